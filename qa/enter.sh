@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Runs a command in the sysroot: see usage().
+
+set -euo pipefail
+here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
+checkout=$(dirname "$here")
+. "$here/setup/lib.sh"
+
+usage() {
+  cat <<USAGE
+usage: qa/enter.sh [--root trixie|bookworm] [--bind DIR]... COMMAND [ARG...]
+
+Runs COMMAND in the sysroot (made first if it is not there), as root, in the
+current directory. The checkout, SWIM_CACHE and /tmp are at the same paths inside
+as outside, with everything mounted below them; --bind adds a folder, for example
+one that an OSD's store is mounted in. The environment passes through.
+
+Mounts are private to the command: what it mounts goes away with it, and what the
+host mounts later is not seen by a command that is already running.
+
+  --root bookworm   Ceph 16.2, the last release with FileStore
+  SWIM_CACHE        folder of the sysroots (/var/cache/swimstore)
+  SWIM_NO_SETUP=1   do not check whether the set-up is complete
+USAGE
+}
+
+root_name=trixie
+binds=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --root)
+      [ $# -gt 1 ] || die "--root needs a name: trixie or bookworm"
+      root_name=$2
+      shift 2
+      ;;
+    --bind)
+      [ $# -gt 1 ] && [ -d "$2" ] || die "--bind needs an existing folder, not '${2:-}'"
+      binds+=("$(realpath "$2")")
+      shift 2
+      ;;
+    -h | --help)
+      usage
+      exit 0
+      ;;
+    --)
+      shift
+      break
+      ;;
+    -*) die "unknown option '$1': see --help" ;;
+    *) break ;;
+  esac
+done
+[ $# -gt 0 ] || die "no command given: see --help"
+
+case $root_name in
+  trixie) what=build ;;
+  bookworm) what=filestore ;;
+  *) die "there is no root called '$root_name': use trixie or bookworm" ;;
+esac
+require_root
+if [ -z "${SWIM_NO_SETUP:-}" ]; then
+  "$here/setup/sysroot.sh" "$what"
+fi
+root=$SWIM_CACHE/$root_name
+[ -d "$root/usr" ] || die "there is no sysroot in $root: run qa/setup/sysroot.sh $what"
+
+# The cache comes first: the roots lie in it, and nothing is mounted in them yet.
+binds=("$SWIM_CACHE" "$checkout" /tmp "${binds[@]}")
+inside=false
+for dir in "${binds[@]}"; do
+  case $PWD/ in "$dir"/*) inside=true ;; esac
+done
+$inside || binds+=("$PWD")
+
+export SWIM_CACHE
+export SWIM_CEPH_SOURCE=${SWIM_CEPH_SOURCE:-$SWIM_CACHE/ceph/source}
+export SWIM_CEPH_BUILD=${SWIM_CEPH_BUILD:-$SWIM_CACHE/ceph/build}
+export CCACHE_DIR=${CCACHE_DIR:-$SWIM_CACHE/ccache}
+# Checkouts in different places share what they have compiled.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$checkout}
+export CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-12G}
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export LANG=C.UTF-8
+unset LD_PRELOAD LD_LIBRARY_PATH LC_ALL LANGUAGE
+mkdir -p "$CCACHE_DIR"
+
+exec unshare --mount --propagation slave bash -c '
+  root=$1 count=$2
+  shift 2
+  for ((; count > 0; --count)); do
+    mkdir -p "$root$1" && mount --rbind "$1" "$root$1" || exit 125
+    mount --make-rslave "$root$1"
+    shift
+  done
+  for fs in /proc /sys /dev; do
+    mount --rbind "$fs" "$root$fs" && mount --make-rslave "$root$fs" || exit 125
+  done
+  for file in /etc/resolv.conf /etc/hosts; do
+    if [ -e "$file" ]; then
+      [ -e "$root$file" ] || : >"$root$file"
+      mount --bind "$(realpath "$file")" "$root$file" || exit 125
+    fi
+  done
+  exec chroot "$root" /usr/bin/env -C "$PWD" -- "$@"' \
+  enter "$root" "${#binds[@]}" "${binds[@]}" "$@"

@@ -1,0 +1,20 @@
+# What is installed in the roots. Sourced, never run.
+
+# Ceph as an operator has it, and its own test programs.
+CEPH_PACKAGES=(ceph-mon ceph-mgr ceph-osd ceph-common ceph-test
+  ceph-mgr-modules-core python3-rados python3-rbd rbd-nbd)
+
+# What builds and tests this project.
+TOOL_PACKAGES=(build-essential ca-certificates ccache cmake ninja-build pkgconf git
+  gdb strace procps psmisc iproute2 util-linux file time
+  xfsprogs e2fsprogs btrfs-progs fuse3 libfuse3-dev
+  python3 python3-matplotlib
+  liburing-dev libfmt-dev libgtest-dev libgmock-dev libbenchmark-dev libcli11-dev
+  libisal-dev libboost-dev librocksdb-dev rocksdb-tools
+  dpkg-dev fakeroot equivs)
+
+CLANG_PACKAGES=(clang lld llvm libclang-rt-dev)
+
+# FileStore is compared with its own, older release.
+FILESTORE_PACKAGES=(ceph-mon ceph-mgr ceph-osd ceph-common ceph-mgr-modules-core
+  python3-rados xfsprogs e2fsprogs btrfs-progs procps iproute2 util-linux)

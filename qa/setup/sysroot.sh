@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# Makes what the build and the tests run in: a Debian root with Ceph's packages,
+# Ceph's source, and the tools. Resumes where it stopped.
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+. ./lib.sh
+. ./mirror.sh
+. ./packages.sh
+
+usage() {
+  cat <<USAGE
+usage: qa/setup/sysroot.sh [WHAT...]
+
+Makes, in SWIM_CACHE (now $SWIM_CACHE), what WHAT names:
+  build      Debian 13 root, Ceph 18.2 packages and source, build tools (default)
+  clang      build, and clang for the sanitizer, fuzzer and thread-safety builds
+  filestore  Debian 12 root with Ceph 16.2, the last one that has FileStore
+
+Every step runs once and is kept; run again after a failure to go on from there.
+
+environment:
+  SWIM_CACHE   folder for roots, source and compiler cache (/var/cache/swimstore)
+  SWIM_MIRROR  Debian mirror to use instead of the one this host's apt uses
+USAGE
+}
+
+# --- the host ---------------------------------------------------------------
+
+host_needs_tools() {
+  ! command -v mmdebstrap >/dev/null || ! command -v unshare >/dev/null ||
+    ! command -v flock >/dev/null
+}
+
+step_host_tools() {
+  command -v apt-get >/dev/null ||
+    { echo "set-up needs a Debian host (no apt-get here)"; return 1; }
+  apt-get update
+  DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+    mmdebstrap util-linux debian-archive-keyring
+}
+
+# --- roots ------------------------------------------------------------------
+
+# Programs run in the root, with the kernel's file systems in a private mount
+# namespace, so that nothing stays mounted when this ends.
+in_root() {
+  local root=$1
+  shift
+  unshare --mount --propagation private bash -c '
+    root=$1; shift
+    for fs in proc sys dev; do mount --rbind "/$fs" "$root/$fs"; done
+    exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+      LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"' in_root "$root" "$@"
+}
+
+# Nothing is marked trusted: signatures are checked with the archive's keyring.
+step_base() {
+  local suite=$1 root=$2 mirror options=() line
+  mirror=$(debian_mirror)
+  while IFS= read -r line; do
+    [ -z "$line" ] || options+=("--aptopt=$line")
+  done < <(apt_transport_options)
+  rm -rf --one-file-system "$root"
+  mmdebstrap --variant=apt --mode=root --components=main \
+    --include=ca-certificates \
+    --aptopt='Acquire::Languages "none"' --aptopt='Acquire::Retries "3"' \
+    --aptopt='APT::Install-Recommends "false"' \
+    --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/man/*' \
+    "${options[@]}" "$suite" "$root" \
+    "deb $mirror $suite main" "deb-src $mirror $suite main"
+  # A mirror reached over https may have an authority that only the host knows.
+  if [ -r /etc/ssl/certs/ca-certificates.crt ]; then
+    cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
+  fi
+  # No daemon starts because its package was installed.
+  printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+  chmod 755 "$root/usr/sbin/policy-rc.d"
+}
+
+step_install() {
+  local root=$1
+  shift
+  in_root "$root" apt-get update
+  in_root "$root" apt-get install -y --no-install-recommends "$@"
+  in_root "$root" apt-get clean
+}
+
+# --- Ceph's source -----------------------------------------------------------
+
+step_ceph_source() {
+  local root=$1 version=$2
+  rm -rf "$SWIM_CACHE/ceph" "$root/usr/src/ceph-source"
+  mkdir -p "$root/usr/src/ceph-source"
+  in_root "$root" sh -c "cd /usr/src/ceph-source &&
+    apt-get source --only-source ceph=$version && rm -f ./*.tar.* && mv ceph-*/ ceph"
+  mkdir -p "$SWIM_CACHE/ceph"
+  mv "$root/usr/src/ceph-source/ceph" "$SWIM_CACHE/ceph/source"
+  printf '%s\n' "$version" >"$SWIM_CACHE/ceph/version"
+}
+
+step_build_dep() {
+  local root=$1 version=$2
+  in_root "$root" apt-get build-dep -y --only-source "ceph=$version"
+  in_root "$root" apt-get clean
+}
+
+# Only for acconfig.h and the generated option headers: nothing is built here.
+step_ceph_configure() {
+  local root=$1 source=$SWIM_CACHE/ceph/source build=$SWIM_CACHE/ceph/build
+  rm -rf "$build"
+  mkdir -p "$build" "$root$SWIM_CACHE"
+  unshare --mount --propagation private bash -c '
+    mount --rbind "$2" "$1$2" && exec bash "$3" "$@"' bash \
+    "$root" "$SWIM_CACHE" "$PWD/ceph_configure.sh" "$source" "$build"
+}
+
+ceph_version() {
+  in_root "$1" dpkg-query -W -f '${Version}' libceph2 2>/dev/null ||
+    in_root "$1" dpkg-query -W -f '${Version}' ceph-osd
+}
+
+make_base() {
+  if host_needs_tools; then
+    run_step host-tools "tools on this host" step_host_tools
+  fi
+  command -v mmdebstrap >/dev/null ||
+    { rm -f "$STAMPS/host-tools"; run_step host-tools "tools on this host" step_host_tools; }
+  local suite=$1 root=$SWIM_CACHE/$1
+  # A new root knows nothing of what was installed in the old one.
+  if ! step_is_done "$suite-base" step_base "$suite" "$root" || [ ! -d "$root/usr" ]; then
+    rm -f "$STAMPS/$suite"-*
+  fi
+  run_step "$suite-base" "Debian $suite root" step_base "$suite" "$root"
+}
+
+make_build() {
+  local root=$SWIM_CACHE/trixie version
+  make_base trixie
+  run_step trixie-tools "build tools" step_install "$root" "${TOOL_PACKAGES[@]}"
+  run_step trixie-ceph "Ceph packages" step_install "$root" "${CEPH_PACKAGES[@]}"
+  version=$(in_root "$root" dpkg-query -W -f '${Version}' ceph-osd)
+  version=${version%+b[0-9]*}
+  run_step trixie-ceph-source "Ceph source $version" step_ceph_source "$root" "$version"
+  run_step trixie-build-dep "Ceph build dependencies" step_build_dep "$root" "$version"
+  run_step trixie-ceph-configure "Ceph configuration" step_ceph_configure "$root"
+}
+
+make_clang() {
+  make_build
+  run_step trixie-clang "clang" step_install "$SWIM_CACHE/trixie" "${CLANG_PACKAGES[@]}"
+}
+
+make_filestore() {
+  make_base bookworm
+  run_step bookworm-ceph "Ceph 16.2 packages" step_install \
+    "$SWIM_CACHE/bookworm" "${FILESTORE_PACKAGES[@]}"
+}
+
+main() {
+  local what
+  case " $* " in *' --help '* | *' -h '*) usage; exit 0 ;; esac
+  [ $# -gt 0 ] || set -- build
+  for what in "$@"; do
+    case $what in
+      build | clang | filestore) ;;
+      *) die "there is nothing called '$what' to set up: use build, clang or filestore (--help says more)" ;;
+    esac
+  done
+  require_root
+  lock_set_up
+  for what in "$@"; do
+    "make_$what"
+  done
+}
+
+main "$@"
