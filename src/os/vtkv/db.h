@@ -1,0 +1,111 @@
+// vtkv: an embedded, ordered key-value engine: one log (WiscKey's value log, which is also the
+// write-ahead log) and a tree of sorted runs (VT-tree, FAST '13).
+//
+// Guarantees
+//   * A submitted batch is visible to every later read at once, all or nothing.
+//   * It is durable when its completion is called; completions come in sequence order.
+//   * After a crash the database holds a prefix of the submitted batches that contains every
+//     acknowledged one.
+// Thread-safety: every method of DB may be called from any thread, except where said.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vtkv/env/env.h"
+#include "vtkv/iterator.h"
+#include "vtkv/options.h"
+#include "vtkv/status.h"
+#include "vtkv/write_batch.h"
+
+namespace vtkv {
+
+// Data of an external write, written by the engine's ring together with the log record.
+struct ExternalData {
+  File* file = nullptr;
+  uint64_t offset = 0;         // in the file
+  std::vector<iovec> buffers;  // aligned; stay valid until Submission::data_written
+  bool primed = false;         // false: the file needs a sync of its own even in single-flush mode
+};
+
+// One batch on its way. The caller makes it, hands it to DB::submit, and gets it back in durable().
+class Submission {
+ public:
+  virtual ~Submission() = default;
+  WriteBatch batch;
+  std::vector<ExternalData> data;
+  // In DB::submit, under the write lock, after the batch has its sequence and is visible; in sequence
+  // order. Short; must not call the database. (SwimStore applies its allocation deltas here.)
+  virtual void sequenced(SequenceNumber) {}
+  // All of `data` is in its files (not durable). On the commit worker. Not called when data is empty.
+  virtual void data_written() {}
+  // Durable, or failed for good (then nothing later becomes durable either). On the commit worker, in
+  // sequence order; the database does not touch the object afterwards.
+  virtual void durable(const Status& status) = 0;
+
+  SequenceNumber last_sequence = 0;  // set by submit
+};
+
+// A point in the history that reads can name. Release it with DB::release_snapshot.
+class Snapshot {
+ public:
+  virtual ~Snapshot() = default;
+  virtual SequenceNumber sequence() const = 0;
+};
+
+struct DBStatistics {
+  SequenceNumber last_sequence = 0;     // submitted
+  SequenceNumber durable_sequence = 0;  // D
+  uint64_t commit_groups = 0, log_bytes = 0, external_bytes = 0, syncs = 0;
+  uint64_t memtable_flushes = 0, flush_bytes = 0, merges = 0, merge_bytes = 0;
+  uint64_t log_file_bytes = 0, tree_file_bytes = 0, tree_live_bytes = 0;
+  uint64_t memtable_bytes = 0, block_cache_bytes = 0, block_cache_hits = 0, block_cache_misses = 0;
+  uint32_t runs = 0, levels = 0, log_segments = 0;
+};
+
+class DB {
+ public:
+  // Makes an empty database in `directory` (created when missing; must be empty otherwise).
+  static Status create(Env* env, const std::string& directory, const Options& options);
+  // Recovers and opens. The database keeps pointers to env and to what options name until closed.
+  // Code::corruption names the file and the remedy; nothing on disk was changed in that case.
+  static Status open(Env* env, const std::string& directory, const Options& options, std::unique_ptr<DB>* db);
+
+  // Waits for everything submitted to be durable, then ends the workers. Does not flush the memtable.
+  virtual ~DB() = default;
+
+  // Makes the batch visible and queues it. Never waits for I/O. After a fatal error: durable(failed).
+  virtual void submit(Submission* submission) = 0;
+  // submit and wait until durable.
+  virtual Status write(WriteBatch batch) = 0;
+
+  // Code::not_found when absent. snapshot nullptr: the newest state.
+  virtual Status get(std::string_view key, std::string* value, const Snapshot* snapshot = nullptr) = 0;
+  // Both bounds are mandatory; [lower, upper). Starts invalid: call a seek.
+  virtual std::unique_ptr<Iterator> new_iterator(std::string_view lower, std::string_view upper,
+                                                 const Snapshot* snapshot = nullptr) = 0;
+  virtual const Snapshot* take_snapshot() = 0;
+  virtual void release_snapshot(const Snapshot* snapshot) = 0;
+
+  // D: everything at or below it is durable.
+  virtual SequenceNumber durable_sequence() const = 0;
+  // What was freed by a batch at or below this may be overwritten (architecture, 2.3 rule 2).
+  virtual SequenceNumber reuse_horizon() const = 0;
+  // Asks for an empty record, so that the horizon reaches everything durable by now. Returns at once.
+  virtual void advance_reuse_horizon() = 0;
+
+  virtual Status wait_durable(SequenceNumber sequence) = 0;
+  // Writes the memtable to the tree and a new checkpoint; waits for it.
+  virtual Status flush() = 0;
+  // Merges everything into one run; waits for it.
+  virtual Status compact() = 0;
+  // Checks every block, run, and log record; appends one sentence per finding.
+  virtual Status verify(std::vector<std::string>* findings) = 0;
+  virtual void set_block_cache_bytes(size_t bytes) = 0;
+  virtual DBStatistics statistics() const = 0;
+};
+
+}  // namespace vtkv

@@ -1,0 +1,29 @@
+// An ordered view of [lower, upper) at one sequence number.
+//
+// Not thread-safe; any number may exist at once. Keys and values stay valid until the next move.
+// Pins the runs it reads: keep it short-lived.
+#pragma once
+
+#include <string_view>
+
+#include "vtkv/status.h"
+
+namespace vtkv {
+
+class Iterator {
+ public:
+  virtual ~Iterator() = default;
+  virtual bool valid() const = 0;
+  virtual void seek_to_first() = 0;
+  virtual void seek_to_last() = 0;
+  virtual void seek(std::string_view target) = 0;           // first key >= target
+  virtual void seek_for_previous(std::string_view target) = 0;  // last key <= target
+  virtual void next() = 0;      // REQUIRES: valid()
+  virtual void previous() = 0;  // REQUIRES: valid()
+  virtual std::string_view key() const = 0;    // REQUIRES: valid()
+  virtual std::string_view value() const = 0;  // REQUIRES: valid()
+  // Not ok when the iteration stopped because of an error; then valid() is false.
+  virtual Status status() const = 0;
+};
+
+}  // namespace vtkv

@@ -1,0 +1,41 @@
+// What one key holds at one sequence number, as it travels between memtable, runs and iterators.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "vtkv/status.h"
+#include "vtkv/write_batch.h"
+
+namespace vtkv {
+
+enum class EntryType : uint8_t {
+  removal = 0,
+  value = 1,
+  value_pointer = 2,  // reserved: the value is in the log (WiscKey)
+};
+
+// Ordered by key ascending, then sequence descending: the newest version of a key comes first.
+struct Entry {
+  std::string_view key;
+  SequenceNumber sequence = 0;
+  EntryType type = EntryType::value;
+  std::string_view value;
+};
+
+// Iterates every version of every key of one source. Same threading and lifetime rules as Iterator.
+class EntryIterator {
+ public:
+  virtual ~EntryIterator() = default;
+  virtual bool valid() const = 0;
+  virtual void seek_to_first() = 0;
+  virtual void seek_to_last() = 0;
+  virtual void seek(std::string_view key, SequenceNumber at_most) = 0;  // first entry >= (key, at_most)
+  virtual void next() = 0;
+  virtual void previous() = 0;
+  virtual const Entry& entry() const = 0;
+  virtual Status status() const = 0;
+};
+
+}  // namespace vtkv

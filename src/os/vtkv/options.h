@@ -1,0 +1,82 @@
+// Settings of a database. Geometry is fixed at creation and kept in the database; the rest may differ
+// at every open.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "vtkv/status.h"
+#include "vtkv/write_batch.h"
+
+namespace vtkv {
+
+// Fixed at creation. All in bytes, multiples of 4 KiB; tests use a few KiB.
+struct Geometry {
+  uint64_t log_segment_bytes = 64ull << 20;
+  uint32_t initial_log_segments = 4;  // at least 2
+  uint64_t zone_bytes = 8ull << 20;
+  uint32_t block_bytes = 4096;  // target size of an entry block
+};
+
+// What the engine asks of the owner of external writes (SwimStore's containers). Called during open only.
+class ExternalStore {
+ public:
+  virtual ~ExternalStore() = default;
+  // Does the container hold exactly these bytes? Ok: *matches says. An I/O error while reading is
+  // reported in the status; the engine keeps the record and calls mark_damaged.
+  virtual Status verify(const ExternalWrite& write, bool* matches) = 0;
+  virtual void mark_damaged(const ExternalWrite& write) = 0;
+};
+
+// Lets the user keep state of its own consistent with the tree (SwimStore's allocation pages).
+class CheckpointParticipant {
+ public:
+  virtual ~CheckpointParticipant() = default;
+  // A batch recovered from the log, in sequence order, during open, before open returns.
+  // `encoded` can be iterated with WriteBatch::iterate.
+  virtual Status replay(SequenceNumber last_sequence, std::string_view encoded) = 0;
+  // Called while the memtable is switched, with no submission under way: append the entries that describe
+  // the user's state exactly as of `as_of`. They enter the memtable being closed (not the log) and replace
+  // older values of the same keys. Must not call back into the database. On recovery, the tree's entries
+  // are those of the checkpoint and replay() delivers what came after.
+  virtual void collect(SequenceNumber as_of, std::vector<std::pair<std::string, std::string>>* entries) = 0;
+};
+
+struct Options {
+  Geometry geometry;  // used by create; open reads it from the database
+
+  size_t memtable_bytes = 32u << 20;
+  size_t block_cache_bytes = 64u << 20;
+  uint32_t growth_factor = 4;     // runs per level before they are merged into the next
+  bool single_flush = false;      // one sync of the log covers all files: only where it was proven
+  unsigned io_depth = 128;
+  uint64_t recovery_read_bytes = 1u << 20;  // read size of log recovery
+
+  ExternalStore* external_store = nullptr;           // needed when external writes are used
+  CheckpointParticipant* participant = nullptr;      // optional
+  // Called once, on a worker, after a failed log write or flush: nothing more will be acknowledged.
+  std::function<void(const Status&)> on_fatal;
+  // Called on the commit worker whenever DB::reuse_horizon() moved.
+  std::function<void(SequenceNumber)> on_reuse_horizon;
+
+  // Test builds only: break a safety rule on purpose and see that the tests notice.
+  struct Mutations {
+    bool skip_flush = false;
+    bool acknowledge_before_flush = false;
+    bool reuse_immediately = false;
+    bool skip_body_crc = false;
+    bool skip_external_check = false;
+    bool skip_recovery_record = false;
+    bool skip_previous_checksum = false;
+    bool watermark_ahead_of_flush = false;
+    bool flush_memtable_early = false;
+    bool lose_range_deletes = false;
+  } mutations;
+};
+
+}  // namespace vtkv

@@ -1,0 +1,83 @@
+// The sorted part of the database on disk: runs in zones of one file, and the manifest that names them.
+//
+// The manifest has two slots in one pre-written file, written in turn; each holds a whole checkpoint:
+// the runs, the geometry, and the log position up to which the runs hold everything. A torn or damaged
+// slot leaves the other, so nothing that the older slot still needs (zones, log segments) may be reused
+// before the next checkpoint: see oldest_log_position().
+//
+// Threads: flush and merge are called by one worker each and exclude each other inside; versions are
+// read by any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vtkv/env/env.h"
+#include "vtkv/mem/memtable.h"
+#include "vtkv/options.h"
+
+namespace vtkv {
+
+using Uuid = std::array<uint8_t, 16>;
+
+// The last log record that a checkpoint covers (architecture, 2.2 rule 3).
+struct LogPosition {
+  SequenceNumber sequence = 0;
+  uint64_t segment_id = 0;
+  uint64_t epoch = 0;
+  uint64_t end_offset = 0;       // where the next record of that segment would start
+  uint32_t header_checksum = 0;  // of that record; 0 when there is none yet
+};
+
+// An immutable set of runs. Readers hold it by shared_ptr; that pins its runs and zones.
+class Version {
+ public:
+  virtual ~Version() = default;
+  // Newest version of `key` at or below `at_most`. Errors: corruption, io_error.
+  virtual Status get(std::string_view key, SequenceNumber at_most, Lookup* result, std::string* value) const = 0;
+  // One iterator per run, newest run first, restricted to runs that overlap [lower, upper).
+  virtual void new_iterators(std::string_view lower, std::string_view upper,
+                             std::vector<std::unique_ptr<EntryIterator>>* iterators,
+                             std::vector<std::shared_ptr<const RangeRemovals>>* removals) const = 0;
+};
+
+struct TreeStatistics {
+  uint64_t flushes = 0, flush_bytes = 0, merges = 0, merge_bytes = 0;
+  uint64_t file_bytes = 0, live_bytes = 0;
+  uint64_t cache_bytes = 0, cache_hits = 0, cache_misses = 0;
+  uint32_t runs = 0, levels = 0;
+};
+
+class Tree {
+ public:
+  // Writes the files of an empty tree and its first checkpoint (durable on return).
+  static Status create(Env* env, const std::string& directory, const Geometry& geometry, const Uuid& uuid,
+                       const LogPosition& start);
+  static Status open(Env* env, const std::string& directory, const Options& options, std::unique_ptr<Tree>* tree);
+  virtual ~Tree() = default;
+
+  virtual const Geometry& geometry() const = 0;
+  virtual const Uuid& uuid() const = 0;
+  // Of the newest checkpoint, and of the older of the two manifest slots (segments before it may go).
+  virtual LogPosition newest_log_position() const = 0;
+  virtual LogPosition oldest_log_position() const = 0;
+
+  virtual std::shared_ptr<const Version> current() const = 0;
+
+  // Writes `memtable` as a run and a checkpoint at `position`; both durable on return. Versions of a key
+  // that no snapshot in `snapshots` (ascending) can tell apart are dropped. An empty memtable only writes
+  // the checkpoint. The caller keeps the memtable readable until this returned (then current() has it).
+  virtual Status flush(const MemTable& memtable, const LogPosition& position,
+                       const std::vector<SequenceNumber>& snapshots) = 0;
+  // Is there a merge worth doing? Does one, durably. *did says whether.
+  virtual Status merge_once(const std::vector<SequenceNumber>& snapshots, bool* did) = 0;
+  virtual Status merge_all(const std::vector<SequenceNumber>& snapshots) = 0;
+  virtual Status verify(std::vector<std::string>* findings) = 0;
+  virtual void set_cache_bytes(size_t bytes) = 0;
+  virtual TreeStatistics statistics() const = 0;
+};
+
+}  // namespace vtkv

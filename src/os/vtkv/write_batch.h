@@ -1,0 +1,68 @@
+// A set of updates that become visible together and durable together.
+//
+// Operations take effect in the order they were added: a later one wins over an earlier one of the same
+// batch. Not thread-safe. Encoded form: doc/on_disk_format.md, "Batch".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "vtkv/status.h"
+
+namespace vtkv {
+
+// Every operation has its own sequence number; a batch holds a contiguous range of them and is named
+// by its last one. 0 is before everything.
+using SequenceNumber = uint64_t;
+
+// Bytes that travel with a batch but live outside the engine, in space the engine's user manages.
+// Recovery takes a batch above the watermark only when all of its external writes check out.
+struct ExternalWrite {
+  uint32_t container = 0;  // the user's name for a file
+  uint64_t slot = 0;
+  uint32_t offset = 0;     // bytes, within the slot
+  uint32_t length = 0;     // bytes
+  uint32_t crc32c = 0;     // of those bytes
+  bool operator==(const ExternalWrite&) const = default;
+};
+
+class WriteBatch {
+ public:
+  // Receives the operations of a batch, in order.
+  class Handler {
+   public:
+    virtual ~Handler() = default;
+    virtual void put(std::string_view key, std::string_view value) = 0;
+    virtual void remove(std::string_view key) = 0;
+    virtual void remove_range(std::string_view begin, std::string_view end) = 0;
+    virtual void external_write(const ExternalWrite& write) = 0;
+    virtual void note(std::string_view bytes) = 0;
+  };
+
+  void put(std::string_view key, std::string_view value);
+  void remove(std::string_view key);
+  // Removes every key in [begin, end); nothing when begin >= end.
+  void remove_range(std::string_view begin, std::string_view end);
+  void external_write(const ExternalWrite& write);
+  // Bytes for the user's own recovery: kept in the log, handed back by replay, never in the tree.
+  void note(std::string_view bytes);
+
+  void clear();
+  bool empty() const { return m_body.empty(); }
+  // Sequence numbers the batch takes: one per put, remove and remove_range, and at least one.
+  uint32_t sequence_count() const { return m_updates > 0 ? m_updates : 1; }
+  size_t encoded_bytes() const { return m_body.size(); }
+  std::string_view encoded() const { return m_body; }
+
+  // Calls the handler for each operation; Code::corruption on malformed bytes (nothing is called for the
+  // malformed operation itself).
+  Status iterate(Handler& handler) const { return iterate(m_body, handler); }
+  static Status iterate(std::string_view encoded, Handler& handler);
+
+ private:
+  std::string m_body;
+  uint32_t m_updates = 0;
+};
+
+}  // namespace vtkv
