@@ -1,0 +1,99 @@
+// The containers of one cube: one sparse file per size class, its slots, and who owns which.
+//
+// Life of a slot:
+//   free --allocate--> reserved --apply(allocated)--> owned --apply(freed)--> waiting
+//   waiting --set_reuse_horizon(h >= sequence that freed it)--> free
+//   reserved --abandon--> free
+// Two states are kept. The allocator's (above) answers allocate(). The logical one, "owned as of the last
+// applied sequence", is what allocation pages hold: it changes only in apply(), which the database calls in
+// sequence order, so a page collected at a checkpoint is exact.
+//
+// A slot is primed when all its blocks were written and synced since they were last punched. On disk the
+// primed bit may be stale only towards 0: it is durably cleared before a hole is punched.
+//
+// Threads: all methods may be called from any thread.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "swimstore/container/size_class.h"
+#include "vtkv/env/env.h"
+#include "vtkv/write_batch.h"
+
+namespace swimstore {
+
+struct ContainerOptions {
+  // Fixed at creation, kept in the container headers or the superblock.
+  uint64_t stretch_bytes = 32u << 20;  // unit of growth; at least one slot of each class
+  // May differ at every open.
+  unsigned primed_class_max = 3;          // classes up to this one are primed ahead of demand
+  uint64_t primed_ahead_bytes = 64u << 20;  // free primed bytes kept ready per such class
+  uint64_t reserve_bytes = 128u << 20;      // host space that only privileged allocations may take
+  bool skip_reuse_horizon = false;          // test mutation: reuse at once
+};
+
+// One piece of a reservation. `bytes` is a multiple of kBlockBytes, at most the slot's size.
+struct AllocatedSlot {
+  SlotAddress address;
+  uint32_t bytes = 0;
+  bool primed = false;  // false: the container needs a sync of its own for this write
+};
+
+struct AllocationDelta {
+  std::vector<SlotAddress> allocated;
+  std::vector<SlotAddress> freed;
+};
+
+struct ContainerStatistics {
+  struct Class {
+    uint64_t slots = 0, owned = 0, free = 0, waiting = 0, primed_free = 0;
+  };
+  std::array<Class, kSizeClasses> classes;
+  uint64_t owned_bytes = 0;      // whole slots
+  uint64_t file_bytes = 0;       // allocated on the host by the containers
+  uint64_t growable_bytes = 0;   // what the host could still give, less the reserve
+  uint64_t free_bytes = 0;       // in free and waiting slots
+  uint64_t primed_bytes_total = 0, punched_bytes_total = 0;  // since open
+};
+
+class ContainerSet {
+ public:
+  static vtkv::Status create(vtkv::Env* env, const std::string& directory, const ContainerOptions& options);
+  static vtkv::Status open(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
+                           std::unique_ptr<ContainerSet>* containers);
+  virtual ~ContainerSet() = default;
+
+  // Best fit: the smallest slot that holds `bytes` (rounded up to blocks); when that wastes more than a
+  // quarter, two or three smaller ones; above kSlotBytesMax, several of the largest first. Falls back to
+  // other classes when one is exhausted. Next-fit inside a class, so that slots taken one after another
+  // are neighbours on disk. All or nothing; Code::no_space.
+  virtual vtkv::Status allocate(uint64_t bytes, std::vector<AllocatedSlot>* slots) = 0;
+  virtual void abandon(const std::vector<AllocatedSlot>& slots) = 0;
+  virtual void apply(vtkv::SequenceNumber sequence, const AllocationDelta& delta) = 0;
+  virtual void set_reuse_horizon(vtkv::SequenceNumber horizon) = 0;
+  virtual bool has_waiting() const = 0;
+  // The first fill of these slots is durable (own file synced): from now on they count as primed.
+  virtual void mark_primed(const std::vector<SlotAddress>& slots) = 0;
+
+  virtual vtkv::File* file(unsigned size_class) = 0;
+
+  // Recovery: pages as of the checkpoint, then deltas after it, then finish. Code::corruption when a delta
+  // allocates an owned slot or frees a free one, or a page does not fit the container.
+  virtual vtkv::Status load_page(std::string_view key, std::string_view value) = 0;
+  virtual vtkv::Status replay(const AllocationDelta& delta) = 0;
+  virtual vtkv::Status finish_recovery() = 0;  // starts the workers (growth, priming, reclaim)
+  // Pages that changed since the last call, as of the last apply(); see CheckpointParticipant::collect.
+  virtual void collect_pages(std::vector<std::pair<std::string, std::string>>* entries) = 0;
+  // A checkpoint is durable that holds all pages of the collect call before it: holes may be punched.
+  virtual void checkpoint_durable() = 0;
+
+  virtual bool is_owned(SlotAddress slot) const = 0;  // fsck
+  virtual vtkv::Status sync_all() = 0;
+  virtual ContainerStatistics statistics() const = 0;
+};
+
+}  // namespace swimstore

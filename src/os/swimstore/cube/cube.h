@@ -1,0 +1,86 @@
+// One isolated shard of the store: a vtkv database (its log is the intent log, its tree the metadata) and
+// the containers that hold the data. A cube fails and recovers alone.
+//
+// What the store above keeps in the tree is its own (format/key_codec.h); the cube itself owns the key
+// prefixes of allocation pages ('A') and counters ('N'), which it writes at every checkpoint and rebuilds
+// from the log's notes, so that no transaction pays for them.
+//
+// Threads: every method may be called from any thread, except where said.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "swimstore/container/container_set.h"
+#include "vtkv/db.h"
+
+namespace swimstore {
+
+// Per-pool sums; a transaction changes them by a difference. Bytes.
+struct PoolUsage {
+  int64_t allocated = 0;      // whole slots
+  int64_t stored = 0;         // logical bytes
+  int64_t omap = 0;           // keys and values
+  int64_t objects = 0;
+  PoolUsage& operator+=(const PoolUsage& other);
+  bool is_zero() const;
+};
+
+// What one transaction changes besides the tree; travels in the batch as a note.
+struct CubeDelta {
+  AllocationDelta allocation;
+  std::map<int64_t, PoolUsage> pools;
+  uint64_t next_object_id = 0;  // 0: unchanged; else all object ids below it are taken
+  std::string encode() const;
+  static vtkv::Status decode(std::string_view bytes, CubeDelta* delta);
+};
+
+struct CubeOptions {
+  vtkv::Options database;
+  ContainerOptions containers;
+};
+
+// One transaction on its way through a cube. The store derives from it; the cube fills in the rest.
+class CubeTransaction : public vtkv::Submission {
+ public:
+  // One slot write: bytes go to the start of the slot at `offset` in it.
+  // REQUIRES: data aligned to kIoAlignment, stays valid until data_written().
+  void add_slot_write(ContainerSet& containers, const AllocatedSlot& slot, uint32_t offset,
+                      std::vector<iovec> buffers, uint32_t length, uint32_t crc32c);
+  CubeDelta delta;
+
+ private:
+  friend class CubeImplementation;
+  void sequenced(vtkv::SequenceNumber sequence) override;
+  void durable(const vtkv::Status& status) final;  // cube bookkeeping, then committed()
+
+ protected:
+  virtual void committed(const vtkv::Status& status) = 0;
+
+ private:
+  class CubeImplementation* m_cube = nullptr;
+  std::vector<SlotAddress> m_first_fills;
+};
+
+class Cube {
+ public:
+  static vtkv::Status create(vtkv::Env* env, const std::string& directory, const CubeOptions& options);
+  static vtkv::Status open(vtkv::Env* env, const std::string& directory, const CubeOptions& options,
+                           std::unique_ptr<Cube>* cube);
+  virtual ~Cube() = default;
+
+  // Encodes the delta into the batch and submits. Visible at once; committed() comes in order.
+  virtual void submit(CubeTransaction* transaction) = 0;
+  virtual vtkv::DB& database() = 0;
+  virtual ContainerSet& containers() = 0;
+  // Reserves a fresh object id (never reused; durable with the transaction whose delta carries it).
+  virtual uint64_t new_object_id() = 0;
+  virtual std::map<int64_t, PoolUsage> pool_usage() const = 0;
+  // Blocks whose read failed while the log was checked; reads of them give -EIO until overwritten.
+  virtual bool is_damaged(SlotAddress slot, uint32_t block) const = 0;
+};
+
+}  // namespace swimstore
