@@ -11,7 +11,7 @@ TOOL_PACKAGES=(build-essential ca-certificates ccache cmake ninja-build pkgconf 
   python3 python3-matplotlib
   liburing-dev libfmt-dev libgtest-dev libgmock-dev libbenchmark-dev libcli11-dev
   libisal-dev libboost-dev librocksdb-dev rocksdb-tools
-  dpkg-dev fakeroot equivs)
+  dpkg-dev)
 
 CLANG_PACKAGES=(clang lld llvm libclang-rt-dev)
 

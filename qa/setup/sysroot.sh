@@ -27,11 +27,6 @@ USAGE
 
 # --- the host ---------------------------------------------------------------
 
-host_needs_tools() {
-  ! command -v mmdebstrap >/dev/null || ! command -v unshare >/dev/null ||
-    ! command -v flock >/dev/null
-}
-
 step_host_tools() {
   command -v apt-get >/dev/null ||
     { echo "set-up needs a Debian host (no apt-get here)"; return 1; }
@@ -42,16 +37,17 @@ step_host_tools() {
 
 # --- roots ------------------------------------------------------------------
 
-# Programs run in the root, with the kernel's file systems in a private mount
-# namespace, so that nothing stays mounted when this ends.
+# Programs run in the root, with the kernel's file systems and the cache folder in
+# a private mount namespace, so that nothing stays mounted when this ends.
 in_root() {
   local root=$1
   shift
   unshare --mount --propagation private bash -c '
-    root=$1; shift
+    root=$1 cache=$2; shift 2
+    mkdir -p "$root$cache" && mount --bind "$cache" "$root$cache"
     for fs in proc sys dev; do mount --rbind "/$fs" "$root/$fs"; done
     exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
-      LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"' in_root "$root" "$@"
+      LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"' in_root "$root" "$SWIM_CACHE" "$@"
 }
 
 # Nothing is marked trusted: signatures are checked with the archive's keyring.
@@ -66,7 +62,7 @@ step_base() {
     --include=ca-certificates \
     --aptopt='Acquire::Languages "none"' --aptopt='Acquire::Retries "3"' \
     --aptopt='APT::Install-Recommends "false"' \
-    --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/man/*' \
+    --dpkgopt=force-unsafe-io \
     "${options[@]}" "$suite" "$root" \
     "deb $mirror $suite main" "deb-src $mirror $suite main"
   # A mirror reached over https may have an authority that only the host knows.
@@ -88,14 +84,24 @@ step_install() {
 
 # --- Ceph's source -----------------------------------------------------------
 
+# The signed index names the files and their checksums; apt-helper checks them. The
+# .dsc repeats what the index says, and not every mirror has it, so it is not asked
+# for. Debian's patches are applied, because the packaged library has them.
 step_ceph_source() {
-  local root=$1 version=$2
-  rm -rf "$SWIM_CACHE/ceph" "$root/usr/src/ceph-source"
-  mkdir -p "$root/usr/src/ceph-source"
-  in_root "$root" sh -c "cd /usr/src/ceph-source &&
-    apt-get source --only-source ceph=$version && rm -f ./*.tar.* && mv ceph-*/ ceph"
+  local root=$1 version=$2 dir=/usr/src/ceph-source
+  rm -rf "$SWIM_CACHE/ceph" "$root$dir"
+  mkdir -p "$root$dir/ceph"
+  in_root "$root" sh -ec "cd $dir
+    apt-get source --print-uris --only-source ceph=$version | tr -d \"'\" >list
+    grep ' SHA256:' list | grep -v '[.]dsc ' | while read -r uri file size sum; do
+      /usr/lib/apt/apt-helper download-file \"\$uri\" \"\$file\" \"\$sum\"
+    done
+    tar -xf ceph_*.orig.tar.* -C ceph --strip-components=1
+    tar -xf ceph_*.debian.tar.* -C ceph
+    dpkg-source --before-build ceph"
   mkdir -p "$SWIM_CACHE/ceph"
-  mv "$root/usr/src/ceph-source/ceph" "$SWIM_CACHE/ceph/source"
+  mv "$root$dir/ceph" "$SWIM_CACHE/ceph/source"
+  rm -rf "$root$dir"
   printf '%s\n' "$version" >"$SWIM_CACHE/ceph/version"
 }
 
@@ -107,25 +113,17 @@ step_build_dep() {
 
 # Only for acconfig.h and the generated option headers: nothing is built here.
 step_ceph_configure() {
-  local root=$1 source=$SWIM_CACHE/ceph/source build=$SWIM_CACHE/ceph/build
-  rm -rf "$build"
-  mkdir -p "$build" "$root$SWIM_CACHE"
-  unshare --mount --propagation private bash -c '
-    mount --rbind "$2" "$1$2" && exec bash "$3" "$@"' bash \
-    "$root" "$SWIM_CACHE" "$PWD/ceph_configure.sh" "$source" "$build"
-}
-
-ceph_version() {
-  in_root "$1" dpkg-query -W -f '${Version}' libceph2 2>/dev/null ||
-    in_root "$1" dpkg-query -W -f '${Version}' ceph-osd
+  local root=$1 script=$2 ceph=$SWIM_CACHE/ceph
+  rm -rf "$ceph/build"
+  printf '%s\n' "$script" >"$ceph/configure.sh"
+  in_root "$root" bash "$ceph/configure.sh" "$ceph/source" "$ceph/build"
 }
 
 make_base() {
-  if host_needs_tools; then
+  if ! command -v mmdebstrap >/dev/null || ! command -v unshare >/dev/null; then
+    rm -f "$STAMPS/host-tools"
     run_step host-tools "tools on this host" step_host_tools
   fi
-  command -v mmdebstrap >/dev/null ||
-    { rm -f "$STAMPS/host-tools"; run_step host-tools "tools on this host" step_host_tools; }
   local suite=$1 root=$SWIM_CACHE/$1
   # A new root knows nothing of what was installed in the old one.
   if ! step_is_done "$suite-base" step_base "$suite" "$root" || [ ! -d "$root/usr" ]; then
@@ -143,7 +141,8 @@ make_build() {
   version=${version%+b[0-9]*}
   run_step trixie-ceph-source "Ceph source $version" step_ceph_source "$root" "$version"
   run_step trixie-build-dep "Ceph build dependencies" step_build_dep "$root" "$version"
-  run_step trixie-ceph-configure "Ceph configuration" step_ceph_configure "$root"
+  run_step trixie-ceph-configure "Ceph configuration" step_ceph_configure \
+    "$root" "$(<ceph_configure.sh)"
 }
 
 make_clang() {

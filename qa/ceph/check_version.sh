@@ -1,0 +1,21 @@
+#!/bin/sh
+# usage: check_version.sh CEPH_SOURCE LIBCEPH_COMMON
+#
+# The source's headers describe the library's memory: both must be the same
+# version, Debian's patches included.
+
+set -eu
+source=$1
+library=$2
+expected=$(dpkg-parsechangelog -l "$source/debian/changelog" -S Version)
+package=$(dpkg-query -S "$library" 2>/dev/null | head -n 1 | cut -d: -f1)
+if [ -z "$package" ]; then
+  echo "no installed package owns $library: install ceph-osd $expected" >&2
+  exit 1
+fi
+installed=$(dpkg-query -W -f '${Version}' "$package" | sed 's/+b[0-9]*$//')
+if [ "$installed" != "$expected" ]; then
+  echo "the Ceph source in $source is version $expected, but the installed $package" \
+    "is $installed: run qa/setup/sysroot.sh, or point SWIM_CEPH_SOURCE at that version" >&2
+  exit 1
+fi

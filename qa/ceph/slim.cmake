@@ -1,0 +1,181 @@
+# ceph-osd with SwimStore in it, without building all of Ceph: only what makes an
+# OSD is compiled, the rest is the packaged libceph-common.
+#
+# Nothing may be compiled here that libceph-common defines: its own calls stay with
+# its own copy, and two copies of a singleton are two singletons
+# (check_symbols.py refuses such a program).
+
+if(NOT EXISTS ${SWIM_CEPH_SOURCE}/src/ceph_osd.cc)
+  message(FATAL_ERROR "SWIM_WITH_CEPH is on, but SWIM_CEPH_SOURCE "
+    "('${SWIM_CEPH_SOURCE}') holds no Ceph source. Run cmake through qa/enter.sh, "
+    "which provides it, or set -DSWIM_WITH_CEPH=OFF to build vtkv alone.")
+endif()
+if(NOT EXISTS ${SWIM_CEPH_BUILD}/include/acconfig.h)
+  message(FATAL_ERROR "SWIM_CEPH_BUILD ('${SWIM_CEPH_BUILD}') is not a configured "
+    "build folder of Ceph. Run qa/setup/sysroot.sh, which makes one.")
+endif()
+
+find_library(CEPH_COMMON NAMES libceph-common.so.2
+  PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/ceph /usr/lib/ceph /usr/lib64/ceph
+  NO_DEFAULT_PATH REQUIRED)
+get_filename_component(CEPH_COMMON_DIR ${CEPH_COMMON} DIRECTORY)
+execute_process(
+  COMMAND ${CMAKE_SOURCE_DIR}/qa/ceph/check_version.sh ${SWIM_CEPH_SOURCE} ${CEPH_COMMON}
+  RESULT_VARIABLE version_differs ERROR_VARIABLE message ERROR_STRIP_TRAILING_WHITESPACE)
+if(version_differs)
+  message(FATAL_ERROR "${message}")
+endif()
+
+find_package(Boost REQUIRED COMPONENTS thread system program_options iostreams date_time)
+pkg_check_modules(FUSE3 REQUIRED IMPORTED_TARGET fuse3)
+pkg_check_modules(BLKID REQUIRED IMPORTED_TARGET blkid)
+find_library(TCMALLOC tcmalloc)
+
+# --- how Ceph compiles --------------------------------------------------------
+
+set(ceph ${SWIM_CEPH_SOURCE}/src)
+add_library(ceph_flags INTERFACE)
+target_compile_definitions(ceph_flags INTERFACE
+  BOOST_ASIO_DISABLE_THREAD_KEYWORD_EXTENSION BOOST_ASIO_USE_TS_EXECUTOR_AS_DEFAULT
+  BOOST_MPL_CFG_NO_PREPROCESSED_HEADERS BOOST_MPL_LIMIT_LIST_SIZE=30
+  HAVE_CONFIG_H _FILE_OFFSET_BITS=64 _GNU_SOURCE _REENTRANT _THREAD_SAFE __CEPH__
+  __STDC_FORMAT_MACROS FMT_DEPRECATED_OSTREAM
+  SWIM_SUBSYS=ceph_subsys_objectstore)
+target_compile_options(ceph_flags INTERFACE
+  -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
+  -fno-strict-aliasing -fsigned-char $<$<COMPILE_LANGUAGE:CXX>:-ftemplate-depth-1024>)
+target_include_directories(ceph_flags INTERFACE ${CMAKE_SOURCE_DIR}/qa/ceph/slim)
+target_include_directories(ceph_flags SYSTEM INTERFACE
+  ${SWIM_CEPH_BUILD}/src/include ${SWIM_CEPH_BUILD}/include
+  ${ceph} ${ceph}/dmclock/src ${ceph}/dmclock/support/src ${ceph}/xxHash)
+target_link_libraries(ceph_flags INTERFACE PkgConfig::FUSE3)
+
+# Ceph's own files, as they are: their warnings are not ours to fix, and debug
+# information of fifty OSD files is large.
+add_library(ceph_source_flags INTERFACE)
+target_compile_options(ceph_source_flags INTERFACE
+  -w -g0 $<$<COMPILE_LANGUAGE:CXX>:-fpermissive>)
+target_link_libraries(ceph_source_flags INTERFACE ceph_flags)
+
+add_library(ceph_link INTERFACE)
+target_link_libraries(ceph_link INTERFACE ${CEPH_COMMON}
+  Boost::thread Boost::system Boost::program_options Boost::iostreams
+  PkgConfig::FUSE3 PkgConfig::BLKID fmt::fmt resolv ${CMAKE_DL_LIBS} Threads::Threads)
+if(TCMALLOC AND NOT SWIM_SANITIZE)
+  target_link_libraries(ceph_link INTERFACE ${TCMALLOC})
+endif()
+
+function(ceph_objects name)
+  list(TRANSFORM ARGN PREPEND ${ceph}/)
+  add_library(${name} OBJECT ${ARGN})
+  target_link_libraries(${name} PRIVATE ceph_source_flags)
+endfunction()
+
+ceph_objects(ceph_osd_objects
+  ceph_osd.cc
+  objclass/class_api.cc
+  osd/objclass.cc osd/OSD.cc osd/Watch.cc osd/PG.cc osd/PGLog.cc osd/PrimaryLogPG.cc
+  osd/ReplicatedBackend.cc osd/ECBackend.cc osd/ECTransaction.cc osd/PGBackend.cc
+  osd/OSDCap.cc osd/Session.cc osd/SnapMapper.cc osd/ECUtil.cc osd/ExtentCache.cc
+  osd/PeeringState.cc osd/PGStateUtils.cc osd/recovery_types.cc osd/MissingLoc.cc
+  osd/osd_perf_counters.cc osd/osd_tracer.cc
+  osd/scheduler/OpScheduler.cc osd/scheduler/OpSchedulerItem.cc
+  osd/scheduler/mClockScheduler.cc
+  osd/scrubber/pg_scrubber.cc osd/scrubber/osd_scrub_sched.cc
+  osd/scrubber/PrimaryLogScrub.cc osd/scrubber/scrub_machine.cc
+  osd/scrubber/ScrubStore.cc osd/scrubber/scrub_backend.cc
+  mgr/OSDPerfMetricTypes.cc
+  dmclock/src/dmclock_util.cc dmclock/support/src/run_every.cc
+  erasure-code/ErasureCode.cc erasure-code/ErasureCodePlugin.cc
+  extblkdev/ExtBlkDevPlugin.cc
+  perfglue/heap_profiler.cc perfglue/disabled_stubs.cc)
+
+# --- SwimStore ------------------------------------------------------------------
+
+set(swimstore_definitions)
+if(EXISTS ${CMAKE_SOURCE_DIR}/src/os/swimstore/swimstore.h)
+  list(APPEND swimstore_definitions SWIM_HAVE_SWIMSTORE)
+endif()
+if(EXISTS ${CMAKE_SOURCE_DIR}/src/os/swimstore/ops/options.h)
+  list(APPEND swimstore_definitions SWIM_HAVE_OPTIONS)
+endif()
+
+swim_glob(swimstore_sources src/os/swimstore "_test\\.cc$" "^testing/" "^tool/")
+swim_glob(swimstore_inspect src/os/swimstore/tool
+  "_test\\.cc$" "_(tool|bench|main)\\.cc$")
+swim_glob(swimstore_testing src/os/swimstore/testing "_test\\.cc$" "_main\\.cc$")
+swim_glob(swimstore_tests src/os/swimstore)
+list(FILTER swimstore_tests INCLUDE REGEX "_test\\.cc$")
+swim_glob(vtkv_ceph_sources src/os/vtkv/ceph "_test\\.cc$")
+swim_glob(vtkv_ceph_tests src/os/vtkv/ceph)
+list(FILTER vtkv_ceph_tests INCLUDE REGEX "_test\\.cc$")
+
+# What every program with an ObjectStore in it has.
+ceph_objects(ceph_store_objects
+  os/Transaction.cc os/FuseStore.cc os/fs/FS.cc os/fs/XFS.cc os/memstore/MemStore.cc
+  common/PriorityCache.cc
+  global/global_init.cc global/pidfile.cc global/signal_handler.cc)
+add_library(ceph_seam_objects OBJECT
+  ${CMAKE_SOURCE_DIR}/qa/ceph/object_store_factory.cc
+  ${CMAKE_SOURCE_DIR}/qa/ceph/option_table.cc)
+target_compile_definitions(ceph_seam_objects PRIVATE ${swimstore_definitions})
+target_compile_options(ceph_seam_objects PRIVATE -fpermissive)
+target_link_libraries(ceph_seam_objects PRIVATE swim_flags ceph_flags)
+
+set(swimstore_libraries)
+function(swimstore_library name)
+  if(NOT ARGN)
+    return()
+  endif()
+  add_library(${name} STATIC ${ARGN})
+  target_link_libraries(${name} PRIVATE swim_flags ceph_flags)
+  # Ceph's headers need it; our own code has no use for it.
+  target_compile_options(${name} PRIVATE -fpermissive)
+  set(swimstore_libraries ${name} ${swimstore_libraries} PARENT_SCOPE)
+endfunction()
+
+if(TARGET vtkv)
+  list(APPEND swimstore_libraries vtkv)
+endif()
+if(TARGET vtkv_inspect)
+  list(PREPEND swimstore_libraries vtkv_inspect)
+endif()
+swimstore_library(vtkv_ceph ${vtkv_ceph_sources})
+swimstore_library(swimstore ${swimstore_sources})
+swimstore_library(swimstore_inspect ${swimstore_inspect})
+set(swimstore_test_libraries ${swimstore_libraries})
+if(swimstore_testing)
+  swimstore_library(swimstore_testing ${swimstore_testing})
+  set(swimstore_test_libraries ${swimstore_libraries})
+  list(REMOVE_ITEM swimstore_libraries swimstore_testing)
+endif()
+if(TARGET vtkv_testing)
+  list(APPEND swimstore_test_libraries vtkv_testing ${swimstore_libraries})
+endif()
+
+# --- programs -------------------------------------------------------------------
+
+# A program linked with the packaged library, refused if both define a symbol.
+function(ceph_program name)
+  add_executable(${name} $<TARGET_OBJECTS:ceph_store_objects>
+    $<TARGET_OBJECTS:ceph_seam_objects> ${ARGN})
+  target_link_libraries(${name} PRIVATE ceph_link)
+  target_link_options(${name} PRIVATE -rdynamic)
+  set_target_properties(${name} PROPERTIES BUILD_RPATH ${CEPH_COMMON_DIR}
+    INSTALL_RPATH ${CEPH_COMMON_DIR})
+  add_custom_command(TARGET ${name} POST_BUILD
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/ceph/check_symbols.py
+      $<TARGET_FILE:${name}> ${CEPH_COMMON} VERBATIM)
+endfunction()
+
+# One of ours, from a source that may not exist.
+function(swimstore_program name source)
+  if(EXISTS ${CMAKE_SOURCE_DIR}/${source})
+    ceph_program(${name} ${CMAKE_SOURCE_DIR}/${source})
+    target_compile_options(${name} PRIVATE -fpermissive)
+    target_link_libraries(${name} PRIVATE swim_flags ceph_flags ${ARGN})
+  endif()
+endfunction()
+
+ceph_program(ceph-osd $<TARGET_OBJECTS:ceph_osd_objects>)
+target_link_libraries(ceph-osd PRIVATE ${swimstore_libraries} cap)

@@ -1,0 +1,8 @@
+// Found before Ceph's own configuration header, which it takes over, except for the
+// stores that the slim build leaves out.
+#pragma once
+#include_next <acconfig.h>
+#ifndef SWIM_WITH_BLUESTORE
+#undef WITH_BLUESTORE
+#undef HAVE_BLUESTORE_PMEM
+#endif

@@ -1,0 +1,74 @@
+# Sources are found, not listed: a folder's *.cc make its library, its *_test.cc one
+# test program, and the programs in tool/ and testing/ have fixed names.
+
+set(swim_test_timeout_s 300)
+
+# Every *.cc below a folder, but none whose path below it matches one of the patterns.
+function(swim_glob out folder)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/${folder}
+    ${CMAKE_SOURCE_DIR}/${folder}/*.cc)
+  foreach(pattern IN LISTS ARGN)
+    list(FILTER found EXCLUDE REGEX "${pattern}")
+  endforeach()
+  list(TRANSFORM found PREPEND ${CMAKE_SOURCE_DIR}/${folder}/)
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+# One process per test: a test that aborts fails alone.
+function(swim_add_tests program)
+  gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    TEST_PREFIX ${program}: PROPERTIES TIMEOUT ${swim_test_timeout_s} ${ARGN})
+endfunction()
+
+# A program whose source may not exist.
+function(swim_add_program name source)
+  if(EXISTS ${CMAKE_SOURCE_DIR}/${source})
+    add_executable(${name} ${CMAKE_SOURCE_DIR}/${source})
+    target_link_libraries(${name} PRIVATE swim_flags ${ARGN})
+  endif()
+endfunction()
+
+function(swim_add_vtkv)
+  set(mains "_(tool|bench|main)\\.cc$")
+  swim_glob(sources src/os/vtkv "_test\\.cc$" "^testing/" "^tool/" "^ceph/")
+  swim_glob(testing src/os/vtkv/testing "_test\\.cc$" "_main\\.cc$")
+  swim_glob(inspect src/os/vtkv/tool "_test\\.cc$" ${mains})
+  swim_glob(tests src/os/vtkv "^ceph/")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  if(NOT sources)
+    return()
+  endif()
+
+  add_library(vtkv STATIC ${sources})
+  target_link_libraries(vtkv PRIVATE swim_flags
+    PUBLIC PkgConfig::URING PkgConfig::ISAL fmt::fmt Threads::Threads)
+  target_include_directories(vtkv PUBLIC ${CMAKE_SOURCE_DIR}/src)
+  set(libraries vtkv)
+  if(inspect)
+    add_library(vtkv_inspect STATIC ${inspect})
+    target_link_libraries(vtkv_inspect PRIVATE swim_flags PUBLIC vtkv)
+    list(PREPEND libraries vtkv_inspect)
+  endif()
+  set(test_libraries ${libraries})
+  if(testing)
+    add_library(vtkv_testing STATIC ${testing})
+    target_link_libraries(vtkv_testing PRIVATE swim_flags PUBLIC ${libraries})
+    list(PREPEND test_libraries vtkv_testing)
+  endif()
+
+  if(tests)
+    add_executable(vtkv_tests ${tests})
+    target_link_libraries(vtkv_tests PRIVATE swim_flags ${test_libraries}
+      GTest::gmock GTest::gtest GTest::gtest_main)
+    swim_add_tests(vtkv_tests)
+  endif()
+
+  set(cli11 $<TARGET_NAME_IF_EXISTS:CLI11::CLI11>)
+  swim_add_program(vtkv-tool src/os/vtkv/tool/vtkv_tool.cc ${libraries} ${cli11})
+  swim_add_program(vtkv_bench src/os/vtkv/tool/vtkv_bench.cc ${libraries} ${cli11})
+  if(SWIM_WITH_FUZZERS)
+    swim_add_program(vtkv_fuzz src/os/vtkv/testing/fuzz_main.cc ${test_libraries})
+    target_compile_options(vtkv_fuzz PRIVATE -fsanitize=fuzzer)
+    target_link_options(vtkv_fuzz PRIVATE -fsanitize=fuzzer)
+  endif()
+endfunction()
