@@ -1,0 +1,462 @@
+"""A Ceph cluster on this machine: one mon, one mgr, some OSDs, all on loopback, all in one directory.
+
+  DIR/cluster.json   what was asked for; written before anything is attached, so that stop() can always tidy up
+  DIR/ceph.conf      for `ceph -c`
+  DIR/osd.N.img      backing file of OSD N's loop device (none for memstore)
+  DIR/osd.N          OSD N's directory; the mount point of its own file system where the store needs one
+  DIR/{mon,mgr,log,run}
+
+Daemons belong to the cluster by their pid files, and a pid counts only if that process's command line names this
+DIR: after a reboot the number may be somebody else's.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import time
+import uuid
+
+import admin_socket
+import sysroot
+from loop_disk import FILE_SYSTEMS, LoopDisk, is_mounted, read_counters, share, unmount
+from sysroot import UserError
+
+# Where a store keeps its bytes: on a file system of its own, on the raw device (BlueStore's best case), in memory.
+PLACE = {"swimstore": "fs", "kstore": "fs", "filestore": "fs", "bluestore": "raw", "memstore": "memory"}
+FILESTORE_ROOT = "bookworm"
+SOCKET_PATH_MAX = 107
+GIB = 1 << 30
+
+
+@dataclasses.dataclass
+class Spec:
+  """What one cluster is made of."""
+  store: str
+  osds: int = 1
+  size_bytes: int = 8 * GIB
+  fs: str = "ext4"
+  conf: dict = dataclasses.field(default_factory=dict)
+  osd_memory_target: int = 2 * GIB
+  ceph_osd: str = ""
+
+  def check(self):
+    if self.store not in PLACE:
+      raise UserError(f"--store {self.store}: unknown store; choose one of {', '.join(PLACE)}")
+    if not 1 <= self.osds <= 16:
+      raise UserError(f"--osds {self.osds}: give a number from 1 to 16")
+    if self.fs not in FILE_SYSTEMS:
+      raise UserError(f"--fs {self.fs}: unknown file system; choose one of {', '.join(FILE_SYSTEMS)}")
+    if not 2 * GIB <= self.size_bytes <= 1024 * GIB:
+      raise UserError(f"--size {self.size_bytes}: an OSD's device needs 2 GiB or more, 1 TiB at most")
+    if self.store == "swimstore" and not os.access(self.osd_binary(), os.X_OK):
+      raise UserError(f"{self.osd_binary()}: no such program; build it first (qa/run-make-check.sh --help)")
+
+  def osd_binary(self):
+    if self.ceph_osd:
+      return self.ceph_osd
+    return str(sysroot.CHECKOUT / "build/bin/ceph-osd") if self.store == "swimstore" else "ceph-osd"
+
+  def root(self):
+    """The sysroot that has this store's daemons."""
+    return FILESTORE_ROOT if self.store == "filestore" else None
+
+
+class Cluster:
+  def __init__(self, directory, say=print):
+    self.dir = pathlib.Path(directory).resolve()
+    self.say = say
+    self.spec = None
+    self.state = {}
+    if self._state_file.exists():
+      self._load()
+
+  # -- life -------------------------------------------------------------------------------------------------------
+
+  def create(self, spec):
+    """A new, empty cluster in DIR, started. Backing files of the right size are used again."""
+    spec.check()
+    self._check_directory(spec)
+    if self.state:
+      self.remove(keep_images=True)
+    self.spec = spec
+    self.dir.mkdir(parents=True, exist_ok=True)
+    disks = [self.disk(osd) for osd in range(spec.osds)] if PLACE[spec.store] != "memory" else []
+    for disk in disks:
+      disk.write_image(self.say)
+    self.state = {"fsid": str(uuid.uuid4()), "mon_port": _free_port(),
+                  "osd_uuids": [str(uuid.uuid4()) for _ in range(spec.osds)]}
+    self._save()
+    try:
+      for osd, disk in enumerate(disks):
+        disk.attach()
+        disk.wipe()
+        if PLACE[spec.store] == "fs":
+          disk.make_file_system(spec.fs)
+      self._attach_all()
+      self._write_conf()
+      self._boot_mon(new=True)
+      self._make_osds()
+      for osd in range(spec.osds):
+        self.start_osd(osd)
+      self.wait_up()
+      self.state["complete"] = True
+      self._save()
+    except BaseException:
+      self.stop()
+      raise
+
+  def can_resume(self):
+    """Whether DIR holds a stopped cluster with data: making it had succeeded, and its store outlives a stop."""
+    return bool(self.state.get("complete")) and PLACE[self.spec.store] != "memory"
+
+  def resume(self):
+    """Start the stopped cluster that DIR holds, with its data."""
+    if not self.can_resume():
+      raise UserError(f"{self.dir}: holds no cluster that could be taken up again; make a new one")
+    try:
+      self._attach_all()
+      self._boot_mon(new=False)
+      for osd in range(self.spec.osds):
+        self.start_osd(osd)
+      self.wait_up()
+    except BaseException:
+      self.stop()
+      raise
+
+  def stop(self):
+    """End every daemon, unmount, detach. Safe to call at any time, any number of times."""
+    if not self.state:
+      return
+    daemons = [f"osd.{osd}" for osd in range(self.spec.osds)] + ["mgr.x", "mon.a"]
+    for daemon in daemons:
+      self._signal(daemon, signal.SIGTERM)
+    for daemon in daemons:
+      if not self._wait_gone(daemon, 20):
+        self.say(f"{daemon} ignores SIGTERM; killing it")
+        self._signal(daemon, signal.SIGKILL)
+        self._wait_gone(daemon, 10)
+      self._pid_file(daemon).unlink(missing_ok=True)
+    for osd in range(self.spec.osds):
+      unmount(self.osd_dir(osd))
+    unmount(self.dir)
+    for osd in range(self.spec.osds):
+      self.disk(osd).detach()
+
+  def remove(self, keep_images=False):
+    """Stop, then delete what the cluster stored."""
+    self.stop()
+    if not self.dir.exists():
+      return
+    for entry in self.dir.iterdir():
+      if is_mounted(entry):
+        raise UserError(f"{entry}: still mounted; unmount it first")
+    names = ["mon.a", "mgr.x", "log", "run", "ceph.conf"]
+    names += [f"osd.{osd}" for osd in range(self.spec.osds if self.spec else 0)]
+    for name in names:
+      path = self.dir / name
+      shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    if not keep_images:
+      for image in self.dir.glob("osd.*.img"):
+        image.unlink()
+    self._state_file.unlink(missing_ok=True)
+    self.state = {}
+    if not any(self.dir.iterdir()):
+      self.dir.rmdir()
+
+  def running(self):
+    """Names of the daemons that are alive."""
+    if not self.state:
+      return []
+    daemons = ["mon.a", "mgr.x"] + [f"osd.{osd}" for osd in range(self.spec.osds)]
+    return [daemon for daemon in daemons if self._pid(daemon)]
+
+  # -- single OSDs ------------------------------------------------------------------------------------------------
+
+  def start_osd(self, osd, *options):
+    """`options` go to the command line, such as --swimstore_fsck_on_mount=true."""
+    self._spawn(f"osd.{osd}", [self.spec.osd_binary(), "-i", osd, *options])
+
+  def kill_osd(self, osd):
+    """kill -9, and wait until the process is gone."""
+    self._signal(f"osd.{osd}", signal.SIGKILL)
+    if not self._wait_gone(f"osd.{osd}", 10):
+      raise UserError(f"osd.{osd} outlives SIGKILL; see {self.dir}/log")
+    self._pid_file(f"osd.{osd}").unlink(missing_ok=True)
+
+  def stop_osd(self, osd, timeout=60):
+    self._signal(f"osd.{osd}", signal.SIGTERM)
+    if not self._wait_gone(f"osd.{osd}", timeout):
+      raise UserError(f"osd.{osd} did not end within {timeout} s; see {self.dir}/log")
+    self._pid_file(f"osd.{osd}").unlink(missing_ok=True)
+
+  def osd_alive(self, osd):
+    return self._pid(f"osd.{osd}") is not None
+
+  def wait_up(self, timeout=90):
+    """Until every OSD process says it is active, which needs the monitor to have taken it in."""
+    deadline = time.monotonic() + timeout
+    for osd in range(self.spec.osds):
+      while True:
+        if not self.osd_alive(osd):
+          raise UserError(f"osd.{osd} ended while starting; the end of its log:\n{self.log_tail(f'osd.{osd}')}")
+        try:
+          if self.ask_osd(osd, "status").get("state") == "active":
+            break
+        except admin_socket.NotAnswering:
+          pass
+        if time.monotonic() > deadline:
+          raise UserError(f"osd.{osd} not active after {timeout} s; the end of its log:\n"
+                          f"{self.log_tail(f'osd.{osd}')}")
+        time.sleep(0.2)
+
+  def ask_osd(self, osd, command, **arguments):
+    return admin_socket.ask(self.dir / "run" / f"osd.{osd}.asok", command, **arguments)
+
+  def osd_dir(self, osd):
+    return self.dir / f"osd.{osd}"
+
+  def disk(self, osd):
+    return LoopDisk(self.dir / f"osd.{osd}.img", self.spec.size_bytes)
+
+  def devices(self):
+    """Loop devices in use, by OSD; empty for memstore."""
+    found = [self.disk(osd).device() for osd in range(self.spec.osds)]
+    return [device for device in found if device]
+
+  def device_counters(self):
+    return [read_counters(device) for device in self.devices()]
+
+  # -- talking to it ----------------------------------------------------------------------------------------------
+
+  def command_line(self, *args):
+    """argv prefix for a client program inside the sysroot: command_line("rados", "df")."""
+    return sysroot.command([args[0], "-c", self.dir / "ceph.conf", *args[1:]])
+
+  def client(self, *args, check=True, timeout=120, stdin=None):
+    """Run a client program (ceph, rados, rbd) against this cluster; returns its stdout."""
+    return sysroot.run([args[0], "-c", self.dir / "ceph.conf", *args[1:]], check=check, timeout=timeout,
+                       stdin=stdin).stdout
+
+  def ceph(self, *args, timeout=120):
+    return self.client("ceph", *args, timeout=timeout)
+
+  def ceph_json(self, *args, timeout=120):
+    return json.loads(self.client("ceph", "-f", "json", *args, timeout=timeout))
+
+  def create_pool(self, name, pg_num=32, size=None, application="bench"):
+    size = size or min(3, self.spec.osds)
+    script = f"""set -e
+      ceph osd pool create {name} {pg_num} {pg_num} replicated --size {size} --autoscale-mode off
+      ceph osd pool set {name} min_size {max(1, size - 1)}
+      ceph osd pool application enable {name} {application}"""
+    if self.spec.root():
+      script = script.replace(f" --size {size} --autoscale-mode off", "")
+    self.shell(script)
+
+  def shell(self, script, timeout=120, check=True):
+    """A shell script inside, where ceph, rados and rbd know the cluster."""
+    preface = f"export CEPH_CONF={self.dir}/ceph.conf\n"
+    return sysroot.run(["bash", "-c", preface + script], timeout=timeout, check=check).stdout
+
+  def pg_states(self):
+    """{state: count} over all PGs, once the manager knows as many as the map has; else {}."""
+    out = self.shell("ceph -f json status; echo; echo SPLIT; ceph -f json osd dump")
+    status, osd_map = (json.loads(part) for part in out.split("SPLIT"))
+    wanted = sum(pool["pg_num"] for pool in osd_map["pools"])
+    states = {entry["state_name"]: entry["count"] for entry in status["pgmap"]["pgs_by_state"]}
+    return states if sum(states.values()) == wanted else {}
+
+  def wait_clean(self, timeout=180, what="active+clean"):
+    """Until every PG is active+clean (scrubbing too counts), by statistics sent after this call."""
+    deadline = time.monotonic() + timeout
+    self.flush_pg_stats()
+    while True:
+      states = self.pg_states()
+      if states and all(state.startswith("active+clean") for state in states):
+        return states
+      if time.monotonic() > deadline:
+        raise UserError(f"PGs not {what} after {timeout} s: {states or 'no statistics'}")
+      time.sleep(1)
+
+  def flush_pg_stats(self, timeout=30):
+    """Have every live OSD send its PG statistics, and wait until the manager has them."""
+    wanted = {}
+    for osd in range(self.spec.osds):
+      try:
+        answer = self.ask_osd(osd, "flush_pg_stats")
+        wanted[osd] = int(answer["stat_seq"] if isinstance(answer, dict) else answer)
+      except (admin_socket.NotAnswering, KeyError, ValueError, TypeError):
+        continue
+    deadline = time.monotonic() + timeout
+    for osd, seq in wanted.items():
+      while int(self.ceph("osd", "last-stat-seq", f"osd.{osd}").strip() or 0) < seq:
+        if time.monotonic() > deadline:
+          return
+        time.sleep(0.5)
+
+  def log_tail(self, daemon, lines=12):
+    try:
+      return "\n".join((self.dir / "log" / f"{daemon}.log").read_text(errors="replace").splitlines()[-lines:])
+    except FileNotFoundError:
+      return "(no log)"
+
+  # -- within -----------------------------------------------------------------------------------------------------
+
+  @property
+  def _state_file(self):
+    return self.dir / "cluster.json"
+
+  def _load(self):
+    try:
+      saved = json.loads(self._state_file.read_text())
+      self.spec = Spec(**saved["spec"])
+      self.state = saved["state"]
+    except (ValueError, KeyError, TypeError) as error:
+      raise UserError(f"{self._state_file}: not a cluster's state ({error}); "
+                      "stop its daemons by hand and delete the directory") from error
+
+  def _save(self):
+    partial = self._state_file.with_suffix(".partial")
+    partial.write_text(json.dumps({"spec": dataclasses.asdict(self.spec), "state": self.state}, indent=2))
+    partial.rename(self._state_file)
+
+  def _check_directory(self, spec):
+    if not sysroot.is_visible_inside(self.dir):
+      raise UserError(f"{self.dir}: not visible to the cluster's programs; choose a directory below "
+                      f"{sysroot.cache_dir()} or {sysroot.CHECKOUT}")
+    longest = self.dir / "run" / f"osd.{spec.osds}.asok"
+    if len(str(longest)) > SOCKET_PATH_MAX:
+      raise UserError(f"{self.dir}: too long for a socket's path; choose a shorter directory")
+    if self.dir.exists() and not self.state and any(
+        not entry.name.endswith((".img", ".partial")) for entry in self.dir.iterdir()):
+      raise UserError(f"{self.dir}: not empty and not a cluster; choose another directory")
+    if self.running():
+      raise UserError(f"{self.dir}: a {self.spec.store} cluster runs here; stop it first")
+
+  def _attach_all(self):
+    if PLACE[self.spec.store] == "fs":
+      share(self.dir)
+    for osd in range(self.spec.osds):
+      place = PLACE[self.spec.store]
+      if place == "memory":
+        self.osd_dir(osd).mkdir(exist_ok=True)
+        continue
+      device = self.disk(osd).attach()
+      if place == "fs":
+        self.disk(osd).mount(self.osd_dir(osd), self.spec.fs)
+      else:
+        self.osd_dir(osd).mkdir(exist_ok=True)
+        link = self.osd_dir(osd) / "block"
+        link.unlink(missing_ok=True)
+        link.symlink_to(device)
+
+  def _write_conf(self):
+    spec, port = self.spec, self.state["mon_port"]
+    conf = {
+        "fsid": self.state["fsid"], "mon host": f"[v2:127.0.0.1:{port}]",
+        "auth cluster required": "none", "auth service required": "none", "auth client required": "none",
+        "run dir": self.dir / "run", "pid file": f"{self.dir}/run/$name.pid",
+        "admin socket": f"{self.dir}/run/$name.asok", "log file": f"{self.dir}/log/$name.log",
+        "crash dir": f"{self.dir}/log", "mon cluster log file": f"{self.dir}/log/cluster.log",
+        "osd pool default size": min(3, spec.osds), "osd pool default min size": 1,
+        "osd crush chooseleaf type": 0, "osd pool default pg autoscale mode": "off",
+        "mon allow pool size one": "true", "mon allow pool delete": "true",
+        "mon warn on pool no redundancy": "false", "mon max pg per osd": 1000,
+        "mon warn on insecure global id reclaim allowed": "false",
+        "mgr initial modules": "",
+        # The host's own disk is shared with the user: its fill level is not this cluster's business.
+        "mon data avail warn": 2, "mon data avail crit": 1,
+    }
+    osd = {
+        "public addr": "127.0.0.1", "cluster addr": "127.0.0.1",
+        "osd objectstore": spec.store, "osd data": f"{self.dir}/osd.$id",
+        "osd memory target": spec.osd_memory_target,
+        # Without these the scheduler measures the device at boot, or throttles the run to a guess.
+        "osd mclock skip benchmark": "true", "osd mclock max capacity iops hdd": 1000000,
+        "osd mclock max capacity iops ssd": 1000000,
+    }
+    if spec.store == "filestore":
+      osd |= {"osd journal": f"{self.dir}/osd.$id/journal", "osd journal size": 1024,
+              # What FileStore asks for on ext4: its extended attributes are small there.
+              "osd max object name len": 256, "osd max object namespace len": 64}
+    if spec.store == "kstore":
+      osd["enable experimental unrecoverable data corrupting features"] = "kstore"
+    if spec.store == "memstore":
+      osd["memstore device bytes"] = spec.size_bytes
+    client = {"log file": "/dev/null", "admin socket": "", "pid file": ""}
+    text = ""
+    for section, entries in (("global", conf), ("client", client), ("mon", {"mon data": f"{self.dir}/mon.a"}),
+                             ("mgr", {"mgr data": f"{self.dir}/mgr.x", "public addr": "127.0.0.1"}), ("osd", osd | spec.conf)):
+      text += f"[{section}]\n" + "".join(f"{key} = {value}\n" for key, value in entries.items()) + "\n"
+    (self.dir / "ceph.conf").write_text(text)
+
+  def _boot_mon(self, new):
+    for name in ("log", "run", "mon.a", "mgr.x"):
+      (self.dir / name).mkdir(exist_ok=True)
+    if new:
+      # Without a map of its own making the monitor takes the standard port, whatever `mon host` says.
+      monmap = self.dir / "run" / "monmap"
+      sysroot.run(["monmaptool", "--create", "--clobber", "--fsid", self.state["fsid"], "--addv", "a",
+                   f"[v2:127.0.0.1:{self.state['mon_port']}]", monmap], root=self.spec.root())
+      self._inside("ceph-mon", "-i", "a", "--mkfs", "--monmap", monmap)
+      monmap.unlink()
+    self._spawn("mon.a", ["ceph-mon", "-i", "a"])
+    self._spawn("mgr.x", ["ceph-mgr", "-i", "x"])
+
+  def _make_osds(self):
+    self.say(f"making {self.spec.osds} {self.spec.store} OSD(s)")
+    # Debian's Python refuses to load the manager's modules, none of which is needed here.
+    self.shell("set -e\nceph health mute MGR_MODULE_DEPENDENCY --sticky 2>/dev/null\n" + "\n".join(
+        f"ceph osd new {osd_uuid} {osd} >/dev/null" for osd, osd_uuid in enumerate(self.state["osd_uuids"])))
+    for osd, osd_uuid in enumerate(self.state["osd_uuids"]):
+      self._inside(self.spec.osd_binary(), "-i", osd, "--mkfs", "--osd-uuid", osd_uuid)
+
+  def _inside(self, program, *args):
+    return sysroot.run([program, "-c", self.dir / "ceph.conf", *args], root=self.spec.root())
+
+  def _spawn(self, daemon, argv):
+    """The program puts itself into the background once it has initialised; its pid file tells the rest."""
+    if self._pid(daemon):
+      raise UserError(f"{daemon} of {self.dir} runs already")
+    self._pid_file(daemon).unlink(missing_ok=True)
+    try:
+      self._inside(*argv)
+    except sysroot.CommandFailed as failed:
+      raise UserError(f"{daemon} did not start; {failed}\n{self.log_tail(daemon)}") from failed
+
+  def _pid_file(self, daemon):
+    return self.dir / "run" / f"{daemon}.pid"
+
+  def _pid(self, daemon):
+    try:
+      pid = int(self._pid_file(daemon).read_text())
+      words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except (FileNotFoundError, ProcessLookupError, ValueError):
+      return None
+    return pid if str(self.dir / "ceph.conf") in words else None
+
+  def _signal(self, daemon, number):
+    pid = self._pid(daemon)
+    if pid:
+      try:
+        os.kill(pid, number)
+      except ProcessLookupError:
+        pass
+
+  def _wait_gone(self, daemon, timeout):
+    deadline = time.monotonic() + timeout
+    while self._pid(daemon):
+      if time.monotonic() > deadline:
+        return False
+      time.sleep(0.05)
+    return True
+
+
+def _free_port():
+  with socket.socket() as probe:
+    probe.bind(("127.0.0.1", 0))
+    return probe.getsockname()[1]

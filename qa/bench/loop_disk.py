@@ -1,0 +1,166 @@
+"""One loop device over a file written beforehand, and what the kernel counts on it.
+
+The file is written with zeros, never left sparse: otherwise the host's file system would allocate during the
+run, and its own journal would be measured. For the same reason nothing here discards.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+import sysroot
+
+SECTOR_BYTES = 512
+PIECE_BYTES = 4 << 20
+FILE_SYSTEMS = ("ext4", "xfs")
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceCounters:
+  """Totals since the device was attached (Documentation/admin-guide/iostats)."""
+  written_bytes: int
+  read_bytes: int
+  writes: int
+  flushes: int
+
+  def __sub__(self, earlier):
+    return DeviceCounters(*(now - then for now, then in
+                            zip(dataclasses.astuple(self), dataclasses.astuple(earlier))))
+
+
+def _host(*args):
+  done = subprocess.run([str(arg) for arg in args], text=True, stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+  if done.returncode != 0:
+    raise sysroot.CommandFailed(args, done.stderr.strip() or f"exit {done.returncode}")
+  return done.stdout.strip()
+
+
+def read_counters(device):
+  """`device` is /dev/loopN."""
+  stat = pathlib.Path("/sys/block", pathlib.Path(device).name, "stat")
+  field = [int(value) for value in stat.read_text().split()]
+  if len(field) < 16:
+    raise sysroot.UserError(f"{stat}: this kernel does not count flushes; use Linux 5.5 or later")
+  return DeviceCounters(field[6] * SECTOR_BYTES, field[2] * SECTOR_BYTES, field[4], field[15])
+
+
+class LoopDisk:
+  """`image` is the backing file; the device exists between attach() and detach()."""
+
+  def __init__(self, image, size_bytes):
+    self.image = pathlib.Path(image)
+    self.size_bytes = size_bytes
+
+  def write_image(self, say):
+    """Zeros, to the full size, on stable storage. An image of the right size is used again."""
+    if self._image_is_whole():
+      return
+    self.image.parent.mkdir(parents=True, exist_ok=True)
+    self.image.unlink(missing_ok=True)
+    free = os.statvfs(self.image.parent)
+    if free.f_bavail * free.f_frsize < self.size_bytes + (1 << 30):
+      raise sysroot.UserError(f"{self.image.parent}: {self.size_bytes >> 30} GiB do not fit; "
+                              "free some space or give a smaller --size")
+    partial = self.image.with_suffix(".partial")
+    zeros = memoryview(bytes(PIECE_BYTES))
+    told = time.monotonic()
+    with open(partial, "wb", buffering=0) as out:
+      for done in range(0, self.size_bytes, PIECE_BYTES):
+        out.write(zeros[:min(PIECE_BYTES, self.size_bytes - done)])
+        if time.monotonic() - told > 5:
+          told = time.monotonic()
+          say(f"writing {self.image.name}: {done >> 20} of {self.size_bytes >> 20} MiB")
+      os.fsync(out.fileno())
+    partial.rename(self.image)
+
+  def _image_is_whole(self):
+    try:
+      found = self.image.stat()
+    except FileNotFoundError:
+      return False
+    return found.st_size == self.size_bytes and found.st_blocks * 512 >= self.size_bytes
+
+  def device(self):
+    """/dev/loopN while attached, else None. The kernel is asked: a recorded name goes stale at a reboot."""
+    listing = _host("losetup", "--json", "--list", "--output", "NAME,BACK-FILE")
+    for entry in json.loads(listing or '{"loopdevices": []}')["loopdevices"]:
+      if entry["back-file"] == str(self.image):
+        return entry["name"]
+    return None
+
+  def attach(self):
+    device = self.device()
+    if device is None:
+      device = _host("losetup", "--find", "--show", "--direct-io=on", self.image)
+    # The class of the disk decides OSD shards and deferred writes; all stores get the same.
+    pathlib.Path("/sys/block", pathlib.Path(device).name, "queue/rotational").write_text("0")
+    return device
+
+  def wipe(self):
+    """Forget what an earlier user of the image left: its first MiB holds every label."""
+    with open(self.device(), "r+b", buffering=0) as out:
+      out.write(bytes(1 << 20))
+      os.fsync(out.fileno())
+
+  def make_file_system(self, kind):
+    if kind == "ext4":
+      # Without the lazy options the kernel would still write inode tables during the run.
+      sysroot.run(["mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
+                   self.device()])
+    elif kind == "xfs":
+      sysroot.run(["mkfs.xfs", "-q", "-f", "-K", self.device()])
+    else:
+      raise sysroot.UserError(f"--fs {kind}: unknown file system; choose one of {', '.join(FILE_SYSTEMS)}")
+
+  def mount(self, where, kind):
+    where = pathlib.Path(where)
+    where.mkdir(parents=True, exist_ok=True)
+    if not is_mounted(where):
+      _host("mount", "-t", kind, "-o", "noatime", self.device(), where)
+
+  def detach(self):
+    """The kernel puts the end off while anybody still uses the device: that is an error here."""
+    device = self.device()
+    if device is None:
+      return
+    _host("losetup", "--detach", device)
+    for _ in range(40):
+      if self.device() is None:
+        return
+      time.sleep(0.25)
+    raise sysroot.UserError(f"{device}: still in use after detaching {self.image}; end what uses it "
+                            f"(a mount in another namespace: grep {device} /proc/*/mounts) and stop again")
+
+
+def is_mounted(where):
+  """Bind mounts too, which os.path.ismount cannot tell."""
+  escaped = str(pathlib.Path(where).resolve()).replace(" ", r"\040")
+  return any(line.split()[4] == escaped for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+def share(where):
+  """Mounts made and undone below `where` are from now on made and undone for every command inside the sysroot.
+
+  Each of these has a mount namespace of its own. Where the host's root is a private mount, a command that happens
+  to run during our umount would otherwise keep the file system, and the device below it, busy.
+  """
+  if not is_mounted(where):
+    _host("mount", "--bind", where, where)
+    _host("mount", "--make-shared", where)
+
+
+def unmount(where):
+  """Patient: a daemon that has just ended may hold the mount for a moment."""
+  for attempt in range(20):
+    if not is_mounted(where):
+      return
+    try:
+      _host("umount", where)
+    except sysroot.CommandFailed:
+      if attempt == 19:
+        raise
+      time.sleep(0.25)

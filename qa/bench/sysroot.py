@@ -1,0 +1,59 @@
+"""Run commands inside the sysroot, where the packaged Ceph lives."""
+
+import os
+import pathlib
+import subprocess
+
+CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
+ENTER = CHECKOUT / "qa" / "enter.sh"
+
+
+class UserError(Exception):
+  """A mistake the caller can mend; its text names the thing and the remedy."""
+
+
+def cache_dir():
+  return pathlib.Path(os.environ.get("SWIM_CACHE") or "/var/cache/swimstore").resolve()
+
+
+def command(args, root=None):
+  """The argument vector that runs `args` inside; `root` names another sysroot than the default."""
+  prefix = [str(ENTER)]
+  if root:
+    prefix += ["--root", root]
+  return prefix + [str(arg) for arg in args]
+
+
+def prepare(root=None):
+  """Make the sysroot if it is not there; its progress goes to the terminal."""
+  if subprocess.run(command(["true"], root), stdin=subprocess.DEVNULL).returncode != 0:
+    raise UserError("the sysroot could not be made; mend what is said above and run again")
+  os.environ["SWIM_NO_SETUP"] = "1"
+
+
+def run(args, root=None, check=True, timeout=120, stdin=None):
+  """Run to completion; returns the CompletedProcess with text output.
+
+  Raises CommandFailed (when `check`) with the command and the end of what it said.
+  """
+  try:
+    done = subprocess.run(command(args, root), text=True, timeout=timeout, input=stdin,
+                          stdin=subprocess.DEVNULL if stdin is None else None,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+  except subprocess.TimeoutExpired as expired:
+    raise CommandFailed(args, f"no end after {timeout} s") from expired
+  if check and done.returncode != 0:
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-8:]
+    raise CommandFailed(args, f"exit {done.returncode}: " + "\n  ".join(said))
+  return done
+
+
+class CommandFailed(Exception):
+  def __init__(self, args, why):
+    super().__init__(f"{' '.join(str(arg) for arg in args)}: {why}")
+
+
+def is_visible_inside(path):
+  """Only the checkout and SWIM_CACHE appear inside at the path they have outside."""
+  path = pathlib.Path(path).resolve()
+  return any(path.is_relative_to(base) for base in (CHECKOUT, cache_dir()))
