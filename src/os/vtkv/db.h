@@ -100,6 +100,8 @@ class DB {
   virtual Status wait_durable(SequenceNumber sequence) = 0;
   // Writes the memtable to the tree and a new checkpoint; waits for it.
   virtual Status flush() = 0;
+  // Asks for the same and returns at once; may be called from a worker's step or a callback.
+  virtual void request_flush() = 0;
   // Merges everything into one run; waits for it.
   virtual Status compact() = 0;
   // Checks every block, run, and log record; appends one sentence per finding.

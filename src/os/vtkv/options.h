@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "vtkv/iterator.h"
 #include "vtkv/status.h"
 #include "vtkv/write_batch.h"
 
@@ -31,12 +33,19 @@ class ExternalStore {
   // reported in the status; the engine keeps the record and calls mark_damaged.
   virtual Status verify(const ExternalWrite& write, bool* matches) = 0;
   virtual void mark_damaged(const ExternalWrite& write) = 0;
+  // Makes everything in the user's files durable: recovery does so before it writes its record.
+  virtual Status sync_all() = 0;
 };
 
 // Lets the user keep state of its own consistent with the tree (SwimStore's allocation pages).
 class CheckpointParticipant {
  public:
+  // An iterator over [lower, upper) of the tree as of the checkpoint.
+  using TreeReader = std::function<std::unique_ptr<Iterator>(std::string_view lower, std::string_view upper)>;
+
   virtual ~CheckpointParticipant() = default;
+  // Called once during open, before the first replay() or collect(). `tree` is valid during the call only.
+  virtual Status load(const TreeReader& tree) = 0;
   // A batch recovered from the log, in sequence order, during open, before open returns.
   // `encoded` can be iterated with WriteBatch::iterate.
   virtual Status replay(SequenceNumber last_sequence, std::string_view encoded) = 0;
@@ -45,6 +54,9 @@ class CheckpointParticipant {
   // older values of the same keys. Must not call back into the database. On recovery, the tree's entries
   // are those of the checkpoint and replay() delivers what came after.
   virtual void collect(SequenceNumber as_of, std::vector<std::pair<std::string, std::string>>* entries) = 0;
+  // A checkpoint that holds everything collected at or below `as_of` is durable, in both manifest slots'
+  // terms: no recovery from here on starts from an older one. On a worker, no lock held.
+  virtual void checkpoint_durable(SequenceNumber as_of) = 0;
 };
 
 struct Options {
