@@ -1,0 +1,99 @@
+#include "vtkv/mem/memtable.h"
+
+#include "vtkv/mem/skiplist.h"
+#include "vtkv/util/invariants.h"
+
+namespace vtkv {
+
+class MemTable::Rep {
+ public:
+  Arena arena;
+  SkipList list{&arena};
+  RangeRemovals removals;
+  std::atomic<bool> empty{true};
+  std::atomic<SequenceNumber> last_sequence{0};
+
+  void advance(SequenceNumber sequence) {
+    VTKV_ASSERT(sequence >= last_sequence.load(std::memory_order_relaxed));
+    last_sequence.store(sequence, std::memory_order_relaxed);
+    empty.store(false, std::memory_order_release);
+  }
+};
+
+namespace {
+
+class MemTableIterator final : public EntryIterator {
+ public:
+  explicit MemTableIterator(const SkipList& list) : m_list(list) {}
+
+  bool valid() const override { return m_node != nullptr; }
+  void seek_to_first() override { move(m_list.first()); }
+  void seek_to_last() override { move(m_list.last()); }
+  void seek(std::string_view key, SequenceNumber at_most) override { move(m_list.find(key, at_most)); }
+  void next() override { move(SkipList::next(m_node)); }
+  void previous() override { move(m_list.previous(m_node)); }
+  const Entry& entry() const override { return m_entry; }
+  Status status() const override { return {}; }
+
+ private:
+  void move(const SkipList::Node* node) {
+    m_node = node;
+    if (node) {
+      m_entry = SkipList::entry_of(node);
+    }
+  }
+
+  const SkipList& m_list;
+  const SkipList::Node* m_node = nullptr;
+  Entry m_entry;
+};
+
+}  // namespace
+
+MemTable::MemTable() : m_rep(std::make_unique<Rep>()) {}
+MemTable::~MemTable() = default;
+
+void MemTable::put(SequenceNumber sequence, std::string_view key, std::string_view value) {
+  m_rep->list.insert({key, sequence, EntryType::value, value});
+  m_rep->advance(sequence);
+}
+
+void MemTable::remove(SequenceNumber sequence, std::string_view key) {
+  m_rep->list.insert({key, sequence, EntryType::removal, {}});
+  m_rep->advance(sequence);
+}
+
+void MemTable::remove_range(SequenceNumber sequence, std::string_view begin, std::string_view end) {
+  m_rep->removals.add(sequence, begin, end);
+  m_rep->advance(sequence);
+}
+
+Lookup MemTable::get(std::string_view key, SequenceNumber at_most, std::string* value) const {
+  const SequenceNumber covering = m_rep->removals.covering(key, at_most);
+  const SkipList::Node* node = m_rep->list.find(key, at_most);
+  if (node) {
+    const Entry entry = SkipList::entry_of(node);
+    if (entry.key == key && entry.sequence >= covering) {
+      if (entry.type == EntryType::removal) {
+        return Lookup::removed;
+      }
+      value->assign(entry.value);
+      return Lookup::found;
+    }
+  }
+  return covering > 0 ? Lookup::removed : Lookup::absent;
+}
+
+std::unique_ptr<EntryIterator> MemTable::new_iterator() const {
+  return std::make_unique<MemTableIterator>(m_rep->list);
+}
+
+const RangeRemovals& MemTable::range_removals() const { return m_rep->removals; }
+
+size_t MemTable::memory_bytes() const { return m_rep->arena.memory_bytes() + m_rep->removals.memory_bytes(); }
+
+bool MemTable::empty() const { return m_rep->empty.load(std::memory_order_acquire); }
+
+SequenceNumber MemTable::last_sequence() const { return m_rep->last_sequence.load(std::memory_order_relaxed); }
+
+}  // namespace vtkv

@@ -1,0 +1,157 @@
+#include "vtkv/mem/memtable.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <random>
+#include <thread>
+
+namespace vtkv {
+namespace {
+
+std::string read(const MemTable& table, std::string_view key, SequenceNumber at_most) {
+  std::string value;
+  switch (table.get(key, at_most, &value)) {
+    case Lookup::absent: return "(absent)";
+    case Lookup::removed: return "(removed)";
+    case Lookup::found: break;
+  }
+  return value;
+}
+
+TEST(MemTable, StartsEmpty) {
+  MemTable table;
+  EXPECT_TRUE(table.empty());
+  EXPECT_EQ(table.last_sequence(), 0u);
+  EXPECT_EQ(read(table, "a", 9), "(absent)");
+  auto iterator = table.new_iterator();
+  iterator->seek_to_first();
+  EXPECT_FALSE(iterator->valid());
+  iterator->seek_to_last();
+  EXPECT_FALSE(iterator->valid());
+}
+
+TEST(MemTable, EverySequenceSeesItsOwnPast) {
+  MemTable table;
+  table.put(1, "a", "one");
+  table.put(3, "a", "three");
+  table.remove(5, "a");
+  table.put(7, "a", "seven");
+  EXPECT_EQ(read(table, "a", 0), "(absent)");
+  EXPECT_EQ(read(table, "a", 2), "one");
+  EXPECT_EQ(read(table, "a", 3), "three");
+  EXPECT_EQ(read(table, "a", 6), "(removed)");
+  EXPECT_EQ(read(table, "a", 9), "seven");
+  EXPECT_EQ(table.last_sequence(), 7u);
+}
+
+TEST(MemTable, ARangeRemovalHidesOlderEntriesOnly) {
+  MemTable table;
+  table.put(1, "b", "old");
+  table.remove_range(2, "a", "c");
+  table.put(3, "b", "new");
+  EXPECT_EQ(read(table, "b", 1), "old");
+  EXPECT_EQ(read(table, "b", 2), "(removed)");
+  EXPECT_EQ(read(table, "b", 3), "new");
+  EXPECT_EQ(read(table, "a", 3), "(removed)");
+  EXPECT_EQ(read(table, "c", 3), "(absent)");
+}
+
+TEST(MemTable, OfTwoEntriesOfOneSequenceTheLaterInsertedWins) {
+  MemTable table;
+  table.put(4, "k", "first");
+  table.put(4, "k", "second");
+  EXPECT_EQ(read(table, "k", 4), "second");
+  auto iterator = table.new_iterator();
+  iterator->seek_to_last();
+  EXPECT_EQ(iterator->entry().value, "first");
+  iterator->previous();
+  EXPECT_EQ(iterator->entry().value, "second");
+  iterator->previous();
+  EXPECT_FALSE(iterator->valid());
+}
+
+TEST(MemTable, TakesEmptyAndBigKeysAndValues) {
+  MemTable table;
+  const std::string big(300000, 'x');
+  table.put(1, "", "empty key");
+  table.put(2, big, "");
+  table.put(3, "v", big);
+  EXPECT_EQ(read(table, "", 9), "empty key");
+  EXPECT_EQ(read(table, big, 9), "");
+  EXPECT_EQ(read(table, "v", 9), big);
+  EXPECT_GT(table.memory_bytes(), 600000u);
+}
+
+TEST(MemTable, IteratesInOrderBothWays) {
+  MemTable table;
+  std::multimap<std::pair<std::string, int64_t>, int> model;
+  std::mt19937_64 random(7);
+  for (SequenceNumber s = 1; s <= 2000; ++s) {
+    const std::string key = std::to_string(random() % 500);
+    table.put(s, key, "");
+    model.emplace(std::make_pair(key, -static_cast<int64_t>(s)), 0);
+  }
+  auto iterator = table.new_iterator();
+  iterator->seek_to_first();
+  for (const auto& [k, unused] : model) {
+    ASSERT_TRUE(iterator->valid());
+    EXPECT_EQ(iterator->entry().key, k.first);
+    EXPECT_EQ(iterator->entry().sequence, static_cast<SequenceNumber>(-k.second));
+    iterator->next();
+  }
+  EXPECT_FALSE(iterator->valid());
+  iterator->seek_to_last();
+  for (auto it = model.rbegin(); it != model.rend(); ++it) {
+    ASSERT_TRUE(iterator->valid());
+    EXPECT_EQ(iterator->entry().key, it->first.first);
+    iterator->previous();
+  }
+  EXPECT_FALSE(iterator->valid());
+  for (int i = 0; i < 500; ++i) {
+    const std::string key = std::to_string(random() % 600);
+    const SequenceNumber at_most = random() % 2100;
+    iterator->seek(key, at_most);
+    const auto expected = model.lower_bound({key, -static_cast<int64_t>(at_most)});
+    ASSERT_EQ(iterator->valid(), expected != model.end());
+    if (iterator->valid()) {
+      EXPECT_EQ(iterator->entry().key, expected->first.first);
+    }
+  }
+}
+
+TEST(MemTable, ReadersRunBesideTheWriter) {
+  MemTable table;
+  std::atomic<SequenceNumber> visible{0};
+  constexpr SequenceNumber kLast = 60000;
+  std::atomic<bool> wrong{false};
+  const auto reader = [&] {
+    std::mt19937_64 random(1);
+    while (visible.load() < kLast) {
+      const SequenceNumber at_most = visible.load();
+      if (at_most == 0) {
+        continue;
+      }
+      const SequenceNumber s = 1 + random() % at_most;
+      const std::string key = std::to_string(s % 1000);
+      std::string value;
+      // The newest sequence <= at_most that wrote this key.
+      const SequenceNumber newest = at_most - (at_most - s) % 1000;
+      if (table.get(key, at_most, &value) != Lookup::found || value != std::to_string(newest)) {
+        wrong = true;
+      }
+    }
+  };
+  std::thread first(reader), second(reader);
+  for (SequenceNumber s = 1; s <= kLast; ++s) {
+    table.put(s, std::to_string(s % 1000), std::to_string(s));
+    visible.store(s);
+  }
+  first.join();
+  second.join();
+  EXPECT_FALSE(wrong);
+}
+
+}  // namespace
+}  // namespace vtkv
