@@ -10,7 +10,7 @@
 #include "os/ObjectStore.h"
 #include "os/memstore/MemStore.h"
 #ifdef SWIM_HAVE_SWIMSTORE
-#include "os/swimstore/swimstore.h"
+#include "swimstore/swimstore.h"
 #endif
 #ifdef SWIM_WITH_BLUESTORE
 #include "os/bluestore/BlueStore.h"

@@ -10,7 +10,7 @@
 #include "common/options.h"
 #include "common/options/build_options.h"
 #ifdef SWIM_HAVE_OPTIONS
-#include "os/swimstore/ops/options.h"
+#include "swimstore/ops/options.h"
 #endif
 
 namespace {

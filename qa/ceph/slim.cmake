@@ -72,7 +72,6 @@ function(ceph_objects name)
 endfunction()
 
 ceph_objects(ceph_osd_objects
-  ceph_osd.cc
   objclass/class_api.cc
   osd/objclass.cc osd/OSD.cc osd/Watch.cc osd/PG.cc osd/PGLog.cc osd/PrimaryLogPG.cc
   osd/ReplicatedBackend.cc osd/ECBackend.cc osd/ECTransaction.cc osd/PGBackend.cc
@@ -98,6 +97,10 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/src/os/swimstore/swimstore.h)
 endif()
 if(EXISTS ${CMAKE_SOURCE_DIR}/src/os/swimstore/ops/options.h)
   list(APPEND swimstore_definitions SWIM_HAVE_OPTIONS)
+endif()
+
+if(EXISTS ${CMAKE_SOURCE_DIR}/src/os/vtkv/ceph/vtkv_store.h)
+  list(APPEND swimstore_definitions SWIM_HAVE_VTKV_STORE)
 endif()
 
 swim_glob(swimstore_sources src/os/swimstore "_test\\.cc$" "^testing/" "^tool/")
@@ -177,5 +180,67 @@ function(swimstore_program name source)
   endif()
 endfunction()
 
-ceph_program(ceph-osd $<TARGET_OBJECTS:ceph_osd_objects>)
+ceph_objects(ceph_osd_main ceph_osd.cc)
+ceph_program(ceph-osd $<TARGET_OBJECTS:ceph_osd_main> $<TARGET_OBJECTS:ceph_osd_objects>)
 target_link_libraries(ceph-osd PRIVATE ${swimstore_libraries} cap)
+
+# The tool's own files need a KeyValueDB (to rebuild a monitor's store).
+ceph_objects(ceph_objectstore_tool_objects tools/ceph_objectstore_tool.cc
+  tools/rebuild_mondb.cc tools/RadosDump.cc)
+ceph_program(ceph-objectstore-tool $<TARGET_OBJECTS:ceph_objectstore_tool_objects>
+  $<TARGET_OBJECTS:ceph_osd_objects>
+  ${CMAKE_SOURCE_DIR}/qa/ceph/kv_factory.cc)
+target_link_libraries(ceph-objectstore-tool PRIVATE swim_flags ceph_flags
+  ${swimstore_libraries} cap)
+target_compile_definitions(ceph-objectstore-tool PRIVATE ${swimstore_definitions})
+target_compile_options(ceph-objectstore-tool PRIVATE -fpermissive)
+
+swimstore_program(ceph-swimstore-tool src/os/swimstore/tool/swimstore_tool.cc
+  ${swimstore_libraries})
+swimstore_program(swimstore_bench src/os/swimstore/tool/swimstore_bench.cc
+  ${swimstore_libraries})
+swimstore_program(swimstore_crash_explorer
+  src/os/swimstore/testing/crash_explorer_main.cc ${swimstore_test_libraries})
+
+# Load generators are ordinary librados clients.
+find_library(RADOS NAMES rados librados.so.2)
+swim_add_program(rados_load qa/bench/rados_load.cc ${RADOS} fmt::fmt Threads::Threads)
+
+# --- tests ----------------------------------------------------------------------
+
+add_library(ceph_store_test_objects OBJECT
+  ${CMAKE_SOURCE_DIR}/qa/ceph/store_test_params.cc
+  ${ceph}/test/objectstore/store_test_fixture.cc)
+target_compile_definitions(ceph_store_test_objects PRIVATE ${swimstore_definitions})
+target_link_libraries(ceph_store_test_objects PRIVATE ceph_source_flags)
+target_include_directories(ceph_store_test_objects SYSTEM PRIVATE ${ceph}/test/objectstore)
+if(NOT SWIM_WITH_BLUESTORE)
+  target_compile_options(ceph_store_test_objects PRIVATE
+    -include ${CMAKE_SOURCE_DIR}/qa/ceph/slim/bluestore_counters.h)
+endif()
+ceph_program(ceph_test_objectstore $<TARGET_OBJECTS:ceph_store_test_objects>)
+target_link_libraries(ceph_test_objectstore PRIVATE ${swimstore_libraries} GTest::gtest)
+
+# Tests write to the current directory: each gets one of its own.
+set(in_scratch ${CMAKE_SOURCE_DIR}/qa/ceph/in_scratch.sh)
+
+# KStore is named by store_test.cc whatever is built; 0 is MemStore.
+set(store_test_filter "ObjectStore/StoreTest*/0:SwimStore/*")
+set_target_properties(ceph_test_objectstore PROPERTIES
+  TEST_LAUNCHER ${in_scratch})
+gtest_discover_tests(ceph_test_objectstore DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+  TEST_PREFIX store_test: TEST_FILTER ${store_test_filter} PROPERTIES TIMEOUT 900)
+
+if(swimstore_tests OR vtkv_ceph_tests)
+  ceph_program(swimstore_tests ${swimstore_tests} ${vtkv_ceph_tests}
+    ${CMAKE_SOURCE_DIR}/qa/ceph/swimstore_test_main.cc)
+  target_compile_options(swimstore_tests PRIVATE -fpermissive)
+  target_link_libraries(swimstore_tests PRIVATE swim_flags ceph_flags
+    ${swimstore_test_libraries} GTest::gmock GTest::gtest)
+  set_target_properties(swimstore_tests PROPERTIES
+    TEST_LAUNCHER ${in_scratch})
+  swim_add_tests(swimstore_tests)
+endif()
+
+add_test(NAME seam_symbols_test
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/ceph/check_symbols_test.py)

@@ -42,7 +42,7 @@ function(swim_add_vtkv)
   add_library(vtkv STATIC ${sources})
   target_link_libraries(vtkv PRIVATE swim_flags
     PUBLIC PkgConfig::URING PkgConfig::ISAL fmt::fmt Threads::Threads)
-  target_include_directories(vtkv PUBLIC ${CMAKE_SOURCE_DIR}/src)
+  target_include_directories(vtkv PUBLIC ${CMAKE_SOURCE_DIR}/src/os)
   set(libraries vtkv)
   if(inspect)
     add_library(vtkv_inspect STATIC ${inspect})

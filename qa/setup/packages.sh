@@ -2,7 +2,7 @@
 
 # Ceph as an operator has it, and its own test programs.
 CEPH_PACKAGES=(ceph-mon ceph-mgr ceph-osd ceph-common ceph-test
-  ceph-mgr-modules-core python3-rados python3-rbd rbd-nbd)
+  ceph-mgr-modules-core librados-dev python3-rados python3-rbd rbd-nbd)
 
 # What builds and tests this project.
 TOOL_PACKAGES=(build-essential ca-certificates ccache cmake ninja-build pkgconf git

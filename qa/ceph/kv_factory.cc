@@ -1,0 +1,37 @@
+// KeyValueDB's static parts, for programs that are not linked with RocksDB.
+
+#include <map>
+#include <string>
+
+#include "common/dout.h"
+#include "common/errno.h"
+#include "kv/KeyValueDB.h"
+#ifdef SWIM_HAVE_VTKV_STORE
+#include "vtkv/ceph/vtkv_store.h"
+#endif
+
+#define dout_context cct
+#define dout_subsys SWIM_SUBSYS
+
+KeyValueDB* KeyValueDB::create(CephContext* cct, const std::string& type, const std::string& dir,
+                               std::map<std::string, std::string> options, void* p)
+{
+#ifdef SWIM_HAVE_VTKV_STORE
+  if (type == "vtkv") {
+    return new VtkvStore(cct, dir, options);
+  }
+#endif
+  derr << "this program has no key-value store of type '" << type << "' for " << dir
+       << ": use Ceph's packaged program for it" << dendl;
+  return nullptr;
+}
+
+int KeyValueDB::test_init(const std::string& type, const std::string& dir)
+{
+#ifdef SWIM_HAVE_VTKV_STORE
+  if (type == "vtkv") {
+    return 0;
+  }
+#endif
+  return -EINVAL;
+}
