@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# The test command: see usage().
+
+set -euo pipefail
+here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
+checkout=$(dirname "$here")
+
+usage() {
+  cat <<USAGE
+usage: qa/run-make-check.sh [--preset NAME] [--jobs N] [--tests REGEX] [--no-standalone]
+
+Sets up what is missing, builds, and runs every test: unit tests, Ceph's object store
+tests, the tidy checks, and the quick form of what qa/suites/quick lists. The last
+line counts: "N passed, N failed". Exits 1 if anything failed.
+
+  --preset NAME     what to build: release (default), debug, asan, tsan
+  --jobs N          parallel compilations and tests (default: the number of cores)
+  --tests REGEX     only the tests whose name matches; implies --no-standalone
+  --no-standalone   leave out what qa/suites/quick lists
+  SWIM_CACHE        where set-up keeps its things (/var/cache/swimstore)
+USAGE
+}
+
+fail_usage() {
+  echo "run-make-check.sh: error: $1: see --help" >&2
+  exit 2
+}
+
+preset=release
+jobs=$(nproc)
+tests=
+standalone=true
+while [ $# -gt 0 ]; do
+  case $1 in
+    --preset | --jobs | --tests)
+      [ $# -gt 1 ] || fail_usage "$1 needs a value"
+      case $1 in
+        --preset) preset=$2 ;;
+        --jobs) jobs=$2 ;;
+        --tests)
+          tests=$2
+          standalone=false
+          ;;
+      esac
+      shift
+      ;;
+    --no-standalone) standalone=false ;;
+    -h | --help)
+      usage
+      exit 0
+      ;;
+    *) fail_usage "unknown argument '$1'" ;;
+  esac
+  shift
+done
+case $preset in
+  release) build=build what=build ;;
+  debug | asan) build=build-$preset what=build ;;
+  tsan) build=build-tsan what=clang ;;
+  *) fail_usage "there is no preset '$preset' to test: use release, debug, asan or tsan" ;;
+esac
+case $jobs in '' | *[!0-9]* | 0) fail_usage "--jobs needs a number of at least 1, not '$jobs'" ;; esac
+
+say() { printf '[%s] %s\n' "$(date +%H:%M:%S)" "$*"; }
+
+cd "$checkout"
+passed=0
+failed=0
+
+finish() {
+  say "took $SECONDS s"
+  echo "$passed passed, $failed failed"
+  [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+  exit
+}
+
+say "set-up"
+"$here/setup/sysroot.sh" "$what"
+export SWIM_NO_SETUP=1
+
+say "build ($preset, $jobs jobs)"
+if ! "$here/enter.sh" cmake --preset "$preset" >"$build-configure.log" 2>&1; then
+  cat "$build-configure.log"
+  rm -f "$build-configure.log"
+  say "configuration failed"
+  failed=1
+  finish
+fi
+mv "$build-configure.log" "$build/configure.log"
+if ! "$here/enter.sh" cmake --build "$build" -j "$jobs"; then
+  say "build failed"
+  failed=1
+  finish
+fi
+
+say "tests"
+results=$build/test-results.xml
+rm -f "$results"
+filter=()
+[ -z "$tests" ] || filter=(-R "$tests")
+"$here/enter.sh" ctest --test-dir "$build" -j "$jobs" --output-on-failure --timeout 900 \
+  --no-tests=error --output-junit "$checkout/$results" "${filter[@]}" || true
+if [ -e "$results" ]; then
+  read -r passed failed < <("$here/enter.sh" python3 "$here/cmake/count_tests.py" "$results")
+else
+  say "ctest wrote no results"
+  failed=1
+fi
+
+if $standalone && [ -e "$here/suites/quick" ]; then
+  while IFS= read -r script; do
+    case $script in '' | '#'*) continue ;; esac
+    say "$script --quick"
+    if "$checkout/$script" --quick </dev/null; then
+      passed=$((passed + 1))
+    else
+      say "FAILED: $script --quick"
+      failed=$((failed + 1))
+    fi
+  done <"$here/suites/quick"
+fi
+finish
