@@ -1,0 +1,123 @@
+#include "swimstore/ops/options.h"
+
+namespace swimstore {
+
+namespace {
+
+constexpr uint64_t kKiB = 1024;
+constexpr uint64_t kMiB = 1024 * kKiB;
+
+Option size_option(const char* name, Option::level_t level, uint64_t bytes, const char* description) {
+  return Option(name, Option::TYPE_SIZE, level)
+      .set_default(Option::size_t{bytes})
+      .set_description(description)
+      .add_service("osd");
+}
+
+Option bool_option(const char* name, Option::level_t level, bool value, const char* description) {
+  return Option(name, Option::TYPE_BOOL, level).set_default(value).set_description(description).add_service("osd");
+}
+
+Option ratio_option(const char* name, Option::level_t level, double value, const char* description) {
+  return Option(name, Option::TYPE_FLOAT, level).set_default(value).set_description(description).add_service("osd");
+}
+
+// Fixed when the store is made, and kept in it.
+void add_geometry(std::vector<Option>& table) {
+  constexpr auto level = Option::LEVEL_ADVANCED;
+  table.push_back(size_option("swimstore_log_segment_size", level, 64 * kMiB,
+                              "bytes of one segment of the intent log")
+                      .set_flag(Option::FLAG_CREATE));
+  table.push_back(Option("swimstore_log_segments", Option::TYPE_UINT, level)
+                      .set_default(4)
+                      .set_description("log segments made with the store; more are added when needed")
+                      .set_flag(Option::FLAG_CREATE)
+                      .add_service("osd"));
+  table.push_back(size_option("swimstore_zone_size", level, 8 * kMiB, "bytes of one zone of the metadata tree")
+                      .set_flag(Option::FLAG_CREATE));
+  table.push_back(size_option("swimstore_tree_block_size", level, 4 * kKiB,
+                              "target bytes of one block of the metadata tree")
+                      .set_flag(Option::FLAG_CREATE));
+  table.push_back(size_option("swimstore_stretch_size", level, 32 * kMiB,
+                              "bytes by which a data container grows and shrinks")
+                      .set_flag(Option::FLAG_CREATE));
+}
+
+void add_writing(std::vector<Option>& table) {
+  constexpr auto level = Option::LEVEL_ADVANCED;
+  table.push_back(
+      Option("swimstore_flush_mode", Option::TYPE_STR, level)
+          .set_default("auto")
+          .set_enum_allowed({"auto", "single", "per-file"})
+          .set_description("how a commit group is made durable")
+          .set_long_description("single: one fdatasync of the log covers the data files too. Possible on the file "
+                                "systems where this was proven (ext4, xfs). per-file: every file written is synced. "
+                                "auto: single where it was proven.")
+          .set_flag(Option::FLAG_STARTUP)
+          .add_service("osd"));
+  table.push_back(size_option("swimstore_memtable_size", level, 32 * kMiB,
+                              "metadata bytes gathered in memory before they go to the tree")
+                      .set_flag(Option::FLAG_STARTUP));
+  table.push_back(Option("swimstore_io_depth", Option::TYPE_UINT, level)
+                      .set_default(128)
+                      .set_description("requests in flight at the host per cube")
+                      .set_flag(Option::FLAG_STARTUP)
+                      .add_service("osd"));
+  table.push_back(size_option("swimstore_prime_slot_size_max", level, 32 * kKiB,
+                              "slots up to this size are written ahead of demand, so that using them needs no sync "
+                              "of their own file")
+                      .set_flag(Option::FLAG_STARTUP));
+  table.push_back(size_option("swimstore_primed_ahead_size", level, 64 * kMiB,
+                              "free primed bytes kept ready per slot size")
+                      .set_flag(Option::FLAG_STARTUP));
+  table.push_back(bool_option("swimstore_allow_unproven_file_system", level, false,
+                              "run on a file system other than ext4, xfs and btrfs")
+                      .set_flag(Option::FLAG_STARTUP));
+}
+
+void add_space(std::vector<Option>& table) {
+  constexpr auto level = Option::LEVEL_ADVANCED;
+  table.push_back(size_option("swimstore_reserve_size", level, 128 * kMiB,
+                              "host space that only metadata, deletes and recovery may use")
+                      .set_flag(Option::FLAG_STARTUP));
+  table.push_back(size_option("swimstore_host_free_min_size", level, 64 * kMiB,
+                              "below this much free host space the store reports itself full"));
+  table.push_back(ratio_option("swimstore_host_free_min_ratio", level, 0.01,
+                               "the same, as a part of the host file system"));
+}
+
+void add_memory(std::vector<Option>& table) {
+  constexpr auto level = Option::LEVEL_ADVANCED;
+  table.push_back(bool_option("swimstore_cache_autotune", level, true,
+                              "size the caches so that the process stays at osd_memory_target"));
+  table.push_back(size_option("swimstore_cache_size", level, 512 * kMiB,
+                              "bytes of all caches when they are not autotuned"));
+  table.push_back(ratio_option("swimstore_cache_meta_ratio", level, 0.45, "part of the caches for onodes"));
+  table.push_back(ratio_option("swimstore_cache_kv_ratio", level, 0.35, "part of the caches for tree blocks"));
+  table.push_back(ratio_option("swimstore_cache_interval", level, 1.0, "seconds between two adjustments")
+                      .add_see_also("osd_memory_target"));
+}
+
+void add_checks(std::vector<Option>& table) {
+  constexpr auto level = Option::LEVEL_ADVANCED;
+  table.push_back(bool_option("swimstore_fsck_on_mount", level, false, "check the store before every mount"));
+  table.push_back(bool_option("swimstore_fsck_on_mount_deep", level, false, "and read all of its data then"));
+  table.push_back(bool_option("swimstore_fsck_on_umount", level, false, "check the store after every umount"));
+  table.push_back(bool_option("swimstore_fsck_on_umount_deep", level, false, "and read all of its data then"));
+  table.push_back(bool_option("swimstore_debug_inject_errors", Option::LEVEL_DEV, false,
+                              "obey the requests of tests for read errors of single objects"));
+}
+
+}  // namespace
+
+std::vector<Option> option_table() {
+  std::vector<Option> table;
+  add_geometry(table);
+  add_writing(table);
+  add_space(table);
+  add_memory(table);
+  add_checks(table);
+  return table;
+}
+
+}  // namespace swimstore

@@ -1,0 +1,99 @@
+// Names of the store's performance counters (`ceph daemon osd.N perf dump`, section "swimstore").
+//
+// Latencies are averages over time; the gauges at the end are copied from the cube by refresh_gauges().
+#pragma once
+
+#include <memory>
+
+#include "common/perf_counters.h"
+#include "include/common_fwd.h"
+
+namespace swimstore {
+
+class Cube;
+
+enum {
+  l_swimstore_first = 735100,
+  // Transactions
+  l_swimstore_transactions,         // queue_transactions calls
+  l_swimstore_operations,           // operations in them
+  l_swimstore_queue_latency,        // queue_transactions, begin to end
+  l_swimstore_plan_latency,         // of it: operations applied to onodes, slots chosen
+  l_swimstore_submit_latency,       // of it: encoding and Cube::submit
+  l_swimstore_commit_latency,       // submitted to durable
+  l_swimstore_apply_latency,        // begin of queue_transactions to readable
+  l_swimstore_encoded_bytes,        // batch bytes
+  // Data writes
+  l_swimstore_write_bytes,          // as asked for by the caller
+  l_swimstore_write_slot_bytes,     // as written to slots
+  l_swimstore_write_slots,          // slot writes
+  l_swimstore_write_split,          // writes cut into several slots
+  l_swimstore_write_merge_reads,    // blocks read to complete an unaligned write
+  l_swimstore_write_unprimed,       // slot writes that need a sync of their own
+  // Data reads
+  l_swimstore_read_latency,
+  l_swimstore_read_bytes,           // handed to the caller
+  l_swimstore_read_slot_bytes,      // read from slots
+  l_swimstore_read_cache_hit_bytes,
+  l_swimstore_read_cache_miss_bytes,
+  l_swimstore_read_checksum_errors,
+  l_swimstore_read_retries,
+  l_swimstore_read_errors,          // -EIO given to the caller
+  // Metadata reads
+  l_swimstore_onode_hits,
+  l_swimstore_onode_misses,
+  l_swimstore_chunk_loads,          // extent chunks read from the tree
+  l_swimstore_omap_latency,         // get, get_keys, get_values, check_keys
+  l_swimstore_omap_seek_latency,
+  l_swimstore_omap_next_latency,
+  l_swimstore_list_latency,         // collection_list
+  // Gauges
+  l_swimstore_onodes,
+  l_swimstore_onode_cache_bytes,
+  l_swimstore_data_cache_bytes,
+  l_swimstore_block_cache_bytes,
+  l_swimstore_block_cache_hits,
+  l_swimstore_block_cache_misses,
+  l_swimstore_commit_groups,
+  l_swimstore_syncs,
+  l_swimstore_log_bytes,
+  l_swimstore_external_bytes,
+  l_swimstore_memtable_bytes,
+  l_swimstore_memtable_flushes,
+  l_swimstore_flush_bytes,
+  l_swimstore_merges,
+  l_swimstore_merge_bytes,
+  l_swimstore_runs,
+  l_swimstore_log_file_bytes,
+  l_swimstore_tree_file_bytes,
+  l_swimstore_slot_owned_bytes,
+  l_swimstore_slot_free_bytes,
+  l_swimstore_container_file_bytes,
+  l_swimstore_primed_bytes,
+  l_swimstore_punched_bytes,
+  l_swimstore_last
+};
+
+struct CacheGauges {
+  uint64_t onodes = 0;
+  uint64_t onode_bytes = 0;
+  uint64_t data_bytes = 0;
+};
+
+// Registered with the context's collection until destroyed.
+class StoreCounters {
+ public:
+  explicit StoreCounters(CephContext* cct);
+  ~StoreCounters();
+  StoreCounters(const StoreCounters&) = delete;
+  StoreCounters& operator=(const StoreCounters&) = delete;
+
+  PerfCounters* get() const { return m_counters; }
+  void refresh_gauges(Cube& cube, const CacheGauges& caches);
+
+ private:
+  CephContext* m_cct;
+  PerfCounters* m_counters;
+};
+
+}  // namespace swimstore
