@@ -1,0 +1,36 @@
+// What the tree keeps of one collection.
+//
+// Encoded:
+//   u8      version, 1
+//   varint  bits: significant bits of the hash
+//   varint  number of fragments, then per fragment:
+//     u32 LE  hash prefix   objects whose hash matches it in `bits` bits ...
+//     varint  bits
+//     varint  cube          ... lie in this cube
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace swimstore {
+
+inline constexpr uint8_t kCollectionRecordVersion = 1;
+
+struct CollectionRecord {
+  struct Fragment {
+    uint32_t hash_prefix = 0;
+    uint32_t bits = 0;
+    uint32_t cube = 0;
+    bool operator==(const Fragment&) const = default;
+  };
+  uint32_t bits = 0;
+  std::vector<Fragment> fragments;
+  bool operator==(const CollectionRecord&) const = default;
+};
+
+std::string encode_collection(const CollectionRecord& record);
+bool decode_collection(std::string_view bytes, CollectionRecord* record);
+
+}  // namespace swimstore

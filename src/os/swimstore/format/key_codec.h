@@ -1,0 +1,78 @@
+// Keys of everything SwimStore keeps in a cube's tree.
+//
+// One prefix byte, then:
+//
+//   C  collection record     coll_t as text
+//   O  onode record          encoded ghobject_t; byte order equals ghobject_t's operator<=>
+//   E  extent chunk          nid (u64 BE), chunk number (u32 BE)
+//   H  omap header           nid (u64 BE)
+//   M  omap value            nid (u64 BE), the user's key as it is
+//   S  slot reference count  packed slot address (u64 BE)
+//   A, N                     belong to the cube
+//
+// An object key holds no collection: a split or a merge rewrites no object. Omap and extents hang on the
+// object's nid, so a rename rewrites the onode record only.
+//
+// Encoded ghobject_t:
+//   u8       0, or 1 for ghobject_t::get_max() (nothing follows then)
+//   u8       shard + 0x80
+//   u64 BE   pool with the sign bit flipped; ~0 is hobject_t's max
+//   u32 BE   hash, bits reversed
+//   text     namespace
+//   text     effective key (key, or the name when there is no key)
+//   u8       '=' the name is the effective key; '<' or '>' name follows, as it sorts against the key
+//   text     name, only after '<' or '>'
+//   u64 BE   snap
+//   u64 BE   generation
+// text: byte 00 becomes 01 01, byte 01 becomes 01 02, end is 00; so a prefix sorts first.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/hobject.h"
+#include "osd/osd_types.h"
+
+#include "swimstore/container/size_class.h"
+
+namespace swimstore {
+
+namespace key_prefix {
+inline constexpr char collection = 'C';
+inline constexpr char object = 'O';
+inline constexpr char extent = 'E';
+inline constexpr char omap_header = 'H';
+inline constexpr char omap = 'M';
+inline constexpr char slot_reference = 'S';
+}  // namespace key_prefix
+
+// A range over a whole kind is
+// [string(1, key_prefix::x), string(1, key_prefix::x + 1)).
+std::string collection_key(const coll_t& cid);
+bool decode_collection_key(std::string_view key, coll_t* cid);
+
+void append_object_key(const ghobject_t& oid, std::string* key);
+std::string object_key(const ghobject_t& oid);
+// False when the bytes are no object key; *oid is then unspecified.
+bool decode_object_key(std::string_view key, ghobject_t* oid);
+
+std::string extent_key(uint64_t nid, uint32_t chunk);
+std::string extent_range_end(uint64_t nid);  // above every chunk of nid
+bool decode_extent_key(std::string_view key, uint64_t* nid, uint32_t* chunk);
+
+std::string omap_header_key(uint64_t nid);
+bool decode_omap_header_key(std::string_view key, uint64_t* nid);
+
+inline constexpr size_t kOmapPrefixBytes = 9;  // what stands before the user's key
+std::string omap_key(uint64_t nid, std::string_view user_key);  // user_key "": start of nid's omap
+std::string omap_range_end(uint64_t nid);                       // above every omap key of nid
+bool decode_omap_key(std::string_view key, uint64_t* nid, std::string_view* user_key);
+
+std::string slot_reference_key(SlotAddress slot);
+bool decode_slot_reference_key(std::string_view key, SlotAddress* slot);
+// Value of a slot reference key: a varint, how many block references are left.
+std::string encode_slot_references(uint32_t references);
+bool decode_slot_references(std::string_view value, uint32_t* references);
+
+}  // namespace swimstore

@@ -1,0 +1,52 @@
+// What the tree keeps of one object, except its extents beyond the first chunk and its omap.
+//
+// Encoded:
+//   u8      version, 1
+//   u8      flags
+//   varint  nid
+//   varint  size, bytes
+//   varint  expected object size   } only with flag has_hints
+//   varint  expected write size    }
+//   varint  hint flags             }
+//   varint  number of attrs, then per attr: name, value (each varint length + bytes)
+//   extent record                  only with flag chunk_inline; takes the rest
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "include/buffer.h"
+
+#include "swimstore/format/extent_record.h"
+
+namespace swimstore {
+
+inline constexpr uint8_t kOnodeRecordVersion = 1;
+
+struct OnodeRecord {
+  enum Flag : uint8_t {
+    has_omap = 1,      // there may be omap keys or a header
+    chunk_inline = 2,  // size <= kChunkBytes: chunk 0 is in this record, and there are no extent keys
+    has_hints = 4,
+  };
+
+  uint64_t nid = 0;  // 0: none given yet
+  uint64_t size = 0;
+  uint8_t flags = 0;
+  uint64_t expected_object_size = 0;
+  uint64_t expected_write_size = 0;
+  uint32_t alloc_hint_flags = 0;
+  std::map<std::string, ceph::bufferptr, std::less<>> attrs;
+
+  bool test(Flag flag) const { return flags & flag; }
+  void set(Flag flag, bool on) { flags = on ? flags | flag : flags & ~flag; }
+};
+
+// `chunk` is encoded only with chunk_inline set.
+void encode_onode(const OnodeRecord& record, const ExtentChunk& chunk, std::string* out);
+// False on malformed bytes or a version from the future.
+bool decode_onode(std::string_view bytes, OnodeRecord* record, ExtentChunk* chunk);
+
+}  // namespace swimstore

@@ -1,0 +1,75 @@
+// A collection (placement group, or meta) and the table of all of them.
+//
+// Lock: a transaction holds `lock` of every collection it names uniquely, from planning until it is
+// submitted; so per-collection order is sequence order. A reader holds it shared for the whole read, I/O
+// included: that keeps the slots it resolved from being freed and written again.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <shared_mutex>
+#include <vector>
+
+#include "common/ceph_mutex.h"
+#include "os/ObjectStore.h"
+
+#include "swimstore/format/collection_record.h"
+#include "swimstore/store/op_sequencer.h"
+#include "vtkv/db.h"
+
+class ContextQueue;
+
+namespace swimstore {
+
+class Collection final : public ObjectStore::CollectionImpl {
+ public:
+  ceph::shared_mutex lock = ceph::make_shared_mutex("swimstore::Collection::lock", true, false);
+  CollectionRecord record;      // under lock
+  bool exists = false;          // under lock; false before mkcoll and after rmcoll
+  std::atomic<ContextQueue*> commit_queue{nullptr};
+  const OpSequencerRef sequencer;
+  pool_opts_t pool_opts;        // under lock
+
+  // Does the object's hash belong here? Everything belongs to a collection that is no PG's.
+  bool contains(const ghobject_t& oid) const;
+
+  void flush() override {}  // what was queued is visible already
+  bool flush_commit(Context* context) override { return sequencer->flush_commit(context); }
+
+ private:
+  FRIEND_MAKE_REF(Collection);
+  Collection(CephContext* cct, const coll_t& cid, OpSequencerRef sequencer);
+};
+
+using CollectionRef = ceph::ref_t<Collection>;
+
+// Thread-safe.
+class CollectionTable {
+ public:
+  explicit CollectionTable(CephContext* cct) : m_cct(cct) {}
+
+  // Reads all collection records; once, before anything else.
+  vtkv::Status load(vtkv::DB& database);
+  CollectionRef find(const coll_t& cid) const;  // null when there is none
+  // For a collection that a transaction will create; see ObjectStore::create_new_collection.
+  CollectionRef prepare(const coll_t& cid);
+  std::vector<coll_t> list() const;
+  std::vector<CollectionRef> all() const;
+  void set_commit_queue(const coll_t& cid, ContextQueue* queue);
+
+  // ---- the planner's ----
+  CollectionRef find_prepared(const coll_t& cid) const;  // null when prepare was not called
+  void publish(const CollectionRef& collection);         // prepared -> found by find
+  void withdraw(const coll_t& cid);                      // not found any more
+
+ private:
+  OpSequencerRef sequencer_of(const coll_t& cid);
+
+  CephContext* m_cct;
+  mutable std::shared_mutex m_mutex;
+  std::map<coll_t, CollectionRef> m_collections;
+  std::map<coll_t, CollectionRef> m_prepared;
+  std::map<coll_t, std::weak_ptr<OpSequencer>> m_sequencers;  // of collections gone, while in use
+};
+
+}  // namespace swimstore

@@ -1,0 +1,33 @@
+// One object in memory.
+//
+// Threads: fields are read under the shared lock of the object's collection and changed under its unique
+// lock, by the transaction planner. An onode that somebody refers to stays in the cache, so there is one
+// Onode per object at any time.
+#pragma once
+
+#include <boost/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
+
+#include "common/hobject.h"
+
+#include "swimstore/format/onode_record.h"
+#include "swimstore/store/extent_map.h"
+
+namespace swimstore {
+
+class Onode : public boost::intrusive_ref_counter<Onode> {
+ public:
+  explicit Onode(const ghobject_t& oid) : oid(oid) {}
+
+  const ghobject_t oid;
+  bool exists = false;  // false: the cache remembers that there is no such object
+  OnodeRecord record;   // flag chunk_inline: as in the tree; the planner sets it when it writes the record
+  ExtentMap extents;
+
+  bool has_omap() const { return exists && record.test(OnodeRecord::has_omap); }
+  size_t memory_bytes() const;
+};
+
+using OnodeRef = boost::intrusive_ptr<Onode>;
+
+}  // namespace swimstore

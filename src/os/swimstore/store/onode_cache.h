@@ -1,0 +1,64 @@
+// Onodes by name, bounded in bytes; least recently used go first, those in use never.
+//
+// Object names are unique over all collections (their keys hold none), so splits and merges do not
+// touch the cache.
+//
+// Threads: every method may be called from any thread. Whoever looks up an object holds the lock of its
+// collection.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <list>
+#include <mutex>
+#include <unordered_map>
+
+#include "swimstore/store/onode.h"
+#include "vtkv/db.h"
+
+namespace swimstore {
+
+class OnodeCache {
+ public:
+  OnodeCache(vtkv::DB& database, size_t capacity_bytes);
+
+  // The object's onode, loaded when needed; exists == false when there is no such object. Fails only on
+  // a damaged record or a read error.
+  vtkv::Status find(const ghobject_t& oid, OnodeRef* onode);
+  // Drops it, so that the next find loads it again. For a transaction that is taken back.
+  void forget(const ghobject_t& oid);
+  // The onode was changed: count its memory again.
+  void resized(const Onode& onode);
+
+  void set_capacity(size_t bytes);
+  size_t capacity() const { return m_capacity_bytes; }
+  size_t memory_bytes() const;
+  size_t size() const;
+  void clear();  // drops what is not in use
+  uint64_t hits() const { return m_hits; }
+  uint64_t misses() const { return m_misses; }
+
+ private:
+  static constexpr size_t kShards = 16;
+  struct Entry {
+    OnodeRef onode;
+    size_t bytes = 0;
+  };
+  struct Shard {
+    mutable std::mutex mutex;
+    std::list<Entry> entries;  // most recently used first
+    std::unordered_map<ghobject_t, std::list<Entry>::iterator> by_name;
+    size_t bytes = 0;
+  };
+
+  Shard& shard_of(const ghobject_t& oid);
+  void trim(Shard& shard, size_t capacity_bytes);
+  vtkv::Status load(const ghobject_t& oid, OnodeRef* onode);
+
+  vtkv::DB& m_database;
+  std::atomic<size_t> m_capacity_bytes;
+  std::array<Shard, kShards> m_shards;
+  std::atomic<uint64_t> m_hits{0}, m_misses{0};
+};
+
+}  // namespace swimstore

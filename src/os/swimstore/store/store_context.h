@@ -1,0 +1,55 @@
+// The parts of a mounted store, made by SwimStore::mount and handed to all who work on it.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <set>
+
+#include "common/Finisher.h"
+#include "common/hobject.h"
+#include "common/perf_counters.h"
+
+#include "swimstore/cube/cube.h"
+#include "swimstore/store/collection.h"
+#include "swimstore/store/data_cache.h"
+#include "swimstore/store/onode_cache.h"
+#include "swimstore/store/store_counters.h"
+#include "vtkv/env/env.h"
+
+namespace swimstore {
+
+// Objects whose reads fail on purpose (ObjectStore::inject_*_error). Thread-safe; free when empty.
+class InjectedErrors {
+ public:
+  void add_data_error(const ghobject_t& oid);
+  void add_metadata_error(const ghobject_t& oid);
+  bool has_data_error(const ghobject_t& oid) const;
+  bool has_metadata_error(const ghobject_t& oid) const;
+  // The object was written anew or removed: both kinds end.
+  void forget(const ghobject_t& oid);
+
+ private:
+  mutable std::mutex m_mutex;
+  std::atomic<bool> m_any{false};
+  std::set<ghobject_t> m_data, m_metadata;
+};
+
+struct StoreContext {
+  StoreContext(CephContext* cct, vtkv::Env* env, Cube& cube, Finisher& finisher, PerfCounters& counters,
+               size_t onode_cache_bytes, size_t data_cache_bytes)
+      : cct(cct), env(env), cube(cube), finisher(finisher), counters(counters), collections(cct),
+        onodes(cube.database(), onode_cache_bytes), data(data_cache_bytes) {}
+
+  CephContext* const cct;
+  vtkv::Env* const env;
+  Cube& cube;
+  Finisher& finisher;      // for contexts of collections without a commit queue
+  PerfCounters& counters;  // has l_swimstore_first .. l_swimstore_last_of_store at least
+  CollectionTable collections;
+  OnodeCache onodes;
+  DataCache data;
+  InFlightData in_flight;
+  InjectedErrors injected;
+};
+
+}  // namespace swimstore
