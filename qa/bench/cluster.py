@@ -44,6 +44,11 @@ class Spec:
   ceph_osd: str = ""
 
   def check(self):
+    self.check_values()
+    if self.store == "swimstore" and not os.access(self.osd_binary(), os.X_OK):
+      raise UserError(f"{self.osd_binary()}: no such program; build it first (qa/run-make-check.sh --help)")
+
+  def check_values(self):
     if self.store not in PLACE:
       raise UserError(f"--store {self.store}: unknown store; choose one of {', '.join(PLACE)}")
     if not 1 <= self.osds <= 16:
@@ -52,8 +57,6 @@ class Spec:
       raise UserError(f"--fs {self.fs}: unknown file system; choose one of {', '.join(FILE_SYSTEMS)}")
     if not 2 * GIB <= self.size_bytes <= 1024 * GIB:
       raise UserError(f"--size {self.size_bytes}: an OSD's device needs 2 GiB or more, 1 TiB at most")
-    if self.store == "swimstore" and not os.access(self.osd_binary(), os.X_OK):
-      raise UserError(f"{self.osd_binary()}: no such program; build it first (qa/run-make-check.sh --help)")
 
   def osd_binary(self):
     if self.ceph_osd:

@@ -58,6 +58,7 @@ struct Settings {
 
 struct DeviceCounters {
   std::uint64_t written_bytes = 0;
+  std::uint64_t read_bytes = 0;
   std::uint64_t flushes = 0;
 };
 
@@ -73,6 +74,7 @@ DeviceCounters count_devices(const std::vector<std::string>& devices)
       std::exit(2);
     }
     sum.written_bytes += field[6] * 512;
+    sum.read_bytes += field[2] * 512;
     sum.flushes += field[15];
   }
   return sum;
@@ -310,6 +312,7 @@ bool Load::run(const std::string& phase)
   // cache was written by this phase too.
   auto device = count_devices(m_settings.devices);
   device.flushes -= device_before.flushes;
+  device.read_bytes -= device_before.read_bytes;
   sync_paths(m_settings.sync_paths);
   device.written_bytes = count_devices(m_settings.devices).written_bytes - device_before.written_bytes;
   report(phase, elapsed, device);
@@ -332,8 +335,8 @@ void Load::report(const std::string& phase, double elapsed, const DeviceCounters
             << ",\"ops\":" << sorted.size() << ",\"seconds\":" << elapsed << ",\"objects\":" << m_versions.size()
             << ",\"p50_ms\":" << percentile(0.50) << ",\"p99_ms\":" << percentile(0.99)
             << ",\"max_ms\":" << (sorted.empty() ? 0.0 : sorted.back()) << ",\"ops_per_second\":["
-            << per_second.str() << "],\"device_bytes\":" << device.written_bytes
-            << ",\"device_flushes\":" << device.flushes << ",\"failed\":" << m_failed << ",\"wrong\":" << m_wrong
+            << per_second.str() << "],\"device_bytes_written\":" << device.written_bytes
+            << ",\"device_bytes_read\":" << device.read_bytes << ",\"device_flushes\":" << device.flushes << ",\"failed\":" << m_failed << ",\"wrong\":" << m_wrong
             << "}" << std::endl;
   if (m_failed > 0) {
     std::cerr << "rados_load: " << phase << ": " << m_failed << " operations failed, the first: " << m_first_failure

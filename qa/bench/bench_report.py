@@ -1,0 +1,83 @@
+"""From the phases measured in each round to medians, ratios, a table and a JSON document."""
+
+import statistics
+
+from units import show_size
+
+# The rows of the table, in order. `overwrite` is no mode of its own in the JSON: it stands inside `write`'s entry.
+PHASES = ("write", "overwrite", "seq", "rand")
+TITLES = {"write": "write, first fill", "overwrite": "write, steady overwrite", "seq": "sequential read",
+          "rand": "random read"}
+
+
+def figures(phase):
+  """One phase's line from rados_load -> the figures that are reported."""
+  client_bytes = phase["ops"] * phase["size_bytes"]
+  device_bytes = phase["device_bytes_written" if phase["phase"] in ("write", "overwrite") else "device_bytes_read"]
+  per_second = phase["ops_per_second"]
+  mean = statistics.fmean(per_second) if per_second else 0
+  return {
+      "iops": phase["ops"] / phase["seconds"],
+      "mb_per_s": client_bytes / phase["seconds"] / 1e6,
+      "p99_ms": phase["p99_ms"],
+      "cv": statistics.pstdev(per_second) / mean if len(per_second) > 1 and mean else None,
+      "device_bytes_per_client_byte": device_bytes / client_bytes if phase["on_device"] else None,
+      "device_flushes_per_op": phase["device_flushes"] / phase["ops"] if phase["on_device"] else None,
+  }
+
+
+def median_figures(rounds):
+  """Each figure's median over the rounds; None where no round has it."""
+  result = {}
+  for name in rounds[0]:
+    values = [figure[name] for figure in rounds if figure[name] is not None]
+    result[name] = statistics.median(values) if values else None
+  return result
+
+
+def summarize(measured):
+  """`measured`: {(store, phase, size): [line of rados_load, one per round]} -> the same keys with medians."""
+  medians = {key: median_figures([figures(phase) for phase in rounds]) for key, rounds in measured.items()}
+  for (store, phase, size), entry in medians.items():
+    base = medians.get(("bluestore", phase, size))
+    entry["ratio_to_bluestore"] = entry["iops"] / base["iops"] if base and base["iops"] else None
+    entry["rounds"] = len(measured[store, phase, size])
+  return medians
+
+
+def results(medians):
+  """The JSON document's list."""
+  entries = []
+  for (store, phase, size), figures_ in medians.items():
+    if phase == "overwrite":
+      continue
+    entry = {"store": store, "mode": phase, "size_bytes": size, **_rounded(figures_)}
+    overwrite = medians.get((store, "overwrite", size))
+    if phase == "write" and overwrite:
+      entry["overwrite"] = _rounded(overwrite)
+    entries.append(entry)
+  return entries
+
+
+def _rounded(figures_):
+  return {name: round(value, 4) if isinstance(value, float) else value for name, value in figures_.items()}
+
+
+def table(medians, stores, sizes):
+  lines = []
+  for phase in PHASES:
+    shown = [(size, store) for size in sizes for store in stores if (store, phase, size) in medians]
+    if not shown:
+      continue
+    lines += ["", f"{TITLES[phase]:<28}{'IOPS':>9}{'MB/s':>9}{'x BlueStore':>13}{'p99 ms':>9}{'cv':>7}"
+                  f"{'device B/B':>12}{'flushes/op':>12}"]
+    for size, store in shown:
+      entry = medians[store, phase, size]
+      lines.append(f"  {show_size(size):>5}  {store:<19}{entry['iops']:>9.0f}{entry['mb_per_s']:>9.1f}"
+                   f"{_cell(entry['ratio_to_bluestore'], 13)}{_cell(entry['p99_ms'], 9)}{_cell(entry['cv'], 7)}"
+                   f"{_cell(entry['device_bytes_per_client_byte'], 12)}{_cell(entry['device_flushes_per_op'], 12)}")
+  return "\n".join(lines)
+
+
+def _cell(value, width):
+  return f"{'-':>{width}}" if value is None else f"{value:>{width}.2f}"

@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+"""Compare object stores below a real Ceph cluster.
+
+Every store gets a cluster of its own on this machine (mon, mgr, OSDs; see qa/vstart.py); all stand side by side, and
+the rounds go from store to store, so that what changes on the machine meets all of them. Per round, size and store,
+with 16 whole objects in flight as `rados bench` has them:
+
+  write      new objects: the store's first fill
+  overwrite  the same objects, whole, in random order: its steady state
+  seq, rand  reading them back; every read is checked against what was written last
+
+Reported are medians over the rounds. p99 is exact, over every operation of a phase. cv is the standard deviation of
+per-second operations over their mean. "device B/B" is what reached the block device per byte of the client, replicas
+included (for reads: what was read from it), "flushes/op" the flush requests it got. Each OSD has a loop device with
+direct I/O over a file written beforehand; BlueStore has it raw, its best case, the others through a file system.
+
+--quick takes at most 5 minutes, the default at most 40, set-up not counted. The first run on a machine makes the
+sysroot, builds ceph-osd and writes the devices' files; all of it is kept in SWIM_CACHE.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import bench_report
+import sysroot
+from cluster import PLACE, Cluster, Spec
+from loop_disk import FILE_SYSTEMS
+from sysroot import UserError
+from units import parse_size, show_size
+
+DEPTH = 16
+POOL = "bench"
+STORES = "swimstore,bluestore,kstore,memstore"
+SIZES = "4K,16K,64K,1M,4M"
+QUICK_SIZES = "4K,64K,4M"
+FILL_BYTES_MAX = 1 << 30
+QUIET_SECONDS_MAX = 5
+
+
+def say(text):
+  print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
+
+
+def parse_args(argv):
+  parser = argparse.ArgumentParser(prog="run-rados-bench.sh", description=__doc__,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument("--stores", default=STORES, help=f"some of {', '.join(PLACE)} (default: %(default)s); filestore "
+                      "comes from Ceph 16.2 in a sysroot of its own")
+  parser.add_argument("--sizes", help=f"object sizes (default: {SIZES}; with --quick {QUICK_SIZES})")
+  parser.add_argument("--osds", type=int, default=1, help="OSDs per cluster; pools keep min(3, N) copies (default: 1)")
+  parser.add_argument("--seconds", type=float, help="length of each phase (default: 5; with --quick 3)")
+  parser.add_argument("--rounds", type=int, help="interleaved rounds (default: 3; with --quick 1)")
+  parser.add_argument("--quick", action="store_true", help="at most 5 minutes")
+  parser.add_argument("--json", metavar="FILE", help="write the results there")
+  parser.add_argument("--plot", metavar="FILE", help="draw them there, as PNG")
+  parser.add_argument("--device-size", default="6G", help="of each OSD's loop device (default: %(default)s)")
+  parser.add_argument("--fs", default="ext4", help=f"below swimstore, kstore, filestore: {' or '.join(FILE_SYSTEMS)} "
+                      "(default: %(default)s)")
+  parser.add_argument("--ceph-osd", default="", help="swimstore's ceph-osd (default: build/bin/ceph-osd)")
+  args = parser.parse_args(argv)
+  args.stores = list(dict.fromkeys(args.stores.split(",")))
+  sizes = args.sizes or (QUICK_SIZES if args.quick else SIZES)
+  args.sizes = [parse_size(size, "--sizes") for size in dict.fromkeys(sizes.split(","))]
+  args.seconds = (3 if args.quick else 5) if args.seconds is None else args.seconds
+  args.rounds = (1 if args.quick else 3) if args.rounds is None else args.rounds
+  args.device_size = parse_size(args.device_size, "--device-size")
+  check_args(args)
+  return args
+
+
+def check_args(args):
+  for store in args.stores:
+    spec_of(args, store).check_values()
+  for size in args.sizes:
+    if not 512 <= size <= 64 << 20:
+      raise UserError(f"--sizes {show_size(size)}: give sizes from 512 to 64M")
+  if not 1 <= args.seconds <= 3600:
+    raise UserError(f"--seconds {args.seconds}: give a number from 1 to 3600")
+  if not 1 <= args.rounds <= 1000:
+    raise UserError(f"--rounds {args.rounds}: give a number from 1 to 1000")
+  for option, target in (("--json", args.json), ("--plot", args.plot)):
+    if target and not os.access(pathlib.Path(target).resolve().parent, os.W_OK):
+      raise UserError(f"{option} {target}: its directory does not exist or cannot be written; choose another place")
+  if os.geteuid() != 0:
+    raise UserError("loop devices and mounts need root; run it with sudo")
+
+
+def spec_of(args, store):
+  return Spec(store=store, osds=args.osds, size_bytes=args.device_size, fs=args.fs,
+              ceph_osd=args.ceph_osd if store == "swimstore" else "")
+
+
+def set_up(args):
+  """The sysroots, swimstore's ceph-osd and the load generator: whatever of it is missing."""
+  sysroot.prepare()
+  if "filestore" in args.stores:
+    os.environ.pop("SWIM_NO_SETUP", None)
+    sysroot.prepare(spec_of(args, "filestore").root())
+  if "swimstore" in args.stores and not args.ceph_osd:
+    say("building ceph-osd")
+    build = "cmake --preset release >&2 && cmake --build --preset release --target ceph-osd --parallel $(nproc) >&2"
+    if subprocess.run(sysroot.command(["bash", "-c", build]), cwd=sysroot.CHECKOUT,
+                      stdin=subprocess.DEVNULL).returncode != 0:
+      raise UserError("ceph-osd does not build; see the compiler's messages above")
+
+
+def load_generator():
+  """Path of rados_load, compiled once per version of its source."""
+  source = sysroot.CHECKOUT / "qa/bench/rados_load.cc"
+  key = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+  program = sysroot.cache_dir() / "bench" / "bin" / f"rados_load-{key}"
+  if not program.exists():
+    program.parent.mkdir(parents=True, exist_ok=True)
+    sysroot.run(["bash", "-c", f"g++ -std=c++20 -O2 -I$SWIM_CEPH_SOURCE/src/include {source} -o {program}.partial "
+                               "-l:librados.so.2"])
+    pathlib.Path(f"{program}.partial").rename(program)
+  return program
+
+
+class Bench:
+  def __init__(self, args):
+    self.args = args
+    self.clusters = {}
+    self.measured = {}
+    self.failed = []
+
+  def boot(self):
+    for store in self.args.stores:
+      started = time.monotonic()
+      cluster = Cluster(sysroot.cache_dir() / "bench" / store, say)
+      self.clusters[store] = cluster
+      cluster.stop()
+      cluster.create(spec_of(self.args, store))
+      cluster.create_pool(POOL)
+      cluster.wait_clean()
+      say(f"{store}: cluster is up after {time.monotonic() - started:.0f} s")
+
+  def shut_down(self):
+    for cluster in self.clusters.values():
+      try:
+        cluster.stop()
+      except (UserError, sysroot.CommandFailed) as error:
+        say(f"cannot tidy up: {error}")
+
+  def run(self):
+    args = self.args
+    steps = args.rounds * len(args.sizes) * len(args.stores)
+    started, done = time.monotonic(), 0
+    for nth in range(args.rounds):
+      # Turned by one each round: no store always follows the same other one.
+      turn = nth % len(args.stores)
+      for size in args.sizes:
+        for store in args.stores[turn:] + args.stores[:turn]:
+          self._measure(store, size, nth)
+          done += 1
+          elapsed = time.monotonic() - started
+          left = elapsed / done * (steps - done)
+          say(f"{done}/{steps} round {nth + 1} {show_size(size):>4} {store:<9} {self._last(store, size)} "
+              f"({left // 60:.0f}:{left % 60:02.0f} left)")
+
+  def _measure(self, store, size, nth):
+    if store in self.failed:
+      return
+    cluster, args = self.clusters[store], self.args
+    command = [load_generator(), "--conf", cluster.dir / "ceph.conf", "--pool", POOL, "--depth", DEPTH,
+               "--size", size, "--seconds", args.seconds, "--fill-bytes-max", max(FILL_BYTES_MAX, 64 * size),
+               "--seed", nth + 1, "--phases", ",".join(bench_report.PHASES + ("delete",)),
+               "--prefix", f"bench_{nth}_{size}"]
+    devices = cluster.devices()
+    if devices:
+      mounts = [cluster.osd_dir(osd) for osd in range(args.osds)] if PLACE[store] == "fs" else []
+      command += ["--devices", ",".join(devices)]
+      command += ["--sync", ",".join(str(mount) for mount in mounts)] if mounts else []
+    try:
+      said = sysroot.run(command, timeout=60 + 20 * args.seconds).stdout
+    except sysroot.CommandFailed as failed:
+      self.failed.append(store)
+      dead = [osd for osd in range(args.osds) if not cluster.osd_alive(osd)]
+      say(f"{store}: {failed}")
+      for osd in dead:
+        say(f"{store}: osd.{osd} has ended; the end of its log:\n{cluster.log_tail(f'osd.{osd}')}")
+      say(f"{store}: left out from here on")
+      return
+    for line in said.splitlines():
+      phase = json.loads(line)
+      phase["on_device"] = bool(devices)
+      if phase["phase"] in bench_report.PHASES and phase["ops"]:
+        self.measured.setdefault((store, phase["phase"], size), []).append(phase)
+    wait_quiet(cluster)
+
+  def _last(self, store, size):
+    shown = []
+    for phase in bench_report.PHASES:
+      rounds = self.measured.get((store, phase, size))
+      if rounds:
+        shown.append(f"{phase} {rounds[-1]['ops'] / rounds[-1]['seconds']:.0f}/s")
+    return "failed" if store in self.failed else ", ".join(shown)
+
+
+def wait_quiet(cluster):
+  """Let a store finish what it does in the background before the next one's turn, within reason."""
+  deadline = time.monotonic() + QUIET_SECONDS_MAX
+  before = cluster.device_counters()
+  while time.monotonic() < deadline:
+    time.sleep(0.5)
+    now = cluster.device_counters()
+    if all((after - earlier).written_bytes < 1 << 20 for after, earlier in zip(now, before)):
+      return
+    before = now
+
+
+def write_json(path, args, medians):
+  document = {
+      "results": bench_report.results(medians),
+      "run": {"osds": args.osds, "in_flight": DEPTH, "seconds_per_phase": args.seconds, "rounds": args.rounds,
+              "fs": args.fs, "device": "loop, direct I/O, backing file written beforehand",
+              "p99_ms": "exact, over all operations of a phase as the client saw them; median of the rounds",
+              "overwrite": "inside the write entries: the same objects once more, whole, in random order"},
+  }
+  pathlib.Path(path).write_text(json.dumps(document, indent=2) + "\n")
+
+
+def plot(args, medians):
+  with tempfile.TemporaryDirectory(dir=sysroot.cache_dir()) as folder:
+    write_json(f"{folder}/results.json", args, medians)
+    sysroot.run(["python3", sysroot.CHECKOUT / "qa/bench/plot_bench.py", f"{folder}/results.json",
+                 f"{folder}/results.png"])
+    shutil.copyfile(f"{folder}/results.png", args.plot)
+
+
+def only_one_run():
+  """Two runs at once would measure each other. The lock ends with the process."""
+  path = sysroot.cache_dir() / "bench" / "lock"
+  path.parent.mkdir(parents=True, exist_ok=True)
+  lock = open(path, "w")
+  try:
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+  except BlockingIOError:
+    raise UserError("another bench runs on this machine; wait for its end") from None
+  return lock
+
+
+def main(argv):
+  try:
+    args = parse_args(argv)
+    lock = only_one_run()
+    set_up(args)
+    for store in args.stores:
+      spec_of(args, store).check()
+    bench = Bench(args)
+    try:
+      bench.boot()
+      bench.run()
+    finally:
+      bench.shut_down()
+    lock.close()
+    medians = bench_report.summarize(bench.measured)
+    print(bench_report.table(medians, args.stores, args.sizes))
+    if args.json:
+      write_json(args.json, args, medians)
+    if args.plot:
+      plot(args, medians)
+    return 1 if bench.failed else 0
+  except (UserError, sysroot.CommandFailed, OSError) as error:
+    print(f"run-rados-bench: {error}", file=sys.stderr)
+    return 1
+  except KeyboardInterrupt:
+    print("run-rados-bench: interrupted; everything it started is ended", file=sys.stderr)
+    return 130
+
+
+if __name__ == "__main__":
+  sys.exit(main(sys.argv[1:]))
