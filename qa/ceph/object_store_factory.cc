@@ -18,7 +18,7 @@
 #endif
 
 #define dout_context cct
-#define dout_subsys ceph_subsys_objectstore
+#define dout_subsys SWIM_SUBSYS
 
 namespace {
 

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Put SwimStore and vtkv into a full Ceph tree (Reef or Tentacle).
+
+The sources are copied to src/os; ObjectStore::create, KeyValueDB::create, the debug
+subsystems, the options and their enumeration, the CMake lists, and the parameter
+lists of store_test and test_kv learn of them. A second run changes nothing but what
+has changed here.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
+PARTS = ("src/os/swimstore", "src/os/vtkv")
+
+
+class GraftError(Exception):
+    pass
+
+
+# An edit: a file; what its text matches when the edit is already made; what is
+# looked for; what is put in its place (a template of re.sub).
+EDITS = [
+    ("src/os/ObjectStore.cc", r"swimstore/swimstore\.h",
+     r'(#include "memstore/MemStore\.h"\n)',
+     r'\1#include "swimstore/swimstore.h"\n'),
+    ("src/os/ObjectStore.cc", r'type == "swimstore"',
+     r'(  if \(type == "memstore"\) \{)',
+     r'  if (type == "swimstore") {\n    return std::make_unique<SwimStore>(cct, data);\n  }\n\1'),
+    ("src/common/subsys.h", r"SUBSYS\(swimstore,",
+     r"(SUBSYS\(memstore, 1, 5\)\n)", r"\1SUBSYS(swimstore, 1, 5)\n"),
+    ("src/common/options/global.yaml.in", r"- kstore\n  - swimstore",
+     r"(- name: osd_objectstore\n(?:  .*\n)*?  - kstore\n)", r"\1  - swimstore\n"),
+    ("src/common/options.cc", r"swimstore::option_table",
+     r"const std::vector<Option> ceph_options = build_options\(\);",
+     r"""static std::vector<Option> options_with_swimstore()
+{
+  std::vector<Option> options = build_options();
+  for (auto& option : swimstore::option_table()) {
+    options.push_back(std::move(option));
+  }
+  return options;
+}
+
+const std::vector<Option> ceph_options = options_with_swimstore();"""),
+    ("src/common/options.cc", r"swimstore/ops/options\.h",
+     r'(#include "common/options/build_options\.h"\n)',
+     r'\1#include "os/swimstore/ops/options.h"\n'),
+    ("src/common/options/CMakeLists.txt", r"swimstore/ops/options\.cc",
+     r"(set\(common_options_srcs build_options\.cc)\)",
+     r"\1\n  ${CMAKE_SOURCE_DIR}/src/os/swimstore/ops/options.cc)"),
+    ("src/os/CMakeLists.txt", r"include\(swimstore\.cmake\)",
+     r"(add_library\(os STATIC \$\{libos_srcs\}\)\n)", r"\1include(swimstore.cmake)\n"),
+    ("src/kv/KeyValueDB.cc", r"vtkv_store\.h",
+     r'(#include "RocksDBStore\.h"\n)', r'\1#include "os/vtkv/ceph/vtkv_store.h"\n'),
+    ("src/kv/KeyValueDB.cc", r'new VtkvStore',
+     r'(  if \(type == "rocksdb"\) \{\n    return new)',
+     r'  if (type == "vtkv") {\n    return new VtkvStore(cct, dir, options);\n  }\n\1'),
+    ("src/tools/ceph_kvstore_tool.cc", r'type != "vtkv"',
+     r'(\n *)(type != "rocksdb" &&)', r'\1type != "vtkv" &&\1\2'),
+    ("src/test/objectstore/store_test.cc", r'"memstore",\n  +"swimstore"',
+     r'(    "memstore",\n)', r'\1    "swimstore",\n'),
+    ("src/test/objectstore/test_kv.cc", r'Values\("rocksdb", "vtkv"\)',
+     r'(KVTest,\n +::testing::Values\("rocksdb")\)', r'\1, "vtkv")'),
+]
+
+# The parts of vtkv that a Ceph tree may not have yet.
+NEEDS = {"src/kv/KeyValueDB.cc": "src/os/vtkv/ceph/vtkv_store.h",
+         "src/tools/ceph_kvstore_tool.cc": "src/os/vtkv/ceph/vtkv_store.h",
+         "src/test/objectstore/test_kv.cc": "src/os/vtkv/ceph/vtkv_store.h",
+         "src/common/options.cc": "src/os/swimstore/ops/options.h",
+         "src/common/options/CMakeLists.txt": "src/os/swimstore/ops/options.cc"}
+
+CMAKE_LIST = """\
+# Written by SwimStore's graft script: SwimStore and vtkv as part of the os library.
+file(GLOB_RECURSE swimstore_srcs CONFIGURE_DEPENDS swimstore/*.cc vtkv/*.cc)
+list(FILTER swimstore_srcs EXCLUDE REGEX "_test[.]cc$|/testing/|/tool/")
+# The options belong to the common library, which every program has.
+list(FILTER swimstore_srcs EXCLUDE REGEX "/swimstore/ops/options[.]cc$")
+target_sources(os PRIVATE ${swimstore_srcs})
+set_source_files_properties(${swimstore_srcs} PROPERTIES
+  COMPILE_DEFINITIONS "SWIM_SUBSYS=ceph_subsys_swimstore")
+# Their own headers are included as "vtkv/..." and "swimstore/...".
+target_include_directories(os PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(SWIMSTORE_URING REQUIRED IMPORTED_TARGET liburing)
+pkg_check_modules(SWIMSTORE_ISAL REQUIRED IMPORTED_TARGET libisal)
+target_link_libraries(os PkgConfig::SWIMSTORE_URING PkgConfig::SWIMSTORE_ISAL fmt::fmt)
+"""
+
+
+def copy_part(source, target):
+    """Make target a copy of source; files that are the same keep their times."""
+    wanted = {p.relative_to(source) for p in source.rglob("*") if p.is_file()}
+    if target.exists():
+        for path in sorted(target.rglob("*"), reverse=True):
+            if path.is_file() and path.relative_to(target) not in wanted:
+                path.unlink()
+    for name in wanted:
+        write_if_changed(target / name, (source / name).read_bytes())
+
+
+def write_if_changed(path, content):
+    if path.exists() and path.read_bytes() == content:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return True
+
+
+def edited(text, name, made, find, replace):
+    if re.search(made, text):
+        return text
+    changed, count = re.subn(find, replace, text)
+    if count == 0:
+        raise GraftError(f"{name} does not look as expected (no match for {find!r}): "
+                         "this is not a Reef or Tentacle tree, or it was changed there")
+    return changed
+
+
+def graft(tree, checkout=CHECKOUT):
+    """Returns the names of the tree's own files that were changed."""
+    if not (tree / "src/os/ObjectStore.cc").exists():
+        raise GraftError(f"{tree} is no Ceph source tree (it has no src/os/ObjectStore.cc)")
+    texts = {}
+    for name, made, find, replace in EDITS:
+        if name in NEEDS and not (checkout / NEEDS[name]).exists():
+            continue
+        if name not in texts:
+            texts[name] = (tree / name).read_text()
+        texts[name] = edited(texts[name], name, made, find, replace)
+    # Nothing is written before everything is known to fit.
+    for part in PARTS:
+        copy_part(checkout / part, tree / part)
+    texts["src/os/swimstore.cmake"] = CMAKE_LIST
+    return sorted(name for name, text in texts.items()
+                  if write_if_changed(tree / name, text.encode()))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0],
+                                     epilog=__doc__.split("\n\n")[1])
+    parser.add_argument("tree", type=pathlib.Path, help="the Ceph source tree")
+    args = parser.parse_args()
+    try:
+        changed = graft(args.tree)
+    except (GraftError, OSError) as error:
+        sys.exit(f"graft: error: {error}")
+    for name in changed:
+        print(f"changed {name}")
+    print(f"SwimStore and vtkv are in {args.tree}/src/os")
+
+
+if __name__ == "__main__":
+    main()
