@@ -15,12 +15,14 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "swimstore/container/size_class.h"
+#include "swimstore/format/note_record.h"
 #include "vtkv/env/env.h"
 #include "vtkv/write_batch.h"
 
@@ -43,14 +45,11 @@ struct AllocatedSlot {
   bool primed = false;  // false: the container needs a sync of its own for this write
 };
 
-struct AllocationDelta {
-  std::vector<SlotAddress> allocated;
-  std::vector<SlotAddress> freed;
-};
-
 struct ContainerStatistics {
   struct Class {
-    uint64_t slots = 0, owned = 0, free = 0, waiting = 0, primed_free = 0;
+    // slots = owned + free + waiting + reserved: those backed by host space. reserved: allocated and not
+    // yet applied, or being primed. primed_free is a part of free.
+    uint64_t slots = 0, owned = 0, free = 0, waiting = 0, reserved = 0, primed_free = 0;
   };
   std::array<Class, kSizeClasses> classes;
   uint64_t owned_bytes = 0;      // whole slots
@@ -86,12 +85,18 @@ class ContainerSet {
   virtual vtkv::Status load_page(std::string_view key, std::string_view value) = 0;
   virtual vtkv::Status replay(const AllocationDelta& delta) = 0;
   virtual vtkv::Status finish_recovery() = 0;  // starts the workers (growth, priming, reclaim)
-  // Pages that changed since the last call, as of the last apply(); see CheckpointParticipant::collect.
-  virtual void collect_pages(std::vector<std::pair<std::string, std::string>>* entries) = 0;
-  // A checkpoint is durable that holds all pages of the collect call before it: holes may be punched.
-  virtual void checkpoint_durable() = 0;
+  // Pages that changed since the last call, as of the last apply(), which was at `as_of`; see
+  // CheckpointParticipant::collect.
+  virtual void collect_pages(vtkv::SequenceNumber as_of,
+                             std::vector<std::pair<std::string, std::string>>* entries) = 0;
+  // No recovery starts before a checkpoint that holds the pages collected at `as_of`: holes may be punched.
+  virtual void checkpoint_durable(vtkv::SequenceNumber as_of) = 0;
+  // Space that cannot be given back before a checkpoint is wanted: called on a worker, at most once per
+  // checkpoint. Set before finish_recovery().
+  virtual void set_checkpoint_request(std::function<void()> request) = 0;
 
   virtual bool is_owned(SlotAddress slot) const = 0;  // fsck
+  virtual bool is_primed(SlotAddress slot) const = 0;
   virtual vtkv::Status sync_all() = 0;
   virtual ContainerStatistics statistics() const = 0;
 };

@@ -15,28 +15,10 @@
 #include <vector>
 
 #include "swimstore/container/container_set.h"
+#include "swimstore/format/note_record.h"
 #include "vtkv/db.h"
 
 namespace swimstore {
-
-// Per-pool sums; a transaction changes them by a difference. Bytes.
-struct PoolUsage {
-  int64_t allocated = 0;      // whole slots
-  int64_t stored = 0;         // logical bytes
-  int64_t omap = 0;           // keys and values
-  int64_t objects = 0;
-  PoolUsage& operator+=(const PoolUsage& other);
-  bool is_zero() const;
-};
-
-// What one transaction changes besides the tree; travels in the batch as a note.
-struct CubeDelta {
-  AllocationDelta allocation;
-  std::map<int64_t, PoolUsage> pools;
-  uint64_t next_object_id = 0;  // 0: unchanged; else all object ids below it are taken
-  std::string encode() const;
-  static vtkv::Status decode(std::string_view bytes, CubeDelta* delta);
-};
 
 struct CubeOptions {
   vtkv::Options database;

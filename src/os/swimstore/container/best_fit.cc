@@ -1,0 +1,32 @@
+#include "swimstore/container/best_fit.h"
+
+#include <bit>
+
+namespace swimstore {
+
+unsigned class_for(uint64_t bytes) {
+  const uint64_t blocks = (bytes + kBlockBytes - 1) / kBlockBytes;
+  return static_cast<unsigned>(std::bit_width(blocks - 1));
+}
+
+void best_fit(uint64_t bytes, std::vector<Piece>* pieces) {
+  uint64_t left = (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+  while (left >= kSlotBytesMax) {
+    pieces->push_back({kSizeClasses - 1, kSlotBytesMax});
+    left -= kSlotBytesMax;
+  }
+  if (left == 0) {
+    return;
+  }
+  const unsigned whole = class_for(left);
+  const uint64_t waste = slot_bytes(whole) - left;
+  if (waste * 4 <= slot_bytes(whole)) {
+    pieces->push_back({whole, static_cast<uint32_t>(left)});
+    return;
+  }
+  const uint64_t half = slot_bytes(whole - 1);
+  pieces->push_back({whole - 1, static_cast<uint32_t>(half)});
+  pieces->push_back({class_for(left - half), static_cast<uint32_t>(left - half)});
+}
+
+}  // namespace swimstore

@@ -1,0 +1,236 @@
+#include "swimstore/container/slot_allocator.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "vtkv/util/invariants.h"
+
+namespace swimstore {
+
+using vtkv::Status;
+
+namespace {
+
+std::string slot_name(unsigned size_class, uint64_t slot) {
+  return "slot " + std::to_string(slot) + " of the " + std::to_string(slot_bytes(size_class) / 1024) +
+         " KiB container";
+}
+
+}  // namespace
+
+SlotAllocator::SlotAllocator(unsigned size_class, uint64_t stretch_slots)
+    : m_size_class(size_class), m_stretch_shift(static_cast<unsigned>(std::countr_zero(stretch_slots))) {
+  VTKV_ASSERT(std::has_single_bit(stretch_slots));
+}
+
+void SlotAllocator::extend(uint64_t stretches) {
+  m_stretches.resize(m_stretches.size() + stretches);
+  for (SlotBitmap* bitmap : {&m_owned, &m_primed, &m_primed_available, &m_unprimed_available}) {
+    bitmap->resize(slots());
+  }
+  m_changed_pages.resize((slots() + kPageSlots - 1) / kPageSlots);
+}
+
+uint64_t SlotAllocator::find_unbacked() const {
+  if (m_backed + m_withheld == m_stretches.size()) {
+    return npos;
+  }
+  for (uint64_t i = 0; i < m_stretches.size(); i++) {
+    if (m_stretches[i].state == State::unbacked) {
+      return i;
+    }
+  }
+  return npos;
+}
+
+void SlotAllocator::back(uint64_t stretch) {
+  Stretch& it = m_stretches[stretch];
+  VTKV_ASSERT(it.state == State::unbacked && it.busy == 0);
+  it.state = State::backed;
+  m_backed++;
+  m_whole_free++;
+  for (uint64_t slot = stretch << m_stretch_shift; slot < (stretch + 1) << m_stretch_shift; slot++) {
+    make_available(slot);
+  }
+}
+
+void SlotAllocator::make_available(uint64_t slot) {
+  (m_primed.test(slot) ? m_primed_available : m_unprimed_available).set(slot);
+}
+
+void SlotAllocator::made_busy(uint64_t slot) {
+  if (m_stretches[stretch_of(slot)].busy++ == 0) {
+    m_whole_free--;
+  }
+}
+
+uint64_t SlotAllocator::take(bool* primed) {
+  *primed = m_primed_available.count() > 0;
+  SlotBitmap& from = *primed ? m_primed_available : m_unprimed_available;
+  const uint64_t slot = from.find_cyclic(m_cursor < from.size() ? m_cursor : 0);
+  if (slot == npos) {
+    return npos;
+  }
+  from.clear(slot);
+  made_busy(slot);
+  m_cursor = slot + 1;
+  return slot;
+}
+
+uint64_t SlotAllocator::take_unprimed_run(uint64_t limit, uint64_t* first) {
+  const uint64_t start = m_priming_cursor < slots() ? m_priming_cursor : 0;
+  *first = m_unprimed_available.find_cyclic(start);
+  if (*first == npos) {
+    return 0;
+  }
+  uint64_t end = *first;
+  while (end < slots() && end - *first < limit && m_unprimed_available.test(end)) {
+    m_unprimed_available.clear(end);
+    made_busy(end);
+    end++;
+  }
+  m_priming_cursor = end;
+  return end - *first;
+}
+
+void SlotAllocator::put_back(uint64_t slot) {
+  Stretch& stretch = m_stretches[stretch_of(slot)];
+  VTKV_ASSERT(stretch.state == State::backed && stretch.busy > 0 && !m_owned.test(slot) && !is_available(slot));
+  if (--stretch.busy == 0) {
+    m_whole_free++;
+  }
+  make_available(slot);
+}
+
+void SlotAllocator::set_owned(uint64_t slot, bool owned) {
+  VTKV_ASSERT(slot < slots() && m_owned.test(slot) != owned && !is_available(slot));
+  m_owned.assign(slot, owned);
+  changed(slot);
+}
+
+void SlotAllocator::set_primed(uint64_t slot) {
+  if (m_stretches[stretch_of(slot)].state != State::backed || m_primed.test(slot)) {
+    return;
+  }
+  m_primed.set(slot);
+  changed(slot);
+  if (m_unprimed_available.test(slot)) {
+    m_unprimed_available.clear(slot);
+    m_primed_available.set(slot);
+  }
+}
+
+uint64_t SlotAllocator::find_whole_free_from_end(uint64_t below) const {
+  for (uint64_t i = std::min<uint64_t>(below, m_stretches.size()); i-- > 0;) {
+    if (m_stretches[i].state == State::backed && m_stretches[i].busy == 0) {
+      return i;
+    }
+  }
+  return npos;
+}
+
+bool SlotAllocator::withhold(uint64_t stretch) {
+  Stretch& it = m_stretches[stretch];
+  VTKV_ASSERT(it.state == State::backed && it.busy == 0);
+  for (uint64_t slot = stretch << m_stretch_shift; slot < (stretch + 1) << m_stretch_shift; slot++) {
+    m_unprimed_available.clear(slot);
+    if (m_primed.test(slot)) {
+      m_primed_available.clear(slot);
+      m_primed.clear(slot);
+      it.primed_before.push_back(slot);
+      changed(slot);
+    }
+  }
+  it.state = State::withheld;
+  m_backed--;
+  m_whole_free--;
+  m_withheld++;
+  return !it.primed_before.empty();
+}
+
+void SlotAllocator::give_back(uint64_t stretch) {
+  Stretch& it = m_stretches[stretch];
+  VTKV_ASSERT(it.state == State::withheld);
+  m_withheld--;
+  for (uint64_t slot : it.primed_before) {
+    m_primed.set(slot);
+    changed(slot);
+  }
+  it = Stretch{};
+  back(stretch);
+}
+
+void SlotAllocator::dropped(uint64_t stretch) {
+  VTKV_ASSERT(m_stretches[stretch].state == State::withheld);
+  m_withheld--;
+  m_stretches[stretch] = Stretch{};
+}
+
+Status SlotAllocator::load(const AllocationPage& page) {
+  const uint64_t first = page.first_slot();
+  if (first + page.slots > slots()) {
+    return Status::corruption("allocation page " + std::to_string(page.number) + " of the " +
+                              std::to_string(slot_bytes(m_size_class) / 1024) +
+                              " KiB container names slots past the container's end");
+  }
+  for (uint64_t i = 0; i < page.slots; i++) {
+    m_owned.assign(first + i, page.owned[i / 64] >> (i % 64) & 1);
+    m_primed.assign(first + i, page.primed[i / 64] >> (i % 64) & 1);
+  }
+  return {};
+}
+
+Status SlotAllocator::replay_owned(uint64_t slot, bool owned) {
+  if (slot >= slots()) {
+    return Status::corruption("the log names " + slot_name(m_size_class, slot) + ", which is past the container's end");
+  }
+  if (m_owned.test(slot) == owned) {
+    return Status::corruption("the log " + std::string(owned ? "allocates the owned " : "frees the free ") +
+                              slot_name(m_size_class, slot));
+  }
+  m_owned.assign(slot, owned);
+  changed(slot);
+  return {};
+}
+
+void SlotAllocator::assume_primed(uint64_t slots_primed) {
+  for (uint64_t slot = 0; slot < std::min(slots_primed, slots()); slot++) {
+    m_primed.set(slot);
+  }
+}
+
+// A stretch that holds an owned or a primed slot was not punched since; of the others it is not known whether
+// the host still holds their space, so they count as without.
+void SlotAllocator::finish_recovery() {
+  for (uint64_t stretch = 0; stretch < m_stretches.size(); stretch++) {
+    const uint64_t begin = stretch << m_stretch_shift;
+    const uint64_t end = begin + stretch_slots();
+    const uint64_t owned = m_owned.find_from(begin);
+    const uint64_t primed = m_primed.find_from(begin);
+    if (std::min(owned, primed) >= end) {
+      continue;
+    }
+    back(stretch);
+    for (uint64_t slot = owned; slot < end; slot = m_owned.find_from(slot + 1)) {
+      m_primed_available.clear(slot);
+      m_unprimed_available.clear(slot);
+      made_busy(slot);
+    }
+  }
+}
+
+AllocationPage SlotAllocator::take_page(uint64_t number) {
+  m_changed_pages.clear(number);
+  AllocationPage page;
+  page.size_class = static_cast<uint8_t>(m_size_class);
+  page.number = static_cast<uint32_t>(number);
+  page.slots = static_cast<uint32_t>(std::min<uint64_t>(kPageSlots, slots() - page.first_slot()));
+  for (uint64_t word = 0; word < kPageWords; word++) {
+    page.owned[word] = m_owned.word(number * kPageWords + word);
+    page.primed[word] = m_primed.word(number * kPageWords + word);
+  }
+  return page;
+}
+
+}  // namespace swimstore

@@ -1,0 +1,103 @@
+// The slots of one class: who owns them, which may be handed out, which are primed. No I/O, no lock.
+//
+// A slot is in exactly one of these states:
+//   available   may be taken
+//   busy        taken and not yet back: reserved, owned, waiting for the reuse horizon, or being primed
+//   withheld    its stretch is not backed by host space, or is about to be punched
+// Beside it stands what allocation pages hold: `owned` as of the last applied sequence, and `primed`.
+// Invariants:
+//   1. owned => busy (once recovery is finished).
+//   2. primed, available or busy => its stretch is backed.
+//   3. A stretch counts its busy slots; it may be withheld only at 0.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "swimstore/container/slot_bitmap.h"
+#include "swimstore/format/allocation_page.h"
+#include "vtkv/status.h"
+
+namespace swimstore {
+
+class SlotAllocator {
+ public:
+  static constexpr uint64_t npos = SlotBitmap::npos;
+
+  // REQUIRES: stretch_slots is a power of two.
+  SlotAllocator(unsigned size_class, uint64_t stretch_slots);
+
+  // Stretches. New ones are withheld until back().
+  void extend(uint64_t stretches);
+  uint64_t stretches() const { return m_stretches.size(); }
+  uint64_t stretch_slots() const { return uint64_t{1} << m_stretch_shift; }
+  uint64_t slots() const { return stretches() << m_stretch_shift; }
+  uint64_t backed_slots() const { return m_backed << m_stretch_shift; }
+  // The first stretch without host space; npos when all have it.
+  uint64_t find_unbacked() const;
+  void back(uint64_t stretch);
+
+  // Next-fit, primed slots first; npos when nothing is available.
+  uint64_t take(bool* primed);
+  // The run of at most `limit` unprimed available slots at or after the priming cursor; 0: none.
+  uint64_t take_unprimed_run(uint64_t limit, uint64_t* first);
+  void put_back(uint64_t slot);
+  bool is_available(uint64_t slot) const { return m_primed_available.test(slot) || m_unprimed_available.test(slot); }
+  uint64_t available() const { return m_primed_available.count() + m_unprimed_available.count(); }
+  uint64_t primed_available() const { return m_primed_available.count(); }
+
+  void set_owned(uint64_t slot, bool owned);
+  bool is_owned(uint64_t slot) const { return slot < slots() && m_owned.test(slot); }
+  uint64_t owned() const { return m_owned.count(); }
+  // Primes a slot of a backed stretch; nothing happens to one that was withheld meanwhile.
+  void set_primed(uint64_t slot);
+  bool is_primed(uint64_t slot) const { return slot < slots() && m_primed.test(slot); }
+
+  // Punching, of wholly available stretches: withhold() clears the primed bits; when pages that say so are
+  // durable the hole may be punched, and then dropped() is due. give_back() undoes withhold().
+  uint64_t whole_free_stretches() const { return m_whole_free; }
+  uint64_t find_whole_free_from_end(uint64_t below) const;  // npos: none
+  // False: none of its slots was primed, the hole may be punched at once.
+  bool withhold(uint64_t stretch);
+  void give_back(uint64_t stretch);
+  void dropped(uint64_t stretch);
+  uint64_t withheld_stretches() const { return m_withheld; }
+
+  // Pages and recovery.
+  vtkv::Status load(const AllocationPage& page);
+  vtkv::Status replay_owned(uint64_t slot, bool owned);
+  void assume_primed(uint64_t slots);  // from the header; before load()
+  void finish_recovery();
+  // The next changed page at or after `from`; npos when there is none.
+  uint64_t next_changed_page(uint64_t from) const { return m_changed_pages.find_from(from); }
+  AllocationPage take_page(uint64_t number);
+
+ private:
+  enum class State : uint8_t { unbacked, backed, withheld };
+  struct Stretch {
+    State state = State::unbacked;
+    uint32_t busy = 0;
+    std::vector<uint64_t> primed_before;  // withheld: slots that were primed, for give_back()
+  };
+
+  uint64_t stretch_of(uint64_t slot) const { return slot >> m_stretch_shift; }
+  void made_busy(uint64_t slot);
+  void make_available(uint64_t slot);
+  void changed(uint64_t slot) { m_changed_pages.set(slot / kPageSlots); }
+
+  const unsigned m_size_class;
+  const unsigned m_stretch_shift;
+  std::vector<Stretch> m_stretches;
+  uint64_t m_backed = 0;
+  uint64_t m_whole_free = 0;  // backed stretches without a busy slot
+  uint64_t m_withheld = 0;
+  SlotBitmap m_owned;
+  SlotBitmap m_primed;
+  SlotBitmap m_primed_available;
+  SlotBitmap m_unprimed_available;
+  SlotBitmap m_changed_pages;
+  uint64_t m_cursor = 0;
+  uint64_t m_priming_cursor = 0;
+};
+
+}  // namespace swimstore

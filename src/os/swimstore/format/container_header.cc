@@ -1,0 +1,75 @@
+#include "swimstore/format/container_header.h"
+
+#include <bit>
+#include <cstring>
+
+#include "swimstore/format/format_version.h"
+#include "vtkv/util/crc32c.h"
+
+namespace swimstore {
+
+using vtkv::Status;
+
+namespace {
+
+constexpr char kMagic[8] = {'S', 'W', 'I', 'M', 'C', 'O', 'N', 'T'};
+
+struct Layout {
+  char magic[8];
+  uint32_t version;
+  uint32_t size_classes;
+  uint8_t uuid[16];
+  uint64_t stretch_bytes;
+  uint32_t block_bytes;
+  uint32_t zero;
+  uint64_t primed_slots[kSizeClasses];
+  uint32_t crc32c;
+  uint32_t padding;
+};
+static_assert(offsetof(Layout, uuid) == 16 && offsetof(Layout, stretch_bytes) == 32);
+static_assert(offsetof(Layout, primed_slots) == 48 && offsetof(Layout, crc32c) == 136 && sizeof(Layout) == 144);
+
+}  // namespace
+
+std::string ContainerHeader::encode() const {
+  Layout layout{};
+  std::memcpy(layout.magic, kMagic, sizeof kMagic);
+  layout.version = kContainerHeaderVersion;
+  layout.size_classes = kSizeClasses;
+  std::memcpy(layout.uuid, uuid.data(), uuid.size());
+  layout.stretch_bytes = stretch_bytes;
+  layout.block_bytes = kBlockBytes;
+  std::memcpy(layout.primed_slots, primed_slots.data(), sizeof layout.primed_slots);
+  layout.crc32c = vtkv::crc32c(&layout, offsetof(Layout, crc32c));
+  std::string bytes(kBytes, '\0');
+  std::memcpy(bytes.data(), &layout, sizeof layout);
+  return bytes;
+}
+
+Status ContainerHeader::decode(std::string_view name, std::string_view bytes, ContainerHeader* header) {
+  const std::string file(name);
+  Layout layout;
+  if (bytes.size() < kBytes) {
+    return Status::corruption(file + ": truncated, " + std::to_string(bytes.size()) + " of " +
+                              std::to_string(kBytes) + " bytes");
+  }
+  std::memcpy(&layout, bytes.data(), sizeof layout);
+  if (std::memcmp(layout.magic, kMagic, sizeof kMagic) != 0) {
+    return Status::corruption(file + ": not a container header of SwimStore");
+  }
+  // The checksum's place may differ in another version, so the version is looked at first.
+  VTKV_RETURN_IF_ERROR(check_version(file, layout.version, kContainerHeaderVersion));
+  if (layout.crc32c != vtkv::crc32c(bytes.data(), offsetof(Layout, crc32c))) {
+    return Status::corruption(file + ": checksum mismatch, the header is damaged");
+  }
+  if (layout.size_classes != kSizeClasses || layout.block_bytes != kBlockBytes ||
+      !std::has_single_bit(layout.stretch_bytes) || layout.stretch_bytes < kBlockBytes) {
+    return Status::corruption(file + ": a geometry that this program never writes");
+  }
+  std::memcpy(header->uuid.data(), layout.uuid, header->uuid.size());
+  header->stretch_bytes = layout.stretch_bytes;
+  std::memcpy(header->primed_slots.data(), layout.primed_slots, sizeof layout.primed_slots);
+  return {};
+}
+
+}  // namespace swimstore

@@ -1,0 +1,19 @@
+#include "swimstore/format/format_version.h"
+
+#include <string>
+
+namespace swimstore {
+
+vtkv::Status check_version(std::string_view what, uint32_t found, uint32_t known) {
+  if (found == 0) {
+    return vtkv::Status::corruption(std::string(what) + ": format version 0 does not exist; the bytes are damaged");
+  }
+  if (found > known) {
+    return vtkv::Status::unsupported(std::string(what) + ": written in format version " + std::to_string(found) +
+                                     ", this program knows versions up to " + std::to_string(known) +
+                                     "; use the newer program that wrote it");
+  }
+  return {};
+}
+
+}  // namespace swimstore

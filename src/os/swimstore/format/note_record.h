@@ -1,0 +1,53 @@
+// What one transaction changes besides the tree: slots that change hands, sums per pool, object ids.
+// It travels in the log as a note of the batch, so that no transaction writes allocation pages or
+// counters; recovery replays it onto what the last checkpoint holds.
+//
+// Encoded form, version 1 (varint: LEB128; zigzag for signed numbers):
+//   u8      version
+//   varint  next object id (0: unchanged)
+//   varint  number of slots allocated, then that many slots
+//   varint  number of slots freed, then that many slots
+//   varint  number of pools, then per pool: zigzag id, allocated, stored, omap, objects
+// A slot is u8 size class, zigzag difference of its index to the index of the slot before it in the same
+// list (0 before the first).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "swimstore/container/size_class.h"
+#include "vtkv/status.h"
+
+namespace swimstore {
+
+struct AllocationDelta {
+  std::vector<SlotAddress> allocated;
+  std::vector<SlotAddress> freed;
+  bool empty() const { return allocated.empty() && freed.empty(); }
+};
+
+// Per-pool sums; a transaction changes them by a difference. Bytes.
+struct PoolUsage {
+  int64_t allocated = 0;  // whole slots
+  int64_t stored = 0;     // logical bytes
+  int64_t omap = 0;       // keys and values
+  int64_t objects = 0;
+  PoolUsage& operator+=(const PoolUsage& other);
+  bool is_zero() const { return *this == PoolUsage{}; }
+  bool operator==(const PoolUsage&) const = default;
+};
+
+struct CubeDelta {
+  AllocationDelta allocation;
+  std::map<int64_t, PoolUsage> pools;
+  uint64_t next_object_id = 0;  // 0: unchanged; else all object ids below it are taken
+  bool empty() const { return allocation.empty() && pools.empty() && next_object_id == 0; }
+  std::string encode() const;
+  // Code::corruption, Code::unsupported. Nothing is assumed of `bytes`.
+  static vtkv::Status decode(std::string_view bytes, CubeDelta* delta);
+};
+
+}  // namespace swimstore

@@ -1,0 +1,140 @@
+#include "swimstore/format/superblock.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "swimstore/format/format_version.h"
+#include "vtkv/util/crc32c.h"
+
+namespace swimstore {
+
+using vtkv::Status;
+
+namespace {
+
+constexpr char kMagic[8] = {'S', 'W', 'I', 'M', 'S', 'T', 'O', 'R'};
+constexpr char kFileName[] = "superblock";
+constexpr uint32_t kCubesMax = 4096;
+
+struct Layout {
+  char magic[8];
+  uint32_t version;
+  uint32_t cubes;
+  uint8_t uuid[16];
+  uint64_t created_us;
+  uint64_t stretch_bytes;
+  uint64_t log_segment_bytes;
+  uint64_t zone_bytes;
+  uint32_t initial_log_segments;
+  uint32_t block_bytes;
+  uint32_t zero;
+  uint32_t crc32c;
+};
+static_assert(offsetof(Layout, uuid) == 16 && offsetof(Layout, created_us) == 32);
+static_assert(offsetof(Layout, zone_bytes) == 56 && offsetof(Layout, crc32c) == 76 && sizeof(Layout) == 80);
+
+Status decode_copy(const std::string& file, const char* bytes, Superblock* superblock) {
+  Layout layout;
+  std::memcpy(&layout, bytes, sizeof layout);
+  if (std::memcmp(layout.magic, kMagic, sizeof kMagic) != 0) {
+    return Status::corruption(file + ": not a superblock of SwimStore; is this the right directory?");
+  }
+  VTKV_RETURN_IF_ERROR(check_version(file, layout.version, kSuperblockVersion));
+  if (layout.crc32c != vtkv::crc32c(bytes, offsetof(Layout, crc32c))) {
+    return Status::corruption(file + ": checksum mismatch in both copies, the superblock is damaged");
+  }
+  if (layout.cubes == 0 || layout.cubes > kCubesMax || !std::has_single_bit(layout.stretch_bytes)) {
+    return Status::corruption(file + ": a geometry that this program never writes");
+  }
+  std::memcpy(superblock->uuid.data(), layout.uuid, superblock->uuid.size());
+  superblock->cubes = layout.cubes;
+  superblock->created_us = layout.created_us;
+  superblock->stretch_bytes = layout.stretch_bytes;
+  superblock->geometry.log_segment_bytes = layout.log_segment_bytes;
+  superblock->geometry.zone_bytes = layout.zone_bytes;
+  superblock->geometry.initial_log_segments = layout.initial_log_segments;
+  superblock->geometry.block_bytes = layout.block_bytes;
+  return {};
+}
+
+}  // namespace
+
+std::string Superblock::encode() const {
+  Layout layout{};
+  std::memcpy(layout.magic, kMagic, sizeof kMagic);
+  layout.version = kSuperblockVersion;
+  layout.cubes = cubes;
+  std::memcpy(layout.uuid, uuid.data(), uuid.size());
+  layout.created_us = created_us;
+  layout.stretch_bytes = stretch_bytes;
+  layout.log_segment_bytes = geometry.log_segment_bytes;
+  layout.zone_bytes = geometry.zone_bytes;
+  layout.initial_log_segments = geometry.initial_log_segments;
+  layout.block_bytes = geometry.block_bytes;
+  layout.crc32c = vtkv::crc32c(&layout, offsetof(Layout, crc32c));
+  std::string bytes(kBytes, '\0');
+  std::memcpy(bytes.data(), &layout, sizeof layout);
+  std::memcpy(bytes.data() + kCopyBytes, &layout, sizeof layout);
+  return bytes;
+}
+
+Status Superblock::decode(std::string_view name, std::string_view bytes, Superblock* superblock) {
+  const std::string file(name);
+  if (bytes.size() < kBytes) {
+    return Status::corruption(file + ": truncated, " + std::to_string(bytes.size()) + " of " +
+                              std::to_string(kBytes) + " bytes");
+  }
+  const Status first = decode_copy(file, bytes.data(), superblock);
+  if (first.ok()) {
+    return first;
+  }
+  const Status second = decode_copy(file, bytes.data() + kCopyBytes, superblock);
+  if (second.ok()) {
+    return second;
+  }
+  // The more telling of the two: one that at least knows the magic.
+  const bool second_is_ours = std::memcmp(bytes.data() + kCopyBytes, kMagic, sizeof kMagic) == 0;
+  const bool first_is_ours = std::memcmp(bytes.data(), kMagic, sizeof kMagic) == 0;
+  return !first_is_ours && second_is_ours ? second : first;
+}
+
+Status Superblock::write(vtkv::Env* env, const std::string& root) const {
+  const std::string path = root + "/" + kFileName;
+  const std::string temporary = path + ".new";
+  const std::string bytes = encode();
+  {
+    std::unique_ptr<vtkv::File> file;
+    vtkv::OpenOptions options;
+    options.create = true;
+    options.direct = false;
+    VTKV_RETURN_IF_ERROR(env->open_file(temporary, options, &file));
+    VTKV_RETURN_IF_ERROR(file->truncate(0));
+    VTKV_RETURN_IF_ERROR(file->write(0, bytes.data(), bytes.size()));
+    VTKV_RETURN_IF_ERROR(file->sync());
+  }
+  VTKV_RETURN_IF_ERROR(env->rename_file(temporary, path));
+  return env->sync_directory(root);
+}
+
+Status Superblock::read(vtkv::Env* env, const std::string& root, Superblock* superblock) {
+  const std::string path = root + "/" + kFileName;
+  std::unique_ptr<vtkv::File> file;
+  vtkv::OpenOptions options;
+  options.read_only = true;
+  options.direct = false;
+  const Status opened = env->open_file(path, options, &file);
+  if (opened.is_not_found()) {
+    return Status::not_found(path + ": missing; " + root + " holds no SwimStore, make one with --mkfs");
+  }
+  VTKV_RETURN_IF_ERROR(opened);
+  uint64_t size = 0;
+  VTKV_RETURN_IF_ERROR(file->size(&size));
+  std::string bytes(std::min<uint64_t>(size, kBytes), '\0');
+  if (!bytes.empty()) {
+    VTKV_RETURN_IF_ERROR(file->read(0, bytes.size(), bytes.data()));
+  }
+  return decode(path, bytes, superblock);
+}
+
+}  // namespace swimstore
