@@ -127,7 +127,7 @@ make_base() {
   local suite=$1 root=$SWIM_CACHE/$1
   # A new root knows nothing of what was installed in the old one.
   if ! step_is_done "$suite-base" step_base "$suite" "$root" || [ ! -d "$root/usr" ]; then
-    rm -f "$STAMPS/$suite"-*
+    rm -f "$STAMPS/$suite"-* "$STAMPS"/*.complete
   fi
   run_step "$suite-base" "Debian $suite root" step_base "$suite" "$root"
 }
@@ -139,6 +139,8 @@ make_build() {
   run_step trixie-ceph "Ceph packages" step_install "$root" "${CEPH_PACKAGES[@]}"
   version=$(in_root "$root" dpkg-query -W -f '${Version}' ceph-osd)
   version=${version%+b[0-9]*}
+  [ -e "$SWIM_CACHE/ceph/source/src/ceph_osd.cc" ] || rm -f "$STAMPS/trixie-ceph-source"
+  [ -e "$SWIM_CACHE/ceph/build/include/acconfig.h" ] || rm -f "$STAMPS/trixie-ceph-configure"
   run_step trixie-ceph-source "Ceph source $version" step_ceph_source "$root" "$version"
   run_step trixie-build-dep "Ceph build dependencies" step_build_dep "$root" "$version"
   run_step trixie-ceph-configure "Ceph configuration" step_ceph_configure \
@@ -156,6 +158,17 @@ make_filestore() {
     "$SWIM_CACHE/bookworm" "${FILESTORE_PACKAGES[@]}"
 }
 
+# What a user may have removed to save space is made again.
+products_exist() {
+  case $1 in
+    build | clang)
+      [ -d "$SWIM_CACHE/trixie/usr" ] && [ -e "$SWIM_CACHE/ceph/build/include/acconfig.h" ] &&
+        [ -e "$SWIM_CACHE/ceph/source/src/ceph_osd.cc" ]
+      ;;
+    filestore) [ -d "$SWIM_CACHE/bookworm/usr" ] ;;
+  esac
+}
+
 main() {
   local what
   case " $* " in *' --help '* | *' -h '*) usage; exit 0 ;; esac
@@ -167,9 +180,16 @@ main() {
     esac
   done
   require_root
-  lock_set_up
+  # The usual case, and quick: these scripts have already done all this.
+  local scripts
+  scripts=$(cat ./*.sh | sha256sum | cut -d' ' -f1)
   for what in "$@"; do
-    "make_$what"
+    if [ "$(cat "$STAMPS/$what.complete" 2>/dev/null)" != "$scripts" ] ||
+      ! products_exist "$what"; then
+      lock_set_up
+      "make_$what"
+      echo "$scripts" >"$STAMPS/$what.complete"
+    fi
   done
 }
 
