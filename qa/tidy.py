@@ -37,7 +37,8 @@ OS_CALLS = [
         r"posix_fallocate|ftruncate|fopen|sync_file_range|copy_file_range)\s*\(")),
     ("file I/O", re.compile(r"\bstd::(?:[io]?fstream|filesystem)\b|\bio_uring_\w+\s*\(")),
     ("a clock", re.compile(
-        r"\w*clock(?:_t)?::now\s*\(|\bceph_clock_now\s*\(|\b(?:clock_gettime|gettimeofday)\s*\(")),
+        # Ceph's mono_clock feeds latency counters, and decides nothing.
+        r"\b(?!mono_)\w*clock(?:_t)?::now\s*\(|\bceph_clock_now\s*\(|\b(?:clock_gettime|gettimeofday)\s*\(")),
     ("randomness", re.compile(r"\bstd::random_device\b|(?<![\w.>:])s?rand\s*\(|\bgetrandom\s*\(")),
     ("a sleep", re.compile(r"\bsleep_(?:for|until)\s*\(|(?<![\w.>:])(?:u|nano)?sleep\s*\(")),
 ]

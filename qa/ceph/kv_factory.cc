@@ -1,4 +1,4 @@
-// KeyValueDB's static parts, for programs that are not linked with RocksDB.
+// KeyValueDB's static parts. Ceph's own file always drags in RocksDB.
 
 #include <map>
 #include <string>
@@ -6,6 +6,9 @@
 #include "common/dout.h"
 #include "common/errno.h"
 #include "kv/KeyValueDB.h"
+#ifdef SWIM_WITH_BLUESTORE
+#include "kv/RocksDBStore.h"
+#endif
 #ifdef SWIM_HAVE_VTKV_STORE
 #include "vtkv/ceph/vtkv_store.h"
 #endif
@@ -21,6 +24,11 @@ KeyValueDB* KeyValueDB::create(CephContext* cct, const std::string& type, const 
     return new VtkvStore(cct, dir, options);
   }
 #endif
+#ifdef SWIM_WITH_BLUESTORE
+  if (type == "rocksdb") {
+    return new RocksDBStore(cct, dir, options, p);
+  }
+#endif
   derr << "this program has no key-value store of type '" << type << "' for " << dir
        << ": use Ceph's packaged program for it" << dendl;
   return nullptr;
@@ -31,6 +39,11 @@ int KeyValueDB::test_init(const std::string& type, const std::string& dir)
 #ifdef SWIM_HAVE_VTKV_STORE
   if (type == "vtkv") {
     return 0;
+  }
+#endif
+#ifdef SWIM_WITH_BLUESTORE
+  if (type == "rocksdb") {
+    return RocksDBStore::_test_init(dir);
   }
 #endif
   return -EINVAL;

@@ -67,7 +67,7 @@ target_link_libraries(swim_ceph_flags INTERFACE swim_flags ceph_flags)
 add_library(ceph_link INTERFACE)
 target_link_libraries(ceph_link INTERFACE ${CEPH_COMMON}
   Boost::thread Boost::system Boost::program_options Boost::iostreams
-  PkgConfig::FUSE3 PkgConfig::BLKID fmt::fmt resolv ${CMAKE_DL_LIBS} Threads::Threads)
+  PkgConfig::FUSE3 PkgConfig::BLKID fmt::fmt cap resolv ${CMAKE_DL_LIBS} Threads::Threads)
 if(TCMALLOC AND NOT SWIM_SANITIZE)
   target_link_libraries(ceph_link INTERFACE ${TCMALLOC})
 endif()
@@ -93,7 +93,6 @@ ceph_objects(ceph_osd_objects
   mgr/OSDPerfMetricTypes.cc
   dmclock/src/dmclock_util.cc dmclock/support/src/run_every.cc
   erasure-code/ErasureCode.cc erasure-code/ErasureCodePlugin.cc
-  extblkdev/ExtBlkDevPlugin.cc
   perfglue/heap_profiler.cc perfglue/disabled_stubs.cc)
 
 # --- SwimStore ------------------------------------------------------------------
@@ -123,10 +122,11 @@ list(FILTER vtkv_ceph_tests INCLUDE REGEX "_test\\.cc$")
 # What every program with an ObjectStore in it has.
 ceph_objects(ceph_store_objects
   os/Transaction.cc os/FuseStore.cc os/fs/FS.cc os/fs/XFS.cc os/memstore/MemStore.cc
-  common/PriorityCache.cc
+  common/PriorityCache.cc extblkdev/ExtBlkDevPlugin.cc
   global/global_init.cc global/pidfile.cc global/signal_handler.cc)
 add_library(ceph_seam_objects OBJECT
   ${CMAKE_SOURCE_DIR}/qa/ceph/object_store_factory.cc
+  ${CMAKE_SOURCE_DIR}/qa/ceph/kv_factory.cc
   ${CMAKE_SOURCE_DIR}/qa/ceph/option_table.cc)
 target_compile_definitions(ceph_seam_objects PRIVATE ${swimstore_definitions})
 target_link_libraries(ceph_seam_objects PRIVATE swim_ceph_flags)
@@ -160,12 +160,18 @@ if(TARGET vtkv_testing)
   list(APPEND swimstore_test_libraries vtkv_testing ${swimstore_libraries})
 endif()
 
+set(ceph_extra_stores)
+if(SWIM_WITH_BLUESTORE)
+  include(${CMAKE_CURRENT_LIST_DIR}/bluestore.cmake)
+  set(ceph_extra_stores $<TARGET_OBJECTS:ceph_bluestore_objects>)
+endif()
+
 # --- programs -------------------------------------------------------------------
 
 # A program linked with the packaged library, refused if both define a symbol.
 function(ceph_program name)
   add_executable(${name} $<TARGET_OBJECTS:ceph_store_objects>
-    $<TARGET_OBJECTS:ceph_seam_objects> ${ARGN})
+    $<TARGET_OBJECTS:ceph_seam_objects> ${ceph_extra_stores} ${ARGN})
   target_link_libraries(${name} PRIVATE ceph_link)
   target_link_options(${name} PRIVATE -rdynamic)
   set_target_properties(${name} PROPERTIES BUILD_RPATH ${CEPH_COMMON_DIR}
@@ -185,17 +191,14 @@ endfunction()
 
 ceph_objects(ceph_osd_main ceph_osd.cc)
 ceph_program(ceph-osd $<TARGET_OBJECTS:ceph_osd_main> $<TARGET_OBJECTS:ceph_osd_objects>)
-target_link_libraries(ceph-osd PRIVATE ${swimstore_libraries} cap)
+target_link_libraries(ceph-osd PRIVATE ${swimstore_libraries})
 
-# The tool's own files need a KeyValueDB (to rebuild a monitor's store).
 ceph_objects(ceph_objectstore_tool_objects tools/ceph_objectstore_tool.cc
   tools/rebuild_mondb.cc tools/RadosDump.cc)
 ceph_program(ceph-objectstore-tool $<TARGET_OBJECTS:ceph_objectstore_tool_objects>
-  $<TARGET_OBJECTS:ceph_osd_objects>
-  ${CMAKE_SOURCE_DIR}/qa/ceph/kv_factory.cc)
+  $<TARGET_OBJECTS:ceph_osd_objects>)
 target_link_libraries(ceph-objectstore-tool PRIVATE swim_ceph_flags
-  ${swimstore_libraries} cap)
-target_compile_definitions(ceph-objectstore-tool PRIVATE ${swimstore_definitions})
+  ${swimstore_libraries})
 
 swimstore_program(ceph-swimstore-tool src/os/swimstore/tool/swimstore_tool.cc
   ${swimstore_libraries})

@@ -4,5 +4,5 @@
 #include_next <acconfig.h>
 #ifndef SWIM_WITH_BLUESTORE
 #undef WITH_BLUESTORE
-#undef HAVE_BLUESTORE_PMEM
 #endif
+#undef HAVE_BLUESTORE_PMEM
