@@ -1,0 +1,113 @@
+#include "swimstore/ops/admin_commands.h"
+
+#include "common/Formatter.h"
+#include "common/ceph_context.h"
+
+namespace swimstore {
+
+void dump_database(const vtkv::DBStatistics& statistics, ceph::Formatter* formatter) {
+  formatter->dump_unsigned("last_sequence", statistics.last_sequence);
+  formatter->dump_unsigned("durable_sequence", statistics.durable_sequence);
+  formatter->dump_unsigned("commit_groups", statistics.commit_groups);
+  formatter->dump_unsigned("log_bytes", statistics.log_bytes);
+  formatter->dump_unsigned("external_bytes", statistics.external_bytes);
+  formatter->dump_unsigned("syncs", statistics.syncs);
+  formatter->dump_unsigned("memtable_bytes", statistics.memtable_bytes);
+  formatter->dump_unsigned("memtable_flushes", statistics.memtable_flushes);
+  formatter->dump_unsigned("flush_bytes", statistics.flush_bytes);
+  formatter->dump_unsigned("merges", statistics.merges);
+  formatter->dump_unsigned("merge_bytes", statistics.merge_bytes);
+  formatter->dump_unsigned("runs", statistics.runs);
+  formatter->dump_unsigned("levels", statistics.levels);
+  formatter->dump_unsigned("log_segments", statistics.log_segments);
+  formatter->dump_unsigned("log_file_bytes", statistics.log_file_bytes);
+  formatter->dump_unsigned("tree_file_bytes", statistics.tree_file_bytes);
+  formatter->dump_unsigned("tree_live_bytes", statistics.tree_live_bytes);
+  formatter->dump_unsigned("block_cache_bytes", statistics.block_cache_bytes);
+  formatter->dump_unsigned("block_cache_hits", statistics.block_cache_hits);
+  formatter->dump_unsigned("block_cache_misses", statistics.block_cache_misses);
+}
+
+void dump_containers(const ContainerStatistics& statistics, ceph::Formatter* formatter) {
+  formatter->dump_unsigned("owned_bytes", statistics.owned_bytes);
+  formatter->dump_unsigned("free_bytes", statistics.free_bytes);
+  formatter->dump_unsigned("file_bytes", statistics.file_bytes);
+  formatter->dump_unsigned("growable_bytes", statistics.growable_bytes);
+  formatter->dump_unsigned("primed_bytes_total", statistics.primed_bytes_total);
+  formatter->dump_unsigned("punched_bytes_total", statistics.punched_bytes_total);
+  formatter->open_array_section("classes");
+  for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
+    const ContainerStatistics::Class& one = statistics.classes[size_class];
+    formatter->open_object_section("class");
+    formatter->dump_unsigned("slot_bytes", slot_bytes(size_class));
+    formatter->dump_unsigned("slots", one.slots);
+    formatter->dump_unsigned("owned", one.owned);
+    formatter->dump_unsigned("free", one.free);
+    formatter->dump_unsigned("waiting", one.waiting);
+    formatter->dump_unsigned("primed_free", one.primed_free);
+    formatter->close_section();
+  }
+  formatter->close_section();
+}
+
+void dump_caches(StoreContext& store, ceph::Formatter* formatter) {
+  formatter->dump_unsigned("onodes", store.onodes.size());
+  formatter->dump_unsigned("onode_bytes", store.onodes.memory_bytes());
+  formatter->dump_unsigned("onode_capacity_bytes", store.onodes.capacity());
+  formatter->dump_unsigned("onode_hits", store.onodes.hits());
+  formatter->dump_unsigned("onode_misses", store.onodes.misses());
+  formatter->dump_unsigned("data_bytes", store.data.memory_bytes());
+  formatter->dump_unsigned("data_capacity_bytes", store.data.capacity());
+  formatter->dump_unsigned("slots_in_flight", store.in_flight.size());
+}
+
+AdminCommands::AdminCommands(StoreContext& store) : m_store(store) {
+  AdminSocket* socket = store.cct->get_admin_socket();
+  socket->register_command("swimstore status", this, "show log, tree, containers and caches");
+  socket->register_command("swimstore flush", this, "write the memtable to the tree");
+  socket->register_command("swimstore verify", this, "check every block of log and tree");
+}
+
+AdminCommands::~AdminCommands() { m_store.cct->get_admin_socket()->unregister_commands(this); }
+
+int AdminCommands::verify(ceph::Formatter* formatter) {
+  std::vector<std::string> findings;
+  const vtkv::Status status = m_store.cube.database().verify(&findings);
+  formatter->open_object_section("verify");
+  formatter->dump_string("result", status.to_string());
+  formatter->open_array_section("findings");
+  for (const std::string& finding : findings) {
+    formatter->dump_string("finding", finding);
+  }
+  formatter->close_section();
+  formatter->close_section();
+  return -status.error_number();
+}
+
+int AdminCommands::call(std::string_view command, const cmdmap_t&, const ceph::bufferlist&,
+                        ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist&) {
+  if (command == "swimstore verify") {
+    return verify(formatter);
+  }
+  if (command == "swimstore flush") {
+    const vtkv::Status status = m_store.cube.database().flush();
+    if (!status.ok()) {
+      errors << status.to_string();
+    }
+    return -status.error_number();
+  }
+  formatter->open_object_section("swimstore");
+  formatter->open_object_section("database");
+  dump_database(m_store.cube.database().statistics(), formatter);
+  formatter->close_section();
+  formatter->open_object_section("containers");
+  dump_containers(m_store.cube.containers().statistics(), formatter);
+  formatter->close_section();
+  formatter->open_object_section("caches");
+  dump_caches(m_store, formatter);
+  formatter->close_section();
+  formatter->close_section();
+  return 0;
+}
+
+}  // namespace swimstore

@@ -1,0 +1,33 @@
+// `ceph daemon osd.N swimstore ...`: commands of the store's own on the admin socket.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "common/admin_socket.h"
+#include "include/common_fwd.h"
+
+#include "swimstore/store/store_context.h"
+
+namespace swimstore {
+
+// Registered as long as it lives. A second store of the same process gets none: the first keeps its own.
+class AdminCommands final : public AdminSocketHook {
+ public:
+  explicit AdminCommands(StoreContext& store);
+  ~AdminCommands() override;
+
+  int call(std::string_view command, const cmdmap_t& arguments, const ceph::bufferlist& input,
+           ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output) override;
+
+ private:
+  int verify(ceph::Formatter* formatter);
+
+  StoreContext& m_store;
+};
+
+void dump_database(const vtkv::DBStatistics& statistics, ceph::Formatter* formatter);
+void dump_containers(const ContainerStatistics& statistics, ceph::Formatter* formatter);
+void dump_caches(StoreContext& store, ceph::Formatter* formatter);
+
+}  // namespace swimstore

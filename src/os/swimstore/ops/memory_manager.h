@@ -1,0 +1,49 @@
+// Sizes the store's caches so that the process stays at osd_memory_target.
+//
+// Ceph's PriorityCache manager turns what the heap uses into a budget for all caches and divides it by
+// ratio and demand; this class feeds it and obeys. The options are read again at every turn, so that a
+// change takes effect without a restart. Without autotuning the sum is swimstore_cache_size.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/PriorityCache.h"
+#include "include/common_fwd.h"
+
+#include "vtkv/env/env.h"
+
+namespace swimstore {
+
+// A cache as this class sees it. Its functions may be called from any thread.
+struct ManagedCache {
+  std::string name;
+  const char* ratio_option;  // nullptr: what the others leave
+  std::function<uint64_t()> memory_bytes;
+  std::function<void(uint64_t)> set_capacity;
+};
+
+class MemoryManager {
+ public:
+  MemoryManager(CephContext* cct, std::vector<ManagedCache> caches);
+  ~MemoryManager();
+
+  // Adjusts again and again until destroyed.
+  void start(vtkv::Env* env);
+  void adjust();
+
+ private:
+  class Share;
+  void read_ratios();
+  void adjust_to_target();
+  void adjust_to_fixed_size();
+
+  CephContext* m_cct;
+  std::vector<std::shared_ptr<Share>> m_shares;
+  std::unique_ptr<PriorityCache::Manager> m_manager;
+  std::unique_ptr<vtkv::Worker> m_worker;  // last: ends first
+};
+
+}  // namespace swimstore

@@ -1,0 +1,53 @@
+#include "swimstore/ops/space_report.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace swimstore {
+
+namespace {
+
+uint64_t host_free_min(const vtkv::FileSystemInfo& host, const SpaceLimits& limits) {
+  const double by_ratio = std::clamp(limits.host_free_min_ratio, 0.0, 1.0) * host.total_bytes;
+  return std::max(limits.host_free_min_bytes, static_cast<uint64_t>(by_ratio));
+}
+
+}  // namespace
+
+store_statfs_t space_report(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots,
+                            const vtkv::DBStatistics& database, const PoolUsage& sum, const SpaceLimits& limits) {
+  const uint64_t metadata_bytes = database.log_file_bytes + database.tree_file_bytes;
+  const uint64_t growable_bytes = std::min(slots.growable_bytes, host.available_bytes);
+  store_statfs_t report;
+  report.total = slots.owned_bytes + slots.free_bytes + metadata_bytes + host.available_bytes;
+  report.available = slots.free_bytes + growable_bytes;
+  if (host.available_bytes < host_free_min(host, limits) || host.read_only) {
+    report.available = 0;
+  }
+  report.internally_reserved = std::min(host.available_bytes - growable_bytes, report.total - report.available);
+  report.allocated = slots.owned_bytes;
+  report.data_stored = sum.stored;
+  report.omap_allocated = sum.omap;
+  report.internal_metadata = std::max<int64_t>(0, static_cast<int64_t>(metadata_bytes) - sum.omap);
+  return report;
+}
+
+void add_space_alerts(const std::string& path, const vtkv::FileSystemInfo& host, const SpaceLimits& limits,
+                      osd_alert_list_t* alerts) {
+  if (host.read_only) {
+    alerts->emplace("SWIMSTORE_READ_ONLY",
+                    fmt::format("the host file system of {} was remounted read-only: remount it writable and "
+                                "restart the OSD",
+                                path));
+  }
+  const uint64_t least = host_free_min(host, limits);
+  if (host.available_bytes < least) {
+    alerts->emplace("SWIMSTORE_HOST_FULL",
+                    fmt::format("the host file system of {} has {} MiB free, less than {} MiB: the store reports "
+                                "itself full; free space on {} or remove objects",
+                                path, host.available_bytes >> 20, least >> 20, host.mount_point));
+  }
+}
+
+}  // namespace swimstore

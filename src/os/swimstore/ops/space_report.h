@@ -1,0 +1,27 @@
+// How full the store is, as Ceph's full ratios must see it.
+//
+//   total      what the store holds, could hold in free slots, and the host could still give
+//   available  free slots, and what the host could give less the reserve; 0 when the host's free space
+//              falls below swimstore_host_free_min_*: clients must stop while metadata still has room
+#pragma once
+
+#include "osd/osd_types.h"
+
+#include "swimstore/cube/cube.h"
+#include "vtkv/env/env.h"
+
+namespace swimstore {
+
+struct SpaceLimits {
+  uint64_t host_free_min_bytes = 0;
+  double host_free_min_ratio = 0;
+};
+
+store_statfs_t space_report(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots,
+                            const vtkv::DBStatistics& database, const PoolUsage& sum, const SpaceLimits& limits);
+
+// Sentences that stand alone: monitors print those of names they do not know as they are.
+void add_space_alerts(const std::string& path, const vtkv::FileSystemInfo& host, const SpaceLimits& limits,
+                      osd_alert_list_t* alerts);
+
+}  // namespace swimstore

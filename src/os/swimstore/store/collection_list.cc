@@ -1,0 +1,88 @@
+#include "swimstore/store/collection_list.h"
+
+#include <algorithm>
+
+#include "common/ceph_time.h"
+#include "common/debug.h"
+#include "swimstore/format/key_codec.h"
+
+#define dout_context m_store.cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore.list "
+
+namespace swimstore {
+
+namespace {
+
+// The lowest possible name with this shard, pool and bit-reversed hash.
+ghobject_t lowest(shard_id_t shard, int64_t pool, uint32_t reversed_hash) {
+  ghobject_t oid;
+  oid.shard_id = shard;
+  oid.hobj.pool = pool;
+  oid.hobj.set_hash(hobject_t::_reverse_bits(reversed_hash));
+  oid.generation = 0;
+  return oid;
+}
+
+ObjectRange hash_range(shard_id_t shard, int64_t pool, uint32_t hash, uint32_t bits) {
+  const uint64_t first = hobject_t::_reverse_bits(hash);
+  const uint64_t end = first + (uint64_t{1} << (32 - bits));
+  if (end > UINT32_MAX) {
+    return {lowest(shard, pool, first), lowest(shard, pool + 1, 0)};
+  }
+  return {lowest(shard, pool, first), lowest(shard, pool, end)};
+}
+
+}  // namespace
+
+std::vector<ObjectRange> object_ranges(const coll_t& cid, uint32_t bits) {
+  spg_t pg;
+  if (!cid.is_pg(&pg)) {
+    return {hash_range(shard_id_t::NO_SHARD, -1, 0, 0)};
+  }
+  const int64_t pool = pg.pool();
+  const int64_t temporary_pool = -2 - pool;
+  return {hash_range(pg.shard, temporary_pool, pg.ps(), bits), hash_range(pg.shard, pool, pg.ps(), bits)};
+}
+
+int CollectionLister::list(Collection& collection, const ghobject_t& start, const ghobject_t& end, int max,
+                           std::vector<ghobject_t>* objects, ghobject_t* next) {
+  const auto began = ceph::mono_clock::now();
+  ghobject_t ignored;
+  ghobject_t& following = next != nullptr ? *next : ignored;
+  following = ghobject_t::get_max();
+  std::shared_lock lock(collection.lock);
+  if (!collection.exists) {
+    return -ENOENT;
+  }
+  for (const ObjectRange& range : object_ranges(collection.cid, collection.record.bits)) {
+    const ghobject_t& low = std::max(start, range.begin);
+    const ghobject_t& high = std::min(end, range.end);
+    if (low >= high) {
+      continue;
+    }
+    const auto it = m_store.cube.database().new_iterator(object_key(low), object_key(high));
+    for (it->seek_to_first(); it->valid(); it->next()) {
+      ghobject_t oid;
+      if (!decode_object_key(it->key(), &oid)) {
+        derr << "a damaged object key in collection " << collection.cid << ": run fsck" << dendl;
+        return -EIO;
+      }
+      if (objects->size() >= static_cast<size_t>(std::max(max, 0))) {
+        following = oid;
+        m_store.counters.tinc(l_swimstore_list_latency, ceph::mono_clock::now() - began);
+        return 0;
+      }
+      objects->push_back(std::move(oid));
+    }
+    if (!it->status().ok()) {
+      derr << "collection " << collection.cid << " cannot be listed: " << it->status().to_string() << dendl;
+      return -EIO;
+    }
+  }
+  m_store.counters.tinc(l_swimstore_list_latency, ceph::mono_clock::now() - began);
+  return 0;
+}
+
+}  // namespace swimstore

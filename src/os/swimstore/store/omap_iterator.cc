@@ -1,0 +1,77 @@
+#include "swimstore/store/omap_iterator.h"
+
+#include "common/ceph_time.h"
+#include "swimstore/format/key_codec.h"
+#include "swimstore/ops/perf_counters.h"
+
+namespace swimstore {
+
+OmapIterator::OmapIterator(PerfCounters& counters, uint64_t nid, std::unique_ptr<vtkv::Iterator> entries)
+    : m_counters(counters), m_nid(nid), m_entries(std::move(entries)) {}
+
+int OmapIterator::status() { return m_entries == nullptr || m_entries->status().ok() ? 0 : -EIO; }
+
+void OmapIterator::seek(const std::string& user_key, bool after) {
+  if (m_entries == nullptr) {
+    return;
+  }
+  const auto start = ceph::mono_clock::now();
+  const std::string target = omap_key(m_nid, user_key);
+  m_entries->seek(target);
+  if (after && m_entries->valid() && m_entries->key() == target) {
+    m_entries->next();
+  }
+  m_positioned = true;
+  m_counters.tinc(l_swimstore_omap_seek_latency, ceph::mono_clock::now() - start);
+}
+
+void OmapIterator::ensure_positioned() {
+  if (!m_positioned) {
+    seek_to_first();
+  }
+}
+
+int OmapIterator::seek_to_first() {
+  seek(std::string(), false);
+  return status();
+}
+
+int OmapIterator::upper_bound(const std::string& after) {
+  seek(after, true);
+  return status();
+}
+
+int OmapIterator::lower_bound(const std::string& to) {
+  seek(to, false);
+  return status();
+}
+
+bool OmapIterator::valid() {
+  ensure_positioned();
+  return m_entries != nullptr && m_entries->valid();
+}
+
+int OmapIterator::next() {
+  if (!valid()) {
+    return status();
+  }
+  const auto start = ceph::mono_clock::now();
+  m_entries->next();
+  m_counters.tinc(l_swimstore_omap_next_latency, ceph::mono_clock::now() - start);
+  return status();
+}
+
+std::string OmapIterator::key() {
+  ensure_positioned();
+  return std::string(m_entries->key().substr(kOmapPrefixBytes));
+}
+
+ceph::bufferlist OmapIterator::value() {
+  ensure_positioned();
+  const std::string_view bytes = m_entries->value();
+  ceph::bufferlist out;
+  out.append(bytes.data(), bytes.size());
+  return out;
+}
+
+}  // namespace swimstore

@@ -1,0 +1,43 @@
+// Walks one object's omap in key order, as it was when the iterator was made.
+//
+// Not thread-safe. Pins parts of the tree: keep it short-lived, and never beyond umount.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "common/perf_counters.h"
+#include "os/ObjectMap.h"
+
+#include "vtkv/iterator.h"
+
+namespace swimstore {
+
+class OmapIterator final : public ObjectMap::ObjectMapIteratorImpl {
+ public:
+  // entries null: the object has no omap.
+  OmapIterator(PerfCounters& counters, uint64_t nid, std::unique_ptr<vtkv::Iterator> entries);
+
+  // These return 0, or -EIO when the tree could not be read.
+  int seek_to_first() override;
+  int upper_bound(const std::string& after) override;
+  int lower_bound(const std::string& to) override;
+  int next() override;
+  int status() override;
+
+  // A new iterator stands at the first entry.
+  bool valid() override;
+  std::string key() override;         // REQUIRES: valid()
+  ceph::bufferlist value() override;  // REQUIRES: valid()
+
+ private:
+  void seek(const std::string& user_key, bool after);
+  void ensure_positioned();
+
+  PerfCounters& m_counters;
+  const uint64_t m_nid;
+  const std::unique_ptr<vtkv::Iterator> m_entries;
+  bool m_positioned = false;
+};
+
+}  // namespace swimstore
