@@ -1,0 +1,74 @@
+// The I/O queue of a worker over io_uring.
+//
+// The thread that creates it is the only one to use it, except for wake(). A pass of the worker costs one
+// system call: wait() submits everything that was queued and sleeps in the same io_uring_enter. Another
+// thread wakes the sleeper through an eventfd whose read is always armed in the ring, and pays a system
+// call for it only when the worker does sleep.
+//
+// The ring holds a reference to each lock file it is given: the kernel drops it when the last request has
+// ended, also after SIGKILL (architecture, 2.3 rule 5).
+#pragma once
+
+#include <liburing.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "vtkv/env/worker_queue.h"
+
+namespace vtkv {
+
+class IoRing : public WorkerQueue {
+ public:
+  // At most `depth` requests are at the kernel at once. Fails when the host refuses io_uring.
+  static Status create(unsigned depth, const std::vector<int>& lock_descriptors,
+                       std::unique_ptr<WorkerQueue>* queue);
+  ~IoRing() override;
+
+  IoRing(const IoRing&) = delete;
+  IoRing& operator=(const IoRing&) = delete;
+
+  void submit(IoRequest* request) override;
+  void reap(std::vector<IoRequest*>* completed) override;
+  size_t in_flight() const override;
+  void flush() override;
+  void wait(std::optional<std::chrono::microseconds> limit) override;
+  void accept_wakes() override { m_woken.store(false); }
+  void shut_down() override;
+  void wake() override;
+
+ private:
+  // A request at the kernel, and what is left of it after short transfers.
+  struct Slot {
+    IoRequest* request = nullptr;
+    size_t done = 0;
+    std::vector<iovec> rest;  // used only after a short transfer
+  };
+
+  IoRing(unsigned depth, int wake_descriptor);
+  void start(IoRequest* request);
+  void prepare(Slot* slot);
+  void arm_wake();
+  io_uring_sqe* next_entry();
+  // Takes what the kernel has completed.
+  void collect();
+  void complete(Slot* slot, int result);
+  void finish(Slot* slot, Status status);
+  bool transfer_goes_on(Slot* slot, size_t transferred);
+
+  io_uring m_ring{};
+  const int m_wake_descriptor;
+  uint64_t m_wake_count = 0;  // where the armed read of the eventfd puts its result
+  bool m_wake_armed = false;
+  std::atomic<bool> m_woken{false};
+  std::atomic<bool> m_sleeping{false};
+
+  std::vector<Slot> m_slots;
+  std::vector<Slot*> m_free_slots;
+  std::deque<IoRequest*> m_backlog;  // beyond the ring's depth
+  std::vector<IoRequest*> m_completed;
+};
+
+}  // namespace vtkv

@@ -1,0 +1,173 @@
+#include "vtkv/env/posix_file.h"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#ifndef FALLOC_FL_WRITE_ZEROES
+#define FALLOC_FL_WRITE_ZEROES 0x80  // Linux 6.17
+#endif
+
+namespace vtkv {
+
+namespace {
+
+constexpr size_t kZeroPiece = 1 << 20;
+
+const char* zero_piece() {
+  // Never freed: files may be written while the process exits.
+  static const char* const piece = [] {
+    void* memory = nullptr;
+    if (posix_memalign(&memory, kIoAlignment, kZeroPiece) != 0) {
+      throw std::bad_alloc();
+    }
+    std::memset(memory, 0, kZeroPiece);
+    return static_cast<const char*>(memory);
+  }();
+  return piece;
+}
+
+}  // namespace
+
+Status PosixFile::open(const std::string& path, const OpenOptions& options, std::unique_ptr<File>* file) {
+  int flags = O_CLOEXEC | (options.read_only ? O_RDONLY : O_RDWR);
+  flags |= options.create ? O_CREAT : 0;
+  flags |= options.create && options.exclusive ? O_EXCL : 0;
+  flags |= options.direct ? O_DIRECT : 0;
+  int descriptor = -1;
+  do {
+    descriptor = ::open(path.c_str(), flags, 0600);
+  } while (descriptor < 0 && errno == EINTR);
+  if (descriptor >= 0) {
+    file->reset(new PosixFile(descriptor, path));
+    return {};
+  }
+  const int error_number = errno;
+  if (error_number == EINVAL && options.direct) {
+    return Status::unsupported("cannot open " + path +
+                               ": its file system has no direct I/O; use ext4, xfs or btrfs on a disk");
+  }
+  return Status::from_errno(error_number, "cannot open " + path);
+}
+
+PosixFile::~PosixFile() { ::close(m_descriptor); }
+
+Status PosixFile::error(int error_number, const char* action, uint64_t offset) const {
+  return Status::from_errno(error_number, std::string("cannot ") + action + " " + m_path + " at " +
+                                              std::to_string(offset));
+}
+
+Status PosixFile::past_end(uint64_t offset) const {
+  return Status::corruption(m_path + " ends before " + std::to_string(offset) +
+                            ", where more was expected");
+}
+
+Status PosixFile::read(uint64_t offset, size_t length, char* destination) {
+  size_t done = 0;
+  while (done < length) {
+    const ssize_t got =
+        ::pread(m_descriptor, destination + done, length - done, static_cast<off_t>(offset + done));
+    if (got < 0) {
+      if (errno == EINTR) {
+        continue;
+      }
+      // Direct I/O refuses to go on where an unaligned file ended.
+      if (errno == EINVAL && done % kIoAlignment != 0) {
+        return past_end(offset + length);
+      }
+      return error(errno, "read", offset + done);
+    }
+    if (got == 0) {
+      return past_end(offset + length);
+    }
+    done += static_cast<size_t>(got);
+  }
+  return {};
+}
+
+Status PosixFile::write(uint64_t offset, const char* source, size_t length) {
+  size_t done = 0;
+  while (done < length) {
+    const ssize_t put = ::pwrite(m_descriptor, source + done, length - done, static_cast<off_t>(offset + done));
+    if (put < 0) {
+      if (errno == EINTR) {
+        continue;
+      }
+      return error(errno, "write", offset + done);
+    }
+    if (put == 0) {
+      return error(EIO, "write", offset + done);
+    }
+    done += static_cast<size_t>(put);
+  }
+  return {};
+}
+
+Status PosixFile::sync() {
+  // Not retried on any error: the kernel may have dropped the pages.
+  if (::fdatasync(m_descriptor) != 0) {
+    return Status::from_errno(errno, "cannot sync " + m_path);
+  }
+  return {};
+}
+
+Status PosixFile::size(uint64_t* bytes) {
+  struct stat status {};
+  if (::fstat(m_descriptor, &status) != 0) {
+    return Status::from_errno(errno, "cannot stat " + m_path);
+  }
+  *bytes = static_cast<uint64_t>(status.st_size);
+  return {};
+}
+
+Status PosixFile::truncate(uint64_t bytes) {
+  int result = 0;
+  do {
+    result = ::ftruncate(m_descriptor, static_cast<off_t>(bytes));
+  } while (result != 0 && errno == EINTR);
+  return result == 0 ? Status() : error(errno, "truncate", bytes);
+}
+
+Status PosixFile::change_allocation(int mode, uint64_t offset, uint64_t length, const char* action) {
+  if (length == 0) {
+    return {};
+  }
+  int result = 0;
+  do {
+    result = ::fallocate(m_descriptor, mode, static_cast<off_t>(offset), static_cast<off_t>(length));
+  } while (result != 0 && errno == EINTR);
+  return result == 0 ? Status() : error(errno, action, offset);
+}
+
+Status PosixFile::allocate(uint64_t offset, uint64_t length) {
+  return change_allocation(0, offset, length, "reserve space in");
+}
+
+Status PosixFile::punch_hole(uint64_t offset, uint64_t length) {
+  return change_allocation(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length, "punch a hole in");
+}
+
+Status PosixFile::write_zeros(uint64_t offset, uint64_t length) {
+  const Status zeroed = change_allocation(FALLOC_FL_WRITE_ZEROES, offset, length, "write zeros to");
+  if (zeroed.ok() || zeroed.is_no_space()) {
+    return zeroed;
+  }
+  // The kernel, the file system or the device cannot: write them. Reserving first asks for one extent.
+  const Status reserved = allocate(offset, length);
+  if (!reserved.ok() && reserved.code() != Status::Code::unsupported) {
+    return reserved;
+  }
+  for (uint64_t done = 0; done < length;) {
+    const size_t piece = std::min<uint64_t>(kZeroPiece, length - done);
+    VTKV_RETURN_IF_ERROR(write(offset + done, zero_piece(), piece));
+    done += piece;
+  }
+  return {};
+}
+
+}  // namespace vtkv
