@@ -20,8 +20,8 @@ LINES_MAX = 600
 # Headers at a folder's root are its public face: any layer may include them.
 VTKV_RANKS = {"util": 0, "env": 1, "mem": 2, "vlog": 2, "zone": 2, "span": 3, "iter": 4,
               "tree": 4, "txn": 5, "db": 6, "ceph": 7, "testing": 7, "tool": 8}
-SWIMSTORE_RANKS = {"format": 0, "container": 1, "commit": 2, "recovery": 2, "cube": 2,
-                   "ops": 3, "store": 3, "fsck": 4, "testing": 5, "tool": 6}
+SWIMSTORE_RANKS = {"format": 0, "container": 0, "recovery": 1, "cube": 1,
+                   "ops": 2, "commit": 2, "store": 2, "fsck": 3, "testing": 4, "tool": 5}
 RANKS = {"src/os/vtkv": VTKV_RANKS, "src/os/swimstore": SWIMSTORE_RANKS}
 
 # The only door to the operating system is vtkv/env.
