@@ -11,12 +11,13 @@ usage() {
 usage: qa/enter.sh [--root trixie|bookworm] [--bind DIR]... COMMAND [ARG...]
 
 Runs COMMAND in the sysroot (made first if it is not there), as root, in the
-current directory. The checkout, SWIM_CACHE and /tmp are at the same paths inside
-as outside, with everything mounted below them; --bind adds a folder, for example
-one that an OSD's store is mounted in. The environment passes through.
+current directory, or in the checkout if that one does not exist inside. The
+checkout, SWIM_CACHE and /tmp are at the same paths inside as outside, with
+everything mounted below them; --bind adds a folder, for example one that an OSD's
+store is mounted in. The environment passes through.
 
-Mounts are private to the command: what it mounts goes away with it, and what the
-host mounts later is not seen by a command that is already running.
+What the command mounts is private to it and goes away with it. What the host mounts
+or unmounts meanwhile, the command sees.
 
   --root bookworm   Ceph 16.2, the last release with FileStore
   SWIM_CACHE        folder of the sysroots (/var/cache/swimstore)
@@ -66,11 +67,19 @@ root=$SWIM_CACHE/$root_name
 
 # The cache comes first: the roots lie in it, and nothing is mounted in them yet.
 binds=("$SWIM_CACHE" "$checkout" /tmp "${binds[@]}")
-inside=false
+directory=$checkout
 for dir in "${binds[@]}"; do
-  case $PWD/ in "$dir"/*) inside=true ;; esac
+  case $PWD/ in "$dir"/*) directory=$PWD ;; esac
 done
-$inside || binds+=("$PWD")
+
+# Where init has not already done so (containers), make the file systems of the cache
+# and the checkout tell their mounts: or a running command would hold on to what the
+# host has unmounted, and its loop device would stay attached.
+for dir in "$SWIM_CACHE" "$checkout"; do
+  if [ "$(findmnt --noheadings --raw --output PROPAGATION --target "$dir")" = private ]; then
+    mount --make-shared "$(findmnt --noheadings --raw --output TARGET --target "$dir")"
+  fi
+done
 
 export SWIM_CACHE
 export SWIM_CEPH_SOURCE=${SWIM_CEPH_SOURCE:-$SWIM_CACHE/ceph/source}
@@ -85,8 +94,8 @@ unset LD_PRELOAD LD_LIBRARY_PATH LC_ALL LANGUAGE
 mkdir -p "$CCACHE_DIR"
 
 exec unshare --mount --propagation slave bash -c '
-  root=$1 count=$2
-  shift 2
+  root=$1 directory=$2 count=$3
+  shift 3
   for ((; count > 0; --count)); do
     mkdir -p "$root$1" && mount --rbind "$1" "$root$1" || exit 125
     mount --make-rslave "$root$1"
@@ -101,5 +110,5 @@ exec unshare --mount --propagation slave bash -c '
       mount --bind "$(realpath "$file")" "$root$file" || exit 125
     fi
   done
-  exec chroot "$root" /usr/bin/env -C "$PWD" -- "$@"' \
-  enter "$root" "${#binds[@]}" "${binds[@]}" "$@"
+  exec chroot "$root" /usr/bin/env -C "$directory" -- "$@"' \
+  enter "$root" "$directory" "${#binds[@]}" "${binds[@]}" "$@"
