@@ -62,6 +62,7 @@ struct ContainerStatistics {
 class ContainerSet {
  public:
   static vtkv::Status create(vtkv::Env* env, const std::string& directory, const ContainerOptions& options);
+  // Changes nothing on disk.
   static vtkv::Status open(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
                            std::unique_ptr<ContainerSet>* containers);
   virtual ~ContainerSet() = default;
@@ -80,8 +81,10 @@ class ContainerSet {
 
   virtual vtkv::File* file(unsigned size_class) = 0;
 
-  // Recovery: pages as of the checkpoint, then deltas after it, then finish. Code::corruption when a delta
+  // Recovery. begin_recovery: the store's lock is held, the host may be changed: the reserve makes room.
+  // Then pages as of the checkpoint, then deltas after it, then finish. Code::corruption when a delta
   // allocates an owned slot or frees a free one, or a page does not fit the container.
+  virtual vtkv::Status begin_recovery() = 0;
   virtual vtkv::Status load_page(std::string_view key, std::string_view value) = 0;
   virtual vtkv::Status replay(const AllocationDelta& delta) = 0;
   virtual vtkv::Status finish_recovery() = 0;  // starts the workers (growth, priming, reclaim)

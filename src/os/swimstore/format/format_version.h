@@ -5,6 +5,7 @@
 //   container header         1    0.1  first
 //   allocation page          1    0.1  first
 //   note                     1    0.1  first
+//   counter                  1    0.1  first
 #pragma once
 
 #include <bit>
@@ -21,6 +22,7 @@ inline constexpr uint32_t kSuperblockVersion = 1;
 inline constexpr uint32_t kContainerHeaderVersion = 1;
 inline constexpr uint8_t kAllocationPageVersion = 1;
 inline constexpr uint8_t kNoteVersion = 1;
+inline constexpr uint8_t kCounterVersion = 1;
 
 // Ok when `found` is at most `known` and not 0. Otherwise one sentence that names both.
 vtkv::Status check_version(std::string_view what, uint32_t found, uint32_t known);

@@ -1,6 +1,7 @@
 #include "swimstore/format/note_record.h"
 
 #include "swimstore/format/format_version.h"
+#include "swimstore/format/zigzag.h"
 #include "vtkv/util/coding.h"
 
 namespace swimstore {
@@ -9,15 +10,12 @@ using vtkv::Status;
 
 namespace {
 
-uint64_t zigzag(int64_t value) { return static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63); }
-int64_t unzigzag(uint64_t value) { return static_cast<int64_t>(value >> 1 ^ (~(value & 1) + 1)); }
-
 void put_slots(std::string* to, const std::vector<SlotAddress>& slots) {
   vtkv::put_varint64(to, slots.size());
   uint64_t before = 0;
   for (const SlotAddress& slot : slots) {
     vtkv::put_fixed8(to, slot.size_class);
-    vtkv::put_varint64(to, zigzag(static_cast<int64_t>(slot.index - before)));
+    put_signed(to, static_cast<int64_t>(slot.index - before));
     before = slot.index;
   }
 }
@@ -31,26 +29,17 @@ bool get_slots(std::string_view* cursor, std::vector<SlotAddress>* slots) {
   uint64_t before = 0;
   for (uint64_t i = 0; i < count; i++) {
     SlotAddress slot;
-    uint64_t difference = 0;
-    if (!vtkv::get_fixed8(cursor, &slot.size_class) || !vtkv::get_varint64(cursor, &difference)) {
+    int64_t difference = 0;
+    if (!vtkv::get_fixed8(cursor, &slot.size_class) || !get_signed(cursor, &difference)) {
       return false;
     }
-    slot.index = before + static_cast<uint64_t>(unzigzag(difference));
+    slot.index = before + static_cast<uint64_t>(difference);
     if (slot.size_class >= kSizeClasses || slot.index >> 56 != 0) {
       return false;
     }
     before = slot.index;
     slots->push_back(slot);
   }
-  return true;
-}
-
-bool get_signed(std::string_view* cursor, int64_t* value) {
-  uint64_t raw = 0;
-  if (!vtkv::get_varint64(cursor, &raw)) {
-    return false;
-  }
-  *value = unzigzag(raw);
   return true;
 }
 
@@ -96,7 +85,7 @@ std::string CubeDelta::encode() const {
   vtkv::put_varint64(&bytes, pools.size());
   for (const auto& [id, usage] : pools) {
     for (int64_t value : {id, usage.allocated, usage.stored, usage.omap, usage.objects}) {
-      vtkv::put_varint64(&bytes, zigzag(value));
+      put_signed(&bytes, value);
     }
   }
   return bytes;

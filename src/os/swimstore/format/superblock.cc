@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "swimstore/format/format_version.h"
+#include "vtkv/env/small_file.h"
 #include "vtkv/util/crc32c.h"
 
 namespace swimstore {
@@ -100,40 +101,17 @@ Status Superblock::decode(std::string_view name, std::string_view bytes, Superbl
 }
 
 Status Superblock::write(vtkv::Env* env, const std::string& root) const {
-  const std::string path = root + "/" + kFileName;
-  const std::string temporary = path + ".new";
-  const std::string bytes = encode();
-  {
-    std::unique_ptr<vtkv::File> file;
-    vtkv::OpenOptions options;
-    options.create = true;
-    options.direct = false;
-    VTKV_RETURN_IF_ERROR(env->open_file(temporary, options, &file));
-    VTKV_RETURN_IF_ERROR(file->truncate(0));
-    VTKV_RETURN_IF_ERROR(file->write(0, bytes.data(), bytes.size()));
-    VTKV_RETURN_IF_ERROR(file->sync());
-  }
-  VTKV_RETURN_IF_ERROR(env->rename_file(temporary, path));
-  return env->sync_directory(root);
+  return vtkv::replace_small_file(env, root + "/" + kFileName, encode());
 }
 
 Status Superblock::read(vtkv::Env* env, const std::string& root, Superblock* superblock) {
   const std::string path = root + "/" + kFileName;
-  std::unique_ptr<vtkv::File> file;
-  vtkv::OpenOptions options;
-  options.read_only = true;
-  options.direct = false;
-  const Status opened = env->open_file(path, options, &file);
-  if (opened.is_not_found()) {
+  std::string bytes;
+  const Status status = vtkv::read_small_file(env, path, &bytes);
+  if (status.is_not_found()) {
     return Status::not_found(path + ": missing; " + root + " holds no SwimStore, make one with --mkfs");
   }
-  VTKV_RETURN_IF_ERROR(opened);
-  uint64_t size = 0;
-  VTKV_RETURN_IF_ERROR(file->size(&size));
-  std::string bytes(std::min<uint64_t>(size, kBytes), '\0');
-  if (!bytes.empty()) {
-    VTKV_RETURN_IF_ERROR(file->read(0, bytes.size(), bytes.data()));
-  }
+  VTKV_RETURN_IF_ERROR(status);
   return decode(path, bytes, superblock);
 }
 

@@ -1,0 +1,105 @@
+// One container: the sparse file of one size class, the slots in it, and the slots that wait.
+//
+// The slot allocator is guarded by m_lock. Growth of the file is serialized by m_growth_lock, which is taken
+// first and never while m_lock is held; so the I/O of growing, priming and punching runs outside m_lock.
+//
+// Threads: all methods may be called from any thread.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "swimstore/container/container_set.h"
+#include "swimstore/container/slot_allocator.h"
+#include "vtkv/env/env.h"
+
+namespace swimstore {
+
+class Container {
+ public:
+  // "4K" … "4M": the name of the class's file.
+  static std::string file_name(unsigned size_class);
+  // Bytes by which the file of a class grows.
+  static uint64_t growth_bytes(unsigned size_class, uint64_t stretch_bytes);
+
+  Container(unsigned size_class, uint64_t stretch_bytes, std::unique_ptr<vtkv::File> file)
+      : m_size_class(size_class),
+        m_growth_bytes(growth_bytes(size_class, stretch_bytes)),
+        m_slots(size_class, m_growth_bytes / slot_bytes(size_class)),
+        m_file(std::move(file)) {}
+  // Learns the file's size. `primed_slots`: from the header.
+  vtkv::Status open(uint64_t primed_slots);
+
+  vtkv::File* file() const { return m_file.get(); }
+  unsigned size_class() const { return m_size_class; }
+  uint64_t growth_bytes() const { return m_growth_bytes; }
+
+  // False when nothing is available; does no I/O.
+  bool take(AllocatedSlot* slot);
+  void put_back(uint64_t slot);
+  // The slots become owned. REQUIRES: they are reserved.
+  void apply_allocated(uint64_t slot);
+  void apply_freed(vtkv::SequenceNumber sequence, uint64_t slot, bool reuse_at_once);
+  // Returns how many slots became available.
+  uint64_t set_reuse_horizon(vtkv::SequenceNumber horizon);
+  void set_primed(uint64_t slot);
+  bool is_owned(uint64_t slot) const;
+  bool is_primed(uint64_t slot) const;
+
+  vtkv::Status load(const AllocationPage& page);
+  vtkv::Status replay_owned(uint64_t slot, bool owned);
+  void finish_recovery();
+  void collect_pages(vtkv::SequenceNumber as_of, std::vector<std::pair<std::string, std::string>>* entries);
+
+  // One stretch more: the first one without host space, or a new one at the end. With `only_when_empty`,
+  // nothing is done when another thread made slots available meanwhile.
+  vtkv::Status grow(bool only_when_empty);
+  // Gives back a stretch that is withheld but not punched yet; false when there is none.
+  bool cancel_punch();
+  // Writes zeros to at most `bytes` of unprimed slots; *bytes_done 0: there are none.
+  // What was written counts once sync_primed() returned.
+  vtkv::Status prime(uint64_t bytes, uint64_t* bytes_done);
+  vtkv::Status sync_primed();
+  uint64_t priming_bytes() const;
+  // Withholds a wholly free stretch, the last one first; false when there is none.
+  bool withhold_one();
+  // Punches what is durably unprimed, at most `limit` stretches. *bytes: given back to the host.
+  vtkv::Status punch(vtkv::SequenceNumber durable, uint64_t limit, uint64_t* bytes);
+
+  struct Counts {
+    uint64_t slots = 0, owned = 0, available = 0, primed_available = 0, waiting = 0;
+    uint64_t whole_free_stretches = 0, withheld_stretches = 0;
+    bool used = false;  // a slot was taken since open, or is owned
+  };
+  Counts counts() const;
+
+ private:
+  // A stretch on its way to being punched.
+  struct Punch {
+    uint64_t stretch = 0;
+    bool needs_checkpoint = false;          // some of its slots were primed
+    bool in_page = false;                   // their cleared bits were collected,
+    vtkv::SequenceNumber collected_at = 0;  // then
+  };
+
+  const unsigned m_size_class;
+  const uint64_t m_growth_bytes;
+
+  std::mutex m_growth_lock;
+  mutable std::mutex m_lock;
+  SlotAllocator m_slots;
+  std::deque<std::pair<vtkv::SequenceNumber, uint64_t>> m_waiting;  // ascending sequence
+  std::vector<Punch> m_punches;
+  std::vector<std::pair<uint64_t, uint64_t>> m_priming;  // runs of zeros not synced yet: first slot, count
+  uint64_t m_priming_slots = 0;
+  bool m_used = false;
+
+  const std::unique_ptr<vtkv::File> m_file;
+};
+
+}  // namespace swimstore

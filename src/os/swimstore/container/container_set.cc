@@ -1,0 +1,433 @@
+#include "swimstore/container/container_set.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <chrono>
+
+#include "swimstore/container/best_fit.h"
+#include "swimstore/container/container.h"
+#include "swimstore/container/primer.h"
+#include "swimstore/container/reclaimer.h"
+#include "swimstore/container/space_reserve.h"
+#include "swimstore/format/container_header.h"
+#include "vtkv/env/small_file.h"
+
+namespace swimstore {
+
+using vtkv::NextStep;
+using vtkv::SequenceNumber;
+using vtkv::Status;
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uint64_t kPrimedAtCreationBytes = 16u << 20;
+constexpr auto kCaretakerInterval = 50ms;  // while transactions come
+constexpr auto kYield = 2ms;               // between units of priming, while transactions come
+
+std::string header_path(const std::string& directory) { return directory + "/header"; }
+
+std::string container_path(const std::string& directory, unsigned size_class) {
+  return directory + "/" + Container::file_name(size_class);
+}
+
+Status check_options(const ContainerOptions& options) {
+  if (!std::has_single_bit(options.stretch_bytes) || options.stretch_bytes < kBlockBytes ||
+      options.stretch_bytes > (uint64_t{1} << 40)) {
+    return Status::invalid_argument("stretch_bytes " + std::to_string(options.stretch_bytes) +
+                                    ": must be a power of two from 4 KiB to 1 TiB");
+  }
+  return {};
+}
+
+// Reserves the first stretch of a small class and primes the start of it.
+Status create_container(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
+                        const vtkv::FileSystemInfo& host, unsigned size_class, uint64_t* primed_slots) {
+  vtkv::OpenOptions open;
+  open.create = true;
+  open.exclusive = true;
+  std::unique_ptr<vtkv::File> file;
+  VTKV_RETURN_IF_ERROR(env->open_file(container_path(directory, size_class), open, &file));
+  const uint64_t growth = Container::growth_bytes(size_class, options.stretch_bytes);
+  const bool primes = size_class <= options.primed_class_max && host.single_flush;
+  if (primes && growth <= host.available_bytes / 64) {
+    const uint64_t bytes = std::min({growth, kPrimedAtCreationBytes, options.primed_ahead_bytes}) /
+                           slot_bytes(size_class) * slot_bytes(size_class);
+    VTKV_RETURN_IF_ERROR(file->allocate(0, growth));
+    if (bytes > 0) {
+      VTKV_RETURN_IF_ERROR(file->write_zeros(0, bytes));
+    }
+    *primed_slots = bytes / slot_bytes(size_class);
+  }
+  return file->sync();
+}
+
+Status read_header(vtkv::Env* env, const std::string& directory, ContainerHeader* header) {
+  std::string bytes;
+  VTKV_RETURN_IF_ERROR(vtkv::read_small_file(env, header_path(directory), &bytes));
+  return ContainerHeader::decode(header_path(directory), bytes, header);
+}
+
+class ContainerSetImplementation final : public ContainerSet {
+ public:
+  ContainerSetImplementation(vtkv::Env* env, std::string directory, const ContainerOptions& options)
+      : m_env(env), m_directory(std::move(directory)), m_options(options) {}
+  ~ContainerSetImplementation() override { m_worker.reset(); }
+
+  Status open_files();
+
+  Status allocate(uint64_t bytes, std::vector<AllocatedSlot>* slots) override;
+  void abandon(const std::vector<AllocatedSlot>& slots) override;
+  void apply(SequenceNumber sequence, const AllocationDelta& delta) override;
+  void set_reuse_horizon(SequenceNumber horizon) override;
+  bool has_waiting() const override { return m_waiting.load(std::memory_order_relaxed) > 0; }
+  void mark_primed(const std::vector<SlotAddress>& slots) override;
+  vtkv::File* file(unsigned size_class) override { return m_containers[size_class]->file(); }
+
+  Status begin_recovery() override;
+  Status load_page(std::string_view key, std::string_view value) override;
+  Status replay(const AllocationDelta& delta) override;
+  Status finish_recovery() override;
+  void collect_pages(SequenceNumber as_of, std::vector<std::pair<std::string, std::string>>* entries) override;
+  void checkpoint_durable(SequenceNumber as_of) override;
+  void set_checkpoint_request(std::function<void()> request) override {
+    m_reclaimer->set_checkpoint_request(std::move(request));
+  }
+
+  bool is_owned(SlotAddress slot) const override {
+    return slot.size_class < kSizeClasses && m_containers[slot.size_class]->is_owned(slot.index);
+  }
+  bool is_primed(SlotAddress slot) const override {
+    return slot.size_class < kSizeClasses && m_containers[slot.size_class]->is_primed(slot.index);
+  }
+  Status sync_all() override;
+  ContainerStatistics statistics() const override;
+
+ private:
+  // One slot of exactly this class: a free one, or a new one of a new stretch.
+  bool take(unsigned size_class, uint32_t bytes, bool may_grow, std::vector<AllocatedSlot>* slots);
+  // Slots of smaller classes, largest first, at most `limit` of them. All of `bytes` or nothing.
+  bool take_smaller(const Piece& piece, size_t limit, bool may_grow, std::vector<AllocatedSlot>* slots);
+  bool take_elsewhere(const Piece& piece, std::vector<AllocatedSlot>* slots);
+  bool grow(Container& container);
+  void note_activity();
+  NextStep caretaker_step();
+
+  vtkv::Env* const m_env;
+  const std::string m_directory;
+  ContainerOptions m_options;
+  ContainerArray m_containers;
+  SpaceReserve m_reserve;
+  std::unique_ptr<Primer> m_primer;
+  std::unique_ptr<Reclaimer> m_reclaimer;
+
+  std::atomic<uint64_t> m_waiting{0};
+  std::atomic<uint64_t> m_activity{0};
+  std::atomic<bool> m_asleep{false};  // the worker waits for an event
+  uint64_t m_activity_seen = 0;       // the worker's
+  std::unique_ptr<vtkv::Worker> m_worker;
+};
+
+Status ContainerSetImplementation::open_files() {
+  ContainerHeader header;
+  VTKV_RETURN_IF_ERROR(read_header(m_env, m_directory, &header));
+  m_options.stretch_bytes = header.stretch_bytes;
+  VTKV_RETURN_IF_ERROR(m_reserve.open(m_env, m_directory, m_options.reserve_bytes));
+  for (unsigned size_class = 0; size_class < kSizeClasses; size_class++) {
+    std::unique_ptr<vtkv::File> file;
+    VTKV_RETURN_IF_ERROR(m_env->open_file(container_path(m_directory, size_class), {}, &file));
+    m_containers[size_class] = std::make_unique<Container>(size_class, m_options.stretch_bytes, std::move(file));
+    VTKV_RETURN_IF_ERROR(m_containers[size_class]->open(header.primed_slots[size_class]));
+  }
+  vtkv::FileSystemInfo host;
+  VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
+  m_primer = std::make_unique<Primer>(m_env, m_directory, m_options, m_reserve, m_containers, host.single_flush);
+  m_reclaimer = std::make_unique<Reclaimer>(m_env, m_directory, m_options, m_reserve, m_containers);
+  return {};
+}
+
+// ---- allocation
+
+Status ContainerSetImplementation::allocate(uint64_t bytes, std::vector<AllocatedSlot>* slots) {
+  if (bytes == 0) {
+    return Status::invalid_argument("an allocation of 0 bytes");
+  }
+  std::vector<Piece> pieces;
+  best_fit(bytes, &pieces);
+  const size_t before = slots->size();
+  for (const Piece& piece : pieces) {
+    if (take(piece.size_class, piece.bytes, true, slots) || take_elsewhere(piece, slots)) {
+      continue;
+    }
+    abandon({slots->begin() + static_cast<ptrdiff_t>(before), slots->end()});
+    slots->resize(before);
+    return Status::make(Status::Code::no_space,
+                        m_directory + ": no free slots for " + std::to_string(bytes) +
+                            " bytes, and the host file system has no room above the reserve; delete objects or "
+                            "enlarge the file system",
+                        ENOSPC);
+  }
+  return {};
+}
+
+bool ContainerSetImplementation::take(unsigned size_class, uint32_t bytes, bool may_grow,
+                                      std::vector<AllocatedSlot>* slots) {
+  Container& container = *m_containers[size_class];
+  AllocatedSlot slot;
+  slot.bytes = bytes;
+  // Another thread may take what this one grew, so it is tried again while growing helps.
+  while (!container.take(&slot)) {
+    if (!may_grow || (!container.cancel_punch() && !grow(container))) {
+      return false;
+    }
+  }
+  slots->push_back(slot);
+  return true;
+}
+
+bool ContainerSetImplementation::grow(Container& container) {
+  vtkv::FileSystemInfo host;
+  if (!m_env->file_system_info(m_directory, &host).ok() ||
+      m_reserve.growable_bytes(host) < container.growth_bytes()) {
+    return false;
+  }
+  return container.grow(true).ok();
+}
+
+bool ContainerSetImplementation::take_smaller(const Piece& piece, size_t limit, bool may_grow,
+                                              std::vector<AllocatedSlot>* slots) {
+  const size_t before = slots->size();
+  uint32_t left = piece.bytes;
+  for (unsigned size_class = piece.size_class; left > 0 && size_class-- > 0;) {
+    while (left > 0 && slots->size() - before < limit) {
+      // A slot larger than the rest is left to a smaller class, if there is one.
+      if (left < slot_bytes(size_class) && size_class > 0 && left <= slot_bytes(size_class - 1)) {
+        break;
+      }
+      const uint32_t bytes = std::min(left, slot_bytes(size_class));
+      if (!take(size_class, bytes, may_grow, slots)) {
+        break;
+      }
+      left -= bytes;
+    }
+  }
+  if (left == 0) {
+    return true;
+  }
+  abandon({slots->begin() + static_cast<ptrdiff_t>(before), slots->end()});
+  slots->resize(before);
+  return false;
+}
+
+// The class is exhausted and cannot grow. First what wastes little, then what still works.
+bool ContainerSetImplementation::take_elsewhere(const Piece& piece, std::vector<AllocatedSlot>* slots) {
+  m_reclaimer->short_of_space();
+  if (m_asleep.exchange(false) && m_worker) {
+    m_worker->wake();
+  }
+  if (take_smaller(piece, 4, false, slots)) {
+    return true;
+  }
+  for (unsigned size_class = piece.size_class + 1; size_class < kSizeClasses; size_class++) {
+    if (take(size_class, piece.bytes, false, slots) ||
+        (m_containers[size_class]->cancel_punch() && take(size_class, piece.bytes, false, slots))) {
+      return true;
+    }
+  }
+  return take_smaller(piece, kSlotBytesMax / kBlockBytes, true, slots);
+}
+
+void ContainerSetImplementation::abandon(const std::vector<AllocatedSlot>& slots) {
+  for (const AllocatedSlot& slot : slots) {
+    m_containers[slot.address.size_class]->put_back(slot.address.index);
+  }
+}
+
+// ---- transactions
+
+void ContainerSetImplementation::apply(SequenceNumber sequence, const AllocationDelta& delta) {
+  for (const SlotAddress& slot : delta.allocated) {
+    m_containers[slot.size_class]->apply_allocated(slot.index);
+  }
+  if (!delta.freed.empty() && !m_options.skip_reuse_horizon) {
+    m_waiting.fetch_add(delta.freed.size(), std::memory_order_relaxed);
+  }
+  for (const SlotAddress& slot : delta.freed) {
+    m_containers[slot.size_class]->apply_freed(sequence, slot.index, m_options.skip_reuse_horizon);
+  }
+  note_activity();
+}
+
+void ContainerSetImplementation::set_reuse_horizon(SequenceNumber horizon) {
+  if (!has_waiting()) {
+    return;
+  }
+  uint64_t released = 0;
+  for (auto& container : m_containers) {
+    released += container->set_reuse_horizon(horizon);
+  }
+  m_waiting.fetch_sub(released, std::memory_order_relaxed);
+}
+
+void ContainerSetImplementation::mark_primed(const std::vector<SlotAddress>& slots) {
+  for (const SlotAddress& slot : slots) {
+    m_containers[slot.size_class]->set_primed(slot.index);
+  }
+}
+
+// ---- recovery and checkpoints
+
+Status ContainerSetImplementation::begin_recovery() {
+  bool changed = false;
+  return m_reserve.balance(&changed);  // recovery may need what the host has lost since
+}
+
+Status ContainerSetImplementation::load_page(std::string_view key, std::string_view value) {
+  AllocationPage page;
+  VTKV_RETURN_IF_ERROR(AllocationPage::decode(key, value, &page));
+  return m_containers[page.size_class]->load(page);
+}
+
+Status ContainerSetImplementation::replay(const AllocationDelta& delta) {
+  for (const SlotAddress& slot : delta.allocated) {
+    VTKV_RETURN_IF_ERROR(m_containers[slot.size_class]->replay_owned(slot.index, true));
+  }
+  for (const SlotAddress& slot : delta.freed) {
+    VTKV_RETURN_IF_ERROR(m_containers[slot.size_class]->replay_owned(slot.index, false));
+  }
+  return {};
+}
+
+Status ContainerSetImplementation::finish_recovery() {
+  for (auto& container : m_containers) {
+    container->finish_recovery();
+  }
+  m_worker = m_env->start_worker("containers", 0, [this](vtkv::IoQueue&) { return caretaker_step(); });
+  return {};
+}
+
+void ContainerSetImplementation::collect_pages(SequenceNumber as_of,
+                                               std::vector<std::pair<std::string, std::string>>* entries) {
+  for (auto& container : m_containers) {
+    container->collect_pages(as_of, entries);
+  }
+}
+
+void ContainerSetImplementation::checkpoint_durable(SequenceNumber as_of) {
+  m_reclaimer->checkpoint_durable(as_of);
+  note_activity();
+}
+
+Status ContainerSetImplementation::sync_all() {
+  for (auto& container : m_containers) {
+    VTKV_RETURN_IF_ERROR(container->file()->sync());
+  }
+  return {};
+}
+
+// ---- the worker
+
+// While transactions come the worker looks around by itself, so that they need not wake it.
+void ContainerSetImplementation::note_activity() {
+  m_activity.fetch_add(1, std::memory_order_relaxed);
+  if (m_asleep.load(std::memory_order_relaxed) && m_asleep.exchange(false)) {
+    m_worker->wake();
+  }
+}
+
+NextStep ContainerSetImplementation::caretaker_step() {
+  const uint64_t activity = m_activity.load(std::memory_order_relaxed);
+  const bool busy = activity != m_activity_seen;
+  m_activity_seen = activity;
+  m_asleep = false;
+  bool worked = false;
+  Primer::Result priming;
+  // Errors of the host end the round; what it left undone is found again by the next.
+  Status status = m_reserve.balance(&worked);
+  if (status.ok()) {
+    status = m_reclaimer->step(&worked);
+  }
+  if (status.ok()) {
+    status = m_primer->step(&priming);
+  }
+  if (!status.ok()) {
+    return busy ? NextStep::later(kCaretakerInterval) : NextStep::on_event();
+  }
+  if (priming.worked) {
+    return busy && !priming.urgent ? NextStep::later(kYield) : NextStep::now();
+  }
+  if (worked) {
+    return NextStep::now();
+  }
+  if (busy) {
+    return NextStep::later(kCaretakerInterval);
+  }
+  m_asleep = true;
+  // What came between the look at the counter and the line above has not woken anybody.
+  return m_activity.load() == activity ? NextStep::on_event() : NextStep::later(kCaretakerInterval);
+}
+
+ContainerStatistics ContainerSetImplementation::statistics() const {
+  ContainerStatistics statistics;
+  for (unsigned size_class = 0; size_class < kSizeClasses; size_class++) {
+    const Container& container = *m_containers[size_class];
+    const Container::Counts counts = container.counts();
+    // A withheld stretch is given back when a transaction needs it before it is punched.
+    const uint64_t withheld =
+        counts.withheld_stretches * (container.growth_bytes() / slot_bytes(size_class));
+    ContainerStatistics::Class& it = statistics.classes[size_class];
+    it.slots = counts.slots + withheld;
+    it.owned = counts.owned;
+    it.free = counts.available + withheld;
+    it.waiting = counts.waiting;
+    it.reserved = it.slots - std::min(it.slots, it.owned + it.free + it.waiting);
+    it.primed_free = counts.primed_available;
+    statistics.owned_bytes += it.owned * slot_bytes(size_class);
+    statistics.free_bytes += (it.free + it.waiting) * slot_bytes(size_class);
+    statistics.file_bytes += it.slots * slot_bytes(size_class);
+  }
+  vtkv::FileSystemInfo host;
+  if (m_env->file_system_info(m_directory, &host).ok()) {
+    statistics.growable_bytes = m_reserve.growable_bytes(host);
+  }
+  statistics.primed_bytes_total = m_primer->primed_bytes();
+  statistics.punched_bytes_total = m_reclaimer->punched_bytes();
+  return statistics;
+}
+
+}  // namespace
+
+Status ContainerSet::create(vtkv::Env* env, const std::string& directory, const ContainerOptions& options) {
+  VTKV_RETURN_IF_ERROR(check_options(options));
+  VTKV_RETURN_IF_ERROR(env->create_directory(directory));
+  vtkv::FileSystemInfo host;
+  VTKV_RETURN_IF_ERROR(env->file_system_info(directory, &host));
+  ContainerHeader header;
+  header.stretch_bytes = options.stretch_bytes;
+  for (size_t i = 0; i < header.uuid.size(); i++) {
+    header.uuid[i] = static_cast<uint8_t>(env->random_u64());
+  }
+  for (unsigned size_class = 0; size_class < kSizeClasses; size_class++) {
+    VTKV_RETURN_IF_ERROR(
+        create_container(env, directory, options, host, size_class, &header.primed_slots[size_class]));
+  }
+  SpaceReserve reserve;
+  VTKV_RETURN_IF_ERROR(reserve.open(env, directory, options.reserve_bytes));
+  for (bool changed = true; changed;) {
+    VTKV_RETURN_IF_ERROR(reserve.balance(&changed));
+  }
+  // Last: a set without its header is one whose creation was cut short.
+  return vtkv::replace_small_file(env, header_path(directory), header.encode());
+}
+
+Status ContainerSet::open(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
+                          std::unique_ptr<ContainerSet>* containers) {
+  auto opened = std::make_unique<ContainerSetImplementation>(env, directory, options);
+  VTKV_RETURN_IF_ERROR(opened->open_files());
+  *containers = std::move(opened);
+  return {};
+}
+
+}  // namespace swimstore

@@ -1,0 +1,100 @@
+#include "swimstore/container/primer.h"
+
+#include <algorithm>
+
+namespace swimstore {
+
+using vtkv::Status;
+
+namespace {
+
+constexpr uint64_t kUnitBytes = 256u << 10;  // of one step: what a foreground write may have to wait behind
+constexpr uint64_t kBatchBytes = 8u << 20;   // of one sync: each is a journal commit of the host
+
+}  // namespace
+
+Primer::Primer(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
+               const SpaceReserve& reserve, ContainerArray& containers, bool prime)
+    : m_env(env),
+      m_directory(directory),
+      m_options(options),
+      m_reserve(reserve),
+      m_containers(containers),
+      m_prime(prime) {}
+
+uint64_t Primer::target_bytes() const { return std::min(m_options.primed_ahead_bytes, m_host_bytes / 64); }
+
+Status Primer::step(Result* result) {
+  for (auto& container : m_containers) {
+    VTKV_RETURN_IF_ERROR(step_class(*container, result));
+  }
+  return {};
+}
+
+Status Primer::step_class(Container& container, Result* result) {
+  const Container::Counts counts = container.counts();
+  if (!counts.used) {
+    return {};
+  }
+  if (m_prime && container.size_class() <= m_options.primed_class_max && !m_given_up[container.size_class()]) {
+    return prime_class(container, counts, result);
+  }
+  if ((counts.available + counts.waiting) * slot_bytes(container.size_class()) < container.growth_bytes() / 4) {
+    bool grown = false;
+    VTKV_RETURN_IF_ERROR(grow_ahead(container, &grown));
+    result->worked |= grown;
+  }
+  return {};
+}
+
+Status Primer::prime_class(Container& container, const Container::Counts& counts, Result* result) {
+  const uint64_t bytes = slot_bytes(container.size_class());
+  const uint64_t ready = (counts.primed_available + counts.waiting) * bytes + container.priming_bytes();
+  if (m_host_bytes == 0) {
+    vtkv::FileSystemInfo host;
+    VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
+    m_host_bytes = host.total_bytes;
+  }
+  bool& active = m_active[container.size_class()];
+  active = ready < target_bytes() / 4 * 3 || (active && ready < target_bytes());
+  uint64_t done = 0;
+  if (active) {
+    Status status = container.prime(std::min(kUnitBytes, target_bytes()), &done);
+    if (status.ok() && done == 0) {
+      bool grown = false;
+      VTKV_RETURN_IF_ERROR(grow_ahead(container, &grown));
+      if (grown) {
+        status = container.prime(std::min(kUnitBytes, target_bytes()), &done);
+      }
+    }
+    if (!status.ok() && !status.is_no_space()) {
+      m_given_up[container.size_class()] = true;
+      return status;
+    }
+    m_primed_bytes += done;
+  }
+  const uint64_t unsynced = container.priming_bytes();
+  if (unsynced >= kBatchBytes || (unsynced > 0 && (done == 0 || unsynced + ready >= target_bytes()))) {
+    if (Status status = container.sync_primed(); !status.ok()) {
+      m_given_up[container.size_class()] = true;
+      return status;
+    }
+    result->worked = true;
+  }
+  result->worked |= done > 0;
+  result->urgent |= done > 0 && counts.primed_available * bytes < target_bytes() / 4;
+  return {};
+}
+
+Status Primer::grow_ahead(Container& container, bool* grown) {
+  vtkv::FileSystemInfo host;
+  VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
+  if (container.growth_bytes() > m_reserve.growable_bytes(host) / 16) {
+    return {};
+  }
+  const Status status = container.grow(false);
+  *grown = status.ok();
+  return status.is_no_space() ? Status{} : status;
+}
+
+}  // namespace swimstore

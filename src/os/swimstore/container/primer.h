@@ -1,0 +1,54 @@
+// Grows and primes containers ahead of demand.
+//
+// A transaction whose slots are all primed needs one flush, of the log; one unprimed slot costs it a second
+// flush and the host's metadata (architecture, section 2.4). So free primed slots are kept ready, for the
+// small classes, where that second flush would be the larger part of the cost.
+//
+// Threads: one, the containers' worker.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+
+#include "swimstore/container/container.h"
+#include "swimstore/container/space_reserve.h"
+
+namespace swimstore {
+
+using ContainerArray = std::array<std::unique_ptr<Container>, kSizeClasses>;
+
+class Primer {
+ public:
+  // `prime`: whether the host's file system gains from it.
+  Primer(vtkv::Env* env, const std::string& directory, const ContainerOptions& options, const SpaceReserve& reserve,
+         ContainerArray& containers, bool prime);
+
+  struct Result {
+    bool worked = false;
+    bool urgent = false;  // a class has little left: do not wait
+  };
+  // One small unit of work in each class that needs some. Errors: of the host; no_space is none.
+  vtkv::Status step(Result* result);
+  uint64_t primed_bytes() const { return m_primed_bytes.load(std::memory_order_relaxed); }
+
+ private:
+  vtkv::Status step_class(Container& container, Result* result);
+  vtkv::Status prime_class(Container& container, const Container::Counts& counts, Result* result);
+  // Grows when that takes at most a sixteenth of what the host can still give.
+  vtkv::Status grow_ahead(Container& container, bool* grown);
+  uint64_t target_bytes() const;
+
+  vtkv::Env* const m_env;
+  const std::string m_directory;
+  const ContainerOptions m_options;
+  const SpaceReserve& m_reserve;
+  ContainerArray& m_containers;
+  const bool m_prime;
+  uint64_t m_host_bytes = 0;
+  std::array<bool, kSizeClasses> m_active{};  // below its target, until it is reached
+  std::array<bool, kSizeClasses> m_given_up{};  // after a failed sync
+  std::atomic<uint64_t> m_primed_bytes{0};
+};
+
+}  // namespace swimstore

@@ -1,0 +1,75 @@
+#include "swimstore/container/reclaimer.h"
+
+#include <algorithm>
+
+namespace swimstore {
+
+using vtkv::SequenceNumber;
+using vtkv::Status;
+
+namespace {
+
+constexpr uint64_t kBatchStretches = 8;
+
+}  // namespace
+
+Reclaimer::Reclaimer(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
+                     const SpaceReserve& reserve, ContainerArray& containers)
+    : m_env(env), m_directory(directory), m_options(options), m_reserve(reserve), m_containers(containers) {}
+
+void Reclaimer::checkpoint_durable(SequenceNumber as_of) {
+  SequenceNumber before = m_durable.load();
+  while (before < as_of && !m_durable.compare_exchange_weak(before, as_of)) {
+  }
+  m_checkpoint_requested = false;
+}
+
+uint64_t Reclaimer::surplus_stretches(const Container& container, const Container::Counts& counts, bool is_short) {
+  const uint64_t stretch_slots = container.growth_bytes() / slot_bytes(container.size_class());
+  uint64_t keep = counts.used ? stretch_slots : 0;  // slots
+  uint64_t slack = 0;                               // more than `keep` that start no reclaim
+  if (!is_short) {
+    keep += m_options.primed_ahead_bytes / slot_bytes(container.size_class());
+    slack = 2 * stretch_slots;
+  }
+  if (!is_short && !m_low) {
+    keep += counts.owned / 4;
+    slack = counts.owned / 4 + 8 * stretch_slots;
+  }
+  bool& shrinking = m_shrinking[container.size_class()];
+  shrinking = counts.available >= keep + (shrinking ? 0 : slack) + stretch_slots;
+  if (!shrinking) {
+    return 0;
+  }
+  return std::min({counts.whole_free_stretches, (counts.available - keep) / stretch_slots, kBatchStretches});
+}
+
+Status Reclaimer::step(bool* worked) {
+  vtkv::FileSystemInfo host;
+  VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
+  m_low = host.available_bytes < host.total_bytes / (m_low ? 8 : 16);
+  const bool is_short = m_short.load(std::memory_order_relaxed);
+  bool waiting = false;
+  uint64_t punched = 0;
+  for (auto& container : m_containers) {
+    Container::Counts counts = container->counts();
+    for (uint64_t i = surplus_stretches(*container, counts, is_short); i > 0; i--) {
+      *worked |= container->withhold_one();
+    }
+    if (counts.withheld_stretches > 0 || *worked) {
+      VTKV_RETURN_IF_ERROR(container->punch(m_durable.load(), kBatchStretches, &punched));
+    }
+    waiting |= container->counts().withheld_stretches > 0;
+  }
+  m_punched_bytes += punched;
+  *worked |= punched > 0;
+  if (is_short && !*worked && !waiting) {
+    m_short = false;  // everything that could be spared is back; the next failure asks again
+  }
+  if (is_short && waiting && m_request_checkpoint && !m_checkpoint_requested.exchange(true)) {
+    m_request_checkpoint();
+  }
+  return {};
+}
+
+}  // namespace swimstore

@@ -1,0 +1,80 @@
+#include "swimstore/container/space_reserve.h"
+
+#include <algorithm>
+
+#include "swimstore/container/size_class.h"
+
+namespace swimstore {
+
+using vtkv::Status;
+
+namespace {
+
+constexpr uint64_t kPieces = 8;
+
+}  // namespace
+
+Status SpaceReserve::open(vtkv::Env* env, const std::string& directory, uint64_t bytes) {
+  m_env = env;
+  m_directory = directory;
+  vtkv::FileSystemInfo host;
+  VTKV_RETURN_IF_ERROR(env->file_system_info(directory, &host));
+  m_piece_bytes = std::min(bytes, host.total_bytes / 16) / kPieces / kBlockBytes * kBlockBytes;
+  m_target_bytes = m_piece_bytes * kPieces;
+  const Status opened = env->open_file(directory + "/reserve", {}, &m_file);
+  if (opened.is_not_found()) {
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(opened);
+  uint64_t size = 0;
+  VTKV_RETURN_IF_ERROR(m_file->size(&size));
+  m_held_bytes = size;
+  return {};
+}
+
+uint64_t SpaceReserve::growable_bytes(const vtkv::FileSystemInfo& host) const {
+  const uint64_t withheld = m_target_bytes - std::min(m_target_bytes, held_bytes()) + margin_bytes();
+  return host.available_bytes > withheld ? host.available_bytes - withheld : 0;
+}
+
+Status SpaceReserve::balance(bool* changed) {
+  *changed = false;
+  vtkv::FileSystemInfo host;
+  VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
+  if (held_bytes() > m_target_bytes) {
+    VTKV_RETURN_IF_ERROR(shrink(m_target_bytes));
+    *changed = true;
+  }
+  while (host.available_bytes < margin_bytes() && held_bytes() > 0) {
+    VTKV_RETURN_IF_ERROR(shrink(held_bytes() - std::min(held_bytes(), m_piece_bytes)));
+    *changed = true;
+    VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
+  }
+  // Twice a piece above the margin, so that one growth does not call for the next shrinking.
+  if (*changed || held_bytes() >= m_target_bytes || host.available_bytes < margin_bytes() + 2 * m_piece_bytes) {
+    return {};
+  }
+  const Status extended = extend();
+  *changed = extended.ok();
+  return extended.is_no_space() ? Status{} : extended;
+}
+
+Status SpaceReserve::shrink(uint64_t bytes) {
+  VTKV_RETURN_IF_ERROR(m_file->truncate(bytes));
+  m_held_bytes = bytes;
+  return {};
+}
+
+Status SpaceReserve::extend() {
+  if (m_file == nullptr) {
+    vtkv::OpenOptions options;
+    options.create = true;
+    VTKV_RETURN_IF_ERROR(m_env->open_file(m_directory + "/reserve", options, &m_file));
+  }
+  const uint64_t piece = std::min(m_piece_bytes, m_target_bytes - held_bytes());
+  VTKV_RETURN_IF_ERROR(m_file->allocate(held_bytes(), piece));
+  m_held_bytes = held_bytes() + piece;
+  return {};
+}
+
+}  // namespace swimstore

@@ -1,0 +1,46 @@
+// Host space that data never takes, so that deletes, log, flush and merge go on when the host is full.
+//
+// It is a pre-allocated file beside the containers. When the host runs out, by whoever's hand, it is given
+// back piece by piece and the metadata lives on it; when there is room again, it is filled again. What it
+// lacks is withheld from the growth of containers, and so is a quarter of it as a margin, so that data
+// alone never brings it to shrink.
+//
+// Threads: balance() by one thread at a time; the rest by any.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "vtkv/env/env.h"
+
+namespace swimstore {
+
+class SpaceReserve {
+ public:
+  // Changes nothing on disk. The file may be missing (an operator in need may delete it): balance() makes it
+  // again. The target is `bytes`, at most a sixteenth of the host's size.
+  vtkv::Status open(vtkv::Env* env, const std::string& directory, uint64_t bytes);
+
+  // How much of `host`'s space containers may still take.
+  uint64_t growable_bytes(const vtkv::FileSystemInfo& host) const;
+  // Shrinks while the host is nearly full; grows by one piece when there is plenty. *changed: it did.
+  // A host without room is no error here.
+  vtkv::Status balance(bool* changed);
+  uint64_t held_bytes() const { return m_held_bytes.load(std::memory_order_relaxed); }
+  uint64_t target_bytes() const { return m_target_bytes; }
+
+ private:
+  uint64_t margin_bytes() const { return m_target_bytes / 4; }
+  vtkv::Status shrink(uint64_t bytes);
+  vtkv::Status extend();
+
+  vtkv::Env* m_env = nullptr;
+  std::string m_directory;
+  uint64_t m_target_bytes = 0;
+  uint64_t m_piece_bytes = 0;
+  std::atomic<uint64_t> m_held_bytes{0};
+  std::unique_ptr<vtkv::File> m_file;
+};
+
+}  // namespace swimstore
