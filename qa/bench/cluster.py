@@ -419,7 +419,8 @@ class Cluster:
       self._inside(self.spec.osd_binary(), "-i", osd, "--mkfs", "--osd-uuid", osd_uuid)
 
   def _inside(self, program, *args):
-    return sysroot.run([program, "-c", self.dir / "ceph.conf", *args], root=self.spec.root())
+    # In /, as an init system starts it: Debian's default of `osd class dir` is a relative path.
+    return sysroot.run(["env", "-C", "/", program, "-c", self.dir / "ceph.conf", *args], root=self.spec.root())
 
   def _spawn(self, daemon, argv):
     """The program puts itself into the background once it has initialised; its pid file tells the rest."""

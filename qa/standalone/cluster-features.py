@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""What Ceph does with a store beyond reading and writing, on three OSDs with three copies.
+
+active+clean, bench, pool snapshots, rbd with snapshots and clones, PG split and merge, an erasure-coded pool, an OSD
+out and in with backfill, an OSD killed and recovered, export and import of a PG, deep scrub with 0 errors at the end.
+"""
+
+import re
+
+import lane as lane_module
+import sysroot
+
+OSDS = 3
+
+
+def bench(lane, cluster):
+  cluster.create_pool("bench", pg_num=16)
+  cluster.wait_clean()
+  seconds = 3 if lane.args.quick else 20
+  out = cluster.shell(f"""set -e
+    rados -p bench bench {seconds} write -b 65536 -t 16 --no-cleanup
+    rados -p bench bench {seconds} seq -t 16
+    rados -p bench bench {seconds} rand -t 16
+    rados -p bench bench {seconds} write -b 4096 -t 16 --run-name small --no-cleanup""", timeout=300)
+  rates = re.findall(r"Average IOPS:\s+(\d+)", out)
+  lane.check(len(rates) == 4 and all(int(rate) for rate in rates), f"rados bench: IOPS {', '.join(rates)}", out[-500:])
+
+
+def pool_snapshot(lane, cluster):
+  out = cluster.shell("""set -e
+    d=$(mktemp -d); head -c 300000 /dev/urandom >$d/old; head -c 200000 /dev/urandom >$d/new
+    rados -p bench put snapped $d/old
+    rados -p bench setomapval snapped key old
+    rados -p bench mksnap before
+    rados -p bench put snapped $d/new
+    rados -p bench setomapval snapped key new
+    rados -p bench get snapped $d/now
+    rados -p bench -s before get snapped $d/then
+    cmp $d/new $d/now && cmp $d/old $d/then
+    rados -p bench rollback snapped before
+    rados -p bench get snapped $d/back
+    cmp $d/old $d/back
+    rados -p bench getomapval snapped key | grep -c old
+    rados -p bench rmsnap before
+    rm -r $d; echo done""")
+  lane.check(out.endswith("done\n"), "pool snapshot: read at, rolled back, removed", out)
+
+
+def rbd_images(lane, cluster):
+  cluster.create_pool("rbd", pg_num=16, application="rbd")
+  cluster.wait_clean()
+  size = 16 if lane.args.quick else 128
+  out = cluster.shell(f"""set -e
+    d=$(mktemp -d); head -c {size}M /dev/urandom >$d/image; cp $d/image $d/changed
+    rbd import --no-progress --image-format 2 $d/image rbd/base
+    rbd snap create --no-progress rbd/base@first
+    rbd snap protect rbd/base@first
+    rbd clone rbd/base@first rbd/child
+    rbd bench --io-type write --io-size 4096 --io-threads 8 --io-total {size // 4}M --io-pattern rand rbd/base >/dev/null
+    rbd export --no-progress rbd/base@first $d/first && cmp $d/image $d/first
+    rbd export --no-progress rbd/child $d/child && cmp $d/image $d/child
+    rbd bench --io-type write --io-size 16384 --io-threads 8 --io-total {size // 4}M --io-pattern rand rbd/child >/dev/null
+    rbd export --no-progress rbd/base@first $d/first && cmp $d/image $d/first
+    rbd snap create --no-progress rbd/child@second
+    rbd export --no-progress rbd/child $d/child
+    rbd flatten --no-progress rbd/child
+    rbd export --no-progress rbd/child $d/flat && cmp $d/child $d/flat
+    rbd snap rollback --no-progress rbd/base@first
+    rbd export --no-progress rbd/base $d/back && cmp $d/image $d/back
+    rbd snap purge --no-progress rbd/child && rbd snap unprotect rbd/base@first && rbd snap purge --no-progress rbd/base
+    rbd rm --no-progress rbd/child && test "$(rbd ls rbd)" = base
+    rm -r $d; echo done""", timeout=600)
+  lane.check(out.endswith("done\n"), "rbd: image, snapshots, clone, flatten, rollback, all bytes equal", out[-500:])
+
+
+def split_and_merge(lane, cluster):
+  checksums = "rados -p bench ls | sort | head -40 | while read o; do rados -p bench get $o - | sha256sum; done"
+  before = cluster.shell(checksums, timeout=300)
+  for wanted, word in ((32, "split"), (8, "merge")):
+    # Merging goes one PG at a time; the lane does not wait for the pace of a production cluster.
+    cluster.shell(f"""set -e
+      ceph config set mgr target_max_misplaced_ratio 1
+      ceph osd pool set bench pg_num {wanted}; ceph osd pool set bench pgp_num {wanted}""")
+    lane.until(lambda: _pg_num(cluster, "bench") == wanted, 300, f"PG {word} to {wanted}")
+    cluster.wait_clean(300)
+    lane.check(cluster.shell(checksums, timeout=300) == before, f"objects are the same after the {word}")
+
+
+def _pg_num(cluster, pool):
+  return next(entry["pg_num"] for entry in cluster.ceph_json("osd", "dump")["pools"] if entry["pool_name"] == pool)
+
+
+def erasure_coded(lane, cluster):
+  out = cluster.shell("""set -e
+    ceph osd erasure-code-profile set two_one k=2 m=1 crush-failure-domain=osd
+    ceph osd pool create ec 8 8 erasure two_one
+    ceph osd pool application enable ec bench
+    d=$(mktemp -d); head -c 3333333 /dev/urandom >$d/object
+    rados -p ec put object $d/object
+    head -c 100000 /dev/urandom >$d/more
+    rados -p ec append object $d/more && cat $d/more >>$d/object
+    rados -p ec get object $d/back && cmp $d/object $d/back
+    rados -p ec bench 3 write -b 65536 -t 8 --no-cleanup >/dev/null
+    sha256sum <$d/object; rm -r $d""")
+  cluster.wait_clean()
+  digest = out.split()[-2]
+  cluster.kill_osd(2)
+  lane.until(lambda: _up(cluster) == OSDS - 1, 60, "the monitor notices a killed OSD")
+  degraded = cluster.shell("rados -p ec get object - | sha256sum").split()[0]
+  lane.check(degraded == digest, "erasure-coded object reads back with one OSD dead")
+  cluster.shell("rados -p bench bench 3 write -b 16384 -t 16 --run-name degraded --no-cleanup >/dev/null")
+  cluster.start_osd(2)
+  cluster.wait_up()
+  cluster.wait_clean(300)
+  lane.check(True, "the killed OSD recovers to active+clean")
+
+
+def _up(cluster):
+  return cluster.ceph_json("osd", "stat")["num_up_osds"]
+
+
+def out_and_in(lane, cluster):
+  """Size 2 here: with three OSDs and three copies there is nowhere to backfill to."""
+  cluster.create_pool("moving", pg_num=16, size=2)
+  cluster.wait_clean()
+  cluster.shell("rados -p moving bench 3 write -b 65536 -t 16 --no-cleanup >/dev/null")
+  cluster.shell("for p in bench rbd; do ceph osd pool set $p size 2; done")
+  cluster.wait_clean(300)
+  cluster.ceph("osd", "out", "0")
+  lane.until(lambda: _pool_pgs_on(cluster, "moving", 0) == 0, 300, "out: no PG of the pool is left on the OSD")
+  cluster.ceph("osd", "in", "0")
+  cluster.wait_clean(300)
+  lane.check(_pool_pgs_on(cluster, "moving", 0) > 0, "in: PGs are backfilled to the OSD again")
+  cluster.shell("for p in bench rbd; do ceph osd pool set $p size 3; done")
+  cluster.wait_clean(300)
+
+
+def _pool_pgs_on(cluster, pool, osd):
+  pgs = cluster.ceph_json("pg", "ls-by-pool", pool)["pg_stats"]
+  return sum(osd in pg["acting"] or osd in pg["up"] for pg in pgs)
+
+
+def export_and_import(lane, cluster):
+  """Take a PG out of a stopped OSD and put it back; Ceph then finds nothing amiss."""
+  pg = cluster.ceph_json("pg", "ls-by-pool", "rbd")["pg_stats"][0]["pgid"]
+  cluster.ceph("osd", "set", "noout")
+  cluster.stop_osd(1)
+  file = cluster.dir / "run" / "pg.export"
+  tool = _objectstore_tool(cluster, 1)
+  listed = sysroot.run([*tool, "--op", "list", "--pgid", pg], timeout=120).stdout.splitlines()
+  sysroot.run([*tool, "--op", "export", "--pgid", pg, "--file", file], timeout=300)
+  sysroot.run([*tool, "--op", "remove", "--pgid", pg, "--force"], timeout=300)
+  gone = pg not in sysroot.run([*tool, "--op", "list-pgs"], timeout=120).stdout.split()
+  lane.check(gone, "ceph-objectstore-tool removes a PG")
+  sysroot.run([*tool, "--op", "import", "--pgid", pg, "--file", file], timeout=300)
+  again = sysroot.run([*tool, "--op", "list", "--pgid", pg], timeout=120).stdout.splitlines()
+  lane.check(sorted(listed) == sorted(again) and listed,
+             f"ceph-objectstore-tool exports and imports a PG with {len(listed)} objects")
+  file.unlink()
+  fsck = sysroot.run([*tool, "--op", "fsck"], timeout=300, check=False)
+  lane.check(fsck.returncode == 0, "fsck is clean after the import", fsck.stderr[-500:])
+  cluster.start_osd(1)
+  cluster.wait_up()
+  cluster.ceph("osd", "unset", "noout")
+  cluster.wait_clean(300)
+
+
+def _objectstore_tool(cluster, osd):
+  program = "ceph-objectstore-tool"
+  if cluster.spec.store == "swimstore":
+    program = sysroot.CHECKOUT / "build/bin" / program
+  return [program, "-c", cluster.dir / "ceph.conf", "--data-path", cluster.osd_dir(osd), "--type", cluster.spec.store,
+          "--no-mon-config"]
+
+
+def run(lane):
+  cluster = lane.start(osds=OSDS)
+  steps = (bench, pool_snapshot, rbd_images, split_and_merge, erasure_coded, out_and_in, export_and_import)
+  for step in steps:
+    lane.say(step.__name__.replace("_", " "))
+    try:
+      step(lane, cluster)
+    except (lane_module.UserError, sysroot.CommandFailed) as error:
+      lane.check(False, step.__name__, str(error))
+      lane.check_daemons()
+      return
+  lane.check_daemons()
+  lane.deep_scrub()
+
+
+if __name__ == "__main__":
+  lane_module.main("features", run, __doc__, stores=("swimstore", "bluestore", "kstore"))

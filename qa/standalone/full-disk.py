@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Fill the host's file system below an OSD to 0 bytes free, as another program would.
+
+Then: OSD_FULL within 30 s, every object still reads back, `rados rm` succeeds, a kill -9 and restart works while
+full, and once there is room again the cluster takes writes.
+"""
+
+import hashlib
+import os
+import tempfile
+
+import lane as lane_module
+import sysroot
+
+POOL = "data"
+OBJECT_BYTES = 1 << 20
+
+
+def fill(path):
+  """Grow one file until not even root gets another block."""
+  with open(path, "wb", buffering=0) as ballast:
+    at = 0
+    for step in (64 << 20, 1 << 20, 4096):
+      while True:
+        try:
+          os.posix_fallocate(ballast.fileno(), at, step)
+          at += step
+        except OSError:
+          break
+    os.fsync(ballast.fileno())
+
+
+def free_bytes(path):
+  stat = os.statvfs(path)
+  return stat.f_bfree * stat.f_frsize
+
+
+def health_checks(cluster):
+  return cluster.ceph_json("health")["checks"]
+
+
+def rados(cluster, *args, timeout=60, **options):
+  return cluster.client("rados", "-p", POOL, *args, timeout=timeout, **options)
+
+
+def put_objects(cluster, folder, count):
+  """Returns {name: digest}."""
+  script, digests = "set -e\n", {}
+  for number in range(count):
+    content = os.urandom(OBJECT_BYTES)
+    with open(f"{folder}/object{number}", "wb") as file:
+      file.write(content)
+    digests[f"object{number}"] = hashlib.sha256(content).hexdigest()
+    script += f"rados -p {POOL} put object{number} {folder}/object{number}\n"
+  cluster.shell(script, timeout=300)
+  return digests
+
+
+def check_reads(lane, cluster, folder, digests, when):
+  script = "set -e\n" + "\n".join(f"timeout 30 rados -p {POOL} get {name} {folder}/back.{name}" for name in digests)
+  try:
+    cluster.shell(script, timeout=600)
+    wrong = [name for name, digest in digests.items()
+             if hashlib.sha256(open(f"{folder}/back.{name}", "rb").read()).hexdigest() != digest]
+    lane.check(not wrong, f"all {len(digests)} objects read back {when}", str(wrong))
+  except sysroot.CommandFailed as failed:
+    lane.check(False, f"all {len(digests)} objects read back {when}", str(failed))
+
+
+def remove(lane, cluster, digests, name, when):
+  try:
+    rados(cluster, "rm", name)
+    left = rados(cluster, "ls").split()
+    lane.check(name not in left, f"rados rm succeeds {when}", "the object is still listed")
+  except sysroot.CommandFailed as failed:
+    lane.check(False, f"rados rm succeeds {when}", str(failed))
+  digests.pop(name)
+
+
+def run(lane):
+  cluster = lane.start(osds=1)
+  cluster.create_pool(POOL, pg_num=8, size=1)
+  cluster.wait_clean()
+  # The cluster stores stay in their directory; the ballast is a neighbour on the same file system.
+  ballast = cluster.osd_dir(0) / "ballast"
+  with tempfile.TemporaryDirectory(dir=sysroot.cache_dir()) as folder:
+    digests = put_objects(cluster, folder, 16 if lane.args.quick else 64)
+    fill(ballast)
+    lane.check(free_bytes(cluster.osd_dir(0)) == 0, "0 bytes are free", f"{free_bytes(cluster.osd_dir(0))}")
+    try:
+      lane.until(lambda: "OSD_FULL" in health_checks(cluster), 30, "OSD_FULL is raised")
+      lane.check_daemons()
+      check_reads(lane, cluster, folder, digests, "while full")
+      remove(lane, cluster, digests, "object0", "while full")
+      cluster.kill_osd(0)
+      cluster.start_osd(0)
+      cluster.wait_up()
+      lane.check(True, "the OSD restarts while full")
+      check_reads(lane, cluster, folder, digests, "after a restart while full")
+      remove(lane, cluster, digests, "object1", "after a restart while full")
+      lane.check_daemons()
+    finally:
+      ballast.unlink()
+    lane.until(lambda: "OSD_FULL" not in health_checks(cluster), 60, "OSD_FULL goes once there is room")
+    digests |= put_objects(cluster, folder, 4)
+    check_reads(lane, cluster, folder, digests, "after writing again")
+    lane.deep_scrub()
+    lane.check_daemons()
+
+
+if __name__ == "__main__":
+  lane_module.main("full-disk", run, __doc__, stores=("swimstore", "kstore", "filestore"))

@@ -1,0 +1,125 @@
+"""What the live lanes share: options, a cluster that is always tidied up, checks, and the exit status.
+
+A lane is a function of (Lane); it calls lane.check() and raises nothing on success. Exit status: 0 when every check
+held, 1 otherwise.
+"""
+
+import argparse
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
+
+import admin_socket  # noqa: E402
+import sysroot  # noqa: E402
+from cluster import PLACE, Cluster, Spec  # noqa: E402
+from sysroot import UserError  # noqa: E402
+
+GIB = 1 << 30
+
+# The store's own check of itself when it is mounted; a store that finds an error refuses to start.
+FSCK_ON_MOUNT = {
+    "swimstore": ["--swimstore_fsck_on_mount=true", "--swimstore_fsck_on_mount_deep=true"],
+    "bluestore": ["--bluestore_fsck_on_mount=true", "--bluestore_fsck_on_mount_deep=true"],
+}
+
+
+# Requested scrubs begin at once, and all together.
+SCRUB_CONF = {"osd max scrubs": 8, "osd scrub sleep": 0, "osd scrub backoff ratio": 0}
+
+
+class Lane:
+  def __init__(self, name, args):
+    self.name = name
+    self.args = args
+    self.cluster = None
+    self.failures = 0
+    self.held = 0
+    self._begun = time.monotonic()
+
+  def say(self, text):
+    print(f"[{time.monotonic() - self._begun:6.1f}] {text}", flush=True)
+
+  def check(self, good, what, detail=""):
+    """Record one claim; a broken one fails the lane, which goes on where it can."""
+    self.held += bool(good)
+    self.failures += not good
+    self.say(f"{'ok  ' if good else 'FAIL'} {what}" + (f": {detail}" if detail and not good else ""))
+    return good
+
+  def start(self, osds, size_bytes=2 * GIB, conf=None):
+    self.cluster = Cluster(sysroot.cache_dir() / "lanes" / self.name, self.say)
+    self.cluster.stop()
+    self.cluster.create(Spec(store=self.args.store, osds=osds, size_bytes=size_bytes, fs=self.args.fs,
+                             conf=SCRUB_CONF | (conf or {}), osd_memory_target=GIB, ceph_osd=self.args.ceph_osd))
+    return self.cluster
+
+  def until(self, condition, timeout, what):
+    """Check that `condition()` becomes true in time; returns the seconds it took, or None."""
+    begun = time.monotonic()
+    while time.monotonic() - begun <= timeout:
+      if condition():
+        took = time.monotonic() - begun
+        self.check(True, f"{what} (after {took:.0f} s)")
+        return took
+      time.sleep(0.5)
+    self.check(False, what, f"not within {timeout} s")
+    return None
+
+  def deep_scrub(self, timeout=300):
+    """Deep-scrub every PG and check that none found an error."""
+    def scrubbed():
+      return {pg["pgid"]: (pg["last_deep_scrub_stamp"], pg["stat_sum"]["num_scrub_errors"])
+              for pg in self.cluster.ceph_json("pg", "dump", "pgs")["pg_stats"]}
+    self.cluster.wait_clean()
+    before = scrubbed()
+    begun = asked = time.monotonic()
+    waiting = set(before)
+    self.cluster.ceph("osd", "deep-scrub", "all")
+    while waiting and time.monotonic() - begun < timeout:
+      time.sleep(2)
+      now = scrubbed()
+      waiting = {pg for pg in waiting if now.get(pg, before[pg])[0] == before[pg][0]}
+      # A request is forgotten when the PG changes its primary, for one.
+      if waiting and time.monotonic() - asked > 30:
+        asked = time.monotonic()
+        self.cluster.ceph("osd", "deep-scrub", "all")
+    self.check(not waiting, f"deep scrub of {len(before)} PGs ends", f"not within {timeout} s: {sorted(waiting)[:5]}")
+    errors = {pg: count for pg, (_, count) in scrubbed().items() if count}
+    self.check(not errors, "deep scrub finds 0 errors", str(errors))
+
+  def check_daemons(self):
+    """No OSD may have ended by itself."""
+    for osd in range(self.cluster.spec.osds):
+      if not self.cluster.osd_alive(osd):
+        self.check(False, f"osd.{osd} is alive", "the end of its log:\n" + self.cluster.log_tail(f"osd.{osd}", 40))
+
+
+def main(name, run, description, stores=tuple(PLACE), options=None):
+  """Parse the options, run the lane, tidy up, exit."""
+  parser = argparse.ArgumentParser(prog=name, description=description,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument("--store", default="swimstore", choices=stores, help="(default: %(default)s)")
+  parser.add_argument("--fs", default="ext4", help="file system below the store (default: %(default)s)")
+  parser.add_argument("--quick", action="store_true", help="a short version, for the test command")
+  parser.add_argument("--keep", action="store_true", help="leave the cluster running, to look at it")
+  parser.add_argument("--ceph-osd", default="", help="the ceph-osd to run (default: that of the store)")
+  for flags, keywords in options or ():
+    parser.add_argument(*flags, **keywords)
+  lane = Lane(name, parser.parse_args())
+  try:
+    sysroot.prepare()
+    run(lane)
+  except (UserError, sysroot.CommandFailed, admin_socket.NotAnswering) as error:
+    lane.check(False, f"{name} runs to its end", str(error))
+  except KeyboardInterrupt:
+    lane.check(False, f"{name} runs to its end", "interrupted")
+  finally:
+    if lane.cluster and lane.cluster.state:
+      if lane.failures:
+        lane.say(f"logs: {lane.cluster.dir}/log")
+      if not lane.args.keep:
+        lane.cluster.stop() if lane.failures else lane.cluster.remove(keep_images=True)
+  lane.say(f"{name}: {lane.held} held, {lane.failures} failed")
+  sys.exit(1 if lane.failures or not lane.held else 0)
