@@ -36,7 +36,8 @@ def pool_snapshot(lane, cluster):
     rados -p bench setomapval snapped key new
     rados -p bench get snapped $d/now
     rados -p bench -s before get snapped $d/then
-    cmp $d/new $d/now && cmp $d/old $d/then
+    cmp $d/new $d/now
+    cmp $d/old $d/then
     rados -p bench rollback snapped before
     rados -p bench get snapped $d/back
     cmp $d/old $d/back
@@ -50,25 +51,30 @@ def rbd_images(lane, cluster):
   cluster.create_pool("rbd", pg_num=16, application="rbd")
   cluster.wait_clean()
   size = 16 if lane.args.quick else 128
-  out = cluster.shell(f"""set -e
-    d=$(mktemp -d); head -c {size}M /dev/urandom >$d/image; cp $d/image $d/changed
+  written = f"--io-threads 8 --io-total {size // 4}M --io-pattern rand"
+  out = cluster.shell(f"""set -e -o pipefail
+    d=$(mktemp -d); head -c {size}M /dev/urandom >$d/image
+    same() {{ rbd export --no-progress $1 - | cmp - $2; }}
     rbd import --no-progress --image-format 2 $d/image rbd/base
     rbd snap create --no-progress rbd/base@first
     rbd snap protect rbd/base@first
     rbd clone rbd/base@first rbd/child
-    rbd bench --io-type write --io-size 4096 --io-threads 8 --io-total {size // 4}M --io-pattern rand rbd/base >/dev/null
-    rbd export --no-progress rbd/base@first $d/first && cmp $d/image $d/first
-    rbd export --no-progress rbd/child $d/child && cmp $d/image $d/child
-    rbd bench --io-type write --io-size 16384 --io-threads 8 --io-total {size // 4}M --io-pattern rand rbd/child >/dev/null
-    rbd export --no-progress rbd/base@first $d/first && cmp $d/image $d/first
+    rbd bench --io-type write --io-size 4096 {written} rbd/base >/dev/null
+    same rbd/base@first $d/image
+    same rbd/child $d/image
+    rbd bench --io-type write --io-size 16384 {written} rbd/child >/dev/null
+    same rbd/base@first $d/image
     rbd snap create --no-progress rbd/child@second
     rbd export --no-progress rbd/child $d/child
     rbd flatten --no-progress rbd/child
-    rbd export --no-progress rbd/child $d/flat && cmp $d/child $d/flat
+    same rbd/child $d/child
     rbd snap rollback --no-progress rbd/base@first
-    rbd export --no-progress rbd/base $d/back && cmp $d/image $d/back
-    rbd snap purge --no-progress rbd/child && rbd snap unprotect rbd/base@first && rbd snap purge --no-progress rbd/base
-    rbd rm --no-progress rbd/child && test "$(rbd ls rbd)" = base
+    same rbd/base $d/image
+    rbd snap purge --no-progress rbd/child
+    rbd snap unprotect rbd/base@first
+    rbd snap purge --no-progress rbd/base
+    rbd rm --no-progress rbd/child
+    test "$(rbd ls rbd)" = base
     rm -r $d; echo done""", timeout=600)
   lane.check(out.endswith("done\n"), "rbd: image, snapshots, clone, flatten, rollback, all bytes equal", out[-500:])
 
@@ -98,8 +104,10 @@ def erasure_coded(lane, cluster):
     d=$(mktemp -d); head -c 3333333 /dev/urandom >$d/object
     rados -p ec put object $d/object
     head -c 100000 /dev/urandom >$d/more
-    rados -p ec append object $d/more && cat $d/more >>$d/object
-    rados -p ec get object $d/back && cmp $d/object $d/back
+    rados -p ec append object $d/more
+    cat $d/more >>$d/object
+    rados -p ec get object $d/back
+    cmp $d/object $d/back
     rados -p ec bench 3 write -b 65536 -t 8 --no-cleanup >/dev/null
     sha256sum <$d/object; rm -r $d""")
   cluster.wait_clean()

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""What one 4 KiB overwrite costs at the block device, one transaction at a time, from the kernel's own counters.
+
+swimstore_bench overwrites on a file system of its own; meanwhile this lane samples the loop device. Claims:
+one flush per transaction; at most 8 KiB in the foreground (the median over the samples, which background bursts do
+not move); at most 9 KiB with all background work over the whole run, which lasts 5 minutes (--quick: 20 s).
+"""
+
+import json
+import pathlib
+import statistics
+import subprocess
+import time
+
+import lane as lane_module
+import sysroot
+from lane import GIB, UserError
+from loop_disk import LoopDisk, read_counters, share, unmount
+
+SIZE = 4096
+FLUSHES_PER_OP_MAX = 1.01
+FOREGROUND_BYTES_MAX = 8 * 1024
+TOTAL_BYTES_MAX = 9 * 1024
+SAMPLE_SECONDS = 0.5
+
+
+def measure(lane, disk, directory, seconds, result):
+  """Run the bench; returns its result and the counters sampled along."""
+  bench = sysroot.CHECKOUT / "build/bin/swimstore_bench"
+  if not bench.exists():
+    raise UserError(f"{bench}: no such program; build it first")
+  process = subprocess.Popen(sysroot.command([bench, "--store", "swimstore", "--op", "overwrite", "--size", SIZE,
+                                              "--depth", 1, "--seconds", seconds, "--path", directory, "--json",
+                                              result]),
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+  samples = []
+  while process.poll() is None:
+    samples.append(read_counters(disk.device()))
+    time.sleep(SAMPLE_SECONDS)
+  if process.returncode != 0:
+    raise UserError(f"swimstore_bench: exit {process.returncode}: {process.stdout.read()[-1000:]}")
+  found = json.loads(pathlib.Path(result).read_text())["results"][0]
+  return found, samples
+
+
+def foreground_bytes(samples):
+  """Bytes per flush in each sample, their median. With one flush per transaction that is per transaction."""
+  steps = [after - before for before, after in zip(samples, samples[1:])]
+  per_flush = [step.written_bytes / step.flushes for step in steps if step.flushes > 10]
+  if len(per_flush) < 10:
+    raise UserError(f"only {len(per_flush)} samples with flushes; run longer")
+  return statistics.median(per_flush)
+
+
+def run(lane):
+  seconds = lane.args.seconds or (20 if lane.args.quick else 300)
+  folder = sysroot.cache_dir() / "lanes" / "overwrite-cost"
+  folder.mkdir(parents=True, exist_ok=True)
+  disk = LoopDisk(folder / "disk.img", 4 * GIB)
+  disk.write_image(lane.say)
+  share(folder)
+  try:
+    disk.attach()
+    disk.wipe()
+    disk.make_file_system(lane.args.fs)
+    disk.mount(folder / "mnt", lane.args.fs)
+    (folder / "mnt" / "store").mkdir()
+    found, samples = measure(lane, disk, folder / "mnt" / "store", seconds, folder / "result.json")
+  finally:
+    if not lane.args.keep:
+      unmount(folder / "mnt")
+      unmount(folder)
+      disk.detach()
+  lane.say(f"{found.get('iops', 0):.0f} transactions per second for {seconds} s on {lane.args.fs}")
+  flushes, total, foreground = (found["device_flushes_per_op"], found["device_bytes_per_op"],
+                                foreground_bytes(samples))
+  lane.check(0 < flushes <= FLUSHES_PER_OP_MAX, f"{flushes:.3f} flushes per transaction: 1 allowed")
+  lane.check(0 < foreground <= FOREGROUND_BYTES_MAX, f"{foreground:.0f} bytes in the foreground: "
+             f"{FOREGROUND_BYTES_MAX} allowed")
+  lane.check(0 < total <= TOTAL_BYTES_MAX, f"{total:.0f} bytes with all background work: {TOTAL_BYTES_MAX} allowed")
+
+
+if __name__ == "__main__":
+  lane_module.main("overwrite-cost", run, __doc__, stores=("swimstore",), options=(
+      (("--seconds",), {"type": int, "help": "(default: 300; with --quick 20)"}),))
