@@ -1,0 +1,140 @@
+#include "swimstore/store/store_directory.h"
+
+#include <fmt/format.h>
+
+namespace swimstore {
+
+using vtkv::Status;
+
+namespace {
+
+constexpr uint64_t kMetaBytesMax = 4096;
+constexpr const char* kSpare = "spare";
+constexpr const char* kNewMeta = "meta.new";
+
+}  // namespace
+
+std::string StoreDirectory::cube_path(unsigned cube) const { return fmt::format("{}/cubes/{}", m_path, cube); }
+
+bool StoreDirectory::has_superblock() const { return m_env->exists(file("superblock")); }
+
+Status StoreDirectory::check_host(const Settings& settings, vtkv::FileSystemInfo* host) {
+  std::vector<std::string> names;
+  if (!m_env->exists(m_path) || !m_env->list_directory(m_path, &names).ok()) {
+    return Status::make(Status::Code::not_found,
+                        fmt::format("{} is not a directory: make it, or correct osd_data", m_path), ENOENT);
+  }
+  std::string type;
+  if (read_meta("type", &type).ok() && type != "swimstore") {
+    return Status::invalid_argument(
+        fmt::format("{} belongs to a store of type '{}', not swimstore: set osd_objectstore to that, or use an "
+                    "empty directory",
+                    m_path, type));
+  }
+  VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_path, host));
+  if (host->read_only) {
+    return Status::make(Status::Code::io_error,
+                        fmt::format("the file system of {} is mounted read-only: remount it writable", m_path), EROFS);
+  }
+  if (host->kind == vtkv::FileSystemKind::other && !settings.allow_unproven_file_system) {
+    return Status::unsupported(
+        fmt::format("{} lies on a file system other than ext4, xfs and btrfs: move it, or set "
+                    "swimstore_allow_unproven_file_system",
+                    m_path));
+  }
+  return {};
+}
+
+Status StoreDirectory::lock(std::unique_ptr<vtkv::FileLock>* lock) {
+  const Status status = m_env->lock_file(file("lock"), lock);
+  if (status.code() == Status::Code::busy) {
+    return Status::busy(fmt::format("{} is in use by another process: is its OSD running already?", m_path));
+  }
+  return status;
+}
+
+Status StoreDirectory::read_superblock(Superblock* superblock) {
+  if (!has_superblock()) {
+    return Status::not_found(
+        fmt::format("{} holds no SwimStore (no file 'superblock'): make one with ceph-osd --mkfs, or correct osd_data",
+                    m_path));
+  }
+  return Superblock::read(m_env, m_path, superblock);
+}
+
+Status StoreDirectory::remove_half_made() {
+  const std::string cubes = file("cubes");
+  return m_env->exists(cubes) ? remove_below(cubes) : Status();
+}
+
+Status StoreDirectory::remove_below(const std::string& directory) {
+  std::vector<std::string> names;
+  VTKV_RETURN_IF_ERROR(m_env->list_directory(directory, &names));
+  for (const std::string& name : names) {
+    const std::string path = directory + "/" + name;
+    std::vector<std::string> ignored;
+    if (m_env->list_directory(path, &ignored).ok()) {
+      VTKV_RETURN_IF_ERROR(remove_below(path));
+    } else {
+      VTKV_RETURN_IF_ERROR(m_env->remove_file(path));
+    }
+  }
+  return m_env->sync_directory(directory);
+}
+
+Status StoreDirectory::read_meta(const std::string& key, std::string* value) {
+  if (!m_env->exists(file(key))) {
+    return Status::not_found(fmt::format("there is no file {}", file(key)));
+  }
+  std::unique_ptr<vtkv::File> in;
+  VTKV_RETURN_IF_ERROR(m_env->open_file(file(key), {.read_only = true, .direct = false}, &in));
+  uint64_t bytes = 0;
+  VTKV_RETURN_IF_ERROR(in->size(&bytes));
+  if (bytes > kMetaBytesMax) {
+    return Status::corruption(fmt::format("{} has {} bytes: it should hold one line", file(key), bytes));
+  }
+  std::string text(bytes, '\0');
+  if (bytes > 0) {
+    VTKV_RETURN_IF_ERROR(in->read(0, bytes, text.data()));
+  }
+  text.erase(text.find_last_not_of(std::string_view(" \t\r\n\0", 5)) + 1);
+  *value = std::move(text);
+  return {};
+}
+
+// The size is set last and only downwards: on a full host nothing here needs a new block.
+Status StoreDirectory::write_file(const std::string& name, const std::string& text) {
+  std::unique_ptr<vtkv::File> out;
+  VTKV_RETURN_IF_ERROR(m_env->open_file(file(name), {.create = true, .direct = false}, &out));
+  VTKV_RETURN_IF_ERROR(out->write(0, text.data(), text.size()));
+  VTKV_RETURN_IF_ERROR(out->truncate(text.size()));
+  return out->sync();
+}
+
+void StoreDirectory::keep_spare() {
+  if (!m_env->exists(file(kSpare)) && !write_file(kSpare, std::string(kMetaBytesMax, '\0')).ok()) {
+    // The host is full just now; the next write tries again.
+    (void)m_env->remove_file(file(kSpare));
+  }
+}
+
+Status StoreDirectory::write_meta(const std::string& key, const std::string& value) {
+  if (value.size() >= kMetaBytesMax) {
+    return Status::invalid_argument(fmt::format("{} bytes are too many for the file {}", value.size(), file(key)));
+  }
+  const std::string text = value + "\n";
+  Status status = write_file(kNewMeta, text);
+  const char* written = kNewMeta;
+  if (status.is_no_space() && m_env->exists(file(kSpare))) {
+    (void)m_env->remove_file(file(kNewMeta));
+    written = kSpare;
+    status = write_file(kSpare, text);
+  }
+  VTKV_RETURN_IF_ERROR(status);
+  VTKV_RETURN_IF_ERROR(m_env->rename_file(file(written), file(key)));
+  VTKV_RETURN_IF_ERROR(m_env->sync_directory(m_path));
+  keep_spare();
+  return {};
+}
+
+}  // namespace swimstore

@@ -1,0 +1,148 @@
+// SwimStore: an OSD's object store in files of an ordinary file system.
+//
+// This class wires the parts together: mkfs, mount, umount, and one forwarding line per call of
+// ObjectStore. What the parts are and how they fit is in doc/architecture.md.
+//
+// Thread-safety: as ObjectStore demands; mkfs, mount, umount, fsck and their like are called alone.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/Finisher.h"
+#include "os/ObjectStore.h"
+
+#include "vtkv/env/env.h"
+#include "vtkv/status.h"
+
+namespace swimstore {
+class StoreCounters;
+class StoreDirectory;
+struct Settings;
+struct Superblock;
+}  // namespace swimstore
+
+class SwimStore : public ObjectStore {
+ public:
+  SwimStore(CephContext* cct, const std::string& path, vtkv::Env* env = vtkv::posix_env());
+  ~SwimStore() override;
+
+  // Called instead of ending the process when a cube cannot make anything durable any more. Nothing
+  // queued from then on is acknowledged. For tests.
+  void set_fatal_handler(std::function<void(const vtkv::Status&)> handler) { m_fatal_handler = std::move(handler); }
+
+  std::string get_type() override { return "swimstore"; }
+
+  // ---- life (swimstore_mount.cc) ----
+  bool test_mount_in_use() override;
+  int mkfs() override;
+  int mount() override;
+  int umount() override;
+  int fsck(bool deep) override;
+  int repair(bool deep) override;
+  int quick_fix() override;
+  int mkjournal() override { return 0; }
+  bool needs_journal() override { return false; }
+  bool wants_journal() override { return false; }
+  bool allows_journal() override { return false; }
+  void set_fsid(uuid_d fsid) override { m_fsid = fsid; }
+  uuid_d get_fsid() override { return m_fsid; }
+  int write_meta(const std::string& key, const std::string& value) override;
+  int read_meta(const std::string& key, std::string* value) override;
+
+  // ---- reports and knobs (swimstore_report.cc) ----
+  objectstore_perf_stat_t get_cur_stats() override;
+  void refresh_perf_counters() override;
+  const PerfCounters* get_perf_counters() const override;
+  void get_db_statistics(ceph::Formatter* formatter) override;
+  int flush_cache(std::ostream* out = nullptr) override;
+  void dump_perf_counters(ceph::Formatter* formatter) override;
+  void dump_cache_stats(ceph::Formatter* formatter) override;
+  void dump_cache_stats(std::ostream& out) override;
+  int compact() override;
+  int statfs(store_statfs_t* report, osd_alert_list_t* alerts = nullptr) override;
+  int pool_statfs(uint64_t pool_id, store_statfs_t* report, bool* per_pool_omap) override;
+  uint64_t estimate_objects_overhead(uint64_t num_objects) override;
+  void collect_metadata(std::map<std::string, std::string>* metadata) override;
+  int get_devices(std::set<std::string>* names) override;
+  int get_numa_node(int* node, std::set<int>* nodes, std::set<std::string>* failed) override;
+  bool is_rotational() override;
+  bool is_journal_rotational() override { return is_rotational(); }
+  uint64_t get_min_alloc_size() const override;
+  bool has_builtin_csum() const override { return true; }
+  bool can_sort_nibblewise() override { return true; }
+  bool is_sync_onreadable() const override { return true; }
+  int validate_hobject_key(const hobject_t&) const override { return 0; }
+  unsigned get_max_attr_name_length() override { return 256; }
+  int get_ideal_list_max() override { return 256; }
+  void inject_data_error(const ghobject_t& oid) override;
+  void inject_mdata_error(const ghobject_t& oid) override;
+
+  // ---- collections and transactions ----
+  CollectionHandle open_collection(const coll_t& cid) override;
+  CollectionHandle create_new_collection(const coll_t& cid) override;
+  void set_collection_commit_queue(const coll_t& cid, ContextQueue* commit_queue) override;
+  int set_collection_opts(CollectionHandle& c, const pool_opts_t& opts) override;
+  int list_collections(std::vector<coll_t>& collections) override;
+  bool collection_exists(const coll_t& cid) override;
+  int collection_empty(CollectionHandle& c, bool* empty) override;
+  int collection_bits(CollectionHandle& c) override;
+  int collection_list(CollectionHandle& c, const ghobject_t& start, const ghobject_t& end, int max,
+                      std::vector<ghobject_t>* objects, ghobject_t* next) override;
+  int queue_transactions(CollectionHandle& c, std::vector<Transaction>& transactions,
+                         TrackedOpRef op = TrackedOpRef(), ThreadPool::TPHandle* handle = nullptr) override;
+
+  // ---- objects ----
+  bool exists(CollectionHandle& c, const ghobject_t& oid) override;
+  int stat(CollectionHandle& c, const ghobject_t& oid, struct stat* st, bool allow_eio = false) override;
+  int read(CollectionHandle& c, const ghobject_t& oid, uint64_t offset, size_t length, ceph::bufferlist& out,
+           uint32_t op_flags = 0) override;
+  int readv(CollectionHandle& c, const ghobject_t& oid, interval_set<uint64_t>& intervals, ceph::bufferlist& out,
+            uint32_t op_flags = 0) override;
+  using ObjectStore::fiemap;
+  int fiemap(CollectionHandle& c, const ghobject_t& oid, uint64_t offset, size_t length,
+             ceph::bufferlist& out) override;
+  int fiemap(CollectionHandle& c, const ghobject_t& oid, uint64_t offset, size_t length,
+             std::map<uint64_t, uint64_t>& extents) override;
+  using ObjectStore::getattr;
+  int getattr(CollectionHandle& c, const ghobject_t& oid, const char* name, ceph::bufferptr& value) override;
+  using ObjectStore::getattrs;
+  int getattrs(CollectionHandle& c, const ghobject_t& oid,
+               std::map<std::string, ceph::bufferptr, std::less<>>& attrs) override;
+  int dump_onode(CollectionHandle& c, const ghobject_t& oid, const std::string& section,
+                 ceph::Formatter* formatter) override;
+
+  // ---- omap ----
+  int omap_get(CollectionHandle& c, const ghobject_t& oid, ceph::bufferlist* header,
+               std::map<std::string, ceph::bufferlist>* values) override;
+  int omap_get_header(CollectionHandle& c, const ghobject_t& oid, ceph::bufferlist* header,
+                      bool allow_eio = false) override;
+  int omap_get_keys(CollectionHandle& c, const ghobject_t& oid, std::set<std::string>* keys) override;
+  int omap_get_values(CollectionHandle& c, const ghobject_t& oid, const std::set<std::string>& keys,
+                      std::map<std::string, ceph::bufferlist>* values) override;
+  int omap_check_keys(CollectionHandle& c, const ghobject_t& oid, const std::set<std::string>& keys,
+                      std::set<std::string>* found) override;
+  ObjectMap::ObjectMapIterator get_omap_iterator(CollectionHandle& c, const ghobject_t& oid) override;
+
+ private:
+  struct Mounted;
+
+  vtkv::Status make(swimstore::StoreDirectory& directory);
+  vtkv::Status check_made(const swimstore::Superblock& superblock);
+  vtkv::Status check_identity(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);
+  vtkv::Status open();
+  void close();
+  void end_process(const vtkv::Status& status);
+  int fail(const char* what, const vtkv::Status& status) const;
+
+  vtkv::Env* const m_env;
+  uuid_d m_fsid;
+  std::function<void(const vtkv::Status&)> m_fatal_handler;
+  std::unique_ptr<swimstore::StoreCounters> m_counters;
+  Finisher m_finisher;
+  std::unique_ptr<Mounted> m_mounted;
+
+  // For get_cur_stats.
+  PerfCounters::avg_tracker<uint64_t> m_commit_latency_ns, m_apply_latency_ns;
+};

@@ -1,0 +1,271 @@
+// SwimStore's life: made, mounted, checked, unmounted.
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "common/debug.h"
+#include "log/Log.h"
+#include "swimstore/fsck/fsck.h"
+#include "swimstore/ops/perf_counters.h"
+#include "swimstore/ops/settings.h"
+#include "swimstore/store/store_directory.h"
+#include "swimstore/swimstore.h"
+#include "swimstore/swimstore_mounted.h"
+
+#define dout_context cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore(" << path << ") "
+
+using swimstore::Settings;
+using swimstore::StoreDirectory;
+using swimstore::Superblock;
+using vtkv::Status;
+
+namespace {
+
+// Until the memory manager's first turn.
+constexpr size_t kFirstCacheBytes = 64u << 20;
+
+std::vector<swimstore::ManagedCache> managed_caches(swimstore::StoreContext& store) {
+  vtkv::DB& database = store.cube.database();
+  return {
+      {"onodes", "swimstore_cache_meta_ratio", [&store] { return store.onodes.memory_bytes(); },
+       [&store](uint64_t bytes) { store.onodes.set_capacity(bytes); }},
+      {"tree", "swimstore_cache_kv_ratio", [&database] { return database.statistics().block_cache_bytes; },
+       [&database](uint64_t bytes) { database.set_block_cache_bytes(bytes); }},
+      {"data", nullptr, [&store] { return store.data.memory_bytes(); },
+       [&store](uint64_t bytes) { store.data.set_capacity(bytes); }},
+  };
+}
+
+uuid_d to_uuid(const Superblock& superblock) {
+  uuid_d fsid;
+  std::copy(superblock.uuid.begin(), superblock.uuid.end(), fsid.uuid.begin());
+  return fsid;
+}
+
+}  // namespace
+
+SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vtkv::FileLock> held_lock,
+                            std::unique_ptr<swimstore::Cube> opened_cube, Finisher& finisher, PerfCounters& counters)
+    : lock(std::move(held_lock)), cube(std::move(opened_cube)),
+      context(cct, env, *cube, finisher, counters, kFirstCacheBytes, kFirstCacheBytes), objects(context),
+      omaps(context, objects), lister(context), pipeline(context), memory(cct, managed_caches(context)),
+      commands(context) {}
+
+int SwimStore::fail(const char* what, const Status& status) const {
+  derr << what << ": " << status.message() << dendl;
+  return -status.error_number();
+}
+
+int SwimStore::write_meta(const std::string& key, const std::string& value) {
+  const Status status = StoreDirectory(m_env, path).write_meta(key, value);
+  return status.ok() ? 0 : fail("write_meta", status);
+}
+
+int SwimStore::read_meta(const std::string& key, std::string* value) {
+  return -StoreDirectory(m_env, path).read_meta(key, value).error_number();
+}
+
+bool SwimStore::test_mount_in_use() {
+  StoreDirectory directory(m_env, path);
+  if (!directory.has_superblock()) {
+    return false;
+  }
+  std::unique_ptr<vtkv::FileLock> lock;
+  return directory.lock(&lock).code() == Status::Code::busy;
+}
+
+int SwimStore::mkfs() {
+  StoreDirectory directory(m_env, path);
+  const Status status = make(directory);
+  return status.ok() ? 0 : fail("mkfs", status);
+}
+
+Status SwimStore::make(StoreDirectory& directory) {
+  Settings settings;
+  VTKV_RETURN_IF_ERROR(Settings::read(cct, &settings));
+  vtkv::FileSystemInfo host;
+  VTKV_RETURN_IF_ERROR(directory.check_host(settings, &host));
+  if (directory.has_superblock()) {
+    Superblock superblock;
+    VTKV_RETURN_IF_ERROR(directory.read_superblock(&superblock));
+    return check_made(superblock);
+  }
+  std::string fsid_text;
+  if (directory.read_meta("fsid", &fsid_text).ok()) {
+    uuid_d fsid;
+    if (!fsid.parse(fsid_text.c_str()) || (!m_fsid.is_zero() && fsid != m_fsid)) {
+      return Status::invalid_argument(fmt::format("the file {}/fsid holds '{}', but the store is to be {}: remove the "
+                                                  "file or correct --osd-uuid",
+                                                  path, fsid_text, m_fsid.to_string()));
+    }
+    m_fsid = fsid;
+  }
+  if (m_fsid.is_zero()) {
+    m_fsid.generate_random();
+  }
+  bool single_flush = false;
+  VTKV_RETURN_IF_ERROR(settings.choose_single_flush(host, &single_flush));
+  std::unique_ptr<vtkv::FileLock> lock;
+  VTKV_RETURN_IF_ERROR(directory.lock(&lock));
+  VTKV_RETURN_IF_ERROR(directory.remove_half_made());
+  VTKV_RETURN_IF_ERROR(directory.write_meta("type", "swimstore"));
+  VTKV_RETURN_IF_ERROR(directory.write_meta("fsid", m_fsid.to_string()));
+  VTKV_RETURN_IF_ERROR(m_env->create_directory(path + "/cubes"));
+  VTKV_RETURN_IF_ERROR(
+      swimstore::Cube::create(m_env, directory.cube_path(0), settings.cube_options(single_flush)));
+  VTKV_RETURN_IF_ERROR(m_env->sync_directory(path + "/cubes"));
+
+  Superblock superblock;
+  std::copy_n(m_fsid.bytes(), superblock.uuid.size(), superblock.uuid.begin());
+  superblock.created_us = m_env->wall_clock_us();
+  superblock.stretch_bytes = settings.stretch_bytes;
+  superblock.geometry = settings.geometry;
+  VTKV_RETURN_IF_ERROR(superblock.write(m_env, path));
+  dout(1) << "made a store, fsid " << m_fsid << dendl;
+  return {};
+}
+
+// mkfs of a store that is there already: fine when it is the one that was asked for.
+Status SwimStore::check_made(const Superblock& superblock) {
+  const uuid_d fsid = to_uuid(superblock);
+  if (!m_fsid.is_zero() && m_fsid != fsid) {
+    return Status::make(Status::Code::invalid_argument,
+                        fmt::format("{} holds a store already, with fsid {} and not {}: remove it first, or use "
+                                    "another directory",
+                                    path, fsid.to_string(), m_fsid.to_string()),
+                        EEXIST);
+  }
+  m_fsid = fsid;
+  dout(1) << "the store is there already, fsid " << m_fsid << dendl;
+  return {};
+}
+
+Status SwimStore::check_identity(StoreDirectory& directory, const Superblock& superblock) {
+  const uuid_d fsid = to_uuid(superblock);
+  std::string text;
+  const Status found = directory.read_meta("fsid", &text);
+  if (!found.ok() && !found.is_not_found()) {
+    return found;
+  }
+  uuid_d named;
+  if (found.ok() && (!named.parse(text.c_str()) || named != fsid)) {
+    return Status::invalid_argument(fmt::format("the file {}/fsid holds '{}', but the store's superblock says {}: "
+                                                "these are files of two stores",
+                                                path, text, fsid.to_string()));
+  }
+  if (superblock.cubes != 1) {
+    return Status::unsupported(
+        fmt::format("{} has {} cubes, this program serves one: use a newer version", path, superblock.cubes));
+  }
+  m_fsid = fsid;
+  return {};
+}
+
+Status SwimStore::open() {
+  ceph_assert(!m_mounted);
+  Settings settings;
+  VTKV_RETURN_IF_ERROR(Settings::read(cct, &settings));
+  StoreDirectory directory(m_env, path);
+  vtkv::FileSystemInfo host;
+  VTKV_RETURN_IF_ERROR(directory.check_host(settings, &host));
+  Superblock superblock;
+  VTKV_RETURN_IF_ERROR(directory.read_superblock(&superblock));
+  VTKV_RETURN_IF_ERROR(check_identity(directory, superblock));
+  std::unique_ptr<vtkv::FileLock> lock;
+  VTKV_RETURN_IF_ERROR(directory.lock(&lock));
+
+  settings.geometry = superblock.geometry;
+  settings.stretch_bytes = superblock.stretch_bytes;
+  bool single_flush = false;
+  VTKV_RETURN_IF_ERROR(settings.choose_single_flush(host, &single_flush));
+  swimstore::CubeOptions options = settings.cube_options(single_flush);
+  options.database.on_fatal = [this](const Status& status) { end_process(status); };
+  std::unique_ptr<swimstore::Cube> cube;
+  VTKV_RETURN_IF_ERROR(swimstore::Cube::open(m_env, directory.cube_path(0), options, &cube));
+
+  auto mounted = std::make_unique<Mounted>(cct, m_env, std::move(lock), std::move(cube), m_finisher,
+                                           *m_counters->get());
+  mounted->superblock = superblock;
+  mounted->single_flush = single_flush;
+  VTKV_RETURN_IF_ERROR(mounted->context.collections.load(mounted->cube->database()));
+  mounted->memory.adjust();
+  m_finisher.start();
+  m_mounted = std::move(mounted);
+  return {};
+}
+
+int SwimStore::mount() {
+  if (cct->_conf.get_val<bool>("swimstore_fsck_on_mount")) {
+    const int errors = fsck(cct->_conf.get_val<bool>("swimstore_fsck_on_mount_deep"));
+    if (errors != 0) {
+      derr << "mount: refused, fsck found " << errors << " errors" << dendl;
+      return errors < 0 ? errors : -EIO;
+    }
+  }
+  if (const Status status = open(); !status.ok()) {
+    return fail("mount", status);
+  }
+  if (cct->_conf.get_val<bool>("swimstore_cache_autotune")) {
+    m_mounted->memory.start(m_env);
+  }
+  dout(1) << "mounted, fsid " << m_fsid << (m_mounted->single_flush ? ", one flush" : ", a flush per file")
+          << " per commit group" << dendl;
+  return 0;
+}
+
+void SwimStore::close() {
+  m_mounted->pipeline.drain();
+  m_finisher.wait_for_empty();
+  m_finisher.stop();
+  m_mounted.reset();
+}
+
+int SwimStore::umount() {
+  ceph_assert(m_mounted);
+  close();
+  dout(1) << "unmounted" << dendl;
+  if (cct->_conf.get_val<bool>("swimstore_fsck_on_umount")) {
+    const int errors = fsck(cct->_conf.get_val<bool>("swimstore_fsck_on_umount_deep"));
+    if (errors != 0) {
+      derr << "umount: fsck found " << errors << " errors" << dendl;
+      return errors < 0 ? errors : -EIO;
+    }
+  }
+  return 0;
+}
+
+int SwimStore::fsck(bool deep) {
+  if (const Status status = open(); !status.ok()) {
+    return fail("fsck", status);
+  }
+  const int errors =
+      swimstore::Fsck(m_mounted->context, m_mounted->objects, {.deep = deep}).run();
+  close();
+  return errors;
+}
+
+int SwimStore::repair(bool) {
+  derr << "repair: swimstore cannot repair yet; what fsck finds damaged is given back to Ceph by removing this OSD "
+          "and letting it be refilled"
+       << dendl;
+  return -EOPNOTSUPP;
+}
+
+int SwimStore::quick_fix() { return repair(false); }
+
+void SwimStore::end_process(const Status& status) {
+  derr << "FATAL: " << status.to_string()
+       << ": nothing can be made durable any more; this OSD ends, its peers take over. Check the disk, then start it "
+          "again"
+       << dendl;
+  if (m_fatal_handler) {
+    m_fatal_handler(status);
+    return;
+  }
+  cct->_log->flush();
+  ::_exit(1);
+}

@@ -1,0 +1,191 @@
+// What SwimStore tells about itself and its host, and the few knobs that come with it.
+
+#include <fmt/format.h>
+
+#include "common/Formatter.h"
+#include "common/debug.h"
+#include "swimstore/format/format_version.h"
+#include "swimstore/ops/host_device.h"
+#include "swimstore/ops/space_report.h"
+#include "swimstore/swimstore.h"
+#include "swimstore/swimstore_mounted.h"
+
+#define dout_context cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore(" << path << ") "
+
+using swimstore::PoolUsage;
+
+namespace {
+
+swimstore::SpaceLimits space_limits(CephContext* cct) {
+  return {cct->_conf.get_val<Option::size_t>("swimstore_host_free_min_size"),
+          cct->_conf.get_val<double>("swimstore_host_free_min_ratio")};
+}
+
+swimstore::CacheGauges cache_gauges(const swimstore::StoreContext& store) {
+  return {store.onodes.size(), store.onodes.memory_bytes(), store.data.memory_bytes()};
+}
+
+}  // namespace
+
+objectstore_perf_stat_t SwimStore::get_cur_stats() {
+  m_commit_latency_ns.consume_next(m_counters->get()->get_tavg_ns(swimstore::l_swimstore_commit_latency));
+  m_apply_latency_ns.consume_next(m_counters->get()->get_tavg_ns(swimstore::l_swimstore_apply_latency));
+  objectstore_perf_stat_t stat;
+  stat.os_commit_latency_ns = m_commit_latency_ns.current_avg();
+  stat.os_apply_latency_ns = m_apply_latency_ns.current_avg();
+  return stat;
+}
+
+void SwimStore::refresh_perf_counters() {
+  if (m_mounted) {
+    m_counters->refresh_gauges(*m_mounted->cube, cache_gauges(m_mounted->context));
+  }
+}
+
+const PerfCounters* SwimStore::get_perf_counters() const { return m_counters->get(); }
+
+void SwimStore::dump_perf_counters(ceph::Formatter* formatter) {
+  refresh_perf_counters();
+  formatter->open_object_section("perf_counters");
+  m_counters->get()->dump_formatted(formatter, false, false);
+  formatter->close_section();
+}
+
+void SwimStore::get_db_statistics(ceph::Formatter* formatter) {
+  formatter->open_object_section("vtkv");
+  swimstore::dump_database(m_mounted->cube->database().statistics(), formatter);
+  formatter->close_section();
+}
+
+void SwimStore::dump_cache_stats(ceph::Formatter* formatter) {
+  swimstore::dump_caches(m_mounted->context, formatter);
+}
+
+void SwimStore::dump_cache_stats(std::ostream& out) {
+  const auto gauges = cache_gauges(m_mounted->context);
+  out << "swimstore_onodes: " << gauges.onodes << " swimstore_onode_bytes: " << gauges.onode_bytes
+      << " swimstore_data_bytes: " << gauges.data_bytes;
+}
+
+int SwimStore::flush_cache(std::ostream*) {
+  m_mounted->context.onodes.clear();
+  m_mounted->context.data.clear();
+  vtkv::DB& database = m_mounted->cube->database();
+  database.set_block_cache_bytes(0);
+  m_mounted->memory.adjust();  // gives the tree's cache its capacity back
+  return 0;
+}
+
+int SwimStore::compact() {
+  vtkv::Status status = m_mounted->cube->database().flush();
+  if (status.ok()) {
+    status = m_mounted->cube->database().compact();
+  }
+  return status.ok() ? 0 : fail("compact", status);
+}
+
+int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
+  vtkv::FileSystemInfo host;
+  if (const vtkv::Status status = m_env->file_system_info(path, &host); !status.ok()) {
+    return fail("statfs", status);
+  }
+  PoolUsage sum;
+  for (const auto& [pool, usage] : m_mounted->cube->pool_usage()) {
+    sum += usage;
+  }
+  const auto limits = space_limits(cct);
+  *report = swimstore::space_report(host, m_mounted->cube->containers().statistics(),
+                                    m_mounted->cube->database().statistics(), sum, limits);
+  if (alerts != nullptr) {
+    alerts->clear();
+    swimstore::add_space_alerts(path, host, limits, alerts);
+    if (const uint64_t errors = m_counters->get()->get(swimstore::l_swimstore_read_errors); errors > 0) {
+      alerts->emplace("SWIMSTORE_READ_ERRORS",
+                      fmt::format("{} reads failed since the OSD at {} started: deep scrub its PGs, check the disk",
+                                  errors, path));
+    }
+  }
+  return 0;
+}
+
+int SwimStore::pool_statfs(uint64_t pool_id, store_statfs_t* report, bool* per_pool_omap) {
+  const auto usage_by_pool = m_mounted->cube->pool_usage();
+  report->reset();
+  *per_pool_omap = true;
+  const auto found = usage_by_pool.find(static_cast<int64_t>(pool_id));
+  if (found != usage_by_pool.end()) {
+    report->allocated = found->second.allocated;
+    report->data_stored = found->second.stored;
+    report->omap_allocated = found->second.omap;
+  }
+  return 0;
+}
+
+uint64_t SwimStore::estimate_objects_overhead(uint64_t num_objects) {
+  // On average half a block of each object's tail is waste.
+  return num_objects * swimstore::kBlockBytes / 2;
+}
+
+uint64_t SwimStore::get_min_alloc_size() const { return swimstore::kBlockBytes; }
+
+void SwimStore::collect_metadata(std::map<std::string, std::string>* metadata) {
+  vtkv::FileSystemInfo host;
+  if (m_env->file_system_info(path, &host).ok()) {
+    (*metadata)["swimstore_host_file_system"] = vtkv::to_string(host.kind);
+    (*metadata)["swimstore_host_device"] = host.device;
+    (*metadata)["swimstore_host_mount_point"] = host.mount_point;
+  }
+  (*metadata)["swimstore_path"] = path;
+  (*metadata)["swimstore_min_alloc_size"] = std::to_string(swimstore::kBlockBytes);
+  (*metadata)["swimstore_format_version"] = std::to_string(swimstore::kSuperblockVersion);
+  if (m_mounted) {
+    (*metadata)["swimstore_flush_mode"] = m_mounted->single_flush ? "single" : "per-file";
+    (*metadata)["swimstore_cubes"] = std::to_string(m_mounted->superblock.cubes);
+  }
+  const auto devices = swimstore::find_host_devices(path);
+  (*metadata)["swimstore_rotational"] = devices.rotational ? "1" : "0";
+  if (devices.numa_nodes.size() == 1) {
+    (*metadata)["objectstore_numa_node"] = std::to_string(*devices.numa_nodes.begin());
+  }
+}
+
+int SwimStore::get_devices(std::set<std::string>* names) {
+  const auto devices = swimstore::find_host_devices(path);
+  names->insert(devices.names.begin(), devices.names.end());
+  return 0;
+}
+
+int SwimStore::get_numa_node(int* node, std::set<int>* nodes, std::set<std::string>* failed) {
+  const auto devices = swimstore::find_host_devices(path);
+  if (devices.numa_nodes.size() == 1 && devices.without_numa_node.empty()) {
+    *node = *devices.numa_nodes.begin();
+  }
+  if (nodes != nullptr) {
+    *nodes = devices.numa_nodes;
+  }
+  if (failed != nullptr) {
+    *failed = devices.without_numa_node;
+  }
+  return 0;
+}
+
+bool SwimStore::is_rotational() { return swimstore::find_host_devices(path).rotational; }
+
+void SwimStore::inject_data_error(const ghobject_t& oid) {
+  if (cct->_conf.get_val<bool>("swimstore_debug_inject_errors")) {
+    m_mounted->context.injected.add_data_error(oid);
+  } else {
+    derr << "no error injected: set swimstore_debug_inject_errors" << dendl;
+  }
+}
+
+void SwimStore::inject_mdata_error(const ghobject_t& oid) {
+  if (cct->_conf.get_val<bool>("swimstore_debug_inject_errors")) {
+    m_mounted->context.injected.add_metadata_error(oid);
+  } else {
+    derr << "no error injected: set swimstore_debug_inject_errors" << dendl;
+  }
+}
