@@ -109,12 +109,16 @@ void Container::collect_pages(SequenceNumber as_of, std::vector<std::pair<std::s
     const AllocationPage page = m_slots.take_page(number);
     entries->emplace_back(page.encode_key(), page.encode_value());
   }
+  // A second collection at the same sequence is not told from the first when that becomes durable: then only
+  // a later one will do.
+  const SequenceNumber told_apart = m_collected && *m_collected == as_of ? as_of + 1 : as_of;
   for (Punch& punch : m_punches) {
     if (!punch.in_page) {
       punch.in_page = true;
-      punch.collected_at = as_of;
+      punch.collected_at = told_apart;
     }
   }
+  m_collected = as_of;
 }
 
 Status Container::grow(bool only_when_empty) {

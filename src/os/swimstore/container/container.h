@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -97,6 +98,7 @@ class Container {
   std::vector<Punch> m_punches;
   std::vector<std::pair<uint64_t, uint64_t>> m_priming;  // runs of zeros not synced yet: first slot, count
   uint64_t m_priming_slots = 0;
+  std::optional<vtkv::SequenceNumber> m_collected;  // of the last collect_pages()
   bool m_used = false;
 
   const std::unique_ptr<vtkv::File> m_file;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <bit>
 #include <chrono>
+#include <mutex>
 
 #include "swimstore/container/best_fit.h"
 #include "swimstore/container/container.h"
@@ -74,7 +75,7 @@ class ContainerSetImplementation final : public ContainerSet {
  public:
   ContainerSetImplementation(vtkv::Env* env, std::string directory, const ContainerOptions& options)
       : m_env(env), m_directory(std::move(directory)), m_options(options) {}
-  ~ContainerSetImplementation() override { m_worker.reset(); }
+  ~ContainerSetImplementation() override { stop(); }
 
   Status open_files();
 
@@ -102,6 +103,7 @@ class ContainerSetImplementation final : public ContainerSet {
   bool is_primed(SlotAddress slot) const override {
     return slot.size_class < kSizeClasses && m_containers[slot.size_class]->is_primed(slot.index);
   }
+  void stop() override;
   Status sync_all() override;
   ContainerStatistics statistics() const override;
 
@@ -113,6 +115,7 @@ class ContainerSetImplementation final : public ContainerSet {
   bool take_elsewhere(const Piece& piece, std::vector<AllocatedSlot>* slots);
   bool grow(Container& container);
   void note_activity();
+  void wake_worker();
   NextStep caretaker_step();
 
   vtkv::Env* const m_env;
@@ -127,6 +130,7 @@ class ContainerSetImplementation final : public ContainerSet {
   std::atomic<uint64_t> m_activity{0};
   std::atomic<bool> m_asleep{false};  // the worker waits for an event
   uint64_t m_activity_seen = 0;       // the worker's
+  std::mutex m_worker_lock;           // guards the pointer
   std::unique_ptr<vtkv::Worker> m_worker;
 };
 
@@ -224,9 +228,7 @@ bool ContainerSetImplementation::take_smaller(const Piece& piece, size_t limit, 
 // The class is exhausted and cannot grow. First what wastes little, then what still works.
 bool ContainerSetImplementation::take_elsewhere(const Piece& piece, std::vector<AllocatedSlot>* slots) {
   m_reclaimer->short_of_space();
-  if (m_asleep.exchange(false) && m_worker) {
-    m_worker->wake();
-  }
+  wake_worker();
   if (take_smaller(piece, 4, false, slots)) {
     return true;
   }
@@ -304,6 +306,7 @@ Status ContainerSetImplementation::finish_recovery() {
   for (auto& container : m_containers) {
     container->finish_recovery();
   }
+  std::lock_guard lock(m_worker_lock);
   m_worker = m_env->start_worker("containers", 0, [this](vtkv::IoQueue&) { return caretaker_step(); });
   return {};
 }
@@ -320,6 +323,14 @@ void ContainerSetImplementation::checkpoint_durable(SequenceNumber as_of) {
   note_activity();
 }
 
+void ContainerSetImplementation::stop() {
+  std::unique_ptr<vtkv::Worker> worker;
+  {
+    std::lock_guard lock(m_worker_lock);
+    worker = std::move(m_worker);
+  }
+}
+
 Status ContainerSetImplementation::sync_all() {
   for (auto& container : m_containers) {
     VTKV_RETURN_IF_ERROR(container->file()->sync());
@@ -332,7 +343,14 @@ Status ContainerSetImplementation::sync_all() {
 // While transactions come the worker looks around by itself, so that they need not wake it.
 void ContainerSetImplementation::note_activity() {
   m_activity.fetch_add(1, std::memory_order_relaxed);
-  if (m_asleep.load(std::memory_order_relaxed) && m_asleep.exchange(false)) {
+  if (m_asleep.load(std::memory_order_relaxed)) {
+    wake_worker();
+  }
+}
+
+void ContainerSetImplementation::wake_worker() {
+  std::lock_guard lock(m_worker_lock);
+  if (m_asleep.exchange(false) && m_worker) {
     m_worker->wake();
   }
 }

@@ -100,6 +100,8 @@ class ContainerSet {
 
   virtual bool is_owned(SlotAddress slot) const = 0;  // fsck
   virtual bool is_primed(SlotAddress slot) const = 0;
+  // Ends the workers; no other call but these of the database's callbacks and the destructor may follow.
+  virtual void stop() = 0;
   virtual vtkv::Status sync_all() = 0;
   virtual ContainerStatistics statistics() const = 0;
 };

@@ -28,23 +28,32 @@ struct CubeOptions {
 // One transaction on its way through a cube. The store derives from it; the cube fills in the rest.
 class CubeTransaction : public vtkv::Submission {
  public:
-  // One slot write: bytes go to the start of the slot at `offset` in it.
+  // One slot write: bytes go to the start of the slot at `offset` in it. Writes of one transaction to one slot
+  // do not overlap.
   // REQUIRES: data aligned to kIoAlignment, stays valid until data_written().
   void add_slot_write(ContainerSet& containers, const AllocatedSlot& slot, uint32_t offset,
                       std::vector<iovec> buffers, uint32_t length, uint32_t crc32c);
   CubeDelta delta;
 
- private:
-  friend class CubeImplementation;
-  void sequenced(vtkv::SequenceNumber sequence) override;
-  void durable(const vtkv::Status& status) final;  // cube bookkeeping, then committed()
-
  protected:
   virtual void committed(const vtkv::Status& status) = 0;
 
  private:
+  friend class CubeImplementation;
+  // A slot that this transaction is the first to write since it was punched or grown.
+  struct FirstFill {
+    SlotAddress slot;
+    uint32_t bytes = 0;  // written so far; the slot is primed when all of it was
+    uint32_t end = 0;    // of the write that reaches furthest
+  };
+
+  void sequenced(vtkv::SequenceNumber sequence) final;
+  void durable(const vtkv::Status& status) final;  // cube bookkeeping, then committed()
+  // Fills the short rest of slots written for the first time with zeros, so that they are primed.
+  void pad_first_fills(ContainerSet& containers);
+
   class CubeImplementation* m_cube = nullptr;
-  std::vector<SlotAddress> m_first_fills;
+  std::vector<FirstFill> m_first_fills;
 };
 
 class Cube {

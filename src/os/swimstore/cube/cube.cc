@@ -1,0 +1,156 @@
+#include "swimstore/cube/cube.h"
+
+#include <algorithm>
+
+#include "swimstore/cube/cube_implementation.h"
+#include "swimstore/cube/slot_check.h"
+#include "swimstore/format/allocation_page.h"
+
+namespace swimstore {
+
+using vtkv::SequenceNumber;
+using vtkv::Status;
+
+namespace {
+
+std::string containers_directory(const std::string& directory) { return directory + "/containers"; }
+
+// Finds the notes of a recovered batch and replays them.
+class NoteReader final : public vtkv::WriteBatch::Handler {
+ public:
+  NoteReader(ContainerSet& containers, CubeCounters& counters) : m_containers(containers), m_counters(counters) {}
+  const Status& status() const { return m_status; }
+
+  void note(std::string_view bytes) override {
+    if (!m_status.ok()) {
+      return;
+    }
+    CubeDelta delta;
+    m_status = CubeDelta::decode(bytes, &delta);
+    if (m_status.ok()) {
+      m_status = m_containers.replay(delta.allocation);
+    }
+    if (m_status.ok()) {
+      m_counters.apply(delta);
+    }
+  }
+  void put(std::string_view, std::string_view) override {}
+  void remove(std::string_view) override {}
+  void remove_range(std::string_view, std::string_view) override {}
+  void external_write(const vtkv::ExternalWrite&) override {}
+
+ private:
+  ContainerSet& m_containers;
+  CubeCounters& m_counters;
+  Status m_status;
+};
+
+// Calls visit(key, value) for every entry whose key starts with `prefix`.
+template <class Visit>
+Status visit_prefix(const vtkv::CheckpointParticipant::TreeReader& tree, char prefix, Visit visit) {
+  const std::string lower(1, prefix);
+  const std::string upper(1, static_cast<char>(prefix + 1));
+  const std::unique_ptr<vtkv::Iterator> it = tree(lower, upper);
+  for (it->seek_to_first(); it->valid(); it->next()) {
+    VTKV_RETURN_IF_ERROR(visit(it->key(), it->value()));
+  }
+  return it->status();
+}
+
+}  // namespace
+
+// The database first: it wants an empty directory. The header of the containers is written last of all, and
+// the store's superblock after it, so that a creation cut short is told from a cube.
+Status Cube::create(vtkv::Env* env, const std::string& directory, const CubeOptions& options) {
+  VTKV_RETURN_IF_ERROR(vtkv::DB::create(env, directory, options.database));
+  VTKV_RETURN_IF_ERROR(ContainerSet::create(env, containers_directory(directory), options.containers));
+  return env->sync_directory(directory);
+}
+
+Status Cube::open(vtkv::Env* env, const std::string& directory, const CubeOptions& options,
+                  std::unique_ptr<Cube>* cube) {
+  auto opened = std::make_unique<CubeImplementation>(env, directory, options);
+  VTKV_RETURN_IF_ERROR(opened->open());
+  *cube = std::move(opened);
+  return {};
+}
+
+CubeImplementation::CubeImplementation(vtkv::Env* env, std::string directory, const CubeOptions& options)
+    : m_env(env), m_directory(std::move(directory)), m_options(options) {}
+
+CubeImplementation::~CubeImplementation() {
+  m_horizon_keeper.reset();
+  // Waits for what was submitted, whose callbacks use the containers, whose worker may still ask for a checkpoint.
+  if (m_containers) {
+    m_containers->stop();
+  }
+  m_database.reset();
+  m_containers.reset();
+}
+
+Status CubeImplementation::open() {
+  VTKV_RETURN_IF_ERROR(
+      ContainerSet::open(m_env, containers_directory(m_directory), m_options.containers, &m_containers));
+  vtkv::Options& options = m_options.database;
+  options.external_store = this;
+  options.participant = this;
+  options.on_reuse_horizon = [this, next = options.on_reuse_horizon](SequenceNumber horizon) {
+    m_containers->set_reuse_horizon(horizon);
+    if (next) {
+      next(horizon);
+    }
+  };
+  VTKV_RETURN_IF_ERROR(vtkv::DB::open(m_env, m_directory, options, &m_database));
+  m_containers->set_checkpoint_request([this] { m_database->request_flush(); });
+  m_horizon_keeper = std::make_unique<HorizonKeeper>(m_env, *m_containers, *m_database);
+  return m_containers->finish_recovery();
+}
+
+void CubeImplementation::submit(CubeTransaction* transaction) {
+  transaction->m_cube = this;
+  if (m_options.database.single_flush && !transaction->m_first_fills.empty()) {
+    transaction->pad_first_fills(*m_containers);
+  }
+  if (!transaction->delta.empty()) {
+    transaction->batch.note(transaction->delta.encode());
+  }
+  m_database->submit(transaction);
+}
+
+void CubeImplementation::apply(SequenceNumber sequence, const CubeDelta& delta) {
+  m_containers->apply(sequence, delta.allocation);
+  m_counters.apply(delta);
+  m_damage.apply(delta.allocation);
+  m_horizon_keeper->note_activity();
+}
+
+Status CubeImplementation::verify(const vtkv::ExternalWrite& write, bool* matches) {
+  *matches = false;
+  if (write.container >= kSizeClasses) {
+    return {};
+  }
+  return check_slot(*m_containers->file(write.container), write, matches);
+}
+
+Status CubeImplementation::load(const TreeReader& tree) {
+  VTKV_RETURN_IF_ERROR(m_containers->begin_recovery());
+  VTKV_RETURN_IF_ERROR(visit_prefix(tree, kAllocationKeyPrefix, [this](std::string_view key, std::string_view value) {
+    return m_containers->load_page(key, value);
+  }));
+  return visit_prefix(tree, kCounterKeyPrefix, [this](std::string_view key, std::string_view value) {
+    return m_counters.load(key, value);
+  });
+}
+
+Status CubeImplementation::replay(SequenceNumber, std::string_view encoded) {
+  NoteReader reader(*m_containers, m_counters);
+  VTKV_RETURN_IF_ERROR(vtkv::WriteBatch::iterate(encoded, reader));
+  return reader.status();
+}
+
+void CubeImplementation::collect(SequenceNumber as_of, std::vector<std::pair<std::string, std::string>>* entries) {
+  m_containers->collect_pages(as_of, entries);
+  m_counters.collect(entries);
+}
+
+}  // namespace swimstore

@@ -1,0 +1,56 @@
+#include "swimstore/cube/cube_counters.h"
+
+#include <algorithm>
+
+namespace swimstore {
+
+using vtkv::Status;
+
+void CubeCounters::apply(const CubeDelta& delta) {
+  if (delta.pools.empty() && delta.next_object_id == 0) {
+    return;
+  }
+  std::lock_guard lock(m_lock);
+  for (const auto& [id, usage] : delta.pools) {
+    m_counters.pools[id] += usage;
+    m_changed_pools.insert(id);
+  }
+  if (delta.next_object_id > m_counters.next_object_id) {
+    m_counters.next_object_id = delta.next_object_id;
+    m_next_reserved = std::max(m_next_reserved, delta.next_object_id);
+    m_next_object_id_changed = true;
+  }
+}
+
+uint64_t CubeCounters::new_object_id() {
+  std::lock_guard lock(m_lock);
+  return m_next_reserved++;
+}
+
+std::map<int64_t, PoolUsage> CubeCounters::pool_usage() const {
+  std::lock_guard lock(m_lock);
+  std::map<int64_t, PoolUsage> pools = m_counters.pools;
+  std::erase_if(pools, [](const auto& pool) { return pool.second.is_zero(); });
+  return pools;
+}
+
+void CubeCounters::collect(std::vector<std::pair<std::string, std::string>>* entries) {
+  std::lock_guard lock(m_lock);
+  for (int64_t id : m_changed_pools) {
+    entries->emplace_back(Counters::pool_key(id), Counters::pool_value(m_counters.pools[id]));
+  }
+  m_changed_pools.clear();
+  if (m_next_object_id_changed) {
+    entries->emplace_back(Counters::next_object_id_key(), m_counters.next_object_id_value());
+    m_next_object_id_changed = false;
+  }
+}
+
+Status CubeCounters::load(std::string_view key, std::string_view value) {
+  std::lock_guard lock(m_lock);
+  VTKV_RETURN_IF_ERROR(m_counters.load(key, value));
+  m_next_reserved = m_counters.next_object_id;
+  return {};
+}
+
+}  // namespace swimstore

@@ -1,0 +1,84 @@
+#include <algorithm>
+
+#include "swimstore/cube/cube.h"
+#include "swimstore/cube/cube_implementation.h"
+
+namespace swimstore {
+
+using vtkv::SequenceNumber;
+using vtkv::Status;
+
+namespace {
+
+// Best fit wastes at most a quarter of a slot; what an exhausted class sent to a much larger one is not
+// worth padding.
+constexpr uint32_t kPadShare = 4;
+constexpr size_t kZerosBytes = 64u << 10;
+
+// One aligned piece of zeros, named as often as needed.
+std::vector<iovec> zeros(size_t bytes) {
+  alignas(vtkv::kIoAlignment) static const char source[kZerosBytes] = {};
+  std::vector<iovec> buffers;
+  while (bytes > 0) {
+    const size_t part = std::min(bytes, kZerosBytes);
+    buffers.push_back({const_cast<char*>(source), part});
+    bytes -= part;
+  }
+  return buffers;
+}
+
+}  // namespace
+
+void CubeTransaction::add_slot_write(ContainerSet& containers, const AllocatedSlot& slot, uint32_t offset,
+                                     std::vector<iovec> buffers, uint32_t length, uint32_t crc32c) {
+  vtkv::ExternalData write;
+  write.file = containers.file(slot.address.size_class);
+  write.offset = slot.address.byte_offset() + offset;
+  write.buffers = std::move(buffers);
+  write.primed = slot.primed;
+  data.push_back(std::move(write));
+  batch.external_write({slot.address.size_class, slot.address.index, offset, length, crc32c});
+  if (slot.primed) {
+    return;
+  }
+  auto fill = std::find_if(m_first_fills.begin(), m_first_fills.end(),
+                           [&slot](const FirstFill& it) { return it.slot == slot.address; });
+  if (fill == m_first_fills.end()) {
+    fill = m_first_fills.insert(fill, FirstFill{slot.address});
+  }
+  fill->bytes += length;
+  fill->end = std::max(fill->end, offset + length);
+}
+
+void CubeTransaction::pad_first_fills(ContainerSet& containers) {
+  for (FirstFill& fill : m_first_fills) {
+    const uint32_t slot = slot_bytes(fill.slot.size_class);
+    const uint32_t rest = slot - fill.end;
+    if (fill.bytes != fill.end || rest == 0 || rest > slot / kPadShare) {
+      continue;
+    }
+    vtkv::ExternalData padding;
+    padding.file = containers.file(fill.slot.size_class);
+    padding.offset = fill.slot.byte_offset() + fill.end;
+    padding.buffers = zeros(rest);
+    data.push_back(std::move(padding));
+    fill.bytes = slot;
+  }
+}
+
+void CubeTransaction::sequenced(SequenceNumber sequence) { m_cube->apply(sequence, delta); }
+
+void CubeTransaction::durable(const Status& status) {
+  if (status.ok() && !m_first_fills.empty()) {
+    std::vector<SlotAddress> primed;
+    for (const FirstFill& fill : m_first_fills) {
+      if (fill.bytes == slot_bytes(fill.slot.size_class)) {
+        primed.push_back(fill.slot);
+      }
+    }
+    m_cube->containers().mark_primed(primed);
+  }
+  committed(status);
+}
+
+}  // namespace swimstore
