@@ -6,6 +6,9 @@
 // Thread-safe.
 #pragma once
 
+#include <atomic>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "os/ObjectStore.h"
@@ -16,16 +19,27 @@ namespace swimstore {
 
 class CommitPipeline {
  public:
-  explicit CommitPipeline(StoreContext& store) : m_store(store) {}
+  explicit CommitPipeline(StoreContext& store) : m_store(store), m_idle(store.env->new_signal()) {}
 
-  // Never waits for I/O of its own. An operation that cannot be carried out ends the process, after the
-  // transaction was dumped (or throws its int, with objectstore_debug_throw_on_failed_txc).
+  // Never waits for I/O, except to read the blocks that an unaligned write changes in part. An operation
+  // that cannot be carried out ends the process, after the transaction was dumped (or throws its int,
+  // with objectstore_debug_throw_on_failed_txc).
   int queue(CollectionRef collection, std::vector<ObjectStore::Transaction>& transactions);
-  // Waits until everything queued is durable and its contexts are queued. For umount.
-  vtkv::Status drain();
+  // Waits until everything queued is durable, or failed, and its contexts are queued. For umount.
+  void drain();
 
  private:
+  friend class TxnContext;
+  void began() { ++m_active; }
+  void ended();
+
+  [[noreturn]] void fail(ObjectStore::Transaction& transaction, int r);
+
   StoreContext& m_store;
+  std::atomic<uint64_t> m_active{0};  // submitted, not yet committed
+  std::atomic<bool> m_draining{false};
+  std::mutex m_mutex;                 // of m_idle
+  std::unique_ptr<vtkv::Signal> m_idle;
 };
 
 }  // namespace swimstore

@@ -39,6 +39,9 @@ class Collection final : public ObjectStore::CollectionImpl {
  private:
   FRIEND_MAKE_REF(Collection);
   Collection(CephContext* cct, const coll_t& cid, OpSequencerRef sequencer);
+
+  spg_t m_pgid;
+  const bool m_is_pg;
 };
 
 using CollectionRef = ceph::ref_t<Collection>;
@@ -69,7 +72,7 @@ class CollectionTable {
   mutable std::shared_mutex m_mutex;
   std::map<coll_t, CollectionRef> m_collections;
   std::map<coll_t, CollectionRef> m_prepared;
-  std::map<coll_t, std::weak_ptr<OpSequencer>> m_sequencers;  // of collections gone, while in use
+  std::map<coll_t, std::weak_ptr<OpSequencer>> m_sequencers;  // also of collections gone, while in use
 };
 
 }  // namespace swimstore

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 
@@ -20,8 +21,8 @@ class InFlightData {
  public:
   void add(SlotAddress slot, ceph::bufferlist data);  // from the slot's start
   void remove(SlotAddress slot);
-  // False when the slot is not in flight. REQUIRES: the range was written.
-  bool get(SlotAddress slot, uint32_t offset, uint32_t length, ceph::bufferlist* out) const;
+  // Copies a range; false when the slot is not in flight. REQUIRES: the range was written.
+  bool get(SlotAddress slot, uint32_t offset, uint32_t length, char* destination) const;
   size_t size() const;
 
  private:
@@ -51,15 +52,14 @@ class DataCache {
 
  private:
   static constexpr size_t kShards = 16;
-  struct Entry {
-    uint64_t slot;
-    uint32_t block;
-    ceph::bufferptr data;
-  };
   struct Key {
     uint64_t slot;
     uint32_t block;
     bool operator==(const Key&) const = default;
+  };
+  struct Entry {
+    Key key;
+    std::unique_ptr<char[]> data;
   };
   struct KeyHash {
     size_t operator()(const Key& key) const;

@@ -26,6 +26,7 @@ struct MappedRun {
   uint32_t count = 0;
   SlotAddress slot;
   uint32_t slot_block = 0;
+  uint32_t slot_written_blocks = 0;
   std::vector<uint32_t> crc32c;  // per block
 };
 
@@ -59,10 +60,13 @@ class ExtentMap {
   std::vector<uint32_t> take_dirty();
   void mark_dirty(uint32_t chunk) { m_dirty.push_back(chunk); }
   void clear();  // all holes, all loaded, nothing dirty
+  void take(ExtentMap* other);  // what `other` has, which is then clear; for a rename
 
   size_t memory_bytes() const;
 
  private:
+  vtkv::Status load_range(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last);
+
   mutable std::mutex m_mutex;  // m_chunks, against other readers
   std::map<uint32_t, ExtentChunk> m_chunks;
   bool m_all_loaded = false;   // what is not in m_chunks is empty

@@ -1,7 +1,7 @@
 // Reads of objects, except omap: what ObjectStore's read calls of the same names do.
 //
 // Takes the collection's lock itself. -ENOENT: no such object, or collection gone. -EIO: the data could
-// not be read, or does not match its checksum after several tries (said once in the cluster's log).
+// not be read, or does not match its checksum after several tries (said once in the log).
 //
 // Thread-safe.
 #pragma once
@@ -11,19 +11,21 @@
 
 #include "include/interval_set.h"
 
+#include "swimstore/store/block_reader.h"
 #include "swimstore/store/store_context.h"
 
 namespace swimstore {
 
 class ObjectReader {
  public:
-  explicit ObjectReader(StoreContext& store) : m_store(store) {}
+  explicit ObjectReader(StoreContext& store) : m_store(store), m_blocks(store) {}
 
   bool exists(Collection& collection, const ghobject_t& oid);
   int stat(Collection& collection, const ghobject_t& oid, struct stat* st);
   // length 0 with offset 0: the whole object. Returns the number of bytes read.
   int read(Collection& collection, const ghobject_t& oid, uint64_t offset, size_t length,
            ceph::bufferlist& out, uint32_t op_flags);
+  // Cuts off intervals, or parts of them, that lie past the end of the object.
   int readv(Collection& collection, const ghobject_t& oid, interval_set<uint64_t>& intervals,
             ceph::bufferlist& out, uint32_t op_flags);
   int fiemap(Collection& collection, const ghobject_t& oid, uint64_t offset, size_t length,
@@ -37,13 +39,16 @@ class ObjectReader {
   // For callers that hold the collection's lock already (shared or alone).
   int find(Collection& collection, const ghobject_t& oid, OnodeRef* onode);
   // Appends `length` bytes from `offset`; holes and what lies past the end read as zeros.
-  int read_range(Onode& onode, uint64_t offset, uint64_t length, uint32_t op_flags, ceph::bufferlist* out);
+  int read_range(Onode& onode, uint64_t offset, uint64_t length, uint32_t op_flags, ceph::bufferlist* out) {
+    return m_blocks.read(onode, offset, length, op_flags, out);
+  }
 
  private:
-  int read_run(const Onode& onode, const MappedRun& run, bool use_cache, char* destination);
-  int read_from_slot(const Onode& onode, const MappedRun& run, char* destination);
+  // find, with the errors that a metadata read has: -EIO when injected.
+  int find_for_metadata(Collection& collection, const ghobject_t& oid, OnodeRef* onode);
 
   StoreContext& m_store;
+  BlockReader m_blocks;
 };
 
 }  // namespace swimstore

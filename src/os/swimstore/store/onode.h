@@ -5,11 +5,14 @@
 // Onode per object at any time.
 #pragma once
 
+#include <string>
+
 #include <boost/intrusive_ptr.hpp>
 #include <boost/smart_ptr/intrusive_ref_counter.hpp>
 
 #include "common/hobject.h"
 
+#include "swimstore/format/key_codec.h"
 #include "swimstore/format/onode_record.h"
 #include "swimstore/store/extent_map.h"
 
@@ -17,12 +20,14 @@ namespace swimstore {
 
 class Onode : public boost::intrusive_ref_counter<Onode> {
  public:
-  explicit Onode(const ghobject_t& oid) : oid(oid) {}
+  explicit Onode(const ghobject_t& oid) : oid(oid), key(object_key(oid)) {}
 
   const ghobject_t oid;
+  const std::string key;  // of its record in the tree
   bool exists = false;  // false: the cache remembers that there is no such object
   OnodeRecord record;   // flag chunk_inline: as in the tree; the planner sets it when it writes the record
   ExtentMap extents;
+  uint32_t change = 0;  // the planner's: place among the objects the transaction changes; 0: unchanged
 
   bool has_omap() const { return exists && record.test(OnodeRecord::has_omap); }
   size_t memory_bytes() const;

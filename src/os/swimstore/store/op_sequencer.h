@@ -25,8 +25,6 @@ class OpSequencer {
   void committed(vtkv::SequenceNumber sequence, std::list<Context*>* ready);
   // True: nothing is under way, the context is not touched. False: it is completed later.
   bool flush_commit(Context* context);
-  // What `source` has under way must commit before this one counts as flushed.
-  void absorb(const OpSequencer& source);
   vtkv::SequenceNumber last_submitted() const;
 
  private:

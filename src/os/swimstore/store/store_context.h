@@ -10,10 +10,10 @@
 #include "common/perf_counters.h"
 
 #include "swimstore/cube/cube.h"
+#include "swimstore/ops/perf_counters.h"
 #include "swimstore/store/collection.h"
 #include "swimstore/store/data_cache.h"
 #include "swimstore/store/onode_cache.h"
-#include "swimstore/store/store_counters.h"
 #include "vtkv/env/env.h"
 
 namespace swimstore {
@@ -44,7 +44,7 @@ struct StoreContext {
   vtkv::Env* const env;
   Cube& cube;
   Finisher& finisher;      // for contexts of collections without a commit queue
-  PerfCounters& counters;  // has l_swimstore_first .. l_swimstore_last_of_store at least
+  PerfCounters& counters;  // indices: ops/perf_counters.h
   CollectionTable collections;
   OnodeCache onodes;
   DataCache data;

@@ -1,0 +1,144 @@
+#include "swimstore/commit/commit_pipeline.h"
+
+#include <algorithm>
+
+#include <boost/container/small_vector.hpp>
+
+#include "common/Formatter.h"
+#include "common/debug.h"
+#include "common/errno.h"
+
+#include "swimstore/commit/txn_context.h"
+#include "swimstore/store/txn_planner.h"
+
+#define dout_context m_store.cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore.commit "
+
+namespace swimstore {
+
+namespace {
+
+using Transaction = ObjectStore::Transaction;
+using Iterators = boost::container::small_vector<Transaction::iterator, 2>;
+
+// The unique lock of every collection that the transactions name, taken in one global order.
+class CollectionLocks {
+ public:
+  CollectionLocks(const CollectionTable& table, const CollectionRef& queued_on, const Iterators& transactions) {
+    m_collections.push_back(queued_on);
+    for (const Transaction::iterator& transaction : transactions) {
+      for (const coll_t& cid : transaction.colls) {
+        add(table.find(cid));
+        add(table.find_prepared(cid));
+      }
+    }
+    std::sort(m_collections.begin(), m_collections.end());
+    for (const CollectionRef& collection : m_collections) {
+      collection->lock.lock();
+    }
+  }
+  ~CollectionLocks() {
+    for (const CollectionRef& collection : m_collections) {
+      collection->lock.unlock();
+    }
+  }
+  CollectionLocks(const CollectionLocks&) = delete;
+  CollectionLocks& operator=(const CollectionLocks&) = delete;
+
+  const auto& collections() const { return m_collections; }
+
+ private:
+  void add(const CollectionRef& collection) {
+    if (collection && std::find(m_collections.begin(), m_collections.end(), collection) == m_collections.end()) {
+      m_collections.push_back(collection);
+    }
+  }
+
+  boost::container::small_vector<CollectionRef, 4> m_collections;
+};
+
+}  // namespace
+
+int CommitPipeline::queue(CollectionRef collection, std::vector<Transaction>& transactions) {
+  const uint64_t began_us = m_store.env->now_us();
+  TxnContextRef txn(new TxnContext(m_store, *this, collection));
+  std::list<Context*> on_applied, on_applied_sync;
+  Transaction::collect_contexts(transactions, &on_applied, &txn->on_commit, &on_applied_sync);
+  Iterators iterators;
+  for (Transaction& transaction : transactions) {
+    iterators.push_back(transaction.begin());
+  }
+  {
+    CollectionLocks locks(m_store.collections, collection, iterators);
+    for (const CollectionRef& other : locks.collections()) {
+      if (other != collection) {
+        txn->add_sequencer(other->sequencer);
+      }
+    }
+    TxnPlanner planner(m_store, *txn, locks.collections());
+    for (size_t i = 0; i < transactions.size(); ++i) {
+      const int r = planner.apply(iterators[i]);
+      if (r < 0) {
+        planner.take_back();
+        if (!m_store.cct->_conf.get_val<bool>("objectstore_debug_throw_on_failed_txc")) {
+          fail(transactions[i], r);
+        }
+        throw r;
+      }
+    }
+    const int r = planner.finish();
+    if (r < 0) {
+      planner.take_back();
+      fail(transactions.front(), r);
+    }
+    const uint64_t planned_us = m_store.env->now_us();
+    m_store.counters.tinc(l_swimstore_plan_latency, std::chrono::microseconds(planned_us - began_us));
+    txn->submit();
+    m_store.counters.tinc(l_swimstore_submit_latency,
+                          std::chrono::microseconds(m_store.env->now_us() - planned_us));
+    m_store.counters.inc(l_swimstore_operations, planner.operations());
+  }
+  for (Context* const context : on_applied_sync) {
+    context->complete(0);
+  }
+  if (!on_applied.empty()) {
+    if (ContextQueue* const queue = collection->commit_queue; queue != nullptr) {
+      queue->queue(on_applied);
+    } else {
+      m_store.finisher.queue(on_applied);
+    }
+  }
+  m_store.counters.inc(l_swimstore_transactions);
+  m_store.counters.tinc(l_swimstore_queue_latency, std::chrono::microseconds(m_store.env->now_us() - began_us));
+  return 0;
+}
+
+void CommitPipeline::fail(Transaction& transaction, int r) {
+  derr << "a transaction cannot be carried out: " << cpp_strerror(r) << "; dump follows" << dendl;
+  JSONFormatter formatter(true);
+  formatter.open_object_section("transaction");
+  transaction.dump(&formatter);
+  formatter.close_section();
+  std::ostringstream dump;
+  formatter.flush(dump);
+  derr << dump.str() << dendl;
+  ceph_abort_msg("a transaction cannot be carried out");
+}
+
+void CommitPipeline::ended() {
+  if (--m_active == 0 && m_draining) {
+    std::lock_guard lock(m_mutex);
+    m_idle->notify_all();
+  }
+}
+
+void CommitPipeline::drain() {
+  std::unique_lock lock(m_mutex);
+  m_draining = true;
+  m_idle->wait(lock, [this] { return m_active == 0; });
+  m_draining = false;
+}
+
+}  // namespace swimstore

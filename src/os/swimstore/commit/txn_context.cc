@@ -1,0 +1,74 @@
+#include "swimstore/commit/txn_context.h"
+
+#include "swimstore/commit/commit_pipeline.h"
+
+namespace swimstore {
+
+TxnContext::TxnContext(StoreContext& store, CommitPipeline& pipeline, CollectionRef collection)
+    : m_store(store), m_pipeline(pipeline), m_collection(std::move(collection)) {
+  add_sequencer(m_collection->sequencer);
+}
+
+void TxnContext::write_slot(const AllocatedSlot& slot, ceph::bufferlist data, uint32_t crc32c) {
+  std::vector<iovec> buffers;
+  buffers.reserve(data.get_num_buffers());
+  for (const ceph::bufferptr& piece : data.buffers()) {
+    buffers.push_back({const_cast<char*>(piece.c_str()), piece.length()});
+  }
+  add_slot_write(m_store.cube.containers(), slot, 0, std::move(buffers), slot.bytes, crc32c);
+  // Keeps the memory alive until data_written, too.
+  m_store.in_flight.add(slot.address, std::move(data));
+  m_slots.push_back(slot);
+  m_store.counters.inc(l_swimstore_write_slots);
+  m_store.counters.inc(l_swimstore_write_slot_bytes, slot.bytes);
+  if (!slot.primed) {
+    m_store.counters.inc(l_swimstore_write_unprimed);
+  }
+}
+
+void TxnContext::take_back() {
+  data_written();
+  m_store.cube.containers().abandon(m_slots);
+}
+
+void TxnContext::submit() {
+  intrusive_ptr_add_ref(this);  // the cube's; committed() gives it back
+  m_pipeline.began();
+  m_submitted_us = m_store.env->now_us();
+  m_store.counters.inc(l_swimstore_encoded_bytes, batch.encoded_bytes());
+  m_store.cube.submit(this);
+  for (const OpSequencerRef& sequencer : m_sequencers) {
+    sequencer->submitted(last_sequence);
+  }
+}
+
+void TxnContext::data_written() {
+  for (const AllocatedSlot& slot : m_slots) {
+    m_store.in_flight.remove(slot.address);
+  }
+}
+
+void TxnContext::committed(const vtkv::Status& status) {
+  TxnContextRef self(this, false);
+  if (!status.ok()) {
+    // Never acknowledged; the store is about to end the process.
+    m_pipeline.ended();
+    return;
+  }
+  std::list<Context*> ready = std::move(on_commit);
+  for (const OpSequencerRef& sequencer : m_sequencers) {
+    sequencer->committed(last_sequence, &ready);
+  }
+  m_store.counters.tinc(l_swimstore_commit_latency,
+                        std::chrono::microseconds(m_store.env->now_us() - m_submitted_us));
+  if (!ready.empty()) {
+    if (ContextQueue* const queue = m_collection->commit_queue; queue != nullptr) {
+      queue->queue(ready);
+    } else {
+      m_store.finisher.queue(ready);
+    }
+  }
+  m_pipeline.ended();
+}
+
+}  // namespace swimstore

@@ -1,0 +1,53 @@
+// One queue_transactions call on its way from the planner to its durable end.
+//
+// The planner fills it (batch, delta, slot writes, contexts); Cube::submit takes it; committed() queues the
+// contexts. Counted: the submitter and the cube each hold a reference.
+#pragma once
+
+#include <list>
+#include <vector>
+
+#include <boost/container/small_vector.hpp>
+#include <boost/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
+
+#include "include/Context.h"
+
+#include "swimstore/store/store_context.h"
+
+namespace swimstore {
+
+class CommitPipeline;
+
+class TxnContext final : public CubeTransaction, public boost::intrusive_ref_counter<TxnContext> {
+ public:
+  TxnContext(StoreContext& store, CommitPipeline& pipeline, CollectionRef collection);
+
+  // Adds the write of a whole reservation. The data is readable at once, from memory.
+  // REQUIRES: data aligned in size and memory to kBlockBytes, slot.bytes long.
+  void write_slot(const AllocatedSlot& slot, ceph::bufferlist data, uint32_t crc32c);
+  // Forgets the slot writes: the transaction will not be submitted.
+  void take_back();
+
+  // Another collection whose flush_commit has to wait for this transaction.
+  void add_sequencer(OpSequencerRef sequencer) { m_sequencers.push_back(std::move(sequencer)); }
+  // Hands the transaction to the cube. The caller holds the lock of every collection it names.
+  void submit();
+
+  std::list<Context*> on_commit;
+
+ private:
+  void data_written() override;
+  void committed(const vtkv::Status& status) override;
+
+  StoreContext& m_store;
+  CommitPipeline& m_pipeline;
+  CollectionRef m_collection;
+  boost::container::small_vector<OpSequencerRef, 2> m_sequencers;
+  std::vector<AllocatedSlot> m_slots;
+  uint64_t m_submitted_us = 0;
+};
+
+using TxnContextRef = boost::intrusive_ptr<TxnContext>;
+
+}  // namespace swimstore

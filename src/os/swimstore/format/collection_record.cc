@@ -1,0 +1,47 @@
+#include "swimstore/format/collection_record.h"
+
+#include "vtkv/util/coding.h"
+
+namespace swimstore {
+
+namespace {
+
+constexpr uint32_t kHashBits = 32;
+
+}  // namespace
+
+std::string encode_collection(const CollectionRecord& record) {
+  std::string out(1, static_cast<char>(kCollectionRecordVersion));
+  vtkv::put_varint32(&out, record.bits);
+  vtkv::put_varint32(&out, static_cast<uint32_t>(record.fragments.size()));
+  for (const CollectionRecord::Fragment& fragment : record.fragments) {
+    vtkv::put_fixed32(&out, fragment.hash_prefix);
+    vtkv::put_varint32(&out, fragment.bits);
+    vtkv::put_varint32(&out, fragment.cube);
+  }
+  return out;
+}
+
+bool decode_collection(std::string_view bytes, CollectionRecord* record) {
+  *record = CollectionRecord();
+  if (bytes.empty() || bytes[0] != static_cast<char>(kCollectionRecordVersion)) {
+    return false;
+  }
+  bytes.remove_prefix(1);
+  uint32_t count = 0;
+  if (!vtkv::get_varint32(&bytes, &record->bits) || record->bits > kHashBits ||
+      !vtkv::get_varint32(&bytes, &count)) {
+    return false;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    CollectionRecord::Fragment fragment;
+    if (!vtkv::get_fixed32(&bytes, &fragment.hash_prefix) || !vtkv::get_varint32(&bytes, &fragment.bits) ||
+        fragment.bits > kHashBits || !vtkv::get_varint32(&bytes, &fragment.cube)) {
+      return false;
+    }
+    record->fragments.push_back(fragment);
+  }
+  return bytes.empty();
+}
+
+}  // namespace swimstore

@@ -1,0 +1,100 @@
+#include "swimstore/format/extent_record.h"
+
+#include "vtkv/util/coding.h"
+
+namespace swimstore {
+
+namespace {
+
+constexpr uint8_t kSharedBit = 0x80;
+
+bool take_byte(std::string_view* cursor, uint8_t* value) {
+  if (cursor->empty()) {
+    return false;
+  }
+  *value = static_cast<uint8_t>(cursor->front());
+  cursor->remove_prefix(1);
+  return true;
+}
+
+bool decode_extent(std::string_view* cursor, Extent* extent) {
+  uint8_t place = 0;
+  uint8_t kind = 0;
+  if (!take_byte(cursor, &place) || !take_byte(cursor, &kind) ||
+      !vtkv::get_varint64(cursor, &extent->slot.index)) {
+    return false;
+  }
+  extent->block = place & 0x0f;
+  extent->count = (place >> 4) + 1;
+  extent->shared = kind & kSharedBit;
+  extent->slot.size_class = kind & ~kSharedBit;
+  if (extent->slot.size_class >= kSizeClasses || extent->slot.index >> 56 != 0 ||
+      extent->block + extent->count > static_cast<int>(kChunkBlocks)) {
+    return false;
+  }
+  extent->slot_block = 0;
+  extent->slot_written_blocks = 1;
+  if (extent->slot.size_class > 0 && (!vtkv::get_varint32(cursor, &extent->slot_block) ||
+                                      !vtkv::get_varint32(cursor, &extent->slot_written_blocks))) {
+    return false;
+  }
+  return extent->slot_written_blocks <= slot_blocks(extent->slot.size_class) &&
+         extent->slot_block < extent->slot_written_blocks &&
+         extent->count <= extent->slot_written_blocks - extent->slot_block;
+}
+
+}  // namespace
+
+const Extent* ExtentChunk::find(uint32_t block) const {
+  for (const Extent& extent : extents) {
+    if (block >= extent.block && block < uint32_t{extent.block} + extent.count) {
+      return &extent;
+    }
+  }
+  return nullptr;
+}
+
+void encode_extent_chunk(const ExtentChunk& chunk, std::string* out) {
+  out->push_back(static_cast<char>(kExtentRecordVersion));
+  vtkv::put_varint32(out, static_cast<uint32_t>(chunk.extents.size()));
+  for (const Extent& extent : chunk.extents) {
+    out->push_back(static_cast<char>(extent.block | (extent.count - 1) << 4));
+    out->push_back(static_cast<char>(extent.slot.size_class | (extent.shared ? kSharedBit : 0)));
+    vtkv::put_varint64(out, extent.slot.index);
+    if (extent.slot.size_class > 0) {
+      vtkv::put_varint32(out, extent.slot_block);
+      vtkv::put_varint32(out, extent.slot_written_blocks);
+    }
+    for (unsigned i = 0; i < extent.count; ++i) {
+      vtkv::put_fixed32(out, chunk.crc32c[extent.block + i]);
+    }
+  }
+}
+
+bool decode_extent_chunk(std::string_view bytes, ExtentChunk* chunk) {
+  chunk->extents.clear();
+  chunk->crc32c.fill(0);
+  uint8_t version = 0;
+  uint32_t count = 0;
+  if (!take_byte(&bytes, &version) || version != kExtentRecordVersion || !vtkv::get_varint32(&bytes, &count) ||
+      count > kChunkBlocks) {
+    return false;
+  }
+  unsigned next = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    Extent extent;
+    if (!decode_extent(&bytes, &extent) || extent.block < next) {
+      return false;
+    }
+    for (unsigned block = extent.block; block < unsigned{extent.block} + extent.count; ++block) {
+      if (!vtkv::get_fixed32(&bytes, &chunk->crc32c[block])) {
+        return false;
+      }
+    }
+    next = extent.block + extent.count;
+    chunk->extents.push_back(extent);
+  }
+  return bytes.empty();
+}
+
+}  // namespace swimstore

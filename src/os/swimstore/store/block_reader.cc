@@ -1,0 +1,158 @@
+#include "swimstore/store/block_reader.h"
+
+#include <cstring>
+
+#include "common/debug.h"
+#include "include/rados.h"
+
+#include "vtkv/util/crc32c.h"
+
+#define dout_context m_store.cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore.read "
+
+namespace swimstore {
+
+namespace {
+
+constexpr int kReadTries = 3;
+// A longer read is taken for a scan, which would only push out what is read again.
+constexpr uint64_t kCachedReadBytesMax = 128 << 10;
+
+bool keep_in_cache(uint32_t op_flags, uint64_t length) {
+  if (op_flags & (CEPH_OSD_OP_FLAG_FADVISE_DONTNEED | CEPH_OSD_OP_FLAG_FADVISE_NOCACHE)) {
+    return false;
+  }
+  return length <= kCachedReadBytesMax || (op_flags & CEPH_OSD_OP_FLAG_FADVISE_WILLNEED);
+}
+
+}  // namespace
+
+int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t op_flags, ceph::bufferlist* out) {
+  if (length == 0) {
+    return 0;
+  }
+  const uint64_t first = block_of(offset);
+  const uint64_t count = blocks_for(offset + length) - first;
+  ceph::bufferptr blocks(ceph::buffer::create_page_aligned(count * kBlockBytes));
+  const int r = read_blocks(onode, first, count, keep_in_cache(op_flags, length), blocks.c_str());
+  if (r < 0) {
+    return r;
+  }
+  out->append(ceph::bufferptr(blocks, offset - first * kBlockBytes, length));
+  return 0;
+}
+
+int BlockReader::read_block(Onode& onode, uint64_t block, char* destination) {
+  return read_blocks(onode, block, 1, true, destination);
+}
+
+int BlockReader::read_blocks(Onode& onode, uint64_t first, uint64_t count, bool keep, char* destination) {
+  const vtkv::Status status = onode.extents.load(m_store.cube.database(), onode.record.nid,
+                                                 static_cast<uint32_t>(first / kChunkBlocks),
+                                                 static_cast<uint32_t>((first + count - 1) / kChunkBlocks));
+  if (!status.ok()) {
+    derr << "the extents of object " << onode.oid << " cannot be read: " << status.to_string() << dendl;
+    return -EIO;
+  }
+  std::vector<MappedRun> runs;
+  onode.extents.resolve(first, count, &runs);
+  std::vector<Piece> missing;
+  uint64_t next = first;
+  for (const MappedRun& run : runs) {
+    std::memset(destination + (next - first) * kBlockBytes, 0, (run.block - next) * kBlockBytes);
+    find_in_memory(run, destination + (run.block - first) * kBlockBytes, &missing);
+    next = run.block + run.count;
+  }
+  std::memset(destination + (next - first) * kBlockBytes, 0, (first + count - next) * kBlockBytes);
+  return missing.empty() ? 0 : read_pieces(onode, missing, keep);
+}
+
+void BlockReader::find_in_memory(const MappedRun& run, char* destination, std::vector<Piece>* missing) {
+  if (m_store.in_flight.get(run.slot, run.slot_block * kBlockBytes, run.count * kBlockBytes, destination)) {
+    return;
+  }
+  uint64_t hits = 0;
+  for (uint32_t i = 0; i < run.count; ++i) {
+    char* const to = destination + uint64_t{i} * kBlockBytes;
+    if (m_store.data.get(run.slot, run.slot_block + i, to)) {
+      ++hits;
+      continue;
+    }
+    if (!missing->empty()) {
+      Piece& before = missing->back();
+      if (before.slot == run.slot && before.slot_block + before.count == run.slot_block + i &&
+          before.destination + before.bytes() == to && before.crc32c + before.count == &run.crc32c[i]) {
+        ++before.count;
+        continue;
+      }
+    }
+    missing->push_back({run.slot, run.slot_block + i, 1, run.block + i, &run.crc32c[i], to});
+  }
+  m_store.counters.inc(l_swimstore_read_cache_hit_bytes, hits * kBlockBytes);
+  m_store.counters.inc(l_swimstore_read_cache_miss_bytes, (run.count - hits) * kBlockBytes);
+}
+
+int BlockReader::read_pieces(const Onode& onode, const std::vector<Piece>& pieces, bool keep) {
+  for (size_t begin = 0; begin < pieces.size();) {
+    // Slots filled one after another are often neighbours: one read serves them all.
+    size_t end = begin + 1;
+    uint64_t bytes = pieces[begin].bytes();
+    while (end < pieces.size() && pieces[end].slot.size_class == pieces[begin].slot.size_class &&
+           pieces[end].file_offset() == pieces[begin].file_offset() + bytes &&
+           pieces[end].destination == pieces[begin].destination + bytes) {
+      bytes += pieces[end].bytes();
+      ++end;
+    }
+    vtkv::File* const file = m_store.cube.containers().file(pieces[begin].slot.size_class);
+    const vtkv::Status status = file->read(pieces[begin].file_offset(), bytes, pieces[begin].destination);
+    m_store.counters.inc(l_swimstore_read_slot_bytes, bytes);
+    for (; begin < end; ++begin) {
+      const int r = verify(onode, pieces[begin], status, keep);
+      if (r < 0) {
+        return r;
+      }
+    }
+  }
+  return 0;
+}
+
+int BlockReader::verify(const Onode& onode, const Piece& piece, const vtkv::Status& first_read, bool keep) {
+  vtkv::Status status = first_read;
+  uint32_t bad = 0;
+  for (int tries = 1;; ++tries) {
+    bad = status.ok() ? first_bad_block(piece) : 0;
+    if (status.ok() && bad == piece.count) {
+      break;
+    }
+    m_store.counters.inc(status.ok() ? l_swimstore_read_checksum_errors : l_swimstore_read_errors);
+    if (tries == kReadTries) {
+      derr << "object " << onode.oid << " block " << piece.block + bad << " in slot "
+           << slot_bytes(piece.slot.size_class) / 1024 << "K/" << piece.slot.index << " block "
+           << piece.slot_block + bad << ": "
+           << (status.ok() ? "the data does not match its checksum" : status.to_string())
+           << "; tried " << kReadTries << " times, the object needs repair from a replica" << dendl;
+      return -EIO;
+    }
+    m_store.counters.inc(l_swimstore_read_retries);
+    status = m_store.cube.containers().file(piece.slot.size_class)->read(piece.file_offset(), piece.bytes(),
+                                                                         piece.destination);
+  }
+  for (uint32_t i = 0; keep && i < piece.count; ++i) {
+    m_store.data.add(piece.slot, piece.slot_block + i, piece.destination + uint64_t{i} * kBlockBytes);
+  }
+  return 0;
+}
+
+uint32_t BlockReader::first_bad_block(const Piece& piece) const {
+  for (uint32_t i = 0; i < piece.count; ++i) {
+    if (vtkv::crc32c(piece.destination + uint64_t{i} * kBlockBytes, kBlockBytes) != piece.crc32c[i] ||
+        m_store.cube.is_damaged(piece.slot, piece.slot_block + i)) {
+      return i;
+    }
+  }
+  return piece.count;
+}
+
+}  // namespace swimstore

@@ -1,0 +1,47 @@
+// Blocks of an object from wherever they are: in flight, in the data cache, or in their slots.
+//
+// Callers hold the lock of the object's collection. Thread-safe.
+#pragma once
+
+#include <vector>
+
+#include "include/buffer.h"
+
+#include "swimstore/store/store_context.h"
+
+namespace swimstore {
+
+class BlockReader {
+ public:
+  explicit BlockReader(StoreContext& store) : m_store(store) {}
+
+  // Appends `length` bytes from `offset`; holes read as zeros. 0, or -EIO.
+  int read(Onode& onode, uint64_t offset, uint64_t length, uint32_t op_flags, ceph::bufferlist* out);
+  // One whole block.
+  int read_block(Onode& onode, uint64_t block, char* destination);
+
+ private:
+  // Blocks that must come from a slot: neighbours in the slot and in the destination.
+  struct Piece {
+    SlotAddress slot;
+    uint32_t slot_block = 0;
+    uint32_t count = 0;
+    uint64_t block = 0;  // in the object
+    const uint32_t* crc32c = nullptr;
+    char* destination = nullptr;
+
+    uint64_t file_offset() const { return slot.byte_offset() + uint64_t{slot_block} * kBlockBytes; }
+    uint64_t bytes() const { return uint64_t{count} * kBlockBytes; }
+  };
+
+  int read_blocks(Onode& onode, uint64_t first, uint64_t count, bool keep, char* destination);
+  void find_in_memory(const MappedRun& run, char* destination, std::vector<Piece>* missing);
+  int read_pieces(const Onode& onode, const std::vector<Piece>& pieces, bool keep);
+  int verify(const Onode& onode, const Piece& piece, const vtkv::Status& first_read, bool keep);
+  // Index of the first block that is damaged or does not match; piece.count when all are good.
+  uint32_t first_bad_block(const Piece& piece) const;
+
+  StoreContext& m_store;
+};
+
+}  // namespace swimstore

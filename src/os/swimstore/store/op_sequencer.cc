@@ -1,0 +1,37 @@
+#include "swimstore/store/op_sequencer.h"
+
+#include <algorithm>
+
+namespace swimstore {
+
+// The commit may be reported before queueing has returned: only the greatest of each count.
+
+void OpSequencer::submitted(vtkv::SequenceNumber sequence) {
+  std::lock_guard lock(m_mutex);
+  m_submitted = std::max(m_submitted, sequence);
+}
+
+void OpSequencer::committed(vtkv::SequenceNumber sequence, std::list<Context*>* ready) {
+  std::lock_guard lock(m_mutex);
+  m_committed = std::max(m_committed, sequence);
+  while (!m_waiters.empty() && m_waiters.front().first <= m_committed) {
+    ready->push_back(m_waiters.front().second);
+    m_waiters.pop_front();
+  }
+}
+
+bool OpSequencer::flush_commit(Context* context) {
+  std::lock_guard lock(m_mutex);
+  if (m_submitted <= m_committed) {
+    return true;
+  }
+  m_waiters.emplace_back(m_submitted, context);
+  return false;
+}
+
+vtkv::SequenceNumber OpSequencer::last_submitted() const {
+  std::lock_guard lock(m_mutex);
+  return m_submitted;
+}
+
+}  // namespace swimstore

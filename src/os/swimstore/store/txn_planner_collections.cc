@@ -1,0 +1,137 @@
+#include "swimstore/store/txn_planner.h"
+
+#include "common/debug.h"
+
+#include "swimstore/store/collection_list.h"
+
+#define dout_context m_plan.store.cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore.plan "
+
+namespace swimstore {
+
+void TxnPlanner::remember(const CollectionRef& collection) {
+  m_before.push_back({collection, collection->record, collection->exists});
+}
+
+void TxnPlanner::put_record(Collection& collection) {
+  m_plan.batch().put(collection_key(collection.cid), encode_collection(collection.record));
+}
+
+int TxnPlanner::create_collection(const coll_t& cid, uint32_t bits, CollectionRef* collection) {
+  constexpr uint32_t kHashBits = 32;
+  if (*collection) {
+    return -EEXIST;
+  }
+  for (const CollectionRef& locked : m_locked) {
+    if (locked->cid == cid && m_plan.store.collections.find_prepared(cid) == locked) {
+      *collection = locked;
+    }
+  }
+  if (!*collection || bits > kHashBits) {
+    derr << "collection " << cid << " with " << bits << " bits cannot be created: "
+         << (*collection ? "a hash has 32 bits" : "create_new_collection was not called for it") << dendl;
+    collection->reset();
+    return -EINVAL;
+  }
+  remember(*collection);
+  spg_t pgid;
+  const uint32_t hash = cid.is_pg(&pgid) ? pgid.ps() : 0;
+  (*collection)->record = {bits, {{hash, bits, 0}}};
+  (*collection)->exists = true;
+  m_plan.store.collections.publish(*collection);
+  put_record(**collection);
+  return 0;
+}
+
+int TxnPlanner::remove_collection(CollectionRef* collection) {
+  if (!*collection) {
+    return -ENOENT;
+  }
+  bool empty = false;
+  const int r = is_empty(**collection, &empty);
+  if (r < 0) {
+    return r;
+  }
+  if (!empty) {
+    return -ENOTEMPTY;
+  }
+  remember(*collection);
+  forget_collection(collection);
+  return 0;
+}
+
+// What the tree has, corrected by what this transaction does.
+int TxnPlanner::is_empty(const Collection& collection, bool* empty) {
+  *empty = true;
+  const std::vector<ObjectRange> ranges = object_ranges(collection.cid, collection.record.bits);
+  for (const TxnPlan::ChangedObject& changed : m_plan.changed) {
+    for (const ObjectRange& range : ranges) {
+      const ghobject_t& oid = changed.onode->oid;
+      if (changed.onode->exists && range.begin <= oid && oid < range.end) {
+        *empty = false;
+        return 0;
+      }
+    }
+  }
+  for (const ObjectRange& range : ranges) {
+    const auto iterator = m_plan.database().new_iterator(object_key(range.begin), object_key(range.end));
+    for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
+      const auto is_it = [&](const TxnPlan::ChangedObject& changed) { return changed.onode->key == iterator->key(); };
+      if (std::none_of(m_plan.changed.begin(), m_plan.changed.end(), is_it)) {
+        *empty = false;
+        return 0;
+      }
+    }
+    if (!iterator->status().ok()) {
+      derr << "the objects of collection " << collection.cid << " cannot be listed: "
+           << iterator->status().to_string() << dendl;
+      return -EIO;
+    }
+  }
+  return 0;
+}
+
+void TxnPlanner::forget_collection(CollectionRef* collection) {
+  m_plan.batch().remove(collection_key((*collection)->cid));
+  (*collection)->exists = false;
+  m_plan.store.collections.withdraw((*collection)->cid);
+  collection->reset();
+}
+
+int TxnPlanner::split_collection(Collection& parent, Collection& child, uint32_t bits, uint32_t remainder) {
+  spg_t parent_pg, child_pg;
+  if (!parent.cid.is_pg(&parent_pg) || !child.cid.is_pg(&child_pg) || child.record.bits != bits ||
+      bits < parent.record.bits || child_pg.ps() != remainder) {
+    derr << "collection " << parent.cid << " (" << parent.record.bits << " bits) cannot be split into " << child.cid
+         << " (" << child.record.bits << " bits) at " << bits << " bits, remainder " << remainder << dendl;
+    return -EINVAL;
+  }
+  remember(&parent);
+  // Objects carry no collection: which of them are the child's follows from the bits.
+  parent.record.bits = bits;
+  parent.record.fragments = {{parent_pg.ps(), bits, 0}};
+  put_record(parent);
+  return 0;
+}
+
+int TxnPlanner::merge_collection(CollectionRef* source, Collection& target, uint32_t bits) {
+  spg_t source_pg, target_pg;
+  if (!(*source)->cid.is_pg(&source_pg) || !target.cid.is_pg(&target_pg) || bits > target.record.bits) {
+    derr << "collection " << (*source)->cid << " cannot be merged into " << target.cid << " ("
+         << target.record.bits << " bits) at " << bits << " bits" << dendl;
+    return -EINVAL;
+  }
+  remember(*source);
+  remember(&target);
+  target.record.bits = bits;
+  target.record.fragments = {{target_pg.ps(), bits, 0}};
+  put_record(target);
+  // Its order is kept: this transaction comes after all of the source's, and the target's flush_commit
+  // waits for this one.
+  forget_collection(source);
+  return 0;
+}
+
+}  // namespace swimstore
