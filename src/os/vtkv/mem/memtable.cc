@@ -11,7 +11,14 @@ class MemTable::Rep {
   SkipList list{&arena};
   RangeRemovals removals;
   std::atomic<bool> empty{true};
+  std::atomic<uint64_t> entries{0};
   std::atomic<SequenceNumber> last_sequence{0};
+
+  void insert(const Entry& entry) {
+    list.insert(entry);
+    entries.fetch_add(1, std::memory_order_relaxed);
+    advance(entry.sequence);
+  }
 
   void advance(SequenceNumber sequence) {
     VTKV_ASSERT(sequence >= last_sequence.load(std::memory_order_relaxed));
@@ -54,13 +61,11 @@ MemTable::MemTable() : m_rep(std::make_unique<Rep>()) {}
 MemTable::~MemTable() = default;
 
 void MemTable::put(SequenceNumber sequence, std::string_view key, std::string_view value) {
-  m_rep->list.insert({key, sequence, EntryType::value, value});
-  m_rep->advance(sequence);
+  m_rep->insert({key, sequence, EntryType::value, value});
 }
 
 void MemTable::remove(SequenceNumber sequence, std::string_view key) {
-  m_rep->list.insert({key, sequence, EntryType::removal, {}});
-  m_rep->advance(sequence);
+  m_rep->insert({key, sequence, EntryType::removal, {}});
 }
 
 void MemTable::remove_range(SequenceNumber sequence, std::string_view begin, std::string_view end) {
@@ -93,6 +98,8 @@ const RangeRemovals& MemTable::range_removals() const { return m_rep->removals; 
 size_t MemTable::memory_bytes() const { return m_rep->arena.memory_bytes() + m_rep->removals.memory_bytes(); }
 
 bool MemTable::empty() const { return m_rep->empty.load(std::memory_order_acquire); }
+
+uint64_t MemTable::entries() const { return m_rep->entries.load(std::memory_order_relaxed); }
 
 SequenceNumber MemTable::last_sequence() const { return m_rep->last_sequence.load(std::memory_order_relaxed); }
 

@@ -36,6 +36,7 @@ class MemTable {
 
   size_t memory_bytes() const;
   bool empty() const;
+  uint64_t entries() const;  // puts and removals, every version
   SequenceNumber last_sequence() const;  // 0 when empty
 
  private:

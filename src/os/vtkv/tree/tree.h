@@ -74,7 +74,11 @@ class Tree {
                        const std::vector<SequenceNumber>& snapshots) = 0;
   // Is there a merge worth doing? Does one, durably. *did says whether.
   virtual Status merge_once(const std::vector<SequenceNumber>& snapshots, bool* did) = 0;
+  // Merges everything into one run.
   virtual Status merge_all(const std::vector<SequenceNumber>& snapshots) = 0;
+  // For closing: a merge under way returns Code::busy soon, and so does every later one. Thread-safe.
+  virtual void stop_merging() = 0;
+  // Reads the manifest and every block; one sentence per finding.
   virtual Status verify(std::vector<std::string>* findings) = 0;
   virtual void set_cache_bytes(size_t bytes) = 0;
   virtual TreeStatistics statistics() const = 0;

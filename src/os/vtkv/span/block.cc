@@ -1,0 +1,196 @@
+#include "vtkv/span/block.h"
+
+#include <cstring>
+
+#include "vtkv/util/coding.h"
+#include "vtkv/util/crc32c.h"
+
+namespace vtkv {
+
+Status Block::parse(std::string_view bytes, const Identity& identity, std::shared_ptr<const Block>* result) {
+  block_header_t header;
+  if (bytes.size() < sizeof(header)) {
+    return Status::corruption("it is shorter than a block header");
+  }
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (header.magic != kBlockMagic) {
+    return Status::corruption("there is no block (wrong magic)");
+  }
+  if (header.body_bytes > bytes.size() - sizeof(header)) {
+    return Status::corruption("the block's length reaches beyond its place");
+  }
+  const size_t covered = sizeof(header) - sizeof(header.crc32c) + header.body_bytes;
+  if (crc32c(bytes.data() + sizeof(header.crc32c), covered) != header.crc32c) {
+    return Status::corruption("the block's checksum does not match");
+  }
+  if (header.version != kBlockVersion) {
+    return Status::unsupported("the block has format version " + std::to_string(header.version) +
+                               ", this program knows " + std::to_string(kBlockVersion));
+  }
+  if (header.span_id != identity.span_id || header.unit != identity.unit ||
+      header.kind != static_cast<uint8_t>(identity.kind)) {
+    return Status::corruption("another block lies there");
+  }
+  if (header.restarts > header.body_bytes / sizeof(uint32_t) || (header.entries > 0 && header.restarts == 0)) {
+    return Status::corruption("the block's number of restarts is impossible");
+  }
+  auto block = std::make_shared<Block>();
+  block->m_body = std::make_unique_for_overwrite<char[]>(header.body_bytes);
+  block->m_body_bytes = header.body_bytes;
+  block->m_entries = header.entries;
+  block->m_restarts = header.restarts;
+  std::memcpy(block->m_body.get(), bytes.data() + sizeof(header), header.body_bytes);
+  for (uint32_t i = 0; i < header.restarts; ++i) {
+    if (block->restart_offset(i) >= block->entries_bytes()) {
+      return Status::corruption("a restart of the block points behind its entries");
+    }
+  }
+  *result = std::move(block);
+  return {};
+}
+
+uint32_t Block::restart_offset(uint32_t index) const {
+  uint32_t offset;
+  std::memcpy(&offset, m_body.get() + entries_bytes() + index * sizeof(offset), sizeof(offset));
+  return offset;
+}
+
+void BlockIterator::reset(std::shared_ptr<const Block> block) {
+  m_block = std::move(block);
+  m_valid = false;
+  m_status = {};
+}
+
+void BlockIterator::fail(const char* what) {
+  m_valid = false;
+  m_status = Status::corruption(what);
+}
+
+bool BlockIterator::decode_at(size_t offset) {
+  m_valid = false;
+  if (!m_block || offset >= m_block->entries_bytes()) {
+    return false;
+  }
+  std::string_view rest = m_block->body().substr(offset, m_block->entries_bytes() - offset);
+  uint32_t shared, unshared, value_bytes;
+  uint8_t type = 0;
+  bool good = get_varint32(&rest, &shared) && get_varint32(&rest, &unshared) && !rest.empty();
+  if (good) {
+    type = static_cast<uint8_t>(rest.front());
+    rest.remove_prefix(1);
+    good = get_varint64(&rest, &m_entry.sequence) && get_varint32(&rest, &value_bytes) &&
+           shared <= m_key.size() && unshared <= rest.size() && value_bytes <= rest.size() - unshared;
+  }
+  if (!good) {
+    fail("an entry of the block is malformed");
+    return false;
+  }
+  if (type > static_cast<uint8_t>(EntryType::value)) {
+    fail("an entry of the block has a type that this program does not know");
+    return false;
+  }
+  m_key.resize(shared);
+  m_key.append(rest.substr(0, unshared));
+  m_entry.key = m_key;
+  m_entry.type = static_cast<EntryType>(type);
+  m_entry.value = rest.substr(unshared, value_bytes);
+  m_offset = offset;
+  m_next_offset = static_cast<size_t>(m_entry.value.data() + value_bytes - m_block->body().data());
+  m_valid = true;
+  return true;
+}
+
+void BlockIterator::go_to_restart(uint32_t index) {
+  m_key.clear();  // a restart shares nothing: anything it claims to share is malformed
+  decode_at(m_block->restart_offset(index));
+}
+
+void BlockIterator::seek_to_first() {
+  m_valid = false;
+  if (m_block && m_block->restarts() > 0) {
+    go_to_restart(0);
+  }
+}
+
+void BlockIterator::seek_to_last() {
+  m_valid = false;
+  if (!m_block || m_block->restarts() == 0) {
+    return;
+  }
+  go_to_restart(m_block->restarts() - 1);
+  while (m_valid && m_next_offset < m_block->entries_bytes()) {
+    decode_at(m_next_offset);
+  }
+}
+
+uint32_t BlockIterator::restart_before(std::string_view key, SequenceNumber at_most) {
+  uint32_t low = 0, high = m_block->restarts() - 1;
+  while (low < high) {
+    const uint32_t middle = low + (high - low + 1) / 2;
+    go_to_restart(middle);
+    if (!m_valid) {
+      return low;
+    }
+    if (entry_before(m_entry.key, m_entry.sequence, key, at_most)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+void BlockIterator::seek(std::string_view key, SequenceNumber at_most) {
+  m_valid = false;
+  if (!m_block || m_block->restarts() == 0) {
+    return;
+  }
+  const uint32_t restart = restart_before(key, at_most);
+  if (!m_status.ok()) {
+    return;
+  }
+  go_to_restart(restart);
+  while (m_valid && entry_before(m_entry.key, m_entry.sequence, key, at_most)) {
+    decode_at(m_next_offset);
+  }
+}
+
+void BlockIterator::seek_for_previous(std::string_view key, SequenceNumber at_most) {
+  seek(key, at_most);
+  if (!m_status.ok()) {
+    return;
+  }
+  if (!m_valid) {
+    seek_to_last();
+  } else if (entry_before(key, at_most, m_entry.key, m_entry.sequence)) {
+    previous();
+    if (!m_valid && m_status.ok()) {
+      seek_to_first();
+    }
+  }
+}
+
+void BlockIterator::next() { decode_at(m_next_offset); }
+
+void BlockIterator::previous() {
+  const size_t current = m_offset;
+  m_valid = false;
+  uint32_t low = 0, high = m_block->restarts();
+  while (low < high) {  // the first restart at or behind the current entry
+    const uint32_t middle = low + (high - low) / 2;
+    if (m_block->restart_offset(middle) < current) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  if (low == 0) {
+    return;
+  }
+  go_to_restart(low - 1);
+  while (m_valid && m_next_offset < current) {
+    decode_at(m_next_offset);
+  }
+}
+
+}  // namespace vtkv

@@ -1,0 +1,70 @@
+#include "vtkv/span/span_reader.h"
+
+#include <algorithm>
+
+namespace vtkv {
+
+namespace {
+constexpr int kReadAttempts = 4;
+constexpr uint32_t kReadAheadUnits = (512 << 10) / kUnitBytes;
+}  // namespace
+
+Status SpanReader::read(const Span& span, uint32_t unit, uint32_t units, BlockKind kind,
+                        std::shared_ptr<const Block>* block) const {
+  const BlockCache::Key key{span.id, unit};
+  *block = m_cache->find(key);
+  if (*block) {
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(read_uncached(span, unit, units, kind, block));
+  m_cache->insert(key, *block);
+  return {};
+}
+
+Status SpanReader::read_uncached(const Span& span, uint32_t unit, uint32_t units, BlockKind kind,
+                                 std::shared_ptr<const Block>* block) const {
+  const size_t bytes = static_cast<size_t>(units) * kUnitBytes;
+  const uint64_t offset = span.offset + static_cast<uint64_t>(unit) * kUnitBytes;
+  AlignedBuffer buffer(bytes);
+  Status status;
+  for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
+    status = m_file->file()->read(offset, bytes, buffer.data());
+    if (status.ok()) {
+      status = Block::parse({buffer.data(), bytes}, {kind, span.id, unit}, block);
+    }
+    if (status.ok() || status.code() == Status::Code::unsupported) {
+      break;
+    }
+  }
+  if (status.ok()) {
+    return {};
+  }
+  return Status::make(status.code(),
+                      "cannot read " + std::to_string(bytes) + " bytes at " + std::to_string(offset) + " of " +
+                          m_file->path() + ": " + std::string(status.message()),
+                      status.error_number());
+}
+
+Status ReadAhead::read(const Span& span, uint32_t unit, uint32_t units, BlockKind kind,
+                       std::shared_ptr<const Block>* block) {
+  const bool held = span.id == m_span_id && unit >= m_unit && units <= m_units && unit - m_unit <= m_units - units;
+  if (!held) {
+    m_units = 0;
+    const uint32_t wanted = std::min(span.units - unit, std::max(units, kReadAheadUnits));
+    const size_t bytes = static_cast<size_t>(wanted) * kUnitBytes;
+    m_buffer.reserve(bytes);
+    const uint64_t offset = span.offset + static_cast<uint64_t>(unit) * kUnitBytes;
+    if (!m_reader->file().file()->read(offset, bytes, m_buffer.data()).ok()) {
+      return m_reader->read_uncached(span, unit, units, kind, block);
+    }
+    m_span_id = span.id;
+    m_unit = unit;
+    m_units = wanted;
+  }
+  const char* bytes = m_buffer.data() + static_cast<size_t>(unit - m_unit) * kUnitBytes;
+  const Status status =
+      Block::parse({bytes, static_cast<size_t>(units) * kUnitBytes}, {kind, span.id, unit}, block);
+  return status.ok() ? status : m_reader->read_uncached(span, unit, units, kind, block);
+}
+
+}  // namespace vtkv

@@ -1,0 +1,217 @@
+#include "vtkv/tree/manifest.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "vtkv/tree/manifest_format.h"
+#include "vtkv/util/crc32c.h"
+#include "vtkv/util/invariants.h"
+
+namespace vtkv {
+
+namespace {
+
+constexpr size_t kCrcStart = offsetof(manifest_header_t, version);
+constexpr uint64_t kSlotBytesMin = 16 << 10;
+constexpr uint64_t kSlotBytesMax = 1 << 20;
+
+uint64_t slot_bytes_for(const Geometry& geometry) {
+  return std::clamp(geometry.zone_bytes / kIoAlignment * kIoAlignment, kSlotBytesMin, kSlotBytesMax);
+}
+
+
+Status write_slot(File* file, uint64_t slot_bytes, const Checkpoint& checkpoint) {
+  const std::string bytes = checkpoint.encode();
+  VTKV_ASSERT(bytes.size() <= slot_bytes);
+  const size_t padded = (bytes.size() + kIoAlignment - 1) / kIoAlignment * kIoAlignment;
+  AlignedBuffer buffer(padded);
+  std::memcpy(buffer.data(), bytes.data(), bytes.size());
+  std::memset(buffer.data() + bytes.size(), 0, padded - bytes.size());
+  VTKV_RETURN_IF_ERROR(file->write(checkpoint.epoch % 2 * slot_bytes, buffer.data(), padded));
+  return file->sync();
+}
+
+std::string manifest_path(const std::string& directory) { return directory + "/manifest"; }
+
+}  // namespace
+
+Status check_geometry(const Geometry& geometry) {
+  const auto aligned = [](uint64_t bytes) { return bytes > 0 && bytes % kIoAlignment == 0; };
+  if (!aligned(geometry.zone_bytes) || geometry.zone_bytes > 1ull << 40) {
+    return Status::invalid_argument("zone_bytes is " + std::to_string(geometry.zone_bytes) +
+                                    ": use a multiple of 4096 up to 1 TiB");
+  }
+  if (!aligned(geometry.log_segment_bytes) || geometry.log_segment_bytes > 1ull << 40) {
+    return Status::invalid_argument("log_segment_bytes is " + std::to_string(geometry.log_segment_bytes) +
+                                    ": use a multiple of 4096 up to 1 TiB");
+  }
+  if (!aligned(geometry.block_bytes) || geometry.block_bytes > 1u << 20) {
+    return Status::invalid_argument("block_bytes is " + std::to_string(geometry.block_bytes) +
+                                    ": use a multiple of 4096 up to 1 MiB");
+  }
+  if (geometry.initial_log_segments < 2 || geometry.initial_log_segments > 1u << 20) {
+    return Status::invalid_argument("initial_log_segments is " + std::to_string(geometry.initial_log_segments) +
+                                    ": use 2 or more");
+  }
+  return {};
+}
+
+std::string Checkpoint::encode() const {
+  manifest_header_t header{};
+  std::memcpy(header.magic, kManifestMagic, sizeof(header.magic));
+  header.version = kManifestVersion;
+  header.epoch = epoch;
+  std::memcpy(header.uuid, uuid.data(), sizeof(header.uuid));
+  header.runs = static_cast<uint32_t>(runs.size());
+  header.block_bytes = geometry.block_bytes;
+  header.log_segment_bytes = geometry.log_segment_bytes;
+  header.zone_bytes = geometry.zone_bytes;
+  header.initial_log_segments = geometry.initial_log_segments;
+  header.log_header_checksum = position.header_checksum;
+  header.log_sequence = position.sequence;
+  header.log_segment_id = position.segment_id;
+  header.log_epoch = position.epoch;
+  header.log_end_offset = position.end_offset;
+  header.next_run_id = next_run_id;
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
+  for (const RunLocation& run : runs) {
+    manifest_run_t record{};
+    record.run_id = run.run_id;
+    record.span_id = run.span.id;
+    record.offset = run.span.offset;
+    record.units = run.span.units;
+    record.level = run.level;
+    bytes.append(reinterpret_cast<const char*>(&record), sizeof(record));
+  }
+  const uint32_t length = static_cast<uint32_t>(bytes.size());
+  std::memcpy(bytes.data() + offsetof(manifest_header_t, length), &length, sizeof(length));
+  const uint32_t crc = crc32c(bytes.data() + kCrcStart, bytes.size() - kCrcStart);
+  std::memcpy(bytes.data() + offsetof(manifest_header_t, crc32c), &crc, sizeof(crc));
+  return bytes;
+}
+
+Status Checkpoint::decode(std::string_view slot, Checkpoint* checkpoint) {
+  *checkpoint = {};
+  manifest_header_t header;
+  if (slot.size() < sizeof(header)) {
+    return Status::corruption("it is too short");
+  }
+  std::memcpy(&header, slot.data(), sizeof(header));
+  if (std::memcmp(header.magic, kManifestMagic, sizeof(header.magic)) != 0) {
+    return Status::corruption("it does not begin with a manifest's magic");
+  }
+  if (header.length < sizeof(header) || header.length > slot.size()) {
+    return Status::corruption("it is longer than its place");
+  }
+  if (crc32c(slot.data() + kCrcStart, header.length - kCrcStart) != header.crc32c) {
+    return Status::corruption("its checksum does not match");
+  }
+  if (header.version != kManifestVersion) {
+    return Status::unsupported("it has format version " + std::to_string(header.version) +
+                               ", this program knows version " + std::to_string(kManifestVersion));
+  }
+  if (header.length - sizeof(header) != header.runs * uint64_t{sizeof(manifest_run_t)}) {
+    return Status::corruption("its number of runs contradicts its length");
+  }
+  checkpoint->epoch = header.epoch;
+  std::memcpy(checkpoint->uuid.data(), header.uuid, sizeof(header.uuid));
+  checkpoint->geometry.block_bytes = header.block_bytes;
+  checkpoint->geometry.log_segment_bytes = header.log_segment_bytes;
+  checkpoint->geometry.zone_bytes = header.zone_bytes;
+  checkpoint->geometry.initial_log_segments = header.initial_log_segments;
+  checkpoint->position = {header.log_sequence, header.log_segment_id, header.log_epoch, header.log_end_offset,
+                          header.log_header_checksum};
+  checkpoint->next_run_id = header.next_run_id;
+  for (uint32_t i = 0; i < header.runs; ++i) {
+    manifest_run_t record;
+    std::memcpy(&record, slot.data() + sizeof(header) + i * sizeof(record), sizeof(record));
+    checkpoint->runs.push_back({record.run_id, record.level, {record.span_id, record.offset, record.units, false}, 0});
+  }
+  if (checkpoint->epoch == 0 || !check_geometry(checkpoint->geometry).ok()) {
+    return Status::corruption("it holds impossible values");
+  }
+  return {};
+}
+
+Status Manifest::create(Env* env, const std::string& directory, const Checkpoint& first) {
+  const std::string path = manifest_path(directory);
+  const std::string draft = path + ".new";
+  const uint64_t slot_bytes = slot_bytes_for(first.geometry);
+  std::unique_ptr<File> file;
+  OpenOptions options;
+  options.create = true;
+  VTKV_RETURN_IF_ERROR(env->open_file(draft, options, &file));
+  VTKV_RETURN_IF_ERROR(file->truncate(0));  // of an earlier attempt that did not finish
+  VTKV_RETURN_IF_ERROR(file->write_zeros(0, 2 * slot_bytes));
+  VTKV_RETURN_IF_ERROR(write_slot(file.get(), slot_bytes, first));
+  file.reset();
+  VTKV_RETURN_IF_ERROR(env->rename_file(draft, path));
+  return env->sync_directory(directory);
+}
+
+Status Manifest::open(Env* env, const std::string& directory, std::unique_ptr<Manifest>* manifest,
+                      Checkpoint* newest, Checkpoint* older) {
+  const std::string path = manifest_path(directory);
+  std::unique_ptr<File> file;
+  VTKV_RETURN_IF_ERROR(env->open_file(path, {}, &file));
+  uint64_t bytes = 0;
+  VTKV_RETURN_IF_ERROR(file->size(&bytes));
+  if (bytes < 2 * kSlotBytesMin || bytes > 2 * kSlotBytesMax || bytes % (2 * kIoAlignment) != 0) {
+    return Status::corruption(path + " has an impossible size of " + std::to_string(bytes) +
+                              " bytes: restore the database, or give it up and make a new one");
+  }
+  const uint64_t slot_bytes = bytes / 2;
+  Checkpoint slots[2];
+  Status states[2];
+  for (int i = 0; i < 2; ++i) {
+    // Slot by slot: an unreadable sector in one must not hide the other.
+    AlignedBuffer buffer(slot_bytes);
+    states[i] = file->read(i * slot_bytes, slot_bytes, buffer.data());
+    if (states[i].ok()) {
+      states[i] = Checkpoint::decode({buffer.data(), slot_bytes}, &slots[i]);
+    }
+    if (states[i].ok() && slots[i].epoch % 2 != static_cast<uint64_t>(i)) {
+      states[i] = Status::corruption("the other slot's checkpoint lies in it");
+    }
+    if (states[i].code() == Status::Code::unsupported) {
+      return Status::unsupported(path + ": " + std::string(states[i].message()) +
+                                 ": open the database with the program that wrote it, or a newer one");
+    }
+  }
+  if (!states[0].ok() && !states[1].ok()) {
+    return Status::corruption(path + " holds no valid checkpoint (first slot: " + std::string(states[0].message()) +
+                              "; second slot: " + std::string(states[1].message()) +
+                              "): restore the database, or give it up and make a new one");
+  }
+  if (states[0].ok() && states[1].ok() && (slots[0].uuid != slots[1].uuid || slots[0].epoch == slots[1].epoch)) {
+    return Status::corruption(path + ": its two checkpoints contradict each other: restore the database, or give it "
+                                     "up and make a new one");
+  }
+  const int first = states[0].ok() && (!states[1].ok() || slots[0].epoch > slots[1].epoch) ? 0 : 1;
+  *newest = std::move(slots[first]);
+  *older = states[1 - first].ok() ? std::move(slots[1 - first]) : Checkpoint();
+  *manifest = std::unique_ptr<Manifest>(new Manifest(std::move(file), slot_bytes));
+  return {};
+}
+
+Status Manifest::write(const Checkpoint& checkpoint) { return write_slot(m_file.get(), m_slot_bytes, checkpoint); }
+
+void Manifest::verify(const Checkpoint& checkpoint, std::vector<std::string>* findings) {
+  AlignedBuffer buffer(m_slot_bytes);
+  Checkpoint found;
+  Status status = m_file->read(checkpoint.epoch % 2 * m_slot_bytes, m_slot_bytes, buffer.data());
+  if (status.ok()) {
+    status = Checkpoint::decode({buffer.data(), m_slot_bytes}, &found);
+  }
+  if (status.ok() && found.epoch != checkpoint.epoch) {
+    status = Status::corruption("it holds checkpoint " + std::to_string(found.epoch));
+  }
+  if (!status.ok()) {
+    findings->push_back(path() + ", slot of checkpoint " + std::to_string(checkpoint.epoch) + ": " +
+                        std::string(status.message()));
+  }
+}
+
+size_t Manifest::runs_max() const { return (m_slot_bytes - sizeof(manifest_header_t)) / sizeof(manifest_run_t); }
+
+}  // namespace vtkv

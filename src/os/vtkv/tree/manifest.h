@@ -1,0 +1,56 @@
+// Reads and writes the manifest (manifest_format.h).
+//
+// Not thread-safe: the tree calls it under one lock.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vtkv/env/aligned_buffer.h"
+#include "vtkv/env/env.h"
+#include "vtkv/tree/run_format.h"
+#include "vtkv/tree/tree.h"
+
+namespace vtkv {
+
+struct Checkpoint {
+  uint64_t epoch = 0;
+  Uuid uuid{};
+  Geometry geometry;
+  LogPosition position;
+  uint64_t next_run_id = 1;
+  std::vector<RunLocation> runs;  // newest first
+
+  // The bytes of a slot; decode checks everything that does not need other files.
+  std::string encode() const;
+  static Status decode(std::string_view slot, Checkpoint* checkpoint);
+};
+
+class Manifest {
+ public:
+  // Makes the file under another name, then gives it its own: it is complete once it exists.
+  static Status create(Env* env, const std::string& directory, const Checkpoint& first);
+  // *older is empty (epoch 0) when only one slot is good. Reads only.
+  // Code::corruption, unsupported (a later format), not_found.
+  static Status open(Env* env, const std::string& directory, std::unique_ptr<Manifest>* manifest,
+                     Checkpoint* newest, Checkpoint* older);
+
+  // Durable on return. A failure may leave either state on disk: no other write may follow.
+  Status write(const Checkpoint& checkpoint);
+  // Does the disk still hold `checkpoint` in its slot? One sentence when not.
+  void verify(const Checkpoint& checkpoint, std::vector<std::string>* findings);
+  size_t runs_max() const;  // that fit into a checkpoint
+  const std::string& path() const { return m_file->path(); }
+
+ private:
+  Manifest(std::unique_ptr<File> file, uint64_t slot_bytes) : m_file(std::move(file)), m_slot_bytes(slot_bytes) {}
+
+  std::unique_ptr<File> m_file;
+  const uint64_t m_slot_bytes;
+};
+
+// Ok when every size is one that the engine can work with.
+Status check_geometry(const Geometry& geometry);
+
+}  // namespace vtkv

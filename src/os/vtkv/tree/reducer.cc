@@ -1,0 +1,47 @@
+#include "vtkv/tree/reducer.h"
+
+#include <algorithm>
+
+namespace vtkv {
+
+size_t Reducer::stripe_of(SequenceNumber sequence) const {
+  return std::lower_bound(m_snapshots.begin(), m_snapshots.end(), sequence) - m_snapshots.begin();
+}
+
+SequenceNumber Reducer::stripe_end(size_t stripe) const {
+  return stripe < m_snapshots.size() ? m_snapshots[stripe] : UINT64_MAX;
+}
+
+bool Reducer::keep(const Entry& entry) {
+  const size_t stripe = stripe_of(entry.sequence);
+  if (m_any && m_stripe == stripe && m_key == entry.key) {
+    return false;
+  }
+  m_any = true;
+  m_key.assign(entry.key);
+  m_stripe = stripe;
+  if (m_removals.covering(entry.key, stripe_end(stripe)) > entry.sequence) {
+    return false;
+  }
+  return entry.type != EntryType::removal || stripe > 0 || m_older.may_hold(entry.key);
+}
+
+std::shared_ptr<RangeRemovals> Reducer::reduced_removals() const {
+  auto reduced = std::make_shared<RangeRemovals>();
+  m_removals.for_each([&](std::string_view begin, std::string_view end, const std::vector<SequenceNumber>& all) {
+    size_t last_stripe = SIZE_MAX;
+    for (const SequenceNumber sequence : all) {  // descending: the first of a stripe is its newest
+      const size_t stripe = stripe_of(sequence);
+      if (stripe == last_stripe) {
+        continue;
+      }
+      last_stripe = stripe;
+      if (stripe > 0 || m_older.may_hold_any(begin, end)) {
+        reduced->add(sequence, begin, end);
+      }
+    }
+  });
+  return reduced;
+}
+
+}  // namespace vtkv

@@ -1,0 +1,51 @@
+// Decides which versions of a key a flush or a merge keeps.
+//
+// The snapshots cut the sequence numbers into stripes: (0, s1], (s1, s2], …, (sn, ∞). No reader can tell
+// two states apart that lie in one stripe, so of a key only its newest entry in each stripe matters, and
+// none that a range removal of the same stripe hides. A removal (of a key or of a range) in the lowest
+// stripe may go as well when nothing older, outside this merge, can hold what it removes: in the lowest
+// stripe everything older inside the merge has just been dropped.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vtkv/mem/entry.h"
+#include "vtkv/mem/range_removals.h"
+
+namespace vtkv {
+
+class Reducer {
+ public:
+  // What lies below the sources that are merged.
+  class Older {
+   public:
+    virtual ~Older() = default;
+    virtual bool may_hold(std::string_view key) const = 0;
+    virtual bool may_hold_any(std::string_view begin, std::string_view end) const = 0;
+  };
+
+  // All three outlive the reducer. `snapshots` ascending; `removals` of all sources.
+  Reducer(const std::vector<SequenceNumber>* snapshots, const RangeRemovals* removals, const Older* older)
+      : m_snapshots(*snapshots), m_removals(*removals), m_older(*older) {}
+
+  // Entries of all sources, in order; of equal key and sequence the one that counts first.
+  bool keep(const Entry& entry);
+  // What is left of the range removals.
+  std::shared_ptr<RangeRemovals> reduced_removals() const;
+
+ private:
+  size_t stripe_of(SequenceNumber sequence) const;
+  SequenceNumber stripe_end(size_t stripe) const;
+
+  const std::vector<SequenceNumber>& m_snapshots;
+  const RangeRemovals& m_removals;
+  const Older& m_older;
+  bool m_any = false;
+  std::string m_key;     // of the last entry seen
+  size_t m_stripe = 0;   // of the last entry seen
+};
+
+}  // namespace vtkv

@@ -1,0 +1,188 @@
+#include "vtkv/tree/run.h"
+
+#include "vtkv/tree/run_iterator.h"
+#include "vtkv/util/coding.h"
+#include "vtkv/util/hash.h"
+
+namespace vtkv {
+
+namespace {
+
+ZoneFile::Pins pins_of(const SpanReader& reader, const RunLocation& location, const RunDescriptor& descriptor) {
+  ZoneFile::Pins pins(reader.shared_file());
+  pins.add(location.span.offset, location.span.bytes());
+  for (const Span& span : descriptor.spans) {
+    pins.add(span.offset, span.bytes());
+  }
+  return pins;
+}
+
+Status load_removal(const Entry& entry, RangeRemovals* removals) {
+  std::string_view in = entry.value, end;
+  uint32_t count = 0;
+  bool good = get_length_prefixed(&in, &end) && get_varint32(&in, &count) && entry.key < end;
+  for (; good && count > 0; --count) {
+    SequenceNumber sequence;
+    good = get_varint64(&in, &sequence) && sequence > 0;
+    if (good) {
+      removals->add(sequence, entry.key, end);
+    }
+  }
+  return good && in.empty() ? Status() : Status::corruption("a range removal is malformed");
+}
+
+}  // namespace
+
+Run::Run(SpanReader reader, RunLocation location, RunDescriptor descriptor, std::shared_ptr<RangeRemovals> removals,
+         KeyFilter filter, ZoneFile::Pins pins)
+    : m_reader(std::move(reader)),
+      m_location(std::move(location)),
+      m_descriptor(std::move(descriptor)),
+      m_removals(std::move(removals)),
+      m_filter(std::move(filter)),
+      m_pins(std::move(pins)) {}
+
+Status Run::open(const SpanReader& reader, const RunLocation& location, std::shared_ptr<const Run>* result) {
+  uint64_t file_bytes = 0;
+  VTKV_RETURN_IF_ERROR(reader.file().file()->size(&file_bytes));
+  const Span& span = location.span;
+  if (span.offset % kUnitBytes != 0 || span.offset > file_bytes || span.bytes() > file_bytes - span.offset ||
+      location.unit >= span.units) {
+    return Status::corruption("run " + std::to_string(location.run_id) + " does not lie in " +
+                              reader.file().path());
+  }
+  std::shared_ptr<const Block> block;
+  VTKV_RETURN_IF_ERROR(
+      reader.read_uncached(span, location.unit, span.units - location.unit, BlockKind::descriptor, &block));
+  RunDescriptor descriptor;
+  Status status = RunDescriptor::decode(block->body(), file_bytes, &descriptor);
+  if (status.ok() && descriptor.run_id != location.run_id) {
+    status = Status::corruption("it describes run " + std::to_string(descriptor.run_id));
+  }
+  if (!status.ok()) {
+    return Status::corruption("descriptor of run " + std::to_string(location.run_id) + " in " +
+                              reader.file().path() + ": " + std::string(status.message()));
+  }
+  ZoneFile::Pins pins = pins_of(reader, location, descriptor);
+  auto run = std::make_shared<Run>(reader, location, std::move(descriptor), nullptr, KeyFilter(), std::move(pins));
+  VTKV_RETURN_IF_ERROR(run->load_removals());
+  VTKV_RETURN_IF_ERROR(run->load_filter());
+  *result = std::move(run);
+  return {};
+}
+
+Status Run::load_removals() {
+  auto removals = std::make_shared<RangeRemovals>();
+  for (const BlockHandle& handle : m_descriptor.removal_blocks) {
+    std::shared_ptr<const Block> block;
+    VTKV_RETURN_IF_ERROR(m_reader.read_uncached(m_descriptor.spans[handle.span], handle.unit, handle.units,
+                                                BlockKind::removals, &block));
+    BlockIterator iterator(block);
+    for (iterator.seek_to_first(); iterator.valid(); iterator.next()) {
+      VTKV_RETURN_IF_ERROR(load_removal(iterator.entry(), removals.get()));
+    }
+    VTKV_RETURN_IF_ERROR(iterator.status());
+  }
+  m_removals = std::move(removals);
+  return {};
+}
+
+Status Run::load_filter() {
+  std::string bytes;
+  for (const BlockHandle& handle : m_descriptor.filter_blocks) {
+    std::shared_ptr<const Block> block;
+    VTKV_RETURN_IF_ERROR(m_reader.read_uncached(m_descriptor.spans[handle.span], handle.unit, handle.units,
+                                                BlockKind::filter, &block));
+    bytes.append(block->body());
+  }
+  return KeyFilter::from_bytes(bytes, &m_filter)
+             ? Status()
+             : Status::corruption("the filter of run " + std::to_string(m_location.run_id) + " in " +
+                                  m_reader.file().path() + " has an impossible size");
+}
+
+bool Run::overlaps(std::string_view lower, std::string_view upper) const {
+  const bool entries = m_descriptor.entries > 0 && lower <= m_descriptor.greatest_key &&
+                       (upper.empty() || m_descriptor.smallest_key < upper);
+  return entries || m_removals->overlaps(lower, upper);
+}
+
+bool Run::may_hold(std::string_view key) const {
+  return m_descriptor.entries > 0 && m_descriptor.smallest_key <= key && key <= m_descriptor.greatest_key &&
+         (!m_filter.active() || m_filter.may_hold(hash64(key)));
+}
+
+Status Run::get(std::string_view key, uint64_t key_hash, SequenceNumber at_most, Lookup* result,
+                std::string* value) const {
+  const SequenceNumber covering = m_removals->covering(key, at_most);
+  *result = covering > 0 ? Lookup::removed : Lookup::absent;
+  if (m_descriptor.entries == 0 || key < m_descriptor.smallest_key || m_descriptor.greatest_key < key ||
+      !m_filter.may_hold(key_hash)) {
+    return {};
+  }
+  RunIterator iterator(&m_reader, &m_descriptor, false);
+  iterator.seek_key(key, at_most);
+  VTKV_RETURN_IF_ERROR(iterator.status());
+  if (!iterator.valid() || iterator.entry().key != key || iterator.entry().sequence < covering) {
+    return {};
+  }
+  if (iterator.entry().type == EntryType::removal) {
+    *result = Lookup::removed;
+    return {};
+  }
+  value->assign(iterator.entry().value);
+  *result = Lookup::found;
+  return {};
+}
+
+Status Run::holds_any(std::string_view begin, std::string_view end, bool* holds) const {
+  *holds = false;
+  if (m_descriptor.entries == 0 || m_descriptor.greatest_key < begin || end <= m_descriptor.smallest_key) {
+    return {};
+  }
+  RunIterator iterator(&m_reader, &m_descriptor, false);
+  iterator.seek(begin, UINT64_MAX);
+  VTKV_RETURN_IF_ERROR(iterator.status());
+  *holds = iterator.valid() && iterator.entry().key < end;
+  return {};
+}
+
+std::unique_ptr<EntryIterator> Run::new_iterator(bool ahead) const {
+  return std::make_unique<RunIterator>(&m_reader, &m_descriptor, ahead);
+}
+
+void Run::verify(std::vector<std::string>* findings) const {
+  const auto report = [&](std::string_view what) {
+    findings->push_back("run " + std::to_string(m_location.run_id) + " of " + m_reader.file().path() + ": " +
+                        std::string(what));
+  };
+  std::shared_ptr<const Run> again;  // descriptor, range removals and filter as they lie on disk
+  if (const Status status = open(m_reader, m_location, &again); !status.ok()) {
+    report(status.message());
+  }
+  RunIterator iterator(&m_reader, &m_descriptor, true);
+  uint64_t entries = 0;
+  std::string last_key;
+  SequenceNumber last_sequence = 0;
+  for (iterator.seek_to_first(); iterator.valid(); iterator.next()) {
+    const Entry& entry = iterator.entry();
+    if (entries > 0 && !entry_before(last_key, last_sequence, entry.key, entry.sequence)) {
+      return report("entries are out of order");
+    }
+    if (!may_hold(entry.key)) {
+      return report("its key range or filter denies a key that it holds");
+    }
+    last_key.assign(entry.key);
+    last_sequence = entry.sequence;
+    ++entries;
+  }
+  if (!iterator.status().ok()) {
+    return report(iterator.status().message());
+  }
+  if (entries != m_descriptor.entries) {
+    report("it holds " + std::to_string(entries) + " entries, its descriptor says " +
+           std::to_string(m_descriptor.entries));
+  }
+}
+
+}  // namespace vtkv

@@ -1,0 +1,56 @@
+// A sorted, immutable sequence of entries on disk with its index, range removals and filter.
+//
+// Thread-safe. Keeps its zones from being reused while it lives.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vtkv/mem/entry.h"
+#include "vtkv/mem/memtable.h"
+#include "vtkv/span/span_reader.h"
+#include "vtkv/tree/key_filter.h"
+#include "vtkv/tree/run_format.h"
+
+namespace vtkv {
+
+class Run {
+ public:
+  // What a writer has just written.
+  Run(SpanReader reader, RunLocation location, RunDescriptor descriptor, std::shared_ptr<RangeRemovals> removals,
+      KeyFilter filter, ZoneFile::Pins pins);
+  // Reads descriptor, range removals and filter. Code::corruption, io_error.
+  static Status open(const SpanReader& reader, const RunLocation& location, std::shared_ptr<const Run>* run);
+
+  // As Version::get. `key_hash` is hash64(key).
+  Status get(std::string_view key, uint64_t key_hash, SequenceNumber at_most, Lookup* result,
+             std::string* value) const;
+  bool overlaps(std::string_view lower, std::string_view upper) const;  // an empty upper is no limit
+  // May there be an entry of the key? Never wrong when it says no.
+  bool may_hold(std::string_view key) const;
+  // Is there any entry in [begin, end)? Reads index and blocks.
+  Status holds_any(std::string_view begin, std::string_view end, bool* holds) const;
+  // `ahead`: for a reader of everything, past the cache. The run must outlive the iterator.
+  std::unique_ptr<EntryIterator> new_iterator(bool ahead) const;
+  // Reads every block from disk; one sentence per finding.
+  void verify(std::vector<std::string>* findings) const;
+
+  const RunLocation& location() const { return m_location; }
+  const RunDescriptor& descriptor() const { return m_descriptor; }
+  const std::shared_ptr<const RangeRemovals>& range_removals() const { return m_removals; }
+  const SpanReader& reader() const { return m_reader; }
+
+ private:
+  Status load_removals();
+  Status load_filter();
+
+  const SpanReader m_reader;
+  const RunLocation m_location;
+  const RunDescriptor m_descriptor;
+  std::shared_ptr<const RangeRemovals> m_removals;
+  KeyFilter m_filter;
+  ZoneFile::Pins m_pins;
+};
+
+}  // namespace vtkv

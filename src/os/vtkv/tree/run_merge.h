@@ -1,0 +1,50 @@
+// Merges runs into one.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "vtkv/tree/reducer.h"
+#include "vtkv/tree/run.h"
+#include "vtkv/tree/run_writer.h"
+
+namespace vtkv {
+
+// Entries of several sources in one order; of equal key and sequence, those of the earlier source first.
+class EntryMerger {
+ public:
+  explicit EntryMerger(std::vector<std::unique_ptr<EntryIterator>> sources);
+  void seek_to_first();
+  bool valid() const { return !m_heap.empty() && m_status.ok(); }
+  void next();  // REQUIRES: valid()
+  const Entry& entry() const { return m_sources[m_heap.front()]->entry(); }
+  const Status& status() const { return m_status; }
+
+ private:
+  bool comes_later(size_t a, size_t b) const;
+  void push(size_t source);
+
+  std::vector<std::unique_ptr<EntryIterator>> m_sources;
+  std::vector<size_t> m_heap;  // of valid sources; the next one in front
+  Status m_status;
+};
+
+// The runs below a flush or merge. Uses their filters and, for ranges, their blocks.
+class OlderRuns final : public Reducer::Older {
+ public:
+  explicit OlderRuns(std::vector<std::shared_ptr<const Run>> runs) : m_runs(std::move(runs)) {}
+  bool may_hold(std::string_view key) const override;
+  bool may_hold_any(std::string_view begin, std::string_view end) const override;
+
+ private:
+  const std::vector<std::shared_ptr<const Run>> m_runs;
+};
+
+// Writes what is left of `runs` (newest first). *merged is null when nothing is. Ends with Code::busy
+// soon after *stop became true.
+Status merge_runs(const std::vector<std::shared_ptr<const Run>>& runs, const Reducer::Older& older,
+                  const std::vector<SequenceNumber>& snapshots, const std::atomic<bool>& stop, RunWriter* writer,
+                  std::shared_ptr<const Run>* merged);
+
+}  // namespace vtkv

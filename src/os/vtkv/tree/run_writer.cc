@@ -1,0 +1,170 @@
+#include "vtkv/tree/run_writer.h"
+
+#include <algorithm>
+
+#include "vtkv/util/coding.h"
+#include "vtkv/util/hash.h"
+#include "vtkv/util/invariants.h"
+
+namespace vtkv {
+
+namespace {
+constexpr size_t kFilterBlockBytes = 64 << 10;
+// Up to so many keys (64 MiB of hashes) the filter is sized for the keys that are really kept.
+constexpr uint64_t kCollectedHashesMax = 8 << 20;
+}  // namespace
+
+RunWriter::RunWriter(Env* env, const SpanReader& reader, const Settings& settings)
+    : m_env(env),
+      m_reader(reader),
+      m_settings(settings),
+      m_filter(settings.entries_max > kCollectedHashesMax ? settings.entries_max : 0),
+      m_list(reader.shared_file()),
+      m_entry_spans(env, reader.shared_file(), settings.stream, true, &m_list),
+      m_index_spans(env, reader.shared_file(), ZoneStream::index, false, &m_list) {
+  m_descriptor.run_id = settings.run_id;
+  m_descriptor.smallest_sequence = UINT64_MAX;
+}
+
+Status RunWriter::add(const Entry& entry) {
+  if (!m_block.empty() && m_block.bytes_with(entry) > m_settings.block_bytes) {
+    VTKV_RETURN_IF_ERROR(finish_block());
+  }
+  if (m_block.empty()) {
+    m_block_first_key.assign(entry.key);
+    m_block_first_sequence = entry.sequence;
+  }
+  if (m_descriptor.entries == 0) {
+    m_descriptor.smallest_key.assign(entry.key);
+  }
+  INVARIANT(m_descriptor.entries == 0 || m_descriptor.greatest_key <= entry.key);
+  m_descriptor.greatest_key.assign(entry.key);
+  m_descriptor.smallest_sequence = std::min(m_descriptor.smallest_sequence, entry.sequence);
+  m_descriptor.greatest_sequence = std::max(m_descriptor.greatest_sequence, entry.sequence);
+  m_descriptor.removals += entry.type == EntryType::removal;
+  ++m_descriptor.entries;
+  const uint64_t key_hash = hash64(entry.key);
+  if (m_filter.active()) {
+    m_filter.add(key_hash);
+  } else if (m_settings.entries_max <= kCollectedHashesMax) {
+    m_key_hashes.push_back(key_hash);
+  }
+  m_block.add(entry);
+  return {};
+}
+
+Status RunWriter::finish_block() {
+  BlockHandle handle;
+  VTKV_RETURN_IF_ERROR(m_entry_spans.append(&m_block, &handle));
+  m_handle.clear();
+  handle.encode(&m_handle);
+  const Entry entry{m_block_first_key, m_block_first_sequence, EntryType::value, m_handle};
+  if (!m_index_block.empty() && m_index_block.bytes_with(entry) > m_settings.block_bytes) {
+    VTKV_RETURN_IF_ERROR(finish_index_block());
+  }
+  if (m_index_block.empty()) {
+    m_index_first_key = m_block_first_key;
+    m_index_first_sequence = m_block_first_sequence;
+  }
+  m_index_block.add(entry);
+  return {};
+}
+
+Status RunWriter::finish_index_block() {
+  IndexRoot root{m_index_first_key, m_index_first_sequence, {}};
+  VTKV_RETURN_IF_ERROR(m_index_spans.append(&m_index_block, &root.block));
+  m_descriptor.index.push_back(std::move(root));
+  return {};
+}
+
+Status RunWriter::write_removals(const RangeRemovals& removals) {
+  BlockBuilder builder(BlockKind::removals);
+  Status status;
+  const auto finish = [&] {
+    BlockHandle handle;
+    status = m_index_spans.append(&builder, &handle);
+    m_descriptor.removal_blocks.push_back(handle);
+  };
+  std::string value;
+  removals.for_each([&](std::string_view begin, std::string_view end, const std::vector<SequenceNumber>& sequences) {
+    if (!status.ok()) {
+      return;
+    }
+    value.clear();
+    put_length_prefixed(&value, end);
+    put_varint32(&value, static_cast<uint32_t>(sequences.size()));
+    for (const SequenceNumber sequence : sequences) {
+      put_varint64(&value, sequence);
+    }
+    m_descriptor.smallest_sequence = std::min(m_descriptor.smallest_sequence, sequences.back());
+    m_descriptor.greatest_sequence = std::max(m_descriptor.greatest_sequence, sequences.front());
+    const Entry entry{begin, sequences.front(), EntryType::removal, value};
+    if (!builder.empty() && builder.bytes_with(entry) > m_settings.block_bytes) {
+      finish();
+    }
+    builder.add(entry);
+  });
+  if (status.ok() && !builder.empty()) {
+    finish();
+  }
+  return status;
+}
+
+Status RunWriter::write_filter() {
+  if (!m_key_hashes.empty()) {
+    m_filter = KeyFilter(m_key_hashes.size());
+    for (const uint64_t key_hash : m_key_hashes) {
+      m_filter.add(key_hash);
+    }
+  }
+  std::string_view rest = m_filter.bytes();
+  while (!rest.empty()) {
+    const std::string_view piece = rest.substr(0, kFilterBlockBytes - sizeof(block_header_t));
+    BlockBuilder builder(BlockKind::filter);
+    builder.set_body(std::string(piece));
+    BlockHandle handle;
+    VTKV_RETURN_IF_ERROR(m_index_spans.append(&builder, &handle));
+    m_descriptor.filter_blocks.push_back(handle);
+    rest.remove_prefix(piece.size());
+  }
+  return {};
+}
+
+Status RunWriter::write_descriptor(RunLocation* location, ZoneFile::Pins* pins) {
+  BlockBuilder builder(BlockKind::descriptor);
+  std::string body;
+  m_descriptor.encode(&body);
+  builder.set_body(std::move(body));
+  SpanList list(m_reader.shared_file());
+  SpanWriter writer(m_env, m_reader.shared_file(), ZoneStream::index, false, &list);
+  BlockHandle handle;
+  VTKV_RETURN_IF_ERROR(writer.append(&builder, &handle));
+  VTKV_RETURN_IF_ERROR(writer.finish());
+  VTKV_ASSERT(list.spans.size() == 1);
+  *location = {m_settings.run_id, m_settings.level, list.spans.front(), 0};
+  pins->add(location->span.offset, location->span.bytes());
+  return {};
+}
+
+Status RunWriter::finish(std::shared_ptr<RangeRemovals> removals, std::shared_ptr<const Run>* run) {
+  run->reset();
+  if (m_descriptor.entries == 0 && removals->empty()) {
+    return {};
+  }
+  if (!m_block.empty()) {
+    VTKV_RETURN_IF_ERROR(finish_block());
+    VTKV_RETURN_IF_ERROR(finish_index_block());
+  }
+  VTKV_RETURN_IF_ERROR(write_removals(*removals));
+  VTKV_RETURN_IF_ERROR(write_filter());
+  VTKV_RETURN_IF_ERROR(m_entry_spans.finish());
+  VTKV_RETURN_IF_ERROR(m_index_spans.finish());
+  m_descriptor.spans = m_list.spans;
+  RunLocation location;
+  VTKV_RETURN_IF_ERROR(write_descriptor(&location, &m_list.pins));
+  *run = std::make_shared<Run>(m_reader, location, std::move(m_descriptor), std::move(removals),
+                               std::move(m_filter), std::move(m_list.pins));
+  return {};
+}
+
+}  // namespace vtkv

@@ -1,0 +1,87 @@
+// The tree: versions, checkpoints, flush and merge.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "vtkv/span/block_cache.h"
+#include "vtkv/tree/manifest.h"
+#include "vtkv/tree/merge_policy.h"
+#include "vtkv/tree/run_writer.h"
+#include "vtkv/tree/tree.h"
+#include "vtkv/tree/version.h"
+
+namespace vtkv {
+
+class TreeImpl final : public Tree {
+ public:
+  TreeImpl(Env* env, const Options& options, std::unique_ptr<Manifest> manifest, std::shared_ptr<ZoneFile> zones,
+           Checkpoint newest);
+  // Opens the runs that the two slots name. A slot whose runs cannot be read is not this one's concern
+  // when it is the older.
+  Status load(const Checkpoint& older);
+
+  const Geometry& geometry() const override { return m_geometry; }
+  const Uuid& uuid() const override { return m_uuid; }
+  LogPosition newest_log_position() const override;
+  LogPosition oldest_log_position() const override;
+  std::shared_ptr<const Version> current() const override;
+  Status flush(const MemTable& memtable, const LogPosition& position,
+               const std::vector<SequenceNumber>& snapshots) override;
+  Status merge_once(const std::vector<SequenceNumber>& snapshots, bool* did) override;
+  Status merge_all(const std::vector<SequenceNumber>& snapshots) override;
+  void stop_merging() override { m_stop = true; }
+  Status verify(std::vector<std::string>* findings) override;
+  void set_cache_bytes(size_t bytes) override { m_cache->resize(bytes); }
+  TreeStatistics statistics() const override;
+
+ private:
+  using Runs = std::vector<std::shared_ptr<const Run>>;
+  // What a manifest slot names: keeps its runs' zones until the slot is overwritten.
+  struct Slot {
+    uint64_t epoch = 0;  // 0: the slot holds nothing valid
+    LogPosition position;
+    Runs runs;
+  };
+
+  Status open_runs(const std::vector<RunLocation>& locations, const Runs& known, Runs* runs) const;
+  Runs current_runs() const;
+  Status write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots,
+                   std::shared_ptr<const Run>* run);
+  Status merge(const MergeChoice& choice, const Runs& runs, const std::vector<SequenceNumber>& snapshots);
+  Status sync_zones();
+  // Writes a checkpoint of the current runs as `edit` changes them, and makes it current.
+  Status install(const std::function<void(Runs*)>& edit, const LogPosition* position);
+  Status failure() const;
+  Status fail(Status status);
+
+  Env* const m_env;
+  const Options m_options;
+  const Geometry m_geometry;
+  const Uuid m_uuid;
+  const std::shared_ptr<BlockCache> m_cache;
+  const SpanReader m_reader;
+  std::atomic<uint64_t> m_next_run_id;
+  std::atomic<bool> m_stop{false};
+
+  // Order of locks: flush, merge, checkpoint, m_lock.
+  std::mutex m_flush_lock;
+  std::mutex m_merge_lock;
+  std::mutex m_checkpoint_lock;
+  const std::unique_ptr<Manifest> m_manifest;  // writes: under m_checkpoint_lock
+  Checkpoint m_checkpoint;                     // the newest; under m_checkpoint_lock
+
+  mutable std::mutex m_lock;  // of what follows; held for moments
+  std::shared_ptr<const RunVersion> m_current;
+  std::array<Slot, 2> m_slots;  // by epoch mod 2
+  uint64_t m_epoch = 0;
+  Status m_failure;  // of a sync or a checkpoint: nothing is written any more
+  TreeStatistics m_statistics;
+};
+
+}  // namespace vtkv

@@ -1,0 +1,410 @@
+// The tree as a whole, against a model that keeps every version of every key.
+
+#include "vtkv/tree/tree.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <random>
+#include <set>
+
+#include "vtkv/env/env.h"
+
+namespace vtkv {
+namespace {
+
+class TreeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "vtkv_tree_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    m_directory = std::filesystem::absolute(name);
+    m_options.geometry.zone_bytes = 64 << 10;
+    m_options.geometry.log_segment_bytes = 64 << 10;
+    ASSERT_TRUE(create().ok());
+    reopen();
+  }
+  void TearDown() override {
+    m_tree.reset();
+    std::filesystem::remove_all(m_directory);
+  }
+
+  Status create() { return Tree::create(m_env, m_directory, m_options.geometry, Uuid{1, 2, 3}, {}); }
+  Status open() {
+    m_tree.reset();
+    return Tree::open(m_env, m_directory, m_options, &m_tree);
+  }
+  void reopen() {
+    const Status status = open();
+    ASSERT_TRUE(status.ok()) << status.to_string();
+  }
+  LogPosition position(SequenceNumber sequence) { return {sequence, 1, 1, sequence * 4096, 7}; }
+  void flush(const MemTable& table, const std::vector<SequenceNumber>& snapshots = {}) {
+    const Status status = m_tree->flush(table, position(table.last_sequence()), snapshots);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+  }
+  std::string read(std::string_view key, SequenceNumber at_most = UINT64_MAX) {
+    Lookup result;
+    std::string value;
+    const Status status = m_tree->current()->get(key, at_most, &result, &value);
+    if (!status.ok()) {
+      return "(" + status.to_string() + ")";
+    }
+    return result == Lookup::found ? value : result == Lookup::removed ? "(removed)" : "(absent)";
+  }
+  void merge_all() {
+    const Status status = m_tree->merge_all({});
+    ASSERT_TRUE(status.ok()) << status.to_string();
+  }
+  void expect_sound() {
+    std::vector<std::string> findings;
+    EXPECT_TRUE(m_tree->verify(&findings).ok());
+    EXPECT_EQ(findings, std::vector<std::string>());
+  }
+
+  Env* m_env = posix_env();
+  std::string m_directory;
+  Options m_options;
+  std::unique_ptr<Tree> m_tree;
+};
+
+TEST_F(TreeTest, StartsEmptyAtTheGivenPosition) {
+  EXPECT_EQ(read("a"), "(absent)");
+  EXPECT_EQ(m_tree->uuid(), (Uuid{1, 2, 3}));
+  EXPECT_EQ(m_tree->geometry().zone_bytes, 64u << 10);
+  EXPECT_EQ(m_tree->newest_log_position().sequence, 0u);
+  EXPECT_EQ(m_tree->statistics().runs, 0u);
+}
+
+TEST_F(TreeTest, WhatWasFlushedIsThereAfterAReopen) {
+  MemTable table;
+  table.put(1, "a", "one");
+  table.put(2, "b", "");
+  table.put(3, "", "empty key");
+  flush(table);
+  reopen();
+  EXPECT_EQ(read("a"), "one");
+  EXPECT_EQ(read("b"), "");
+  EXPECT_EQ(read(""), "empty key");
+  EXPECT_EQ(read("c"), "(absent)");
+  EXPECT_EQ(m_tree->newest_log_position().sequence, 3u);
+  EXPECT_EQ(m_tree->newest_log_position().end_offset, 3u * 4096);
+  EXPECT_EQ(m_tree->newest_log_position().header_checksum, 7u);
+}
+
+TEST_F(TreeTest, TheOlderSlotHoldsTheLogBackByOneCheckpoint) {
+  MemTable empty;
+  ASSERT_TRUE(m_tree->flush(empty, position(10), {}).ok());
+  ASSERT_TRUE(m_tree->flush(empty, position(20), {}).ok());
+  EXPECT_EQ(m_tree->newest_log_position().sequence, 20u);
+  EXPECT_EQ(m_tree->oldest_log_position().sequence, 10u);
+  reopen();
+  EXPECT_EQ(m_tree->newest_log_position().sequence, 20u);
+  EXPECT_EQ(m_tree->oldest_log_position().sequence, 10u);
+}
+
+TEST_F(TreeTest, ANewerRunHidesAnOlderOne) {
+  MemTable first, second;
+  first.put(1, "a", "old");
+  first.put(2, "b", "old");
+  first.put(3, "c", "old");
+  second.put(4, "a", "new");
+  second.remove(5, "b");
+  second.remove_range(6, "c", "d");
+  flush(first);
+  flush(second);
+  for (int pass = 0; pass < 2; ++pass) {
+    EXPECT_EQ(read("a"), "new");
+    EXPECT_EQ(read("b"), "(removed)");
+    EXPECT_EQ(read("c"), "(removed)");
+    EXPECT_EQ(read("a", 3), "old");
+    EXPECT_EQ(read("b", 4), "old");
+    EXPECT_EQ(read("c", 5), "old");
+    reopen();
+  }
+}
+
+TEST_F(TreeTest, AMergeOfEverythingLeavesNoRemovals) {
+  MemTable first, second;
+  first.put(1, "a", "old");
+  first.put(2, "b", "old");
+  second.remove(3, "a");
+  second.remove_range(4, "b", "z");
+  flush(first);
+  flush(second);
+  merge_all();
+  EXPECT_EQ(read("a"), "(absent)");
+  EXPECT_EQ(read("b"), "(absent)");
+  EXPECT_EQ(m_tree->statistics().runs, 0u);
+}
+
+TEST_F(TreeTest, ShortLivedKeysNeverReachTheTree) {
+  MemTable table;
+  for (SequenceNumber s = 1; s <= 2000; s += 2) {
+    table.put(s, "log" + std::to_string(s), "entry");
+    table.remove(s + 1, "log" + std::to_string(s));
+  }
+  flush(table);
+  EXPECT_EQ(m_tree->statistics().runs, 0u);
+  EXPECT_EQ(m_tree->newest_log_position().sequence, 2000u);
+}
+
+TEST_F(TreeTest, TakesValuesAndKeysLargerThanAZone) {
+  const std::string big(300000, 'v'), long_key(200000, 'k');
+  MemTable table;
+  table.put(1, "a", "small");
+  table.put(2, "b", big);
+  table.put(3, long_key, "long");
+  table.put(4, "z", "small");
+  flush(table);
+  reopen();
+  EXPECT_EQ(read("b"), big);
+  EXPECT_EQ(read(long_key), "long");
+  EXPECT_EQ(read("z"), "small");
+  expect_sound();
+}
+
+TEST_F(TreeTest, AVersionInUseOutlivesMerges) {
+  MemTable first;
+  for (SequenceNumber s = 1; s <= 1000; ++s) {
+    first.put(s, "k" + std::to_string(s), "first");
+  }
+  flush(first);
+  const auto held = m_tree->current();
+  for (SequenceNumber round = 1; round <= 12; ++round) {
+    MemTable next;
+    for (SequenceNumber s = 1; s <= 1000; ++s) {
+      next.put(round * 1000 + s, "k" + std::to_string(s), "round" + std::to_string(round));
+    }
+    flush(next);
+    merge_all();
+  }
+  m_tree->set_cache_bytes(0);
+  Lookup result;
+  std::string value;
+  for (SequenceNumber s = 1; s <= 1000; ++s) {
+    ASSERT_TRUE(held->get("k" + std::to_string(s), 1000, &result, &value).ok());
+    EXPECT_EQ(value, "first");
+  }
+}
+
+TEST_F(TreeTest, SpaceIsReused) {
+  uint64_t early = 0;
+  for (SequenceNumber round = 0; round < 60; ++round) {
+    MemTable next;
+    for (SequenceNumber s = 1; s <= 500; ++s) {
+      next.put(round * 1000 + s, "k" + std::to_string(s), std::string(100, 'x'));
+    }
+    flush(next);
+    merge_all();
+    if (round == 9) {
+      early = m_tree->statistics().file_bytes;
+    }
+  }
+  EXPECT_LE(m_tree->statistics().file_bytes, early + (64 << 10));
+}
+
+TEST_F(TreeTest, MergesKeepTheNumberOfRunsLow) {
+  SequenceNumber s = 0;
+  uint32_t runs_max = 0;
+  for (int round = 0; round < 100; ++round) {
+    MemTable next;
+    for (int i = 0; i < 20; ++i) {
+      ++s;
+      next.put(s, "k" + std::to_string(s * 7919 % 3000), std::to_string(s));
+    }
+    flush(next);
+    for (bool did = true; did;) {
+      ASSERT_TRUE(m_tree->merge_once({}, &did).ok());
+    }
+    runs_max = std::max(runs_max, m_tree->statistics().runs);
+  }
+  EXPECT_LE(runs_max, 12u);
+  EXPECT_GT(m_tree->statistics().merges, 10u);
+  expect_sound();
+}
+
+TEST_F(TreeTest, AFullManifestMergesInsteadOfFailing) {
+  for (SequenceNumber s = 1; s <= 2000; ++s) {
+    MemTable next;
+    next.put(s, "k" + std::to_string(s), "v");
+    flush(next);
+  }
+  EXPECT_EQ(read("k1"), "v");
+  EXPECT_EQ(read("k2000"), "v");
+  EXPECT_LT(m_tree->statistics().runs, 2000u);
+}
+
+TEST_F(TreeTest, AStoppedTreeDoesNotMerge) {
+  for (SequenceNumber s = 1; s <= 5; ++s) {
+    MemTable next;
+    next.put(s, "k" + std::to_string(s), "v");
+    flush(next);
+  }
+  m_tree->stop_merging();
+  EXPECT_EQ(m_tree->merge_all({}).code(), Status::Code::busy);
+  EXPECT_EQ(read("k1"), "v");
+}
+
+// Every version of every key, by the definition.
+class Model {
+ public:
+  struct Removal {
+    SequenceNumber sequence;
+    std::string begin, end;
+  };
+  std::map<std::string, std::map<SequenceNumber, std::optional<std::string>>> versions;
+  std::vector<Removal> removals;
+
+  std::optional<std::string> get(const std::string& key, SequenceNumber at_most) const {
+    SequenceNumber newest = 0;
+    std::optional<std::string> value;
+    if (const auto found = versions.find(key); found != versions.end()) {
+      for (const auto& [sequence, state] : found->second) {
+        if (sequence <= at_most) {
+          newest = sequence;
+          value = state;
+        }
+      }
+    }
+    for (const Removal& removal : removals) {
+      if (removal.begin <= key && key < removal.end && removal.sequence <= at_most && removal.sequence > newest) {
+        return std::nullopt;
+      }
+    }
+    return value;
+  }
+};
+
+class TreeModelTest : public TreeTest, public testing::WithParamInterface<int> {
+ protected:
+  std::string key() { return "key" + std::to_string(m_random() % 300); }
+
+  void fill(MemTable* table, int operations) {
+    for (; operations > 0; --operations) {
+      ++m_sequence;
+      const std::string k = key();
+      switch (m_random() % 10) {
+        case 0:
+        case 1:
+          table->remove(m_sequence, k);
+          m_model.versions[k][m_sequence] = std::nullopt;
+          break;
+        case 2: {
+          const std::string end = key();
+          if (k < end && m_random() % 4 == 0) {
+            table->remove_range(m_sequence, k, end);
+            m_model.removals.push_back({m_sequence, k, end});
+            break;
+          }
+          [[fallthrough]];
+        }
+        default: {
+          std::string value = std::to_string(m_sequence) + std::string(m_random() % 200, 'x');
+          table->put(m_sequence, k, value);
+          m_model.versions[k][m_sequence] = value;
+        }
+      }
+    }
+  }
+
+  void check(SequenceNumber at_most) {
+    const auto version = m_tree->current();
+    std::map<std::string, std::string> expected;
+    for (int i = 0; i < 300; ++i) {
+      const std::string k = "key" + std::to_string(i);
+      const auto want = m_model.get(k, at_most);
+      Lookup result;
+      std::string value;
+      const Status status = version->get(k, at_most, &result, &value);
+      ASSERT_TRUE(status.ok()) << status.to_string();
+      ASSERT_EQ(result == Lookup::found, want.has_value()) << k << " at " << at_most;
+      if (want) {
+        ASSERT_EQ(value, *want) << k << " at " << at_most;
+        expected[k] = *want;
+      }
+    }
+    ASSERT_EQ(scan(*version, at_most, false), expected);
+    ASSERT_EQ(scan(*version, at_most, true), expected);
+  }
+
+  // Merges the runs' iterators by brute force.
+  std::map<std::string, std::string> scan(const Version& version, SequenceNumber at_most, bool backward) {
+    std::vector<std::unique_ptr<EntryIterator>> iterators;
+    std::vector<std::shared_ptr<const RangeRemovals>> removals;
+    version.new_iterators("", "", &iterators, &removals);
+    std::map<std::string, std::pair<SequenceNumber, std::optional<std::string>>> newest;
+    for (const auto& iterator : iterators) {
+      for (backward ? iterator->seek_to_last() : iterator->seek_to_first(); iterator->valid();
+           backward ? iterator->previous() : iterator->next()) {
+        const Entry& entry = iterator->entry();
+        auto& state = newest[std::string(entry.key)];
+        if (entry.sequence <= at_most && entry.sequence > state.first) {
+          state = {entry.sequence, entry.type == EntryType::removal
+                                       ? std::nullopt
+                                       : std::optional<std::string>(entry.value)};
+        }
+      }
+      EXPECT_TRUE(iterator->status().ok());
+    }
+    std::map<std::string, std::string> result;
+    for (const auto& [k, state] : newest) {
+      SequenceNumber covering = 0;
+      for (const auto& removal : removals) {
+        covering = std::max(covering, removal->covering(k, at_most));
+      }
+      if (state.second && covering < state.first) {
+        result[k] = *state.second;
+      }
+    }
+    return result;
+  }
+
+  std::mt19937_64 m_random{static_cast<uint64_t>(GetParam())};
+  SequenceNumber m_sequence = 0;
+  Model m_model;
+};
+
+TEST_P(TreeModelTest, AgreesWithTheModelThroughFlushesMergesAndReopens) {
+  std::set<SequenceNumber> snapshots;
+  for (int round = 0; round < 40; ++round) {
+    MemTable table;
+    fill(&table, static_cast<int>(m_random() % 200));
+    if (m_random() % 3 == 0) {
+      snapshots.insert(m_sequence);
+      fill(&table, static_cast<int>(m_random() % 100));
+    }
+    if (!snapshots.empty() && m_random() % 3 == 0) {
+      snapshots.erase(snapshots.begin());
+    }
+    const std::vector<SequenceNumber> held(snapshots.begin(), snapshots.end());
+    ASSERT_TRUE(m_tree->flush(table, position(m_sequence), held).ok());
+    if (m_random() % 4 == 0) {
+      bool did = false;
+      ASSERT_TRUE(m_tree->merge_once(held, &did).ok());
+    }
+    if (m_random() % 12 == 0) {
+      ASSERT_TRUE(m_tree->merge_all(held).ok());
+    }
+    if (m_random() % 6 == 0) {
+      reopen();
+    }
+    check(m_sequence);
+    for (const SequenceNumber snapshot : held) {
+      check(snapshot);
+    }
+    if (HasFatalFailure()) {
+      return;
+    }
+  }
+  expect_sound();
+  ASSERT_TRUE(m_tree->merge_all({}).ok());
+  check(m_sequence);
+  expect_sound();
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, TreeModelTest, testing::Range(1, 13));
+
+}  // namespace
+}  // namespace vtkv

@@ -1,0 +1,33 @@
+#include "vtkv/tree/version.h"
+
+#include "vtkv/util/hash.h"
+
+namespace vtkv {
+
+Status RunVersion::get(std::string_view key, SequenceNumber at_most, Lookup* result, std::string* value) const {
+  *result = Lookup::absent;
+  const uint64_t key_hash = hash64(key);
+  for (const auto& run : m_runs) {
+    VTKV_RETURN_IF_ERROR(run->get(key, key_hash, at_most, result, value));
+    if (*result != Lookup::absent) {
+      return {};  // every entry of an older run is older
+    }
+  }
+  return {};
+}
+
+void RunVersion::new_iterators(std::string_view lower, std::string_view upper,
+                               std::vector<std::unique_ptr<EntryIterator>>* iterators,
+                               std::vector<std::shared_ptr<const RangeRemovals>>* removals) const {
+  for (const auto& run : m_runs) {
+    if (!run->overlaps(lower, upper)) {
+      continue;
+    }
+    iterators->push_back(run->new_iterator(false));
+    if (run->range_removals()->overlaps(lower, upper)) {
+      removals->push_back(run->range_removals());
+    }
+  }
+}
+
+}  // namespace vtkv

@@ -1,0 +1,27 @@
+// The tree's implementation of Version: runs, newest first.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "vtkv/tree/run.h"
+#include "vtkv/tree/tree.h"
+
+namespace vtkv {
+
+class RunVersion final : public Version {
+ public:
+  explicit RunVersion(std::vector<std::shared_ptr<const Run>> runs) : m_runs(std::move(runs)) {}
+
+  Status get(std::string_view key, SequenceNumber at_most, Lookup* result, std::string* value) const override;
+  void new_iterators(std::string_view lower, std::string_view upper,
+                     std::vector<std::unique_ptr<EntryIterator>>* iterators,
+                     std::vector<std::shared_ptr<const RangeRemovals>>* removals) const override;
+
+  const std::vector<std::shared_ptr<const Run>>& runs() const { return m_runs; }
+
+ private:
+  const std::vector<std::shared_ptr<const Run>> m_runs;
+};
+
+}  // namespace vtkv

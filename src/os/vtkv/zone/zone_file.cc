@@ -1,0 +1,47 @@
+#include "vtkv/zone/zone_file.h"
+
+namespace vtkv {
+
+ZoneFile::Pins::~Pins() {
+  for (const ZoneRange& range : m_ranges) {
+    m_file->map().unpin(range.offset, range.bytes);
+  }
+}
+
+void ZoneFile::Pins::add(uint64_t offset, uint64_t bytes) {
+  m_file->map().pin(offset, bytes);
+  m_ranges.push_back({offset, bytes});
+}
+
+Status ZoneFile::create(Env* env, const std::string& path) {
+  std::unique_ptr<File> file;
+  OpenOptions options;
+  options.create = true;
+  VTKV_RETURN_IF_ERROR(env->open_file(path, options, &file));
+  VTKV_RETURN_IF_ERROR(file->truncate(0));  // of an earlier attempt that did not finish
+  return file->sync();
+}
+
+Status ZoneFile::open(Env* env, const std::string& path, uint64_t zone_bytes, std::shared_ptr<ZoneFile>* result) {
+  std::unique_ptr<File> file;
+  VTKV_RETURN_IF_ERROR(env->open_file(path, {}, &file));
+  uint64_t bytes = 0;
+  VTKV_RETURN_IF_ERROR(file->size(&bytes));
+  *result = std::make_shared<ZoneFile>(std::move(file), zone_bytes, bytes / zone_bytes);
+  return {};
+}
+
+Status ZoneFile::acquire(ZoneStream stream, uint64_t bytes_min, ZoneRange* range) {
+  bool grown = false;
+  *range = m_map.acquire(stream, bytes_min, &grown);
+  if (!grown) {
+    return {};
+  }
+  Status status = m_file->allocate(range->offset, range->bytes);
+  if (!status.ok()) {
+    m_map.unpin(range->offset, range->bytes);
+  }
+  return status;
+}
+
+}  // namespace vtkv

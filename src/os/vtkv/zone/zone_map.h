@@ -1,0 +1,57 @@
+// Which zones of the tree's file are in use.
+//
+// Every run that exists (in a version, a manifest slot or a reader's hand) and every writer under way pins
+// the zones it touches; a zone without a pin is free and may be overwritten. What is written behind the
+// last span of a run is given to the next writer of the same stream.
+//
+// Thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace vtkv {
+
+// Data of different lifetime goes to different zones, so that zones become free as a whole.
+enum class ZoneStream : uint8_t { flush, merge, index };
+inline constexpr size_t kZoneStreams = 3;
+
+// A range of the file that one writer has for itself.
+struct ZoneRange {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
+class ZoneMap {
+ public:
+  ZoneMap(uint64_t zone_bytes, uint64_t zones) : m_zone_bytes(zone_bytes), m_pins(zones) {}
+
+  uint64_t zone_bytes() const { return m_zone_bytes; }
+  // Of the file: the zones known so far.
+  uint64_t file_bytes() const;
+  uint64_t pinned_bytes() const;
+
+  // Every zone that [offset, offset + bytes) touches. REQUIRES for unpin: it was pinned.
+  void pin(uint64_t offset, uint64_t bytes);
+  void unpin(uint64_t offset, uint64_t bytes);
+
+  // Hands out at least `bytes_min` contiguous bytes, pinned: the rest of the stream's last zone, or free
+  // zones, or new ones behind the end of the file (*grown says).
+  ZoneRange acquire(ZoneStream stream, uint64_t bytes_min, bool* grown);
+  // The writer is done: `written` is pinned by its runs by now (or is given up); `rest`, the tail of the
+  // range that it never wrote to, goes to the next writer.
+  void release(ZoneStream stream, const ZoneRange& range, uint64_t written_bytes);
+
+ private:
+  void pin_locked(uint64_t offset, uint64_t bytes, int change);
+  void drop_tail(ZoneRange* tail);
+
+  const uint64_t m_zone_bytes;
+  mutable std::mutex m_lock;
+  std::vector<uint32_t> m_pins;  // by zone
+  std::array<ZoneRange, kZoneStreams> m_tails{};  // each pins its zone
+};
+
+}  // namespace vtkv
