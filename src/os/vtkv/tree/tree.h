@@ -38,7 +38,9 @@ class Version {
   virtual ~Version() = default;
   // Newest version of `key` at or below `at_most`. Errors: corruption, io_error.
   virtual Status get(std::string_view key, SequenceNumber at_most, Lookup* result, std::string* value) const = 0;
-  // One iterator per run, newest run first, restricted to runs that overlap [lower, upper).
+  // One iterator and one set of range removals (null: none in the bounds) per run, newest run first,
+  // restricted to runs that overlap [lower, upper); an empty upper is no limit. Iterators are not clipped
+  // to the bounds; they live no longer than the version.
   virtual void new_iterators(std::string_view lower, std::string_view upper,
                              std::vector<std::unique_ptr<EntryIterator>>* iterators,
                              std::vector<std::shared_ptr<const RangeRemovals>>* removals) const = 0;

@@ -352,7 +352,7 @@ class TreeModelTest : public TreeTest, public testing::WithParamInterface<int> {
     for (const auto& [k, state] : newest) {
       SequenceNumber covering = 0;
       for (const auto& removal : removals) {
-        covering = std::max(covering, removal->covering(k, at_most));
+        covering = std::max(covering, removal ? removal->covering(k, at_most) : 0);
       }
       if (state.second && covering < state.first) {
         result[k] = *state.second;

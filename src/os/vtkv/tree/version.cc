@@ -24,9 +24,8 @@ void RunVersion::new_iterators(std::string_view lower, std::string_view upper,
       continue;
     }
     iterators->push_back(run->new_iterator(false));
-    if (run->range_removals()->overlaps(lower, upper)) {
-      removals->push_back(run->range_removals());
-    }
+    const bool any = run->range_removals()->overlaps(lower, upper);
+    removals->push_back(any ? run->range_removals() : nullptr);
   }
 }
 
