@@ -1,0 +1,556 @@
+#include "vtkv/db/commit_pipeline.h"
+
+#include <algorithm>
+
+#include "vtkv/util/invariants.h"
+
+namespace vtkv {
+
+namespace {
+
+constexpr size_t kMaxBodyBytes = 1u << 20;       // of a record, unless one batch is larger
+constexpr size_t kMaxRequestBuffers = 512;       // of one coalesced data write
+constexpr size_t kMaxRequestBytes = 1u << 20;    // beyond this, joining requests gains nothing
+constexpr size_t kMaxUnflushedGroups = 1;        // besides the ones being flushed
+constexpr size_t kKeptBufferBytes = 4u << 20;    // of a spare group
+
+}  // namespace
+
+struct CommitPipeline::Taken {
+  Submission* submission = nullptr;
+  SequenceNumber last_sequence = 0;
+  uint32_t data_left = 0;  // data requests in flight
+  Group* group = nullptr;
+  bool acknowledged = false;
+  std::vector<File*> sync_files;  // need a sync of their own
+};
+
+struct CommitPipeline::Group {
+  size_t submissions = 0;
+  size_t writes_left = 0;
+  FormedRecord record;
+  std::vector<File*> sync_files;  // besides the log's
+};
+
+struct CommitPipeline::Tracked {
+  enum class Kind { data, log, sync } kind = Kind::data;
+  IoRequest io;
+  std::vector<Taken*> takers;  // of data
+  size_t bytes = 0;            // of data
+  Group* group = nullptr;      // of a log write
+};
+
+struct CommitPipeline::DataPiece {
+  const ExternalData* data;
+  Taken* taken;
+};
+
+CommitPipeline::CommitPipeline(Env* env, const Options& options, SegmentPool* pool, const Uuid& uuid,
+                               const LogPosition& start, SequenceNumber horizon, CommitObserver* observer)
+    : m_env(env),
+      m_options(options),
+      m_observer(observer),
+      m_writer(env, pool, uuid),
+      m_formed(start),
+      m_durable(start.sequence),
+      m_horizon(horizon),
+      m_enqueued(start.sequence),
+      m_horizon_told(horizon) {
+  m_writer.start_after(start);
+}
+
+CommitPipeline::~CommitPipeline() = default;
+
+void CommitPipeline::start() {
+  m_worker = m_env->start_worker("vtkv_commit", m_options.io_depth, [this](IoQueue& io) { return step(io); });
+}
+
+void CommitPipeline::stop() {
+  {
+    std::lock_guard lock(m_stop_lock);
+    m_stopped = true;
+  }
+  m_worker.reset();
+}
+
+void CommitPipeline::wake_unless_stopped() {
+  std::lock_guard lock(m_stop_lock);
+  if (!m_stopped) {
+    m_worker->wake();
+  }
+}
+
+// --- called by the database ---------------------------------------------------------------------------
+
+void CommitPipeline::enqueue(Submission* submission) {
+  m_outstanding.fetch_add(1);
+  std::lock_guard lock(m_queue_lock);
+  m_queue.push_back(submission);
+  m_enqueued.store(submission->last_sequence);
+}
+
+void CommitPipeline::request_boundary(SequenceNumber sequence) {
+  std::lock_guard lock(m_queue_lock);
+  if (m_formed.sequence == sequence) {
+    m_boundary_positions[sequence] = m_formed;
+  } else {
+    m_boundaries.push_back(sequence);
+  }
+}
+
+bool CommitPipeline::boundary_position(SequenceNumber sequence, LogPosition* position) const {
+  std::lock_guard lock(m_queue_lock);
+  const auto found = m_boundary_positions.find(sequence);
+  if (found == m_boundary_positions.end()) {
+    return false;
+  }
+  *position = found->second;
+  return true;
+}
+
+void CommitPipeline::forget_boundaries_before(SequenceNumber sequence) {
+  std::lock_guard lock(m_queue_lock);
+  m_boundary_positions.erase(m_boundary_positions.begin(), m_boundary_positions.lower_bound(sequence));
+}
+
+SequenceNumber CommitPipeline::reuse_horizon() const {
+  return m_options.mutations.reuse_immediately ? m_enqueued.load() : m_horizon.load();
+}
+
+bool CommitPipeline::raise_horizon(SequenceNumber horizon) {
+  SequenceNumber before = m_horizon.load();
+  while (before < horizon) {
+    if (m_horizon.compare_exchange_weak(before, horizon)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void CommitPipeline::checkpoint_advanced(SequenceNumber sequence) {
+  if (raise_horizon(sequence)) {
+    wake_unless_stopped();
+  }
+}
+
+void CommitPipeline::fail(const Status& status) {
+  {
+    std::lock_guard lock(m_queue_lock);
+    if (m_failure.ok()) {
+      m_failure = status;
+    }
+  }
+  m_failed.store(true);
+  wake_unless_stopped();
+}
+
+Status CommitPipeline::failure() const {
+  std::lock_guard lock(m_queue_lock);
+  return Status::failed("the database stopped: " + std::string(m_failure.message()));
+}
+
+void CommitPipeline::add_statistics(DBStatistics* statistics) const {
+  statistics->durable_sequence = m_durable.load();
+  statistics->commit_groups = m_group_count.load(std::memory_order_relaxed);
+  statistics->log_bytes = m_log_bytes.load(std::memory_order_relaxed);
+  statistics->external_bytes = m_external_bytes.load(std::memory_order_relaxed);
+  statistics->syncs = m_sync_count.load(std::memory_order_relaxed);
+}
+
+// --- the worker ---------------------------------------------------------------------------------------
+
+NextStep CommitPipeline::step(IoQueue& io) {
+  std::chrono::microseconds wait{0};
+  for (bool progress = true; progress;) {
+    progress = reap(io);
+    if (m_failed.load()) {
+      drain_failed(io);
+      return NextStep::on_event();
+    }
+    progress |= take_queue(io);
+    progress |= start_flush(io);
+    progress |= may_form(&wait) && form_record(io);
+    if (const SequenceNumber horizon = reuse_horizon(); horizon != m_horizon_told) {
+      m_horizon_told = horizon;
+      m_observer->horizon_moved(horizon);
+    }
+  }
+  return wait.count() > 0 ? NextStep::later(wait) : NextStep::on_event();
+}
+
+bool CommitPipeline::take_queue(IoQueue& io) {
+  m_batch_of_queue.clear();
+  {
+    std::lock_guard lock(m_queue_lock);
+    m_batch_of_queue.swap(m_queue);
+  }
+  if (m_batch_of_queue.empty()) {
+    return false;
+  }
+  const size_t first = m_taken.size();
+  for (Submission* submission : m_batch_of_queue) {
+    Taken& taken = m_taken.emplace_back();
+    taken.submission = submission;
+    taken.last_sequence = submission->last_sequence;
+  }
+  m_ungrouped += m_batch_of_queue.size();
+  start_data(io, first);
+  return true;
+}
+
+CommitPipeline::Tracked* CommitPipeline::new_request() {
+  if (m_spare_requests.empty()) {
+    m_spare_requests.push_back(m_requests.emplace_back(std::make_unique<Tracked>()).get());
+  }
+  Tracked* request = m_spare_requests.back();
+  m_spare_requests.pop_back();
+  request->io.owner = request;
+  return request;
+}
+
+void CommitPipeline::recycle(Tracked* request) {
+  request->io.buffers.clear();
+  request->io.result = Status();
+  request->takers.clear();
+  request->bytes = 0;
+  m_spare_requests.push_back(request);
+}
+
+// --- data ---------------------------------------------------------------------------------------------
+
+bool CommitPipeline::joins(const Tracked& request, const ExternalData& data) const {
+  return request.io.file == data.file && request.io.offset + request.bytes == data.offset &&
+         request.bytes < kMaxRequestBytes && request.io.buffers.size() + data.buffers.size() <= kMaxRequestBuffers;
+}
+
+void CommitPipeline::start_data(IoQueue& io, size_t first_taken) {
+  m_pieces.clear();
+  for (size_t i = first_taken; i < m_taken.size(); ++i) {
+    Taken& taken = m_taken[i];
+    for (const ExternalData& data : taken.submission->data) {
+      if (data.buffers.empty()) {
+        continue;
+      }
+      m_pieces.push_back({&data, &taken});
+      if ((!data.primed || !m_options.single_flush) &&
+          std::find(taken.sync_files.begin(), taken.sync_files.end(), data.file) == taken.sync_files.end()) {
+        taken.sync_files.push_back(data.file);
+      }
+    }
+  }
+  std::stable_sort(m_pieces.begin(), m_pieces.end(), [](const DataPiece& a, const DataPiece& b) {
+    return a.data->file != b.data->file ? std::less<File*>()(a.data->file, b.data->file)
+                                        : a.data->offset < b.data->offset;
+  });
+  Tracked* request = nullptr;
+  for (const DataPiece& piece : m_pieces) {
+    if (!request || !joins(*request, *piece.data)) {
+      if (request) {
+        io.submit(&request->io);
+      }
+      request = new_request();
+      request->kind = Tracked::Kind::data;
+      request->io.op = IoRequest::Op::write;
+      request->io.file = piece.data->file;
+      request->io.offset = piece.data->offset;
+    }
+    for (const iovec& buffer : piece.data->buffers) {
+      request->io.buffers.push_back(buffer);
+      request->bytes += buffer.iov_len;
+      m_external_bytes.fetch_add(buffer.iov_len, std::memory_order_relaxed);
+    }
+    if (request->takers.empty() || request->takers.back() != piece.taken) {
+      request->takers.push_back(piece.taken);
+      ++piece.taken->data_left;
+    }
+  }
+  if (request) {
+    io.submit(&request->io);
+  }
+}
+
+void CommitPipeline::data_done(Taken& taken) {
+  if (--taken.data_left == 0) {
+    taken.submission->data_written();
+    if (taken.group) {
+      --taken.group->writes_left;
+    }
+  }
+}
+
+// --- records ------------------------------------------------------------------------------------------
+
+bool CommitPipeline::may_form(std::chrono::microseconds* wait) {
+  *wait = std::chrono::microseconds(0);
+  if (m_ungrouped == 0 || m_log_write_pending || m_groups.size() - m_flushing_groups >= kMaxUnflushedGroups) {
+    return false;
+  }
+  const std::chrono::microseconds delay = m_observer->commit_delay();
+  if (delay.count() > 0) {
+    const uint64_t now_us = m_env->now_us();
+    const uint64_t due_us = m_last_group_us + static_cast<uint64_t>(delay.count());
+    if (now_us < due_us) {
+      *wait = std::chrono::microseconds(due_us - now_us);
+      return false;
+    }
+  }
+  return true;
+}
+
+size_t CommitPipeline::choose_batches() {
+  SequenceNumber boundary = UINT64_MAX;
+  {
+    std::lock_guard lock(m_queue_lock);
+    if (!m_boundaries.empty()) {
+      boundary = m_boundaries.front();
+    }
+  }
+  // A boundary asked for after this look is that of the newest submission; nothing newer can be among
+  // the taken ones, so the record ends with it or before it in any case.
+  size_t bytes = 0;
+  size_t count = 0;
+  uint64_t limit = kMaxBodyBytes;
+  m_views.clear();
+  for (size_t i = m_taken.size() - m_ungrouped; i < m_taken.size(); ++i) {
+    const Taken& taken = m_taken[i];
+    const WriteBatch& batch = taken.submission->batch;
+    bytes += sizeof(batch_frame_t) + batch.encoded_bytes();
+    if (count == 0) {
+      limit = std::min(limit, bytes <= m_writer.room() ? m_writer.room() : m_writer.segment_room());
+    } else if (bytes > limit) {
+      break;
+    }
+    m_views.push_back({batch.sequence_count(), batch.encoded()});
+    ++count;
+    if (taken.last_sequence == boundary) {
+      break;
+    }
+  }
+  return count;
+}
+
+void CommitPipeline::publish_position(const LogPosition& position) {
+  std::lock_guard lock(m_queue_lock);
+  m_formed = position;
+  while (!m_boundaries.empty() && m_boundaries.front() == position.sequence) {
+    m_boundary_positions[position.sequence] = position;
+    m_boundaries.pop_front();
+  }
+}
+
+bool CommitPipeline::form_record(IoQueue& io) {
+  const size_t count = choose_batches();
+  if (m_spare_groups.empty()) {
+    m_spare_groups.push_back(std::make_unique<Group>());
+  }
+  Group& group = *m_groups.emplace_back(std::move(m_spare_groups.back()));
+  m_spare_groups.pop_back();
+
+  const size_t first = m_taken.size() - m_ungrouped;
+  SequenceNumber durable_seq = m_durable.load();
+  if (m_options.mutations.watermark_ahead_of_flush && first > 0) {
+    durable_seq = m_taken[first - 1].last_sequence;
+  }
+  group.submissions = count;
+  group.writes_left = 1;
+  group.sync_files.clear();
+  const Status status = m_writer.form(m_views, durable_seq, 0, &group.record);
+  if (!status.ok()) {
+    fail(status);
+    return true;
+  }
+  for (size_t i = first; i < first + count; ++i) {
+    Taken& taken = m_taken[i];
+    taken.group = &group;
+    group.writes_left += taken.data_left > 0 ? 1 : 0;
+    for (File* file : taken.sync_files) {
+      add_sync_file(group, file);
+    }
+  }
+  m_ungrouped -= count;
+  publish_position(group.record.position);
+
+  Tracked* request = new_request();
+  request->kind = Tracked::Kind::log;
+  request->group = &group;
+  request->io.op = IoRequest::Op::write;
+  request->io.file = group.record.segment->file.get();
+  request->io.offset = group.record.write_offset;
+  request->io.buffers.push_back({group.record.buffer.data(), group.record.write_bytes});
+  m_log_write_pending = true;
+  m_last_group_us = m_env->now_us();
+  m_group_count.fetch_add(1, std::memory_order_relaxed);
+  m_log_bytes.fetch_add(group.record.write_bytes, std::memory_order_relaxed);
+  io.submit(&request->io);
+  return true;
+}
+
+void CommitPipeline::add_sync_file(Group& group, File* file) {
+  if (std::find(group.sync_files.begin(), group.sync_files.end(), file) == group.sync_files.end()) {
+    group.sync_files.push_back(file);
+  }
+}
+
+// --- completions --------------------------------------------------------------------------------------
+
+bool CommitPipeline::reap(IoQueue& io) {
+  m_completed.clear();
+  io.reap(&m_completed);
+  for (IoRequest* completed : m_completed) {
+    on_done(*static_cast<Tracked*>(completed->owner));
+  }
+  return !m_completed.empty();
+}
+
+void CommitPipeline::on_done(Tracked& request) {
+  if (!request.io.result.ok()) {
+    fail(request.io.result);
+  } else if (!m_failed.load()) {
+    switch (request.kind) {
+      case Tracked::Kind::data:
+        for (Taken* taken : request.takers) {
+          data_done(*taken);
+        }
+        break;
+      case Tracked::Kind::log:
+        m_log_write_pending = false;
+        --request.group->writes_left;
+        break;
+      case Tracked::Kind::sync:
+        if (--m_syncs_left == 0) {
+          finish_flush();
+        }
+        break;
+    }
+  }
+  recycle(&request);
+}
+
+// --- flushes ------------------------------------------------------------------------------------------
+
+bool CommitPipeline::start_flush(IoQueue& io) {
+  if (m_flushing_groups > 0) {
+    return false;
+  }
+  m_sync_scratch.clear();
+  size_t count = 0;
+  size_t submissions = 0;
+  for (; count < m_groups.size() && m_groups[count]->writes_left == 0; ++count) {
+    submissions += m_groups[count]->submissions;
+  }
+  if (count == 0) {
+    return false;
+  }
+  collect_sync_files(count);
+  m_flushing_groups = count;
+  if (m_options.mutations.acknowledge_before_flush) {
+    acknowledge(submissions);
+  }
+  if (m_options.mutations.skip_flush) {
+    finish_flush();
+    return true;
+  }
+  m_sync_count.fetch_add(m_sync_scratch.size(), std::memory_order_relaxed);
+  if (m_sync_scratch.size() == 1 && alone()) {
+    const Status status = m_sync_scratch.front()->sync();
+    status.ok() ? finish_flush() : fail(status);
+    return true;
+  }
+  m_syncs_left = m_sync_scratch.size();
+  for (File* file : m_sync_scratch) {
+    Tracked* request = new_request();
+    request->kind = Tracked::Kind::sync;
+    request->io.op = IoRequest::Op::sync;
+    request->io.file = file;
+    request->io.offset = 0;
+    io.submit(&request->io);
+  }
+  return true;
+}
+
+// The files whose sync makes the first `count` groups durable.
+void CommitPipeline::collect_sync_files(size_t count) {
+  const auto add = [this](File* file) {
+    if (std::find(m_sync_scratch.begin(), m_sync_scratch.end(), file) == m_sync_scratch.end()) {
+      m_sync_scratch.push_back(file);
+    }
+  };
+  for (size_t i = 0; i < count; ++i) {
+    const Group& group = *m_groups[i];
+    if (!m_options.single_flush || i + 1 == count) {
+      add(group.record.segment->file.get());
+    }
+    std::for_each(group.sync_files.begin(), group.sync_files.end(), add);
+  }
+}
+
+// Nothing else could make progress during a sync that blocks the worker.
+bool CommitPipeline::alone() const {
+  if (m_ungrouped > 0 || m_groups.size() > m_flushing_groups) {
+    return false;
+  }
+  std::lock_guard lock(m_queue_lock);
+  return m_queue.empty();
+}
+
+void CommitPipeline::finish_flush() {
+  size_t submissions = 0;
+  for (; m_flushing_groups > 0; --m_flushing_groups) {
+    std::unique_ptr<Group> group = std::move(m_groups.front());
+    m_groups.pop_front();
+    submissions += group->submissions;
+    m_durable.store(group->record.position.sequence);
+    raise_horizon(group->record.durable_seq);
+    if (group->record.buffer.capacity() > kKeptBufferBytes) {
+      group->record.buffer = AlignedBuffer();
+    }
+    m_spare_groups.push_back(std::move(group));
+  }
+  acknowledge(submissions);
+  m_taken.erase(m_taken.begin(), m_taken.begin() + static_cast<ptrdiff_t>(submissions));
+  m_observer->commit_advanced();
+}
+
+void CommitPipeline::acknowledge(size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (!m_taken[i].acknowledged) {
+      m_taken[i].acknowledged = true;
+      m_taken[i].submission->durable(Status());
+      m_outstanding.fetch_sub(1);
+    }
+  }
+}
+
+// Requests in flight use the submissions' buffers: they are all reaped before anybody is told.
+void CommitPipeline::drain_failed(IoQueue& io) {
+  if (io.in_flight() > 0) {
+    return;
+  }
+  const Status status = failure();
+  if (!m_failure_told) {
+    m_failure_told = true;
+    m_observer->commit_failed(status);
+  }
+  m_batch_of_queue.clear();
+  for (const Taken& taken : m_taken) {
+    if (!taken.acknowledged) {
+      m_batch_of_queue.push_back(taken.submission);
+    }
+  }
+  m_taken.clear();
+  m_groups.clear();
+  m_ungrouped = 0;
+  m_flushing_groups = 0;
+  {
+    std::lock_guard lock(m_queue_lock);
+    m_batch_of_queue.insert(m_batch_of_queue.end(), m_queue.begin(), m_queue.end());
+    m_queue.clear();
+  }
+  for (Submission* submission : m_batch_of_queue) {
+    submission->durable(status);
+    m_outstanding.fetch_sub(1);
+  }
+  m_observer->commit_advanced();
+}
+
+}  // namespace vtkv

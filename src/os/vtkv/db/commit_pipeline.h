@@ -1,0 +1,157 @@
+// Makes submissions durable: group commit (architecture, 2.2 to 2.4).
+//
+// One worker, one state machine. Its naive version writes a batch's data, then its record, then syncs, one
+// batch at a time. What differs:
+//   * data goes out as soon as its submission is taken from the queue; adjacent pieces share a request;
+//   * a record holds everything queued when the previous record's write was done, so that groups grow with
+//     the load; the data of a group and its record are written at the same time, in any order;
+//   * while one group is being flushed the next is being written.
+//
+// Invariants:
+//   1. Records enter the log in sequence order, and a record's write starts only when the one before it
+//      was reaped.
+//   2. A group's flush is issued after all of its own writes were reaped. D moves over a group when its own
+//      flush and those of all groups before it have completed: flushes are issued in group order, one at a
+//      time (one flush may serve several groups that were written before it was issued).
+//   3. A record's durable_seq is D when the record was formed.
+//   4. After a failed write or flush nothing is written, flushed or acknowledged any more.
+//
+//   submission:  queued -> taken (data in flight) -> in a group -> durable
+//   group:       writing -> written -> flushing -> durable
+//                form_record  on_write_done  start_flush  finish_flush
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "vtkv/db.h"
+#include "vtkv/vlog/log_writer.h"
+
+namespace vtkv {
+
+// What the pipeline tells its database. All on the commit worker, no lock held.
+class CommitObserver {
+ public:
+  virtual ~CommitObserver() = default;
+  // D moved, or everything failed; the submissions' durable() were called.
+  virtual void commit_advanced() = 0;
+  virtual void horizon_moved(SequenceNumber horizon) = 0;
+  virtual void commit_failed(const Status& status) = 0;
+  // How long to hold the next group back, so that writers do not outrun the flush.
+  virtual std::chrono::microseconds commit_delay() = 0;
+};
+
+class CommitPipeline {
+ public:
+  CommitPipeline(Env* env, const Options& options, SegmentPool* pool, const Uuid& uuid,
+                 const LogPosition& start, SequenceNumber horizon, CommitObserver* observer);
+  ~CommitPipeline();
+  void start();
+  // Ends the worker. REQUIRES: outstanding() == 0, and no enqueue() from here on.
+  void stop();
+
+  // In sequence order, serialized by the caller; wake() afterwards, without the caller's locks.
+  void enqueue(Submission* submission);
+  void wake() { m_worker->wake(); }
+  // For other workers, which may outlive this one: nothing after stop().
+  void wake_unless_stopped();
+  // The record that holds `sequence`, the last one enqueued, ends with it.
+  void request_boundary(SequenceNumber sequence);
+  // The position after the record that ends with a requested boundary; false while it is not formed.
+  bool boundary_position(SequenceNumber sequence, LogPosition* position) const;
+  void forget_boundaries_before(SequenceNumber sequence);
+
+  SequenceNumber durable_sequence() const { return m_durable.load(); }
+  SequenceNumber reuse_horizon() const;
+  // A checkpoint at `sequence` is durable.
+  void checkpoint_advanced(SequenceNumber sequence);
+  // Submissions whose durable() has not returned.
+  uint64_t outstanding() const { return m_outstanding.load(); }
+
+  // Stops everything; the reason goes to whoever waits.
+  void fail(const Status& status);
+  bool failed() const { return m_failed.load(); }
+  Status failure() const;
+
+  uint64_t log_bytes() const { return m_log_bytes.load(std::memory_order_relaxed); }
+  void add_statistics(DBStatistics* statistics) const;
+
+ private:
+  struct Group;
+  struct Taken;
+  struct Tracked;
+  struct DataPiece;
+
+  NextStep step(IoQueue& io);
+  bool take_queue(IoQueue& io);
+  void start_data(IoQueue& io, size_t first_taken);
+  bool joins(const Tracked& request, const ExternalData& data) const;
+  bool may_form(std::chrono::microseconds* wait);
+  bool form_record(IoQueue& io);
+  size_t choose_batches();  // how many of the ungrouped go into the next record
+  void publish_position(const LogPosition& position);
+  void add_sync_file(Group& group, File* file);
+  bool reap(IoQueue& io);
+  void on_done(Tracked& request);
+  void data_done(Taken& taken);
+  bool start_flush(IoQueue& io);
+  void collect_sync_files(size_t count);
+  bool alone() const;
+  void finish_flush();
+  bool raise_horizon(SequenceNumber horizon);
+  void acknowledge(size_t count);
+  void drain_failed(IoQueue& io);
+  Tracked* new_request();
+  void recycle(Tracked* request);
+
+  Env* const m_env;
+  const Options& m_options;
+  CommitObserver* const m_observer;
+  LogWriter m_writer;
+
+  // Guarded by m_queue_lock.
+  mutable std::mutex m_queue_lock;
+  std::vector<Submission*> m_queue;
+  std::deque<SequenceNumber> m_boundaries;  // wanted, not formed yet
+  std::map<SequenceNumber, LogPosition> m_boundary_positions;
+  LogPosition m_formed;  // after the newest record
+  Status m_failure;
+
+  std::atomic<SequenceNumber> m_durable;
+  std::atomic<SequenceNumber> m_horizon;
+  std::atomic<SequenceNumber> m_enqueued;
+  std::atomic<uint64_t> m_outstanding{0};
+  std::atomic<bool> m_failed{false};
+  std::atomic<uint64_t> m_log_bytes{0};
+  std::atomic<uint64_t> m_external_bytes{0};
+  std::atomic<uint64_t> m_group_count{0};
+  std::atomic<uint64_t> m_sync_count{0};
+
+  // The worker's own.
+  std::deque<Taken> m_taken;   // in sequence order: grouped ones first
+  size_t m_ungrouped = 0;      // at the end of m_taken
+  std::deque<std::unique_ptr<Group>> m_groups;
+  std::vector<std::unique_ptr<Group>> m_spare_groups;
+  std::vector<std::unique_ptr<Tracked>> m_requests;  // all ever made
+  std::vector<Tracked*> m_spare_requests;
+  std::vector<Submission*> m_batch_of_queue;  // scratch
+  std::vector<DataPiece> m_pieces;            // scratch
+  std::vector<BatchView> m_views;             // scratch
+  std::vector<File*> m_sync_scratch;          // scratch
+  std::vector<IoRequest*> m_completed;        // scratch
+  bool m_log_write_pending = false;
+  size_t m_flushing_groups = 0;
+  size_t m_syncs_left = 0;
+  uint64_t m_last_group_us = 0;
+  bool m_failure_told = false;
+  SequenceNumber m_horizon_told;
+  std::mutex m_stop_lock;
+  bool m_stopped = false;
+  std::unique_ptr<Worker> m_worker;
+};
+
+}  // namespace vtkv

@@ -1,0 +1,445 @@
+#include "vtkv/db/db_impl.h"
+
+#include <algorithm>
+
+#include "vtkv/db/memtable_inserter.h"
+#include "vtkv/iter/db_iterator.h"
+
+namespace vtkv {
+
+namespace {
+
+// Beyond this many memtables waiting to be flushed, acknowledgements are held back.
+constexpr size_t kClosedMemtablesTolerated = 4;
+constexpr std::chrono::microseconds kDelayPerMemtable{2000};
+constexpr std::chrono::microseconds kDelayMost{50000};
+constexpr std::chrono::microseconds kNoSpaceRetry{200000};
+
+}  // namespace
+
+DbImpl::DbImpl(Env* env, std::string directory, const Options& options)
+    : m_env(env), m_directory(std::move(directory)), m_options(options), m_signal(env->new_signal()) {}
+
+DbImpl::~DbImpl() {
+  if (!m_pipeline) {
+    return;
+  }
+  if (m_flush_worker) {
+    std::unique_lock lock(m_wait_lock);
+    m_waiters.fetch_add(1);
+    m_signal->wait(lock, [this] { return m_pipeline->outstanding() == 0; });
+    m_waiters.fetch_sub(1);
+  }
+  m_pipeline->stop();
+  {
+    std::lock_guard lock(m_workers_lock);
+    m_closing = true;
+  }
+  m_merge_worker.reset();
+  m_flush_worker.reset();
+  m_log_worker.reset();
+}
+
+// --- writes -------------------------------------------------------------------------------------------
+
+bool DbImpl::memtable_is_full() const {
+  // The log is bounded too: a batch may be large there and small, or nothing, in the memtable.
+  const uint64_t log_limit =
+      std::max<uint64_t>(1, m_tree->geometry().initial_log_segments / 2) * m_tree->geometry().log_segment_bytes;
+  return m_active->memory_bytes() >= m_options.memtable_bytes ||
+         m_pipeline->log_bytes() - m_log_bytes_at_switch >= log_limit;
+}
+
+void DbImpl::submit(Submission* submission) {
+  const WriteBatch& batch = submission->batch;
+  if (batch.encoded_bytes() > kMaxBatchBytes) {
+    submission->durable(Status::invalid_argument("write batch of " + std::to_string(batch.encoded_bytes()) +
+                                                 " bytes; at most 1 GiB fits"));
+    return;
+  }
+  {
+    std::lock_guard lock(m_write_lock);
+    if (!m_pipeline->failed()) {
+      MemTableInserter inserter(m_active.get(), m_last_sequence + 1);
+      (void)batch.iterate(inserter);  // built by WriteBatch itself: well-formed
+      m_last_sequence += batch.sequence_count();
+      submission->last_sequence = m_last_sequence;
+      m_visible.store(m_last_sequence, std::memory_order_release);
+      if (!batch.empty()) {
+        m_last_content.store(m_last_sequence);
+      }
+      submission->sequenced(m_last_sequence);
+      m_pipeline->enqueue(submission);
+      submission = nullptr;
+      if (memtable_is_full()) {
+        switch_memtable();
+      }
+    }
+  }
+  if (submission) {
+    submission->durable(m_pipeline->failure());
+  } else {
+    m_pipeline->wake();
+  }
+}
+
+void DbImpl::switch_memtable() {
+  const SequenceNumber as_of = m_last_sequence;
+  if (m_options.participant) {
+    std::vector<std::pair<std::string, std::string>> entries;
+    m_options.participant->collect(as_of, &entries);
+    for (const auto& [key, value] : entries) {
+      m_active->put(as_of, key, value);
+    }
+  }
+  auto fresh = std::make_shared<MemTable>();
+  {
+    std::lock_guard lock(m_state_lock);
+    auto state = std::make_shared<ReadState>(*m_state);
+    state->memtables.insert(state->memtables.begin(), fresh);
+    m_closed.push_back({m_active, as_of});
+    m_closed_count.store(m_closed.size());
+    m_state = std::move(state);
+  }
+  m_active = std::move(fresh);
+  m_last_closed = as_of;
+  ++m_memtables_closed;
+  m_log_bytes_at_switch = m_pipeline->log_bytes();
+  m_pipeline->request_boundary(as_of);
+  wake(m_flush_worker);
+}
+
+// Closes the memtable when there is anything that a checkpoint would change; returns how many memtables
+// must have been flushed for everything so far to be in the tree.
+uint64_t DbImpl::close_memtable() {
+  std::lock_guard lock(m_write_lock);
+  const bool slots_differ = m_tree->oldest_log_position().sequence < m_tree->newest_log_position().sequence;
+  if (!m_pipeline->failed() && (m_last_sequence > m_last_closed || (slots_differ && m_closed_count.load() == 0))) {
+    switch_memtable();
+  }
+  return m_memtables_closed;
+}
+
+namespace {
+
+// Ends itself when it is durable.
+class OwnSubmission final : public Submission {
+ public:
+  explicit OwnSubmission(std::function<void()> done) : m_done(std::move(done)) {}
+  void durable(const Status&) override {
+    const std::function<void()> done = std::move(m_done);
+    delete this;
+    done();
+  }
+
+ private:
+  std::function<void()> m_done;
+};
+
+class WaitingSubmission final : public Submission {
+ public:
+  explicit WaitingSubmission(std::function<void(const Status&)> done) : m_done(std::move(done)) {}
+  void durable(const Status& status) override { m_done(status); }
+
+ private:
+  std::function<void(const Status&)> m_done;
+};
+
+}  // namespace
+
+void DbImpl::advance_reuse_horizon() {
+  const SequenceNumber horizon = m_pipeline->reuse_horizon();
+  if (m_last_content.load() <= horizon || m_pipeline->durable_sequence() <= horizon ||
+      m_horizon_submitted.exchange(true)) {
+    return;
+  }
+  submit(new OwnSubmission([this] { m_horizon_submitted.store(false); }));
+}
+
+Status DbImpl::write(WriteBatch batch) {
+  bool done = false;
+  Status result;
+  WaitingSubmission submission([&](const Status& status) {
+    std::lock_guard lock(m_wait_lock);
+    result = status;
+    done = true;
+    m_signal->notify_all();
+  });
+  submission.batch = std::move(batch);
+  submit(&submission);
+  std::unique_lock lock(m_wait_lock);
+  m_signal->wait(lock, [&] { return done; });
+  return result;
+}
+
+// --- reads --------------------------------------------------------------------------------------------
+
+std::shared_ptr<const ReadState> DbImpl::read_state() const {
+  std::lock_guard lock(m_state_lock);
+  return m_state;
+}
+
+// The state comes before the sequence: a flush may drop what only an older sequence could see, and a state
+// taken first still pins it.
+Status DbImpl::get(std::string_view key, std::string* value, const Snapshot* snapshot) {
+  const std::shared_ptr<const ReadState> state = read_state();
+  const SequenceNumber sequence = read_sequence(snapshot);
+  Lookup result = Lookup::absent;
+  for (const auto& memtable : state->memtables) {
+    result = memtable->get(key, sequence, value);
+    if (result != Lookup::absent) {
+      break;
+    }
+  }
+  if (result == Lookup::absent) {
+    VTKV_RETURN_IF_ERROR(state->version->get(key, sequence, &result, value));
+  }
+  static const Status kNotFound = Status::not_found("no such key");
+  return result == Lookup::found ? Status() : kNotFound;
+}
+
+std::unique_ptr<Iterator> DbImpl::new_iterator(std::string_view lower, std::string_view upper,
+                                               const Snapshot* snapshot) {
+  std::shared_ptr<const ReadState> state = read_state();
+  const SequenceNumber sequence = read_sequence(snapshot);
+  return std::make_unique<DbIterator>(std::move(state), lower, upper, sequence);
+}
+
+const Snapshot* DbImpl::take_snapshot() {
+  return m_snapshots.take([this] { return m_visible.load(std::memory_order_acquire); });
+}
+
+void DbImpl::release_snapshot(const Snapshot* snapshot) { m_snapshots.release(snapshot); }
+
+// --- waiting ------------------------------------------------------------------------------------------
+
+void DbImpl::notify_waiters() {
+  if (m_waiters.load() > 0) {
+    std::lock_guard lock(m_wait_lock);
+    m_signal->notify_all();
+  }
+}
+
+Status DbImpl::wait_until(const std::function<bool()>& done) {
+  std::unique_lock lock(m_wait_lock);
+  m_waiters.fetch_add(1);
+  m_signal->wait(lock, [&] { return done() || m_pipeline->failed(); });
+  m_waiters.fetch_sub(1);
+  return done() ? Status() : m_pipeline->failure();
+}
+
+Status DbImpl::wait_durable(SequenceNumber sequence) {
+  if (sequence > m_visible.load()) {
+    return Status::invalid_argument("sequence " + std::to_string(sequence) + " was not submitted yet");
+  }
+  return wait_until([&] { return durable_sequence() >= sequence; });
+}
+
+Status DbImpl::flush() {
+  const uint64_t failures = m_flush_failures.load();
+  const uint64_t wanted = close_memtable();
+  VTKV_RETURN_IF_ERROR(
+      wait_until([&] { return m_memtables_flushed.load() >= wanted || m_flush_failures.load() > failures; }));
+  std::lock_guard lock(m_error_lock);
+  return m_memtables_flushed.load() >= wanted ? Status() : m_flush_error;
+}
+
+void DbImpl::request_flush() {
+  m_flush_wanted.store(true);
+  wake(m_flush_worker);
+}
+
+Status DbImpl::compact() {
+  VTKV_RETURN_IF_ERROR(flush());
+  const uint64_t wanted = m_compactions_wanted.fetch_add(1) + 1;
+  wake(m_merge_worker);
+  VTKV_RETURN_IF_ERROR(wait_until([&] { return m_compactions_done.load() >= wanted; }));
+  std::lock_guard lock(m_error_lock);
+  return m_merge_error;
+}
+
+// --- commit worker ------------------------------------------------------------------------------------
+
+void DbImpl::commit_advanced() {
+  if (m_closed_count.load() > 0) {
+    wake(m_flush_worker);
+  }
+  if (m_pool->wants_work()) {
+    wake(m_log_worker);
+  }
+  notify_waiters();
+}
+
+void DbImpl::horizon_moved(SequenceNumber horizon) {
+  if (m_options.on_reuse_horizon) {
+    m_options.on_reuse_horizon(horizon);
+  }
+}
+
+void DbImpl::commit_failed(const Status& status) {
+  if (m_options.on_fatal) {
+    m_options.on_fatal(status);
+  }
+}
+
+std::chrono::microseconds DbImpl::commit_delay() {
+  const size_t closed = m_closed_count.load();
+  if (closed <= kClosedMemtablesTolerated) {
+    return std::chrono::microseconds(0);
+  }
+  return std::min<std::chrono::microseconds>(kDelayMost,
+                                             kDelayPerMemtable * static_cast<int64_t>(closed - kClosedMemtablesTolerated));
+}
+
+void DbImpl::wake(std::unique_ptr<Worker>& worker) {
+  std::lock_guard lock(m_workers_lock);
+  if (worker && !m_closing) {
+    worker->wake();
+  }
+}
+
+// --- background workers -------------------------------------------------------------------------------
+
+// Takes over the tree's runs; with `flushed`, drops the memtable that is among them now.
+void DbImpl::install_version(const MemTable* flushed) {
+  std::lock_guard lock(m_state_lock);
+  auto state = std::make_shared<ReadState>(*m_state);
+  state->version = m_tree->current();
+  if (flushed) {
+    std::erase_if(state->memtables, [&](const auto& memtable) { return memtable.get() == flushed; });
+    m_closed.pop_front();
+    m_closed_count.store(m_closed.size());
+  }
+  m_state = std::move(state);
+}
+
+NextStep DbImpl::flush_step() {
+  if (m_pipeline->failed()) {
+    return NextStep::on_event();
+  }
+  tell_checkpoint();
+  if (m_flush_wanted.exchange(false)) {
+    (void)close_memtable();
+  }
+  Closed closed;
+  {
+    std::lock_guard lock(m_state_lock);
+    if (m_closed.empty()) {
+      return NextStep::on_event();
+    }
+    closed = m_closed.front();
+  }
+  LogPosition position;
+  const bool formed = m_pipeline->boundary_position(closed.last_sequence, &position);
+  if (m_options.mutations.flush_memtable_early) {
+    return formed ? flush_one(closed, position) : NextStep::later(std::chrono::microseconds(10));
+  }
+  // Rule 3: the tree must never hold what a crash could take back. commit_advanced() wakes us.
+  if (!formed || closed.last_sequence > m_pipeline->durable_sequence()) {
+    return NextStep::on_event();
+  }
+  return flush_one(closed, position);
+}
+
+NextStep DbImpl::flush_one(const Closed& closed, const LogPosition& position) {
+  const Status status = m_tree->flush(*closed.memtable, position, m_snapshots.sequences());
+  if (!status.ok()) {
+    {
+      std::lock_guard lock(m_error_lock);
+      m_flush_error = status;
+    }
+    m_flush_failures.fetch_add(1);
+    if (!status.is_no_space()) {
+      m_pipeline->fail(status);
+    }
+    notify_waiters();
+    return status.is_no_space() ? NextStep::later(kNoSpaceRetry) : NextStep::on_event();
+  }
+  install_version(closed.memtable.get());
+  m_pipeline->forget_boundaries_before(closed.last_sequence);
+  m_pipeline->checkpoint_advanced(position.sequence);
+  m_memtables_flushed.fetch_add(1);
+  tell_checkpoint();
+  wake(m_merge_worker);
+  notify_waiters();
+  return NextStep::now();
+}
+
+// Both manifest slots hold everything up to the oldest position: the log before it may go.
+void DbImpl::tell_checkpoint() {
+  const LogPosition oldest = m_tree->oldest_log_position();
+  if (oldest.sequence <= m_told_checkpoint || m_log_readers.load() > 0) {
+    return;
+  }
+  m_told_checkpoint = oldest.sequence;
+  m_pool->release_before(oldest.epoch);
+  wake(m_log_worker);
+  if (m_options.participant) {
+    m_options.participant->checkpoint_durable(oldest.sequence);
+  }
+}
+
+NextStep DbImpl::merge_step() {
+  if (m_pipeline->failed()) {
+    return NextStep::on_event();
+  }
+  const uint64_t wanted = m_compactions_wanted.load();
+  const bool all = wanted > m_compactions_done.load();
+  bool did = all;
+  const Status status = all ? m_tree->merge_all(m_snapshots.sequences())
+                            : m_tree->merge_once(m_snapshots.sequences(), &did);
+  {
+    std::lock_guard lock(m_error_lock);
+    m_merge_error = status;
+  }
+  if (did || !status.ok()) {
+    install_version(nullptr);
+    wake(m_flush_worker);  // tells of the checkpoint
+  }
+  if (all) {
+    m_compactions_done.store(wanted);
+    notify_waiters();
+  }
+  // A failed merge changes nothing; the next flush tries again.
+  return status.ok() && did ? NextStep::now() : NextStep::on_event();
+}
+
+NextStep DbImpl::log_step() {
+  bool did = false;
+  if (m_pipeline->failed() || m_log_readers.load() > 0) {
+    return NextStep::on_event();
+  }
+  const Status status = m_pool->work_ahead(&did);
+  if (!status.ok()) {
+    return NextStep::later(kNoSpaceRetry);  // the commit worker meets the error when it needs the segment
+  }
+  return did ? NextStep::now() : NextStep::on_event();
+}
+
+// --- inspection ---------------------------------------------------------------------------------------
+
+DBStatistics DbImpl::statistics() const {
+  DBStatistics statistics;
+  statistics.last_sequence = m_visible.load();
+  m_pipeline->add_statistics(&statistics);
+  const TreeStatistics tree = m_tree->statistics();
+  statistics.memtable_flushes = tree.flushes;
+  statistics.flush_bytes = tree.flush_bytes;
+  statistics.merges = tree.merges;
+  statistics.merge_bytes = tree.merge_bytes;
+  statistics.log_file_bytes = m_pool->file_bytes();
+  statistics.log_segments = m_pool->segment_count();
+  statistics.tree_file_bytes = tree.file_bytes;
+  statistics.tree_live_bytes = tree.live_bytes;
+  for (const auto& memtable : read_state()->memtables) {
+    statistics.memtable_bytes += memtable->memory_bytes();
+  }
+  statistics.block_cache_bytes = tree.cache_bytes;
+  statistics.block_cache_hits = tree.cache_hits;
+  statistics.block_cache_misses = tree.cache_misses;
+  statistics.runs = tree.runs;
+  statistics.levels = tree.levels;
+  return statistics;
+}
+
+}  // namespace vtkv

@@ -1,0 +1,143 @@
+// The database: wires the commit pipeline, the memtables, the log's segments and the tree together.
+//
+// Locks, in the order they may be taken: m_write_lock, then m_state_lock or one of the parts' own.
+//   m_write_lock   sequences, insertion into the active memtable, switching it
+//   m_state_lock   the read state's pointer and the list of memtables waiting to be flushed
+//   m_wait_lock    nothing but the signal
+//   m_workers_lock which workers exist
+// No I/O is done under any of them.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "vtkv/db.h"
+#include "vtkv/db/commit_pipeline.h"
+#include "vtkv/db/read_state.h"
+#include "vtkv/db/snapshot_list.h"
+#include "vtkv/vlog/segment_pool.h"
+
+namespace vtkv {
+
+class LogRecovery;
+
+class DbImpl final : public DB, private CommitObserver {
+ public:
+  DbImpl(Env* env, std::string directory, const Options& options);
+  ~DbImpl() override;
+  // The body of DB::open; nothing works before it succeeded. In db_open.cc.
+  Status recover();
+
+  void submit(Submission* submission) override;
+  Status write(WriteBatch batch) override;
+  Status get(std::string_view key, std::string* value, const Snapshot* snapshot) override;
+  std::unique_ptr<Iterator> new_iterator(std::string_view lower, std::string_view upper,
+                                         const Snapshot* snapshot) override;
+  const Snapshot* take_snapshot() override;
+  void release_snapshot(const Snapshot* snapshot) override;
+  SequenceNumber durable_sequence() const override { return m_pipeline->durable_sequence(); }
+  SequenceNumber reuse_horizon() const override { return m_pipeline->reuse_horizon(); }
+  void advance_reuse_horizon() override;
+  Status wait_durable(SequenceNumber sequence) override;
+  Status flush() override;
+  void request_flush() override;
+  Status compact() override;
+  Status verify(std::vector<std::string>* findings) override;
+  void set_block_cache_bytes(size_t bytes) override { m_tree->set_cache_bytes(bytes); }
+  DBStatistics statistics() const override;
+
+ private:
+  // A memtable that takes no more writes.
+  struct Closed {
+    std::shared_ptr<MemTable> memtable;
+    SequenceNumber last_sequence = 0;
+  };
+
+  // CommitObserver
+  void commit_advanced() override;
+  void horizon_moved(SequenceNumber horizon) override;
+  void commit_failed(const Status& status) override;
+  std::chrono::microseconds commit_delay() override;
+
+  // Opening (db_open.cc).
+  Status open_parts();
+  Status load_participant();
+  Status replay(LogRecovery& recovery);
+  Status end_recovery(const LogRecovery& recovery, LogPosition* position);
+  Status sync_everything();
+  void start_workers(const LogPosition& position);
+
+  // Writes. REQUIRES: m_write_lock.
+  bool memtable_is_full() const;
+  void switch_memtable();
+  uint64_t close_memtable();  // takes m_write_lock
+
+  // Flush, merge and log workers.
+  NextStep flush_step();
+  NextStep flush_one(const Closed& closed, const LogPosition& position);
+  void tell_checkpoint();
+  NextStep merge_step();
+  NextStep log_step();
+  void wake(std::unique_ptr<Worker>& worker);
+
+  std::shared_ptr<const ReadState> read_state() const;
+  void install_version(const MemTable* flushed);
+  SequenceNumber read_sequence(const Snapshot* snapshot) const {
+    return snapshot ? snapshot->sequence() : m_visible.load(std::memory_order_acquire);
+  }
+  // Waits until `done` holds or the database has stopped.
+  Status wait_until(const std::function<bool()>& done);
+  void notify_waiters();
+
+  Env* const m_env;
+  const std::string m_directory;
+  const Options m_options;
+  std::unique_ptr<FileLock> m_file_lock;
+  std::unique_ptr<Tree> m_tree;
+  std::unique_ptr<SegmentPool> m_pool;
+  std::unique_ptr<CommitPipeline> m_pipeline;
+  SnapshotList m_snapshots;
+
+  std::mutex m_write_lock;
+  std::shared_ptr<MemTable> m_active;
+  SequenceNumber m_last_sequence = 0;
+  SequenceNumber m_last_closed = 0;   // last sequence of the newest closed memtable
+  uint64_t m_memtables_closed = 0;
+  uint64_t m_log_bytes_at_switch = 0;
+  std::atomic<SequenceNumber> m_last_content{0};  // last sequence that was not an empty record's
+  std::atomic<SequenceNumber> m_visible{0};
+
+  mutable std::mutex m_state_lock;
+  std::shared_ptr<const ReadState> m_state;
+  std::deque<Closed> m_closed;  // oldest first
+  std::atomic<size_t> m_closed_count{0};
+
+  std::mutex m_wait_lock;
+  std::unique_ptr<Signal> m_signal;
+  std::atomic<int> m_waiters{0};
+
+  std::atomic<uint64_t> m_memtables_flushed{0};
+  SequenceNumber m_told_checkpoint = 0;  // flush worker's
+  std::atomic<bool> m_flush_wanted{false};
+  std::mutex m_error_lock;
+  Status m_flush_error;   // of the newest attempt; guarded by m_error_lock
+  Status m_merge_error;   // likewise
+  std::atomic<uint64_t> m_flush_failures{0};
+  std::atomic<uint64_t> m_compactions_wanted{0};
+  std::atomic<uint64_t> m_compactions_done{0};
+  std::atomic<bool> m_horizon_submitted{false};
+  std::atomic<int> m_log_readers{0};  // while verify() reads the log nothing of it is recycled
+
+  // The workers wake one another, also while they end one by one.
+  std::mutex m_workers_lock;
+  bool m_closing = false;
+  std::unique_ptr<Worker> m_flush_worker;
+  std::unique_ptr<Worker> m_merge_worker;
+  std::unique_ptr<Worker> m_log_worker;
+};
+
+}  // namespace vtkv

@@ -1,0 +1,263 @@
+// Making a database and opening one: recovery from the log, and the record that ends it.
+//
+// Layout: lock, log/000001.log ..., and the tree's files. The tree's manifest comes last: a directory
+// without it holds a database that was never finished, and may be made again.
+
+#include <algorithm>
+
+#include "vtkv/db/db_impl.h"
+#include "vtkv/db/log_recovery.h"
+#include "vtkv/db/memtable_inserter.h"
+#include "vtkv/iter/db_iterator.h"
+#include "vtkv/util/invariants.h"
+
+namespace vtkv {
+
+namespace {
+
+std::string lock_path(const std::string& directory) { return directory + "/lock"; }
+std::string log_path(const std::string& directory) { return directory + "/log"; }
+std::string manifest_path(const std::string& directory) { return directory + "/manifest"; }
+
+std::string parent_of(std::string directory) {
+  while (directory.size() > 1 && directory.back() == '/') {
+    directory.pop_back();
+  }
+  const size_t slash = directory.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : directory.substr(0, slash);
+}
+
+Status check_log_geometry(const Geometry& geometry) {
+  if (geometry.log_segment_bytes % kIoAlignment != 0 || geometry.log_segment_bytes < 4 * kLogBlockBytes) {
+    return Status::invalid_argument("log_segment_bytes is " + std::to_string(geometry.log_segment_bytes) +
+                                    ": use a multiple of 4096, at least 16384");
+  }
+  if (geometry.initial_log_segments < 2) {
+    return Status::invalid_argument("initial_log_segments is " + std::to_string(geometry.initial_log_segments) +
+                                    ": use 2 or more");
+  }
+  return Status();
+}
+
+Status remove_log_files(Env* env, const std::string& directory) {
+  std::vector<std::string> names;
+  VTKV_RETURN_IF_ERROR(env->list_directory(log_path(directory), &names));
+  for (const std::string& name : names) {
+    VTKV_RETURN_IF_ERROR(env->remove_file(log_path(directory) + "/" + name));
+  }
+  return Status();
+}
+
+// Empties a directory that holds nothing but a database whose making was interrupted.
+Status clear_half_made(Env* env, const std::string& directory) {
+  std::vector<std::string> names;
+  VTKV_RETURN_IF_ERROR(env->list_directory(directory, &names));
+  const auto is_ours = [](const std::string& name) {
+    return name == "lock" || name == "log" || name == "tree" || name == "manifest.new";
+  };
+  for (const std::string& name : names) {
+    if (name == "manifest") {
+      return Status::invalid_argument(directory + ": holds a database already; open it, or name another directory");
+    }
+    if (!is_ours(name)) {
+      return Status::invalid_argument(directory + ": is not empty (" + name + "); name an empty directory");
+    }
+  }
+  for (const std::string& name : names) {
+    if (name == "log") {
+      VTKV_RETURN_IF_ERROR(remove_log_files(env, directory));
+    } else if (name != "lock") {
+      VTKV_RETURN_IF_ERROR(env->remove_file(directory + "/" + name));
+    }
+  }
+  return Status();
+}
+
+Uuid new_uuid(Env* env) {
+  Uuid uuid;
+  for (size_t i = 0; i < uuid.size(); i += sizeof(uint64_t)) {
+    const uint64_t random = env->random_u64();
+    std::copy_n(reinterpret_cast<const uint8_t*>(&random), sizeof(random), uuid.begin() + static_cast<ptrdiff_t>(i));
+  }
+  uuid[6] = static_cast<uint8_t>((uuid[6] & 0x0f) | 0x40);  // version 4, variant 1 (RFC 9562)
+  uuid[8] = static_cast<uint8_t>((uuid[8] & 0x3f) | 0x80);
+  return uuid;
+}
+
+}  // namespace
+
+Status DB::create(Env* env, const std::string& directory, const Options& options) {
+  VTKV_RETURN_IF_ERROR(check_log_geometry(options.geometry));
+  VTKV_RETURN_IF_ERROR(env->create_directory(directory));
+  std::unique_ptr<FileLock> lock;
+  VTKV_RETURN_IF_ERROR(env->lock_file(lock_path(directory), &lock));
+  VTKV_RETURN_IF_ERROR(clear_half_made(env, directory));
+  const Uuid uuid = new_uuid(env);
+  SegmentPool pool(env, log_path(directory), options.geometry, uuid);
+  VTKV_RETURN_IF_ERROR(pool.create());
+  VTKV_RETURN_IF_ERROR(env->sync_directory(parent_of(directory)));
+  VTKV_RETURN_IF_ERROR(env->sync_directory(directory));
+  const LogPosition start{0, 1, 1, kLogBlockBytes, 0};
+  VTKV_RETURN_IF_ERROR(Tree::create(env, directory, options.geometry, uuid, start));
+  return env->sync_directory(directory);
+}
+
+Status DB::open(Env* env, const std::string& directory, const Options& options, std::unique_ptr<DB>* db) {
+  auto opened = std::make_unique<DbImpl>(env, directory, options);
+  VTKV_RETURN_IF_ERROR(opened->recover());
+  *db = std::move(opened);
+  return Status();
+}
+
+Status DbImpl::open_parts() {
+  if (!m_env->exists(m_directory)) {
+    return Status::not_found(m_directory + ": there is no such directory");
+  }
+  if (!m_env->exists(manifest_path(m_directory))) {
+    return Status::not_found(m_directory + ": holds no database (there is no manifest); create one");
+  }
+  VTKV_RETURN_IF_ERROR(m_env->lock_file(lock_path(m_directory), &m_file_lock));
+  VTKV_RETURN_IF_ERROR(Tree::open(m_env, m_directory, m_options, &m_tree));
+  m_pool = std::make_unique<SegmentPool>(m_env, log_path(m_directory), m_tree->geometry(), m_tree->uuid());
+  return m_pool->load();
+}
+
+// Everything up to end_recovery() only reads.
+Status DbImpl::recover() {
+  VTKV_RETURN_IF_ERROR(open_parts());
+  LogRecovery recovery(m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position());
+  VTKV_RETURN_IF_ERROR(recovery.read_chain());
+  VTKV_RETURN_IF_ERROR(recovery.report_strays());
+  VTKV_RETURN_IF_ERROR(recovery.check_data());
+  VTKV_RETURN_IF_ERROR(load_participant());
+  VTKV_RETURN_IF_ERROR(replay(recovery));
+  LogPosition position;
+  VTKV_RETURN_IF_ERROR(end_recovery(recovery, &position));
+  start_workers(position);
+  return Status();
+}
+
+Status DbImpl::load_participant() {
+  auto state = std::make_shared<ReadState>();
+  state->version = m_tree->current();
+  if (!m_options.participant) {
+    return Status();
+  }
+  return m_options.participant->load([&](std::string_view lower, std::string_view upper) {
+    return std::make_unique<DbIterator>(state, lower, upper, m_tree->newest_log_position().sequence);
+  });
+}
+
+namespace {
+
+class Replay final : public BatchVisitor {
+ public:
+  Replay(MemTable* memtable, const Options& options) : m_memtable(memtable), m_options(options) {}
+
+  Status batch(SequenceNumber first, uint32_t sequence_count, std::string_view encoded) override {
+    MemTableInserter inserter(m_memtable, first, m_options.mutations.lose_range_deletes);
+    VTKV_RETURN_IF_ERROR(WriteBatch::iterate(encoded, inserter));
+    const uint64_t updates = std::max<uint64_t>(1, inserter.next_sequence() - first);
+    if (updates != sequence_count) {
+      return Status::corruption("a batch of " + std::to_string(updates) + " operations claims " +
+                                std::to_string(sequence_count) + " sequence numbers");
+    }
+    if (m_options.participant) {
+      return m_options.participant->replay(first + sequence_count - 1, encoded);
+    }
+    return Status();
+  }
+
+ private:
+  MemTable* const m_memtable;
+  const Options& m_options;
+};
+
+}  // namespace
+
+Status DbImpl::replay(LogRecovery& recovery) {
+  m_active = std::make_shared<MemTable>();
+  Replay visitor(m_active.get(), m_options);
+  return recovery.replay(visitor);
+}
+
+// What recovery has read may still be in a volatile cache, written by a process that was killed: it decides
+// about the end of the log, so it must not disappear after that decision.
+Status DbImpl::sync_everything() {
+  VTKV_RETURN_IF_ERROR(m_pool->sync_all());
+  std::vector<std::string> names;
+  VTKV_RETURN_IF_ERROR(m_env->list_directory(m_directory, &names));
+  for (const std::string& name : names) {
+    if (name == "manifest" || name == "tree") {
+      std::unique_ptr<File> file;
+      VTKV_RETURN_IF_ERROR(m_env->open_file(m_directory + "/" + name, OpenOptions(), &file));
+      VTKV_RETURN_IF_ERROR(file->sync());
+    }
+  }
+  VTKV_RETURN_IF_ERROR(m_env->sync_directory(log_path(m_directory)));
+  VTKV_RETURN_IF_ERROR(m_env->sync_directory(m_directory));
+  return m_options.external_store ? m_options.external_store->sync_all() : Status();
+}
+
+// Rule 4 of 2.3: an empty record after E, durable before anything else is written.
+Status DbImpl::end_recovery(const LogRecovery& recovery, LogPosition* position) {
+  VTKV_RETURN_IF_ERROR(sync_everything());
+  m_pool->release_before(m_tree->oldest_log_position().epoch);
+  *position = recovery.end();
+  if (m_options.mutations.skip_recovery_record) {
+    return m_pool->remove_half_made();
+  }
+  LogWriter writer(m_env, m_pool.get(), m_tree->uuid());
+  writer.start_after(recovery.end());
+  FormedRecord record;
+  VTKV_RETURN_IF_ERROR(writer.form({{1, {}}}, recovery.end().sequence, kRecoveryRecord, &record));
+  VTKV_RETURN_IF_ERROR(record.segment->file->write(record.write_offset, record.buffer.data(), record.write_bytes));
+  VTKV_RETURN_IF_ERROR(record.segment->file->sync());
+  *position = record.position;
+  return m_pool->remove_half_made();
+}
+
+void DbImpl::start_workers(const LogPosition& position) {
+  const SequenceNumber horizon = m_options.mutations.skip_recovery_record ? position.sequence : position.sequence - 1;
+  m_pipeline = std::make_unique<CommitPipeline>(m_env, m_options, m_pool.get(), m_tree->uuid(), position, horizon,
+                                                static_cast<CommitObserver*>(this));
+  m_last_sequence = position.sequence;
+  m_last_content.store(horizon);
+  m_visible.store(position.sequence);
+  m_last_closed = m_tree->newest_log_position().sequence;
+  m_told_checkpoint = m_tree->oldest_log_position().sequence;
+  auto state = std::make_shared<ReadState>();
+  state->memtables.push_back(m_active);
+  state->version = m_tree->current();
+  m_state = std::move(state);
+  {
+    std::lock_guard lock(m_workers_lock);
+    m_log_worker = m_env->start_worker("vtkv_log", 0, [this](IoQueue&) { return log_step(); });
+    m_flush_worker = m_env->start_worker("vtkv_flush", 0, [this](IoQueue&) { return flush_step(); });
+    m_merge_worker = m_env->start_worker("vtkv_merge", 0, [this](IoQueue&) { return merge_step(); });
+  }
+  m_pipeline->start();
+  if (m_active->memory_bytes() >= m_options.memtable_bytes) {
+    request_flush();
+  }
+}
+
+Status DbImpl::verify(std::vector<std::string>* findings) {
+  VTKV_RETURN_IF_ERROR(m_tree->verify(findings));
+  m_log_readers.fetch_add(1);
+  const SequenceNumber durable = durable_sequence();
+  LogRecovery reader(m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position());
+  const Status status = reader.read_chain();
+  m_log_readers.fetch_sub(1);
+  wake(m_flush_worker);
+  wake(m_log_worker);
+  if (!status.ok()) {
+    findings->push_back(std::string(status.message()));
+  } else if (reader.end().sequence < durable) {
+    findings->push_back("log: it can be read up to sequence " + std::to_string(reader.end().sequence) +
+                        " only, although sequence " + std::to_string(durable) + " is durable");
+  }
+  return Status();
+}
+
+}  // namespace vtkv

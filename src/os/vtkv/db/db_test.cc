@@ -1,0 +1,224 @@
+#include "vtkv/db.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+
+#include "vtkv/testing/sim_env.h"
+
+namespace vtkv {
+namespace {
+
+// The same tests in the simulator and on the host.
+class DbTest : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (GetParam()) {
+      m_env = posix_env();
+      char name[] = "db_test.XXXXXX";
+      ASSERT_NE(mkdtemp(name), nullptr);
+      m_base = std::filesystem::absolute(name);
+    } else {
+      m_sim = std::make_unique<SimEnv>(SimOptions{.record = false});
+      m_env = m_sim.get();
+      ASSERT_TRUE(m_env->create_directory("/base").ok());
+      m_base = "/base";
+    }
+    m_directory = m_base + "/db";
+    m_options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 3, .zone_bytes = 64 << 10};
+    m_options.memtable_bytes = 16 << 10;
+    const Status status = DB::create(m_env, m_directory, m_options);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    open();
+  }
+  void TearDown() override {
+    m_db.reset();
+    if (GetParam() && !m_base.empty()) {
+      std::filesystem::remove_all(m_base);
+    }
+  }
+  void open() {
+    m_db.reset();
+    const Status status = DB::open(m_env, m_directory, m_options, &m_db);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+  }
+  void put(const std::string& key, const std::string& value) {
+    WriteBatch batch;
+    batch.put(key, value);
+    write(std::move(batch));
+  }
+  void write(WriteBatch batch) {
+    const Status status = m_db->write(std::move(batch));
+    ASSERT_TRUE(status.ok()) << status.to_string();
+  }
+  std::string get(const std::string& key, const Snapshot* snapshot = nullptr) {
+    std::string value;
+    const Status status = m_db->get(key, &value, snapshot);
+    return status.ok() ? value : status.is_not_found() ? "none" : status.to_string();
+  }
+  std::string forward(const std::string& lower, const std::string& upper, const Snapshot* snapshot = nullptr) {
+    std::string all;
+    auto it = m_db->new_iterator(lower, upper, snapshot);
+    for (it->seek_to_first(); it->valid(); it->next()) {
+      all.append(it->key()).append("=").append(it->value()).append(" ");
+    }
+    EXPECT_TRUE(it->status().ok()) << it->status().to_string();
+    return all;
+  }
+  std::string backward(const std::string& lower, const std::string& upper) {
+    std::string all;
+    auto it = m_db->new_iterator(lower, upper);
+    for (it->seek_to_last(); it->valid(); it->previous()) {
+      all.append(it->key()).append("=").append(it->value()).append(" ");
+    }
+    EXPECT_TRUE(it->status().ok()) << it->status().to_string();
+    return all;
+  }
+
+  std::unique_ptr<SimEnv> m_sim;
+  Env* m_env = nullptr;
+  std::string m_base;
+  std::string m_directory;
+  Options m_options;
+  std::unique_ptr<DB> m_db;
+};
+
+TEST_P(DbTest, WhatWasWrittenIsReadBack) {
+  put("a", "1");
+  EXPECT_EQ(get("a"), "1");
+  EXPECT_EQ(get("b"), "none");
+}
+
+TEST_P(DbTest, ReopenRecoversFromTheLog) {
+  put("a", "1");
+  put("b", "2");
+  open();
+  EXPECT_EQ(forward("", "z"), "a=1 b=2 ");
+  put("c", "3");
+  open();
+  EXPECT_EQ(forward("", "z"), "a=1 b=2 c=3 ");
+}
+
+TEST_P(DbTest, FlushMovesEverythingToTheTree) {
+  put("a", "1");
+  put("b", "2");
+  ASSERT_TRUE(m_db->flush().ok());
+  EXPECT_EQ(m_db->statistics().memtable_flushes, 1u);
+  EXPECT_EQ(get("a"), "1");
+  put("a", "3");
+  open();
+  EXPECT_EQ(forward("", "z"), "a=3 b=2 ");
+  EXPECT_EQ(backward("", "z"), "b=2 a=3 ");
+}
+
+TEST_P(DbTest, LaterOperationOfABatchWins) {
+  WriteBatch batch;
+  batch.put("a", "1");
+  batch.remove_range("a", "c");
+  batch.put("b", "2");
+  batch.put("d", "4");
+  batch.remove("d");
+  write(std::move(batch));
+  EXPECT_EQ(forward("", "z"), "b=2 ");
+  open();
+  EXPECT_EQ(forward("", "z"), "b=2 ");
+}
+
+TEST_P(DbTest, RangeRemovalHidesTheTree) {
+  for (int i = 0; i < 10; ++i) {
+    put("k" + std::to_string(i), std::to_string(i));
+  }
+  ASSERT_TRUE(m_db->flush().ok());
+  WriteBatch batch;
+  batch.remove_range("k2", "k8");
+  write(std::move(batch));
+  put("k5", "new");
+  const std::string expected = "k0=0 k1=1 k5=new k8=8 k9=9 ";
+  EXPECT_EQ(forward("", "z"), expected);
+  EXPECT_EQ(backward("", "z"), "k9=9 k8=8 k5=new k1=1 k0=0 ");
+  ASSERT_TRUE(m_db->flush().ok());
+  EXPECT_EQ(forward("", "z"), expected);
+  ASSERT_TRUE(m_db->compact().ok());
+  EXPECT_EQ(forward("", "z"), expected);
+  EXPECT_EQ(m_db->statistics().runs, 1u);
+}
+
+TEST_P(DbTest, SnapshotSurvivesFlushAndMerge) {
+  put("a", "old");
+  put("b", "old");
+  const Snapshot* snapshot = m_db->take_snapshot();
+  put("a", "new");
+  WriteBatch batch;
+  batch.remove_range("b", "c");
+  write(std::move(batch));
+  ASSERT_TRUE(m_db->flush().ok());
+  ASSERT_TRUE(m_db->compact().ok());
+  EXPECT_EQ(get("a", snapshot), "old");
+  EXPECT_EQ(forward("", "z", snapshot), "a=old b=old ");
+  EXPECT_EQ(forward("", "z"), "a=new ");
+  m_db->release_snapshot(snapshot);
+}
+
+TEST_P(DbTest, LogIsRecycledWhileWritesGoOn) {
+  for (int i = 0; i < 600; ++i) {
+    put("key" + std::to_string(i % 50), std::string(200, static_cast<char>('a' + i % 26)));
+  }
+  ASSERT_TRUE(m_db->flush().ok());
+  ASSERT_TRUE(m_db->flush().ok());
+  const DBStatistics statistics = m_db->statistics();
+  EXPECT_GT(statistics.memtable_flushes, 3u);
+  EXPECT_GT(statistics.log_bytes, 10 * m_options.geometry.log_segment_bytes);
+  EXPECT_LT(statistics.log_segments, 12u);
+  open();
+  for (int i = 550; i < 600; ++i) {
+    EXPECT_EQ(get("key" + std::to_string(i % 50)), std::string(200, static_cast<char>('a' + i % 26)));
+  }
+  std::vector<std::string> findings;
+  ASSERT_TRUE(m_db->verify(&findings).ok());
+  EXPECT_TRUE(findings.empty()) << findings.front();
+}
+
+TEST_P(DbTest, BatchLargerThanASegmentGetsOneOfItsOwn) {
+  const std::string large(3 * m_options.geometry.log_segment_bytes, 'x');
+  put("large", large);
+  put("small", "1");
+  open();
+  EXPECT_EQ(get("large"), large);
+  EXPECT_EQ(get("small"), "1");
+}
+
+TEST_P(DbTest, HorizonReachesEverythingDurable) {
+  put("a", "1");
+  const SequenceNumber written = m_db->durable_sequence();
+  EXPECT_LT(m_db->reuse_horizon(), written);
+  m_db->advance_reuse_horizon();
+  ASSERT_TRUE(m_db->wait_durable(written + 1).ok());
+  EXPECT_GE(m_db->reuse_horizon(), written);
+  // Nothing new: no record is written for it.
+  m_db->advance_reuse_horizon();
+  EXPECT_EQ(m_db->statistics().last_sequence, written + 1);
+}
+
+TEST_P(DbTest, SecondOpenIsBusy) {
+  std::unique_ptr<DB> second;
+  EXPECT_EQ(DB::open(m_env, m_directory, m_options, &second).code(), Status::Code::busy);
+}
+
+TEST_P(DbTest, CreateRefusesWhatIsThere) {
+  m_db.reset();
+  EXPECT_EQ(DB::create(m_env, m_directory, m_options).code(), Status::Code::invalid_argument);
+  EXPECT_TRUE(DB::open(m_env, m_directory, m_options, &m_db).ok());
+}
+
+TEST_P(DbTest, OpenOfNothingIsNotFound) {
+  std::unique_ptr<DB> other;
+  EXPECT_TRUE(DB::open(m_env, m_base + "/none", m_options, &other).is_not_found());
+}
+
+INSTANTIATE_TEST_SUITE_P(, DbTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Host" : "Simulator"; });
+
+}  // namespace
+}  // namespace vtkv

@@ -1,0 +1,173 @@
+#include "vtkv/db/log_recovery.h"
+
+namespace vtkv {
+
+LogRecovery::LogRecovery(SegmentPool* pool, const Uuid& uuid, const Options& options, const LogPosition& checkpoint)
+    : m_pool(pool), m_uuid(uuid), m_options(options), m_checkpoint(checkpoint) {}
+
+Status LogRecovery::sweep() {
+  for (LogSegment* segment : m_pool->segments()) {
+    const Status status = sweep_segment(segment, m_uuid, m_options.recovery_read_bytes,
+                                        m_options.mutations.skip_body_crc, &m_records[segment->id]);
+    // A segment that no recovery needs may be unreadable.
+    if (!status.ok() && segment->epoch >= m_checkpoint.epoch) {
+      return status;
+    }
+  }
+  return Status();
+}
+
+bool LogRecovery::continues(const FoundRecord& record, const LogPosition& position) const {
+  return record.header.epoch == record.segment->epoch && record.header.first_sequence == position.sequence + 1 &&
+         (record.header.previous_crc == position.header_checksum || m_options.mutations.skip_previous_checksum);
+}
+
+const FoundRecord* LogRecovery::find_in_other_segment(const LogPosition& position) const {
+  const FoundRecord* best = nullptr;
+  for (const auto& [id, records] : m_records) {
+    const auto first = records.find(kLogBlockBytes);
+    if (id != position.segment_id && first != records.end() && continues(first->second, position) &&
+        (!best || first->second.segment->epoch > best->segment->epoch)) {
+      best = &first->second;
+    }
+  }
+  return best;
+}
+
+const FoundRecord* LogRecovery::find_next(const LogPosition& position) const {
+  const SegmentRecords& records = m_records.at(position.segment_id);
+  const auto found = records.find(position.end_offset);
+  if (found != records.end() && continues(found->second, position)) {
+    return &found->second;
+  }
+  return find_in_other_segment(position);
+}
+
+Status LogRecovery::report_strays() const {
+  for (const auto& [id, records] : m_records) {
+    for (const auto& [offset, record] : records) {
+      if (record.header.durable_seq > m_structural_end) {
+        return Status::corruption(record.segment->path + ": the log ends at sequence " +
+                                  std::to_string(m_structural_end) + " but a record at offset " +
+                                  std::to_string(offset) + " knows that sequence " +
+                                  std::to_string(record.header.durable_seq) +
+                                  " was durable: the log is damaged before it; restore the database from a copy");
+      }
+    }
+  }
+  return Status();
+}
+
+Status LogRecovery::read_chain() {
+  const LogSegment* segment = m_pool->find(m_checkpoint.segment_id);
+  if (!segment || segment->epoch != m_checkpoint.epoch || m_checkpoint.end_offset > segment->bytes) {
+    return Status::corruption("log segment " + std::to_string(m_checkpoint.segment_id) +
+                              ", which the newest checkpoint needs, is missing or was replaced; restore it");
+  }
+  VTKV_RETURN_IF_ERROR(sweep());
+  m_watermark = m_checkpoint.sequence;
+  m_end = m_checkpoint;
+  while (const FoundRecord* next = find_next(m_end)) {
+    m_chain.push_back(*next);
+    m_watermark = std::max(m_watermark, next->header.durable_seq);
+    m_end = next->position_after();
+  }
+  m_structural_end = m_end.sequence;
+  return Status();
+}
+
+Status LogRecovery::check_data() {
+  LogPosition end = m_checkpoint;
+  size_t kept = 0;
+  for (; kept < m_chain.size(); ++kept) {
+    const FoundRecord& record = m_chain[kept];
+    if (record.header.last_sequence() > m_watermark && !m_options.mutations.skip_external_check) {
+      bool arrived = false;
+      VTKV_RETURN_IF_ERROR(data_arrived(record, &arrived));
+      if (!arrived) {
+        break;
+      }
+    }
+    end = record.position_after();
+  }
+  m_truncated = m_chain.size() - kept;
+  m_chain.resize(kept);
+  m_end = end;
+  if (m_end.sequence < m_watermark) {
+    return Status::corruption("the log ends at sequence " + std::to_string(m_end.sequence) + " but sequence " +
+                              std::to_string(m_watermark) + " was durable; restore the database from a copy");
+  }
+  return Status();
+}
+
+namespace {
+
+// Asks the external store about every external write of a record.
+class DataCheck final : public BatchVisitor, public WriteBatch::Handler {
+ public:
+  explicit DataCheck(ExternalStore* store) : m_store(store) {}
+  bool arrived() const { return m_arrived; }
+
+  Status batch(SequenceNumber, uint32_t, std::string_view encoded) override {
+    VTKV_RETURN_IF_ERROR(WriteBatch::iterate(encoded, *this));
+    return m_status;
+  }
+  void put(std::string_view, std::string_view) override {}
+  void remove(std::string_view) override {}
+  void remove_range(std::string_view, std::string_view) override {}
+  void note(std::string_view) override {}
+  void external_write(const ExternalWrite& write) override {
+    if (!m_store) {
+      m_status = Status::invalid_argument("the log holds external writes; open it with its external store");
+      return;
+    }
+    bool matches = false;
+    if (const Status status = m_store->verify(write, &matches); !status.ok()) {
+      m_store->mark_damaged(write);
+    } else if (!matches) {
+      m_arrived = false;
+    }
+  }
+
+ private:
+  ExternalStore* const m_store;
+  Status m_status;
+  bool m_arrived = true;
+};
+
+}  // namespace
+
+Status LogRecovery::data_arrived(const FoundRecord& record, bool* arrived) {
+  DataCheck check(m_options.external_store);
+  VTKV_RETURN_IF_ERROR(visit(record, check));
+  *arrived = check.arrived();
+  return Status();
+}
+
+Status LogRecovery::visit(const FoundRecord& record, BatchVisitor& visitor) {
+  if (m_window_segment != record.segment) {
+    m_window = std::make_unique<FileWindow>(record.segment->file.get(), record.segment->bytes,
+                                            m_options.recovery_read_bytes);
+    m_window_segment = record.segment;
+  }
+  std::string_view bytes;
+  VTKV_RETURN_IF_ERROR(m_window->view(record.offset, sizeof(record_header_t) + record.header.body_bytes, &bytes));
+  bytes.remove_prefix(sizeof(record_header_t));
+  const Status status = for_each_batch(record.header, bytes, visitor);
+  if (!status.ok()) {
+    return Status::make(status.code(),
+                        record.segment->path + ", record at offset " + std::to_string(record.offset) + ": " +
+                            std::string(status.message()),
+                        status.error_number());
+  }
+  return Status();
+}
+
+Status LogRecovery::replay(BatchVisitor& visitor) {
+  for (const FoundRecord& record : m_chain) {
+    VTKV_RETURN_IF_ERROR(visit(record, visitor));
+  }
+  return Status();
+}
+
+}  // namespace vtkv

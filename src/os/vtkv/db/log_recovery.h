@@ -1,0 +1,60 @@
+// Finds the recovered end of the log (architecture, 2.2) and hands its batches back.
+//
+// The steps are separate because a store of several cubes runs them in passes over all its databases:
+// read_chain, then watermark, then check_data; participants will be checked between the passes.
+// Nothing here writes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "vtkv/options.h"
+#include "vtkv/vlog/log_sweep.h"
+#include "vtkv/vlog/segment_pool.h"
+
+namespace vtkv {
+
+class LogRecovery {
+ public:
+  LogRecovery(SegmentPool* pool, const Uuid& uuid, const Options& options, const LogPosition& checkpoint);
+
+  // Rules 1 to 3, from the checkpoint to the structural end.
+  Status read_chain();
+  // Refuses a log that holds, anywhere, a record which knew of something durable beyond that end.
+  Status report_strays() const;
+  // W: everything at or below it was durable, whatever is checked later.
+  SequenceNumber watermark() const { return m_watermark; }
+  // Rule 4 above the watermark: cuts the chain before the first record whose data did not arrive.
+  Status check_data();
+  // E and the position after its record.
+  const LogPosition& end() const { return m_end; }
+  // Visits the batches from the checkpoint to E, in order.
+  Status replay(BatchVisitor& visitor);
+  // Records between the checkpoint and E.
+  size_t record_count() const { return m_chain.size(); }
+  size_t truncated_records() const { return m_truncated; }
+
+ private:
+  Status sweep();
+  const FoundRecord* find_next(const LogPosition& position) const;
+  const FoundRecord* find_in_other_segment(const LogPosition& position) const;
+  bool continues(const FoundRecord& record, const LogPosition& position) const;
+  Status data_arrived(const FoundRecord& record, bool* arrived);
+  Status visit(const FoundRecord& record, BatchVisitor& visitor);
+
+  SegmentPool* const m_pool;
+  const Uuid m_uuid;
+  const Options& m_options;
+  const LogPosition m_checkpoint;
+  std::map<uint64_t, SegmentRecords> m_records;  // by segment id
+  std::vector<FoundRecord> m_chain;
+  SequenceNumber m_watermark = 0;
+  SequenceNumber m_structural_end = 0;
+  LogPosition m_end;
+  size_t m_truncated = 0;
+  std::unique_ptr<FileWindow> m_window;  // into the segment visited last
+  const LogSegment* m_window_segment = nullptr;
+};
+
+}  // namespace vtkv

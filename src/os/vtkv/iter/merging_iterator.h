@@ -1,0 +1,48 @@
+// The entries of several sources in one order: key ascending, sequence descending.
+//
+// Sources are numbered, the newest 0. Same threading and lifetime rules as Iterator.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "vtkv/mem/entry.h"
+
+namespace vtkv {
+
+class MergingIterator final : public EntryIterator {
+ public:
+  explicit MergingIterator(std::vector<std::unique_ptr<EntryIterator>> sources);
+
+  bool valid() const override { return m_status.ok() && !m_heap.empty(); }
+  void seek_to_first() override;
+  void seek_to_last() override;
+  void seek(std::string_view key, SequenceNumber at_most) override;
+  // Last entry with a key below `key`.
+  void seek_before(std::string_view key);
+  void next() override;
+  void previous() override;
+  const Entry& entry() const override { return m_sources[m_heap.front()]->entry(); }
+  Status status() const override { return m_status; }
+
+  // Moves every source older than `source` that stands before `key` (forward) to it. The caller knows that
+  // they hold nothing of interest in between. REQUIRES: the last move was forward.
+  void skip_older(size_t source, std::string_view key);
+  // The counterpart backward: to the last entry with a key below `key`.
+  void skip_older_backward(size_t source, std::string_view key);
+
+ private:
+  bool before(size_t a, size_t b) const;  // in the direction of travel
+  void rebuild();
+  void restore_front();
+  void check(const EntryIterator& source);
+  static void move_before(EntryIterator& source, std::string_view key);
+
+  std::vector<std::unique_ptr<EntryIterator>> m_sources;
+  std::vector<size_t> m_heap;  // of valid sources; the next in the direction of travel in front
+  bool m_forward = true;
+  Status m_status;
+};
+
+}  // namespace vtkv

@@ -1,0 +1,59 @@
+#include "vtkv/vlog/log_sweep.h"
+
+#include <algorithm>
+
+#include "vtkv/util/crc32c.h"
+
+namespace vtkv {
+
+namespace {
+
+uint64_t round_down(uint64_t bytes) { return bytes / kLogBlockBytes * kLogBlockBytes; }
+uint64_t round_up(uint64_t bytes) { return round_down(bytes + kLogBlockBytes - 1); }
+
+}  // namespace
+
+FileWindow::FileWindow(File* file, uint64_t file_bytes, uint64_t read_bytes)
+    : m_file(file), m_file_bytes(file_bytes), m_read_bytes(std::max<uint64_t>(round_up(read_bytes), kLogBlockBytes)) {}
+
+Status FileWindow::view(uint64_t offset, uint64_t length, std::string_view* bytes) {
+  if (offset < m_start || offset + length > m_start + m_length) {
+    const uint64_t start = round_down(offset);
+    const uint64_t wanted = std::max(round_up(offset + length) - start, m_read_bytes);
+    m_length = 0;
+    const uint64_t available = std::min(wanted, m_file_bytes - start);
+    m_buffer.reserve(available);
+    VTKV_RETURN_IF_ERROR(m_file->read(start, available, m_buffer.data()));
+    m_start = start;
+    m_length = available;
+  }
+  *bytes = {m_buffer.data() + (offset - m_start), length};
+  return Status();
+}
+
+Status sweep_segment(LogSegment* segment, const Uuid& uuid, uint64_t read_bytes, bool accept_any_body,
+                     SegmentRecords* records) {
+  FileWindow window(segment->file.get(), segment->bytes, read_bytes);
+  uint64_t offset = kLogBlockBytes;
+  while (offset + kLogBlockBytes <= segment->bytes) {
+    std::string_view bytes;
+    VTKV_RETURN_IF_ERROR(window.view(offset, kLogBlockBytes, &bytes));
+    FoundRecord found;
+    uint64_t step = kLogBlockBytes;
+    if (decode_record_header(bytes, uuid, &found.header) &&
+        found.header.padded_bytes() <= segment->bytes - offset) {
+      VTKV_RETURN_IF_ERROR(window.view(offset, sizeof(record_header_t) + found.header.body_bytes, &bytes));
+      bytes.remove_prefix(sizeof(record_header_t));
+      if (accept_any_body || crc32c(bytes.data(), bytes.size()) == found.header.body_crc) {
+        found.segment = segment;
+        found.offset = offset;
+        step = found.header.padded_bytes();
+        records->emplace(offset, found);
+      }
+    }
+    offset += step;
+  }
+  return Status();
+}
+
+}  // namespace vtkv

@@ -1,0 +1,48 @@
+// Reads the whole log once and finds every record of this database whose checksums hold, wherever it
+// lies: the raw material of recovery.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string_view>
+
+#include "vtkv/env/aligned_buffer.h"
+#include "vtkv/vlog/segment_pool.h"
+#include "vtkv/vlog/vlog_format.h"
+
+namespace vtkv {
+
+struct FoundRecord {
+  record_header_t header;
+  LogSegment* segment = nullptr;
+  uint64_t offset = 0;
+
+  LogPosition position_after() const {
+    return {header.last_sequence(), segment->id, segment->epoch, offset + header.padded_bytes(), header.header_crc};
+  }
+};
+
+// Reads a file in large pieces and shows parts of it.
+class FileWindow {
+ public:
+  FileWindow(File* file, uint64_t file_bytes, uint64_t read_bytes);
+  // `length` bytes at `offset`; valid until the next call. REQUIRES: within the file.
+  Status view(uint64_t offset, uint64_t length, std::string_view* bytes);
+
+ private:
+  File* const m_file;
+  const uint64_t m_file_bytes;
+  const uint64_t m_read_bytes;
+  AlignedBuffer m_buffer;
+  uint64_t m_start = 0;
+  uint64_t m_length = 0;
+};
+
+// The records of one segment by offset.
+using SegmentRecords = std::map<uint64_t, FoundRecord>;
+
+// `accept_any_body` breaks rule 2 on purpose (Options::Mutations::skip_body_crc).
+Status sweep_segment(LogSegment* segment, const Uuid& uuid, uint64_t read_bytes, bool accept_any_body,
+                     SegmentRecords* records);
+
+}  // namespace vtkv

@@ -1,0 +1,57 @@
+// Forms log records: where each goes, what it says, and the bytes of its one write.
+//
+// Not thread-safe: one writer (the recovery, then the commit worker).
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "vtkv/env/aligned_buffer.h"
+#include "vtkv/env/env.h"
+#include "vtkv/vlog/segment_pool.h"
+#include "vtkv/vlog/vlog_format.h"
+
+namespace vtkv {
+
+struct BatchView {
+  uint32_t sequence_count = 0;
+  std::string_view encoded;
+};
+
+// A record ready to be written. Reusable: its buffer keeps its capacity.
+struct FormedRecord {
+  AlignedBuffer buffer;
+  size_t write_bytes = 0;
+  uint64_t write_offset = 0;  // in segment->file; 0 when the segment's header goes along
+  LogSegment* segment = nullptr;
+  LogPosition position;  // after the record
+  SequenceNumber durable_seq = 0;
+};
+
+class LogWriter {
+ public:
+  LogWriter(Env* env, SegmentPool* pool, const Uuid& uuid) : m_env(env), m_pool(pool), m_uuid(uuid) {}
+
+  // The next record follows this one.
+  void start_after(const LogPosition& position) { m_position = position; }
+  const LogPosition& position() const { return m_position; }
+
+  // Forms the record of `batches`, which continue the history. A segment that has no room is left for
+  // the next one; a record longer than a segment gets one of its own size.
+  Status form(const std::vector<BatchView>& batches, SequenceNumber durable_seq, uint16_t flags,
+              FormedRecord* record);
+  // Bytes of batches (frames included) that still fit the current segment.
+  uint64_t room() const;
+  // The same for a fresh segment of the usual size.
+  uint64_t segment_room() const;
+
+ private:
+  Status move_to_next_segment(uint64_t record_bytes, bool for_recovery);
+
+  Env* const m_env;
+  SegmentPool* const m_pool;
+  const Uuid m_uuid;
+  LogPosition m_position;
+};
+
+}  // namespace vtkv

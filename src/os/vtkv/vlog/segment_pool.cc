@@ -1,0 +1,306 @@
+#include "vtkv/vlog/segment_pool.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "vtkv/env/aligned_buffer.h"
+
+namespace vtkv {
+
+namespace {
+
+// Spares made ahead of need; one of them waits for a recovery.
+constexpr uint32_t kSparesWanted = 2;
+
+bool parse_name(const std::string& name, uint64_t* id) {
+  if (name.size() < 7 || name.size() > 20 || !name.ends_with(".log")) {
+    return false;
+  }
+  uint64_t value = 0;
+  for (char c : name.substr(0, name.size() - 4)) {
+    if (c < '0' || c > '9') {
+      return false;
+    }
+    value = value * 10 + static_cast<uint64_t>(c - '0');
+  }
+  *id = value;
+  return value > 0;
+}
+
+uint64_t round_up(uint64_t bytes) { return (bytes + kLogBlockBytes - 1) / kLogBlockBytes * kLogBlockBytes; }
+
+}  // namespace
+
+SegmentPool::SegmentPool(Env* env, std::string directory, const Geometry& geometry, const Uuid& uuid)
+    : m_env(env), m_directory(std::move(directory)), m_geometry(geometry), m_uuid(uuid) {}
+
+std::string SegmentPool::path_of(uint64_t id) const {
+  std::string digits = std::to_string(id);
+  if (digits.size() < 6) {
+    digits.insert(0, 6 - digits.size(), '0');
+  }
+  return m_directory + "/" + digits + ".log";
+}
+
+LogSegment* SegmentPool::find(uint64_t id) const {
+  std::lock_guard lock(m_lock);
+  auto found = m_segments.find(id);
+  return found == m_segments.end() ? nullptr : found->second.get();
+}
+
+std::vector<LogSegment*> SegmentPool::segments() const {
+  std::lock_guard lock(m_lock);
+  std::vector<LogSegment*> all;
+  for (const auto& [id, segment] : m_segments) {
+    all.push_back(segment.get());
+  }
+  return all;
+}
+
+std::string SegmentPool::header_block(const LogSegment& segment) const {
+  segment_header_t header;
+  header.uuid = m_uuid;
+  header.segment_id = segment.id;
+  header.epoch = segment.epoch;
+  header.segment_bytes = segment.bytes;
+  seal(&header);
+  std::string block(kLogBlockBytes, '\0');
+  std::memcpy(block.data(), &header, sizeof(header));
+  return block;
+}
+
+// The header comes after the file's zeros are durable: a file without one was never used.
+Status SegmentPool::write_blank_file(const std::string& path, uint64_t bytes, std::unique_ptr<File>* file) {
+  OpenOptions options;
+  options.create = true;
+  options.exclusive = true;
+  VTKV_RETURN_IF_ERROR(m_env->open_file(path, options, file));
+  VTKV_RETURN_IF_ERROR((*file)->write_zeros(0, bytes));
+  return (*file)->sync();
+}
+
+// Its state is set under the same lock that makes it visible, or release_before() could take it for unused.
+Status SegmentPool::make_segment(uint64_t bytes, bool spare, LogSegment** result) {
+  auto segment = std::make_unique<LogSegment>();
+  segment->spare = spare;
+  {
+    std::lock_guard lock(m_lock);
+    segment->id = m_next_id++;
+  }
+  segment->bytes = bytes;
+  segment->path = path_of(segment->id);
+  Status status = write_blank_file(segment->path, bytes, &segment->file);
+  if (status.ok()) {
+    const std::string block = header_block(*segment);
+    AlignedBuffer buffer(block.size());
+    std::memcpy(buffer.data(), block.data(), block.size());
+    status = segment->file->write(0, buffer.data(), block.size());
+  }
+  if (status.ok()) {
+    status = segment->file->sync();
+  }
+  if (status.ok()) {
+    status = m_env->sync_directory(m_directory);
+  }
+  if (!status.ok()) {
+    segment->file.reset();
+    (void)m_env->remove_file(segment->path);  // a half-made file is harmless; the first error counts
+    return status;
+  }
+  std::lock_guard lock(m_lock);
+  if (!spare) {
+    segment->epoch = m_next_epoch++;
+  }
+  *result = segment.get();
+  m_segments[segment->id] = std::move(segment);
+  return Status();
+}
+
+Status SegmentPool::create() {
+  VTKV_RETURN_IF_ERROR(m_env->create_directory(m_directory));
+  for (uint32_t i = 0; i < m_geometry.initial_log_segments; ++i) {
+    LogSegment* segment = nullptr;
+    VTKV_RETURN_IF_ERROR(make_segment(m_geometry.log_segment_bytes, true, &segment));
+  }
+  LogSegment* first = nullptr;
+  VTKV_RETURN_IF_ERROR(take(0, false, &first));
+  const std::string block = header_block(*first);
+  AlignedBuffer buffer(block.size());
+  std::memcpy(buffer.data(), block.data(), block.size());
+  VTKV_RETURN_IF_ERROR(first->file->write(0, buffer.data(), block.size()));
+  return first->file->sync();
+}
+
+Status SegmentPool::holds_record(File& file, uint64_t bytes, bool* holds) const {
+  *holds = false;
+  AlignedBuffer buffer(kLogBlockBytes);
+  for (uint64_t offset = kLogBlockBytes; offset + kLogBlockBytes <= bytes; offset += kLogBlockBytes) {
+    VTKV_RETURN_IF_ERROR(file.read(offset, kLogBlockBytes, buffer.data()));
+    record_header_t header;
+    if (decode_record_header({buffer.data(), kLogBlockBytes}, m_uuid, &header)) {
+      *holds = true;
+      return Status();
+    }
+  }
+  return Status();
+}
+
+Status SegmentPool::load_segment(const std::string& name, uint64_t id) {
+  auto segment = std::make_unique<LogSegment>();
+  segment->id = id;
+  segment->path = m_directory + "/" + name;
+  VTKV_RETURN_IF_ERROR(m_env->open_file(segment->path, OpenOptions(), &segment->file));
+  uint64_t bytes = 0;
+  VTKV_RETURN_IF_ERROR(segment->file->size(&bytes));
+  m_next_id = std::max(m_next_id, id + 1);
+
+  segment_header_t header;
+  HeaderState state = HeaderState::blank;
+  if (bytes >= kLogBlockBytes) {
+    AlignedBuffer block(kLogBlockBytes);
+    VTKV_RETURN_IF_ERROR(segment->file->read(0, kLogBlockBytes, block.data()));
+    state = decode_segment_header({block.data(), kLogBlockBytes}, m_uuid, &header);
+  }
+  if (state == HeaderState::blank) {
+    bool holds = false;
+    VTKV_RETURN_IF_ERROR(holds_record(*segment->file, bytes, &holds));
+    if (holds) {
+      return Status::corruption(segment->path + ": the segment header is gone but records follow; restore the file");
+    }
+    m_half_made.push_back(segment->path);
+    return Status();
+  }
+  if (state == HeaderState::foreign) {
+    return header.uuid != m_uuid
+               ? Status::corruption(segment->path + ": belongs to another database; restore the right file")
+               : Status::unsupported(segment->path + ": written by a newer version (format " +
+                                     std::to_string(header.version) + "); use that version");
+  }
+  if (state == HeaderState::damaged || header.segment_id != id) {
+    return Status::corruption(segment->path + ": the segment header is damaged; restore the file");
+  }
+  if (header.segment_bytes != bytes || bytes < 2 * kLogBlockBytes || bytes % kLogBlockBytes != 0) {
+    return Status::corruption(segment->path + ": is " + std::to_string(bytes) + " bytes long, its header says " +
+                              std::to_string(header.segment_bytes) + "; restore the file");
+  }
+  segment->bytes = bytes;
+  segment->epoch = header.epoch;
+  m_next_epoch = std::max(m_next_epoch, header.epoch + 1);
+  m_segments[id] = std::move(segment);
+  return Status();
+}
+
+Status SegmentPool::load() {
+  std::vector<std::string> names;
+  VTKV_RETURN_IF_ERROR(m_env->list_directory(m_directory, &names));
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    uint64_t id = 0;
+    if (parse_name(name, &id)) {
+      VTKV_RETURN_IF_ERROR(load_segment(name, id));
+    }
+  }
+  return Status();
+}
+
+Status SegmentPool::remove_half_made() {
+  for (const std::string& path : m_half_made) {
+    VTKV_RETURN_IF_ERROR(m_env->remove_file(path));
+  }
+  m_half_made.clear();
+  return Status();
+}
+
+uint32_t SegmentPool::spare_count() const {
+  return static_cast<uint32_t>(std::count_if(m_segments.begin(), m_segments.end(), [this](const auto& entry) {
+    return entry.second->spare && entry.second->bytes == m_geometry.log_segment_bytes;
+  }));
+}
+
+Status SegmentPool::take(uint64_t minimum_bytes, bool for_recovery, LogSegment** result) {
+  const uint64_t wanted = std::max(m_geometry.log_segment_bytes, round_up(minimum_bytes));
+  LogSegment* chosen = nullptr;
+  m_changed.store(true, std::memory_order_relaxed);
+  {
+    std::lock_guard lock(m_lock);
+    if (for_recovery || spare_count() > 1 || wanted > m_geometry.log_segment_bytes) {
+      for (auto& [id, segment] : m_segments) {
+        if (segment->spare && segment->bytes >= wanted && (!chosen || segment->bytes < chosen->bytes)) {
+          chosen = segment.get();
+        }
+      }
+    }
+    if (chosen) {
+      chosen->spare = false;
+      chosen->epoch = m_next_epoch++;
+    }
+  }
+  if (!chosen) {
+    VTKV_RETURN_IF_ERROR(make_segment(wanted, false, &chosen));
+  }
+  *result = chosen;
+  return Status();
+}
+
+void SegmentPool::release_before(uint64_t oldest_needed_epoch) {
+  std::lock_guard lock(m_lock);
+  for (auto& [id, segment] : m_segments) {
+    if (segment->epoch < oldest_needed_epoch) {
+      segment->spare = true;
+    }
+  }
+  m_changed.store(true, std::memory_order_relaxed);
+}
+
+Status SegmentPool::work_ahead(bool* did) {
+  *did = false;
+  m_changed.store(false, std::memory_order_relaxed);
+  std::unique_ptr<LogSegment> superfluous;
+  bool make = false;
+  {
+    std::lock_guard lock(m_lock);
+    make = spare_count() < kSparesWanted;
+    const uint32_t keep = std::max(kSparesWanted, m_geometry.initial_log_segments);
+    for (auto it = m_segments.begin(); it != m_segments.end() && !make; ++it) {
+      const bool odd = it->second->bytes != m_geometry.log_segment_bytes;
+      if (it->second->spare && (odd || spare_count() > keep)) {
+        superfluous = std::move(it->second);
+        m_segments.erase(it);
+        break;
+      }
+    }
+  }
+  if (make) {
+    LogSegment* segment = nullptr;
+    VTKV_RETURN_IF_ERROR(make_segment(m_geometry.log_segment_bytes, true, &segment));
+    *did = true;
+  } else if (superfluous) {
+    superfluous->file.reset();
+    VTKV_RETURN_IF_ERROR(m_env->remove_file(superfluous->path));
+    *did = true;
+  }
+  return Status();
+}
+
+Status SegmentPool::sync_all() {
+  for (LogSegment* segment : segments()) {
+    VTKV_RETURN_IF_ERROR(segment->file->sync());
+  }
+  return Status();
+}
+
+uint64_t SegmentPool::file_bytes() const {
+  std::lock_guard lock(m_lock);
+  uint64_t total = 0;
+  for (const auto& [id, segment] : m_segments) {
+    total += segment->bytes;
+  }
+  return total;
+}
+
+uint32_t SegmentPool::segment_count() const {
+  std::lock_guard lock(m_lock);
+  return static_cast<uint32_t>(m_segments.size());
+}
+
+}  // namespace vtkv

@@ -1,0 +1,89 @@
+// The files of the log: which segment is in use, which may be written again, and new ones ahead of need.
+//
+// A segment is *live* while a recovery could need it, *spare* when it is primed and nobody needs it.
+// Epochs grow along the history, so "needed" is one comparison: a segment is needed exactly when its
+// epoch is not below that of the oldest checkpoint's position. (Segments abandoned by an earlier recovery
+// carry old epochs and become spare the same way.)
+//
+// The last spare is kept for the recovery record: an open that finds the log full must still be able to
+// finish.
+//
+// Threads: any, after load().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "vtkv/env/env.h"
+#include "vtkv/vlog/vlog_format.h"
+
+namespace vtkv {
+
+struct LogSegment {
+  uint64_t id = 0;
+  std::atomic<uint64_t> epoch{0};  // 0: never used
+  uint64_t bytes = 0;
+  bool spare = false;  // guarded by the pool's lock
+  std::string path;
+  std::unique_ptr<File> file;
+};
+
+class SegmentPool {
+ public:
+  SegmentPool(Env* env, std::string directory, const Geometry& geometry, const Uuid& uuid);
+
+  // Makes the log of an empty database: the first segment is live at epoch 1. Durable on return.
+  Status create();
+  // Opens every segment. Writes nothing. Files that a crash left half-made are set aside.
+  // Errors: corruption naming the file when a header is damaged.
+  Status load();
+  // After a recovery: removes what load() set aside.
+  Status remove_half_made();
+
+  std::vector<LogSegment*> segments() const;
+  LogSegment* find(uint64_t id) const;
+  // Header block of a segment as it must be written with its first record.
+  std::string header_block(const LogSegment& segment) const;
+
+  // A segment of at least `minimum_bytes`, live under a new epoch. Makes one when none is spare.
+  // `for_recovery` may use the last spare.
+  Status take(uint64_t minimum_bytes, bool for_recovery, LogSegment** segment);
+  // Segments with an epoch below this are no longer needed by any checkpoint.
+  void release_before(uint64_t oldest_needed_epoch);
+  // Does one piece of the work ahead (make a spare, remove a superfluous file); *did says whether.
+  Status work_ahead(bool* did);
+  // Cheap: has anything changed since work_ahead last found nothing to do?
+  bool wants_work() const { return m_changed.load(std::memory_order_relaxed); }
+  Status sync_all();
+
+  uint64_t segment_bytes() const { return m_geometry.log_segment_bytes; }
+  uint64_t file_bytes() const;
+  uint32_t segment_count() const;
+
+ private:
+  Status make_segment(uint64_t bytes, bool spare, LogSegment** segment);
+  Status write_blank_file(const std::string& path, uint64_t bytes, std::unique_ptr<File>* file);
+  Status load_segment(const std::string& name, uint64_t id);
+  Status holds_record(File& file, uint64_t bytes, bool* holds) const;
+  std::string path_of(uint64_t id) const;
+  uint32_t spare_count() const;  // of the usual size; caller holds m_lock
+
+  Env* const m_env;
+  const std::string m_directory;
+  const Geometry m_geometry;
+  const Uuid m_uuid;
+
+  mutable std::mutex m_lock;
+  std::map<uint64_t, std::unique_ptr<LogSegment>> m_segments;
+  std::vector<std::string> m_half_made;
+  uint64_t m_next_id = 1;
+  uint64_t m_next_epoch = 1;
+  std::atomic<bool> m_changed{true};
+};
+
+}  // namespace vtkv

@@ -1,0 +1,121 @@
+#include "vtkv/write_batch.h"
+
+#include "vtkv/util/coding.h"
+
+// Encoded form: operations back to back, each a tag byte and its fields. Strings are length-prefixed
+// (varint32), numbers are varints but for the checksum, which is fixed.
+//   1 put           key value
+//   2 remove        key
+//   3 remove_range  begin end           begin < end
+//   4 external      container slot offset length crc32c
+//   5 note          bytes
+
+namespace vtkv {
+
+namespace {
+
+enum Tag : char { kPut = 1, kRemove = 2, kRemoveRange = 3, kExternalWrite = 4, kNote = 5 };
+
+bool get_external_write(std::string_view* input, ExternalWrite* write) {
+  return get_varint32(input, &write->container) && get_varint64(input, &write->slot) &&
+         get_varint32(input, &write->offset) && get_varint32(input, &write->length) &&
+         get_fixed32(input, &write->crc32c);
+}
+
+// Consumes one operation; false when it is malformed.
+bool take_operation(std::string_view* input, WriteBatch::Handler& handler) {
+  const char tag = input->front();
+  input->remove_prefix(1);
+  std::string_view first;
+  std::string_view second;
+  ExternalWrite write;
+  switch (tag) {
+    case kPut:
+      if (!get_length_prefixed(input, &first) || !get_length_prefixed(input, &second)) {
+        return false;
+      }
+      handler.put(first, second);
+      return true;
+    case kRemove:
+      if (!get_length_prefixed(input, &first)) {
+        return false;
+      }
+      handler.remove(first);
+      return true;
+    case kRemoveRange:
+      if (!get_length_prefixed(input, &first) || !get_length_prefixed(input, &second) || first >= second) {
+        return false;
+      }
+      handler.remove_range(first, second);
+      return true;
+    case kExternalWrite:
+      if (!get_external_write(input, &write)) {
+        return false;
+      }
+      handler.external_write(write);
+      return true;
+    case kNote:
+      if (!get_length_prefixed(input, &first)) {
+        return false;
+      }
+      handler.note(first);
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void WriteBatch::put(std::string_view key, std::string_view value) {
+  m_body.push_back(kPut);
+  put_length_prefixed(&m_body, key);
+  put_length_prefixed(&m_body, value);
+  ++m_updates;
+}
+
+void WriteBatch::remove(std::string_view key) {
+  m_body.push_back(kRemove);
+  put_length_prefixed(&m_body, key);
+  ++m_updates;
+}
+
+void WriteBatch::remove_range(std::string_view begin, std::string_view end) {
+  if (begin >= end) {
+    return;
+  }
+  m_body.push_back(kRemoveRange);
+  put_length_prefixed(&m_body, begin);
+  put_length_prefixed(&m_body, end);
+  ++m_updates;
+}
+
+void WriteBatch::external_write(const ExternalWrite& write) {
+  m_body.push_back(kExternalWrite);
+  put_varint32(&m_body, write.container);
+  put_varint64(&m_body, write.slot);
+  put_varint32(&m_body, write.offset);
+  put_varint32(&m_body, write.length);
+  put_fixed32(&m_body, write.crc32c);
+}
+
+void WriteBatch::note(std::string_view bytes) {
+  m_body.push_back(kNote);
+  put_length_prefixed(&m_body, bytes);
+}
+
+void WriteBatch::clear() {
+  m_body.clear();
+  m_updates = 0;
+}
+
+Status WriteBatch::iterate(std::string_view encoded, Handler& handler) {
+  while (!encoded.empty()) {
+    if (!take_operation(&encoded, handler)) {
+      return Status::corruption("write batch: malformed operation");
+    }
+  }
+  return Status();
+}
+
+}  // namespace vtkv
