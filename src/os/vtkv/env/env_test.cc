@@ -1,4 +1,4 @@
-// What every Env promises, asked of each of them: the host with io_uring, the host without.
+// What every Env promises, asked of each of them: the host with io_uring, the host without, the simulator.
 
 #include "vtkv/env/env.h"
 
@@ -12,6 +12,7 @@
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/env/posix_env.h"
 #include "vtkv/env/small_file.h"
+#include "vtkv/testing/sim_env.h"
 
 namespace vtkv {
 namespace {
@@ -28,6 +29,12 @@ Place host_place(bool use_io_uring) {
   std::string folder = std::filesystem::current_path() / "env_test.XXXXXX";
   EXPECT_NE(::mkdtemp(folder.data()), nullptr);
   return {std::make_unique<PosixEnv>(use_io_uring), folder};
+}
+
+Place simulated_place() {
+  auto env = std::make_unique<SimEnv>();
+  EXPECT_TRUE(env->create_directory("/store").ok());
+  return {std::move(env), "/store", /*on_host=*/false};
 }
 
 struct Kind {
@@ -485,7 +492,8 @@ TEST_P(EnvTest, ClocksAndRandomness) {
 
 INSTANTIATE_TEST_SUITE_P(All, EnvTest,
                          testing::Values(Kind{"io_uring", [] { return host_place(true); }},
-                                         Kind{"blocking", [] { return host_place(false); }}),
+                                         Kind{"blocking", [] { return host_place(false); }},
+                                         Kind{"simulated", simulated_place}),
                          [](const auto& kind) { return kind.param.name; });
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Checks that guard data.
 //
 // VTKV_ASSERT is always on: going on after it failed could destroy data. INVARIANT is for audits too
-// expensive for production; it runs in builds with assertions (no NDEBUG) or with VTKV_INVARIANTS.
+// expensive for production; it runs in builds with assertions (no NDEBUG) or with SWIM_CHECK_INVARIANTS.
 // Neither is for what a disk or a caller can cause: that is a Status.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace vtkv {
 #define VTKV_ASSERT(expression)  \
   ((expression) ? (void)0 : ::vtkv::assertion_failed(#expression, __FILE__, __LINE__, __func__))
 
-#if !defined(NDEBUG) || defined(VTKV_INVARIANTS)
+#if !defined(NDEBUG) || defined(SWIM_CHECK_INVARIANTS)
 #define INVARIANT(...) \
   ((__VA_ARGS__) ? (void)0 : ::vtkv::assertion_failed(#__VA_ARGS__, __FILE__, __LINE__, __func__))
 #else

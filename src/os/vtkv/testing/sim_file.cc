@@ -1,0 +1,105 @@
+#include "vtkv/testing/sim_file.h"
+
+namespace vtkv {
+
+SimFile::SimFile(SimEnv* env, std::string path, uint64_t inode, const OpenOptions& options)
+    : m_env(env), m_path(std::move(path)), m_inode(inode), m_options(options) {
+  m_env->m_open_files.insert(inode);
+}
+
+SimFile::~SimFile() { m_env->m_open_files.erase(m_env->m_open_files.find(m_inode)); }
+
+const SimInode& SimFile::content() const { return m_env->m_image.inode(m_inode); }
+
+Status SimFile::check_alignment(uint64_t offset, const std::vector<iovec>& buffers) const {
+  if (!m_options.direct) {
+    return {};
+  }
+  bool aligned = offset % kIoAlignment == 0;
+  for (const iovec& buffer : buffers) {
+    aligned = aligned && buffer.iov_len % kIoAlignment == 0 &&
+              reinterpret_cast<uintptr_t>(buffer.iov_base) % kIoAlignment == 0;
+  }
+  return aligned ? Status() : Status::from_errno(EINVAL, "unaligned direct I/O on " + m_path);
+}
+
+Status SimFile::check_write(uint64_t offset, const std::vector<iovec>& buffers) const {
+  if (m_options.read_only) {
+    return Status::from_errno(EBADF, "cannot write " + m_path + ", which is open for reading only");
+  }
+  return check_alignment(offset, buffers);
+}
+
+SimOp SimFile::write_op(uint64_t offset, const std::vector<iovec>& buffers) const {
+  SimOp op;
+  op.kind = SimOp::Kind::write;
+  op.inode = m_inode;
+  op.offset = offset;
+  op.data = SimData(offset, buffers);
+  op.length = op.data.length();
+  op.primed = content().is_primed(op.offset, op.length);
+  return op;
+}
+
+Status SimFile::read_vector(uint64_t offset, const std::vector<iovec>& buffers) {
+  VTKV_RETURN_IF_ERROR(check_alignment(offset, buffers));
+  VTKV_RETURN_IF_ERROR(m_env->strike(SimCall::read));
+  for (const iovec& buffer : buffers) {
+    if (offset + buffer.iov_len > content().size()) {
+      return Status::corruption(m_path + " ends before " + std::to_string(offset + buffer.iov_len) +
+                                ", where more was expected");
+    }
+    content().read(offset, buffer.iov_len, static_cast<char*>(buffer.iov_base));
+    offset += buffer.iov_len;
+  }
+  return {};
+}
+
+Status SimFile::read(uint64_t offset, size_t length, char* destination) {
+  return read_vector(offset, {{destination, length}});
+}
+
+Status SimFile::write(uint64_t offset, const char* source, size_t length) {
+  const std::vector<iovec> buffers{{const_cast<char*>(source), length}};
+  VTKV_RETURN_IF_ERROR(check_write(offset, buffers));
+  return m_env->perform(write_op(offset, buffers));
+}
+
+Status SimFile::sync() { return m_env->execute_sync(m_env->submit_sync(m_inode, {})); }
+
+Status SimFile::size(uint64_t* bytes) {
+  *bytes = content().size();
+  return {};
+}
+
+Status SimFile::change_space(SimOp::Kind kind, SimCall call, uint64_t offset, uint64_t length) {
+  if (m_options.read_only) {
+    return Status::from_errno(EBADF, "cannot change " + m_path + ", which is open for reading only");
+  }
+  VTKV_RETURN_IF_ERROR(m_env->strike(call));
+  SimOp op;
+  op.kind = kind;
+  op.inode = m_inode;
+  op.offset = offset;
+  op.length = length;
+  op.primed = kind == SimOp::Kind::zeros && content().is_primed(offset, length);
+  return m_env->perform(std::move(op));
+}
+
+Status SimFile::truncate(uint64_t bytes) {
+  return change_space(SimOp::Kind::truncate, SimCall::truncate, 0, bytes);
+}
+
+Status SimFile::allocate(uint64_t offset, uint64_t length) {
+  return change_space(SimOp::Kind::allocate, SimCall::allocate, offset, length);
+}
+
+Status SimFile::write_zeros(uint64_t offset, uint64_t length) {
+  return change_space(SimOp::Kind::zeros, SimCall::allocate, offset, length);
+}
+
+Status SimFile::punch_hole(uint64_t offset, uint64_t length) {
+  return change_space(SimOp::Kind::punch_hole, SimCall::punch_hole, offset, length);
+}
+
+}  // namespace vtkv
