@@ -1,0 +1,97 @@
+#include "swimstore/format/extent_record.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace swimstore {
+namespace {
+
+ExtentChunk example() {
+  ExtentChunk chunk;
+  chunk.extents.push_back({0, 1, false, {0, 300}, 0, 1});
+  chunk.extents.push_back({4, 2, true, {5, 7}, 16, 32});
+  chunk.crc32c[0] = 0x04030201;
+  chunk.crc32c[4] = 0x14131211;
+  chunk.crc32c[5] = 0x24232221;
+  return chunk;
+}
+
+std::string encoded(const ExtentChunk& chunk) {
+  std::string bytes;
+  encode_extent_chunk(chunk, &bytes);
+  return bytes;
+}
+
+TEST(ExtentRecord, GoldenBytes) {
+  const std::string expected(
+      "\x01\x02"                                           // version, two extents
+      "\x00\x00\xac\x02" "\x01\x02\x03\x04"                // block 0, one; 4K slot 300; crc
+      "\x14\x85\x07\x10\x20"                               // blocks 4-5; 128K, shared; slot 7; from 16 of 32
+      "\x11\x12\x13\x14" "\x21\x22\x23\x24",
+      23);
+  EXPECT_EQ(encoded(example()), expected);
+}
+
+TEST(ExtentRecord, DecodesWhatItEncoded) {
+  ExtentChunk chunk;
+  ASSERT_TRUE(decode_extent_chunk(encoded(example()), &chunk));
+  EXPECT_EQ(chunk.extents, example().extents);
+  EXPECT_EQ(chunk.crc32c, example().crc32c);
+}
+
+TEST(ExtentRecord, RefusesWhatIsCutOffOrTooLong) {
+  const std::string bytes = encoded(example());
+  ExtentChunk chunk;
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_FALSE(decode_extent_chunk(bytes.substr(0, length), &chunk)) << length;
+  }
+  EXPECT_FALSE(decode_extent_chunk(bytes + "x", &chunk));
+}
+
+TEST(ExtentRecord, RefusesExtentsThatOverlap) {
+  ExtentChunk chunk = example();
+  chunk.extents[1].block = 0;
+  ExtentChunk decoded;
+  EXPECT_FALSE(decode_extent_chunk(encoded(chunk), &decoded));
+}
+
+TEST(ExtentRecord, RefusesBlocksPastTheChunkOrTheSlot) {
+  ExtentChunk chunk = example();
+  ExtentChunk decoded;
+  chunk.extents[1].block = 15;  // and 16
+  EXPECT_FALSE(decode_extent_chunk(encoded(chunk), &decoded));
+  chunk = example();
+  chunk.extents[1].slot_block = 31;  // and 32, of 32 written
+  EXPECT_FALSE(decode_extent_chunk(encoded(chunk), &decoded));
+  chunk = example();
+  chunk.extents[1].slot_written_blocks = 33;  // in a slot of 32
+  EXPECT_FALSE(decode_extent_chunk(encoded(chunk), &decoded));
+}
+
+// What decodes obeys every rule, whatever the bytes were.
+TEST(ExtentRecord, MutatedBytesNeverDecodeToNonsense) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 100000; ++i) {
+    std::string bytes = encoded(example());
+    for (uint64_t flips = 1 + random() % 3; flips > 0; --flips) {
+      bytes[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
+    }
+    ExtentChunk chunk;
+    if (!decode_extent_chunk(bytes, &chunk)) {
+      continue;
+    }
+    unsigned next = 0;
+    for (const Extent& extent : chunk.extents) {
+      ASSERT_GE(extent.block, next);
+      next = extent.block + extent.count;
+      ASSERT_LE(next, kChunkBlocks);
+      ASSERT_LT(extent.slot.size_class, kSizeClasses);
+      ASSERT_LE(extent.slot_block + extent.count, extent.slot_written_blocks);
+      ASSERT_LE(extent.slot_written_blocks, slot_blocks(extent.slot.size_class));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace swimstore

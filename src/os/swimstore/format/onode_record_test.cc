@@ -1,0 +1,95 @@
+#include "swimstore/format/onode_record.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace swimstore {
+namespace {
+
+OnodeRecord example() {
+  OnodeRecord record;
+  record.nid = 300;
+  record.size = 5000;
+  record.set(OnodeRecord::has_omap, true);
+  record.set(OnodeRecord::has_hints, true);
+  record.set(OnodeRecord::chunk_inline, true);
+  record.expected_object_size = 4 << 20;
+  record.expected_write_size = 4096;
+  record.alloc_hint_flags = 5;
+  record.attrs["_"] = ceph::bufferptr("info", 4);
+  record.attrs["snapset"] = ceph::bufferptr("", 0);
+  return record;
+}
+
+ExtentChunk one_extent() {
+  ExtentChunk chunk;
+  chunk.extents.push_back({0, 2, false, {1, 9}, 0, 2});
+  chunk.crc32c[0] = 1;
+  chunk.crc32c[1] = 2;
+  return chunk;
+}
+
+std::string encoded(const OnodeRecord& record) {
+  std::string bytes;
+  encode_onode(record, one_extent(), &bytes);
+  return bytes;
+}
+
+TEST(OnodeRecord, GoldenBytes) {
+  const std::string expected(
+      "\x01\x07\xac\x02\x88\x27"               // version, flags, nid 300, size 5000
+      "\x80\x80\x80\x02\x80\x20\x05"           // hints
+      "\x02\x01_\x04info\x07snapset\x00"       // two attrs
+      "\x01\x01\x10\x01\x09\x00\x02"           // extent record
+      "\x01\x00\x00\x00\x02\x00\x00\x00",
+      45);
+  EXPECT_EQ(encoded(example()), expected);
+}
+
+TEST(OnodeRecord, DecodesWhatItEncoded) {
+  OnodeRecord record;
+  ExtentChunk chunk;
+  ASSERT_TRUE(decode_onode(encoded(example()), &record, &chunk));
+  EXPECT_EQ(record.nid, 300u);
+  EXPECT_EQ(record.size, 5000u);
+  EXPECT_EQ(record.flags, example().flags);
+  EXPECT_EQ(record.expected_object_size, 4u << 20);
+  EXPECT_EQ(record.expected_write_size, 4096u);
+  EXPECT_EQ(record.alloc_hint_flags, 5u);
+  ASSERT_EQ(record.attrs.size(), 2u);
+  EXPECT_EQ(std::string(record.attrs["_"].c_str(), record.attrs["_"].length()), "info");
+  EXPECT_EQ(chunk.extents, one_extent().extents);
+}
+
+TEST(OnodeRecord, RefusesWhatIsCutOffTooLongOrFromTheFuture) {
+  const std::string bytes = encoded(example());
+  OnodeRecord record;
+  ExtentChunk chunk;
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_FALSE(decode_onode(bytes.substr(0, length), &record, &chunk)) << length;
+  }
+  EXPECT_FALSE(decode_onode(bytes + "x", &record, &chunk));
+  std::string future = bytes;
+  future[0] = 2;
+  EXPECT_FALSE(decode_onode(future, &record, &chunk));
+  std::string flags = bytes;
+  flags[1] |= 0x40;
+  EXPECT_FALSE(decode_onode(flags, &record, &chunk));
+}
+
+TEST(OnodeRecord, MutatedBytesDecodeOrAreRefused) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 50000; ++i) {
+    std::string bytes = encoded(example());
+    bytes[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
+    OnodeRecord record;
+    ExtentChunk chunk;
+    if (decode_onode(bytes, &record, &chunk) && record.test(OnodeRecord::chunk_inline)) {
+      ASSERT_LE(record.size, kChunkBytes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace swimstore

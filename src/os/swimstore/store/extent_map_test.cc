@@ -1,0 +1,128 @@
+#include "swimstore/store/extent_map.h"
+
+#include <map>
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace swimstore {
+namespace {
+
+// Where one block of the object lies; what a map of blocks would hold.
+struct Place {
+  SlotAddress slot;
+  uint32_t slot_block = 0;
+  uint32_t crc32c = 0;
+  bool shared = false;
+  bool operator==(const Place&) const = default;
+};
+using Model = std::map<uint64_t, Place>;
+
+constexpr uint64_t kBlocks = 5 * kChunkBlocks;
+
+Model contents(ExtentMap& map) {
+  Model model;
+  std::vector<MappedRun> runs;
+  map.resolve(0, kBlocks, &runs);
+  for (const MappedRun& run : runs) {
+    for (uint32_t i = 0; i < run.count; ++i) {
+      const uint64_t block = run.block + i;
+      const Extent* extent = map.chunk(block / kChunkBlocks).find(block % kChunkBlocks);
+      model[block] = {run.slot, run.slot_block + i, run.crc32c.at(i), extent != nullptr && extent->shared};
+    }
+  }
+  return model;
+}
+
+TEST(ExtentMap, AgreesWithAMapOfBlocks) {
+  std::mt19937_64 random(1);
+  ExtentMap map;
+  map.set_all_loaded();
+  Model model;
+  uint64_t next_slot = 0;
+  for (int step = 0; step < 20000; ++step) {
+    const uint64_t first = random() % kBlocks;
+    const uint64_t count = 1 + random() % std::min<uint64_t>(kBlocks - first, 40);
+    std::vector<Extent> released;
+    size_t held = 0;
+    switch (random() % 3) {
+      case 0:
+        map.share(first, count);
+        for (uint64_t block = first; block < first + count; ++block) {
+          if (const auto found = model.find(block); found != model.end()) {
+            found->second.shared = true;
+          }
+        }
+        break;
+      default: {
+        for (uint64_t block = first; block < first + count; ++block) {
+          held += model.erase(block);
+        }
+        map.punch(first, count, &released);
+        size_t blocks = 0;
+        for (const Extent& extent : released) {
+          blocks += extent.count;
+        }
+        ASSERT_EQ(blocks, held);
+        if (random() % 2 == 0) {
+          break;
+        }
+        const SlotAddress slot{10, next_slot++};
+        std::vector<uint32_t> crcs;
+        for (uint64_t i = 0; i < count; ++i) {
+          crcs.push_back(static_cast<uint32_t>(random()));
+          model[first + i] = {slot, static_cast<uint32_t>(3 + i), crcs.back(), false};
+        }
+        map.insert(first, count, slot, 3, 100, false, crcs.data());
+      }
+    }
+    ASSERT_EQ(contents(map), model) << "step " << step;
+  }
+}
+
+TEST(ExtentMap, EveryChangedChunkIsDirtyOnce) {
+  ExtentMap map;
+  map.set_all_loaded();
+  const std::vector<uint32_t> crcs(3 * kChunkBlocks, 7);
+  map.insert(8, 2 * kChunkBlocks, {10, 1}, 0, 32, false, crcs.data());
+  EXPECT_EQ(map.take_dirty(), (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_TRUE(map.take_dirty().empty());
+  std::vector<Extent> released;
+  map.punch(kChunkBlocks, 1, &released);
+  map.punch(kChunkBlocks + 1, 1, &released);
+  EXPECT_EQ(map.take_dirty(), (std::vector<uint32_t>{1}));
+  map.punch(4 * kChunkBlocks, 8, &released);  // nothing there
+  EXPECT_TRUE(map.take_dirty().empty());
+  map.share(0, 9);
+  map.share(0, 9);  // the second time nothing changes
+  EXPECT_EQ(map.take_dirty(), (std::vector<uint32_t>{0}));
+}
+
+TEST(ExtentMap, ReleasedPiecesSayWhereTheyLay) {
+  ExtentMap map;
+  map.set_all_loaded();
+  const std::vector<uint32_t> crcs(kChunkBlocks, 7);
+  map.insert(0, kChunkBlocks, {4, 9}, 0, kChunkBlocks, false, crcs.data());
+  std::vector<Extent> released;
+  map.punch(5, 2, &released);
+  ASSERT_EQ(released.size(), 1u);
+  EXPECT_EQ(released[0].slot, (SlotAddress{4, 9}));
+  EXPECT_EQ(released[0].slot_block, 5u);
+  EXPECT_EQ(released[0].count, 2);
+  EXPECT_EQ(released[0].slot_written_blocks, kChunkBlocks);
+}
+
+TEST(ExtentMap, TakeMovesEverything) {
+  ExtentMap from, to;
+  from.set_all_loaded();
+  to.set_all_loaded();
+  const uint32_t crc = 1;
+  from.insert(2, 1, {0, 5}, 0, 1, false, &crc);
+  to.take(&from);
+  EXPECT_TRUE(contents(from).empty());
+  EXPECT_EQ(contents(to).size(), 1u);
+  EXPECT_EQ(to.take_dirty(), (std::vector<uint32_t>{0}));
+}
+
+}  // namespace
+}  // namespace swimstore
