@@ -1,0 +1,291 @@
+// Containers on the host's file system, without a database: the test plays its part.
+
+#include "swimstore/container/container_set.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "swimstore/container/best_fit.h"
+
+namespace swimstore {
+namespace {
+
+using vtkv::SequenceNumber;
+using vtkv::Status;
+
+constexpr uint64_t kKiB = 1024;
+
+class ContainerSetTest : public testing::Test {
+ protected:
+  ContainerSetTest() {
+    m_folder = std::filesystem::current_path() / "container_set_test.XXXXXX";
+    EXPECT_NE(::mkdtemp(m_folder.data()), nullptr);
+    m_options.stretch_bytes = 256 * kKiB;
+    m_options.primed_ahead_bytes = 128 * kKiB;
+    m_options.reserve_bytes = 64 * kKiB;
+  }
+  ~ContainerSetTest() override {
+    m_set.reset();
+    std::filesystem::remove_all(m_folder);
+  }
+
+  std::string directory() const { return m_folder + "/containers"; }
+
+  void create() {
+    const Status status = ContainerSet::create(vtkv::posix_env(), directory(), m_options);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+  }
+  // As the database does: pages, then deltas, then the end of recovery.
+  void open() {
+    m_set.reset();
+    Status status = ContainerSet::open(vtkv::posix_env(), directory(), m_options, &m_set);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    ASSERT_TRUE(m_set->begin_recovery().ok());
+    for (const auto& [key, value] : m_pages) {
+      ASSERT_TRUE(m_set->load_page(key, value).ok());
+    }
+    for (const AllocationDelta& delta : m_log) {
+      ASSERT_TRUE(m_set->replay(delta).ok());
+    }
+    ASSERT_TRUE(m_set->finish_recovery().ok());
+  }
+  void create_and_open() {
+    create();
+    open();
+  }
+
+  std::vector<AllocatedSlot> allocate(uint64_t bytes) {
+    std::vector<AllocatedSlot> slots;
+    const Status status = m_set->allocate(bytes, &slots);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    return slots;
+  }
+  void apply(std::vector<SlotAddress> allocated, std::vector<SlotAddress> freed) {
+    m_log.push_back({std::move(allocated), std::move(freed)});
+    m_set->apply(++m_sequence, m_log.back());
+  }
+  void checkpoint() {
+    std::vector<std::pair<std::string, std::string>> entries;
+    m_set->collect_pages(m_sequence, &entries);
+    for (auto& [key, value] : entries) {
+      m_pages[key] = value;
+    }
+    m_log.clear();
+    m_set->checkpoint_durable(m_sequence);
+  }
+  template <class Predicate>
+  void eventually(Predicate predicate) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    bool done = predicate();
+    while (!done && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      done = predicate();
+    }
+    EXPECT_TRUE(done);
+  }
+
+  std::string m_folder;
+  ContainerOptions m_options;
+  std::unique_ptr<ContainerSet> m_set;
+  SequenceNumber m_sequence = 0;
+  std::map<std::string, std::string> m_pages;
+  std::vector<AllocationDelta> m_log;
+};
+
+TEST_F(ContainerSetTest, FirstWritesFindPrimedSlots) {
+  vtkv::FileSystemInfo host;
+  create_and_open();
+  ASSERT_TRUE(vtkv::posix_env()->file_system_info(m_folder, &host).ok());
+  EXPECT_EQ(allocate(4 * kKiB)[0].primed, host.single_flush);
+  EXPECT_FALSE(allocate(1024 * kKiB)[0].primed);
+}
+
+TEST_F(ContainerSetTest, CutsLargeWritesByBestFit) {
+  create_and_open();
+  const std::vector<AllocatedSlot> slots = allocate(4100 * kKiB);
+  ASSERT_EQ(slots.size(), 2u);
+  EXPECT_EQ(slots[0].address.size_class, kSizeClasses - 1);
+  EXPECT_EQ(slots[0].bytes, kSlotBytesMax);
+  EXPECT_EQ(slots[1].address.size_class, 0);
+  EXPECT_EQ(slots[1].bytes, kBlockBytes);
+}
+
+TEST_F(ContainerSetTest, GivesNoSlotTwice) {
+  create_and_open();
+  std::set<SlotAddress> seen;
+  for (int i = 0; i < 500; i++) {
+    for (const AllocatedSlot& slot : allocate(4 * kKiB << (i % 5))) {
+      EXPECT_TRUE(seen.insert(slot.address).second);
+    }
+  }
+}
+
+TEST_F(ContainerSetTest, ReusesAFreedSlotOnlyBelowTheHorizon) {
+  create_and_open();
+  const SlotAddress slot = allocate(64 * kKiB)[0].address;
+  apply({slot}, {});
+  apply({}, {slot});
+  EXPECT_TRUE(m_set->has_waiting());
+  m_set->set_reuse_horizon(m_sequence - 1);
+  EXPECT_TRUE(m_set->has_waiting());
+  std::vector<SlotAddress> taken;
+  for (int i = 0; i < 20; i++) {
+    taken.push_back(allocate(64 * kKiB)[0].address);
+    EXPECT_NE(taken.back(), slot);
+  }
+  m_set->set_reuse_horizon(m_sequence);
+  EXPECT_FALSE(m_set->has_waiting());
+  eventually([&] {
+    taken.push_back(allocate(64 * kKiB)[0].address);
+    return taken.back() == slot;
+  });
+}
+
+TEST_F(ContainerSetTest, AbandonedSlotsAreFreeAtOnce) {
+  create_and_open();
+  const std::vector<AllocatedSlot> slots = allocate(4096 * kKiB);
+  m_set->abandon(slots);
+  const auto statistics = m_set->statistics();
+  EXPECT_EQ(statistics.classes[kSizeClasses - 1].free, statistics.classes[kSizeClasses - 1].slots);
+}
+
+TEST_F(ContainerSetTest, RecoversFromPagesAndDeltas) {
+  create_and_open();
+  std::vector<SlotAddress> owned;
+  for (int i = 0; i < 40; i++) {
+    const SlotAddress slot = allocate(4 * kKiB << (i % 6))[0].address;
+    apply({slot}, {});
+    owned.push_back(slot);
+    if (i == 20) {
+      checkpoint();
+    }
+    if (i % 7 == 3) {
+      apply({}, {owned[0]});
+      owned.erase(owned.begin());
+    }
+  }
+  open();
+  std::set<SlotAddress> expected(owned.begin(), owned.end());
+  uint64_t owned_bytes = 0;
+  for (const SlotAddress& slot : expected) {
+    EXPECT_TRUE(m_set->is_owned(slot));
+    owned_bytes += slot_bytes(slot.size_class);
+  }
+  EXPECT_EQ(m_set->statistics().owned_bytes, owned_bytes);
+  for (int i = 0; i < 200; i++) {
+    EXPECT_FALSE(expected.contains(allocate(4 * kKiB << (i % 6))[0].address));
+  }
+}
+
+TEST_F(ContainerSetTest, EverySlotIsCountedOnce) {
+  create_and_open();
+  for (int i = 0; i < 60; i++) {
+    const SlotAddress slot = allocate(4 * kKiB << (i % 11))[0].address;
+    apply({slot}, {});
+    if (i % 3 == 0) {
+      apply({}, {slot});
+    }
+  }
+  eventually([&] {
+    uint64_t reserved = 0;
+    const ContainerStatistics statistics = m_set->statistics();
+    for (const auto& it : statistics.classes) {
+      EXPECT_EQ(it.owned + it.free + it.waiting + it.reserved, it.slots);
+      reserved += it.reserved;  // those being primed
+    }
+    return reserved == 0;
+  });
+  EXPECT_EQ(m_set->statistics().classes[0].waiting, 2u);
+}
+
+TEST_F(ContainerSetTest, PrimesAheadOfDemand) {
+  vtkv::FileSystemInfo host;
+  create_and_open();
+  ASSERT_TRUE(vtkv::posix_env()->file_system_info(m_folder, &host).ok());
+  if (!host.single_flush) {
+    GTEST_SKIP() << "nothing is gained by priming on this file system";
+  }
+  for (int i = 0; i < 200; i++) {
+    apply({allocate(4 * kKiB)[0].address}, {});
+  }
+  eventually([&] { return m_set->statistics().classes[0].primed_free * 4 * kKiB >= m_options.primed_ahead_bytes; });
+  EXPECT_GT(m_set->statistics().primed_bytes_total, 0u);
+}
+
+TEST_F(ContainerSetTest, FirstFillsArePrimedOnceTheyAreDurable) {
+  create_and_open();
+  const AllocatedSlot slot = allocate(256 * kKiB)[0];
+  EXPECT_FALSE(slot.primed);
+  apply({slot.address}, {});
+  EXPECT_FALSE(m_set->is_primed(slot.address));
+  m_set->mark_primed({slot.address});
+  EXPECT_TRUE(m_set->is_primed(slot.address));
+  checkpoint();
+  open();
+  EXPECT_TRUE(m_set->is_primed(slot.address));
+}
+
+TEST_F(ContainerSetTest, PunchesNothingBeforeTheCheckpointIsDurable) {
+  m_options.primed_ahead_bytes = 4 * kKiB;
+  create_and_open();
+  std::vector<SlotAddress> slots;
+  for (int i = 0; i < 30; i++) {
+    slots.push_back(allocate(256 * kKiB)[0].address);
+    apply({slots.back()}, {});
+    m_set->mark_primed({slots.back()});
+  }
+  checkpoint();
+  for (const SlotAddress& slot : slots) {
+    apply({}, {slot});
+  }
+  m_set->set_reuse_horizon(m_sequence);
+  apply({}, {});
+  eventually([&] { return !m_set->is_primed(slots.back()); });  // withheld
+  EXPECT_EQ(m_set->statistics().punched_bytes_total, 0u);
+  const uint64_t before = std::filesystem::file_size(directory() + "/256K");
+  eventually([&] {
+    apply({}, {});
+    checkpoint();
+    return m_set->statistics().punched_bytes_total > 0;
+  });
+  EXPECT_EQ(std::filesystem::file_size(directory() + "/256K"), before);
+  // The class grows into the holes again.
+  for (int i = 0; i < 40; i++) {
+    allocate(256 * kKiB);
+  }
+}
+
+TEST_F(ContainerSetTest, KeepsItsGeometryWhateverTheOptionsSay) {
+  create();
+  m_options.stretch_bytes = 1024 * kKiB;
+  open();
+  allocate(32 * kKiB);
+  EXPECT_EQ(m_set->statistics().classes[3].slots, 256 * kKiB / (32 * kKiB));
+}
+
+TEST_F(ContainerSetTest, NamesADamagedHeader) {
+  create();
+  {
+    std::unique_ptr<vtkv::File> file;
+    vtkv::OpenOptions options;
+    options.direct = false;
+    ASSERT_TRUE(vtkv::posix_env()->open_file(directory() + "/header", options, &file).ok());
+    ASSERT_TRUE(file->write(40, "x", 1).ok());
+  }
+  const Status status = ContainerSet::open(vtkv::posix_env(), directory(), m_options, &m_set);
+  EXPECT_TRUE(status.is_corruption());
+  EXPECT_NE(status.message().find("containers/header"), std::string::npos);
+}
+
+TEST_F(ContainerSetTest, RefusesAnAbsurdStretch) {
+  m_options.stretch_bytes = 5000;
+  EXPECT_EQ(ContainerSet::create(vtkv::posix_env(), directory(), m_options).code(), Status::Code::invalid_argument);
+}
+
+}  // namespace
+}  // namespace swimstore

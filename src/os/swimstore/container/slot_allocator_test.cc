@@ -1,0 +1,208 @@
+#include "swimstore/container/slot_allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace swimstore {
+namespace {
+
+constexpr uint64_t kStretchSlots = 16;
+
+SlotAllocator with_stretches(uint64_t stretches) {
+  SlotAllocator slots(0, kStretchSlots);
+  slots.extend(stretches);
+  for (uint64_t i = 0; i < stretches; i++) {
+    slots.back(i);
+  }
+  return slots;
+}
+
+TEST(SlotAllocator, GivesNeighboursOneAfterAnother) {
+  SlotAllocator slots = with_stretches(1);
+  bool primed = true;
+  for (uint64_t i = 0; i < kStretchSlots; i++) {
+    EXPECT_EQ(slots.take(&primed), i);
+    EXPECT_FALSE(primed);
+  }
+  EXPECT_EQ(slots.take(&primed), SlotAllocator::npos);
+}
+
+TEST(SlotAllocator, PrefersPrimedSlots) {
+  SlotAllocator slots = with_stretches(1);
+  slots.set_primed(9);
+  bool primed = false;
+  EXPECT_EQ(slots.take(&primed), 9u);
+  EXPECT_TRUE(primed);
+  slots.put_back(9);
+  EXPECT_EQ(slots.take(&primed), 9u);
+}
+
+TEST(SlotAllocator, WithholdsOnlyAfterClearingPrimedBits) {
+  SlotAllocator slots = with_stretches(2);
+  for (uint64_t slot = 16; slot < 32; slot++) {
+    slots.set_primed(slot);
+  }
+  while (slots.next_changed_page(0) != SlotAllocator::npos) {
+    slots.take_page(0);
+  }
+  EXPECT_EQ(slots.find_whole_free_from_end(2), 1u);
+  EXPECT_TRUE(slots.withhold(1));
+  EXPECT_EQ(slots.primed_available(), 0u);
+  EXPECT_EQ(slots.available(), kStretchSlots);
+  ASSERT_EQ(slots.next_changed_page(0), 0u);
+  EXPECT_EQ(slots.take_page(0).primed[0], 0u);
+  slots.give_back(1);
+  EXPECT_EQ(slots.primed_available(), kStretchSlots);
+  EXPECT_EQ(slots.take_page(0).primed[0], 0xffff0000u);
+  EXPECT_TRUE(slots.withhold(1));
+  slots.dropped(1);
+  EXPECT_EQ(slots.find_unbacked(), 1u);
+  slots.back(1);
+  EXPECT_EQ(slots.primed_available(), 0u);
+  EXPECT_EQ(slots.available(), 2 * kStretchSlots);
+}
+
+TEST(SlotAllocator, RecoversPagesAndWhatCameAfterThem) {
+  SlotAllocator before = with_stretches(3);
+  bool primed = false;
+  for (int i = 0; i < 5; i++) {
+    before.set_owned(before.take(&primed), true);
+  }
+  before.set_primed(20);
+  const AllocationPage page = before.take_page(0);
+
+  SlotAllocator after(0, kStretchSlots);
+  after.extend(3);
+  ASSERT_TRUE(after.load(page).ok());
+  EXPECT_TRUE(after.replay_owned(7, true).ok());
+  EXPECT_TRUE(after.replay_owned(0, false).ok());
+  after.finish_recovery();
+  EXPECT_EQ(after.owned(), 5u);
+  EXPECT_TRUE(after.is_available(0));
+  EXPECT_FALSE(after.is_available(7));
+  EXPECT_TRUE(after.is_primed(20));
+  // The third stretch held nothing that proves that the host still holds its space.
+  EXPECT_EQ(after.find_unbacked(), 2u);
+  EXPECT_EQ(after.available(), 2 * kStretchSlots - 5);
+}
+
+TEST(SlotAllocator, RefusesALogThatContradictsIt) {
+  SlotAllocator slots(0, kStretchSlots);
+  slots.extend(1);
+  EXPECT_TRUE(slots.replay_owned(3, false).is_corruption());
+  EXPECT_TRUE(slots.replay_owned(3, true).ok());
+  EXPECT_TRUE(slots.replay_owned(3, true).is_corruption());
+  EXPECT_TRUE(slots.replay_owned(kStretchSlots, true).is_corruption());
+  AllocationPage page;
+  page.slots = 17;
+  EXPECT_TRUE(slots.load(page).is_corruption());
+}
+
+// Every slot has one state in the model; the allocator must agree after each random step.
+TEST(SlotAllocator, AgreesWithAModel) {
+  enum class State { available, busy, owned };
+  struct Slot {
+    State state = State::available;
+    bool primed = false;
+  };
+  for (uint64_t seed = 1; seed <= 20; seed++) {
+    std::mt19937_64 random(seed);
+    SlotAllocator slots(2, kStretchSlots);
+    std::map<uint64_t, Slot> model;
+    std::vector<uint64_t> withheld;
+    const auto pick = [&](State state) {
+      std::vector<uint64_t> found;
+      for (const auto& [slot, it] : model) {
+        if (it.state == state) {
+          found.push_back(slot);
+        }
+      }
+      return found.empty() ? SlotAllocator::npos : found[random() % found.size()];
+    };
+    for (int step = 0; step < 2000; step++) {
+      uint64_t slot = 0;
+      bool primed = false;
+      switch (random() % 8) {
+        case 0:
+          if (slots.stretches() < 20) {
+            slots.extend(1);
+            slots.back(slots.stretches() - 1);
+            for (uint64_t i = slots.slots() - kStretchSlots; i < slots.slots(); i++) {
+              model[i] = {};
+            }
+          }
+          break;
+        case 1:
+        case 2:
+          slot = slots.take(&primed);
+          if (slot == SlotAllocator::npos) {
+            ASSERT_EQ(pick(State::available), SlotAllocator::npos);
+          } else {
+            ASSERT_EQ(model[slot].state, State::available);
+            ASSERT_EQ(model[slot].primed, primed);
+            model[slot].state = State::busy;
+          }
+          break;
+        case 3:
+          if ((slot = pick(State::busy)) != SlotAllocator::npos) {
+            slots.put_back(slot);
+            model[slot].state = State::available;
+          }
+          break;
+        case 4:
+          if ((slot = pick(State::busy)) != SlotAllocator::npos) {
+            slots.set_owned(slot, true);
+            model[slot].state = State::owned;
+          }
+          break;
+        case 5:
+          if ((slot = pick(State::owned)) != SlotAllocator::npos) {
+            slots.set_owned(slot, false);
+            model[slot].state = State::busy;
+          }
+          break;
+        case 6:
+          if ((slot = pick(static_cast<State>(random() % 3))) != SlotAllocator::npos) {
+            slots.set_primed(slot);
+            model[slot].primed = true;
+          }
+          break;
+        case 7: {
+          const uint64_t stretch = slots.find_whole_free_from_end(slots.stretches());
+          if (stretch != SlotAllocator::npos) {
+            slots.withhold(stretch);
+            const bool punched = random() % 2 == 0;
+            if (punched) {
+              slots.dropped(stretch);
+              ASSERT_EQ(slots.find_unbacked(), stretch);
+              slots.back(stretch);
+            } else {
+              slots.give_back(stretch);
+            }
+            for (uint64_t i = stretch * kStretchSlots; i < (stretch + 1) * kStretchSlots; i++) {
+              ASSERT_EQ(model[i].state, State::available);
+              model[i].primed = model[i].primed && !punched;
+            }
+          }
+          break;
+        }
+      }
+      uint64_t available = 0;
+      uint64_t owned = 0;
+      for (const auto& [i, it] : model) {
+        ASSERT_EQ(slots.is_available(i), it.state == State::available);
+        ASSERT_EQ(slots.is_owned(i), it.state == State::owned);
+        ASSERT_EQ(slots.is_primed(i), it.primed);
+        available += it.state == State::available;
+        owned += it.state == State::owned;
+      }
+      ASSERT_EQ(slots.available(), available);
+      ASSERT_EQ(slots.owned(), owned);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace swimstore

@@ -1,0 +1,91 @@
+#include "swimstore/format/superblock.h"
+
+#include <gtest/gtest.h>
+
+#include "vtkv/util/coding.h"
+#include "vtkv/util/crc32c.h"
+
+namespace swimstore {
+namespace {
+
+using vtkv::Status;
+
+Superblock example() {
+  Superblock superblock;
+  for (size_t i = 0; i < superblock.uuid.size(); i++) {
+    superblock.uuid[i] = static_cast<uint8_t>(0xa0 + i);
+  }
+  superblock.cubes = 3;
+  superblock.created_us = 0x1122334455667788;
+  superblock.stretch_bytes = 32u << 20;
+  superblock.geometry = {64u << 20, 4, 8u << 20, 4096};
+  return superblock;
+}
+
+std::string with_copies(std::string copy) {
+  vtkv::encode_fixed32(copy.data() + 76, vtkv::crc32c(copy.data(), 76));
+  return copy + copy;
+}
+
+TEST(Superblock, GoldenBytes) {
+  std::string expected(
+      "SWIMSTOR"
+      "\x01\x00\x00\x00"                                                  // version
+      "\x03\x00\x00\x00"                                                  // cubes
+      "\xa0\xa1\xa2\xa3\xa4\xa5\xa6\xa7\xa8\xa9\xaa\xab\xac\xad\xae\xaf"  // uuid
+      "\x88\x77\x66\x55\x44\x33\x22\x11"                                  // created
+      "\x00\x00\x00\x02\x00\x00\x00\x00"                                  // stretch bytes
+      "\x00\x00\x00\x04\x00\x00\x00\x00"                                  // log segment bytes
+      "\x00\x00\x80\x00\x00\x00\x00\x00"                                  // zone bytes
+      "\x04\x00\x00\x00"                                                  // initial log segments
+      "\x00\x10\x00\x00"                                                  // block bytes
+      "\x00\x00\x00\x00",
+      76);
+  expected.resize(Superblock::kCopyBytes);
+  EXPECT_EQ(example().encode(), with_copies(expected));
+}
+
+TEST(Superblock, OneWholeCopyIsEnough) {
+  const std::string bytes = example().encode();
+  for (size_t damaged : {0u, 1u}) {
+    for (size_t offset = 0; offset < 80; offset++) {
+      std::string copy = bytes;
+      copy[damaged * Superblock::kCopyBytes + offset] ^= 0x10;
+      Superblock superblock;
+      ASSERT_TRUE(Superblock::decode("superblock", copy, &superblock).ok()) << offset;
+      EXPECT_EQ(superblock.uuid, example().uuid);
+      EXPECT_EQ(superblock.geometry.zone_bytes, example().geometry.zone_bytes);
+    }
+  }
+}
+
+// Each kind of damage has its own sentence, which names the file.
+TEST(Superblock, SaysWhatIsWrong) {
+  const std::string bytes = example().encode();
+  const auto message = [](const std::string& damaged, Status::Code code) {
+    Superblock superblock;
+    const Status status = Superblock::decode("/store/superblock", damaged, &superblock);
+    EXPECT_EQ(status.code(), code);
+    EXPECT_EQ(status.message().find("/store/superblock: "), 0u);
+    return std::string(status.message());
+  };
+  const auto contains = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(contains(message(bytes.substr(0, 5000), Status::Code::corruption), "truncated, 5000 of 8192"));
+  EXPECT_TRUE(contains(message(std::string(8192, 'x'), Status::Code::corruption), "not a superblock"));
+  std::string flipped = bytes;
+  flipped[20] ^= 1;
+  flipped[Superblock::kCopyBytes + 20] ^= 1;
+  EXPECT_TRUE(contains(message(flipped, Status::Code::corruption), "checksum mismatch"));
+  std::string future = bytes.substr(0, Superblock::kCopyBytes);
+  future[8] = 9;
+  const std::string text = message(with_copies(future), Status::Code::unsupported);
+  EXPECT_TRUE(contains(text, "version 9") && contains(text, "up to 1"));
+  std::string absurd = bytes.substr(0, Superblock::kCopyBytes);
+  absurd[12] = 0;
+  EXPECT_TRUE(contains(message(with_copies(absurd), Status::Code::corruption), "geometry"));
+}
+
+}  // namespace
+}  // namespace swimstore
