@@ -1,0 +1,64 @@
+#include "swimstore/ops/space_report.h"
+
+#include <gtest/gtest.h>
+
+namespace swimstore {
+
+namespace {
+
+constexpr uint64_t kMiB = 1u << 20;
+
+class SpaceReportTest : public ::testing::Test {
+ protected:
+  SpaceReportTest() {
+    m_host.total_bytes = 1000 * kMiB;
+    m_host.available_bytes = 600 * kMiB;
+    m_slots.owned_bytes = 200 * kMiB;
+    m_slots.free_bytes = 50 * kMiB;
+    m_slots.growable_bytes = 500 * kMiB;
+    m_database.log_file_bytes = 100 * kMiB;
+    m_database.tree_file_bytes = 20 * kMiB;
+    m_limits = {64 * kMiB, 0.01};
+  }
+  store_statfs_t report() const { return space_report(m_host, m_slots, m_database, m_sum, m_limits); }
+
+  vtkv::FileSystemInfo m_host;
+  ContainerStatistics m_slots;
+  vtkv::DBStatistics m_database;
+  PoolUsage m_sum;
+  SpaceLimits m_limits;
+};
+
+}  // namespace
+
+TEST_F(SpaceReportTest, FreeSlotsAndTheHostsSpaceAreAvailable) { EXPECT_EQ(550 * kMiB, report().available); }
+
+TEST_F(SpaceReportTest, TheReserveIsNeitherUsedNorAvailable) {
+  EXPECT_EQ(100 * kMiB, report().internally_reserved);
+  // Slots that hold data, log and tree.
+  EXPECT_EQ(320 * kMiB, report().get_used());
+}
+
+TEST_F(SpaceReportTest, OtherUsersOfTheHostShrinkTheStore) {
+  const uint64_t before = report().total;
+  m_host.available_bytes -= 100 * kMiB;
+  EXPECT_EQ(before - 100 * kMiB, report().total);
+}
+
+TEST_F(SpaceReportTest, AFullHostMeansAFullStore) {
+  m_host.available_bytes = 10 * kMiB;
+  m_slots.growable_bytes = 0;
+  EXPECT_EQ(0u, report().available);
+  EXPECT_FLOAT_EQ(1.0, report().get_used_raw_ratio());
+  osd_alert_list_t alerts;
+  add_space_alerts("/osd", m_host, m_limits, &alerts);
+  EXPECT_EQ(1u, alerts.count("SWIMSTORE_HOST_FULL"));
+}
+
+TEST_F(SpaceReportTest, AHealthyHostRaisesNoAlert) {
+  osd_alert_list_t alerts;
+  add_space_alerts("/osd", m_host, m_limits, &alerts);
+  EXPECT_TRUE(alerts.empty());
+}
+
+}  // namespace swimstore

@@ -1,0 +1,203 @@
+// What mkfs and mount refuse, and that they change nothing then.
+
+#include "swimstore/swimstore.h"
+
+#include <gtest/gtest.h>
+
+#include "common/config.h"
+#include "global/global_context.h"
+#include "swimstore/format/superblock.h"
+#include "swimstore/store/store_directory.h"
+#include "vtkv/testing/sim_env.h"
+
+namespace swimstore {
+
+namespace {
+
+constexpr const char* kPath = "/osd";
+
+class MountTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    set("swimstore_log_segment_size", "131072");
+    set("swimstore_log_segments", "2");
+    set("swimstore_zone_size", "65536");
+    set("swimstore_stretch_size", "4194304");
+    set("swimstore_memtable_size", "65536");
+    set("swimstore_primed_ahead_size", "65536");
+    set("swimstore_reserve_size", "1048576");
+    set("swimstore_cache_autotune", "false");
+    ASSERT_TRUE(m_env.create_directory(kPath).ok());
+  }
+  void TearDown() override {
+    for (const std::string& name : m_changed) {
+      g_ceph_context->_conf.rm_val(name);
+    }
+    g_ceph_context->_conf.apply_changes(nullptr);
+  }
+  void set(const std::string& name, const std::string& value) {
+    g_ceph_context->_conf.set_val_or_die(name, value);
+    g_ceph_context->_conf.apply_changes(nullptr);
+    m_changed.push_back(name);
+  }
+
+  int mkfs(const std::string& fsid = {}, const std::string& path = kPath) {
+    SwimStore store(g_ceph_context, path, &m_env);
+    set_fsid(store, fsid);
+    return store.mkfs();
+  }
+  int mount(const std::string& path = kPath) {
+    SwimStore store(g_ceph_context, path, &m_env);
+    const int r = store.mount();
+    return r < 0 ? r : store.umount();
+  }
+  static void set_fsid(SwimStore& store, const std::string& fsid) {
+    uuid_d uuid;
+    if (!fsid.empty()) {
+      ASSERT_TRUE(uuid.parse(fsid.c_str()));
+    }
+    store.set_fsid(uuid);
+  }
+  std::string contents(const std::string& name) {
+    std::unique_ptr<vtkv::File> file;
+    EXPECT_TRUE(m_env.open_file(std::string(kPath) + "/" + name, {.direct = false}, &file).ok());
+    uint64_t size = 0;
+    EXPECT_TRUE(file->size(&size).ok());
+    std::string bytes(size, '\0');
+    EXPECT_TRUE(size == 0 || file->read(0, size, bytes.data()).ok());
+    return bytes;
+  }
+  void replace(const std::string& name, const std::string& bytes) {
+    std::unique_ptr<vtkv::File> file;
+    const std::string path = std::string(kPath) + "/" + name;
+    ASSERT_TRUE(m_env.open_file(path, {.create = true, .direct = false}, &file).ok());
+    ASSERT_TRUE(file->truncate(0).ok());
+    ASSERT_TRUE(file->write(0, bytes.data(), bytes.size()).ok());
+  }
+
+  vtkv::SimEnv m_env{{.seed = 1, .record = false}};
+  std::vector<std::string> m_changed;
+  const std::string m_fsid = "11111111-2222-3333-4444-555555555555";
+  const std::string m_other_fsid = "66666666-7777-8888-9999-aaaaaaaaaaaa";
+};
+
+}  // namespace
+
+TEST_F(MountTest, AStoreThatWasMadeMounts) {
+  ASSERT_EQ(0, mkfs(m_fsid));
+  SwimStore store(g_ceph_context, kPath, &m_env);
+  ASSERT_EQ(0, store.mount());
+  EXPECT_EQ(m_fsid, store.get_fsid().to_string());
+  EXPECT_EQ(0, store.umount());
+}
+
+TEST_F(MountTest, MakingItAgainIsFine) {
+  ASSERT_EQ(0, mkfs(m_fsid));
+  const std::string superblock = contents("superblock");
+  EXPECT_EQ(0, mkfs(m_fsid));
+  EXPECT_EQ(superblock, contents("superblock"));
+}
+
+TEST_F(MountTest, AnInterruptedMkfsIsDoneAgain) {
+  ASSERT_EQ(0, mkfs(m_fsid));
+  ASSERT_TRUE(m_env.remove_file(std::string(kPath) + "/superblock").ok());
+  EXPECT_EQ(0, mkfs(m_fsid));
+  EXPECT_EQ(0, mount());
+}
+
+TEST_F(MountTest, MkfsRefusesAnotherFsid) {
+  ASSERT_EQ(0, mkfs(m_fsid));
+  const std::string superblock = contents("superblock");
+  EXPECT_EQ(-EEXIST, mkfs(m_other_fsid));
+  EXPECT_EQ(superblock, contents("superblock"));
+}
+
+TEST_F(MountTest, AMissingDirectoryIsNotMade) {
+  EXPECT_EQ(-ENOENT, mkfs(m_fsid, "/nowhere"));
+  EXPECT_EQ(-ENOENT, mount("/nowhere"));
+  EXPECT_FALSE(m_env.exists("/nowhere"));
+}
+
+TEST_F(MountTest, AnEmptyDirectoryDoesNotMount) {
+  EXPECT_EQ(-ENOENT, mount());
+  EXPECT_TRUE(m_env.files().empty());
+}
+
+TEST_F(MountTest, AnotherStoresDirectoryIsLeftAlone) {
+  replace("type", "bluestore\n");
+  const auto before = m_env.files();
+  EXPECT_EQ(-EINVAL, mkfs(m_fsid));
+  EXPECT_EQ(-EINVAL, mount());
+  EXPECT_EQ(before, m_env.files());
+}
+
+TEST_F(MountTest, FilesOfTwoStoresDoNotMount) {
+  ASSERT_EQ(0, mkfs(m_fsid));
+  replace("fsid", m_other_fsid + "\n");
+  EXPECT_EQ(-EINVAL, mount());
+}
+
+TEST_F(MountTest, ATruncatedSuperblockDoesNotMount) {
+  ASSERT_EQ(0, mkfs(m_fsid));
+  replace("superblock", contents("superblock").substr(0, 100));
+  EXPECT_EQ(-EIO, mount());
+}
+
+TEST_F(MountTest, OneWholeCopyOfTheSuperblockIsEnough) {
+  ASSERT_EQ(0, mkfs(m_fsid));
+  std::string bytes = contents("superblock");
+  bytes[20] ^= 1;
+  replace("superblock", bytes);
+  EXPECT_EQ(0, mount());
+  bytes[Superblock::kCopyBytes + 20] ^= 1;
+  replace("superblock", bytes);
+  EXPECT_EQ(-EIO, mount());
+}
+
+TEST_F(MountTest, AFormatFromTheFutureDoesNotMount) {
+  ASSERT_EQ(0, mkfs(m_fsid));
+  std::string bytes = contents("superblock");
+  bytes[8] = bytes[Superblock::kCopyBytes + 8] = 99;
+  replace("superblock", bytes);
+  EXPECT_EQ(-EOPNOTSUPP, mount());
+}
+
+TEST_F(MountTest, AStoreInUseDoesNotMount) {
+  ASSERT_EQ(0, mkfs(m_fsid));
+  SwimStore first(g_ceph_context, kPath, &m_env);
+  ASSERT_EQ(0, first.mount());
+  SwimStore second(g_ceph_context, kPath, &m_env);
+  EXPECT_TRUE(second.test_mount_in_use());
+  EXPECT_EQ(-EBUSY, second.mount());
+  EXPECT_EQ(0, first.umount());
+  EXPECT_FALSE(second.test_mount_in_use());
+}
+
+TEST_F(MountTest, AbsurdOptionsAreRefusedBeforeAnythingIsMade) {
+  const std::pair<const char*, const char*> absurd[] = {
+      {"swimstore_log_segment_size", "1"}, {"swimstore_log_segments", "1"},
+      {"swimstore_zone_size", "70000"},    {"swimstore_stretch_size", "5242880"},
+      {"swimstore_io_depth", "0"},         {"swimstore_memtable_size", "10"},
+      {"swimstore_reserve_size", "1000000000000"}, {"swimstore_prime_slot_size_max", "8388608"},
+  };
+  for (const auto& [name, value] : absurd) {
+    std::string before;
+    g_ceph_context->_conf.get_val(name, &before);
+    set(name, value);
+    EXPECT_EQ(-EINVAL, mkfs(m_fsid)) << name;
+    EXPECT_TRUE(m_env.files().empty()) << name;
+    set(name, before);
+  }
+}
+
+TEST_F(MountTest, ASmallFileCanBeReplacedOnAFullHost) {
+  StoreDirectory directory(&m_env, kPath);
+  ASSERT_TRUE(directory.write_meta("ready", "no").ok());
+  m_env.fail_nth(vtkv::SimCall::write, 1, vtkv::Status::from_errno(ENOSPC, "full"), false);
+  EXPECT_TRUE(directory.write_meta("ready", "yes").ok());
+  std::string value;
+  EXPECT_TRUE(directory.read_meta("ready", &value).ok());
+  EXPECT_EQ("yes", value);
+}
+
+}  // namespace swimstore

@@ -1,0 +1,58 @@
+// A seeded stream of valid transactions over the whole alphabet of operations, each applied to the model
+// as it is made.
+//
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+
+#include "swimstore/testing/model_store.h"
+
+namespace swimstore {
+
+struct WorkloadOptions {
+  uint64_t seed = 1;
+  unsigned objects = 6;            // names to choose from
+  unsigned operations_max = 4;     // per transaction
+  uint64_t object_bytes_max = 256 * 1024;
+};
+
+class StoreWorkload {
+ public:
+  // All objects lie in one collection, a PG's.
+  StoreWorkload(const coll_t& cid, const WorkloadOptions& options);
+
+  // The next transaction; the model has it from now on.
+  ObjectStore::Transaction next();
+  const ModelCollection& model() const { return m_model; }
+
+ private:
+  using Transaction = ObjectStore::Transaction;
+
+  uint64_t pick(uint64_t below) { return m_random() % below; }
+  ghobject_t any_name();
+  ghobject_t existing();  // REQUIRES: the model is not empty
+  std::string bytes(uint64_t count);
+  uint64_t any_offset();
+  uint64_t any_length();
+  std::string any_key() { return "key_" + std::to_string(pick(12)); }
+
+  void add_operation(Transaction* txn);
+  void add_data_operation(Transaction* txn);
+  void add_attr_operation(Transaction* txn);
+  void add_omap_operation(Transaction* txn);
+  void add_copy_operation(Transaction* txn);
+  void write(Transaction* txn);
+  void zero(Transaction* txn, const ghobject_t& oid);
+  void truncate(Transaction* txn, const ghobject_t& oid);
+  void clone_range(Transaction* txn, const ghobject_t& from);
+
+  const coll_t m_cid;
+  const WorkloadOptions m_options;
+  std::mt19937_64 m_random;
+  ModelCollection m_model;
+};
+
+}  // namespace swimstore

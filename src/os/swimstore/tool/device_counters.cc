@@ -1,0 +1,41 @@
+#include "swimstore/tool/device_counters.h"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <fstream>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace swimstore {
+
+namespace {
+
+// Documentation/block/stat.rst of Linux; counted from 0.
+constexpr size_t kWrittenSectors = 6;
+constexpr size_t kFlushes = 15;
+constexpr uint64_t kSectorBytes = 512;
+
+}  // namespace
+
+DeviceCounters read_device_counters(const std::string& directory) {
+  DeviceCounters counters;
+  struct stat st;
+  if (::stat(directory.c_str(), &st) != 0) {
+    return counters;
+  }
+  std::ifstream in(fmt::format("/sys/dev/block/{}:{}/stat", major(st.st_dev), minor(st.st_dev)));
+  std::vector<uint64_t> fields;
+  for (uint64_t field; in >> field;) {
+    fields.push_back(field);
+  }
+  if (fields.size() > kFlushes) {
+    counters.written_bytes = fields[kWrittenSectors] * kSectorBytes;
+    counters.flushes = fields[kFlushes];
+    counters.known = true;
+  }
+  return counters;
+}
+
+}  // namespace swimstore

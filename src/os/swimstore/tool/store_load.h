@@ -1,0 +1,40 @@
+// Load on an ObjectStore, shaped like an OSD's: several PGs, several operations in flight, and beside the
+// data of each write what the OSD would add (object info, PG log entry, PG info, log trimming).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "os/ObjectStore.h"
+
+namespace swimstore {
+
+enum class LoadOp { write, overwrite, append, read, omap };
+
+struct LoadOptions {
+  LoadOp op = LoadOp::write;
+  uint64_t size_bytes = 4096;
+  unsigned depth = 1;
+  unsigned threads = 1;       // each with a PG of its own
+  double seconds = 10;
+  bool pg_log = true;
+  unsigned objects = 64;      // per thread, for all but write
+  uint64_t object_bytes = 4u << 20;
+};
+
+struct LoadResult {
+  uint64_t operations = 0;
+  double seconds = 0;
+  double average_ms = 0, p50_ms = 0, p99_ms = 0, max_ms = 0;
+  double variation = 0;       // standard deviation of the operations per second, by their mean
+  uint64_t device_written_bytes = 0, device_flushes = 0;
+  bool device_known = false;
+};
+
+// Fills the objects first where the operation needs them; only the load itself is measured.
+// REQUIRES: mounted. Returns 0 or a negative errno of the first operation that failed.
+int run_load(CephContext* cct, ObjectStore& store, const std::string& path, const LoadOptions& options,
+             LoadResult* result);
+
+}  // namespace swimstore
