@@ -23,6 +23,12 @@ constexpr size_t kFindingsMax = 1000;  // kept and printed; all are counted
 std::string kind_begin(char prefix) { return std::string(1, prefix); }
 std::string kind_end(char prefix) { return std::string(1, static_cast<char>(prefix + 1)); }
 
+// A PG's temporary objects lie in pool -2-N and count for N.
+int64_t pool_counted_for(const ghobject_t& oid) {
+  const int64_t pool = oid.hobj.pool;
+  return pool < -1 ? -2 - pool : pool;
+}
+
 std::string to_hex(std::string_view bytes) {
   std::string text;
   for (const unsigned char byte : bytes) {
@@ -129,10 +135,9 @@ void Fsck::check_object(const std::string& key, std::string_view value) {
   if (!lies_in_a_collection(oid)) {
     found(fmt::format("object {} lies in no collection", describe_object_key(key)));
   }
-  PoolUsage& usage = m_usage[oid.hobj.pool];
-  usage.objects += 1;
-  usage.stored += record.size;
-  const auto [entry, unique] = m_objects.try_emplace(record.nid, Object{key, record.size, record.flags});
+  const int64_t pool = pool_counted_for(oid);
+  m_usage[pool].objects += 1;
+  const auto [entry, unique] = m_objects.try_emplace(record.nid, Object{key, record.size, record.flags, pool});
   if (!unique) {
     found(fmt::format("objects {} and {} have the same id {}", describe_object_key(entry->second.key),
                       describe_object_key(key), record.nid));
@@ -174,6 +179,11 @@ void Fsck::check_chunk(const Object& object, uint32_t number, const ExtentChunk&
     if (end_block > blocks_for(object.size)) {
       found(fmt::format("object {} of {} bytes has data up to block {}", describe_object_key(object.key), object.size,
                         end_block));
+    }
+    PoolUsage& usage = m_usage[object.pool];
+    usage.stored += int64_t{extent.count} * kBlockBytes;
+    if (end_block * kBlockBytes > object.size) {
+      usage.stored -= end_block * kBlockBytes - object.size;
     }
     if (const std::string conflict = m_slots.add(extent); !conflict.empty()) {
       found(fmt::format("object {}, chunk {}: {}", describe_object_key(object.key), number, conflict));

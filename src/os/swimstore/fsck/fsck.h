@@ -42,6 +42,7 @@ class Fsck {
     std::string key;
     uint64_t size = 0;
     uint8_t flags = 0;
+    int64_t pool = 0;
   };
   using Objects = std::unordered_map<uint64_t, Object>;  // by nid
 
