@@ -27,6 +27,16 @@ bool keep_in_cache(uint32_t op_flags, uint64_t length) {
   return length <= kCachedReadBytesMax || (op_flags & CEPH_OSD_OP_FLAG_FADVISE_WILLNEED);
 }
 
+// Blocks that were lost before they were written keep a checksum that matches nothing, in flight too.
+bool matches(const MappedRun& run, const char* blocks) {
+  for (uint32_t i = 0; i < run.count; ++i) {
+    if (vtkv::crc32c(blocks + uint64_t{i} * kBlockBytes, kBlockBytes) != run.crc32c[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t op_flags, ceph::bufferlist* out) {
@@ -70,7 +80,8 @@ int BlockReader::read_blocks(Onode& onode, uint64_t first, uint64_t count, bool 
 }
 
 void BlockReader::find_in_memory(const MappedRun& run, char* destination, std::vector<Piece>* missing) {
-  if (m_store.in_flight.get(run.slot, run.slot_block * kBlockBytes, run.count * kBlockBytes, destination)) {
+  if (m_store.in_flight.get(run.slot, run.slot_block * kBlockBytes, run.count * kBlockBytes, destination) &&
+      matches(run, destination)) {
     return;
   }
   uint64_t hits = 0;

@@ -216,7 +216,9 @@ int ObjectWriter::put_blocks(Onode& onode, uint64_t first, ceph::bufferlist data
 void ObjectWriter::keep_in_cache(Onode& onode, uint64_t block, const char* bytes) {
   std::vector<MappedRun> runs;
   onode.extents.resolve(block, 1, &runs);
-  m_plan.store.data.add(runs.front().slot, runs.front().slot_block, bytes);
+  if (vtkv::crc32c(bytes, kBlockBytes) == runs.front().crc32c.front()) {  // not a lost one
+    m_plan.store.data.add(runs.front().slot, runs.front().slot_block, bytes);
+  }
 }
 
 void ObjectWriter::punch(Onode& onode, uint64_t first, uint64_t count) {
