@@ -40,6 +40,7 @@ class Spec:
   size_bytes: int = 8 * GIB
   fs: str = "ext4"
   conf: dict = dataclasses.field(default_factory=dict)
+  mon_conf: dict = dataclasses.field(default_factory=dict)
   osd_memory_target: int = 2 * GIB
   ceph_osd: str = ""
 
@@ -198,6 +199,10 @@ class Cluster:
 
   def osd_alive(self, osd):
     return self._pid(f"osd.{osd}") is not None
+
+  def osd_crashed(self, osd):
+    """Ended without being told to: an orderly end removes the pid file, and so do kill_osd() and stop_osd()."""
+    return self._pid_file(f"osd.{osd}").exists() and not self.osd_alive(osd)
 
   def wait_up(self, timeout=90):
     """Until every OSD process says it is active, which needs the monitor to have taken it in."""
@@ -392,7 +397,7 @@ class Cluster:
       osd["memstore device bytes"] = spec.size_bytes
     client = {"log file": "/dev/null", "admin socket": "", "pid file": ""}
     text = ""
-    for section, entries in (("global", conf), ("client", client), ("mon", {"mon data": f"{self.dir}/mon.a"}),
+    for section, entries in (("global", conf), ("client", client), ("mon", {"mon data": f"{self.dir}/mon.a"} | spec.mon_conf),
                              ("mgr", {"mgr data": f"{self.dir}/mgr.x", "public addr": "127.0.0.1"}), ("osd", osd | spec.conf)):
       text += f"[{section}]\n" + "".join(f"{key} = {value}\n" for key, value in entries.items()) + "\n"
     (self.dir / "ceph.conf").write_text(text)

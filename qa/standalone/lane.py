@@ -48,11 +48,12 @@ class Lane:
     self.say(f"{'ok  ' if good else 'FAIL'} {what}" + (f": {detail}" if detail and not good else ""))
     return good
 
-  def start(self, osds, size_bytes=2 * GIB, conf=None):
+  def start(self, osds, size_bytes=2 * GIB, conf=None, mon_conf=None):
     self.cluster = Cluster(sysroot.cache_dir() / "lanes" / self.name, self.say)
     self.cluster.stop()
     self.cluster.create(Spec(store=self.args.store, osds=osds, size_bytes=size_bytes, fs=self.args.fs,
-                             conf=SCRUB_CONF | (conf or {}), osd_memory_target=GIB, ceph_osd=self.args.ceph_osd))
+                             conf=SCRUB_CONF | (conf or {}), mon_conf=mon_conf or {},
+                             osd_memory_target=GIB, ceph_osd=self.args.ceph_osd))
     return self.cluster
 
   def until(self, condition, timeout, what):
@@ -92,7 +93,7 @@ class Lane:
   def check_daemons(self):
     """No OSD may have ended by itself."""
     for osd in range(self.cluster.spec.osds):
-      if not self.cluster.osd_alive(osd):
+      if self.cluster.osd_crashed(osd):
         self.check(False, f"osd.{osd} is alive", "the end of its log:\n" + self.cluster.log_tail(f"osd.{osd}", 40))
 
 
