@@ -67,7 +67,7 @@ target_link_libraries(swim_ceph_flags INTERFACE swim_flags ceph_flags)
 add_library(ceph_link INTERFACE)
 target_link_libraries(ceph_link INTERFACE ${CEPH_COMMON}
   Boost::thread Boost::system Boost::program_options Boost::iostreams
-  PkgConfig::FUSE3 PkgConfig::BLKID fmt::fmt cap resolv ${CMAKE_DL_LIBS} Threads::Threads)
+  PkgConfig::FUSE3 PkgConfig::BLKID fmt::fmt crypto cap resolv ${CMAKE_DL_LIBS} Threads::Threads)
 if(TCMALLOC AND NOT SWIM_SANITIZE)
   target_link_libraries(ceph_link INTERFACE ${TCMALLOC})
 endif()
