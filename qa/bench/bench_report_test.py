@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Tests of the arithmetic between rados_load's lines and what is reported, and of how sizes are read."""
+
+import unittest
+
+import bench_report
+from sysroot import UserError
+from units import parse_size, show_size
+
+
+def phase(name, ops, size=4096, seconds=2.0, per_second=(5, 5), written=0, read=0, flushes=0, on_device=True):
+  return {"phase": name, "ops": ops, "size_bytes": size, "seconds": seconds, "p99_ms": 3.0,
+          "ops_per_second": list(per_second), "device_bytes_written": written, "device_bytes_read": read,
+          "device_flushes": flushes, "on_device": on_device}
+
+
+class Figures(unittest.TestCase):
+  def test_rates_come_from_operations_and_time(self):
+    found = bench_report.figures(phase("write", 1000))
+    self.assertEqual(found["iops"], 500)
+    self.assertAlmostEqual(found["mb_per_s"], 500 * 4096 / 1e6)
+
+  def test_writes_count_what_was_written_and_reads_what_was_read(self):
+    self.assertEqual(bench_report.figures(phase("write", 10, written=81920, read=7))["device_bytes_per_client_byte"], 2)
+    self.assertEqual(bench_report.figures(phase("seq", 10, written=7, read=40960))["device_bytes_per_client_byte"], 1)
+
+  def test_a_store_in_memory_has_no_device_figures(self):
+    found = bench_report.figures(phase("write", 10, on_device=False))
+    self.assertIsNone(found["device_bytes_per_client_byte"])
+    self.assertIsNone(found["device_flushes_per_op"])
+
+  def test_variation_is_relative_and_needs_two_seconds(self):
+    self.assertAlmostEqual(bench_report.figures(phase("write", 10, per_second=(50, 150)))["cv"], 0.5)
+    self.assertIsNone(bench_report.figures(phase("write", 10, per_second=(50,)))["cv"])
+
+
+class Summary(unittest.TestCase):
+  def setUp(self):
+    self.medians = bench_report.summarize({
+        ("kstore", "write", 4096): [phase("write", ops) for ops in (100, 900, 200)],
+        ("bluestore", "write", 4096): [phase("write", ops) for ops in (400, 400, 1)],
+        ("bluestore", "overwrite", 4096): [phase("overwrite", 50)],
+        ("kstore", "seq", 4096): [phase("seq", 10)],
+    })
+
+  def test_the_median_round_counts(self):
+    self.assertEqual(self.medians["kstore", "write", 4096]["iops"], 100)
+
+  def test_the_ratio_is_to_bluestore_of_the_same_run(self):
+    self.assertEqual(self.medians["kstore", "write", 4096]["ratio_to_bluestore"], 0.5)
+    self.assertEqual(self.medians["bluestore", "write", 4096]["ratio_to_bluestore"], 1)
+
+  def test_no_ratio_where_bluestore_did_not_run(self):
+    self.assertIsNone(self.medians["kstore", "seq", 4096]["ratio_to_bluestore"])
+
+  def test_json_has_the_documented_fields_and_modes(self):
+    entries = bench_report.results(self.medians)
+    self.assertEqual({entry["mode"] for entry in entries}, {"write", "seq"})
+    for entry in entries:
+      self.assertLessEqual({"store", "mode", "size_bytes", "iops", "mb_per_s", "p99_ms", "cv", "ratio_to_bluestore",
+                            "device_bytes_per_client_byte", "device_flushes_per_op"}, entry.keys())
+
+  def test_overwrite_stands_inside_write(self):
+    entry = next(entry for entry in bench_report.results(self.medians) if entry["store"] == "bluestore")
+    self.assertEqual(entry["overwrite"]["iops"], 25)
+
+  def test_table_has_a_line_per_store_size_and_phase(self):
+    text = bench_report.table(self.medians, ["bluestore", "kstore"], [4096])
+    self.assertEqual(sum("4K" in line for line in text.splitlines()), 4)
+
+
+class Sizes(unittest.TestCase):
+  def test_suffixes_are_powers_of_1024(self):
+    self.assertEqual([parse_size(text, "x") for text in ("512", "4K", "4k", "1MiB", "2G")],
+                     [512, 4096, 4096, 1 << 20, 2 << 30])
+
+  def test_what_is_no_size_is_refused_by_name(self):
+    for text in ("", "0", "-1", "4X", "1.5M", "K"):
+      with self.assertRaisesRegex(UserError, "--sizes"):
+        parse_size(text, "--sizes")
+
+  def test_shown_as_written(self):
+    for text in ("4K", "1M", "3G", "1000"):
+      self.assertEqual(show_size(parse_size(text, "x")), text)
+
+
+if __name__ == "__main__":
+  unittest.main()
