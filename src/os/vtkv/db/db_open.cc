@@ -202,6 +202,7 @@ Status DbImpl::sync_everything() {
 // Rule 4 of 2.3: an empty record after E, durable before anything else is written.
 Status DbImpl::end_recovery(const LogRecovery& recovery, LogPosition* position) {
   VTKV_RETURN_IF_ERROR(sync_everything());
+  m_pool->use_epochs_above(recovery.greatest_epoch());
   m_pool->release_before(m_tree->oldest_log_position().epoch);
   *position = recovery.end();
   if (m_options.mutations.skip_recovery_record) {

@@ -1,5 +1,7 @@
 #include "vtkv/db/log_recovery.h"
 
+#include <algorithm>
+
 namespace vtkv {
 
 LogRecovery::LogRecovery(SegmentPool* pool, const Uuid& uuid, const Options& options, const LogPosition& checkpoint)
@@ -7,8 +9,10 @@ LogRecovery::LogRecovery(SegmentPool* pool, const Uuid& uuid, const Options& opt
 
 Status LogRecovery::sweep() {
   for (LogSegment* segment : m_pool->segments()) {
-    const Status status = sweep_segment(segment, m_uuid, m_options.recovery_read_bytes,
-                                        m_options.mutations.skip_body_crc, &m_records[segment->id]);
+    m_greatest_epoch = std::max<uint64_t>(m_greatest_epoch, segment->epoch);
+    const Status status =
+        sweep_segment(segment, m_uuid, m_options.recovery_read_bytes, m_options.mutations.skip_body_crc,
+                      &m_records[segment->id], &m_greatest_epoch);
     // A segment that no recovery needs may be unreadable.
     if (!status.ok() && segment->epoch >= m_checkpoint.epoch) {
       return status;

@@ -31,6 +31,9 @@ class LogRecovery {
   const LogPosition& end() const { return m_end; }
   // Visits the batches from the checkpoint to E, in order.
   Status replay(BatchVisitor& visitor);
+  // Of every segment's and record's header on disk. A record can outlive the segment header that was written
+  // with it: an epoch it names must not be given to its segment again.
+  uint64_t greatest_epoch() const { return m_greatest_epoch; }
   // Records between the checkpoint and E.
   size_t record_count() const { return m_chain.size(); }
   size_t truncated_records() const { return m_truncated; }
@@ -53,6 +56,7 @@ class LogRecovery {
   SequenceNumber m_structural_end = 0;
   LogPosition m_end;
   size_t m_truncated = 0;
+  uint64_t m_greatest_epoch = 0;
   std::unique_ptr<FileWindow> m_window;  // into the segment visited last
   const LogSegment* m_window_segment = nullptr;
 };

@@ -32,7 +32,7 @@ Status FileWindow::view(uint64_t offset, uint64_t length, std::string_view* byte
 }
 
 Status sweep_segment(LogSegment* segment, const Uuid& uuid, uint64_t read_bytes, bool accept_any_body,
-                     SegmentRecords* records) {
+                     SegmentRecords* records, uint64_t* greatest_epoch) {
   FileWindow window(segment->file.get(), segment->bytes, read_bytes);
   uint64_t offset = kLogBlockBytes;
   while (offset + kLogBlockBytes <= segment->bytes) {
@@ -40,8 +40,11 @@ Status sweep_segment(LogSegment* segment, const Uuid& uuid, uint64_t read_bytes,
     VTKV_RETURN_IF_ERROR(window.view(offset, kLogBlockBytes, &bytes));
     FoundRecord found;
     uint64_t step = kLogBlockBytes;
-    if (decode_record_header(bytes, uuid, &found.header) &&
-        found.header.padded_bytes() <= segment->bytes - offset) {
+    const bool is_header = decode_record_header(bytes, uuid, &found.header);
+    if (is_header) {
+      *greatest_epoch = std::max(*greatest_epoch, found.header.epoch);
+    }
+    if (is_header && found.header.padded_bytes() <= segment->bytes - offset) {
       VTKV_RETURN_IF_ERROR(window.view(offset, sizeof(record_header_t) + found.header.body_bytes, &bytes));
       bytes.remove_prefix(sizeof(record_header_t));
       if (accept_any_body || crc32c(bytes.data(), bytes.size()) == found.header.body_crc) {

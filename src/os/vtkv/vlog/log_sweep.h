@@ -41,8 +41,9 @@ class FileWindow {
 // The records of one segment by offset.
 using SegmentRecords = std::map<uint64_t, FoundRecord>;
 
+// *greatest_epoch is raised to that of any record header met, also of one whose body did not arrive.
 // `accept_any_body` breaks rule 2 on purpose (Options::Mutations::skip_body_crc).
 Status sweep_segment(LogSegment* segment, const Uuid& uuid, uint64_t read_bytes, bool accept_any_body,
-                     SegmentRecords* records);
+                     SegmentRecords* records, uint64_t* greatest_epoch);
 
 }  // namespace vtkv

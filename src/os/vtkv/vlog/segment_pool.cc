@@ -203,6 +203,11 @@ Status SegmentPool::load() {
   return Status();
 }
 
+void SegmentPool::use_epochs_above(uint64_t epoch) {
+  std::lock_guard lock(m_lock);
+  m_next_epoch = std::max(m_next_epoch, epoch + 1);
+}
+
 Status SegmentPool::remove_half_made() {
   for (const std::string& path : m_half_made) {
     VTKV_RETURN_IF_ERROR(m_env->remove_file(path));

@@ -42,6 +42,8 @@ class SegmentPool {
   // Opens every segment. Writes nothing. Files that a crash left half-made are set aside.
   // Errors: corruption naming the file when a header is damaged.
   Status load();
+  // New epochs are greater than this one. Called before the first take() of an open.
+  void use_epochs_above(uint64_t epoch);
   // After a recovery: removes what load() set aside.
   Status remove_half_made();
 

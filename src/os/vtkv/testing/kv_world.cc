@@ -1,0 +1,265 @@
+#include "vtkv/testing/kv_world.h"
+
+#include <algorithm>
+
+namespace vtkv {
+
+namespace {
+
+constexpr char kDirectory[] = "/db";
+constexpr char kSlotPath[] = "/slots";
+constexpr char kCountKey[] = "~batches";  // every batch says which one it is
+constexpr uint64_t kInlineKeys = 12;
+
+std::string external_value(uint64_t slot, uint64_t tag) { return std::to_string(slot) + ":" + std::to_string(tag); }
+
+void parse_external(const std::string& value, uint64_t* slot, uint64_t* tag) {
+  *slot = std::stoull(value);
+  *tag = std::stoull(value.substr(value.find(':') + 1));
+}
+
+bool is_external(const std::string& key) { return key.front() == 'x'; }
+
+}  // namespace
+
+class KvWorld::Batch final : public Submission {
+ public:
+  Batch(KvWorld* world, size_t number) : m_world(world), m_number(number) {}
+
+  void sequenced(SequenceNumber sequence) override {
+    for (uint64_t slot : freed) {
+      m_world->m_slots->free_at(sequence, slot);
+    }
+  }
+  void durable(const Status& status) override {
+    if (status.ok()) {
+      m_world->m_env->mark(kDurableMark + m_number);
+    }
+    delete this;
+  }
+
+  std::vector<uint64_t> freed;
+
+ private:
+  KvWorld* const m_world;
+  const size_t m_number;
+};
+
+KvWorld::KvWorld(SimEnv* env, const KvWorldSettings& settings, KvHistory history)
+    : m_env(env), m_settings(settings), m_history(std::move(history)) {}
+
+KvWorld::~KvWorld() { close(); }
+
+Options KvWorld::options_for(SimEnv* env, const KvWorldSettings& settings) {
+  Options options;
+  options.geometry = {.log_segment_bytes = settings.log_segment_bytes,
+                      .initial_log_segments = 3,
+                      .zone_bytes = 32 << 10,
+                      .block_bytes = 4096};
+  options.memtable_bytes = settings.memtable_bytes;
+  options.mutations = settings.mutations;
+  FileSystemInfo info;
+  options.single_flush = env->file_system_info("/", &info).ok() && info.single_flush;
+  return options;
+}
+
+Status KvWorld::create(SimEnv* env, const KvWorldSettings& settings) {
+  VTKV_RETURN_IF_ERROR(SlotFile::create(env, kSlotPath, settings.slots));
+  VTKV_RETURN_IF_ERROR(env->sync_directory("/"));
+  return DB::create(env, kDirectory, options_for(env, settings));
+}
+
+std::string KvWorld::open(size_t at_least) {
+  if (const Status status = SlotFile::open(m_env, kSlotPath, &m_slots); !status.ok()) {
+    return status.to_string();
+  }
+  Options options = options_for(m_env, m_settings);
+  options.external_store = m_slots.get();
+  if (const Status status = DB::open(m_env, kDirectory, options, &m_db); !status.ok()) {
+    return "open: " + status.to_string();
+  }
+  KvEntries found;
+  bool backward_agrees = false;
+  if (const Status status = read_entries(*m_db, "", "\x7f", nullptr, &found, &backward_agrees); !status.ok()) {
+    return "read: " + status.to_string();
+  }
+  if (!backward_agrees) {
+    return "reading backward gives something else than reading forward";
+  }
+  const size_t batches = found.contains(kCountKey) ? std::stoull(found[kCountKey]) : 0;
+  if (batches < at_least) {
+    return "batch " + std::to_string(at_least) + " was acknowledged; only " + std::to_string(batches) + " are there";
+  }
+  if (batches > m_history.size()) {
+    return "batch " + std::to_string(batches) + " is there; only " + std::to_string(m_history.size()) + " were submitted";
+  }
+  m_history.truncate(batches);
+  if (const std::string text = difference(m_history.after(batches), found); !text.empty()) {
+    return "after " + std::to_string(batches) + " batches: " + text;
+  }
+  if (const std::string text = check_slots(); !text.empty()) {
+    return text;
+  }
+  m_env->mark(kOpenedMark + batches);
+  return {};
+}
+
+std::string KvWorld::check_slots() {
+  for (const auto& [key, value] : m_history.after(m_history.size())) {
+    if (!is_external(key)) {
+      continue;
+    }
+    uint64_t slot = 0;
+    uint64_t tag = 0;
+    parse_external(value, &slot, &tag);
+    m_next_tag = std::max(m_next_tag, tag + 1);
+    bool holds = false;
+    if (const Status status = m_slots->holds(slot, tag, &holds); !status.ok()) {
+      return status.to_string();
+    }
+    if (!holds) {
+      return "slot " + std::to_string(slot) + " does not hold what key " + key + " says";
+    }
+    if (!m_slots->claim(slot)) {
+      return "slot " + std::to_string(slot) + " has two owners";
+    }
+  }
+  std::vector<std::string> findings;
+  const Status status = m_db->verify(&findings);
+  return !status.ok() ? status.to_string() : findings.empty() ? "" : "verify: " + findings.front();
+}
+
+void KvWorld::add_external_put(const std::string& key, KvOperations* operations, Batch* batch) {
+  uint64_t slot = 0;
+  if (!m_slots->allocate(m_db->reuse_horizon(), &slot)) {
+    m_db->advance_reuse_horizon();
+    return;
+  }
+  // Few tags, so that a slot may come to hold the bytes that an older record names.
+  const uint64_t tag = m_random() % 4 == 0 ? m_random() % 3 + 1 : m_next_tag++;
+  m_slots->add_write(batch, slot, tag);
+  operations->push_back({KvOperation::Kind::put, key, external_value(slot, tag)});
+}
+
+KvOperations KvWorld::random_operations(Batch* batch) {
+  const KvEntries& before = m_history.after(m_history.size());
+  KvOperations operations;
+  std::set<std::string> external;  // touched by this batch
+  const size_t count = m_random() % 4;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string key = "k" + std::to_string(100 + m_random() % kInlineKeys);
+    const std::string slot_key = "x" + std::to_string(m_random() % m_settings.external_keys);
+    switch (m_random() % 8) {
+      case 0:
+      case 1:
+        operations.push_back({KvOperation::Kind::put, key,
+                              std::string(m_random() % 8 == 0 ? 3000 : 10, static_cast<char>('a' + m_random() % 26))});
+        break;
+      case 2:
+        operations.push_back({KvOperation::Kind::remove, key, {}});
+        break;
+      case 3:
+        operations.push_back({KvOperation::Kind::remove_range, key, "k" + std::to_string(100 + m_random() % 14)});
+        break;
+      default:
+        if (external.insert(slot_key).second) {
+          if (m_random() % 4 == 0) {
+            operations.push_back({KvOperation::Kind::remove, slot_key, {}});
+          } else {
+            add_external_put(slot_key, &operations, batch);
+          }
+        }
+    }
+  }
+  for (const KvOperation& operation : operations) {
+    const auto old = before.find(operation.key);
+    if (is_external(operation.key) && old != before.end()) {
+      uint64_t slot = 0;
+      uint64_t tag = 0;
+      parse_external(old->second, &slot, &tag);
+      batch->freed.push_back(slot);
+    }
+  }
+  operations.push_back({KvOperation::Kind::put, kCountKey, std::to_string(m_history.size() + 1)});
+  return operations;
+}
+
+void KvWorld::submit_one() {
+  const size_t number = m_history.size() + 1;
+  auto* batch = new Batch(this, number);
+  const KvOperations operations = random_operations(batch);
+  apply(operations, &batch->batch);
+  m_history.append(operations);
+  m_env->mark(kSubmittedMark + number);
+  m_db->submit(batch);
+}
+
+void KvWorld::wait_somehow() {
+  const SequenceNumber last = m_db->statistics().last_sequence;
+  switch (m_random() % 16) {
+    case 0:
+      (void)m_db->flush();
+      break;
+    case 1:
+      m_db->request_flush();
+      break;
+    case 2:
+      if (m_random() % 4 == 0) {
+        (void)m_db->compact();
+      }
+      break;
+    case 3:
+      m_db->advance_reuse_horizon();
+      break;
+    case 4:
+      m_env->run_until_idle();
+      break;
+    case 5:
+      if (m_snapshot) {
+        m_db->release_snapshot(m_snapshot);
+        m_snapshot = nullptr;
+      } else {
+        m_snapshot = m_db->take_snapshot();
+      }
+      break;
+    case 6:
+    case 7:
+    case 8:
+    case 9:
+      (void)m_db->wait_durable(last);
+      break;
+    default:
+      break;  // the next batch comes while this one is on its way
+  }
+}
+
+void KvWorld::run(size_t batches, uint64_t seed) {
+  m_random.seed(seed);
+  for (size_t i = 0; i < batches; ++i) {
+    submit_one();
+    wait_somehow();
+  }
+}
+
+void KvWorld::close() {
+  if (m_db && m_snapshot) {
+    m_db->release_snapshot(m_snapshot);
+  }
+  m_snapshot = nullptr;
+  m_db.reset();
+  m_slots.reset();
+}
+
+void promised(std::span<const SimMark> marks, size_t* at_least, size_t* at_most) {
+  for (const SimMark& mark : marks) {
+    const size_t batches = mark.id & 0xffffffff;
+    const uint64_t kind = mark.id & ~0xffffffffull;
+    if (kind == kSubmittedMark) {
+      *at_most = std::max(*at_most, batches);
+    } else {
+      *at_least = std::max(*at_least, batches);
+    }
+  }
+}
+
+}  // namespace vtkv

@@ -1,0 +1,70 @@
+// A database with external writes under a random load, its model, and the oracle of a crash:
+//   * every acknowledged batch is there;
+//   * what is there is the state after some number of batches, exactly;
+//   * every external write that the state names holds its bytes, and no slot has two owners;
+//   * the database verifies clean and can be written on.
+#pragma once
+
+#include <memory>
+#include <random>
+#include <string>
+
+#include "vtkv/testing/kv_model.h"
+#include "vtkv/testing/sim_env.h"
+#include "vtkv/testing/slot_file.h"
+
+namespace vtkv {
+
+// Marks in the trace.
+inline constexpr uint64_t kOpenedMark = 1ull << 32;     // + batches recovered
+inline constexpr uint64_t kSubmittedMark = 2ull << 32;  // + batches submitted
+inline constexpr uint64_t kDurableMark = 3ull << 32;    // + batches acknowledged
+
+struct KvWorldSettings {
+  Options::Mutations mutations;
+  uint64_t slots = 10;
+  uint64_t external_keys = 6;
+  size_t memtable_bytes = 4096;
+  uint64_t log_segment_bytes = 16 << 10;
+};
+
+class KvWorld {
+ public:
+  KvWorld(SimEnv* env, const KvWorldSettings& settings, KvHistory history);
+  ~KvWorld();
+
+  static Status create(SimEnv* env, const KvWorldSettings& settings);
+  // Recovers and compares with the history, which is cut to what was found. Returns the violation, or
+  // nothing. `at_least`: batches that must be there.
+  std::string open(size_t at_least);
+  // Submits that many random batches, with waits, flushes and merges in between.
+  void run(size_t batches, uint64_t seed);
+  void close();
+
+  const KvHistory& history() const { return m_history; }
+  DB& database() { return *m_db; }
+
+ private:
+  class Batch;
+
+  static Options options_for(SimEnv* env, const KvWorldSettings& settings);
+  std::string check_slots();
+  KvOperations random_operations(Batch* batch);
+  void add_external_put(const std::string& key, KvOperations* operations, Batch* batch);
+  void submit_one();
+  void wait_somehow();
+
+  SimEnv* const m_env;
+  const KvWorldSettings m_settings;
+  KvHistory m_history;
+  std::mt19937_64 m_random;
+  uint64_t m_next_tag = 1;
+  std::unique_ptr<SlotFile> m_slots;
+  std::unique_ptr<DB> m_db;
+  const Snapshot* m_snapshot = nullptr;
+};
+
+// What the marks before a crash promise: batches that must be there, and that may be there.
+void promised(std::span<const SimMark> marks, size_t* at_least, size_t* at_most);
+
+}  // namespace vtkv
