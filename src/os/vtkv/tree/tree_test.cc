@@ -6,10 +6,11 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 
-#include "vtkv/env/env.h"
+#include "vtkv/testing/sim_env.h"
 
 namespace vtkv {
 namespace {
@@ -17,19 +18,12 @@ namespace {
 class TreeTest : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "vtkv_tree_XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    m_directory = std::filesystem::absolute(name);
+    ASSERT_TRUE(m_env->create_directory(m_directory).ok());
     m_options.geometry.zone_bytes = 64 << 10;
     m_options.geometry.log_segment_bytes = 64 << 10;
     ASSERT_TRUE(create().ok());
     reopen();
   }
-  void TearDown() override {
-    m_tree.reset();
-    std::filesystem::remove_all(m_directory);
-  }
-
   Status create() { return Tree::create(m_env, m_directory, m_options.geometry, Uuid{1, 2, 3}, {}); }
   Status open() {
     m_tree.reset();
@@ -63,8 +57,9 @@ class TreeTest : public testing::Test {
     EXPECT_EQ(findings, std::vector<std::string>());
   }
 
-  Env* m_env = posix_env();
-  std::string m_directory;
+  SimEnv m_sim{{.seed = 1, .record = false}};
+  Env* m_env = &m_sim;
+  std::string m_directory = "/db";
   Options m_options;
   std::unique_ptr<Tree> m_tree;
 };
@@ -245,6 +240,31 @@ TEST_F(TreeTest, AStoppedTreeDoesNotMerge) {
   m_tree->stop_merging();
   EXPECT_EQ(m_tree->merge_all({}).code(), Status::Code::busy);
   EXPECT_EQ(read("k1"), "v");
+}
+
+TEST_F(TreeTest, WorksOnTheHostToo) {
+  char name[] = "vtkv_tree_XXXXXX";
+  ASSERT_NE(mkdtemp(name), nullptr);
+  m_tree.reset();
+  m_env = posix_env();
+  m_directory = std::filesystem::absolute(name);
+  ASSERT_TRUE(create().ok());
+  reopen();
+  for (SequenceNumber round = 0; round < 3; ++round) {
+    MemTable table;
+    for (SequenceNumber s = 1; s <= 3000; ++s) {
+      table.put(round * 3000 + s, "k" + std::to_string(s), std::to_string(round * 3000 + s));
+    }
+    flush(table);
+  }
+  merge_all();
+  reopen();
+  for (SequenceNumber s = 1; s <= 3000; ++s) {
+    ASSERT_EQ(read("k" + std::to_string(s)), std::to_string(6000 + s));
+  }
+  expect_sound();
+  m_tree.reset();
+  std::filesystem::remove_all(m_directory);
 }
 
 // Every version of every key, by the definition.

@@ -1,0 +1,204 @@
+#include "vtkv/tree/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "vtkv/testing/golden.h"
+#include "vtkv/testing/sim_env.h"
+#include "vtkv/util/crc32c.h"
+
+namespace vtkv {
+namespace {
+
+Checkpoint example(uint64_t epoch = 1) {
+  Checkpoint checkpoint;
+  checkpoint.epoch = epoch;
+  checkpoint.uuid = {0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf};
+  checkpoint.geometry = {.log_segment_bytes = 0x10000, .initial_log_segments = 2, .zone_bytes = 0x8000,
+                         .block_bytes = 0x1000};
+  checkpoint.position = {.sequence = 0x21, .segment_id = 0x22, .epoch = 0x23, .end_offset = 0x24000,
+                         .header_checksum = 0x25262728};
+  checkpoint.next_run_id = 8;
+  checkpoint.runs = {{7, 1, {0x3132333435363738, 0x3000, 2, false}, 0}};
+  return checkpoint;
+}
+
+void fix_checksum(std::string* slot) {
+  uint32_t length;
+  std::memcpy(&length, slot->data() + 16, 4);
+  const uint32_t crc = crc32c(slot->data() + 12, length - 12);
+  std::memcpy(slot->data() + 8, &crc, 4);
+}
+
+TEST(ManifestFormat, Golden) {
+  std::string expected = bytes_from_hex(R"(
+    76 74 6b 76 6d 6e 66 74  # magic "vtkvmnft"
+    00 00 00 00              # crc32c, filled in below
+    01 00 00 00              # format version
+    b0 00 00 00              # length: 128 + 48
+    01 00 00 00              # runs
+    01 00 00 00 00 00 00 00  # epoch
+    a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 aa ab ac ad ae af  # uuid
+    00 10 00 00              # geometry: block
+    02 00 00 00              # geometry: log segments at creation
+    00 00 01 00 00 00 00 00  # geometry: log segment
+    00 80 00 00 00 00 00 00  # geometry: zone
+    28 27 26 25              # log position: header checksum
+    00 00 00 00
+    21 00 00 00 00 00 00 00  # log position: sequence
+    22 00 00 00 00 00 00 00  # log position: segment id
+    23 00 00 00 00 00 00 00  # log position: epoch
+    00 40 02 00 00 00 00 00  # log position: end offset
+    08 00 00 00 00 00 00 00  # next run id
+    00 00 00 00 00 00 00 00
+    07 00 00 00 00 00 00 00  # run id
+    38 37 36 35 34 33 32 31  # span id
+    00 30 00 00 00 00 00 00  # offset
+    02 00 00 00              # units
+    01 00 00 00              # level
+    00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00
+  )");
+  fix_checksum(&expected);
+  EXPECT_EQ(hex_dump(example().encode()), hex_dump(expected));
+}
+
+TEST(ManifestFormat, EveryFlippedBitIsNoticed) {
+  const std::string good = example().encode();
+  Checkpoint decoded;
+  ASSERT_TRUE(Checkpoint::decode(good, &decoded).ok());
+  EXPECT_EQ(decoded.encode(), good);
+  for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+    std::string bad = good;
+    bad[bit / 8] ^= static_cast<char>(1 << bit % 8);
+    EXPECT_TRUE(Checkpoint::decode(bad, &decoded).is_corruption()) << "bit " << bit;
+  }
+  for (size_t length = 0; length < good.size(); ++length) {
+    EXPECT_TRUE(Checkpoint::decode(good.substr(0, length), &decoded).is_corruption());
+  }
+}
+
+TEST(ManifestFormat, ImpossibleValuesUnderAGoodChecksumAreRefused) {
+  Checkpoint decoded;
+  for (const auto& [offset, value] : {std::pair<size_t, uint32_t>{20, 2},  // runs beyond the length
+                                      {24, 0},                            // epoch 0
+                                      {64, 5},                            // zones of 5 bytes
+                                      {48, 0}}) {                         // blocks of none
+    std::string bad = example().encode();
+    std::memcpy(bad.data() + offset, &value, 4);
+    fix_checksum(&bad);
+    EXPECT_TRUE(Checkpoint::decode(bad, &decoded).is_corruption()) << offset;
+  }
+}
+
+class ManifestTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(m_env.create_directory("/db").ok());
+    ASSERT_TRUE(Manifest::create(&m_env, "/db", example()).ok());
+  }
+  Status open() { return Manifest::open(&m_env, "/db", &m_manifest, &m_newest, &m_older); }
+  void write(uint64_t epoch) {
+    ASSERT_TRUE(open().ok());
+    ASSERT_TRUE(m_manifest->write(example(epoch)).ok());
+  }
+  // The slots are 32 KiB: a zone's size.
+  void damage_slot(uint64_t epoch, uint64_t offset) {
+    m_env.flip_bits("/db/manifest", epoch % 2 * 0x8000 + offset, 1);
+  }
+
+  SimEnv m_env;
+  std::unique_ptr<Manifest> m_manifest;
+  Checkpoint m_newest, m_older;
+};
+
+TEST_F(ManifestTest, TheNewestSlotWinsAndTheOtherIsTheOneBefore) {
+  ASSERT_TRUE(open().ok());
+  EXPECT_EQ(m_newest.epoch, 1u);
+  EXPECT_EQ(m_older.epoch, 0u);
+  for (uint64_t epoch = 2; epoch < 6; ++epoch) {
+    write(epoch);
+    ASSERT_TRUE(open().ok());
+    EXPECT_EQ(m_newest.epoch, epoch);
+    EXPECT_EQ(m_older.epoch, epoch - 1);
+  }
+}
+
+TEST_F(ManifestTest, ADamagedSlotLeavesTheOther) {
+  write(2);
+  damage_slot(2, 30);
+  ASSERT_TRUE(open().ok());
+  EXPECT_EQ(m_newest.epoch, 1u);
+  EXPECT_EQ(m_older.epoch, 0u);
+}
+
+TEST_F(ManifestTest, TwoDamagedSlotsAreCorruptionWithARemedy) {
+  write(2);
+  damage_slot(1, 30);
+  damage_slot(2, 0);
+  const Status status = open();
+  EXPECT_TRUE(status.is_corruption());
+  EXPECT_NE(status.message().find("/db/manifest"), std::string_view::npos);
+  EXPECT_NE(status.message().find("restore"), std::string_view::npos);
+}
+
+TEST_F(ManifestTest, ALaterFormatIsUnsupportedNotDamaged) {
+  write(2);
+  std::string slot = example(3).encode();
+  slot[12] = 9;
+  fix_checksum(&slot);
+  slot.resize(4096);
+  AlignedBuffer buffer(4096);
+  buffer.append(slot);
+  std::unique_ptr<File> file;
+  ASSERT_TRUE(m_env.open_file("/db/manifest", {}, &file).ok());
+  ASSERT_TRUE(file->write(0x8000, buffer.data(), 4096).ok());
+  const Status status = open();
+  EXPECT_EQ(status.code(), Status::Code::unsupported);
+  EXPECT_NE(status.message().find("version 9"), std::string_view::npos);
+}
+
+TEST_F(ManifestTest, ACheckpointInTheWrongSlotDoesNotCount) {
+  std::string slot = example(3).encode();  // belongs into the second slot
+  slot.resize(4096);
+  AlignedBuffer buffer(4096);
+  buffer.append(slot);
+  std::unique_ptr<File> file;
+  ASSERT_TRUE(m_env.open_file("/db/manifest", {}, &file).ok());
+  ASSERT_TRUE(file->write(0, buffer.data(), 4096).ok());
+  ASSERT_TRUE(open().ok());
+  EXPECT_EQ(m_newest.epoch, 1u);
+}
+
+TEST_F(ManifestTest, AFileOfTheWrongSizeIsCorruption) {
+  std::unique_ptr<File> file;
+  ASSERT_TRUE(m_env.open_file("/db/manifest", {}, &file).ok());
+  ASSERT_TRUE(file->truncate(4096).ok());
+  EXPECT_TRUE(open().is_corruption());
+}
+
+TEST_F(ManifestTest, AnUnreadableSlotLeavesTheOther) {
+  write(2);
+  m_env.fail_nth(SimCall::read, 1, Status::from_errno(EIO, "slot"), false);  // the slot of epoch 2
+  ASSERT_TRUE(open().ok());
+  EXPECT_EQ(m_newest.epoch, 1u);
+}
+
+TEST(CheckGeometry, NamesTheWrongSize) {
+  Geometry geometry;
+  EXPECT_TRUE(check_geometry(geometry).ok());
+  geometry.zone_bytes = 5000;
+  EXPECT_NE(check_geometry(geometry).message().find("zone_bytes is 5000"), std::string_view::npos);
+  geometry = {};
+  geometry.block_bytes = 0;
+  EXPECT_EQ(check_geometry(geometry).code(), Status::Code::invalid_argument);
+  geometry = {};
+  geometry.log_segment_bytes = 100;
+  EXPECT_EQ(check_geometry(geometry).code(), Status::Code::invalid_argument);
+  geometry = {};
+  geometry.initial_log_segments = 1;
+  EXPECT_EQ(check_geometry(geometry).code(), Status::Code::invalid_argument);
+}
+
+}  // namespace
+}  // namespace vtkv

@@ -1,0 +1,111 @@
+#include "vtkv/tree/reducer.h"
+
+#include <gtest/gtest.h>
+
+namespace vtkv {
+namespace {
+
+class FixedOlder final : public Reducer::Older {
+ public:
+  explicit FixedOlder(bool holds) : m_holds(holds) {}
+  bool may_hold(std::string_view) const override { return m_holds; }
+  bool may_hold_any(std::string_view, std::string_view) const override { return m_holds; }
+
+ private:
+  const bool m_holds;
+};
+
+class ReducerTest : public testing::Test {
+ protected:
+  // "k7 k3- m5": put of k at 7, removal of k at 3, put of m at 5; what is kept, in the same notation.
+  std::string reduce(const std::string& entries) {
+    const FixedOlder older(m_older_holds);
+    Reducer reducer(&m_snapshots, &m_removals, &older);
+    std::string kept;
+    for (size_t at = 0; at < entries.size();) {
+      size_t end = entries.find(' ', at);
+      end = end == std::string::npos ? entries.size() : end;
+      const std::string item = entries.substr(at, end - at);
+      const bool removal = item.back() == '-';
+      const Entry entry{std::string_view(item).substr(0, 1), std::stoull(item.substr(1)),
+                        removal ? EntryType::removal : EntryType::value, ""};
+      if (reducer.keep(entry)) {
+        kept += (kept.empty() ? "" : " ") + item;
+      }
+      at = end + 1;
+    }
+    return kept;
+  }
+  std::string removals() {
+    const FixedOlder older(m_older_holds);
+    std::string text;
+    Reducer(&m_snapshots, &m_removals, &older).reduced_removals()->for_each(
+        [&](std::string_view begin, std::string_view end, const std::vector<SequenceNumber>& sequences) {
+          text += (text.empty() ? "" : " ") + std::string(begin) + "-" + std::string(end);
+          for (const SequenceNumber s : sequences) {
+            text += ":" + std::to_string(s);
+          }
+        });
+    return text;
+  }
+
+  std::vector<SequenceNumber> m_snapshots;
+  RangeRemovals m_removals;
+  bool m_older_holds = true;
+};
+
+TEST_F(ReducerTest, WithoutSnapshotsTheNewestVersionStays) { EXPECT_EQ(reduce("k7 k5 k3- m4 m2"), "k7 m4"); }
+
+TEST_F(ReducerTest, EverySnapshotKeepsItsVersion) {
+  m_snapshots = {3, 5};
+  EXPECT_EQ(reduce("k9 k7 k5 k4 k3 k2"), "k9 k5 k3");
+}
+
+TEST_F(ReducerTest, ARemovalStaysWhileSomethingOlderMayHoldTheKey) {
+  EXPECT_EQ(reduce("k7- k3"), "k7-");
+  m_older_holds = false;
+  EXPECT_EQ(reduce("k7- k3"), "");
+}
+
+TEST_F(ReducerTest, ARemovalStaysAboveAVersionThatASnapshotKeeps) {
+  m_older_holds = false;
+  m_snapshots = {5};
+  EXPECT_EQ(reduce("k7- k3"), "k7- k3");
+  EXPECT_EQ(reduce("k5- k3"), "");
+}
+
+TEST_F(ReducerTest, ARangeRemovalDropsWhatItHidesFromEveryReader) {
+  m_removals.add(6, "a", "m");
+  EXPECT_EQ(reduce("k7 k5 l5 m5"), "k7 m5");
+}
+
+TEST_F(ReducerTest, ARangeRemovalSparesWhatASnapshotBelowItSees) {
+  m_removals.add(6, "a", "m");
+  m_snapshots = {5};
+  EXPECT_EQ(reduce("k5 k4"), "k5");
+  m_snapshots = {6};
+  EXPECT_EQ(reduce("k5 k4"), "");
+}
+
+TEST_F(ReducerTest, APutAtTheSequenceOfARangeRemovalStays) {
+  m_removals.add(6, "a", "m");
+  EXPECT_EQ(reduce("k6"), "k6");
+}
+
+TEST_F(ReducerTest, OfOneSequenceTheFirstStays) { EXPECT_EQ(reduce("k6 k6"), "k6"); }
+
+TEST_F(ReducerTest, RangeRemovalsKeepTheNewestOfEachStripe) {
+  m_removals.add(3, "a", "m");
+  m_removals.add(4, "a", "m");
+  m_removals.add(8, "a", "m");
+  m_removals.add(9, "a", "m");
+  m_snapshots = {5};
+  EXPECT_EQ(removals(), "a-m:9:4");
+  m_older_holds = false;
+  EXPECT_EQ(removals(), "a-m:9");
+  m_snapshots.clear();
+  EXPECT_EQ(removals(), "");
+}
+
+}  // namespace
+}  // namespace vtkv
