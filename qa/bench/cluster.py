@@ -89,13 +89,13 @@ class Cluster:
     self.spec = spec
     self.dir.mkdir(parents=True, exist_ok=True)
     disks = [self.disk(osd) for osd in range(spec.osds)] if PLACE[spec.store] != "memory" else []
-    for disk in disks:
-      disk.write_image(self.say)
     self.state = {"fsid": str(uuid.uuid4()), "mon_port": _free_port(),
                   "osd_uuids": [str(uuid.uuid4()) for _ in range(spec.osds)]}
     self._save()
     try:
-      for osd, disk in enumerate(disks):
+      for disk in disks:
+        disk.write_image(self.say)
+      for disk in disks:
         disk.attach()
         disk.wipe()
         if PLACE[spec.store] == "fs":
@@ -164,7 +164,7 @@ class Cluster:
       path = self.dir / name
       shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     if not keep_images:
-      for image in self.dir.glob("osd.*.img"):
+      for image in (*self.dir.glob("osd.*.img"), *self.dir.glob("osd.*.partial")):
         image.unlink()
     self._state_file.unlink(missing_ok=True)
     self.state = {}
