@@ -283,7 +283,7 @@ void ContainerSetImplementation::mark_primed(const std::vector<SlotAddress>& slo
 
 Status ContainerSetImplementation::begin_recovery() {
   bool changed = false;
-  return m_reserve.balance(&changed);  // recovery may need what the host has lost since
+  return m_reserve.make_room(&changed);  // recovery may need what the host has lost since
 }
 
 Status ContainerSetImplementation::load_page(std::string_view key, std::string_view value) {

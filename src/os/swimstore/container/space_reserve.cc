@@ -37,21 +37,33 @@ uint64_t SpaceReserve::growable_bytes(const vtkv::FileSystemInfo& host) const {
   return host.available_bytes > withheld ? host.available_bytes - withheld : 0;
 }
 
-Status SpaceReserve::balance(bool* changed) {
+Status SpaceReserve::make_room(bool* changed) {
   *changed = false;
-  vtkv::FileSystemInfo host;
-  VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
   if (held_bytes() > m_target_bytes) {
     VTKV_RETURN_IF_ERROR(shrink(m_target_bytes));
     *changed = true;
   }
-  while (host.available_bytes < margin_bytes() && held_bytes() > 0) {
+  while (held_bytes() > 0) {
+    vtkv::FileSystemInfo host;
+    VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
+    if (host.available_bytes >= margin_bytes()) {
+      break;
+    }
     VTKV_RETURN_IF_ERROR(shrink(held_bytes() - std::min(held_bytes(), m_piece_bytes)));
     *changed = true;
-    VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
   }
+  return {};
+}
+
+Status SpaceReserve::balance(bool* changed) {
+  VTKV_RETURN_IF_ERROR(make_room(changed));
+  if (*changed || held_bytes() >= m_target_bytes) {
+    return {};
+  }
+  vtkv::FileSystemInfo host;
+  VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
   // Twice a piece above the margin, so that one growth does not call for the next shrinking.
-  if (*changed || held_bytes() >= m_target_bytes || host.available_bytes < margin_bytes() + 2 * m_piece_bytes) {
+  if (host.available_bytes < margin_bytes() + 2 * m_piece_bytes) {
     return {};
   }
   const Status extended = extend();

@@ -5,7 +5,7 @@
 // lacks is withheld from the growth of containers, and so is a quarter of it as a margin, so that data
 // alone never brings it to shrink.
 //
-// Threads: balance() by one thread at a time; the rest by any.
+// Threads: make_room() and balance() by one thread at a time; the rest by any.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,9 @@ class SpaceReserve {
 
   // How much of `host`'s space containers may still take.
   uint64_t growable_bytes(const vtkv::FileSystemInfo& host) const;
-  // Shrinks while the host is nearly full; grows by one piece when there is plenty. *changed: it did.
+  // Shrinks while the host is nearly full.
+  vtkv::Status make_room(bool* changed);
+  // The same, and grows by one piece when there is plenty. *changed: it did either.
   // A host without room is no error here.
   vtkv::Status balance(bool* changed);
   uint64_t held_bytes() const { return m_held_bytes.load(std::memory_order_relaxed); }

@@ -1,0 +1,183 @@
+// Containers on a full host, in the simulator, without a database: the test plays its part.
+
+#include <gtest/gtest.h>
+
+#include "swimstore/container/container_set.h"
+#include "vtkv/env/aligned_buffer.h"
+#include "vtkv/testing/sim_env.h"
+
+namespace swimstore {
+namespace {
+
+using vtkv::SequenceNumber;
+using vtkv::SimEnv;
+using vtkv::SimProfile;
+using vtkv::Status;
+
+constexpr uint64_t kKiB = 1024;
+constexpr uint64_t kMiB = 1024 * kKiB;
+
+class ContainerSpaceTest : public testing::Test {
+ protected:
+  ContainerSpaceTest() : m_env({.seed = 3, .profile = SimProfile::ext4, .capacity_bytes = 32 * kMiB, .record = false}) {
+    m_options.stretch_bytes = 64 * kKiB;
+    m_options.primed_class_max = 1;
+    m_options.primed_ahead_bytes = 64 * kKiB;
+    m_options.reserve_bytes = 512 * kKiB;
+    check(ContainerSet::create(&m_env, "/containers", m_options));
+    check(ContainerSet::open(&m_env, "/containers", m_options, &m_set));
+    check(m_set->begin_recovery());
+    check(m_set->finish_recovery());
+  }
+  ~ContainerSpaceTest() override { m_set.reset(); }
+
+  static void check(const Status& status) { ASSERT_TRUE(status.ok()) << status.to_string(); }
+
+  bool write(uint64_t bytes) {
+    std::vector<AllocatedSlot> slots;
+    if (!m_set->allocate(bytes, &slots).ok()) {
+      return false;
+    }
+    AllocationDelta delta;
+    uint64_t held = 0;
+    for (const AllocatedSlot& slot : slots) {
+      delta.allocated.push_back(slot.address);
+      m_owned.push_back(slot.address);
+      held += slot.bytes;
+    }
+    EXPECT_EQ(held, bytes);
+    m_set->apply(++m_sequence, delta);
+    return true;
+  }
+  void free_all() {
+    m_set->apply(++m_sequence, {{}, m_owned});
+    m_owned.clear();
+    m_set->set_reuse_horizon(m_sequence);
+  }
+  uint64_t fill(uint64_t bytes) {
+    uint64_t writes = 0;
+    while (write(bytes)) {
+      writes++;
+    }
+    return writes;
+  }
+  void checkpoint() {
+    std::vector<std::pair<std::string, std::string>> entries;
+    m_set->collect_pages(++m_sequence, &entries);
+    m_set->checkpoint_durable(m_sequence);
+    m_env.advance(std::chrono::milliseconds(200));
+  }
+
+  SimEnv m_env;
+  ContainerOptions m_options;
+  std::unique_ptr<ContainerSet> m_set;
+  SequenceNumber m_sequence = 0;
+  std::vector<SlotAddress> m_owned;
+};
+
+TEST_F(ContainerSpaceTest, FillsTheHostDownToTheReserve) {
+  const uint64_t writes = fill(64 * kKiB);
+  EXPECT_GT(writes * 64 * kKiB, 29 * kMiB);
+  vtkv::FileSystemInfo host;
+  check(m_env.file_system_info("/", &host));
+  EXPECT_GT(host.available_bytes, 0u);
+  std::vector<AllocatedSlot> slots;
+  const Status status = m_set->allocate(64 * kKiB, &slots);
+  EXPECT_TRUE(status.is_no_space());
+  EXPECT_TRUE(slots.empty());
+}
+
+TEST_F(ContainerSpaceTest, SmallerSlotsServeALargeWriteOnAFullHost) {
+  std::vector<SlotAddress> small;
+  ASSERT_GT(fill(8 * kKiB), 1000u);
+  ASSERT_FALSE(write(64 * kKiB));
+  free_all();
+  // The class of 64 KiB cannot grow; 8 KiB slots are free in plenty.
+  EXPECT_TRUE(write(64 * kKiB));
+  EXPECT_TRUE(write(1 * kMiB));
+}
+
+TEST_F(ContainerSpaceTest, LargerSlotsServeASmallWriteOnAFullHost) {
+  fill(64 * kKiB);
+  fill(4 * kKiB);
+  free_all();
+  EXPECT_TRUE(write(8 * kKiB));
+}
+
+TEST_F(ContainerSpaceTest, SpaceOfOneClassBecomesAnothers) {
+  const uint64_t large = fill(256 * kKiB);
+  free_all();
+  m_env.advance(std::chrono::milliseconds(200));
+  uint64_t small_bytes = 0;
+  while (small_bytes < large * 256 * kKiB * 9 / 10) {
+    if (write(16 * kKiB)) {
+      small_bytes += 16 * kKiB;
+      continue;
+    }
+    // Holes need checkpoints that say that the slots are unprimed.
+    const uint64_t before = m_set->statistics().punched_bytes_total;
+    checkpoint();
+    checkpoint();
+    ASSERT_GT(m_set->statistics().punched_bytes_total, before);
+  }
+  // Served by slots of its own class, not each by a large one.
+  EXPECT_GT(m_set->statistics().classes[2].owned * 16 * kKiB, large * 256 * kKiB / 2);
+}
+
+TEST_F(ContainerSpaceTest, TheReserveGoesWhenOthersFillTheHostAndComesBack) {
+  const uint64_t before = m_env.allocated_bytes();
+  write(4 * kKiB);
+  m_env.advance(std::chrono::milliseconds(200));
+  m_env.set_capacity(m_env.allocated_bytes() + 4 * kKiB);
+  write(4 * kKiB);
+  m_env.advance(std::chrono::milliseconds(200));
+  vtkv::FileSystemInfo host;
+  check(m_env.file_system_info("/", &host));
+  EXPECT_GE(host.available_bytes, 64 * kKiB);  // metadata can live on it
+  EXPECT_EQ(m_set->statistics().growable_bytes, 0u);  // data cannot
+  m_env.set_capacity(32 * kMiB);
+  for (int i = 0; i < 10; i++) {
+    write(4 * kKiB);
+    m_env.advance(std::chrono::milliseconds(200));
+  }
+  EXPECT_GE(m_env.allocated_bytes(), before);
+}
+
+TEST_F(ContainerSpaceTest, AFailedGrowthIsNoSpaceAndLeavesNothingTaken) {
+  m_env.fail_nth(vtkv::SimCall::allocate, 1, Status::from_errno(ENOSPC, "simulated"), true);
+  std::vector<AllocatedSlot> slots;
+  Status status;
+  while ((status = m_set->allocate(1 * kMiB, &slots)).ok()) {
+    m_set->abandon(slots);
+    slots.clear();
+    ASSERT_TRUE(false) << "there is no slot of that size, nor room for one";
+  }
+  EXPECT_TRUE(status.is_no_space());
+  for (const auto& it : m_set->statistics().classes) {
+    EXPECT_EQ(it.reserved, 0u);
+  }
+  m_env.clear_faults();
+  EXPECT_TRUE(m_set->allocate(1 * kMiB, &slots).ok());
+}
+
+// Takes all it can and lets all go, with priming and reclaim at work in between: nothing gets lost.
+TEST_F(ContainerSpaceTest, CapacityIsTheSameAfterManyRounds) {
+  const uint64_t first = fill(32 * kKiB);
+  for (int round = 0; round < 6; round++) {
+    free_all();
+    checkpoint();
+    fill(4 * kKiB << round);
+    free_all();
+    checkpoint();
+    checkpoint();
+  }
+  uint64_t again = fill(32 * kKiB);
+  for (int i = 0; i < 100 && again < first * 9 / 10; i++) {
+    checkpoint();
+    again += fill(32 * kKiB);
+  }
+  EXPECT_GE(again, first * 9 / 10);
+}
+
+}  // namespace
+}  // namespace swimstore

@@ -1,0 +1,332 @@
+#include "swimstore/testing/cube_world.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "vtkv/env/aligned_buffer.h"
+#include "vtkv/util/coding.h"
+#include "vtkv/util/crc32c.h"
+#include "vtkv/util/hash.h"
+
+namespace swimstore {
+
+using vtkv::AlignedBuffer;
+using vtkv::SequenceNumber;
+using vtkv::Status;
+
+namespace {
+
+constexpr char kDirectory[] = "/cube";
+constexpr char kLastKey[] = "last";
+constexpr char kObjectPrefix = 'o';
+constexpr int64_t kPool = 5;
+constexpr size_t kObjects = 12;
+constexpr uint32_t kBlocksMax = 12;
+
+std::string text(const Status& status, const std::string& where) {
+  return status.ok() ? "" : where + ": " + status.to_string();
+}
+
+// What version `version` of the object holds.
+AlignedBuffer contents(const std::string& name, uint64_t version, uint32_t bytes) {
+  AlignedBuffer buffer(bytes);
+  buffer.resize(bytes);
+  std::mt19937_64 random(vtkv::hash64(name, version));
+  for (uint32_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+    const uint64_t word = random();
+    std::memcpy(buffer.data() + at, &word, sizeof word);
+  }
+  return buffer;
+}
+
+std::string encode(const History::Object& object, const std::vector<AllocatedSlot>& slots) {
+  std::string value;
+  vtkv::put_varint64(&value, object.version);
+  vtkv::put_varint64(&value, slots.size());
+  for (const AllocatedSlot& slot : slots) {
+    vtkv::put_varint64(&value, slot.address.packed());
+    vtkv::put_varint32(&value, slot.bytes);
+  }
+  return value;
+}
+
+bool decode(std::string_view value, History::Object* object, std::vector<AllocatedSlot>* slots) {
+  uint64_t count = 0;
+  if (!vtkv::get_varint64(&value, &object->version) || !vtkv::get_varint64(&value, &count)) {
+    return false;
+  }
+  for (uint64_t i = 0; i < count; i++) {
+    uint64_t packed = 0;
+    AllocatedSlot slot;
+    if (!vtkv::get_varint64(&value, &packed) || !vtkv::get_varint32(&value, &slot.bytes)) {
+      return false;
+    }
+    slot.address = SlotAddress::unpack(packed);
+    object->bytes += slot.bytes;
+    slots->push_back(slot);
+  }
+  return value.empty();
+}
+
+}  // namespace
+
+// Owns its data and itself.
+class CubeWorld::Transaction final : public CubeTransaction {
+ public:
+  Transaction(CubeWorld* world, uint64_t number) : number(number), m_world(world) {}
+  const uint64_t number;
+  std::map<std::string, std::vector<AllocatedSlot>> allocated;  // by object
+  std::vector<AlignedBuffer> buffers;
+
+ private:
+  void committed(const Status& status) override {
+    if (status.ok()) {
+      m_world->m_env->mark(number);
+    }
+    {
+      std::lock_guard lock(m_world->m_lock);
+      m_world->m_unacknowledged--;
+      if (!status.ok()) {
+        m_world->m_failure = text(status, "commit of " + std::to_string(number));
+      }
+      m_world->m_signal->notify_all();
+    }
+    delete this;
+  }
+
+  CubeWorld* const m_world;
+};
+
+CubeOptions CubeWorld::small_options(bool single_flush) {
+  CubeOptions options;
+  options.database.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 3, .zone_bytes = 64 << 10};
+  options.database.memtable_bytes = 8 << 10;
+  options.database.single_flush = single_flush;
+  options.containers.stretch_bytes = 32 << 10;
+  options.containers.primed_class_max = 1;
+  options.containers.primed_ahead_bytes = 32 << 10;
+  options.containers.reserve_bytes = 64 << 10;
+  return options;
+}
+
+std::string CubeWorld::create(vtkv::SimEnv& env, const CubeOptions& options) {
+  const Status status = Cube::create(&env, kDirectory, options);
+  if (status.ok()) {
+    return text(env.sync_directory("/"), "sync of /");
+  }
+  return text(status, "create");
+}
+
+std::string CubeWorld::open(vtkv::SimEnv& env, const CubeOptions& options) {
+  m_env = &env;
+  m_signal = env.new_signal();
+  return text(Cube::open(&env, kDirectory, options, &m_cube), "open");
+}
+
+CubeWorld::~CubeWorld() { m_cube.reset(); }
+
+void CubeWorld::wait_until_unacknowledged_is(uint64_t most) {
+  std::unique_lock lock(m_lock);
+  m_signal->wait(lock, [this, most] { return m_unacknowledged <= most; });
+}
+
+std::string CubeWorld::wait_for_all() {
+  wait_until_unacknowledged_is(0);
+  return m_failure;
+}
+
+void CubeWorld::run(History& history, uint64_t seed, unsigned count, unsigned in_flight) {
+  std::mt19937_64 random(seed);
+  for (unsigned i = 0; i < count; i++) {
+    submit_one(history, random);
+    wait_until_unacknowledged_is(in_flight - 1);
+    if (random() % 8 == 0) {
+      m_env->advance(std::chrono::milliseconds(60));  // the timers of background workers
+    }
+  }
+}
+
+void CubeWorld::submit_one(History& history, std::mt19937_64& random) {
+  auto* transaction = new Transaction(this, history.states.size());
+  std::map<std::string, History::Object> objects = history.states.back();
+  // Long stretches of growing and of shrinking, so that whole stretches become free.
+  const bool shrinking = history.states.size() / 40 % 2 == 1;
+  bool has_space = true;
+  for (uint64_t n = 1 + random() % 3; n > 0 && has_space; n--) {
+    const std::string name = kObjectPrefix + std::to_string(random() % kObjects);
+    const auto it = objects.find(name);
+    if (it != objects.end() && it->second.version == transaction->number) {
+      continue;
+    }
+    if (it != objects.end() && random() % 8 < (shrinking ? 6 : 1)) {
+      remove_object(*transaction, name);
+      objects.erase(it);
+      continue;
+    }
+    const auto bytes = static_cast<uint32_t>(1 + random() % (shrinking ? 2 : kBlocksMax)) * kBlockBytes;
+    const bool replaces = it != objects.end();
+    has_space = m_cube->containers().allocate(bytes, &transaction->allocated[name]).ok();
+    if (has_space && replaces) {
+      remove_object(*transaction, name);
+    }
+    objects[name] = {transaction->number, bytes};
+  }
+  if (!has_space) {
+    for (const auto& [name, slots] : transaction->allocated) {
+      m_cube->containers().abandon(slots);
+    }
+    delete transaction;
+    history.refused++;
+    return;
+  }
+  for (const auto& [name, object] : objects) {
+    if (object.version != transaction->number) {
+      continue;
+    }
+    const std::vector<AllocatedSlot>& slots = transaction->allocated[name];
+    const AlignedBuffer& data = transaction->buffers.emplace_back(contents(name, object.version, object.bytes));
+    uint32_t at = 0;
+    for (const AllocatedSlot& slot : slots) {
+      const char* from = data.data() + at;
+      transaction->add_slot_write(m_cube->containers(), slot, 0, {{const_cast<char*>(from), slot.bytes}}, slot.bytes,
+                                  vtkv::crc32c(from, slot.bytes));
+      transaction->delta.allocation.allocated.push_back(slot.address);
+      at += slot.bytes;
+    }
+    transaction->batch.put(name, encode(object, slots));
+  }
+  transaction->batch.put(kLastKey, std::to_string(transaction->number));
+  int64_t stored = 0;
+  for (const auto& [name, object] : objects) {
+    stored += object.bytes;
+  }
+  for (const auto& [name, object] : history.states.back()) {
+    stored -= object.bytes;
+  }
+  transaction->delta.pools[kPool].stored = stored;
+  transaction->delta.next_object_id = m_cube->new_object_id() + 1;
+  history.states.push_back(std::move(objects));
+  {
+    std::lock_guard lock(m_lock);
+    m_unacknowledged++;
+  }
+  m_cube->submit(transaction);
+}
+
+void CubeWorld::remove_object(Transaction& transaction, const std::string& name) {
+  std::string value;
+  History::Object object;
+  std::vector<AllocatedSlot> slots;
+  if (m_cube->database().get(name, &value).ok() && decode(value, &object, &slots)) {
+    for (const AllocatedSlot& slot : slots) {
+      transaction.delta.allocation.freed.push_back(slot.address);
+    }
+  }
+  transaction.batch.remove(name);
+}
+
+std::string CubeWorld::check(const History& history, uint64_t* found) {
+  std::string last;
+  Status status = m_cube->database().get(kLastKey, &last);
+  if (!status.ok() && !status.is_not_found()) {
+    return text(status, kLastKey);
+  }
+  *found = status.ok() ? std::stoull(last) : 0;
+  if (*found >= history.states.size()) {
+    return "transaction " + last + " was never submitted";
+  }
+  const auto& expected = history.states[*found];
+  std::map<std::string, History::Object> left = expected;
+  std::vector<SlotAddress> slots;
+  auto it = m_cube->database().new_iterator("o", "p");
+  for (it->seek_to_first(); it->valid(); it->next()) {
+    const std::string name(it->key());
+    const auto object = left.find(name);
+    if (object == left.end()) {
+      return "object " + name + " should not be there after transaction " + last;
+    }
+    if (std::string wrong = check_object(name, it->value(), object->second, &slots); !wrong.empty()) {
+      return wrong + " after transaction " + last;
+    }
+    left.erase(object);
+  }
+  if (!it->status().ok()) {
+    return text(it->status(), "objects");
+  }
+  if (!left.empty()) {
+    return "object " + left.begin()->first + " is missing after transaction " + last;
+  }
+  if (std::string wrong = check_slots(std::move(slots)); !wrong.empty()) {
+    return wrong;
+  }
+  return check_counters(expected);
+}
+
+std::string CubeWorld::check_object(const std::string& name, std::string_view value, const History::Object& expected,
+                                    std::vector<SlotAddress>* addresses) {
+  History::Object object;
+  std::vector<AllocatedSlot> slots;
+  if (!decode(value, &object, &slots) || object != expected) {
+    return "object " + name + " is version " + std::to_string(object.version) + ", not " +
+           std::to_string(expected.version);
+  }
+  const AlignedBuffer wanted = contents(name, object.version, object.bytes);
+  uint32_t at = 0;
+  for (const AllocatedSlot& slot : slots) {
+    AlignedBuffer is(slot.bytes);
+    is.resize(slot.bytes);
+    const Status status = m_cube->containers()
+                              .file(slot.address.size_class)
+                              ->read(slot.address.byte_offset(), slot.bytes, is.data());
+    if (!status.ok()) {
+      return text(status, "object " + name);
+    }
+    if (std::memcmp(is.data(), wanted.data() + at, slot.bytes) != 0) {
+      return "object " + name + ": wrong bytes in slot " + std::to_string(slot.address.index) + " of class " +
+             std::to_string(slot.address.size_class);
+    }
+    at += slot.bytes;
+    addresses->push_back(slot.address);
+  }
+  return "";
+}
+
+std::string CubeWorld::check_slots(std::vector<SlotAddress> slots) {
+  std::sort(slots.begin(), slots.end());
+  if (std::adjacent_find(slots.begin(), slots.end()) != slots.end()) {
+    return "a slot has two owners";
+  }
+  uint64_t owned_bytes = 0;
+  for (const SlotAddress& slot : slots) {
+    owned_bytes += slot_bytes(slot.size_class);
+    if (!m_cube->containers().is_owned(slot)) {
+      return "a slot of an object is not owned";
+    }
+  }
+  const ContainerStatistics statistics = m_cube->containers().statistics();
+  if (statistics.owned_bytes != owned_bytes) {
+    return std::to_string(statistics.owned_bytes) + " bytes are owned, objects account for " +
+           std::to_string(owned_bytes);
+  }
+  for (const auto& it : statistics.classes) {
+    if (it.owned + it.free + it.waiting + it.reserved != it.slots) {
+      return "free, owned, waiting and reserved slots do not add up";
+    }
+  }
+  return "";
+}
+
+std::string CubeWorld::check_counters(const std::map<std::string, History::Object>& objects) {
+  int64_t stored = 0;
+  for (const auto& [name, object] : objects) {
+    stored += object.bytes;
+  }
+  const auto pools = m_cube->pool_usage();
+  const auto pool = pools.find(kPool);
+  const int64_t counted = pool == pools.end() ? 0 : pool->second.stored;
+  return counted == stored ? ""
+                           : "the pool counts " + std::to_string(counted) + " bytes stored, objects account for " +
+                                 std::to_string(stored);
+}
+
+}  // namespace swimstore

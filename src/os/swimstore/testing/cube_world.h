@@ -1,0 +1,68 @@
+// A small store on one cube, for tests: objects that are versions of seeded bytes, and the model of them.
+//
+// Every transaction writes or removes some objects and the key "last", which names the transaction; so what
+// is found after a crash says which prefix of the history it must be. check() compares all that is found
+// with that prefix: keys, bytes, owned slots, counters, and the sum of the slots.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "swimstore/cube/cube.h"
+#include "vtkv/testing/sim_env.h"
+
+namespace swimstore {
+
+// What is known of the whole run, whatever was recovered of it.
+struct History {
+  struct Object {
+    uint64_t version = 0;  // the transaction that wrote it
+    uint32_t bytes = 0;
+    bool operator==(const Object&) const = default;
+  };
+  // After each transaction: the objects there are. [0]: the empty store.
+  std::vector<std::map<std::string, Object>> states = std::vector<std::map<std::string, Object>>(1);
+  uint64_t refused = 0;  // transactions that found no space
+};
+
+class CubeWorld {
+ public:
+  // Geometry of a few KiB, so that short runs fill memtables, segments and stretches.
+  static CubeOptions small_options(bool single_flush);
+  // "" or what went wrong; so do open() and check().
+  static std::string create(vtkv::SimEnv& env, const CubeOptions& options);
+  ~CubeWorld();
+  std::string open(vtkv::SimEnv& env, const CubeOptions& options);
+
+  // Submits `count` transactions after those in the history, at most `in_flight` unacknowledged at any time,
+  // and marks each in the env's trace when it is acknowledged. Waits for none at the end.
+  void run(History& history, uint64_t seed, unsigned count, unsigned in_flight);
+  std::string wait_for_all();
+  // Compares what is there with the history; *found: the last transaction that is there.
+  std::string check(const History& history, uint64_t* found);
+
+  Cube& cube() { return *m_cube; }
+
+ private:
+  class Transaction;
+  void submit_one(History& history, std::mt19937_64& random);
+  void remove_object(Transaction& transaction, const std::string& name);
+  void wait_until_unacknowledged_is(uint64_t most);
+  std::string check_object(const std::string& name, std::string_view value, const History::Object& expected,
+                           std::vector<SlotAddress>* slots);
+  std::string check_slots(std::vector<SlotAddress> slots);
+  std::string check_counters(const std::map<std::string, History::Object>& objects);
+
+  vtkv::SimEnv* m_env = nullptr;
+  std::unique_ptr<Cube> m_cube;
+  std::unique_ptr<vtkv::Signal> m_signal;
+  std::mutex m_lock;
+  uint64_t m_unacknowledged = 0;
+  std::string m_failure;
+};
+
+}  // namespace swimstore
