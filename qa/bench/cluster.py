@@ -88,14 +88,11 @@ class Cluster:
       self.remove(keep_images=True)
     self.spec = spec
     self.dir.mkdir(parents=True, exist_ok=True)
-    disks = [self.disk(osd) for osd in range(spec.osds)] if PLACE[spec.store] != "memory" else []
     self.state = {"fsid": str(uuid.uuid4()), "mon_port": _free_port(),
                   "osd_uuids": [str(uuid.uuid4()) for _ in range(spec.osds)]}
     self._save()
     try:
-      for disk in disks:
-        disk.write_image(self.say)
-      for disk in disks:
+      for disk in self._write_images():
         disk.attach()
         disk.wipe()
         if PLACE[spec.store] == "fs":
@@ -112,6 +109,15 @@ class Cluster:
     except BaseException:
       self.stop()
       raise
+
+  def write_images(self, spec):
+    """The slow part of create(), ahead of it. For a cluster that does not run."""
+    self.stop()
+    kept, self.spec = self.spec, spec
+    try:
+      self._write_images()
+    finally:
+      self.spec = kept
 
   def can_resume(self):
     """Whether DIR holds a stopped cluster with data: making it had succeeded, and its store outlives a stop."""
@@ -344,6 +350,12 @@ class Cluster:
       raise UserError(f"{self.dir}: not empty and not a cluster; choose another directory")
     if self.running():
       raise UserError(f"{self.dir}: a {self.spec.store} cluster runs here; stop it first")
+
+  def _write_images(self):
+    disks = [self.disk(osd) for osd in range(self.spec.osds)] if PLACE[self.spec.store] != "memory" else []
+    for disk in disks:
+      disk.write_image(self.say)
+    return disks
 
   def _attach_all(self):
     if PLACE[self.spec.store] == "fs":

@@ -14,7 +14,8 @@ per-second operations over their mean. "device B/B" is what reached the block de
 included (for reads: what was read from it), "flushes/op" the flush requests it got. Each OSD has a loop device with
 direct I/O over a file written beforehand; BlueStore has it raw, its best case, the others through a file system.
 
---quick takes at most 5 minutes, the default at most 40, set-up not counted. The first run on a machine makes the
+--quick takes at most 5 minutes, the default at most 40, set-up not counted: on a slow machine the phases get shorter,
+unless --seconds or --rounds ask for a length. The first run on a machine makes the
 sysroot, builds ceph-osd and writes the devices' files; all of it is kept in SWIM_CACHE.
 """
 
@@ -44,6 +45,11 @@ SIZES = "4K,16K,64K,1M,4M"
 QUICK_SIZES = "4K,64K,4M"
 FILL_BYTES_MAX = 1 << 30
 QUIET_SECONDS_MAX = 5
+# What a run may take, boot included. On a slow machine phases become shorter instead.
+QUICK_SECONDS_MAX = 290
+SECONDS_MAX = 39 * 60
+# Per size and store, besides its four timed phases: deleting, syncing, waiting for quiet.
+STEP_OVERHEAD_SECONDS = 4
 
 
 def say(text):
@@ -70,6 +76,7 @@ def parse_args(argv):
   args.stores = list(dict.fromkeys(args.stores.split(",")))
   sizes = args.sizes or (QUICK_SIZES if args.quick else SIZES)
   args.sizes = [parse_size(size, "--sizes") for size in dict.fromkeys(sizes.split(","))]
+  args.budget = None if args.seconds or args.rounds else QUICK_SECONDS_MAX if args.quick else SECONDS_MAX
   args.seconds = (3 if args.quick else 5) if args.seconds is None else args.seconds
   args.rounds = (1 if args.quick else 3) if args.rounds is None else args.rounds
   args.device_size = parse_size(args.device_size, "--device-size")
@@ -132,8 +139,15 @@ class Bench:
     self.clusters = {}
     self.measured = {}
     self.failed = []
+    self.begun = time.monotonic()
+
+  def prepare_devices(self):
+    """Set-up too: the files are kept from run to run."""
+    for store in self.args.stores:
+      Cluster(sysroot.cache_dir() / "bench" / store, say).write_images(spec_of(self.args, store))
 
   def boot(self):
+    self.begun = time.monotonic()
     for store in self.args.stores:
       started = time.monotonic()
       cluster = Cluster(sysroot.cache_dir() / "bench" / store, say)
@@ -160,19 +174,26 @@ class Bench:
       turn = nth % len(args.stores)
       for size in args.sizes:
         for store in args.stores[turn:] + args.stores[:turn]:
-          self._measure(store, size, nth)
+          self._measure(store, size, nth, self._phase_seconds(steps - done))
           done += 1
           elapsed = time.monotonic() - started
           left = elapsed / done * (steps - done)
           say(f"{done}/{steps} round {nth + 1} {show_size(size):>4} {store:<9} {self._last(store, size)} "
               f"({left // 60:.0f}:{left % 60:02.0f} left)")
 
-  def _measure(self, store, size, nth):
+  def _phase_seconds(self, steps_left):
+    if self.args.budget is None:
+      return self.args.seconds
+    left = self.args.budget - (time.monotonic() - self.begun)
+    share = (left / steps_left - STEP_OVERHEAD_SECONDS) / len(bench_report.PHASES)
+    return round(max(1.0, min(self.args.seconds, share)), 1)
+
+  def _measure(self, store, size, nth, seconds):
     if store in self.failed:
       return
     cluster, args = self.clusters[store], self.args
     command = [load_generator(), "--conf", cluster.dir / "ceph.conf", "--pool", POOL, "--depth", DEPTH,
-               "--size", size, "--seconds", args.seconds, "--fill-bytes-max", max(FILL_BYTES_MAX, 64 * size),
+               "--size", size, "--seconds", seconds, "--fill-bytes-max", max(FILL_BYTES_MAX, 64 * size),
                "--seed", nth + 1, "--phases", ",".join(bench_report.PHASES + ("delete",)),
                "--prefix", f"bench_{nth}_{size}"]
     devices = cluster.devices()
@@ -181,7 +202,7 @@ class Bench:
       command += ["--devices", ",".join(devices)]
       command += ["--sync", ",".join(str(mount) for mount in mounts)] if mounts else []
     try:
-      said = sysroot.run(command, timeout=60 + 20 * args.seconds).stdout
+      said = sysroot.run(command, timeout=60 + 20 * seconds).stdout
     except sysroot.CommandFailed as failed:
       self.failed.append(store)
       dead = [osd for osd in range(args.osds) if not cluster.osd_alive(osd)]
@@ -258,6 +279,7 @@ def main(argv):
       spec_of(args, store).check()
     bench = Bench(args)
     try:
+      bench.prepare_devices()
       bench.boot()
       bench.run()
     finally:
