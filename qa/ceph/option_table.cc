@@ -1,37 +1,51 @@
 // The table of options, for programs linked with a packaged libceph-common.
 //
-// The library reads the global ceph_options through its GOT, so the definition in
-// the executable is the one it uses: its own options, plus "swimstore" as an allowed
-// osd_objectstore, plus SwimStore's options.
+// The library reads the global ceph_options through its GOT, so the storage that the
+// executable defines under that name is the one it uses: the library's own initializer
+// fills it, before any of the executable's run, and its own finalizer destroys it. Here
+// it only gains "swimstore" as an allowed osd_objectstore, and SwimStore's options. A
+// second vector of that name would be constructed over the first and destroyed twice.
 
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <string_view>
 #include <vector>
 
 #include "common/options.h"
-#include "common/options/build_options.h"
 #ifdef SWIM_HAVE_OPTIONS
 #include "swimstore/ops/options.h"
 #endif
 
+alignas(std::vector<Option>) std::byte option_table_storage[sizeof(std::vector<Option>)]
+  asm("ceph_options");
+
 namespace {
 
-std::vector<Option> options_with_swimstore()
+bool add_swimstore()
 {
-  std::vector<Option> options = build_options();
+  auto& options = *reinterpret_cast<std::vector<Option>*>(option_table_storage);
+  bool known = false;
   for (auto& option : options) {
     if (std::string_view(option.name) == "osd_objectstore") {
       option.enum_allowed.push_back("swimstore");
+      known = true;
     }
+  }
+  if (!known) {
+    // Nothing can be logged yet: there is no configuration.
+    std::fputs("libceph-common does not use this program's table of options: it is another "
+               "release than the one this program was built for\n", stderr);
+    std::abort();
   }
 #ifdef SWIM_HAVE_OPTIONS
   for (auto& option : swimstore::option_table()) {
     options.push_back(std::move(option));
   }
 #endif
-  return options;
+  return true;
 }
 
-} // namespace
+[[maybe_unused]] const bool added = add_swimstore();
 
-extern const std::vector<Option> ceph_options;
-const std::vector<Option> ceph_options = options_with_swimstore();
+} // namespace
