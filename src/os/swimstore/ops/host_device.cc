@@ -11,14 +11,14 @@
 
 namespace swimstore {
 
-namespace fs = std::filesystem;
+namespace fs = std::filesystem;  // tidy: allow host facts, not data
 
 namespace {
 
 constexpr int kDepthMax = 8;  // loop over dm over md over ...
 
 std::optional<std::string> read_line(const fs::path& file) {
-  std::ifstream in(file);
+  std::ifstream in(file);  // tidy: allow host facts, not data
   std::string line;
   if (!std::getline(in, line)) {
     return std::nullopt;
@@ -29,7 +29,7 @@ std::optional<std::string> read_line(const fs::path& file) {
 // The sysfs folder of the device a file lies on; empty when it has none.
 fs::path device_folder_of(const std::string& file) {
   struct stat st;
-  if (::stat(file.c_str(), &st) != 0) {
+  if (::stat(file.c_str(), &st) != 0) {  // tidy: allow host facts, not data
     return {};
   }
   std::error_code error;
