@@ -92,8 +92,7 @@ ceph_objects(ceph_osd_objects
   osd/scrubber/ScrubStore.cc osd/scrubber/scrub_backend.cc
   mgr/OSDPerfMetricTypes.cc
   dmclock/src/dmclock_util.cc dmclock/support/src/run_every.cc
-  erasure-code/ErasureCode.cc erasure-code/ErasureCodePlugin.cc
-  perfglue/heap_profiler.cc perfglue/disabled_stubs.cc)
+  erasure-code/ErasureCode.cc)
 
 # --- SwimStore ------------------------------------------------------------------
 
@@ -123,6 +122,7 @@ list(FILTER vtkv_ceph_tests INCLUDE REGEX "_test\\.cc$")
 ceph_objects(ceph_store_objects
   os/Transaction.cc os/FuseStore.cc os/fs/FS.cc os/fs/XFS.cc os/memstore/MemStore.cc
   common/PriorityCache.cc extblkdev/ExtBlkDevPlugin.cc
+  erasure-code/ErasureCodePlugin.cc perfglue/heap_profiler.cc perfglue/disabled_stubs.cc
   global/global_init.cc global/pidfile.cc global/signal_handler.cc)
 add_library(ceph_seam_objects OBJECT
   ${CMAKE_SOURCE_DIR}/qa/ceph/object_store_factory.cc
