@@ -379,6 +379,40 @@ TEST_P(EnvTest, QueuedWriteToAReadOnlyFileFailsAndNamesIt) {
   EXPECT_NE(status.message().find(path("a")), std::string::npos);
 }
 
+// One sync after the other, first undisturbed, then with a wake during each.
+TEST_P(EnvTest, LoneSyncsCompleteWithAndWithoutWakes) {
+  auto file = create("a");
+  IoRequest sync;
+  sync.op = IoRequest::Op::sync;
+  sync.file = file.get();
+  auto signal = env()->new_signal();
+  std::mutex mutex;
+  for (const bool wake : {false, true, false}) {
+    int done = 0;
+    Worker* self = nullptr;
+    auto worker = env()->start_worker("sync", 4, [&](IoQueue& io) {
+      std::vector<IoRequest*> completed;
+      io.reap(&completed);
+      const std::lock_guard<std::mutex> lock(mutex);
+      done += static_cast<int>(completed.size());
+      signal->notify_all();
+      if (io.in_flight() == 0 && done < 50) {
+        io.submit(&sync);
+        EXPECT_EQ(io.in_flight(), 1U);
+        if (wake && self != nullptr) {
+          self->wake();
+        }
+      }
+      return NextStep::on_event();
+    });
+    std::unique_lock<std::mutex> lock(mutex);
+    self = worker.get();
+    signal->wait(lock, [&] { return done == 50; });
+    lock.unlock();
+    EXPECT_TRUE(sync.result.ok());
+  }
+}
+
 TEST_P(EnvTest, WakeIsNeverLost) {
   auto signal = env()->new_signal();
   std::mutex mutex;

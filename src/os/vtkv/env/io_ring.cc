@@ -13,6 +13,9 @@ namespace vtkv {
 
 namespace {
 
+// Direct calls begin after this many quiet syncs in a row.
+constexpr unsigned kQuietSyncs = 8;
+
 size_t total_length(const std::vector<iovec>& buffers) {
   size_t length = 0;
   for (const iovec& buffer : buffers) {
@@ -72,10 +75,19 @@ IoRing::~IoRing() {
 }
 
 size_t IoRing::in_flight() const {
-  return m_slots.size() - m_free_slots.size() + m_backlog.size() + m_completed.size();
+  return m_slots.size() - m_free_slots.size() + m_backlog.size() + m_completed.size() +
+         (m_lone_sync != nullptr ? 1 : 0);
 }
 
 void IoRing::submit(IoRequest* request) {
+  start_lone_sync();  // it has company now
+  if (request->op == IoRequest::Op::sync) {
+    m_woken_in_sync = false;
+    if (m_free_slots.size() == m_slots.size()) {
+      m_lone_sync = request;
+      return;
+    }
+  }
   if (m_free_slots.empty()) {
     m_backlog.push_back(request);
   } else {
@@ -169,6 +181,9 @@ void IoRing::complete(Slot* slot, int result) {
     }
     return;
   }
+  if (is_sync) {
+    note_sync_end();
+  }
   finish(slot, Status());
 }
 
@@ -203,6 +218,33 @@ void IoRing::finish(Slot* slot, Status status) {
   }
 }
 
+void IoRing::accept_wakes() { m_woken_in_sync |= m_woken.exchange(false); }
+
+void IoRing::start_lone_sync() {
+  if (m_lone_sync != nullptr) {
+    IoRequest* request = m_lone_sync;
+    m_lone_sync = nullptr;
+    start(request);
+  }
+}
+
+bool IoRing::call_lone_sync() {
+  if (m_lone_sync == nullptr || m_quiet_syncs < kQuietSyncs) {
+    return false;
+  }
+  IoRequest* request = m_lone_sync;
+  m_lone_sync = nullptr;
+  request->result = request->file->sync();
+  m_completed.push_back(request);
+  note_sync_end();
+  return true;
+}
+
+void IoRing::note_sync_end() {
+  const bool quiet = !m_woken_in_sync && !m_woken.load();
+  m_quiet_syncs = quiet ? m_quiet_syncs + 1 : 0;
+}
+
 void IoRing::reap(std::vector<IoRequest*>* completed) {
   collect();
   completed->insert(completed->end(), m_completed.begin(), m_completed.end());
@@ -210,6 +252,7 @@ void IoRing::reap(std::vector<IoRequest*>* completed) {
 }
 
 void IoRing::flush() {
+  start_lone_sync();
   if (!m_wake_armed) {
     arm_wake();
   }
@@ -224,6 +267,10 @@ void IoRing::wait(std::optional<std::chrono::microseconds> limit) {
     flush();
     return;
   }
+  if (!m_woken.load() && call_lone_sync()) {
+    return;
+  }
+  start_lone_sync();
   if (!m_wake_armed) {
     arm_wake();
   }
@@ -249,6 +296,7 @@ void IoRing::shut_down() {
   if (m_ring.ring_fd < 0) {
     return;
   }
+  start_lone_sync();
   while (m_free_slots.size() < m_slots.size()) {
     io_uring_submit_and_wait(&m_ring, 1);
     collect();

@@ -1,0 +1,147 @@
+// What only the host has: processes that die, rings, block devices. The rest is in env_test.cc.
+
+#include "vtkv/env/posix_env.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "vtkv/env/aligned_buffer.h"
+#include "vtkv/env/io_ring.h"
+
+namespace vtkv {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PosixEnvTest : public testing::Test {
+ protected:
+  PosixEnvTest() { EXPECT_NE(::mkdtemp(m_folder.data()), nullptr); }
+  ~PosixEnvTest() override { fs::remove_all(m_folder); }
+  std::string path(const std::string& name) const { return m_folder + "/" + name; }
+
+  std::string m_folder = fs::current_path() / "posix_env_test.XXXXXX";
+};
+
+bool host_has_io_uring() {
+  std::unique_ptr<WorkerQueue> queue;
+  return IoRing::create(1, {}, &queue).ok();
+}
+
+// "UserFiles" of every ring of this process, as the kernel lists them.
+std::vector<unsigned> registered_files_of_rings() {
+  std::vector<unsigned> counts;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    if (fs::read_symlink(entry.path(), error).string().find("io_uring") == std::string::npos || error) {
+      continue;
+    }
+    std::ifstream info("/proc/self/fdinfo/" + entry.path().filename().string());
+    for (std::string line; std::getline(info, line);) {
+      if (line.rfind("UserFiles:", 0) == 0) {
+        counts.push_back(static_cast<unsigned>(std::stoul(line.substr(10))));
+      }
+    }
+  }
+  return counts;
+}
+
+TEST_F(PosixEnvTest, RingsReferToTheLocksHeldWhenTheyAreMade) {
+  if (!host_has_io_uring()) {
+    GTEST_SKIP() << "this host refuses io_uring";
+  }
+  PosixEnv env(true);
+  std::unique_ptr<FileLock> lock;
+  ASSERT_TRUE(env.lock_file(path("lock"), &lock).ok());
+  auto worker = env.start_worker("ring", 4, [](IoQueue&) { return NextStep::on_event(); });
+  EXPECT_EQ(registered_files_of_rings(), std::vector<unsigned>{1});
+}
+
+// Writes under the lock until it is killed; never returns.
+[[noreturn]] void write_under_lock(const std::string& folder, int ready) {
+  PosixEnv env(true);
+  std::unique_ptr<FileLock> lock;
+  std::unique_ptr<File> file;
+  if (!env.lock_file(folder + "/lock", &lock).ok() || !env.open_file(folder + "/data", {.create = true}, &file).ok()) {
+    ::_exit(1);
+  }
+  AlignedBuffer data;
+  data.append(std::string(1 << 20, 'x'));
+  std::vector<IoRequest> writes(16);
+  bool started = false;
+  auto worker = env.start_worker("writer", 16, [&](IoQueue& io) {
+    std::vector<IoRequest*> again;
+    io.reap(&again);
+    for (size_t i = 0; !started && i < writes.size(); ++i) {
+      writes[i].file = file.get();
+      writes[i].offset = i << 20;
+      writes[i].buffers = {{data.data(), data.size()}};
+      again.push_back(&writes[i]);
+    }
+    started = true;
+    for (IoRequest* request : again) {
+      io.submit(request);
+    }
+    return NextStep::on_event();
+  });
+  [[maybe_unused]] const ssize_t told = ::write(ready, "r", 1);
+  for (;;) {
+    ::pause();
+  }
+}
+
+TEST_F(PosixEnvTest, LockOfAKilledProcessIsGivenUp) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    write_under_lock(m_folder, ready[1]);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  PosixEnv env(true);
+  std::unique_ptr<FileLock> lock;
+  EXPECT_EQ(env.lock_file(path("lock"), &lock).code(), Status::Code::busy);
+  ::kill(child, SIGKILL);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  // The kernel gives it up once the last write has ended, which may be after the process has.
+  Status status;
+  for (int tries = 0; tries < 3000; ++tries) {
+    status = env.lock_file(path("lock"), &lock);
+    if (status.ok()) {
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+TEST_F(PosixEnvTest, MountPointAndDeviceAreFound) {
+  PosixEnv env(true);
+  FileSystemInfo info;
+  ASSERT_TRUE(env.file_system_info(m_folder, &info).ok());
+  EXPECT_EQ(m_folder.rfind(info.mount_point, 0), 0U) << info.mount_point;
+  if (!info.device.empty()) {
+    EXPECT_TRUE(fs::exists("/sys/block/" + info.device)) << info.device;
+  }
+}
+
+TEST_F(PosixEnvTest, WhereDirectIoIsMissingTheErrorSaysWhatToUse) {
+  PosixEnv env(true);
+  std::unique_ptr<File> file;
+  const Status status = env.open_file("/proc/self/status", {.read_only = true}, &file);
+  EXPECT_EQ(status.code(), Status::Code::unsupported) << status.to_string();
+  EXPECT_NE(status.message().find("ext4"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace vtkv
