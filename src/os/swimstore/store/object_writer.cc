@@ -306,7 +306,9 @@ int ObjectWriter::clone_range(Onode& source, Onode& target, uint64_t source_offs
   // A last block that both objects end in is shared as a whole: what follows in it is zero in both.
   const bool to_the_end = source_end == source.record.size && target_offset + length >= target.record.size;
   const uint64_t end = to_the_end ? round_up(source_end) : round_down(source_end);
-  if (&source == &target || in_block(source_offset) != in_block(target_offset) || first >= end) {
+  // Objects that a split could part share nothing: slots are safe under the lock of one collection.
+  const bool may_part = source.oid.hobj.get_hash() != target.oid.hobj.get_hash();
+  if (may_part || &source == &target || in_block(source_offset) != in_block(target_offset) || first >= end) {
     return copy(source, target, source_offset, length, target_offset);
   }
   r = zero(target, target_offset, length);

@@ -285,11 +285,11 @@ int TxnPlanner::apply_to_two(const Transaction::Op& op, Transaction::iterator& t
   if (renames) {
     return rename(onode, other, pool);
   }
-  if (onode->oid.hobj.get_hash() != other->oid.hobj.get_hash()) {
-    derr << "object " << onode->oid << " cannot be cloned to " << other->oid << ": their hashes differ" << dendl;
-    return -EINVAL;
-  }
   if (op.op == Transaction::OP_CLONE) {
+    if (onode->oid.hobj.get_hash() != other->oid.hobj.get_hash()) {
+      derr << "object " << onode->oid << " cannot be cloned to " << other->oid << ": their hashes differ" << dendl;
+      return -EINVAL;
+    }
     return clone(onode, other, pool);
   }
   return clone_range(onode, other, pool, op.off, op.len, op.dest_off);

@@ -26,7 +26,8 @@ ghobject_t StoreWorkload::any_name() {
   spg_t pg;
   m_cid.is_pg(&pg);
   const uint64_t number = pick(m_options.objects);
-  const uint32_t hash = pg.ps() | static_cast<uint32_t>(number * 2654435761u) << 8;
+  // Few hashes: an object can be cloned only to one of the same hash.
+  const uint32_t hash = pg.ps() | static_cast<uint32_t>(number % 2 * 2654435761u) << 8;
   return ghobject_t(
       hobject_t(object_t("object_" + std::to_string(number)), "", CEPH_NOSNAP, hash, pg.pool(), ""));
 }
@@ -220,6 +221,9 @@ void StoreWorkload::add_copy_operation(Transaction* txn) {
   }
   switch (pick(3)) {
     case 0:
+      if (to.hobj.get_hash() != from.hobj.get_hash()) {
+        return clone_range(txn, from);
+      }
       txn->clone(m_cid, from, to);
       m_model[to] = m_model[from];
       return;
