@@ -238,6 +238,9 @@ Status DbImpl::wait_durable(SequenceNumber sequence) {
 Status DbImpl::flush() {
   const uint64_t failures = m_flush_failures.load();
   const uint64_t wanted = close_memtable();
+  if (m_pipeline->failed()) {
+    return m_pipeline->failure();
+  }
   VTKV_RETURN_IF_ERROR(
       wait_until([&] { return m_memtables_flushed.load() >= wanted || m_flush_failures.load() > failures; }));
   std::lock_guard lock(m_error_lock);

@@ -126,6 +126,32 @@ INSTANTIATE_TEST_SUITE_P(, KvCrashTest,
                          testing::Values(SimProfile::ext4, SimProfile::xfs, SimProfile::btrfs, SimProfile::weakest),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
+// A crash while a database is made leaves one that opens, or a directory where it can be made again.
+TEST(KvCreateCrashTest, HalfMadeDatabaseIsMadeAgain) {
+  SimEnv env({.profile = SimProfile::weakest});
+  ASSERT_TRUE(KvWorld::create(&env, {}).ok());
+  CrashImages images(env.trace(), {.samples = 16});
+  uint64_t half_made = 0;
+  uint64_t whole = 0;
+  const uint64_t budget = 600;
+  for (uint64_t n = 0; n < budget; ++n) {
+    const CrashState state = images.sample(n);
+    auto crashed = images.materialize(state);
+    KvWorld world(crashed.get(), {}, {});
+    if (crashed->exists("/db/manifest")) {
+      ++whole;
+    } else {
+      ++half_made;
+      (void)crashed->remove_file("/slots");
+      const Status status = KvWorld::create(crashed.get(), {});
+      ASSERT_TRUE(status.ok()) << status.to_string() << "\n  " << state.to_string();
+    }
+    ASSERT_EQ(world.open(0), "") << state.to_string();
+  }
+  EXPECT_GT(half_made, 0u);
+  EXPECT_GT(whole, 0u);
+}
+
 // A rule broken on purpose must be noticed, or the explorer proves nothing.
 struct Mutation {
   const char* name;
