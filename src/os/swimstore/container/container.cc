@@ -209,7 +209,7 @@ uint64_t Container::priming_bytes() const {
   return m_priming_slots * slot_bytes(m_size_class);
 }
 
-bool Container::withhold_one() {
+bool Container::withhold_one(bool punch_at_once) {
   std::lock_guard lock(m_lock);
   const uint64_t stretch = m_slots.find_whole_free_from_end(m_slots.stretches());
   if (stretch == SlotAllocator::npos) {
@@ -217,7 +217,7 @@ bool Container::withhold_one() {
   }
   Punch punch;
   punch.stretch = stretch;
-  punch.needs_checkpoint = m_slots.withhold(stretch);
+  punch.needs_checkpoint = m_slots.withhold(stretch) && !punch_at_once;
   m_punches.push_back(punch);
   return true;
 }

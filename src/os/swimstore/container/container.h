@@ -67,8 +67,9 @@ class Container {
   vtkv::Status prime(uint64_t bytes, uint64_t* bytes_done);
   vtkv::Status sync_primed();
   uint64_t priming_bytes() const;
-  // Withholds a wholly free stretch, the last one first; false when there is none.
-  bool withhold_one();
+  // Withholds a wholly free stretch, the last one first; false when there is none. `punch_at_once`: without
+  // waiting for a checkpoint (a test's mutation).
+  bool withhold_one(bool punch_at_once);
   // Punches what is durably unprimed, at most `limit` stretches. *bytes: given back to the host.
   vtkv::Status punch(vtkv::SequenceNumber durable, uint64_t limit, uint64_t* bytes);
 

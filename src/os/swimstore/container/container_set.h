@@ -35,7 +35,9 @@ struct ContainerOptions {
   unsigned primed_class_max = 3;          // classes up to this one are primed ahead of demand
   uint64_t primed_ahead_bytes = 64u << 20;  // free primed bytes kept ready per such class
   uint64_t reserve_bytes = 128u << 20;      // host space that only privileged allocations may take
-  bool skip_reuse_horizon = false;          // test mutation: reuse at once
+  // Test builds only: break a safety rule on purpose and see that the tests notice.
+  bool skip_reuse_horizon = false;  // reuse at once
+  bool punch_at_once = false;       // while a durable page still says primed
 };
 
 // One piece of a reservation. `bytes` is a multiple of kBlockBytes, at most the slot's size.

@@ -54,7 +54,7 @@ Status Reclaimer::step(bool* worked) {
   for (auto& container : m_containers) {
     Container::Counts counts = container->counts();
     for (uint64_t i = surplus_stretches(*container, counts, is_short); i > 0; i--) {
-      *worked |= container->withhold_one();
+      *worked |= container->withhold_one(m_options.punch_at_once);
     }
     if (counts.withheld_stretches > 0 || *worked) {
       VTKV_RETURN_IF_ERROR(container->punch(m_durable.load(), kBatchStretches, &punched));

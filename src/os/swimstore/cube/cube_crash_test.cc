@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 
@@ -21,21 +22,44 @@ using vtkv::CrashState;
 using vtkv::SimEnv;
 using vtkv::SimProfile;
 
+constexpr uint64_t kHostBytes = 64 << 20;
+
 uint64_t number_from_environment(const char* name, uint64_t otherwise) {
   const char* value = std::getenv(name);
   return value ? std::strtoull(value, nullptr, 10) : otherwise;
 }
 
+// What a run went through: an explorer of runs in which nothing happens finds nothing.
+struct Events {
+  uint64_t flushes = 0, punched_bytes = 0, primed_bytes = 0, refused = 0;
+  Events& operator+=(const Events& other) {
+    flushes += other.flushes;
+    punched_bytes += other.punched_bytes;
+    primed_bytes += other.primed_bytes;
+    refused += other.refused;
+    return *this;
+  }
+};
+
 struct Run {
   History history;
+  Events events;
   std::unique_ptr<CrashImages> images;
   CubeOptions options;
 };
 
 struct Exploration {
   uint64_t states = 0, nested = 0;
+  Events events;
   std::string violation;  // the first one
 };
+
+// Somebody else's file takes all but this much of the host.
+void leave_free(SimEnv& env, uint64_t bytes) {
+  std::unique_ptr<vtkv::File> file;
+  EXPECT_TRUE(env.open_file("/somebody_else", {.create = true}, &file).ok());
+  EXPECT_TRUE(file->allocate(0, kHostBytes - env.allocated_bytes() - bytes).ok());
+}
 
 // `mutate` breaks the options on purpose.
 template <class Mutate>
@@ -43,9 +67,9 @@ Run record_run(SimProfile profile, uint64_t seed, unsigned transactions, Mutate 
   Run run;
   run.options = CubeWorld::small_options(profile == SimProfile::ext4 || profile == SimProfile::xfs);
   mutate(run.options);
-  SimEnv env({.seed = seed, .profile = profile});
+  SimEnv env({.seed = seed, .profile = profile, .capacity_bytes = kHostBytes});
   EXPECT_EQ(CubeWorld::create(env, run.options), "");
-  env.set_capacity(env.allocated_bytes() + (2 << 20));  // full now and then
+  leave_free(env, seed % 3 == 0 ? 2 << 20 : 560 << 10);
   CubeWorld world;
   EXPECT_EQ(world.open(env, run.options), "");
   env.run_until_idle();
@@ -61,6 +85,9 @@ Run record_run(SimProfile profile, uint64_t seed, unsigned transactions, Mutate 
   uint64_t found = 0;
   EXPECT_EQ(world.check(run.history, &found), "");
   EXPECT_EQ(found, run.history.states.size() - 1);
+  const ContainerStatistics containers = world.cube().containers().statistics();
+  run.events = {world.cube().database().statistics().memtable_flushes, containers.punched_bytes_total,
+                containers.primed_bytes_total, run.history.refused};
   return run;
 }
 
@@ -115,6 +142,7 @@ template <class Mutate>
 Exploration explore(SimProfile profile, uint64_t seed, unsigned transactions, uint64_t states, Mutate mutate) {
   Run run = record_run(profile, seed, transactions, mutate);
   Exploration exploration;
+  exploration.events = run.events;
   for (uint64_t i = 0; i < states && exploration.violation.empty(); i++) {
     const CrashState state = run.images->sample(seed * 1000003 + i);
     exploration.states++;
@@ -139,9 +167,15 @@ TEST_P(CubeCrash, EveryCrashLeavesAPrefixWithAllThatWasAcknowledged) {
     ASSERT_EQ(one.violation, "");
     total.states += one.states;
     total.nested += one.nested;
+    total.events += one.events;
   }
-  std::printf("%s: %llu states, %llu nested\n", std::string(vtkv::to_string(GetParam())).c_str(),
-              static_cast<unsigned long long>(total.states), static_cast<unsigned long long>(total.nested));
+  std::printf("%s: %" PRIu64 " states, %" PRIu64 " nested; %" PRIu64 " flushes, %" PRIu64 " bytes punched, %" PRIu64
+              " primed, %" PRIu64 " transactions refused for space\n",
+              std::string(vtkv::to_string(GetParam())).c_str(), total.states, total.nested, total.events.flushes,
+              total.events.punched_bytes, total.events.primed_bytes, total.events.refused);
+  EXPECT_GT(total.events.flushes, 0u);
+  EXPECT_GT(total.events.punched_bytes, 0u);
+  EXPECT_GT(total.events.refused, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Profiles, CubeCrash,
@@ -159,7 +193,9 @@ class CubeCrashNotices : public testing::TestWithParam<BrokenRule> {};
 
 TEST_P(CubeCrashNotices, TheBrokenRule) {
   for (uint64_t seed = 1; seed <= 40; seed++) {
-    if (!explore(GetParam().profile, seed, 120, 100, GetParam().mutate).violation.empty()) {
+    const Exploration one = explore(GetParam().profile, seed, 120, 100, GetParam().mutate);
+    if (!one.violation.empty()) {
+      std::printf("noticed: %s\n", one.violation.c_str());
       return;
     }
   }
@@ -170,6 +206,8 @@ INSTANTIATE_TEST_SUITE_P(
     Rules, CubeCrashNotices,
     testing::Values(BrokenRule{"reuse_at_once", SimProfile::ext4,
                                [](CubeOptions& options) { options.containers.skip_reuse_horizon = true; }},
+                    BrokenRule{"punched_while_a_page_says_primed", SimProfile::ext4,
+                               [](CubeOptions& options) { options.containers.punch_at_once = true; }},
                     BrokenRule{"no_flush", SimProfile::ext4,
                                [](CubeOptions& options) { options.database.mutations.skip_flush = true; }},
                     BrokenRule{"acknowledged_before_the_flush", SimProfile::ext4,

@@ -105,7 +105,7 @@ CubeOptions CubeWorld::small_options(bool single_flush) {
   options.containers.stretch_bytes = 32 << 10;
   options.containers.primed_class_max = 1;
   options.containers.primed_ahead_bytes = 32 << 10;
-  options.containers.reserve_bytes = 64 << 10;
+  options.containers.reserve_bytes = 512 << 10;
   return options;
 }
 
