@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "common/dout.h"
+#include "common/debug.h"
 #include "common/errno.h"
 #include "kv/KeyValueDB.h"
 #ifdef SWIM_WITH_BLUESTORE

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <string>
 
-#include "common/dout.h"
+#include "common/debug.h"
 #include "common/errno.h"
 #include "common/safe_io.h"
 #include "os/ObjectStore.h"
