@@ -135,9 +135,13 @@ Status Run::get(std::string_view key, uint64_t key_hash, SequenceNumber at_most,
   return {};
 }
 
+bool Run::entries_reach_into(std::string_view begin, std::string_view end) const {
+  return m_descriptor.entries > 0 && begin <= m_descriptor.greatest_key && m_descriptor.smallest_key < end;
+}
+
 Status Run::holds_any(std::string_view begin, std::string_view end, bool* holds) const {
   *holds = false;
-  if (m_descriptor.entries == 0 || m_descriptor.greatest_key < begin || end <= m_descriptor.smallest_key) {
+  if (!entries_reach_into(begin, end)) {
     return {};
   }
   RunIterator iterator(&m_reader, &m_descriptor, false);

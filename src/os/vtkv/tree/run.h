@@ -29,6 +29,8 @@ class Run {
   bool overlaps(std::string_view lower, std::string_view upper) const;  // an empty upper is no limit
   // May there be an entry of the key? Never wrong when it says no.
   bool may_hold(std::string_view key) const;
+  // Does [begin, end) meet the range from the smallest to the greatest key?
+  bool entries_reach_into(std::string_view begin, std::string_view end) const;
   // Is there any entry in [begin, end)? Reads index and blocks.
   Status holds_any(std::string_view begin, std::string_view end, bool* holds) const;
   // `ahead`: for a reader of everything, past the cache. The run must outlive the iterator.

@@ -30,15 +30,18 @@ class EntryMerger {
   Status m_status;
 };
 
-// The runs below a flush or merge. Uses their filters and, for ranges, their blocks.
+// The runs below a flush or merge. Keys are looked up in their filters. For a range, blocks have to be
+// read: only so often, then the answer is "may", so that a flush of many range removals stays short.
 class OlderRuns final : public Reducer::Older {
  public:
-  explicit OlderRuns(std::vector<std::shared_ptr<const Run>> runs) : m_runs(std::move(runs)) {}
+  OlderRuns(std::vector<std::shared_ptr<const Run>> runs, uint32_t range_reads_max)
+      : m_runs(std::move(runs)), m_range_reads_left(range_reads_max) {}
   bool may_hold(std::string_view key) const override;
   bool may_hold_any(std::string_view begin, std::string_view end) const override;
 
  private:
   const std::vector<std::shared_ptr<const Run>> m_runs;
+  mutable uint32_t m_range_reads_left;
 };
 
 // Writes what is left of `runs` (newest first). *merged is null when nothing is. Ends with Code::busy

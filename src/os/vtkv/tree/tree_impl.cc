@@ -9,6 +9,11 @@
 namespace vtkv {
 
 namespace {
+// Blocks read to find out whether range removals can be dropped: up to a few hundred milliseconds on a
+// slow device for a flush, which others wait for; a small part of a merge.
+constexpr uint32_t kFlushRangeReadsMax = 500;
+constexpr uint32_t kMergeRangeReadsMax = 100'000;
+
 std::string zone_path(const std::string& directory) { return directory + "/tree"; }
 }  // namespace
 
@@ -158,7 +163,7 @@ Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPositi
 
 Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots,
                            std::shared_ptr<const Run>* run) {
-  const OlderRuns older(current_runs());
+  const OlderRuns older(current_runs(), kFlushRangeReadsMax);
   RunWriter::Settings settings;
   settings.run_id = m_next_run_id.fetch_add(1);
   settings.block_bytes = m_geometry.block_bytes;
@@ -198,6 +203,7 @@ Status TreeImpl::flush(const MemTable& memtable, const LogPosition& position,
         }
       },
       &position));
+  m_reader.file().give_back_surplus();
   std::lock_guard lock(m_lock);
   ++m_statistics.flushes;
   m_statistics.flush_bytes += run ? run->descriptor().bytes() : 0;
@@ -206,7 +212,8 @@ Status TreeImpl::flush(const MemTable& memtable, const LogPosition& position,
 
 Status TreeImpl::merge(const MergeChoice& choice, const Runs& runs, const std::vector<SequenceNumber>& snapshots) {
   const Runs inputs(runs.begin() + choice.first, runs.begin() + choice.first + choice.count);
-  const OlderRuns older(Runs(runs.begin() + choice.first + choice.count, runs.end()));
+  const OlderRuns older(Runs(runs.begin() + choice.first + choice.count, runs.end()),
+                        kMergeRangeReadsMax);
   RunWriter::Settings settings;
   settings.run_id = m_next_run_id.fetch_add(1);
   settings.level = choice.level;
@@ -232,6 +239,7 @@ Status TreeImpl::merge(const MergeChoice& choice, const Runs& runs, const std::v
         }
       },
       nullptr));
+  m_reader.file().give_back_surplus();
   std::lock_guard lock(m_lock);
   ++m_statistics.merges;
   m_statistics.merge_bytes += merged ? merged->descriptor().bytes() : 0;

@@ -200,6 +200,21 @@ TEST_F(TreeTest, SpaceIsReused) {
   EXPECT_LE(m_tree->statistics().file_bytes, early + (64 << 10));
 }
 
+TEST_F(TreeTest, SpaceGoesBackToTheHostWhenEverythingIsRemoved) {
+  MemTable full, clear, empty;
+  for (SequenceNumber s = 1; s <= 20000; ++s) {
+    full.put(s, "k" + std::to_string(s), std::string(100, 'x'));
+  }
+  flush(full);
+  const uint64_t before = m_sim.allocated_bytes();
+  clear.remove_range(20001, "", "z");
+  flush(clear);
+  merge_all();
+  EXPECT_EQ(m_tree->statistics().runs, 0u);
+  ASSERT_TRUE(m_tree->flush(empty, position(20002), {}).ok());  // the older slot lets go
+  EXPECT_LT(m_sim.allocated_bytes(), before / 2);
+}
+
 TEST_F(TreeTest, MergesKeepTheNumberOfRunsLow) {
   SequenceNumber s = 0;
   uint32_t runs_max = 0;

@@ -2,6 +2,10 @@
 
 namespace vtkv {
 
+namespace {
+constexpr uint64_t kZonesMax = 1 << 26;  // what a table of them may take in memory
+}  // namespace
+
 ZoneFile::Pins::~Pins() {
   for (const ZoneRange& range : m_ranges) {
     m_file->map().unpin(range.offset, range.bytes);
@@ -27,21 +31,33 @@ Status ZoneFile::open(Env* env, const std::string& path, uint64_t zone_bytes, st
   VTKV_RETURN_IF_ERROR(env->open_file(path, {}, &file));
   uint64_t bytes = 0;
   VTKV_RETURN_IF_ERROR(file->size(&bytes));
+  if (bytes / zone_bytes > kZonesMax) {
+    return Status::corruption(path + " has an impossible size of " + std::to_string(bytes) +
+                              " bytes: restore the database, or give it up and make a new one");
+  }
   *result = std::make_shared<ZoneFile>(std::move(file), zone_bytes, bytes / zone_bytes);
   return {};
 }
 
 Status ZoneFile::acquire(ZoneStream stream, uint64_t bytes_min, ZoneRange* range) {
-  bool grown = false;
-  *range = m_map.acquire(stream, bytes_min, &grown);
-  if (!grown) {
+  bool needs_space = false;
+  *range = m_map.acquire(stream, bytes_min, &needs_space);
+  if (!needs_space) {
     return {};
   }
   Status status = m_file->allocate(range->offset, range->bytes);
   if (!status.ok()) {
-    m_map.unpin(range->offset, range->bytes);
+    m_map.cancel(*range);
   }
   return status;
+}
+
+void ZoneFile::give_back_surplus() {
+  for (const ZoneRange& range : m_map.take_surplus()) {
+    // A file system that cannot do it keeps the space: nothing is lost but room.
+    (void)m_file->punch_hole(range.offset, range.bytes).ok();
+    m_map.unpin(range.offset, range.bytes);
+  }
 }
 
 }  // namespace vtkv

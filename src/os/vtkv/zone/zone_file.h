@@ -35,8 +35,10 @@ class ZoneFile {
   ZoneMap& map() { return m_map; }
   const std::string& path() const { return m_file->path(); }
 
-  // ZoneMap::acquire; reserves the host's space when the file grows (Code::no_space).
+  // ZoneMap::acquire; reserves the host's space where there is none yet (Code::no_space).
   Status acquire(ZoneStream stream, uint64_t bytes_min, ZoneRange* range);
+  // Gives the space of zones that will not be used soon back to the host.
+  void give_back_surplus();
   Status sync() { return m_file->sync(); }
 
   ZoneFile(std::unique_ptr<File> file, uint64_t zone_bytes, uint64_t zones)

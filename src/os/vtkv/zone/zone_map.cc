@@ -7,17 +7,21 @@
 
 namespace vtkv {
 
+namespace {
+constexpr uint64_t kSpareZonesMin = 4;
+}  // namespace
+
 void ZoneMap::pin_locked(uint64_t offset, uint64_t bytes, int change) {
   if (bytes == 0) {
     return;
   }
   const uint64_t last = (offset + bytes - 1) / m_zone_bytes;
-  if (m_pins.size() <= last) {
-    m_pins.resize(last + 1);
+  if (m_zones.size() <= last) {
+    m_zones.resize(last + 1);
   }
   for (uint64_t zone = offset / m_zone_bytes; zone <= last; ++zone) {
-    VTKV_ASSERT(change > 0 || m_pins[zone] > 0);
-    m_pins[zone] += change;
+    VTKV_ASSERT(change > 0 || m_zones[zone].pins > 0);
+    m_zones[zone].pins += change;
   }
 }
 
@@ -33,12 +37,16 @@ void ZoneMap::unpin(uint64_t offset, uint64_t bytes) {
 
 uint64_t ZoneMap::file_bytes() const {
   std::lock_guard lock(m_lock);
-  return m_pins.size() * m_zone_bytes;
+  return m_zones.size() * m_zone_bytes;
 }
 
 uint64_t ZoneMap::pinned_bytes() const {
   std::lock_guard lock(m_lock);
-  return (m_pins.size() - std::count(m_pins.begin(), m_pins.end(), 0u)) * m_zone_bytes;
+  return (m_zones.size() - free_zones()) * m_zone_bytes;
+}
+
+uint64_t ZoneMap::free_zones() const {
+  return std::count_if(m_zones.begin(), m_zones.end(), [](const Zone& zone) { return zone.pins == 0; });
 }
 
 void ZoneMap::drop_tail(ZoneRange* tail) {
@@ -46,9 +54,9 @@ void ZoneMap::drop_tail(ZoneRange* tail) {
   *tail = {};
 }
 
-ZoneRange ZoneMap::acquire(ZoneStream stream, uint64_t bytes_min, bool* grown) {
+ZoneRange ZoneMap::acquire(ZoneStream stream, uint64_t bytes_min, bool* needs_space) {
   std::lock_guard lock(m_lock);
-  *grown = false;
+  *needs_space = false;
   ZoneRange& tail = m_tails[static_cast<size_t>(stream)];
   if (tail.bytes >= bytes_min && tail.bytes > 0) {
     return std::exchange(tail, {});  // its pin goes to the caller
@@ -56,18 +64,29 @@ ZoneRange ZoneMap::acquire(ZoneStream stream, uint64_t bytes_min, bool* grown) {
   drop_tail(&tail);
   const uint64_t wanted = std::max<uint64_t>(1, (bytes_min + m_zone_bytes - 1) / m_zone_bytes);
   uint64_t first = 0, free = 0;
-  while (free < wanted && first + free < m_pins.size()) {
-    if (m_pins[first + free] == 0) {
+  while (free < wanted && first + free < m_zones.size()) {
+    if (m_zones[first + free].pins == 0) {
       ++free;
     } else {
       first += free + 1;
       free = 0;
     }
   }
-  *grown = first + wanted > m_pins.size();
   const ZoneRange range{first * m_zone_bytes, wanted * m_zone_bytes};
   pin_locked(range.offset, range.bytes, 1);
+  for (uint64_t zone = first; zone < first + wanted; ++zone) {
+    *needs_space = *needs_space || !m_zones[zone].has_space;
+    m_zones[zone].has_space = true;
+  }
   return range;
+}
+
+void ZoneMap::cancel(const ZoneRange& range) {
+  std::lock_guard lock(m_lock);
+  for (uint64_t zone = range.offset / m_zone_bytes; zone * m_zone_bytes < range.offset + range.bytes; ++zone) {
+    m_zones[zone].has_space = false;
+  }
+  pin_locked(range.offset, range.bytes, -1);
 }
 
 void ZoneMap::release(ZoneStream stream, const ZoneRange& range, uint64_t written_bytes) {
@@ -81,6 +100,29 @@ void ZoneMap::release(ZoneStream stream, const ZoneRange& range, uint64_t writte
     std::swap(tail, rest);
   }
   drop_tail(&rest);
+}
+
+std::vector<ZoneRange> ZoneMap::take_surplus() {
+  std::lock_guard lock(m_lock);
+  std::vector<uint64_t> spare;
+  uint64_t pinned = 0;
+  for (uint64_t zone = 0; zone < m_zones.size(); ++zone) {
+    pinned += m_zones[zone].pins > 0;
+    if (m_zones[zone].pins == 0 && m_zones[zone].has_space) {
+      spare.push_back(zone);
+    }
+  }
+  const uint64_t keep = kSpareZonesMin + pinned / 8;
+  std::vector<ZoneRange> surplus;
+  if (spare.size() <= 2 * keep) {
+    return surplus;
+  }
+  for (size_t i = keep; i < spare.size(); ++i) {  // the first ones are the next to be used
+    surplus.push_back({spare[i] * m_zone_bytes, m_zone_bytes});
+    pin_locked(surplus.back().offset, surplus.back().bytes, 1);
+    m_zones[spare[i]].has_space = false;
+  }
+  return surplus;
 }
 
 }  // namespace vtkv

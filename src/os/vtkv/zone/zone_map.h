@@ -26,7 +26,8 @@ struct ZoneRange {
 
 class ZoneMap {
  public:
-  ZoneMap(uint64_t zone_bytes, uint64_t zones) : m_zone_bytes(zone_bytes), m_pins(zones) {}
+  // The file has that many zones, and space of the host for all of them as far as anyone knows.
+  ZoneMap(uint64_t zone_bytes, uint64_t zones) : m_zone_bytes(zone_bytes), m_zones(zones, Zone{0, true}) {}
 
   uint64_t zone_bytes() const { return m_zone_bytes; }
   // Of the file: the zones known so far.
@@ -38,19 +39,31 @@ class ZoneMap {
   void unpin(uint64_t offset, uint64_t bytes);
 
   // Hands out at least `bytes_min` contiguous bytes, pinned: the rest of the stream's last zone, or free
-  // zones, or new ones behind the end of the file (*grown says).
-  ZoneRange acquire(ZoneStream stream, uint64_t bytes_min, bool* grown);
+  // zones, or new ones behind the end of the file. *needs_space: the host has to reserve space for it.
+  ZoneRange acquire(ZoneStream stream, uint64_t bytes_min, bool* needs_space);
+  // The host has no space for the range: it is free again.
+  void cancel(const ZoneRange& range);
   // The writer is done: `written` is pinned by its runs by now (or is given up); `rest`, the tail of the
   // range that it never wrote to, goes to the next writer.
   void release(ZoneStream stream, const ZoneRange& range, uint64_t written_bytes);
 
+  // Free zones that hold space nobody will need soon, pinned, to be given back to the host and then
+  // unpinned. They are taken rarely and many at once, so that zones in steady use keep their space.
+  std::vector<ZoneRange> take_surplus();
+
  private:
+  struct Zone {
+    uint32_t pins = 0;
+    bool has_space = false;
+  };
+
+  uint64_t free_zones() const;
   void pin_locked(uint64_t offset, uint64_t bytes, int change);
   void drop_tail(ZoneRange* tail);
 
   const uint64_t m_zone_bytes;
   mutable std::mutex m_lock;
-  std::vector<uint32_t> m_pins;  // by zone
+  std::vector<Zone> m_zones;
   std::array<ZoneRange, kZoneStreams> m_tails{};  // each pins its zone
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <set>
 
 namespace vtkv {
 namespace {
@@ -11,13 +12,13 @@ constexpr uint64_t kZone = 16384;
 
 TEST(ZoneMap, GrowsWhenNothingIsFree) {
   ZoneMap map(kZone, 0);
-  bool grown = false;
-  const ZoneRange first = map.acquire(ZoneStream::flush, 4096, &grown);
-  EXPECT_TRUE(grown);
+  bool needs_space = false;
+  const ZoneRange first = map.acquire(ZoneStream::flush, 4096, &needs_space);
+  EXPECT_TRUE(needs_space);
   EXPECT_EQ(first.offset, 0u);
   EXPECT_EQ(first.bytes, kZone);
-  const ZoneRange second = map.acquire(ZoneStream::merge, 4096, &grown);
-  EXPECT_TRUE(grown);
+  const ZoneRange second = map.acquire(ZoneStream::merge, 4096, &needs_space);
+  EXPECT_TRUE(needs_space);
   EXPECT_EQ(second.offset, kZone);
   EXPECT_EQ(map.file_bytes(), 2 * kZone);
 }
@@ -26,9 +27,9 @@ TEST(ZoneMap, AFreeZoneComesBeforeANewOne) {
   ZoneMap map(kZone, 3);
   map.pin(0, 1);
   map.pin(2 * kZone, 1);
-  bool grown = true;
-  EXPECT_EQ(map.acquire(ZoneStream::flush, 4096, &grown).offset, kZone);
-  EXPECT_FALSE(grown);
+  bool needs_space = true;
+  EXPECT_EQ(map.acquire(ZoneStream::flush, 4096, &needs_space).offset, kZone);
+  EXPECT_FALSE(needs_space);
 }
 
 TEST(ZoneMap, AZoneIsFreeOnlyWhenItsLastPinIsGone) {
@@ -36,46 +37,80 @@ TEST(ZoneMap, AZoneIsFreeOnlyWhenItsLastPinIsGone) {
   map.pin(0, 4096);
   map.pin(4096, 4096);
   map.unpin(0, 4096);
-  bool grown = false;
-  EXPECT_EQ(map.acquire(ZoneStream::flush, 1, &grown).offset, kZone);
+  bool needs_space = false;
+  EXPECT_EQ(map.acquire(ZoneStream::flush, 1, &needs_space).offset, kZone);
   map.unpin(4096, 4096);
-  EXPECT_EQ(map.acquire(ZoneStream::merge, 1, &grown).offset, 0u);
+  EXPECT_EQ(map.acquire(ZoneStream::merge, 1, &needs_space).offset, 0u);
 }
 
 TEST(ZoneMap, TheTailGoesToTheSameStream) {
   ZoneMap map(kZone, 0);
-  bool grown = false;
-  const ZoneRange range = map.acquire(ZoneStream::flush, 4096, &grown);
+  bool needs_space = false;
+  const ZoneRange range = map.acquire(ZoneStream::flush, 4096, &needs_space);
   map.pin(range.offset, 4096);
   map.release(ZoneStream::flush, range, 4096);
-  EXPECT_EQ(map.acquire(ZoneStream::merge, 4096, &grown).offset, kZone);
-  const ZoneRange tail = map.acquire(ZoneStream::flush, 4096, &grown);
+  EXPECT_EQ(map.acquire(ZoneStream::merge, 4096, &needs_space).offset, kZone);
+  const ZoneRange tail = map.acquire(ZoneStream::flush, 4096, &needs_space);
   EXPECT_EQ(tail.offset, 4096u);
   EXPECT_EQ(tail.bytes, kZone - 4096);
-  EXPECT_FALSE(grown);
+  EXPECT_FALSE(needs_space);
 }
 
 TEST(ZoneMap, ATailThatIsTooSmallIsLetGo) {
   ZoneMap map(kZone, 0);
-  bool grown = false;
-  const ZoneRange range = map.acquire(ZoneStream::flush, 4096, &grown);
+  bool needs_space = false;
+  const ZoneRange range = map.acquire(ZoneStream::flush, 4096, &needs_space);
   map.release(ZoneStream::flush, range, kZone - 4096);  // what was written was given up
-  EXPECT_EQ(map.acquire(ZoneStream::flush, 2 * 4096, &grown).offset, 0u);
-  EXPECT_FALSE(grown);
+  EXPECT_EQ(map.acquire(ZoneStream::flush, 2 * 4096, &needs_space).offset, 0u);
+  EXPECT_FALSE(needs_space);
 }
 
 TEST(ZoneMap, TakesSeveralZonesInARowForALargeBlock) {
   ZoneMap map(kZone, 6);
   map.pin(1 * kZone, 1);
   map.pin(4 * kZone, 1);
-  bool grown = false;
-  const ZoneRange range = map.acquire(ZoneStream::flush, 2 * kZone - 4096, &grown);
+  bool needs_space = false;
+  const ZoneRange range = map.acquire(ZoneStream::flush, 2 * kZone - 4096, &needs_space);
   EXPECT_EQ(range.offset, 2 * kZone);
   EXPECT_EQ(range.bytes, 2 * kZone);
-  const ZoneRange behind = map.acquire(ZoneStream::merge, 3 * kZone, &grown);
-  EXPECT_TRUE(grown);
+  const ZoneRange behind = map.acquire(ZoneStream::merge, 3 * kZone, &needs_space);
+  EXPECT_TRUE(needs_space);
   EXPECT_EQ(behind.offset, 5 * kZone);
   EXPECT_EQ(map.file_bytes(), 8 * kZone);
+}
+
+TEST(ZoneMap, ARefusedRangeAsksForSpaceAgain) {
+  ZoneMap map(kZone, 0);
+  bool needs_space = false;
+  map.cancel(map.acquire(ZoneStream::flush, 4096, &needs_space));
+  EXPECT_EQ(map.acquire(ZoneStream::flush, 4096, &needs_space).offset, 0u);
+  EXPECT_TRUE(needs_space);
+}
+
+TEST(ZoneMap, SurplusIsGivenBackOnceAndAskedForAgain) {
+  ZoneMap map(kZone, 100);
+  map.pin(0, 8 * kZone);
+  const auto surplus = map.take_surplus();
+  EXPECT_EQ(surplus.size(), 100u - 8 - 5);  // an eighth of what is used stays, and four
+  bool needs_space = false;
+  std::set<uint64_t> taken;
+  for (const ZoneRange& range : surplus) {
+    EXPECT_GE(range.offset, 8 * kZone);
+    EXPECT_TRUE(taken.insert(range.offset).second);
+    map.unpin(range.offset, range.bytes);
+  }
+  EXPECT_TRUE(map.take_surplus().empty());
+  for (int i = 0; i < 5; ++i) {
+    map.acquire(ZoneStream::flush, kZone, &needs_space);
+    EXPECT_FALSE(needs_space);
+  }
+  map.acquire(ZoneStream::flush, kZone, &needs_space);
+  EXPECT_TRUE(needs_space);
+}
+
+TEST(ZoneMap, AFewSpareZonesStay) {
+  ZoneMap map(kZone, 8);
+  EXPECT_TRUE(map.take_surplus().empty());
 }
 
 // Whatever the order of requests, no byte has two owners.
@@ -89,10 +124,10 @@ TEST(ZoneMap, NoByteIsHandedOutTwice) {
   };
   std::vector<Owned> all;
   for (int step = 0; step < 20000; ++step) {
-    bool grown = false;
+    bool needs_space = false;
     if (all.size() < 30 && random() % 2) {
       const auto stream = static_cast<ZoneStream>(random() % kZoneStreams);
-      const ZoneRange range = map.acquire(stream, 4096 * (1 + random() % 6), &grown);
+      const ZoneRange range = map.acquire(stream, 4096 * (1 + random() % 6), &needs_space);
       for (const Owned& other : all) {
         ASSERT_TRUE(range.offset + range.bytes <= other.range.offset ||
                     other.range.offset + other.range.bytes <= range.offset);
