@@ -371,11 +371,13 @@ NextStep DbImpl::flush_one(const Closed& closed, const LogPosition& position) {
 // Both manifest slots hold everything up to the oldest position: the log before it may go.
 void DbImpl::tell_checkpoint() {
   const LogPosition oldest = m_tree->oldest_log_position();
-  if (oldest.sequence <= m_told_checkpoint || m_log_readers.load() > 0) {
+  std::unique_lock lock(m_log_files_lock, std::try_to_lock);
+  if (oldest.sequence <= m_told_checkpoint || !lock.owns_lock()) {
     return;
   }
   m_told_checkpoint = oldest.sequence;
   m_pool->release_before(oldest.epoch);
+  lock.unlock();
   wake(m_log_worker);
   if (m_options.participant) {
     m_options.participant->checkpoint_durable(oldest.sequence);
@@ -409,7 +411,8 @@ NextStep DbImpl::merge_step() {
 
 NextStep DbImpl::log_step() {
   bool did = false;
-  if (m_pipeline->failed() || m_log_readers.load() > 0) {
+  std::unique_lock lock(m_log_files_lock, std::try_to_lock);
+  if (m_pipeline->failed() || !lock.owns_lock()) {
     return NextStep::on_event();
   }
   const Status status = m_pool->work_ahead(&did);

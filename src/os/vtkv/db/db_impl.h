@@ -130,7 +130,8 @@ class DbImpl final : public DB, private CommitObserver {
   std::atomic<uint64_t> m_compactions_wanted{0};
   std::atomic<uint64_t> m_compactions_done{0};
   std::atomic<bool> m_horizon_submitted{false};
-  std::atomic<int> m_log_readers{0};  // while verify() reads the log nothing of it is recycled
+  // Held while verify() reads the log and while segments are recycled or removed; the workers only try it.
+  std::mutex m_log_files_lock;
 
   // The workers wake one another, also while they end one by one.
   std::mutex m_workers_lock;

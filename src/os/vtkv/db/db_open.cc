@@ -245,11 +245,11 @@ void DbImpl::start_workers(const LogPosition& position) {
 
 Status DbImpl::verify(std::vector<std::string>* findings) {
   VTKV_RETURN_IF_ERROR(m_tree->verify(findings));
-  m_log_readers.fetch_add(1);
+  std::unique_lock lock(m_log_files_lock);
   const SequenceNumber durable = durable_sequence();
   LogRecovery reader(m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position());
   const Status status = reader.read_chain();
-  m_log_readers.fetch_sub(1);
+  lock.unlock();
   wake(m_flush_worker);
   wake(m_log_worker);
   if (!status.ok()) {

@@ -1,0 +1,106 @@
+// Many threads on the host: batches are atomic for every reader, whatever flushes and merges go on.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "vtkv/db.h"
+
+namespace vtkv {
+namespace {
+
+class DbThreadsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "db_threads_test.XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    m_base = std::filesystem::absolute(name);
+    m_options.geometry = {.log_segment_bytes = 256 << 10, .initial_log_segments = 3, .zone_bytes = 128 << 10};
+    m_options.memtable_bytes = 32 << 10;
+    ASSERT_TRUE(DB::create(posix_env(), m_base + "/db", m_options).ok());
+    ASSERT_TRUE(DB::open(posix_env(), m_base + "/db", m_options, &m_db).ok());
+  }
+  void TearDown() override {
+    m_db.reset();
+    std::filesystem::remove_all(m_base);
+  }
+  // Both halves of a writer's pair get the same number, in one batch.
+  void write_pairs(int writer, int count) {
+    for (int i = 1; i <= count; ++i) {
+      WriteBatch batch;
+      const std::string name = std::to_string(writer);
+      batch.remove_range("pair" + name, "pair" + name + "~");
+      batch.put("pair" + name + "a", std::to_string(i));
+      batch.put("pair" + name + "b", std::to_string(i));
+      batch.put("fill" + std::to_string(writer * 100000 + i), std::string(100, 'f'));
+      const Status status = m_db->write(std::move(batch));
+      if (!status.ok()) {
+        ADD_FAILURE() << status.to_string();
+        return;
+      }
+    }
+  }
+  void read_pairs(const std::atomic<bool>& stop) {
+    while (!stop.load()) {
+      const Snapshot* snapshot = m_db->take_snapshot();
+      for (int writer = 0; writer < kWriters; ++writer) {
+        const std::string name = "pair" + std::to_string(writer);
+        std::string a = "0";
+        std::string b = "0";
+        (void)m_db->get(name + "a", &a, snapshot);
+        (void)m_db->get(name + "b", &b, snapshot);
+        EXPECT_EQ(a, b);
+        std::string values;
+        auto it = m_db->new_iterator(name, name + "~", snapshot);
+        for (it->seek_to_first(); it->valid(); it->next()) {
+          values.append(it->value()).append(" ");
+        }
+        EXPECT_EQ(values, a == "0" ? "" : a + " " + b + " ");
+      }
+      m_db->release_snapshot(snapshot);
+    }
+  }
+
+  static constexpr int kWriters = 3;
+  std::string m_base;
+  Options m_options;
+  std::unique_ptr<DB> m_db;
+};
+
+TEST_F(DbThreadsTest, BatchesAreAtomicUnderFlushAndMerge) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> writers;
+  std::vector<std::thread> others;
+  for (int i = 0; i < kWriters; ++i) {
+    writers.emplace_back([this, i] { write_pairs(i, 400); });
+  }
+  others.emplace_back([&] { read_pairs(stop); });
+  others.emplace_back([&] {
+    for (int i = 0; !stop.load(); ++i) {
+      EXPECT_TRUE(i % 4 == 0 ? m_db->compact().ok() : m_db->flush().ok());
+      std::vector<std::string> findings;
+      EXPECT_TRUE(m_db->verify(&findings).ok());
+      EXPECT_TRUE(findings.empty()) << findings.front();
+    }
+  });
+  for (std::thread& writer : writers) {
+    writer.join();
+  }
+  stop.store(true);
+  for (std::thread& other : others) {
+    other.join();
+  }
+  m_db.reset();
+  ASSERT_TRUE(DB::open(posix_env(), m_base + "/db", m_options, &m_db).ok());
+  for (int writer = 0; writer < kWriters; ++writer) {
+    std::string value;
+    ASSERT_TRUE(m_db->get("pair" + std::to_string(writer) + "b", &value).ok());
+    EXPECT_EQ(value, "400");
+  }
+}
+
+}  // namespace
+}  // namespace vtkv
