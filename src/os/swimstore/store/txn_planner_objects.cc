@@ -67,7 +67,9 @@ int TxnPlanner::remove(OnodeRef& onode) {
 }
 
 void TxnPlanner::set_attr(OnodeRef& onode, std::string name, ceph::bufferptr value) {
-  if (value.is_partial()) {
+  if (value.length() == 0) {
+    value = ceph::bufferptr("", 0);  // what a message holds of it has no memory at all
+  } else if (value.is_partial()) {
     // Else the attribute would keep the whole message in memory.
     value = ceph::bufferptr(value.c_str(), value.length());
   }
