@@ -152,9 +152,10 @@ class Cluster:
       self._pid_file(daemon).unlink(missing_ok=True)
     for osd in range(self.spec.osds):
       unmount(self.osd_dir(osd))
-    unmount(self.dir)
     for osd in range(self.spec.osds):
       self.disk(osd).detach()
+    # Last: a loop device may hold its backing file through this mount.
+    unmount(self.dir)
 
   def remove(self, keep_images=False):
     """Stop, then delete what the cluster stored."""

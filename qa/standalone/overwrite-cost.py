@@ -69,8 +69,8 @@ def run(lane):
   finally:
     if not lane.args.keep:
       unmount(folder / "mnt")
-      unmount(folder)
       disk.detach()
+      unmount(folder)
   lane.say(f"{found.get('iops', 0):.0f} transactions per second for {seconds} s on {lane.args.fs}")
   flushes, total, foreground = (found["device_flushes_per_op"], found["device_bytes_per_op"],
                                 foreground_bytes(samples))
