@@ -230,7 +230,7 @@ target_link_libraries(ceph_test_objectstore PRIVATE ${swimstore_libraries} GTest
 set(in_scratch ${CMAKE_SOURCE_DIR}/qa/ceph/in_scratch.sh)
 
 # KStore is named by store_test.cc whatever is built; 0 is MemStore.
-set(store_test_filter "ObjectStore/StoreTest*/0:SwimStore/*")
+set(store_test_filter "ObjectStore/StoreTest.*/0:SwimStore/StoreTest.*")
 set_target_properties(ceph_test_objectstore PROPERTIES
   TEST_LAUNCHER ${in_scratch})
 gtest_discover_tests(ceph_test_objectstore DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60

@@ -3,5 +3,4 @@
 
 #ifdef SWIM_HAVE_SWIMSTORE
 INSTANTIATE_TEST_SUITE_P(SwimStore, StoreTest, ::testing::Values("swimstore"));
-INSTANTIATE_TEST_SUITE_P(SwimStore, StoreTestSpecificAUSize, ::testing::Values("swimstore"));
 #endif
