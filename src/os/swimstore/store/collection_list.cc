@@ -49,37 +49,41 @@ std::vector<ObjectRange> object_ranges(const coll_t& cid, uint32_t bits) {
 int CollectionLister::list(Collection& collection, const ghobject_t& start, const ghobject_t& end, int max,
                            std::vector<ghobject_t>* objects, ghobject_t* next) {
   const auto began = ceph::mono_clock::now();
-  ghobject_t ignored;
-  ghobject_t& following = next != nullptr ? *next : ignored;
-  following = ghobject_t::get_max();
+  // Callers pass the same variable as `start` and `*next`: it is set last.
+  ghobject_t following = ghobject_t::get_max();
   std::shared_lock lock(collection.lock);
   if (!collection.exists) {
     return -ENOENT;
   }
+  bool full = false;
   for (const ObjectRange& range : object_ranges(collection.cid, collection.record.bits)) {
     const ghobject_t& low = std::max(start, range.begin);
     const ghobject_t& high = std::min(end, range.end);
-    if (low >= high) {
+    if (low >= high || full) {
       continue;
     }
-    const auto it = m_store.cube.database().new_iterator(object_key(low), object_key(high));
-    for (it->seek_to_first(); it->valid(); it->next()) {
+    // Past `high` too: the first object there is the one to go on with.
+    const auto it = m_store.cube.database().new_iterator(object_key(low), object_key(range.end));
+    for (it->seek_to_first(); it->valid() && !full; it->next()) {
       ghobject_t oid;
       if (!decode_object_key(it->key(), &oid)) {
         derr << "a damaged object key in collection " << collection.cid << ": run fsck" << dendl;
         return -EIO;
       }
-      if (objects->size() >= static_cast<size_t>(std::max(max, 0))) {
-        following = oid;
-        m_store.counters.tinc(l_swimstore_list_latency, ceph::mono_clock::now() - began);
-        return 0;
+      if (oid >= high || objects->size() >= static_cast<size_t>(std::max(max, 0))) {
+        following = std::move(oid);
+        full = true;
+      } else {
+        objects->push_back(std::move(oid));
       }
-      objects->push_back(std::move(oid));
     }
     if (!it->status().ok()) {
       derr << "collection " << collection.cid << " cannot be listed: " << it->status().to_string() << dendl;
       return -EIO;
     }
+  }
+  if (next != nullptr) {
+    *next = std::move(following);
   }
   m_store.counters.tinc(l_swimstore_list_latency, ceph::mono_clock::now() - began);
   return 0;

@@ -5,7 +5,6 @@
 #include <boost/program_options.hpp>
 
 #include "common/ceph_time.h"
-#include "global/global_context.h"
 #include "global/global_init.h"
 #include "swimstore/testing/store_explorer.h"
 
@@ -35,8 +34,8 @@ int main(int argc, char** argv) {
   std::vector<const char*> none;
   const auto cct = global_init(nullptr, none, CEPH_ENTITY_TYPE_OSD, CODE_ENVIRONMENT_UTILITY,
                                CINIT_FLAG_NO_DEFAULT_CONFIG_FILE);
-  common_init_finish(g_ceph_context);
-  g_ceph_context->_conf._clear_safe_to_start_threads();
+  common_init_finish(cct.get());
+  cct->_conf._clear_safe_to_start_threads();
 
   constexpr vtkv::SimProfile kProfiles[] = {vtkv::SimProfile::ext4, vtkv::SimProfile::xfs, vtkv::SimProfile::btrfs,
                                             vtkv::SimProfile::weakest};
@@ -45,7 +44,7 @@ int main(int argc, char** argv) {
   while (std::chrono::duration<double>(ceph::mono_clock::now() - start).count() < seconds) {
     options.seed = seed;
     options.profile = kProfiles[seed % std::size(kProfiles)];
-    const auto result = swimstore::StoreExplorer(g_ceph_context, options).run();
+    const auto result = swimstore::StoreExplorer(cct.get(), options).run();
     states += result.states;
     nested += result.nested_states;
     failures += result.failures.size();

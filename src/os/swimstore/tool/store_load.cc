@@ -35,7 +35,7 @@ constexpr unsigned kTrimAtOnce = 10;
 // One thread's PG and what it has in flight.
 class Lane {
  public:
-  Lane(CephContext* cct, ObjectStore& store, const LoadOptions& options, unsigned number, unsigned depth);
+  Lane(ObjectStore& store, const LoadOptions& options, unsigned number, unsigned depth);
 
   int prepare();
   void run(Clock::time_point end);
@@ -71,7 +71,7 @@ class Lane {
   unsigned m_in_flight = 0;  // under m_mutex
 };
 
-Lane::Lane(CephContext* cct, ObjectStore& store, const LoadOptions& options, unsigned number, unsigned depth)
+Lane::Lane(ObjectStore& store, const LoadOptions& options, unsigned number, unsigned depth)
     : m_store(store), m_options(options), m_depth(depth), m_cid(spg_t(pg_t(number, kPool))),
       m_pgmeta(spg_t(pg_t(number, kPool)).make_pgmeta_oid()), m_random(number + 1),
       m_pattern(ceph::buffer::create_page_aligned(kPatternBytes)) {
@@ -281,14 +281,13 @@ void summarise(const std::vector<std::unique_ptr<Lane>>& lanes, LoadResult* resu
 
 }  // namespace
 
-int run_load(CephContext* cct, ObjectStore& store, const std::string& path, const LoadOptions& options,
-             LoadResult* result) {
+int run_load(ObjectStore& store, const std::string& path, const LoadOptions& options, LoadResult* result) {
   // Reads are synchronous: there, depth is threads.
   const unsigned threads = options.op == LoadOp::read ? options.depth : std::min(options.threads, options.depth);
   std::vector<std::unique_ptr<Lane>> lanes;
   for (unsigned i = 0; i < threads; ++i) {
     const unsigned depth = options.depth / threads + (i < options.depth % threads);
-    lanes.push_back(std::make_unique<Lane>(cct, store, options, i, depth));
+    lanes.push_back(std::make_unique<Lane>(store, options, i, depth));
     if (const int r = lanes.back()->prepare(); r < 0) {
       return r;
     }

@@ -34,7 +34,6 @@ struct LoadResult {
 
 // Fills the objects first where the operation needs them; only the load itself is measured.
 // REQUIRES: mounted. Returns 0 or a negative errno of the first operation that failed.
-int run_load(CephContext* cct, ObjectStore& store, const std::string& path, const LoadOptions& options,
-             LoadResult* result);
+int run_load(ObjectStore& store, const std::string& path, const LoadOptions& options, LoadResult* result);
 
 }  // namespace swimstore

@@ -9,7 +9,6 @@
 
 #include "common/ceph_argparse.h"
 #include "common/errno.h"
-#include "global/global_context.h"
 #include "global/global_init.h"
 #include "swimstore/tool/store_load.h"
 
@@ -116,8 +115,8 @@ int fail(const std::string& what, int r) {
   return 1;
 }
 
-int run(const Arguments& arguments) {
-  const auto store = ObjectStore::create(g_ceph_context, arguments.store, arguments.path);
+int run(CephContext* cct, const Arguments& arguments) {
+  const auto store = ObjectStore::create(cct, arguments.store, arguments.path);
   if (!store) {
     std::cerr << "swimstore_bench: no store type '" << arguments.store << "' is built in\n";
     return 2;
@@ -132,7 +131,7 @@ int run(const Arguments& arguments) {
     return fail("mount of " + arguments.path, r);
   }
   LoadResult result;
-  const int r = swimstore::run_load(g_ceph_context, *store, arguments.path, arguments.load, &result);
+  const int r = swimstore::run_load(*store, arguments.path, arguments.load, &result);
   store->umount();
   if (r < 0) {
     return fail(arguments.op, r);
@@ -171,6 +170,6 @@ int main(int argc, char** argv) {
   }
   const auto cct = global_init(nullptr, for_ceph, CEPH_ENTITY_TYPE_OSD, CODE_ENVIRONMENT_UTILITY,
                                CINIT_FLAG_NO_DEFAULT_CONFIG_FILE);
-  common_init_finish(g_ceph_context);
-  return run(arguments);
+  common_init_finish(cct.get());
+  return run(cct.get(), arguments);
 }
