@@ -57,6 +57,8 @@ SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vt
 
 int SwimStore::fail(const char* what, const Status& status) const {
   derr << what << ": " << status.message() << dendl;
+  // The caller is likely to exit at once, and Ceph's log does not flush then: the reason would be lost.
+  cct->_log->flush();
   return -status.error_number();
 }
 
