@@ -174,6 +174,9 @@ function(ceph_program name)
     $<TARGET_OBJECTS:ceph_seam_objects> ${ceph_extra_stores} ${ARGN})
   target_link_libraries(${name} PRIVATE ceph_link)
   target_link_options(${name} PRIVATE -rdynamic)
+  # Not -fPIE, with which the program gets copies of the library's variables that the
+  # library itself, bound to its own, never looks at.
+  target_compile_options(${name} PRIVATE -fPIC)
   set_target_properties(${name} PROPERTIES BUILD_RPATH ${CEPH_COMMON_DIR}
     INSTALL_RPATH ${CEPH_COMMON_DIR})
   add_custom_command(TARGET ${name} POST_BUILD
