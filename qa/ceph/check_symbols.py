@@ -30,11 +30,22 @@ def strong_symbols(nm_output):
 
 
 def defined_in(path, dynamic):
-    command = ["nm", "--defined-only"] + (["-D"] if dynamic else ["-g"]) + [path]
+    return strong_symbols(run("nm", "--defined-only", "-D" if dynamic else "-g", path))
+
+
+def copy_relocations(readelf_output):
+    """Names of the library's data that lives in the program, by the linker's doing.
+
+    The library uses that one copy too: it is no second one.
+    """
+    return set(re.findall(r"_COPY\s+[0-9a-f]+\s+([^@\s]+)", readelf_output))
+
+
+def run(*command):
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"check_symbols.py: error: {' '.join(command)}: {done.stderr.strip()}")
-    return strong_symbols(done.stdout)
+    return done.stdout
 
 
 # Made by the linker in every program and library.
@@ -51,7 +62,9 @@ def main():
     parser.add_argument("program")
     parser.add_argument("library")
     args = parser.parse_args()
-    found = clashes(defined_in(args.program, False), defined_in(args.library, True))
+    program = defined_in(args.program, False)
+    program -= copy_relocations(run("readelf", "-rW", args.program))
+    found = clashes(program, defined_in(args.library, True))
     if found:
         shown = subprocess.run(["c++filt"], input="\n".join(sorted(found)[:20]),
                                capture_output=True, text=True).stdout

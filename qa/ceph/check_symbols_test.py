@@ -52,6 +52,13 @@ class RealProgram(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("singleton()", done.stderr)
 
+    def test_accepts_data_that_the_linker_put_into_the_program(self):
+        library = self.build("library.so", "int table[4] = {1};", "-shared", "-fPIC")
+        program = self.build("program", "extern int table[4];\nint main() { return table[1]; }",
+                             "-fno-pic", "-no-pie", "-rdynamic", library)
+        self.assertIn("table", check_symbols.defined_in(program, False))
+        self.assertEqual(self.check(program, library).returncode, 0)
+
     def test_accepts_a_program_of_its_own(self):
         library = self.build("library.so", "int singleton() { return 1; }", "-shared", "-fPIC")
         program = self.build("program", "int other() { return 2; }\nint main() {}", "-rdynamic")
