@@ -21,7 +21,8 @@ namespace {
 
 swimstore::SpaceLimits space_limits(CephContext* cct) {
   return {cct->_conf.get_val<Option::size_t>("swimstore_host_free_min_size"),
-          cct->_conf.get_val<double>("swimstore_host_free_min_ratio")};
+          cct->_conf.get_val<double>("swimstore_host_free_min_ratio"),
+          cct->_conf.get_val<double>("osd_failsafe_full_ratio")};
 }
 
 swimstore::CacheGauges cache_gauges(const swimstore::StoreContext& store) {

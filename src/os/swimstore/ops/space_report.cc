@@ -8,6 +8,9 @@ namespace swimstore {
 
 namespace {
 
+// Full for clients, not for their deletes: just below the ratio at which an OSD drops everything.
+constexpr double kBelowFailsafe = 0.01;
+
 uint64_t host_free_min(const vtkv::FileSystemInfo& host, const SpaceLimits& limits) {
   const double by_ratio = std::clamp(limits.host_free_min_ratio, 0.0, 1.0) * host.total_bytes;
   return std::max(limits.host_free_min_bytes, static_cast<uint64_t>(by_ratio));
@@ -22,7 +25,12 @@ store_statfs_t space_report(const vtkv::FileSystemInfo& host, const ContainerSta
   store_statfs_t report;
   report.total = slots.owned_bytes + slots.free_bytes + metadata_bytes + host.available_bytes;
   report.available = slots.free_bytes + growable_bytes;
-  if (host.available_bytes < host_free_min(host, limits) || host.read_only) {
+  // The reserve takes deletes as long as there is a host to write to.
+  const double left = std::clamp(1.0 - (limits.failsafe_full_ratio - kBelowFailsafe), 0.0, 1.0);
+  const auto full_for_clients = static_cast<uint64_t>(left * report.total);
+  const bool host_is_low = host.available_bytes < host_free_min(host, limits);
+  report.available = host_is_low ? full_for_clients : std::max(report.available, full_for_clients);
+  if (host.read_only) {
     report.available = 0;
   }
   report.internally_reserved = std::min(host.available_bytes - growable_bytes, report.total - report.available);

@@ -1,8 +1,10 @@
 // How full the store is, as Ceph's full ratios must see it.
 //
 //   total      what the store holds, could hold in free slots, and the host could still give
-//   available  free slots, and what the host could give less the reserve; 0 when the host's free space
-//              falls below swimstore_host_free_min_*: clients must stop while metadata still has room
+//   available  free slots, and what the host could give less the reserve; when that ends, or the host's free
+//              space falls below swimstore_host_free_min_*, so little that clients must stop (the cluster's
+//              full ratio), but more than what makes an OSD drop deletes too (osd_failsafe_full_ratio): the
+//              reserve is there for them. 0 on a read-only host.
 #pragma once
 
 #include "osd/osd_types.h"
@@ -15,6 +17,7 @@ namespace swimstore {
 struct SpaceLimits {
   uint64_t host_free_min_bytes = 0;
   double host_free_min_ratio = 0;
+  double failsafe_full_ratio = 0.97;
 };
 
 store_statfs_t space_report(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots,

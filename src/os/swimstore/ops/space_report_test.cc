@@ -48,11 +48,17 @@ TEST_F(SpaceReportTest, OtherUsersOfTheHostShrinkTheStore) {
 TEST_F(SpaceReportTest, AFullHostMeansAFullStore) {
   m_host.available_bytes = 10 * kMiB;
   m_slots.growable_bytes = 0;
-  EXPECT_EQ(0u, report().available);
-  EXPECT_FLOAT_EQ(1.0, report().get_used_raw_ratio());
+  // Past the cluster's full ratio, but below the one at which an OSD drops deletes.
+  EXPECT_GT(report().get_used_raw_ratio(), 0.95);
+  EXPECT_LT(report().get_used_raw_ratio(), 0.97);
   osd_alert_list_t alerts;
   add_space_alerts("/osd", m_host, m_limits, &alerts);
   EXPECT_EQ(1u, alerts.count("SWIMSTORE_HOST_FULL"));
+}
+
+TEST_F(SpaceReportTest, AReadOnlyHostTakesNothing) {
+  m_host.read_only = true;
+  EXPECT_EQ(0u, report().available);
 }
 
 TEST_F(SpaceReportTest, AHealthyHostRaisesNoAlert) {
