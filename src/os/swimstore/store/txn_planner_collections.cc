@@ -1,5 +1,8 @@
 #include "swimstore/store/txn_planner.h"
 
+#include <string_view>
+#include <unordered_set>
+
 #include "common/debug.h"
 
 #include "swimstore/store/collection_list.h"
@@ -66,7 +69,9 @@ int TxnPlanner::remove_collection(CollectionRef* collection) {
 int TxnPlanner::is_empty(const Collection& collection, bool* empty) {
   *empty = true;
   const std::vector<ObjectRange> ranges = object_ranges(collection.cid, collection.record.bits);
+  std::unordered_set<std::string_view> changed_keys;
   for (const TxnPlan::ChangedObject& changed : m_plan.changed) {
+    changed_keys.insert(changed.onode->key);
     for (const ObjectRange& range : ranges) {
       const ghobject_t& oid = changed.onode->oid;
       if (changed.onode->exists && range.begin <= oid && oid < range.end) {
@@ -78,8 +83,10 @@ int TxnPlanner::is_empty(const Collection& collection, bool* empty) {
   for (const ObjectRange& range : ranges) {
     const auto iterator = m_plan.database().new_iterator(object_key(range.begin), object_key(range.end));
     for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
-      const auto is_it = [&](const TxnPlan::ChangedObject& changed) { return changed.onode->key == iterator->key(); };
-      if (std::none_of(m_plan.changed.begin(), m_plan.changed.end(), is_it)) {
+      if (!changed_keys.contains(iterator->key())) {
+        ghobject_t oid;
+        decode_object_key(iterator->key(), &oid);
+        derr << "collection " << collection.cid << " is not empty: it holds " << oid << dendl;
         *empty = false;
         return 0;
       }
