@@ -52,8 +52,9 @@ SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vt
                             std::unique_ptr<swimstore::Cube> opened_cube, Finisher& finisher, PerfCounters& counters)
     : lock(std::move(held_lock)), cube(std::move(opened_cube)),
       context(cct, env, *cube, finisher, counters, kFirstCacheBytes, kFirstCacheBytes), objects(context),
-      omaps(context, objects), lister(context), pipeline(context), memory(cct, managed_caches(context)),
-      commands(context) {}
+      omaps(context, objects), lister(context), pipeline(context),
+      brake(env, cube->containers(), cct->_conf.get_val<double>("swimstore_space_brake_time")),
+      memory(cct, managed_caches(context)), commands(context) {}
 
 int SwimStore::fail(const char* what, const Status& status) const {
   derr << what << ": " << status.message() << dendl;

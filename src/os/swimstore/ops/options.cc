@@ -84,6 +84,10 @@ void add_space(std::vector<Option>& table) {
                               "below this much free host space the store reports itself full"));
   table.push_back(ratio_option("swimstore_host_free_min_ratio", level, 0.01,
                                "the same, as a part of the host file system"));
+  table.push_back(ratio_option("swimstore_space_brake_time", level, 10.0,
+                               "when little space is left, data is taken in no faster than what would fill it in so "
+                               "many seconds; 0: at full speed")
+                      .set_flag(Option::FLAG_STARTUP));
 }
 
 void add_memory(std::vector<Option>& table) {

@@ -1,0 +1,63 @@
+#include "swimstore/ops/space_brake.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace swimstore {
+
+namespace {
+
+constexpr uint64_t kUnlimited = UINT64_MAX;
+constexpr uint64_t kLookInterval_us = 50 * 1000;
+// Below it the brake takes hold: before the default full ratio, 95 %.
+constexpr double kLeftRatioMin = 0.06;
+// Deletes and other small updates pass.
+constexpr uint64_t kBytesMin = 4096;
+constexpr std::chrono::microseconds kDelayMax = std::chrono::seconds(1);
+// Free slots of smaller classes are no place for large writes.
+constexpr unsigned kUsefulClassMin = 4;
+// The last of the host's space is too little for a container to grow by.
+constexpr uint64_t kTooLittleToGrow = 64u << 20;
+
+}  // namespace
+
+SpaceLeft space_left(const ContainerStatistics& statistics) {
+  SpaceLeft space;
+  space.left_bytes = statistics.growable_bytes - std::min(statistics.growable_bytes, kTooLittleToGrow);
+  for (unsigned size_class = kUsefulClassMin; size_class < kSizeClasses; ++size_class) {
+    space.left_bytes += statistics.classes[size_class].free * slot_bytes(size_class);
+  }
+  space.capacity_bytes = statistics.owned_bytes + statistics.free_bytes + statistics.growable_bytes;
+  return space;
+}
+
+void SpaceBrake::look() {
+  const SpaceLeft space = space_left(m_containers.statistics());
+  const bool is_short = space.left_bytes < kLeftRatioMin * space.capacity_bytes;
+  m_bytes_per_s = is_short ? static_cast<uint64_t>(space.left_bytes / m_seconds) : kUnlimited;
+}
+
+std::chrono::microseconds SpaceBrake::delay_for(uint64_t bytes) {
+  if (m_seconds <= 0 || bytes < kBytesMin) {
+    return {};
+  }
+  const uint64_t now_us = m_env->now_us();
+  uint64_t next_us = m_next_look_us;
+  if (now_us >= next_us && m_next_look_us.compare_exchange_strong(next_us, now_us + kLookInterval_us)) {
+    look();
+  }
+  const uint64_t bytes_per_s = m_bytes_per_s;
+  if (bytes_per_s == kUnlimited) {
+    return {};
+  }
+  const double wait_us = 1e6 * bytes / std::max<uint64_t>(bytes_per_s, 1);
+  return std::chrono::microseconds(static_cast<int64_t>(std::min<double>(wait_us, kDelayMax.count())));
+}
+
+void SpaceBrake::before_write(uint64_t bytes) {
+  if (const auto delay = delay_for(bytes); delay.count() > 0) {
+    std::this_thread::sleep_for(delay);  // tidy: allow a wait of the caller's thread, not of a worker
+  }
+}
+
+}  // namespace swimstore

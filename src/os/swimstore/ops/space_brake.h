@@ -1,0 +1,49 @@
+// Slows writers down when space runs short, so that the cluster notices before it has run out.
+//
+// An OSD reports how full it is every few seconds, a fast disk fills its last few percent in less; and a
+// transaction that was queued cannot be refused. So when little is left, data is taken in no faster than
+// what would use up the rest in swimstore_space_brake_time: the rest shrinks ever more slowly, and the full
+// ratios take effect in time. Far from full nothing is slowed.
+//
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "swimstore/container/container_set.h"
+#include "vtkv/env/env.h"
+
+namespace swimstore {
+
+class SpaceBrake {
+ public:
+  // seconds: the time to use up what is left; 0: no brake.
+  SpaceBrake(vtkv::Env* env, ContainerSet& containers, double seconds)
+      : m_env(env), m_containers(containers), m_seconds(seconds) {}
+
+  // How long a writer of so many bytes should wait first. Cheap.
+  std::chrono::microseconds delay_for(uint64_t bytes);
+  // Waits that long.
+  void before_write(uint64_t bytes);
+
+ private:
+  void look();
+
+  vtkv::Env* const m_env;
+  ContainerSet& m_containers;
+  const double m_seconds;
+  std::atomic<uint64_t> m_next_look_us{0};
+  // What may be written per second; kUnlimited far from full.
+  std::atomic<uint64_t> m_bytes_per_s{UINT64_MAX};
+};
+
+// What could still be written into slots that take any data, of what the containers could hold in all.
+struct SpaceLeft {
+  uint64_t left_bytes = 0;
+  uint64_t capacity_bytes = 0;
+};
+SpaceLeft space_left(const ContainerStatistics& statistics);
+
+}  // namespace swimstore

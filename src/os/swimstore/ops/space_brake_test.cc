@@ -1,0 +1,58 @@
+#include "swimstore/ops/space_brake.h"
+
+#include <gtest/gtest.h>
+
+#include "vtkv/testing/sim_env.h"
+
+namespace swimstore {
+
+namespace {
+
+constexpr uint64_t kMiB = 1u << 20;
+
+class SpaceBrakeTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const ContainerOptions options = {.stretch_bytes = 4 * kMiB, .primed_ahead_bytes = 0, .reserve_bytes = kMiB};
+    ASSERT_TRUE(m_env.create_directory("/containers").ok());
+    ASSERT_TRUE(ContainerSet::create(&m_env, "/containers", options).ok());
+    ASSERT_TRUE(ContainerSet::open(&m_env, "/containers", options, &m_containers).ok());
+    ASSERT_TRUE(m_containers->finish_recovery().ok());
+  }
+
+  vtkv::SimEnv m_env{{.seed = 1, .record = false}};
+  std::unique_ptr<ContainerSet> m_containers;
+};
+
+}  // namespace
+
+TEST_F(SpaceBrakeTest, FarFromFullNobodyWaits) {
+  SpaceBrake brake(&m_env, *m_containers, 10);
+  EXPECT_EQ(0, brake.delay_for(4 * kMiB).count());
+}
+
+TEST_F(SpaceBrakeTest, WithLittleLeftALargeWriteWaitsAndADeleteDoesNot) {
+  m_env.set_capacity(m_env.allocated_bytes() + 2 * kMiB);
+  std::vector<AllocatedSlot> slots;
+  while (m_containers->allocate(4 * kMiB, &slots).ok()) {
+  }
+  SpaceBrake brake(&m_env, *m_containers, 10);
+  EXPECT_GT(brake.delay_for(4 * kMiB).count(), 100000);
+  EXPECT_EQ(0, brake.delay_for(600).count());
+}
+
+TEST_F(SpaceBrakeTest, ItCanBeSwitchedOff) {
+  m_env.set_capacity(m_env.allocated_bytes());
+  SpaceBrake brake(&m_env, *m_containers, 0);
+  EXPECT_EQ(0, brake.delay_for(4 * kMiB).count());
+}
+
+TEST(SpaceLeftTest, SmallFreeSlotsAreNoRoomForData) {
+  ContainerStatistics statistics;
+  statistics.classes[0].free = 1000;
+  EXPECT_EQ(0u, space_left(statistics).left_bytes);
+  statistics.classes[kSizeClasses - 1].free = 2;
+  EXPECT_EQ(8 * kMiB, space_left(statistics).left_bytes);
+}
+
+}  // namespace swimstore
