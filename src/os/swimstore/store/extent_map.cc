@@ -266,14 +266,12 @@ void ExtentMap::take(ExtentMap* other) {
   other->m_dirty.clear();
 }
 
+// Called for each changed object of each transaction, so it does not look into the chunks.
 size_t ExtentMap::memory_bytes() const {
   constexpr size_t kMapNodeBytes = 48;
+  constexpr size_t kExtentsGuess = 8;  // half of the most a chunk can have
   std::lock_guard lock(m_mutex);
-  size_t bytes = m_chunks.size() * (sizeof(ExtentChunk) + kMapNodeBytes);
-  for (const auto& [number, chunk] : m_chunks) {
-    bytes += chunk.extents.capacity() * sizeof(Extent);
-  }
-  return bytes;
+  return m_chunks.size() * (sizeof(ExtentChunk) + kMapNodeBytes + kExtentsGuess * sizeof(Extent));
 }
 
 }  // namespace swimstore
