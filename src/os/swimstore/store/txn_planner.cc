@@ -121,11 +121,12 @@ int TxnPlanner::apply_collection_operation(const Transaction::Op& op, Transactio
       transaction.decode_bl(hint);  // about the number of objects: nothing here depends on it
       return 0;
     }
+    case Transaction::OP_COLL_SET_BITS:
+      return collection ? set_collection_bits(*collection, op.split_bits) : -ENOENT;
     case Transaction::OP_COLL_SETATTR:
     case Transaction::OP_COLL_RMATTR:
     case Transaction::OP_COLL_SETATTRS:
     case Transaction::OP_COLL_RENAME:
-    case Transaction::OP_COLL_SET_BITS:
     case Transaction::OP_SPLIT_COLLECTION:
     case Transaction::OP_COLL_ADD:
     case Transaction::OP_COLL_REMOVE:

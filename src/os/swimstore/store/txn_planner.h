@@ -70,6 +70,7 @@ class TxnPlanner {
   int create_collection(const coll_t& cid, uint32_t bits, CollectionRef* collection);
   int remove_collection(CollectionRef* collection);
   int split_collection(Collection& parent, Collection& child, uint32_t bits, uint32_t remainder);
+  int set_collection_bits(Collection& collection, uint32_t bits);
   int merge_collection(CollectionRef* source, Collection& target, uint32_t bits);
   int is_empty(const Collection& collection, bool* empty);
   void put_record(Collection& collection);

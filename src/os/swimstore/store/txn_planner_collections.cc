@@ -123,6 +123,21 @@ int TxnPlanner::split_collection(Collection& parent, Collection& child, uint32_t
   return 0;
 }
 
+// An OSD says it once more after merges, and alone where a PG to be merged was never created.
+int TxnPlanner::set_collection_bits(Collection& collection, uint32_t bits) {
+  spg_t pg;
+  if (!collection.cid.is_pg(&pg) || bits > collection.record.bits) {
+    derr << "collection " << collection.cid << " (" << collection.record.bits << " bits) cannot get " << bits
+         << " bits: it would lose objects" << dendl;
+    return -EINVAL;
+  }
+  remember(&collection);
+  collection.record.bits = bits;
+  collection.record.fragments = {{pg.ps(), bits, 0}};
+  put_record(collection);
+  return 0;
+}
+
 int TxnPlanner::merge_collection(CollectionRef* source, Collection& target, uint32_t bits) {
   spg_t source_pg, target_pg;
   if (!(*source)->cid.is_pg(&source_pg) || !target.cid.is_pg(&target_pg) || bits > target.record.bits) {
