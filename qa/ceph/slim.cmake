@@ -236,7 +236,8 @@ set(in_scratch ${CMAKE_SOURCE_DIR}/qa/ceph/in_scratch.sh)
 set(store_test_filter "ObjectStore/StoreTest.*/0:SwimStore/StoreTest.*")
 set_target_properties(ceph_test_objectstore PROPERTIES
   TEST_LAUNCHER ${in_scratch})
-gtest_discover_tests(ceph_test_objectstore DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+gtest_discover_tests(ceph_test_objectstore NO_PRETTY_VALUES
+  DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
   TEST_PREFIX store_test: TEST_FILTER ${store_test_filter} PROPERTIES TIMEOUT 900)
 
 if(swimstore_tests OR vtkv_ceph_tests)

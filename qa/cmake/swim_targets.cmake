@@ -16,7 +16,7 @@ endfunction()
 
 # One process per test: a test that aborts fails alone.
 function(swim_add_tests program)
-  gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+  gtest_discover_tests(${program} NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     TEST_PREFIX ${program}: PROPERTIES TIMEOUT ${swim_test_timeout_s} ${ARGN})
 endfunction()
 
