@@ -213,8 +213,12 @@ int TxnPlanner::apply_to_object(const Transaction::Op& op, Transaction::iterator
       return 0;
     }
     case Transaction::OP_SETATTRS: {
+      // By way of a list of their own: decoding a map in place copies all that follows in the transaction.
+      ceph::bufferlist encoded;
+      transaction.decode_attrset_bl(&encoded);
       std::map<std::string, ceph::bufferptr> attrs;
-      transaction.decode_attrset(attrs);
+      auto from = encoded.cbegin();
+      ceph::decode(attrs, from);
       for (auto& [name, value] : attrs) {
         set_attr(onode, name, std::move(value));
       }
