@@ -477,10 +477,14 @@ void CommitPipeline::collect_sync_files(size_t count) {
   };
   for (size_t i = 0; i < count; ++i) {
     const Group& group = *m_groups[i];
-    if (!m_options.single_flush || i + 1 == count) {
+    std::for_each(group.sync_files.begin(), group.sync_files.end(), add);
+    if (!m_options.single_flush) {
       add(group.record.segment->file.get());
     }
-    std::for_each(group.sync_files.begin(), group.sync_files.end(), add);
+  }
+  // One sync of any file reaches the device and covers the log, which is primed.
+  if (m_sync_scratch.empty()) {
+    add(m_groups[count - 1]->record.segment->file.get());
   }
 }
 
