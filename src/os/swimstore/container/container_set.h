@@ -70,7 +70,7 @@ class ContainerSet {
   virtual ~ContainerSet() = default;
 
   // Best fit: the smallest slot that holds `bytes` (rounded up to blocks); when that wastes more than a
-  // quarter, two or three smaller ones; above kSlotBytesMax, several of the largest first. Falls back to
+  // quarter, two smaller ones; above kSlotBytesMax, several of the largest first. Falls back to
   // other classes when one is exhausted. Next-fit inside a class, so that slots taken one after another
   // are neighbours on disk. All or nothing; Code::no_space.
   virtual vtkv::Status allocate(uint64_t bytes, std::vector<AllocatedSlot>* slots) = 0;
