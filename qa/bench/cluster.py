@@ -64,6 +64,11 @@ class Spec:
       return self.ceph_osd
     return str(sysroot.CHECKOUT / "build/bin/ceph-osd") if self.store == "swimstore" else "ceph-osd"
 
+  def beside_osd(self, name):
+    """Another program from where the ceph-osd is: its folder for swimstore, the packages otherwise."""
+    folder = os.path.dirname(self.osd_binary())
+    return os.path.join(folder, name) if folder else name
+
   def root(self):
     """The sysroot that has this store's daemons."""
     return FILESTORE_ROOT if self.store == "filestore" else None

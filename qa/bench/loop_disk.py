@@ -128,7 +128,7 @@ class LoopDisk:
     if device is None:
       return
     _host("losetup", "--detach", device)
-    for _ in range(40):
+    for _ in range(240):
       if self.device() is None:
         return
       time.sleep(0.25)

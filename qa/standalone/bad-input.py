@@ -56,7 +56,7 @@ class Cases:
     return self.osd(directory, "--mkfs", "--osd-uuid", str(uuid.uuid4()), *options)
 
   def tool(self, directory):
-    return [sysroot.CHECKOUT / "build/bin/ceph-objectstore-tool", "--no-mon-config", "--type",
+    return [self.cluster.spec.beside_osd("ceph-objectstore-tool"), "--no-mon-config", "--type",
             self.cluster.spec.store, "--data-path", directory, "--op", "fsck"]
 
   def expect_error(self, what, command, directory, names):

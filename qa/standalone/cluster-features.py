@@ -182,9 +182,7 @@ def export_and_import(lane, cluster):
 
 
 def _objectstore_tool(cluster, osd):
-  program = "ceph-objectstore-tool"
-  if cluster.spec.store == "swimstore":
-    program = sysroot.CHECKOUT / "build/bin" / program
+  program = cluster.spec.beside_osd("ceph-objectstore-tool")
   return [program, "--data-path", cluster.osd_dir(osd), "--type", cluster.spec.store, "--no-mon-config"]
 
 

@@ -57,16 +57,19 @@ class Lane:
     return self.cluster
 
   def until(self, condition, timeout, what):
-    """Check that `condition()` becomes true in time; returns the seconds it took, or None."""
+    """Check that `condition()` becomes true in time; returns the seconds it took. The lane ends if it does not."""
     begun = time.monotonic()
     while time.monotonic() - begun <= timeout:
       if condition():
         took = time.monotonic() - begun
         self.check(True, f"{what} (after {took:.0f} s)")
         return took
+      if any(self.cluster.osd_crashed(osd) for osd in range(self.cluster.spec.osds)):
+        self.check_daemons()
+        break
       time.sleep(0.5)
     self.check(False, what, f"not within {timeout} s")
-    return None
+    raise UserError(f"no use to go on without: {what}")
 
   def deep_scrub(self, timeout=300):
     """Deep-scrub every PG and check that none found an error."""
@@ -97,6 +100,14 @@ class Lane:
         self.check(False, f"osd.{osd} is alive", "the end of its log:\n" + self.cluster.log_tail(f"osd.{osd}", 40))
 
 
+def tidy_up(lane):
+  """A failed lane leaves its logs."""
+  try:
+    lane.cluster.stop() if lane.failures else lane.cluster.remove(keep_images=True)
+  except (UserError, sysroot.CommandFailed) as error:
+    lane.check(False, "the cluster is tidied up", str(error))
+
+
 def main(name, run, description, stores=tuple(PLACE), options=None):
   """Parse the options, run the lane, tidy up, exit."""
   parser = argparse.ArgumentParser(prog=name, description=description,
@@ -121,6 +132,6 @@ def main(name, run, description, stores=tuple(PLACE), options=None):
       if lane.failures:
         lane.say(f"logs: {lane.cluster.dir}/log")
       if not lane.args.keep:
-        lane.cluster.stop() if lane.failures else lane.cluster.remove(keep_images=True)
+        tidy_up(lane)
   lane.say(f"{name}: {lane.held} held, {lane.failures} failed")
   sys.exit(1 if lane.failures or not lane.held else 0)
