@@ -7,6 +7,7 @@
 #include "common/debug.h"
 #include "common/errno.h"
 #include "common/safe_io.h"
+#include "log/Log.h"
 #include "os/ObjectStore.h"
 #include "os/memstore/MemStore.h"
 #ifdef SWIM_HAVE_SWIMSTORE
@@ -56,6 +57,8 @@ std::unique_ptr<ObjectStore> ObjectStore::create(CephContext* cct,
        << ", bluestore, kstore"
 #endif
        << " (osd_objectstore, or the file 'type' in " << data << ")" << dendl;
+  // The program exits next, and Ceph's log does not flush then.
+  cct->_log->flush();
   return nullptr;
 }
 
