@@ -52,9 +52,14 @@ run_step() {
   local log="$LOGS/$stamp.log" start=$SECONDS job shown
   say "$what: started (log: $log)"
   rm -f "$STAMPS/$stamp"
-  # The lock's descriptor stays here: nothing a step leaves behind may hold it.
-  (set -euo pipefail; "$fn" "$@") >"$log" 2>&1 9>&- &
+  # The lock's descriptor stays here: nothing a step leaves behind may hold it. A
+  # process group of its own, so that an interrupted set-up ends all of it.
+  set -m
+  (set -euo pipefail; "$fn" "$@") >"$log" 2>&1 </dev/null 9>&- &
   job=$!
+  set +m
+  trap 'kill -- -$job 2>/dev/null; die "interrupted: run again to go on (finished steps are kept)"' \
+    INT TERM HUP
   shown=$SECONDS
   while kill -0 "$job" 2>/dev/null; do
     sleep 0.2
@@ -67,6 +72,7 @@ run_step() {
     tail -n 15 "$log" >&2
     die "$what failed after $((SECONDS - start)) s: see $log, then run again (finished steps are kept)"
   fi
+  trap - INT TERM HUP
   step_key "$fn" "$@" >"$STAMPS/$stamp.new"
   mv "$STAMPS/$stamp.new" "$STAMPS/$stamp"
   say "$what: done in $((SECONDS - start)) s"

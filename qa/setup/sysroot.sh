@@ -74,12 +74,20 @@ step_base() {
   chmod 755 "$root/usr/sbin/policy-rc.d"
 }
 
+# An interrupted installation is completed first.
+apt_in_root() {
+  local root=$1
+  shift
+  in_root "$root" dpkg --configure -a
+  in_root "$root" apt-get -o DPkg::Lock::Timeout=300 update
+  in_root "$root" apt-get -o DPkg::Lock::Timeout=300 -y --no-install-recommends "$@"
+  in_root "$root" apt-get clean
+}
+
 step_install() {
   local root=$1
   shift
-  in_root "$root" apt-get update
-  in_root "$root" apt-get install -y --no-install-recommends "$@"
-  in_root "$root" apt-get clean
+  apt_in_root "$root" install "$@"
 }
 
 # --- Ceph's source -----------------------------------------------------------
@@ -107,8 +115,7 @@ step_ceph_source() {
 
 step_build_dep() {
   local root=$1 version=$2
-  in_root "$root" apt-get build-dep -y --only-source "ceph=$version"
-  in_root "$root" apt-get clean
+  apt_in_root "$root" build-dep --only-source "ceph=$version"
 }
 
 # Only for acconfig.h and the generated option headers: nothing is built here.
