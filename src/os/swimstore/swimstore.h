@@ -19,6 +19,7 @@
 namespace swimstore {
 class StoreCounters;
 class StoreDirectory;
+struct CubeOptions;
 struct Settings;
 struct Superblock;
 }  // namespace swimstore
@@ -31,6 +32,9 @@ class SwimStore : public ObjectStore {
   // Called instead of ending the process when a cube cannot make anything durable any more. Nothing
   // queued from then on is acknowledged. For tests.
   void set_fatal_handler(std::function<void(const vtkv::Status&)> handler) { m_fatal_handler = std::move(handler); }
+
+  // Changes what the cube is opened with. For tests that break a rule on purpose.
+  void set_cube_options_hook(std::function<void(swimstore::CubeOptions&)> hook) { m_cube_options_hook = std::move(hook); }
 
   std::string get_type() override { return "swimstore"; }
 
@@ -139,6 +143,7 @@ class SwimStore : public ObjectStore {
   vtkv::Env* const m_env;
   uuid_d m_fsid;
   std::function<void(const vtkv::Status&)> m_fatal_handler;
+  std::function<void(swimstore::CubeOptions&)> m_cube_options_hook;
   std::unique_ptr<swimstore::StoreCounters> m_counters;
   Finisher m_finisher;
   std::unique_ptr<Mounted> m_mounted;

@@ -187,6 +187,9 @@ Status SwimStore::open() {
   VTKV_RETURN_IF_ERROR(settings.choose_single_flush(host, &single_flush));
   swimstore::CubeOptions options = settings.cube_options(single_flush);
   options.database.on_fatal = [this](const Status& status) { end_process(status); };
+  if (m_cube_options_hook) {
+    m_cube_options_hook(options);
+  }
   std::unique_ptr<swimstore::Cube> cube;
   VTKV_RETURN_IF_ERROR(swimstore::Cube::open(m_env, directory.cube_path(0), options, &cube));
 

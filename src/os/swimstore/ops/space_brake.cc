@@ -13,7 +13,7 @@ constexpr uint64_t kLookInterval_us = 50 * 1000;
 constexpr double kLeftRatioMin = 0.06;
 // Deletes and other small updates pass.
 constexpr uint64_t kBytesMin = 4096;
-constexpr std::chrono::microseconds kDelayMax = std::chrono::seconds(1);
+constexpr uint64_t kDelayMax_us = 5 * 1000 * 1000;  // well below osd_op_thread_timeout
 // Free slots of smaller classes are no place for large writes.
 constexpr unsigned kUsefulClassMin = 4;
 // The last of the host's space is too little for a container to grow by.
@@ -50,8 +50,15 @@ std::chrono::microseconds SpaceBrake::delay_for(uint64_t bytes) {
   if (bytes_per_s == kUnlimited) {
     return {};
   }
-  const double wait_us = 1e6 * bytes / std::max<uint64_t>(bytes_per_s, 1);
-  return std::chrono::microseconds(static_cast<int64_t>(std::min<double>(wait_us, kDelayMax.count())));
+  // One after the other, however many write at once.
+  const double share_us = 1e6 * bytes / std::max<uint64_t>(bytes_per_s, 1);
+  const uint64_t wait_us = static_cast<uint64_t>(std::min<double>(share_us, kDelayMax_us));
+  uint64_t last_us = m_last_turn_us;
+  uint64_t turn_us = 0;
+  do {
+    turn_us = std::min(std::max(last_us, now_us) + wait_us, now_us + kDelayMax_us);
+  } while (!m_last_turn_us.compare_exchange_weak(last_us, turn_us));
+  return std::chrono::microseconds(turn_us - now_us);
 }
 
 void SpaceBrake::before_write(uint64_t bytes) {

@@ -23,7 +23,7 @@ class SpaceBrake {
   SpaceBrake(vtkv::Env* env, ContainerSet& containers, double seconds)
       : m_env(env), m_containers(containers), m_seconds(seconds) {}
 
-  // How long a writer of so many bytes should wait first. Cheap.
+  // How long a writer of so many bytes should wait first; it takes its turn behind those who wait. Cheap.
   std::chrono::microseconds delay_for(uint64_t bytes);
   // Waits that long.
   void before_write(uint64_t bytes);
@@ -37,6 +37,7 @@ class SpaceBrake {
   std::atomic<uint64_t> m_next_look_us{0};
   // What may be written per second; kUnlimited far from full.
   std::atomic<uint64_t> m_bytes_per_s{UINT64_MAX};
+  std::atomic<uint64_t> m_last_turn_us{0};  // when the last of those who wait may go on
 };
 
 // What could still be written into slots that take any data, of what the containers could hold in all.

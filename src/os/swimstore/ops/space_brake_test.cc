@@ -41,6 +41,17 @@ TEST_F(SpaceBrakeTest, WithLittleLeftALargeWriteWaitsAndADeleteDoesNot) {
   EXPECT_EQ(0, brake.delay_for(600).count());
 }
 
+TEST_F(SpaceBrakeTest, ManyWritersTogetherAreAsSlowAsOne) {
+  m_env.set_capacity(m_env.allocated_bytes() + 100 * kMiB);
+  std::vector<AllocatedSlot> slots;
+  while (m_containers->statistics().growable_bytes > 70 * kMiB) {
+    ASSERT_TRUE(m_containers->allocate(4 * kMiB, &slots).ok());
+  }
+  SpaceBrake brake(&m_env, *m_containers, 10);
+  const auto first = brake.delay_for(4096);
+  EXPECT_GT(brake.delay_for(4096), first);
+}
+
 TEST_F(SpaceBrakeTest, ItCanBeSwitchedOff) {
   m_env.set_capacity(m_env.allocated_bytes());
   SpaceBrake brake(&m_env, *m_containers, 0);

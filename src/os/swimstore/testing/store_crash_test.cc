@@ -22,6 +22,17 @@ ExplorerResult explore(uint64_t seed, vtkv::SimProfile profile, const WorkloadOp
   return result;
 }
 
+// Enough states for each rule's breach to show.
+size_t failures_with(const std::function<void(CubeOptions&)>& mutate) {
+  ExplorerOptions options;
+  options.seed = 6;
+  options.transactions = 40;
+  options.states_max = 300;
+  options.nested_every = SIZE_MAX;
+  options.mutate = mutate;
+  return StoreExplorer(g_ceph_context, options).run().failures.size();
+}
+
 }  // namespace
 
 TEST(StoreCrashTest, EveryStateRecoversOnExt4) { explore(1, vtkv::SimProfile::ext4); }
@@ -31,6 +42,16 @@ TEST(StoreCrashTest, EveryStateRecoversOnTheWeakestHost) { explore(4, vtkv::SimP
 
 TEST(StoreCrashTest, SmallObjectsThatLieInOneChunk) {
   explore(5, vtkv::SimProfile::ext4, {.objects = 3, .object_bytes_max = 40000});
+}
+
+// The explorer's own test: a store that breaks a rule is found out.
+
+TEST(StoreCrashTest, WithoutFlushesAcknowledgedWorkIsLost) {
+  EXPECT_GT(failures_with([](CubeOptions& options) { options.database.mutations.skip_flush = true; }), 0u);
+}
+
+TEST(StoreCrashTest, LargeObjectsWhoseSlotsAreSoonReused) {
+  explore(6, vtkv::SimProfile::ext4, {.objects = 2, .object_bytes_max = 4u << 20});
 }
 
 }  // namespace swimstore

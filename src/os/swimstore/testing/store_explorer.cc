@@ -71,6 +71,7 @@ void StoreExplorer::record(vtkv::SimEnv* env) {
   ceph_assert(env->create_directory(kPath).ok());
   ceph_assert(env->sync_directory("/").ok());
   auto store = open_store(m_cct, env);
+  store->set_cube_options_hook(m_options.mutate);
   ceph_assert(store->mkfs() == 0);
   ceph_assert(store->mount() == 0);
   CommitQueue commits;

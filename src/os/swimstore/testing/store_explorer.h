@@ -5,11 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "include/common_fwd.h"
 
+#include "swimstore/cube/cube.h"
 #include "swimstore/testing/store_workload.h"
 #include "vtkv/testing/crash_images.h"
 #include "vtkv/testing/sim_env.h"
@@ -27,6 +29,7 @@ struct ExplorerOptions {
   size_t nested_every = 20;         // one of so many states is crashed again while it recovers
   size_t nested_states_max = 8;
   WorkloadOptions workload;
+  std::function<void(CubeOptions&)> mutate;  // breaks a rule of the run that is recorded
 };
 
 struct ExplorerResult {

@@ -48,7 +48,13 @@ Status remove_log_files(Env* env, const std::string& directory) {
   return Status();
 }
 
-// Empties a directory that holds nothing but a database whose making was interrupted.
+bool is_empty_directory(Env* env, const std::string& path) {
+  std::vector<std::string> names;
+  return env->list_directory(path, &names).ok() && names.empty();
+}
+
+// Empties a directory that holds nothing but a database whose making was interrupted. Empty directories of
+// its user's may stay.
 Status clear_half_made(Env* env, const std::string& directory) {
   std::vector<std::string> names;
   VTKV_RETURN_IF_ERROR(env->list_directory(directory, &names));
@@ -59,14 +65,14 @@ Status clear_half_made(Env* env, const std::string& directory) {
     if (name == "manifest") {
       return Status::invalid_argument(directory + ": holds a database already; open it, or name another directory");
     }
-    if (!is_ours(name)) {
+    if (!is_ours(name) && !is_empty_directory(env, directory + "/" + name)) {
       return Status::invalid_argument(directory + ": is not empty (" + name + "); name an empty directory");
     }
   }
   for (const std::string& name : names) {
     if (name == "log") {
       VTKV_RETURN_IF_ERROR(remove_log_files(env, directory));
-    } else if (name != "lock") {
+    } else if (name != "lock" && is_ours(name)) {
       VTKV_RETURN_IF_ERROR(env->remove_file(directory + "/" + name));
     }
   }
