@@ -72,6 +72,11 @@ def run(lane):
       disk.detach()
       unmount(folder)
   lane.say(f"{found.get('iops', 0):.0f} transactions per second for {seconds} s on {lane.args.fs}")
+  for quarter in range(4):
+    begin, end = (samples[(len(samples) - 1) * edge // 4] for edge in (quarter, quarter + 1))
+    step = end - begin
+    lane.say(f"quarter {quarter + 1}: {step.written_bytes >> 10} KiB, {step.flushes} flushes, "
+             f"{step.written_bytes / max(1, step.flushes):.0f} bytes per flush")
   flushes, total, foreground = (found["device_flushes_per_op"], found["device_bytes_per_op"],
                                 foreground_bytes(samples))
   lane.check(0 < flushes <= FLUSHES_PER_OP_MAX, f"{flushes:.3f} flushes per transaction: 1 allowed")
