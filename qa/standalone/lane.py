@@ -5,6 +5,7 @@ held, 1 otherwise.
 """
 
 import argparse
+import fcntl
 import pathlib
 import sys
 import time
@@ -100,6 +101,19 @@ class Lane:
         self.check(False, f"osd.{osd} is alive", "the end of its log:\n" + self.cluster.log_tail(f"osd.{osd}", 40))
 
 
+def only_one_run(name):
+  """Wait for another run of this lane: both would use the same directory. The lock ends with the process."""
+  path = sysroot.cache_dir() / "lanes" / f"{name}.lock"
+  path.parent.mkdir(parents=True, exist_ok=True)
+  lock = open(path, "w")
+  try:
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+  except BlockingIOError:
+    print(f"{name}: another run of this lane is under way; waiting for its end", flush=True)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+  return lock
+
+
 def tidy_up(lane):
   """A failed lane leaves its logs."""
   try:
@@ -120,6 +134,7 @@ def main(name, run, description, stores=tuple(PLACE), options=None):
   for flags, keywords in options or ():
     parser.add_argument(*flags, **keywords)
   lane = Lane(name, parser.parse_args())
+  lock = only_one_run(name)
   try:
     sysroot.prepare()
     run(lane)
@@ -133,5 +148,6 @@ def main(name, run, description, stores=tuple(PLACE), options=None):
         lane.say(f"logs: {lane.cluster.dir}/log")
       if not lane.args.keep:
         tidy_up(lane)
+    lock.close()
   lane.say(f"{name}: {lane.held} held, {lane.failures} failed")
   sys.exit(1 if lane.failures or not lane.held else 0)

@@ -3,7 +3,8 @@
 
 swimstore_bench overwrites on a file system of its own; meanwhile this lane samples the loop device. Claims:
 one flush per transaction; at most 8 KiB in the foreground (the median over the samples, which background bursts do
-not move); at most 9 KiB with all background work over the whole run, which lasts 5 minutes (--quick: 20 s).
+not move); at most 9 KiB with all background work over the whole run, which lasts 5 minutes (--quick: 20 s, too short for this
+last claim, which is left out then: what is done once, such as writing slots ahead, would weigh too much).
 """
 
 import json
@@ -82,7 +83,10 @@ def run(lane):
   lane.check(0 < flushes <= FLUSHES_PER_OP_MAX, f"{flushes:.3f} flushes per transaction: 1 allowed")
   lane.check(0 < foreground <= FOREGROUND_BYTES_MAX, f"{foreground:.0f} bytes in the foreground: "
              f"{FOREGROUND_BYTES_MAX} allowed")
-  lane.check(0 < total <= TOTAL_BYTES_MAX, f"{total:.0f} bytes with all background work: {TOTAL_BYTES_MAX} allowed")
+  if lane.args.quick:
+    lane.say(f"{total:.0f} bytes with all background work: says nothing yet, what is done once weighs too much")
+  else:
+    lane.check(0 < total <= TOTAL_BYTES_MAX, f"{total:.0f} bytes with all background work: {TOTAL_BYTES_MAX} allowed")
 
 
 if __name__ == "__main__":
