@@ -133,6 +133,7 @@ def load(ioctx, model, rng):
   lock = threading.Lock()
   free = threading.Semaphore(IN_FLIGHT)
   ended = threading.Event()
+  closed = threading.Event()
   threading.Thread(target=lambda: (sys.stdin.read(), ended.set(), free.release()), daemon=True).start()
   failed = []
 
@@ -145,6 +146,8 @@ def load(ioctx, model, rng):
       def acknowledged(completion):
         result = completion.get_return_value()
         with lock:
+          if closed.is_set():
+            return  # the model is being saved: there it counts as under way
           if result < 0:
             failed.append(f"object {number}: error {result}")
           else:
@@ -164,6 +167,7 @@ def load(ioctx, model, rng):
       idle = [number for number in range(OBJECTS) if number not in model.pending]
     submit(rng.choice(idle))
   with lock:
+    closed.set()
     return model, failed
 
 
