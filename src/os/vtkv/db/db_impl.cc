@@ -360,7 +360,8 @@ NextStep DbImpl::flush_one(const Closed& closed, const LogPosition& position) {
   }
   install_version(closed.memtable.get());
   m_pipeline->forget_boundaries_before(closed.last_sequence);
-  m_pipeline->checkpoint_advanced(position.sequence);
+  // The older slot's: a recovery may have to fall back to it, and checks data from there on.
+  m_pipeline->checkpoint_advanced(m_tree->oldest_log_position().sequence);
   m_memtables_flushed.fetch_add(1);
   tell_checkpoint();
   wake(m_merge_worker);

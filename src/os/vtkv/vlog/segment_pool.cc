@@ -265,7 +265,8 @@ Status SegmentPool::work_ahead(bool* did) {
   {
     std::lock_guard lock(m_lock);
     make = spare_count() < kSparesWanted;
-    const uint32_t keep = std::max(kSparesWanted, m_geometry.initial_log_segments);
+    // As many as two checkpoints in a row can set free: fewer would be removed and made again in turn.
+    const uint32_t keep = std::max(kSparesWanted, 2 * m_geometry.initial_log_segments);
     for (auto it = m_segments.begin(); it != m_segments.end() && !make; ++it) {
       const bool odd = it->second->bytes != m_geometry.log_segment_bytes;
       if (it->second->spare && (odd || spare_count() > keep)) {
