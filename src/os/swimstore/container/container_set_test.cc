@@ -283,7 +283,7 @@ TEST_F(ContainerSetTest, PunchesOnceTheCheckpointIsDurable) {
     checkpoint();
     return !holds_mark(slots.back()) && m_set->statistics().punched_bytes_total > 0;
   });
-  EXPECT_EQ(std::filesystem::file_size(container_path()), before);
+  EXPECT_GE(std::filesystem::file_size(container_path()), before);
   // The class grows into the holes again.
   for (int i = 0; i < 40; i++) {
     allocate(256 * kKiB);
