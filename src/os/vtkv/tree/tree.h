@@ -9,7 +9,6 @@
 // read by any thread.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -18,19 +17,10 @@
 #include "vtkv/env/env.h"
 #include "vtkv/mem/memtable.h"
 #include "vtkv/options.h"
+#include "vtkv/util/uuid.h"
+#include "vtkv/vlog/log_position.h"
 
 namespace vtkv {
-
-using Uuid = std::array<uint8_t, 16>;
-
-// The last log record that a checkpoint covers (architecture, 2.2 rule 3).
-struct LogPosition {
-  SequenceNumber sequence = 0;
-  uint64_t segment_id = 0;
-  uint64_t epoch = 0;
-  uint64_t end_offset = 0;       // where the next record of that segment would start
-  uint32_t header_checksum = 0;  // of that record; 0 when there is none yet
-};
 
 // An immutable set of runs. Readers hold it by shared_ptr; that pins its runs and zones.
 class Version {

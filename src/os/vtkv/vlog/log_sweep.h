@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "vtkv/env/aligned_buffer.h"
+#include "vtkv/vlog/log_position.h"
 #include "vtkv/vlog/segment_pool.h"
 #include "vtkv/vlog/vlog_format.h"
 

@@ -8,6 +8,7 @@
 
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/env/env.h"
+#include "vtkv/vlog/log_position.h"
 #include "vtkv/vlog/segment_pool.h"
 #include "vtkv/vlog/vlog_format.h"
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "vtkv/env/env.h"
+#include "vtkv/options.h"
 #include "vtkv/vlog/vlog_format.h"
 
 namespace vtkv {

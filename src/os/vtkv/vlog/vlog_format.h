@@ -45,14 +45,13 @@
 // History: version 1 is the first.
 #pragma once
 
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "vtkv/status.h"
-#include "vtkv/tree/tree.h"
+#include "vtkv/util/uuid.h"
 #include "vtkv/write_batch.h"
 
 namespace vtkv {

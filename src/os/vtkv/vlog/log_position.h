@@ -1,0 +1,18 @@
+// A place in the log's history: the last record that something covers (architecture, 2.2 rule 3).
+#pragma once
+
+#include <cstdint>
+
+#include "vtkv/write_batch.h"
+
+namespace vtkv {
+
+struct LogPosition {
+  SequenceNumber sequence = 0;
+  uint64_t segment_id = 0;
+  uint64_t epoch = 0;
+  uint64_t end_offset = 0;       // where the next record of that segment would start
+  uint32_t header_checksum = 0;  // of that record; 0 when there is none yet
+};
+
+}  // namespace vtkv
