@@ -50,7 +50,15 @@ bool DbImpl::memtable_is_full() const {
          m_pipeline->log_bytes() - m_log_bytes_at_switch >= log_limit;
 }
 
+Status DbImpl::refuse_write() const {
+  return Status::invalid_argument(m_directory + ": the database was opened read-only");
+}
+
 void DbImpl::submit(Submission* submission) {
+  if (read_only()) {
+    submission->durable(refuse_write());
+    return;
+  }
   const WriteBatch& batch = submission->batch;
   if (batch.encoded_bytes() > kMaxBatchBytes) {
     submission->durable(Status::invalid_argument("write batch of " + std::to_string(batch.encoded_bytes()) +
@@ -148,6 +156,9 @@ class WaitingSubmission final : public Submission {
 }  // namespace
 
 void DbImpl::advance_reuse_horizon() {
+  if (read_only()) {
+    return;
+  }
   const SequenceNumber horizon = m_pipeline->reuse_horizon();
   if (m_last_content.load() <= horizon || m_pipeline->durable_sequence() <= horizon ||
       m_horizon_submitted.exchange(true)) {
@@ -232,10 +243,16 @@ Status DbImpl::wait_durable(SequenceNumber sequence) {
   if (sequence > m_visible.load()) {
     return Status::invalid_argument("sequence " + std::to_string(sequence) + " was not submitted yet");
   }
+  if (read_only()) {
+    return Status();
+  }
   return wait_until([&] { return durable_sequence() >= sequence; });
 }
 
 Status DbImpl::flush() {
+  if (read_only()) {
+    return refuse_write();
+  }
   const uint64_t failures = m_flush_failures.load();
   const uint64_t wanted = close_memtable();
   if (m_pipeline->failed()) {
@@ -428,7 +445,11 @@ NextStep DbImpl::log_step() {
 DBStatistics DbImpl::statistics() const {
   DBStatistics statistics;
   statistics.last_sequence = m_visible.load();
-  m_pipeline->add_statistics(&statistics);
+  if (read_only()) {
+    statistics.durable_sequence = statistics.last_sequence;
+  } else {
+    m_pipeline->add_statistics(&statistics);
+  }
   const TreeStatistics tree = m_tree->statistics();
   statistics.memtable_flushes = tree.flushes;
   statistics.flush_bytes = tree.flush_bytes;

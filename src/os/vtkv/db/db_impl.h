@@ -31,6 +31,8 @@ class DbImpl final : public DB, private CommitObserver {
   ~DbImpl() override;
   // The body of DB::open; nothing works before it succeeded. In db_open.cc.
   Status recover();
+  // The body of DB::open_read_only. `env` is the one given to the constructor.
+  Status recover_read_only(std::unique_ptr<Env> env);
 
   void submit(Submission* submission) override;
   Status write(WriteBatch batch) override;
@@ -39,8 +41,10 @@ class DbImpl final : public DB, private CommitObserver {
                                          const Snapshot* snapshot) override;
   const Snapshot* take_snapshot() override;
   void release_snapshot(const Snapshot* snapshot) override;
-  SequenceNumber durable_sequence() const override { return m_pipeline->durable_sequence(); }
-  SequenceNumber reuse_horizon() const override { return m_pipeline->reuse_horizon(); }
+  SequenceNumber durable_sequence() const override {
+    return read_only() ? m_visible.load() : m_pipeline->durable_sequence();
+  }
+  SequenceNumber reuse_horizon() const override { return read_only() ? 0 : m_pipeline->reuse_horizon(); }
   void advance_reuse_horizon() override;
   Status wait_durable(SequenceNumber sequence) override;
   Status flush() override;
@@ -84,6 +88,11 @@ class DbImpl final : public DB, private CommitObserver {
   NextStep log_step();
   void wake(std::unique_ptr<Worker>& worker);
 
+  // Opened so: there is no pipeline and no worker, and m_env lets nothing be changed.
+  bool read_only() const { return m_read_only_env != nullptr; }
+  Status refuse_write() const;
+  void install_first_state();
+
   std::shared_ptr<const ReadState> read_state() const;
   void install_version(const MemTable* flushed);
   SequenceNumber read_sequence(const Snapshot* snapshot) const {
@@ -93,6 +102,7 @@ class DbImpl final : public DB, private CommitObserver {
   Status wait_until(const std::function<bool()>& done);
   void notify_waiters();
 
+  std::unique_ptr<Env> m_read_only_env;  // what m_env points to then; outlives the files
   Env* const m_env;
   const std::string m_directory;
   const Options m_options;

@@ -8,6 +8,7 @@
 #include "vtkv/db/db_impl.h"
 #include "vtkv/db/log_recovery.h"
 #include "vtkv/db/memtable_inserter.h"
+#include "vtkv/env/read_only_env.h"
 #include "vtkv/iter/db_iterator.h"
 #include "vtkv/util/invariants.h"
 
@@ -115,6 +116,16 @@ Status DB::open(Env* env, const std::string& directory, const Options& options, 
   return Status();
 }
 
+Status DB::open_read_only(Env* env, const std::string& directory, const Options& options, std::unique_ptr<DB>* db) {
+  auto guard = std::make_unique<ReadOnlyEnv>(env);
+  Options for_reading = options;
+  for_reading.participant = nullptr;  // it keeps state of its own to write back
+  auto opened = std::make_unique<DbImpl>(guard.get(), directory, for_reading);
+  VTKV_RETURN_IF_ERROR(opened->recover_read_only(std::move(guard)));
+  *db = std::move(opened);
+  return Status();
+}
+
 Status DbImpl::open_parts() {
   if (!m_env->exists(m_directory)) {
     return Status::not_found(m_directory + ": there is no such directory");
@@ -140,6 +151,20 @@ Status DbImpl::recover() {
   LogPosition position;
   VTKV_RETURN_IF_ERROR(end_recovery(recovery, &position));
   start_workers(position);
+  return Status();
+}
+
+Status DbImpl::recover_read_only(std::unique_ptr<Env> env) {
+  m_read_only_env = std::move(env);
+  VTKV_RETURN_IF_ERROR(open_parts());
+  LogRecovery recovery(m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position());
+  VTKV_RETURN_IF_ERROR(recovery.read_chain());
+  VTKV_RETURN_IF_ERROR(recovery.report_strays());
+  VTKV_RETURN_IF_ERROR(recovery.check_data(/*believe=*/true));
+  VTKV_RETURN_IF_ERROR(replay(recovery));
+  m_last_sequence = recovery.end().sequence;
+  m_visible.store(m_last_sequence);
+  install_first_state();
   return Status();
 }
 
@@ -224,6 +249,13 @@ Status DbImpl::end_recovery(const LogRecovery& recovery, LogPosition* position) 
   return m_pool->remove_half_made();
 }
 
+void DbImpl::install_first_state() {
+  auto state = std::make_shared<ReadState>();
+  state->memtables.push_back(m_active);
+  state->version = m_tree->current();
+  m_state = std::move(state);
+}
+
 void DbImpl::start_workers(const LogPosition& position) {
   const SequenceNumber horizon = m_options.mutations.skip_recovery_record ? position.sequence : position.sequence - 1;
   m_pipeline = std::make_unique<CommitPipeline>(m_env, m_options, m_pool.get(), m_tree->uuid(), position, horizon,
@@ -233,10 +265,7 @@ void DbImpl::start_workers(const LogPosition& position) {
   m_visible.store(position.sequence);
   m_last_closed = m_tree->newest_log_position().sequence;
   m_told_checkpoint = m_tree->oldest_log_position().sequence;
-  auto state = std::make_shared<ReadState>();
-  state->memtables.push_back(m_active);
-  state->version = m_tree->current();
-  m_state = std::move(state);
+  install_first_state();
   {
     std::lock_guard lock(m_workers_lock);
     m_log_worker = m_env->start_worker("vtkv_log", 0, [this](IoQueue&) { return log_step(); });

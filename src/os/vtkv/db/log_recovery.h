@@ -26,7 +26,8 @@ class LogRecovery {
   // W: everything at or below it was durable, whatever is checked later.
   SequenceNumber watermark() const { return m_watermark; }
   // Rule 4 above the watermark: cuts the chain before the first record whose data did not arrive.
-  Status check_data();
+  // `believe`: where there is no external store to ask, take the data to have arrived (for looking only).
+  Status check_data(bool believe = false);
   // E and the position after its record.
   const LogPosition& end() const { return m_end; }
   // Visits the batches from the checkpoint to E, in order.
@@ -43,7 +44,7 @@ class LogRecovery {
   const FoundRecord* find_next(const LogPosition& position) const;
   const FoundRecord* find_in_other_segment(const LogPosition& position) const;
   bool continues(const FoundRecord& record, const LogPosition& position) const;
-  Status data_arrived(const FoundRecord& record, bool* arrived);
+  Status data_arrived(const FoundRecord& record, bool believe, bool* arrived);
   Status visit(const FoundRecord& record, BatchVisitor& visitor);
 
   SegmentPool* const m_pool;
