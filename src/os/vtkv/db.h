@@ -17,6 +17,7 @@
 
 #include "vtkv/env/env.h"
 #include "vtkv/iterator.h"
+#include "vtkv/mem/value_pointer.h"
 #include "vtkv/options.h"
 #include "vtkv/status.h"
 #include "vtkv/write_batch.h"
@@ -47,6 +48,7 @@ class Submission {
   virtual void durable(const Status& status) = 0;
 
   SequenceNumber last_sequence = 0;  // set by submit
+  LogPlace* log_place = nullptr;     // the engine's
 };
 
 // A point in the history that reads can name. Release it with DB::release_snapshot.

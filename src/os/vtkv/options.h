@@ -64,6 +64,8 @@ struct Options {
 
   size_t memtable_bytes = 32u << 20;
   size_t block_cache_bytes = 64u << 20;
+  // Values of at least so many bytes stay in the log, and the tree holds pointers to them (WiscKey). 0: none.
+  size_t value_separation_bytes = 0;
   uint32_t growth_factor = 4;     // runs per level before they are merged into the next
   bool single_flush = false;      // one sync of the log covers all files: only where it was proven
   unsigned io_depth = 128;

@@ -92,6 +92,7 @@ Status CubeImplementation::open() {
   VTKV_RETURN_IF_ERROR(
       ContainerSet::open(m_env, containers_directory(m_directory), m_options.containers, &m_containers));
   vtkv::Options& options = m_options.database;
+  options.value_separation_bytes = 0;  // the data is in the containers already; what is here is short metadata
   options.external_store = this;
   options.participant = this;
   options.on_reuse_horizon = [this, next = options.on_reuse_horizon](SequenceNumber horizon) {

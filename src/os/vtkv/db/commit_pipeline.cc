@@ -320,7 +320,7 @@ size_t CommitPipeline::choose_batches() {
     } else if (bytes > limit) {
       break;
     }
-    m_views.push_back({batch.sequence_count(), batch.encoded()});
+    m_views.push_back({batch.sequence_count(), batch.encoded(), taken.submission->log_place});
     ++count;
     if (taken.last_sequence == boundary) {
       break;

@@ -68,8 +68,10 @@ void DbImpl::submit(Submission* submission) {
   {
     std::lock_guard lock(m_write_lock);
     if (!m_pipeline->failed()) {
-      MemTableInserter inserter(m_active.get(), m_last_sequence + 1);
+      MemTableInserter inserter(m_active.get(), m_last_sequence + 1, batch.encoded(),
+                                m_options.value_separation_bytes);
       (void)batch.iterate(inserter);  // built by WriteBatch itself: well-formed
+      submission->log_place = inserter.place();
       m_last_sequence += batch.sequence_count();
       submission->last_sequence = m_last_sequence;
       m_visible.store(m_last_sequence, std::memory_order_release);
@@ -205,6 +207,10 @@ Status DbImpl::get(std::string_view key, std::string* value, const Snapshot* sna
   if (result == Lookup::absent) {
     VTKV_RETURN_IF_ERROR(state->version->get(key, sequence, &result, value));
   }
+  if (result == Lookup::pointer) {
+    const std::string pointer = std::move(*value);
+    return m_values->read(key, pointer, value);
+  }
   static const Status kNotFound = Status::not_found("no such key");
   return result == Lookup::found ? Status() : kNotFound;
 }
@@ -213,7 +219,7 @@ std::unique_ptr<Iterator> DbImpl::new_iterator(std::string_view lower, std::stri
                                                const Snapshot* snapshot) {
   std::shared_ptr<const ReadState> state = read_state();
   const SequenceNumber sequence = read_sequence(snapshot);
-  return std::make_unique<DbIterator>(std::move(state), lower, upper, sequence);
+  return std::make_unique<DbIterator>(std::move(state), m_values.get(), lower, upper, sequence);
 }
 
 const Snapshot* DbImpl::take_snapshot() {
@@ -394,7 +400,7 @@ void DbImpl::tell_checkpoint() {
     return;
   }
   m_told_checkpoint = oldest.sequence;
-  m_pool->release_before(oldest.epoch);
+  m_pool->release_before(oldest.epoch, m_tree->listed_epochs());
   lock.unlock();
   wake(m_log_worker);
   if (m_options.participant) {

@@ -20,6 +20,7 @@
 #include "vtkv/db/read_state.h"
 #include "vtkv/db/snapshot_list.h"
 #include "vtkv/vlog/segment_pool.h"
+#include "vtkv/vlog/value_reader.h"
 
 namespace vtkv {
 
@@ -109,6 +110,7 @@ class DbImpl final : public DB, private CommitObserver {
   std::unique_ptr<FileLock> m_file_lock;
   std::unique_ptr<Tree> m_tree;
   std::unique_ptr<SegmentPool> m_pool;
+  std::unique_ptr<ValueReader> m_values;
   std::unique_ptr<CommitPipeline> m_pipeline;
   SnapshotList m_snapshots;
 

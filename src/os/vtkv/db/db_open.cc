@@ -136,6 +136,7 @@ Status DbImpl::open_parts() {
   VTKV_RETURN_IF_ERROR(m_env->lock_file(lock_path(m_directory), &m_file_lock));
   VTKV_RETURN_IF_ERROR(Tree::open(m_env, m_directory, m_options, &m_tree));
   m_pool = std::make_unique<SegmentPool>(m_env, log_path(m_directory), m_tree->geometry(), m_tree->uuid());
+  m_values = std::make_unique<ValueReader>(m_pool.get());
   return m_pool->load();
 }
 
@@ -175,7 +176,8 @@ Status DbImpl::load_participant() {
     return Status();
   }
   return m_options.participant->load([&](std::string_view lower, std::string_view upper) {
-    return std::make_unique<DbIterator>(state, lower, upper, m_tree->newest_log_position().sequence);
+    return std::make_unique<DbIterator>(state, m_values.get(), lower, upper,
+                                        m_tree->newest_log_position().sequence);
   });
 }
 
@@ -185,9 +187,14 @@ class Replay final : public BatchVisitor {
  public:
   Replay(MemTable* memtable, const Options& options) : m_memtable(memtable), m_options(options) {}
 
-  Status batch(SequenceNumber first, uint32_t sequence_count, std::string_view encoded) override {
-    MemTableInserter inserter(m_memtable, first, m_options.mutations.lose_range_deletes);
+  Status batch(SequenceNumber first, uint32_t sequence_count, std::string_view encoded,
+               const LogPlace& place) override {
+    MemTableInserter inserter(m_memtable, first, encoded, m_options.value_separation_bytes,
+                              m_options.mutations.lose_range_deletes);
     VTKV_RETURN_IF_ERROR(WriteBatch::iterate(encoded, inserter));
+    if (inserter.place()) {
+      *inserter.place() = place;
+    }
     const uint64_t updates = std::max<uint64_t>(1, inserter.next_sequence() - first);
     if (updates != sequence_count) {
       return Status::corruption("a batch of " + std::to_string(updates) + " operations claims " +
@@ -234,7 +241,7 @@ Status DbImpl::sync_everything() {
 Status DbImpl::end_recovery(const LogRecovery& recovery, LogPosition* position) {
   VTKV_RETURN_IF_ERROR(sync_everything());
   m_pool->use_epochs_above(recovery.greatest_epoch());
-  m_pool->release_before(m_tree->oldest_log_position().epoch);
+  m_pool->release_before(m_tree->oldest_log_position().epoch, m_tree->listed_epochs());
   *position = recovery.end();
   if (m_options.mutations.skip_recovery_record) {
     return m_pool->remove_half_made();

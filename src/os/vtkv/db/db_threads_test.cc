@@ -20,6 +20,7 @@ class DbThreadsTest : public testing::Test {
     m_base = std::filesystem::absolute(name);
     m_options.geometry = {.log_segment_bytes = 256 << 10, .initial_log_segments = 3, .zone_bytes = 128 << 10};
     m_options.memtable_bytes = 32 << 10;
+    m_options.value_separation_bytes = 64;
     ASSERT_TRUE(DB::create(posix_env(), m_base + "/db", m_options).ok());
     ASSERT_TRUE(DB::open(posix_env(), m_base + "/db", m_options, &m_db).ok());
   }

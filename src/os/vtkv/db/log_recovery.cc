@@ -112,7 +112,7 @@ class DataCheck final : public BatchVisitor, public WriteBatch::Handler {
   explicit DataCheck(ExternalStore* store) : m_store(store) {}
   bool arrived() const { return m_arrived; }
 
-  Status batch(SequenceNumber, uint32_t, std::string_view encoded) override {
+  Status batch(SequenceNumber, uint32_t, std::string_view encoded, const LogPlace&) override {
     VTKV_RETURN_IF_ERROR(WriteBatch::iterate(encoded, *this));
     return m_status;
   }
@@ -161,7 +161,8 @@ Status LogRecovery::visit(const FoundRecord& record, BatchVisitor& visitor) {
   std::string_view bytes;
   VTKV_RETURN_IF_ERROR(m_window->view(record.offset, sizeof(record_header_t) + record.header.body_bytes, &bytes));
   bytes.remove_prefix(sizeof(record_header_t));
-  const Status status = for_each_batch(record.header, bytes, visitor);
+  const LogPlace body{record.segment->id, record.segment->epoch, record.offset + sizeof(record_header_t)};
+  const Status status = for_each_batch(record.header, bytes, body, visitor);
   if (!status.ok()) {
     return Status::make(status.code(),
                         record.segment->path + ", record at offset " + std::to_string(record.offset) + ": " +

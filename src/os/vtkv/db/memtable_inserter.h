@@ -9,11 +9,26 @@ namespace vtkv {
 
 class MemTableInserter final : public WriteBatch::Handler {
  public:
-  // `lose_range_removals` breaks replay on purpose (Options::Mutations).
-  MemTableInserter(MemTable* memtable, SequenceNumber first, bool lose_range_removals = false)
-      : m_memtable(memtable), m_next(first), m_lose_range_removals(lose_range_removals) {}
+  // Values of at least `threshold` bytes (0: none) stay in the log. `lose_range_removals` breaks replay on
+  // purpose (Options::Mutations).
+  MemTableInserter(MemTable* memtable, SequenceNumber first, std::string_view encoded, size_t threshold,
+                   bool lose_range_removals = false)
+      : m_memtable(memtable),
+        m_next(first),
+        m_encoded(encoded),
+        m_threshold(threshold),
+        m_lose_range_removals(lose_range_removals) {}
 
-  void put(std::string_view key, std::string_view value) override { m_memtable->put(m_next++, key, value); }
+  void put(std::string_view key, std::string_view value) override {
+    if (m_threshold == 0 || value.size() < m_threshold) {
+      m_memtable->put(m_next++, key, value);
+      return;
+    }
+    if (!m_place) {
+      m_place = m_memtable->new_place();
+    }
+    m_memtable->put_logged(m_next++, key, value, m_place, static_cast<uint32_t>(value.data() - m_encoded.data()));
+  }
   void remove(std::string_view key) override { m_memtable->remove(m_next++, key); }
   void remove_range(std::string_view begin, std::string_view end) override {
     const SequenceNumber sequence = m_next++;
@@ -25,10 +40,15 @@ class MemTableInserter final : public WriteBatch::Handler {
   void note(std::string_view) override {}
   // The sequence after the last operation's.
   SequenceNumber next_sequence() const { return m_next; }
+  // To be set to where the batch lies in the log; null when no value stays there.
+  LogPlace* place() const { return m_place; }
 
  private:
   MemTable* const m_memtable;
   SequenceNumber m_next;
+  const std::string_view m_encoded;
+  const size_t m_threshold;
+  LogPlace* m_place = nullptr;
   const bool m_lose_range_removals;
 };
 

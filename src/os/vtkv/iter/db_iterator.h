@@ -1,55 +1,40 @@
-// The user's view of a read state at one sequence: newest visible version of each key, removals applied.
-//
-// A range removal in one source hides everything it covers in older sources, so those jump over it; the
-// source itself, and newer ones, may hold entries put after the removal and are looked at one by one.
+// The user's view of a read state at one sequence: what is visible, with the values that stayed in the log.
 #pragma once
 
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "vtkv/db/read_state.h"
-#include "vtkv/iter/merging_iterator.h"
+#include "vtkv/iter/visible_iterator.h"
 #include "vtkv/iterator.h"
+#include "vtkv/vlog/value_reader.h"
 
 namespace vtkv {
 
 class DbIterator final : public Iterator {
  public:
-  DbIterator(std::shared_ptr<const ReadState> state, std::string_view lower, std::string_view upper,
-             SequenceNumber sequence);
+  DbIterator(std::shared_ptr<const ReadState> state, const ValueReader* values, std::string_view lower,
+             std::string_view upper, SequenceNumber sequence)
+      : m_visible(std::move(state), lower, upper, sequence), m_values(values) {}
 
-  bool valid() const override { return m_valid; }
-  void seek_to_first() override { seek(m_lower); }
+  bool valid() const override { return m_visible.valid() && m_status.ok(); }
+  void seek_to_first() override;
   void seek_to_last() override;
   void seek(std::string_view target) override;
   void seek_for_previous(std::string_view target) override;
   void next() override;
   void previous() override;
-  std::string_view key() const override { return m_key; }
-  std::string_view value() const override { return m_forward ? m_entries->entry().value : m_value; }
-  Status status() const override { return m_entries->status(); }
+  std::string_view key() const override { return m_visible.key(); }
+  std::string_view value() const override { return m_followed ? std::string_view(m_value) : m_visible.value(); }
+  Status status() const override { return m_status.ok() ? m_visible.status() : m_status; }
 
  private:
-  // The source of the newest removal that hides `entry`; false when it is visible.
-  bool hidden(const Entry& entry, size_t* source) const;
-  void find_forward();
-  void find_backward();
-  void skip_key_forward();
-  bool in_bounds() const;
+  void follow();
 
-  const std::shared_ptr<const ReadState> m_state;
-  const std::string m_lower;
-  const std::string m_upper;
-  const SequenceNumber m_sequence;
-  std::vector<std::shared_ptr<const RangeRemovals>> m_removals;  // by source; null: none
-  bool m_any_removals = false;
-  std::unique_ptr<MergingIterator> m_entries;
-  // Forward: m_entries stands on the current entry. Backward: before every version of m_key.
-  bool m_forward = true;
-  bool m_valid = false;
-  std::string m_key;
-  std::string m_value;  // backward only
+  VisibleIterator m_visible;
+  const ValueReader* const m_values;
+  bool m_followed = false;  // the value is m_value
+  std::string m_value;
+  Status m_status;
 };
 
 }  // namespace vtkv

@@ -13,7 +13,8 @@ namespace vtkv {
 enum class EntryType : uint8_t {
   removal = 0,
   value = 1,
-  value_pointer = 2,  // reserved: the value is in the log (WiscKey)
+  value_pointer = 2,  // the value is in the log (WiscKey); this one is a ValuePointer
+  logged_value = 128,  // inside a memtable only: a value that a flush turns into a pointer
 };
 
 // Ordered by key ascending, then sequence descending: the newest version of a key comes first.

@@ -13,10 +13,12 @@
 
 #include "vtkv/mem/entry.h"
 #include "vtkv/mem/range_removals.h"
+#include "vtkv/mem/value_pointer.h"
 
 namespace vtkv {
 
-enum class Lookup { absent, found, removed };
+// pointer: found, and what was found is an encoded ValuePointer.
+enum class Lookup { absent, found, removed, pointer };
 
 class MemTable {
  public:
@@ -26,12 +28,20 @@ class MemTable {
   MemTable& operator=(const MemTable&) = delete;
 
   void put(SequenceNumber sequence, std::string_view key, std::string_view value);
+  // A value that stays in the log: at `offset` of the batch that `place` will say the place of. A flush writes
+  // a pointer to it. REQUIRES: the place is set before new_flush_iterator() is used.
+  void put_logged(SequenceNumber sequence, std::string_view key, std::string_view value, const LogPlace* place,
+                  uint32_t offset);
+  // One for every batch with such values; lives as long as the memtable.
+  LogPlace* new_place();
   void remove(SequenceNumber sequence, std::string_view key);
   void remove_range(SequenceNumber sequence, std::string_view begin, std::string_view end);
 
   // The state of `key` at `at_most`; `removed` covers point and range removals.
   Lookup get(std::string_view key, SequenceNumber at_most, std::string* value) const;
   std::unique_ptr<EntryIterator> new_iterator() const;
+  // As a flush writes it: pointers instead of logged values. Forward from the first entry only.
+  std::unique_ptr<EntryIterator> new_flush_iterator() const;
   const RangeRemovals& range_removals() const;
 
   size_t memory_bytes() const;

@@ -15,6 +15,7 @@ std::string read(const MemTable& table, std::string_view key, SequenceNumber at_
   switch (table.get(key, at_most, &value)) {
     case Lookup::absent: return "(absent)";
     case Lookup::removed: return "(removed)";
+    case Lookup::pointer: return "(pointer)";
     case Lookup::found: break;
   }
   return value;
@@ -151,6 +152,25 @@ TEST(MemTable, ReadersRunBesideTheWriter) {
   first.join();
   second.join();
   EXPECT_FALSE(wrong);
+}
+
+TEST(MemTable, ALoggedValueReadsAsItselfAndIsFlushedAsAPointer) {
+  MemTable table;
+  LogPlace* place = table.new_place();
+  table.put(1, "a", "short");
+  table.put_logged(2, "b", "long", place, 7);
+  EXPECT_EQ(read(table, "b", 9), "long");
+  *place = {3, 4, 4096};
+  auto iterator = table.new_flush_iterator();
+  iterator->seek_to_first();
+  EXPECT_EQ(iterator->entry().type, EntryType::value);
+  iterator->next();
+  ASSERT_EQ(iterator->entry().type, EntryType::value_pointer);
+  ValuePointer pointer;
+  ASSERT_TRUE(pointer.decode(iterator->entry().value));
+  EXPECT_EQ(pointer, (ValuePointer{3, 4, 4096 + 7, 4, value_checksum("b", "long")}));
+  iterator->next();
+  EXPECT_FALSE(iterator->valid());
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ bool BlockIterator::decode_at(size_t offset) {
     fail("an entry of the block is malformed");
     return false;
   }
-  if (type > static_cast<uint8_t>(EntryType::value)) {
+  if (type > static_cast<uint8_t>(EntryType::value_pointer)) {
     fail("an entry of the block has a type that this program does not know");
     return false;
   }

@@ -18,6 +18,7 @@ class KvModelTest : public testing::TestWithParam<uint64_t> {
     m_random.seed(GetParam());
     m_options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 3, .zone_bytes = 64 << 10};
     m_options.memtable_bytes = 4096u << m_random() % 4;
+    m_options.value_separation_bytes = 40 * (m_random() % 3);
     m_options.block_cache_bytes = m_random() % 2 ? 0 : 1 << 20;
     ASSERT_TRUE(DB::create(&m_env, "/db", m_options).ok());
     open();

@@ -57,6 +57,7 @@ Options KvWorld::options_for(SimEnv* env, const KvWorldSettings& settings) {
                       .zone_bytes = 32 << 10,
                       .block_bytes = 4096};
   options.memtable_bytes = settings.memtable_bytes;
+  options.value_separation_bytes = settings.value_separation_bytes;
   options.mutations = settings.mutations;
   FileSystemInfo info;
   options.single_flush = env->file_system_info("/", &info).ok() && info.single_flush;
@@ -141,6 +142,12 @@ void KvWorld::add_external_put(const std::string& key, KvOperations* operations,
   operations->push_back({KvOperation::Kind::put, key, external_value(slot, tag)});
 }
 
+// Short ones go to the tree, others stay in the log.
+std::string KvWorld::random_value() {
+  constexpr size_t kSizes[] = {10, 10, 10, 40, 40, 300, 300, 3000};
+  return std::string(kSizes[m_random() % std::size(kSizes)], static_cast<char>('a' + m_random() % 26));
+}
+
 KvOperations KvWorld::random_operations(Batch* batch) {
   const KvEntries& before = m_history.after(m_history.size());
   KvOperations operations;
@@ -152,8 +159,7 @@ KvOperations KvWorld::random_operations(Batch* batch) {
     switch (m_random() % 8) {
       case 0:
       case 1:
-        operations.push_back({KvOperation::Kind::put, key,
-                              std::string(m_random() % 8 == 0 ? 3000 : 10, static_cast<char>('a' + m_random() % 26))});
+        operations.push_back({KvOperation::Kind::put, key, random_value()});
         break;
       case 2:
         operations.push_back({KvOperation::Kind::remove, key, {}});

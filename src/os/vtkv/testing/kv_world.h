@@ -26,6 +26,7 @@ struct KvWorldSettings {
   uint64_t external_keys = 6;
   size_t memtable_bytes = 4096;
   uint64_t log_segment_bytes = 16 << 10;
+  size_t value_separation_bytes = 30;
 };
 
 class KvWorld {
@@ -49,6 +50,7 @@ class KvWorld {
 
   static Options options_for(SimEnv* env, const KvWorldSettings& settings);
   std::string check_slots();
+  std::string random_value();
   KvOperations random_operations(Batch* batch);
   void add_external_put(const std::string& key, KvOperations* operations, Batch* batch);
   void submit_one();

@@ -63,6 +63,7 @@ std::string Checkpoint::encode() const {
   header.epoch = epoch;
   std::memcpy(header.uuid, uuid.data(), sizeof(header.uuid));
   header.runs = static_cast<uint32_t>(runs.size());
+  header.segments = static_cast<uint32_t>(segments.size());
   header.block_bytes = geometry.block_bytes;
   header.log_segment_bytes = geometry.log_segment_bytes;
   header.zone_bytes = geometry.zone_bytes;
@@ -81,6 +82,10 @@ std::string Checkpoint::encode() const {
     record.offset = run.span.offset;
     record.units = run.span.units;
     record.level = run.level;
+    bytes.append(reinterpret_cast<const char*>(&record), sizeof(record));
+  }
+  for (const SegmentValues& values : segments) {
+    const manifest_segment_t record{values.segment_id, values.epoch, values.entries, values.bytes};
     bytes.append(reinterpret_cast<const char*>(&record), sizeof(record));
   }
   const uint32_t length = static_cast<uint32_t>(bytes.size());
@@ -110,8 +115,9 @@ Status Checkpoint::decode(std::string_view slot, Checkpoint* checkpoint) {
     return Status::unsupported("it has format version " + std::to_string(header.version) +
                                ", this program knows version " + std::to_string(kManifestVersion));
   }
-  if (header.length - sizeof(header) != header.runs * uint64_t{sizeof(manifest_run_t)}) {
-    return Status::corruption("its number of runs contradicts its length");
+  const uint64_t runs_bytes = header.runs * uint64_t{sizeof(manifest_run_t)};
+  if (header.length - sizeof(header) != runs_bytes + header.segments * uint64_t{sizeof(manifest_segment_t)}) {
+    return Status::corruption("its number of runs and segments contradicts its length");
   }
   checkpoint->epoch = header.epoch;
   std::memcpy(checkpoint->uuid.data(), header.uuid, sizeof(header.uuid));
@@ -126,6 +132,11 @@ Status Checkpoint::decode(std::string_view slot, Checkpoint* checkpoint) {
     manifest_run_t record;
     std::memcpy(&record, slot.data() + sizeof(header) + i * sizeof(record), sizeof(record));
     checkpoint->runs.push_back({record.run_id, record.level, {record.span_id, record.offset, record.units, false}, 0});
+  }
+  for (uint32_t i = 0; i < header.segments; ++i) {
+    manifest_segment_t record;
+    std::memcpy(&record, slot.data() + sizeof(header) + runs_bytes + i * sizeof(record), sizeof(record));
+    checkpoint->segments.push_back({record.segment_id, record.epoch, record.entries, record.bytes});
   }
   if (checkpoint->epoch == 0 || !check_geometry(checkpoint->geometry).ok()) {
     return Status::corruption("it holds impossible values");
@@ -212,6 +223,8 @@ void Manifest::verify(const Checkpoint& checkpoint, std::vector<std::string>* fi
   }
 }
 
-size_t Manifest::runs_max() const { return (m_slot_bytes - sizeof(manifest_header_t)) / sizeof(manifest_run_t); }
+size_t Manifest::runs_max() const {
+  return (m_slot_bytes - sizeof(manifest_header_t)) / (sizeof(manifest_run_t) + sizeof(manifest_segment_t));
+}
 
 }  // namespace vtkv

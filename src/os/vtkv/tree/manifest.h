@@ -11,6 +11,7 @@
 #include "vtkv/env/env.h"
 #include "vtkv/tree/run_format.h"
 #include "vtkv/tree/tree.h"
+#include "vtkv/tree/value_account.h"
 
 namespace vtkv {
 
@@ -21,6 +22,7 @@ struct Checkpoint {
   LogPosition position;
   uint64_t next_run_id = 1;
   std::vector<RunLocation> runs;  // newest first
+  std::vector<SegmentValues> segments;  // that hold values
 
   // The bytes of a slot; decode checks everything that does not need other files.
   std::string encode() const;
@@ -40,7 +42,8 @@ class Manifest {
   Status write(const Checkpoint& checkpoint);
   // Does the disk still hold `checkpoint` in its slot? One sentence when not.
   void verify(const Checkpoint& checkpoint, std::vector<std::string>* findings);
-  size_t runs_max() const;  // that fit into a checkpoint
+  size_t runs_max() const;  // that fit into a checkpoint, with room for as many segments again
+  size_t bytes_max() const { return m_slot_bytes; }  // of an encoded checkpoint
   const std::string& path() const { return m_file->path(); }
 
  private:

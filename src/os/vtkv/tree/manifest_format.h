@@ -14,7 +14,7 @@
 //       56     8  geometry: log segment size
 //       64     8  geometry: zone size
 //       72     4  log position: header checksum of the record
-//       76     4  zeros
+//       76     4  number of segment records
 //       80     8  log position: sequence
 //       88     8  log position: segment id
 //       96     8  log position: epoch
@@ -28,6 +28,11 @@
 //             24     4  its length in units of 4096
 //             28     4  level
 //             32    16  zeros
+//      ...    32  segment record, of each log segment with values that the runs point to:
+//              0     8  segment id
+//              8     8  its epoch
+//             16     8  pointers in the runs (may be 0)
+//             24     8  bytes of the values that they point to
 //
 // The first 20 bytes keep their meaning in every version to come, so that a slot of a later version is
 // told from a damaged one.
@@ -54,7 +59,7 @@ struct manifest_header_t {
   uint64_t log_segment_bytes;
   uint64_t zone_bytes;
   uint32_t log_header_checksum;
-  uint32_t zeros_76;
+  uint32_t segments;
   uint64_t log_sequence;
   uint64_t log_segment_id;
   uint64_t log_epoch;
@@ -79,5 +84,13 @@ struct manifest_run_t {
 };
 static_assert(sizeof(manifest_run_t) == 48);
 static_assert(offsetof(manifest_run_t, units) == 24);
+
+struct manifest_segment_t {
+  uint64_t segment_id;
+  uint64_t epoch;
+  uint64_t entries;
+  uint64_t bytes;
+};
+static_assert(sizeof(manifest_segment_t) == 32);
 
 }  // namespace vtkv

@@ -13,6 +13,14 @@ SequenceNumber Reducer::stripe_end(size_t stripe) const {
 }
 
 bool Reducer::keep(const Entry& entry) {
+  const bool kept = decide(entry);
+  if (!kept && m_drops && entry.type == EntryType::value_pointer) {
+    m_drops->dropped(entry);
+  }
+  return kept;
+}
+
+bool Reducer::decide(const Entry& entry) {
   const size_t stripe = stripe_of(entry.sequence);
   if (m_any && m_stripe == stripe && m_key == entry.key) {
     return false;

@@ -17,6 +17,13 @@
 
 namespace vtkv {
 
+// Told of every entry of type value_pointer that is not kept, once.
+class DropObserver {
+ public:
+  virtual ~DropObserver() = default;
+  virtual void dropped(const Entry& entry) = 0;
+};
+
 class Reducer {
  public:
   // What lies below the sources that are merged.
@@ -27,9 +34,10 @@ class Reducer {
     virtual bool may_hold_any(std::string_view begin, std::string_view end) const = 0;
   };
 
-  // All three outlive the reducer. `snapshots` ascending; `removals` of all sources.
-  Reducer(const std::vector<SequenceNumber>* snapshots, const RangeRemovals* removals, const Older* older)
-      : m_snapshots(*snapshots), m_removals(*removals), m_older(*older) {}
+  // All outlive the reducer. `snapshots` ascending; `removals` of all sources; `drops` may be null.
+  Reducer(const std::vector<SequenceNumber>* snapshots, const RangeRemovals* removals, const Older* older,
+          DropObserver* drops = nullptr)
+      : m_snapshots(*snapshots), m_removals(*removals), m_older(*older), m_drops(drops) {}
 
   // Entries of all sources, in order; of equal key and sequence the one that counts first.
   bool keep(const Entry& entry);
@@ -37,12 +45,14 @@ class Reducer {
   std::shared_ptr<RangeRemovals> reduced_removals() const;
 
  private:
+  bool decide(const Entry& entry);
   size_t stripe_of(SequenceNumber sequence) const;
   SequenceNumber stripe_end(size_t stripe) const;
 
   const std::vector<SequenceNumber>& m_snapshots;
   const RangeRemovals& m_removals;
   const Older& m_older;
+  DropObserver* const m_drops;
   bool m_any = false;
   std::string m_key;     // of the last entry seen
   size_t m_stripe = 0;   // of the last entry seen

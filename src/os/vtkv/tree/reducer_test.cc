@@ -107,5 +107,23 @@ TEST_F(ReducerTest, RangeRemovalsKeepTheNewestOfEachStripe) {
   EXPECT_EQ(removals(), "");
 }
 
+class CountDrops final : public DropObserver {
+ public:
+  void dropped(const Entry& entry) override { text += std::string(entry.key) + std::to_string(entry.sequence) + " "; }
+  std::string text;
+};
+
+TEST_F(ReducerTest, DroppedPointersAreToldOf) {
+  const FixedOlder older(true);
+  CountDrops drops;
+  m_removals.add(9, "m", "n");
+  Reducer reducer(&m_snapshots, &m_removals, &older, &drops);
+  for (const char* item : {"k7", "k5", "m4"}) {
+    (void)reducer.keep({std::string_view(item, 1), std::stoull(item + 1), EntryType::value_pointer, "p"});
+  }
+  (void)reducer.keep({"m", 3, EntryType::value, "v"});
+  EXPECT_EQ(drops.text, "k5 m4 ");
+}
+
 }  // namespace
 }  // namespace vtkv

@@ -131,7 +131,7 @@ Status Run::get(std::string_view key, uint64_t key_hash, SequenceNumber at_most,
     return {};
   }
   value->assign(iterator.entry().value);
-  *result = Lookup::found;
+  *result = iterator.entry().type == EntryType::value_pointer ? Lookup::pointer : Lookup::found;
   return {};
 }
 

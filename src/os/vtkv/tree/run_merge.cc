@@ -62,8 +62,8 @@ bool OlderRuns::may_hold_any(std::string_view begin, std::string_view end) const
 }
 
 Status merge_runs(const std::vector<std::shared_ptr<const Run>>& runs, const Reducer::Older& older,
-                  const std::vector<SequenceNumber>& snapshots, const std::atomic<bool>& stop, RunWriter* writer,
-                  std::shared_ptr<const Run>* merged) {
+                  const std::vector<SequenceNumber>& snapshots, const std::atomic<bool>& stop, DropObserver* drops,
+                  RunWriter* writer, std::shared_ptr<const Run>* merged) {
   RangeRemovals removals;
   std::vector<std::unique_ptr<EntryIterator>> sources;
   for (const auto& run : runs) {
@@ -75,7 +75,7 @@ Status merge_runs(const std::vector<std::shared_ptr<const Run>>& runs, const Red
         });
     sources.push_back(run->new_iterator(true));
   }
-  Reducer reducer(&snapshots, &removals, &older);
+  Reducer reducer(&snapshots, &removals, &older, drops);
   EntryMerger merger(std::move(sources));
   for (merger.seek_to_first(); merger.valid(); merger.next()) {
     if (stop.load(std::memory_order_relaxed)) {

@@ -47,7 +47,7 @@ class OlderRuns final : public Reducer::Older {
 // Writes what is left of `runs` (newest first). *merged is null when nothing is. Ends with Code::busy
 // soon after *stop became true.
 Status merge_runs(const std::vector<std::shared_ptr<const Run>>& runs, const Reducer::Older& older,
-                  const std::vector<SequenceNumber>& snapshots, const std::atomic<bool>& stop, RunWriter* writer,
-                  std::shared_ptr<const Run>* merged);
+                  const std::vector<SequenceNumber>& snapshots, const std::atomic<bool>& stop, DropObserver* drops,
+                  RunWriter* writer, std::shared_ptr<const Run>* merged);
 
 }  // namespace vtkv

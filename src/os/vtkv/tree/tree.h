@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ struct TreeStatistics {
   uint32_t runs = 0, levels = 0;
 };
 
+struct SegmentValues;
+
 class Tree {
  public:
   // Writes the files of an empty tree and its first checkpoint (durable on return).
@@ -58,6 +61,14 @@ class Tree {
   virtual LogPosition oldest_log_position() const = 0;
 
   virtual std::shared_ptr<const Version> current() const = 0;
+
+  // The log segments that the newest checkpoint's runs point to, and the epochs of those that either manifest
+  // slot lists: a listed segment must not be written to.
+  virtual std::vector<SegmentValues> value_segments() const = 0;
+  virtual std::set<uint64_t> listed_epochs() const = 0;
+  // Writes checkpoints until neither slot lists these epochs and both slots have the newest log position.
+  // REQUIRES: nobody will follow a pointer into them (vlog/value_gc.h).
+  virtual Status forget_segments(const std::set<uint64_t>& epochs) = 0;
 
   // Writes `memtable` as a run and a checkpoint at `position`; both durable on return. Versions of a key
   // that no snapshot in `snapshots` (ascending) can tell apart are dropped. An empty memtable only writes

@@ -80,10 +80,10 @@ Status TreeImpl::load(const Checkpoint& older) {
   Runs runs;
   VTKV_RETURN_IF_ERROR(open_runs(m_checkpoint.runs, {}, &runs));
   m_epoch = m_checkpoint.epoch;
-  m_slots[m_epoch % 2] = {m_epoch, m_checkpoint.position, runs};
+  m_slots[m_epoch % 2] = {m_epoch, m_checkpoint.position, runs, m_checkpoint.segments};
   m_current = std::make_shared<RunVersion>(runs);
   if (older.epoch > 0) {
-    Slot slot{older.epoch, older.position, {}};
+    Slot slot{older.epoch, older.position, {}, older.segments};
     // Its runs are needed only should the newest slot be lost: if they cannot be read, it is no help.
     if (open_runs(older.runs, runs, &slot.runs).ok()) {
       m_slots[older.epoch % 2] = std::move(slot);
@@ -131,7 +131,8 @@ Status TreeImpl::sync_zones() {
   return status.ok() ? status : fail(std::move(status));
 }
 
-Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPosition* position) {
+Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPosition* position,
+                         const std::function<void(Segments*)>& edit_segments) {
   std::lock_guard checkpoint_lock(m_checkpoint_lock);
   VTKV_RETURN_IF_ERROR(failure());
   Runs runs = current_runs();
@@ -147,12 +148,19 @@ Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPositi
   for (const auto& run : runs) {
     next.runs.push_back(run->location());
   }
+  edit_segments(&next.segments);
+  if (next.encode().size() > m_manifest->bytes_max()) {
+    return Status::make(Status::Code::no_space,
+                        m_manifest->path() + ": " + std::to_string(next.segments.size()) +
+                            " log segments with values are more than it can list; make the database again "
+                            "with larger log segments");
+  }
   if (Status status = m_manifest->write(next); !status.ok()) {
     return fail(std::move(status));
   }
   m_checkpoint = std::move(next);
   // What the overwritten slot alone still named becomes free here, outside the lock.
-  Slot overwritten{m_checkpoint.epoch, m_checkpoint.position, runs};
+  Slot overwritten{m_checkpoint.epoch, m_checkpoint.position, runs, m_checkpoint.segments};
   auto version = std::make_shared<const RunVersion>(std::move(runs));
   std::lock_guard lock(m_lock);
   m_epoch = m_checkpoint.epoch;
@@ -161,8 +169,33 @@ Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPositi
   return {};
 }
 
+std::vector<SegmentValues> TreeImpl::value_segments() const {
+  std::lock_guard lock(m_lock);
+  return m_slots[m_epoch % 2].segments;
+}
+
+std::set<uint64_t> TreeImpl::listed_epochs() const {
+  std::set<uint64_t> epochs;
+  std::lock_guard lock(m_lock);
+  for (const Slot& slot : m_slots) {
+    for (const SegmentValues& values : slot.segments) {
+      epochs.insert(values.epoch);
+    }
+  }
+  return epochs;
+}
+
+Status TreeImpl::forget_segments(const std::set<uint64_t>& epochs) {
+  for (int slot = 0; slot < 2; ++slot) {
+    VTKV_RETURN_IF_ERROR(install([](Runs*) {}, nullptr, [&](Segments* segments) {
+      std::erase_if(*segments, [&](const SegmentValues& values) { return epochs.contains(values.epoch); });
+    }));
+  }
+  return {};
+}
+
 Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots,
-                           std::shared_ptr<const Run>* run) {
+                           ValueDelta* delta, std::shared_ptr<const Run>* run) {
   const OlderRuns older(current_runs(), kFlushRangeReadsMax);
   RunWriter::Settings settings;
   settings.run_id = m_next_run_id.fetch_add(1);
@@ -171,10 +204,15 @@ Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceN
   settings.entries_max = memtable.entries();
   RunWriter writer(m_env, m_reader, settings);
   Reducer reducer(&snapshots, &memtable.range_removals(), &older);
-  const auto iterator = memtable.new_iterator();
+  const auto iterator = memtable.new_flush_iterator();
   for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
-    if (reducer.keep(iterator->entry())) {
-      VTKV_RETURN_IF_ERROR(writer.add(iterator->entry()));
+    const Entry& entry = iterator->entry();
+    if (reducer.keep(entry)) {
+      VTKV_RETURN_IF_ERROR(writer.add(entry));
+      ValuePointer pointer;
+      if (entry.type == EntryType::value_pointer && pointer.decode(entry.value)) {
+        delta->created(pointer);
+      }
     }
   }
   auto removals =
@@ -190,8 +228,9 @@ Status TreeImpl::flush(const MemTable& memtable, const LogPosition& position,
     VTKV_RETURN_IF_ERROR(merge_all(snapshots));  // merging has fallen behind so far that the manifest is full
   }
   std::shared_ptr<const Run> run;
+  ValueDelta delta;
   if (!memtable.empty()) {
-    VTKV_RETURN_IF_ERROR(write_run(memtable, snapshots, &run));
+    VTKV_RETURN_IF_ERROR(write_run(memtable, snapshots, &delta, &run));
   }
   if (run) {
     VTKV_RETURN_IF_ERROR(sync_zones());
@@ -202,7 +241,7 @@ Status TreeImpl::flush(const MemTable& memtable, const LogPosition& position,
           runs->insert(runs->begin(), run);
         }
       },
-      &position));
+      &position, [&](Segments* segments) { delta.apply(segments); }));
   m_reader.file().give_back_surplus();
   std::lock_guard lock(m_lock);
   ++m_statistics.flushes;
@@ -224,7 +263,8 @@ Status TreeImpl::merge(const MergeChoice& choice, const Runs& runs, const std::v
   }
   RunWriter writer(m_env, m_reader, settings);
   std::shared_ptr<const Run> merged;
-  VTKV_RETURN_IF_ERROR(merge_runs(inputs, older, snapshots, m_stop, &writer, &merged));
+  ValueDelta delta;
+  VTKV_RETURN_IF_ERROR(merge_runs(inputs, older, snapshots, m_stop, &delta, &writer, &merged));
   if (merged) {
     VTKV_RETURN_IF_ERROR(sync_zones());
   }
@@ -238,7 +278,7 @@ Status TreeImpl::merge(const MergeChoice& choice, const Runs& runs, const std::v
           current->insert(place, merged);
         }
       },
-      nullptr));
+      nullptr, [&](Segments* segments) { delta.apply(segments); }));
   m_reader.file().give_back_surplus();
   std::lock_guard lock(m_lock);
   ++m_statistics.merges;

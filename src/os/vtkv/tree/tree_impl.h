@@ -31,6 +31,9 @@ class TreeImpl final : public Tree {
   LogPosition newest_log_position() const override;
   LogPosition oldest_log_position() const override;
   std::shared_ptr<const Version> current() const override;
+  std::vector<SegmentValues> value_segments() const override;
+  std::set<uint64_t> listed_epochs() const override;
+  Status forget_segments(const std::set<uint64_t>& epochs) override;
   Status flush(const MemTable& memtable, const LogPosition& position,
                const std::vector<SequenceNumber>& snapshots) override;
   Status merge_once(const std::vector<SequenceNumber>& snapshots, bool* did) override;
@@ -47,16 +50,19 @@ class TreeImpl final : public Tree {
     uint64_t epoch = 0;  // 0: the slot holds nothing valid
     LogPosition position;
     Runs runs;
+    std::vector<SegmentValues> segments;
   };
 
   Status open_runs(const std::vector<RunLocation>& locations, const Runs& known, Runs* runs) const;
   Runs current_runs() const;
-  Status write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots,
+  Status write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
                    std::shared_ptr<const Run>* run);
   Status merge(const MergeChoice& choice, const Runs& runs, const std::vector<SequenceNumber>& snapshots);
   Status sync_zones();
-  // Writes a checkpoint of the current runs as `edit` changes them, and makes it current.
-  Status install(const std::function<void(Runs*)>& edit, const LogPosition* position);
+  using Segments = std::vector<SegmentValues>;
+  // Writes a checkpoint of the current runs and segments as the edits change them, and makes it current.
+  Status install(const std::function<void(Runs*)>& edit, const LogPosition* position,
+                 const std::function<void(Segments*)>& edit_segments);
   Status failure() const;
   Status fail(Status status);
 

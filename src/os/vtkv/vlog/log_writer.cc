@@ -56,6 +56,10 @@ Status LogWriter::form(const std::vector<BatchView>& batches, SequenceNumber dur
   char* out = start + sizeof(header);
   for (const BatchView& batch : batches) {
     const batch_frame_t frame{batch.sequence_count, static_cast<uint32_t>(batch.encoded.size())};
+    if (batch.place) {
+      *batch.place = {segment->id, segment->epoch,
+                      m_position.end_offset + static_cast<uint64_t>(out - start) + sizeof(frame)};
+    }
     std::memcpy(out, &frame, sizeof(frame));
     std::memcpy(out + sizeof(frame), batch.encoded.data(), batch.encoded.size());
     out += sizeof(frame) + batch.encoded.size();

@@ -8,6 +8,7 @@
 
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/env/env.h"
+#include "vtkv/mem/value_pointer.h"
 #include "vtkv/vlog/log_position.h"
 #include "vtkv/vlog/segment_pool.h"
 #include "vtkv/vlog/vlog_format.h"
@@ -17,6 +18,7 @@ namespace vtkv {
 struct BatchView {
   uint32_t sequence_count = 0;
   std::string_view encoded;
+  LogPlace* place = nullptr;  // form() says here where `encoded` lies
 };
 
 // A record ready to be written. Reusable: its buffer keeps its capacity.

@@ -247,10 +247,10 @@ Status SegmentPool::take(uint64_t minimum_bytes, bool for_recovery, LogSegment**
   return Status();
 }
 
-void SegmentPool::release_before(uint64_t oldest_needed_epoch) {
+void SegmentPool::release_before(uint64_t oldest_needed_epoch, const std::set<uint64_t>& listed) {
   std::lock_guard lock(m_lock);
   for (auto& [id, segment] : m_segments) {
-    if (segment->epoch < oldest_needed_epoch) {
+    if (segment->epoch < oldest_needed_epoch && !listed.contains(segment->epoch)) {
       segment->spare = true;
     }
   }

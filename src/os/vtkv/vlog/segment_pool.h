@@ -3,7 +3,8 @@
 // A segment is *live* while a recovery could need it, *spare* when it is primed and nobody needs it.
 // Epochs grow along the history, so "needed" is one comparison: a segment is needed exactly when its
 // epoch is not below that of the oldest checkpoint's position. (Segments abandoned by an earlier recovery
-// carry old epochs and become spare the same way.)
+// carry old epochs and become spare the same way.) A segment that a manifest slot lists as holding values is
+// kept besides.
 //
 // The last spare is kept for the recovery record: an open that finds the log full must still be able to
 // finish.
@@ -16,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,8 +58,9 @@ class SegmentPool {
   // A segment of at least `minimum_bytes`, live under a new epoch. Makes one when none is spare.
   // `for_recovery` may use the last spare.
   Status take(uint64_t minimum_bytes, bool for_recovery, LogSegment** segment);
-  // Segments with an epoch below this are no longer needed by any checkpoint.
-  void release_before(uint64_t oldest_needed_epoch);
+  // Segments with an epoch below this are no longer needed by any recovery; those whose epoch is among `listed`
+  // hold values and stay.
+  void release_before(uint64_t oldest_needed_epoch, const std::set<uint64_t>& listed);
   // Does one piece of the work ahead (make a spare, remove a superfluous file); *did says whether.
   Status work_ahead(bool* did);
   // Cheap: has anything changed since work_ahead last found nothing to do?

@@ -58,7 +58,9 @@ bool decode_record_header(std::string_view bytes, const Uuid& uuid, record_heade
   return true;
 }
 
-Status for_each_batch(const record_header_t& header, std::string_view body, BatchVisitor& visitor) {
+Status for_each_batch(const record_header_t& header, std::string_view body, const LogPlace& body_place,
+                      BatchVisitor& visitor) {
+  const char* const start = body.data();
   if (header.flags & kCrossCube) {
     return Status::unsupported("log record with participants in other cubes: written by a newer version");
   }
@@ -74,7 +76,9 @@ Status for_each_batch(const record_header_t& header, std::string_view body, Batc
         frame.sequence_count > header.last_sequence() - next + 1) {
       return Status::corruption("log record: a batch is longer than its record");
     }
-    VTKV_RETURN_IF_ERROR(visitor.batch(next, frame.sequence_count, body.substr(0, frame.encoded_bytes)));
+    const LogPlace place{body_place.segment_id, body_place.epoch,
+                         body_place.offset + static_cast<uint64_t>(body.data() - start)};
+    VTKV_RETURN_IF_ERROR(visitor.batch(next, frame.sequence_count, body.substr(0, frame.encoded_bytes), place));
     next += frame.sequence_count;
     body.remove_prefix(frame.encoded_bytes);
   }

@@ -50,6 +50,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "vtkv/mem/value_pointer.h"
 #include "vtkv/status.h"
 #include "vtkv/util/uuid.h"
 #include "vtkv/write_batch.h"
@@ -138,13 +139,15 @@ HeaderState decode_segment_header(std::string_view block, const Uuid& uuid, segm
 // Whether the body fits what follows is the caller's to check.
 bool decode_record_header(std::string_view bytes, const Uuid& uuid, record_header_t* header);
 
-// Calls `visit(last sequence, encoded batch)` for each batch of a record's body, in order.
+// Visits each batch of a record's body, in order. `body_place`: where the body lies; `place`: where the batch does.
 // Code::corruption when the frames contradict the header.
 class BatchVisitor {
  public:
   virtual ~BatchVisitor() = default;
-  virtual Status batch(SequenceNumber first_sequence, uint32_t sequence_count, std::string_view encoded) = 0;
+  virtual Status batch(SequenceNumber first_sequence, uint32_t sequence_count, std::string_view encoded,
+                       const LogPlace& place) = 0;
 };
-Status for_each_batch(const record_header_t& header, std::string_view body, BatchVisitor& visitor);
+Status for_each_batch(const record_header_t& header, std::string_view body, const LogPlace& body_place,
+                      BatchVisitor& visitor);
 
 }  // namespace vtkv

@@ -147,7 +147,7 @@ TEST(VlogFormatTest, HeaderOfTheFutureIsForeign) {
 
 class Collector final : public BatchVisitor, public WriteBatch::Handler {
  public:
-  Status batch(SequenceNumber first, uint32_t count, std::string_view encoded) override {
+  Status batch(SequenceNumber first, uint32_t count, std::string_view encoded, const LogPlace& place) override {
     text += "[" + std::to_string(first) + "+" + std::to_string(count) + "]";
     return WriteBatch::iterate(encoded, *this);
   }
@@ -186,26 +186,26 @@ class RecordBodyTest : public testing::Test {
 };
 
 TEST_F(RecordBodyTest, BatchesComeInOrderWithTheirSequences) {
-  ASSERT_TRUE(for_each_batch(m_header, m_body, m_collector).ok());
+  ASSERT_TRUE(for_each_batch(m_header, m_body, {}, m_collector).ok());
   EXPECT_EQ(m_collector.text, "[10+2]put a 1;remove b ;[12+1]note n ;");
 }
 
 TEST_F(RecordBodyTest, BodyCutAnywhereIsCorruption) {
   for (size_t length = 0; length < m_body.size(); ++length) {
-    EXPECT_TRUE(for_each_batch(m_header, m_body.substr(0, length), m_collector).is_corruption()) << length;
+    EXPECT_TRUE(for_each_batch(m_header, m_body.substr(0, length), {}, m_collector).is_corruption()) << length;
   }
 }
 
 TEST_F(RecordBodyTest, CountsThatContradictTheFramesAreCorruption) {
   m_header.batch_count = 1;
-  EXPECT_TRUE(for_each_batch(m_header, m_body, m_collector).is_corruption());
+  EXPECT_TRUE(for_each_batch(m_header, m_body, {}, m_collector).is_corruption());
   m_header.batch_count = 3;
-  EXPECT_TRUE(for_each_batch(m_header, m_body, m_collector).is_corruption());
+  EXPECT_TRUE(for_each_batch(m_header, m_body, {}, m_collector).is_corruption());
   m_header.batch_count = 2;
   m_header.sequence_count = 4;
-  EXPECT_TRUE(for_each_batch(m_header, m_body, m_collector).is_corruption());
+  EXPECT_TRUE(for_each_batch(m_header, m_body, {}, m_collector).is_corruption());
   m_header.sequence_count = 1;
-  EXPECT_TRUE(for_each_batch(m_header, m_body, m_collector).is_corruption());
+  EXPECT_TRUE(for_each_batch(m_header, m_body, {}, m_collector).is_corruption());
 }
 
 TEST(WriteBatchTest, BytesCutOrUnknownAreCorruption) {

@@ -1,0 +1,40 @@
+// Where a value lies that stayed in the log (WiscKey, section 3): what the tree holds in its place.
+//
+// Encoded, as the value of an entry of type value_pointer:
+//   varint64  segment id
+//   varint64  epoch of the segment; a segment that was reused since has another one
+//   varint64  offset of the value in the segment's file
+//   varint32  length of the value
+//   fixed32   crc32c of key and value, one behind the other
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace vtkv {
+
+struct ValuePointer {
+  uint64_t segment_id = 0;
+  uint64_t epoch = 0;
+  uint64_t offset = 0;
+  uint32_t length = 0;
+  uint32_t crc32c = 0;
+
+  void encode(std::string* out) const;
+  // False when malformed or when anything follows. Whether the segment exists is the reader's to check.
+  bool decode(std::string_view encoded);
+  bool operator==(const ValuePointer&) const = default;
+};
+
+// What the crc32c field has to be.
+uint32_t value_checksum(std::string_view key, std::string_view value);
+
+// Where a batch's encoded bytes begin in the log. Known once its record is formed.
+struct LogPlace {
+  uint64_t segment_id = 0;
+  uint64_t epoch = 0;
+  uint64_t offset = 0;
+};
+
+}  // namespace vtkv

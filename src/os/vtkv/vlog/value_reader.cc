@@ -1,0 +1,67 @@
+#include "vtkv/vlog/value_reader.h"
+
+#include "vtkv/env/aligned_buffer.h"
+
+namespace vtkv {
+
+namespace {
+
+constexpr int kTries = 4;
+constexpr size_t kKeptBufferBytes = 256 << 10;
+
+Status not_there(const ValuePointer& pointer, const std::string& path) {
+  return Status::corruption(path + ": the value at offset " + std::to_string(pointer.offset) +
+                            " is damaged; restore the database from a copy, or write the key again");
+}
+
+}  // namespace
+
+Status ValueReader::locate(const ValuePointer& pointer, LogSegment** segment, ValueExtent* extent) const {
+  *segment = m_pool->find(pointer.segment_id);
+  if (!*segment || (*segment)->epoch != pointer.epoch) {
+    return Status::corruption("log segment " + std::to_string(pointer.segment_id) +
+                              ", which holds values, is missing or was replaced; restore it");
+  }
+  if (pointer.offset > (*segment)->bytes || pointer.length > (*segment)->bytes - pointer.offset) {
+    return not_there(pointer, (*segment)->path);
+  }
+  extent->start = pointer.offset / kIoAlignment * kIoAlignment;
+  const uint64_t end = (pointer.offset + pointer.length + kIoAlignment - 1) / kIoAlignment * kIoAlignment;
+  extent->bytes = end - extent->start;
+  return Status();
+}
+
+Status ValueReader::check(std::string_view key, const ValuePointer& pointer, const LogSegment& segment,
+                          std::string_view value) {
+  return value_checksum(key, value) == pointer.crc32c ? Status() : not_there(pointer, segment.path);
+}
+
+Status ValueReader::read(std::string_view key, std::string_view encoded, std::string* value) const {
+  ValuePointer pointer;
+  if (!pointer.decode(encoded)) {
+    return Status::corruption("the pointer to a value is malformed");
+  }
+  LogSegment* segment = nullptr;
+  ValueExtent extent;
+  VTKV_RETURN_IF_ERROR(locate(pointer, &segment, &extent));
+  thread_local AlignedBuffer buffer;
+  buffer.reserve(extent.bytes);
+  Status status;
+  for (int i = 0; i < kTries; ++i) {
+    status = extent.bytes > 0 ? segment->file->read(extent.start, extent.bytes, buffer.data()) : Status();
+    if (status.ok()) {
+      const std::string_view bytes(buffer.data() + (pointer.offset - extent.start), pointer.length);
+      status = check(key, pointer, *segment, bytes);
+      if (status.ok()) {
+        value->assign(bytes);
+        break;
+      }
+    }
+  }
+  if (buffer.capacity() > kKeptBufferBytes) {
+    buffer = AlignedBuffer();
+  }
+  return status;
+}
+
+}  // namespace vtkv

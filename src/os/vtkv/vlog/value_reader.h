@@ -1,0 +1,38 @@
+// Reads values that stayed in the log.
+//
+// Thread-safe. The caller holds what it found the pointer in (a ReadState): that keeps the segment from being
+// used again.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "vtkv/mem/value_pointer.h"
+#include "vtkv/vlog/segment_pool.h"
+
+namespace vtkv {
+
+// Where the pieces of one read lie: whole blocks around a value.
+struct ValueExtent {
+  uint64_t start = 0;  // in the segment's file, aligned
+  uint64_t bytes = 0;  // aligned
+};
+
+class ValueReader {
+ public:
+  explicit ValueReader(const SegmentPool* pool) : m_pool(pool) {}
+
+  // Follows an encoded ValuePointer. Errors: corruption (naming file and offset), io_error.
+  Status read(std::string_view key, std::string_view pointer, std::string* value) const;
+
+  // The parts of read(), for whoever reads several at once. The segment that the pointer leads into.
+  Status locate(const ValuePointer& pointer, LogSegment** segment, ValueExtent* extent) const;
+  // Is `value`, read from where the pointer says, what was written there for this key?
+  static Status check(std::string_view key, const ValuePointer& pointer, const LogSegment& segment,
+                      std::string_view value);
+
+ private:
+  const SegmentPool* const m_pool;
+};
+
+}  // namespace vtkv
