@@ -12,7 +12,7 @@
 
 #include "common/ceph_time.h"
 #include "include/Context.h"
-#include "swimstore/tool/device_counters.h"
+#include "vtkv/tool/device_counters.h"
 
 namespace swimstore {
 
@@ -292,7 +292,7 @@ int run_load(ObjectStore& store, const std::string& path, const LoadOptions& opt
       return r;
     }
   }
-  const DeviceCounters before = read_device_counters(path);
+  const vtkv::DeviceCounters before = vtkv::read_device_counters(path);
   const auto start = Clock::now();
   const auto end = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds));
   std::vector<std::thread> workers;
@@ -303,10 +303,10 @@ int run_load(ObjectStore& store, const std::string& path, const LoadOptions& opt
     worker.join();
   }
   result->seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  const DeviceCounters after = read_device_counters(path);
-  result->device_known = before.known && after.known;
-  result->device_written_bytes = after.written_bytes - before.written_bytes;
-  result->device_flushes = after.flushes - before.flushes;
+  const vtkv::DeviceCounters device = vtkv::read_device_counters(path) - before;
+  result->device_known = device.known;
+  result->device_written_bytes = device.written_bytes;
+  result->device_flushes = device.flushes;
   summarise(lanes, result);
   for (const auto& lane : lanes) {
     if (lane->error < 0) {

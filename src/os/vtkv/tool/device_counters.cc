@@ -1,4 +1,4 @@
-#include "swimstore/tool/device_counters.h"
+#include "vtkv/tool/device_counters.h"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -8,11 +8,14 @@
 
 #include <fmt/format.h>
 
-namespace swimstore {
+namespace vtkv {
 
 namespace {
 
 // Documentation/block/stat.rst of Linux; counted from 0.
+constexpr size_t kReads = 0;
+constexpr size_t kReadSectors = 2;
+constexpr size_t kWrites = 4;
 constexpr size_t kWrittenSectors = 6;
 constexpr size_t kFlushes = 15;
 constexpr uint64_t kSectorBytes = 512;
@@ -31,6 +34,9 @@ DeviceCounters read_device_counters(const std::string& directory) {
     fields.push_back(field);
   }
   if (fields.size() > kFlushes) {
+    counters.reads = fields[kReads];
+    counters.read_bytes = fields[kReadSectors] * kSectorBytes;
+    counters.writes = fields[kWrites];
     counters.written_bytes = fields[kWrittenSectors] * kSectorBytes;
     counters.flushes = fields[kFlushes];
     counters.known = true;
@@ -38,4 +44,4 @@ DeviceCounters read_device_counters(const std::string& directory) {
   return counters;
 }
 
-}  // namespace swimstore
+}  // namespace vtkv

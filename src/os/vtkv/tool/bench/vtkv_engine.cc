@@ -1,0 +1,194 @@
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+#include "vtkv/db.h"
+#include "vtkv/tool/bench/engine.h"
+#include "vtkv/tool/bench/peer_options.h"
+
+namespace vtkv::bench {
+
+namespace {
+
+constexpr double kSeparationBytes = 1024;
+constexpr uint64_t kSegmentBytesMin = 4 << 20, kSegmentBytesMax = 64 << 20;
+
+class VtkvScan final : public Scan {
+ public:
+  explicit VtkvScan(std::unique_ptr<Iterator> iterator) : m_iterator(std::move(iterator)) {}
+  void seek_to_first() override { m_iterator->seek_to_first(); }
+  void seek_to_last() override { m_iterator->seek_to_last(); }
+  void seek(std::string_view target) override { m_iterator->seek(target); }
+  bool valid() const override { return m_iterator->valid(); }
+  void next() override { m_iterator->next(); }
+  void previous() override { m_iterator->previous(); }
+  std::string_view key() const override { return m_iterator->key(); }
+  std::string_view value() const override { return m_iterator->value(); }
+  Status status() const override { return m_iterator->status(); }
+
+ private:
+  std::unique_ptr<Iterator> m_iterator;
+};
+
+class VtkvEngine final : public Engine {
+ public:
+  ~VtkvEngine() override {
+    drain();
+    m_db.reset();
+  }
+
+  Status open(const EngineSettings& settings);
+
+  Status put(std::string_view key, std::string_view value) override {
+    WriteBatch batch;
+    batch.put(key, value);
+    return write(std::move(batch));
+  }
+  Status put_many(const std::vector<KeyValue>& entries) override {
+    WriteBatch batch;
+    for (const KeyValue& entry : entries) {
+      batch.put(entry.key, entry.value);
+    }
+    return write(std::move(batch));
+  }
+  Status remove(std::string_view key) override {
+    WriteBatch batch;
+    batch.remove(key);
+    return write(std::move(batch));
+  }
+  Status remove_range(std::string_view begin, std::string_view end) override {
+    WriteBatch batch;
+    batch.remove_range(begin, end);
+    return write(std::move(batch));
+  }
+  Status get(std::string_view key, std::string* value) override { return m_db->get(key, value); }
+  std::unique_ptr<Scan> new_scan(std::string_view lower, std::string_view upper, ScanLength) override {
+    return std::make_unique<VtkvScan>(m_db->new_iterator(lower, upper));
+  }
+  Status settle() override {
+    drain();
+    VTKV_RETURN_IF_ERROR(m_db->flush());
+    wait_until_quiet(m_path);
+    return {};
+  }
+  EngineReport report() override;
+
+ private:
+  class InFlight;
+
+  Status write(WriteBatch batch);
+  void drain();
+
+  std::string m_path;
+  bool m_sync = false;
+  size_t m_window_bytes = 0;
+  std::unique_ptr<DB> m_db;
+
+  std::mutex m_lock;
+  std::condition_variable m_changed;
+  size_t m_in_flight_bytes = 0;  // guarded by m_lock, like the rest
+  uint64_t m_waits = 0, m_waited_us = 0;
+  Status m_error;
+};
+
+// An unsynced write returns once it is visible and queued for the log. What is not in the log yet is bounded,
+// as a memtable's worth of it would be with any engine.
+class VtkvEngine::InFlight final : public Submission {
+ public:
+  InFlight(VtkvEngine* engine, WriteBatch taken) : m_engine(engine), m_bytes(taken.encoded_bytes()) {
+    batch = std::move(taken);
+  }
+  void durable(const Status& status) override {
+    {
+      std::lock_guard lock(m_engine->m_lock);
+      m_engine->m_in_flight_bytes -= m_bytes;
+      if (!status.ok()) {
+        m_engine->m_error = status;
+      }
+      m_engine->m_changed.notify_all();
+    }
+    delete this;
+  }
+  size_t bytes() const { return m_bytes; }
+
+ private:
+  VtkvEngine* const m_engine;
+  const size_t m_bytes;
+};
+
+Status VtkvEngine::open(const EngineSettings& settings) {
+  double growth = 0, single_flush = 0, separation = 0;
+  const Options defaults;
+  VTKV_RETURN_IF_ERROR(number_option(settings, "growth_factor", defaults.growth_factor, &growth));
+  VTKV_RETURN_IF_ERROR(number_option(settings, "separation", kSeparationBytes, &separation));
+  Env* env = posix_env();
+  FileSystemInfo info;
+  VTKV_RETURN_IF_ERROR(env->file_system_info(settings.path, &info));
+  VTKV_RETURN_IF_ERROR(number_option(settings, "single_flush", info.single_flush, &single_flush));
+
+  m_path = settings.path;
+  m_sync = settings.sync;
+  m_window_bytes = peer::write_buffer_bytes(settings.memory_bytes);
+  Options options;
+  options.memtable_bytes = peer::write_buffer_bytes(settings.memory_bytes);
+  options.block_cache_bytes = peer::cache_bytes(settings.memory_bytes);
+  options.growth_factor = static_cast<uint32_t>(growth);
+  options.single_flush = single_flush != 0;
+  options.value_separation_bytes = static_cast<size_t>(separation);
+  // As large a part of the data as it would be of a device's worth of it.
+  options.geometry.log_segment_bytes =
+      std::clamp(settings.memory_bytes / 8 / kIoAlignment * kIoAlignment, kSegmentBytesMin, kSegmentBytesMax);
+  const std::string directory = settings.path + "/db";
+  if (!env->exists(directory)) {
+    VTKV_RETURN_IF_ERROR(DB::create(env, directory, options));
+  }
+  return DB::open(env, directory, options, &m_db);
+}
+
+Status VtkvEngine::write(WriteBatch batch) {
+  if (m_sync) {
+    return m_db->write(std::move(batch));
+  }
+  auto submission = std::make_unique<InFlight>(this, std::move(batch));
+  {
+    std::unique_lock lock(m_lock);
+    if (m_in_flight_bytes > m_window_bytes) {
+      ++m_waits;
+      const uint64_t start_us = posix_env()->now_us();
+      m_changed.wait(lock, [this] { return m_in_flight_bytes <= m_window_bytes; });
+      m_waited_us += posix_env()->now_us() - start_us;
+    }
+    VTKV_RETURN_IF_ERROR(m_error);
+    m_in_flight_bytes += submission->bytes();
+  }
+  m_db->submit(submission.release());
+  return {};
+}
+
+void VtkvEngine::drain() {
+  std::unique_lock lock(m_lock);
+  m_changed.wait(lock, [this] { return m_in_flight_bytes == 0; });
+}
+
+EngineReport VtkvEngine::report() {
+  const DBStatistics statistics = m_db->statistics();
+  EngineReport report;
+  report.log_bytes = statistics.log_bytes;
+  report.flush_bytes = statistics.flush_bytes;
+  report.merge_bytes = statistics.merge_bytes;
+  std::lock_guard lock(m_lock);
+  report.stall_us = m_waited_us;
+  report.stalls = m_waits;
+  return report;
+}
+
+}  // namespace
+
+Status open_vtkv(const EngineSettings& settings, std::unique_ptr<Engine>* engine) {
+  auto opened = std::make_unique<VtkvEngine>();
+  VTKV_RETURN_IF_ERROR(opened->open(settings));
+  *engine = std::move(opened);
+  return {};
+}
+
+}  // namespace vtkv::bench
