@@ -9,7 +9,8 @@ TxnContext::TxnContext(StoreContext& store, CommitPipeline& pipeline, Collection
   add_sequencer(m_collection->sequencer);
 }
 
-void TxnContext::write_slot(const AllocatedSlot& slot, ceph::bufferlist data, uint32_t crc32c) {
+void TxnContext::write_slot(const AllocatedSlot& slot, ceph::bufferlist data, uint32_t crc32c,
+                            bool keep) {
   std::vector<iovec> buffers;
   buffers.reserve(data.get_num_buffers());
   for (const ceph::bufferptr& piece : data.buffers()) {
@@ -18,7 +19,7 @@ void TxnContext::write_slot(const AllocatedSlot& slot, ceph::bufferlist data, ui
   add_slot_write(m_store.cube.containers(), slot, 0, std::move(buffers), slot.bytes, crc32c);
   // Keeps the memory alive until data_written, too.
   m_store.in_flight.add(slot.address, std::move(data));
-  m_slots.push_back(slot);
+  m_writes.push_back({slot, keep});
   m_store.counters.inc(l_swimstore_write_slots);
   m_store.counters.inc(l_swimstore_write_slot_bytes, slot.bytes);
   if (!slot.primed) {
@@ -27,8 +28,12 @@ void TxnContext::write_slot(const AllocatedSlot& slot, ceph::bufferlist data, ui
 }
 
 void TxnContext::take_back() {
-  data_written();
-  m_store.cube.containers().abandon(m_slots);
+  std::vector<AllocatedSlot> slots;
+  for (const SlotWrite& write : m_writes) {
+    m_store.in_flight.remove(write.slot.address);
+    slots.push_back(write.slot);
+  }
+  m_store.cube.containers().abandon(slots);
 }
 
 void TxnContext::submit() {
@@ -43,8 +48,12 @@ void TxnContext::submit() {
 }
 
 void TxnContext::data_written() {
-  for (const AllocatedSlot& slot : m_slots) {
-    m_store.in_flight.remove(slot.address);
+  for (const SlotWrite& write : m_writes) {
+    const SlotAddress slot = write.slot.address;
+    if (write.keep) {  // before it leaves the other, so that a reader finds it in one
+      m_store.data.add(slot, m_store.in_flight.find(slot));
+    }
+    m_store.in_flight.remove(slot);
   }
 }
 

@@ -23,9 +23,10 @@ class TxnContext final : public CubeTransaction, public boost::intrusive_ref_cou
  public:
   TxnContext(StoreContext& store, CommitPipeline& pipeline, CollectionRef collection);
 
-  // Adds the write of a whole reservation. The data is readable at once, from memory.
+  // Adds the write of a whole reservation. The data is readable at once, from memory; `keep`: also later,
+  // from the data cache.
   // REQUIRES: data aligned in size and memory to kBlockBytes, slot.bytes long.
-  void write_slot(const AllocatedSlot& slot, ceph::bufferlist data, uint32_t crc32c);
+  void write_slot(const AllocatedSlot& slot, ceph::bufferlist data, uint32_t crc32c, bool keep);
   // Forgets the slot writes: the transaction will not be submitted.
   void take_back();
 
@@ -37,6 +38,11 @@ class TxnContext final : public CubeTransaction, public boost::intrusive_ref_cou
   std::list<Context*> on_commit;
 
  private:
+  struct SlotWrite {
+    AllocatedSlot slot;
+    bool keep = false;
+  };
+
   void data_written() override;
   void committed(const vtkv::Status& status) override;
 
@@ -44,7 +50,7 @@ class TxnContext final : public CubeTransaction, public boost::intrusive_ref_cou
   CommitPipeline& m_pipeline;
   CollectionRef m_collection;
   boost::container::small_vector<OpSequencerRef, 2> m_sequencers;
-  std::vector<AllocatedSlot> m_slots;
+  std::vector<SlotWrite> m_writes;
   uint64_t m_submitted_us = 0;
 };
 

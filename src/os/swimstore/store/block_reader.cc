@@ -20,13 +20,6 @@ constexpr int kReadTries = 3;
 // A longer read is taken for a scan, which would only push out what is read again.
 constexpr uint64_t kCachedReadBytesMax = 128 << 10;
 
-bool keep_in_cache(uint32_t op_flags, uint64_t length) {
-  if (op_flags & (CEPH_OSD_OP_FLAG_FADVISE_DONTNEED | CEPH_OSD_OP_FLAG_FADVISE_NOCACHE)) {
-    return false;
-  }
-  return length <= kCachedReadBytesMax || (op_flags & CEPH_OSD_OP_FLAG_FADVISE_WILLNEED);
-}
-
 // Blocks that were lost before they were written keep a checksum that matches nothing, in flight too.
 bool matches(const MappedRun& run, const char* blocks) {
   for (uint32_t i = 0; i < run.count; ++i) {
@@ -39,6 +32,12 @@ bool matches(const MappedRun& run, const char* blocks) {
 
 }  // namespace
 
+BlockReader::Caching BlockReader::caching(uint32_t op_flags, uint64_t length) {
+  constexpr uint32_t kNotAgain = CEPH_OSD_OP_FLAG_FADVISE_DONTNEED | CEPH_OSD_OP_FLAG_FADVISE_NOCACHE;
+  const bool is_short = length <= kCachedReadBytesMax || (op_flags & CEPH_OSD_OP_FLAG_FADVISE_WILLNEED);
+  return {.look = !(op_flags & CEPH_OSD_OP_FLAG_BYPASS_CLEAN_CACHE), .keep = is_short && !(op_flags & kNotAgain)};
+}
+
 int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t op_flags, ceph::bufferlist* out) {
   if (length == 0) {
     return 0;
@@ -46,7 +45,7 @@ int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t o
   const uint64_t first = block_of(offset);
   const uint64_t count = blocks_for(offset + length) - first;
   ceph::bufferptr blocks(ceph::buffer::create_page_aligned(count * kBlockBytes));
-  const int r = read_blocks(onode, first, count, keep_in_cache(op_flags, length), blocks.c_str());
+  const int r = read_blocks(onode, first, count, caching(op_flags, length), blocks);
   if (r < 0) {
     return r;
   }
@@ -55,10 +54,15 @@ int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t o
 }
 
 int BlockReader::read_block(Onode& onode, uint64_t block, char* destination) {
-  return read_blocks(onode, block, 1, true, destination);
+  ceph::bufferptr bytes(ceph::buffer::create_page_aligned(kBlockBytes));
+  const int r = read_blocks(onode, block, 1, {}, bytes);
+  std::memcpy(destination, bytes.c_str(), kBlockBytes);
+  return r;
 }
 
-int BlockReader::read_blocks(Onode& onode, uint64_t first, uint64_t count, bool keep, char* destination) {
+int BlockReader::read_blocks(Onode& onode, uint64_t first, uint64_t count, Caching caching,
+                             ceph::bufferptr& blocks) {
+  char* const destination = blocks.c_str();
   const vtkv::Status status = onode.extents.load(m_store.cube.database(), onode.record.nid,
                                                  static_cast<uint32_t>(first / kChunkBlocks),
                                                  static_cast<uint32_t>((first + count - 1) / kChunkBlocks));
@@ -72,40 +76,53 @@ int BlockReader::read_blocks(Onode& onode, uint64_t first, uint64_t count, bool 
   uint64_t next = first;
   for (const MappedRun& run : runs) {
     std::memset(destination + (next - first) * kBlockBytes, 0, (run.block - next) * kBlockBytes);
-    find_in_memory(run, destination + (run.block - first) * kBlockBytes, &missing);
+    find_in_memory(run, caching.look, destination + (run.block - first) * kBlockBytes, &missing);
     next = run.block + run.count;
   }
   std::memset(destination + (next - first) * kBlockBytes, 0, (first + count - next) * kBlockBytes);
-  return missing.empty() ? 0 : read_pieces(onode, missing, keep);
+  const int r = missing.empty() ? 0 : read_pieces(onode, missing);
+  for (const Piece& piece : missing) {
+    if (caching.keep && r == 0) {
+      m_store.data.add(piece.slot, piece.slot_block,
+                       ceph::bufferptr(blocks, piece.destination - destination, piece.bytes()));
+    }
+  }
+  return r;
 }
 
-void BlockReader::find_in_memory(const MappedRun& run, char* destination, std::vector<Piece>* missing) {
+void BlockReader::find_in_memory(const MappedRun& run, bool look_in_cache, char* destination,
+                                 std::vector<Piece>* missing) {
   if (m_store.in_flight.get(run.slot, run.slot_block * kBlockBytes, run.count * kBlockBytes, destination) &&
       matches(run, destination)) {
     return;
   }
-  uint64_t hits = 0;
-  for (uint32_t i = 0; i < run.count; ++i) {
+  if (!look_in_cache) {
+    missing->push_back({run.slot, run.slot_block, run.count, run.block, run.crc32c.data(), destination});
+    return;
+  }
+  uint32_t hits = 0;
+  bool after_hit = true;
+  for (uint32_t i = 0; i < run.count;) {
     char* const to = destination + uint64_t{i} * kBlockBytes;
-    if (m_store.data.get(run.slot, run.slot_block + i, to)) {
-      ++hits;
+    uint32_t absent = 0;
+    if (const uint32_t found = m_store.data.get(run.slot, run.slot_block + i, run.count - i, to, &absent)) {
+      hits += found;
+      i += found;
+      after_hit = true;
       continue;
     }
-    if (!missing->empty()) {
-      Piece& before = missing->back();
-      if (before.slot == run.slot && before.slot_block + before.count == run.slot_block + i &&
-          before.destination + before.bytes() == to && before.crc32c + before.count == &run.crc32c[i]) {
-        ++before.count;
-        continue;
-      }
+    if (after_hit) {
+      missing->push_back({run.slot, run.slot_block + i, 0, run.block + i, &run.crc32c[i], to});
+      after_hit = false;
     }
-    missing->push_back({run.slot, run.slot_block + i, 1, run.block + i, &run.crc32c[i], to});
+    missing->back().count += absent;
+    i += absent;
   }
-  m_store.counters.inc(l_swimstore_read_cache_hit_bytes, hits * kBlockBytes);
-  m_store.counters.inc(l_swimstore_read_cache_miss_bytes, (run.count - hits) * kBlockBytes);
+  m_store.counters.inc(l_swimstore_read_cache_hit_bytes, uint64_t{hits} * kBlockBytes);
+  m_store.counters.inc(l_swimstore_read_cache_miss_bytes, uint64_t{run.count - hits} * kBlockBytes);
 }
 
-int BlockReader::read_pieces(const Onode& onode, const std::vector<Piece>& pieces, bool keep) {
+int BlockReader::read_pieces(const Onode& onode, const std::vector<Piece>& pieces) {
   for (size_t begin = 0; begin < pieces.size();) {
     // Slots filled one after another are often neighbours: one read serves them all.
     size_t end = begin + 1;
@@ -120,7 +137,7 @@ int BlockReader::read_pieces(const Onode& onode, const std::vector<Piece>& piece
     const vtkv::Status status = file->read(pieces[begin].file_offset(), bytes, pieces[begin].destination);
     m_store.counters.inc(l_swimstore_read_slot_bytes, bytes);
     for (; begin < end; ++begin) {
-      const int r = verify(onode, pieces[begin], status, keep);
+      const int r = verify(onode, pieces[begin], status);
       if (r < 0) {
         return r;
       }
@@ -129,7 +146,7 @@ int BlockReader::read_pieces(const Onode& onode, const std::vector<Piece>& piece
   return 0;
 }
 
-int BlockReader::verify(const Onode& onode, const Piece& piece, const vtkv::Status& first_read, bool keep) {
+int BlockReader::verify(const Onode& onode, const Piece& piece, const vtkv::Status& first_read) {
   vtkv::Status status = first_read;
   uint32_t bad = 0;
   for (int tries = 1;; ++tries) {
@@ -149,9 +166,6 @@ int BlockReader::verify(const Onode& onode, const Piece& piece, const vtkv::Stat
     m_store.counters.inc(l_swimstore_read_retries);
     status = m_store.cube.containers().file(piece.slot.size_class)->read(piece.file_offset(), piece.bytes(),
                                                                          piece.destination);
-  }
-  for (uint32_t i = 0; keep && i < piece.count; ++i) {
-    m_store.data.add(piece.slot, piece.slot_block + i, piece.destination + uint64_t{i} * kBlockBytes);
   }
   return 0;
 }

@@ -34,10 +34,16 @@ class BlockReader {
     uint64_t bytes() const { return uint64_t{count} * kBlockBytes; }
   };
 
-  int read_blocks(Onode& onode, uint64_t first, uint64_t count, bool keep, char* destination);
-  void find_in_memory(const MappedRun& run, char* destination, std::vector<Piece>* missing);
-  int read_pieces(const Onode& onode, const std::vector<Piece>& pieces, bool keep);
-  int verify(const Onode& onode, const Piece& piece, const vtkv::Status& first_read, bool keep);
+  // What a read does with the data cache. A scrub wants what the disk holds.
+  struct Caching {
+    bool look = true;
+    bool keep = true;
+  };
+  static Caching caching(uint32_t op_flags, uint64_t length);
+  int read_blocks(Onode& onode, uint64_t first, uint64_t count, Caching caching, ceph::bufferptr& blocks);
+  void find_in_memory(const MappedRun& run, bool look_in_cache, char* destination, std::vector<Piece>* missing);
+  int read_pieces(const Onode& onode, const std::vector<Piece>& pieces);
+  int verify(const Onode& onode, const Piece& piece, const vtkv::Status& first_read);
   // Index of the first block that is damaged or does not match; piece.count when all are good.
   uint32_t first_bad_block(const Piece& piece) const;
 

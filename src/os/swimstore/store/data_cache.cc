@@ -1,6 +1,8 @@
 #include "swimstore/store/data_cache.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace swimstore {
 
@@ -20,16 +22,17 @@ void InFlightData::remove(SlotAddress slot) {
   }
 }
 
-bool InFlightData::get(SlotAddress slot, uint32_t offset, uint32_t length, char* destination) const {
+ceph::bufferlist InFlightData::find(SlotAddress slot) const {
   const Shard& shard = shard_of(slot);
-  ceph::bufferlist data;
-  {
-    std::lock_guard lock(shard.mutex);
-    const auto found = shard.slots.find(slot.packed());
-    if (found == shard.slots.end()) {
-      return false;
-    }
-    data = found->second;  // shares the memory
+  std::lock_guard lock(shard.mutex);
+  const auto found = shard.slots.find(slot.packed());
+  return found != shard.slots.end() ? found->second : ceph::bufferlist();
+}
+
+bool InFlightData::get(SlotAddress slot, uint32_t offset, uint32_t length, char* destination) const {
+  const ceph::bufferlist data = find(slot);
+  if (data.length() == 0) {
+    return false;
   }
   data.begin(offset).copy(length, destination);
   return true;
@@ -46,76 +49,174 @@ size_t InFlightData::size() const {
 
 size_t DataCache::KeyHash::operator()(const Key& key) const {
   constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
-  const uint64_t mixed = (key.slot * kGolden) ^ (uint64_t{key.block} * 0xff51afd7ed558ccd);
+  const uint64_t mixed = (key.slot * kGolden) ^ (uint64_t{key.page} * 0xff51afd7ed558ccd);
   return mixed ^ mixed >> 32;
 }
 
-void DataCache::add(SlotAddress slot, uint32_t block, const char* data) {
-  if (m_capacity_bytes < kShards * kBlockBytes) {
+uint32_t DataCache::Page::blocks() const {
+  uint32_t sum = 0;
+  for (const Piece& piece : pieces) {
+    sum += piece.count;
+  }
+  return sum;
+}
+
+const DataCache::Piece* DataCache::Page::find(uint32_t block) const {
+  for (const Piece& piece : pieces) {
+    if (block - piece.first < piece.count) {
+      return &piece;
+    }
+  }
+  return nullptr;
+}
+
+void DataCache::add(SlotAddress slot, uint32_t first, const ceph::bufferptr& blocks) {
+  if (m_capacity_bytes < kShards * kPageBlocks * kBlockBytes) {
     return;
   }
-  const Key key{slot.packed(), block};
-  Shard& shard = shard_of(key);
-  std::lock_guard lock(shard.mutex);
-  if (const auto found = shard.by_place.find(key); found != shard.by_place.end()) {
-    std::memcpy(found->second->data.get(), data, kBlockBytes);
-    shard.entries.splice(shard.entries.begin(), shard.entries, found->second);
+  if (blocks.raw_length() > 2 * blocks.length()) {  // a small part must not hold on to much memory
+    add(slot, first, ceph::bufferptr(ceph::buffer::copy(blocks.c_str(), blocks.length())));
     return;
   }
-  shard.entries.push_front({key, std::make_unique_for_overwrite<char[]>(kBlockBytes)});
-  std::memcpy(shard.entries.front().data.get(), data, kBlockBytes);
-  shard.by_place.emplace(key, shard.entries.begin());
-  m_bytes += kBlockBytes;
-  trim(shard);
-}
-
-bool DataCache::get(SlotAddress slot, uint32_t block, char* destination) {
-  const Key key{slot.packed(), block};
-  Shard& shard = shard_of(key);
-  std::lock_guard lock(shard.mutex);
-  const auto found = shard.by_place.find(key);
-  if (found == shard.by_place.end()) {
-    return false;
-  }
-  shard.entries.splice(shard.entries.begin(), shard.entries, found->second);
-  std::memcpy(destination, found->second->data.get(), kBlockBytes);
-  return true;
-}
-
-void DataCache::forget(SlotAddress slot, uint32_t block) {
-  const Key key{slot.packed(), block};
-  Shard& shard = shard_of(key);
-  std::lock_guard lock(shard.mutex);
-  if (const auto found = shard.by_place.find(key); found != shard.by_place.end()) {
-    shard.entries.erase(found->second);
-    shard.by_place.erase(found);
-    m_bytes -= kBlockBytes;
+  const uint32_t count = blocks.length() / kBlockBytes;
+  for (uint32_t done = 0; done < count;) {
+    const uint32_t in_page = (first + done) % kPageBlocks;
+    const uint32_t part = std::min(count - done, kPageBlocks - in_page);
+    add_to_page({slot.packed(), (first + done) / kPageBlocks},
+                {in_page, part, ceph::bufferptr(blocks, done * kBlockBytes, part * kBlockBytes)});
+    done += part;
   }
 }
 
-void DataCache::trim(Shard& shard) {
+void DataCache::add(SlotAddress slot, const ceph::bufferlist& blocks) {
+  uint32_t first = 0;
+  for (const ceph::bufferptr& buffer : blocks.buffers()) {
+    add(slot, first, buffer);
+    first += buffer.length() / kBlockBytes;
+  }
+}
+
+void DataCache::add_to_page(const Key& key, Piece piece) {
+  Shard& shard = shard_of(key);
+  Removed removed;
+  std::lock_guard lock(shard.mutex);
+  auto [found, is_new] = shard.by_place.try_emplace(key);
+  if (is_new) {
+    found->second = shard.pages.insert(shard.pages.begin(), {key, {}});
+  } else {
+    shard.pages.splice(shard.pages.begin(), shard.pages, found->second);
+  }
+  Page& page = *found->second;
+  cut(shard, page, piece.first, piece.count, &removed);
+  account(shard, piece.count);
+  page.pieces.push_back(std::move(piece));
+  trim(shard, &removed);
+}
+
+uint32_t DataCache::get(SlotAddress slot, uint32_t first, uint32_t count, char* destination, uint32_t* missing) {
+  const Key key{slot.packed(), first / kPageBlocks};
+  const uint32_t in_page = first % kPageBlocks;
+  count = std::min(count, kPageBlocks - in_page);
+  Shard& shard = shard_of(key);
+  ceph::bufferptr blocks;
+  {
+    std::lock_guard lock(shard.mutex);
+    const auto found = shard.by_place.find(key);
+    if (found == shard.by_place.end()) {
+      *missing = count;
+      return 0;
+    }
+    Page& page = *found->second;
+    shard.pages.splice(shard.pages.begin(), shard.pages, found->second);
+    const Piece* const piece = page.find(in_page);
+    if (piece == nullptr) {
+      *missing = 1;
+      while (*missing < count && page.find(in_page + *missing) == nullptr) {
+        ++*missing;
+      }
+      return 0;
+    }
+    const uint32_t skipped = in_page - piece->first;
+    count = std::min(count, piece->count - skipped);
+    blocks = ceph::bufferptr(piece->blocks, skipped * kBlockBytes, count * kBlockBytes);
+  }
+  std::memcpy(destination, blocks.c_str(), blocks.length());
+  return count;
+}
+
+void DataCache::forget(SlotAddress slot, uint32_t first, uint32_t count) {
+  for (uint32_t done = 0; done < count;) {
+    const uint32_t in_page = (first + done) % kPageBlocks;
+    const uint32_t part = std::min(count - done, kPageBlocks - in_page);
+    const Key key{slot.packed(), (first + done) / kPageBlocks};
+    done += part;
+    Shard& shard = shard_of(key);
+    Removed removed;
+    std::lock_guard lock(shard.mutex);
+    if (const auto found = shard.by_place.find(key); found != shard.by_place.end()) {
+      cut(shard, *found->second, in_page, part, &removed);
+      if (found->second->pieces.empty()) {
+        shard.pages.erase(found->second);
+        shard.by_place.erase(found);
+      }
+    }
+  }
+}
+
+// Takes blocks [first, first + count) out of the page.
+void DataCache::cut(Shard& shard, Page& page, uint32_t first, uint32_t count, Removed* removed) {
+  const uint32_t before = page.blocks();
+  const uint32_t end = first + count;
+  boost::container::small_vector<Piece, 1> left;
+  for (Piece& piece : page.pieces) {
+    const uint32_t piece_end = piece.first + piece.count;
+    if (piece.first < std::min(first, piece_end)) {
+      const uint32_t keep = std::min(first, piece_end) - piece.first;
+      left.push_back({piece.first, keep, ceph::bufferptr(piece.blocks, 0, keep * kBlockBytes)});
+    }
+    if (const uint32_t from = std::max(end, piece.first); from < piece_end) {
+      left.push_back({from, piece_end - from,
+                      ceph::bufferptr(piece.blocks, (from - piece.first) * kBlockBytes,
+                                      (piece_end - from) * kBlockBytes)});
+    }
+    removed->push_back(std::move(piece));
+  }
+  page.pieces = std::move(left);
+  account(shard, int64_t{page.blocks()} - int64_t{before});
+}
+
+void DataCache::trim(Shard& shard, Removed* removed) {
   const size_t blocks_max = m_capacity_bytes / kShards / kBlockBytes;
-  while (shard.entries.size() > blocks_max) {
-    shard.by_place.erase(shard.entries.back().key);
-    shard.entries.pop_back();
-    m_bytes -= kBlockBytes;
+  while (shard.blocks > blocks_max) {
+    Page& last = shard.pages.back();
+    account(shard, -int64_t{last.blocks()});
+    removed->insert(removed->end(), std::make_move_iterator(last.pieces.begin()),
+                    std::make_move_iterator(last.pieces.end()));
+    shard.by_place.erase(last.key);
+    shard.pages.pop_back();
   }
+}
+
+void DataCache::account(Shard& shard, int64_t blocks) {
+  shard.blocks += blocks;
+  m_bytes += blocks * kBlockBytes;
 }
 
 void DataCache::set_capacity(size_t bytes) {
   m_capacity_bytes = bytes;
   for (Shard& shard : m_shards) {
+    Removed removed;
     std::lock_guard lock(shard.mutex);
-    trim(shard);
+    trim(shard, &removed);
   }
 }
 
 void DataCache::clear() {
   for (Shard& shard : m_shards) {
     std::lock_guard lock(shard.mutex);
-    m_bytes -= shard.entries.size() * kBlockBytes;
+    account(shard, -static_cast<int64_t>(shard.blocks));
     shard.by_place.clear();
-    shard.entries.clear();
+    shard.pages.clear();
   }
 }
 

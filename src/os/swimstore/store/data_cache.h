@@ -9,6 +9,9 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
+
+#include <boost/container/small_vector.hpp>
 
 #include "include/buffer.h"
 
@@ -21,6 +24,7 @@ class InFlightData {
  public:
   void add(SlotAddress slot, ceph::bufferlist data);  // from the slot's start
   void remove(SlotAddress slot);
+  ceph::bufferlist find(SlotAddress slot) const;  // shares the memory; empty when not in flight
   // Copies a range; false when the slot is not in flight. REQUIRES: the range was written.
   bool get(SlotAddress slot, uint32_t offset, uint32_t length, char* destination) const;
   size_t size() const;
@@ -36,15 +40,21 @@ class InFlightData {
   std::array<Shard, kShards> m_shards;
 };
 
-// Blocks whose checksum was verified, bounded in bytes, least recently used go first. Thread-safe.
+// Blocks that match their checksums, bounded in bytes, least recently used go first. Thread-safe.
+// Memory is shared with whoever read or wrote the blocks, and never changed; a small part of much memory
+// is copied.
 // Whoever writes a slot forgets its blocks first: its address may have had another life.
 class DataCache {
  public:
   explicit DataCache(size_t capacity_bytes) : m_capacity_bytes(capacity_bytes) {}
 
-  void add(SlotAddress slot, uint32_t block, const char* data);  // copies kBlockBytes
-  bool get(SlotAddress slot, uint32_t block, char* destination);  // copies kBlockBytes
-  void forget(SlotAddress slot, uint32_t block);
+  // `blocks`: whole ones, from `first` on. Blocks that are there already are replaced.
+  void add(SlotAddress slot, uint32_t first, const ceph::bufferptr& blocks);
+  void add(SlotAddress slot, const ceph::bufferlist& blocks);  // each buffer of it: whole blocks
+  // Copies the blocks from `first` on that are there, at most `count`; returns how many. When the first
+  // one is not there, *missing is how many are not, at most `count`.
+  uint32_t get(SlotAddress slot, uint32_t first, uint32_t count, char* destination, uint32_t* missing);
+  void forget(SlotAddress slot, uint32_t first, uint32_t count);
   void set_capacity(size_t bytes);
   size_t capacity() const { return m_capacity_bytes; }
   size_t memory_bytes() const { return m_bytes; }
@@ -52,25 +62,40 @@ class DataCache {
 
  private:
   static constexpr size_t kShards = 16;
+  static constexpr uint32_t kPageBlocks = 16;
   struct Key {
     uint64_t slot;
-    uint32_t block;
+    uint32_t page;  // number of the first block / kPageBlocks
     bool operator==(const Key&) const = default;
-  };
-  struct Entry {
-    Key key;
-    std::unique_ptr<char[]> data;
   };
   struct KeyHash {
     size_t operator()(const Key& key) const;
   };
+  // Blocks [first, first + count) of the page.
+  struct Piece {
+    uint32_t first = 0;
+    uint32_t count = 0;
+    ceph::bufferptr blocks;
+  };
+  struct Page {
+    Key key;
+    boost::container::small_vector<Piece, 1> pieces;  // in no order, none overlaps another
+    uint32_t blocks() const;
+    const Piece* find(uint32_t block) const;
+  };
   struct Shard {
     std::mutex mutex;
-    std::list<Entry> entries;  // most recently used first
-    std::unordered_map<Key, std::list<Entry>::iterator, KeyHash> by_place;
+    std::list<Page> pages;  // most recently used first
+    std::unordered_map<Key, std::list<Page>::iterator, KeyHash> by_place;
+    size_t blocks = 0;
   };
+  using Removed = std::vector<Piece>;  // freed after the lock
+
   Shard& shard_of(const Key& key) { return m_shards[KeyHash()(key) % kShards]; }
-  void trim(Shard& shard);
+  void add_to_page(const Key& key, Piece piece);
+  void cut(Shard& shard, Page& page, uint32_t first, uint32_t count, Removed* removed);
+  void trim(Shard& shard, Removed* removed);
+  void account(Shard& shard, int64_t blocks);
 
   std::atomic<size_t> m_capacity_bytes;
   std::atomic<size_t> m_bytes{0};

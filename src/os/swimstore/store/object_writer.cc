@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "common/debug.h"
+#include "include/rados.h"
 
 #include "vtkv/util/crc32c.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 constexpr uint64_t kBlocksMax = uint64_t{1} << 20;  // of an object: no object reaches 4 GiB
 constexpr unsigned kBuffersMax = 256;               // of one write: what the kernel takes at once
+constexpr uint64_t kKeptWriteBytesMax = 64 << 10;   // a longer one would push out much that is read again
 
 constexpr uint32_t in_block(uint64_t offset) { return offset % kBlockBytes; }
 constexpr uint64_t round_down(uint64_t offset) { return offset - in_block(offset); }
@@ -154,8 +156,8 @@ int ObjectWriter::write(Onode& onode, uint64_t offset, ceph::bufferlist& data) {
       last = blocks.back();
     }
     r = put_blocks(onode, first, std::move(blocks));
-    if (r == 0 && last.length() >= kBlockBytes) {
-      keep_in_cache(onode, block_of(end), last.c_str() + last.length() - kBlockBytes);
+    if (r == 0 && last.length() >= kBlockBytes && !worth_keeping(count * kBlockBytes)) {
+      keep_block(onode, block_of(end), last.c_str() + last.length() - kBlockBytes);
     }
   }
   onode.record.size = std::max(onode.record.size, end);
@@ -181,6 +183,7 @@ int ObjectWriter::put_blocks(Onode& onode, uint64_t first, ceph::bufferlist data
     store.counters.inc(l_swimstore_write_split);
   }
   const int64_t pool_number = pool(onode);
+  const bool keep = worth_keeping(data.length()) && m_unreadable.empty();
   uint32_t done = 0;  // blocks
   for (const AllocatedSlot& slot : slots) {
     const uint32_t blocks = slot.bytes / kBlockBytes;
@@ -188,12 +191,10 @@ int ObjectWriter::put_blocks(Onode& onode, uint64_t first, ceph::bufferlist data
     for (uint32_t i = 1; i < blocks; ++i) {
       crc = vtkv::crc32c_combine(crc, crcs[done + i], kBlockBytes);
     }
-    for (uint32_t i = 0; i < blocks; ++i) {
-      store.data.forget(slot.address, i);  // of the slot's life before
-    }
+    store.data.forget(slot.address, 0, blocks);  // of the slot's life before
     ceph::bufferlist part;
     part.substr_of(data, uint64_t{done} * kBlockBytes, slot.bytes);
-    m_plan.txn.write_slot(slot, std::move(part), crc);
+    m_plan.txn.write_slot(slot, std::move(part), crc, keep);
     m_plan.slots.allocated(slot.address, blocks, pool_number);
     done += blocks;
   }
@@ -213,11 +214,17 @@ int ObjectWriter::put_blocks(Onode& onode, uint64_t first, ceph::bufferlist data
   return 0;
 }
 
-void ObjectWriter::keep_in_cache(Onode& onode, uint64_t block, const char* bytes) {
+bool ObjectWriter::worth_keeping(uint64_t bytes) const {
+  constexpr uint32_t kNotAgain = CEPH_OSD_OP_FLAG_FADVISE_DONTNEED | CEPH_OSD_OP_FLAG_FADVISE_NOCACHE;
+  return bytes <= kKeptWriteBytesMax && (m_plan.fadvise_flags & kNotAgain) == 0;
+}
+
+void ObjectWriter::keep_block(Onode& onode, uint64_t block, const char* bytes) {
   std::vector<MappedRun> runs;
   onode.extents.resolve(block, 1, &runs);
   if (vtkv::crc32c(bytes, kBlockBytes) == runs.front().crc32c.front()) {  // not a lost one
-    m_plan.store.data.add(runs.front().slot, runs.front().slot_block, bytes);
+    m_plan.store.data.add(runs.front().slot, runs.front().slot_block,
+                          ceph::buffer::ptr(ceph::buffer::copy(bytes, kBlockBytes)));
   }
 }
 

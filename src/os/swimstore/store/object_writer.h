@@ -42,7 +42,9 @@ class ObjectWriter {
 
   // Maps blocks from `first` on to new slots that get `data` (whole blocks).
   int put_blocks(Onode& onode, uint64_t first, ceph::bufferlist data);
-  void keep_in_cache(Onode& onode, uint64_t block, const char* bytes);
+  // Is what is written likely to be read soon?
+  bool worth_keeping(uint64_t bytes) const;
+  void keep_block(Onode& onode, uint64_t block, const char* bytes);
   void punch(Onode& onode, uint64_t first, uint64_t count);
   // The block as it is, in *to (kBlockBytes); zeros where there is none.
   int read_block(Onode& onode, uint64_t block, char* to);

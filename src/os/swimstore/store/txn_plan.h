@@ -39,6 +39,7 @@ struct TxnPlan {
   SlotLedger slots;
   PoolUsageDelta usage;
   std::vector<ChangedObject> changed;
+  uint32_t fadvise_flags = 0;  // of the transaction: CEPH_OSD_OP_FLAG_FADVISE_*
 };
 
 // The pool a collection's bytes are counted for; -1 for collections of no PG.

@@ -70,6 +70,7 @@ TxnPlanner::~TxnPlanner() {
 }
 
 int TxnPlanner::apply(Transaction::iterator& transaction) {
+  m_plan.fadvise_flags |= transaction.get_fadvise_flags();
   m_names.onodes.assign(transaction.objects.size(), OnodeRef());
   m_names.collections.assign(transaction.colls.size(), CollectionRef());
   for (size_t i = 0; i < transaction.colls.size(); ++i) {

@@ -149,16 +149,27 @@ TEST_F(StoreModelTest, DamagedDataGivesEioAndNothingElse) {
   write(oid, 0, 4096, 'a');
   write(oid, 4096, 4096, 'b');
   ASSERT_NO_FATAL_FAILURE(damage(oid, 4096));
+  m_store->flush_cache();
   ceph::bufferlist out;
   EXPECT_EQ(m_store->read(m_pg, oid, 0, 8192, out), -EIO);
   EXPECT_EQ(m_store->read(m_pg, oid, 0, 4096, out), 4096);
   EXPECT_EQ(out.to_str(), std::string(4096, 'a'));
 }
 
+TEST_F(StoreModelTest, AScrubReadsWhatTheDiskHolds) {
+  const ghobject_t oid = object("scrubbed");
+  write(oid, 0, 4096, 'a');
+  ASSERT_NO_FATAL_FAILURE(damage(oid, 0));
+  ceph::bufferlist out;
+  EXPECT_EQ(m_store->read(m_pg, oid, 0, 4096, out), 4096);  // written lately: from memory
+  EXPECT_EQ(m_store->read(m_pg, oid, 0, 4096, out, CEPH_OSD_OP_FLAG_BYPASS_CLEAN_CACHE), -EIO);
+}
+
 TEST_F(StoreModelTest, AWriteIntoADamagedBlockDoesNotPassForGood) {
   const ghobject_t oid = object("merged");
   write(oid, 0, 4096, 'a');
   ASSERT_NO_FATAL_FAILURE(damage(oid, 0));
+  m_store->flush_cache();
   write(oid, 100, 10, 'b');
   ceph::bufferlist out;
   EXPECT_EQ(m_store->read(m_pg, oid, 0, 4096, out), -EIO);
