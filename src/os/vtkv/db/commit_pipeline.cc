@@ -13,6 +13,7 @@ constexpr size_t kMaxRequestBuffers = 512;       // of one coalesced data write
 constexpr size_t kMaxRequestBytes = 1u << 20;    // beyond this, joining requests gains nothing
 constexpr size_t kMaxUnflushedGroups = 1;        // besides the ones being flushed
 constexpr size_t kKeptBufferBytes = 4u << 20;    // of a spare group
+constexpr size_t kLargeDataBytes = 256u << 10;   // of a submission: its write takes longer than a record's
 
 }  // namespace
 
@@ -20,9 +21,12 @@ struct CommitPipeline::Taken {
   Submission* submission = nullptr;
   SequenceNumber last_sequence = 0;
   uint32_t data_left = 0;  // data requests in flight
+  size_t data_bytes = 0;
   Group* group = nullptr;
   bool acknowledged = false;
   std::vector<File*> sync_files;  // need a sync of their own
+
+  bool awaits_large_data() const { return data_left > 0 && data_bytes >= kLargeDataBytes; }
 };
 
 struct CommitPipeline::Group {
@@ -257,6 +261,7 @@ void CommitPipeline::start_data(IoQueue& io, size_t first_taken) {
     for (const iovec& buffer : piece.data->buffers) {
       request->io.buffers.push_back(buffer);
       request->bytes += buffer.iov_len;
+      piece.taken->data_bytes += buffer.iov_len;
       m_external_bytes.fetch_add(buffer.iov_len, std::memory_order_relaxed);
     }
     if (request->takers.empty() || request->takers.back() != piece.taken) {
@@ -283,6 +288,10 @@ void CommitPipeline::data_done(Taken& taken) {
 bool CommitPipeline::may_form(std::chrono::microseconds* wait) {
   *wait = std::chrono::microseconds(0);
   if (m_ungrouped == 0 || m_log_write_pending || m_groups.size() - m_flushing_groups >= kMaxUnflushedGroups) {
+    return false;
+  }
+  // What comes during a slow flush shares the next one; and large data would hold up its whole group.
+  if (m_flush_is_slow || (m_taken.size() > 1 && m_taken[m_taken.size() - m_ungrouped].awaits_large_data())) {
     return false;
   }
   const std::chrono::microseconds delay = m_observer->commit_delay();
@@ -314,6 +323,9 @@ size_t CommitPipeline::choose_batches() {
   for (size_t i = m_taken.size() - m_ungrouped; i < m_taken.size(); ++i) {
     const Taken& taken = m_taken[i];
     const WriteBatch& batch = taken.submission->batch;
+    if (count > 0 && taken.awaits_large_data()) {
+      break;
+    }
     bytes += sizeof(batch_frame_t) + batch.encoded_bytes();
     if (count == 0) {
       limit = std::min(limit, bytes <= m_writer.room() ? m_writer.room() : m_writer.segment_room());
@@ -443,6 +455,8 @@ bool CommitPipeline::start_flush(IoQueue& io) {
   }
   collect_sync_files(count);
   m_flushing_groups = count;
+  m_flush_is_slow = std::any_of(m_groups.begin(), m_groups.begin() + static_cast<ptrdiff_t>(count),
+                                [](const auto& group) { return !group->sync_files.empty(); });
   if (m_options.mutations.acknowledge_before_flush) {
     acknowledge(submissions);
   }
@@ -498,6 +512,7 @@ bool CommitPipeline::alone() const {
 }
 
 void CommitPipeline::finish_flush() {
+  m_flush_is_slow = false;
   size_t submissions = 0;
   for (; m_flushing_groups > 0; --m_flushing_groups) {
     std::unique_ptr<Group> group = std::move(m_groups.front());

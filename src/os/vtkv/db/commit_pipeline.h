@@ -145,6 +145,7 @@ class CommitPipeline {
   std::vector<IoRequest*> m_completed;        // scratch
   bool m_log_write_pending = false;
   size_t m_flushing_groups = 0;
+  bool m_flush_is_slow = false;  // a file of a group under flush has extents to convert
   size_t m_syncs_left = 0;
   uint64_t m_last_group_us = 0;
   bool m_failure_told = false;
