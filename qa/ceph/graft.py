@@ -60,6 +60,21 @@ const std::vector<Option> ceph_options = options_with_swimstore();"""),
      r'  if (type == "vtkv") {\n    return new VtkvStore(cct, dir, options);\n  }\n\1'),
     ("src/tools/ceph_kvstore_tool.cc", r'type != "vtkv"',
      r'(\n *)(type != "rocksdb" &&)', r'\1type != "vtkv" &&\1\2'),
+    ("src/tools/ceph_kvstore_tool.cc", r"<leveldb\|rocksdb\|vtkv\|bluestore-kv>",
+     r"<leveldb\|rocksdb\|bluestore-kv>", r"<leveldb|rocksdb|vtkv|bluestore-kv>"),
+    # A type that is not built in was a null pointer to work with.
+    ("src/tools/kvstore_tool.cc", r"cannot open a store of type",
+     r"(    auto db_ptr = KeyValueDB::create\(g_ceph_context, type, path\);\n)",
+     r"""\1    if (!db_ptr) {
+      cerr << "cannot open a store of type " << type << ": it is not built in" << std::endl;
+      exit(1);
+    }
+"""),
+    ("src/tools/kvstore_tool.cc", r"#ifdef WITH_BLUESTORE\nint StoreTool::load_bluestore",
+     r"(int StoreTool::load_bluestore\((?:.*\n)*?\}\n)", r"#ifdef WITH_BLUESTORE\n\1#endif\n"),
+    ("src/tools/kvstore_tool.cc", r"if \(!other_ptr\)",
+     r"(other_path\);\n)(  if \(int err = other_ptr->)",
+     r"\1  if (!other_ptr) {\n    return -EOPNOTSUPP;\n  }\n\2"),
     ("src/test/objectstore/store_test.cc", r'"memstore",\n  +"swimstore"',
      r'(    "memstore",\n)', r'\1    "swimstore",\n'),
     ("src/test/objectstore/test_kv.cc", r'Values\("rocksdb", "vtkv"\)',
@@ -69,6 +84,7 @@ const std::vector<Option> ceph_options = options_with_swimstore();"""),
 # The parts of vtkv that a Ceph tree may not have yet.
 NEEDS = {"src/kv/KeyValueDB.cc": "src/os/vtkv/ceph/vtkv_store.h",
          "src/tools/ceph_kvstore_tool.cc": "src/os/vtkv/ceph/vtkv_store.h",
+         "src/tools/kvstore_tool.cc": "src/os/vtkv/ceph/vtkv_store.h",
          "src/test/objectstore/test_kv.cc": "src/os/vtkv/ceph/vtkv_store.h",
          "src/common/options.cc": "src/os/swimstore/ops/options.h",
          "src/common/options/CMakeLists.txt": "src/os/swimstore/ops/options.cc"}
@@ -120,6 +136,17 @@ def edited(text, name, made, find, replace):
     return changed
 
 
+def graft_one(tree, name):
+    """The text of one of the tree's files, edited; the tree stays as it is."""
+    edits = [edit for edit in EDITS if edit[0] == name]
+    if not edits:
+        raise GraftError(f"nothing is to be edited in {name}")
+    text = (tree / name).read_text()
+    for _, made, find, replace in edits:
+        text = edited(text, name, made, find, replace)
+    return text
+
+
 def graft(tree, checkout=CHECKOUT):
     """Returns the names of the tree's own files that were changed."""
     if not (tree / "src/os/ObjectStore.cc").exists():
@@ -143,8 +170,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0],
                                      epilog=__doc__.split("\n\n")[1])
     parser.add_argument("tree", type=pathlib.Path, help="the Ceph source tree")
+    parser.add_argument("--only", metavar="NAME", help="edit one file of the tree, into --output")
+    parser.add_argument("--output", type=pathlib.Path, metavar="FILE",
+                        help="where that one goes; the tree stays as it is")
     args = parser.parse_args()
+    if (args.only is None) != (args.output is None):
+        parser.error("--only and --output go together")
     try:
+        if args.only:
+            write_if_changed(args.output, graft_one(args.tree, args.only).encode())
+            return
         changed = graft(args.tree)
     except (GraftError, OSError) as error:
         sys.exit(f"graft: error: {error}")

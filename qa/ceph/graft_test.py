@@ -44,6 +44,14 @@ class GraftTest(unittest.TestCase):
         self.assertEqual(graft.graft(self.tree, self.checkout), [])
         self.assertEqual(self.content(), first)
 
+    def test_one_file_alone_leaves_the_tree_as_it_is(self):
+        before = self.content()
+        text = graft.graft_one(self.tree, "src/tools/ceph_kvstore_tool.cc")
+        self.assertIn('type != "vtkv" &&', text)
+        self.assertEqual(self.content(), before)
+        with self.assertRaisesRegex(graft.GraftError, "nothing is to be edited"):
+            graft.graft_one(self.tree, "src/os/Transaction.cc")
+
     def test_all_three_store_suites_get_the_parameter(self):
         graft.graft(self.tree, self.checkout)
         text = (self.tree / "src/test/objectstore/store_test.cc").read_text()

@@ -8,6 +8,7 @@
 #include "vtkv/db/db_impl.h"
 #include "vtkv/db/log_recovery.h"
 #include "vtkv/db/memtable_inserter.h"
+#include "vtkv/db/ownership.h"
 #include "vtkv/env/read_only_env.h"
 #include "vtkv/iter/db_iterator.h"
 #include "vtkv/util/invariants.h"
@@ -54,26 +55,31 @@ bool is_empty_directory(Env* env, const std::string& path) {
   return env->list_directory(path, &names).ok() && names.empty();
 }
 
-// Empties a directory that holds nothing but a database whose making was interrupted. Empty directories of
-// its user's may stay.
-Status clear_half_made(Env* env, const std::string& directory) {
+// May a database be made here? Where an earlier making was interrupted, too. Empty directories of its user's
+// may stay.
+Status check_may_create(Env* env, const std::string& directory) {
   std::vector<std::string> names;
   VTKV_RETURN_IF_ERROR(env->list_directory(directory, &names));
-  const auto is_ours = [](const std::string& name) {
-    return name == "lock" || name == "log" || name == "tree" || name == "manifest.new";
-  };
   for (const std::string& name : names) {
     if (name == "manifest") {
       return Status::invalid_argument(directory + ": holds a database already; open it, or name another directory");
     }
-    if (!is_ours(name) && !is_empty_directory(env, directory + "/" + name)) {
+    if (!is_database_file(name) && !is_empty_directory(env, directory + "/" + name)) {
       return Status::invalid_argument(directory + ": is not empty (" + name + "); name an empty directory");
     }
   }
+  return Status();
+}
+
+// Empties a directory that holds nothing but a database whose making was interrupted.
+Status clear_half_made(Env* env, const std::string& directory) {
+  VTKV_RETURN_IF_ERROR(check_may_create(env, directory));
+  std::vector<std::string> names;
+  VTKV_RETURN_IF_ERROR(env->list_directory(directory, &names));
   for (const std::string& name : names) {
     if (name == "log") {
       VTKV_RETURN_IF_ERROR(remove_log_files(env, directory));
-    } else if (name != "lock" && is_ours(name)) {
+    } else if (name != "lock" && is_database_file(name)) {
       VTKV_RETURN_IF_ERROR(env->remove_file(directory + "/" + name));
     }
   }
@@ -96,6 +102,7 @@ Uuid new_uuid(Env* env) {
 Status DB::create(Env* env, const std::string& directory, const Options& options) {
   VTKV_RETURN_IF_ERROR(check_log_geometry(options.geometry));
   VTKV_RETURN_IF_ERROR(env->create_directory(directory));
+  VTKV_RETURN_IF_ERROR(check_may_create(env, directory));  // a refusal leaves no lock file behind
   std::unique_ptr<FileLock> lock;
   VTKV_RETURN_IF_ERROR(env->lock_file(lock_path(directory), &lock));
   VTKV_RETURN_IF_ERROR(clear_half_made(env, directory));

@@ -1,0 +1,68 @@
+// KeyValueDB's iterators on the engine's: one snapshot, between two bounds.
+//
+// An iterator made for a prefix never looks outside it, so that what was removed beyond its ends costs it
+// nothing. Not thread-safe. To be destroyed before the store is closed.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "kv/KeyValueDB.h"
+#include "vtkv/ceph/key_space.h"
+#include "vtkv/iterator.h"
+
+namespace vtkv {
+
+class WholeSpaceIterator final : public KeyValueDB::WholeSpaceIteratorImpl {
+ public:
+  explicit WholeSpaceIterator(std::unique_ptr<Iterator> iterator) : m_iterator(std::move(iterator)) {}
+
+  int seek_to_first() override;
+  int seek_to_first(const std::string& prefix) override;
+  int seek_to_last() override;
+  // Of what sorts up to the end of the prefix; that may be a key of an earlier prefix.
+  int seek_to_last(const std::string& prefix) override;
+  int upper_bound(const std::string& prefix, const std::string& after) override;
+  int lower_bound(const std::string& prefix, const std::string& to) override;
+  bool valid() override { return m_iterator->valid(); }
+  int next() override;
+  int prev() override;
+  std::string key() override;
+  std::pair<std::string, std::string> raw_key() override;
+  bool raw_key_is_prefixed(const std::string& prefix) override;
+  ceph::buffer::list value() override;
+  ceph::buffer::ptr value_as_ptr() override;
+  int status() override;
+  size_t key_size() override;  // as stored, prefix included
+  size_t value_size() override;
+
+ private:
+  const std::unique_ptr<Iterator> m_iterator;
+};
+
+class PrefixIterator final : public KeyValueDB::IteratorImpl {
+ public:
+  // `iterator` is bounded by keys of the prefix.
+  PrefixIterator(std::string prefix, std::unique_ptr<Iterator> iterator)
+      : m_prefix(std::move(prefix)), m_iterator(std::move(iterator)) {}
+
+  int seek_to_first() override;
+  int seek_to_last() override;
+  int upper_bound(const std::string& after) override;
+  int lower_bound(const std::string& to) override;
+  bool valid() override { return m_iterator->valid(); }
+  int next() override;
+  int prev() override;
+  std::string key() override;
+  std::pair<std::string, std::string> raw_key() override { return {m_prefix, key()}; }
+  ceph::buffer::list value() override;
+  ceph::buffer::ptr value_as_ptr() override;
+  int status() override;
+
+ private:
+  const std::string m_prefix;
+  const std::unique_ptr<Iterator> m_iterator;
+};
+
+}  // namespace vtkv

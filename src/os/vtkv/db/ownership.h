@@ -1,0 +1,19 @@
+// Whether a database is its directory's only content.
+//
+// A database that is part of something larger (a cube of SwimStore) has its owner's files beside its own,
+// and its checkpoints hold its owner's state: whoever opens it without the owner to write may only read it.
+#pragma once
+
+#include <string>
+
+#include "vtkv/env/env.h"
+#include "vtkv/status.h"
+
+namespace vtkv {
+
+// Is it a file or directory that the engine makes?
+bool is_database_file(const std::string& name);
+// Code::invalid_argument names what else is there. Empty directories do not count.
+Status check_sole_owner(Env* env, const std::string& directory);
+
+}  // namespace vtkv

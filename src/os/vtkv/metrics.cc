@@ -1,0 +1,22 @@
+#include "vtkv/metrics.h"
+
+namespace vtkv {
+
+std::vector<Metric> metrics_of(const DBStatistics& s) {
+#define METRIC(field) {#field, s.field}
+  return {
+      METRIC(last_sequence),     METRIC(durable_sequence),
+      METRIC(commit_groups),     METRIC(log_bytes),
+      METRIC(external_bytes),    METRIC(syncs),
+      METRIC(memtable_flushes),  METRIC(flush_bytes),
+      METRIC(merges),            METRIC(merge_bytes),
+      METRIC(log_file_bytes),    METRIC(tree_file_bytes),
+      METRIC(tree_live_bytes),   METRIC(memtable_bytes),
+      METRIC(block_cache_bytes), METRIC(block_cache_hits),
+      METRIC(block_cache_misses), METRIC(runs),
+      METRIC(levels),            METRIC(log_segments),
+  };
+#undef METRIC
+}
+
+}  // namespace vtkv

@@ -1,0 +1,20 @@
+// The statistics of a database by name, for whoever prints them or passes them on.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "vtkv/db.h"
+
+namespace vtkv {
+
+struct Metric {
+  const char* name;  // the field's, units last
+  uint64_t value;
+};
+
+// Every field of DBStatistics, in its order.
+std::vector<Metric> metrics_of(const DBStatistics& statistics);
+
+}  // namespace vtkv
