@@ -1,0 +1,89 @@
+#include "vtkv/tool/database_commands.h"
+
+#include "vtkv/db/ownership.h"
+#include "vtkv/tool/notation.h"
+
+namespace vtkv {
+
+namespace {
+
+// Behind every key but those that start with this many ff: an iterator wants a bound.
+constexpr size_t kLastKeyBytes = 64 << 10;
+
+}  // namespace
+
+Status report_range(DB* db, const ScanRange& range, bool values, Report& report) {
+  const std::string upper = range.upper.value_or(std::string(kLastKeyBytes, '\xff'));
+  const std::unique_ptr<Iterator> iterator = db->new_iterator(range.lower, upper);
+  uint64_t left = range.limit;
+  report.begin_table(values ? "entries" : "keys", false);
+  range.reverse ? iterator->seek_to_last() : iterator->seek_to_first();
+  for (; iterator->valid() && left > 0; --left) {
+    ReportFields fields{{"key", to_notation(iterator->key())}};
+    if (values) {
+      fields.emplace_back("value", to_notation(iterator->value()));
+    }
+    report.row(fields);
+    range.reverse ? iterator->previous() : iterator->next();
+  }
+  report.end_table();
+  return iterator->status();
+}
+
+Status report_value(DB* db, const std::string& key, Report& report) {
+  std::string value;
+  const Status status = db->get(key, &value);
+  if (status.is_not_found()) {
+    return Status::not_found("there is no key " + to_notation(key));
+  }
+  VTKV_RETURN_IF_ERROR(status);
+  report.begin_table("entries", false);
+  report.row({{"value", to_notation(value)}});
+  report.end_table();
+  return {};
+}
+
+void report_statistics(const DB& db, Report& report) {
+  const DBStatistics statistics = db.statistics();
+  report.field("last_sequence", statistics.last_sequence);
+  report.field("log_file_bytes", statistics.log_file_bytes);
+  report.field("log_segments", uint64_t{statistics.log_segments});
+  report.field("tree_file_bytes", statistics.tree_file_bytes);
+  report.field("tree_live_bytes", statistics.tree_live_bytes);
+  report.field("runs", uint64_t{statistics.runs});
+  report.field("levels", uint64_t{statistics.levels});
+  report.field("memtable_bytes", statistics.memtable_bytes);
+}
+
+Status report_damage(DB* db, Report& report, bool* damaged) {
+  std::vector<std::string> findings;
+  VTKV_RETURN_IF_ERROR(db->verify(&findings));
+  *damaged = !findings.empty();
+  report.field("damaged", *damaged);
+  report.begin_table("findings", false);
+  for (const std::string& finding : findings) {
+    report.row({{"finding", finding}});
+  }
+  report.end_table();
+  return {};
+}
+
+void report_change(const DBStatistics& before, const DBStatistics& after, Report& report) {
+  report.field("runs_before", uint64_t{before.runs});
+  report.field("runs_after", uint64_t{after.runs});
+  report.field("tree_live_bytes_before", before.tree_live_bytes);
+  report.field("tree_live_bytes_after", after.tree_live_bytes);
+  report.field("tree_file_bytes_before", before.tree_file_bytes);
+  report.field("tree_file_bytes_after", after.tree_file_bytes);
+  report.field("log_file_bytes_before", before.log_file_bytes);
+  report.field("log_file_bytes_after", after.log_file_bytes);
+}
+
+Status open_to_change(Env* env, const std::string& directory, std::unique_ptr<DB>* db) {
+  if (env->exists(directory + "/manifest")) {
+    VTKV_RETURN_IF_ERROR(check_sole_owner(env, directory));
+  }
+  return DB::open(env, directory, Options(), db);
+}
+
+}  // namespace vtkv

@@ -1,0 +1,348 @@
+#include "vtkv/tool/inspect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "vtkv/env/read_only_env.h"
+#include "vtkv/span/block_cache.h"
+#include "vtkv/tool/notation.h"
+#include "vtkv/vlog/log_sweep.h"
+
+namespace vtkv {
+
+namespace {
+
+constexpr uint64_t kReadBytes = 1 << 20;
+
+std::string text_of(const Uuid& uuid) {
+  std::string text;
+  for (size_t i = 0; i < uuid.size(); ++i) {
+    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+  }
+  return text;
+}
+
+uint64_t total_units(const std::vector<BlockHandle>& handles) {
+  uint64_t units = 0;
+  for (const BlockHandle& handle : handles) {
+    units += handle.units;
+  }
+  return units;
+}
+
+const char* name_of(EntryType type) {
+  switch (type) {
+    case EntryType::removal:
+      return "removal";
+    case EntryType::value:
+      return "value";
+    case EntryType::value_pointer:
+      return "value_pointer";
+    case EntryType::logged_value:
+      break;  // in memory only
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+// --- opening ----------------------------------------------------------------------------------------------
+
+Status Inspection::open(Env* env, const std::string& directory, std::unique_ptr<Inspection>* inspection) {
+  std::unique_ptr<Inspection> opened(new Inspection(std::make_unique<ReadOnlyEnv>(env)));
+  VTKV_RETURN_IF_ERROR(opened->open_files(directory));
+  *inspection = std::move(opened);
+  return {};
+}
+
+Status Inspection::open_files(const std::string& directory) {
+  m_directory = directory;
+  if (!m_env->exists(directory)) {
+    return Status::not_found(directory + ": there is no such directory");
+  }
+  if (!m_env->exists(directory + "/manifest")) {
+    return Status::not_found(directory + ": holds no vtkv database (there is no manifest)");
+  }
+  VTKV_RETURN_IF_ERROR(m_env->lock_file(directory + "/lock", &m_lock));
+  VTKV_RETURN_IF_ERROR(Manifest::open(m_env.get(), directory, &m_manifest, &m_newest, &m_older));
+  return {};
+}
+
+void Inspection::describe(Report& report) const {
+  report.field("uuid", text_of(m_newest.uuid));
+  report.field("log_segment_bytes", m_newest.geometry.log_segment_bytes);
+  report.field("zone_bytes", m_newest.geometry.zone_bytes);
+  report.field("block_bytes", uint64_t{m_newest.geometry.block_bytes});
+  report.field("checkpoint_epoch", m_newest.epoch);
+  report.field("checkpoint_sequence", m_newest.position.sequence);
+  report.field("older_checkpoint_epoch", m_older.epoch);
+  report.field("older_checkpoint_sequence", m_older.position.sequence);
+}
+
+// --- log --------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Prints the operations of a record's batches.
+class OperationPrinter final : public BatchVisitor, public WriteBatch::Handler {
+ public:
+  explicit OperationPrinter(Report* report) : m_report(*report) {}
+
+  Status batch(SequenceNumber first_sequence, uint32_t, std::string_view encoded, const LogPlace&) override {
+    m_sequence = first_sequence;
+    return WriteBatch::iterate(encoded, *this);
+  }
+  void put(std::string_view key, std::string_view value) override {
+    print("put", to_notation(key), to_notation(value));
+    ++m_sequence;
+  }
+  void remove(std::string_view key) override {
+    print("remove", to_notation(key), "");
+    ++m_sequence;
+  }
+  void remove_range(std::string_view begin, std::string_view end) override {
+    print("remove_range", to_notation(begin), to_notation(end));
+    ++m_sequence;
+  }
+  void external_write(const ExternalWrite& write) override {
+    print("external_write", fmt::format("container {} slot {}", write.container, write.slot),
+          fmt::format("offset {} length {} crc32c {:08x}", write.offset, write.length, write.crc32c));
+  }
+  void note(std::string_view bytes) override { print("note", "", to_notation(bytes)); }
+
+ private:
+  void print(const char* operation, std::string key, std::string value) {
+    m_report.row({{"sequence", m_sequence},
+                  {"operation", std::string(operation)},
+                  {"key", std::move(key)},
+                  {"value", std::move(value)}});
+  }
+
+  Report& m_report;
+  SequenceNumber m_sequence = 0;
+};
+
+// "tree": the newest checkpoint has it; "replay": the next open reads it; "stale": of an earlier use of the
+// segment, or cut off by an earlier recovery.
+std::string state_of(const FoundRecord& record, const Checkpoint& newest) {
+  const bool current = record.header.epoch == record.segment->epoch && record.header.epoch >= newest.position.epoch;
+  if (current && record.header.last_sequence() > newest.position.sequence) {
+    return "replay";
+  }
+  return record.header.epoch == record.segment->epoch ? "tree" : "stale";
+}
+
+ReportFields row_of(const FoundRecord& record, const Checkpoint& newest) {
+  const record_header_t& header = record.header;
+  return {{"segment", record.segment->id},
+          {"offset", record.offset},
+          {"epoch", header.epoch},
+          {"first_sequence", header.first_sequence},
+          {"last_sequence", header.last_sequence()},
+          {"durable_sequence", header.durable_seq},
+          {"batches", uint64_t{header.batch_count}},
+          {"body_bytes", uint64_t{header.body_bytes}},
+          {"recovery", (header.flags & kRecoveryRecord) != 0},
+          {"state", state_of(record, newest)}};
+}
+
+Status print_operations(const FoundRecord& record, OperationPrinter& printer) {
+  FileWindow window(record.segment->file.get(), record.segment->bytes, kReadBytes);
+  std::string_view bytes;
+  VTKV_RETURN_IF_ERROR(window.view(record.offset, sizeof(record_header_t) + record.header.body_bytes, &bytes));
+  bytes.remove_prefix(sizeof(record_header_t));
+  return for_each_batch(record.header, bytes, {}, printer);
+}
+
+}  // namespace
+
+Status Inspection::dump_log(bool operations, Report& report) {
+  m_pool = std::make_unique<SegmentPool>(m_env.get(), m_directory + "/log", m_newest.geometry, m_newest.uuid);
+  VTKV_RETURN_IF_ERROR(m_pool->load());
+  const uint64_t oldest_epoch = m_older.epoch > 0 ? m_older.position.epoch : m_newest.position.epoch;
+  std::map<SequenceNumber, std::vector<FoundRecord>> records;  // by first sequence
+  report.begin_table("segments", true);
+  for (LogSegment* segment : m_pool->segments()) {
+    SegmentRecords found;
+    uint64_t greatest_epoch = 0;
+    VTKV_RETURN_IF_ERROR(sweep_segment(segment, m_newest.uuid, kReadBytes, false, &found, &greatest_epoch));
+    for (const auto& [offset, record] : found) {
+      records[record.header.first_sequence].push_back(record);
+    }
+    report.row({{"segment", segment->id},
+                {"epoch", segment->epoch.load()},
+                {"bytes", segment->bytes},
+                {"records", static_cast<uint64_t>(found.size())},
+                {"state", std::string(segment->epoch >= oldest_epoch ? "needed" : "spare")}});
+  }
+  report.end_table();
+  report.begin_table("records", true);
+  for (const auto& [sequence, same] : records) {
+    for (const FoundRecord& record : same) {
+      report.row(row_of(record, m_newest));
+    }
+  }
+  report.end_table();
+  if (operations) {
+    OperationPrinter printer(&report);
+    report.begin_table("operations", true);
+    for (const auto& [sequence, same] : records) {
+      for (const FoundRecord& record : same) {
+        VTKV_RETURN_IF_ERROR(print_operations(record, printer));
+      }
+    }
+    report.end_table();
+  }
+  return {};
+}
+
+// --- tree -------------------------------------------------------------------------------------------------
+
+Status Inspection::open_run(const RunLocation& location, std::shared_ptr<const Run>* run) const {
+  return Run::open(*m_reader, location, run);
+}
+
+template <typename Visit>
+Status Inspection::for_each_run(std::optional<uint64_t> run_id, Visit visit) {
+  if (!m_reader) {
+    VTKV_RETURN_IF_ERROR(
+        ZoneFile::open(m_env.get(), m_directory + "/tree", m_newest.geometry.zone_bytes, &m_zones));
+    m_reader = std::make_unique<SpanReader>(m_zones, std::make_shared<BlockCache>(0));
+  }
+  bool found = false;
+  for (const RunLocation& location : m_newest.runs) {
+    if (run_id && location.run_id != *run_id) {
+      continue;
+    }
+    found = true;
+    std::shared_ptr<const Run> run;
+    VTKV_RETURN_IF_ERROR(open_run(location, &run));
+    VTKV_RETURN_IF_ERROR(visit(*run));
+  }
+  return found || !run_id ? Status()
+                          : Status::not_found(m_directory + ": has no run " + std::to_string(*run_id) +
+                                              "; 'dump run' lists them");
+}
+
+Status Inspection::dump_zones(Report& report) {
+  struct Use {
+    uint64_t bytes = 0, spans = 0, runs = 0, last_run = UINT64_MAX;
+  };
+  const uint64_t zone_bytes = m_newest.geometry.zone_bytes;
+  std::map<uint64_t, Use> zones;
+  const auto add = [&](uint64_t run, const Span& span) {
+    for (uint64_t offset = span.offset; offset < span.offset + span.bytes();) {
+      const uint64_t end = std::min((offset / zone_bytes + 1) * zone_bytes, span.offset + span.bytes());
+      Use& use = zones[offset / zone_bytes];
+      use.bytes += end - offset;
+      ++use.spans;
+      use.runs += use.last_run != run;
+      use.last_run = run;
+      offset = end;
+    }
+  };
+  VTKV_RETURN_IF_ERROR(for_each_run(std::nullopt, [&](const Run& run) {
+    add(run.location().run_id, run.location().span);
+    for (const Span& span : run.descriptor().spans) {
+      add(run.location().run_id, span);
+    }
+    return Status();
+  }));
+  uint64_t file_bytes = 0;
+  VTKV_RETURN_IF_ERROR(m_zones->file()->size(&file_bytes));
+  report.begin_table("zones", true);
+  for (uint64_t zone = 0; zone * zone_bytes < file_bytes; ++zone) {
+    const Use& use = zones[zone];
+    report.row({{"zone", zone},
+                {"live_bytes", use.bytes},
+                {"live_fraction", static_cast<double>(use.bytes) / static_cast<double>(zone_bytes)},
+                {"spans", use.spans},
+                {"runs", use.runs}});
+  }
+  report.end_table();
+  return {};
+}
+
+namespace {
+
+ReportFields row_of(const Run& run) {
+  const RunDescriptor& descriptor = run.descriptor();
+  return {{"run", run.location().run_id},
+          {"level", uint64_t{run.location().level}},
+          {"entries", descriptor.entries},
+          {"removals", descriptor.removals},
+          {"range_removals", static_cast<uint64_t>(run.range_removals()->fragments())},
+          {"bytes", descriptor.bytes() + run.location().span.bytes()},
+          {"spans", static_cast<uint64_t>(descriptor.spans.size())},
+          {"smallest_sequence", descriptor.smallest_sequence},
+          {"greatest_sequence", descriptor.greatest_sequence},
+          {"smallest_key", to_notation(descriptor.smallest_key)},
+          {"greatest_key", to_notation(descriptor.greatest_key)}};
+}
+
+std::string text_of(const Entry& entry) {
+  ValuePointer pointer;
+  if (entry.type == EntryType::value_pointer && pointer.decode(entry.value)) {
+    return fmt::format("segment {} epoch {} offset {} length {} crc32c {:08x}", pointer.segment_id, pointer.epoch,
+                       pointer.offset, pointer.length, pointer.crc32c);
+  }
+  return to_notation(entry.value);
+}
+
+Status print_entries(const Run& run, Report& report) {
+  const std::unique_ptr<EntryIterator> iterator = run.new_iterator(true);
+  for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
+    const Entry& entry = iterator->entry();
+    report.row({{"run", run.location().run_id},
+                {"key", to_notation(entry.key)},
+                {"sequence", entry.sequence},
+                {"type", std::string(name_of(entry.type))},
+                {"value", text_of(entry)}});
+  }
+  run.range_removals()->for_each([&](std::string_view begin, std::string_view end, const auto& sequences) {
+    report.row({{"run", run.location().run_id},
+                {"key", to_notation(begin)},
+                {"sequence", sequences.front()},
+                {"type", std::string("range_removal")},
+                {"value", to_notation(end)}});
+  });
+  return iterator->status();
+}
+
+}  // namespace
+
+Status Inspection::dump_runs(std::optional<uint64_t> run_id, bool entries, Report& report) {
+  report.begin_table("runs", true);
+  VTKV_RETURN_IF_ERROR(for_each_run(run_id, [&](const Run& run) {
+    report.row(row_of(run));
+    return Status();
+  }));
+  report.end_table();
+  if (entries) {
+    report.begin_table("entries", true);
+    VTKV_RETURN_IF_ERROR(for_each_run(run_id, [&](const Run& run) { return print_entries(run, report); }));
+    report.end_table();
+  }
+  return {};
+}
+
+Status Inspection::dump_filters(std::optional<uint64_t> run_id, Report& report) {
+  report.begin_table("filters", true);
+  VTKV_RETURN_IF_ERROR(for_each_run(run_id, [&](const Run& run) {
+    const RunDescriptor& descriptor = run.descriptor();
+    const uint64_t bytes = total_units(descriptor.filter_blocks) * kUnitBytes;
+    report.row({{"run", run.location().run_id},
+                {"entries", descriptor.entries},
+                {"blocks", static_cast<uint64_t>(descriptor.filter_blocks.size())},
+                {"disk_bytes", bytes},
+                {"disk_bytes_per_entry",
+                 descriptor.entries > 0 ? static_cast<double>(bytes) / static_cast<double>(descriptor.entries) : 0.0}});
+    return Status();
+  }));
+  report.end_table();
+  return {};
+}
+
+}  // namespace vtkv
