@@ -85,11 +85,11 @@ function(swim_add_vtkv)
   endif()
 
   set(cli11 $<TARGET_NAME_IF_EXISTS:CLI11::CLI11>)
-  swim_add_program(vtkv-tool src/os/vtkv/tool/vtkv_tool.cc ${libraries} ${cli11})
-  add_test(NAME vtkv_tool_test
-    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/vtkv_tool_test.py
-      $<TARGET_FILE:vtkv-tool>)
   if(TARGET CLI11::CLI11)
+    swim_add_program(vtkv-tool src/os/vtkv/tool/vtkv_tool.cc ${libraries} ${cli11})
+    add_test(NAME vtkv_tool_test
+      COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/vtkv_tool_test.py
+        $<TARGET_FILE:vtkv-tool>)
     swim_add_vtkv_bench(${libraries} ${cli11})
   endif()
   if(SWIM_WITH_FUZZERS)

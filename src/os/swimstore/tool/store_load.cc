@@ -292,6 +292,7 @@ int run_load(ObjectStore& store, const std::string& path, const LoadOptions& opt
       return r;
     }
   }
+  const MetadataCounters metadata_before = read_metadata_counters(store);
   const vtkv::DeviceCounters before = vtkv::read_device_counters(path);
   const auto start = Clock::now();
   const auto end = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds));
@@ -307,6 +308,7 @@ int run_load(ObjectStore& store, const std::string& path, const LoadOptions& opt
   result->device_known = device.known;
   result->device_written_bytes = device.written_bytes;
   result->device_flushes = device.flushes;
+  result->metadata = read_metadata_counters(store) - metadata_before;
   summarise(lanes, result);
   for (const auto& lane : lanes) {
     if (lane->error < 0) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "os/ObjectStore.h"
+#include "swimstore/tool/metadata_counters.h"
 
 namespace swimstore {
 
@@ -30,6 +31,7 @@ struct LoadResult {
   double variation = 0;       // standard deviation of the operations per second, by their mean
   uint64_t device_written_bytes = 0, device_flushes = 0;
   bool device_known = false;
+  MetadataCounters metadata;  // of the load; what still lies in the memtable is not written yet
 };
 
 // Fills the objects first where the operation needs them; only the load itself is measured.

@@ -94,20 +94,23 @@ Arguments parse(int argc, char** argv) {
 
 std::string to_json(const Arguments& arguments, const LoadResult& result) {
   const double iops = result.operations / result.seconds;
-  const auto per_op = [&](uint64_t count) {
-    return result.device_known && result.operations > 0
-               ? fmt::format("{:.3f}", static_cast<double>(count) / result.operations)
-               : std::string("null");
+  const auto per_op = [&](uint64_t count, bool known) {
+    return known && result.operations > 0 ? fmt::format("{:.3f}", static_cast<double>(count) / result.operations)
+                                          : std::string("null");
   };
+  const swimstore::MetadataCounters& metadata = result.metadata;
   return fmt::format(
       "{{\"results\": [{{\"store\": \"{}\", \"op\": \"{}\", \"size_bytes\": {}, \"depth\": {}, \"pg_log\": {}, "
       "\"seconds\": {:.3f}, \"operations\": {}, \"iops\": {:.1f}, \"mb_per_s\": {:.3f}, \"average_ms\": {:.4f}, "
       "\"p50_ms\": {:.4f}, \"p99_ms\": {:.4f}, \"max_ms\": {:.4f}, \"cv\": {:.4f}, \"device_bytes_per_op\": {}, "
-      "\"device_flushes_per_op\": {}}}]}}\n",
+      "\"device_flushes_per_op\": {}, \"metadata_bytes_per_op\": {}, \"log_bytes_per_op\": {}, "
+      "\"flush_bytes_per_op\": {}, \"merge_bytes_per_op\": {}}}]}}\n",
       arguments.store, arguments.op, arguments.load.size_bytes, arguments.load.depth, arguments.load.pg_log,
       result.seconds, result.operations, iops, iops * arguments.load.size_bytes / 1e6, result.average_ms,
-      result.p50_ms, result.p99_ms, result.max_ms, result.variation, per_op(result.device_written_bytes),
-      per_op(result.device_flushes));
+      result.p50_ms, result.p99_ms, result.max_ms, result.variation, per_op(result.device_written_bytes, result.device_known),
+      per_op(result.device_flushes, result.device_known), per_op(metadata.total(), metadata.known),
+      per_op(metadata.log_bytes, metadata.known), per_op(metadata.flush_bytes, metadata.known),
+      per_op(metadata.merge_bytes, metadata.known));
 }
 
 int fail(const std::string& what, int r) {

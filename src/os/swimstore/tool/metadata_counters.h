@@ -1,0 +1,26 @@
+// What a store has written beside its callers' data: log records, flushed memtables, merged runs.
+#pragma once
+
+#include <cstdint>
+
+#include "os/ObjectStore.h"
+
+namespace swimstore {
+
+struct MetadataCounters {
+  uint64_t log_bytes = 0;
+  uint64_t flush_bytes = 0;
+  uint64_t merge_bytes = 0;
+  bool known = false;  // false: the store is not a SwimStore
+
+  uint64_t total() const { return log_bytes + flush_bytes + merge_bytes; }
+  MetadataCounters operator-(const MetadataCounters& earlier) const {
+    return {log_bytes - earlier.log_bytes, flush_bytes - earlier.flush_bytes, merge_bytes - earlier.merge_bytes,
+            known && earlier.known};
+  }
+};
+
+// From the counters that the admin socket's "perf dump" shows. REQUIRES: mounted.
+MetadataCounters read_metadata_counters(ObjectStore& store);
+
+}  // namespace swimstore
