@@ -53,8 +53,11 @@ const std::vector<Option> ceph_options = options_with_swimstore();"""),
      r"\1\n  ${CMAKE_SOURCE_DIR}/src/os/swimstore/ops/options.cc)"),
     ("src/os/CMakeLists.txt", r"include\(swimstore\.cmake\)",
      r"(add_library\(os STATIC \$\{libos_srcs\}\)\n)", r"\1include(swimstore.cmake)\n"),
+    # The engine is part of the kv library: programs with a KeyValueDB and no ObjectStore have it too.
+    ("src/kv/CMakeLists.txt", r"include\(vtkv\.cmake\)",
+     r"(target_link_libraries\(kv\n)", r"include(vtkv.cmake)\n\1"),
     ("src/kv/KeyValueDB.cc", r"vtkv_store\.h",
-     r'(#include "RocksDBStore\.h"\n)', r'\1#include "os/vtkv/ceph/vtkv_store.h"\n'),
+     r'(#include "RocksDBStore\.h"\n)', r'\1#include "vtkv/ceph/vtkv_store.h"\n'),
     ("src/kv/KeyValueDB.cc", r'new VtkvStore',
      r'(  if \(type == "rocksdb"\) \{\n    return new)',
      r'  if (type == "vtkv") {\n    return new VtkvStore(cct, dir, options);\n  }\n\1'),
@@ -89,21 +92,30 @@ NEEDS = {"src/kv/KeyValueDB.cc": "src/os/vtkv/ceph/vtkv_store.h",
          "src/common/options.cc": "src/os/swimstore/ops/options.h",
          "src/common/options/CMakeLists.txt": "src/os/swimstore/ops/options.cc"}
 
-CMAKE_LIST = """\
-# Written by SwimStore's graft script: SwimStore and vtkv as part of the os library.
-file(GLOB_RECURSE swimstore_srcs CONFIGURE_DEPENDS swimstore/*.cc vtkv/*.cc)
+SWIMSTORE_LIST = """\
+# Written by SwimStore's graft script: SwimStore as part of the os library.
+file(GLOB_RECURSE swimstore_srcs CONFIGURE_DEPENDS swimstore/*.cc)
 list(FILTER swimstore_srcs EXCLUDE REGEX "_test[.]cc$|/testing/|/tool/")
 # The options belong to the common library, which every program has.
 list(FILTER swimstore_srcs EXCLUDE REGEX "/swimstore/ops/options[.]cc$")
 target_sources(os PRIVATE ${swimstore_srcs})
 set_source_files_properties(${swimstore_srcs} PROPERTIES
   COMPILE_DEFINITIONS "SWIM_SUBSYS=ceph_subsys_swimstore")
-# Their own headers are included as "vtkv/..." and "swimstore/...".
-target_include_directories(os PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+"""
+
+VTKV_LIST = """\
+# Written by SwimStore's graft script: vtkv as part of the kv library.
+file(GLOB_RECURSE vtkv_srcs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/os/vtkv/*.cc)
+list(FILTER vtkv_srcs EXCLUDE REGEX "_test[.]cc$|/testing/|/tool/")
+target_sources(kv PRIVATE ${vtkv_srcs})
+set_source_files_properties(${vtkv_srcs} PROPERTIES
+  COMPILE_DEFINITIONS "SWIM_SUBSYS=ceph_subsys_swimstore")
+# Its own headers, and SwimStore's, are included as "vtkv/..." and "swimstore/...".
+target_include_directories(kv PUBLIC ${CMAKE_SOURCE_DIR}/src/os)
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(SWIMSTORE_URING REQUIRED IMPORTED_TARGET liburing)
-pkg_check_modules(SWIMSTORE_ISAL REQUIRED IMPORTED_TARGET libisal)
-target_link_libraries(os PkgConfig::SWIMSTORE_URING PkgConfig::SWIMSTORE_ISAL fmt::fmt)
+pkg_check_modules(VTKV_URING REQUIRED IMPORTED_TARGET liburing)
+pkg_check_modules(VTKV_ISAL REQUIRED IMPORTED_TARGET libisal)
+target_link_libraries(kv PkgConfig::VTKV_URING PkgConfig::VTKV_ISAL fmt::fmt)
 """
 
 
@@ -161,7 +173,8 @@ def graft(tree, checkout=CHECKOUT):
     # Nothing is written before everything is known to fit.
     for part in PARTS:
         copy_part(checkout / part, tree / part)
-    texts["src/os/swimstore.cmake"] = CMAKE_LIST
+    texts["src/os/swimstore.cmake"] = SWIMSTORE_LIST
+    texts["src/kv/vtkv.cmake"] = VTKV_LIST
     return sorted(name for name, text in texts.items()
                   if write_if_changed(tree / name, text.encode()))
 
