@@ -67,6 +67,8 @@ struct Options {
   // Values of at least so many bytes stay in the log, and the tree holds pointers to them (WiscKey). 0: none.
   size_t value_separation_bytes = 0;
   uint32_t growth_factor = 4;     // runs per level before they are merged into the next
+  // Point reads of absent keys that a run's filter lets through; see tree/quotient_filter.h.
+  double filter_false_positive_rate = 0.008;
   bool single_flush = false;      // one sync of the log covers all files: only where it was proven
   unsigned io_depth = 128;
   uint64_t recovery_read_bytes = 1u << 20;  // read size of log recovery

@@ -461,6 +461,8 @@ DBStatistics DbImpl::statistics() const {
   statistics.flush_bytes = tree.flush_bytes;
   statistics.merges = tree.merges;
   statistics.merge_bytes = tree.merge_bytes;
+  statistics.tree_entries = tree.entries;
+  statistics.filter_bytes = tree.filter_bytes;
   statistics.log_file_bytes = m_pool->file_bytes();
   statistics.log_segments = m_pool->segment_count();
   statistics.tree_file_bytes = tree.file_bytes;

@@ -31,7 +31,7 @@
 //   index      one entry per block of entries: its first key and sequence; value: BlockHandle
 //   removals   one entry per fragment: key = begin; value: varint32 length of end, end, varint32 count,
 //              that many varint64 sequences, descending; the entry's own sequence is the first of them
-// Body of filter and descriptor: bytes, see tree/key_filter.h and tree/run_format.h; no entries, no restarts.
+// Body of filter and descriptor: bytes, see tree/quotient_filter.h and tree/run_format.h; no entries, no restarts.
 //
 // BlockHandle: varint32 ordinal of the span in the run's list, varint32 unit, varint32 units.
 #pragma once

@@ -34,7 +34,7 @@ Status load_removal(const Entry& entry, RangeRemovals* removals) {
 }  // namespace
 
 Run::Run(SpanReader reader, RunLocation location, RunDescriptor descriptor, std::shared_ptr<RangeRemovals> removals,
-         KeyFilter filter, ZoneFile::Pins pins)
+         QuotientFilter filter, ZoneFile::Pins pins)
     : m_reader(std::move(reader)),
       m_location(std::move(location)),
       m_descriptor(std::move(descriptor)),
@@ -64,7 +64,7 @@ Status Run::open(const SpanReader& reader, const RunLocation& location, std::sha
                               reader.file().path() + ": " + std::string(status.message()));
   }
   ZoneFile::Pins pins = pins_of(reader, location, descriptor);
-  auto run = std::make_shared<Run>(reader, location, std::move(descriptor), nullptr, KeyFilter(), std::move(pins));
+  auto run = std::make_shared<Run>(reader, location, std::move(descriptor), nullptr, QuotientFilter(), std::move(pins));
   VTKV_RETURN_IF_ERROR(run->load_removals());
   VTKV_RETURN_IF_ERROR(run->load_filter());
   *result = std::move(run);
@@ -95,10 +95,10 @@ Status Run::load_filter() {
                                                 BlockKind::filter, &block));
     bytes.append(block->body());
   }
-  return KeyFilter::from_bytes(bytes, &m_filter)
+  return QuotientFilter::parse(bytes, &m_filter)
              ? Status()
              : Status::corruption("the filter of run " + std::to_string(m_location.run_id) + " in " +
-                                  m_reader.file().path() + " has an impossible size");
+                                  m_reader.file().path() + " is malformed");
 }
 
 bool Run::overlaps(std::string_view lower, std::string_view upper) const {
@@ -109,7 +109,7 @@ bool Run::overlaps(std::string_view lower, std::string_view upper) const {
 
 bool Run::may_hold(std::string_view key) const {
   return m_descriptor.entries > 0 && m_descriptor.smallest_key <= key && key <= m_descriptor.greatest_key &&
-         (!m_filter.active() || m_filter.may_hold(hash64(key)));
+         (!m_filter.active() || m_filter.may_contain(hash64(key)));
 }
 
 Status Run::get(std::string_view key, uint64_t key_hash, SequenceNumber at_most, Lookup* result,
@@ -117,7 +117,7 @@ Status Run::get(std::string_view key, uint64_t key_hash, SequenceNumber at_most,
   const SequenceNumber covering = m_removals->covering(key, at_most);
   *result = covering > 0 ? Lookup::removed : Lookup::absent;
   if (m_descriptor.entries == 0 || key < m_descriptor.smallest_key || m_descriptor.greatest_key < key ||
-      !m_filter.may_hold(key_hash)) {
+      !m_filter.may_contain(key_hash)) {
     return {};
   }
   RunIterator iterator(&m_reader, &m_descriptor, false);
@@ -186,6 +186,10 @@ void Run::verify(std::vector<std::string>* findings) const {
   if (entries != m_descriptor.entries) {
     report("it holds " + std::to_string(entries) + " entries, its descriptor says " +
            std::to_string(m_descriptor.entries));
+  }
+  if (m_filter.active() && m_filter.entries() < m_descriptor.entries) {
+    report("its filter has " + std::to_string(m_filter.entries()) + " fingerprints for " +
+           std::to_string(m_descriptor.entries) + " entries");
   }
 }
 

@@ -10,7 +10,7 @@
 #include "vtkv/mem/entry.h"
 #include "vtkv/mem/memtable.h"
 #include "vtkv/span/span_reader.h"
-#include "vtkv/tree/key_filter.h"
+#include "vtkv/tree/quotient_filter.h"
 #include "vtkv/tree/run_format.h"
 
 namespace vtkv {
@@ -19,7 +19,7 @@ class Run {
  public:
   // What a writer has just written.
   Run(SpanReader reader, RunLocation location, RunDescriptor descriptor, std::shared_ptr<RangeRemovals> removals,
-      KeyFilter filter, ZoneFile::Pins pins);
+      QuotientFilter filter, ZoneFile::Pins pins);
   // Reads descriptor, range removals and filter. Code::corruption, io_error.
   static Status open(const SpanReader& reader, const RunLocation& location, std::shared_ptr<const Run>* run);
 
@@ -41,6 +41,7 @@ class Run {
   const RunLocation& location() const { return m_location; }
   const RunDescriptor& descriptor() const { return m_descriptor; }
   const std::shared_ptr<const RangeRemovals>& range_removals() const { return m_removals; }
+  const QuotientFilter& filter() const { return m_filter; }
   const SpanReader& reader() const { return m_reader; }
 
  private:
@@ -51,7 +52,7 @@ class Run {
   const RunLocation m_location;
   const RunDescriptor m_descriptor;
   std::shared_ptr<const RangeRemovals> m_removals;
-  KeyFilter m_filter;
+  QuotientFilter m_filter;
   ZoneFile::Pins m_pins;
 };
 

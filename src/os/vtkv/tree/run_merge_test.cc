@@ -6,6 +6,8 @@
 
 #include "vtkv/mem/memtable.h"
 #include "vtkv/testing/sim_env.h"
+#include "vtkv/tree/filter_merge.h"
+#include "vtkv/util/hash.h"
 
 namespace vtkv {
 namespace {
@@ -21,7 +23,7 @@ class RunMergeTest : public testing::Test {
   std::shared_ptr<const vtkv::Run> write(const MemTable& table) {
     RunWriter::Settings settings;
     settings.run_id = ++m_run_id;
-    settings.entries_max = table.entries();
+    settings.filter_bits = m_filter_bits;
     RunWriter writer(&m_env, *m_reader, settings);
     const auto iterator = table.new_iterator();
     for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
@@ -35,6 +37,7 @@ class RunMergeTest : public testing::Test {
   SimEnv m_env{{.seed = 1, .record = false}};
   std::optional<SpanReader> m_reader;
   uint64_t m_run_id = 0;
+  int m_filter_bits = 24;
 };
 
 TEST_F(RunMergeTest, MergerGivesOneOrderOverAllSources) {
@@ -97,6 +100,40 @@ TEST_F(RunMergeTest, WithoutReadsLeftARangeMayHoldSomething) {
   EXPECT_FALSE(older.may_hold_any("c", "d"));
   EXPECT_TRUE(older.may_hold_any("c", "d"));
   EXPECT_FALSE(older.may_hold_any("e", "f"));
+}
+
+// Only runs whose fingerprints are too short for the merge are read; the rate holds either way.
+TEST_F(RunMergeTest, FiltersAreMergedWithoutKeysWhereTheyAreLongEnough) {
+  constexpr double kRate = 0.008;
+  constexpr int kEach = 2000;
+  const auto write_keys = [&](int from) {
+    MemTable table;
+    for (int i = from; i < from + kEach; ++i) {
+      table.put(i + 1, "key" + std::to_string(i), "value");
+    }
+    return write(table);
+  };
+  const int enough = QuotientFilter::bits_needed(3 * kEach, kRate);
+  m_filter_bits = enough;
+  std::vector<std::shared_ptr<const vtkv::Run>> runs = {write_keys(0), write_keys(kEach)};
+  for (const int bits : {enough, enough - 1, 0}) {
+    m_filter_bits = bits;
+    runs.push_back(write_keys(2 * kEach));
+    EXPECT_EQ(runs.back()->filter().active(), bits > 0);
+    QuotientFilter merged;
+    uint64_t read = 0;
+    ASSERT_TRUE(merge_filters(runs, enough + 1, kRate, &merged, &read).ok());
+    EXPECT_EQ(read, bits == enough ? 0 : runs.back()->descriptor().bytes());
+    EXPECT_EQ(merged.entries(), 3u * kEach);
+    int wrong = 0;
+    for (int i = 0; i < 6 * kEach; ++i) {
+      const bool may = merged.may_contain(hash64("key" + std::to_string(i)));
+      ASSERT_TRUE(may || i >= 3 * kEach);
+      wrong += may && i >= 3 * kEach;
+    }
+    EXPECT_LE(wrong, 3 * kEach * kRate * 1.6);
+    runs.pop_back();
+  }
 }
 
 }  // namespace

@@ -10,15 +10,13 @@ namespace vtkv {
 
 namespace {
 constexpr size_t kFilterBlockBytes = 64 << 10;
-// Up to so many keys (64 MiB of hashes) the filter is sized for the keys that are really kept.
-constexpr uint64_t kCollectedHashesMax = 8 << 20;
 }  // namespace
 
 RunWriter::RunWriter(Env* env, const SpanReader& reader, const Settings& settings)
     : m_env(env),
       m_reader(reader),
       m_settings(settings),
-      m_filter(settings.entries_max > kCollectedHashesMax ? settings.entries_max : 0),
+      m_filter(settings.filter_bits),
       m_list(reader.shared_file()),
       m_entry_spans(env, reader.shared_file(), settings.stream, true, &m_list),
       m_index_spans(env, reader.shared_file(), ZoneStream::index, false, &m_list) {
@@ -43,12 +41,7 @@ Status RunWriter::add(const Entry& entry) {
   m_descriptor.greatest_sequence = std::max(m_descriptor.greatest_sequence, entry.sequence);
   m_descriptor.removals += entry.type == EntryType::removal;
   ++m_descriptor.entries;
-  const uint64_t key_hash = hash64(entry.key);
-  if (m_filter.active()) {
-    m_filter.add(key_hash);
-  } else if (m_settings.entries_max <= kCollectedHashesMax) {
-    m_key_hashes.push_back(key_hash);
-  }
+  m_filter.add(hash64(entry.key));
   m_block.add(entry);
   return {};
 }
@@ -110,14 +103,9 @@ Status RunWriter::write_removals(const RangeRemovals& removals) {
   return status;
 }
 
-Status RunWriter::write_filter() {
-  if (!m_key_hashes.empty()) {
-    m_filter = KeyFilter(m_key_hashes.size());
-    for (const uint64_t key_hash : m_key_hashes) {
-      m_filter.add(key_hash);
-    }
-  }
-  std::string_view rest = m_filter.bytes();
+Status RunWriter::write_filter(const QuotientFilter& filter) {
+  const std::string bytes = filter.serialized();
+  std::string_view rest = bytes;
   while (!rest.empty()) {
     const std::string_view piece = rest.substr(0, kFilterBlockBytes - sizeof(block_header_t));
     BlockBuilder builder(BlockKind::filter);
@@ -156,14 +144,15 @@ Status RunWriter::finish(std::shared_ptr<RangeRemovals> removals, std::shared_pt
     VTKV_RETURN_IF_ERROR(finish_index_block());
   }
   VTKV_RETURN_IF_ERROR(write_removals(*removals));
-  VTKV_RETURN_IF_ERROR(write_filter());
+  QuotientFilter filter = m_filter.finish();
+  VTKV_RETURN_IF_ERROR(write_filter(filter));
   VTKV_RETURN_IF_ERROR(m_entry_spans.finish());
   VTKV_RETURN_IF_ERROR(m_index_spans.finish());
   m_descriptor.spans = m_list.spans;
   RunLocation location;
   VTKV_RETURN_IF_ERROR(write_descriptor(&location, &m_list.pins));
   *run = std::make_shared<Run>(m_reader, location, std::move(m_descriptor), std::move(removals),
-                               std::move(m_filter), std::move(m_list.pins));
+                               std::move(filter), std::move(m_list.pins));
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include "vtkv/mem/entry.h"
 #include "vtkv/span/span_reader.h"
 #include "vtkv/span/span_writer.h"
+#include "vtkv/tree/filter_builder.h"
 #include "vtkv/tree/run.h"
 
 namespace vtkv {
@@ -20,7 +21,7 @@ class RunWriter {
     uint32_t level = 0;
     uint32_t block_bytes = 4096;
     ZoneStream stream = ZoneStream::flush;
-    uint64_t entries_max = 0;  // a bound on what will be added
+    int filter_bits = 0;       // QuotientFilter::fingerprint_bits; 0: no filter
   };
 
   RunWriter(Env* env, const SpanReader& reader, const Settings& settings);
@@ -35,15 +36,14 @@ class RunWriter {
   Status finish_block();
   Status finish_index_block();
   Status write_removals(const RangeRemovals& removals);
-  Status write_filter();
+  Status write_filter(const QuotientFilter& filter);
   Status write_descriptor(RunLocation* location, ZoneFile::Pins* pins);
 
   Env* const m_env;
   const SpanReader m_reader;
   const Settings m_settings;
   RunDescriptor m_descriptor;
-  KeyFilter m_filter;
-  std::vector<uint64_t> m_key_hashes;  // until finish() knows how many, unless they may be very many
+  FilterBuilder m_filter;
   SpanList m_list;
   SpanWriter m_entry_spans;
   SpanWriter m_index_spans;

@@ -40,6 +40,7 @@ class Version {
 struct TreeStatistics {
   uint64_t flushes = 0, flush_bytes = 0, merges = 0, merge_bytes = 0;
   uint64_t file_bytes = 0, live_bytes = 0;
+  uint64_t entries = 0, filter_bytes = 0;  // of the runs; in memory
   uint64_t cache_bytes = 0, cache_hits = 0, cache_misses = 0;
   uint32_t runs = 0, levels = 0;
 };

@@ -194,6 +194,14 @@ Status TreeImpl::forget_segments(const std::set<uint64_t>& epochs) {
   return {};
 }
 
+int TreeImpl::filter_bits(uint64_t new_entries) const {
+  uint64_t entries = new_entries;
+  for (const auto& run : current_runs()) {
+    entries += run->descriptor().entries;
+  }
+  return QuotientFilter::fingerprint_bits(entries, m_options.filter_false_positive_rate);
+}
+
 Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots,
                            ValueDelta* delta, std::shared_ptr<const Run>* run) {
   const OlderRuns older(current_runs(), kFlushRangeReadsMax);
@@ -201,7 +209,7 @@ Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceN
   settings.run_id = m_next_run_id.fetch_add(1);
   settings.block_bytes = m_geometry.block_bytes;
   settings.stream = ZoneStream::flush;
-  settings.entries_max = memtable.entries();
+  settings.filter_bits = filter_bits(memtable.entries());
   RunWriter writer(m_env, m_reader, settings);
   Reducer reducer(&snapshots, &memtable.range_removals(), &older);
   const auto iterator = memtable.new_flush_iterator();
@@ -258,9 +266,7 @@ Status TreeImpl::merge(const MergeChoice& choice, const Runs& runs, const std::v
   settings.level = choice.level;
   settings.block_bytes = m_geometry.block_bytes;
   settings.stream = ZoneStream::merge;
-  for (const auto& run : inputs) {
-    settings.entries_max += run->descriptor().entries;
-  }
+  settings.filter_bits = filter_bits(0);
   RunWriter writer(m_env, m_reader, settings);
   std::shared_ptr<const Run> merged;
   ValueDelta delta;
@@ -329,6 +335,8 @@ TreeStatistics TreeImpl::statistics() const {
   std::set<uint32_t> levels;
   for (const auto& run : m_current->runs()) {
     result.live_bytes += run->descriptor().bytes() + run->location().span.bytes();
+    result.entries += run->descriptor().entries;
+    result.filter_bytes += run->filter().memory_bytes();
     levels.insert(run->location().level);
   }
   result.runs = static_cast<uint32_t>(m_current->runs().size());

@@ -55,6 +55,8 @@ class TreeImpl final : public Tree {
 
   Status open_runs(const std::vector<RunLocation>& locations, const Runs& known, Runs* runs) const;
   Runs current_runs() const;
+  // For new filters, when that many entries are about to come.
+  int filter_bits(uint64_t new_entries) const;
   Status write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
                    std::shared_ptr<const Run>* run);
   Status merge(const MergeChoice& choice, const Runs& runs, const std::vector<SequenceNumber>& snapshots);

@@ -1,0 +1,39 @@
+// Makes the filter of one run from the hashes of its entries' keys, in any order and in bounded memory.
+//
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "vtkv/tree/quotient_filter.h"
+
+namespace vtkv {
+
+class FilterBuilder {
+ public:
+  // Fingerprints of `bits` bits (QuotientFilter::fingerprint_bits); 0: no filter.
+  explicit FilterBuilder(int bits) : m_bits(bits) {}
+
+  void add(uint64_t key_hash) {
+    if (m_bits > 0) {
+      m_key_hashes.push_back(key_hash);
+      if (m_key_hashes.size() == kCollectedMax) {
+        take_collected();
+      }
+    }
+  }
+  // Inactive without entries, and when the fingerprints are too short for any table of them.
+  QuotientFilter finish();
+
+ private:
+  static constexpr size_t kCollectedMax = 8 << 20;  // 64 MiB
+  void take_collected();
+
+  int m_bits;  // 0: no filter, or none any more
+  bool m_any = false;
+  QuotientFilter m_filter;  // of all but what is collected
+  std::vector<uint64_t> m_key_hashes;
+};
+
+}  // namespace vtkv
