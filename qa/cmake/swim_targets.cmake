@@ -28,12 +28,16 @@ function(swim_add_program name source)
   endif()
 endfunction()
 
-# A library that is not there leaves an engine out: the program says so when asked for it.
+# The workloads are a library, for their tests; the engines are not. A library that is not there
+# leaves an engine out: the program says so when asked for it.
 function(swim_add_vtkv_bench)
+  swim_glob(sources src/os/vtkv/tool/bench "_test\\.cc$" "engine\\.cc$" "_env\\.cc$")
+  add_library(vtkv_bench_parts STATIC ${sources})
+  target_link_libraries(vtkv_bench_parts PRIVATE swim_flags PUBLIC ${ARGN})
   swim_glob(sources src/os/vtkv/tool/bench "_test\\.cc$")
-  list(FILTER sources EXCLUDE REGEX "(rocksdb|leveldb|lmdb)_(engine|env)\\.cc$")
+  list(FILTER sources INCLUDE REGEX "/(vtkv_)?engine\\.cc$")
   add_executable(vtkv_bench ${CMAKE_SOURCE_DIR}/src/os/vtkv/tool/vtkv_bench.cc ${sources})
-  target_link_libraries(vtkv_bench PRIVATE swim_flags ${ARGN})
+  target_link_libraries(vtkv_bench PRIVATE swim_flags vtkv_bench_parts)
   target_compile_definitions(vtkv_bench PRIVATE VTKV_BENCH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   foreach(peer rocksdb leveldb lmdb)
     string(TOUPPER ${peer} upper)
@@ -77,20 +81,25 @@ function(swim_add_vtkv)
     list(PREPEND test_libraries vtkv_testing)
   endif()
 
+  set(cli11 $<TARGET_NAME_IF_EXISTS:CLI11::CLI11>)
+  if(TARGET CLI11::CLI11)
+    swim_add_vtkv_bench(${libraries} ${cli11})
+    set(bench_parts vtkv_bench_parts)
+  else()
+    list(FILTER tests EXCLUDE REGEX "/tool/bench/")
+  endif()
   if(tests)
     add_executable(vtkv_tests ${tests})
-    target_link_libraries(vtkv_tests PRIVATE swim_flags ${test_libraries}
+    target_link_libraries(vtkv_tests PRIVATE swim_flags ${bench_parts} ${test_libraries}
       GTest::gmock GTest::gtest GTest::gtest_main)
     swim_add_tests(vtkv_tests)
   endif()
 
-  set(cli11 $<TARGET_NAME_IF_EXISTS:CLI11::CLI11>)
   if(TARGET CLI11::CLI11)
     swim_add_program(vtkv-tool src/os/vtkv/tool/vtkv_tool.cc ${libraries} ${cli11})
     add_test(NAME vtkv_tool_test
       COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/vtkv_tool_test.py
         $<TARGET_FILE:vtkv-tool>)
-    swim_add_vtkv_bench(${libraries} ${cli11})
   endif()
   if(SWIM_WITH_FUZZERS)
     swim_add_program(vtkv_fuzz src/os/vtkv/testing/fuzz_main.cc ${test_libraries})

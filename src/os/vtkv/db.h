@@ -65,6 +65,7 @@ struct DBStatistics {
   uint64_t memtable_flushes = 0, flush_bytes = 0, merges = 0, merge_bytes = 0;
   uint64_t log_file_bytes = 0, tree_file_bytes = 0, tree_live_bytes = 0;
   uint64_t tree_entries = 0, filter_bytes = 0;  // every version of every key; in memory
+  uint64_t primed_bytes = 0;  // zeros written into new log segments since opening
   uint64_t memtable_bytes = 0, block_cache_bytes = 0, block_cache_hits = 0, block_cache_misses = 0;
   uint32_t runs = 0, levels = 0, log_segments = 0;
 };

@@ -464,6 +464,7 @@ DBStatistics DbImpl::statistics() const {
   statistics.tree_entries = tree.entries;
   statistics.filter_bytes = tree.filter_bytes;
   statistics.log_file_bytes = m_pool->file_bytes();
+  statistics.primed_bytes = m_pool->primed_bytes();
   statistics.log_segments = m_pool->segment_count();
   statistics.tree_file_bytes = tree.file_bytes;
   statistics.tree_live_bytes = tree.live_bytes;

@@ -76,6 +76,7 @@ Status SegmentPool::write_blank_file(const std::string& path, uint64_t bytes, st
   options.exclusive = true;
   VTKV_RETURN_IF_ERROR(m_env->open_file(path, options, file));
   VTKV_RETURN_IF_ERROR((*file)->write_zeros(0, bytes));
+  m_primed_bytes.fetch_add(bytes, std::memory_order_relaxed);
   return (*file)->sync();
 }
 

@@ -69,6 +69,8 @@ class SegmentPool {
 
   uint64_t segment_bytes() const { return m_geometry.log_segment_bytes; }
   uint64_t file_bytes() const;
+  // Zeros written into new segments since this object exists.
+  uint64_t primed_bytes() const { return m_primed_bytes.load(std::memory_order_relaxed); }
   uint32_t segment_count() const;
 
  private:
@@ -90,6 +92,7 @@ class SegmentPool {
   uint64_t m_next_id = 1;
   uint64_t m_next_epoch = 1;
   std::atomic<bool> m_changed{true};
+  std::atomic<uint64_t> m_primed_bytes{0};
 };
 
 }  // namespace vtkv

@@ -69,6 +69,7 @@ class VtkvEngine final : public Engine {
     drain();
     VTKV_RETURN_IF_ERROR(m_db->flush());
     wait_until_quiet(m_path);
+    fit_cache();
     return {};
   }
   EngineReport report() override;
@@ -78,10 +79,12 @@ class VtkvEngine final : public Engine {
 
   Status write(WriteBatch batch);
   void drain();
+  void fit_cache();
 
   std::string m_path;
   bool m_sync = false;
   size_t m_window_bytes = 0;
+  uint64_t m_cache_bytes = 0;
   std::unique_ptr<DB> m_db;
 
   std::mutex m_lock;
@@ -142,7 +145,15 @@ Status VtkvEngine::open(const EngineSettings& settings) {
   if (!env->exists(directory)) {
     VTKV_RETURN_IF_ERROR(DB::create(env, directory, options));
   }
-  return DB::open(env, directory, options, &m_db);
+  VTKV_RETURN_IF_ERROR(DB::open(env, directory, options, &m_db));
+  m_cache_bytes = options.block_cache_bytes;
+  fit_cache();
+  return {};
+}
+
+// The filters stay in memory beside the cache; the peers' lie in it. One budget holds both.
+void VtkvEngine::fit_cache() {
+  m_db->set_block_cache_bytes(m_cache_bytes - std::min<uint64_t>(m_cache_bytes, m_db->statistics().filter_bytes));
 }
 
 Status VtkvEngine::write(WriteBatch batch) {
@@ -173,9 +184,11 @@ void VtkvEngine::drain() {
 EngineReport VtkvEngine::report() {
   const DBStatistics statistics = m_db->statistics();
   EngineReport report;
+  report.primed_bytes = statistics.primed_bytes;
   report.log_bytes = statistics.log_bytes;
   report.flush_bytes = statistics.flush_bytes;
   report.merge_bytes = statistics.merge_bytes;
+  report.filter_bytes = statistics.filter_bytes;
   std::lock_guard lock(m_lock);
   report.stall_us = m_waited_us;
   report.stalls = m_waits;
