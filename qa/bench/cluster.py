@@ -224,7 +224,9 @@ class Cluster:
         if not self.osd_alive(osd):
           raise UserError(f"osd.{osd} ended while starting; the end of its log:\n{self.log_tail(f'osd.{osd}')}")
         try:
-          if self.ask_osd(osd, "status").get("state") == "active":
+          status = self.ask_osd(osd, "status")
+          # Text: the socket is there and does not know the command yet.
+          if isinstance(status, dict) and status.get("state") == "active":
             break
         except admin_socket.NotAnswering:
           pass

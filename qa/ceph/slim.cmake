@@ -70,6 +70,9 @@ target_link_libraries(ceph_link INTERFACE ${CEPH_COMMON}
   PkgConfig::FUSE3 PkgConfig::BLKID fmt::fmt crypto cap resolv ${CMAKE_DL_LIBS} Threads::Threads)
 if(TCMALLOC AND NOT SWIM_SANITIZE)
   target_link_libraries(ceph_link INTERFACE ${TCMALLOC})
+  set(ceph_heap_profiler perfglue/heap_profiler.cc)
+else()
+  set(ceph_heap_profiler perfglue/disabled_heap_profiler.cc)
 endif()
 
 function(ceph_objects name)
@@ -122,7 +125,7 @@ list(FILTER vtkv_ceph_tests INCLUDE REGEX "_test\\.cc$")
 ceph_objects(ceph_store_objects
   os/Transaction.cc os/FuseStore.cc os/fs/FS.cc os/fs/XFS.cc os/memstore/MemStore.cc
   common/PriorityCache.cc extblkdev/ExtBlkDevPlugin.cc
-  erasure-code/ErasureCodePlugin.cc perfglue/heap_profiler.cc perfglue/disabled_stubs.cc
+  erasure-code/ErasureCodePlugin.cc ${ceph_heap_profiler} perfglue/disabled_stubs.cc
   global/global_init.cc global/pidfile.cc global/signal_handler.cc)
 # What a program needs that has a KeyValueDB and no ObjectStore.
 ceph_objects(ceph_kv_objects erasure-code/ErasureCodePlugin.cc
