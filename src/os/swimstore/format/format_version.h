@@ -6,6 +6,10 @@
 //   allocation page          1    0.1  first
 //   note                     1    0.1  first
 //   counter                  1    0.1  first
+//
+// Onodes, extent chunks and collections carry a version byte, too, by which a damaged one is told. Whoever
+// changes their form raises the superblock's version as well: an older program then refuses the store,
+// instead of calling its objects damaged.
 #pragma once
 
 #include <bit>

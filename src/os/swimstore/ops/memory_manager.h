@@ -1,8 +1,9 @@
 // Sizes the store's caches so that the process stays at osd_memory_target.
 //
 // Ceph's PriorityCache manager turns what the heap uses into a budget for all caches and divides it by
-// ratio and demand; this class feeds it and obeys. The options are read again at every turn, so that a
-// change takes effect without a restart. Without autotuning the sum is swimstore_cache_size.
+// ratio and demand; this class feeds it and obeys. Targets and ratios are read again at every turn, so that
+// a change takes effect without a restart. Without swimstore_cache_autotune at mount there is one turn, and
+// the sum is swimstore_cache_size.
 #pragma once
 
 #include <functional>
