@@ -104,6 +104,8 @@ class VtkvTool(unittest.TestCase):
         self.assertEqual(sum(zone["live_bytes"] for zone in zones), run["bytes"])
         filters = self.json("dump", "filter", self.db)["filters"]
         self.assertEqual([(f["run"], f["entries"]) for f in filters], [(run["run"], 5)])
+        self.assertEqual(filters[0]["load"], 5 / 2 ** filters[0]["quotient_bits"])
+        self.assertLess(filters[0]["false_positive_rate"], 0.009)
 
     def test_looking_changes_nothing(self):
         self.fill()

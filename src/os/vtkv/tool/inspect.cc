@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "vtkv/env/read_only_env.h"
@@ -331,14 +332,18 @@ Status Inspection::dump_runs(std::optional<uint64_t> run_id, bool entries, Repor
 Status Inspection::dump_filters(std::optional<uint64_t> run_id, Report& report) {
   report.begin_table("filters", true);
   VTKV_RETURN_IF_ERROR(for_each_run(run_id, [&](const Run& run) {
-    const RunDescriptor& descriptor = run.descriptor();
-    const uint64_t bytes = total_units(descriptor.filter_blocks) * kUnitBytes;
+    const QuotientFilter& filter = run.filter();
+    const auto keys = static_cast<double>(filter.entries());
     report.row({{"run", run.location().run_id},
-                {"entries", descriptor.entries},
-                {"blocks", static_cast<uint64_t>(descriptor.filter_blocks.size())},
-                {"disk_bytes", bytes},
-                {"disk_bytes_per_entry",
-                 descriptor.entries > 0 ? static_cast<double>(bytes) / static_cast<double>(descriptor.entries) : 0.0}});
+                {"entries", filter.entries()},
+                {"quotient_bits", uint64_t(filter.active() ? filter.quotient_bits() : 0)},
+                {"remainder_bits", uint64_t(filter.active() ? filter.bits() - filter.quotient_bits() : 0)},
+                {"load", filter.active() ? filter.load() : 0.0},
+                {"memory_bytes", static_cast<uint64_t>(filter.memory_bytes())},
+                {"memory_bytes_per_entry", keys > 0 ? static_cast<double>(filter.memory_bytes()) / keys : 0.0},
+                {"disk_bytes", total_units(run.descriptor().filter_blocks) * kUnitBytes},
+                // Of n fingerprints of p bits; a run without a filter says "may" to every key.
+                {"false_positive_rate", filter.active() ? std::ldexp(keys, -filter.bits()) : 1.0}});
     return Status();
   }));
   report.end_table();
