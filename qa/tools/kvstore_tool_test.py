@@ -5,6 +5,8 @@ Runs our ceph-kvstore-tool on vtkv stores, and on what is none.
 """
 
 import pathlib
+import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -72,6 +74,30 @@ class KvstoreTool(unittest.TestCase):
         self.fill()
         self.run_tool("store-copy", self.base / "copy")
         self.assertEqual(self.run_tool("list-crc", store=self.base / "copy"), self.run_tool("list-crc"))
+
+    def test_a_killed_copy_holds_whole_transactions_in_order(self):
+        lines = [f"p\\x00{number:05d}\t{'v' * 500}{number}\n" for number in range(4000)]
+        subprocess.run([VTKV_TOOL, "load", self.store], input="".join(lines), check=True, text=True,
+                       stdout=subprocess.DEVNULL)
+        copy = self.base / "copy"
+        keys_per_transaction = 16
+        copying = subprocess.Popen([KVSTORE_TOOL, "vtkv", self.store, "store-copy", copy,
+                                    str(keys_per_transaction)], stdout=subprocess.PIPE, text=True)
+        acknowledged = 0
+        for line in copying.stdout:
+            match = re.search(r"copied (\d+) keys so far", line)
+            acknowledged = int(match.group(1)) if match else acknowledged
+            if acknowledged >= 1000:
+                copying.kill()
+                break
+        copying.stdout.close()
+        self.assertEqual(copying.wait(), -signal.SIGKILL)
+        source = self.run_tool("list-crc").splitlines()
+        copied = self.run_tool("list-crc", store=copy).splitlines()
+        self.assertGreaterEqual(len(copied), acknowledged)
+        self.assertLess(len(copied), len(source))
+        self.assertEqual(len(copied) % keys_per_transaction, 0)
+        self.assertEqual(copied, source[:len(copied)])
 
     def test_repair_of_a_whole_store(self):
         self.fill()

@@ -71,6 +71,20 @@ class VtkvTool(unittest.TestCase):
         self.assertEqual((self.base / "value").read_bytes(), b"\x01")
         self.assertIn("no key k1", self.run_tool("get", self.db, "k1", status=1))
 
+    def test_loads_what_it_scanned(self):
+        self.fill()
+        scanned = self.run_tool("scan", self.db)
+        copy = self.base / "copy"
+        self.run_tool("create", copy)
+        done = subprocess.run([TOOL, "load", copy], input=scanned, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "loaded: 5\n", ""))
+        self.assertEqual(self.run_tool("scan", copy), scanned)
+        for text, message in (("a\t1\nb\n", "line 2: there is no tab"), ("a\t\\x1\n", "line 1: ")):
+            done = subprocess.run([TOOL, "load", copy], input=text, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(message, done.stderr)
+        self.assertEqual(self.run_tool("get", copy, "a"), "1\n")
+
     def test_stats(self):
         self.fill()
         stats = self.json("stats", self.db)

@@ -295,6 +295,16 @@ uint64_t VtkvStore::get_estimated_size(std::map<std::string, uint64_t>& extra) {
   return total;
 }
 
+int64_t VtkvStore::estimate_prefix_size(const std::string& prefix, const std::string& key_prefix) {
+  const std::string lower = vtkv::encode_key(prefix, key_prefix);
+  const auto iterator = m_db->new_iterator(lower, vtkv::range_of_prefix(prefix).upper);
+  int64_t bytes = 0;
+  for (iterator->seek_to_first(); iterator->valid() && iterator->key().starts_with(lower); iterator->next()) {
+    bytes += static_cast<int64_t>(iterator->key().size() + iterator->value().size());
+  }
+  return bytes;
+}
+
 int VtkvStore::set_cache_size(uint64_t bytes) {
   m_options.block_cache_bytes = bytes;
   if (m_db) {

@@ -57,6 +57,9 @@ class VtkvStore final : public KeyValueDB {
                         IteratorBounds bounds = IteratorBounds()) override;
 
   uint64_t get_estimated_size(std::map<std::string, uint64_t>& extra) override;
+  // Bytes of keys and values of the prefix whose keys start with `key_prefix`: counted, so it takes as long as
+  // reading them.
+  int64_t estimate_prefix_size(const std::string& prefix, const std::string& key_prefix) override;
   int set_cache_size(uint64_t bytes) override;
   int64_t get_cache_usage() const override;
   void get_statistics(ceph::Formatter* f) override;

@@ -276,6 +276,22 @@ TEST_F(VtkvStoreTest, GetOfSeveralLeavesOutWhatIsAbsent) {
   EXPECT_EQ(value.to_str(), "3");
 }
 
+TEST_F(VtkvStoreTest, ThePartOfAPrefixIsMeasured) {
+  create();
+  for (int i = 0; i < 100; ++i) {
+    set("A", std::to_string(i), std::string(1000, 'v'));
+  }
+  m_store->compact();
+  set("B", "1", "other");
+  const int64_t all = m_store->estimate_prefix_size("A", "");
+  EXPECT_GT(all, 100 * 1000);
+  EXPECT_LT(all, 100 * 1010);
+  const int64_t part = m_store->estimate_prefix_size("A", "1");  // 1 and 10 to 19
+  EXPECT_GT(part, 11 * 1000);
+  EXPECT_LT(part, 11 * 1010);
+  EXPECT_EQ(m_store->estimate_prefix_size("C", ""), 0);
+}
+
 TEST_F(VtkvStoreTest, StatisticsAndSizesMove) {
   create();
   uint64_t before = 0, after = 0;

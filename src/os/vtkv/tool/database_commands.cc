@@ -9,6 +9,7 @@ namespace {
 
 // Behind every key but those that start with this many ff: an iterator wants a bound.
 constexpr size_t kLastKeyBytes = 64 << 10;
+constexpr size_t kLoadBatchBytes = 256 << 10;
 
 }  // namespace
 
@@ -77,6 +78,46 @@ void report_change(const DBStatistics& before, const DBStatistics& after, Report
   report.field("tree_file_bytes_after", after.tree_file_bytes);
   report.field("log_file_bytes_before", before.log_file_bytes);
   report.field("log_file_bytes_after", after.log_file_bytes);
+}
+
+namespace {
+
+Status parse_line(const std::string& line, std::string* key, std::string* value) {
+  const size_t tab = line.find('\t');
+  if (tab == std::string::npos) {
+    return Status::invalid_argument("there is no tab between a key and a value");
+  }
+  VTKV_RETURN_IF_ERROR(from_notation(line.substr(0, tab), key));
+  return from_notation(line.substr(tab + 1), value);
+}
+
+}  // namespace
+
+Status load_lines(DB* db, std::istream& in, uint64_t* count, bool* malformed) {
+  WriteBatch batch;
+  uint64_t pending = 0;
+  const auto write = [&] {
+    Status status = pending > 0 ? db->write(std::move(batch)) : Status();
+    *count += status.ok() ? pending : 0;
+    batch = WriteBatch();
+    pending = 0;
+    return status;
+  };
+  std::string line, key, value;
+  for (uint64_t number = 1; std::getline(in, line); ++number) {
+    if (const Status status = parse_line(line, &key, &value); !status.ok()) {
+      *malformed = true;
+      VTKV_RETURN_IF_ERROR(write());
+      return Status::invalid_argument("line " + std::to_string(number) + ": " + std::string(status.message()) +
+                                      "; the lines before it were loaded");
+    }
+    batch.put(key, value);
+    ++pending;
+    if (batch.encoded_bytes() >= kLoadBatchBytes) {
+      VTKV_RETURN_IF_ERROR(write());
+    }
+  }
+  return write();
 }
 
 Status open_to_change(Env* env, const std::string& directory, std::unique_ptr<DB>* db) {

@@ -1,6 +1,7 @@
 // What vtkv-tool does with an opened database: reads through DB::open_read_only, changes through DB::open.
 #pragma once
 
+#include <istream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,10 @@ void report_statistics(const DB& db, Report& report);
 Status report_damage(DB* db, Report& report, bool* damaged);
 // The difference that a command made to the files.
 void report_change(const DBStatistics& before, const DBStatistics& after, Report& report);
+
+// Puts what report_range printed: per line a key, a tab and a value. Each write is durable and whole. Stops at the
+// first line that is none; *malformed says that it was one. *count: lines put.
+Status load_lines(DB* db, std::istream& in, uint64_t* count, bool* malformed);
 
 // For a command that changes something. Code::invalid_argument when the database belongs to a larger store.
 Status open_to_change(Env* env, const std::string& directory, std::unique_ptr<DB>* db);

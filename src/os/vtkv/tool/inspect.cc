@@ -150,7 +150,7 @@ ReportFields row_of(const FoundRecord& record, const Checkpoint& newest) {
 }
 
 Status print_operations(const FoundRecord& record, OperationPrinter& printer) {
-  FileWindow window(record.segment->file.get(), record.segment->bytes, kReadBytes);
+  FileWindow window(record.segment->file.get(), record.segment->bytes, kLogBlockBytes);
   std::string_view bytes;
   VTKV_RETURN_IF_ERROR(window.view(record.offset, sizeof(record_header_t) + record.header.body_bytes, &bytes));
   bytes.remove_prefix(sizeof(record_header_t));

@@ -117,6 +117,14 @@ class Tool {
     return m_db->write(std::move(batch));
   }
 
+  Status load() {
+    VTKV_RETURN_IF_ERROR(open_to_change(posix_env(), m_arguments.directory, &m_db));
+    uint64_t count = 0;
+    VTKV_RETURN_IF_ERROR(load_lines(m_db.get(), std::cin, &count, &m_bad_syntax));
+    m_report->field("loaded", count);
+    return {};
+  }
+
   Status compact() {
     return change([](DB& db) { return db.compact(); });
   }
@@ -179,7 +187,7 @@ class Tool {
 constexpr char kFooter[] =
     "Keys and values are printed, and given, as text: printable ASCII stands for itself, a backslash is \\\\,\n"
     "any other byte \\xHH. Quote them from the shell.\n\n"
-    "All but create, put, remove and compact change nothing on disk. A database in use cannot be opened.\n\n"
+    "All but create, put, remove, load and compact change nothing on disk. A database in use cannot be opened.\n\n"
     "Exit status: 0 done; 1 no such key, or damage was found; 2 wrong usage; 3 the database cannot be opened,\n"
     "read or written. Errors go to standard error, in one line.";
 
@@ -257,6 +265,7 @@ class CommandLine {
     put->add_option("key", m_arguments.key)->required();
     put->add_option("value", m_arguments.value)->required();
     add(m_app, "remove", "remove a key, durably", &Tool::remove)->add_option("key", m_arguments.key)->required();
+    add(m_app, "load", "put what scan printed, from standard input", &Tool::load);
     add(m_app, "compact", "write the log's contents to the tree and merge it into one run", &Tool::compact);
   }
 
