@@ -1,84 +1,190 @@
 #include "vtkv/mem/range_removals.h"
 
 #include <algorithm>
-#include <mutex>
+#include <cstring>
+#include <utility>
+
+#include "vtkv/util/invariants.h"
 
 namespace vtkv {
 
-bool RangeRemovals::Fragment::covers(SequenceNumber at_most, SequenceNumber newer_than) const {
-  return newest(at_most) > newer_than;
-}
+namespace {
+// An iterator that jumps gets at most so many neighbouring fragments at once.
+constexpr int kNeighboursMax = 64;
+}  // namespace
 
-SequenceNumber RangeRemovals::Fragment::newest(SequenceNumber at_most) const {
-  const auto found = std::lower_bound(sequences.begin(), sequences.end(), at_most, std::greater<>());
-  return found == sequences.end() ? 0 : *found;
-}
+struct RangeRemovals::Node {
+  SequenceNumber first_sequence = 0;
+  SequenceNumber last_sequence = 0;
+  size_t removals = 0;
+  Fragments fragments;
+  std::vector<RangeRemoval> own;  // of a leaf: its removals, the oldest first
+  NodePointer older, newer;       // of any other: its halves
+};
 
-RangeRemovals::Fragments::const_iterator RangeRemovals::fragment_of(std::string_view key) const {
-  auto next = m_fragments.upper_bound(key);
-  if (next == m_fragments.begin()) {
-    return m_fragments.end();
+RangeRemovals::RangeRemovals() : m_forest(std::make_shared<const Forest>()) {}
+
+RangeRemovals::RangeRemovals(std::vector<RangeRemoval> removals) : RangeRemovals() {
+  std::stable_sort(removals.begin(), removals.end(),
+                   [](const RangeRemoval& a, const RangeRemoval& b) { return a.sequence < b.sequence; });
+  for (const RangeRemoval& removal : removals) {
+    add(removal.sequence, removal.begin, removal.end);
   }
-  --next;
-  return key < next->second.end ? next : m_fragments.end();
 }
 
-RangeRemovals::Fragments::iterator RangeRemovals::insert(std::string_view begin, std::string_view end,
-                                                         std::vector<SequenceNumber> sequences) {
-  constexpr size_t kNodeBytes = sizeof(Fragments::value_type) + 4 * sizeof(void*);
-  m_memory_bytes.fetch_add(kNodeBytes + begin.size() + end.size() + sequences.size() * sizeof(SequenceNumber),
-                           std::memory_order_relaxed);
-  const auto inserted = m_fragments.emplace(begin, Fragment{std::string(end), std::move(sequences)}).first;
-  m_fragment_count.store(m_fragments.size(), std::memory_order_release);
-  return inserted;
+std::shared_ptr<const RangeRemovals::Forest> RangeRemovals::forest() const {
+  std::lock_guard lock(m_lock);
+  return m_forest;
 }
 
-void RangeRemovals::split_at(std::string_view key) {
-  const auto found = fragment_of(key);
-  if (found == m_fragments.end() || found->first == key) {
-    return;
+std::string_view RangeRemovals::keep(std::string_view key) {
+  if (key.empty()) {
+    return {};
   }
-  const auto left = m_fragments.find(found->first);
-  insert(key, left->second.end, left->second.sequences);
-  left->second.end.assign(key);
+  char* const copy = m_keys.allocate(key.size());
+  std::memcpy(copy, key.data(), key.size());
+  return {copy, key.size()};
+}
+
+size_t RangeRemovals::bytes_of(const Node& node) {
+  return sizeof(Node) + 4 * sizeof(void*) + (node.fragments.capacity() + node.own.capacity()) * sizeof(RangeRemoval);
+}
+
+// What is seen of both when `above` hides what is below it.
+RangeRemovals::Fragments RangeRemovals::paint(const Fragments& below, const Fragments& above) {
+  Fragments out;
+  out.reserve(below.size() + 2 * above.size());
+  auto under = below.begin();
+  std::string_view from = under == below.end() ? std::string_view() : under->begin;
+  const auto next_under = [&] {
+    if (++under != below.end()) {
+      from = under->begin;
+    }
+  };
+  for (const RangeRemoval& over : above) {
+    while (under != below.end() && from < over.begin) {
+      out.push_back({from, std::min(under->end, over.begin), under->sequence});
+      if (under->end > over.begin) {
+        break;
+      }
+      next_under();
+    }
+    out.push_back(over);
+    while (under != below.end() && under->end <= over.end) {
+      next_under();
+    }
+    if (under != below.end() && from < over.end) {
+      from = over.end;
+    }
+  }
+  for (; under != below.end(); next_under()) {
+    out.push_back({from, under->end, under->sequence});
+  }
+  out.shrink_to_fit();
+  return out;
 }
 
 void RangeRemovals::add(SequenceNumber sequence, std::string_view begin, std::string_view end) {
   if (begin >= end) {
     return;
   }
-  std::unique_lock lock(m_lock);
-  split_at(begin);
-  split_at(end);
-  std::string position(begin);
-  auto fragment = m_fragments.lower_bound(position);
-  while (position < end) {
-    if (fragment == m_fragments.end() || position < fragment->first) {
-      // A gap up to the next fragment or the end of the new range.
-      const bool to_next = fragment != m_fragments.end() && fragment->first < end;
-      const std::string gap_end(to_next ? std::string_view(fragment->first) : end);
-      insert(position, gap_end, {sequence});
-      position = gap_end;
-      continue;
-    }
-    auto& sequences = fragment->second.sequences;
-    const auto place = std::lower_bound(sequences.begin(), sequences.end(), sequence, std::greater<>());
-    if (place == sequences.end() || *place != sequence) {
-      sequences.insert(place, sequence);
-      m_memory_bytes.fetch_add(sizeof(sequence), std::memory_order_relaxed);
-    }
-    position = fragment->second.end;
-    ++fragment;
+  VTKV_ASSERT(sequence >= m_last_sequence);
+  m_last_sequence = sequence;
+  Forest next = *forest();
+  size_t bytes = m_memory_bytes.load(std::memory_order_relaxed) - m_keys.memory_bytes();
+  const RangeRemoval removal{keep(begin), keep(end), sequence};
+  auto leaf = std::make_shared<Node>();
+  leaf->first_sequence = leaf->last_sequence = sequence;
+  leaf->removals = 1;
+  if (!next.empty() && next.front()->removals < kLeafRemovals) {
+    const Node& old = *next.front();
+    leaf->first_sequence = old.first_sequence;
+    leaf->removals = old.removals + 1;
+    leaf->own.reserve(leaf->removals);
+    leaf->own = old.own;
+    leaf->fragments = paint(old.fragments, {removal});
+    bytes -= bytes_of(old);
+    next.erase(next.begin());
+  } else {
+    leaf->fragments = {removal};
   }
+  leaf->own.push_back(removal);
+  bytes += bytes_of(*leaf);
+  next.insert(next.begin(), std::move(leaf));
+  while (next.size() > 1 && next[0]->removals >= kLeafRemovals && next[0]->removals == next[1]->removals) {
+    auto both = std::make_shared<Node>();
+    both->first_sequence = next[1]->first_sequence;
+    both->last_sequence = next[0]->last_sequence;
+    both->removals = next[0]->removals + next[1]->removals;
+    both->fragments = paint(next[1]->fragments, next[0]->fragments);
+    both->older = next[1];
+    both->newer = next[0];
+    bytes += bytes_of(*both);
+    next.erase(next.begin());
+    next.front() = std::move(both);
+  }
+  m_memory_bytes.store(bytes + m_keys.memory_bytes(), std::memory_order_relaxed);
+  auto published = std::make_shared<const Forest>(std::move(next));
+  {
+    std::lock_guard lock(m_lock);
+    std::swap(m_forest, published);
+  }
+  m_count.fetch_add(1, std::memory_order_release);
+}
+
+// The fragment that holds key or, `before`, the keys directly below it.
+const RangeRemoval* RangeRemovals::find(const Fragments& fragments, std::string_view key, bool before) {
+  const auto behind = std::partition_point(
+      fragments.begin(), fragments.end(),
+      [&](const RangeRemoval& fragment) { return before ? fragment.begin < key : fragment.begin <= key; });
+  if (behind == fragments.begin()) {
+    return nullptr;
+  }
+  const RangeRemoval& found = *std::prev(behind);
+  return (before ? key <= found.end : key < found.end) ? &found : nullptr;
+}
+
+std::optional<RangeRemoval> RangeRemovals::newest(const Node& node, std::string_view key, bool before,
+                                                  SequenceNumber at_most) {
+  if (node.first_sequence > at_most) {
+    return std::nullopt;
+  }
+  const RangeRemoval* const found = find(node.fragments, key, before);
+  if (found == nullptr) {
+    return std::nullopt;
+  }
+  if (found->sequence <= at_most) {
+    return *found;
+  }
+  if (node.newer) {
+    auto in_newer = newest(*node.newer, key, before, at_most);
+    return in_newer ? in_newer : newest(*node.older, key, before, at_most);
+  }
+  for (auto own = node.own.rbegin(); own != node.own.rend(); ++own) {
+    const bool covers = before ? own->begin < key && key <= own->end : own->begin <= key && key < own->end;
+    if (own->sequence <= at_most && covers) {
+      return *own;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<RangeRemoval> RangeRemovals::newest(const Forest& forest, std::string_view key, bool before,
+                                                  SequenceNumber at_most) {
+  for (const NodePointer& node : forest) {
+    if (auto found = newest(*node, key, before, at_most)) {
+      return found;
+    }
+  }
+  return std::nullopt;
 }
 
 SequenceNumber RangeRemovals::covering(std::string_view key, SequenceNumber at_most) const {
   if (empty()) {
     return 0;
   }
-  std::shared_lock lock(m_lock);
-  const auto fragment = fragment_of(key);
-  return fragment == m_fragments.end() ? 0 : fragment->second.newest(at_most);
+  const auto found = newest(*forest(), key, false, at_most);
+  return found ? found->sequence : 0;
 }
 
 std::string RangeRemovals::covered_until(std::string_view key, SequenceNumber at_most,
@@ -86,15 +192,16 @@ std::string RangeRemovals::covered_until(std::string_view key, SequenceNumber at
   if (empty()) {
     return {};
   }
-  std::shared_lock lock(m_lock);
-  auto fragment = fragment_of(key);
-  std::string until;
-  while (fragment != m_fragments.end() && fragment->second.covers(at_most, newer_than) &&
-         (until.empty() || fragment->first == until)) {
-    until = fragment->second.end;
-    ++fragment;
+  const auto nodes = forest();
+  std::string_view until = key;
+  for (int i = 0; i < kNeighboursMax; ++i) {
+    const auto found = newest(*nodes, until, false, at_most);
+    if (!found || found->sequence <= newer_than) {
+      return i == 0 ? std::string() : std::string(until);
+    }
+    until = found->end;
   }
-  return until;
+  return std::string(until);
 }
 
 std::optional<std::string> RangeRemovals::covered_from(std::string_view key, SequenceNumber at_most,
@@ -102,39 +209,131 @@ std::optional<std::string> RangeRemovals::covered_from(std::string_view key, Seq
   if (empty()) {
     return std::nullopt;
   }
-  std::shared_lock lock(m_lock);
-  auto fragment = fragment_of(key);
-  if (fragment == m_fragments.end() || !fragment->second.covers(at_most, newer_than)) {
+  const auto nodes = forest();
+  auto found = newest(*nodes, key, false, at_most);
+  if (!found || found->sequence <= newer_than) {
     return std::nullopt;
   }
-  while (fragment != m_fragments.begin()) {
-    const auto before = std::prev(fragment);
-    if (before->second.end != fragment->first || !before->second.covers(at_most, newer_than)) {
+  std::string_view from = found->begin;
+  for (int i = 1; i < kNeighboursMax; ++i) {
+    found = newest(*nodes, from, true, at_most);
+    if (!found || found->sequence <= newer_than) {
       break;
     }
-    fragment = before;
+    from = found->begin;
   }
-  return fragment->first;
+  return std::string(from);
 }
 
 bool RangeRemovals::overlaps(std::string_view begin, std::string_view end) const {
   if (empty()) {
     return false;
   }
-  std::shared_lock lock(m_lock);
-  if (fragment_of(begin) != m_fragments.end()) {
-    return true;
-  }
-  const auto next = m_fragments.lower_bound(begin);
-  return next != m_fragments.end() && (end.empty() || next->first < end);
+  const auto nodes = forest();
+  return std::any_of(nodes->begin(), nodes->end(), [&](const NodePointer& node) {
+    const auto reaching = std::partition_point(node->fragments.begin(), node->fragments.end(),
+                                               [&](const RangeRemoval& fragment) { return fragment.end <= begin; });
+    return reaching != node->fragments.end() && (end.empty() || reaching->begin < end);
+  });
 }
 
-void RangeRemovals::for_each(
-    const std::function<void(std::string_view begin, std::string_view end,
-                             const std::vector<SequenceNumber>& sequences)>& visit) const {
-  std::shared_lock lock(m_lock);
-  for (const auto& [begin, fragment] : m_fragments) {
-    visit(begin, fragment.end, fragment.sequences);
+bool RangeRemovals::hides_any(std::string_view first, std::string_view last, SequenceNumber newer_than) const {
+  if (empty()) {
+    return false;
+  }
+  const auto nodes = forest();
+  return std::any_of(nodes->begin(), nodes->end(), [&](const NodePointer& node) {
+    auto fragment = std::partition_point(node->fragments.begin(), node->fragments.end(),
+                                         [&](const RangeRemoval& before) { return before.end <= first; });
+    for (; node->last_sequence > newer_than && fragment != node->fragments.end() && fragment->begin <= last;
+         ++fragment) {
+      if (fragment->sequence > newer_than) {
+        return true;
+      }
+    }
+    return false;
+  });
+}
+
+void RangeRemovals::visit_removals(const Node& node, const std::function<void(const RangeRemoval&)>& visit) {
+  if (node.newer) {
+    visit_removals(*node.older, visit);
+    visit_removals(*node.newer, visit);
+  }
+  for (const RangeRemoval& removal : node.own) {
+    visit(removal);
+  }
+}
+
+void RangeRemovals::for_each(const std::function<void(const RangeRemoval&)>& visit) const {
+  const auto nodes = forest();
+  for (auto node = nodes->rbegin(); node != nodes->rend(); ++node) {
+    visit_removals(**node, visit);
+  }
+}
+
+// Paints what lies in (newer_than, at_most] over what is there.
+void RangeRemovals::paint_between(const Node& node, SequenceNumber newer_than, SequenceNumber at_most,
+                                  Fragments* painted) {
+  if (node.last_sequence <= newer_than || node.first_sequence > at_most) {
+    return;
+  }
+  if (node.first_sequence > newer_than && node.last_sequence <= at_most) {
+    *painted = paint(*painted, node.fragments);
+    return;
+  }
+  if (node.newer) {
+    paint_between(*node.older, newer_than, at_most, painted);
+    paint_between(*node.newer, newer_than, at_most, painted);
+  }
+  for (const RangeRemoval& removal : node.own) {
+    if (removal.sequence > newer_than && removal.sequence <= at_most) {
+      *painted = paint(*painted, {removal});
+    }
+  }
+}
+
+void RangeRemovals::for_each_newest(const std::vector<SequenceNumber>& snapshots, const Visit& visit) const {
+  const auto nodes = forest();
+  // One layer per stripe, the newest first.
+  std::vector<Fragments> layers;
+  for (size_t i = snapshots.size() + 1; i-- > 0;) {
+    const SequenceNumber newer_than = i == 0 ? 0 : snapshots[i - 1];
+    const SequenceNumber at_most = i == snapshots.size() ? UINT64_MAX : snapshots[i];
+    Fragments layer;
+    for (auto node = nodes->rbegin(); node != nodes->rend(); ++node) {
+      paint_between(**node, newer_than, at_most, &layer);
+    }
+    if (!layer.empty()) {
+      layers.push_back(std::move(layer));
+    }
+  }
+  // Every layer is cut wherever one of them changes.
+  std::vector<std::string_view> cuts;
+  for (const Fragments& layer : layers) {
+    for (const RangeRemoval& fragment : layer) {
+      cuts.push_back(fragment.begin);
+      cuts.push_back(fragment.end);
+    }
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  std::vector<size_t> places(layers.size());  // in each layer: the fragment that reaches beyond the cut
+  std::vector<SequenceNumber> sequences;
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+    sequences.clear();
+    for (size_t layer = 0; layer < layers.size(); ++layer) {
+      size_t& place = places[layer];
+      while (place < layers[layer].size() && layers[layer][place].end <= cuts[i]) {
+        ++place;
+      }
+      if (place < layers[layer].size() && layers[layer][place].begin <= cuts[i]) {
+        sequences.push_back(layers[layer][place].sequence);
+      }
+    }
+    if (!sequences.empty()) {
+      visit(cuts[i], cuts[i + 1], sequences);
+    }
   }
 }
 

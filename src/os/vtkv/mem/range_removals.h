@@ -1,27 +1,54 @@
-// Range removals of one source (a memtable or a run), cut into fragments that do not overlap, so that a
-// lookup is one search among the fragments.
+// Range removals of one source (a memtable or a run).
 //
 // A removal at sequence s hides the entries of its range with a sequence below s.
 //
-// Threads: many readers, one writer (internal shared lock; readers of an empty set take none).
+// Structure: a forest of immutable nodes, each over removals that came one after the other. A node holds
+// fragments, which do not overlap: of each key the newest of the node's removals that covers it. So n
+// removals of ranges that grow over one another are one fragment, not n^2. The newest removals, a leaf's
+// worth, are painted over one at a time; a full leaf becomes a tree, and two trees of equal size become
+// one, as a binary counter counts. A lookup searches the fragments of O(log n) nodes; a reader of the past
+// that meets a fragment too new for it goes down into the node's halves, O(log n) more.
+//
+// Cost: adding O(log n) amortized; covering() O(log^2 n) comparisons, for every reader. Memory: 40 bytes per
+// removal, and per fragment on each of the O(log n) levels that has one.
+//
+// Threads: many readers, one writer. A reader takes a lock to copy one pointer; the writer holds it to
+// set that pointer, never while it builds.
 #pragma once
 
 #include <atomic>
 #include <functional>
-#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "vtkv/mem/arena.h"
 #include "vtkv/write_batch.h"
 
 namespace vtkv {
 
+// Every key in [begin, end) is removed at that sequence.
+struct RangeRemoval {
+  std::string_view begin;
+  std::string_view end;
+  SequenceNumber sequence = 0;
+};
+
 class RangeRemovals {
  public:
-  // Sequences may come in any order; the same range may be added again. Nothing when begin >= end.
+  using Visit = std::function<void(std::string_view begin, std::string_view end,
+                                   const std::vector<SequenceNumber>& sequences)>;
+
+  RangeRemovals();
+  // In any order; copies the keys.
+  explicit RangeRemovals(std::vector<RangeRemoval> removals);
+  RangeRemovals(const RangeRemovals&) = delete;
+  RangeRemovals& operator=(const RangeRemovals&) = delete;
+
+  // REQUIRES: no sequence is below the one before. Nothing when begin >= end.
   void add(SequenceNumber sequence, std::string_view begin, std::string_view end);
   // The greatest sequence <= at_most of a removal that covers key; 0 when none does.
   SequenceNumber covering(std::string_view key, SequenceNumber at_most) const;
@@ -31,33 +58,46 @@ class RangeRemovals {
   // The counterpart for backward iteration: a begin <= key such that every key in [begin, key] is covered.
   std::optional<std::string> covered_from(std::string_view key, SequenceNumber at_most,
                                           SequenceNumber newer_than) const;
-  // Does any fragment reach into [begin, end)? An empty end is no limit.
+  // Does any removal reach into [begin, end)? An empty end is no limit.
   bool overlaps(std::string_view begin, std::string_view end) const;
-  bool empty() const { return m_fragment_count.load(std::memory_order_acquire) == 0; }
-  size_t fragments() const { return m_fragment_count.load(std::memory_order_acquire); }
+  // Is there a removal newer than `newer_than` that covers any key in [first, last]?
+  bool hides_any(std::string_view first, std::string_view last, SequenceNumber newer_than) const;
+  bool empty() const { return m_count.load(std::memory_order_acquire) == 0; }
+  size_t count() const { return m_count.load(std::memory_order_acquire); }
   size_t memory_bytes() const { return m_memory_bytes.load(std::memory_order_relaxed); }
-  // Visits fragments in key order; sequences are in descending order.
-  void for_each(const std::function<void(std::string_view begin, std::string_view end,
-                                         const std::vector<SequenceNumber>& sequences)>& visit) const;
+
+  // Every removal as it was added, the oldest first.
+  void for_each(const std::function<void(const RangeRemoval&)>& visit) const;
+  // Visits fragments in key order. Of the removals that cover one, the newest of each stripe that the
+  // snapshots (ascending) cut the sequences into, descending; see tree/reducer.h.
+  void for_each_newest(const std::vector<SequenceNumber>& snapshots, const Visit& visit) const;
 
  private:
-  struct Fragment {
-    std::string end;
-    std::vector<SequenceNumber> sequences;  // descending
-    bool covers(SequenceNumber at_most, SequenceNumber newer_than) const;
-    SequenceNumber newest(SequenceNumber at_most) const;  // 0: none
-  };
-  using Fragments = std::map<std::string, Fragment, std::less<>>;  // by begin
+  using Fragments = std::vector<RangeRemoval>;  // ascending, without overlaps
+  struct Node;
+  using NodePointer = std::shared_ptr<const Node>;
+  using Forest = std::vector<NodePointer>;  // the newest first
+  static constexpr size_t kLeafRemovals = 32;
 
-  // The callers hold m_lock.
-  Fragments::const_iterator fragment_of(std::string_view key) const;
-  void split_at(std::string_view key);
-  Fragments::iterator insert(std::string_view begin, std::string_view end, std::vector<SequenceNumber> sequences);
+  static Fragments paint(const Fragments& below, const Fragments& above);
+  static const RangeRemoval* find(const Fragments& fragments, std::string_view key, bool before);
+  static std::optional<RangeRemoval> newest(const Node& node, std::string_view key, bool before,
+                                            SequenceNumber at_most);
+  static std::optional<RangeRemoval> newest(const Forest& forest, std::string_view key, bool before,
+                                            SequenceNumber at_most);
+  static void visit_removals(const Node& node, const std::function<void(const RangeRemoval&)>& visit);
+  static void paint_between(const Node& node, SequenceNumber newer_than, SequenceNumber at_most,
+                            Fragments* painted);
+  static size_t bytes_of(const Node& node);
+  std::shared_ptr<const Forest> forest() const;
+  std::string_view keep(std::string_view key);
 
-  mutable std::shared_mutex m_lock;
-  Fragments m_fragments;
-  std::atomic<size_t> m_fragment_count{0};
+  Arena m_keys;                     // the writer's
+  SequenceNumber m_last_sequence = 0;  // the writer's
+  std::atomic<size_t> m_count{0};
   std::atomic<size_t> m_memory_bytes{0};
+  mutable std::mutex m_lock;
+  std::shared_ptr<const Forest> m_forest;
 };
 
 }  // namespace vtkv

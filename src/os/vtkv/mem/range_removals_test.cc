@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <map>
 #include <random>
+#include <thread>
 
 namespace vtkv {
 namespace {
@@ -45,9 +48,9 @@ TEST(RangeRemovals, AReaderOfThePastDoesNotSeeALaterRemoval) {
 
 TEST(RangeRemovals, JumpsOverNeighbouringFragments) {
   RangeRemovals removals;
+  removals.add(2, "f", "h");
   removals.add(5, "b", "d");
   removals.add(6, "d", "f");
-  removals.add(2, "f", "h");
   EXPECT_EQ(removals.covered_until("c", 9, 3), "f");
   EXPECT_EQ(removals.covered_until("c", 9, 1), "h");
   EXPECT_EQ(removals.covered_until("c", 5, 1), "d");
@@ -68,50 +71,168 @@ TEST(RangeRemovals, OverlapsKnowsTheGaps) {
 }
 
 // The plain definition, over a list of removals, is the model.
-TEST(RangeRemovals, AgreesWithAListOfRemovals) {
+struct Model {
   struct Removal {
     SequenceNumber sequence;
     std::string begin, end;
   };
+  std::vector<Removal> removals;
+
+  SequenceNumber covering(std::string_view key, SequenceNumber at_most, SequenceNumber newer_than = 0) const {
+    SequenceNumber newest = 0;
+    for (const Removal& removal : removals) {
+      if (removal.begin <= key && key < removal.end && removal.sequence <= at_most &&
+          removal.sequence > newer_than) {
+        newest = std::max(newest, removal.sequence);
+      }
+    }
+    return newest;
+  }
+};
+
+void expect_equal(const RangeRemovals& removals, const Model& model, SequenceNumber at_most,
+                  SequenceNumber newer_than) {
+  for (char c = 'a'; c <= 'v'; ++c) {
+    const std::string probe(1, c);
+    const SequenceNumber expected = model.covering(probe, at_most);
+    ASSERT_EQ(removals.covering(probe, at_most), expected) << probe << " at " << at_most;
+    const std::string until = removals.covered_until(probe, at_most, newer_than);
+    const auto from = removals.covered_from(probe, at_most, newer_than);
+    ASSERT_EQ(!until.empty(), expected > newer_than);
+    ASSERT_EQ(from.has_value(), expected > newer_than);
+    for (char other = 'a'; other <= 'v'; ++other) {
+      const std::string inside(1, other);
+      if ((from && *from <= inside && inside <= probe) || (probe <= inside && inside < until)) {
+        ASSERT_GT(model.covering(inside, at_most), newer_than);
+      }
+    }
+    const std::string end(1, static_cast<char>(c + 1));
+    ASSERT_EQ(removals.overlaps(probe, end), model.covering(probe, UINT64_MAX) > 0);
+    const std::string last(1, std::min<char>(c + 2, 'w'));
+    bool hides = false;
+    for (char other = c; other <= last[0]; ++other) {
+      hides = hides || model.covering(std::string(1, other), UINT64_MAX, newer_than) > 0;
+    }
+    ASSERT_EQ(removals.hides_any(probe, last, newer_than), hides) << probe << " above " << newer_than;
+  }
+}
+
+TEST(RangeRemovals, AgreesWithAListOfRemovals) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     std::mt19937_64 random(seed);
     RangeRemovals removals;
-    std::vector<Removal> model;
+    Model model;
     const auto key = [&] { return std::string(1, static_cast<char>('a' + random() % 20)); };
-    for (int i = 0; i < 40; ++i) {
-      Removal removal{1 + random() % 60, key(), key()};
+    SequenceNumber sequence = 0;
+    for (int i = 0; i < 300; ++i) {
+      sequence += random() % 3 > 0;
+      Model::Removal removal{1 + sequence, key(), key()};
       removals.add(removal.sequence, removal.begin, removal.end);
-      model.push_back(removal);
-      for (char c = 'a'; c <= 'v'; ++c) {
-        const std::string probe(1, c);
-        const SequenceNumber at_most = random() % 64;
-        SequenceNumber expected = 0;
-        for (const auto& m : model) {
-          if (m.begin <= probe && probe < m.end && m.sequence <= at_most) {
-            expected = std::max(expected, m.sequence);
-          }
-        }
-        ASSERT_EQ(removals.covering(probe, at_most), expected) << "seed " << seed;
-        const SequenceNumber newer_than = random() % 64;
-        const std::string until = removals.covered_until(probe, at_most, newer_than);
-        const auto from = removals.covered_from(probe, at_most, newer_than);
-        ASSERT_EQ(!until.empty(), expected > newer_than);
-        ASSERT_EQ(from.has_value(), expected > newer_than);
-        for (char other = 'a'; other <= 'v'; ++other) {
-          const std::string inside(1, other);
-          if ((from && *from <= inside && inside <= probe) || (probe <= inside && inside < until)) {
-            ASSERT_GT(removals.covering(inside, at_most), newer_than) << "seed " << seed;
-          }
-        }
-      }
+      model.removals.push_back(removal);
+      ASSERT_NO_FATAL_FAILURE(expect_equal(removals, model, random() % (sequence + 3), random() % (sequence + 3)))
+          << "seed " << seed << " step " << i;
+    }
+  }
+}
+
+TEST(RangeRemovals, OfAListInAnyOrderIsTheSame) {
+  std::mt19937_64 random(3);
+  Model model;
+  const auto key = [&] { return std::string(1, static_cast<char>('a' + random() % 20)); };
+  std::vector<RangeRemoval> list;
+  for (int i = 0; i < 200; ++i) {
+    model.removals.push_back({1 + random() % 100, key(), key()});
+  }
+  for (const auto& removal : model.removals) {
+    list.push_back({removal.begin, removal.end, removal.sequence});
+  }
+  const RangeRemovals removals(list);
+  for (SequenceNumber at_most = 0; at_most < 103; ++at_most) {
+    ASSERT_NO_FATAL_FAILURE(expect_equal(removals, model, at_most, random() % 100));
+  }
+}
+
+TEST(RangeRemovals, OfEveryStripeTheNewestIsVisited) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    std::mt19937_64 random(seed);
+    RangeRemovals removals;
+    Model model;
+    const auto key = [&] { return std::string(1, static_cast<char>('a' + random() % 20)); };
+    for (SequenceNumber sequence = 1; sequence <= 100; ++sequence) {
+      model.removals.push_back({sequence, key(), key()});
+      removals.add(sequence, model.removals.back().begin, model.removals.back().end);
+    }
+    std::vector<SequenceNumber> snapshots;
+    for (SequenceNumber s = random() % 50; s < 110 && seed > 3; s += 1 + random() % 50) {
+      snapshots.push_back(s);
     }
     std::string last_end;
-    removals.for_each([&](std::string_view begin, std::string_view end, const std::vector<SequenceNumber>& s) {
-      EXPECT_LE(last_end, begin);
-      EXPECT_LT(begin, end);
-      EXPECT_TRUE(std::is_sorted(s.rbegin(), s.rend()));
+    std::map<std::string, std::vector<SequenceNumber>> found;
+    removals.for_each_newest(snapshots, [&](std::string_view begin, std::string_view end,
+                                            const std::vector<SequenceNumber>& sequences) {
+      ASSERT_LE(last_end, begin);
+      ASSERT_LT(begin, end);
       last_end = end;
+      for (char c = begin[0]; c < end[0]; ++c) {
+        found[std::string(1, c)] = sequences;
+      }
     });
+    for (char c = 'a'; c < 'v'; ++c) {
+      std::vector<SequenceNumber> expected;
+      for (size_t i = snapshots.size() + 1; i-- > 0;) {
+        const SequenceNumber newest =
+            model.covering(std::string(1, c), i == snapshots.size() ? UINT64_MAX : snapshots[i],
+                           i == 0 ? 0 : snapshots[i - 1]);
+        if (newest > 0) {
+          expected.push_back(newest);
+        }
+      }
+      ASSERT_EQ(found[std::string(1, c)], expected) << "seed " << seed << " key " << c;
+    }
+  }
+}
+
+// Ranges that grow over one another, as a log that is trimmed makes them: their number alone may count.
+TEST(RangeRemovals, GrowingRangesTakeMemoryForEachRemovalOnly) {
+  RangeRemovals removals;
+  constexpr int kRemovals = 20000;
+  char end[8];
+  for (int i = 1; i <= kRemovals; ++i) {
+    std::snprintf(end, sizeof end, "%07d", i);
+    removals.add(i, "0", end);
+  }
+  EXPECT_LT(removals.memory_bytes(), kRemovals * 140u);
+  EXPECT_EQ(removals.covering("0000000", kRemovals), kRemovals);
+  EXPECT_EQ(removals.covering("0000000", 17), 17u);
+  EXPECT_EQ(removals.covering("0000016", 17), 17u);
+  EXPECT_EQ(removals.covering("0000017", 17), 0u);
+  size_t fragments = 0;
+  removals.for_each_newest({}, [&](auto, auto, const auto&) { ++fragments; });
+  EXPECT_EQ(fragments, 1u);
+}
+
+TEST(RangeRemovals, ReadersSeeWhatWasThereWhileOthersAreAdded) {
+  RangeRemovals removals;
+  removals.add(1, "b", "d");
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 3; ++i) {
+    readers.emplace_back([&] {
+      while (!stop) {
+        ASSERT_EQ(removals.covering("c", 1), 1u);
+        const SequenceNumber newest = removals.covering("c", UINT64_MAX);
+        ASSERT_GE(removals.covering("c", UINT64_MAX), newest);
+        ASSERT_EQ(removals.covering("c", newest), newest);
+        ASSERT_NE(removals.covered_until("c", 1, 0), "");
+      }
+    });
+  }
+  for (SequenceNumber s = 2; s <= 3000; ++s) {
+    removals.add(s, s % 2 ? "a" : "bb", s % 3 ? "e" : "cc");
+  }
+  stop = true;
+  for (auto& reader : readers) {
+    reader.join();
   }
 }
 

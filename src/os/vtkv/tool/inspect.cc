@@ -274,7 +274,7 @@ ReportFields row_of(const Run& run) {
           {"level", uint64_t{run.location().level}},
           {"entries", descriptor.entries},
           {"removals", descriptor.removals},
-          {"range_removals", static_cast<uint64_t>(run.range_removals()->fragments())},
+          {"range_removals", static_cast<uint64_t>(run.range_removals()->count())},
           {"bytes", descriptor.bytes() + run.location().span.bytes()},
           {"spans", static_cast<uint64_t>(descriptor.spans.size())},
           {"smallest_sequence", descriptor.smallest_sequence},
@@ -302,12 +302,12 @@ Status print_entries(const Run& run, Report& report) {
                 {"type", std::string(name_of(entry.type))},
                 {"value", text_of(entry)}});
   }
-  run.range_removals()->for_each([&](std::string_view begin, std::string_view end, const auto& sequences) {
+  run.range_removals()->for_each([&](const RangeRemoval& removal) {
     report.row({{"run", run.location().run_id},
-                {"key", to_notation(begin)},
-                {"sequence", sequences.front()},
+                {"key", to_notation(removal.begin)},
+                {"sequence", removal.sequence},
                 {"type", std::string("range_removal")},
-                {"value", to_notation(end)}});
+                {"value", to_notation(removal.end)}});
   });
   return iterator->status();
 }

@@ -31,25 +31,21 @@ bool Reducer::decide(const Entry& entry) {
   if (m_removals.covering(entry.key, stripe_end(stripe)) > entry.sequence) {
     return false;
   }
-  return entry.type != EntryType::removal || stripe > 0 || m_older.may_hold(entry.key);
+  return entry.type != EntryType::removal || m_older.may_hold(entry.key) ||
+         (stripe > 0 && m_older.may_show(entry.key, m_snapshots[stripe - 1]));
 }
 
 std::shared_ptr<RangeRemovals> Reducer::reduced_removals() const {
-  auto reduced = std::make_shared<RangeRemovals>();
-  m_removals.for_each([&](std::string_view begin, std::string_view end, const std::vector<SequenceNumber>& all) {
-    size_t last_stripe = SIZE_MAX;
-    for (const SequenceNumber sequence : all) {  // descending: the first of a stripe is its newest
-      const size_t stripe = stripe_of(sequence);
-      if (stripe == last_stripe) {
-        continue;
-      }
-      last_stripe = stripe;
-      if (stripe > 0 || m_older.may_hold_any(begin, end)) {
-        reduced->add(sequence, begin, end);
+  std::vector<RangeRemoval> reduced;
+  m_removals.for_each_newest(m_snapshots, [&](std::string_view begin, std::string_view end,
+                                              const std::vector<SequenceNumber>& sequences) {
+    for (const SequenceNumber sequence : sequences) {
+      if (stripe_of(sequence) > 0 || m_older.may_hold_any(begin, end)) {
+        reduced.push_back({begin, end, sequence});
       }
     }
   });
-  return reduced;
+  return std::make_shared<RangeRemovals>(std::move(reduced));
 }
 
 }  // namespace vtkv

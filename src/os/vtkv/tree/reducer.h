@@ -4,7 +4,8 @@
 // two states apart that lie in one stripe, so of a key only its newest entry in each stripe matters, and
 // none that a range removal of the same stripe hides. A removal (of a key or of a range) in the lowest
 // stripe may go as well when nothing older, outside this merge, can hold what it removes: in the lowest
-// stripe everything older inside the merge has just been dropped.
+// stripe everything older inside the merge has just been dropped. The removal of a key in another stripe may
+// go when, besides, the snapshot below that stripe sees no value of the key inside.
 #pragma once
 
 #include <functional>
@@ -32,6 +33,8 @@ class Reducer {
     virtual ~Older() = default;
     virtual bool may_hold(std::string_view key) const = 0;
     virtual bool may_hold_any(std::string_view begin, std::string_view end) const = 0;
+    // May what is reduced itself hold a value of the key that a reader at `snapshot` sees?
+    virtual bool may_show(std::string_view key, SequenceNumber snapshot) const { return true; }
   };
 
   // All outlive the reducer. `snapshots` ascending; `removals` of all sources; `drops` may be null.

@@ -7,19 +7,21 @@ namespace {
 
 class FixedOlder final : public Reducer::Older {
  public:
-  explicit FixedOlder(bool holds) : m_holds(holds) {}
+  explicit FixedOlder(bool holds, bool shows = true) : m_holds(holds), m_shows(shows) {}
   bool may_hold(std::string_view) const override { return m_holds; }
   bool may_hold_any(std::string_view, std::string_view) const override { return m_holds; }
+  bool may_show(std::string_view, SequenceNumber) const override { return m_shows; }
 
  private:
   const bool m_holds;
+  const bool m_shows;
 };
 
 class ReducerTest : public testing::Test {
  protected:
   // "k7 k3- m5": put of k at 7, removal of k at 3, put of m at 5; what is kept, in the same notation.
   std::string reduce(const std::string& entries) {
-    const FixedOlder older(m_older_holds);
+    const FixedOlder older(m_older_holds, m_shows);
     Reducer reducer(&m_snapshots, &m_removals, &older);
     std::string kept;
     for (size_t at = 0; at < entries.size();) {
@@ -37,10 +39,10 @@ class ReducerTest : public testing::Test {
     return kept;
   }
   std::string removals() {
-    const FixedOlder older(m_older_holds);
+    const FixedOlder older(m_older_holds, m_shows);
     std::string text;
-    Reducer(&m_snapshots, &m_removals, &older).reduced_removals()->for_each(
-        [&](std::string_view begin, std::string_view end, const std::vector<SequenceNumber>& sequences) {
+    Reducer(&m_snapshots, &m_removals, &older).reduced_removals()->for_each_newest(
+        m_snapshots, [&](std::string_view begin, std::string_view end, const std::vector<SequenceNumber>& sequences) {
           text += (text.empty() ? "" : " ") + std::string(begin) + "-" + std::string(end);
           for (const SequenceNumber s : sequences) {
             text += ":" + std::to_string(s);
@@ -52,6 +54,7 @@ class ReducerTest : public testing::Test {
   std::vector<SequenceNumber> m_snapshots;
   RangeRemovals m_removals;
   bool m_older_holds = true;
+  bool m_shows = true;
 };
 
 TEST_F(ReducerTest, WithoutSnapshotsTheNewestVersionStays) { EXPECT_EQ(reduce("k7 k5 k3- m4 m2"), "k7 m4"); }
@@ -72,6 +75,14 @@ TEST_F(ReducerTest, ARemovalStaysAboveAVersionThatASnapshotKeeps) {
   m_snapshots = {5};
   EXPECT_EQ(reduce("k7- k3"), "k7- k3");
   EXPECT_EQ(reduce("k5- k3"), "");
+}
+
+TEST_F(ReducerTest, ARemovalGoesWhenTheSnapshotBelowSeesNothingThatItRemoves) {
+  m_snapshots = {5};
+  m_shows = false;
+  EXPECT_EQ(reduce("k7- k6"), "k7-");
+  m_older_holds = false;
+  EXPECT_EQ(reduce("k7- k6"), "");
 }
 
 TEST_F(ReducerTest, ARangeRemovalDropsWhatItHidesFromEveryReader) {

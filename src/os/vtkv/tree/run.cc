@@ -1,5 +1,7 @@
 #include "vtkv/tree/run.h"
 
+#include <deque>
+
 #include "vtkv/tree/run_iterator.h"
 #include "vtkv/util/coding.h"
 #include "vtkv/util/hash.h"
@@ -17,15 +19,18 @@ ZoneFile::Pins pins_of(const SpanReader& reader, const RunLocation& location, co
   return pins;
 }
 
-Status load_removal(const Entry& entry, RangeRemovals* removals) {
+// The keys go to `keys`: the block does not stay.
+Status load_removal(const Entry& entry, std::deque<std::string>* keys, std::vector<RangeRemoval>* removals) {
   std::string_view in = entry.value, end;
   uint32_t count = 0;
   bool good = get_length_prefixed(&in, &end) && get_varint32(&in, &count) && entry.key < end;
+  const std::string& begin_key = keys->emplace_back(entry.key);
+  const std::string& end_key = keys->emplace_back(end);
   for (; good && count > 0; --count) {
     SequenceNumber sequence;
     good = get_varint64(&in, &sequence) && sequence > 0;
     if (good) {
-      removals->add(sequence, entry.key, end);
+      removals->push_back({begin_key, end_key, sequence});
     }
   }
   return good && in.empty() ? Status() : Status::corruption("a range removal is malformed");
@@ -72,18 +77,19 @@ Status Run::open(const SpanReader& reader, const RunLocation& location, std::sha
 }
 
 Status Run::load_removals() {
-  auto removals = std::make_shared<RangeRemovals>();
+  std::deque<std::string> keys;
+  std::vector<RangeRemoval> removals;
   for (const BlockHandle& handle : m_descriptor.removal_blocks) {
     std::shared_ptr<const Block> block;
     VTKV_RETURN_IF_ERROR(m_reader.read_uncached(m_descriptor.spans[handle.span], handle.unit, handle.units,
                                                 BlockKind::removals, &block));
     BlockIterator iterator(block);
     for (iterator.seek_to_first(); iterator.valid(); iterator.next()) {
-      VTKV_RETURN_IF_ERROR(load_removal(iterator.entry(), removals.get()));
+      VTKV_RETURN_IF_ERROR(load_removal(iterator.entry(), &keys, &removals));
     }
     VTKV_RETURN_IF_ERROR(iterator.status());
   }
-  m_removals = std::move(removals);
+  m_removals = std::make_shared<RangeRemovals>(std::move(removals));
   return {};
 }
 

@@ -64,17 +64,13 @@ bool OlderRuns::may_hold_any(std::string_view begin, std::string_view end) const
 Status merge_runs(const std::vector<std::shared_ptr<const Run>>& runs, const Reducer::Older& older,
                   const std::vector<SequenceNumber>& snapshots, const std::atomic<bool>& stop, DropObserver* drops,
                   RunWriter* writer, std::shared_ptr<const Run>* merged) {
-  RangeRemovals removals;
+  std::vector<RangeRemoval> all_removals;
   std::vector<std::unique_ptr<EntryIterator>> sources;
   for (const auto& run : runs) {
-    run->range_removals()->for_each(
-        [&](std::string_view begin, std::string_view end, const std::vector<SequenceNumber>& sequences) {
-          for (const SequenceNumber sequence : sequences) {
-            removals.add(sequence, begin, end);
-          }
-        });
+    run->range_removals()->for_each([&](const RangeRemoval& removal) { all_removals.push_back(removal); });
     sources.push_back(run->new_iterator(true));
   }
+  const RangeRemovals removals(std::move(all_removals));
   Reducer reducer(&snapshots, &removals, &older, drops);
   EntryMerger merger(std::move(sources));
   for (merger.seek_to_first(); merger.valid(); merger.next()) {

@@ -71,36 +71,38 @@ Status RunWriter::finish_index_block() {
 }
 
 Status RunWriter::write_removals(const RangeRemovals& removals) {
+  std::vector<RangeRemoval> all;
+  removals.for_each([&](const RangeRemoval& removal) { all.push_back(removal); });
+  // Equal ranges, one behind the other, are one entry.
+  std::sort(all.begin(), all.end(), [](const RangeRemoval& a, const RangeRemoval& b) {
+    const int order = a.begin.compare(b.begin);
+    return order != 0 ? order < 0 : a.sequence > b.sequence;
+  });
   BlockBuilder builder(BlockKind::removals);
-  Status status;
   const auto finish = [&] {
-    BlockHandle handle;
-    status = m_index_spans.append(&builder, &handle);
-    m_descriptor.removal_blocks.push_back(handle);
+    return m_index_spans.append(&builder, &m_descriptor.removal_blocks.emplace_back());
   };
-  std::string value;
-  removals.for_each([&](std::string_view begin, std::string_view end, const std::vector<SequenceNumber>& sequences) {
-    if (!status.ok()) {
-      return;
+  std::string value, sequences;
+  for (size_t i = 0; i < all.size();) {
+    const RangeRemoval& first = all[i];
+    uint32_t count = 0;
+    sequences.clear();
+    for (; i < all.size() && all[i].begin == first.begin && all[i].end == first.end; ++i, ++count) {
+      put_varint64(&sequences, all[i].sequence);
+      m_descriptor.smallest_sequence = std::min(m_descriptor.smallest_sequence, all[i].sequence);
+      m_descriptor.greatest_sequence = std::max(m_descriptor.greatest_sequence, all[i].sequence);
     }
     value.clear();
-    put_length_prefixed(&value, end);
-    put_varint32(&value, static_cast<uint32_t>(sequences.size()));
-    for (const SequenceNumber sequence : sequences) {
-      put_varint64(&value, sequence);
-    }
-    m_descriptor.smallest_sequence = std::min(m_descriptor.smallest_sequence, sequences.back());
-    m_descriptor.greatest_sequence = std::max(m_descriptor.greatest_sequence, sequences.front());
-    const Entry entry{begin, sequences.front(), EntryType::removal, value};
+    put_length_prefixed(&value, first.end);
+    put_varint32(&value, count);
+    value.append(sequences);
+    const Entry entry{first.begin, first.sequence, EntryType::removal, value};
     if (!builder.empty() && builder.bytes_with(entry) > m_settings.block_bytes) {
-      finish();
+      VTKV_RETURN_IF_ERROR(finish());
     }
     builder.add(entry);
-  });
-  if (status.ok() && !builder.empty()) {
-    finish();
   }
-  return status;
+  return builder.empty() ? Status() : finish();
 }
 
 Status RunWriter::write_filter(const QuotientFilter& filter) {

@@ -14,6 +14,26 @@ namespace {
 constexpr uint32_t kFlushRangeReadsMax = 500;
 constexpr uint32_t kMergeRangeReadsMax = 100'000;
 
+// The runs below a flush, and the memtable that is flushed.
+class BelowFlush final : public Reducer::Older {
+ public:
+  BelowFlush(std::vector<std::shared_ptr<const Run>> runs, const MemTable& memtable)
+      : m_runs(std::move(runs), kFlushRangeReadsMax), m_memtable(memtable) {}
+  bool may_hold(std::string_view key) const override { return m_runs.may_hold(key); }
+  bool may_hold_any(std::string_view begin, std::string_view end) const override {
+    return m_runs.may_hold_any(begin, end);
+  }
+  bool may_show(std::string_view key, SequenceNumber snapshot) const override {
+    std::string value;
+    const Lookup found = m_memtable.get(key, snapshot, &value);
+    return found == Lookup::found || found == Lookup::pointer;
+  }
+
+ private:
+  const OlderRuns m_runs;
+  const MemTable& m_memtable;
+};
+
 std::string zone_path(const std::string& directory) { return directory + "/tree"; }
 }  // namespace
 
@@ -204,7 +224,7 @@ int TreeImpl::filter_bits(uint64_t new_entries) const {
 
 Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots,
                            ValueDelta* delta, std::shared_ptr<const Run>* run) {
-  const OlderRuns older(current_runs(), kFlushRangeReadsMax);
+  const BelowFlush older(current_runs(), memtable);
   RunWriter::Settings settings;
   settings.run_id = m_next_run_id.fetch_add(1);
   settings.block_bytes = m_geometry.block_bytes;
