@@ -22,6 +22,8 @@ struct Texts {
 };
 
 constexpr uint64_t kValueBytesMax = 1 << 20;
+constexpr uint64_t kMemoryBytesMin = 4 << 20, kMemoryBytesMax = 64ull << 30;
+constexpr uint64_t kDataBytesMin = 1 << 20, kDataBytesMax = 1ull << 40;
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;
@@ -74,11 +76,8 @@ Status fill_group(const Texts& texts, Group* group) {
   for (const std::string& text : split(texts.value_sizes)) {
     VTKV_RETURN_IF_ERROR(parse_size("--value-sizes", text, 1, kValueBytesMax, &group->value_sizes.emplace_back()));
   }
-  uint64_t memory = 0;
-  VTKV_RETURN_IF_ERROR(parse_size("--memory", texts.memory, 4 << 20, 64ull << 30, &memory));
-  VTKV_RETURN_IF_ERROR(parse_size("--data", texts.data, 1 << 20, 1ull << 40, &group->data_bytes));
-  group->memory_bytes = memory;
-  return {};
+  VTKV_RETURN_IF_ERROR(parse_size("--memory", texts.memory, kMemoryBytesMin, kMemoryBytesMax, &group->memory_bytes));
+  return parse_size("--data", texts.data, kDataBytesMin, kDataBytesMax, &group->data_bytes);
 }
 
 Status check_place(const std::string& option, const std::string& file) {
@@ -98,6 +97,27 @@ Status check_path(const std::string& path) {
       !(std::filesystem::directory_iterator(path)->path().filename() == "lost+found" &&
         std::next(std::filesystem::directory_iterator(path)) == std::filesystem::directory_iterator())) {
     return Status::invalid_argument(fmt::format("--path {}: not empty; the benchmark wants a directory of its own", path));
+  }
+  return {};
+}
+
+// A suite chooses all but its size: smaller ones try things out, and are not the gate.
+Status fill_suite(const CLI::App& app, const Texts& texts, double seconds, const std::string& suite,
+                  std::vector<Group>* groups) {
+  for (const char* option : {"--engines", "--workloads", "--value-sizes", "--keys", "--threads", "--sync", "--overwrites"}) {
+    if (app.count(option) > 0) {
+      return Status::invalid_argument(fmt::format("{}: --suite {} chooses that itself", option, suite));
+    }
+  }
+  *groups = suite == "gate" ? gate_groups() : quick_groups();
+  for (Group& group : *groups) {
+    if (app.count("--data") > 0) {
+      VTKV_RETURN_IF_ERROR(parse_size("--data", texts.data, kDataBytesMin, kDataBytesMax, &group.data_bytes));
+    }
+    if (app.count("--memory") > 0) {
+      VTKV_RETURN_IF_ERROR(parse_size("--memory", texts.memory, kMemoryBytesMin, kMemoryBytesMax, &group.memory_bytes));
+    }
+    group.load.seconds = seconds > 0 ? seconds : group.load.seconds;
   }
   return {};
 }
@@ -127,7 +147,8 @@ bool parse_arguments(int argc, char** argv, Arguments* arguments, int* exit_code
                "vtkv_bench");
   app.footer(epilogue);
   app.add_option("--path", arguments->path, "an empty directory, best on a loop device of its own")->required();
-  app.add_option("--suite", arguments->suite, "gate: the figures that decide, with PASS or FAIL; quick: a minute's smoke")
+  app.add_option("--suite", arguments->suite, "gate: the figures that decide, with PASS or FAIL; quick: a minute's smoke. Of the options below only --data, "
+                 "--memory and --seconds go with it, to try it out smaller")
       ->check(CLI::IsMember({"gate", "quick"}));
   app.add_option("--engines", texts.engines, "comma-separated")->capture_default_str();
   app.add_option("--workloads", texts.workloads, "comma-separated")->capture_default_str();
@@ -167,7 +188,7 @@ bool parse_arguments(int argc, char** argv, Arguments* arguments, int* exit_code
     status = fill_group(texts, &group);
     arguments->groups = {group};
   } else if (status.ok()) {
-    arguments->groups = arguments->suite == "gate" ? gate_groups() : quick_groups();
+    status = fill_suite(app, texts, seconds, arguments->suite, &arguments->groups);
   }
   if (!status.ok()) {
     std::fprintf(stderr, "vtkv_bench: error: %s\n", std::string(status.message()).c_str());

@@ -19,7 +19,7 @@ struct Group {
   LoadSettings load;        // keys and value_bytes are set for each size
   uint64_t data_bytes = 0;  // load.keys follows from it unless keys is given
   uint64_t keys = 0;
-  size_t memory_bytes = 0;
+  uint64_t memory_bytes = 0;
   bool sync = false;
   unsigned rounds = 1;
 };
