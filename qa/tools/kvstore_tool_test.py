@@ -92,6 +92,9 @@ class KvstoreTool(unittest.TestCase):
                 break
         copying.stdout.close()
         self.assertEqual(copying.wait(), -signal.SIGKILL)
+        for folder in (self.store, copy):
+            # The lock lives as long as the last request of the killed process.
+            subprocess.run(["flock", "--wait", "60", folder / "lock", "true"], check=True)
         source = self.run_tool("list-crc").splitlines()
         copied = self.run_tool("list-crc", store=copy).splitlines()
         self.assertGreaterEqual(len(copied), acknowledged)
