@@ -89,7 +89,10 @@ struct Options {
     bool skip_external_check = false;
     bool skip_recovery_record = false;
     bool skip_previous_checksum = false;
+    bool trust_tail_record = false;
+    bool next_segment_by_epoch = false;
     bool watermark_ahead_of_flush = false;
+    bool durable_per_group = false;
     bool flush_memtable_early = false;
     bool lose_range_deletes = false;
   } mutations;

@@ -287,7 +287,8 @@ void CommitPipeline::data_done(Taken& taken) {
 
 bool CommitPipeline::may_form(std::chrono::microseconds* wait) {
   *wait = std::chrono::microseconds(0);
-  if (m_ungrouped == 0 || m_log_write_pending || m_groups.size() - m_flushing_groups >= kMaxUnflushedGroups) {
+  const size_t unflushed_max = kMaxUnflushedGroups + (m_options.mutations.durable_per_group ? 1 : 0);
+  if (m_ungrouped == 0 || m_log_write_pending || m_groups.size() - m_flushing_groups >= unflushed_max) {
     return false;
   }
   // What comes during a slow flush shares the next one; and large data would hold up its whole group.
@@ -451,14 +452,14 @@ bool CommitPipeline::start_flush(IoQueue& io) {
     submissions += m_groups[count]->submissions;
   }
   if (count == 0) {
-    return false;
+    return m_options.mutations.durable_per_group && flush_out_of_order();
   }
   collect_sync_files(count);
   m_flushing_groups = count;
   m_flush_is_slow = std::any_of(m_groups.begin(), m_groups.begin() + static_cast<ptrdiff_t>(count),
                                 [](const auto& group) { return !group->sync_files.empty(); });
   if (m_options.mutations.acknowledge_before_flush) {
-    acknowledge(submissions);
+    acknowledge(0, submissions);
   }
   if (m_options.mutations.skip_flush) {
     finish_flush();
@@ -480,6 +481,27 @@ bool CommitPipeline::start_flush(IoQueue& io) {
     io.submit(&request->io);
   }
   return true;
+}
+
+// The mutation: a group that is written is flushed and acknowledged, and D moves over it, while one before it is
+// still being written.
+bool CommitPipeline::flush_out_of_order() {
+  size_t first = 0;
+  for (const std::unique_ptr<Group>& group : m_groups) {
+    const SequenceNumber last = group->record.position.sequence;
+    if (group->writes_left == 0 && last > m_durable.load()) {
+      for (File* file : group->sync_files) {
+        (void)file->sync();
+      }
+      (void)group->record.segment->file->sync();
+      m_durable.store(last);
+      raise_horizon(group->record.durable_seq);
+      acknowledge(first, group->submissions);
+      return true;
+    }
+    first += group->submissions;
+  }
+  return false;
 }
 
 // The files whose sync makes the first `count` groups durable.
@@ -518,20 +540,20 @@ void CommitPipeline::finish_flush() {
     std::unique_ptr<Group> group = std::move(m_groups.front());
     m_groups.pop_front();
     submissions += group->submissions;
-    m_durable.store(group->record.position.sequence);
+    m_durable.store(std::max(m_durable.load(), group->record.position.sequence));
     raise_horizon(group->record.durable_seq);
     if (group->record.buffer.capacity() > kKeptBufferBytes) {
       group->record.buffer = AlignedBuffer();
     }
     m_spare_groups.push_back(std::move(group));
   }
-  acknowledge(submissions);
+  acknowledge(0, submissions);
   m_taken.erase(m_taken.begin(), m_taken.begin() + static_cast<ptrdiff_t>(submissions));
   m_observer->commit_advanced();
 }
 
-void CommitPipeline::acknowledge(size_t count) {
-  for (size_t i = 0; i < count; ++i) {
+void CommitPipeline::acknowledge(size_t first, size_t count) {
+  for (size_t i = first; i < first + count; ++i) {
     if (!m_taken[i].acknowledged) {
       m_taken[i].acknowledged = true;
       m_taken[i].submission->durable(Status());

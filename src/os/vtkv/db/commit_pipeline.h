@@ -103,7 +103,8 @@ class CommitPipeline {
   bool alone() const;
   void finish_flush();
   bool raise_horizon(SequenceNumber horizon);
-  void acknowledge(size_t count);
+  bool flush_out_of_order();
+  void acknowledge(size_t first, size_t count);
   void drain_failed(IoQueue& io);
   Tracked* new_request();
   void recycle(Tracked* request);

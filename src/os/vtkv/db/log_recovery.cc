@@ -26,7 +26,23 @@ bool LogRecovery::continues(const FoundRecord& record, const LogPosition& positi
          (record.header.previous_crc == position.header_checksum || m_options.mutations.skip_previous_checksum);
 }
 
+// The mutation: the newest segment, whatever its first record follows.
+const FoundRecord* LogRecovery::find_in_newest_segment(const LogPosition& position) const {
+  const FoundRecord* newest = nullptr;
+  for (const auto& [id, records] : m_records) {
+    const auto first = records.find(kLogBlockBytes);
+    if (id != position.segment_id && first != records.end() && first->second.header.epoch > position.epoch &&
+        (!newest || first->second.header.epoch > newest->header.epoch)) {
+      newest = &first->second;
+    }
+  }
+  return newest && continues(*newest, position) ? newest : nullptr;
+}
+
 const FoundRecord* LogRecovery::find_in_other_segment(const LogPosition& position) const {
+  if (m_options.mutations.next_segment_by_epoch) {
+    return find_in_newest_segment(position);
+  }
   const FoundRecord* best = nullptr;
   for (const auto& [id, records] : m_records) {
     const auto first = records.find(kLogBlockBytes);
@@ -80,12 +96,18 @@ Status LogRecovery::read_chain() {
   return Status();
 }
 
+// By mutations only.
+bool LogRecovery::trusted(size_t index) const {
+  return m_options.mutations.skip_external_check ||
+         (m_options.mutations.trust_tail_record && index + 1 == m_chain.size());
+}
+
 Status LogRecovery::check_data(bool believe) {
   LogPosition end = m_checkpoint;
   size_t kept = 0;
   for (; kept < m_chain.size(); ++kept) {
     const FoundRecord& record = m_chain[kept];
-    if (record.header.last_sequence() > m_watermark && !m_options.mutations.skip_external_check) {
+    if (record.header.last_sequence() > m_watermark && !trusted(kept)) {
       bool arrived = false;
       VTKV_RETURN_IF_ERROR(data_arrived(record, believe, &arrived));
       if (!arrived) {

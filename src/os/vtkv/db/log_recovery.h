@@ -43,6 +43,8 @@ class LogRecovery {
   Status sweep();
   const FoundRecord* find_next(const LogPosition& position) const;
   const FoundRecord* find_in_other_segment(const LogPosition& position) const;
+  const FoundRecord* find_in_newest_segment(const LogPosition& position) const;
+  bool trusted(size_t index) const;
   bool continues(const FoundRecord& record, const LogPosition& position) const;
   Status data_arrived(const FoundRecord& record, bool believe, bool* arrived);
   Status visit(const FoundRecord& record, BatchVisitor& visitor);

@@ -7,96 +7,19 @@
 
 #include <cstdlib>
 
-#include "vtkv/testing/crash_images.h"
-#include "vtkv/testing/kv_world.h"
+#include "vtkv/testing/kv_subject.h"
+#include "vtkv/testing/mutations.h"
 
 namespace vtkv {
 namespace {
 
-struct Exploration {
-  SimProfile profile = SimProfile::ext4;
-  uint64_t seed = 1;
+std::unique_ptr<CrashSubject> new_subject(const CrashRun& run) {
   KvWorldSettings settings;
-  size_t batches = 24;
-  uint64_t states = 300;         // at most, of the first crash
-  uint64_t nested_every = 4;     // of these states, how many crash again
-  uint64_t nested_states = 12;   // at most, of each second crash
-  size_t nested_batches = 4;
-};
-
-class Explorer {
- public:
-  explicit Explorer(const Exploration& plan) : m_plan(plan) {}
-
-  // The first violation, or nothing.
-  std::string run() {
-    SimEnv env({.seed = m_plan.seed, .profile = m_plan.profile});
-    if (const Status status = KvWorld::create(&env, m_plan.settings); !status.ok()) {
-      return status.to_string();
-    }
-    env.restart_trace();
-    KvWorld world(&env, m_plan.settings, {});
-    if (const std::string text = world.open(0); !text.empty()) {
-      return "first open: " + text;
-    }
-    world.run(m_plan.batches, m_plan.seed);
-    const KvHistory history = world.history();
-    world.close();
-    CrashImages images(env.trace(), {.seed = m_plan.seed});
-    return look_at(images, m_plan.states, history, 0, 0, true);
+  if (!run.mutation.empty() && !apply_mutation(run.mutation, &settings.mutations)) {
+    return nullptr;
   }
-
-  uint64_t states() const { return m_states; }
-  uint64_t nested_states() const { return m_nested_states; }
-
- private:
-  std::string look_at(CrashImages& images, uint64_t budget, const KvHistory& history, size_t at_least,
-                      size_t at_most, bool outer) {
-    const bool all = images.state_count() <= budget;
-    for (uint64_t n = 0; all || n < budget; ++n) {
-      CrashState state;
-      if (all) {
-        if (!images.next(&state)) {
-          break;
-        }
-      } else {
-        state = images.sample(m_plan.seed * 1'000'003 + n);
-      }
-      const std::string text = look_at_state(images, state, history, at_least, at_most, outer, n);
-      if (!text.empty()) {
-        return text + "\n  " + (outer ? "first" : "second") + " crash: " + state.to_string();
-      }
-    }
-    return {};
-  }
-
-  std::string look_at_state(CrashImages& images, const CrashState& state, const KvHistory& history,
-                            size_t at_least, size_t at_most, bool outer, uint64_t n) {
-    ++(outer ? m_states : m_nested_states);
-    promised(images.marks(state), &at_least, &at_most);
-    auto env = images.materialize(state);
-    KvWorld world(env.get(), m_plan.settings, history);
-    if (const std::string text = world.open(at_least); !text.empty()) {
-      return text;
-    }
-    const size_t found = world.history().size();
-    if (found > at_most) {
-      return "batch " + std::to_string(found) + " is there; only " + std::to_string(at_most) + " were submitted";
-    }
-    if (!outer || n % m_plan.nested_every != 0) {
-      return {};
-    }
-    world.run(m_plan.nested_batches, m_plan.seed + n);
-    const KvHistory nested_history = world.history();
-    world.close();
-    CrashImages nested(env->trace(), {.seed = n + 1});
-    return look_at(nested, m_plan.nested_states, nested_history, at_least, found, false);
-  }
-
-  const Exploration m_plan;
-  uint64_t m_states = 0;
-  uint64_t m_nested_states = 0;
-};
+  return std::make_unique<KvSubject>(run, settings);
+}
 
 uint64_t budget_factor() {
   const char* text = std::getenv("VTKV_CRASH_STATES");
@@ -106,20 +29,19 @@ uint64_t budget_factor() {
 class KvCrashTest : public testing::TestWithParam<SimProfile> {};
 
 TEST_P(KvCrashTest, EveryAcknowledgedBatchSurvivesAndNoneIsHalf) {
-  uint64_t states = 0;
-  uint64_t nested = 0;
-  const uint64_t seeds = 5 * budget_factor();
-  for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    Explorer explorer({.profile = GetParam(), .seed = seed});
-    const std::string violation = explorer.run();
-    ASSERT_EQ(violation, "") << "seed " << seed;
-    states += explorer.states();
-    nested += explorer.nested_states();
+  CrashExplorer explorer(new_subject);
+  const CrashLimits limits{.states = 300, .nested_every = 4, .nested_states = 12};
+  for (uint64_t seed = 1; seed <= 5 * budget_factor(); ++seed) {
+    const auto violation = explorer.explore({"vtkv", "", GetParam(), seed, 24}, limits);
+    ASSERT_FALSE(violation) << to_script(explorer.shrink(*violation, limits));
   }
-  std::printf("%s: %lu crash states, %lu second crashes\n", std::string(to_string(GetParam())).c_str(), states,
-              nested);
-  RecordProperty("crash_states", std::to_string(states));
-  RecordProperty("second_crashes", std::to_string(nested));
+  const CrashCounts& counts = explorer.counts();
+  std::printf("%s: %lu crash states, %lu second crashes, %lu distinct, %.2f ms of processor time each\n",
+              std::string(to_string(GetParam())).c_str(), counts.states, counts.nested, counts.distinct,
+              counts.seconds * 1000 / static_cast<double>(counts.states + counts.nested));
+  RecordProperty("crash_states", std::to_string(counts.states));
+  RecordProperty("second_crashes", std::to_string(counts.nested));
+  RecordProperty("distinct_states", std::to_string(counts.distinct));
 }
 
 INSTANTIATE_TEST_SUITE_P(, KvCrashTest,
@@ -153,43 +75,22 @@ TEST(KvCreateCrashTest, HalfMadeDatabaseIsMadeAgain) {
 }
 
 // A rule broken on purpose must be noticed, or the explorer proves nothing.
-struct Mutation {
-  const char* name;
-  bool Options::Mutations::*rule;
-  SimProfile profile = SimProfile::ext4;
-};
-
 class KvMutationTest : public testing::TestWithParam<Mutation> {};
 
 TEST_P(KvMutationTest, IsNoticed) {
-  std::string violation;
-  uint64_t states = 0;
-  for (uint64_t seed = 1; seed <= 60 && violation.empty(); ++seed) {
-    Exploration plan{.profile = GetParam().profile, .seed = seed};
-    plan.settings.mutations.*GetParam().rule = true;
-    plan.nested_every = 2;
-    plan.nested_states = 24;
-    Explorer explorer(plan);
-    violation = explorer.run();
-    states += explorer.states() + explorer.nested_states();
+  CrashExplorer explorer(new_subject);
+  std::optional<CrashViolation> violation;
+  for (uint64_t seed = 1; seed <= 60 && !violation; ++seed) {
+    violation = explorer.explore({"vtkv", std::string(GetParam().name), SimProfile::ext4, seed, 24},
+                                 {.states = 300, .nested_every = 2, .nested_states = 24});
   }
-  EXPECT_NE(violation, "") << states << " states";
-  std::printf("%s: noticed after %lu states: %s\n", GetParam().name, states, violation.c_str());
+  ASSERT_TRUE(violation) << explorer.counts().states << " states";
+  std::printf("noticed after %lu states: %s\n", explorer.counts().states + explorer.counts().nested,
+              violation->what.c_str());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , KvMutationTest,
-    testing::Values(Mutation{"skip_flush", &Options::Mutations::skip_flush},
-                    Mutation{"acknowledge_before_flush", &Options::Mutations::acknowledge_before_flush},
-                    Mutation{"reuse_immediately", &Options::Mutations::reuse_immediately},
-                    Mutation{"skip_body_crc", &Options::Mutations::skip_body_crc},
-                    Mutation{"skip_external_check", &Options::Mutations::skip_external_check},
-                    Mutation{"skip_recovery_record", &Options::Mutations::skip_recovery_record},
-                    Mutation{"skip_previous_checksum", &Options::Mutations::skip_previous_checksum},
-                    Mutation{"watermark_ahead_of_flush", &Options::Mutations::watermark_ahead_of_flush},
-                    Mutation{"flush_memtable_early", &Options::Mutations::flush_memtable_early},
-                    Mutation{"lose_range_deletes", &Options::Mutations::lose_range_deletes}),
-    [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(, KvMutationTest, testing::ValuesIn(mutations().begin(), mutations().end()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace vtkv

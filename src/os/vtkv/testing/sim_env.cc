@@ -480,6 +480,9 @@ bool SimEnv::run_one() {
     if (worker->ready() && chosen-- == 0) {
       ++m_now_us;
       worker->run_step();
+      if (m_step_observer) {
+        m_step_observer();
+      }
       return true;
     }
     if (chosen < worker->queue().executable()) {

@@ -17,6 +17,7 @@
 //   }
 #pragma once
 
+#include <functional>
 #include <map>
 #include <random>
 #include <thread>
@@ -80,6 +81,8 @@ class SimEnv : public Env {
   void run_until_idle();
   // Moves the clock, firing the timers that come due, and runs until idle.
   void advance(std::chrono::microseconds time);
+  // Called after each step of a worker, so that what the step has caused can be marked at its time.
+  void set_step_observer(std::function<void()> observer) { m_step_observer = std::move(observer); }
 
   // Recording
 
@@ -163,6 +166,7 @@ class SimEnv : public Env {
   std::multiset<uint64_t> m_open_files;  // their inodes
 
   std::vector<class SimWorker*> m_workers;
+  std::function<void()> m_step_observer;
   bool m_in_step = false;
   uint64_t m_now_us = 0;
 };

@@ -65,6 +65,7 @@ class SimInode {
  public:
   uint64_t size() const { return m_size; }
   uint64_t allocated_blocks() const { return m_allocated_blocks; }
+  const std::vector<SimBlock>& blocks() const { return m_blocks; }
   // Blocks of the range that have no space yet.
   uint64_t missing_blocks(uint64_t offset, uint64_t length) const;
   // The whole range is primed, and inside the size.

@@ -1,0 +1,26 @@
+// A database alone, as the crash explorer's subject: KvWorld's load and oracle.
+#pragma once
+
+#include "vtkv/testing/crash_explorer.h"
+#include "vtkv/testing/kv_world.h"
+
+namespace vtkv {
+
+class KvSubject final : public CrashSubject {
+ public:
+  KvSubject(const CrashRun& run, const KvWorldSettings& settings) : m_run(run), m_settings(settings) {}
+
+  std::string record(SimEnv* env) override;
+  std::string check(SimEnv* env, std::span<const SimMark> marks, uint64_t seed,
+                    std::unique_ptr<CrashSubject>* next) override;
+
+ private:
+  const CrashRun m_run;
+  const KvWorldSettings m_settings;
+  KvHistory m_history;
+  // Promised before the run began.
+  size_t m_at_least = 0;
+  size_t m_at_most = 0;
+};
+
+}  // namespace vtkv
