@@ -1,0 +1,113 @@
+#include "swimstore/testing/cube_subject.h"
+
+#include <algorithm>
+
+namespace swimstore {
+
+using vtkv::SimEnv;
+using vtkv::SimMark;
+using vtkv::SimProfile;
+
+namespace {
+
+constexpr uint64_t kHostBytes = 64 << 20;
+constexpr unsigned kTransactionsAfterRecovery = 6;
+
+// Somebody else's file takes all but this much of the host.
+std::string leave_free(SimEnv& env, uint64_t bytes) {
+  std::unique_ptr<vtkv::File> file;
+  vtkv::Status status = env.open_file("/somebody_else", {.create = true}, &file);
+  if (status.ok()) {
+    status = file->allocate(0, kHostBytes - env.allocated_bytes() - bytes);
+  }
+  return status.ok() ? "" : status.to_string();
+}
+
+}  // namespace
+
+CubeSubject::CubeSubject(const vtkv::CrashRun& run, CubeOptions options, CubeEvents* events)
+    : m_run(run), m_options(std::move(options)), m_events(events) {}
+
+CubeOptions CubeSubject::options_for(SimProfile profile) {
+  return CubeWorld::small_options(profile == SimProfile::ext4 || profile == SimProfile::xfs);
+}
+
+// The second half is explored, on a cube that has reused and flushed already.
+std::string CubeSubject::record(SimEnv* env) {
+  env->set_capacity(kHostBytes);
+  const uint64_t seed = m_run.seed;
+  if (std::string wrong = CubeWorld::create(*env, m_options); !wrong.empty()) {
+    return wrong;
+  }
+  if (std::string wrong = leave_free(*env, seed % 3 == 0 ? 2 << 20 : 560 << 10); !wrong.empty()) {
+    return wrong;
+  }
+  CubeWorld world;
+  if (std::string wrong = world.open(*env, m_options); !wrong.empty()) {
+    return wrong;
+  }
+  env->run_until_idle();
+  world.run(m_history, seed, m_run.steps / 2, 1 + seed % 4);
+  if (std::string wrong = world.wait_for_all(); !wrong.empty()) {
+    return wrong;
+  }
+  env->run_until_idle();
+  env->restart_trace();
+  m_acknowledged = m_history.states.size() - 1;
+  world.run(m_history, seed + 1, m_run.steps - m_run.steps / 2, 1 + seed % 4);
+  if (std::string wrong = world.wait_for_all(); !wrong.empty()) {
+    return wrong;
+  }
+  uint64_t found = 0;
+  if (std::string wrong = world.check(m_history, &found); !wrong.empty()) {
+    return wrong;
+  }
+  if (m_events) {
+    const ContainerStatistics containers = world.cube().containers().statistics();
+    m_events->flushes += world.cube().database().statistics().memtable_flushes;
+    m_events->punched_bytes += containers.punched_bytes_total;
+    m_events->primed_bytes += containers.primed_bytes_total;
+    m_events->refused += m_history.refused;
+  }
+  return found == m_history.states.size() - 1 ? "" : "the last transaction is not there";
+}
+
+std::string CubeSubject::check(SimEnv* env, std::span<const SimMark> marks, uint64_t seed,
+                               std::unique_ptr<vtkv::CrashSubject>* next) {
+  uint64_t acknowledged = m_acknowledged;
+  for (const SimMark& mark : marks) {
+    acknowledged = std::max(acknowledged, mark.id);
+  }
+  CubeWorld world;
+  if (std::string wrong = world.open(*env, m_options); !wrong.empty()) {
+    return wrong;
+  }
+  uint64_t found = 0;
+  if (std::string wrong = world.check(m_history, &found); !wrong.empty()) {
+    return wrong;
+  }
+  if (found < acknowledged) {
+    return "acknowledged " + std::to_string(acknowledged) + ", found " + std::to_string(found);
+  }
+  // Life goes on: whatever was lost is written over.
+  History history = m_history;
+  history.states.resize(found + 1);
+  env->mark(found);
+  world.run(history, seed, kTransactionsAfterRecovery, 2);
+  if (std::string wrong = world.wait_for_all(); !wrong.empty()) {
+    return wrong;
+  }
+  if (std::string wrong = world.check(history, &found); !wrong.empty()) {
+    return "afterwards: " + wrong;
+  }
+  if (next) {
+    auto subject = std::make_unique<CubeSubject>(m_run, m_options);
+    subject->m_history = std::move(history);
+    // Of the first crash only what was acknowledged before it is promised, until recovery has completed.
+    subject->m_acknowledged = acknowledged;
+    *next = std::move(subject);
+  }
+  return "";
+}
+
+}  // namespace swimstore

@@ -1,0 +1,34 @@
+// One cube, as the crash explorer's subject: CubeWorld's load and oracle, on a host that is nearly full.
+#pragma once
+
+#include "swimstore/testing/cube_world.h"
+#include "vtkv/testing/crash_explorer.h"
+
+namespace swimstore {
+
+// What runs went through: an explorer of runs in which nothing happens finds nothing.
+struct CubeEvents {
+  uint64_t flushes = 0, punched_bytes = 0, primed_bytes = 0, refused = 0;
+};
+
+class CubeSubject final : public vtkv::CrashSubject {
+ public:
+  // Adds to *events, when given, what each record() went through.
+  CubeSubject(const vtkv::CrashRun& run, CubeOptions options, CubeEvents* events = nullptr);
+
+  std::string record(vtkv::SimEnv* env) override;
+  std::string check(vtkv::SimEnv* env, std::span<const vtkv::SimMark> marks, uint64_t seed,
+                    std::unique_ptr<vtkv::CrashSubject>* next) override;
+
+  // Small, and with a single flush where the profile allows it.
+  static CubeOptions options_for(vtkv::SimProfile profile);
+
+ private:
+  const vtkv::CrashRun m_run;
+  const CubeOptions m_options;
+  CubeEvents* const m_events;
+  History m_history;
+  uint64_t m_acknowledged = 0;  // before the run that is explored
+};
+
+}  // namespace swimstore

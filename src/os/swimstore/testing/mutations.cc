@@ -1,0 +1,31 @@
+#include "swimstore/testing/mutations.h"
+
+#include "vtkv/testing/mutations.h"
+
+namespace swimstore {
+
+std::vector<std::string> mutation_names() {
+  std::vector<std::string> names = {"slot_punched_early", "single_flush_everywhere"};
+  for (const vtkv::Mutation& mutation : vtkv::mutations()) {
+    names.emplace_back(mutation.name);
+  }
+  return names;
+}
+
+bool apply_mutation(const std::string& name, CubeOptions* options) {
+  if (name == "slot_punched_early") {
+    options->containers.punch_at_once = true;
+    return true;
+  }
+  if (name == "single_flush_everywhere") {
+    options->database.single_flush = true;
+    return true;
+  }
+  if (name == "slot_reused_at_once") {
+    options->containers.skip_reuse_horizon = true;
+    return true;
+  }
+  return vtkv::apply_mutation(name, &options->database.mutations);
+}
+
+}  // namespace swimstore
