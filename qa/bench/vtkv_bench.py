@@ -40,10 +40,13 @@ def parse_args(argv):
   parser.add_argument("--json", metavar="FILE", help="write the results there")
   parser.add_argument("--plot", metavar="FILE", help="draw them there, as PNG")
   parser.add_argument("--program", help="the vtkv_bench to run (default: this checkout's, which is built first)")
-  parser.add_argument("--name", default="vtkv-bench", help="of the device's folder: two names can run side by side")
+  parser.add_argument("--name", help="of the device's folder below SWIM_CACHE: two names can run side by side (default: "
+                      "vtkv-bench; with --quick vtkv-bench-quick)")
   args, rest = parser.parse_known_args(argv)
   if any(word == "--path" or word.startswith("--path=") for word in rest):
     raise UserError("--path: the loop device is the place; run build/bin/vtkv_bench itself for another")
+  # Not the large device's: it would be written anew each time.
+  args.name = args.name or ("vtkv-bench-quick" if args.quick else "vtkv-bench")
   args.device_bytes = parse_size(args.device_size or (QUICK_DEVICE if args.quick else "6G"), "--device-size")
   for option, target in (("--json", args.json), ("--plot", args.plot)):
     if target and not os.access(pathlib.Path(target).resolve().parent, os.W_OK):
