@@ -1,5 +1,6 @@
 #include "vtkv/vlog/log_writer.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace vtkv {
@@ -61,7 +62,7 @@ Status LogWriter::form(const std::vector<BatchView>& batches, SequenceNumber dur
                       m_position.end_offset + static_cast<uint64_t>(out - start) + sizeof(frame)};
     }
     std::memcpy(out, &frame, sizeof(frame));
-    std::memcpy(out + sizeof(frame), batch.encoded.data(), batch.encoded.size());
+    std::copy(batch.encoded.begin(), batch.encoded.end(), out + sizeof(frame));  // an empty one may have no address
     out += sizeof(frame) + batch.encoded.size();
   }
   std::memset(out, 0, static_cast<size_t>(start + record_bytes - out));
