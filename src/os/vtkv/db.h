@@ -62,11 +62,17 @@ struct DBStatistics {
   SequenceNumber last_sequence = 0;     // submitted
   SequenceNumber durable_sequence = 0;  // D
   uint64_t commit_groups = 0, log_bytes = 0, external_bytes = 0, syncs = 0;
-  uint64_t memtable_flushes = 0, flush_bytes = 0, merges = 0, merge_bytes = 0;
+  uint64_t memtable_flushes = 0, flush_bytes = 0, merges = 0;
+  uint64_t merge_bytes = 0;     // read and written anew by merges
+  uint64_t stitched_bytes = 0;  // taken over by merges where they lay
   uint64_t log_file_bytes = 0, tree_file_bytes = 0, tree_live_bytes = 0;
   uint64_t tree_entries = 0, filter_bytes = 0;  // every version of every key; in memory
   uint64_t primed_bytes = 0;  // zeros written into new log segments since opening
   uint64_t memtable_bytes = 0, block_cache_bytes = 0, block_cache_hits = 0, block_cache_misses = 0;
+  uint64_t index_bytes = 0;     // in memory, always: the tops of the runs' indexes
+  uint64_t merge_debt_bytes = 0;  // that merges have to go through until the tree has its shape
+  uint64_t commit_delays = 0, commit_delay_us = 0;  // acknowledgements held back because of debt
+  uint64_t zones = 0, zones_in_use = 0;
   uint32_t runs = 0, levels = 0, log_segments = 0;
 };
 
@@ -116,6 +122,9 @@ class DB {
   virtual Status compact() = 0;
   // Checks every block, run, and log record; appends one sentence per finding.
   virtual Status verify(std::vector<std::string>* findings) = 0;
+  // Options::stitch_threshold_bytes and Options::merging, for merges that begin from now on.
+  virtual void set_stitch_threshold(uint64_t bytes) = 0;
+  virtual void set_merging(bool on) = 0;
   virtual void set_block_cache_bytes(size_t bytes) = 0;
   virtual DBStatistics statistics() const = 0;
 };

@@ -17,6 +17,9 @@
 
 namespace vtkv {
 
+// For Options::stitch_threshold_bytes.
+inline constexpr uint64_t kNeverStitch = UINT64_MAX;
+
 // Fixed at creation. All in bytes, multiples of 4 KiB; tests use a few KiB.
 struct Geometry {
   uint64_t log_segment_bytes = 64ull << 20;
@@ -66,7 +69,14 @@ struct Options {
   size_t block_cache_bytes = 64u << 20;
   // Values of at least so many bytes stay in the log, and the tree holds pointers to them (WiscKey). 0: none.
   size_t value_separation_bytes = 0;
-  uint32_t growth_factor = 4;     // runs per level before they are merged into the next
+  // The tree's shape (tree/merge_policy.h): so many runs of a level are merged into one, and a level's runs are
+  // so many times larger than those of the level before.
+  uint32_t runs_per_level = 4;
+  uint32_t growth_factor = 4;
+  // A merge takes blocks that no other run overlaps over where they lie when at least so many bytes of them
+  // are contiguous. 0: always; kNeverStitch: it copies everything. More writes more and scans faster.
+  uint64_t stitch_threshold_bytes = 64u << 10;
+  bool merging = true;            // false: runs are never merged, except by DB::compact
   // Point reads of absent keys that a run's filter lets through; see tree/quotient_filter.h.
   double filter_false_positive_rate = 0.008;
   bool single_flush = false;      // one sync of the log covers all files: only where it was proven

@@ -11,6 +11,8 @@ namespace {
 
 // Beyond this many memtables waiting to be flushed, acknowledgements are held back.
 constexpr size_t kClosedMemtablesTolerated = 4;
+// Beyond so many levels' worth of small runs waiting to be merged, likewise.
+constexpr uint64_t kLevelsOfDebtTolerated = 8;
 constexpr std::chrono::microseconds kDelayPerMemtable{2000};
 constexpr std::chrono::microseconds kDelayMost{50000};
 constexpr std::chrono::microseconds kNoSpaceRetry{200000};
@@ -308,13 +310,24 @@ void DbImpl::commit_failed(const Status& status) {
   }
 }
 
+// The least time between two commit groups: it grows with what waits to be flushed and merged, so that writers
+// slow down long before anything could run out, and never stop.
 std::chrono::microseconds DbImpl::commit_delay() {
-  const size_t closed = m_closed_count.load();
-  if (closed <= kClosedMemtablesTolerated) {
-    return std::chrono::microseconds(0);
+  std::chrono::microseconds delay{0};
+  if (const size_t closed = m_closed_count.load(); closed > kClosedMemtablesTolerated) {
+    delay += kDelayPerMemtable * static_cast<int64_t>(closed - kClosedMemtablesTolerated);
   }
-  return std::min<std::chrono::microseconds>(kDelayMost,
-                                             kDelayPerMemtable * static_cast<int64_t>(closed - kClosedMemtablesTolerated));
+  const uint64_t tolerated = kLevelsOfDebtTolerated * m_options.runs_per_level * uint64_t{m_options.memtable_bytes};
+  if (const uint64_t debt = m_merge_debt.load(); debt > tolerated) {
+    delay += std::chrono::microseconds(static_cast<int64_t>(
+        static_cast<double>(kDelayPerMemtable.count()) * static_cast<double>(debt - tolerated) / static_cast<double>(tolerated)));
+  }
+  delay = std::min(kDelayMost, delay);
+  if (delay.count() > 0) {
+    m_commit_delays.fetch_add(1, std::memory_order_relaxed);
+    m_commit_delay_us.fetch_add(static_cast<uint64_t>(delay.count()), std::memory_order_relaxed);
+  }
+  return delay;
 }
 
 void DbImpl::wake(std::unique_ptr<Worker>& worker) {
@@ -329,6 +342,7 @@ void DbImpl::wake(std::unique_ptr<Worker>& worker) {
 // Takes over the tree's runs; with `flushed`, drops the memtable that is among them now.
 void DbImpl::install_version(const MemTable* flushed) {
   std::lock_guard lock(m_state_lock);
+  m_merge_debt.store(m_tree->statistics().debt_bytes);
   auto state = std::make_shared<ReadState>(*m_state);
   state->version = m_tree->current();
   if (flushed) {
@@ -433,6 +447,11 @@ NextStep DbImpl::merge_step() {
   return status.ok() && did ? NextStep::now() : NextStep::on_event();
 }
 
+void DbImpl::set_merging(bool on) {
+  m_tree->set_merging(on);
+  wake(m_merge_worker);
+}
+
 NextStep DbImpl::log_step() {
   bool did = false;
   std::unique_lock lock(m_log_files_lock, std::try_to_lock);
@@ -463,6 +482,13 @@ DBStatistics DbImpl::statistics() const {
   statistics.merge_bytes = tree.merge_bytes;
   statistics.tree_entries = tree.entries;
   statistics.filter_bytes = tree.filter_bytes;
+  statistics.stitched_bytes = tree.stitched_bytes;
+  statistics.index_bytes = tree.index_bytes;
+  statistics.merge_debt_bytes = tree.debt_bytes;
+  statistics.commit_delays = m_commit_delays.load();
+  statistics.commit_delay_us = m_commit_delay_us.load();
+  statistics.zones = tree.zones;
+  statistics.zones_in_use = tree.zones_in_use;
   statistics.log_file_bytes = m_pool->file_bytes();
   statistics.primed_bytes = m_pool->primed_bytes();
   statistics.log_segments = m_pool->segment_count();

@@ -52,6 +52,8 @@ class DbImpl final : public DB, private CommitObserver {
   void request_flush() override;
   Status compact() override;
   Status verify(std::vector<std::string>* findings) override;
+  void set_stitch_threshold(uint64_t bytes) override { m_tree->set_stitch_threshold(bytes); }
+  void set_merging(bool on) override;
   void set_block_cache_bytes(size_t bytes) override { m_tree->set_cache_bytes(bytes); }
   DBStatistics statistics() const override;
 
@@ -142,6 +144,8 @@ class DbImpl final : public DB, private CommitObserver {
   std::atomic<uint64_t> m_compactions_wanted{0};
   std::atomic<uint64_t> m_compactions_done{0};
   std::atomic<bool> m_horizon_submitted{false};
+  std::atomic<uint64_t> m_merge_debt{0};
+  std::atomic<uint64_t> m_commit_delays{0}, m_commit_delay_us{0};
   // Held while verify() reads the log and while segments are recycled or removed; the workers only try it.
   std::mutex m_log_files_lock;
 

@@ -264,6 +264,7 @@ Status DbImpl::end_recovery(const LogRecovery& recovery, LogPosition* position) 
 }
 
 void DbImpl::install_first_state() {
+  m_tree->set_snapshot_source([this] { return m_snapshots.sequences(); });
   auto state = std::make_shared<ReadState>();
   state->memtables.push_back(m_active);
   state->version = m_tree->current();

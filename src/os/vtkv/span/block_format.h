@@ -28,7 +28,8 @@
 // Order: key ascending, then sequence descending.
 //
 //   entries    the user's
-//   index      one entry per block of entries: its first key and sequence; value: BlockHandle
+//   index      of one span, behind its blocks of entries, one entry per block: the block's first key and
+//              sequence; value: where in the span it lies and what it holds (span/block_range.h)
 //   removals   one entry per fragment: key = begin; value: varint32 length of end, end, varint32 count,
 //              that many varint64 sequences, descending; the entry's own sequence is the first of them
 // Body of filter and descriptor: bytes, see tree/quotient_filter.h and tree/run_format.h; no entries, no restarts.
@@ -79,13 +80,15 @@ struct BlockHandle {
   bool operator==(const BlockHandle&) const = default;
 };
 
-// A run of contiguous blocks on disk.
+// A run of contiguous blocks on disk: blocks of entries and the index of these, or blocks of other kinds.
 struct Span {
   uint64_t id = 0;      // random, never used twice
   uint64_t offset = 0;  // in the zone file, in bytes
   uint32_t units = 0;
-  bool holds_entries = false;  // and not index, removals or filter
+  uint32_t index_unit = 0;  // where its index lies
+  uint32_t index_units = 0;  // 0: it holds no entries
 
+  bool holds_entries() const { return index_units > 0; }
   uint64_t bytes() const { return static_cast<uint64_t>(units) * kUnitBytes; }
   bool operator==(const Span&) const = default;
 };

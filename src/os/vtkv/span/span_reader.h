@@ -24,6 +24,13 @@ class SpanReader {
   // second copy of a mirrored device, or a bad cable, may still give the right bytes.
   Status read_uncached(const Span& span, uint32_t unit, uint32_t units, BlockKind kind,
                        std::shared_ptr<const Block>* block) const;
+  // From the cache only; null when it is not there.
+  std::shared_ptr<const Block> find(const Span& span, uint32_t unit) const {
+    return m_cache->find({span.id, unit});
+  }
+  void remember(const Span& span, uint32_t unit, std::shared_ptr<const Block> block) const {
+    m_cache->insert({span.id, unit}, std::move(block));
+  }
   ZoneFile& file() const { return *m_file; }
   const std::shared_ptr<ZoneFile>& shared_file() const { return m_file; }
 
@@ -32,15 +39,29 @@ class SpanReader {
   std::shared_ptr<BlockCache> m_cache;
 };
 
-// For a merge: reads hundreds of KiB of a span at once and gives out the blocks; the cache is left alone.
+// Blocks of entries for one reader that mostly goes forward: the further it gets without a jump, the more
+// is read at once, up to half a MiB.
 class ReadAhead {
  public:
-  explicit ReadAhead(const SpanReader* reader) : m_reader(reader) {}
-  Status read(const Span& span, uint32_t unit, uint32_t units, BlockKind kind,
+  enum class Use {
+    scan,   // through the cache; a long scan stops filling it
+    merge,  // past the cache
+  };
+  ReadAhead(const SpanReader* reader, Use use) : m_reader(reader), m_use(use) {}
+  // The reader may go on up to `end_unit` of the span.
+  Status read(const Span& span, uint32_t unit, uint32_t units, uint32_t end_unit,
               std::shared_ptr<const Block>* block);
 
  private:
+  Status read_window(const Span& span, uint32_t unit, uint32_t units, uint32_t end_unit,
+                     std::shared_ptr<const Block>* block);
+  bool holds(const Span& span, uint32_t unit, uint32_t units) const;
+
   const SpanReader* const m_reader;
+  const Use m_use;
+  uint64_t m_next_offset = 0;  // in the file: where a reader that does not jump goes on
+  uint32_t m_steps = 0;        // without a jump
+  uint32_t m_window_units = 0;
   AlignedBuffer m_buffer;
   uint64_t m_span_id = 0;
   uint32_t m_unit = 0;   // what the buffer holds of that span

@@ -24,36 +24,41 @@ struct SpanList {
 
 class SpanWriter {
  public:
-  SpanWriter(Env* env, std::shared_ptr<ZoneFile> file, ZoneStream stream, bool holds_entries, SpanList* list);
+  SpanWriter(Env* env, std::shared_ptr<ZoneFile> file, ZoneStream stream, SpanList* list);
   ~SpanWriter();
   SpanWriter(const SpanWriter&) = delete;
   SpanWriter& operator=(const SpanWriter&) = delete;
 
   // Finishes the builder's block and takes it. Its handle holds from now on, its bytes from finish() on.
-  Status append(BlockBuilder* builder, BlockHandle* handle);
+  // A span that has to be begun for it has room for `room_behind` bytes more.
+  Status append(BlockBuilder* builder, BlockHandle* handle, uint64_t room_behind = 0);
+  // Would so many bytes still lie in the span that grows?
+  bool fits(uint64_t bytes) const { return m_open && m_growing && m_range.bytes - m_used_bytes >= bytes; }
+  // The next block begins a span of its own.
+  void end_span();
   // Writes what is buffered. Not durable before a sync of the zone file.
   Status finish();
   uint64_t bytes() const { return m_total_bytes; }
 
  private:
-  Status start_span(uint32_t units_min);
+  Status acquire(uint64_t bytes_min);
   void close_range();
   Status write_buffer();
 
   Env* const m_env;
   const std::shared_ptr<ZoneFile> m_file;
   const ZoneStream m_stream;
-  const bool m_holds_entries;
   SpanList* const m_list;
 
-  bool m_open = false;  // a range is held and the span below grows in it
+  bool m_open = false;     // a range is held
+  bool m_growing = false;  // and the span below grows in it
   ZoneRange m_range;
   size_t m_span = 0;            // ordinal of the growing span
   uint64_t m_used_bytes = 0;    // of m_range, buffered ones included
   uint64_t m_total_bytes = 0;
 
   std::string m_block;
-  AlignedBuffer m_buffer;  // the last bytes of the span, not written yet
+  AlignedBuffer m_buffer;  // the last bytes of what is used of the range, not written yet
 };
 
 }  // namespace vtkv

@@ -57,6 +57,8 @@ Options KvWorld::options_for(SimEnv* env, const KvWorldSettings& settings) {
                       .zone_bytes = 32 << 10,
                       .block_bytes = 4096};
   options.memtable_bytes = settings.memtable_bytes;
+  options.growth_factor = options.runs_per_level = 2;
+  options.stitch_threshold_bytes = 0;  // runs of a few blocks: every stretch counts
   options.value_separation_bytes = settings.value_separation_bytes;
   options.mutations = settings.mutations;
   FileSystemInfo info;

@@ -233,9 +233,9 @@ Status Inspection::dump_zones(Report& report) {
   };
   const uint64_t zone_bytes = m_newest.geometry.zone_bytes;
   std::map<uint64_t, Use> zones;
-  const auto add = [&](uint64_t run, const Span& span) {
-    for (uint64_t offset = span.offset; offset < span.offset + span.bytes();) {
-      const uint64_t end = std::min((offset / zone_bytes + 1) * zone_bytes, span.offset + span.bytes());
+  const auto add = [&](uint64_t run, uint64_t begin, uint64_t bytes) {
+    for (uint64_t offset = begin; offset < begin + bytes;) {
+      const uint64_t end = std::min((offset / zone_bytes + 1) * zone_bytes, begin + bytes);
       Use& use = zones[offset / zone_bytes];
       use.bytes += end - offset;
       ++use.spans;
@@ -245,10 +245,7 @@ Status Inspection::dump_zones(Report& report) {
     }
   };
   VTKV_RETURN_IF_ERROR(for_each_run(std::nullopt, [&](const Run& run) {
-    add(run.location().run_id, run.location().span);
-    for (const Span& span : run.descriptor().spans) {
-      add(run.location().run_id, span);
-    }
+    run.for_each_piece([&](uint64_t offset, uint64_t bytes, uint64_t) { add(run.location().run_id, offset, bytes); });
     return Status();
   }));
   uint64_t file_bytes = 0;
@@ -272,15 +269,16 @@ ReportFields row_of(const Run& run) {
   const RunDescriptor& descriptor = run.descriptor();
   return {{"run", run.location().run_id},
           {"level", uint64_t{run.location().level}},
-          {"entries", descriptor.entries},
-          {"removals", descriptor.removals},
+          {"entries", run.entries()},
+          {"doubtful", descriptor.doubtful()},
           {"range_removals", static_cast<uint64_t>(run.range_removals()->count())},
           {"bytes", descriptor.bytes() + run.location().span.bytes()},
           {"spans", static_cast<uint64_t>(descriptor.spans.size())},
+          {"parts", static_cast<uint64_t>(descriptor.parts.size())},
           {"smallest_sequence", descriptor.smallest_sequence},
           {"greatest_sequence", descriptor.greatest_sequence},
-          {"smallest_key", to_notation(descriptor.smallest_key)},
-          {"greatest_key", to_notation(descriptor.greatest_key)}};
+          {"smallest_key", descriptor.parts.empty() ? "" : to_notation(descriptor.smallest_key())},
+          {"greatest_key", descriptor.parts.empty() ? "" : to_notation(descriptor.greatest_key())}};
 }
 
 std::string text_of(const Entry& entry) {
@@ -293,7 +291,7 @@ std::string text_of(const Entry& entry) {
 }
 
 Status print_entries(const Run& run, Report& report) {
-  const std::unique_ptr<EntryIterator> iterator = run.new_iterator(true);
+  const std::unique_ptr<EntryIterator> iterator = run.new_iterator();
   for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
     const Entry& entry = iterator->entry();
     report.row({{"run", run.location().run_id},

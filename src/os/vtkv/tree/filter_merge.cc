@@ -9,10 +9,13 @@ namespace vtkv {
 
 namespace {
 
+// Entries that were dropped unread, or as part of a very long merge, have left their fingerprints behind.
+bool is_mostly_surplus(const Run& run) { return run.filter().entries() > 2 * run.entries() + 64; }
+
 // From the keys of the run, in bounded memory.
 Status read_filter(const Run& run, int bits, QuotientFilter* filter) {
   FilterBuilder builder(bits);
-  const auto iterator = run.new_iterator(true);
+  const auto iterator = run.new_iterator();
   for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
     builder.add(hash64(iterator->entry().key));
   }
@@ -26,17 +29,17 @@ Status merge_filters(const std::vector<std::shared_ptr<const Run>>& runs, int bi
                      QuotientFilter* filter, uint64_t* read_bytes) {
   uint64_t entries = 0;
   for (const auto& run : runs) {
-    entries += run->descriptor().entries;
+    entries += run->entries();
   }
   const int needed = QuotientFilter::bits_needed(entries, rate);
   std::vector<QuotientFilter> read;
   read.reserve(runs.size());
   std::vector<const QuotientFilter*> inputs;
   for (const auto& run : runs) {
-    if (run->descriptor().entries == 0) {
+    if (run->entries() == 0) {
       continue;
     }
-    if (run->filter().active() && run->filter().bits() >= needed) {
+    if (run->filter().active() && run->filter().bits() >= needed && !is_mostly_surplus(*run)) {
       inputs.push_back(&run->filter());
       continue;
     }

@@ -13,7 +13,7 @@ namespace vtkv {
 // A filter with one fingerprint per entry of each of `runs`: the caller removes those of the entries that its
 // merge drops (QuotientFilter::remove with hash64 of the key) and calls fit() at the end. Runs whose
 // fingerprints are too short for the sum are read, every key of them, and given fingerprints of `bits` bits
-// (QuotientFilter::fingerprint_bits); that happens once per doubling of the tree at most. *read_bytes counts what
+// (QuotientFilter::fingerprint_bits), as are runs with more surplus fingerprints than entries; that happens once per doubling of the tree at most. *read_bytes counts what
 // had to be read. Code::corruption, io_error.
 Status merge_filters(const std::vector<std::shared_ptr<const Run>>& runs, int bits, double rate,
                      QuotientFilter* filter, uint64_t* read_bytes);

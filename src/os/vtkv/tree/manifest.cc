@@ -131,7 +131,7 @@ Status Checkpoint::decode(std::string_view slot, Checkpoint* checkpoint) {
   for (uint32_t i = 0; i < header.runs; ++i) {
     manifest_run_t record;
     std::memcpy(&record, slot.data() + sizeof(header) + i * sizeof(record), sizeof(record));
-    checkpoint->runs.push_back({record.run_id, record.level, {record.span_id, record.offset, record.units, false}, 0});
+    checkpoint->runs.push_back({record.run_id, record.level, {record.span_id, record.offset, record.units}, 0});
   }
   for (uint32_t i = 0; i < header.segments; ++i) {
     manifest_segment_t record;

@@ -21,7 +21,7 @@ Checkpoint example(uint64_t epoch = 1) {
                          .header_checksum = 0x25262728};
   checkpoint.next_run_id = 8;
   checkpoint.segments = {{0x41, 0x42, 0x43, 0x44}};
-  checkpoint.runs = {{7, 1, {0x3132333435363738, 0x3000, 2, false}, 0}};
+  checkpoint.runs = {{7, 1, {0x3132333435363738, 0x3000, 2}, 0}};
   return checkpoint;
 }
 

@@ -14,10 +14,34 @@ SequenceNumber Reducer::stripe_end(size_t stripe) const {
 
 bool Reducer::keep(const Entry& entry) {
   const bool kept = decide(entry);
-  if (!kept && m_drops && entry.type == EntryType::value_pointer) {
+  if (!kept && m_drops) {
     m_drops->dropped(entry);
   }
   return kept;
+}
+
+void Reducer::pass(std::string_view last_key) {
+  m_any = true;
+  m_key.assign(last_key);
+  m_stripe = 0;
+}
+
+Reducer::Fate Reducer::fate_of(const BlockRange& blocks) const {
+  if (m_removals.empty() || !m_removals.hides_any(blocks.first_key, blocks.last_key, blocks.smallest_sequence)) {
+    return Fate::kept;
+  }
+  const size_t stripe = stripe_of(blocks.smallest_sequence);
+  // Dead bytes of the log are counted by value pointer: those have to be read.
+  if (stripe != stripe_of(blocks.greatest_sequence) || blocks.pointers > 0) {
+    return Fate::mixed;
+  }
+  const std::string until =
+      m_removals.covered_until(blocks.first_key, stripe_end(stripe), blocks.greatest_sequence);
+  return until > blocks.last_key ? Fate::dropped : Fate::mixed;
+}
+
+bool Reducer::is_worth_reducing(const BlockRange& blocks) const {
+  return blocks.doubtful > 0 && (m_older.empty() || blocks.doubtful >= blocks.entries / 4);
 }
 
 bool Reducer::decide(const Entry& entry) {

@@ -15,10 +15,11 @@
 
 #include "vtkv/mem/entry.h"
 #include "vtkv/mem/range_removals.h"
+#include "vtkv/span/block_range.h"
 
 namespace vtkv {
 
-// Told of every entry of type value_pointer that is not kept, once.
+// Told of every entry that is not kept, once.
 class DropObserver {
  public:
   virtual ~DropObserver() = default;
@@ -35,6 +36,14 @@ class Reducer {
     virtual bool may_hold_any(std::string_view begin, std::string_view end) const = 0;
     // May what is reduced itself hold a value of the key that a reader at `snapshot` sees?
     virtual bool may_show(std::string_view key, SequenceNumber snapshot) const { return true; }
+    virtual bool empty() const = 0;  // nothing lies below
+  };
+
+  // What becomes of blocks that no other source shares keys with.
+  enum class Fate {
+    kept,     // no range removal touches them
+    dropped,  // one hides every entry, for every snapshot
+    mixed,
   };
 
   // All outlive the reducer. `snapshots` ascending; `removals` of all sources; `drops` may be null.
@@ -44,6 +53,18 @@ class Reducer {
 
   // Entries of all sources, in order; of equal key and sequence the one that counts first.
   bool keep(const Entry& entry);
+
+  Fate fate_of(const BlockRange& blocks) const;
+  // Are there range removals, so that blocks may be dropped unread?
+  bool drops_unread() const { return !m_removals.empty(); }
+  // Would reading the blocks, though no other source shares their keys, get rid of so much in them that it is
+  // worth it? Below this merge nothing: of any removal; else of a quarter.
+  bool is_worth_reducing(const BlockRange& blocks) const;
+  // Do all entries that keep() saw have keys before `key`?
+  bool has_passed_before(std::string_view key) const { return !m_any || m_key < key; }
+  // Blocks were kept as they are, up to this key.
+  void pass(std::string_view last_key);
+
   // What is left of the range removals.
   std::shared_ptr<RangeRemovals> reduced_removals() const;
 

@@ -11,6 +11,7 @@ class FixedOlder final : public Reducer::Older {
   bool may_hold(std::string_view) const override { return m_holds; }
   bool may_hold_any(std::string_view, std::string_view) const override { return m_holds; }
   bool may_show(std::string_view, SequenceNumber) const override { return m_shows; }
+  bool empty() const override { return !m_holds; }
 
  private:
   const bool m_holds;
@@ -124,7 +125,7 @@ class CountDrops final : public DropObserver {
   std::string text;
 };
 
-TEST_F(ReducerTest, DroppedPointersAreToldOf) {
+TEST_F(ReducerTest, WhatIsDroppedIsToldOf) {
   const FixedOlder older(true);
   CountDrops drops;
   m_removals.add(9, "m", "n");
@@ -133,7 +134,7 @@ TEST_F(ReducerTest, DroppedPointersAreToldOf) {
     (void)reducer.keep({std::string_view(item, 1), std::stoull(item + 1), EntryType::value_pointer, "p"});
   }
   (void)reducer.keep({"m", 3, EntryType::value, "v"});
-  EXPECT_EQ(drops.text, "k5 m4 ");
+  EXPECT_EQ(drops.text, "k5 m4 m3 ");
 }
 
 }  // namespace

@@ -10,15 +10,6 @@ namespace vtkv {
 
 namespace {
 
-ZoneFile::Pins pins_of(const SpanReader& reader, const RunLocation& location, const RunDescriptor& descriptor) {
-  ZoneFile::Pins pins(reader.shared_file());
-  pins.add(location.span.offset, location.span.bytes());
-  for (const Span& span : descriptor.spans) {
-    pins.add(span.offset, span.bytes());
-  }
-  return pins;
-}
-
 // The keys go to `keys`: the block does not stay.
 Status load_removal(const Entry& entry, std::deque<std::string>* keys, std::vector<RangeRemoval>* removals) {
   std::string_view in = entry.value, end;
@@ -39,13 +30,35 @@ Status load_removal(const Entry& entry, std::deque<std::string>* keys, std::vect
 }  // namespace
 
 Run::Run(SpanReader reader, RunLocation location, RunDescriptor descriptor, std::shared_ptr<RangeRemovals> removals,
-         QuotientFilter filter, ZoneFile::Pins pins)
+         QuotientFilter filter)
     : m_reader(std::move(reader)),
       m_location(std::move(location)),
       m_descriptor(std::move(descriptor)),
       m_removals(std::move(removals)),
       m_filter(std::move(filter)),
-      m_pins(std::move(pins)) {}
+      m_entries(m_descriptor.entries()),
+      m_pins(m_reader.shared_file()) {
+  std::vector<ZoneRange> ranges;
+  for_each_piece([&](uint64_t offset, uint64_t bytes, uint64_t) { ranges.push_back({offset, bytes}); });
+  m_pins.add_zones(std::move(ranges));
+}
+
+void Run::for_each_piece(
+    const std::function<void(uint64_t offset, uint64_t bytes, uint64_t entries)>& visit) const {
+  const auto bytes_of = [](uint32_t units) { return uint64_t{units} * kUnitBytes; };
+  visit(m_location.span.offset, m_location.span.bytes(), 0);
+  for (const Span& span : m_descriptor.spans) {
+    if (span.holds_entries()) {
+      visit(span.offset + bytes_of(span.index_unit), bytes_of(span.index_units), 0);
+    } else {
+      visit(span.offset, span.bytes(), 0);
+    }
+  }
+  for (const SpanPart& part : m_descriptor.parts) {
+    visit(m_descriptor.spans[part.span].offset + bytes_of(part.blocks.unit), bytes_of(part.blocks.units),
+          part.blocks.entries);
+  }
+}
 
 Status Run::open(const SpanReader& reader, const RunLocation& location, std::shared_ptr<const Run>* result) {
   uint64_t file_bytes = 0;
@@ -68,8 +81,7 @@ Status Run::open(const SpanReader& reader, const RunLocation& location, std::sha
     return Status::corruption("descriptor of run " + std::to_string(location.run_id) + " in " +
                               reader.file().path() + ": " + std::string(status.message()));
   }
-  ZoneFile::Pins pins = pins_of(reader, location, descriptor);
-  auto run = std::make_shared<Run>(reader, location, std::move(descriptor), nullptr, QuotientFilter(), std::move(pins));
+  auto run = std::make_shared<Run>(reader, location, std::move(descriptor), nullptr, QuotientFilter());
   VTKV_RETURN_IF_ERROR(run->load_removals());
   VTKV_RETURN_IF_ERROR(run->load_filter());
   *result = std::move(run);
@@ -108,13 +120,13 @@ Status Run::load_filter() {
 }
 
 bool Run::overlaps(std::string_view lower, std::string_view upper) const {
-  const bool entries = m_descriptor.entries > 0 && lower <= m_descriptor.greatest_key &&
-                       (upper.empty() || m_descriptor.smallest_key < upper);
+  const bool entries = m_entries > 0 && lower <= m_descriptor.greatest_key() &&
+                       (upper.empty() || m_descriptor.smallest_key() < upper);
   return entries || m_removals->overlaps(lower, upper);
 }
 
 bool Run::may_hold(std::string_view key) const {
-  return m_descriptor.entries > 0 && m_descriptor.smallest_key <= key && key <= m_descriptor.greatest_key &&
+  return m_entries > 0 && m_descriptor.smallest_key() <= key && key <= m_descriptor.greatest_key() &&
          (!m_filter.active() || m_filter.may_contain(hash64(key)));
 }
 
@@ -122,11 +134,11 @@ Status Run::get(std::string_view key, uint64_t key_hash, SequenceNumber at_most,
                 std::string* value) const {
   const SequenceNumber covering = m_removals->covering(key, at_most);
   *result = covering > 0 ? Lookup::removed : Lookup::absent;
-  if (m_descriptor.entries == 0 || key < m_descriptor.smallest_key || m_descriptor.greatest_key < key ||
+  if (m_entries == 0 || key < m_descriptor.smallest_key() || m_descriptor.greatest_key() < key ||
       !m_filter.may_contain(key_hash)) {
     return {};
   }
-  RunIterator iterator(&m_reader, &m_descriptor, false);
+  RunIterator iterator(&m_reader, &m_descriptor);
   iterator.seek_key(key, at_most);
   VTKV_RETURN_IF_ERROR(iterator.status());
   if (!iterator.valid() || iterator.entry().key != key || iterator.entry().sequence < covering) {
@@ -142,7 +154,7 @@ Status Run::get(std::string_view key, uint64_t key_hash, SequenceNumber at_most,
 }
 
 bool Run::entries_reach_into(std::string_view begin, std::string_view end) const {
-  return m_descriptor.entries > 0 && begin <= m_descriptor.greatest_key && m_descriptor.smallest_key < end;
+  return m_entries > 0 && begin <= m_descriptor.greatest_key() && m_descriptor.smallest_key() < end;
 }
 
 Status Run::holds_any(std::string_view begin, std::string_view end, bool* holds) const {
@@ -150,15 +162,68 @@ Status Run::holds_any(std::string_view begin, std::string_view end, bool* holds)
   if (!entries_reach_into(begin, end)) {
     return {};
   }
-  RunIterator iterator(&m_reader, &m_descriptor, false);
+  RunIterator iterator(&m_reader, &m_descriptor);
   iterator.seek(begin, UINT64_MAX);
   VTKV_RETURN_IF_ERROR(iterator.status());
   *holds = iterator.valid() && iterator.entry().key < end;
   return {};
 }
 
-std::unique_ptr<EntryIterator> Run::new_iterator(bool ahead) const {
-  return std::make_unique<RunIterator>(&m_reader, &m_descriptor, ahead);
+std::unique_ptr<EntryIterator> Run::new_iterator() const {
+  return std::make_unique<RunIterator>(&m_reader, &m_descriptor);
+}
+
+// What the descriptor says of a part, what the span's index says of its blocks, and what these hold.
+Status Run::verify_part(size_t ordinal) const {
+  const SpanPart& part = m_descriptor.parts[ordinal];
+  const Span& span = m_descriptor.spans[part.span];
+  std::shared_ptr<const Block> block;
+  VTKV_RETURN_IF_ERROR(m_reader.read_uncached(span, span.index_unit, span.index_units, BlockKind::index, &block));
+  BlockIterator index(std::move(block));
+  ReadAhead ahead(&m_reader, ReadAhead::Use::merge);
+  BlockRange sum;
+  std::string last_key(ordinal > 0 ? m_descriptor.parts[ordinal - 1].blocks.last_key : "");
+  for (index.seek(part.blocks.first_key, part.blocks.first_sequence);
+       index.valid() && sum.end_unit() < part.blocks.end_unit(); index.next()) {
+    BlockRange expected, found;
+    expected.first_key.assign(index.entry().key);
+    expected.first_sequence = index.entry().sequence;
+    std::string_view line = index.entry().value;
+    if (!expected.decode(&line) || !line.empty() || expected.unit < part.blocks.unit ||
+        expected.end_unit() > part.blocks.end_unit() || (sum.units > 0 && expected.unit != sum.end_unit())) {
+      return Status::corruption("a span's index contradicts the descriptor");
+    }
+    VTKV_RETURN_IF_ERROR(ahead.read(span, expected.unit, expected.units, part.blocks.end_unit(), &block));
+    BlockIterator entries(block);
+    SequenceNumber last_sequence = 0;
+    bool any = ordinal > 0 || sum.units > 0;
+    for (entries.seek_to_first(); entries.valid(); entries.next()) {
+      const Entry& entry = entries.entry();
+      if (found.entries > 0 && !entry_before(last_key, last_sequence, entry.key, entry.sequence)) {
+        return Status::corruption("entries are out of order");
+      }
+      if (!may_hold(entry.key)) {
+        return Status::corruption("its key range or filter denies a key that it holds");
+      }
+      found.add(entry, any && entry.key == last_key);
+      last_key.assign(entry.key);
+      last_sequence = entry.sequence;
+      any = true;
+    }
+    VTKV_RETURN_IF_ERROR(entries.status());
+    found.unit = expected.unit;
+    found.units = expected.units;
+    if (found != expected) {
+      return Status::corruption("a block does not hold what its span's index says");
+    }
+    if (sum.units == 0) {
+      sum = found;
+    } else {
+      sum.append(found);
+    }
+  }
+  VTKV_RETURN_IF_ERROR(index.status());
+  return sum == part.blocks ? Status() : Status::corruption("a span does not hold what the descriptor says");
 }
 
 void Run::verify(std::vector<std::string>* findings) const {
@@ -170,32 +235,14 @@ void Run::verify(std::vector<std::string>* findings) const {
   if (const Status status = open(m_reader, m_location, &again); !status.ok()) {
     report(status.message());
   }
-  RunIterator iterator(&m_reader, &m_descriptor, true);
-  uint64_t entries = 0;
-  std::string last_key;
-  SequenceNumber last_sequence = 0;
-  for (iterator.seek_to_first(); iterator.valid(); iterator.next()) {
-    const Entry& entry = iterator.entry();
-    if (entries > 0 && !entry_before(last_key, last_sequence, entry.key, entry.sequence)) {
-      return report("entries are out of order");
+  for (size_t ordinal = 0; ordinal < m_descriptor.parts.size(); ++ordinal) {
+    if (const Status status = verify_part(ordinal); !status.ok()) {
+      report(status.message());
     }
-    if (!may_hold(entry.key)) {
-      return report("its key range or filter denies a key that it holds");
-    }
-    last_key.assign(entry.key);
-    last_sequence = entry.sequence;
-    ++entries;
   }
-  if (!iterator.status().ok()) {
-    return report(iterator.status().message());
-  }
-  if (entries != m_descriptor.entries) {
-    report("it holds " + std::to_string(entries) + " entries, its descriptor says " +
-           std::to_string(m_descriptor.entries));
-  }
-  if (m_filter.active() && m_filter.entries() < m_descriptor.entries) {
+  if (m_filter.active() && m_filter.entries() < m_entries) {
     report("its filter has " + std::to_string(m_filter.entries()) + " fingerprints for " +
-           std::to_string(m_descriptor.entries) + " entries");
+           std::to_string(m_entries) + " entries");
   }
 }
 

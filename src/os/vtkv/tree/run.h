@@ -3,6 +3,7 @@
 // Thread-safe. Keeps its zones from being reused while it lives.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,7 +20,7 @@ class Run {
  public:
   // What a writer has just written.
   Run(SpanReader reader, RunLocation location, RunDescriptor descriptor, std::shared_ptr<RangeRemovals> removals,
-      QuotientFilter filter, ZoneFile::Pins pins);
+      QuotientFilter filter);
   // Reads descriptor, range removals and filter. Code::corruption, io_error.
   static Status open(const SpanReader& reader, const RunLocation& location, std::shared_ptr<const Run>* run);
 
@@ -33,19 +34,23 @@ class Run {
   bool entries_reach_into(std::string_view begin, std::string_view end) const;
   // Is there any entry in [begin, end)? Reads index and blocks.
   Status holds_any(std::string_view begin, std::string_view end, bool* holds) const;
-  // `ahead`: for a reader of everything, past the cache. The run must outlive the iterator.
-  std::unique_ptr<EntryIterator> new_iterator(bool ahead) const;
+  // The run must outlive the iterator.
+  std::unique_ptr<EntryIterator> new_iterator() const;
+  // Everything that it refers to in the zone file: parts of spans, their indexes, spans of other blocks.
+  void for_each_piece(const std::function<void(uint64_t offset, uint64_t bytes, uint64_t entries)>& visit) const;
   // Reads every block from disk; one sentence per finding.
   void verify(std::vector<std::string>* findings) const;
 
   const RunLocation& location() const { return m_location; }
   const RunDescriptor& descriptor() const { return m_descriptor; }
+  uint64_t entries() const { return m_entries; }
   const std::shared_ptr<const RangeRemovals>& range_removals() const { return m_removals; }
   const QuotientFilter& filter() const { return m_filter; }
   const SpanReader& reader() const { return m_reader; }
 
  private:
   Status load_removals();
+  Status verify_part(size_t ordinal) const;
   Status load_filter();
 
   const SpanReader m_reader;
@@ -53,6 +58,7 @@ class Run {
   const RunDescriptor m_descriptor;
   std::shared_ptr<const RangeRemovals> m_removals;
   QuotientFilter m_filter;
+  const uint64_t m_entries;
   ZoneFile::Pins m_pins;
 };
 

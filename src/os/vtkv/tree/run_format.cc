@@ -40,36 +40,36 @@ bool decode_handles(std::string_view* in, const std::vector<Span>& spans, std::v
 
 bool decode_span(std::string_view* in, uint64_t file_bytes, Span* span) {
   uint64_t first_unit;
-  uint8_t holds_entries;
   if (!get_fixed64(in, &span->id) || !get_varint64(in, &first_unit) || !get_varint32(in, &span->units) ||
-      !get_fixed8(in, &holds_entries) || holds_entries > 1) {
+      !get_varint32(in, &span->index_units) || (span->index_units > 0 && !get_varint32(in, &span->index_unit))) {
     return false;
   }
-  span->holds_entries = holds_entries == 1;
   const uint64_t file_units = file_bytes / kUnitBytes;
   span->offset = first_unit * kUnitBytes;
-  return first_unit <= file_units && span->units <= file_units - first_unit;
+  return first_unit <= file_units && span->units <= file_units - first_unit &&
+         span->index_units <= kBlockBytesMax / kUnitBytes && span->index_unit <= span->units &&
+         span->index_units <= span->units - span->index_unit;
 }
 
-bool decode_index(std::string_view* in, const std::vector<Span>& spans, std::vector<IndexRoot>* index) {
+bool decode_parts(std::string_view* in, const std::vector<Span>& spans, std::vector<SpanPart>* parts) {
   uint32_t count;
   if (!get_varint32(in, &count)) {
     return false;
   }
   for (; count > 0; --count) {
-    IndexRoot root;
-    if (!get_string(in, &root.key) || !get_varint64(in, &root.sequence) || !root.block.decode(in) ||
-        !is_inside(root.block, spans)) {
+    SpanPart part;
+    if (!get_varint32(in, &part.span) || !get_string(in, &part.blocks.first_key) ||
+        !get_varint64(in, &part.blocks.first_sequence) || !part.blocks.decode(in)) {
       return false;
     }
-    if (!index->empty()) {
-      const IndexRoot& last = index->back();
-      const int order = last.key.compare(root.key);
-      if (order > 0 || (order == 0 && last.sequence <= root.sequence)) {
-        return false;
-      }
+    if (part.span >= spans.size() || !spans[part.span].holds_entries() ||
+        part.blocks.end_unit() > spans[part.span].index_unit) {
+      return false;
     }
-    index->push_back(std::move(root));
+    if (!parts->empty() && parts->back().blocks.last_key > part.blocks.first_key) {
+      return false;
+    }
+    parts->push_back(std::move(part));
   }
   return true;
 }
@@ -81,34 +81,67 @@ bool is_inside(const BlockHandle& handle, const std::vector<Span>& spans) {
          handle.unit < spans[handle.span].units && handle.units <= spans[handle.span].units - handle.unit;
 }
 
-uint64_t RunDescriptor::bytes() const {
+uint64_t RunDescriptor::entries() const {
   uint64_t total = 0;
+  for (const SpanPart& part : parts) {
+    total += part.blocks.entries;
+  }
+  return total;
+}
+
+uint64_t RunDescriptor::doubtful() const {
+  uint64_t total = 0;
+  for (const SpanPart& part : parts) {
+    total += part.blocks.doubtful;
+  }
+  return total;
+}
+
+uint64_t RunDescriptor::entry_bytes() const {
+  uint64_t units = 0;
+  for (const SpanPart& part : parts) {
+    units += part.blocks.units;
+  }
+  return units * kUnitBytes;
+}
+
+uint64_t RunDescriptor::bytes() const {
+  uint64_t units = 0;
   for (const Span& span : spans) {
-    total += span.bytes();
+    units += span.holds_entries() ? span.index_units : span.units;
+  }
+  return entry_bytes() + units * kUnitBytes;
+}
+
+size_t RunDescriptor::memory_bytes() const {
+  size_t total = spans.capacity() * sizeof(Span) + parts.capacity() * sizeof(SpanPart);
+  for (const SpanPart& part : parts) {
+    const auto outside = [](const std::string& text) { return text.capacity() > 15 ? text.capacity() + 1 : 0; };
+    total += outside(part.blocks.first_key) + outside(part.blocks.last_key);
   }
   return total;
 }
 
 void RunDescriptor::encode(std::string* out) const {
   put_varint64(out, run_id);
-  put_varint64(out, entries);
-  put_varint64(out, removals);
   put_varint64(out, smallest_sequence);
   put_varint64(out, greatest_sequence);
-  put_length_prefixed(out, smallest_key);
-  put_length_prefixed(out, greatest_key);
   put_varint32(out, static_cast<uint32_t>(spans.size()));
   for (const Span& span : spans) {
     put_fixed64(out, span.id);
     put_varint64(out, span.offset / kUnitBytes);
     put_varint32(out, span.units);
-    put_fixed8(out, span.holds_entries ? 1 : 0);
+    put_varint32(out, span.index_units);
+    if (span.index_units > 0) {
+      put_varint32(out, span.index_unit);
+    }
   }
-  put_varint32(out, static_cast<uint32_t>(index.size()));
-  for (const IndexRoot& root : index) {
-    put_length_prefixed(out, root.key);
-    put_varint64(out, root.sequence);
-    root.block.encode(out);
+  put_varint32(out, static_cast<uint32_t>(parts.size()));
+  for (const SpanPart& part : parts) {
+    put_varint32(out, part.span);
+    put_length_prefixed(out, part.blocks.first_key);
+    put_varint64(out, part.blocks.first_sequence);
+    part.blocks.encode(out);
   }
   encode_handles(removal_blocks, out);
   encode_handles(filter_blocks, out);
@@ -118,19 +151,16 @@ Status RunDescriptor::decode(std::string_view body, uint64_t file_bytes, RunDesc
   *descriptor = {};
   std::string_view in = body;
   uint32_t spans = 0;
-  bool good = get_varint64(&in, &descriptor->run_id) && get_varint64(&in, &descriptor->entries) &&
-              get_varint64(&in, &descriptor->removals) && get_varint64(&in, &descriptor->smallest_sequence) &&
-              get_varint64(&in, &descriptor->greatest_sequence) && get_string(&in, &descriptor->smallest_key) &&
-              get_string(&in, &descriptor->greatest_key) && get_varint32(&in, &spans);
+  bool good = get_varint64(&in, &descriptor->run_id) && get_varint64(&in, &descriptor->smallest_sequence) &&
+              get_varint64(&in, &descriptor->greatest_sequence) && get_varint32(&in, &spans);
   for (; good && spans > 0; --spans) {
     Span span;
     good = decode_span(&in, file_bytes, &span);
     descriptor->spans.push_back(span);
   }
-  good = good && decode_index(&in, descriptor->spans, &descriptor->index) &&
+  good = good && decode_parts(&in, descriptor->spans, &descriptor->parts) &&
          decode_handles(&in, descriptor->spans, &descriptor->removal_blocks) &&
-         decode_handles(&in, descriptor->spans, &descriptor->filter_blocks) && in.empty() &&
-         (descriptor->entries > 0) == !descriptor->index.empty();
+         decode_handles(&in, descriptor->spans, &descriptor->filter_blocks) && in.empty();
   return good ? Status() : Status::corruption("a run's descriptor is malformed");
 }
 

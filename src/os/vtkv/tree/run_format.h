@@ -1,11 +1,11 @@
 // The descriptor of a run: the body of its block of kind descriptor. Format version: the block's.
 //
 //   varint64  run id
-//   varint64  entries; varint64 of them removals
 //   varint64  smallest sequence; varint64 greatest (of entries and range removals)
-//   string    smallest key; string greatest key (of entries; both empty without entries)
-//   varint32  spans; of each: fixed64 id, varint64 offset / 4096, varint32 units, byte 1: holds entries
-//   varint32  index blocks; of each: string first key, varint64 its sequence, BlockHandle
+//   varint32  spans; of each: fixed64 id, varint64 offset / 4096, varint32 units, varint32 units of its index
+//             (0: no entries), varint32 unit of its index when there is one
+//   varint32  parts, in key order; of each: varint32 ordinal of the span, string first key, varint64 its
+//             sequence, BlockRange (span/block_range.h)
 //   varint32  removals blocks; of each: BlockHandle
 //   varint32  filter blocks; of each: BlockHandle
 // string: varint32 length, bytes.
@@ -17,34 +17,38 @@
 #include <vector>
 
 #include "vtkv/span/block_format.h"
+#include "vtkv/span/block_range.h"
 #include "vtkv/status.h"
 #include "vtkv/write_batch.h"
 
 namespace vtkv {
 
-// The top of a run's secondary index: one per index block.
-struct IndexRoot {
-  std::string key;
-  SequenceNumber sequence = 0;
-  BlockHandle block;
+// What a run takes of a span: the line of the top of its secondary index. A span that was written for
+// another run is in the list like one of its own: that is the stitch.
+struct SpanPart {
+  uint32_t span = 0;  // ordinal in the run's list
+  BlockRange blocks;
 };
 
 struct RunDescriptor {
   uint64_t run_id = 0;
-  uint64_t entries = 0;
-  uint64_t removals = 0;
   SequenceNumber smallest_sequence = 0;
   SequenceNumber greatest_sequence = 0;
-  std::string smallest_key;
-  std::string greatest_key;
   std::vector<Span> spans;
-  std::vector<IndexRoot> index;
+  std::vector<SpanPart> parts;
   std::vector<BlockHandle> removal_blocks;
   std::vector<BlockHandle> filter_blocks;
 
-  uint64_t bytes() const;  // of all spans
+  uint64_t entries() const;
+  uint64_t doubtful() const;
+  // REQUIRES: there are parts.
+  const std::string& smallest_key() const { return parts.front().blocks.first_key; }
+  const std::string& greatest_key() const { return parts.back().blocks.last_key; }
+  uint64_t entry_bytes() const;  // of the blocks that the parts name
+  uint64_t bytes() const;        // of these, their indexes, and the other spans
+  size_t memory_bytes() const;
   void encode(std::string* out) const;
-  // Code::corruption when malformed, when a span does not lie in the file, or a handle not in its span.
+  // Code::corruption when malformed, when a span does not lie in the file, or a block not in its span.
   static Status decode(std::string_view body, uint64_t file_bytes, RunDescriptor* descriptor);
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 
 #include "vtkv/testing/golden.h"
@@ -12,14 +13,20 @@ namespace {
 RunDescriptor example() {
   RunDescriptor descriptor;
   descriptor.run_id = 5;
-  descriptor.entries = 300;
-  descriptor.removals = 2;
   descriptor.smallest_sequence = 9;
   descriptor.greatest_sequence = 1000;
-  descriptor.smallest_key = "a";
-  descriptor.greatest_key = "zz";
-  descriptor.spans = {{0x0102030405060708, 0x4000, 16, true}, {0x1112131415161718, 0x20000, 3, false}};
-  descriptor.index = {{"a", 12, {1, 0, 1}}};
+  descriptor.spans = {{0x0102030405060708, 0x4000, 16, 15, 1}, {0x1112131415161718, 0x20000, 3}};
+  descriptor.parts = {{0,
+                       {.unit = 4,
+                        .units = 3,
+                        .first_key = "apple",
+                        .first_sequence = 12,
+                        .last_key = "apricot",
+                        .entries = 300,
+                        .doubtful = 2,
+                        .pointers = 1,
+                        .smallest_sequence = 9,
+                        .greatest_sequence = 1000}}};
   descriptor.removal_blocks = {{1, 1, 1}};
   descriptor.filter_blocks = {{1, 2, 1}};
   return descriptor;
@@ -30,16 +37,19 @@ TEST(RunFormat, Golden) {
   example().encode(&encoded);
   EXPECT_EQ(hex_dump(encoded), hex_dump(bytes_from_hex(R"(
     05                              # run id
-    ac 02 02                        # 300 entries, 2 of them removals
     09 e8 07                        # sequences 9 to 1000
-    01 61 02 7a 7a                  # keys "a" to "zz"
     02                              # spans
     08 07 06 05 04 03 02 01         #   id
-    04 10 01                        #   offset 4 * 4096, 16 units, entries
+    04 10 01 0f                     #   offset 4 * 4096, 16 units; index: 1 unit, at unit 15
     18 17 16 15 14 13 12 11         #   id
-    20 03 00                        #   offset 32 * 4096, 3 units, others
-    01                              # index blocks
-    01 61 0c 01 00 01               #   first key "a" at 12; span 1, unit 0, 1 unit
+    20 03 00                        #   offset 32 * 4096, 3 units, no entries
+    01                              # parts
+    00                              #   of span 0
+    05 61 70 70 6c 65 0c            #   first key "apple" at 12
+    04 03                           #   unit 4, 3 units
+    ac 02 02 01                     #   300 entries, 2 doubtful, 1 pointer
+    09 df 07                        #   sequences from 9, 991 more
+    02 05 72 69 63 6f 74            #   last key: 2 bytes of the first, then "ricot"
     01 01 01 01                     # removals blocks: span 1, unit 1, 1 unit
     01 01 02 01                     # filter blocks: span 1, unit 2, 1 unit
   )")));
@@ -52,7 +62,7 @@ TEST(RunFormat, DecodesWhatItEncoded) {
   ASSERT_TRUE(RunDescriptor::decode(encoded, 1 << 20, &decoded).ok());
   decoded.encode(&again);
   EXPECT_EQ(again, encoded);
-  EXPECT_EQ(decoded.bytes(), 19u * 4096);
+  EXPECT_EQ(decoded.bytes(), (3u + 1u + 3u) * 4096);
 }
 
 TEST(RunFormat, RefusesSpansBeyondTheFile) {
@@ -74,12 +84,27 @@ TEST(RunFormat, RefusesHandlesOutsideTheirSpan) {
   }
 }
 
-TEST(RunFormat, RefusesAnIndexOutOfOrder) {
-  RunDescriptor descriptor = example(), decoded;
-  descriptor.index = {{"b", 1, {1, 0, 1}}, {"a", 1, {1, 0, 1}}};
-  std::string encoded;
-  descriptor.encode(&encoded);
-  EXPECT_TRUE(RunDescriptor::decode(encoded, 1 << 20, &decoded).is_corruption());
+TEST(RunFormat, RefusesPartsThatContradict) {
+  const auto refused = [](const std::function<void(RunDescriptor*)>& spoil) {
+    RunDescriptor descriptor = example(), decoded;
+    spoil(&descriptor);
+    std::string encoded;
+    descriptor.encode(&encoded);
+    return RunDescriptor::decode(encoded, 1 << 20, &decoded).is_corruption();
+  };
+  EXPECT_FALSE(refused([](RunDescriptor*) {}));
+  EXPECT_TRUE(refused([](RunDescriptor* d) { d->parts.push_back(d->parts[0]); })) << "out of order";
+  EXPECT_TRUE(refused([](RunDescriptor* d) { d->parts[0].span = 2; }));
+  EXPECT_TRUE(refused([](RunDescriptor* d) { d->parts[0].span = 1; })) << "no entries there";
+  EXPECT_TRUE(refused([](RunDescriptor* d) { d->parts[0].blocks.units = 12; })) << "into the index";
+  EXPECT_TRUE(refused([](RunDescriptor* d) { d->parts[0].blocks.units = UINT32_MAX - 3; }));
+  EXPECT_TRUE(refused([](RunDescriptor* d) { d->parts[0].blocks.units = 0; }));
+  EXPECT_TRUE(refused([](RunDescriptor* d) { d->parts[0].blocks.entries = 0; }));
+  EXPECT_TRUE(refused([](RunDescriptor* d) { d->parts[0].blocks.doubtful = 301; }));
+  EXPECT_TRUE(refused([](RunDescriptor* d) { d->parts[0].blocks.last_key = "aaa"; }));
+  EXPECT_TRUE(refused([](RunDescriptor* d) { d->parts[0].blocks.first_sequence = 1001; }));
+  EXPECT_TRUE(refused([](RunDescriptor* d) { d->spans[0].index_unit = 16; })) << "index outside";
+  EXPECT_TRUE(refused([](RunDescriptor* d) { d->spans[0].index_units = 2; })) << "index outside";
 }
 
 TEST(RunFormat, AnyPrefixAndAnyGarbageIsRefusedOrHarmless) {
@@ -102,8 +127,8 @@ TEST(RunFormat, AnyPrefixAndAnyGarbageIsRefusedOrHarmless) {
       ASSERT_LE(span.offset, 1u << 20);
       ASSERT_LE(span.offset + span.bytes(), 1u << 20);
     }
-    for (const IndexRoot& root : decoded.index) {
-      ASSERT_TRUE(is_inside(root.block, decoded.spans));
+    for (const SpanPart& part : decoded.parts) {
+      ASSERT_LE(part.blocks.end_unit(), decoded.spans.at(part.span).units);
     }
   }
 }

@@ -4,49 +4,55 @@
 
 namespace vtkv {
 
-bool RunIterator::check(const BlockIterator& part) {
-  if (m_status.ok() && !part.status().ok()) {
-    m_status = Status::corruption("run " + std::to_string(m_descriptor.run_id) + " of " +
-                                  m_reader.file().path() + ": " + std::string(part.status().message()));
+void RunIterator::fail(std::string_view what) {
+  m_status = Status::corruption("run " + std::to_string(m_descriptor.run_id) + " of " + m_reader.file().path() +
+                                ": " + std::string(what));
+  m_block.reset(nullptr);
+}
+
+bool RunIterator::check(const BlockIterator& iterator) {
+  if (m_status.ok() && !iterator.status().ok()) {
+    fail(iterator.status().message());
   }
   return m_status.ok();
 }
 
-bool RunIterator::load_index_block(size_t root) {
-  m_index.reset(nullptr);
+bool RunIterator::load_index(size_t part) {
   m_block.reset(nullptr);
-  if (root >= m_descriptor.index.size()) {
+  if (part >= m_descriptor.parts.size()) {
     return false;
   }
-  m_root = root;
-  const BlockHandle& handle = m_descriptor.index[root].block;
+  m_part = part;
+  const Span& span = m_descriptor.spans[m_descriptor.parts[part].span];
+  if (m_index_span == span.id) {
+    return true;
+  }
+  m_index_span = 0;
   std::shared_ptr<const Block> block;
-  const Span& span = m_descriptor.spans[handle.span];
-  m_status = m_use_ahead ? m_reader.read_uncached(span, handle.unit, handle.units, BlockKind::index, &block)
-                         : m_reader.read(span, handle.unit, handle.units, BlockKind::index, &block);
+  m_status = m_reader.read(span, span.index_unit, span.index_units, BlockKind::index, &block);
   if (!m_status.ok()) {
     return false;
   }
   m_index.reset(std::move(block));
+  m_index_span = span.id;
   return true;
 }
 
 bool RunIterator::load_block() {
   m_block.reset(nullptr);
-  if (!check(m_index) || !m_index.valid()) {
+  if (!check(m_index)) {
     return false;
   }
-  BlockHandle handle;
-  std::string_view encoded = m_index.entry().value;
-  if (!handle.decode(&encoded) || !encoded.empty() || !is_inside(handle, m_descriptor.spans)) {
-    m_status = Status::corruption("run " + std::to_string(m_descriptor.run_id) + " of " +
-                                  m_reader.file().path() + ": an index entry is malformed");
+  uint32_t units = 0;
+  if (!m_index.valid() || !BlockRange::decode_place(m_index.entry().value, &m_unit, &units) || units == 0 ||
+      m_unit < range().unit || m_unit > range().end_unit() || units > range().end_unit() - m_unit) {
+    fail("a span's index contradicts the descriptor");
     return false;
   }
-  const Span& span = m_descriptor.spans[handle.span];
+  m_end_unit = m_unit + units;
   std::shared_ptr<const Block> block;
-  m_status = m_use_ahead ? m_ahead.read(span, handle.unit, handle.units, BlockKind::entries, &block)
-                         : m_reader.read(span, handle.unit, handle.units, BlockKind::entries, &block);
+  const Span& span = m_descriptor.spans[m_descriptor.parts[m_part].span];
+  m_status = m_ahead.read(span, m_unit, units, range().end_unit(), &block);
   if (!m_status.ok()) {
     return false;
   }
@@ -54,118 +60,162 @@ bool RunIterator::load_block() {
   return true;
 }
 
-bool RunIterator::next_block() {
-  m_index.next();
-  while (check(m_index) && !m_index.valid()) {
-    if (!load_index_block(m_root + 1)) {
-      return false;
-    }
-    m_index.seek_to_first();
-  }
-  if (!load_block()) {
+bool RunIterator::load_first_block(size_t part) {
+  if (!load_index(part)) {
     return false;
   }
-  m_block.seek_to_first();
-  return check(m_block) && m_block.valid();
+  if (range().unit == 0) {
+    m_index.seek_to_first();
+  } else {
+    m_index.seek(range().first_key, range().first_sequence);
+  }
+  return load_block();
 }
 
-bool RunIterator::previous_block() {
-  m_index.previous();
-  while (check(m_index) && !m_index.valid()) {
-    if (m_root == 0 || !load_index_block(m_root - 1)) {
-      m_block.reset(nullptr);
-      return false;
-    }
-    m_index.seek_to_last();
-  }
-  if (!load_block()) {
+bool RunIterator::load_last_block(size_t part) {
+  if (!load_index(part)) {
     return false;
   }
-  m_block.seek_to_last();
-  return check(m_block) && m_block.valid();
+  // No part ends between two versions of a key.
+  m_index.seek_for_previous(range().last_key, 0);
+  return load_block();
+}
+
+bool RunIterator::load_next_block() {
+  if (m_end_unit >= range().end_unit()) {
+    return load_first_block(m_part + 1);
+  }
+  m_index.next();
+  return load_block();
 }
 
 void RunIterator::seek_to_first() {
   m_status = {};
-  if (load_index_block(0)) {
-    m_index.seek_to_first();
-    if (load_block()) {
-      m_block.seek_to_first();
-      check(m_block);
-    }
+  if (load_first_block(0)) {
+    m_block.seek_to_first();
+    check(m_block);
   }
 }
 
 void RunIterator::seek_to_last() {
   m_status = {};
-  if (!m_descriptor.index.empty() && load_index_block(m_descriptor.index.size() - 1)) {
-    m_index.seek_to_last();
-    if (load_block()) {
-      m_block.seek_to_last();
-      check(m_block);
-    }
+  m_block.reset(nullptr);
+  if (!m_descriptor.parts.empty() && load_last_block(m_descriptor.parts.size() - 1)) {
+    m_block.seek_to_last();
+    check(m_block);
   }
 }
 
-// Loads the last block whose first entry is at or before (key, at_most); the first block when none is.
-bool RunIterator::seek_index(std::string_view key, SequenceNumber at_most) {
-  m_status = {};
-  const auto behind = std::partition_point(
-      m_descriptor.index.begin(), m_descriptor.index.end(),
-      [&](const IndexRoot& root) { return !entry_before(key, at_most, root.key, root.sequence); });
-  const size_t root = behind == m_descriptor.index.begin() ? 0 : behind - m_descriptor.index.begin() - 1;
-  if (!load_index_block(root)) {
-    return false;
-  }
-  m_index.seek_for_previous(key, at_most);
-  if (!load_block()) {
-    return false;
-  }
-  m_block.seek(key, at_most);
-  return check(m_block);
+size_t RunIterator::part_of(std::string_view key, SequenceNumber at_most) const {
+  const auto& parts = m_descriptor.parts;
+  const auto behind = std::partition_point(parts.begin(), parts.end(), [&](const SpanPart& part) {
+    return !entry_before(key, at_most, part.blocks.first_key, part.blocks.first_sequence);
+  });
+  return behind == parts.begin() ? 0 : behind - parts.begin() - 1;
 }
 
 void RunIterator::seek(std::string_view key, SequenceNumber at_most) {
-  if (seek_index(key, at_most) && !m_block.valid()) {
-    next_block();
+  m_status = {};
+  m_block.reset(nullptr);
+  if (m_descriptor.parts.empty()) {
+    return;
+  }
+  const size_t part = part_of(key, at_most);
+  if (key > m_descriptor.parts[part].blocks.last_key) {  // between two parts
+    if (load_first_block(part + 1)) {
+      m_block.seek_to_first();
+      check(m_block);
+    }
+    return;
+  }
+  if (!load_index(part)) {
+    return;
+  }
+  m_index.seek_for_previous(key, at_most);
+  if (entry_before(key, at_most, range().first_key, range().first_sequence)) {
+    m_index.seek(range().first_key, range().first_sequence);
+  }
+  if (!load_block()) {
+    return;
+  }
+  m_block.seek(key, at_most);
+  if (check(m_block) && !m_block.valid() && load_next_block()) {
+    m_block.seek_to_first();
+    check(m_block);
   }
 }
 
 void RunIterator::seek_key(std::string_view key, SequenceNumber at_most) {
-  if (!seek_index(key, at_most) || m_block.valid()) {
+  m_status = {};
+  m_block.reset(nullptr);
+  if (m_descriptor.parts.empty()) {
     return;
   }
-  m_index.next();
-  if (!check(m_index)) {
-    return;
-  }
-  if (m_index.valid()) {
-    if (m_index.entry().key == key && load_block()) {
+  const size_t part = part_of(key, at_most);
+  const BlockRange& wanted = m_descriptor.parts[part].blocks;
+  if (key < wanted.first_key || key > wanted.last_key) {
+    // Between two parts, or just before the newest version of the key that the next one begins with.
+    if (part + 1 < m_descriptor.parts.size() && m_descriptor.parts[part + 1].blocks.first_key == key &&
+        load_first_block(part + 1)) {
       m_block.seek_to_first();
       check(m_block);
     }
-  } else if (m_root + 1 < m_descriptor.index.size() && m_descriptor.index[m_root + 1].key == key) {
-    if (load_index_block(m_root + 1)) {
-      m_index.seek_to_first();
-      if (load_block()) {
-        m_block.seek_to_first();
-        check(m_block);
-      }
+    return;
+  }
+  if (entry_before(key, at_most, wanted.first_key, wanted.first_sequence)) {
+    seek(key, at_most);
+    return;
+  }
+  if (!load_index(part)) {
+    return;
+  }
+  m_index.seek_for_previous(key, at_most);
+  if (!load_block()) {
+    return;
+  }
+  m_block.seek(key, at_most);
+  if (!check(m_block) || m_block.valid()) {
+    return;
+  }
+  // The versions of one key may go on in the next block, of this part (none is cut there).
+  if (m_end_unit < wanted.end_unit()) {
+    m_index.next();
+    if (check(m_index) && m_index.valid() && m_index.entry().key == key && load_block()) {
+      m_block.seek_to_first();
+      check(m_block);
+    }
+  } else if (part + 1 < m_descriptor.parts.size() && m_descriptor.parts[part + 1].blocks.first_key == key) {
+    if (load_first_block(part + 1)) {
+      m_block.seek_to_first();
+      check(m_block);
     }
   }
 }
 
 void RunIterator::next() {
   m_block.next();
-  if (check(m_block) && !m_block.valid()) {
-    next_block();
+  if (check(m_block) && !m_block.valid() && load_next_block()) {
+    m_block.seek_to_first();
+    check(m_block);
   }
 }
 
 void RunIterator::previous() {
   m_block.previous();
-  if (check(m_block) && !m_block.valid()) {
-    previous_block();
+  if (!check(m_block) || m_block.valid()) {
+    return;
+  }
+  bool loaded = false;
+  if (m_unit > range().unit) {
+    m_index.previous();
+    loaded = load_block();
+  } else {
+    m_block.reset(nullptr);
+    loaded = m_part > 0 && load_last_block(m_part - 1);
+  }
+  if (loaded) {
+    m_block.seek_to_last();
+    check(m_block);
   }
 }
 

@@ -1,4 +1,4 @@
-// Walks the entries of one run: index roots in memory, index blocks, entry blocks.
+// Walks the entries of one run: parts in memory, the index of a span, its blocks of entries.
 #pragma once
 
 #include "vtkv/span/span_reader.h"
@@ -8,11 +8,10 @@ namespace vtkv {
 
 class RunIterator final : public EntryIterator {
  public:
-  // `ahead`: entry blocks are read ahead; nothing comes from the cache or goes to it.
-  RunIterator(const SpanReader* reader, const RunDescriptor* descriptor, bool ahead)
-      : m_reader(*reader), m_descriptor(*descriptor), m_ahead(reader), m_use_ahead(ahead) {}
+  RunIterator(const SpanReader* reader, const RunDescriptor* descriptor)
+      : m_reader(*reader), m_descriptor(*descriptor), m_ahead(reader, ReadAhead::Use::scan) {}
 
-  bool valid() const override { return m_status.ok() && m_block.valid(); }
+  bool valid() const override { return m_block.valid(); }
   void seek_to_first() override;
   void seek_to_last() override;
   void seek(std::string_view key, SequenceNumber at_most) override;
@@ -25,19 +24,25 @@ class RunIterator final : public EntryIterator {
   Status status() const override { return m_status; }
 
  private:
-  bool load_index_block(size_t root);  // false: the end, or an error
-  bool load_block();                   // that m_index points to
-  bool next_block();
-  bool previous_block();
-  bool seek_index(std::string_view key, SequenceNumber at_most);
-  bool check(const BlockIterator& part);
+  const BlockRange& range() const { return m_descriptor.parts[m_part].blocks; }
+  // The last part that begins at or before (key, at_most), or the first.
+  size_t part_of(std::string_view key, SequenceNumber at_most) const;
+  bool load_index(size_t part);  // false: the end, or an error
+  bool load_block();             // that m_index points to
+  bool load_first_block(size_t part);
+  bool load_last_block(size_t part);
+  bool load_next_block();
+  bool check(const BlockIterator& iterator);
+  void fail(std::string_view what);
 
   const SpanReader& m_reader;
   const RunDescriptor& m_descriptor;
   ReadAhead m_ahead;
-  const bool m_use_ahead;
-  size_t m_root = 0;
+  size_t m_part = 0;
+  uint64_t m_index_span = 0;  // id of the span that m_index is of; 0: none
   BlockIterator m_index;
+  uint32_t m_unit = 0;      // of the span: where the block lies
+  uint32_t m_end_unit = 0;  // and what is behind it
   BlockIterator m_block;
   Status m_status;
 };

@@ -18,8 +18,8 @@ RunWriter::RunWriter(Env* env, const SpanReader& reader, const Settings& setting
       m_settings(settings),
       m_filter(settings.filter_bits),
       m_list(reader.shared_file()),
-      m_entry_spans(env, reader.shared_file(), settings.stream, true, &m_list),
-      m_index_spans(env, reader.shared_file(), ZoneStream::index, false, &m_list) {
+      m_fill(env, reader.shared_file(), settings.stream, settings.block_bytes, &m_list),
+      m_other_spans(env, reader.shared_file(), ZoneStream::index, &m_list) {
   m_descriptor.run_id = settings.run_id;
   m_descriptor.smallest_sequence = UINT64_MAX;
 }
@@ -28,45 +28,47 @@ Status RunWriter::add(const Entry& entry) {
   if (!m_block.empty() && m_block.bytes_with(entry) > m_settings.block_bytes) {
     VTKV_RETURN_IF_ERROR(finish_block());
   }
-  if (m_block.empty()) {
-    m_block_first_key.assign(entry.key);
-    m_block_first_sequence = entry.sequence;
-  }
-  if (m_descriptor.entries == 0) {
-    m_descriptor.smallest_key.assign(entry.key);
-  }
-  INVARIANT(m_descriptor.entries == 0 || m_descriptor.greatest_key <= entry.key);
-  m_descriptor.greatest_key.assign(entry.key);
-  m_descriptor.smallest_sequence = std::min(m_descriptor.smallest_sequence, entry.sequence);
-  m_descriptor.greatest_sequence = std::max(m_descriptor.greatest_sequence, entry.sequence);
-  m_descriptor.removals += entry.type == EntryType::removal;
-  ++m_descriptor.entries;
+  INVARIANT(!m_any || m_last_key <= entry.key);
+  m_block_range.add(entry, m_any && m_last_key == entry.key);
+  m_last_key.assign(entry.key);
+  m_any = true;
   m_filter.add(hash64(entry.key));
   m_block.add(entry);
   return {};
 }
 
 Status RunWriter::finish_block() {
-  BlockHandle handle;
-  VTKV_RETURN_IF_ERROR(m_entry_spans.append(&m_block, &handle));
-  m_handle.clear();
-  handle.encode(&m_handle);
-  const Entry entry{m_block_first_key, m_block_first_sequence, EntryType::value, m_handle};
-  if (!m_index_block.empty() && m_index_block.bytes_with(entry) > m_settings.block_bytes) {
-    VTKV_RETURN_IF_ERROR(finish_index_block());
-  }
-  if (m_index_block.empty()) {
-    m_index_first_key = m_block_first_key;
-    m_index_first_sequence = m_block_first_sequence;
-  }
-  m_index_block.add(entry);
+  uint32_t span = 0;
+  VTKV_RETURN_IF_ERROR(m_fill.append(&m_block, &m_block_range, &span));
+  append_part(span, std::move(m_block_range));
+  m_block_range = {};
   return {};
 }
 
-Status RunWriter::finish_index_block() {
-  IndexRoot root{m_index_first_key, m_index_first_sequence, {}};
-  VTKV_RETURN_IF_ERROR(m_index_spans.append(&m_index_block, &root.block));
-  m_descriptor.index.push_back(std::move(root));
+void RunWriter::append_part(uint32_t span, BlockRange blocks) {
+  m_descriptor.smallest_sequence = std::min(m_descriptor.smallest_sequence, blocks.smallest_sequence);
+  m_descriptor.greatest_sequence = std::max(m_descriptor.greatest_sequence, blocks.greatest_sequence);
+  auto& parts = m_descriptor.parts;
+  if (!parts.empty() && parts.back().span == span && parts.back().blocks.end_unit() == blocks.unit) {
+    parts.back().blocks.append(blocks);
+  } else {
+    parts.push_back({span, std::move(blocks)});
+  }
+}
+
+Status RunWriter::stitch(const Span& span, const BlockRange& blocks) {
+  if (!m_block.empty()) {
+    VTKV_RETURN_IF_ERROR(finish_block());
+  }
+  INVARIANT(!m_any || m_last_key < blocks.first_key);
+  const auto [found, is_new] = m_stitched_spans.try_emplace(span.id, static_cast<uint32_t>(m_list.spans.size()));
+  if (is_new) {
+    m_list.spans.push_back(span);
+  }
+  m_last_key.assign(blocks.last_key);
+  m_any = true;
+  m_stitched_bytes += static_cast<uint64_t>(blocks.units) * kUnitBytes;
+  append_part(found->second, blocks);
   return {};
 }
 
@@ -80,7 +82,7 @@ Status RunWriter::write_removals(const RangeRemovals& removals) {
   });
   BlockBuilder builder(BlockKind::removals);
   const auto finish = [&] {
-    return m_index_spans.append(&builder, &m_descriptor.removal_blocks.emplace_back());
+    return m_other_spans.append(&builder, &m_descriptor.removal_blocks.emplace_back());
   };
   std::string value, sequences;
   for (size_t i = 0; i < all.size();) {
@@ -113,48 +115,53 @@ Status RunWriter::write_filter(const QuotientFilter& filter) {
     BlockBuilder builder(BlockKind::filter);
     builder.set_body(std::string(piece));
     BlockHandle handle;
-    VTKV_RETURN_IF_ERROR(m_index_spans.append(&builder, &handle));
+    VTKV_RETURN_IF_ERROR(m_other_spans.append(&builder, &handle));
     m_descriptor.filter_blocks.push_back(handle);
     rest.remove_prefix(piece.size());
   }
   return {};
 }
 
-Status RunWriter::write_descriptor(RunLocation* location, ZoneFile::Pins* pins) {
+Status RunWriter::write_descriptor(SpanList* list, RunLocation* location) {
   BlockBuilder builder(BlockKind::descriptor);
   std::string body;
   m_descriptor.encode(&body);
   builder.set_body(std::move(body));
-  SpanList list(m_reader.shared_file());
-  SpanWriter writer(m_env, m_reader.shared_file(), ZoneStream::index, false, &list);
+  SpanWriter writer(m_env, m_reader.shared_file(), ZoneStream::index, list);
   BlockHandle handle;
   VTKV_RETURN_IF_ERROR(writer.append(&builder, &handle));
   VTKV_RETURN_IF_ERROR(writer.finish());
-  VTKV_ASSERT(list.spans.size() == 1);
-  *location = {m_settings.run_id, m_settings.level, list.spans.front(), 0};
-  pins->add(location->span.offset, location->span.bytes());
+  VTKV_ASSERT(list->spans.size() == 1);
+  *location = {m_settings.run_id, m_settings.level, list->spans.front(), 0};
   return {};
 }
 
-Status RunWriter::finish(std::shared_ptr<RangeRemovals> removals, std::shared_ptr<const Run>* run) {
+Status RunWriter::finish(std::shared_ptr<RangeRemovals> removals, std::shared_ptr<const Run>* run,
+                         QuotientFilter* given_filter) {
   run->reset();
-  if (m_descriptor.entries == 0 && removals->empty()) {
+  if (!m_any && removals->empty()) {
     return {};
   }
   if (!m_block.empty()) {
     VTKV_RETURN_IF_ERROR(finish_block());
-    VTKV_RETURN_IF_ERROR(finish_index_block());
   }
   VTKV_RETURN_IF_ERROR(write_removals(*removals));
-  QuotientFilter filter = m_filter.finish();
+  // Without the keys of what was stitched there is none but the one given.
+  QuotientFilter filter;
+  if (given_filter) {
+    filter = std::move(*given_filter);
+  } else if (m_stitched_bytes == 0) {
+    filter = m_filter.finish();
+  }
   VTKV_RETURN_IF_ERROR(write_filter(filter));
-  VTKV_RETURN_IF_ERROR(m_entry_spans.finish());
-  VTKV_RETURN_IF_ERROR(m_index_spans.finish());
+  VTKV_RETURN_IF_ERROR(m_fill.finish());
+  VTKV_RETURN_IF_ERROR(m_other_spans.finish());
   m_descriptor.spans = m_list.spans;
   RunLocation location;
-  VTKV_RETURN_IF_ERROR(write_descriptor(&location, &m_list.pins));
+  SpanList own(m_reader.shared_file());  // pins the descriptor until the run does
+  VTKV_RETURN_IF_ERROR(write_descriptor(&own, &location));
   *run = std::make_shared<Run>(m_reader, location, std::move(m_descriptor), std::move(removals),
-                               std::move(filter), std::move(m_list.pins));
+                               std::move(filter));
   return {};
 }
 

@@ -5,8 +5,10 @@
 
 #include <memory>
 #include <string>
+#include <unordered_map>
 
 #include "vtkv/mem/entry.h"
+#include "vtkv/span/fill.h"
 #include "vtkv/span/span_reader.h"
 #include "vtkv/span/span_writer.h"
 #include "vtkv/tree/filter_builder.h"
@@ -28,16 +30,22 @@ class RunWriter {
 
   // REQUIRES: entries come in order. Code::no_space, io_error.
   Status add(const Entry& entry);
-  // *run is null when there was nothing to write. Durable only after a sync of the zone file.
-  Status finish(std::shared_ptr<RangeRemovals> removals, std::shared_ptr<const Run>* run);
-  uint64_t entries() const { return m_descriptor.entries; }
+  // Takes over blocks that another run holds, behind everything added so far: the stitch. The caller keeps
+  // them pinned until finish() returned. REQUIRES: no version of their keys was or will be added.
+  Status stitch(const Span& span, const BlockRange& blocks);
+  // *run is null when there was nothing to write. Durable only after a sync of the zone file. `given_filter` is
+  // taken, and needed after a stitch: the keys of what was stitched are not known here.
+  Status finish(std::shared_ptr<RangeRemovals> removals, std::shared_ptr<const Run>* run,
+                QuotientFilter* given_filter = nullptr);
+  uint64_t copied_bytes() const { return m_fill.bytes(); }
+  uint64_t stitched_bytes() const { return m_stitched_bytes; }
 
  private:
   Status finish_block();
-  Status finish_index_block();
+  void append_part(uint32_t span, BlockRange blocks);
   Status write_removals(const RangeRemovals& removals);
   Status write_filter(const QuotientFilter& filter);
-  Status write_descriptor(RunLocation* location, ZoneFile::Pins* pins);
+  Status write_descriptor(SpanList* list, RunLocation* location);
 
   Env* const m_env;
   const SpanReader m_reader;
@@ -45,16 +53,15 @@ class RunWriter {
   RunDescriptor m_descriptor;
   FilterBuilder m_filter;
   SpanList m_list;
-  SpanWriter m_entry_spans;
-  SpanWriter m_index_spans;
+  Fill m_fill;
+  SpanWriter m_other_spans;  // range removals, filter
+  std::unordered_map<uint64_t, uint32_t> m_stitched_spans;  // ordinals by id
+  uint64_t m_stitched_bytes = 0;
 
   BlockBuilder m_block{BlockKind::entries};
-  std::string m_block_first_key;
-  SequenceNumber m_block_first_sequence = 0;
-  BlockBuilder m_index_block{BlockKind::index};
-  std::string m_index_first_key;
-  SequenceNumber m_index_first_sequence = 0;
-  std::string m_handle;  // scratch
+  BlockRange m_block_range;  // what it holds
+  std::string m_last_key;
+  bool m_any = false;
 };
 
 }  // namespace vtkv

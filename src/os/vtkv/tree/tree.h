@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -38,14 +39,27 @@ class Version {
 };
 
 struct TreeStatistics {
-  uint64_t flushes = 0, flush_bytes = 0, merges = 0, merge_bytes = 0;
+  uint64_t flushes = 0, flush_bytes = 0, merges = 0;
+  uint64_t merge_bytes = 0;     // read and written anew by merges
+  uint64_t stitched_bytes = 0;  // taken over by merges where they lay
   uint64_t file_bytes = 0, live_bytes = 0;
   uint64_t entries = 0, filter_bytes = 0;  // of the runs; in memory
   uint64_t cache_bytes = 0, cache_hits = 0, cache_misses = 0;
+  uint64_t index_bytes = 0;     // in memory, always: the tops of the runs' indexes
+  uint64_t debt_bytes = 0;      // that merges have to go through until the tree has its shape
+  uint64_t zones = 0, zones_in_use = 0;
   uint32_t runs = 0, levels = 0;
 };
 
 struct SegmentValues;
+
+// What the newest version refers to in one zone.
+struct ZoneUsage {
+  uint64_t live_bytes = 0;
+  uint64_t entries = 0;
+  uint64_t parts = 0;   // pieces of spans that runs refer to, and spans of other blocks
+  bool in_use = false;  // by this version, an older one, or a writer
+};
 
 class Tree {
  public:
@@ -78,12 +92,25 @@ class Tree {
                        const std::vector<SequenceNumber>& snapshots) = 0;
   // Is there a merge worth doing? Does one, durably. *did says whether.
   virtual Status merge_once(const std::vector<SequenceNumber>& snapshots, bool* did) = 0;
+  // With it, a long merge does smaller ones that become due meanwhile in between: these need the snapshots of their
+  // own time. Called before the first merge.
+  virtual void set_snapshot_source(std::function<std::vector<SequenceNumber>()> source) = 0;
   // Merges everything into one run.
   virtual Status merge_all(const std::vector<SequenceNumber>& snapshots) = 0;
+  // By zone. For whoever chooses what to move.
+  virtual std::vector<ZoneUsage> zone_usage() const = 0;
+  // Rewrites what the runs hold in these zones, so that they become free once older versions are let go. One run
+  // is rewritten, the oldest that has anything there; *did says whether there was one. Everything else of the run
+  // is stitched.
+  virtual Status move_out_of(const std::set<uint64_t>& zones, const std::vector<SequenceNumber>& snapshots,
+                             bool* did) = 0;
   // For closing: a merge under way returns Code::busy soon, and so does every later one. Thread-safe.
   virtual void stop_merging() = 0;
   // Reads the manifest and every block; one sentence per finding.
   virtual Status verify(std::vector<std::string>* findings) = 0;
+  // Options::stitch_threshold_bytes and Options::merging, for merges that begin from now on.
+  virtual void set_stitch_threshold(uint64_t bytes) = 0;
+  virtual void set_merging(bool on) = 0;
   virtual void set_cache_bytes(size_t bytes) = 0;
   virtual TreeStatistics statistics() const = 0;
 };

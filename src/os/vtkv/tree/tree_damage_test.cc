@@ -18,28 +18,33 @@ Options small_options() {
   Options options;
   options.geometry.zone_bytes = 16 << 10;
   options.geometry.log_segment_bytes = 16 << 10;
-  options.growth_factor = 2;
+  options.growth_factor = options.runs_per_level = 2;
+  options.stitch_threshold_bytes = 0;
   options.block_cache_bytes = 0;
   return options;
 }
 
 LogPosition position(SequenceNumber sequence) { return {sequence, 1, 1, sequence * 4096, 0}; }
 
-// Round n: 30 keys put, a few removed, one range removed. Sequences 100 n …
+constexpr uint64_t kKeys = 90;
+
+std::string key_of(uint64_t number) { return "key" + std::to_string(100 + number % kKeys); }
+
+// Round n: 30 neighbours put, so that their blocks can be stitched; a few keys removed, and a range. Sequences
+// 100 n …
 void fill(uint64_t round, MemTable* table, Content* content) {
   SequenceNumber s = round * 100;
   for (uint64_t i = 0; i < 30; ++i) {
-    const std::string key = "key" + std::to_string((round * 17 + i * 3) % 90);
-    const std::string value = std::to_string(round) + std::string(150, 'v');
+    const std::string key = key_of(round * 40 + i), value = std::to_string(round) + std::string(500, 'v');
     table->put(++s, key, value);
     (*content)[key] = value;
   }
   for (uint64_t i = 0; i < 5; ++i) {
-    const std::string key = "key" + std::to_string((round * 31 + i * 7) % 90);
+    const std::string key = key_of(round * 40 + 27 + i);
     table->remove(++s, key);
     content->erase(key);
   }
-  const std::string begin = "key" + std::to_string(10 + round * 13 % 80), end = begin + "~";
+  const std::string begin = key_of(round * 13), end = begin + "~";
   table->remove_range(++s, begin, end);
   content->erase(content->lower_bound(begin), content->lower_bound(end));
 }
@@ -56,8 +61,8 @@ Content model_after(uint64_t rounds) {
 // Everything that get() finds; the first error ends it.
 Status read_all(const Tree& tree, Content* content) {
   const auto version = tree.current();
-  for (int i = 0; i < 90; ++i) {
-    const std::string key = "key" + std::to_string(i);
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    const std::string key = key_of(i);
     Lookup result;
     std::string value;
     VTKV_RETURN_IF_ERROR(version->get(key, UINT64_MAX, &result, &value));
@@ -67,6 +72,8 @@ Status read_all(const Tree& tree, Content* content) {
   }
   return {};
 }
+
+uint64_t stitched_bytes = 0;  // by all runs of run()
 
 // Flushes and merges; marks what became durable: the round.
 Status run(SimEnv* env, uint64_t first_round, uint64_t last_round) {
@@ -81,6 +88,7 @@ Status run(SimEnv* env, uint64_t first_round, uint64_t last_round) {
     bool did = false;
     VTKV_RETURN_IF_ERROR(tree->merge_once({}, &did));
   }
+  stitched_bytes += tree->statistics().stitched_bytes;
   return {};
 }
 
@@ -99,7 +107,9 @@ TEST_P(TreeCrashTest, EveryCrashLeavesAWholeCheckpoint) {
   auto env = make_tree(GetParam(), 2);
   env->restart_trace();
   constexpr uint64_t kLast = 9;
+  stitched_bytes = 0;
   ASSERT_TRUE(run(env.get(), 3, kLast).ok());
+  ASSERT_GT(stitched_bytes, 0u);
   std::vector<Content> models;
   for (uint64_t round = 0; round <= kLast; ++round) {
     models.push_back(model_after(round));
@@ -265,7 +275,8 @@ TEST_F(TreeDamageTest, AnyFailingCallLeavesTheAcknowledgedState) {
       for (const SimMark& mark : env->trace().marks) {
         acknowledged = std::max(acknowledged, mark.id);
       }
-      EXPECT_EQ(status.ok(), !struck) << n;
+      // A flush that cannot look below it for what a range removal hides keeps the removal, and is no failure.
+      EXPECT_TRUE((call == SimCall::read && status.ok()) || status.ok() == !struck) << n;
       std::unique_ptr<Tree> tree;
       ASSERT_TRUE(Tree::open(env.get(), "/db", small_options(), &tree).ok());
       const uint64_t round = tree->newest_log_position().sequence / 100;

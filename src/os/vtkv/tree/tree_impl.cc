@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <set>
 
-#include "vtkv/tree/run_merge.h"
+#include "vtkv/tree/filter_merge.h"
+#include "vtkv/tree/older_runs.h"
+#include "vtkv/tree/stitch_merge.h"
+#include "vtkv/util/hash.h"
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
@@ -23,6 +26,7 @@ class BelowFlush final : public Reducer::Older {
   bool may_hold_any(std::string_view begin, std::string_view end) const override {
     return m_runs.may_hold_any(begin, end);
   }
+  bool empty() const override { return m_runs.empty(); }
   bool may_show(std::string_view key, SequenceNumber snapshot) const override {
     std::string value;
     const Lookup found = m_memtable.get(key, snapshot, &value);
@@ -73,11 +77,14 @@ TreeImpl::TreeImpl(Env* env, const Options& options, std::unique_ptr<Manifest> m
                    std::shared_ptr<ZoneFile> zones, Checkpoint newest)
     : m_env(env),
       m_options(options),
+      m_shape{options.runs_per_level, options.growth_factor, options.memtable_bytes},
       m_geometry(newest.geometry),
       m_uuid(newest.uuid),
       m_cache(std::make_shared<BlockCache>(options.block_cache_bytes)),
       m_reader(std::move(zones), m_cache),
       m_next_run_id(newest.next_run_id),
+      m_stitch_threshold_bytes(options.stitch_threshold_bytes),
+      m_merging(options.merging),
       m_manifest(std::move(manifest)),
       m_checkpoint(std::move(newest)) {}
 
@@ -217,7 +224,7 @@ Status TreeImpl::forget_segments(const std::set<uint64_t>& epochs) {
 int TreeImpl::filter_bits(uint64_t new_entries) const {
   uint64_t entries = new_entries;
   for (const auto& run : current_runs()) {
-    entries += run->descriptor().entries;
+    entries += run->entries();
   }
   return QuotientFilter::fingerprint_bits(entries, m_options.filter_false_positive_rate);
 }
@@ -252,9 +259,7 @@ Status TreeImpl::flush(const MemTable& memtable, const LogPosition& position,
                        const std::vector<SequenceNumber>& snapshots) {
   std::lock_guard flush_lock(m_flush_lock);
   VTKV_RETURN_IF_ERROR(failure());
-  if (current_runs().size() >= m_manifest->runs_max()) {
-    VTKV_RETURN_IF_ERROR(merge_all(snapshots));  // merging has fallen behind so far that the manifest is full
-  }
+  VTKV_RETURN_IF_ERROR(make_room_in_manifest(snapshots));
   std::shared_ptr<const Run> run;
   ValueDelta delta;
   if (!memtable.empty()) {
@@ -277,26 +282,112 @@ Status TreeImpl::flush(const MemTable& memtable, const LogPosition& position,
   return {};
 }
 
-Status TreeImpl::merge(const MergeChoice& choice, const Runs& runs, const std::vector<SequenceNumber>& snapshots) {
-  const Runs inputs(runs.begin() + choice.first, runs.begin() + choice.first + choice.count);
-  const OlderRuns older(Runs(runs.begin() + choice.first + choice.count, runs.end()),
-                        kMergeRangeReadsMax);
+// --- merge --------------------------------------------------------------------------------------------
+
+StitchPolicy TreeImpl::stitch_policy() const {
+  StitchPolicy policy;
+  policy.bytes_min = m_stitch_threshold_bytes.load();
+  return policy;
+}
+
+bool TreeImpl::claim(const Choose& choose, Claim* claimed) {
+  std::lock_guard lock(m_lock);
+  const Runs& runs = m_current->runs();
+  const MergeChoice choice = choose(runs, m_busy);
+  if (choice.count == 0) {
+    return false;
+  }
+  const auto first = runs.begin() + choice.first, end = first + choice.count;
+  *claimed = {Runs(first, end), Runs(end, runs.end()), choice.level, false};
+  for (const auto& run : claimed->inputs) {
+    m_busy.insert(run->location().run_id);
+  }
+  return true;
+}
+
+Status TreeImpl::merge(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
+                       const StitchPolicy& policy) {
+  Status status = merge_claimed(claimed, snapshots, policy);
+  std::lock_guard lock(m_lock);
+  for (const auto& run : claimed.inputs) {
+    m_busy.erase(run->location().run_id);
+  }
+  return status;
+}
+
+namespace {
+
+// What a merge drops: for the account of the log's values, and to be taken out of the new run's filter.
+class MergeDrops final : public DropObserver {
+ public:
+  explicit MergeDrops(ValueDelta* values) : m_values(*values) {}
+  void dropped(const Entry& entry) override {
+    m_values.dropped(entry);
+    if (m_key_hashes.size() < kRememberedMax) {
+      m_key_hashes.push_back(hash64(entry.key));
+    }
+  }
+  void remove_from(QuotientFilter* filter) const {
+    for (const uint64_t key_hash : m_key_hashes) {
+      (void)filter->remove(key_hash);
+    }
+  }
+
+ private:
+  // 128 MiB. Fingerprints beyond that stay, as those of entries dropped unread do: a filter with many of them is
+  // built anew by the next merge.
+  static constexpr size_t kRememberedMax = 16 << 20;
+  ValueDelta& m_values;
+  std::vector<uint64_t> m_key_hashes;
+};
+
+}  // namespace
+
+Status TreeImpl::merge_into(const Runs& inputs, const Runs& below, const std::vector<SequenceNumber>& snapshots,
+                            const StitchPolicy& policy, const MergePace& pace, ValueDelta* values,
+                            RunWriter* writer, std::shared_ptr<const Run>* merged) {
+  const OlderRuns older(below, kMergeRangeReadsMax);
+  std::vector<RangeRemoval> all_removals;
+  for (const auto& run : inputs) {
+    run->range_removals()->for_each([&](const RangeRemoval& removal) { all_removals.push_back(removal); });
+  }
+  const RangeRemovals removals(std::move(all_removals));
+  MergeDrops drops(values);
+  Reducer reducer(&snapshots, &removals, &older, &drops);
+  StitchMerge merge(inputs, &reducer, policy, pace, writer);
+  VTKV_RETURN_IF_ERROR(merge.run());
+  if (writer->stitched_bytes() == 0) {
+    return writer->finish(reducer.reduced_removals(), merged);
+  }
+  QuotientFilter filter;
+  const double rate = m_options.filter_false_positive_rate;
+  uint64_t read_bytes = 0;
+  VTKV_RETURN_IF_ERROR(merge_filters(inputs, filter_bits(0), rate, &filter, &read_bytes));
+  drops.remove_from(&filter);
+  filter.fit(filter_bits(0));
+  return writer->finish(reducer.reduced_removals(), merged, &filter);
+}
+
+Status TreeImpl::merge_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
+                               const StitchPolicy& policy) {
+  const Runs& inputs = claimed.inputs;
   RunWriter::Settings settings;
   settings.run_id = m_next_run_id.fetch_add(1);
-  settings.level = choice.level;
+  settings.level = claimed.level;
   settings.block_bytes = m_geometry.block_bytes;
   settings.stream = ZoneStream::merge;
   settings.filter_bits = filter_bits(0);
   RunWriter writer(m_env, m_reader, settings);
+  const MergePace pace = [&](uint64_t) { return claimed.urgent ? Status() : give_way(claimed.level); };
   std::shared_ptr<const Run> merged;
   ValueDelta delta;
-  VTKV_RETURN_IF_ERROR(merge_runs(inputs, older, snapshots, m_stop, &delta, &writer, &merged));
+  VTKV_RETURN_IF_ERROR(merge_into(inputs, claimed.below, snapshots, policy, pace, &delta, &writer, &merged));
   if (merged) {
     VTKV_RETURN_IF_ERROR(sync_zones());
   }
   VTKV_RETURN_IF_ERROR(install(
       [&](Runs* current) {
-        // Flushes may have put new runs in front meanwhile; nobody else takes any away.
+        // Flushes and smaller merges may have changed what lies in front meanwhile; the claim kept these.
         auto place = std::search(current->begin(), current->end(), inputs.begin(), inputs.end());
         VTKV_ASSERT(place != current->end());
         place = current->erase(place, place + inputs.size());
@@ -308,7 +399,40 @@ Status TreeImpl::merge(const MergeChoice& choice, const Runs& runs, const std::v
   m_reader.file().give_back_surplus();
   std::lock_guard lock(m_lock);
   ++m_statistics.merges;
-  m_statistics.merge_bytes += merged ? merged->descriptor().bytes() : 0;
+  m_statistics.merge_bytes += writer.copied_bytes();
+  m_statistics.stitched_bytes += writer.stitched_bytes();
+  return {};
+}
+
+// A long merge must not let small runs pile up: it does their merges in between. Each is of smaller levels than the
+// one it interrupts, so this ends.
+Status TreeImpl::give_way(uint32_t level) {
+  if (m_stop.load(std::memory_order_relaxed)) {
+    return Status::busy("the merge was stopped");
+  }
+  Claim claimed;
+  while (level > 1 && m_snapshot_source && m_merging.load() &&
+         claim([&](const Runs& runs, const std::set<uint64_t>& busy) {
+           return choose_merge(runs, m_shape, busy, level - 1);
+         }, &claimed)) {
+    VTKV_RETURN_IF_ERROR(merge(claimed, m_snapshot_source(), stitch_policy()));
+  }
+  return {};
+}
+
+// However far merging has fallen behind, a flush waits for the merge of a few small neighbours at most.
+Status TreeImpl::make_room_in_manifest(const std::vector<SequenceNumber>& snapshots) {
+  const size_t runs_max = m_manifest->runs_max();
+  const size_t limit = runs_max - std::min<size_t>(64, runs_max / 4);
+  std::lock_guard emergency_lock(m_emergency_lock);
+  while (current_runs().size() >= limit) {
+    Claim claimed;
+    if (!claim(choose_emergency_merge, &claimed)) {
+      break;
+    }
+    claimed.urgent = true;
+    VTKV_RETURN_IF_ERROR(merge(claimed, snapshots, stitch_policy()));
+  }
   return {};
 }
 
@@ -316,12 +440,13 @@ Status TreeImpl::merge_once(const std::vector<SequenceNumber>& snapshots, bool* 
   std::lock_guard merge_lock(m_merge_lock);
   *did = false;
   VTKV_RETURN_IF_ERROR(failure());
-  const Runs runs = current_runs();
-  const MergeChoice choice = choose_merge(runs, m_options.growth_factor);
-  if (choice.count == 0) {
+  Claim claimed;
+  if (!m_merging.load() || !claim([&](const Runs& runs, const std::set<uint64_t>& busy) {
+        return choose_merge(runs, m_shape, busy);
+      }, &claimed)) {
     return {};
   }
-  VTKV_RETURN_IF_ERROR(merge(choice, runs, snapshots));
+  VTKV_RETURN_IF_ERROR(merge(claimed, snapshots, stitch_policy()));
   *did = true;
   return {};
 }
@@ -329,13 +454,80 @@ Status TreeImpl::merge_once(const std::vector<SequenceNumber>& snapshots, bool* 
 Status TreeImpl::merge_all(const std::vector<SequenceNumber>& snapshots) {
   std::lock_guard merge_lock(m_merge_lock);
   VTKV_RETURN_IF_ERROR(failure());
-  const Runs runs = current_runs();
-  const bool needed = runs.size() > 1 || (runs.size() == 1 && (runs[0]->descriptor().removals > 0 ||
-                                                               !runs[0]->range_removals()->empty()));
-  if (!needed) {
+  Claim claimed;
+  {
+    std::lock_guard emergency_lock(m_emergency_lock);
+    const bool needed = claim([](const Runs& runs, const std::set<uint64_t>&) {
+      const bool settled = runs.empty() || (runs.size() == 1 && runs[0]->descriptor().doubtful() == 0 &&
+                                            runs[0]->range_removals()->empty());
+      return settled ? MergeChoice() : MergeChoice{0, runs.size(), std::max<uint32_t>(1, runs.back()->location().level)};
+    }, &claimed);
+    if (!needed) {
+      return {};
+    }
+  }
+  return merge(claimed, snapshots, stitch_policy());
+}
+
+// --- zones --------------------------------------------------------------------------------------------
+
+std::vector<ZoneUsage> TreeImpl::zone_usage() const {
+  const uint64_t zone_bytes = m_geometry.zone_bytes;
+  const std::vector<bool> pinned = m_reader.file().map().pinned();
+  std::vector<ZoneUsage> zones(pinned.size());
+  for (size_t i = 0; i < zones.size(); ++i) {
+    zones[i].in_use = pinned[i];
+  }
+  for (const auto& run : current_runs()) {
+    run->for_each_piece([&](uint64_t offset, uint64_t bytes, uint64_t entries) {
+      for (uint64_t zone = offset / zone_bytes; zone * zone_bytes < offset + bytes && zone < zones.size(); ++zone) {
+        const uint64_t begin = std::max(offset, zone * zone_bytes);
+        const uint64_t end = std::min(offset + bytes, (zone + 1) * zone_bytes);
+        zones[zone].live_bytes += end - begin;
+        zones[zone].entries += entries * (end - begin) / bytes;
+        ++zones[zone].parts;
+      }
+    });
+  }
+  return zones;
+}
+
+Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, const std::vector<SequenceNumber>& snapshots,
+                             bool* did) {
+  std::lock_guard merge_lock(m_merge_lock);
+  *did = false;
+  VTKV_RETURN_IF_ERROR(failure());
+  StitchPolicy policy;
+  policy.bytes_min = 0;
+  policy.must_move = [&](uint64_t offset, uint64_t bytes) {
+    const auto first = zones.lower_bound(offset / m_geometry.zone_bytes);
+    return first != zones.end() && *first * m_geometry.zone_bytes < offset + bytes;
+  };
+  const auto choose = [&](const Runs& runs, const std::set<uint64_t>& busy) {
+    for (size_t i = runs.size(); i-- > 0;) {
+      bool concerned = false;
+      runs[i]->for_each_piece([&](uint64_t offset, uint64_t bytes, uint64_t) {
+        concerned = concerned || policy.must_move(offset, bytes);
+      });
+      if (concerned && !busy.contains(runs[i]->location().run_id)) {
+        return MergeChoice{i, 1, runs[i]->location().level};
+      }
+    }
+    return MergeChoice();
+  };
+  Claim claimed;
+  if (!claim(choose, &claimed)) {
     return {};
   }
-  return merge({0, runs.size(), std::max<uint32_t>(1, runs.back()->location().level)}, runs, snapshots);
+  // Nothing new shall be written there meanwhile.
+  ZoneFile::Pins pins(m_reader.shared_file());
+  for (const uint64_t zone : zones) {
+    pins.add(zone * m_geometry.zone_bytes, m_geometry.zone_bytes);
+  }
+  m_reader.file().map().drop_tails();
+  VTKV_RETURN_IF_ERROR(merge(claimed, snapshots, policy));
+  *did = true;
+  return {};
 }
 
 Status TreeImpl::verify(std::vector<std::string>* findings) {
@@ -355,13 +547,17 @@ TreeStatistics TreeImpl::statistics() const {
   std::set<uint32_t> levels;
   for (const auto& run : m_current->runs()) {
     result.live_bytes += run->descriptor().bytes() + run->location().span.bytes();
-    result.entries += run->descriptor().entries;
+    result.entries += run->entries();
     result.filter_bytes += run->filter().memory_bytes();
+    result.index_bytes += run->descriptor().memory_bytes();
     levels.insert(run->location().level);
   }
   result.runs = static_cast<uint32_t>(m_current->runs().size());
   result.levels = static_cast<uint32_t>(levels.size());
+  result.debt_bytes = merge_debt(m_current->runs(), m_shape);
   result.file_bytes = m_reader.file().map().file_bytes();
+  result.zones = result.file_bytes / m_geometry.zone_bytes;
+  result.zones_in_use = m_reader.file().map().pinned_bytes() / m_geometry.zone_bytes;
   result.cache_bytes = m_cache->bytes();
   result.cache_hits = m_cache->hits();
   result.cache_misses = m_cache->misses();

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "vtkv/tree/manifest.h"
 #include "vtkv/tree/merge_policy.h"
 #include "vtkv/tree/run_writer.h"
+#include "vtkv/tree/stitch_merge.h"
 #include "vtkv/tree/tree.h"
 #include "vtkv/tree/version.h"
 
@@ -37,9 +39,17 @@ class TreeImpl final : public Tree {
   Status flush(const MemTable& memtable, const LogPosition& position,
                const std::vector<SequenceNumber>& snapshots) override;
   Status merge_once(const std::vector<SequenceNumber>& snapshots, bool* did) override;
+  void set_snapshot_source(std::function<std::vector<SequenceNumber>()> source) override {
+    m_snapshot_source = std::move(source);
+  }
   Status merge_all(const std::vector<SequenceNumber>& snapshots) override;
+  std::vector<ZoneUsage> zone_usage() const override;
+  Status move_out_of(const std::set<uint64_t>& zones, const std::vector<SequenceNumber>& snapshots,
+                     bool* did) override;
   void stop_merging() override { m_stop = true; }
   Status verify(std::vector<std::string>* findings) override;
+  void set_stitch_threshold(uint64_t bytes) override { m_stitch_threshold_bytes = bytes; }
+  void set_merging(bool on) override { m_merging = on; }
   void set_cache_bytes(size_t bytes) override { m_cache->resize(bytes); }
   TreeStatistics statistics() const override;
 
@@ -59,7 +69,27 @@ class TreeImpl final : public Tree {
   int filter_bits(uint64_t new_entries) const;
   Status write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
                    std::shared_ptr<const Run>* run);
-  Status merge(const MergeChoice& choice, const Runs& runs, const std::vector<SequenceNumber>& snapshots);
+  Status merge_into(const Runs& inputs, const Runs& below, const std::vector<SequenceNumber>& snapshots,
+                    const StitchPolicy& policy, const MergePace& pace, ValueDelta* values, RunWriter* writer,
+                    std::shared_ptr<const Run>* merged);
+  // Runs that one merge works on, so that no other takes them.
+  struct Claim {
+    Runs inputs;
+    Runs below;  // the runs that are older
+    uint32_t level = 0;
+    bool urgent = false;  // a flush waits: neither stopped nor interrupted by other merges
+  };
+  using Choose = std::function<MergeChoice(const Runs& runs, const std::set<uint64_t>& busy)>;
+  // Claims what `choose` names; false when that is nothing.
+  bool claim(const Choose& choose, Claim* claimed);
+  // Merges, installs, and gives the claim up.
+  Status merge(const Claim& claimed, const std::vector<SequenceNumber>& snapshots, const StitchPolicy& policy);
+  Status merge_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
+                       const StitchPolicy& policy);
+  // Between two pieces of a merge into `level`: whether to stop, and merges of smaller levels that are due.
+  Status give_way(uint32_t level);
+  StitchPolicy stitch_policy() const;
+  Status make_room_in_manifest(const std::vector<SequenceNumber>& snapshots);
   Status sync_zones();
   using Segments = std::vector<SegmentValues>;
   // Writes a checkpoint of the current runs and segments as the edits change them, and makes it current.
@@ -70,16 +100,21 @@ class TreeImpl final : public Tree {
 
   Env* const m_env;
   const Options m_options;
+  const MergeShape m_shape;
   const Geometry m_geometry;
   const Uuid m_uuid;
   const std::shared_ptr<BlockCache> m_cache;
   const SpanReader m_reader;
+  std::function<std::vector<SequenceNumber>()> m_snapshot_source;  // may be empty
   std::atomic<uint64_t> m_next_run_id;
+  std::atomic<uint64_t> m_stitch_threshold_bytes;
+  std::atomic<bool> m_merging;
   std::atomic<bool> m_stop{false};
 
-  // Order of locks: flush, merge, checkpoint, m_lock.
+  // Order of locks: flush, merge, emergency, checkpoint, m_lock.
   std::mutex m_flush_lock;
   std::mutex m_merge_lock;
+  std::mutex m_emergency_lock;  // a flush merges to make room; whoever claims all runs waits for it
   std::mutex m_checkpoint_lock;
   const std::unique_ptr<Manifest> m_manifest;  // writes: under m_checkpoint_lock
   Checkpoint m_checkpoint;                     // the newest; under m_checkpoint_lock
@@ -88,6 +123,7 @@ class TreeImpl final : public Tree {
   std::shared_ptr<const RunVersion> m_current;
   std::array<Slot, 2> m_slots;  // by epoch mod 2
   uint64_t m_epoch = 0;
+  std::set<uint64_t> m_busy;  // ids of the runs that are claimed
   Status m_failure;  // of a sync or a checkpoint: nothing is written any more
   TreeStatistics m_statistics;
 };

@@ -246,6 +246,130 @@ TEST_F(TreeTest, AFullManifestMergesInsteadOfFailing) {
   EXPECT_LT(m_tree->statistics().runs, 2000u);
 }
 
+TEST_F(TreeTest, AFlushNeverWaitsForMoreThanAFewRuns) {
+  m_options.merging = false;
+  reopen();
+  uint64_t merged_before = 0, merged_most = 0;
+  for (SequenceNumber s = 1; s <= 3000; ++s) {
+    MemTable next;
+    next.put(s, "k" + std::to_string(s * 7919 % 3001), std::string(100, 'v'));
+    flush(next);
+    const TreeStatistics statistics = m_tree->statistics();
+    merged_most = std::max(merged_most, statistics.merge_bytes + statistics.stitched_bytes - merged_before);
+    merged_before = statistics.merge_bytes + statistics.stitched_bytes;
+  }
+  EXPECT_GT(m_tree->statistics().merges, 10u);
+  EXPECT_LE(merged_most, 40u * 4096);  // sixteen runs of one block, or of those merged before
+  expect_sound();
+}
+
+TEST_F(TreeTest, WithoutMergingRunsStay) {
+  m_options.merging = false;
+  reopen();
+  for (SequenceNumber s = 1; s <= 50; ++s) {
+    MemTable next;
+    next.put(s, "k" + std::to_string(s), "v");
+    flush(next);
+    bool did = true;
+    ASSERT_TRUE(m_tree->merge_once({}, &did).ok());
+    EXPECT_FALSE(did);
+  }
+  EXPECT_EQ(m_tree->statistics().runs, 50u);
+  EXPECT_GT(m_tree->statistics().debt_bytes, 0u);
+  m_tree->set_merging(true);
+  for (bool did = true; did;) {
+    ASSERT_TRUE(m_tree->merge_once({}, &did).ok());
+  }
+  EXPECT_LT(m_tree->statistics().runs, 10u);
+  EXPECT_EQ(m_tree->statistics().debt_bytes, 0u);
+}
+
+TEST_F(TreeTest, TheThresholdCanBeChangedAtRunTime) {
+  SequenceNumber s = 0;
+  const auto flush_keys = [&](int first) {
+    MemTable next;
+    for (int i = first; i < first + 500; ++i) {
+      next.put(++s, "k" + std::to_string(10000 + i), std::string(100, 'v'));
+    }
+    flush(next);
+  };
+  m_tree->set_stitch_threshold(kNeverStitch);
+  flush_keys(0);
+  flush_keys(500);
+  merge_all();
+  EXPECT_EQ(m_tree->statistics().stitched_bytes, 0u);
+  m_tree->set_stitch_threshold(0);
+  const uint64_t copied = m_tree->statistics().merge_bytes;
+  flush_keys(1000);
+  merge_all();
+  EXPECT_GT(m_tree->statistics().stitched_bytes, 100'000u);
+  EXPECT_EQ(m_tree->statistics().merge_bytes, copied);
+  EXPECT_EQ(read("k10700"), std::string(100, 'v'));
+  expect_sound();
+}
+
+TEST_F(TreeTest, ZonesCanBeEmptied) {
+  SequenceNumber s = 0;
+  for (int round = 0; round < 3; ++round) {
+    MemTable next;
+    for (int i = 0; i < 2000; ++i) {
+      next.put(++s, "k" + std::to_string(10000 + i * 3 + round), std::string(100, 'v'));
+    }
+    flush(next);
+  }
+  const std::vector<ZoneUsage> before = m_tree->zone_usage();
+  uint64_t entries = 0, live = 0;
+  for (const ZoneUsage& zone : before) {
+    entries += zone.entries;
+    live += zone.live_bytes;
+    EXPECT_LE(zone.live_bytes, 64u << 10);
+    EXPECT_EQ(zone.live_bytes > 0, zone.parts > 0);
+    EXPECT_TRUE(zone.in_use || zone.live_bytes == 0);
+  }
+  EXPECT_NEAR(static_cast<double>(entries), 6000, 6000 * 0.02);  // cut at zone borders by bytes
+  EXPECT_EQ(live, m_tree->statistics().live_bytes);
+  const std::set<uint64_t> zones{1, 2, before.size() - 2};
+  for (bool did = true; did;) {
+    ASSERT_TRUE(m_tree->move_out_of(zones, {}, &did).ok());
+    const std::vector<ZoneUsage> now = m_tree->zone_usage();
+    if (did) {
+      EXPECT_GT(m_tree->statistics().stitched_bytes, 0u);
+    } else {
+      for (const uint64_t zone : zones) {
+        EXPECT_EQ(now[zone].live_bytes, 0u) << zone;
+      }
+    }
+  }
+  MemTable empty;  // the older slot lets go
+  ASSERT_TRUE(m_tree->flush(empty, position(s), {}).ok());
+  for (const uint64_t zone : zones) {
+    EXPECT_FALSE(m_tree->zone_usage()[zone].in_use) << zone;
+  }
+  for (int i = 0; i < 6000; ++i) {
+    ASSERT_EQ(read("k" + std::to_string(10000 + i)), std::string(100, 'v'));
+  }
+  expect_sound();
+}
+
+// The top of the index is what always stays in memory: it must not grow with the keys, but with the spans.
+TEST_F(TreeTest, TheTopOfTheIndexIsSmall) {
+  m_options.geometry.zone_bytes = 8 << 20;
+  m_directory = "/large";
+  ASSERT_TRUE(m_env->create_directory(m_directory).ok());
+  ASSERT_TRUE(create().ok());
+  reopen();
+  constexpr SequenceNumber kKeys = 200'000;
+  MemTable table;
+  for (SequenceNumber s = 1; s <= kKeys; ++s) {
+    char key[32];
+    std::snprintf(key, sizeof(key), "%016llu", static_cast<unsigned long long>(s));
+    table.put(s, key, std::string(64, 'v'));
+  }
+  flush(table);
+  EXPECT_LE(m_tree->statistics().index_bytes, kKeys / 10);  // a tenth of a byte per key
+  EXPECT_GT(m_tree->statistics().index_bytes, 0u);
+}
+
 TEST_F(TreeTest, AStoppedTreeDoesNotMerge) {
   for (SequenceNumber s = 1; s <= 5; ++s) {
     MemTable next;
@@ -314,9 +438,16 @@ class Model {
 
 class TreeModelTest : public TreeTest, public testing::WithParamInterface<int> {
  protected:
-  std::string key() { return "key" + std::to_string(m_random() % 300); }
+  void SetUp() override {
+    constexpr uint64_t kThresholds[] = {0, 8 << 10, kNeverStitch};
+    m_options.stitch_threshold_bytes = kThresholds[GetParam() % 3];
+    TreeTest::SetUp();
+  }
+  // Close to those of the same memtable, so that there is something to stitch.
+  std::string key() { return "key" + std::to_string(100 + (m_window + m_random() % 60) % 300); }
 
   void fill(MemTable* table, int operations) {
+    m_window = m_random() % 300;
     for (; operations > 0; --operations) {
       ++m_sequence;
       const std::string k = key();
@@ -348,7 +479,7 @@ class TreeModelTest : public TreeTest, public testing::WithParamInterface<int> {
     const auto version = m_tree->current();
     std::map<std::string, std::string> expected;
     for (int i = 0; i < 300; ++i) {
-      const std::string k = "key" + std::to_string(i);
+      const std::string k = "key" + std::to_string(100 + i);
       const auto want = m_model.get(k, at_most);
       Lookup result;
       std::string value;
@@ -398,11 +529,13 @@ class TreeModelTest : public TreeTest, public testing::WithParamInterface<int> {
 
   std::mt19937_64 m_random{static_cast<uint64_t>(GetParam())};
   SequenceNumber m_sequence = 0;
+  uint64_t m_window = 0;
   Model m_model;
 };
 
 TEST_P(TreeModelTest, AgreesWithTheModelThroughFlushesMergesAndReopens) {
   std::set<SequenceNumber> snapshots;
+  uint64_t stitched = 0;
   for (int round = 0; round < 40; ++round) {
     MemTable table;
     fill(&table, static_cast<int>(m_random() % 200));
@@ -423,6 +556,7 @@ TEST_P(TreeModelTest, AgreesWithTheModelThroughFlushesMergesAndReopens) {
       ASSERT_TRUE(m_tree->merge_all(held).ok());
     }
     if (m_random() % 6 == 0) {
+      stitched += m_tree->statistics().stitched_bytes;
       reopen();
     }
     check(m_sequence);
@@ -434,6 +568,12 @@ TEST_P(TreeModelTest, AgreesWithTheModelThroughFlushesMergesAndReopens) {
     }
   }
   expect_sound();
+  stitched += m_tree->statistics().stitched_bytes;
+  if (m_options.stitch_threshold_bytes == 0) {
+    EXPECT_GT(stitched, 0u);
+  } else if (m_options.stitch_threshold_bytes == kNeverStitch) {
+    EXPECT_EQ(stitched, 0u);
+  }
   ASSERT_TRUE(m_tree->merge_all({}).ok());
   check(m_sequence);
   expect_sound();

@@ -46,7 +46,7 @@ TEST(TreeThreads, ReadersSeeWholeRoundsWhileRunsComeAndGo) {
   const std::string directory = std::filesystem::absolute(name);
   Options options;
   options.geometry.zone_bytes = 64 << 10;
-  options.growth_factor = 2;
+  options.growth_factor = options.runs_per_level = 2;
   options.block_cache_bytes = 32 << 10;
   ASSERT_TRUE(Tree::create(posix_env(), directory, options.geometry, Uuid{1}, {}).ok());
   std::unique_ptr<Tree> tree;
@@ -55,6 +55,7 @@ TEST(TreeThreads, ReadersSeeWholeRoundsWhileRunsComeAndGo) {
   std::atomic<bool> done{false};
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
+  tree->set_snapshot_source([] { return std::vector<SequenceNumber>(); });
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&] { read_rounds(*tree, done, &wrong); });
   }

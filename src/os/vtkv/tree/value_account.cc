@@ -13,7 +13,7 @@ void ValueDelta::add(const ValuePointer& pointer, int64_t sign) {
 
 void ValueDelta::dropped(const Entry& entry) {
   ValuePointer pointer;
-  if (pointer.decode(entry.value)) {
+  if (entry.type == EntryType::value_pointer && pointer.decode(entry.value)) {
     add(pointer, -1);
   }
 }

@@ -23,7 +23,7 @@ void RunVersion::new_iterators(std::string_view lower, std::string_view upper,
     if (!run->overlaps(lower, upper)) {
       continue;
     }
-    iterators->push_back(run->new_iterator(false));
+    iterators->push_back(run->new_iterator());
     const bool any = run->range_removals()->overlaps(lower, upper);
     removals->push_back(any ? run->range_removals() : nullptr);
   }

@@ -1,5 +1,7 @@
 #include "vtkv/zone/zone_file.h"
 
+#include <algorithm>
+
 namespace vtkv {
 
 namespace {
@@ -15,6 +17,22 @@ ZoneFile::Pins::~Pins() {
 void ZoneFile::Pins::add(uint64_t offset, uint64_t bytes) {
   m_file->map().pin(offset, bytes);
   m_ranges.push_back({offset, bytes});
+}
+
+void ZoneFile::Pins::add_zones(std::vector<ZoneRange> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  const uint64_t zone_bytes = m_file->map().zone_bytes();
+  uint64_t first = 0, end = 0;  // zones not pinned yet
+  for (const ZoneRange& range : ranges) {
+    const uint64_t zone = range.offset / zone_bytes;
+    const uint64_t zone_end = (range.offset + range.bytes + zone_bytes - 1) / zone_bytes;
+    if (zone > end) {
+      add(first * zone_bytes, (end - first) * zone_bytes);
+      first = end = zone;
+    }
+    end = std::max(end, zone_end);
+  }
+  add(first * zone_bytes, (end - first) * zone_bytes);
 }
 
 Status ZoneFile::create(Env* env, const std::string& path) {

@@ -22,6 +22,8 @@ class ZoneFile {
     Pins& operator=(Pins&&) = delete;
     ~Pins();
     void add(uint64_t offset, uint64_t bytes);
+    // Of many ranges: each zone once.
+    void add_zones(std::vector<ZoneRange> ranges);
 
    private:
     std::shared_ptr<ZoneFile> m_file;

@@ -45,6 +45,15 @@ uint64_t ZoneMap::pinned_bytes() const {
   return (m_zones.size() - free_zones()) * m_zone_bytes;
 }
 
+std::vector<bool> ZoneMap::pinned() const {
+  std::lock_guard lock(m_lock);
+  std::vector<bool> result;
+  for (const Zone& zone : m_zones) {
+    result.push_back(zone.pins > 0);
+  }
+  return result;
+}
+
 uint64_t ZoneMap::free_zones() const {
   return std::count_if(m_zones.begin(), m_zones.end(), [](const Zone& zone) { return zone.pins == 0; });
 }
@@ -52,6 +61,13 @@ uint64_t ZoneMap::free_zones() const {
 void ZoneMap::drop_tail(ZoneRange* tail) {
   pin_locked(tail->offset, tail->bytes, -1);
   *tail = {};
+}
+
+void ZoneMap::drop_tails() {
+  std::lock_guard lock(m_lock);
+  for (ZoneRange& tail : m_tails) {
+    drop_tail(&tail);
+  }
 }
 
 ZoneRange ZoneMap::acquire(ZoneStream stream, uint64_t bytes_min, bool* needs_space) {

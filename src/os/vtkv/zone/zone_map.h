@@ -33,6 +33,7 @@ class ZoneMap {
   // Of the file: the zones known so far.
   uint64_t file_bytes() const;
   uint64_t pinned_bytes() const;
+  std::vector<bool> pinned() const;  // by zone
 
   // Every zone that [offset, offset + bytes) touches. REQUIRES for unpin: it was pinned.
   void pin(uint64_t offset, uint64_t bytes);
@@ -46,6 +47,9 @@ class ZoneMap {
   // The writer is done: `written` is pinned by its runs by now (or is given up); `rest`, the tail of the
   // range that it never wrote to, goes to the next writer.
   void release(ZoneStream stream, const ZoneRange& range, uint64_t written_bytes);
+
+  // The next writers begin in free zones.
+  void drop_tails();
 
   // Free zones that hold space nobody will need soon, pinned, to be given back to the host and then
   // unpinned. They are taken rarely and many at once, so that zones in steady use keep their space.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <mutex>
 
@@ -120,9 +121,12 @@ class VtkvEngine::InFlight final : public Submission {
 };
 
 Status VtkvEngine::open(const EngineSettings& settings) {
-  double growth = 0, single_flush = 0, separation = 0;
+  double growth = 0, runs = 0, stitch = 0, merging = 0, single_flush = 0, separation = 0;
   const Options defaults;
   VTKV_RETURN_IF_ERROR(number_option(settings, "growth_factor", defaults.growth_factor, &growth));
+  VTKV_RETURN_IF_ERROR(number_option(settings, "runs_per_level", defaults.runs_per_level, &runs));
+  VTKV_RETURN_IF_ERROR(number_option(settings, "stitch", static_cast<double>(defaults.stitch_threshold_bytes), &stitch));
+  VTKV_RETURN_IF_ERROR(number_option(settings, "merging", 1, &merging));
   VTKV_RETURN_IF_ERROR(number_option(settings, "separation", kSeparationBytes, &separation));
   Env* env = posix_env();
   FileSystemInfo info;
@@ -136,6 +140,9 @@ Status VtkvEngine::open(const EngineSettings& settings) {
   options.memtable_bytes = peer::write_buffer_bytes(settings.memory_bytes);
   options.block_cache_bytes = peer::cache_bytes(settings.memory_bytes);
   options.growth_factor = static_cast<uint32_t>(growth);
+  options.runs_per_level = static_cast<uint32_t>(runs);
+  options.stitch_threshold_bytes = std::isinf(stitch) ? kNeverStitch : static_cast<uint64_t>(stitch);
+  options.merging = merging != 0;
   options.single_flush = single_flush != 0;
   options.value_separation_bytes = static_cast<size_t>(separation);
   // As large a part of the data as it would be of a device's worth of it.

@@ -1,0 +1,47 @@
+// What contiguous blocks of entries of one span hold, from one block up to all of the span's. It is a line
+// of a span's index (one block) and of a run's descriptor (many): enough to decide in a merge whether they
+// can be taken over, or dropped, without reading them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "vtkv/mem/entry.h"
+
+namespace vtkv {
+
+struct BlockRange {
+  uint32_t unit = 0;  // of the span
+  uint32_t units = 0;
+  std::string first_key;
+  SequenceNumber first_sequence = 0;
+  std::string last_key;
+  uint64_t entries = 0;
+  // Of them, those that a later merge may find superfluous: removals, and versions behind a newer one of
+  // the same key.
+  uint64_t doubtful = 0;
+  uint64_t pointers = 0;  // of them, values in the log
+  SequenceNumber smallest_sequence = 0;
+  SequenceNumber greatest_sequence = 0;
+
+  uint32_t end_unit() const { return unit + units; }
+  bool operator==(const BlockRange&) const = default;
+
+  // Takes one more entry in. `is_older_version`: the entry before it has the same key.
+  void add(const Entry& entry, bool is_older_version);
+  // Takes the blocks directly behind these in.
+  void append(const BlockRange& next);
+
+  // Everything but first_key and first_sequence, which stand before it in both places:
+  //   varint32 unit, varint32 units, varint64 entries, varint64 doubtful, varint64 pointers,
+  //   varint64 smallest sequence, varint64 greatest - smallest,
+  //   varint32 bytes that last_key shares with first_key, string: the rest of it
+  void encode(std::string* out) const;
+  // REQUIRES: first_key and first_sequence are set. False when malformed or contradictory.
+  bool decode(std::string_view* in);
+  // Only where the blocks lie.
+  static bool decode_place(std::string_view in, uint32_t* unit, uint32_t* units);
+};
+
+}  // namespace vtkv

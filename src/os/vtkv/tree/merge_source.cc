@@ -1,0 +1,191 @@
+#include "vtkv/tree/merge_source.h"
+
+#include "vtkv/util/invariants.h"
+
+namespace vtkv {
+
+namespace {
+
+Status corruption(const Run& run, std::string_view what) {
+  return Status::corruption("run " + std::to_string(run.descriptor().run_id) + " of " + run.reader().file().path() +
+                            ": " + std::string(what));
+}
+
+// A reader goes on over a small gap, such as a span's index, without a seek.
+constexpr uint64_t kGapBytesMax = 16 << 10;
+
+}  // namespace
+
+Status MergeSource::start() {
+  m_part = 0;
+  m_in_part = false;
+  return {};
+}
+
+void MergeSource::leave_part() {
+  ++m_part;
+  m_in_part = false;
+}
+
+Status MergeSource::read_line() {
+  if (!m_index.status().ok()) {
+    return corruption(m_run, m_index.status().message());
+  }
+  const uint32_t place = m_in_part ? m_next.end_unit() : part().blocks.unit;
+  if (m_index.valid()) {
+    m_next.first_key.assign(m_index.entry().key);
+    m_next.first_sequence = m_index.entry().sequence;
+    std::string_view line = m_index.entry().value;
+    if (m_next.decode(&line) && line.empty() && m_next.unit == place &&
+        m_next.end_unit() <= part().blocks.end_unit()) {
+      m_in_part = true;
+      return {};
+    }
+  }
+  return corruption(m_run, "a span's index contradicts the descriptor");
+}
+
+Status MergeSource::enter_part() {
+  const Span& span = m_descriptor.spans[part().span];
+  VTKV_RETURN_IF_ERROR(
+      m_run.reader().read_uncached(span, span.index_unit, span.index_units, BlockKind::index, &m_index_block));
+  m_index.reset(m_index_block);
+  m_index.seek(part().blocks.first_key, part().blocks.first_sequence);
+  return read_line();
+}
+
+Status MergeSource::leave_block() {
+  if (m_next.end_unit() == part().blocks.end_unit()) {
+    leave_part();
+    return {};
+  }
+  m_index.next();
+  return read_line();
+}
+
+Status MergeSource::open() {
+  if (!m_in_part) {
+    VTKV_RETURN_IF_ERROR(enter_part());
+  }
+  std::shared_ptr<const Block> block;
+  VTKV_RETURN_IF_ERROR(m_ahead.read(m_descriptor.spans[part().span], m_next.unit, m_next.units,
+                                    part().blocks.end_unit(), &block));
+  m_block.reset(std::move(block));
+  m_block.seek_to_first();
+  if (!m_block.valid()) {
+    return corruption(m_run, m_block.status().ok() ? "a block is empty" : m_block.status().message());
+  }
+  if (m_block.entry().key != m_next.first_key || m_block.entry().sequence != m_next.first_sequence) {
+    return corruption(m_run, "a block does not begin with the key that its span's index says");
+  }
+  return {};
+}
+
+Status MergeSource::next() {
+  m_block.next();
+  if (m_block.valid()) {
+    return {};
+  }
+  if (!m_block.status().ok()) {
+    return corruption(m_run, m_block.status().message());
+  }
+  m_block.reset(nullptr);
+  return leave_block();
+}
+
+void MergeSource::add(BlockRange blocks, Parts* passed) const {
+  if (!passed->empty() && passed->back().span == part().span && passed->back().blocks.end_unit() == blocks.unit) {
+    passed->back().blocks.append(blocks);
+  } else {
+    passed->push_back({part().span, std::move(blocks)});
+  }
+}
+
+bool MergeSource::is_contiguous(const Parts& passed) const {
+  if (passed.empty()) {
+    return true;
+  }
+  const SpanPart& last = passed.back();
+  const uint64_t end = span_of(last).offset + uint64_t{last.blocks.end_unit()} * kUnitBytes;
+  return offset() >= end && offset() - end <= kGapBytesMax;
+}
+
+// Does what comes behind `blocks`, which begin here, begin with another key than they end with?
+Status MergeSource::ends_before_another_key(const BlockRange& blocks, bool whole_part, bool* another) {
+  if (whole_part || blocks.end_unit() == part().blocks.end_unit()) {
+    *another = m_part + 1 == m_descriptor.parts.size() ||
+               m_descriptor.parts[m_part + 1].blocks.first_key != blocks.last_key;
+    return {};
+  }
+  m_index.next();
+  if (!m_index.valid()) {
+    return corruption(m_run, "a span's index contradicts the descriptor");
+  }
+  *another = m_index.entry().key != blocks.last_key;
+  m_index.previous();
+  return {};
+}
+
+Status MergeSource::pass_blocks(const Wanted& wanted, bool together, Parts* passed) {
+  while (valid() && (!together || is_contiguous(*passed))) {
+    bool good = true;
+    if (!m_in_part && wanted(part().blocks)) {
+      if (together) {
+        VTKV_RETURN_IF_ERROR(ends_before_another_key(part().blocks, true, &good));
+      }
+      if (good) {
+        add(part().blocks, passed);
+        leave_part();
+        continue;
+      }
+    }
+    if (!m_in_part) {
+      VTKV_RETURN_IF_ERROR(enter_part());
+    }
+    good = wanted(m_next);
+    if (good && together) {
+      VTKV_RETURN_IF_ERROR(ends_before_another_key(m_next, false, &good));
+    }
+    if (!good) {
+      return {};
+    }
+    add(m_next, passed);
+    VTKV_RETURN_IF_ERROR(leave_block());
+  }
+  return {};
+}
+
+Status MergeSource::pass(const Wanted& wanted, Parts* passed) {
+  INVARIANT(at_block());
+  return pass_blocks(wanted, false, passed);
+}
+
+Status MergeSource::pass_together(const Wanted& wanted, uint64_t bytes_min, Parts* passed) {
+  INVARIANT(at_block());
+  const size_t first_part = m_part;
+  const bool was_in_part = m_in_part;
+  const std::shared_ptr<const Block> index_block = m_index_block;
+  const BlockRange first_block = m_next;
+  VTKV_RETURN_IF_ERROR(pass_blocks(wanted, true, passed));
+  uint64_t bytes = 0;
+  for (const SpanPart& piece : *passed) {
+    bytes += uint64_t{piece.blocks.units} * kUnitBytes;
+  }
+  if (bytes > 0 && bytes >= bytes_min) {
+    return {};
+  }
+  m_open_part = m_part;
+  m_open_unit = unit();
+  passed->clear();
+  m_part = first_part;
+  m_in_part = was_in_part;
+  m_next = first_block;
+  if (was_in_part) {
+    m_index_block = index_block;
+    m_index.reset(index_block);
+    m_index.seek(m_next.first_key, m_next.first_sequence);
+  }
+  return {};
+}
+
+}  // namespace vtkv

@@ -1,0 +1,76 @@
+// One run as a merge sees it: a sequence of blocks that can be passed over unread, or opened and walked.
+//
+// Not thread-safe. The run must outlive it.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "vtkv/tree/run.h"
+
+namespace vtkv {
+
+class MergeSource {
+ public:
+  explicit MergeSource(const Run* run)
+      : m_run(*run), m_descriptor(run->descriptor()), m_ahead(&run->reader(), ReadAhead::Use::merge) {}
+
+  // Before the first block.
+  Status start();
+  bool valid() const { return m_part < m_descriptor.parts.size(); }
+  // Stands before a block rather than on an entry of an open one.
+  bool at_block() const { return !m_block.valid(); }
+  // Of the next entry. REQUIRES: valid().
+  std::string_view key() const { return m_block.valid() ? m_block.entry().key : block_key(); }
+  SequenceNumber sequence() const { return m_block.valid() ? m_block.entry().sequence : block_sequence(); }
+
+  // Opens the block that it stands before, and on its first entry. REQUIRES: at_block().
+  Status open();
+  const Entry& entry() const { return m_block.entry(); }  // REQUIRES: !at_block()
+  Status next();                                          // likewise
+
+  // Blocks that one move passes over, in key order; neighbours in one span come as one.
+  using Parts = std::vector<SpanPart>;
+  using Wanted = std::function<bool(const BlockRange&)>;
+  // Passes over blocks for as long as each, asked alone or as all that is left of a part, is wanted. Reads
+  // indexes only. REQUIRES: at_block().
+  Status pass(const Wanted& wanted, Parts* passed);
+  // The same for blocks that a new run may refer to: they lie one behind the other in the file, and the first
+  // block behind them begins with another key. When less than `bytes_min` of them come together, nothing is
+  // passed, and must_open() says so until these blocks have been opened.
+  Status pass_together(const Wanted& wanted, uint64_t bytes_min, Parts* passed);
+  bool must_open() const { return m_part < m_open_part || (m_part == m_open_part && unit() < m_open_unit); }
+
+  // Of the block that it stands before: in its span, and in the file.
+  uint32_t unit() const { return m_in_part ? m_next.unit : valid() ? part().blocks.unit : 0; }
+  const Span& span() const { return span_of(part()); }
+  uint64_t offset() const { return span_of(part()).offset + uint64_t{unit()} * kUnitBytes; }
+  const Span& span_of(const SpanPart& part) const { return m_descriptor.spans[part.span]; }
+
+ private:
+  const SpanPart& part() const { return m_descriptor.parts[m_part]; }
+  std::string_view block_key() const { return m_in_part ? m_next.first_key : part().blocks.first_key; }
+  SequenceNumber block_sequence() const { return m_in_part ? m_next.first_sequence : part().blocks.first_sequence; }
+  Status enter_part();   // reads the index: m_next is the first block of the part
+  Status read_line();    // of the index, into m_next
+  Status leave_block();  // goes before the block behind m_next
+  void leave_part();
+  void add(BlockRange blocks, Parts* passed) const;
+  Status pass_blocks(const Wanted& wanted, bool together, Parts* passed);
+  bool is_contiguous(const Parts& passed) const;
+  Status ends_before_another_key(const BlockRange& blocks, bool whole_part, bool* another);
+
+  const Run& m_run;
+  const RunDescriptor& m_descriptor;
+  ReadAhead m_ahead;
+  size_t m_part = 0;
+  bool m_in_part = false;  // the index of the part is loaded, m_next is the block it stands before or in
+  std::shared_ptr<const Block> m_index_block;
+  BlockIterator m_index;
+  BlockRange m_next;
+  BlockIterator m_block;
+  size_t m_open_part = 0;  // must_open(): up to here
+  uint32_t m_open_unit = 0;
+};
+
+}  // namespace vtkv

@@ -1,0 +1,26 @@
+// The runs below a flush or merge. Keys are looked up in their filters. For a range, blocks have to be
+// read: only so often, then the answer is "may", so that a flush of many range removals stays short.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "vtkv/tree/reducer.h"
+#include "vtkv/tree/run.h"
+
+namespace vtkv {
+
+class OlderRuns final : public Reducer::Older {
+ public:
+  OlderRuns(std::vector<std::shared_ptr<const Run>> runs, uint32_t range_reads_max)
+      : m_runs(std::move(runs)), m_range_reads_left(range_reads_max) {}
+  bool may_hold(std::string_view key) const override;
+  bool may_hold_any(std::string_view begin, std::string_view end) const override;
+  bool empty() const override { return m_runs.empty(); }
+
+ private:
+  const std::vector<std::shared_ptr<const Run>> m_runs;
+  mutable uint32_t m_range_reads_left;
+};
+
+}  // namespace vtkv

@@ -1,0 +1,64 @@
+// Merges runs into one, reading only what has to be read (VT-tree, FAST '13, section 3.1).
+//
+// The inputs are walked in key order, block by block. Before a block is opened:
+//   * when a range removal hides all of it, in every snapshot's eyes, it is left out unread;
+//   * when no other input, and no range removal, has a say in it and in enough of its neighbours, the new run
+//     refers to them where they lie: they are stitched in.
+// Everything else is read, reduced and written to the fill. What "enough" is, is the stitching threshold: more
+// of it means fewer bytes written, less of it runs that lie in longer pieces, for scans.
+//
+// Why stitching loses no version and revives none:
+//   1. The key range of stitched blocks is closed and shared with nobody: the other inputs have no key in it
+//      that is still to come, the last key already dealt with lies before it, and the block behind it begins
+//      with another key. So no key has versions on both sides of a stitch.
+//   2. No range removal of the merge is newer than any entry in it and reaches into its key range, so that
+//      removals may end here as if everything they hide had been seen.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include "vtkv/options.h"
+#include <memory>
+#include <vector>
+
+#include "vtkv/tree/merge_source.h"
+#include "vtkv/tree/reducer.h"
+#include "vtkv/tree/run_writer.h"
+
+namespace vtkv {
+
+struct StitchPolicy {
+  uint64_t bytes_min = 64 << 10;  // kNeverStitch: everything is copied
+  // When set: blocks that lie, or whose index lies, in these bytes of the zone file are copied, to empty them.
+  std::function<bool(uint64_t offset, uint64_t bytes)> must_move;
+};
+
+// Called now and then with the bytes read and written since the last call; an error ends the merge.
+using MergePace = std::function<Status(uint64_t bytes)>;
+
+class StitchMerge {
+ public:
+  // `runs` newest first. All but the policy outlive the merge.
+  StitchMerge(const std::vector<std::shared_ptr<const Run>>& runs, Reducer* reducer, const StitchPolicy& policy,
+              const MergePace& pace, RunWriter* writer);
+  // Adds everything that is left of the runs to the writer, which is then ready to finish.
+  Status run();
+
+ private:
+  bool comes_later(size_t a, size_t b) const;
+  void sift_down();
+  bool limit(std::string_view* key) const;  // the least key of the other sources
+  Status pass_over(MergeSource* source, bool* passed);
+  bool is_stitchable(const BlockRange& blocks, const MergeSource& source) const;
+  Status step();
+
+  Reducer& m_reducer;
+  const StitchPolicy m_policy;
+  const MergePace& m_pace;
+  RunWriter& m_writer;
+  std::vector<std::unique_ptr<MergeSource>> m_sources;
+  std::vector<size_t> m_heap;  // of valid sources; the next one in front
+  uint64_t m_bytes = 0;        // not told to the pace yet
+};
+
+}  // namespace vtkv
