@@ -15,6 +15,7 @@ namespace {
 constexpr size_t kMemoryBytes = 64 << 20;
 constexpr uint64_t kDataBytes = 4 * kMemoryBytes;
 constexpr unsigned kSyncedWriters = 32;
+constexpr uint64_t kStitchedValueBytes = 256;
 constexpr uint64_t kSmall[] = {64, 256}, kLarge[] = {1024, 16384};
 
 std::vector<EngineSpec> engines(std::initializer_list<const char*> labels) {
@@ -197,6 +198,27 @@ void judge_removals(Verdict* verdict) {
                    Verdict::divide(speed("vtkv", "deleterandom"), speed("vtkv", "delete_range")), 2);
 }
 
+// What a merge leaves for later has to be paid too: the time counts until the engine has settled.
+void judge_stitching(Verdict* verdict) {
+  const auto whole_speed = [&](const char* engine) -> std::optional<double> {
+    const Result* found = verdict->find("sequential", engine, "sequential_insertion", kStitchedValueBytes);
+    return found ? std::optional(*(*found)[Metric::operations] /
+                                 (*(*found)[Metric::seconds] + *(*found)[Metric::settle_seconds]))
+                 : std::nullopt;
+  };
+  verdict->at_least("sequential insertion with stitching to that without",
+                    Verdict::divide(whole_speed("vtkv"), whole_speed("vtkv:stitch=inf")), 2.5,
+                    fmt::format("write amplification {} and {}",
+                                show(verdict->get("sequential", "vtkv", "sequential_insertion", kStitchedValueBytes,
+                                                  Metric::write_amplification)),
+                                show(verdict->get("sequential", "vtkv:stitch=inf", "sequential_insertion",
+                                                  kStitchedValueBytes, Metric::write_amplification))));
+  verdict->at_least("the scan after that, likewise",
+                    verdict->ratio("sequential", "vtkv", "vtkv:stitch=inf", "readseq", kStitchedValueBytes,
+                                   Metric::ops_per_s),
+                    0.9);
+}
+
 void judge_background(Verdict* verdict) {
   verdict->at_least("load beside garbage collection flat out to that without",
                     Verdict::divide(verdict->get("gc", "vtkv", "overwrite_gc", 1024, Metric::ops_per_s),
@@ -206,6 +228,7 @@ void judge_background(Verdict* verdict) {
                    verdict->get("gc", "vtkv", "gc", 1024, Metric::space_amplification), 1.3,
                    fmt::format("{} MB written",
                                show(Verdict::divide(verdict->get("gc", "vtkv", "gc", 1024, Metric::device_written_bytes), 1e6))));
+  judge_stitching(verdict);
   verdict->at_most("stalls in a minute of overwrite", verdict->get("steady", "vtkv", "overwrite", 1024, Metric::stalls), 0);
   verdict->at_least("its worst second to the median one",
                     verdict->get("steady", "vtkv", "overwrite", 1024, Metric::worst_second_ratio), 0.5,
@@ -270,7 +293,20 @@ std::vector<Group> gate_groups() {
   steady.load.by_time = true;
   steady.load.seconds = 60;
 
-  return {large, small, synced, ycsb, removal, gc, steady};
+  // Insertion and scan against the stitching threshold.
+  Group sequential = base;
+  sequential.name = "sequential";
+  sequential.engines =
+      engines({"vtkv", "vtkv:stitch=0", "vtkv:stitch=1048576", "vtkv:stitch=inf", "vtkv:merging=0", "rocksdb"});
+  sequential.workloads = workloads({"sequential_insertion", "readseq"});
+  sequential.value_sizes = {kStitchedValueBytes};
+  sequential.data_bytes = 2 * kMemoryBytes;
+  sequential.load.seconds = 3;
+  Group append = sequential;
+  append.name = "append";
+  append.workloads = workloads({"random_append", "readseq"});
+
+  return {large, small, synced, ycsb, removal, gc, steady, sequential, append};
 }
 
 std::vector<Group> quick_groups() {
