@@ -58,6 +58,12 @@ class Snapshot {
   virtual SequenceNumber sequence() const = 0;
 };
 
+struct WriteOptions {
+  // false: do not wait for durability. A crash may take back the batch, and then every later one as well. It is
+  // on its way at once all the same; a writer that is faster than the disk is held back smoothly.
+  bool sync = true;
+};
+
 struct DBStatistics {
   SequenceNumber last_sequence = 0;     // submitted
   SequenceNumber durable_sequence = 0;  // D
@@ -65,6 +71,9 @@ struct DBStatistics {
   uint64_t memtable_flushes = 0, flush_bytes = 0, merges = 0;
   uint64_t merge_bytes = 0;     // read and written anew by merges
   uint64_t stitched_bytes = 0;  // taken over by merges where they lay
+  uint64_t write_waits = 0, write_waited_us = 0;  // of writers that do not wait for durability
+  uint64_t gc_moved_bytes = 0, gc_freed_segments = 0;  // values put again; log segments emptied
+  uint64_t log_live_bytes = 0;                         // of values that runs point to
   uint64_t log_file_bytes = 0, tree_file_bytes = 0, tree_live_bytes = 0;
   uint64_t tree_entries = 0, filter_bytes = 0;  // every version of every key; in memory
   uint64_t primed_bytes = 0;  // zeros written into new log segments since opening
@@ -95,8 +104,9 @@ class DB {
 
   // Makes the batch visible and queues it. Never waits for I/O. After a fatal error: durable(failed).
   virtual void submit(Submission* submission) = 0;
-  // submit and wait until durable.
-  virtual Status write(WriteBatch batch) = 0;
+  // Makes the batch visible and waits until it is durable, or only until it may go on (WriteOptions).
+  virtual Status write(WriteBatch batch, const WriteOptions& options) = 0;
+  Status write(WriteBatch batch) { return write(std::move(batch), WriteOptions()); }
 
   // Code::not_found when absent. snapshot nullptr: the newest state.
   virtual Status get(std::string_view key, std::string* value, const Snapshot* snapshot = nullptr) = 0;
@@ -120,7 +130,11 @@ class DB {
   virtual void request_flush() = 0;
   // Merges everything into one run; waits for it.
   virtual Status compact() = 0;
-  // Checks every block, run, and log record; appends one sentence per finding.
+  // Gives back log space of values that are no longer reachable: empties the best segment or, with `full`, every
+  // one that is worth it after a compact(); waits for it. What a snapshot or an iterator can still see stays. It
+  // also happens by itself: Options::space_amplification_target.
+  virtual Status collect_garbage(bool full) = 0;
+  // Checks every block, run, value and log record; appends one sentence per finding.
   virtual Status verify(std::vector<std::string>* findings) = 0;
   // Options::stitch_threshold_bytes and Options::merging, for merges that begin from now on.
   virtual void set_stitch_threshold(uint64_t bytes) = 0;

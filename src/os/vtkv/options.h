@@ -66,9 +66,15 @@ struct Options {
   Geometry geometry;  // used by create; open reads it from the database
 
   size_t memtable_bytes = 32u << 20;
+  // A checkpoint is due after so much log: what a recovery reads again, and how long the log keeps what is dead.
+  // 0: half of the segments made at creation.
+  uint64_t checkpoint_log_bytes = 0;
   size_t block_cache_bytes = 64u << 20;
   // Values of at least so many bytes stay in the log, and the tree holds pointers to them (WiscKey). 0: none.
   size_t value_separation_bytes = 0;
+  // The log's files may take this many times what lives in them; beyond it, garbage is collected. 0: never
+  // by itself. More costs space and saves writing.
+  double space_amplification_target = 2.0;
   // The tree's shape (tree/merge_policy.h): so many runs of a level are merged into one, and a level's runs are
   // so many times larger than those of the level before.
   uint32_t runs_per_level = 4;
@@ -105,6 +111,8 @@ struct Options {
     bool durable_per_group = false;
     bool flush_memtable_early = false;
     bool lose_range_deletes = false;
+    bool recycle_early = false;     // collected segments, before the checkpoint above their values' new places
+    bool relocation_wins = false;   // over a put that came after the value was found alive
   } mutations;
 };
 

@@ -12,6 +12,9 @@ constexpr size_t kMaxBodyBytes = 1u << 20;       // of a record, unless one batc
 constexpr size_t kMaxRequestBuffers = 512;       // of one coalesced data write
 constexpr size_t kMaxRequestBytes = 1u << 20;    // beyond this, joining requests gains nothing
 constexpr size_t kMaxUnflushedGroups = 1;        // besides the ones being flushed
+constexpr size_t kMaxUnflushedHeavy = 8;         // under a heavy load
+constexpr size_t kMaxLogWritesHeavy = 3;         // in flight
+constexpr size_t kHeavyBytes = 256u << 10;       // waiting for a record
 constexpr size_t kKeptBufferBytes = 4u << 20;    // of a spare group
 constexpr size_t kLargeDataBytes = 256u << 10;   // of a submission: its write takes longer than a record's
 
@@ -19,11 +22,16 @@ constexpr size_t kLargeDataBytes = 256u << 10;   // of a submission: its write t
 
 struct CommitPipeline::Taken {
   Submission* submission = nullptr;
+  std::shared_ptr<Bulk> bulk;  // instead of a submission
   SequenceNumber last_sequence = 0;
   uint32_t data_left = 0;  // data requests in flight
   size_t data_bytes = 0;
   Group* group = nullptr;
   bool acknowledged = false;
+
+  uint32_t sequence_count() const { return bulk ? bulk->sequence_count() : submission->batch.sequence_count(); }
+  std::string_view encoded() const { return bulk ? bulk->encoded() : submission->batch.encoded(); }
+  LogPlace* place() const { return bulk ? &bulk->place : submission->log_place; }
   std::vector<File*> sync_files;  // need a sync of their own
 
   bool awaits_large_data() const { return data_left > 0 && data_bytes >= kLargeDataBytes; }
@@ -55,12 +63,13 @@ CommitPipeline::CommitPipeline(Env* env, const Options& options, SegmentPool* po
       m_options(options),
       m_observer(observer),
       m_writer(env, pool, uuid),
-      m_formed(start),
+      m_queue(std::clamp<size_t>(pool->segment_bytes() / 32, 4096, Bulk::kUsualBytes)),
       m_durable(start.sequence),
       m_horizon(horizon),
       m_enqueued(start.sequence),
       m_horizon_told(horizon) {
   m_writer.start_after(start);
+  m_queue.start_after(start);
 }
 
 CommitPipeline::~CommitPipeline() = default;
@@ -88,33 +97,21 @@ void CommitPipeline::wake_unless_stopped() {
 
 void CommitPipeline::enqueue(Submission* submission) {
   m_outstanding.fetch_add(1);
-  std::lock_guard lock(m_queue_lock);
-  m_queue.push_back(submission);
   m_enqueued.store(submission->last_sequence);
+  m_queue.enqueue(submission);
 }
 
-void CommitPipeline::request_boundary(SequenceNumber sequence) {
-  std::lock_guard lock(m_queue_lock);
-  if (m_formed.sequence == sequence) {
-    m_boundary_positions[sequence] = m_formed;
-  } else {
-    m_boundaries.push_back(sequence);
+bool CommitPipeline::append(std::string_view encoded, uint32_t sequence_count, SequenceNumber last,
+                            std::shared_ptr<Bulk>* bulk, std::string_view* copy) {
+  m_bulk_bytes.fetch_add(encoded.size());
+  m_enqueued.store(last);
+  // Counted before the worker can see it.
+  m_outstanding.fetch_add(1);
+  const bool opened = m_queue.append(encoded, sequence_count, last, m_env->now_us(), bulk, copy);
+  if (!opened) {
+    m_outstanding.fetch_sub(1);
   }
-}
-
-bool CommitPipeline::boundary_position(SequenceNumber sequence, LogPosition* position) const {
-  std::lock_guard lock(m_queue_lock);
-  const auto found = m_boundary_positions.find(sequence);
-  if (found == m_boundary_positions.end()) {
-    return false;
-  }
-  *position = found->second;
-  return true;
-}
-
-void CommitPipeline::forget_boundaries_before(SequenceNumber sequence) {
-  std::lock_guard lock(m_queue_lock);
-  m_boundary_positions.erase(m_boundary_positions.begin(), m_boundary_positions.lower_bound(sequence));
+  return opened;
 }
 
 SequenceNumber CommitPipeline::reuse_horizon() const {
@@ -139,7 +136,7 @@ void CommitPipeline::checkpoint_advanced(SequenceNumber sequence) {
 
 void CommitPipeline::fail(const Status& status) {
   {
-    std::lock_guard lock(m_queue_lock);
+    std::lock_guard lock(m_failure_lock);
     if (m_failure.ok()) {
       m_failure = status;
     }
@@ -149,7 +146,7 @@ void CommitPipeline::fail(const Status& status) {
 }
 
 Status CommitPipeline::failure() const {
-  std::lock_guard lock(m_queue_lock);
+  std::lock_guard lock(m_failure_lock);
   return Status::failed("the database stopped: " + std::string(m_failure.message()));
 }
 
@@ -165,13 +162,14 @@ void CommitPipeline::add_statistics(DBStatistics* statistics) const {
 
 NextStep CommitPipeline::step(IoQueue& io) {
   std::chrono::microseconds wait{0};
+  std::chrono::microseconds linger{0};
   for (bool progress = true; progress;) {
     progress = reap(io);
     if (m_failed.load()) {
       drain_failed(io);
       return NextStep::on_event();
     }
-    progress |= take_queue(io);
+    progress |= take_queue(io, &linger);
     progress |= start_flush(io);
     progress |= may_form(&wait) && form_record(io);
     if (const SequenceNumber horizon = reuse_horizon(); horizon != m_horizon_told) {
@@ -179,23 +177,25 @@ NextStep CommitPipeline::step(IoQueue& io) {
       m_observer->horizon_moved(horizon);
     }
   }
+  if (wait.count() == 0 || (linger.count() > 0 && linger < wait)) {
+    wait = linger;
+  }
   return wait.count() > 0 ? NextStep::later(wait) : NextStep::on_event();
 }
 
-bool CommitPipeline::take_queue(IoQueue& io) {
+bool CommitPipeline::take_queue(IoQueue& io, std::chrono::microseconds* wait) {
   m_batch_of_queue.clear();
-  {
-    std::lock_guard lock(m_queue_lock);
-    m_batch_of_queue.swap(m_queue);
-  }
+  m_queue.take(m_env->now_us(), &m_batch_of_queue, wait);
   if (m_batch_of_queue.empty()) {
     return false;
   }
   const size_t first = m_taken.size();
-  for (Submission* submission : m_batch_of_queue) {
+  for (QueuedWrite& write : m_batch_of_queue) {
     Taken& taken = m_taken.emplace_back();
-    taken.submission = submission;
-    taken.last_sequence = submission->last_sequence;
+    taken.submission = write.submission;
+    taken.bulk = std::move(write.bulk);
+    taken.last_sequence = taken.bulk ? taken.bulk->last_sequence : taken.submission->last_sequence;
+    m_ungrouped_bytes += taken.encoded().size();
   }
   m_ungrouped += m_batch_of_queue.size();
   start_data(io, first);
@@ -231,6 +231,9 @@ void CommitPipeline::start_data(IoQueue& io, size_t first_taken) {
   m_pieces.clear();
   for (size_t i = first_taken; i < m_taken.size(); ++i) {
     Taken& taken = m_taken[i];
+    if (taken.bulk) {
+      continue;
+    }
     for (const ExternalData& data : taken.submission->data) {
       if (data.buffers.empty()) {
         continue;
@@ -287,8 +290,11 @@ void CommitPipeline::data_done(Taken& taken) {
 
 bool CommitPipeline::may_form(std::chrono::microseconds* wait) {
   *wait = std::chrono::microseconds(0);
-  const size_t unflushed_max = kMaxUnflushedGroups + (m_options.mutations.durable_per_group ? 1 : 0);
-  if (m_ungrouped == 0 || m_log_write_pending || m_groups.size() - m_flushing_groups >= unflushed_max) {
+  const bool heavy = m_ungrouped_bytes >= kHeavyBytes;
+  const size_t unflushed = m_groups.size() - m_flushing_groups;
+  const size_t unflushed_max = (heavy ? kMaxUnflushedHeavy : kMaxUnflushedGroups) +
+                               (m_options.mutations.durable_per_group ? 1 : 0);
+  if (m_ungrouped == 0 || m_log_writes >= (heavy ? kMaxLogWritesHeavy : 1) || unflushed >= unflushed_max) {
     return false;
   }
   // What comes during a slow flush shares the next one; and large data would hold up its whole group.
@@ -307,33 +313,28 @@ bool CommitPipeline::may_form(std::chrono::microseconds* wait) {
   return true;
 }
 
-size_t CommitPipeline::choose_batches() {
-  SequenceNumber boundary = UINT64_MAX;
-  {
-    std::lock_guard lock(m_queue_lock);
-    if (!m_boundaries.empty()) {
-      boundary = m_boundaries.front();
-    }
-  }
+size_t CommitPipeline::choose_batches(size_t* chosen_bytes) {
   // A boundary asked for after this look is that of the newest submission; nothing newer can be among
   // the taken ones, so the record ends with it or before it in any case.
+  const SequenceNumber boundary = m_queue.next_boundary();
   size_t bytes = 0;
   size_t count = 0;
   uint64_t limit = kMaxBodyBytes;
   m_views.clear();
+  *chosen_bytes = 0;
   for (size_t i = m_taken.size() - m_ungrouped; i < m_taken.size(); ++i) {
     const Taken& taken = m_taken[i];
-    const WriteBatch& batch = taken.submission->batch;
     if (count > 0 && taken.awaits_large_data()) {
       break;
     }
-    bytes += sizeof(batch_frame_t) + batch.encoded_bytes();
+    bytes += sizeof(batch_frame_t) + taken.encoded().size();
     if (count == 0) {
       limit = std::min(limit, bytes <= m_writer.room() ? m_writer.room() : m_writer.segment_room());
     } else if (bytes > limit) {
       break;
     }
-    m_views.push_back({batch.sequence_count(), batch.encoded(), taken.submission->log_place});
+    m_views.push_back({taken.sequence_count(), taken.encoded(), taken.place()});
+    *chosen_bytes += taken.encoded().size();
     ++count;
     if (taken.last_sequence == boundary) {
       break;
@@ -342,17 +343,9 @@ size_t CommitPipeline::choose_batches() {
   return count;
 }
 
-void CommitPipeline::publish_position(const LogPosition& position) {
-  std::lock_guard lock(m_queue_lock);
-  m_formed = position;
-  while (!m_boundaries.empty() && m_boundaries.front() == position.sequence) {
-    m_boundary_positions[position.sequence] = position;
-    m_boundaries.pop_front();
-  }
-}
-
 bool CommitPipeline::form_record(IoQueue& io) {
-  const size_t count = choose_batches();
+  size_t bytes = 0;
+  const size_t count = choose_batches(&bytes);
   if (m_spare_groups.empty()) {
     m_spare_groups.push_back(std::make_unique<Group>());
   }
@@ -367,7 +360,9 @@ bool CommitPipeline::form_record(IoQueue& io) {
   group.submissions = count;
   group.writes_left = 1;
   group.sync_files.clear();
-  const Status status = m_writer.form(m_views, durable_seq, 0, &group.record);
+  Bulk* const lone = count == 1 ? m_taken[first].bulk.get() : nullptr;
+  const Status status =
+      m_writer.form(m_views, durable_seq, 0, &group.record, lone ? lone->buffer().data() : nullptr);
   if (!status.ok()) {
     fail(status);
     return true;
@@ -381,7 +376,8 @@ bool CommitPipeline::form_record(IoQueue& io) {
     }
   }
   m_ungrouped -= count;
-  publish_position(group.record.position);
+  m_ungrouped_bytes -= bytes;
+  m_queue.record_formed(group.record.position);
 
   Tracked* request = new_request();
   request->kind = Tracked::Kind::log;
@@ -389,8 +385,8 @@ bool CommitPipeline::form_record(IoQueue& io) {
   request->io.op = IoRequest::Op::write;
   request->io.file = group.record.segment->file.get();
   request->io.offset = group.record.write_offset;
-  request->io.buffers.push_back({group.record.buffer.data(), group.record.write_bytes});
-  m_log_write_pending = true;
+  request->io.buffers.push_back({const_cast<char*>(group.record.data), group.record.write_bytes});
+  ++m_log_writes;
   m_last_group_us = m_env->now_us();
   m_group_count.fetch_add(1, std::memory_order_relaxed);
   m_log_bytes.fetch_add(group.record.write_bytes, std::memory_order_relaxed);
@@ -426,7 +422,7 @@ void CommitPipeline::on_done(Tracked& request) {
         }
         break;
       case Tracked::Kind::log:
-        m_log_write_pending = false;
+        --m_log_writes;
         --request.group->writes_left;
         break;
       case Tracked::Kind::sync:
@@ -529,7 +525,6 @@ bool CommitPipeline::alone() const {
   if (m_ungrouped > 0 || m_groups.size() > m_flushing_groups) {
     return false;
   }
-  std::lock_guard lock(m_queue_lock);
   return m_queue.empty();
 }
 
@@ -556,10 +551,18 @@ void CommitPipeline::acknowledge(size_t first, size_t count) {
   for (size_t i = first; i < first + count; ++i) {
     if (!m_taken[i].acknowledged) {
       m_taken[i].acknowledged = true;
-      m_taken[i].submission->durable(Status());
-      m_outstanding.fetch_sub(1);
+      end_one(m_taken[i], Status());
     }
   }
+}
+
+void CommitPipeline::end_one(const Taken& taken, const Status& status) {
+  if (taken.bulk) {
+    m_bulk_bytes.fetch_sub(taken.bulk->bytes());
+  } else {
+    taken.submission->durable(status);
+  }
+  m_outstanding.fetch_sub(1);
 }
 
 // Requests in flight use the submissions' buffers: they are all reaped before anybody is told.
@@ -572,24 +575,24 @@ void CommitPipeline::drain_failed(IoQueue& io) {
     m_failure_told = true;
     m_observer->commit_failed(status);
   }
+  std::deque<Taken> ended;
+  ended.swap(m_taken);
+  m_queue.close_bulk();
   m_batch_of_queue.clear();
-  for (const Taken& taken : m_taken) {
-    if (!taken.acknowledged) {
-      m_batch_of_queue.push_back(taken.submission);
-    }
+  std::chrono::microseconds wait{0};
+  m_queue.take(m_env->now_us(), &m_batch_of_queue, &wait);
+  for (QueuedWrite& write : m_batch_of_queue) {
+    ended.emplace_back().submission = write.submission;
+    ended.back().bulk = std::move(write.bulk);
   }
-  m_taken.clear();
   m_groups.clear();
   m_ungrouped = 0;
+  m_ungrouped_bytes = 0;
   m_flushing_groups = 0;
-  {
-    std::lock_guard lock(m_queue_lock);
-    m_batch_of_queue.insert(m_batch_of_queue.end(), m_queue.begin(), m_queue.end());
-    m_queue.clear();
-  }
-  for (Submission* submission : m_batch_of_queue) {
-    submission->durable(status);
-    m_outstanding.fetch_sub(1);
+  for (const Taken& taken : ended) {
+    if (!taken.acknowledged) {
+      end_one(taken, status);
+    }
   }
   m_observer->commit_advanced();
 }

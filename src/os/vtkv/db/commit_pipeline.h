@@ -5,11 +5,12 @@
 //   * data goes out as soon as its submission is taken from the queue; adjacent pieces share a request;
 //   * a record holds everything queued when the previous record's write was done, so that groups grow with
 //     the load; the data of a group and its record are written at the same time, in any order;
+//   * under a heavy load several records are under way at once;
 //   * while one group is being flushed the next is being written.
 //
 // Invariants:
-//   1. Records enter the log in sequence order, and a record's write starts only when the one before it
-//      was reaped.
+//   1. Records are formed and their writes started in sequence order; a few may be under way at once. What a crash
+//      leaves of them is cut off where the chain has its first hole.
 //   2. A group's flush is issued after all of its own writes were reaped. D moves over a group when its own
 //      flush and those of all groups before it have completed: flushes are issued in group order, one at a
 //      time (one flush may serve several groups that were written before it was issued).
@@ -23,12 +24,12 @@
 
 #include <atomic>
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "vtkv/db.h"
+#include "vtkv/db/commit_queue.h"
 #include "vtkv/vlog/log_writer.h"
 
 namespace vtkv {
@@ -56,14 +57,26 @@ class CommitPipeline {
 
   // In sequence order, serialized by the caller; wake() afterwards, without the caller's locks.
   void enqueue(Submission* submission);
+  // A batch whose writer does not wait for it; *copy is its place in *bulk. True: wake().
+  bool append(std::string_view encoded, uint32_t sequence_count, SequenceNumber last, std::shared_ptr<Bulk>* bulk,
+              std::string_view* copy);
+  // Somebody waits for what is in the open bulk.
+  void hurry() {
+    m_queue.close_bulk();
+    wake();
+  }
+  // Of appended batches that are not durable yet.
+  uint64_t bulk_bytes() const { return m_bulk_bytes.load(); }
   void wake() { m_worker->wake(); }
   // For other workers, which may outlive this one: nothing after stop().
   void wake_unless_stopped();
   // The record that holds `sequence`, the last one enqueued, ends with it.
-  void request_boundary(SequenceNumber sequence);
+  void request_boundary(SequenceNumber sequence) { m_queue.request_boundary(sequence); }
   // The position after the record that ends with a requested boundary; false while it is not formed.
-  bool boundary_position(SequenceNumber sequence, LogPosition* position) const;
-  void forget_boundaries_before(SequenceNumber sequence);
+  bool boundary_position(SequenceNumber sequence, LogPosition* position) const {
+    return m_queue.boundary_position(sequence, position);
+  }
+  void forget_boundaries_before(SequenceNumber sequence) { m_queue.forget_boundaries_before(sequence); }
 
   SequenceNumber durable_sequence() const { return m_durable.load(); }
   SequenceNumber reuse_horizon() const;
@@ -87,13 +100,12 @@ class CommitPipeline {
   struct DataPiece;
 
   NextStep step(IoQueue& io);
-  bool take_queue(IoQueue& io);
+  bool take_queue(IoQueue& io, std::chrono::microseconds* wait);
   void start_data(IoQueue& io, size_t first_taken);
   bool joins(const Tracked& request, const ExternalData& data) const;
   bool may_form(std::chrono::microseconds* wait);
   bool form_record(IoQueue& io);
-  size_t choose_batches();  // how many of the ungrouped go into the next record
-  void publish_position(const LogPosition& position);
+  size_t choose_batches(size_t* bytes);  // how many of the ungrouped go into the next record
   void add_sync_file(Group& group, File* file);
   bool reap(IoQueue& io);
   void on_done(Tracked& request);
@@ -101,6 +113,7 @@ class CommitPipeline {
   bool start_flush(IoQueue& io);
   void collect_sync_files(size_t count);
   bool alone() const;
+  void end_one(const Taken& taken, const Status& status);
   void finish_flush();
   bool raise_horizon(SequenceNumber horizon);
   bool flush_out_of_order();
@@ -114,18 +127,15 @@ class CommitPipeline {
   CommitObserver* const m_observer;
   LogWriter m_writer;
 
-  // Guarded by m_queue_lock.
-  mutable std::mutex m_queue_lock;
-  std::vector<Submission*> m_queue;
-  std::deque<SequenceNumber> m_boundaries;  // wanted, not formed yet
-  std::map<SequenceNumber, LogPosition> m_boundary_positions;
-  LogPosition m_formed;  // after the newest record
+  CommitQueue m_queue;
+  mutable std::mutex m_failure_lock;
   Status m_failure;
 
   std::atomic<SequenceNumber> m_durable;
   std::atomic<SequenceNumber> m_horizon;
   std::atomic<SequenceNumber> m_enqueued;
   std::atomic<uint64_t> m_outstanding{0};
+  std::atomic<uint64_t> m_bulk_bytes{0};
   std::atomic<bool> m_failed{false};
   std::atomic<uint64_t> m_log_bytes{0};
   std::atomic<uint64_t> m_external_bytes{0};
@@ -139,12 +149,13 @@ class CommitPipeline {
   std::vector<std::unique_ptr<Group>> m_spare_groups;
   std::vector<std::unique_ptr<Tracked>> m_requests;  // all ever made
   std::vector<Tracked*> m_spare_requests;
-  std::vector<Submission*> m_batch_of_queue;  // scratch
+  std::vector<QueuedWrite> m_batch_of_queue;  // scratch
   std::vector<DataPiece> m_pieces;            // scratch
   std::vector<BatchView> m_views;             // scratch
   std::vector<File*> m_sync_scratch;          // scratch
   std::vector<IoRequest*> m_completed;        // scratch
-  bool m_log_write_pending = false;
+  size_t m_log_writes = 0;      // in flight
+  size_t m_ungrouped_bytes = 0;
   size_t m_flushing_groups = 0;
   bool m_flush_is_slow = false;  // a file of a group under flush has extents to convert
   size_t m_syncs_left = 0;

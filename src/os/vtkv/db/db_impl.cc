@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "vtkv/db/memtable_inserter.h"
 #include "vtkv/iter/db_iterator.h"
 
 namespace vtkv {
@@ -15,6 +14,9 @@ constexpr size_t kClosedMemtablesTolerated = 4;
 constexpr uint64_t kLevelsOfDebtTolerated = 8;
 constexpr std::chrono::microseconds kDelayPerMemtable{2000};
 constexpr std::chrono::microseconds kDelayMost{50000};
+// Likewise when the log is so many times as large as it may be.
+constexpr double kFullnessTolerated = 1.1;
+constexpr std::chrono::microseconds kDelayPerFullness{20000};
 constexpr std::chrono::microseconds kNoSpaceRetry{200000};
 
 }  // namespace
@@ -26,7 +28,14 @@ DbImpl::~DbImpl() {
   if (!m_pipeline) {
     return;
   }
+  std::unique_ptr<Worker> collector;
+  {
+    std::lock_guard lock(m_workers_lock);
+    collector.swap(m_gc_worker);
+  }
+  collector.reset();  // it submits
   if (m_flush_worker) {
+    m_pipeline->hurry();
     std::unique_lock lock(m_wait_lock);
     m_waiters.fetch_add(1);
     m_signal->wait(lock, [this] { return m_pipeline->outstanding() == 0; });
@@ -40,151 +49,6 @@ DbImpl::~DbImpl() {
   m_merge_worker.reset();
   m_flush_worker.reset();
   m_log_worker.reset();
-}
-
-// --- writes -------------------------------------------------------------------------------------------
-
-bool DbImpl::memtable_is_full() const {
-  // The log is bounded too: a batch may be large there and small, or nothing, in the memtable.
-  const uint64_t log_limit =
-      std::max<uint64_t>(1, m_tree->geometry().initial_log_segments / 2) * m_tree->geometry().log_segment_bytes;
-  return m_active->memory_bytes() >= m_options.memtable_bytes ||
-         m_pipeline->log_bytes() - m_log_bytes_at_switch >= log_limit;
-}
-
-Status DbImpl::refuse_write() const {
-  return Status::invalid_argument(m_directory + ": the database was opened read-only");
-}
-
-void DbImpl::submit(Submission* submission) {
-  if (read_only()) {
-    submission->durable(refuse_write());
-    return;
-  }
-  const WriteBatch& batch = submission->batch;
-  if (batch.encoded_bytes() > kMaxBatchBytes) {
-    submission->durable(Status::invalid_argument("write batch of " + std::to_string(batch.encoded_bytes()) +
-                                                 " bytes; at most 1 GiB fits"));
-    return;
-  }
-  {
-    std::lock_guard lock(m_write_lock);
-    if (!m_pipeline->failed()) {
-      MemTableInserter inserter(m_active.get(), m_last_sequence + 1, batch.encoded(),
-                                m_options.value_separation_bytes);
-      (void)batch.iterate(inserter);  // built by WriteBatch itself: well-formed
-      submission->log_place = inserter.place();
-      m_last_sequence += batch.sequence_count();
-      submission->last_sequence = m_last_sequence;
-      m_visible.store(m_last_sequence, std::memory_order_release);
-      if (!batch.empty()) {
-        m_last_content.store(m_last_sequence);
-      }
-      submission->sequenced(m_last_sequence);
-      m_pipeline->enqueue(submission);
-      submission = nullptr;
-      if (memtable_is_full()) {
-        switch_memtable();
-      }
-    }
-  }
-  if (submission) {
-    submission->durable(m_pipeline->failure());
-  } else {
-    m_pipeline->wake();
-  }
-}
-
-void DbImpl::switch_memtable() {
-  const SequenceNumber as_of = m_last_sequence;
-  if (m_options.participant) {
-    std::vector<std::pair<std::string, std::string>> entries;
-    m_options.participant->collect(as_of, &entries);
-    for (const auto& [key, value] : entries) {
-      m_active->put(as_of, key, value);
-    }
-  }
-  auto fresh = std::make_shared<MemTable>();
-  {
-    std::lock_guard lock(m_state_lock);
-    auto state = std::make_shared<ReadState>(*m_state);
-    state->memtables.insert(state->memtables.begin(), fresh);
-    m_closed.push_back({m_active, as_of});
-    m_closed_count.store(m_closed.size());
-    m_state = std::move(state);
-  }
-  m_active = std::move(fresh);
-  m_last_closed = as_of;
-  ++m_memtables_closed;
-  m_log_bytes_at_switch = m_pipeline->log_bytes();
-  m_pipeline->request_boundary(as_of);
-  wake(m_flush_worker);
-}
-
-// Closes the memtable when there is anything that a checkpoint would change; returns how many memtables
-// must have been flushed for everything so far to be in the tree.
-uint64_t DbImpl::close_memtable() {
-  std::lock_guard lock(m_write_lock);
-  const bool slots_differ = m_tree->oldest_log_position().sequence < m_tree->newest_log_position().sequence;
-  if (!m_pipeline->failed() && (m_last_sequence > m_last_closed || (slots_differ && m_closed_count.load() == 0))) {
-    switch_memtable();
-  }
-  return m_memtables_closed;
-}
-
-namespace {
-
-// Ends itself when it is durable.
-class OwnSubmission final : public Submission {
- public:
-  explicit OwnSubmission(std::function<void()> done) : m_done(std::move(done)) {}
-  void durable(const Status&) override {
-    const std::function<void()> done = std::move(m_done);
-    delete this;
-    done();
-  }
-
- private:
-  std::function<void()> m_done;
-};
-
-class WaitingSubmission final : public Submission {
- public:
-  explicit WaitingSubmission(std::function<void(const Status&)> done) : m_done(std::move(done)) {}
-  void durable(const Status& status) override { m_done(status); }
-
- private:
-  std::function<void(const Status&)> m_done;
-};
-
-}  // namespace
-
-void DbImpl::advance_reuse_horizon() {
-  if (read_only()) {
-    return;
-  }
-  const SequenceNumber horizon = m_pipeline->reuse_horizon();
-  if (m_last_content.load() <= horizon || m_pipeline->durable_sequence() <= horizon ||
-      m_horizon_submitted.exchange(true)) {
-    return;
-  }
-  submit(new OwnSubmission([this] { m_horizon_submitted.store(false); }));
-}
-
-Status DbImpl::write(WriteBatch batch) {
-  bool done = false;
-  Status result;
-  WaitingSubmission submission([&](const Status& status) {
-    std::lock_guard lock(m_wait_lock);
-    result = status;
-    done = true;
-    m_signal->notify_all();
-  });
-  submission.batch = std::move(batch);
-  submit(&submission);
-  std::unique_lock lock(m_wait_lock);
-  m_signal->wait(lock, [&] { return done; });
-  return result;
 }
 
 // --- reads --------------------------------------------------------------------------------------------
@@ -221,14 +85,17 @@ std::unique_ptr<Iterator> DbImpl::new_iterator(std::string_view lower, std::stri
                                                const Snapshot* snapshot) {
   std::shared_ptr<const ReadState> state = read_state();
   const SequenceNumber sequence = read_sequence(snapshot);
-  return std::make_unique<DbIterator>(std::move(state), m_values.get(), lower, upper, sequence);
+  return std::make_unique<DbIterator>(std::move(state), m_values.get(), m_fetcher.get(), lower, upper, sequence);
 }
 
 const Snapshot* DbImpl::take_snapshot() {
   return m_snapshots.take([this] { return m_visible.load(std::memory_order_acquire); });
 }
 
-void DbImpl::release_snapshot(const Snapshot* snapshot) { m_snapshots.release(snapshot); }
+void DbImpl::release_snapshot(const Snapshot* snapshot) {
+  m_snapshots.release(snapshot);
+  wake(m_gc_worker);
+}
 
 // --- waiting ------------------------------------------------------------------------------------------
 
@@ -254,6 +121,7 @@ Status DbImpl::wait_durable(SequenceNumber sequence) {
   if (read_only()) {
     return Status();
   }
+  m_pipeline->hurry();
   return wait_until([&] { return durable_sequence() >= sequence; });
 }
 
@@ -263,6 +131,7 @@ Status DbImpl::flush() {
   }
   const uint64_t failures = m_flush_failures.load();
   const uint64_t wanted = close_memtable();
+  m_pipeline->wake();
   if (m_pipeline->failed()) {
     return m_pipeline->failure();
   }
@@ -321,6 +190,10 @@ std::chrono::microseconds DbImpl::commit_delay() {
   if (const uint64_t debt = m_merge_debt.load(); debt > tolerated) {
     delay += std::chrono::microseconds(static_cast<int64_t>(
         static_cast<double>(kDelayPerMemtable.count()) * static_cast<double>(debt - tolerated) / static_cast<double>(tolerated)));
+  }
+  // The collector falls behind: the more the log outgrows its target, the slower it grows.
+  if (const double excess = m_gc ? m_gc->pressure() - kFullnessTolerated : 0; excess > 0) {
+    delay += std::chrono::microseconds(static_cast<int64_t>(excess * static_cast<double>(kDelayPerFullness.count())));
   }
   delay = std::min(kDelayMost, delay);
   if (delay.count() > 0) {
@@ -402,6 +275,7 @@ NextStep DbImpl::flush_one(const Closed& closed, const LogPosition& position) {
   m_memtables_flushed.fetch_add(1);
   tell_checkpoint();
   wake(m_merge_worker);
+  wake(m_gc_worker);
   notify_waiters();
   return NextStep::now();
 }
@@ -410,14 +284,16 @@ NextStep DbImpl::flush_one(const Closed& closed, const LogPosition& position) {
 void DbImpl::tell_checkpoint() {
   const LogPosition oldest = m_tree->oldest_log_position();
   std::unique_lock lock(m_log_files_lock, std::try_to_lock);
-  if (oldest.sequence <= m_told_checkpoint || !lock.owns_lock()) {
+  const bool moved = oldest.sequence > m_told_checkpoint;
+  if (!lock.owns_lock() || (!moved && !m_segments_released.load())) {
     return;
   }
+  m_segments_released.store(false);
   m_told_checkpoint = oldest.sequence;
   m_pool->release_before(oldest.epoch, m_tree->listed_epochs());
   lock.unlock();
   wake(m_log_worker);
-  if (m_options.participant) {
+  if (m_options.participant && moved) {
     m_options.participant->checkpoint_durable(oldest.sequence);
   }
 }
@@ -438,6 +314,7 @@ NextStep DbImpl::merge_step() {
   if (did || !status.ok()) {
     install_version(nullptr);
     wake(m_flush_worker);  // tells of the checkpoint
+    wake(m_gc_worker);
   }
   if (all) {
     m_compactions_done.store(wanted);
@@ -491,6 +368,15 @@ DBStatistics DbImpl::statistics() const {
   statistics.zones_in_use = tree.zones_in_use;
   statistics.log_file_bytes = m_pool->file_bytes();
   statistics.primed_bytes = m_pool->primed_bytes();
+  for (const SegmentValues& values : m_tree->value_segments()) {
+    statistics.log_live_bytes += values.bytes;
+  }
+  statistics.write_waits = m_write_waits.load(std::memory_order_relaxed);
+  statistics.write_waited_us = m_write_waited_us.load(std::memory_order_relaxed);
+  if (m_gc) {
+    statistics.gc_moved_bytes = m_gc->moved_bytes();
+    statistics.gc_freed_segments = m_gc->freed_segments();
+  }
   statistics.log_segments = m_pool->segment_count();
   statistics.tree_file_bytes = tree.file_bytes;
   statistics.tree_live_bytes = tree.live_bytes;

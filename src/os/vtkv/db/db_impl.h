@@ -11,6 +11,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,14 +20,16 @@
 #include "vtkv/db/commit_pipeline.h"
 #include "vtkv/db/read_state.h"
 #include "vtkv/db/snapshot_list.h"
+#include "vtkv/db/value_gc.h"
 #include "vtkv/vlog/segment_pool.h"
+#include "vtkv/vlog/value_fetcher.h"
 #include "vtkv/vlog/value_reader.h"
 
 namespace vtkv {
 
 class LogRecovery;
 
-class DbImpl final : public DB, private CommitObserver {
+class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
  public:
   DbImpl(Env* env, std::string directory, const Options& options);
   ~DbImpl() override;
@@ -36,7 +39,7 @@ class DbImpl final : public DB, private CommitObserver {
   Status recover_read_only(std::unique_ptr<Env> env);
 
   void submit(Submission* submission) override;
-  Status write(WriteBatch batch) override;
+  Status write(WriteBatch batch, const WriteOptions& options) override;
   Status get(std::string_view key, std::string* value, const Snapshot* snapshot) override;
   std::unique_ptr<Iterator> new_iterator(std::string_view lower, std::string_view upper,
                                          const Snapshot* snapshot) override;
@@ -51,6 +54,7 @@ class DbImpl final : public DB, private CommitObserver {
   Status flush() override;
   void request_flush() override;
   Status compact() override;
+  Status collect_garbage(bool full) override;
   Status verify(std::vector<std::string>* findings) override;
   void set_stitch_threshold(uint64_t bytes) override { m_tree->set_stitch_threshold(bytes); }
   void set_merging(bool on) override;
@@ -70,6 +74,19 @@ class DbImpl final : public DB, private CommitObserver {
   void commit_failed(const Status& status) override;
   std::chrono::microseconds commit_delay() override;
 
+  // ValueGcHost (db_collect.cc)
+  std::shared_ptr<const ReadState> gc_read_state(SequenceNumber* sequence) override;
+  Status gc_relocate(const Relocation* first, size_t count, SequenceNumber checked,
+                     std::function<void()> done) override;
+  SequenceNumber gc_oldest_snapshot() override;
+  uint64_t gc_start_era() override;
+  bool gc_era_has_ended(uint64_t era) override;
+  void gc_request_flush() override { request_flush(); }
+  void gc_released() override;
+  void gc_wake() override { wake(m_gc_worker); }
+  void gc_finished() override { notify_waiters(); }
+  Status run_gc(ValueGc::Request what);
+
   // Opening (db_open.cc).
   Status open_parts();
   Status load_participant();
@@ -79,9 +96,14 @@ class DbImpl final : public DB, private CommitObserver {
   void start_workers(const LogPosition& position);
 
   // Writes. REQUIRES: m_write_lock.
+  void insert(Submission* submission);
+  bool insert_bulk(const WriteBatch& batch);
   bool memtable_is_full() const;
   void switch_memtable();
   uint64_t close_memtable();  // takes m_write_lock
+
+  class Writer;
+  Status write_and_wait(WriteBatch batch);
 
   // Flush, merge and log workers.
   NextStep flush_step();
@@ -89,12 +111,14 @@ class DbImpl final : public DB, private CommitObserver {
   void tell_checkpoint();
   NextStep merge_step();
   NextStep log_step();
+  NextStep gc_step();
   void wake(std::unique_ptr<Worker>& worker);
 
   // Opened so: there is no pipeline and no worker, and m_env lets nothing be changed.
   bool read_only() const { return m_read_only_env != nullptr; }
   Status refuse_write() const;
   void install_first_state();
+  void verify_values(std::vector<std::string>* findings);
 
   std::shared_ptr<const ReadState> read_state() const;
   void install_version(const MemTable* flushed);
@@ -113,7 +137,9 @@ class DbImpl final : public DB, private CommitObserver {
   std::unique_ptr<Tree> m_tree;
   std::unique_ptr<SegmentPool> m_pool;
   std::unique_ptr<ValueReader> m_values;
+  std::unique_ptr<ValueFetcher> m_fetcher;  // null: opened read-only
   std::unique_ptr<CommitPipeline> m_pipeline;
+  std::unique_ptr<ValueGc> m_gc;
   SnapshotList m_snapshots;
 
   std::mutex m_write_lock;
@@ -128,14 +154,22 @@ class DbImpl final : public DB, private CommitObserver {
   mutable std::mutex m_state_lock;
   std::shared_ptr<const ReadState> m_state;
   std::deque<Closed> m_closed;  // oldest first
+  // Eras that are over but for readers of theirs, by number.
+  std::map<uint64_t, std::weak_ptr<const int>> m_eras;
+  uint64_t m_era = 0;
   std::atomic<size_t> m_closed_count{0};
 
   std::mutex m_wait_lock;
   std::unique_ptr<Signal> m_signal;
   std::atomic<int> m_waiters{0};
+  std::atomic<uint64_t> m_write_waits{0};
+  std::atomic<uint64_t> m_write_waited_us{0};
+  std::mutex m_writers_lock;
+  std::vector<std::unique_ptr<Signal>> m_writer_signals;  // that nobody uses
 
   std::atomic<uint64_t> m_memtables_flushed{0};
   SequenceNumber m_told_checkpoint = 0;  // flush worker's
+  std::atomic<bool> m_segments_released{false};  // by the collector; not told to the pool yet
   std::atomic<bool> m_flush_wanted{false};
   std::mutex m_error_lock;
   Status m_flush_error;   // of the newest attempt; guarded by m_error_lock
@@ -155,6 +189,7 @@ class DbImpl final : public DB, private CommitObserver {
   std::unique_ptr<Worker> m_flush_worker;
   std::unique_ptr<Worker> m_merge_worker;
   std::unique_ptr<Worker> m_log_worker;
+  std::unique_ptr<Worker> m_gc_worker;
 };
 
 }  // namespace vtkv

@@ -86,6 +86,14 @@ Status clear_half_made(Env* env, const std::string& directory) {
   return Status();
 }
 
+std::set<uint64_t> epochs_of(const std::vector<SegmentValues>& segments) {
+  std::set<uint64_t> epochs;
+  for (const SegmentValues& values : segments) {
+    epochs.insert(values.epoch);
+  }
+  return epochs;
+}
+
 Uuid new_uuid(Env* env) {
   Uuid uuid;
   for (size_t i = 0; i < uuid.size(); i += sizeof(uint64_t)) {
@@ -150,7 +158,8 @@ Status DbImpl::open_parts() {
 // Everything up to end_recovery() only reads.
 Status DbImpl::recover() {
   VTKV_RETURN_IF_ERROR(open_parts());
-  LogRecovery recovery(m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position());
+  LogRecovery recovery(m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position(),
+                       epochs_of(m_tree->value_segments()));
   VTKV_RETURN_IF_ERROR(recovery.read_chain());
   VTKV_RETURN_IF_ERROR(recovery.report_strays());
   VTKV_RETURN_IF_ERROR(recovery.check_data());
@@ -165,7 +174,8 @@ Status DbImpl::recover() {
 Status DbImpl::recover_read_only(std::unique_ptr<Env> env) {
   m_read_only_env = std::move(env);
   VTKV_RETURN_IF_ERROR(open_parts());
-  LogRecovery recovery(m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position());
+  LogRecovery recovery(m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position(),
+                       epochs_of(m_tree->value_segments()));
   VTKV_RETURN_IF_ERROR(recovery.read_chain());
   VTKV_RETURN_IF_ERROR(recovery.report_strays());
   VTKV_RETURN_IF_ERROR(recovery.check_data(/*believe=*/true));
@@ -183,7 +193,7 @@ Status DbImpl::load_participant() {
     return Status();
   }
   return m_options.participant->load([&](std::string_view lower, std::string_view upper) {
-    return std::make_unique<DbIterator>(state, m_values.get(), lower, upper,
+    return std::make_unique<DbIterator>(state, m_values.get(), nullptr, lower, upper,
                                         m_tree->newest_log_position().sequence);
   });
 }
@@ -196,7 +206,7 @@ class Replay final : public BatchVisitor {
 
   Status batch(SequenceNumber first, uint32_t sequence_count, std::string_view encoded,
                const LogPlace& place) override {
-    MemTableInserter inserter(m_memtable, first, encoded, m_options.value_separation_bytes,
+    MemTableInserter inserter(m_memtable, first, encoded, m_options.value_separation_bytes, nullptr, 0,
                               m_options.mutations.lose_range_deletes);
     VTKV_RETURN_IF_ERROR(WriteBatch::iterate(encoded, inserter));
     if (inserter.place()) {
@@ -257,7 +267,7 @@ Status DbImpl::end_recovery(const LogRecovery& recovery, LogPosition* position) 
   writer.start_after(recovery.end());
   FormedRecord record;
   VTKV_RETURN_IF_ERROR(writer.form({{1, {}}}, recovery.end().sequence, kRecoveryRecord, &record));
-  VTKV_RETURN_IF_ERROR(record.segment->file->write(record.write_offset, record.buffer.data(), record.write_bytes));
+  VTKV_RETURN_IF_ERROR(record.segment->file->write(record.write_offset, record.data, record.write_bytes));
   VTKV_RETURN_IF_ERROR(record.segment->file->sync());
   *position = record.position;
   return m_pool->remove_half_made();
@@ -281,6 +291,8 @@ void DbImpl::start_workers(const LogPosition& position) {
   m_last_closed = m_tree->newest_log_position().sequence;
   m_told_checkpoint = m_tree->oldest_log_position().sequence;
   install_first_state();
+  m_fetcher = std::make_unique<ValueFetcher>(m_env, m_options.io_depth);
+  m_gc = std::make_unique<ValueGc>(m_options, m_tree.get(), m_pool.get(), static_cast<ValueGcHost*>(this));
   {
     std::lock_guard lock(m_workers_lock);
     m_log_worker = m_env->start_worker("vtkv_log", 0, [this](IoQueue&) { return log_step(); });
@@ -288,16 +300,35 @@ void DbImpl::start_workers(const LogPosition& position) {
     m_merge_worker = m_env->start_worker("vtkv_merge", 0, [this](IoQueue&) { return merge_step(); });
   }
   m_pipeline->start();
+  {
+    std::lock_guard lock(m_workers_lock);
+    m_gc_worker = m_env->start_worker("vtkv_gc", 0, [this](IoQueue&) { return gc_step(); });
+  }
   if (m_active->memory_bytes() >= m_options.memtable_bytes) {
     request_flush();
   }
 }
 
+// Reading everything follows every pointer that a reader can reach.
+void DbImpl::verify_values(std::vector<std::string>* findings) {
+  const std::string end(64, '\xff');
+  const std::unique_ptr<Iterator> iterator = new_iterator("", end, nullptr);
+  iterator->seek_to_first();
+  while (iterator->valid()) {
+    iterator->next();
+  }
+  if (const Status status = iterator->status(); !status.ok()) {
+    findings->push_back(std::string(status.message()));
+  }
+}
+
 Status DbImpl::verify(std::vector<std::string>* findings) {
   VTKV_RETURN_IF_ERROR(m_tree->verify(findings));
+  verify_values(findings);
   std::unique_lock lock(m_log_files_lock);
   const SequenceNumber durable = durable_sequence();
-  LogRecovery reader(m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position());
+  LogRecovery reader(m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position(),
+                       epochs_of(m_tree->value_segments()));
   const Status status = reader.read_chain();
   lock.unlock();
   wake(m_flush_worker);

@@ -36,12 +36,18 @@ class DbThreadsTest : public testing::Test {
       batch.remove_range("pair" + name, "pair" + name + "~");
       batch.put("pair" + name + "a", std::to_string(i));
       batch.put("pair" + name + "b", std::to_string(i));
+      batch.put("big" + name, std::string(200, 'b') + std::to_string(i));  // stays in the log
       batch.put("fill" + std::to_string(writer * 100000 + i), std::string(100, 'f'));
-      const Status status = m_db->write(std::move(batch));
+      const Status status = m_db->write(std::move(batch), {.sync = i % 2 == 0});
       if (!status.ok()) {
         ADD_FAILURE() << status.to_string();
         return;
       }
+      // Only this thread writes it: a value that comes back was put by the collector.
+      std::string big;
+      const Status read = m_db->get("big" + name, &big);
+      ASSERT_TRUE(read.ok()) << read.to_string();
+      ASSERT_EQ(big, std::string(200, 'b') + std::to_string(i));
     }
   }
   void read_pairs(const std::atomic<bool>& stop) {
@@ -82,6 +88,8 @@ TEST_F(DbThreadsTest, BatchesAreAtomicUnderFlushAndMerge) {
   others.emplace_back([&] {
     for (int i = 0; !stop.load(); ++i) {
       EXPECT_TRUE(i % 4 == 0 ? m_db->compact().ok() : m_db->flush().ok());
+      const Status collected = m_db->collect_garbage(i % 3 == 0);
+      EXPECT_TRUE(collected.ok()) << collected.to_string();
       std::vector<std::string> findings;
       EXPECT_TRUE(m_db->verify(&findings).ok());
       EXPECT_TRUE(findings.empty()) << findings.front();

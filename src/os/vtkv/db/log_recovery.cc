@@ -4,12 +4,23 @@
 
 namespace vtkv {
 
-LogRecovery::LogRecovery(SegmentPool* pool, const Uuid& uuid, const Options& options, const LogPosition& checkpoint)
-    : m_pool(pool), m_uuid(uuid), m_options(options), m_checkpoint(checkpoint) {}
+LogRecovery::LogRecovery(SegmentPool* pool, const Uuid& uuid, const Options& options, const LogPosition& checkpoint,
+                         std::set<uint64_t> listed)
+    : m_pool(pool), m_uuid(uuid), m_options(options), m_checkpoint(checkpoint), m_listed(std::move(listed)) {}
+
+// Nothing was written to a listed segment since the log left it (value_gc.h, 4), and the checkpoint lies in a
+// later one: each of its records is at or below the checkpoint, so that its durable_seq is below any end that
+// this recovery can find, and its epoch is the segment's. There is nothing to learn from reading it.
+bool LogRecovery::is_sealed(const LogSegment& segment) const {
+  return segment.epoch < m_checkpoint.epoch && m_listed.contains(segment.epoch);
+}
 
 Status LogRecovery::sweep() {
   for (LogSegment* segment : m_pool->segments()) {
     m_greatest_epoch = std::max<uint64_t>(m_greatest_epoch, segment->epoch);
+    if (is_sealed(*segment)) {
+      continue;
+    }
     const Status status =
         sweep_segment(segment, m_uuid, m_options.recovery_read_bytes, m_options.mutations.skip_body_crc,
                       &m_records[segment->id], &m_greatest_epoch);

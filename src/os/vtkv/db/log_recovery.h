@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "vtkv/options.h"
@@ -17,7 +18,9 @@ namespace vtkv {
 
 class LogRecovery {
  public:
-  LogRecovery(SegmentPool* pool, const Uuid& uuid, const Options& options, const LogPosition& checkpoint);
+  // `listed`: epochs of the segments that the checkpoint lists as holding values.
+  LogRecovery(SegmentPool* pool, const Uuid& uuid, const Options& options, const LogPosition& checkpoint,
+              std::set<uint64_t> listed);
 
   // Rules 1 to 3, from the checkpoint to the structural end.
   Status read_chain();
@@ -40,6 +43,7 @@ class LogRecovery {
   size_t truncated_records() const { return m_truncated; }
 
  private:
+  bool is_sealed(const LogSegment& segment) const;
   Status sweep();
   const FoundRecord* find_next(const LogPosition& position) const;
   const FoundRecord* find_in_other_segment(const LogPosition& position) const;
@@ -53,6 +57,7 @@ class LogRecovery {
   const Uuid m_uuid;
   const Options& m_options;
   const LogPosition m_checkpoint;
+  const std::set<uint64_t> m_listed;
   std::map<uint64_t, SegmentRecords> m_records;  // by segment id
   std::vector<FoundRecord> m_chain;
   SequenceNumber m_watermark = 0;

@@ -9,14 +9,17 @@ namespace vtkv {
 
 class MemTableInserter final : public WriteBatch::Handler {
  public:
+  // `encoded` is the batch; it lies in `shared` from its byte `base` on, unless that is null.
   // Values of at least `threshold` bytes (0: none) stay in the log. `lose_range_removals` breaks replay on
   // purpose (Options::Mutations).
   MemTableInserter(MemTable* memtable, SequenceNumber first, std::string_view encoded, size_t threshold,
-                   bool lose_range_removals = false)
+                   LoggedBytes* shared = nullptr, size_t base = 0, bool lose_range_removals = false)
       : m_memtable(memtable),
         m_next(first),
         m_encoded(encoded),
         m_threshold(threshold),
+        m_shared(shared),
+        m_base(base),
         m_lose_range_removals(lose_range_removals) {}
 
   void put(std::string_view key, std::string_view value) override {
@@ -24,10 +27,16 @@ class MemTableInserter final : public WriteBatch::Handler {
       m_memtable->put(m_next++, key, value);
       return;
     }
+    const size_t offset = m_base + static_cast<size_t>(value.data() - m_encoded.data());
+    if (m_shared) {
+      m_keeps = true;
+      m_memtable->put_shared(m_next++, key, value, m_shared, static_cast<uint32_t>(offset));
+      return;
+    }
     if (!m_place) {
       m_place = m_memtable->new_place();
     }
-    m_memtable->put_logged(m_next++, key, value, m_place, static_cast<uint32_t>(value.data() - m_encoded.data()));
+    m_memtable->put_logged(m_next++, key, value, m_place, static_cast<uint32_t>(offset));
   }
   void remove(std::string_view key) override { m_memtable->remove(m_next++, key); }
   void remove_range(std::string_view begin, std::string_view end) override {
@@ -42,12 +51,17 @@ class MemTableInserter final : public WriteBatch::Handler {
   SequenceNumber next_sequence() const { return m_next; }
   // To be set to where the batch lies in the log; null when no value stays there.
   LogPlace* place() const { return m_place; }
+  // Does the memtable refer to `shared` now?
+  bool keeps() const { return m_keeps; }
 
  private:
   MemTable* const m_memtable;
   SequenceNumber m_next;
   const std::string_view m_encoded;
   const size_t m_threshold;
+  LoggedBytes* const m_shared;
+  const size_t m_base;
+  bool m_keeps = false;
   LogPlace* m_place = nullptr;
   const bool m_lose_range_removals;
 };

@@ -12,6 +12,8 @@ namespace vtkv {
 struct ReadState {
   std::vector<std::shared_ptr<MemTable>> memtables;  // newest first; the first one is written to
   std::shared_ptr<const Version> version;
+  // Shared by the states that readers may have taken before a certain moment: see ValueGcHost.
+  std::shared_ptr<const int> era = std::make_shared<const int>(0);
 };
 
 }  // namespace vtkv

@@ -1,39 +1,74 @@
 // The user's view of a read state at one sequence: what is visible, with the values that stayed in the log.
+//
+// A value is read when the iterator comes to it. After a few steps forward in a row, it runs ahead instead: it
+// gathers a window of entries, whose values are fetched all at once, and the next window while this one is used
+// up. Windows grow from step to step, so that a short range reads little too much.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 
 #include "vtkv/iter/visible_iterator.h"
 #include "vtkv/iterator.h"
+#include "vtkv/vlog/value_fetcher.h"
 #include "vtkv/vlog/value_reader.h"
 
 namespace vtkv {
 
 class DbIterator final : public Iterator {
  public:
-  DbIterator(std::shared_ptr<const ReadState> state, const ValueReader* values, std::string_view lower,
-             std::string_view upper, SequenceNumber sequence)
-      : m_visible(std::move(state), lower, upper, sequence), m_values(values) {}
+  // `fetcher` null: nothing is read ahead.
+  DbIterator(std::shared_ptr<const ReadState> state, const ValueReader* values, ValueFetcher* fetcher,
+             std::string_view lower, std::string_view upper, SequenceNumber sequence)
+      : m_state(state), m_visible(std::move(state), lower, upper, sequence), m_values(values), m_fetcher(fetcher) {}
 
-  bool valid() const override { return m_visible.valid() && m_status.ok(); }
+  bool valid() const override { return m_status.ok() && (m_windows.empty() ? m_visible.valid() : true); }
   void seek_to_first() override;
   void seek_to_last() override;
   void seek(std::string_view target) override;
   void seek_for_previous(std::string_view target) override;
   void next() override;
   void previous() override;
-  std::string_view key() const override { return m_visible.key(); }
-  std::string_view value() const override { return m_followed ? std::string_view(m_value) : m_visible.value(); }
-  Status status() const override { return m_status.ok() ? m_visible.status() : m_status; }
+  std::string_view key() const override { return m_windows.empty() ? m_visible.key() : current().key; }
+  std::string_view value() const override {
+    return m_windows.empty() && !m_followed ? m_visible.value() : m_value;
+  }
+  Status status() const override {
+    return !m_status.ok() || !m_windows.empty() ? m_status : m_visible.status();
+  }
 
  private:
-  void follow();
+  struct Item {
+    std::string key;
+    std::string value;      // or the pointer to it
+    bool fetched = false;   // its value is `number` of the fetch
+    size_t number = 0;
+    Status status;          // why it could not be fetched
+  };
+  struct Window {
+    std::vector<Item> items;
+    size_t at = 0;
+    std::shared_ptr<ValueFetch> fetch;
+    bool waited = false;
+  };
 
-  VisibleIterator m_visible;
+  const Item& current() const { return m_windows.front().items[m_windows.front().at]; }
+  void follow();
+  void leave_windows();
+  void add_window();
+  void show_item();
+
+  const std::shared_ptr<const ReadState> m_state;
+  VisibleIterator m_visible;  // behind the last window, if there are any
   const ValueReader* const m_values;
-  bool m_followed = false;  // the value is m_value
-  std::string m_value;
+  ValueFetcher* const m_fetcher;
+  std::deque<Window> m_windows;  // the current item is in the first; none: m_visible stands on the entry
+  unsigned m_steps = 0;          // forward, in a row
+  size_t m_window_items = 0;
+  bool m_followed = false;       // without windows: the value is in m_read
+  std::string m_read;
+  std::string_view m_value;
   Status m_status;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <new>
+#include <vector>
 
 #include "vtkv/mem/skiplist.h"
 #include "vtkv/util/invariants.h"
@@ -10,13 +11,15 @@ namespace vtkv {
 
 namespace {
 
-// What the list holds for an entry of type logged_value; the value's bytes lie elsewhere in the arena, so that
-// nodes stay small and searches touch little memory.
+// What the list holds for an entry of type logged_value; the value's bytes lie elsewhere, so that nodes stay small
+// and searches touch little memory.
 struct LoggedValue {
+  LoggedBytes* shared = nullptr;    // the bytes, which may have been released; null: they are in the arena
   const LogPlace* place = nullptr;
   const char* data = nullptr;
   uint32_t length = 0;
-  uint32_t offset = 0;  // in the encoded batch
+  uint32_t offset = 0;  // from the place
+  uint32_t crc32c = 0;  // of key and value
 
   static LoggedValue of(const Entry& entry) {
     LoggedValue value;
@@ -24,6 +27,18 @@ struct LoggedValue {
     return value;
   }
   std::string_view bytes() const { return {data, length}; }
+  bool pin() const { return !shared || shared->pin(); }
+  void unpin() const {
+    if (shared) {
+      shared->unpin();
+    }
+  }
+  // REQUIRES: the record was formed.
+  void encode_pointer(std::string* out) const {
+    VTKV_ASSERT(place->epoch > 0);
+    out->clear();
+    ValuePointer{place->segment_id, place->epoch, place->offset + offset, length, crc32c}.encode(out);
+  }
 };
 
 }  // namespace
@@ -37,10 +52,22 @@ class MemTable::Rep {
   std::atomic<uint64_t> entries{0};
   std::atomic<SequenceNumber> last_sequence{0};
 
+  struct Kept {
+    std::shared_ptr<LoggedBytes> bytes;
+    size_t capacity;
+  };
+  std::vector<Kept> kept;  // the writer's
+  size_t released = 0;     // of them, from the front
+  std::atomic<size_t> kept_bytes{0};
+
   void insert(const Entry& entry) {
     list.insert(entry);
     entries.fetch_add(1, std::memory_order_relaxed);
     advance(entry.sequence);
+  }
+
+  void insert_logged(SequenceNumber sequence, std::string_view key, const LoggedValue& value) {
+    insert({key, sequence, EntryType::logged_value, {reinterpret_cast<const char*>(&value), sizeof(value)}});
   }
 
   void advance(SequenceNumber sequence) {
@@ -55,6 +82,7 @@ namespace {
 class MemTableIterator final : public EntryIterator {
  public:
   explicit MemTableIterator(const SkipList& list) : m_list(list) {}
+  ~MemTableIterator() override { unpin(); }
 
   bool valid() const override { return m_node != nullptr; }
   void seek_to_first() override { move(m_list.first()); }
@@ -67,20 +95,38 @@ class MemTableIterator final : public EntryIterator {
 
  private:
   void move(const SkipList::Node* node) {
+    unpin();
     m_node = node;
     if (!node) {
       return;
     }
     m_entry = SkipList::entry_of(node);
-    if (m_entry.type == EntryType::logged_value) {
+    if (m_entry.type != EntryType::logged_value) {
+      return;
+    }
+    const LoggedValue value = LoggedValue::of(m_entry);
+    if (value.pin()) {
+      m_pinned = value.shared;
       m_entry.type = EntryType::value;
-      m_entry.value = LoggedValue::of(m_entry).bytes();
+      m_entry.value = value.bytes();
+    } else {
+      value.encode_pointer(&m_pointer);
+      m_entry.type = EntryType::value_pointer;
+      m_entry.value = m_pointer;
+    }
+  }
+  void unpin() {
+    if (m_pinned) {
+      m_pinned->unpin();
+      m_pinned = nullptr;
     }
   }
 
   const SkipList& m_list;
   const SkipList::Node* m_node = nullptr;
+  LoggedBytes* m_pinned = nullptr;  // the current value's
   Entry m_entry;
+  std::string m_pointer;
 };
 
 class FlushIterator final : public EntryIterator {
@@ -104,12 +150,7 @@ class FlushIterator final : public EntryIterator {
     }
     m_entry = SkipList::entry_of(node);
     if (m_entry.type == EntryType::logged_value) {
-      const LoggedValue value = LoggedValue::of(m_entry);
-      VTKV_ASSERT(value.place->epoch > 0);
-      m_pointer.clear();
-      ValuePointer{value.place->segment_id, value.place->epoch, value.place->offset + value.offset, value.length,
-                   value_checksum(m_entry.key, value.bytes())}
-          .encode(&m_pointer);
+      LoggedValue::of(m_entry).encode_pointer(&m_pointer);
       m_entry.type = EntryType::value_pointer;
       m_entry.value = m_pointer;
     }
@@ -134,9 +175,35 @@ void MemTable::put_logged(SequenceNumber sequence, std::string_view key, std::st
                           const LogPlace* place, uint32_t offset) {
   char* copy = m_rep->arena.allocate(value.size());
   std::memcpy(copy, value.data(), value.size());
-  const LoggedValue logged{place, copy, static_cast<uint32_t>(value.size()), offset};
-  m_rep->insert({key, sequence, EntryType::logged_value, {reinterpret_cast<const char*>(&logged), sizeof(logged)}});
+  m_rep->insert_logged(sequence, key, {nullptr, place, copy, static_cast<uint32_t>(value.size()), offset,
+                                       value_checksum(key, value)});
 }
+
+void MemTable::put_shared(SequenceNumber sequence, std::string_view key, std::string_view value, LoggedBytes* bytes,
+                          uint32_t offset) {
+  m_rep->insert_logged(sequence, key, {bytes, &bytes->place, value.data(), static_cast<uint32_t>(value.size()),
+                                       offset, value_checksum(key, value)});
+}
+
+void MemTable::keep(const std::shared_ptr<LoggedBytes>& bytes, size_t capacity) {
+  if (m_rep->kept.empty() || m_rep->kept.back().bytes != bytes) {
+    m_rep->kept.push_back({bytes, capacity});
+    m_rep->kept_bytes.fetch_add(capacity, std::memory_order_relaxed);
+  }
+}
+
+void MemTable::release_kept(SequenceNumber durable, size_t budget) {
+  while (m_rep->released < m_rep->kept.size() && m_rep->kept_bytes.load(std::memory_order_relaxed) > budget) {
+    const Rep::Kept& oldest = m_rep->kept[m_rep->released];
+    if (oldest.bytes->last_sequence > durable || !oldest.bytes->release()) {
+      return;
+    }
+    m_rep->kept_bytes.fetch_sub(oldest.capacity, std::memory_order_relaxed);
+    ++m_rep->released;
+  }
+}
+
+size_t MemTable::kept_bytes() const { return m_rep->kept_bytes.load(std::memory_order_relaxed); }
 
 LogPlace* MemTable::new_place() { return new (m_rep->arena.allocate(sizeof(LogPlace))) LogPlace; }
 
@@ -159,7 +226,13 @@ Lookup MemTable::get(std::string_view key, SequenceNumber at_most, std::string* 
         return Lookup::removed;
       }
       if (entry.type == EntryType::logged_value) {
-        value->assign(LoggedValue::of(entry).bytes());
+        const LoggedValue logged = LoggedValue::of(entry);
+        if (!logged.pin()) {
+          logged.encode_pointer(value);
+          return Lookup::pointer;
+        }
+        value->assign(logged.bytes());
+        logged.unpin();
         return Lookup::found;
       }
       value->assign(entry.value);
@@ -167,6 +240,18 @@ Lookup MemTable::get(std::string_view key, SequenceNumber at_most, std::string* 
     }
   }
   return covering > 0 ? Lookup::removed : Lookup::absent;
+}
+
+bool MemTable::touches(std::string_view key, SequenceNumber after) const {
+  if (last_sequence() <= after) {
+    return false;
+  }
+  if (m_rep->removals.covering(key, UINT64_MAX) > after) {
+    return true;
+  }
+  const SkipList::Node* node = m_rep->list.find(key, UINT64_MAX);  // the newest entry of the key
+  const Entry entry = node ? SkipList::entry_of(node) : Entry();
+  return node && entry.key == key && entry.sequence > after;
 }
 
 std::unique_ptr<EntryIterator> MemTable::new_iterator() const {
@@ -179,7 +264,9 @@ std::unique_ptr<EntryIterator> MemTable::new_flush_iterator() const {
 
 const RangeRemovals& MemTable::range_removals() const { return m_rep->removals; }
 
-size_t MemTable::memory_bytes() const { return m_rep->arena.memory_bytes() + m_rep->removals.memory_bytes(); }
+size_t MemTable::memory_bytes() const {
+  return m_rep->arena.memory_bytes() + m_rep->removals.memory_bytes() + kept_bytes();
+}
 
 bool MemTable::empty() const { return m_rep->empty.load(std::memory_order_acquire); }
 

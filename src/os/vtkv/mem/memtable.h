@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "vtkv/mem/entry.h"
+#include "vtkv/mem/logged_bytes.h"
 #include "vtkv/mem/range_removals.h"
 #include "vtkv/mem/value_pointer.h"
 
@@ -32,6 +33,13 @@ class MemTable {
   // a pointer to it. REQUIRES: the place is set before new_flush_iterator() is used.
   void put_logged(SequenceNumber sequence, std::string_view key, std::string_view value, const LogPlace* place,
                   uint32_t offset);
+  // The same without a copy: `value` lies in `bytes`, at `offset`; keep() has to follow.
+  void put_shared(SequenceNumber sequence, std::string_view key, std::string_view value, LoggedBytes* bytes,
+                  uint32_t offset);
+  // Keeps them as long as the memtable lives; may be called again for the last ones. `capacity`: what they take.
+  void keep(const std::shared_ptr<LoggedBytes>& bytes, size_t capacity);
+  // Gives up kept bytes that are durable, the oldest first, until `budget` are left. The writer's.
+  void release_kept(SequenceNumber durable, size_t budget);
   // One for every batch with such values; lives as long as the memtable.
   LogPlace* new_place();
   void remove(SequenceNumber sequence, std::string_view key);
@@ -39,12 +47,15 @@ class MemTable {
 
   // The state of `key` at `at_most`; `removed` covers point and range removals.
   Lookup get(std::string_view key, SequenceNumber at_most, std::string* value) const;
+  // Was anything done to `key` after that sequence?
+  bool touches(std::string_view key, SequenceNumber after) const;
   std::unique_ptr<EntryIterator> new_iterator() const;
   // As a flush writes it: pointers instead of logged values. Forward from the first entry only.
   std::unique_ptr<EntryIterator> new_flush_iterator() const;
   const RangeRemovals& range_removals() const;
 
-  size_t memory_bytes() const;
+  size_t memory_bytes() const;       // with the kept bytes
+  size_t kept_bytes() const;         // of put_shared's values and what lies between them
   bool empty() const;
   uint64_t entries() const;  // puts and removals, every version
   SequenceNumber last_sequence() const;  // 0 when empty

@@ -60,7 +60,7 @@ class KvModelTest : public testing::TestWithParam<uint64_t> {
     WriteBatch batch;
     apply(operations, &batch);
     apply(operations, &m_model);
-    const Status status = m_db->write(std::move(batch));
+    const Status status = m_db->write(std::move(batch), {.sync = m_random() % 2 == 0});
     ASSERT_TRUE(status.ok()) << status.to_string();
   }
   void compare(const KvEntries& expected, const Snapshot* snapshot) {
@@ -123,6 +123,12 @@ class KvModelTest : public testing::TestWithParam<uint64_t> {
         break;
       case 1:
         ASSERT_TRUE(m_random() % 4 != 0 || m_db->compact().ok());
+        break;
+      case 4:
+        if (m_random() % 8 == 0) {
+          const Status status = m_db->collect_garbage(m_random() % 2);
+          ASSERT_TRUE(status.ok()) << status.to_string();
+        }
         break;
       case 2:
         m_snapshots.emplace_back(m_db->take_snapshot(), m_model);

@@ -60,6 +60,7 @@ Options KvWorld::options_for(SimEnv* env, const KvWorldSettings& settings) {
   options.growth_factor = options.runs_per_level = 2;
   options.stitch_threshold_bytes = 0;  // runs of a few blocks: every stretch counts
   options.value_separation_bytes = settings.value_separation_bytes;
+  options.space_amplification_target = settings.space_amplification_target;
   options.mutations = settings.mutations;
   FileSystemInfo info;
   options.single_flush = env->file_system_info("/", &info).ok() && info.single_flush;
@@ -199,6 +200,11 @@ void KvWorld::submit_one() {
   apply(operations, &batch->batch);
   m_history.append(operations);
   m_env->mark(kSubmittedMark + number);
+  if (batch->data.empty() && batch->freed.empty() && m_random() % 3 == 0) {
+    (void)m_db->write(std::move(batch->batch), {.sync = false});
+    delete batch;
+    return;
+  }
   m_db->submit(batch);
 }
 
@@ -231,6 +237,10 @@ void KvWorld::wait_somehow() {
       }
       break;
     case 6:
+      if (m_random() % 2 == 0) {
+        (void)m_db->collect_garbage(m_random() % 3 == 0);
+      }
+      break;
     case 7:
     case 8:
     case 9:

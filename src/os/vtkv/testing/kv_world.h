@@ -27,6 +27,7 @@ struct KvWorldSettings {
   size_t memtable_bytes = 4096;
   uint64_t log_segment_bytes = 16 << 10;
   size_t value_separation_bytes = 30;
+  double space_amplification_target = 1.2;
 };
 
 class KvWorld {

@@ -20,6 +20,8 @@ constexpr Mutation kMutations[] = {
     {"previous_checksum_dropped", &Rules::skip_previous_checksum},
     {"next_segment_by_epoch_alone", &Rules::next_segment_by_epoch},
     {"watermark_per_group", &Rules::durable_per_group},
+    {"segment_recycled_early", &Rules::recycle_early},
+    {"relocation_wins", &Rules::relocation_wins},
 };
 
 }  // namespace

@@ -85,7 +85,7 @@ std::string Checkpoint::encode() const {
     bytes.append(reinterpret_cast<const char*>(&record), sizeof(record));
   }
   for (const SegmentValues& values : segments) {
-    const manifest_segment_t record{values.segment_id, values.epoch, values.entries, values.bytes};
+    const manifest_segment_t record{values.segment_id, values.epoch, values.entries, values.bytes, values.end};
     bytes.append(reinterpret_cast<const char*>(&record), sizeof(record));
   }
   const uint32_t length = static_cast<uint32_t>(bytes.size());
@@ -136,7 +136,7 @@ Status Checkpoint::decode(std::string_view slot, Checkpoint* checkpoint) {
   for (uint32_t i = 0; i < header.segments; ++i) {
     manifest_segment_t record;
     std::memcpy(&record, slot.data() + sizeof(header) + runs_bytes + i * sizeof(record), sizeof(record));
-    checkpoint->segments.push_back({record.segment_id, record.epoch, record.entries, record.bytes});
+    checkpoint->segments.push_back({record.segment_id, record.epoch, record.entries, record.bytes, record.end});
   }
   if (checkpoint->epoch == 0 || !check_geometry(checkpoint->geometry).ok()) {
     return Status::corruption("it holds impossible values");

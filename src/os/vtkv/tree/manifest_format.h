@@ -28,11 +28,12 @@
 //             24     4  its length in units of 4096
 //             28     4  level
 //             32    16  zeros
-//      ...    32  segment record, of each log segment with values that the runs point to:
+//      ...    40  segment record, of each log segment with values that the runs point to:
 //              0     8  segment id
 //              8     8  its epoch
 //             16     8  pointers in the runs (may be 0)
 //             24     8  bytes of the values that they point to
+//             32     8  where the last value that a run ever pointed to ends
 //
 // The first 20 bytes keep their meaning in every version to come, so that a slot of a later version is
 // told from a damaged one.
@@ -90,7 +91,8 @@ struct manifest_segment_t {
   uint64_t epoch;
   uint64_t entries;
   uint64_t bytes;
+  uint64_t end;
 };
-static_assert(sizeof(manifest_segment_t) == 32);
+static_assert(sizeof(manifest_segment_t) == 40);
 
 }  // namespace vtkv

@@ -20,7 +20,7 @@ Checkpoint example(uint64_t epoch = 1) {
   checkpoint.position = {.sequence = 0x21, .segment_id = 0x22, .epoch = 0x23, .end_offset = 0x24000,
                          .header_checksum = 0x25262728};
   checkpoint.next_run_id = 8;
-  checkpoint.segments = {{0x41, 0x42, 0x43, 0x44}};
+  checkpoint.segments = {{0x41, 0x42, 0x43, 0x44, 0x45}};
   checkpoint.runs = {{7, 1, {0x3132333435363738, 0x3000, 2}, 0}};
   return checkpoint;
 }
@@ -37,7 +37,7 @@ TEST(ManifestFormat, Golden) {
     76 74 6b 76 6d 6e 66 74  # magic "vtkvmnft"
     00 00 00 00              # crc32c, filled in below
     01 00 00 00              # format version
-    d0 00 00 00              # length: 128 + 48 + 32
+    d8 00 00 00              # length: 128 + 48 + 40
     01 00 00 00              # runs
     01 00 00 00 00 00 00 00  # epoch
     a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 aa ab ac ad ae af  # uuid
@@ -63,6 +63,7 @@ TEST(ManifestFormat, Golden) {
     42 00 00 00 00 00 00 00  # its epoch
     43 00 00 00 00 00 00 00  # pointers
     44 00 00 00 00 00 00 00  # bytes of their values
+    45 00 00 00 00 00 00 00  # end of the last one
   )");
   fix_checksum(&expected);
   EXPECT_EQ(hex_dump(example().encode()), hex_dump(expected));

@@ -8,6 +8,7 @@ void ValueDelta::add(const ValuePointer& pointer, int64_t sign) {
   Change& change = m_changes[pointer.epoch];
   change.segment_id = pointer.segment_id;
   change.entries += sign;
+  change.end = std::max(change.end, sign > 0 ? pointer.offset + pointer.length : 0);
   change.bytes += sign * static_cast<int64_t>(pointer.length);
 }
 
@@ -29,10 +30,11 @@ void ValueDelta::apply(std::vector<SegmentValues>* segments) const {
       if (change.entries <= 0) {
         continue;  // of a segment that was collected meanwhile
       }
-      found = segments->insert(segments->end(), {change.segment_id, epoch, 0, 0});
+      found = segments->insert(segments->end(), {change.segment_id, epoch, 0, 0, 0});
     }
     found->entries = changed(found->entries, change.entries);
     found->bytes = changed(found->bytes, change.bytes);
+    found->end = std::max(found->end, change.end);
   }
 }
 

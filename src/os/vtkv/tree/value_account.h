@@ -20,6 +20,7 @@ struct SegmentValues {
   uint64_t epoch = 0;
   uint64_t entries = 0;
   uint64_t bytes = 0;  // of the values
+  uint64_t end = 0;    // where the last value that ever was pointed to ends
 };
 
 // What one flush or merge changes. Not thread-safe.
@@ -35,6 +36,7 @@ class ValueDelta final : public DropObserver {
     uint64_t segment_id = 0;
     int64_t entries = 0;
     int64_t bytes = 0;
+    uint64_t end = 0;
   };
   void add(const ValuePointer& pointer, int64_t sign);
 

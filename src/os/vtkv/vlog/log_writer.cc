@@ -25,7 +25,7 @@ Status LogWriter::move_to_next_segment(uint64_t record_bytes, bool for_recovery)
 }
 
 Status LogWriter::form(const std::vector<BatchView>& batches, SequenceNumber durable_seq, uint16_t flags,
-                       FormedRecord* record) {
+                       FormedRecord* record, char* in_place) {
   record_header_t header;
   header.flags = flags;
   header.uuid = m_uuid;
@@ -52,8 +52,11 @@ Status LogWriter::form(const std::vector<BatchView>& batches, SequenceNumber dur
 
   const size_t prefix = new_segment ? kLogBlockBytes : 0;
   record->write_bytes = prefix + record_bytes;
-  record->buffer.reserve(record->write_bytes);
-  char* const start = record->buffer.data() + prefix;
+  if (!in_place) {
+    record->buffer.reserve(record->write_bytes);
+  }
+  char* const start = in_place ? in_place + kLogBlockBytes : record->buffer.data() + prefix;
+  record->data = start - prefix;
   char* out = start + sizeof(header);
   for (const BatchView& batch : batches) {
     const batch_frame_t frame{batch.sequence_count, static_cast<uint32_t>(batch.encoded.size())};
@@ -62,7 +65,9 @@ Status LogWriter::form(const std::vector<BatchView>& batches, SequenceNumber dur
                       m_position.end_offset + static_cast<uint64_t>(out - start) + sizeof(frame)};
     }
     std::memcpy(out, &frame, sizeof(frame));
-    std::copy(batch.encoded.begin(), batch.encoded.end(), out + sizeof(frame));  // an empty one may have no address
+    if (!in_place) {
+      std::copy(batch.encoded.begin(), batch.encoded.end(), out + sizeof(frame));  // an empty one may have no address
+    }
     out += sizeof(frame) + batch.encoded.size();
   }
   std::memset(out, 0, static_cast<size_t>(start + record_bytes - out));
@@ -70,7 +75,7 @@ Status LogWriter::form(const std::vector<BatchView>& batches, SequenceNumber dur
   std::memcpy(start, &header, sizeof(header));
   if (new_segment) {
     const std::string block = m_pool->header_block(*segment);
-    std::memcpy(record->buffer.data(), block.data(), block.size());
+    std::memcpy(start - prefix, block.data(), block.size());
   }
 
   record->segment = segment;

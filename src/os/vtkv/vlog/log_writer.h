@@ -24,6 +24,7 @@ struct BatchView {
 // A record ready to be written. Reusable: its buffer keeps its capacity.
 struct FormedRecord {
   AlignedBuffer buffer;
+  const char* data = nullptr;  // in the buffer, or in the caller's
   size_t write_bytes = 0;
   uint64_t write_offset = 0;  // in segment->file; 0 when the segment's header goes along
   LogSegment* segment = nullptr;
@@ -41,8 +42,10 @@ class LogWriter {
 
   // Forms the record of `batches`, which continue the history. A segment that has no room is left for
   // the next one; a record longer than a segment gets one of its own size.
+  // With `in_place` there is one batch, and it lies where it has to: behind a block for a segment's header, a
+  // record header and a frame, in a buffer of whole blocks that starts there.
   Status form(const std::vector<BatchView>& batches, SequenceNumber durable_seq, uint16_t flags,
-              FormedRecord* record);
+              FormedRecord* record, char* in_place = nullptr);
   // Bytes of batches (frames included) that still fit the current segment.
   uint64_t room() const;
   // The same for a fresh segment of the usual size.

@@ -236,6 +236,7 @@ Status SegmentPool::take(uint64_t minimum_bytes, bool for_recovery, LogSegment**
         }
       }
     }
+    m_few_spares = false;
     if (chosen) {
       chosen->spare = false;
       chosen->epoch = m_next_epoch++;
@@ -258,6 +259,12 @@ void SegmentPool::release_before(uint64_t oldest_needed_epoch, const std::set<ui
   m_changed.store(true, std::memory_order_relaxed);
 }
 
+void SegmentPool::remove_spares() {
+  std::lock_guard lock(m_lock);
+  m_few_spares = true;
+  m_changed.store(true, std::memory_order_relaxed);
+}
+
 Status SegmentPool::work_ahead(bool* did) {
   *did = false;
   m_changed.store(false, std::memory_order_relaxed);
@@ -267,7 +274,7 @@ Status SegmentPool::work_ahead(bool* did) {
     std::lock_guard lock(m_lock);
     make = spare_count() < kSparesWanted;
     // As many as two checkpoints in a row can set free: fewer would be removed and made again in turn.
-    const uint32_t keep = std::max(kSparesWanted, 2 * m_geometry.initial_log_segments);
+    const uint32_t keep = m_few_spares ? kSparesWanted : std::max(kSparesWanted, 2 * m_geometry.initial_log_segments);
     for (auto it = m_segments.begin(); it != m_segments.end() && !make; ++it) {
       const bool odd = it->second->bytes != m_geometry.log_segment_bytes;
       if (it->second->spare && (odd || spare_count() > keep)) {
@@ -303,6 +310,25 @@ uint64_t SegmentPool::file_bytes() const {
     total += segment->bytes;
   }
   return total;
+}
+
+uint64_t SegmentPool::used_bytes() const {
+  std::lock_guard lock(m_lock);
+  uint64_t total = 0;
+  for (const auto& [id, segment] : m_segments) {
+    total += segment->spare ? 0 : segment->bytes;
+  }
+  return total;
+}
+
+uint64_t SegmentPool::bytes_of_epoch(uint64_t epoch) const {
+  std::lock_guard lock(m_lock);
+  for (const auto& [id, segment] : m_segments) {
+    if (!segment->spare && segment->epoch == epoch) {
+      return segment->bytes;
+    }
+  }
+  return 0;
 }
 
 uint32_t SegmentPool::segment_count() const {

@@ -63,14 +63,19 @@ class SegmentPool {
   void release_before(uint64_t oldest_needed_epoch, const std::set<uint64_t>& listed);
   // Does one piece of the work ahead (make a spare, remove a superfluous file); *did says whether.
   Status work_ahead(bool* did);
+  // Leaves only the spares that are needed, until the next take(). By work_ahead().
+  void remove_spares();
   // Cheap: has anything changed since work_ahead last found nothing to do?
   bool wants_work() const { return m_changed.load(std::memory_order_relaxed); }
   Status sync_all();
 
+  const Uuid& uuid() const { return m_uuid; }
   uint64_t segment_bytes() const { return m_geometry.log_segment_bytes; }
   uint64_t file_bytes() const;
   // Zeros written into new segments since this object exists.
   uint64_t primed_bytes() const { return m_primed_bytes.load(std::memory_order_relaxed); }
+  uint64_t used_bytes() const;  // without spares
+  uint64_t bytes_of_epoch(uint64_t epoch) const;  // of the segment in use under it; 0: none
   uint32_t segment_count() const;
 
  private:
@@ -91,6 +96,7 @@ class SegmentPool {
   std::vector<std::string> m_half_made;
   uint64_t m_next_id = 1;
   uint64_t m_next_epoch = 1;
+  bool m_few_spares = false;
   std::atomic<bool> m_changed{true};
   std::atomic<uint64_t> m_primed_bytes{0};
 };

@@ -1,7 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <condition_variable>
-#include <mutex>
 
 #include "vtkv/db.h"
 #include "vtkv/tool/bench/engine.h"
@@ -12,6 +10,7 @@ namespace vtkv::bench {
 namespace {
 
 constexpr double kSeparationBytes = 1024;
+constexpr uint64_t kCheckpointTimesMemory = 2;  // keys alone fill the memtable
 constexpr uint64_t kSegmentBytesMin = 4 << 20, kSegmentBytesMax = 64 << 20;
 
 class VtkvScan final : public Scan {
@@ -34,7 +33,6 @@ class VtkvScan final : public Scan {
 class VtkvEngine final : public Engine {
  public:
   ~VtkvEngine() override {
-    drain();
     m_db.reset();
   }
 
@@ -67,7 +65,6 @@ class VtkvEngine final : public Engine {
     return std::make_unique<VtkvScan>(m_db->new_iterator(lower, upper));
   }
   Status settle() override {
-    drain();
     VTKV_RETURN_IF_ERROR(m_db->flush());
     wait_until_quiet(m_path);
     fit_cache();
@@ -76,48 +73,13 @@ class VtkvEngine final : public Engine {
   EngineReport report() override;
 
  private:
-  class InFlight;
-
   Status write(WriteBatch batch);
-  void drain();
   void fit_cache();
 
   std::string m_path;
   bool m_sync = false;
-  size_t m_window_bytes = 0;
   uint64_t m_cache_bytes = 0;
   std::unique_ptr<DB> m_db;
-
-  std::mutex m_lock;
-  std::condition_variable m_changed;
-  size_t m_in_flight_bytes = 0;  // guarded by m_lock, like the rest
-  uint64_t m_waits = 0, m_waited_us = 0;
-  Status m_error;
-};
-
-// An unsynced write returns once it is visible and queued for the log. What is not in the log yet is bounded,
-// as a memtable's worth of it would be with any engine.
-class VtkvEngine::InFlight final : public Submission {
- public:
-  InFlight(VtkvEngine* engine, WriteBatch taken) : m_engine(engine), m_bytes(taken.encoded_bytes()) {
-    batch = std::move(taken);
-  }
-  void durable(const Status& status) override {
-    {
-      std::lock_guard lock(m_engine->m_lock);
-      m_engine->m_in_flight_bytes -= m_bytes;
-      if (!status.ok()) {
-        m_engine->m_error = status;
-      }
-      m_engine->m_changed.notify_all();
-    }
-    delete this;
-  }
-  size_t bytes() const { return m_bytes; }
-
- private:
-  VtkvEngine* const m_engine;
-  const size_t m_bytes;
 };
 
 Status VtkvEngine::open(const EngineSettings& settings) {
@@ -135,7 +97,6 @@ Status VtkvEngine::open(const EngineSettings& settings) {
 
   m_path = settings.path;
   m_sync = settings.sync;
-  m_window_bytes = peer::write_buffer_bytes(settings.memory_bytes);
   Options options;
   options.memtable_bytes = peer::write_buffer_bytes(settings.memory_bytes);
   options.block_cache_bytes = peer::cache_bytes(settings.memory_bytes);
@@ -145,6 +106,7 @@ Status VtkvEngine::open(const EngineSettings& settings) {
   options.merging = merging != 0;
   options.single_flush = single_flush != 0;
   options.value_separation_bytes = static_cast<size_t>(separation);
+  options.checkpoint_log_bytes = kCheckpointTimesMemory * settings.memory_bytes;
   // As large a part of the data as it would be of a device's worth of it.
   options.geometry.log_segment_bytes =
       std::clamp(settings.memory_bytes / 8 / kIoAlignment * kIoAlignment, kSegmentBytesMin, kSegmentBytesMax);
@@ -163,30 +125,7 @@ void VtkvEngine::fit_cache() {
   m_db->set_block_cache_bytes(m_cache_bytes - std::min<uint64_t>(m_cache_bytes, m_db->statistics().filter_bytes));
 }
 
-Status VtkvEngine::write(WriteBatch batch) {
-  if (m_sync) {
-    return m_db->write(std::move(batch));
-  }
-  auto submission = std::make_unique<InFlight>(this, std::move(batch));
-  {
-    std::unique_lock lock(m_lock);
-    if (m_in_flight_bytes > m_window_bytes) {
-      ++m_waits;
-      const uint64_t start_us = posix_env()->now_us();
-      m_changed.wait(lock, [this] { return m_in_flight_bytes <= m_window_bytes; });
-      m_waited_us += posix_env()->now_us() - start_us;
-    }
-    VTKV_RETURN_IF_ERROR(m_error);
-    m_in_flight_bytes += submission->bytes();
-  }
-  m_db->submit(submission.release());
-  return {};
-}
-
-void VtkvEngine::drain() {
-  std::unique_lock lock(m_lock);
-  m_changed.wait(lock, [this] { return m_in_flight_bytes == 0; });
-}
+Status VtkvEngine::write(WriteBatch batch) { return m_db->write(std::move(batch), {.sync = m_sync}); }
 
 EngineReport VtkvEngine::report() {
   const DBStatistics statistics = m_db->statistics();
@@ -196,9 +135,8 @@ EngineReport VtkvEngine::report() {
   report.flush_bytes = statistics.flush_bytes;
   report.merge_bytes = statistics.merge_bytes;
   report.filter_bytes = statistics.filter_bytes;
-  std::lock_guard lock(m_lock);
-  report.stall_us = m_waited_us;
-  report.stalls = m_waits;
+  report.stall_us = statistics.write_waited_us;
+  report.stalls = statistics.write_waits;
   return report;
 }
 

@@ -1,0 +1,95 @@
+// The database as the collector of the value log sees it (value_gc.h).
+
+#include "vtkv/db/db_impl.h"
+#include "vtkv/db/own_submission.h"
+
+namespace vtkv {
+
+Status DbImpl::collect_garbage(bool full) {
+  VTKV_RETURN_IF_ERROR(flush());
+  if (full) {
+    VTKV_RETURN_IF_ERROR(compact());  // the account of what lives is exact then
+  }
+  VTKV_RETURN_IF_ERROR(run_gc(full ? ValueGc::Request::full : ValueGc::Request::round));
+  VTKV_RETURN_IF_ERROR(flush());  // a checkpoint above the new places
+  VTKV_RETURN_IF_ERROR(run_gc(ValueGc::Request::settle));
+  if (full) {
+    m_pool->remove_spares();
+    wake(m_log_worker);
+  }
+  return Status();
+}
+
+Status DbImpl::run_gc(ValueGc::Request what) {
+  const uint64_t number = m_gc->request(what);
+  wake(m_gc_worker);
+  VTKV_RETURN_IF_ERROR(wait_until([&] { return m_gc->served() >= number; }));
+  return m_gc->error();
+}
+
+NextStep DbImpl::gc_step() { return m_pipeline->failed() ? NextStep::on_event() : m_gc->step(); }
+
+// The sequence comes before the state, other than in get(): all that is at or below it has to be in the state, or
+// a put in a memtable that is younger than the state would be neither seen there nor asked for in gc_relocate().
+std::shared_ptr<const ReadState> DbImpl::gc_read_state(SequenceNumber* sequence) {
+  *sequence = m_visible.load(std::memory_order_acquire);
+  return read_state();
+}
+
+Status DbImpl::gc_relocate(const Relocation* first, size_t count, SequenceNumber checked,
+                           std::function<void()> done) {
+  auto submission = std::make_unique<OwnSubmission>(std::move(done));
+  {
+    std::lock_guard lock(m_write_lock);
+    if (m_pipeline->failed()) {
+      return m_pipeline->failure();
+    }
+    // The memtables first: what a flush took away from them since is then above the tree's position.
+    const std::shared_ptr<const ReadState> state = read_state();
+    if (m_tree->newest_log_position().sequence > checked) {
+      return Status::busy("a memtable was flushed meanwhile");
+    }
+    for (const Relocation* value = first; value < first + count; ++value) {
+      const bool newer = !m_options.mutations.relocation_wins &&
+                         std::any_of(state->memtables.begin(), state->memtables.end(),
+                                     [&](const auto& memtable) { return memtable->touches(value->key, checked); });
+      if (!newer) {
+        submission->batch.put(value->key, value->value);
+      }
+    }
+    if (submission->batch.empty()) {
+      submission.release()->durable(Status());
+      return Status();
+    }
+    insert(submission.release());
+  }
+  m_pipeline->wake();
+  return Status();
+}
+
+SequenceNumber DbImpl::gc_oldest_snapshot() {
+  const std::vector<SequenceNumber> sequences = m_snapshots.sequences();
+  return sequences.empty() ? UINT64_MAX : sequences.front();
+}
+
+uint64_t DbImpl::gc_start_era() {
+  std::lock_guard lock(m_state_lock);
+  auto state = std::make_shared<ReadState>(*m_state);
+  state->era = std::make_shared<const int>(0);
+  m_eras[m_era] = m_state->era;
+  m_state = std::move(state);
+  return m_era++;
+}
+
+bool DbImpl::gc_era_has_ended(uint64_t era) {
+  std::lock_guard lock(m_state_lock);
+  std::erase_if(m_eras, [](const auto& entry) { return entry.second.expired(); });
+  return m_eras.empty() || m_eras.begin()->first > era;
+}
+
+void DbImpl::gc_released() {
+  m_segments_released.store(true);
+  wake(m_flush_worker);
+}
+
+}  // namespace vtkv

@@ -1,0 +1,227 @@
+// The database's writing side: batches enter the memtable and the commit queue.
+
+#include <algorithm>
+
+#include "vtkv/db/db_impl.h"
+#include "vtkv/db/memtable_inserter.h"
+#include "vtkv/db/own_submission.h"
+
+namespace vtkv {
+
+namespace {
+
+// Of writers that do not wait, not durable yet; beyond it they do wait.
+uint64_t bulk_bytes_most(const Options& options) {
+  return std::clamp<uint64_t>(options.memtable_bytes / 2, 1u << 20, 32u << 20);
+}
+
+// Of values that the log holds too, kept for readers.
+size_t kept_bytes_wanted(const Options& options) { return options.memtable_bytes / 4; }
+
+Status too_large(const WriteBatch& batch) {
+  return Status::invalid_argument("write batch of " + std::to_string(batch.encoded_bytes()) +
+                                  " bytes; at most 1 GiB fits");
+}
+
+}  // namespace
+
+bool DbImpl::memtable_is_full() const {
+  // The log is bounded too: a batch may be large there and small, or nothing, in the memtable.
+  const Geometry& geometry = m_tree->geometry();
+  const uint64_t usual = std::max<uint64_t>(1, geometry.initial_log_segments / 2) * geometry.log_segment_bytes;
+  const uint64_t log_limit = m_options.checkpoint_log_bytes > 0 ? m_options.checkpoint_log_bytes : usual;
+  // What is kept is given up when it is durable: only what cannot be given up fills the memtable.
+  const size_t kept = m_active->kept_bytes();
+  const size_t own = m_active->memory_bytes() - kept;
+  return own + std::min(kept, kept_bytes_wanted(m_options)) >= m_options.memtable_bytes ||
+         kept >= m_options.memtable_bytes || m_pipeline->log_bytes() - m_log_bytes_at_switch >= log_limit;
+}
+
+Status DbImpl::refuse_write() const {
+  return Status::invalid_argument(m_directory + ": the database was opened read-only");
+}
+
+void DbImpl::insert(Submission* submission) {
+  const WriteBatch& batch = submission->batch;
+  MemTableInserter inserter(m_active.get(), m_last_sequence + 1, batch.encoded(), m_options.value_separation_bytes);
+  (void)batch.iterate(inserter);  // built by WriteBatch itself: well-formed
+  submission->log_place = inserter.place();
+  m_last_sequence += batch.sequence_count();
+  submission->last_sequence = m_last_sequence;
+  m_visible.store(m_last_sequence, std::memory_order_release);
+  if (!batch.empty()) {
+    m_last_content.store(m_last_sequence);
+  }
+  submission->sequenced(m_last_sequence);
+  m_pipeline->enqueue(submission);
+  if (memtable_is_full()) {
+    switch_memtable();
+  }
+}
+
+void DbImpl::submit(Submission* submission) {
+  if (read_only()) {
+    submission->durable(refuse_write());
+    return;
+  }
+  const WriteBatch& batch = submission->batch;
+  if (batch.encoded_bytes() > kMaxBatchBytes) {
+    submission->durable(too_large(batch));
+    return;
+  }
+  {
+    std::lock_guard lock(m_write_lock);
+    if (!m_pipeline->failed()) {
+      insert(submission);
+      submission = nullptr;
+    }
+  }
+  if (submission) {
+    submission->durable(m_pipeline->failure());
+  } else {
+    m_pipeline->wake();
+  }
+}
+
+void DbImpl::switch_memtable() {
+  const SequenceNumber as_of = m_last_sequence;
+  if (m_options.participant) {
+    std::vector<std::pair<std::string, std::string>> entries;
+    m_options.participant->collect(as_of, &entries);
+    for (const auto& [key, value] : entries) {
+      m_active->put(as_of, key, value);
+    }
+  }
+  auto fresh = std::make_shared<MemTable>();
+  {
+    std::lock_guard lock(m_state_lock);
+    auto state = std::make_shared<ReadState>(*m_state);
+    state->memtables.insert(state->memtables.begin(), fresh);
+    m_closed.push_back({m_active, as_of});
+    m_closed_count.store(m_closed.size());
+    m_state = std::move(state);
+  }
+  m_active = std::move(fresh);
+  m_last_closed = as_of;
+  ++m_memtables_closed;
+  m_log_bytes_at_switch = m_pipeline->log_bytes();
+  m_pipeline->request_boundary(as_of);
+  wake(m_flush_worker);
+}
+
+// Closes the memtable when there is anything that a checkpoint would change; returns how many memtables
+// must have been flushed for everything so far to be in the tree.
+uint64_t DbImpl::close_memtable() {
+  std::lock_guard lock(m_write_lock);
+  const bool slots_differ = m_tree->oldest_log_position().sequence < m_tree->newest_log_position().sequence;
+  if (!m_pipeline->failed() && (m_last_sequence > m_last_closed || (slots_differ && m_closed_count.load() == 0))) {
+    switch_memtable();
+  }
+  return m_memtables_closed;
+}
+
+void DbImpl::advance_reuse_horizon() {
+  if (read_only()) {
+    return;
+  }
+  const SequenceNumber horizon = m_pipeline->reuse_horizon();
+  if (m_last_content.load() <= horizon || m_pipeline->durable_sequence() <= horizon ||
+      m_horizon_submitted.exchange(true)) {
+    return;
+  }
+  submit(new OwnSubmission([this] { m_horizon_submitted.store(false); }));
+}
+
+// True: the commit worker has to be woken.
+bool DbImpl::insert_bulk(const WriteBatch& batch) {
+  const SequenceNumber first = m_last_sequence + 1;
+  m_last_sequence += batch.sequence_count();
+  std::shared_ptr<Bulk> bulk;
+  std::string_view copy;
+  const bool opened =
+      m_pipeline->append(batch.encoded(), batch.sequence_count(), m_last_sequence, &bulk, &copy);
+  const size_t base = static_cast<size_t>(copy.data() - bulk->encoded().data());
+  MemTableInserter inserter(m_active.get(), first, copy, m_options.value_separation_bytes, bulk.get(), base);
+  (void)WriteBatch::iterate(copy, inserter);
+  if (inserter.keeps()) {
+    m_active->keep(bulk, bulk->capacity());
+  }
+  m_visible.store(m_last_sequence, std::memory_order_release);
+  m_last_content.store(m_last_sequence);
+  if (opened) {
+    m_active->release_kept(m_pipeline->durable_sequence(), kept_bytes_wanted(m_options));
+  }
+  if (memtable_is_full()) {
+    switch_memtable();
+  }
+  return opened;
+}
+
+Status DbImpl::write(WriteBatch batch, const WriteOptions& options) {
+  if (options.sync || batch.empty() || read_only() || batch.encoded_bytes() > kMaxBatchBytes) {
+    return write_and_wait(std::move(batch));
+  }
+  bool wake_worker = false;
+  {
+    std::lock_guard lock(m_write_lock);
+    if (m_pipeline->failed()) {
+      return m_pipeline->failure();
+    }
+    wake_worker = insert_bulk(batch);
+  }
+  if (wake_worker) {
+    m_pipeline->wake();
+  }
+  const uint64_t most = bulk_bytes_most(m_options);
+  if (m_pipeline->bulk_bytes() <= most) {
+    return Status();
+  }
+  const uint64_t start_us = m_env->now_us();
+  const Status status = wait_until([&] { return m_pipeline->bulk_bytes() <= most; });
+  m_write_waits.fetch_add(1, std::memory_order_relaxed);
+  m_write_waited_us.fetch_add(m_env->now_us() - start_us, std::memory_order_relaxed);
+  return status;
+}
+
+// A thread that waits in write(). Each has a signal of its own: one that they share would wake all for every one.
+class DbImpl::Writer final : public Submission {
+ public:
+  explicit Writer(DbImpl* db) : m_db(db) {
+    std::lock_guard lock(db->m_writers_lock);
+    if (db->m_writer_signals.empty()) {
+      db->m_writer_signals.push_back(db->m_env->new_signal());
+    }
+    m_signal = std::move(db->m_writer_signals.back());
+    db->m_writer_signals.pop_back();
+  }
+  ~Writer() override {
+    std::lock_guard lock(m_db->m_writers_lock);
+    m_db->m_writer_signals.push_back(std::move(m_signal));
+  }
+  void durable(const Status& status) override {
+    std::lock_guard lock(m_db->m_writers_lock);
+    m_result = status;
+    m_done = true;
+    m_signal->notify_all();
+  }
+  Status wait() {
+    std::unique_lock lock(m_db->m_writers_lock);
+    m_signal->wait(lock, [this] { return m_done; });
+    return m_result;
+  }
+
+ private:
+  DbImpl* const m_db;
+  std::unique_ptr<Signal> m_signal;
+  bool m_done = false;
+  Status m_result;
+};
+
+Status DbImpl::write_and_wait(WriteBatch batch) {
+  Writer writer(this);
+  writer.batch = std::move(batch);
+  submit(&writer);
+  return writer.wait();
+}
+
+}  // namespace vtkv

@@ -1,0 +1,390 @@
+#include "vtkv/db/value_gc.h"
+
+#include <algorithm>
+
+#include "vtkv/util/crc32c.h"
+#include "vtkv/vlog/log_sweep.h"
+
+namespace vtkv {
+
+namespace {
+
+constexpr uint64_t kPieceBytes = 8u << 20;          // of a victim, read and sorted at once
+constexpr size_t kBatchBytes = 256u << 10;          // put again in one batch
+constexpr size_t kBatchValues = 64;                 // a lookup of each under the write lock
+constexpr size_t kBytesInFlight = 2u << 20;         // put again and not durable yet
+constexpr double kRoundWorthwhile = 0.95;           // of a victim that may be live
+constexpr double kFullWorthwhile = 0.90;
+constexpr uint64_t kWaitingPart = 12;               // of the log: emptied and waiting for a checkpoint
+
+// Collects the values of a record that may be what a pointer leads to.
+class ValueCollector final : public BatchVisitor, public WriteBatch::Handler {
+ public:
+  explicit ValueCollector(std::vector<Relocation>* values) : m_values(values) {}
+
+  Status batch(SequenceNumber, uint32_t, std::string_view encoded, const LogPlace& place) override {
+    m_start = encoded.data();
+    m_place = place.offset;
+    return WriteBatch::iterate(encoded, *this);
+  }
+  void put(std::string_view key, std::string_view value) override {
+    m_values->push_back({std::string(key), value, m_place + static_cast<uint64_t>(value.data() - m_start)});
+  }
+  void remove(std::string_view) override {}
+  void remove_range(std::string_view, std::string_view) override {}
+  void external_write(const ExternalWrite&) override {}
+  void note(std::string_view) override {}
+
+ private:
+  std::vector<Relocation>* const m_values;
+  const char* m_start = nullptr;
+  uint64_t m_place = 0;
+};
+
+}  // namespace
+
+ValueGc::ValueGc(const Options& options, Tree* tree, SegmentPool* pool, ValueGcHost* host)
+    : m_options(options), m_tree(tree), m_pool(pool), m_host(host) {}
+
+uint64_t ValueGc::request(Request what) {
+  m_request.store(what);
+  return m_requested.fetch_add(1) + 1;
+}
+
+Status ValueGc::error() const {
+  std::lock_guard lock(m_error_lock);
+  return m_error;
+}
+
+// --- choosing -----------------------------------------------------------------------------------------
+
+bool ValueGc::is_out(uint64_t epoch) const {
+  return std::find(m_damaged.begin(), m_damaged.end(), epoch) != m_damaged.end() ||
+         std::any_of(m_condemned.begin(), m_condemned.end(), [&](const Condemned& c) { return c.epoch == epoch; });
+}
+
+// Everything in these segments is in the tree: the checkpoint lies in a later one.
+bool ValueGc::condemn_unreferenced(const std::vector<SegmentValues>& segments) {
+  bool any = false;
+  const uint64_t sealed_below = m_tree->newest_log_position().epoch;
+  for (const SegmentValues& values : segments) {
+    if (values.entries == 0 && values.epoch < sealed_below && !is_out(values.epoch)) {
+      m_condemned.push_back({values.epoch, 0, false, 0});
+      any = true;
+    }
+  }
+  return any;
+}
+
+// The log's files against what the runs point to. What is not in the tree yet counts as alive.
+double ValueGc::fullness(const std::vector<SegmentValues>& segments) const {
+  uint64_t listed = 0;
+  uint64_t live = 0;
+  for (const SegmentValues& values : segments) {
+    const LogSegment* segment = m_pool->find(values.segment_id);
+    if (segment && segment->epoch == values.epoch) {
+      listed += segment->bytes;
+      live += is_out(values.epoch) ? 0 : values.bytes;
+    }
+  }
+  uint64_t total = m_pool->file_bytes();
+  const uint64_t unlisted_in_use = m_pool->used_bytes() - std::min(m_pool->used_bytes(), listed);
+  for (const Condemned& condemned : m_condemned) {
+    total -= std::min(total, m_pool->bytes_of_epoch(condemned.epoch));
+  }
+  const double allowed = m_options.space_amplification_target * static_cast<double>(live + unlisted_in_use);
+  return allowed > 0 ? static_cast<double>(total) / allowed : 0;
+}
+
+bool ValueGc::choose(SegmentValues* victim) {
+  const std::vector<SegmentValues> segments = m_tree->value_segments();
+  const bool full = m_serving > 0 && m_serving_what == Request::full;
+  const bool round = m_serving > 0 && m_serving_what == Request::round;
+  m_pressure.store(0, std::memory_order_relaxed);
+  const double filled = m_options.space_amplification_target > 0 ? fullness(segments) : 0;
+  if (!full && !round && filled <= 1) {
+    return false;
+  }
+  const uint64_t newest = m_tree->newest_log_position().epoch;
+  const uint64_t below = full ? std::min(newest, m_full_below) : newest;
+  double best = 0;
+  for (const SegmentValues& values : segments) {
+    const LogSegment* segment = m_pool->find(values.segment_id);
+    if (!segment || segment->epoch != values.epoch || values.epoch >= below || is_out(values.epoch)) {
+      continue;
+    }
+    const double used = static_cast<double>(values.bytes) / static_cast<double>(segment->bytes);
+    if (used > (full ? kFullWorthwhile : kRoundWorthwhile)) {
+      continue;
+    }
+    const double score = (1 - used) * static_cast<double>(newest - values.epoch) / (1 + used);
+    if (score > best) {
+      best = score;
+      *victim = values;
+    }
+  }
+  if (best > 0 && !full && !round) {
+    m_pressure.store(filled, std::memory_order_relaxed);
+  }
+  return best > 0;
+}
+
+// --- steps --------------------------------------------------------------------------------------------
+
+void ValueGc::take_request() {
+  if (m_serving == 0 && m_requested.load() > m_served.load()) {
+    m_serving = m_requested.load();
+    m_serving_what = m_request.load();
+    m_full_below = m_tree->newest_log_position().epoch;
+    std::lock_guard lock(m_error_lock);
+    m_error = Status();
+  }
+}
+
+void ValueGc::end_request() {
+  m_served.store(m_serving);
+  m_serving = 0;
+  m_host->gc_finished();
+}
+
+NextStep ValueGc::step() {
+  take_request();
+  if (m_phase == Phase::moving) {
+    return moving_step();
+  }
+  if (m_phase == Phase::reading) {
+    const Status status = read_piece();
+    if (!status.ok()) {
+      give_up_victim(status);
+    }
+    return NextStep::now();
+  }
+  return idle_step();
+}
+
+NextStep ValueGc::idle_step() {
+  bool did = condemn_unreferenced(m_tree->value_segments());
+  const Status status = free_condemned(&did);
+  if (!status.ok()) {
+    std::lock_guard lock(m_error_lock);
+    m_error = status;
+  }
+  SegmentValues victim;
+  if (status.ok() && (m_serving == 0 || m_serving_what != Request::settle) && choose(&victim)) {
+    start(victim);
+    return NextStep::now();
+  }
+  if (m_serving > 0) {
+    end_request();
+    return NextStep::now();
+  }
+  // Otherwise a flush, a released snapshot or a request wakes us; a reader that ends does not.
+  const bool waits = std::any_of(m_condemned.begin(), m_condemned.end(), [](const Condemned& c) { return c.in_era; });
+  return did ? NextStep::now() : waits ? NextStep::later(std::chrono::milliseconds(20)) : NextStep::on_event();
+}
+
+void ValueGc::start(const SegmentValues& victim) {
+  m_victim = victim;
+  m_segment = m_pool->find(victim.segment_id);
+  m_offset = kLogBlockBytes;
+  m_phase = Phase::reading;
+}
+
+// Reads the records from m_offset on, as many as fit, and finds out what in them is alive. Without any: the end
+// of the segment's records, or of what can be read of them.
+Status ValueGc::read_piece() {
+  const uint64_t left = m_segment->bytes - m_offset;
+  uint64_t piece = std::min(kPieceBytes, left);
+  m_values.clear();
+  ValueCollector collector(&m_values);
+  uint64_t used = 0;
+  for (bool more = piece > 0; more;) {
+    m_bytes.reserve(piece);
+    VTKV_RETURN_IF_ERROR(m_segment->file->read(m_offset, piece, m_bytes.data()));
+    more = false;
+    record_header_t header;
+    while (used + kLogBlockBytes <= piece &&
+           decode_record_header({m_bytes.data() + used, kLogBlockBytes}, m_pool->uuid(), &header) &&
+           header.epoch == m_victim.epoch && header.padded_bytes() <= left - used) {
+      if (header.padded_bytes() > piece - used) {
+        if (used == 0) {
+          piece = header.padded_bytes();  // one record larger than a piece
+          more = true;
+        }
+        break;
+      }
+      const std::string_view body(m_bytes.data() + used + sizeof(header), header.body_bytes);
+      if (crc32c(body) != header.body_crc) {
+        break;
+      }
+      const LogPlace place{m_victim.segment_id, m_victim.epoch, m_offset + used + sizeof(header)};
+      VTKV_RETURN_IF_ERROR(for_each_batch(header, body, place, collector));
+      used += header.padded_bytes();
+    }
+  }
+  if (used == 0) {
+    if (m_offset < m_victim.end) {
+      return Status::corruption(m_segment->path + ": the record at offset " + std::to_string(m_offset) +
+                                " is damaged; the segment is not collected");
+    }
+    finish_victim();
+    return Status();
+  }
+  m_offset += used;
+  std::sort(m_values.begin(), m_values.end(), [](const Relocation& a, const Relocation& b) {
+    return a.key != b.key ? a.key < b.key : a.offset < b.offset;
+  });
+  m_next_value = 0;
+  VTKV_RETURN_IF_ERROR(check_piece());
+  m_phase = Phase::moving;
+  return Status();
+}
+
+Status ValueGc::is_live(const ReadState& state, const Relocation& value, bool* live) const {
+  Lookup result = Lookup::absent;
+  std::string found;
+  *live = false;
+  for (const auto& memtable : state.memtables) {
+    result = memtable->get(value.key, UINT64_MAX, &found);
+    if (result != Lookup::absent) {
+      break;
+    }
+  }
+  if (result == Lookup::absent) {
+    VTKV_RETURN_IF_ERROR(state.version->get(value.key, UINT64_MAX, &result, &found));
+  }
+  ValuePointer pointer;
+  *live = result == Lookup::pointer && pointer.decode(found) && pointer.epoch == m_victim.epoch &&
+          pointer.offset == value.offset;
+  return Status();
+}
+
+// Keeps of the values from m_next_value on those that are alive.
+Status ValueGc::check_piece() {
+  const std::shared_ptr<const ReadState> state = m_host->gc_read_state(&m_checked);
+  std::vector<Relocation> live;
+  for (size_t i = m_next_value; i < m_values.size(); ++i) {
+    bool is = false;
+    VTKV_RETURN_IF_ERROR(is_live(*state, m_values[i], &is));
+    if (is) {
+      live.push_back(std::move(m_values[i]));
+    }
+  }
+  m_values = std::move(live);
+  m_next_value = 0;
+  return Status();
+}
+
+NextStep ValueGc::moving_step() {
+  while (m_next_value < m_values.size()) {
+    if (m_bytes_in_flight.load() >= kBytesInFlight) {
+      return NextStep::on_event();  // what is in flight wakes us
+    }
+    const size_t first = m_next_value;
+    size_t bytes = 0;
+    size_t end = first;
+    for (; end < m_values.size() && end - first < kBatchValues && bytes < kBatchBytes; ++end) {
+      bytes += m_values[end].key.size() + m_values[end].value.size();
+    }
+    m_bytes_in_flight.fetch_add(bytes);
+    Status status = m_host->gc_relocate(&m_values[first], end - first, m_checked, [this, bytes] {
+      m_bytes_in_flight.fetch_sub(bytes);
+      m_host->gc_wake();
+    });
+    if (status.ok()) {
+      m_next_value = end;
+      m_moved_bytes.fetch_add(bytes, std::memory_order_relaxed);
+      continue;
+    }
+    m_bytes_in_flight.fetch_sub(bytes);
+    if (status.code() == Status::Code::busy) {
+      status = check_piece();
+    }
+    if (!status.ok()) {
+      give_up_victim(status);
+      return NextStep::now();
+    }
+  }
+  m_phase = Phase::reading;
+  return NextStep::now();
+}
+
+void ValueGc::give_up_victim(const Status& status) {
+  {
+    std::lock_guard lock(m_error_lock);
+    m_error = status;
+  }
+  m_damaged.push_back(m_victim.epoch);
+  m_phase = Phase::idle;
+}
+
+void ValueGc::finish_victim() {
+  SequenceNumber now = 0;
+  (void)m_host->gc_read_state(&now);
+  m_condemned.push_back({m_victim.epoch, now, false, 0});
+  m_bytes = AlignedBuffer();
+  m_values = {};
+  m_phase = Phase::idle;
+  if (m_serving > 0 && m_serving_what == Request::round) {
+    end_request();
+  }
+}
+
+// --- freeing ------------------------------------------------------------------------------------------
+
+// Without one, what was emptied would wait for the next that comes by itself, and the log be larger by so much.
+void ValueGc::ask_for_checkpoint(SequenceNumber checkpoint) {
+  uint64_t waiting_bytes = 0;
+  SequenceNumber newest = 0;
+  for (const Condemned& condemned : m_condemned) {
+    if (condemned.sequence > checkpoint) {
+      waiting_bytes += m_pool->bytes_of_epoch(condemned.epoch);
+      newest = std::max(newest, condemned.sequence);
+    }
+  }
+  if (waiting_bytes * kWaitingPart >= m_pool->used_bytes() && m_asked <= checkpoint && newest > 0) {
+    m_asked = newest;
+    m_host->gc_request_flush();
+  }
+}
+
+// The four steps of the header's comment.
+Status ValueGc::free_condemned(bool* did) {
+  if (m_condemned.empty()) {
+    return Status();
+  }
+  const SequenceNumber checkpoint = m_tree->newest_log_position().sequence;
+  const SequenceNumber snapshot = m_host->gc_oldest_snapshot();
+  ask_for_checkpoint(checkpoint);
+  std::vector<Condemned*> ready;
+  for (Condemned& condemned : m_condemned) {
+    const bool safe = m_options.mutations.recycle_early || (condemned.sequence <= checkpoint && condemned.sequence <= snapshot);
+    if (!condemned.in_era && safe) {
+      ready.push_back(&condemned);
+    }
+  }
+  if (!ready.empty()) {
+    const uint64_t era = m_host->gc_start_era();
+    for (Condemned* condemned : ready) {
+      condemned->in_era = true;
+      condemned->era = era;
+    }
+  }
+  std::set<uint64_t> epochs;
+  for (const Condemned& condemned : m_condemned) {
+    if (condemned.in_era && m_host->gc_era_has_ended(condemned.era)) {
+      epochs.insert(condemned.epoch);
+    }
+  }
+  if (epochs.empty()) {
+    return Status();
+  }
+  VTKV_RETURN_IF_ERROR(m_tree->forget_segments(epochs));
+  std::erase_if(m_condemned, [&](const Condemned& condemned) { return epochs.contains(condemned.epoch); });
+  m_freed_segments.fetch_add(epochs.size(), std::memory_order_relaxed);
+  m_host->gc_released();
+  *did = true;
+  return Status();
+}
+
+}  // namespace vtkv

@@ -1,0 +1,152 @@
+// Garbage collection of the value log (WiscKey, section 3.3.2): frees segments whose values are mostly dead.
+//
+// A victim is read from its start. Of each value that could have stayed there it is asked whether the newest
+// pointer of its key still leads there; if so the value is put again, by an ordinary batch, in key order, and
+// only if at that moment, under the database's write lock, nothing newer has been submitted for the key. So a
+// relocation is a put like any other: it has its own sequence number, recovery replays it as one, and a later
+// put wins over it. (The naive version lets the log hold conditional moves and decides at replay.)
+//
+// When all of a victim has been looked at, at sequence R, no reader that starts from then on is led into it.
+// It may be written to again when
+//   1. the newest checkpoint lies at or above R: no recovery from it needs the old copies;
+//   2. no snapshot is older than R;
+//   3. every reader that started before that has ended (eras);
+//   4. then both manifest slots have been written without it, at or above R: whichever of them a recovery
+//      starts from, it leads nobody there, and it knows by its list which segments were not touched since
+//      (log_recovery.h).
+// A crash at any point leaves the values in both places, or the victim still listed: it is collected again.
+//
+// A victim to which no entry of the runs points at all need not be read: steps 2 to 4 are enough.
+//
+// Which one: the greatest (1 - u) * age / (1 + u), u being the part of it that is pointed to (Rosenblum and
+// Ousterhout's cost-benefit). When: while the log is larger than space_amplification_target times what lives.
+//
+// One worker; its step reads, checks or submits one piece and never waits.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "vtkv/db/read_state.h"
+#include "vtkv/env/aligned_buffer.h"
+#include "vtkv/options.h"
+#include "vtkv/tree/value_account.h"
+#include "vtkv/vlog/segment_pool.h"
+
+namespace vtkv {
+
+// A value that is to be put again.
+struct Relocation {
+  std::string key;
+  std::string_view value;  // into the victim's bytes
+  uint64_t offset = 0;     // in the victim
+};
+
+// What the collector needs of its database.
+class ValueGcHost {
+ public:
+  virtual ~ValueGcHost() = default;
+  // The state of the database now, and a sequence at or below which everything is in it.
+  virtual std::shared_ptr<const ReadState> gc_read_state(SequenceNumber* sequence) = 0;
+  // Puts those values again for whose keys nothing was submitted after `checked`; `done` is called when they
+  // are durable or all has failed. Code::busy when that cannot be told any more: check again.
+  virtual Status gc_relocate(const Relocation* first, size_t count, SequenceNumber checked,
+                             std::function<void()> done) = 0;
+  // The oldest sequence that a snapshot names; UINT64_MAX without one.
+  virtual SequenceNumber gc_oldest_snapshot() = 0;
+  // Readers that start from now on belong to a new era; the result expires with the last one of before.
+  virtual uint64_t gc_start_era() = 0;
+  virtual bool gc_era_has_ended(uint64_t era) = 0;
+  virtual void gc_request_flush() = 0;
+  // Neither manifest slot lists a segment any more that was listed.
+  virtual void gc_released() = 0;
+  virtual void gc_wake() = 0;
+  virtual void gc_finished() = 0;  // a request was served
+};
+
+class ValueGc {
+ public:
+  ValueGc(const Options& options, Tree* tree, SegmentPool* pool, ValueGcHost* host);
+
+  NextStep step();
+  // Asks for something; returns the number that served() will have reached when it was done.
+  //   settle  frees what may be freed by now
+  //   round   empties the best victim
+  //   full    empties every segment that is worth it
+  enum class Request { settle, round, full };
+  uint64_t request(Request what);
+  uint64_t served() const { return m_served.load(); }
+  // Of the last request that failed; ok otherwise.
+  Status error() const;
+
+  // How far the log is beyond its target while something can be done about it: 1.2 is a fifth more. At most 1
+  // when all is well.
+  double pressure() const { return m_pressure.load(std::memory_order_relaxed); }
+  uint64_t moved_bytes() const { return m_moved_bytes.load(std::memory_order_relaxed); }
+  uint64_t freed_segments() const { return m_freed_segments.load(std::memory_order_relaxed); }
+
+ private:
+  enum class Phase { idle, reading, moving };
+  struct Condemned {
+    uint64_t epoch = 0;
+    SequenceNumber sequence = 0;  // R
+    bool in_era = false;          // 1 and 2 hold; waiting for the era's end
+    uint64_t era = 0;
+  };
+
+  void take_request();
+  void end_request();
+  bool choose(SegmentValues* victim);
+  // The log's files as a multiple of what they may take.
+  double fullness(const std::vector<SegmentValues>& segments) const;
+  bool is_out(uint64_t epoch) const;  // condemned, or damaged
+  bool condemn_unreferenced(const std::vector<SegmentValues>& segments);
+  NextStep idle_step();
+  NextStep moving_step();
+  void start(const SegmentValues& victim);
+  Status read_piece();
+  Status check_piece();
+  Status is_live(const ReadState& state, const Relocation& value, bool* live) const;
+  bool move_some();
+  void finish_victim();
+  void give_up_victim(const Status& status);
+  Status free_condemned(bool* did);
+  void ask_for_checkpoint(SequenceNumber checkpoint);
+
+  const Options& m_options;
+  Tree* const m_tree;
+  SegmentPool* const m_pool;
+  ValueGcHost* const m_host;
+
+  std::atomic<uint64_t> m_requested{0};
+  std::atomic<uint64_t> m_served{0};
+  std::atomic<Request> m_request{Request::settle};
+  std::atomic<size_t> m_bytes_in_flight{0};
+  std::atomic<double> m_pressure{0};
+  std::atomic<uint64_t> m_moved_bytes{0};
+  std::atomic<uint64_t> m_freed_segments{0};
+  mutable std::mutex m_error_lock;
+  Status m_error;
+
+  // The worker's own.
+  Phase m_phase = Phase::idle;
+  Request m_serving_what = Request::settle;
+  uint64_t m_serving = 0;        // the request that is under way; 0: none
+  uint64_t m_full_below = 0;     // a full round takes segments with a lower epoch
+  SegmentValues m_victim;
+  LogSegment* m_segment = nullptr;
+  uint64_t m_offset = 0;         // of what comes next in the victim
+  AlignedBuffer m_bytes;         // the piece
+  std::vector<Relocation> m_values;  // of the piece, by key
+  size_t m_next_value = 0;
+  SequenceNumber m_checked = 0;
+  std::vector<Condemned> m_condemned;
+  SequenceNumber m_asked = 0;    // for a checkpoint at or above it
+  std::vector<uint64_t> m_damaged;  // epochs of victims that could not be read whole
+};
+
+}  // namespace vtkv

@@ -1,0 +1,161 @@
+// The collector of the value log, seen through the database.
+
+#include "vtkv/db/value_gc.h"
+
+#include <gtest/gtest.h>
+
+#include "vtkv/db.h"
+#include "vtkv/testing/sim_env.h"
+
+namespace vtkv {
+namespace {
+
+constexpr size_t kValueBytes = 3000;
+
+class ValueGcTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    m_options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 3, .zone_bytes = 64 << 10};
+    m_options.value_separation_bytes = 100;
+    m_options.space_amplification_target = 0;  // only when asked
+    ASSERT_TRUE(DB::create(&m_env, "/db", m_options).ok());
+    open();
+  }
+  void open() {
+    m_db.reset();
+    const Status status = DB::open(&m_env, "/db", m_options, &m_db);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+  }
+  static std::string key(int i) { return "key" + std::to_string(1000 + i); }
+  static std::string value(int i, char version) {
+    return std::to_string(i) + std::string(kValueBytes, version);
+  }
+  void put(int first, int end, char version) {
+    for (int i = first; i < end; ++i) {
+      WriteBatch batch;
+      batch.put(key(i), value(i, version));
+      ASSERT_TRUE(m_db->write(std::move(batch)).ok());
+    }
+  }
+  void expect(int first, int end, char version, const Snapshot* snapshot = nullptr) {
+    for (int i = first; i < end; ++i) {
+      std::string found;
+      const Status status = m_db->get(key(i), &found, snapshot);
+      ASSERT_TRUE(status.ok()) << key(i) << ": " << status.to_string();
+      ASSERT_EQ(found, value(i, version)) << key(i);
+    }
+  }
+  void collect() {
+    const Status status = m_db->collect_garbage(true);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    m_env.run_until_idle();
+  }
+  uint64_t log_bytes() { return m_db->statistics().log_file_bytes; }
+
+  SimEnv m_env{{.record = false}};
+  Options m_options;
+  std::unique_ptr<DB> m_db;
+};
+
+TEST_F(ValueGcTest, GivesBackWhatWasOverwrittenAndKeepsTheRest) {
+  put(0, 200, 'a');
+  put(0, 150, 'b');
+  ASSERT_NO_FATAL_FAILURE(collect());
+  const uint64_t live = 200 * kValueBytes;
+  EXPECT_LE(log_bytes(), live + live / 3 + 4 * m_options.geometry.log_segment_bytes);
+  EXPECT_GT(m_db->statistics().gc_freed_segments, 5u);
+  expect(0, 150, 'b');
+  expect(150, 200, 'a');
+  open();
+  expect(0, 150, 'b');
+  expect(150, 200, 'a');
+  std::vector<std::string> findings;
+  ASSERT_TRUE(m_db->verify(&findings).ok());
+  EXPECT_TRUE(findings.empty()) << findings.front();
+}
+
+TEST_F(ValueGcTest, ReadsNothingOfSegmentsWithoutPointers) {
+  put(0, 100, 'a');
+  put(0, 100, 'b');
+  ASSERT_TRUE(m_db->flush().ok());
+  ASSERT_TRUE(m_db->compact().ok());
+  m_env.run_until_idle();
+  // Every value of the first round is dead and counted as such: no reading is asked for.
+  const DBStatistics statistics = m_db->statistics();
+  EXPECT_EQ(statistics.gc_moved_bytes, 0u);
+  EXPECT_GT(statistics.gc_freed_segments, 2u);
+  expect(0, 100, 'b');
+}
+
+TEST_F(ValueGcTest, ASnapshotKeepsItsValues) {
+  put(0, 60, 'a');
+  const Snapshot* snapshot = m_db->take_snapshot();
+  put(0, 60, 'b');
+  put(60, 200, 'a');  // other segments to use
+  ASSERT_NO_FATAL_FAILURE(collect());
+  put(200, 260, 'a');
+  expect(0, 60, 'a', snapshot);
+  const uint64_t held = m_db->statistics().gc_freed_segments;
+  m_db->release_snapshot(snapshot);
+  ASSERT_NO_FATAL_FAILURE(collect());
+  EXPECT_GT(m_db->statistics().gc_freed_segments, held);
+  expect(0, 60, 'b');
+}
+
+TEST_F(ValueGcTest, AnIteratorKeepsTheValuesAheadOfIt) {
+  put(0, 60, 'a');
+  ASSERT_TRUE(m_db->flush().ok());
+  auto iterator = m_db->new_iterator("", "z");
+  iterator->seek_to_first();
+  put(0, 60, 'b');
+  ASSERT_NO_FATAL_FAILURE(collect());
+  put(60, 300, 'c');  // overwrites whatever was given back
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_TRUE(iterator->valid()) << i << " " << iterator->status().to_string();
+    ASSERT_EQ(iterator->value(), value(i, 'a'));
+    iterator->next();
+  }
+}
+
+TEST_F(ValueGcTest, ADamagedSegmentIsLeftAlone) {
+  put(0, 100, 'a');
+  put(0, 100, 'b');
+  put(0, 40, 'c');
+  ASSERT_TRUE(m_db->flush().ok());
+  // In the middle of every segment; what lies there now is old or not.
+  for (const std::string& path : m_env.files()) {
+    if (path.ends_with(".log")) {
+      m_env.flip_bits(path, 32 << 10, 0x20);
+    }
+  }
+  const Status status = m_db->collect_garbage(true);
+  EXPECT_TRUE(status.is_corruption()) << status.to_string();
+  EXPECT_NE(status.message().find("not collected"), std::string::npos) << status.to_string();
+  int readable = 0;
+  for (int i = 0; i < 100; ++i) {
+    std::string found;
+    const Status read = m_db->get(key(i), &found);
+    ASSERT_TRUE(read.ok() || read.is_corruption()) << read.to_string();
+    if (read.ok()) {
+      ASSERT_EQ(found, value(i, i < 40 ? 'c' : 'b'));
+      ++readable;
+    }
+  }
+  EXPECT_GT(readable, 85);
+}
+
+TEST_F(ValueGcTest, TheLogStaysWithinItsTarget) {
+  m_options.space_amplification_target = 2.0;
+  m_options.memtable_bytes = 64 << 10;
+  open();
+  for (int round = 0; round < 12; ++round) {
+    put(0, 300, static_cast<char>('a' + round));
+  }
+  m_env.run_until_idle();
+  const uint64_t live = 300 * kValueBytes;
+  EXPECT_LE(log_bytes(), 2 * live + 16 * m_options.geometry.log_segment_bytes);
+  expect(0, 300, 'l');
+}
+
+}  // namespace
+}  // namespace vtkv

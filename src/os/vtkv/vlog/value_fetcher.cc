@@ -1,0 +1,120 @@
+#include "vtkv/vlog/value_fetcher.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace vtkv {
+
+namespace {
+
+constexpr uint64_t kGapBytes = 16u << 10;      // cheaper to read than to ask twice
+constexpr uint64_t kRequestBytes = 1u << 20;   // of one read, unless one value is larger
+
+}  // namespace
+
+Status ValueFetch::add(const ValueReader& reader, const ValuePointer& pointer) {
+  Wanted wanted;
+  wanted.pointer = pointer;
+  VTKV_RETURN_IF_ERROR(reader.locate(pointer, &wanted.segment, &wanted.extent));
+  m_wanted.push_back(wanted);
+  return Status();
+}
+
+void ValueFetch::plan() {
+  std::vector<size_t> order(m_wanted.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [this](size_t a, size_t b) {
+    const Wanted& left = m_wanted[a];
+    const Wanted& right = m_wanted[b];
+    return left.segment != right.segment ? left.segment->id < right.segment->id
+                                         : left.extent.start < right.extent.start;
+  });
+  for (const size_t index : order) {
+    Wanted& wanted = m_wanted[index];
+    const uint64_t end = wanted.extent.start + wanted.extent.bytes;
+    Read* last = m_reads.empty() ? nullptr : m_reads.back().get();
+    const bool joins = last && last->segment == wanted.segment &&
+                       wanted.extent.start <= last->start + last->bytes + kGapBytes &&
+                       end <= last->start + std::max(kRequestBytes, last->bytes);
+    if (!joins) {
+      last = m_reads.emplace_back(std::make_unique<Read>()).get();
+      last->segment = wanted.segment;
+      last->start = wanted.extent.start;
+    }
+    last->bytes = std::max(last->bytes, end - last->start);
+    wanted.read = m_reads.size() - 1;
+  }
+  for (const auto& read : m_reads) {
+    read->buffer.reserve(read->bytes);
+    read->io.op = IoRequest::Op::read;
+    read->io.file = read->segment->file.get();
+    read->io.offset = read->start;
+    read->io.buffers.push_back({read->buffer.data(), read->bytes});
+    read->io.owner = this;
+  }
+}
+
+Status ValueFetch::value(size_t n, std::string_view key, std::string_view* value) const {
+  const Wanted& wanted = m_wanted[n];
+  const Read& read = *m_reads[wanted.read];
+  VTKV_RETURN_IF_ERROR(read.io.result);
+  *value = {read.buffer.data() + (wanted.pointer.offset - read.start), wanted.pointer.length};
+  return ValueReader::check(key, wanted.pointer, *wanted.segment, *value);
+}
+
+ValueFetcher::ValueFetcher(Env* env, unsigned io_depth)
+    : m_signal(env->new_signal()),
+      m_worker(env->start_worker("vtkv_fetch", io_depth, [this](IoQueue& io) { return step(io); })) {}
+
+ValueFetcher::~ValueFetcher() { m_worker.reset(); }
+
+void ValueFetcher::start(const std::shared_ptr<ValueFetch>& fetch) {
+  fetch->plan();
+  if (fetch->m_reads.empty()) {
+    return;
+  }
+  {
+    std::lock_guard lock(m_lock);
+    fetch->m_left = fetch->m_reads.size();
+    m_new.push_back(fetch);
+  }
+  m_worker->wake();
+}
+
+void ValueFetcher::wait(const ValueFetch& fetch) {
+  std::unique_lock lock(m_lock);
+  m_signal->wait(lock, [&] { return fetch.m_left == 0; });
+}
+
+NextStep ValueFetcher::step(IoQueue& io) {
+  std::vector<std::shared_ptr<ValueFetch>> fresh;
+  {
+    std::lock_guard lock(m_lock);
+    fresh.swap(m_new);
+  }
+  for (auto& fetch : fresh) {
+    for (const auto& read : fetch->m_reads) {
+      io.submit(&read->io);
+    }
+    m_started.push_back(std::move(fetch));
+  }
+  m_completed.clear();
+  io.reap(&m_completed);
+  bool finished = false;
+  {
+    std::lock_guard lock(m_lock);
+    for (IoRequest* request : m_completed) {
+      finished |= --static_cast<ValueFetch*>(request->owner)->m_left == 0;
+    }
+    if (finished) {
+      m_signal->notify_all();
+    }
+  }
+  if (finished) {
+    // m_left changes here only.
+    std::erase_if(m_started, [](const auto& fetch) { return fetch->m_left == 0; });
+  }
+  return m_completed.empty() && fresh.empty() ? NextStep::on_event() : NextStep::now();
+}
+
+}  // namespace vtkv

@@ -1,0 +1,74 @@
+// Reads many values of the log at once, with the depth of an I/O queue instead of a thread for each (WiscKey,
+// section 3.3.1, uses threads). Values that lie close together are read with one request.
+//
+// Thread-safe. One worker serves all iterators of a database.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "vtkv/env/aligned_buffer.h"
+#include "vtkv/env/env.h"
+#include "vtkv/vlog/value_reader.h"
+
+namespace vtkv {
+
+// The values of some pointers, on their way.
+class ValueFetch {
+ public:
+  // `keep` holds what the pointers were found in, until the last read has ended.
+  explicit ValueFetch(std::shared_ptr<const void> keep) : m_keep(std::move(keep)) {}
+  // In any order. An error concerns this value only.
+  Status add(const ValueReader& reader, const ValuePointer& pointer);
+  // The value of the n-th one added, checked. REQUIRES: it was waited for. The view lives as long as this does.
+  Status value(size_t n, std::string_view key, std::string_view* value) const;
+  size_t size() const { return m_wanted.size(); }
+
+ private:
+  friend class ValueFetcher;
+  struct Read {
+    IoRequest io;
+    LogSegment* segment = nullptr;
+    uint64_t start = 0;
+    uint64_t bytes = 0;
+    AlignedBuffer buffer;
+  };
+  struct Wanted {
+    ValuePointer pointer;
+    LogSegment* segment = nullptr;
+    ValueExtent extent;
+    size_t read = 0;
+  };
+  void plan();
+
+  const std::shared_ptr<const void> m_keep;
+  std::vector<Wanted> m_wanted;
+  std::vector<std::unique_ptr<Read>> m_reads;
+  size_t m_left = 0;  // reads; guarded by the fetcher's lock
+};
+
+class ValueFetcher {
+ public:
+  ValueFetcher(Env* env, unsigned io_depth);
+  // REQUIRES: nobody waits.
+  ~ValueFetcher();
+
+  // Starts what was added.
+  void start(const std::shared_ptr<ValueFetch>& fetch);
+  void wait(const ValueFetch& fetch);
+
+ private:
+  NextStep step(IoQueue& io);
+
+  std::mutex m_lock;
+  std::unique_ptr<Signal> m_signal;
+  std::vector<std::shared_ptr<ValueFetch>> m_new;  // not submitted yet
+  // The worker's own.
+  std::vector<std::shared_ptr<ValueFetch>> m_started;
+  std::vector<IoRequest*> m_completed;  // scratch
+  std::unique_ptr<Worker> m_worker;
+};
+
+}  // namespace vtkv
