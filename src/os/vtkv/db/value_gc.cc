@@ -15,6 +15,7 @@ constexpr size_t kBatchValues = 64;                 // a lookup of each under th
 constexpr size_t kBytesInFlight = 2u << 20;         // put again and not durable yet
 constexpr double kRoundWorthwhile = 0.95;           // of a victim that may be live
 constexpr double kFullWorthwhile = 0.90;
+constexpr std::chrono::milliseconds kCheckAgain{1};
 constexpr uint64_t kWaitingPart = 12;               // of the log: emptied and waiting for a checkpoint
 
 // Collects the values of a record that may be what a pointer leads to.
@@ -186,6 +187,7 @@ NextStep ValueGc::idle_step() {
 void ValueGc::start(const SegmentValues& victim) {
   m_victim = victim;
   m_segment = m_pool->find(victim.segment_id);
+  m_flushed = m_tree->newest_log_position().sequence;
   m_offset = kLogBlockBytes;
   m_phase = Phase::reading;
 }
@@ -235,7 +237,7 @@ Status ValueGc::read_piece() {
     return a.key != b.key ? a.key < b.key : a.offset < b.offset;
   });
   m_next_value = 0;
-  VTKV_RETURN_IF_ERROR(check_piece());
+  m_checked = 0;
   m_phase = Phase::moving;
   return Status();
 }
@@ -259,9 +261,17 @@ Status ValueGc::is_live(const ReadState& state, const Relocation& value, bool* l
   return Status();
 }
 
-// Keeps of the values from m_next_value on those that are alive.
+// Keeps of the values from m_next_value on those that are alive. Code::busy: ask again soon.
 Status ValueGc::check_piece() {
-  const std::shared_ptr<const ReadState> state = m_host->gc_read_state(&m_checked);
+  SequenceNumber checked = 0;
+  const std::shared_ptr<const ReadState> state = m_host->gc_read_state(&checked);
+  // A memtable whose flush has just ended still hides what it became: its values are not pointers.
+  const bool hides = std::any_of(state->memtables.begin(), state->memtables.end(), [this](const auto& memtable) {
+    return !memtable->empty() && memtable->last_sequence() <= m_flushed;
+  });
+  if (hides) {
+    return Status::busy("a memtable that was flushed is still being read");
+  }
   std::vector<Relocation> live;
   for (size_t i = m_next_value; i < m_values.size(); ++i) {
     bool is = false;
@@ -272,10 +282,21 @@ Status ValueGc::check_piece() {
   }
   m_values = std::move(live);
   m_next_value = 0;
+  m_checked = checked;
   return Status();
 }
 
 NextStep ValueGc::moving_step() {
+  if (m_checked == 0) {
+    const Status status = check_piece();
+    if (status.code() == Status::Code::busy) {
+      return NextStep::later(kCheckAgain);
+    }
+    if (!status.ok()) {
+      give_up_victim(status);
+    }
+    return NextStep::now();  // the look-ups took a while
+  }
   while (m_next_value < m_values.size()) {
     if (m_bytes_in_flight.load() >= kBytesInFlight) {
       return NextStep::on_event();  // what is in flight wakes us
@@ -287,7 +308,7 @@ NextStep ValueGc::moving_step() {
       bytes += m_values[end].key.size() + m_values[end].value.size();
     }
     m_bytes_in_flight.fetch_add(bytes);
-    Status status = m_host->gc_relocate(&m_values[first], end - first, m_checked, [this, bytes] {
+    const Status status = m_host->gc_relocate(&m_values[first], end - first, m_checked, [this, bytes] {
       m_bytes_in_flight.fetch_sub(bytes);
       m_host->gc_wake();
     });
@@ -298,12 +319,11 @@ NextStep ValueGc::moving_step() {
     }
     m_bytes_in_flight.fetch_sub(bytes);
     if (status.code() == Status::Code::busy) {
-      status = check_piece();
-    }
-    if (!status.ok()) {
-      give_up_victim(status);
+      m_checked = 0;
       return NextStep::now();
     }
+    give_up_victim(status);
+    return NextStep::now();
   }
   m_phase = Phase::reading;
   return NextStep::now();

@@ -143,7 +143,8 @@ class ValueGc {
   AlignedBuffer m_bytes;         // the piece
   std::vector<Relocation> m_values;  // of the piece, by key
   size_t m_next_value = 0;
-  SequenceNumber m_checked = 0;
+  SequenceNumber m_flushed = 0;  // everything in the victim is at or below it, and in the tree
+  SequenceNumber m_checked = 0;  // the values from m_next_value on were alive at this one; 0: not asked yet
   std::vector<Condemned> m_condemned;
   SequenceNumber m_asked = 0;    // for a checkpoint at or above it
   std::vector<uint64_t> m_damaged;  // epochs of victims that could not be read whole
