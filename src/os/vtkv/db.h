@@ -82,6 +82,7 @@ struct DBStatistics {
   uint64_t merge_debt_bytes = 0;  // that merges have to go through until the tree has its shape
   uint64_t commit_delays = 0, commit_delay_us = 0;  // acknowledgements held back because of debt
   uint64_t zones = 0, zones_in_use = 0;
+  uint64_t defragmented_bytes = 0;  // moved to other zones
   uint32_t runs = 0, levels = 0, log_segments = 0;
 };
 
@@ -134,6 +135,9 @@ class DB {
   // one that is worth it after a compact(); waits for it. What a snapshot or an iterator can still see stays. It
   // also happens by itself: Options::space_amplification_target.
   virtual Status collect_garbage(bool full) = 0;
+  // Empties zones of the tree's file that are little used, or used in small pieces; waits for it. Writes and
+  // reads go on. What older snapshots of the tree still hold becomes free when they are let go.
+  virtual Status defragment(const DefragmentOptions& options) = 0;
   // Checks every block, run, value and log record; appends one sentence per finding.
   virtual Status verify(std::vector<std::string>* findings) = 0;
   // Options::stitch_threshold_bytes and Options::merging, for merges that begin from now on.

@@ -16,7 +16,7 @@ std::vector<Metric> metrics_of(const DBStatistics& s) {
       METRIC(gc_moved_bytes),    METRIC(gc_freed_segments),
       METRIC(log_live_bytes),
       METRIC(index_bytes),       METRIC(zones),
-      METRIC(zones_in_use),
+      METRIC(zones_in_use),      METRIC(defragmented_bytes),
       METRIC(log_file_bytes),    METRIC(tree_file_bytes),
       METRIC(tree_live_bytes),   METRIC(tree_entries),
       METRIC(filter_bytes),      METRIC(primed_bytes),

@@ -62,6 +62,13 @@ class CheckpointParticipant {
   virtual void checkpoint_durable(SequenceNumber as_of) = 0;
 };
 
+// Of DB::defragment; see tree/defragmenter.h.
+struct DefragmentOptions {
+  double gain_min = 0.5;                    // bytes gained for a byte moved: a zone that gains less stays
+  uint64_t bytes_per_step = 16ull << 20;    // moved at once; merges that are due come in between
+  uint64_t bytes_per_second = 64ull << 20;  // 0: no limit
+};
+
 struct Options {
   Geometry geometry;  // used by create; open reads it from the database
 

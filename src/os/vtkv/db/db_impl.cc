@@ -146,6 +146,22 @@ void DbImpl::request_flush() {
   wake(m_flush_worker);
 }
 
+Status DbImpl::defragment(const DefragmentOptions& options) {
+  if (read_only()) {
+    return refuse_write();
+  }
+  uint64_t wanted = 0;
+  {
+    std::lock_guard lock(m_defragment_lock);
+    m_defragment_options = options;
+    wanted = ++m_defragments_wanted;
+  }
+  wake(m_merge_worker);
+  VTKV_RETURN_IF_ERROR(wait_until([&] { return m_defragments_done.load() >= wanted; }));
+  std::lock_guard lock(m_error_lock);
+  return m_merge_error;
+}
+
 Status DbImpl::compact() {
   VTKV_RETURN_IF_ERROR(flush());
   const uint64_t wanted = m_compactions_wanted.fetch_add(1) + 1;
@@ -305,8 +321,13 @@ NextStep DbImpl::merge_step() {
   const uint64_t wanted = m_compactions_wanted.load();
   const bool all = wanted > m_compactions_done.load();
   bool did = all;
-  const Status status = all ? m_tree->merge_all(m_snapshots.sequences())
-                            : m_tree->merge_once(m_snapshots.sequences(), &did);
+  Status status = all ? m_tree->merge_all(m_snapshots.sequences())
+                      : m_tree->merge_once(m_snapshots.sequences(), &did);
+  std::chrono::microseconds wait{};
+  uint64_t ended = 0;
+  if (status.ok() && !did) {
+    status = defragment_step(&did, &wait, &ended);
+  }
   {
     std::lock_guard lock(m_error_lock);
     m_merge_error = status;
@@ -320,8 +341,27 @@ NextStep DbImpl::merge_step() {
     m_compactions_done.store(wanted);
     notify_waiters();
   }
+  if (ended > 0) {
+    m_defragments_done.store(ended);
+    notify_waiters();
+  }
   // A failed merge changes nothing; the next flush tries again.
-  return status.ok() && did ? NextStep::now() : NextStep::on_event();
+  return !status.ok() || !did ? NextStep::on_event() : wait.count() > 0 ? NextStep::later(wait) : NextStep::now();
+}
+
+Status DbImpl::defragment_step(bool* did, std::chrono::microseconds* wait, uint64_t* ended) {
+  if (!m_defragmenter->running()) {
+    std::lock_guard lock(m_defragment_lock);
+    if (m_defragments_started == m_defragments_wanted) {
+      return {};
+    }
+    m_defragments_started = m_defragments_wanted;
+    m_defragmenter->start(m_defragment_options);
+  }
+  *did = true;
+  const Status status = m_defragmenter->step(m_snapshots.sequences(), wait);
+  *ended = m_defragmenter->running() ? 0 : m_defragments_started;
+  return status;
 }
 
 void DbImpl::set_merging(bool on) {
@@ -366,6 +406,7 @@ DBStatistics DbImpl::statistics() const {
   statistics.commit_delay_us = m_commit_delay_us.load();
   statistics.zones = tree.zones;
   statistics.zones_in_use = tree.zones_in_use;
+  statistics.defragmented_bytes = m_defragmenter ? m_defragmenter->report().moved_bytes : 0;
   statistics.log_file_bytes = m_pool->file_bytes();
   statistics.primed_bytes = m_pool->primed_bytes();
   for (const SegmentValues& values : m_tree->value_segments()) {

@@ -21,6 +21,7 @@
 #include "vtkv/db/read_state.h"
 #include "vtkv/db/snapshot_list.h"
 #include "vtkv/db/value_gc.h"
+#include "vtkv/tree/defragmenter.h"
 #include "vtkv/vlog/segment_pool.h"
 #include "vtkv/vlog/value_fetcher.h"
 #include "vtkv/vlog/value_reader.h"
@@ -55,6 +56,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
   void request_flush() override;
   Status compact() override;
   Status collect_garbage(bool full) override;
+  Status defragment(const DefragmentOptions& options) override;
   Status verify(std::vector<std::string>* findings) override;
   void set_stitch_threshold(uint64_t bytes) override { m_tree->set_stitch_threshold(bytes); }
   void set_merging(bool on) override;
@@ -110,6 +112,8 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
   NextStep flush_one(const Closed& closed, const LogPosition& position);
   void tell_checkpoint();
   NextStep merge_step();
+  // When a pass is wanted or under way: does a step. *ended counts a pass that is over.
+  Status defragment_step(bool* did, std::chrono::microseconds* wait, uint64_t* ended);
   NextStep log_step();
   NextStep gc_step();
   void wake(std::unique_ptr<Worker>& worker);
@@ -177,6 +181,12 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
   std::atomic<uint64_t> m_flush_failures{0};
   std::atomic<uint64_t> m_compactions_wanted{0};
   std::atomic<uint64_t> m_compactions_done{0};
+  std::mutex m_defragment_lock;
+  DefragmentOptions m_defragment_options;   // under m_defragment_lock
+  uint64_t m_defragments_wanted = 0;        // under m_defragment_lock
+  uint64_t m_defragments_started = 0;       // the merge worker's
+  std::atomic<uint64_t> m_defragments_done{0};
+  std::unique_ptr<Defragmenter> m_defragmenter;
   std::atomic<bool> m_horizon_submitted{false};
   std::atomic<uint64_t> m_merge_debt{0};
   std::atomic<uint64_t> m_commit_delays{0}, m_commit_delay_us{0};

@@ -293,6 +293,7 @@ void DbImpl::start_workers(const LogPosition& position) {
   install_first_state();
   m_fetcher = std::make_unique<ValueFetcher>(m_env, m_options.io_depth);
   m_gc = std::make_unique<ValueGc>(m_options, m_tree.get(), m_pool.get(), static_cast<ValueGcHost*>(this));
+  m_defragmenter = std::make_unique<Defragmenter>(m_tree.get());
   {
     std::lock_guard lock(m_workers_lock);
     m_log_worker = m_env->start_worker("vtkv_log", 0, [this](IoQueue&) { return log_step(); });

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <map>
+#include <thread>
 
 #include "vtkv/testing/sim_env.h"
 
@@ -215,6 +217,47 @@ TEST_P(DbTest, CreateRefusesWhatIsThere) {
 TEST_P(DbTest, OpenOfNothingIsNotFound) {
   std::unique_ptr<DB> other;
   EXPECT_TRUE(DB::open(m_env, m_base + "/none", m_options, &other).is_not_found());
+}
+
+TEST_P(DbTest, DefragmentsWhileItIsWrittenTo) {
+  m_options.stitch_threshold_bytes = 0;
+  m_options.memtable_bytes = 256 << 10;
+  open();
+  std::map<std::string, std::string> model;
+  const auto fill = [&](int first, int step, char c) {
+    WriteBatch batch;
+    for (int i = first; i < 8000; i += step) {
+      const std::string key = "key" + std::to_string(100000 + i);
+      model[key] = std::string(100, c);
+      batch.put(key, model[key]);
+    }
+    write(std::move(batch));
+    ASSERT_TRUE(m_db->compact().ok());
+  };
+  fill(0, 1, 'a');
+  for (int round = 0; round < 5; ++round) {
+    fill(round * 60, 400, static_cast<char>('b' + round));
+  }
+  ASSERT_TRUE(m_db->flush().ok());
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (int i = 0; GetParam() && !stop; ++i) {  // the simulator has one thread
+      WriteBatch batch;
+      batch.put("other" + std::to_string(i % 10), "value");
+      ASSERT_TRUE(m_db->write(std::move(batch)).ok());
+    }
+  });
+  const Status status = m_db->defragment({.gain_min = 0.2, .bytes_per_step = 64 << 10, .bytes_per_second = 0});
+  stop = true;
+  writer.join();
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  EXPECT_GT(m_db->statistics().defragmented_bytes, 0u);
+  for (const auto& [key, value] : model) {
+    ASSERT_EQ(get(key), value);
+  }
+  std::vector<std::string> findings;
+  EXPECT_TRUE(m_db->verify(&findings).ok());
+  EXPECT_TRUE(findings.empty()) << findings.front();
 }
 
 INSTANTIATE_TEST_SUITE_P(, DbTest, testing::Bool(),

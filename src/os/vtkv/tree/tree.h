@@ -59,6 +59,7 @@ struct ZoneUsage {
   uint64_t entries = 0;
   uint64_t parts = 0;   // pieces of spans that runs refer to, and spans of other blocks
   bool in_use = false;  // by this version, an older one, or a writer
+  bool open = false;    // the next writer goes on in it
 };
 
 class Tree {

@@ -478,6 +478,11 @@ std::vector<ZoneUsage> TreeImpl::zone_usage() const {
   for (size_t i = 0; i < zones.size(); ++i) {
     zones[i].in_use = pinned[i];
   }
+  for (const uint64_t zone : m_reader.file().map().open_zones()) {
+    if (zone < zones.size()) {
+      zones[zone].open = true;
+    }
+  }
   for (const auto& run : current_runs()) {
     run->for_each_piece([&](uint64_t offset, uint64_t bytes, uint64_t entries) {
       for (uint64_t zone = offset / zone_bytes; zone * zone_bytes < offset + bytes && zone < zones.size(); ++zone) {

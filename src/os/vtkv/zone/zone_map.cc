@@ -54,6 +54,17 @@ std::vector<bool> ZoneMap::pinned() const {
   return result;
 }
 
+std::vector<uint64_t> ZoneMap::open_zones() const {
+  std::lock_guard lock(m_lock);
+  std::vector<uint64_t> zones;
+  for (const ZoneRange& tail : m_tails) {
+    if (tail.bytes > 0) {
+      zones.push_back(tail.offset / m_zone_bytes);
+    }
+  }
+  return zones;
+}
+
 uint64_t ZoneMap::free_zones() const {
   return std::count_if(m_zones.begin(), m_zones.end(), [](const Zone& zone) { return zone.pins == 0; });
 }

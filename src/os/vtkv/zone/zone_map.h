@@ -34,6 +34,7 @@ class ZoneMap {
   uint64_t file_bytes() const;
   uint64_t pinned_bytes() const;
   std::vector<bool> pinned() const;  // by zone
+  std::vector<uint64_t> open_zones() const;  // that some next writer goes on in
 
   // Every zone that [offset, offset + bytes) touches. REQUIRES for unpin: it was pinned.
   void pin(uint64_t offset, uint64_t bytes);

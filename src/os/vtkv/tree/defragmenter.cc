@@ -1,0 +1,88 @@
+#include "vtkv/tree/defragmenter.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace vtkv {
+
+std::vector<uint64_t> Defragmenter::choose(const std::vector<ZoneUsage>& zones, uint64_t zone_bytes,
+                                           double gain_min) {
+  std::vector<std::pair<double, uint64_t>> worth;
+  for (uint64_t zone = 0; zone < zones.size(); ++zone) {
+    const ZoneUsage& usage = zones[zone];
+    // What nothing of this version lies in is kept by somebody who lets go of it in time.
+    if (usage.live_bytes == 0 || usage.open) {
+      continue;
+    }
+    const uint64_t unused = zone_bytes - std::min(zone_bytes, usage.live_bytes);
+    // One piece remains one, wherever it goes.
+    const uint64_t gain = unused + (usage.parts - 1) * piece_bytes(zone_bytes);
+    const double score = static_cast<double>(gain) / static_cast<double>(usage.live_bytes);
+    if (score >= gain_min) {
+      worth.emplace_back(score, zone);
+    }
+  }
+  std::sort(worth.begin(), worth.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  std::vector<uint64_t> chosen;
+  for (const auto& [score, zone] : worth) {
+    chosen.push_back(zone);
+  }
+  return chosen;
+}
+
+void Defragmenter::start(const DefragmentOptions& options) {
+  m_options = options;
+  m_usage = m_tree.zone_usage();
+  m_waiting = choose(m_usage, m_tree.geometry().zone_bytes, options.gain_min);
+  std::reverse(m_waiting.begin(), m_waiting.end());
+  m_batch.clear();
+  std::lock_guard lock(m_lock);
+  m_report.running = true;
+  m_report.zones_chosen = m_waiting.size();
+}
+
+bool Defragmenter::running() const {
+  std::lock_guard lock(m_lock);
+  return m_report.running;
+}
+
+DefragmentReport Defragmenter::report() const {
+  std::lock_guard lock(m_lock);
+  return m_report;
+}
+
+void Defragmenter::next_batch() {
+  m_batch_bytes = 0;
+  while (!m_waiting.empty() && (m_batch.empty() || m_batch_bytes < m_options.bytes_per_step)) {
+    m_batch.insert(m_waiting.back());
+    m_batch_bytes += m_usage[m_waiting.back()].live_bytes;
+    m_waiting.pop_back();
+  }
+}
+
+Status Defragmenter::step(const std::vector<SequenceNumber>& snapshots, std::chrono::microseconds* wait) {
+  *wait = {};
+  if (m_batch.empty()) {
+    next_batch();
+  }
+  bool did = false;
+  const Status status = m_batch.empty() ? Status() : m_tree.move_out_of(m_batch, snapshots, &did);
+  if (status.ok() && did) {
+    return status;  // another run may have something there
+  }
+  if (m_options.bytes_per_second > 0) {
+    *wait = std::chrono::microseconds(m_batch_bytes * 1'000'000 / m_options.bytes_per_second);
+  }
+  m_batch.clear();
+  std::lock_guard lock(m_lock);
+  m_report.moved_bytes += status.ok() ? m_batch_bytes : 0;
+  if (!status.ok() || m_waiting.empty()) {
+    m_report.running = false;
+    m_report.passes += status.ok();
+  }
+  return status;
+}
+
+}  // namespace vtkv

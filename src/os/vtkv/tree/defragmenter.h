@@ -1,0 +1,65 @@
+// Empties zones that are little used, or used in many small pieces (VT-tree, FAST '13, section 3.4).
+//
+// Stitching lets runs share zones with what they replaced: a zone stays in use while any run holds a piece
+// of it. A pass chooses zones by what emptying them gains for each byte that has to be moved, the best first:
+//
+//   gain = unused bytes + (pieces - 1) * piece_bytes()        cost = live bytes
+//
+// A piece counts as much as the bytes that a device reads in the time of one seek, 64 KiB in a zone of 8 MiB:
+// few entries per piece make a scan seek, however full the zone is. What is moved goes, in key order, to the first free space of the
+// merges' stream. The new place is durable and in the manifest before the old one can become free: moving is a
+// merge of one run (Tree::move_out_of), and readers and the older checkpoint keep their zones.
+//
+// One step moves a batch of zones and says how long to wait, so that the pass keeps to its rate.
+//
+// Threads: one at a time calls start() and step(); report() may be called by any.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "vtkv/tree/tree.h"
+
+namespace vtkv {
+
+struct DefragmentReport {
+  bool running = false;
+  uint64_t passes = 0;        // finished
+  uint64_t zones_chosen = 0;  // of the last pass
+  uint64_t moved_bytes = 0;   // of all passes
+};
+
+class Defragmenter {
+ public:
+  explicit Defragmenter(Tree* tree) : m_tree(*tree) {}
+
+  static uint64_t piece_bytes(uint64_t zone_bytes) { return std::min<uint64_t>(64 << 10, zone_bytes / 128); }
+  // Zones worth emptying, the best first.
+  static std::vector<uint64_t> choose(const std::vector<ZoneUsage>& zones, uint64_t zone_bytes, double gain_min);
+
+  // Begins a pass; a pass under way is given up.
+  void start(const DefragmentOptions& options);
+  bool running() const;
+  // REQUIRES: running(). *wait before the next step. An error ends the pass and changes nothing else.
+  Status step(const std::vector<SequenceNumber>& snapshots, std::chrono::microseconds* wait);
+  DefragmentReport report() const;
+
+ private:
+  void next_batch();
+
+  Tree& m_tree;
+  DefragmentOptions m_options;
+  std::vector<ZoneUsage> m_usage;   // when the pass began
+  std::vector<uint64_t> m_waiting;  // zones, the next one last
+  std::set<uint64_t> m_batch;
+  uint64_t m_batch_bytes = 0;
+
+  mutable std::mutex m_lock;
+  DefragmentReport m_report;
+};
+
+}  // namespace vtkv

@@ -1,0 +1,137 @@
+#include "vtkv/tree/defragmenter.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "vtkv/testing/sim_env.h"
+
+namespace vtkv {
+namespace {
+
+constexpr uint64_t kZone = 1 << 20;
+
+TEST(Defragmenter, ChoosesZonesThatGainMostForEachByteMoved) {
+  const std::vector<ZoneUsage> zones = {
+      {.live_bytes = kZone, .entries = 9999, .parts = 1, .in_use = true},      // full, one piece
+      {.live_bytes = kZone / 2, .entries = 9999, .parts = 1, .in_use = true},  // half empty
+      {.live_bytes = kZone / 8, .entries = 9999, .parts = 1, .in_use = true},
+      {.live_bytes = 0, .in_use = true},                                       // readers will let go of it
+      {.live_bytes = kZone, .entries = 9999, .parts = 193, .in_use = true},     // full, in small pieces
+      {.live_bytes = 0},
+      {.live_bytes = 4096, .entries = 9, .parts = 1, .in_use = true, .open = true},  // still written to
+  };
+  EXPECT_EQ(Defragmenter::choose(zones, kZone, 0.5), (std::vector<uint64_t>{2, 4, 1}));
+  EXPECT_EQ(Defragmenter::choose(zones, kZone, 1.2), (std::vector<uint64_t>{2, 4}));
+}
+
+class DefragmentTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(m_env.create_directory("/db").ok());
+    m_options.geometry.zone_bytes = 64 << 10;
+    m_options.stitch_threshold_bytes = 0;
+    ASSERT_TRUE(Tree::create(&m_env, "/db", m_options.geometry, Uuid{1}, {}).ok());
+    open();
+  }
+  void open() {
+    m_tree.reset();
+    ASSERT_TRUE(Tree::open(&m_env, "/db", m_options, &m_tree).ok());
+  }
+  static std::string key(uint64_t i) {
+    char text[24];
+    std::snprintf(text, sizeof text, "key%09llu", static_cast<unsigned long long>(i));
+    return text;
+  }
+  void put(uint64_t first, uint64_t end, uint64_t step, const std::string& value) {
+    MemTable table;
+    for (uint64_t i = first; i < end; i += step) {
+      table.put(++m_sequence, key(i), value);
+    }
+    ASSERT_TRUE(m_tree->flush(table, {m_sequence, 1, 1, 4096, 7}, {}).ok());
+  }
+  // A tree whose zones are full of holes: pieces all over it are overwritten, and what is between stitched.
+  void make_holes() {
+    put(0, 20000, 1, std::string(100, 'a'));
+    for (uint64_t round = 0; round < 6; ++round) {
+      put(round * 150, 20000, 900, std::string(100, static_cast<char>('b' + round)));
+      ASSERT_TRUE(m_tree->merge_all({}).ok());
+    }
+  }
+  uint64_t wasted() const {
+    uint64_t bytes = 0;
+    for (const ZoneUsage& zone : m_tree->zone_usage()) {
+      bytes += zone.in_use ? m_options.geometry.zone_bytes - zone.live_bytes : 0;
+    }
+    return bytes;
+  }
+  std::string contents() {
+    std::vector<std::unique_ptr<EntryIterator>> iterators;
+    std::vector<std::shared_ptr<const RangeRemovals>> removals;
+    const auto version = m_tree->current();
+    version->new_iterators("", "", &iterators, &removals);
+    std::string all;
+    EXPECT_EQ(iterators.size(), 1u);
+    for (iterators[0]->seek_to_first(); iterators[0]->valid(); iterators[0]->next()) {
+      all.append(iterators[0]->entry().key).append(iterators[0]->entry().value).append("\n");
+    }
+    EXPECT_TRUE(iterators[0]->status().ok());
+    return all;
+  }
+  // Both manifest slots have to let go of the old places.
+  void two_checkpoints() {
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_TRUE(m_tree->flush(MemTable(), {m_sequence, 1, 1, 4096, 7}, {}).ok());
+    }
+  }
+
+  SimEnv m_env{{.seed = 1, .record = false}};
+  Options m_options;
+  std::unique_ptr<Tree> m_tree;
+  SequenceNumber m_sequence = 0;
+};
+
+TEST_F(DefragmentTest, APassReturnsWastedZonesAndChangesNoEntry) {
+  make_holes();
+  two_checkpoints();
+  const std::string before = contents();
+  const uint64_t wasted_before = wasted();
+  ASSERT_GT(wasted_before, 10 * m_options.geometry.zone_bytes);
+  Defragmenter defragmenter(m_tree.get());
+  defragmenter.start({.gain_min = 0.2, .bytes_per_step = 256 << 10});
+  int steps = 0;
+  std::chrono::microseconds wait{}, waited{};
+  while (defragmenter.running()) {
+    ASSERT_LT(++steps, 1000);
+    ASSERT_TRUE(defragmenter.step({}, &wait).ok());
+    waited += wait;
+  }
+  two_checkpoints();
+  EXPECT_GT(steps, 3);
+  EXPECT_EQ(contents(), before);
+  EXPECT_LT(wasted(), wasted_before / 2);
+  const DefragmentReport report = defragmenter.report();
+  EXPECT_EQ(report.passes, 1u);
+  EXPECT_GT(report.zones_chosen, 10u);
+  // Waits as long as its rate demands.
+  EXPECT_NEAR(static_cast<double>(waited.count()), static_cast<double>(report.moved_bytes) / 64 / 1.048576, 1000.0);
+  std::vector<std::string> findings;
+  EXPECT_TRUE(m_tree->verify(&findings).ok());
+  EXPECT_EQ(findings, std::vector<std::string>());
+  open();
+  EXPECT_EQ(contents(), before);
+}
+
+TEST_F(DefragmentTest, ATreeWithoutHolesIsLeftAlone) {
+  put(0, 20000, 1, std::string(100, 'a'));
+  Defragmenter defragmenter(m_tree.get());
+  defragmenter.start({});
+  std::chrono::microseconds wait;
+  while (defragmenter.running()) {
+    ASSERT_TRUE(defragmenter.step({}, &wait).ok());
+  }
+  EXPECT_EQ(defragmenter.report().moved_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace vtkv
