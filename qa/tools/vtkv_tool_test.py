@@ -121,6 +121,14 @@ class VtkvTool(unittest.TestCase):
         self.assertEqual(filters[0]["load"], 5 / 2 ** filters[0]["quotient_bits"])
         self.assertLess(filters[0]["false_positive_rate"], 0.009)
 
+    def test_collects_garbage(self):
+        self.fill()
+        before = self.run_tool("scan", self.db)
+        for words in (["gc", self.db], ["gc", self.db, "--full"]):
+            change = self.json(*words)
+            self.assertLessEqual(change["log_live_bytes_after"], change["log_file_bytes_after"])
+            self.assertEqual(self.run_tool("scan", self.db), before)
+
     def test_looking_changes_nothing(self):
         self.fill()
         before = self.content()

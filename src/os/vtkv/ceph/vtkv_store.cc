@@ -192,21 +192,26 @@ KeyValueDB::Transaction VtkvStore::get_transaction() {
   return std::make_shared<vtkv::StoreTransaction>(m_operators);
 }
 
-Status VtkvStore::apply(const vtkv::StoreTransaction& transaction, vtkv::SequenceNumber* sequence) {
+Status VtkvStore::apply(const vtkv::StoreTransaction& transaction, bool wait, vtkv::SequenceNumber* sequence) {
   VTKV_RETURN_IF_ERROR(transaction.status());
-  Pending::Outcome outcome;
-  auto pending = std::make_unique<Pending>(&outcome);
+  vtkv::WriteBatch batch;
   std::unique_lock merge_lock(m_merge_lock, std::defer_lock);
   if (transaction.needs_merge_lock()) {
     merge_lock.lock();
   }
   if (transaction.merges().empty()) {
-    pending->batch = transaction.batch();
+    batch = transaction.batch();
   } else {
     VTKV_RETURN_IF_ERROR(vtkv::resolve_merges(m_db.get(), m_operators, transaction.batch(), transaction.merges(),
-                                              &pending->batch));
+                                              &batch));
     m_counters->inc(l_vtkv_merges, transaction.merges().size());
   }
+  if (!wait) {
+    return m_db->write(std::move(batch), {.sync = false});  // holds back whoever outruns the disk
+  }
+  Pending::Outcome outcome;
+  auto pending = std::make_unique<Pending>(&outcome);
+  pending->batch = std::move(batch);
   m_db->submit(pending.release());
   *sequence = outcome.sequence;
   return outcome.refusal;
@@ -219,7 +224,7 @@ int VtkvStore::submit(const Transaction& transaction, bool wait) {
   }
   const auto start = ceph::mono_clock::now();
   vtkv::SequenceNumber sequence = 0;
-  Status status = apply(static_cast<const vtkv::StoreTransaction&>(*transaction), &sequence);
+  Status status = apply(static_cast<const vtkv::StoreTransaction&>(*transaction), wait, &sequence);
   if (status.ok() && wait) {
     status = m_db->wait_durable(sequence);
   }

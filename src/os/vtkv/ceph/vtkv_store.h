@@ -83,8 +83,8 @@ class VtkvStore final : public KeyValueDB {
   vtkv::Status open_database(Mode mode);
   int refuse(std::ostream& out, const vtkv::Status& status) const;
   int submit(const Transaction& transaction, bool wait);
-  // Makes the transaction visible; *sequence is its last one.
-  vtkv::Status apply(const vtkv::StoreTransaction& transaction, vtkv::SequenceNumber* sequence);
+  // Makes the transaction visible. For a caller who will wait for it, *sequence is its last one.
+  vtkv::Status apply(const vtkv::StoreTransaction& transaction, bool wait, vtkv::SequenceNumber* sequence);
   int read_failed(const std::string& prefix, const std::string& key, const vtkv::Status& status) const;
   void run_compactions();
 

@@ -49,6 +49,7 @@ void report_statistics(const DB& db, Report& report) {
   report.field("last_sequence", statistics.last_sequence);
   report.field("log_file_bytes", statistics.log_file_bytes);
   report.field("log_segments", uint64_t{statistics.log_segments});
+  report.field("log_live_bytes", statistics.log_live_bytes);
   report.field("tree_file_bytes", statistics.tree_file_bytes);
   report.field("tree_live_bytes", statistics.tree_live_bytes);
   report.field("runs", uint64_t{statistics.runs});
@@ -76,6 +77,8 @@ void report_change(const DBStatistics& before, const DBStatistics& after, Report
   report.field("tree_live_bytes_after", after.tree_live_bytes);
   report.field("tree_file_bytes_before", before.tree_file_bytes);
   report.field("tree_file_bytes_after", after.tree_file_bytes);
+  report.field("log_live_bytes_before", before.log_live_bytes);
+  report.field("log_live_bytes_after", after.log_live_bytes);
   report.field("log_file_bytes_before", before.log_file_bytes);
   report.field("log_file_bytes_after", after.log_file_bytes);
 }

@@ -18,7 +18,7 @@ struct Arguments {
   bool json = false;
   std::string directory, key, value, out;
   std::string lower, upper;
-  bool has_upper = false, reverse = false, operations = false, entries = false;
+  bool has_upper = false, reverse = false, operations = false, entries = false, full = false;
   uint64_t limit = UINT64_MAX;
   std::optional<uint64_t> run_id;
   Options options;  // of a database to be made
@@ -129,6 +129,10 @@ class Tool {
     return change([](DB& db) { return db.compact(); });
   }
 
+  Status collect_garbage() {
+    return change([this](DB& db) { return db.collect_garbage(m_arguments.full); });
+  }
+
  private:
   Status decode(const std::string& text, std::string* bytes) {
     const Status status = from_notation(text, bytes);
@@ -187,7 +191,7 @@ class Tool {
 constexpr char kFooter[] =
     "Keys and values are printed, and given, as text: printable ASCII stands for itself, a backslash is \\\\,\n"
     "any other byte \\xHH. Quote them from the shell.\n\n"
-    "All but create, put, remove, load and compact change nothing on disk. A database in use cannot be opened.\n\n"
+    "All but create, put, remove, load, compact and gc change nothing on disk. A database in use cannot be opened.\n\n"
     "Exit status: 0 done; 1 no such key, or damage was found; 2 wrong usage; 3 the database cannot be opened,\n"
     "read or written. Errors go to standard error, in one line.";
 
@@ -267,6 +271,8 @@ class CommandLine {
     add(m_app, "remove", "remove a key, durably", &Tool::remove)->add_option("key", m_arguments.key)->required();
     add(m_app, "load", "put what scan printed, from standard input", &Tool::load);
     add(m_app, "compact", "write the log's contents to the tree and merge it into one run", &Tool::compact);
+    add(m_app, "gc", "give back log space of values that nothing points to any more", &Tool::collect_garbage)
+        ->add_flag("--full", m_arguments.full, "after a compact, in every segment that is worth it");
   }
 
   Arguments m_arguments;
