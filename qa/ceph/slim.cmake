@@ -321,6 +321,14 @@ endif()
 add_test(NAME kvstore_tool_test
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/kvstore_tool_test.py
     $<TARGET_FILE:ceph-kvstore-tool> $<TARGET_FILE:vtkv-tool>)
+
+# At most 5 ms of processor time a state, unless a sanitizer takes its share.
+set(explorer_limits --states 20000 --time 240)
+if(NOT SWIM_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  list(APPEND explorer_limits --ms-per-state-max 5)
+endif()
+add_test(NAME crash_explorer COMMAND swimstore_crash_explorer ${explorer_limits})
+
 add_test(NAME seam_symbols_test
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/ceph/check_symbols_test.py)
 add_test(NAME graft_test

@@ -1,58 +1,229 @@
-// swimstore_crash_explorer: crash states of a whole store, for as long as it is given time.
+// swimstore_crash_explorer: crash states of the whole stack, of a cube, or of the engine, for as long as it is given.
 
+#include <fstream>
 #include <iostream>
+#include <sstream>
 
 #include <boost/program_options.hpp>
+#include <fmt/format.h>
 
 #include "common/ceph_time.h"
 #include "global/global_init.h"
-#include "swimstore/testing/store_explorer.h"
+#include "swimstore/testing/cube_subject.h"
+#include "swimstore/testing/mutations.h"
+#include "swimstore/testing/store_subject.h"
+#include "vtkv/testing/kv_subject.h"
+#include "vtkv/testing/mutations.h"
 
 namespace po = boost::program_options;
 
-int main(int argc, char** argv) {
-  uint64_t seed = 0;
-  double seconds = 0;
-  swimstore::ExplorerOptions options;
-  po::options_description text("swimstore_crash_explorer: crash states of a store in a simulated host\n\nOptions");
-  text.add_options()("help,h", "show this")("seed", po::value(&seed)->default_value(1), "first seed")(
-      "seconds", po::value(&seconds)->default_value(60), "start no new seed after that")(
-      "states", po::value(&options.states_max)->default_value(2000), "states per seed, at most")(
-      "transactions", po::value(&options.transactions)->default_value(24), "transactions per seed");
-  try {
-    po::variables_map values;
-    po::store(po::parse_command_line(argc, argv, text), values);
-    if (values.count("help")) {
-      std::cout << text;
-      return 0;
+using vtkv::CrashExplorer;
+using vtkv::CrashRun;
+using vtkv::CrashSubject;
+using vtkv::SimProfile;
+
+namespace {
+
+constexpr const char* kStacks[] = {"store", "cube", "vtkv"};
+constexpr SimProfile kProfiles[] = {SimProfile::ext4, SimProfile::xfs, SimProfile::btrfs, SimProfile::weakest};
+
+struct Settings {
+  std::vector<std::string> stacks;
+  std::vector<SimProfile> profiles;
+  std::string mutation;
+  uint64_t seed = 1;
+  uint64_t states = 0;
+  double seconds = 60;
+  double ms_per_state_max = 0;
+};
+
+int complain(const std::string& text) {
+  std::cerr << "swimstore_crash_explorer: error: " << text << "\n";
+  return 2;
+}
+
+std::unique_ptr<CrashSubject> new_subject(CephContext* cct, const CrashRun& run) {
+  if (run.stack == "vtkv") {
+    vtkv::KvWorldSettings settings;
+    if (!run.mutation.empty() && !vtkv::apply_mutation(run.mutation, &settings.mutations)) {
+      return nullptr;
     }
+    return std::make_unique<vtkv::KvSubject>(run, settings);
+  }
+  swimstore::CubeOptions options = swimstore::CubeSubject::options_for(run.profile);
+  if (!run.mutation.empty() && !swimstore::apply_mutation(run.mutation, &options)) {
+    return nullptr;
+  }
+  if (run.stack == "cube") {
+    return std::make_unique<swimstore::CubeSubject>(run, options);
+  }
+  swimstore::StoreSubjectOptions store;
+  // Every third seed has few large objects, every third small ones that share a slot.
+  if (run.seed % 3 == 0) {
+    store.workload = {.objects = 2, .object_bytes_max = 4u << 20};
+  } else if (run.seed % 3 == 1) {
+    store.workload = {.objects = 3, .object_bytes_max = 40000};
+  }
+  if (!run.mutation.empty()) {
+    store.mutate = [name = run.mutation](swimstore::CubeOptions& cube) { swimstore::apply_mutation(name, &cube); };
+  }
+  return run.stack == "store" ? std::make_unique<swimstore::StoreSubject>(cct, run, store) : nullptr;
+}
+
+unsigned steps_of(const std::string& stack) { return stack == "cube" ? 120 : 24; }
+
+int replay(CrashExplorer& explorer, const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream script;
+  if (!file || !(script << file.rdbuf())) {
+    return complain(path + ": cannot be read; name a script that this program has printed");
+  }
+  vtkv::CrashViolation violation;
+  if (const vtkv::Status status = vtkv::parse_script(script.str(), &violation); !status.ok()) {
+    return complain(path + ": " + std::string(status.message()));
+  }
+  const std::string what = explorer.replay(violation);
+  std::cout << (what.empty() ? "no violation" : what) << "\n1 states, " << (violation.second ? 1 : 0) << " nested, "
+            << (what.empty() ? 0 : 1) << " violations\n";
+  return what.empty() ? 0 : 1;
+}
+
+class Exploration {
+ public:
+  Exploration(CrashExplorer& explorer, const Settings& settings) : m_explorer(explorer), m_settings(settings) {
+    m_limits.until = m_start + std::chrono::microseconds(static_cast<int64_t>(settings.seconds * 1e6));
+  }
+
+  int run() {
+    for (uint64_t seed = m_settings.seed; !done(); ++seed) {
+      for (const std::string& stack : m_settings.stacks) {
+        // One profile per seed: the next has its turn with the next seed.
+        const SimProfile profile = m_settings.profiles[seed % m_settings.profiles.size()];
+        if (!done()) {
+          explore({stack, m_settings.mutation, profile, seed, steps_of(stack)});
+        }
+      }
+    }
+    return report();
+  }
+
+ private:
+  bool done() const {
+    const vtkv::CrashCounts& counts = m_explorer.counts();
+    return std::chrono::steady_clock::now() > m_limits.until || counts.violations > 0 ||
+           (m_settings.states > 0 && counts.states >= m_settings.states);
+  }
+
+  void explore(const CrashRun& run) {
+    if (m_settings.states > 0) {
+      m_limits.states = std::min<uint64_t>(400, m_settings.states - m_explorer.counts().states);
+    }
+    if (const auto violation = m_explorer.explore(run, m_limits)) {
+      std::cerr << "violation with seed " << run.seed << " of " << run.stack << ": " << violation->what
+                << "; looking for a shorter history\n";
+      vtkv::CrashLimits limits = m_limits;
+      limits.until = std::chrono::steady_clock::time_point::max();
+      m_script = to_script(m_explorer.shrink(*violation, limits));
+    }
+    ++m_runs;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - m_shown > std::chrono::seconds(10)) {
+      m_shown = now;
+      const vtkv::CrashCounts& counts = m_explorer.counts();
+      std::cerr << fmt::format("{:5.0f} s: seed {} of {}: {} states, {} nested, {} violations\n",
+                               std::chrono::duration<double>(now - m_start).count(), run.seed, run.stack, counts.states,
+                               counts.nested, counts.violations);
+    }
+  }
+
+  int report() const {
+    const vtkv::CrashCounts& counts = m_explorer.counts();
+    if (!m_script.empty()) {
+      std::cout << "# save this as a file and show it again with --replay FILE\n" << m_script;
+    }
+    const double ms = counts.seconds * 1000 / static_cast<double>(std::max<uint64_t>(1, counts.states + counts.nested));
+    std::cout << fmt::format("{} runs, {} distinct states, {:.2f} ms of processor time a state\n", m_runs, counts.distinct,
+                             ms);
+    const bool slow = m_settings.ms_per_state_max > 0 && ms > m_settings.ms_per_state_max;
+    if (slow) {
+      std::cout << fmt::format("slower than the {} ms a state asked for\n", m_settings.ms_per_state_max);
+    }
+    std::cout << fmt::format("{} states, {} nested, {} violations\n", counts.states, counts.nested, counts.violations);
+    return counts.violations == 0 && !slow ? 0 : 1;
+  }
+
+  CrashExplorer& m_explorer;
+  const Settings m_settings;
+  const std::chrono::steady_clock::time_point m_start = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point m_shown = m_start;
+  vtkv::CrashLimits m_limits;
+  uint64_t m_runs = 0;
+  std::string m_script;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  std::string stack, profile, script;
+  po::options_description text("swimstore_crash_explorer: what crashes leave of a store in a simulated host\n\nOptions");
+  text.add_options()("help,h", "show this")("stack", po::value(&stack)->default_value("all"), "store, cube, vtkv or all")(
+      "seed", po::value(&settings.seed)->default_value(1), "first seed")(
+      "states", po::value(&settings.states)->default_value(0), "stop after so many states of first crashes; 0: no limit")(
+      "time", po::value(&settings.seconds)->default_value(60), "stop after so many seconds")(
+      "profile", po::value(&profile)->default_value("all"), "ext4, xfs, btrfs, weakest or all")(
+      "mutation", po::value(&settings.mutation), "break a rule on purpose: see --list-mutations")(
+      "list-mutations", "name them")("replay", po::value(&script), "show the violation of this script again")(
+      "ms-per-state-max", po::value(&settings.ms_per_state_max), "fail when a state takes more processor time");
+  po::variables_map values;
+  try {
+    po::store(po::parse_command_line(argc, argv, text), values);
     po::notify(values);
   } catch (const po::error& error) {
-    std::cerr << "swimstore_crash_explorer: " << error.what() << " (see --help)\n";
-    return 2;
+    return complain(std::string(error.what()) + " (see --help)");
   }
+  if (values.count("help")) {
+    std::cout << text;
+    return 0;
+  }
+  const std::vector<std::string> mutations = swimstore::mutation_names();
+  if (values.count("list-mutations")) {
+    for (const std::string& name : mutations) {
+      std::cout << name << "\n";
+    }
+    return 0;
+  }
+  if (!settings.mutation.empty() && std::find(mutations.begin(), mutations.end(), settings.mutation) == mutations.end()) {
+    return complain("there is no mutation '" + settings.mutation + "': see --list-mutations");
+  }
+  for (const char* one : kStacks) {
+    if (stack == "all" || stack == one) {
+      settings.stacks.emplace_back(one);
+    }
+  }
+  if (settings.stacks.empty()) {
+    return complain("there is no stack '" + stack + "': use store, cube, vtkv or all");
+  }
+  if (!settings.mutation.empty() && stack == "all") {
+    vtkv::Options::Mutations none;
+    if (!vtkv::apply_mutation(settings.mutation, &none)) {
+      settings.stacks.pop_back();  // a rule of the containers
+    }
+  }
+  SimProfile one_profile;
+  if (profile == "all") {
+    settings.profiles.assign(std::begin(kProfiles), std::end(kProfiles));
+  } else if (vtkv::parse_profile(profile, &one_profile)) {
+    settings.profiles = {one_profile};
+  } else {
+    return complain("there is no profile '" + profile + "': use ext4, xfs, btrfs, weakest or all");
+  }
+
   std::vector<const char*> none;
   const auto cct = global_init(nullptr, none, CEPH_ENTITY_TYPE_OSD, CODE_ENVIRONMENT_UTILITY,
                                CINIT_FLAG_NO_DEFAULT_CONFIG_FILE);
   common_init_finish(cct.get());
   cct->_conf._clear_safe_to_start_threads();
-
-  constexpr vtkv::SimProfile kProfiles[] = {vtkv::SimProfile::ext4, vtkv::SimProfile::xfs, vtkv::SimProfile::btrfs,
-                                            vtkv::SimProfile::weakest};
-  const auto start = ceph::mono_clock::now();
-  size_t states = 0, nested = 0, failures = 0;
-  while (std::chrono::duration<double>(ceph::mono_clock::now() - start).count() < seconds) {
-    options.seed = seed;
-    options.profile = kProfiles[seed % std::size(kProfiles)];
-    const auto result = swimstore::StoreExplorer(cct.get(), options).run();
-    states += result.states;
-    nested += result.nested_states;
-    failures += result.failures.size();
-    for (const std::string& failure : result.failures) {
-      std::cout << "FAILED: " << failure << "\n";
-    }
-    ++seed;
-  }
-  std::cout << states << " states, " << nested << " nested, " << failures << " failures, next seed " << seed << "\n";
-  return failures == 0 ? 0 : 1;
+  CrashExplorer explorer([&cct](const CrashRun& run) { return new_subject(cct.get(), run); });
+  return script.empty() ? Exploration(explorer, settings).run() : replay(explorer, script);
 }

@@ -1,0 +1,56 @@
+// A whole store, as the crash explorer's subject: transactions of every kind in two collections.
+//
+// Of every state: the store mounts; each collection holds the effect of a prefix of its transactions, with
+// everything that was acknowledged in it; a deep fsck finds nothing. Acknowledgements are marked at the moment of
+// simulated time at which the store gives them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "include/common_fwd.h"
+
+#include "swimstore/cube/cube.h"
+#include "swimstore/testing/store_workload.h"
+#include "vtkv/testing/crash_explorer.h"
+
+class SwimStore;
+
+namespace swimstore {
+
+struct StoreSubjectOptions {
+  unsigned in_flight_max = 4;                  // queued before the simulated host moves on
+  WorkloadOptions workload;
+  std::function<void(CubeOptions&)> mutate{};  // breaks a rule
+};
+
+class StoreSubject final : public vtkv::CrashSubject {
+ public:
+  // Options of the context are set for small stores, and stay so.
+  StoreSubject(CephContext* cct, const vtkv::CrashRun& run, const StoreSubjectOptions& options);
+
+  std::string record(vtkv::SimEnv* env) override;
+  // The second crash is one in this recovery, in the check, or at the end.
+  std::string check(vtkv::SimEnv* env, std::span<const vtkv::SimMark> marks, uint64_t seed,
+                    std::unique_ptr<vtkv::CrashSubject>* next) override;
+
+ private:
+  struct Lane {
+    coll_t cid;
+    std::vector<ModelCollection> history;  // after 0, 1, 2, … transactions
+    size_t acknowledged = 0;               // of them, before what is explored
+  };
+
+  std::unique_ptr<SwimStore> open_store(vtkv::SimEnv* env) const;
+  void run_transactions(SwimStore& store, vtkv::SimEnv* env);
+  std::vector<size_t> acknowledged_at(std::span<const vtkv::SimMark> marks) const;
+  std::string check_contents(SwimStore& store, const std::vector<size_t>& acknowledged) const;
+
+  CephContext* const m_cct;
+  const vtkv::CrashRun m_run;
+  const StoreSubjectOptions m_options;
+  std::vector<Lane> m_lanes;
+};
+
+}  // namespace swimstore
