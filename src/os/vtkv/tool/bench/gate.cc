@@ -306,7 +306,16 @@ std::vector<Group> gate_groups() {
   append.name = "append";
   append.workloads = workloads({"random_append", "readseq"});
 
-  return {large, small, synced, ycsb, removal, gc, steady, sequential, append};
+  // Write against space amplification.
+  Group curve = base;
+  curve.name = "curve";
+  curve.engines = engines({"vtkv:space_target=1.3", "vtkv:space_target=1.6", "vtkv:space_target=2", "vtkv:space_target=3",
+                           "blobdb:gc_age_cutoff=0.25", "blobdb:gc_age_cutoff=0.5", "blobdb:gc_age_cutoff=1"});
+  curve.workloads = workloads({"fillrandom", "overwrite"});
+  curve.value_sizes = {1024};
+  curve.load.overwrites = 3;
+
+  return {large, small, synced, ycsb, removal, gc, steady, sequential, append, curve};
 }
 
 std::vector<Group> quick_groups() {

@@ -70,6 +70,7 @@ class VtkvEngine final : public Engine {
     fit_cache();
     return {};
   }
+  Status collect_garbage() override { return m_db->collect_garbage(true); }
   EngineReport report() override;
 
  private:
@@ -83,13 +84,14 @@ class VtkvEngine final : public Engine {
 };
 
 Status VtkvEngine::open(const EngineSettings& settings) {
-  double growth = 0, runs = 0, stitch = 0, merging = 0, single_flush = 0, separation = 0;
+  double growth = 0, runs = 0, stitch = 0, merging = 0, single_flush = 0, separation = 0, space_target = 0;
   const Options defaults;
   VTKV_RETURN_IF_ERROR(number_option(settings, "growth_factor", defaults.growth_factor, &growth));
   VTKV_RETURN_IF_ERROR(number_option(settings, "runs_per_level", defaults.runs_per_level, &runs));
   VTKV_RETURN_IF_ERROR(number_option(settings, "stitch", static_cast<double>(defaults.stitch_threshold_bytes), &stitch));
   VTKV_RETURN_IF_ERROR(number_option(settings, "merging", 1, &merging));
   VTKV_RETURN_IF_ERROR(number_option(settings, "separation", kSeparationBytes, &separation));
+  VTKV_RETURN_IF_ERROR(number_option(settings, "space_target", defaults.space_amplification_target, &space_target));
   Env* env = posix_env();
   FileSystemInfo info;
   VTKV_RETURN_IF_ERROR(env->file_system_info(settings.path, &info));
@@ -105,6 +107,7 @@ Status VtkvEngine::open(const EngineSettings& settings) {
   options.stitch_threshold_bytes = std::isinf(stitch) ? kNeverStitch : static_cast<uint64_t>(stitch);
   options.merging = merging != 0;
   options.single_flush = single_flush != 0;
+  options.space_amplification_target = space_target;
   options.value_separation_bytes = static_cast<size_t>(separation);
   options.checkpoint_log_bytes = kCheckpointTimesMemory * settings.memory_bytes;
   // As large a part of the data as it would be of a device's worth of it.
@@ -134,6 +137,7 @@ EngineReport VtkvEngine::report() {
   report.log_bytes = statistics.log_bytes;
   report.flush_bytes = statistics.flush_bytes;
   report.merge_bytes = statistics.merge_bytes;
+  report.gc_bytes = statistics.gc_moved_bytes;
   report.filter_bytes = statistics.filter_bytes;
   report.stall_us = statistics.write_waited_us;
   report.stalls = statistics.write_waits;

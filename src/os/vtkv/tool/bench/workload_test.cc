@@ -131,6 +131,7 @@ class WorkloadTest : public testing::Test {
 };
 
 TEST_F(WorkloadTest, EachFillWritesEveryKeyOnce) {
+  m_settings.seconds = 60;  // the keys end it
   for (const char* name : {"fillseq", "fillrandom", "fillbatch", "sequential_insertion", "random_append"}) {
     SCOPED_TRACE(name);
     ASSERT_TRUE(m_engine.remove_range("", kEndOfKeys).ok());
