@@ -2,7 +2,7 @@
 """Checks the model of the log (one_log.pml) with Spin: all rules on, and each rule off.
 
 With all rules on no violation may be found. With a rule off one must be found, or the model could not have
-noticed it; the two rules that others imply say so. Exits 1 when a verdict is not the expected one.
+noticed it; the one rule that others imply says so. Exits 1 when a verdict is not the expected one.
 """
 
 import argparse

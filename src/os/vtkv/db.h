@@ -72,7 +72,7 @@ struct DBStatistics {
   uint64_t merge_bytes = 0;     // read and written anew by merges
   uint64_t stitched_bytes = 0;  // taken over by merges where they lay
   uint64_t write_waits = 0, write_waited_us = 0;  // of writers that do not wait for durability
-  uint64_t gc_moved_bytes = 0, gc_freed_segments = 0;  // values put again; log segments emptied
+  uint64_t gc_moved_bytes = 0, gc_freed_segments = 0;  // values looked at to be put again; log segments emptied
   uint64_t log_live_bytes = 0;                         // of values that runs point to
   uint64_t log_file_bytes = 0, tree_file_bytes = 0, tree_live_bytes = 0;
   uint64_t tree_entries = 0, filter_bytes = 0;  // every version of every key; in memory
@@ -138,7 +138,8 @@ class DB {
   // Empties zones of the tree's file that are little used, or used in small pieces; waits for it. Writes and
   // reads go on. What older snapshots of the tree still hold becomes free when they are let go.
   virtual Status defragment(const DefragmentOptions& options) = 0;
-  // Checks every block, run, value and log record; appends one sentence per finding.
+  // Checks every block and run, the values that the newest state leads to (up to the first damaged one), and the
+  // log records that a recovery would read; appends one sentence per finding.
   virtual Status verify(std::vector<std::string>* findings) = 0;
   // Options::stitch_threshold_bytes and Options::merging, for merges that begin from now on.
   virtual void set_stitch_threshold(uint64_t bytes) = 0;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "vtkv/db.h"
@@ -14,7 +13,7 @@ struct Metric {
   uint64_t value;
 };
 
-// Every field of DBStatistics, in its order.
+// Every field of DBStatistics, once.
 std::vector<Metric> metrics_of(const DBStatistics& statistics);
 
 }  // namespace vtkv

@@ -92,7 +92,7 @@ struct Options {
   bool merging = true;            // false: runs are never merged, except by DB::compact
   // Point reads of absent keys that a run's filter lets through; see tree/quotient_filter.h.
   double filter_false_positive_rate = 0.008;
-  bool single_flush = false;      // one sync of the log covers all files: only where it was proven
+  bool single_flush = false;      // one sync of any file covers all that is primed: only where it was proven
   unsigned io_depth = 128;
   uint64_t recovery_read_bytes = 1u << 20;  // read size of log recovery
 

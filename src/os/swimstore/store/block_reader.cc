@@ -56,7 +56,9 @@ int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t o
 int BlockReader::read_block(Onode& onode, uint64_t block, char* destination) {
   ceph::bufferptr bytes(ceph::buffer::create_page_aligned(kBlockBytes));
   const int r = read_blocks(onode, block, 1, {}, bytes);
-  std::memcpy(destination, bytes.c_str(), kBlockBytes);
+  if (r == 0) {
+    std::memcpy(destination, bytes.c_str(), kBlockBytes);
+  }
   return r;
 }
 

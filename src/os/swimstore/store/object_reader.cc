@@ -64,6 +64,10 @@ int ObjectReader::read(Collection& collection, const ghobject_t& oid, uint64_t o
   if (offset < size) {
     r = read_range(*onode, offset, std::min<uint64_t>(length, size - offset), op_flags, &out);
   }
+  return end_read(oid, r, began_us, out);
+}
+
+int ObjectReader::end_read(const ghobject_t& oid, int r, uint64_t began_us, const ceph::bufferlist& out) {
   if (r < 0 || m_store.injected.has_data_error(oid)) {
     m_store.counters.inc(l_swimstore_read_errors);
     return -EIO;
@@ -93,13 +97,7 @@ int ObjectReader::readv(Collection& collection, const ghobject_t& oid, interval_
   for (auto at = intervals.begin(); at != intervals.end() && r == 0; ++at) {
     r = read_range(*onode, at.get_start(), at.get_len(), op_flags, &out);
   }
-  if (r < 0 || m_store.injected.has_data_error(oid)) {
-    m_store.counters.inc(l_swimstore_read_errors);
-    return -EIO;
-  }
-  m_store.counters.inc(l_swimstore_read_bytes, out.length());
-  m_store.counters.tinc(l_swimstore_read_latency, std::chrono::microseconds(m_store.env->now_us() - began_us));
-  return out.length();
+  return end_read(oid, r, began_us, out);
 }
 
 int ObjectReader::fiemap(Collection& collection, const ghobject_t& oid, uint64_t offset, size_t length,

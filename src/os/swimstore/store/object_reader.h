@@ -46,6 +46,8 @@ class ObjectReader {
  private:
   // find, with the errors that a metadata read has: -EIO when injected.
   int find_for_metadata(Collection& collection, const ghobject_t& oid, OnodeRef* onode);
+  // The result of a read of data that ended with `r`, counted; -EIO when injected.
+  int end_read(const ghobject_t& oid, int r, uint64_t began_us, const ceph::bufferlist& out);
 
   StoreContext& m_store;
   BlockReader m_blocks;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "vtkv/db/commit_group.h"
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
@@ -16,46 +17,8 @@ constexpr size_t kMaxUnflushedHeavy = 8;         // under a heavy load
 constexpr size_t kMaxLogWritesHeavy = 3;         // in flight
 constexpr size_t kHeavyBytes = 256u << 10;       // waiting for a record
 constexpr size_t kKeptBufferBytes = 4u << 20;    // of a spare group
-constexpr size_t kLargeDataBytes = 256u << 10;   // of a submission: its write takes longer than a record's
 
 }  // namespace
-
-struct CommitPipeline::Taken {
-  Submission* submission = nullptr;
-  std::shared_ptr<Bulk> bulk;  // instead of a submission
-  SequenceNumber last_sequence = 0;
-  uint32_t data_left = 0;  // data requests in flight
-  size_t data_bytes = 0;
-  Group* group = nullptr;
-  bool acknowledged = false;
-
-  uint32_t sequence_count() const { return bulk ? bulk->sequence_count() : submission->batch.sequence_count(); }
-  std::string_view encoded() const { return bulk ? bulk->encoded() : submission->batch.encoded(); }
-  LogPlace* place() const { return bulk ? &bulk->place : submission->log_place; }
-  std::vector<File*> sync_files;  // need a sync of their own
-
-  bool awaits_large_data() const { return data_left > 0 && data_bytes >= kLargeDataBytes; }
-};
-
-struct CommitPipeline::Group {
-  size_t submissions = 0;
-  size_t writes_left = 0;
-  FormedRecord record;
-  std::vector<File*> sync_files;  // besides the log's
-};
-
-struct CommitPipeline::Tracked {
-  enum class Kind { data, log, sync } kind = Kind::data;
-  IoRequest io;
-  std::vector<Taken*> takers;  // of data
-  size_t bytes = 0;            // of data
-  Group* group = nullptr;      // of a log write
-};
-
-struct CommitPipeline::DataPiece {
-  const ExternalData* data;
-  Taken* taken;
-};
 
 CommitPipeline::CommitPipeline(Env* env, const Options& options, SegmentPool* pool, const Uuid& uuid,
                                const LogPosition& start, SequenceNumber horizon, CommitObserver* observer)
@@ -156,6 +119,8 @@ void CommitPipeline::add_statistics(DBStatistics* statistics) const {
   statistics->log_bytes = m_log_bytes.load(std::memory_order_relaxed);
   statistics->external_bytes = m_external_bytes.load(std::memory_order_relaxed);
   statistics->syncs = m_sync_count.load(std::memory_order_relaxed);
+  statistics->commit_delays = m_commit_delays.load(std::memory_order_relaxed);
+  statistics->commit_delay_us = m_commit_delay_us.load(std::memory_order_relaxed);
 }
 
 // --- the worker ---------------------------------------------------------------------------------------
@@ -306,6 +271,7 @@ bool CommitPipeline::may_form(std::chrono::microseconds* wait) {
     const uint64_t now_us = m_env->now_us();
     const uint64_t due_us = m_last_group_us + static_cast<uint64_t>(delay.count());
     if (now_us < due_us) {
+      m_held_since_us = m_held_since_us == 0 ? now_us : m_held_since_us;
       *wait = std::chrono::microseconds(due_us - now_us);
       return false;
     }
@@ -388,6 +354,11 @@ bool CommitPipeline::form_record(IoQueue& io) {
   request->io.buffers.push_back({const_cast<char*>(group.record.data), group.record.write_bytes});
   ++m_log_writes;
   m_last_group_us = m_env->now_us();
+  if (m_held_since_us > 0) {
+    m_commit_delays.fetch_add(1, std::memory_order_relaxed);
+    m_commit_delay_us.fetch_add(m_last_group_us - m_held_since_us, std::memory_order_relaxed);
+    m_held_since_us = 0;
+  }
   m_group_count.fetch_add(1, std::memory_order_relaxed);
   m_log_bytes.fetch_add(group.record.write_bytes, std::memory_order_relaxed);
   io.submit(&request->io);

@@ -5,6 +5,8 @@
 //   * data goes out as soon as its submission is taken from the queue; adjacent pieces share a request;
 //   * a record holds everything queued when the previous record's write was done, so that groups grow with
 //     the load; the data of a group and its record are written at the same time, in any order;
+//   * a submission with large data joins a record when its data is written, and no record is formed during a flush
+//     that also converts extents: what comes meanwhile shares the next;
 //   * under a heavy load several records are under way at once;
 //   * while one group is being flushed the next is being written.
 //
@@ -141,6 +143,7 @@ class CommitPipeline {
   std::atomic<uint64_t> m_external_bytes{0};
   std::atomic<uint64_t> m_group_count{0};
   std::atomic<uint64_t> m_sync_count{0};
+  std::atomic<uint64_t> m_commit_delays{0}, m_commit_delay_us{0};
 
   // The worker's own.
   std::deque<Taken> m_taken;   // in sequence order: grouped ones first
@@ -160,6 +163,7 @@ class CommitPipeline {
   bool m_flush_is_slow = false;  // a file of a group under flush has extents to convert
   size_t m_syncs_left = 0;
   uint64_t m_last_group_us = 0;
+  uint64_t m_held_since_us = 0;  // the next group is held back for the flush to catch up; 0: it is not
   bool m_failure_told = false;
   SequenceNumber m_horizon_told;
   std::mutex m_stop_lock;

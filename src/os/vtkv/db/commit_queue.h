@@ -7,7 +7,6 @@
 // Thread-safe; the callers of append and enqueue serialize themselves (the database's write lock).
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <deque>
 #include <map>

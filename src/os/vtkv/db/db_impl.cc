@@ -211,12 +211,7 @@ std::chrono::microseconds DbImpl::commit_delay() {
   if (const double excess = m_gc ? m_gc->pressure() - kFullnessTolerated : 0; excess > 0) {
     delay += std::chrono::microseconds(static_cast<int64_t>(excess * static_cast<double>(kDelayPerFullness.count())));
   }
-  delay = std::min(kDelayMost, delay);
-  if (delay.count() > 0) {
-    m_commit_delays.fetch_add(1, std::memory_order_relaxed);
-    m_commit_delay_us.fetch_add(static_cast<uint64_t>(delay.count()), std::memory_order_relaxed);
-  }
-  return delay;
+  return std::min(kDelayMost, delay);
 }
 
 void DbImpl::wake(std::unique_ptr<Worker>& worker) {
@@ -402,8 +397,6 @@ DBStatistics DbImpl::statistics() const {
   statistics.stitched_bytes = tree.stitched_bytes;
   statistics.index_bytes = tree.index_bytes;
   statistics.merge_debt_bytes = tree.debt_bytes;
-  statistics.commit_delays = m_commit_delays.load();
-  statistics.commit_delay_us = m_commit_delay_us.load();
   statistics.zones = tree.zones;
   statistics.zones_in_use = tree.zones_in_use;
   statistics.defragmented_bytes = m_defragmenter ? m_defragmenter->report().moved_bytes : 0;

@@ -189,7 +189,6 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
   std::unique_ptr<Defragmenter> m_defragmenter;
   std::atomic<bool> m_horizon_submitted{false};
   std::atomic<uint64_t> m_merge_debt{0};
-  std::atomic<uint64_t> m_commit_delays{0}, m_commit_delay_us{0};
   // Held while verify() reads the log and while segments are recycled or removed; the workers only try it.
   std::mutex m_log_files_lock;
 

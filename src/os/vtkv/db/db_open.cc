@@ -50,11 +50,6 @@ Status remove_log_files(Env* env, const std::string& directory) {
   return Status();
 }
 
-bool is_empty_directory(Env* env, const std::string& path) {
-  std::vector<std::string> names;
-  return env->list_directory(path, &names).ok() && names.empty();
-}
-
 // May a database be made here? Where an earlier making was interrupted, too. Empty directories of its user's
 // may stay.
 Status check_may_create(Env* env, const std::string& directory) {

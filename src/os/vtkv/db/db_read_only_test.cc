@@ -1,44 +1,19 @@
 // DB::open_read_only: shows what an open would show, and leaves the disk as it was.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <map>
 
 #include "vtkv/db.h"
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/env/read_only_env.h"
-#include "vtkv/testing/sim_env.h"
+#include "vtkv/testing/db_fixture.h"
 
 namespace vtkv {
 namespace {
 
-class DbReadOnlyTest : public testing::TestWithParam<bool> {
+class DbReadOnlyTest : public DbFixture {
  protected:
-  void SetUp() override {
-    if (GetParam()) {
-      m_env = posix_env();
-      char name[] = "db_read_only_test.XXXXXX";
-      ASSERT_NE(mkdtemp(name), nullptr);
-      m_base = std::filesystem::absolute(name);
-    } else {
-      m_sim = std::make_unique<SimEnv>(SimOptions{.record = false});
-      m_env = m_sim.get();
-      ASSERT_TRUE(m_env->create_directory("/base").ok());
-      m_base = "/base";
-    }
-    m_directory = m_base + "/db";
-    m_options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 3, .zone_bytes = 64 << 10};
-    m_options.memtable_bytes = 16 << 10;
-    ASSERT_TRUE(DB::create(m_env, m_directory, m_options).ok());
-  }
-  void TearDown() override {
-    m_db.reset();
-    if (GetParam() && !m_base.empty()) {
-      std::filesystem::remove_all(m_base);
-    }
-  }
   // In the tree: a to y; in the log only: a changed, b removed, z new.
   void fill() {
     std::unique_ptr<DB> db;
@@ -85,13 +60,6 @@ class DbReadOnlyTest : public testing::TestWithParam<bool> {
     add_files(m_directory, &all);
     return all;
   }
-
-  std::unique_ptr<SimEnv> m_sim;
-  Env* m_env = nullptr;
-  std::string m_base;
-  std::string m_directory;
-  Options m_options;
-  std::unique_ptr<DB> m_db;
 };
 
 TEST_P(DbReadOnlyTest, ShowsTreeAndLog) {

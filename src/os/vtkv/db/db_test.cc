@@ -1,45 +1,22 @@
 #include "vtkv/db.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
 #include <map>
 #include <thread>
 
-#include "vtkv/testing/sim_env.h"
+#include "vtkv/testing/db_fixture.h"
 
 namespace vtkv {
 namespace {
 
 // The same tests in the simulator and on the host.
-class DbTest : public testing::TestWithParam<bool> {
+class DbTest : public DbFixture {
  protected:
   void SetUp() override {
-    if (GetParam()) {
-      m_env = posix_env();
-      char name[] = "db_test.XXXXXX";
-      ASSERT_NE(mkdtemp(name), nullptr);
-      m_base = std::filesystem::absolute(name);
-    } else {
-      m_sim = std::make_unique<SimEnv>(SimOptions{.record = false});
-      m_env = m_sim.get();
-      ASSERT_TRUE(m_env->create_directory("/base").ok());
-      m_base = "/base";
-    }
-    m_directory = m_base + "/db";
-    m_options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 3, .zone_bytes = 64 << 10};
-    m_options.memtable_bytes = 16 << 10;
-    const Status status = DB::create(m_env, m_directory, m_options);
-    ASSERT_TRUE(status.ok()) << status.to_string();
+    ASSERT_NO_FATAL_FAILURE(DbFixture::SetUp());
     open();
-  }
-  void TearDown() override {
-    m_db.reset();
-    if (GetParam() && !m_base.empty()) {
-      std::filesystem::remove_all(m_base);
-    }
   }
   void open() {
     m_db.reset();
@@ -78,13 +55,6 @@ class DbTest : public testing::TestWithParam<bool> {
     EXPECT_TRUE(it->status().ok()) << it->status().to_string();
     return all;
   }
-
-  std::unique_ptr<SimEnv> m_sim;
-  Env* m_env = nullptr;
-  std::string m_base;
-  std::string m_directory;
-  Options m_options;
-  std::unique_ptr<DB> m_db;
 };
 
 TEST_P(DbTest, WhatWasWrittenIsReadBack) {

@@ -1,6 +1,7 @@
 #include "vtkv/db/value_gc.h"
 
 #include <algorithm>
+#include <set>
 
 #include "vtkv/util/crc32c.h"
 #include "vtkv/vlog/log_sweep.h"
@@ -48,7 +49,10 @@ ValueGc::ValueGc(const Options& options, Tree* tree, SegmentPool* pool, ValueGcH
     : m_options(options), m_tree(tree), m_pool(pool), m_host(host) {}
 
 uint64_t ValueGc::request(Request what) {
-  m_request.store(what);
+  // One that nobody has taken up yet is served as well: the kinds grow with what they do.
+  Request asked = m_request.load();
+  while (asked < what && !m_request.compare_exchange_weak(asked, what)) {
+  }
   return m_requested.fetch_add(1) + 1;
 }
 
@@ -89,7 +93,8 @@ double ValueGc::fullness(const std::vector<SegmentValues>& segments) const {
     }
   }
   uint64_t total = m_pool->file_bytes();
-  const uint64_t unlisted_in_use = m_pool->used_bytes() - std::min(m_pool->used_bytes(), listed);
+  const uint64_t used = m_pool->used_bytes();
+  const uint64_t unlisted_in_use = used - std::min(used, listed);
   for (const Condemned& condemned : m_condemned) {
     total -= std::min(total, m_pool->bytes_of_epoch(condemned.epoch));
   }
@@ -135,7 +140,7 @@ bool ValueGc::choose(SegmentValues* victim) {
 void ValueGc::take_request() {
   if (m_serving == 0 && m_requested.load() > m_served.load()) {
     m_serving = m_requested.load();
-    m_serving_what = m_request.load();
+    m_serving_what = m_request.exchange(Request::settle);
     m_full_below = m_tree->newest_log_position().epoch;
     std::lock_guard lock(m_error_lock);
     m_error = Status();

@@ -25,7 +25,7 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -58,8 +58,9 @@ class ValueGcHost {
                              std::function<void()> done) = 0;
   // The oldest sequence that a snapshot names; UINT64_MAX without one.
   virtual SequenceNumber gc_oldest_snapshot() = 0;
-  // Readers that start from now on belong to a new era; the result expires with the last one of before.
+  // Ends the era: readers that start from now on belong to the next. Returns its number.
   virtual uint64_t gc_start_era() = 0;
+  // Have the last reader of that era, and those of the eras before, gone?
   virtual bool gc_era_has_ended(uint64_t era) = 0;
   virtual void gc_request_flush() = 0;
   // Neither manifest slot lists a segment any more that was listed.
@@ -111,7 +112,6 @@ class ValueGc {
   Status read_piece();
   Status check_piece();
   Status is_live(const ReadState& state, const Relocation& value, bool* live) const;
-  bool move_some();
   void finish_victim();
   void give_up_victim(const Status& status);
   Status free_condemned(bool* did);

@@ -30,7 +30,6 @@ class VisibleIterator {
   std::string_view value() const { return m_forward ? m_entries->entry().value : m_value; }
   // value, or value_pointer: then value() is an encoded ValuePointer.
   EntryType type() const { return m_forward ? m_entries->entry().type : m_type; }
-  const std::string& upper() const { return m_upper; }
   Status status() const { return m_entries->status(); }
 
  private:

@@ -66,8 +66,6 @@ ValueFetcher::ValueFetcher(Env* env, unsigned io_depth)
     : m_signal(env->new_signal()),
       m_worker(env->start_worker("vtkv_fetch", io_depth, [this](IoQueue& io) { return step(io); })) {}
 
-ValueFetcher::~ValueFetcher() { m_worker.reset(); }
-
 void ValueFetcher::start(const std::shared_ptr<ValueFetch>& fetch) {
   fetch->plan();
   if (fetch->m_reads.empty()) {

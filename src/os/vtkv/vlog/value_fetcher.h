@@ -53,7 +53,7 @@ class ValueFetcher {
  public:
   ValueFetcher(Env* env, unsigned io_depth);
   // REQUIRES: nobody waits.
-  ~ValueFetcher();
+  ~ValueFetcher() = default;
 
   // Starts what was added.
   void start(const std::shared_ptr<ValueFetch>& fetch);

@@ -8,6 +8,7 @@
 #include "vtkv/tool/bench/engine.h"
 #include "vtkv/tool/bench/leveldb_env.h"
 #include "vtkv/tool/bench/peer_options.h"
+#include "vtkv/tool/bench/peer_status.h"
 
 namespace vtkv::bench {
 
@@ -16,15 +17,7 @@ namespace {
 leveldb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
 std::string_view view(const leveldb::Slice& text) { return {text.data(), text.size()}; }
 
-Status translate(const leveldb::Status& status) {
-  if (status.ok()) {
-    return {};
-  }
-  if (status.IsNotFound()) {
-    return Status::not_found("no such key");
-  }
-  return Status::failed("leveldb: " + status.ToString());
-}
+Status translate(const leveldb::Status& status) { return bench::translate("leveldb", status); }
 
 class LeveldbScan final : public Scan {
  public:

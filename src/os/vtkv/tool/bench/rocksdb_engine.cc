@@ -12,6 +12,7 @@
 
 #include "vtkv/tool/bench/engine.h"
 #include "vtkv/tool/bench/peer_options.h"
+#include "vtkv/tool/bench/peer_status.h"
 
 namespace vtkv::bench {
 
@@ -20,15 +21,7 @@ namespace {
 rocksdb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
 std::string_view view(const rocksdb::Slice& text) { return {text.data(), text.size()}; }
 
-Status translate(const rocksdb::Status& status) {
-  if (status.ok()) {
-    return {};
-  }
-  if (status.IsNotFound()) {
-    return Status::not_found("no such key");
-  }
-  return Status::failed("rocksdb: " + status.ToString());
-}
+Status translate(const rocksdb::Status& status) { return bench::translate("rocksdb", status); }
 
 class RocksdbScan final : public Scan {
  public:

@@ -119,42 +119,44 @@ Status updaterandom(const LoadContext& context, Plan* plan) {
 }
 
 // Regions of equal size over all keys; each is written in ascending order, and bursts of them take turns at random.
+// The threads share the burst: one that kept its own could run out of tickets before the burst is written.
 class Regions {
  public:
-  Regions(uint64_t keys, uint64_t regions, uint64_t burst, uint64_t seed)
-      : m_burst(burst), m_random(seed) {
+  Regions(uint64_t keys, uint64_t regions, uint64_t burst, uint64_t seed) : m_burst(burst), m_random(seed) {
     for (uint64_t i = 0; i < regions; ++i) {
       m_open.push_back({keys * i / regions, keys * (i + 1) / regions});
     }
   }
-  // The next burst: [*first, return value). Every key comes once.
-  uint64_t take(uint64_t* first) {
+  // The next key's number. Every one comes once. REQUIRES: called at most `keys` times.
+  uint64_t take() {
     std::lock_guard lock(m_lock);
-    while (!m_open.empty()) {
-      const size_t chosen = m_random.below(m_open.size());
-      Region& region = m_open[chosen];
-      *first = region.next;
-      region.next = std::min(region.next + m_burst, region.end);
-      const uint64_t end = region.next;
-      if (region.next == region.end) {
-        m_open[chosen] = m_open.back();
-        m_open.pop_back();
-      }
-      if (end > *first) {
-        return end;
-      }
+    if (m_next == m_end) {
+      start_burst();
     }
-    return *first = 0;
+    return m_next++;
   }
 
  private:
   struct Region {
     uint64_t next, end;
   };
+
+  void start_burst() {
+    const size_t chosen = m_random.below(m_open.size());
+    Region& region = m_open[chosen];
+    m_next = region.next;
+    m_end = region.next = std::min(region.next + m_burst, region.end);
+    if (region.next == region.end) {
+      m_open[chosen] = m_open.back();
+      m_open.pop_back();
+    }
+  }
+
   const uint64_t m_burst;
-  std::mutex m_lock;
-  Random m_random;               // guarded by m_lock
-  std::vector<Region> m_open;    // likewise
+  std::mutex m_lock;  // guards the rest
+  Random m_random;
+  std::vector<Region> m_open;  // none is empty
+  uint64_t m_next = 0, m_end = 0;
 };
 
 void plan_regions(const LoadContext& context, uint64_t regions, uint64_t burst, Plan* plan) {
@@ -162,16 +164,8 @@ void plan_regions(const LoadContext& context, uint64_t regions, uint64_t burst, 
   plan->operations = keys;
   const auto shared = std::make_shared<Regions>(keys, std::min(regions, keys), burst, context.settings.seed);
   plan->worker = [&context, shared](unsigned) -> Step {
-    return [&context, shared, next = uint64_t{0}, end = uint64_t{0}, buffer = std::string()](
-               uint64_t, Outcome* outcome) mutable -> Status {
-      if (next == end) {
-        end = shared->take(&next);
-        if (next == end) {  // another thread writes the last ones
-          outcome->operations = 0;
-          return {};
-        }
-      }
-      return put_key(context, next++, &buffer, outcome);
+    return [&context, shared, buffer = std::string()](uint64_t, Outcome* outcome) mutable {
+      return put_key(context, shared->take(), &buffer, outcome);
     };
   };
 }

@@ -1,0 +1,49 @@
+// What the commit worker keeps of the writes under way: see CommitPipeline, whose own these are.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "vtkv/db/commit_pipeline.h"
+
+namespace vtkv {
+
+struct CommitPipeline::Taken {
+  Submission* submission = nullptr;
+  std::shared_ptr<Bulk> bulk;  // instead of a submission
+  SequenceNumber last_sequence = 0;
+  uint32_t data_left = 0;  // data requests in flight
+  size_t data_bytes = 0;
+  Group* group = nullptr;
+  bool acknowledged = false;
+  std::vector<File*> sync_files;  // need a sync of their own
+
+  uint32_t sequence_count() const { return bulk ? bulk->sequence_count() : submission->batch.sequence_count(); }
+  std::string_view encoded() const { return bulk ? bulk->encoded() : submission->batch.encoded(); }
+  LogPlace* place() const { return bulk ? &bulk->place : submission->log_place; }
+  // Of a submission whose data's write takes longer than a record's.
+  static constexpr size_t kLargeDataBytes = 256u << 10;
+  bool awaits_large_data() const { return data_left > 0 && data_bytes >= kLargeDataBytes; }
+};
+
+struct CommitPipeline::Group {
+  size_t submissions = 0;
+  size_t writes_left = 0;
+  FormedRecord record;
+  std::vector<File*> sync_files;  // besides the log's
+};
+
+struct CommitPipeline::Tracked {
+  enum class Kind { data, log, sync } kind = Kind::data;
+  IoRequest io;
+  std::vector<Taken*> takers;  // of data
+  size_t bytes = 0;            // of data
+  Group* group = nullptr;      // of a log write
+};
+
+struct CommitPipeline::DataPiece {
+  const ExternalData* data;
+  Taken* taken;
+};
+
+}  // namespace vtkv
