@@ -43,30 +43,41 @@ class Spec:
   mon_conf: dict = dataclasses.field(default_factory=dict)
   osd_memory_target: int = 2 * GIB
   ceph_osd: str = ""
+  mixed: list = dataclasses.field(default_factory=list)  # the store of each OSD, where not all have `store`
 
   def check(self):
     self.check_values()
-    if self.store == "swimstore" and not os.access(self.osd_binary(), os.X_OK):
-      raise UserError(f"{self.osd_binary()}: no such program; build it first (qa/run-make-check.sh --help)")
+    for osd in range(self.osds):
+      if self.store_of(osd) == "swimstore" and not os.access(self.osd_binary(osd), os.X_OK):
+        raise UserError(f"{self.osd_binary(osd)}: no such program; build it first (qa/run-make-check.sh --help)")
 
   def check_values(self):
     if self.store not in PLACE:
       raise UserError(f"--store {self.store}: unknown store; choose one of {', '.join(PLACE)}")
     if not 1 <= self.osds <= 16:
       raise UserError(f"--osds {self.osds}: give a number from 1 to 16")
+    if self.mixed and (len(self.mixed) != self.osds or not set(self.mixed) <= PLACE.keys() - {"filestore"}):
+      raise UserError(f"mixed stores {', '.join(self.mixed)}: name one for each of {self.osds} OSDs, not filestore "
+                      "(its daemons are of another release)")
     if self.fs not in FILE_SYSTEMS:
       raise UserError(f"--fs {self.fs}: unknown file system; choose one of {', '.join(FILE_SYSTEMS)}")
     if not 2 * GIB <= self.size_bytes <= 1024 * GIB:
       raise UserError(f"--size {self.size_bytes}: an OSD's device needs 2 GiB or more, 1 TiB at most")
 
-  def osd_binary(self):
+  def store_of(self, osd):
+    return self.mixed[osd] if self.mixed else self.store
+
+  def place_of(self, osd):
+    return PLACE[self.store_of(osd)]
+
+  def osd_binary(self, osd=0):
     if self.ceph_osd:
       return self.ceph_osd
-    return str(sysroot.CHECKOUT / "build/bin/ceph-osd") if self.store == "swimstore" else "ceph-osd"
+    return str(sysroot.CHECKOUT / "build/bin/ceph-osd") if self.store_of(osd) == "swimstore" else "ceph-osd"
 
-  def beside_osd(self, name):
+  def beside_osd(self, name, osd=0):
     """Another program from where the ceph-osd is: its folder for swimstore, the packages otherwise."""
-    folder = os.path.dirname(self.osd_binary())
+    folder = os.path.dirname(self.osd_binary(osd))
     return os.path.join(folder, name) if folder else name
 
   def root(self):
@@ -100,8 +111,8 @@ class Cluster:
       for disk in self._write_images():
         disk.attach()
         disk.wipe()
-        if PLACE[spec.store] == "fs":
-          disk.make_file_system(spec.fs)
+      for osd in self._osds_on("fs"):
+        self.disk(osd).make_file_system(spec.fs)
       self._attach_all()
       self._write_conf()
       self._boot_mon(new=True)
@@ -126,7 +137,7 @@ class Cluster:
 
   def can_resume(self):
     """Whether DIR holds a stopped cluster with data: making it had succeeded, and its store outlives a stop."""
-    return bool(self.state.get("complete")) and PLACE[self.spec.store] != "memory"
+    return bool(self.state.get("complete")) and not self._osds_on("memory")
 
   def resume(self):
     """Start the stopped cluster that DIR holds, with its data."""
@@ -194,7 +205,7 @@ class Cluster:
 
   def start_osd(self, osd, *options):
     """`options` go to the command line, such as --swimstore_fsck_on_mount=true."""
-    self._spawn(f"osd.{osd}", [self.spec.osd_binary(), "-i", osd, *options])
+    self._spawn(f"osd.{osd}", [self.spec.osd_binary(osd), "-i", osd, *options])
 
   def kill_osd(self, osd):
     """kill -9, and wait until the process is gone."""
@@ -202,6 +213,13 @@ class Cluster:
     if not self._wait_gone(f"osd.{osd}", 10):
       raise UserError(f"osd.{osd} outlives SIGKILL; see {self.dir}/log")
     self._pid_file(f"osd.{osd}").unlink(missing_ok=True)
+
+  def freeze_osd(self, osd):
+    """SIGSTOP, until thaw_osd()."""
+    self._signal(f"osd.{osd}", signal.SIGSTOP)
+
+  def thaw_osd(self, osd):
+    self._signal(f"osd.{osd}", signal.SIGCONT)
 
   def stop_osd(self, osd, timeout=60):
     self._signal(f"osd.{osd}", signal.SIGTERM)
@@ -360,16 +378,19 @@ class Cluster:
       raise UserError(f"{self.dir}: a {self.spec.store} cluster runs here; stop it first")
 
   def _write_images(self):
-    disks = [self.disk(osd) for osd in range(self.spec.osds)] if PLACE[self.spec.store] != "memory" else []
+    disks = [self.disk(osd) for osd in self._osds_on("fs", "raw")]
     for disk in disks:
       disk.write_image(self.say)
     return disks
 
+  def _osds_on(self, *places):
+    return [osd for osd in range(self.spec.osds) if self.spec.place_of(osd) in places]
+
   def _attach_all(self):
-    if PLACE[self.spec.store] == "fs":
+    if self._osds_on("fs"):
       share(self.dir)
     for osd in range(self.spec.osds):
-      place = PLACE[self.spec.store]
+      place = self.spec.place_of(osd)
       if place == "memory":
         self.osd_dir(osd).mkdir(exist_ok=True)
         continue
@@ -420,6 +441,8 @@ class Cluster:
     for section, entries in (("global", conf), ("client", client), ("mon", {"mon data": f"{self.dir}/mon.a"} | spec.mon_conf),
                              ("mgr", {"mgr data": f"{self.dir}/mgr.x", "public addr": "127.0.0.1"}), ("osd", osd | spec.conf)):
       text += f"[{section}]\n" + "".join(f"{key} = {value}\n" for key, value in entries.items()) + "\n"
+    for osd, store in enumerate(spec.mixed):
+      text += f"[osd.{osd}]\nosd objectstore = {store}\n\n"
     (self.dir / "ceph.conf").write_text(text)
 
   def _boot_mon(self, new):
@@ -436,12 +459,12 @@ class Cluster:
     self._spawn("mgr.x", ["ceph-mgr", "-i", "x"])
 
   def _make_osds(self):
-    self.say(f"making {self.spec.osds} {self.spec.store} OSD(s)")
+    self.say(f"making {self.spec.osds} OSD(s): {', '.join(self.spec.mixed) or self.spec.store}")
     # Debian's Python refuses to load the manager's modules, none of which is needed here.
     self.shell("set -e\nceph health mute MGR_MODULE_DEPENDENCY --sticky 2>/dev/null\n" + "\n".join(
         f"ceph osd new {osd_uuid} {osd} >/dev/null" for osd, osd_uuid in enumerate(self.state["osd_uuids"])))
     for osd, osd_uuid in enumerate(self.state["osd_uuids"]):
-      self._inside(self.spec.osd_binary(), "-i", osd, "--mkfs", "--osd-uuid", osd_uuid)
+      self._inside(self.spec.osd_binary(osd), "-i", osd, "--mkfs", "--osd-uuid", osd_uuid)
 
   def _inside(self, program, *args):
     # In /, as an init system starts it: Debian's default of `osd class dir` is a relative path.

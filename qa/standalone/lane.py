@@ -49,12 +49,12 @@ class Lane:
     self.say(f"{'ok  ' if good else 'FAIL'} {what}" + (f": {detail}" if detail and not good else ""))
     return good
 
-  def start(self, osds, size_bytes=2 * GIB, conf=None, mon_conf=None):
+  def start(self, osds, size_bytes=2 * GIB, conf=None, mon_conf=None, mixed=()):
     self.cluster = Cluster(sysroot.cache_dir() / "lanes" / self.name, self.say)
     self.cluster.stop()
     self.cluster.create(Spec(store=self.args.store, osds=osds, size_bytes=size_bytes, fs=self.args.fs,
                              conf=SCRUB_CONF | (conf or {}), mon_conf=mon_conf or {},
-                             osd_memory_target=GIB, ceph_osd=self.args.ceph_osd))
+                             osd_memory_target=GIB, ceph_osd=self.args.ceph_osd, mixed=list(mixed)))
     return self.cluster
 
   def until(self, condition, timeout, what):

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""One SwimStore OSD and two packaged BlueStore ones hold the same PGs; deep scrub compares them bit by bit.
+
+Objects with data, holes, xattrs, omap, clones and snapshots; what the SwimStore OSD missed while it was dead; and
+backfill from BlueStore to SwimStore and back. A difference between the stores is a scrub error.
+"""
+
+import lane as lane_module
+
+STORES = ("swimstore", "bluestore", "bluestore")
+SWIM = 0
+
+
+def objects(lane, cluster):
+  seconds = 3 if lane.args.quick else 20
+  out = cluster.shell(f"""set -e
+    d=$(mktemp -d)
+    for size in 1 4095 4096 4097 65536 300001 4194304; do
+      head -c $size /dev/urandom >$d/$size
+      rados -p mixed put whole.$size $d/$size
+      rados -p mixed put --offset 70001 holes.$size $d/$size
+      rados -p mixed setxattr whole.$size name value.$size
+      for key in a b c; do rados -p mixed setomapval whole.$size $key $key.$size; done
+    done
+    rados -p mixed mksnap before
+    for size in 4096 300001; do
+      rados -p mixed put --offset 1000 whole.$size $d/65536
+      rados -p mixed truncate holes.$size 71000
+      rados -p mixed rmomapkey whole.$size b
+    done
+    rados -p mixed rm whole.4097
+    rados -p mixed bench {seconds} write -b 16384 -t 8 --no-cleanup >/dev/null
+    rados -p mixed bench {seconds} write -b 4096 -t 8 --run-name small --no-cleanup >/dev/null
+    rados -p mixed -s before get whole.4097 $d/back
+    cmp $d/4097 $d/back
+    rm -r $d; echo done""", timeout=600)
+  lane.check(out.endswith("done\n"), "objects, holes, xattrs, omap, snapshot, bench", out[-300:])
+
+
+def catch_up(lane, cluster):
+  """The SwimStore OSD is told by the others what it missed."""
+  cluster.kill_osd(SWIM)
+  cluster.shell("""set -e
+    rados -p mixed bench 2 write -b 65536 -t 8 --run-name missed --no-cleanup >/dev/null
+    rados -p mixed setomapval whole.65536 late value""", timeout=300)
+  cluster.start_osd(SWIM)
+  cluster.wait_up()
+  cluster.wait_clean(300)
+  lane.check(True, "SwimStore recovers what it missed from BlueStore")
+
+
+def backfill(lane, cluster):
+  """All PGs leave the SwimStore OSD and come back whole."""
+  cluster.shell("ceph osd pool set mixed size 2")
+  cluster.wait_clean(300)
+  for word in ("out", "in"):
+    cluster.ceph("osd", word, str(SWIM))
+    cluster.wait_clean(300)
+  cluster.shell("ceph osd pool set mixed size 3")
+  cluster.wait_clean(300)
+  lane.check(True, "backfill from SwimStore and to it")
+
+
+def run(lane):
+  cluster = lane.start(osds=len(STORES), mixed=STORES)
+  cluster.create_pool("mixed", pg_num=8, size=3)
+  cluster.wait_clean()
+  objects(lane, cluster)
+  lane.deep_scrub()
+  catch_up(lane, cluster)
+  backfill(lane, cluster)
+  lane.check_daemons()
+  lane.deep_scrub()
+
+
+if __name__ == "__main__":
+  lane_module.main("mixed", run, __doc__, stores=("swimstore",))

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Objects that one OSD cannot read: clients get the right bytes from the others, and Ceph repairs the copy.
+
+Injected errors of data and metadata, as Ceph's own tests inject them; then bytes of one copy overwritten on its
+disk, found by reading and by deep scrub.
+"""
+
+import hashlib
+import mmap
+import random
+
+import lane as lane_module
+from lane import UserError
+
+OSDS = 3
+POOL = "damaged"
+BYTES = 300_000
+
+
+def content(name):
+  return random.Random(name).randbytes(BYTES)
+
+
+def put(cluster, names):
+  place = cluster.dir / "run" / "object"
+  for name in names:
+    place.write_bytes(content(name))
+    cluster.client("rados", "-p", POOL, "put", name, place)
+  place.unlink()
+
+
+def reads_right(cluster, name):
+  place = cluster.dir / "run" / "read"
+  cluster.client("rados", "-p", POOL, "get", name, place)
+  found = hashlib.sha256(place.read_bytes()).digest()
+  place.unlink()
+  return found == hashlib.sha256(content(name)).digest()
+
+
+def where(cluster, name):
+  """(PG, primary, a replica)"""
+  found = cluster.ceph_json("osd", "map", POOL, name)
+  return found["pgid"], found["acting_primary"], next(osd for osd in found["acting"] if osd != found["acting_primary"])
+
+
+def inject(cluster, osd, kind, name):
+  answer = cluster.ask_osd(osd, f"inject{kind}err", pool=POOL, objname=name)
+  if "ok" not in str(answer):
+    raise UserError(f"osd.{osd} does not take the error: {answer}")
+
+
+def injected_data_errors(lane, cluster):
+  names = [f"data{number}" for number in range(4)]
+  put(cluster, names)
+  for name in names:
+    inject(cluster, where(cluster, name)[1], "data", name)
+  lane.check(all(reads_right(cluster, name) for name in names), "the primary cannot read: clients get the right bytes")
+  lane.until(lambda: cluster.wait_clean() and repaired(cluster) >= len(names), 60, "the primary's copies are repaired")
+  lane.check(all(reads_right(cluster, name) for name in names), "and read well")
+
+
+def repaired(cluster):
+  cluster.flush_pg_stats()
+  return sum(pg["stat_sum"]["num_objects_repaired"] for pg in cluster.ceph_json("pg", "dump", "pgs")["pg_stats"])
+
+
+def injected_replica_errors(lane, cluster):
+  """Only a scrub meets them; repairing writes the replica's copy anew."""
+  names = {"data": "replica-data", "mdata": "replica-mdata"}
+  put(cluster, names.values())
+  for kind, name in names.items():
+    inject(cluster, where(cluster, name)[2], kind, name)
+  repair_by_scrub(lane, cluster, {where(cluster, name)[0] for name in names.values()}, "injected errors of a replica")
+
+
+def repair_by_scrub(lane, cluster, pgs, what):
+  inconsistent = lambda: {pg["pgid"] for pg in cluster.ceph_json("pg", "dump", "pgs")["pg_stats"]  # noqa: E731
+                          if "inconsistent" in pg["state"]}
+  def found():
+    for pg in pgs - inconsistent():
+      cluster.ceph("pg", "deep-scrub", pg)
+    return pgs <= inconsistent()
+  lane.until(found, 120, f"deep scrub finds {what}")
+  for pg in pgs:
+    cluster.ceph("pg", "repair", pg)
+  lane.until(lambda: not inconsistent(), 120, "pg repair mends them")
+
+
+def overwrite_copy(cluster, osd, names):
+  """Flips a byte in the middle of each object's bytes, wherever the stopped OSD's files hold them."""
+  left = set(names)
+  for file in sorted(path for path in cluster.osd_dir(osd).rglob("*") if path.is_file() and path.stat().st_size > 0):
+    with open(file, "r+b") as open_file, mmap.mmap(open_file.fileno(), 0) as bytes_of_file:
+      for name in sorted(left):
+        at = bytes_of_file.find(content(name)[:4096])
+        if at >= 0:
+          bytes_of_file[at + 2000] ^= 0x40
+          bytes_of_file.flush()
+          left.discard(name)
+  if left:
+    raise UserError(f"osd.{osd}: its files do not hold {', '.join(sorted(left))}")
+
+
+def rotten_bytes(lane, cluster):
+  names = ["rot-read", "rot-scrub"]
+  put(cluster, names)
+  for name in names:
+    pg, primary, replica = where(cluster, name)
+    osd = primary if name == "rot-read" else replica
+    cluster.ceph("osd", "set", "noout")
+    cluster.stop_osd(osd)
+    overwrite_copy(cluster, osd, [name])
+    cluster.start_osd(osd)
+    cluster.wait_up()
+    cluster.ceph("osd", "unset", "noout")
+    cluster.wait_clean()
+    before = repaired(cluster)
+    if osd == where(cluster, name)[1]:
+      lane.check(reads_right(cluster, name), "a byte of the primary's copy is wrong: clients get the right bytes")
+      lane.until(lambda: repaired(cluster) > before, 60, "the copy is repaired")
+    else:
+      repair_by_scrub(lane, cluster, {pg}, "a wrong byte in a replica's copy")
+    lane.check(reads_right(cluster, name), f"{name} reads well")
+
+
+def run(lane):
+  cluster = lane.start(osds=OSDS, conf={"swimstore debug inject errors": "true"})
+  cluster.create_pool(POOL, pg_num=8, size=3)
+  cluster.wait_clean()
+  injected_data_errors(lane, cluster)
+  injected_replica_errors(lane, cluster)
+  rotten_bytes(lane, cluster)
+  lane.check_daemons()
+  lane.deep_scrub()
+
+
+if __name__ == "__main__":
+  lane_module.main("read-errors", run, __doc__, stores=("swimstore",))

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Kill and freeze one of three OSDs again and again under Ceph's own checking load; nothing may be lost.
+
+ceph_test_rados knows what every object and snapshot holds and compares each read; `rados bench` runs beside it. Per
+round an OSD gets SIGKILL, or one round in five SIGSTOP for a while, and comes back. At the end every OSD
+is started with the store's deep fsck, and every PG is deep-scrubbed.
+"""
+
+import random
+import subprocess
+import threading
+import time
+
+import lane as lane_module
+import sysroot
+from lane import FSCK_ON_MOUNT
+
+OSDS = 3
+OBJECTS = 50
+WEIGHTS = {"read": 100, "write": 100, "write_excl": 20, "writesame": 20, "append": 50, "delete": 50, "setattr": 25,
+           "rmattr": 25, "snap_create": 50, "snap_remove": 50, "rollback": 50, "copy_from": 50}
+CHECKED = ["ceph_test_rados", "--pool", "thrashed", "--objects", OBJECTS, "--max-in-flight", 16, "--size", 400_000,
+           "--min-stride-size", 1000, "--max-stride-size", 80_000, "--max-ops", 100_000_000]
+BENCH = ["rados", "-p", "bench", "bench", 10, "write", "-b", 16384, "-t", 8]
+
+
+class Load(threading.Thread):
+  """Runs a client program again and again until told to stop."""
+
+  def __init__(self, cluster, name, argv):
+    super().__init__(daemon=True)
+    self.name = name
+    self.runs = 0
+    self.failure = None
+    self.said = "no output"
+    self._log = cluster.dir / "log" / f"{name}.log"
+    # In the environment: ceph_test_rados knows no -c.
+    self._command = sysroot.command(["env", f"CEPH_CONF={cluster.dir}/ceph.conf", *argv])
+    self._ends = threading.Event()
+
+  def run(self):
+    while not self._ends.is_set() and not self.failure:
+      with open(self._log, "w") as log:
+        done = subprocess.run([str(word) for word in self._command], stdin=subprocess.DEVNULL, stdout=log,
+                              stderr=subprocess.STDOUT)
+      if done.returncode != 0:
+        self.failure = f"exit {done.returncode}; the end of {self._log}:\n" + "\n".join(
+            self._log.read_text(errors="replace").splitlines()[-8:])
+      self.said = (self._log.read_text(errors="replace").splitlines() or ["no output"])[-1]
+      self.runs += 1
+
+  def finish(self, timeout):
+    """Let the run under way end."""
+    self._ends.set()
+    self.join(timeout)
+
+
+def disturb(lane, cluster, rng):
+  """One round; returns what was done."""
+  osd = rng.randrange(OSDS)
+  if rng.random() < 0.2:
+    seconds = rng.uniform(0.5, 8.0)
+    cluster.freeze_osd(osd)
+    try:
+      time.sleep(seconds)
+    finally:
+      cluster.thaw_osd(osd)
+    return f"osd.{osd} frozen for {seconds:.1f} s", False
+  cluster.kill_osd(osd)
+  time.sleep(rng.uniform(0.0, 2.0))
+  begun = time.monotonic()
+  cluster.start_osd(osd)
+  cluster.wait_up(timeout=180)
+  return f"osd.{osd} killed, up again in {time.monotonic() - begun:.1f} s", True
+
+
+def run(lane):
+  args = lane.args
+  kills_wanted = args.rounds or (4 if args.quick else 200)
+  rng = random.Random(args.seed)
+  lane.say(f"{kills_wanted} kills, seed {args.seed}")
+  cluster = lane.start(osds=OSDS)
+  for pool in ("thrashed", "bench"):
+    cluster.create_pool(pool, pg_num=8, size=3)
+  cluster.wait_clean()
+  weights = [word for name, weight in WEIGHTS.items() for word in ("--op", name, weight)]
+  loads = [Load(cluster, "ceph_test_rados", [*CHECKED, "--max-seconds", 15 if args.quick else 90, *weights]),
+           Load(cluster, "rados_bench", BENCH)]
+  for load in loads:
+    load.start()
+  kills = 0
+  while kills < kills_wanted:
+    time.sleep(rng.uniform(0.2, 3.0))
+    what, killed = disturb(lane, cluster, rng)
+    kills += killed
+    lane.say(f"kill {kills}/{kills_wanted}: {what}; runs done: " + ", ".join(f"{load.name} {load.runs}" for load in loads))
+    lane.check_daemons()
+    broken = [load for load in loads if load.failure]
+    if broken or lane.failures:
+      break
+  for load in loads:
+    load.finish(300)
+    lane.check(not load.is_alive() and load.runs > 0, f"{load.name} runs to its end", "still waiting for an answer")
+    lane.check(not load.failure, f"{load.name} found every object as it should be, in {load.runs} runs; the last: {load.said}",
+               load.failure or "")
+  if lane.failures:
+    return
+  restart_with_fsck(lane, cluster)
+  lane.deep_scrub()
+
+
+def restart_with_fsck(lane, cluster):
+  for osd in range(OSDS):
+    cluster.stop_osd(osd)
+    cluster.start_osd(osd, *FSCK_ON_MOUNT.get(lane.args.store, []))
+    cluster.wait_up(timeout=300)
+  lane.check_daemons()
+  cluster.wait_clean(300)
+  lane.check(True, "every OSD starts with a deep fsck of its store")
+
+
+if __name__ == "__main__":
+  lane_module.main("thrash", run, __doc__, stores=("swimstore", "bluestore", "kstore"), options=(
+      (("--rounds",), {"type": int, "help": "kills (default: 200; with --quick 4)"}),
+      (("--seed",), {"type": int, "default": random.randrange(1 << 32), "help": "of the moments"})))
