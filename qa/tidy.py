@@ -19,7 +19,7 @@ LINES_MAX = 600
 # A layer may include its own and lower ones; equal ranks may include each other.
 # Headers at a folder's root are its public face: any layer may include them.
 VTKV_RANKS = {"util": 0, "env": 1, "mem": 2, "vlog": 2, "zone": 2, "span": 3, "tree": 4,
-              "txn": 5, "iter": 6, "db": 6, "ceph": 7, "testing": 7, "tool": 8}
+              "iter": 6, "db": 6, "ceph": 7, "testing": 7, "tool": 8}
 SWIMSTORE_RANKS = {"format": 0, "container": 0, "recovery": 1, "cube": 1,
                    "ops": 2, "commit": 2, "store": 2, "fsck": 3, "testing": 4, "tool": 5}
 RANKS = {"src/os/vtkv": VTKV_RANKS, "src/os/swimstore": SWIMSTORE_RANKS}

@@ -203,7 +203,7 @@ std::chrono::microseconds DbImpl::commit_delay() {
     delay += kDelayPerMemtable * static_cast<int64_t>(closed - kClosedMemtablesTolerated);
   }
   const uint64_t tolerated = kLevelsOfDebtTolerated * m_options.runs_per_level * uint64_t{m_options.memtable_bytes};
-  if (const uint64_t debt = m_merge_debt.load(); debt > tolerated) {
+  if (const uint64_t debt = m_tree->merge_debt(); debt > tolerated) {
     delay += std::chrono::microseconds(static_cast<int64_t>(
         static_cast<double>(kDelayPerMemtable.count()) * static_cast<double>(debt - tolerated) / static_cast<double>(tolerated)));
   }
@@ -226,7 +226,6 @@ void DbImpl::wake(std::unique_ptr<Worker>& worker) {
 // Takes over the tree's runs; with `flushed`, drops the memtable that is among them now.
 void DbImpl::install_version(const MemTable* flushed) {
   std::lock_guard lock(m_state_lock);
-  m_merge_debt.store(m_tree->statistics().debt_bytes);
   auto state = std::make_shared<ReadState>(*m_state);
   state->version = m_tree->current();
   if (flushed) {

@@ -188,7 +188,6 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
   std::atomic<uint64_t> m_defragments_done{0};
   std::unique_ptr<Defragmenter> m_defragmenter;
   std::atomic<bool> m_horizon_submitted{false};
-  std::atomic<uint64_t> m_merge_debt{0};
   // Held while verify() reads the log and while segments are recycled or removed; the workers only try it.
   std::mutex m_log_files_lock;
 

@@ -236,7 +236,7 @@ Lookup MemTable::get(std::string_view key, SequenceNumber at_most, std::string* 
         return Lookup::found;
       }
       value->assign(entry.value);
-      return entry.type == EntryType::value_pointer ? Lookup::pointer : Lookup::found;
+      return Lookup::found;
     }
   }
   return covering > 0 ? Lookup::removed : Lookup::absent;

@@ -4,7 +4,6 @@
 #include <ctime>
 
 #include "vtkv/testing/image_hash.h"
-#include "vtkv/util/hash.h"
 
 namespace vtkv {
 
@@ -111,7 +110,6 @@ std::optional<CrashViolation> CrashExplorer::explore(const CrashRun& run, const 
     return violation;
   }
   const double start = processor_seconds();
-  const uint64_t before = m_counts.states + m_counts.nested;
   const uint64_t count = recorded.images->state_count();
   bool good = true;
   for (uint64_t i = 0; good && i < std::min(count, limits.states); ++i) {
@@ -127,11 +125,7 @@ std::optional<CrashViolation> CrashExplorer::explore(const CrashRun& run, const 
       break;
     }
   }
-  const double seconds = processor_seconds() - start;
-  m_counts.seconds += seconds;
-  if (const uint64_t states = m_counts.states + m_counts.nested - before; states >= 100) {
-    m_counts.worst_ms = std::max(m_counts.worst_ms, seconds * 1000 / static_cast<double>(states));
-  }
+  m_counts.seconds += processor_seconds() - start;
   if (good) {
     return {};
   }

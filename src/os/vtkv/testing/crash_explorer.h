@@ -65,7 +65,6 @@ struct CrashCounts {
   uint64_t states = 0, nested = 0, violations = 0;
   uint64_t distinct = 0;      // by the hash of the disk, both kinds
   double seconds = 0;         // of processor time, without the recording
-  double worst_ms = 0;        // of one run, per state
 };
 
 class CrashExplorer {

@@ -36,6 +36,7 @@ TEST_P(KvCrashTest, EveryAcknowledgedBatchSurvivesAndNoneIsHalf) {
     ASSERT_FALSE(violation) << to_script(explorer.shrink(*violation, limits));
   }
   const CrashCounts& counts = explorer.counts();
+  ASSERT_GT(counts.states, 0u);
   std::printf("%s: %lu crash states, %lu second crashes, %lu distinct, %.2f ms of processor time each\n",
               std::string(to_string(GetParam())).c_str(), counts.states, counts.nested, counts.distinct,
               counts.seconds * 1000 / static_cast<double>(counts.states + counts.nested));
@@ -100,6 +101,9 @@ TEST_P(KvMutationTest, IsNoticed) {
   for (uint64_t seed = 1; seed <= 60 && !violation; ++seed) {
     violation = explorer.explore({"vtkv", std::string(GetParam().name), SimProfile::ext4, seed, 24},
                                  {.states = 300, .nested_every = 2, .nested_states = 24});
+    if (violation && violation->what.starts_with("without any crash")) {
+      violation.reset();  // the run never came to a crash: it shows nothing
+    }
   }
   ASSERT_TRUE(violation) << explorer.counts().states << " states";
   std::printf("noticed after %lu states: %s\n", explorer.counts().states + explorer.counts().nested,

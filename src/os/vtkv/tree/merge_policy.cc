@@ -23,7 +23,7 @@ size_t level_end(const Runs& runs, size_t first) {
 uint64_t bytes_of(const Runs& runs, size_t first, size_t end) {
   uint64_t bytes = 0;
   for (size_t i = first; i < end; ++i) {
-    bytes += runs[i]->descriptor().entry_bytes();
+    bytes += runs[i]->entry_bytes();
   }
   return bytes;
 }
@@ -74,21 +74,23 @@ MergeChoice choose_merge(const Runs& runs, const MergeShape& shape, const std::s
       bytes += next_bytes;
       end = next_end;
     }
-    return {first, end - first, level, bytes};
+    return {first, end - first, level};
   }
   return {};
 }
 
 MergeChoice choose_emergency_merge(const Runs& runs, const std::set<uint64_t>& busy) {
   MergeChoice best;
+  uint64_t best_bytes = 0;
   const size_t count = std::min(kEmergencyRuns, runs.size());
   for (size_t first = 0; count >= 2 && first + count <= runs.size(); ++first) {
     if (any_busy(runs, first, first + count, busy)) {
       continue;
     }
     const uint64_t bytes = bytes_of(runs, first, first + count);
-    if (best.count == 0 || bytes < best.bytes) {
-      best = {first, count, level_of(runs, first + count - 1), bytes};
+    if (best.count == 0 || bytes < best_bytes) {
+      best = {first, count, level_of(runs, first + count - 1)};
+      best_bytes = bytes;
     }
   }
   return best;

@@ -26,7 +26,6 @@ struct MergeChoice {
   size_t first = 0;  // among the runs, newest first
   size_t count = 0;  // 0: nothing is worth merging
   uint32_t level = 0;  // of the result
-  uint64_t bytes = 0;  // of entries in them
 };
 
 // `busy`: ids of runs that a merge under way works on. Only levels below `levels_end` are looked at.

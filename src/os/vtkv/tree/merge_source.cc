@@ -16,12 +16,6 @@ constexpr uint64_t kGapBytesMax = 16 << 10;
 
 }  // namespace
 
-Status MergeSource::start() {
-  m_part = 0;
-  m_in_part = false;
-  return {};
-}
-
 void MergeSource::leave_part() {
   ++m_part;
   m_in_part = false;
@@ -47,8 +41,12 @@ Status MergeSource::read_line() {
 
 Status MergeSource::enter_part() {
   const Span& span = m_descriptor.spans[part().span];
-  VTKV_RETURN_IF_ERROR(
-      m_run.reader().read_uncached(span, span.index_unit, span.index_units, BlockKind::index, &m_index_block));
+  if (m_index_span != span.id) {
+    m_index_span = 0;
+    VTKV_RETURN_IF_ERROR(
+        m_run.reader().read_uncached(span, span.index_unit, span.index_units, BlockKind::index, &m_index_block));
+    m_index_span = span.id;
+  }
   m_index.reset(m_index_block);
   m_index.seek(part().blocks.first_key, part().blocks.first_sequence);
   return read_line();
@@ -93,14 +91,6 @@ Status MergeSource::next() {
   return leave_block();
 }
 
-void MergeSource::add(BlockRange blocks, Parts* passed) const {
-  if (!passed->empty() && passed->back().span == part().span && passed->back().blocks.end_unit() == blocks.unit) {
-    passed->back().blocks.append(blocks);
-  } else {
-    passed->push_back({part().span, std::move(blocks)});
-  }
-}
-
 bool MergeSource::is_contiguous(const Parts& passed) const {
   if (passed.empty()) {
     return true;
@@ -134,7 +124,7 @@ Status MergeSource::pass_blocks(const Wanted& wanted, bool together, Parts* pass
         VTKV_RETURN_IF_ERROR(ends_before_another_key(part().blocks, true, &good));
       }
       if (good) {
-        add(part().blocks, passed);
+        append_part(part().span, part().blocks, passed);
         leave_part();
         continue;
       }
@@ -149,7 +139,7 @@ Status MergeSource::pass_blocks(const Wanted& wanted, bool together, Parts* pass
     if (!good) {
       return {};
     }
-    add(m_next, passed);
+    append_part(part().span, m_next, passed);
     VTKV_RETURN_IF_ERROR(leave_block());
   }
   return {};
@@ -165,6 +155,7 @@ Status MergeSource::pass_together(const Wanted& wanted, uint64_t bytes_min, Part
   const size_t first_part = m_part;
   const bool was_in_part = m_in_part;
   const std::shared_ptr<const Block> index_block = m_index_block;
+  const uint64_t index_span = m_index_span;
   const BlockRange first_block = m_next;
   VTKV_RETURN_IF_ERROR(pass_blocks(wanted, true, passed));
   uint64_t bytes = 0;
@@ -182,6 +173,7 @@ Status MergeSource::pass_together(const Wanted& wanted, uint64_t bytes_min, Part
   m_next = first_block;
   if (was_in_part) {
     m_index_block = index_block;
+    m_index_span = index_span;
     m_index.reset(index_block);
     m_index.seek(m_next.first_key, m_next.first_sequence);
   }

@@ -12,11 +12,10 @@ namespace vtkv {
 
 class MergeSource {
  public:
+  // Before the first block.
   explicit MergeSource(const Run* run)
       : m_run(*run), m_descriptor(run->descriptor()), m_ahead(&run->reader(), ReadAhead::Use::merge) {}
 
-  // Before the first block.
-  Status start();
   bool valid() const { return m_part < m_descriptor.parts.size(); }
   // Stands before a block rather than on an entry of an open one.
   bool at_block() const { return !m_block.valid(); }
@@ -55,7 +54,6 @@ class MergeSource {
   Status read_line();    // of the index, into m_next
   Status leave_block();  // goes before the block behind m_next
   void leave_part();
-  void add(BlockRange blocks, Parts* passed) const;
   Status pass_blocks(const Wanted& wanted, bool together, Parts* passed);
   bool is_contiguous(const Parts& passed) const;
   Status ends_before_another_key(const BlockRange& blocks, bool whole_part, bool* another);
@@ -66,6 +64,7 @@ class MergeSource {
   size_t m_part = 0;
   bool m_in_part = false;  // the index of the part is loaded, m_next is the block it stands before or in
   std::shared_ptr<const Block> m_index_block;
+  uint64_t m_index_span = 0;  // id of the span whose index it is; 0: none
   BlockIterator m_index;
   BlockRange m_next;
   BlockIterator m_block;

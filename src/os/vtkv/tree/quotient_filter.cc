@@ -140,6 +140,10 @@ QuotientFilter::QuotientFilter(uint64_t expected, int bits) {
   if (quotient_bits > kQuotientBitsMax || bits <= quotient_bits || bits > kBitsMax) {
     return;
   }
+  make_table(quotient_bits, bits);
+}
+
+void QuotientFilter::make_table(int quotient_bits, int bits) {
   m_quotient_bits = quotient_bits;
   m_remainder_bits = bits - quotient_bits;
   const size_t groups = (uint64_t{1} << quotient_bits) / kSlotsPerGroup;
@@ -289,11 +293,7 @@ bool QuotientFilter::remove(uint64_t key_hash) {
 
 void QuotientFilter::reshape(int quotient_bits, int bits) {
   QuotientFilter other;
-  other.m_quotient_bits = quotient_bits;
-  other.m_remainder_bits = bits - quotient_bits;
-  const size_t groups = (uint64_t{1} << quotient_bits) / kSlotsPerGroup;
-  other.m_words.reserve((groups + std::min(groups / 8, kSpareGroups)) * other.words_per_group());
-  other.m_words.resize(groups * other.words_per_group());
+  other.make_table(quotient_bits, bits);
   Builder builder(&other, 0);
   const int cut = this->bits() - bits;
   for (Cursor cursor(*this); cursor.valid(); cursor.next()) {

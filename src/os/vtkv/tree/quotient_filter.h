@@ -113,6 +113,8 @@ class QuotientFilter {
   uint64_t fingerprint_of(uint64_t key_hash) const { return key_hash >> (64 - bits()); }
   uint64_t cluster_start(uint64_t slot) const;
   uint64_t run_start(uint64_t quotient) const;
+  // An empty table.
+  void make_table(int quotient_bits, int bits);
   void reshape(int quotient_bits, int bits);
   bool is_well_formed() const;
 

@@ -8,7 +8,6 @@
 // go when, besides, the snapshot below that stripe sees no value of the key inside.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>

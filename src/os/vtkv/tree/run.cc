@@ -37,6 +37,7 @@ Run::Run(SpanReader reader, RunLocation location, RunDescriptor descriptor, std:
       m_removals(std::move(removals)),
       m_filter(std::move(filter)),
       m_entries(m_descriptor.entries()),
+      m_entry_bytes(m_descriptor.entry_bytes()),
       m_pins(m_reader.shared_file()) {
   std::vector<ZoneRange> ranges;
   for_each_piece([&](uint64_t offset, uint64_t bytes, uint64_t) { ranges.push_back({offset, bytes}); });
@@ -125,17 +126,18 @@ bool Run::overlaps(std::string_view lower, std::string_view upper) const {
   return entries || m_removals->overlaps(lower, upper);
 }
 
-bool Run::may_hold(std::string_view key) const {
+bool Run::may_hold(std::string_view key) const { return may_hold(key, hash64(key)); }
+
+bool Run::may_hold(std::string_view key, uint64_t key_hash) const {
   return m_entries > 0 && m_descriptor.smallest_key() <= key && key <= m_descriptor.greatest_key() &&
-         (!m_filter.active() || m_filter.may_contain(hash64(key)));
+         m_filter.may_contain(key_hash);
 }
 
 Status Run::get(std::string_view key, uint64_t key_hash, SequenceNumber at_most, Lookup* result,
                 std::string* value) const {
   const SequenceNumber covering = m_removals->covering(key, at_most);
   *result = covering > 0 ? Lookup::removed : Lookup::absent;
-  if (m_entries == 0 || key < m_descriptor.smallest_key() || m_descriptor.greatest_key() < key ||
-      !m_filter.may_contain(key_hash)) {
+  if (!may_hold(key, key_hash)) {
     return {};
   }
   RunIterator iterator(&m_reader, &m_descriptor);

@@ -30,6 +30,7 @@ class Run {
   bool overlaps(std::string_view lower, std::string_view upper) const;  // an empty upper is no limit
   // May there be an entry of the key? Never wrong when it says no.
   bool may_hold(std::string_view key) const;
+  bool may_hold(std::string_view key, uint64_t key_hash) const;
   // Does [begin, end) meet the range from the smallest to the greatest key?
   bool entries_reach_into(std::string_view begin, std::string_view end) const;
   // Is there any entry in [begin, end)? Reads index and blocks.
@@ -44,6 +45,7 @@ class Run {
   const RunLocation& location() const { return m_location; }
   const RunDescriptor& descriptor() const { return m_descriptor; }
   uint64_t entries() const { return m_entries; }
+  uint64_t entry_bytes() const { return m_entry_bytes; }
   const std::shared_ptr<const RangeRemovals>& range_removals() const { return m_removals; }
   const QuotientFilter& filter() const { return m_filter; }
   const SpanReader& reader() const { return m_reader; }
@@ -59,6 +61,7 @@ class Run {
   std::shared_ptr<const RangeRemovals> m_removals;
   QuotientFilter m_filter;
   const uint64_t m_entries;
+  const uint64_t m_entry_bytes;
   ZoneFile::Pins m_pins;
 };
 

@@ -81,6 +81,14 @@ bool is_inside(const BlockHandle& handle, const std::vector<Span>& spans) {
          handle.unit < spans[handle.span].units && handle.units <= spans[handle.span].units - handle.unit;
 }
 
+void append_part(uint32_t span, BlockRange blocks, std::vector<SpanPart>* parts) {
+  if (!parts->empty() && parts->back().span == span && parts->back().blocks.end_unit() == blocks.unit) {
+    parts->back().blocks.append(blocks);
+  } else {
+    parts->push_back({span, std::move(blocks)});
+  }
+}
+
 uint64_t RunDescriptor::entries() const {
   uint64_t total = 0;
   for (const SpanPart& part : parts) {

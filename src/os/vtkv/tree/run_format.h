@@ -30,6 +30,9 @@ struct SpanPart {
   BlockRange blocks;
 };
 
+// Adds blocks behind `parts`, to the last one when they continue it.
+void append_part(uint32_t span, BlockRange blocks, std::vector<SpanPart>* parts);
+
 struct RunDescriptor {
   uint64_t run_id = 0;
   SequenceNumber smallest_sequence = 0;

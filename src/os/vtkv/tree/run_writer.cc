@@ -32,7 +32,9 @@ Status RunWriter::add(const Entry& entry) {
   m_block_range.add(entry, m_any && m_last_key == entry.key);
   m_last_key.assign(entry.key);
   m_any = true;
-  m_filter.add(hash64(entry.key));
+  if (m_stitched_bytes == 0) {
+    m_filter.add(hash64(entry.key));
+  }
   m_block.add(entry);
   return {};
 }
@@ -40,20 +42,15 @@ Status RunWriter::add(const Entry& entry) {
 Status RunWriter::finish_block() {
   uint32_t span = 0;
   VTKV_RETURN_IF_ERROR(m_fill.append(&m_block, &m_block_range, &span));
-  append_part(span, std::move(m_block_range));
+  add_part(span, std::move(m_block_range));
   m_block_range = {};
   return {};
 }
 
-void RunWriter::append_part(uint32_t span, BlockRange blocks) {
+void RunWriter::add_part(uint32_t span, BlockRange blocks) {
   m_descriptor.smallest_sequence = std::min(m_descriptor.smallest_sequence, blocks.smallest_sequence);
   m_descriptor.greatest_sequence = std::max(m_descriptor.greatest_sequence, blocks.greatest_sequence);
-  auto& parts = m_descriptor.parts;
-  if (!parts.empty() && parts.back().span == span && parts.back().blocks.end_unit() == blocks.unit) {
-    parts.back().blocks.append(blocks);
-  } else {
-    parts.push_back({span, std::move(blocks)});
-  }
+  append_part(span, std::move(blocks), &m_descriptor.parts);
 }
 
 Status RunWriter::stitch(const Span& span, const BlockRange& blocks) {
@@ -61,6 +58,7 @@ Status RunWriter::stitch(const Span& span, const BlockRange& blocks) {
     VTKV_RETURN_IF_ERROR(finish_block());
   }
   INVARIANT(!m_any || m_last_key < blocks.first_key);
+  m_filter = FilterBuilder(0);  // the keys of what is stitched are not known
   const auto [found, is_new] = m_stitched_spans.try_emplace(span.id, static_cast<uint32_t>(m_list.spans.size()));
   if (is_new) {
     m_list.spans.push_back(span);
@@ -68,7 +66,7 @@ Status RunWriter::stitch(const Span& span, const BlockRange& blocks) {
   m_last_key.assign(blocks.last_key);
   m_any = true;
   m_stitched_bytes += static_cast<uint64_t>(blocks.units) * kUnitBytes;
-  append_part(found->second, blocks);
+  add_part(found->second, blocks);
   return {};
 }
 
@@ -146,13 +144,7 @@ Status RunWriter::finish(std::shared_ptr<RangeRemovals> removals, std::shared_pt
     VTKV_RETURN_IF_ERROR(finish_block());
   }
   VTKV_RETURN_IF_ERROR(write_removals(*removals));
-  // Without the keys of what was stitched there is none but the one given.
-  QuotientFilter filter;
-  if (given_filter) {
-    filter = std::move(*given_filter);
-  } else if (m_stitched_bytes == 0) {
-    filter = m_filter.finish();
-  }
+  QuotientFilter filter = given_filter ? std::move(*given_filter) : m_filter.finish();
   VTKV_RETURN_IF_ERROR(write_filter(filter));
   VTKV_RETURN_IF_ERROR(m_fill.finish());
   VTKV_RETURN_IF_ERROR(m_other_spans.finish());

@@ -42,7 +42,7 @@ class RunWriter {
 
  private:
   Status finish_block();
-  void append_part(uint32_t span, BlockRange blocks);
+  void add_part(uint32_t span, BlockRange blocks);
   Status write_removals(const RangeRemovals& removals);
   Status write_filter(const QuotientFilter& filter);
   Status write_descriptor(SpanList* list, RunLocation* location);
@@ -51,7 +51,7 @@ class RunWriter {
   const SpanReader m_reader;
   const Settings m_settings;
   RunDescriptor m_descriptor;
-  FilterBuilder m_filter;
+  FilterBuilder m_filter;  // given up with the first stitch
   SpanList m_list;
   Fill m_fill;
   SpanWriter m_other_spans;  // range removals, filter

@@ -121,7 +121,6 @@ Status StitchMerge::step() {
 Status StitchMerge::run() {
   m_heap.clear();
   for (size_t i = 0; i < m_sources.size(); ++i) {
-    VTKV_RETURN_IF_ERROR(m_sources[i]->start());
     if (m_sources[i]->valid()) {
       m_heap.push_back(i);
     }

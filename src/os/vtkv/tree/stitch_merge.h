@@ -15,12 +15,11 @@
 //      removals may end here as if everything they hide had been seen.
 #pragma once
 
-#include <atomic>
 #include <functional>
-#include "vtkv/options.h"
 #include <memory>
 #include <vector>
 
+#include "vtkv/options.h"
 #include "vtkv/tree/merge_source.h"
 #include "vtkv/tree/reducer.h"
 #include "vtkv/tree/run_writer.h"

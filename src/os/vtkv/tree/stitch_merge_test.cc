@@ -217,7 +217,6 @@ TEST_F(StitchMergeTest, AKeyOnABoundaryIsNotSplitFromItsVersions) {
   const RunPointer low = write(older);
   // Remove the first key of every block: the block before and this one are neighbours of a version's home.
   MergeSource source(low.get());
-  ASSERT_TRUE(source.start().ok());
   while (source.valid()) {
     if (source.at_block()) {
       newer.remove(++m_sequence, source.key());

@@ -98,6 +98,8 @@ class Tree {
   virtual void set_snapshot_source(std::function<std::vector<SequenceNumber>()> source) = 0;
   // Merges everything into one run.
   virtual Status merge_all(const std::vector<SequenceNumber>& snapshots) = 0;
+  // TreeStatistics::debt_bytes alone, cheaply.
+  virtual uint64_t merge_debt() const = 0;
   // By zone. For whoever chooses what to move.
   virtual std::vector<ZoneUsage> zone_usage() const = 0;
   // Rewrites what the runs hold in these zones, so that they become free once older versions are let go. One run

@@ -1,7 +1,6 @@
 #include "vtkv/tree/tree_impl.h"
 
 #include <algorithm>
-#include <set>
 
 #include "vtkv/tree/filter_merge.h"
 #include "vtkv/tree/older_runs.h"
@@ -109,6 +108,7 @@ Status TreeImpl::load(const Checkpoint& older) {
   m_epoch = m_checkpoint.epoch;
   m_slots[m_epoch % 2] = {m_epoch, m_checkpoint.position, runs, m_checkpoint.segments};
   m_current = std::make_shared<RunVersion>(runs);
+  m_debt_bytes = vtkv::merge_debt(runs, m_shape);
   if (older.epoch > 0) {
     Slot slot{older.epoch, older.position, {}, older.segments};
     // Its runs are needed only should the newest slot be lost: if they cannot be read, it is no help.
@@ -188,8 +188,10 @@ Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPositi
   m_checkpoint = std::move(next);
   // What the overwritten slot alone still named becomes free here, outside the lock.
   Slot overwritten{m_checkpoint.epoch, m_checkpoint.position, runs, m_checkpoint.segments};
+  const uint64_t debt_bytes = vtkv::merge_debt(runs, m_shape);
   auto version = std::make_shared<const RunVersion>(std::move(runs));
   std::lock_guard lock(m_lock);
+  m_debt_bytes = debt_bytes;
   m_epoch = m_checkpoint.epoch;
   std::swap(m_slots[m_epoch % 2], overwritten);
   std::swap(m_current, version);
@@ -547,19 +549,24 @@ Status TreeImpl::verify(std::vector<std::string>* findings) {
 }
 
 TreeStatistics TreeImpl::statistics() const {
-  std::lock_guard lock(m_lock);
-  TreeStatistics result = m_statistics;
+  TreeStatistics result;
+  Runs runs;
+  {
+    std::lock_guard lock(m_lock);
+    result = m_statistics;
+    runs = m_current->runs();
+  }
   std::set<uint32_t> levels;
-  for (const auto& run : m_current->runs()) {
+  for (const auto& run : runs) {
     result.live_bytes += run->descriptor().bytes() + run->location().span.bytes();
     result.entries += run->entries();
     result.filter_bytes += run->filter().memory_bytes();
     result.index_bytes += run->descriptor().memory_bytes();
     levels.insert(run->location().level);
   }
-  result.runs = static_cast<uint32_t>(m_current->runs().size());
+  result.runs = static_cast<uint32_t>(runs.size());
   result.levels = static_cast<uint32_t>(levels.size());
-  result.debt_bytes = merge_debt(m_current->runs(), m_shape);
+  result.debt_bytes = vtkv::merge_debt(runs, m_shape);
   result.file_bytes = m_reader.file().map().file_bytes();
   result.zones = result.file_bytes / m_geometry.zone_bytes;
   result.zones_in_use = m_reader.file().map().pinned_bytes() / m_geometry.zone_bytes;

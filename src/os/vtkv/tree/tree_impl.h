@@ -43,6 +43,7 @@ class TreeImpl final : public Tree {
     m_snapshot_source = std::move(source);
   }
   Status merge_all(const std::vector<SequenceNumber>& snapshots) override;
+  uint64_t merge_debt() const override { return m_debt_bytes.load(std::memory_order_relaxed); }
   std::vector<ZoneUsage> zone_usage() const override;
   Status move_out_of(const std::set<uint64_t>& zones, const std::vector<SequenceNumber>& snapshots,
                      bool* did) override;
@@ -110,6 +111,7 @@ class TreeImpl final : public Tree {
   std::atomic<uint64_t> m_stitch_threshold_bytes;
   std::atomic<bool> m_merging;
   std::atomic<bool> m_stop{false};
+  std::atomic<uint64_t> m_debt_bytes{0};  // of m_current; set with it
 
   // Order of locks: flush, merge, emergency, checkpoint, m_lock.
   std::mutex m_flush_lock;

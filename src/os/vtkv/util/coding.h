@@ -15,7 +15,6 @@ namespace vtkv {
 
 static_assert(std::endian::native == std::endian::little, "on-disk integers are read in place");
 
-inline constexpr size_t kMaxVarint32Bytes = 5;
 inline constexpr size_t kMaxVarint64Bytes = 10;
 
 // Fixed width, little endian: for structures that are read back field by field.
