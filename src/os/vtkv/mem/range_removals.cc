@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "vtkv/util/invariants.h"
@@ -18,11 +19,33 @@ struct RangeRemovals::Node {
   SequenceNumber last_sequence = 0;
   size_t removals = 0;
   Fragments fragments;
-  std::vector<RangeRemoval> own;  // of a leaf: its removals, the oldest first
-  NodePointer older, newer;       // of any other: its halves
+  const RangeRemoval* own = nullptr;  // of a leaf: its removals, the oldest first, in the arena
+  NodePointer older, newer;           // of any other: its halves
 };
 
-RangeRemovals::RangeRemovals() : m_forest(std::make_shared<const Forest>()) {}
+// A removal replaces the leaf, whose place among the nodes is the first; the trees stay.
+struct RangeRemovals::View {
+  NodePointer leaf;  // null: none has begun
+  std::shared_ptr<const Forest> trees;
+
+  // The newest first.
+  template <typename Wanted>
+  bool any_of(const Wanted& wanted) const {
+    return (leaf && wanted(*leaf)) ||
+           std::any_of(trees->begin(), trees->end(), [&](const NodePointer& tree) { return wanted(*tree); });
+  }
+  template <typename Visit>
+  void for_each_from_oldest(const Visit& visit) const {
+    for (auto tree = trees->rbegin(); tree != trees->rend(); ++tree) {
+      visit(**tree);
+    }
+    if (leaf) {
+      visit(*leaf);
+    }
+  }
+};
+
+RangeRemovals::RangeRemovals() : m_trees(std::make_shared<const Forest>()) {}
 
 RangeRemovals::RangeRemovals(std::vector<RangeRemoval> removals) : RangeRemovals() {
   std::stable_sort(removals.begin(), removals.end(),
@@ -32,22 +55,22 @@ RangeRemovals::RangeRemovals(std::vector<RangeRemoval> removals) : RangeRemovals
   }
 }
 
-std::shared_ptr<const RangeRemovals::Forest> RangeRemovals::forest() const {
+RangeRemovals::View RangeRemovals::view() const {
   std::lock_guard lock(m_lock);
-  return m_forest;
+  return {m_leaf, m_trees};
 }
 
 std::string_view RangeRemovals::keep(std::string_view key) {
   if (key.empty()) {
     return {};
   }
-  char* const copy = m_keys.allocate(key.size());
+  char* const copy = m_arena.allocate(key.size());
   std::memcpy(copy, key.data(), key.size());
   return {copy, key.size()};
 }
 
 size_t RangeRemovals::bytes_of(const Node& node) {
-  return sizeof(Node) + 4 * sizeof(void*) + (node.fragments.capacity() + node.own.capacity()) * sizeof(RangeRemoval);
+  return sizeof(Node) + 4 * sizeof(void*) + node.fragments.capacity() * sizeof(RangeRemoval);
 }
 
 // What is seen of both when `above` hides what is below it.
@@ -84,50 +107,83 @@ RangeRemovals::Fragments RangeRemovals::paint(const Fragments& below, const Frag
   return out;
 }
 
+// The same for one, without looking at those that it leaves alone.
+RangeRemovals::Fragments RangeRemovals::paint(const Fragments& below, const RangeRemoval& over) {
+  const auto first = std::partition_point(below.begin(), below.end(),
+                                          [&](const RangeRemoval& fragment) { return fragment.end <= over.begin; });
+  const auto behind = std::partition_point(first, below.end(),
+                                           [&](const RangeRemoval& fragment) { return fragment.begin < over.end; });
+  Fragments out;
+  out.reserve(below.size() - (behind - first) + 3);
+  out.assign(below.begin(), first);
+  if (first != behind && first->begin < over.begin) {
+    out.push_back({first->begin, over.begin, first->sequence});
+  }
+  out.push_back(over);
+  if (first != behind && std::prev(behind)->end > over.end) {
+    out.push_back({over.end, std::prev(behind)->end, std::prev(behind)->sequence});
+  }
+  out.insert(out.end(), behind, below.end());
+  return out;
+}
+
+// A leaf with one more removal; a new one when `old` is null.
+RangeRemovals::NodePointer RangeRemovals::grow_leaf(const Node* old, const RangeRemoval& removal) {
+  auto leaf = std::make_shared<Node>();
+  leaf->last_sequence = removal.sequence;
+  if (old == nullptr) {
+    m_slots = reinterpret_cast<RangeRemoval*>(m_arena.allocate(kLeafRemovals * sizeof(RangeRemoval)));
+    leaf->first_sequence = removal.sequence;
+    leaf->fragments = {removal};
+    leaf->removals = 1;
+  } else {
+    leaf->first_sequence = old->first_sequence;
+    leaf->fragments = paint(old->fragments, removal);
+    leaf->removals = old->removals + 1;
+  }
+  // Readers of the old leaf do not look at this slot.
+  new (m_slots + leaf->removals - 1) RangeRemoval(removal);
+  leaf->own = m_slots;
+  return leaf;
+}
+
+// Takes a full leaf in: two trees of equal size become one. *bytes grows by what is new.
+RangeRemovals::Forest RangeRemovals::grow_trees(Forest trees, NodePointer leaf, size_t* bytes) {
+  trees.insert(trees.begin(), std::move(leaf));
+  while (trees.size() > 1 && trees[0]->removals == trees[1]->removals) {
+    auto both = std::make_shared<Node>();
+    both->first_sequence = trees[1]->first_sequence;
+    both->last_sequence = trees[0]->last_sequence;
+    both->removals = trees[0]->removals + trees[1]->removals;
+    both->fragments = paint(trees[1]->fragments, trees[0]->fragments);
+    both->older = trees[1];
+    both->newer = trees[0];
+    *bytes += bytes_of(*both);
+    trees.erase(trees.begin());
+    trees.front() = std::move(both);
+  }
+  return trees;
+}
+
 void RangeRemovals::add(SequenceNumber sequence, std::string_view begin, std::string_view end) {
   if (begin >= end) {
     return;
   }
   VTKV_ASSERT(sequence >= m_last_sequence);
   m_last_sequence = sequence;
-  Forest next = *forest();
-  size_t bytes = m_memory_bytes.load(std::memory_order_relaxed) - m_keys.memory_bytes();
-  const RangeRemoval removal{keep(begin), keep(end), sequence};
-  auto leaf = std::make_shared<Node>();
-  leaf->first_sequence = leaf->last_sequence = sequence;
-  leaf->removals = 1;
-  if (!next.empty() && next.front()->removals < kLeafRemovals) {
-    const Node& old = *next.front();
-    leaf->first_sequence = old.first_sequence;
-    leaf->removals = old.removals + 1;
-    leaf->own.reserve(leaf->removals);
-    leaf->own = old.own;
-    leaf->fragments = paint(old.fragments, {removal});
-    bytes -= bytes_of(old);
-    next.erase(next.begin());
-  } else {
-    leaf->fragments = {removal};
+  // Only the writer sets these two: it reads them without the lock.
+  NodePointer leaf = grow_leaf(m_leaf.get(), {keep(begin), keep(end), sequence});
+  m_node_bytes += bytes_of(*leaf) - (m_leaf ? bytes_of(*m_leaf) : 0);
+  std::shared_ptr<const Forest> trees = m_trees;
+  if (leaf->removals == kLeafRemovals) {
+    trees = std::make_shared<const Forest>(grow_trees(*m_trees, std::move(leaf), &m_node_bytes));
+    leaf = nullptr;
   }
-  leaf->own.push_back(removal);
-  bytes += bytes_of(*leaf);
-  next.insert(next.begin(), std::move(leaf));
-  while (next.size() > 1 && next[0]->removals >= kLeafRemovals && next[0]->removals == next[1]->removals) {
-    auto both = std::make_shared<Node>();
-    both->first_sequence = next[1]->first_sequence;
-    both->last_sequence = next[0]->last_sequence;
-    both->removals = next[0]->removals + next[1]->removals;
-    both->fragments = paint(next[1]->fragments, next[0]->fragments);
-    both->older = next[1];
-    both->newer = next[0];
-    bytes += bytes_of(*both);
-    next.erase(next.begin());
-    next.front() = std::move(both);
-  }
-  m_memory_bytes.store(bytes + m_keys.memory_bytes(), std::memory_order_relaxed);
-  auto published = std::make_shared<const Forest>(std::move(next));
+  m_memory_bytes.store(m_node_bytes + m_arena.memory_bytes(), std::memory_order_relaxed);
   {
     std::lock_guard lock(m_lock);
-    std::swap(m_forest, published);
+    std::swap(m_leaf, leaf);
+    std::swap(m_trees, trees);
   }
   m_count.fetch_add(1, std::memory_order_release);
 }
@@ -160,7 +216,7 @@ std::optional<RangeRemoval> RangeRemovals::newest(const Node& node, std::string_
     auto in_newer = newest(*node.newer, key, before, at_most);
     return in_newer ? in_newer : newest(*node.older, key, before, at_most);
   }
-  for (auto own = node.own.rbegin(); own != node.own.rend(); ++own) {
+  for (const RangeRemoval* own = node.own + node.removals; own-- != node.own;) {
     const bool covers = before ? own->begin < key && key <= own->end : own->begin <= key && key < own->end;
     if (own->sequence <= at_most && covers) {
       return *own;
@@ -169,21 +225,21 @@ std::optional<RangeRemoval> RangeRemovals::newest(const Node& node, std::string_
   return std::nullopt;
 }
 
-std::optional<RangeRemoval> RangeRemovals::newest(const Forest& forest, std::string_view key, bool before,
+std::optional<RangeRemoval> RangeRemovals::newest(const View& view, std::string_view key, bool before,
                                                   SequenceNumber at_most) {
-  for (const NodePointer& node : forest) {
-    if (auto found = newest(*node, key, before, at_most)) {
-      return found;
-    }
-  }
-  return std::nullopt;
+  std::optional<RangeRemoval> found;
+  (void)view.any_of([&](const Node& node) {
+    found = newest(node, key, before, at_most);
+    return found.has_value();
+  });
+  return found;
 }
 
 SequenceNumber RangeRemovals::covering(std::string_view key, SequenceNumber at_most) const {
   if (empty()) {
     return 0;
   }
-  const auto found = newest(*forest(), key, false, at_most);
+  const auto found = newest(view(), key, false, at_most);
   return found ? found->sequence : 0;
 }
 
@@ -192,10 +248,10 @@ std::string RangeRemovals::covered_until(std::string_view key, SequenceNumber at
   if (empty()) {
     return {};
   }
-  const auto nodes = forest();
+  const View nodes = view();
   std::string_view until = key;
   for (int i = 0; i < kNeighboursMax; ++i) {
-    const auto found = newest(*nodes, until, false, at_most);
+    const auto found = newest(nodes, until, false, at_most);
     if (!found || found->sequence <= newer_than) {
       return i == 0 ? std::string() : std::string(until);
     }
@@ -209,14 +265,14 @@ std::optional<std::string> RangeRemovals::covered_from(std::string_view key, Seq
   if (empty()) {
     return std::nullopt;
   }
-  const auto nodes = forest();
-  auto found = newest(*nodes, key, false, at_most);
+  const View nodes = view();
+  auto found = newest(nodes, key, false, at_most);
   if (!found || found->sequence <= newer_than) {
     return std::nullopt;
   }
   std::string_view from = found->begin;
   for (int i = 1; i < kNeighboursMax; ++i) {
-    found = newest(*nodes, from, true, at_most);
+    found = newest(nodes, from, true, at_most);
     if (!found || found->sequence <= newer_than) {
       break;
     }
@@ -229,11 +285,11 @@ bool RangeRemovals::overlaps(std::string_view begin, std::string_view end) const
   if (empty()) {
     return false;
   }
-  const auto nodes = forest();
-  return std::any_of(nodes->begin(), nodes->end(), [&](const NodePointer& node) {
-    const auto reaching = std::partition_point(node->fragments.begin(), node->fragments.end(),
+  const View nodes = view();
+  return nodes.any_of([&](const Node& node) {
+    const auto reaching = std::partition_point(node.fragments.begin(), node.fragments.end(),
                                                [&](const RangeRemoval& fragment) { return fragment.end <= begin; });
-    return reaching != node->fragments.end() && (end.empty() || reaching->begin < end);
+    return reaching != node.fragments.end() && (end.empty() || reaching->begin < end);
   });
 }
 
@@ -241,11 +297,11 @@ bool RangeRemovals::hides_any(std::string_view first, std::string_view last, Seq
   if (empty()) {
     return false;
   }
-  const auto nodes = forest();
-  return std::any_of(nodes->begin(), nodes->end(), [&](const NodePointer& node) {
-    auto fragment = std::partition_point(node->fragments.begin(), node->fragments.end(),
+  const View nodes = view();
+  return nodes.any_of([&](const Node& node) {
+    auto fragment = std::partition_point(node.fragments.begin(), node.fragments.end(),
                                          [&](const RangeRemoval& before) { return before.end <= first; });
-    for (; node->last_sequence > newer_than && fragment != node->fragments.end() && fragment->begin <= last;
+    for (; node.last_sequence > newer_than && fragment != node.fragments.end() && fragment->begin <= last;
          ++fragment) {
       if (fragment->sequence > newer_than) {
         return true;
@@ -259,17 +315,13 @@ void RangeRemovals::visit_removals(const Node& node, const std::function<void(co
   if (node.newer) {
     visit_removals(*node.older, visit);
     visit_removals(*node.newer, visit);
+    return;
   }
-  for (const RangeRemoval& removal : node.own) {
-    visit(removal);
-  }
+  std::for_each_n(node.own, node.removals, visit);
 }
 
 void RangeRemovals::for_each(const std::function<void(const RangeRemoval&)>& visit) const {
-  const auto nodes = forest();
-  for (auto node = nodes->rbegin(); node != nodes->rend(); ++node) {
-    visit_removals(**node, visit);
-  }
+  view().for_each_from_oldest([&](const Node& node) { visit_removals(node, visit); });
 }
 
 // Paints what lies in (newer_than, at_most] over what is there.
@@ -285,25 +337,24 @@ void RangeRemovals::paint_between(const Node& node, SequenceNumber newer_than, S
   if (node.newer) {
     paint_between(*node.older, newer_than, at_most, painted);
     paint_between(*node.newer, newer_than, at_most, painted);
+    return;
   }
-  for (const RangeRemoval& removal : node.own) {
+  std::for_each_n(node.own, node.removals, [&](const RangeRemoval& removal) {
     if (removal.sequence > newer_than && removal.sequence <= at_most) {
-      *painted = paint(*painted, {removal});
+      *painted = paint(*painted, removal);
     }
-  }
+  });
 }
 
 void RangeRemovals::for_each_newest(const std::vector<SequenceNumber>& snapshots, const Visit& visit) const {
-  const auto nodes = forest();
+  const View nodes = view();
   // One layer per stripe, the newest first.
   std::vector<Fragments> layers;
   for (size_t i = snapshots.size() + 1; i-- > 0;) {
     const SequenceNumber newer_than = i == 0 ? 0 : snapshots[i - 1];
     const SequenceNumber at_most = i == snapshots.size() ? UINT64_MAX : snapshots[i];
     Fragments layer;
-    for (auto node = nodes->rbegin(); node != nodes->rend(); ++node) {
-      paint_between(**node, newer_than, at_most, &layer);
-    }
+    nodes.for_each_from_oldest([&](const Node& node) { paint_between(node, newer_than, at_most, &layer); });
     if (!layer.empty()) {
       layers.push_back(std::move(layer));
     }

@@ -4,16 +4,16 @@
 //
 // Structure: a forest of immutable nodes, each over removals that came one after the other. A node holds
 // fragments, which do not overlap: of each key the newest of the node's removals that covers it. So n
-// removals of ranges that grow over one another are one fragment, not n^2. The newest removals, a leaf's
-// worth, are painted over one at a time; a full leaf becomes a tree, and two trees of equal size become
-// one, as a binary counter counts. A lookup searches the fragments of O(log n) nodes; a reader of the past
+// removals of ranges that grow over one another are one fragment, not n^2. The newest removals, less than a leaf's
+// worth, are in the leaf, which every removal replaces; a full leaf becomes a tree, and two trees of equal size
+// become one, as a binary counter counts. A lookup searches the fragments of O(log n) nodes; a reader of the past
 // that meets a fragment too new for it goes down into the node's halves, O(log n) more.
 //
 // Cost: adding O(log n) amortized; covering() O(log^2 n) comparisons, for every reader. Memory: 40 bytes per
 // removal, and per fragment on each of the O(log n) levels that has one.
 //
-// Threads: many readers, one writer. A reader takes a lock to copy one pointer; the writer holds it to
-// set that pointer, never while it builds.
+// Threads: many readers, one writer. A reader takes a lock to copy two pointers; the writer holds it
+// to set them, never while it builds.
 #pragma once
 
 #include <atomic>
@@ -75,29 +75,37 @@ class RangeRemovals {
  private:
   using Fragments = std::vector<RangeRemoval>;  // ascending, without overlaps
   struct Node;
+  struct View;
   using NodePointer = std::shared_ptr<const Node>;
   using Forest = std::vector<NodePointer>;  // the newest first
   static constexpr size_t kLeafRemovals = 32;
 
   static Fragments paint(const Fragments& below, const Fragments& above);
+  static Fragments paint(const Fragments& below, const RangeRemoval& over);
   static const RangeRemoval* find(const Fragments& fragments, std::string_view key, bool before);
   static std::optional<RangeRemoval> newest(const Node& node, std::string_view key, bool before,
                                             SequenceNumber at_most);
-  static std::optional<RangeRemoval> newest(const Forest& forest, std::string_view key, bool before,
+  static std::optional<RangeRemoval> newest(const View& view, std::string_view key, bool before,
                                             SequenceNumber at_most);
   static void visit_removals(const Node& node, const std::function<void(const RangeRemoval&)>& visit);
   static void paint_between(const Node& node, SequenceNumber newer_than, SequenceNumber at_most,
                             Fragments* painted);
   static size_t bytes_of(const Node& node);
-  std::shared_ptr<const Forest> forest() const;
+  NodePointer grow_leaf(const Node* old, const RangeRemoval& removal);
+  static Forest grow_trees(Forest trees, NodePointer leaf, size_t* bytes);
+  View view() const;
   std::string_view keep(std::string_view key);
 
-  Arena m_keys;                     // the writer's
-  SequenceNumber m_last_sequence = 0;  // the writer's
+  // The writer's.
+  Arena m_arena;  // keys, and the removals of leaves
+  RangeRemoval* m_slots = nullptr;  // of the leaf
+  SequenceNumber m_last_sequence = 0;
+  size_t m_node_bytes = 0;
   std::atomic<size_t> m_count{0};
   std::atomic<size_t> m_memory_bytes{0};
   mutable std::mutex m_lock;
-  std::shared_ptr<const Forest> m_forest;
+  NodePointer m_leaf;
+  std::shared_ptr<const Forest> m_trees;
 };
 
 }  // namespace vtkv
