@@ -28,6 +28,11 @@ Status report_damage(DB* db, Report& report, bool* damaged);
 // The difference that a command made to the files.
 void report_change(const DBStatistics& before, const DBStatistics& after, Report& report);
 
+// Of a database that nobody else uses: also of what is in the log only, and the old places are given back on return.
+Status defragment_at_rest(DB* db, const DefragmentOptions& options);
+// What that changed.
+void report_zones(const DBStatistics& before, const DBStatistics& after, Report& report);
+
 // Puts what report_range printed: per line a key, a tab and a value. Each write is durable and whole. Stops at the
 // first line that is none; *malformed says that it was one. *count: lines put.
 Status load_lines(DB* db, std::istream& in, uint64_t* count, bool* malformed);

@@ -22,6 +22,7 @@ struct Arguments {
   uint64_t limit = UINT64_MAX;
   std::optional<uint64_t> run_id;
   Options options;  // of a database to be made
+  DefragmentOptions defragment;
 };
 
 class Tool {
@@ -133,6 +134,14 @@ class Tool {
     return change([this](DB& db) { return db.collect_garbage(m_arguments.full); });
   }
 
+  Status defragment() {
+    VTKV_RETURN_IF_ERROR(open_to_change(posix_env(), m_arguments.directory, &m_db));
+    const DBStatistics before = m_db->statistics();
+    VTKV_RETURN_IF_ERROR(defragment_at_rest(m_db.get(), m_arguments.defragment));
+    report_zones(before, m_db->statistics(), *m_report);
+    return {};
+  }
+
  private:
   Status decode(const std::string& text, std::string* bytes) {
     const Status status = from_notation(text, bytes);
@@ -191,7 +200,8 @@ class Tool {
 constexpr char kFooter[] =
     "Keys and values are printed, and given, as text: printable ASCII stands for itself, a backslash is \\\\,\n"
     "any other byte \\xHH. Quote them from the shell.\n\n"
-    "All but create, put, remove, load, compact and gc change nothing on disk. A database in use cannot be opened.\n\n"
+    "All but create, put, remove, load, compact, gc and defragment change nothing on disk. A database in use cannot\n"
+    "be opened.\n\n"
     "Exit status: 0 done; 1 no such key, or damage was found; 2 wrong usage; 3 the database cannot be opened,\n"
     "read or written. Errors go to standard error, in one line.";
 
@@ -273,6 +283,13 @@ class CommandLine {
     add(m_app, "compact", "write the log's contents to the tree and merge it into one run", &Tool::compact);
     add(m_app, "gc", "give back log space of values that nothing points to any more", &Tool::collect_garbage)
         ->add_flag("--full", m_arguments.full, "after a compact, in every segment that is worth it");
+    CLI::App* defragment = add(m_app, "defragment", "empty zones of the tree that are little used, or in small pieces",
+                               &Tool::defragment);
+    DefragmentOptions& defragment_options = m_arguments.defragment;
+    defragment->add_option("--gain", defragment_options.gain_min, "bytes gained for each byte moved, at least")
+        ->check(CLI::NonNegativeNumber)->capture_default_str();
+    defragment->add_option("--bytes-per-second", defragment_options.bytes_per_second, "moved; 0: no limit")
+        ->capture_default_str();
   }
 
   Arguments m_arguments;
