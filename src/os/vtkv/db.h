@@ -71,6 +71,7 @@ struct DBStatistics {
   uint64_t memtable_flushes = 0, flush_bytes = 0, merges = 0;
   uint64_t merge_bytes = 0;     // read and written anew by merges
   uint64_t stitched_bytes = 0;  // taken over by merges where they lay
+  uint64_t purges = 0;          // of stretches of keys that held mostly removals
   uint64_t write_waits = 0, write_waited_us = 0;  // of writers that do not wait for durability
   uint64_t gc_moved_bytes = 0, gc_freed_segments = 0;  // values looked at to be put again; log segments emptied
   uint64_t log_live_bytes = 0;                         // of values that runs point to

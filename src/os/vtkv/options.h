@@ -89,6 +89,8 @@ struct Options {
   // A merge takes blocks that no other run overlaps over where they lie when at least so many bytes of them
   // are contiguous. 0: always; kNeverStitch: it copies everything. More writes more and scans faster.
   uint64_t stitch_threshold_bytes = 64u << 10;
+  // Removals in a stretch of keys from which on it is merged by itself (tree/purge_policy.h). 0: never.
+  uint32_t purge_removals_min = 128;
   bool merging = true;            // false: runs are never merged, except by DB::compact
   // Point reads of absent keys that a run's filter lets through; see tree/quotient_filter.h.
   double filter_false_positive_rate = 0.008;

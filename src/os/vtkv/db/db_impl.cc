@@ -394,6 +394,7 @@ DBStatistics DbImpl::statistics() const {
   statistics.tree_entries = tree.entries;
   statistics.filter_bytes = tree.filter_bytes;
   statistics.stitched_bytes = tree.stitched_bytes;
+  statistics.purges = tree.purges;
   statistics.index_bytes = tree.index_bytes;
   statistics.merge_debt_bytes = tree.debt_bytes;
   statistics.zones = tree.zones;

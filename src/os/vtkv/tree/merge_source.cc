@@ -1,5 +1,7 @@
 #include "vtkv/tree/merge_source.h"
 
+#include <algorithm>
+
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
@@ -15,6 +17,25 @@ Status corruption(const Run& run, std::string_view what) {
 constexpr uint64_t kGapBytesMax = 16 << 10;
 
 }  // namespace
+
+Status MergeSource::go_to(std::string_view begin) {
+  const auto& parts = m_descriptor.parts;
+  m_part = std::partition_point(parts.begin(), parts.end(),
+                                [&](const SpanPart& part) { return part.blocks.last_key < begin; }) -
+           parts.begin();
+  while (valid() && key() < begin) {
+    if (!at_block()) {
+      VTKV_RETURN_IF_ERROR(next());
+    } else if (!m_in_part) {
+      VTKV_RETURN_IF_ERROR(enter_part());
+    } else if (m_next.last_key < begin) {
+      VTKV_RETURN_IF_ERROR(leave_block());
+    } else {
+      VTKV_RETURN_IF_ERROR(open());
+    }
+  }
+  return {};
+}
 
 void MergeSource::leave_part() {
   ++m_part;
@@ -119,7 +140,7 @@ Status MergeSource::ends_before_another_key(const BlockRange& blocks, bool whole
 Status MergeSource::pass_blocks(const Wanted& wanted, bool together, Parts* passed) {
   while (valid() && (!together || is_contiguous(*passed))) {
     bool good = true;
-    if (!m_in_part && wanted(part().blocks)) {
+    if (!m_in_part && ends_within(part().blocks) && wanted(part().blocks)) {
       if (together) {
         VTKV_RETURN_IF_ERROR(ends_before_another_key(part().blocks, true, &good));
       }
@@ -132,7 +153,7 @@ Status MergeSource::pass_blocks(const Wanted& wanted, bool together, Parts* pass
     if (!m_in_part) {
       VTKV_RETURN_IF_ERROR(enter_part());
     }
-    good = wanted(m_next);
+    good = ends_within(m_next) && wanted(m_next);
     if (good && together) {
       VTKV_RETURN_IF_ERROR(ends_before_another_key(m_next, false, &good));
     }

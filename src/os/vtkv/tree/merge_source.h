@@ -4,19 +4,32 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "vtkv/tree/run.h"
 
 namespace vtkv {
 
+// The keys of [begin, end); without an end, all from `begin` on.
+struct KeyRange {
+  std::string begin;
+  std::optional<std::string> end;
+};
+
 class MergeSource {
  public:
-  // Before the first block.
-  explicit MergeSource(const Run* run)
-      : m_run(*run), m_descriptor(run->descriptor()), m_ahead(&run->reader(), ReadAhead::Use::merge) {}
+  // Before the first block. Sees no entry from `end` on.
+  explicit MergeSource(const Run* run, std::optional<std::string> end = {})
+      : m_run(*run),
+        m_descriptor(run->descriptor()),
+        m_end(std::move(end)),
+        m_ahead(&run->reader(), ReadAhead::Use::merge) {}
 
-  bool valid() const { return m_part < m_descriptor.parts.size(); }
+  // From before the first block to the first entry at or behind `begin`.
+  Status go_to(std::string_view begin);
+  bool valid() const { return m_part < m_descriptor.parts.size() && (!m_end || key() < *m_end); }
   // Stands before a block rather than on an entry of an open one.
   bool at_block() const { return !m_block.valid(); }
   // Of the next entry. REQUIRES: valid().
@@ -55,11 +68,13 @@ class MergeSource {
   Status leave_block();  // goes before the block behind m_next
   void leave_part();
   Status pass_blocks(const Wanted& wanted, bool together, Parts* passed);
+  bool ends_within(const BlockRange& blocks) const { return !m_end || blocks.last_key < *m_end; }
   bool is_contiguous(const Parts& passed) const;
   Status ends_before_another_key(const BlockRange& blocks, bool whole_part, bool* another);
 
   const Run& m_run;
   const RunDescriptor& m_descriptor;
+  const std::optional<std::string> m_end;
   ReadAhead m_ahead;
   size_t m_part = 0;
   bool m_in_part = false;  // the index of the part is loaded, m_next is the block it stands before or in

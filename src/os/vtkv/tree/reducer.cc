@@ -14,8 +14,8 @@ SequenceNumber Reducer::stripe_end(size_t stripe) const {
 
 bool Reducer::keep(const Entry& entry) {
   const bool kept = decide(entry);
-  if (!kept && m_drops) {
-    m_drops->dropped(entry);
+  if (m_observer) {
+    kept ? m_observer->kept(entry) : m_observer->dropped(entry);
   }
   return kept;
 }

@@ -18,11 +18,12 @@
 
 namespace vtkv {
 
-// Told of every entry that is not kept, once.
-class DropObserver {
+// Told of every entry that was looked at, once.
+class EntryObserver {
  public:
-  virtual ~DropObserver() = default;
+  virtual ~EntryObserver() = default;
   virtual void dropped(const Entry& entry) = 0;
+  virtual void kept(const Entry&) {}
 };
 
 class Reducer {
@@ -45,10 +46,10 @@ class Reducer {
     mixed,
   };
 
-  // All outlive the reducer. `snapshots` ascending; `removals` of all sources; `drops` may be null.
+  // All outlive the reducer. `snapshots` ascending; `removals` of all sources; `observer` may be null.
   Reducer(const std::vector<SequenceNumber>* snapshots, const RangeRemovals* removals, const Older* older,
-          DropObserver* drops = nullptr)
-      : m_snapshots(*snapshots), m_removals(*removals), m_older(*older), m_drops(drops) {}
+          EntryObserver* observer = nullptr)
+      : m_snapshots(*snapshots), m_removals(*removals), m_older(*older), m_observer(observer) {}
 
   // Entries of all sources, in order; of equal key and sequence the one that counts first.
   bool keep(const Entry& entry);
@@ -75,7 +76,7 @@ class Reducer {
   const std::vector<SequenceNumber>& m_snapshots;
   const RangeRemovals& m_removals;
   const Older& m_older;
-  DropObserver* const m_drops;
+  EntryObserver* const m_observer;
   bool m_any = false;
   std::string m_key;     // of the last entry seen
   size_t m_stripe = 0;   // of the last entry seen

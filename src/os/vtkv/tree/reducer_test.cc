@@ -119,7 +119,7 @@ TEST_F(ReducerTest, RangeRemovalsKeepTheNewestOfEachStripe) {
   EXPECT_EQ(removals(), "");
 }
 
-class CountDrops final : public DropObserver {
+class CountDrops final : public EntryObserver {
  public:
   void dropped(const Entry& entry) override { text += std::string(entry.key) + std::to_string(entry.sequence) + " "; }
   std::string text;

@@ -38,6 +38,7 @@ Run::Run(SpanReader reader, RunLocation location, RunDescriptor descriptor, std:
       m_filter(std::move(filter)),
       m_entries(m_descriptor.entries()),
       m_entry_bytes(m_descriptor.entry_bytes()),
+      m_doubtful(m_descriptor.doubtful()),
       m_pins(m_reader.shared_file()) {
   std::vector<ZoneRange> ranges;
   for_each_piece([&](uint64_t offset, uint64_t bytes, uint64_t) { ranges.push_back({offset, bytes}); });

@@ -46,6 +46,7 @@ class Run {
   const RunDescriptor& descriptor() const { return m_descriptor; }
   uint64_t entries() const { return m_entries; }
   uint64_t entry_bytes() const { return m_entry_bytes; }
+  uint64_t doubtful() const { return m_doubtful; }
   const std::shared_ptr<const RangeRemovals>& range_removals() const { return m_removals; }
   const QuotientFilter& filter() const { return m_filter; }
   const SpanReader& reader() const { return m_reader; }
@@ -62,6 +63,7 @@ class Run {
   QuotientFilter m_filter;
   const uint64_t m_entries;
   const uint64_t m_entry_bytes;
+  const uint64_t m_doubtful;
   ZoneFile::Pins m_pins;
 };
 

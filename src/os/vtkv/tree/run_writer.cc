@@ -53,20 +53,33 @@ void RunWriter::add_part(uint32_t span, BlockRange blocks) {
   append_part(span, std::move(blocks), &m_descriptor.parts);
 }
 
+// The ordinal of another run's span in the new one.
+uint32_t RunWriter::take_over(const Span& span) {
+  const auto [found, is_new] = m_stitched_spans.try_emplace(span.id, static_cast<uint32_t>(m_list.spans.size()));
+  if (is_new) {
+    m_list.spans.push_back(span);
+  }
+  return found->second;
+}
+
+void RunWriter::share_filter(const Run& run) {
+  for (BlockHandle handle : run.descriptor().filter_blocks) {
+    handle.span = take_over(run.descriptor().spans[handle.span]);
+    m_descriptor.filter_blocks.push_back(handle);
+  }
+  m_shared_filter = run.filter();
+}
+
 Status RunWriter::stitch(const Span& span, const BlockRange& blocks) {
   if (!m_block.empty()) {
     VTKV_RETURN_IF_ERROR(finish_block());
   }
   INVARIANT(!m_any || m_last_key < blocks.first_key);
   m_filter = FilterBuilder(0);  // the keys of what is stitched are not known
-  const auto [found, is_new] = m_stitched_spans.try_emplace(span.id, static_cast<uint32_t>(m_list.spans.size()));
-  if (is_new) {
-    m_list.spans.push_back(span);
-  }
   m_last_key.assign(blocks.last_key);
   m_any = true;
   m_stitched_bytes += static_cast<uint64_t>(blocks.units) * kUnitBytes;
-  add_part(found->second, blocks);
+  add_part(take_over(span), blocks);
   return {};
 }
 
@@ -144,8 +157,11 @@ Status RunWriter::finish(std::shared_ptr<RangeRemovals> removals, std::shared_pt
     VTKV_RETURN_IF_ERROR(finish_block());
   }
   VTKV_RETURN_IF_ERROR(write_removals(*removals));
-  QuotientFilter filter = given_filter ? std::move(*given_filter) : m_filter.finish();
-  VTKV_RETURN_IF_ERROR(write_filter(filter));
+  QuotientFilter filter = std::move(m_shared_filter);
+  if (!filter.active()) {
+    filter = given_filter ? std::move(*given_filter) : m_filter.finish();
+    VTKV_RETURN_IF_ERROR(write_filter(filter));
+  }
   VTKV_RETURN_IF_ERROR(m_fill.finish());
   VTKV_RETURN_IF_ERROR(m_other_spans.finish());
   m_descriptor.spans = m_list.spans;

@@ -33,6 +33,9 @@ class RunWriter {
   // Takes over blocks that another run holds, behind everything added so far: the stitch. The caller keeps
   // them pinned until finish() returned. REQUIRES: no version of their keys was or will be added.
   Status stitch(const Span& span, const BlockRange& blocks);
+  // Takes over the filter of a run whose blocks are stitched in, on disk as well. Fingerprints of entries that are not
+  // taken over do no harm. REQUIRES: nothing but its entries is in the new run.
+  void share_filter(const Run& run);
   // *run is null when there was nothing to write. Durable only after a sync of the zone file. `given_filter` is
   // taken, and needed after a stitch: the keys of what was stitched are not known here.
   Status finish(std::shared_ptr<RangeRemovals> removals, std::shared_ptr<const Run>* run,
@@ -43,6 +46,7 @@ class RunWriter {
  private:
   Status finish_block();
   void add_part(uint32_t span, BlockRange blocks);
+  uint32_t take_over(const Span& span);
   Status write_removals(const RangeRemovals& removals);
   Status write_filter(const QuotientFilter& filter);
   Status write_descriptor(SpanList* list, RunLocation* location);
@@ -56,6 +60,7 @@ class RunWriter {
   Fill m_fill;
   SpanWriter m_other_spans;  // range removals, filter
   std::unordered_map<uint64_t, uint32_t> m_stitched_spans;  // ordinals by id
+  QuotientFilter m_shared_filter;
   uint64_t m_stitched_bytes = 0;
 
   BlockBuilder m_block{BlockKind::entries};

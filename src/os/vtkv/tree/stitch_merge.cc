@@ -9,10 +9,11 @@ constexpr uint64_t kPaceBytes = 256 << 10;
 }  // namespace
 
 StitchMerge::StitchMerge(const std::vector<std::shared_ptr<const Run>>& runs, Reducer* reducer,
-                         const StitchPolicy& policy, const MergePace& pace, RunWriter* writer)
-    : m_reducer(*reducer), m_policy(policy), m_pace(pace), m_writer(*writer) {
+                         const StitchPolicy& policy, const MergePace& pace, RunWriter* writer,
+                         const KeyRange& range)
+    : m_reducer(*reducer), m_policy(policy), m_pace(pace), m_writer(*writer), m_begin(range.begin) {
   for (const auto& run : runs) {
-    m_sources.push_back(std::make_unique<MergeSource>(run.get()));
+    m_sources.push_back(std::make_unique<MergeSource>(run.get(), range.end));
   }
 }
 
@@ -68,7 +69,7 @@ bool StitchMerge::is_stitchable(const BlockRange& blocks, const MergeSource& sou
     }
   }
   return m_reducer.has_passed_before(blocks.first_key) && m_reducer.fate_of(blocks) == Reducer::Fate::kept &&
-         !m_reducer.is_worth_reducing(blocks);
+         !(m_policy.reduces && m_reducer.is_worth_reducing(blocks));
 }
 
 // Leaves out what a range removal hides, and stitches what stands alone.
@@ -121,6 +122,7 @@ Status StitchMerge::step() {
 Status StitchMerge::run() {
   m_heap.clear();
   for (size_t i = 0; i < m_sources.size(); ++i) {
+    VTKV_RETURN_IF_ERROR(m_sources[i]->go_to(m_begin));
     if (m_sources[i]->valid()) {
       m_heap.push_back(i);
     }

@@ -28,6 +28,8 @@ namespace vtkv {
 
 struct StitchPolicy {
   uint64_t bytes_min = 64 << 10;  // kNeverStitch: everything is copied
+  // False: blocks are stitched whatever removals they hold.
+  bool reduces = true;
   // When set: blocks that lie, or whose index lies, in these bytes of the zone file are copied, to empty them.
   std::function<bool(uint64_t offset, uint64_t bytes)> must_move;
 };
@@ -37,10 +39,10 @@ using MergePace = std::function<Status(uint64_t bytes)>;
 
 class StitchMerge {
  public:
-  // `runs` newest first. All but the policy outlive the merge.
+  // `runs` newest first; of them, only the keys in `range`. All but policy and range outlive the merge.
   StitchMerge(const std::vector<std::shared_ptr<const Run>>& runs, Reducer* reducer, const StitchPolicy& policy,
-              const MergePace& pace, RunWriter* writer);
-  // Adds everything that is left of the runs to the writer, which is then ready to finish.
+              const MergePace& pace, RunWriter* writer, const KeyRange& range = {});
+  // Adds everything that is left of the runs to the writer, which is then ready to finish, or for keys behind these.
   Status run();
 
  private:
@@ -55,6 +57,7 @@ class StitchMerge {
   const StitchPolicy m_policy;
   const MergePace& m_pace;
   RunWriter& m_writer;
+  const std::string m_begin;
   std::vector<std::unique_ptr<MergeSource>> m_sources;
   std::vector<size_t> m_heap;  // of valid sources; the next one in front
   uint64_t m_bytes = 0;        // not told to the pace yet

@@ -42,6 +42,7 @@ struct TreeStatistics {
   uint64_t flushes = 0, flush_bytes = 0, merges = 0;
   uint64_t merge_bytes = 0;     // read and written anew by merges
   uint64_t stitched_bytes = 0;  // taken over by merges where they lay
+  uint64_t purges = 0;          // of stretches that held mostly removals (tree/purge_policy.h)
   uint64_t file_bytes = 0, live_bytes = 0;
   uint64_t entries = 0, filter_bytes = 0;  // of the runs; in memory
   uint64_t cache_bytes = 0, cache_hits = 0, cache_misses = 0;

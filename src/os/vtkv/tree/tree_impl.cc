@@ -231,6 +231,16 @@ int TreeImpl::filter_bits(uint64_t new_entries) const {
   return QuotientFilter::fingerprint_bits(entries, m_options.filter_false_positive_rate);
 }
 
+RunWriter::Settings TreeImpl::merge_settings(uint32_t level) {
+  RunWriter::Settings settings;
+  settings.run_id = m_next_run_id.fetch_add(1);
+  settings.level = level;
+  settings.block_bytes = m_geometry.block_bytes;
+  settings.stream = ZoneStream::merge;
+  settings.filter_bits = filter_bits(0);
+  return settings;
+}
+
 Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots,
                            ValueDelta* delta, std::shared_ptr<const Run>* run) {
   const BelowFlush older(current_runs(), memtable);
@@ -310,17 +320,39 @@ bool TreeImpl::claim(const Choose& choose, Claim* claimed) {
 Status TreeImpl::merge(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
                        const StitchPolicy& policy) {
   Status status = merge_claimed(claimed, snapshots, policy);
+  give_up(claimed);
+  return status;
+}
+
+void TreeImpl::give_up(const Claim& claimed) {
   std::lock_guard lock(m_lock);
   for (const auto& run : claimed.inputs) {
     m_busy.erase(run->location().run_id);
   }
-  return status;
+}
+
+// Puts the outputs, newest first, in the place of the inputs.
+Status TreeImpl::install_merge(const Runs& inputs, const Runs& outputs, const ValueDelta& values) {
+  if (!outputs.empty()) {
+    VTKV_RETURN_IF_ERROR(sync_zones());
+  }
+  VTKV_RETURN_IF_ERROR(install(
+      [&](Runs* current) {
+        // Flushes and smaller merges may have changed what lies in front meanwhile; the claim kept these.
+        auto place = std::search(current->begin(), current->end(), inputs.begin(), inputs.end());
+        VTKV_ASSERT(place != current->end());
+        place = current->erase(place, place + inputs.size());
+        current->insert(place, outputs.begin(), outputs.end());
+      },
+      nullptr, [&](Segments* segments) { values.apply(segments); }));
+  m_reader.file().give_back_surplus();
+  return {};
 }
 
 namespace {
 
 // What a merge drops: for the account of the log's values, and to be taken out of the new run's filter.
-class MergeDrops final : public DropObserver {
+class MergeDrops final : public EntryObserver {
  public:
   explicit MergeDrops(ValueDelta* values) : m_values(*values) {}
   void dropped(const Entry& entry) override {
@@ -373,32 +405,12 @@ Status TreeImpl::merge_into(const Runs& inputs, const Runs& below, const std::ve
 Status TreeImpl::merge_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
                                const StitchPolicy& policy) {
   const Runs& inputs = claimed.inputs;
-  RunWriter::Settings settings;
-  settings.run_id = m_next_run_id.fetch_add(1);
-  settings.level = claimed.level;
-  settings.block_bytes = m_geometry.block_bytes;
-  settings.stream = ZoneStream::merge;
-  settings.filter_bits = filter_bits(0);
-  RunWriter writer(m_env, m_reader, settings);
+  RunWriter writer(m_env, m_reader, merge_settings(claimed.level));
   const MergePace pace = [&](uint64_t) { return claimed.urgent ? Status() : give_way(claimed.level); };
   std::shared_ptr<const Run> merged;
   ValueDelta delta;
   VTKV_RETURN_IF_ERROR(merge_into(inputs, claimed.below, snapshots, policy, pace, &delta, &writer, &merged));
-  if (merged) {
-    VTKV_RETURN_IF_ERROR(sync_zones());
-  }
-  VTKV_RETURN_IF_ERROR(install(
-      [&](Runs* current) {
-        // Flushes and smaller merges may have changed what lies in front meanwhile; the claim kept these.
-        auto place = std::search(current->begin(), current->end(), inputs.begin(), inputs.end());
-        VTKV_ASSERT(place != current->end());
-        place = current->erase(place, place + inputs.size());
-        if (merged) {
-          current->insert(place, merged);
-        }
-      },
-      nullptr, [&](Segments* segments) { delta.apply(segments); }));
-  m_reader.file().give_back_surplus();
+  VTKV_RETURN_IF_ERROR(install_merge(inputs, merged ? Runs{merged} : Runs(), delta));
   std::lock_guard lock(m_lock);
   ++m_statistics.merges;
   m_statistics.merge_bytes += writer.copied_bytes();
@@ -446,7 +458,7 @@ Status TreeImpl::merge_once(const std::vector<SequenceNumber>& snapshots, bool* 
   if (!m_merging.load() || !claim([&](const Runs& runs, const std::set<uint64_t>& busy) {
         return choose_merge(runs, m_shape, busy);
       }, &claimed)) {
-    return {};
+    return m_merging.load() ? purge_once(snapshots, did) : Status();
   }
   VTKV_RETURN_IF_ERROR(merge(claimed, snapshots, stitch_policy()));
   *did = true;

@@ -68,6 +68,7 @@ class TreeImpl final : public Tree {
   Runs current_runs() const;
   // For new filters, when that many entries are about to come.
   int filter_bits(uint64_t new_entries) const;
+  RunWriter::Settings merge_settings(uint32_t level);
   Status write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
                    std::shared_ptr<const Run>* run);
   Status merge_into(const Runs& inputs, const Runs& below, const std::vector<SequenceNumber>& snapshots,
@@ -87,6 +88,16 @@ class TreeImpl final : public Tree {
   Status merge(const Claim& claimed, const std::vector<SequenceNumber>& snapshots, const StitchPolicy& policy);
   Status merge_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
                        const StitchPolicy& policy);
+  // Writes `run` anew without the keys of the stretch or, when none is older, with all that is left in it; *left is
+  // null when nothing is. In tree_purge.cc, like the next two.
+  struct Purge;
+  Status purge_run(Purge* purge, const std::shared_ptr<const Run>& run, const Runs& older_runs,
+                   std::shared_ptr<const Run>* left);
+  Status purge_claimed(const Claim& claimed, const KeyRange& stretch, const std::vector<SequenceNumber>& snapshots);
+  // Does one purge that is worth it (purge_policy.h).
+  Status purge_once(const std::vector<SequenceNumber>& snapshots, bool* did);
+  void give_up(const Claim& claimed);
+  Status install_merge(const Runs& inputs, const Runs& outputs, const ValueDelta& values);
   // Between two pieces of a merge into `level`: whether to stop, and merges of smaller levels that are due.
   Status give_way(uint32_t level);
   StitchPolicy stitch_policy() const;

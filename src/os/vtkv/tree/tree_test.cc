@@ -441,6 +441,7 @@ class TreeModelTest : public TreeTest, public testing::WithParamInterface<int> {
   void SetUp() override {
     constexpr uint64_t kThresholds[] = {0, 8 << 10, kNeverStitch};
     m_options.stitch_threshold_bytes = kThresholds[GetParam() % 3];
+    m_options.purge_removals_min = GetParam() % 2;
     TreeTest::SetUp();
   }
   // Close to those of the same memtable, so that there is something to stitch.
@@ -448,10 +449,12 @@ class TreeModelTest : public TreeTest, public testing::WithParamInterface<int> {
 
   void fill(MemTable* table, int operations) {
     m_window = m_random() % 300;
+    const bool cleans_up = m_random() % 3 == 0;
+    const uint64_t rarity = m_options.purge_removals_min > 0 ? 200 : 4;  // of range removals: they keep purges away
     for (; operations > 0; --operations) {
       ++m_sequence;
       const std::string k = key();
-      switch (m_random() % 10) {
+      switch (cleans_up && m_random() % 4 != 0 ? 0 : m_random() % 10) {
         case 0:
         case 1:
           table->remove(m_sequence, k);
@@ -459,7 +462,7 @@ class TreeModelTest : public TreeTest, public testing::WithParamInterface<int> {
           break;
         case 2: {
           const std::string end = key();
-          if (k < end && m_random() % 4 == 0) {
+          if (k < end && m_random() % rarity == 0) {
             table->remove_range(m_sequence, k, end);
             m_model.removals.push_back({m_sequence, k, end});
             break;
@@ -535,7 +538,7 @@ class TreeModelTest : public TreeTest, public testing::WithParamInterface<int> {
 
 TEST_P(TreeModelTest, AgreesWithTheModelThroughFlushesMergesAndReopens) {
   std::set<SequenceNumber> snapshots;
-  uint64_t stitched = 0;
+  uint64_t stitched = 0, purges = 0;
   for (int round = 0; round < 40; ++round) {
     MemTable table;
     fill(&table, static_cast<int>(m_random() % 200));
@@ -543,13 +546,12 @@ TEST_P(TreeModelTest, AgreesWithTheModelThroughFlushesMergesAndReopens) {
       snapshots.insert(m_sequence);
       fill(&table, static_cast<int>(m_random() % 100));
     }
-    if (!snapshots.empty() && m_random() % 3 == 0) {
+    if (!snapshots.empty() && m_random() % 2 == 0) {
       snapshots.erase(snapshots.begin());
     }
     const std::vector<SequenceNumber> held(snapshots.begin(), snapshots.end());
     ASSERT_TRUE(m_tree->flush(table, position(m_sequence), held).ok());
-    if (m_random() % 4 == 0) {
-      bool did = false;
+    for (bool did = m_random() % 4 == 0; did;) {
       ASSERT_TRUE(m_tree->merge_once(held, &did).ok());
     }
     if (m_random() % 12 == 0) {
@@ -557,6 +559,7 @@ TEST_P(TreeModelTest, AgreesWithTheModelThroughFlushesMergesAndReopens) {
     }
     if (m_random() % 6 == 0) {
       stitched += m_tree->statistics().stitched_bytes;
+      purges += m_tree->statistics().purges;
       reopen();
     }
     check(m_sequence);
@@ -571,8 +574,14 @@ TEST_P(TreeModelTest, AgreesWithTheModelThroughFlushesMergesAndReopens) {
   stitched += m_tree->statistics().stitched_bytes;
   if (m_options.stitch_threshold_bytes == 0) {
     EXPECT_GT(stitched, 0u);
-  } else if (m_options.stitch_threshold_bytes == kNeverStitch) {
+  } else if (m_options.stitch_threshold_bytes == kNeverStitch && m_options.purge_removals_min == 0) {
     EXPECT_EQ(stitched, 0u);
+  }
+  purges += m_tree->statistics().purges;
+  if (m_options.purge_removals_min == 0) {
+    EXPECT_EQ(purges, 0u);
+  } else if (GetParam() % 4 == 3) {  // the others may have held a snapshot all the time
+    EXPECT_GT(purges, 0u);
   }
   ASSERT_TRUE(m_tree->merge_all({}).ok());
   check(m_sequence);

@@ -24,7 +24,7 @@ struct SegmentValues {
 };
 
 // What one flush or merge changes. Not thread-safe.
-class ValueDelta final : public DropObserver {
+class ValueDelta final : public EntryObserver {
  public:
   void created(const ValuePointer& pointer) { add(pointer, 1); }
   void dropped(const Entry& entry) override;

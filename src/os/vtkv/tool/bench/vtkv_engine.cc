@@ -84,12 +84,14 @@ class VtkvEngine final : public Engine {
 };
 
 Status VtkvEngine::open(const EngineSettings& settings) {
-  double growth = 0, runs = 0, stitch = 0, merging = 0, single_flush = 0, separation = 0, space_target = 0;
+  double growth = 0, runs = 0, stitch = 0, merging = 0, single_flush = 0, separation = 0, space_target = 0,
+         purge = 0;
   const Options defaults;
   VTKV_RETURN_IF_ERROR(number_option(settings, "growth_factor", defaults.growth_factor, &growth));
   VTKV_RETURN_IF_ERROR(number_option(settings, "runs_per_level", defaults.runs_per_level, &runs));
   VTKV_RETURN_IF_ERROR(number_option(settings, "stitch", static_cast<double>(defaults.stitch_threshold_bytes), &stitch));
   VTKV_RETURN_IF_ERROR(number_option(settings, "merging", 1, &merging));
+  VTKV_RETURN_IF_ERROR(number_option(settings, "purge", defaults.purge_removals_min, &purge));
   VTKV_RETURN_IF_ERROR(number_option(settings, "separation", kSeparationBytes, &separation));
   VTKV_RETURN_IF_ERROR(number_option(settings, "space_target", defaults.space_amplification_target, &space_target));
   Env* env = posix_env();
@@ -105,6 +107,7 @@ Status VtkvEngine::open(const EngineSettings& settings) {
   options.growth_factor = static_cast<uint32_t>(growth);
   options.runs_per_level = static_cast<uint32_t>(runs);
   options.stitch_threshold_bytes = std::isinf(stitch) ? kNeverStitch : static_cast<uint64_t>(stitch);
+  options.purge_removals_min = static_cast<uint32_t>(purge);
   options.merging = merging != 0;
   options.single_flush = single_flush != 0;
   options.space_amplification_target = space_target;
