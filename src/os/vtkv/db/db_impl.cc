@@ -321,6 +321,10 @@ NextStep DbImpl::merge_step() {
   uint64_t ended = 0;
   if (status.ok() && !did) {
     status = defragment_step(&did, &wait, &ended);
+  } else if (!status.ok()) {
+    // The pass has to wait until merging works again; whoever waits for it hears why.
+    std::lock_guard lock(m_defragment_lock);
+    ended = m_defragments_started = m_defragments_wanted;
   }
   {
     std::lock_guard lock(m_error_lock);

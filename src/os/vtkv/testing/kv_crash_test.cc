@@ -49,10 +49,13 @@ INSTANTIATE_TEST_SUITE_P(, KvCrashTest,
                          testing::Values(SimProfile::ext4, SimProfile::xfs, SimProfile::btrfs, SimProfile::weakest),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
-// Otherwise the crashes above would say nothing of the collector.
-TEST(KvLoadTest, CollectsGarbage) {
+// Otherwise the crashes above would say nothing of the collector, the defragmenter and purges.
+TEST(KvLoadTest, CollectsGarbageAndReshapesTheTree) {
   uint64_t moved = 0;
   uint64_t freed = 0;
+  uint64_t defragmented = 0;
+  uint64_t stitched = 0;
+  uint64_t purges = 0;
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     SimEnv env({.seed = seed});
     ASSERT_TRUE(KvWorld::create(&env, {}).ok());
@@ -60,10 +63,17 @@ TEST(KvLoadTest, CollectsGarbage) {
     ASSERT_EQ(world.open(0), "");
     world.run(24, seed);
     moved += world.database().statistics().gc_moved_bytes;
-    freed += world.database().statistics().gc_freed_segments;
+    const DBStatistics statistics = world.database().statistics();
+    freed += statistics.gc_freed_segments;
+    defragmented += statistics.defragmented_bytes;
+    stitched += statistics.stitched_bytes;
+    purges += statistics.purges;
   }
   EXPECT_GT(moved, 0u);
   EXPECT_GT(freed, 0u);
+  EXPECT_GT(defragmented, 0u);
+  EXPECT_GT(stitched, 0u);
+  EXPECT_GT(purges, 0u);
 }
 
 // A crash while a database is made leaves one that opens, or a directory where it can be made again.

@@ -58,6 +58,7 @@ Options KvWorld::options_for(SimEnv* env, const KvWorldSettings& settings) {
                       .block_bytes = 4096};
   options.memtable_bytes = settings.memtable_bytes;
   options.growth_factor = options.runs_per_level = 2;
+  options.purge_removals_min = 1;
   options.stitch_threshold_bytes = 0;  // runs of a few blocks: every stretch counts
   options.value_separation_bytes = settings.value_separation_bytes;
   options.space_amplification_target = settings.space_amplification_target;
@@ -208,6 +209,15 @@ void KvWorld::submit_one() {
   m_db->submit(batch);
 }
 
+// Moves what the tree holds, or changes what its next merges move.
+void KvWorld::reshape() {
+  constexpr uint64_t kThresholds[] = {0, 8 << 10, kNeverStitch};
+  m_db->set_stitch_threshold(kThresholds[m_random() % std::size(kThresholds)]);
+  if (m_random() % 2 == 0) {
+    (void)m_db->defragment({.gain_min = 0, .bytes_per_step = 32 << 10, .bytes_per_second = 0});
+  }
+}
+
 void KvWorld::wait_somehow() {
   const SequenceNumber last = m_db->statistics().last_sequence;
   switch (m_random() % 16) {
@@ -220,6 +230,8 @@ void KvWorld::wait_somehow() {
     case 2:
       if (m_random() % 4 == 0) {
         (void)m_db->compact();
+      } else {
+        reshape();
       }
       break;
     case 3:

@@ -55,6 +55,7 @@ class KvWorld {
   KvOperations random_operations(Batch* batch);
   void add_external_put(const std::string& key, KvOperations* operations, Batch* batch);
   void submit_one();
+  void reshape();
   void wait_somehow();
 
   SimEnv* const m_env;
