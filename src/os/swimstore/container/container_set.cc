@@ -368,7 +368,7 @@ NextStep ContainerSetImplementation::caretaker_step() {
     status = m_reclaimer->step(&worked);
   }
   if (status.ok()) {
-    status = m_primer->step(&priming);
+    status = m_primer->step(busy, &priming);
   }
   if (!status.ok()) {
     return busy ? NextStep::later(kCaretakerInterval) : NextStep::on_event();

@@ -24,20 +24,20 @@ Primer::Primer(vtkv::Env* env, const std::string& directory, const ContainerOpti
 
 uint64_t Primer::target_bytes() const { return std::min(m_options.primed_ahead_bytes, m_host_bytes / 64); }
 
-Status Primer::step(Result* result) {
+Status Primer::step(bool busy, Result* result) {
   for (auto& container : m_containers) {
-    VTKV_RETURN_IF_ERROR(step_class(*container, result));
+    VTKV_RETURN_IF_ERROR(step_class(*container, busy, result));
   }
   return {};
 }
 
-Status Primer::step_class(Container& container, Result* result) {
+Status Primer::step_class(Container& container, bool busy, Result* result) {
   const Container::Counts counts = container.counts();
   if (!counts.used) {
     return {};
   }
   if (m_prime && container.size_class() <= m_options.primed_class_max && !m_given_up[container.size_class()]) {
-    return prime_class(container, counts, result);
+    return prime_class(container, counts, busy, result);
   }
   if ((counts.available + counts.waiting) * slot_bytes(container.size_class()) < container.growth_bytes() / 4) {
     bool grown = false;
@@ -47,7 +47,7 @@ Status Primer::step_class(Container& container, Result* result) {
   return {};
 }
 
-Status Primer::prime_class(Container& container, const Container::Counts& counts, Result* result) {
+Status Primer::prime_class(Container& container, const Container::Counts& counts, bool busy, Result* result) {
   const uint64_t bytes = slot_bytes(container.size_class());
   const uint64_t ready = (counts.primed_available + counts.waiting) * bytes + container.priming_bytes();
   if (m_host_bytes == 0) {
@@ -56,7 +56,8 @@ Status Primer::prime_class(Container& container, const Container::Counts& counts
     m_host_bytes = host.total_bytes;
   }
   bool& active = m_active[container.size_class()];
-  active = ready < target_bytes() / 4 * 3 || (active && ready < target_bytes());
+  const uint64_t enough = busy ? target_bytes() / 4 : target_bytes();
+  active = ready < enough / 4 * 3 || (active && ready < enough);
   uint64_t done = 0;
   if (active) {
     Status status = container.prime(std::min(kUnitBytes, target_bytes()), &done);
@@ -82,7 +83,7 @@ Status Primer::prime_class(Container& container, const Container::Counts& counts
     result->worked = true;
   }
   result->worked |= done > 0;
-  result->urgent |= done > 0 && counts.primed_available * bytes < target_bytes() / 4;
+  result->urgent |= done > 0 && counts.primed_available * bytes < target_bytes() / 8;
   return {};
 }
 

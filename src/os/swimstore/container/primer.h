@@ -4,6 +4,9 @@
 // flush and the host's metadata (architecture, section 2.4). So free primed slots are kept ready, for the
 // small classes, where that second flush would be the larger part of the cost.
 //
+// Priming writes what nobody asked for. While transactions come, a class is therefore only kept from running out; it
+// is filled up when they pause.
+//
 // Threads: one, the containers' worker.
 #pragma once
 
@@ -28,13 +31,14 @@ class Primer {
     bool worked = false;
     bool urgent = false;  // a class has little left: do not wait
   };
-  // One small unit of work in each class that needs some. Errors: of the host; no_space is none.
-  vtkv::Status step(Result* result);
+  // One small unit of work in each class that needs some; `busy`: transactions come. Errors: of the host; no_space is
+  // none.
+  vtkv::Status step(bool busy, Result* result);
   uint64_t primed_bytes() const { return m_primed_bytes.load(std::memory_order_relaxed); }
 
  private:
-  vtkv::Status step_class(Container& container, Result* result);
-  vtkv::Status prime_class(Container& container, const Container::Counts& counts, Result* result);
+  vtkv::Status step_class(Container& container, bool busy, Result* result);
+  vtkv::Status prime_class(Container& container, const Container::Counts& counts, bool busy, Result* result);
   // Grows when that takes at most a sixteenth of what the host can still give.
   vtkv::Status grow_ahead(Container& container, bool* grown);
   uint64_t target_bytes() const;

@@ -63,7 +63,7 @@ void add_writing(std::vector<Option>& table) {
                       .set_description("requests in flight at the host per cube")
                       .set_flag(Option::FLAG_STARTUP)
                       .add_service("osd"));
-  table.push_back(size_option("swimstore_prime_slot_size_max", level, 64 * kKiB,
+  table.push_back(size_option("swimstore_prime_slot_size_max", level, 32 * kKiB,
                               "slots up to this size are written ahead of demand, so that using them needs no sync "
                               "of their own file")
                       .set_flag(Option::FLAG_STARTUP));
