@@ -92,7 +92,8 @@ class Tree {
   // the checkpoint. The caller keeps the memtable readable until this returned (then current() has it).
   virtual Status flush(const MemTable& memtable, const LogPosition& position,
                        const std::vector<SequenceNumber>& snapshots) = 0;
-  // Is there a merge worth doing? Does one, durably. *did says whether.
+  // Is there a merge worth doing? Does one, durably; with none to do, lets go of what the last ones replaced. *did says
+  // whether there was any such thing.
   virtual Status merge_once(const std::vector<SequenceNumber>& snapshots, bool* did) = 0;
   // With it, a long merge does smaller ones that become due meanwhile in between: these need the snapshots of their
   // own time. Called before the first merge.

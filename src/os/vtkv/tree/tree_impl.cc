@@ -458,7 +458,8 @@ Status TreeImpl::merge_once(const std::vector<SequenceNumber>& snapshots, bool* 
   if (!m_merging.load() || !claim([&](const Runs& runs, const std::set<uint64_t>& busy) {
         return choose_merge(runs, m_shape, busy);
       }, &claimed)) {
-    return m_merging.load() ? purge_once(snapshots, did) : Status();
+    VTKV_RETURN_IF_ERROR(m_merging.load() ? purge_once(snapshots, did) : Status());
+    return *did ? Status() : let_go_of_replaced(did);
   }
   VTKV_RETURN_IF_ERROR(merge(claimed, snapshots, stitch_policy()));
   *did = true;
@@ -483,71 +484,7 @@ Status TreeImpl::merge_all(const std::vector<SequenceNumber>& snapshots) {
   return merge(claimed, snapshots, stitch_policy());
 }
 
-// --- zones --------------------------------------------------------------------------------------------
-
-std::vector<ZoneUsage> TreeImpl::zone_usage() const {
-  const uint64_t zone_bytes = m_geometry.zone_bytes;
-  const std::vector<bool> pinned = m_reader.file().map().pinned();
-  std::vector<ZoneUsage> zones(pinned.size());
-  for (size_t i = 0; i < zones.size(); ++i) {
-    zones[i].in_use = pinned[i];
-  }
-  for (const uint64_t zone : m_reader.file().map().open_zones()) {
-    if (zone < zones.size()) {
-      zones[zone].open = true;
-    }
-  }
-  for (const auto& run : current_runs()) {
-    run->for_each_piece([&](uint64_t offset, uint64_t bytes, uint64_t entries) {
-      for (uint64_t zone = offset / zone_bytes; zone * zone_bytes < offset + bytes && zone < zones.size(); ++zone) {
-        const uint64_t begin = std::max(offset, zone * zone_bytes);
-        const uint64_t end = std::min(offset + bytes, (zone + 1) * zone_bytes);
-        zones[zone].live_bytes += end - begin;
-        zones[zone].entries += entries * (end - begin) / bytes;
-        ++zones[zone].parts;
-      }
-    });
-  }
-  return zones;
-}
-
-Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, const std::vector<SequenceNumber>& snapshots,
-                             bool* did) {
-  std::lock_guard merge_lock(m_merge_lock);
-  *did = false;
-  VTKV_RETURN_IF_ERROR(failure());
-  StitchPolicy policy;
-  policy.bytes_min = 0;
-  policy.must_move = [&](uint64_t offset, uint64_t bytes) {
-    const auto first = zones.lower_bound(offset / m_geometry.zone_bytes);
-    return first != zones.end() && *first * m_geometry.zone_bytes < offset + bytes;
-  };
-  const auto choose = [&](const Runs& runs, const std::set<uint64_t>& busy) {
-    for (size_t i = runs.size(); i-- > 0;) {
-      bool concerned = false;
-      runs[i]->for_each_piece([&](uint64_t offset, uint64_t bytes, uint64_t) {
-        concerned = concerned || policy.must_move(offset, bytes);
-      });
-      if (concerned && !busy.contains(runs[i]->location().run_id)) {
-        return MergeChoice{i, 1, runs[i]->location().level};
-      }
-    }
-    return MergeChoice();
-  };
-  Claim claimed;
-  if (!claim(choose, &claimed)) {
-    return {};
-  }
-  // Nothing new shall be written there meanwhile.
-  ZoneFile::Pins pins(m_reader.shared_file());
-  for (const uint64_t zone : zones) {
-    pins.add(zone * m_geometry.zone_bytes, m_geometry.zone_bytes);
-  }
-  m_reader.file().map().drop_tails();
-  VTKV_RETURN_IF_ERROR(merge(claimed, snapshots, policy));
-  *did = true;
-  return {};
-}
+// --- looking ------------------------------------------------------------------------------------------
 
 Status TreeImpl::verify(std::vector<std::string>* findings) {
   {

@@ -97,6 +97,7 @@ class TreeImpl final : public Tree {
   // Does one purge that is worth it (purge_policy.h).
   Status purge_once(const std::vector<SequenceNumber>& snapshots, bool* did);
   void give_up(const Claim& claimed);
+  Status let_go_of_replaced(bool* did);
   Status install_merge(const Runs& inputs, const Runs& outputs, const ValueDelta& values);
   // Between two pieces of a merge into `level`: whether to stop, and merges of smaller levels that are due.
   Status give_way(uint32_t level);

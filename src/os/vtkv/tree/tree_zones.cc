@@ -1,0 +1,100 @@
+// Which zones the tree uses, and how they become free.
+#include <algorithm>
+
+#include "vtkv/tree/tree_impl.h"
+
+namespace vtkv {
+
+std::vector<ZoneUsage> TreeImpl::zone_usage() const {
+  const uint64_t zone_bytes = m_geometry.zone_bytes;
+  const std::vector<bool> pinned = m_reader.file().map().pinned();
+  std::vector<ZoneUsage> zones(pinned.size());
+  for (size_t i = 0; i < zones.size(); ++i) {
+    zones[i].in_use = pinned[i];
+  }
+  for (const uint64_t zone : m_reader.file().map().open_zones()) {
+    if (zone < zones.size()) {
+      zones[zone].open = true;
+    }
+  }
+  for (const auto& run : current_runs()) {
+    run->for_each_piece([&](uint64_t offset, uint64_t bytes, uint64_t entries) {
+      for (uint64_t zone = offset / zone_bytes; zone * zone_bytes < offset + bytes && zone < zones.size(); ++zone) {
+        const uint64_t begin = std::max(offset, zone * zone_bytes);
+        const uint64_t end = std::min(offset + bytes, (zone + 1) * zone_bytes);
+        zones[zone].live_bytes += end - begin;
+        zones[zone].entries += entries * (end - begin) / bytes;
+        ++zones[zone].parts;
+      }
+    });
+  }
+  return zones;
+}
+
+Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, const std::vector<SequenceNumber>& snapshots,
+                             bool* did) {
+  std::lock_guard merge_lock(m_merge_lock);
+  *did = false;
+  VTKV_RETURN_IF_ERROR(failure());
+  StitchPolicy policy;
+  policy.bytes_min = 0;
+  policy.must_move = [&](uint64_t offset, uint64_t bytes) {
+    const auto first = zones.lower_bound(offset / m_geometry.zone_bytes);
+    return first != zones.end() && *first * m_geometry.zone_bytes < offset + bytes;
+  };
+  const auto choose = [&](const Runs& runs, const std::set<uint64_t>& busy) {
+    for (size_t i = runs.size(); i-- > 0;) {
+      bool concerned = false;
+      runs[i]->for_each_piece([&](uint64_t offset, uint64_t bytes, uint64_t) {
+        concerned = concerned || policy.must_move(offset, bytes);
+      });
+      if (concerned && !busy.contains(runs[i]->location().run_id)) {
+        return MergeChoice{i, 1, runs[i]->location().level};
+      }
+    }
+    return MergeChoice();
+  };
+  Claim claimed;
+  if (!claim(choose, &claimed)) {
+    return {};
+  }
+  // Nothing new shall be written there meanwhile.
+  ZoneFile::Pins pins(m_reader.shared_file());
+  for (const uint64_t zone : zones) {
+    pins.add(zone * m_geometry.zone_bytes, m_geometry.zone_bytes);
+  }
+  m_reader.file().map().drop_tails();
+  VTKV_RETURN_IF_ERROR(merge(claimed, snapshots, policy));
+  *did = true;
+  return {};
+}
+
+// Every merge leaves what it replaced to the older slot, up to the size of the tree. With no merge to come, one more
+// checkpoint lets go of it, when it is worth that.
+Status TreeImpl::let_go_of_replaced(bool* did) {
+  constexpr uint64_t kWorthOf = 8;  // a part of what the runs take
+  Runs replaced, runs;
+  {
+    std::lock_guard lock(m_lock);
+    replaced = m_slots[(m_epoch + 1) % 2].runs;
+    runs = m_current->runs();
+  }
+  std::erase_if(replaced, [&](const auto& run) { return std::find(runs.begin(), runs.end(), run) != runs.end(); });
+  const auto bytes_of = [](const Runs& all) {
+    uint64_t bytes = 0;
+    for (const auto& run : all) {
+      bytes += run->entry_bytes();
+    }
+    return bytes;
+  };
+  if (bytes_of(replaced) <= bytes_of(runs) / kWorthOf) {
+    return {};
+  }
+  replaced.clear();
+  VTKV_RETURN_IF_ERROR(install([](Runs*) {}, nullptr, [](Segments*) {}));
+  m_reader.file().give_back_surplus();
+  *did = true;
+  return {};
+}
+
+}  // namespace vtkv
