@@ -48,6 +48,10 @@ class ReadAhead {
     merge,  // past the cache
   };
   ReadAhead(const SpanReader* reader, Use use) : m_reader(reader), m_use(use) {}
+  // The reader does not jump when it reads there next, wherever that is.
+  void goes_on_at(const Span& span, uint32_t unit) {
+    m_next_offset = span.offset + static_cast<uint64_t>(unit) * kUnitBytes;
+  }
   // The reader may go on up to `end_unit` of the span.
   Status read(const Span& span, uint32_t unit, uint32_t units, uint32_t end_unit,
               std::shared_ptr<const Block>* block);

@@ -83,6 +83,10 @@ bool RunIterator::load_last_block(size_t part) {
 
 bool RunIterator::load_next_block() {
   if (m_end_unit >= range().end_unit()) {
+    if (m_part + 1 < m_descriptor.parts.size()) {
+      const SpanPart& next = m_descriptor.parts[m_part + 1];
+      m_ahead.goes_on_at(m_descriptor.spans[next.span], next.blocks.unit);
+    }
     return load_first_block(m_part + 1);
   }
   m_index.next();

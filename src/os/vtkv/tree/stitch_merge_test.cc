@@ -229,6 +229,26 @@ TEST_F(StitchMergeTest, AKeyOnABoundaryIsNotSplitFromItsVersions) {
   EXPECT_EQ(text.find(key_of(0) + "@"), std::string::npos);
 }
 
+// From piece to piece it goes on; it does not begin to read ahead anew.
+TEST_F(StitchMergeTest, AScanReadsEachStitchedPieceAtOnce) {
+  MemTable tables[2];
+  for (int i = 0; i < 4000; ++i) {
+    tables[i / 100 % 2].put(++m_sequence, key_of(i), std::string(100, 'v'));
+  }
+  m_policy.bytes_min = 0;
+  const RunPointer run = merge({write(tables[1]), write(tables[0])});
+  const uint64_t pieces = run->descriptor().parts.size();
+  ASSERT_GE(pieces, 40u);
+  const uint64_t before = m_env.calls(SimCall::read);
+  const auto iterator = run->new_iterator();
+  uint64_t entries = 0;
+  for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
+    ++entries;
+  }
+  EXPECT_EQ(entries, 4000u);
+  EXPECT_LE(m_env.calls(SimCall::read) - before, 2 * pieces + 10);  // the piece, and the index of its span
+}
+
 // One key whose versions fill many blocks.
 TEST_F(StitchMergeTest, VersionsThatSpanBlocksStayTogether) {
   MemTable table;
