@@ -74,6 +74,7 @@ class Engine {
   virtual Status settle() = 0;
   // Gives back all space that dead values take; Code::unsupported where there is no such thing.
   virtual Status collect_garbage() { return Status::unsupported("no garbage collection"); }
+  virtual Status defragment() { return Status::unsupported("no defragmentation"); }
   virtual EngineReport report() = 0;
 };
 

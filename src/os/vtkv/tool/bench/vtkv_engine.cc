@@ -71,6 +71,7 @@ class VtkvEngine final : public Engine {
     return {};
   }
   Status collect_garbage() override { return m_db->collect_garbage(true); }
+  Status defragment() override { return m_db->defragment({.bytes_per_second = 0}); }
   EngineReport report() override;
 
  private:

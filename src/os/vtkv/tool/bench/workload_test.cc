@@ -74,6 +74,7 @@ class MapEngine final : public Engine {
   }
   Status settle() override { return {}; }
   Status collect_garbage() override { return {}; }
+  Status defragment() override { return {}; }
   EngineReport report() override { return {}; }
 
   size_t size() const { return m_entries.size(); }

@@ -104,6 +104,14 @@ Status gc(const LoadContext& context, Plan* plan) {
   return {};
 }
 
+Status defragment(const LoadContext& context, Plan* plan) {
+  plan->operations = 1;
+  plan->worker = [&context](unsigned) -> Step {
+    return [&context](uint64_t, Outcome*) { return context.engine.defragment(); };
+  };
+  return {};
+}
+
 Status updaterandom(const LoadContext& context, Plan* plan) {
   plan->operations = UINT64_MAX;
   plan->seconds = context.settings.seconds;
@@ -199,6 +207,7 @@ void add_write_workloads(std::vector<WorkloadKind>* kinds) {
   add("updaterandom", "reads a random key and writes it", whole, false, true, updaterandom);
   add("overwrite_gc", "overwrite while the engine collects garbage without a pause", whole, false, true, overwrite_gc);
   add("gc", "one full garbage collection of what earlier workloads left", whole, false, true, gc);
+  add("defragment", "one pass of defragmentation over what earlier workloads left", whole, false, true, defragment);
   add("sequential_insertion",
       "16 regions of the key space, each filled in ascending order, by turns in bursts of 1 MiB", empty, false, true,
       sequential_insertion);
