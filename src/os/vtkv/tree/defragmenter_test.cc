@@ -133,5 +133,20 @@ TEST_F(DefragmentTest, ATreeWithoutHolesIsLeftAlone) {
   EXPECT_EQ(defragmenter.report().moved_bytes, 0u);
 }
 
+// The older checkpoint would keep everything that the last merge replaced.
+TEST_F(DefragmentTest, AtRestOnlyWhatTheRunsHoldTakesZones) {
+  m_options.stitch_threshold_bytes = kNeverStitch;
+  open();
+  for (int round = 0; round < 4; ++round) {
+    put(0, 4000, 1, std::string(100, 'v'));
+  }
+  for (bool did = true; did;) {
+    ASSERT_TRUE(m_tree->merge_once({}, &did).ok());
+  }
+  const TreeStatistics statistics = m_tree->statistics();
+  ASSERT_EQ(statistics.runs, 1u);
+  EXPECT_LT(statistics.zones_in_use, statistics.live_bytes / m_options.geometry.zone_bytes + 5);
+}
+
 }  // namespace
 }  // namespace vtkv

@@ -235,25 +235,6 @@ TEST_F(TreeTest, MergesKeepTheNumberOfRunsLow) {
   expect_sound();
 }
 
-// The older checkpoint would keep everything that the last merge replaced.
-TEST_F(TreeTest, AtRestOnlyWhatTheRunsHoldTakesZones) {
-  m_options.stitch_threshold_bytes = kNeverStitch;
-  reopen();
-  for (SequenceNumber s = 1; s <= 4; ++s) {
-    MemTable next;
-    for (int i = 0; i < 4000; ++i) {
-      next.put(s, "k" + std::to_string(10000 + i), std::string(100, 'v'));
-    }
-    flush(next);
-  }
-  for (bool did = true; did;) {
-    ASSERT_TRUE(m_tree->merge_once({}, &did).ok());
-  }
-  const TreeStatistics statistics = m_tree->statistics();
-  ASSERT_EQ(statistics.runs, 1u);
-  EXPECT_LT(statistics.zones_in_use, statistics.live_bytes / m_options.geometry.zone_bytes + 5);
-}
-
 TEST_F(TreeTest, AFullManifestMergesInsteadOfFailing) {
   for (SequenceNumber s = 1; s <= 2000; ++s) {
     MemTable next;
