@@ -18,8 +18,11 @@
 
 namespace swimstore {
 class StoreCounters;
+struct CheckResult;
 class StoreDirectory;
 struct CubeOptions;
+struct FsckOptions;
+struct Repaired;
 struct Settings;
 struct Superblock;
 }  // namespace swimstore
@@ -43,9 +46,9 @@ class SwimStore : public ObjectStore {
   int mkfs() override;
   int mount() override;
   int umount() override;
-  int fsck(bool deep) override;
-  int repair(bool deep) override;
-  int quick_fix() override;
+  // The same, with the reason in words.
+  vtkv::Status make();
+  vtkv::Status try_mount();
   int mkjournal() override { return 0; }
   bool needs_journal() override { return false; }
   bool wants_journal() override { return false; }
@@ -54,6 +57,17 @@ class SwimStore : public ObjectStore {
   uuid_d get_fsid() override { return m_fsid; }
   int write_meta(const std::string& key, const std::string& value) override;
   int read_meta(const std::string& key, std::string* value) override;
+
+  // ---- checks, of a store that is not mounted (swimstore_check.cc) ----
+  int fsck(bool deep) override;
+  int repair(bool deep) override;
+  int quick_fix() override;
+  // Ok: the check was made. The store is recovered first, as by a mount; otherwise nothing is changed.
+  vtkv::Status check(const swimstore::FsckOptions& options, swimstore::CheckResult* result);
+  // Mends one class of findings after the other, with a check in between. *result: what is left.
+  vtkv::Status mend(bool deep, std::vector<swimstore::Repaired>* changes, swimstore::CheckResult* result);
+  // Removes for good what repair set aside. *entries: how much that was.
+  vtkv::Status forget_lost(uint64_t* entries);
 
   // ---- reports and knobs (swimstore_report.cc) ----
   objectstore_perf_stat_t get_cur_stats() override;
@@ -132,10 +146,11 @@ class SwimStore : public ObjectStore {
  private:
   struct Mounted;
 
-  vtkv::Status make(swimstore::StoreDirectory& directory);
+  enum class Purpose { serve, check };
+
   vtkv::Status check_made(const swimstore::Superblock& superblock);
   vtkv::Status check_identity(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);
-  vtkv::Status open();
+  vtkv::Status open(Purpose purpose);
   void close();
   void end_process(const vtkv::Status& status);
   int fail(const char* what, const vtkv::Status& status) const;

@@ -6,7 +6,6 @@
 
 #include "common/debug.h"
 #include "log/Log.h"
-#include "swimstore/fsck/fsck.h"
 #include "swimstore/ops/perf_counters.h"
 #include "swimstore/ops/settings.h"
 #include "swimstore/store/store_directory.h"
@@ -82,12 +81,12 @@ bool SwimStore::test_mount_in_use() {
 }
 
 int SwimStore::mkfs() {
-  StoreDirectory directory(m_env, path);
-  const Status status = make(directory);
+  const Status status = make();
   return status.ok() ? 0 : fail("mkfs", status);
 }
 
-Status SwimStore::make(StoreDirectory& directory) {
+Status SwimStore::make() {
+  StoreDirectory directory(m_env, path);
   Settings settings;
   VTKV_RETURN_IF_ERROR(Settings::read(cct, &settings));
   vtkv::FileSystemInfo host;
@@ -168,7 +167,9 @@ Status SwimStore::check_identity(StoreDirectory& directory, const Superblock& su
   return {};
 }
 
-Status SwimStore::open() {
+// To be checked, the store is left as it is behind what recovery does, and opens with what would keep it from
+// serving: the check says it.
+Status SwimStore::open(Purpose purpose) {
   ceph_assert(!m_mounted);
   Settings settings;
   VTKV_RETURN_IF_ERROR(Settings::read(cct, &settings));
@@ -186,6 +187,7 @@ Status SwimStore::open() {
   bool single_flush = false;
   VTKV_RETURN_IF_ERROR(settings.choose_single_flush(host, &single_flush));
   swimstore::CubeOptions options = settings.cube_options(single_flush);
+  options.containers.caretaker = purpose == Purpose::serve;
   options.database.on_fatal = [this](const Status& status) { end_process(status); };
   if (m_cube_options_hook) {
     m_cube_options_hook(options);
@@ -197,7 +199,9 @@ Status SwimStore::open() {
                                            *m_counters->get());
   mounted->superblock = superblock;
   mounted->single_flush = single_flush;
-  VTKV_RETURN_IF_ERROR(mounted->context.collections.load(mounted->cube->database()));
+  if (purpose == Purpose::serve) {
+    VTKV_RETURN_IF_ERROR(mounted->context.collections.load(mounted->cube->database()));
+  }
   mounted->memory.adjust();
   m_finisher.start();
   m_mounted = std::move(mounted);
@@ -212,15 +216,18 @@ int SwimStore::mount() {
       return errors < 0 ? errors : -EIO;
     }
   }
-  if (const Status status = open(); !status.ok()) {
-    return fail("mount", status);
-  }
+  const Status status = try_mount();
+  return status.ok() ? 0 : fail("mount", status);
+}
+
+Status SwimStore::try_mount() {
+  VTKV_RETURN_IF_ERROR(open(Purpose::serve));
   if (cct->_conf.get_val<bool>("swimstore_cache_autotune")) {
     m_mounted->memory.start(m_env);
   }
   dout(1) << "mounted, fsid " << m_fsid << (m_mounted->single_flush ? ", one flush" : ", a flush per file")
           << " per commit group" << dendl;
-  return 0;
+  return {};
 }
 
 void SwimStore::close() {
@@ -243,25 +250,6 @@ int SwimStore::umount() {
   }
   return 0;
 }
-
-int SwimStore::fsck(bool deep) {
-  if (const Status status = open(); !status.ok()) {
-    return fail("fsck", status);
-  }
-  const int errors =
-      swimstore::Fsck(m_mounted->context, m_mounted->objects, {.deep = deep}).run();
-  close();
-  return errors;
-}
-
-int SwimStore::repair(bool) {
-  derr << "repair: swimstore cannot repair yet; what fsck finds damaged is given back to Ceph by removing this OSD "
-          "and letting it be refilled"
-       << dendl;
-  return -EOPNOTSUPP;
-}
-
-int SwimStore::quick_fix() { return repair(false); }
 
 void SwimStore::end_process(const Status& status) {
   derr << "FATAL: " << status.to_string()

@@ -44,6 +44,40 @@ void Container::put_back(uint64_t slot) {
   m_slots.put_back(slot);
 }
 
+Status Container::claim(uint64_t slot) {
+  std::lock_guard growth(m_growth_lock);
+  const uint64_t stretch = slot / (m_growth_bytes / slot_bytes(m_size_class));
+  bool backed = false;
+  {
+    std::lock_guard lock(m_lock);
+    if (slot >= m_slots.slots()) {
+      return Status::invalid_argument("slot " + std::to_string(slot) + " lies past the end of " + m_file->path());
+    }
+    if (m_slots.withheld_stretches() > 0) {
+      return Status::busy("space of " + m_file->path() + " is being given back to the host");
+    }
+    backed = m_slots.is_backed(stretch);
+  }
+  if (!backed) {
+    VTKV_RETURN_IF_ERROR(m_file->allocate(stretch * m_growth_bytes, m_growth_bytes));
+  }
+  std::lock_guard lock(m_lock);
+  if (!backed) {
+    m_slots.back(stretch);
+  }
+  if (!m_slots.take_this(slot)) {
+    return Status::busy("slot " + std::to_string(slot) + " of " + m_file->path() + " is not free");
+  }
+  m_used = true;
+  return {};
+}
+
+bool Container::next_owned(uint64_t from, uint64_t* slot) const {
+  std::lock_guard lock(m_lock);
+  *slot = m_slots.next_owned(from);
+  return *slot != SlotAllocator::npos;
+}
+
 void Container::apply_allocated(uint64_t slot) {
   std::lock_guard lock(m_lock);
   m_slots.set_owned(slot, true);

@@ -43,6 +43,9 @@ class Container {
   // False when nothing is available; does no I/O.
   bool take(AllocatedSlot* slot);
   void put_back(uint64_t slot);
+  // See ContainerSet.
+  vtkv::Status claim(uint64_t slot);
+  bool next_owned(uint64_t from, uint64_t* slot) const;
   // The slots become owned. REQUIRES: they are reserved.
   void apply_allocated(uint64_t slot);
   void apply_freed(vtkv::SequenceNumber sequence, uint64_t slot, bool reuse_at_once);

@@ -103,6 +103,10 @@ class ContainerSetImplementation final : public ContainerSet {
   bool is_primed(SlotAddress slot) const override {
     return slot.size_class < kSizeClasses && m_containers[slot.size_class]->is_primed(slot.index);
   }
+  bool next_owned(unsigned size_class, uint64_t from, uint64_t* index) const override {
+    return m_containers[size_class]->next_owned(from, index);
+  }
+  Status claim(SlotAddress slot) override;
   void stop() override;
   Status sync_all() override;
   ContainerStatistics statistics() const override;
@@ -247,6 +251,13 @@ void ContainerSetImplementation::abandon(const std::vector<AllocatedSlot>& slots
   }
 }
 
+Status ContainerSetImplementation::claim(SlotAddress slot) {
+  if (slot.size_class >= kSizeClasses) {
+    return Status::invalid_argument("there is no slot of size class " + std::to_string(slot.size_class));
+  }
+  return m_containers[slot.size_class]->claim(slot.index);
+}
+
 // ---- transactions
 
 void ContainerSetImplementation::apply(SequenceNumber sequence, const AllocationDelta& delta) {
@@ -305,6 +316,9 @@ Status ContainerSetImplementation::replay(const AllocationDelta& delta) {
 Status ContainerSetImplementation::finish_recovery() {
   for (auto& container : m_containers) {
     container->finish_recovery();
+  }
+  if (!m_options.caretaker) {
+    return {};
   }
   std::lock_guard lock(m_worker_lock);
   m_worker = m_env->start_worker("containers", 0, [this](vtkv::IoQueue&) { return caretaker_step(); });

@@ -35,6 +35,8 @@ struct ContainerOptions {
   unsigned primed_class_max = 3;          // classes up to this one are primed ahead of demand
   uint64_t primed_ahead_bytes = 64u << 20;  // free primed bytes kept ready per such class
   uint64_t reserve_bytes = 128u << 20;      // host space that only privileged allocations may take
+  // False: nothing is grown, primed or punched, so that what nobody owns stays as it is. For checks and repair.
+  bool caretaker = true;
   // Test builds only: break a safety rule on purpose and see that the tests notice.
   bool skip_reuse_horizon = false;  // reuse at once
   bool punch_at_once = false;       // while a durable page still says primed
@@ -102,6 +104,11 @@ class ContainerSet {
 
   virtual bool is_owned(SlotAddress slot) const = 0;  // fsck
   virtual bool is_primed(SlotAddress slot) const = 0;
+  // The first owned slot of the class at or above `from`; false when there is none.
+  virtual bool next_owned(unsigned size_class, uint64_t from, uint64_t* index) const = 0;
+  // Reserves this slot, whose bytes stay as they are, for a transaction that makes it owned. Code::busy when it is
+  // owned or waits; Code::invalid_argument past the container's end; Code::no_space.
+  virtual vtkv::Status claim(SlotAddress slot) = 0;
   // Ends the workers; no other call but these of the database's callbacks and the destructor may follow.
   virtual void stop() = 0;
   virtual vtkv::Status sync_all() = 0;

@@ -78,6 +78,16 @@ uint64_t SlotAllocator::take(bool* primed) {
   return slot;
 }
 
+bool SlotAllocator::take_this(uint64_t slot) {
+  if (!is_available(slot)) {
+    return false;
+  }
+  m_primed_available.clear(slot);
+  m_unprimed_available.clear(slot);
+  made_busy(slot);
+  return true;
+}
+
 uint64_t SlotAllocator::take_unprimed_run(uint64_t limit, uint64_t* first) {
   const uint64_t start = m_priming_cursor < slots() ? m_priming_cursor : 0;
   *first = m_unprimed_available.find_cyclic(start);

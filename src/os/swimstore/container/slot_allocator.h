@@ -36,9 +36,13 @@ class SlotAllocator {
   // The first stretch without host space; npos when all have it.
   uint64_t find_unbacked() const;
   void back(uint64_t stretch);
+  // False: without host space, or about to be punched.
+  bool is_backed(uint64_t stretch) const { return m_stretches[stretch].state == State::backed; }
 
   // Next-fit, primed slots first; npos when nothing is available.
   uint64_t take(bool* primed);
+  // Takes exactly this one; false when it is not available.
+  bool take_this(uint64_t slot);
   // The run of at most `limit` unprimed available slots at or after the priming cursor; 0: none.
   uint64_t take_unprimed_run(uint64_t limit, uint64_t* first);
   void put_back(uint64_t slot);
@@ -49,6 +53,7 @@ class SlotAllocator {
   void set_owned(uint64_t slot, bool owned);
   bool is_owned(uint64_t slot) const { return slot < slots() && m_owned.test(slot); }
   uint64_t owned() const { return m_owned.count(); }
+  uint64_t next_owned(uint64_t from) const { return m_owned.find_from(from); }  // npos: none
   // Primes a slot of a backed stretch; nothing happens to one that was withheld meanwhile.
   void set_primed(uint64_t slot);
   bool is_primed(uint64_t slot) const { return slot < slots() && m_primed.test(slot); }

@@ -39,6 +39,19 @@ TEST(SlotAllocator, PrefersPrimedSlots) {
   EXPECT_EQ(slots.take(&primed), 9u);
 }
 
+TEST(SlotAllocator, GivesTheVerySlotThatIsAskedForOnce) {
+  SlotAllocator slots = with_stretches(1);
+  EXPECT_TRUE(slots.take_this(5));
+  EXPECT_FALSE(slots.take_this(5));
+  slots.set_owned(5, true);
+  EXPECT_EQ(slots.next_owned(0), 5u);
+  EXPECT_EQ(slots.next_owned(6), SlotAllocator::npos);
+  bool primed = true;
+  for (uint64_t i = 0; i < kStretchSlots - 1; i++) {
+    EXPECT_NE(slots.take(&primed), 5u);
+  }
+}
+
 TEST(SlotAllocator, WithholdsOnlyAfterClearingPrimedBits) {
   SlotAllocator slots = with_stretches(2);
   for (uint64_t slot = 16; slot < 32; slot++) {

@@ -233,4 +233,19 @@ bool decode_slot_references(std::string_view value, uint32_t* references) {
   return vtkv::get_varint32(&value, references) && value.empty();
 }
 
+std::string lost_key(uint32_t number, std::string_view key) {
+  std::string lost(1, key_prefix::lost);
+  vtkv::put_ordered32(&lost, number);
+  lost.append(key);
+  return lost;
+}
+
+bool decode_lost_key(std::string_view lost, uint32_t* number, std::string_view* key) {
+  if (!take_prefix(&lost, key_prefix::lost) || !vtkv::get_ordered32(&lost, number) || lost.empty()) {
+    return false;
+  }
+  *key = lost;
+  return true;
+}
+
 }  // namespace swimstore

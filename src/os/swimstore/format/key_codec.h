@@ -8,6 +8,7 @@
 //   H  omap header           nid (u64 BE)
 //   M  omap value            nid (u64 BE), the user's key as it is
 //   S  slot reference count  packed slot address (u64 BE)
+//   L  lost entry            number (u32 BE), then the key of an entry that repair took out of service
 //   A, N                     belong to the cube
 //
 // An object key holds no collection: a split or a merge rewrites no object. Omap and extents hang on the
@@ -45,6 +46,7 @@ inline constexpr char extent = 'E';
 inline constexpr char omap_header = 'H';
 inline constexpr char omap = 'M';
 inline constexpr char slot_reference = 'S';
+inline constexpr char lost = 'L';
 }  // namespace key_prefix
 
 // A range over a whole kind is
@@ -74,5 +76,9 @@ bool decode_slot_reference_key(std::string_view key, SlotAddress* slot);
 // Value of a slot reference key: a varint, how many block references are left.
 std::string encode_slot_references(uint32_t references);
 bool decode_slot_references(std::string_view value, uint32_t* references);
+
+// The value is the entry's own. `number` tells entries apart that had the same key one after the other.
+std::string lost_key(uint32_t number, std::string_view key);
+bool decode_lost_key(std::string_view lost, uint32_t* number, std::string_view* key);
 
 }  // namespace swimstore

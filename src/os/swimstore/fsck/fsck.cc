@@ -1,6 +1,7 @@
 #include "swimstore/fsck/fsck.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -19,9 +20,6 @@ namespace {
 
 constexpr uint64_t kDeepReadBytes = 1u << 20;
 constexpr size_t kFindingsMax = 1000;  // kept and printed; all are counted
-
-std::string kind_begin(char prefix) { return std::string(1, prefix); }
-std::string kind_end(char prefix) { return std::string(1, static_cast<char>(prefix + 1)); }
 
 // A PG's temporary objects lie in pool -2-N and count for N.
 int64_t pool_counted_for(const ghobject_t& oid) {
@@ -49,62 +47,185 @@ std::string describe_object_key(std::string_view key) {
   return text.str();
 }
 
-void Fsck::found(std::string sentence) {
-  if (++m_errors <= kFindingsMax) {
-    derr << sentence << dendl;
-    m_findings.push_back(std::move(sentence));
+// A phase that visits all entries of one kind.
+struct Fsck::TreePhase {
+  Phase phase;
+  char prefix;
+  const char* what;
+  void (Fsck::*visit)(std::string_view key, std::string_view value);
+  void (Fsck::*end)();
+};
+
+const Fsck::TreePhase* Fsck::tree_phase(Phase phase) {
+  static constexpr TreePhase kPhases[] = {
+      {Phase::collections, key_prefix::collection, "collections", &Fsck::visit_collection, &Fsck::sort_collections},
+      {Phase::objects, key_prefix::object, "objects", &Fsck::visit_object, nullptr},
+      {Phase::extents, key_prefix::extent, "extents", &Fsck::visit_extents, nullptr},
+      {Phase::omap_headers, key_prefix::omap_header, "omap headers", &Fsck::visit_omap_header, nullptr},
+      {Phase::omap, key_prefix::omap, "omap keys", &Fsck::visit_omap, nullptr},
+      {Phase::lost, key_prefix::lost, "lost entries", &Fsck::visit_lost, nullptr},
+      {Phase::slot_counts, key_prefix::slot_reference, "slot references", &Fsck::visit_slot_count, nullptr},
+  };
+  const auto found = std::find_if(std::begin(kPhases), std::end(kPhases),
+                                  [phase](const TreePhase& one) { return one.phase == phase; });
+  return found == std::end(kPhases) ? nullptr : found;
+}
+
+Fsck::Fsck(StoreContext& store, ObjectReader& reader, FsckOptions options)
+    : m_store(store), m_reader(reader), m_options(options), m_began_us(store.env->now_us()) {
+  if (m_options.online) {
+    m_snapshot = m_store.cube.database().take_snapshot();
   }
 }
 
-template <typename Visit>
-void Fsck::for_each(std::string_view lower, std::string_view upper, const char* what, const Visit& visit) {
-  const auto it = m_store.cube.database().new_iterator(lower, upper);
-  for (it->seek_to_first(); it->valid(); it->next()) {
-    visit(it->key(), it->value());
+Fsck::~Fsck() {
+  m_iterator.reset();
+  release_snapshot();
+}
+
+void Fsck::release_snapshot() {
+  if (m_snapshot != nullptr) {
+    m_store.cube.database().release_snapshot(std::exchange(m_snapshot, nullptr));
   }
-  if (!it->status().ok()) {
-    found(fmt::format("{} cannot all be read: {}", what, it->status().to_string()));
+}
+
+CheckResult Fsck::result() const {
+  return {.findings = m_findings, .errors = m_errors, .objects = m_objects.size(), .slots = m_slots.entries().size(),
+          .unclear = m_unclear, .lost_entries = m_lost_entries};
+}
+
+const char* Fsck::phase() const {
+  if (const TreePhase* const phase = tree_phase(m_phase)) {
+    return phase->what;
+  }
+  switch (m_phase) {
+    case Phase::slots:
+      return "slots";
+    case Phase::usage:
+      return "usage";
+    case Phase::data:
+      return "data";
+    case Phase::database:
+      return "database";
+    default:
+      return "done";
+  }
+}
+
+void Fsck::found(Finding finding) {
+  switch (finding.kind) {
+    case FindingClass::metadata_unreadable:
+    case FindingClass::object_undecodable:
+    case FindingClass::extents_undecodable:
+      ++m_unknown_owners;
+      break;
+    default:
+      break;
+  }
+  if (++m_errors <= kFindingsMax) {
+    derr << finding.text << dendl;
+    m_findings.push_back(std::move(finding));
   }
 }
 
 int Fsck::run() {
-  const uint64_t began_us = m_store.env->now_us();
-  check_collections();
-  check_objects();
-  check_extents();
-  check_omap(key_prefix::omap_header);
-  check_omap(key_prefix::omap);
-  check_slots();
-  check_usage();
-  if (m_options.deep) {
-    check_data();
-    check_database();
+  while (step(UINT64_MAX)) {
   }
-  dout(1) << (m_options.deep ? "deep, " : "") << m_objects.size() << " objects, " << m_slots.entries().size()
-          << " slots, " << m_errors << " errors, " << (m_store.env->now_us() - began_us) / 1000 << " ms" << dendl;
   return static_cast<int>(std::min<size_t>(m_errors, INT_MAX));
 }
 
-void Fsck::check_collections() {
-  for_each(kind_begin(key_prefix::collection), kind_end(key_prefix::collection), "collections",
-           [this](std::string_view key, std::string_view value) {
-             coll_t cid;
-             CollectionRecord record;
-             if (!decode_collection_key(key, &cid) || !decode_collection(value, &record)) {
-               found(fmt::format("collection record {} is damaged", to_hex(key)));
-               return;
-             }
-             for (ObjectRange& range : object_ranges(cid, record.bits)) {
-               m_ranges.push_back(std::move(range));
-             }
-           });
+bool Fsck::step(uint64_t work) {
+  if (const TreePhase* const phase = tree_phase(m_phase)) {
+    step_tree(*phase, work);
+    return true;
+  }
+  switch (m_phase) {
+    case Phase::slots:
+      check_slots();
+      next_phase();
+      return true;
+    case Phase::usage:
+      check_usage();
+      m_next_object = m_objects.begin();
+      next_phase();
+      return true;
+    case Phase::data:
+      check_data(work);
+      return true;
+    case Phase::database:
+      check_database();
+      next_phase();
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Fsck::next_phase() {
+  m_phase = static_cast<Phase>(static_cast<int>(m_phase) + 1);
+  if (m_phase == Phase::data && !m_options.deep) {
+    m_phase = Phase::done;
+  }
+  if (m_phase == Phase::database && m_options.online) {
+    m_phase = Phase::done;  // 'swimstore verify' is that; it cannot be done a little at a time
+  }
+  if (m_phase >= Phase::data) {
+    release_snapshot();
+  }
+  if (m_phase == Phase::done) {
+    dout(1) << (m_options.deep ? "deep, " : "") << m_objects.size() << " objects, " << m_slots.entries().size()
+            << " slots, " << m_errors << " errors, " << (m_store.env->now_us() - m_began_us) / 1000 << " ms" << dendl;
+  }
+}
+
+void Fsck::step_tree(const TreePhase& phase, uint64_t work) {
+  if (!m_iterator) {
+    m_iterator = m_store.cube.database().new_iterator(
+        std::string(1, phase.prefix), std::string(1, static_cast<char>(phase.prefix + 1)), m_snapshot);
+    m_iterator->seek_to_first();
+  }
+  for (; m_iterator->valid() && work > 0; --work) {
+    (this->*phase.visit)(m_iterator->key(), m_iterator->value());
+    m_iterator->next();
+  }
+  if (!m_iterator->valid()) {
+    end_tree(phase);
+  }
+}
+
+void Fsck::end_tree(const TreePhase& phase) {
+  if (const vtkv::Status status = m_iterator->status(); !status.ok()) {
+    found(FindingClass::metadata_unreadable, fmt::format("{} cannot all be read: {}", phase.what, status.to_string()));
+  }
+  m_iterator.reset();
+  if (phase.end != nullptr) {
+    (this->*phase.end)();
+  }
+  next_phase();
+}
+
+// ---- collections and objects
+
+void Fsck::visit_collection(std::string_view key, std::string_view value) {
+  coll_t cid;
+  CollectionRecord record;
+  if (!decode_collection_key(key, &cid) || !decode_collection(value, &record)) {
+    found(FindingClass::collection_undecodable, fmt::format("collection record {} is damaged", to_hex(key)));
+    return;
+  }
+  for (ObjectRange& range : object_ranges(cid, record.bits)) {
+    m_ranges.push_back(std::move(range));
+  }
+}
+
+void Fsck::sort_collections() {
   std::sort(m_ranges.begin(), m_ranges.end(),
             [](const ObjectRange& a, const ObjectRange& b) { return a.begin < b.begin; });
   for (size_t i = 1; i < m_ranges.size(); ++i) {
     if (m_ranges[i].begin < m_ranges[i - 1].end) {
       std::ostringstream at;
       at << m_ranges[i].begin;
-      found(fmt::format("two collections overlap at {}", at.str()));
+      found(FindingClass::collections_overlap, fmt::format("two collections overlap at {}", at.str()));
     }
   }
 }
@@ -115,191 +236,287 @@ bool Fsck::lies_in_a_collection(const ghobject_t& oid) const {
   return after != m_ranges.begin() && oid < std::prev(after)->end;
 }
 
-void Fsck::check_objects() {
-  for_each(kind_begin(key_prefix::object), kind_end(key_prefix::object), "objects",
-           [this](std::string_view key, std::string_view value) { check_object(std::string(key), value); });
-}
-
-void Fsck::check_object(const std::string& key, std::string_view value) {
+void Fsck::visit_object(std::string_view key_bytes, std::string_view value) {
+  const std::string key(key_bytes);
   ghobject_t oid;
   if (!decode_object_key(key, &oid) || object_key(oid) != key) {
-    found(fmt::format("an object's key is damaged: {}", to_hex(key)));
+    found({.kind = FindingClass::object_undecodable,
+           .text = fmt::format("an object's key is damaged: {}", to_hex(key)), .key = key});
     return;
   }
+  const std::string name = describe_object_key(key);
   OnodeRecord record;
   ExtentChunk chunk;
   if (!decode_onode(value, &record, &chunk)) {
-    found(fmt::format("the record of object {} is damaged", describe_object_key(key)));
+    found({.kind = FindingClass::object_undecodable, .object = name,
+           .text = fmt::format("the record of object {} is damaged", name), .key = key});
     return;
   }
   if (!lies_in_a_collection(oid)) {
-    found(fmt::format("object {} lies in no collection", describe_object_key(key)));
+    found({.kind = FindingClass::object_in_no_collection, .object = name,
+           .text = fmt::format("object {} lies in no collection", name)});
   }
   const int64_t pool = pool_counted_for(oid);
   m_usage[pool].objects += 1;
   const auto [entry, unique] = m_objects.try_emplace(record.nid, Object{key, record.size, record.flags, pool});
   if (!unique) {
-    found(fmt::format("objects {} and {} have the same id {}", describe_object_key(entry->second.key),
-                      describe_object_key(key), record.nid));
-    return;
+    found({.kind = FindingClass::object_id_twice, .object = name,
+           .text = fmt::format("objects {} and {} have the same id {}", describe_object_key(entry->second.key), name,
+                               record.nid)});
+    // Its extents, if they are in its record, are counted all the same.
   }
   if (record.test(OnodeRecord::chunk_inline)) {
-    check_chunk(entry->second, 0, chunk);
+    check_chunk({key, record.size, record.flags, pool}, 0, key, chunk);
   }
 }
 
-void Fsck::check_extents() {
-  for_each(kind_begin(key_prefix::extent), kind_end(key_prefix::extent), "extents",
-           [this](std::string_view key, std::string_view value) {
-             uint64_t nid = 0;
-             uint32_t number = 0;
-             ExtentChunk chunk;
-             if (!decode_extent_key(key, &nid, &number)) {
-               found(fmt::format("the key of an extent chunk is damaged: {}", to_hex(key)));
-               return;
-             }
-             const auto object = m_objects.find(nid);
-             if (object == m_objects.end()) {
-               found(fmt::format("extent chunk {} belongs to object id {}, which does not exist", number, nid));
-             } else if (object->second.flags & OnodeRecord::chunk_inline) {
-               found(fmt::format("object {} has extent chunk {} beside an inline one",
-                                 describe_object_key(object->second.key), number));
-             } else if (!decode_extent_chunk(value, &chunk)) {
-               found(fmt::format("extent chunk {} of object {} is damaged", number,
-                                 describe_object_key(object->second.key)));
-             } else {
-               check_chunk(object->second, number, chunk);
-             }
-           });
+// ---- extents and omap
+
+void Fsck::visit_extents(std::string_view key_bytes, std::string_view value) {
+  const std::string key(key_bytes);
+  uint64_t nid = 0;
+  uint32_t number = 0;
+  const bool has_key = decode_extent_key(key, &nid, &number);
+  const auto object = has_key ? m_objects.find(nid) : m_objects.end();
+  if (object == m_objects.end()) {
+    if (!knows_all_owners()) {
+      ++m_unclear;
+      return;
+    }
+    found({.kind = FindingClass::extents_orphaned,
+           .text = has_key ? fmt::format("extent chunk {} belongs to object id {}, which does not exist", number, nid)
+                           : fmt::format("the key of an extent chunk is damaged: {}", to_hex(key)),
+           .key = key});
+    return;
+  }
+  const std::string name = describe_object_key(object->second.key);
+  ExtentChunk chunk;
+  if (object->second.flags & OnodeRecord::chunk_inline) {
+    found({.kind = FindingClass::extents_orphaned, .object = name,
+           .text = fmt::format("object {} has extent chunk {} beside an inline one", name, number), .key = key});
+  } else if (!decode_extent_chunk(value, &chunk)) {
+    found({.kind = FindingClass::extents_undecodable, .object = name, .offset = uint64_t{number} * kChunkBytes,
+           .text = fmt::format("extent chunk {} of object {} is damaged", number, name), .key = object->second.key});
+  } else {
+    check_chunk(object->second, number, key, chunk);
+  }
 }
 
-void Fsck::check_chunk(const Object& object, uint32_t number, const ExtentChunk& chunk) {
+void Fsck::check_chunk(const Object& object, uint32_t number, const std::string& key, const ExtentChunk& chunk) {
   for (const Extent& extent : chunk.extents) {
-    const uint64_t end_block = uint64_t{number} * kChunkBlocks + extent.block + extent.count;
+    const uint64_t first_block = uint64_t{number} * kChunkBlocks + extent.block;
+    const uint64_t end_block = first_block + extent.count;
+    const uint64_t offset = first_block * kBlockBytes;
     if (end_block > blocks_for(object.size)) {
-      found(fmt::format("object {} of {} bytes has data up to block {}", describe_object_key(object.key), object.size,
-                        end_block));
+      const std::string name = describe_object_key(object.key);
+      found({.kind = FindingClass::extents_past_end, .object = name, .offset = offset,
+             .text = fmt::format("object {} of {} bytes has data up to block {}", name, object.size, end_block)});
     }
     PoolUsage& usage = m_usage[object.pool];
     usage.stored += int64_t{extent.count} * kBlockBytes;
     if (end_block * kBlockBytes > object.size) {
       usage.stored -= end_block * kBlockBytes - object.size;
     }
-    if (const std::string conflict = m_slots.add(extent); !conflict.empty()) {
-      found(fmt::format("object {}, chunk {}: {}", describe_object_key(object.key), number, conflict));
+    if (const std::string conflict = m_slots.add(extent, object.pool); !conflict.empty()) {
+      const std::string name = describe_object_key(object.key);
+      found({.kind = FindingClass::slot_claimed_twice, .object = name, .offset = offset,
+             .text = fmt::format("object {}, chunk {}: {}", name, number, conflict), .key = key,
+             .slot = extent.slot});
     }
-    if (!m_store.cube.containers().is_owned(extent.slot)) {
-      found(fmt::format("object {}, chunk {}: {} is not marked as owned", describe_object_key(object.key), number,
-                        describe_slot(extent.slot)));
+    if (!m_options.online && !m_store.cube.containers().is_owned(extent.slot)) {
+      const std::string name = describe_object_key(object.key);
+      found({.kind = FindingClass::slot_not_owned, .object = name, .offset = offset,
+             .text = fmt::format("object {}, chunk {}: {} is not marked as owned", name, number,
+                                 describe_slot(extent.slot)),
+             .slot = extent.slot});
     }
   }
 }
 
-void Fsck::check_omap(char prefix) {
-  const char* what = prefix == key_prefix::omap ? "omap keys" : "omap headers";
-  uint64_t last_nid = UINT64_MAX;
-  for_each(kind_begin(prefix), kind_end(prefix), what,
-           [&, this](std::string_view key, std::string_view) {
-             uint64_t nid = 0;
-             std::string_view user_key;
-             if (!(prefix == key_prefix::omap ? decode_omap_key(key, &nid, &user_key)
-                                              : decode_omap_header_key(key, &nid))) {
-               found(fmt::format("a key among the {} is damaged: {}", what, to_hex(key)));
-               return;
-             }
-             if (nid == last_nid) {
-               return;
-             }
-             last_nid = nid;
-             const auto object = m_objects.find(nid);
-             if (object == m_objects.end()) {
-               found(fmt::format("there are {} of object id {}, which does not exist", what, nid));
-             } else if (!(object->second.flags & OnodeRecord::has_omap)) {
-               found(fmt::format("there are {} of object {}, which says it has none", what,
-                                 describe_object_key(object->second.key)));
-             }
-           });
+void Fsck::visit_omap_header(std::string_view key, std::string_view) {
+  uint64_t nid = 0;
+  check_omap_owner("an omap header", key, decode_omap_header_key(key, &nid) ? nid : UINT64_MAX);
+}
+
+void Fsck::visit_omap(std::string_view key, std::string_view) {
+  uint64_t nid = UINT64_MAX;
+  std::string_view user_key;
+  if (decode_omap_key(key, &nid, &user_key) && nid == m_last_omap_nid) {
+    return;  // said of its first key
+  }
+  m_last_omap_nid = nid;
+  check_omap_owner("omap keys", key, nid);
+}
+
+// nid UINT64_MAX, which no object has: the key is none.
+void Fsck::check_omap_owner(const char* what, std::string_view key, uint64_t nid) {
+  const auto object = m_objects.find(nid);
+  if (object == m_objects.end()) {
+    if (!knows_all_owners()) {
+      ++m_unclear;
+      return;
+    }
+    found({.kind = FindingClass::omap_orphaned,
+           .text = nid == UINT64_MAX ? fmt::format("the key of {} is damaged: {}", what, to_hex(key))
+                                     : fmt::format("there is {} of object id {}, which does not exist", what, nid),
+           .key = std::string(key)});
+  } else if (!(object->second.flags & OnodeRecord::has_omap)) {
+    const std::string name = describe_object_key(object->second.key);
+    found({.kind = FindingClass::omap_unannounced, .object = name,
+           .text = fmt::format("there is {} of object {}, which says it has none", what, name),
+           .key = object->second.key});
+  }
+}
+
+void Fsck::visit_lost(std::string_view key, std::string_view) {
+  ++m_lost_entries;
+  uint32_t number = 0;
+  std::string_view entry;
+  m_lost_owners += !decode_lost_key(key, &number, &entry) || entry.front() == key_prefix::object ||
+                   entry.front() == key_prefix::extent;
+}
+
+// ---- slots and usage
+
+void Fsck::visit_slot_count(std::string_view key, std::string_view value) {
+  SlotAddress slot;
+  uint32_t references = 0;
+  if (!decode_slot_reference_key(key, &slot) || !decode_slot_references(value, &references)) {
+    found({.kind = FindingClass::slot_count_wrong, .text = fmt::format("slot reference {} is damaged", to_hex(key)),
+           .key = std::string(key), .slot = slot});
+    return;
+  }
+  m_slots.add_count(slot, references);
 }
 
 void Fsck::check_slots() {
-  for_each(kind_begin(key_prefix::slot_reference), kind_end(key_prefix::slot_reference), "slot references",
-           [this](std::string_view key, std::string_view value) {
-             SlotAddress slot;
-             uint32_t references = 0;
-             if (!decode_slot_reference_key(key, &slot) || !decode_slot_references(value, &references)) {
-               found(fmt::format("slot reference {} is damaged", to_hex(key)));
-               return;
-             }
-             m_slots.add_count(slot, references);
-           });
-  std::array<uint64_t, kSizeClasses> used{};
   for (const auto& [packed, entry] : m_slots.entries()) {
     const SlotAddress slot = SlotAddress::unpack(packed);
-    const uint64_t expected = entry.has_count ? entry.counted : entry.written_blocks;
-    if (entry.references != expected) {
-      found(fmt::format("{} has {} block references, {} says {}", describe_slot(slot), entry.references,
-                        entry.has_count ? "its count" : "what was written to it", expected));
+    const bool too_many = entry.believed() > entry.references;
+    if (entry.references == entry.believed() || entry.conflict) {
+      continue;  // a conflict is mended first, and its count with it
     }
-    if (slot.size_class < kSizeClasses) {
-      used[slot.size_class] += entry.references > 0;
+    if (too_many && (!knows_all_owners() || m_lost_owners > 0)) {
+      ++m_unclear;
+      continue;
     }
+    found({.kind = FindingClass::slot_count_wrong,
+           .text = fmt::format("{} has {} block references, {} says {}", describe_slot(slot), entry.references,
+                               entry.has_count ? "its count" : "what was written to it", entry.believed()),
+           .key = slot_reference_key(slot), .slot = slot});
   }
-  const ContainerStatistics statistics = m_store.cube.containers().statistics();
+  if (!m_options.online) {
+    check_owned_slots();
+  }
+}
+
+void Fsck::check_owned_slots() {
+  const ContainerSet& containers = m_store.cube.containers();
   for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
-    if (statistics.classes[size_class].owned != used[size_class]) {
-      found(fmt::format("{} slots of {} KiB are marked as owned, objects use {}",
-                        statistics.classes[size_class].owned, slot_bytes(size_class) >> 10, used[size_class]));
+    uint64_t index = 0;
+    for (; containers.next_owned(size_class, index, &index); ++index) {
+      const SlotAddress slot{static_cast<uint8_t>(size_class), index};
+      const SlotCensus::Entry* const entry = m_slots.find(slot);
+      if (entry != nullptr && entry->references > 0) {
+        continue;
+      }
+      if (!knows_all_owners() || m_lost_owners > 0) {
+        ++m_unclear;
+        continue;
+      }
+      found({.kind = FindingClass::slot_leaked,
+             .text = fmt::format("{} is marked as owned, and nothing refers to it", describe_slot(slot)),
+             .slot = slot});
     }
   }
 }
 
 void Fsck::check_usage() {
-  int64_t allocated = 0;
-  for (const auto& [pool, usage] : m_store.cube.pool_usage()) {
-    const PoolUsage& counted = m_usage[pool];
-    allocated += usage.allocated;
-    if (usage.objects != counted.objects || usage.stored != counted.stored) {
-      found(fmt::format("pool {} is said to have {} objects of {} bytes, counted were {} of {}", pool, usage.objects,
-                        usage.stored, counted.objects, counted.stored));
+  for (const auto& [packed, entry] : m_slots.entries()) {
+    if (entry.references > 0) {
+      m_usage[entry.pool].allocated += slot_bytes(SlotAddress::unpack(packed).size_class);
     }
   }
-  const uint64_t owned = m_store.cube.containers().statistics().owned_bytes;
-  if (allocated != static_cast<int64_t>(owned)) {
-    found(fmt::format("the pools are said to have {} bytes of slots, {} are owned", allocated, owned));
-  }
-}
-
-void Fsck::check_data() {
-  for (const auto& [nid, object] : m_objects) {
-    check_object_data(object);
-  }
-}
-
-void Fsck::check_object_data(const Object& object) {
-  ghobject_t oid;
-  OnodeRef onode;
-  if (!decode_object_key(object.key, &oid) || !m_store.onodes.find(oid, &onode).ok()) {
-    found(fmt::format("object {} cannot be loaded", describe_object_key(object.key)));
+  if (m_options.online || !knows_all_owners()) {
     return;
   }
-  for (uint64_t offset = 0; offset < object.size; offset += kDeepReadBytes) {
-    ceph::bufferlist data;
-    const uint64_t bytes = std::min(kDeepReadBytes, object.size - offset);
-    if (m_reader.read_range(*onode, offset, bytes, CEPH_OSD_OP_FLAG_FADVISE_DONTNEED, &data) < 0) {
-      found(fmt::format("object {}: bytes {} to {} cannot be read", describe_object_key(object.key), offset,
-                        offset + bytes));
+  std::map<int64_t, PoolUsage> kept = m_store.cube.pool_usage();
+  for (const auto& [pool, counted] : m_usage) {
+    kept.try_emplace(pool);
+  }
+  for (const auto& [pool, said] : kept) {
+    const PoolUsage& counted = m_usage[pool];
+    if (said.objects != counted.objects || said.stored != counted.stored || said.allocated != counted.allocated) {
+      found(FindingClass::usage_wrong,
+            fmt::format("pool {} is said to have {} objects of {} bytes in {} bytes of slots, counted were {} of {} "
+                        "in {}",
+                        pool, said.objects, said.stored, said.allocated, counted.objects, counted.stored,
+                        counted.allocated));
     }
   }
+}
+
+// ---- deep
+
+void Fsck::check_data(uint64_t work) {
+  for (uint64_t done = 0; done < work; done += kDeepReadBytes / kBlockBytes) {
+    if (m_next_object == m_objects.end()) {
+      next_phase();
+      return;
+    }
+    if (read_piece(m_next_object->second, m_next_offset)) {
+      m_next_offset += kDeepReadBytes;
+    } else {
+      m_next_offset = 0;
+      ++m_next_object;
+      ++m_objects_read;
+    }
+  }
+}
+
+bool Fsck::read_piece(const Object& object, uint64_t offset) {
+  ghobject_t oid;
+  OnodeRef onode;
+  if (object.size == 0 || !decode_object_key(object.key, &oid)) {
+    return false;
+  }
+  CollectionRef collection;
+  std::shared_lock<ceph::shared_mutex> lock;
+  if (m_options.online) {
+    collection = m_store.collections.find_owner(oid);
+    if (!collection) {
+      return false;  // it went with its collection
+    }
+    lock = std::shared_lock(collection->lock);
+  }
+  const std::string name = describe_object_key(object.key);
+  if (!m_store.onodes.find(oid, &onode).ok()) {
+    found({.kind = FindingClass::data_unreadable, .object = name,
+           .text = fmt::format("object {} cannot be loaded", name)});
+    return false;
+  }
+  const uint64_t size = onode->exists ? onode->record.size : 0;
+  if (offset >= size) {
+    return false;  // removed or cut meanwhile
+  }
+  const uint64_t bytes = std::min(kDeepReadBytes, size - offset);
+  ceph::bufferlist data;
+  constexpr uint32_t kFromDisk = CEPH_OSD_OP_FLAG_BYPASS_CLEAN_CACHE | CEPH_OSD_OP_FLAG_FADVISE_DONTNEED;
+  if (m_reader.read_range(*onode, offset, bytes, kFromDisk, &data) < 0) {
+    found({.kind = FindingClass::data_unreadable, .object = name, .offset = offset,
+           .text = fmt::format("object {}: bytes {} to {} cannot be read", name, offset, offset + bytes)});
+  }
+  return offset + bytes < size;
 }
 
 void Fsck::check_database() {
   std::vector<std::string> findings;
   const vtkv::Status status = m_store.cube.database().verify(&findings);
   for (std::string& finding : findings) {
-    found(std::move(finding));
+    found(FindingClass::database_damaged, std::move(finding));
   }
   if (!status.ok() && findings.empty()) {
-    found(fmt::format("the database cannot be verified: {}", status.to_string()));
+    found(FindingClass::database_damaged, fmt::format("the database cannot be verified: {}", status.to_string()));
   }
 }
 

@@ -2,21 +2,32 @@
 //
 //   collections  every record can be read; no object belongs to two
 //   objects      every key and record can be read; each lies in a collection; object ids are unique
-//   extents      lie within the object, in slots that are owned, in the blocks that were written there
-//   slots        every owned slot is referred to, every block without the shared flag exactly once, and
-//                the reference count in the tree equals the references found
+//   extents      lie within the object, in the blocks that were written there; each belongs to an object
 //   omap         every header and key belongs to an object that says it has omap
+//   slots        every block without the shared flag has exactly one owner; the reference count in the tree
+//                equals the references found; a slot is owned if and only if somebody refers to it
 //   usage        the pools' sums equal what was counted
 //   deep         every block of data is read and its checksum verified; so is every block of log and tree
 //
-// REQUIRES: nothing is queued while it runs. Findings go to the log, one sentence each. Reads only.
+// What cannot be read may own what nobody else claims. So as long as something is unreadable or undecodable,
+// nothing is called orphaned, leaked or miscounted; and while entries are set aside (key_codec.h, 'L') that may
+// own slots, no slot is called leaked and no reference count too high.
+//
+// Online, it looks at a snapshot of the tree while transactions go on. Who owns a slot and the pools' sums
+// are not part of the snapshot and are left to the check of an unmounted store. Data is read as a scrub reads it.
+//
+// Reads only. Findings go to the log as well, one sentence each. Not thread-safe.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "swimstore/fsck/finding.h"
 #include "swimstore/fsck/slot_census.h"
 #include "swimstore/store/collection_list.h"
 #include "swimstore/store/object_reader.h"
@@ -26,18 +37,11 @@ namespace swimstore {
 
 struct FsckOptions {
   bool deep = false;
+  bool online = false;  // false: nothing is queued while it runs
 };
 
 class Fsck {
  public:
-  Fsck(StoreContext& store, ObjectReader& reader, FsckOptions options)
-      : m_store(store), m_reader(reader), m_options(options) {}
-
-  // The number of errors found.
-  int run();
-  const std::vector<std::string>& findings() const { return m_findings; }
-
- private:
   struct Object {
     std::string key;
     uint64_t size = 0;
@@ -46,30 +50,83 @@ class Fsck {
   };
   using Objects = std::unordered_map<uint64_t, Object>;  // by nid
 
-  void found(std::string sentence);
-  template <typename Visit>
-  void for_each(std::string_view lower, std::string_view upper, const char* what, const Visit& visit);
+  Fsck(StoreContext& store, ObjectReader& reader, FsckOptions options);
+  ~Fsck();
 
-  void check_collections();
-  void check_objects();
-  void check_object(const std::string& key, std::string_view value);
-  void check_extents();
-  void check_chunk(const Object& object, uint32_t number, const ExtentChunk& chunk);
-  void check_omap(char prefix);
+  // Does about so much: a unit is an entry of the tree, or a block of data. False: the check is over.
+  bool step(uint64_t work);
+  // All of it. The number of errors found.
+  int run();
+
+  CheckResult result() const;
+  const char* phase() const;  // what is being looked at: "objects"
+  uint64_t objects_read() const { return m_objects_read; }  // data of that many, in a deep check
+  const std::vector<Finding>& findings() const { return m_findings; }
+  size_t errors() const { return m_errors; }  // findings, those not kept included
+
+  const Objects& objects() const { return m_objects; }
+  const SlotCensus& slots() const { return m_slots; }
+  const std::map<int64_t, PoolUsage>& usage() const { return m_usage; }  // counted
+  // Lost entries may own slots.
+  bool has_lost_owners() const { return m_lost_owners > 0; }
+
+ private:
+  enum class Phase { collections, objects, extents, omap_headers, omap, lost, slot_counts, slots, usage, data,
+                     database, done };
+  struct TreePhase;
+  static const TreePhase* tree_phase(Phase phase);
+
+  void found(Finding finding);
+  void found(FindingClass kind, std::string text) { found({.kind = kind, .text = std::move(text)}); }
+  void step_tree(const TreePhase& phase, uint64_t work);
+  void end_tree(const TreePhase& phase);
+  void next_phase();
+  void release_snapshot();
+
+  void visit_collection(std::string_view key, std::string_view value);
+  void sort_collections();
+  void visit_object(std::string_view key, std::string_view value);
+  void visit_extents(std::string_view key, std::string_view value);
+  void check_chunk(const Object& object, uint32_t number, const std::string& key, const ExtentChunk& chunk);
+  void visit_omap_header(std::string_view key, std::string_view value);
+  void visit_omap(std::string_view key, std::string_view value);
+  void check_omap_owner(const char* what, std::string_view key, uint64_t nid);
+  void visit_lost(std::string_view key, std::string_view value);
+  void visit_slot_count(std::string_view key, std::string_view value);
   void check_slots();
+  void check_owned_slots();
   void check_usage();
-  void check_data();
-  void check_object_data(const Object& object);
+  void check_data(uint64_t work);
+  // One piece of the object's data; false when it was the last.
+  bool read_piece(const Object& object, uint64_t offset);
   void check_database();
+
   bool lies_in_a_collection(const ghobject_t& oid) const;
+  // Nothing that could not be read can be somebody's owner.
+  bool knows_all_owners() const { return m_unknown_owners == 0; }
 
   StoreContext& m_store;
   ObjectReader& m_reader;
   const FsckOptions m_options;
-  std::vector<std::string> m_findings;
+  const vtkv::Snapshot* m_snapshot = nullptr;
+  const uint64_t m_began_us;
+
+  Phase m_phase = Phase::collections;
+  std::unique_ptr<vtkv::Iterator> m_iterator;  // of a phase that goes through the tree
+  Objects::const_iterator m_next_object;       // of the deep check
+  uint64_t m_next_offset = 0;
+  uint64_t m_objects_read = 0;
+
+  std::vector<Finding> m_findings;
   size_t m_errors = 0;
+  uint64_t m_unclear = 0;
+  uint64_t m_unknown_owners = 0;
+  uint64_t m_lost_entries = 0;
+  uint64_t m_lost_owners = 0;  // of them, those that may own slots
+
   std::vector<ObjectRange> m_ranges;  // of all collections, ascending
   Objects m_objects;
+  uint64_t m_last_omap_nid = UINT64_MAX;
   SlotCensus m_slots;
   std::map<int64_t, PoolUsage> m_usage;
 };

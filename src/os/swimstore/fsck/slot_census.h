@@ -16,17 +16,24 @@ namespace swimstore {
 class SlotCensus {
  public:
   struct Entry {
-    uint32_t written_blocks = 0;
+    uint32_t written_blocks = 0;  // the most that an extent says
     uint64_t references = 0;      // blocks, each as often as it is referred to
     uint64_t counted = 0;         // what the tree's reference count says
     bool has_count = false;
+    bool conflict = false;        // extents contradict each other
+    int64_t pool = 0;             // of the last that referred to it
     std::vector<bool> exclusive;  // blocks that an extent without the shared flag refers to
+
+    // How many references the store believes in.
+    uint64_t believed() const { return has_count ? counted : written_blocks; }
   };
 
-  // Returns a sentence's end ("claims …") when the extent contradicts itself or an earlier one.
-  std::string add(const Extent& extent);
+  // Returns a sentence's end ("claims …") when the extent contradicts an earlier one.
+  std::string add(const Extent& extent, int64_t pool);
   void add_count(SlotAddress slot, uint32_t references);
   const std::unordered_map<uint64_t, Entry>& entries() const { return m_entries; }
+  // nullptr: nothing refers to it and it has no count.
+  const Entry* find(SlotAddress slot) const;
 
  private:
   std::unordered_map<uint64_t, Entry> m_entries;  // by packed address

@@ -13,6 +13,14 @@ bool Collection::contains(const ghobject_t& oid) const {
   return !m_is_pg || oid.match(record.bits, m_pgid.ps());
 }
 
+bool Collection::is_of_pool_of(const ghobject_t& oid) const {
+  if (!m_is_pg) {
+    return oid.hobj.pool == -1;
+  }
+  const auto pool = static_cast<int64_t>(m_pgid.pool());
+  return oid.shard_id == m_pgid.shard && (oid.hobj.pool == pool || oid.hobj.pool == -2 - pool);
+}
+
 vtkv::Status CollectionTable::load(vtkv::DB& database) {
   std::unique_lock lock(m_mutex);
   const auto iterator = database.new_iterator(std::string(1, key_prefix::collection),
@@ -36,6 +44,18 @@ CollectionRef CollectionTable::find(const coll_t& cid) const {
   std::shared_lock lock(m_mutex);
   const auto found = m_collections.find(cid);
   return found == m_collections.end() ? CollectionRef() : found->second;
+}
+
+CollectionRef CollectionTable::find_owner(const ghobject_t& oid) const {
+  for (const CollectionRef& collection : all()) {
+    if (collection->is_of_pool_of(oid)) {
+      std::shared_lock lock(collection->lock);
+      if (collection->exists && collection->contains(oid)) {
+        return collection;
+      }
+    }
+  }
+  return {};
 }
 
 CollectionRef CollectionTable::prepare(const coll_t& cid) {

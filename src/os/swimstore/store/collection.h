@@ -32,6 +32,8 @@ class Collection final : public ObjectStore::CollectionImpl {
 
   // Does the object's hash belong here? Everything belongs to a collection that is no PG's.
   bool contains(const ghobject_t& oid) const;
+  // Are the object's pool and shard this collection's, temporary objects included? Says nothing of the hash.
+  bool is_of_pool_of(const ghobject_t& oid) const;
 
   void flush() override {}  // what was queued is visible already
   bool flush_commit(Context* context) override { return sequencer->flush_commit(context); }
@@ -54,6 +56,8 @@ class CollectionTable {
   // Reads all collection records; once, before anything else.
   vtkv::Status load(vtkv::DB& database);
   CollectionRef find(const coll_t& cid) const;  // null when there is none
+  // The collection that an object of this name lies in; null when there is none.
+  CollectionRef find_owner(const ghobject_t& oid) const;
   // For a collection that a transaction will create; see ObjectStore::create_new_collection.
   CollectionRef prepare(const coll_t& cid);
   std::vector<coll_t> list() const;

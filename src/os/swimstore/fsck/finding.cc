@@ -1,0 +1,42 @@
+#include "swimstore/fsck/finding.h"
+
+#include <array>
+
+namespace swimstore {
+
+namespace {
+
+struct Description {
+  std::string_view name, repair;
+};
+
+constexpr std::string_view kSetAside = "set aside among the lost entries";
+
+constexpr std::array<Description, kFindingClasses> kDescriptions = {{
+    {"store_does_not_open", ""},
+    {"metadata_unreadable", ""},
+    {"database_damaged", ""},
+    {"collection_undecodable", ""},
+    {"collections_overlap", ""},
+    {"object_undecodable", kSetAside},
+    {"object_in_no_collection", ""},
+    {"object_id_twice", ""},
+    {"extents_undecodable", "object set aside among the lost entries"},
+    {"extents_orphaned", kSetAside},
+    {"extents_past_end", ""},
+    {"omap_orphaned", kSetAside},
+    {"omap_unannounced", "the object says that it has omap"},
+    {"slot_claimed_twice", "shared by all that claim it"},
+    {"slot_not_owned", "marked as owned"},
+    {"slot_count_wrong", "counted anew"},
+    {"slot_leaked", "freed"},
+    {"usage_wrong", "counted anew"},
+    {"data_unreadable", ""},
+}};
+
+}  // namespace
+
+std::string_view to_string(FindingClass kind) { return kDescriptions[static_cast<unsigned>(kind)].name; }
+std::string_view repair_of(FindingClass kind) { return kDescriptions[static_cast<unsigned>(kind)].repair; }
+
+}  // namespace swimstore

@@ -1,0 +1,324 @@
+#include "swimstore/fsck/repair.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "swimstore/format/key_codec.h"
+
+namespace swimstore {
+
+using vtkv::Status;
+
+namespace {
+
+constexpr size_t kTransactionBytes = 256u << 10;
+
+bool needs_all_owners(FindingClass kind) {
+  switch (kind) {
+    case FindingClass::slot_claimed_twice:
+    case FindingClass::slot_count_wrong:
+    case FindingClass::slot_leaked:
+    case FindingClass::usage_wrong:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+// One that is waited for.
+class Repair::Transaction final : public CubeTransaction {
+ public:
+  explicit Transaction(vtkv::Env* env) : m_signal(env->new_signal()) {}
+
+  bool empty() const { return batch.empty() && delta.empty(); }
+  Status commit(Cube& cube) {
+    cube.submit(this);
+    std::unique_lock lock(m_mutex);
+    m_signal->wait(lock, [this] { return m_done; });
+    return m_status;
+  }
+
+ private:
+  void data_written() override {}
+  void committed(const Status& status) override {
+    std::lock_guard lock(m_mutex);
+    m_status = status;
+    m_done = true;
+    m_signal->notify_all();
+  }
+
+  std::mutex m_mutex;
+  std::unique_ptr<vtkv::Signal> m_signal;
+  bool m_done = false;
+  Status m_status;
+};
+
+Repair::Repair(StoreContext& store, const Fsck& fsck) : m_store(store), m_fsck(fsck) {
+  for (const Finding& finding : fsck.findings()) {
+    m_knows_all_owners &= finding.kind != FindingClass::metadata_unreadable &&
+                          finding.kind != FindingClass::object_undecodable &&
+                          finding.kind != FindingClass::extents_undecodable;
+  }
+}
+
+Repair::~Repair() = default;
+
+bool Repair::next(const std::set<FindingClass>& skipped, FindingClass* kind) const {
+  bool found = false;
+  for (const Finding& finding : m_fsck.findings()) {
+    if (is_repairable(finding.kind) && !skipped.contains(finding.kind) &&
+        (m_knows_all_owners || !needs_all_owners(finding.kind)) && (!found || finding.kind < *kind)) {
+      *kind = finding.kind;
+      found = true;
+    }
+  }
+  return found;
+}
+
+Status Repair::mend(FindingClass kind, std::vector<Repaired>* changes) {
+  m_kind = kind;
+  m_changes = changes;
+  m_transaction = std::make_unique<Transaction>(m_store.env);
+  if (kind == FindingClass::slot_claimed_twice) {
+    share_conflicts();
+  } else if (kind == FindingClass::usage_wrong) {
+    recount_usage();
+  } else {
+    for (const Finding& finding : m_fsck.findings()) {
+      if (finding.kind == kind && m_status.ok()) {
+        mend_one(finding);
+        flush(false);
+      }
+    }
+  }
+  flush(true);
+  return m_status;
+}
+
+void Repair::mend_one(const Finding& finding) {
+  switch (finding.kind) {
+    case FindingClass::object_undecodable:
+    case FindingClass::extents_undecodable:
+    case FindingClass::extents_orphaned:
+      set_aside(finding.key);
+      break;
+    case FindingClass::omap_orphaned:
+      set_aside_omap(finding);
+      break;
+    case FindingClass::omap_unannounced:
+      announce_omap(finding);
+      break;
+    case FindingClass::slot_not_owned:
+      claim(finding.slot);
+      break;
+    case FindingClass::slot_count_wrong: {
+      SlotAddress slot;
+      const SlotCensus::Entry* const entry = m_fsck.slots().find(finding.slot);
+      if (!decode_slot_reference_key(finding.key, &slot)) {
+        set_aside(finding.key);
+      } else {
+        put_count(slot, entry != nullptr ? *entry : SlotCensus::Entry());
+      }
+      break;
+    }
+    case FindingClass::slot_leaked:
+      m_transaction->delta.allocation.freed.push_back(finding.slot);
+      changed(fmt::format("{} was freed", describe_slot(finding.slot)));
+      break;
+    default:
+      break;
+  }
+}
+
+// ---- entries
+
+bool Repair::get(const std::string& key, std::string* value) {
+  const Status status = m_store.cube.database().get(key, value);
+  if (!status.ok() && !status.is_not_found()) {
+    m_status = status;
+  }
+  return status.ok();
+}
+
+// Beside, not over, what was lost before under the same key.
+void Repair::move_to_lost(std::string_view key, std::string_view value) {
+  uint32_t number = 0;
+  for (std::string earlier; get(lost_key(number, key), &earlier);) {
+    ++number;
+  }
+  m_transaction->batch.put(lost_key(number, key), value);
+  m_transaction->batch.remove(key);
+}
+
+void Repair::set_aside(const std::string& key) {
+  std::string value;
+  if (!get(key, &value)) {
+    return;  // with an earlier finding
+  }
+  move_to_lost(key, value);
+  changed(fmt::format("the entry of {} was set aside", describe_object_key(key)));
+  flush(true);  // so that a second finding about it sees that it is gone
+}
+
+void Repair::set_aside_omap(const Finding& finding) {
+  uint64_t nid = 0;
+  std::string_view user_key;
+  if (!decode_omap_key(finding.key, &nid, &user_key)) {
+    set_aside(finding.key);
+    return;
+  }
+  uint64_t entries = 0;
+  const auto it = m_store.cube.database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
+  for (it->seek_to_first(); it->valid() && m_status.ok(); it->next()) {
+    move_to_lost(it->key(), it->value());
+    ++entries;
+    flush(false);
+  }
+  if (!it->status().ok()) {
+    m_status = it->status();
+  }
+  changed(fmt::format("{} omap entries of object id {} were set aside", entries, nid));
+}
+
+void Repair::announce_omap(const Finding& finding) {
+  std::string value;
+  OnodeRecord record;
+  ExtentChunk chunk;
+  if (!get(finding.key, &value) || !decode_onode(value, &record, &chunk) || record.test(OnodeRecord::has_omap)) {
+    return;
+  }
+  record.set(OnodeRecord::has_omap, true);
+  std::string encoded;
+  encode_onode(record, chunk, &encoded);
+  m_transaction->batch.put(finding.key, encoded);
+  changed(fmt::format("object {} has its omap again", finding.object));
+  flush(true);
+}
+
+// ---- slots
+
+void Repair::share_conflicts() {
+  vtkv::DB& database = m_store.cube.database();
+  for (const char prefix : {key_prefix::object, key_prefix::extent}) {
+    const auto it = database.new_iterator(std::string(1, prefix), std::string(1, static_cast<char>(prefix + 1)));
+    for (it->seek_to_first(); it->valid(); it->next()) {
+      OnodeRecord record;
+      ExtentChunk chunk;
+      std::string encoded;
+      if (prefix == key_prefix::object) {
+        if (decode_onode(it->value(), &record, &chunk) && share(&chunk)) {
+          encode_onode(record, chunk, &encoded);
+        }
+      } else if (decode_extent_chunk(it->value(), &chunk) && share(&chunk)) {
+        encode_extent_chunk(chunk, &encoded);
+      }
+      if (!encoded.empty()) {
+        m_transaction->batch.put(it->key(), encoded);
+      }
+    }
+    if (!it->status().ok()) {
+      m_status = it->status();
+      return;
+    }
+  }
+  for (const auto& [packed, entry] : m_fsck.slots().entries()) {
+    if (entry.conflict) {
+      put_count(SlotAddress::unpack(packed), entry);
+    }
+  }
+}
+
+bool Repair::share(ExtentChunk* chunk) const {
+  bool any = false;
+  for (Extent& extent : chunk->extents) {
+    const SlotCensus::Entry* const entry = m_fsck.slots().find(extent.slot);
+    if (entry != nullptr && entry->conflict) {
+      extent.shared = true;
+      extent.slot_written_blocks = entry->written_blocks;
+      any = true;
+    }
+  }
+  return any;
+}
+
+// No count: as many as were written. While something is lost that may own blocks, a count is not lowered.
+void Repair::put_count(SlotAddress slot, const SlotCensus::Entry& entry) {
+  uint64_t count = entry.references;
+  if (m_fsck.has_lost_owners()) {
+    count = std::max(count, entry.believed());
+  }
+  const std::string key = slot_reference_key(slot);
+  if (count == entry.written_blocks || count == 0) {
+    m_transaction->batch.remove(key);
+  } else {
+    m_transaction->batch.put(key, encode_slot_references(static_cast<uint32_t>(count)));
+  }
+  changed(fmt::format("{} has {} block references now", describe_slot(slot), count));
+}
+
+void Repair::claim(SlotAddress slot) {
+  if (!m_claimed.insert(slot.packed()).second) {
+    return;
+  }
+  if (const Status status = m_store.cube.containers().claim(slot); !status.ok()) {
+    // Past the container's end, say: there is nothing to be owned. Reads of it fail.
+    return;
+  }
+  m_transaction->delta.allocation.allocated.push_back(slot);
+  changed(fmt::format("{} was marked as owned", describe_slot(slot)));
+}
+
+void Repair::recount_usage() {
+  std::map<int64_t, PoolUsage> said = m_store.cube.pool_usage();
+  for (const auto& [pool, counted] : m_fsck.usage()) {
+    said.try_emplace(pool);
+  }
+  for (const auto& [pool, before] : said) {
+    const auto found = m_fsck.usage().find(pool);
+    const PoolUsage counted = found != m_fsck.usage().end() ? found->second : PoolUsage();
+    const PoolUsage difference{.allocated = counted.allocated - before.allocated,
+                               .stored = counted.stored - before.stored,
+                               .omap = 0,
+                               .objects = counted.objects - before.objects};
+    if (!difference.is_zero()) {
+      m_transaction->delta.pools[pool] = difference;
+      changed(fmt::format("pool {} has {} objects of {} bytes in {} bytes of slots now", pool, counted.objects,
+                          counted.stored, counted.allocated));
+    }
+  }
+}
+
+// ---- transactions
+
+void Repair::changed(std::string text) { m_changes->push_back({m_kind, std::move(text)}); }
+
+void Repair::flush(bool all) {
+  const CubeDelta& delta = m_transaction->delta;
+  const size_t slots = delta.allocation.allocated.size() + delta.allocation.freed.size();
+  const size_t bytes = m_transaction->batch.encoded_bytes() + slots * sizeof(SlotAddress);
+  if (!m_status.ok() || m_transaction->empty() || (!all && bytes < kTransactionBytes)) {
+    return;
+  }
+  m_status = m_transaction->commit(m_store.cube);
+  m_transaction = std::make_unique<Transaction>(m_store.env);
+}
+
+Status Repair::forget_lost(StoreContext& store, uint64_t* entries) {
+  const std::string lower(1, key_prefix::lost);
+  const std::string upper(1, static_cast<char>(key_prefix::lost + 1));
+  const auto it = store.cube.database().new_iterator(lower, upper);
+  *entries = 0;
+  for (it->seek_to_first(); it->valid(); it->next()) {
+    ++*entries;
+  }
+  VTKV_RETURN_IF_ERROR(it->status());
+  Transaction transaction(store.env);
+  transaction.batch.remove_range(lower, upper);
+  return *entries > 0 ? transaction.commit(store.cube) : Status();
+}
+
+}  // namespace swimstore

@@ -1,0 +1,76 @@
+// Mends what a check found, one class of findings at a time; a new check tells what is left.
+//
+// Rules
+//   * No last copy is destroyed. An entry that is in the way is set aside: it keeps its key and value behind the
+//     prefix 'L' (key_codec.h), where no object finds it, until forget_lost().
+//   * What can only be told when all owners are known (counts, leaks, sums) waits until they are: an
+//     unreadable part of the tree stops these repairs, and lost entries that may own slots keep every slot owned.
+//   * Data is not touched: what does not match its checksum stays, and reads of it fail, so that Ceph repairs it
+//     from a replica.
+//   * Each change is one transaction or several, each durable as a whole: a crash leaves a store that the next
+//     repair continues with.
+//
+// REQUIRES: nothing else is queued; the containers have no caretaker. Not thread-safe.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "swimstore/fsck/fsck.h"
+
+namespace swimstore {
+
+struct Repaired {
+  FindingClass kind;
+  std::string text;  // one sentence: what was changed
+};
+
+class Repair {
+ public:
+  // What `fsck`, which is over, found.
+  Repair(StoreContext& store, const Fsck& fsck);
+  ~Repair();
+
+  // The class to be mended next, none of `skipped`; false: there is none left.
+  bool next(const std::set<FindingClass>& skipped, FindingClass* kind) const;
+  // Appends what was changed. Nothing appended: nothing could be done about this class.
+  vtkv::Status mend(FindingClass kind, std::vector<Repaired>* changes);
+
+  // Removes all lost entries for good. *entries: their number. What they owned is found leaked by the next check.
+  static vtkv::Status forget_lost(StoreContext& store, uint64_t* entries);
+
+ private:
+  class Transaction;
+
+  void mend_one(const Finding& finding);
+  void move_to_lost(std::string_view key, std::string_view value);
+  void set_aside(const std::string& key);
+  void set_aside_omap(const Finding& finding);
+  void announce_omap(const Finding& finding);
+  void share_conflicts();
+  // Makes the conflicting extents in one entry shared; false when it has none.
+  bool share(ExtentChunk* chunk) const;
+  void put_count(SlotAddress slot, const SlotCensus::Entry& entry);
+  void claim(SlotAddress slot);
+  void recount_usage();
+
+  bool get(const std::string& key, std::string* value);
+  void changed(std::string text);
+  // Makes what was collected durable once it is large; `all`: whatever its size.
+  void flush(bool all);
+
+  StoreContext& m_store;
+  const Fsck& m_fsck;
+  bool m_knows_all_owners = true;
+  FindingClass m_kind = FindingClass::usage_wrong;
+  std::unique_ptr<Transaction> m_transaction;
+  std::unordered_set<uint64_t> m_claimed;  // slots, packed
+  std::vector<Repaired>* m_changes = nullptr;
+  vtkv::Status m_status;
+};
+
+}  // namespace swimstore

@@ -1,0 +1,432 @@
+// Every class of findings that repair mends: a small store is damaged, the check says what is wrong, repair mends
+// it, the check is content, and no other object changed. In a simulated host, and with real files.
+
+#include "swimstore/fsck/repair.h"
+
+#include <gtest/gtest.h>
+
+#include "global/global_context.h"
+#include "swimstore/format/key_codec.h"
+#include "swimstore/format/superblock.h"
+#include "swimstore/swimstore.h"
+#include "swimstore/testing/model_store.h"
+#include "vtkv/testing/sim_env.h"
+
+namespace swimstore {
+
+namespace {
+
+using Kinds = std::set<FindingClass>;
+using Transaction = ObjectStore::Transaction;
+
+const coll_t kPg(spg_t(pg_t(0, 1)));
+constexpr uint64_t kNobody = 999'999;  // an object id
+
+ghobject_t named(const std::string& name) { return ghobject_t(hobject_t(object_t(name), "", CEPH_NOSNAP, 7, 1, "")); }
+
+ceph::bufferlist bytes(size_t count, char first) {
+  std::string text(count, '\0');
+  for (size_t i = 0; i < count; ++i) {
+    text[i] = static_cast<char>(first + i % 23);
+  }
+  ceph::bufferlist list;
+  list.append(text);
+  return list;
+}
+
+// A transaction that says whatever it likes.
+class Damage final : public CubeTransaction {
+ public:
+  bool done = false;
+
+ private:
+  void data_written() override {}
+  void committed(const vtkv::Status& status) override { done = status.ok(); }
+};
+
+enum class Host { simulated, real };
+
+class RepairTest : public ::testing::TestWithParam<Host> {
+ protected:
+  void SetUp() override {
+    for (const auto& [name, value] : {std::pair{"swimstore_log_segment_size", "262144"}, {"swimstore_log_segments", "2"},
+                                      {"swimstore_zone_size", "65536"}, {"swimstore_stretch_size", "4194304"},
+                                      {"swimstore_memtable_size", "65536"}, {"swimstore_primed_ahead_size", "65536"},
+                                      {"swimstore_reserve_size", "1048576"}, {"swimstore_cache_autotune", "false"},
+                                      {"swimstore_allow_unproven_file_system", "true"}}) {
+      g_ceph_context->_conf.set_val_or_die(name, value);
+    }
+    g_ceph_context->_conf.apply_changes(nullptr);
+    m_env = GetParam() == Host::simulated ? &m_simulated : vtkv::posix_env();
+    m_path = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    m_path = (GetParam() == Host::simulated ? "/" : "") + m_path.substr(0, m_path.find('/'));
+    ASSERT_TRUE(m_env->create_directory(m_path).ok());
+    SwimStore store(g_ceph_context, m_path, m_env);
+    ASSERT_EQ(0, store.mkfs());
+    fill();
+    ASSERT_EQ(Kinds(), check(true));
+    m_before = contents();
+    ASSERT_EQ(5u, m_before.size());
+  }
+
+  // Calls work(store, pg) on the mounted store; what it queued is durable afterwards.
+  template <typename Work>
+  void mounted(Work work) {
+    SwimStore store(g_ceph_context, m_path, m_env);
+    ASSERT_EQ(0, store.mount());
+    ObjectStore::CollectionHandle pg = store.open_collection(kPg);
+    if (!pg) {
+      pg = store.create_new_collection(kPg);
+      Transaction create;
+      create.create_collection(kPg, 0);
+      store.queue_transaction(pg, std::move(create));
+    }
+    work(store, pg);
+    pg.reset();
+    ASSERT_EQ(0, store.umount());
+  }
+
+  // "small": one slot. "omap": attributes and omap. "large", and "clone" of it, which shares its slots: chunks in
+  // entries of their own. "other": as small.
+  void fill() {
+    mounted([](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+      Transaction txn;
+      auto data = bytes(5000, 'a');
+      txn.write(kPg, named("small"), 0, 5000, data);
+      auto other = bytes(5000, 'b');
+      txn.write(kPg, named("other"), 0, 5000, other);
+      auto some = bytes(100, 'c');
+      txn.write(kPg, named("omap"), 0, 100, some);
+      auto attribute = bytes(10, 'd');
+      txn.setattr(kPg, named("omap"), "attribute", attribute);
+      txn.omap_setkeys(kPg, named("omap"), std::map<std::string, ceph::bufferlist>{{"key", bytes(10, 'e')}});
+      txn.omap_setheader(kPg, named("omap"), bytes(10, 'f'));
+      auto large = bytes(300'000, 'g');
+      txn.write(kPg, named("large"), 0, 300'000, large);
+      txn.clone(kPg, named("large"), named("clone"));
+      store.queue_transaction(pg, std::move(txn));
+    });
+  }
+
+  ModelCollection contents() {
+    ModelCollection found;
+    mounted([&](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+      std::string error;
+      found = read_collection(store, pg, &error);
+      EXPECT_EQ("", error);
+    });
+    return found;
+  }
+
+  // Calls work(cube, damage), and makes durable what it says.
+  template <typename Work>
+  void damage(Work work) {
+    CubeOptions options;
+    options.containers.caretaker = false;
+    std::unique_ptr<Cube> cube;
+    ASSERT_TRUE(Cube::open(m_env, m_path + "/cubes/0", options, &cube).ok());
+    Damage damage;
+    work(*cube, damage);
+    if (!damage.batch.empty() || !damage.delta.empty()) {
+      cube->submit(&damage);
+      ASSERT_TRUE(cube->database().wait_durable(damage.last_sequence).ok());
+      cube.reset();  // waits for callbacks
+      ASSERT_TRUE(damage.done);
+    }
+  }
+  // One entry of the tree.
+  void put(const std::string& key, const std::string& value) {
+    damage([&](Cube&, Damage& damage) { damage.batch.put(key, value); });
+  }
+
+  struct Stored {
+    OnodeRecord record;
+    ExtentChunk chunk;
+  };
+  static Stored stored(Cube& cube, const std::string& name) {
+    std::string value;
+    Stored object;
+    EXPECT_TRUE(cube.database().get(object_key(named(name)), &value).ok());
+    EXPECT_TRUE(decode_onode(value, &object.record, &object.chunk));
+    return object;
+  }
+  static void store(Damage& damage, const std::string& name, const Stored& object) {
+    std::string value;
+    encode_onode(object.record, object.chunk, &value);
+    damage.batch.put(object_key(named(name)), value);
+  }
+
+  Kinds check(bool deep = false) {
+    SwimStore store(g_ceph_context, m_path, m_env);
+    EXPECT_TRUE(store.check({.deep = deep}, &m_result).ok());
+    Kinds kinds;
+    for (const Finding& finding : m_result.findings) {
+      EXPECT_NE("", finding.text);
+      kinds.insert(finding.kind);
+    }
+    EXPECT_EQ(m_result.errors, m_result.findings.size());
+    return kinds;
+  }
+
+  // What repair leaves behind.
+  Kinds repair(bool deep = false) {
+    SwimStore store(g_ceph_context, m_path, m_env);
+    m_changes.clear();
+    EXPECT_TRUE(store.mend(deep, &m_changes, &m_result).ok());
+    EXPECT_FALSE(m_changes.empty());
+    return check(deep);
+  }
+
+  uint64_t forget_lost() {
+    SwimStore store(g_ceph_context, m_path, m_env);
+    uint64_t entries = 0;
+    EXPECT_TRUE(store.forget_lost(&entries).ok());
+    return entries;
+  }
+
+  // Everything but these objects is as it was.
+  void expect_unchanged_but(const std::vector<std::string>& names) {
+    ModelCollection before = m_before;
+    ModelCollection now = contents();
+    for (const std::string& name : names) {
+      before.erase(named(name));
+      now.erase(named(name));
+    }
+    EXPECT_EQ("", difference(before, now));
+  }
+  bool exists(const std::string& name) { return contents().contains(named(name)); }
+
+  vtkv::SimEnv m_simulated{{.record = false}};
+  vtkv::Env* m_env = nullptr;
+  std::string m_path;
+  ModelCollection m_before;
+  CheckResult m_result;
+  std::vector<Repaired> m_changes;
+};
+
+}  // namespace
+
+TEST_P(RepairTest, AnUndecodableObjectIsSetAside) {
+  put(object_key(named("small")), "damaged");
+  EXPECT_EQ(Kinds({FindingClass::object_undecodable}), check());
+  EXPECT_GT(m_result.unclear, 0u);  // its slots
+  EXPECT_EQ(Kinds(), repair());
+  EXPECT_EQ(1u, m_result.lost_entries);
+  EXPECT_FALSE(exists("small"));
+  expect_unchanged_but({"small"});
+}
+
+TEST_P(RepairTest, SlotsOfALostObjectStayOwnedUntilItIsForgotten) {
+  put(object_key(named("small")), "damaged");
+  EXPECT_EQ(Kinds(), repair());
+  const uint64_t held = m_result.unclear;
+  EXPECT_GT(held, 0u);
+  EXPECT_EQ(1u, forget_lost());
+  EXPECT_EQ(Kinds({FindingClass::slot_leaked}), check());
+  EXPECT_EQ(held, m_result.errors);
+  EXPECT_EQ(Kinds(), repair());
+  EXPECT_EQ(0u, m_result.lost_entries + m_result.unclear);
+  expect_unchanged_but({"small"});
+}
+
+TEST_P(RepairTest, WhatWasLostBeforeUnderTheSameNameIsKept) {
+  for (unsigned times = 1; times <= 2; ++times) {
+    put(object_key(named("small")), "damaged");
+    EXPECT_EQ(Kinds(), repair());
+    EXPECT_EQ(times, m_result.lost_entries);
+    mounted([](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+      Transaction txn;
+      txn.touch(kPg, named("small"));
+      store.queue_transaction(pg, std::move(txn));
+    });
+  }
+  expect_unchanged_but({"small"});
+}
+
+TEST_P(RepairTest, AnObjectWhoseExtentsAreUndecodableIsSetAsideAsAWhole) {
+  damage([](Cube& cube, Damage& damage) {
+    damage.batch.put(extent_key(stored(cube, "large").record.nid, 2), "damaged");
+  });
+  EXPECT_EQ(Kinds({FindingClass::extents_undecodable}), check());
+  EXPECT_EQ(Kinds(), repair());
+  EXPECT_EQ(1u + 5u, m_result.lost_entries);  // its record, its chunks
+  EXPECT_FALSE(exists("large"));
+  expect_unchanged_but({"large"});
+  // The clone's data is shared with what was lost: both stay.
+  EXPECT_EQ(m_before[named("clone")], contents()[named("clone")]);
+}
+
+TEST_P(RepairTest, OrphanedExtentsAreSetAside) {
+  std::string empty;
+  encode_extent_chunk({}, &empty);
+  put(extent_key(kNobody, 3), empty);
+  EXPECT_EQ(Kinds({FindingClass::extents_orphaned}), check());
+  EXPECT_EQ(Kinds(), repair());
+  EXPECT_EQ(1u, m_result.lost_entries);
+  expect_unchanged_but({});
+}
+
+TEST_P(RepairTest, OrphanedOmapIsSetAside) {
+  damage([](Cube&, Damage& damage) {
+    damage.batch.put(omap_header_key(kNobody), "header");
+    damage.batch.put(omap_key(kNobody, "one"), "1");
+    damage.batch.put(omap_key(kNobody, "two"), "2");
+  });
+  EXPECT_EQ(Kinds({FindingClass::omap_orphaned}), check());
+  EXPECT_EQ(2u, m_result.errors);  // the header, the keys
+  EXPECT_EQ(Kinds(), repair());
+  EXPECT_EQ(3u, m_result.lost_entries);
+  expect_unchanged_but({});
+}
+
+TEST_P(RepairTest, OmapThatAnObjectDoesNotAnnounceIsItsAgain) {
+  damage([](Cube& cube, Damage& damage) {
+    Stored object = stored(cube, "omap");
+    object.record.set(OnodeRecord::has_omap, false);
+    store(damage, "omap", object);
+  });
+  EXPECT_EQ(Kinds({FindingClass::omap_unannounced}), check());
+  EXPECT_EQ(Kinds(), repair());
+  expect_unchanged_but({});
+}
+
+TEST_P(RepairTest, ASlotThatTwoObjectsClaimIsSharedByThem) {
+  damage([](Cube& cube, Damage& damage) {
+    Stored object = stored(cube, "small");
+    object.chunk = stored(cube, "other").chunk;
+    store(damage, "small", object);
+  });
+  const Kinds found = check();
+  EXPECT_TRUE(found.contains(FindingClass::slot_claimed_twice));
+  EXPECT_EQ(Kinds(), repair());
+  expect_unchanged_but({"small"});
+  // Neither can take it from the other.
+  mounted([](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+    Transaction txn;
+    txn.remove(kPg, named("small"));
+    store.queue_transaction(pg, std::move(txn));
+  });
+  EXPECT_EQ(Kinds(), check(true));
+  expect_unchanged_but({"small"});
+}
+
+TEST_P(RepairTest, ASlotInUseThatIsMarkedFreeIsOwnedAgain) {
+  damage([](Cube& cube, Damage& damage) {
+    for (const Extent& extent : stored(cube, "small").chunk.extents) {
+      damage.delta.allocation.freed.push_back(extent.slot);
+    }
+  });
+  EXPECT_EQ(Kinds({FindingClass::slot_not_owned}), check());
+  EXPECT_EQ(Kinds(), repair());
+  expect_unchanged_but({});
+  // New data goes elsewhere.
+  mounted([](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+    for (unsigned i = 0; i < 50; ++i) {
+      Transaction txn;
+      auto data = bytes(5000, 'x');
+      txn.write(kPg, named("new" + std::to_string(i)), 0, 5000, data);
+      store.queue_transaction(pg, std::move(txn));
+    }
+  });
+  EXPECT_EQ(Kinds(), check(true));
+  EXPECT_EQ(m_before[named("small")], contents()[named("small")]);
+}
+
+TEST_P(RepairTest, ALeakedSlotIsFreed) {
+  damage([](Cube& cube, Damage& damage) {
+    std::vector<AllocatedSlot> slots;
+    ASSERT_TRUE(cube.containers().allocate(4096, &slots).ok());
+    damage.delta.allocation.allocated.push_back(slots.front().address);
+  });
+  EXPECT_EQ(Kinds({FindingClass::slot_leaked}), check());
+  EXPECT_EQ(Kinds(), repair());
+  expect_unchanged_but({});
+}
+
+TEST_P(RepairTest, WrongReferenceCountsAreCountedAnew) {
+  for (const std::string& value : {encode_slot_references(1), encode_slot_references(1000), std::string("damaged")}) {
+    damage([&](Cube& cube, Damage& damage) {
+      std::string chunk_bytes;
+      ExtentChunk chunk;
+      ASSERT_TRUE(cube.database().get(extent_key(stored(cube, "large").record.nid, 0), &chunk_bytes).ok());
+      ASSERT_TRUE(decode_extent_chunk(chunk_bytes, &chunk));
+      ASSERT_TRUE(chunk.extents.front().shared);
+      damage.batch.put(slot_reference_key(chunk.extents.front().slot), value);
+    });
+    EXPECT_EQ(Kinds({FindingClass::slot_count_wrong}), check());
+    EXPECT_EQ(Kinds(), repair());
+    expect_unchanged_but({});
+  }
+}
+
+TEST_P(RepairTest, WrongSumsOfAPoolAreCountedAnew) {
+  damage([](Cube&, Damage& damage) {
+    damage.delta.pools[1] = {.allocated = -4096, .stored = 17, .omap = 0, .objects = 3};
+    damage.delta.pools[8] = {.allocated = 0, .stored = 0, .omap = 0, .objects = 1};
+  });
+  EXPECT_EQ(Kinds({FindingClass::usage_wrong}), check());
+  EXPECT_EQ(2u, m_result.errors);
+  EXPECT_EQ(Kinds(), repair());
+  expect_unchanged_but({});
+}
+
+TEST_P(RepairTest, SeveralClassesAreMendedOneAfterTheOther) {
+  damage([](Cube& cube, Damage& damage) {
+    std::vector<AllocatedSlot> slots;
+    ASSERT_TRUE(cube.containers().allocate(65536, &slots).ok());
+    damage.delta.allocation.allocated.push_back(slots.front().address);
+    damage.delta.pools[1].objects = -1;
+    damage.batch.put(omap_key(kNobody, "key"), "value");
+    damage.batch.put("Obroken", "value");
+  });
+  // As long as the broken entry is there, it may own the others.
+  EXPECT_EQ(Kinds({FindingClass::object_undecodable}), check());
+  EXPECT_EQ(Kinds(), repair());
+  EXPECT_EQ(2u, m_result.lost_entries);
+  EXPECT_EQ(1u, m_result.unclear);  // the slot
+  expect_unchanged_but({});
+}
+
+TEST_P(RepairTest, DataThatDoesNotMatchItsChecksumStaysAndReadsFail) {
+  SlotAddress slot;
+  damage([&](Cube& cube, Damage&) { slot = stored(cube, "small").chunk.extents.front().slot; });
+  const std::string name = m_path + "/cubes/0/containers/" + std::to_string(slot_bytes(slot.size_class) / 1024) + "K";
+  std::unique_ptr<vtkv::File> file;
+  ASSERT_TRUE(m_env->open_file(name, {.direct = false}, &file).ok());
+  ASSERT_TRUE(file->write(slot.byte_offset() + 17, "damaged", 7).ok());
+  ASSERT_TRUE(file->sync().ok());
+  file.reset();
+
+  EXPECT_EQ(Kinds(), check(false));
+  EXPECT_EQ(Kinds({FindingClass::data_unreadable}), check(true));
+  SwimStore store(g_ceph_context, m_path, m_env);
+  ASSERT_TRUE(store.mend(true, &m_changes, &m_result).ok());
+  EXPECT_TRUE(m_changes.empty());
+  EXPECT_EQ(1u, m_result.errors);
+  mounted([&](SwimStore& mounted_store, ObjectStore::CollectionHandle& pg) {
+    ceph::bufferlist data;
+    EXPECT_EQ(-EIO, mounted_store.read(pg, named("small"), 0, 5000, data));
+    EXPECT_EQ(5000, mounted_store.read(pg, named("other"), 0, 5000, data));
+  });
+}
+
+TEST_P(RepairTest, AStoreThatDoesNotOpenIsAFindingAndStaysAsItIs) {
+  std::unique_ptr<vtkv::File> file;
+  ASSERT_TRUE(m_env->open_file(m_path + "/superblock", {.direct = false}, &file).ok());
+  for (const uint64_t copy : {uint64_t{0}, uint64_t{Superblock::kCopyBytes}}) {
+    ASSERT_TRUE(file->write(copy + 20, "damaged", 7).ok());
+  }
+  file.reset();
+  EXPECT_EQ(Kinds({FindingClass::store_does_not_open}), check());
+  SwimStore store(g_ceph_context, m_path, m_env);
+  ASSERT_TRUE(store.mend(false, &m_changes, &m_result).ok());
+  EXPECT_TRUE(m_changes.empty());
+  EXPECT_EQ(1u, m_result.errors);
+}
+
+INSTANTIATE_TEST_SUITE_P(Hosts, RepairTest, ::testing::Values(Host::simulated, Host::real),
+                         [](const auto& info) {
+                           return info.param == Host::simulated ? std::string("Simulated") : std::string("Real");
+                         });
+
+}  // namespace swimstore
