@@ -229,8 +229,13 @@ ceph_program(ceph-objectstore-tool $<TARGET_OBJECTS:ceph_objectstore_tool_object
 target_link_libraries(ceph-objectstore-tool PRIVATE swim_ceph_flags
   ${swimstore_libraries})
 
-swimstore_program(ceph-swimstore-tool src/os/swimstore/tool/swimstore_tool.cc
-  ${swimstore_libraries})
+if(TARGET CLI11::CLI11)
+  swimstore_program(ceph-swimstore-tool src/os/swimstore/tool/swimstore_tool.cc
+    ${swimstore_libraries} CLI11::CLI11)
+  add_test(NAME swimstore_tool_test
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/swimstore_tool_test.py
+      $<TARGET_FILE:ceph-swimstore-tool> $<TARGET_FILE:vtkv-tool>)
+endif()
 swimstore_program(swimstore_bench src/os/swimstore/tool/swimstore_bench.cc
   ${swimstore_libraries})
 swimstore_program(swimstore_crash_explorer

@@ -1,0 +1,329 @@
+#!/usr/bin/env python3
+"""usage: swimstore_tool_test.py CEPH_SWIMSTORE_TOOL VTKV_TOOL
+
+Runs ceph-swimstore-tool the way its manual says, on stores that it makes itself and damages in their files.
+"""
+
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = VTKV = ""
+
+SETTINGS = ["swimstore_log_segment_size=1M", "swimstore_log_segments=2", "swimstore_zone_size=64K",
+            "swimstore_stretch_size=4M", "swimstore_memtable_size=256K", "swimstore_primed_ahead_size=64K",
+            "swimstore_reserve_size=1M", "swimstore_allow_unproven_file_system=true"]
+PG = "1.0_head"
+NOSNAP, NOGEN = 2 ** 64 - 2, 2 ** 64 - 1
+
+
+def crc32c(data, crc=0):
+    crc ^= 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def varint(number):
+    out = b""
+    while number >= 0x80:
+        out += bytes([number & 0x7f | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def prefixed(data):
+    return varint(len(data)) + data
+
+
+def object_key(name, reversed_hash):
+    """Of an object of pool 1, without shard, namespace and locator."""
+    return (b"O\0\x7f" + struct.pack(">QI", 1 << 63 | 1, reversed_hash) + b"\0" + name.encode() + b"\0="
+            + struct.pack(">QQ", NOSNAP, NOGEN))
+
+
+def record(kind, body):
+    head = kind + struct.pack("<I", len(body))
+    return head + struct.pack("<I", crc32c(head + body)) + body
+
+
+def parse(archive):
+    """What is in an archive: object key to its data and its other records."""
+    objects, position, current = {}, 16, None
+    while position < len(archive):
+        kind, length = archive[position:position + 1], struct.unpack_from("<I", archive, position + 1)[0]
+        body = archive[position + 9:position + 9 + length]
+        position += 9 + length
+        if kind == b"O":
+            current = objects[body] = {"data": bytearray(), "rest": []}
+        elif kind == b"D":
+            offset = struct.unpack_from("<Q", body)[0]
+            assert offset == len(current["data"])
+            current["data"] += body[8:]
+        elif kind in b"AHME":
+            current["rest"].append((kind, body))
+    return objects
+
+
+class SwimstoreTool(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(dir=".")
+        self.addCleanup(folder.cleanup)
+        self.base = pathlib.Path(folder.name).resolve()
+        self.store = self.new_store("store")
+        self.names = {name: object_key(name, number << 24) for number, name in
+                      enumerate(("alpha", "beta", "gamma"), 1)}
+        self.data = {"alpha": bytes(range(250)) * 20, "beta": bytes(7) + b"beta" * 70000}
+
+    def new_store(self, name):
+        path = self.base / name
+        path.mkdir()
+        self.run_tool("mkfs", path)
+        return path
+
+    def run_tool(self, *words, status=0):
+        settings = [word for setting in SETTINGS for word in ("--set", setting)]
+        done = subprocess.run([TOOL, *settings, *map(str, words)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
+        if status == 2:
+            self.assertEqual(done.stdout, "")
+            return done.stderr
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def json(self, *words, status=0):
+        return json.loads(self.run_tool("--format", "json", *words, status=status))
+
+    def archive(self):
+        """alpha and beta with data, gamma with omap."""
+        header = b"SWIMARCH" + struct.pack("<I", 1)
+        out = header + struct.pack("<I", crc32c(header)) + record(b"C", prefixed(PG.encode()) + varint(0))
+        for name, key in self.names.items():
+            data = self.data.get(name, b"")
+            out += record(b"O", prefixed(key) + varint(len(data)))
+            out += record(b"A", prefixed(b"_") + prefixed(name.encode()))
+            if data:
+                out += record(b"D", struct.pack("<Q", 0) + data)
+            else:
+                out += record(b"H", b"header")
+                out += record(b"M", b"".join(prefixed(b"key%d" % n) + prefixed(b"value") for n in range(9)))
+            out += record(b"E", b"")
+        return out + record(b"Z", struct.pack("<Q", len(self.names)))
+
+    def fill(self):
+        (self.base / "archive").write_bytes(self.archive())
+        self.run_tool("import", self.store, "--in", self.base / "archive")
+        self.run_tool("fsck", self.store)  # leaves a log whose every record is known to be durable
+
+    def exported(self, status=0, store=None):
+        self.run_tool("export", store or self.store, "--out", self.base / "out", status=status)
+        return parse((self.base / "out").read_bytes())
+
+    def content(self):
+        return {p: p.read_bytes() for p in self.store.rglob("*") if p.is_file()}
+
+    def classes(self, status, *words):
+        found = self.json("fsck", self.store, *words, status=status)
+        self.assertEqual(found["errors"], len(found["findings"]))
+        return {finding["class"] for finding in found["findings"]}
+
+    def put(self, key, value):
+        """An entry of the cube's tree, behind the store's back."""
+        cube = self.store / "cubes" / "0"
+        (cube / "containers").rename(self.base / "containers")
+        notation = ["".join(f"\\x{byte:02x}" for byte in text) for text in (key, value)]
+        done = subprocess.run([VTKV, "put", cube, *notation], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        (self.base / "containers").rename(cube / "containers")
+
+    def key_of(self, name):
+        """As parse() has it."""
+        return prefixed(self.names[name]) + varint(len(self.data.get(name, b"")))
+
+    def expect_unchanged_but(self, before, *names, status=0):
+        gone = [self.key_of(name) for name in names]
+        self.assertEqual(self.exported(status), {k: v for k, v in before.items() if k not in gone})
+
+    def test_mkfs(self):
+        fsid = self.json("info", self.store)["fsid"]
+        self.assertEqual(self.json("mkfs", self.store)["fsid"], fsid)
+        other = "11111111-2222-3333-4444-555555555555"
+        self.assertIn("holds a store already", self.run_tool("mkfs", self.store, "--fsid", other, status=2))
+        self.assertIn("is no UUID", self.run_tool("mkfs", self.store, "--fsid", "one", status=2))
+        self.assertIn("not a directory", self.run_tool("mkfs", self.base / "missing", status=2))
+
+    def test_what_is_imported_can_be_exported(self):
+        self.fill()
+        found = self.exported()
+        self.assertEqual(found, parse(self.archive()))
+        copy = self.new_store("copy")
+        self.run_tool("import", copy, "--in", self.base / "out")
+        self.assertEqual(self.exported(store=copy), found)
+
+    def test_import_leaves_what_is_there(self):
+        self.fill()
+        again = self.json("import", self.store, "--in", self.base / "archive", status=1)
+        self.assertEqual((again["objects"], len(again["omitted"])), (0, 3))
+
+    def test_import_refuses_a_damaged_archive(self):
+        whole = self.archive()
+        for damaged, message in ((whole[:-20], "cut short"), (b"x" + whole[1:], "no archive"),
+                                 (whole[:3000] + b"x" + whole[3001:], "checksum")):
+            (self.base / "archive").write_bytes(damaged)
+            self.assertIn(message, self.run_tool("import", self.store, "--in", self.base / "archive", status=2))
+        self.assertEqual(self.classes(0), set())
+
+    def test_lists(self):
+        self.fill()
+        objects = self.json("list", self.store)["objects"]
+        self.assertEqual([(o["collection"], o["size"]) for o in objects],
+                         [(PG, 5000), (PG, len(self.data["beta"])), (PG, 0)])
+        self.assertEqual(self.json("list", self.store, "--collection", PG)["objects"], objects)
+        self.assertEqual(self.json("list", self.store, "--collections")["collections"],
+                         [{"collection": PG, "bits": 0, "objects": 3}])
+        self.assertIn("has no collection 9.9_head",
+                      self.run_tool("list", self.store, "--collection", "9.9_head", status=2))
+        self.assertIn("alpha", self.run_tool("list", self.store))
+        self.assertEqual(self.json("info", self.store)["objects"], 3)
+
+    def test_dumps(self):
+        self.fill()
+        self.assertTrue(self.json("dump", "superblock", self.store)["first_copy_whole"])
+        self.assertEqual(len(self.json("dump", "container", self.store)["containers"]), 11)
+        onode = self.json("dump", "onode", self.store, "alpha")
+        self.assertEqual((onode["size"], onode["attributes"]), (5000, [{"attribute": "_", "value": "alpha"}]))
+        self.assertEqual(self.json("dump", "onode", self.store, onode["object"]), onode)
+        self.assertIn("has no object delta", self.run_tool("dump", "onode", self.store, "delta", status=2))
+        slot = self.json("dump", "slot", self.store, onode["extents"][0]["slot"], "--out", self.base / "slot")
+        self.assertEqual({(r["object"], r["matches"]) for r in slot["references"]}, {(onode["object"], True)})
+        self.assertEqual((self.base / "slot").read_bytes()[:4096], self.data["alpha"][:4096])
+        self.assertIn("names no slot", self.run_tool("dump", "slot", self.store, "5K/1", status=2))
+        log = self.json("dump", "log", self.store, "--operations")
+        self.assertTrue(any(o["operation"] == "external_write" for o in log["operations"]))
+
+    def test_looking_changes_nothing(self):
+        self.fill()
+        before = self.content()
+        self.exported()
+        for words in (["info"], ["list"], ["list", "--lost"], ["dump", "superblock"], ["dump", "container"],
+                      ["dump", "log"]):
+            self.run_tool(*words, self.store)
+        self.run_tool("dump", "onode", self.store, "beta")
+        self.assertEqual(self.content(), before)
+
+    def test_a_sound_store(self):
+        self.fill()
+        self.assertEqual(self.classes(0), set())
+        self.assertEqual(self.classes(0, "--deep"), set())
+        self.assertEqual(self.json("repair", self.store, "--deep")["repairs"], [])
+        self.assertIn("has no cube 1", self.run_tool("fsck", self.store, "--cube", 1, status=2))
+
+    def test_damaged_data_stays_and_is_named(self):
+        self.fill()
+        before = self.exported()
+        slot = self.json("dump", "onode", self.store, "alpha")["extents"][0]["slot"]
+        name, index = slot.split("/")
+        with open(self.store / "cubes/0/containers" / name, "r+b") as container:
+            container.seek(int(index) * int(name[:-1]) * 1024 + 100)
+            container.write(b"damage")
+        self.assertIn(False, [r["matches"] for r in self.json("dump", "slot", self.store, slot)["references"]])
+        self.assertEqual(self.classes(0), set())
+        self.assertEqual(self.classes(1, "--deep"), {"data_unreadable"})
+        repaired = self.json("repair", self.store, "--deep", status=1)
+        self.assertEqual((repaired["repairs"], repaired["errors"]), ([], 1))
+        self.expect_unchanged_but(before, "alpha", status=1)
+
+    def test_an_undecodable_object_is_set_aside(self):
+        self.fill()
+        before = self.exported()
+        self.put(self.names["alpha"], b"damaged")
+        self.assertEqual(self.classes(1), {"object_undecodable"})
+        self.assertFalse(self.json("dump", "onode", self.store, "alpha")["decodable"])
+        self.assertGreater(len(self.json("repair", self.store)["repairs"]), 0)
+        self.assertEqual(self.classes(0, "--deep"), set())
+        lost = self.json("list", self.store, "--lost")["lost"]
+        self.assertEqual([entry["value_bytes"] for entry in lost], [len(b"damaged")])
+        self.expect_unchanged_but(before, "alpha")
+        self.assertIn("give --force", self.run_tool("forget-lost", self.store, status=2))
+        self.assertEqual(self.json("forget-lost", self.store, "--force")["forgotten_entries"], 1)
+        self.assertEqual(self.classes(1), {"slot_leaked"})
+        self.run_tool("repair", self.store)
+        self.assertEqual(self.classes(0), set())
+        self.expect_unchanged_but(before, "alpha")
+
+    def test_orphans_are_set_aside(self):
+        self.fill()
+        before = self.exported()
+        self.put(b"M" + struct.pack(">Q", 999) + b"key", b"value")
+        self.put(b"H" + struct.pack(">Q", 999), b"header")
+        self.put(b"E" + struct.pack(">QI", 999, 1), b"\1\0")
+        self.assertEqual(self.classes(1), {"omap_orphaned", "extents_orphaned"})
+        self.run_tool("repair", self.store)
+        self.assertEqual(self.classes(0), set())
+        self.assertEqual(len(self.json("list", self.store, "--lost")["lost"]), 3)
+        self.expect_unchanged_but(before)
+
+    def test_a_wrong_reference_count_is_counted_anew(self):
+        self.fill()
+        before = self.exported()
+        name, index = self.json("dump", "onode", self.store, "alpha")["extents"][0]["slot"].split("/")
+        size_class = ("4K", "8K", "16K").index(name)
+        self.put(b"S" + struct.pack(">Q", size_class << 56 | int(index)), b"\x63")
+        self.assertEqual(self.classes(1), {"slot_count_wrong"})
+        self.run_tool("repair", self.store)
+        self.assertEqual(self.classes(0), set())
+        self.expect_unchanged_but(before)
+
+    def test_one_copy_of_the_superblock_is_enough(self):
+        self.fill()
+        with open(self.store / "superblock", "r+b") as superblock:
+            superblock.seek(20)
+            superblock.write(b"damage")
+            superblock.flush()
+            found = self.json("dump", "superblock", self.store)
+            self.assertEqual((found["first_copy_whole"], found["second_copy_whole"]), (False, True))
+            self.assertEqual(self.classes(0), set())
+            superblock.seek(4096 + 20)
+            superblock.write(b"damage")
+        self.assertEqual(self.classes(1), {"store_does_not_open"})
+
+    def test_a_store_whose_tree_is_damaged(self):
+        self.fill()
+        before = self.content()
+        manifest = self.store / "cubes/0/manifest"
+        manifest.write_bytes(b"\xff" * manifest.stat().st_size)
+        self.assertEqual(self.classes(1), {"store_does_not_open"})
+        self.assertEqual(self.json("repair", self.store, status=1)["repairs"], [])
+        changed = {p for p, data in self.content().items() if before.get(p) != data}
+        self.assertEqual(changed, {manifest})
+
+    def test_a_store_in_use(self):
+        self.fill()
+        holder = subprocess.Popen(["flock", "--exclusive", self.store / "lock", "-c", "echo held; read x"],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.assertEqual(holder.stdout.readline(), "held\n")
+        for words in (["fsck"], ["repair"], ["info"], ["list"], ["dump", "log"], ["import", "--in", "/dev/null"]):
+            self.assertIn("in use by another process", self.run_tool(*words, self.store, status=2))
+        holder.communicate("\n")
+
+    def test_wrong_usage(self):
+        self.assertIn("--help", self.run_tool("fcsk", self.store, status=2))
+        self.run_tool("fsck", status=2)
+        self.run_tool("--format", "xml", "fsck", self.store, status=2)
+        self.assertIn("one of Ceph's options", self.run_tool("--set", "nonsense=1", "info", self.store, status=2))
+        self.assertIn("no such directory", self.run_tool("info", self.base / "missing", status=2))
+        self.assertIn("Exit status", self.run_tool("--help"))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__.splitlines()[0])
+    VTKV = str(pathlib.Path(sys.argv.pop(2)).resolve())
+    TOOL = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    unittest.main()

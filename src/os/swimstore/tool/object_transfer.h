@@ -1,0 +1,32 @@
+// Objects out of a store into an archive (object_archive.h), and back into a store.
+//
+// Export reads the files of a store that is not mounted and need not mount, and changes nothing. An object that
+// cannot be read whole is left out and named. Import adds: an object that is there already stays as it is.
+// An object is imported by one transaction: whole or not at all.
+#pragma once
+
+#include <istream>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "os/ObjectStore.h"
+#include "swimstore/tool/store_files.h"
+
+namespace swimstore {
+
+struct TransferResult {
+  uint64_t collections = 0;
+  uint64_t objects = 0;
+  uint64_t bytes = 0;                // of data
+  std::vector<std::string> omitted;  // one sentence per object
+};
+
+// Of one collection, when it is named. Code::not_found when there is none of that name.
+vtkv::Status export_objects(StoreFiles& files, const std::string& collection, std::ostream* out,
+                            TransferResult* result);
+// `name`: the archive's, for messages. Collections that are missing are made. Waits until all is durable. After an
+// error, what was imported so far stays.
+vtkv::Status import_objects(ObjectStore& store, const std::string& name, std::istream* in, TransferResult* result);
+
+}  // namespace swimstore

@@ -1,0 +1,381 @@
+#include "swimstore/tool/store_commands.h"
+
+#include <bit>
+#include <charconv>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "include/uuid.h"
+#include "swimstore/container/container.h"
+#include "swimstore/format/allocation_page.h"
+#include "swimstore/format/collection_record.h"
+#include "swimstore/format/format_version.h"
+#include "swimstore/fsck/slot_census.h"
+#include "swimstore/store/collection_list.h"
+#include "swimstore/store/store_directory.h"
+#include "vtkv/env/aligned_buffer.h"
+#include "vtkv/tool/notation.h"
+#include "vtkv/util/crc32c.h"
+
+namespace swimstore {
+
+using vtkv::Report;
+using vtkv::Status;
+
+namespace {
+
+struct ListedCollection {
+  std::string name;
+  CollectionRecord record;
+  std::vector<ObjectRange> ranges;
+  uint64_t objects = 0;
+};
+
+Status read_collections(const StoreFiles& files, std::vector<ListedCollection>* collections) {
+  return files.for_each(key_prefix::collection, [&](std::string_view key, std::string_view value) {
+    coll_t cid;
+    ListedCollection one;
+    if (!decode_collection_key(key, &cid) || !decode_collection(value, &one.record)) {
+      return Status::corruption("a collection's record is damaged: " + vtkv::to_notation(key));
+    }
+    one.name = cid.to_str();
+    one.ranges = object_ranges(cid, one.record.bits);
+    collections->push_back(std::move(one));
+    return Status();
+  });
+}
+
+ListedCollection* owner_of(std::vector<ListedCollection>& collections, const StoredObject& object) {
+  if (object.has_name) {
+    for (ListedCollection& collection : collections) {
+      for (const ObjectRange& range : collection.ranges) {
+        if (range.begin <= object.oid && object.oid < range.end) {
+          return &collection;
+        }
+      }
+    }
+  }
+  return nullptr;
+}
+
+std::string uuid_of(const Superblock& superblock) {
+  uuid_d uuid;
+  std::copy(superblock.uuid.begin(), superblock.uuid.end(), uuid.uuid.begin());
+  return uuid.to_string();
+}
+
+// Slots of a class as of the newest checkpoint.
+struct PageCounts {
+  uint64_t owned = 0, primed = 0;
+};
+
+Status count_pages(const StoreFiles& files, std::array<PageCounts, kSizeClasses>* counts) {
+  return files.for_each(kAllocationKeyPrefix, [&](std::string_view key, std::string_view value) {
+    AllocationPage page;
+    VTKV_RETURN_IF_ERROR(AllocationPage::decode(key, value, &page));
+    for (uint32_t word = 0; word < kPageWords; ++word) {
+      (*counts)[page.size_class].owned += std::popcount(page.owned[word]);
+      (*counts)[page.size_class].primed += std::popcount(page.primed[word]);
+    }
+    return Status();
+  });
+}
+
+}  // namespace
+
+Status report_info(StoreFiles& files, Report& report) {
+  dump_superblock(files, report);
+  StoreDirectory directory(files.env(), files.path());
+  for (const char* name : {"type", "ready", "whoami", "ceph_fsid"}) {
+    std::string value;
+    if (directory.read_meta(name, &value).ok()) {
+      report.field(name, value);
+    }
+  }
+  vtkv::FileSystemInfo host;
+  VTKV_RETURN_IF_ERROR(files.env()->file_system_info(files.path(), &host));
+  report.field("host_file_system", std::string(to_string(host.kind)));
+  report.field("host_available_bytes", host.available_bytes);
+  VTKV_RETURN_IF_ERROR(files.open_cube());
+  uint64_t objects = 0, undecodable = 0, bytes = 0, collections = 0, lost = 0;
+  VTKV_RETURN_IF_ERROR(files.for_each_object([&](const StoredObject& object) {
+    ++objects;
+    undecodable += !object.decodable;
+    bytes += object.record.size;
+    return Status();
+  }));
+  const auto count_into = [](uint64_t* count) {
+    return [count](std::string_view, std::string_view) {
+      ++*count;
+      return Status();
+    };
+  };
+  VTKV_RETURN_IF_ERROR(files.for_each(key_prefix::collection, count_into(&collections)));
+  VTKV_RETURN_IF_ERROR(files.for_each(key_prefix::lost, count_into(&lost)));
+  const vtkv::DBStatistics statistics = files.database().statistics();
+  report.field("collections", collections);
+  report.field("objects", objects);
+  report.field("undecodable_objects", undecodable);
+  report.field("object_bytes", bytes);
+  report.field("lost_entries", lost);
+  report.field("last_sequence", statistics.last_sequence);
+  report.field("log_file_bytes", statistics.log_file_bytes);
+  report.field("tree_file_bytes", statistics.tree_file_bytes);
+  return {};
+}
+
+Status list_collections(StoreFiles& files, Report& report) {
+  VTKV_RETURN_IF_ERROR(files.open_cube());
+  std::vector<ListedCollection> collections;
+  VTKV_RETURN_IF_ERROR(read_collections(files, &collections));
+  VTKV_RETURN_IF_ERROR(files.for_each_object([&](const StoredObject& object) {
+    if (ListedCollection* const owner = owner_of(collections, object)) {
+      ++owner->objects;
+    }
+    return Status();
+  }));
+  report.begin_table("collections", true);
+  for (const ListedCollection& collection : collections) {
+    report.row({{"collection", collection.name},
+                {"bits", uint64_t{collection.record.bits}},
+                {"objects", collection.objects}});
+  }
+  report.end_table();
+  return {};
+}
+
+Status list_objects(StoreFiles& files, const std::string& name, Report& report) {
+  VTKV_RETURN_IF_ERROR(files.open_cube());
+  std::vector<ListedCollection> collections;
+  VTKV_RETURN_IF_ERROR(read_collections(files, &collections));
+  if (!name.empty() && std::none_of(collections.begin(), collections.end(),
+                                    [&](const ListedCollection& one) { return one.name == name; })) {
+    return Status::not_found(fmt::format("{} has no collection {}; list --collections prints them", files.path(),
+                                         name));
+  }
+  report.begin_table("objects", true);
+  const Status status = files.for_each_object([&](const StoredObject& object) {
+    const ListedCollection* const owner = owner_of(collections, object);
+    if (name.empty() || (owner != nullptr && owner->name == name)) {
+      report.row({{"collection", owner != nullptr ? owner->name : std::string("-")},
+                  {"object", object.name()},
+                  {"size", object.record.size},
+                  {"id", object.record.nid},
+                  {"decodable", object.has_name && object.decodable}});
+    }
+    return Status();
+  });
+  report.end_table();
+  return status;
+}
+
+Status list_lost(StoreFiles& files, Report& report) {
+  VTKV_RETURN_IF_ERROR(files.open_cube());
+  report.begin_table("lost", true);
+  const Status status = files.for_each(key_prefix::lost, [&](std::string_view key, std::string_view value) {
+    uint32_t number = 0;
+    std::string_view entry = key;
+    const bool is_object = decode_lost_key(key, &number, &entry) && entry.front() == key_prefix::object;
+    report.row({{"number", uint64_t{number}},
+                {"key", vtkv::to_notation(entry)},
+                {"object", is_object ? StoredObject{.key = std::string(entry)}.name() : std::string("-")},
+                {"value_bytes", static_cast<uint64_t>(value.size())}});
+    return Status();
+  });
+  report.end_table();
+  return status;
+}
+
+void dump_superblock(const StoreFiles& files, Report& report) {
+  const Superblock& superblock = files.superblock();
+  report.field("fsid", uuid_of(superblock));
+  report.field("format_version", uint64_t{kSuperblockVersion});
+  report.field("cubes", uint64_t{superblock.cubes});
+  report.field("created_us", superblock.created_us);
+  report.field("stretch_bytes", superblock.stretch_bytes);
+  report.field("log_segment_bytes", superblock.geometry.log_segment_bytes);
+  report.field("initial_log_segments", uint64_t{superblock.geometry.initial_log_segments});
+  report.field("zone_bytes", superblock.geometry.zone_bytes);
+  report.field("block_bytes", uint64_t{superblock.geometry.block_bytes});
+  report.field("first_copy_whole", files.is_copy_whole(0));
+  report.field("second_copy_whole", files.is_copy_whole(1));
+}
+
+Status dump_containers(StoreFiles& files, Report& report) {
+  VTKV_RETURN_IF_ERROR(files.open_cube());
+  std::array<PageCounts, kSizeClasses> counts{};
+  VTKV_RETURN_IF_ERROR(count_pages(files, &counts));
+  report.field("stretch_bytes", files.containers().stretch_bytes);
+  report.begin_table("containers", true);
+  for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
+    uint64_t bytes = 0;
+    VTKV_RETURN_IF_ERROR(files.container(size_class).size(&bytes));
+    report.row({{"container", Container::file_name(size_class)},
+                {"file_bytes", bytes},
+                {"slots", bytes / slot_bytes(size_class)},
+                {"owned_at_checkpoint", counts[size_class].owned},
+                {"primed_at_checkpoint", counts[size_class].primed},
+                {"primed_at_creation", files.containers().primed_slots[size_class]}});
+  }
+  report.end_table();
+  return {};
+}
+
+// ---- slots
+
+namespace {
+
+bool parse_slot(const std::string& text, SlotAddress* slot) {
+  const size_t slash = text.find('/');
+  if (slash == std::string::npos) {
+    return false;
+  }
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data() + slash + 1, end, slot->index);
+  if (error != std::errc() || stop != end || slot->index >> 56 != 0) {
+    return false;
+  }
+  for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
+    if (text.substr(0, slash) == Container::file_name(size_class)) {
+      slot->size_class = static_cast<uint8_t>(size_class);
+      return true;
+    }
+  }
+  return false;
+}
+
+Status write_file(const std::string& path, const char* bytes, size_t length) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(bytes, static_cast<std::streamsize>(length));
+  return out.flush() ? Status() : Status::from_errno(errno, "cannot write " + path);
+}
+
+// Rows for the extents of one object that lie in the slot.
+void report_referrers(const StoredObject& object, const std::vector<StoredChunk>& chunks, SlotAddress slot,
+                      const char* bytes, Report& report) {
+  for (const StoredChunk& chunk : chunks) {
+    for (const Extent& extent : chunk.extents.extents) {
+      if (extent.slot != slot) {
+        continue;
+      }
+      for (uint32_t i = 0; i < extent.count; ++i) {
+        const uint32_t crc32c = chunk.extents.crc32c[extent.block + i];
+        const uint32_t block = extent.slot_block + i;
+        report.row({{"slot_block", uint64_t{block}},
+                    {"object", object.name()},
+                    {"offset", (uint64_t{chunk.number} * kChunkBlocks + extent.block + i) * kBlockBytes},
+                    {"shared", extent.shared},
+                    {"crc32c", fmt::format("{:08x}", crc32c)},
+                    {"matches", vtkv::crc32c(bytes + uint64_t{block} * kBlockBytes, kBlockBytes) == crc32c}});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Status dump_slot(StoreFiles& files, const std::string& text, const std::string& out, Report& report) {
+  SlotAddress slot;
+  if (!parse_slot(text, &slot)) {
+    return Status::invalid_argument(fmt::format("'{}' names no slot: give a container and a number, as in 64K/17",
+                                                text));
+  }
+  VTKV_RETURN_IF_ERROR(files.open_cube());
+  vtkv::AlignedBuffer buffer;
+  buffer.resize(slot_bytes(slot.size_class));
+  VTKV_RETURN_IF_ERROR(files.container(slot.size_class).read(slot.byte_offset(), buffer.size(), buffer.data()));
+  report.field("slot", describe_slot(slot));
+  report.field("file_offset", slot.byte_offset());
+  std::string value;
+  uint32_t count = 0;
+  const Status counted = files.database().get(slot_reference_key(slot), &value);
+  if (counted.ok()) {
+    report.field("reference_count", decode_slot_references(value, &count) ? std::to_string(count) : "undecodable");
+  }
+  report.begin_table("references", true);
+  const Status status = files.for_each_object([&](const StoredObject& object) {
+    std::vector<StoredChunk> chunks;
+    if (object.decodable && files.read_chunks(object, &chunks).ok()) {
+      report_referrers(object, chunks, slot, buffer.data(), report);
+    }
+    return Status();
+  });
+  report.end_table();
+  VTKV_RETURN_IF_ERROR(status);
+  return out.empty() ? Status() : write_file(out, buffer.data(), buffer.size());
+}
+
+// ---- onodes
+
+Status dump_onode(StoreFiles& files, const std::string& name, Report& report) {
+  VTKV_RETURN_IF_ERROR(files.open_cube());
+  StoredObject object;
+  VTKV_RETURN_IF_ERROR(files.find_object(name, &object));
+  report.field("object", object.name());
+  report.field("key", vtkv::to_notation(object.key));
+  report.field("decodable", object.decodable);
+  if (!object.decodable) {
+    report.field("record", vtkv::to_notation(object.bytes));
+    return {};
+  }
+  const OnodeRecord& record = object.record;
+  report.field("id", record.nid);
+  report.field("size", record.size);
+  report.field("has_omap", record.test(OnodeRecord::has_omap));
+  report.field("inline", record.test(OnodeRecord::chunk_inline));
+  report.begin_table("attributes", true);
+  for (const auto& [attribute, value] : record.attrs) {
+    report.row({{"attribute", attribute},
+                {"value", vtkv::to_notation(std::string_view(value.c_str(), value.length()))}});
+  }
+  report.end_table();
+  std::vector<StoredChunk> chunks;
+  VTKV_RETURN_IF_ERROR(files.read_chunks(object, &chunks));
+  report.begin_table("extents", true);
+  for (const StoredChunk& chunk : chunks) {
+    for (const Extent& extent : chunk.extents.extents) {
+      report.row({{"offset", (uint64_t{chunk.number} * kChunkBlocks + extent.block) * kBlockBytes},
+                  {"bytes", uint64_t{extent.count} * kBlockBytes},
+                  {"slot", fmt::format("{}/{}", Container::file_name(extent.slot.size_class), extent.slot.index)},
+                  {"slot_block", uint64_t{extent.slot_block}},
+                  {"written_blocks", uint64_t{extent.slot_written_blocks}},
+                  {"shared", extent.shared}});
+    }
+  }
+  report.end_table();
+  return {};
+}
+
+// ---- checks
+
+void report_repairs(const std::vector<Repaired>& changes, Report& report) {
+  report.begin_table("repairs", true);
+  for (const Repaired& change : changes) {
+    report.row({{"class", std::string(to_string(change.kind))}, {"text", change.text}});
+  }
+  report.end_table();
+}
+
+void report_findings(const CheckResult& result, Report& report) {
+  report.field("objects", result.objects);
+  report.field("slots", result.slots);
+  report.field("errors", result.errors);
+  report.field("unclear", result.unclear);
+  report.field("lost_entries", result.lost_entries);
+  report.begin_table("findings", true);
+  for (const Finding& finding : result.findings) {
+    const std::string_view repair = repair_of(finding.kind);
+    report.row({{"class", std::string(to_string(finding.kind))},
+                {"cube", uint64_t{finding.cube}},
+                {"object", finding.object.empty() ? std::string("-") : finding.object},
+                {"offset", finding.offset ? std::to_string(*finding.offset) : std::string("-")},
+                {"repair", repair.empty() ? std::string("-") : std::string(repair)},
+                {"text", finding.text}});
+  }
+  report.end_table();
+}
+
+}  // namespace swimstore

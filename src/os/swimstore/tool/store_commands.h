@@ -1,0 +1,29 @@
+// What ceph-swimstore-tool's looking commands print.
+#pragma once
+
+#include <string>
+
+#include "swimstore/fsck/repair.h"
+#include "swimstore/tool/store_files.h"
+#include "vtkv/tool/report.h"
+
+namespace swimstore {
+
+vtkv::Status report_info(StoreFiles& files, vtkv::Report& report);
+vtkv::Status list_collections(StoreFiles& files, vtkv::Report& report);
+// Of one collection, when it is named.
+vtkv::Status list_objects(StoreFiles& files, const std::string& collection, vtkv::Report& report);
+// What repair set aside.
+vtkv::Status list_lost(StoreFiles& files, vtkv::Report& report);
+
+void dump_superblock(const StoreFiles& files, vtkv::Report& report);
+vtkv::Status dump_containers(StoreFiles& files, vtkv::Report& report);
+// `slot` is "64K/17". Who refers to it, and whether its bytes match their checksums; `out` names a file for the
+// bytes themselves. Code::invalid_argument when it is no slot's name.
+vtkv::Status dump_slot(StoreFiles& files, const std::string& slot, const std::string& out, vtkv::Report& report);
+vtkv::Status dump_onode(StoreFiles& files, const std::string& object, vtkv::Report& report);
+
+void report_repairs(const std::vector<Repaired>& changes, vtkv::Report& report);
+void report_findings(const CheckResult& result, vtkv::Report& report);
+
+}  // namespace swimstore

@@ -1,0 +1,148 @@
+#include "swimstore/tool/store_files.h"
+
+#include <fmt/format.h>
+
+#include "swimstore/container/container.h"
+#include "swimstore/fsck/fsck.h"
+#include "swimstore/store/store_directory.h"
+#include "vtkv/env/read_only_env.h"
+#include "vtkv/env/small_file.h"
+
+namespace swimstore {
+
+using vtkv::Status;
+
+std::string StoredObject::name() const { return describe_object_key(key); }
+
+Status StoreFiles::open(vtkv::Env* env, const std::string& path, uint32_t cube, std::unique_ptr<StoreFiles>* files) {
+  std::unique_ptr<StoreFiles> opened(new StoreFiles(std::make_unique<vtkv::ReadOnlyEnv>(env)));
+  VTKV_RETURN_IF_ERROR(opened->open_root(path, cube));
+  *files = std::move(opened);
+  return {};
+}
+
+Status StoreFiles::open_root(const std::string& path, uint32_t cube) {
+  m_path = path;
+  m_cube = cube;
+  StoreDirectory directory(m_env.get(), path);
+  if (!m_env->exists(path)) {
+    return Status::not_found(path + ": there is no such directory");
+  }
+  VTKV_RETURN_IF_ERROR(directory.read_superblock(&m_superblock));
+  VTKV_RETURN_IF_ERROR(vtkv::read_small_file(m_env.get(), path + "/superblock", &m_superblock_bytes));
+  VTKV_RETURN_IF_ERROR(directory.lock(&m_lock));
+  if (cube >= m_superblock.cubes) {
+    return Status::invalid_argument(fmt::format("{} has no cube {}: it has {}, counted from 0", path, cube,
+                                                m_superblock.cubes));
+  }
+  return {};
+}
+
+std::string StoreFiles::cube_path() const { return StoreDirectory(m_env.get(), m_path).cube_path(m_cube); }
+
+bool StoreFiles::is_copy_whole(unsigned copy) const {
+  const std::string one = m_superblock_bytes.substr(copy * Superblock::kCopyBytes, Superblock::kCopyBytes);
+  Superblock ignored;
+  return Superblock::decode("superblock", one + one, &ignored).ok();
+}
+
+Status StoreFiles::open_cube() {
+  const std::string directory = cube_path() + "/containers";
+  std::string bytes;
+  VTKV_RETURN_IF_ERROR(vtkv::read_small_file(m_env.get(), directory + "/header", &bytes));
+  VTKV_RETURN_IF_ERROR(ContainerHeader::decode(directory + "/header", bytes, &m_header));
+  for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
+    VTKV_RETURN_IF_ERROR(m_env->open_file(directory + "/" + Container::file_name(size_class), {.read_only = true},
+                                          &m_containers[size_class]));
+  }
+  return vtkv::DB::open_read_only(m_env.get(), cube_path(), vtkv::Options(), &m_database);
+}
+
+Status StoreFiles::for_each(
+    char prefix, const std::function<Status(std::string_view key, std::string_view value)>& visit) const {
+  const auto it = m_database->new_iterator(std::string(1, prefix), std::string(1, static_cast<char>(prefix + 1)));
+  for (it->seek_to_first(); it->valid(); it->next()) {
+    VTKV_RETURN_IF_ERROR(visit(it->key(), it->value()));
+  }
+  return it->status();
+}
+
+namespace {
+
+StoredObject to_object(std::string_view key, std::string_view value) {
+  StoredObject object;
+  object.key = key;
+  object.bytes = value;
+  object.has_name = decode_object_key(key, &object.oid);
+  object.decodable = decode_onode(value, &object.record, &object.chunk);
+  return object;
+}
+
+}  // namespace
+
+Status StoreFiles::for_each_object(const std::function<Status(const StoredObject&)>& visit) const {
+  return for_each_object(std::string(1, key_prefix::object), std::string(1, key_prefix::object + 1), visit);
+}
+
+Status StoreFiles::for_each_object(const std::string& lower, const std::string& upper,
+                                   const std::function<Status(const StoredObject&)>& visit) const {
+  const auto it = m_database->new_iterator(lower, upper);
+  for (it->seek_to_first(); it->valid(); it->next()) {
+    VTKV_RETURN_IF_ERROR(visit(to_object(it->key(), it->value())));
+  }
+  return it->status();
+}
+
+Status StoreFiles::find_object(const std::string& name, StoredObject* object) const {
+  ghobject_t oid;
+  std::string value;
+  if (oid.parse(name)) {
+    const Status status = m_database->get(object_key(oid), &value);
+    if (!status.is_not_found()) {
+      VTKV_RETURN_IF_ERROR(status);
+      *object = to_object(object_key(oid), value);
+      return {};
+    }
+  }
+  unsigned found = 0;
+  VTKV_RETURN_IF_ERROR(for_each_object([&](const StoredObject& one) {
+    if (one.name() == name || (one.has_name && one.oid.hobj.oid.name == name)) {
+      *object = one;
+      ++found;
+    }
+    return Status();
+  }));
+  if (found == 0) {
+    return Status::not_found(fmt::format("{} has no object {}; list prints their names", m_path, name));
+  }
+  return found == 1 ? Status()
+                    : Status::invalid_argument(fmt::format("{} objects are called {}: give the whole name, as list "
+                                                           "prints it",
+                                                           found, name));
+}
+
+Status StoreFiles::read_chunks(const StoredObject& object, std::vector<StoredChunk>* chunks) const {
+  if (object.record.test(OnodeRecord::chunk_inline)) {
+    chunks->push_back({0, object.chunk});
+    return {};
+  }
+  const uint64_t nid = object.record.nid;
+  const auto it = m_database->new_iterator(extent_key(nid, 0), extent_range_end(nid));
+  for (it->seek_to_first(); it->valid(); it->next()) {
+    StoredChunk chunk;
+    uint64_t ignored = 0;
+    if (!decode_extent_key(it->key(), &ignored, &chunk.number) || !decode_extent_chunk(it->value(), &chunk.extents)) {
+      return Status::corruption(fmt::format("extent chunk {} of object {} cannot be decoded", chunk.number,
+                                            object.name()));
+    }
+    chunks->push_back(std::move(chunk));
+  }
+  return it->status();
+}
+
+Status StoreFiles::read_block(SlotAddress slot, uint32_t block, char* destination) const {
+  return m_containers[slot.size_class]->read(slot.byte_offset() + uint64_t{block} * kBlockBytes, kBlockBytes,
+                                             destination);
+}
+
+}  // namespace swimstore

@@ -1,0 +1,87 @@
+// A store that nobody has mounted, looked at through its files. Nothing on disk is changed: what a recovery
+// would do to the tree is done in memory.
+//
+// Not thread-safe.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "swimstore/format/container_header.h"
+#include "swimstore/format/key_codec.h"
+#include "swimstore/format/onode_record.h"
+#include "swimstore/format/superblock.h"
+#include "vtkv/db.h"
+
+namespace swimstore {
+
+// An object as the tree has it.
+struct StoredObject {
+  std::string key;        // in the tree
+  ghobject_t oid;         // valid if has_name
+  bool has_name = false;  // the key can be decoded
+  bool decodable = false;  // so can the record
+  OnodeRecord record;
+  ExtentChunk chunk;  // with flag chunk_inline
+  std::string bytes;  // the record as it is
+
+  std::string name() const;  // as ceph-objectstore-tool and the OSD's log print it; or the key in hex
+};
+
+struct StoredChunk {
+  uint32_t number = 0;
+  ExtentChunk extents;
+};
+
+class StoreFiles {
+ public:
+  // Code::busy while somebody has it mounted; invalid_argument when there is no such cube.
+  static vtkv::Status open(vtkv::Env* env, const std::string& path, uint32_t cube,
+                           std::unique_ptr<StoreFiles>* files);
+
+  const std::string& path() const { return m_path; }
+  std::string cube_path() const;
+  vtkv::Env* env() const { return m_env.get(); }
+  const Superblock& superblock() const { return m_superblock; }
+  // Is this copy (0 or 1) of the superblock whole by itself?
+  bool is_copy_whole(unsigned copy) const;
+
+  // REQUIRES, for all that follows: ok. It may fail where the other calls still work.
+  vtkv::Status open_cube();
+  vtkv::DB& database() const { return *m_database; }
+  const ContainerHeader& containers() const { return m_header; }
+  vtkv::File& container(unsigned size_class) const { return *m_containers[size_class]; }
+
+  // Calls visit for every entry of this kind (key_codec.h).
+  vtkv::Status for_each(char prefix,
+                        const std::function<vtkv::Status(std::string_view key, std::string_view value)>& visit) const;
+  vtkv::Status for_each_object(const std::function<vtkv::Status(const StoredObject&)>& visit) const;
+  // The same, of those whose keys lie in [lower, upper).
+  vtkv::Status for_each_object(const std::string& lower, const std::string& upper,
+                               const std::function<vtkv::Status(const StoredObject&)>& visit) const;
+  // Code::not_found. `name` as StoredObject::name, or the object's own name if there is one such object only.
+  vtkv::Status find_object(const std::string& name, StoredObject* object) const;
+  // Code::corruption names the chunk that cannot be decoded.
+  vtkv::Status read_chunks(const StoredObject& object, std::vector<StoredChunk>* chunks) const;
+  // One block of a slot. `destination` is aligned.
+  vtkv::Status read_block(SlotAddress slot, uint32_t block, char* destination) const;
+
+ private:
+  explicit StoreFiles(std::unique_ptr<vtkv::Env> env) : m_env(std::move(env)) {}
+  vtkv::Status open_root(const std::string& path, uint32_t cube);
+
+  const std::unique_ptr<vtkv::Env> m_env;  // changes nothing
+  std::string m_path;
+  uint32_t m_cube = 0;
+  std::unique_ptr<vtkv::FileLock> m_lock;
+  std::string m_superblock_bytes;
+  Superblock m_superblock;
+  std::unique_ptr<vtkv::DB> m_database;
+  ContainerHeader m_header;
+  std::array<std::unique_ptr<vtkv::File>, kSizeClasses> m_containers;
+};
+
+}  // namespace swimstore

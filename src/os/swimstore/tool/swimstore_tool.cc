@@ -1,0 +1,312 @@
+// ceph-swimstore-tool: makes, looks at, checks and repairs a SwimStore while no OSD uses it.
+// doc/ceph-swimstore-tool.md is its manual.
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <functional>
+#include <iostream>
+
+#include "common/ceph_argparse.h"
+#include "global/global_init.h"
+#include "swimstore/fsck/repair.h"
+#include "swimstore/swimstore.h"
+#include "swimstore/tool/object_transfer.h"
+#include "swimstore/tool/store_commands.h"
+#include "vtkv/tool/inspect.h"
+
+namespace swimstore {
+namespace {
+
+using vtkv::Status;
+
+enum ExitCode { kClean = 0, kFindings = 1, kFailed = 2 };
+
+struct Arguments {
+  std::string format = "human";
+  std::string conf;
+  std::vector<std::string> options;  // name=value, of Ceph's configuration
+  std::string path;
+  uint32_t cube = 0;
+  bool deep = false;
+  std::string fsid, collection, object, slot, file;
+  bool collections = false, lost = false, operations = false, force = false;
+};
+
+class Tool {
+ public:
+  explicit Tool(const Arguments& arguments)
+      : m_arguments(arguments), m_report(arguments.format == "json" ? vtkv::make_json_report(&std::cout)
+                                                                   : vtkv::make_text_report(&std::cout)) {}
+
+  // Runs a command and says what came of it, for the shell.
+  int run(const std::function<Status(Tool&)>& command) {
+    const Status status = command(*this);
+    if (!status.ok()) {
+      std::cerr << "ceph-swimstore-tool: " << status.message() << "\n";
+      return kFailed;
+    }
+    m_report->finish();
+    if (!std::cout) {
+      std::cerr << "ceph-swimstore-tool: cannot write to standard output\n";
+      return kFailed;
+    }
+    return m_found ? kFindings : kClean;
+  }
+
+  Status mkfs() {
+    SwimStore store(context(), m_arguments.path);
+    uuid_d fsid;
+    if (!m_arguments.fsid.empty()) {
+      if (!fsid.parse(m_arguments.fsid.c_str())) {
+        return Status::invalid_argument("--fsid '" + m_arguments.fsid + "' is no UUID");
+      }
+      store.set_fsid(fsid);
+    }
+    VTKV_RETURN_IF_ERROR(store.make());
+    m_report->field("fsid", store.get_fsid().to_string());
+    return {};
+  }
+
+  Status info() {
+    return look([this](StoreFiles& files) { return report_info(files, *m_report); });
+  }
+  Status list() {
+    return look([this](StoreFiles& files) {
+      return m_arguments.lost          ? list_lost(files, *m_report)
+             : m_arguments.collections ? list_collections(files, *m_report)
+                                       : list_objects(files, m_arguments.collection, *m_report);
+    });
+  }
+  Status dump_superblock() {
+    return look([this](StoreFiles& files) {
+      swimstore::dump_superblock(files, *m_report);
+      return Status();
+    });
+  }
+  Status dump_container() {
+    return look([this](StoreFiles& files) { return dump_containers(files, *m_report); });
+  }
+  Status dump_slot() {
+    return look([this](StoreFiles& files) {
+      return swimstore::dump_slot(files, m_arguments.slot, m_arguments.file, *m_report);
+    });
+  }
+  Status dump_onode() {
+    return look([this](StoreFiles& files) { return swimstore::dump_onode(files, m_arguments.object, *m_report); });
+  }
+  Status dump_log() {
+    return look([this](StoreFiles& files) {
+      std::unique_ptr<vtkv::Inspection> database;
+      VTKV_RETURN_IF_ERROR(vtkv::Inspection::open(files.env(), files.cube_path(), &database));
+      return database->dump_log(m_arguments.operations, *m_report);
+    });
+  }
+
+  Status fsck() {
+    VTKV_RETURN_IF_ERROR(check_cube());
+    SwimStore store(context(), m_arguments.path);
+    CheckResult result;
+    VTKV_RETURN_IF_ERROR(store.check({.deep = m_arguments.deep}, &result));
+    report_findings(result, *m_report);
+    m_found = result.errors > 0;
+    return {};
+  }
+
+  Status repair() {
+    VTKV_RETURN_IF_ERROR(check_cube());
+    SwimStore store(context(), m_arguments.path);
+    std::vector<Repaired> changes;
+    CheckResult result;
+    const Status status = store.mend(m_arguments.deep, &changes, &result);
+    report_repairs(changes, *m_report);
+    VTKV_RETURN_IF_ERROR(status);
+    report_findings(result, *m_report);
+    m_found = result.errors > 0;
+    return {};
+  }
+
+  Status export_all() {
+    return look([this](StoreFiles& files) {
+      std::ofstream out(m_arguments.file, std::ios::binary | std::ios::trunc);
+      TransferResult result;
+      VTKV_RETURN_IF_ERROR(export_objects(files, m_arguments.collection, &out, &result));
+      if (!out.flush()) {
+        return Status::from_errno(errno, "cannot write " + m_arguments.file);
+      }
+      report_transfer(result);
+      return Status();
+    });
+  }
+
+  Status import_all() {
+    std::ifstream in(m_arguments.file, std::ios::binary);
+    if (!in) {
+      return Status::from_errno(errno, "cannot read " + m_arguments.file);
+    }
+    SwimStore store(context(), m_arguments.path);
+    VTKV_RETURN_IF_ERROR(store.try_mount());
+    TransferResult result;
+    const Status status = import_objects(store, m_arguments.file, &in, &result);
+    store.umount();
+    VTKV_RETURN_IF_ERROR(status);
+    report_transfer(result);
+    return {};
+  }
+
+  Status forget_lost() {
+    VTKV_RETURN_IF_ERROR(check_cube());
+    if (!m_arguments.force) {
+      return Status::invalid_argument("forget-lost destroys what may be the last copy: look at list --lost, then "
+                                      "give --force");
+    }
+    SwimStore store(context(), m_arguments.path);
+    uint64_t entries = 0;
+    VTKV_RETURN_IF_ERROR(store.forget_lost(&entries));
+    m_report->field("forgotten_entries", entries);
+    return {};
+  }
+
+ private:
+  Status look(const std::function<Status(StoreFiles&)>& command) {
+    std::unique_ptr<StoreFiles> files;
+    VTKV_RETURN_IF_ERROR(StoreFiles::open(vtkv::posix_env(), m_arguments.path, m_arguments.cube, &files));
+    return command(*files);
+  }
+
+  // A damaged superblock is for the check to say.
+  Status check_cube() {
+    const Status status = look([](StoreFiles&) { return Status(); });
+    return status.is_corruption() ? Status() : status;
+  }
+
+  void report_transfer(const TransferResult& result) {
+    m_report->field("collections", result.collections);
+    m_report->field("objects", result.objects);
+    m_report->field("bytes", result.bytes);
+    m_report->begin_table("omitted", false);
+    for (const std::string& text : result.omitted) {
+      m_report->row({{"text", text}});
+    }
+    m_report->end_table();
+    m_found = !result.omitted.empty();
+  }
+
+  static CephContext* context() { return g_ceph_context; }
+
+  const Arguments& m_arguments;
+  const std::unique_ptr<vtkv::Report> m_report;
+  bool m_found = false;
+};
+
+// The words that --help adds to what CLI11 makes of the options.
+constexpr char kFooter[] =
+    "PATH is the OSD's directory. A store in use is refused: stop its OSD first. fsck opens the store\n"
+    "as a mount does, which recovers it; info, list, dump and export change nothing on disk.\n\n"
+    "Exit status: 0 done, and nothing wrong was found; 1 findings; 2 wrong usage, or the command could not be\n"
+    "carried out. Errors go to standard error, in one line.";
+
+class CommandLine {
+ public:
+  CommandLine() : m_app("Makes, looks at, checks and repairs a SwimStore while no OSD uses it", "ceph-swimstore-tool") {
+    m_app.require_subcommand(1);
+    m_app.footer(kFooter);
+    m_app.fallthrough();
+    m_app.add_option("--format", m_arguments.format, "human or json")->check(CLI::IsMember({"human", "json"}));
+    m_app.add_option("--conf,-c", m_arguments.conf, "take swimstore_* options from this file (default: none)");
+    m_app.add_option("--set", m_arguments.options, "one of Ceph's options, as in swimstore_io_depth=64")
+        ->allow_extra_args(false);
+    add(m_app, "mkfs", "make a store; fine where it is made already", &Tool::mkfs)
+        ->add_option("--fsid", m_arguments.fsid, "its UUID (default: the one in PATH/fsid, or a random one)");
+    add(m_app, "info", "print identity, geometry and sizes", &Tool::info);
+    CLI::App* fsck = add(m_app, "fsck", "check that everything agrees with everything else", &Tool::fsck);
+    fsck->add_flag("--deep", m_arguments.deep, "also read all data, log and tree, and verify the checksums");
+    CLI::App* repair = add(m_app, "repair", "mend what fsck finds, and say what is left", &Tool::repair);
+    repair->add_flag("--deep", m_arguments.deep, "read all data in the check that ends it");
+    CLI::App* forget = add(m_app, "forget-lost", "remove for good what repair set aside", &Tool::forget_lost);
+    forget->add_flag("--force", m_arguments.force, "it is known what this destroys");
+    CLI::App* to_file = add(m_app, "export", "write objects to a file, also from a store that does not mount",
+                            &Tool::export_all);
+    to_file->add_option("--collection", m_arguments.collection, "of this one only");
+    to_file->add_option("--out", m_arguments.file, "the file")->required();
+    add(m_app, "import", "add the objects of such a file", &Tool::import_all)
+        ->add_option("--in", m_arguments.file, "the file")->required();
+    CLI::App* list = add(m_app, "list", "print the objects", &Tool::list);
+    list->add_option("--collection", m_arguments.collection, "of this one only");
+    list->add_flag("--collections", m_arguments.collections, "the collections instead");
+    list->add_flag("--lost", m_arguments.lost, "what repair set aside instead");
+    add_dumps();
+  }
+
+  int parse_and_run(int argc, char** argv) {
+    try {
+      m_app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return m_app.exit(error) == 0 ? kClean : kFailed;
+    }
+    const auto cct = make_context();
+    return cct ? Tool(m_arguments).run(m_command) : kFailed;
+  }
+
+ private:
+  using Command = Status (Tool::*)();
+
+  CLI::App* add(CLI::App& parent, const char* name, const char* description, Command command) {
+    CLI::App* one = parent.add_subcommand(name, description);
+    one->add_option("PATH", m_arguments.path, "the OSD's directory")->required();
+    one->add_option("--cube", m_arguments.cube, "which cube of the store (default 0)");
+    one->fallthrough();
+    one->callback([this, command] { m_command = [command](Tool& tool) { return (tool.*command)(); }; });
+    return one;
+  }
+
+  void add_dumps() {
+    CLI::App& dump = *m_app.add_subcommand("dump", "print what lies on disk");
+    dump.require_subcommand(1);
+    dump.fallthrough();
+    add(dump, "superblock", "the store's root, and whether its two copies are whole", &Tool::dump_superblock);
+    add(dump, "container", "the containers and what the newest checkpoint says of their slots",
+        &Tool::dump_container);
+    CLI::App* slot = add(dump, "slot", "who refers to a slot, and whether its bytes match", &Tool::dump_slot);
+    slot->add_option("SLOT", m_arguments.slot, "a container and a number, as in 64K/17")->required();
+    slot->add_option("--out", m_arguments.file, "also write its bytes to this file");
+    add(dump, "log", "segments and records of the log", &Tool::dump_log)
+        ->add_flag("--operations", m_arguments.operations, "also what the records say");
+    add(dump, "onode", "an object's record and extents", &Tool::dump_onode)
+        ->add_option("OBJECT", m_arguments.object, "as list prints it, or its own name")->required();
+  }
+
+  // Ceph's, with no configuration but what the arguments say; null after a message.
+  boost::intrusive_ptr<CephContext> make_context() const {
+    std::vector<std::string> words;
+    if (!m_arguments.conf.empty()) {
+      words = {"--conf", m_arguments.conf};
+    }
+    std::vector<const char*> for_ceph;
+    for (const std::string& word : words) {
+      for_ceph.push_back(word.c_str());
+    }
+    auto cct = global_init(nullptr, for_ceph, CEPH_ENTITY_TYPE_OSD, CODE_ENVIRONMENT_UTILITY_NODOUT,
+                           CINIT_FLAG_NO_DEFAULT_CONFIG_FILE | CINIT_FLAG_NO_MON_CONFIG |
+                               CINIT_FLAG_NO_DAEMON_ACTIONS);
+    for (const std::string& option : m_arguments.options) {
+      const size_t equals = option.find('=');
+      const std::string name = option.substr(0, equals);
+      if (equals == std::string::npos || cct->_conf.set_val(name, option.substr(equals + 1)) < 0) {
+        std::cerr << "ceph-swimstore-tool: --set " << option << ": give one of Ceph's options and a value for it, as "
+                  << "in swimstore_io_depth=64\n";
+        return nullptr;
+      }
+    }
+    common_init_finish(cct.get());
+    return cct;
+  }
+
+  Arguments m_arguments;
+  CLI::App m_app;
+  std::function<Status(Tool&)> m_command;
+};
+
+}  // namespace
+}  // namespace swimstore
+
+int main(int argc, char** argv) { return swimstore::CommandLine().parse_and_run(argc, argv); }
