@@ -3,6 +3,7 @@
 
 #include "swimstore/commit/commit_pipeline.h"
 #include "swimstore/format/superblock.h"
+#include "swimstore/fsck/online_fsck.h"
 #include "swimstore/ops/admin_commands.h"
 #include "swimstore/ops/memory_manager.h"
 #include "swimstore/ops/space_brake.h"
@@ -27,4 +28,5 @@ struct SwimStore::Mounted {
   swimstore::SpaceBrake brake;
   swimstore::MemoryManager memory;
   swimstore::AdminCommands commands;
+  swimstore::OnlineFsck fsck;
 };

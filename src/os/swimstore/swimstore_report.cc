@@ -108,6 +108,9 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
                       fmt::format("{} reads failed since the OSD at {} started: deep scrub its PGs, check the disk",
                                   errors, path));
     }
+    if (const std::string text = m_mounted->fsck.alert(); !text.empty()) {
+      alerts->emplace("SWIMSTORE_FSCK_FINDINGS", fmt::format("store at {}: {}", path, text));
+    }
   }
   return 0;
 }

@@ -1,0 +1,169 @@
+// A check of a store that is in use, by way of the admin socket's commands.
+
+#include "swimstore/fsck/online_fsck.h"
+
+#include <gtest/gtest.h>
+
+#include "common/Formatter.h"
+#include "global/global_context.h"
+#include "swimstore/swimstore.h"
+#include "swimstore/testing/store_workload.h"
+#include "vtkv/testing/sim_env.h"
+
+namespace swimstore {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+const coll_t kPg(spg_t(pg_t(0, 1)));
+const std::string kPath = "/store";
+
+class OnlineFsckTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const auto& [name, value] : {std::pair{"swimstore_log_segment_size", "262144"}, {"swimstore_log_segments", "2"},
+                                      {"swimstore_zone_size", "65536"}, {"swimstore_stretch_size", "4194304"},
+                                      {"swimstore_memtable_size", "65536"}, {"swimstore_primed_ahead_size", "65536"},
+                                      {"swimstore_reserve_size", "1048576"}, {"swimstore_cache_autotune", "false"},
+                                      {"swimstore_fsck_online_rate", "300"}}) {
+      g_ceph_context->_conf.set_val_or_die(name, value);
+    }
+    g_ceph_context->_conf.apply_changes(nullptr);
+    ASSERT_TRUE(m_env.create_directory(kPath).ok());
+    m_store = std::make_unique<SwimStore>(g_ceph_context, kPath, &m_env);
+    ASSERT_EQ(0, m_store->mkfs());
+    ASSERT_EQ(0, m_store->mount());
+    m_pg = m_store->create_new_collection(kPg);
+    ObjectStore::Transaction create;
+    create.create_collection(kPg, 0);
+    m_store->queue_transaction(m_pg, std::move(create));
+  }
+  void TearDown() override {
+    m_pg.reset();
+    ASSERT_EQ(0, m_store->umount());
+  }
+
+  // A command of the admin socket: its result, and what it printed.
+  int command(const std::string& arguments, std::string* printed) {
+    ceph::bufferlist in, out;
+    std::ostringstream errors;
+    const int r = g_ceph_context->get_admin_socket()->execute_command({"{" + arguments + "}"}, in, errors, &out);
+    *printed = out.to_str() + errors.str();
+    return r;
+  }
+  std::string status() {
+    std::string printed;
+    EXPECT_EQ(0, command(R"("prefix": "swimstore fsck status")", &printed));
+    return printed;
+  }
+  void start(bool deep) {
+    std::string printed;
+    ASSERT_EQ(0, command(std::string(R"("prefix": "swimstore fsck", "deep": )") + (deep ? "true" : "false"), &printed))
+        << printed;
+    EXPECT_TRUE(says("state", "running")) << printed;
+  }
+  bool says(const std::string& name, const std::string& value) {
+    return status().find("\"" + name + "\": \"" + value + "\"") != std::string::npos;
+  }
+  bool found_errors() { return status().find("\"errors\": 0") == std::string::npos; }
+  osd_alert_list_t alerts() {
+    store_statfs_t report;
+    osd_alert_list_t found;
+    EXPECT_EQ(0, m_store->statfs(&report, &found));
+    return found;
+  }
+  void write(const std::string& name, uint64_t count) {
+    ceph::bufferlist data;
+    data.append(std::string(count, 'x'));
+    ObjectStore::Transaction txn;
+    txn.write(kPg, named(name), 0, count, data);
+    m_store->queue_transaction(m_pg, std::move(txn));
+    m_env.run_until_idle();
+  }
+  static ghobject_t named(const std::string& name) {
+    return ghobject_t(hobject_t(object_t(name), "", CEPH_NOSNAP, 7, 1, ""));
+  }
+  void finish() {
+    for (unsigned i = 0; i < 1000 && !says("state", "done"); ++i) {
+      m_env.advance(100ms);
+    }
+    ASSERT_TRUE(says("state", "done"));
+  }
+
+  vtkv::SimEnv m_env{{.record = false}};
+  std::unique_ptr<SwimStore> m_store;
+  ObjectStore::CollectionHandle m_pg;
+};
+
+}  // namespace
+
+TEST_F(OnlineFsckTest, FindsNothingWhileTransactionsGoOn) {
+  StoreWorkload workload(kPg, {.seed = 3});
+  for (unsigned i = 0; i < 200; ++i) {
+    m_store->queue_transaction(m_pg, workload.next());
+  }
+  for (const bool deep : {false, true}) {
+    start(deep);
+    unsigned steps = 0;
+    for (; !says("state", "done"); ++steps) {
+      ASSERT_LT(steps, 1000u);
+      for (unsigned i = 0; i < 10; ++i) {
+        m_store->queue_transaction(m_pg, workload.next());
+      }
+      m_env.advance(100ms);
+    }
+    EXPECT_GT(steps, 3u);  // a little at a time
+    EXPECT_FALSE(found_errors()) << status();
+  }
+  EXPECT_FALSE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));
+}
+
+TEST_F(OnlineFsckTest, DamagedDataIsNamedAndRaisesAnAlert) {
+  write("first", 4096);
+  write("second", 4096);
+  // The first slot of the first object of its size.
+  m_env.flip_bits(kPath + "/cubes/0/containers/4K", 100, 1);
+  start(false);
+  finish();
+  EXPECT_FALSE(found_errors());
+  start(true);
+  finish();
+  EXPECT_TRUE(found_errors());
+  EXPECT_TRUE(says("class", "data_unreadable")) << status();
+  EXPECT_NE(std::string::npos, alerts()["SWIMSTORE_FSCK_FINDINGS"].find("first"));
+
+  write("first", 4096);
+  start(true);
+  finish();
+  EXPECT_FALSE(found_errors());
+  EXPECT_FALSE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));
+}
+
+TEST_F(OnlineFsckTest, OneAtATimeAndItCanBeStopped) {
+  std::string printed;
+  start(true);
+  EXPECT_EQ(-EBUSY, command(R"("prefix": "swimstore fsck")", &printed));
+  EXPECT_EQ(0, command(R"("prefix": "swimstore fsck stop")", &printed));
+  EXPECT_TRUE(says("state", "stopped"));
+  start(false);
+  finish();
+}
+
+TEST_F(OnlineFsckTest, AnUnknownCubeIsRefused) {
+  std::string printed;
+  EXPECT_EQ(-EINVAL, command(R"("prefix": "swimstore fsck", "cube": 7)", &printed));
+  EXPECT_NE(std::string::npos, printed.find("no cube 7"));
+}
+
+TEST_F(OnlineFsckTest, AnUnmountEndsIt) {
+  write("object", 100'000);
+  start(true);
+  m_pg.reset();
+  ASSERT_EQ(0, m_store->umount());
+  ASSERT_EQ(0, m_store->mount());
+  m_pg = m_store->open_collection(kPg);
+  EXPECT_TRUE(says("state", "never run"));
+}
+
+}  // namespace swimstore
