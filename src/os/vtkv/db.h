@@ -84,7 +84,7 @@ struct DBStatistics {
   uint64_t commit_delays = 0, commit_delay_us = 0;  // acknowledgements held back because of debt
   uint64_t zones = 0, zones_in_use = 0;
   uint64_t defragmented_bytes = 0;  // moved to other zones
-  uint32_t runs = 0, levels = 0, log_segments = 0;
+  uint32_t runs = 0, levels = 0, log_segments = 0, unprimed_log_segments = 0;  // the last: in use
 };
 
 class DB {

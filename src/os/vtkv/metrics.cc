@@ -24,6 +24,7 @@ std::vector<Metric> metrics_of(const DBStatistics& s) {
       METRIC(block_cache_bytes), METRIC(block_cache_hits),
       METRIC(block_cache_misses), METRIC(runs),
       METRIC(levels),            METRIC(log_segments),
+      METRIC(unprimed_log_segments),
   };
 #undef METRIC
 }

@@ -95,6 +95,9 @@ struct Options {
   // Point reads of absent keys that a run's filter lets through; see tree/quotient_filter.h.
   double filter_false_positive_rate = 0.008;
   bool single_flush = false;      // one sync of any file covers all that is primed: only where it was proven
+  // Log space is primed (written with zeros ahead of need) while commits that somebody waits for come so often that
+  // each has fewer bytes of log than this; otherwise it is not written twice. 0: none but the first segments.
+  uint64_t primed_bytes_per_commit = 512u << 10;
   unsigned io_depth = 128;
   uint64_t recovery_read_bytes = 1u << 20;  // read size of log recovery
 
@@ -108,6 +111,7 @@ struct Options {
   // Test builds only: break a safety rule on purpose and see that the tests notice.
   struct Mutations {
     bool skip_flush = false;
+    bool trust_unprimed = false;    // one sync for all, also where log segments are not primed
     bool acknowledge_before_flush = false;
     bool reuse_immediately = false;
     bool skip_body_crc = false;

@@ -27,7 +27,8 @@ struct CommitPipeline::Taken {
 };
 
 struct CommitPipeline::Group {
-  size_t submissions = 0;
+  size_t submissions = 0;  // and bulks
+  size_t waiters = 0;      // of these, submissions
   size_t writes_left = 0;
   FormedRecord record;
   std::vector<File*> sync_files;  // besides the log's

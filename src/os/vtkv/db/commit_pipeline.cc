@@ -25,6 +25,7 @@ CommitPipeline::CommitPipeline(Env* env, const Options& options, SegmentPool* po
     : m_env(env),
       m_options(options),
       m_observer(observer),
+      m_pool(pool),
       m_writer(env, pool, uuid),
       m_queue(std::clamp<size_t>(pool->segment_bytes() / 32, 4096, Bulk::kUsualBytes)),
       m_durable(start.sequence),
@@ -324,6 +325,7 @@ bool CommitPipeline::form_record(IoQueue& io) {
     durable_seq = m_taken[first - 1].last_sequence;
   }
   group.submissions = count;
+  group.waiters = 0;
   group.writes_left = 1;
   group.sync_files.clear();
   Bulk* const lone = count == 1 ? m_taken[first].bulk.get() : nullptr;
@@ -336,6 +338,7 @@ bool CommitPipeline::form_record(IoQueue& io) {
   for (size_t i = first; i < first + count; ++i) {
     Taken& taken = m_taken[i];
     taken.group = &group;
+    group.waiters += taken.submission ? 1 : 0;
     group.writes_left += taken.data_left > 0 ? 1 : 0;
     for (File* file : taken.sync_files) {
       add_sync_file(group, file);
@@ -415,13 +418,18 @@ bool CommitPipeline::start_flush(IoQueue& io) {
   m_sync_scratch.clear();
   size_t count = 0;
   size_t submissions = 0;
+  size_t waiters = 0;
   for (; count < m_groups.size() && m_groups[count]->writes_left == 0; ++count) {
     submissions += m_groups[count]->submissions;
+    waiters += m_groups[count]->waiters;
   }
   if (count == 0) {
     return m_options.mutations.durable_per_group && flush_out_of_order();
   }
   collect_sync_files(count);
+  if (waiters > 0) {
+    m_pool->note_waited_flush();
+  }
   m_flushing_groups = count;
   m_flush_is_slow = std::any_of(m_groups.begin(), m_groups.begin() + static_cast<ptrdiff_t>(count),
                                 [](const auto& group) { return !group->sync_files.empty(); });
@@ -481,13 +489,16 @@ void CommitPipeline::collect_sync_files(size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const Group& group = *m_groups[i];
     std::for_each(group.sync_files.begin(), group.sync_files.end(), add);
-    if (!m_options.single_flush) {
+    const bool primed = group.record.segment->primed.load() || m_options.mutations.trust_unprimed;
+    if (!m_options.single_flush || !primed) {
       add(group.record.segment->file.get());
     }
   }
-  // One sync of any file reaches the device and covers the log, which is primed.
+  // One sync of any file reaches the device and covers what was written to primed segments.
   if (m_sync_scratch.empty()) {
-    add(m_groups[count - 1]->record.segment->file.get());
+    const LogSegment* any = m_options.mutations.trust_unprimed ? m_pool->segments().front()
+                                                               : m_groups[count - 1]->record.segment;
+    add(any->file.get());
   }
 }
 

@@ -127,6 +127,7 @@ class CommitPipeline {
   Env* const m_env;
   const Options& m_options;
   CommitObserver* const m_observer;
+  SegmentPool* const m_pool;
   LogWriter m_writer;
 
   CommitQueue m_queue;

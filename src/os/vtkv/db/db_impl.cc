@@ -416,6 +416,7 @@ DBStatistics DbImpl::statistics() const {
     statistics.gc_freed_segments = m_gc->freed_segments();
   }
   statistics.log_segments = m_pool->segment_count();
+  statistics.unprimed_log_segments = m_pool->unprimed_count();
   statistics.tree_file_bytes = tree.file_bytes;
   statistics.tree_live_bytes = tree.live_bytes;
   for (const auto& memtable : read_state()->memtables) {

@@ -145,7 +145,8 @@ Status DbImpl::open_parts() {
   }
   VTKV_RETURN_IF_ERROR(m_env->lock_file(lock_path(m_directory), &m_file_lock));
   VTKV_RETURN_IF_ERROR(Tree::open(m_env, m_directory, m_options, &m_tree));
-  m_pool = std::make_unique<SegmentPool>(m_env, log_path(m_directory), m_tree->geometry(), m_tree->uuid());
+  m_pool = std::make_unique<SegmentPool>(m_env, log_path(m_directory), m_tree->geometry(), m_tree->uuid(),
+                                         m_options.primed_bytes_per_commit);
   m_values = std::make_unique<ValueReader>(m_pool.get());
   return m_pool->load();
 }

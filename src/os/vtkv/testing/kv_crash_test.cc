@@ -13,6 +13,9 @@
 namespace vtkv {
 namespace {
 
+// Of the histories that are explored; together they meet everything that KvLoadTest asks for.
+constexpr uint64_t kSeeds = 10;
+
 std::unique_ptr<CrashSubject> new_subject(const CrashRun& run) {
   KvWorldSettings settings;
   if (!run.mutation.empty() && !apply_mutation(run.mutation, &settings.mutations)) {
@@ -31,7 +34,7 @@ class KvCrashTest : public testing::TestWithParam<SimProfile> {};
 TEST_P(KvCrashTest, EveryAcknowledgedBatchSurvivesAndNoneIsHalf) {
   CrashExplorer explorer(new_subject);
   const CrashLimits limits{.states = 300, .nested_every = 4, .nested_states = 12};
-  for (uint64_t seed = 1; seed <= 5 * budget_factor(); ++seed) {
+  for (uint64_t seed = 1; seed <= kSeeds * budget_factor(); ++seed) {
     const auto violation = explorer.explore({"vtkv", "", GetParam(), seed, 24}, limits);
     ASSERT_FALSE(violation) << to_script(explorer.shrink(*violation, limits));
   }
@@ -56,7 +59,7 @@ TEST(KvLoadTest, CollectsGarbageAndReshapesTheTree) {
   uint64_t defragmented = 0;
   uint64_t stitched = 0;
   uint64_t purges = 0;
-  for (uint64_t seed = 1; seed <= 5; ++seed) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SimEnv env({.seed = seed});
     ASSERT_TRUE(KvWorld::create(&env, {}).ok());
     KvWorld world(&env, {}, {});
@@ -74,6 +77,25 @@ TEST(KvLoadTest, CollectsGarbageAndReshapesTheTree) {
   EXPECT_GT(defragmented, 0u);
   EXPECT_GT(stitched, 0u);
   EXPECT_GT(purges, 0u);
+}
+
+// Or of log segments that are not primed.
+TEST(KvLoadTest, WritesToUnprimedSegments) {
+  uint32_t unprimed = 0;
+  uint64_t primed_bytes = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SimEnv env({.seed = seed});
+    ASSERT_TRUE(KvWorld::create(&env, {}).ok());
+    KvWorld world(&env, {}, {});
+    ASSERT_EQ(world.open(0), "");
+    for (uint64_t step = 0; step < 24; ++step) {
+      world.run(1, seed * 100 + step);
+      unprimed += world.database().statistics().unprimed_log_segments;
+    }
+    primed_bytes += world.database().statistics().primed_bytes;
+  }
+  EXPECT_GT(unprimed, 0u);
+  EXPECT_GT(primed_bytes, 0u);
 }
 
 // A crash while a database is made leaves one that opens, or a directory where it can be made again.

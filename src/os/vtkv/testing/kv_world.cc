@@ -62,6 +62,7 @@ Options KvWorld::options_for(SimEnv* env, const KvWorldSettings& settings) {
   options.stitch_threshold_bytes = 0;  // runs of a few blocks: every stretch counts
   options.value_separation_bytes = settings.value_separation_bytes;
   options.space_amplification_target = settings.space_amplification_target;
+  options.primed_bytes_per_commit = settings.primed_bytes_per_commit;
   options.mutations = settings.mutations;
   FileSystemInfo info;
   options.single_flush = env->file_system_info("/", &info).ok() && info.single_flush;
@@ -152,6 +153,7 @@ std::string KvWorld::random_value() {
   return std::string(kSizes[m_random() % std::size(kSizes)], static_cast<char>('a' + m_random() % 26));
 }
 
+// Without external writes in a row of batches that nobody waits for.
 KvOperations KvWorld::random_operations(Batch* batch) {
   const KvEntries& before = m_history.after(m_history.size());
   KvOperations operations;
@@ -172,7 +174,7 @@ KvOperations KvWorld::random_operations(Batch* batch) {
         operations.push_back({KvOperation::Kind::remove_range, key, "k" + std::to_string(100 + m_random() % 14)});
         break;
       default:
-        if (external.insert(slot_key).second) {
+        if (m_unsynced_left == 0 && external.insert(slot_key).second) {
           if (m_random() % 4 == 0) {
             operations.push_back({KvOperation::Kind::remove, slot_key, {}});
           } else {
@@ -195,13 +197,15 @@ KvOperations KvWorld::random_operations(Batch* batch) {
 }
 
 void KvWorld::submit_one() {
+  // Rows of them fill segments that are not primed.
+  m_unsynced_left = m_unsynced_left > 0 ? m_unsynced_left - 1 : m_random() % 8 == 0 ? 3 + m_random() % 6 : 0;
   const size_t number = m_history.size() + 1;
   auto* batch = new Batch(this, number);
   const KvOperations operations = random_operations(batch);
   apply(operations, &batch->batch);
   m_history.append(operations);
   m_env->mark(kSubmittedMark + number);
-  if (batch->data.empty() && batch->freed.empty() && m_random() % 3 == 0) {
+  if (batch->data.empty() && batch->freed.empty() && (m_unsynced_left > 0 || m_random() % 3 == 0)) {
     (void)m_db->write(std::move(batch->batch), {.sync = false});
     delete batch;
     return;

@@ -28,6 +28,7 @@ struct KvWorldSettings {
   uint64_t log_segment_bytes = 16 << 10;
   size_t value_separation_bytes = 30;
   double space_amplification_target = 1.2;
+  uint64_t primed_bytes_per_commit = 6000;  // three waited-for commits to a segment, which has room for as many
 };
 
 class KvWorld {
@@ -63,6 +64,7 @@ class KvWorld {
   KvHistory m_history;
   std::mt19937_64 m_random;
   uint64_t m_next_tag = 1;
+  size_t m_unsynced_left = 0;  // batches in a row that nobody waits for
   std::unique_ptr<SlotFile> m_slots;
   std::unique_ptr<DB> m_db;
   const Snapshot* m_snapshot = nullptr;

@@ -8,6 +8,7 @@ using Rules = Options::Mutations;
 
 constexpr Mutation kMutations[] = {
     {"flush_removed", &Rules::skip_flush},
+    {"unprimed_segment_not_synced", &Rules::trust_unprimed},
     {"slot_reused_at_once", &Rules::reuse_immediately},
     {"body_crc_not_checked", &Rules::skip_body_crc},
     {"data_crc_not_checked", &Rules::skip_external_check},

@@ -16,6 +16,8 @@ uint64_t LogWriter::segment_room() const {
 }
 
 Status LogWriter::move_to_next_segment(uint64_t record_bytes, bool for_recovery) {
+  LogSegment* const left = m_pool->find(m_position.segment_id);
+  left->written_bytes = std::max(left->written_bytes, m_position.end_offset);
   LogSegment* segment = nullptr;
   VTKV_RETURN_IF_ERROR(m_pool->take(kLogBlockBytes + record_bytes, for_recovery, &segment));
   m_position.segment_id = segment->id;
@@ -43,7 +45,8 @@ Status LogWriter::form(const std::vector<BatchView>& batches, SequenceNumber dur
 
   const uint64_t record_bytes = header.padded_bytes();
   LogSegment* segment = m_pool->find(m_position.segment_id);
-  const bool new_segment = m_position.end_offset + record_bytes > segment->bytes;
+  const bool new_segment =
+      m_position.end_offset + record_bytes > segment->bytes || (!segment->primed.load() && m_pool->primed_awaits());
   if (new_segment) {
     VTKV_RETURN_IF_ERROR(move_to_next_segment(record_bytes, flags & kRecoveryRecord));
     segment = m_pool->find(m_position.segment_id);

@@ -31,8 +31,13 @@ uint64_t round_up(uint64_t bytes) { return (bytes + kLogBlockBytes - 1) / kLogBl
 
 }  // namespace
 
-SegmentPool::SegmentPool(Env* env, std::string directory, const Geometry& geometry, const Uuid& uuid)
-    : m_env(env), m_directory(std::move(directory)), m_geometry(geometry), m_uuid(uuid) {}
+SegmentPool::SegmentPool(Env* env, std::string directory, const Geometry& geometry, const Uuid& uuid,
+                         uint64_t primed_bytes_per_commit)
+    : m_env(env),
+      m_directory(std::move(directory)),
+      m_geometry(geometry),
+      m_uuid(uuid),
+      m_primed_bytes_per_commit(primed_bytes_per_commit) {}
 
 std::string SegmentPool::path_of(uint64_t id) const {
   std::string digits = std::to_string(id);
@@ -63,34 +68,41 @@ std::string SegmentPool::header_block(const LogSegment& segment) const {
   header.segment_id = segment.id;
   header.epoch = segment.epoch;
   header.segment_bytes = segment.bytes;
+  header.flags = segment.primed.load() ? 0 : kUnprimedSegment;
   seal(&header);
   std::string block(kLogBlockBytes, '\0');
   std::memcpy(block.data(), &header, sizeof(header));
   return block;
 }
 
-// The header comes after the file's zeros are durable: a file without one was never used.
-Status SegmentPool::write_blank_file(const std::string& path, uint64_t bytes, std::unique_ptr<File>* file) {
+// The header comes after the file's size and zeros are durable: a file without one was never used.
+Status SegmentPool::make_file(const std::string& path, uint64_t bytes, bool primed, std::unique_ptr<File>* file) {
   OpenOptions options;
   options.create = true;
   options.exclusive = true;
   VTKV_RETURN_IF_ERROR(m_env->open_file(path, options, file));
-  VTKV_RETURN_IF_ERROR((*file)->write_zeros(0, bytes));
-  m_primed_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (primed) {
+    VTKV_RETURN_IF_ERROR((*file)->write_zeros(0, bytes));
+    m_primed_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  } else {
+    VTKV_RETURN_IF_ERROR((*file)->allocate(0, bytes));
+  }
   return (*file)->sync();
 }
 
 // Its state is set under the same lock that makes it visible, or release_before() could take it for unused.
-Status SegmentPool::make_segment(uint64_t bytes, bool spare, LogSegment** result) {
+Status SegmentPool::make_segment(uint64_t bytes, bool spare, bool primed, LogSegment** result) {
   auto segment = std::make_unique<LogSegment>();
   segment->spare = spare;
+  segment->primed.store(primed);
+  segment->written_bytes = kLogBlockBytes;
   {
     std::lock_guard lock(m_lock);
     segment->id = m_next_id++;
   }
   segment->bytes = bytes;
   segment->path = path_of(segment->id);
-  Status status = write_blank_file(segment->path, bytes, &segment->file);
+  Status status = make_file(segment->path, bytes, primed, &segment->file);
   if (status.ok()) {
     const std::string block = header_block(*segment);
     AlignedBuffer buffer(block.size());
@@ -114,6 +126,7 @@ Status SegmentPool::make_segment(uint64_t bytes, bool spare, LogSegment** result
   }
   *result = segment.get();
   m_segments[segment->id] = std::move(segment);
+  changed();
   return Status();
 }
 
@@ -121,7 +134,7 @@ Status SegmentPool::create() {
   VTKV_RETURN_IF_ERROR(m_env->create_directory(m_directory));
   for (uint32_t i = 0; i < m_geometry.initial_log_segments; ++i) {
     LogSegment* segment = nullptr;
-    VTKV_RETURN_IF_ERROR(make_segment(m_geometry.log_segment_bytes, true, &segment));
+    VTKV_RETURN_IF_ERROR(make_segment(m_geometry.log_segment_bytes, true, true, &segment));
   }
   LogSegment* first = nullptr;
   VTKV_RETURN_IF_ERROR(take(0, false, &first));
@@ -186,6 +199,8 @@ Status SegmentPool::load_segment(const std::string& name, uint64_t id) {
   }
   segment->bytes = bytes;
   segment->epoch = header.epoch;
+  segment->primed.store((header.flags & kUnprimedSegment) == 0);
+  segment->written_bytes = kLogBlockBytes;
   m_next_epoch = std::max(m_next_epoch, header.epoch + 1);
   m_segments[id] = std::move(segment);
   return Status();
@@ -217,33 +232,63 @@ Status SegmentPool::remove_half_made() {
   return Status();
 }
 
-uint32_t SegmentPool::spare_count() const {
-  return static_cast<uint32_t>(std::count_if(m_segments.begin(), m_segments.end(), [this](const auto& entry) {
-    return entry.second->spare && entry.second->bytes == m_geometry.log_segment_bytes;
+uint32_t SegmentPool::spare_count(bool primed_only) const {
+  return static_cast<uint32_t>(std::count_if(m_segments.begin(), m_segments.end(), [&](const auto& entry) {
+    const LogSegment& segment = *entry.second;
+    return segment.spare && segment.bytes == m_geometry.log_segment_bytes && (!primed_only || segment.primed.load());
   }));
+}
+
+void SegmentPool::changed() {
+  m_primed_awaits.store(m_prime_ahead.load() && spare_count() > 1 && spare_count(true) > 0,
+                        std::memory_order_relaxed);
+  m_changed.store(true, std::memory_order_relaxed);
+}
+
+void SegmentPool::note_waited_flush() {
+  const uint64_t flushes = m_waited_flushes.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (!m_prime_ahead.load(std::memory_order_relaxed) && many_waited(flushes)) {
+    std::lock_guard lock(m_lock);
+    m_prime_ahead.store(true);
+    changed();
+  }
+}
+
+// Primed ones first, and of these the smallest that will do.
+LogSegment* SegmentPool::choose_spare(uint64_t wanted) const {
+  LogSegment* chosen = nullptr;
+  for (const auto& [id, segment] : m_segments) {
+    if (!segment->spare || segment->priming || segment->bytes < wanted) {
+      continue;
+    }
+    const auto rank = [](const LogSegment& one) { return std::pair(!one.primed.load(), one.bytes); };
+    if (!chosen || rank(*segment) < rank(*chosen)) {
+      chosen = segment.get();
+    }
+  }
+  return chosen;
 }
 
 Status SegmentPool::take(uint64_t minimum_bytes, bool for_recovery, LogSegment** result) {
   const uint64_t wanted = std::max(m_geometry.log_segment_bytes, round_up(minimum_bytes));
   LogSegment* chosen = nullptr;
-  m_changed.store(true, std::memory_order_relaxed);
   {
     std::lock_guard lock(m_lock);
+    const uint64_t waited = m_waited_flushes.exchange(0, std::memory_order_relaxed);
+    m_prime_ahead.store(many_waited(waited));
     if (for_recovery || spare_count() > 1 || wanted > m_geometry.log_segment_bytes) {
-      for (auto& [id, segment] : m_segments) {
-        if (segment->spare && segment->bytes >= wanted && (!chosen || segment->bytes < chosen->bytes)) {
-          chosen = segment.get();
-        }
-      }
+      chosen = choose_spare(wanted);
     }
     m_few_spares = false;
     if (chosen) {
       chosen->spare = false;
       chosen->epoch = m_next_epoch++;
     }
+    changed();
   }
   if (!chosen) {
-    VTKV_RETURN_IF_ERROR(make_segment(wanted, false, &chosen));
+    // The writer waits for it: reserving its space is quick.
+    VTKV_RETURN_IF_ERROR(make_segment(wanted, false, false, &chosen));
   }
   *result = chosen;
   return Status();
@@ -256,7 +301,7 @@ void SegmentPool::release_before(uint64_t oldest_needed_epoch, const std::set<ui
       segment->spare = true;
     }
   }
-  m_changed.store(true, std::memory_order_relaxed);
+  changed();
 }
 
 void SegmentPool::remove_spares() {
@@ -265,34 +310,82 @@ void SegmentPool::remove_spares() {
   m_changed.store(true, std::memory_order_relaxed);
 }
 
+std::unique_ptr<LogSegment> SegmentPool::remove_superfluous() {
+  // As many as two checkpoints in a row can set free: fewer would be removed and made again in turn.
+  const uint32_t keep = m_few_spares ? kSparesWanted : std::max(kSparesWanted, 2 * m_geometry.initial_log_segments);
+  for (auto it = m_segments.begin(); it != m_segments.end(); ++it) {
+    const bool odd = it->second->bytes != m_geometry.log_segment_bytes;
+    if (it->second->spare && (odd || spare_count() > keep)) {
+      std::unique_ptr<LogSegment> superfluous = std::move(it->second);
+      m_segments.erase(it);
+      changed();
+      return superfluous;
+    }
+  }
+  return nullptr;
+}
+
+// The one with the least left to write.
+LogSegment* SegmentPool::spare_to_prime() const {
+  LogSegment* chosen = nullptr;
+  if (!m_prime_ahead.load() || spare_count(true) >= kSparesWanted) {
+    return nullptr;
+  }
+  for (const auto& [id, segment] : m_segments) {
+    if (segment->spare && !segment->primed.load() && segment->bytes == m_geometry.log_segment_bytes &&
+        (!chosen || segment->written_bytes > chosen->written_bytes)) {
+      chosen = segment.get();
+    }
+  }
+  return chosen;
+}
+
+// Its header still says unprimed; the next one that is written tells otherwise.
+Status SegmentPool::prime(LogSegment* segment) {
+  const uint64_t left = segment->bytes - segment->written_bytes;
+  Status status = segment->file->write_zeros(segment->written_bytes, left);
+  if (status.ok()) {
+    status = segment->file->sync();
+  }
+  std::lock_guard lock(m_lock);
+  segment->priming = false;
+  if (status.ok()) {
+    m_primed_bytes.fetch_add(left, std::memory_order_relaxed);
+    segment->written_bytes = segment->bytes;
+    segment->primed.store(true);
+    changed();
+  }
+  return status;
+}
+
 Status SegmentPool::work_ahead(bool* did) {
-  *did = false;
+  *did = true;
   m_changed.store(false, std::memory_order_relaxed);
   std::unique_ptr<LogSegment> superfluous;
+  LogSegment* unprimed = nullptr;
   bool make = false;
   {
     std::lock_guard lock(m_lock);
     make = spare_count() < kSparesWanted;
-    // As many as two checkpoints in a row can set free: fewer would be removed and made again in turn.
-    const uint32_t keep = m_few_spares ? kSparesWanted : std::max(kSparesWanted, 2 * m_geometry.initial_log_segments);
-    for (auto it = m_segments.begin(); it != m_segments.end() && !make; ++it) {
-      const bool odd = it->second->bytes != m_geometry.log_segment_bytes;
-      if (it->second->spare && (odd || spare_count() > keep)) {
-        superfluous = std::move(it->second);
-        m_segments.erase(it);
-        break;
-      }
+    unprimed = make ? nullptr : spare_to_prime();
+    if (unprimed) {
+      unprimed->priming = true;
+    } else if (!make) {
+      superfluous = remove_superfluous();
     }
   }
   if (make) {
     LogSegment* segment = nullptr;
-    VTKV_RETURN_IF_ERROR(make_segment(m_geometry.log_segment_bytes, true, &segment));
-    *did = true;
-  } else if (superfluous) {
-    superfluous->file.reset();
-    VTKV_RETURN_IF_ERROR(m_env->remove_file(superfluous->path));
-    *did = true;
+    return make_segment(m_geometry.log_segment_bytes, true, m_prime_ahead.load(), &segment);
   }
+  if (unprimed) {
+    return prime(unprimed);
+  }
+  if (superfluous) {
+    superfluous->file.reset();
+    return m_env->remove_file(superfluous->path);
+  }
+  *did = false;
   return Status();
 }
 
@@ -329,6 +422,13 @@ uint64_t SegmentPool::bytes_of_epoch(uint64_t epoch) const {
     }
   }
   return 0;
+}
+
+uint32_t SegmentPool::unprimed_count() const {
+  std::lock_guard lock(m_lock);
+  return static_cast<uint32_t>(std::count_if(m_segments.begin(), m_segments.end(), [](const auto& entry) {
+    return !entry.second->spare && !entry.second->primed.load();
+  }));
 }
 
 uint32_t SegmentPool::segment_count() const {

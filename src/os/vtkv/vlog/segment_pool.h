@@ -1,10 +1,16 @@
 // The files of the log: which segment is in use, which may be written again, and new ones ahead of need.
 //
-// A segment is *live* while a recovery could need it, *spare* when it is primed and nobody needs it.
+// A segment is *live* while a recovery could need it, *spare* when nobody needs it.
 // Epochs grow along the history, so "needed" is one comparison: a segment is needed exactly when its
 // epoch is not below that of the oldest checkpoint's position. (Segments abandoned by an earlier recovery
 // carry old epochs and become spare the same way.) A segment that a manifest slot lists as holding values is
 // kept besides.
+//
+// A *primed* segment was written from end to end: appending to it changes no metadata of the file system, so that
+// one flush of the device makes a record durable. Priming a new segment writes it twice, which only commits that
+// somebody waits for pay back. So segments are primed ahead while there are such commits (note_waited_flush), and
+// otherwise made unprimed, their space reserved; those are durable by a sync of their own file. One that was filled
+// needs only its unused end written to be primed when it is spare.
 //
 // The last spare is kept for the recovery record: an open that finds the log full must still be able to
 // finish.
@@ -31,14 +37,19 @@ struct LogSegment {
   uint64_t id = 0;
   std::atomic<uint64_t> epoch{0};  // 0: never used
   uint64_t bytes = 0;
-  bool spare = false;  // guarded by the pool's lock
+  bool spare = false;    // guarded by the pool's lock
+  bool priming = false;  // likewise: a spare that must not be taken just now
+  // Everything before it was written, also if the segment is not primed. The writer's, or whoever primes it.
+  uint64_t written_bytes = 0;
+  std::atomic<bool> primed{false};
   std::string path;
   std::unique_ptr<File> file;
 };
 
 class SegmentPool {
  public:
-  SegmentPool(Env* env, std::string directory, const Geometry& geometry, const Uuid& uuid);
+  SegmentPool(Env* env, std::string directory, const Geometry& geometry, const Uuid& uuid,
+              uint64_t primed_bytes_per_commit = 0);
 
   // Makes the log of an empty database: the first segment is live at epoch 1. Durable on return.
   Status create();
@@ -58,10 +69,15 @@ class SegmentPool {
   // A segment of at least `minimum_bytes`, live under a new epoch. Makes one when none is spare.
   // `for_recovery` may use the last spare.
   Status take(uint64_t minimum_bytes, bool for_recovery, LogSegment** segment);
+  // A flush that somebody waits for: with many of them to a segment, the next ones are primed ahead
+  // (Options::primed_bytes_per_commit).
+  void note_waited_flush();
+  // There are many such flushes, and a primed segment to take.
+  bool primed_awaits() const { return m_primed_awaits.load(std::memory_order_relaxed); }
   // Segments with an epoch below this are no longer needed by any recovery; those whose epoch is among `listed`
   // hold values and stay.
   void release_before(uint64_t oldest_needed_epoch, const std::set<uint64_t>& listed);
-  // Does one piece of the work ahead (make a spare, remove a superfluous file); *did says whether.
+  // Does one piece of the work ahead (make a spare, prime one, remove a superfluous file); *did says whether.
   Status work_ahead(bool* did);
   // Leaves only the spares that are needed, until the next take(). By work_ahead().
   void remove_spares();
@@ -77,19 +93,29 @@ class SegmentPool {
   uint64_t used_bytes() const;  // without spares
   uint64_t bytes_of_epoch(uint64_t epoch) const;  // of the segment in use under it; 0: none
   uint32_t segment_count() const;
+  uint32_t unprimed_count() const;  // without spares
 
  private:
-  Status make_segment(uint64_t bytes, bool spare, LogSegment** segment);
-  Status write_blank_file(const std::string& path, uint64_t bytes, std::unique_ptr<File>* file);
+  Status make_segment(uint64_t bytes, bool spare, bool primed, LogSegment** segment);
+  Status make_file(const std::string& path, uint64_t bytes, bool primed, std::unique_ptr<File>* file);
+  LogSegment* choose_spare(uint64_t wanted) const;  // caller holds m_lock
+  LogSegment* spare_to_prime() const;               // caller holds m_lock; null when there is nothing to do
+  std::unique_ptr<LogSegment> remove_superfluous();  // caller holds m_lock
+  Status prime(LogSegment* segment);
+  void changed();                                    // caller holds m_lock
+  bool many_waited(uint64_t flushes) const {
+    return flushes * m_primed_bytes_per_commit >= m_geometry.log_segment_bytes;
+  }
   Status load_segment(const std::string& name, uint64_t id);
   Status holds_record(File& file, uint64_t bytes, bool* holds) const;
   std::string path_of(uint64_t id) const;
-  uint32_t spare_count() const;  // of the usual size; caller holds m_lock
+  uint32_t spare_count(bool primed_only = false) const;  // of the usual size; caller holds m_lock
 
   Env* const m_env;
   const std::string m_directory;
   const Geometry m_geometry;
   const Uuid m_uuid;
+  const uint64_t m_primed_bytes_per_commit;
 
   mutable std::mutex m_lock;
   std::map<uint64_t, std::unique_ptr<LogSegment>> m_segments;
@@ -98,6 +124,9 @@ class SegmentPool {
   uint64_t m_next_epoch = 1;
   bool m_few_spares = false;
   std::atomic<bool> m_changed{true};
+  std::atomic<bool> m_prime_ahead{false};
+  std::atomic<bool> m_primed_awaits{false};
+  std::atomic<uint64_t> m_waited_flushes{0};  // since the last take()
   std::atomic<uint64_t> m_primed_bytes{0};
 };
 

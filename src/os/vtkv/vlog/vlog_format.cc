@@ -31,8 +31,12 @@ HeaderState decode_segment_header(std::string_view block, const Uuid& uuid, segm
   if (found.magic != kSegmentMagic || found.header_crc != crc) {
     return HeaderState::damaged;
   }
+  if (found.version == 1) {
+    found.flags = 0;
+  }
   *header = found;
-  if (found.version != kSegmentVersion || found.uuid != uuid) {
+  const bool known = found.version == 1 || (found.version == kSegmentVersion && (found.flags & ~kUnprimedSegment) == 0);
+  if (!known || found.uuid != uuid) {
     return HeaderState::foreign;
   }
   return HeaderState::valid;

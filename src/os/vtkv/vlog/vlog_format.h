@@ -1,13 +1,13 @@
 // Bytes of the log: segment headers and records. Little endian.
 //
-// A segment is one pre-written file. Its first block (kLogBlockBytes) holds the segment header; records
+// A segment is one file of fixed size. Its first block (kLogBlockBytes) holds the segment header; records
 // follow, each starting on a block boundary and padded with zeros to the next.
 //
-// segment header, version 1
+// segment header, version 2
 //   OFFSET  SIZE  FIELD
 //        0     8  magic            "vtkvlseg"
-//        8     4  version          1
-//       12     4  reserved         0
+//        8     4  version          2
+//       12     4  flags            SegmentFlags; 0 in version 1
 //       16    16  uuid             of the database
 //       32     8  segment_id       names the file
 //       40     8  epoch            grows with every use of any segment; 0: never used
@@ -42,7 +42,7 @@
 //        4     4  encoded_bytes
 //        8     n  WriteBatch::encoded()
 //
-// History: version 1 is the first.
+// History: version 1 is the first. Segment header, version 2: flags; version 1 is read as having none.
 #pragma once
 
 #include <bit>
@@ -62,9 +62,14 @@ static_assert(std::endian::native == std::endian::little, "the log is read and w
 inline constexpr size_t kLogBlockBytes = 4096;
 inline constexpr uint64_t kSegmentMagic = 0x6765736c766b7476ull;  // "vtkvlseg"
 inline constexpr uint32_t kRecordMagic = 0x63657276u;             // "vrec"
-inline constexpr uint32_t kSegmentVersion = 1;
+inline constexpr uint32_t kSegmentVersion = 2;
 inline constexpr uint16_t kRecordVersion = 1;
 inline constexpr uint32_t kMaxBatchBytes = 1u << 30;
+
+enum SegmentFlags : uint32_t {
+  // Blocks of the file may never have been written: a record in it is durable only after a sync of this file.
+  kUnprimedSegment = 1 << 0,
+};
 
 enum RecordFlags : uint16_t {
   kRecoveryRecord = 1 << 0,  // ends a recovery: no data
@@ -74,15 +79,16 @@ enum RecordFlags : uint16_t {
 struct segment_header_t {
   uint64_t magic = kSegmentMagic;
   uint32_t version = kSegmentVersion;
-  uint32_t reserved = 0;
+  uint32_t flags = 0;
   Uuid uuid{};
   uint64_t segment_id = 0;
   uint64_t epoch = 0;
   uint64_t segment_bytes = 0;
-  uint32_t reserved2 = 0;
+  uint32_t reserved = 0;
   uint32_t header_crc = 0;
 };
 static_assert(sizeof(segment_header_t) == 64);
+static_assert(offsetof(segment_header_t, flags) == 12);
 static_assert(offsetof(segment_header_t, uuid) == 16);
 static_assert(offsetof(segment_header_t, segment_bytes) == 48);
 static_assert(offsetof(segment_header_t, header_crc) == 60);

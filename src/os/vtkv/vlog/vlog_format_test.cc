@@ -54,10 +54,11 @@ TEST(VlogFormatTest, SegmentHeader) {
   header.segment_id = 0x0102;
   header.epoch = 0x0304;
   header.segment_bytes = 64 << 20;
+  header.flags = kUnprimedSegment;
   seal(&header);
   EXPECT_EQ(raw(header), with_crc(bytes_of(R"(
     76 74 6b 76 6c 73 65 67                          # magic "vtkvlseg"
-    01 00 00 00  00 00 00 00                         # version, reserved
+    02 00 00 00  01 00 00 00                         # version, flags: unprimed
     a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 aa ab ac ad ae af  # uuid
     02 01 00 00 00 00 00 00                          # segment id
     04 03 00 00 00 00 00 00                          # epoch
@@ -143,6 +144,17 @@ TEST(VlogFormatTest, HeaderOfTheFutureIsForeign) {
   segment_header_t decoded;
   EXPECT_EQ(decode_segment_header(raw(header), test_uuid(), &decoded), HeaderState::foreign);
   EXPECT_EQ(decode_segment_header(std::string(64, '\0'), test_uuid(), &decoded), HeaderState::blank);
+}
+
+TEST(VlogFormatTest, SegmentHeaderOfVersionOneHasNoFlags) {
+  segment_header_t header;
+  header.uuid = test_uuid();
+  header.version = 1;
+  header.flags = kUnprimedSegment;  // reserved then, and ignored
+  seal(&header);
+  segment_header_t decoded;
+  EXPECT_EQ(decode_segment_header(raw(header), test_uuid(), &decoded), HeaderState::valid);
+  EXPECT_EQ(decoded.flags, 0u);
 }
 
 class Collector final : public BatchVisitor, public WriteBatch::Handler {
