@@ -120,7 +120,8 @@ class DB {
 
   // D: everything at or below it is durable.
   virtual SequenceNumber durable_sequence() const = 0;
-  // What was freed by a batch at or below this may be overwritten (architecture, 2.3 rule 2).
+  // What was freed by a batch at or below this may be overwritten (doc/crash_consistency.md, What it asks in
+  // return).
   virtual SequenceNumber reuse_horizon() const = 0;
   // Asks for an empty record, so that the horizon reaches everything durable by now. Returns at once.
   virtual void advance_reuse_horizon() = 0;

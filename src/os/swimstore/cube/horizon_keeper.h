@@ -1,6 +1,7 @@
 // Lets freed slots become free on an idle cube.
 //
-// A freed slot waits for a durable record that knows the freeing one was durable (architecture, 2.3 rule 2).
+// A freed slot waits for a durable record that knows the freeing one was durable (doc/crash_consistency.md, What it
+// asks in return).
 // Under load the next transaction brings it. When none comes while slots wait, an empty record is asked for:
 // a few times at most per pause, since an empty record frees nothing by itself.
 //

@@ -1,4 +1,4 @@
-// Makes submissions durable: group commit (architecture, 2.2 to 2.4).
+// Makes submissions durable: group commit (doc/crash_consistency.md, doc/vtkv.md).
 //
 // One worker, one state machine. Its naive version writes a batch's data, then its record, then syncs, one
 // batch at a time. What differs:

@@ -91,6 +91,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
 
   // Opening (db_open.cc).
   Status open_parts();
+  LogRecovery new_recovery() const;  // from the newest checkpoint
   Status load_participant();
   Status replay(LogRecovery& recovery);
   Status end_recovery(const LogRecovery& recovery, LogPosition* position);

@@ -151,11 +151,14 @@ Status DbImpl::open_parts() {
   return m_pool->load();
 }
 
+LogRecovery DbImpl::new_recovery() const {
+  return {m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position(), epochs_of(m_tree->value_segments())};
+}
+
 // Everything up to end_recovery() only reads.
 Status DbImpl::recover() {
   VTKV_RETURN_IF_ERROR(open_parts());
-  LogRecovery recovery(m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position(),
-                       epochs_of(m_tree->value_segments()));
+  LogRecovery recovery = new_recovery();
   VTKV_RETURN_IF_ERROR(recovery.read_chain());
   VTKV_RETURN_IF_ERROR(recovery.report_strays());
   VTKV_RETURN_IF_ERROR(recovery.check_data());
@@ -170,8 +173,7 @@ Status DbImpl::recover() {
 Status DbImpl::recover_read_only(std::unique_ptr<Env> env) {
   m_read_only_env = std::move(env);
   VTKV_RETURN_IF_ERROR(open_parts());
-  LogRecovery recovery(m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position(),
-                       epochs_of(m_tree->value_segments()));
+  LogRecovery recovery = new_recovery();
   VTKV_RETURN_IF_ERROR(recovery.read_chain());
   VTKV_RETURN_IF_ERROR(recovery.report_strays());
   VTKV_RETURN_IF_ERROR(recovery.check_data(/*believe=*/true));
@@ -324,8 +326,7 @@ Status DbImpl::verify(std::vector<std::string>* findings) {
   verify_values(findings);
   std::unique_lock lock(m_log_files_lock);
   const SequenceNumber durable = durable_sequence();
-  LogRecovery reader(m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position(),
-                       epochs_of(m_tree->value_segments()));
+  LogRecovery reader = new_recovery();
   const Status status = reader.read_chain();
   lock.unlock();
   wake(m_flush_worker);

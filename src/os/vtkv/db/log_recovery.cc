@@ -127,7 +127,6 @@ Status LogRecovery::check_data(bool believe) {
     }
     end = record.position_after();
   }
-  m_truncated = m_chain.size() - kept;
   m_chain.resize(kept);
   m_end = end;
   if (m_end.sequence < m_watermark) {

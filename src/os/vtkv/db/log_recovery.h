@@ -1,4 +1,4 @@
-// Finds the recovered end of the log (architecture, 2.2) and hands its batches back.
+// Finds the recovered end of the log (doc/crash_consistency.md, The mechanism) and hands its batches back.
 //
 // The steps are separate because a store of several cubes runs them in passes over all its databases:
 // read_chain, then watermark, then check_data; participants will be checked between the passes.
@@ -38,9 +38,6 @@ class LogRecovery {
   // Of every segment's and record's header on disk. A record can outlive the segment header that was written
   // with it: an epoch it names must not be given to its segment again.
   uint64_t greatest_epoch() const { return m_greatest_epoch; }
-  // Records between the checkpoint and E.
-  size_t record_count() const { return m_chain.size(); }
-  size_t truncated_records() const { return m_truncated; }
 
  private:
   bool is_sealed(const LogSegment& segment) const;
@@ -63,7 +60,6 @@ class LogRecovery {
   SequenceNumber m_watermark = 0;
   SequenceNumber m_structural_end = 0;
   LogPosition m_end;
-  size_t m_truncated = 0;
   uint64_t m_greatest_epoch = 0;
   std::unique_ptr<FileWindow> m_window;  // into the segment visited last
   const LogSegment* m_window_segment = nullptr;

@@ -130,7 +130,7 @@ class Signal {
 };
 
 // Held until destroyed AND the last request submitted by this process's I/O queues has ended:
-// a killed process's writes may still be landing when its successor starts (architecture, 2.3 rule 5).
+// a killed process's writes may still be landing when its successor starts (doc/crash_consistency.md, What it asks in return).
 class FileLock {
  public:
   virtual ~FileLock() = default;

@@ -10,7 +10,7 @@
 // saves that detour; the first wake during one ends this, so that writes overlap with syncs again.
 //
 // The ring holds a reference to each lock file it is given: the kernel drops it when the last request has
-// ended, also after SIGKILL (architecture, 2.3 rule 5).
+// ended, also after SIGKILL (doc/crash_consistency.md, What it asks in return).
 #pragma once
 
 #include <liburing.h>

@@ -1,4 +1,5 @@
-// A place in the log's history: the last record that something covers (architecture, 2.2 rule 3).
+// A place in the log's history: the last record that something covers (doc/crash_consistency.md, The
+// mechanism, rule 3).
 #pragma once
 
 #include <cstdint>
