@@ -2,7 +2,7 @@
 // frame][batch][batch]…, so that they are copied once and written as they lie.
 //
 // Written by one thread at a time under the database's write lock, until the commit worker takes it. The
-// memtable reads large values from here as well. Once the bulk is durable its bytes may be released: readers
+// memtable reads large values from here as well. Once the bulk is in the log its bytes may be released: readers
 // pin them for the moment of a copy, or find the value in the log.
 #pragma once
 

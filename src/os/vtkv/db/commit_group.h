@@ -1,16 +1,18 @@
-// What the commit worker keeps of the writes under way: see CommitPipeline, whose own these are.
+// What the commit pipeline keeps about work under way. Its own; the commit worker's.
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "vtkv/db/commit_pipeline.h"
 
 namespace vtkv {
 
+// A submission or a bulk that was taken from the queue.
 struct CommitPipeline::Taken {
   Submission* submission = nullptr;
-  std::shared_ptr<Bulk> bulk;  // instead of a submission
+  std::shared_ptr<Bulk> bulk;  // instead of a submission; until it is in the file
   SequenceNumber last_sequence = 0;
   uint32_t data_left = 0;  // data requests in flight
   size_t data_bytes = 0;
@@ -21,19 +23,23 @@ struct CommitPipeline::Taken {
   uint32_t sequence_count() const { return bulk ? bulk->sequence_count() : submission->batch.sequence_count(); }
   std::string_view encoded() const { return bulk ? bulk->encoded() : submission->batch.encoded(); }
   LogPlace* place() const { return bulk ? &bulk->place : submission->log_place; }
-  // Of a submission whose data's write takes longer than a record's.
-  static constexpr size_t kLargeDataBytes = 256u << 10;
+  // Its write takes longer than a record's.
   bool awaits_large_data() const { return data_left > 0 && data_bytes >= kLargeDataBytes; }
+
+ private:
+  static constexpr size_t kLargeDataBytes = 256u << 10;
 };
 
 struct CommitPipeline::Group {
   size_t submissions = 0;  // and bulks
   size_t waiters = 0;      // of these, submissions
   size_t writes_left = 0;
+  bool logged = false;     // its record is in the file
   FormedRecord record;
-  std::vector<File*> sync_files;  // besides the log's
+  std::vector<File*> sync_files;  // of its data; besides the log's
 };
 
+// A request at the I/O queue.
 struct CommitPipeline::Tracked {
   enum class Kind { data, log, sync } kind = Kind::data;
   IoRequest io;
@@ -45,6 +51,7 @@ struct CommitPipeline::Tracked {
 struct CommitPipeline::DataPiece {
   const ExternalData* data;
   Taken* taken;
+  size_t file_rank;  // by first appearance
 };
 
 }  // namespace vtkv

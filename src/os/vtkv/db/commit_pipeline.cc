@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "vtkv/db/commit_group.h"
-#include "vtkv/util/invariants.h"
 
 namespace vtkv {
 
@@ -13,10 +12,9 @@ constexpr size_t kMaxBodyBytes = 1u << 20;       // of a record, unless one batc
 constexpr size_t kMaxRequestBuffers = 512;       // of one coalesced data write
 constexpr size_t kMaxRequestBytes = 1u << 20;    // beyond this, joining requests gains nothing
 constexpr size_t kMaxUnflushedGroups = 1;        // besides the ones being flushed
-constexpr size_t kMaxUnflushedHeavy = 8;         // under a heavy load
+constexpr size_t kMaxUnflushedHeavy = 16;        // under a heavy load
 constexpr size_t kMaxLogWritesHeavy = 3;         // in flight
 constexpr size_t kHeavyBytes = 256u << 10;       // waiting for a record
-constexpr size_t kKeptBufferBytes = 4u << 20;    // of a spare group
 
 }  // namespace
 
@@ -29,6 +27,7 @@ CommitPipeline::CommitPipeline(Env* env, const Options& options, SegmentPool* po
       m_writer(env, pool, uuid),
       m_queue(std::clamp<size_t>(pool->segment_bytes() / 32, 4096, Bulk::kUsualBytes)),
       m_durable(start.sequence),
+      m_logged(start.sequence),
       m_horizon(horizon),
       m_enqueued(start.sequence),
       m_horizon_told(horizon) {
@@ -59,10 +58,14 @@ void CommitPipeline::wake_unless_stopped() {
 
 // --- called by the database ---------------------------------------------------------------------------
 
-void CommitPipeline::enqueue(Submission* submission) {
+// With step(): this looks at the threshold after the queue has the submission, the worker at the queue after it has
+// set the threshold. So one of them sees the other.
+bool CommitPipeline::enqueue(Submission* submission) {
+  const bool has_data = !submission->data.empty();
   m_outstanding.fetch_add(1);
   m_enqueued.store(submission->last_sequence);
-  m_queue.enqueue(submission);
+  const size_t waiting = m_queue.enqueue(submission);
+  return has_data || waiting >= m_wake_at.load();
 }
 
 bool CommitPipeline::append(std::string_view encoded, uint32_t sequence_count, SequenceNumber last,
@@ -132,6 +135,7 @@ NextStep CommitPipeline::step(IoQueue& io) {
   for (bool progress = true; progress;) {
     progress = reap(io);
     if (m_failed.load()) {
+      m_wake_at.store(0);
       drain_failed(io);
       return NextStep::on_event();
     }
@@ -141,6 +145,11 @@ NextStep CommitPipeline::step(IoQueue& io) {
     if (const SequenceNumber horizon = reuse_horizon(); horizon != m_horizon_told) {
       m_horizon_told = horizon;
       m_observer->horizon_moved(horizon);
+    }
+    if (!progress) {
+      m_wake_at.store(wake_threshold());
+      const size_t waiting = m_queue.waiting();
+      progress = waiting > 0 && waiting >= m_wake_at.load();
     }
   }
   if (wait.count() == 0 || (linger.count() > 0 && linger < wait)) {
@@ -164,6 +173,8 @@ bool CommitPipeline::take_queue(IoQueue& io, std::chrono::microseconds* wait) {
     m_ungrouped_bytes += taken.encoded().size();
   }
   m_ungrouped += m_batch_of_queue.size();
+  m_ungrouped_waiters += static_cast<size_t>(std::count_if(
+      m_batch_of_queue.begin(), m_batch_of_queue.end(), [](const QueuedWrite& write) { return write.submission; }));
   start_data(io, first);
   return true;
 }
@@ -195,6 +206,7 @@ bool CommitPipeline::joins(const Tracked& request, const ExternalData& data) con
 
 void CommitPipeline::start_data(IoQueue& io, size_t first_taken) {
   m_pieces.clear();
+  m_files_seen.clear();
   for (size_t i = first_taken; i < m_taken.size(); ++i) {
     Taken& taken = m_taken[i];
     if (taken.bulk) {
@@ -204,7 +216,9 @@ void CommitPipeline::start_data(IoQueue& io, size_t first_taken) {
       if (data.buffers.empty()) {
         continue;
       }
-      m_pieces.push_back({&data, &taken});
+      auto seen = std::find(m_files_seen.begin(), m_files_seen.end(), data.file);
+      seen = seen != m_files_seen.end() ? seen : m_files_seen.insert(seen, data.file);
+      m_pieces.push_back({&data, &taken, static_cast<size_t>(seen - m_files_seen.begin())});
       if ((!data.primed || !m_options.single_flush) &&
           std::find(taken.sync_files.begin(), taken.sync_files.end(), data.file) == taken.sync_files.end()) {
         taken.sync_files.push_back(data.file);
@@ -212,8 +226,7 @@ void CommitPipeline::start_data(IoQueue& io, size_t first_taken) {
     }
   }
   std::stable_sort(m_pieces.begin(), m_pieces.end(), [](const DataPiece& a, const DataPiece& b) {
-    return a.data->file != b.data->file ? std::less<File*>()(a.data->file, b.data->file)
-                                        : a.data->offset < b.data->offset;
+    return std::pair(a.file_rank, a.data->offset) < std::pair(b.file_rank, b.data->offset);
   });
   Tracked* request = nullptr;
   for (const DataPiece& piece : m_pieces) {
@@ -254,6 +267,28 @@ void CommitPipeline::data_done(Taken& taken) {
 
 // --- records ------------------------------------------------------------------------------------------
 
+// Should what waits for a record wait on, for the end of the flush or for more? *wait: at most so long; 0: for the
+// flush. A full record goes at once, and so does one that nobody waits for.
+bool CommitPipeline::awaits_company(std::chrono::microseconds* wait) {
+  if (m_ungrouped_waiters == 0 || m_ungrouped_bytes >= kMaxBodyBytes) {
+    return false;
+  }
+  if (!m_pacer.flushing()) {
+    *wait = m_pacer.hold(m_ungrouped_waiters, m_env->now_us());
+    return wait->count() > 0;
+  }
+  return true;
+}
+
+// See m_wake_at. Nothing is formed before the log is written and flushed, or else when all who are expected are there.
+size_t CommitPipeline::wake_threshold() const {
+  if (m_pacer.flushing() || m_log_writes > 0) {
+    return SIZE_MAX;
+  }
+  const size_t waiting = m_ungrouped_waiters;
+  return waiting > 0 && waiting < m_pacer.expected() ? m_pacer.expected() - waiting : 0;
+}
+
 bool CommitPipeline::may_form(std::chrono::microseconds* wait) {
   *wait = std::chrono::microseconds(0);
   const bool heavy = m_ungrouped_bytes >= kHeavyBytes;
@@ -265,6 +300,9 @@ bool CommitPipeline::may_form(std::chrono::microseconds* wait) {
   }
   // What comes during a slow flush shares the next one; and large data would hold up its whole group.
   if (m_flush_is_slow || (m_taken.size() > 1 && m_taken[m_taken.size() - m_ungrouped].awaits_large_data())) {
+    return false;
+  }
+  if (awaits_company(wait)) {
     return false;
   }
   const std::chrono::microseconds delay = m_observer->commit_delay();
@@ -327,6 +365,7 @@ bool CommitPipeline::form_record(IoQueue& io) {
   group.submissions = count;
   group.waiters = 0;
   group.writes_left = 1;
+  group.logged = false;
   group.sync_files.clear();
   Bulk* const lone = count == 1 ? m_taken[first].bulk.get() : nullptr;
   const Status status =
@@ -345,6 +384,7 @@ bool CommitPipeline::form_record(IoQueue& io) {
     }
   }
   m_ungrouped -= count;
+  m_ungrouped_waiters -= group.waiters;
   m_ungrouped_bytes -= bytes;
   m_queue.record_formed(group.record.position);
 
@@ -372,211 +412,6 @@ void CommitPipeline::add_sync_file(Group& group, File* file) {
   if (std::find(group.sync_files.begin(), group.sync_files.end(), file) == group.sync_files.end()) {
     group.sync_files.push_back(file);
   }
-}
-
-// --- completions --------------------------------------------------------------------------------------
-
-bool CommitPipeline::reap(IoQueue& io) {
-  m_completed.clear();
-  io.reap(&m_completed);
-  for (IoRequest* completed : m_completed) {
-    on_done(*static_cast<Tracked*>(completed->owner));
-  }
-  return !m_completed.empty();
-}
-
-void CommitPipeline::on_done(Tracked& request) {
-  if (!request.io.result.ok()) {
-    fail(request.io.result);
-  } else if (!m_failed.load()) {
-    switch (request.kind) {
-      case Tracked::Kind::data:
-        for (Taken* taken : request.takers) {
-          data_done(*taken);
-        }
-        break;
-      case Tracked::Kind::log:
-        --m_log_writes;
-        --request.group->writes_left;
-        break;
-      case Tracked::Kind::sync:
-        if (--m_syncs_left == 0) {
-          finish_flush();
-        }
-        break;
-    }
-  }
-  recycle(&request);
-}
-
-// --- flushes ------------------------------------------------------------------------------------------
-
-bool CommitPipeline::start_flush(IoQueue& io) {
-  if (m_flushing_groups > 0) {
-    return false;
-  }
-  m_sync_scratch.clear();
-  size_t count = 0;
-  size_t submissions = 0;
-  size_t waiters = 0;
-  for (; count < m_groups.size() && m_groups[count]->writes_left == 0; ++count) {
-    submissions += m_groups[count]->submissions;
-    waiters += m_groups[count]->waiters;
-  }
-  if (count == 0) {
-    return m_options.mutations.durable_per_group && flush_out_of_order();
-  }
-  collect_sync_files(count);
-  if (waiters > 0) {
-    m_pool->note_waited_flush();
-  }
-  m_flushing_groups = count;
-  m_flush_is_slow = std::any_of(m_groups.begin(), m_groups.begin() + static_cast<ptrdiff_t>(count),
-                                [](const auto& group) { return !group->sync_files.empty(); });
-  if (m_options.mutations.acknowledge_before_flush) {
-    acknowledge(0, submissions);
-  }
-  if (m_options.mutations.skip_flush) {
-    finish_flush();
-    return true;
-  }
-  m_sync_count.fetch_add(m_sync_scratch.size(), std::memory_order_relaxed);
-  if (m_sync_scratch.size() == 1 && alone()) {
-    const Status status = m_sync_scratch.front()->sync();
-    status.ok() ? finish_flush() : fail(status);
-    return true;
-  }
-  m_syncs_left = m_sync_scratch.size();
-  for (File* file : m_sync_scratch) {
-    Tracked* request = new_request();
-    request->kind = Tracked::Kind::sync;
-    request->io.op = IoRequest::Op::sync;
-    request->io.file = file;
-    request->io.offset = 0;
-    io.submit(&request->io);
-  }
-  return true;
-}
-
-// The mutation: a group that is written is flushed and acknowledged, and D moves over it, while one before it is
-// still being written.
-bool CommitPipeline::flush_out_of_order() {
-  size_t first = 0;
-  for (const std::unique_ptr<Group>& group : m_groups) {
-    const SequenceNumber last = group->record.position.sequence;
-    if (group->writes_left == 0 && last > m_durable.load()) {
-      for (File* file : group->sync_files) {
-        (void)file->sync();
-      }
-      (void)group->record.segment->file->sync();
-      m_durable.store(last);
-      raise_horizon(group->record.durable_seq);
-      acknowledge(first, group->submissions);
-      return true;
-    }
-    first += group->submissions;
-  }
-  return false;
-}
-
-// The files whose sync makes the first `count` groups durable.
-void CommitPipeline::collect_sync_files(size_t count) {
-  const auto add = [this](File* file) {
-    if (std::find(m_sync_scratch.begin(), m_sync_scratch.end(), file) == m_sync_scratch.end()) {
-      m_sync_scratch.push_back(file);
-    }
-  };
-  for (size_t i = 0; i < count; ++i) {
-    const Group& group = *m_groups[i];
-    std::for_each(group.sync_files.begin(), group.sync_files.end(), add);
-    const bool primed = group.record.segment->primed.load() || m_options.mutations.trust_unprimed;
-    if (!m_options.single_flush || !primed) {
-      add(group.record.segment->file.get());
-    }
-  }
-  // One sync of any file reaches the device and covers what was written to primed segments.
-  if (m_sync_scratch.empty()) {
-    const LogSegment* any = m_options.mutations.trust_unprimed ? m_pool->segments().front()
-                                                               : m_groups[count - 1]->record.segment;
-    add(any->file.get());
-  }
-}
-
-// Nothing else could make progress during a sync that blocks the worker.
-bool CommitPipeline::alone() const {
-  if (m_ungrouped > 0 || m_groups.size() > m_flushing_groups) {
-    return false;
-  }
-  return m_queue.empty();
-}
-
-void CommitPipeline::finish_flush() {
-  m_flush_is_slow = false;
-  size_t submissions = 0;
-  for (; m_flushing_groups > 0; --m_flushing_groups) {
-    std::unique_ptr<Group> group = std::move(m_groups.front());
-    m_groups.pop_front();
-    submissions += group->submissions;
-    m_durable.store(std::max(m_durable.load(), group->record.position.sequence));
-    raise_horizon(group->record.durable_seq);
-    if (group->record.buffer.capacity() > kKeptBufferBytes) {
-      group->record.buffer = AlignedBuffer();
-    }
-    m_spare_groups.push_back(std::move(group));
-  }
-  acknowledge(0, submissions);
-  m_taken.erase(m_taken.begin(), m_taken.begin() + static_cast<ptrdiff_t>(submissions));
-  m_observer->commit_advanced();
-}
-
-void CommitPipeline::acknowledge(size_t first, size_t count) {
-  for (size_t i = first; i < first + count; ++i) {
-    if (!m_taken[i].acknowledged) {
-      m_taken[i].acknowledged = true;
-      end_one(m_taken[i], Status());
-    }
-  }
-}
-
-void CommitPipeline::end_one(const Taken& taken, const Status& status) {
-  if (taken.bulk) {
-    m_bulk_bytes.fetch_sub(taken.bulk->bytes());
-  } else {
-    taken.submission->durable(status);
-  }
-  m_outstanding.fetch_sub(1);
-}
-
-// Requests in flight use the submissions' buffers: they are all reaped before anybody is told.
-void CommitPipeline::drain_failed(IoQueue& io) {
-  if (io.in_flight() > 0) {
-    return;
-  }
-  const Status status = failure();
-  if (!m_failure_told) {
-    m_failure_told = true;
-    m_observer->commit_failed(status);
-  }
-  std::deque<Taken> ended;
-  ended.swap(m_taken);
-  m_queue.close_bulk();
-  m_batch_of_queue.clear();
-  std::chrono::microseconds wait{0};
-  m_queue.take(m_env->now_us(), &m_batch_of_queue, &wait);
-  for (QueuedWrite& write : m_batch_of_queue) {
-    ended.emplace_back().submission = write.submission;
-    ended.back().bulk = std::move(write.bulk);
-  }
-  m_groups.clear();
-  m_ungrouped = 0;
-  m_ungrouped_bytes = 0;
-  m_flushing_groups = 0;
-  for (const Taken& taken : ended) {
-    if (!taken.acknowledged) {
-      end_one(taken, status);
-    }
-  }
-  m_observer->commit_advanced();
 }
 
 }  // namespace vtkv

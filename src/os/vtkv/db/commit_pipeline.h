@@ -3,12 +3,13 @@
 // One worker, one state machine. Its naive version writes a batch's data, then its record, then syncs, one
 // batch at a time. What differs:
 //   * data goes out as soon as its submission is taken from the queue; adjacent pieces share a request;
-//   * a record holds everything queued when the previous record's write was done, so that groups grow with
-//     the load; the data of a group and its record are written at the same time, in any order;
+//   * a record holds everything queued when the group before it was durable, so that groups grow with the load; the
+//     data of a group and its record are written at the same time, in any order;
 //   * a submission with large data joins a record when its data is written, and no record is formed during a flush
 //     that also converts extents: what comes meanwhile shares the next;
 //   * under a heavy load several records are under way at once;
-//   * while one group is being flushed the next is being written.
+//   * while one group is being flushed the next is written when it is full or nobody waits for it. Otherwise it is
+//     formed when the flush is over and those whom it woke are back (group_pacer.h); its data goes out meanwhile.
 //
 // Invariants:
 //   1. Records are formed and their writes started in sequence order; a few may be under way at once. What a crash
@@ -20,8 +21,9 @@
 //   4. After a failed write or flush nothing is written, flushed or acknowledged any more.
 //
 //   submission:  queued -> taken (data in flight) -> in a group -> durable
-//   group:       writing -> written -> flushing -> durable
-//                form_record  on_write_done  start_flush  finish_flush
+//   bulk:        open -> taken -> in a group -> logged (its memory may go) -> durable
+//   group:       held back -> writing -> written -> flushing -> durable
+//                awaits_company  form_record  on_done  start_flush  finish_flush
 #pragma once
 
 #include <atomic>
@@ -32,6 +34,7 @@
 
 #include "vtkv/db.h"
 #include "vtkv/db/commit_queue.h"
+#include "vtkv/db/group_pacer.h"
 #include "vtkv/vlog/log_writer.h"
 
 namespace vtkv {
@@ -40,7 +43,7 @@ namespace vtkv {
 class CommitObserver {
  public:
   virtual ~CommitObserver() = default;
-  // D moved, or everything failed; the submissions' durable() were called.
+  // D moved, or batches that nobody waits for were written, or everything failed; durable() was called where due.
   virtual void commit_advanced() = 0;
   virtual void horizon_moved(SequenceNumber horizon) = 0;
   virtual void commit_failed(const Status& status) = 0;
@@ -57,8 +60,8 @@ class CommitPipeline {
   // Ends the worker. REQUIRES: outstanding() == 0, and no enqueue() from here on.
   void stop();
 
-  // In sequence order, serialized by the caller; wake() afterwards, without the caller's locks.
-  void enqueue(Submission* submission);
+  // In sequence order, serialized by the caller. True: wake() afterwards, without the caller's locks.
+  bool enqueue(Submission* submission);
   // A batch whose writer does not wait for it; *copy is its place in *bulk. True: wake().
   bool append(std::string_view encoded, uint32_t sequence_count, SequenceNumber last, std::shared_ptr<Bulk>* bulk,
               std::string_view* copy);
@@ -67,7 +70,7 @@ class CommitPipeline {
     m_queue.close_bulk();
     wake();
   }
-  // Of appended batches that are not durable yet.
+  // Of appended batches that are not in the log's file yet.
   uint64_t bulk_bytes() const { return m_bulk_bytes.load(); }
   void wake() { m_worker->wake(); }
   // For other workers, which may outlive this one: nothing after stop().
@@ -81,6 +84,8 @@ class CommitPipeline {
   void forget_boundaries_before(SequenceNumber sequence) { m_queue.forget_boundaries_before(sequence); }
 
   SequenceNumber durable_sequence() const { return m_durable.load(); }
+  // Everything at or below it is in the log's files, where it can be read; a crash may still take it.
+  SequenceNumber logged_sequence() const { return m_logged.load(); }
   SequenceNumber reuse_horizon() const;
   // A checkpoint at `sequence` is durable.
   void checkpoint_advanced(SequenceNumber sequence);
@@ -106,12 +111,15 @@ class CommitPipeline {
   void start_data(IoQueue& io, size_t first_taken);
   bool joins(const Tracked& request, const ExternalData& data) const;
   bool may_form(std::chrono::microseconds* wait);
+  bool awaits_company(std::chrono::microseconds* wait);
+  size_t wake_threshold() const;
   bool form_record(IoQueue& io);
   size_t choose_batches(size_t* bytes);  // how many of the ungrouped go into the next record
   void add_sync_file(Group& group, File* file);
   bool reap(IoQueue& io);
   void on_done(Tracked& request);
   void data_done(Taken& taken);
+  void note_logged();
   bool start_flush(IoQueue& io);
   void collect_sync_files(size_t count);
   bool alone() const;
@@ -135,10 +143,13 @@ class CommitPipeline {
   Status m_failure;
 
   std::atomic<SequenceNumber> m_durable;
+  std::atomic<SequenceNumber> m_logged;
   std::atomic<SequenceNumber> m_horizon;
   std::atomic<SequenceNumber> m_enqueued;
   std::atomic<uint64_t> m_outstanding{0};
   std::atomic<uint64_t> m_bulk_bytes{0};
+  // So many submissions without data have to be in the queue before the worker is woken for them.
+  std::atomic<size_t> m_wake_at{0};
   std::atomic<bool> m_failed{false};
   std::atomic<uint64_t> m_log_bytes{0};
   std::atomic<uint64_t> m_external_bytes{0};
@@ -149,18 +160,21 @@ class CommitPipeline {
   // The worker's own.
   std::deque<Taken> m_taken;   // in sequence order: grouped ones first
   size_t m_ungrouped = 0;      // at the end of m_taken
+  size_t m_ungrouped_waiters = 0;  // of these, submissions
   std::deque<std::unique_ptr<Group>> m_groups;
   std::vector<std::unique_ptr<Group>> m_spare_groups;
   std::vector<std::unique_ptr<Tracked>> m_requests;  // all ever made
   std::vector<Tracked*> m_spare_requests;
   std::vector<QueuedWrite> m_batch_of_queue;  // scratch
   std::vector<DataPiece> m_pieces;            // scratch
+  std::vector<File*> m_files_seen;            // scratch
   std::vector<BatchView> m_views;             // scratch
   std::vector<File*> m_sync_scratch;          // scratch
   std::vector<IoRequest*> m_completed;        // scratch
   size_t m_log_writes = 0;      // in flight
   size_t m_ungrouped_bytes = 0;
   size_t m_flushing_groups = 0;
+  GroupPacer m_pacer;
   bool m_flush_is_slow = false;  // a file of a group under flush has extents to convert
   size_t m_syncs_left = 0;
   uint64_t m_last_group_us = 0;

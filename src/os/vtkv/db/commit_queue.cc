@@ -1,13 +1,15 @@
 #include "vtkv/db/commit_queue.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace vtkv {
 
-void CommitQueue::enqueue(Submission* submission) {
+size_t CommitQueue::enqueue(Submission* submission) {
   std::lock_guard lock(m_lock);
   m_writes.push_back({submission, nullptr});
   m_open = false;
+  return m_waiting.fetch_add(1) + 1;
 }
 
 bool CommitQueue::append(std::string_view encoded, uint32_t sequence_count, SequenceNumber last, uint64_t now_us,
@@ -54,6 +56,7 @@ void CommitQueue::take(uint64_t now_us, std::vector<QueuedWrite>* taken, std::ch
   }
   std::move(m_writes.begin(), m_writes.end(), std::back_inserter(*taken));
   m_writes.clear();
+  m_waiting.store(0);
   if (open.bulk) {
     m_writes.push_back(std::move(open));
   } else {

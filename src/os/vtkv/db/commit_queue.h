@@ -7,6 +7,7 @@
 // Thread-safe; the callers of append and enqueue serialize themselves (the database's write lock).
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <map>
@@ -33,7 +34,9 @@ class CommitQueue {
   // `bulk_bytes`: how large a bulk grows.
   explicit CommitQueue(size_t bulk_bytes) : m_bulk_bytes(bulk_bytes) {}
 
-  void enqueue(Submission* submission);
+  // Returns how many submissions are there now.
+  size_t enqueue(Submission* submission);
+  size_t waiting() const { return m_waiting.load(); }
   // Adds to the open bulk, or opens one. *copy is where the batch lies in it. True when the worker has to be
   // woken for it.
   bool append(std::string_view encoded, uint32_t sequence_count, SequenceNumber last, uint64_t now_us,
@@ -60,6 +63,7 @@ class CommitQueue {
   const size_t m_bulk_bytes;
   mutable std::mutex m_lock;
   std::vector<QueuedWrite> m_writes;
+  std::atomic<size_t> m_waiting{0};  // submissions among them; changed under the lock
   bool m_open = false;  // the last of them is a bulk that takes more
   std::deque<SequenceNumber> m_boundaries;  // wanted, not formed yet
   std::map<SequenceNumber, LogPosition> m_boundary_positions;

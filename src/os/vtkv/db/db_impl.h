@@ -21,6 +21,7 @@
 #include "vtkv/db/read_state.h"
 #include "vtkv/db/snapshot_list.h"
 #include "vtkv/db/value_gc.h"
+#include "vtkv/db/writer_place.h"
 #include "vtkv/tree/defragmenter.h"
 #include "vtkv/vlog/segment_pool.h"
 #include "vtkv/vlog/value_fetcher.h"
@@ -99,7 +100,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
   void start_workers(const LogPosition& position);
 
   // Writes. REQUIRES: m_write_lock.
-  void insert(Submission* submission);
+  bool insert(Submission* submission);
   bool insert_bulk(const WriteBatch& batch);
   bool memtable_is_full() const;
   void switch_memtable();
@@ -170,7 +171,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
   std::atomic<uint64_t> m_write_waits{0};
   std::atomic<uint64_t> m_write_waited_us{0};
   std::mutex m_writers_lock;
-  std::vector<std::unique_ptr<Signal>> m_writer_signals;  // that nobody uses
+  std::vector<std::unique_ptr<WriterPlace>> m_idle_places;
 
   std::atomic<uint64_t> m_memtables_flushed{0};
   SequenceNumber m_told_checkpoint = 0;  // flush worker's

@@ -10,7 +10,7 @@ namespace vtkv {
 
 namespace {
 
-// Of writers that do not wait, not durable yet; beyond it they do wait.
+// Of writers that do not wait, not written yet; beyond it they do wait.
 uint64_t bulk_bytes_most(const Options& options) {
   return std::clamp<uint64_t>(options.memtable_bytes / 2, 1u << 20, 32u << 20);
 }
@@ -30,7 +30,7 @@ bool DbImpl::memtable_is_full() const {
   const Geometry& geometry = m_tree->geometry();
   const uint64_t usual = std::max<uint64_t>(1, geometry.initial_log_segments / 2) * geometry.log_segment_bytes;
   const uint64_t log_limit = m_options.checkpoint_log_bytes > 0 ? m_options.checkpoint_log_bytes : usual;
-  // What is kept is given up when it is durable: only what cannot be given up fills the memtable.
+  // What is kept is given up when it is in the log: only what cannot be given up fills the memtable.
   const size_t kept = m_active->kept_bytes();
   const size_t own = m_active->memory_bytes() - kept;
   return own + std::min(kept, kept_bytes_wanted(m_options)) >= m_options.memtable_bytes ||
@@ -41,7 +41,8 @@ Status DbImpl::refuse_write() const {
   return Status::invalid_argument(m_directory + ": the database was opened read-only");
 }
 
-void DbImpl::insert(Submission* submission) {
+// True: the commit worker has to be woken.
+bool DbImpl::insert(Submission* submission) {
   const WriteBatch& batch = submission->batch;
   MemTableInserter inserter(m_active.get(), m_last_sequence + 1, batch.encoded(), m_options.value_separation_bytes);
   (void)batch.iterate(inserter);  // built by WriteBatch itself: well-formed
@@ -53,10 +54,11 @@ void DbImpl::insert(Submission* submission) {
     m_last_content.store(m_last_sequence);
   }
   submission->sequenced(m_last_sequence);
-  m_pipeline->enqueue(submission);
+  const bool wake_worker = m_pipeline->enqueue(submission);
   if (memtable_is_full()) {
     switch_memtable();
   }
+  return wake_worker;
 }
 
 void DbImpl::submit(Submission* submission) {
@@ -69,16 +71,17 @@ void DbImpl::submit(Submission* submission) {
     submission->durable(too_large(batch));
     return;
   }
+  bool wake_worker = false;
   {
     std::lock_guard lock(m_write_lock);
     if (!m_pipeline->failed()) {
-      insert(submission);
+      wake_worker = insert(submission);
       submission = nullptr;
     }
   }
   if (submission) {
     submission->durable(m_pipeline->failure());
-  } else {
+  } else if (wake_worker) {
     m_pipeline->wake();
   }
 }
@@ -149,7 +152,7 @@ bool DbImpl::insert_bulk(const WriteBatch& batch) {
   m_visible.store(m_last_sequence, std::memory_order_release);
   m_last_content.store(m_last_sequence);
   if (opened) {
-    m_active->release_kept(m_pipeline->durable_sequence(), kept_bytes_wanted(m_options));
+    m_active->release_kept(m_pipeline->logged_sequence(), kept_bytes_wanted(m_options));
   }
   if (memtable_is_full()) {
     switch_memtable();
@@ -183,38 +186,41 @@ Status DbImpl::write(WriteBatch batch, const WriteOptions& options) {
   return status;
 }
 
-// A thread that waits in write(). Each has a signal of its own: one that they share would wake all for every one.
+// A thread that waits in write().
 class DbImpl::Writer final : public Submission {
  public:
   explicit Writer(DbImpl* db) : m_db(db) {
     std::lock_guard lock(db->m_writers_lock);
-    if (db->m_writer_signals.empty()) {
-      db->m_writer_signals.push_back(db->m_env->new_signal());
+    if (db->m_idle_places.empty()) {
+      db->m_idle_places.push_back(std::make_unique<WriterPlace>(db->m_env));
     }
-    m_signal = std::move(db->m_writer_signals.back());
-    db->m_writer_signals.pop_back();
+    m_place = std::move(db->m_idle_places.back());
+    db->m_idle_places.pop_back();
   }
   ~Writer() override {
+    m_place->done = false;
     std::lock_guard lock(m_db->m_writers_lock);
-    m_db->m_writer_signals.push_back(std::move(m_signal));
+    m_db->m_idle_places.push_back(std::move(m_place));
   }
+  // This object may be gone as soon as the writer can see that it is done.
   void durable(const Status& status) override {
-    std::lock_guard lock(m_db->m_writers_lock);
-    m_result = status;
-    m_done = true;
-    m_signal->notify_all();
+    WriterPlace* const place = m_place.get();
+    {
+      std::lock_guard lock(place->lock);
+      place->result = status;
+      place->done = true;
+    }
+    place->signal->notify_all();
   }
   Status wait() {
-    std::unique_lock lock(m_db->m_writers_lock);
-    m_signal->wait(lock, [this] { return m_done; });
-    return m_result;
+    std::unique_lock lock(m_place->lock);
+    m_place->signal->wait(lock, [this] { return m_place->done; });
+    return m_place->result;
   }
 
  private:
   DbImpl* const m_db;
-  std::unique_ptr<Signal> m_signal;
-  bool m_done = false;
-  Status m_result;
+  std::unique_ptr<WriterPlace> m_place;
 };
 
 Status DbImpl::write_and_wait(WriteBatch batch) {

@@ -1,5 +1,5 @@
-// Bytes that lie both in memory and, once their record is formed, in the log; the copy in memory may be given up
-// when it is durable. Readers on any thread.
+// Bytes that lie both in memory and, once their record is written, in the log; the copy in memory may be given up
+// then. Readers on any thread.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ class LoggedBytes {
     return true;
   }
   void unpin() { m_pins.fetch_sub(1, std::memory_order_release); }
-  // False when somebody has pinned them. REQUIRES: they are durable; one caller at a time.
+  // False when somebody has pinned them. REQUIRES: their record is written; one caller at a time.
   bool release() {
     uint32_t none = 0;
     if (!m_pins.compare_exchange_strong(none, kReleased, std::memory_order_acq_rel)) {

@@ -192,10 +192,10 @@ void MemTable::keep(const std::shared_ptr<LoggedBytes>& bytes, size_t capacity) 
   }
 }
 
-void MemTable::release_kept(SequenceNumber durable, size_t budget) {
+void MemTable::release_kept(SequenceNumber logged, size_t budget) {
   while (m_rep->released < m_rep->kept.size() && m_rep->kept_bytes.load(std::memory_order_relaxed) > budget) {
     const Rep::Kept& oldest = m_rep->kept[m_rep->released];
-    if (oldest.bytes->last_sequence > durable || !oldest.bytes->release()) {
+    if (oldest.bytes->last_sequence > logged || !oldest.bytes->release()) {
       return;
     }
     m_rep->kept_bytes.fetch_sub(oldest.capacity, std::memory_order_relaxed);

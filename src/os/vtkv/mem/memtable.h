@@ -38,8 +38,8 @@ class MemTable {
                   uint32_t offset);
   // Keeps them as long as the memtable lives; may be called again for the last ones. `capacity`: what they take.
   void keep(const std::shared_ptr<LoggedBytes>& bytes, size_t capacity);
-  // Gives up kept bytes that are durable, the oldest first, until `budget` are left. The writer's.
-  void release_kept(SequenceNumber durable, size_t budget);
+  // Gives up kept bytes that are in the log up to there, the oldest first, until `budget` are left. The writer's.
+  void release_kept(SequenceNumber logged, size_t budget);
   // One for every batch with such values; lives as long as the memtable.
   LogPlace* new_place();
   void remove(SequenceNumber sequence, std::string_view key);
