@@ -65,7 +65,7 @@ class CheckpointParticipant {
 // Of DB::defragment; see tree/defragmenter.h.
 struct DefragmentOptions {
   double gain_min = 0.5;                    // bytes gained for a byte moved: a zone that gains less stays
-  uint64_t bytes_per_step = 16ull << 20;    // moved at once; merges that are due come in between
+  uint64_t bytes_per_step = 16ull << 20;    // moved at once, at most; due merges come in between
   uint64_t bytes_per_second = 64ull << 20;  // 0: no limit
 };
 

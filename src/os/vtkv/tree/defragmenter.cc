@@ -54,11 +54,21 @@ DefragmentReport Defragmenter::report() const {
 }
 
 void Defragmenter::next_batch() {
+  const uint64_t zone_bytes = m_tree.geometry().zone_bytes;
   m_batch_bytes = 0;
-  while (!m_waiting.empty() && (m_batch.empty() || m_batch_bytes < m_options.bytes_per_step)) {
+  const auto take = [&] {
     m_batch.insert(m_waiting.back());
     m_batch_bytes += m_usage[m_waiting.back()].live_bytes;
     m_waiting.pop_back();
+  };
+  const auto is_mostly_empty = [&](uint64_t zone) { return 2 * m_usage[zone].live_bytes < zone_bytes; };
+  while (!m_waiting.empty() && is_mostly_empty(m_waiting.back()) && m_batch_bytes < m_options.bytes_per_step) {
+    take();
+  }
+  if (m_batch.empty()) {
+    while (!m_waiting.empty()) {
+      take();
+    }
   }
 }
 
@@ -68,16 +78,20 @@ Status Defragmenter::step(const std::vector<SequenceNumber>& snapshots, std::chr
     next_batch();
   }
   bool did = false;
-  const Status status = m_batch.empty() ? Status() : m_tree.move_out_of(m_batch, snapshots, &did);
-  if (status.ok() && did) {
-    return status;  // another run may have something there
-  }
-  if (m_options.bytes_per_second > 0) {
-    *wait = std::chrono::microseconds(m_batch_bytes * 1'000'000 / m_options.bytes_per_second);
+  const Status status =
+      m_batch.empty() ? Status() : m_tree.move_out_of(m_batch, m_options.bytes_per_step, snapshots, &did);
+  if (status.ok() && did) {  // more of this run, or another one, may be there
+    const uint64_t moved = std::min(m_batch_bytes, m_options.bytes_per_step);
+    m_batch_bytes -= moved;
+    if (m_options.bytes_per_second > 0) {
+      *wait = std::chrono::microseconds(moved * 1'000'000 / m_options.bytes_per_second);
+    }
+    std::lock_guard lock(m_lock);
+    m_report.moved_bytes += moved;
+    return status;
   }
   m_batch.clear();
   std::lock_guard lock(m_lock);
-  m_report.moved_bytes += status.ok() ? m_batch_bytes : 0;
   if (!status.ok() || m_waiting.empty()) {
     m_report.running = false;
     m_report.passes += status.ok();

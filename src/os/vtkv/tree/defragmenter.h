@@ -10,7 +10,11 @@
 // merges' stream. The new place is durable and in the manifest before the old one can become free: moving is a
 // merge of one run (Tree::move_out_of), and readers and the older checkpoint keep their zones.
 //
-// One step moves a batch of zones and says how long to wait, so that the pass keeps to its rate.
+// Zones that are mostly empty go first, a few at a time, so that they come back soon. Pieces that lie in all the others
+// are neighbours of one another by key: these zones are emptied together, in key order, or the pieces would remain
+// pieces. Until the end of the pass that takes room for what they hold.
+//
+// One step moves bytes_per_step and says how long to wait, so that the pass keeps to its rate.
 //
 // Threads: one at a time calls start() and step(); report() may be called by any.
 #pragma once

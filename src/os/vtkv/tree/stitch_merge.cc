@@ -60,7 +60,7 @@ bool StitchMerge::is_stitchable(const BlockRange& blocks, const MergeSource& sou
   if (limit(&limit_key) && blocks.last_key >= limit_key) {
     return false;
   }
-  if (m_policy.must_move) {
+  if (m_policy.must_move && m_writer.copied_bytes() < m_policy.moved_max) {
     const Span& span = source.span();
     if (m_policy.must_move(span.offset + uint64_t{blocks.unit} * kUnitBytes, uint64_t{blocks.units} * kUnitBytes) ||
         m_policy.must_move(span.offset + uint64_t{span.index_unit} * kUnitBytes,

@@ -32,6 +32,7 @@ struct StitchPolicy {
   bool reduces = true;
   // When set: blocks that lie, or whose index lies, in these bytes of the zone file are copied, to empty them.
   std::function<bool(uint64_t offset, uint64_t bytes)> must_move;
+  uint64_t moved_max = UINT64_MAX;  // bytes; what comes behind them stays where it lies
 };
 
 // Called now and then with the bytes read and written since the last call; an error ends the merge.

@@ -105,10 +105,10 @@ class Tree {
   // By zone. For whoever chooses what to move.
   virtual std::vector<ZoneUsage> zone_usage() const = 0;
   // Rewrites what the runs hold in these zones, so that they become free once older versions are let go. One run
-  // is rewritten, the oldest that has anything there; *did says whether there was one. Everything else of the run
-  // is stitched.
-  virtual Status move_out_of(const std::set<uint64_t>& zones, const std::vector<SequenceNumber>& snapshots,
-                             bool* did) = 0;
+  // is rewritten, the oldest that has anything there, and of it about `bytes_max`, in key order; *did says whether there
+  // was one. Everything else of the run is stitched.
+  virtual Status move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max,
+                             const std::vector<SequenceNumber>& snapshots, bool* did) = 0;
   // For closing: a merge under way returns Code::busy soon, and so does every later one. Thread-safe.
   virtual void stop_merging() = 0;
   // Reads the manifest and every block; one sentence per finding.

@@ -45,8 +45,8 @@ class TreeImpl final : public Tree {
   Status merge_all(const std::vector<SequenceNumber>& snapshots) override;
   uint64_t merge_debt() const override { return m_debt_bytes.load(std::memory_order_relaxed); }
   std::vector<ZoneUsage> zone_usage() const override;
-  Status move_out_of(const std::set<uint64_t>& zones, const std::vector<SequenceNumber>& snapshots,
-                     bool* did) override;
+  Status move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max,
+                     const std::vector<SequenceNumber>& snapshots, bool* did) override;
   void stop_merging() override { m_stop = true; }
   Status verify(std::vector<std::string>* findings) override;
   void set_stitch_threshold(uint64_t bytes) override { m_stitch_threshold_bytes = bytes; }

@@ -330,7 +330,7 @@ TEST_F(TreeTest, ZonesCanBeEmptied) {
   EXPECT_EQ(live, m_tree->statistics().live_bytes);
   const std::set<uint64_t> zones{1, 2, before.size() - 2};
   for (bool did = true; did;) {
-    ASSERT_TRUE(m_tree->move_out_of(zones, {}, &did).ok());
+    ASSERT_TRUE(m_tree->move_out_of(zones, UINT64_MAX, {}, &did).ok());
     const std::vector<ZoneUsage> now = m_tree->zone_usage();
     if (did) {
       EXPECT_GT(m_tree->statistics().stitched_bytes, 0u);

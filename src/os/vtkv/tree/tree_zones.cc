@@ -31,13 +31,14 @@ std::vector<ZoneUsage> TreeImpl::zone_usage() const {
   return zones;
 }
 
-Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, const std::vector<SequenceNumber>& snapshots,
-                             bool* did) {
+Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max,
+                             const std::vector<SequenceNumber>& snapshots, bool* did) {
   std::lock_guard merge_lock(m_merge_lock);
   *did = false;
   VTKV_RETURN_IF_ERROR(failure());
   StitchPolicy policy;
   policy.bytes_min = 0;
+  policy.moved_max = bytes_max;
   policy.must_move = [&](uint64_t offset, uint64_t bytes) {
     const auto first = zones.lower_bound(offset / m_geometry.zone_bytes);
     return first != zones.end() && *first * m_geometry.zone_bytes < offset + bytes;
@@ -63,7 +64,7 @@ Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, const std::vector<
   for (const uint64_t zone : zones) {
     pins.add(zone * m_geometry.zone_bytes, m_geometry.zone_bytes);
   }
-  m_reader.file().map().drop_tails();
+  m_reader.file().map().drop_tails(zones);
   VTKV_RETURN_IF_ERROR(merge(claimed, snapshots, policy));
   *did = true;
   return {};

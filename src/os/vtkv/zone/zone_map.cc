@@ -74,10 +74,12 @@ void ZoneMap::drop_tail(ZoneRange* tail) {
   *tail = {};
 }
 
-void ZoneMap::drop_tails() {
+void ZoneMap::drop_tails(const std::set<uint64_t>& zones) {
   std::lock_guard lock(m_lock);
   for (ZoneRange& tail : m_tails) {
-    drop_tail(&tail);
+    if (tail.bytes > 0 && zones.contains(tail.offset / m_zone_bytes)) {
+      drop_tail(&tail);
+    }
   }
 }
 

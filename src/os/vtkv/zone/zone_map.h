@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <set>
 #include <vector>
 
 namespace vtkv {
@@ -49,8 +50,8 @@ class ZoneMap {
   // range that it never wrote to, goes to the next writer.
   void release(ZoneStream stream, const ZoneRange& range, uint64_t written_bytes);
 
-  // The next writers begin in free zones.
-  void drop_tails();
+  // The next writers do not go on in these zones.
+  void drop_tails(const std::set<uint64_t>& zones);
 
   // Free zones that hold space nobody will need soon, pinned, to be given back to the host and then
   // unpinned. They are taken rarely and many at once, so that zones in steady use keep their space.
