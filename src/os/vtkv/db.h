@@ -78,7 +78,10 @@ struct DBStatistics {
   uint64_t log_file_bytes = 0, tree_file_bytes = 0, tree_live_bytes = 0;
   uint64_t tree_entries = 0, filter_bytes = 0;  // every version of every key; in memory
   uint64_t primed_bytes = 0;  // zeros written into new log segments since opening
-  uint64_t memtable_bytes = 0, block_cache_bytes = 0, block_cache_hits = 0, block_cache_misses = 0;
+  uint64_t memtable_bytes = 0;
+  uint64_t block_cache_bytes = 0;  // of blocks, and of values that stayed in the log
+  uint64_t block_cache_hits = 0, block_cache_misses = 0;
+  uint64_t value_cache_hits = 0, value_cache_misses = 0;
   uint64_t index_bytes = 0;     // in memory, always: the tops of the runs' indexes
   uint64_t merge_debt_bytes = 0;  // that merges have to go through until the tree has its shape
   uint64_t commit_delays = 0, commit_delay_us = 0;  // acknowledgements held back because of debt

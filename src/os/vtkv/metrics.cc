@@ -22,9 +22,10 @@ std::vector<Metric> metrics_of(const DBStatistics& s) {
       METRIC(filter_bytes),      METRIC(primed_bytes),
       METRIC(memtable_bytes),
       METRIC(block_cache_bytes), METRIC(block_cache_hits),
-      METRIC(block_cache_misses), METRIC(runs),
-      METRIC(levels),            METRIC(log_segments),
-      METRIC(unprimed_log_segments),
+      METRIC(block_cache_misses),
+      METRIC(value_cache_hits),  METRIC(value_cache_misses),
+      METRIC(runs),              METRIC(levels),
+      METRIC(log_segments),      METRIC(unprimed_log_segments),
   };
 #undef METRIC
 }

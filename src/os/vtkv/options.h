@@ -76,7 +76,7 @@ struct Options {
   // A checkpoint is due after so much log: what a recovery reads again, and how long the log keeps what is dead.
   // 0: half of the segments made at creation.
   uint64_t checkpoint_log_bytes = 0;
-  size_t block_cache_bytes = 64u << 20;
+  size_t block_cache_bytes = 64u << 20;  // for blocks of the tree and values of the log together
   // Values of at least so many bytes stay in the log, and the tree holds pointers to them (WiscKey). 0: none.
   size_t value_separation_bytes = 0;
   // The log's files may take this many times what lives in them; beyond it, garbage is collected. 0: never

@@ -422,9 +422,12 @@ DBStatistics DbImpl::statistics() const {
   for (const auto& memtable : read_state()->memtables) {
     statistics.memtable_bytes += memtable->memory_bytes();
   }
-  statistics.block_cache_bytes = tree.cache_bytes;
-  statistics.block_cache_hits = tree.cache_hits;
-  statistics.block_cache_misses = tree.cache_misses;
+  const ReadCache& cache = *m_tree->cache();
+  statistics.block_cache_bytes = cache.bytes();
+  statistics.block_cache_hits = cache.hits(ReadCache::Kind::block);
+  statistics.block_cache_misses = cache.misses(ReadCache::Kind::block);
+  statistics.value_cache_hits = cache.hits(ReadCache::Kind::value);
+  statistics.value_cache_misses = cache.misses(ReadCache::Kind::value);
   statistics.runs = tree.runs;
   statistics.levels = tree.levels;
   return statistics;

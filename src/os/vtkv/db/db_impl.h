@@ -61,7 +61,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
   Status verify(std::vector<std::string>* findings) override;
   void set_stitch_threshold(uint64_t bytes) override { m_tree->set_stitch_threshold(bytes); }
   void set_merging(bool on) override;
-  void set_block_cache_bytes(size_t bytes) override { m_tree->set_cache_bytes(bytes); }
+  void set_block_cache_bytes(size_t bytes) override { m_tree->cache()->resize(bytes); }
   DBStatistics statistics() const override;
 
  private:
@@ -103,6 +103,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
   bool insert(Submission* submission);
   bool insert_bulk(const WriteBatch& batch);
   bool memtable_is_full() const;
+  size_t kept_bytes_wanted() const;
   void switch_memtable();
   uint64_t close_memtable();  // takes m_write_lock
 

@@ -147,7 +147,7 @@ Status DbImpl::open_parts() {
   VTKV_RETURN_IF_ERROR(Tree::open(m_env, m_directory, m_options, &m_tree));
   m_pool = std::make_unique<SegmentPool>(m_env, log_path(m_directory), m_tree->geometry(), m_tree->uuid(),
                                          m_options.primed_bytes_per_commit);
-  m_values = std::make_unique<ValueReader>(m_pool.get());
+  m_values = std::make_unique<ValueReader>(m_pool.get(), m_tree->cache());
   return m_pool->load();
 }
 
@@ -308,15 +308,17 @@ void DbImpl::start_workers(const LogPosition& position) {
   }
 }
 
-// Reading everything follows every pointer that a reader can reach.
+// Reading everything follows every pointer that a reader can reach. Past the cache: what is on disk matters.
 void DbImpl::verify_values(std::vector<std::string>* findings) {
   const std::string end(64, '\xff');
-  const std::unique_ptr<Iterator> iterator = new_iterator("", end, nullptr);
-  iterator->seek_to_first();
-  while (iterator->valid()) {
-    iterator->next();
+  const ValueReader values(m_pool.get(), nullptr);
+  const std::shared_ptr<const ReadState> state = read_state();
+  DbIterator iterator(state, &values, m_fetcher.get(), "", end, read_sequence(nullptr));
+  iterator.seek_to_first();
+  while (iterator.valid()) {
+    iterator.next();
   }
-  if (const Status status = iterator->status(); !status.ok()) {
+  if (const Status status = iterator.status(); !status.ok()) {
     findings->push_back(std::string(status.message()));
   }
 }

@@ -15,8 +15,8 @@ uint64_t bulk_bytes_most(const Options& options) {
   return std::clamp<uint64_t>(options.memtable_bytes / 2, 1u << 20, 32u << 20);
 }
 
-// Of values that the log holds too, kept for readers.
-size_t kept_bytes_wanted(const Options& options) { return options.memtable_bytes / 4; }
+// Of values that the log holds too, kept for readers, at least.
+size_t kept_bytes_least(const Options& options) { return options.memtable_bytes / 4; }
 
 Status too_large(const WriteBatch& batch) {
   return Status::invalid_argument("write batch of " + std::to_string(batch.encoded_bytes()) +
@@ -33,8 +33,16 @@ bool DbImpl::memtable_is_full() const {
   // What is kept is given up when it is in the log: only what cannot be given up fills the memtable.
   const size_t kept = m_active->kept_bytes();
   const size_t own = m_active->memory_bytes() - kept;
-  return own + std::min(kept, kept_bytes_wanted(m_options)) >= m_options.memtable_bytes ||
+  return own + std::min(kept, kept_bytes_least(m_options)) >= m_options.memtable_bytes ||
          kept >= m_options.memtable_bytes || m_pipeline->log_bytes() - m_log_bytes_at_switch >= log_limit;
+}
+
+// What the keys, and what is not durable yet, leave free.
+size_t DbImpl::kept_bytes_wanted() const {
+  const size_t own = m_active->memory_bytes() - m_active->kept_bytes();
+  const size_t taken = own + m_pipeline->bulk_bytes();
+  const size_t most = m_options.memtable_bytes / 4 * 3;
+  return std::max(kept_bytes_least(m_options), most - std::min(most, taken));
 }
 
 Status DbImpl::refuse_write() const {
@@ -152,7 +160,7 @@ bool DbImpl::insert_bulk(const WriteBatch& batch) {
   m_visible.store(m_last_sequence, std::memory_order_release);
   m_last_content.store(m_last_sequence);
   if (opened) {
-    m_active->release_kept(m_pipeline->logged_sequence(), kept_bytes_wanted(m_options));
+    m_active->release_kept(m_pipeline->logged_sequence(), kept_bytes_wanted());
   }
   if (memtable_is_full()) {
     switch_memtable();

@@ -7,9 +7,11 @@ namespace vtkv {
 namespace {
 
 constexpr unsigned kStepsBefore = 3;           // that reading ahead begins
-constexpr size_t kFirstWindowItems = 8;
-constexpr size_t kWindowItems = 512;
+constexpr size_t kWindowItemsMin = 8;
+constexpr size_t kWindowItemsMax = 512;
+constexpr size_t kPassedPerItem = 3;           // a window is as large as a third of the way so far
 constexpr uint64_t kWindowBytes = 2u << 20;    // of values
+constexpr size_t kRememberedItems = 64;        // in a window: a long scan stops filling the cache
 
 }  // namespace
 
@@ -25,7 +27,6 @@ void DbIterator::follow() {
 void DbIterator::leave_windows() {
   m_windows.clear();
   m_steps = 0;
-  m_window_items = kFirstWindowItems;
 }
 
 void DbIterator::seek_to_first() {
@@ -66,6 +67,7 @@ void DbIterator::next() {
     show_item();
     return;
   }
+  ++m_steps;
   Window& window = m_windows.front();
   if (++window.at == window.items.size()) {
     m_windows.pop_front();
@@ -100,16 +102,17 @@ void DbIterator::add_window() {
     return;
   }
   Window window;
-  window.fetch = std::make_shared<ValueFetch>(m_state);
+  const size_t items = std::clamp(m_steps / kPassedPerItem, kWindowItemsMin, kWindowItemsMax);
+  window.fetch = std::make_shared<ValueFetch>(m_values, m_state, items <= kRememberedItems);
   uint64_t bytes = 0;
-  while (m_visible.valid() && window.items.size() < m_window_items && bytes < kWindowBytes) {
+  while (m_visible.valid() && window.items.size() < items && bytes < kWindowBytes) {
     Item& item = window.items.emplace_back();
     item.key.assign(m_visible.key());
     if (m_visible.type() == EntryType::value_pointer) {
       ValuePointer pointer;
       item.number = window.fetch->size();
       item.fetched = true;
-      item.status = pointer.decode(m_visible.value()) ? window.fetch->add(*m_values, pointer)
+      item.status = pointer.decode(m_visible.value()) ? window.fetch->add(pointer)
                                                       : Status::corruption("the pointer to a value is malformed");
       bytes += pointer.length;
     }
@@ -119,7 +122,6 @@ void DbIterator::add_window() {
   }
   m_fetcher->start(window.fetch);
   m_windows.push_back(std::move(window));
-  m_window_items = std::min(kWindowItems, m_window_items * 2);
 }
 
 void DbIterator::show_item() {

@@ -2,7 +2,7 @@
 //
 // A value is read when the iterator comes to it. After a few steps forward in a row, it runs ahead instead: it
 // gathers a window of entries, whose values are fetched all at once, and the next window while this one is used
-// up. Windows grow from step to step, so that a short range reads little too much.
+// up. Windows grow with the way behind, so that a short range reads little too much.
 #pragma once
 
 #include <deque>
@@ -64,8 +64,7 @@ class DbIterator final : public Iterator {
   const ValueReader* const m_values;
   ValueFetcher* const m_fetcher;
   std::deque<Window> m_windows;  // the current item is in the first; none: m_visible stands on the entry
-  unsigned m_steps = 0;          // forward, in a row
-  size_t m_window_items = 0;
+  size_t m_steps = 0;            // forward, in a row
   bool m_followed = false;       // without windows: the value is in m_read
   std::string m_read;
   std::string_view m_value;

@@ -10,10 +10,11 @@
 
 #include "vtkv/mem/entry.h"
 #include "vtkv/span/block_format.h"
+#include "vtkv/util/read_cache.h"
 
 namespace vtkv {
 
-class Block {
+class Block final : public Cached {
  public:
   // Where the block was read from: what its header has to say.
   struct Identity {
@@ -30,7 +31,7 @@ class Block {
   uint32_t restarts() const { return m_restarts; }
   uint32_t restart_offset(uint32_t index) const;  // REQUIRES: index < restarts()
   size_t entries_bytes() const { return m_body_bytes - m_restarts * sizeof(uint32_t); }
-  size_t memory_bytes() const { return sizeof(*this) + m_body_bytes; }
+  size_t memory_bytes() const override { return sizeof(*this) + m_body_bytes; }
 
  private:
   std::unique_ptr<char[]> m_body;

@@ -16,13 +16,12 @@ constexpr uint32_t kScanStepsMin = 2;
 
 Status SpanReader::read(const Span& span, uint32_t unit, uint32_t units, BlockKind kind,
                         std::shared_ptr<const Block>* block) const {
-  const BlockCache::Key key{span.id, unit};
-  *block = m_cache->find(key);
+  *block = find(span, unit);
   if (*block) {
     return {};
   }
   VTKV_RETURN_IF_ERROR(read_uncached(span, unit, units, kind, block));
-  m_cache->insert(key, *block);
+  remember(span, unit, *block);
   return {};
 }
 

@@ -7,14 +7,14 @@
 
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/span/block.h"
-#include "vtkv/span/block_cache.h"
+#include "vtkv/util/read_cache.h"
 #include "vtkv/zone/zone_file.h"
 
 namespace vtkv {
 
 class SpanReader {
  public:
-  SpanReader(std::shared_ptr<ZoneFile> file, std::shared_ptr<BlockCache> cache)
+  SpanReader(std::shared_ptr<ZoneFile> file, std::shared_ptr<ReadCache> cache)
       : m_file(std::move(file)), m_cache(std::move(cache)) {}
 
   // Through the cache.
@@ -26,17 +26,17 @@ class SpanReader {
                        std::shared_ptr<const Block>* block) const;
   // From the cache only; null when it is not there.
   std::shared_ptr<const Block> find(const Span& span, uint32_t unit) const {
-    return m_cache->find({span.id, unit});
+    return std::static_pointer_cast<const Block>(m_cache->find({ReadCache::Kind::block, span.id, unit}));
   }
   void remember(const Span& span, uint32_t unit, std::shared_ptr<const Block> block) const {
-    m_cache->insert({span.id, unit}, std::move(block));
+    m_cache->insert({ReadCache::Kind::block, span.id, unit}, std::move(block));
   }
   ZoneFile& file() const { return *m_file; }
   const std::shared_ptr<ZoneFile>& shared_file() const { return m_file; }
 
  private:
   std::shared_ptr<ZoneFile> m_file;
-  std::shared_ptr<BlockCache> m_cache;
+  std::shared_ptr<ReadCache> m_cache;
 };
 
 // Blocks of entries for one reader that mostly goes forward: the further it gets without a jump, the more

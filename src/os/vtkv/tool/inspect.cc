@@ -7,8 +7,8 @@
 #include <map>
 
 #include "vtkv/env/read_only_env.h"
-#include "vtkv/span/block_cache.h"
 #include "vtkv/tool/notation.h"
+#include "vtkv/util/read_cache.h"
 #include "vtkv/vlog/log_sweep.h"
 
 namespace vtkv {
@@ -210,7 +210,7 @@ Status Inspection::for_each_run(std::optional<uint64_t> run_id, Visit visit) {
   if (!m_reader) {
     VTKV_RETURN_IF_ERROR(
         ZoneFile::open(m_env.get(), m_directory + "/tree", m_newest.geometry.zone_bytes, &m_zones));
-    m_reader = std::make_unique<SpanReader>(m_zones, std::make_shared<BlockCache>(0));
+    m_reader = std::make_unique<SpanReader>(m_zones, std::make_shared<ReadCache>(0));
   }
   bool found = false;
   for (const RunLocation& location : m_newest.runs) {

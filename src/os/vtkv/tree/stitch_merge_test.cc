@@ -36,7 +36,7 @@ class StitchMergeTest : public testing::Test {
     ASSERT_TRUE(ZoneFile::create(&m_env, "/tree").ok());
     std::shared_ptr<ZoneFile> file;
     ASSERT_TRUE(ZoneFile::open(&m_env, "/tree", 1 << 20, &file).ok());
-    m_reader.emplace(file, std::make_shared<BlockCache>(0));
+    m_reader.emplace(file, std::make_shared<ReadCache>(0));
   }
   RunPointer write(const MemTable& table) {
     RunWriter::Settings settings;

@@ -19,6 +19,7 @@
 #include "vtkv/env/env.h"
 #include "vtkv/mem/memtable.h"
 #include "vtkv/options.h"
+#include "vtkv/util/read_cache.h"
 #include "vtkv/util/uuid.h"
 #include "vtkv/vlog/log_position.h"
 
@@ -45,7 +46,6 @@ struct TreeStatistics {
   uint64_t purges = 0;          // of stretches that held mostly removals (tree/purge_policy.h)
   uint64_t file_bytes = 0, live_bytes = 0;
   uint64_t entries = 0, filter_bytes = 0;  // of the runs; in memory
-  uint64_t cache_bytes = 0, cache_hits = 0, cache_misses = 0;
   uint64_t index_bytes = 0;     // in memory, always: the tops of the runs' indexes
   uint64_t debt_bytes = 0;      // that merges have to go through until the tree has its shape
   uint64_t zones = 0, zones_in_use = 0;
@@ -116,7 +116,8 @@ class Tree {
   // Options::stitch_threshold_bytes and Options::merging, for merges that begin from now on.
   virtual void set_stitch_threshold(uint64_t bytes) = 0;
   virtual void set_merging(bool on) = 0;
-  virtual void set_cache_bytes(size_t bytes) = 0;
+  // Of blocks, and of what else the database reads.
+  virtual const std::shared_ptr<ReadCache>& cache() const = 0;
   virtual TreeStatistics statistics() const = 0;
 };
 

@@ -79,7 +79,7 @@ TreeImpl::TreeImpl(Env* env, const Options& options, std::unique_ptr<Manifest> m
       m_shape{options.runs_per_level, options.growth_factor, options.memtable_bytes},
       m_geometry(newest.geometry),
       m_uuid(newest.uuid),
-      m_cache(std::make_shared<BlockCache>(options.block_cache_bytes)),
+      m_cache(std::make_shared<ReadCache>(options.block_cache_bytes)),
       m_reader(std::move(zones), m_cache),
       m_next_run_id(newest.next_run_id),
       m_stitch_threshold_bytes(options.stitch_threshold_bytes),
@@ -519,9 +519,6 @@ TreeStatistics TreeImpl::statistics() const {
   result.file_bytes = m_reader.file().map().file_bytes();
   result.zones = result.file_bytes / m_geometry.zone_bytes;
   result.zones_in_use = m_reader.file().map().pinned_bytes() / m_geometry.zone_bytes;
-  result.cache_bytes = m_cache->bytes();
-  result.cache_hits = m_cache->hits();
-  result.cache_misses = m_cache->misses();
   return result;
 }
 

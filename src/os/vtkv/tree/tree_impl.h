@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "vtkv/span/block_cache.h"
 #include "vtkv/tree/manifest.h"
 #include "vtkv/tree/merge_policy.h"
 #include "vtkv/tree/run_writer.h"
 #include "vtkv/tree/stitch_merge.h"
 #include "vtkv/tree/tree.h"
 #include "vtkv/tree/version.h"
+#include "vtkv/util/read_cache.h"
 
 namespace vtkv {
 
@@ -51,7 +51,7 @@ class TreeImpl final : public Tree {
   Status verify(std::vector<std::string>* findings) override;
   void set_stitch_threshold(uint64_t bytes) override { m_stitch_threshold_bytes = bytes; }
   void set_merging(bool on) override { m_merging = on; }
-  void set_cache_bytes(size_t bytes) override { m_cache->resize(bytes); }
+  const std::shared_ptr<ReadCache>& cache() const override { return m_cache; }
   TreeStatistics statistics() const override;
 
  private:
@@ -116,7 +116,7 @@ class TreeImpl final : public Tree {
   const MergeShape m_shape;
   const Geometry m_geometry;
   const Uuid m_uuid;
-  const std::shared_ptr<BlockCache> m_cache;
+  const std::shared_ptr<ReadCache> m_cache;
   const SpanReader m_reader;
   std::function<std::vector<SequenceNumber>()> m_snapshot_source;  // may be empty
   std::atomic<uint64_t> m_next_run_id;

@@ -175,7 +175,7 @@ TEST_F(TreeTest, AVersionInUseOutlivesMerges) {
     flush(next);
     merge_all();
   }
-  m_tree->set_cache_bytes(0);
+  m_tree->cache()->resize(0);
   Lookup result;
   std::string value;
   for (SequenceNumber s = 1; s <= 1000; ++s) {

@@ -70,7 +70,7 @@ TEST(TreeThreads, ReadersSeeWholeRoundsWhileRunsComeAndGo) {
   });
   threads.emplace_back([&] {
     while (!done) {
-      tree->set_cache_bytes(tree->statistics().runs % 2 ? 0 : 64 << 10);
+      tree->cache()->resize(tree->statistics().runs % 2 ? 0 : 64 << 10);
       tree->oldest_log_position();
     }
   });

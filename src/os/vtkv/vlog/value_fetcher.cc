@@ -1,7 +1,6 @@
 #include "vtkv/vlog/value_fetcher.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace vtkv {
 
@@ -12,17 +11,24 @@ constexpr uint64_t kRequestBytes = 1u << 20;   // of one read, unless one value 
 
 }  // namespace
 
-Status ValueFetch::add(const ValueReader& reader, const ValuePointer& pointer) {
+Status ValueFetch::add(const ValuePointer& pointer) {
   Wanted wanted;
   wanted.pointer = pointer;
-  VTKV_RETURN_IF_ERROR(reader.locate(pointer, &wanted.segment, &wanted.extent));
-  m_wanted.push_back(wanted);
+  wanted.cached = m_reader->find(pointer);
+  if (!wanted.cached) {
+    VTKV_RETURN_IF_ERROR(m_reader->locate(pointer, &wanted.segment, &wanted.extent));
+  }
+  m_wanted.push_back(std::move(wanted));
   return Status();
 }
 
 void ValueFetch::plan() {
-  std::vector<size_t> order(m_wanted.size());
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<size_t> order;
+  for (size_t i = 0; i < m_wanted.size(); ++i) {
+    if (!m_wanted[i].cached) {
+      order.push_back(i);
+    }
+  }
   std::sort(order.begin(), order.end(), [this](size_t a, size_t b) {
     const Wanted& left = m_wanted[a];
     const Wanted& right = m_wanted[b];
@@ -56,10 +62,18 @@ void ValueFetch::plan() {
 
 Status ValueFetch::value(size_t n, std::string_view key, std::string_view* value) const {
   const Wanted& wanted = m_wanted[n];
+  if (wanted.cached) {
+    *value = wanted.cached->value();
+    return Status();
+  }
   const Read& read = *m_reads[wanted.read];
   VTKV_RETURN_IF_ERROR(read.io.result);
   *value = {read.buffer.data() + (wanted.pointer.offset - read.start), wanted.pointer.length};
-  return ValueReader::check(key, wanted.pointer, *wanted.segment, *value);
+  VTKV_RETURN_IF_ERROR(ValueReader::check(key, wanted.pointer, *wanted.segment, *value));
+  if (m_remember) {
+    m_reader->remember(wanted.pointer, *value);
+  }
+  return Status();
 }
 
 ValueFetcher::ValueFetcher(Env* env, unsigned io_depth)

@@ -18,10 +18,12 @@ namespace vtkv {
 // The values of some pointers, on their way.
 class ValueFetch {
  public:
-  // `keep` holds what the pointers were found in, until the last read has ended.
-  explicit ValueFetch(std::shared_ptr<const void> keep) : m_keep(std::move(keep)) {}
+  // `keep` holds what the pointers were found in, until the last read has ended. With `remember`, what was read
+  // and asked for goes into the cache.
+  ValueFetch(const ValueReader* reader, std::shared_ptr<const void> keep, bool remember)
+      : m_reader(reader), m_keep(std::move(keep)), m_remember(remember) {}
   // In any order. An error concerns this value only.
-  Status add(const ValueReader& reader, const ValuePointer& pointer);
+  Status add(const ValuePointer& pointer);
   // The value of the n-th one added, checked. REQUIRES: it was waited for. The view lives as long as this does.
   Status value(size_t n, std::string_view key, std::string_view* value) const;
   size_t size() const { return m_wanted.size(); }
@@ -37,13 +39,16 @@ class ValueFetch {
   };
   struct Wanted {
     ValuePointer pointer;
+    std::shared_ptr<const CachedValue> cached;  // then nothing is read
     LogSegment* segment = nullptr;
     ValueExtent extent;
     size_t read = 0;
   };
   void plan();
 
+  const ValueReader* const m_reader;
   const std::shared_ptr<const void> m_keep;
+  const bool m_remember;
   std::vector<Wanted> m_wanted;
   std::vector<std::unique_ptr<Read>> m_reads;
   size_t m_left = 0;  // reads; guarded by the fetcher's lock

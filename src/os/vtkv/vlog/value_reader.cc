@@ -31,6 +31,20 @@ Status ValueReader::locate(const ValuePointer& pointer, LogSegment** segment, Va
   return Status();
 }
 
+std::shared_ptr<const CachedValue> ValueReader::find(const ValuePointer& pointer) const {
+  if (!m_cache) {
+    return nullptr;
+  }
+  auto found = std::static_pointer_cast<const CachedValue>(m_cache->find(CachedValue::key_of(pointer)));
+  return found && found->belongs_to(pointer) ? found : nullptr;
+}
+
+void ValueReader::remember(const ValuePointer& pointer, std::string_view value) const {
+  if (m_cache) {
+    m_cache->insert(CachedValue::key_of(pointer), std::make_shared<const CachedValue>(pointer, value));
+  }
+}
+
 Status ValueReader::check(std::string_view key, const ValuePointer& pointer, const LogSegment& segment,
                           std::string_view value) {
   return value_checksum(key, value) == pointer.crc32c ? Status() : not_there(pointer, segment.path);
@@ -40,6 +54,10 @@ Status ValueReader::read(std::string_view key, std::string_view encoded, std::st
   ValuePointer pointer;
   if (!pointer.decode(encoded)) {
     return Status::corruption("the pointer to a value is malformed");
+  }
+  if (const auto cached = find(pointer)) {
+    value->assign(cached->value());
+    return Status();
   }
   LogSegment* segment = nullptr;
   ValueExtent extent;
@@ -54,6 +72,7 @@ Status ValueReader::read(std::string_view key, std::string_view encoded, std::st
       status = check(key, pointer, *segment, bytes);
       if (status.ok()) {
         value->assign(bytes);
+        remember(pointer, bytes);
         break;
       }
     }

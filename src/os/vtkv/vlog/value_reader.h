@@ -1,13 +1,15 @@
-// Reads values that stayed in the log.
+// Reads values that stayed in the log, through the read cache.
 //
 // Thread-safe. The caller holds what it found the pointer in (a ReadState): that keeps the segment from being
 // used again.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "vtkv/mem/value_pointer.h"
+#include "vtkv/vlog/cached_value.h"
 #include "vtkv/vlog/segment_pool.h"
 
 namespace vtkv {
@@ -20,12 +22,17 @@ struct ValueExtent {
 
 class ValueReader {
  public:
-  explicit ValueReader(const SegmentPool* pool) : m_pool(pool) {}
+  // `cache` null: every value is read from the disk.
+  ValueReader(const SegmentPool* pool, std::shared_ptr<ReadCache> cache) : m_pool(pool), m_cache(std::move(cache)) {}
 
   // Follows an encoded ValuePointer. Errors: corruption (naming file and offset), io_error.
   Status read(std::string_view key, std::string_view pointer, std::string* value) const;
 
-  // The parts of read(), for whoever reads several at once. The segment that the pointer leads into.
+  // The parts of read(), for whoever reads several at once. From the cache; null when it is not there.
+  std::shared_ptr<const CachedValue> find(const ValuePointer& pointer) const;
+  // What was read and checked.
+  void remember(const ValuePointer& pointer, std::string_view value) const;
+  // The segment that the pointer leads into.
   Status locate(const ValuePointer& pointer, LogSegment** segment, ValueExtent* extent) const;
   // Is `value`, read from where the pointer says, what was written there for this key?
   static Status check(std::string_view key, const ValuePointer& pointer, const LogSegment& segment,
@@ -33,6 +40,7 @@ class ValueReader {
 
  private:
   const SegmentPool* const m_pool;
+  const std::shared_ptr<ReadCache> m_cache;
 };
 
 }  // namespace vtkv

@@ -205,6 +205,7 @@ Status open_blobdb(const EngineSettings& settings, std::unique_ptr<Engine>* engi
   options.min_blob_size = static_cast<uint64_t>(min_bytes);
   options.blob_file_size = static_cast<uint64_t>(file_bytes);
   options.blob_compression_type = rocksdb::kNoCompression;
+  options.blob_cache = options.table_factory->GetOptions<rocksdb::BlockBasedTableOptions>()->block_cache;
   options.enable_blob_garbage_collection = true;
   options.blob_garbage_collection_age_cutoff = cutoff;
   options.blob_garbage_collection_force_threshold = threshold;
