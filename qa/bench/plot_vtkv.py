@@ -2,7 +2,7 @@
 """Draw vtkv_bench's JSON: plot_vtkv.py RESULTS.json PICTURE.png. Runs inside the sysroot, where matplotlib is.
 
 One panel of throughput per workload; where engines ran with several settings (NAME:OPTION=VALUE), also a curve of
-write against space amplification.
+write against space amplification, and of insertion and scan against the stitching threshold.
 """
 
 import json
@@ -15,6 +15,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 COLUMNS = 4
+STITCH_DEFAULT = "65536"
+INSERTIONS = ("sequential_insertion", "random_append")
 
 
 def unique(values):
@@ -49,6 +51,31 @@ def draw_amplification(axis, entries):
   axis.legend()
 
 
+def stitch_threshold(engine):
+  """Of one of vtkv's settings, as text; None when another option was set."""
+  name, _, options = engine.partition(":")
+  if name != "vtkv" or (options and not options.startswith("stitch=")) or ":" in options:
+    return None
+  return options.removeprefix("stitch=") or STITCH_DEFAULT
+
+
+def draw_stitching(axis, group, workload, results):
+  """Insertion until everything is merged, and the scan after it."""
+  entries = [entry for entry in results if entry["group"] == group and stitch_threshold(entry["engine"])]
+  inserted = {stitch_threshold(entry["engine"]): entry["operations"] / (entry["seconds"] + entry["settle_seconds"])
+              for entry in entries if entry["workload"] == workload}
+  scanned = {stitch_threshold(entry["engine"]): entry["ops_per_s"] for entry in entries if entry["workload"] == "readseq"}
+  labels = sorted(inserted, key=float)
+  axis.plot(labels, [inserted[label] for label in labels], "o-", label="insertion, until merged")
+  axis.plot(labels, [scanned.get(label, math.nan) for label in labels], "s--", label="scan after it")
+  axis.set_title(f"{workload}: stitching")
+  axis.set_xlabel("threshold, bytes")
+  axis.set_ylabel("operations/s")
+  axis.set_ylim(bottom=0)
+  axis.grid(alpha=0.3)
+  axis.legend(fontsize=8)
+
+
 def main(source, target):
   with open(source) as file:
     results = json.load(file)["results"]
@@ -57,7 +84,10 @@ def main(source, target):
   curve = [entry for entry in results if entry["workload"] == "overwrite" and entry["write_amplification"] is not None
            and entry["space_amplification"] is not None]
   with_curve = bool(curve) and any(":" in engine for engine in engines)
-  count = len(panels) + with_curve
+  stitching = [(group, workload) for group, workload in panels if workload in INSERTIONS
+               and len({stitch_threshold(entry["engine"]) for entry in results if entry["workload"] == workload}
+                       - {None}) > 1]
+  count = len(panels) + with_curve + len(stitching)
   columns = min(COLUMNS, count)
   rows = math.ceil(count / columns)
   figure, axes = plt.subplots(rows, columns, figsize=(5 * columns, 3.6 * rows), layout="constrained", squeeze=False)
@@ -69,6 +99,8 @@ def main(source, target):
   axes.flat[0].legend(fontsize=8)
   if with_curve:
     draw_amplification(axes.flat[len(panels)], curve)
+  for axis, (group, workload) in zip(axes.flat[len(panels) + with_curve:], stitching):
+    draw_stitching(axis, group, workload, results)
   figure.savefig(target, dpi=110, format="png")
 
 
