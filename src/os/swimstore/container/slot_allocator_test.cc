@@ -110,7 +110,24 @@ TEST(SlotAllocator, RefusesALogThatContradictsIt) {
   EXPECT_TRUE(slots.replay_owned(kStretchSlots, true).is_corruption());
   AllocationPage page;
   page.slots = 17;
+  page.owned[0] = 1u << 16;
   EXPECT_TRUE(slots.load(page).is_corruption());
+  page.owned[0] = 0;
+  page.primed[0] = 1u << 16;
+  EXPECT_TRUE(slots.load(page).is_corruption());
+}
+
+// The crash explorer found it: the file had grown, a checkpoint had told, and nothing had synced the file.
+TEST(SlotAllocator, AFileThatGrewNeedNotHaveGrownForGood) {
+  SlotAllocator slots(0, kStretchSlots);
+  slots.extend(1);
+  AllocationPage page;
+  page.slots = 2 * kStretchSlots;
+  page.owned[0] = 1;
+  ASSERT_TRUE(slots.load(page).ok());
+  slots.finish_recovery();
+  EXPECT_EQ(slots.owned(), 1u);
+  EXPECT_EQ(slots.available(), kStretchSlots - 1);
 }
 
 // Every slot has one state in the model; the allocator must agree after each random step.
