@@ -34,6 +34,19 @@ bool piece_landed(uint32_t shape, size_t piece, size_t count, uint64_t random) {
   }
 }
 
+// When the disk did it. Those under way are later than all; one that failed is not: it was given up.
+uint64_t performed(const SimOp& op) {
+  return op.spoiled && op.executed == kSimNever ? op.submitted : op.executed;
+}
+
+bool touch_the_same(const SimOp& a, const SimOp& b) {
+  if (a.kind >= SimOp::Kind::create || b.kind >= SimOp::Kind::create) {
+    return a.path == b.path;
+  }
+  const bool resizes = a.kind == SimOp::Kind::truncate || b.kind == SimOp::Kind::truncate;
+  return a.inode == b.inode && (resizes || (a.offset < b.offset + b.length && b.offset < a.offset + a.length));
+}
+
 }  // namespace
 
 std::string CrashState::to_string() const {
@@ -282,6 +295,24 @@ CrashState CrashImages::sample(uint64_t seed) {
   return state(cut_index, random() % state_count(cut_index));
 }
 
+// An operation that failed, or whose sync did, stays in doubt for ever. What came after it in its place and became
+// durable is there all the same.
+void CrashImages::add_what_covers_spoiled(std::vector<uint32_t>* order) const {
+  std::vector<uint32_t> covering;
+  for (const uint32_t index : *order) {
+    const SimOp& spoiled = m_trace.ops[index];
+    for (size_t i = 0; spoiled.spoiled && i < m_stable_done; ++i) {
+      const SimOp& later = m_trace.ops[m_durable_order[i]];
+      if (performed(later) > performed(spoiled) && touch_the_same(later, spoiled)) {
+        covering.push_back(m_durable_order[i]);
+      }
+    }
+  }
+  std::sort(covering.begin(), covering.end());
+  covering.erase(std::unique(covering.begin(), covering.end()), covering.end());
+  order->insert(order->end(), covering.begin(), covering.end());
+}
+
 std::unique_ptr<SimEnv> CrashImages::materialize(const CrashState& state) {
   move_to(state.cut);
   SimImage image = m_stable;
@@ -289,9 +320,9 @@ std::unique_ptr<SimEnv> CrashImages::materialize(const CrashState& state) {
   if (state.tear) {
     order.push_back(state.tear->op);
   }
-  // As the disk performed them; those that it had not are later than all.
+  add_what_covers_spoiled(&order);
   std::sort(order.begin(), order.end(), [this](uint32_t a, uint32_t b) {
-    return std::pair(m_trace.ops[a].executed, a) < std::pair(m_trace.ops[b].executed, b);
+    return std::pair(performed(m_trace.ops[a]), a) < std::pair(performed(m_trace.ops[b]), b);
   });
   for (const uint32_t index : order) {
     const SimOp& op = m_trace.ops[index];

@@ -76,6 +76,7 @@ class CrashImages {
   void find_durable_times();
   void find_cuts();
   void load(size_t cut_index);
+  void add_what_covers_spoiled(std::vector<uint32_t>* order) const;
   void move_to(uint64_t cut);
   uint64_t subset_count() const;
   uint64_t drop_two_count() const;

@@ -223,6 +223,17 @@ TEST_F(CrashImagesTest, FailedWriteMayHaveLanded) {
   EXPECT_EQ(at_end("/a"), (Set{"....", "x..."}));
 }
 
+TEST_F(CrashImagesTest, WhatCameAfterAFailedWriteInItsPlaceStays) {
+  start(SimProfile::ext4);
+  m_env->fail_nth(SimCall::write, 1, Status::from_errno(EIO, "disk"), false);
+  AlignedBuffer data;
+  data.append(std::string(4096, 'x'));
+  ASSERT_FALSE(m_a->write(0, data.data(), data.size()).ok());
+  write(m_a.get(), 0, 'y');
+  ASSERT_TRUE(m_a->sync().ok());
+  EXPECT_EQ(at_end("/a"), (Set{"y..."}));
+}
+
 TEST_F(CrashImagesTest, WriteNotReapedBeforeTheSyncIsNotCovered) {
   start(SimProfile::ext4);
   for (const bool reap_first : {false, true}) {
