@@ -174,6 +174,10 @@ bool CommitPipeline::alone() const {
 }
 
 void CommitPipeline::finish_flush() {
+  if (const Status status = m_syncs.check(); !status.ok()) {
+    fail(status);
+    return;
+  }
   m_flush_is_slow = false;
   size_t submissions = 0;
   size_t waiters = 0;

@@ -35,6 +35,7 @@
 #include "vtkv/db.h"
 #include "vtkv/db/commit_queue.h"
 #include "vtkv/db/group_pacer.h"
+#include "vtkv/env/sync_failures.h"
 #include "vtkv/vlog/log_writer.h"
 
 namespace vtkv {
@@ -151,6 +152,7 @@ class CommitPipeline {
   // So many submissions without data have to be in the queue before the worker is woken for them.
   std::atomic<size_t> m_wake_at{0};
   std::atomic<bool> m_failed{false};
+  const SyncWatch m_syncs;
   std::atomic<uint64_t> m_log_bytes{0};
   std::atomic<uint64_t> m_external_bytes{0};
   std::atomic<uint64_t> m_group_count{0};

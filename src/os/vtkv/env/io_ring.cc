@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "vtkv/env/posix_file.h"
+#include "vtkv/env/sync_failures.h"
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
@@ -168,7 +169,8 @@ void IoRing::complete(Slot* slot, int result) {
   }
   if (result < 0) {
     const char* action = is_sync ? "sync" : request.op == IoRequest::Op::read ? "read" : "write";
-    finish(slot, file.error(-result, action, request.offset + slot->done));
+    Status status = file.error(-result, action, request.offset + slot->done);
+    finish(slot, is_sync ? note_sync(std::move(status)) : std::move(status));
     return;
   }
   if (!is_sync && transfer_goes_on(slot, static_cast<size_t>(result))) {

@@ -19,6 +19,7 @@
 #include "vtkv/env/io_ring.h"
 #include "vtkv/env/posix_file.h"
 #include "vtkv/env/posix_worker.h"
+#include "vtkv/env/sync_failures.h"
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
@@ -90,7 +91,7 @@ Status PosixEnv::sync_directory(const std::string& path) {
   }
   const int error_number = ::fsync(descriptor) == 0 ? 0 : errno;
   ::close(descriptor);
-  return error_number == 0 ? Status() : Status::from_errno(error_number, "cannot sync directory " + path);
+  return error_number == 0 ? Status() : note_sync(Status::from_errno(error_number, "cannot sync directory " + path));
 }
 
 Status PosixEnv::list_directory(const std::string& path, std::vector<std::string>* names) {

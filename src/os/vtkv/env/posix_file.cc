@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "vtkv/env/sync_failures.h"
+
 #ifndef FALLOC_FL_WRITE_ZEROES
 #define FALLOC_FL_WRITE_ZEROES 0x80  // Linux 6.17
 #endif
@@ -111,7 +113,7 @@ Status PosixFile::write(uint64_t offset, const char* source, size_t length) {
 Status PosixFile::sync() {
   // Not retried on any error: the kernel may have dropped the pages.
   if (::fdatasync(m_descriptor) != 0) {
-    return Status::from_errno(errno, "cannot sync " + m_path);
+    return note_sync(Status::from_errno(errno, "cannot sync " + m_path));
   }
   return {};
 }

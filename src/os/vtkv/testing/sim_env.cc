@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "vtkv/env/sync_failures.h"
 #include "vtkv/testing/sim_file.h"
 #include "vtkv/testing/sim_worker.h"
 #include "vtkv/util/invariants.h"
@@ -330,7 +331,7 @@ Status SimEnv::execute_sync(size_t index) {
   const Status status = strike(sync.inode == 0 ? SimCall::sync_directory : SimCall::sync);
   if (!status.ok()) {
     spoil_covered(sync);
-    return status;
+    return note_sync(status);
   }
   sync.completed = tick();
   prime_covered(sync);

@@ -155,6 +155,9 @@ Status TreeImpl::fail(Status status) {
 
 Status TreeImpl::sync_zones() {
   Status status = m_reader.file().sync();
+  if (status.ok()) {
+    status = m_syncs.check();
+  }
   return status.ok() ? status : fail(std::move(status));
 }
 
@@ -182,7 +185,11 @@ Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPositi
                             " log segments with values are more than it can list; make the database again "
                             "with larger log segments");
   }
-  if (Status status = m_manifest->write(next); !status.ok()) {
+  Status status = m_manifest->write(next);
+  if (status.ok()) {
+    status = m_syncs.check();
+  }
+  if (!status.ok()) {
     return fail(std::move(status));
   }
   m_checkpoint = std::move(next);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "vtkv/env/sync_failures.h"
 #include "vtkv/tree/manifest.h"
 #include "vtkv/tree/merge_policy.h"
 #include "vtkv/tree/run_writer.h"
@@ -138,6 +139,7 @@ class TreeImpl final : public Tree {
   std::array<Slot, 2> m_slots;  // by epoch mod 2
   uint64_t m_epoch = 0;
   std::set<uint64_t> m_busy;  // ids of the runs that are claimed
+  const SyncWatch m_syncs;
   Status m_failure;  // of a sync or a checkpoint: nothing is written any more
   TreeStatistics m_statistics;
 };
