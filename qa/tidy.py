@@ -53,7 +53,7 @@ MIRROR = re.compile(r"https?://[^\s/]+/(?:debian|ubuntu)\b")
 SEAM_HEADERS = {"acconfig.h", "xxhash.h"}
 
 # Built by a preset that needs another compiler.
-BUILT_ELSEWHERE = {"src/os/vtkv/testing/fuzz_main.cc"}
+BUILT_ELSEWHERE = {"src/os/vtkv/testing/fuzz/fuzz_main.cc", "src/os/swimstore/testing/fuzz/fuzz_main.cc"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.M)
 TEXT_SUFFIXES = {".cc", ".h", ".py", ".sh", ".md", ".rst", ".cmake", ".txt", ".json", ".yaml",

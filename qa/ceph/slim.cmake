@@ -241,6 +241,15 @@ swimstore_program(swimstore_bench src/os/swimstore/tool/swimstore_bench.cc
 swimstore_program(swimstore_crash_explorer
   src/os/swimstore/testing/crash_explorer_main.cc ${swimstore_test_libraries})
 
+if(SWIM_WITH_FUZZERS)
+  # The decoders need nothing of an OSD, nor of the rest of the store.
+  swim_glob(decoders src/os/swimstore/format "_test\\.cc$")
+  swim_glob(fuzz_sources src/os/swimstore/testing/fuzz "_test\\.cc$")
+  ceph_linked_program(swimstore_fuzz ${fuzz_sources} ${decoders})
+  target_link_libraries(swimstore_fuzz PRIVATE swim_ceph_flags vtkv_testing vtkv)
+  target_link_options(swimstore_fuzz PRIVATE -fsanitize=fuzzer)
+endif()
+
 # Ceph's own tool, with vtkv among the types it knows: graft.py's edits, on copies.
 set(grafted ${CMAKE_BINARY_DIR}/grafted)
 foreach(name tools/ceph_kvstore_tool.cc tools/kvstore_tool.cc)
@@ -314,6 +323,7 @@ set_target_properties(vtkv_ceph_tests PROPERTIES TEST_LAUNCHER ${in_scratch})
 swim_add_tests(vtkv_ceph_tests)
 
 if(swimstore_tests)
+  swim_name_corpus(src/os/swimstore/testing/fuzz/store_fuzz_corpus_test.cc)
   ceph_program(swimstore_tests ${swimstore_tests}
     ${CMAKE_SOURCE_DIR}/qa/ceph/swimstore_test_main.cc)
   target_link_libraries(swimstore_tests PRIVATE swim_ceph_flags

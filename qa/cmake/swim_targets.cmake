@@ -28,6 +28,12 @@ function(swim_add_program name source)
   endif()
 endfunction()
 
+# Tells a test where the kept corpus lies. Of that file alone: all others are the same in every checkout.
+function(swim_name_corpus source)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/${source} PROPERTIES
+    COMPILE_DEFINITIONS SWIM_FUZZ_CORPUS="${CMAKE_SOURCE_DIR}/qa/fuzz/corpus")
+endfunction()
+
 # The workloads are a library, for their tests; the engines are not. A library that is not there
 # leaves an engine out: the program says so when asked for it.
 function(swim_add_vtkv_bench)
@@ -90,6 +96,7 @@ function(swim_add_vtkv)
   endif()
   if(tests)
     add_executable(vtkv_tests ${tests})
+    swim_name_corpus(src/os/vtkv/testing/fuzz/kv_fuzz_corpus_test.cc)
     target_link_libraries(vtkv_tests PRIVATE swim_flags ${bench_parts} ${test_libraries}
       GTest::gmock GTest::gtest GTest::gtest_main)
     swim_add_tests(vtkv_tests)
@@ -102,8 +109,7 @@ function(swim_add_vtkv)
         $<TARGET_FILE:vtkv-tool>)
   endif()
   if(SWIM_WITH_FUZZERS)
-    swim_add_program(vtkv_fuzz src/os/vtkv/testing/fuzz_main.cc ${test_libraries})
-    target_compile_options(vtkv_fuzz PRIVATE -fsanitize=fuzzer)
+    swim_add_program(vtkv_fuzz src/os/vtkv/testing/fuzz/fuzz_main.cc ${test_libraries})
     target_link_options(vtkv_fuzz PRIVATE -fsanitize=fuzzer)
   endif()
 endfunction()

@@ -80,8 +80,27 @@ std::string collection_key(const coll_t& cid) {
   return key_prefix::collection + cid.to_str();
 }
 
+// Not by coll_t::parse, which aborts on names that mean a collection and are not the ones it writes.
 bool decode_collection_key(std::string_view key, coll_t* cid) {
-  return take_prefix(&key, key_prefix::collection) && cid->parse(std::string(key));
+  if (!take_prefix(&key, key_prefix::collection)) {
+    return false;
+  }
+  const std::string name(key);
+  spg_t pg;
+  if (name == coll_t::meta().to_str()) {
+    *cid = coll_t::meta();
+    return true;
+  }
+  if (!pg.parse(name.substr(0, name.find('_')))) {
+    return false;
+  }
+  for (const coll_t& found : {coll_t(pg), coll_t(pg).get_temp()}) {
+    if (found.to_str() == name) {
+      *cid = found;
+      return true;
+    }
+  }
+  return false;
 }
 
 void append_object_key(const ghobject_t& oid, std::string* key) {

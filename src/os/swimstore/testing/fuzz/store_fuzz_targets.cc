@@ -1,0 +1,265 @@
+#include "swimstore/testing/fuzz/store_fuzz_targets.h"
+
+#include <algorithm>
+
+#include "swimstore/format/allocation_page.h"
+#include "swimstore/format/collection_record.h"
+#include "swimstore/format/container_header.h"
+#include "swimstore/format/counter_record.h"
+#include "swimstore/format/key_codec.h"
+#include "swimstore/format/onode_record.h"
+#include "swimstore/format/superblock.h"
+#include "vtkv/util/crc32c.h"
+
+namespace swimstore {
+
+using vtkv::FuzzTarget;
+using vtkv::fuzz_violation;
+
+namespace {
+
+// Where their crc lies (superblock.cc, container_header.cc): a fuzzer does not find it.
+constexpr size_t kSuperblockCrc = 76;
+constexpr size_t kContainerHeaderCrc = 136;
+
+std::string sealed(std::string_view bytes, size_t crc_offset, size_t size) {
+  std::string copy(bytes);
+  copy.resize(std::max(copy.size(), size));
+  vtkv::patch32(&copy, crc_offset, vtkv::crc32c(copy.data(), crc_offset));
+  return copy;
+}
+
+// All but the zeros at the end, which say nothing to a fuzzer.
+std::string trimmed(const std::string& bytes, size_t size) { return bytes.substr(0, size); }
+
+void run_superblock(std::string_view bytes) {
+  Superblock superblock, again;
+  (void)Superblock::decode("superblock", bytes, &superblock);
+  if (Superblock::decode("superblock", sealed(bytes, kSuperblockCrc, Superblock::kBytes), &superblock).ok() &&
+      (!Superblock::decode("superblock", superblock.encode(), &again).ok() ||
+       again.encode() != superblock.encode())) {
+    fuzz_violation("a superblock is another one after it was encoded again");
+  }
+}
+
+std::vector<std::string> superblock_seeds() {
+  Superblock superblock;
+  superblock.uuid[3] = 7;
+  superblock.created_us = 1'700'000'000'000'000;
+  superblock.stretch_bytes = 32u << 20;
+  return {trimmed(superblock.encode(), kSuperblockCrc + 4)};
+}
+
+void run_container_header(std::string_view bytes) {
+  ContainerHeader header, again;
+  (void)ContainerHeader::decode("header", bytes, &header);
+  if (ContainerHeader::decode("header", sealed(bytes, kContainerHeaderCrc, ContainerHeader::kBytes), &header).ok() &&
+      (!ContainerHeader::decode("header", header.encode(), &again).ok() || again.encode() != header.encode())) {
+    fuzz_violation("a container header is another one after it was encoded again");
+  }
+}
+
+std::vector<std::string> container_header_seeds() {
+  ContainerHeader header;
+  header.uuid[5] = 9;
+  header.stretch_bytes = 32u << 20;
+  header.primed_slots[1] = 64;
+  return {trimmed(header.encode(), kContainerHeaderCrc + 4)};
+}
+
+ExtentChunk some_chunk() {
+  ExtentChunk chunk;
+  chunk.extents = {{.block = 0, .count = 1, .slot = {0, 9}, .slot_written_blocks = 1},
+                   {.block = 4, .count = 3, .shared = true, .slot = {2, 70000}, .slot_block = 1,
+                    .slot_written_blocks = 4}};
+  chunk.crc32c[0] = 0x11111111;
+  chunk.crc32c[5] = 0x22222222;
+  return chunk;
+}
+
+std::string encoded(const ExtentChunk& chunk) {
+  std::string bytes;
+  encode_extent_chunk(chunk, &bytes);
+  return bytes;
+}
+
+void run_extent_chunk(std::string_view bytes) {
+  ExtentChunk chunk, again;
+  if (decode_extent_chunk(bytes, &chunk) &&
+      (!decode_extent_chunk(encoded(chunk), &again) || again.extents != chunk.extents || again.crc32c != chunk.crc32c)) {
+    fuzz_violation("an extent chunk is another one after it was encoded again");
+  }
+}
+
+std::vector<std::string> extent_chunk_seeds() { return {encoded(some_chunk()), encoded(ExtentChunk())}; }
+
+void run_onode(std::string_view bytes) {
+  OnodeRecord record, again;
+  ExtentChunk chunk, chunk_again;
+  if (!decode_onode(bytes, &record, &chunk)) {
+    return;
+  }
+  std::string once, twice;
+  encode_onode(record, chunk, &once);
+  if (!decode_onode(once, &again, &chunk_again)) {
+    fuzz_violation("an onode that was accepted is not, once it was encoded again");
+  }
+  encode_onode(again, chunk_again, &twice);
+  if (once != twice) {
+    fuzz_violation("an onode is another one after it was encoded again");
+  }
+}
+
+std::vector<std::string> onode_seeds() {
+  OnodeRecord record;
+  record.nid = 300;
+  record.size = 50000;
+  record.flags = OnodeRecord::has_omap | OnodeRecord::chunk_inline | OnodeRecord::has_hints;
+  record.expected_object_size = 4u << 20;
+  record.expected_write_size = 65536;
+  record.alloc_hint_flags = 3;
+  for (const char* name : {"_", "snapset"}) {
+    record.attrs.emplace(name, ceph::buffer::copy("an attribute", 12));
+  }
+  OnodeRecord large;
+  large.nid = 301;
+  large.size = 40u << 20;
+  std::string first, second;
+  encode_onode(record, some_chunk(), &first);
+  encode_onode(large, ExtentChunk(), &second);
+  return {first, second};
+}
+
+void run_collection(std::string_view bytes) {
+  CollectionRecord record, again;
+  if (decode_collection(bytes, &record) &&
+      (!decode_collection(encode_collection(record), &again) || again != record)) {
+    fuzz_violation("a collection is another one after it was encoded again");
+  }
+}
+
+std::vector<std::string> collection_seeds() { return {encode_collection({5, {{0x1234, 5, 0}}})}; }
+
+// All kinds of keys: the first byte says which.
+void run_key(std::string_view bytes) {
+  ghobject_t oid, oid_again;
+  if (decode_object_key(bytes, &oid) && (!decode_object_key(object_key(oid), &oid_again) || oid != oid_again)) {
+    fuzz_violation("an object is another one after its key was encoded again");
+  }
+  coll_t cid, cid_again;
+  if (decode_collection_key(bytes, &cid) && (!decode_collection_key(collection_key(cid), &cid_again) || cid != cid_again)) {
+    fuzz_violation("a collection is another one after its key was encoded again");
+  }
+  uint64_t nid = 0;
+  uint32_t number = 0;
+  std::string_view user_key;
+  SlotAddress slot;
+  if ((decode_extent_key(bytes, &nid, &number) && extent_key(nid, number) != bytes) ||
+      (decode_omap_header_key(bytes, &nid) && omap_header_key(nid) != bytes) ||
+      (decode_omap_key(bytes, &nid, &user_key) && omap_key(nid, user_key) != bytes) ||
+      (decode_slot_reference_key(bytes, &slot) && slot_reference_key(slot) != bytes)) {
+    fuzz_violation("a key is another one after it was encoded again");
+  }
+  if (decode_slot_references(bytes, &number)) {
+    (void)encode_slot_references(number);
+  }
+}
+
+std::vector<std::string> key_seeds() {
+  const hobject_t object(object_t("name"), "locator", 17, 0x12345678, 3, "space");
+  const hobject_t plain(object_t(std::string("a\0b\1c", 5)), "", CEPH_NOSNAP, 5, -4, "");
+  return {object_key(ghobject_t(object)),
+          object_key(ghobject_t(plain, 9, shard_id_t(2))),
+          object_key(ghobject_t::get_max()),
+          collection_key(coll_t(spg_t(pg_t(7, 3), shard_id_t(1)))),
+          collection_key(coll_t::meta()),
+          extent_key(300, 4),
+          omap_header_key(300),
+          omap_key(300, "user key"),
+          slot_reference_key({3, 77})};
+}
+
+void run_note(std::string_view bytes) {
+  CubeDelta delta, again;
+  if (!CubeDelta::decode(bytes, &delta).ok()) {
+    return;
+  }
+  const std::string once = delta.encode();
+  if (!CubeDelta::decode(once, &again).ok() || again.encode() != once) {
+    fuzz_violation("a note is another one after it was encoded again");
+  }
+  PoolUsage sum;
+  for (const auto& [pool, usage] : delta.pools) {
+    sum += usage;
+  }
+}
+
+std::vector<std::string> note_seeds() {
+  CubeDelta delta;
+  delta.allocation.allocated = {{0, 17}, {3, 5}};
+  delta.allocation.freed = {{0, 16}};
+  delta.pools[3] = {.allocated = 8192, .stored = -100, .omap = 7, .objects = 1};
+  delta.next_object_id = 400;
+  return {delta.encode()};
+}
+
+// The first byte is the key's length.
+void run_counter(std::string_view bytes) {
+  const size_t length = bytes.empty() ? 0 : std::min<size_t>(static_cast<uint8_t>(bytes[0]), bytes.size() - 1);
+  Counters counters;
+  if (!bytes.empty() && counters.load(bytes.substr(1, length), bytes.substr(1 + length)).ok()) {
+    for (const auto& [pool, usage] : counters.pools) {
+      Counters again;
+      if (!again.load(Counters::pool_key(pool), Counters::pool_value(usage)).ok() || again.pools != counters.pools) {
+        fuzz_violation("a pool's usage is another one after it was encoded again");
+      }
+    }
+  }
+}
+
+std::string with_length(const std::string& key, const std::string& value) {
+  return static_cast<char>(key.size()) + key + value;
+}
+
+std::vector<std::string> counter_seeds() {
+  Counters counters;
+  counters.next_object_id = 400;
+  return {with_length(Counters::next_object_id_key(), counters.next_object_id_value()),
+          with_length(Counters::pool_key(3), Counters::pool_value({.allocated = 8192, .stored = 5000, .objects = 1}))};
+}
+
+void run_allocation_page(std::string_view bytes) {
+  constexpr size_t kKeyBytes = 6;
+  AllocationPage page, again;
+  if (AllocationPage::decode(bytes.substr(0, kKeyBytes), bytes.substr(std::min(kKeyBytes, bytes.size())), &page).ok() &&
+      (!AllocationPage::decode(page.encode_key(), page.encode_value(), &again).ok() || again.owned != page.owned ||
+       again.primed != page.primed)) {
+    fuzz_violation("an allocation page is another one after it was encoded again");
+  }
+}
+
+std::vector<std::string> allocation_page_seeds() {
+  AllocationPage page;
+  page.size_class = 2;
+  page.number = 1;
+  page.slots = 70;
+  page.owned[0] = 0x5;
+  page.primed[1] = 0x3f;
+  return {page.encode_key() + page.encode_value()};
+}
+
+constexpr FuzzTarget kTargets[] = {{"superblock", run_superblock, superblock_seeds},
+                                   {"container_header", run_container_header, container_header_seeds},
+                                   {"extent_chunk", run_extent_chunk, extent_chunk_seeds},
+                                   {"onode", run_onode, onode_seeds},
+                                   {"collection", run_collection, collection_seeds},
+                                   {"key", run_key, key_seeds},
+                                   {"note", run_note, note_seeds},
+                                   {"counter", run_counter, counter_seeds},
+                                   {"allocation_page", run_allocation_page, allocation_page_seeds}};
+
+}  // namespace
+
+std::span<const FuzzTarget> store_fuzz_targets() { return kTargets; }
+
+}  // namespace swimstore

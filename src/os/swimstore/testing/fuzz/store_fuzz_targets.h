@@ -1,0 +1,10 @@
+// The store's decoders, as fuzz targets.
+#pragma once
+
+#include "vtkv/testing/fuzz/fuzz_target.h"
+
+namespace swimstore {
+
+std::span<const vtkv::FuzzTarget> store_fuzz_targets();
+
+}  // namespace swimstore

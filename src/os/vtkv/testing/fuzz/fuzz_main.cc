@@ -1,0 +1,19 @@
+// vtkv_fuzz TARGET: libFuzzer on one of the engine's decoders.
+
+#include "vtkv/testing/fuzz/kv_fuzz_targets.h"
+
+namespace {
+
+const vtkv::FuzzTarget* chosen;
+
+}  // namespace
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  chosen = vtkv::choose_target(vtkv::kv_fuzz_targets(), argc, argv);
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  chosen->run({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

@@ -1,0 +1,10 @@
+// The engine's decoders, as fuzz targets.
+#pragma once
+
+#include "vtkv/testing/fuzz/fuzz_target.h"
+
+namespace vtkv {
+
+std::span<const FuzzTarget> kv_fuzz_targets();
+
+}  // namespace vtkv
