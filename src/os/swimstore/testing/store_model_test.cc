@@ -4,10 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "common/Finisher.h"
 #include "common/Formatter.h"
 #include "global/global_context.h"
-#include "include/Context.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/testing/store_workload.h"
 #include "vtkv/testing/sim_env.h"
