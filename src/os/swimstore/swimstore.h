@@ -36,7 +36,7 @@ class SwimStore : public ObjectStore {
   // queued from then on is acknowledged. For tests.
   void set_fatal_handler(std::function<void(const vtkv::Status&)> handler) { m_fatal_handler = std::move(handler); }
 
-  // Changes what the cube is opened with. For tests that break a rule on purpose.
+  // Changes what the cube is made and opened with. For tests: stores of a few KiB, rules broken on purpose.
   void set_cube_options_hook(std::function<void(swimstore::CubeOptions&)> hook) { m_cube_options_hook = std::move(hook); }
 
   std::string get_type() override { return "swimstore"; }
@@ -148,6 +148,7 @@ class SwimStore : public ObjectStore {
 
   enum class Purpose { serve, check };
 
+  swimstore::CubeOptions cube_options(const swimstore::Settings& settings, bool single_flush);
   vtkv::Status check_made(const swimstore::Superblock& superblock);
   vtkv::Status check_identity(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);
   vtkv::Status open(Purpose purpose);

@@ -117,18 +117,27 @@ Status SwimStore::make() {
   VTKV_RETURN_IF_ERROR(directory.write_meta("type", "swimstore"));
   VTKV_RETURN_IF_ERROR(directory.write_meta("fsid", m_fsid.to_string()));
   VTKV_RETURN_IF_ERROR(m_env->create_directory(path + "/cubes"));
-  VTKV_RETURN_IF_ERROR(
-      swimstore::Cube::create(m_env, directory.cube_path(0), settings.cube_options(single_flush)));
+  const swimstore::CubeOptions options = cube_options(settings, single_flush);
+  VTKV_RETURN_IF_ERROR(swimstore::Cube::create(m_env, directory.cube_path(0), options));
   VTKV_RETURN_IF_ERROR(m_env->sync_directory(path + "/cubes"));
 
   Superblock superblock;
   std::copy_n(m_fsid.bytes(), superblock.uuid.size(), superblock.uuid.begin());
   superblock.created_us = m_env->wall_clock_us();
-  superblock.stretch_bytes = settings.stretch_bytes;
-  superblock.geometry = settings.geometry;
+  superblock.stretch_bytes = options.containers.stretch_bytes;
+  superblock.geometry = options.database.geometry;
   VTKV_RETURN_IF_ERROR(superblock.write(m_env, path));
   dout(1) << "made a store, fsid " << m_fsid << dendl;
   return {};
+}
+
+swimstore::CubeOptions SwimStore::cube_options(const Settings& settings, bool single_flush) {
+  swimstore::CubeOptions options = settings.cube_options(single_flush);
+  options.database.on_fatal = [this](const Status& status) { end_process(status); };
+  if (m_cube_options_hook) {
+    m_cube_options_hook(options);
+  }
+  return options;
 }
 
 // mkfs of a store that is there already: fine when it is the one that was asked for.
@@ -186,12 +195,8 @@ Status SwimStore::open(Purpose purpose) {
   settings.stretch_bytes = superblock.stretch_bytes;
   bool single_flush = false;
   VTKV_RETURN_IF_ERROR(settings.choose_single_flush(host, &single_flush));
-  swimstore::CubeOptions options = settings.cube_options(single_flush);
+  swimstore::CubeOptions options = cube_options(settings, single_flush);
   options.containers.caretaker = purpose == Purpose::serve;
-  options.database.on_fatal = [this](const Status& status) { end_process(status); };
-  if (m_cube_options_hook) {
-    m_cube_options_hook(options);
-  }
   std::unique_ptr<swimstore::Cube> cube;
   VTKV_RETURN_IF_ERROR(swimstore::Cube::open(m_env, directory.cube_path(0), options, &cube));
 

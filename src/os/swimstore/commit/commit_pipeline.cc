@@ -78,20 +78,21 @@ int CommitPipeline::queue(CollectionRef collection, std::vector<Transaction>& tr
       }
     }
     TxnPlanner planner(m_store, *txn, locks.collections());
-    for (size_t i = 0; i < transactions.size(); ++i) {
-      const int r = planner.apply(iterators[i]);
-      if (r < 0) {
-        planner.take_back();
-        if (!m_store.cct->_conf.get_val<bool>("objectstore_debug_throw_on_failed_txc")) {
-          fail(transactions[i], r);
-        }
-        throw r;
-      }
+    size_t planned = 0;
+    int r = 0;
+    while (r == 0 && planned < transactions.size()) {
+      r = planner.apply(iterators[planned]);
+      planned += r == 0;
     }
-    const int r = planner.finish();
+    if (r == 0) {
+      r = planner.finish();
+    }
     if (r < 0) {
       planner.take_back();
-      fail(transactions.front(), r);
+      if (!m_store.cct->_conf.get_val<bool>("objectstore_debug_throw_on_failed_txc")) {
+        fail(transactions[std::min(planned, transactions.size() - 1)], r);
+      }
+      throw r;
     }
     const uint64_t planned_us = m_store.env->now_us();
     m_store.counters.tinc(l_swimstore_plan_latency, std::chrono::microseconds(planned_us - began_us));

@@ -1,5 +1,7 @@
 // swimstore_crash_explorer: crash states of the whole stack, of a cube, or of the engine, for as long as it is given.
 
+#include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -7,10 +9,10 @@
 #include <boost/program_options.hpp>
 #include <fmt/format.h>
 
-#include "common/ceph_time.h"
 #include "global/global_init.h"
 #include "swimstore/testing/cube_subject.h"
 #include "swimstore/testing/mutations.h"
+#include "swimstore/testing/store_damage.h"
 #include "swimstore/testing/store_subject.h"
 #include "vtkv/testing/kv_subject.h"
 #include "vtkv/testing/mutations.h"
@@ -70,6 +72,8 @@ std::unique_ptr<CrashSubject> new_subject(CephContext* cct, const CrashRun& run)
   return run.stack == "store" ? std::make_unique<swimstore::StoreSubject>(cct, run, store) : nullptr;
 }
 
+constexpr uint64_t kSectorsMax = 96;  // of a file, without --long
+
 unsigned steps_of(const std::string& stack) { return stack == "cube" ? 120 : 24; }
 
 int replay(CrashExplorer& explorer, const std::string& path) {
@@ -86,6 +90,14 @@ int replay(CrashExplorer& explorer, const std::string& path) {
   std::cout << (what.empty() ? "no violation" : what) << "\n1 states, " << (violation.second ? 1 : 0) << " nested, "
             << (what.empty() ? 0 : 1) << " violations\n";
   return what.empty() ? 0 : 1;
+}
+
+// Not of crashes: of bytes that change on the disk.
+int damage(CephContext* cct, uint64_t seed, uint64_t sectors_max) {
+  swimstore::StoreDamage damage(cct, seed, sectors_max);
+  const std::string wrong = damage.run();
+  std::cout << damage.table() << (wrong.empty() ? "nothing wrong" : wrong) << "\n";
+  return wrong.empty() ? 0 : 1;
 }
 
 class Exploration {
@@ -174,6 +186,8 @@ int main(int argc, char** argv) {
       "profile", po::value(&profile)->default_value("all"), "ext4, xfs, btrfs, weakest or all")(
       "mutation", po::value(&settings.mutation), "break a rule on purpose: see --list-mutations")(
       "list-mutations", "name them")("replay", po::value(&script), "show the violation of this script again")(
+      "damage", "instead, damage a small store sector by sector: some of each file")(
+      "long", "with --damage: every sector")(
       "ms-per-state-max", po::value(&settings.ms_per_state_max), "fail when a state takes more processor time");
   po::variables_map values;
   try {
@@ -224,6 +238,9 @@ int main(int argc, char** argv) {
                                CINIT_FLAG_NO_DEFAULT_CONFIG_FILE);
   common_init_finish(cct.get());
   cct->_conf._clear_safe_to_start_threads();
+  if (values.count("damage")) {
+    return damage(cct.get(), settings.seed, values.count("long") ? 0 : kSectorsMax);
+  }
   CrashExplorer explorer([&cct](const CrashRun& run) { return new_subject(cct.get(), run); });
   return script.empty() ? Exploration(explorer, settings).run() : replay(explorer, script);
 }

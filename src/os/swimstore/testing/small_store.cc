@@ -1,0 +1,47 @@
+#include "swimstore/testing/small_store.h"
+
+#include "common/ceph_context.h"
+#include "common/config.h"
+
+namespace swimstore {
+
+void use_small_stores(CephContext* cct) {
+  const std::pair<const char*, const char*> values[] = {
+      {"swimstore_log_segment_size", "131072"}, {"swimstore_log_segments", "2"},
+      {"swimstore_zone_size", "65536"},         {"swimstore_stretch_size", "4194304"},
+      {"swimstore_memtable_size", "65536"},     {"swimstore_primed_ahead_size", "65536"},
+      {"swimstore_reserve_size", "1048576"},    {"swimstore_cache_autotune", "false"},
+      {"swimstore_cache_size", "8388608"},      {"swimstore_allow_unproven_file_system", "true"},
+      {"objectstore_debug_throw_on_failed_txc", "true"},
+  };
+  for (const auto& [name, value] : values) {
+    cct->_conf.set_val_or_die(name, value);
+  }
+  cct->_conf.apply_changes(nullptr);
+}
+
+void make_smaller(CubeOptions* options) {
+  options->database.geometry.log_segment_bytes = 64u << 10;
+  options->database.geometry.initial_log_segments = 3;
+  options->database.memtable_bytes = 16u << 10;
+  options->containers.stretch_bytes = 32u << 10;
+  options->containers.primed_class_max = 1;
+  options->containers.primed_ahead_bytes = 32u << 10;
+  options->containers.reserve_bytes = 512u << 10;
+}
+
+StepwiseCommits::StepwiseCommits(vtkv::SimEnv* env) : m_env(env) {
+  m_env->set_step_observer([this] { complete_all(); });
+}
+
+StepwiseCommits::~StepwiseCommits() { m_env->set_step_observer({}); }
+
+void StepwiseCommits::complete_all() {
+  std::list<Context*> contexts;
+  m_queue.move_to(contexts);
+  for (Context* const context : contexts) {
+    context->complete(0);
+  }
+}
+
+}  // namespace swimstore

@@ -1,0 +1,40 @@
+// What tests of a whole store in a simulated host share: options for a store of a few KiB, and commit contexts that
+// complete in the test's one thread, at the moment of simulated time at which the store gives them.
+//
+// Not thread-safe.
+#pragma once
+
+#include "common/Finisher.h"
+#include "include/common_fwd.h"
+#include "include/Context.h"
+
+#include "swimstore/cube/cube.h"
+#include "vtkv/testing/sim_env.h"
+
+namespace swimstore {
+
+// They stay set. A transaction that cannot be carried out then throws its int instead of ending the process.
+void use_small_stores(CephContext* cct);
+// Below what the options allow: stretches of a few slots, so that freed ones are soon taken again.
+void make_smaller(CubeOptions* options);
+
+class StepwiseCommits {
+ public:
+  explicit StepwiseCommits(vtkv::SimEnv* env);
+  ~StepwiseCommits();
+  StepwiseCommits(const StepwiseCommits&) = delete;
+  StepwiseCommits& operator=(const StepwiseCommits&) = delete;
+
+  // For set_collection_commit_queue. Nothing may be queued on the collection when this is gone.
+  ContextQueue* queue() { return &m_queue; }
+
+ private:
+  void complete_all();
+
+  vtkv::SimEnv* const m_env;
+  ceph::mutex m_mutex = ceph::make_mutex("swimstore::StepwiseCommits");
+  ceph::condition_variable m_condition;
+  ContextQueue m_queue{m_mutex, m_condition};
+};
+
+}  // namespace swimstore

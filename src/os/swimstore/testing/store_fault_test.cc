@@ -1,0 +1,90 @@
+// One I/O of a store's life fails, be it the n-th read, write, sync, …, for n = 1, 2, … until the script runs clean:
+// nothing acknowledged is lost, no wrong byte is read, nothing aborts. Not even when the power fails afterwards: what
+// a failed sync should have covered is then taken for lost.
+
+#include <gtest/gtest.h>
+
+#include "global/global_context.h"
+#include "swimstore/testing/store_script.h"
+#include "vtkv/testing/crash_images.h"
+
+namespace swimstore {
+
+namespace {
+
+using vtkv::SimCall;
+using vtkv::SimEnv;
+using vtkv::SimProfile;
+
+struct Fault {
+  const char* name;
+  SimCall call;
+  bool persistent;
+};
+
+constexpr uint64_t kRunsMax = 2000;
+
+// Of what a loss of power leaves at the end: nothing in doubt, all of it, and some of what lies between.
+std::string check_crashes(const SimEnv& env, const StoreHistory& history, uint64_t seed) {
+  vtkv::CrashImages images(env.trace(), {.seed = seed});
+  const size_t end = images.cut_count() - 1;
+  const uint64_t count = images.state_count(end);
+  for (const uint64_t number : {uint64_t{0}, count - 1, seed % count, seed * 31 % count}) {
+    const vtkv::CrashState state = images.state(end, number);
+    const auto crashed = images.materialize(state);
+    if (std::string wrong = StoreScript::check(g_ceph_context, crashed.get(), history); !wrong.empty()) {
+      return wrong + ", after a loss of power: " + state.to_string();
+    }
+  }
+  return {};
+}
+
+class StoreFaultTest : public testing::TestWithParam<Fault> {};
+
+TEST_P(StoreFaultTest, NthFailureLosesNothing) {
+  const Fault& fault = GetParam();
+  uint64_t n = 0;
+  for (bool reached = true; reached; ) {
+    ASSERT_LT(++n, kRunsMax) << "the script never ran clean";
+    SimEnv env({.seed = n, .profile = n % 2 == 0 ? SimProfile::ext4 : SimProfile::weakest});
+    ASSERT_TRUE(env.create_directory(StoreScript::kPath).ok());
+    ASSERT_TRUE(env.sync_directory("/").ok());
+    StoreScript script(g_ceph_context, &env, n);
+    const uint64_t before = env.calls(fault.call);
+    env.fail_nth(fault.call, n, vtkv::Status::from_errno(EIO, "injected"), fault.persistent);
+    const std::string wrong = script.run();
+    StoreHistory history = script.history();
+    history.may_have_lost_blocks = fault.call == SimCall::read;
+    reached = env.calls(fault.call) - before >= n;
+    env.clear_faults();
+    ASSERT_EQ(wrong, "") << fault.name << " " << n;
+    ASSERT_EQ(check_crashes(env, history, n), "") << fault.name << " " << n;
+    ASSERT_EQ(StoreScript::check(g_ceph_context, &env, history), "") << fault.name << " " << n;
+  }
+  std::printf("%s: %lu calls failed, one after the other\n", fault.name, n - 1);
+  EXPECT_GT(n, 1u) << "nothing failed";
+}
+
+constexpr Fault kFaults[] = {{"read_once", SimCall::read, false},
+                             {"read_always", SimCall::read, true},
+                             {"write_once", SimCall::write, false},
+                             {"write_always", SimCall::write, true},
+                             {"sync_once", SimCall::sync, false},
+                             {"sync_always", SimCall::sync, true},
+                             {"allocate_once", SimCall::allocate, false},
+                             {"allocate_always", SimCall::allocate, true},
+                             {"truncate_once", SimCall::truncate, false},
+                             {"open_once", SimCall::open, false},
+                             {"open_always", SimCall::open, true},
+                             {"rename_once", SimCall::rename, false},
+                             {"rename_always", SimCall::rename, true},
+                             {"create_directory_once", SimCall::create_directory, false},
+                             {"sync_directory_once", SimCall::sync_directory, false},
+                             {"sync_directory_always", SimCall::sync_directory, true}};
+
+INSTANTIATE_TEST_SUITE_P(, StoreFaultTest, testing::ValuesIn(kFaults),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+
+}  // namespace swimstore

@@ -1,0 +1,254 @@
+#include "swimstore/testing/store_script.h"
+
+#include <fmt/format.h>
+
+#include "swimstore/swimstore.h"
+#include "swimstore/testing/small_store.h"
+
+namespace swimstore {
+
+namespace {
+
+const coll_t kParent(spg_t(pg_t(0, 1)));
+const coll_t kChild(spg_t(pg_t(1, 1)));
+const ghobject_t kOdd(hobject_t(object_t("odd"), "", CEPH_NOSNAP, 1, 1, ""));
+constexpr unsigned kOmapKeys = 24;
+
+ceph::bufferlist filled(size_t count, char byte) {
+  ceph::bufferlist data;
+  data.append(std::string(count, byte));
+  return data;
+}
+
+bool has_failed_cleanly(const std::string& error) { return error.ends_with(fmt::format(": {}", -EIO)); }
+
+std::string read_all(SwimStore& store, StoreHistory::State* found) {
+  std::vector<coll_t> cids;
+  if (const int r = store.list_collections(cids); r < 0) {
+    return fmt::format("the collections cannot be listed: {}", r);
+  }
+  for (const coll_t& cid : cids) {
+    auto handle = store.open_collection(cid);
+    std::string error;
+    (*found)[cid] = read_collection(store, handle, &error);
+    if (!error.empty()) {
+      return error;
+    }
+  }
+  return {};
+}
+
+std::string differences(const StoreHistory::State& expected, const StoreHistory::State& found) {
+  if (expected.size() != found.size()) {
+    return fmt::format("there are {} collections instead of {}", found.size(), expected.size());
+  }
+  for (const auto& [cid, objects] : expected) {
+    const auto at = found.find(cid);
+    const std::string what = at == found.end() ? "is missing" : difference(objects, at->second);
+    if (!what.empty()) {
+      return fmt::format("collection {}: {}", cid.to_str(), what);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+StoreScript::StoreScript(CephContext* cct, vtkv::SimEnv* env, uint64_t seed)
+    : m_cct(cct), m_env(env), m_workload(kParent, {.seed = seed, .objects = 4, .object_bytes_max = 40000}) {
+  use_small_stores(cct);
+}
+
+std::unique_ptr<SwimStore> StoreScript::open_store(CephContext* cct, vtkv::SimEnv* env) {
+  auto store = std::make_unique<SwimStore>(cct, kPath, env);
+  store->set_cube_options_hook([](CubeOptions& options) { make_smaller(&options); });
+  return store;
+}
+
+std::string StoreScript::run(unsigned lives) {
+  const auto store = open_store(m_cct, m_env);
+  store->set_fatal_handler([this](const vtkv::Status&) { m_stopped = true; });
+  if (store->mkfs() < 0) {
+    return {};
+  }
+  m_history.made = true;
+  constexpr std::string (StoreScript::*kLives[])(SwimStore&) = {&StoreScript::first_life, &StoreScript::second_life};
+  for (unsigned life = 0; life < lives; ++life) {
+    if (store->mount() < 0) {
+      return {};
+    }
+    std::string wrong;
+    {
+      StepwiseCommits commits(m_env);
+      m_commits = commits.queue();
+      wrong = (this->*kLives[life])(*store);
+      m_env->advance(std::chrono::seconds(2));  // until all is idle, and the log says that all is durable
+    }
+    store->umount();
+    if (!wrong.empty() || m_stopped) {
+      return wrong;
+    }
+  }
+  return {};
+}
+
+bool StoreScript::queue(SwimStore& store, const coll_t& cid, Transaction txn, bool wait) {
+  auto handle = store.open_collection(cid);
+  if (!handle) {
+    handle = store.create_new_collection(cid);
+  }
+  store.set_collection_commit_queue(cid, m_commits);
+  const size_t number = m_history.states.size();
+  txn.register_on_commit(new LambdaContext([this, number](int) {
+    m_history.acknowledged = std::max(m_history.acknowledged, number);
+    m_env->mark(number);
+  }));
+  try {
+    store.queue_transaction(handle, std::move(txn));
+    m_history.states.push_back(expected());
+  } catch (int r) {
+    m_stopped = true;  // an OSD ends here, with the transaction's dump
+    return false;
+  }
+  if (wait) {
+    m_env->run_until_idle();
+  }
+  return !m_stopped;
+}
+
+StoreHistory::State StoreScript::expected() const {
+  StoreHistory::State state = {{kParent, m_workload.model()}};
+  if (m_is_split) {
+    state[kChild];
+  }
+  if (m_odd) {
+    state[m_is_split ? kChild : kParent][kOdd] = *m_odd;
+  }
+  return state;
+}
+
+// Every third transaction is waited for; the others are in flight together.
+bool StoreScript::work(SwimStore& store, unsigned transactions) {
+  for (unsigned i = 0; i < transactions; ++i) {
+    if (!queue(store, kParent, m_workload.next(), i % 3 == 2)) {
+      return false;
+    }
+  }
+  m_env->advance(std::chrono::milliseconds(60));  // the timers of background workers
+  return !m_stopped;
+}
+
+bool StoreScript::split(SwimStore& store) {
+  store.create_new_collection(kChild);
+  Transaction txn;
+  txn.create_collection(kChild, 1);
+  txn.split_collection(kParent, 1, 1, kChild);
+  m_is_split = true;
+  return queue(store, kParent, std::move(txn), true);
+}
+
+bool StoreScript::merge(SwimStore& store) {
+  Transaction txn;
+  txn.merge_collection(kChild, kParent, 0);
+  m_is_split = false;
+  return queue(store, kParent, std::move(txn), true);
+}
+
+std::string StoreScript::first_life(SwimStore& store) {
+  Transaction create;
+  create.create_collection(kParent, 0);
+  if (!queue(store, kParent, std::move(create), true)) {
+    return {};
+  }
+  Transaction odd;
+  m_odd.emplace();
+  m_odd->data = std::string(6000, 'o');
+  odd.write(kParent, kOdd, 0, m_odd->data.size(), filled(m_odd->data.size(), 'o'));
+  std::map<std::string, ceph::bufferlist> omap;
+  for (unsigned i = 0; i < kOmapKeys; ++i) {
+    // Fills a memtable.
+    omap[fmt::format("key_{:02}", i)] = filled(1000, static_cast<char>('a' + i));
+    m_odd->omap[fmt::format("key_{:02}", i)] = std::string(1000, static_cast<char>('a' + i));
+  }
+  odd.omap_setkeys(kParent, kOdd, omap);
+  if (!queue(store, kParent, std::move(odd), false) || !work(store, 8) || !split(store) || !work(store, 4)) {
+    return {};
+  }
+  return compare(store);
+}
+
+std::string StoreScript::second_life(SwimStore& store) {
+  if (const std::string wrong = compare(store); !wrong.empty()) {
+    return wrong;
+  }
+  Transaction overwrite;  // of a part of a block: it is read first
+  m_odd->data.replace(100, 10, std::string(10, 'O'));
+  overwrite.write(kChild, kOdd, 100, 10, filled(10, 'O'));
+  overwrite.omap_rmkeyrange(kChild, kOdd, "key_05", "key_20");
+  m_odd->omap.erase(m_odd->omap.lower_bound("key_05"), m_odd->omap.lower_bound("key_20"));
+  if (!queue(store, kChild, std::move(overwrite), false) || !work(store, 4) || !merge(store) || !work(store, 6)) {
+    return {};
+  }
+  Transaction remove;
+  m_odd.reset();
+  remove.remove(kParent, kOdd);
+  if (!queue(store, kParent, std::move(remove), true)) {
+    return {};
+  }
+  return compare(store);
+}
+
+std::string StoreScript::compare(SwimStore& store) const {
+  StoreHistory::State found;
+  const std::string error = read_all(store, &found);
+  if (!error.empty()) {
+    return has_failed_cleanly(error) ? "" : error;
+  }
+  return differences(m_history.states.back(), found);
+}
+
+std::string StoreScript::check(CephContext* cct, vtkv::SimEnv* env, const StoreHistory& history) {
+  const auto store = open_store(cct, env);
+  if (!history.made) {
+    if (const int r = store->mkfs(); r < 0) {
+      return fmt::format("mkfs cannot be done again: {}", r);
+    }
+  }
+  if (const int r = store->mount(); r < 0) {
+    return fmt::format("mount failed: {}", r);
+  }
+  StoreHistory::State found;
+  std::string wrong = read_all(*store, &found);
+  if (history.may_have_lost_blocks && has_failed_cleanly(wrong)) {
+    store->umount();
+    return {};
+  }
+  size_t n = history.acknowledged;
+  while (wrong.empty() && n < history.states.size() && !differences(history.states[n], found).empty()) {
+    ++n;
+  }
+  if (wrong.empty() && n == history.states.size()) {
+    wrong = fmt::format("it holds no prefix of at least {} transactions: compared with that one, {}",
+                        history.acknowledged, differences(history.states[history.acknowledged], found));
+  }
+  if (wrong.empty() && found.contains(kParent)) {
+    StepwiseCommits commits(env);
+    auto handle = store->open_collection(kParent);
+    store->set_collection_commit_queue(kParent, commits.queue());
+    Transaction more;
+    more.touch(kParent, ghobject_t(hobject_t(object_t("afterwards"), "", CEPH_NOSNAP, 0, 1, "")));
+    bool committed = false;
+    more.register_on_commit(new LambdaContext([&committed](int) { committed = true; }));
+    store->queue_transaction(handle, std::move(more));
+    env->run_until_idle();
+    wrong = committed ? "" : "it does not take another transaction";
+  }
+  store->umount();
+  if (!wrong.empty()) {
+    return wrong;
+  }
+  const int errors = store->fsck(true);
+  return errors == 0 ? "" : fmt::format("fsck found {} errors", errors);
+}
+
+}  // namespace swimstore
