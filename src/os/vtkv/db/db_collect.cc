@@ -14,6 +14,8 @@ Status DbImpl::collect_garbage(bool full) {
   VTKV_RETURN_IF_ERROR(flush());  // a checkpoint above the new places
   VTKV_RETURN_IF_ERROR(run_gc(ValueGc::Request::settle));
   if (full) {
+    VTKV_RETURN_IF_ERROR(m_tree->forget_segments({}));  // the older slot holds what compact() replaced
+    m_tree->give_back_zones();
     m_pool->remove_spares();
     wake(m_log_worker);
   }

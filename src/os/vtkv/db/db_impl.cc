@@ -14,8 +14,8 @@ constexpr size_t kClosedMemtablesTolerated = 4;
 constexpr uint64_t kLevelsOfDebtTolerated = 8;
 constexpr std::chrono::microseconds kDelayPerMemtable{2000};
 constexpr std::chrono::microseconds kDelayMost{50000};
-// Likewise when the log is so many times as large as it may be.
-constexpr double kFullnessTolerated = 1.1;
+// Likewise when the log is so many times as large as it may be: a burst may outrun the collector, no more.
+constexpr double kFullnessTolerated = 1.4;
 constexpr std::chrono::microseconds kDelayPerFullness{20000};
 constexpr std::chrono::microseconds kNoSpaceRetry{200000};
 

@@ -13,7 +13,10 @@ namespace {
 constexpr uint64_t kPieceBytes = 8u << 20;          // of a victim, read and sorted at once
 constexpr size_t kBatchBytes = 256u << 10;          // put again in one batch
 constexpr size_t kBatchValues = 64;                 // a lookup of each under the write lock
-constexpr size_t kBytesInFlight = 2u << 20;         // put again and not durable yet
+// Put again and not durable yet: a piece, or the commit worker's delays, which the collector itself may ask for,
+// would hold the collector up.
+constexpr size_t kBytesInFlight = 8u << 20;
+constexpr double kStart = 0.95;                      // of the target: ahead of need, or writers would outrun it
 constexpr double kRoundWorthwhile = 0.95;           // of a victim that may be live
 constexpr double kFullWorthwhile = 0.90;
 constexpr std::chrono::milliseconds kCheckAgain{1};
@@ -81,7 +84,8 @@ bool ValueGc::condemn_unreferenced(const std::vector<SegmentValues>& segments) {
   return any;
 }
 
-// The log's files against what the runs point to. What is not in the tree yet counts as alive.
+// The log's files against what lives in them. Of what is not in the tree yet, as large a part counts as new as of
+// the last flush; the rest lives in place of an older version, which is counted.
 double ValueGc::fullness(const std::vector<SegmentValues>& segments) const {
   uint64_t listed = 0;
   uint64_t live = 0;
@@ -89,7 +93,7 @@ double ValueGc::fullness(const std::vector<SegmentValues>& segments) const {
     const LogSegment* segment = m_pool->find(values.segment_id);
     if (segment && segment->epoch == values.epoch) {
       listed += segment->bytes;
-      live += is_out(values.epoch) ? 0 : values.bytes;
+      live += values.live_bytes();
     }
   }
   uint64_t total = m_pool->file_bytes();
@@ -98,7 +102,8 @@ double ValueGc::fullness(const std::vector<SegmentValues>& segments) const {
   for (const Condemned& condemned : m_condemned) {
     total -= std::min(total, m_pool->bytes_of_epoch(condemned.epoch));
   }
-  const double allowed = m_options.space_amplification_target * static_cast<double>(live + unlisted_in_use);
+  const double fresh = static_cast<double>(unlisted_in_use) * (1 - m_tree->overwritten_part());
+  const double allowed = m_options.space_amplification_target * (static_cast<double>(live) + fresh);
   return allowed > 0 ? static_cast<double>(total) / allowed : 0;
 }
 
@@ -108,7 +113,7 @@ bool ValueGc::choose(SegmentValues* victim) {
   const bool round = m_serving > 0 && m_serving_what == Request::round;
   m_pressure.store(0, std::memory_order_relaxed);
   const double filled = m_options.space_amplification_target > 0 ? fullness(segments) : 0;
-  if (!full && !round && filled <= 1) {
+  if (!full && !round && filled <= kStart) {
     return false;
   }
   const uint64_t newest = m_tree->newest_log_position().epoch;
@@ -119,7 +124,7 @@ bool ValueGc::choose(SegmentValues* victim) {
     if (!segment || segment->epoch != values.epoch || values.epoch >= below || is_out(values.epoch)) {
       continue;
     }
-    const double used = static_cast<double>(values.bytes) / static_cast<double>(segment->bytes);
+    const double used = static_cast<double>(values.live_bytes()) / static_cast<double>(segment->bytes);
     if (used > (full ? kFullWorthwhile : kRoundWorthwhile)) {
       continue;
     }
@@ -180,6 +185,8 @@ NextStep ValueGc::idle_step() {
     start(victim);
     return NextStep::now();
   }
+  m_bytes = AlignedBuffer();
+  m_values = {};
   if (m_serving > 0) {
     end_request();
     return NextStep::now();
@@ -251,15 +258,13 @@ Status ValueGc::is_live(const ReadState& state, const Relocation& value, bool* l
   Lookup result = Lookup::absent;
   std::string found;
   *live = false;
+  // What a memtable knows of the key is newer than anything in the victim: that is in the tree.
   for (const auto& memtable : state.memtables) {
-    result = memtable->get(value.key, UINT64_MAX, &found);
-    if (result != Lookup::absent) {
-      break;
+    if (memtable->touches(value.key, 0)) {
+      return Status();
     }
   }
-  if (result == Lookup::absent) {
-    VTKV_RETURN_IF_ERROR(state.version->get(value.key, UINT64_MAX, &result, &found));
-  }
+  VTKV_RETURN_IF_ERROR(state.version->get(value.key, UINT64_MAX, &result, &found));
   ValuePointer pointer;
   *live = result == Lookup::pointer && pointer.decode(found) && pointer.epoch == m_victim.epoch &&
           pointer.offset == value.offset;
@@ -347,8 +352,6 @@ void ValueGc::finish_victim() {
   SequenceNumber now = 0;
   (void)m_host->gc_read_state(&now);
   m_condemned.push_back({m_victim.epoch, now, false, 0});
-  m_bytes = AlignedBuffer();
-  m_values = {};
   m_phase = Phase::idle;
   if (m_serving > 0 && m_serving_what == Request::round) {
     end_request();

@@ -18,7 +18,7 @@
 //
 // A victim to which no entry of the runs points at all need not be read: steps 2 to 4 are enough.
 //
-// Which one: the greatest (1 - u) * age / (1 + u), u being the part of it that is pointed to (Rosenblum and
+// Which one: the greatest (1 - u) * age / (1 + u), u being the part of it that lives, about (Rosenblum and
 // Ousterhout's cost-benefit). When: while the log is larger than space_amplification_target times what lives.
 //
 // One worker; its step reads, checks or submits one piece and never waits.

@@ -157,5 +157,37 @@ TEST_F(ValueGcTest, TheLogStaysWithinItsTarget) {
   expect(0, 300, 'l');
 }
 
+TEST_F(ValueGcTest, OverwrittenValuesCountBeforeAMergeMeetsThem) {
+  m_options.space_amplification_target = 2.0;
+  m_options.memtable_bytes = 1 << 20;
+  m_options.checkpoint_log_bytes = 512 << 10;  // few flushes: too many runs would be merged all the same
+  m_options.merging = false;
+  open();
+  for (int round = 0; round < 12; ++round) {
+    put(0, 300, static_cast<char>('a' + round));
+  }
+  m_env.run_until_idle();
+  EXPECT_EQ(m_db->statistics().merges, 0u);
+  const uint64_t live = 300 * kValueBytes;
+  EXPECT_LE(log_bytes(), 2 * live + 16 * m_options.geometry.log_segment_bytes);
+  expect(0, 300, 'l');
+}
+
+TEST_F(ValueGcTest, AFullCollectionGivesBackFreeZones) {
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 1000; ++i) {
+      WriteBatch batch;
+      batch.put(key(i), std::string(90, static_cast<char>('a' + round)));  // into the tree
+      ASSERT_TRUE(m_db->write(std::move(batch), {.sync = false}).ok());
+    }
+    ASSERT_TRUE(m_db->flush().ok());
+  }
+  const auto outside_the_log = [this] { return m_env.allocated_bytes() - log_bytes(); };
+  m_env.run_until_idle();
+  const uint64_t before = outside_the_log();
+  ASSERT_NO_FATAL_FAILURE(collect());
+  EXPECT_LE(outside_the_log() + 5 * m_options.geometry.zone_bytes, before);
+}
+
 }  // namespace
 }  // namespace vtkv

@@ -66,6 +66,18 @@ void BlockIterator::fail(const char* what) {
   m_status = Status::corruption(what);
 }
 
+namespace {
+// Most are of one byte, and a search decodes some thirty.
+bool get_short_varint32(std::string_view* cursor, uint32_t* value) {
+  if (cursor->empty() || (cursor->front() & 0x80) != 0) {
+    return get_varint32(cursor, value);
+  }
+  *value = static_cast<uint8_t>(cursor->front());
+  cursor->remove_prefix(1);
+  return true;
+}
+}  // namespace
+
 bool BlockIterator::decode_at(size_t offset) {
   m_valid = false;
   if (!m_block || offset >= m_block->entries_bytes()) {
@@ -74,11 +86,11 @@ bool BlockIterator::decode_at(size_t offset) {
   std::string_view rest = m_block->body().substr(offset, m_block->entries_bytes() - offset);
   uint32_t shared, unshared, value_bytes;
   uint8_t type = 0;
-  bool good = get_varint32(&rest, &shared) && get_varint32(&rest, &unshared) && !rest.empty();
+  bool good = get_short_varint32(&rest, &shared) && get_short_varint32(&rest, &unshared) && !rest.empty();
   if (good) {
     type = static_cast<uint8_t>(rest.front());
     rest.remove_prefix(1);
-    good = get_varint64(&rest, &m_entry.sequence) && get_varint32(&rest, &value_bytes) &&
+    good = get_varint64(&rest, &m_entry.sequence) && get_short_varint32(&rest, &value_bytes) &&
            shared <= m_key.size() && unshared <= rest.size() && value_bytes <= rest.size() - unshared;
   }
   if (!good) {

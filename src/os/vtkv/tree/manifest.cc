@@ -136,7 +136,7 @@ Status Checkpoint::decode(std::string_view slot, Checkpoint* checkpoint) {
   for (uint32_t i = 0; i < header.segments; ++i) {
     manifest_segment_t record;
     std::memcpy(&record, slot.data() + sizeof(header) + runs_bytes + i * sizeof(record), sizeof(record));
-    checkpoint->segments.push_back({record.segment_id, record.epoch, record.entries, record.bytes, record.end});
+    checkpoint->segments.push_back({record.segment_id, record.epoch, record.entries, record.bytes, record.end, 0});
   }
   if (checkpoint->epoch == 0 || !check_geometry(checkpoint->geometry).ok()) {
     return Status::corruption("it holds impossible values");

@@ -83,6 +83,8 @@ class Tree {
   // slot lists: a listed segment must not be written to.
   virtual std::vector<SegmentValues> value_segments() const = 0;
   virtual std::set<uint64_t> listed_epochs() const = 0;
+  // Of the keys that the newest flush wrote, about: the part that had a value already. 0 before the first.
+  virtual double overwritten_part() const = 0;
   // Writes checkpoints until neither slot lists these epochs and both slots have the newest log position.
   // REQUIRES: nobody will follow a pointer into them (vlog/value_gc.h).
   virtual Status forget_segments(const std::set<uint64_t>& epochs) = 0;
@@ -109,6 +111,8 @@ class Tree {
   // was one. Everything else of the run is stitched.
   virtual Status move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max,
                              const std::vector<SequenceNumber>& snapshots, bool* did) = 0;
+  // Gives zones that nobody uses back to the file system, all of them; some are kept otherwise.
+  virtual void give_back_zones() = 0;
   // For closing: a merge under way returns Code::busy soon, and so does every later one. Thread-safe.
   virtual void stop_merging() = 0;
   // Reads the manifest and every block; one sentence per finding.

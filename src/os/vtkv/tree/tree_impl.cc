@@ -1,9 +1,11 @@
 #include "vtkv/tree/tree_impl.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "vtkv/tree/filter_merge.h"
 #include "vtkv/tree/older_runs.h"
+#include "vtkv/tree/overwrite_sample.h"
 #include "vtkv/tree/stitch_merge.h"
 #include "vtkv/util/hash.h"
 #include "vtkv/util/invariants.h"
@@ -258,6 +260,11 @@ Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceN
   settings.filter_bits = filter_bits(memtable.entries());
   RunWriter writer(m_env, m_reader, settings);
   Reducer reducer(&snapshots, &memtable.range_removals(), &older);
+  // Without values in the log, nobody asks.
+  std::optional<OverwriteSample> sample;
+  if (!value_segments().empty()) {
+    sample.emplace(current(), memtable.entries(), delta);
+  }
   const auto iterator = memtable.new_flush_iterator();
   for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
     const Entry& entry = iterator->entry();
@@ -267,8 +274,12 @@ Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceN
       if (entry.type == EntryType::value_pointer && pointer.decode(entry.value)) {
         delta->created(pointer);
       }
+      if (sample) {
+        sample->see(entry.key);
+      }
     }
   }
+  m_overwritten_part.store(sample ? sample->overwritten_part() : 0, std::memory_order_relaxed);
   auto removals =
       m_options.mutations.lose_range_deletes ? std::make_shared<RangeRemovals>() : reducer.reduced_removals();
   return writer.finish(std::move(removals), run);

@@ -35,6 +35,8 @@ class TreeImpl final : public Tree {
   LogPosition oldest_log_position() const override;
   std::shared_ptr<const Version> current() const override;
   std::vector<SegmentValues> value_segments() const override;
+  double overwritten_part() const override { return m_overwritten_part.load(std::memory_order_relaxed); }
+  void give_back_zones() override { m_reader.file().give_back_surplus(true); }
   std::set<uint64_t> listed_epochs() const override;
   Status forget_segments(const std::set<uint64_t>& epochs) override;
   Status flush(const MemTable& memtable, const LogPosition& position,
@@ -125,6 +127,7 @@ class TreeImpl final : public Tree {
   std::atomic<bool> m_merging;
   std::atomic<bool> m_stop{false};
   std::atomic<uint64_t> m_debt_bytes{0};  // of m_current; set with it
+  std::atomic<double> m_overwritten_part{0};
 
   // Order of locks: flush, merge, emergency, checkpoint, m_lock.
   std::mutex m_flush_lock;

@@ -30,11 +30,14 @@ void ValueDelta::apply(std::vector<SegmentValues>* segments) const {
       if (change.entries <= 0) {
         continue;  // of a segment that was collected meanwhile
       }
-      found = segments->insert(segments->end(), {change.segment_id, epoch, 0, 0, 0});
+      found = segments->insert(segments->end(), {change.segment_id, epoch, 0, 0, 0, 0});
     }
     found->entries = changed(found->entries, change.entries);
     found->bytes = changed(found->bytes, change.bytes);
     found->end = std::max(found->end, change.end);
+    // What a merge drops was hidden, mostly.
+    found->hidden_bytes =
+        std::min(found->bytes, changed(found->hidden_bytes, change.hidden_bytes + std::min<int64_t>(0, change.bytes)));
   }
 }
 

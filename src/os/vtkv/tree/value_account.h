@@ -3,9 +3,11 @@
 // Counts the pointer entries that physically lie in the runs, whether a reader could reach them or not: a
 // flush creates some, a merge drops some. It is an upper bound of what is live: a value that was overwritten
 // counts until a merge meets both versions, and one whose span was dropped unread counts until its segment is
-// collected. So the account chooses what to collect; what may be recycled is decided by looking at each value.
+// collected. How much of it is hidden by newer versions is estimated beside it (overwrite_sample.h). So the account
+// chooses what to collect; what may be recycled is decided by looking at each value.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -21,6 +23,10 @@ struct SegmentValues {
   uint64_t entries = 0;
   uint64_t bytes = 0;  // of the values
   uint64_t end = 0;    // where the last value that ever was pointed to ends
+  // Of `bytes`, about: overwritten or deleted. Not in the manifest; begins with 0 at an open.
+  uint64_t hidden_bytes = 0;
+
+  uint64_t live_bytes() const { return bytes - std::min(bytes, hidden_bytes); }  // about
 };
 
 // What one flush or merge changes. Not thread-safe.
@@ -28,6 +34,10 @@ class ValueDelta final : public EntryObserver {
  public:
   void created(const ValuePointer& pointer) { add(pointer, 1); }
   void dropped(const Entry& entry) override;
+  // So many values like this one are not the newest any more.
+  void hidden(const ValuePointer& pointer, uint64_t times) {
+    m_changes[pointer.epoch].hidden_bytes += static_cast<int64_t>(times * pointer.length);
+  }
   // Segments that appear are added, at the end; those that nothing points to any more stay, with zeros.
   void apply(std::vector<SegmentValues>* segments) const;
 
@@ -37,6 +47,7 @@ class ValueDelta final : public EntryObserver {
     int64_t entries = 0;
     int64_t bytes = 0;
     uint64_t end = 0;
+    int64_t hidden_bytes = 0;
   };
   void add(const ValuePointer& pointer, int64_t sign);
 

@@ -70,8 +70,8 @@ Status ZoneFile::acquire(ZoneStream stream, uint64_t bytes_min, ZoneRange* range
   return status;
 }
 
-void ZoneFile::give_back_surplus() {
-  for (const ZoneRange& range : m_map.take_surplus()) {
+void ZoneFile::give_back_surplus(bool all) {
+  for (const ZoneRange& range : m_map.take_surplus(all)) {
     // A file system that cannot do it keeps the space: nothing is lost but room.
     (void)m_file->punch_hole(range.offset, range.bytes).ok();
     m_map.unpin(range.offset, range.bytes);

@@ -39,8 +39,8 @@ class ZoneFile {
 
   // ZoneMap::acquire; reserves the host's space where there is none yet (Code::no_space).
   Status acquire(ZoneStream stream, uint64_t bytes_min, ZoneRange* range);
-  // Gives the space of zones that will not be used soon back to the host.
-  void give_back_surplus();
+  // Gives the space of zones that will not be used soon back to the host, or of `all` that are free.
+  void give_back_surplus(bool all = false);
   Status sync() { return m_file->sync(); }
 
   ZoneFile(std::unique_ptr<File> file, uint64_t zone_bytes, uint64_t zones)

@@ -131,7 +131,7 @@ void ZoneMap::release(ZoneStream stream, const ZoneRange& range, uint64_t writte
   drop_tail(&rest);
 }
 
-std::vector<ZoneRange> ZoneMap::take_surplus() {
+std::vector<ZoneRange> ZoneMap::take_surplus(bool all) {
   std::lock_guard lock(m_lock);
   std::vector<uint64_t> spare;
   uint64_t pinned = 0;
@@ -141,7 +141,7 @@ std::vector<ZoneRange> ZoneMap::take_surplus() {
       spare.push_back(zone);
     }
   }
-  const uint64_t keep = kSpareZonesMin + pinned / 8;
+  const uint64_t keep = all ? 0 : kSpareZonesMin + pinned / 8;
   std::vector<ZoneRange> surplus;
   if (spare.size() <= 2 * keep) {
     return surplus;

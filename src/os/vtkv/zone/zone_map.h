@@ -54,8 +54,8 @@ class ZoneMap {
   void drop_tails(const std::set<uint64_t>& zones);
 
   // Free zones that hold space nobody will need soon, pinned, to be given back to the host and then
-  // unpinned. They are taken rarely and many at once, so that zones in steady use keep their space.
-  std::vector<ZoneRange> take_surplus();
+  // unpinned. They are taken rarely and many at once, so that zones in steady use keep their space; or `all`.
+  std::vector<ZoneRange> take_surplus(bool all = false);
 
  private:
   struct Zone {

@@ -108,9 +108,11 @@ TEST(ZoneMap, SurplusIsGivenBackOnceAndAskedForAgain) {
   EXPECT_TRUE(needs_space);
 }
 
-TEST(ZoneMap, AFewSpareZonesStay) {
+TEST(ZoneMap, AFewSpareZonesStayUnlessAllAreWanted) {
   ZoneMap map(kZone, 8);
+  map.pin(0, 2 * kZone);
   EXPECT_TRUE(map.take_surplus().empty());
+  EXPECT_EQ(map.take_surplus(true).size(), 6u);
 }
 
 // Whatever the order of requests, no byte has two owners.

@@ -12,6 +12,7 @@ namespace {
 constexpr double kSeparationBytes = 1024;
 constexpr uint64_t kCheckpointTimesMemory = 2;  // keys alone fill the memtable
 constexpr uint64_t kSegmentBytesMin = 4 << 20, kSegmentBytesMax = 64 << 20;
+constexpr uint64_t kZoneBytesMin = 1 << 20, kZoneBytesMax = 8 << 20;
 
 class VtkvScan final : public Scan {
  public:
@@ -117,6 +118,8 @@ Status VtkvEngine::open(const EngineSettings& settings) {
   // As large a part of the data as it would be of a device's worth of it.
   options.geometry.log_segment_bytes =
       std::clamp(settings.memory_bytes / 8 / kIoAlignment * kIoAlignment, kSegmentBytesMin, kSegmentBytesMax);
+  options.geometry.zone_bytes =
+      std::clamp(settings.memory_bytes / 32 / kIoAlignment * kIoAlignment, kZoneBytesMin, kZoneBytesMax);
   const std::string directory = settings.path + "/db";
   if (!env->exists(directory)) {
     VTKV_RETURN_IF_ERROR(DB::create(env, directory, options));

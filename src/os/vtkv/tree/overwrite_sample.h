@@ -1,0 +1,32 @@
+// How much of the log a flush makes garbage, estimated: of the keys that it writes, every n-th is looked up in the
+// runs below. If its newest version there is a pointer, n values of that length and in that segment are taken to be
+// hidden now. Merges find out in the end; the collector of the log cannot wait for them (db/value_gc.h).
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "vtkv/tree/tree.h"
+#include "vtkv/tree/value_account.h"
+
+namespace vtkv {
+
+// Not thread-safe: one flush.
+class OverwriteSample {
+ public:
+  // `entries` that will be seen, at most. `delta` is told what is hidden.
+  OverwriteSample(std::shared_ptr<const Version> below, uint64_t entries, ValueDelta* delta);
+  void see(std::string_view key);
+  // Of the keys seen, about: how many had a value below.
+  double overwritten_part() const;
+
+ private:
+  const std::shared_ptr<const Version> m_below;
+  const uint64_t m_step;
+  ValueDelta* const m_delta;
+  uint64_t m_seen = 0;
+  uint64_t m_sampled = 0;
+  uint64_t m_overwritten = 0;
+};
+
+}  // namespace vtkv
