@@ -125,6 +125,7 @@ struct Options {
     bool flush_memtable_early = false;
     bool lose_range_deletes = false;
     bool recycle_early = false;     // collected segments, before the checkpoint above their values' new places
+    bool look_behind_memtable = false;  // for a victim's pointers, while a flushed memtable still hides them
     bool relocation_wins = false;   // over a put that came after the value was found alive
   } mutations;
 };

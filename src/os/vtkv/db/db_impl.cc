@@ -240,6 +240,10 @@ NextStep DbImpl::flush_step() {
   if (m_pipeline->failed()) {
     return NextStep::on_event();
   }
+  if (m_written) {
+    finish_flush();
+    return NextStep::now();
+  }
   tell_checkpoint();
   if (m_flush_wanted.exchange(false)) {
     (void)close_memtable();
@@ -278,6 +282,14 @@ NextStep DbImpl::flush_one(const Closed& closed, const LogPosition& position) {
     notify_waiters();
     return status.is_no_space() ? NextStep::later(kNoSpaceRetry) : NextStep::on_event();
   }
+  m_written = closed;
+  return NextStep::now();
+}
+
+// A step of its own: others run between the checkpoint and this, on the host as in the simulator.
+void DbImpl::finish_flush() {
+  const Closed closed = std::move(*m_written);
+  m_written.reset();
   install_version(closed.memtable.get());
   m_pipeline->forget_boundaries_before(closed.last_sequence);
   // The older slot's: a recovery may have to fall back to it, and checks data from there on.
@@ -287,7 +299,6 @@ NextStep DbImpl::flush_one(const Closed& closed, const LogPosition& position) {
   wake(m_merge_worker);
   wake(m_gc_worker);
   notify_waiters();
-  return NextStep::now();
 }
 
 // Both manifest slots hold everything up to the oldest position: the log before it may go.

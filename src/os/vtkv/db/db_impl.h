@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "vtkv/db.h"
@@ -113,6 +114,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
   // Flush, merge and log workers.
   NextStep flush_step();
   NextStep flush_one(const Closed& closed, const LogPosition& position);
+  void finish_flush();
   void tell_checkpoint();
   NextStep merge_step();
   // When a pass is wanted or under way: does a step. *ended counts a pass that is over.
@@ -176,6 +178,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
 
   std::atomic<uint64_t> m_memtables_flushed{0};
   SequenceNumber m_told_checkpoint = 0;  // flush worker's
+  std::optional<Closed> m_written;       // likewise: in the tree, and not dropped yet
   std::atomic<bool> m_segments_released{false};  // by the collector; not told to the pool yet
   std::atomic<bool> m_flush_wanted{false};
   std::mutex m_error_lock;

@@ -279,7 +279,7 @@ Status ValueGc::check_piece() {
   const bool hides = std::any_of(state->memtables.begin(), state->memtables.end(), [this](const auto& memtable) {
     return !memtable->empty() && memtable->last_sequence() <= m_flushed;
   });
-  if (hides) {
+  if (hides && !m_options.mutations.look_behind_memtable) {
     return Status::busy("a memtable that was flushed is still being read");
   }
   std::vector<Relocation> live;

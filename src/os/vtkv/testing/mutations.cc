@@ -23,6 +23,7 @@ constexpr Mutation kMutations[] = {
     {"watermark_per_group", &Rules::durable_per_group},
     {"segment_recycled_early", &Rules::recycle_early},
     {"relocation_wins", &Rules::relocation_wins},
+    {"victim_looked_up_behind_memtable", &Rules::look_behind_memtable},
 };
 
 }  // namespace
