@@ -1,5 +1,7 @@
 // The database as the collector of the value log sees it (value_gc.h).
 
+#include <algorithm>
+
 #include "vtkv/db/db_impl.h"
 #include "vtkv/db/own_submission.h"
 

@@ -104,7 +104,8 @@ Status check_path(const std::string& path) {
 // A suite chooses all but its size: smaller ones try things out, and are not the gate.
 Status fill_suite(const CLI::App& app, const Texts& texts, double seconds, const std::string& suite,
                   std::vector<Group>* groups) {
-  for (const char* option : {"--engines", "--workloads", "--value-sizes", "--keys", "--threads", "--sync", "--overwrites"}) {
+  for (const char* option : {"--engines", "--workloads", "--value-sizes", "--keys", "--threads", "--sync", "--overwrites",
+                             "--rounds", "--seed"}) {
     if (app.count(option) > 0) {
       return Status::invalid_argument(fmt::format("{}: --suite {} chooses that itself", option, suite));
     }

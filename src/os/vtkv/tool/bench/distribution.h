@@ -26,7 +26,6 @@ class Zipfian {
   uint64_t rank(Random& random) const;
   // A rank's key when the popular ones are scattered over all keys, as YCSB does for all workloads but D.
   uint64_t scattered(Random& random) const;
-  uint64_t count() const { return m_count; }
 
  private:
   const uint64_t m_count;

@@ -78,7 +78,7 @@ class Engine {
   virtual EngineReport report() = 0;
 };
 
-// "vtkv", "rocksdb:growth=8": an engine's name and options of its own. The whole text labels the results,
+// "vtkv", "rocksdb:universal=1": an engine's name and options of its own. The whole text labels the results,
 // so that two settings of one engine can be compared in one run.
 struct EngineSpec {
   std::string label, name;

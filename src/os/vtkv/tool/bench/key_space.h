@@ -36,7 +36,6 @@ class Values {
   // A value for key `number`, different for each `version`. Valid until the next call with the same `buffer`.
   std::string_view make(uint64_t number, uint64_t version, std::string* buffer) const;
   bool belongs(std::string_view value, uint64_t number) const;
-  size_t value_bytes() const { return m_value_bytes; }
 
  private:
   const size_t m_value_bytes;

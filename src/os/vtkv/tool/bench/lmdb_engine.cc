@@ -23,7 +23,7 @@ Status translate(int code) {
   return Status::failed(std::string("lmdb: ") + mdb_strerror(code));
 }
 
-// Reads of one thread: a read transaction that is reset between uses, as LMDB's own benchmark does.
+// A read transaction of its own, so that it sees one state.
 class LmdbScan final : public Scan {
  public:
   LmdbScan(MDB_env* env, MDB_dbi database, std::string_view lower, std::string_view upper)

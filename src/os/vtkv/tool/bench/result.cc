@@ -45,8 +45,6 @@ std::string json_number(double value) {
 
 }  // namespace
 
-std::string_view to_string(Metric metric) { return kNames[static_cast<size_t>(metric)]; }
-
 std::vector<Result> merge_rounds(const std::vector<Result>& results) {
   std::vector<Result> merged;
   for (const Result& result : results) {

@@ -45,7 +45,6 @@ enum class Metric {
   count_                    // the number of metrics
 };
 inline constexpr size_t kMetrics = static_cast<size_t>(Metric::count_);
-std::string_view to_string(Metric metric);
 
 struct Result {
   std::string group;   // of a suite; empty otherwise

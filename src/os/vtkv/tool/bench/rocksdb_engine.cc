@@ -1,6 +1,4 @@
 // RocksDB and BlobDB. Built when the packaged library is there.
-#include <atomic>
-
 #include <fmt/format.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>

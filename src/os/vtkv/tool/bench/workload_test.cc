@@ -39,6 +39,9 @@ class MapEngine final : public Engine {
  public:
   Status put(std::string_view key, std::string_view value) override {
     std::lock_guard lock(m_lock);
+    if (puts == puts_most) {
+      return Status::failed("full");
+    }
     m_entries[std::string(key)] = value;
     ++puts;
     return {};
@@ -81,6 +84,7 @@ class MapEngine final : public Engine {
   bool has(uint64_t number) const { return m_entries.contains(std::string(Key(number).view())); }
   std::string& value_of(uint64_t number) { return m_entries[std::string(Key(number).view())]; }
   uint64_t puts = 0;
+  uint64_t puts_most = UINT64_MAX;  // then all fail
 
  private:
   std::mutex m_lock;
@@ -205,6 +209,13 @@ TEST_F(WorkloadTest, AnotherKeysValueIsNoticed) {
   for (const char* name : {"readrandom", "readseq", "readreverse"}) {
     EXPECT_TRUE(run(name).is_corruption()) << name;
   }
+}
+
+TEST_F(WorkloadTest, AFailedInsertEndsTheRun) {
+  fill();
+  m_engine.puts_most = m_engine.puts + 3;
+  m_settings.seconds = 60;
+  EXPECT_FALSE(run("ycsb_d").ok());
 }
 
 TEST_F(WorkloadTest, AKeyWhereNoneMayBeIsNoticed) {

@@ -1,4 +1,5 @@
 // YCSB's core workloads A to F (Cooper et al., SoCC '10).
+#include <atomic>
 #include <memory>
 
 #include "vtkv/tool/bench/distribution.h"
@@ -16,13 +17,20 @@ struct Mix {
   bool latest = false;  // reads prefer what was inserted last
 };
 
+// The keys that the clients of a run insert, in ascending order.
+struct Inserts {
+  explicit Inserts(uint64_t keys) : next(keys), there(keys) {}
+  std::atomic<uint64_t> next;
+  std::atomic<uint64_t> there;         // every key below it can be read
+  std::atomic<bool> gap_stays{false};  // a put has failed: nobody may wait for it
+};
+
 class Client {
  public:
   Client(const LoadContext& context, const Mix& mix, std::shared_ptr<const Zipfian> popular,
-         std::shared_ptr<std::atomic<uint64_t>> next_insert, std::shared_ptr<std::atomic<uint64_t>> inserted,
-         unsigned thread)
-      : m_context(context), m_mix(mix), m_popular(std::move(popular)), m_next_insert(std::move(next_insert)),
-        m_inserted(std::move(inserted)), m_random(seed_of(context, thread)) {}
+         std::shared_ptr<Inserts> inserts, unsigned thread)
+      : m_context(context), m_mix(mix), m_popular(std::move(popular)), m_inserts(std::move(inserts)),
+        m_random(seed_of(context, thread)) {}
 
   Status step(Outcome* outcome) {
     const uint64_t dice = m_random.below(100);
@@ -45,14 +53,21 @@ class Client {
     if (!m_mix.latest) {
       return m_popular->scattered(m_random);
     }
-    const uint64_t newest = m_inserted->load(std::memory_order_acquire) - 1;
+    const uint64_t newest = m_inserts->there.load(std::memory_order_acquire) - 1;
     return newest - std::min(newest, m_popular->rank(m_random));
   }
   Status insert(Outcome* outcome) {
-    const uint64_t number = m_next_insert->fetch_add(1);
-    VTKV_RETURN_IF_ERROR(put_key(m_context, number, &m_buffer, outcome));
+    const uint64_t number = m_inserts->next.fetch_add(1);
+    const Status status = put_key(m_context, number, &m_buffer, outcome);
+    if (!status.ok()) {
+      m_inserts->gap_stays.store(true);
+      return status;
+    }
     // Readers may choose only what is there, and every key below it.
-    for (uint64_t expected = number; !m_inserted->compare_exchange_weak(expected, number + 1); expected = number) {
+    for (uint64_t expected = number; !m_inserts->there.compare_exchange_weak(expected, number + 1); expected = number) {
+      if (m_inserts->gap_stays.load()) {
+        break;
+      }
     }
     return {};
   }
@@ -70,7 +85,7 @@ class Client {
   const LoadContext& m_context;
   const Mix m_mix;
   const std::shared_ptr<const Zipfian> m_popular;
-  const std::shared_ptr<std::atomic<uint64_t>> m_next_insert, m_inserted;
+  const std::shared_ptr<Inserts> m_inserts;
   Random m_random;
   std::string m_buffer;
 };
@@ -83,13 +98,12 @@ Status plan_mix(const LoadContext& context, Mix mix, Plan* plan) {
   plan->operations = UINT64_MAX;
   plan->seconds = context.settings.seconds;
   const auto popular = std::make_shared<const Zipfian>(context.state.keys);
-  const auto next_insert = std::make_shared<std::atomic<uint64_t>>(context.state.keys);
-  const auto inserted = std::make_shared<std::atomic<uint64_t>>(context.state.keys);
-  plan->worker = [&context, mix, popular, next_insert, inserted](unsigned thread) -> Step {
-    const auto client = std::make_shared<Client>(context, mix, popular, next_insert, inserted, thread);
+  const auto inserts = std::make_shared<Inserts>(context.state.keys);
+  plan->worker = [&context, mix, popular, inserts](unsigned thread) -> Step {
+    const auto client = std::make_shared<Client>(context, mix, popular, inserts, thread);
     return [client](uint64_t, Outcome* outcome) { return client->step(outcome); };
   };
-  plan->finished = [&context, inserted] { context.state.keys = inserted->load(); };
+  plan->finished = [&context, inserts] { context.state.keys = inserts->there.load(); };
   return {};
 }
 
