@@ -40,7 +40,7 @@ TEST(CrashExplorerTest, AScriptShowsTheSameViolationAgain) {
 TEST(CrashExplorerTest, AScriptOfASecondCrashShowsItAgain) {
   CrashExplorer explorer(new_subject);
   CrashViolation found;
-  for (uint64_t seed = 1; seed <= 60 && !found.second; ++seed) {
+  for (uint64_t seed = 1; seed <= 400 && !found.second; ++seed) {
     if (auto violation = explorer.explore({"vtkv", "no_recovery_record", SimProfile::ext4, seed, 24}, kLimits)) {
       found = *violation;
     }

@@ -130,7 +130,7 @@ class KvMutationTest : public testing::TestWithParam<Mutation> {};
 TEST_P(KvMutationTest, IsNoticed) {
   CrashExplorer explorer(new_subject);
   std::optional<CrashViolation> violation;
-  for (uint64_t seed = 1; seed <= 60 && !violation; ++seed) {
+  for (uint64_t seed = 1; seed <= 400 && !violation; ++seed) {
     violation = explorer.explore({"vtkv", std::string(GetParam().name), SimProfile::ext4, seed, 24},
                                  {.states = 300, .nested_every = 2, .nested_states = 24});
     if (violation && violation->what.starts_with("without any crash")) {
