@@ -150,10 +150,11 @@ TEST(KeyCodecTest, ALostKeyHoldsTheKeyItHad) {
   const std::string key = omap_key(7, "user");
   uint32_t number = 0;
   std::string_view found;
-  ASSERT_TRUE(decode_lost_key(lost_key(3, key), &number, &found));
+  const std::string lost = lost_key(3, key);
+  ASSERT_TRUE(decode_lost_key(lost, &number, &found));
   EXPECT_EQ(3u, number);
   EXPECT_EQ(key, found);
-  EXPECT_EQ(std::string("L\0\0\0\3M", 6), lost_key(3, key).substr(0, 6));
+  EXPECT_EQ(std::string("L\0\0\0\3M", 6), lost.substr(0, 6));
   EXPECT_FALSE(decode_lost_key(std::string_view("L\0\0\0\3", 5), &number, &found));
   EXPECT_FALSE(decode_lost_key(key, &number, &found));
 }

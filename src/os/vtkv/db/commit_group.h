@@ -45,6 +45,7 @@ struct CommitPipeline::Tracked {
   IoRequest io;
   std::vector<Taken*> takers;  // of data
   size_t bytes = 0;            // of data
+  bool primed = false;         // likewise
   Group* group = nullptr;      // of a log write
 };
 

@@ -199,8 +199,11 @@ void CommitPipeline::recycle(Tracked* request) {
 
 // --- data ---------------------------------------------------------------------------------------------
 
+// A primed piece is durable by any file's sync: it shares no request with one that needs its own file's, which may
+// belong to a later group.
 bool CommitPipeline::joins(const Tracked& request, const ExternalData& data) const {
-  return request.io.file == data.file && request.io.offset + request.bytes == data.offset &&
+  return request.io.file == data.file && request.primed == data.primed &&
+         request.io.offset + request.bytes == data.offset &&
          request.bytes < kMaxRequestBytes && request.io.buffers.size() + data.buffers.size() <= kMaxRequestBuffers;
 }
 
@@ -239,6 +242,7 @@ void CommitPipeline::start_data(IoQueue& io, size_t first_taken) {
       request->io.op = IoRequest::Op::write;
       request->io.file = piece.data->file;
       request->io.offset = piece.data->offset;
+      request->primed = piece.data->primed;
     }
     for (const iovec& buffer : piece.data->buffers) {
       request->io.buffers.push_back(buffer);

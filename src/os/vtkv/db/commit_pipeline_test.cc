@@ -18,34 +18,48 @@ class Write final : public Submission {
   bool ended = false;
 };
 
-// Not by their addresses, which differ from one process to the next: a run of the simulator can be repeated.
-TEST(CommitPipelineTest, DataIsWrittenInTheOrderInWhichItsFilesAppear) {
-  SimEnv env({});
-  Options options;
-  options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 2, .zone_bytes = 64 << 10};
-  ASSERT_TRUE(DB::create(&env, "/db", options).ok());
-  std::unique_ptr<DB> db;
-  ASSERT_TRUE(DB::open(&env, "/db", options, &db).ok());
+class CommitPipelineTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    m_options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 2, .zone_bytes = 64 << 10};
+    ASSERT_TRUE(DB::create(&m_env, "/db", m_options).ok());
+    ASSERT_TRUE(DB::open(&m_env, "/db", m_options, &m_db).ok());
+    m_buffer.append("data");
+    m_buffer.pad();
+  }
+  std::unique_ptr<File> new_file(const std::string& path) {
+    std::unique_ptr<File> file;
+    EXPECT_TRUE(m_env.open_file(path, {.create = true}, &file).ok());
+    return file;
+  }
+  ExternalData data_at(File* file, uint64_t offset) {
+    return {.file = file, .offset = offset, .buffers = {{m_buffer.data(), m_buffer.size()}}};
+  }
 
+  SimEnv m_env{{}};
+  Options m_options;
+  AlignedBuffer m_buffer;
+  std::unique_ptr<DB> m_db;
+};
+
+// Not by their addresses, which differ from one process to the next: a run of the simulator can be repeated.
+TEST_F(CommitPipelineTest, DataIsWrittenInTheOrderInWhichItsFilesAppear) {
   std::vector<std::unique_ptr<File>> files(8);
   for (size_t i = 0; i < files.size(); ++i) {
-    ASSERT_TRUE(env.open_file("/" + std::to_string(i), {.create = true}, &files[i]).ok());
+    files[i] = new_file("/" + std::to_string(i));
   }
   const std::vector<size_t> order{5, 2, 7, 0, 6, 1, 4, 3};
-  AlignedBuffer buffer;
-  buffer.append("data");
-  buffer.pad();
   Write write;
   for (const size_t i : order) {
-    write.data.push_back({.file = files[i].get(), .offset = 0, .buffers = {{buffer.data(), buffer.size()}}});
+    write.data.push_back(data_at(files[i].get(), 0));
   }
-  db->submit(&write);
-  ASSERT_TRUE(db->wait_durable(write.last_sequence).ok());
+  m_db->submit(&write);
+  ASSERT_TRUE(m_db->wait_durable(write.last_sequence).ok());
   EXPECT_TRUE(write.ended);
 
   std::map<uint64_t, size_t> number_of;  // by inode
   std::vector<size_t> written;
-  for (const SimOp& op : env.trace().ops) {
+  for (const SimOp& op : m_env.trace().ops) {
     if (op.kind == SimOp::Kind::create && op.path.size() == 2) {
       number_of[op.inode] = op.path[1] - '0';
     } else if (op.kind == SimOp::Kind::write && number_of.contains(op.inode)) {
@@ -53,6 +67,29 @@ TEST(CommitPipelineTest, DataIsWrittenInTheOrderInWhichItsFilesAppear) {
     }
   }
   EXPECT_EQ(written, order);
+}
+
+// The sync that the second one needs may come with a later group, after the first was acknowledged.
+TEST_F(CommitPipelineTest, APrimedPieceSharesNoRequestWithOneThatIsNot) {
+  const std::unique_ptr<File> file = new_file("/file");
+  const uint64_t bytes = m_buffer.size();
+  Write write;
+  for (const bool primed : {true, true, false, false, true}) {
+    write.data.push_back(data_at(file.get(), write.data.size() * bytes));
+    write.data.back().primed = primed;
+  }
+  m_db->submit(&write);
+  ASSERT_TRUE(m_db->wait_durable(write.last_sequence).ok());
+
+  std::vector<uint64_t> pieces;  // of each request
+  const auto& ops = m_env.trace().ops;
+  const uint64_t inode = std::find_if(ops.begin(), ops.end(), [](const SimOp& op) { return op.path == "/file"; })->inode;
+  for (const SimOp& op : ops) {
+    if (op.kind == SimOp::Kind::write && op.inode == inode) {
+      pieces.push_back(op.length / bytes);
+    }
+  }
+  EXPECT_EQ(pieces, (std::vector<uint64_t>{2, 2, 1}));
 }
 
 }  // namespace
