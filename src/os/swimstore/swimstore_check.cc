@@ -38,6 +38,7 @@ int SwimStore::fsck(bool deep) {
 Status SwimStore::check(const swimstore::FsckOptions& options, CheckResult* result) {
   const Status status = open(Purpose::check);
   if (status.is_corruption()) {
+    derr << "fsck: " << status.message() << dendl;
     result->findings.push_back({.kind = FindingClass::store_does_not_open, .text = std::string(status.message())});
     result->errors = 1;
     return {};
