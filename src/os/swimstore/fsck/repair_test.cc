@@ -3,6 +3,10 @@
 
 #include "swimstore/fsck/repair.h"
 
+#include <unistd.h>
+
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
 #include "global/global_context.h"
@@ -57,16 +61,27 @@ class RepairTest : public ::testing::TestWithParam<Host> {
       g_ceph_context->_conf.set_val_or_die(name, value);
     }
     g_ceph_context->_conf.apply_changes(nullptr);
-    m_env = GetParam() == Host::simulated ? &m_simulated : vtkv::posix_env();
-    m_path = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    m_path = (GetParam() == Host::simulated ? "/" : "") + m_path.substr(0, m_path.find('/'));
-    ASSERT_TRUE(m_env->create_directory(m_path).ok());
+    if (GetParam() == Host::simulated) {
+      m_env = &m_simulated;
+      m_path = "/store";
+      ASSERT_TRUE(m_env->create_directory(m_path).ok());
+    } else {
+      m_env = vtkv::posix_env();
+      m_path = std::filesystem::current_path() / "repair_test.XXXXXX";
+      ASSERT_NE(::mkdtemp(m_path.data()), nullptr);
+    }
     SwimStore store(g_ceph_context, m_path, m_env);
     ASSERT_EQ(0, store.mkfs());
     fill();
     ASSERT_EQ(Kinds(), check(true));
     m_before = contents();
     ASSERT_EQ(5u, m_before.size());
+  }
+
+  void TearDown() override {
+    if (GetParam() == Host::real) {
+      std::filesystem::remove_all(m_path);
+    }
   }
 
   // Calls work(store, pg) on the mounted store; what it queued is durable afterwards.
