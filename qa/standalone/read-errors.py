@@ -74,8 +74,8 @@ def injected_replica_errors(lane, cluster):
 
 
 def repair_by_scrub(lane, cluster, pgs, what):
-  inconsistent = lambda: {pg["pgid"] for pg in cluster.ceph_json("pg", "dump", "pgs")["pg_stats"]  # noqa: E731
-                          if "inconsistent" in pg["state"]}
+  def inconsistent():
+    return {pg["pgid"] for pg in cluster.ceph_json("pg", "dump", "pgs")["pg_stats"] if "inconsistent" in pg["state"]}
   def found():
     for pg in pgs - inconsistent():
       cluster.ceph("pg", "deep-scrub", pg)

@@ -1,7 +1,7 @@
 // Grows and primes containers ahead of demand.
 //
 // A transaction whose slots are all primed needs one flush, of the log; one unprimed slot costs it a second
-// flush and the host's metadata (architecture, section 2.4). So free primed slots are kept ready, for the
+// flush and the host's metadata (doc/architecture.md, "One flush"). So free primed slots are kept ready, for the
 // small classes, where that second flush would be the larger part of the cost.
 //
 // Priming writes what nobody asked for. While transactions come, a class is therefore only kept from running out; it

@@ -8,6 +8,7 @@
 #include "global/global_context.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/testing/store_workload.h"
+#include "swimstore/testing/small_store.h"
 #include "vtkv/testing/sim_env.h"
 
 namespace swimstore {
@@ -22,14 +23,7 @@ const std::string kPath = "/store";
 class OnlineFsckTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (const auto& [name, value] : {std::pair{"swimstore_log_segment_size", "262144"}, {"swimstore_log_segments", "2"},
-                                      {"swimstore_zone_size", "65536"}, {"swimstore_stretch_size", "4194304"},
-                                      {"swimstore_memtable_size", "65536"}, {"swimstore_primed_ahead_size", "65536"},
-                                      {"swimstore_reserve_size", "1048576"}, {"swimstore_cache_autotune", "false"},
-                                      {"swimstore_fsck_online_rate", "300"}}) {
-      g_ceph_context->_conf.set_val_or_die(name, value);
-    }
-    g_ceph_context->_conf.apply_changes(nullptr);
+    use_small_stores(g_ceph_context, {{"swimstore_log_segment_size", "262144"}, {"swimstore_fsck_online_rate", "300"}});
     ASSERT_TRUE(m_env.create_directory(kPath).ok());
     m_store = std::make_unique<SwimStore>(g_ceph_context, kPath, &m_env);
     ASSERT_EQ(0, m_store->mkfs());

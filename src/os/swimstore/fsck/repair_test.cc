@@ -14,6 +14,7 @@
 #include "swimstore/format/superblock.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/testing/model_store.h"
+#include "swimstore/testing/small_store.h"
 #include "vtkv/testing/sim_env.h"
 
 namespace swimstore {
@@ -53,14 +54,7 @@ enum class Host { simulated, real };
 class RepairTest : public ::testing::TestWithParam<Host> {
  protected:
   void SetUp() override {
-    for (const auto& [name, value] : {std::pair{"swimstore_log_segment_size", "262144"}, {"swimstore_log_segments", "2"},
-                                      {"swimstore_zone_size", "65536"}, {"swimstore_stretch_size", "4194304"},
-                                      {"swimstore_memtable_size", "65536"}, {"swimstore_primed_ahead_size", "65536"},
-                                      {"swimstore_reserve_size", "1048576"}, {"swimstore_cache_autotune", "false"},
-                                      {"swimstore_allow_unproven_file_system", "true"}}) {
-      g_ceph_context->_conf.set_val_or_die(name, value);
-    }
-    g_ceph_context->_conf.apply_changes(nullptr);
+    use_small_stores(g_ceph_context, {{"swimstore_log_segment_size", "262144"}});
     if (GetParam() == Host::simulated) {
       m_env = &m_simulated;
       m_path = "/store";

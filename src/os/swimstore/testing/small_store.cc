@@ -5,18 +5,18 @@
 
 namespace swimstore {
 
-void use_small_stores(CephContext* cct) {
-  const std::pair<const char*, const char*> values[] = {
-      {"swimstore_log_segment_size", "131072"}, {"swimstore_log_segments", "2"},
-      {"swimstore_zone_size", "65536"},         {"swimstore_stretch_size", "4194304"},
-      {"swimstore_memtable_size", "65536"},     {"swimstore_primed_ahead_size", "65536"},
-      {"swimstore_reserve_size", "1048576"},    {"swimstore_cache_autotune", "false"},
-      {"swimstore_cache_size", "8388608"},      {"swimstore_allow_unproven_file_system", "true"},
-      {"objectstore_debug_throw_on_failed_txc", "true"},
+void use_small_stores(CephContext* cct, OptionValues others) {
+  const auto set = [cct](OptionValues values) {
+    for (const auto& [name, value] : values) {
+      cct->_conf.set_val_or_die(name, value);
+    }
   };
-  for (const auto& [name, value] : values) {
-    cct->_conf.set_val_or_die(name, value);
-  }
+  set({{"swimstore_log_segment_size", "131072"}, {"swimstore_log_segments", "2"},
+       {"swimstore_zone_size", "65536"},         {"swimstore_stretch_size", "4194304"},
+       {"swimstore_memtable_size", "65536"},     {"swimstore_primed_ahead_size", "65536"},
+       {"swimstore_reserve_size", "1048576"},    {"swimstore_cache_autotune", "false"},
+       {"swimstore_cache_size", "8388608"},      {"swimstore_allow_unproven_file_system", "true"}});
+  set(others);
   cct->_conf.apply_changes(nullptr);
 }
 

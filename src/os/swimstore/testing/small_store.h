@@ -4,6 +4,9 @@
 // Not thread-safe.
 #pragma once
 
+#include <initializer_list>
+#include <utility>
+
 #include "common/Finisher.h"
 #include "include/common_fwd.h"
 #include "include/Context.h"
@@ -13,8 +16,9 @@
 
 namespace swimstore {
 
-// They stay set. A transaction that cannot be carried out then throws its int instead of ending the process.
-void use_small_stores(CephContext* cct);
+using OptionValues = std::initializer_list<std::pair<const char*, const char*>>;
+// They stay set. `others` come on top, and may set the same ones again.
+void use_small_stores(CephContext* cct, OptionValues others = {});
 // Below what the options allow: stretches of a few slots, so that freed ones are soon taken again.
 void make_smaller(CubeOptions* options);
 

@@ -7,6 +7,7 @@
 #include "global/global_context.h"
 #include "swimstore/testing/store_script.h"
 #include "vtkv/testing/crash_images.h"
+#include "vtkv/testing/sim_fault.h"
 
 namespace swimstore {
 
@@ -14,13 +15,8 @@ namespace {
 
 using vtkv::SimCall;
 using vtkv::SimEnv;
+using vtkv::SimFault;
 using vtkv::SimProfile;
-
-struct Fault {
-  const char* name;
-  SimCall call;
-  bool persistent;
-};
 
 constexpr uint64_t kRunsMax = 2000;
 
@@ -39,10 +35,10 @@ std::string check_crashes(const SimEnv& env, const StoreHistory& history, uint64
   return {};
 }
 
-class StoreFaultTest : public testing::TestWithParam<Fault> {};
+class StoreFaultTest : public testing::TestWithParam<SimFault> {};
 
 TEST_P(StoreFaultTest, NthFailureLosesNothing) {
-  const Fault& fault = GetParam();
+  const SimFault& fault = GetParam();
   uint64_t n = 0;
   for (bool reached = true; reached; ) {
     ASSERT_LT(++n, kRunsMax) << "the script never ran clean";
@@ -65,24 +61,7 @@ TEST_P(StoreFaultTest, NthFailureLosesNothing) {
   EXPECT_GT(n, 1u) << "nothing failed";
 }
 
-constexpr Fault kFaults[] = {{"read_once", SimCall::read, false},
-                             {"read_always", SimCall::read, true},
-                             {"write_once", SimCall::write, false},
-                             {"write_always", SimCall::write, true},
-                             {"sync_once", SimCall::sync, false},
-                             {"sync_always", SimCall::sync, true},
-                             {"allocate_once", SimCall::allocate, false},
-                             {"allocate_always", SimCall::allocate, true},
-                             {"truncate_once", SimCall::truncate, false},
-                             {"open_once", SimCall::open, false},
-                             {"open_always", SimCall::open, true},
-                             {"rename_once", SimCall::rename, false},
-                             {"rename_always", SimCall::rename, true},
-                             {"create_directory_once", SimCall::create_directory, false},
-                             {"sync_directory_once", SimCall::sync_directory, false},
-                             {"sync_directory_always", SimCall::sync_directory, true}};
-
-INSTANTIATE_TEST_SUITE_P(, StoreFaultTest, testing::ValuesIn(kFaults),
+INSTANTIATE_TEST_SUITE_P(, StoreFaultTest, testing::ValuesIn(vtkv::sim_faults({"create_directory_once", SimCall::create_directory, false})),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

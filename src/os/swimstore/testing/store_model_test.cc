@@ -7,6 +7,7 @@
 #include "common/Formatter.h"
 #include "global/global_context.h"
 #include "swimstore/swimstore.h"
+#include "swimstore/testing/small_store.h"
 #include "swimstore/testing/store_workload.h"
 #include "vtkv/testing/sim_env.h"
 
@@ -19,14 +20,7 @@ const coll_t kPg(spg_t(pg_t(0, 1)));
 class StoreModelTest : public ::testing::Test {
  protected:
   StoreModelTest() : m_env({.record = false}) {
-    for (const auto& [name, value] : {std::pair{"swimstore_log_segment_size", "262144"}, {"swimstore_log_segments", "2"},
-                                      {"swimstore_zone_size", "65536"}, {"swimstore_stretch_size", "4194304"},
-                                      {"swimstore_memtable_size", "65536"}, {"swimstore_primed_ahead_size", "65536"},
-                                      {"swimstore_reserve_size", "1048576"}, {"swimstore_cache_autotune", "false"},
-                                      {"swimstore_cache_size", "8388608"}}) {
-      g_ceph_context->_conf.set_val_or_die(name, value);
-    }
-    g_ceph_context->_conf.apply_changes(nullptr);
+    use_small_stores(g_ceph_context, {{"swimstore_log_segment_size", "262144"}});
     EXPECT_TRUE(m_env.create_directory("/store").ok());
     m_store = std::make_unique<SwimStore>(g_ceph_context, "/store", &m_env);
     EXPECT_EQ(m_store->mkfs(), 0);

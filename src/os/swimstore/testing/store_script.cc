@@ -56,7 +56,8 @@ std::string differences(const StoreHistory::State& expected, const StoreHistory:
 
 StoreScript::StoreScript(CephContext* cct, vtkv::SimEnv* env, uint64_t seed)
     : m_cct(cct), m_env(env), m_workload(kParent, {.seed = seed, .objects = 4, .object_bytes_max = 40000}) {
-  use_small_stores(cct);
+  // What cannot be carried out throws its error instead of ending the process.
+  use_small_stores(cct, {{"objectstore_debug_throw_on_failed_txc", "true"}});
 }
 
 std::unique_ptr<SwimStore> StoreScript::open_store(CephContext* cct, vtkv::SimEnv* env) {

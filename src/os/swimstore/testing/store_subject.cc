@@ -8,6 +8,7 @@
 #include "include/Context.h"
 #include "os/ObjectStore.h"
 #include "swimstore/swimstore.h"
+#include "swimstore/testing/small_store.h"
 
 namespace swimstore {
 
@@ -16,38 +17,6 @@ namespace {
 constexpr const char* kPath = "/store";
 constexpr unsigned kLanes = 2;
 constexpr unsigned kPgBits = 4;
-
-void use_small_stores(CephContext* cct) {
-  const std::pair<const char*, const char*> values[] = {
-      {"swimstore_log_segment_size", "131072"}, {"swimstore_log_segments", "2"},
-      {"swimstore_zone_size", "65536"},         {"swimstore_stretch_size", "4194304"},
-      {"swimstore_memtable_size", "65536"},     {"swimstore_primed_ahead_size", "65536"},
-      {"swimstore_reserve_size", "1048576"},    {"swimstore_cache_autotune", "false"},
-      {"swimstore_cache_size", "8388608"},      {"swimstore_allow_unproven_file_system", "true"},
-  };
-  for (const auto& [name, value] : values) {
-    cct->_conf.set_val_or_die(name, value);
-  }
-  cct->_conf.apply_changes(nullptr);
-}
-
-// Contexts are completed by the explorer itself: everything happens in one thread.
-class CommitQueue {
- public:
-  ContextQueue* get() { return &m_queue; }
-  void complete_all() {
-    std::list<Context*> contexts;
-    m_queue.move_to(contexts);
-    for (Context* const context : contexts) {
-      context->complete(0);
-    }
-  }
-
- private:
-  ceph::mutex m_mutex = ceph::make_mutex("swimstore::CommitQueue");
-  ceph::condition_variable m_condition;
-  ContextQueue m_queue{m_mutex, m_condition};
-};
 
 uint64_t mark_id(size_t lane, size_t transaction) { return uint64_t{lane} << 32 | transaction; }
 
@@ -86,13 +55,12 @@ std::string StoreSubject::record(vtkv::SimEnv* env) {
 }
 
 void StoreSubject::run_transactions(SwimStore& store, vtkv::SimEnv* env) {
-  CommitQueue commits;
-  env->set_step_observer([&commits] { commits.complete_all(); });
+  StepwiseCommits commits(env);
   std::vector<ObjectStore::CollectionHandle> handles;
   std::vector<StoreWorkload> workloads;
   for (size_t i = 0; i < m_lanes.size(); ++i) {
     handles.push_back(store.create_new_collection(m_lanes[i].cid));
-    store.set_collection_commit_queue(m_lanes[i].cid, commits.get());
+    store.set_collection_commit_queue(m_lanes[i].cid, commits.queue());
     ObjectStore::Transaction create;
     create.create_collection(m_lanes[i].cid, kPgBits);
     store.queue_transaction(handles[i], std::move(create));
@@ -115,7 +83,6 @@ void StoreSubject::run_transactions(SwimStore& store, vtkv::SimEnv* env) {
     }
     env->run_until_idle();
   }
-  env->set_step_observer({});
 }
 
 std::vector<size_t> StoreSubject::acknowledged_at(std::span<const vtkv::SimMark> marks) const {

@@ -5,15 +5,10 @@
 
 #include "vtkv/testing/crash_images.h"
 #include "vtkv/testing/kv_world.h"
+#include "vtkv/testing/sim_fault.h"
 
 namespace vtkv {
 namespace {
-
-struct Fault {
-  const char* name;
-  SimCall call;
-  bool persistent;
-};
 
 size_t acknowledged(const SimEnv& env) {
   size_t at_least = 0;
@@ -38,11 +33,11 @@ std::string after_power_loss(const SimEnv& env, const KvHistory& history, uint64
   return {};
 }
 
-class DbFaultTest : public testing::TestWithParam<Fault> {};
+class DbFaultTest : public testing::TestWithParam<SimFault> {};
 
 // Fails the n-th call of a kind, for n = 1, 2, ... until the script no longer reaches it.
 TEST_P(DbFaultTest, NthFailureLosesNothing) {
-  const Fault& fault = GetParam();
+  const SimFault& fault = GetParam();
   uint64_t struck = 0;
   for (uint64_t n = 1; n < 400; ++n) {
     SimEnv env({.seed = n});
@@ -114,7 +109,7 @@ TEST(DbSyncFaultTest, FailedSyncOfAnotherFileLosesNothing) {
 
 // Making a database fails: it says so, and the directory can be used again.
 TEST_P(DbFaultTest, NthFailureOfCreateLeavesADirectoryToUse) {
-  const Fault& fault = GetParam();
+  const SimFault& fault = GetParam();
   for (uint64_t n = 1; n < 200; ++n) {
     SimEnv env({.seed = n});
     const uint64_t before = env.calls(fault.call);
@@ -141,24 +136,7 @@ TEST_P(DbFaultTest, NthFailureOfCreateLeavesADirectoryToUse) {
   FAIL() << "create never ran clean";
 }
 
-constexpr Fault kFaults[] = {{"read_once", SimCall::read, false},
-                             {"read_always", SimCall::read, true},
-                             {"write_once", SimCall::write, false},
-                             {"write_always", SimCall::write, true},
-                             {"sync_once", SimCall::sync, false},
-                             {"sync_always", SimCall::sync, true},
-                             {"allocate_once", SimCall::allocate, false},
-                             {"allocate_always", SimCall::allocate, true},
-                             {"truncate_once", SimCall::truncate, false},
-                             {"open_once", SimCall::open, false},
-                             {"open_always", SimCall::open, true},
-                             {"rename_once", SimCall::rename, false},
-                             {"rename_always", SimCall::rename, true},
-                             {"remove_once", SimCall::remove, false},
-                             {"sync_directory_once", SimCall::sync_directory, false},
-                             {"sync_directory_always", SimCall::sync_directory, true}};
-
-INSTANTIATE_TEST_SUITE_P(, DbFaultTest, testing::ValuesIn(kFaults),
+INSTANTIATE_TEST_SUITE_P(, DbFaultTest, testing::ValuesIn(sim_faults({"remove_once", SimCall::remove, false})),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(DbDamageTest, FailureIsToldOnceAndEndsEverything) {

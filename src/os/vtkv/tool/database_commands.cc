@@ -70,17 +70,22 @@ Status report_damage(DB* db, Report& report, bool* damaged) {
   return {};
 }
 
+namespace {
+
+// A figure before and after what a command did.
+void report_both(const char* name, uint64_t before, uint64_t after, Report& report) {
+  report.field((std::string(name) + "_before").c_str(), before);
+  report.field((std::string(name) + "_after").c_str(), after);
+}
+
+}  // namespace
+
 void report_change(const DBStatistics& before, const DBStatistics& after, Report& report) {
-  report.field("runs_before", uint64_t{before.runs});
-  report.field("runs_after", uint64_t{after.runs});
-  report.field("tree_live_bytes_before", before.tree_live_bytes);
-  report.field("tree_live_bytes_after", after.tree_live_bytes);
-  report.field("tree_file_bytes_before", before.tree_file_bytes);
-  report.field("tree_file_bytes_after", after.tree_file_bytes);
-  report.field("log_live_bytes_before", before.log_live_bytes);
-  report.field("log_live_bytes_after", after.log_live_bytes);
-  report.field("log_file_bytes_before", before.log_file_bytes);
-  report.field("log_file_bytes_after", after.log_file_bytes);
+  report_both("runs", before.runs, after.runs, report);
+  report_both("tree_live_bytes", before.tree_live_bytes, after.tree_live_bytes, report);
+  report_both("tree_file_bytes", before.tree_file_bytes, after.tree_file_bytes, report);
+  report_both("log_live_bytes", before.log_live_bytes, after.log_live_bytes, report);
+  report_both("log_file_bytes", before.log_file_bytes, after.log_file_bytes, report);
 }
 
 Status defragment_at_rest(DB* db, const DefragmentOptions& options) {
@@ -92,14 +97,10 @@ Status defragment_at_rest(DB* db, const DefragmentOptions& options) {
 
 void report_zones(const DBStatistics& before, const DBStatistics& after, Report& report) {
   report.field("moved_bytes", after.defragmented_bytes - before.defragmented_bytes);
-  report.field("zones_before", before.zones);
-  report.field("zones_after", after.zones);
-  report.field("zones_in_use_before", before.zones_in_use);
-  report.field("zones_in_use_after", after.zones_in_use);
-  report.field("tree_live_bytes_before", before.tree_live_bytes);
-  report.field("tree_live_bytes_after", after.tree_live_bytes);
-  report.field("tree_file_bytes_before", before.tree_file_bytes);
-  report.field("tree_file_bytes_after", after.tree_file_bytes);
+  report_both("zones", before.zones, after.zones, report);
+  report_both("zones_in_use", before.zones_in_use, after.zones_in_use, report);
+  report_both("tree_live_bytes", before.tree_live_bytes, after.tree_live_bytes, report);
+  report_both("tree_file_bytes", before.tree_file_bytes, after.tree_file_bytes, report);
 }
 
 namespace {
