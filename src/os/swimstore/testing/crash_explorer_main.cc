@@ -35,6 +35,7 @@ struct Settings {
   std::string mutation;
   uint64_t seed = 1;
   uint64_t states = 0;
+  uint64_t nested_every = vtkv::CrashLimits().nested_every;
   double seconds = 60;
   double ms_per_state_max = 0;
 };
@@ -103,6 +104,7 @@ int damage(CephContext* cct, uint64_t seed, uint64_t sectors_max) {
 class Exploration {
  public:
   Exploration(CrashExplorer& explorer, const Settings& settings) : m_explorer(explorer), m_settings(settings) {
+    m_limits.nested_every = settings.nested_every;
     m_limits.until = m_start + std::chrono::microseconds(static_cast<int64_t>(settings.seconds * 1e6));
   }
 
@@ -182,6 +184,8 @@ int main(int argc, char** argv) {
   text.add_options()("help,h", "show this")("stack", po::value(&stack)->default_value("all"), "store, cube, vtkv or all")(
       "seed", po::value(&settings.seed)->default_value(1), "first seed")(
       "states", po::value(&settings.states)->default_value(0), "stop after so many states of first crashes; 0: no limit")(
+      "nested-every", po::value(&settings.nested_every)->default_value(settings.nested_every),
+      "crash again in the recovery of every so many states; 0: never")(
       "time", po::value(&settings.seconds)->default_value(60), "stop after so many seconds")(
       "profile", po::value(&profile)->default_value("all"), "ext4, xfs, btrfs, weakest or all")(
       "mutation", po::value(&settings.mutation), "break a rule on purpose: see --list-mutations")(
@@ -234,7 +238,8 @@ int main(int argc, char** argv) {
   }
 
   std::vector<const char*> none;
-  const auto cct = global_init(nullptr, none, CEPH_ENTITY_TYPE_OSD, CODE_ENVIRONMENT_UTILITY,
+  // Each state mounts and checks a store, and would say so in the log.
+  const auto cct = global_init(nullptr, none, CEPH_ENTITY_TYPE_OSD, CODE_ENVIRONMENT_UTILITY_NODOUT,
                                CINIT_FLAG_NO_DEFAULT_CONFIG_FILE);
   common_init_finish(cct.get());
   cct->_conf._clear_safe_to_start_threads();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <set>
+#include <utility>
 
 #include "vtkv/testing/image_hash.h"
 
@@ -45,6 +47,7 @@ struct CrashExplorer::Recorded {
   std::unique_ptr<CrashSubject> subject;
   std::unique_ptr<CrashImages> images;
   ImageHash hash;
+  std::set<std::pair<uint64_t, size_t>> looked_at;  // disk, and how many marks it has to keep
 };
 
 std::string CrashExplorer::record(const CrashRun& run, Recorded* recorded) {
@@ -73,11 +76,14 @@ bool CrashExplorer::look_at(Recorded& recorded, const CrashState& state, uint64_
   };
   const std::unique_ptr<SimEnv> env = recorded.images->materialize(state);
   const uint64_t image = recorded.hash.of(env->trace().base);
+  const std::span<const SimMark> marks = recorded.images->marks(state);
+  if (!recorded.looked_at.emplace(image, marks.size()).second) {
+    return true;
+  }
   count_image(image);
   ++m_counts.states;
   std::unique_ptr<CrashSubject> next;
-  if (std::string what = recorded.subject->check(env.get(), recorded.images->marks(state), seed,
-                                                 nested_states > 0 ? &next : nullptr);
+  if (std::string what = recorded.subject->check(env.get(), marks, seed, nested_states > 0 ? &next : nullptr);
       !what.empty()) {
     return fill(image, std::move(what));
   }
@@ -119,7 +125,7 @@ std::optional<CrashViolation> CrashExplorer::explore(const CrashRun& run, const 
     } else if (!recorded.images->next(&state)) {
       break;
     }
-    const bool nests = limits.nested_every != 0 && i % limits.nested_every == 0;
+    const bool nests = limits.nested_every != 0 && recorded.looked_at.size() % limits.nested_every == 0;
     good = look_at(recorded, state, run.seed + i, nests ? limits.nested_states : 0, &violation);
     if (std::chrono::steady_clock::now() > limits.until) {
       break;

@@ -55,7 +55,7 @@ struct CrashViolation {
 };
 
 struct CrashLimits {
-  uint64_t states = 400;         // of a run; sampled evenly when there are more
+  uint64_t states = 400;         // of a run; sampled evenly when there are more, the same one looked at once
   uint64_t nested_every = 4;     // of these states, how many crash again
   uint64_t nested_states = 8;    // of each second crash
   std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
