@@ -2,10 +2,11 @@
 """Objects that one OSD cannot read: clients get the right bytes from the others, and Ceph repairs the copy.
 
 Injected errors of data and metadata, as Ceph's own tests inject them; then bytes of one copy overwritten on its
-disk, found by reading and by deep scrub.
+disk, found by reading, by deep scrub, and by the store's own check of a running OSD.
 """
 
 import hashlib
+import json
 import mmap
 import random
 
@@ -15,6 +16,7 @@ from lane import UserError
 OSDS = 3
 POOL = "damaged"
 BYTES = 300_000
+ALERT = "SWIMSTORE_FSCK_FINDINGS"
 
 
 def content(name):
@@ -101,19 +103,24 @@ def overwrite_copy(cluster, osd, names):
     raise UserError(f"osd.{osd}: its files do not hold {', '.join(sorted(left))}")
 
 
+def rot(cluster, osd, name):
+  """While the OSD is down, as a disk does it."""
+  cluster.ceph("osd", "set", "noout")
+  cluster.stop_osd(osd)
+  overwrite_copy(cluster, osd, [name])
+  cluster.start_osd(osd)
+  cluster.wait_up()
+  cluster.ceph("osd", "unset", "noout")
+  cluster.wait_clean()
+
+
 def rotten_bytes(lane, cluster):
   names = ["rot-read", "rot-scrub"]
   put(cluster, names)
   for name in names:
     pg, primary, replica = where(cluster, name)
     osd = primary if name == "rot-read" else replica
-    cluster.ceph("osd", "set", "noout")
-    cluster.stop_osd(osd)
-    overwrite_copy(cluster, osd, [name])
-    cluster.start_osd(osd)
-    cluster.wait_up()
-    cluster.ceph("osd", "unset", "noout")
-    cluster.wait_clean()
+    rot(cluster, osd, name)
     before = repaired(cluster)
     if osd == where(cluster, name)[1]:
       lane.check(reads_right(cluster, name), "a byte of the primary's copy is wrong: clients get the right bytes")
@@ -123,13 +130,45 @@ def rotten_bytes(lane, cluster):
     lane.check(reads_right(cluster, name), f"{name} reads well")
 
 
+def daemon(cluster, osd, *command):
+  """As an operator asks the store."""
+  socket = cluster.dir / "run" / f"osd.{osd}.asok"
+  return json.loads(cluster.client("ceph", "daemon", socket, "swimstore", *command))
+
+
+def checked_while_in_use(lane, cluster, osd):
+  daemon(cluster, osd, "fsck", "--deep")
+  lane.until(lambda: daemon(cluster, osd, "fsck", "status")["state"] == "done", 120, "the check of a running OSD ends")
+  return daemon(cluster, osd, "fsck", "status")
+
+
+def has_alert(cluster):
+  return ALERT in cluster.ceph_json("health", "detail")["checks"]
+
+
+def online_fsck(lane, cluster):
+  name = "rot-fsck"
+  put(cluster, [name])
+  pg, _, osd = where(cluster, name)
+  rot(cluster, osd, name)
+  status = checked_while_in_use(lane, cluster, osd)
+  lane.check([name in finding["object"] for finding in status["findings"]] == [True],
+             "it finds a wrong byte, and nothing else", str(status["findings"]))
+  lane.until(lambda: has_alert(cluster), 60, f"the health of the cluster tells of it ({ALERT})")
+  cluster.ceph("pg", "repair", pg)
+  lane.until(lambda: not checked_while_in_use(lane, cluster, osd)["findings"], 60, "pg repair mends it")
+  lane.until(lambda: not has_alert(cluster), 60, "the alert goes")
+
+
 def run(lane):
-  cluster = lane.start(osds=OSDS, conf={"swimstore debug inject errors": "true"})
+  # The check is not held back: nothing else asks for the disk here.
+  cluster = lane.start(osds=OSDS, conf={"swimstore debug inject errors": "true", "swimstore fsck online rate": 1e6})
   cluster.create_pool(POOL, pg_num=8, size=3)
   cluster.wait_clean()
   injected_data_errors(lane, cluster)
   injected_replica_errors(lane, cluster)
   rotten_bytes(lane, cluster)
+  online_fsck(lane, cluster)
   lane.check_daemons()
   lane.deep_scrub()
 

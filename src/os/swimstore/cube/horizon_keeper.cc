@@ -28,7 +28,7 @@ NextStep HorizonKeeper::step() {
     m_asked = 0;
     return NextStep::later(kPause);
   }
-  if (m_containers.has_waiting() && m_asked < kAskedMax) {
+  if (m_asked == 0 || (m_containers.has_waiting() && m_asked < kAskedMax)) {
     m_asked++;
     m_database.advance_reuse_horizon();
     return NextStep::later(kPause);

@@ -1,9 +1,9 @@
-// Lets freed slots become free on an idle cube.
+// Lets a cube that falls idle note in its log that everything is durable.
 //
-// A freed slot waits for a durable record that knows the freeing one was durable (doc/crash_consistency.md, What it
-// asks in return).
-// Under load the next transaction brings it. When none comes while slots wait, an empty record is asked for:
-// a few times at most per pause, since an empty record frees nothing by itself.
+// Two things wait for a durable record that knows the one before it was durable (doc/crash_consistency.md, What it
+// asks in return): freed slots, until they are free, and the last transactions, until a crash does not make recovery
+// ask whether their data arrived. Under load the next transaction brings that record. When none comes, an empty one
+// is asked for: once, and while slots wait a few times more, since it frees nothing by itself.
 //
 // Threads: note_freed() from any.
 #pragma once

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "global/global_context.h"
+#include "swimstore/swimstore.h"
 #include "swimstore/testing/mutations.h"
+#include "swimstore/testing/small_store.h"
 #include "swimstore/testing/store_subject.h"
+#include "vtkv/testing/crash_images.h"
 
 namespace swimstore {
 
@@ -49,6 +52,42 @@ TEST(StoreCrashTest, SmallObjectsThatLieInOneChunk) {
 
 TEST(StoreCrashTest, LargeObjectsWhoseSlotsAreSoonReused) {
   explore(6, SimProfile::ext4, {.objects = 2, .object_bytes_max = 4u << 20});
+}
+
+// The last record of a log that nobody followed is trusted only as far as its data is whole. Soon another one says that
+// it arrived; then damage is a read error of that object, and no longer looks as if the write had never been made.
+TEST(StoreCrashTest, DamageToTheLastDataOfAnIdleStoreIsAReadError) {
+  use_small_stores(g_ceph_context);
+  const coll_t cid(spg_t(pg_t(0, 1)));
+  const ghobject_t oid(hobject_t(object_t("object"), "", CEPH_NOSNAP, 0, 1, ""));
+  vtkv::SimEnv env;
+  ASSERT_TRUE(env.create_directory("/store").ok());
+  SwimStore store(g_ceph_context, "/store", &env);
+  ASSERT_EQ(0, store.mkfs());
+  ASSERT_EQ(0, store.mount());
+  ObjectStore::Transaction txn;
+  ceph::bufferlist data;
+  data.append(std::string(4096, 'x'));
+  txn.create_collection(cid, 0);
+  txn.write(cid, oid, 0, data.length(), data);
+  auto handle = store.create_new_collection(cid);
+  store.queue_transaction(handle, std::move(txn));
+  env.advance(std::chrono::seconds(1));
+  vtkv::CrashImages images(env.trace(), {});
+  const size_t end = images.cut_count() - 1;
+  const auto crashed = images.materialize(images.state(end, images.state_count(end) - 1));
+  handle.reset();
+  ASSERT_EQ(0, store.umount());
+
+  crashed->flip_bits("/store/cubes/0/containers/4K", 100, 1);
+  SwimStore again(g_ceph_context, "/store", crashed.get());
+  ASSERT_EQ(0, again.mount());
+  handle = again.open_collection(cid);
+  ASSERT_TRUE(handle);
+  EXPECT_TRUE(again.exists(handle, oid));
+  EXPECT_EQ(-EIO, again.read(handle, oid, 0, 4096, data));
+  handle.reset();
+  EXPECT_EQ(0, again.umount());
 }
 
 // The explorer's own test: a store that breaks a rule is found out.
