@@ -151,6 +151,7 @@ class SwimStore : public ObjectStore {
   swimstore::CubeOptions cube_options(const swimstore::Settings& settings, bool single_flush);
   vtkv::Status check_made(const swimstore::Superblock& superblock);
   vtkv::Status check_identity(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);
+  void renew_superblock(const swimstore::Superblock& superblock);
   vtkv::Status open(Purpose purpose);
   void close();
   void end_process(const vtkv::Status& status);

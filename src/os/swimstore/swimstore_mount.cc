@@ -176,6 +176,16 @@ Status SwimStore::check_identity(StoreDirectory& directory, const Superblock& su
   return {};
 }
 
+// One whole copy is enough, as long as there is one.
+void SwimStore::renew_superblock(const Superblock& superblock) {
+  if (superblock.is_whole(m_env, path)) {
+    return;
+  }
+  const Status status = superblock.write(m_env, path);
+  derr << "one of the superblock's two copies was damaged: "
+       << (status.ok() ? "both were written anew" : status.to_string()) << dendl;
+}
+
 // To be checked, the store is left as it is behind what recovery does, and opens with what would keep it from
 // serving: the check says it.
 Status SwimStore::open(Purpose purpose) {
@@ -190,6 +200,9 @@ Status SwimStore::open(Purpose purpose) {
   VTKV_RETURN_IF_ERROR(check_identity(directory, superblock));
   std::unique_ptr<vtkv::FileLock> lock;
   VTKV_RETURN_IF_ERROR(directory.lock(&lock));
+  if (purpose == Purpose::serve) {
+    renew_superblock(superblock);
+  }
 
   settings.geometry = superblock.geometry;
   settings.stretch_bytes = superblock.stretch_bytes;

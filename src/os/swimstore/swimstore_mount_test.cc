@@ -143,12 +143,18 @@ TEST_F(MountTest, ATruncatedSuperblockDoesNotMount) {
   EXPECT_EQ(-EIO, mount());
 }
 
-TEST_F(MountTest, OneWholeCopyOfTheSuperblockIsEnough) {
+TEST_F(MountTest, OneWholeCopyOfTheSuperblockIsEnoughAndRenewsTheOther) {
   ASSERT_EQ(0, mkfs(m_fsid));
-  std::string bytes = contents("superblock");
+  const std::string whole = contents("superblock");
+  for (const size_t copy : {0, 1}) {
+    std::string bytes = whole;
+    bytes[copy * Superblock::kCopyBytes + 20] ^= 1;
+    replace("superblock", bytes);
+    EXPECT_EQ(0, mount());
+    EXPECT_EQ(whole, contents("superblock"));
+  }
+  std::string bytes = whole;
   bytes[20] ^= 1;
-  replace("superblock", bytes);
-  EXPECT_EQ(0, mount());
   bytes[Superblock::kCopyBytes + 20] ^= 1;
   replace("superblock", bytes);
   EXPECT_EQ(-EIO, mount());

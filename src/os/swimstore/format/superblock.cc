@@ -115,4 +115,9 @@ Status Superblock::read(vtkv::Env* env, const std::string& root, Superblock* sup
   return decode(path, bytes, superblock);
 }
 
+bool Superblock::is_whole(vtkv::Env* env, const std::string& root) const {
+  std::string bytes;
+  return vtkv::read_small_file(env, root + "/" + kFileName, &bytes).ok() && bytes == encode();
+}
+
 }  // namespace swimstore

@@ -47,6 +47,8 @@ struct Superblock {
   // `root`/superblock. write: durable and whole, or not there at all (given a synced parent directory).
   vtkv::Status write(vtkv::Env* env, const std::string& root) const;
   static vtkv::Status read(vtkv::Env* env, const std::string& root, Superblock* superblock);
+  // Does the file hold two whole copies of this one?
+  bool is_whole(vtkv::Env* env, const std::string& root) const;
 };
 
 }  // namespace swimstore
