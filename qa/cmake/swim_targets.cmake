@@ -102,6 +102,11 @@ function(swim_add_vtkv)
     swim_add_tests(vtkv_tests)
   endif()
 
+  if(testing)
+    swim_add_program(vtkv_log_traces src/os/vtkv/testing/log_traces_main.cc ${test_libraries})
+    add_test(NAME log_traces
+      COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/model/check_traces.py $<TARGET_FILE:vtkv_log_traces>)
+  endif()
   if(TARGET CLI11::CLI11)
     swim_add_program(vtkv-tool src/os/vtkv/tool/vtkv_tool.cc ${libraries} ${cli11})
     add_test(NAME vtkv_tool_test

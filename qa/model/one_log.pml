@@ -41,8 +41,16 @@
 #define POS 2
 #endif
 #define RECS (1 + CUBES + (TXNS + EMPTIES) * CUBES + (CRASHES + 1) * CUBES)
+#ifndef TORN
 #define TORN 64      /* record identity + TORN: the header is new, the body is not */
+#endif
 #define IN_USE 255
+
+/* Sets of slots. */
+#ifndef SET
+#define SET byte
+#endif
+#define HAS(set, s) (((set) & (1 << (s))) != 0)
 
 /* --- what is on disk ---------------------------------------------------------------------------------- */
 
@@ -69,10 +77,10 @@ typedef Record {
   byte next;      /* position after it */
   byte parent;    /* the record before it: its previous-checksum field names this one's checksum */
   byte checksum;  /* its identity, unless two records can be the same bytes */
-  byte slot;      /* 1 + the slot it wrote; 0: none */
+  SET writes;     /* the slots that hold its data */
+  SET frees;      /* the slots whose data nobody needs after it */
   byte durable_seq;
   byte sibling;   /* of a transaction that spans cubes: its record in the other one */
-  byte state;     /* the record whose data the object has after this one; 0: none */
   bit dead;       /* a recovery that was served did not have it */
 }
 Record rec[RECS + 1];
@@ -99,13 +107,37 @@ byte txns, empties, crashes;
 byte promised[CUBES];          /* the last record acknowledged or served */
 
 byte i, c, o, s, n, id, seg, k, count, wanted; /* zero between steps */
+SET taken, freed;                             /* likewise */
 hidden byte cur, found, best, w;              /* used inside d_step only */
+hidden byte owner[SLOTS];
+hidden SET known;
 hidden byte chain[CUBES * (RECS + 1)];
 hidden byte chain_length[CUBES], W[CUBES], keep[CUBES], structural[CUBES];
 hidden byte valid, changed, ok;
 hidden byte lead[CUBES];
 
+/* --- traces ---------------------------------------------------------------------------------------------- */
+
+/* one_log_trace.pml says of each step whether it is what the code did next, and of each choice whether the code chose
+ * so. Here all is allowed. */
+#ifndef TRACE
 #define CHECK(condition, text) if :: (condition) :: else -> printf(text); assert(false) fi
+#define SEEN_RECORD true
+#define SEEN_CHECKPOINT true
+#define SEEN_FLUSH true
+#define SEEN_RECOVERY_RECORD true
+#define SEEN_POWER_LOSS true
+#define SEEN_DEATH true
+#define RECORD_AGREES skip
+#define FLUSHED_HERE true         /* cell i became durable */
+#define NOT_FLUSHED_HERE true
+#define LEFT_HERE true            /* a crash left in cell i what is there now */
+#define BOTH_GONE_HERE false      /* of the two records that cell i could hold, it left neither */
+#define SAID_DURABLE(d) d         /* a record may say less than is durable, but not more */
+#define LEFT_SEGMENT false        /* for the next one, although it has room */
+#define EARLIER_CHECKPOINT(id) false
+#define NEXT_EVENT skip
+#endif
 
 /* --- writing --------------------------------------------------------------------------------------------- */
 
@@ -149,18 +181,18 @@ inline choose_segment(cube, for_recovery) {
   s = 0; count = 0
 }
 
-#define ROOM(cube) (rec[newest[cube]].next < POS)
+#define ROOM(cube) (rec[newest[cube]].next < POS && !LEFT_SEGMENT)
 
 /* A record after the newest one. REQUIRES: seg, when there is no room in the current segment. */
-inline form(cube, its_slot, its_durable_seq) {
+inline form(cube, its_writes, its_frees, its_durable_seq) {
   records++;
   id = records;
   rec[id].seq = rec[newest[cube]].seq + 1;
   rec[id].parent = newest[cube];
   rec[id].checksum = id;
   rec[id].durable_seq = its_durable_seq;
-  rec[id].slot = its_slot;
-  rec[id].state = (its_slot != 0 -> id : rec[newest[cube]].state);
+  rec[id].writes = its_writes;
+  rec[id].frees = its_frees;
   if
   :: ROOM(cube) ->
     rec[id].segment = rec[newest[cube]].segment;
@@ -175,7 +207,14 @@ inline form(cube, its_slot, its_durable_seq) {
     put(HEADER(cube, seg), rec[id].epoch)
   fi;
   put(LOG(cube, rec[id].segment, rec[id].next - 1), id);
-  if :: its_slot != 0 -> put(SLOT(cube, its_slot - 1), id) :: else fi;
+#ifndef TRACE
+  k = 0;
+  do
+  :: k < SLOTS -> if :: HAS(its_writes, k) -> put(SLOT(cube, k), id) :: else fi; k++
+  :: else -> break
+  od;
+  k = 0;
+#endif
   newest[cube] = id;
   flight[cube * PIPE + flying[cube]] = id;
   flying[cube]++
@@ -184,7 +223,7 @@ inline form(cube, its_slot, its_durable_seq) {
 #ifdef NO_WATERMARK_BEHIND_FLUSH
 #define DURABLE_SEQ(cube) rec[newest[cube]].seq
 #else
-#define DURABLE_SEQ(cube) D[cube]
+#define DURABLE_SEQ(cube) SAID_DURABLE(D[cube])
 #endif
 
 inline free_slots(cube) {
@@ -211,36 +250,65 @@ inline free_slots(cube) {
   k = 0
 }
 
-/* Takes slot k for a new record. */
-inline form_write(cube, taken) {
-  wanted = rec[newest[cube]].state;
-  form(cube, taken + 1, DURABLE_SEQ(cube));
-  freed_at[cube * SLOTS + taken] = IN_USE;
-  if
-  :: wanted != 0 -> freed_at[cube * SLOTS + rec[wanted].slot - 1] = rec[newest[cube]].seq
-  :: else
-  fi;
+#define MAY_TAKE(cube, s) (freed_at[(cube) * SLOTS + (s)] == 0)
+
+/* Which slots a transaction takes and frees: any free one for the object, and the one that it had. */
+#ifndef TRACE
+inline choose_slots(cube) {
+  if :: k = 0 :: k = 1 :: SLOTS == 3 -> k = SLOTS - 1 fi;
+  MAY_TAKE(cube, k);
+  taken = 1 << k;
+  k = 0;
+  do
+  :: k < SLOTS -> if :: freed_at[cube * SLOTS + k] == IN_USE -> freed = freed | (1 << k) :: else fi; k++
+  :: else -> break
+  od;
+  k = 0
+}
+#endif
+
+/* A new record with its data. A slot that it takes and frees is free afterwards. */
+inline form_write(cube) {
+  form(cube, taken, freed, DURABLE_SEQ(cube));
+  k = 0;
+  do
+  :: k < SLOTS ->
+    if
+    :: HAS(freed, k) -> freed_at[cube * SLOTS + k] = rec[newest[cube]].seq
+    :: !HAS(freed, k) && HAS(taken, k) -> freed_at[cube * SLOTS + k] = IN_USE
+    :: else
+    fi;
+    k++
+  :: else -> break
+  od;
   free_slots(cube);
-  wanted = 0
+  taken = 0; freed = 0; k = 0
 }
 
 /* --- flushes ---------------------------------------------------------------------------------------------- */
 
-#ifdef NO_OWN_FLUSH
-#define WHOLE(cube, r) (durable[LOG(cube, rec[r].segment, rec[r].next - 1)] == r)
-#else
-#define WHOLE(cube, r) (durable[LOG(cube, rec[r].segment, rec[r].next - 1)] == r && \
-  (rec[r].slot == 0 || durable[SLOT(cube, rec[r].slot - 1)] == r) && \
-  durable[HEADER(cube, rec[r].segment)] == rec[r].epoch)
+/* Is all of record r durable? ok says. */
+inline is_whole(cube, r) {
+  ok = durable[LOG(cube, rec[r].segment, rec[r].next - 1)] == r;
+#ifndef NO_OWN_FLUSH
+  ok = ok && durable[HEADER(cube, rec[r].segment)] == rec[r].epoch;
+  k = 0;
+  do
+  :: k < SLOTS -> ok = ok && (!HAS(rec[r].writes, k) || durable[SLOT(cube, k)] == r); k++
+  :: else -> break
+  od;
+  k = 0
 #endif
+}
 
 /* How many of the cube's groups in flight D may move over, before participants are asked. */
 inline count_flushed(cube) {
   lead[cube] = 0; n = 0;
   do
   :: n < flying[cube] ->
+    is_whole(cube, flight[cube * PIPE + n]);
     if
-    :: WHOLE(cube, flight[cube * PIPE + n]) -> lead[cube] = n + 1
+    :: ok -> lead[cube] = n + 1
 #ifdef NO_DURABLE_IN_ORDER
     :: else
 #else
@@ -356,8 +424,8 @@ inline complete_some_and_flush() {
   :: i < CELLS ->
     if
     :: pending[i] == 0
-    :: pending[i] != 0 -> durable[i] = pending[i]; pending[i] = 0; cached[i] = 0
-    :: pending[i] != 0 && !cached[i]
+    :: pending[i] != 0 && FLUSHED_HERE -> durable[i] = pending[i]; pending[i] = 0; cached[i] = 0
+    :: pending[i] != 0 && !cached[i] && NOT_FLUSHED_HERE
     fi;
     i++
   :: else -> break
@@ -397,7 +465,9 @@ inline lose_power() {
     :: pending[i] != 0
     :: pending[i] != 0 -> durable[i] = pending[i]
     :: i < LOGS && pending[i] != 0 -> durable[i] = pending[i] + TORN
+    :: i < LOGS && pending[i] != 0 && BOTH_GONE_HERE -> durable[i] = 0
     fi;
+    LEFT_HERE;
     pending[i] = 0; cached[i] = 0;
 #ifdef NO_LOCK
     late[i] = 0;
@@ -446,6 +516,22 @@ inline check_record(cube, where, place) {
      rec[id].seq == rec[cur].seq + 1 -> valid = 1
   :: else
   fi
+}
+
+#ifdef NO_TRUST_BELOW_WATERMARK
+#define IS_CHECKED(cube, r) true
+#else
+#define IS_CHECKED(cube, r) (rec[r].seq > W[cube])
+#endif
+
+/* Rule 4: is record r's data there? ok says. */
+inline arrived(cube, r) {
+  ok = 1; k = 0;
+  do
+  :: k < SLOTS -> ok = ok && (!HAS(rec[r].writes, k) || VISIBLE(SLOT(cube, k)) == r); k++
+  :: else -> break
+  od;
+  k = 0
 }
 
 inline read_chain(cube) {
@@ -499,11 +585,8 @@ inline read_chain(cube) {
 #ifdef NO_TWO_PASSES
     /* What is known of W so far decides. */
     if :: rec[found].durable_seq > W[cube] -> W[cube] = rec[found].durable_seq :: else fi;
-    if
-    :: rec[found].seq > W[cube] && rec[found].slot != 0 &&
-       VISIBLE(SLOT(cube, rec[found].slot - 1)) != found -> break
-    :: else
-    fi;
+    arrived(cube, found);
+    if :: IS_CHECKED(cube, found) && !ok -> break :: else fi;
 #else
     if :: rec[found].durable_seq > W[cube] -> W[cube] = rec[found].durable_seq :: else fi;
 #endif
@@ -522,14 +605,8 @@ inline check_data(cube) {
   :: n < chain_length[cube] ->
     id = chain[cube * (RECS + 1) + n];
 #ifndef NO_EXTERNAL_CHECK
-    if
-    :: rec[id].slot != 0 &&
-#ifndef NO_TRUST_BELOW_WATERMARK
-       rec[id].seq > W[cube] &&
-#endif
-       VISIBLE(SLOT(cube, rec[id].slot - 1)) != id -> break
-    :: else
-    fi;
+    arrived(cube, id);
+    if :: IS_CHECKED(cube, id) && !ok -> break :: else fi;
 #endif
     n++
   :: else -> break
@@ -585,6 +662,32 @@ inline is_ancestor(from) {
   cur = 0
 }
 
+/* The slots in use after record `from`: owner[s] is the record whose data slot s holds; 0: it is free. */
+inline find_owners(from) {
+  k = 0; known = 0;
+  do :: k < SLOTS -> owner[k] = 0; k++ :: else -> break od;
+  cur = from;
+  do
+  :: cur != 0 ->
+    k = 0;
+    do
+    :: k < SLOTS ->
+      if
+      :: HAS(known, k)
+      :: !HAS(known, k) && HAS(rec[cur].frees, k)
+      :: !HAS(known, k) && !HAS(rec[cur].frees, k) && HAS(rec[cur].writes, k) -> owner[k] = cur
+      :: else
+      fi;
+      k++
+    :: else -> break
+    od;
+    known = known | rec[cur].frees | rec[cur].writes;
+    cur = rec[cur].parent
+  :: else -> break
+  od;
+  k = 0
+}
+
 /* The oracle. */
 inline judge(cube) {
   w = chain[cube * (RECS + 1) + keep[cube] - 1];
@@ -607,12 +710,14 @@ inline judge(cube) {
   :: cur != 0 -> CHECK(!rec[cur].dead, "VIOLATION: a transaction that a recovery had dropped is back\n"); cur = rec[cur].parent
   :: else -> break
   od;
-  id = rec[w].state;
-  if
-  :: id != 0 -> CHECK(VISIBLE(SLOT(cube, rec[id].slot - 1)) == id, "VIOLATION: the object's slot does not hold its data\n")
-  :: else
-  fi;
-  wanted = 0; cur = 0; id = 0; w = 0
+  find_owners(w);
+  do
+  :: k < SLOTS ->
+    CHECK(owner[k] == 0 || VISIBLE(SLOT(cube, k)) == owner[k], "VIOLATION: the object's slot does not hold its data\n");
+    k++
+  :: else -> break
+  od;
+  k = 0; wanted = 0; cur = 0; id = 0; w = 0
 }
 
 /* A valid record anywhere that knows of durable records beyond the end means lost records. */
@@ -664,9 +769,12 @@ inline load(cube) {
   checkpoint[cube] = chain[cube * (RECS + 1)];
   D[cube] = rec[newest[cube]].seq;
   horizon[cube] = D[cube];
-  id = rec[newest[cube]].state;
-  if :: id != 0 -> freed_at[cube * SLOTS + rec[id].slot - 1] = IN_USE :: else fi;
-  s = 0; w = 0;
+  find_owners(newest[cube]);
+  do
+  :: k < SLOTS -> if :: owner[k] != 0 -> freed_at[cube * SLOTS + k] = IN_USE :: else fi; k++
+  :: else -> break
+  od;
+  k = 0; s = 0; w = 0;
   do
   :: s < SEGS ->
     known_epoch[cube * SEGS + s] = VISIBLE(HEADER(cube, s));
@@ -758,14 +866,14 @@ inline write_recovery_record(cube) {
   :: else
   fi;
   if :: !ROOM(cube) && seg == SEGS -> goto stuck :: else fi;
-  form(cube, 0, D[cube]);
+  form(cube, 0, 0, D[cube]);
 #ifdef NO_NONCE
   d_step {
     n = 1;
     do
     :: n < records ->
       if
-      :: rec[n].seq == rec[records].seq && rec[n].parent == rec[records].parent && rec[n].slot == 0 &&
+      :: rec[n].seq == rec[records].seq && rec[n].parent == rec[records].parent && rec[n].writes == 0 &&
          rec[n].durable_seq == rec[records].durable_seq && rec[n].epoch == rec[records].epoch ->
         rec[records].checksum = rec[n].checksum
       :: else
@@ -798,39 +906,41 @@ init {
     c = 0
   };
 
+#ifdef TRACE
+  choose_trace();
+#endif
   do
+#ifdef TRACE
+  TRACE_STEPS
+#endif
   /* A transaction in one cube. */
   :: atomic {
-    phase == running && txns < TXNS ->
+    phase == running && txns < TXNS && SEEN_RECORD ->
     if :: c = 0 :: CUBES == 2 -> c = CUBES - 1 fi;
     MAY_FORM(c);
-    if :: k = 0 :: k = 1 :: SLOTS == 3 -> k = SLOTS - 1 fi;
-    freed_at[c * SLOTS + k] == 0;
+    choose_slots(c);
     if :: !ROOM(c) -> choose_segment(c, false) :: else fi;
     ROOM(c) || seg < SEGS;
-    n = k;
-    form_write(c, n);
+    form_write(c);
+    RECORD_AGREES;
     txns++;
-    printf("cube %d: record %d, sequence %d, slot %d, segment %d, durable_seq %d\n", c, newest[c], rec[newest[c]].seq, rec[newest[c]].slot - 1, rec[newest[c]].segment, rec[newest[c]].durable_seq);
-    c = 0; k = 0; seg = 0; n = 0; id = 0; count = 0
+    printf("cube %d: record %d, sequence %d, slots %d, segment %d, durable_seq %d\n", c, newest[c], rec[newest[c]].seq, rec[newest[c]].writes, rec[newest[c]].segment, rec[newest[c]].durable_seq);
+    c = 0; k = 0; seg = 0; n = 0; id = 0; count = 0;
+    NEXT_EVENT
   }
 #if CUBES == 2
   /* A transaction that spans both. */
   :: atomic {
     phase == running && txns < TXNS && MAY_FORM(0) && MAY_FORM(1) && ROOM(0) && ROOM(1);
-    if :: k = 0 :: k = 1 fi;
-    freed_at[k] == 0;
-    if :: n = 0 :: n = 1 fi;
-    freed_at[SLOTS + n] == 0;
-    o = n;
-    c = k;
-    form_write(0, c);
-    form_write(1, o);
+    choose_slots(0);
+    form_write(0);
+    choose_slots(1);
+    form_write(1);
     rec[newest[0]].sibling = newest[1];
     rec[newest[1]].sibling = newest[0];
     txns++;
-    printf("both cubes: records %d and %d, sequences %d and %d, slots %d and %d\n", newest[0], newest[1], rec[newest[0]].seq, rec[newest[1]].seq, c, o);
-    c = 0; k = 0; n = 0; o = 0; id = 0
+    printf("both cubes: records %d and %d, sequences %d and %d, slots %d and %d\n", newest[0], newest[1], rec[newest[0]].seq, rec[newest[1]].seq, rec[newest[0]].writes, rec[newest[1]].writes);
+    id = 0
   }
 #endif
   /* A record without a transaction: what an idle store writes so that slots come free. */
@@ -840,7 +950,7 @@ init {
     MAY_FORM(c);
     if :: !ROOM(c) -> choose_segment(c, false) :: else fi;
     ROOM(c) || seg < SEGS;
-    form(c, 0, DURABLE_SEQ(c));
+    form(c, 0, 0, DURABLE_SEQ(c));
     empties++;
     printf("cube %d: empty record %d, sequence %d, segment %d, durable_seq %d\n", c, newest[c], rec[newest[c]].seq, rec[newest[c]].segment, rec[newest[c]].durable_seq);
     c = 0; seg = 0; id = 0; count = 0
@@ -855,24 +965,26 @@ init {
 #endif
   /* A memtable reaches the tree. */
   :: atomic {
-    phase == running ->
+    phase == running && SEEN_CHECKPOINT ->
     if :: c = 0 :: CUBES == 2 -> c = CUBES - 1 fi;
     serving[c] && pending[CHECKPOINT(c)] == 0;
     id = newest[c];
 #ifndef NO_MEMTABLE_RULE
     /* The newest record at or below D. */
-    do :: rec[id].seq > D[c] -> id = rec[id].parent :: else -> break od;
+    do :: rec[id].seq > D[c] || EARLIER_CHECKPOINT(id) -> id = rec[id].parent :: else -> break od;
 #endif
     rec[id].seq > rec[checkpoint[c]].seq;
     pending[CHECKPOINT(c)] = id;
     printf("cube %d: checkpoint at sequence %d\n", c, rec[id].seq);
-    c = 0; id = 0
+    c = 0; id = 0;
+    NEXT_EVENT
   }
   :: atomic {
-    phase == running ->
+    phase == running && SEEN_FLUSH ->
     complete_some_and_flush();
     after_flush();
-    printf("flush: D %d\n", D[0])
+    printf("flush: D %d\n", D[0]);
+    NEXT_EVENT
   }
 #ifdef NO_LOCK
   :: atomic {
@@ -894,7 +1006,7 @@ init {
     phase == recover -> read_everything()
   }
   :: atomic {
-    phase == flush_first ->
+    phase == flush_first && SEEN_RECOVERY_RECORD ->
 #ifndef NO_RECOVERY_FLUSH
     flush();
     printf("recovery flushes everything\n");
@@ -911,15 +1023,17 @@ init {
     do
     :: o < CUBES ->
       write_recovery_record(o);
+      RECORD_AGREES;
       printf("cube %d: recovery record %d, sequence %d, segment %d\n", o, newest[o], rec[newest[o]].seq, rec[newest[o]].segment);
       o++
     :: else -> break
     od;
-    o = 0
+    o = 0;
+    NEXT_EVENT
 #endif
   }
   :: atomic {
-    phase == end_recovery ->
+    phase == end_recovery && SEEN_FLUSH ->
 #ifndef NO_RECOVERY_RECORD_FLUSH
     complete_some_and_flush();
     after_flush();
@@ -947,16 +1061,19 @@ init {
     :: else
     fi
 #endif
+    ;
+    NEXT_EVENT
   }
 
   :: atomic {
-    phase != recover && crashes < CRASHES ->
+    phase != recover && crashes < CRASHES && SEEN_POWER_LOSS ->
     lose_power();
     printf("power is lost\n");
-    forget_process()
+    forget_process();
+    NEXT_EVENT
   }
   :: atomic {
-    phase != recover && crashes < CRASHES ->
+    phase != recover && crashes < CRASHES && SEEN_DEATH ->
     kill_process();
     printf("the process dies\n");
     forget_process()

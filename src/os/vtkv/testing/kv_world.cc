@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "vtkv/testing/log_trace.h"
+
 namespace vtkv {
 
 namespace {
@@ -27,13 +29,16 @@ class KvWorld::Batch final : public Submission {
   Batch(KvWorld* world, size_t number) : m_world(world), m_number(number) {}
 
   void sequenced(SequenceNumber sequence) override {
+    std::string text = std::to_string(sequence);
     for (uint64_t slot : freed) {
       m_world->m_slots->free_at(sequence, slot);
+      text += " " + std::to_string(slot);
     }
+    m_world->m_env->mark(kFreedMark + m_number, std::move(text));
   }
   void durable(const Status& status) override {
     if (status.ok()) {
-      m_world->m_env->mark(kDurableMark + m_number);
+      m_world->m_env->mark(kDurableMark + m_number, std::to_string(last_sequence));
     }
     delete this;
   }
@@ -141,8 +146,9 @@ void KvWorld::add_external_put(const std::string& key, KvOperations* operations,
     m_db->advance_reuse_horizon();
     return;
   }
-  // Few tags, so that a slot may come to hold the bytes that an older record names.
-  const uint64_t tag = m_random() % 4 == 0 ? m_random() % 3 + 1 : m_next_tag++;
+  const uint64_t tag = !m_settings.repeated_tags  ? m_random()
+                       : m_random() % 4 == 0 ? m_random() % 3 + 1
+                                             : m_next_tag++;
   m_slots->add_write(batch, slot, tag);
   operations->push_back({KvOperation::Kind::put, key, external_value(slot, tag)});
 }
@@ -150,7 +156,9 @@ void KvWorld::add_external_put(const std::string& key, KvOperations* operations,
 // Short ones go to the tree, others stay in the log.
 std::string KvWorld::random_value() {
   constexpr size_t kSizes[] = {10, 10, 10, 40, 40, 300, 300, 3000};
-  return std::string(kSizes[m_random() % std::size(kSizes)], static_cast<char>('a' + m_random() % 26));
+  const char letter = static_cast<char>('a' + m_random() % 26);
+  const size_t size = kSizes[m_random() % std::size(kSizes)];
+  return std::string(std::min(size, m_settings.longest_value), letter);
 }
 
 // Without external writes in a row of batches that nobody waits for.
@@ -290,7 +298,7 @@ void promised(std::span<const SimMark> marks, size_t* at_least, size_t* at_most)
     const uint64_t kind = mark.id & ~0xffffffffull;
     if (kind == kSubmittedMark) {
       *at_most = std::max(*at_most, batches);
-    } else {
+    } else if (kind != kFreedMark) {
       *at_least = std::max(*at_least, batches);
     }
   }

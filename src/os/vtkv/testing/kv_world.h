@@ -18,7 +18,7 @@ namespace vtkv {
 // Marks in the trace.
 inline constexpr uint64_t kOpenedMark = 1ull << 32;     // + batches recovered
 inline constexpr uint64_t kSubmittedMark = 2ull << 32;  // + batches submitted
-inline constexpr uint64_t kDurableMark = 3ull << 32;    // + batches acknowledged
+inline constexpr uint64_t kDurableMark = 3ull << 32;    // + batches acknowledged; text: their last sequence
 
 struct KvWorldSettings {
   Options::Mutations mutations;
@@ -27,6 +27,8 @@ struct KvWorldSettings {
   size_t memtable_bytes = 4096;
   uint64_t log_segment_bytes = 16 << 10;
   size_t value_separation_bytes = 30;
+  size_t longest_value = 3000;
+  bool repeated_tags = true;  // a slot may come to hold the bytes that an older record names
   double space_amplification_target = 1.2;
   uint64_t primed_bytes_per_commit = 6000;  // three waited-for commits to a segment, which has room for as many
 };

@@ -1,0 +1,164 @@
+// Prints traces of the engine under random load, with crashes, for qa/model/check_traces.py (log_trace.h says what is in
+// them): vtkv_log_traces FIRST_SEED COUNT [MUTATION]
+//
+// A trace is a run, a crash, the recovery and some more work, and often a second crash and its recovery.
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+
+#include "vtkv/testing/crash_images.h"
+#include "vtkv/testing/kv_subject.h"
+#include "vtkv/testing/log_trace.h"
+#include "vtkv/testing/mutations.h"
+
+namespace vtkv {
+namespace {
+
+constexpr unsigned kSteps = 16;
+constexpr char kLog[] = "/db/log/";
+constexpr uint64_t kTries = 400;
+constexpr size_t kEarlyCuts = 8;
+constexpr SimProfile kProfiles[] = {SimProfile::ext4, SimProfile::xfs, SimProfile::btrfs, SimProfile::weakest};
+
+// What a slot holds is told by its bytes: no two transactions write the same. Records of one block, as the model has
+// them, some of more than one sector; checkpoints seldom or often.
+KvWorldSettings settings_for(uint64_t seed, const Options::Mutations& mutations) {
+  KvWorldSettings settings;
+  settings.mutations = mutations;
+  settings.repeated_tags = false;
+  settings.longest_value = 300;
+  settings.memtable_bytes = seed / 4 % 4 == 0 ? 4 << 10 : 64 << 10;
+  return settings;
+}
+
+// Which states of a crash to look for: rules differ in where it shows that they are broken.
+enum class Wish {
+  any,
+  torn,   // a write to the log landed in part
+  gap,    // a write to the log was lost, and a later one landed
+  early,  // soon after the database was opened
+};
+
+// Inodes of segments.
+std::set<uint64_t> log_files(const SimTrace& trace) {
+  std::set<uint64_t> inodes;
+  for (const auto& [path, inode] : trace.base.names) {
+    if (path.starts_with(kLog)) {
+      inodes.insert(inode);
+    }
+  }
+  for (const SimOp& op : trace.ops) {
+    if (op.kind == SimOp::Kind::create && op.path.starts_with(kLog)) {
+      inodes.insert(op.inode);
+    }
+  }
+  return inodes;
+}
+
+bool has_gap(CrashImages& images, const CrashState& state) {
+  const std::set<uint64_t> log = log_files(images.trace());
+  bool lost = false;
+  for (const uint32_t index : images.in_doubt(state.cut_index)) {
+    const SimOp& op = images.trace().ops[index];
+    if (op.kind == SimOp::Kind::write && log.contains(op.inode)) {
+      const bool landed = std::binary_search(state.landed.begin(), state.landed.end(), index);
+      if (lost && landed) {
+        return true;
+      }
+      lost |= !landed;
+    }
+  }
+  return false;
+}
+
+bool grants(CrashImages& images, const CrashState& state, Wish wish) {
+  switch (wish) {
+    case Wish::any:
+      return true;
+    case Wish::torn:
+      return state.tear && log_files(images.trace()).contains(images.trace().ops[state.tear->op].inode);
+    case Wish::early:
+      return state.cut_index < kEarlyCuts;
+    case Wish::gap:
+      return has_gap(images, state);
+  }
+  return false;
+}
+
+CrashState choose_state(CrashImages& images, uint64_t seed, Wish wish) {
+  CrashState state = images.sample(seed);
+  for (uint64_t i = 1; i < kTries && !grants(images, state, wish); ++i) {
+    state = images.sample(seed + i * 1'000'003);
+  }
+  return state;
+}
+
+// Crashes somewhere in what was recorded; null when the store was found wrong, or is not to crash `again`.
+std::unique_ptr<CrashSubject> crash(CrashSubject& subject, const SimTrace& recorded, uint64_t seed, Wish wish,
+                                    bool again, LogTrace* trace, std::unique_ptr<SimEnv>* env, std::string* wrong) {
+  CrashImages images(recorded, {.seed = seed});
+  const CrashState state = choose_state(images, seed, wish);
+  trace->add_run(images.trace(), state.cut, kDurableMark);
+  *env = images.materialize(state);
+  trace->add_crash((*env)->trace().base);
+  std::unique_ptr<CrashSubject> next;
+  *wrong = subject.check(env->get(), images.marks(state), seed, again ? &next : nullptr);
+  return next;
+}
+
+// What else is found wrong afterwards is others' to judge (KvCrashTest).
+void print_trace(const Options::Mutations& mutations, uint64_t seed) {
+  const CrashRun run{"vtkv", "", kProfiles[seed % std::size(kProfiles)], seed, kSteps};
+  LogTrace trace({"/db/log", "/db/manifest", "/slots"}, {});
+  KvSubject subject(run, settings_for(seed, mutations));
+  auto env = std::make_unique<SimEnv>(SimOptions{.seed = seed, .profile = run.profile});
+  std::string wrong = subject.record(env.get());
+  if (wrong.empty()) {
+    constexpr Wish kFirst[] = {Wish::any, Wish::torn, Wish::gap, Wish::gap};
+    constexpr Wish kSecond[] = {Wish::any, Wish::any, Wish::early, Wish::early};
+    std::unique_ptr<SimEnv> second;
+    auto next = crash(subject, env->trace(), seed, kFirst[seed % 4], true, &trace, &second, &wrong);
+    env = std::move(second);
+    if (next) {
+      crash(*next, env->trace(), seed, kSecond[seed % 4], false, &trace, &second, &wrong);
+      env = std::move(second);
+    }
+  }
+  trace.add_run(env->trace(), env->trace().end, kDurableMark);
+  if (wrong.starts_with("open:")) {
+    trace.add_refusal();
+  }
+  std::printf("trace %lu %s\n", seed, std::string(to_string(run.profile)).c_str());
+  if (!trace.beyond().empty()) {
+    std::printf("beyond %s\n", trace.beyond().c_str());
+  } else {
+    for (const std::string& line : trace.lines()) {
+      std::printf("%s\n", line.c_str());
+    }
+  }
+  std::printf("end\n");
+}
+
+}  // namespace
+}  // namespace vtkv
+
+int main(int argc, char** argv) {
+  vtkv::Options::Mutations mutations;
+  const std::string mutation = argc > 3 ? argv[3] : "";
+  if (argc < 3 || argc > 4 || (!mutation.empty() && !vtkv::apply_mutation(mutation, &mutations))) {
+    std::fprintf(stderr, "usage: vtkv_log_traces FIRST_SEED COUNT [MUTATION]\nmutations:");
+    for (const vtkv::Mutation& one : vtkv::mutations()) {
+      std::fprintf(stderr, " %s", std::string(one.name).c_str());
+    }
+    std::fprintf(stderr, "\n");
+    return 2;
+  }
+  const uint64_t first = std::strtoull(argv[1], nullptr, 10);
+  const uint64_t count = std::strtoull(argv[2], nullptr, 10);
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    vtkv::print_trace(mutations, seed);
+  }
+  return 0;
+}
