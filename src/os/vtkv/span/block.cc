@@ -40,10 +40,15 @@ Status Block::parse(std::string_view bytes, const Identity& identity, std::share
   block->m_entries = header.entries;
   block->m_restarts = header.restarts;
   std::memcpy(block->m_body.get(), bytes.data() + sizeof(header), header.body_bytes);
-  for (uint32_t i = 0; i < header.restarts; ++i) {
-    if (block->restart_offset(i) >= block->entries_bytes()) {
+  for (uint32_t i = 0, previous = 0; i < header.restarts; ++i) {
+    const uint32_t offset = block->restart_offset(i);
+    if (offset >= block->entries_bytes()) {
       return Status::corruption("a restart of the block points behind its entries");
     }
+    if (i == 0 ? offset != 0 : offset <= previous) {
+      return Status::corruption("the restarts of the block do not ascend from its beginning");
+    }
+    previous = offset;
   }
   *result = std::move(block);
   return {};

@@ -17,7 +17,7 @@
 //       32     …  body
 //
 // Body of the kinds entries, index and removals: the entries one after the other, then one fixed32 per
-// restart: the offset in the body of an entry that shares no key bytes (the first entry is one).
+// restart, ascending: the offset in the body of an entry that shares no key bytes (the first entry is one).
 // Entry:
 //   varint32  key bytes shared with the entry before
 //   varint32  key bytes that follow

@@ -120,6 +120,26 @@ TEST_F(BlockTest, EveryFlippedBitOfHeaderAndBodyIsNoticed) {
   }
 }
 
+// A search by restarts and the way backwards rely on it: entries would be passed over without a word.
+TEST_F(BlockTest, RefusesRestartsThatDoNotAscendFromTheBeginning) {
+  std::vector<Entry> entries(40, {"same key", 9, EntryType::value, "v"});
+  const std::string good = build(entries);
+  uint32_t body_bytes;
+  std::memcpy(&body_bytes, good.data() + 20, 4);
+  const size_t first_restart = 32 + body_bytes - 3 * sizeof(uint32_t);
+  ASSERT_NE(parse(good), nullptr);
+  const auto copy_restart = [&](int from, int to) {
+    std::string bad = good;
+    std::memcpy(bad.data() + first_restart + to * 4, good.data() + first_restart + from * 4, 4);
+    fix_checksum(&bad);
+    parse(bad);
+    return m_status.is_corruption();
+  };
+  EXPECT_TRUE(copy_restart(1, 0)) << "the first entry is behind no restart";
+  EXPECT_TRUE(copy_restart(1, 2)) << "a restart twice";
+  EXPECT_TRUE(copy_restart(0, 2)) << "a restart before the one before it";
+}
+
 // Whoever can write the checksum can write anything: the decoder must survive it.
 TEST_F(BlockTest, MalformedBytesUnderAGoodChecksumAreHarmless) {
   std::mt19937_64 random(3);
