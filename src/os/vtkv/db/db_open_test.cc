@@ -1,0 +1,315 @@
+// Making and opening databases that are not as they should be: what is refused, with which reason, and what is left.
+
+#include <gtest/gtest.h>
+
+#include "vtkv/testing/db_fixture.h"
+#include "vtkv/testing/raw_log.h"
+
+namespace vtkv {
+namespace {
+
+bool names(const Status& status, std::string_view text) {
+  return status.message().find(text) != std::string_view::npos;
+}
+
+Status open_either(bool read_only, Env* env, const std::string& directory, const Options& options,
+                   std::unique_ptr<DB>* db) {
+  return read_only ? DB::open_read_only(env, directory, options, db) : DB::open(env, directory, options, db);
+}
+
+WriteBatch put(const std::string& key, const std::string& value = "value") {
+  WriteBatch batch;
+  batch.put(key, value);
+  return batch;
+}
+
+class DbOpenTest : public testing::Test {
+ protected:
+  DbOpenTest() {
+    m_options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 3, .zone_bytes = 64 << 10};
+  }
+  Status create(const std::string& directory = "/db") { return DB::create(&m_env, directory, m_options); }
+  Status open() { return DB::open(&m_env, "/db", m_options, &m_db); }
+  // A database with one put in its log.
+  void make() {
+    ASSERT_TRUE(create().ok());
+    ASSERT_TRUE(open().ok());
+    ASSERT_TRUE(m_db->write(put("a")).ok());
+    m_db.reset();
+  }
+  void append(const RawRecord& record) { ClosedLog(&m_env, "/db").append(record); }
+  // To be written to, or read.
+  void expect_refused(Status::Code code, std::string_view why) {
+    for (const bool read_only : {false, true}) {
+      const Status status = open_either(read_only, &m_env, "/db", m_options, &m_db);
+      EXPECT_EQ(status.code(), code) << status.to_string();
+      EXPECT_TRUE(names(status, why)) << status.to_string();
+    }
+  }
+  void touch(const std::string& path) {
+    std::unique_ptr<File> file;
+    ASSERT_TRUE(m_env.open_file(path, {.create = true}, &file).ok());
+  }
+
+  SimEnv m_env{{.record = false}};
+  Options m_options;
+  std::unique_ptr<DB> m_db;
+};
+
+// ---- making
+
+TEST_F(DbOpenTest, AbsurdLogsAreNotMade) {
+  const Geometry good = m_options.geometry;
+  for (const auto& [bytes, segments, why] :
+       {std::tuple<uint64_t, uint32_t, const char*>{5000, 3, "log_segment_bytes is 5000"},
+        {12288, 3, "log_segment_bytes is 12288"},
+        {65536, 1, "initial_log_segments is 1"}}) {
+    m_options.geometry.log_segment_bytes = bytes;
+    m_options.geometry.initial_log_segments = segments;
+    const Status status = create();
+    EXPECT_EQ(status.code(), Status::Code::invalid_argument);
+    EXPECT_TRUE(names(status, why)) << status.to_string();
+    EXPECT_FALSE(m_env.exists("/db"));
+  }
+  m_options.geometry = good;
+  m_options.geometry.zone_bytes = 5000;
+  EXPECT_TRUE(names(create(), "zone_bytes is 5000"));
+  EXPECT_FALSE(m_env.exists("/db/manifest"));
+}
+
+TEST_F(DbOpenTest, OnlyEmptyDirectoriesOfOthersMayBeThere) {
+  ASSERT_TRUE(m_env.create_directory("/db").ok());
+  ASSERT_TRUE(m_env.create_directory("/db/containers").ok());
+  touch("/db/notes");
+  const Status status = create();
+  EXPECT_EQ(status.code(), Status::Code::invalid_argument);
+  EXPECT_TRUE(names(status, "is not empty (notes)")) << status.to_string();
+  EXPECT_FALSE(m_env.exists("/db/lock"));
+  ASSERT_TRUE(m_env.remove_file("/db/notes").ok());
+  EXPECT_TRUE(create().ok());
+  EXPECT_TRUE(m_env.exists("/db/containers"));
+  EXPECT_TRUE(names(create(), "holds a database already"));
+}
+
+// The leftovers of a making that failed late are removed, or the host's error is told and they can be removed later.
+TEST_F(DbOpenTest, MakingItAgainTellsEveryErrorAndThenSucceeds) {
+  for (const SimCall call : {SimCall::remove, SimCall::create_directory, SimCall::open}) {
+    uint64_t n = 0;
+    for (bool reached = true; reached;) {
+      const std::string directory = "/db" + std::to_string(static_cast<int>(call)) + "_" + std::to_string(++n);
+      m_env.fail_nth(SimCall::rename, 1, Status::from_errno(EIO, "injected"), false);
+      ASSERT_FALSE(create(directory).ok());
+      ASSERT_TRUE(m_env.create_directory(directory + "/containers").ok());
+      const uint64_t before = m_env.calls(call);
+      m_env.fail_nth(call, n, Status::from_errno(EIO, "injected"), false);
+      const Status status = create(directory);
+      reached = m_env.calls(call) - before >= n;
+      m_env.clear_faults();
+      EXPECT_EQ(status.ok(), !reached) << static_cast<int>(call) << " " << n << ": " << status.to_string();
+      if (!status.ok()) {
+        ASSERT_TRUE(create(directory).ok());
+      }
+      EXPECT_TRUE(DB::open(&m_env, directory, m_options, &m_db).ok());
+      m_db.reset();
+    }
+    EXPECT_GT(n, 1u);
+  }
+}
+
+TEST(DbOpenHostTest, DirectoriesMayBeRelativeOrEndWithASlash) {
+  char base[] = "db_open_test.XXXXXX";
+  ASSERT_NE(mkdtemp(base), nullptr);
+  Options options;
+  options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 3, .zone_bytes = 64 << 10};
+  const std::string plain = std::string(base) + "_plain";
+  for (const std::string& directory : {std::string(base) + "/db//", plain}) {
+    const Status status = DB::create(posix_env(), directory, options);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    std::unique_ptr<DB> db;
+    EXPECT_TRUE(DB::open(posix_env(), directory, options, &db).ok());
+  }
+  std::filesystem::remove_all(base);
+  std::filesystem::remove_all(plain);
+}
+
+// ---- opening
+
+TEST_F(DbOpenTest, WhatIsNoDatabaseIsNotFound) {
+  EXPECT_TRUE(names(open(), "there is no such directory"));
+  ASSERT_TRUE(m_env.create_directory("/db").ok());
+  EXPECT_TRUE(open().is_not_found());
+  EXPECT_TRUE(names(open(), "holds no database"));
+}
+
+TEST_F(DbOpenTest, RecordThatKnewOfMoreIsRefused) {
+  make();
+  {
+    ClosedLog log(&m_env, "/db");
+    RawRecord stray = raw_record(put("b"));
+    stray.durable_seq = 90;
+    write_raw(log.last_segment(), log.end().end_offset + kLogBlockBytes, log.uuid(), {100, 1, 1, 0, 5}, stray);
+  }
+  expect_refused(Status::Code::corruption, "sequence 90 was durable");
+}
+
+TEST_F(DbOpenTest, MissingSegmentOfTheCheckpointIsRefused) {
+  make();
+  ASSERT_TRUE(m_env.remove_file("/db/log/000001.log").ok());
+  expect_refused(Status::Code::corruption, "log segment 1, which the newest checkpoint needs");
+}
+
+TEST_F(DbOpenTest, BatchThatCannotBeDecodedIsRefused) {
+  make();
+  append(raw_record(std::string_view("\x09"), 1));
+  expect_refused(Status::Code::corruption, "write batch: malformed operation");
+}
+
+TEST_F(DbOpenTest, DurableBatchThatCannotBeDecodedIsRefusedByReplay) {
+  make();
+  {
+    ClosedLog log(&m_env, "/db");
+    log.append(raw_record(std::string_view("\x09"), 1));
+    RawRecord next = raw_record(put("b"));
+    next.durable_seq = log.end().sequence;
+    log.append(next);
+  }
+  expect_refused(Status::Code::corruption, "write batch: malformed operation");
+}
+
+TEST_F(DbOpenTest, BatchThatClaimsOtherSequencesIsRefused) {
+  make();
+  append(raw_record(put("b"), 2));
+  expect_refused(Status::Code::corruption, "a batch of 1 operations claims 2 sequence numbers");
+}
+
+TEST_F(DbOpenTest, ExternalWritesNeedTheirStoreUnlessOneOnlyLooks) {
+  make();
+  WriteBatch batch = put("b");
+  batch.external_write({.container = 0, .slot = 1, .offset = 0, .length = 4096, .crc32c = 0});
+  append(raw_record(batch));
+  EXPECT_EQ(open().code(), Status::Code::invalid_argument);
+  ASSERT_TRUE(DB::open_read_only(&m_env, "/db", m_options, &m_db).ok());
+  std::string value;
+  EXPECT_TRUE(m_db->get("b", &value).ok());
+}
+
+// A store whose own files cannot be made durable.
+class StoreThatFails final : public ExternalStore {
+ public:
+  Status verify(const ExternalWrite&, bool* matches) override {
+    *matches = false;
+    return Status();
+  }
+  void mark_damaged(const ExternalWrite&) override {}
+  Status sync_all() override { return Status::from_errno(EIO, "the store's files"); }
+};
+
+TEST_F(DbOpenTest, RecoveryEndsOnlyWhenTheStoresFilesAreDurable) {
+  make();
+  StoreThatFails store;
+  m_options.external_store = &store;
+  EXPECT_TRUE(names(open(), "the store's files"));
+  m_options.external_store = nullptr;
+  EXPECT_TRUE(open().ok());
+}
+
+TEST_F(DbOpenTest, ReadingAsksTheStoreThatIsThere) {
+  make();
+  RawRecord both = raw_record(put("b"), 2);  // of which the first was durable, and whose data did not arrive
+  WriteBatch batch = put("c");
+  batch.external_write({.container = 0, .slot = 1, .offset = 0, .length = 4096, .crc32c = 0});
+  both.body += raw_record(batch).body;
+  both.batch_count = 2;
+  reinterpret_cast<batch_frame_t*>(both.body.data())->sequence_count = 1;
+  {
+    ClosedLog log(&m_env, "/db");
+    const SequenceNumber first = log.end().sequence + 1;
+    log.append(both);
+    RawRecord next = raw_record(put("d"));
+    next.durable_seq = first;
+    log.append(next);
+  }
+  StoreThatFails store;
+  m_options.external_store = &store;
+  expect_refused(Status::Code::corruption, "was durable; restore the database from a copy");
+}
+
+class Participant final : public CheckpointParticipant {
+ public:
+  Status load(const TreeReader& tree) override {
+    const auto it = tree("", "z");
+    for (it->seek_to_first(); it->valid(); it->next()) {
+      loaded.emplace_back(it->key());
+    }
+    return load_status;
+  }
+  Status replay(SequenceNumber, std::string_view) override {
+    ++replayed;
+    return replay_status;
+  }
+  void collect(SequenceNumber, std::vector<std::pair<std::string, std::string>>*) override {}
+  void checkpoint_durable(SequenceNumber) override {}
+
+  Status load_status, replay_status;
+  std::vector<std::string> loaded;
+  int replayed = 0;
+};
+
+TEST_F(DbOpenTest, ParticipantSeesTheTreeThenTheLogAndMayRefuse) {
+  ASSERT_TRUE(create().ok());
+  ASSERT_TRUE(open().ok());
+  ASSERT_TRUE(m_db->write(put("in the tree")).ok());
+  ASSERT_TRUE(m_db->flush().ok());
+  ASSERT_TRUE(m_db->write(put("in the log")).ok());
+  m_db.reset();
+  Participant participant;
+  m_options.participant = &participant;
+  participant.load_status = Status::corruption("bad page");
+  EXPECT_TRUE(names(open(), "bad page"));
+  EXPECT_EQ(participant.replayed, 0);
+  participant.load_status = Status();
+  participant.replay_status = Status::corruption("bad note");
+  EXPECT_TRUE(names(open(), "bad note"));
+  EXPECT_EQ(participant.replayed, 1);
+  participant = Participant();
+  ASSERT_TRUE(open().ok());
+  EXPECT_EQ(participant.loaded, std::vector<std::string>{"in the tree"});
+  EXPECT_GT(participant.replayed, 0);
+  m_db.reset();
+  participant = Participant();
+  ASSERT_TRUE(DB::open_read_only(&m_env, "/db", m_options, &m_db).ok());
+  EXPECT_EQ(participant.replayed, 0);
+}
+
+// ---- looking
+
+TEST_F(DbOpenTest, VerifyTellsALogThatNoLongerReachesWhatIsDurable) {
+  ASSERT_TRUE(create().ok());
+  ASSERT_TRUE(open().ok());
+  for (const char* key : {"a", "b", "c"}) {
+    ASSERT_TRUE(m_db->write(put(key)).ok());
+  }
+  std::vector<std::string> findings;
+  ASSERT_TRUE(m_db->verify(&findings).ok());
+  EXPECT_TRUE(findings.empty()) << findings.front();
+  m_env.flip_bits("/db/log/000001.log", 2 * kLogBlockBytes + 20, 1);  // behind the recovery record
+  ASSERT_TRUE(m_db->verify(&findings).ok());
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_NE(findings[0].find("log: it can be read up to sequence 1 only"), std::string::npos) << findings[0];
+}
+
+TEST_F(DbOpenTest, WithoutTheRecoveryRecordNothingIsWritten) {
+  make();
+  const uint64_t end = ClosedLog(&m_env, "/db").end().end_offset;
+  m_options.mutations.skip_recovery_record = true;
+  ASSERT_TRUE(open().ok());
+  m_db.reset();
+  EXPECT_EQ(ClosedLog(&m_env, "/db").end().end_offset, end);
+  m_options.mutations.skip_recovery_record = false;
+  ASSERT_TRUE(open().ok());
+  m_db.reset();
+  EXPECT_EQ(ClosedLog(&m_env, "/db").end().end_offset, end + kLogBlockBytes);
+}
+
+}  // namespace
+}  // namespace vtkv
