@@ -26,6 +26,14 @@ def bench(lane, cluster):
   lane.check(len(rates) == 4 and all(int(rate) for rate in rates), f"rados bench: IOPS {', '.join(rates)}", out[-500:])
 
 
+def device_class(lane, cluster):
+  """An OSD chooses its shards and threads by it. The disk below the loop device may be called a spinning one."""
+  if cluster.spec.store == "kstore":  # does not look
+    return
+  told = [cluster.ceph_json("osd", "metadata", osd)["rotational"] for osd in range(OSDS)]
+  lane.check(told == ["0"] * OSDS, "the OSDs see that their devices do not spin", f"rotational: {told}")
+
+
 def pool_snapshot(lane, cluster):
   out = cluster.shell("""set -e
     d=$(mktemp -d); head -c 300000 /dev/urandom >$d/old; head -c 200000 /dev/urandom >$d/new
@@ -186,7 +194,7 @@ def _objectstore_tool(cluster, osd):
   return [program, "--data-path", cluster.osd_dir(osd), "--type", cluster.spec.store, "--no-mon-config"]
 
 
-STEPS = (bench, pool_snapshot, rbd_images, split_and_merge, erasure_coded, out_and_in, export_and_import)
+STEPS = (bench, device_class, pool_snapshot, rbd_images, split_and_merge, erasure_coded, out_and_in, export_and_import)
 
 
 def run(lane):

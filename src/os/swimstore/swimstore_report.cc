@@ -141,6 +141,7 @@ void SwimStore::collect_metadata(std::map<std::string, std::string>* metadata) {
     (*metadata)["swimstore_host_file_system"] = vtkv::to_string(host.kind);
     (*metadata)["swimstore_host_device"] = host.device;
     (*metadata)["swimstore_host_mount_point"] = host.mount_point;
+    (*metadata)["swimstore_rotational"] = host.rotational ? "1" : "0";
   }
   (*metadata)["swimstore_path"] = path;
   (*metadata)["swimstore_min_alloc_size"] = std::to_string(swimstore::kBlockBytes);
@@ -150,7 +151,6 @@ void SwimStore::collect_metadata(std::map<std::string, std::string>* metadata) {
     (*metadata)["swimstore_cubes"] = std::to_string(m_mounted->superblock.cubes);
   }
   const auto devices = swimstore::find_host_devices(path);
-  (*metadata)["swimstore_rotational"] = devices.rotational ? "1" : "0";
   if (devices.numa_nodes.size() == 1) {
     (*metadata)["objectstore_numa_node"] = std::to_string(*devices.numa_nodes.begin());
   }
@@ -176,7 +176,12 @@ int SwimStore::get_numa_node(int* node, std::set<int>* nodes, std::set<std::stri
   return 0;
 }
 
-bool SwimStore::is_rotational() { return swimstore::find_host_devices(path).rotational; }
+// As the kernel says of the device that the file system lies on. It may know better than the disks below: a loop
+// device or a mapping in front of them can be told not to spin.
+bool SwimStore::is_rotational() {
+  vtkv::FileSystemInfo host;
+  return m_env->file_system_info(path, &host).ok() && host.rotational;
+}
 
 void SwimStore::inject_data_error(const ghobject_t& oid) {
   if (cct->_conf.get_val<bool>("swimstore_debug_inject_errors")) {

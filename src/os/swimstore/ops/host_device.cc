@@ -50,7 +50,6 @@ int numa_node_of(fs::path folder) {
 void add_physical(const fs::path& folder, HostDevices* devices) {
   const std::string name = folder.filename();
   devices->names.insert(name);
-  devices->rotational |= read_line(folder / "queue/rotational") == "1";
   if (const int node = numa_node_of(folder); node >= 0) {
     devices->numa_nodes.insert(node);
   } else {

@@ -12,7 +12,6 @@ struct HostDevices {
   // Physical devices ("sda", "nvme0n1"), found through partitions, dm, md and loop devices. Empty when the
   // file system has no device of its own (tmpfs, a network).
   std::set<std::string> names;
-  bool rotational = false;     // any of them
   std::set<int> numa_nodes;
   std::set<std::string> without_numa_node;
 };
