@@ -5,6 +5,7 @@
 #include "common/debug.h"
 #include "include/rados.h"
 
+#include "vtkv/env/read_all.h"
 #include "vtkv/util/crc32c.h"
 
 #define dout_context m_store.cct
@@ -125,27 +126,32 @@ void BlockReader::find_in_memory(const MappedRun& run, bool look_in_cache, char*
 }
 
 int BlockReader::read_pieces(const Onode& onode, const std::vector<Piece>& pieces) {
-  for (size_t begin = 0; begin < pieces.size();) {
+  std::vector<vtkv::ReadRequest> requests;
+  std::vector<size_t> first_pieces;  // of each request, and an end
+  for (size_t begin = 0, end = 0; begin < pieces.size(); begin = end) {
     // Slots filled one after another are often neighbours: one read serves them all.
-    size_t end = begin + 1;
     uint64_t bytes = pieces[begin].bytes();
-    while (end < pieces.size() && pieces[end].slot.size_class == pieces[begin].slot.size_class &&
-           pieces[end].file_offset() == pieces[begin].file_offset() + bytes &&
-           pieces[end].destination == pieces[begin].destination + bytes) {
+    for (end = begin + 1; end < pieces.size() && pieces[end].slot.size_class == pieces[begin].slot.size_class &&
+                          pieces[end].file_offset() == pieces[begin].file_offset() + bytes &&
+                          pieces[end].destination == pieces[begin].destination + bytes;
+         ++end) {
       bytes += pieces[end].bytes();
-      ++end;
     }
-    vtkv::File* const file = m_store.cube.containers().file(pieces[begin].slot.size_class);
-    const vtkv::Status status = file->read(pieces[begin].file_offset(), bytes, pieces[begin].destination);
+    requests.push_back({m_store.cube.containers().file(pieces[begin].slot.size_class), pieces[begin].file_offset(),
+                        bytes, pieces[begin].destination, {}});
+    first_pieces.push_back(begin);
     m_store.counters.inc(l_swimstore_read_slot_bytes, bytes);
-    for (; begin < end; ++begin) {
-      const int r = verify(onode, pieces[begin], status);
-      if (r < 0) {
-        return r;
-      }
-    }
   }
-  return 0;
+  first_pieces.push_back(pieces.size());
+  int r = 0;
+  // Checksums are computed while the next requests are still at the device.
+  vtkv::read_all(requests, [&](const vtkv::ReadRequest& request) {
+    const size_t number = &request - requests.data();
+    for (size_t i = first_pieces[number]; i < first_pieces[number + 1] && r == 0; ++i) {
+      r = verify(onode, pieces[i], request.result);
+    }
+  });
+  return r;
 }
 
 int BlockReader::verify(const Onode& onode, const Piece& piece, const vtkv::Status& first_read) {

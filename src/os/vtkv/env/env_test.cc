@@ -11,6 +11,7 @@
 
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/env/posix_env.h"
+#include "vtkv/env/read_all.h"
 #include "vtkv/env/small_file.h"
 #include "vtkv/testing/sim_env.h"
 
@@ -97,6 +98,33 @@ TEST_P(EnvTest, ReadPastTheEndIsCorruption) {
   AlignedBuffer buffer = filled(8192, '?');
   EXPECT_TRUE(file->read(0, 8192, buffer.data()).is_corruption());
   EXPECT_TRUE(file->read(8192, 4096, buffer.data()).is_corruption());
+}
+
+TEST_P(EnvTest, ReadsManyPlacesAtOnceAndTellsOfEachOnce) {
+  constexpr size_t kPlaces = 100;  // more than a ring takes
+  auto file = create("a");
+  for (size_t i = 0; i < kPlaces; ++i) {
+    const AlignedBuffer data = filled(4096, static_cast<char>('0' + i % 10));
+    ASSERT_TRUE(file->write(i * 4096, data.data(), data.size()).ok());
+  }
+  AlignedBuffer bytes = filled((kPlaces + 1) * 4096, '?');
+  std::vector<ReadRequest> requests;
+  for (size_t i = 0; i <= kPlaces; ++i) {
+    const size_t place = kPlaces - i;  // the first one lies past the end
+    requests.push_back({file.get(), place * 4096, 4096, bytes.data() + place * 4096, {}});
+  }
+  std::vector<int> told(requests.size());
+  read_all(requests, [&](ReadRequest& request) {
+    ++told[static_cast<size_t>(&request - requests.data())];
+    const size_t place = request.offset / 4096;
+    if (place == kPlaces) {
+      EXPECT_TRUE(request.result.is_corruption()) << request.result.to_string();
+    } else {
+      EXPECT_TRUE(request.result.ok()) << request.result.to_string();
+      EXPECT_EQ(std::string(request.destination, 4096), std::string(4096, static_cast<char>('0' + place % 10)));
+    }
+  });
+  EXPECT_EQ(told, std::vector<int>(requests.size(), 1));
 }
 
 TEST_P(EnvTest, MissingFileIsNotFoundAndNamed) {
