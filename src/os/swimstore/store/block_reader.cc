@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "common/debug.h"
+#include "include/buffer_raw.h"
 #include "include/rados.h"
 
 #include "vtkv/env/read_all.h"
@@ -31,6 +32,25 @@ bool matches(const MappedRun& run, const char* blocks) {
   return true;
 }
 
+// The messenger sends a checksum of what was read, and the OSD compares it with the object's digest: both find it at
+// the buffer instead of computing it once more. So it is that of what was written, all the way to the client.
+// REQUIRES: the blocks were read, so that their extents are loaded.
+void tell_checksum(const Onode& onode, uint64_t first, uint64_t count, ceph::buffer::raw* raw) {
+  std::vector<MappedRun> runs;
+  onode.extents.resolve(first, count, &runs);
+  uint32_t crc = 0;
+  for (const MappedRun& run : runs) {
+    for (const uint32_t block_crc : run.crc32c) {
+      crc = vtkv::crc32c_combine(crc, block_crc, kBlockBytes);
+    }
+    count -= run.count;
+  }
+  if (count == 0) {  // no holes
+    // Ceph inverts neither what its checksums start with nor their result.
+    raw->set_crc({0, raw->get_len()}, {~uint32_t{0}, ~crc});
+  }
+}
+
 }  // namespace
 
 BlockReader::Caching BlockReader::caching(uint32_t op_flags, uint64_t length) {
@@ -45,10 +65,15 @@ int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t o
   }
   const uint64_t first = block_of(offset);
   const uint64_t count = blocks_for(offset + length) - first;
-  ceph::bufferptr blocks(ceph::buffer::create_page_aligned(count * kBlockBytes));
+  auto memory = ceph::buffer::create_page_aligned(count * kBlockBytes);
+  ceph::buffer::raw& raw = *memory;
+  ceph::bufferptr blocks(std::move(memory));
   const int r = read_blocks(onode, first, count, caching(op_flags, length), blocks);
   if (r < 0) {
     return r;
+  }
+  if (length == count * kBlockBytes) {
+    tell_checksum(onode, first, count, &raw);
   }
   out->append(ceph::bufferptr(blocks, offset - first * kBlockBytes, length));
   return 0;

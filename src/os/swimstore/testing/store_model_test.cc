@@ -170,6 +170,30 @@ TEST_F(StoreModelTest, AWriteIntoADamagedBlockDoesNotPassForGood) {
   EXPECT_EQ(out.to_str(), std::string(4096, 'c'));
 }
 
+TEST_F(StoreModelTest, AReadBringsTheChecksumOfItsBytes) {
+  const ghobject_t oid = object("read");
+  write(oid, 0, 200000, 'a');
+  write(oid, 65536, 4096, 'b');
+  write(oid, 98304, 20000, 'c');
+  write(oid, 400000, 5000, 'd');  // behind a hole
+  m_store->flush_cache();
+  ceph::buffer::track_cached_crc(true);
+  const auto check = [&](uint64_t offset, uint64_t length, bool known) {
+    ceph::bufferlist out;
+    ASSERT_EQ(m_store->read(m_pg, oid, offset, length, out), length);
+    ceph::bufferlist copy;
+    copy.append(out.to_str());
+    const int hits = ceph::buffer::get_cached_crc();
+    EXPECT_EQ(out.crc32c(-1), copy.crc32c(-1)) << offset;
+    EXPECT_EQ(ceph::buffer::get_cached_crc() - hits, known ? 1 : 0) << offset;
+  };
+  check(0, 196608, true);
+  check(61440, 12288, true);   // from memory, in part
+  check(61440, 12000, false);  // not whole blocks
+  check(196608, 8192, false);  // ends in the hole
+  ceph::buffer::track_cached_crc(false);
+}
+
 TEST_F(StoreModelTest, ACloneOutlivesItsSource) {
   const ghobject_t source = object("source");
   const ghobject_t clone = object("clone");
