@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kReadTries = 3;
 // A longer read is taken for a scan, which would only push out what is read again.
-constexpr uint64_t kCachedReadBytesMax = 128 << 10;
+constexpr uint64_t kShortReadBytesMax = 128 << 10;
 
 // Blocks that were lost before they were written keep a checksum that matches nothing, in flight too.
 bool matches(const MappedRun& run, const char* blocks) {
@@ -34,10 +34,7 @@ bool matches(const MappedRun& run, const char* blocks) {
 
 // The messenger sends a checksum of what was read, and the OSD compares it with the object's digest: both find it at
 // the buffer instead of computing it once more. So it is that of what was written, all the way to the client.
-// REQUIRES: the blocks were read, so that their extents are loaded.
-void tell_checksum(const Onode& onode, uint64_t first, uint64_t count, ceph::buffer::raw* raw) {
-  std::vector<MappedRun> runs;
-  onode.extents.resolve(first, count, &runs);
+void tell_checksum(const std::vector<MappedRun>& runs, uint64_t count, ceph::buffer::raw* raw) {
   uint32_t crc = 0;
   for (const MappedRun& run : runs) {
     for (const uint32_t block_crc : run.crc32c) {
@@ -55,8 +52,9 @@ void tell_checksum(const Onode& onode, uint64_t first, uint64_t count, ceph::buf
 
 BlockReader::Caching BlockReader::caching(uint32_t op_flags, uint64_t length) {
   constexpr uint32_t kNotAgain = CEPH_OSD_OP_FLAG_FADVISE_DONTNEED | CEPH_OSD_OP_FLAG_FADVISE_NOCACHE;
-  const bool is_short = length <= kCachedReadBytesMax || (op_flags & CEPH_OSD_OP_FLAG_FADVISE_WILLNEED);
-  return {.look = !(op_flags & CEPH_OSD_OP_FLAG_BYPASS_CLEAN_CACHE), .keep = is_short && !(op_flags & kNotAgain)};
+  const bool is_short = length <= kShortReadBytesMax || (op_flags & CEPH_OSD_OP_FLAG_FADVISE_WILLNEED);
+  return {.look = !(op_flags & CEPH_OSD_OP_FLAG_BYPASS_CLEAN_CACHE), .keep = !(op_flags & kNotAgain),
+          .scan = !is_short};
 }
 
 int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t op_flags, ceph::bufferlist* out) {
@@ -68,12 +66,13 @@ int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t o
   auto memory = ceph::buffer::create_page_aligned(count * kBlockBytes);
   ceph::buffer::raw& raw = *memory;
   ceph::bufferptr blocks(std::move(memory));
-  const int r = read_blocks(onode, first, count, caching(op_flags, length), blocks);
+  std::vector<MappedRun> runs;
+  const int r = read_blocks(onode, first, count, caching(op_flags, length), blocks, &runs);
   if (r < 0) {
     return r;
   }
   if (length == count * kBlockBytes) {
-    tell_checksum(onode, first, count, &raw);
+    tell_checksum(runs, count, &raw);
   }
   out->append(ceph::bufferptr(blocks, offset - first * kBlockBytes, length));
   return 0;
@@ -81,7 +80,8 @@ int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t o
 
 int BlockReader::read_block(Onode& onode, uint64_t block, char* destination) {
   ceph::bufferptr bytes(ceph::buffer::create_page_aligned(kBlockBytes));
-  const int r = read_blocks(onode, block, 1, {}, bytes);
+  std::vector<MappedRun> runs;
+  const int r = read_blocks(onode, block, 1, {}, bytes, &runs);
   if (r == 0) {
     std::memcpy(destination, bytes.c_str(), kBlockBytes);
   }
@@ -89,7 +89,7 @@ int BlockReader::read_block(Onode& onode, uint64_t block, char* destination) {
 }
 
 int BlockReader::read_blocks(Onode& onode, uint64_t first, uint64_t count, Caching caching,
-                             ceph::bufferptr& blocks) {
+                             ceph::bufferptr& blocks, std::vector<MappedRun>* runs) {
   char* const destination = blocks.c_str();
   const vtkv::Status status = onode.extents.load(m_store.cube.database(), onode.record.nid,
                                                  static_cast<uint32_t>(first / kChunkBlocks),
@@ -98,33 +98,34 @@ int BlockReader::read_blocks(Onode& onode, uint64_t first, uint64_t count, Cachi
     derr << "the extents of object " << onode.oid << " cannot be read: " << status.to_string() << dendl;
     return -EIO;
   }
-  std::vector<MappedRun> runs;
-  onode.extents.resolve(first, count, &runs);
+  onode.extents.resolve(first, count, runs);
   std::vector<Piece> missing;
   uint64_t next = first;
-  for (const MappedRun& run : runs) {
+  for (const MappedRun& run : *runs) {
     std::memset(destination + (next - first) * kBlockBytes, 0, (run.block - next) * kBlockBytes);
-    find_in_memory(run, caching.look, destination + (run.block - first) * kBlockBytes, &missing);
+    find_in_memory(run, caching, destination + (run.block - first) * kBlockBytes, &missing);
     next = run.block + run.count;
   }
   std::memset(destination + (next - first) * kBlockBytes, 0, (first + count - next) * kBlockBytes);
   const int r = missing.empty() ? 0 : read_pieces(onode, missing);
-  for (const Piece& piece : missing) {
-    if (caching.keep && r == 0) {
-      m_store.data.add(piece.slot, piece.slot_block,
-                       ceph::bufferptr(blocks, piece.destination - destination, piece.bytes()));
-    }
+  if (r < 0 || !caching.keep) {
+    return r;
   }
-  return r;
+  for (const Piece& piece : missing) {
+    const ceph::bufferptr read(blocks, piece.destination - destination, piece.bytes());
+    caching.scan ? m_store.data.add_if_room(piece.slot, piece.slot_block, read)
+                 : m_store.data.add(piece.slot, piece.slot_block, read);
+  }
+  return 0;
 }
 
-void BlockReader::find_in_memory(const MappedRun& run, bool look_in_cache, char* destination,
+void BlockReader::find_in_memory(const MappedRun& run, Caching caching, char* destination,
                                  std::vector<Piece>* missing) {
   if (m_store.in_flight.get(run.slot, run.slot_block * kBlockBytes, run.count * kBlockBytes, destination) &&
       matches(run, destination)) {
     return;
   }
-  if (!look_in_cache) {
+  if (!caching.look) {
     missing->push_back({run.slot, run.slot_block, run.count, run.block, run.crc32c.data(), destination});
     return;
   }
@@ -133,7 +134,8 @@ void BlockReader::find_in_memory(const MappedRun& run, bool look_in_cache, char*
   for (uint32_t i = 0; i < run.count;) {
     char* const to = destination + uint64_t{i} * kBlockBytes;
     uint32_t absent = 0;
-    if (const uint32_t found = m_store.data.get(run.slot, run.slot_block + i, run.count - i, to, &absent)) {
+    if (const uint32_t found = m_store.data.get(run.slot, run.slot_block + i, run.count - i, to, &absent,
+                                                   caching.scan)) {
       hits += found;
       i += found;
       after_hit = true;

@@ -38,10 +38,13 @@ class BlockReader {
   struct Caching {
     bool look = true;
     bool keep = true;
+    bool scan = false;  // keeps only what takes nothing else's room
   };
   static Caching caching(uint32_t op_flags, uint64_t length);
-  int read_blocks(Onode& onode, uint64_t first, uint64_t count, Caching caching, ceph::bufferptr& blocks);
-  void find_in_memory(const MappedRun& run, bool look_in_cache, char* destination, std::vector<Piece>* missing);
+  // *runs: where the blocks are.
+  int read_blocks(Onode& onode, uint64_t first, uint64_t count, Caching caching, ceph::bufferptr& blocks,
+                  std::vector<MappedRun>* runs);
+  void find_in_memory(const MappedRun& run, Caching caching, char* destination, std::vector<Piece>* missing);
   int read_pieces(const Onode& onode, const std::vector<Piece>& pieces);
   int verify(const Onode& onode, const Piece& piece, const vtkv::Status& first_read);
   // Index of the first block that is damaged or does not match; piece.count when all are good.

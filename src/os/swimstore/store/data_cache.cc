@@ -96,6 +96,40 @@ void DataCache::add(SlotAddress slot, const ceph::bufferlist& blocks) {
   }
 }
 
+void DataCache::add_if_room(SlotAddress slot, uint32_t first, const ceph::bufferptr& blocks) {
+  const uint32_t count = blocks.length() / kBlockBytes;
+  for (uint32_t done = 0; done < count;) {
+    const uint32_t in_page = (first + done) % kPageBlocks;
+    const uint32_t part = std::min(count - done, kPageBlocks - in_page);
+    add_page_if_room({slot.packed(), (first + done) / kPageBlocks}, in_page,
+                     ceph::bufferptr(blocks, done * kBlockBytes, part * kBlockBytes));
+    done += part;
+  }
+}
+
+// Copied page by page, because each goes by itself. Looks for room first: mostly there is none.
+void DataCache::add_page_if_room(const Key& key, uint32_t first, const ceph::bufferptr& blocks) {
+  Shard& shard = shard_of(key);
+  const uint32_t count = blocks.length() / kBlockBytes;
+  const auto has_room = [&] {
+    return shard.blocks + count <= m_capacity_bytes / kShards / kBlockBytes && !shard.by_place.contains(key);
+  };
+  {
+    std::lock_guard lock(shard.mutex);
+    if (!has_room()) {
+      return;
+    }
+  }
+  ceph::bufferptr copy(ceph::buffer::copy(blocks.c_str(), blocks.length()));
+  std::lock_guard lock(shard.mutex);
+  if (has_room()) {
+    const auto page = shard.pages.insert(shard.pages.end(), {key, {}});
+    page->pieces.push_back({first, count, std::move(copy)});
+    shard.by_place.emplace(key, page);
+    account(shard, count);
+  }
+}
+
 void DataCache::add_to_page(const Key& key, Piece piece) {
   Shard& shard = shard_of(key);
   Removed removed;
@@ -113,7 +147,8 @@ void DataCache::add_to_page(const Key& key, Piece piece) {
   trim(shard, &removed);
 }
 
-uint32_t DataCache::get(SlotAddress slot, uint32_t first, uint32_t count, char* destination, uint32_t* missing) {
+uint32_t DataCache::get(SlotAddress slot, uint32_t first, uint32_t count, char* destination, uint32_t* missing,
+                        bool scan) {
   const Key key{slot.packed(), first / kPageBlocks};
   const uint32_t in_page = first % kPageBlocks;
   count = std::min(count, kPageBlocks - in_page);
@@ -127,7 +162,9 @@ uint32_t DataCache::get(SlotAddress slot, uint32_t first, uint32_t count, char* 
       return 0;
     }
     Page& page = *found->second;
-    shard.pages.splice(shard.pages.begin(), shard.pages, found->second);
+    if (!scan) {
+      shard.pages.splice(shard.pages.begin(), shard.pages, found->second);
+    }
     const Piece* const piece = page.find(in_page);
     if (piece == nullptr) {
       *missing = 1;

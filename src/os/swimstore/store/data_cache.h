@@ -50,10 +50,13 @@ class DataCache {
 
   // `blocks`: whole ones, from `first` on. Blocks that are there already are replaced.
   void add(SlotAddress slot, uint32_t first, const ceph::bufferptr& blocks);
+  // Of a long read, which may be a scan: copied into what room there is, and the first to go.
+  void add_if_room(SlotAddress slot, uint32_t first, const ceph::bufferptr& blocks);
   void add(SlotAddress slot, const ceph::bufferlist& blocks);  // each buffer of it: whole blocks
   // Copies the blocks from `first` on that are there, at most `count`; returns how many. When the first
-  // one is not there, *missing is how many are not, at most `count`.
-  uint32_t get(SlotAddress slot, uint32_t first, uint32_t count, char* destination, uint32_t* missing);
+  // one is not there, *missing is how many are not, at most `count`. `scan`: a long read, which makes nothing recent.
+  uint32_t get(SlotAddress slot, uint32_t first, uint32_t count, char* destination, uint32_t* missing,
+               bool scan = false);
   void forget(SlotAddress slot, uint32_t first, uint32_t count);
   void set_capacity(size_t bytes);
   size_t capacity() const { return m_capacity_bytes; }
@@ -93,6 +96,7 @@ class DataCache {
 
   Shard& shard_of(const Key& key) { return m_shards[KeyHash()(key) % kShards]; }
   void add_to_page(const Key& key, Piece piece);
+  void add_page_if_room(const Key& key, uint32_t first, const ceph::bufferptr& blocks);
   void cut(Shard& shard, Page& page, uint32_t first, uint32_t count, Removed* removed);
   void trim(Shard& shard, Removed* removed);
   void account(Shard& shard, int64_t blocks);

@@ -84,6 +84,39 @@ TEST(DataCacheTest, DropsTheLeastRecentlyUsed) {
   EXPECT_EQ(cache.memory_bytes(), 0u);
 }
 
+TEST(DataCacheTest, AScanTakesOnlyTheRoomThatIsLeft) {
+  DataCache cache(16 << 20);
+  const std::string page(16, 's');
+  for (uint64_t index = 0; index < 512; ++index) {  // 32 MiB
+    cache.add_if_room({4, index}, 0, blocks_of(page));
+  }
+  EXPECT_LE(cache.memory_bytes(), size_t{16} << 20);
+  EXPECT_GE(cache.memory_bytes(), size_t{12} << 20);
+  EXPECT_EQ(letters_in(cache, {4, 0}, 0, 16), page);
+  for (uint64_t index = 0; index < 1024; ++index) {
+    cache.add({0, index}, 0, blocks_of("x"));
+  }
+  for (uint64_t index = 0; index < 512; ++index) {
+    cache.add_if_room({4, 512 + index}, 0, blocks_of(page));
+  }
+  for (uint64_t index = 0; index < 1024; ++index) {
+    ASSERT_EQ(letters_in(cache, {0, index}, 0, 1), "x") << index;
+  }
+}
+
+TEST(DataCacheTest, AScanMakesNothingRecent) {
+  DataCache cache(16 * 16 * kBlockBytes * 2);  // two pages per shard
+  cache.add_if_room(kSlot, 0, blocks_of("s"));
+  std::string bytes(kBlockBytes, 0);
+  uint32_t missing = 0;
+  EXPECT_EQ(cache.get(kSlot, 0, 1, bytes.data(), &missing, true), 1u);
+  for (uint64_t index = 0; index < 512; ++index) {
+    cache.add({0, index}, 0, blocks_of("x"));
+    cache.get(kSlot, 0, 1, bytes.data(), &missing, true);
+  }
+  EXPECT_EQ(letters_in(cache, kSlot, 0, 1), "-");
+}
+
 TEST(DataCacheTest, AgreesWithAModel) {
   DataCache cache(64 << 20);
   std::string model(64, '-');
