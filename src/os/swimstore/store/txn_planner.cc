@@ -314,6 +314,9 @@ int TxnPlanner::finish() {
     derr << "the references of slots cannot be settled: " << status.to_string() << dendl;
     return -EIO;
   }
+  for (const SlotAddress& slot : m_plan.txn.delta.allocation.freed) {
+    m_plan.store.data.forget(slot, 0, slot_blocks(slot.size_class));  // nobody reads them any more
+  }
   m_plan.usage.add_to(&m_plan.txn.delta.pools);
   m_plan.txn.delta.next_object_id = m_object_ids_end;
   return 0;

@@ -6,6 +6,7 @@
 
 #include "common/Formatter.h"
 #include "global/global_context.h"
+#include "swimstore/ops/perf_counters.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/testing/small_store.h"
 #include "swimstore/testing/store_workload.h"
@@ -192,6 +193,25 @@ TEST_F(StoreModelTest, AReadBringsTheChecksumOfItsBytes) {
   check(61440, 12000, false);  // not whole blocks
   check(196608, 8192, false);  // ends in the hole
   ceph::buffer::track_cached_crc(false);
+}
+
+TEST_F(StoreModelTest, WhatIsGoneTakesNoRoomInTheCache) {
+  const auto cached_bytes = [this] {
+    m_store->refresh_perf_counters();
+    return m_store->get_perf_counters()->get(l_swimstore_data_cache_bytes);
+  };
+  write(object("kept"), 0, 8192, 'a');
+  write(object("gone"), 0, 65536, 'b');
+  EXPECT_EQ(cached_bytes(), 8192u + 65536);
+  ObjectStore::Transaction transaction;
+  transaction.clone(kPg, object("gone"), object("clone"));
+  transaction.remove(kPg, object("gone"));
+  queue(std::move(transaction));
+  EXPECT_EQ(cached_bytes(), 8192u + 65536);
+  ObjectStore::Transaction last;
+  last.remove(kPg, object("clone"));
+  queue(std::move(last));
+  EXPECT_EQ(cached_bytes(), 8192u);
 }
 
 TEST_F(StoreModelTest, ACloneOutlivesItsSource) {
