@@ -5,6 +5,7 @@
 #include <cmath>
 #include <condition_variable>
 #include <mutex>
+#include <numeric>
 #include <random>
 #include <thread>
 
@@ -38,6 +39,7 @@ class Lane {
   Lane(ObjectStore& store, const LoadOptions& options, unsigned number, unsigned depth);
 
   int prepare();
+  void scatter();
   void run(Clock::time_point end);
   void drain();
 
@@ -127,8 +129,25 @@ int Lane::prepare() {
     }
     submit(std::move(fill));
   }
+  if (filled && m_options.scatter_bytes > 0) {
+    scatter();
+  }
   drain();
   return error;
+}
+
+// What a long random load leaves of the objects: neighbours in an object are no neighbours on disk.
+void Lane::scatter() {
+  const uint64_t pieces = m_options.object_bytes / m_options.scatter_bytes;
+  std::vector<uint64_t> order(m_options.objects * pieces);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), m_random);
+  for (const uint64_t place : order) {
+    Transaction txn;
+    txn.write(m_cid, object(place / pieces), place % pieces * m_options.scatter_bytes, m_options.scatter_bytes,
+              pattern(m_options.scatter_bytes));
+    submit(std::move(txn));
+  }
 }
 
 void Lane::add_operation(Transaction* txn) {

@@ -22,6 +22,7 @@ struct LoadOptions {
   bool pg_log = true;
   unsigned objects = 64;      // per thread, for all but write
   uint64_t object_bytes = 4u << 20;
+  uint64_t scatter_bytes = 0;  // existing objects are then overwritten in pieces of so many, all in random order
 };
 
 struct LoadResult {

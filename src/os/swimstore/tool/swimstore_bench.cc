@@ -48,6 +48,8 @@ po::options_description describe(Arguments* arguments) {
   add("seconds", po::value(&load.seconds)->default_value(10), "how long");
   add("objects", po::value(&load.objects)->default_value(64), "existing objects per PG");
   add("object-size", po::value(&load.object_bytes)->default_value(4u << 20), "their bytes");
+  add("scatter", po::value(&load.scatter_bytes)->default_value(0),
+      "overwrite existing objects in pieces of so many bytes first, in random order; 0: leave them whole");
   add("path", po::value(&arguments->path)->required(), "directory for the store");
   add("json", po::value(&arguments->json), "write the result to this file");
   add("no-pg-log", "leave out what an OSD adds to each write (object info, PG log, PG info)");
@@ -76,9 +78,10 @@ Arguments parse(int argc, char** argv) {
   const LoadOptions& load = arguments.load;
   if (load.size_bytes == 0 || load.size_bytes > (64u << 20) || load.depth == 0 || load.depth > 4096 ||
       load.threads == 0 || load.threads > 64 || !(load.seconds > 0) || load.objects == 0 ||
-      load.object_bytes < load.size_bytes || load.object_bytes > (64u << 20)) {
+      load.object_bytes < load.size_bytes || load.object_bytes > (64u << 20) ||
+      (load.scatter_bytes > 0 && load.scatter_bytes < 512) || load.scatter_bytes > load.object_bytes) {
     std::cerr << "swimstore_bench: size must be 1 to 64 MiB, depth 1 to 4096, threads 1 to 64, seconds above 0, "
-                 "objects above 0, object-size from size to 64 MiB\n";
+                 "objects above 0, object-size from size to 64 MiB, scatter 0 or from 512 to object-size\n";
     std::exit(2);
   }
   const auto op = std::find_if(std::begin(kOps), std::end(kOps),
