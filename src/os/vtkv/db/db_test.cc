@@ -230,6 +230,43 @@ TEST_P(DbTest, DefragmentsWhileItIsWrittenTo) {
   EXPECT_TRUE(findings.empty()) << findings.front();
 }
 
+// A seek to where the removal begins would read the first block of what it hides.
+TEST_P(DbTest, ASeekIntoARemovedRangeLooksBehindIt) {
+  for (int i = 0; i < 1000; ++i) {
+    put("key" + std::to_string(1000 + i), std::string(100, 'v'));
+  }
+  ASSERT_TRUE(m_db->compact().ok());
+  WriteBatch batch;
+  batch.remove_range("key1200", "key1800");
+  write(std::move(batch));
+  put("key1500", "newer");
+  const auto lookups = [this] {
+    const DBStatistics statistics = m_db->statistics();
+    return statistics.block_cache_hits + statistics.block_cache_misses;
+  };
+  const auto blocks_of = [&](const std::string& target) {
+    const uint64_t before = lookups();
+    auto it = m_db->new_iterator("", "z");
+    it->seek(target);
+    EXPECT_TRUE(it->valid());
+    return lookups() - before;
+  };
+  const uint64_t behind = blocks_of("key1800");
+  EXPECT_EQ(blocks_of("key1200"), behind);
+  EXPECT_EQ(blocks_of("key1600"), behind);
+  EXPECT_EQ(forward("key1199", "key1802").size(), 3 * 109 + std::string("key1500=newer ").size());
+  auto it = m_db->new_iterator("", "z");
+  it->seek("key1300");
+  ASSERT_TRUE(it->valid());
+  EXPECT_EQ(it->key(), "key1500");
+  it->next();
+  ASSERT_TRUE(it->valid());
+  EXPECT_EQ(it->key(), "key1800");
+  it->previous();
+  ASSERT_TRUE(it->valid());
+  EXPECT_EQ(it->key(), "key1500");
+}
+
 INSTANTIATE_TEST_SUITE_P(, DbTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "Host" : "Simulator"; });
 

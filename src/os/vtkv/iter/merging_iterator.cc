@@ -1,7 +1,6 @@
 #include "vtkv/iter/merging_iterator.h"
 
 #include <algorithm>
-#include <string>
 
 namespace vtkv {
 
@@ -91,6 +90,15 @@ void MergingIterator::seek(std::string_view key, SequenceNumber at_most) {
   m_forward = true;
   for (auto& source : m_sources) {
     source->seek(key, at_most);
+  }
+  rebuild();
+}
+
+void MergingIterator::seek_each(const std::vector<std::string>& keys) {
+  m_status = Status();
+  m_forward = true;
+  for (size_t i = 0; i < m_sources.size(); ++i) {
+    m_sources[i]->seek(keys[i], kNewest);
   }
   rebuild();
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,8 @@ class MergingIterator final : public EntryIterator {
   void seek_to_first() override;
   void seek_to_last() override;
   void seek(std::string_view key, SequenceNumber at_most) override;
+  // Each source to a key of its own. The caller knows that what a source holds before it is of no interest.
+  void seek_each(const std::vector<std::string>& keys);
   // Last entry with a key below `key`.
   void seek_before(std::string_view key);
   void next() override;

@@ -114,8 +114,23 @@ void VisibleIterator::find_backward() {
   }
 }
 
+// What a removal hides in older sources they need not look for: each begins where those of the newer ones end.
 void VisibleIterator::seek(std::string_view target) {
-  m_entries->seek(target < m_lower ? std::string_view(m_lower) : target, UINT64_MAX);
+  const std::string_view from = target < m_lower ? std::string_view(m_lower) : target;
+  if (m_any_removals) {
+    m_starts.resize(m_removals.size());
+    std::string start(from);
+    for (size_t i = 0; i < m_removals.size(); ++i) {
+      m_starts[i] = start;
+      if (m_removals[i] && !m_removals[i]->empty()) {
+        std::string until = m_removals[i]->covered_until(start, m_sequence, 0);
+        start = until.empty() ? start : std::move(until);
+      }
+    }
+    m_entries->seek_each(m_starts);
+  } else {
+    m_entries->seek(from, UINT64_MAX);
+  }
   find_forward();
 }
 

@@ -46,6 +46,7 @@ class VisibleIterator {
   const SequenceNumber m_sequence;
   std::vector<std::shared_ptr<const RangeRemovals>> m_removals;  // by source; null: none
   bool m_any_removals = false;
+  std::vector<std::string> m_starts;  // scratch
   std::unique_ptr<MergingIterator> m_entries;
   // Forward: m_entries stands on the current entry. Backward: before every version of m_key.
   bool m_forward = true;
