@@ -55,8 +55,7 @@ while [ $# -gt 0 ]; do
 done
 case $preset in
   release) build=build what=build ;;
-  debug | asan) build=build-$preset what=build ;;
-  tsan) build=build-tsan what=clang ;;
+  debug | asan | tsan) build=build-$preset what=build ;;
   *) fail_usage "there is no preset '$preset' to test: use release, debug, asan or tsan" ;;
 esac
 case $jobs in '' | *[!0-9]* | 0) fail_usage "--jobs needs a number of at least 1, not '$jobs'" ;; esac
