@@ -12,7 +12,7 @@
 #include "include/common_fwd.h"
 
 #include "swimstore/cube/cube.h"
-#include "swimstore/testing/store_workload.h"
+#include "swimstore/testing/store_lanes.h"
 #include "vtkv/testing/crash_explorer.h"
 
 class SwimStore;
@@ -36,21 +36,13 @@ class StoreSubject final : public vtkv::CrashSubject {
                     std::unique_ptr<vtkv::CrashSubject>* next) override;
 
  private:
-  struct Lane {
-    coll_t cid;
-    std::vector<ModelCollection> history;  // after 0, 1, 2, … transactions
-    size_t acknowledged = 0;               // of them, before what is explored
-  };
-
   std::unique_ptr<SwimStore> open_store(vtkv::SimEnv* env) const;
   void run_transactions(SwimStore& store, vtkv::SimEnv* env);
-  std::vector<size_t> acknowledged_at(std::span<const vtkv::SimMark> marks) const;
-  std::string check_contents(SwimStore& store, const std::vector<size_t>& acknowledged) const;
 
   CephContext* const m_cct;
   const vtkv::CrashRun m_run;
   const StoreSubjectOptions m_options;
-  std::vector<Lane> m_lanes;
+  StoreLanes m_lanes;
 };
 
 }  // namespace swimstore

@@ -19,8 +19,8 @@ void place(std::string* data, uint64_t offset, const std::string& bytes) {
 
 }  // namespace
 
-StoreWorkload::StoreWorkload(const coll_t& cid, const WorkloadOptions& options)
-    : m_cid(cid), m_options(options), m_random(options.seed) {}
+StoreWorkload::StoreWorkload(const coll_t& cid, const WorkloadOptions& options, ModelCollection model)
+    : m_cid(cid), m_options(options), m_random(options.seed), m_model(std::move(model)) {}
 
 ghobject_t StoreWorkload::any_name() {
   spg_t pg;

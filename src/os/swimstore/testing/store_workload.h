@@ -21,8 +21,8 @@ struct WorkloadOptions {
 
 class StoreWorkload {
  public:
-  // All objects lie in one collection, a PG's.
-  StoreWorkload(const coll_t& cid, const WorkloadOptions& options);
+  // All objects lie in one collection, a PG's, which holds the model by now.
+  StoreWorkload(const coll_t& cid, const WorkloadOptions& options, ModelCollection model = {});
 
   // The next transaction; the model has it from now on.
   ObjectStore::Transaction next();
