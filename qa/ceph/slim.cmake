@@ -240,6 +240,8 @@ swimstore_program(swimstore_bench src/os/swimstore/tool/swimstore_bench.cc
   ${swimstore_libraries})
 swimstore_program(swimstore_crash_explorer
   src/os/swimstore/testing/crash_explorer_main.cc ${swimstore_test_libraries})
+swimstore_program(real_fs_explorer
+  src/os/swimstore/testing/disk/real_fs_main.cc ${swimstore_test_libraries})
 
 if(SWIM_WITH_FUZZERS)
   # The decoders need nothing of an OSD, nor of the rest of the store.

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""What a loss of power leaves of a store on real file systems, and whether one flush covers all files there.
+
+The file system lies on a loop device over a disk in memory (real_fs_explorer) that records every write, flush and
+discard. Of the record, any disk is made that the block layer allows after a crash; the kernel mounts it and replays its
+journal; the store recovers, is compared with what it had promised, and checked. Every fourth store goes on working and
+crashes again.
+
+The single-flush rule is asked of each file system without a store, too. And rules are broken on purpose: a crash must
+show it, or this lane could not fail.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+
+from lane import Lane, UserError
+import sysroot
+
+PROGRAM = sysroot.CHECKOUT / "build/bin/real_fs_explorer"
+OVERHEAD_SECONDS = 120  # of a run beyond its --time: the last state, on a busy machine
+
+# Which share of the blocks survives when every write is lost that no flush covers.
+ALL, NOT_ALL, NONE = "all", "not all", "none"
+ONE_FLUSH = {
+    "written before, nothing synced": NONE,
+    "written before, another file synced": ALL,
+    "written before, synced itself": ALL,
+    "only reserved, nothing synced": NONE,
+    "only reserved, another file synced": NOT_ALL,
+    "only reserved, synced itself": ALL,
+}
+FLUSH_RULE = {
+    "ext4": ONE_FLUSH,
+    "xfs": ONE_FLUSH,
+    "btrfs": ONE_FLUSH | {"written before, another file synced": NOT_ALL},
+}
+# Rules whose break must be noticed.
+MUTATIONS = {
+    "ext4": ["flush_removed"],
+    "xfs": ["flush_removed"],
+    "btrfs": ["flush_removed", "single_flush_everywhere"],
+}
+
+
+def share_of(kept, blocks):
+  return {0: NONE, blocks: ALL}.get(kept, NOT_ALL)
+
+
+def explore(fs, seconds, *options):
+  """Run the program; returns its exit status and the lines it printed. Its progress goes to standard error."""
+  with tempfile.TemporaryDirectory(prefix="real-fs-") as scratch:
+    command = sysroot.command(["env", f"TMPDIR={scratch}", PROGRAM, "--fs", fs, "--time", seconds, *options])
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=None, text=True,
+                          timeout=seconds + OVERHEAD_SECONDS)
+  if done.returncode not in (0, 1):
+    raise UserError(f"real_fs_explorer on {fs}: exit {done.returncode}, for the reason above")
+  return done.returncode, done.stdout.splitlines()
+
+
+def ask_flush_rule(lane, fs):
+  _, lines = explore(fs, 60, "--flush-rule")
+  found = {what: share_of(int(kept), int(blocks))
+           for what, kept, blocks in (re.fullmatch(r"(.*): (\d+) of (\d+) blocks kept", line).groups() for line in lines)}
+  for what, expected in FLUSH_RULE[fs].items():
+    kept = found.get(what)
+    lane.check(kept == expected or (expected == NOT_ALL and kept == NONE), f"{fs}: {what}: {expected} kept",
+               f"{kept} kept")
+
+
+def crash_store(lane, fs, states, seconds):
+  kept = sysroot.cache_dir() / "lanes" / f"real-fs-{fs}.image"
+  kept.parent.mkdir(parents=True, exist_ok=True)
+  kept.unlink(missing_ok=True)
+  status, lines = explore(fs, seconds, "--states", states, "--seed", lane.args.seed, "--image", kept)
+  lane.check(status == 0, f"{fs}: {lines[-1]}", "\n".join(lines))
+
+
+def break_rules(lane, fs, mutations, states, seconds):
+  for mutation in mutations:
+    status, lines = explore(fs, seconds, "--states", states, "--seed", lane.args.seed, "--mutation", mutation)
+    noticed = status == 1 and any(line.startswith("violation") for line in lines)
+    lane.check(noticed, f"{fs}: {mutation} is noticed", f"not in {lines[-1]}")
+
+
+def run(lane):
+  sysroot.prepare()
+  if not PROGRAM.exists():
+    raise UserError(f"{PROGRAM}: no such program; build it first (qa/enter.sh ninja -C build real_fs_explorer)")
+  quick = lane.args.quick
+  for fs in lane.args.fs:
+    ask_flush_rule(lane, fs)
+    crash_store(lane, fs, lane.args.states or (20 if quick else 2000), 6 if quick else 3600)
+    break_rules(lane, fs, MUTATIONS[fs][:1] if quick else MUTATIONS[fs], 20 if quick else 2000, 30 if quick else 1800)
+
+
+def file_systems(text):
+  names = text.split(",")
+  for name in names:
+    if name not in FLUSH_RULE:
+      raise argparse.ArgumentTypeError(f"there is no file system '{name}' to test: use {', '.join(FLUSH_RULE)}")
+  return names
+
+
+def main():
+  parser = argparse.ArgumentParser(prog="real-fs", description=__doc__,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument("--fs", type=file_systems, default=list(FLUSH_RULE), help="some of ext4,xfs,btrfs (default: all)")
+  parser.add_argument("--states", type=int, default=0, help="crashes of each file system (2000; with --quick 20)")
+  parser.add_argument("--seed", type=int, default=1, help="of the first store (default: %(default)s)")
+  parser.add_argument("--quick", action="store_true", help="a short version, for the test command")
+  lane = Lane("real-fs", parser.parse_args())
+  try:
+    run(lane)
+  except (UserError, sysroot.CommandFailed, subprocess.TimeoutExpired) as error:
+    lane.check(False, "real-fs runs to its end", str(error))
+  except KeyboardInterrupt:
+    lane.check(False, "real-fs runs to its end", "interrupted")
+  lane.say(f"real-fs: {lane.held} held, {lane.failures} failed")
+  sys.exit(1 if lane.failures or not lane.held else 0)
+
+
+if __name__ == "__main__":
+  main()
