@@ -20,7 +20,7 @@ Status DiskLab::open(FileSystemKind kind, const std::string& scratch, std::uniqu
   std::ofstream(opened->m_file).flush();
   std::error_code error;
   std::filesystem::create_directory(opened->m_directory, error);
-  VTKV_RETURN_IF_ERROR(FuseDisk::start(&opened->m_disk, opened->m_file, &opened->m_server));
+  VTKV_RETURN_IF_ERROR(FuseDisk::start(&opened->m_disk, opened->m_file, opened->m_directory, &opened->m_server));
   VTKV_RETURN_IF_ERROR(LoopDevice::attach(opened->m_file, &opened->m_device));
   VTKV_RETURN_IF_ERROR(opened->m_device->make_file_system(kind));
   opened->m_empty = opened->m_disk.image();

@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 namespace vtkv {
@@ -22,6 +24,8 @@ namespace {
 
 constexpr uint32_t kWriteMax = 1u << 20;
 constexpr uint64_t kForeverS = 1u << 30;  // attributes never change
+constexpr int kAttempts = 500;
+constexpr std::chrono::milliseconds kPause{10};
 
 // Serves until the file is unmounted.
 class Server {
@@ -166,10 +170,26 @@ class Server {
   bool m_is_mounted = true;
 };
 
+// For the signal handler.
+const char* s_file = nullptr;
+const char* s_mounted_on = nullptr;
+
+// The one that tests was killed. A file system that loses its disk while it is unmounted may wait for it for ever, so a
+// process of its own unmounts both while this one goes on serving, until nobody has the file open.
+void unmount_all(int) {
+  if (::fork() == 0) {
+    ::umount2(s_mounted_on, MNT_DETACH);
+    ::umount2(s_file, MNT_DETACH);
+    ::_exit(0);
+  }
+}
+
 [[noreturn]] void serve(RecordedDisk* disk, int device) {
   ::signal(SIGINT, SIG_IGN);  // the one that tests ends first
   ::signal(SIGTERM, SIG_IGN);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::signal(SIGCHLD, SIG_IGN);
+  ::signal(SIGUSR1, unmount_all);
+  ::prctl(PR_SET_PDEATHSIG, SIGUSR1);
   ::prctl(PR_SET_IO_FLUSHER, 1);  // its own memory must not wait for writes to its own disk
   Server(disk, device).run();
   ::_exit(0);
@@ -177,7 +197,8 @@ class Server {
 
 }  // namespace
 
-Status FuseDisk::start(RecordedDisk* disk, const std::string& path, std::unique_ptr<FuseDisk>* started) {
+Status FuseDisk::start(RecordedDisk* disk, const std::string& path, const std::string& mounted_on,
+                       std::unique_ptr<FuseDisk>* started) {
   const int device = ::open("/dev/fuse", O_RDWR | O_CLOEXEC);
   if (device < 0) {
     return Status::from_errno(errno, "cannot open /dev/fuse (load the kernel's module fuse, and be root)");
@@ -190,6 +211,8 @@ Status FuseDisk::start(RecordedDisk* disk, const std::string& path, std::unique_
   }
   const pid_t server = ::fork();
   if (server == 0) {
+    s_file = path.c_str();
+    s_mounted_on = mounted_on.c_str();
     serve(disk, device);
   }
   const int fork_error = errno;
@@ -200,9 +223,12 @@ Status FuseDisk::start(RecordedDisk* disk, const std::string& path, std::unique_
 
 FuseDisk::~FuseDisk() {
   ::umount2(m_path.c_str(), MNT_DETACH);
-  if (m_server > 0) {
-    ::kill(m_server, SIGKILL);
-    ::waitpid(m_server, nullptr, 0);
+  // It ends when the last user has closed the file; a loop device does that in its own time.
+  for (int attempt = 0; m_server > 0 && ::waitpid(m_server, nullptr, WNOHANG) == 0; ++attempt) {
+    if (attempt == kAttempts) {
+      ::kill(m_server, SIGKILL);
+    }
+    std::this_thread::sleep_for(kPause);
   }
 }
 

@@ -4,8 +4,8 @@
 // Requests are answered when no more are waiting, so several are under way at a time, and a flush that was sent while
 // writes were under way comes after none of them.
 //
-// The process ends with this object, or with the one that made it, however that ends; whoever uses the file gets
-// errors then. Not thread-safe.
+// The process ends when nobody has the file open any more: after this object, or after the process that made it,
+// however that ends. Not thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -20,9 +20,11 @@ namespace vtkv {
 
 class FuseDisk {
  public:
-  // `path`: an empty file. To be called before the process has threads. The mount is seen by this process's mount
-  // namespace.
-  static Status start(RecordedDisk* disk, const std::string& path, std::unique_ptr<FuseDisk>* started);
+  // `path`: an empty file. `mounted_on`: where the disk's file system will be mounted, if it is; both are unmounted
+  // when this process is killed. To be called before the process has threads. The mount is seen by this process's
+  // mount namespace.
+  static Status start(RecordedDisk* disk, const std::string& path, const std::string& mounted_on,
+                      std::unique_ptr<FuseDisk>* started);
   ~FuseDisk();
 
  private:
