@@ -194,7 +194,8 @@ Status Manifest::open(Env* env, const std::string& directory, std::unique_ptr<Ma
                               "; second slot: " + std::string(states[1].message()) +
                               "): restore the database, or give it up and make a new one");
   }
-  if (states[0].ok() && states[1].ok() && (slots[0].uuid != slots[1].uuid || slots[0].epoch == slots[1].epoch)) {
+  // Their epochs differ: one is even, one odd.
+  if (states[0].ok() && states[1].ok() && slots[0].uuid != slots[1].uuid) {
     return Status::corruption(path + ": its two checkpoints contradict each other: restore the database, or give it "
                                      "up and make a new one");
   }

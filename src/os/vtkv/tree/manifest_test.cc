@@ -183,6 +183,41 @@ TEST_F(ManifestTest, AFileOfTheWrongSizeIsCorruption) {
   EXPECT_TRUE(open().is_corruption());
 }
 
+TEST_F(ManifestTest, ASizeThatNoManifestHasIsCorruption) {
+  std::unique_ptr<File> file;
+  ASSERT_TRUE(m_env.open_file("/db/manifest", {}, &file).ok());
+  for (const uint64_t bytes : {uint64_t{4} << 20, uint64_t{0x10000 + 4096}}) {
+    ASSERT_TRUE(file->truncate(bytes).ok());
+    const Status status = open();
+    EXPECT_TRUE(status.is_corruption());
+    EXPECT_NE(status.message().find("impossible size of " + std::to_string(bytes)), std::string_view::npos);
+  }
+}
+
+TEST_F(ManifestTest, SlotsOfTwoDatabasesContradictEachOther) {
+  Checkpoint other = example(2);
+  other.uuid[0] ^= 1;
+  ASSERT_TRUE(open().ok());
+  ASSERT_TRUE(m_manifest->write(other).ok());
+  const Status status = open();
+  EXPECT_TRUE(status.is_corruption());
+  EXPECT_NE(status.message().find("contradict each other"), std::string_view::npos);
+}
+
+TEST_F(ManifestTest, VerifyTellsASlotThatIsNotTheOneThatWasWritten) {
+  write(2);
+  ASSERT_TRUE(open().ok());
+  std::vector<std::string> findings;
+  m_manifest->verify(example(2), &findings);
+  EXPECT_TRUE(findings.empty()) << findings.front();
+  m_manifest->verify(example(4), &findings);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_NE(findings[0].find("slot of checkpoint 4: it holds checkpoint 2"), std::string::npos) << findings[0];
+  m_env.fail_nth(SimCall::read, 1, Status::from_errno(EIO, "slot"), false);
+  m_manifest->verify(example(2), &findings);
+  EXPECT_EQ(findings.size(), 2u);
+}
+
 TEST_F(ManifestTest, AnUnreadableSlotLeavesTheOther) {
   write(2);
   m_env.fail_nth(SimCall::read, 1, Status::from_errno(EIO, "slot"), false);  // the slot of epoch 2

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/testing/sim_env.h"
 
@@ -103,6 +105,165 @@ TEST_F(SegmentPoolTest, HeaderTellsTheNextOpen) {
     ASSERT_TRUE(m_pool->load().ok());
     EXPECT_EQ(m_pool->find(id)->primed.load(), primed);
   }
+}
+
+// Opening a log whose files are not as they were left.
+class SegmentLoadTest : public SegmentPoolTest {
+ protected:
+  SegmentLoadTest() { m_path = m_pool->find(2)->path; }
+
+  // The spare's first block is this, and its size `bytes`.
+  void set_first_block(const std::string& block, uint64_t bytes = kSegmentBytes) {
+    std::unique_ptr<File> file;
+    ASSERT_TRUE(m_env.open_file(m_path, {}, &file).ok());
+    ASSERT_TRUE(file->truncate(bytes).ok());
+    AlignedBuffer buffer(kLogBlockBytes);
+    std::memset(buffer.data(), 0, kLogBlockBytes);
+    std::memcpy(buffer.data(), block.data(), block.size());
+    if (bytes >= kLogBlockBytes) {
+      ASSERT_TRUE(file->write(0, buffer.data(), kLogBlockBytes).ok());
+    }
+  }
+  void set_header(segment_header_t header, uint64_t bytes = kSegmentBytes) {
+    seal(&header);
+    set_first_block({reinterpret_cast<const char*>(&header), sizeof(header)}, bytes);
+  }
+  segment_header_t good_header() {
+    segment_header_t header;
+    header.segment_id = 2;
+    header.segment_bytes = kSegmentBytes;
+    return header;
+  }
+  void put_record_into_second_block() {
+    record_header_t header;
+    header.first_sequence = header.sequence_count = 1;
+    seal(&header, "");
+    AlignedBuffer buffer(kLogBlockBytes);
+    std::memset(buffer.data(), 0, kLogBlockBytes);
+    std::memcpy(buffer.data(), &header, sizeof(header));
+    std::unique_ptr<File> file;
+    ASSERT_TRUE(m_env.open_file(m_path, {}, &file).ok());
+    ASSERT_TRUE(file->write(kLogBlockBytes, buffer.data(), kLogBlockBytes).ok());
+  }
+  Status load() {
+    m_pool = new_pool();
+    return m_pool->load();
+  }
+  // Its message names the file.
+  void expect_refused(Status::Code code, std::string_view why) {
+    const Status status = load();
+    EXPECT_EQ(status.code(), code) << status.to_string();
+    EXPECT_NE(status.message().find(m_path), std::string_view::npos) << status.to_string();
+    EXPECT_NE(status.message().find(why), std::string_view::npos) << status.to_string();
+  }
+
+  std::string m_path;
+};
+
+TEST_F(SegmentLoadTest, OnlyFilesWithASegmentsNameAreOpened) {
+  const uint32_t segments = m_pool->segment_count();
+  const std::string names[] = {"1.log", "123456789012345678901.log", "000009.old", "00-009.log", "00000a.log",
+                               "000000.log"};
+  for (const std::string& name : names) {
+    std::unique_ptr<File> file;
+    ASSERT_TRUE(m_env.open_file("/log/" + name, {.create = true}, &file).ok());
+  }
+  ASSERT_TRUE(load().ok());
+  EXPECT_EQ(m_pool->segment_count(), segments);
+  ASSERT_TRUE(m_pool->remove_half_made().ok());
+  for (const std::string& name : names) {
+    EXPECT_TRUE(m_env.exists("/log/" + name)) << name;
+  }
+}
+
+TEST_F(SegmentLoadTest, FileWithoutAHeaderIsSetAsideAndRemoved) {
+  for (const uint64_t bytes : {uint64_t{100}, kSegmentBytes}) {
+    set_first_block("", bytes);
+    ASSERT_TRUE(load().ok());
+    EXPECT_EQ(m_pool->find(2), nullptr);
+    EXPECT_TRUE(m_env.exists(m_path));
+  }
+  ASSERT_TRUE(m_pool->remove_half_made().ok());
+  EXPECT_FALSE(m_env.exists(m_path));
+}
+
+TEST_F(SegmentLoadTest, HeaderThatWentMissingIsToldFromOneThatNeverWas) {
+  set_first_block("");
+  put_record_into_second_block();
+  expect_refused(Status::Code::corruption, "the segment header is gone but records follow");
+}
+
+TEST_F(SegmentLoadTest, SegmentOfAnotherDatabaseIsRefused) {
+  segment_header_t header = good_header();
+  header.uuid[3] = 1;
+  set_header(header);
+  expect_refused(Status::Code::corruption, "belongs to another database");
+}
+
+TEST_F(SegmentLoadTest, SegmentOfANewerVersionIsRefused) {
+  segment_header_t header = good_header();
+  header.version = 9;
+  set_header(header);
+  expect_refused(Status::Code::unsupported, "format 9");
+}
+
+TEST_F(SegmentLoadTest, HeaderUnderAnotherNameOrWithABadChecksumIsDamaged) {
+  segment_header_t header = good_header();
+  header.segment_id = 3;
+  set_header(header);
+  expect_refused(Status::Code::corruption, "the segment header is damaged");
+  set_first_block("nonsense");
+  expect_refused(Status::Code::corruption, "the segment header is damaged");
+}
+
+TEST_F(SegmentLoadTest, SizeMustBeTheHeadersAndWholeBlocks) {
+  set_header(good_header(), kSegmentBytes - kLogBlockBytes);
+  expect_refused(Status::Code::corruption, "its header says 65536");
+  for (const uint64_t bytes : {uint64_t{kLogBlockBytes}, kSegmentBytes - 100}) {
+    segment_header_t header = good_header();
+    header.segment_bytes = bytes;
+    set_header(header, bytes);
+    expect_refused(Status::Code::corruption, "is " + std::to_string(bytes) + " bytes long");
+  }
+}
+
+// Every call that loading makes, one after the other.
+TEST_F(SegmentLoadTest, ErrorsOfTheHostAreTold) {
+  set_first_block("");  // looked at block by block
+  for (const SimCall call : {SimCall::open, SimCall::read}) {
+    uint64_t struck = 0;
+    for (bool reached = true; reached; ++struck) {
+      const uint64_t before = m_env.calls(call);
+      m_env.fail_nth(call, struck + 1, Status::from_errno(EIO, "injected"), false);
+      const Status status = load();
+      reached = m_env.calls(call) - before > struck;
+      m_env.clear_faults();
+      EXPECT_EQ(status.ok(), !reached) << status.to_string();
+    }
+    EXPECT_GT(struck, 1u);
+  }
+  ASSERT_TRUE(load().ok());
+  m_env.fail_nth(SimCall::remove, 1, Status::from_errno(EIO, "injected"), false);
+  EXPECT_EQ(m_pool->remove_half_made().code(), Status::Code::io_error);
+}
+
+TEST_F(SegmentPoolTest, FailedSyncOfOneSegmentFailsTheSyncOfAll) {
+  for (uint64_t n = 1; n <= m_pool->segment_count(); ++n) {
+    m_env.fail_nth(SimCall::sync, n, Status::from_errno(EIO, "injected"), false);
+    EXPECT_EQ(m_pool->sync_all().code(), Status::Code::io_error) << n;
+    m_env.clear_faults();
+  }
+  EXPECT_TRUE(m_pool->sync_all().ok());
+}
+
+TEST_F(SegmentPoolTest, ListedSegmentsAreNotReleased) {
+  LogSegment* const first = take();
+  LogSegment* const second = take();
+  LogSegment* const third = take();
+  m_pool->release_before(third->epoch, {first->epoch});
+  EXPECT_FALSE(first->spare);
+  EXPECT_TRUE(second->spare);
+  EXPECT_FALSE(third->spare);
 }
 
 }  // namespace
