@@ -39,6 +39,7 @@ Status SwimStore::check(const swimstore::FsckOptions& options, CheckResult* resu
   const Status status = open(Purpose::check);
   if (status.is_corruption()) {
     derr << "fsck: " << status.message() << dendl;
+    *result = {};
     result->findings.push_back({.kind = FindingClass::store_does_not_open, .text = std::string(status.message())});
     result->errors = 1;
     return {};

@@ -272,14 +272,11 @@ void Repair::claim(SlotAddress slot) {
   changed(fmt::format("{} was marked as owned", describe_slot(slot)));
 }
 
+// What was counted names every pool that is said to have something, too.
 void Repair::recount_usage() {
   std::map<int64_t, PoolUsage> said = m_store.cube.pool_usage();
   for (const auto& [pool, counted] : m_fsck.usage()) {
-    said.try_emplace(pool);
-  }
-  for (const auto& [pool, before] : said) {
-    const auto found = m_fsck.usage().find(pool);
-    const PoolUsage counted = found != m_fsck.usage().end() ? found->second : PoolUsage();
+    const PoolUsage& before = said[pool];
     const PoolUsage difference{.allocated = counted.allocated - before.allocated,
                                .stored = counted.stored - before.stored,
                                .omap = 0,

@@ -1,0 +1,374 @@
+// What the check says of damages that repair does not mend, mends in part, or meets in the middle of its work.
+
+#include "swimstore/fsck/fsck.h"
+
+#include "swimstore/testing/damage_fixture.h"
+
+namespace swimstore {
+
+namespace {
+
+class FsckTest : public DamageFixture {
+ protected:
+  static void copy_without_data(Cube& cube, Damage& damage, uint64_t nid, const ghobject_t& to) {
+    Stored object = stored(cube, "small");
+    if (nid != 0) {
+      object.record.nid = nid;
+    }
+    object.record.size = 0;
+    object.chunk = {};
+    std::string value;
+    encode_onode(object.record, object.chunk, &value);
+    damage.batch.put(object_key(to), value);
+  }
+  // Into the tree, so that it is read from disk.
+  void flush() {
+    damage([](Cube& cube, Damage&) { ASSERT_TRUE(cube.database().flush().ok()); });
+  }
+  bool says(const std::string& text) const {
+    return std::any_of(m_result.findings.begin(), m_result.findings.end(),
+                       [&](const Finding& finding) { return finding.text.find(text) != std::string::npos; });
+  }
+  vtkv::Status mend() {
+    SwimStore store(g_ceph_context, m_path, m_env);
+    m_changes.clear();
+    return store.mend(false, &m_changes, &m_result);
+  }
+};
+
+}  // namespace
+
+// ---- collections and objects
+
+TEST_P(FsckTest, CollectionThatCannotBeDecodedKeepsTheStoreFromServing) {
+  for (const auto& [key, value] : {std::pair<std::string, std::string>{"Cjunk", ""},
+                                   {collection_key(coll_t(spg_t(pg_t(5, 5)))), "junk"}}) {
+    put(key, value);
+    EXPECT_EQ(Kinds({FindingClass::collection_undecodable}), check());
+    SwimStore store(g_ceph_context, m_path, m_env);
+    EXPECT_EQ(-EIO, store.mount());
+    damage([&key = key](Cube&, Damage& damage) { damage.batch.remove(key); });
+  }
+  EXPECT_EQ(Kinds(), check());
+}
+
+TEST_P(FsckTest, CollectionsMustNotOverlap) {
+  put(collection_key(coll_t(spg_t(pg_t(1, 1)))), encode_collection({.bits = 0}));
+  EXPECT_EQ(Kinds({FindingClass::collections_overlap}), check());
+}
+
+TEST_P(FsckTest, ObjectMustLieInACollection) {
+  damage([](Cube& cube, Damage& damage) {
+    copy_without_data(cube, damage, kNobody, named("stray", 3));
+    damage.delta.pools[3].objects = 1;
+  });
+  EXPECT_EQ(Kinds({FindingClass::object_in_no_collection}), check());
+  EXPECT_TRUE(says("stray"));
+  // Before the first collection, too.
+  damage([](Cube& cube, Damage& damage) {
+    damage.batch.remove(object_key(named("stray", 3)));
+    copy_without_data(cube, damage, kNobody, named("stray", -40));
+    damage.delta.pools[3].objects = -1;
+    damage.delta.pools[38].objects = 1;
+  });
+  EXPECT_EQ(Kinds({FindingClass::object_in_no_collection}), check());
+}
+
+TEST_P(FsckTest, TemporaryObjectsCountForTheirPool) {
+  mounted([](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+    Transaction txn;
+    auto data = bytes(5000, 't');
+    txn.write(kPg, named("temporary", -3), 0, 5000, data);
+    txn.touch(kPg, named("empty"));
+    store.queue_transaction(pg, std::move(txn));
+  });
+  EXPECT_EQ(Kinds(), check(true));
+  EXPECT_EQ(7u, m_result.objects);
+}
+
+TEST_P(FsckTest, TwoObjectsMustNotHaveOneId) {
+  damage([](Cube& cube, Damage& damage) {
+    copy_without_data(cube, damage, 0, named("twin"));
+    damage.delta.pools[1].objects = 1;
+  });
+  EXPECT_EQ(Kinds({FindingClass::object_id_twice}), check());
+  EXPECT_TRUE(says("have the same id"));
+}
+
+TEST_P(FsckTest, DataPastTheEndOfItsObjectIsFound) {
+  damage([](Cube& cube, Damage& damage) {
+    Stored object = stored(cube, "small");
+    object.record.size = 100;
+    store(damage, "small", object);
+  });
+  EXPECT_EQ(Kinds({FindingClass::extents_past_end, FindingClass::usage_wrong}), check());
+}
+
+// ---- keys that are none: set aside
+
+TEST_P(FsckTest, KeysThatAreNoneAreSetAside) {
+  put("Ejunk", "");
+  EXPECT_EQ(Kinds({FindingClass::extents_orphaned}), check());
+  EXPECT_TRUE(says("the key of an extent chunk is damaged: 456a756e6b"));
+  EXPECT_EQ(Kinds(), repair());
+
+  put("Hx", "");
+  put("Mx", "");
+  EXPECT_EQ(Kinds({FindingClass::omap_orphaned}), check());
+  EXPECT_TRUE(says("the key of an omap header is damaged") && says("the key of omap keys is damaged"));
+  EXPECT_EQ(Kinds(), repair());
+
+  put("Sx", "");
+  EXPECT_EQ(Kinds({FindingClass::slot_count_wrong}), check());
+  EXPECT_TRUE(says("slot reference 5378 is damaged"));
+  EXPECT_EQ(Kinds(), repair());
+  EXPECT_EQ(4u, m_result.lost_entries);
+
+  put("Lx", "");  // no error: it is lost already
+  EXPECT_EQ(Kinds(), check());
+  EXPECT_EQ(5u, m_result.lost_entries);
+  EXPECT_EQ(5u, forget_lost());
+  EXPECT_EQ(0u, forget_lost());
+  EXPECT_EQ(Kinds(), check());
+  expect_unchanged_but({});
+}
+
+TEST_P(FsckTest, ChunkBesideAnInlineOneIsSetAside) {
+  damage([](Cube& cube, Damage& damage) {
+    std::string empty;
+    encode_extent_chunk({}, &empty);
+    damage.batch.put(extent_key(stored(cube, "small").record.nid, 0), empty);
+  });
+  EXPECT_EQ(Kinds({FindingClass::extents_orphaned}), check());
+  EXPECT_TRUE(says("beside an inline one"));
+  EXPECT_EQ(Kinds(), repair());
+  expect_unchanged_but({});
+}
+
+TEST_P(FsckTest, NothingIsOrphanedWhileAnOwnerMayBeUnreadable) {
+  damage([](Cube&, Damage& damage) {
+    damage.batch.put("Obroken", "value");
+    std::string empty;
+    encode_extent_chunk({}, &empty);
+    damage.batch.put(extent_key(kNobody, 0), empty);
+    damage.batch.put(omap_key(kNobody, "key"), "value");
+  });
+  EXPECT_EQ(Kinds({FindingClass::object_undecodable}), check());
+  EXPECT_EQ(2u, m_result.unclear);
+}
+
+// ---- slots and sums
+
+TEST_P(FsckTest, CountsOfSlotsThatNobodyHasOrOneHasAloneGo) {
+  damage([](Cube& cube, Damage& damage) {
+    damage.batch.put(slot_reference_key({0, 900}), encode_slot_references(3));
+    damage.batch.put(slot_reference_key(stored(cube, "small").chunk.extents.front().slot), encode_slot_references(99));
+  });
+  EXPECT_EQ(Kinds({FindingClass::slot_count_wrong}), check());
+  EXPECT_EQ(2u, m_result.errors);
+  EXPECT_EQ(Kinds(), repair());
+  damage([](Cube& cube, Damage&) {
+    std::string value;
+    EXPECT_TRUE(cube.database().get(slot_reference_key({0, 900}), &value).is_not_found());
+  });
+  expect_unchanged_but({});
+}
+
+// The lost object may be one of those that share the slot: its count is raised, never lowered.
+TEST_P(FsckTest, CountsAreNotLoweredWhileOwnersAreLost) {
+  SlotAddress shared;
+  damage([&](Cube& cube, Damage& damage) {
+    std::string chunk_bytes;
+    ExtentChunk chunk;
+    ASSERT_TRUE(cube.database().get(extent_key(stored(cube, "large").record.nid, 0), &chunk_bytes).ok());
+    ASSERT_TRUE(decode_extent_chunk(chunk_bytes, &chunk));
+    shared = chunk.extents.front().slot;
+    damage.batch.put(object_key(named("small")), "damaged");
+    damage.batch.put(slot_reference_key(shared), encode_slot_references(1000));
+  });
+  EXPECT_EQ(Kinds(), repair());  // the object alone
+  const uint64_t unclear = m_result.unclear;
+  EXPECT_GT(unclear, 0u);
+  damage([&](Cube&, Damage& damage) { damage.batch.put(slot_reference_key(shared), encode_slot_references(1)); });
+  EXPECT_EQ(Kinds({FindingClass::slot_count_wrong}), check());
+  EXPECT_EQ(Kinds(), repair());
+  expect_unchanged_but({"small"});
+}
+
+TEST_P(FsckTest, SlotThatSeveralReferToIsClaimedOnce) {
+  damage([](Cube& cube, Damage& damage) {
+    std::string chunk_bytes;
+    ExtentChunk chunk;
+    ASSERT_TRUE(cube.database().get(extent_key(stored(cube, "large").record.nid, 0), &chunk_bytes).ok());
+    ASSERT_TRUE(decode_extent_chunk(chunk_bytes, &chunk));
+    damage.delta.allocation.freed.push_back(chunk.extents.front().slot);
+  });
+  EXPECT_EQ(Kinds({FindingClass::slot_not_owned}), check());
+  EXPECT_GT(m_result.errors, 1u);
+  EXPECT_EQ(Kinds(), repair());
+  EXPECT_EQ(1u, m_changes.size());
+  expect_unchanged_but({});
+}
+
+TEST_P(FsckTest, SlotPastTheEndOfItsContainerIsGivenUp) {
+  damage([](Cube& cube, Damage& damage) {
+    Stored object = stored(cube, "small");
+    damage.delta.allocation.freed.push_back(object.chunk.extents.front().slot);
+    object.chunk.extents.front().slot.index = 1u << 30;
+    store(damage, "small", object);
+  });
+  EXPECT_EQ(Kinds({FindingClass::slot_not_owned}), check());
+  ASSERT_TRUE(mend().ok());
+  EXPECT_TRUE(m_changes.empty());
+  EXPECT_EQ(1u, m_result.errors);
+}
+
+TEST_P(FsckTest, ConflictsOfChunksWithEntriesOfTheirOwnAreShared) {
+  damage([](Cube& cube, Damage& damage) {
+    ExtentChunk chunks[2];
+    for (uint32_t number = 0; number < 2; ++number) {
+      std::string bytes;
+      ASSERT_TRUE(cube.database().get(extent_key(stored(cube, "large").record.nid, number), &bytes).ok());
+      ASSERT_TRUE(decode_extent_chunk(bytes, &chunks[number]));
+    }
+    chunks[0].extents.front().shared = false;
+    chunks[1] = chunks[0];  // each says that it has the slot for itself
+    for (uint32_t number = 0; number < 2; ++number) {
+      std::string value;
+      encode_extent_chunk(chunks[number], &value);
+      damage.batch.put(extent_key(stored(cube, "large").record.nid, number), value);
+    }
+  });
+  EXPECT_TRUE(check().contains(FindingClass::slot_claimed_twice));
+  EXPECT_EQ(Kinds(), repair());
+  expect_unchanged_but({"large"});
+}
+
+TEST_P(FsckTest, EachSumOfAPoolIsLookedAt) {
+  for (const PoolUsage& wrong : {PoolUsage{.stored = 17}, PoolUsage{.allocated = 4096}, PoolUsage{.objects = 1}}) {
+    damage([&](Cube&, Damage& damage) { damage.delta.pools[8] = wrong; });
+    EXPECT_EQ(Kinds({FindingClass::usage_wrong}), check());
+    EXPECT_EQ(Kinds(), repair());
+    EXPECT_EQ(1u, m_changes.size());  // the other pool was right
+  }
+}
+
+// ---- many
+
+TEST_P(FsckTest, ThousandFindingsAreKeptAllAreCountedAndMended) {
+  damage([](Cube&, Damage& damage) {
+    for (uint64_t i = 0; i < 1100; ++i) {
+      damage.batch.put(omap_key(kNobody + i, "key"), std::string(300, 'v'));
+    }
+  });
+  SwimStore store(g_ceph_context, m_path, m_env);
+  ASSERT_TRUE(store.check({}, &m_result).ok());
+  EXPECT_EQ(1100u, m_result.errors);
+  EXPECT_EQ(1000u, m_result.findings.size());
+  EXPECT_EQ(1100, store.fsck(false));
+  EXPECT_EQ(0, store.repair(false));
+  EXPECT_EQ(0, store.quick_fix());
+  EXPECT_EQ(1100u, forget_lost());
+  expect_unchanged_but({});
+}
+
+// ---- what cannot be read
+
+TEST_P(FsckTest, TreeThatCannotBeReadIsFoundAndNothingIsConcludedFromIt) {
+  mounted([](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+    Transaction txn;
+    for (unsigned i = 0; i < 400; ++i) {  // several blocks of the tree
+      txn.touch(kPg, named("touched" + std::to_string(i)));
+    }
+    store.queue_transaction(pg, std::move(txn));
+  });
+  m_before = contents();
+  damage([](Cube& cube, Damage& damage) {
+    std::vector<AllocatedSlot> slots;
+    ASSERT_TRUE(cube.containers().allocate(4096, &slots).ok());
+    damage.delta.allocation.allocated.push_back(slots.front().address);
+  });
+  flush();
+  const std::string tree = m_path + "/cubes/0/tree";
+  std::unique_ptr<vtkv::File> file;
+  uint64_t size = 0;
+  ASSERT_TRUE(m_env->open_file(tree, {.direct = false}, &file).ok());
+  ASSERT_TRUE(file->size(&size).ok());
+  file.reset();
+  unsigned unreadable = 0;
+  for (uint64_t block = 0; block < size; block += 4096) {
+    m_simulated.flip_bits(tree, block + 40, 0x10);
+    if (check(true).contains(FindingClass::metadata_unreadable)) {
+      ++unreadable;
+      EXPECT_TRUE(says("cannot all be read"));
+      EXPECT_TRUE(check(true).contains(FindingClass::database_damaged));
+      ASSERT_TRUE(mend().ok());
+      for (const Repaired& change : m_changes) {
+        EXPECT_NE(FindingClass::slot_leaked, change.kind) << change.text;
+        EXPECT_NE(FindingClass::usage_wrong, change.kind) << change.text;
+      }
+    }
+    m_simulated.flip_bits(tree, block + 40, 0x10);
+  }
+  EXPECT_GT(unreadable, 0u);
+  EXPECT_EQ(Kinds({FindingClass::slot_leaked}), check(true));
+  EXPECT_EQ(Kinds(), repair());
+  expect_unchanged_but({});
+}
+
+// The n-th read fails, for n = 1, 2, … until repair runs clean: it says so or works around it, and the next one mends.
+TEST_P(FsckTest, RepairThatMeetsReadErrorsLosesNothing) {
+  for (const bool persistent : {false, true}) {
+    uint64_t n = 0;
+    for (bool reached = true; reached;) {
+      damage([](Cube& cube, Damage& damage) {
+        damage.batch.put(omap_key(kNobody, "one"), "1");
+        damage.batch.put(omap_key(kNobody, "two"), "2");
+        Stored object = stored(cube, "omap");
+        object.record.set(OnodeRecord::has_omap, false);
+        store(damage, "omap", object);
+        damage.batch.put(slot_reference_key({0, 900}), encode_slot_references(3));
+      });
+      flush();
+      const uint64_t before = m_simulated.calls(vtkv::SimCall::read);
+      m_simulated.fail_nth(vtkv::SimCall::read, ++n, vtkv::Status::from_errno(EIO, "injected"), persistent);
+      (void)mend();
+      reached = m_simulated.calls(vtkv::SimCall::read) - before >= n;
+      m_simulated.clear_faults();
+      ASSERT_TRUE(mend().ok()) << n;
+      ASSERT_EQ(0u, m_result.errors) << n << ": " << m_result.findings.front().text;
+      ASSERT_LT(n, 500u);
+    }
+    expect_unchanged_but({});
+    EXPECT_GT(n, 5u);
+  }
+}
+
+TEST_P(FsckTest, FailedWriteEndsRepairAndLeavesItToTheNext) {
+  put(omap_key(kNobody, "key"), "value");
+  {
+    SwimStore store(g_ceph_context, m_path, m_env);
+    int fatal = 0;
+    store.set_fatal_handler([&](const vtkv::Status&) { ++fatal; });
+    // The first write is that of the record which ends recovery, for the first check.
+    m_simulated.fail_nth(vtkv::SimCall::write, 2, vtkv::Status::from_errno(EIO, "injected"), false);
+    EXPECT_LT(store.repair(false), 0);
+    EXPECT_EQ(1, fatal);
+  }
+  m_simulated.clear_faults();
+  EXPECT_EQ(Kinds(), repair());
+  expect_unchanged_but({});
+}
+
+TEST_P(FsckTest, StoreThatIsNotThereIsAnErrorAndNoFinding) {
+  SwimStore store(g_ceph_context, "/nowhere", m_env);
+  EXPECT_EQ(-ENOENT, store.fsck(false));
+  EXPECT_EQ(-ENOENT, store.repair(false));
+  uint64_t entries = 0;
+  EXPECT_TRUE(store.forget_lost(&entries).is_not_found());
+}
+
+INSTANTIATE_TEST_SUITE_P(, FsckTest, ::testing::Values(Host::simulated),
+                         [](const auto&) { return std::string("Simulated"); });
+
+}  // namespace swimstore
