@@ -179,6 +179,170 @@ TEST_F(MountTest, AStoreInUseDoesNotMount) {
   EXPECT_FALSE(second.test_mount_in_use());
 }
 
+// ---- what mkfs makes of an fsid, and of a host that fails
+
+TEST_F(MountTest, MkfsTakesTheFsidOfTheFile) {
+  replace("fsid", m_other_fsid + "\n");
+  EXPECT_EQ(-EINVAL, mkfs(m_fsid));
+  SwimStore store(g_ceph_context, kPath, &m_env);
+  EXPECT_EQ(0, store.mkfs());
+  EXPECT_EQ(m_other_fsid, store.get_fsid().to_string());
+  SwimStore again(g_ceph_context, kPath, &m_env);
+  EXPECT_EQ(0, again.mkfs());
+  EXPECT_EQ(m_other_fsid, again.get_fsid().to_string());
+}
+
+TEST_F(MountTest, AnFsidThatIsNoneIsRefused) {
+  replace("fsid", "nonsense\n");
+  EXPECT_EQ(-EINVAL, mkfs());
+  EXPECT_FALSE(m_env.exists(std::string(kPath) + "/superblock"));
+  ASSERT_TRUE(m_env.remove_file(std::string(kPath) + "/fsid").ok());
+  ASSERT_EQ(0, mkfs());
+  replace("fsid", "nonsense\n");
+  EXPECT_EQ(-EINVAL, mount());
+  replace("fsid", std::string(5000, 'x'));
+  EXPECT_EQ(-EIO, mount());
+  ASSERT_TRUE(m_env.remove_file(std::string(kPath) + "/fsid").ok());
+  EXPECT_EQ(0, mount());  // the superblock knows it
+}
+
+TEST_F(MountTest, ADamagedSuperblockIsNotMadeAnew) {
+  ASSERT_EQ(0, mkfs(m_fsid));
+  replace("superblock", std::string(2 * Superblock::kCopyBytes, 'x'));
+  EXPECT_EQ(-EIO, mkfs(m_fsid));
+}
+
+TEST_F(MountTest, AStoreOfSeveralCubesIsOfANewerVersion) {
+  ASSERT_EQ(0, mkfs(m_fsid));
+  Superblock superblock;
+  ASSERT_TRUE(Superblock::read(&m_env, kPath, &superblock).ok());
+  superblock.cubes = 2;
+  ASSERT_TRUE(superblock.write(&m_env, kPath).ok());
+  EXPECT_EQ(-EOPNOTSUPP, mount());
+}
+
+TEST_F(MountTest, OneFlushIsRefusedWhereItWasNotProven) {
+  vtkv::SimEnv weak({.profile = vtkv::SimProfile::weakest, .record = false});
+  ASSERT_TRUE(weak.create_directory(kPath).ok());
+  SwimStore store(g_ceph_context, kPath, &weak);
+  set("swimstore_allow_unproven_file_system", "false");
+  EXPECT_EQ(-EOPNOTSUPP, store.mkfs());
+  set("swimstore_allow_unproven_file_system", "true");
+  set("swimstore_flush_mode", "single");
+  EXPECT_EQ(-EINVAL, store.mkfs());
+  set("swimstore_flush_mode", "auto");
+  EXPECT_EQ(0, store.mkfs());
+  EXPECT_EQ(0, store.mount());
+  EXPECT_EQ(0, store.umount());
+  set("swimstore_flush_mode", "single");
+  EXPECT_EQ(-EINVAL, store.mount());
+}
+
+// The n-th call of a kind fails, for n = 1, 2, …: mkfs says so, and can be done again; then the same of a mount.
+TEST_F(MountTest, EveryFailureOfTheHostIsToldAndCanBeOvercome) {
+  using vtkv::SimCall;
+  for (const SimCall call :
+       {SimCall::open, SimCall::read, SimCall::write, SimCall::sync, SimCall::truncate, SimCall::rename, SimCall::remove,
+        SimCall::create_directory, SimCall::sync_directory}) {
+    for (const bool mounting : {false, true}) {
+      for (uint64_t n = 1;; ++n) {
+        vtkv::SimEnv env({.seed = n, .record = false});
+        ASSERT_TRUE(env.create_directory(kPath).ok());
+        SwimStore store(g_ceph_context, kPath, &env);
+        store.set_fatal_handler([](const vtkv::Status&) {});
+        ASSERT_EQ(0, store.mkfs());
+        if (!mounting) {  // what mkfs had made so far is in its way
+          ASSERT_TRUE(env.remove_file(std::string(kPath) + "/superblock").ok());
+          ASSERT_TRUE(env.remove_file(std::string(kPath) + "/fsid").ok());
+        }
+        const uint64_t before = env.calls(call);
+        env.fail_nth(call, n, vtkv::Status::from_errno(EIO, "injected"), false);
+        const int r = mounting ? store.mount() : store.mkfs();
+        const bool reached = env.calls(call) - before >= n;
+        env.clear_faults();
+        EXPECT_LE(r, 0);
+        EXPECT_TRUE(reached || r == 0) << static_cast<int>(call) << " " << n;
+        if (r == 0 && mounting) {
+          EXPECT_EQ(0, store.umount());
+        }
+        EXPECT_EQ(0, store.mkfs()) << static_cast<int>(call) << " " << n;
+        EXPECT_EQ(0, store.mount()) << static_cast<int>(call) << " " << n;
+        EXPECT_EQ(0, store.umount());
+        if (!reached) {
+          break;
+        }
+      }
+    }
+  }
+}
+
+// ---- small files
+
+TEST_F(MountTest, SmallFilesHoldOneLine) {
+  SwimStore store(g_ceph_context, kPath, &m_env);
+  EXPECT_FALSE(store.test_mount_in_use());
+  std::string value = "before";
+  EXPECT_EQ(-ENOENT, store.read_meta("key", &value));
+  EXPECT_EQ(0, store.write_meta("key", "value"));
+  EXPECT_EQ(0, store.read_meta("key", &value));
+  EXPECT_EQ("value", value);
+  EXPECT_EQ(-EINVAL, store.write_meta("key", std::string(4096, 'x')));
+  replace("key", "");
+  EXPECT_EQ(0, store.read_meta("key", &value));
+  EXPECT_EQ("", value);
+  replace("key", std::string(4097, 'x'));
+  EXPECT_EQ(-EIO, store.read_meta("key", &value));
+}
+
+TEST_F(MountTest, AFullHostWithoutASpareFileIsAnError) {
+  StoreDirectory directory(&m_env, kPath);
+  m_env.fail_nth(vtkv::SimCall::write, 1, vtkv::Status::from_errno(ENOSPC, "full"), true);
+  EXPECT_TRUE(directory.write_meta("ready", "no").is_no_space());
+  m_env.clear_faults();
+  m_env.fail_nth(vtkv::SimCall::write, 2, vtkv::Status::from_errno(ENOSPC, "full"), false);  // of the spare
+  EXPECT_TRUE(directory.write_meta("ready", "yes").ok());
+  EXPECT_FALSE(m_env.exists(std::string(kPath) + "/spare"));
+  EXPECT_TRUE(directory.write_meta("ready", "yes").ok());
+  EXPECT_TRUE(m_env.exists(std::string(kPath) + "/spare"));
+}
+
+// ---- checks around a mount
+
+TEST_F(MountTest, FsckOnMountRefusesAStoreWithErrors) {
+  set("swimstore_fsck_on_mount", "true");
+  SwimStore store(g_ceph_context, kPath, &m_env);
+  EXPECT_EQ(-ENOENT, store.mount());
+  ASSERT_EQ(0, mkfs(m_fsid));
+  EXPECT_EQ(0, mount());
+  const std::string superblock = contents("superblock");
+  replace("superblock", std::string(2 * Superblock::kCopyBytes, 'x'));
+  EXPECT_EQ(-EIO, store.mount());
+  replace("superblock", superblock);
+  set("swimstore_fsck_on_mount_deep", "true");
+  EXPECT_EQ(0, mount());
+}
+
+TEST_F(MountTest, FsckOnUmountTellsOfErrors) {
+  ASSERT_EQ(0, mkfs(m_fsid));
+  set("swimstore_fsck_on_umount", "true");
+  EXPECT_EQ(0, mount());
+  const std::string superblock = contents("superblock");
+  SwimStore store(g_ceph_context, kPath, &m_env);
+  ASSERT_EQ(0, store.mount());
+  replace("superblock", std::string(2 * Superblock::kCopyBytes, 'x'));
+  EXPECT_EQ(-EIO, store.umount());
+  replace("superblock", superblock);
+  ASSERT_EQ(0, store.mount());
+  ASSERT_TRUE(m_env.remove_file(std::string(kPath) + "/superblock").ok());
+  EXPECT_EQ(-ENOENT, store.umount());
+}
+
+TEST_F(MountTest, CachesMayBalanceThemselves) {
+  ASSERT_EQ(0, mkfs(m_fsid));
+  set("swimstore_cache_autotune", "true");
+  EXPECT_EQ(0, mount());
+}
+
 TEST_F(MountTest, AbsurdOptionsAreRefusedBeforeAnythingIsMade) {
   const std::pair<const char*, const char*> absurd[] = {
       {"swimstore_log_segment_size", "1"}, {"swimstore_log_segments", "1"},
@@ -194,6 +358,9 @@ TEST_F(MountTest, AbsurdOptionsAreRefusedBeforeAnythingIsMade) {
     EXPECT_TRUE(m_env.files().empty()) << name;
     set(name, before);
   }
+  ASSERT_EQ(0, mkfs(m_fsid));
+  set("swimstore_io_depth", "0");
+  EXPECT_EQ(-EINVAL, mount());
 }
 
 TEST_F(MountTest, ASmallFileCanBeReplacedOnAFullHost) {

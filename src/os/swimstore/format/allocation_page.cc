@@ -47,8 +47,9 @@ Status AllocationPage::decode(std::string_view key, std::string_view value, Allo
     return malformed("its key");
   }
   key.remove_prefix(1);
-  if (!vtkv::get_fixed8(&key, &page->size_class) || !vtkv::get_ordered32(&key, &page->number) ||
-      page->size_class >= kSizeClasses) {
+  vtkv::get_fixed8(&key, &page->size_class);
+  vtkv::get_ordered32(&key, &page->number);
+  if (page->size_class >= kSizeClasses) {
     return malformed("its size class");
   }
   uint8_t version = 0;

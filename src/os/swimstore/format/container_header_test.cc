@@ -59,5 +59,15 @@ TEST(ContainerHeader, NoticesEveryFlippedByte) {
   EXPECT_TRUE(ContainerHeader::decode("header", bytes.substr(0, 100), &header).is_corruption());
 }
 
+TEST(ContainerHeader, RefusesStretchesThatNobodyMakes) {
+  for (const uint64_t stretch : {uint64_t{0}, uint64_t{2048}, uint64_t{12288}}) {
+    ContainerHeader header = example();
+    header.stretch_bytes = stretch;
+    const Status status = ContainerHeader::decode("header", header.encode(), &header);
+    EXPECT_TRUE(status.is_corruption()) << stretch;
+    EXPECT_NE(status.message().find("a geometry that this program never writes"), std::string_view::npos);
+  }
+}
+
 }  // namespace
 }  // namespace swimstore

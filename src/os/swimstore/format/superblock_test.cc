@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "vtkv/testing/sim_env.h"
 #include "vtkv/util/coding.h"
 #include "vtkv/util/crc32c.h"
 
@@ -85,6 +86,21 @@ TEST(Superblock, SaysWhatIsWrong) {
   std::string absurd = bytes.substr(0, Superblock::kCopyBytes);
   absurd[12] = 0;
   EXPECT_TRUE(contains(message(with_copies(absurd), Status::Code::corruption), "geometry"));
+  // Of two bad copies, the one that knows its magic tells more.
+  EXPECT_TRUE(contains(message(std::string(Superblock::kCopyBytes, 'x') + flipped.substr(Superblock::kCopyBytes),
+                               Status::Code::corruption),
+                       "checksum mismatch"));
+}
+
+TEST(Superblock, AMissingFileIsToldFromOneThatCannotBeRead) {
+  vtkv::SimEnv env({.record = false});
+  ASSERT_TRUE(env.create_directory("/store").ok());
+  Superblock superblock;
+  EXPECT_TRUE(Superblock::read(&env, "/store", &superblock).is_not_found());
+  ASSERT_TRUE(example().write(&env, "/store").ok());
+  env.fail_nth(vtkv::SimCall::read, 1, Status::from_errno(EIO, "injected"), false);
+  EXPECT_EQ(Superblock::read(&env, "/store", &superblock).code(), Status::Code::io_error);
+  EXPECT_TRUE(Superblock::read(&env, "/store", &superblock).ok());
 }
 
 }  // namespace
