@@ -136,6 +136,11 @@ class Built(TidyTest):
         self.write("src/os/vtkv/a.cc", '#include "vtkv/a.h"\n')
         self.assertEqual(self.check(["src/os/vtkv/a.cc"]), [])
 
+    def test_a_header_that_a_model_includes(self):
+        self.write("qa/model/traces.h", "")
+        self.write("qa/model/trace.pml", "c_decl {\n\\#include \"traces.h\"\n}\n")
+        self.assertEqual(self.check([]), [])
+
 
 class Documents(TidyTest):
     def test_a_path_that_is_not_there(self):
