@@ -4,6 +4,7 @@
 set -euo pipefail
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 checkout=$(dirname "$here")
+. "$here/commands.sh"
 
 usage() {
   cat <<USAGE
@@ -19,11 +20,6 @@ if fewer than PERCENT of all were taken.
   --report           print the table of the last run again: nothing is built or run
   SWIM_CACHE         where set-up keeps its things (/var/cache/swimstore)
 USAGE
-}
-
-fail_usage() {
-  echo "run-coverage.sh: error: $1: see --help" >&2
-  exit 2
 }
 
 jobs=$(nproc)
@@ -48,10 +44,8 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-case $jobs in '' | *[!0-9]* | 0) fail_usage "--jobs needs a number of at least 1, not '$jobs'" ;; esac
+check_jobs "$jobs"
 case $minimum in '' | *[!0-9.]*) fail_usage "--minimum needs a percentage, not '$minimum'" ;; esac
-
-say() { printf '[%s] %s\n' "$(date +%H:%M:%S)" "$*"; }
 
 cd "$checkout"
 build=build-coverage

@@ -4,6 +4,7 @@
 set -euo pipefail
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 checkout=$(dirname "$here")
+. "$here/commands.sh"
 
 usage() {
   cat <<USAGE
@@ -19,11 +20,6 @@ line counts: "N passed, N failed". Exits 1 if anything failed.
   --no-standalone   leave out what qa/suites/quick lists
   SWIM_CACHE        where set-up keeps its things (/var/cache/swimstore)
 USAGE
-}
-
-fail_usage() {
-  echo "run-make-check.sh: error: $1: see --help" >&2
-  exit 2
 }
 
 preset=release
@@ -58,9 +54,7 @@ case $preset in
   debug | asan | tsan) build=build-$preset what=build ;;
   *) fail_usage "there is no preset '$preset' to test: use release, debug, asan or tsan" ;;
 esac
-case $jobs in '' | *[!0-9]* | 0) fail_usage "--jobs needs a number of at least 1, not '$jobs'" ;; esac
-
-say() { printf '[%s] %s\n' "$(date +%H:%M:%S)" "$*"; }
+check_jobs "$jobs"
 
 cd "$checkout"
 passed=0

@@ -9,6 +9,7 @@
 #include "swimstore/format/superblock.h"
 #include "swimstore/store/store_directory.h"
 #include "vtkv/testing/sim_env.h"
+#include "vtkv/testing/sim_fault.h"
 
 namespace swimstore {
 
@@ -255,11 +256,9 @@ TEST_F(MountTest, EveryFailureOfTheHostIsToldAndCanBeOvercome) {
           ASSERT_TRUE(env.remove_file(std::string(kPath) + "/superblock").ok());
           ASSERT_TRUE(env.remove_file(std::string(kPath) + "/fsid").ok());
         }
-        const uint64_t before = env.calls(call);
-        env.fail_nth(call, n, vtkv::Status::from_errno(EIO, "injected"), false);
+        vtkv::NthFailure failure(&env, call, n);
         const int r = mounting ? store.mount() : store.mkfs();
-        const bool reached = env.calls(call) - before >= n;
-        env.clear_faults();
+        const bool reached = failure.end();
         EXPECT_LE(r, 0);
         EXPECT_TRUE(reached || r == 0) << static_cast<int>(call) << " " << n;
         if (r == 0 && mounting) {

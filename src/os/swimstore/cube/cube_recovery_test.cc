@@ -12,6 +12,7 @@
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/testing/raw_log.h"
 #include "vtkv/testing/sim_env.h"
+#include "vtkv/testing/sim_fault.h"
 #include "vtkv/util/crc32c.h"
 
 namespace swimstore {
@@ -168,11 +169,9 @@ TEST_F(CubeRecoveryTest, EveryFailureOfTheHostIsToldAndTheNextOpenSucceeds) {
                              SimCall::sync_directory}) {
     uint64_t n = 0;
     for (bool reached = true; reached;) {
-      const uint64_t before = m_env.calls(call);
-      m_env.fail_nth(call, ++n, Status::from_errno(EIO, "injected"), false);
+      vtkv::NthFailure failure(&m_env, call, ++n);
       const Status status = open();
-      reached = m_env.calls(call) - before >= n;
-      m_env.clear_faults();
+      reached = failure.end();
       EXPECT_TRUE(reached || status.ok()) << status.to_string();
       m_cube.reset();
       ASSERT_TRUE(open().ok());

@@ -3,6 +3,7 @@
 #include "swimstore/fsck/fsck.h"
 
 #include "swimstore/testing/damage_fixture.h"
+#include "vtkv/testing/sim_fault.h"
 
 namespace swimstore {
 
@@ -330,11 +331,9 @@ TEST_P(FsckTest, RepairThatMeetsReadErrorsLosesNothing) {
         damage.batch.put(slot_reference_key({0, 900}), encode_slot_references(3));
       });
       flush();
-      const uint64_t before = m_simulated.calls(vtkv::SimCall::read);
-      m_simulated.fail_nth(vtkv::SimCall::read, ++n, vtkv::Status::from_errno(EIO, "injected"), persistent);
+      vtkv::NthFailure failure(&m_simulated, vtkv::SimCall::read, ++n, persistent);
       (void)mend();
-      reached = m_simulated.calls(vtkv::SimCall::read) - before >= n;
-      m_simulated.clear_faults();
+      reached = failure.end();
       ASSERT_TRUE(mend().ok()) << n;
       ASSERT_EQ(0u, m_result.errors) << n << ": " << m_result.findings.front().text;
       ASSERT_LT(n, 500u);

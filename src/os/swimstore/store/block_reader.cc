@@ -135,7 +135,7 @@ void BlockReader::find_in_memory(const MappedRun& run, Caching caching, char* de
     char* const to = destination + uint64_t{i} * kBlockBytes;
     uint32_t absent = 0;
     if (const uint32_t found = m_store.data.get(run.slot, run.slot_block + i, run.count - i, to, &absent,
-                                                   caching.scan)) {
+                                                caching.scan)) {
       hits += found;
       i += found;
       after_hit = true;

@@ -46,13 +46,11 @@ TEST_P(StoreFaultTest, NthFailureLosesNothing) {
     ASSERT_TRUE(env.create_directory(StoreScript::kPath).ok());
     ASSERT_TRUE(env.sync_directory("/").ok());
     StoreScript script(g_ceph_context, &env, n);
-    const uint64_t before = env.calls(fault.call);
-    env.fail_nth(fault.call, n, vtkv::Status::from_errno(EIO, "injected"), fault.persistent);
+    vtkv::NthFailure failure(&env, fault.call, n, fault.persistent);
     const std::string wrong = script.run();
     StoreHistory history = script.history();
     history.may_have_lost_blocks = fault.call == SimCall::read;
-    reached = env.calls(fault.call) - before >= n;
-    env.clear_faults();
+    reached = failure.end();
     ASSERT_EQ(wrong, "") << fault.name << " " << n;
     ASSERT_EQ(check_crashes(env, history, n), "") << fault.name << " " << n;
     ASSERT_EQ(StoreScript::check(g_ceph_context, &env, history), "") << fault.name << " " << n;
@@ -61,7 +59,8 @@ TEST_P(StoreFaultTest, NthFailureLosesNothing) {
   EXPECT_GT(n, 1u) << "nothing failed";
 }
 
-INSTANTIATE_TEST_SUITE_P(, StoreFaultTest, testing::ValuesIn(vtkv::sim_faults({"create_directory_once", SimCall::create_directory, false})),
+INSTANTIATE_TEST_SUITE_P(, StoreFaultTest,
+                         testing::ValuesIn(vtkv::sim_faults({"create_directory_once", SimCall::create_directory, false})),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -43,10 +43,9 @@ TEST_P(DbFaultTest, NthFailureLosesNothing) {
     SimEnv env({.seed = n});
     ASSERT_TRUE(KvWorld::create(&env, {}).ok());
     KvHistory history;
-    const uint64_t before = env.calls(fault.call);
+    NthFailure failure(&env, fault.call, n, fault.persistent);
     {
       KvWorld world(&env, {}, {});
-      env.fail_nth(fault.call, n, Status::from_errno(EIO, "injected"), fault.persistent);
       if (world.open(0).empty()) {
         world.run(12, n);
         history = world.history();
@@ -54,8 +53,7 @@ TEST_P(DbFaultTest, NthFailureLosesNothing) {
       }
       world.close();
     }
-    const bool reached = env.calls(fault.call) - before >= n;
-    env.clear_faults();
+    const bool reached = failure.end();
     ASSERT_EQ(after_power_loss(env, history, n), "") << fault.name << " " << n;
     KvWorld again(&env, {}, history);
     const std::string violation = again.open(acknowledged(env));
@@ -112,11 +110,9 @@ TEST_P(DbFaultTest, NthFailureOfCreateLeavesADirectoryToUse) {
   const SimFault& fault = GetParam();
   for (uint64_t n = 1; n < 200; ++n) {
     SimEnv env({.seed = n});
-    const uint64_t before = env.calls(fault.call);
-    env.fail_nth(fault.call, n, Status::from_errno(EIO, "injected"), fault.persistent);
+    NthFailure failure(&env, fault.call, n, fault.persistent);
     const Status status = KvWorld::create(&env, {});
-    const bool reached = env.calls(fault.call) - before >= n;
-    env.clear_faults();
+    const bool reached = failure.end();
     EXPECT_EQ(status.ok(), !reached) << fault.name << " " << n << ": " << status.to_string();
     if (!status.ok() && !env.exists("/db/manifest")) {
       if (env.exists("/slots")) {

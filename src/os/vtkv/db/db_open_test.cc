@@ -4,6 +4,7 @@
 
 #include "vtkv/testing/db_fixture.h"
 #include "vtkv/testing/raw_log.h"
+#include "vtkv/testing/sim_fault.h"
 
 namespace vtkv {
 namespace {
@@ -100,11 +101,9 @@ TEST_F(DbOpenTest, MakingItAgainTellsEveryErrorAndThenSucceeds) {
       m_env.fail_nth(SimCall::rename, 1, Status::from_errno(EIO, "injected"), false);
       ASSERT_FALSE(create(directory).ok());
       ASSERT_TRUE(m_env.create_directory(directory + "/containers").ok());
-      const uint64_t before = m_env.calls(call);
-      m_env.fail_nth(call, n, Status::from_errno(EIO, "injected"), false);
+      NthFailure failure(&m_env, call, n);
       const Status status = create(directory);
-      reached = m_env.calls(call) - before >= n;
-      m_env.clear_faults();
+      reached = failure.end();
       EXPECT_EQ(status.ok(), !reached) << static_cast<int>(call) << " " << n << ": " << status.to_string();
       if (!status.ok()) {
         ASSERT_TRUE(create(directory).ok());

@@ -294,8 +294,8 @@ void KvWorld::close() {
 
 void promised(std::span<const SimMark> marks, size_t* at_least, size_t* at_most) {
   for (const SimMark& mark : marks) {
-    const size_t batches = mark.id & 0xffffffff;
-    const uint64_t kind = mark.id & ~0xffffffffull;
+    const uint64_t kind = mark_kind(mark);
+    const size_t batches = mark.id - kind;
     if (kind == kSubmittedMark) {
       *at_most = std::max(*at_most, batches);
     } else if (kind != kFreedMark) {

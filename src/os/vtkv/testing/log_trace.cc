@@ -71,7 +71,7 @@ void LogTrace::say_beyond(std::string text) {
 }
 
 void LogTrace::find_files(const SimTrace& trace) {
-  const auto look_at = [this](const std::string& path, uint64_t inode) {
+  for_each_file(trace, [this](const std::string& path, uint64_t inode) {
     if (path == m_files.manifest) {
       m_manifest = inode;
     } else if (path == m_files.slots) {
@@ -83,15 +83,7 @@ void LogTrace::find_files(const SimTrace& trace) {
         say_beyond("too many log segments");
       }
     }
-  };
-  for (const auto& [path, inode] : trace.base.names) {
-    look_at(path, inode);
-  }
-  for (const SimOp& op : trace.ops) {
-    if (op.kind == SimOp::Kind::create) {
-      look_at(op.path, op.inode);
-    }
-  }
+  });
 }
 
 unsigned LogTrace::find_by_checksum(uint32_t checksum) const {
@@ -176,7 +168,7 @@ void LogTrace::add_segment_write(Run& run, const SimOp& op, uint32_t index, uint
 // Records first: a slot's data may be written before the record that names it.
 void LogTrace::find_records(Run& run) {
   for (const SimMark& mark : run.trace.marks) {
-    if ((mark.id & ~0xffffffffull) == kFreedMark) {
+    if (mark_kind(mark) == kFreedMark) {
       std::istringstream words(mark.text);
       SequenceNumber sequence = 0;
       words >> sequence;
@@ -274,7 +266,7 @@ void LogTrace::add_flushes(Run& run) {
 
 void LogTrace::add_marks(Run& run, uint64_t acknowledged_mark) {
   for (const SimMark& mark : run.trace.marks) {
-    if (mark.time > run.cut || (mark.id & ~0xffffffffull) != acknowledged_mark) {
+    if (mark.time > run.cut || mark_kind(mark) != acknowledged_mark) {
       continue;
     }
     const SequenceNumber sequence = std::stoull(mark.text);

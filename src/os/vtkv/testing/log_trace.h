@@ -35,6 +35,8 @@ namespace vtkv {
 
 // Marks that a load sets for its trace.
 inline constexpr uint64_t kFreedMark = 4ull << 32;  // text: the sequence that frees slots, then the slots
+// A mark's kind is the upper half of its id.
+inline uint64_t mark_kind(const SimMark& mark) { return mark.id & ~uint64_t{UINT32_MAX}; }
 
 class LogTrace {
  public:

@@ -24,17 +24,29 @@ size_t count(const LogTrace& trace, std::string_view kind) {
                                            [&](const std::string& line) { return line.starts_with(kind); }));
 }
 
+// An empty database; what follows is recorded.
+void create(SimEnv* env, const KvWorldSettings& chosen) {
+  ASSERT_TRUE(KvWorld::create(env, chosen).ok());
+  env->restart_trace();
+}
+
+void open_once(SimEnv* env) {
+  create(env, settings());
+  KvWorld world(env, settings(), {});
+  ASSERT_EQ(world.open(0), "");
+}
+
+LogTrace trace_of(const SimTrace& recorded) {
+  LogTrace trace(kFiles, {});
+  trace.add_run(recorded, recorded.end, kDurableMark);
+  return trace;
+}
+
 // An empty database that was just made, opened and closed.
 TEST(LogTraceTest, OpeningWritesARecoveryRecordAndFlushesIt) {
   SimEnv env;
-  ASSERT_TRUE(KvWorld::create(&env, settings()).ok());
-  env.restart_trace();
-  {
-    KvWorld world(&env, settings(), {});
-    ASSERT_EQ(world.open(0), "");
-  }
-  LogTrace trace(kFiles, {});
-  trace.add_run(env.trace(), env.trace().end, kDurableMark);
+  open_once(&env);
+  LogTrace trace = trace_of(env.trace());
   ASSERT_GE(trace.lines().size(), 2u);
   EXPECT_EQ(trace.lines()[0], "record 2 1 1 0 0 1 0 0 0 1");
   EXPECT_EQ(trace.lines()[1], "flush L0.0");
@@ -52,10 +64,9 @@ TEST(LogTraceTest, ARunNamesItsDataRecordsFlushesAndAcknowledgments) {
     world.close();
   }
   for (const SimMark& mark : env.trace().marks) {
-    acknowledged += (mark.id & ~0xffffffffull) == kDurableMark ? 1 : 0;
+    acknowledged += mark_kind(mark) == kDurableMark ? 1 : 0;
   }
-  LogTrace trace(kFiles, {});
-  trace.add_run(env.trace(), env.trace().end, kDurableMark);
+  LogTrace trace = trace_of(env.trace());
   EXPECT_EQ(trace.beyond(), "");
   EXPECT_EQ(count(trace, "acknowledge "), acknowledged);
   EXPECT_EQ(count(trace, "acknowledge 0"), 0u);  // each in some record
@@ -67,30 +78,17 @@ TEST(LogTraceTest, ARunNamesItsDataRecordsFlushesAndAcknowledgments) {
 
 TEST(LogTraceTest, ARecoveryRecordBeforeAllIsSyncedIsSaid) {
   SimEnv env;
-  ASSERT_TRUE(KvWorld::create(&env, settings()).ok());
-  env.restart_trace();
-  {
-    KvWorld world(&env, settings(), {});
-    ASSERT_EQ(world.open(0), "");
-  }
+  open_once(&env);
   SimTrace without_first = env.trace();
   without_first.syncs.erase(without_first.syncs.begin());
-  LogTrace trace(kFiles, {});
-  trace.add_run(without_first, without_first.end, kDurableMark);
-  EXPECT_EQ(count(trace, "unflushed"), 1u);
+  EXPECT_EQ(count(trace_of(without_first), "unflushed"), 1u);
 }
 
 // What is on disk comes from the disk, not from what was written.
 TEST(LogTraceTest, ACrashNamesWhatIsThere) {
   SimEnv env;
-  ASSERT_TRUE(KvWorld::create(&env, settings()).ok());
-  env.restart_trace();
-  {
-    KvWorld world(&env, settings(), {});
-    ASSERT_EQ(world.open(0), "");
-  }
-  LogTrace trace(kFiles, {});
-  trace.add_run(env.trace(), env.trace().end, kDurableMark);
+  open_once(&env);
+  LogTrace trace = trace_of(env.trace());
   trace.add_crash(env.trace().base);  // before anything was written
   EXPECT_TRUE(trace.lines().back().starts_with("crash H0=1 ")) << trace.lines().back();
   EXPECT_EQ(trace.lines().back().find("L0.0"), std::string::npos);
@@ -103,8 +101,7 @@ TEST(LogTraceTest, ARecordThatTheModelCannotHoldIsSaid) {
   SimEnv env;
   KvWorldSettings large = settings();
   large.longest_value = 3000;
-  ASSERT_TRUE(KvWorld::create(&env, large).ok());
-  env.restart_trace();
+  create(&env, large);
   {
     KvWorld world(&env, large, {});
     ASSERT_EQ(world.open(0), "");

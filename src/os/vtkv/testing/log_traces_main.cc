@@ -44,16 +44,11 @@ enum class Wish {
 // Inodes of segments.
 std::set<uint64_t> log_files(const SimTrace& trace) {
   std::set<uint64_t> inodes;
-  for (const auto& [path, inode] : trace.base.names) {
+  for_each_file(trace, [&inodes](const std::string& path, uint64_t inode) {
     if (path.starts_with(kLog)) {
       inodes.insert(inode);
     }
-  }
-  for (const SimOp& op : trace.ops) {
-    if (op.kind == SimOp::Kind::create && op.path.starts_with(kLog)) {
-      inodes.insert(op.inode);
-    }
-  }
+  });
   return inodes;
 }
 

@@ -1,6 +1,7 @@
 // The kinds of I/O that tests let fail, one by one: the n-th call of a kind, or all from the n-th on.
 #pragma once
 
+#include <cerrno>
 #include <vector>
 
 #include "vtkv/testing/sim_env.h"
@@ -32,5 +33,24 @@ inline std::vector<SimFault> sim_faults(const SimFault& more) {
           {"sync_directory_always", SimCall::sync_directory, true},
           more};
 }
+
+// The n-th call of its kind from now on fails, or all from the n-th on: for n = 1, 2, … until a test runs clean.
+class NthFailure {
+ public:
+  NthFailure(SimEnv* env, SimCall call, uint64_t n, bool persistent = false)
+      : m_env(env), m_call(call), m_nth(env->calls(call) + n) {
+    env->fail_nth(call, n, Status::from_errno(EIO, "injected"), persistent);
+  }
+  // Nothing fails any more. Did it come to the n-th call?
+  bool end() {
+    m_env->clear_faults();
+    return m_env->calls(m_call) >= m_nth;
+  }
+
+ private:
+  SimEnv* const m_env;
+  const SimCall m_call;
+  const uint64_t m_nth;
+};
 
 }  // namespace vtkv

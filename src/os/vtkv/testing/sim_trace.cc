@@ -31,6 +31,17 @@ bool sim_covers(SimProfile profile, const SimSync& sync, const SimOp& op) {
   return sim_parent_of(op.path) == sync.directory;
 }
 
+void for_each_file(const SimTrace& trace, const std::function<void(const std::string& path, uint64_t inode)>& handle) {
+  for (const auto& [path, inode] : trace.base.names) {
+    handle(path, inode);
+  }
+  for (const SimOp& op : trace.ops) {
+    if (op.kind == SimOp::Kind::create) {
+      handle(op.path, op.inode);
+    }
+  }
+}
+
 void sim_apply(const SimOp& op, SimSpace space, SimImage* image) {
   if (op.kind <= SimOp::Kind::punch_hole && op.length == 0) {
     return;

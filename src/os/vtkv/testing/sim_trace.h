@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -66,6 +67,9 @@ struct SimTrace {
 
 // Whether a sync of one file or directory makes the operation durable, times aside.
 bool sim_covers(SimProfile profile, const SimSync& sync, const SimOp& op);
+
+// Calls with path and inode of every file that was there or was created, under its first name.
+void for_each_file(const SimTrace& trace, const std::function<void(const std::string& path, uint64_t inode)>& handle);
 
 // Performs the operation. Space that it writes becomes `space` unless it is primed already.
 void sim_apply(const SimOp& op, SimSpace space, SimImage* image);

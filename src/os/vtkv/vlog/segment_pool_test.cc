@@ -6,6 +6,7 @@
 
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/testing/sim_env.h"
+#include "vtkv/testing/sim_fault.h"
 
 namespace vtkv {
 namespace {
@@ -233,11 +234,9 @@ TEST_F(SegmentLoadTest, ErrorsOfTheHostAreTold) {
   for (const SimCall call : {SimCall::open, SimCall::read}) {
     uint64_t struck = 0;
     for (bool reached = true; reached; ++struck) {
-      const uint64_t before = m_env.calls(call);
-      m_env.fail_nth(call, struck + 1, Status::from_errno(EIO, "injected"), false);
+      NthFailure failure(&m_env, call, struck + 1);
       const Status status = load();
-      reached = m_env.calls(call) - before > struck;
-      m_env.clear_faults();
+      reached = failure.end();
       EXPECT_EQ(status.ok(), !reached) << status.to_string();
     }
     EXPECT_GT(struck, 1u);

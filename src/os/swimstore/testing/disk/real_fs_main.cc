@@ -222,9 +222,9 @@ int main(int argc, char** argv) {
     return ask(*lab);
   }
   std::vector<const char*> none;
-  const auto cct = global_init(nullptr, none, CEPH_ENTITY_TYPE_OSD, CODE_ENVIRONMENT_UTILITY,
+  // Each state mounts and checks a store, and would say so in the log.
+  const auto cct = global_init(nullptr, none, CEPH_ENTITY_TYPE_OSD, CODE_ENVIRONMENT_UTILITY_NODOUT,
                                CINIT_FLAG_NO_DEFAULT_CONFIG_FILE);
-  cct->_conf.set_val_or_die("log_to_stderr", "false");  // a mount says nothing of interest
   common_init_finish(cct.get());
   cct->_conf._clear_safe_to_start_threads();
   return Exploration(cct.get(), lab.get(), settings).run();

@@ -1,6 +1,8 @@
 #include "vtkv/testing/disk/disk_crash.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <set>
 
@@ -119,6 +121,18 @@ TEST_F(DiskCrashTest, TheDiskRefusesWhatIsNotInWholeBlocksOrLeavesIt) {
   EXPECT_EQ(m_disk.begin_write(4 * kDiskBlockBytes, data.size(), data.data()), kDiskNever);
   EXPECT_EQ(m_disk.begin_zeros(3 * kDiskBlockBytes, 2 * kDiskBlockBytes), kDiskNever);
   EXPECT_EQ(durable(), "....");
+}
+
+// It dies copying a block to where nothing may be written: while it holds the disk's mutex.
+TEST_F(DiskCrashTest, ATesterThatDiesInACallLeavesTheDiskUsable) {
+  void* const nowhere = ::mmap(nullptr, kDiskBlockBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(nowhere, MAP_FAILED);
+  EXPECT_DEATH((void)m_disk.read(0, kDiskBlockBytes, static_cast<char*>(nowhere)), "");
+  ::alarm(30);
+  write_whole(0, "a");
+  ::alarm(0);
+  EXPECT_EQ(text(m_disk.image()), "a...");
+  ::munmap(nowhere, kDiskBlockBytes);
 }
 
 TEST_F(DiskCrashTest, RewoundCopiesAreUsedAgain) {

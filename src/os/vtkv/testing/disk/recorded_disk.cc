@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -38,6 +39,7 @@ struct RecordedDisk::Shared {
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
     pthread_mutex_init(&mutex, &attributes);
     pthread_mutexattr_destroy(&attributes);
   }
@@ -47,7 +49,13 @@ namespace {
 
 class Guard {
  public:
-  explicit Guard(pthread_mutex_t* mutex) : m_mutex(mutex) { pthread_mutex_lock(m_mutex); }
+  // A tester killed while it holds the mutex must not hang the server, and with it the kernel's unmount. What the
+  // tester was about to put on the disk may then be there in part; nobody is left to judge it.
+  explicit Guard(pthread_mutex_t* mutex) : m_mutex(mutex) {
+    if (pthread_mutex_lock(m_mutex) == EOWNERDEAD) {
+      pthread_mutex_consistent(m_mutex);
+    }
+  }
   ~Guard() { pthread_mutex_unlock(m_mutex); }
 
  private:
