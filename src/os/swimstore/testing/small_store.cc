@@ -15,7 +15,8 @@ void use_small_stores(CephContext* cct, OptionValues others) {
        {"swimstore_zone_size", "65536"},         {"swimstore_stretch_size", "4194304"},
        {"swimstore_memtable_size", "65536"},     {"swimstore_primed_ahead_size", "65536"},
        {"swimstore_reserve_size", "1048576"},    {"swimstore_cache_autotune", "false"},
-       {"swimstore_cache_size", "8388608"},      {"swimstore_allow_unproven_file_system", "true"}});
+       {"swimstore_cache_size", "8388608"},      {"swimstore_allow_unproven_file_system", "true"},
+       {"swimstore_space_brake_time", "0"}});  // it sleeps, and on a small disk they are always nearly full
   set(others);
   cct->_conf.apply_changes(nullptr);
 }

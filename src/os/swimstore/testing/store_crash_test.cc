@@ -90,15 +90,20 @@ TEST(StoreCrashTest, DamageToTheLastDataOfAnIdleStoreIsAReadError) {
   EXPECT_EQ(0, again.umount());
 }
 
-// The explorer's own test: a store that breaks a rule is found out.
+// The explorer's own test: a store that breaks a rule is found out. (The other rules show in larger histories than
+// these, and are looked at in the engine's and the cube's tests.)
 class StoreCrashNotices : public testing::TestWithParam<const char*> {};
 
 TEST_P(StoreCrashNotices, TheBrokenRule) {
+  const std::string name = GetParam();
+  const SimProfile profile = name == "single_flush_everywhere" ? SimProfile::weakest : SimProfile::ext4;
   CrashExplorer explorer = new_explorer({});
   for (uint64_t seed = 1; seed <= 8; ++seed) {
-    const auto violation = explorer.explore({"store", GetParam(), SimProfile::ext4, seed, 40},
+    const auto violation = explorer.explore({"store", name, profile, seed, 40},
                                             {.states = 300, .nested_every = 20, .nested_states = 4});
     if (violation && !violation->what.starts_with("without any crash")) {
+      std::printf("noticed after %lu states: %s\n", explorer.counts().states + explorer.counts().nested,
+                  violation->what.c_str());
       return;
     }
   }
@@ -106,7 +111,10 @@ TEST_P(StoreCrashNotices, TheBrokenRule) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, StoreCrashNotices,
-                         testing::Values("flush_removed", "acknowledged_before_flush", "data_crc_not_checked"),
+                         testing::Values("flush_removed", "acknowledged_before_flush", "data_crc_not_checked",
+                                         "tail_record_trusted", "body_crc_not_checked", "memtable_flushed_early",
+                                         "watermark_per_group", "slot_reused_at_once", "range_delete_lost",
+                                         "single_flush_everywhere"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace swimstore
