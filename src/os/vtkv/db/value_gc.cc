@@ -33,7 +33,7 @@ class ValueCollector final : public BatchVisitor, public WriteBatch::Handler {
     return WriteBatch::iterate(encoded, *this);
   }
   void put(std::string_view key, std::string_view value) override {
-    m_values->push_back({std::string(key), value, m_place + static_cast<uint64_t>(value.data() - m_start)});
+    m_values->push_back({key, value, m_place + static_cast<uint64_t>(value.data() - m_start)});
   }
   void remove(std::string_view) override {}
   void remove_range(std::string_view, std::string_view) override {}
@@ -254,20 +254,17 @@ Status ValueGc::read_piece() {
   return Status();
 }
 
-Status ValueGc::is_live(const ReadState& state, const Relocation& value, bool* live) const {
+// Most are dead, and most of these by what the tree knows.
+Status ValueGc::is_live(const ReadState& state, AscendingLookups* lookups, const Relocation& value, bool* live) const {
   Lookup result = Lookup::absent;
   std::string found;
-  *live = false;
-  // What a memtable knows of the key is newer than anything in the victim: that is in the tree.
-  for (const auto& memtable : state.memtables) {
-    if (memtable->touches(value.key, 0)) {
-      return Status();
-    }
-  }
-  VTKV_RETURN_IF_ERROR(state.version->get(value.key, UINT64_MAX, &result, &found));
+  VTKV_RETURN_IF_ERROR(lookups->get(value.key, &result, &found));
   ValuePointer pointer;
   *live = result == Lookup::pointer && pointer.decode(found) && pointer.epoch == m_victim.epoch &&
-          pointer.offset == value.offset;
+          pointer.offset == value.offset &&
+          // What a memtable knows of the key is newer than anything in the victim: that is in the tree.
+          std::none_of(state.memtables.begin(), state.memtables.end(),
+                       [&](const auto& memtable) { return memtable->touches(value.key, 0); });
   return Status();
 }
 
@@ -282,12 +279,13 @@ Status ValueGc::check_piece() {
   if (hides && !m_options.mutations.look_behind_memtable) {
     return Status::busy("a memtable that was flushed is still being read");
   }
+  const std::unique_ptr<AscendingLookups> lookups = state->version->ascending_lookups();
   std::vector<Relocation> live;
   for (size_t i = m_next_value; i < m_values.size(); ++i) {
     bool is = false;
-    VTKV_RETURN_IF_ERROR(is_live(*state, m_values[i], &is));
+    VTKV_RETURN_IF_ERROR(is_live(*state, lookups.get(), m_values[i], &is));
     if (is) {
-      live.push_back(std::move(m_values[i]));
+      live.push_back(m_values[i]);
     }
   }
   m_values = std::move(live);

@@ -41,9 +41,8 @@ namespace vtkv {
 
 // A value that is to be put again.
 struct Relocation {
-  std::string key;
-  std::string_view value;  // into the victim's bytes
-  uint64_t offset = 0;     // in the victim
+  std::string_view key, value;  // into the victim's bytes
+  uint64_t offset = 0;          // in the victim
 };
 
 // What the collector needs of its database.
@@ -111,7 +110,7 @@ class ValueGc {
   void start(const SegmentValues& victim);
   Status read_piece();
   Status check_piece();
-  Status is_live(const ReadState& state, const Relocation& value, bool* live) const;
+  Status is_live(const ReadState& state, AscendingLookups* lookups, const Relocation& value, bool* live) const;
   void finish_victim();
   void give_up_victim(const Status& status);
   Status free_condemned(bool* did);

@@ -134,15 +134,11 @@ bool Run::may_hold(std::string_view key, uint64_t key_hash) const {
          m_filter.may_contain(key_hash);
 }
 
-Status Run::get(std::string_view key, uint64_t key_hash, SequenceNumber at_most, Lookup* result,
-                std::string* value) const {
-  const SequenceNumber covering = m_removals->covering(key, at_most);
-  *result = covering > 0 ? Lookup::removed : Lookup::absent;
-  if (!may_hold(key, key_hash)) {
-    return {};
-  }
-  RunIterator iterator(&m_reader, &m_descriptor);
-  iterator.seek_key(key, at_most);
+namespace {
+
+// What `iterator`, which was moved to `key`, stands on.
+Status found_at(const RunIterator& iterator, std::string_view key, SequenceNumber covering, Lookup* result,
+                std::string* value) {
   VTKV_RETURN_IF_ERROR(iterator.status());
   if (!iterator.valid() || iterator.entry().key != key || iterator.entry().sequence < covering) {
     return {};
@@ -154,6 +150,34 @@ Status Run::get(std::string_view key, uint64_t key_hash, SequenceNumber at_most,
   value->assign(iterator.entry().value);
   *result = iterator.entry().type == EntryType::value_pointer ? Lookup::pointer : Lookup::found;
   return {};
+}
+
+}  // namespace
+
+Status Run::get(std::string_view key, uint64_t key_hash, SequenceNumber at_most, Lookup* result,
+                std::string* value) const {
+  const SequenceNumber covering = m_removals->covering(key, at_most);
+  *result = covering > 0 ? Lookup::removed : Lookup::absent;
+  if (!may_hold(key, key_hash)) {
+    return {};
+  }
+  RunIterator iterator(&m_reader, &m_descriptor);
+  iterator.seek_key(key, at_most);
+  return found_at(iterator, key, covering, result, value);
+}
+
+Status Run::get_ahead(std::string_view key, uint64_t key_hash, std::unique_ptr<RunIterator>* iterator, Lookup* result,
+                      std::string* value) const {
+  const SequenceNumber covering = m_removals->covering(key, UINT64_MAX);
+  *result = covering > 0 ? Lookup::removed : Lookup::absent;
+  if (!may_hold(key, key_hash)) {
+    return {};
+  }
+  if (!*iterator) {
+    *iterator = std::make_unique<RunIterator>(&m_reader, &m_descriptor);
+  }
+  (*iterator)->seek_key_ahead(key);
+  return found_at(**iterator, key, covering, result, value);
 }
 
 bool Run::entries_reach_into(std::string_view begin, std::string_view end) const {

@@ -16,6 +16,8 @@
 
 namespace vtkv {
 
+class RunIterator;
+
 class Run {
  public:
   // What a writer has just written.
@@ -27,6 +29,10 @@ class Run {
   // As Version::get. `key_hash` is hash64(key).
   Status get(std::string_view key, uint64_t key_hash, SequenceNumber at_most, Lookup* result,
              std::string* value) const;
+  // The same for the newest version, going on from where *iterator stands; null: it is made when it is needed.
+  // REQUIRES: the same run, and `key` is not below the one before.
+  Status get_ahead(std::string_view key, uint64_t key_hash, std::unique_ptr<RunIterator>* iterator, Lookup* result,
+                   std::string* value) const;
   bool overlaps(std::string_view lower, std::string_view upper) const;  // an empty upper is no limit
   // May there be an entry of the key? Never wrong when it says no.
   bool may_hold(std::string_view key) const;

@@ -196,6 +196,17 @@ void RunIterator::seek_key(std::string_view key, SequenceNumber at_most) {
   }
 }
 
+void RunIterator::seek_key_ahead(std::string_view key) {
+  // Whatever lies before the block is below the key before. So what the block has at or behind `key` is the first such.
+  if (m_block.valid()) {
+    m_block.seek(key, UINT64_MAX);
+    if (!check(m_block) || m_block.valid()) {
+      return;
+    }
+  }
+  seek_key(key, UINT64_MAX);
+}
+
 void RunIterator::next() {
   m_block.next();
   if (check(m_block) && !m_block.valid() && load_next_block()) {

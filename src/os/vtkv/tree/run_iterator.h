@@ -18,6 +18,8 @@ class RunIterator final : public EntryIterator {
   // As seek, but when no entry of `key` itself is there, it may end invalid instead of on a later key:
   // a lookup then reads no block that cannot hold its key.
   void seek_key(std::string_view key, SequenceNumber at_most);
+  // The same for the newest version of `key`. REQUIRES: it is not below the one looked for before.
+  void seek_key_ahead(std::string_view key);
   void next() override;
   void previous() override;
   const Entry& entry() const override { return m_block.entry(); }

@@ -1,8 +1,41 @@
 #include "vtkv/tree/version.h"
 
+#include "vtkv/tree/run_iterator.h"
 #include "vtkv/util/hash.h"
 
 namespace vtkv {
+
+namespace {
+
+// Keeps an iterator in each run that was read.
+class RunLookups final : public AscendingLookups {
+ public:
+  explicit RunLookups(const std::vector<std::shared_ptr<const Run>>& runs) {
+    for (const auto& run : runs) {
+      m_places.push_back({run.get(), nullptr});
+    }
+  }
+  Status get(std::string_view key, Lookup* result, std::string* value) override {
+    *result = Lookup::absent;
+    const uint64_t key_hash = hash64(key);
+    for (Place& place : m_places) {
+      VTKV_RETURN_IF_ERROR(place.run->get_ahead(key, key_hash, &place.iterator, result, value));
+      if (*result != Lookup::absent) {
+        return {};
+      }
+    }
+    return {};
+  }
+
+ private:
+  struct Place {
+    const Run* run;
+    std::unique_ptr<RunIterator> iterator;
+  };
+  std::vector<Place> m_places;
+};
+
+}  // namespace
 
 Status RunVersion::get(std::string_view key, SequenceNumber at_most, Lookup* result, std::string* value) const {
   *result = Lookup::absent;
@@ -14,6 +47,10 @@ Status RunVersion::get(std::string_view key, SequenceNumber at_most, Lookup* res
     }
   }
   return {};
+}
+
+std::unique_ptr<AscendingLookups> RunVersion::ascending_lookups() const {
+  return std::make_unique<RunLookups>(m_runs);
 }
 
 void RunVersion::new_iterators(std::string_view lower, std::string_view upper,

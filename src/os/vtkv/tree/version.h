@@ -14,6 +14,7 @@ class RunVersion final : public Version {
   explicit RunVersion(std::vector<std::shared_ptr<const Run>> runs) : m_runs(std::move(runs)) {}
 
   Status get(std::string_view key, SequenceNumber at_most, Lookup* result, std::string* value) const override;
+  std::unique_ptr<AscendingLookups> ascending_lookups() const override;
   void new_iterators(std::string_view lower, std::string_view upper,
                      std::vector<std::unique_ptr<EntryIterator>>* iterators,
                      std::vector<std::shared_ptr<const RangeRemovals>>* removals) const override;
