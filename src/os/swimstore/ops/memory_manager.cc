@@ -22,17 +22,20 @@ uint64_t cache_bytes_max(CephContext* cct, uint64_t target, uint64_t least) {
 
 }  // namespace
 
-// One cache's part in the division: all of its demand has the lowest priority, so that the ratios decide.
+// One cache's part in the division. It asks for what it holds and as much again, to grow into until the next turn: the
+// ratios decide only when that is more than there is, and who gets what nobody asks for.
+//
+// Not at the lowest priority, where the division takes no notice of what is asked for.
 class MemoryManager::Share : public PriorityCache::PriCache {
  public:
   explicit Share(ManagedCache cache) : m_cache(std::move(cache)) {}
   const ManagedCache& cache() const { return m_cache; }
 
   int64_t request_cache_bytes(Priority priority, uint64_t) const override {
-    if (priority != Priority::LAST) {
+    if (priority != Priority::PRI1) {
       return 0;
     }
-    return std::max<int64_t>(0, static_cast<int64_t>(m_cache.memory_bytes()) - get_cache_bytes(priority));
+    return std::max<int64_t>(0, static_cast<int64_t>(2 * m_cache.memory_bytes()) - get_cache_bytes(priority));
   }
   int64_t get_cache_bytes(Priority priority) const override { return m_bytes[priority]; }
   int64_t get_cache_bytes() const override {
