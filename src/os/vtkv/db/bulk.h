@@ -6,6 +6,7 @@
 // pin them for the moment of a copy, or find the value in the log.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -15,6 +16,11 @@
 #include "vtkv/vlog/vlog_format.h"
 
 namespace vtkv {
+
+// Of writers that do not wait, not in the log's files yet; beyond it they do wait.
+inline uint64_t unwritten_bytes_most(size_t memtable_bytes) {
+  return std::clamp<uint64_t>(memtable_bytes / 2, 1u << 20, 32u << 20);
+}
 
 class Bulk final : public LoggedBytes {
  public:

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "vtkv/db/db_impl.h"
-#include "vtkv/db/own_submission.h"
 
 namespace vtkv {
 
@@ -40,9 +39,9 @@ std::shared_ptr<const ReadState> DbImpl::gc_read_state(SequenceNumber* sequence)
   return read_state();
 }
 
-Status DbImpl::gc_relocate(const Relocation* first, size_t count, SequenceNumber checked,
-                           std::function<void()> done) {
-  auto submission = std::make_unique<OwnSubmission>(std::move(done));
+Status DbImpl::gc_relocate(const Relocation* first, size_t count, SequenceNumber checked, SequenceNumber* last) {
+  WriteBatch batch;
+  bool wake_worker = false;
   {
     std::lock_guard lock(m_write_lock);
     if (m_pipeline->failed()) {
@@ -58,16 +57,15 @@ Status DbImpl::gc_relocate(const Relocation* first, size_t count, SequenceNumber
                          std::any_of(state->memtables.begin(), state->memtables.end(),
                                      [&](const auto& memtable) { return memtable->touches(value->key, checked); });
       if (!newer) {
-        submission->batch.put(value->key, value->value);
+        batch.put(value->key, value->value);
       }
     }
-    if (submission->batch.empty()) {
-      submission.release()->durable(Status());
-      return Status();
-    }
-    insert(submission.release());
+    wake_worker = !batch.empty() && insert_bulk(batch);
+    *last = m_last_sequence;
   }
-  m_pipeline->wake();
+  if (wake_worker) {
+    m_pipeline->wake();
+  }
   return Status();
 }
 

@@ -18,6 +18,7 @@ constexpr std::chrono::microseconds kDelayMost{50000};
 constexpr double kFullnessTolerated = 1.4;
 constexpr std::chrono::microseconds kDelayPerFullness{20000};
 constexpr std::chrono::microseconds kNoSpaceRetry{200000};
+constexpr std::chrono::microseconds kHeldOpen{1000};
 
 }  // namespace
 
@@ -180,6 +181,9 @@ void DbImpl::commit_advanced() {
   if (m_pool->wants_work()) {
     wake(m_log_worker);
   }
+  if (m_gc->waits_for_log()) {
+    wake(m_gc_worker);
+  }
   notify_waiters();
 }
 
@@ -283,7 +287,8 @@ NextStep DbImpl::flush_one(const Closed& closed, const LogPosition& position) {
     return status.is_no_space() ? NextStep::later(kNoSpaceRetry) : NextStep::on_event();
   }
   m_written = closed;
-  return NextStep::now();
+  // The mutation's window, held open: so few histories would meet it that one would wait long for it.
+  return m_options.mutations.look_behind_memtable ? NextStep::later(kHeldOpen) : NextStep::now();
 }
 
 // A step of its own: others run between the checkpoint and this, on the host as in the simulator.

@@ -80,14 +80,13 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
 
   // ValueGcHost (db_collect.cc)
   std::shared_ptr<const ReadState> gc_read_state(SequenceNumber* sequence) override;
-  Status gc_relocate(const Relocation* first, size_t count, SequenceNumber checked,
-                     std::function<void()> done) override;
+  Status gc_relocate(const Relocation* first, size_t count, SequenceNumber checked, SequenceNumber* last) override;
+  SequenceNumber gc_logged_sequence() override { return m_pipeline->logged_sequence(); }
   SequenceNumber gc_oldest_snapshot() override;
   uint64_t gc_start_era() override;
   bool gc_era_has_ended(uint64_t era) override;
   void gc_request_flush() override { request_flush(); }
   void gc_released() override;
-  void gc_wake() override { wake(m_gc_worker); }
   void gc_finished() override { notify_waiters(); }
   Status run_gc(ValueGc::Request what);
 

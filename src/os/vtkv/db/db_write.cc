@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "vtkv/db/bulk.h"
 #include "vtkv/db/db_impl.h"
 #include "vtkv/db/memtable_inserter.h"
 #include "vtkv/db/own_submission.h"
@@ -9,11 +10,6 @@
 namespace vtkv {
 
 namespace {
-
-// Of writers that do not wait, not written yet; beyond it they do wait.
-uint64_t bulk_bytes_most(const Options& options) {
-  return std::clamp<uint64_t>(options.memtable_bytes / 2, 1u << 20, 32u << 20);
-}
 
 // Of values that the log holds too, kept for readers, at least.
 size_t kept_bytes_least(const Options& options) { return options.memtable_bytes / 4; }
@@ -183,7 +179,7 @@ Status DbImpl::write(WriteBatch batch, const WriteOptions& options) {
   if (wake_worker) {
     m_pipeline->wake();
   }
-  const uint64_t most = bulk_bytes_most(m_options);
+  const uint64_t most = unwritten_bytes_most(m_options.memtable_bytes);
   if (m_pipeline->bulk_bytes() <= most) {
     return Status();
   }

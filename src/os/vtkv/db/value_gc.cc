@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "vtkv/db/bulk.h"
 #include "vtkv/util/crc32c.h"
 #include "vtkv/vlog/log_sweep.h"
 
@@ -11,11 +12,11 @@ namespace vtkv {
 namespace {
 
 constexpr uint64_t kPieceBytes = 8u << 20;          // of a victim, read and sorted at once
-constexpr size_t kBatchBytes = 256u << 10;          // put again in one batch
+constexpr size_t kBatchBytes = 64u << 10;           // put again in one batch
 constexpr size_t kBatchValues = 64;                 // a lookup of each under the write lock
-// Put again and not durable yet: a piece, or the commit worker's delays, which the collector itself may ask for,
-// would hold the collector up.
-constexpr size_t kBytesInFlight = 8u << 20;
+// Put again and not written yet: half of what writers who do not wait may leave unwritten, so that the collector keeps
+// up when the log is slower than both.
+constexpr size_t kUnwrittenPart = 2;
 constexpr double kStart = 0.95;                      // of the target: ahead of need, or writers would outrun it
 constexpr double kRoundWorthwhile = 0.95;           // of a victim that may be live
 constexpr double kFullWorthwhile = 0.90;
@@ -294,6 +295,21 @@ Status ValueGc::check_piece() {
   return Status();
 }
 
+// False: the log's progress will wake us. It looks at the flag after it has moved on, we at it after we have set the flag.
+bool ValueGc::may_relocate() {
+  m_waits_for_log.store(true);
+  const SequenceNumber logged = m_host->gc_logged_sequence();
+  while (!m_on_their_way.empty() && m_on_their_way.front().last <= logged) {
+    m_bytes_on_their_way -= m_on_their_way.front().bytes;
+    m_on_their_way.pop_front();
+  }
+  if (m_bytes_on_their_way >= unwritten_bytes_most(m_options.memtable_bytes) / kUnwrittenPart) {
+    return false;
+  }
+  m_waits_for_log.store(false);
+  return true;
+}
+
 NextStep ValueGc::moving_step() {
   if (m_checked == 0) {
     const Status status = check_piece();
@@ -306,8 +322,8 @@ NextStep ValueGc::moving_step() {
     return NextStep::now();  // the look-ups took a while
   }
   while (m_next_value < m_values.size()) {
-    if (m_bytes_in_flight.load() >= kBytesInFlight) {
-      return NextStep::on_event();  // what is in flight wakes us
+    if (!may_relocate()) {
+      return NextStep::on_event();
     }
     const size_t first = m_next_value;
     size_t bytes = 0;
@@ -315,17 +331,15 @@ NextStep ValueGc::moving_step() {
     for (; end < m_values.size() && end - first < kBatchValues && bytes < kBatchBytes; ++end) {
       bytes += m_values[end].key.size() + m_values[end].value.size();
     }
-    m_bytes_in_flight.fetch_add(bytes);
-    const Status status = m_host->gc_relocate(&m_values[first], end - first, m_checked, [this, bytes] {
-      m_bytes_in_flight.fetch_sub(bytes);
-      m_host->gc_wake();
-    });
+    SequenceNumber last = 0;
+    const Status status = m_host->gc_relocate(&m_values[first], end - first, m_checked, &last);
     if (status.ok()) {
       m_next_value = end;
+      m_on_their_way.push_back({last, bytes});
+      m_bytes_on_their_way += bytes;
       m_moved_bytes.fetch_add(bytes, std::memory_order_relaxed);
       continue;
     }
-    m_bytes_in_flight.fetch_sub(bytes);
     if (status.code() == Status::Code::busy) {
       m_checked = 0;
       return NextStep::now();

@@ -25,7 +25,7 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -51,10 +51,12 @@ class ValueGcHost {
   virtual ~ValueGcHost() = default;
   // The state of the database now, and a sequence at or below which everything is in it.
   virtual std::shared_ptr<const ReadState> gc_read_state(SequenceNumber* sequence) = 0;
-  // Puts those values again for whose keys nothing was submitted after `checked`; `done` is called when they
-  // are durable or all has failed. Code::busy when that cannot be told any more: check again.
+  // Puts those values again for whose keys nothing was submitted after `checked`. *last: what was put is at or below
+  // it. Code::busy when that cannot be told any more: check again.
   virtual Status gc_relocate(const Relocation* first, size_t count, SequenceNumber checked,
-                             std::function<void()> done) = 0;
+                             SequenceNumber* last) = 0;
+  // Everything at or below it was written to the log's files. When it moves, a collector that waits is woken.
+  virtual SequenceNumber gc_logged_sequence() = 0;
   // The oldest sequence that a snapshot names; UINT64_MAX without one.
   virtual SequenceNumber gc_oldest_snapshot() = 0;
   // Ends the era: readers that start from now on belong to the next. Returns its number.
@@ -64,7 +66,6 @@ class ValueGcHost {
   virtual void gc_request_flush() = 0;
   // Neither manifest slot lists a segment any more that was listed.
   virtual void gc_released() = 0;
-  virtual void gc_wake() = 0;
   virtual void gc_finished() = 0;  // a request was served
 };
 
@@ -88,6 +89,8 @@ class ValueGc {
   double pressure() const { return m_pressure.load(std::memory_order_relaxed); }
   uint64_t moved_bytes() const { return m_moved_bytes.load(std::memory_order_relaxed); }
   uint64_t freed_segments() const { return m_freed_segments.load(std::memory_order_relaxed); }
+  // For gc_logged_sequence() to move on.
+  bool waits_for_log() const { return m_waits_for_log.load(); }
 
  private:
   enum class Phase { idle, reading, moving };
@@ -96,6 +99,11 @@ class ValueGc {
     SequenceNumber sequence = 0;  // R
     bool in_era = false;          // 1 and 2 hold; waiting for the era's end
     uint64_t era = 0;
+  };
+  // Put again, and perhaps not in the log's files yet.
+  struct OnTheirWay {
+    SequenceNumber last = 0;
+    size_t bytes = 0;
   };
 
   void take_request();
@@ -111,6 +119,7 @@ class ValueGc {
   Status read_piece();
   Status check_piece();
   Status is_live(const ReadState& state, AscendingLookups* lookups, const Relocation& value, bool* live) const;
+  bool may_relocate();
   void finish_victim();
   void give_up_victim(const Status& status);
   Status free_condemned(bool* did);
@@ -124,7 +133,7 @@ class ValueGc {
   std::atomic<uint64_t> m_requested{0};
   std::atomic<uint64_t> m_served{0};
   std::atomic<Request> m_request{Request::settle};
-  std::atomic<size_t> m_bytes_in_flight{0};
+  std::atomic<bool> m_waits_for_log{false};
   std::atomic<double> m_pressure{0};
   std::atomic<uint64_t> m_moved_bytes{0};
   std::atomic<uint64_t> m_freed_segments{0};
@@ -142,6 +151,8 @@ class ValueGc {
   AlignedBuffer m_bytes;         // the piece
   std::vector<Relocation> m_values;  // of the piece, by key
   size_t m_next_value = 0;
+  std::deque<OnTheirWay> m_on_their_way;
+  size_t m_bytes_on_their_way = 0;
   SequenceNumber m_flushed = 0;  // everything in the victim is at or below it, and in the tree
   SequenceNumber m_checked = 0;  // the values from m_next_value on were alive at this one; 0: not asked yet
   std::vector<Condemned> m_condemned;

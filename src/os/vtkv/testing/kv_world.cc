@@ -270,6 +270,10 @@ void KvWorld::wait_somehow() {
     case 9:
       (void)m_db->wait_durable(last);
       break;
+    case 10:
+    case 11:
+      m_db->release_snapshot(m_db->take_snapshot());  // wakes the collector, also in the middle of a flush
+      break;
     default:
       break;  // the next batch comes while this one is on its way
   }
