@@ -7,6 +7,7 @@
 #include "common/config.h"
 #include "global/global_context.h"
 #include "swimstore/format/superblock.h"
+#include "swimstore/ops/perf_counters.h"
 #include "swimstore/store/store_directory.h"
 #include "vtkv/testing/sim_env.h"
 #include "vtkv/testing/sim_fault.h"
@@ -240,6 +241,17 @@ TEST_F(MountTest, OneFlushIsRefusedWhereItWasNotProven) {
 }
 
 // The n-th call of a kind fails, for n = 1, 2, …: mkfs says so, and can be done again; then the same of a mount.
+// "perf dump" and the cluster's metrics read them without asking the store first.
+TEST_F(MountTest, TheGaugesAreBroughtUpToDateWhenTheOsdAsksForSpace) {
+  ASSERT_EQ(0, mkfs());
+  SwimStore store(g_ceph_context, kPath, &m_env);
+  ASSERT_EQ(0, store.mount());
+  store_statfs_t statfs;
+  ASSERT_EQ(0, store.statfs(&statfs, nullptr));
+  EXPECT_LT(0u, store.get_perf_counters()->get(l_swimstore_log_file_bytes));
+  EXPECT_EQ(0, store.umount());
+}
+
 TEST_F(MountTest, EveryFailureOfTheHostIsToldAndCanBeOvercome) {
   using vtkv::SimCall;
   for (const SimCall call :

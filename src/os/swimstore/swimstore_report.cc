@@ -89,6 +89,7 @@ int SwimStore::compact() {
 }
 
 int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
+  refresh_perf_counters();  // the OSD asks every few seconds, and nobody tells before a "perf dump"
   vtkv::FileSystemInfo host;
   if (const vtkv::Status status = m_env->file_system_info(path, &host); !status.ok()) {
     return fail("statfs", status);

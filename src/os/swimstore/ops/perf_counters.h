@@ -1,6 +1,7 @@
 // Names of the store's performance counters (`ceph daemon osd.N perf dump`, section "swimstore").
 //
-// Latencies are averages over time; the gauges at the end are copied from the cube by refresh_gauges().
+// Latencies are averages over time; the gauges at the end are copied from the cube by refresh_gauges(), every few
+// seconds.
 #pragma once
 
 #include <memory>
