@@ -50,6 +50,7 @@ DbImpl::~DbImpl() {
   m_merge_worker.reset();
   m_flush_worker.reset();
   m_log_worker.reset();
+  m_fetcher.reset();  // it wakes the collector
 }
 
 // --- reads --------------------------------------------------------------------------------------------

@@ -87,6 +87,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
   bool gc_era_has_ended(uint64_t era) override;
   void gc_request_flush() override { request_flush(); }
   void gc_released() override;
+  void gc_wake() override { wake(m_gc_worker); }
   void gc_finished() override { notify_waiters(); }
   Status run_gc(ValueGc::Request what);
 

@@ -290,7 +290,8 @@ void DbImpl::start_workers(const LogPosition& position) {
   m_told_checkpoint = m_tree->oldest_log_position().sequence;
   install_first_state();
   m_fetcher = std::make_unique<ValueFetcher>(m_env, m_options.io_depth);
-  m_gc = std::make_unique<ValueGc>(m_options, m_tree.get(), m_pool.get(), static_cast<ValueGcHost*>(this));
+  m_gc = std::make_unique<ValueGc>(m_options, m_tree.get(), m_pool.get(), m_values.get(), m_fetcher.get(),
+                                   static_cast<ValueGcHost*>(this));
   m_defragmenter = std::make_unique<Defragmenter>(m_tree.get());
   {
     std::lock_guard lock(m_workers_lock);

@@ -11,7 +11,7 @@ namespace vtkv {
 
 namespace {
 
-constexpr uint64_t kPieceBytes = 8u << 20;          // of a victim, read and sorted at once
+constexpr uint64_t kPieceBytes = 8u << 20;          // of victims, read and sorted at once
 constexpr size_t kBatchBytes = 64u << 10;           // put again in one batch
 constexpr size_t kBatchValues = 64;                 // a lookup of each under the write lock
 // Put again and not written yet: half of what writers who do not wait may leave unwritten, so that the collector keeps
@@ -22,6 +22,13 @@ constexpr double kRoundWorthwhile = 0.95;           // of a victim that may be l
 constexpr double kFullWorthwhile = 0.90;
 constexpr std::chrono::milliseconds kCheckAgain{1};
 constexpr uint64_t kWaitingPart = 12;               // of the log: emptied and waiting for a checkpoint
+constexpr uint64_t kScanPart = 32;                  // of the log: emptied with one scan of the tree
+// In bytes of the log that are read in the same time: a request, where a deep queue can be had (in small segments, as
+// tests have them, no more than a part of one), and passing an entry of the tree.
+constexpr uint64_t kRequestCost = 16u << 10;
+constexpr uint64_t kRequestCostPart = 8;
+constexpr uint64_t kEntryCost = 128;
+constexpr unsigned kDeepQueue = 16;
 
 // Collects the values of a record that may be what a pointer leads to.
 class ValueCollector final : public BatchVisitor, public WriteBatch::Handler {
@@ -30,11 +37,13 @@ class ValueCollector final : public BatchVisitor, public WriteBatch::Handler {
 
   Status batch(SequenceNumber, uint32_t, std::string_view encoded, const LogPlace& place) override {
     m_start = encoded.data();
-    m_place = place.offset;
+    m_place = place;
     return WriteBatch::iterate(encoded, *this);
   }
   void put(std::string_view key, std::string_view value) override {
-    m_values->push_back({key, value, m_place + static_cast<uint64_t>(value.data() - m_start)});
+    const uint64_t offset = m_place.offset + static_cast<uint64_t>(value.data() - m_start);
+    const auto length = static_cast<uint32_t>(value.size());
+    m_values->push_back({key, value, {m_place.segment_id, m_place.epoch, offset, length, 0}});
   }
   void remove(std::string_view) override {}
   void remove_range(std::string_view, std::string_view) override {}
@@ -44,13 +53,14 @@ class ValueCollector final : public BatchVisitor, public WriteBatch::Handler {
  private:
   std::vector<Relocation>* const m_values;
   const char* m_start = nullptr;
-  uint64_t m_place = 0;
+  LogPlace m_place;
 };
 
 }  // namespace
 
-ValueGc::ValueGc(const Options& options, Tree* tree, SegmentPool* pool, ValueGcHost* host)
-    : m_options(options), m_tree(tree), m_pool(pool), m_host(host) {}
+ValueGc::ValueGc(const Options& options, Tree* tree, SegmentPool* pool, const ValueReader* reader,
+                 ValueFetcher* fetcher, ValueGcHost* host)
+    : m_options(options), m_tree(tree), m_pool(pool), m_host(host), m_scan(reader, fetcher) {}
 
 uint64_t ValueGc::request(Request what) {
   // One that nobody has taken up yet is served as well: the kinds grow with what they do.
@@ -108,37 +118,75 @@ double ValueGc::fullness(const std::vector<SegmentValues>& segments) const {
   return allowed > 0 ? static_cast<double>(total) / allowed : 0;
 }
 
-bool ValueGc::choose(SegmentValues* victim) {
+std::vector<SegmentValues> ValueGc::choose() {
   const std::vector<SegmentValues> segments = m_tree->value_segments();
   const bool full = m_serving > 0 && m_serving_what == Request::full;
   const bool round = m_serving > 0 && m_serving_what == Request::round;
   m_pressure.store(0, std::memory_order_relaxed);
   const double filled = m_options.space_amplification_target > 0 ? fullness(segments) : 0;
   if (!full && !round && filled <= kStart) {
-    return false;
+    return {};
   }
   const uint64_t newest = m_tree->newest_log_position().epoch;
   const uint64_t below = full ? std::min(newest, m_full_below) : newest;
-  double best = 0;
+  std::vector<std::pair<double, SegmentValues>> scored;
   for (const SegmentValues& values : segments) {
     const LogSegment* segment = m_pool->find(values.segment_id);
     if (!segment || segment->epoch != values.epoch || values.epoch >= below || is_out(values.epoch)) {
       continue;
     }
     const double used = static_cast<double>(values.live_bytes()) / static_cast<double>(segment->bytes);
-    if (used > (full ? kFullWorthwhile : kRoundWorthwhile)) {
-      continue;
-    }
-    const double score = (1 - used) * static_cast<double>(newest - values.epoch) / (1 + used);
-    if (score > best) {
-      best = score;
-      *victim = values;
+    if (used <= (full ? kFullWorthwhile : kRoundWorthwhile)) {
+      scored.push_back({(1 - used) * static_cast<double>(newest - values.epoch) / (1 + used), values});
     }
   }
-  if (best > 0 && !full && !round) {
+  std::stable_sort(scored.begin(), scored.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<SegmentValues> victims;
+  for (const auto& [score, values] : scored) {
+    victims.push_back(values);
+  }
+  if (!victims.empty() && !full && !round) {
     m_pressure.store(filled, std::memory_order_relaxed);
   }
-  return best > 0;
+  return victims;
+}
+
+// Bytes of a segment that need not be read when what lives in it is read value by value, less what the requests cost.
+uint64_t ValueGc::saved_by_scan(const SegmentValues& values) const {
+  const uint64_t bytes = m_pool->find(values.segment_id)->bytes;
+  const uint64_t live_entries = values.bytes > 0 ? values.entries * values.live_bytes() / values.bytes : 0;
+  const uint64_t cost = values.live_bytes() + live_entries * std::min(kRequestCost, bytes / kRequestCostPart);
+  return bytes - std::min(bytes, cost);
+}
+
+// `choice`: best first. The first ones are emptied together, by a scan of the tree, or the best one is read whole.
+void ValueGc::start(const std::vector<SegmentValues>& choice) {
+  uint64_t bytes = 0;
+  uint64_t saved = 0;
+  m_victims.clear();
+  std::set<uint64_t> epochs;
+  const bool one = m_serving > 0 && m_serving_what == Request::round;
+  for (const SegmentValues& values : choice) {
+    const uint64_t part = saved_by_scan(values);
+    if (part == 0 || (!m_victims.empty() && (one || bytes >= m_pool->used_bytes() / kScanPart))) {
+      break;
+    }
+    m_victims.push_back(values);
+    epochs.insert(values.epoch);
+    bytes += m_pool->find(values.segment_id)->bytes;
+    saved += part;
+  }
+  m_scanning = m_options.io_depth >= kDeepQueue && saved > kEntryCost * m_tree->statistics().entries;
+  m_flushed = m_tree->newest_log_position().sequence;
+  if (m_scanning) {
+    m_scan.start(std::move(epochs));
+    m_phase = Phase::scanning;
+    return;
+  }
+  m_victims.assign(1, choice.front());
+  m_segment = m_pool->find(choice.front().segment_id);
+  m_offset = kLogBlockBytes;
+  m_phase = Phase::reading;
 }
 
 // --- steps --------------------------------------------------------------------------------------------
@@ -167,11 +215,14 @@ NextStep ValueGc::step() {
   if (m_phase == Phase::reading) {
     const Status status = read_piece();
     if (!status.ok()) {
-      give_up_victim(status);
+      give_up(victim().epoch, status);
     }
     return NextStep::now();
   }
-  return idle_step();
+  if (m_phase == Phase::scanning) {
+    return scanning_step();
+  }
+  return m_phase == Phase::fetching ? fetching_step() : idle_step();
 }
 
 NextStep ValueGc::idle_step() {
@@ -181,12 +232,14 @@ NextStep ValueGc::idle_step() {
     std::lock_guard lock(m_error_lock);
     m_error = status;
   }
-  SegmentValues victim;
-  if (status.ok() && (m_serving == 0 || m_serving_what != Request::settle) && choose(&victim)) {
-    start(victim);
-    return NextStep::now();
+  if (status.ok() && (m_serving == 0 || m_serving_what != Request::settle)) {
+    if (const std::vector<SegmentValues> choice = choose(); !choice.empty()) {
+      start(choice);
+      return NextStep::now();
+    }
   }
   m_bytes = AlignedBuffer();
+  m_scan.clear();
   m_values = {};
   if (m_serving > 0) {
     end_request();
@@ -195,14 +248,6 @@ NextStep ValueGc::idle_step() {
   // Otherwise a flush, a released snapshot or a request wakes us; a reader that ends does not.
   const bool waits = std::any_of(m_condemned.begin(), m_condemned.end(), [](const Condemned& c) { return c.in_era; });
   return did ? NextStep::now() : waits ? NextStep::later(std::chrono::milliseconds(20)) : NextStep::on_event();
-}
-
-void ValueGc::start(const SegmentValues& victim) {
-  m_victim = victim;
-  m_segment = m_pool->find(victim.segment_id);
-  m_flushed = m_tree->newest_log_position().sequence;
-  m_offset = kLogBlockBytes;
-  m_phase = Phase::reading;
 }
 
 // Reads the records from m_offset on, as many as fit, and finds out what in them is alive. Without any: the end
@@ -220,7 +265,7 @@ Status ValueGc::read_piece() {
     record_header_t header;
     while (used + kLogBlockBytes <= piece &&
            decode_record_header({m_bytes.data() + used, kLogBlockBytes}, m_pool->uuid(), &header) &&
-           header.epoch == m_victim.epoch && header.padded_bytes() <= left - used) {
+           header.epoch == victim().epoch && header.padded_bytes() <= left - used) {
       if (header.padded_bytes() > piece - used) {
         if (used == 0) {
           piece = header.padded_bytes();  // one record larger than a piece
@@ -232,27 +277,61 @@ Status ValueGc::read_piece() {
       if (crc32c(body) != header.body_crc) {
         break;
       }
-      const LogPlace place{m_victim.segment_id, m_victim.epoch, m_offset + used + sizeof(header)};
+      const LogPlace place{victim().segment_id, victim().epoch, m_offset + used + sizeof(header)};
       VTKV_RETURN_IF_ERROR(for_each_batch(header, body, place, collector));
       used += header.padded_bytes();
     }
   }
   if (used == 0) {
-    if (m_offset < m_victim.end) {
+    if (m_offset < victim().end) {
       return Status::corruption(m_segment->path + ": the record at offset " + std::to_string(m_offset) +
                                 " is damaged; the segment is not collected");
     }
-    finish_victim();
+    finish_victims();
     return Status();
   }
   m_offset += used;
   std::sort(m_values.begin(), m_values.end(), [](const Relocation& a, const Relocation& b) {
-    return a.key != b.key ? a.key < b.key : a.offset < b.offset;
+    return a.key != b.key ? a.key < b.key : a.pointer.offset < b.pointer.offset;
   });
   m_next_value = 0;
   m_checked = 0;
   m_phase = Phase::moving;
   return Status();
+}
+
+// Looks for what the tree points to next in the victims. More than what is alive: a merge has not met all versions.
+NextStep ValueGc::scanning_step() {
+  m_values.clear();
+  m_next_value = 0;
+  m_checked = 0;
+  const Status status = m_scan.at_end() ? Status() : m_scan.find(*m_tree->current(), kPieceBytes, &m_values);
+  if (!status.ok()) {
+    give_up(0, status);
+  } else if (!m_values.empty()) {
+    m_fetched = false;
+    m_phase = Phase::moving;
+  } else if (m_scan.at_end()) {
+    finish_victims();
+  }
+  return NextStep::now();
+}
+
+// What was found alive is on its way.
+NextStep ValueGc::fetching_step() {
+  if (m_scan.reading()) {
+    return NextStep::on_event();
+  }
+  m_fetched = true;
+  m_phase = Phase::moving;
+  for (size_t i = 0; i < m_values.size(); ++i) {
+    if (const Status status = m_scan.take(i, &m_values[i]); !status.ok()) {
+      give_up(m_values[i].pointer.epoch, Status::make(status.code(), std::string(status.message()) +
+                                                                         "; the segment is not collected"));
+      break;
+    }
+  }
+  return NextStep::now();
 }
 
 // Most are dead, and most of these by what the tree knows.
@@ -261,8 +340,8 @@ Status ValueGc::is_live(const ReadState& state, AscendingLookups* lookups, const
   std::string found;
   VTKV_RETURN_IF_ERROR(lookups->get(value.key, &result, &found));
   ValuePointer pointer;
-  *live = result == Lookup::pointer && pointer.decode(found) && pointer.epoch == m_victim.epoch &&
-          pointer.offset == value.offset &&
+  *live = result == Lookup::pointer && pointer.decode(found) && pointer.epoch == value.pointer.epoch &&
+          pointer.offset == value.pointer.offset &&
           // What a memtable knows of the key is newer than anything in the victim: that is in the tree.
           std::none_of(state.memtables.begin(), state.memtables.end(),
                        [&](const auto& memtable) { return memtable->touches(value.key, 0); });
@@ -295,7 +374,7 @@ Status ValueGc::check_piece() {
   return Status();
 }
 
-// False: the log's progress will wake us. It looks at the flag after it has moved on, we at it after we have set the flag.
+// False: the log's progress will wake us. It looks at the flag after it has moved on, we look after we have set it.
 bool ValueGc::may_relocate() {
   m_waits_for_log.store(true);
   const SequenceNumber logged = m_host->gc_logged_sequence();
@@ -317,9 +396,14 @@ NextStep ValueGc::moving_step() {
       return NextStep::later(kCheckAgain);
     }
     if (!status.ok()) {
-      give_up_victim(status);
+      give_up(0, status);
     }
     return NextStep::now();  // the look-ups took a while
+  }
+  if (m_scanning && !m_fetched) {
+    m_scan.read(m_values, [this] { m_host->gc_wake(); });
+    m_phase = Phase::fetching;
+    return NextStep::now();
   }
   while (m_next_value < m_values.size()) {
     if (!may_relocate()) {
@@ -344,26 +428,33 @@ NextStep ValueGc::moving_step() {
       m_checked = 0;
       return NextStep::now();
     }
-    give_up_victim(status);
+    give_up(0, status);
     return NextStep::now();
   }
-  m_phase = Phase::reading;
+  m_phase = m_scanning ? Phase::scanning : Phase::reading;
   return NextStep::now();
 }
 
-void ValueGc::give_up_victim(const Status& status) {
+// `epoch`: of the victim that cannot be emptied, or 0 for all. The others are chosen again.
+void ValueGc::give_up(uint64_t epoch, const Status& status) {
   {
     std::lock_guard lock(m_error_lock);
     m_error = status;
   }
-  m_damaged.push_back(m_victim.epoch);
+  for (const SegmentValues& victim : m_victims) {
+    if (epoch == 0 || victim.epoch == epoch) {
+      m_damaged.push_back(victim.epoch);
+    }
+  }
   m_phase = Phase::idle;
 }
 
-void ValueGc::finish_victim() {
+void ValueGc::finish_victims() {
   SequenceNumber now = 0;
   (void)m_host->gc_read_state(&now);
-  m_condemned.push_back({m_victim.epoch, now, false, 0});
+  for (const SegmentValues& victim : m_victims) {
+    m_condemned.push_back({victim.epoch, now, false, 0});
+  }
   m_phase = Phase::idle;
   if (m_serving > 0 && m_serving_what == Request::round) {
     end_request();

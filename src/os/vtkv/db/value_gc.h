@@ -1,12 +1,16 @@
 // Garbage collection of the value log (WiscKey, section 3.3.2): frees segments whose values are mostly dead.
 //
-// A victim is read from its start. Of each value that could have stayed there it is asked whether the newest
-// pointer of its key still leads there; if so the value is put again, by an ordinary batch, in key order, and
-// only if at that moment, under the database's write lock, nothing newer has been submitted for the key. So a
-// relocation is a put like any other: it has its own sequence number, recovery replays it as one, and a later
-// put wins over it. (The naive version lets the log hold conditional moves and decides at replay.)
+// A victim is read from its start. Or, where its values are large enough for that to be cheaper, the tree is gone
+// through for pointers into several victims, and only what lives is read (value_scan.h). Of each value that could
+// have stayed there it is asked whether the newest pointer of its key still leads there; if so the value is put
+// again, by an ordinary batch, in key order, and only if at that moment, under the database's write lock, nothing
+// newer has been submitted for the key. So a relocation is a put like any other: it has its own sequence number,
+// recovery replays it as one, and a later put wins over it. (The naive version lets the log hold conditional moves
+// and decides at replay.)
 //
-// When all of a victim has been looked at, at sequence R, no reader that starts from then on is led into it.
+// The tree has every pointer into a victim: its last record lies before the checkpoint. None is added later.
+//
+// When all of the victims has been looked at, at sequence R, no reader that starts from then on is led into it.
 // It may be written to again when
 //   1. the newest checkpoint lies at or above R: no recovery from it needs the old copies;
 //   2. no snapshot is older than R;
@@ -32,18 +36,13 @@
 #include <vector>
 
 #include "vtkv/db/read_state.h"
+#include "vtkv/db/value_scan.h"
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/options.h"
 #include "vtkv/tree/value_account.h"
 #include "vtkv/vlog/segment_pool.h"
 
 namespace vtkv {
-
-// A value that is to be put again.
-struct Relocation {
-  std::string_view key, value;  // into the victim's bytes
-  uint64_t offset = 0;          // in the victim
-};
 
 // What the collector needs of its database.
 class ValueGcHost {
@@ -66,12 +65,14 @@ class ValueGcHost {
   virtual void gc_request_flush() = 0;
   // Neither manifest slot lists a segment any more that was listed.
   virtual void gc_released() = 0;
+  virtual void gc_wake() = 0;
   virtual void gc_finished() = 0;  // a request was served
 };
 
 class ValueGc {
  public:
-  ValueGc(const Options& options, Tree* tree, SegmentPool* pool, ValueGcHost* host);
+  ValueGc(const Options& options, Tree* tree, SegmentPool* pool, const ValueReader* reader, ValueFetcher* fetcher,
+          ValueGcHost* host);
 
   NextStep step();
   // Asks for something; returns the number that served() will have reached when it was done.
@@ -93,7 +94,7 @@ class ValueGc {
   bool waits_for_log() const { return m_waits_for_log.load(); }
 
  private:
-  enum class Phase { idle, reading, moving };
+  enum class Phase { idle, reading, scanning, fetching, moving };
   struct Condemned {
     uint64_t epoch = 0;
     SequenceNumber sequence = 0;  // R
@@ -108,20 +109,25 @@ class ValueGc {
 
   void take_request();
   void end_request();
-  bool choose(SegmentValues* victim);
+  // What may be emptied now, best first.
+  std::vector<SegmentValues> choose();
+  uint64_t saved_by_scan(const SegmentValues& values) const;
   // The log's files as a multiple of what they may take.
   double fullness(const std::vector<SegmentValues>& segments) const;
   bool is_out(uint64_t epoch) const;  // condemned, or damaged
   bool condemn_unreferenced(const std::vector<SegmentValues>& segments);
   NextStep idle_step();
   NextStep moving_step();
-  void start(const SegmentValues& victim);
+  NextStep scanning_step();
+  NextStep fetching_step();
+  void start(const std::vector<SegmentValues>& choice);
+  const SegmentValues& victim() const { return m_victims.front(); }
   Status read_piece();
   Status check_piece();
   Status is_live(const ReadState& state, AscendingLookups* lookups, const Relocation& value, bool* live) const;
   bool may_relocate();
-  void finish_victim();
-  void give_up_victim(const Status& status);
+  void finish_victims();
+  void give_up(uint64_t epoch, const Status& status);  // of one victim; 0: of all
   Status free_condemned(bool* did);
   void ask_for_checkpoint(SequenceNumber checkpoint);
 
@@ -145,7 +151,10 @@ class ValueGc {
   Request m_serving_what = Request::settle;
   uint64_t m_serving = 0;        // the request that is under way; 0: none
   uint64_t m_full_below = 0;     // a full round takes segments with a lower epoch
-  SegmentValues m_victim;
+  std::vector<SegmentValues> m_victims;
+  bool m_scanning = false;       // they are emptied by a scan of the tree; otherwise there is one, read whole
+  ValueScan m_scan;
+  bool m_fetched = false;        // m_values have been read
   LogSegment* m_segment = nullptr;
   uint64_t m_offset = 0;         // of what comes next in the victim
   AlignedBuffer m_bytes;         // the piece
@@ -153,7 +162,7 @@ class ValueGc {
   size_t m_next_value = 0;
   std::deque<OnTheirWay> m_on_their_way;
   size_t m_bytes_on_their_way = 0;
-  SequenceNumber m_flushed = 0;  // everything in the victim is at or below it, and in the tree
+  SequenceNumber m_flushed = 0;  // everything in the victims is at or below it, and in the tree
   SequenceNumber m_checked = 0;  // the values from m_next_value on were alive at this one; 0: not asked yet
   std::vector<Condemned> m_condemned;
   SequenceNumber m_asked = 0;    // for a checkpoint at or above it

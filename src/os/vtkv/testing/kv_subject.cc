@@ -8,6 +8,10 @@ constexpr size_t kBatchesAfterRecovery = 4;
 
 }  // namespace
 
+KvSubject::KvSubject(const CrashRun& run, KvWorldSettings settings) : m_run(run), m_settings(settings) {
+  m_settings.io_depth = run.seed % 2 == 0 ? 8 : settings.io_depth;
+}
+
 std::string KvSubject::record(SimEnv* env) {
   if (const Status status = KvWorld::create(env, m_settings); !status.ok()) {
     return status.to_string();

@@ -8,7 +8,7 @@ namespace vtkv {
 
 class KvSubject final : public CrashSubject {
  public:
-  KvSubject(const CrashRun& run, const KvWorldSettings& settings) : m_run(run), m_settings(settings) {}
+  KvSubject(const CrashRun& run, KvWorldSettings settings);
 
   std::string record(SimEnv* env) override;
   std::string check(SimEnv* env, std::span<const SimMark> marks, uint64_t seed,
@@ -16,7 +16,7 @@ class KvSubject final : public CrashSubject {
 
  private:
   const CrashRun m_run;
-  const KvWorldSettings m_settings;
+  KvWorldSettings m_settings;
   KvHistory m_history;
   // Promised before the run began.
   size_t m_at_least = 0;

@@ -80,8 +80,9 @@ ValueFetcher::ValueFetcher(Env* env, unsigned io_depth)
     : m_signal(env->new_signal()),
       m_worker(env->start_worker("vtkv_fetch", io_depth, [this](IoQueue& io) { return step(io); })) {}
 
-void ValueFetcher::start(const std::shared_ptr<ValueFetch>& fetch) {
+void ValueFetcher::start(const std::shared_ptr<ValueFetch>& fetch, std::function<void()> done) {
   fetch->plan();
+  fetch->m_done = std::move(done);
   if (fetch->m_reads.empty()) {
     return;
   }
@@ -91,6 +92,11 @@ void ValueFetcher::start(const std::shared_ptr<ValueFetch>& fetch) {
     m_new.push_back(fetch);
   }
   m_worker->wake();
+}
+
+bool ValueFetcher::ended(const ValueFetch& fetch) const {
+  std::lock_guard lock(m_lock);
+  return fetch.m_left == 0;
 }
 
 void ValueFetcher::wait(const ValueFetch& fetch) {
@@ -124,6 +130,11 @@ NextStep ValueFetcher::step(IoQueue& io) {
   }
   if (finished) {
     // m_left changes here only.
+    for (const auto& fetch : m_started) {
+      if (fetch->m_left == 0 && fetch->m_done) {
+        fetch->m_done();
+      }
+    }
     std::erase_if(m_started, [](const auto& fetch) { return fetch->m_left == 0; });
   }
   return m_completed.empty() && fresh.empty() ? NextStep::on_event() : NextStep::now();

@@ -4,6 +4,7 @@
 // Thread-safe. One worker serves all iterators of a database.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -52,6 +53,7 @@ class ValueFetch {
   std::vector<Wanted> m_wanted;
   std::vector<std::unique_ptr<Read>> m_reads;
   size_t m_left = 0;  // reads; guarded by the fetcher's lock
+  std::function<void()> m_done;
 };
 
 class ValueFetcher {
@@ -60,14 +62,15 @@ class ValueFetcher {
   // REQUIRES: nobody waits.
   ~ValueFetcher() = default;
 
-  // Starts what was added.
-  void start(const std::shared_ptr<ValueFetch>& fetch);
+  // Starts what was added. `done` is called by the worker when it has been read; never, when nothing has to be.
+  void start(const std::shared_ptr<ValueFetch>& fetch, std::function<void()> done = nullptr);
+  bool ended(const ValueFetch& fetch) const;
   void wait(const ValueFetch& fetch);
 
  private:
   NextStep step(IoQueue& io);
 
-  std::mutex m_lock;
+  mutable std::mutex m_lock;
   std::unique_ptr<Signal> m_signal;
   std::vector<std::shared_ptr<ValueFetch>> m_new;  // not submitted yet
   // The worker's own.

@@ -1,0 +1,79 @@
+#include "vtkv/db/value_scan.h"
+
+#include "vtkv/iter/merging_iterator.h"
+
+namespace vtkv {
+
+namespace {
+
+constexpr size_t kStepsMost = 64u << 10;  // of one find()
+
+}  // namespace
+
+void ValueScan::start(std::set<uint64_t> epochs) {
+  clear();
+  m_epochs = std::move(epochs);
+}
+
+void ValueScan::clear() {
+  m_epochs.clear();
+  m_next_key.clear();
+  m_at_end = false;
+  m_keys.clear();
+  m_fetch.reset();
+  m_numbers.clear();
+  m_reread.clear();
+}
+
+Status ValueScan::find(const Version& version, uint64_t bytes_max, std::vector<Relocation>* values) {
+  m_keys.clear();
+  m_fetch.reset();
+  m_reread.clear();
+  std::vector<std::unique_ptr<EntryIterator>> sources;
+  std::vector<std::shared_ptr<const RangeRemovals>> removals;
+  version.new_iterators(m_next_key, "", &sources, &removals);
+  MergingIterator entries(std::move(sources));
+  m_next_key.empty() ? entries.seek_to_first() : entries.seek(m_next_key, UINT64_MAX);
+  std::string key;
+  uint64_t bytes = 0;
+  for (size_t steps = 0; entries.valid(); entries.next(), ++steps) {
+    const Entry& entry = entries.entry();
+    if (steps == 0 || entry.key != key) {
+      key.assign(entry.key);
+      if (bytes >= bytes_max || steps >= kStepsMost) {
+        m_next_key = std::move(key);
+        return {};
+      }
+    }
+    ValuePointer pointer;
+    if (entry.type == EntryType::value_pointer && pointer.decode(entry.value) && m_epochs.contains(pointer.epoch)) {
+      values->push_back({m_keys.emplace_back(entry.key), {}, pointer});
+      bytes += pointer.length;
+    }
+  }
+  m_at_end = true;
+  return entries.status();
+}
+
+void ValueScan::read(const std::vector<Relocation>& values, std::function<void()> done) {
+  m_fetch = std::make_shared<ValueFetch>(m_reader, nullptr, false);
+  m_numbers.clear();
+  for (const Relocation& value : values) {
+    m_numbers.push_back(m_fetch->add(value.pointer).ok() ? m_fetch->size() - 1 : SIZE_MAX);
+  }
+  m_fetcher->start(m_fetch, std::move(done));
+}
+
+Status ValueScan::take(size_t n, Relocation* value) {
+  if (m_numbers[n] != SIZE_MAX && m_fetch->value(m_numbers[n], value->key, &value->value).ok()) {
+    return {};
+  }
+  std::string pointer;
+  value->pointer.encode(&pointer);
+  std::string& bytes = m_reread.emplace_back();
+  VTKV_RETURN_IF_ERROR(m_reader->read(value->key, pointer, &bytes));  // with all its tries
+  value->value = bytes;
+  return {};
+}
+
+}  // namespace vtkv

@@ -1,0 +1,57 @@
+// Of some log segments, the values that the tree points to: found by going through the tree once, in key order, and
+// read one by one. So nothing is read of what is dead.
+//
+// Not thread-safe. Never waits.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vtkv/tree/tree.h"
+#include "vtkv/vlog/value_fetcher.h"
+
+namespace vtkv {
+
+// A value that may be put again.
+struct Relocation {
+  std::string_view key, value;  // empty, where it was not read yet
+  ValuePointer pointer;         // its place: epoch and offset; of a scan, all
+};
+
+class ValueScan {
+ public:
+  ValueScan(const ValueReader* reader, ValueFetcher* fetcher) : m_reader(reader), m_fetcher(fetcher) {}
+
+  void start(std::set<uint64_t> epochs);
+  // Appends the pointers into these segments that come next, of every version of a key, until they name about
+  // `bytes_max` of values or it would take long; perhaps none. The keys live until the next call. `version` may be a
+  // newer one than the last time. Errors: corruption, io_error.
+  Status find(const Version& version, uint64_t bytes_max, std::vector<Relocation>* values);
+  bool at_end() const { return m_at_end; }
+
+  // Starts to read these, of what the last find() found. `done` is called by another thread when reading() has ended;
+  // never, when nothing has to be read.
+  void read(const std::vector<Relocation>& values, std::function<void()> done);
+  bool reading() const { return m_fetch && !m_fetcher->ended(*m_fetch); }
+  // Fills in the n-th of what was read, checked; it lives until the next find(). Errors: corruption, io_error.
+  Status take(size_t n, Relocation* value);
+  void clear();
+
+ private:
+  const ValueReader* const m_reader;
+  ValueFetcher* const m_fetcher;
+  std::set<uint64_t> m_epochs;
+  std::string m_next_key;  // the scan goes on here
+  bool m_at_end = false;
+  std::deque<std::string> m_keys;
+  std::shared_ptr<ValueFetch> m_fetch;
+  std::vector<size_t> m_numbers;     // of each value in the fetch; SIZE_MAX: it is not there
+  std::deque<std::string> m_reread;  // values that were not to be had in one go
+};
+
+}  // namespace vtkv

@@ -1,0 +1,80 @@
+#include "vtkv/db/value_scan.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "vtkv/testing/sim_env.h"
+
+namespace vtkv {
+namespace {
+
+// Keys by the places of their values.
+using Places = std::map<std::pair<uint64_t, uint64_t>, std::string>;  // epoch and offset
+
+class ValueScanTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    m_options.geometry.zone_bytes = 64 << 10;
+    m_options.geometry.log_segment_bytes = 64 << 10;
+    ASSERT_TRUE(m_env.create_directory("/db").ok());
+    ASSERT_TRUE(Tree::create(&m_env, "/db", m_options.geometry, Uuid{1, 2, 3}, {}).ok());
+    ASSERT_TRUE(Tree::open(&m_env, "/db", m_options, &m_tree).ok());
+  }
+  // One run: every `stride`-th key, each with several versions that snapshots hold, in three segments by turns.
+  void flush(uint64_t stride) {
+    MemTable table;
+    std::vector<SequenceNumber> snapshots;
+    for (uint64_t i = 0; i < 500; i += stride) {
+      const std::string key = "key" + std::to_string(1000 + i);
+      for (uint64_t version = 0; version <= i % 3; ++version) {
+        LogPlace* place = table.new_place();
+        *place = {m_sequence % 3, 10 + m_sequence % 3, 4096 * (m_sequence + 1)};
+        snapshots.push_back(++m_sequence);
+        table.put_logged(m_sequence, key, std::string(1000, 'v'), place, 8);
+        m_all[{place->epoch, place->offset + 8}] = key;
+      }
+      if (i % 7 == 0) {
+        table.remove(++m_sequence, key);
+      }
+      table.put(++m_sequence, key + "x", "short");
+    }
+    ASSERT_TRUE(m_tree->flush(table, {m_sequence, 1, 20, m_sequence * 4096, 7}, snapshots).ok());
+  }
+
+  SimEnv m_env{{.record = false}};
+  Options m_options;
+  std::unique_ptr<Tree> m_tree;
+  SequenceNumber m_sequence = 0;
+  Places m_all;
+};
+
+TEST_F(ValueScanTest, FindsEachPointerIntoItsSegmentsOnceInKeyOrder) {
+  for (const uint64_t stride : {1, 3, 50}) {
+    ASSERT_NO_FATAL_FAILURE(flush(stride));
+  }
+  Places expected = m_all;
+  std::erase_if(expected, [](const auto& place) { return place.first.first == 11; });
+  ASSERT_GT(expected.size(), 500u);
+  for (const uint64_t bytes_max : {1u, 5000u, 1u << 20}) {
+    ValueScan scan(nullptr, nullptr);
+    scan.start({10, 12});
+    Places found;
+    std::string last;
+    size_t calls = 0;
+    for (; !scan.at_end(); ++calls) {
+      std::vector<Relocation> values;
+      ASSERT_TRUE(scan.find(*m_tree->current(), bytes_max, &values).ok());
+      for (const Relocation& value : values) {
+        ASSERT_LE(last, value.key);
+        last = value.key;
+        ASSERT_TRUE(found.try_emplace({value.pointer.epoch, value.pointer.offset}, value.key).second);
+      }
+    }
+    EXPECT_EQ(found, expected);
+    EXPECT_EQ(calls > 3, bytes_max < 1u << 20);
+  }
+}
+
+}  // namespace
+}  // namespace vtkv
