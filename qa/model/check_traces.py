@@ -26,7 +26,7 @@ MUTATIONS = {
     "flush_removed": 50, "unprimed_segment_not_synced": 100, "slot_reused_at_once": 50, "body_crc_not_checked": 2000,
     "data_crc_not_checked": 400, "watermark_ahead_of_flush": 50, "memtable_flushed_early": 50,
     "acknowledged_before_flush": 50, "tail_record_trusted": 400, "no_recovery_record": 50,
-    "next_segment_by_epoch_alone": 400, "watermark_per_group": 800,
+    "previous_checksum_dropped": 400, "next_segment_by_epoch_alone": 400, "watermark_per_group": 800,
 }
 # The others break rules that are not of the model: range deletes, and values that stay in the log.
 

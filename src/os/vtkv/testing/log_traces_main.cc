@@ -19,7 +19,6 @@ namespace {
 constexpr unsigned kSteps = 16;
 constexpr char kLog[] = "/db/log/";
 constexpr uint64_t kTries = 400;
-constexpr size_t kEarlyCuts = 8;
 constexpr SimProfile kProfiles[] = {SimProfile::ext4, SimProfile::xfs, SimProfile::btrfs, SimProfile::weakest};
 
 // What a slot holds is told by its bytes: no two transactions write the same. Records of one block, as the model has
@@ -38,7 +37,7 @@ enum class Wish {
   any,
   torn,   // a write to the log landed in part
   gap,    // a write to the log was lost, and a later one landed
-  early,  // soon after the database was opened
+  early,  // at most one record was written since the database was opened
 };
 
 // Inodes of segments.
@@ -68,6 +67,24 @@ bool has_gap(CrashImages& images, const CrashState& state) {
   return false;
 }
 
+bool is_early(CrashImages& images, const CrashState& state) {
+  uint64_t opened = kSimNever;
+  for (const SimMark& mark : images.marks(state)) {
+    if ((mark.id & ~0xffffffffull) == kOpenedMark) {
+      opened = mark.time;
+    }
+  }
+  if (opened == kSimNever) {
+    return false;
+  }
+  const std::set<uint64_t> log = log_files(images.trace());
+  const std::vector<SimOp>& ops = images.trace().ops;
+  const auto records = std::count_if(ops.begin(), ops.end(), [&](const SimOp& op) {
+    return op.kind == SimOp::Kind::write && log.contains(op.inode) && op.submitted > opened && op.submitted <= state.cut;
+  });
+  return records <= 1;
+}
+
 bool grants(CrashImages& images, const CrashState& state, Wish wish) {
   switch (wish) {
     case Wish::any:
@@ -75,7 +92,7 @@ bool grants(CrashImages& images, const CrashState& state, Wish wish) {
     case Wish::torn:
       return state.tear && log_files(images.trace()).contains(images.trace().ops[state.tear->op].inode);
     case Wish::early:
-      return state.cut_index < kEarlyCuts;
+      return is_early(images, state);
     case Wish::gap:
       return has_gap(images, state);
   }
