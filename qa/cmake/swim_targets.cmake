@@ -2,6 +2,9 @@
 # test program, and the programs in tool/ and testing/ have fixed names.
 
 set(swim_test_timeout_s 300)
+if(SWIM_SANITIZE)
+  set(swim_test_timeout_s 1500)
+endif()
 
 # Every *.cc below a folder, but none whose path below it matches one of the patterns.
 function(swim_glob out folder)
