@@ -133,6 +133,25 @@ TEST_F(MountTest, AnotherStoresDirectoryIsLeftAlone) {
   EXPECT_EQ(before, m_env.files());
 }
 
+// What cannot be read may be another store's, and is no missing directory.
+TEST_F(MountTest, ADirectoryThatCannotBeReadIsLeftAlone) {
+  replace("type", "bluestore\n");
+  const auto before = m_env.files();
+  for (const vtkv::SimCall call : {vtkv::SimCall::list_directory, vtkv::SimCall::open, vtkv::SimCall::read}) {
+    for (const bool mounting : {false, true}) {
+      m_env.fail_nth(call, 1, vtkv::Status::from_errno(EIO, "injected"), false);
+      EXPECT_EQ(-EIO, mounting ? mount() : mkfs(m_fsid));
+      m_env.clear_faults();
+      EXPECT_EQ(before, m_env.files());
+    }
+  }
+}
+
+TEST_F(MountTest, AFileIsNoDirectory) {
+  replace("file", "text");
+  EXPECT_EQ(-ENOENT, mkfs(m_fsid, std::string(kPath) + "/file"));
+}
+
 TEST_F(MountTest, FilesOfTwoStoresDoNotMount) {
   ASSERT_EQ(0, mkfs(m_fsid));
   replace("fsid", m_other_fsid + "\n");
@@ -256,7 +275,8 @@ TEST_F(MountTest, EveryFailureOfTheHostIsToldAndCanBeOvercome) {
   using vtkv::SimCall;
   for (const SimCall call :
        {SimCall::open, SimCall::read, SimCall::write, SimCall::sync, SimCall::truncate, SimCall::rename, SimCall::remove,
-        SimCall::create_directory, SimCall::sync_directory}) {
+        SimCall::create_directory, SimCall::sync_directory, SimCall::size, SimCall::list_directory,
+        SimCall::file_system_info}) {
     for (const bool mounting : {false, true}) {
       for (uint64_t n = 1;; ++n) {
         vtkv::SimEnv env({.seed = n, .record = false});

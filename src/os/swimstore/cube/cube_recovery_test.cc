@@ -166,7 +166,8 @@ TEST_F(CubeRecoveryTest, CounterThatCannotBeDecodedIsCorruption) {
 
 TEST_F(CubeRecoveryTest, EveryFailureOfTheHostIsToldAndTheNextOpenSucceeds) {
   for (const SimCall call : {SimCall::open, SimCall::read, SimCall::write, SimCall::sync,
-                             SimCall::sync_directory}) {
+                             SimCall::sync_directory, SimCall::size, SimCall::list_directory,
+                             SimCall::file_system_info}) {
     uint64_t n = 0;
     for (bool reached = true; reached;) {
       vtkv::NthFailure failure(&m_env, call, ++n);

@@ -20,12 +20,16 @@ bool StoreDirectory::has_superblock() const { return m_env->exists(file("superbl
 
 Status StoreDirectory::check_host(const Settings& settings, vtkv::FileSystemInfo* host) {
   std::vector<std::string> names;
-  if (!m_env->exists(m_path) || !m_env->list_directory(m_path, &names).ok()) {
+  const Status listed = m_env->list_directory(m_path, &names);
+  if (listed.is_not_found() || listed.error_number() == ENOTDIR) {
     return Status::make(Status::Code::not_found,
                         fmt::format("{} is not a directory: make it, or correct osd_data", m_path), ENOENT);
   }
+  VTKV_RETURN_IF_ERROR(listed);
   std::string type;
-  if (read_meta("type", &type).ok() && type != "swimstore") {
+  const Status typed = read_meta("type", &type);
+  VTKV_RETURN_IF_ERROR(typed.is_not_found() ? Status() : typed);
+  if (typed.ok() && type != "swimstore") {
     return Status::invalid_argument(
         fmt::format("{} belongs to a store of type '{}', not swimstore: set osd_objectstore to that, or use an "
                     "empty directory",
@@ -73,11 +77,10 @@ Status StoreDirectory::remove_below(const std::string& directory) {
   for (const std::string& name : names) {
     const std::string path = directory + "/" + name;
     std::vector<std::string> ignored;
-    if (m_env->list_directory(path, &ignored).ok()) {
-      VTKV_RETURN_IF_ERROR(remove_below(path));
-    } else {
-      VTKV_RETURN_IF_ERROR(m_env->remove_file(path));
-    }
+    const Status listed = m_env->list_directory(path, &ignored);
+    const bool is_file = listed.error_number() == ENOTDIR;
+    VTKV_RETURN_IF_ERROR(is_file ? m_env->remove_file(path) : listed);
+    VTKV_RETURN_IF_ERROR(is_file ? Status() : remove_below(path));
   }
   return m_env->sync_directory(directory);
 }

@@ -60,7 +60,9 @@ TEST_P(StoreFaultTest, NthFailureLosesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, StoreFaultTest,
-                         testing::ValuesIn(vtkv::sim_faults({"create_directory_once", SimCall::create_directory, false})),
+                         testing::ValuesIn(vtkv::sim_faults({{"create_directory_once", SimCall::create_directory, false},
+                                                             {"file_system_info_once", SimCall::file_system_info, false},
+                                                             {"file_system_info_always", SimCall::file_system_info, true}})),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

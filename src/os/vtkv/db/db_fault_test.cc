@@ -132,7 +132,7 @@ TEST_P(DbFaultTest, NthFailureOfCreateLeavesADirectoryToUse) {
   FAIL() << "create never ran clean";
 }
 
-INSTANTIATE_TEST_SUITE_P(, DbFaultTest, testing::ValuesIn(sim_faults({"remove_once", SimCall::remove, false})),
+INSTANTIATE_TEST_SUITE_P(, DbFaultTest, testing::ValuesIn(sim_faults({{"remove_once", SimCall::remove, false}})),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(DbDamageTest, FailureIsToldOnceAndEndsEverything) {

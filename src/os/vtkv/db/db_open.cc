@@ -53,17 +53,15 @@ Status remove_log_files(Env* env, const std::string& directory) {
 // May a database be made here? Where an earlier making was interrupted, too. Empty directories of its user's
 // may stay.
 Status check_may_create(Env* env, const std::string& directory) {
-  std::vector<std::string> names;
-  VTKV_RETURN_IF_ERROR(env->list_directory(directory, &names));
-  for (const std::string& name : names) {
-    if (name == "manifest") {
-      return Status::invalid_argument(directory + ": holds a database already; open it, or name another directory");
-    }
-    if (!is_database_file(name) && !is_empty_directory(env, directory + "/" + name)) {
-      return Status::invalid_argument(directory + ": is not empty (" + name + "); name an empty directory");
-    }
+  if (env->exists(directory + "/manifest")) {
+    return Status::invalid_argument(directory + ": holds a database already; open it, or name another directory");
   }
-  return Status();
+  std::string name;
+  VTKV_RETURN_IF_ERROR(find_foreign_file(env, directory, &name));
+  if (name.empty()) {
+    return Status();
+  }
+  return Status::invalid_argument(directory + ": is not empty (" + name + "); name an empty directory");
 }
 
 // Empties a directory that holds nothing but a database whose making was interrupted.

@@ -94,7 +94,7 @@ TEST_F(DbOpenTest, OnlyEmptyDirectoriesOfOthersMayBeThere) {
 
 // The leftovers of a making that failed late are removed, or the host's error is told and they can be removed later.
 TEST_F(DbOpenTest, MakingItAgainTellsEveryErrorAndThenSucceeds) {
-  for (const SimCall call : {SimCall::remove, SimCall::create_directory, SimCall::open}) {
+  for (const SimCall call : {SimCall::remove, SimCall::create_directory, SimCall::open, SimCall::list_directory}) {
     uint64_t n = 0;
     for (bool reached = true; reached;) {
       const std::string directory = "/db" + std::to_string(static_cast<int>(call)) + "_" + std::to_string(++n);

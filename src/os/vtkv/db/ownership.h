@@ -13,8 +13,9 @@ namespace vtkv {
 
 // Is it a file or directory that the engine makes?
 bool is_database_file(const std::string& name);
-bool is_empty_directory(Env* env, const std::string& path);  // false also when it is none
-// Code::invalid_argument names what else is there. Empty directories do not count.
+// The first that somebody else made, or "". Empty directories do not count.
+Status find_foreign_file(Env* env, const std::string& directory, std::string* name);
+// Code::invalid_argument names what else is there.
 Status check_sole_owner(Env* env, const std::string& directory);
 
 }  // namespace vtkv

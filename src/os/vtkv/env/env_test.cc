@@ -211,6 +211,7 @@ TEST_P(EnvTest, DirectoriesListSortedAndRenameReplaces) {
   ASSERT_TRUE(env()->open_file(path("d/b"), {}, &file).ok());
   EXPECT_EQ(contents(file.get(), 0, 4096), std::string(4096, 'a'));
   EXPECT_TRUE(env()->list_directory(path("none"), &names).is_not_found());
+  EXPECT_EQ(env()->list_directory(path("d/b"), &names).error_number(), ENOTDIR);
   EXPECT_TRUE(env()->sync_directory(path("none")).is_not_found());
 }
 

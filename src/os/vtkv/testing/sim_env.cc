@@ -139,8 +139,9 @@ Status SimEnv::sync_directory(const std::string& raw_path) {
 Status SimEnv::list_directory(const std::string& raw_path, std::vector<std::string>* names) {
   const std::string path = normalize(raw_path);
   names->clear();
+  VTKV_RETURN_IF_ERROR(strike(SimCall::list_directory));
   if (!m_image.directories.contains(path)) {
-    return Status::from_errno(ENOENT, "cannot list directory " + raw_path);
+    return Status::from_errno(m_image.names.contains(path) ? ENOTDIR : ENOENT, "cannot list directory " + raw_path);
   }
   const size_t prefix = path == "/" ? 1 : path.size() + 1;
   for (const std::string& directory : m_image.directories) {
@@ -193,6 +194,7 @@ bool SimEnv::exists(const std::string& path) {
 }
 
 Status SimEnv::file_system_info(const std::string& path, FileSystemInfo* info) {
+  VTKV_RETURN_IF_ERROR(strike(SimCall::file_system_info));
   if (!exists(path)) {
     return Status::from_errno(ENOENT, "cannot ask for the file system of " + path);
   }

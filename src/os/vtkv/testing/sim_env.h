@@ -47,6 +47,9 @@ enum class SimCall {
   remove,
   create_directory,
   sync_directory,
+  size,
+  list_directory,
+  file_system_info,
 };
 
 // A write that reports success and did something else.

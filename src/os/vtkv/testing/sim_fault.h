@@ -15,23 +15,30 @@ struct SimFault {
 };
 
 // Those that every user of files meets, and `more`.
-inline std::vector<SimFault> sim_faults(const SimFault& more) {
-  return {{"read_once", SimCall::read, false},
-          {"read_always", SimCall::read, true},
-          {"write_once", SimCall::write, false},
-          {"write_always", SimCall::write, true},
-          {"sync_once", SimCall::sync, false},
-          {"sync_always", SimCall::sync, true},
-          {"allocate_once", SimCall::allocate, false},
-          {"allocate_always", SimCall::allocate, true},
-          {"truncate_once", SimCall::truncate, false},
-          {"open_once", SimCall::open, false},
-          {"open_always", SimCall::open, true},
-          {"rename_once", SimCall::rename, false},
-          {"rename_always", SimCall::rename, true},
-          {"sync_directory_once", SimCall::sync_directory, false},
-          {"sync_directory_always", SimCall::sync_directory, true},
-          more};
+inline std::vector<SimFault> sim_faults(std::initializer_list<SimFault> more) {
+  std::vector<SimFault> faults = {
+      {"read_once", SimCall::read, false},
+      {"read_always", SimCall::read, true},
+      {"write_once", SimCall::write, false},
+      {"write_always", SimCall::write, true},
+      {"sync_once", SimCall::sync, false},
+      {"sync_always", SimCall::sync, true},
+      {"allocate_once", SimCall::allocate, false},
+      {"allocate_always", SimCall::allocate, true},
+      {"truncate_once", SimCall::truncate, false},
+      {"open_once", SimCall::open, false},
+      {"open_always", SimCall::open, true},
+      {"rename_once", SimCall::rename, false},
+      {"rename_always", SimCall::rename, true},
+      {"sync_directory_once", SimCall::sync_directory, false},
+      {"sync_directory_always", SimCall::sync_directory, true},
+      {"size_once", SimCall::size, false},
+      {"size_always", SimCall::size, true},
+      {"list_directory_once", SimCall::list_directory, false},
+      {"list_directory_always", SimCall::list_directory, true},
+  };
+  faults.insert(faults.end(), more);
+  return faults;
 }
 
 // The n-th call of its kind from now on fails, or all from the n-th on: for n = 1, 2, … until a test runs clean.

@@ -68,6 +68,7 @@ Status SimFile::write(uint64_t offset, const char* source, size_t length) {
 Status SimFile::sync() { return m_env->execute_sync(m_env->submit_sync(m_inode, {})); }
 
 Status SimFile::size(uint64_t* bytes) {
+  VTKV_RETURN_IF_ERROR(m_env->strike(SimCall::size));
   *bytes = content().size();
   return {};
 }

@@ -231,7 +231,7 @@ TEST_F(SegmentLoadTest, SizeMustBeTheHeadersAndWholeBlocks) {
 // Every call that loading makes, one after the other.
 TEST_F(SegmentLoadTest, ErrorsOfTheHostAreTold) {
   set_first_block("");  // looked at block by block
-  for (const SimCall call : {SimCall::open, SimCall::read}) {
+  for (const SimCall call : {SimCall::open, SimCall::read, SimCall::size, SimCall::list_directory}) {
     uint64_t struck = 0;
     for (bool reached = true; reached; ++struck) {
       NthFailure failure(&m_env, call, struck + 1);
