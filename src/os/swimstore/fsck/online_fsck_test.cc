@@ -160,4 +160,16 @@ TEST_F(OnlineFsckTest, AnUnmountEndsIt) {
   EXPECT_TRUE(says("state", "never run"));
 }
 
+TEST_F(OnlineFsckTest, VerifySaysWhetherItFoundDamage) {
+  write("an object", 4096);
+  std::string printed;
+  ASSERT_EQ(0, command(R"("prefix": "swimstore flush")", &printed)) << printed;
+  ASSERT_EQ(0, command(R"("prefix": "swimstore verify")", &printed));
+  EXPECT_NE(std::string::npos, printed.find("\"damaged\": false")) << printed;
+  m_env.flip_bits(kPath + "/cubes/0/tree", 40, 0x10);
+  ASSERT_EQ(0, command(R"("prefix": "swimstore verify")", &printed));
+  EXPECT_NE(std::string::npos, printed.find("\"damaged\": true")) << printed;
+  m_env.flip_bits(kPath + "/cubes/0/tree", 40, 0x10);
+}
+
 }  // namespace swimstore

@@ -21,7 +21,7 @@ class AdminCommands final : public AdminSocketHook {
            ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output) override;
 
  private:
-  int verify(ceph::Formatter* formatter);
+  void verify(ceph::Formatter* formatter);
 
   StoreContext& m_store;
 };

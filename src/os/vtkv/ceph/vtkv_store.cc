@@ -143,18 +143,15 @@ int VtkvStore::repair(std::ostream& out) {
     return r;
   }
   std::vector<std::string> findings;
-  Status status = m_db->verify(&findings);
+  m_db->verify(&findings);
   close();
-  if (status.ok() && !findings.empty()) {
+  if (!findings.empty()) {
     for (const std::string& finding : findings) {
       out << finding << std::endl;
     }
-    status = Status::corruption(m_directory + ": " + std::to_string(findings.size()) +
-                                " of its parts are damaged; restore the store from a copy, or copy what can still "
-                                "be read with store-copy");
-  }
-  if (!status.ok()) {
-    return refuse(out, status);
+    return refuse(out, Status::corruption(m_directory + ": " + std::to_string(findings.size()) +
+                                          " of its parts are damaged; restore the store from a copy, or copy what "
+                                          "can still be read with store-copy"));
   }
   out << "vtkv: " << m_directory << " is whole, there is nothing to repair" << std::endl;
   return 0;

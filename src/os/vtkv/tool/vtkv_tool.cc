@@ -79,7 +79,8 @@ class Tool {
       return status;
     }
     VTKV_RETURN_IF_ERROR(status);
-    return report_damage(m_db.get(), *m_report, &m_damaged);
+    report_damage(m_db.get(), *m_report, &m_damaged);
+    return {};
   }
 
   Status dump_log() {

@@ -125,7 +125,7 @@ class Tree {
   // For closing: a merge under way returns Code::busy soon, and so does every later one. Thread-safe.
   virtual void stop_merging() = 0;
   // Reads the manifest and every block; one sentence per finding.
-  virtual Status verify(std::vector<std::string>* findings) = 0;
+  virtual void verify(std::vector<std::string>* findings) = 0;
   // Options::stitch_threshold_bytes and Options::merging, for merges that begin from now on.
   virtual void set_stitch_threshold(uint64_t bytes) = 0;
   virtual void set_merging(bool on) = 0;
