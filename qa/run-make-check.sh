@@ -60,13 +60,6 @@ cd "$checkout"
 passed=0
 failed=0
 
-finish() {
-  say "took $SECONDS s"
-  echo "$passed passed, $failed failed"
-  [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
-  exit
-}
-
 say "set-up"
 "$here/setup/sysroot.sh" "$what"
 export SWIM_NO_SETUP=1
@@ -86,19 +79,9 @@ if ! "$here/enter.sh" cmake --build "$build" -j "$jobs"; then
   finish
 fi
 
-say "tests"
-results=$build/test-results.xml
-rm -f "$results"
 filter=()
 [ -z "$tests" ] || filter=(-R "$tests")
-"$here/enter.sh" ctest --test-dir "$build" -j "$jobs" --output-on-failure --timeout 900 \
-  --no-tests=error --output-junit "$checkout/$results" "${filter[@]}" || true
-if [ -e "$results" ]; then
-  read -r passed failed < <("$here/enter.sh" python3 "$here/cmake/count_tests.py" "$results")
-else
-  say "ctest wrote no results"
-  failed=1
-fi
+run_ctest "$build" --timeout 900 "${filter[@]}"
 
 if $standalone && [ -e "$here/suites/quick" ]; then
   while IFS= read -r script; do

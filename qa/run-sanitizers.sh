@@ -58,13 +58,17 @@ say "set-up"
 "$here/setup/sysroot.sh" build
 export SWIM_NO_SETUP=1
 say "build ($jobs jobs)"
-"$here/enter.sh" cmake --preset asan >/dev/null
-"$here/enter.sh" cmake --build "$build" -j "$jobs" --target "${programs[@]}"
+passed=0
+failed=0
+if ! "$here/enter.sh" cmake --preset asan >/dev/null ||
+  ! "$here/enter.sh" cmake --build "$build" -j "$jobs" --target "${programs[@]}"; then
+  say "build failed"
+  failed=1
+  finish
+fi
 
 export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=print_stacktrace=1
-passed=0
-failed=0
 
 explore() {
   local stack profile
@@ -91,21 +95,5 @@ for program in "${programs[@]}"; do
     *) prefixes+="|$program" ;;
   esac
 done
-if [ -n "$prefixes" ]; then
-  say "tests"
-  results=$build/sanitizer-results.xml
-  rm -f "$results"
-  "$here/enter.sh" ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error \
-    --output-junit "$checkout/$results" -R "^(${prefixes#|}):" -E "$left_out" || true
-  if [ -e "$results" ]; then
-    read -r tests_passed tests_failed < <("$here/enter.sh" python3 "$here/cmake/count_tests.py" "$results")
-    passed=$((passed + tests_passed))
-    failed=$((failed + tests_failed))
-  else
-    say "ctest wrote no results"
-    failed=$((failed + 1))
-  fi
-fi
-say "took $SECONDS s"
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+[ -z "$prefixes" ] || run_ctest "$build" -R "^(${prefixes#|}):" -E "$left_out"
+finish

@@ -76,11 +76,8 @@ Status StoreDirectory::remove_below(const std::string& directory) {
   VTKV_RETURN_IF_ERROR(m_env->list_directory(directory, &names));
   for (const std::string& name : names) {
     const std::string path = directory + "/" + name;
-    std::vector<std::string> ignored;
-    const Status listed = m_env->list_directory(path, &ignored);
-    const bool is_file = listed.error_number() == ENOTDIR;
-    VTKV_RETURN_IF_ERROR(is_file ? m_env->remove_file(path) : listed);
-    VTKV_RETURN_IF_ERROR(is_file ? Status() : remove_below(path));
+    const Status status = remove_below(path);
+    VTKV_RETURN_IF_ERROR(status.error_number() == ENOTDIR ? m_env->remove_file(path) : status);
   }
   return m_env->sync_directory(directory);
 }

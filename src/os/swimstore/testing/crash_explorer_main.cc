@@ -9,8 +9,8 @@
 #include <boost/program_options.hpp>
 #include <fmt/format.h>
 
-#include "global/global_init.h"
 #include "swimstore/testing/cube_subject.h"
+#include "swimstore/testing/explorer_program.h"
 #include "swimstore/testing/mutations.h"
 #include "swimstore/testing/store_damage.h"
 #include "swimstore/testing/store_subject.h"
@@ -19,6 +19,7 @@
 
 namespace po = boost::program_options;
 
+using swimstore::complain;
 using vtkv::CrashExplorer;
 using vtkv::CrashRun;
 using vtkv::CrashSubject;
@@ -39,11 +40,6 @@ struct Settings {
   double seconds = 60;
   double ms_per_state_max = 0;
 };
-
-int complain(const std::string& text) {
-  std::cerr << "swimstore_crash_explorer: error: " << text << "\n";
-  return 2;
-}
 
 std::unique_ptr<CrashSubject> new_subject(CephContext* cct, const CrashRun& run) {
   if (run.stack == "vtkv") {
@@ -194,15 +190,8 @@ int main(int argc, char** argv) {
       "long", "with --damage: every sector")(
       "ms-per-state-max", po::value(&settings.ms_per_state_max), "fail when a state takes more processor time");
   po::variables_map values;
-  try {
-    po::store(po::parse_command_line(argc, argv, text), values);
-    po::notify(values);
-  } catch (const po::error& error) {
-    return complain(std::string(error.what()) + " (see --help)");
-  }
-  if (values.count("help")) {
-    std::cout << text;
-    return 0;
+  if (int status; !swimstore::parse_options(argc, argv, text, &values, &status)) {
+    return status;
   }
   const std::vector<std::string> mutations = swimstore::mutation_names();
   if (values.count("list-mutations")) {
@@ -237,12 +226,7 @@ int main(int argc, char** argv) {
     return complain("there is no profile '" + profile + "': use ext4, xfs, btrfs, weakest or all");
   }
 
-  std::vector<const char*> none;
-  // Each state mounts and checks a store, and would say so in the log.
-  const auto cct = global_init(nullptr, none, CEPH_ENTITY_TYPE_OSD, CODE_ENVIRONMENT_UTILITY_NODOUT,
-                               CINIT_FLAG_NO_DEFAULT_CONFIG_FILE);
-  common_init_finish(cct.get());
-  cct->_conf._clear_safe_to_start_threads();
+  const auto cct = swimstore::new_context();
   if (values.count("damage")) {
     return damage(cct.get(), settings.seed, values.count("long") ? 0 : kSectorsMax);
   }

@@ -15,6 +15,7 @@ namespace swimstore {
 namespace {
 
 constexpr const char* kPath = "/store";
+
 }  // namespace
 
 StoreSubject::StoreSubject(CephContext* cct, const vtkv::CrashRun& run, const StoreSubjectOptions& options)

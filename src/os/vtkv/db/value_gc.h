@@ -10,7 +10,7 @@
 //
 // The tree has every pointer into a victim: its last record lies before the checkpoint. None is added later.
 //
-// When all of the victims has been looked at, at sequence R, no reader that starts from then on is led into it.
+// When all of the victims have been looked at, at sequence R, no reader that starts from then on is led into it.
 // It may be written to again when
 //   1. the newest checkpoint lies at or above R: no recovery from it needs the old copies;
 //   2. no snapshot is older than R;

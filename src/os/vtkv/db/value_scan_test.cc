@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "vtkv/testing/sim_env.h"
+#include "vtkv/testing/tree_fixture.h"
 
 namespace vtkv {
 namespace {
@@ -12,14 +12,11 @@ namespace {
 // Keys by the places of their values.
 using Places = std::map<std::pair<uint64_t, uint64_t>, std::string>;  // epoch and offset
 
-class ValueScanTest : public testing::Test {
+class ValueScanTest : public TreeFixture {
  protected:
   void SetUp() override {
-    m_options.geometry.zone_bytes = 64 << 10;
     m_options.geometry.log_segment_bytes = 64 << 10;
-    ASSERT_TRUE(m_env.create_directory("/db").ok());
-    ASSERT_TRUE(Tree::create(&m_env, "/db", m_options.geometry, Uuid{1, 2, 3}, {}).ok());
-    ASSERT_TRUE(Tree::open(&m_env, "/db", m_options, &m_tree).ok());
+    make();
   }
   // One run: every `stride`-th key, each with several versions that snapshots hold, in three segments by turns.
   void flush(uint64_t stride) {
@@ -42,10 +39,6 @@ class ValueScanTest : public testing::Test {
     ASSERT_TRUE(m_tree->flush(table, {m_sequence, 1, 20, m_sequence * 4096, 7}, snapshots).ok());
   }
 
-  SimEnv m_env{{.record = false}};
-  Options m_options;
-  std::unique_ptr<Tree> m_tree;
-  SequenceNumber m_sequence = 0;
   Places m_all;
 };
 

@@ -5,12 +5,17 @@ namespace vtkv {
 namespace {
 
 constexpr size_t kBatchesAfterRecovery = 4;
+constexpr unsigned kShallow = 8;
+
+KvWorldSettings with_depth_of(uint64_t seed, KvWorldSettings settings) {
+  settings.io_depth = seed % 2 == 0 ? kShallow : settings.io_depth;
+  return settings;
+}
 
 }  // namespace
 
-KvSubject::KvSubject(const CrashRun& run, KvWorldSettings settings) : m_run(run), m_settings(settings) {
-  m_settings.io_depth = run.seed % 2 == 0 ? 8 : settings.io_depth;
-}
+KvSubject::KvSubject(const CrashRun& run, const KvWorldSettings& settings)
+    : m_run(run), m_settings(with_depth_of(run.seed, settings)) {}
 
 std::string KvSubject::record(SimEnv* env) {
   if (const Status status = KvWorld::create(env, m_settings); !status.ok()) {

@@ -8,7 +8,8 @@ namespace vtkv {
 
 class KvSubject final : public CrashSubject {
  public:
-  KvSubject(const CrashRun& run, KvWorldSettings settings);
+  // Of every second seed the queue of I/O is shallow: the collector reads whole segments then.
+  KvSubject(const CrashRun& run, const KvWorldSettings& settings);
 
   std::string record(SimEnv* env) override;
   std::string check(SimEnv* env, std::span<const SimMark> marks, uint64_t seed,
@@ -16,7 +17,7 @@ class KvSubject final : public CrashSubject {
 
  private:
   const CrashRun m_run;
-  KvWorldSettings m_settings;
+  const KvWorldSettings m_settings;
   KvHistory m_history;
   // Promised before the run began.
   size_t m_at_least = 0;

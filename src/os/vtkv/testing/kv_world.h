@@ -28,7 +28,7 @@ struct KvWorldSettings {
   uint64_t log_segment_bytes = 16 << 10;
   size_t value_separation_bytes = 30;
   size_t longest_value = 3000;
-  unsigned io_depth = 128;      // a shallow queue has the collector read whole segments
+  unsigned io_depth = 128;    // a shallow queue has the collector read whole segments
   bool repeated_tags = true;  // a slot may come to hold the bytes that an older record names
   double space_amplification_target = 1.2;
   uint64_t primed_bytes_per_commit = 6000;  // three waited-for commits to a segment, which has room for as many

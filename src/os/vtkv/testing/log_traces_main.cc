@@ -70,7 +70,7 @@ bool has_gap(CrashImages& images, const CrashState& state) {
 bool is_early(CrashImages& images, const CrashState& state) {
   uint64_t opened = kSimNever;
   for (const SimMark& mark : images.marks(state)) {
-    if ((mark.id & ~0xffffffffull) == kOpenedMark) {
+    if (mark_kind(mark) == kOpenedMark) {
       opened = mark.time;
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cerrno>
+#include <initializer_list>
 #include <vector>
 
 #include "vtkv/testing/sim_env.h"

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "vtkv/testing/sim_env.h"
+#include "vtkv/testing/tree_fixture.h"
 
 namespace vtkv {
 namespace {
@@ -25,18 +25,11 @@ TEST(Defragmenter, ChoosesZonesThatGainMostForEachByteMoved) {
   EXPECT_EQ(Defragmenter::choose(zones, kZone, 1.2), (std::vector<uint64_t>{2, 4}));
 }
 
-class DefragmentTest : public testing::Test {
+class DefragmentTest : public TreeFixture {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(m_env.create_directory("/db").ok());
-    m_options.geometry.zone_bytes = 64 << 10;
     m_options.stitch_threshold_bytes = 0;
-    ASSERT_TRUE(Tree::create(&m_env, "/db", m_options.geometry, Uuid{1}, {}).ok());
-    open();
-  }
-  void open() {
-    m_tree.reset();
-    ASSERT_TRUE(Tree::open(&m_env, "/db", m_options, &m_tree).ok());
+    make();
   }
   static std::string key(uint64_t i) {
     char text[24];
@@ -84,11 +77,6 @@ class DefragmentTest : public testing::Test {
       ASSERT_TRUE(m_tree->flush(MemTable(), {m_sequence, 1, 1, 4096, 7}, {}).ok());
     }
   }
-
-  SimEnv m_env{{.seed = 1, .record = false}};
-  Options m_options;
-  std::unique_ptr<Tree> m_tree;
-  SequenceNumber m_sequence = 0;
 };
 
 TEST_F(DefragmentTest, APassReturnsWastedZonesAndChangesNoEntry) {

@@ -3,8 +3,7 @@
 
 #include <cstdio>
 
-#include "vtkv/testing/sim_env.h"
-#include "vtkv/tree/tree.h"
+#include "vtkv/testing/tree_fixture.h"
 
 namespace vtkv {
 namespace {
@@ -12,14 +11,9 @@ namespace {
 constexpr uint64_t kLive = 100;
 constexpr uint64_t kValueBytes = 120;
 
-class ShortLivedTest : public testing::Test {
+class ShortLivedTest : public TreeFixture {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(m_env.create_directory("/db").ok());
-    m_options.geometry.zone_bytes = 64 << 10;
-    ASSERT_TRUE(Tree::create(&m_env, "/db", m_options.geometry, Uuid{1}, {}).ok());
-    ASSERT_TRUE(Tree::open(&m_env, "/db", m_options, &m_tree).ok());
-  }
+  void SetUp() override { make(); }
   static std::string key(uint64_t i) {
     char text[24];
     std::snprintf(text, sizeof text, "log%012llu", static_cast<unsigned long long>(i));
@@ -54,11 +48,7 @@ class ShortLivedTest : public testing::Test {
     return static_cast<double>(m_tree->statistics().flush_bytes) / kEntries;
   }
 
-  SimEnv m_env{{.seed = 1, .record = false}};
-  Options m_options;
-  std::unique_ptr<Tree> m_tree;
   std::vector<SequenceNumber> m_snapshots;
-  SequenceNumber m_sequence = 0;
 };
 
 TEST_F(ShortLivedTest, PutAndRemovedInOneMemtableLeavesNothing) {

@@ -5,8 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "vtkv/testing/sim_env.h"
-#include "vtkv/tree/tree.h"
+#include "vtkv/testing/tree_fixture.h"
 
 namespace vtkv {
 namespace {
@@ -16,22 +15,15 @@ constexpr int kMiddle = 8000, kEnd = 12000;
 
 std::string key_of(int number) { return "key" + std::to_string(100000 + number); }
 
-class TreePurgeTest : public testing::Test {
+class TreePurgeTest : public TreeFixture {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(m_env.create_directory("/db").ok());
     m_options.geometry.zone_bytes = 1 << 20;
     m_options.runs_per_level = m_options.growth_factor = 8;  // nothing else is due
-    ASSERT_TRUE(Tree::create(&m_env, "/db", m_options.geometry, Uuid{1, 2, 3}, {}).ok());
-    reopen();
+    make();
     flush_each(0, kKeys, 1, [this](MemTable* table, const std::string& key) {
       table->put(m_sequence, key, std::string(100, 'v'));
     });
-  }
-  void reopen() {
-    m_tree.reset();
-    const Status status = Tree::open(&m_env, "/db", m_options, &m_tree);
-    ASSERT_TRUE(status.ok()) << status.to_string();
   }
   void flush(const MemTable& table) {
     const Status status = m_tree->flush(table, {m_sequence, 1, 1, m_sequence * 4096, 7}, m_snapshots);
@@ -71,10 +63,6 @@ class TreePurgeTest : public testing::Test {
     }
   }
 
-  SimEnv m_env{{.seed = 1, .record = false}};
-  Options m_options;
-  std::unique_ptr<Tree> m_tree;
-  SequenceNumber m_sequence = 0;
   std::vector<SequenceNumber> m_snapshots;
 };
 
@@ -85,7 +73,7 @@ TEST_F(TreePurgeTest, KeysRemovedOneByOneLeaveNothingBehind) {
   EXPECT_GE(m_tree->statistics().purges, 1u);
   const auto wanted = [](int i) { return i < kMiddle || i >= kEnd; };
   expect_keys(wanted);
-  reopen();
+  open();
   expect_keys(wanted);
 }
 
@@ -113,7 +101,7 @@ TEST_F(TreePurgeTest, WhatWasPutAgainInBetweenSurvives) {
   EXPECT_GE(m_tree->statistics().purges, 1u);
   const auto wanted = [](int i) { return i < kMiddle || i >= kEnd || (i % 10 == 0 && i % 20 != 0); };
   expect_keys(wanted);
-  reopen();
+  open();
   expect_keys(wanted);
 }
 

@@ -4,21 +4,18 @@
 
 #include <random>
 
-#include "vtkv/testing/sim_env.h"
+#include "vtkv/testing/tree_fixture.h"
 
 namespace vtkv {
 namespace {
 
-class AscendingLookupsTest : public testing::Test {
+class AscendingLookupsTest : public TreeFixture {
  protected:
   static constexpr int kKeys = 2000;
 
   void SetUp() override {
-    m_options.geometry.zone_bytes = 64 << 10;
     m_options.geometry.log_segment_bytes = 64 << 10;
-    ASSERT_TRUE(m_env.create_directory("/db").ok());
-    ASSERT_TRUE(Tree::create(&m_env, "/db", m_options.geometry, Uuid{1, 2, 3}, {}).ok());
-    ASSERT_TRUE(Tree::open(&m_env, "/db", m_options, &m_tree).ok());
+    make();
   }
   static std::string key(uint64_t i) { return "key" + std::to_string(100000 + i); }
   // Runs of every density, with removals of both kinds, and with versions that go on over block ends.
@@ -41,11 +38,6 @@ class AscendingLookupsTest : public testing::Test {
       ASSERT_TRUE(m_tree->flush(table, {m_sequence, 1, 1, m_sequence * 4096, 7}, snapshots).ok());
     }
   }
-
-  SimEnv m_env{{.record = false}};
-  Options m_options;
-  std::unique_ptr<Tree> m_tree;
-  SequenceNumber m_sequence = 0;
 };
 
 TEST_F(AscendingLookupsTest, FindWhatSingleLookupsFind) {

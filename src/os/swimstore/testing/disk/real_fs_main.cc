@@ -7,13 +7,14 @@
 #include <boost/program_options.hpp>
 #include <fmt/format.h>
 
-#include "global/global_init.h"
 #include "swimstore/testing/disk/real_store.h"
+#include "swimstore/testing/explorer_program.h"
 #include "swimstore/testing/mutations.h"
 #include "vtkv/testing/disk/flush_rule.h"
 
 namespace po = boost::program_options;
 
+using swimstore::complain;
 using swimstore::RealStore;
 using vtkv::DiskCrash;
 using vtkv::DiskCrashes;
@@ -33,11 +34,6 @@ struct Settings {
   uint64_t states = 100;
   double seconds = 600;
 };
-
-int complain(const std::string& text) {
-  std::cerr << "real_fs_explorer: error: " << text << "\n";
-  return 2;
-}
 
 bool parse_kind(const std::string& name, FileSystemKind* kind) {
   for (const FileSystemKind one : {FileSystemKind::ext4, FileSystemKind::xfs, FileSystemKind::btrfs}) {
@@ -190,15 +186,8 @@ int main(int argc, char** argv) {
       "image", po::value(&settings.image), "keep the disk of a violation in this file")(
       "mutation", po::value(&settings.mutation), "break a rule on purpose: swimstore_crash_explorer --list-mutations");
   po::variables_map values;
-  try {
-    po::store(po::parse_command_line(argc, argv, text), values);
-    po::notify(values);
-  } catch (const po::error& error) {
-    return complain(std::string(error.what()) + " (see --help)");
-  }
-  if (values.count("help")) {
-    std::cout << text;
-    return 0;
+  if (int status; !swimstore::parse_options(argc, argv, text, &values, &status)) {
+    return status;
   }
   FileSystemKind kind;
   if (!parse_kind(settings.file_system, &kind)) {
@@ -221,11 +210,6 @@ int main(int argc, char** argv) {
   if (values.count("flush-rule")) {
     return ask(*lab);
   }
-  std::vector<const char*> none;
-  // Each state mounts and checks a store, and would say so in the log.
-  const auto cct = global_init(nullptr, none, CEPH_ENTITY_TYPE_OSD, CODE_ENVIRONMENT_UTILITY_NODOUT,
-                               CINIT_FLAG_NO_DEFAULT_CONFIG_FILE);
-  common_init_finish(cct.get());
-  cct->_conf._clear_safe_to_start_threads();
+  const auto cct = swimstore::new_context();
   return Exploration(cct.get(), lab.get(), settings).run();
 }
