@@ -42,14 +42,15 @@ void ReadCache::insert(const Key& key, std::shared_ptr<const Cached> cached) {
   const size_t hash = Hash()(key);
   Shard& shard = shard_of(hash);
   std::lock_guard lock(shard.lock);
-  if (shard.by_key.contains(key)) {
+  const auto [place, is_new] = shard.by_key.try_emplace(key);
+  if (!is_new) {
     return;  // another reader was faster
   }
   const bool returns = shard.recently_left.contains(hash);
   Queue& queue = returns ? shard.proven : shard.fresh;
   queue.push_front({key, std::move(cached), bytes, 0});
   (returns ? shard.proven_bytes : shard.fresh_bytes) += bytes;
-  shard.by_key.emplace(key, queue.begin());
+  place->second = queue.begin();
   m_bytes.fetch_add(bytes, std::memory_order_relaxed);
   evict(shard);
 }

@@ -17,8 +17,9 @@
 #include <list>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
-#include <unordered_set>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 
 namespace vtkv {
 
@@ -56,6 +57,7 @@ class ReadCache {
 
  private:
   struct Hash {
+    using is_avalanching = void;  // told to the table: each bit of it depends on each of the key
     size_t operator()(const Key& key) const;
   };
   struct Item {
@@ -69,10 +71,10 @@ class ReadCache {
     std::mutex lock;
     Queue fresh, proven;
     size_t fresh_bytes = 0, proven_bytes = 0;
-    std::unordered_map<Key, Queue::iterator, Hash> by_key;
+    boost::unordered_flat_map<Key, Queue::iterator, Hash> by_key;
     // Hashes of keys that left `fresh` unused, the oldest first: who comes again soon goes to `proven` at once.
     std::deque<uint64_t> left;
-    std::unordered_set<uint64_t> recently_left;
+    boost::unordered_flat_set<uint64_t> recently_left;
   };
   static constexpr size_t kShards = 16;
 
