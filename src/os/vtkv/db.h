@@ -74,6 +74,7 @@ struct DBStatistics {
   uint64_t purges = 0;          // of stretches of keys that held mostly removals
   uint64_t write_waits = 0, write_waited_us = 0;  // of writers that do not wait for durability
   uint64_t gc_moved_bytes = 0, gc_freed_segments = 0;  // values looked at to be put again; log segments emptied
+  uint64_t scan_moved_bytes = 0;                       // values that scans found scattered, put together
   uint64_t log_live_bytes = 0;                         // of values that runs point to
   uint64_t log_file_bytes = 0, tree_file_bytes = 0, tree_live_bytes = 0;
   uint64_t tree_entries = 0, filter_bytes = 0;  // every version of every key; in memory

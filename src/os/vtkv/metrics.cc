@@ -14,7 +14,7 @@ std::vector<Metric> metrics_of(const DBStatistics& s) {
       METRIC(commit_delays),     METRIC(commit_delay_us),
       METRIC(write_waits),       METRIC(write_waited_us),
       METRIC(gc_moved_bytes),    METRIC(gc_freed_segments),
-      METRIC(log_live_bytes),
+      METRIC(scan_moved_bytes),  METRIC(log_live_bytes),
       METRIC(index_bytes),       METRIC(zones),
       METRIC(zones_in_use),      METRIC(defragmented_bytes),
       METRIC(log_file_bytes),    METRIC(tree_file_bytes),

@@ -29,6 +29,8 @@ constexpr Known kKnown[] = {
     {"io_depth", 1, 4096, [](Options* o, uint64_t v) { o->io_depth = static_cast<unsigned>(v); }},
     {"log_segment_bytes", 16 * kKiB, kTiB, [](Options* o, uint64_t v) { o->geometry.log_segment_bytes = v; }},
     {"memtable_bytes", 4 * kKiB, kTiB, [](Options* o, uint64_t v) { o->memtable_bytes = v; }},
+    {"scattered_values_min", 0, kMiB,
+     [](Options* o, uint64_t v) { o->scattered_values_min = static_cast<uint32_t>(v); }},
     {"value_separation_bytes", 0, kTiB, [](Options* o, uint64_t v) { o->value_separation_bytes = v; }},
     {"zone_bytes", 4 * kKiB, kTiB, [](Options* o, uint64_t v) { o->geometry.zone_bytes = v; }},
 };

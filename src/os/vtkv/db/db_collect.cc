@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "vtkv/db/bulk.h"
 #include "vtkv/db/db_impl.h"
 
 namespace vtkv {
@@ -67,6 +68,22 @@ Status DbImpl::gc_relocate(const Relocation* first, size_t count, SequenceNumber
     m_pipeline->wake();
   }
   return Status();
+}
+
+// Writers and the collector come first.
+void DbImpl::put_together(const std::vector<Relocation>& values, SequenceNumber checked) {
+  uint64_t bytes = 0;
+  for (const Relocation& value : values) {
+    bytes += value.key.size() + value.value.size();
+  }
+  // What waits may fill a segment's end in vain.
+  const uint64_t waiting = m_pipeline->bulk_bytes() + bytes;
+  const bool crowded = waiting > unwritten_bytes_most(m_options.memtable_bytes) / 2 || m_gc->pressure() > 1 ||
+                       2 * waiting > m_pool->room_bytes();
+  SequenceNumber last = 0;
+  if (!crowded && gc_relocate(values.data(), values.size(), checked, &last).ok()) {
+    m_scan_moved_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
 }
 
 SequenceNumber DbImpl::gc_oldest_snapshot() {

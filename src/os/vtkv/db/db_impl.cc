@@ -83,11 +83,17 @@ Status DbImpl::get(std::string_view key, std::string* value, const Snapshot* sna
   return result == Lookup::found ? Status() : kNotFound;
 }
 
+// `checked` comes before the state, as in gc_read_state().
 std::unique_ptr<Iterator> DbImpl::new_iterator(std::string_view lower, std::string_view upper,
                                                const Snapshot* snapshot) {
+  const SequenceNumber checked = m_visible.load(std::memory_order_acquire);
   std::shared_ptr<const ReadState> state = read_state();
   const SequenceNumber sequence = read_sequence(snapshot);
-  return std::make_unique<DbIterator>(std::move(state), m_values.get(), m_fetcher.get(), lower, upper, sequence);
+  const bool may_write = m_options.scattered_values_min > 0 && !snapshot && !read_only();
+  ScanHost* const host = this;
+  return std::make_unique<DbIterator>(
+      std::move(state), m_values.get(), m_fetcher.get(), lower, upper, sequence, host,
+      may_write ? ScatteredValues(host, checked, m_options.scattered_values_min) : ScatteredValues());
 }
 
 const Snapshot* DbImpl::take_snapshot() {
@@ -430,6 +436,7 @@ DBStatistics DbImpl::statistics() const {
   statistics.write_waited_us = m_write_waited_us.load(std::memory_order_relaxed);
   if (m_gc) {
     statistics.gc_moved_bytes = m_gc->moved_bytes();
+    statistics.scan_moved_bytes = m_scan_moved_bytes.load();
     statistics.gc_freed_segments = m_gc->freed_segments();
   }
   statistics.log_segments = m_pool->segment_count();

@@ -23,6 +23,7 @@
 #include "vtkv/db/snapshot_list.h"
 #include "vtkv/db/value_gc.h"
 #include "vtkv/db/writer_place.h"
+#include "vtkv/iter/scan_host.h"
 #include "vtkv/tree/defragmenter.h"
 #include "vtkv/vlog/segment_pool.h"
 #include "vtkv/vlog/value_fetcher.h"
@@ -32,7 +33,7 @@ namespace vtkv {
 
 class LogRecovery;
 
-class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
+class DbImpl final : public DB, private CommitObserver, private ValueGcHost, private ScanHost {
  public:
   DbImpl(Env* env, std::string directory, const Options& options);
   ~DbImpl() override;
@@ -90,6 +91,9 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
   void gc_wake() override { wake(m_gc_worker); }
   void gc_finished() override { notify_waiters(); }
   Status run_gc(ValueGc::Request what);
+
+  // ScanHost (db_collect.cc)
+  void put_together(const std::vector<Relocation>& values, SequenceNumber checked) override;
 
   // Opening (db_open.cc).
   Status open_parts();
@@ -173,6 +177,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost {
   std::atomic<int> m_waiters{0};
   std::atomic<uint64_t> m_write_waits{0};
   std::atomic<uint64_t> m_write_waited_us{0};
+  std::atomic<uint64_t> m_scan_moved_bytes{0};
   std::mutex m_writers_lock;
   std::vector<std::unique_ptr<WriterPlace>> m_idle_places;
 

@@ -21,6 +21,7 @@ class DbThreadsTest : public testing::Test {
     m_options.geometry = {.log_segment_bytes = 256 << 10, .initial_log_segments = 3, .zone_bytes = 128 << 10};
     m_options.memtable_bytes = 32 << 10;
     m_options.value_separation_bytes = 64;
+    m_options.scattered_values_min = 1;
     ASSERT_TRUE(DB::create(posix_env(), m_base + "/db", m_options).ok());
     ASSERT_TRUE(DB::open(posix_env(), m_base + "/db", m_options, &m_db).ok());
   }
@@ -43,7 +44,7 @@ class DbThreadsTest : public testing::Test {
         ADD_FAILURE() << status.to_string();
         return;
       }
-      // Only this thread writes it: a value that comes back was put by the collector.
+      // Only this thread writes it: a value that comes back was put by the collector, or a scan.
       std::string big;
       const Status read = m_db->get("big" + name, &big);
       ASSERT_TRUE(read.ok()) << read.to_string();
@@ -71,6 +72,18 @@ class DbThreadsTest : public testing::Test {
     }
   }
 
+  // Short scans, which put together what they find scattered.
+  void scan(const std::atomic<bool>& stop) {
+    for (size_t steps = 0; !stop.load(); steps = (steps + 7) % 60) {
+      auto it = m_db->new_iterator("big", "g");
+      it->seek_to_first();
+      for (size_t i = 0; i < steps && it->valid(); ++i) {
+        it->next();
+      }
+      EXPECT_TRUE(it->status().ok()) << it->status().to_string();
+    }
+  }
+
   static constexpr int kWriters = 3;
   std::string m_base;
   Options m_options;
@@ -85,6 +98,7 @@ TEST_F(DbThreadsTest, BatchesAreAtomicUnderFlushAndMerge) {
     writers.emplace_back([this, i] { write_pairs(i, 400); });
   }
   others.emplace_back([&] { read_pairs(stop); });
+  others.emplace_back([&] { scan(stop); });
   others.emplace_back([&] {
     for (int i = 0; !stop.load(); ++i) {
       EXPECT_TRUE(i % 4 == 0 ? m_db->compact().ok() : m_db->flush().ok());
@@ -99,6 +113,8 @@ TEST_F(DbThreadsTest, BatchesAreAtomicUnderFlushAndMerge) {
     writer.join();
   }
   stop.store(true);
+  RecordProperty("scan_moved_bytes", std::to_string(m_db->statistics().scan_moved_bytes));
+  EXPECT_GT(m_db->statistics().scan_moved_bytes, 0u);
   for (std::thread& other : others) {
     other.join();
   }

@@ -13,15 +13,10 @@
 #include <vector>
 
 #include "vtkv/tree/tree.h"
+#include "vtkv/vlog/relocation.h"
 #include "vtkv/vlog/value_fetcher.h"
 
 namespace vtkv {
-
-// A value that may be put again.
-struct Relocation {
-  std::string_view key, value;  // empty, where it was not read yet
-  ValuePointer pointer;         // its place: epoch and offset; of a scan, all
-};
 
 class ValueScan {
  public:

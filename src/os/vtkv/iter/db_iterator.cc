@@ -7,6 +7,7 @@ namespace vtkv {
 namespace {
 
 constexpr unsigned kStepsBefore = 3;           // that reading ahead begins
+constexpr size_t kStepsUsually = 8;            // of scans, for it to begin at once
 constexpr size_t kWindowItemsMin = 8;
 constexpr size_t kWindowItemsMax = 512;
 constexpr size_t kPassedPerItem = 3;           // a window is as large as a third of the way so far
@@ -14,6 +15,22 @@ constexpr uint64_t kWindowBytes = 2u << 20;    // of values
 constexpr size_t kRememberedItems = 64;        // in a window: a long scan stops filling the cache
 
 }  // namespace
+
+bool DbIterator::runs_ahead() const {
+  return m_fetcher && m_visible.valid() && m_visible.type() == EntryType::value_pointer &&
+         (m_steps >= kStepsBefore || (m_host && m_host->usual_steps() >= kStepsUsually));
+}
+
+// m_visible has come to an entry, and there are no windows.
+void DbIterator::arrive() {
+  if (runs_ahead()) {
+    add_window();
+    add_window();
+    show_item();
+  } else {
+    follow();
+  }
+}
 
 void DbIterator::follow() {
   m_status = Status();
@@ -24,52 +41,56 @@ void DbIterator::follow() {
   }
 }
 
-void DbIterator::leave_windows() {
+// The scan is over; what its windows have read and nobody came to was read all the same.
+void DbIterator::leave() {
+  for (const Window& window : m_windows) {
+    gather_scattered(window);
+  }
+  m_scattered.put_together();
+  if (m_host && m_in_scan) {
+    m_host->scan_ended(m_steps);
+  }
   m_windows.clear();
   m_steps = 0;
+  m_in_scan = false;
 }
 
 void DbIterator::seek_to_first() {
-  leave_windows();
+  leave();
+  m_in_scan = true;
   m_visible.seek_to_first();
-  follow();
+  arrive();
 }
 
 void DbIterator::seek_to_last() {
-  leave_windows();
+  leave();
   m_visible.seek_to_last();
   follow();
 }
 
 void DbIterator::seek(std::string_view target) {
-  leave_windows();
+  leave();
+  m_in_scan = true;
   m_visible.seek(target);
-  follow();
+  arrive();
 }
 
 void DbIterator::seek_for_previous(std::string_view target) {
-  leave_windows();
+  leave();
   m_visible.seek_for_previous(target);
   follow();
 }
 
 void DbIterator::next() {
+  ++m_steps;
   if (m_windows.empty()) {
     m_visible.next();
-    const bool ahead = m_fetcher && ++m_steps >= kStepsBefore && m_visible.valid() &&
-                       m_visible.type() == EntryType::value_pointer;
-    if (!ahead) {
-      follow();
-      return;
-    }
-    add_window();
-    add_window();
-    show_item();
+    arrive();
     return;
   }
-  ++m_steps;
   Window& window = m_windows.front();
   if (++window.at == window.items.size()) {
+    gather_scattered(window);
     m_windows.pop_front();
     add_window();
   }
@@ -84,7 +105,7 @@ void DbIterator::next() {
 void DbIterator::previous() {
   if (!m_windows.empty()) {
     const std::string key = current().key;
-    leave_windows();
+    leave();
     m_visible.seek(key);
     if (!m_visible.valid()) {
       follow();
@@ -102,7 +123,8 @@ void DbIterator::add_window() {
     return;
   }
   Window window;
-  const size_t items = std::clamp(m_steps / kPassedPerItem, kWindowItemsMin, kWindowItemsMax);
+  const size_t expected = std::max(m_steps, m_host ? m_host->usual_steps() : 0);
+  const size_t items = std::clamp(expected / kPassedPerItem, kWindowItemsMin, kWindowItemsMax);
   window.fetch = std::make_shared<ValueFetch>(m_values, m_state, items <= kRememberedItems);
   uint64_t bytes = 0;
   while (m_visible.valid() && window.items.size() < items && bytes < kWindowBytes) {
@@ -122,6 +144,22 @@ void DbIterator::add_window() {
   }
   m_fetcher->start(window.fetch);
   m_windows.push_back(std::move(window));
+}
+
+// A window that fills the cache is short enough to be worth it, too.
+void DbIterator::gather_scattered(const Window& window) {
+  if (window.items.size() > kRememberedItems || (!window.waited && !m_fetcher->ended(*window.fetch))) {
+    return;
+  }
+  const std::vector<bool> apart = window.fetch->find_apart();
+  for (const Item& item : window.items) {
+    std::string_view value;
+    const bool wanted = item.fetched && item.status.ok() && apart[item.number] &&
+                        m_scattered.wants(window.fetch->pointer(item.number).length);
+    if (wanted && window.fetch->look_at(item.number, item.key, &value).ok()) {
+      m_scattered.add(item.key, value);
+    }
+  }
 }
 
 void DbIterator::show_item() {

@@ -1,14 +1,16 @@
 // The user's view of a read state at one sequence: what is visible, with the values that stayed in the log.
 //
-// A value is read when the iterator comes to it. After a few steps forward in a row, it runs ahead instead: it
-// gathers a window of entries, whose values are fetched all at once, and the next window while this one is used
-// up. Windows grow with the way behind, so that a short range reads little too much.
+// A value is read when the iterator comes to it. After a few steps forward in a row, or at once where scans are long
+// of late, it runs ahead instead: it gathers a window of entries, whose values are fetched all at once, and the next
+// window while this one is used up. Windows grow with the way behind, so that a short range reads little too much.
+// What lay scattered is put together for the scans to come (scattered_values.h).
 #pragma once
 
 #include <deque>
 #include <memory>
 #include <string>
 
+#include "vtkv/iter/scattered_values.h"
 #include "vtkv/iter/visible_iterator.h"
 #include "vtkv/iterator.h"
 #include "vtkv/vlog/value_fetcher.h"
@@ -18,10 +20,17 @@ namespace vtkv {
 
 class DbIterator final : public Iterator {
  public:
-  // `fetcher` null: nothing is read ahead.
+  // `fetcher` null: nothing is read ahead. `host` null: nothing is learnt of other scans.
   DbIterator(std::shared_ptr<const ReadState> state, const ValueReader* values, ValueFetcher* fetcher,
-             std::string_view lower, std::string_view upper, SequenceNumber sequence)
-      : m_state(state), m_visible(std::move(state), lower, upper, sequence), m_values(values), m_fetcher(fetcher) {}
+             std::string_view lower, std::string_view upper, SequenceNumber sequence, ScanHost* host = nullptr,
+             ScatteredValues scattered = {})
+      : m_state(state),
+        m_visible(std::move(state), lower, upper, sequence),
+        m_values(values),
+        m_fetcher(fetcher),
+        m_host(host),
+        m_scattered(std::move(scattered)) {}
+  ~DbIterator() override { leave(); }
 
   bool valid() const override { return m_status.ok() && (m_windows.empty() ? m_visible.valid() : true); }
   void seek_to_first() override;
@@ -54,16 +63,22 @@ class DbIterator final : public Iterator {
   };
 
   const Item& current() const { return m_windows.front().items[m_windows.front().at]; }
+  bool runs_ahead() const;
+  void arrive();
   void follow();
-  void leave_windows();
+  void leave();
   void add_window();
+  void gather_scattered(const Window& window);
   void show_item();
 
   const std::shared_ptr<const ReadState> m_state;
   VisibleIterator m_visible;  // behind the last window, if there are any
   const ValueReader* const m_values;
   ValueFetcher* const m_fetcher;
+  ScanHost* const m_host;
+  ScatteredValues m_scattered;
   std::deque<Window> m_windows;  // the current item is in the first; none: m_visible stands on the entry
+  bool m_in_scan = false;        // it stands somewhere
   size_t m_steps = 0;            // forward, in a row
   bool m_followed = false;       // without windows: the value is in m_read
   std::string m_read;

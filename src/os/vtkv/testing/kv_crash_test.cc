@@ -52,9 +52,10 @@ INSTANTIATE_TEST_SUITE_P(, KvCrashTest,
                          testing::Values(SimProfile::ext4, SimProfile::xfs, SimProfile::btrfs, SimProfile::weakest),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
-// Otherwise the crashes above would say nothing of the collector, the defragmenter and purges.
+// Otherwise the crashes above would say nothing of the collector, of scans, the defragmenter and purges.
 TEST(KvLoadTest, CollectsGarbageAndReshapesTheTree) {
   uint64_t moved = 0;
+  uint64_t put_together = 0;
   uint64_t freed = 0;
   uint64_t defragmented = 0;
   uint64_t stitched = 0;
@@ -65,14 +66,16 @@ TEST(KvLoadTest, CollectsGarbageAndReshapesTheTree) {
     KvWorld world(&env, {}, {});
     ASSERT_EQ(world.open(0), "");
     world.run(24, seed);
-    moved += world.database().statistics().gc_moved_bytes;
     const DBStatistics statistics = world.database().statistics();
+    moved += statistics.gc_moved_bytes;
+    put_together += statistics.scan_moved_bytes;
     freed += statistics.gc_freed_segments;
     defragmented += statistics.defragmented_bytes;
     stitched += statistics.stitched_bytes;
     purges += statistics.purges;
   }
   EXPECT_GT(moved, 0u);
+  EXPECT_GT(put_together, 0u);
   EXPECT_GT(freed, 0u);
   EXPECT_GT(defragmented, 0u);
   EXPECT_GT(stitched, 0u);

@@ -66,6 +66,7 @@ Options KvWorld::options_for(SimEnv* env, const KvWorldSettings& settings) {
   options.purge_removals_min = 1;
   options.stitch_threshold_bytes = 0;  // runs of a few blocks: every stretch counts
   options.value_separation_bytes = settings.value_separation_bytes;
+  options.scattered_values_min = 1;  // there are few values to be put together
   options.space_amplification_target = settings.space_amplification_target;
   options.primed_bytes_per_commit = settings.primed_bytes_per_commit;
   options.io_depth = settings.io_depth;
@@ -231,6 +232,13 @@ void KvWorld::reshape() {
   }
 }
 
+// A scan puts together what it finds scattered.
+void KvWorld::scan() {
+  const auto iterator = m_db->new_iterator("", "\x7f");
+  for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
+  }
+}
+
 void KvWorld::wait_somehow() {
   const SequenceNumber last = m_db->statistics().last_sequence;
   switch (m_random() % 16) {
@@ -274,6 +282,9 @@ void KvWorld::wait_somehow() {
     case 10:
     case 11:
       m_db->release_snapshot(m_db->take_snapshot());  // wakes the collector, also in the middle of a flush
+      break;
+    case 12:
+      scan();
       break;
     default:
       break;  // the next batch comes while this one is on its way

@@ -60,6 +60,7 @@ class KvWorld {
   void add_external_put(const std::string& key, KvOperations* operations, Batch* batch);
   void submit_one();
   void reshape();
+  void scan();
   void wait_somehow();
 
   SimEnv* const m_env;

@@ -239,6 +239,11 @@ uint32_t SegmentPool::spare_count(bool primed_only) const {
   }));
 }
 
+uint64_t SegmentPool::room_bytes() const {
+  std::lock_guard lock(m_lock);
+  return (std::max(spare_count(), 1u) - 1) * m_geometry.log_segment_bytes;
+}
+
 void SegmentPool::changed() {
   m_primed_awaits.store(m_prime_ahead.load() && spare_count() > 1 && spare_count(true) > 0,
                         std::memory_order_relaxed);

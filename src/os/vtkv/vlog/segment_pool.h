@@ -74,6 +74,8 @@ class SegmentPool {
   void note_waited_flush();
   // There are many such flushes, and a primed segment to take.
   bool primed_awaits() const { return m_primed_awaits.load(std::memory_order_relaxed); }
+  // Room for what is not urgent: in spares, but for the last one.
+  uint64_t room_bytes() const;
   // Segments with an epoch below this are no longer needed by any recovery; those whose epoch is among `listed`
   // hold values and stay.
   void release_before(uint64_t oldest_needed_epoch, const std::set<uint64_t>& listed);

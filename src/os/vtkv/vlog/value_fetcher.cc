@@ -1,12 +1,14 @@
 #include "vtkv/vlog/value_fetcher.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace vtkv {
 
 namespace {
 
 constexpr uint64_t kGapBytes = 16u << 10;      // cheaper to read than to ask twice
+constexpr uint64_t kGapPart = 8;               // of a segment, at most: those of tests are small
 constexpr uint64_t kRequestBytes = 1u << 20;   // of one read, unless one value is larger
 
 }  // namespace
@@ -20,6 +22,27 @@ Status ValueFetch::add(const ValuePointer& pointer) {
   }
   m_wanted.push_back(std::move(wanted));
   return Status();
+}
+
+uint64_t ValueFetch::gap_bytes() const { return std::min(kGapBytes, m_reader->segment_bytes() / kGapPart); }
+
+std::vector<bool> ValueFetch::find_apart() const {
+  std::vector<size_t> order(m_wanted.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [this](size_t a, size_t b) {
+    const ValuePointer& left = m_wanted[a].pointer;
+    const ValuePointer& right = m_wanted[b].pointer;
+    return left.epoch != right.epoch ? left.epoch < right.epoch : left.offset < right.offset;
+  });
+  std::vector<bool> apart(m_wanted.size(), true);
+  for (size_t i = 1; i < order.size(); ++i) {
+    const ValuePointer& left = m_wanted[order[i - 1]].pointer;
+    const ValuePointer& right = m_wanted[order[i]].pointer;
+    if (left.epoch == right.epoch && right.offset <= left.offset + left.length + gap_bytes()) {
+      apart[order[i - 1]] = apart[order[i]] = false;
+    }
+  }
+  return apart;
 }
 
 void ValueFetch::plan() {
@@ -40,7 +63,7 @@ void ValueFetch::plan() {
     const uint64_t end = wanted.extent.start + wanted.extent.bytes;
     Read* last = m_reads.empty() ? nullptr : m_reads.back().get();
     const bool joins = last && last->segment == wanted.segment &&
-                       wanted.extent.start <= last->start + last->bytes + kGapBytes &&
+                       wanted.extent.start <= last->start + last->bytes + gap_bytes() &&
                        end <= last->start + std::max(kRequestBytes, last->bytes);
     if (!joins) {
       last = m_reads.emplace_back(std::make_unique<Read>()).get();
@@ -61,6 +84,14 @@ void ValueFetch::plan() {
 }
 
 Status ValueFetch::value(size_t n, std::string_view key, std::string_view* value) const {
+  VTKV_RETURN_IF_ERROR(look_at(n, key, value));
+  if (m_remember && !m_wanted[n].cached) {
+    m_reader->remember(m_wanted[n].pointer, *value);
+  }
+  return Status();
+}
+
+Status ValueFetch::look_at(size_t n, std::string_view key, std::string_view* value) const {
   const Wanted& wanted = m_wanted[n];
   if (wanted.cached) {
     *value = wanted.cached->value();
@@ -69,11 +100,7 @@ Status ValueFetch::value(size_t n, std::string_view key, std::string_view* value
   const Read& read = *m_reads[wanted.read];
   VTKV_RETURN_IF_ERROR(read.io.result);
   *value = {read.buffer.data() + (wanted.pointer.offset - read.start), wanted.pointer.length};
-  VTKV_RETURN_IF_ERROR(ValueReader::check(key, wanted.pointer, *wanted.segment, *value));
-  if (m_remember) {
-    m_reader->remember(wanted.pointer, *value);
-  }
-  return Status();
+  return ValueReader::check(key, wanted.pointer, *wanted.segment, *value);
 }
 
 ValueFetcher::ValueFetcher(Env* env, unsigned io_depth)

@@ -27,6 +27,11 @@ class ValueFetch {
   Status add(const ValuePointer& pointer);
   // The value of the n-th one added, checked. REQUIRES: it was waited for. The view lives as long as this does.
   Status value(size_t n, std::string_view key, std::string_view* value) const;
+  // The same, for somebody else than who asks for values: it goes into no cache.
+  Status look_at(size_t n, std::string_view key, std::string_view* value) const;
+  const ValuePointer& pointer(size_t n) const { return m_wanted[n].pointer; }
+  // For each one added: are none of the others near enough to be had with the same read?
+  std::vector<bool> find_apart() const;
   size_t size() const { return m_wanted.size(); }
 
  private:
@@ -46,6 +51,7 @@ class ValueFetch {
     size_t read = 0;
   };
   void plan();
+  uint64_t gap_bytes() const;
 
   const ValueReader* const m_reader;
   const std::shared_ptr<const void> m_keep;

@@ -34,6 +34,7 @@ class ValueReader {
   void remember(const ValuePointer& pointer, std::string_view value) const;
   // The segment that the pointer leads into.
   Status locate(const ValuePointer& pointer, LogSegment** segment, ValueExtent* extent) const;
+  uint64_t segment_bytes() const { return m_pool->segment_bytes(); }
   // Is `value`, read from where the pointer says, what was written there for this key?
   static Status check(std::string_view key, const ValuePointer& pointer, const LogSegment& segment,
                       std::string_view value);

@@ -87,7 +87,7 @@ class VtkvEngine final : public Engine {
 
 Status VtkvEngine::open(const EngineSettings& settings) {
   double growth = 0, runs = 0, stitch = 0, merging = 0, single_flush = 0, separation = 0, space_target = 0,
-         purge = 0;
+         purge = 0, scattered = 0;
   const Options defaults;
   VTKV_RETURN_IF_ERROR(number_option(settings, "growth_factor", defaults.growth_factor, &growth));
   VTKV_RETURN_IF_ERROR(number_option(settings, "runs_per_level", defaults.runs_per_level, &runs));
@@ -96,6 +96,7 @@ Status VtkvEngine::open(const EngineSettings& settings) {
   VTKV_RETURN_IF_ERROR(number_option(settings, "purge", defaults.purge_removals_min, &purge));
   VTKV_RETURN_IF_ERROR(number_option(settings, "separation", kSeparationBytes, &separation));
   VTKV_RETURN_IF_ERROR(number_option(settings, "space_target", defaults.space_amplification_target, &space_target));
+  VTKV_RETURN_IF_ERROR(number_option(settings, "scattered", defaults.scattered_values_min, &scattered));
   Env* env = posix_env();
   FileSystemInfo info;
   VTKV_RETURN_IF_ERROR(env->file_system_info(settings.path, &info));
@@ -112,6 +113,7 @@ Status VtkvEngine::open(const EngineSettings& settings) {
   options.purge_removals_min = static_cast<uint32_t>(purge);
   options.merging = merging != 0;
   options.single_flush = single_flush != 0;
+  options.scattered_values_min = static_cast<uint32_t>(scattered);
   options.space_amplification_target = space_target;
   options.value_separation_bytes = static_cast<size_t>(separation);
   options.checkpoint_log_bytes = kCheckpointTimesMemory * settings.memory_bytes;

@@ -1,0 +1,46 @@
+// What a scan has read that lies scattered over the log, one read for each value, is put again in the order of its
+// keys: the next scan there has it with one read. So only what is scanned is written again, and once; WiscKey (section
+// 3.3.1) bears with the scattered reads.
+//
+// Not thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vtkv/iter/scan_host.h"
+
+namespace vtkv {
+
+class ScatteredValues {
+ public:
+  ScatteredValues() = default;  // gathers nothing
+  // Values have to be the newest of their keys at `checked`; fewer than `values_min`
+  // are not worth it.
+  ScatteredValues(ScanHost* host, SequenceNumber checked, size_t values_min)
+      : m_host(host), m_checked(checked), m_values_min(values_min) {}
+
+  // Does it pay for a value of so many bytes? Reading a large one takes long, wherever it lies.
+  bool wants(size_t value_bytes) const { return m_host && value_bytes <= kValueBytesMost; }
+  // In the order of the keys, which follow one another in the database.
+  void add(std::string_view key, std::string_view value);
+  // What was added, if it is worth it.
+  void put_together();
+
+ private:
+  static constexpr size_t kValueBytesMost = 4096;
+  static constexpr size_t kValuesMost = 64;  // a look-up of each under the write lock
+
+  struct Place {
+    size_t key_bytes, value_bytes;
+  };
+
+  ScanHost* m_host = nullptr;
+  SequenceNumber m_checked = 0;
+  size_t m_values_min = 0;
+  std::string m_bytes;  // key, value, key, value…
+  std::vector<Place> m_places;
+};
+
+}  // namespace vtkv

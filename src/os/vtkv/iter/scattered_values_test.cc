@@ -1,0 +1,192 @@
+// Scans put together what lies scattered over the log, and undo nothing.
+
+#include "vtkv/iter/scattered_values.h"
+
+#include <gtest/gtest.h>
+
+#include "vtkv/db.h"
+#include "vtkv/testing/sim_env.h"
+
+namespace vtkv {
+namespace {
+
+class ScatteredValuesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    m_options.geometry = {.log_segment_bytes = 256 << 10, .initial_log_segments = 3, .zone_bytes = 64 << 10};
+    m_options.value_separation_bytes = 100;
+    m_options.space_amplification_target = 0;
+    ASSERT_TRUE(DB::create(&m_env, "/db", m_options).ok());
+    open();
+  }
+  void open() {
+    m_db.reset();
+    const Status status = DB::open(&m_env, "/db", m_options, &m_db);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    m_env.run_until_idle();
+  }
+  static std::string key(int i) { return "key" + std::to_string(1000 + i); }
+  static std::string value(int i, size_t bytes, char letter = 'v') { return std::to_string(i) + std::string(bytes, letter); }
+  // Neighbours in the order of the keys are 21 values apart in the log.
+  void put_scattered(size_t bytes) {
+    for (int i = 0; i < kKeys; ++i) {
+      const int number = i * kStride % kKeys;
+      put(number, value(number, bytes));
+    }
+    ASSERT_TRUE(m_db->flush().ok());
+    m_env.run_until_idle();
+  }
+  void put(int number, const std::string& what) {
+    WriteBatch batch;
+    batch.put(key(number), what);
+    ASSERT_TRUE(m_db->write(std::move(batch)).ok());
+  }
+  // Returns the bytes that it put together.
+  uint64_t scan(int keys, size_t bytes, const Snapshot* snapshot = nullptr) {
+    const uint64_t before = moved();
+    {
+      const auto it = m_db->new_iterator("", "z", snapshot);
+      it->seek_to_first();
+      for (int i = 0; i < keys; ++i, it->next()) {
+        EXPECT_TRUE(it->valid()) << it->status().to_string();
+        EXPECT_EQ(it->value(), value(i, bytes));
+      }
+    }
+    m_env.run_until_idle();
+    return moved() - before;
+  }
+  uint64_t moved() const { return m_db->statistics().scan_moved_bytes; }
+
+  static constexpr int kKeys = 100;
+  static constexpr int kStride = 81;  // its inverse is 21
+  SimEnv m_env{{.record = false}};
+  Options m_options;
+  std::unique_ptr<DB> m_db;
+};
+
+TEST_F(ScatteredValuesTest, TheSecondScanFindsThemTogether) {
+  put_scattered(1000);
+  EXPECT_GT(scan(kKeys, 1000), kKeys * 1000u * 9 / 10);  // not those before it ran ahead
+  EXPECT_EQ(scan(kKeys, 1000), 0u);
+  ASSERT_TRUE(m_db->flush().ok());
+  open();
+  EXPECT_EQ(scan(kKeys, 1000), 0u);
+}
+
+TEST_F(ScatteredValuesTest, WhatFollowsInOrderStaysWhereItIs) {
+  for (int i = 0; i < kKeys; ++i) {
+    put(i, value(i, 1000));
+  }
+  ASSERT_TRUE(m_db->flush().ok());
+  m_env.run_until_idle();
+  EXPECT_EQ(scan(kKeys, 1000), 0u);
+}
+
+TEST_F(ScatteredValuesTest, ManyShortScansHaveTheSameEffectAsALongerOne) {
+  put_scattered(1000);
+  for (int i = 0; i < 40; ++i) {
+    scan(20, 1000);  // until scans are known to be long enough, the first entries are not among it
+  }
+  EXPECT_EQ(scan(20, 1000), 0u);
+  EXPECT_GE(moved(), 20 * 1000u);
+}
+
+TEST_F(ScatteredValuesTest, LargeValuesStayWhereTheyAre) {
+  put_scattered(5000);
+  EXPECT_EQ(scan(kKeys, 5000), 0u);
+}
+
+TEST_F(ScatteredValuesTest, ReadingWritesNothingWhereThatIsForbidden) {
+  put_scattered(1000);
+  m_options.scattered_values_min = 0;
+  open();
+  EXPECT_EQ(scan(kKeys, 1000), 0u);
+}
+
+TEST_F(ScatteredValuesTest, AScanOfASnapshotMovesNothing) {
+  put_scattered(1000);
+  const Snapshot* snapshot = m_db->take_snapshot();
+  EXPECT_EQ(scan(kKeys, 1000, snapshot), 0u);
+  m_db->release_snapshot(snapshot);
+}
+
+TEST_F(ScatteredValuesTest, SpaceThatIsShortIsLeftToWriters) {
+  put_scattered(2000);
+  m_env.set_capacity(m_env.allocated_bytes());
+  uint64_t bytes = 0;
+  for (int i = 0; i < 4; ++i) {
+    bytes += scan(kKeys, 2000);
+  }
+  EXPECT_LT(bytes, kKeys * 2000u * 3 / 4);
+  put(0, value(0, 2000));
+  m_env.set_capacity(uint64_t{1} << 40);
+  m_env.run_until_idle();
+  EXPECT_GT(scan(kKeys, 2000), 0u);
+}
+
+// What a scan hands over when it ends was gathered before.
+class Meanwhile : public ScatteredValuesTest, public testing::WithParamInterface<bool> {
+ protected:
+  template <typename Change>
+  void change_during_scan(Change change) {
+    m_options.mutations.relocation_wins = GetParam();
+    open();
+    put_scattered(1000);
+    {
+      const auto it = m_db->new_iterator("", "z");
+      it->seek_to_first();
+      for (int i = 0; i < 20; ++i) {
+        it->next();
+      }
+      change();
+    }
+    m_env.run_until_idle();
+  }
+};
+
+TEST_P(Meanwhile, APutIsNotUndone) {
+  constexpr int kPut = 15;  // no reason for a flush
+  change_during_scan([this] {
+    for (int i = 0; i < kPut; ++i) {
+      put(i, value(i, 1000, 'w'));
+    }
+  });
+  int newer = 0;
+  for (int i = 0; i < kPut; ++i) {
+    std::string found;
+    ASSERT_TRUE(m_db->get(key(i), &found).ok());
+    newer += found == value(i, 1000, 'w');
+  }
+  EXPECT_EQ(newer < kPut, GetParam());
+}
+
+TEST_P(Meanwhile, ARemovalOfARangeIsNotUndone) {
+  change_during_scan([this] {
+    WriteBatch batch;
+    batch.remove_range("", "z");
+    ASSERT_TRUE(m_db->write(std::move(batch)).ok());
+  });
+  const auto it = m_db->new_iterator("", "z");
+  it->seek_to_first();
+  EXPECT_EQ(it->valid(), GetParam());
+}
+
+TEST_P(Meanwhile, WhatAFlushHasTakenFromTheMemtableIsNotUndone) {
+  change_during_scan([this] {
+    for (int i = 0; i < kKeys; ++i) {
+      put(i, value(i, 1000, 'w'));
+    }
+    ASSERT_TRUE(m_db->flush().ok());
+    m_env.run_until_idle();
+  });
+  for (int i = 0; i < kKeys; ++i) {
+    std::string found;
+    ASSERT_TRUE(m_db->get(key(i), &found).ok());
+    ASSERT_EQ(found, value(i, 1000, 'w'));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(TheRuleIsKeptOrBroken, Meanwhile, testing::Bool());
+
+}  // namespace
+}  // namespace vtkv
