@@ -31,7 +31,7 @@ Status DbImpl::run_gc(ValueGc::Request what) {
   return m_gc->error();
 }
 
-NextStep DbImpl::gc_step() { return m_pipeline->failed() ? NextStep::on_event() : m_gc->step(); }
+NextStep DbImpl::gc_step(IoQueue& io) { return m_pipeline->failed() ? NextStep::on_event() : m_gc->step(io); }
 
 // The sequence comes before the state, other than in get(): all that is at or below it has to be in the state, or
 // a put in a memtable that is younger than the state would be neither seen there nor asked for in gc_relocate().

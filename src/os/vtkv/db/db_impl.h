@@ -124,7 +124,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   // When a pass is wanted or under way: does a step. *ended counts a pass that is over.
   Status defragment_step(bool* did, std::chrono::microseconds* wait, uint64_t* ended);
   NextStep log_step();
-  NextStep gc_step();
+  NextStep gc_step(IoQueue& io);
   void wake(std::unique_ptr<Worker>& worker);
 
   // Opened so: there is no pipeline and no worker, and m_env lets nothing be changed.

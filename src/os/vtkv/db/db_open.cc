@@ -300,7 +300,7 @@ void DbImpl::start_workers(const LogPosition& position) {
   m_pipeline->start();
   {
     std::lock_guard lock(m_workers_lock);
-    m_gc_worker = m_env->start_worker("vtkv_gc", 0, [this](IoQueue&) { return gc_step(); });
+    m_gc_worker = m_env->start_worker("vtkv_gc", 1, [this](IoQueue& io) { return gc_step(io); });
   }
   if (m_active->memory_bytes() >= m_options.memtable_bytes) {
     request_flush();

@@ -87,7 +87,8 @@ bool ValueGc::condemn_unreferenced(const std::vector<SegmentValues>& segments) {
   bool any = false;
   const uint64_t sealed_below = m_tree->newest_log_position().epoch;
   for (const SegmentValues& values : segments) {
-    if (values.entries == 0 && values.epoch < sealed_below && !is_out(values.epoch)) {
+    const bool is_next = !m_next_victim.empty() && m_next_victim.front().epoch == values.epoch;
+    if (values.entries == 0 && values.epoch < sealed_below && !is_out(values.epoch) && !is_next) {
       m_condemned.push_back({values.epoch, 0, false, 0});
       any = true;
     }
@@ -183,8 +184,14 @@ void ValueGc::start(const std::vector<SegmentValues>& choice) {
     m_phase = Phase::scanning;
     return;
   }
-  m_victims.assign(1, choice.front());
-  m_segment = m_pool->find(choice.front().segment_id);
+  start_reading(choice.front());
+}
+
+void ValueGc::start_reading(const SegmentValues& values) {
+  m_flushed = m_tree->newest_log_position().sequence;
+  m_scanning = false;
+  m_victims.assign(1, values);
+  m_segment = m_pool->find(values.segment_id);
   m_offset = kLogBlockBytes;
   m_phase = Phase::reading;
 }
@@ -207,17 +214,14 @@ void ValueGc::end_request() {
   m_host->gc_finished();
 }
 
-NextStep ValueGc::step() {
+NextStep ValueGc::step(IoQueue& io) {
+  m_reader.reap(io);
   take_request();
   if (m_phase == Phase::moving) {
     return moving_step();
   }
   if (m_phase == Phase::reading) {
-    const Status status = read_piece();
-    if (!status.ok()) {
-      give_up(victim().epoch, status);
-    }
-    return NextStep::now();
+    return reading_step(io);
   }
   if (m_phase == Phase::scanning) {
     return scanning_step();
@@ -232,6 +236,11 @@ NextStep ValueGc::idle_step() {
     std::lock_guard lock(m_error_lock);
     m_error = status;
   }
+  if (!m_next_victim.empty()) {
+    start_reading(m_next_victim.front());
+    m_next_victim.clear();
+    return NextStep::now();
+  }
   if (status.ok() && (m_serving == 0 || m_serving_what != Request::settle)) {
     if (const std::vector<SegmentValues> choice = choose(); !choice.empty()) {
       start(choice);
@@ -239,6 +248,9 @@ NextStep ValueGc::idle_step() {
     }
   }
   m_bytes = AlignedBuffer();
+  if (!m_reader.reading()) {
+    m_reader.clear();
+  }
   m_scan.clear();
   m_values = {};
   if (m_serving > 0) {
@@ -250,25 +262,68 @@ NextStep ValueGc::idle_step() {
   return did ? NextStep::now() : waits ? NextStep::later(std::chrono::milliseconds(20)) : NextStep::on_event();
 }
 
-// Reads the records from m_offset on, as many as fit, and finds out what in them is alive. Without any: the end
-// of the segment's records, or of what can be read of them.
-Status ValueGc::read_piece() {
+VictimReader::Piece ValueGc::next_piece() const {
+  return {m_segment, victim().epoch, m_offset, std::min(kPieceBytes, m_segment->bytes - m_offset)};
+}
+
+NextStep ValueGc::reading_step(IoQueue& io) {
+  if (m_offset >= victim().end) {
+    finish_victims();
+    return NextStep::now();
+  }
+  if (m_reader.reading()) {
+    return NextStep::on_event();
+  }
+  const VictimReader::Piece piece = next_piece();
+  m_reader.start(io, piece);
+  if (m_reader.reading()) {
+    return NextStep::on_event();
+  }
+  Status status = m_reader.take(&m_bytes);
+  if (status.ok()) {
+    status = parse_piece(piece.bytes);
+  }
+  if (!status.ok()) {
+    give_up(victim().epoch, status);
+  } else if (m_phase == Phase::moving) {
+    read_ahead(io);
+  }
+  return NextStep::now();
+}
+
+// Of this victim, or of the next one, which is kept as it is until its turn: nobody else condemns it.
+void ValueGc::read_ahead(IoQueue& io) {
+  if (m_offset < victim().end) {
+    m_reader.start(io, next_piece());
+    return;
+  }
+  std::vector<SegmentValues> choice = m_serving == 0 ? choose() : std::vector<SegmentValues>();
+  std::erase_if(choice, [this](const SegmentValues& values) { return values.epoch == victim().epoch; });
+  if (!choice.empty() && (m_options.io_depth < kDeepQueue || saved_by_scan(choice.front()) == 0)) {
+    m_next_victim.assign(1, choice.front());
+    LogSegment* const segment = m_pool->find(choice.front().segment_id);
+    m_reader.start(io, {segment, choice.front().epoch, kLogBlockBytes,
+                        std::min(kPieceBytes, segment->bytes - kLogBlockBytes)});
+  }
+}
+
+// Takes the records from m_offset on, of which `piece` bytes were read, as many as are whole.
+Status ValueGc::parse_piece(uint64_t piece) {
   const uint64_t left = m_segment->bytes - m_offset;
-  uint64_t piece = std::min(kPieceBytes, left);
   m_values.clear();
   ValueCollector collector(&m_values);
   uint64_t used = 0;
-  for (bool more = piece > 0; more;) {
-    m_bytes.reserve(piece);
-    VTKV_RETURN_IF_ERROR(m_segment->file->read(m_offset, piece, m_bytes.data()));
+  for (bool more = true; more;) {
     more = false;
     record_header_t header;
     while (used + kLogBlockBytes <= piece &&
            decode_record_header({m_bytes.data() + used, kLogBlockBytes}, m_pool->uuid(), &header) &&
            header.epoch == victim().epoch && header.padded_bytes() <= left - used) {
       if (header.padded_bytes() > piece - used) {
-        if (used == 0) {
-          piece = header.padded_bytes();  // one record larger than a piece
+        if (used == 0) {  // one record larger than a piece
+          piece = header.padded_bytes();
+          m_bytes.reserve(piece);
+          VTKV_RETURN_IF_ERROR(m_segment->file->read(m_offset, piece, m_bytes.data()));
           more = true;
         }
         break;
@@ -283,12 +338,8 @@ Status ValueGc::read_piece() {
     }
   }
   if (used == 0) {
-    if (m_offset < victim().end) {
-      return Status::corruption(m_segment->path + ": the record at offset " + std::to_string(m_offset) +
-                                " is damaged; the segment is not collected");
-    }
-    finish_victims();
-    return Status();
+    return Status::corruption(m_segment->path + ": the record at offset " + std::to_string(m_offset) +
+                              " is damaged; the segment is not collected");
   }
   m_offset += used;
   std::sort(m_values.begin(), m_values.end(), [](const Relocation& a, const Relocation& b) {

@@ -25,7 +25,9 @@
 // Which one: the greatest (1 - u) * age / (1 + u), u being the part of it that lives, about (Rosenblum and
 // Ousterhout's cost-benefit). When: while the log is larger than space_amplification_target times what lives.
 //
-// One worker; its step reads, checks or submits one piece and never waits.
+// While the values of one piece are moved, the next one is read, be it of the next victim: which is chosen then.
+//
+// One worker; its step checks or submits one piece and never waits.
 #pragma once
 
 #include <atomic>
@@ -37,6 +39,7 @@
 
 #include "vtkv/db/read_state.h"
 #include "vtkv/db/value_scan.h"
+#include "vtkv/db/victim_reader.h"
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/options.h"
 #include "vtkv/tree/value_account.h"
@@ -74,7 +77,7 @@ class ValueGc {
   ValueGc(const Options& options, Tree* tree, SegmentPool* pool, const ValueReader* reader, ValueFetcher* fetcher,
           ValueGcHost* host);
 
-  NextStep step();
+  NextStep step(IoQueue& io);
   // Asks for something; returns the number that served() will have reached when it was done.
   //   settle  frees what may be freed by now
   //   round   empties the best victim
@@ -117,12 +120,16 @@ class ValueGc {
   bool is_out(uint64_t epoch) const;  // condemned, or damaged
   bool condemn_unreferenced(const std::vector<SegmentValues>& segments);
   NextStep idle_step();
+  NextStep reading_step(IoQueue& io);
   NextStep moving_step();
   NextStep scanning_step();
   NextStep fetching_step();
   void start(const std::vector<SegmentValues>& choice);
+  void start_reading(const SegmentValues& values);
   const SegmentValues& victim() const { return m_victims.front(); }
-  Status read_piece();
+  VictimReader::Piece next_piece() const;
+  void read_ahead(IoQueue& io);
+  Status parse_piece(uint64_t bytes);
   Status check_piece();
   Status is_live(const ReadState& state, AscendingLookups* lookups, const Relocation& value, bool* live) const;
   bool may_relocate();
@@ -155,6 +162,8 @@ class ValueGc {
   bool m_scanning = false;       // they are emptied by a scan of the tree; otherwise there is one, read whole
   ValueScan m_scan;
   bool m_fetched = false;        // m_values have been read
+  VictimReader m_reader;
+  std::vector<SegmentValues> m_next_victim;  // chosen already: one, or none
   LogSegment* m_segment = nullptr;
   uint64_t m_offset = 0;         // of what comes next in the victim
   AlignedBuffer m_bytes;         // the piece
