@@ -230,7 +230,8 @@ void judge_background(Verdict* verdict) {
                    fmt::format("{} MB written",
                                show(Verdict::divide(verdict->get("gc", "vtkv", "gc", 1024, Metric::device_written_bytes), 1e6))));
   judge_stitching(verdict);
-  verdict->at_most("stalls in a minute of overwrite", verdict->get("steady", "vtkv", "overwrite", 1024, Metric::stalls), 0);
+  verdict->at_most("stalls in a minute of overwrite", verdict->get("steady", "vtkv", "overwrite", 1024, Metric::stalls), 0,
+                   fmt::format("rocksdb {}", show(verdict->get("steady", "rocksdb", "overwrite", 1024, Metric::stalls))));
   verdict->at_least("its worst second to the median one",
                     verdict->get("steady", "vtkv", "overwrite", 1024, Metric::worst_second_ratio), 0.5,
                     fmt::format("rocksdb {}", show(verdict->get("steady", "rocksdb", "overwrite", 1024,

@@ -37,6 +37,7 @@ enum class Metric {
   worst_second_ratio,       // operations of the worst whole second to those of the median one
   stalls,
   stall_seconds,
+  log_waits,
   filter_bytes_per_key,
   log_bytes,
   flush_bytes,

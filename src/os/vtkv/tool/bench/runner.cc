@@ -241,6 +241,9 @@ void add_difference(const Moment& before, const Moment& after, Result* result) {
   one[Metric::gc_bytes] = count(after.engine.gc_bytes - before.engine.gc_bytes);
   one[Metric::stalls] = count(after.engine.stalls - before.engine.stalls);
   one[Metric::stall_seconds] = count(after.engine.stall_us - before.engine.stall_us) / 1e6;
+  if (before.engine.log_waits && after.engine.log_waits) {
+    one[Metric::log_waits] = count(*after.engine.log_waits - *before.engine.log_waits);
+  }
   one[Metric::cpu_us_per_op] = (after.cpu_us - before.cpu_us) / operations;
   if (!device.known) {
     return;
