@@ -21,6 +21,7 @@ namespace {
 constexpr int kReadTries = 3;
 // A longer read is taken for a scan, which would only push out what is read again.
 constexpr uint64_t kShortReadBytesMax = 128 << 10;
+constexpr uint64_t kSharedBytesMin = 16 << 10;  // of a buffer in the cache, in the mean
 
 // Blocks that were lost before they were written keep a checksum that matches nothing, in flight too.
 bool matches(const MappedRun& run, const char* blocks) {
@@ -48,6 +49,16 @@ void tell_checksum(const std::vector<MappedRun>& runs, uint64_t count, ceph::buf
   }
 }
 
+// A reply of many small buffers costs more than a copy.
+template <typename Pieces>
+bool may_share(const Pieces& found, uint64_t count) {
+  uint64_t bytes = 0;
+  for (const auto& piece : found) {
+    bytes += piece.bytes.length();
+  }
+  return bytes == count * kBlockBytes && (found.size() == 1 || bytes / found.size() >= kSharedBytesMin);
+}
+
 }  // namespace
 
 BlockReader::Caching BlockReader::caching(uint32_t op_flags, uint64_t length) {
@@ -63,34 +74,46 @@ int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t o
   }
   const uint64_t first = block_of(offset);
   const uint64_t count = blocks_for(offset + length) - first;
-  auto memory = ceph::buffer::create_page_aligned(count * kBlockBytes);
-  ceph::buffer::raw& raw = *memory;
-  ceph::bufferptr blocks(std::move(memory));
-  std::vector<MappedRun> runs;
-  const int r = read_blocks(onode, first, count, caching(op_flags, length), blocks, &runs);
+  const Caching how = caching(op_flags, length);
+  Whereabouts blocks;
+  int r = find(onode, first, count, how, &blocks);
   if (r < 0) {
     return r;
   }
-  if (length == count * kBlockBytes) {
-    tell_checksum(runs, count, &raw);
+  ceph::bufferlist whole;
+  if (may_share(blocks.found, count)) {
+    for (const Found& found : blocks.found) {
+      whole.append(found.bytes);
+    }
+  } else {
+    auto memory = ceph::buffer::create_page_aligned(count * kBlockBytes);
+    ceph::buffer::raw& raw = *memory;
+    ceph::bufferptr bytes(std::move(memory));
+    r = gather(onode, first, count, how, &blocks, bytes);
+    if (r < 0) {
+      return r;
+    }
+    if (length == count * kBlockBytes) {
+      tell_checksum(blocks.runs, count, &raw);
+    }
+    whole.append(std::move(bytes));
   }
-  out->append(ceph::bufferptr(blocks, offset - first * kBlockBytes, length));
+  ceph::bufferlist wanted;
+  wanted.substr_of(whole, offset - first * kBlockBytes, length);
+  out->claim_append(wanted);
   return 0;
 }
 
 int BlockReader::read_block(Onode& onode, uint64_t block, char* destination) {
-  ceph::bufferptr bytes(ceph::buffer::create_page_aligned(kBlockBytes));
-  std::vector<MappedRun> runs;
-  const int r = read_blocks(onode, block, 1, {}, bytes, &runs);
+  ceph::bufferlist bytes;
+  const int r = read(onode, block * kBlockBytes, kBlockBytes, 0, &bytes);
   if (r == 0) {
-    std::memcpy(destination, bytes.c_str(), kBlockBytes);
+    bytes.begin().copy(kBlockBytes, destination);
   }
   return r;
 }
 
-int BlockReader::read_blocks(Onode& onode, uint64_t first, uint64_t count, Caching caching,
-                             ceph::bufferptr& blocks, std::vector<MappedRun>* runs) {
-  char* const destination = blocks.c_str();
+int BlockReader::find(Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks) {
   const vtkv::Status status = onode.extents.load(m_store.cube.database(), onode.record.nid,
                                                  static_cast<uint32_t>(first / kChunkBlocks),
                                                  static_cast<uint32_t>((first + count - 1) / kChunkBlocks));
@@ -98,58 +121,78 @@ int BlockReader::read_blocks(Onode& onode, uint64_t first, uint64_t count, Cachi
     derr << "the extents of object " << onode.oid << " cannot be read: " << status.to_string() << dendl;
     return -EIO;
   }
-  onode.extents.resolve(first, count, runs);
-  std::vector<Piece> missing;
-  uint64_t next = first;
-  for (const MappedRun& run : *runs) {
-    std::memset(destination + (next - first) * kBlockBytes, 0, (run.block - next) * kBlockBytes);
-    find_in_memory(run, caching, destination + (run.block - first) * kBlockBytes, &missing);
-    next = run.block + run.count;
-  }
-  std::memset(destination + (next - first) * kBlockBytes, 0, (first + count - next) * kBlockBytes);
-  const int r = missing.empty() ? 0 : read_pieces(onode, missing);
-  if (r < 0 || !caching.keep) {
-    return r;
-  }
-  for (const Piece& piece : missing) {
-    const ceph::bufferptr read(blocks, piece.destination - destination, piece.bytes());
-    caching.scan ? m_store.data.add_if_room(piece.slot, piece.slot_block, read)
-                 : m_store.data.add(piece.slot, piece.slot_block, read);
+  onode.extents.resolve(first, count, &blocks->runs);
+  for (const MappedRun& run : blocks->runs) {
+    find_run(run, caching, blocks);
   }
   return 0;
 }
 
-void BlockReader::find_in_memory(const MappedRun& run, Caching caching, char* destination,
-                                 std::vector<Piece>* missing) {
-  if (m_store.in_flight.get(run.slot, run.slot_block * kBlockBytes, run.count * kBlockBytes, destination) &&
-      matches(run, destination)) {
-    return;
+void BlockReader::find_run(const MappedRun& run, Caching caching, Whereabouts* blocks) {
+  if (ceph::bufferlist data = m_store.in_flight.find(run.slot); data.length() > 0) {
+    ceph::bufferlist part;
+    part.substr_of(data, run.slot_block * kBlockBytes, run.count * kBlockBytes);
+    if (!part.is_contiguous()) {
+      part.rebuild();
+    }
+    const ceph::bufferptr& bytes = part.front();
+    if (matches(run, bytes.c_str())) {
+      blocks->found.push_back({run.block, bytes});
+      return;
+    }
   }
   if (!caching.look) {
-    missing->push_back({run.slot, run.slot_block, run.count, run.block, run.crc32c.data(), destination});
+    blocks->missing.push_back({run.slot, run.slot_block, run.count, run.block, run.crc32c.data()});
     return;
   }
   uint32_t hits = 0;
   bool after_hit = true;
   for (uint32_t i = 0; i < run.count;) {
-    char* const to = destination + uint64_t{i} * kBlockBytes;
     uint32_t absent = 0;
-    if (const uint32_t found = m_store.data.get(run.slot, run.slot_block + i, run.count - i, to, &absent,
-                                                caching.scan)) {
+    ceph::bufferptr bytes = m_store.data.get(run.slot, run.slot_block + i, run.count - i, &absent, caching.scan);
+    if (const uint32_t found = bytes.length() / kBlockBytes; found > 0) {
+      blocks->found.push_back({run.block + i, std::move(bytes)});
       hits += found;
       i += found;
       after_hit = true;
       continue;
     }
     if (after_hit) {
-      missing->push_back({run.slot, run.slot_block + i, 0, run.block + i, &run.crc32c[i], to});
+      blocks->missing.push_back({run.slot, run.slot_block + i, 0, run.block + i, &run.crc32c[i]});
       after_hit = false;
     }
-    missing->back().count += absent;
+    blocks->missing.back().count += absent;
     i += absent;
   }
   m_store.counters.inc(l_swimstore_read_cache_hit_bytes, uint64_t{hits} * kBlockBytes);
   m_store.counters.inc(l_swimstore_read_cache_miss_bytes, uint64_t{run.count - hits} * kBlockBytes);
+}
+
+int BlockReader::gather(const Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks,
+                        ceph::bufferptr& memory) {
+  char* const destination = memory.c_str();
+  uint64_t next = first;
+  for (const MappedRun& run : blocks->runs) {
+    std::memset(destination + (next - first) * kBlockBytes, 0, (run.block - next) * kBlockBytes);
+    next = run.block + run.count;
+  }
+  std::memset(destination + (next - first) * kBlockBytes, 0, (first + count - next) * kBlockBytes);
+  for (const Found& found : blocks->found) {
+    std::memcpy(destination + (found.block - first) * kBlockBytes, found.bytes.c_str(), found.bytes.length());
+  }
+  for (Piece& piece : blocks->missing) {
+    piece.destination = destination + (piece.block - first) * kBlockBytes;
+  }
+  const int r = blocks->missing.empty() ? 0 : read_pieces(onode, blocks->missing);
+  if (r < 0 || !caching.keep) {
+    return r;
+  }
+  for (const Piece& piece : blocks->missing) {
+    const ceph::bufferptr read(memory, piece.destination - destination, piece.bytes());
+    caching.scan ? m_store.data.add_if_room(piece.slot, piece.slot_block, read)
+                 : m_store.data.add(piece.slot, piece.slot_block, read);
+  }
+  return 0;
 }
 
 int BlockReader::read_pieces(const Onode& onode, const std::vector<Piece>& pieces) {

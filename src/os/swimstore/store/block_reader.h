@@ -34,6 +34,17 @@ class BlockReader {
     uint64_t bytes() const { return uint64_t{count} * kBlockBytes; }
   };
 
+  // Blocks that are in memory: never changed, and shared.
+  struct Found {
+    uint64_t block = 0;  // in the object
+    ceph::bufferptr bytes;
+  };
+  // Where the blocks of a read are; holes are nowhere.
+  struct Whereabouts {
+    std::vector<MappedRun> runs;
+    std::vector<Found> found;
+    std::vector<Piece> missing;
+  };
   // What a read does with the data cache. A scrub wants what the disk holds.
   struct Caching {
     bool look = true;
@@ -41,10 +52,11 @@ class BlockReader {
     bool scan = false;  // keeps only what takes nothing else's room
   };
   static Caching caching(uint32_t op_flags, uint64_t length);
-  // *runs: where the blocks are.
-  int read_blocks(Onode& onode, uint64_t first, uint64_t count, Caching caching, ceph::bufferptr& blocks,
-                  std::vector<MappedRun>* runs);
-  void find_in_memory(const MappedRun& run, Caching caching, char* destination, std::vector<Piece>* missing);
+  int find(Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks);
+  void find_run(const MappedRun& run, Caching caching, Whereabouts* blocks);
+  // Puts all `count` of them into `memory`.
+  int gather(const Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks,
+             ceph::bufferptr& memory);
   int read_pieces(const Onode& onode, const std::vector<Piece>& pieces);
   int verify(const Onode& onode, const Piece& piece, const vtkv::Status& first_read);
   // Index of the first block that is damaged or does not match; piece.count when all are good.

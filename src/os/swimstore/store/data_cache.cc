@@ -1,7 +1,6 @@
 #include "swimstore/store/data_cache.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 
 namespace swimstore {
@@ -27,15 +26,6 @@ ceph::bufferlist InFlightData::find(SlotAddress slot) const {
   std::lock_guard lock(shard.mutex);
   const auto found = shard.slots.find(slot.packed());
   return found != shard.slots.end() ? found->second : ceph::bufferlist();
-}
-
-bool InFlightData::get(SlotAddress slot, uint32_t offset, uint32_t length, char* destination) const {
-  const ceph::bufferlist data = find(slot);
-  if (data.length() == 0) {
-    return false;
-  }
-  data.begin(offset).copy(length, destination);
-  return true;
 }
 
 size_t InFlightData::size() const {
@@ -147,38 +137,31 @@ void DataCache::add_to_page(const Key& key, Piece piece) {
   trim(shard, &removed);
 }
 
-uint32_t DataCache::get(SlotAddress slot, uint32_t first, uint32_t count, char* destination, uint32_t* missing,
-                        bool scan) {
+ceph::bufferptr DataCache::get(SlotAddress slot, uint32_t first, uint32_t count, uint32_t* missing, bool scan) {
   const Key key{slot.packed(), first / kPageBlocks};
   const uint32_t in_page = first % kPageBlocks;
   count = std::min(count, kPageBlocks - in_page);
   Shard& shard = shard_of(key);
-  ceph::bufferptr blocks;
-  {
-    std::lock_guard lock(shard.mutex);
-    const auto found = shard.by_place.find(key);
-    if (found == shard.by_place.end()) {
-      *missing = count;
-      return 0;
-    }
-    Page& page = *found->second;
-    if (!scan) {
-      shard.pages.splice(shard.pages.begin(), shard.pages, found->second);
-    }
-    const Piece* const piece = page.find(in_page);
-    if (piece == nullptr) {
-      *missing = 1;
-      while (*missing < count && page.find(in_page + *missing) == nullptr) {
-        ++*missing;
-      }
-      return 0;
-    }
-    const uint32_t skipped = in_page - piece->first;
-    count = std::min(count, piece->count - skipped);
-    blocks = ceph::bufferptr(piece->blocks, skipped * kBlockBytes, count * kBlockBytes);
+  std::lock_guard lock(shard.mutex);
+  const auto found = shard.by_place.find(key);
+  if (found == shard.by_place.end()) {
+    *missing = count;
+    return {};
   }
-  std::memcpy(destination, blocks.c_str(), blocks.length());
-  return count;
+  Page& page = *found->second;
+  if (!scan) {
+    shard.pages.splice(shard.pages.begin(), shard.pages, found->second);
+  }
+  const Piece* const piece = page.find(in_page);
+  if (piece == nullptr) {
+    *missing = 1;
+    while (*missing < count && page.find(in_page + *missing) == nullptr) {
+      ++*missing;
+    }
+    return {};
+  }
+  const uint32_t skipped = in_page - piece->first;
+  return {piece->blocks, skipped * kBlockBytes, std::min(count, piece->count - skipped) * kBlockBytes};
 }
 
 void DataCache::forget(SlotAddress slot, uint32_t first, uint32_t count) {

@@ -25,8 +25,6 @@ class InFlightData {
   void add(SlotAddress slot, ceph::bufferlist data);  // from the slot's start
   void remove(SlotAddress slot);
   ceph::bufferlist find(SlotAddress slot) const;  // shares the memory; empty when not in flight
-  // Copies a range; false when the slot is not in flight. REQUIRES: the range was written.
-  bool get(SlotAddress slot, uint32_t offset, uint32_t length, char* destination) const;
   size_t size() const;
 
  private:
@@ -53,10 +51,9 @@ class DataCache {
   // Of a long read, which may be a scan: copied into what room there is, and the first to go.
   void add_if_room(SlotAddress slot, uint32_t first, const ceph::bufferptr& blocks);
   void add(SlotAddress slot, const ceph::bufferlist& blocks);  // each buffer of it: whole blocks
-  // Copies the blocks from `first` on that are there, at most `count`; returns how many. When the first
-  // one is not there, *missing is how many are not, at most `count`. `scan`: a long read, which makes nothing recent.
-  uint32_t get(SlotAddress slot, uint32_t first, uint32_t count, char* destination, uint32_t* missing,
-               bool scan = false);
+  // Blocks from `first` on that are there, at most `count`, in one piece of shared memory. Empty when the first one is
+  // not there: then *missing is how many are not, at most `count`. `scan`: a long read, which makes nothing recent.
+  ceph::bufferptr get(SlotAddress slot, uint32_t first, uint32_t count, uint32_t* missing, bool scan = false);
   void forget(SlotAddress slot, uint32_t first, uint32_t count);
   void set_capacity(size_t bytes);
   size_t capacity() const { return m_capacity_bytes; }
