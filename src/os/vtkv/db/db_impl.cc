@@ -443,7 +443,8 @@ DBStatistics DbImpl::statistics() const {
   statistics.unprimed_log_segments = m_pool->unprimed_count();
   statistics.tree_file_bytes = tree.file_bytes;
   statistics.tree_live_bytes = tree.live_bytes;
-  for (const auto& memtable : read_state()->memtables) {
+  const std::shared_ptr<const ReadState> state = read_state();  // holds them while they are asked
+  for (const auto& memtable : state->memtables) {
     statistics.memtable_bytes += memtable->memory_bytes();
   }
   const ReadCache& cache = *m_tree->cache();

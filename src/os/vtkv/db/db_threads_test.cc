@@ -127,5 +127,25 @@ TEST_F(DbThreadsTest, BatchesAreAtomicUnderFlushAndMerge) {
   }
 }
 
+// They look at memtables that a flush is about to drop.
+TEST_F(DbThreadsTest, StatisticsCanBeAskedForWhileMemtablesComeAndGo) {
+  std::atomic<bool> stop{false};
+  std::thread writer([this] { write_pairs(0, 300); });
+  std::thread flusher([&] {
+    while (!stop.load()) {
+      EXPECT_TRUE(m_db->flush().ok());
+    }
+  });
+  std::thread asker([&] {
+    while (!stop.load()) {
+      EXPECT_GT(m_db->statistics().memtable_bytes, 0u);
+    }
+  });
+  writer.join();
+  stop.store(true);
+  flusher.join();
+  asker.join();
+}
+
 }  // namespace
 }  // namespace vtkv
