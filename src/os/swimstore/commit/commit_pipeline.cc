@@ -129,17 +129,15 @@ void CommitPipeline::fail(Transaction& transaction, int r) {
 }
 
 void CommitPipeline::ended() {
-  if (--m_active == 0 && m_draining) {
-    std::lock_guard lock(m_mutex);
+  std::lock_guard lock(m_mutex);
+  if (--m_active == 0) {
     m_idle->notify_all();
   }
 }
 
 void CommitPipeline::drain() {
   std::unique_lock lock(m_mutex);
-  m_draining = true;
   m_idle->wait(lock, [this] { return m_active == 0; });
-  m_draining = false;
 }
 
 }  // namespace swimstore

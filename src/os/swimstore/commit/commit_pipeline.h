@@ -36,9 +36,10 @@ class CommitPipeline {
   [[noreturn]] void fail(ObjectStore::Transaction& transaction, int r);
 
   StoreContext& m_store;
-  std::atomic<uint64_t> m_active{0};  // submitted, not yet committed
-  std::atomic<bool> m_draining{false};
-  std::mutex m_mutex;                 // of m_idle
+  // Submitted, not yet committed. It falls under m_mutex: when drain() sees none left, no worker still has to do
+  // with this object, which may end then.
+  std::atomic<uint64_t> m_active{0};
+  std::mutex m_mutex;
   std::unique_ptr<vtkv::Signal> m_idle;
 };
 
