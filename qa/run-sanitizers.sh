@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests under AddressSanitizer and UBSan: see usage().
+# The tests under sanitizers: see usage().
 
 set -euo pipefail
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
@@ -8,7 +8,7 @@ checkout=$(dirname "$here")
 
 usage() {
   cat <<USAGE
-usage: qa/run-sanitizers.sh [--jobs N] [--time SECONDS] [PROGRAM]...
+usage: qa/run-sanitizers.sh [--thread] [--jobs N] [--time SECONDS] [PROGRAM]...
 
 Builds each PROGRAM with AddressSanitizer and UBSan in our own code (preset asan) and
 runs its tests, each in a process of its own; a report, or a leak, fails the test. The
@@ -16,6 +16,10 @@ last line counts: "N passed, N failed". Exits 1 if anything failed.
 
   PROGRAM          vtkv_tests, vtkv_ceph_tests, swimstore_tests, ceph_test_objectstore
                    or swimstore_crash_explorer (default: all of them)
+  --thread         with ThreadSanitizer (preset tsan) instead, and without what runs for long
+                   and has one thread: the crash explorer, if it is not named, and tests of
+                   crashes, failures and damage in the simulator; qa/tsan.supp has the false
+                   alarms
   --jobs N         parallel compilations and tests (default: the number of cores)
   --time SECONDS   of the crash explorer, for each of its three stacks on each of four
                    kinds of file system (default 25)
@@ -23,11 +27,13 @@ last line counts: "N passed, N failed". Exits 1 if anything failed.
 USAGE
 }
 
+preset=asan
 jobs=$(nproc)
 time=25
 programs=()
 while [ $# -gt 0 ]; do
   case $1 in
+    --thread) preset=tsan ;;
     --jobs | --time)
       [ $# -gt 1 ] || fail_usage "$1 needs a value"
       case $1 in
@@ -49,18 +55,20 @@ while [ $# -gt 0 ]; do
 done
 check_jobs "$jobs"
 case $time in '' | *[!0-9]* | 0) fail_usage "--time needs a number of seconds, not '$time'" ;; esac
-[ ${#programs[@]} -gt 0 ] ||
-  programs=(vtkv_tests vtkv_ceph_tests swimstore_tests ceph_test_objectstore swimstore_crash_explorer)
+if [ ${#programs[@]} -eq 0 ]; then
+  programs=(vtkv_tests vtkv_ceph_tests swimstore_tests ceph_test_objectstore)
+  [ $preset = tsan ] || programs+=(swimstore_crash_explorer)
+fi
 
 cd "$checkout"
-build=build-asan
+build=build-$preset
 say "set-up"
 "$here/setup/sysroot.sh" build
 export SWIM_NO_SETUP=1
 say "build ($jobs jobs)"
 passed=0
 failed=0
-if ! "$here/enter.sh" cmake --preset asan >/dev/null ||
+if ! "$here/enter.sh" cmake --preset "$preset" >/dev/null ||
   ! "$here/enter.sh" cmake --build "$build" -j "$jobs" --target "${programs[@]}"; then
   say "build failed"
   failed=1
@@ -69,6 +77,7 @@ fi
 
 export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS=suppressions=$here/tsan.supp:second_deadlock_stack=1
 
 explore() {
   local stack profile
@@ -88,6 +97,7 @@ explore() {
 # judge the tests, and stores other than ours.
 prefixes=
 left_out='KvMutationTest|Notices|^store_test:ObjectStore/'
+[ $preset = asan ] || left_out+='|Crash|Fault|Fuzz|Corruption|Damage|Repair|LogTrace|ModelTest'
 for program in "${programs[@]}"; do
   case $program in
     swimstore_crash_explorer) explore ;;
