@@ -354,10 +354,11 @@ Status ContainerSetImplementation::sync_all() {
 
 // ---- the worker
 
-// While transactions come the worker looks around by itself, so that they need not wake it.
+// While transactions come the worker looks around by itself, so that they need not wake it. In the order that
+// caretaker_step() relies on: counted, then looked whether it sleeps.
 void ContainerSetImplementation::note_activity() {
-  m_activity.fetch_add(1, std::memory_order_relaxed);
-  if (m_asleep.load(std::memory_order_relaxed)) {
+  m_activity.fetch_add(1);
+  if (m_asleep.load()) {
     wake_worker();
   }
 }

@@ -20,10 +20,10 @@ class HorizonKeeper {
  public:
   HorizonKeeper(vtkv::Env* env, ContainerSet& containers, vtkv::DB& database);
 
-  // A transaction was sequenced.
+  // A transaction was sequenced. In the order that step() relies on: counted, then looked whether it sleeps.
   void note_activity() {
-    m_activity.fetch_add(1, std::memory_order_relaxed);
-    if (m_asleep.load(std::memory_order_relaxed) && m_asleep.exchange(false)) {
+    m_activity.fetch_add(1);
+    if (m_asleep.load() && m_asleep.exchange(false)) {
       m_worker->wake();
     }
   }
