@@ -1,5 +1,7 @@
 #include "swimstore/testing/store_script.h"
 
+#include <functional>
+
 #include <fmt/format.h>
 
 #include "swimstore/swimstore.h"
@@ -8,6 +10,18 @@
 namespace swimstore {
 
 namespace {
+
+// Stays the script's: a store that fails completes it no more.
+class Acknowledgement final : public Context {
+ public:
+  explicit Acknowledgement(std::function<void()> note) : m_note(std::move(note)) {}
+  void complete(int r) override { finish(r); }
+
+ private:
+  void finish(int) override { m_note(); }
+
+  const std::function<void()> m_note;
+};
 
 const coll_t kParent(spg_t(pg_t(0, 1)));
 const coll_t kChild(spg_t(pg_t(1, 1)));
@@ -100,10 +114,11 @@ bool StoreScript::queue(SwimStore& store, const coll_t& cid, Transaction txn, bo
   }
   store.set_collection_commit_queue(cid, m_commits);
   const size_t number = m_history.states.size();
-  txn.register_on_commit(new LambdaContext([this, number](int) {
+  m_acknowledgements.push_back(std::make_unique<Acknowledgement>([this, number] {
     m_history.acknowledged = std::max(m_history.acknowledged, number);
     m_env->mark(number);
   }));
+  txn.register_on_commit(m_acknowledgements.back().get());
   try {
     store.queue_transaction(handle, std::move(txn));
     m_history.states.push_back(expected());

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "include/common_fwd.h"
+#include "include/Context.h"
 
 #include "swimstore/testing/store_workload.h"
 #include "vtkv/testing/sim_env.h"
@@ -69,6 +70,7 @@ class StoreScript {
   bool m_is_split = false;
   StoreHistory m_history;
   ContextQueue* m_commits = nullptr;
+  std::vector<std::unique_ptr<Context>> m_acknowledgements;
   bool m_stopped = false;    // by an error
 };
 
