@@ -116,7 +116,8 @@ class DB {
 
   // Code::not_found when absent. snapshot nullptr: the newest state.
   virtual Status get(std::string_view key, std::string* value, const Snapshot* snapshot = nullptr) = 0;
-  // Both bounds are mandatory; [lower, upper). Starts invalid: call a seek.
+  // Both bounds are mandatory; [lower, upper). Starts invalid: call a seek. Moving it, and its end, may put values
+  // again (Options::scattered_values_min): not inside what the database calls back.
   virtual std::unique_ptr<Iterator> new_iterator(std::string_view lower, std::string_view upper,
                                                  const Snapshot* snapshot = nullptr) = 0;
   virtual const Snapshot* take_snapshot() = 0;

@@ -148,7 +148,8 @@ void DbIterator::add_window() {
 
 // A window that fills the cache is short enough to be worth it, too.
 void DbIterator::gather_scattered(const Window& window) {
-  if (window.items.size() > kRememberedItems || (!window.waited && !m_fetcher->ended(*window.fetch))) {
+  const bool was_read = window.waited || m_fetcher->ended(*window.fetch);
+  if (!m_scattered.gathers() || window.items.size() > kRememberedItems || !was_read) {
     return;
   }
   const std::vector<bool> apart = window.fetch->find_apart();

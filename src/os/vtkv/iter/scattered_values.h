@@ -21,8 +21,9 @@ class ScatteredValues {
   ScatteredValues(ScanHost* host, SequenceNumber checked, size_t values_min)
       : m_host(host), m_checked(checked), m_values_min(values_min) {}
 
+  bool gathers() const { return m_host != nullptr; }
   // Does it pay for a value of so many bytes? Reading a large one takes long, wherever it lies.
-  bool wants(size_t value_bytes) const { return m_host && value_bytes <= kValueBytesMost; }
+  bool wants(size_t value_bytes) const { return gathers() && value_bytes <= kValueBytesMost; }
   // In the order of the keys, which follow one another in the database.
   void add(std::string_view key, std::string_view value);
   // What was added, if it is worth it.
