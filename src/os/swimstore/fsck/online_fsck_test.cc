@@ -5,11 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "common/Formatter.h"
-#include "global/global_context.h"
-#include "swimstore/swimstore.h"
+#include "swimstore/testing/sim_store_fixture.h"
 #include "swimstore/testing/store_workload.h"
-#include "swimstore/testing/small_store.h"
-#include "vtkv/testing/sim_env.h"
 
 namespace swimstore {
 
@@ -17,26 +14,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const coll_t kPg(spg_t(pg_t(0, 1)));
-const std::string kPath = "/store";
-
-class OnlineFsckTest : public ::testing::Test {
+class OnlineFsckTest : public SimStoreFixture {
  protected:
-  void SetUp() override {
-    use_small_stores(g_ceph_context, {{"swimstore_log_segment_size", "262144"}, {"swimstore_fsck_online_rate", "300"}});
-    ASSERT_TRUE(m_env.create_directory(kPath).ok());
-    m_store = std::make_unique<SwimStore>(g_ceph_context, kPath, &m_env);
-    ASSERT_EQ(0, m_store->mkfs());
-    ASSERT_EQ(0, m_store->mount());
-    m_pg = m_store->create_new_collection(kPg);
-    ObjectStore::Transaction create;
-    create.create_collection(kPg, 0);
-    m_store->queue_transaction(m_pg, std::move(create));
-  }
-  void TearDown() override {
-    m_pg.reset();
-    ASSERT_EQ(0, m_store->umount());
-  }
+  OnlineFsckTest() : SimStoreFixture({{"swimstore_log_segment_size", "262144"}, {"swimstore_fsck_online_rate", "300"}}) {}
 
   // A command of the admin socket: its result, and what it printed.
   int command(const std::string& arguments, std::string* printed) {
@@ -75,19 +55,12 @@ class OnlineFsckTest : public ::testing::Test {
     m_store->queue_transaction(m_pg, std::move(txn));
     m_env.run_until_idle();
   }
-  static ghobject_t named(const std::string& name) {
-    return ghobject_t(hobject_t(object_t(name), "", CEPH_NOSNAP, 7, 1, ""));
-  }
   void finish() {
     for (unsigned i = 0; i < 1000 && !says("state", "done"); ++i) {
       m_env.advance(100ms);
     }
     ASSERT_TRUE(says("state", "done"));
   }
-
-  vtkv::SimEnv m_env{{.record = false}};
-  std::unique_ptr<SwimStore> m_store;
-  ObjectStore::CollectionHandle m_pg;
 };
 
 }  // namespace

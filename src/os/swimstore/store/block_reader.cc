@@ -49,16 +49,6 @@ void tell_checksum(const std::vector<MappedRun>& runs, uint64_t count, ceph::buf
   }
 }
 
-// A reply of many small buffers costs more than a copy.
-template <typename Pieces>
-bool may_share(const Pieces& found, uint64_t count) {
-  uint64_t bytes = 0;
-  for (const auto& piece : found) {
-    bytes += piece.bytes.length();
-  }
-  return bytes == count * kBlockBytes && (found.size() == 1 || bytes / found.size() >= kSharedBytesMin);
-}
-
 }  // namespace
 
 BlockReader::Caching BlockReader::caching(uint32_t op_flags, uint64_t length) {
@@ -126,6 +116,15 @@ int BlockReader::find(Onode& onode, uint64_t first, uint64_t count, Caching cach
     find_run(run, caching, blocks);
   }
   return 0;
+}
+
+// A reply of many small buffers costs more than a copy.
+bool BlockReader::may_share(const std::vector<Found>& found, uint64_t count) {
+  uint64_t bytes = 0;
+  for (const Found& piece : found) {
+    bytes += piece.bytes.length();
+  }
+  return bytes == count * kBlockBytes && (found.size() == 1 || bytes / found.size() >= kSharedBytesMin);
 }
 
 void BlockReader::find_run(const MappedRun& run, Caching caching, Whereabouts* blocks) {

@@ -54,6 +54,8 @@ class BlockReader {
   static Caching caching(uint32_t op_flags, uint64_t length);
   int find(Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks);
   void find_run(const MappedRun& run, Caching caching, Whereabouts* blocks);
+  // Are all `count` of them in memory, in pieces that can be handed out?
+  static bool may_share(const std::vector<Found>& found, uint64_t count);
   // Puts all `count` of them into `memory`.
   int gather(const Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks,
              ceph::bufferptr& memory);

@@ -4,35 +4,18 @@
 
 #include <gtest/gtest.h>
 
-#include "global/global_context.h"
-#include "swimstore/swimstore.h"
-#include "swimstore/testing/small_store.h"
-#include "vtkv/testing/sim_env.h"
+#include "swimstore/testing/sim_store_fixture.h"
 
 namespace swimstore {
 namespace {
 
-const coll_t kPg(spg_t(pg_t(0, 1)));
-const ghobject_t kObject(hobject_t(object_t("object"), "", CEPH_NOSNAP, 7, 1, ""));
 constexpr uint64_t kBytes = 128 << 10;
 
-class BlockReaderTest : public ::testing::Test {
+class BlockReaderTest : public SimStoreFixture {
  protected:
   void SetUp() override {
-    use_small_stores(g_ceph_context, {});
-    ASSERT_TRUE(m_env.create_directory("/store").ok());
-    m_store = std::make_unique<SwimStore>(g_ceph_context, "/store", &m_env);
-    ASSERT_EQ(0, m_store->mkfs());
-    ASSERT_EQ(0, m_store->mount());
-    m_pg = m_store->create_new_collection(kPg);
-    ObjectStore::Transaction create;
-    create.create_collection(kPg, 0);
-    m_store->queue_transaction(m_pg, std::move(create));
+    ASSERT_NO_FATAL_FAILURE(SimStoreFixture::SetUp());
     write(0, kBytes);
-  }
-  void TearDown() override {
-    m_pg.reset();
-    ASSERT_EQ(0, m_store->umount());
   }
   // Other bytes each time.
   void write(uint64_t offset, uint64_t length) {
@@ -44,21 +27,19 @@ class BlockReaderTest : public ::testing::Test {
     ceph::bufferlist bytes;
     bytes.append(m_expected.substr(offset, length));
     ObjectStore::Transaction txn;
-    txn.write(kPg, kObject, offset, length, bytes);
+    txn.write(kPg, m_object, offset, length, bytes);
     m_store->queue_transaction(m_pg, std::move(txn));
     m_env.run_until_idle();
   }
   ceph::bufferlist read(uint64_t offset, uint64_t length) {
     ceph::bufferlist bytes;
-    EXPECT_EQ(static_cast<int>(length), m_store->read(m_pg, kObject, offset, length, bytes));
+    EXPECT_EQ(static_cast<int>(length), m_store->read(m_pg, m_object, offset, length, bytes));
     EXPECT_TRUE(bytes.to_str() == m_expected.substr(offset, length)) << offset << " " << length;
     return bytes;
   }
   static const char* memory_of(const ceph::bufferlist& bytes) { return bytes.front().raw_c_str(); }
 
-  vtkv::SimEnv m_env{{.record = false}};
-  std::unique_ptr<SwimStore> m_store;
-  ObjectStore::CollectionHandle m_pg;
+  const ghobject_t m_object = named("object");
   std::string m_expected;
   int m_writes = 0;
 };
@@ -90,8 +71,8 @@ TEST_F(BlockReaderTest, AnOverwriteDoesNotReachWhatAReaderHolds) {
 
 TEST_F(BlockReaderTest, HolesBetweenPiecesInMemoryReadAsZeros) {
   ObjectStore::Transaction txn;
-  txn.zero(kPg, kObject, 16 << 10, 16 << 10);
-  txn.zero(kPg, kObject, 48 << 10, 16 << 10);
+  txn.zero(kPg, m_object, 16 << 10, 16 << 10);
+  txn.zero(kPg, m_object, 48 << 10, 16 << 10);
   m_store->queue_transaction(m_pg, std::move(txn));
   m_env.run_until_idle();
   m_expected.replace(16 << 10, 16 << 10, 16 << 10, '\0');

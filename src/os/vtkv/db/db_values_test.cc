@@ -2,22 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include "vtkv/db.h"
-#include "vtkv/testing/sim_env.h"
+#include "vtkv/testing/values_fixture.h"
 
 namespace vtkv {
 namespace {
 
 constexpr size_t kValueBytes = 3000;
 
-class DbValuesTest : public testing::Test {
+class DbValuesTest : public ValuesFixture {
  protected:
   void SetUp() override {
-    m_options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 3, .zone_bytes = 64 << 10};
-    m_options.value_separation_bytes = 100;
-    m_options.space_amplification_target = 0;
-    ASSERT_TRUE(DB::create(&m_env, "/db", m_options).ok());
-    open();
+    ASSERT_NO_FATAL_FAILURE(ValuesFixture::SetUp());
     for (int i = 0; i < kKeys; ++i) {
       WriteBatch batch;
       batch.put(key(i), value(i));
@@ -26,12 +21,6 @@ class DbValuesTest : public testing::Test {
     ASSERT_TRUE(m_db->flush().ok());
     m_env.run_until_idle();
   }
-  void open() {
-    m_db.reset();
-    const Status status = DB::open(&m_env, "/db", m_options, &m_db);
-    ASSERT_TRUE(status.ok()) << status.to_string();
-  }
-  static std::string key(int i) { return "key" + std::to_string(1000 + i); }
   static std::string value(int i) { return std::to_string(i) + std::string(kValueBytes, 'v'); }
   void expect_all() {
     for (int i = 0; i < kKeys; ++i) {
@@ -51,9 +40,6 @@ class DbValuesTest : public testing::Test {
   }
 
   static constexpr int kKeys = 40;
-  SimEnv m_env{{.record = false}};
-  Options m_options;
-  std::unique_ptr<DB> m_db;
 };
 
 TEST_F(DbValuesTest, AValueIsReadFromTheLogOnce) {

@@ -25,8 +25,6 @@ class VictimReader {
   // To be called at the beginning of each step.
   void reap(IoQueue& io);
   bool reading() const { return m_reading; }
-  // The epoch of what is being read, or was read and not taken yet; 0: nothing.
-  uint64_t epoch() const { return m_piece.epoch; }
   // What start() was told to read; nothing is held of it any more. REQUIRES: !reading().
   Status take(AlignedBuffer* bytes);
   void clear();  // REQUIRES: !reading()

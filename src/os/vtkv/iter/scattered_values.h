@@ -16,8 +16,7 @@ namespace vtkv {
 class ScatteredValues {
  public:
   ScatteredValues() = default;  // gathers nothing
-  // Values have to be the newest of their keys at `checked`; fewer than `values_min`
-  // are not worth it.
+  // Values have to be the newest of their keys at `checked`; fewer than `values_min` are not worth it.
   ScatteredValues(ScanHost* host, SequenceNumber checked, size_t values_min)
       : m_host(host), m_checked(checked), m_values_min(values_min) {}
 

@@ -4,28 +4,19 @@
 
 #include <gtest/gtest.h>
 
-#include "vtkv/db.h"
-#include "vtkv/testing/sim_env.h"
+#include "vtkv/testing/values_fixture.h"
 
 namespace vtkv {
 namespace {
 
-class ScatteredValuesTest : public testing::Test {
+class ScatteredValuesTest : public ValuesFixture {
  protected:
-  void SetUp() override {
-    m_options.geometry = {.log_segment_bytes = 256 << 10, .initial_log_segments = 3, .zone_bytes = 64 << 10};
-    m_options.value_separation_bytes = 100;
-    m_options.space_amplification_target = 0;
-    ASSERT_TRUE(DB::create(&m_env, "/db", m_options).ok());
+  ScatteredValuesTest() : ValuesFixture(256 << 10) {}
+
+  void reopen() {
     open();
-  }
-  void open() {
-    m_db.reset();
-    const Status status = DB::open(&m_env, "/db", m_options, &m_db);
-    ASSERT_TRUE(status.ok()) << status.to_string();
     m_env.run_until_idle();
   }
-  static std::string key(int i) { return "key" + std::to_string(1000 + i); }
   static std::string value(int i, size_t bytes, char letter = 'v') { return std::to_string(i) + std::string(bytes, letter); }
   // Neighbours in the order of the keys are 21 values apart in the log.
   void put_scattered(size_t bytes) {
@@ -59,9 +50,6 @@ class ScatteredValuesTest : public testing::Test {
 
   static constexpr int kKeys = 100;
   static constexpr int kStride = 81;  // its inverse is 21
-  SimEnv m_env{{.record = false}};
-  Options m_options;
-  std::unique_ptr<DB> m_db;
 };
 
 TEST_F(ScatteredValuesTest, TheSecondScanFindsThemTogether) {
@@ -69,7 +57,7 @@ TEST_F(ScatteredValuesTest, TheSecondScanFindsThemTogether) {
   EXPECT_GT(scan(kKeys, 1000), kKeys * 1000u * 9 / 10);  // not those before it ran ahead
   EXPECT_EQ(scan(kKeys, 1000), 0u);
   ASSERT_TRUE(m_db->flush().ok());
-  open();
+  reopen();
   EXPECT_EQ(scan(kKeys, 1000), 0u);
 }
 
@@ -99,7 +87,7 @@ TEST_F(ScatteredValuesTest, LargeValuesStayWhereTheyAre) {
 TEST_F(ScatteredValuesTest, ReadingWritesNothingWhereThatIsForbidden) {
   put_scattered(1000);
   m_options.scattered_values_min = 0;
-  open();
+  reopen();
   EXPECT_EQ(scan(kKeys, 1000), 0u);
 }
 
@@ -130,7 +118,7 @@ class Meanwhile : public ScatteredValuesTest, public testing::WithParamInterface
   template <typename Change>
   void change_during_scan(Change change) {
     m_options.mutations.relocation_wins = GetParam();
-    open();
+    reopen();
     put_scattered(1000);
     {
       const auto it = m_db->new_iterator("", "z");

@@ -11,6 +11,11 @@ constexpr uint64_t kGapBytes = 16u << 10;      // cheaper to read than to ask tw
 constexpr uint64_t kGapPart = 8;               // of a segment, at most: those of tests are small
 constexpr uint64_t kRequestBytes = 1u << 20;   // of one read, unless one value is larger
 
+// In the log: each use of a segment has an epoch of its own.
+bool lies_before(const ValuePointer& left, const ValuePointer& right) {
+  return left.epoch != right.epoch ? left.epoch < right.epoch : left.offset < right.offset;
+}
+
 }  // namespace
 
 Status ValueFetch::add(const ValuePointer& pointer) {
@@ -29,15 +34,11 @@ uint64_t ValueFetch::gap_bytes() const { return std::min(kGapBytes, m_reader->se
 std::vector<bool> ValueFetch::find_apart() const {
   std::vector<size_t> order(m_wanted.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [this](size_t a, size_t b) {
-    const ValuePointer& left = m_wanted[a].pointer;
-    const ValuePointer& right = m_wanted[b].pointer;
-    return left.epoch != right.epoch ? left.epoch < right.epoch : left.offset < right.offset;
-  });
+  std::sort(order.begin(), order.end(), [this](size_t a, size_t b) { return lies_before(pointer(a), pointer(b)); });
   std::vector<bool> apart(m_wanted.size(), true);
   for (size_t i = 1; i < order.size(); ++i) {
-    const ValuePointer& left = m_wanted[order[i - 1]].pointer;
-    const ValuePointer& right = m_wanted[order[i]].pointer;
+    const ValuePointer& left = pointer(order[i - 1]);
+    const ValuePointer& right = pointer(order[i]);
     if (left.epoch == right.epoch && right.offset <= left.offset + left.length + gap_bytes()) {
       apart[order[i - 1]] = apart[order[i]] = false;
     }
@@ -52,12 +53,7 @@ void ValueFetch::plan() {
       order.push_back(i);
     }
   }
-  std::sort(order.begin(), order.end(), [this](size_t a, size_t b) {
-    const Wanted& left = m_wanted[a];
-    const Wanted& right = m_wanted[b];
-    return left.segment != right.segment ? left.segment->id < right.segment->id
-                                         : left.extent.start < right.extent.start;
-  });
+  std::sort(order.begin(), order.end(), [this](size_t a, size_t b) { return lies_before(pointer(a), pointer(b)); });
   for (const size_t index : order) {
     Wanted& wanted = m_wanted[index];
     const uint64_t end = wanted.extent.start + wanted.extent.bytes;
