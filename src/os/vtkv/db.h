@@ -73,6 +73,7 @@ struct DBStatistics {
   uint64_t stitched_bytes = 0;  // taken over by merges where they lay
   uint64_t purges = 0;          // of stretches of keys that held mostly removals
   uint64_t write_waits = 0, write_waited_us = 0;  // of writers that do not wait for durability
+  uint64_t gc_lookups = 0;                             // values that the collector looked up in the tree
   uint64_t gc_moved_bytes = 0, gc_freed_segments = 0;  // values looked at to be put again; log segments emptied
   uint64_t scan_moved_bytes = 0;                       // values that scans found scattered, put together
   uint64_t log_live_bytes = 0;                         // of values that runs point to

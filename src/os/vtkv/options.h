@@ -85,6 +85,9 @@ struct Options {
   // The log's files may take this many times what lives in them; beyond it, garbage is collected. 0: never
   // by itself. More costs space and saves writing.
   double space_amplification_target = 2.0;
+  // What it costs the collector to look a value up in the tree, in bytes of the log that are read in the same time:
+  // when it would have to look many up in vain, it goes through the tree first (db/value_gc.h). 0: never for that.
+  uint32_t gc_lookup_cost_bytes = 3u << 10;
   // The tree's shape (tree/merge_policy.h): so many runs of a level are merged into one, and a level's runs are
   // so many times larger than those of the level before.
   uint32_t runs_per_level = 4;

@@ -23,6 +23,8 @@ constexpr uint64_t kTiB = 1024 * 1024 * kMiB;
 constexpr Known kKnown[] = {
     {"block_bytes", 4 * kKiB, kMiB, [](Options* o, uint64_t v) { o->geometry.block_bytes = static_cast<uint32_t>(v); }},
     {"block_cache_bytes", 0, kTiB, [](Options* o, uint64_t v) { o->block_cache_bytes = v; }},
+    {"gc_lookup_cost_bytes", 0, kMiB,
+     [](Options* o, uint64_t v) { o->gc_lookup_cost_bytes = static_cast<uint32_t>(v); }},
     {"growth_factor", 2, 64, [](Options* o, uint64_t v) { o->growth_factor = static_cast<uint32_t>(v); }},
     {"initial_log_segments", 2, kMiB,
      [](Options* o, uint64_t v) { o->geometry.initial_log_segments = static_cast<uint32_t>(v); }},

@@ -437,6 +437,7 @@ DBStatistics DbImpl::statistics() const {
   if (m_gc) {
     statistics.gc_moved_bytes = m_gc->moved_bytes();
     statistics.scan_moved_bytes = m_scan_moved_bytes.load();
+    statistics.gc_lookups = m_gc->lookups();
     statistics.gc_freed_segments = m_gc->freed_segments();
   }
   statistics.log_segments = m_pool->segment_count();

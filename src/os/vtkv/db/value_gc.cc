@@ -17,23 +17,18 @@ constexpr size_t kBatchValues = 64;                 // a lookup of each under th
 // Put again and not written yet: half of what writers who do not wait may leave unwritten, so that the collector keeps
 // up when the log is slower than both.
 constexpr size_t kUnwrittenPart = 2;
-constexpr double kStart = 0.95;                      // of the target: ahead of need, or writers would outrun it
+constexpr double kStart = 0.92;                      // of the target: ahead of need, or writers would outrun it
 constexpr double kRoundWorthwhile = 0.95;           // of a victim that may be live
 constexpr double kFullWorthwhile = 0.90;
 constexpr std::chrono::milliseconds kCheckAgain{1};
 constexpr uint64_t kWaitingPart = 12;               // of the log: emptied and waiting for a checkpoint
-constexpr uint64_t kScanPart = 32;                  // of the log: emptied with one scan of the tree
-// In bytes of the log that are read in the same time: a request, where a deep queue can be had (in small segments, as
-// tests have them, no more than a part of one), and passing an entry of the tree.
-constexpr uint64_t kRequestCost = 16u << 10;
-constexpr uint64_t kRequestCostPart = 8;
-constexpr uint64_t kEntryCost = 128;
-constexpr unsigned kDeepQueue = 16;
 
-// Collects the values of a record that may be what a pointer leads to.
+// Collects the values of a record that may be what a pointer leads to. `places`: the offsets of those, ascending; null
+// when that is not known.
 class ValueCollector final : public BatchVisitor, public WriteBatch::Handler {
  public:
-  explicit ValueCollector(std::vector<Relocation>* values) : m_values(values) {}
+  ValueCollector(const std::vector<uint64_t>* places, std::vector<Relocation>* values)
+      : m_places(places), m_values(values) {}
 
   Status batch(SequenceNumber, uint32_t, std::string_view encoded, const LogPlace& place) override {
     m_start = encoded.data();
@@ -42,6 +37,9 @@ class ValueCollector final : public BatchVisitor, public WriteBatch::Handler {
   }
   void put(std::string_view key, std::string_view value) override {
     const uint64_t offset = m_place.offset + static_cast<uint64_t>(value.data() - m_start);
+    if (m_places && !std::binary_search(m_places->begin(), m_places->end(), offset)) {
+      return;
+    }
     const auto length = static_cast<uint32_t>(value.size());
     m_values->push_back({key, value, {m_place.segment_id, m_place.epoch, offset, length, 0}});
   }
@@ -51,6 +49,7 @@ class ValueCollector final : public BatchVisitor, public WriteBatch::Handler {
   void note(std::string_view) override {}
 
  private:
+  const std::vector<uint64_t>* const m_places;
   std::vector<Relocation>* const m_values;
   const char* m_start = nullptr;
   LogPlace m_place;
@@ -82,14 +81,20 @@ bool ValueGc::is_out(uint64_t epoch) const {
          std::any_of(m_condemned.begin(), m_condemned.end(), [&](const Condemned& c) { return c.epoch == epoch; });
 }
 
+bool ValueGc::is_chosen(uint64_t epoch) const {
+  return std::any_of(m_chosen.begin(), m_chosen.end(), [&](const SegmentValues& values) { return values.epoch == epoch; });
+}
+
 // Everything in these segments is in the tree: the checkpoint lies in a later one.
 bool ValueGc::condemn_unreferenced(const std::vector<SegmentValues>& segments) {
   bool any = false;
   const uint64_t sealed_below = m_tree->newest_log_position().epoch;
   for (const SegmentValues& values : segments) {
-    const bool is_next = !m_next_victim.empty() && m_next_victim.front().epoch == values.epoch;
-    if (values.entries == 0 && values.epoch < sealed_below && !is_out(values.epoch) && !is_next) {
+    const bool is_being_read = m_reader.reading() && is_chosen(values.epoch);
+    if (values.entries == 0 && values.epoch < sealed_below && !is_out(values.epoch) && !is_being_read) {
       m_condemned.push_back({values.epoch, 0, false, 0});
+      std::erase_if(m_chosen, [&](const SegmentValues& chosen) { return chosen.epoch == values.epoch; });
+      m_places.erase(values.epoch);
       any = true;
     }
   }
@@ -152,44 +157,33 @@ std::vector<SegmentValues> ValueGc::choose() {
   return victims;
 }
 
-// Bytes of a segment that need not be read when what lives in it is read value by value, less what the requests cost.
-uint64_t ValueGc::saved_by_scan(const SegmentValues& values) const {
-  const uint64_t bytes = m_pool->find(values.segment_id)->bytes;
-  const uint64_t live_entries = values.bytes > 0 ? values.entries * values.live_bytes() / values.bytes : 0;
-  const uint64_t cost = values.live_bytes() + live_entries * std::min(kRequestCost, bytes / kRequestCostPart);
-  return bytes - std::min(bytes, cost);
+VictimPlan ValueGc::plan(const std::vector<SegmentValues>& choice) const {
+  const bool one = m_serving > 0 && m_serving_what == Request::round;
+  return plan_victims(m_options, *m_pool, m_tree->statistics().entries, choice, one);
 }
 
-// `choice`: best first. The first ones are emptied together, by a scan of the tree, or the best one is read whole.
+// `choice`: best first, not empty.
 void ValueGc::start(const std::vector<SegmentValues>& choice) {
-  uint64_t bytes = 0;
-  uint64_t saved = 0;
-  m_victims.clear();
-  std::set<uint64_t> epochs;
-  const bool one = m_serving > 0 && m_serving_what == Request::round;
-  for (const SegmentValues& values : choice) {
-    const uint64_t part = saved_by_scan(values);
-    if (part == 0 || (!m_victims.empty() && (one || bytes >= m_pool->used_bytes() / kScanPart))) {
-      break;
-    }
-    m_victims.push_back(values);
-    epochs.insert(values.epoch);
-    bytes += m_pool->find(values.segment_id)->bytes;
-    saved += part;
-  }
-  m_scanning = m_options.io_depth >= kDeepQueue && saved > kEntryCost * m_tree->statistics().entries;
-  m_flushed = m_tree->newest_log_position().sequence;
-  if (m_scanning) {
-    m_scan.start(std::move(epochs));
-    m_phase = Phase::scanning;
+  VictimPlan planned = plan(choice);
+  m_way = planned.way;
+  m_victims = std::move(planned.victims);
+  if (m_way == Way::whole) {
+    start_reading(choice.front());
     return;
   }
-  start_reading(choice.front());
+  std::vector<uint64_t> epochs;
+  for (const SegmentValues& values : m_victims) {
+    epochs.push_back(values.epoch);
+  }
+  m_flushed = m_tree->newest_log_position().sequence;
+  m_places.clear();
+  m_scan.start(std::move(epochs));
+  m_phase = Phase::scanning;
 }
 
 void ValueGc::start_reading(const SegmentValues& values) {
   m_flushed = m_tree->newest_log_position().sequence;
-  m_scanning = false;
+  m_way = m_places.contains(values.epoch) ? Way::sieve : Way::whole;
   m_victims.assign(1, values);
   m_segment = m_pool->find(values.segment_id);
   m_offset = kLogBlockBytes;
@@ -236,14 +230,14 @@ NextStep ValueGc::idle_step() {
     std::lock_guard lock(m_error_lock);
     m_error = status;
   }
-  if (!m_next_victim.empty()) {
-    start_reading(m_next_victim.front());
-    m_next_victim.clear();
-    return NextStep::now();
-  }
   if (status.ok() && (m_serving == 0 || m_serving_what != Request::settle)) {
     if (const std::vector<SegmentValues> choice = choose(); !choice.empty()) {
-      start(choice);
+      if (m_chosen.empty()) {
+        start(choice);
+      } else {
+        start_reading(m_chosen.front());
+        m_chosen.pop_front();
+      }
       return NextStep::now();
     }
   }
@@ -262,8 +256,9 @@ NextStep ValueGc::idle_step() {
   return did ? NextStep::now() : waits ? NextStep::later(std::chrono::milliseconds(20)) : NextStep::on_event();
 }
 
-VictimReader::Piece ValueGc::next_piece() const {
-  return {m_segment, victim().epoch, m_offset, std::min(kPieceBytes, m_segment->bytes - m_offset)};
+VictimReader::Piece ValueGc::piece_of(const SegmentValues& values, uint64_t offset) const {
+  LogSegment* const segment = m_pool->find(values.segment_id);
+  return {segment, values.epoch, offset, std::min(kPieceBytes, segment->bytes - offset)};
 }
 
 NextStep ValueGc::reading_step(IoQueue& io) {
@@ -274,7 +269,7 @@ NextStep ValueGc::reading_step(IoQueue& io) {
   if (m_reader.reading()) {
     return NextStep::on_event();
   }
-  const VictimReader::Piece piece = next_piece();
+  const VictimReader::Piece piece = piece_of(victim(), m_offset);
   m_reader.start(io, piece);
   if (m_reader.reading()) {
     return NextStep::on_event();
@@ -291,19 +286,21 @@ NextStep ValueGc::reading_step(IoQueue& io) {
   return NextStep::now();
 }
 
-// Of this victim, or of the next one, which is kept as it is until its turn: nobody else condemns it.
+// Of this victim, or of the next one: which nobody else condemns while it is being read.
 void ValueGc::read_ahead(IoQueue& io) {
   if (m_offset < victim().end) {
-    m_reader.start(io, next_piece());
+    m_reader.start(io, piece_of(victim(), m_offset));
     return;
   }
-  std::vector<SegmentValues> choice = m_serving == 0 ? choose() : std::vector<SegmentValues>();
-  std::erase_if(choice, [this](const SegmentValues& values) { return values.epoch == victim().epoch; });
-  if (!choice.empty() && (m_options.io_depth < kDeepQueue || saved_by_scan(choice.front()) == 0)) {
-    m_next_victim.assign(1, choice.front());
-    LogSegment* const segment = m_pool->find(choice.front().segment_id);
-    m_reader.start(io, {segment, choice.front().epoch, kLogBlockBytes,
-                        std::min(kPieceBytes, segment->bytes - kLogBlockBytes)});
+  if (m_chosen.empty() && m_serving == 0) {
+    std::vector<SegmentValues> choice = choose();
+    std::erase_if(choice, [this](const SegmentValues& values) { return values.epoch == victim().epoch; });
+    if (!choice.empty() && plan(choice).way == Way::whole) {
+      m_chosen.push_back(choice.front());
+    }
+  }
+  if (!m_chosen.empty()) {
+    m_reader.start(io, piece_of(m_chosen.front(), kLogBlockBytes));
   }
 }
 
@@ -311,7 +308,8 @@ void ValueGc::read_ahead(IoQueue& io) {
 Status ValueGc::parse_piece(uint64_t piece) {
   const uint64_t left = m_segment->bytes - m_offset;
   m_values.clear();
-  ValueCollector collector(&m_values);
+  const auto places = m_places.find(victim().epoch);
+  ValueCollector collector(places == m_places.end() ? nullptr : &places->second, &m_values);
   uint64_t used = 0;
   for (bool more = true; more;) {
     more = false;
@@ -351,7 +349,7 @@ Status ValueGc::parse_piece(uint64_t piece) {
   return Status();
 }
 
-// Looks for what the tree points to next in the victims. More than what is alive: a merge has not met all versions.
+// Looks for what the tree points to next in the victims.
 NextStep ValueGc::scanning_step() {
   m_values.clear();
   m_next_value = 0;
@@ -359,6 +357,8 @@ NextStep ValueGc::scanning_step() {
   const Status status = m_scan.at_end() ? Status() : m_scan.find(*m_tree->current(), kPieceBytes, &m_values);
   if (!status.ok()) {
     give_up(0, status);
+  } else if (m_way == Way::sieve) {
+    note_places();
   } else if (!m_values.empty()) {
     m_fetched = false;
     m_phase = Phase::moving;
@@ -366,6 +366,23 @@ NextStep ValueGc::scanning_step() {
     finish_victims();
   }
   return NextStep::now();
+}
+
+void ValueGc::note_places() {
+  for (const Relocation& value : m_values) {
+    m_places[value.pointer.epoch].push_back(value.pointer.offset);
+  }
+  if (!m_scan.at_end()) {
+    return;
+  }
+  for (const SegmentValues& values : m_victims) {
+    std::vector<uint64_t>& places = m_places[values.epoch];
+    std::sort(places.begin(), places.end());
+  }
+  m_chosen.assign(m_victims.begin(), m_victims.end());
+  m_victims.clear();
+  m_values.clear();
+  m_phase = Phase::idle;
 }
 
 // What was found alive is on its way.
@@ -412,6 +429,7 @@ Status ValueGc::check_piece() {
   }
   const std::unique_ptr<AscendingLookups> lookups = state->version->ascending_lookups();
   std::vector<Relocation> live;
+  m_lookups.fetch_add(m_values.size() - m_next_value, std::memory_order_relaxed);
   for (size_t i = m_next_value; i < m_values.size(); ++i) {
     bool is = false;
     VTKV_RETURN_IF_ERROR(is_live(*state, lookups.get(), m_values[i], &is));
@@ -451,7 +469,7 @@ NextStep ValueGc::moving_step() {
     }
     return NextStep::now();  // the look-ups took a while
   }
-  if (m_scanning && !m_fetched) {
+  if (m_way == Way::pick && !m_fetched) {
     m_scan.read(m_values, [this] { m_host->gc_wake(); });
     m_phase = Phase::fetching;
     return NextStep::now();
@@ -482,7 +500,7 @@ NextStep ValueGc::moving_step() {
     give_up(0, status);
     return NextStep::now();
   }
-  m_phase = m_scanning ? Phase::scanning : Phase::reading;
+  m_phase = m_way == Way::pick ? Phase::scanning : Phase::reading;
   return NextStep::now();
 }
 
@@ -495,6 +513,7 @@ void ValueGc::give_up(uint64_t epoch, const Status& status) {
   for (const SegmentValues& victim : m_victims) {
     if (epoch == 0 || victim.epoch == epoch) {
       m_damaged.push_back(victim.epoch);
+      m_places.erase(victim.epoch);
     }
   }
   m_phase = Phase::idle;
@@ -505,6 +524,7 @@ void ValueGc::finish_victims() {
   (void)m_host->gc_read_state(&now);
   for (const SegmentValues& victim : m_victims) {
     m_condemned.push_back({victim.epoch, now, false, 0});
+    m_places.erase(victim.epoch);
   }
   m_phase = Phase::idle;
   if (m_serving > 0 && m_serving_what == Request::round) {

@@ -1,12 +1,12 @@
 // Garbage collection of the value log (WiscKey, section 3.3.2): frees segments whose values are mostly dead.
 //
-// A victim is read from its start. Or, where its values are large enough for that to be cheaper, the tree is gone
-// through for pointers into several victims, and only what lives is read (value_scan.h). Of each value that could
-// have stayed there it is asked whether the newest pointer of its key still leads there; if so the value is put
-// again, by an ordinary batch, in key order, and only if at that moment, under the database's write lock, nothing
-// newer has been submitted for the key. So a relocation is a put like any other: it has its own sequence number,
-// recovery replays it as one, and a later put wins over it. (The naive version lets the log hold conditional moves
-// and decides at replay.)
+// A victim is read from its start, and of each value it is asked whether the newest pointer of its key still leads
+// there. Where that is cheaper, the tree is first gone through, once for several victims, for the pointers into them
+// (value_scan.h): then it is asked for these values only and, where values are large, only they are read. A value that
+// lives is put again, by an ordinary batch, in key order, and only if at that moment, under the database's write lock,
+// nothing newer has been submitted for the key. So a relocation is a put like any other: it has its own sequence
+// number, recovery replays it as one, and a later put wins over it. (The naive version lets the log hold conditional
+// moves and decides at replay.)
 //
 // The tree has every pointer into a victim: its last record lies before the checkpoint. None is added later.
 //
@@ -32,6 +32,7 @@
 
 #include <atomic>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -39,6 +40,7 @@
 
 #include "vtkv/db/read_state.h"
 #include "vtkv/db/value_scan.h"
+#include "vtkv/db/victim_plan.h"
 #include "vtkv/db/victim_reader.h"
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/options.h"
@@ -92,11 +94,13 @@ class ValueGc {
   // when all is well.
   double pressure() const { return m_pressure.load(std::memory_order_relaxed); }
   uint64_t moved_bytes() const { return m_moved_bytes.load(std::memory_order_relaxed); }
+  uint64_t lookups() const { return m_lookups.load(std::memory_order_relaxed); }
   uint64_t freed_segments() const { return m_freed_segments.load(std::memory_order_relaxed); }
   // For gc_logged_sequence() to move on.
   bool waits_for_log() const { return m_waits_for_log.load(); }
 
  private:
+  using Way = VictimPlan::Way;
   enum class Phase { idle, reading, scanning, fetching, moving };
   struct Condemned {
     uint64_t epoch = 0;
@@ -114,20 +118,22 @@ class ValueGc {
   void end_request();
   // What may be emptied now, best first.
   std::vector<SegmentValues> choose();
-  uint64_t saved_by_scan(const SegmentValues& values) const;
+  VictimPlan plan(const std::vector<SegmentValues>& choice) const;
   // The log's files as a multiple of what they may take.
   double fullness(const std::vector<SegmentValues>& segments) const;
   bool is_out(uint64_t epoch) const;  // condemned, or damaged
+  bool is_chosen(uint64_t epoch) const;
   bool condemn_unreferenced(const std::vector<SegmentValues>& segments);
   NextStep idle_step();
   NextStep reading_step(IoQueue& io);
   NextStep moving_step();
   NextStep scanning_step();
   NextStep fetching_step();
+  void note_places();
   void start(const std::vector<SegmentValues>& choice);
   void start_reading(const SegmentValues& values);
   const SegmentValues& victim() const { return m_victims.front(); }
-  VictimReader::Piece next_piece() const;
+  VictimReader::Piece piece_of(const SegmentValues& values, uint64_t offset) const;
   void read_ahead(IoQueue& io);
   Status parse_piece(uint64_t bytes);
   Status check_piece();
@@ -148,6 +154,7 @@ class ValueGc {
   std::atomic<Request> m_request{Request::settle};
   std::atomic<bool> m_waits_for_log{false};
   std::atomic<double> m_pressure{0};
+  std::atomic<uint64_t> m_lookups{0};
   std::atomic<uint64_t> m_moved_bytes{0};
   std::atomic<uint64_t> m_freed_segments{0};
   mutable std::mutex m_error_lock;
@@ -159,11 +166,13 @@ class ValueGc {
   uint64_t m_serving = 0;        // the request that is under way; 0: none
   uint64_t m_full_below = 0;     // a full round takes segments with a lower epoch
   std::vector<SegmentValues> m_victims;
-  bool m_scanning = false;       // they are emptied by a scan of the tree; otherwise there is one, read whole
+  Way m_way = Way::whole;        // theirs; one that is read is alone
   ValueScan m_scan;
+  std::deque<SegmentValues> m_chosen;  // to be read next
+  // Of those among them that a scan has been made for, by epoch: the offsets of what the tree points to, ascending.
+  std::map<uint64_t, std::vector<uint64_t>> m_places;
   bool m_fetched = false;        // m_values have been read
   VictimReader m_reader;
-  std::vector<SegmentValues> m_next_victim;  // chosen already: one, or none
   LogSegment* m_segment = nullptr;
   uint64_t m_offset = 0;         // of what comes next in the victim
   AlignedBuffer m_bytes;         // the piece

@@ -6,29 +6,15 @@
 
 #include <set>
 
-#include "vtkv/db.h"
-#include "vtkv/testing/sim_env.h"
+#include "vtkv/testing/values_fixture.h"
 
 namespace vtkv {
 namespace {
 
 constexpr size_t kValueBytes = 3000;
 
-class ValueGcTest : public testing::Test {
+class ValueGcTest : public ValuesFixture {
  protected:
-  void SetUp() override {
-    m_options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 3, .zone_bytes = 64 << 10};
-    m_options.value_separation_bytes = 100;
-    m_options.space_amplification_target = 0;  // only when asked
-    ASSERT_TRUE(DB::create(&m_env, "/db", m_options).ok());
-    open();
-  }
-  void open() {
-    m_db.reset();
-    const Status status = DB::open(&m_env, "/db", m_options, &m_db);
-    ASSERT_TRUE(status.ok()) << status.to_string();
-  }
-  static std::string key(int i) { return "key" + std::to_string(1000 + i); }
   static std::string value(int i, char version) {
     return std::to_string(i) + std::string(kValueBytes, version);
   }
@@ -52,11 +38,8 @@ class ValueGcTest : public testing::Test {
     ASSERT_TRUE(status.ok()) << status.to_string();
     m_env.run_until_idle();
   }
+  uint64_t values_looked_up(uint32_t lookup_cost);
   uint64_t log_bytes() { return m_db->statistics().log_file_bytes; }
-
-  SimEnv m_env{{.record = false}};
-  Options m_options;
-  std::unique_ptr<DB> m_db;
 };
 
 TEST_F(ValueGcTest, GivesBackWhatWasOverwrittenAndKeepsTheRest) {
@@ -186,6 +169,42 @@ TEST_F(ValueGcTest, NothingIsReadOfDeadValuesAmongFewLiveOnes) {
   for (int i = 0; i < kValues; ++i) {
     expect(i, i + 1, lives(i) ? 'a' : 'b');
   }
+}
+
+// A database of its own, nine values in ten overwritten: how many a collection looks up.
+uint64_t ValueGcTest::values_looked_up(uint32_t lookup_cost) {
+  constexpr int kValues = 600;
+  m_options.io_depth = 1;  // segments are read whole
+  m_options.gc_lookup_cost_bytes = lookup_cost;
+  m_db.reset();
+  const std::string directory = "/cost" + std::to_string(lookup_cost);
+  EXPECT_TRUE(DB::create(&m_env, directory, m_options).ok());
+  EXPECT_TRUE(DB::open(&m_env, directory, m_options, &m_db).ok());
+  const auto lives = [](int i) { return i % 10 == 9; };
+  put(0, kValues, 'a');
+  for (int i = 0; i < kValues; ++i) {
+    if (!lives(i)) {
+      put(i, i + 1, 'b');
+    }
+  }
+  EXPECT_TRUE(m_db->flush().ok());
+  EXPECT_TRUE(m_db->compact().ok());
+  m_env.run_until_idle();
+  const DBStatistics before = m_db->statistics();
+  collect();
+  const DBStatistics after = m_db->statistics();
+  EXPECT_GT(after.gc_freed_segments, before.gc_freed_segments + 20);
+  for (int i = 0; i < kValues; ++i) {
+    expect(i, i + 1, lives(i) ? 'a' : 'b');
+  }
+  return after.gc_lookups - before.gc_lookups;
+}
+
+TEST_F(ValueGcTest, LooksUpWhatTheTreePointsToWhereThatIsCheaper) {
+  const uint64_t sieved = values_looked_up(3 << 10);
+  const uint64_t all = values_looked_up(0);
+  EXPECT_GT(sieved, 50u);  // those that live
+  EXPECT_LT(sieved + 500, all);
 }
 
 TEST_F(ValueGcTest, TheLogStaysWithinItsTarget) {

@@ -1,5 +1,7 @@
 #include "vtkv/db/value_scan.h"
 
+#include <algorithm>
+
 #include "vtkv/iter/merging_iterator.h"
 
 namespace vtkv {
@@ -10,9 +12,15 @@ constexpr size_t kStepsMost = 64u << 10;  // of one find()
 
 }  // namespace
 
-void ValueScan::start(std::set<uint64_t> epochs) {
+void ValueScan::start(std::vector<uint64_t> epochs) {
   clear();
   m_epochs = std::move(epochs);
+  std::sort(m_epochs.begin(), m_epochs.end());
+}
+
+// Most entries lead to segments that are newer than all of these.
+bool ValueScan::wants(uint64_t epoch) const {
+  return epoch <= m_epochs.back() && std::binary_search(m_epochs.begin(), m_epochs.end(), epoch);
 }
 
 void ValueScan::clear() {
@@ -38,15 +46,16 @@ Status ValueScan::find(const Version& version, uint64_t bytes_max, std::vector<R
   uint64_t bytes = 0;
   for (size_t steps = 0; entries.valid(); entries.next(), ++steps) {
     const Entry& entry = entries.entry();
-    if (steps == 0 || entry.key != key) {
-      key.assign(entry.key);
-      if (bytes >= bytes_max || steps >= kStepsMost) {
-        m_next_key = std::move(key);
-        return {};
-      }
+    if (steps > 0 && entry.key == key) {
+      continue;  // an older version
+    }
+    key.assign(entry.key);
+    if (bytes >= bytes_max || steps >= kStepsMost) {
+      m_next_key = std::move(key);
+      return {};
     }
     ValuePointer pointer;
-    if (entry.type == EntryType::value_pointer && pointer.decode(entry.value) && m_epochs.contains(pointer.epoch)) {
+    if (entry.type == EntryType::value_pointer && pointer.decode(entry.value) && wants(pointer.epoch)) {
       values->push_back({m_keys.emplace_back(entry.key), {}, pointer});
       bytes += pointer.length;
     }

@@ -1,5 +1,5 @@
-// Of some log segments, the values that the tree points to: found by going through the tree once, in key order, and
-// read one by one. So nothing is read of what is dead.
+// Of some log segments, the values that the newest entries of the tree point to: found by going through it once, in key
+// order. They can be read one by one: then nothing is read of what is dead.
 //
 // Not thread-safe. Never waits.
 #pragma once
@@ -7,7 +7,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,9 +21,9 @@ class ValueScan {
  public:
   ValueScan(const ValueReader* reader, ValueFetcher* fetcher) : m_reader(reader), m_fetcher(fetcher) {}
 
-  void start(std::set<uint64_t> epochs);
-  // Appends the pointers into these segments that come next, of every version of a key, until they name about
-  // `bytes_max` of values or it would take long; perhaps none. The keys live until the next call. `version` may be a
+  void start(std::vector<uint64_t> epochs);  // not empty
+  // Appends the pointers into these segments that come next, until they name about `bytes_max` of values or it would
+  // take long; perhaps none. The keys live until the next call. `version` may be a
   // newer one than the last time. Errors: corruption, io_error.
   Status find(const Version& version, uint64_t bytes_max, std::vector<Relocation>* values);
   bool at_end() const { return m_at_end; }
@@ -38,9 +37,11 @@ class ValueScan {
   void clear();
 
  private:
+  bool wants(uint64_t epoch) const;
+
   const ValueReader* const m_reader;
   ValueFetcher* const m_fetcher;
-  std::set<uint64_t> m_epochs;
+  std::vector<uint64_t> m_epochs;  // ascending
   std::string m_next_key;  // the scan goes on here
   bool m_at_end = false;
   std::deque<std::string> m_keys;

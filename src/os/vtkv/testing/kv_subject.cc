@@ -7,15 +7,19 @@ namespace {
 constexpr size_t kBatchesAfterRecovery = 4;
 constexpr unsigned kShallow = 8;
 
-KvWorldSettings with_depth_of(uint64_t seed, KvWorldSettings settings) {
-  settings.io_depth = seed % 2 == 0 ? kShallow : settings.io_depth;
+// Each way of the collector (db/value_gc.h) in turn.
+KvWorldSettings with_way_of(uint64_t seed, KvWorldSettings settings) {
+  if (seed % 2 == 0) {
+    settings.io_depth = kShallow;
+    settings.gc_lookup_cost_bytes = seed % 4 == 2 ? 0 : settings.gc_lookup_cost_bytes;
+  }
   return settings;
 }
 
 }  // namespace
 
 KvSubject::KvSubject(const CrashRun& run, const KvWorldSettings& settings)
-    : m_run(run), m_settings(with_depth_of(run.seed, settings)) {}
+    : m_run(run), m_settings(with_way_of(run.seed, settings)) {}
 
 std::string KvSubject::record(SimEnv* env) {
   if (const Status status = KvWorld::create(env, m_settings); !status.ok()) {

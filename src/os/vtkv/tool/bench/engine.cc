@@ -45,7 +45,11 @@ const EngineKind* find_kind(std::string_view name) {
 
 const std::vector<EngineKind>& engine_kinds() {
   static const std::vector<EngineKind> kinds = {
-      {"vtkv", "this engine", {"growth_factor", "merging", "purge", "runs_per_level", "scattered", "separation", "single_flush", "space_target", "stitch"}, &open_vtkv},
+      {"vtkv",
+       "this engine",
+       {"gc_lookup_cost", "growth_factor", "merging", "purge", "runs_per_level", "scattered", "separation", "single_flush",
+        "space_target", "stitch"},
+       &open_vtkv},
       {"rocksdb", "RocksDB, leveled", {"background_jobs", "universal"}, kOpenRocksdb},
       {"blobdb",
        "RocksDB with blob files",

@@ -87,7 +87,7 @@ class VtkvEngine final : public Engine {
 
 Status VtkvEngine::open(const EngineSettings& settings) {
   double growth = 0, runs = 0, stitch = 0, merging = 0, single_flush = 0, separation = 0, space_target = 0,
-         purge = 0, scattered = 0;
+         purge = 0, scattered = 0, gc_lookup_cost = 0;
   const Options defaults;
   VTKV_RETURN_IF_ERROR(number_option(settings, "growth_factor", defaults.growth_factor, &growth));
   VTKV_RETURN_IF_ERROR(number_option(settings, "runs_per_level", defaults.runs_per_level, &runs));
@@ -97,6 +97,7 @@ Status VtkvEngine::open(const EngineSettings& settings) {
   VTKV_RETURN_IF_ERROR(number_option(settings, "separation", kSeparationBytes, &separation));
   VTKV_RETURN_IF_ERROR(number_option(settings, "space_target", defaults.space_amplification_target, &space_target));
   VTKV_RETURN_IF_ERROR(number_option(settings, "scattered", defaults.scattered_values_min, &scattered));
+  VTKV_RETURN_IF_ERROR(number_option(settings, "gc_lookup_cost", defaults.gc_lookup_cost_bytes, &gc_lookup_cost));
   Env* env = posix_env();
   FileSystemInfo info;
   VTKV_RETURN_IF_ERROR(env->file_system_info(settings.path, &info));
@@ -115,6 +116,7 @@ Status VtkvEngine::open(const EngineSettings& settings) {
   options.single_flush = single_flush != 0;
   options.scattered_values_min = static_cast<uint32_t>(scattered);
   options.space_amplification_target = space_target;
+  options.gc_lookup_cost_bytes = static_cast<uint32_t>(gc_lookup_cost);
   options.value_separation_bytes = static_cast<size_t>(separation);
   options.checkpoint_log_bytes = kCheckpointTimesMemory * settings.memory_bytes;
   // As large a part of the data as it would be of a device's worth of it.

@@ -1,0 +1,67 @@
+#include "vtkv/db/victim_plan.h"
+
+#include <algorithm>
+
+namespace vtkv {
+
+namespace {
+
+constexpr uint64_t kSievePart = 4;          // of the log: emptied with one scan of the tree
+constexpr uint64_t kPickPart = 32;          // the same; all at once
+constexpr uint64_t kPlacesMost = 1u << 20;  // of values that a scan may find, about
+// Bytes that are read in the same time: by a request, where a deep queue can be had (in small segments, as tests have
+// them, no more than a part of one), and by passing an entry of the tree.
+constexpr uint64_t kRequestCost = 16u << 10;
+constexpr uint64_t kRequestCostPart = 8;
+constexpr uint64_t kEntryCost = 128;
+constexpr unsigned kDeepQueue = 16;
+
+uint64_t live_entries(const SegmentValues& values) {
+  return values.bytes > 0 ? values.entries * values.live_bytes() / values.bytes : 0;
+}
+
+// By not looking up what the tree does not point to.
+uint64_t saved_by_sieve(const Options& options, const SegmentValues& values, uint64_t segment_bytes) {
+  const uint64_t all = values.bytes > 0 ? segment_bytes * values.entries / values.bytes : 0;
+  return options.gc_lookup_cost_bytes * (all - std::min(all, live_entries(values)));
+}
+
+// By not reading it, less what the requests cost.
+uint64_t saved_by_pick(const Options&, const SegmentValues& values, uint64_t segment_bytes) {
+  const uint64_t request_cost = std::min(kRequestCost, segment_bytes / kRequestCostPart);
+  return segment_bytes - std::min(segment_bytes, values.live_bytes() + live_entries(values) * request_cost);
+}
+
+}  // namespace
+
+VictimPlan plan_victims(const Options& options, const SegmentPool& pool, uint64_t tree_entries,
+                        const std::vector<SegmentValues>& choice, bool one) {
+  VictimPlan plan;
+  // Takes the first ones, up to that part of the log. Do they save more than the scan of the tree costs?
+  const auto pays = [&](VictimPlan::Way way, uint64_t part, auto saved_by) {
+    plan = {way, {}};
+    uint64_t bytes = 0;
+    uint64_t places = 0;
+    uint64_t saved = 0;
+    for (const SegmentValues& values : choice) {
+      const uint64_t segment_bytes = pool.find(values.segment_id)->bytes;
+      const uint64_t saves = saved_by(options, values, segment_bytes);
+      const bool enough = !plan.victims.empty() && (one || bytes >= pool.used_bytes() / part || places >= kPlacesMost);
+      if (saves == 0 || enough) {
+        break;
+      }
+      plan.victims.push_back(values);
+      bytes += segment_bytes;
+      places += live_entries(values);
+      saved += saves;
+    }
+    return saved > kEntryCost * tree_entries;
+  };
+  if ((options.io_depth >= kDeepQueue && pays(VictimPlan::Way::pick, kPickPart, saved_by_pick)) ||
+      pays(VictimPlan::Way::sieve, kSievePart, saved_by_sieve)) {
+    return plan;
+  }
+  return {VictimPlan::Way::whole, {choice.front()}};
+}
+
+}  // namespace vtkv
