@@ -18,7 +18,7 @@ constexpr size_t kBatchValues = 64;                 // a lookup of each under th
 // up when the log is slower than both.
 constexpr size_t kUnwrittenPart = 2;
 constexpr double kStart = 0.92;                      // of the target: ahead of need, or writers would outrun it
-constexpr double kRoundWorthwhile = 0.95;           // of a victim that may be live
+constexpr double kRoundWorthwhile = 0.95;           // of a victim that may be live, when one is asked for
 constexpr double kFullWorthwhile = 0.90;
 constexpr std::chrono::milliseconds kCheckAgain{1};
 constexpr uint64_t kWaitingPart = 12;               // of the log: emptied and waiting for a checkpoint
@@ -135,6 +135,10 @@ std::vector<SegmentValues> ValueGc::choose() {
   }
   const uint64_t newest = m_tree->newest_log_position().epoch;
   const uint64_t below = full ? std::min(newest, m_full_below) : newest;
+  // At the target, 1 / target of the log lives in the mean. Where better victims than halfway from there to whole are not
+  // to be had, the log is large for another reason, and to move much would free little.
+  const double halfway = (1 + 1 / std::max(1.0, m_options.space_amplification_target)) / 2;
+  const double worthwhile = full ? kFullWorthwhile : round ? kRoundWorthwhile : halfway;
   std::vector<std::pair<double, SegmentValues>> scored;
   for (const SegmentValues& values : segments) {
     const LogSegment* segment = m_pool->find(values.segment_id);
@@ -142,7 +146,7 @@ std::vector<SegmentValues> ValueGc::choose() {
       continue;
     }
     const double used = static_cast<double>(values.live_bytes()) / static_cast<double>(segment->bytes);
-    if (used <= (full ? kFullWorthwhile : kRoundWorthwhile)) {
+    if (used <= worthwhile) {
       scored.push_back({(1 - used) * static_cast<double>(newest - values.epoch) / (1 + used), values});
     }
   }
