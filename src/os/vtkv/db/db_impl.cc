@@ -227,7 +227,7 @@ std::chrono::microseconds DbImpl::commit_delay() {
 
 void DbImpl::wake(std::unique_ptr<Worker>& worker) {
   std::lock_guard lock(m_workers_lock);
-  if (worker && !m_closing) {
+  if (!m_closing && worker) {  // once closing, the destructor resets it without the lock
     worker->wake();
   }
 }
