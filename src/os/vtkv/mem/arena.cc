@@ -25,6 +25,12 @@ char* Arena::allocate(size_t bytes) {
   return piece;
 }
 
+char* Arena::allocate_aligned(size_t bytes, size_t alignment) {
+  char* piece = allocate(bytes + alignment - kAlignment);
+  const auto address = reinterpret_cast<uintptr_t>(piece);
+  return piece + (alignment - address % alignment) % alignment;
+}
+
 char* Arena::allocate_block(size_t bytes) {
   m_blocks.push_back(std::make_unique_for_overwrite<char[]>(bytes));
   m_memory_bytes.fetch_add(bytes + sizeof(m_blocks.back()), std::memory_order_relaxed);

@@ -19,6 +19,8 @@ class Arena {
 
   // Aligned for any pointer or 64-bit integer. Never null.
   char* allocate(size_t bytes);
+  // REQUIRES: `alignment` is a power of two.
+  char* allocate_aligned(size_t bytes, size_t alignment);
   size_t memory_bytes() const { return m_memory_bytes.load(std::memory_order_relaxed); }
 
  private:

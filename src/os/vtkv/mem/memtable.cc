@@ -4,7 +4,7 @@
 #include <new>
 #include <vector>
 
-#include "vtkv/mem/skiplist.h"
+#include "vtkv/mem/entry_list.h"
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
@@ -46,7 +46,7 @@ struct LoggedValue {
 class MemTable::Rep {
  public:
   Arena arena;
-  SkipList list{&arena};
+  EntryList list{&arena};
   RangeRemovals removals;
   std::atomic<bool> empty{true};
   std::atomic<uint64_t> entries{0};
@@ -81,26 +81,26 @@ namespace {
 
 class MemTableIterator final : public EntryIterator {
  public:
-  explicit MemTableIterator(const SkipList& list) : m_list(list) {}
+  explicit MemTableIterator(const EntryList& list) : m_list(list) {}
   ~MemTableIterator() override { unpin(); }
 
   bool valid() const override { return m_node != nullptr; }
   void seek_to_first() override { move(m_list.first()); }
   void seek_to_last() override { move(m_list.last()); }
   void seek(std::string_view key, SequenceNumber at_most) override { move(m_list.find(key, at_most)); }
-  void next() override { move(SkipList::next(m_node)); }
+  void next() override { move(EntryList::next(m_node)); }
   void previous() override { move(m_list.previous(m_node)); }
   const Entry& entry() const override { return m_entry; }
   Status status() const override { return {}; }
 
  private:
-  void move(const SkipList::Node* node) {
+  void move(const EntryList::Node* node) {
     unpin();
     m_node = node;
     if (!node) {
       return;
     }
-    m_entry = SkipList::entry_of(node);
+    m_entry = EntryList::entry_of(node);
     if (m_entry.type != EntryType::logged_value) {
       return;
     }
@@ -122,8 +122,8 @@ class MemTableIterator final : public EntryIterator {
     }
   }
 
-  const SkipList& m_list;
-  const SkipList::Node* m_node = nullptr;
+  const EntryList& m_list;
+  const EntryList::Node* m_node = nullptr;
   LoggedBytes* m_pinned = nullptr;  // the current value's
   Entry m_entry;
   std::string m_pointer;
@@ -131,11 +131,11 @@ class MemTableIterator final : public EntryIterator {
 
 class FlushIterator final : public EntryIterator {
  public:
-  explicit FlushIterator(const SkipList& list) : m_list(list) {}
+  explicit FlushIterator(const EntryList& list) : m_list(list) {}
 
   bool valid() const override { return m_node != nullptr; }
   void seek_to_first() override { move(m_list.first()); }
-  void next() override { move(SkipList::next(m_node)); }
+  void next() override { move(EntryList::next(m_node)); }
   const Entry& entry() const override { return m_entry; }
   Status status() const override { return {}; }
   void seek_to_last() override { VTKV_ASSERT(!"forward only"); }
@@ -143,12 +143,12 @@ class FlushIterator final : public EntryIterator {
   void previous() override { VTKV_ASSERT(!"forward only"); }
 
  private:
-  void move(const SkipList::Node* node) {
+  void move(const EntryList::Node* node) {
     m_node = node;
     if (!node) {
       return;
     }
-    m_entry = SkipList::entry_of(node);
+    m_entry = EntryList::entry_of(node);
     if (m_entry.type == EntryType::logged_value) {
       LoggedValue::of(m_entry).encode_pointer(&m_pointer);
       m_entry.type = EntryType::value_pointer;
@@ -156,8 +156,8 @@ class FlushIterator final : public EntryIterator {
     }
   }
 
-  const SkipList& m_list;
-  const SkipList::Node* m_node = nullptr;
+  const EntryList& m_list;
+  const EntryList::Node* m_node = nullptr;
   Entry m_entry;
   std::string m_pointer;
 };
@@ -218,9 +218,9 @@ void MemTable::remove_range(SequenceNumber sequence, std::string_view begin, std
 
 Lookup MemTable::get(std::string_view key, SequenceNumber at_most, std::string* value) const {
   const SequenceNumber covering = m_rep->removals.covering(key, at_most);
-  const SkipList::Node* node = m_rep->list.find(key, at_most);
+  const EntryList::Node* node = m_rep->list.find(key, at_most);
   if (node) {
-    const Entry entry = SkipList::entry_of(node);
+    const Entry entry = EntryList::entry_of(node);
     if (entry.key == key && entry.sequence >= covering) {
       if (entry.type == EntryType::removal) {
         return Lookup::removed;
@@ -249,8 +249,8 @@ bool MemTable::touches(std::string_view key, SequenceNumber after) const {
   if (m_rep->removals.covering(key, UINT64_MAX) > after) {
     return true;
   }
-  const SkipList::Node* node = m_rep->list.find(key, UINT64_MAX);  // the newest entry of the key
-  const Entry entry = node ? SkipList::entry_of(node) : Entry();
+  const EntryList::Node* node = m_rep->list.find(key, UINT64_MAX);  // the newest entry of the key
+  const Entry entry = node ? EntryList::entry_of(node) : Entry();
   return node && entry.key == key && entry.sequence > after;
 }
 

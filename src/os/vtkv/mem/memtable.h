@@ -1,4 +1,4 @@
-// The newest part of the database, in memory: a skiplist over an arena, and the range removals beside it.
+// The newest part of the database, in memory: an ordered list over an arena, and the range removals beside it.
 //
 // Threads: one writer at a time (the database's write lock); any number of readers at once, without a lock
 // on the point path. Invariants:

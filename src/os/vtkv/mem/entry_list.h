@@ -1,0 +1,73 @@
+// An ordered list of entries over an arena, and beside it a B+-tree that finds places in the list.
+//
+// A search in a skip list waits for memory at each of some log2(n) entries. A node of the tree has the eight bytes in
+// which its keys differ side by side in two cache lines, so a search waits for some log10(n) nodes, and the upper ones
+// are in the cache. (Keys without what all keys of a node begin with: prefix B-trees, Bayer and Unterauer, TODS 1977.)
+//
+// Threads: one writer at a time; any number of readers at once, which take no lock. The list is the truth and the tree
+// only proposes where to begin: a reader that meets a node of the tree while it changes is led to an entry too early,
+// and walks on, or too late, notices and descends again. Invariants:
+//   1. An entry is complete before it is linked (release), never changes but for its link, and is never unlinked.
+//   2. An entry is in the list before it is in the tree.
+//   3. Order: key ascending, then sequence descending, then the one inserted later first; so that the
+//      first entry at or after (key, s) is the state of key at s.
+//   4. A node of the tree never moves and stays on its level. Its first slot is its least entry and never changes.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "vtkv/mem/arena.h"
+#include "vtkv/mem/entry.h"
+
+namespace vtkv {
+
+class EntryList {
+ public:
+  class Node;
+
+  explicit EntryList(Arena* arena);
+  EntryList(const EntryList&) = delete;
+  EntryList& operator=(const EntryList&) = delete;
+
+  void insert(const Entry& entry);
+
+  const Node* first() const;
+  const Node* last() const;
+  // First entry at or after (key, sequence) in the list's order; null at the end.
+  const Node* find(std::string_view key, SequenceNumber sequence) const;
+  static const Node* next(const Node* node);
+  const Node* previous(const Node* node) const;
+  static Entry entry_of(const Node* node);
+
+ private:
+  class Index;
+  // Where a search went through the tree, from the leaf up.
+  struct Path {
+    struct Step {
+      Index* index;
+      int slot;
+    };
+    static constexpr int kMaxHeight = 24;
+    std::array<Step, kMaxHeight> steps;
+    int height = 0;
+  };
+
+  Node* new_node(const Entry& entry);
+  Index* new_index(int level, const Node* low, const Node* high);
+  // The last entry before (key, sequence); the head where there is none.
+  Node* find_before(std::string_view key, SequenceNumber sequence) const;
+  Node* find_path(std::string_view key, SequenceNumber sequence, Path* path) const;
+  // What ends the range of the path's node of that level; null: nothing does.
+  const Node* high_end(const Path& path, int level) const;
+  // Puts an entry, or a node of the level below, behind the slot that the path takes on that level.
+  void add_to_index(const Path& path, int level, const Node* low, void* added);
+
+  Arena* const m_arena;
+  Node* const m_head;
+  std::atomic<Index*> m_root;
+};
+
+}  // namespace vtkv

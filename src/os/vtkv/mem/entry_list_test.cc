@@ -1,0 +1,182 @@
+#include "vtkv/mem/entry_list.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <iterator>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace vtkv {
+namespace {
+
+// Key and sequence, in the list's order.
+struct Order {
+  bool operator()(const std::pair<std::string, SequenceNumber>& a,
+                  const std::pair<std::string, SequenceNumber>& b) const {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  }
+};
+using Model = std::map<std::pair<std::string, SequenceNumber>, std::string, Order>;
+
+std::vector<std::string> shuffled(std::vector<std::string> keys) {
+  std::shuffle(keys.begin(), keys.end(), std::mt19937_64(3));
+  return keys;
+}
+
+std::vector<std::string> ascending(size_t count, const std::string& prefix) {
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string digits = std::to_string(i);
+    keys.push_back(prefix + std::string(12 - digits.size(), '0') + digits);
+  }
+  return keys;
+}
+
+std::vector<std::string> reversed(std::vector<std::string> keys) {
+  std::reverse(keys.begin(), keys.end());
+  return keys;
+}
+
+// Keys that end in zeros, begin with one another, or differ in one of many bytes only.
+std::vector<std::string> awkward(size_t count) {
+  std::mt19937_64 random(11);
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < count; ++i) {
+    std::string key(random() % 40, random() % 2 ? '\0' : 'k');
+    if (!key.empty()) {
+      key[random() % key.size()] = static_cast<char>(random() % 3 * 127);
+    }
+    keys.push_back(key);
+  }
+  return keys;
+}
+
+// Several ascending runs at once, as the logs of placement groups are.
+std::vector<std::string> interleaved(size_t count, size_t runs) {
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < count; ++i) {
+    keys.push_back(ascending(i / runs + 1, "a long prefix of log " + std::to_string(i % runs) + " ").back());
+  }
+  return keys;
+}
+
+class EntryListTest : public testing::TestWithParam<std::vector<std::string>> {
+ protected:
+  void fill() {
+    SequenceNumber sequence = 0;
+    for (const std::string& key : GetParam()) {
+      const std::string value = std::to_string(++sequence);
+      list.insert({key, sequence, EntryType::value, value});
+      model[{key, sequence}] = value;
+    }
+  }
+
+  void expect(const EntryList::Node* node, Model::const_iterator expected) {
+    ASSERT_EQ(node != nullptr, expected != model.end());
+    if (node) {
+      const Entry entry = EntryList::entry_of(node);
+      EXPECT_EQ(entry.key, expected->first.first);
+      EXPECT_EQ(entry.sequence, expected->first.second);
+      EXPECT_EQ(entry.value, expected->second);
+    }
+  }
+
+  Arena arena;
+  EntryList list{&arena};
+  Model model;
+};
+
+TEST_P(EntryListTest, FindsEachPlaceAndWalksBothWays) {
+  fill();
+  expect(list.last(), std::prev(model.end()));
+  const EntryList::Node* node = list.first();
+  const EntryList::Node* before = nullptr;
+  for (auto expected = model.begin(); expected != model.end(); ++expected) {
+    expect(node, expected);
+    EXPECT_EQ(list.previous(node), before);
+    const auto& [key, sequence] = expected->first;
+    EXPECT_EQ(list.find(key, sequence), node);
+    expect(list.find(key, UINT64_MAX), model.lower_bound({key, UINT64_MAX}));
+    expect(list.find(key, sequence - 1), std::next(expected));
+    expect(list.find(key + '\0', UINT64_MAX), model.lower_bound({key + '\0', UINT64_MAX}));
+    before = node;
+    node = EntryList::next(node);
+  }
+  EXPECT_EQ(node, nullptr);
+}
+
+TEST_P(EntryListTest, FindsAnEntryOnceItIsIn) {
+  SequenceNumber sequence = 0;
+  for (const std::string& key : GetParam()) {
+    list.insert({key, ++sequence, EntryType::value, {}});
+    const EntryList::Node* node = list.find(key, sequence);
+    ASSERT_NE(node, nullptr);
+    ASSERT_EQ(EntryList::entry_of(node).key, key);
+    ASSERT_EQ(EntryList::entry_of(node).sequence, sequence);
+  }
+}
+
+// What a reader saw stays found, in order, while the writer splits nodes under it.
+TEST_P(EntryListTest, ReadersFindWhatIsInBesideTheWriter) {
+  const std::vector<std::string>& keys = GetParam();
+  std::atomic<size_t> in{0};
+  std::atomic<bool> wrong{false};
+  const auto read = [&](uint64_t seed) {
+    std::mt19937_64 random(seed);
+    while (in < keys.size() && !wrong) {
+      const size_t seen = in;
+      if (seen == 0) {
+        continue;
+      }
+      const size_t i = random() % seen;
+      const EntryList::Node* node = list.find(keys[i], i + 1);
+      if (!node || EntryList::entry_of(node).key != keys[i] || EntryList::entry_of(node).sequence != i + 1) {
+        wrong = true;
+        continue;
+      }
+      const EntryList::Node* previous = list.previous(node);
+      if (previous && EntryList::entry_of(previous).key > keys[i]) {
+        wrong = true;
+      }
+    }
+  };
+  std::thread first(read, 1), second(read, 2);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    list.insert({keys[i], i + 1, EntryType::value, {}});
+    in = i + 1;
+  }
+  first.join();
+  second.join();
+  EXPECT_FALSE(wrong);
+}
+
+std::string name_of(const testing::TestParamInfo<std::vector<std::string>>& info) {
+  return std::array{"Shuffled", "Ascending", "Descending", "Awkward", "Interleaved", "OneKey"}[info.index];
+}
+
+INSTANTIATE_TEST_SUITE_P(Keys, EntryListTest,
+                         testing::Values(shuffled(ascending(20000, "")), ascending(5000, "prefix"),
+                                         reversed(ascending(5000, "")), awkward(5000), interleaved(6000, 7),
+                                         std::vector<std::string>(300, "the same key")),
+                         name_of);
+
+TEST(EntryList, TakesLessThanSixtyBytesForAnEntrysPlace) {
+  for (const auto& keys : {shuffled(ascending(20000, "")), ascending(20000, ""), reversed(ascending(20000, ""))}) {
+    Arena arena;
+    EntryList list(&arena);
+    for (const std::string& key : keys) {
+      list.insert({key, 1, EntryType::value, {}});
+    }
+    const size_t own = keys.size() * 48;  // the entries themselves
+    EXPECT_LT(arena.memory_bytes(), own + keys.size() * 60);
+  }
+}
+
+}  // namespace
+}  // namespace vtkv
