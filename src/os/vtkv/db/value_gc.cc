@@ -4,6 +4,7 @@
 #include <set>
 
 #include "vtkv/db/bulk.h"
+#include "vtkv/db/value_collector.h"
 #include "vtkv/util/crc32c.h"
 #include "vtkv/vlog/log_sweep.h"
 
@@ -22,38 +23,6 @@ constexpr double kRoundWorthwhile = 0.95;           // of a victim that may be l
 constexpr double kFullWorthwhile = 0.90;
 constexpr std::chrono::milliseconds kCheckAgain{1};
 constexpr uint64_t kWaitingPart = 12;               // of the log: emptied and waiting for a checkpoint
-
-// Collects the values of a record that may be what a pointer leads to. `places`: the offsets of those, ascending; null
-// when that is not known.
-class ValueCollector final : public BatchVisitor, public WriteBatch::Handler {
- public:
-  ValueCollector(const std::vector<uint64_t>* places, std::vector<Relocation>* values)
-      : m_places(places), m_values(values) {}
-
-  Status batch(SequenceNumber, uint32_t, std::string_view encoded, const LogPlace& place) override {
-    m_start = encoded.data();
-    m_place = place;
-    return WriteBatch::iterate(encoded, *this);
-  }
-  void put(std::string_view key, std::string_view value) override {
-    const uint64_t offset = m_place.offset + static_cast<uint64_t>(value.data() - m_start);
-    if (m_places && !std::binary_search(m_places->begin(), m_places->end(), offset)) {
-      return;
-    }
-    const auto length = static_cast<uint32_t>(value.size());
-    m_values->push_back({key, value, {m_place.segment_id, m_place.epoch, offset, length, 0}});
-  }
-  void remove(std::string_view) override {}
-  void remove_range(std::string_view, std::string_view) override {}
-  void external_write(const ExternalWrite&) override {}
-  void note(std::string_view) override {}
-
- private:
-  const std::vector<uint64_t>* const m_places;
-  std::vector<Relocation>* const m_values;
-  const char* m_start = nullptr;
-  LogPlace m_place;
-};
 
 }  // namespace
 
@@ -313,7 +282,7 @@ Status ValueGc::parse_piece(uint64_t piece) {
   const uint64_t left = m_segment->bytes - m_offset;
   m_values.clear();
   const auto places = m_places.find(victim().epoch);
-  ValueCollector collector(places == m_places.end() ? nullptr : &places->second, &m_values);
+  ValueCollector collector(places == m_places.end() ? nullptr : &places->second, m_offset, &m_values);
   uint64_t used = 0;
   for (bool more = true; more;) {
     more = false;
@@ -358,34 +327,31 @@ NextStep ValueGc::scanning_step() {
   m_values.clear();
   m_next_value = 0;
   m_checked = 0;
-  const Status status = m_scan.at_end() ? Status() : m_scan.find(*m_tree->current(), kPieceBytes, &m_values);
+  Status status;
+  if (!m_scan.at_end()) {
+    const auto version = m_tree->current();
+    status = m_way == Way::sieve ? m_scan.find_places(*version, &m_places)
+                                 : m_scan.find(*version, kPieceBytes, &m_values);
+  }
   if (!status.ok()) {
     give_up(0, status);
-  } else if (m_way == Way::sieve) {
-    note_places();
   } else if (!m_values.empty()) {
     m_fetched = false;
     m_phase = Phase::moving;
   } else if (m_scan.at_end()) {
-    finish_victims();
+    m_way == Way::sieve ? sort_places() : finish_victims();
   }
   return NextStep::now();
 }
 
-void ValueGc::note_places() {
-  for (const Relocation& value : m_values) {
-    m_places[value.pointer.epoch].push_back(value.pointer.offset);
-  }
-  if (!m_scan.at_end()) {
-    return;
-  }
+// The victims are read next, one after the other.
+void ValueGc::sort_places() {
   for (const SegmentValues& values : m_victims) {
     std::vector<uint64_t>& places = m_places[values.epoch];
     std::sort(places.begin(), places.end());
   }
   m_chosen.assign(m_victims.begin(), m_victims.end());
   m_victims.clear();
-  m_values.clear();
   m_phase = Phase::idle;
 }
 

@@ -129,7 +129,7 @@ class ValueGc {
   NextStep moving_step();
   NextStep scanning_step();
   NextStep fetching_step();
-  void note_places();
+  void sort_places();
   void start(const std::vector<SegmentValues>& choice);
   void start_reading(const SegmentValues& values);
   const SegmentValues& victim() const { return m_victims.front(); }

@@ -33,35 +33,50 @@ void ValueScan::clear() {
   m_reread.clear();
 }
 
-Status ValueScan::find(const Version& version, uint64_t bytes_max, std::vector<Relocation>* values) {
-  m_keys.clear();
-  m_fetch.reset();
-  m_reread.clear();
+Status ValueScan::go_on(const Version& version, const Found& found) {
   std::vector<std::unique_ptr<EntryIterator>> sources;
   std::vector<std::shared_ptr<const RangeRemovals>> removals;
   version.new_iterators(m_next_key, "", &sources, &removals);
   MergingIterator entries(std::move(sources));
   m_next_key.empty() ? entries.seek_to_first() : entries.seek(m_next_key, UINT64_MAX);
   std::string key;
-  uint64_t bytes = 0;
+  bool enough = false;
   for (size_t steps = 0; entries.valid(); entries.next(), ++steps) {
     const Entry& entry = entries.entry();
     if (steps > 0 && entry.key == key) {
       continue;  // an older version
     }
     key.assign(entry.key);
-    if (bytes >= bytes_max || steps >= kStepsMost) {
+    if (enough || steps >= kStepsMost) {
       m_next_key = std::move(key);
       return {};
     }
     ValuePointer pointer;
     if (entry.type == EntryType::value_pointer && pointer.decode(entry.value) && wants(pointer.epoch)) {
-      values->push_back({m_keys.emplace_back(entry.key), {}, pointer});
-      bytes += pointer.length;
+      enough = !found(key, pointer);
     }
   }
   m_at_end = true;
   return entries.status();
+}
+
+Status ValueScan::find(const Version& version, uint64_t bytes_max, std::vector<Relocation>* values) {
+  m_keys.clear();
+  m_fetch.reset();
+  m_reread.clear();
+  uint64_t bytes = 0;
+  return go_on(version, [&](std::string_view key, const ValuePointer& pointer) {
+    values->push_back({m_keys.emplace_back(key), {}, pointer});
+    bytes += pointer.length;
+    return bytes < bytes_max;
+  });
+}
+
+Status ValueScan::find_places(const Version& version, std::map<uint64_t, std::vector<uint64_t>>* places) {
+  return go_on(version, [&](std::string_view, const ValuePointer& pointer) {
+    (*places)[pointer.epoch].push_back(pointer.offset);
+    return true;
+  });
 }
 
 void ValueScan::read(const std::vector<Relocation>& values, std::function<void()> done) {

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ class ValueScan {
   // take long; perhaps none. The keys live until the next call. `version` may be a
   // newer one than the last time. Errors: corruption, io_error.
   Status find(const Version& version, uint64_t bytes_max, std::vector<Relocation>* values);
+  // The same, in any number: their offsets only, by the segment's epoch.
+  Status find_places(const Version& version, std::map<uint64_t, std::vector<uint64_t>>* places);
   bool at_end() const { return m_at_end; }
 
   // Starts to read these, of what the last find() found. `done` is called by another thread when reading() has ended;
@@ -37,7 +40,11 @@ class ValueScan {
   void clear();
 
  private:
+  using Found = std::function<bool(std::string_view key, const ValuePointer& pointer)>;
+
   bool wants(uint64_t epoch) const;
+  // Goes on until `found` says that it is enough or it would take long.
+  Status go_on(const Version& version, const Found& found);
 
   const ValueReader* const m_reader;
   ValueFetcher* const m_fetcher;

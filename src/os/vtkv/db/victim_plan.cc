@@ -21,13 +21,13 @@ uint64_t live_entries(const SegmentValues& values) {
 }
 
 // By not looking up what the tree does not point to.
-uint64_t saved_by_sieve(const Options& options, const SegmentValues& values, uint64_t segment_bytes) {
+uint64_t saved_by_sieve(uint64_t lookup_cost, const SegmentValues& values, uint64_t segment_bytes) {
   const uint64_t all = values.bytes > 0 ? segment_bytes * values.entries / values.bytes : 0;
-  return options.gc_lookup_cost_bytes * (all - std::min(all, live_entries(values)));
+  return lookup_cost * (all - std::min(all, live_entries(values)));
 }
 
 // By not reading it, less what the requests cost.
-uint64_t saved_by_pick(const Options&, const SegmentValues& values, uint64_t segment_bytes) {
+uint64_t saved_by_pick(const SegmentValues& values, uint64_t segment_bytes) {
   const uint64_t request_cost = std::min(kRequestCost, segment_bytes / kRequestCostPart);
   return segment_bytes - std::min(segment_bytes, values.live_bytes() + live_entries(values) * request_cost);
 }
@@ -45,7 +45,7 @@ VictimPlan plan_victims(const Options& options, const SegmentPool& pool, uint64_
     uint64_t saved = 0;
     for (const SegmentValues& values : choice) {
       const uint64_t segment_bytes = pool.find(values.segment_id)->bytes;
-      const uint64_t saves = saved_by(options, values, segment_bytes);
+      const uint64_t saves = saved_by(values, segment_bytes);
       const bool enough = !plan.victims.empty() && (one || bytes >= pool.used_bytes() / part || places >= kPlacesMost);
       if (saves == 0 || enough) {
         break;
@@ -57,8 +57,11 @@ VictimPlan plan_victims(const Options& options, const SegmentPool& pool, uint64_
     }
     return saved > kEntryCost * tree_entries;
   };
+  const auto saved = [&](const SegmentValues& values, uint64_t segment_bytes) {
+    return saved_by_sieve(options.gc_lookup_cost_bytes, values, segment_bytes);
+  };
   if ((options.io_depth >= kDeepQueue && pays(VictimPlan::Way::pick, kPickPart, saved_by_pick)) ||
-      pays(VictimPlan::Way::sieve, kSievePart, saved_by_sieve)) {
+      pays(VictimPlan::Way::sieve, kSievePart, saved)) {
     return plan;
   }
   return {VictimPlan::Way::whole, {choice.front()}};
