@@ -13,10 +13,10 @@ namespace vtkv {
 class EntryList::Node {
  public:
   std::atomic<Node*> link{nullptr};
-  SequenceNumber sequence;
+  SequenceNumber sequence : 56;  // a thousand years of a million a second
+  uint64_t type : 8;
   uint32_t key_bytes;
   uint32_t value_bytes;
-  EntryType type;
 
   char* bytes() { return reinterpret_cast<char*>(this + 1); }
   const char* bytes() const { return reinterpret_cast<const char*>(this + 1); }
@@ -159,12 +159,13 @@ EntryList::EntryList(Arena* arena) : m_arena(arena), m_head(new_node(Entry{})) {
 }
 
 EntryList::Node* EntryList::new_node(const Entry& entry) {
-  VTKV_ASSERT(entry.key.size() <= UINT32_MAX && entry.value.size() <= UINT32_MAX);
+  VTKV_ASSERT(entry.key.size() <= UINT32_MAX && entry.value.size() <= UINT32_MAX && entry.sequence >> 56 == 0);
+  static_assert(sizeof(Node) == 24);
   Node* node = new (m_arena->allocate(sizeof(Node) + entry.key.size() + entry.value.size())) Node;
   node->sequence = entry.sequence;
   node->key_bytes = static_cast<uint32_t>(entry.key.size());
   node->value_bytes = static_cast<uint32_t>(entry.value.size());
-  node->type = entry.type;
+  node->type = static_cast<uint8_t>(entry.type);
   if (!entry.key.empty()) {
     std::memcpy(node->bytes(), entry.key.data(), entry.key.size());
   }
@@ -175,8 +176,14 @@ EntryList::Node* EntryList::new_node(const Entry& entry) {
 }
 
 EntryList::Index* EntryList::new_index(int level, const Node* low, const Node* high) {
-  return new (m_arena->allocate_aligned(sizeof(Index), alignof(Index)))
-      Index(level, low, Index::bytes_shared(low, m_head, high));
+  if (m_free_indexes == 0) {
+    m_free_indexes = m_root.load(std::memory_order_relaxed) ? kIndexesAtOnce : 1;  // most idle tables need one only
+    m_free_index = m_arena->allocate_aligned(m_free_indexes * sizeof(Index), alignof(Index));
+  }
+  char* const place = m_free_index;
+  m_free_index += sizeof(Index);
+  --m_free_indexes;
+  return new (place) Index(level, low, Index::bytes_shared(low, m_head, high));
 }
 
 EntryList::Node* EntryList::find_before(std::string_view key, SequenceNumber sequence) const {
@@ -289,6 +296,8 @@ const EntryList::Node* EntryList::previous(const Node* node) const {
   return result == m_head ? nullptr : result;
 }
 
-Entry EntryList::entry_of(const Node* node) { return {node->key(), node->sequence, node->type, node->value()}; }
+Entry EntryList::entry_of(const Node* node) {
+  return {node->key(), node->sequence, static_cast<EntryType>(node->type), node->value()};
+}
 
 }  // namespace vtkv

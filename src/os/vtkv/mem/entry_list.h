@@ -65,9 +65,13 @@ class EntryList {
   // Puts an entry, or a node of the level below, behind the slot that the path takes on that level.
   void add_to_index(const Path& path, int level, const Node* low, void* added);
 
+  static constexpr size_t kIndexesAtOnce = 8;  // of the arena: what aligning them takes is little then
+
   Arena* const m_arena;
   Node* const m_head;
-  std::atomic<Index*> m_root;
+  std::atomic<Index*> m_root{nullptr};
+  char* m_free_index = nullptr;
+  size_t m_free_indexes = 0;
 };
 
 }  // namespace vtkv

@@ -166,15 +166,15 @@ INSTANTIATE_TEST_SUITE_P(Keys, EntryListTest,
                                          std::vector<std::string>(300, "the same key")),
                          name_of);
 
-TEST(EntryList, TakesLessThanSixtyBytesForAnEntrysPlace) {
+TEST(EntryList, TakesLessThanFiftyBytesForAnEntrysPlace) {
   for (const auto& keys : {shuffled(ascending(20000, "")), ascending(20000, ""), reversed(ascending(20000, ""))}) {
     Arena arena;
     EntryList list(&arena);
     for (const std::string& key : keys) {
       list.insert({key, 1, EntryType::value, {}});
     }
-    const size_t own = keys.size() * 48;  // the entries themselves
-    EXPECT_LT(arena.memory_bytes(), own + keys.size() * 60);
+    const size_t own = keys.size() * 40;  // the entries themselves
+    EXPECT_LT(arena.memory_bytes(), own + keys.size() * 50);
   }
 }
 
