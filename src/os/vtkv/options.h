@@ -113,6 +113,10 @@ struct Options {
   std::function<void(const Status&)> on_fatal;
   // Called on the commit worker whenever DB::reuse_horizon() moved.
   std::function<void(SequenceNumber)> on_reuse_horizon;
+  // The log needs space at once and the host refuses it: gives some of its own back to the host. True: it did, ask
+  // again; false: there is no more, and the database stops. Called by workers, also while the database is opened; must
+  // not use the database.
+  std::function<bool()> make_room;
 
   // Test builds only: break a safety rule on purpose and see that the tests notice.
   struct Mutations {

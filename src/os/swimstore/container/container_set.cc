@@ -86,6 +86,10 @@ class ContainerSetImplementation final : public ContainerSet {
   bool has_waiting() const override { return m_waiting.load(std::memory_order_relaxed) > 0; }
   void mark_primed(const std::vector<SlotAddress>& slots) override;
   vtkv::File* file(unsigned size_class) override { return m_containers[size_class]->file(); }
+  bool make_room() override {
+    bool gave = false;
+    return m_reserve.give_piece(&gave).ok() && gave;
+  }
 
   Status begin_recovery() override;
   Status load_page(std::string_view key, std::string_view value) override;

@@ -84,6 +84,8 @@ class ContainerSet {
   virtual void mark_primed(const std::vector<SlotAddress>& slots) = 0;
 
   virtual vtkv::File* file(unsigned size_class) = 0;
+  // The log needs space that the host refuses: gives a piece of the reserve back. False: there is none.
+  virtual bool make_room() = 0;
 
   // Recovery. begin_recovery: the store's lock is held, the host may be changed: the reserve makes room.
   // Then pages as of the checkpoint, then deltas after it, then finish. Code::corruption when a delta

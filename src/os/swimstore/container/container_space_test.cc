@@ -143,6 +143,18 @@ TEST_F(ContainerSpaceTest, TheReserveGoesWhenOthersFillTheHostAndComesBack) {
   EXPECT_GE(m_env.allocated_bytes(), before);
 }
 
+TEST_F(ContainerSpaceTest, TheLogGetsTheReservePieceByPieceAtOnce) {
+  m_env.set_capacity(m_env.allocated_bytes());
+  vtkv::FileSystemInfo host;
+  for (uint64_t piece = 1; piece <= 8; piece++) {
+    ASSERT_TRUE(m_set->make_room());
+    check(m_env.file_system_info("/", &host));
+    EXPECT_EQ(host.available_bytes, piece * 64 * kKiB);
+  }
+  EXPECT_FALSE(m_set->make_room());
+  EXPECT_EQ(m_set->statistics().growable_bytes, 0u);  // data gets nothing of it
+}
+
 TEST_F(ContainerSpaceTest, AFailedGrowthIsNoSpaceAndLeavesNothingTaken) {
   m_env.fail_nth(vtkv::SimCall::allocate, 1, Status::from_errno(ENOSPC, "simulated"), true);
   std::vector<AllocatedSlot> slots;

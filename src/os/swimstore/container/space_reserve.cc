@@ -37,7 +37,18 @@ uint64_t SpaceReserve::growable_bytes(const vtkv::FileSystemInfo& host) const {
   return host.available_bytes > withheld ? host.available_bytes - withheld : 0;
 }
 
+Status SpaceReserve::give_piece(bool* gave) {
+  std::lock_guard lock(m_lock);
+  *gave = held_bytes() > 0;
+  return *gave ? shrink(held_bytes() - std::min(held_bytes(), m_piece_bytes)) : Status();
+}
+
 Status SpaceReserve::make_room(bool* changed) {
+  std::lock_guard lock(m_lock);
+  return make_room_locked(changed);
+}
+
+Status SpaceReserve::make_room_locked(bool* changed) {
   *changed = false;
   if (held_bytes() > m_target_bytes) {
     VTKV_RETURN_IF_ERROR(shrink(m_target_bytes));
@@ -56,7 +67,8 @@ Status SpaceReserve::make_room(bool* changed) {
 }
 
 Status SpaceReserve::balance(bool* changed) {
-  VTKV_RETURN_IF_ERROR(make_room(changed));
+  std::lock_guard lock(m_lock);
+  VTKV_RETURN_IF_ERROR(make_room_locked(changed));
   if (*changed || held_bytes() >= m_target_bytes) {
     return {};
   }

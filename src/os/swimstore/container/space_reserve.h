@@ -5,11 +5,12 @@
 // lacks is withheld from the growth of containers, and so is a quarter of it as a margin, so that data
 // alone never brings it to shrink.
 //
-// Threads: make_room() and balance() by one thread at a time; the rest by any.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "vtkv/env/env.h"
@@ -24,6 +25,8 @@ class SpaceReserve {
 
   // How much of `host`'s space containers may still take.
   uint64_t growable_bytes(const vtkv::FileSystemInfo& host) const;
+  // Gives back one piece, whatever the host has. *gave: there was one.
+  vtkv::Status give_piece(bool* gave);
   // Shrinks while the host is nearly full.
   vtkv::Status make_room(bool* changed);
   // The same, and grows by one piece when there is plenty. *changed: it did either.
@@ -34,6 +37,8 @@ class SpaceReserve {
 
  private:
   uint64_t margin_bytes() const { return m_target_bytes / 4; }
+  // The caller holds m_lock.
+  vtkv::Status make_room_locked(bool* changed);
   vtkv::Status shrink(uint64_t bytes);
   vtkv::Status extend();
 
@@ -41,6 +46,7 @@ class SpaceReserve {
   std::string m_directory;
   uint64_t m_target_bytes = 0;
   uint64_t m_piece_bytes = 0;
+  std::mutex m_lock;  // while the file's size changes
   std::atomic<uint64_t> m_held_bytes{0};
   std::unique_ptr<vtkv::File> m_file;
 };

@@ -101,6 +101,7 @@ Status CubeImplementation::open() {
       next(horizon);
     }
   };
+  options.make_room = [this] { return m_containers->make_room(); };
   VTKV_RETURN_IF_ERROR(vtkv::DB::open(m_env, m_directory, options, &m_database));
   m_containers->set_checkpoint_request([this] { m_database->request_flush(); });
   m_horizon_keeper = std::make_unique<HorizonKeeper>(m_env, *m_containers, *m_database);

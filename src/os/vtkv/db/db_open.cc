@@ -144,7 +144,7 @@ Status DbImpl::open_parts() {
   VTKV_RETURN_IF_ERROR(m_env->lock_file(lock_path(m_directory), &m_file_lock));
   VTKV_RETURN_IF_ERROR(Tree::open(m_env, m_directory, m_options, &m_tree));
   m_pool = std::make_unique<SegmentPool>(m_env, log_path(m_directory), m_tree->geometry(), m_tree->uuid(),
-                                         m_options.primed_bytes_per_commit);
+                                         m_options.primed_bytes_per_commit, m_options.make_room);
   m_values = std::make_unique<ValueReader>(m_pool.get(), m_tree->cache());
   return m_pool->load();
 }

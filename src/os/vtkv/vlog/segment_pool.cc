@@ -32,12 +32,13 @@ uint64_t round_up(uint64_t bytes) { return (bytes + kLogBlockBytes - 1) / kLogBl
 }  // namespace
 
 SegmentPool::SegmentPool(Env* env, std::string directory, const Geometry& geometry, const Uuid& uuid,
-                         uint64_t primed_bytes_per_commit)
+                         uint64_t primed_bytes_per_commit, std::function<bool()> make_room)
     : m_env(env),
       m_directory(std::move(directory)),
       m_geometry(geometry),
       m_uuid(uuid),
-      m_primed_bytes_per_commit(primed_bytes_per_commit) {}
+      m_primed_bytes_per_commit(primed_bytes_per_commit),
+      m_make_room(std::move(make_room)) {}
 
 std::string SegmentPool::path_of(uint64_t id) const {
   std::string digits = std::to_string(id);
@@ -293,7 +294,11 @@ Status SegmentPool::take(uint64_t minimum_bytes, bool for_recovery, LogSegment**
   }
   if (!chosen) {
     // The writer waits for it: reserving its space is quick.
-    VTKV_RETURN_IF_ERROR(make_segment(wanted, false, false, &chosen));
+    Status status = make_segment(wanted, false, false, &chosen);
+    while (status.is_no_space() && m_make_room && m_make_room()) {
+      status = make_segment(wanted, false, false, &chosen);
+    }
+    VTKV_RETURN_IF_ERROR(status);
   }
   *result = chosen;
   return Status();

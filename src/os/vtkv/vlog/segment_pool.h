@@ -20,6 +20,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -48,8 +49,9 @@ struct LogSegment {
 
 class SegmentPool {
  public:
+  // `primed_bytes_per_commit`, `make_room`: as in Options.
   SegmentPool(Env* env, std::string directory, const Geometry& geometry, const Uuid& uuid,
-              uint64_t primed_bytes_per_commit = 0);
+              uint64_t primed_bytes_per_commit = 0, std::function<bool()> make_room = nullptr);
 
   // Makes the log of an empty database: the first segment is live at epoch 1. Durable on return.
   Status create();
@@ -118,6 +120,7 @@ class SegmentPool {
   const Geometry m_geometry;
   const Uuid m_uuid;
   const uint64_t m_primed_bytes_per_commit;
+  const std::function<bool()> m_make_room;
 
   mutable std::mutex m_lock;
   std::map<uint64_t, std::unique_ptr<LogSegment>> m_segments;

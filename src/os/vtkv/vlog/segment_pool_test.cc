@@ -93,6 +93,24 @@ TEST_F(SegmentPoolTest, FilledSegmentIsPrimedByItsUnusedEnd) {
   EXPECT_EQ(m_pool->primed_bytes() - before, kLogBlockBytes);
 }
 
+TEST_F(SegmentPoolTest, AsksForRoomUntilASegmentFits) {
+  int asked = 0;
+  SegmentPool pool(&m_env, "/log", m_geometry, Uuid{}, 0, [&] {
+    m_env.set_capacity(m_env.allocated_bytes() + ++asked * kSegmentBytes / 2);
+    return asked <= 2;
+  });
+  ASSERT_TRUE(pool.load().ok());
+  m_env.set_capacity(m_env.allocated_bytes());
+  LogSegment* segment = nullptr;
+  while (asked == 0) {
+    ASSERT_TRUE(pool.take(0, false, &segment).ok());
+  }
+  EXPECT_EQ(asked, 2);  // the first half was not enough
+  m_env.set_capacity(m_env.allocated_bytes());
+  EXPECT_TRUE(pool.take(0, false, &segment).is_no_space());
+  EXPECT_EQ(asked, 3);
+}
+
 TEST_F(SegmentPoolTest, HeaderTellsTheNextOpen) {
   for (const bool primed : {false, true}) {
     LogSegment* const segment = take_unprimed();
