@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <iterator>
 #include <map>
+#include <ostream>
 #include <random>
 #include <string>
 #include <thread>
@@ -66,11 +66,19 @@ std::vector<std::string> interleaved(size_t count, size_t runs) {
   return keys;
 }
 
-class EntryListTest : public testing::TestWithParam<std::vector<std::string>> {
+// Made by each test for itself: a parameter is printed by every run of the program.
+struct Keys {
+  const char* name;
+  std::vector<std::string> (*make)();
+};
+
+void PrintTo(const Keys& keys, std::ostream* out) { *out << keys.name; }
+
+class EntryListTest : public testing::TestWithParam<Keys> {
  protected:
   void fill() {
     SequenceNumber sequence = 0;
-    for (const std::string& key : GetParam()) {
+    for (const std::string& key : keys) {
       const std::string value = std::to_string(++sequence);
       list.insert({key, sequence, EntryType::value, value});
       model[{key, sequence}] = value;
@@ -87,6 +95,7 @@ class EntryListTest : public testing::TestWithParam<std::vector<std::string>> {
     }
   }
 
+  const std::vector<std::string> keys = GetParam().make();
   Arena arena;
   EntryList list{&arena};
   Model model;
@@ -113,7 +122,7 @@ TEST_P(EntryListTest, FindsEachPlaceAndWalksBothWays) {
 
 TEST_P(EntryListTest, FindsAnEntryOnceItIsIn) {
   SequenceNumber sequence = 0;
-  for (const std::string& key : GetParam()) {
+  for (const std::string& key : keys) {
     list.insert({key, ++sequence, EntryType::value, {}});
     const EntryList::Node* node = list.find(key, sequence);
     ASSERT_NE(node, nullptr);
@@ -124,7 +133,6 @@ TEST_P(EntryListTest, FindsAnEntryOnceItIsIn) {
 
 // What a reader saw stays found, in order, while the writer splits nodes under it.
 TEST_P(EntryListTest, ReadersFindWhatIsInBesideTheWriter) {
-  const std::vector<std::string>& keys = GetParam();
   std::atomic<size_t> in{0};
   std::atomic<bool> wrong{false};
   const auto read = [&](uint64_t seed) {
@@ -156,15 +164,15 @@ TEST_P(EntryListTest, ReadersFindWhatIsInBesideTheWriter) {
   EXPECT_FALSE(wrong);
 }
 
-std::string name_of(const testing::TestParamInfo<std::vector<std::string>>& info) {
-  return std::array{"Shuffled", "Ascending", "Descending", "Awkward", "Interleaved", "OneKey"}[info.index];
-}
-
-INSTANTIATE_TEST_SUITE_P(Keys, EntryListTest,
-                         testing::Values(shuffled(ascending(20000, "")), ascending(5000, "prefix"),
-                                         reversed(ascending(5000, "")), awkward(5000), interleaved(6000, 7),
-                                         std::vector<std::string>(300, "the same key")),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, EntryListTest,
+    testing::Values(Keys{"Shuffled", [] { return shuffled(ascending(20000, "")); }},
+                    Keys{"Ascending", [] { return ascending(5000, "prefix"); }},
+                    Keys{"Descending", [] { return reversed(ascending(5000, "")); }},
+                    Keys{"Awkward", [] { return awkward(5000); }},
+                    Keys{"Interleaved", [] { return interleaved(6000, 7); }},
+                    Keys{"OneKey", [] { return std::vector<std::string>(300, "the same key"); }}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 TEST(EntryList, TakesLessThanFiftyBytesForAnEntrysPlace) {
   for (const auto& keys : {shuffled(ascending(20000, "")), ascending(20000, ""), reversed(ascending(20000, ""))}) {
