@@ -40,7 +40,7 @@ using MergePace = std::function<Status(uint64_t bytes)>;
 
 class StitchMerge {
  public:
-  // `runs` newest first; of them, only the keys in `range`. All but policy and range outlive the merge.
+  // `runs` newest first; of them, only the keys in `range`. Runs, reducer and writer outlive the merge.
   StitchMerge(const std::vector<std::shared_ptr<const Run>>& runs, Reducer* reducer, const StitchPolicy& policy,
               const MergePace& pace, RunWriter* writer, const KeyRange& range = {});
   // Adds everything that is left of the runs to the writer, which is then ready to finish, or for keys behind these.
@@ -56,7 +56,7 @@ class StitchMerge {
 
   Reducer& m_reducer;
   const StitchPolicy m_policy;
-  const MergePace& m_pace;
+  const MergePace m_pace;
   RunWriter& m_writer;
   const std::string m_begin;
   std::vector<std::unique_ptr<MergeSource>> m_sources;
