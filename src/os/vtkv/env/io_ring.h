@@ -9,8 +9,8 @@
 // meanwhile (one client, waiting for each), a lone sync is called directly instead of sleeping, which
 // saves that detour; the first wake during one ends this, so that writes overlap with syncs again.
 //
-// The ring holds a reference to each lock file it is given: the kernel drops it when the last request has
-// ended, also after SIGKILL (doc/crash_consistency.md, What it asks in return).
+// The ring holds a reference to each lock file it is given until it is shut down. After SIGKILL the kernel drops it
+// when the last request has ended (doc/crash_consistency.md, What it asks in return).
 #pragma once
 
 #include <liburing.h>

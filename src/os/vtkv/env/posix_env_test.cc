@@ -2,6 +2,7 @@
 
 #include "vtkv/env/posix_env.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -61,6 +62,23 @@ TEST_F(PosixEnvTest, RingsReferToTheLocksHeldWhenTheyAreMade) {
   ASSERT_TRUE(env.lock_file(path("lock"), &lock).ok());
   auto worker = env.start_worker("ring", 4, [](IoQueue&) { return NextStep::on_event(); });
   EXPECT_EQ(registered_files_of_rings(), std::vector<unsigned>{1});
+}
+
+TEST_F(PosixEnvTest, RingThatIsShutDownRefersToNoLock) {
+  if (!host_has_io_uring()) {
+    GTEST_SKIP() << "this host refuses io_uring";
+  }
+  // A pipe in place of the lock file: it tells when the last reference to its end is gone.
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+  std::unique_ptr<WorkerQueue> ring;
+  ASSERT_TRUE(IoRing::create(4, {ends[1]}, &ring).ok());
+  ::close(ends[1]);
+  char byte = 0;
+  EXPECT_LT(::read(ends[0], &byte, 1), 0) << "the ring holds the other end";
+  ring->shut_down();
+  EXPECT_EQ(::read(ends[0], &byte, 1), 0);
+  ::close(ends[0]);
 }
 
 // Writes under the lock until it is killed; never returns.
