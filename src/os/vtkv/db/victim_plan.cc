@@ -57,11 +57,11 @@ VictimPlan plan_victims(const Options& options, const SegmentPool& pool, uint64_
     }
     return saved > kEntryCost * tree_entries;
   };
-  const auto saved = [&](const SegmentValues& values, uint64_t segment_bytes) {
+  const auto saved_by_this_sieve = [&](const SegmentValues& values, uint64_t segment_bytes) {
     return saved_by_sieve(options.gc_lookup_cost_bytes, values, segment_bytes);
   };
   if ((options.io_depth >= kDeepQueue && pays(VictimPlan::Way::pick, kPickPart, saved_by_pick)) ||
-      pays(VictimPlan::Way::sieve, kSievePart, saved)) {
+      pays(VictimPlan::Way::sieve, kSievePart, saved_by_this_sieve)) {
     return plan;
   }
   return {VictimPlan::Way::whole, {choice.front()}};

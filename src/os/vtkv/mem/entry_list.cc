@@ -186,32 +186,31 @@ EntryList::Index* EntryList::new_index(int level, const Node* low, const Node* h
   return new (place) Index(level, low, Index::bytes_shared(low, m_head, high));
 }
 
-EntryList::Node* EntryList::find_before(std::string_view key, SequenceNumber sequence) const {
-  for (;;) {
-    const Index* index = m_root.load(std::memory_order_acquire);
-    while (index->level() > 0) {
-      index = index->child(index->slot_before(key, sequence));
-      index->prefetch();
-    }
-    Node* node = index->entry(index->slot_before(key, sequence));
-    if (node == m_head || node->before(key, sequence)) {
-      return node;
-    }
+EntryList::Node* EntryList::descend(std::string_view key, SequenceNumber sequence, Path* path) const {
+  Index* index = m_root.load(std::memory_order_acquire);
+  if (path) {
+    path->height = index->level() + 1;
+    VTKV_ASSERT(path->height < Path::kMaxHeight);
   }
-}
-
-EntryList::Node* EntryList::find_path(std::string_view key, SequenceNumber sequence, Path* path) const {
-  Index* index = m_root.load(std::memory_order_relaxed);
-  path->height = index->level() + 1;
-  VTKV_ASSERT(path->height < Path::kMaxHeight);
   for (;;) {
     const int slot = index->slot_before(key, sequence);
-    path->steps[index->level()] = {index, slot};
+    if (path) {
+      path->steps[index->level()] = {index, slot};
+    }
     if (index->level() == 0) {
       return index->entry(slot);
     }
     index = index->child(slot);
     index->prefetch();
+  }
+}
+
+EntryList::Node* EntryList::find_before(std::string_view key, SequenceNumber sequence) const {
+  for (;;) {
+    Node* node = descend(key, sequence, nullptr);
+    if (node == m_head || node->before(key, sequence)) {
+      return node;
+    }
   }
 }
 
@@ -256,7 +255,7 @@ void EntryList::add_to_index(const Path& path, int level, const Node* low, void*
 
 void EntryList::insert(const Entry& entry) {
   Path path;
-  Node* before = find_path(entry.key, entry.sequence, &path);
+  Node* before = descend(entry.key, entry.sequence, &path);
   Node* node = new_node(entry);
   node->link.store(before->next(), std::memory_order_relaxed);
   before->link.store(node, std::memory_order_release);

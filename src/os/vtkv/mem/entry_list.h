@@ -57,9 +57,11 @@ class EntryList {
 
   Node* new_node(const Entry& entry);
   Index* new_index(int level, const Node* low, const Node* high);
-  // The last entry before (key, sequence); the head where there is none.
+  // Asks the tree for the last entry before (key, sequence), or the head. The writer, who wants the path too, gets it;
+  // a reader, whose `path` is null, may get another one.
+  Node* descend(std::string_view key, SequenceNumber sequence, Path* path) const;
+  // An entry before (key, sequence), or the head: the last one but for what the writer does meanwhile.
   Node* find_before(std::string_view key, SequenceNumber sequence) const;
-  Node* find_path(std::string_view key, SequenceNumber sequence, Path* path) const;
   // What ends the range of the path's node of that level; null: nothing does.
   const Node* high_end(const Path& path, int level) const;
   // Puts an entry, or a node of the level below, behind the slot that the path takes on that level.

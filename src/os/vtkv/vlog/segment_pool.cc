@@ -294,10 +294,10 @@ Status SegmentPool::take(uint64_t minimum_bytes, bool for_recovery, LogSegment**
   }
   if (!chosen) {
     // The writer waits for it: reserving its space is quick.
-    Status status = make_segment(wanted, false, false, &chosen);
-    while (status.is_no_space() && m_make_room && m_make_room()) {
+    Status status;
+    do {
       status = make_segment(wanted, false, false, &chosen);
-    }
+    } while (status.is_no_space() && m_make_room && m_make_room());
     VTKV_RETURN_IF_ERROR(status);
   }
   *result = chosen;
