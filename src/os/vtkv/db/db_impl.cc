@@ -114,12 +114,14 @@ void DbImpl::notify_waiters() {
   }
 }
 
+// What is done may be undone at once, by another writer.
 Status DbImpl::wait_until(const std::function<bool()>& done) {
   std::unique_lock lock(m_wait_lock);
   m_waiters.fetch_add(1);
-  m_signal->wait(lock, [&] { return done() || m_pipeline->failed(); });
+  bool is_done = false;
+  m_signal->wait(lock, [&] { return (is_done = done()) || m_pipeline->failed(); });
   m_waiters.fetch_sub(1);
-  return done() ? Status() : m_pipeline->failure();
+  return is_done ? Status() : m_pipeline->failure();
 }
 
 Status DbImpl::wait_durable(SequenceNumber sequence) {

@@ -90,6 +90,29 @@ class DbThreadsTest : public testing::Test {
   std::unique_ptr<DB> m_db;
 };
 
+// Mostly as much is unwritten as may be: room that one of them waited for, another one takes.
+TEST_F(DbThreadsTest, WritersAheadOfTheLogWaitAndGoOn) {
+  constexpr int kManyWriters = 12;
+  m_db.reset();
+  m_options.memtable_bytes = m_options.checkpoint_log_bytes = 2 << 20;
+  ASSERT_TRUE(DB::open(posix_env(), m_base + "/db", m_options, &m_db).ok());
+  std::vector<std::thread> writers;
+  for (int i = 0; i < kManyWriters; ++i) {
+    writers.emplace_back([this, i] {
+      for (int number = 0; number < 250; ++number) {
+        WriteBatch batch;
+        batch.put(std::to_string(i) + " " + std::to_string(number % 5), std::string(150000, 'v'));
+        const Status status = m_db->write(std::move(batch), {.sync = false});
+        ASSERT_TRUE(status.ok()) << status.to_string();
+      }
+    });
+  }
+  for (std::thread& writer : writers) {
+    writer.join();
+  }
+  EXPECT_GT(m_db->statistics().write_waits, 0u);
+}
+
 TEST_F(DbThreadsTest, BatchesAreAtomicUnderFlushAndMerge) {
   std::atomic<bool> stop{false};
   std::vector<std::thread> writers;
