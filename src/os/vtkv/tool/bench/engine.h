@@ -50,8 +50,8 @@ class Scan {
 enum class ScanLength { few, whole };  // a hint: engines may read ahead for a long one
 
 struct EngineReport {
-  uint64_t stalls = 0;            // times that the engine made writers wait for its background work
-  uint64_t stall_us = 0;
+  uint64_t delays = 0;  // times that the engine slowed or stopped writers for its background work
+  uint64_t delay_us = 0;
   std::optional<uint64_t> log_waits;  // times that a writer was faster than the log's device
   uint64_t primed_bytes = 0;      // written once so that later writes need no metadata
   uint64_t log_bytes = 0, flush_bytes = 0, merge_bytes = 0, gc_bytes = 0;  // where the engine tells

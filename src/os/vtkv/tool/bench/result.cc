@@ -15,8 +15,8 @@ constexpr std::string_view kNames[kMetrics] = {
     "max_us",             "write_amplification", "read_amplification", "space_amplification",
     "device_reads_per_op", "flushes_per_op",    "user_written_bytes",  "user_read_bytes",
     "device_written_bytes", "device_read_bytes", "primed_bytes",       "cpu_us_per_op",
-    "worst_second_ratio", "stalls",             "stall_seconds",       "log_waits",
-    "filter_bytes_per_key",
+    "worst_second_ratio", "stalls",             "delays",              "delay_seconds",
+    "log_waits",          "filter_bytes_per_key",
     "log_bytes",          "flush_bytes",        "merge_bytes",         "gc_bytes"};
 
 std::optional<double> median(std::vector<double> values) {

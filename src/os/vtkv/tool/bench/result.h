@@ -35,8 +35,9 @@ enum class Metric {
   primed_bytes,
   cpu_us_per_op,            // all threads, settling included
   worst_second_ratio,       // operations of the worst whole second to those of the median one
-  stalls,
-  stall_seconds,
+  stalls,                   // operations of a tenth of a second and more
+  delays,                   // of writers by background work, as the engine counts them
+  delay_seconds,
   log_waits,
   filter_bytes_per_key,
   log_bytes,

@@ -94,15 +94,15 @@ class RocksdbEngine final : public Engine {
 
   EngineReport report() override {
     EngineReport report;
-    std::map<std::string, std::string> stalls;
-    if (m_db->GetMapProperty(rocksdb::DB::Properties::kCFStats, &stalls)) {
-      for (const auto& [name, count] : stalls) {
+    std::map<std::string, std::string> family;
+    if (m_db->GetMapProperty(rocksdb::DB::Properties::kCFStats, &family)) {
+      for (const auto& [name, count] : family) {
         if (name == "io_stalls.total-stops" || name == "io_stalls.total-delays") {
-          report.stalls += std::stoull(count);
+          report.delays += std::stoull(count);
         }
       }
     }
-    report.stall_us = m_statistics->getTickerCount(rocksdb::STALL_MICROS);
+    report.delay_us = m_statistics->getTickerCount(rocksdb::STALL_MICROS);
     report.log_bytes = m_statistics->getTickerCount(rocksdb::WAL_FILE_BYTES);
     report.flush_bytes = m_statistics->getTickerCount(rocksdb::FLUSH_WRITE_BYTES);
     report.merge_bytes = m_statistics->getTickerCount(rocksdb::COMPACT_WRITE_BYTES);

@@ -23,6 +23,7 @@ namespace vtkv::bench {
 namespace {
 
 constexpr uint64_t kSecondNs = 1000000000;
+constexpr uint64_t kStallNs = kSecondNs / 10;
 constexpr auto kProgressEvery = std::chrono::seconds(5);
 constexpr size_t kSecondsForWorst = 3;
 
@@ -35,6 +36,7 @@ struct Meter {
   Histogram latency_ns;
   std::vector<uint64_t> in_second;
   uint64_t written_bytes = 0, read_bytes = 0;
+  uint64_t stalls = 0;
   std::atomic<uint64_t> operations{0};
 
   void add(uint64_t begin_ns, uint64_t end_ns, uint64_t start_ns, const Outcome& outcome) {
@@ -42,6 +44,7 @@ struct Meter {
       return;
     }
     latency_ns.add(end_ns - begin_ns);
+    stalls += end_ns - begin_ns >= kStallNs;
     const size_t second = (end_ns - start_ns) / kSecondNs;
     if (second >= in_second.size()) {
       in_second.resize(second + 1);
@@ -197,7 +200,7 @@ void Run::summarise(Result* result) const {
   Result& one = *result;
   Histogram latency_ns;
   std::vector<uint64_t> in_second;
-  double written = 0, read = 0;
+  double written = 0, read = 0, stalls = 0;
   for (const Meter& meter : m_meters) {
     latency_ns.merge(meter.latency_ns);
     in_second.resize(std::max(in_second.size(), meter.in_second.size()));
@@ -206,6 +209,7 @@ void Run::summarise(Result* result) const {
     }
     written += static_cast<double>(meter.written_bytes);
     read += static_cast<double>(meter.read_bytes);
+    stalls += static_cast<double>(meter.stalls);
   }
   const double seconds = static_cast<double>(m_ended_ns - m_counted_from_ns) / 1e9;
   one[Metric::seconds] = seconds;
@@ -218,6 +222,7 @@ void Run::summarise(Result* result) const {
   one[Metric::p50_us] = us(0.5);
   one[Metric::p99_us] = us(0.99);
   one[Metric::p999_us] = us(0.999);
+  one[Metric::stalls] = stalls;
   one[Metric::max_us] = static_cast<double>(latency_ns.max()) / 1e3;
   // The last second is not a whole one.
   in_second.resize(std::min(in_second.size(), static_cast<size_t>(seconds)));
@@ -239,8 +244,8 @@ void add_difference(const Moment& before, const Moment& after, Result* result) {
   one[Metric::flush_bytes] = count(after.engine.flush_bytes - before.engine.flush_bytes);
   one[Metric::merge_bytes] = count(after.engine.merge_bytes - before.engine.merge_bytes);
   one[Metric::gc_bytes] = count(after.engine.gc_bytes - before.engine.gc_bytes);
-  one[Metric::stalls] = count(after.engine.stalls - before.engine.stalls);
-  one[Metric::stall_seconds] = count(after.engine.stall_us - before.engine.stall_us) / 1e6;
+  one[Metric::delays] = count(after.engine.delays - before.engine.delays);
+  one[Metric::delay_seconds] = count(after.engine.delay_us - before.engine.delay_us) / 1e6;
   if (before.engine.log_waits && after.engine.log_waits) {
     one[Metric::log_waits] = count(*after.engine.log_waits - *before.engine.log_waits);
   }

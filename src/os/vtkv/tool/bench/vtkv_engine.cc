@@ -150,8 +150,8 @@ EngineReport VtkvEngine::report() {
   report.merge_bytes = statistics.merge_bytes;
   report.gc_bytes = statistics.gc_moved_bytes;
   report.filter_bytes = statistics.filter_bytes;
-  report.stall_us = statistics.commit_delay_us;
-  report.stalls = statistics.commit_delays;
+  report.delay_us = statistics.commit_delay_us;
+  report.delays = statistics.commit_delays;
   report.log_waits = statistics.write_waits;
   return report;
 }

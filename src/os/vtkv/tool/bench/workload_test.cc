@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include "vtkv/tool/bench/runner.h"
 
@@ -15,6 +17,7 @@ namespace {
 
 constexpr uint64_t kKeys = 3000;
 constexpr size_t kValueBytes = 40;
+constexpr std::chrono::milliseconds kSlowPut{110};
 
 class MapScan final : public Scan {
  public:
@@ -41,6 +44,9 @@ class MapEngine final : public Engine {
     std::lock_guard lock(m_lock);
     if (puts == puts_most) {
       return Status::failed("full");
+    }
+    if (puts % slow_put_every == slow_put_every - 1) {
+      std::this_thread::sleep_for(kSlowPut);
     }
     m_entries[std::string(key)] = value;
     ++puts;
@@ -85,6 +91,7 @@ class MapEngine final : public Engine {
   std::string& value_of(uint64_t number) { return m_entries[std::string(Key(number).view())]; }
   uint64_t puts = 0;
   uint64_t puts_most = UINT64_MAX;  // then all fail
+  uint64_t slow_put_every = UINT64_MAX;
 
  private:
   std::mutex m_lock;
@@ -191,6 +198,17 @@ TEST_F(WorkloadTest, PgLogKeepsItsLength) {
   ASSERT_TRUE(run("pglog", &ignored, 64 * 1000).ok());
   EXPECT_LE(m_engine.size(), 64u * 510);
   EXPECT_GT(m_engine.size(), 64u * 450);
+}
+
+TEST_F(WorkloadTest, OperationsOfATenthOfASecondAreStalls) {
+  m_settings.threads = 1;
+  m_settings.seconds = 60;
+  Result result;
+  ASSERT_TRUE(run("fillrandom", &result).ok());
+  EXPECT_EQ(result[Metric::stalls], 0.0);
+  m_engine.slow_put_every = kKeys / 3;
+  ASSERT_TRUE(run("fillrandom", &result).ok());
+  EXPECT_EQ(result[Metric::stalls], 3.0);
 }
 
 TEST_F(WorkloadTest, ALostKeyIsNoticed) {
