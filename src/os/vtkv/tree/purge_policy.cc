@@ -8,7 +8,7 @@ namespace {
 
 using Runs = std::vector<std::shared_ptr<const Run>>;
 
-constexpr uint64_t kEntriesPerRemovalMax = 3;  // others, in the stretch
+constexpr uint64_t kEntriesPerRemovalMax = 7;  // others, in the stretch
 constexpr uint64_t kFewBytes = 1 << 20;        // so few may be rewritten for any number of removals
 constexpr uint64_t kEntriesMax = 4 << 20;      // of one stretch: bounds its time, and the memory for its keys
 

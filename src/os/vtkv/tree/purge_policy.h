@@ -4,10 +4,11 @@
 // then every scan over what was removed reads the removals and what they hide. So stretches of keys in which a run
 // holds mostly removals are merged by themselves, from that run down to the oldest, when that is worth it:
 //
-//   removals in the stretch >= a quarter of the entries that the runs from there on hold in it, or these entries are few.
+//   removals in the stretch >= an eighth of the entries that the runs from there on hold in it, or these entries are few.
 //
-// What is written then is at most three entries for each removal that goes; in a range that was emptied key by key it is
-// nothing. Judged part by part from the descriptors in memory: nothing is read.
+// What is written then is at most seven entries for each removal that goes; in a range that was emptied key by key it is
+// nothing. Judged part by part from the descriptors in memory: nothing is read. So at the ends of what was removed, where
+// a part reaches far into what was not, the older runs hold several entries for a removal.
 #pragma once
 
 #include <memory>

@@ -91,6 +91,23 @@ TEST_F(TreePurgeTest, RemovalsScatteredOverMuchElseWait) {
   expect_keys([](int i) { return i % 40 != 0; });
 }
 
+// As a merge of the flushes that removed a stretch leaves them: in one part with what was changed here and there around it.
+TEST_F(TreePurgeTest, RemovalsBesideScatteredChangesGo) {
+  flush_each(0, kKeys, 1, [this](MemTable* table, const std::string& key) {
+    if (key >= key_of(kMiddle) && key < key_of(kEnd)) {
+      table->remove(m_sequence, key);
+    } else if (m_sequence % 5 == 0) {
+      table->put(m_sequence, key, "changed");
+    }
+  });
+  merge();
+  EXPECT_EQ(m_tree->statistics().purges, 1u);
+  const auto wanted = [](int i) { return i < kMiddle || i >= kEnd; };
+  expect_keys(wanted);
+  open();
+  expect_keys(wanted);
+}
+
 TEST_F(TreePurgeTest, WhatWasPutAgainInBetweenSurvives) {
   remove_each(kMiddle, kEnd);
   flush_each(kMiddle, kEnd, 10, [this](MemTable* table, const std::string& key) {
