@@ -222,8 +222,8 @@ void Run::summarise(Result* result) const {
   one[Metric::p50_us] = us(0.5);
   one[Metric::p99_us] = us(0.99);
   one[Metric::p999_us] = us(0.999);
-  one[Metric::stalls] = stalls;
   one[Metric::max_us] = static_cast<double>(latency_ns.max()) / 1e3;
+  one[Metric::stalls] = stalls;
   // The last second is not a whole one.
   in_second.resize(std::min(in_second.size(), static_cast<size_t>(seconds)));
   if (in_second.size() >= kSecondsForWorst) {
