@@ -309,8 +309,7 @@ void IoRing::shut_down() {
     io_uring_submit_and_wait(&m_ring, 1);
     collect();
   }
-  // The kernel ends a ring in its own time, seconds later on a bad day; until then the file system of the lock files
-  // could not be unmounted.
+  // The kernel ends a ring in its own time; until then the file system of the lock files could not be unmounted.
   io_uring_unregister_files(&m_ring);
   io_uring_queue_exit(&m_ring);
   m_ring.ring_fd = -1;

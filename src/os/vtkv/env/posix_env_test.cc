@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +17,8 @@
 
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/env/io_ring.h"
+#include "vtkv/env/posix_file.h"
+#include "vtkv/env/read_all.h"
 
 namespace vtkv {
 namespace {
@@ -53,6 +57,18 @@ std::vector<unsigned> registered_files_of_rings() {
   return counts;
 }
 
+// As soon as whoever had the file open and locked is gone.
+bool can_be_locked(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  bool locked = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  for (int attempt = 0; !locked && attempt < 500; ++attempt) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    locked = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  }
+  ::close(descriptor);
+  return locked;
+}
+
 TEST_F(PosixEnvTest, RingsReferToTheLocksHeldWhenTheyAreMade) {
   if (!host_has_io_uring()) {
     GTEST_SKIP() << "this host refuses io_uring";
@@ -79,6 +95,22 @@ TEST_F(PosixEnvTest, RingThatIsShutDownRefersToNoLock) {
   ring->shut_down();
   EXPECT_EQ(::read(ends[0], &byte, 1), 0);
   ::close(ends[0]);
+}
+
+TEST_F(PosixEnvTest, ReadsLeaveNoFileOpen) {
+  // The kernel hands reads of such a file to workers of its own, which let go of it when the reader goes on already.
+  const std::string path = "/proc/self/stat";
+  constexpr int kRounds = 20000;
+  AlignedBuffer bytes(4096);
+  for (int round = 0; round < kRounds; ++round) {
+    std::unique_ptr<File> file;
+    ASSERT_TRUE(PosixFile::open(path, {.read_only = true, .direct = false}, &file).ok());
+    ASSERT_EQ(::flock(static_cast<PosixFile&>(*file).descriptor(), LOCK_EX), 0);
+    std::vector<ReadRequest> requests(8, {file.get(), 0, 1, bytes.data(), {}});
+    read_all(requests, [](ReadRequest& request) { EXPECT_TRUE(request.result.ok()); });
+    file.reset();
+    ASSERT_TRUE(can_be_locked(path)) << "after " << round << " rounds";
+  }
 }
 
 // Writes under the lock until it is killed; never returns.

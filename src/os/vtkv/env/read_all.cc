@@ -41,9 +41,10 @@ class ReadRing {
 
 std::unique_ptr<ReadRing> ReadRing::create() {
   io_uring ring{};
-  // Completions are run when this thread asks for them.
-  int result = io_uring_queue_init(kDepth, &ring, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
-  if (result == -EINVAL) {  // before Linux 6.1
+  // Completions are run whenever this thread is in the kernel, not only when it asks for them (DEFER_TASKRUN): where a
+  // worker of the kernel lets go of a request last, the file would stay open until this thread's next reads, if any.
+  int result = io_uring_queue_init(kDepth, &ring, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN);
+  if (result == -EINVAL) {  // before Linux 6.0
     result = io_uring_queue_init(kDepth, &ring, 0);
   }
   return result < 0 ? nullptr : std::unique_ptr<ReadRing>(new ReadRing(ring));
