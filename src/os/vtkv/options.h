@@ -79,8 +79,8 @@ struct Options {
   size_t block_cache_bytes = 64u << 20;  // for blocks of the tree and values of the log together
   // Values of at least so many bytes stay in the log, and the tree holds pointers to them (WiscKey). 0: none.
   size_t value_separation_bytes = 0;
-  // Short scans that find so many small values scattered over the log put them together, for the scans to come
-  // (iter/scattered_values.h). 0: reading writes nothing.
+  // Short scans that find so many values of up to 16 KiB scattered over the log put them together, for the scans to
+  // come (iter/scattered_values.h). 0: reading writes nothing.
   uint32_t scattered_values_min = 4;
   // The log's files may take this many times what lives in them; beyond it, garbage is collected. 0: never
   // by itself. More costs space and saves writing.

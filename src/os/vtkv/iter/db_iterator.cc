@@ -104,7 +104,7 @@ void DbIterator::next() {
 
 void DbIterator::previous() {
   if (!m_windows.empty()) {
-    const std::string key = current().key;
+    const std::string key(this->key());
     leave();
     m_visible.seek(key);
     if (!m_visible.valid()) {
@@ -126,20 +126,22 @@ void DbIterator::add_window() {
   const size_t expected = std::max(m_steps, m_host ? m_host->usual_steps() : 0);
   const size_t items = std::clamp(expected / kPassedPerItem, kWindowItemsMin, kWindowItemsMax);
   window.fetch = std::make_shared<ValueFetch>(m_values, m_state, items <= kRememberedItems);
+  window.items.reserve(items);
   uint64_t bytes = 0;
   while (m_visible.valid() && window.items.size() < items && bytes < kWindowBytes) {
-    Item& item = window.items.emplace_back();
-    item.key.assign(m_visible.key());
+    const std::string_view key = m_visible.key();
+    const std::string_view value = m_visible.value();
+    Item& item = window.items.emplace_back(window.bytes.size(), key.size(), value.size());
+    window.bytes.append(key).append(value);
+    bytes += value.size();
     if (m_visible.type() == EntryType::value_pointer) {
       ValuePointer pointer;
       item.number = window.fetch->size();
       item.fetched = true;
-      item.status = pointer.decode(m_visible.value()) ? window.fetch->add(pointer)
-                                                      : Status::corruption("the pointer to a value is malformed");
+      item.status = pointer.decode(value) ? window.fetch->add(pointer)
+                                          : Status::corruption("the pointer to a value is malformed");
       bytes += pointer.length;
     }
-    item.value.assign(m_visible.value());
-    bytes += item.value.size();
     m_visible.next();
   }
   m_fetcher->start(window.fetch);
@@ -157,27 +159,27 @@ void DbIterator::gather_scattered(const Window& window) {
     std::string_view value;
     const bool wanted = item.fetched && item.status.ok() && apart[item.number] &&
                         m_scattered.wants(window.fetch->pointer(item.number).length);
-    if (wanted && window.fetch->look_at(item.number, item.key, &value).ok()) {
-      m_scattered.add(item.key, value);
+    if (wanted && window.fetch->look_at(item.number, window.key(item), &value).ok()) {
+      m_scattered.add(window.key(item), value);
     }
   }
 }
 
 void DbIterator::show_item() {
   Window& window = m_windows.front();
-  const Item& item = current();
+  const Item& item = window.current();
   m_status = item.status;
   if (!item.fetched) {
-    m_value = item.value;
+    m_value = window.value(item);
   } else if (m_status.ok()) {
     if (!window.waited) {
       m_fetcher->wait(*window.fetch);
       window.waited = true;
     }
-    m_status = window.fetch->value(item.number, item.key, &m_value);
+    m_status = window.fetch->value(item.number, window.key(item), &m_value);
   }
   if (!m_status.ok()) {  // once more, with all its tries
-    m_status = m_values->read(item.key, item.value, &m_read);
+    m_status = m_values->read(window.key(item), window.value(item), &m_read);
     m_value = m_read;
   }
 }

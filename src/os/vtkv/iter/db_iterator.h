@@ -39,7 +39,9 @@ class DbIterator final : public Iterator {
   void seek_for_previous(std::string_view target) override;
   void next() override;
   void previous() override;
-  std::string_view key() const override { return m_windows.empty() ? m_visible.key() : current().key; }
+  std::string_view key() const override {
+    return m_windows.empty() ? m_visible.key() : m_windows.front().key(m_windows.front().current());
+  }
   std::string_view value() const override {
     return m_windows.empty() && !m_followed ? m_visible.value() : m_value;
   }
@@ -49,20 +51,25 @@ class DbIterator final : public Iterator {
 
  private:
   struct Item {
-    std::string key;
-    std::string value;      // or the pointer to it
-    bool fetched = false;   // its value is `number` of the fetch
+    size_t offset, key_bytes, value_bytes;  // in its window's bytes: the key, the value or the pointer to it
+    bool fetched = false;                   // its value is `number` of the fetch
     size_t number = 0;
-    Status status;          // why it could not be fetched
+    Status status;                          // why it could not be fetched
   };
   struct Window {
+    std::string_view key(const Item& item) const { return {bytes.data() + item.offset, item.key_bytes}; }
+    std::string_view value(const Item& item) const {
+      return {bytes.data() + item.offset + item.key_bytes, item.value_bytes};
+    }
+    const Item& current() const { return items[at]; }
+
+    std::string bytes;
     std::vector<Item> items;
     size_t at = 0;
     std::shared_ptr<ValueFetch> fetch;
     bool waited = false;
   };
 
-  const Item& current() const { return m_windows.front().items[m_windows.front().at]; }
   bool runs_ahead() const;
   void arrive();
   void follow();

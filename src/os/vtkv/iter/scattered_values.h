@@ -21,7 +21,7 @@ class ScatteredValues {
       : m_host(host), m_checked(checked), m_values_min(values_min) {}
 
   bool gathers() const { return m_host != nullptr; }
-  // Does it pay for a value of so many bytes? Reading a large one takes long, wherever it lies.
+  // Does it pay for a value of so many bytes? Larger ones are read at nearly the same speed wherever they lie.
   bool wants(size_t value_bytes) const { return gathers() && value_bytes <= kValueBytesMost; }
   // In the order of the keys, which follow one another in the database.
   void add(std::string_view key, std::string_view value);
@@ -29,7 +29,7 @@ class ScatteredValues {
   void put_together();
 
  private:
-  static constexpr size_t kValueBytesMost = 4096;
+  static constexpr size_t kValueBytesMost = 16u << 10;
   static constexpr size_t kValuesMost = 64;  // a look-up of each under the write lock
 
   struct Place {

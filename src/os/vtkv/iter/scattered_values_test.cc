@@ -11,7 +11,7 @@ namespace {
 
 class ScatteredValuesTest : public ValuesFixture {
  protected:
-  ScatteredValuesTest() : ValuesFixture(256 << 10) {}
+  explicit ScatteredValuesTest(uint64_t log_segment_bytes = 256 << 10) : ValuesFixture(log_segment_bytes) {}
 
   void reopen() {
     open();
@@ -79,9 +79,20 @@ TEST_F(ScatteredValuesTest, ManyShortScansHaveTheSameEffectAsALongerOne) {
   EXPECT_GE(moved(), 20 * 1000u);
 }
 
+class LargerSegments : public ScatteredValuesTest {
+ protected:
+  LargerSegments() : ScatteredValuesTest(4 << 20) {}
+};
+
+TEST_F(LargerSegments, ValuesOfSeveralBlocksAreFoundTogetherAsWell) {
+  put_scattered(16000);
+  EXPECT_GT(scan(kKeys, 16000), kKeys * 16000u * 9 / 10);
+  EXPECT_EQ(scan(kKeys, 16000), 0u);
+}
+
 TEST_F(ScatteredValuesTest, LargeValuesStayWhereTheyAre) {
-  put_scattered(5000);
-  EXPECT_EQ(scan(kKeys, 5000), 0u);
+  put_scattered(17 << 10);
+  EXPECT_EQ(scan(kKeys, 17 << 10), 0u);
 }
 
 TEST_F(ScatteredValuesTest, ReadingWritesNothingWhereThatIsForbidden) {
