@@ -79,6 +79,7 @@ TEST_F(ScatteredValuesTest, ManyShortScansHaveTheSameEffectAsALongerOne) {
   EXPECT_GE(moved(), 20 * 1000u);
 }
 
+// Room for more than is put together at once.
 class LargerSegments : public ScatteredValuesTest {
  protected:
   LargerSegments() : ScatteredValuesTest(4 << 20) {}
@@ -90,7 +91,7 @@ TEST_F(LargerSegments, ValuesOfSeveralBlocksAreFoundTogetherAsWell) {
   EXPECT_EQ(scan(kKeys, 16000), 0u);
 }
 
-TEST_F(ScatteredValuesTest, LargeValuesStayWhereTheyAre) {
+TEST_F(LargerSegments, LargeValuesStayWhereTheyAre) {
   put_scattered(17 << 10);
   EXPECT_EQ(scan(kKeys, 17 << 10), 0u);
 }
