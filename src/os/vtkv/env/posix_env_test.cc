@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 #include "vtkv/env/aligned_buffer.h"
@@ -57,14 +58,23 @@ std::vector<unsigned> registered_files_of_rings() {
   return counts;
 }
 
+// What the kernel does in its own time.
+bool comes_true_within(std::chrono::seconds patience, const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
 // As soon as whoever had the file open and locked is gone.
 bool can_be_locked(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  bool locked = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
-  for (int attempt = 0; !locked && attempt < 500; ++attempt) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    locked = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
-  }
+  const bool locked =
+      comes_true_within(std::chrono::seconds(5), [&] { return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0; });
   ::close(descriptor);
   return locked;
 }
@@ -163,14 +173,10 @@ TEST_F(PosixEnvTest, LockOfAKilledProcessIsGivenUp) {
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   // The kernel gives it up once the last write has ended, which may be after the process has.
   Status status;
-  for (int tries = 0; tries < 3000; ++tries) {
+  EXPECT_TRUE(comes_true_within(std::chrono::seconds(30), [&] {
     status = env.lock_file(path("lock"), &lock);
-    if (status.ok()) {
-      break;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  EXPECT_TRUE(status.ok()) << status.to_string();
+    return status.ok();
+  })) << status.to_string();
   ::close(ready[0]);
   ::close(ready[1]);
 }
