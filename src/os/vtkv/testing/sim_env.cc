@@ -263,7 +263,10 @@ size_t SimEnv::submit(SimOp op) {
 Status SimEnv::execute(size_t index) {
   SimOp& op = m_trace.ops[index];
   if (op.kind == SimOp::Kind::write) {
-    const Status status = strike(SimCall::write);
+    Status status = strike(SimCall::write);
+    if (status.ok()) {
+      status = strike_bad(SimBad::writes, op.inode, op.offset, op.length);
+    }
     if (!status.ok()) {
       // It may have reached the disk all the same, whatever is synced later.
       op.spoiled = true;
@@ -427,8 +430,29 @@ void SimEnv::fail_nth(SimCall call, uint64_t n, Status status, bool persistent) 
 
 void SimEnv::damage_nth_write(uint64_t n, SimDamage damage) { m_damages[m_calls[SimCall::write] + n] = damage; }
 
+void SimEnv::set_bad(SimBad what, const std::string& path, uint64_t begin, uint64_t end) {
+  m_bad.push_back({what, m_image.names.at(normalize(path)), begin, end});
+}
+
+uint64_t SimEnv::first_bad(SimBad what, uint64_t inode, uint64_t offset, uint64_t length) const {
+  uint64_t first = kSimNever;
+  for (const Bad& bad : m_bad) {
+    if (bad.what == what && bad.inode == inode && bad.begin < offset + length && offset < bad.end) {
+      first = std::min(first, std::max(offset, bad.begin));
+    }
+  }
+  return first;
+}
+
+Status SimEnv::strike_bad(SimBad what, uint64_t inode, uint64_t offset, uint64_t length) const {
+  const uint64_t first = first_bad(what, inode, offset, length);
+  return first == kSimNever ? Status()
+                            : Status::from_errno(EIO, path_of(inode) + " is bad at " + std::to_string(first));
+}
+
 void SimEnv::clear_faults() {
   m_faults.clear();
+  m_bad.clear();
   m_damages.clear();
 }
 

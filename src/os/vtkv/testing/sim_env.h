@@ -55,6 +55,9 @@ enum class SimCall {
 // A write that reports success and did something else.
 enum class SimDamage { lost, misdirected, bit_flip };
 
+// What a bad piece of a file refuses. Of a hole that is to be punched over it, what lies before it is punched.
+enum class SimBad { reads, writes, punches };
+
 class SimEnv : public Env {
  public:
   explicit SimEnv(const SimOptions& options = {});
@@ -101,6 +104,8 @@ class SimEnv : public Env {
   // stay in doubt for ever, as when the kernel drops the pages.
   void fail_nth(SimCall call, uint64_t n, Status status, bool persistent);
   void damage_nth_write(uint64_t n, SimDamage damage);
+  // From now on such calls that touch [begin, end) of the file fail with EIO.
+  void set_bad(SimBad what, const std::string& path, uint64_t begin, uint64_t end);
   void clear_faults();
   uint64_t calls(SimCall call) const;
   // Space for more than this much is refused with Code::no_space.
@@ -124,8 +129,17 @@ class SimEnv : public Env {
     bool persistent;
   };
 
+  struct Bad {
+    SimBad what;
+    uint64_t inode, begin, end;
+  };
+
   // The fault that strikes this call, or ok.
   Status strike(SimCall call);
+  // The first bad byte of the piece; kSimNever: it is good.
+  uint64_t first_bad(SimBad what, uint64_t inode, uint64_t offset, uint64_t length) const;
+  // The error of a piece that is bad, or ok.
+  Status strike_bad(SimBad what, uint64_t inode, uint64_t offset, uint64_t length) const;
   // What the n-th write really does.
   void damage(SimOp* op);
   uint64_t tick() { return ++m_trace.end; }
@@ -163,6 +177,7 @@ class SimEnv : public Env {
   std::map<uint64_t, std::vector<size_t>> m_unprimed;
 
   std::vector<Fault> m_faults;
+  std::vector<Bad> m_bad;
   std::map<SimCall, uint64_t> m_calls;
   std::map<uint64_t, SimDamage> m_damages;
   std::set<std::string> m_locked;

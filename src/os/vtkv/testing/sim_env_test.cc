@@ -105,6 +105,27 @@ TEST(SimEnv, DamagedWritesReportSuccess) {
   EXPECT_EQ(std::count(data.data(), data.data() + 4096, '3'), 4095);
 }
 
+TEST(SimEnv, BadPieceRefusesWhatItIsBadFor) {
+  SimEnv env;
+  auto file = open(&env, "/a");
+  ASSERT_TRUE(write(file.get(), 0, 16384, 'a').ok());
+  env.set_bad(SimBad::reads, "/a", 4096, 8192);
+  env.set_bad(SimBad::writes, "/a", 8192, 12288);
+  env.set_bad(SimBad::punches, "/a", 12288, 16384);
+  AlignedBuffer data = filled(4096, '?');
+  EXPECT_EQ(file->read(4096, 4096, data.data()).error_number(), EIO);
+  EXPECT_TRUE(file->read(8192, 4096, data.data()).ok());
+  EXPECT_TRUE(write(file.get(), 4096, 4096, 'b').ok());
+  EXPECT_EQ(write(file.get(), 4096, 8192, 'b').error_number(), EIO);
+  EXPECT_EQ(file->write_zeros(8192, 4096).error_number(), EIO);
+  EXPECT_EQ(file->punch_hole(8192, 8192).error_number(), EIO);
+  EXPECT_EQ(first_byte(file.get(), 8192), '\0');  // up to there it was punched
+  EXPECT_EQ(first_byte(file.get(), 12288), 'a');
+  env.clear_faults();
+  EXPECT_EQ(first_byte(file.get(), 4096), 'b');
+  EXPECT_TRUE(file->punch_hole(0, 16384).ok());
+}
+
 TEST(SimEnv, FlippedBitsAreRead) {
   SimEnv env;
   auto file = open(&env, "/a");

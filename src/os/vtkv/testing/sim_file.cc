@@ -1,5 +1,7 @@
 #include "vtkv/testing/sim_file.h"
 
+#include <algorithm>
+
 namespace vtkv {
 
 SimFile::SimFile(SimEnv* env, std::string path, uint64_t inode, const OpenOptions& options)
@@ -45,6 +47,7 @@ Status SimFile::read_vector(uint64_t offset, const std::vector<iovec>& buffers) 
   VTKV_RETURN_IF_ERROR(check_alignment(offset, buffers));
   VTKV_RETURN_IF_ERROR(m_env->strike(SimCall::read));
   for (const iovec& buffer : buffers) {
+    VTKV_RETURN_IF_ERROR(m_env->strike_bad(SimBad::reads, m_inode, offset, buffer.iov_len));
     if (offset + buffer.iov_len > content().size()) {
       return Status::corruption(m_path + " ends before " + std::to_string(offset + buffer.iov_len) +
                                 ", where more was expected");
@@ -78,6 +81,9 @@ Status SimFile::change_space(SimOp::Kind kind, SimCall call, uint64_t offset, ui
     return Status::from_errno(EBADF, "cannot change " + m_path + ", which is open for reading only");
   }
   VTKV_RETURN_IF_ERROR(m_env->strike(call));
+  if (kind == SimOp::Kind::zeros) {
+    VTKV_RETURN_IF_ERROR(m_env->strike_bad(SimBad::writes, m_inode, offset, length));
+  }
   SimOp op;
   op.kind = kind;
   op.inode = m_inode;
@@ -100,7 +106,10 @@ Status SimFile::write_zeros(uint64_t offset, uint64_t length) {
 }
 
 Status SimFile::punch_hole(uint64_t offset, uint64_t length) {
-  return change_space(SimOp::Kind::punch_hole, SimCall::punch_hole, offset, length);
+  const uint64_t bad = m_env->first_bad(SimBad::punches, m_inode, offset, length);
+  VTKV_RETURN_IF_ERROR(change_space(SimOp::Kind::punch_hole, SimCall::punch_hole, offset,
+                                    std::min(length, bad - offset)));
+  return m_env->strike_bad(SimBad::punches, m_inode, offset, length);
 }
 
 }  // namespace vtkv
