@@ -155,39 +155,51 @@ void Container::collect_pages(SequenceNumber as_of, std::vector<std::pair<std::s
   m_collected = as_of;
 }
 
+uint64_t Container::stretch_to_grow(bool* failed_punch) {
+  const auto tried = std::find_if(m_punches.begin(), m_punches.end(), [](const Punch& punch) { return punch.tried; });
+  *failed_punch = tried != m_punches.end();
+  if (*failed_punch) {
+    return tried->stretch;
+  }
+  const uint64_t unbacked = m_slots.find_unbacked();
+  return unbacked != SlotAllocator::npos ? unbacked : m_slots.stretches();
+}
+
 Status Container::grow(bool only_when_empty) {
   std::lock_guard growth(m_growth_lock);
   uint64_t stretch = 0;
-  bool extend = false;
+  bool failed_punch = false;
   {
     std::lock_guard lock(m_lock);
     if (only_when_empty && m_slots.available() > 0) {
       return {};
     }
-    stretch = m_slots.find_unbacked();
-    extend = stretch == SlotAllocator::npos;
-    if (extend) {
-      stretch = m_slots.stretches();
-    }
+    stretch = stretch_to_grow(&failed_punch);
   }
   VTKV_RETURN_IF_ERROR(m_file->allocate(stretch * m_growth_bytes, m_growth_bytes));
   std::lock_guard lock(m_lock);
-  if (extend) {
+  if (failed_punch) {
+    dropped(stretch);
+  } else if (stretch == m_slots.stretches()) {
     m_slots.extend(1);
   }
   m_slots.back(stretch);
   return {};
 }
 
-bool Container::cancel_punch() {
+// A punch that failed may have made holes, in which nothing is primed and for which the host may have no space: such
+// a stretch comes back through grow().
+bool Container::cancel_punch(bool also_tried) {
   // Under the growth lock, so that no hole is being punched in what is given back.
   std::lock_guard growth(m_growth_lock);
   std::lock_guard lock(m_lock);
-  if (m_punches.empty()) {
+  const auto punch = std::find_if(m_punches.rbegin(), m_punches.rend(),
+                                  [also_tried](const Punch& it) { return also_tried || !it.tried; });
+  if (punch == m_punches.rend()) {
     return false;
   }
-  m_slots.give_back(m_punches.back().stretch);
-  m_punches.pop_back();
+  m_slots.give_back(punch->stretch);
+  m_punches.erase(std::next(punch).base());
   return true;
 }
 
@@ -268,13 +280,25 @@ Status Container::punch(SequenceNumber durable, uint64_t limit, uint64_t* bytes)
     }
   }
   for (uint64_t stretch : due) {
-    VTKV_RETURN_IF_ERROR(m_file->punch_hole(stretch * m_growth_bytes, m_growth_bytes));
-    *bytes += m_growth_bytes;
+    const Status punched = m_file->punch_hole(stretch * m_growth_bytes, m_growth_bytes);
     std::lock_guard lock(m_lock);
-    m_slots.dropped(stretch);
-    std::erase_if(m_punches, [stretch](const Punch& punch) { return punch.stretch == stretch; });
+    if (!punched.ok()) {
+      find_punch(stretch)->tried = true;
+      return punched;
+    }
+    dropped(stretch);
+    *bytes += m_growth_bytes;
   }
   return {};
+}
+
+std::vector<Container::Punch>::iterator Container::find_punch(uint64_t stretch) {
+  return std::find_if(m_punches.begin(), m_punches.end(), [stretch](const Punch& it) { return it.stretch == stretch; });
+}
+
+void Container::dropped(uint64_t stretch) {
+  m_slots.dropped(stretch);
+  m_punches.erase(find_punch(stretch));
 }
 
 Container::Counts Container::counts() const {

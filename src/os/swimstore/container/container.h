@@ -60,11 +60,12 @@ class Container {
   void finish_recovery();
   void collect_pages(vtkv::SequenceNumber as_of, std::vector<std::pair<std::string, std::string>>* entries);
 
-  // One stretch more: the first one without host space, or a new one at the end. With `only_when_empty`,
-  // nothing is done when another thread made slots available meanwhile.
+  // One stretch more: one whose punch failed, the first one without host space, or a new one at the end. With
+  // `only_when_empty`, nothing is done when another thread made slots available meanwhile.
   vtkv::Status grow(bool only_when_empty);
-  // Gives back a stretch that is withheld but not punched yet; false when there is none.
-  bool cancel_punch();
+  // Gives back a stretch that is withheld and that no punch was tried on; false when there is none.
+  // `also_tried`: any (a test's mutation).
+  bool cancel_punch(bool also_tried);
   // Writes zeros to at most `bytes` of unprimed slots; *bytes_done 0: there are none.
   // What was written counts once sync_primed() returned.
   vtkv::Status prime(uint64_t bytes, uint64_t* bytes_done);
@@ -90,7 +91,14 @@ class Container {
     bool needs_checkpoint = false;          // some of its slots were primed
     bool in_page = false;                   // their cleared bits were collected,
     vtkv::SequenceNumber collected_at = 0;  // then
+    bool tried = false;                     // it may have holes already
   };
+
+  // What grow() gives space to. *failed_punch: one that is withheld, see Punch::tried.
+  uint64_t stretch_to_grow(bool* failed_punch);
+  std::vector<Punch>::iterator find_punch(uint64_t stretch);
+  // The withheld stretch has no space any more, and no punch of it waits.
+  void dropped(uint64_t stretch);
 
   const unsigned m_size_class;
   const uint64_t m_growth_bytes;

@@ -191,7 +191,7 @@ bool ContainerSetImplementation::take(unsigned size_class, uint32_t bytes, bool 
   slot.bytes = bytes;
   // Another thread may take what this one grew, so it is tried again while growing helps.
   while (!container.take(&slot)) {
-    if (!may_grow || (!container.cancel_punch() && !grow(container))) {
+    if (!may_grow || (!container.cancel_punch(m_options.trust_failed_punch) && !grow(container))) {
       return false;
     }
   }
@@ -242,7 +242,8 @@ bool ContainerSetImplementation::take_elsewhere(const Piece& piece, std::vector<
   }
   for (unsigned size_class = piece.size_class + 1; size_class < kSizeClasses; size_class++) {
     if (take(size_class, piece.bytes, false, slots) ||
-        (m_containers[size_class]->cancel_punch() && take(size_class, piece.bytes, false, slots))) {
+        (m_containers[size_class]->cancel_punch(m_options.trust_failed_punch) &&
+         take(size_class, piece.bytes, false, slots))) {
       return true;
     }
   }

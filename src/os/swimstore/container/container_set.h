@@ -40,6 +40,7 @@ struct ContainerOptions {
   // Test builds only: break a safety rule on purpose and see that the tests notice.
   bool skip_reuse_horizon = false;  // reuse at once
   bool punch_at_once = false;       // while a durable page still says primed
+  bool trust_failed_punch = false;  // what a punch was tried on is as primed as before
 };
 
 // One piece of a reservation. `bytes` is a multiple of kBlockBytes, at most the slot's size.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "swimstore/container/container_set.h"
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/testing/sim_env.h"
@@ -67,6 +69,15 @@ class ContainerSpaceTest : public testing::Test {
     m_set->checkpoint_durable(m_sequence);
     m_env.advance(std::chrono::milliseconds(200));
   }
+  void reopen() {
+    m_set.reset();
+    check(ContainerSet::open(&m_env, "/containers", m_options, &m_set));
+    check(m_set->begin_recovery());
+    check(m_set->finish_recovery());
+  }
+  // Frees slots of 256 KiB, each a stretch, all of them primed, and lets the punch of one end half-way. Then all that
+  // is left is taken. How many slots are called primed whose first block a sync of another file would not cover?
+  uint64_t slots_wrongly_primed_after_a_failed_punch();
 
   SimEnv m_env;
   ContainerOptions m_options;
@@ -74,6 +85,50 @@ class ContainerSpaceTest : public testing::Test {
   SequenceNumber m_sequence = 0;
   std::vector<SlotAddress> m_owned;
 };
+
+uint64_t ContainerSpaceTest::slots_wrongly_primed_after_a_failed_punch() {
+  fill(256 * kKiB);
+  m_set->mark_primed(m_owned);
+  free_all();
+  const std::string path = "/containers/256K";
+  uint64_t bytes = 0;
+  {
+    std::unique_ptr<vtkv::File> file;
+    check(m_env.open_file(path, {}, &file));
+    check(file->size(&bytes));
+    vtkv::AlignedBuffer data(bytes);
+    std::memset(data.data(), '1', bytes);
+    check(file->write(0, data.data(), bytes));
+  }
+  for (uint64_t slot = 0; slot < bytes / (256 * kKiB); slot++) {
+    m_env.set_bad(vtkv::SimBad::punches, path, slot * 256 * kKiB + 128 * kKiB, (slot + 1) * 256 * kKiB);
+  }
+  EXPECT_FALSE(write(64 * kMiB));  // from now on what can be spared is withheld
+  checkpoint();
+  checkpoint();
+  EXPECT_EQ(m_set->statistics().punched_bytes_total, 0u);
+  std::unique_ptr<vtkv::File> file;
+  check(m_env.open_file(path, {}, &file));
+  uint64_t wrong = 0;
+  std::vector<AllocatedSlot> slots;
+  while (m_set->allocate(256 * kKiB, &slots).ok() && slots.back().address.size_class == 6) {
+    vtkv::AlignedBuffer first(kBlockBytes);
+    check(file->read(slots.back().address.byte_offset(), kBlockBytes, first.data()));
+    wrong += slots.back().primed && first.data()[0] != '1';  // a hole, or space that was given anew
+  }
+  EXPECT_FALSE(slots.empty());
+  return wrong;
+}
+
+TEST_F(ContainerSpaceTest, WhatAPunchWasTriedOnIsNotPrimed) {
+  EXPECT_EQ(slots_wrongly_primed_after_a_failed_punch(), 0u);
+}
+
+TEST_F(ContainerSpaceTest, TrustInAFailedPunchIsNoticed) {
+  m_options.trust_failed_punch = true;
+  reopen();
+  EXPECT_GT(slots_wrongly_primed_after_a_failed_punch(), 0u);
+}
 
 TEST_F(ContainerSpaceTest, FillsTheHostDownToTheReserve) {
   const uint64_t writes = fill(64 * kKiB);

@@ -11,7 +11,9 @@ using vtkv::SimProfile;
 namespace {
 
 constexpr uint64_t kHostBytes = 64 << 20;
+constexpr uint64_t kContainerBytes = 4 << 20;  // more than a container has
 constexpr unsigned kTransactionsAfterRecovery = 6;
+constexpr unsigned kClasses = 3;  // that the load uses most
 
 // Somebody else's file takes all but this much of the host.
 std::string leave_free(SimEnv& env, uint64_t bytes) {
@@ -21,6 +23,16 @@ std::string leave_free(SimEnv& env, uint64_t bytes) {
     status = file->allocate(0, kHostBytes - env.allocated_bytes() - bytes);
   }
   return status.ok() ? "" : status.to_string();
+}
+
+// Punching a stretch fails half-way.
+void spoil_punches(SimEnv& env) {
+  for (unsigned size_class = 0; size_class < kClasses; size_class++) {
+    const uint64_t stretch = CubeWorld::small_options(false).containers.stretch_bytes;
+    for (uint64_t at = 0; at < kContainerBytes; at += stretch) {
+      env.set_bad(vtkv::SimBad::punches, CubeWorld::container_path(size_class), at + stretch / 2, at + stretch);
+    }
+  }
 }
 
 }  // namespace
@@ -54,7 +66,11 @@ std::string CubeSubject::record(SimEnv* env) {
   env->run_until_idle();
   env->restart_trace();
   m_acknowledged = m_history.states.size() - 1;
+  if (seed % 2 == 0) {
+    spoil_punches(*env);
+  }
   world.run(m_history, seed + 1, m_run.steps - m_run.steps / 2, 1 + seed % 4);
+  env->clear_faults();
   if (std::string wrong = world.wait_for_all(); !wrong.empty()) {
     return wrong;
   }

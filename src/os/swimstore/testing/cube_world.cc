@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "swimstore/container/container.h"
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/util/coding.h"
 #include "vtkv/util/crc32c.h"
@@ -107,6 +108,10 @@ CubeOptions CubeWorld::small_options(bool single_flush) {
   options.containers.primed_ahead_bytes = 32 << 10;
   options.containers.reserve_bytes = 512 << 10;
   return options;
+}
+
+std::string CubeWorld::container_path(unsigned size_class) {
+  return std::string(kDirectory) + "/containers/" + Container::file_name(size_class);
 }
 
 std::string CubeWorld::create(vtkv::SimEnv& env, const CubeOptions& options) {
@@ -273,6 +278,7 @@ std::string CubeWorld::check_object(const std::string& name, std::string_view va
   const AlignedBuffer wanted = contents(name, object.version, object.bytes);
   uint32_t at = 0;
   for (const AllocatedSlot& slot : slots) {
+    addresses->push_back(slot.address);
     AlignedBuffer is(slot.bytes);
     is.resize(slot.bytes);
     const Status status = m_cube->containers()
@@ -286,7 +292,6 @@ std::string CubeWorld::check_object(const std::string& name, std::string_view va
              std::to_string(slot.address.size_class);
     }
     at += slot.bytes;
-    addresses->push_back(slot.address);
   }
   return "";
 }

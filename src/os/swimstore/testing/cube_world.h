@@ -33,6 +33,7 @@ class CubeWorld {
  public:
   // Geometry of a few KiB, so that short runs fill memtables, segments and stretches.
   static CubeOptions small_options(bool single_flush);
+  static std::string container_path(unsigned size_class);
   // "" or what went wrong; so do open() and check().
   static std::string create(vtkv::SimEnv& env, const CubeOptions& options);
   ~CubeWorld();

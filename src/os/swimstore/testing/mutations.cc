@@ -5,7 +5,7 @@
 namespace swimstore {
 
 std::vector<std::string> mutation_names() {
-  std::vector<std::string> names = {"slot_punched_early", "single_flush_everywhere"};
+  std::vector<std::string> names = {"slot_punched_early", "failed_punch_trusted", "single_flush_everywhere"};
   for (const vtkv::Mutation& mutation : vtkv::mutations()) {
     names.emplace_back(mutation.name);
   }
@@ -15,6 +15,10 @@ std::vector<std::string> mutation_names() {
 bool apply_mutation(const std::string& name, CubeOptions* options) {
   if (name == "slot_punched_early") {
     options->containers.punch_at_once = true;
+    return true;
+  }
+  if (name == "failed_punch_trusted") {
+    options->containers.trust_failed_punch = true;
     return true;
   }
   if (name == "single_flush_everywhere") {
