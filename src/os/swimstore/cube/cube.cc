@@ -103,6 +103,9 @@ Status CubeImplementation::open() {
   };
   options.make_room = [this] { return m_containers->make_room(); };
   VTKV_RETURN_IF_ERROR(vtkv::DB::open(m_env, m_directory, options, &m_database));
+  if (!m_options.keep_damage_marks) {
+    m_damage.keep_only([this](SlotAddress slot) { return m_containers->is_owned(slot); });
+  }
   m_containers->set_checkpoint_request([this] { m_database->request_flush(); });
   m_horizon_keeper = std::make_unique<HorizonKeeper>(m_env, *m_containers, *m_database);
   return m_containers->finish_recovery();

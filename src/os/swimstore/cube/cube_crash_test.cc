@@ -81,7 +81,7 @@ TEST_P(CubeCrashNotices, TheBrokenRule) {
 
 INSTANTIATE_TEST_SUITE_P(Rules, CubeCrashNotices,
                          testing::Values("slot_reused_at_once", "slot_punched_early", "failed_punch_trusted",
-                                         "flush_removed",
+                                         "damage_mark_kept", "flush_removed",
                                          "acknowledged_before_flush", "data_crc_not_checked",
                                          "single_flush_everywhere"),
                          [](const auto& info) { return std::string(info.param); });

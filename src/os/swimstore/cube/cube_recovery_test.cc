@@ -117,6 +117,7 @@ TEST_F(CubeRecoveryTest, RecordOfASlotThatCannotBeIsNotThere) {
 TEST_F(CubeRecoveryTest, SlotThatCannotBeReadIsDamagedAndItsRecordStays) {
   WriteBatch batch;
   batch.put("key", "value");
+  batch.note(CubeDelta{.allocation = {.allocated = {{0, 0}}}}.encode());
   batch.external_write({.container = 0, .slot = 0, .offset = 0, .length = 4096, .crc32c = 17});
   bool seen = false;
   for (uint64_t n = 1; n < 100 && !seen; ++n) {
@@ -129,6 +130,36 @@ TEST_F(CubeRecoveryTest, SlotThatCannotBeReadIsDamagedAndItsRecordStays) {
   ASSERT_TRUE(seen);
   std::string value;
   EXPECT_TRUE(m_cube->database().get("key", &value).ok());
+}
+
+// Two slots of one record: one cannot be read, the other's data did not arrive, so the record goes. And a record that
+// stays, followed by one that frees its slot.
+TEST_F(CubeRecoveryTest, DamageMarkGoesWithItsCause) {
+  const auto mark_stays = [this](bool keep_marks) {
+    m_options.keep_damage_marks = keep_marks;
+    WriteBatch freed;
+    freed.note(CubeDelta{.allocation = {.allocated = {{0, 2}}}}.encode());
+    freed.external_write({.container = 0, .slot = 2, .offset = 0, .length = 4096, .crc32c = 17});
+    WriteBatch frees;
+    frees.note(CubeDelta{.allocation = {.freed = {{0, 2}}}}.encode());
+    WriteBatch dropped;
+    dropped.note(CubeDelta{.allocation = {.allocated = {{0, 0}, {1, 0}}}}.encode());
+    dropped.external_write({.container = 0, .slot = 0, .offset = 0, .length = 4096, .crc32c = 17});
+    dropped.external_write({.container = 1, .slot = 0, .offset = 0, .length = 8192, .crc32c = 17});
+    for (const WriteBatch& batch : {freed, frees, dropped}) {
+      append(batch);
+    }
+    m_env.set_bad(vtkv::SimBad::reads, std::string(kCube) + "/containers/4K", 0, 4 * 4096);
+    EXPECT_TRUE(open().ok());
+    m_env.clear_faults();
+    EXPECT_FALSE(m_cube->containers().is_owned({0, 0}));
+    EXPECT_FALSE(m_cube->containers().is_owned({0, 2}));
+    const bool stays = m_cube->is_damaged({0, 0}, 0) || m_cube->is_damaged({0, 2}, 0);
+    m_cube.reset();
+    return stays;
+  };
+  EXPECT_TRUE(mark_stays(true));
+  EXPECT_FALSE(mark_stays(false));
 }
 
 TEST_F(CubeRecoveryTest, CheckOfASlotReadsItPieceByPieceAndTellsErrors) {

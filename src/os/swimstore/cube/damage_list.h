@@ -1,5 +1,6 @@
 // Blocks whose read failed while recovery checked the log. The record stands; reads of them give an error
-// until the slot changes hands.
+// until the slot changes hands. Marks of a record that recovery dropped all the same, or whose slot it frees again,
+// are none: what is written there later is somebody else's, and whole.
 //
 // Threads: all methods may be called from any thread.
 #pragma once
@@ -24,6 +25,14 @@ class DamageList {
     const uint32_t end = (write.offset + write.length + kBlockBytes - 1) / kBlockBytes;
     m_blocks.emplace(slot.packed(), std::pair{first, end});
     m_empty = false;
+  }
+
+  // Once, when recovery has found out who owns what.
+  template <class IsOwned>
+  void keep_only(IsOwned is_owned) {
+    std::lock_guard lock(m_lock);
+    std::erase_if(m_blocks, [&](const auto& entry) { return !is_owned(SlotAddress::unpack(entry.first)); });
+    m_empty = m_blocks.empty();
   }
 
   bool contains(SlotAddress slot, uint32_t block) const {

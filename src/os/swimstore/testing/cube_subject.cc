@@ -35,6 +35,9 @@ void spoil_punches(SimEnv& env) {
   }
 }
 
+// Of the container's file, from its start: some slots, or all of them.
+uint64_t bad_bytes(uint64_t seed) { return seed / 9 % 2 == 0 ? kContainerBytes : (1 + seed / 18 % 32) * 4 * kBlockBytes; }
+
 }  // namespace
 
 CubeSubject::CubeSubject(const vtkv::CrashRun& run, CubeOptions options, CubeEvents* events)
@@ -95,13 +98,22 @@ std::string CubeSubject::check(SimEnv* env, std::span<const SimMark> marks, uint
     acknowledged = std::max(acknowledged, mark.id);
   }
   CubeWorld world;
+  // What recovery could not read is damaged as long as the cube is open, and a second crash would not know of it; nor
+  // does a second recovery, when it cannot read, drop what the first one dropped without having come to its end.
+  const bool unreadable = !next && !m_is_second && seed % 3 == 0;
+  if (unreadable) {
+    env->set_bad(vtkv::SimBad::reads, CubeWorld::container_path(seed / 3 % kClasses), 0, bad_bytes(seed));
+    world.expect_damage_up_to(m_history.states.size());
+  }
   if (std::string wrong = world.open(*env, m_options); !wrong.empty()) {
     return wrong;
   }
+  env->clear_faults();
   uint64_t found = 0;
   if (std::string wrong = world.check(m_history, &found); !wrong.empty()) {
     return wrong;
   }
+  world.expect_damage_up_to(unreadable ? found : 0);
   if (found < acknowledged) {
     return "acknowledged " + std::to_string(acknowledged) + ", found " + std::to_string(found);
   }
@@ -121,6 +133,7 @@ std::string CubeSubject::check(SimEnv* env, std::span<const SimMark> marks, uint
     subject->m_history = std::move(history);
     // Of the first crash only what was acknowledged before it is promised, until recovery has completed.
     subject->m_acknowledged = acknowledged;
+    subject->m_is_second = true;
     *next = std::move(subject);
   }
   return "";

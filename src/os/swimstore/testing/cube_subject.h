@@ -29,6 +29,7 @@ class CubeSubject final : public vtkv::CrashSubject {
   CubeEvents* const m_events;
   History m_history;
   uint64_t m_acknowledged = 0;  // before the run that is explored
+  bool m_is_second = false;     // of a crash inside recovery, or after it
 };
 
 }  // namespace swimstore

@@ -279,6 +279,13 @@ std::string CubeWorld::check_object(const std::string& name, std::string_view va
   uint32_t at = 0;
   for (const AllocatedSlot& slot : slots) {
     addresses->push_back(slot.address);
+    if (is_damaged(slot)) {
+      if (object.version > m_damaged_up_to) {
+        return "object " + name + ", written since, counts as damaged";
+      }
+      at += slot.bytes;
+      continue;
+    }
     AlignedBuffer is(slot.bytes);
     is.resize(slot.bytes);
     const Status status = m_cube->containers()
@@ -294,6 +301,15 @@ std::string CubeWorld::check_object(const std::string& name, std::string_view va
     at += slot.bytes;
   }
   return "";
+}
+
+bool CubeWorld::is_damaged(const AllocatedSlot& slot) const {
+  for (uint32_t block = 0; block < slot.bytes / kBlockBytes; block++) {
+    if (m_cube->is_damaged(slot.address, block)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::string CubeWorld::check_slots(std::vector<SlotAddress> slots) {

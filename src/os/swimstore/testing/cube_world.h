@@ -45,6 +45,8 @@ class CubeWorld {
   std::string wait_for_all();
   // Compares what is there with the history; *found: the last transaction that is there.
   std::string check(const History& history, uint64_t* found);
+  // The recovery could not read some slots: up to this transaction objects may count as damaged.
+  void expect_damage_up_to(uint64_t transaction) { m_damaged_up_to = transaction; }
 
   Cube& cube() { return *m_cube; }
 
@@ -55,6 +57,7 @@ class CubeWorld {
   void wait_until_unacknowledged_is(uint64_t most);
   std::string check_object(const std::string& name, std::string_view value, const History::Object& expected,
                            std::vector<SlotAddress>* slots);
+  bool is_damaged(const AllocatedSlot& slot) const;
   std::string check_slots(std::vector<SlotAddress> slots);
   std::string check_counters(const std::map<std::string, History::Object>& objects);
 
@@ -64,6 +67,7 @@ class CubeWorld {
   std::mutex m_lock;
   uint64_t m_unacknowledged = 0;
   std::string m_failure;
+  uint64_t m_damaged_up_to = 0;
 };
 
 }  // namespace swimstore
