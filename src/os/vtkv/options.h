@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,6 +41,12 @@ class ExternalStore {
   virtual Status sync_all() = 0;
 };
 
+// What a participant says at a checkpoint about one key.
+struct CheckpointEntry {
+  std::string key;
+  std::optional<std::string> value;  // none: the key is removed
+};
+
 // Lets the user keep state of its own consistent with the tree (SwimStore's allocation pages).
 class CheckpointParticipant {
  public:
@@ -56,7 +63,7 @@ class CheckpointParticipant {
   // the user's state exactly as of `as_of`. They enter the memtable being closed (not the log) and replace
   // older values of the same keys. Must not call back into the database. On recovery, the tree's entries
   // are those of the checkpoint and replay() delivers what came after.
-  virtual void collect(SequenceNumber as_of, std::vector<std::pair<std::string, std::string>>* entries) = 0;
+  virtual void collect(SequenceNumber as_of, std::vector<CheckpointEntry>* entries) = 0;
   // A checkpoint that holds everything collected at or below `as_of` is durable, in both manifest slots'
   // terms: no recovery from here on starts from an older one. On a worker, no lock held.
   virtual void checkpoint_durable(SequenceNumber as_of) = 0;

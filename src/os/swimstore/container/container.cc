@@ -39,19 +39,73 @@ bool Container::take(AllocatedSlot* slot) {
   return true;
 }
 
-void Container::put_back(uint64_t slot) {
+bool Container::take_piece(unsigned size_class, AllocatedSlot* slot) {
+  if ((m_piece_classes.load(std::memory_order_relaxed) >> size_class & 1) == 0) {
+    return false;
+  }
   std::lock_guard lock(m_lock);
-  m_slots.put_back(slot);
+  uint64_t whole = 0;
+  uint32_t first = 0;
+  if (!m_split.take(size_class, slot->bytes / kBlockBytes, &whole, &first)) {
+    return false;
+  }
+  note_pieces();
+  const unsigned levels = m_size_class - size_class;
+  slot->address = {static_cast<uint8_t>(size_class), whole << levels | first >> size_class, static_cast<uint8_t>(levels)};
+  slot->primed = m_slots.is_primed(whole);
+  return true;
 }
 
-Status Container::claim(uint64_t slot) {
+bool Container::break_up(unsigned size_class, AllocatedSlot* slot) {
+  {
+    std::lock_guard lock(m_lock);
+    bool primed = false;
+    const uint64_t whole = m_slots.take(&primed);
+    if (whole == SlotAllocator::npos) {
+      return false;
+    }
+    m_used = true;
+    m_split.split(whole, 0);
+    m_split.put_back(whole, 0, slot_blocks(m_size_class));
+    note_pieces();
+  }
+  return take_piece(size_class, slot);
+}
+
+uint64_t Container::piece_bytes(unsigned size_class) const {
+  if ((m_piece_classes.load(std::memory_order_relaxed) >> size_class & 1) == 0) {
+    return 0;
+  }
+  std::lock_guard lock(m_lock);
+  return m_split.pieces(size_class) * slot_bytes(size_class);
+}
+
+void Container::note_pieces() {
+  uint32_t classes = 0;
+  for (unsigned k = 0; k < m_size_class; k++) {
+    classes |= uint32_t{m_split.pieces(k) > 0} << k;
+  }
+  m_piece_classes.store(classes, std::memory_order_relaxed);
+}
+
+void Container::put_back(const AllocatedSlot& slot) {
+  std::lock_guard lock(m_lock);
+  const SlotBlocks blocks = slot.blocks();
+  const bool whole = slot.address.split_levels == 0;
+  make_free({.slot = slot.address.whole().index, .first = blocks.first_block(), .count = whole ? 0 : blocks.count});
+}
+
+// What waits there is no owner's, but may still be written to: only what is free at all can be claimed.
+Status Container::claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) {
   std::lock_guard growth(m_growth_lock);
+  const uint64_t slot = blocks.slot.whole().index;
+  const std::string name = "slot " + std::to_string(slot) + " of " + m_file->path();
   const uint64_t stretch = slot / (m_growth_bytes / slot_bytes(m_size_class));
   bool backed = false;
   {
     std::lock_guard lock(m_lock);
     if (slot >= m_slots.slots()) {
-      return Status::invalid_argument("slot " + std::to_string(slot) + " lies past the end of " + m_file->path());
+      return Status::invalid_argument(name + " lies past its end");
     }
     if (m_slots.withheld_stretches() > 0) {
       return Status::busy("space of " + m_file->path() + " is being given back to the host");
@@ -65,44 +119,131 @@ Status Container::claim(uint64_t slot) {
   if (!backed) {
     m_slots.back(stretch);
   }
-  if (!m_slots.take_this(slot)) {
-    return Status::busy("slot " + std::to_string(slot) + " of " + m_file->path() + " is not free");
-  }
   m_used = true;
+  if (m_split.contains(slot)) {
+    const bool taken = m_split.take_these(slot, blocks.first_block(), blocks.count);
+    note_pieces();
+    if (taken) {
+      claimed->push_back(blocks);
+    }
+    return taken ? Status{} : Status::busy("blocks of " + name + " are not free");
+  }
+  if (!m_slots.take_this(slot)) {
+    return Status::busy(name + " is not free");
+  }
+  claimed->push_back(blocks.slot.split_levels == 0 ? SlotBlocks::all(blocks.slot, blocks.written)
+                                                   : SlotBlocks::all(blocks.slot.whole()));
   return {};
 }
 
-bool Container::next_owned(uint64_t from, uint64_t* slot) const {
+bool Container::next_owned(uint64_t from, std::vector<SlotBlocks>* owned) const {
   std::lock_guard lock(m_lock);
-  *slot = m_slots.next_owned(from);
-  return *slot != SlotAllocator::npos;
-}
-
-void Container::apply_allocated(uint64_t slot) {
-  std::lock_guard lock(m_lock);
-  m_slots.set_owned(slot, true);
-}
-
-void Container::apply_freed(SequenceNumber sequence, uint64_t slot, bool reuse_at_once) {
-  std::lock_guard lock(m_lock);
-  m_slots.set_owned(slot, false);
-  if (reuse_at_once) {
-    m_slots.put_back(slot);
-  } else {
-    VTKV_ASSERT(m_waiting.empty() || m_waiting.back().first <= sequence);
-    m_waiting.emplace_back(sequence, slot);
+  owned->clear();
+  const uint64_t slot = m_slots.next_owned(from);
+  if (slot == SlotAllocator::npos) {
+    return false;
   }
+  const SlotAddress address{static_cast<uint8_t>(m_size_class), slot};
+  if (!m_split.contains(slot)) {
+    owned->push_back(SlotBlocks::all(address));
+    return true;
+  }
+  for (const auto& [first, count] : m_split.owned_runs(slot)) {
+    owned->push_back({address, first, count, slot_blocks(m_size_class)});
+  }
+  return true;
+}
+
+// ---- owners
+
+Status Container::set_owned(const SlotBlocks& blocks, bool owned, bool* splits) {
+  const uint64_t slot = blocks.slot.whole().index;
+  const bool all_of_it = blocks.slot.split_levels == 0 && blocks.count == blocks.written;
+  *splits = false;
+  if (!m_split.contains(slot)) {
+    if (all_of_it) {
+      return m_slots.set_owned(slot, owned);
+    }
+    if (m_slots.is_owned(slot) == owned || (!owned && blocks.slot.split_levels > 0)) {
+      return Status::corruption("the log " + std::string(owned ? "allocates" : "frees") + " a part of slot " +
+                                std::to_string(slot) + " of " + m_file->path() + ", which is " +
+                                (owned ? "owned" : "not split"));
+    }
+    m_split.split(slot, owned ? 0 : blocks.written);
+    *splits = true;
+  }
+  return set_pieces_owned(slot, blocks, owned);
+}
+
+Status Container::set_pieces_owned(uint64_t slot, const SlotBlocks& blocks, bool owned) {
+  const uint32_t first = blocks.first_block();
+  if (!(owned ? m_split.is_free(slot, first, blocks.count) : m_split.is_owned(slot, first, blocks.count))) {
+    return Status::corruption("the log " + std::string(owned ? "allocates owned" : "frees free") + " blocks of slot " +
+                              std::to_string(slot) + " of " + m_file->path());
+  }
+  m_split.set_owned(slot, first, blocks.count, owned);
+  const bool has_owner = m_split.owns_any(slot);
+  return m_slots.is_owned(slot) == has_owner ? Status{} : m_slots.set_owned(slot, has_owner);
+}
+
+void Container::apply_allocated(const SlotBlocks& blocks) {
+  std::lock_guard lock(m_lock);
+  bool splits = false;
+  const Status status = set_owned(blocks, true, &splits);
+  VTKV_ASSERT(status.ok() && !splits);
+}
+
+uint64_t Container::apply_freed(SequenceNumber sequence, const SlotBlocks& blocks, bool reuse_at_once) {
+  std::lock_guard lock(m_lock);
+  const uint64_t slot = blocks.slot.whole().index;
+  bool splits = false;
+  const Status status = set_owned(blocks, false, &splits);
+  VTKV_ASSERT(status.ok());
+  if (!m_split.contains(slot)) {
+    wait(sequence, slot, 0, 0, reuse_at_once);
+    return 1;
+  }
+  const uint32_t never_written = splits ? slot_blocks(m_size_class) - blocks.written : 0;
+  if (never_written > 0) {
+    wait(sequence, slot, blocks.written, never_written, reuse_at_once);
+  }
+  wait(sequence, slot, blocks.first_block(), blocks.count, reuse_at_once);
+  return never_written > 0 ? 2 : 1;
+}
+
+void Container::wait(SequenceNumber sequence, uint64_t slot, uint32_t first, uint32_t count, bool reuse_at_once) {
+  const Waiting freed{sequence, slot, first, count};
+  if (reuse_at_once) {
+    make_free(freed);
+    return;
+  }
+  VTKV_ASSERT(m_waiting.empty() || m_waiting.back().sequence <= sequence);
+  m_waiting.push_back(freed);
+  m_waiting_slots += count == 0;
+}
+
+void Container::make_free(const Waiting& freed) {
+  if (freed.count == 0) {
+    m_slots.put_back(freed.slot);
+    return;
+  }
+  if (!m_split.put_back(freed.slot, freed.first, freed.count)) {
+    m_split.unite(freed.slot);
+    m_slots.put_back(freed.slot);
+  }
+  note_pieces();
 }
 
 uint64_t Container::set_reuse_horizon(SequenceNumber horizon) {
   std::lock_guard lock(m_lock);
-  uint64_t released = 0;
-  while (!m_waiting.empty() && m_waiting.front().first <= horizon) {
-    m_slots.put_back(m_waiting.front().second);
+  uint64_t ended = 0;
+  while (!m_waiting.empty() && m_waiting.front().sequence <= horizon) {
+    m_waiting_slots -= m_waiting.front().count == 0;
+    make_free(m_waiting.front());
     m_waiting.pop_front();
-    released++;
+    ended++;
   }
-  return released;
+  return ended;
 }
 
 void Container::set_primed(uint64_t slot) {
@@ -110,9 +251,11 @@ void Container::set_primed(uint64_t slot) {
   m_slots.set_primed(slot);
 }
 
-bool Container::is_owned(uint64_t slot) const {
+bool Container::is_owned(const SlotBlocks& blocks) const {
   std::lock_guard lock(m_lock);
-  return m_slots.is_owned(slot);
+  const uint64_t slot = blocks.slot.whole().index;
+  return m_slots.is_owned(slot) &&
+         (!m_split.contains(slot) || m_split.is_owned(slot, blocks.first_block(), blocks.count));
 }
 
 bool Container::is_primed(uint64_t slot) const {
@@ -125,23 +268,49 @@ Status Container::load(const AllocationPage& page) {
   return m_slots.load(page);
 }
 
-Status Container::replay_owned(uint64_t slot, bool owned) {
+Status Container::load(const SplitSlotRecord& record) {
   std::lock_guard lock(m_lock);
-  return m_slots.replay_owned(slot, owned);
+  if (!m_slots.is_owned(record.slot)) {
+    return Status::corruption("slot " + std::to_string(record.slot) + " of " + m_file->path() +
+                              " is split, says the tree, and has no owner, says its allocation page");
+  }
+  m_split.load(record);
+  return {};
+}
+
+Status Container::replay(const SlotBlocks& blocks, bool owned) {
+  std::lock_guard lock(m_lock);
+  const uint64_t slot = blocks.slot.whole().index;
+  if (slot >= m_slots.slots()) {
+    return m_slots.set_owned(slot, owned);  // says so
+  }
+  bool splits = false;
+  VTKV_RETURN_IF_ERROR(set_owned(blocks, owned, &splits));
+  if (m_split.contains(slot) && !m_split.owns_any(slot)) {
+    m_split.unite(slot);
+  }
+  return {};
 }
 
 void Container::finish_recovery() {
   std::lock_guard lock(m_lock);
   m_slots.finish_recovery();
+  m_split.finish_recovery();
+  note_pieces();
   m_used = m_slots.owned() > 0;
 }
 
-void Container::collect_pages(SequenceNumber as_of, std::vector<std::pair<std::string, std::string>>* entries) {
+void Container::collect_pages(SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) {
   std::lock_guard lock(m_lock);
   for (uint64_t number = m_slots.next_changed_page(0); number != SlotAllocator::npos;
        number = m_slots.next_changed_page(number + 1)) {
     const AllocationPage page = m_slots.take_page(number);
-    entries->emplace_back(page.encode_key(), page.encode_value());
+    entries->push_back({page.encode_key(), page.encode_value()});
+  }
+  for (const uint64_t slot : m_split.take_changed()) {
+    const bool has_entry = m_split.contains(slot) && m_split.owns_any(slot);
+    entries->push_back({SplitSlotRecord::encode_key(m_size_class, slot),
+                        has_entry ? std::optional(m_split.record(slot).encode_value()) : std::nullopt});
   }
   // A second collection at the same sequence is not told from the first when that becomes durable: then only
   // a later one will do.
@@ -308,9 +477,13 @@ Container::Counts Container::counts() const {
   counts.owned = m_slots.owned();
   counts.available = m_slots.available();
   counts.primed_available = m_slots.primed_available();
-  counts.waiting = m_waiting.size();
+  counts.waiting = m_waiting_slots;
   counts.whole_free_stretches = m_slots.whole_free_stretches();
   counts.withheld_stretches = m_slots.withheld_stretches();
+  counts.split = m_split.slots();
+  counts.split_with_owner = m_split.slots_with_owner();
+  counts.split_owned_blocks = m_split.owned_blocks();
+  counts.split_free_blocks = m_split.free_blocks();
   counts.used = m_used;
   return counts;
 }

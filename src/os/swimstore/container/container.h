@@ -1,6 +1,6 @@
-// One container: the sparse file of one size class, the slots in it, and the slots that wait.
+// One container: the sparse file of one size class, the slots in it, whole and split, and what waits.
 //
-// The slot allocator is guarded by m_lock. Growth of the file is serialized by m_growth_lock, which is taken
+// Both allocators, of slots and of pieces, are guarded by m_lock. Growth of the file is serialized by m_growth_lock, which is taken
 // first and never while m_lock is held; so the I/O of growing, priming and punching runs outside m_lock.
 //
 // Threads: all methods may be called from any thread.
@@ -17,6 +17,7 @@
 
 #include "swimstore/container/container_set.h"
 #include "swimstore/container/slot_allocator.h"
+#include "swimstore/container/split_slots.h"
 #include "vtkv/env/env.h"
 
 namespace swimstore {
@@ -32,6 +33,7 @@ class Container {
       : m_size_class(size_class),
         m_growth_bytes(growth_bytes(size_class, stretch_bytes)),
         m_slots(size_class, m_growth_bytes / slot_bytes(size_class)),
+        m_split(size_class),
         m_file(std::move(file)) {}
   // Learns the file's size. `primed_slots`: from the header.
   vtkv::Status open(uint64_t primed_slots);
@@ -42,23 +44,31 @@ class Container {
 
   // False when nothing is available; does no I/O.
   bool take(AllocatedSlot* slot);
-  void put_back(uint64_t slot);
+  // A piece of a split slot, for slot->bytes; the smallest that holds them is 2^size_class blocks.
+  bool take_piece(unsigned size_class, AllocatedSlot* slot);
+  // The same, of a free slot that is split for it.
+  bool break_up(unsigned size_class, AllocatedSlot* slot);
+  // Free pieces of 2^size_class blocks; their bytes.
+  uint64_t piece_bytes(unsigned size_class) const;
+  void put_back(const AllocatedSlot& slot);
   // See ContainerSet.
-  vtkv::Status claim(uint64_t slot);
-  bool next_owned(uint64_t from, uint64_t* slot) const;
-  // The slots become owned. REQUIRES: they are reserved.
-  void apply_allocated(uint64_t slot);
-  void apply_freed(vtkv::SequenceNumber sequence, uint64_t slot, bool reuse_at_once);
-  // Returns how many slots became available.
+  vtkv::Status claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed);
+  bool next_owned(uint64_t from, std::vector<SlotBlocks>* owned) const;
+  // The blocks become owned. REQUIRES: they are reserved.
+  void apply_allocated(const SlotBlocks& blocks);
+  // Returns how much more waits, in units of set_reuse_horizon()'s.
+  uint64_t apply_freed(vtkv::SequenceNumber sequence, const SlotBlocks& blocks, bool reuse_at_once);
+  // How much ends to wait.
   uint64_t set_reuse_horizon(vtkv::SequenceNumber horizon);
   void set_primed(uint64_t slot);
-  bool is_owned(uint64_t slot) const;
+  bool is_owned(const SlotBlocks& blocks) const;
   bool is_primed(uint64_t slot) const;
 
   vtkv::Status load(const AllocationPage& page);
-  vtkv::Status replay_owned(uint64_t slot, bool owned);
+  vtkv::Status load(const SplitSlotRecord& record);  // after the pages
+  vtkv::Status replay(const SlotBlocks& blocks, bool owned);
   void finish_recovery();
-  void collect_pages(vtkv::SequenceNumber as_of, std::vector<std::pair<std::string, std::string>>* entries);
+  void collect_pages(vtkv::SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries);
 
   // One stretch more: one whose punch failed, the first one without host space, or a new one at the end. With
   // `only_when_empty`, nothing is done when another thread made slots available meanwhile.
@@ -78,8 +88,11 @@ class Container {
   vtkv::Status punch(vtkv::SequenceNumber durable, uint64_t limit, uint64_t* bytes);
 
   struct Counts {
+    // Slots; one that is split and has an owner counts as owned.
     uint64_t slots = 0, owned = 0, available = 0, primed_available = 0, waiting = 0;
     uint64_t whole_free_stretches = 0, withheld_stretches = 0;
+    uint64_t split = 0, split_with_owner = 0;              // slots
+    uint64_t split_owned_blocks = 0, split_free_blocks = 0;
     bool used = false;  // a slot was taken since open, or is owned
   };
   Counts counts() const;
@@ -100,13 +113,31 @@ class Container {
   // The withheld stretch has no space any more, and no punch of it waits.
   void dropped(uint64_t stretch);
 
+  // Freed, not yet free.
+  struct Waiting {
+    vtkv::SequenceNumber sequence = 0;  // of the transaction that freed it
+    uint64_t slot = 0;
+    uint32_t first = 0, count = 0;  // blocks; count 0: the whole slot, which is not split
+  };
+
+  // The caller holds m_lock, for all of these.
+  // Changes the owner as of the last applied sequence. *splits: the slot was not split before.
+  vtkv::Status set_owned(const SlotBlocks& blocks, bool owned, bool* splits);
+  vtkv::Status set_pieces_owned(uint64_t slot, const SlotBlocks& blocks, bool owned);
+  void wait(vtkv::SequenceNumber sequence, uint64_t slot, uint32_t first, uint32_t count, bool reuse_at_once);
+  void make_free(const Waiting& freed);
+  void note_pieces();
+
   const unsigned m_size_class;
   const uint64_t m_growth_bytes;
 
   std::mutex m_growth_lock;
   mutable std::mutex m_lock;
   SlotAllocator m_slots;
-  std::deque<std::pair<vtkv::SequenceNumber, uint64_t>> m_waiting;  // ascending sequence
+  SplitSlots m_split;
+  std::atomic<uint32_t> m_piece_classes{0};  // bit k: there may be a free piece of 2^k blocks
+  std::deque<Waiting> m_waiting;  // ascending sequence
+  uint64_t m_waiting_slots = 0;   // of them, whole ones
   std::vector<Punch> m_punches;
   std::vector<std::pair<uint64_t, uint64_t>> m_priming;  // runs of zeros not synced yet: first slot, count
   uint64_t m_priming_slots = 0;

@@ -85,7 +85,7 @@ class ContainerSetImplementation final : public ContainerSet {
   void set_reuse_horizon(SequenceNumber horizon) override;
   bool has_waiting() const override { return m_waiting.load(std::memory_order_relaxed) > 0; }
   void mark_primed(const std::vector<SlotAddress>& slots) override;
-  vtkv::File* file(unsigned size_class) override { return m_containers[size_class]->file(); }
+  vtkv::File* file(unsigned container) override { return m_containers[container]->file(); }
   bool make_room() override {
     bool gave = false;
     return m_reserve.give_piece(&gave).ok() && gave;
@@ -93,30 +93,33 @@ class ContainerSetImplementation final : public ContainerSet {
 
   Status begin_recovery() override;
   Status load_page(std::string_view key, std::string_view value) override;
+  Status load_split_slot(std::string_view key, std::string_view value) override;
   Status replay(const AllocationDelta& delta) override;
   Status finish_recovery() override;
-  void collect_pages(SequenceNumber as_of, std::vector<std::pair<std::string, std::string>>* entries) override;
+  void collect_pages(SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) override;
   void checkpoint_durable(SequenceNumber as_of) override;
   void set_checkpoint_request(std::function<void()> request) override {
     m_reclaimer->set_checkpoint_request(std::move(request));
   }
 
-  bool is_owned(SlotAddress slot) const override {
-    return slot.size_class < kSizeClasses && m_containers[slot.size_class]->is_owned(slot.index);
+  bool is_owned(const SlotBlocks& blocks) const override {
+    return blocks.is_valid() && m_containers[blocks.slot.container()]->is_owned(blocks);
   }
   bool is_primed(SlotAddress slot) const override {
-    return slot.size_class < kSizeClasses && m_containers[slot.size_class]->is_primed(slot.index);
+    return slot.is_valid() && m_containers[slot.container()]->is_primed(slot.whole().index);
   }
-  bool next_owned(unsigned size_class, uint64_t from, uint64_t* index) const override {
-    return m_containers[size_class]->next_owned(from, index);
+  bool next_owned(unsigned container, uint64_t from, std::vector<SlotBlocks>* owned) const override {
+    return m_containers[container]->next_owned(from, owned);
   }
-  Status claim(SlotAddress slot) override;
+  Status claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) override;
   void stop() override;
   Status sync_all() override;
   ContainerStatistics statistics() const override;
 
  private:
-  // One slot of exactly this class: a free one, or a new one of a new stretch.
+  // A piece of a split slot, the smallest container's first.
+  bool take_piece(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots);
+  // A piece, or one slot of exactly this class: a free one, or a new one of a new stretch.
   bool take(unsigned size_class, uint32_t bytes, bool may_grow, std::vector<AllocatedSlot>* slots);
   // Slots of smaller classes, largest first, at most `limit` of them. All of `bytes` or nothing.
   bool take_smaller(const Piece& piece, size_t limit, bool may_grow, std::vector<AllocatedSlot>* slots);
@@ -186,6 +189,9 @@ Status ContainerSetImplementation::allocate(uint64_t bytes, std::vector<Allocate
 
 bool ContainerSetImplementation::take(unsigned size_class, uint32_t bytes, bool may_grow,
                                       std::vector<AllocatedSlot>* slots) {
+  if (take_piece(size_class, bytes, slots)) {
+    return true;
+  }
   Container& container = *m_containers[size_class];
   AllocatedSlot slot;
   slot.bytes = bytes;
@@ -197,6 +203,18 @@ bool ContainerSetImplementation::take(unsigned size_class, uint32_t bytes, bool 
   }
   slots->push_back(slot);
   return true;
+}
+
+bool ContainerSetImplementation::take_piece(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots) {
+  AllocatedSlot slot;
+  slot.bytes = bytes;
+  for (unsigned container = size_class + 1; container < kSizeClasses; container++) {
+    if (m_containers[container]->take_piece(size_class, &slot)) {
+      slots->push_back(slot);
+      return true;
+    }
+  }
+  return false;
 }
 
 bool ContainerSetImplementation::grow(Container& container) {
@@ -240,10 +258,13 @@ bool ContainerSetImplementation::take_elsewhere(const Piece& piece, std::vector<
   if (take_smaller(piece, 4, false, slots)) {
     return true;
   }
-  for (unsigned size_class = piece.size_class + 1; size_class < kSizeClasses; size_class++) {
-    if (take(size_class, piece.bytes, false, slots) ||
-        (m_containers[size_class]->cancel_punch(m_options.trust_failed_punch) &&
-         take(size_class, piece.bytes, false, slots))) {
+  AllocatedSlot slot;
+  slot.bytes = piece.bytes;
+  for (unsigned larger = piece.size_class + 1; larger < kSizeClasses; larger++) {
+    Container& container = *m_containers[larger];
+    if (container.break_up(piece.size_class, &slot) ||
+        (container.cancel_punch(m_options.trust_failed_punch) && container.break_up(piece.size_class, &slot))) {
+      slots->push_back(slot);
       return true;
     }
   }
@@ -252,28 +273,31 @@ bool ContainerSetImplementation::take_elsewhere(const Piece& piece, std::vector<
 
 void ContainerSetImplementation::abandon(const std::vector<AllocatedSlot>& slots) {
   for (const AllocatedSlot& slot : slots) {
-    m_containers[slot.address.size_class]->put_back(slot.address.index);
+    m_containers[slot.address.container()]->put_back(slot);
   }
 }
 
-Status ContainerSetImplementation::claim(SlotAddress slot) {
-  if (slot.size_class >= kSizeClasses) {
-    return Status::invalid_argument("there is no slot of size class " + std::to_string(slot.size_class));
+Status ContainerSetImplementation::claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) {
+  if (!blocks.is_valid()) {
+    return Status::invalid_argument("there is no slot of size class " + std::to_string(blocks.slot.size_class) +
+                                    ", split " + std::to_string(blocks.slot.split_levels) + " times, of " +
+                                    std::to_string(blocks.written) + " blocks");
   }
-  return m_containers[slot.size_class]->claim(slot.index);
+  return m_containers[blocks.slot.container()]->claim(blocks, claimed);
 }
 
 // ---- transactions
 
 void ContainerSetImplementation::apply(SequenceNumber sequence, const AllocationDelta& delta) {
-  for (const SlotAddress& slot : delta.allocated) {
-    m_containers[slot.size_class]->apply_allocated(slot.index);
+  for (const SlotBlocks& blocks : delta.allocated) {
+    m_containers[blocks.slot.container()]->apply_allocated(blocks);
   }
-  if (!delta.freed.empty() && !m_options.skip_reuse_horizon) {
-    m_waiting.fetch_add(delta.freed.size(), std::memory_order_relaxed);
+  uint64_t waiting = 0;
+  for (const SlotBlocks& blocks : delta.freed) {
+    waiting += m_containers[blocks.slot.container()]->apply_freed(sequence, blocks, m_options.skip_reuse_horizon);
   }
-  for (const SlotAddress& slot : delta.freed) {
-    m_containers[slot.size_class]->apply_freed(sequence, slot.index, m_options.skip_reuse_horizon);
+  if (waiting > 0 && !m_options.skip_reuse_horizon) {
+    m_waiting.fetch_add(waiting, std::memory_order_relaxed);
   }
   note_activity();
 }
@@ -308,12 +332,18 @@ Status ContainerSetImplementation::load_page(std::string_view key, std::string_v
   return m_containers[page.size_class]->load(page);
 }
 
+Status ContainerSetImplementation::load_split_slot(std::string_view key, std::string_view value) {
+  SplitSlotRecord record;
+  VTKV_RETURN_IF_ERROR(SplitSlotRecord::decode(key, value, &record));
+  return m_containers[record.container]->load(record);
+}
+
 Status ContainerSetImplementation::replay(const AllocationDelta& delta) {
-  for (const SlotAddress& slot : delta.allocated) {
-    VTKV_RETURN_IF_ERROR(m_containers[slot.size_class]->replay_owned(slot.index, true));
+  for (const SlotBlocks& blocks : delta.allocated) {
+    VTKV_RETURN_IF_ERROR(m_containers[blocks.slot.container()]->replay(blocks, true));
   }
-  for (const SlotAddress& slot : delta.freed) {
-    VTKV_RETURN_IF_ERROR(m_containers[slot.size_class]->replay_owned(slot.index, false));
+  for (const SlotBlocks& blocks : delta.freed) {
+    VTKV_RETURN_IF_ERROR(m_containers[blocks.slot.container()]->replay(blocks, false));
   }
   return {};
 }
@@ -331,7 +361,7 @@ Status ContainerSetImplementation::finish_recovery() {
 }
 
 void ContainerSetImplementation::collect_pages(SequenceNumber as_of,
-                                               std::vector<std::pair<std::string, std::string>>* entries) {
+                                               std::vector<vtkv::CheckpointEntry>* entries) {
   for (auto& container : m_containers) {
     container->collect_pages(as_of, entries);
   }
@@ -422,8 +452,13 @@ ContainerStatistics ContainerSetImplementation::statistics() const {
     it.waiting = counts.waiting;
     it.reserved = it.slots - std::min(it.slots, it.owned + it.free + it.waiting);
     it.primed_free = counts.primed_available;
-    statistics.owned_bytes += it.owned * slot_bytes(size_class);
-    statistics.free_bytes += (it.free + it.waiting) * slot_bytes(size_class);
+    it.split = counts.split;
+    it.split_free_blocks = counts.split_free_blocks;
+    const uint64_t split_blocks = counts.split * slot_blocks(size_class);
+    statistics.owned_bytes += (it.owned - counts.split_with_owner) * slot_bytes(size_class) +
+                              counts.split_owned_blocks * kBlockBytes;
+    statistics.free_bytes += (it.free + it.waiting) * slot_bytes(size_class) +
+                             (split_blocks - counts.split_owned_blocks) * kBlockBytes;
     statistics.file_bytes += it.slots * slot_bytes(size_class);
   }
   vtkv::FileSystemInfo host;

@@ -1,9 +1,10 @@
 // The containers of one cube: one sparse file per size class, its slots, and who owns which.
 //
-// Life of a slot:
+// Life of a slot, and of each piece of one that is split (split_slots.h):
 //   free --allocate--> reserved --apply(allocated)--> owned --apply(freed)--> waiting
 //   waiting --set_reuse_horizon(h >= sequence that freed it)--> free
 //   reserved --abandon--> free
+// A slot splits when a part of it is freed.
 // Two states are kept. The allocator's (above) answers allocate(). The logical one, "owned as of the last
 // applied sequence", is what allocation pages hold: it changes only in apply(), which the database calls in
 // sequence order, so a page collected at a checkpoint is exact.
@@ -24,6 +25,7 @@
 #include "swimstore/container/size_class.h"
 #include "swimstore/format/note_record.h"
 #include "vtkv/env/env.h"
+#include "vtkv/options.h"
 #include "vtkv/write_batch.h"
 
 namespace swimstore {
@@ -48,19 +50,23 @@ struct AllocatedSlot {
   SlotAddress address;
   uint32_t bytes = 0;
   bool primed = false;  // false: the container needs a sync of its own for this write
+
+  SlotBlocks blocks() const { return SlotBlocks::all(address, bytes / kBlockBytes); }
 };
 
 struct ContainerStatistics {
   struct Class {
     // slots = owned + free + waiting + reserved: those backed by host space. reserved: allocated and not
     // yet applied, or being primed. primed_free is a part of free.
+    // split: those of owned and reserved that are; split_free_blocks: free ones in these.
     uint64_t slots = 0, owned = 0, free = 0, waiting = 0, reserved = 0, primed_free = 0;
+    uint64_t split = 0, split_free_blocks = 0;
   };
   std::array<Class, kSizeClasses> classes;
-  uint64_t owned_bytes = 0;      // whole slots
+  uint64_t owned_bytes = 0;      // whole slots, and what is owned of those that are split
   uint64_t file_bytes = 0;       // allocated on the host by the containers
   uint64_t growable_bytes = 0;   // what the host could still give, less the reserve
-  uint64_t free_bytes = 0;       // in free and waiting slots
+  uint64_t free_bytes = 0;       // in free and waiting slots and pieces
   uint64_t primed_bytes_total = 0, punched_bytes_total = 0;  // since open
 };
 
@@ -73,8 +79,8 @@ class ContainerSet {
   virtual ~ContainerSet() = default;
 
   // Best fit: the smallest slot that holds `bytes` (rounded up to blocks); when that wastes more than a
-  // quarter, two smaller ones; above kSlotBytesMax, several of the largest first. Falls back to
-  // other classes when one is exhausted. Next-fit inside a class, so that slots taken one after another
+  // quarter, two smaller ones; above kSlotBytesMax, several of the largest first. Pieces of split slots go first.
+  // Falls back to other classes when one is exhausted. Next-fit inside a class, so that slots taken one after another
   // are neighbours on disk. All or nothing; Code::no_space.
   virtual vtkv::Status allocate(uint64_t bytes, std::vector<AllocatedSlot>* slots) = 0;
   virtual void abandon(const std::vector<AllocatedSlot>& slots) = 0;
@@ -84,34 +90,37 @@ class ContainerSet {
   // The first fill of these slots is durable (own file synced): from now on they count as primed.
   virtual void mark_primed(const std::vector<SlotAddress>& slots) = 0;
 
-  virtual vtkv::File* file(unsigned size_class) = 0;
+  // Of the container of that class.
+  virtual vtkv::File* file(unsigned container) = 0;
   // The log needs space that the host refuses: gives a piece of the reserve back. False: there is none.
   virtual bool make_room() = 0;
 
   // Recovery. begin_recovery: the store's lock is held, the host may be changed: the reserve makes room.
-  // Then pages as of the checkpoint, then deltas after it, then finish. Code::corruption when a delta
+  // Then pages as of the checkpoint, then split slots, then deltas after it, then finish. Code::corruption when a delta
   // allocates an owned slot or frees a free one, or a page does not fit the container.
   virtual vtkv::Status begin_recovery() = 0;
   virtual vtkv::Status load_page(std::string_view key, std::string_view value) = 0;
+  virtual vtkv::Status load_split_slot(std::string_view key, std::string_view value) = 0;
   virtual vtkv::Status replay(const AllocationDelta& delta) = 0;
   virtual vtkv::Status finish_recovery() = 0;  // starts the workers (growth, priming, reclaim)
   // Pages that changed since the last call, as of the last apply(), which was at `as_of`; see
   // CheckpointParticipant::collect.
-  virtual void collect_pages(vtkv::SequenceNumber as_of,
-                             std::vector<std::pair<std::string, std::string>>* entries) = 0;
+  virtual void collect_pages(vtkv::SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) = 0;
   // No recovery starts before a checkpoint that holds the pages collected at `as_of`: holes may be punched.
   virtual void checkpoint_durable(vtkv::SequenceNumber as_of) = 0;
   // Space that cannot be given back before a checkpoint is wanted: called on a worker, at most once per
   // checkpoint. Set before finish_recovery().
   virtual void set_checkpoint_request(std::function<void()> request) = 0;
 
-  virtual bool is_owned(SlotAddress slot) const = 0;  // fsck
+  virtual bool is_owned(const SlotBlocks& blocks) const = 0;  // all of them
   virtual bool is_primed(SlotAddress slot) const = 0;
-  // The first owned slot of the class at or above `from`; false when there is none.
-  virtual bool next_owned(unsigned size_class, uint64_t from, uint64_t* index) const = 0;
-  // Reserves this slot, whose bytes stay as they are, for a transaction that makes it owned. Code::busy when it is
-  // owned or waits; Code::invalid_argument past the container's end; Code::no_space.
-  virtual vtkv::Status claim(SlotAddress slot) = 0;
+  // What is owned of the first slot of the container with an owner at or above `from`: all of it, or runs of blocks
+  // when it is split. False when there is none.
+  virtual bool next_owned(unsigned container, uint64_t from, std::vector<SlotBlocks>* owned) const = 0;
+  // Reserves these blocks, whose bytes stay as they are, for a transaction that makes them owned. *claimed: what that
+  // is to name; all of the slot, when it was free. Code::busy when some of them are owned or wait;
+  // Code::invalid_argument past the container's end; Code::no_space.
+  virtual vtkv::Status claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) = 0;
   // Ends the workers; no other call but these of the database's callbacks and the destructor may follow.
   virtual void stop() = 0;
   virtual vtkv::Status sync_all() = 0;

@@ -67,15 +67,25 @@ class ContainerSetTest : public testing::Test {
     EXPECT_TRUE(status.ok()) << status.to_string();
     return slots;
   }
-  void apply(std::vector<SlotAddress> allocated, std::vector<SlotAddress> freed) {
-    m_log.push_back({std::move(allocated), std::move(freed)});
+  void apply(const std::vector<SlotAddress>& allocated, const std::vector<SlotAddress>& freed) {
+    AllocationDelta delta;
+    for (const SlotAddress& slot : allocated) {
+      delta.allocated.push_back(SlotBlocks::all(slot));
+    }
+    for (const SlotAddress& slot : freed) {
+      delta.freed.push_back(SlotBlocks::all(slot));
+    }
+    apply(std::move(delta));
+  }
+  void apply(AllocationDelta delta) {
+    m_log.push_back(std::move(delta));
     m_set->apply(++m_sequence, m_log.back());
   }
   void checkpoint() {
-    std::vector<std::pair<std::string, std::string>> entries;
+    std::vector<vtkv::CheckpointEntry> entries;
     m_set->collect_pages(m_sequence, &entries);
-    for (auto& [key, value] : entries) {
-      m_pages[key] = value;
+    for (const auto& [key, value] : entries) {
+      value ? void(m_pages[key] = *value) : void(m_pages.erase(key));
     }
     m_log.clear();
     m_set->checkpoint_durable(m_sequence);
@@ -207,7 +217,7 @@ TEST_F(ContainerSetTest, RecoversFromPagesAndDeltas) {
   std::set<SlotAddress> expected(owned.begin(), owned.end());
   uint64_t owned_bytes = 0;
   for (const SlotAddress& slot : expected) {
-    EXPECT_TRUE(m_set->is_owned(slot));
+    EXPECT_TRUE(m_set->is_owned(SlotBlocks::all(slot)));
     owned_bytes += slot_bytes(slot.size_class);
   }
   EXPECT_EQ(m_set->statistics().owned_bytes, owned_bytes);

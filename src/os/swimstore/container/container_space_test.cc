@@ -43,8 +43,8 @@ class ContainerSpaceTest : public testing::Test {
     AllocationDelta delta;
     uint64_t held = 0;
     for (const AllocatedSlot& slot : slots) {
-      delta.allocated.push_back(slot.address);
-      m_owned.push_back(slot.address);
+      delta.allocated.push_back(slot.blocks());
+      m_owned.push_back(slot.blocks());
       held += slot.bytes;
     }
     EXPECT_EQ(held, bytes);
@@ -64,7 +64,7 @@ class ContainerSpaceTest : public testing::Test {
     return writes;
   }
   void checkpoint() {
-    std::vector<std::pair<std::string, std::string>> entries;
+    std::vector<vtkv::CheckpointEntry> entries;
     m_set->collect_pages(++m_sequence, &entries);
     m_set->checkpoint_durable(m_sequence);
     m_env.advance(std::chrono::milliseconds(200));
@@ -83,12 +83,14 @@ class ContainerSpaceTest : public testing::Test {
   ContainerOptions m_options;
   std::unique_ptr<ContainerSet> m_set;
   SequenceNumber m_sequence = 0;
-  std::vector<SlotAddress> m_owned;
+  std::vector<SlotBlocks> m_owned;
 };
 
 uint64_t ContainerSpaceTest::slots_wrongly_primed_after_a_failed_punch() {
   fill(256 * kKiB);
-  m_set->mark_primed(m_owned);
+  for (const SlotBlocks& blocks : m_owned) {
+    m_set->mark_primed({blocks.slot});
+  }
   free_all();
   const std::string path = "/containers/256K";
   uint64_t bytes = 0;

@@ -22,6 +22,15 @@ Primer::Primer(vtkv::Env* env, const std::string& directory, const ContainerOpti
       m_containers(containers),
       m_prime(prime) {}
 
+// Of split slots, which were written before.
+uint64_t Primer::piece_bytes(unsigned size_class) const {
+  uint64_t bytes = 0;
+  for (unsigned larger = size_class + 1; larger < kSizeClasses; larger++) {
+    bytes += m_containers[larger]->piece_bytes(size_class);
+  }
+  return bytes;
+}
+
 uint64_t Primer::target_bytes() const { return std::min(m_options.primed_ahead_bytes, m_host_bytes / 64); }
 
 Status Primer::step(bool busy, Result* result) {
@@ -39,7 +48,8 @@ Status Primer::step_class(Container& container, bool busy, Result* result) {
   if (m_prime && container.size_class() <= m_options.primed_class_max && !m_given_up[container.size_class()]) {
     return prime_class(container, counts, busy, result);
   }
-  if ((counts.available + counts.waiting) * slot_bytes(container.size_class()) < container.growth_bytes() / 4) {
+  const uint64_t ready = (counts.available + counts.waiting) * slot_bytes(container.size_class());
+  if (ready + piece_bytes(container.size_class()) < container.growth_bytes() / 4) {
     bool grown = false;
     VTKV_RETURN_IF_ERROR(grow_ahead(container, &grown));
     result->worked |= grown;
@@ -49,7 +59,8 @@ Status Primer::step_class(Container& container, bool busy, Result* result) {
 
 Status Primer::prime_class(Container& container, const Container::Counts& counts, bool busy, Result* result) {
   const uint64_t bytes = slot_bytes(container.size_class());
-  const uint64_t ready = (counts.primed_available + counts.waiting) * bytes + container.priming_bytes();
+  const uint64_t ready = (counts.primed_available + counts.waiting) * bytes + container.priming_bytes() +
+                         piece_bytes(container.size_class());
   if (m_host_bytes == 0) {
     vtkv::FileSystemInfo host;
     VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));

@@ -42,6 +42,7 @@ class Primer {
   // Grows when that takes at most a sixteenth of what the host can still give.
   vtkv::Status grow_ahead(Container& container, bool* grown);
   uint64_t target_bytes() const;
+  uint64_t piece_bytes(unsigned size_class) const;
 
   vtkv::Env* const m_env;
   const std::string m_directory;

@@ -113,12 +113,6 @@ void SlotAllocator::put_back(uint64_t slot) {
   make_available(slot);
 }
 
-void SlotAllocator::set_owned(uint64_t slot, bool owned) {
-  VTKV_ASSERT(slot < slots() && m_owned.test(slot) != owned && !is_available(slot));
-  m_owned.assign(slot, owned);
-  changed(slot);
-}
-
 void SlotAllocator::set_primed(uint64_t slot) {
   if (m_stretches[stretch_of(slot)].state != State::backed || m_primed.test(slot)) {
     return;
@@ -196,7 +190,7 @@ Status SlotAllocator::load(const AllocationPage& page) {
   return {};
 }
 
-Status SlotAllocator::replay_owned(uint64_t slot, bool owned) {
+Status SlotAllocator::set_owned(uint64_t slot, bool owned) {
   if (slot >= slots()) {
     return Status::corruption("the log names " + slot_name(m_size_class, slot) + ", which is past the container's end");
   }

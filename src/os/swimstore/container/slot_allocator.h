@@ -50,7 +50,8 @@ class SlotAllocator {
   uint64_t available() const { return m_primed_available.count() + m_unprimed_available.count(); }
   uint64_t primed_available() const { return m_primed_available.count(); }
 
-  void set_owned(uint64_t slot, bool owned);
+  // Code::corruption: there is no such slot, or it is so already.
+  vtkv::Status set_owned(uint64_t slot, bool owned);
   bool is_owned(uint64_t slot) const { return slot < slots() && m_owned.test(slot); }
   uint64_t owned() const { return m_owned.count(); }
   uint64_t next_owned(uint64_t from) const { return m_owned.find_from(from); }  // npos: none
@@ -70,7 +71,6 @@ class SlotAllocator {
 
   // Pages and recovery.
   vtkv::Status load(const AllocationPage& page);
-  vtkv::Status replay_owned(uint64_t slot, bool owned);
   void assume_primed(uint64_t slots);  // from the header; before load()
   void finish_recovery();
   // The next changed page at or after `from`; npos when there is none.

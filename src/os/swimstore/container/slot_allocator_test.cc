@@ -43,7 +43,7 @@ TEST(SlotAllocator, GivesTheVerySlotThatIsAskedForOnce) {
   SlotAllocator slots = with_stretches(1);
   EXPECT_TRUE(slots.take_this(5));
   EXPECT_FALSE(slots.take_this(5));
-  slots.set_owned(5, true);
+  EXPECT_TRUE(slots.set_owned(5, true).ok());
   EXPECT_EQ(slots.next_owned(0), 5u);
   EXPECT_EQ(slots.next_owned(6), SlotAllocator::npos);
   bool primed = true;
@@ -81,7 +81,7 @@ TEST(SlotAllocator, RecoversPagesAndWhatCameAfterThem) {
   SlotAllocator before = with_stretches(3);
   bool primed = false;
   for (int i = 0; i < 5; i++) {
-    before.set_owned(before.take(&primed), true);
+    EXPECT_TRUE(before.set_owned(before.take(&primed), true).ok());
   }
   before.set_primed(20);
   const AllocationPage page = before.take_page(0);
@@ -89,8 +89,8 @@ TEST(SlotAllocator, RecoversPagesAndWhatCameAfterThem) {
   SlotAllocator after(0, kStretchSlots);
   after.extend(3);
   ASSERT_TRUE(after.load(page).ok());
-  EXPECT_TRUE(after.replay_owned(7, true).ok());
-  EXPECT_TRUE(after.replay_owned(0, false).ok());
+  EXPECT_TRUE(after.set_owned(7, true).ok());
+  EXPECT_TRUE(after.set_owned(0, false).ok());
   after.finish_recovery();
   EXPECT_EQ(after.owned(), 5u);
   EXPECT_TRUE(after.is_available(0));
@@ -104,10 +104,10 @@ TEST(SlotAllocator, RecoversPagesAndWhatCameAfterThem) {
 TEST(SlotAllocator, RefusesALogThatContradictsIt) {
   SlotAllocator slots(0, kStretchSlots);
   slots.extend(1);
-  EXPECT_TRUE(slots.replay_owned(3, false).is_corruption());
-  EXPECT_TRUE(slots.replay_owned(3, true).ok());
-  EXPECT_TRUE(slots.replay_owned(3, true).is_corruption());
-  EXPECT_TRUE(slots.replay_owned(kStretchSlots, true).is_corruption());
+  EXPECT_TRUE(slots.set_owned(3, false).is_corruption());
+  EXPECT_TRUE(slots.set_owned(3, true).ok());
+  EXPECT_TRUE(slots.set_owned(3, true).is_corruption());
+  EXPECT_TRUE(slots.set_owned(kStretchSlots, true).is_corruption());
   AllocationPage page;
   page.slots = 17;
   page.owned[0] = 1u << 16;
@@ -183,13 +183,13 @@ TEST(SlotAllocator, AgreesWithAModel) {
           break;
         case 4:
           if ((slot = pick(State::busy)) != SlotAllocator::npos) {
-            slots.set_owned(slot, true);
+            ASSERT_TRUE(slots.set_owned(slot, true).ok());
             model[slot].state = State::owned;
           }
           break;
         case 5:
           if ((slot = pick(State::owned)) != SlotAllocator::npos) {
-            slots.set_owned(slot, false);
+            ASSERT_TRUE(slots.set_owned(slot, false).ok());
             model[slot].state = State::busy;
           }
           break;

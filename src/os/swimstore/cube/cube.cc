@@ -5,6 +5,7 @@
 #include "swimstore/cube/cube_implementation.h"
 #include "swimstore/cube/slot_check.h"
 #include "swimstore/format/allocation_page.h"
+#include "swimstore/format/split_slot.h"
 
 namespace swimstore {
 
@@ -104,7 +105,7 @@ Status CubeImplementation::open() {
   options.make_room = [this] { return m_containers->make_room(); };
   VTKV_RETURN_IF_ERROR(vtkv::DB::open(m_env, m_directory, options, &m_database));
   if (!m_options.keep_damage_marks) {
-    m_damage.keep_only([this](SlotAddress slot) { return m_containers->is_owned(slot); });
+    m_damage.keep_only([this](const SlotBlocks& blocks) { return m_containers->is_owned(blocks); });
   }
   m_containers->set_checkpoint_request([this] { m_database->request_flush(); });
   m_horizon_keeper = std::make_unique<HorizonKeeper>(m_env, *m_containers, *m_database);
@@ -142,6 +143,9 @@ Status CubeImplementation::load(const TreeReader& tree) {
   VTKV_RETURN_IF_ERROR(visit_prefix(tree, kAllocationKeyPrefix, [this](std::string_view key, std::string_view value) {
     return m_containers->load_page(key, value);
   }));
+  VTKV_RETURN_IF_ERROR(visit_prefix(tree, kSplitSlotKeyPrefix, [this](std::string_view key, std::string_view value) {
+    return m_containers->load_split_slot(key, value);
+  }));
   return visit_prefix(tree, kCounterKeyPrefix, [this](std::string_view key, std::string_view value) {
     return m_counters.load(key, value);
   });
@@ -153,7 +157,7 @@ Status CubeImplementation::replay(SequenceNumber, std::string_view encoded) {
   return reader.status();
 }
 
-void CubeImplementation::collect(SequenceNumber as_of, std::vector<std::pair<std::string, std::string>>* entries) {
+void CubeImplementation::collect(SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) {
   m_containers->collect_pages(as_of, entries);
   m_counters.collect(entries);
 }

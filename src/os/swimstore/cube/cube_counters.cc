@@ -34,14 +34,14 @@ std::map<int64_t, PoolUsage> CubeCounters::pool_usage() const {
   return pools;
 }
 
-void CubeCounters::collect(std::vector<std::pair<std::string, std::string>>* entries) {
+void CubeCounters::collect(std::vector<vtkv::CheckpointEntry>* entries) {
   std::lock_guard lock(m_lock);
   for (int64_t id : m_changed_pools) {
-    entries->emplace_back(Counters::pool_key(id), Counters::pool_value(m_counters.pools[id]));
+    entries->push_back({Counters::pool_key(id), Counters::pool_value(m_counters.pools[id])});
   }
   m_changed_pools.clear();
   if (m_next_object_id_changed) {
-    entries->emplace_back(Counters::next_object_id_key(), m_counters.next_object_id_value());
+    entries->push_back({Counters::next_object_id_key(), m_counters.next_object_id_value()});
     m_next_object_id_changed = false;
   }
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "swimstore/format/counter_record.h"
+#include "vtkv/options.h"
 
 namespace swimstore {
 
@@ -22,7 +23,7 @@ class CubeCounters {
   std::map<int64_t, PoolUsage> pool_usage() const;
 
   // At a checkpoint: entries of what changed since the last call.
-  void collect(std::vector<std::pair<std::string, std::string>>* entries);
+  void collect(std::vector<vtkv::CheckpointEntry>* entries);
   vtkv::Status load(std::string_view key, std::string_view value);
 
  private:

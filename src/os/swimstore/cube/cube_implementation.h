@@ -37,7 +37,7 @@ class CubeImplementation final : public Cube, private vtkv::ExternalStore, priva
   // CheckpointParticipant
   vtkv::Status load(const TreeReader& tree) override;
   vtkv::Status replay(vtkv::SequenceNumber last_sequence, std::string_view encoded) override;
-  void collect(vtkv::SequenceNumber as_of, std::vector<std::pair<std::string, std::string>>* entries) override;
+  void collect(vtkv::SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) override;
   void checkpoint_durable(vtkv::SequenceNumber as_of) override { m_containers->checkpoint_durable(as_of); }
 
   vtkv::Env* const m_env;

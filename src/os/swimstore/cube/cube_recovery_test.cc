@@ -70,25 +70,25 @@ class CubeRecoveryTest : public testing::Test {
 TEST_F(CubeRecoveryTest, FirstNoteThatCannotBeReplayedIsTold) {
   WriteBatch batch;
   batch.note("junk");
-  batch.note(CubeDelta{.allocation = {.allocated = {{0, 0}}}}.encode());
+  batch.note(CubeDelta{.allocation = {.allocated = {SlotBlocks::all({0, 0})}}}.encode());
   append(batch);
   expect_refused(Status::Code::unsupported, "a note in the log");
 }
 
 TEST_F(CubeRecoveryTest, NotesThatContradictTheContainersAreCorruption) {
-  append_note({.allocation = {.freed = {{0, 3}}}});
+  append_note({.allocation = {.freed = {SlotBlocks::all({0, 3})}}});
   expect_refused(Status::Code::corruption, "frees the free slot 3 of the 4 KiB container");
 }
 
 TEST_F(CubeRecoveryTest, SlotsPastAContainersEndAreCorruption) {
-  append_note({.allocation = {.allocated = {{0, 1u << 20}}}});
+  append_note({.allocation = {.allocated = {SlotBlocks::all({0, 1u << 20})}}});
   expect_refused(Status::Code::corruption, "past the container's end");
 }
 
 TEST_F(CubeRecoveryTest, GoodNoteIsReplayed) {
-  append_note({.allocation = {.allocated = {{0, 3}}}, .next_object_id = 17});
+  append_note({.allocation = {.allocated = {SlotBlocks::all({0, 3})}}, .next_object_id = 17});
   ASSERT_TRUE(open().ok());
-  EXPECT_TRUE(m_cube->containers().is_owned({0, 3}));
+  EXPECT_TRUE(m_cube->containers().is_owned(SlotBlocks::all({0, 3})));
   EXPECT_EQ(m_cube->new_object_id(), 17u);
 }
 
@@ -117,7 +117,7 @@ TEST_F(CubeRecoveryTest, RecordOfASlotThatCannotBeIsNotThere) {
 TEST_F(CubeRecoveryTest, SlotThatCannotBeReadIsDamagedAndItsRecordStays) {
   WriteBatch batch;
   batch.put("key", "value");
-  batch.note(CubeDelta{.allocation = {.allocated = {{0, 0}}}}.encode());
+  batch.note(CubeDelta{.allocation = {.allocated = {SlotBlocks::all({0, 0})}}}.encode());
   batch.external_write({.container = 0, .slot = 0, .offset = 0, .length = 4096, .crc32c = 17});
   bool seen = false;
   for (uint64_t n = 1; n < 100 && !seen; ++n) {
@@ -138,12 +138,12 @@ TEST_F(CubeRecoveryTest, DamageMarkGoesWithItsCause) {
   const auto mark_stays = [this](bool keep_marks) {
     m_options.keep_damage_marks = keep_marks;
     WriteBatch freed;
-    freed.note(CubeDelta{.allocation = {.allocated = {{0, 2}}}}.encode());
+    freed.note(CubeDelta{.allocation = {.allocated = {SlotBlocks::all({0, 2})}}}.encode());
     freed.external_write({.container = 0, .slot = 2, .offset = 0, .length = 4096, .crc32c = 17});
     WriteBatch frees;
-    frees.note(CubeDelta{.allocation = {.freed = {{0, 2}}}}.encode());
+    frees.note(CubeDelta{.allocation = {.freed = {SlotBlocks::all({0, 2})}}}.encode());
     WriteBatch dropped;
-    dropped.note(CubeDelta{.allocation = {.allocated = {{0, 0}, {1, 0}}}}.encode());
+    dropped.note(CubeDelta{.allocation = {.allocated = {SlotBlocks::all({0, 0}), SlotBlocks::all({1, 0})}}}.encode());
     dropped.external_write({.container = 0, .slot = 0, .offset = 0, .length = 4096, .crc32c = 17});
     dropped.external_write({.container = 1, .slot = 0, .offset = 0, .length = 8192, .crc32c = 17});
     for (const WriteBatch& batch : {freed, frees, dropped}) {
@@ -152,8 +152,8 @@ TEST_F(CubeRecoveryTest, DamageMarkGoesWithItsCause) {
     m_env.set_bad(vtkv::SimBad::reads, std::string(kCube) + "/containers/4K", 0, 4 * 4096);
     EXPECT_TRUE(open().ok());
     m_env.clear_faults();
-    EXPECT_FALSE(m_cube->containers().is_owned({0, 0}));
-    EXPECT_FALSE(m_cube->containers().is_owned({0, 2}));
+    EXPECT_FALSE(m_cube->containers().is_owned(SlotBlocks::all({0, 0})));
+    EXPECT_FALSE(m_cube->containers().is_owned(SlotBlocks::all({0, 2})));
     const bool stays = m_cube->is_damaged({0, 0}, 0) || m_cube->is_damaged({0, 2}, 0);
     m_cube.reset();
     return stays;
@@ -241,10 +241,11 @@ TEST_F(CubeRecoveryTest, CallersHorizonIsTold) {
 TEST_F(CubeRecoveryTest, OnlyAFreeSlotOfAContainerCanBeClaimed) {
   ASSERT_TRUE(open().ok());
   ContainerSet& containers = m_cube->containers();
-  EXPECT_EQ(containers.claim({kSizeClasses, 0}).code(), Status::Code::invalid_argument);
-  EXPECT_EQ(containers.claim({0, 1u << 30}).code(), Status::Code::invalid_argument);
-  EXPECT_TRUE(containers.claim({0, 3}).ok());
-  EXPECT_EQ(containers.claim({0, 3}).code(), Status::Code::busy);
+  std::vector<SlotBlocks> claimed;
+  EXPECT_EQ(containers.claim(SlotBlocks::all({kSizeClasses, 0}), &claimed).code(), Status::Code::invalid_argument);
+  EXPECT_EQ(containers.claim(SlotBlocks::all({0, 1u << 30}), &claimed).code(), Status::Code::invalid_argument);
+  EXPECT_TRUE(containers.claim(SlotBlocks::all({0, 3}), &claimed).ok());
+  EXPECT_EQ(containers.claim(SlotBlocks::all({0, 3}), &claimed).code(), Status::Code::busy);
   m_cube.reset();
 }
 
@@ -254,11 +255,12 @@ TEST_F(CubeRecoveryTest, ClaimInAStretchWithoutSpaceAsksTheHost) {
   std::vector<AllocatedSlot> slots;
   ASSERT_TRUE(m_cube->containers().allocate(4 << 20, &slots).ok());  // grows the container of 4 MiB slots
   const SlotAddress slot = slots.front().address;
+  std::vector<SlotBlocks> claimed;
   ASSERT_TRUE(open().ok());  // nothing of it was owned
   m_env.fail_nth(SimCall::allocate, 1, Status::from_errno(ENOSPC, "full"), false);
-  EXPECT_TRUE(m_cube->containers().claim(slot).is_no_space());
-  EXPECT_TRUE(m_cube->containers().claim(slot).ok());
-  EXPECT_EQ(m_cube->containers().claim(slot).code(), Status::Code::busy);
+  EXPECT_TRUE(m_cube->containers().claim(SlotBlocks::all(slot), &claimed).is_no_space());
+  EXPECT_TRUE(m_cube->containers().claim(SlotBlocks::all(slot), &claimed).ok());
+  EXPECT_EQ(m_cube->containers().claim(SlotBlocks::all(slot), &claimed).code(), Status::Code::busy);
   m_cube.reset();
 }
 

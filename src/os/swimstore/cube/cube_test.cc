@@ -76,7 +76,7 @@ class CubeTest : public testing::Test {
     open();
   }
   // Writes `bytes` of `fill` to new slots, in one durable transaction that frees `freed`.
-  std::vector<AllocatedSlot> write(uint64_t bytes, char fill, std::vector<SlotAddress> freed = {}) {
+  std::vector<AllocatedSlot> write(uint64_t bytes, char fill, std::vector<SlotBlocks> freed = {}) {
     TestTransaction transaction;
     std::vector<AllocatedSlot> slots;
     if (bytes > 0) {
@@ -89,7 +89,7 @@ class CubeTest : public testing::Test {
     for (const AllocatedSlot& slot : slots) {
       transaction.add_slot_write(m_cube->containers(), slot, 0, {{at, slot.bytes}}, slot.bytes,
                                  vtkv::crc32c(at, slot.bytes));
-      transaction.delta.allocation.allocated.push_back(slot.address);
+      transaction.delta.allocation.allocated.push_back(SlotBlocks::all(slot.address));
       at += slot.bytes;
     }
     transaction.delta.allocation.freed = std::move(freed);
@@ -127,7 +127,7 @@ TEST_F(CubeTest, KeepsWhatWasCommittedOverAReopening) {
     EXPECT_EQ(first_byte(small[0]), 'a');
     for (const AllocatedSlot& slot : large) {
       EXPECT_EQ(first_byte(slot), 'b');
-      EXPECT_TRUE(m_cube->containers().is_owned(slot.address));
+      EXPECT_TRUE(m_cube->containers().is_owned(slot.blocks()));
     }
     EXPECT_EQ(m_cube->pool_usage()[7].stored, static_cast<int64_t>(304 * kKiB));
     EXPECT_EQ(m_cube->pool_usage()[7].objects, 2);
@@ -139,7 +139,7 @@ TEST_F(CubeTest, KeepsWhatWasCommittedOverAReopening) {
 TEST_F(CubeTest, FreedSlotsBecomeFreeWhenNothingElseHappens) {
   create_and_open();
   const auto slots = write(64 * kKiB, 'a');
-  write(0, 'b', {slots[0].address});
+  write(0, 'b', {slots[0].blocks()});
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (m_cube->containers().has_waiting() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -180,9 +180,9 @@ TEST_F(CubeTest, NoTransactionIsLostWhenManyThreadsSubmit) {
     threads.emplace_back([&, t] {
       std::vector<AllocatedSlot> mine;
       for (int i = 0; i < 50; i++) {
-        std::vector<SlotAddress> freed;
+        std::vector<SlotBlocks> freed;
         if (i % 2 == 1) {
-          freed.push_back(mine[0].address);
+          freed.push_back(SlotBlocks::all(mine[0].address));
         }
         mine = write(4 * kKiB << (i % 3), static_cast<char>('a' + t), freed);
       }
@@ -196,7 +196,7 @@ TEST_F(CubeTest, NoTransactionIsLostWhenManyThreadsSubmit) {
   open();
   for (const auto& [slot, fill] : written) {
     EXPECT_EQ(first_byte(slot), fill);
-    EXPECT_TRUE(m_cube->containers().is_owned(slot.address));
+    EXPECT_TRUE(m_cube->containers().is_owned(slot.blocks()));
   }
   EXPECT_EQ(m_cube->pool_usage()[7].objects, 200);
 }
@@ -211,8 +211,21 @@ TEST(DamageList, ForgetsASlotThatChangesHands) {
   EXPECT_TRUE(damage.contains(slot, 4));
   EXPECT_FALSE(damage.contains(slot, 5));
   EXPECT_FALSE(damage.contains({4, 18}, 2));
-  damage.apply({{}, {slot}});
+  damage.apply({{}, {SlotBlocks::all(slot)}});
   EXPECT_FALSE(damage.contains(slot, 2));
+}
+
+TEST(DamageList, ForgetsThePartOfASlotThatIsFreed) {
+  DamageList damage;
+  const SlotAddress slot{4, 17};
+  damage.add({4, 17, 2 * kBlockBytes, 6 * kBlockBytes, 0});
+  damage.apply({{}, {{slot, 4, 2, 16}}});
+  for (uint32_t block = 0; block < 16; block++) {
+    EXPECT_EQ(damage.contains(slot, block), block == 2 || block == 3 || block == 6 || block == 7) << block;
+  }
+  // As a piece of the slot it has another name.
+  EXPECT_TRUE(damage.contains({1, 17 << 3 | 3, 3}, 0));
+  EXPECT_FALSE(damage.contains({1, 17 << 3 | 2, 3}, 0));
 }
 
 }  // namespace

@@ -32,14 +32,16 @@ std::vector<iovec> zeros(size_t bytes) {
 void CubeTransaction::add_slot_write(ContainerSet& containers, const AllocatedSlot& slot, uint32_t offset,
                                      std::vector<iovec> buffers, uint32_t length, uint32_t crc32c) {
   vtkv::ExternalData write;
-  write.file = containers.file(slot.address.size_class);
+  const SlotAddress whole = slot.address.whole();
+  const uint32_t in_whole = slot.address.first_block() * kBlockBytes + offset;
+  write.file = containers.file(slot.address.container());
   write.offset = slot.address.byte_offset() + offset;
   write.buffers = std::move(buffers);
   write.primed = slot.primed;
   data.push_back(std::move(write));
-  batch.external_write({slot.address.size_class, slot.address.index, offset, length, crc32c});
-  if (slot.primed) {
-    return;
+  batch.external_write({whole.size_class, whole.index, in_whole, length, crc32c});
+  if (slot.primed || slot.address.split_levels > 0) {
+    return;  // a piece says nothing of its neighbours
   }
   auto fill = std::find_if(m_first_fills.begin(), m_first_fills.end(),
                            [&slot](const FirstFill& it) { return it.slot == slot.address; });

@@ -5,10 +5,12 @@
 // Threads: all methods may be called from any thread.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "swimstore/container/size_class.h"
 #include "swimstore/format/note_record.h"
@@ -31,7 +33,15 @@ class DamageList {
   template <class IsOwned>
   void keep_only(IsOwned is_owned) {
     std::lock_guard lock(m_lock);
-    std::erase_if(m_blocks, [&](const auto& entry) { return !is_owned(SlotAddress::unpack(entry.first)); });
+    const auto marked = m_blocks;
+    for (const auto& [packed, range] : marked) {
+      const SlotAddress slot = SlotAddress::unpack(packed);
+      for (uint32_t block = range.first; block < range.second; ++block) {
+        if (!is_owned(SlotBlocks{slot, block, 1, slot_blocks(slot.size_class)})) {
+          remove(packed, block, block + 1);
+        }
+      }
+    }
     m_empty = m_blocks.empty();
   }
 
@@ -40,7 +50,8 @@ class DamageList {
       return false;
     }
     std::lock_guard lock(m_lock);
-    const auto [begin, end] = m_blocks.equal_range(slot.packed());
+    const auto [begin, end] = m_blocks.equal_range(slot.whole().packed());
+    block += slot.first_block();
     for (auto it = begin; it != end; ++it) {
       if (block >= it->second.first && block < it->second.second) {
         return true;
@@ -54,15 +65,35 @@ class DamageList {
       return;
     }
     std::lock_guard lock(m_lock);
-    for (const SlotAddress& slot : delta.freed) {
-      m_blocks.erase(slot.packed());
+    for (const SlotBlocks& blocks : delta.freed) {
+      remove(blocks.slot.whole().packed(), blocks.first_block(), blocks.first_block() + blocks.count);
     }
     m_empty = m_blocks.empty();
   }
 
  private:
+  using Range = std::pair<uint32_t, uint32_t>;  // [first, end) blocks
+
+  // What is left of a range on either side stays.
+  void remove(uint64_t slot, uint32_t first, uint32_t end) {
+    const auto [begin, past] = m_blocks.equal_range(slot);
+    std::vector<Range> left;
+    for (auto it = begin; it != past; ++it) {
+      if (it->second.first < std::min(first, it->second.second)) {
+        left.emplace_back(it->second.first, std::min(first, it->second.second));
+      }
+      if (std::max(end, it->second.first) < it->second.second) {
+        left.emplace_back(std::max(end, it->second.first), it->second.second);
+      }
+    }
+    m_blocks.erase(begin, past);
+    for (const Range& range : left) {
+      m_blocks.emplace(slot, range);
+    }
+  }
+
   mutable std::mutex m_lock;
-  std::multimap<uint64_t, std::pair<uint32_t, uint32_t>> m_blocks;  // by slot: [first, end) blocks
+  std::multimap<uint64_t, Range> m_blocks;  // by whole slot
   std::atomic<bool> m_empty{true};
 };
 

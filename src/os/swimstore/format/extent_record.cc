@@ -7,6 +7,7 @@ namespace swimstore {
 namespace {
 
 constexpr uint8_t kSharedBit = 0x80;
+constexpr uint8_t kSplitBit = 0x40;
 
 bool take_byte(std::string_view* cursor, uint8_t* value) {
   if (cursor->empty()) {
@@ -20,16 +21,17 @@ bool take_byte(std::string_view* cursor, uint8_t* value) {
 bool decode_extent(std::string_view* cursor, Extent* extent) {
   uint8_t place = 0;
   uint8_t kind = 0;
+  extent->slot.split_levels = 0;
   if (!take_byte(cursor, &place) || !take_byte(cursor, &kind) ||
+      ((kind & kSplitBit) && (!take_byte(cursor, &extent->slot.split_levels) || extent->slot.split_levels == 0)) ||
       !vtkv::get_varint64(cursor, &extent->slot.index)) {
     return false;
   }
   extent->block = place & 0x0f;
   extent->count = (place >> 4) + 1;
   extent->shared = kind & kSharedBit;
-  extent->slot.size_class = kind & ~kSharedBit;
-  if (extent->slot.size_class >= kSizeClasses || extent->slot.index >> 56 != 0 ||
-      extent->block + extent->count > static_cast<int>(kChunkBlocks)) {
+  extent->slot.size_class = kind & ~(kSharedBit | kSplitBit);
+  if (!extent->slot.is_valid() || extent->block + extent->count > static_cast<int>(kChunkBlocks)) {
     return false;
   }
   extent->slot_block = 0;
@@ -59,7 +61,12 @@ void encode_extent_chunk(const ExtentChunk& chunk, std::string* out) {
   vtkv::put_varint32(out, static_cast<uint32_t>(chunk.extents.size()));
   for (const Extent& extent : chunk.extents) {
     out->push_back(static_cast<char>(extent.block | (extent.count - 1) << 4));
-    out->push_back(static_cast<char>(extent.slot.size_class | (extent.shared ? kSharedBit : 0)));
+    const bool split = extent.slot.split_levels > 0;
+    const int flags = (extent.shared ? kSharedBit : 0) | (split ? kSplitBit : 0);
+    out->push_back(static_cast<char>(extent.slot.size_class | flags));
+    if (split) {
+      out->push_back(static_cast<char>(extent.slot.split_levels));
+    }
     vtkv::put_varint64(out, extent.slot.index);
     if (extent.slot.size_class > 0) {
       vtkv::put_varint32(out, extent.slot_block);

@@ -5,7 +5,8 @@
 //   varint  number of extents
 //   per extent, in ascending order of blocks:
 //     u8      first block in the chunk (low nibble), number of blocks - 1 (high nibble)
-//     u8      size class of the slot (low 7 bits); top bit: shared
+//     u8      size class of the slot (low 6 bits); bit 6: a piece of a larger slot; bit 7: shared
+//     u8      split levels, only of a piece
 //     varint  slot index
 //     varint  first block in the slot      } absent for a slot of one block
 //     varint  blocks written to the slot   }
@@ -34,6 +35,8 @@ struct Extent {
   SlotAddress slot;
   uint32_t slot_block = 0;
   uint32_t slot_written_blocks = 0;  // how many blocks the write that filled the slot had
+
+  SlotBlocks blocks() const { return {slot, slot_block, count, slot_written_blocks}; }
   bool operator==(const Extent&) const = default;
 };
 

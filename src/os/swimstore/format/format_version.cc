@@ -4,7 +4,7 @@
 
 namespace swimstore {
 
-vtkv::Status check_version(std::string_view what, uint32_t found, uint32_t known) {
+vtkv::Status check_version(std::string_view what, uint32_t found, uint32_t known, uint32_t oldest) {
   if (found == 0) {
     return vtkv::Status::corruption(std::string(what) + ": format version 0 does not exist; the bytes are damaged");
   }
@@ -12,6 +12,12 @@ vtkv::Status check_version(std::string_view what, uint32_t found, uint32_t known
     return vtkv::Status::unsupported(std::string(what) + ": written in format version " + std::to_string(found) +
                                      ", this program knows versions up to " + std::to_string(known) +
                                      "; use the newer program that wrote it");
+  }
+  if (found < oldest) {
+    return vtkv::Status::unsupported(std::string(what) + ": written in format version " + std::to_string(found) +
+                                     ", this program reads versions from " + std::to_string(oldest) +
+                                     " on; export the store with the program that wrote it and import it into a new " +
+                                     "one, or let Ceph refill the OSD");
   }
   return {};
 }

@@ -2,14 +2,21 @@
 //
 //   what               version  since  change
 //   superblock               1    0.1  first
+//                            2    0.2  slots may be split: notes, extent chunks, slot references, split slots
 //   container header         1    0.1  first
 //   allocation page          1    0.1  first
+//   split slot               1    0.2  first
 //   note                     1    0.1  first
+//                            2    0.2  slots in part, and pieces of slots
+//   slot references          1    0.1  one count for the slot
+//                            2    0.2  a count for each block
 //   counter                  1    0.1  first
 //
 // Onodes, extent chunks and collections carry a version byte, too, by which a damaged one is told. Whoever
 // changes their form raises the superblock's version as well: an older program then refuses the store,
 // instead of calling its objects damaged.
+//
+// A store of superblock version 1 is refused: its counts do not say which blocks of a slot are still in use.
 #pragma once
 
 #include <bit>
@@ -22,13 +29,17 @@ namespace swimstore {
 
 static_assert(std::endian::native == std::endian::little, "durable structs are little-endian");
 
-inline constexpr uint32_t kSuperblockVersion = 1;
+inline constexpr uint32_t kSuperblockVersion = 2;
+inline constexpr uint32_t kSuperblockVersionOldest = 2;  // that is read
 inline constexpr uint32_t kContainerHeaderVersion = 1;
 inline constexpr uint8_t kAllocationPageVersion = 1;
-inline constexpr uint8_t kNoteVersion = 1;
+inline constexpr uint8_t kSplitSlotVersion = 1;
+inline constexpr uint8_t kNoteVersion = 2;
+inline constexpr uint8_t kNoteVersionOldest = 2;
+inline constexpr uint8_t kSlotReferencesVersion = 2;
 inline constexpr uint8_t kCounterVersion = 1;
 
-// Ok when `found` is at most `known` and not 0. Otherwise one sentence that names both.
-vtkv::Status check_version(std::string_view what, uint32_t found, uint32_t known);
+// Ok when `found` is from `oldest` to `known`. Otherwise one sentence that names them, and the remedy.
+vtkv::Status check_version(std::string_view what, uint32_t found, uint32_t known, uint32_t oldest = 1);
 
 }  // namespace swimstore

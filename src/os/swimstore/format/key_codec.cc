@@ -1,5 +1,6 @@
 #include "swimstore/format/key_codec.h"
 
+#include "swimstore/format/slot_references.h"
 #include "vtkv/util/coding.h"
 
 namespace swimstore {
@@ -229,27 +230,22 @@ bool decode_omap_key(std::string_view key, uint64_t* nid, std::string_view* user
   return true;
 }
 
-std::string slot_reference_key(SlotAddress slot) {
-  return number_key(key_prefix::slot_reference, slot.packed());
+std::string slot_reference_key(SlotAddress slot, uint32_t group) {
+  std::string key = number_key(key_prefix::slot_reference, slot.packed());
+  vtkv::put_fixed8(&key, static_cast<uint8_t>(group));
+  return key;
 }
 
-bool decode_slot_reference_key(std::string_view key, SlotAddress* slot) {
+bool decode_slot_reference_key(std::string_view key, SlotAddress* slot, uint32_t* group) {
   uint64_t packed = 0;
-  if (!take_prefix(&key, key_prefix::slot_reference) || !vtkv::get_ordered64(&key, &packed) || !key.empty()) {
+  uint8_t number = 0;
+  if (!take_prefix(&key, key_prefix::slot_reference) || !vtkv::get_ordered64(&key, &packed) ||
+      !vtkv::get_fixed8(&key, &number) || !key.empty()) {
     return false;
   }
   *slot = SlotAddress::unpack(packed);
-  return slot->size_class < kSizeClasses;
-}
-
-std::string encode_slot_references(uint32_t references) {
-  std::string value;
-  vtkv::put_varint32(&value, references);
-  return value;
-}
-
-bool decode_slot_references(std::string_view value, uint32_t* references) {
-  return vtkv::get_varint32(&value, references) && value.empty();
+  *group = number;
+  return slot->is_valid() && *group * kReferenceGroupBlocks < slot_blocks(slot->size_class);
 }
 
 std::string lost_key(uint32_t number, std::string_view key) {

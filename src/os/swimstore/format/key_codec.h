@@ -7,9 +7,9 @@
 //   E  extent chunk          nid (u64 BE), chunk number (u32 BE)
 //   H  omap header           nid (u64 BE)
 //   M  omap value            nid (u64 BE), the user's key as it is
-//   S  slot reference count  packed slot address (u64 BE)
+//   S  slot references       packed slot address (u64 BE), group (u8); format/slot_references.h
 //   L  lost entry            number (u32 BE), then the key of an entry that repair took out of service
-//   A, N                     belong to the cube
+//   A, B, N                  belong to the cube
 //
 // An object key holds no collection: a split or a merge rewrites no object. Omap and extents hang on the
 // object's nid, so a rename rewrites the onode record only.
@@ -71,11 +71,9 @@ std::string omap_key(uint64_t nid, std::string_view user_key);  // user_key "": 
 std::string omap_range_end(uint64_t nid);                       // above every omap key of nid
 bool decode_omap_key(std::string_view key, uint64_t* nid, std::string_view* user_key);
 
-std::string slot_reference_key(SlotAddress slot);
-bool decode_slot_reference_key(std::string_view key, SlotAddress* slot);
-// Value of a slot reference key: a varint, how many block references are left.
-std::string encode_slot_references(uint32_t references);
-bool decode_slot_references(std::string_view value, uint32_t* references);
+// Of blocks from kReferenceGroupBlocks * group on.
+std::string slot_reference_key(SlotAddress slot, uint32_t group);
+bool decode_slot_reference_key(std::string_view key, SlotAddress* slot, uint32_t* group);
 
 // The value is the entry's own. `number` tells entries apart that had the same key one after the other.
 std::string lost_key(uint32_t number, std::string_view key);

@@ -134,15 +134,16 @@ TEST(KeyCodec, CollectionKeysKeepTheirNames) {
   EXPECT_FALSE(decode_collection_key("", &decoded));
 }
 
-TEST(KeyCodec, SlotReferencesKeepSlotAndCount) {
+TEST(KeyCodec, SlotReferencesKeepSlotAndGroup) {
   const SlotAddress slot{10, 0x00123456789abcde};
   SlotAddress decoded;
-  ASSERT_TRUE(decode_slot_reference_key(slot_reference_key(slot), &decoded));
+  uint32_t group = 0;
+  ASSERT_TRUE(decode_slot_reference_key(slot_reference_key(slot, 15), &decoded, &group));
   EXPECT_EQ(decoded, slot);
-  uint32_t references = 0;
-  ASSERT_TRUE(decode_slot_references(encode_slot_references(1025), &references));
-  EXPECT_EQ(references, 1025u);
-  EXPECT_FALSE(decode_slot_reference_key(slot_reference_key({11, 1}), &decoded));  // no such class
+  EXPECT_EQ(group, 15u);
+  EXPECT_FALSE(decode_slot_reference_key(slot_reference_key(slot, 16), &decoded, &group));     // past its end
+  EXPECT_FALSE(decode_slot_reference_key(slot_reference_key({11, 1}, 0), &decoded, &group));   // no such class
+  EXPECT_FALSE(decode_slot_reference_key(slot_reference_key({8, 1, 3}, 0), &decoded, &group));  // of no container
 }
 
 }  // namespace

@@ -10,17 +10,40 @@ using vtkv::Status;
 
 namespace {
 
-void put_slots(std::string* to, const std::vector<SlotAddress>& slots) {
+void put_slots(std::string* to, const std::vector<SlotBlocks>& slots) {
   vtkv::put_varint64(to, slots.size());
   uint64_t before = 0;
-  for (const SlotAddress& slot : slots) {
-    vtkv::put_fixed8(to, slot.size_class);
-    put_signed(to, static_cast<int64_t>(slot.index - before));
-    before = slot.index;
+  for (const SlotBlocks& blocks : slots) {
+    vtkv::put_fixed8(to, static_cast<uint8_t>(blocks.slot.size_class | blocks.slot.split_levels << 4));
+    put_signed(to, static_cast<int64_t>(blocks.slot.index - before));
+    before = blocks.slot.index;
+    if (blocks.slot.size_class == 0) {
+      continue;
+    }
+    const bool in_part = blocks.count != blocks.written;
+    vtkv::put_varint32(to, blocks.written << 1 | static_cast<uint32_t>(in_part));
+    if (in_part) {
+      vtkv::put_varint32(to, blocks.first);
+      vtkv::put_varint32(to, blocks.count);
+    }
   }
 }
 
-bool get_slots(std::string_view* cursor, std::vector<SlotAddress>* slots) {
+bool get_blocks(std::string_view* cursor, SlotBlocks* blocks) {
+  if (blocks->slot.size_class == 0) {
+    *blocks = SlotBlocks::all(blocks->slot);
+    return true;
+  }
+  uint32_t written = 0;
+  if (!vtkv::get_varint32(cursor, &written)) {
+    return false;
+  }
+  *blocks = SlotBlocks::all(blocks->slot, written >> 1);
+  return (written & 1) == 0 ||
+         (vtkv::get_varint32(cursor, &blocks->first) && vtkv::get_varint32(cursor, &blocks->count));
+}
+
+bool get_slots(std::string_view* cursor, std::vector<SlotBlocks>* slots) {
   uint64_t count = 0;
   if (!vtkv::get_varint64(cursor, &count) || count > cursor->size() / 2) {
     return false;  // a slot takes two bytes at least
@@ -28,17 +51,18 @@ bool get_slots(std::string_view* cursor, std::vector<SlotAddress>* slots) {
   slots->reserve(count);
   uint64_t before = 0;
   for (uint64_t i = 0; i < count; i++) {
-    SlotAddress slot;
+    SlotBlocks blocks;
+    uint8_t kind = 0;
     int64_t difference = 0;
-    if (!vtkv::get_fixed8(cursor, &slot.size_class) || !get_signed(cursor, &difference)) {
+    if (!vtkv::get_fixed8(cursor, &kind) || !get_signed(cursor, &difference)) {
       return false;
     }
-    slot.index = before + static_cast<uint64_t>(difference);
-    if (slot.size_class >= kSizeClasses || slot.index >> 56 != 0) {
+    before += static_cast<uint64_t>(difference);
+    blocks.slot = {static_cast<uint8_t>(kind & 0xf), before, static_cast<uint8_t>(kind >> 4)};
+    if (!blocks.slot.is_valid() || !get_blocks(cursor, &blocks) || !blocks.is_valid()) {
       return false;
     }
-    before = slot.index;
-    slots->push_back(slot);
+    slots->push_back(blocks);
   }
   return true;
 }
@@ -97,7 +121,7 @@ Status CubeDelta::decode(std::string_view bytes, CubeDelta* delta) {
   if (!vtkv::get_fixed8(&bytes, &version)) {
     return Status::corruption("a note in the log is empty");
   }
-  VTKV_RETURN_IF_ERROR(check_version("a note in the log", version, kNoteVersion));
+  VTKV_RETURN_IF_ERROR(check_version("a note in the log", version, kNoteVersion, kNoteVersionOldest));
   if (!vtkv::get_varint64(&bytes, &delta->next_object_id) || !get_slots(&bytes, &delta->allocation.allocated) ||
       !get_slots(&bytes, &delta->allocation.freed) || !get_pools(&bytes, &delta->pools) || !bytes.empty()) {
     *delta = CubeDelta{};

@@ -2,14 +2,17 @@
 // It travels in the log as a note of the batch, so that no transaction writes allocation pages or
 // counters; recovery replays it onto what the last checkpoint holds.
 //
-// Encoded form, version 1 (varint: LEB128; zigzag for signed numbers):
+// Encoded form, version 2 (varint: LEB128; zigzag for signed numbers):
 //   u8      version
 //   varint  next object id (0: unchanged)
-//   varint  number of slots allocated, then that many slots
-//   varint  number of slots freed, then that many slots
+//   varint  number of slots allocated, then that many
+//   varint  number of slots freed, as a whole or in part, then that many
 //   varint  number of pools, then per pool: zigzag id, allocated, stored, omap, objects
-// A slot is u8 size class, zigzag difference of its index to the index of the slot before it in the same
-// list (0 before the first).
+// A slot is
+//   u8      size class (low nibble), split levels (high nibble)
+//   varint  zigzag difference of its index to the index of the slot before it in the same list (0 before the first)
+//   varint  blocks written to it when it was filled, times 2; plus 1 when not all of these are meant } absent for a slot
+//   varint  first block, then number of blocks; only when not all are meant                          } of one block
 #pragma once
 
 #include <cstdint>
@@ -24,14 +27,14 @@
 namespace swimstore {
 
 struct AllocationDelta {
-  std::vector<SlotAddress> allocated;
-  std::vector<SlotAddress> freed;
+  std::vector<SlotBlocks> allocated;
+  std::vector<SlotBlocks> freed;
   bool empty() const { return allocated.empty() && freed.empty(); }
 };
 
 // Per-pool sums; a transaction changes them by a difference. Bytes.
 struct PoolUsage {
-  int64_t allocated = 0;  // whole slots
+  int64_t allocated = 0;  // blocks that are referred to
   int64_t stored = 0;     // logical bytes
   int64_t omap = 0;       // keys and values
   int64_t objects = 0;

@@ -9,8 +9,8 @@ namespace {
 
 CubeDelta example() {
   CubeDelta delta;
-  delta.allocation.allocated = {{0, 5}, {0, 6}, {10, 1}};
-  delta.allocation.freed = {{3, 300}};
+  delta.allocation.allocated = {SlotBlocks::all({0, 5}), SlotBlocks::all({0, 6, 10}), SlotBlocks::all({10, 1}, 1000)};
+  delta.allocation.freed = {{{3, 300}, 2, 5, 8}, SlotBlocks::all({1, 299, 3})};
   delta.pools[-2] = {4096, -100, 7, 1};
   delta.next_object_id = 130;
   return delta;
@@ -18,21 +18,23 @@ CubeDelta example() {
 
 TEST(NoteRecord, GoldenBytes) {
   const std::string expected(
-      "\x01"                      // version
+      "\x02"                      // version
       "\x82\x01"                  // next object id 130
       "\x03"                      // three allocated:
       "\x00\x0a"                  //   4K, +5
-      "\x00\x02"                  //   4K, +1
-      "\x0a\x09"                  //   4M, -5
-      "\x01"                      // one freed:
-      "\x03\xd8\x04"              //   32K, +300
+      "\xa0\x02"                  //   4K of a slot of 4M, +1
+      "\x0a\x09\xd0\x0f"          //   4M, -5, 1000 blocks written
+      "\x02"                      // two freed:
+      "\x03\xd8\x04"              //   32K, +300,
+      "\x11\x02\x05"              //     8 blocks written, of which from 2 on 5
+      "\x31\x01\x04"              //   8K of a slot of 64K, -1, 2 blocks written
       "\x01"                      // one pool:
       "\x03"                      //   -2
       "\x80\x40"                  //   allocated 4096
       "\xc7\x01"                  //   stored -100
       "\x0e"                      //   omap 7
       "\x02",                     //   objects 1
-      22);
+      30);
   EXPECT_EQ(example().encode(), expected);
 }
 
@@ -53,11 +55,13 @@ TEST(NoteRecord, RefusesEveryTruncation) {
   }
 }
 
-TEST(NoteRecord, NamesTheVersionFromTheFuture) {
-  std::string bytes = example().encode();
-  bytes[0] = 9;
-  CubeDelta delta;
-  EXPECT_EQ(CubeDelta::decode(bytes, &delta).code(), vtkv::Status::Code::unsupported);
+TEST(NoteRecord, NamesTheVersionsItDoesNotRead) {
+  for (const char version : {1, 9}) {
+    std::string bytes = example().encode();
+    bytes[0] = version;
+    CubeDelta delta;
+    EXPECT_EQ(CubeDelta::decode(bytes, &delta).code(), vtkv::Status::Code::unsupported);
+  }
 }
 
 TEST(NoteRecord, SurvivesAnyBytes) {
@@ -70,8 +74,10 @@ TEST(NoteRecord, SurvivesAnyBytes) {
     }
     CubeDelta delta;
     if (CubeDelta::decode(damaged, &delta).ok()) {
-      for (const SlotAddress& slot : delta.allocation.allocated) {
-        ASSERT_LT(slot.size_class, kSizeClasses);
+      for (const auto* list : {&delta.allocation.allocated, &delta.allocation.freed}) {
+        for (const SlotBlocks& blocks : *list) {
+          ASSERT_TRUE(blocks.is_valid());
+        }
       }
     }
   }

@@ -41,7 +41,7 @@ Status decode_copy(const std::string& file, const char* bytes, Superblock* super
   if (std::memcmp(layout.magic, kMagic, sizeof kMagic) != 0) {
     return Status::corruption(file + ": not a superblock of SwimStore; is this the right directory?");
   }
-  VTKV_RETURN_IF_ERROR(check_version(file, layout.version, kSuperblockVersion));
+  VTKV_RETURN_IF_ERROR(check_version(file, layout.version, kSuperblockVersion, kSuperblockVersionOldest));
   if (layout.crc32c != vtkv::crc32c(bytes, offsetof(Layout, crc32c))) {
     return Status::corruption(file + ": checksum mismatch in both copies, the superblock is damaged");
   }

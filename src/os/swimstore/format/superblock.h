@@ -3,7 +3,7 @@
 //
 // OFFSET SIZE FIELD
 // 0      8    magic "SWIMSTOR"
-// 8      4    version (1)
+// 8      4    version (2)
 // 12     4    number of cubes
 // 16     16   uuid of the store (the OSD's fsid)
 // 32     8    time of creation, microseconds since the Unix epoch

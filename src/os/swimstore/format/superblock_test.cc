@@ -31,7 +31,7 @@ std::string with_copies(std::string copy) {
 TEST(Superblock, GoldenBytes) {
   std::string expected(
       "SWIMSTOR"
-      "\x01\x00\x00\x00"                                                  // version
+      "\x02\x00\x00\x00"                                                  // version
       "\x03\x00\x00\x00"                                                  // cubes
       "\xa0\xa1\xa2\xa3\xa4\xa5\xa6\xa7\xa8\xa9\xaa\xab\xac\xad\xae\xaf"  // uuid
       "\x88\x77\x66\x55\x44\x33\x22\x11"                                  // created
@@ -82,7 +82,7 @@ TEST(Superblock, SaysWhatIsWrong) {
   std::string future = bytes.substr(0, Superblock::kCopyBytes);
   future[8] = 9;
   const std::string text = message(with_copies(future), Status::Code::unsupported);
-  EXPECT_TRUE(contains(text, "version 9") && contains(text, "up to 1"));
+  EXPECT_TRUE(contains(text, "version 9") && contains(text, "up to 2"));
   std::string absurd = bytes.substr(0, Superblock::kCopyBytes);
   absurd[12] = 0;
   EXPECT_TRUE(contains(message(with_copies(absurd), Status::Code::corruption), "geometry"));

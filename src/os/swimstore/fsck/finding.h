@@ -42,9 +42,9 @@ struct Finding {
   std::string object{};              // its name; empty when none is concerned, or it has none
   std::optional<uint64_t> offset{};  // bytes, in the object
   std::string text{};                // one sentence that stands alone
-  // What repair changes: an entry of the tree, or a slot.
+  // What repair changes: an entry of the tree, or who owns blocks of a slot.
   std::string key{};
-  SlotAddress slot{};
+  SlotBlocks blocks{};
 };
 
 // What a check saw.

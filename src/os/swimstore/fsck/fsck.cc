@@ -321,14 +321,14 @@ void Fsck::check_chunk(const Object& object, uint32_t number, const std::string&
       const std::string name = describe_object_key(object.key);
       found({.kind = FindingClass::slot_claimed_twice, .object = name, .offset = offset,
              .text = fmt::format("object {}, chunk {}: {}", name, number, conflict), .key = key,
-             .slot = extent.slot});
+             .blocks = extent.blocks()});
     }
-    if (!m_options.online && !m_store.cube.containers().is_owned(extent.slot)) {
+    if (!m_options.online && !m_store.cube.containers().is_owned(extent.blocks())) {
       const std::string name = describe_object_key(object.key);
       found({.kind = FindingClass::slot_not_owned, .object = name, .offset = offset,
              .text = fmt::format("object {}, chunk {}: {} is not marked as owned", name, number,
-                                 describe_slot(extent.slot)),
-             .slot = extent.slot});
+                                 describe_blocks(extent.blocks())),
+             .blocks = extent.blocks()});
     }
   }
 }
@@ -380,30 +380,32 @@ void Fsck::visit_lost(std::string_view key, std::string_view) {
 
 void Fsck::visit_slot_count(std::string_view key, std::string_view value) {
   SlotAddress slot;
-  uint32_t references = 0;
-  if (!decode_slot_reference_key(key, &slot) || !decode_slot_references(value, &references)) {
+  uint32_t group = 0;
+  const bool has_key = decode_slot_reference_key(key, &slot, &group);
+  SlotReferences::Counts counts(has_key ? std::min(kReferenceGroupBlocks, slot_blocks(slot.size_class)) : 0, 1);
+  if (!has_key || !SlotReferences::decode(value, counts)) {
     found({.kind = FindingClass::slot_count_wrong, .text = fmt::format("slot reference {} is damaged", to_hex(key)),
-           .key = std::string(key), .slot = slot});
+           .key = std::string(key), .blocks = {.slot = slot}});
     return;
   }
-  m_slots.add_count(slot, references);
+  m_slots.add_counts(slot, group, counts);
 }
 
 void Fsck::check_slots() {
   for (const auto& [packed, entry] : m_slots.entries()) {
     const SlotAddress slot = SlotAddress::unpack(packed);
-    const bool too_many = entry.believed() > entry.references;
-    if (entry.references == entry.believed() || entry.conflict) {
-      continue;  // a conflict is mended first, and its count with it
+    const bool more = entry.has_more_than_kept();
+    if ((!more && !entry.has_fewer_than_kept()) || entry.conflict) {
+      continue;  // a conflict is mended first, and its counts with it
     }
-    if (too_many && (!knows_all_owners() || m_lost_owners > 0)) {
+    if (!more && (!knows_all_owners() || m_lost_owners > 0)) {
       ++m_unclear;
       continue;
     }
     found({.kind = FindingClass::slot_count_wrong,
-           .text = fmt::format("{} has {} block references, {} says {}", describe_slot(slot), entry.references,
-                               entry.has_count ? "its count" : "what was written to it", entry.believed()),
-           .key = slot_reference_key(slot), .slot = slot});
+           .text = fmt::format("{} has {} block references, {} for some of its blocks", describe_slot(slot),
+                               entry.references, more ? "more than are counted" : "fewer than are counted"),
+           .key = slot_reference_key(slot, 0), .blocks = {.slot = slot}});
   }
   if (!m_options.online) {
     check_owned_slots();
@@ -412,29 +414,32 @@ void Fsck::check_slots() {
 
 void Fsck::check_owned_slots() {
   const ContainerSet& containers = m_store.cube.containers();
-  for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
-    uint64_t index = 0;
-    for (; containers.next_owned(size_class, index, &index); ++index) {
-      const SlotAddress slot{static_cast<uint8_t>(size_class), index};
-      const SlotCensus::Entry* const entry = m_slots.find(slot);
-      if (entry != nullptr && entry->references > 0) {
-        continue;
+  std::vector<SlotBlocks> owned;
+  for (unsigned container = 0; container < kSizeClasses; ++container) {
+    for (uint64_t from = 0; containers.next_owned(container, from, &owned); from = owned.front().slot.index + 1) {
+      for (const SlotBlocks& blocks : owned) {
+        check_owned(blocks);
       }
-      if (!knows_all_owners() || m_lost_owners > 0) {
-        ++m_unclear;
-        continue;
-      }
-      found({.kind = FindingClass::slot_leaked,
-             .text = fmt::format("{} is marked as owned, and nothing refers to it", describe_slot(slot)),
-             .slot = slot});
     }
+  }
+}
+
+void Fsck::check_owned(const SlotBlocks& owned) {
+  for (const SlotBlocks& leaked : m_slots.unreferenced(owned)) {
+    if (!knows_all_owners() || m_lost_owners > 0) {
+      ++m_unclear;
+      continue;
+    }
+    found({.kind = FindingClass::slot_leaked,
+           .text = fmt::format("{} is marked as owned, and nothing refers to it", describe_blocks(leaked)),
+           .blocks = leaked});
   }
 }
 
 void Fsck::check_usage() {
   for (const auto& [packed, entry] : m_slots.entries()) {
     if (entry.references > 0) {
-      m_usage[entry.pool].allocated += slot_bytes(SlotAddress::unpack(packed).size_class);
+      m_usage[entry.pool].allocated += static_cast<int64_t>(entry.blocks() * kBlockBytes);
     }
   }
   if (m_options.online || !knows_all_owners()) {

@@ -4,8 +4,8 @@
 //   objects      every key and record can be read; each lies in a collection; object ids are unique
 //   extents      lie within the object, in the blocks that were written there; each belongs to an object
 //   omap         every header and key belongs to an object that says it has omap
-//   slots        every block without the shared flag has exactly one owner; the reference count in the tree
-//                equals the references found; a slot is owned if and only if somebody refers to it
+//   slots        every block without the shared flag has exactly one owner; the reference counts in the tree equal
+//                the references found; a block is owned if and only if somebody refers to it
 //   usage        the pools' sums equal what was counted
 //   deep         every block of data is read and its checksum verified; so is every block of log and tree
 //
@@ -95,6 +95,7 @@ class Fsck {
   void visit_slot_count(std::string_view key, std::string_view value);
   void check_slots();
   void check_owned_slots();
+  void check_owned(const SlotBlocks& owned);
   void check_usage();
   void check_data(uint64_t work);
   // One piece of the object's data; false when it was the last.

@@ -162,15 +162,15 @@ TEST_P(FsckTest, NothingIsOrphanedWhileAnOwnerMayBeUnreadable) {
 
 TEST_P(FsckTest, CountsOfSlotsThatNobodyHasOrOneHasAloneGo) {
   damage([](Cube& cube, Damage& damage) {
-    damage.batch.put(slot_reference_key({0, 900}), encode_slot_references(3));
-    damage.batch.put(slot_reference_key(stored(cube, "small").chunk.extents.front().slot), encode_slot_references(99));
+    damage.batch.put(slot_reference_key({0, 900}, 0), references(3, 1));
+    damage.batch.put(slot_reference_key(stored(cube, "small").chunk.extents.front().slot, 0), references(99, 1));
   });
   EXPECT_EQ(Kinds({FindingClass::slot_count_wrong}), check());
   EXPECT_EQ(2u, m_result.errors);
   EXPECT_EQ(Kinds(), repair());
   damage([](Cube& cube, Damage&) {
     std::string value;
-    EXPECT_TRUE(cube.database().get(slot_reference_key({0, 900}), &value).is_not_found());
+    EXPECT_TRUE(cube.database().get(slot_reference_key({0, 900}, 0), &value).is_not_found());
   });
   expect_unchanged_but({});
 }
@@ -185,12 +185,12 @@ TEST_P(FsckTest, CountsAreNotLoweredWhileOwnersAreLost) {
     ASSERT_TRUE(decode_extent_chunk(chunk_bytes, &chunk));
     shared = chunk.extents.front().slot;
     damage.batch.put(object_key(named("small")), "damaged");
-    damage.batch.put(slot_reference_key(shared), encode_slot_references(1000));
+    damage.batch.put(slot_reference_key(shared, 0), references(1000, 64));
   });
   EXPECT_EQ(Kinds(), repair());  // the object alone
   const uint64_t unclear = m_result.unclear;
   EXPECT_GT(unclear, 0u);
-  damage([&](Cube&, Damage& damage) { damage.batch.put(slot_reference_key(shared), encode_slot_references(1)); });
+  damage([&](Cube&, Damage& damage) { damage.batch.remove(slot_reference_key(shared, 0)); });
   EXPECT_EQ(Kinds({FindingClass::slot_count_wrong}), check());
   EXPECT_EQ(Kinds(), repair());
   expect_unchanged_but({"small"});
@@ -202,7 +202,7 @@ TEST_P(FsckTest, SlotThatSeveralReferToIsClaimedOnce) {
     ExtentChunk chunk;
     ASSERT_TRUE(cube.database().get(extent_key(stored(cube, "large").record.nid, 0), &chunk_bytes).ok());
     ASSERT_TRUE(decode_extent_chunk(chunk_bytes, &chunk));
-    damage.delta.allocation.freed.push_back(chunk.extents.front().slot);
+    damage.delta.allocation.freed.push_back(SlotBlocks::all(chunk.extents.front().slot));
   });
   EXPECT_EQ(Kinds({FindingClass::slot_not_owned}), check());
   EXPECT_GT(m_result.errors, 1u);
@@ -214,7 +214,7 @@ TEST_P(FsckTest, SlotThatSeveralReferToIsClaimedOnce) {
 TEST_P(FsckTest, SlotPastTheEndOfItsContainerIsGivenUp) {
   damage([](Cube& cube, Damage& damage) {
     Stored object = stored(cube, "small");
-    damage.delta.allocation.freed.push_back(object.chunk.extents.front().slot);
+    damage.delta.allocation.freed.push_back(SlotBlocks::all(object.chunk.extents.front().slot));
     object.chunk.extents.front().slot.index = 1u << 30;
     store(damage, "small", object);
   });
@@ -287,7 +287,7 @@ TEST_P(FsckTest, TreeThatCannotBeReadIsFoundAndNothingIsConcludedFromIt) {
   damage([](Cube& cube, Damage& damage) {
     std::vector<AllocatedSlot> slots;
     ASSERT_TRUE(cube.containers().allocate(4096, &slots).ok());
-    damage.delta.allocation.allocated.push_back(slots.front().address);
+    damage.delta.allocation.allocated.push_back(SlotBlocks::all(slots.front().address));
   });
   flush();
   const std::string tree = m_path + "/cubes/0/tree";
@@ -328,7 +328,7 @@ TEST_P(FsckTest, RepairThatMeetsReadErrorsLosesNothing) {
         Stored object = stored(cube, "omap");
         object.record.set(OnodeRecord::has_omap, false);
         store(damage, "omap", object);
-        damage.batch.put(slot_reference_key({0, 900}), encode_slot_references(3));
+        damage.batch.put(slot_reference_key({0, 900}, 0), references(3, 1));
       });
       flush();
       vtkv::NthFailure failure(&m_simulated, vtkv::SimCall::read, ++n, persistent);

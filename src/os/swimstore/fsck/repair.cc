@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -113,12 +114,13 @@ void Repair::mend_one(const Finding& finding) {
       announce_omap(finding);
       break;
     case FindingClass::slot_not_owned:
-      claim(finding.slot);
+      claim(finding.blocks);
       break;
     case FindingClass::slot_count_wrong: {
       SlotAddress slot;
-      const SlotCensus::Entry* const entry = m_fsck.slots().find(finding.slot);
-      if (!decode_slot_reference_key(finding.key, &slot)) {
+      uint32_t group = 0;
+      const SlotCensus::Entry* const entry = m_fsck.slots().find(finding.blocks.slot);
+      if (!decode_slot_reference_key(finding.key, &slot, &group)) {
         set_aside(finding.key);
       } else {
         put_count(slot, entry != nullptr ? *entry : SlotCensus::Entry());
@@ -126,8 +128,8 @@ void Repair::mend_one(const Finding& finding) {
       break;
     }
     case FindingClass::slot_leaked:
-      m_transaction->delta.allocation.freed.push_back(finding.slot);
-      changed(fmt::format("{} was freed", describe_slot(finding.slot)));
+      m_transaction->delta.allocation.freed.push_back(finding.blocks);
+      changed(fmt::format("{} was freed", describe_blocks(finding.blocks)));
       break;
     default:
       break;
@@ -201,7 +203,10 @@ void Repair::announce_omap(const Finding& finding) {
 
 // ---- slots
 
+// All extents in such a slot get to name it in one way, as blocks of the whole slot that may be shared; so their
+// references are counted together, whichever write filled the blocks.
 void Repair::share_conflicts() {
+  SharedSlots slots = conflicting_slots();
   vtkv::DB& database = m_store.cube.database();
   for (const char prefix : {key_prefix::object, key_prefix::extent}) {
     const auto it = database.new_iterator(std::string(1, prefix), std::string(1, static_cast<char>(prefix + 1)));
@@ -210,10 +215,10 @@ void Repair::share_conflicts() {
       ExtentChunk chunk;
       std::string encoded;
       if (prefix == key_prefix::object) {
-        if (decode_onode(it->value(), &record, &chunk) && share(&chunk)) {
+        if (decode_onode(it->value(), &record, &chunk) && share(&chunk, &slots)) {
           encode_onode(record, chunk, &encoded);
         }
-      } else if (decode_extent_chunk(it->value(), &chunk) && share(&chunk)) {
+      } else if (decode_extent_chunk(it->value(), &chunk) && share(&chunk, &slots)) {
         encode_extent_chunk(chunk, &encoded);
       }
       if (!encoded.empty()) {
@@ -225,51 +230,83 @@ void Repair::share_conflicts() {
       return;
     }
   }
-  for (const auto& [packed, entry] : m_fsck.slots().entries()) {
-    if (entry.conflict) {
-      put_count(SlotAddress::unpack(packed), entry);
-    }
+  for (const auto& [packed, counts] : slots) {
+    put_counts(SlotAddress::unpack(packed), counts);
   }
 }
 
-bool Repair::share(ExtentChunk* chunk) const {
+Repair::SharedSlots Repair::conflicting_slots() {
+  SharedSlots slots;
+  for (const auto& [packed, entry] : m_fsck.slots().entries()) {
+    if (entry.conflict) {
+      slots[SlotAddress::unpack(packed).whole().packed()];
+    }
+  }
+  for (const auto& [packed, entry] : m_fsck.slots().entries()) {
+    const SlotAddress slot = SlotAddress::unpack(packed);
+    const auto found = slots.find(slot.whole().packed());
+    if (found == slots.end()) {
+      continue;
+    }
+    const size_t written = slot == slot.whole() ? entry.written_blocks : slot_blocks(slot.container());
+    found->second.resize(std::max(found->second.size(), written));
+    if (!entry.kept.empty() && slot != slot.whole()) {
+      put_counts(slot, {});
+    }
+  }
+  return slots;
+}
+
+bool Repair::share(ExtentChunk* chunk, SharedSlots* slots) {
   bool any = false;
   for (Extent& extent : chunk->extents) {
-    const SlotCensus::Entry* const entry = m_fsck.slots().find(extent.slot);
-    if (entry != nullptr && entry->conflict) {
-      extent.shared = true;
-      extent.slot_written_blocks = entry->written_blocks;
-      any = true;
+    const auto found = slots->find(extent.slot.whole().packed());
+    if (found == slots->end()) {
+      continue;
     }
+    SlotReferences::Counts& counts = found->second;
+    extent.shared = true;
+    extent.slot_block += extent.slot.first_block();
+    extent.slot = extent.slot.whole();
+    extent.slot_written_blocks = static_cast<uint32_t>(counts.size());
+    for (uint32_t i = 0; i < extent.count; ++i) {
+      ++counts[extent.slot_block + i];
+    }
+    any = true;
   }
   return any;
 }
 
-// No count: as many as were written. While something is lost that may own blocks, a count is not lowered.
+// While something is lost that may own blocks, a count is not lowered.
 void Repair::put_count(SlotAddress slot, const SlotCensus::Entry& entry) {
-  uint64_t count = entry.references;
-  if (m_fsck.has_lost_owners()) {
-    count = std::max(count, entry.believed());
+  SlotReferences::Counts counts = entry.counts();
+  for (uint32_t block = 0; m_fsck.has_lost_owners() && block < counts.size(); ++block) {
+    counts[block] = std::max(counts[block], entry.kept_of(block));
   }
-  const std::string key = slot_reference_key(slot);
-  if (count == entry.written_blocks || count == 0) {
-    m_transaction->batch.remove(key);
-  } else {
-    m_transaction->batch.put(key, encode_slot_references(static_cast<uint32_t>(count)));
-  }
-  changed(fmt::format("{} has {} block references now", describe_slot(slot), count));
+  put_counts(slot, counts);
 }
 
-void Repair::claim(SlotAddress slot) {
-  if (!m_claimed.insert(slot.packed()).second) {
+void Repair::put_counts(SlotAddress slot, SlotReferences::Counts counts) {
+  counts.resize(slot_blocks(slot.size_class));
+  for (uint32_t first = 0; first < counts.size(); first += kReferenceGroupBlocks) {
+    const size_t blocks = std::min<size_t>(kReferenceGroupBlocks, counts.size() - first);
+    const std::string key = slot_reference_key(slot, first / kReferenceGroupBlocks);
+    const std::string value = SlotReferences::encode(std::span(counts).subspan(first, blocks));
+    value.empty() ? m_transaction->batch.remove(key) : m_transaction->batch.put(key, value);
+  }
+  changed(fmt::format("the references to the blocks of {} were counted", describe_slot(slot)));
+}
+
+void Repair::claim(const SlotBlocks& blocks) {
+  std::vector<SlotBlocks> claimed;
+  if (const Status status = m_store.cube.containers().claim(blocks, &claimed); !status.ok()) {
+    // Claimed with an earlier finding; or past the container's end, say: there is nothing to be owned. Reads of it fail.
     return;
   }
-  if (const Status status = m_store.cube.containers().claim(slot); !status.ok()) {
-    // Past the container's end, say: there is nothing to be owned. Reads of it fail.
-    return;
+  for (const SlotBlocks& one : claimed) {
+    m_transaction->delta.allocation.allocated.push_back(one);
+    changed(fmt::format("{} was marked as owned", describe_blocks(one)));
   }
-  m_transaction->delta.allocation.allocated.push_back(slot);
-  changed(fmt::format("{} was marked as owned", describe_slot(slot)));
 }
 
 // What was counted names every pool that is said to have something, too.
@@ -296,7 +333,7 @@ void Repair::changed(std::string text) { m_changes->push_back({m_kind, std::move
 void Repair::flush(bool all) {
   const CubeDelta& delta = m_transaction->delta;
   const size_t slots = delta.allocation.allocated.size() + delta.allocation.freed.size();
-  const size_t bytes = m_transaction->batch.encoded_bytes() + slots * sizeof(SlotAddress);
+  const size_t bytes = m_transaction->batch.encoded_bytes() + slots * sizeof(SlotBlocks);
   if (!m_status.ok() || m_transaction->empty() || (!all && bytes < kTransactionBytes)) {
     return;
   }

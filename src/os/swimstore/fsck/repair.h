@@ -17,7 +17,7 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "swimstore/fsck/fsck.h"
@@ -51,11 +51,16 @@ class Repair {
   void set_aside(const std::string& key);
   void set_aside_omap(const Finding& finding);
   void announce_omap(const Finding& finding);
+  // By packed address of whole slots: the references to each block.
+  using SharedSlots = std::unordered_map<uint64_t, SlotReferences::Counts>;
   void share_conflicts();
-  // Makes the conflicting extents in one entry shared; false when it has none.
-  bool share(ExtentChunk* chunk) const;
+  // Those with conflicting extents, nothing counted yet; removes what is counted of them and their pieces.
+  SharedSlots conflicting_slots();
+  // Makes the extents of one entry that lie in such slots shared, and counts them; false when it has none.
+  static bool share(ExtentChunk* chunk, SharedSlots* slots);
   void put_count(SlotAddress slot, const SlotCensus::Entry& entry);
-  void claim(SlotAddress slot);
+  void put_counts(SlotAddress slot, SlotReferences::Counts counts);
+  void claim(const SlotBlocks& blocks);
   void recount_usage();
 
   bool get(const std::string& key, std::string* value);
@@ -68,7 +73,6 @@ class Repair {
   bool m_knows_all_owners = true;
   FindingClass m_kind = FindingClass::usage_wrong;
   std::unique_ptr<Transaction> m_transaction;
-  std::unordered_set<uint64_t> m_claimed;  // slots, packed
   std::vector<Repaired>* m_changes = nullptr;
   vtkv::Status m_status;
 };

@@ -121,7 +121,7 @@ TEST_P(RepairTest, ASlotThatTwoObjectsClaimIsSharedByThem) {
 TEST_P(RepairTest, ASlotInUseThatIsMarkedFreeIsOwnedAgain) {
   damage([](Cube& cube, Damage& damage) {
     for (const Extent& extent : stored(cube, "small").chunk.extents) {
-      damage.delta.allocation.freed.push_back(extent.slot);
+      damage.delta.allocation.freed.push_back(SlotBlocks::all(extent.slot));
     }
   });
   EXPECT_EQ(Kinds({FindingClass::slot_not_owned}), check());
@@ -144,7 +144,7 @@ TEST_P(RepairTest, ALeakedSlotIsFreed) {
   damage([](Cube& cube, Damage& damage) {
     std::vector<AllocatedSlot> slots;
     ASSERT_TRUE(cube.containers().allocate(4096, &slots).ok());
-    damage.delta.allocation.allocated.push_back(slots.front().address);
+    damage.delta.allocation.allocated.push_back(SlotBlocks::all(slots.front().address));
   });
   EXPECT_EQ(Kinds({FindingClass::slot_leaked}), check());
   EXPECT_EQ(Kinds(), repair());
@@ -152,14 +152,14 @@ TEST_P(RepairTest, ALeakedSlotIsFreed) {
 }
 
 TEST_P(RepairTest, WrongReferenceCountsAreCountedAnew) {
-  for (const std::string& value : {encode_slot_references(1), encode_slot_references(1000), std::string("damaged")}) {
+  for (const std::string& value : {references(3, 1), references(1000, 64), std::string("damaged")}) {
     damage([&](Cube& cube, Damage& damage) {
       std::string chunk_bytes;
       ExtentChunk chunk;
       ASSERT_TRUE(cube.database().get(extent_key(stored(cube, "large").record.nid, 0), &chunk_bytes).ok());
       ASSERT_TRUE(decode_extent_chunk(chunk_bytes, &chunk));
       ASSERT_TRUE(chunk.extents.front().shared);
-      damage.batch.put(slot_reference_key(chunk.extents.front().slot), value);
+      damage.batch.put(slot_reference_key(chunk.extents.front().slot, 0), value);
     });
     EXPECT_EQ(Kinds({FindingClass::slot_count_wrong}), check());
     EXPECT_EQ(Kinds(), repair());
@@ -182,7 +182,7 @@ TEST_P(RepairTest, SeveralClassesAreMendedOneAfterTheOther) {
   damage([](Cube& cube, Damage& damage) {
     std::vector<AllocatedSlot> slots;
     ASSERT_TRUE(cube.containers().allocate(65536, &slots).ok());
-    damage.delta.allocation.allocated.push_back(slots.front().address);
+    damage.delta.allocation.allocated.push_back(SlotBlocks::all(slots.front().address));
     damage.delta.pools[1].objects = -1;
     damage.batch.put(omap_key(kNobody, "key"), "value");
     damage.batch.put("Obroken", "value");

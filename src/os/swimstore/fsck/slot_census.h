@@ -4,42 +4,60 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "swimstore/format/extent_record.h"
+#include "swimstore/format/slot_references.h"
 
 namespace swimstore {
 
 class SlotCensus {
  public:
+  // Of a slot, or a piece of one, that one write filled.
   struct Entry {
-    uint32_t written_blocks = 0;  // the most that an extent says
-    uint64_t references = 0;      // blocks, each as often as it is referred to
-    uint64_t counted = 0;         // what the tree's reference count says
-    bool has_count = false;
-    bool conflict = false;        // extents contradict each other
-    int64_t pool = 0;             // of the last that referred to it
-    std::vector<bool> exclusive;  // blocks that an extent without the shared flag refers to
+    uint32_t written_blocks = 0;   // the most that an extent says
+    uint64_t references = 0;       // blocks, each as often as it is referred to
+    bool conflict = false;         // extents contradict each other
+    int64_t pool = 0;              // of the last that referred to it
+    std::vector<bool> referenced;  // by block
+    std::vector<bool> exclusive;   // blocks that an extent without the shared flag refers to
+    SlotReferences::Counts found;  // by block; empty while no extent with the shared flag refers to it
+    SlotReferences::Counts kept;   // what the tree's entries say; empty when there is none
 
-    // How many references the store believes in.
-    uint64_t believed() const { return has_count ? counted : written_blocks; }
+    uint32_t found_of(uint32_t block) const {
+      return !found.empty() ? found[block] : block < referenced.size() && referenced[block];
+    }
+    // How many references the store believes in, where there is one.
+    uint32_t kept_of(uint32_t block) const { return block < kept.size() ? kept[block] : 1; }
+    uint64_t blocks() const;  // that are referred to
+    // Blocks with more references than are kept count: to lose one would give a block away that is in use.
+    bool has_more_than_kept() const;
+    bool has_fewer_than_kept() const;
+    // As they should be kept.
+    SlotReferences::Counts counts() const;
   };
 
   // Returns a sentence's end ("claims …") when the extent contradicts an earlier one.
   std::string add(const Extent& extent, int64_t pool);
-  void add_count(SlotAddress slot, uint32_t references);
+  // What the tree's entry of this group says, of each of its blocks.
+  void add_counts(SlotAddress slot, uint32_t group, const SlotReferences::Counts& counts);
   const std::unordered_map<uint64_t, Entry>& entries() const { return m_entries; }
   // nullptr: nothing refers to it and it has no count.
   const Entry* find(SlotAddress slot) const;
+  // Of `owned`, as the containers say, the runs that nothing refers to.
+  std::vector<SlotBlocks> unreferenced(const SlotBlocks& owned) const;
 
  private:
-  std::unordered_map<uint64_t, Entry> m_entries;  // by packed address
+  std::string claim_in_whole(const Extent& extent, uint32_t block);
+
+  std::unordered_map<uint64_t, Entry> m_entries;                // by packed address
+  std::unordered_map<uint64_t, std::vector<bool>> m_referenced;  // blocks of whole slots, by packed address
 };
 
-// "slot 17 of 64 KiB"
+// "slot 17 of 64 KiB", "slot 17 of 64 KiB, blocks 4 to 7"
 std::string describe_slot(SlotAddress slot);
+std::string describe_blocks(const SlotBlocks& blocks);
 
 }  // namespace swimstore

@@ -200,13 +200,13 @@ int BlockReader::read_pieces(const Onode& onode, const std::vector<Piece>& piece
   for (size_t begin = 0, end = 0; begin < pieces.size(); begin = end) {
     // Slots filled one after another are often neighbours: one read serves them all.
     uint64_t bytes = pieces[begin].bytes();
-    for (end = begin + 1; end < pieces.size() && pieces[end].slot.size_class == pieces[begin].slot.size_class &&
+    for (end = begin + 1; end < pieces.size() && pieces[end].slot.container() == pieces[begin].slot.container() &&
                           pieces[end].file_offset() == pieces[begin].file_offset() + bytes &&
                           pieces[end].destination == pieces[begin].destination + bytes;
          ++end) {
       bytes += pieces[end].bytes();
     }
-    requests.push_back({m_store.cube.containers().file(pieces[begin].slot.size_class), pieces[begin].file_offset(),
+    requests.push_back({m_store.cube.containers().file(pieces[begin].slot.container()), pieces[begin].file_offset(),
                         bytes, pieces[begin].destination, {}});
     first_pieces.push_back(begin);
     m_store.counters.inc(l_swimstore_read_slot_bytes, bytes);
@@ -234,15 +234,15 @@ int BlockReader::verify(const Onode& onode, const Piece& piece, const vtkv::Stat
     m_store.counters.inc(status.ok() ? l_swimstore_read_checksum_errors : l_swimstore_read_errors);
     if (tries == kReadTries) {
       derr << "object " << onode.oid << " block " << piece.block + bad << " in slot "
-           << slot_bytes(piece.slot.size_class) / 1024 << "K/" << piece.slot.index << " block "
-           << piece.slot_block + bad << ": "
+           << slot_bytes(piece.slot.container()) / 1024 << "K/" << piece.slot.whole().index << " block "
+           << piece.slot.first_block() + piece.slot_block + bad << ": "
            << (status.ok() ? "the data does not match its checksum" : status.to_string())
            << "; tried " << kReadTries << " times, the object needs repair from a replica" << dendl;
       return -EIO;
     }
     m_store.counters.inc(l_swimstore_read_retries);
-    status = m_store.cube.containers().file(piece.slot.size_class)->read(piece.file_offset(), piece.bytes(),
-                                                                         piece.destination);
+    status = m_store.cube.containers().file(piece.slot.container())->read(piece.file_offset(), piece.bytes(),
+                                                                          piece.destination);
   }
   return 0;
 }

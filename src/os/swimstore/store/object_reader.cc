@@ -197,9 +197,9 @@ int ObjectReader::dump_onode(Collection& collection, const ghobject_t& oid, cons
     formatter->open_object_section("extent");
     formatter->dump_unsigned("offset", run.block * kBlockBytes);
     formatter->dump_unsigned("length", run.count * kBlockBytes);
-    formatter->dump_unsigned("slot_bytes", slot_bytes(run.slot.size_class));
-    formatter->dump_unsigned("slot_index", run.slot.index);
-    formatter->dump_unsigned("slot_offset", run.slot_block * kBlockBytes);
+    formatter->dump_unsigned("slot_bytes", slot_bytes(run.slot.container()));
+    formatter->dump_unsigned("slot_index", run.slot.whole().index);
+    formatter->dump_unsigned("slot_offset", (run.slot.first_block() + run.slot_block) * kBlockBytes);
     formatter->close_section();
   }
   formatter->close_section();

@@ -364,7 +364,7 @@ int ObjectWriter::share(Onode& source, uint64_t source_block, uint64_t count, On
   source.extents.resolve(source_block, count, &runs);
   const int64_t pool_number = pool(target);
   for (const MappedRun& run : runs) {
-    m_plan.slots.shared(run.slot, run.count, run.slot_written_blocks, pool_number);
+    m_plan.slots.shared({run.slot, run.slot_block, run.count, run.slot_written_blocks}, pool_number);
     target.extents.insert(target_block + (run.block - source_block), run.count, run.slot, run.slot_block,
                           run.slot_written_blocks, true, run.crc32c.data());
     m_plan.usage.of(pool_number).stored += int64_t{run.count} * kBlockBytes;

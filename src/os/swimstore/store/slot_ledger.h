@@ -1,17 +1,22 @@
-// What one transaction does to slots: which it fills, to whose blocks it adds or ends references.
+// What one transaction does to slots: which it fills, to which of their blocks it adds or ends references.
 //
-// A slot is free when no block of it is referred to. Most slots never need a count: as long as all of their
-// blocks have exactly one reference and go away together, the extents say it all. Otherwise the tree holds
-// the number of block references that are left (key_codec.h, 'S'); no key means all that were written.
+// A block is free when nothing refers to it. Most blocks have one reference, and their extents say so; then the end of
+// it is all there is to know. Blocks whose extents have the shared flag may have more: the tree holds how many
+// (format/slot_references.h). So only what clones and snapshots share is ever looked up.
 //
 // Not thread-safe: one transaction's.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "swimstore/cube/cube.h"
 #include "swimstore/format/extent_record.h"
+#include "swimstore/format/slot_references.h"
 #include "swimstore/store/pool_usage_delta.h"
 
 namespace swimstore {
@@ -22,24 +27,34 @@ class SlotLedger {
   void allocated(SlotAddress slot, uint32_t blocks, int64_t pool);
   // References to these blocks end.
   void released(const Extent& extent, int64_t pool);
-  // One more reference to each of `blocks` blocks.
-  void shared(SlotAddress slot, uint32_t blocks, uint32_t slot_written_blocks, int64_t pool);
+  // One more reference to each of these blocks.
+  void shared(const SlotBlocks& blocks, int64_t pool);
 
-  // Writes the counts that changed and lists the slots taken and freed. Once, at the transaction's end.
-  vtkv::Status settle(vtkv::DB& database, vtkv::WriteBatch* batch, AllocationDelta* delta,
-                      PoolUsageDelta* usage);
+  // Writes the references that changed and lists the slots taken and what was freed. Once, at the transaction's end.
+  vtkv::Status settle(Cube& cube, vtkv::WriteBatch* batch, AllocationDelta* delta, PoolUsageDelta* usage);
 
  private:
+  struct Step {
+    uint32_t first = 0;
+    uint32_t count = 0;
+    int references = 0;  // +1, -1
+  };
   struct Change {
     uint32_t written = 0;
-    uint32_t released = 0;
-    uint32_t added = 0;
-    bool fresh = false;       // filled by this transaction
-    bool was_shared = false;  // a released block had the shared flag
+    bool fresh = false;   // filled by this transaction
+    bool counts = false;  // some of the blocks may have more than one reference
     int64_t pool = 0;
+    std::vector<Step> steps;
   };
-  vtkv::Status settle_counted(vtkv::DB& database, SlotAddress slot, const Change& change, vtkv::WriteBatch* batch,
-                              bool* free);
+
+  // Appends the blocks that nothing refers to any more.
+  static vtkv::Status end_blocks(SlotAddress slot, Change& change, std::vector<SlotBlocks>* freed);
+  static vtkv::Status settle_counted(vtkv::DB& database, SlotAddress slot, const Change& change,
+                                     vtkv::WriteBatch* batch, std::vector<SlotBlocks>* freed);
+  // What the tree says of these groups.
+  static vtkv::Status load(vtkv::DB& database, SlotAddress slot, const std::set<uint32_t>& groups,
+                           SlotReferences::Counts* counts, std::map<uint32_t, std::string>* values);
+  static vtkv::Status count(SlotAddress slot, const std::vector<Step>& steps, SlotReferences::Counts* counts);
 
   std::unordered_map<uint64_t, Change> m_changes;  // by packed address
 };

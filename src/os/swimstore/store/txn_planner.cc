@@ -309,13 +309,13 @@ int TxnPlanner::finish() {
     }
   }
   const vtkv::Status status =
-      m_plan.slots.settle(m_plan.database(), &m_plan.batch(), &m_plan.txn.delta.allocation, &m_plan.usage);
+      m_plan.slots.settle(m_plan.store.cube, &m_plan.batch(), &m_plan.txn.delta.allocation, &m_plan.usage);
   if (!status.ok()) {
     derr << "the references of slots cannot be settled: " << status.to_string() << dendl;
     return -EIO;
   }
-  for (const SlotAddress& slot : m_plan.txn.delta.allocation.freed) {
-    m_plan.store.data.forget(slot, 0, slot_blocks(slot.size_class));  // nobody reads them any more
+  for (const SlotBlocks& blocks : m_plan.txn.delta.allocation.freed) {
+    m_plan.store.data.forget(blocks.slot, blocks.first, blocks.count);  // nobody reads them any more
   }
   m_plan.usage.add_to(&m_plan.txn.delta.pools);
   m_plan.txn.delta.next_object_id = m_object_ids_end;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <utility>
 
 #include "swimstore/container/container.h"
 #include "vtkv/env/aligned_buffer.h"
@@ -40,36 +42,38 @@ AlignedBuffer contents(const std::string& name, uint64_t version, uint32_t bytes
   return buffer;
 }
 
-std::string encode(const History::Object& object, const std::vector<AllocatedSlot>& slots) {
+}  // namespace
+
+std::string CubeWorld::encode(uint64_t version, const std::vector<Part>& parts) {
   std::string value;
-  vtkv::put_varint64(&value, object.version);
-  vtkv::put_varint64(&value, slots.size());
-  for (const AllocatedSlot& slot : slots) {
-    vtkv::put_varint64(&value, slot.address.packed());
-    vtkv::put_varint32(&value, slot.bytes);
+  vtkv::put_varint64(&value, version);
+  vtkv::put_varint64(&value, parts.size());
+  for (const Part& part : parts) {
+    vtkv::put_varint64(&value, part.slot.packed());
+    vtkv::put_varint32(&value, part.bytes);
+    vtkv::put_varint32(&value, part.written_bytes);
   }
   return value;
 }
 
-bool decode(std::string_view value, History::Object* object, std::vector<AllocatedSlot>* slots) {
+bool CubeWorld::decode(std::string_view value, History::Object* object, std::vector<Part>* parts) {
   uint64_t count = 0;
   if (!vtkv::get_varint64(&value, &object->version) || !vtkv::get_varint64(&value, &count)) {
     return false;
   }
   for (uint64_t i = 0; i < count; i++) {
     uint64_t packed = 0;
-    AllocatedSlot slot;
-    if (!vtkv::get_varint64(&value, &packed) || !vtkv::get_varint32(&value, &slot.bytes)) {
+    Part part;
+    if (!vtkv::get_varint64(&value, &packed) || !vtkv::get_varint32(&value, &part.bytes) ||
+        !vtkv::get_varint32(&value, &part.written_bytes)) {
       return false;
     }
-    slot.address = SlotAddress::unpack(packed);
-    object->bytes += slot.bytes;
-    slots->push_back(slot);
+    part.slot = SlotAddress::unpack(packed);
+    object->bytes += part.bytes;
+    parts->push_back(part);
   }
   return value.empty();
 }
-
-}  // namespace
 
 // Owns its data and itself.
 class CubeWorld::Transaction final : public CubeTransaction {
@@ -155,12 +159,13 @@ void CubeWorld::submit_one(History& history, std::mt19937_64& random) {
   auto* transaction = new Transaction(this, history.states.size());
   std::map<std::string, History::Object> objects = history.states.back();
   // Long stretches of growing and of shrinking, so that whole stretches become free.
+  std::set<std::string> touched;  // each once
   const bool shrinking = history.states.size() / 40 % 2 == 1;
   bool has_space = true;
   for (uint64_t n = 1 + random() % 3; n > 0 && has_space; n--) {
     const std::string name = kObjectPrefix + std::to_string(random() % kObjects);
     const auto it = objects.find(name);
-    if (it != objects.end() && it->second.version == transaction->number) {
+    if (!touched.insert(name).second) {
       continue;
     }
     if (it != objects.end() && random() % 8 < (shrinking ? 6 : 1)) {
@@ -169,6 +174,10 @@ void CubeWorld::submit_one(History& history, std::mt19937_64& random) {
       continue;
     }
     const auto bytes = static_cast<uint32_t>(1 + random() % (shrinking ? 2 : kBlocksMax)) * kBlockBytes;
+    if (it != objects.end() && it->second.bytes > kBlockBytes && random() % 3 == 0) {
+      cut_object(*transaction, name, random(), &it->second);
+      continue;
+    }
     const bool replaces = it != objects.end();
     has_space = m_cube->containers().allocate(bytes, &transaction->allocated[name]).ok();
     if (has_space && replaces) {
@@ -190,15 +199,17 @@ void CubeWorld::submit_one(History& history, std::mt19937_64& random) {
     }
     const std::vector<AllocatedSlot>& slots = transaction->allocated[name];
     const AlignedBuffer& data = transaction->buffers.emplace_back(contents(name, object.version, object.bytes));
+    std::vector<Part> parts;
     uint32_t at = 0;
     for (const AllocatedSlot& slot : slots) {
       const char* from = data.data() + at;
       transaction->add_slot_write(m_cube->containers(), slot, 0, {{const_cast<char*>(from), slot.bytes}}, slot.bytes,
                                   vtkv::crc32c(from, slot.bytes));
-      transaction->delta.allocation.allocated.push_back(slot.address);
+      transaction->delta.allocation.allocated.push_back(slot.blocks());
+      parts.push_back({slot.address, slot.bytes, slot.bytes});
       at += slot.bytes;
     }
-    transaction->batch.put(name, encode(object, slots));
+    transaction->batch.put(name, encode(object.version, parts));
   }
   transaction->batch.put(kLastKey, std::to_string(transaction->number));
   int64_t stored = 0;
@@ -218,16 +229,38 @@ void CubeWorld::submit_one(History& history, std::mt19937_64& random) {
   m_cube->submit(transaction);
 }
 
-void CubeWorld::remove_object(Transaction& transaction, const std::string& name) {
+bool CubeWorld::find(const std::string& name, History::Object* object, std::vector<Part>* parts) {
   std::string value;
+  return m_cube->database().get(name, &value).ok() && decode(value, object, parts);
+}
+
+void CubeWorld::remove_object(Transaction& transaction, const std::string& name) {
   History::Object object;
-  std::vector<AllocatedSlot> slots;
-  if (m_cube->database().get(name, &value).ok() && decode(value, &object, &slots)) {
-    for (const AllocatedSlot& slot : slots) {
-      transaction.delta.allocation.freed.push_back(slot.address);
+  std::vector<Part> parts;
+  if (find(name, &object, &parts)) {
+    for (const Part& part : parts) {
+      transaction.delta.allocation.freed.push_back(part.blocks());
     }
   }
   transaction.batch.remove(name);
+}
+
+void CubeWorld::cut_object(Transaction& transaction, const std::string& name, uint64_t random,
+                           History::Object* object) {
+  History::Object stored;
+  std::vector<Part> parts;
+  if (!find(name, &stored, &parts) || parts.back().bytes == kBlockBytes) {
+    return;
+  }
+  Part& last = parts.back();
+  const auto left = static_cast<uint32_t>(1 + random % (last.bytes / kBlockBytes - 1));
+  SlotBlocks freed = last.blocks();
+  freed.first = left;
+  freed.count -= left;
+  transaction.delta.allocation.freed.push_back(freed);
+  object->bytes -= last.bytes - left * kBlockBytes;
+  last.bytes = left * kBlockBytes;
+  transaction.batch.put(name, encode(object->version, parts));
 }
 
 std::string CubeWorld::check(const History& history, uint64_t* found) {
@@ -242,7 +275,7 @@ std::string CubeWorld::check(const History& history, uint64_t* found) {
   }
   const auto& expected = history.states[*found];
   std::map<std::string, History::Object> left = expected;
-  std::vector<SlotAddress> slots;
+  std::vector<Part> slots;
   auto it = m_cube->database().new_iterator("o", "p");
   for (it->seek_to_first(); it->valid(); it->next()) {
     const std::string name(it->key());
@@ -268,60 +301,65 @@ std::string CubeWorld::check(const History& history, uint64_t* found) {
 }
 
 std::string CubeWorld::check_object(const std::string& name, std::string_view value, const History::Object& expected,
-                                    std::vector<SlotAddress>* addresses) {
+                                    std::vector<Part>* all_parts) {
   History::Object object;
-  std::vector<AllocatedSlot> slots;
-  if (!decode(value, &object, &slots) || object != expected) {
-    return "object " + name + " is version " + std::to_string(object.version) + ", not " +
-           std::to_string(expected.version);
+  std::vector<Part> parts;
+  if (!decode(value, &object, &parts) || object != expected) {
+    return "object " + name + " is version " + std::to_string(object.version) + " of " +
+           std::to_string(object.bytes) + " bytes, not " + std::to_string(expected.version) + " of " +
+           std::to_string(expected.bytes);
   }
+  // What was cut off lay at its end.
   const AlignedBuffer wanted = contents(name, object.version, object.bytes);
   uint32_t at = 0;
-  for (const AllocatedSlot& slot : slots) {
-    addresses->push_back(slot.address);
-    if (is_damaged(slot)) {
+  for (const Part& part : parts) {
+    all_parts->push_back(part);
+    if (is_damaged(part)) {
       if (object.version > m_damaged_up_to) {
         return "object " + name + ", written since, counts as damaged";
       }
-      at += slot.bytes;
+      at += part.bytes;
       continue;
     }
-    AlignedBuffer is(slot.bytes);
-    is.resize(slot.bytes);
+    AlignedBuffer is(part.bytes);
+    is.resize(part.bytes);
     const Status status = m_cube->containers()
-                              .file(slot.address.size_class)
-                              ->read(slot.address.byte_offset(), slot.bytes, is.data());
+                              .file(part.slot.container())
+                              ->read(part.slot.byte_offset(), part.bytes, is.data());
     if (!status.ok()) {
       return text(status, "object " + name);
     }
-    if (std::memcmp(is.data(), wanted.data() + at, slot.bytes) != 0) {
-      return "object " + name + ": wrong bytes in slot " + std::to_string(slot.address.index) + " of class " +
-             std::to_string(slot.address.size_class);
+    if (std::memcmp(is.data(), wanted.data() + at, part.bytes) != 0) {
+      return "object " + name + ": wrong bytes in slot " + std::to_string(part.slot.index) + " of class " +
+             std::to_string(part.slot.size_class) + ", split " + std::to_string(part.slot.split_levels) + " times";
     }
-    at += slot.bytes;
+    at += part.bytes;
   }
   return "";
 }
 
-bool CubeWorld::is_damaged(const AllocatedSlot& slot) const {
-  for (uint32_t block = 0; block < slot.bytes / kBlockBytes; block++) {
-    if (m_cube->is_damaged(slot.address, block)) {
+bool CubeWorld::is_damaged(const Part& part) const {
+  for (uint32_t block = 0; block < part.bytes / kBlockBytes; block++) {
+    if (m_cube->is_damaged(part.slot, block)) {
       return true;
     }
   }
   return false;
 }
 
-std::string CubeWorld::check_slots(std::vector<SlotAddress> slots) {
-  std::sort(slots.begin(), slots.end());
-  if (std::adjacent_find(slots.begin(), slots.end()) != slots.end()) {
-    return "a slot has two owners";
-  }
+std::string CubeWorld::check_slots(std::vector<Part> parts) {
   uint64_t owned_bytes = 0;
-  for (const SlotAddress& slot : slots) {
-    owned_bytes += slot_bytes(slot.size_class);
-    if (!m_cube->containers().is_owned(slot)) {
+  std::set<std::pair<SlotAddress, uint32_t>> blocks;  // of whole slots
+  for (const Part& part : parts) {
+    const bool is_split = part.slot.split_levels > 0 || part.bytes < part.written_bytes;
+    owned_bytes += is_split ? part.bytes : slot_bytes(part.slot.size_class);
+    if (!m_cube->containers().is_owned(part.blocks())) {
       return "a slot of an object is not owned";
+    }
+    for (uint32_t block = 0; block < part.bytes / kBlockBytes; block++) {
+      if (!blocks.emplace(part.slot.whole(), part.slot.first_block() + block).second) {
+        return "a slot has two owners";
+      }
     }
   }
   const ContainerStatistics statistics = m_cube->containers().statistics();

@@ -1,6 +1,6 @@
 // A small store on one cube, for tests: objects that are versions of seeded bytes, and the model of them.
 //
-// Every transaction writes or removes some objects and the key "last", which names the transaction; so what
+// Every transaction writes, cuts or removes some objects and writes the key "last", which names the transaction; so what
 // is found after a crash says which prefix of the history it must be. check() compares all that is found
 // with that prefix: keys, bytes, owned slots, counters, and the sum of the slots.
 #pragma once
@@ -21,7 +21,7 @@ namespace swimstore {
 struct History {
   struct Object {
     uint64_t version = 0;  // the transaction that wrote it
-    uint32_t bytes = 0;
+    uint32_t bytes = 0;    // less than were written once it was cut
     bool operator==(const Object&) const = default;
   };
   // After each transaction: the objects there are. [0]: the empty store.
@@ -52,13 +52,25 @@ class CubeWorld {
 
  private:
   class Transaction;
+  // What is left of what was written to a slot.
+  struct Part {
+    SlotAddress slot;
+    uint32_t bytes = 0;
+    uint32_t written_bytes = 0;
+    SlotBlocks blocks() const { return {slot, 0, bytes / kBlockBytes, written_bytes / kBlockBytes}; }
+  };
+  static std::string encode(uint64_t version, const std::vector<Part>& parts);
+  static bool decode(std::string_view value, History::Object* object, std::vector<Part>* parts);
+  bool find(const std::string& name, History::Object* object, std::vector<Part>* parts);
   void submit_one(History& history, std::mt19937_64& random);
   void remove_object(Transaction& transaction, const std::string& name);
+  // The last blocks of its last slot go; the rest of the slot stays.
+  void cut_object(Transaction& transaction, const std::string& name, uint64_t random, History::Object* object);
   void wait_until_unacknowledged_is(uint64_t most);
   std::string check_object(const std::string& name, std::string_view value, const History::Object& expected,
-                           std::vector<SlotAddress>* slots);
-  bool is_damaged(const AllocatedSlot& slot) const;
-  std::string check_slots(std::vector<SlotAddress> slots);
+                           std::vector<Part>* parts);
+  bool is_damaged(const Part& part) const;
+  std::string check_slots(std::vector<Part> parts);
   std::string check_counters(const std::map<std::string, History::Object>& objects);
 
   vtkv::SimEnv* m_env = nullptr;

@@ -14,6 +14,7 @@
 
 #include "global/global_context.h"
 #include "swimstore/format/key_codec.h"
+#include "swimstore/format/slot_references.h"
 #include "swimstore/fsck/repair.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/testing/model_store.h"
@@ -79,6 +80,11 @@ class DamageFixture : public ::testing::TestWithParam<Host> {
     if (GetParam() == Host::real) {
       std::filesystem::remove_all(m_path);
     }
+  }
+
+  // The tree's entry that says of so many blocks of a slot how often they are referred to.
+  static std::string references(uint32_t count, size_t blocks) {
+    return SlotReferences::encode(SlotReferences::Counts(blocks, count));
   }
 
   // Calls work(store, pg) on the mounted store; what it queued is durable afterwards.

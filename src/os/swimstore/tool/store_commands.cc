@@ -258,12 +258,12 @@ void report_referrers(const StoredObject& object, const std::vector<StoredChunk>
                       const char* bytes, Report& report) {
   for (const StoredChunk& chunk : chunks) {
     for (const Extent& extent : chunk.extents.extents) {
-      if (extent.slot != slot) {
+      if (extent.slot.whole() != slot) {
         continue;
       }
       for (uint32_t i = 0; i < extent.count; ++i) {
         const uint32_t crc32c = chunk.extents.crc32c[extent.block + i];
-        const uint32_t block = extent.slot_block + i;
+        const uint32_t block = extent.slot.first_block() + extent.slot_block + i;
         report.row({{"slot_block", uint64_t{block}},
                     {"object", object.name()},
                     {"offset", (uint64_t{chunk.number} * kChunkBlocks + extent.block + i) * kBlockBytes},
@@ -289,12 +289,6 @@ Status dump_slot(StoreFiles& files, const std::string& text, const std::string& 
   VTKV_RETURN_IF_ERROR(files.container(slot.size_class).read(slot.byte_offset(), buffer.size(), buffer.data()));
   report.field("slot", describe_slot(slot));
   report.field("file_offset", slot.byte_offset());
-  std::string value;
-  uint32_t count = 0;
-  const Status counted = files.database().get(slot_reference_key(slot), &value);
-  if (counted.ok()) {
-    report.field("reference_count", decode_slot_references(value, &count) ? std::to_string(count) : "undecodable");
-  }
   report.begin_table("references", true);
   const Status status = files.for_each_object([&](const StoredObject& object) {
     std::vector<StoredChunk> chunks;
@@ -339,8 +333,8 @@ Status dump_onode(StoreFiles& files, const std::string& name, Report& report) {
     for (const Extent& extent : chunk.extents.extents) {
       report.row({{"offset", (uint64_t{chunk.number} * kChunkBlocks + extent.block) * kBlockBytes},
                   {"bytes", uint64_t{extent.count} * kBlockBytes},
-                  {"slot", fmt::format("{}/{}", Container::file_name(extent.slot.size_class), extent.slot.index)},
-                  {"slot_block", uint64_t{extent.slot_block}},
+                  {"slot", fmt::format("{}/{}", Container::file_name(extent.slot.container()), extent.slot.whole().index)},
+                  {"slot_block", uint64_t{extent.slot.first_block() + extent.slot_block}},
                   {"written_blocks", uint64_t{extent.slot_written_blocks}},
                   {"shared", extent.shared}});
     }

@@ -141,7 +141,7 @@ Status StoreFiles::read_chunks(const StoredObject& object, std::vector<StoredChu
 }
 
 Status StoreFiles::read_block(SlotAddress slot, uint32_t block, char* destination) const {
-  return m_containers[slot.size_class]->read(slot.byte_offset() + uint64_t{block} * kBlockBytes, kBlockBytes,
+  return m_containers[slot.container()]->read(slot.byte_offset() + uint64_t{block} * kBlockBytes, kBlockBytes,
                                              destination);
 }
 

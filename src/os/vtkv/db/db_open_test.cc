@@ -246,7 +246,7 @@ class Participant final : public CheckpointParticipant {
     ++replayed;
     return replay_status;
   }
-  void collect(SequenceNumber, std::vector<std::pair<std::string, std::string>>*) override {}
+  void collect(SequenceNumber, std::vector<CheckpointEntry>*) override {}
   void checkpoint_durable(SequenceNumber) override {}
 
   Status load_status, replay_status;

@@ -93,10 +93,10 @@ void DbImpl::submit(Submission* submission) {
 void DbImpl::switch_memtable() {
   const SequenceNumber as_of = m_last_sequence;
   if (m_options.participant) {
-    std::vector<std::pair<std::string, std::string>> entries;
+    std::vector<CheckpointEntry> entries;
     m_options.participant->collect(as_of, &entries);
     for (const auto& [key, value] : entries) {
-      m_active->put(as_of, key, value);
+      value ? m_active->put(as_of, key, *value) : m_active->remove(as_of, key);
     }
   }
   auto fresh = std::make_shared<MemTable>();

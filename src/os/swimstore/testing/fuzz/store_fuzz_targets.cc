@@ -8,6 +8,8 @@
 #include "swimstore/format/counter_record.h"
 #include "swimstore/format/key_codec.h"
 #include "swimstore/format/onode_record.h"
+#include "swimstore/format/slot_references.h"
+#include "swimstore/format/split_slot.h"
 #include "swimstore/format/superblock.h"
 #include "vtkv/util/crc32c.h"
 
@@ -71,7 +73,8 @@ ExtentChunk some_chunk() {
   ExtentChunk chunk;
   chunk.extents = {{.block = 0, .count = 1, .slot = {0, 9}, .slot_written_blocks = 1},
                    {.block = 4, .count = 3, .shared = true, .slot = {2, 70000}, .slot_block = 1,
-                    .slot_written_blocks = 4}};
+                    .slot_written_blocks = 4},
+                   {.block = 8, .count = 2, .slot = {1, 300, 9}, .slot_block = 0, .slot_written_blocks = 2}};
   chunk.crc32c[0] = 0x11111111;
   chunk.crc32c[5] = 0x22222222;
   return chunk;
@@ -154,14 +157,12 @@ void run_key(std::string_view bytes) {
   uint32_t number = 0;
   std::string_view user_key;
   SlotAddress slot;
+  uint32_t group = 0;
   if ((decode_extent_key(bytes, &nid, &number) && extent_key(nid, number) != bytes) ||
       (decode_omap_header_key(bytes, &nid) && omap_header_key(nid) != bytes) ||
       (decode_omap_key(bytes, &nid, &user_key) && omap_key(nid, user_key) != bytes) ||
-      (decode_slot_reference_key(bytes, &slot) && slot_reference_key(slot) != bytes)) {
+      (decode_slot_reference_key(bytes, &slot, &group) && slot_reference_key(slot, group) != bytes)) {
     fuzz_violation("a key is another one after it was encoded again");
-  }
-  if (decode_slot_references(bytes, &number)) {
-    (void)encode_slot_references(number);
   }
 }
 
@@ -176,7 +177,7 @@ std::vector<std::string> key_seeds() {
           extent_key(300, 4),
           omap_header_key(300),
           omap_key(300, "user key"),
-          slot_reference_key({3, 77})};
+          slot_reference_key({3, 77}, 0)};
 }
 
 void run_note(std::string_view bytes) {
@@ -196,8 +197,8 @@ void run_note(std::string_view bytes) {
 
 std::vector<std::string> note_seeds() {
   CubeDelta delta;
-  delta.allocation.allocated = {{0, 17}, {3, 5}};
-  delta.allocation.freed = {{0, 16}};
+  delta.allocation.allocated = {SlotBlocks::all({0, 17}), SlotBlocks::all({3, 5}, 7)};
+  delta.allocation.freed = {SlotBlocks::all({0, 16, 4}), {{5, 2}, 3, 4, 32}};
   delta.pools[3] = {.allocated = 8192, .stored = -100, .omap = 7, .objects = 1};
   delta.next_object_id = 400;
   return {delta.encode()};
@@ -248,6 +249,41 @@ std::vector<std::string> allocation_page_seeds() {
   return {page.encode_key() + page.encode_value()};
 }
 
+void run_split_slot(std::string_view bytes) {
+  constexpr size_t kKeyBytes = 10;
+  SplitSlotRecord record, again;
+  if (SplitSlotRecord::decode(bytes.substr(0, kKeyBytes), bytes.substr(std::min(kKeyBytes, bytes.size())), &record)
+          .ok() &&
+      (!SplitSlotRecord::decode(SplitSlotRecord::encode_key(record.container, record.slot), record.encode_value(),
+                                &again)
+            .ok() ||
+       again.owned != record.owned)) {
+    fuzz_violation("a split slot is another one after it was encoded again");
+  }
+}
+
+std::vector<std::string> split_slot_seeds() {
+  SplitSlotRecord small{.container = 1, .slot = 5, .owned = {2}};
+  SplitSlotRecord large{.container = 7, .slot = 1, .owned = {0xff00, 1}};
+  return {SplitSlotRecord::encode_key(1, 5) + small.encode_value(),
+          SplitSlotRecord::encode_key(7, 1) + large.encode_value()};
+}
+
+void run_slot_references(std::string_view bytes) {
+  SlotReferences::Counts counts(kReferenceGroupBlocks, 1), again(kReferenceGroupBlocks, 1);
+  if (SlotReferences::decode(bytes, counts) &&
+      (!SlotReferences::decode(SlotReferences::encode(counts), again) || again != counts)) {
+    fuzz_violation("slot references are others after they were encoded again");
+  }
+}
+
+std::vector<std::string> slot_references_seeds() {
+  SlotReferences::Counts counts(kReferenceGroupBlocks, 1);
+  std::fill(counts.begin() + 7, counts.begin() + 30, 2);
+  counts[63] = 1000;
+  return {SlotReferences::encode(counts)};
+}
+
 constexpr FuzzTarget kTargets[] = {{"superblock", run_superblock, superblock_seeds},
                                    {"container_header", run_container_header, container_header_seeds},
                                    {"extent_chunk", run_extent_chunk, extent_chunk_seeds},
@@ -256,7 +292,9 @@ constexpr FuzzTarget kTargets[] = {{"superblock", run_superblock, superblock_see
                                    {"key", run_key, key_seeds},
                                    {"note", run_note, note_seeds},
                                    {"counter", run_counter, counter_seeds},
-                                   {"allocation_page", run_allocation_page, allocation_page_seeds}};
+                                   {"allocation_page", run_allocation_page, allocation_page_seeds},
+                                   {"split_slot", run_split_slot, split_slot_seeds},
+                                   {"slot_references", run_slot_references, slot_references_seeds}};
 
 }  // namespace
 

@@ -1,0 +1,273 @@
+#include "swimstore/container/split_slots.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "vtkv/util/invariants.h"
+
+namespace swimstore {
+
+namespace {
+
+using Words = std::vector<uint64_t>;
+
+constexpr uint32_t kWordBits = 64;
+constexpr unsigned kWordClass = 6;  // pieces of 2^6 blocks fill a word
+// Where pieces of each size up to a word may begin.
+constexpr uint64_t kStarts[kWordClass + 1] = {
+    ~uint64_t{0},       0x5555555555555555, 0x1111111111111111, 0x0101010101010101,
+    0x0001000100010001, 0x0000000100000001, 0x0000000000000001};
+
+// Calls step(word, mask) for each word that holds some of the blocks.
+template <class Step>
+void for_each_word(uint32_t first, uint32_t count, Step step) {
+  while (count > 0) {
+    const uint32_t bit = first % kWordBits;
+    const uint32_t bits = std::min(count, kWordBits - bit);
+    const uint64_t ones = bits == kWordBits ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+    step(first / kWordBits, ones << bit);
+    first += bits;
+    count -= bits;
+  }
+}
+
+void assign(Words* words, uint32_t first, uint32_t count, bool set) {
+  for_each_word(first, count, [&](uint32_t word, uint64_t mask) {
+    (*words)[word] = set ? (*words)[word] | mask : (*words)[word] & ~mask;
+  });
+}
+
+bool all(const Words& words, uint32_t first, uint32_t count) {
+  bool result = true;
+  for_each_word(first, count, [&](uint32_t word, uint64_t mask) { result &= (words[word] & mask) == mask; });
+  return result;
+}
+
+bool none(const Words& words, uint32_t first, uint32_t count) {
+  bool result = true;
+  for_each_word(first, count, [&](uint32_t word, uint64_t mask) { result &= (words[word] & mask) == 0; });
+  return result;
+}
+
+// From where pieces half as large begin to where those of `size_class` do.
+void halves_to_wholes(Words* starts, unsigned size_class) {
+  if (size_class <= kWordClass) {
+    for (uint64_t& word : *starts) {
+      word &= word >> (1u << (size_class - 1)) & kStarts[size_class];
+    }
+    return;
+  }
+  const size_t half = size_t{1} << (size_class - 1 - kWordClass);  // words
+  for (size_t i = 0; i < starts->size(); i += 2 * half) {
+    (*starts)[i] &= (*starts)[i + half];
+    (*starts)[i + half] = 0;
+  }
+}
+
+uint32_t count_bits(const Words& words) {
+  uint32_t count = 0;
+  for (const uint64_t word : words) {
+    count += static_cast<uint32_t>(std::popcount(word));
+  }
+  return count;
+}
+
+uint32_t first_bit(const Words& words) {
+  uint32_t word = 0;
+  while (words[word] == 0) {
+    ++word;
+  }
+  return word * kWordBits + static_cast<uint32_t>(std::countr_zero(words[word]));
+}
+
+}  // namespace
+
+SplitSlots::Slot& SplitSlots::insert(uint64_t slot) {
+  const auto [found, added] = m_slots.try_emplace(slot);
+  VTKV_ASSERT(added);
+  const size_t words = (blocks() + kWordBits - 1) / kWordBits;
+  found->second.owned.resize(words);
+  found->second.busy.resize(words);
+  m_changed.insert(slot);
+  return found->second;
+}
+
+void SplitSlots::split(uint64_t slot, uint32_t owned) {
+  Slot& it = insert(slot);
+  assign(&it.owned, 0, owned, true);
+  count_owned(it, owned);
+  assign(&it.busy, 0, blocks(), true);
+}
+
+void SplitSlots::unite(uint64_t slot) {
+  Slot& it = at(slot);
+  count_owned(it, -int64_t{it.owned_blocks});
+  forget_pieces(slot, it);
+  m_slots.erase(slot);
+  m_changed.insert(slot);
+}
+
+void SplitSlots::count_owned(Slot& slot, int64_t difference) {
+  m_slots_with_owner -= slot.owned_blocks > 0;
+  slot.owned_blocks = static_cast<uint32_t>(slot.owned_blocks + difference);
+  m_slots_with_owner += slot.owned_blocks > 0;
+  m_owned_blocks += static_cast<uint64_t>(difference);
+}
+
+// ---- pieces
+
+SplitSlots::Words SplitSlots::starts(const Slot& slot, unsigned size_class) const {
+  Words free = slot.busy;
+  for (uint64_t& word : free) {
+    word = ~word;
+  }
+  if (blocks() < kWordBits) {
+    free[0] &= (uint64_t{1} << blocks()) - 1;
+  }
+  for (unsigned k = 1; k <= size_class; ++k) {
+    halves_to_wholes(&free, k);
+  }
+  return free;
+}
+
+int SplitSlots::largest(const Slot& slot) {
+  int size_class = kSizeClasses - 1;
+  while (size_class >= 0 && slot.pieces[static_cast<unsigned>(size_class)] == 0) {
+    --size_class;
+  }
+  return size_class;
+}
+
+void SplitSlots::forget_pieces(uint64_t number, const Slot& slot) {
+  for (unsigned k = 0; k < kSizeClasses; ++k) {
+    m_pieces[k] -= slot.pieces[k];
+  }
+  if (const int before = largest(slot); before >= 0) {
+    m_by_largest[static_cast<unsigned>(before)].erase(number);
+  }
+}
+
+void SplitSlots::recount(uint64_t number, Slot& slot) {
+  forget_pieces(number, slot);
+  Words free = starts(slot, 0);
+  for (unsigned k = 0; k <= m_container; ++k) {
+    if (k > 0) {
+      halves_to_wholes(&free, k);
+    }
+    slot.pieces[k] = static_cast<uint16_t>(count_bits(free));
+    m_pieces[k] += slot.pieces[k];
+  }
+  if (const int now = largest(slot); now >= 0) {
+    m_by_largest[static_cast<unsigned>(now)].insert(number);
+  }
+}
+
+bool SplitSlots::take(unsigned size_class, uint32_t blocks, uint64_t* slot, uint32_t* first) {
+  if (m_pieces[size_class] == 0) {
+    return false;
+  }
+  unsigned largest = size_class;
+  while (m_by_largest[largest].empty()) {
+    ++largest;
+  }
+  *slot = *m_by_largest[largest].begin();
+  Slot& it = at(*slot);
+  Words free = starts(it, size_class);
+  if (size_class < m_container && it.pieces[size_class] > 2 * it.pieces[size_class + 1]) {
+    // Leave out the halves of larger pieces.
+    const Words larger = starts(it, size_class + 1);
+    const uint32_t length = 2u << size_class;
+    for (uint32_t at = 0; at < this->blocks(); at += length) {
+      if (larger[at / kWordBits] >> (at % kWordBits) & 1) {
+        assign(&free, at, length, false);
+      }
+    }
+  }
+  *first = first_bit(free);
+  assign(&it.busy, *first, blocks, true);
+  recount(*slot, it);
+  return true;
+}
+
+bool SplitSlots::take_these(uint64_t slot, uint32_t first, uint32_t count) {
+  Slot& it = at(slot);
+  if (!none(it.busy, first, count)) {
+    return false;
+  }
+  assign(&it.busy, first, count, true);
+  recount(slot, it);
+  return true;
+}
+
+bool SplitSlots::put_back(uint64_t slot, uint32_t first, uint32_t count) {
+  Slot& it = at(slot);
+  VTKV_ASSERT(all(it.busy, first, count) && none(it.owned, first, count));
+  assign(&it.busy, first, count, false);
+  recount(slot, it);
+  return it.pieces[m_container] == 0;
+}
+
+// ---- owners
+
+void SplitSlots::set_owned(uint64_t slot, uint32_t first, uint32_t count, bool owned) {
+  Slot& it = at(slot);
+  VTKV_ASSERT(owned ? none(it.owned, first, count) : all(it.owned, first, count));
+  assign(&it.owned, first, count, owned);
+  count_owned(it, owned ? int64_t{count} : -int64_t{count});
+  m_changed.insert(slot);
+}
+
+bool SplitSlots::is_owned(uint64_t slot, uint32_t first, uint32_t count) const {
+  return all(at(slot).owned, first, count);
+}
+
+bool SplitSlots::is_free(uint64_t slot, uint32_t first, uint32_t count) const {
+  return none(at(slot).owned, first, count);
+}
+
+bool SplitSlots::owns_any(uint64_t slot) const { return at(slot).owned_blocks > 0; }
+
+std::vector<std::pair<uint32_t, uint32_t>> SplitSlots::owned_runs(uint64_t slot) const {
+  const Words& owned = at(slot).owned;
+  std::vector<std::pair<uint32_t, uint32_t>> runs;
+  for (uint32_t block = 0; block < blocks(); ++block) {
+    if (none(owned, block, 1)) {
+      continue;
+    }
+    if (!runs.empty() && runs.back().first + runs.back().second == block) {
+      ++runs.back().second;
+    } else {
+      runs.emplace_back(block, 1);
+    }
+  }
+  return runs;
+}
+
+// ---- checkpoints and recovery
+
+std::vector<uint64_t> SplitSlots::take_changed() {
+  std::vector<uint64_t> changed(m_changed.begin(), m_changed.end());
+  m_changed.clear();
+  return changed;
+}
+
+SplitSlotRecord SplitSlots::record(uint64_t slot) const {
+  return {static_cast<uint8_t>(m_container), slot, at(slot).owned};
+}
+
+void SplitSlots::load(const SplitSlotRecord& record) {
+  Slot& it = insert(record.slot);
+  it.owned = record.owned;
+  count_owned(it, count_bits(it.owned));
+  m_changed.erase(record.slot);
+}
+
+void SplitSlots::finish_recovery() {
+  for (auto& [number, slot] : m_slots) {
+    slot.busy = slot.owned;
+    recount(number, slot);
+  }
+}
+
+}  // namespace swimstore

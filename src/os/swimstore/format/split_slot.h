@@ -1,0 +1,35 @@
+// A slot whose blocks have more than one owner, or some of them none, as of a checkpoint. An entry of the tree, beside
+// the allocation page, which calls the slot owned; without it all of an owned slot is one owner's.
+//
+// Key:   OFFSET SIZE FIELD
+//        0      1    'B'
+//        1      1    class of the container
+//        2      8    number of the slot, big-endian
+// Value: 0      1    version (1)
+//        1      n    owned, bit i of byte j: block 8 * j + i; n = blocks of the slot / 8 rounded up
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "swimstore/container/size_class.h"
+#include "vtkv/status.h"
+
+namespace swimstore {
+
+inline constexpr char kSplitSlotKeyPrefix = 'B';
+
+struct SplitSlotRecord {
+  uint8_t container = 0;
+  uint64_t slot = 0;
+  std::vector<uint64_t> owned;  // bit i of word j: block 64 * j + i
+
+  static std::string encode_key(unsigned container, uint64_t slot);
+  std::string encode_value() const;
+  // Code::corruption, Code::unsupported. At least one block is owned, and none past the slot's end.
+  static vtkv::Status decode(std::string_view key, std::string_view value, SplitSlotRecord* record);
+};
+
+}  // namespace swimstore
