@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -40,7 +41,7 @@ class Lane {
 
   int prepare();
   void scatter();
-  void run(Clock::time_point end);
+  void run(Clock::time_point end, uint64_t operations);
   void drain();
 
   std::vector<float> latencies_ms;          // under m_mutex until drained
@@ -237,11 +238,11 @@ void Lane::read_one() {
   finished(began, r);
 }
 
-void Lane::run(Clock::time_point end) {
+void Lane::run(Clock::time_point end, uint64_t operations) {
   latencies_ms.clear();
   done_in_second.clear();
   m_start = Clock::now();
-  for (; Clock::now() < end && error == 0; ++m_operations) {
+  for (uint64_t left = operations; Clock::now() < end && left > 0 && error == 0; ++m_operations, --left) {
     if (m_options.op == LoadOp::read) {
       read_one();
     } else {
@@ -298,6 +299,47 @@ void summarise(const std::vector<std::unique_ptr<Lane>>& lanes, LoadResult* resu
   result->max_ms = latencies.back();
 }
 
+// Looks at the store's space until it is stopped.
+class SpaceWatch {
+ public:
+  SpaceWatch(ObjectStore& store, LoadResult* result) : m_store(store), m_result(result), m_thread([this] { run(); }) {}
+  ~SpaceWatch() {
+    {
+      std::lock_guard lock(m_mutex);
+      m_stopped = true;
+    }
+    m_changed.notify_one();
+    m_thread.join();
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    look();
+  }
+
+ private:
+  void look() {
+    store_statfs_t space;
+    osd_alert_list_t alerts;
+    if (m_store.statfs(&space, &alerts) == 0) {
+      m_result->stored_bytes = space.data_stored;
+      m_result->allocated_bytes = space.allocated;
+      m_result->allocated_most_bytes = std::max<uint64_t>(m_result->allocated_most_bytes, space.allocated);
+    }
+  }
+  void run() {
+    std::unique_lock lock(m_mutex);
+    while (!m_stopped) {
+      look();
+      m_changed.wait_for(lock, std::chrono::milliseconds(100), [this] { return m_stopped; });
+    }
+  }
+
+  ObjectStore& m_store;
+  LoadResult* const m_result;
+  std::mutex m_mutex;
+  std::condition_variable m_changed;
+  bool m_stopped = false;
+  std::thread m_thread;
+};
+
 }  // namespace
 
 int run_load(ObjectStore& store, const std::string& path, const LoadOptions& options, LoadResult* result) {
@@ -315,9 +357,12 @@ int run_load(ObjectStore& store, const std::string& path, const LoadOptions& opt
   const vtkv::DeviceCounters before = vtkv::read_device_counters(path);
   const auto start = Clock::now();
   const auto end = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds));
+  std::optional<SpaceWatch> space(std::in_place, store, result);
   std::vector<std::thread> workers;
-  for (const auto& lane : lanes) {
-    workers.emplace_back([&lane, end] { lane->run(end); });
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    const uint64_t share = options.operations / lanes.size() + (i < options.operations % lanes.size());
+    const uint64_t operations = options.operations == 0 ? UINT64_MAX : share;
+    workers.emplace_back([&lane = *lanes[i], end, operations] { lane.run(end, operations); });
   }
   for (std::thread& worker : workers) {
     worker.join();
@@ -328,6 +373,7 @@ int run_load(ObjectStore& store, const std::string& path, const LoadOptions& opt
   result->device_written_bytes = device.written_bytes;
   result->device_flushes = device.flushes;
   result->metadata = read_metadata_counters(store) - metadata_before;
+  space.reset();
   summarise(lanes, result);
   for (const auto& lane : lanes) {
     if (lane->error < 0) {

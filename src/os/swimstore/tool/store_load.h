@@ -19,6 +19,7 @@ struct LoadOptions {
   unsigned depth = 1;
   unsigned threads = 1;       // each with a PG of its own
   double seconds = 10;
+  uint64_t operations = 0;    // ends earlier, after so many; 0: does not
   bool pg_log = true;
   unsigned objects = 64;      // per thread, for all but write
   uint64_t object_bytes = 4u << 20;
@@ -33,6 +34,9 @@ struct LoadResult {
   uint64_t device_written_bytes = 0, device_flushes = 0;
   bool device_known = false;
   MetadataCounters metadata;  // of the load; what still lies in the memtable is not written yet
+  // What the store says it holds, and what that takes of its data files: the most of ten looks a second during the load,
+  // and a second after its end.
+  uint64_t stored_bytes = 0, allocated_most_bytes = 0, allocated_bytes = 0;
 };
 
 // Fills the objects first where the operation needs them; only the load itself is measured.

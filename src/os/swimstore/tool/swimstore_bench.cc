@@ -46,6 +46,7 @@ po::options_description describe(Arguments* arguments) {
   add("depth", po::value(&load.depth)->default_value(16), "operations in flight");
   add("threads", po::value(&load.threads)->default_value(2), "submitting threads, each with a PG of its own");
   add("seconds", po::value(&load.seconds)->default_value(10), "how long");
+  add("operations", po::value(&load.operations)->default_value(0), "end earlier, after so many; 0: do not");
   add("objects", po::value(&load.objects)->default_value(64), "existing objects per PG");
   add("object-size", po::value(&load.object_bytes)->default_value(4u << 20), "their bytes");
   add("scatter", po::value(&load.scatter_bytes)->default_value(0),
@@ -107,13 +108,15 @@ std::string to_json(const Arguments& arguments, const LoadResult& result) {
       "\"seconds\": {:.3f}, \"operations\": {}, \"iops\": {:.1f}, \"mb_per_s\": {:.3f}, \"average_ms\": {:.4f}, "
       "\"p50_ms\": {:.4f}, \"p99_ms\": {:.4f}, \"max_ms\": {:.4f}, \"cv\": {:.4f}, \"device_bytes_per_op\": {}, "
       "\"device_flushes_per_op\": {}, \"metadata_bytes_per_op\": {}, \"log_bytes_per_op\": {}, "
-      "\"flush_bytes_per_op\": {}, \"merge_bytes_per_op\": {}}}]}}\n",
+      "\"flush_bytes_per_op\": {}, \"merge_bytes_per_op\": {}, \"stored_bytes\": {}, \"allocated_bytes\": {}, "
+      "\"allocated_most_bytes\": {}}}]}}\n",
       arguments.store, arguments.op, arguments.load.size_bytes, arguments.load.depth, arguments.load.pg_log,
       result.seconds, result.operations, iops, iops * arguments.load.size_bytes / 1e6, result.average_ms,
       result.p50_ms, result.p99_ms, result.max_ms, result.variation, per_op(result.device_written_bytes, result.device_known),
       per_op(result.device_flushes, result.device_known), per_op(metadata.total(), metadata.known),
       per_op(metadata.log_bytes, metadata.known), per_op(metadata.flush_bytes, metadata.known),
-      per_op(metadata.merge_bytes, metadata.known));
+      per_op(metadata.merge_bytes, metadata.known), result.stored_bytes, result.allocated_bytes,
+      result.allocated_most_bytes);
 }
 
 int fail(const std::string& what, int r) {
