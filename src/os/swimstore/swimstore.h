@@ -17,6 +17,7 @@
 #include "vtkv/status.h"
 
 namespace swimstore {
+class MetadataFailure;
 class StoreCounters;
 struct CheckResult;
 class StoreDirectory;
@@ -35,6 +36,12 @@ class SwimStore : public ObjectStore {
   // Called instead of ending the process when a cube cannot make anything durable any more. Nothing
   // queued from then on is acknowledged. For tests.
   void set_fatal_handler(std::function<void(const vtkv::Status&)> handler) { m_fatal_handler = std::move(handler); }
+
+  // Called with the message when metadata cannot be read, instead of ending the process; the caller of the store gets
+  // -EIO. For stores mounted from then on. For tests.
+  void set_metadata_failure_handler(std::function<void(const std::string&)> handler) {
+    m_metadata_failure_handler = std::move(handler);
+  }
 
   // Changes what the cube is made and opened with. For tests: stores of a few KiB, rules broken on purpose.
   void set_cube_options_hook(std::function<void(swimstore::CubeOptions&)> hook) { m_cube_options_hook = std::move(hook); }
@@ -152,6 +159,7 @@ class SwimStore : public ObjectStore {
   vtkv::Status check_made(const swimstore::Superblock& superblock);
   vtkv::Status check_identity(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);
   void renew_superblock(const swimstore::Superblock& superblock);
+  swimstore::MetadataFailure metadata_failure(Purpose purpose) const;
   vtkv::Status open(Purpose purpose);
   void close();
   void end_process(const vtkv::Status& status);
@@ -160,6 +168,7 @@ class SwimStore : public ObjectStore {
   vtkv::Env* const m_env;
   uuid_d m_fsid;
   std::function<void(const vtkv::Status&)> m_fatal_handler;
+  std::function<void(const std::string&)> m_metadata_failure_handler;
   std::function<void(swimstore::CubeOptions&)> m_cube_options_hook;
   std::unique_ptr<swimstore::StoreCounters> m_counters;
   Finisher m_finisher;

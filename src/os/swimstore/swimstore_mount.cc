@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "common/code_environment.h"
 #include "common/debug.h"
 #include "log/Log.h"
 #include "swimstore/ops/perf_counters.h"
@@ -17,6 +18,7 @@
 #undef dout_prefix
 #define dout_prefix *_dout << "swimstore(" << path << ") "
 
+using swimstore::MetadataFailure;
 using swimstore::Settings;
 using swimstore::StoreDirectory;
 using swimstore::Superblock;
@@ -48,10 +50,11 @@ uuid_d to_uuid(const Superblock& superblock) {
 }  // namespace
 
 SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vtkv::FileLock> held_lock,
-                            std::unique_ptr<swimstore::Cube> opened_cube, Finisher& finisher, PerfCounters& counters)
+                            std::unique_ptr<swimstore::Cube> opened_cube, Finisher& finisher, PerfCounters& counters,
+                            swimstore::MetadataFailure metadata_failure)
     : lock(std::move(held_lock)), cube(std::move(opened_cube)),
-      context(cct, env, *cube, finisher, counters, kFirstCacheBytes, kFirstCacheBytes), objects(context),
-      omaps(context, objects), lister(context), pipeline(context),
+      context(cct, env, *cube, finisher, counters, std::move(metadata_failure), kFirstCacheBytes, kFirstCacheBytes),
+      objects(context), omaps(context, objects), lister(context), pipeline(context),
       brake(env, cube->containers(), cct->_conf.get_val<double>("swimstore_space_brake_time")),
       memory(cct, managed_caches(context)), commands(context), fsck(context, objects) {}
 
@@ -186,6 +189,14 @@ void SwimStore::renew_superblock(const Superblock& superblock) {
        << (status.ok() ? "both were written anew" : status.to_string()) << dendl;
 }
 
+// An OSD is a daemon; whatever else opens a store is a tool, which goes on where it can.
+MetadataFailure SwimStore::metadata_failure(Purpose purpose) const {
+  const bool serves_an_osd = purpose == Purpose::serve && g_code_env == CODE_ENVIRONMENT_DAEMON;
+  return MetadataFailure(cct, path,
+                         serves_an_osd ? MetadataFailure::Policy::end_process : MetadataFailure::Policy::give_error,
+                         m_metadata_failure_handler);
+}
+
 // To be checked, the store is left as it is behind what recovery does, and opens with what would keep it from
 // serving: the check says it.
 Status SwimStore::open(Purpose purpose) {
@@ -214,7 +225,7 @@ Status SwimStore::open(Purpose purpose) {
   VTKV_RETURN_IF_ERROR(swimstore::Cube::open(m_env, directory.cube_path(0), options, &cube));
 
   auto mounted = std::make_unique<Mounted>(cct, m_env, std::move(lock), std::move(cube), m_finisher,
-                                           *m_counters->get());
+                                           *m_counters->get(), metadata_failure(purpose));
   mounted->superblock = superblock;
   mounted->single_flush = single_flush;
   if (purpose == Purpose::serve) {
@@ -235,6 +246,11 @@ int SwimStore::mount() {
     }
   }
   const Status status = try_mount();
+  if (status.is_corruption() || status.code() == Status::Code::io_error) {
+    return fail("mount", Status::make(status.code(),
+                                      fmt::format("{}. {}", status.message(), MetadataFailure::remedy(path)),
+                                      status.error_number()));
+  }
   return status.ok() ? 0 : fail("mount", status);
 }
 

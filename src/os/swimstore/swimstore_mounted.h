@@ -14,7 +14,8 @@
 
 struct SwimStore::Mounted {
   Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vtkv::FileLock> lock,
-          std::unique_ptr<swimstore::Cube> cube, Finisher& finisher, PerfCounters& counters);
+          std::unique_ptr<swimstore::Cube> cube, Finisher& finisher, PerfCounters& counters,
+          swimstore::MetadataFailure metadata_failure);
 
   std::unique_ptr<vtkv::FileLock> lock;
   swimstore::Superblock superblock;

@@ -495,9 +495,9 @@ bool Fsck::read_piece(const Object& object, uint64_t offset) {
     lock = std::shared_lock(collection->lock);
   }
   const std::string name = describe_object_key(object.key);
-  if (!m_store.onodes.find(oid, &onode).ok()) {
-    found({.kind = FindingClass::data_unreadable, .object = name,
-           .text = fmt::format("object {} cannot be loaded", name)});
+  if (const vtkv::Status status = m_store.onodes.find(oid, &onode); !status.ok()) {
+    found({.kind = FindingClass::metadata_unreadable, .object = name,
+           .text = fmt::format("object {} cannot be read: {}", name, status.to_string())});
     return false;
   }
   const uint64_t size = onode->exists ? onode->record.size : 0;
@@ -505,6 +505,15 @@ bool Fsck::read_piece(const Object& object, uint64_t offset) {
     return false;  // removed or cut meanwhile
   }
   const uint64_t bytes = std::min(kDeepReadBytes, size - offset);
+  // By itself: a read that cannot load them ends the OSD.
+  const vtkv::Status loaded = onode->extents.load(m_store.cube.database(), onode->record.nid,
+                                                  static_cast<uint32_t>(block_of(offset) / kChunkBlocks),
+                                                  static_cast<uint32_t>(block_of(offset + bytes - 1) / kChunkBlocks));
+  if (!loaded.ok()) {
+    found({.kind = FindingClass::metadata_unreadable, .object = name,
+           .text = fmt::format("the extents of object {} cannot be read: {}", name, loaded.to_string())});
+    return false;
+  }
   ceph::bufferlist data;
   constexpr uint32_t kFromDisk = CEPH_OSD_OP_FLAG_BYPASS_CLEAN_CACHE | CEPH_OSD_OP_FLAG_FADVISE_DONTNEED;
   if (m_reader.read_range(*onode, offset, bytes, kFromDisk, &data) < 0) {

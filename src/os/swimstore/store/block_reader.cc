@@ -108,8 +108,7 @@ int BlockReader::find(Onode& onode, uint64_t first, uint64_t count, Caching cach
                                                  static_cast<uint32_t>(first / kChunkBlocks),
                                                  static_cast<uint32_t>((first + count - 1) / kChunkBlocks));
   if (!status.ok()) {
-    derr << "the extents of object " << onode.oid << " cannot be read: " << status.to_string() << dendl;
-    return -EIO;
+    return m_store.metadata_failure.met(status, "the extents of object ", onode.oid);
   }
   onode.extents.resolve(first, count, &blocks->runs);
   for (const MappedRun& run : blocks->runs) {

@@ -3,13 +3,7 @@
 #include <algorithm>
 
 #include "common/ceph_time.h"
-#include "common/debug.h"
 #include "swimstore/format/key_codec.h"
-
-#define dout_context m_store.cct
-#define dout_subsys SWIM_SUBSYS
-#undef dout_prefix
-#define dout_prefix *_dout << "swimstore.list "
 
 namespace swimstore {
 
@@ -67,8 +61,8 @@ int CollectionLister::list(Collection& collection, const ghobject_t& start, cons
     for (it->seek_to_first(); it->valid() && !full; it->next()) {
       ghobject_t oid;
       if (!decode_object_key(it->key(), &oid)) {
-        derr << "a damaged object key in collection " << collection.cid << ": run fsck" << dendl;
-        return -EIO;
+        return m_store.metadata_failure.met(vtkv::Status::corruption("an object's key cannot be decoded"),
+                                            "the list of collection ", collection.cid);
       }
       if (oid >= high || objects->size() >= static_cast<size_t>(std::max(max, 0))) {
         following = std::move(oid);
@@ -78,8 +72,7 @@ int CollectionLister::list(Collection& collection, const ghobject_t& start, cons
       }
     }
     if (!it->status().ok()) {
-      derr << "collection " << collection.cid << " cannot be listed: " << it->status().to_string() << dendl;
-      return -EIO;
+      return m_store.metadata_failure.met(it->status(), "the list of collection ", collection.cid);
     }
   }
   if (next != nullptr) {

@@ -1,12 +1,6 @@
 #include "swimstore/store/object_reader.h"
 
 #include "common/Formatter.h"
-#include "common/debug.h"
-
-#define dout_context m_store.cct
-#define dout_subsys SWIM_SUBSYS
-#undef dout_prefix
-#define dout_prefix *_dout << "swimstore.read "
 
 namespace swimstore {
 
@@ -16,8 +10,7 @@ int ObjectReader::find(Collection& collection, const ghobject_t& oid, OnodeRef* 
   }
   const vtkv::Status status = m_store.onodes.find(oid, onode);
   if (!status.ok()) {
-    derr << "object " << oid << " cannot be read: " << status.to_string() << dendl;
-    return -EIO;
+    return m_store.metadata_failure.met(status, "object ", oid);
   }
   return (*onode)->exists ? 0 : -ENOENT;
 }
@@ -119,8 +112,7 @@ int ObjectReader::fiemap(Collection& collection, const ghobject_t& oid, uint64_t
       onode->extents.load(m_store.cube.database(), onode->record.nid, static_cast<uint32_t>(first / kChunkBlocks),
                           static_cast<uint32_t>(last / kChunkBlocks));
   if (!status.ok()) {
-    derr << "the extents of object " << oid << " cannot be read: " << status.to_string() << dendl;
-    return -EIO;
+    return m_store.metadata_failure.met(status, "the extents of object ", oid);
   }
   std::vector<MappedRun> runs;
   onode->extents.resolve(first, last - first + 1, &runs);
@@ -175,8 +167,8 @@ int ObjectReader::dump_onode(Collection& collection, const ghobject_t& oid, cons
     return r;
   }
   const OnodeRecord& record = onode->record;
-  if (!onode->extents.load_all(m_store.cube.database(), record.nid).ok()) {
-    return -EIO;
+  if (const auto status = onode->extents.load_all(m_store.cube.database(), record.nid); !status.ok()) {
+    return m_store.metadata_failure.met(status, "the extents of object ", oid);
   }
   std::vector<MappedRun> runs;
   onode->extents.resolve(0, blocks_for(record.size), &runs);

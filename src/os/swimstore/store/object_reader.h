@@ -1,7 +1,8 @@
 // Reads of objects, except omap: what ObjectStore's read calls of the same names do.
 //
 // Takes the collection's lock itself. -ENOENT: no such object, or collection gone. -EIO: the data could
-// not be read, or does not match its checksum after several tries (said once in the log).
+// not be read, or does not match its checksum after several tries (said once in the log). What becomes of
+// metadata that cannot be read: metadata_failure.h.
 //
 // Thread-safe.
 #pragma once

@@ -79,8 +79,7 @@ int ObjectWriter::load(Onode& onode, uint64_t first, uint64_t count) {
                                                  static_cast<uint32_t>(first / kChunkBlocks),
                                                  static_cast<uint32_t>((first + count - 1) / kChunkBlocks));
   if (!status.ok()) {
-    derr << "the extents of object " << onode.oid << " cannot be read: " << status.to_string() << dendl;
-    return -EIO;
+    return m_plan.store.metadata_failure.met(status, "the extents of object ", onode.oid);
   }
   return 0;
 }
@@ -379,8 +378,7 @@ int ObjectWriter::remove(Onode& onode) {
   }
   const vtkv::Status status = onode.extents.load_all(m_plan.database(), onode.record.nid);
   if (!status.ok()) {
-    derr << "the extents of object " << onode.oid << " cannot be read: " << status.to_string() << dendl;
-    return -EIO;
+    return m_plan.store.metadata_failure.met(status, "the extents of object ", onode.oid);
   }
   punch(onode, 0, kBlocksMax);
   if (!onode.record.test(OnodeRecord::chunk_inline)) {

@@ -6,14 +6,20 @@
 
 namespace swimstore {
 
-OmapIterator::OmapIterator(PerfCounters& counters, uint64_t nid, std::unique_ptr<vtkv::Iterator> entries)
-    : m_counters(counters), m_nid(nid), m_entries(std::move(entries)) {}
+OmapIterator::OmapIterator(StoreContext& store, const ghobject_t& oid, uint64_t nid,
+                           std::unique_ptr<vtkv::Iterator> entries)
+    : m_store(store), m_oid(oid), m_nid(nid), m_entries(std::move(entries)) {}
 
 int OmapIterator::status() { return m_entries == nullptr || m_entries->status().ok() ? 0 : -EIO; }
 
-void OmapIterator::seek(const std::string& user_key, bool after) {
+int OmapIterator::moved() {
+  const vtkv::Status status = m_entries->status();
+  return status.ok() ? 0 : m_store.metadata_failure.met_by_iterator(status, "the omap of object ", m_oid);
+}
+
+int OmapIterator::seek(const std::string& user_key, bool after) {
   if (m_entries == nullptr) {
-    return;
+    return 0;
   }
   const auto start = ceph::mono_clock::now();
   const std::string target = omap_key(m_nid, user_key);
@@ -22,7 +28,8 @@ void OmapIterator::seek(const std::string& user_key, bool after) {
     m_entries->next();
   }
   m_positioned = true;
-  m_counters.tinc(l_swimstore_omap_seek_latency, ceph::mono_clock::now() - start);
+  m_store.counters.tinc(l_swimstore_omap_seek_latency, ceph::mono_clock::now() - start);
+  return moved();
 }
 
 void OmapIterator::ensure_positioned() {
@@ -31,20 +38,11 @@ void OmapIterator::ensure_positioned() {
   }
 }
 
-int OmapIterator::seek_to_first() {
-  seek(std::string(), false);
-  return status();
-}
+int OmapIterator::seek_to_first() { return seek(std::string(), false); }
 
-int OmapIterator::upper_bound(const std::string& after) {
-  seek(after, true);
-  return status();
-}
+int OmapIterator::upper_bound(const std::string& after) { return seek(after, true); }
 
-int OmapIterator::lower_bound(const std::string& to) {
-  seek(to, false);
-  return status();
-}
+int OmapIterator::lower_bound(const std::string& to) { return seek(to, false); }
 
 bool OmapIterator::valid() {
   ensure_positioned();
@@ -57,8 +55,8 @@ int OmapIterator::next() {
   }
   const auto start = ceph::mono_clock::now();
   m_entries->next();
-  m_counters.tinc(l_swimstore_omap_next_latency, ceph::mono_clock::now() - start);
-  return status();
+  m_store.counters.tinc(l_swimstore_omap_next_latency, ceph::mono_clock::now() - start);
+  return moved();
 }
 
 std::string OmapIterator::key() {

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "common/perf_counters.h"
 #include "os/ObjectMap.h"
 
+#include "swimstore/store/store_context.h"
 #include "vtkv/iterator.h"
 
 namespace swimstore {
@@ -16,9 +16,10 @@ namespace swimstore {
 class OmapIterator final : public ObjectMap::ObjectMapIteratorImpl {
  public:
   // entries null: the object has no omap.
-  OmapIterator(PerfCounters& counters, uint64_t nid, std::unique_ptr<vtkv::Iterator> entries);
+  OmapIterator(StoreContext& store, const ghobject_t& oid, uint64_t nid, std::unique_ptr<vtkv::Iterator> entries);
 
-  // These return 0, or -EIO when the tree could not be read.
+  // These return 0, or -EIO when the tree could not be read. Those who use an iterator ask valid() alone, and would
+  // take that for the end: see MetadataFailure::met_by_iterator().
   int seek_to_first() override;
   int upper_bound(const std::string& after) override;
   int lower_bound(const std::string& to) override;
@@ -31,10 +32,12 @@ class OmapIterator final : public ObjectMap::ObjectMapIteratorImpl {
   ceph::bufferlist value() override;  // REQUIRES: valid()
 
  private:
-  void seek(const std::string& user_key, bool after);
+  int seek(const std::string& user_key, bool after);
+  int moved();
   void ensure_positioned();
 
-  PerfCounters& m_counters;
+  StoreContext& m_store;
+  const ghobject_t m_oid;
   const uint64_t m_nid;
   const std::unique_ptr<vtkv::Iterator> m_entries;
   bool m_positioned = false;

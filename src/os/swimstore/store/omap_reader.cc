@@ -1,15 +1,9 @@
 #include "swimstore/store/omap_reader.h"
 
 #include "common/ceph_time.h"
-#include "common/debug.h"
 #include "include/scope_guard.h"
 #include "swimstore/format/key_codec.h"
 #include "swimstore/store/omap_iterator.h"
-
-#define dout_context m_store.cct
-#define dout_subsys SWIM_SUBSYS
-#undef dout_prefix
-#define dout_prefix *_dout << "swimstore.omap "
 
 namespace swimstore {
 
@@ -38,8 +32,7 @@ int OmapReader::find(Collection& collection, const ghobject_t& oid, OnodeRef* on
 }
 
 int OmapReader::failed(const Onode& onode, const vtkv::Status& status) const {
-  derr << "omap of " << onode.oid << " cannot be read: " << status.to_string() << dendl;
-  return -EIO;
+  return m_store.metadata_failure.met(status, "the omap of object ", onode.oid);
 }
 
 int OmapReader::header_of(const Onode& onode, ceph::bufferlist* header) {
@@ -159,7 +152,7 @@ ObjectMap::ObjectMapIterator OmapReader::iterator(Collection& collection, const 
   if (onode->has_omap()) {
     entries = m_store.cube.database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
   }
-  return std::make_shared<OmapIterator>(m_store.counters, nid, std::move(entries));
+  return std::make_shared<OmapIterator>(m_store, oid, nid, std::move(entries));
 }
 
 }  // namespace swimstore

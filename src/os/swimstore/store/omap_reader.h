@@ -1,7 +1,7 @@
 // Reads of omap: what ObjectStore's omap calls of the same names do.
 //
-// Takes the collection's lock itself, shared. -ENOENT: no such object, or collection gone. -EIO: the
-// tree could not be read; said in the log.
+// Takes the collection's lock itself, shared. -ENOENT: no such object, or collection gone. What becomes of
+// what cannot be read: metadata_failure.h.
 //
 // Thread-safe.
 #pragma once

@@ -1,12 +1,6 @@
 #include "swimstore/store/omap_writer.h"
 
-#include "common/debug.h"
 #include "include/encoding.h"
-
-#define dout_context m_plan.store.cct
-#define dout_subsys SWIM_SUBSYS
-#undef dout_prefix
-#define dout_prefix *_dout << "swimstore.omap "
 
 namespace swimstore {
 
@@ -152,8 +146,7 @@ int OmapWriter::read(const Onode& source, Contents* contents) {
     status = m_plan.batch().iterate(overlay);
   }
   if (!status.ok()) {
-    derr << "the omap of object " << source.oid << " cannot be read: " << status.to_string() << dendl;
-    return -EIO;
+    return m_plan.store.metadata_failure.met(status, "the omap of object ", source.oid);
   }
   return 0;
 }

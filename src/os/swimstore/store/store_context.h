@@ -13,6 +13,7 @@
 #include "swimstore/ops/perf_counters.h"
 #include "swimstore/store/collection.h"
 #include "swimstore/store/data_cache.h"
+#include "swimstore/store/metadata_failure.h"
 #include "swimstore/store/onode_cache.h"
 #include "vtkv/env/env.h"
 
@@ -36,15 +37,17 @@ class InjectedErrors {
 
 struct StoreContext {
   StoreContext(CephContext* cct, vtkv::Env* env, Cube& cube, Finisher& finisher, PerfCounters& counters,
-               size_t onode_cache_bytes, size_t data_cache_bytes)
-      : cct(cct), env(env), cube(cube), finisher(finisher), counters(counters), collections(cct),
-        onodes(cube.database(), onode_cache_bytes), data(data_cache_bytes) {}
+               MetadataFailure metadata_failure, size_t onode_cache_bytes, size_t data_cache_bytes)
+      : cct(cct), env(env), cube(cube), finisher(finisher), counters(counters),
+        metadata_failure(std::move(metadata_failure)), collections(cct), onodes(cube.database(), onode_cache_bytes),
+        data(data_cache_bytes) {}
 
   CephContext* const cct;
   vtkv::Env* const env;
   Cube& cube;
   Finisher& finisher;      // for contexts of collections without a commit queue
   PerfCounters& counters;  // indices: ops/perf_counters.h
+  const MetadataFailure metadata_failure;
   CollectionTable collections;
   OnodeCache onodes;
   DataCache data;

@@ -148,8 +148,7 @@ int TxnPlanner::find(Collection& collection, const ghobject_t& oid, OnodeRef* on
   }
   const vtkv::Status status = m_plan.store.onodes.find(oid, onode);
   if (!status.ok()) {
-    derr << "object " << oid << " cannot be read: " << status.to_string() << dendl;
-    return -EIO;
+    return m_plan.store.metadata_failure.met(status, "object ", oid);
   }
   return 0;
 }
@@ -311,8 +310,7 @@ int TxnPlanner::finish() {
   const vtkv::Status status =
       m_plan.slots.settle(m_plan.store.cube, &m_plan.batch(), &m_plan.txn.delta.allocation, &m_plan.usage);
   if (!status.ok()) {
-    derr << "the references of slots cannot be settled: " << status.to_string() << dendl;
-    return -EIO;
+    return m_plan.store.metadata_failure.met(status, "the references of slots");
   }
   for (const SlotBlocks& blocks : m_plan.txn.delta.allocation.freed) {
     m_plan.store.data.forget(blocks.slot, blocks.first, blocks.count);  // nobody reads them any more

@@ -92,9 +92,7 @@ int TxnPlanner::is_empty(const Collection& collection, bool* empty) {
       }
     }
     if (!iterator->status().ok()) {
-      derr << "the objects of collection " << collection.cid << " cannot be listed: "
-           << iterator->status().to_string() << dendl;
-      return -EIO;
+      return m_plan.store.metadata_failure.met(iterator->status(), "the list of collection ", collection.cid);
     }
   }
   return 0;

@@ -155,8 +155,7 @@ int TxnPlanner::encode(TxnPlan::ChangedObject& changed) {
   if (is_inline && !was_inline) {
     const vtkv::Status status = onode.extents.load(m_plan.database(), record.nid, 0, 0);
     if (!status.ok()) {
-      derr << "the extents of object " << onode.oid << " cannot be read: " << status.to_string() << dendl;
-      return -EIO;
+      return m_plan.store.metadata_failure.met(status, "the extents of object ", onode.oid);
     }
     batch.remove_range(extent_key(record.nid, 0), extent_range_end(record.nid));
     onode.extents.set_all_loaded();
