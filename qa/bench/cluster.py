@@ -91,6 +91,7 @@ class Cluster:
     self.say = say
     self.spec = None
     self.state = {}
+    self._started = set()  # OSDs that are meant to run
     if self._state_file.exists():
       self._load()
 
@@ -157,6 +158,7 @@ class Cluster:
     """End every daemon, unmount, detach. Safe to call at any time, any number of times."""
     if not self.state:
       return
+    self._started.clear()
     daemons = [f"osd.{osd}" for osd in range(self.spec.osds)] + ["mgr.x", "mon.a"]
     for daemon in daemons:
       self._signal(daemon, signal.SIGTERM)
@@ -206,9 +208,11 @@ class Cluster:
   def start_osd(self, osd, *options):
     """`options` go to the command line, such as --swimstore_fsck_on_mount=true."""
     self._spawn(f"osd.{osd}", [self.spec.osd_binary(osd), "-i", osd, *options])
+    self._started.add(osd)
 
   def kill_osd(self, osd):
     """kill -9, and wait until the process is gone."""
+    self._started.discard(osd)
     self._signal(f"osd.{osd}", signal.SIGKILL)
     if not self._wait_gone(f"osd.{osd}", 10):
       raise UserError(f"osd.{osd} outlives SIGKILL; see {self.dir}/log")
@@ -222,17 +226,33 @@ class Cluster:
     self._signal(f"osd.{osd}", signal.SIGCONT)
 
   def stop_osd(self, osd, timeout=60):
+    self._started.discard(osd)
     self._signal(f"osd.{osd}", signal.SIGTERM)
     if not self._wait_gone(f"osd.{osd}", timeout):
       raise UserError(f"osd.{osd} did not end within {timeout} s; see {self.dir}/log")
     self._pid_file(f"osd.{osd}").unlink(missing_ok=True)
 
+  def remake_osd(self, osd):
+    """A new, empty store in the place of a stopped one's, started. Ceph fills it."""
+    if self.osd_alive(osd):
+      raise UserError(f"osd.{osd} runs; stop it first")
+    self._started.discard(osd)
+    self._pid_file(f"osd.{osd}").unlink(missing_ok=True)
+    for entry in self.osd_dir(osd).iterdir():
+      if entry.name != "lost+found":
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    self.state["osd_uuids"][osd] = osd_uuid = str(uuid.uuid4())
+    self._save()
+    self.shell(f"set -e\nceph osd destroy {osd} --force --yes-i-really-mean-it\nceph osd new {osd_uuid} {osd}")
+    self._inside(self.spec.osd_binary(osd), "-i", osd, "--mkfs", "--osd-uuid", osd_uuid)
+    self.start_osd(osd)
+
   def osd_alive(self, osd):
     return self._pid(f"osd.{osd}") is not None
 
   def osd_crashed(self, osd):
-    """Ended without being told to: an orderly end removes the pid file, and so do kill_osd() and stop_osd()."""
-    return self._pid_file(f"osd.{osd}").exists() and not self.osd_alive(osd)
+    """Ended without being told to. The pid file tells nothing: a daemon that gets a fatal signal removes it."""
+    return osd in self._started and not self.osd_alive(osd)
 
   def wait_up(self, timeout=90):
     """Until every OSD process says it is active, which needs the monitor to have taken it in."""
@@ -255,6 +275,13 @@ class Cluster:
 
   def ask_osd(self, osd, command, **arguments):
     return admin_socket.ask(self.dir / "run" / f"osd.{osd}.asok", command, **arguments)
+
+  def osd_memory_bytes(self, osd):
+    """What is resident of its process; 0 when it does not run."""
+    try:
+      return int(pathlib.Path(f"/proc/{self._pid(f'osd.{osd}')}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except (FileNotFoundError, ProcessLookupError):
+      return 0
 
   def osd_dir(self, osd):
     return self.dir / f"osd.{osd}"
