@@ -185,17 +185,17 @@ bool SwimStore::is_rotational() {
 }
 
 void SwimStore::inject_data_error(const ghobject_t& oid) {
-  if (cct->_conf.get_val<bool>("swimstore_debug_inject_errors")) {
+  if (cct->_conf.get_val<bool>("swimstore_debug_inject_read_err")) {
     m_mounted->context.injected.add_data_error(oid);
   } else {
-    derr << "no error injected: set swimstore_debug_inject_errors" << dendl;
+    derr << "no error injected: set swimstore_debug_inject_read_err" << dendl;
   }
 }
 
 void SwimStore::inject_mdata_error(const ghobject_t& oid) {
-  if (cct->_conf.get_val<bool>("swimstore_debug_inject_errors")) {
+  if (cct->_conf.get_val<bool>("swimstore_debug_inject_read_err")) {
     m_mounted->context.injected.add_metadata_error(oid);
   } else {
-    derr << "no error injected: set swimstore_debug_inject_errors" << dendl;
+    derr << "no error injected: set swimstore_debug_inject_read_err" << dendl;
   }
 }

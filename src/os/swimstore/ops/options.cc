@@ -111,7 +111,7 @@ void add_checks(std::vector<Option>& table) {
   table.push_back(ratio_option("swimstore_fsck_online_rate", level, 4096.0,
                                "entries of the tree, or blocks of 4 KiB, that 'swimstore fsck' of a running OSD goes "
                                "through in a second"));
-  table.push_back(bool_option("swimstore_debug_inject_errors", Option::LEVEL_DEV, false,
+  table.push_back(bool_option("swimstore_debug_inject_read_err", Option::LEVEL_DEV, false,
                               "obey the requests of tests for read errors of single objects"));
 }
 
