@@ -143,6 +143,7 @@ struct Options {
     bool lose_range_deletes = false;
     bool recycle_early = false;     // collected segments, before the checkpoint above their values' new places
     bool look_behind_memtable = false;  // for a victim's pointers, while a flushed memtable still hides them
+    bool drop_tie_by_source = false;  // of one version in several sources, whichever comes first counts
     bool relocation_wins = false;   // over a put that came after the value was found alive
   } mutations;
 };

@@ -26,7 +26,7 @@ std::string after_power_loss(const SimEnv& env, const KvHistory& history, uint64
     const CrashState state = images.state(end, number);
     const auto crashed = images.materialize(state);
     KvWorld world(crashed.get(), {}, history);
-    if (std::string text = world.open(acknowledged(env)); !text.empty()) {
+    if (std::string text = world.open(acknowledged(env), collected(env.trace().marks)); !text.empty()) {
       return text + ", in " + state.to_string();
     }
   }
@@ -56,7 +56,7 @@ TEST_P(DbFaultTest, NthFailureLosesNothing) {
     const bool reached = failure.end();
     ASSERT_EQ(after_power_loss(env, history, n), "") << fault.name << " " << n;
     KvWorld again(&env, {}, history);
-    const std::string violation = again.open(acknowledged(env));
+    const std::string violation = again.open(acknowledged(env), collected(env.trace().marks));
     ASSERT_EQ(violation, "") << fault.name << " " << n;
     again.run(3, n);
     again.close();

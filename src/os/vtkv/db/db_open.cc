@@ -185,6 +185,7 @@ Status DbImpl::recover_read_only(std::unique_ptr<Env> env) {
 Status DbImpl::load_participant() {
   auto state = std::make_shared<ReadState>();
   state->version = m_tree->current();
+  state->order = EntryOrder(!m_options.mutations.drop_tie_by_source);
   if (!m_options.participant) {
     return Status();
   }
@@ -274,6 +275,7 @@ void DbImpl::install_first_state() {
   auto state = std::make_shared<ReadState>();
   state->memtables.push_back(m_active);
   state->version = m_tree->current();
+  state->order = EntryOrder(!m_options.mutations.drop_tie_by_source);
   m_state = std::move(state);
 }
 

@@ -1,29 +1,21 @@
 #include "vtkv/iter/merging_iterator.h"
 
-#include <algorithm>
-
 namespace vtkv {
 
 namespace {
 
 constexpr SequenceNumber kNewest = UINT64_MAX;
 
-bool less(const Entry& a, const Entry& b) {
-  const int order = a.key.compare(b.key);
-  return order != 0 ? order < 0 : a.sequence > b.sequence;
-}
-
 }  // namespace
 
-MergingIterator::MergingIterator(std::vector<std::unique_ptr<EntryIterator>> sources)
-    : m_sources(std::move(sources)) {
+MergingIterator::MergingIterator(std::vector<std::unique_ptr<EntryIterator>> sources, EntryOrder order)
+    : m_sources(std::move(sources)), m_order(order), m_heap(InTurn{this}) {
   m_heap.reserve(m_sources.size());
 }
 
-bool MergingIterator::before(size_t a, size_t b) const {
-  const Entry& left = m_sources[a]->entry();
-  const Entry& right = m_sources[b]->entry();
-  return m_forward ? less(left, right) : less(right, left);
+bool MergingIterator::InTurn::operator()(size_t a, size_t b) const {
+  const EntryPlace left = merging->place_of(a), right = merging->place_of(b);
+  return merging->m_forward ? merging->m_order.before(left, right) : merging->m_order.before(right, left);
 }
 
 void MergingIterator::check(const EntryIterator& source) {
@@ -37,34 +29,16 @@ void MergingIterator::rebuild() {
   for (size_t i = 0; i < m_sources.size(); ++i) {
     check(*m_sources[i]);
     if (m_sources[i]->valid()) {
-      m_heap.push_back(i);
+      m_heap.add(i);
     }
   }
-  std::make_heap(m_heap.begin(), m_heap.end(), [this](size_t a, size_t b) { return before(b, a); });
+  m_heap.order();
 }
 
-// The front source has moved: sifts it down, or drops it when it has ended.
-void MergingIterator::restore_front() {
-  check(*m_sources[m_heap.front()]);
-  if (!m_sources[m_heap.front()]->valid()) {
-    m_heap.front() = m_heap.back();
-    m_heap.pop_back();
-  }
-  size_t parent = 0;
-  for (;;) {
-    size_t child = 2 * parent + 1;
-    if (child >= m_heap.size()) {
-      return;
-    }
-    if (child + 1 < m_heap.size() && before(m_heap[child + 1], m_heap[child])) {
-      ++child;
-    }
-    if (!before(m_heap[child], m_heap[parent])) {
-      return;
-    }
-    std::swap(m_heap[child], m_heap[parent]);
-    parent = child;
-  }
+void MergingIterator::front_moved() {
+  const EntryIterator& source = *m_sources[m_heap.front()];
+  check(source);
+  m_heap.front_moved(source.valid());
 }
 
 void MergingIterator::seek_to_first() {
@@ -121,49 +95,57 @@ void MergingIterator::seek_before(std::string_view key) {
   rebuild();
 }
 
+// Brings another source to its first entry behind `place`, which some source stands on.
+void MergingIterator::move_behind(size_t other, const EntryPlace& place) {
+  EntryIterator& source = *m_sources[other];
+  source.seek(place.key, place.sequence);
+  while (other < place.source && source.valid() && source.entry().key == place.key &&
+         source.entry().sequence == place.sequence) {
+    source.next();
+  }
+}
+
 void MergingIterator::next() {
   if (!m_forward) {
-    // The other sources stand before the current entry: bring them after it.
-    const size_t current = m_heap.front();
+    // The other sources stand before the current entry: bring them behind it.
     const std::string key(entry().key);
-    const SequenceNumber sequence = entry().sequence;
+    const EntryPlace current{key, entry().sequence, m_heap.front()};
     m_forward = true;
     for (size_t i = 0; i < m_sources.size(); ++i) {
-      if (i != current) {
-        m_sources[i]->seek(key, sequence);
+      if (i != current.source) {
+        move_behind(i, current);
       }
     }
-    m_sources[current]->next();
+    m_sources[current.source]->next();
     rebuild();
     return;
   }
   m_sources[m_heap.front()]->next();
-  restore_front();
+  front_moved();
 }
 
 void MergingIterator::previous() {
   if (m_forward) {
-    const size_t current = m_heap.front();
     const std::string key(entry().key);
-    const SequenceNumber sequence = entry().sequence;
+    const EntryPlace current{key, entry().sequence, m_heap.front()};
     m_forward = false;
     for (size_t i = 0; i < m_sources.size(); ++i) {
-      if (i == current) {
+      if (i == current.source) {
         continue;
       }
-      m_sources[i]->seek(key, sequence);
+      move_behind(i, current);
       if (m_sources[i]->valid()) {
         m_sources[i]->previous();
       } else if (m_sources[i]->status().ok()) {
         m_sources[i]->seek_to_last();
       }
     }
-    m_sources[current]->previous();
+    m_sources[current.source]->previous();
     rebuild();
     return;
   }
   m_sources[m_heap.front()]->previous();
-  restore_front();
+  front_moved();
 }
 
 void MergingIterator::skip_older(size_t source, std::string_view key) {

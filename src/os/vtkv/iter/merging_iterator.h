@@ -1,6 +1,6 @@
-// The entries of several sources in one order: key ascending, sequence descending.
+// The entries of several sources, the newest first, in the one order of mem/entry_order.h.
 //
-// Sources are numbered, the newest 0. Same threading and lifetime rules as Iterator.
+// Same threading and lifetime rules as Iterator.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,16 @@
 #include <vector>
 
 #include "vtkv/mem/entry.h"
+#include "vtkv/mem/entry_order.h"
+#include "vtkv/util/source_heap.h"
 
 namespace vtkv {
 
 class MergingIterator final : public EntryIterator {
  public:
-  explicit MergingIterator(std::vector<std::unique_ptr<EntryIterator>> sources);
+  explicit MergingIterator(std::vector<std::unique_ptr<EntryIterator>> sources, EntryOrder order = EntryOrder());
+  MergingIterator(const MergingIterator&) = delete;
+  MergingIterator& operator=(const MergingIterator&) = delete;
 
   bool valid() const override { return m_status.ok() && !m_heap.empty(); }
   void seek_to_first() override;
@@ -36,14 +40,25 @@ class MergingIterator final : public EntryIterator {
   void skip_older_backward(size_t source, std::string_view key);
 
  private:
-  bool before(size_t a, size_t b) const;  // in the direction of travel
+  // In the direction of travel.
+  struct InTurn {
+    const MergingIterator* merging;
+    bool operator()(size_t a, size_t b) const;
+  };
+
+  EntryPlace place_of(size_t source) const {
+    const Entry& entry = m_sources[source]->entry();
+    return {entry.key, entry.sequence, source};
+  }
   void rebuild();
-  void restore_front();
+  void front_moved();
   void check(const EntryIterator& source);
   static void move_before(EntryIterator& source, std::string_view key);
+  void move_behind(size_t other, const EntryPlace& place);
 
   std::vector<std::unique_ptr<EntryIterator>> m_sources;
-  std::vector<size_t> m_heap;  // of valid sources; the next in the direction of travel in front
+  const EntryOrder m_order;
+  SourceHeap<InTurn> m_heap;  // of valid sources
   bool m_forward = true;
   Status m_status;
 };

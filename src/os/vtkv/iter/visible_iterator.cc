@@ -17,7 +17,7 @@ VisibleIterator::VisibleIterator(std::shared_ptr<const ReadState> state, std::st
   for (const auto& removals : m_removals) {
     m_any_removals |= removals && !removals->empty();
   }
-  m_entries = std::make_unique<MergingIterator>(std::move(sources));
+  m_entries = std::make_unique<MergingIterator>(std::move(sources), m_state->order);
 }
 
 bool VisibleIterator::hidden(const Entry& entry, size_t* source) const {

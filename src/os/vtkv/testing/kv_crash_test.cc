@@ -14,7 +14,7 @@ namespace vtkv {
 namespace {
 
 // Of the histories that are explored; together they meet everything that KvLoadTest asks for.
-constexpr uint64_t kSeeds = 10;
+constexpr uint64_t kSeeds = 16;
 
 std::unique_ptr<CrashSubject> new_subject(const CrashRun& run) {
   KvWorldSettings settings;

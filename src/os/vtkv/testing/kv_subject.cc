@@ -40,8 +40,9 @@ std::string KvSubject::check(SimEnv* env, std::span<const SimMark> marks, uint64
   size_t at_least = m_at_least;
   size_t at_most = m_at_most;
   promised(marks, &at_least, &at_most);
+  const KvCollected collected_at_least = collected(marks, m_collected_at_least);
   KvWorld world(env, m_settings, m_history);
-  if (std::string text = world.open(at_least); !text.empty()) {
+  if (std::string text = world.open(at_least, collected_at_least); !text.empty()) {
     return text;
   }
   const size_t found = world.history().size();
@@ -54,6 +55,7 @@ std::string KvSubject::check(SimEnv* env, std::span<const SimMark> marks, uint64
     subject->m_history = world.history();
     subject->m_at_least = at_least;
     subject->m_at_most = found;
+    subject->m_collected_at_least = collected_at_least;
     *next = std::move(subject);
   }
   return {};

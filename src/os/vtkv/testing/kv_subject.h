@@ -22,6 +22,7 @@ class KvSubject final : public CrashSubject {
   // Promised before the run began.
   size_t m_at_least = 0;
   size_t m_at_most = 0;
+  KvCollected m_collected_at_least;
 };
 
 }  // namespace vtkv

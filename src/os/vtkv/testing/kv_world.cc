@@ -1,6 +1,7 @@
 #include "vtkv/testing/kv_world.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "vtkv/testing/log_trace.h"
 
@@ -11,6 +12,7 @@ namespace {
 constexpr char kDirectory[] = "/db";
 constexpr char kSlotPath[] = "/slots";
 constexpr char kCountKey[] = "~batches";  // every batch says which one it is
+constexpr char kCollectedKeys[] = "\x7f";  // behind what the history knows of
 constexpr uint64_t kInlineKeys = 12;
 
 std::string external_value(uint64_t slot, uint64_t tag) { return std::to_string(slot) + ":" + std::to_string(tag); }
@@ -50,6 +52,67 @@ class KvWorld::Batch final : public Submission {
   const size_t m_number;
 };
 
+// Counts how often it collected, in one of a few keys: a state that changes without a sequence number of its own, as a
+// container's does when slots are punched. So a memtable that is closed twice at one sequence may have two versions of
+// a key, and the later counts.
+class KvWorld::Participant final : public CheckpointParticipant {
+ public:
+  explicit Participant(SimEnv* env) : m_env(env) {}
+
+  Status load(const TreeReader& tree) override {
+    const auto iterator = tree(kCollectedKeys, "\x80");
+    for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
+      m_loaded[std::string(iterator->key())] = std::stoull(std::string(iterator->value()));
+    }
+    for (const auto& [key, number] : m_loaded) {
+      m_collected = std::max(m_collected, number);
+    }
+    return iterator->status();
+  }
+  Status replay(SequenceNumber, std::string_view) override { return {}; }
+  void collect(SequenceNumber as_of, std::vector<CheckpointEntry>* entries) override {
+    const bool again = as_of == m_last_as_of;
+    m_last_as_of = as_of;
+    ++m_calls;
+    if (again ? !m_has_collected : m_calls % kCallsPerKey != 0) {
+      m_has_collected = false;
+      return;
+    }
+    m_key += again ? 0 : 1;
+    m_has_collected = true;
+    const std::string key = kCollectedKeys + std::to_string(m_key % kKeys);
+    entries->push_back({key, std::to_string(++m_collected)});
+    // What is collected again at one sequence is not told from the first when that becomes durable.
+    m_not_durable.push_back({again ? as_of + 1 : as_of, key, m_collected});
+  }
+  void checkpoint_durable(SequenceNumber as_of) override {
+    for (; !m_not_durable.empty() && m_not_durable.front().as_of <= as_of; m_not_durable.pop_front()) {
+      m_env->mark(kCollectedMark + m_not_durable.front().number, m_not_durable.front().key);
+    }
+  }
+
+  // By key.
+  const std::map<std::string, uint64_t>& loaded() const { return m_loaded; }
+
+ private:
+  static constexpr uint64_t kCallsPerKey = 4;  // the others leave the tree as it is
+  static constexpr uint64_t kKeys = 3;
+  struct Collected {
+    SequenceNumber as_of;
+    std::string key;
+    uint64_t number;
+  };
+
+  SimEnv* const m_env;
+  std::map<std::string, uint64_t> m_loaded;
+  uint64_t m_collected = 0;  // the last number
+  uint64_t m_calls = 0;
+  uint64_t m_key = 0;
+  SequenceNumber m_last_as_of = 0;
+  bool m_has_collected = false;  // the last time
+  std::deque<Collected> m_not_durable;
+};
+
 KvWorld::KvWorld(SimEnv* env, const KvWorldSettings& settings, KvHistory history)
     : m_env(env), m_settings(settings), m_history(std::move(history)) {}
 
@@ -83,14 +146,24 @@ Status KvWorld::create(SimEnv* env, const KvWorldSettings& settings) {
   return DB::create(env, kDirectory, options_for(env, settings));
 }
 
-std::string KvWorld::open(size_t at_least) {
+std::string KvWorld::open(size_t at_least, const KvCollected& collected_at_least) {
   if (const Status status = SlotFile::open(m_env, kSlotPath, &m_slots); !status.ok()) {
     return status.to_string();
   }
   Options options = options_for(m_env, m_settings);
   options.external_store = m_slots.get();
+  m_participant = std::make_unique<Participant>(m_env);
+  options.participant = m_participant.get();
   if (const Status status = DB::open(m_env, kDirectory, options, &m_db); !status.ok()) {
     return "open: " + status.to_string();
+  }
+  for (const auto& [key, number] : collected_at_least) {
+    const auto found = m_participant->loaded().find(key);
+    if (found == m_participant->loaded().end() || found->second < number) {
+      return "what was collected as number " + std::to_string(number) + " is durable; " +
+             (found == m_participant->loaded().end() ? "nothing" : "number " + std::to_string(found->second)) +
+             " was loaded";
+    }
   }
   KvEntries found;
   bool backward_agrees = false;
@@ -245,6 +318,9 @@ void KvWorld::wait_somehow() {
   switch (m_random() % 16) {
     case 0:
       (void)m_db->flush();
+      if (last % 2 == 0) {
+        (void)m_db->flush();  // at the same sequence
+      }
       break;
     case 1:
       m_db->request_flush();
@@ -306,6 +382,7 @@ void KvWorld::close() {
   }
   m_snapshot = nullptr;
   m_db.reset();
+  m_participant.reset();
   m_slots.reset();
 }
 
@@ -315,10 +392,20 @@ void promised(std::span<const SimMark> marks, size_t* at_least, size_t* at_most)
     const size_t batches = mark.id - kind;
     if (kind == kSubmittedMark) {
       *at_most = std::max(*at_most, batches);
-    } else if (kind != kFreedMark) {
+    } else if (kind == kOpenedMark || kind == kDurableMark) {
       *at_least = std::max(*at_least, batches);
     }
   }
+}
+
+KvCollected collected(std::span<const SimMark> marks, KvCollected before) {
+  for (const SimMark& mark : marks) {
+    if (mark_kind(mark) == kCollectedMark) {
+      uint64_t& number = before[mark.text];
+      number = std::max(number, mark.id - kCollectedMark);
+    }
+  }
+  return before;
 }
 
 }  // namespace vtkv

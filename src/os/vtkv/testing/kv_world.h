@@ -1,10 +1,12 @@
 // A database with external writes under a random load, its model, and the oracle of a crash:
 //   * every acknowledged batch is there;
 //   * what is there is the state after some number of batches, exactly;
+//   * what the participant collected last before a checkpoint that it was told of, or later, is what it loads;
 //   * every external write that the state names holds its bytes, and no slot has two owners;
 //   * the database verifies clean and can be written on.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -19,6 +21,10 @@ namespace vtkv {
 inline constexpr uint64_t kOpenedMark = 1ull << 32;     // + batches recovered
 inline constexpr uint64_t kSubmittedMark = 2ull << 32;  // + batches submitted
 inline constexpr uint64_t kDurableMark = 3ull << 32;    // + batches acknowledged; text: their last sequence
+inline constexpr uint64_t kCollectedMark = 5ull << 32;  // + what the participant collected; text: under which key
+
+// Of what the participant collected, the newest number of each key.
+using KvCollected = std::map<std::string, uint64_t>;
 
 struct KvWorldSettings {
   Options::Mutations mutations;
@@ -42,8 +48,8 @@ class KvWorld {
 
   static Status create(SimEnv* env, const KvWorldSettings& settings);
   // Recovers and compares with the history, which is cut to what was found. Returns the violation, or
-  // nothing. `at_least`: batches that must be there.
-  std::string open(size_t at_least);
+  // nothing. `at_least`: batches that must be there; `collected_at_least`: what the participant must load.
+  std::string open(size_t at_least, const KvCollected& collected_at_least = {});
   // Submits that many random batches, with waits, flushes and merges in between.
   void run(size_t batches, uint64_t seed);
   void close();
@@ -53,6 +59,7 @@ class KvWorld {
 
  private:
   class Batch;
+  class Participant;
 
   static Options options_for(SimEnv* env, const KvWorldSettings& settings);
   std::string check_slots();
@@ -71,11 +78,14 @@ class KvWorld {
   uint64_t m_next_tag = 1;
   size_t m_unsynced_left = 0;  // batches in a row that nobody waits for
   std::unique_ptr<SlotFile> m_slots;
+  std::unique_ptr<Participant> m_participant;
   std::unique_ptr<DB> m_db;
   const Snapshot* m_snapshot = nullptr;
 };
 
 // What the marks before a crash promise: batches that must be there, and that may be there.
 void promised(std::span<const SimMark> marks, size_t* at_least, size_t* at_most);
+// What the participant must load.
+KvCollected collected(std::span<const SimMark> marks, KvCollected before = {});
 
 }  // namespace vtkv

@@ -22,6 +22,7 @@ constexpr Mutation kMutations[] = {
     {"next_segment_by_epoch_alone", &Rules::next_segment_by_epoch},
     {"watermark_per_group", &Rules::durable_per_group},
     {"segment_recycled_early", &Rules::recycle_early},
+    {"tie_by_source_dropped", &Rules::drop_tie_by_source},
     {"relocation_wins", &Rules::relocation_wins},
     {"victim_looked_up_behind_memtable", &Rules::look_behind_memtable},
 };

@@ -6,6 +6,7 @@
 
 #include "vtkv/util/coding.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/source_heap.h"
 
 namespace vtkv {
 
@@ -332,9 +333,8 @@ bool QuotientFilter::merge(const std::vector<const QuotientFilter*>& inputs, dou
     return false;
   }
   QuotientFilter merged(entries, bits);
-  // The least fingerprint of each input, the least of all in front: a heap.
   struct Source {
-    uint64_t fingerprint;
+    uint64_t fingerprint;  // its least that is left
     int cut;
     Cursor cursor;
   };
@@ -346,30 +346,23 @@ bool QuotientFilter::merge(const std::vector<const QuotientFilter*>& inputs, dou
       sources.push_back({cursor.fingerprint() >> cut, cut, cursor});
     }
   }
-  const auto later = [](const Source& a, const Source& b) { return a.fingerprint > b.fingerprint; };
-  std::vector<Source*> heap;
-  for (Source& source : sources) {
-    heap.push_back(&source);
+  SourceHeap heap([&sources](size_t a, size_t b) {
+    const uint64_t left = sources[a].fingerprint, right = sources[b].fingerprint;
+    return left != right ? left < right : a < b;
+  });
+  for (size_t i = 0; i < sources.size(); ++i) {
+    heap.add(i);
   }
-  std::make_heap(heap.begin(), heap.end(), [&](Source* a, Source* b) { return later(*a, *b); });
+  heap.order();
   Builder builder(&merged, 0);
   while (!heap.empty()) {
-    Source* const source = heap.front();
-    builder.add(source->fingerprint);
-    source->cursor.next();
-    if (source->cursor.valid()) {
-      source->fingerprint = source->cursor.fingerprint() >> source->cut;
-    } else {
-      heap.front() = heap.back();
-      heap.pop_back();
+    Source& source = sources[heap.front()];
+    builder.add(source.fingerprint);
+    source.cursor.next();
+    if (source.cursor.valid()) {
+      source.fingerprint = source.cursor.fingerprint() >> source.cut;
     }
-    for (size_t parent = 0, child = 1; child < heap.size(); parent = child, child = 2 * parent + 1) {
-      child += child + 1 < heap.size() && later(*heap[child], *heap[child + 1]);
-      if (!later(*heap[parent], *heap[child])) {
-        break;
-      }
-      std::swap(heap[parent], heap[child]);
-    }
+    heap.front_moved(source.cursor.valid());
   }
   merged.m_entries = entries;
   *result = std::move(merged);

@@ -1,7 +1,5 @@
 #include "vtkv/tree/stitch_merge.h"
 
-#include <algorithm>
-
 namespace vtkv {
 
 namespace {
@@ -11,48 +9,26 @@ constexpr uint64_t kPaceBytes = 256 << 10;
 StitchMerge::StitchMerge(const std::vector<std::shared_ptr<const Run>>& runs, Reducer* reducer,
                          const StitchPolicy& policy, const MergePace& pace, RunWriter* writer,
                          const KeyRange& range)
-    : m_reducer(*reducer), m_policy(policy), m_pace(pace), m_writer(*writer), m_begin(range.begin) {
+    : m_reducer(*reducer), m_policy(policy), m_pace(pace), m_writer(*writer), m_begin(range.begin), m_heap(InTurn{this}) {
   for (const auto& run : runs) {
     m_sources.push_back(std::make_unique<MergeSource>(run.get(), range.end));
   }
 }
 
-// Of equal key and sequence, those of the newer run first.
-bool StitchMerge::comes_later(size_t a, size_t b) const {
-  const MergeSource& left = *m_sources[a];
-  const MergeSource& right = *m_sources[b];
-  if (const int order = left.key().compare(right.key()); order != 0) {
-    return order > 0;
-  }
-  return left.sequence() != right.sequence() ? left.sequence() < right.sequence() : a > b;
-}
-
-// The source in front has moved.
-void StitchMerge::sift_down() {
-  if (!m_sources[m_heap.front()]->valid()) {
-    m_heap.front() = m_heap.back();
-    m_heap.pop_back();
-  }
-  for (size_t parent = 0, child = 1; child < m_heap.size(); child = 2 * parent + 1) {
-    if (child + 1 < m_heap.size() && comes_later(m_heap[child], m_heap[child + 1])) {
-      ++child;
-    }
-    if (!comes_later(m_heap[parent], m_heap[child])) {
-      return;
-    }
-    std::swap(m_heap[parent], m_heap[child]);
-    parent = child;
-  }
+bool StitchMerge::InTurn::operator()(size_t a, size_t b) const {
+  return merge->m_policy.order.before(merge->place_of(a), merge->place_of(b));
 }
 
 bool StitchMerge::limit(std::string_view* key) const {
-  for (size_t i = 1; i < std::min<size_t>(3, m_heap.size()); ++i) {
-    const std::string_view other = m_sources[m_heap[i]]->key();
-    if (i == 1 || other < *key) {
+  bool any = false;
+  for (const size_t* next = m_heap.next_begin(); next != m_heap.next_end(); ++next) {
+    const std::string_view other = m_sources[*next]->key();
+    if (!any || other < *key) {
       *key = other;
     }
+    any = true;
   }
-  return m_heap.size() > 1;
+  return any;
 }
 
 bool StitchMerge::is_stitchable(const BlockRange& blocks, const MergeSource& source) const {
@@ -104,7 +80,7 @@ Status StitchMerge::step() {
     bool passed = false;
     VTKV_RETURN_IF_ERROR(pass_over(source, &passed));
     if (passed) {
-      sift_down();
+      m_heap.front_moved(source->valid());
       return {};
     }
     VTKV_RETURN_IF_ERROR(source->open());
@@ -115,7 +91,7 @@ Status StitchMerge::step() {
     VTKV_RETURN_IF_ERROR(m_writer.add(entry));
   }
   VTKV_RETURN_IF_ERROR(source->next());
-  sift_down();
+  m_heap.front_moved(source->valid());
   return {};
 }
 
@@ -124,10 +100,10 @@ Status StitchMerge::run() {
   for (size_t i = 0; i < m_sources.size(); ++i) {
     VTKV_RETURN_IF_ERROR(m_sources[i]->go_to(m_begin));
     if (m_sources[i]->valid()) {
-      m_heap.push_back(i);
+      m_heap.add(i);
     }
   }
-  std::make_heap(m_heap.begin(), m_heap.end(), [this](size_t a, size_t b) { return comes_later(a, b); });
+  m_heap.order();
   VTKV_RETURN_IF_ERROR(m_pace(0));
   while (!m_heap.empty()) {
     VTKV_RETURN_IF_ERROR(step());

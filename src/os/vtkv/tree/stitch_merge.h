@@ -19,10 +19,12 @@
 #include <memory>
 #include <vector>
 
+#include "vtkv/mem/entry_order.h"
 #include "vtkv/options.h"
 #include "vtkv/tree/merge_source.h"
 #include "vtkv/tree/reducer.h"
 #include "vtkv/tree/run_writer.h"
+#include "vtkv/util/source_heap.h"
 
 namespace vtkv {
 
@@ -33,6 +35,7 @@ struct StitchPolicy {
   // When set: blocks that lie, or whose index lies, in these bytes of the zone file are copied, to empty them.
   std::function<bool(uint64_t offset, uint64_t bytes)> must_move;
   uint64_t moved_max = UINT64_MAX;  // bytes; what comes behind them stays where it lies
+  EntryOrder order;
 };
 
 // Called now and then with the bytes read and written since the last call; an error ends the merge.
@@ -45,10 +48,18 @@ class StitchMerge {
               const MergePace& pace, RunWriter* writer, const KeyRange& range = {});
   // Adds everything that is left of the runs to the writer, which is then ready to finish, or for keys behind these.
   Status run();
+  StitchMerge(const StitchMerge&) = delete;
+  StitchMerge& operator=(const StitchMerge&) = delete;
 
  private:
-  bool comes_later(size_t a, size_t b) const;
-  void sift_down();
+  struct InTurn {
+    const StitchMerge* merge;
+    bool operator()(size_t a, size_t b) const;
+  };
+
+  EntryPlace place_of(size_t source) const {
+    return {m_sources[source]->key(), m_sources[source]->sequence(), source};
+  }
   bool limit(std::string_view* key) const;  // the least key of the other sources
   Status pass_over(MergeSource* source, bool* passed);
   bool is_stitchable(const BlockRange& blocks, const MergeSource& source) const;
@@ -60,7 +71,7 @@ class StitchMerge {
   RunWriter& m_writer;
   const std::string m_begin;
   std::vector<std::unique_ptr<MergeSource>> m_sources;
-  std::vector<size_t> m_heap;  // of valid sources; the next one in front
+  SourceHeap<InTurn> m_heap;  // of valid sources
   uint64_t m_bytes = 0;        // not told to the pace yet
 };
 

@@ -317,6 +317,7 @@ Status TreeImpl::flush(const MemTable& memtable, const LogPosition& position,
 StitchPolicy TreeImpl::stitch_policy() const {
   StitchPolicy policy;
   policy.bytes_min = m_stitch_threshold_bytes.load();
+  policy.order = EntryOrder(!m_options.mutations.drop_tie_by_source);
   return policy;
 }
 

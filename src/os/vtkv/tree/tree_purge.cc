@@ -62,7 +62,7 @@ Status TreeImpl::purge_run(Purge* purge, const std::shared_ptr<const Run>& run, 
   RunWriter writer(m_env, m_reader, merge_settings(run->location().level));
   const OlderRuns older(older_runs, kRangeReadsMax);
   Reducer reducer(&purge->snapshots, run->range_removals().get(), &older, &purge->values);
-  StitchPolicy policy;
+  StitchPolicy policy = stitch_policy();
   policy.bytes_min = 0;
   policy.reduces = false;
   const auto keep = [&](const KeyRange& range) {

@@ -1,0 +1,38 @@
+// The one order in which everything that merges sources takes their entries: key ascending, of one key the newest
+// version first, and of one version that of the newest source. Sources are numbered, the newest 0.
+//
+// The last rule decides something: a memtable that is closed twice at one sequence has its participant's entries
+// twice, and what was collected last counts (CheckpointParticipant::collect).
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "vtkv/write_batch.h"
+
+namespace vtkv {
+
+// Where an entry, or a source that stands before one, has its place.
+struct EntryPlace {
+  std::string_view key;
+  SequenceNumber sequence = 0;
+  size_t source = 0;
+};
+
+class EntryOrder {
+ public:
+  // `ties_by_source` false: Options::Mutations::drop_tie_by_source.
+  explicit EntryOrder(bool ties_by_source = true) : m_ties_by_source(ties_by_source) {}
+
+  bool before(const EntryPlace& a, const EntryPlace& b) const {
+    if (const int order = a.key.compare(b.key); order != 0) {
+      return order < 0;
+    }
+    return a.sequence != b.sequence ? a.sequence > b.sequence : m_ties_by_source && a.source < b.source;
+  }
+
+ private:
+  bool m_ties_by_source;
+};
+
+}  // namespace vtkv
