@@ -101,6 +101,20 @@ class alignas(64) EntryList::Index {
     return begin - 1;
   }
 
+  // The same by the entries alone, which compare rightly whatever the writer is in the middle of.
+  int slot_before_by_entries(std::string_view key, SequenceNumber sequence) const {
+    int begin = 1, end = count();
+    while (begin < end) {
+      const int middle = (begin + end) / 2;
+      if (low_of(middle)->before(key, sequence)) {
+        begin = middle + 1;
+      } else {
+        end = middle;
+      }
+    }
+    return begin - 1;
+  }
+
   // REQUIRES: not full. All slots can be found in their order all the while.
   void insert(int slot, const Node* low, void* added) {
     const int slots = count();
@@ -205,13 +219,21 @@ EntryList::Node* EntryList::descend(std::string_view key, SequenceNumber sequenc
   }
 }
 
-EntryList::Node* EntryList::find_before(std::string_view key, SequenceNumber sequence) const {
-  for (;;) {
-    Node* node = descend(key, sequence, nullptr);
-    if (node == m_head || node->before(key, sequence)) {
-      return node;
-    }
+EntryList::Node* EntryList::descend_by_entries(std::string_view key, SequenceNumber sequence) const {
+  Index* index = m_root.load(std::memory_order_acquire);
+  while (index->level() > 0) {
+    index = index->child(index->slot_before_by_entries(key, sequence));
   }
+  return index->entry(index->slot_before_by_entries(key, sequence));
+}
+
+EntryList::Node* EntryList::find_before(std::string_view key, SequenceNumber sequence) const {
+  Node* node = descend(key, sequence, nullptr);
+  if (node != m_head && !node->before(key, sequence)) {
+    // Misled by a node whose windows are just being changed. Who waited for that would wait for the writer.
+    node = descend_by_entries(key, sequence);
+  }
+  return node;
 }
 
 const EntryList::Node* EntryList::high_end(const Path& path, int level) const {

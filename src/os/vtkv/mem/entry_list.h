@@ -6,12 +6,15 @@
 //
 // Threads: one writer at a time; any number of readers at once, which take no lock. The list is the truth and the tree
 // only proposes where to begin: a reader that meets a node of the tree while it changes is led to an entry too early,
-// and walks on, or too late, notices and descends again. Invariants:
+// and walks on, or too late, notices and descends once more by what cannot mislead it. So it never waits for the writer,
+// wherever that has been stopped. Invariants:
 //   1. An entry is complete before it is linked (release), never changes but for its link, and is never unlinked.
 //   2. An entry is in the list before it is in the tree.
 //   3. Order: key ascending, then sequence descending, then the one inserted later first; so that the
 //      first entry at or after (key, s) is the state of key at s.
 //   4. A node of the tree never moves and stays on its level. Its first slot is its least entry and never changes.
+//   5. What any other slot stands for only ever becomes less. So a slot that was found to begin before a key still does
+//      when the reader follows it: entries compared with entries, a search is never led too far.
 #pragma once
 
 #include <array>
@@ -60,6 +63,8 @@ class EntryList {
   // Asks the tree for the last entry before (key, sequence), or the head. The writer, who wants the path too, gets it;
   // a reader, whose `path` is null, may get another one.
   Node* descend(std::string_view key, SequenceNumber sequence, Path* path) const;
+  // The same for a reader, slower and never too late.
+  Node* descend_by_entries(std::string_view key, SequenceNumber sequence) const;
   // An entry before (key, sequence), or the head: the last one but for what the writer does meanwhile.
   Node* find_before(std::string_view key, SequenceNumber sequence) const;
   // What ends the range of the path's node of that level; null: nothing does.

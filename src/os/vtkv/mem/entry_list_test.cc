@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <iterator>
@@ -200,6 +203,58 @@ TEST(EntryList, TakesLessThanFiftyBytesForAnEntrysPlace) {
     EXPECT_LT(arena.memory_bytes(), own + keys.size() * 50);
   }
 }
+
+// Needs the processor's single steps, and a signal handler that may look at what the program was in the middle of.
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+
+// What a reader looks for after every instruction of the writer.
+const EntryList* g_list = nullptr;
+std::vector<std::pair<std::string, const EntryList::Node*>> g_in;  // keys at sequence 1, and what is found
+uint64_t g_instructions = 0;
+bool g_wrong = false;
+
+void look_at_all(int) {
+  ++g_instructions;
+  for (const auto& [key, node] : g_in) {
+    g_wrong |= g_list->find(key, 1) != node;
+  }
+}
+
+void start_single_steps() {
+  asm volatile("lea -128(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::: "memory", "cc");
+}
+void stop_single_steps() {
+  asm volatile("lea -128(%%rsp), %%rsp; pushfq; andq $-0x101, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::: "memory", "cc");
+}
+
+// Whose keys a reader looks for all the while: those of nodes that the writer fills, splits and comes to shorten.
+[[noreturn]] void insert_step_by_step() {
+  constexpr size_t kWatched = 40;
+  alarm(60);
+  struct sigaction action = {};
+  action.sa_handler = look_at_all;
+  sigaction(SIGTRAP, &action, nullptr);
+  Arena arena;
+  EntryList list(&arena);
+  g_list = &list;
+  for (const std::string& key : grouped(5, 24)) {
+    start_single_steps();
+    list.insert({key, 1, EntryType::value, {}});
+    stop_single_steps();
+    g_in.emplace_back(key, list.find(key, 1));
+    if (g_in.size() > kWatched) {
+      g_in.erase(g_in.begin());
+    }
+  }
+  _exit(g_wrong ? 1 : g_instructions < 20000 ? 2 : 0);
+}
+
+// Stopped anywhere, the writer keeps no reader waiting, and none finds anything but what is in.
+TEST(EntryListDeathTest, ReadersEndWhereverTheWriterStands) {
+  EXPECT_EXIT(insert_step_by_step(), testing::ExitedWithCode(0), "");
+}
+
+#endif
 
 }  // namespace
 }  // namespace vtkv
