@@ -4,6 +4,11 @@
 
 namespace vtkv {
 
+namespace {
+// Versions of one key that are stepped over one by one; from then on a search is cheaper.
+constexpr int kVersionStepsMost = 8;
+}  // namespace
+
 VisibleIterator::VisibleIterator(std::shared_ptr<const ReadState> state, std::string_view lower, std::string_view upper,
                        SequenceNumber sequence)
     : m_state(std::move(state)), m_lower(lower), m_upper(upper), m_sequence(sequence) {
@@ -43,7 +48,7 @@ bool VisibleIterator::in_bounds() const {
 // Leaves every version of m_key behind.
 void VisibleIterator::skip_key_forward() {
   for (int steps = 0; m_entries->valid() && m_entries->entry().key == m_key; ++steps) {
-    if (steps == 8) {
+    if (steps == kVersionStepsMost) {
       m_entries->seek(m_key, 0);  // no entry has sequence 0: the first one of the next key
       continue;
     }
@@ -56,10 +61,17 @@ void VisibleIterator::skip_key_forward() {
 void VisibleIterator::find_forward() {
   m_forward = true;
   m_valid = false;
+  int newer_versions = 0;  // of m_key
   while (in_bounds()) {
     const Entry& entry = m_entries->entry();
     if (entry.sequence > m_sequence) {
-      m_entries->next();
+      newer_versions = entry.key == m_key ? newer_versions + 1 : 1;
+      m_key.assign(entry.key);
+      if (newer_versions <= kVersionStepsMost) {
+        m_entries->next();
+      } else {
+        m_entries->seek(m_key, m_sequence);
+      }
       continue;
     }
     size_t source = 0;
@@ -77,38 +89,50 @@ void VisibleIterator::find_forward() {
   }
 }
 
+// Passes over the versions of m_key, which come oldest first; *newest is what the last one at or below the sequence is.
+void VisibleIterator::pass_key_backward(Newest* newest) {
+  const auto take = [&](const Entry& entry) {
+    newest->is_hidden = hidden(entry, &newest->removed_by);
+    newest->exists = !newest->is_hidden && entry.type != EntryType::removal;
+    if (newest->exists) {
+      m_value.assign(entry.value);
+      m_type = entry.type;
+    }
+  };
+  for (int steps = 0; m_entries->valid() && m_entries->entry().key == m_key; ++steps) {
+    if (steps == kVersionStepsMost) {
+      m_entries->seek(m_key, m_sequence);
+      if (m_entries->valid() && m_entries->entry().key == m_key) {
+        take(m_entries->entry());
+      }
+      m_entries->seek_before(m_key);
+      return;
+    }
+    if (m_entries->entry().sequence <= m_sequence) {
+      take(m_entries->entry());
+    }
+    m_entries->previous();
+  }
+}
+
 // Stops before the newest visible key at or before where m_entries stands, with its value copied.
 void VisibleIterator::find_backward() {
   m_forward = false;
   m_valid = false;
   while (in_bounds()) {
-    // Versions of one key come oldest first: the last one at or below the sequence counts.
     m_key.assign(m_entries->entry().key);
-    bool exists = false;
-    bool is_hidden = false;
-    size_t source = 0;
-    while (m_entries->valid() && m_entries->entry().key == m_key) {
-      const Entry& entry = m_entries->entry();
-      if (entry.sequence <= m_sequence) {
-        is_hidden = hidden(entry, &source);
-        exists = !is_hidden && entry.type != EntryType::removal;
-        if (exists) {
-          m_value.assign(entry.value);
-          m_type = entry.type;
-        }
-      }
-      m_entries->previous();
-    }
+    Newest newest;
+    pass_key_backward(&newest);
     if (!m_entries->status().ok()) {
       return;
     }
-    if (exists) {
+    if (newest.exists) {
       m_valid = true;
       return;
     }
-    if (is_hidden) {
-      if (const auto from = m_removals[source]->covered_from(m_key, m_sequence, 0)) {
-        m_entries->skip_older_backward(source, *from);
+    if (newest.is_hidden) {
+      if (const auto from = m_removals[newest.removed_by]->covered_from(m_key, m_sequence, 0)) {
+        m_entries->skip_older_backward(newest.removed_by, *from);
       }
     }
   }

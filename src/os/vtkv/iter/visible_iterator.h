@@ -35,7 +35,15 @@ class VisibleIterator {
  private:
   // The source of the newest removal that hides `entry`; false when it is visible.
   bool hidden(const Entry& entry, size_t* source) const;
+  // What a key is at m_sequence.
+  struct Newest {
+    bool exists = false;
+    bool is_hidden = false;
+    size_t removed_by = 0;  // the source of the range removal that hides it
+  };
+
   void find_forward();
+  void pass_key_backward(Newest* newest);
   void find_backward();
   void skip_key_forward();
   bool in_bounds() const;
