@@ -30,9 +30,10 @@ int select(uint64_t word, int n) {
   return std::countr_zero(word);
 }
 
+// The number of entries may come from a disk, and be anything.
 int quotient_bits_for(uint64_t entries, int least) {
   int bits = least;
-  while (static_cast<double>(uint64_t{1} << bits) * QuotientFilter::kLoadMax < static_cast<double>(entries)) {
+  while (bits < 63 && static_cast<double>(uint64_t{1} << bits) * QuotientFilter::kLoadMax < static_cast<double>(entries)) {
     ++bits;
   }
   return bits;
@@ -318,7 +319,8 @@ void QuotientFilter::fit(int bits) {
   }
 }
 
-bool QuotientFilter::merge(const std::vector<const QuotientFilter*>& inputs, double rate, QuotientFilter* result) {
+bool QuotientFilter::merge(const std::vector<const QuotientFilter*>& inputs, double rate, QuotientFilter* result,
+                           int quotient_bits_max) {
   *result = QuotientFilter();
   uint64_t entries = 0;
   int bits = kBitsMax;
@@ -329,10 +331,12 @@ bool QuotientFilter::merge(const std::vector<const QuotientFilter*>& inputs, dou
     entries += input->m_entries;
     bits = std::min(bits, input->bits());
   }
-  if (inputs.empty() || bits < bits_needed(entries, rate)) {
+  if (inputs.empty() || bits < bits_needed(entries, rate) ||
+      quotient_bits_for(entries, kQuotientBitsMin) > quotient_bits_max) {
     return false;
   }
   QuotientFilter merged(entries, bits);
+  VTKV_ASSERT(merged.active());
   struct Source {
     uint64_t fingerprint;  // its least that is left
     int cut;

@@ -34,6 +34,7 @@ namespace vtkv {
 class QuotientFilter {
  public:
   static constexpr double kLoadMax = 0.75;
+  static constexpr int kQuotientBitsMax = 36;  // of a table: 5 * 10^10 entries
 
   // The least p that keeps `keys` fingerprints below `rate` wrong answers.
   static int bits_needed(uint64_t keys, double rate);
@@ -47,10 +48,10 @@ class QuotientFilter {
   // Of these hashes; puts them in order.
   static QuotientFilter build(std::vector<uint64_t>* key_hashes, int bits);
   // Everything that the inputs hold, with the shortest of their fingerprints, sized for the sum; linear, written
-  // from front to back. False, and an inactive filter, when an input is inactive or the fingerprints are
-  // shorter than bits_needed(sum, rate).
+  // from front to back. False, and an inactive filter, when an input is inactive, the fingerprints are
+  // shorter than bits_needed(sum, rate), or the sum is too large for a table of 2^`quotient_bits_max` slots.
   [[nodiscard]] static bool merge(const std::vector<const QuotientFilter*>& inputs, double rate,
-                                  QuotientFilter* result);
+                                  QuotientFilter* result, int quotient_bits_max = kQuotientBitsMax);
 
   bool active() const { return !m_words.empty(); }
   uint64_t entries() const { return m_entries; }
@@ -96,7 +97,6 @@ class QuotientFilter {
 
  private:
   static constexpr int kQuotientBitsMin = 6;  // one group
-  static constexpr int kQuotientBitsMax = 36;
   static constexpr int kBitsMax = 60;
 
   class Builder;

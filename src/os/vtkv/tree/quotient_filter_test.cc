@@ -300,5 +300,23 @@ TEST(QuotientFilter, EveryLengthIsChecked) {
   EXPECT_TRUE(QuotientFilter::parse(good, &filter));
 }
 
+TEST(QuotientFilter, MergeRefusesMoreThanATableHolds) {
+  const QuotientFilter a = filter_of(hashes(0, 100), 40), b = filter_of(hashes(100, 300), 40);
+  QuotientFilter merged;
+  ASSERT_TRUE(QuotientFilter::merge({&a, &b}, 1, &merged, 9));  // 300 in 512 slots
+  EXPECT_EQ(merged.entries(), 300u);
+  EXPECT_FALSE(QuotientFilter::merge({&a, &b}, 1, &merged, 8));
+  EXPECT_FALSE(merged.active());
+}
+
+TEST(QuotientFilter, BitsForAnyNumberOfEntriesAreFound) {
+  const uint64_t most = uint64_t{3} << 34;  // 0.75 * 2^36
+  EXPECT_EQ(QuotientFilter::bits_needed(most, 1), QuotientFilter::kQuotientBitsMax + 1);
+  for (const uint64_t entries : {most + 1, uint64_t{1} << 62, uint64_t{7} << 61, UINT64_MAX}) {
+    EXPECT_GT(QuotientFilter::bits_needed(entries, 1), QuotientFilter::kQuotientBitsMax + 1);
+    EXPECT_FALSE(QuotientFilter(entries, 50).active());
+  }
+}
+
 }  // namespace
 }  // namespace vtkv
