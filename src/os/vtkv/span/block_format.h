@@ -50,7 +50,9 @@ static_assert(std::endian::native == std::endian::little, "durable structs are w
 inline constexpr uint32_t kUnitBytes = 4096;
 inline constexpr uint16_t kBlockMagic = 0x6b62;
 inline constexpr uint8_t kBlockVersion = 1;
-inline constexpr uint32_t kBlockBytesMax = 1u << 30;
+// The largest batch is 1 GiB (vlog/vlog_format.h), and all of it may be one key and value; a block adds its header, the
+// entry's, a restart and, in an index, where the block lies.
+inline constexpr uint32_t kBlockBytesMax = (1u << 30) + (64u << 10);
 
 enum class BlockKind : uint8_t { entries = 1, index = 2, removals = 3, filter = 4, descriptor = 5 };
 

@@ -9,6 +9,7 @@
 #include "vtkv/span/block_builder.h"
 #include "vtkv/testing/golden.h"
 #include "vtkv/util/crc32c.h"
+#include "vtkv/vlog/vlog_format.h"
 
 namespace vtkv {
 namespace {
@@ -229,6 +230,21 @@ TEST_F(BlockTest, SeeksAndStepsAgreeWithAList) {
       ASSERT_EQ(iterator.entry().key, previous->first);
       ASSERT_EQ(iterator.entry().sequence, previous->second);
     }
+  }
+}
+
+// What a batch may hold, a flush must be able to write. Only lengths are looked at: the bytes are nowhere.
+TEST(BlockBuilder, HoldsTheGreatestValueAndKeyThatABatchHolds) {
+  const char byte = 0;
+  constexpr size_t kPutBytes = 1 + 1 + 1;  // of the batch, at the least: tag, and the lengths of key and value
+  for (const size_t key_bytes : {size_t{0}, size_t{1}, size_t{1000}, size_t{1} << 29, size_t{kMaxBatchBytes} - kPutBytes}) {
+    const std::string_view key(&byte, key_bytes), value(&byte, kMaxBatchBytes - kPutBytes - key_bytes);
+    const BlockBuilder entries(BlockKind::entries);
+    EXPECT_LE(entries.bytes_with({key, UINT64_MAX, EntryType::value, value}), kBlockBytesMax);
+    // Its line of the index: the key, and where it lies.
+    constexpr size_t kLineBytes = 7 * 10;
+    const BlockBuilder index(BlockKind::index);
+    EXPECT_LE(index.bytes_with({key, UINT64_MAX, EntryType::value, {&byte, kLineBytes}}), kBlockBytesMax);
   }
 }
 
