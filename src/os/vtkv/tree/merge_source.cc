@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "vtkv/span/fill.h"
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
@@ -14,7 +15,7 @@ Status corruption(const Run& run, std::string_view what) {
 }
 
 // A reader goes on over a small gap, such as a span's index, without a seek.
-constexpr uint64_t kGapBytesMax = 16 << 10;
+constexpr uint64_t kGapBytesMax = kIndexBytesMost;
 
 }  // namespace
 

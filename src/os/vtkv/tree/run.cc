@@ -2,6 +2,7 @@
 
 #include <deque>
 
+#include "vtkv/span/long_body.h"
 #include "vtkv/tree/run_iterator.h"
 #include "vtkv/util/coding.h"
 #include "vtkv/util/hash.h"
@@ -71,11 +72,10 @@ Status Run::open(const SpanReader& reader, const RunLocation& location, std::sha
     return Status::corruption("run " + std::to_string(location.run_id) + " does not lie in " +
                               reader.file().path());
   }
-  std::shared_ptr<const Block> block;
-  VTKV_RETURN_IF_ERROR(
-      reader.read_uncached(span, location.unit, span.units - location.unit, BlockKind::descriptor, &block));
+  std::string body;
+  VTKV_RETURN_IF_ERROR(read_long_body(reader, span, location.unit, BlockKind::descriptor, &body));
   RunDescriptor descriptor;
-  Status status = RunDescriptor::decode(block->body(), file_bytes, &descriptor);
+  Status status = RunDescriptor::decode(body, file_bytes, &descriptor);
   if (status.ok() && descriptor.run_id != location.run_id) {
     status = Status::corruption("it describes run " + std::to_string(descriptor.run_id));
   }

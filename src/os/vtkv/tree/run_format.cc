@@ -1,5 +1,6 @@
 #include "vtkv/tree/run_format.h"
 
+#include "vtkv/span/fill.h"
 #include "vtkv/util/coding.h"
 
 namespace vtkv {
@@ -130,6 +131,16 @@ size_t RunDescriptor::memory_bytes() const {
   return total;
 }
 
+void RunDescriptor::shrink_to_fit() {
+  static_assert(sizeof(Span) + sizeof(SpanPart) <= kPartBytes);
+  spans.shrink_to_fit();
+  parts.shrink_to_fit();
+  for (SpanPart& part : parts) {
+    part.blocks.first_key.shrink_to_fit();
+    part.blocks.last_key.shrink_to_fit();
+  }
+}
+
 void RunDescriptor::encode(std::string* out) const {
   put_varint64(out, run_id);
   put_varint64(out, smallest_sequence);
@@ -169,6 +180,7 @@ Status RunDescriptor::decode(std::string_view body, uint64_t file_bytes, RunDesc
   good = good && decode_parts(&in, descriptor->spans, &descriptor->parts) &&
          decode_handles(&in, descriptor->spans, &descriptor->removal_blocks) &&
          decode_handles(&in, descriptor->spans, &descriptor->filter_blocks) && in.empty();
+  descriptor->shrink_to_fit();
   return good ? Status() : Status::corruption("a run's descriptor is malformed");
 }
 

@@ -1,4 +1,5 @@
-// The descriptor of a run: the body of its block of kind descriptor. Format version: the block's.
+// The descriptor of a run: the body of its block of kind descriptor, or of several (span/long_body.h). Format
+// version: the block's.
 //
 //   varint64  run id
 //   varint64  smallest sequence; varint64 greatest (of entries and range removals)
@@ -50,6 +51,7 @@ struct RunDescriptor {
   uint64_t entry_bytes() const;  // of the blocks that the parts name
   uint64_t bytes() const;        // of these, their indexes, and the other spans
   size_t memory_bytes() const;
+  void shrink_to_fit();  // gives up memory that growing has left unused
   void encode(std::string* out) const;
   // Code::corruption when malformed, when a span does not lie in the file, or a block not in its span.
   static Status decode(std::string_view body, uint64_t file_bytes, RunDescriptor* descriptor);

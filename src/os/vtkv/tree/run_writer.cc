@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "vtkv/span/long_body.h"
 #include "vtkv/util/coding.h"
 #include "vtkv/util/hash.h"
 #include "vtkv/util/invariants.h"
@@ -25,7 +26,8 @@ RunWriter::RunWriter(Env* env, const SpanReader& reader, const Settings& setting
 }
 
 Status RunWriter::add(const Entry& entry) {
-  if (!m_block.empty() && m_block.bytes_with(entry) > m_settings.block_bytes) {
+  if (!m_block.empty() && m_block.bytes_with(entry) > m_settings.block_bytes &&
+      m_block.bytes_with(entry) > m_fill.block_bytes_wanted(m_block_range)) {
     VTKV_RETURN_IF_ERROR(finish_block());
   }
   INVARIANT(!m_any || m_last_key <= entry.key);
@@ -134,14 +136,10 @@ Status RunWriter::write_filter(const QuotientFilter& filter) {
 }
 
 Status RunWriter::write_descriptor(SpanList* list, RunLocation* location) {
-  BlockBuilder builder(BlockKind::descriptor);
   std::string body;
   m_descriptor.encode(&body);
-  builder.set_body(std::move(body));
   SpanWriter writer(m_env, m_reader.shared_file(), ZoneStream::index, list);
-  BlockHandle handle;
-  VTKV_RETURN_IF_ERROR(writer.append(&builder, &handle));
-  VTKV_RETURN_IF_ERROR(writer.finish());
+  VTKV_RETURN_IF_ERROR(write_long_body(BlockKind::descriptor, body, &writer));
   VTKV_ASSERT(list->spans.size() == 1);
   *location = {m_settings.run_id, m_settings.level, list->spans.front(), 0};
   return {};
@@ -165,6 +163,7 @@ Status RunWriter::finish(std::shared_ptr<RangeRemovals> removals, std::shared_pt
   VTKV_RETURN_IF_ERROR(m_fill.finish());
   VTKV_RETURN_IF_ERROR(m_other_spans.finish());
   m_descriptor.spans = m_list.spans;
+  m_descriptor.shrink_to_fit();
   RunLocation location;
   SpanList own(m_reader.shared_file());  // pins the descriptor until the run does
   VTKV_RETURN_IF_ERROR(write_descriptor(&own, &location));

@@ -1,9 +1,13 @@
 #include "vtkv/tree/stitch_merge.h"
 
+#include <algorithm>
+
 namespace vtkv {
 
 namespace {
 constexpr uint64_t kPaceBytes = 256 << 10;
+// Of what is stitched, for each byte of memory that the part of it takes.
+constexpr uint64_t kStitchedShare = 320;
 }  // namespace
 
 StitchMerge::StitchMerge(const std::vector<std::shared_ptr<const Run>>& runs, Reducer* reducer,
@@ -48,6 +52,12 @@ bool StitchMerge::is_stitchable(const BlockRange& blocks, const MergeSource& sou
          !(m_policy.reduces && m_reducer.is_worth_reducing(blocks));
 }
 
+// However short, a piece costs a part, with two keys.
+uint64_t StitchMerge::stitched_bytes_min(const MergeSource& source) const {
+  const uint64_t part_bytes = kPartBytes + 2 * source.key().size();
+  return m_policy.bytes_min == 0 ? 0 : std::max(m_policy.bytes_min, kStitchedShare * part_bytes);
+}
+
 // Leaves out what a range removal hides, and stitches what stands alone.
 Status StitchMerge::pass_over(MergeSource* source, bool* passed) {
   MergeSource::Parts parts;
@@ -63,7 +73,7 @@ Status StitchMerge::pass_over(MergeSource* source, bool* passed) {
     return {};
   }
   VTKV_RETURN_IF_ERROR(source->pass_together(
-      [&](const BlockRange& blocks) { return is_stitchable(blocks, *source); }, m_policy.bytes_min, &parts));
+      [&](const BlockRange& blocks) { return is_stitchable(blocks, *source); }, stitched_bytes_min(*source), &parts));
   for (const SpanPart& part : parts) {
     VTKV_RETURN_IF_ERROR(m_writer.stitch(source->span_of(part), part.blocks));
   }

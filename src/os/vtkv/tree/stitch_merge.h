@@ -29,7 +29,8 @@
 namespace vtkv {
 
 struct StitchPolicy {
-  uint64_t bytes_min = 64 << 10;  // kNeverStitch: everything is copied
+  // Contiguous bytes; of long keys it takes more of them. 0: every block that can be; kNeverStitch: everything is copied.
+  uint64_t bytes_min = 64 << 10;
   // False: blocks are stitched whatever removals they hold.
   bool reduces = true;
   // When set: blocks that lie, or whose index lies, in these bytes of the zone file are copied, to empty them.
@@ -61,6 +62,7 @@ class StitchMerge {
     return {m_sources[source]->key(), m_sources[source]->sequence(), source};
   }
   bool limit(std::string_view* key) const;  // the least key of the other sources
+  uint64_t stitched_bytes_min(const MergeSource& source) const;
   Status pass_over(MergeSource* source, bool* passed);
   bool is_stitchable(const BlockRange& blocks, const MergeSource& source) const;
   Status step();
