@@ -56,9 +56,9 @@ std::string CrashExplorer::record(const CrashRun& run, Recorded* recorded) {
   if (!recorded->subject) {
     return "there is no stack '" + run.stack + "', or it has no mutation '" + run.mutation + "'";
   }
-  SimEnv env({.seed = run.seed, .profile = run.profile});
+  SimEnv env({.seed = run.seed, .profile = run.profile, .interleaved = run.interleaved});
   std::string wrong = recorded->subject->record(&env);
-  recorded->images = std::make_unique<CrashImages>(env.trace(), CrashOptions{.seed = run.seed});
+  recorded->images = std::make_unique<CrashImages>(env.trace(), CrashOptions{.seed = run.seed, .interleaved = run.interleaved});
   return wrong;
 }
 
@@ -90,7 +90,7 @@ bool CrashExplorer::look_at(Recorded& recorded, const CrashState& state, uint64_
   if (!next) {
     return true;
   }
-  CrashImages images(env->trace(), {.seed = seed});
+  CrashImages images(env->trace(), {.seed = seed, .interleaved = recorded.run.interleaved});
   const uint64_t count = std::min(nested_states, images.state_count());
   for (uint64_t i = 0; i < count; ++i) {
     const CrashState second = images.sample(seed * 31 + i);
@@ -156,7 +156,8 @@ std::string CrashExplorer::reach_second(Recorded& recorded, const CrashViolation
   std::string what = recorded.subject->check(env.get(), recorded.images->marks(violation.state), violation.check_seed,
                                              violation.second ? &second->subject : nullptr);
   if (second->subject) {
-    second->images = std::make_unique<CrashImages>(env->trace(), CrashOptions{.seed = violation.check_seed});
+    second->images = std::make_unique<CrashImages>(
+        env->trace(), CrashOptions{.seed = violation.check_seed, .interleaved = violation.run.interleaved});
   }
   return what;
 }

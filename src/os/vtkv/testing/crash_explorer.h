@@ -26,6 +26,7 @@ struct CrashRun {
   SimProfile profile = SimProfile::ext4;
   uint64_t seed = 1;
   unsigned steps = 24;   // length of the history
+  bool interleaved = false;  // SimOptions::interleaved
 };
 
 class CrashSubject {

@@ -336,6 +336,7 @@ std::unique_ptr<SimEnv> CrashImages::materialize(const CrashState& state) {
   options.seed = mix64(m_options.seed + state.cut);
   options.profile = m_profile;
   options.capacity_bytes = m_trace.capacity_bytes;
+  options.interleaved = m_options.interleaved;
   return std::make_unique<SimEnv>(options, std::move(image), m_trace.next_inode);
 }
 

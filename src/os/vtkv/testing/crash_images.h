@@ -28,6 +28,7 @@ struct CrashOptions {
   size_t samples = 256;
   bool torn = true;
   std::optional<SimProfile> profile{};  // default: the run's own
+  bool interleaved = false;             // SimOptions::interleaved of what is made
 };
 
 // A write of which only some pieces reached the disk.

@@ -82,6 +82,7 @@ bool parse_line(std::string key, const std::vector<std::string>& words, CrashVio
   return key == "profile"      ? parse_profile(word, &run.profile)
          : key == "seed"       ? to_number(word, &run.seed)
          : key == "steps"      ? to_number(word, &run.steps)
+         : key == "interleaved" ? (run.interleaved = word == "yes", true)
          : key == "check-seed" ? to_number(word, &violation->check_seed)
          : key == "image"      ? to_number(word, &violation->image)
                                : false;
@@ -97,6 +98,9 @@ std::string to_script(const CrashViolation& violation) {
   const CrashRun& run = violation.run;
   out += "stack " + run.stack + "\nprofile " + std::string(to_string(run.profile)) + "\nseed " + std::to_string(run.seed) +
          "\nsteps " + std::to_string(run.steps) + "\n";
+  if (run.interleaved) {
+    out += "interleaved yes\n";
+  }
   if (!run.mutation.empty()) {
     out += "mutation " + run.mutation + "\n";
   }

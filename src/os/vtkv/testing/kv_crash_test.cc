@@ -35,7 +35,7 @@ TEST_P(KvCrashTest, EveryAcknowledgedBatchSurvivesAndNoneIsHalf) {
   CrashExplorer explorer(new_subject);
   const CrashLimits limits{.states = 300, .nested_every = 4, .nested_states = 12};
   for (uint64_t seed = 1; seed <= kSeeds * budget_factor(); ++seed) {
-    const auto violation = explorer.explore({"vtkv", "", GetParam(), seed, 24}, limits);
+    const auto violation = explorer.explore({"vtkv", "", GetParam(), seed, 24, seed % 2 == 0}, limits);
     ASSERT_FALSE(violation) << to_script(explorer.shrink(*violation, limits));
   }
   const CrashCounts& counts = explorer.counts();

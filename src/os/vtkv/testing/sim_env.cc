@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "vtkv/env/sync_failures.h"
 #include "vtkv/testing/sim_file.h"
+#include "vtkv/testing/sim_interleaving.h"
 #include "vtkv/testing/sim_worker.h"
+#include "vtkv/util/hash.h"
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
@@ -70,6 +73,9 @@ SimEnv::SimEnv(const SimOptions& options, SimImage image, uint64_t next_inode)
   m_trace.capacity_bytes = options.capacity_bytes;
   m_trace.next_inode = next_inode;
   m_trace.base = m_image;
+  if (options.interleaved) {
+    m_interleaving = std::make_unique<SimInterleaving>(this, mix64(options.seed));
+  }
 }
 
 SimEnv::~SimEnv() {
@@ -88,6 +94,7 @@ void SimEnv::check_thread() const {
 
 Status SimEnv::open_file(const std::string& raw_path, const OpenOptions& options, std::unique_ptr<File>* file) {
   check_thread();
+  split();
   const std::string path = normalize(raw_path);
   VTKV_RETURN_IF_ERROR(strike(SimCall::open));
   if (m_image.directories.contains(path)) {
@@ -133,7 +140,7 @@ Status SimEnv::sync_directory(const std::string& raw_path) {
   if (!m_image.directories.contains(path)) {
     return Status::from_errno(ENOENT, "cannot open directory " + raw_path);
   }
-  return execute_sync(submit_sync(0, path));
+  return perform_sync(0, path);
 }
 
 Status SimEnv::list_directory(const std::string& raw_path, std::vector<std::string>* names) {
@@ -159,6 +166,7 @@ Status SimEnv::list_directory(const std::string& raw_path, std::vector<std::stri
 }
 
 Status SimEnv::rename_file(const std::string& from, const std::string& to) {
+  split();
   VTKV_RETURN_IF_ERROR(strike(SimCall::rename));
   const auto found = m_image.names.find(normalize(from));
   const std::string target = normalize(to);
@@ -177,6 +185,7 @@ Status SimEnv::rename_file(const std::string& from, const std::string& to) {
 }
 
 Status SimEnv::remove_file(const std::string& path) {
+  split();
   VTKV_RETURN_IF_ERROR(strike(SimCall::remove));
   const auto found = m_image.names.find(normalize(path));
   if (found == m_image.names.end()) {
@@ -294,11 +303,34 @@ Status SimEnv::execute(size_t index) {
 void SimEnv::complete(size_t index) { m_trace.ops[index].completed = tick(); }
 
 Status SimEnv::perform(SimOp op) {
+  const bool is_write = op.kind == SimOp::Kind::write;
   const size_t index = submit(std::move(op));
+  if (is_write) {
+    ++m_calls_under_way;
+    split();
+    --m_calls_under_way;
+  }
   VTKV_RETURN_IF_ERROR(execute(index));
   complete(index);
   forget_past();
+  split();
   return {};
+}
+
+Status SimEnv::perform_sync(uint64_t inode, const std::string& directory) {
+  const size_t index = submit_sync(inode, directory);
+  ++m_calls_under_way;
+  split();
+  --m_calls_under_way;
+  Status status = execute_sync(index);
+  split();
+  return status;
+}
+
+void SimEnv::split() {
+  if (m_interleaving) {
+    m_interleaving->at_io();
+  }
 }
 
 void SimEnv::damage(SimOp* op) {
@@ -377,7 +409,7 @@ void SimEnv::forget_past() {
   const auto busy = [](const SimWorker* worker) {
     return const_cast<SimWorker*>(worker)->queue().in_flight() != 0;
   };
-  if (!m_record && m_trace.ops.size() + m_trace.syncs.size() > 1000 &&
+  if (!m_record && m_calls_under_way == 0 && m_trace.ops.size() + m_trace.syncs.size() > 1000 &&
       std::none_of(m_workers.begin(), m_workers.end(), busy)) {
     restart_trace();
   }
@@ -397,6 +429,7 @@ void SimEnv::restart_trace() {
   for (SimWorker* worker : m_workers) {
     VTKV_ASSERT(worker->queue().in_flight() == 0);
   }
+  VTKV_ASSERT(m_calls_under_way == 0);
   for (const auto& [inode, indexes] : m_unprimed) {
     for (const size_t index : indexes) {
       m_image.change(inode).prime(m_trace.ops[index].offset, m_trace.ops[index].length);
@@ -493,34 +526,56 @@ uint64_t SimEnv::wall_clock_us() { return kWallClockStartUs + now_us(); }
 
 uint64_t SimEnv::random_u64() { return m_random(); }
 
-bool SimEnv::run_one() {
-  check_thread();
+size_t SimEnv::count_choices() {
   size_t choices = 0;
   for (SimWorker* worker : m_workers) {
-    choices += (worker->ready() ? 1 : 0) + worker->queue().executable();
+    choices += (worker->can_run() ? 1 : 0) + worker->queue().executable();
+  }
+  return choices;
+}
+
+void SimEnv::run_chosen(size_t chosen) {
+  ++m_now_us;
+  for (SimWorker* worker : m_workers) {
+    if (worker->can_run() && chosen-- == 0) {
+      worker->run();
+      if (m_step_observer) {
+        m_step_observer();
+      }
+      return;
+    }
+    if (chosen < worker->queue().executable()) {
+      worker->queue().execute(chosen);
+      worker->wake();
+      return;
+    }
+    chosen -= worker->queue().executable();
+  }
+}
+
+bool SimEnv::run_one() {
+  check_thread();
+  if (m_interleaving) {
+    m_interleaving->next_turn();
+  }
+  size_t choices = count_choices();
+  if (choices == 0 && m_interleaving) {
+    uint64_t next = UINT64_MAX;
+    for (const SimWorker* worker : m_workers) {
+      next = std::min(next, worker->resumes_at());
+    }
+    if (next != UINT64_MAX) {
+      m_interleaving->skip_to(next);
+      choices = count_choices();
+    }
   }
   if (choices == 0) {
     return false;
   }
-  size_t chosen = m_random() % choices;
-  for (SimWorker* worker : m_workers) {
-    if (worker->ready() && chosen-- == 0) {
-      ++m_now_us;
-      worker->run_step();
-      if (m_step_observer) {
-        m_step_observer();
-      }
-      return true;
-    }
-    if (chosen < worker->queue().executable()) {
-      ++m_now_us;
-      worker->queue().execute(chosen);
-      worker->wake();
-      return true;
-    }
-    chosen -= worker->queue().executable();
-  }
-  return false;
+  const bool was_driving = std::exchange(m_driving, true);
+  run_chosen(m_random() % choices);
+  m_driving = was_driving;
+  return true;
 }
 
 bool SimEnv::fire_timer(uint64_t limit_us) {
@@ -558,7 +613,8 @@ void SimEnv::advance(std::chrono::microseconds time) {
 void SimEnv::report_deadlock() {
   std::fprintf(stderr, "sim_env: deadlock: a waiter's predicate is false and nothing will ever run again\n");
   for (SimWorker* worker : m_workers) {
-    std::fprintf(stderr, "  worker %s is idle\n", worker->name().c_str());
+    const bool in_step = worker->resumes_at() != UINT64_MAX;
+    std::fprintf(stderr, "  worker %s is %s\n", worker->name().c_str(), in_step ? "in the middle of a step" : "idle");
   }
   std::abort();
 }

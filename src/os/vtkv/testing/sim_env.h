@@ -5,6 +5,9 @@
 // idle. A waiter that finds everything idle and no timer is a deadlock; it, and use from a second
 // thread, abort with a message.
 //
+// With SimOptions::interleaved, a step is left in the middle, too, at its I/O and its locks, and others come in between
+// (sim_interleaving.h): what threads could do to one another, in an order that the seed gives again.
+//
 // Everything is recorded for CrashImages (crash_images.h), which makes the SimEnvs that a crash could
 // have left. Those are ordinary SimEnvs: they are recorded as well.
 //
@@ -32,6 +35,7 @@ struct SimOptions {
   SimProfile profile = SimProfile::ext4;
   uint64_t capacity_bytes = uint64_t{1} << 40;
   bool record = true;  // false: for long runs that look at no crash; nothing is kept of the past
+  bool interleaved = false;  // steps of workers are not one piece
 };
 
 // What a fault can be put on. Queued and direct requests count alike.
@@ -120,6 +124,7 @@ class SimEnv : public Env {
   friend class SimQueue;
   friend class SimWorker;
   friend class SimSignal;
+  friend class SimInterleaving;
   class Lock;
 
   struct Fault {
@@ -150,6 +155,7 @@ class SimEnv : public Env {
   void complete(size_t index);
   // All three: of a synchronous call.
   Status perform(SimOp op);
+  Status perform_sync(uint64_t inode, const std::string& directory);
 
   size_t submit_sync(uint64_t inode, const std::string& directory);
   Status execute_sync(size_t index);
@@ -161,8 +167,14 @@ class SimEnv : public Env {
   void drop_unused_inodes();
   void forget_past();
 
-  // One step of a ready worker or one request, chosen by the seed; false when there is none.
+  // One step of a ready worker, the rest of one, or one request, chosen by the seed; false when there is none.
   bool run_one();
+  size_t count_choices();
+  void run_chosen(size_t chosen);
+  // Inside run_one(), and not in a step.
+  bool driving() const { return m_driving; }
+  // Others may come first.
+  void split();
   // Lets the earliest timer fire; false when there is none.
   bool fire_timer(uint64_t limit_us);
   [[noreturn]] void report_deadlock();
@@ -185,7 +197,10 @@ class SimEnv : public Env {
 
   std::vector<class SimWorker*> m_workers;
   std::function<void()> m_step_observer;
+  std::unique_ptr<class SimInterleaving> m_interleaving;  // null: each step is one piece
   bool m_in_step = false;
+  bool m_driving = false;
+  size_t m_calls_under_way = 0;  // direct ones that others came in between
   uint64_t m_now_us = 0;
 };
 

@@ -59,6 +59,7 @@ Status SimFile::read_vector(uint64_t offset, const std::vector<iovec>& buffers) 
 }
 
 Status SimFile::read(uint64_t offset, size_t length, char* destination) {
+  m_env->split();
   return read_vector(offset, {{destination, length}});
 }
 
@@ -68,7 +69,7 @@ Status SimFile::write(uint64_t offset, const char* source, size_t length) {
   return m_env->perform(write_op(offset, buffers));
 }
 
-Status SimFile::sync() { return m_env->execute_sync(m_env->submit_sync(m_inode, {})); }
+Status SimFile::sync() { return m_env->perform_sync(m_inode, {}); }
 
 Status SimFile::size(uint64_t* bytes) {
   VTKV_RETURN_IF_ERROR(m_env->strike(SimCall::size));
@@ -80,6 +81,7 @@ Status SimFile::change_space(SimOp::Kind kind, SimCall call, uint64_t offset, ui
   if (m_options.read_only) {
     return Status::from_errno(EBADF, "cannot change " + m_path + ", which is open for reading only");
   }
+  m_env->split();
   VTKV_RETURN_IF_ERROR(m_env->strike(call));
   if (kind == SimOp::Kind::zeros) {
     VTKV_RETURN_IF_ERROR(m_env->strike_bad(SimBad::writes, m_inode, offset, length));

@@ -1,8 +1,10 @@
 #include "vtkv/testing/sim_worker.h"
 
 #include <limits>
+#include <utility>
 
 #include "vtkv/testing/sim_file.h"
+#include "vtkv/testing/sim_interleaving.h"
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
@@ -72,20 +74,53 @@ SimWorker::SimWorker(SimEnv* env, std::string name, unsigned depth, Step step)
   m_env->m_workers.push_back(this);
 }
 
+// The step under way comes to its end, as on the host.
 SimWorker::~SimWorker() {
   VTKV_ASSERT(!m_env->m_in_step);
+  m_ending = true;
+  while (m_fiber.under_way()) {
+    const bool goes_on = m_env->run_one();
+    VTKV_ASSERT(goes_on);
+  }
   while (m_queue.executable() != 0) {
     m_queue.execute(m_env->m_random() % m_queue.executable());
   }
   std::erase(m_env->m_workers, this);
 }
 
-void SimWorker::run_step() {
+bool SimWorker::can_run() const {
+  return m_fiber.under_way() ? m_resumes_at <= m_env->m_interleaving->turn() : m_ready && !m_ending;
+}
+
+void SimWorker::run() {
+  if (m_env->m_interleaving) {
+    run_on_fiber();
+    return;
+  }
   m_ready = false;
   m_timer_us.reset();
   m_env->m_in_step = true;
   const NextStep next = m_step(m_queue);
   m_env->m_in_step = false;
+  end_step(next);
+}
+
+void SimWorker::run_on_fiber() {
+  SimLockObserver* const before = set_lock_observer(m_env->m_interleaving.get());
+  m_env->m_in_step = true;
+  if (m_fiber.under_way()) {
+    m_fiber.resume();
+  } else {
+    m_ready = false;
+    m_timer_us.reset();
+    m_fiber.start([this] { end_step(m_step(m_queue)); });
+  }
+  m_env->m_in_step = false;
+  m_resumes_at = m_env->m_interleaving->resume_at();
+  set_lock_observer(before);
+}
+
+void SimWorker::end_step(const NextStep& next) {
   if (next.when == NextStep::When::now || m_queue.has_completed()) {
     m_ready = true;
   } else if (next.when == NextStep::When::later) {
@@ -102,6 +137,7 @@ void SimSignal::wait(std::unique_lock<std::mutex>& lock, const std::function<boo
     // A step that waits for another worker would block a thread that the other may need.
     const bool waiting_inside_a_step = m_env->m_in_step;
     VTKV_ASSERT(!waiting_inside_a_step);
+    const bool was_driving = std::exchange(m_env->m_driving, true);  // nobody else runs between the look and the wait
     lock.unlock();
     if (!m_env->run_one()) {
       if (courtesy_steps == 0 &&
@@ -112,6 +148,7 @@ void SimSignal::wait(std::unique_lock<std::mutex>& lock, const std::function<boo
     }
     courtesy_steps -= courtesy_steps == 0 ? 0 : 1;
     lock.lock();
+    m_env->m_driving = was_driving;
   }
 }
 

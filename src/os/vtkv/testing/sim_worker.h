@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "vtkv/testing/sim_env.h"
+#include "vtkv/testing/sim_fiber.h"
 
 namespace vtkv {
 
@@ -47,16 +48,25 @@ class SimWorker : public Worker {
 
   const std::string& name() const { return m_name; }
   SimQueue& queue() { return m_queue; }
-  bool ready() const { return m_ready; }
+  // A step, or the rest of one.
+  bool can_run() const;
+  void run();
+  // The turn at which a step that was left in the middle goes on; UINT64_MAX: there is none.
+  uint64_t resumes_at() const { return m_fiber.under_way() ? m_resumes_at : UINT64_MAX; }
   std::optional<uint64_t> timer_us() const { return m_timer_us; }
-  void run_step();
 
  private:
+  void end_step(const NextStep& next);
+  void run_on_fiber();
+
   SimEnv* const m_env;
   const std::string m_name;
   const Step m_step;
   SimQueue m_queue;
+  SimFiber m_fiber;  // with SimOptions::interleaved
+  uint64_t m_resumes_at = 0;
   bool m_ready = true;
+  bool m_ending = false;
   std::optional<uint64_t> m_timer_us;
 };
 

@@ -62,7 +62,8 @@ Status ValueReader::read(std::string_view key, std::string_view encoded, std::st
   LogSegment* segment = nullptr;
   ValueExtent extent;
   VTKV_RETURN_IF_ERROR(locate(pointer, &segment, &extent));
-  thread_local AlignedBuffer buffer;
+  thread_local AlignedBuffer kept;
+  AlignedBuffer buffer = std::move(kept);  // nobody else's while it is read into
   buffer.reserve(extent.bytes);
   Status status;
   for (int i = 0; i < kTries; ++i) {
@@ -77,8 +78,8 @@ Status ValueReader::read(std::string_view key, std::string_view encoded, std::st
       }
     }
   }
-  if (buffer.capacity() > kKeptBufferBytes) {
-    buffer = AlignedBuffer();
+  if (buffer.capacity() <= kKeptBufferBytes) {
+    kept = std::move(buffer);
   }
   return status;
 }
