@@ -11,10 +11,12 @@ std::atomic<uint64_t> failures{0};
 }  // namespace
 
 Status note_sync(Status status) {
-  if (!status.ok() && !status.is_no_space()) {
-    failures.fetch_add(1);
+  if (status.ok()) {
+    return status;
   }
-  return status;
+  failures.fetch_add(1);
+  return status.is_no_space() ? Status::make(Status::Code::io_error, std::string(status.message()), status.error_number())
+                              : status;
 }
 
 SyncWatch::SyncWatch() : m_failures_before(failures.load()) {}

@@ -3,7 +3,8 @@
 // A device that fails a flush may have dropped what was in its cache, and the kernel tells of it once, to the caller
 // of that sync. Where one flush covers all files, or one file has several writers, the writes that are lost may be
 // those that somebody else is about to sync: that sync then succeeds and means nothing. So who promises durability
-// looks here after a sync and before the promise. (A failure for want of space loses nothing that was in a cache.)
+// looks here after a sync and before the promise. A failure for want of space is one like any other: what it did not
+// write is dropped as well.
 //
 // Thread-safe. Of the whole process: a second store on a sound disk ends as well.
 #pragma once
@@ -14,7 +15,8 @@
 
 namespace vtkv {
 
-// Every back end passes the outcome of every sync, of files and directories, through here.
+// Every back end passes the outcome of every sync, of files and directories, through here. What comes back is never
+// Code::no_space, which stands for what may be tried again.
 Status note_sync(Status status);
 
 class SyncWatch {
