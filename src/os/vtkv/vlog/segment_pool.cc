@@ -11,6 +11,7 @@ namespace {
 
 // Spares made ahead of need; one of them waits for a recovery.
 constexpr uint32_t kSparesWanted = 2;
+constexpr uint64_t kZerosPieceBytes = 4 << 20;  // between two looks whether to stop
 
 bool parse_name(const std::string& name, uint64_t* id) {
   if (name.size() < 7 || name.size() > 20 || !name.ends_with(".log")) {
@@ -83,7 +84,7 @@ Status SegmentPool::make_file(const std::string& path, uint64_t bytes, bool prim
   options.exclusive = true;
   VTKV_RETURN_IF_ERROR(m_env->open_file(path, options, file));
   if (primed) {
-    VTKV_RETURN_IF_ERROR((*file)->write_zeros(0, bytes));
+    VTKV_RETURN_IF_ERROR(write_zeros(**file, 0, bytes));
     m_primed_bytes.fetch_add(bytes, std::memory_order_relaxed);
   } else {
     VTKV_RETURN_IF_ERROR((*file)->allocate(0, bytes));
@@ -350,10 +351,20 @@ LogSegment* SegmentPool::spare_to_prime() const {
   return chosen;
 }
 
+Status SegmentPool::write_zeros(File& file, uint64_t offset, uint64_t end) {
+  for (; offset < end; offset += std::min(kZerosPieceBytes, end - offset)) {
+    if (m_stop.load()) {
+      return Status::busy("the database is being closed");
+    }
+    VTKV_RETURN_IF_ERROR(file.write_zeros(offset, std::min(kZerosPieceBytes, end - offset)));
+  }
+  return Status();
+}
+
 // Its header still says unprimed; the next one that is written tells otherwise.
 Status SegmentPool::prime(LogSegment* segment) {
   const uint64_t left = segment->bytes - segment->written_bytes;
-  Status status = segment->file->write_zeros(segment->written_bytes, left);
+  Status status = write_zeros(*segment->file, segment->written_bytes, segment->bytes);
   if (status.ok()) {
     status = segment->file->sync();
   }

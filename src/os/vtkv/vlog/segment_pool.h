@@ -83,6 +83,8 @@ class SegmentPool {
   void release_before(uint64_t oldest_needed_epoch, const std::set<uint64_t>& listed);
   // Does one piece of the work ahead (make a spare, prime one, remove a superfluous file); *did says whether.
   Status work_ahead(bool* did);
+  // For closing: work ahead under way returns Code::busy soon. Thread-safe.
+  void stop() { m_stop.store(true); }
   // Leaves only the spares that are needed, until the next take(). By work_ahead().
   void remove_spares();
   // Cheap: has anything changed since work_ahead last found nothing to do?
@@ -106,6 +108,7 @@ class SegmentPool {
   LogSegment* spare_to_prime() const;               // caller holds m_lock; null when there is nothing to do
   std::unique_ptr<LogSegment> remove_superfluous();  // caller holds m_lock
   Status prime(LogSegment* segment);
+  Status write_zeros(File& file, uint64_t offset, uint64_t end);
   void changed();                                    // caller holds m_lock
   bool many_waited(uint64_t flushes) const {
     return flushes * m_primed_bytes_per_commit >= m_geometry.log_segment_bytes;
@@ -128,6 +131,7 @@ class SegmentPool {
   uint64_t m_next_id = 1;
   uint64_t m_next_epoch = 1;
   bool m_few_spares = false;
+  std::atomic<bool> m_stop{false};
   std::atomic<bool> m_changed{true};
   std::atomic<bool> m_prime_ahead{false};
   std::atomic<bool> m_primed_awaits{false};
