@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "vtkv/background_error.h"
 #include "vtkv/env/env.h"
 #include "vtkv/iterator.h"
 #include "vtkv/mem/value_pointer.h"
@@ -89,6 +90,8 @@ struct DBStatistics {
   uint64_t commit_delays = 0, commit_delay_us = 0;  // acknowledgements held back because of debt
   uint64_t zones = 0, zones_in_use = 0;
   uint64_t defragmented_bytes = 0;  // moved to other zones
+  uint64_t background_failures = 0;  // attempts at work in the background that failed, ever
+  uint64_t background_failing = 0;   // kinds of such work that fail at present
   uint32_t runs = 0, levels = 0, log_segments = 0, unprimed_log_segments = 0;  // the last: in use
 };
 
@@ -106,7 +109,8 @@ class DB {
   static Status open_read_only(Env* env, const std::string& directory, const Options& options,
                                std::unique_ptr<DB>* db);
 
-  // Waits for everything submitted to be durable, then ends the workers. Does not flush the memtable.
+  // Waits for everything submitted to be durable, then ends the workers; what they are at is given up soon. Does not
+  // flush the memtable.
   virtual ~DB() = default;
 
   // Makes the batch visible and queues it. Never waits for I/O. After a fatal error: durable(failed).
@@ -154,6 +158,8 @@ class DB {
   virtual void set_merging(bool on) = 0;
   virtual void set_block_cache_bytes(size_t bytes) = 0;
   virtual DBStatistics statistics() const = 0;
+  // Work in the background that fails at present, and is tried again.
+  virtual std::vector<BackgroundError> background_errors() const = 0;
 };
 
 }  // namespace vtkv

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "vtkv/background_error.h"
 #include "vtkv/iterator.h"
 #include "vtkv/status.h"
 #include "vtkv/write_batch.h"
@@ -118,6 +119,8 @@ struct Options {
   CheckpointParticipant* participant = nullptr;      // optional
   // Called once, on a worker, after a failed log write or flush: nothing more will be acknowledged.
   std::function<void(const Status&)> on_fatal;
+  // Called on a worker when work in the background begins to fail, or fails in another way, and when that is over.
+  std::function<void(const BackgroundError&)> on_background_error;
   // Called on the commit worker whenever DB::reuse_horizon() moved.
   std::function<void(SequenceNumber)> on_reuse_horizon;
   // The log needs space at once and the host refuses it: gives some of its own back to the host. True: it did, ask
@@ -144,6 +147,9 @@ struct Options {
     bool recycle_early = false;     // collected segments, before the checkpoint above their values' new places
     bool look_behind_memtable = false;  // for a victim's pointers, while a flushed memtable still hides them
     bool drop_tie_by_source = false;  // of one version in several sources, whichever comes first counts
+    bool recycle_read_segments = false;  // while a reader may be led into them by a memtable
+    bool list_snapshots_early = false;   // before a merge claims its runs
+    bool free_doubtful_runs = false;    // which a checkpoint names that failed and may be on disk
     bool relocation_wins = false;   // over a put that came after the value was found alive
   } mutations;
 };

@@ -31,7 +31,15 @@ Status DbImpl::run_gc(ValueGc::Request what) {
   return m_gc->error();
 }
 
-NextStep DbImpl::gc_step(IoQueue& io) { return m_pipeline->failed() ? NextStep::on_event() : m_gc->step(io); }
+NextStep DbImpl::gc_step(IoQueue& io) {
+  return m_pipeline->failed() || m_stopping.load() ? NextStep::on_event() : m_gc->step(io);
+}
+
+std::chrono::microseconds DbImpl::gc_outcome(const Status& status) {
+  m_errors.note(BackgroundWork::collect, status);
+  stop_with_tree();
+  return m_errors.wait(BackgroundWork::collect);
+}
 
 // The sequence comes before the state, other than in get(): all that is at or below it has to be in the state, or
 // a put in a memtable that is younger than the state would be neither seen there nor asked for in gc_relocate().

@@ -40,10 +40,10 @@ TEST_P(DbFaultTest, NthFailureLosesNothing) {
   const SimFault& fault = GetParam();
   uint64_t struck = 0;
   for (uint64_t n = 1; n < 400; ++n) {
-    SimEnv env({.seed = n});
+    SimEnv env({.seed = n, .interleaved = n % 2 == 0});
     ASSERT_TRUE(KvWorld::create(&env, {}).ok());
     KvHistory history;
-    NthFailure failure(&env, fault.call, n, fault.persistent);
+    NthFailure failure(&env, fault.call, n, fault.persistent, fault.error_number);
     {
       KvWorld world(&env, {}, {});
       if (world.open(0).empty()) {
@@ -110,7 +110,7 @@ TEST_P(DbFaultTest, NthFailureOfCreateLeavesADirectoryToUse) {
   const SimFault& fault = GetParam();
   for (uint64_t n = 1; n < 200; ++n) {
     SimEnv env({.seed = n});
-    NthFailure failure(&env, fault.call, n, fault.persistent);
+    NthFailure failure(&env, fault.call, n, fault.persistent, fault.error_number);
     const Status status = KvWorld::create(&env, {});
     const bool reached = failure.end();
     EXPECT_EQ(status.ok(), !reached) << fault.name << " " << n << ": " << status.to_string();
@@ -132,7 +132,13 @@ TEST_P(DbFaultTest, NthFailureOfCreateLeavesADirectoryToUse) {
   FAIL() << "create never ran clean";
 }
 
-INSTANTIATE_TEST_SUITE_P(, DbFaultTest, testing::ValuesIn(sim_faults({{"remove_once", SimCall::remove, false}})),
+INSTANTIATE_TEST_SUITE_P(, DbFaultTest,
+                         testing::ValuesIn(sim_faults({{"remove_once", SimCall::remove, false},
+                                                       {"write_without_space_once", SimCall::write, false, ENOSPC},
+                                                       {"write_without_space_always", SimCall::write, true, ENOSPC},
+                                                       {"sync_without_space_once", SimCall::sync, false, ENOSPC},
+                                                       {"allocate_without_space_once", SimCall::allocate, false, ENOSPC},
+                                                       {"allocate_without_space_always", SimCall::allocate, true, ENOSPC}})),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(DbDamageTest, FailureIsToldOnceAndEndsEverything) {

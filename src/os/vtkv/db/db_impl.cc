@@ -17,18 +17,27 @@ constexpr std::chrono::microseconds kDelayMost{50000};
 // Likewise when the log is so many times as large as it may be: a burst may outrun the collector, no more.
 constexpr double kFullnessTolerated = 1.4;
 constexpr std::chrono::microseconds kDelayPerFullness{20000};
-constexpr std::chrono::microseconds kNoSpaceRetry{200000};
 constexpr std::chrono::microseconds kHeldOpen{1000};
+constexpr std::chrono::microseconds kReadersGone{20000};  // between two looks
 
 }  // namespace
 
 DbImpl::DbImpl(Env* env, std::string directory, const Options& options)
-    : m_env(env), m_directory(std::move(directory)), m_options(options), m_signal(env->new_signal()) {}
+    : m_env(env),
+      m_directory(std::move(directory)),
+      m_options(options),
+      m_errors(env, options.on_background_error),
+      m_signal(env->new_signal()) {}
 
 DbImpl::~DbImpl() {
   if (!m_pipeline) {
     return;
   }
+  // Workers give up what they are at, however long it would take.
+  m_stopping.store(true);
+  m_tree->stop();
+  m_pool->stop();
+  m_gc->stop();
   std::unique_ptr<Worker> collector;
   {
     std::lock_guard lock(m_workers_lock);
@@ -140,8 +149,10 @@ Status DbImpl::flush() {
     return refuse_write();
   }
   const uint64_t failures = m_flush_failures.load();
+  m_errors.hurry(BackgroundWork::flush);
   const uint64_t wanted = close_memtable();
   m_pipeline->wake();
+  wake(m_flush_worker);
   if (m_pipeline->failed()) {
     return m_pipeline->failure();
   }
@@ -166,6 +177,7 @@ Status DbImpl::defragment(const DefragmentOptions& options) {
     m_defragment_options = options;
     wanted = ++m_defragments_wanted;
   }
+  m_errors.hurry(BackgroundWork::merge);
   wake(m_merge_worker);
   VTKV_RETURN_IF_ERROR(wait_until([&] { return m_defragments_done.load() >= wanted; }));
   std::lock_guard lock(m_error_lock);
@@ -175,6 +187,7 @@ Status DbImpl::defragment(const DefragmentOptions& options) {
 Status DbImpl::compact() {
   VTKV_RETURN_IF_ERROR(flush());
   const uint64_t wanted = m_compactions_wanted.fetch_add(1) + 1;
+  m_errors.hurry(BackgroundWork::merge);
   wake(m_merge_worker);
   VTKV_RETURN_IF_ERROR(wait_until([&] { return m_compactions_done.load() >= wanted; }));
   std::lock_guard lock(m_error_lock);
@@ -264,10 +277,15 @@ NextStep DbImpl::flush_step() {
   Closed closed;
   {
     std::lock_guard lock(m_state_lock);
-    if (m_closed.empty()) {
-      return NextStep::on_event();
+    if (!m_closed.empty()) {
+      closed = m_closed.front();
     }
-    closed = m_closed.front();
+  }
+  if (!closed.memtable || m_stopping.load()) {
+    return flush_idle();
+  }
+  if (const std::chrono::microseconds wait = m_errors.wait(BackgroundWork::flush); wait.count() > 0) {
+    return NextStep::later(wait);
   }
   LogPosition position;
   const bool formed = m_pipeline->boundary_position(closed.last_sequence, &position);
@@ -276,7 +294,7 @@ NextStep DbImpl::flush_step() {
   }
   // Rule 3: the tree must never hold what a crash could take back. commit_advanced() wakes us.
   if (!formed || closed.last_sequence > m_pipeline->durable_sequence()) {
-    return NextStep::on_event();
+    return flush_idle();
   }
   return flush_one(closed, position);
 }
@@ -284,20 +302,29 @@ NextStep DbImpl::flush_step() {
 NextStep DbImpl::flush_one(const Closed& closed, const LogPosition& position) {
   const Status status = m_tree->flush(*closed.memtable, position, m_snapshots.sequences());
   if (!status.ok()) {
-    {
-      std::lock_guard lock(m_error_lock);
-      m_flush_error = status;
-    }
-    m_flush_failures.fetch_add(1);
-    if (!status.is_no_space()) {
-      m_pipeline->fail(status);
-    }
-    notify_waiters();
-    return status.is_no_space() ? NextStep::later(kNoSpaceRetry) : NextStep::on_event();
+    return flush_failed(status);
   }
+  m_errors.note(BackgroundWork::flush, status);
   m_written = closed;
   // The mutation's window, held open: so few histories would meet it that one would wait long for it.
   return m_options.mutations.look_behind_memtable ? NextStep::later(kHeldOpen) : NextStep::now();
+}
+
+NextStep DbImpl::flush_failed(const Status& status) {
+  if (m_stopping.load() && status.code() == Status::Code::busy) {
+    return NextStep::on_event();
+  }
+  m_errors.note(BackgroundWork::flush, status);
+  {
+    std::lock_guard lock(m_error_lock);
+    m_flush_error = status;
+  }
+  m_flush_failures.fetch_add(1);
+  if (!status.is_no_space()) {
+    m_pipeline->fail(status);
+  }
+  notify_waiters();
+  return status.is_no_space() ? NextStep::later(m_errors.wait(BackgroundWork::flush)) : NextStep::on_event();
 }
 
 // A step of its own: others run between the checkpoint and this, on the host as in the simulator.
@@ -315,33 +342,64 @@ void DbImpl::finish_flush() {
   notify_waiters();
 }
 
-// Both manifest slots hold everything up to the oldest position: the log before it may go.
+NextStep DbImpl::flush_idle() const {
+  return m_releases.empty() && !m_release_is_due ? NextStep::on_event() : NextStep::later(kReadersGone);
+}
+
+// Both manifest slots hold everything up to the oldest position: the log before it may go when nobody reads there. No
+// run leads to a value that was put and overwritten in one memtable, so that no account knows its segment; but who has
+// begun to read while that memtable was there is still led to it.
 void DbImpl::tell_checkpoint() {
   const LogPosition oldest = m_tree->oldest_log_position();
-  std::unique_lock lock(m_log_files_lock, std::try_to_lock);
-  const bool moved = oldest.sequence > m_told_checkpoint;
-  if (!lock.owns_lock() || (!moved && !m_segments_released.load())) {
+  if (oldest.sequence > m_told_checkpoint) {
+    m_told_checkpoint = oldest.sequence;
+    Release release{oldest.epoch, {}};
+    if (m_options.value_separation_bytes > 0 && !m_options.mutations.recycle_read_segments) {
+      release.era = gc_start_era();
+    }
+    m_releases.push_back(release);
+    if (m_options.participant) {
+      m_options.participant->checkpoint_durable(oldest.sequence);
+    }
+  }
+  release_unread();
+}
+
+void DbImpl::release_unread() {
+  while (!m_releases.empty() && (!m_releases.front().era || gc_era_has_ended(*m_releases.front().era))) {
+    m_release_below = m_releases.front().below_epoch;
+    m_releases.pop_front();
+    m_release_is_due = true;
+  }
+  if (!m_release_is_due && !m_segments_released.load()) {
     return;
   }
+  std::unique_lock lock(m_log_files_lock, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    return;
+  }
+  m_release_is_due = false;
   m_segments_released.store(false);
-  m_told_checkpoint = oldest.sequence;
-  m_pool->release_before(oldest.epoch, m_tree->listed_epochs());
+  m_pool->release_before(m_release_below, m_tree->listed_epochs());
   lock.unlock();
   wake(m_log_worker);
-  if (m_options.participant && moved) {
-    m_options.participant->checkpoint_durable(oldest.sequence);
-  }
 }
 
 NextStep DbImpl::merge_step() {
-  if (m_pipeline->failed()) {
+  if (m_pipeline->failed() || m_stopping.load()) {
     return NextStep::on_event();
   }
   const uint64_t wanted = m_compactions_wanted.load();
   const bool all = wanted > m_compactions_done.load();
+  const std::chrono::microseconds pause = m_errors.wait(BackgroundWork::merge);
+  if (pause.count() == 0) {
+    m_tree->try_put_aside_again();
+  } else if (m_errors.status(BackgroundWork::merge).is_no_space()) {
+    return NextStep::later(pause);
+  }
+  const SnapshotSource snapshots = [this] { return m_snapshots.sequences(); };
   bool did = all;
-  Status status = all ? m_tree->merge_all(m_snapshots.sequences())
-                      : m_tree->merge_once(m_snapshots.sequences(), &did);
+  Status status = all ? m_tree->merge_all(snapshots) : m_tree->merge_once(snapshots, &did);
   std::chrono::microseconds wait{};
   uint64_t ended = 0;
   if (status.ok() && !did) {
@@ -351,10 +409,10 @@ NextStep DbImpl::merge_step() {
     std::lock_guard lock(m_defragment_lock);
     ended = m_defragments_started = m_defragments_wanted;
   }
-  {
-    std::lock_guard lock(m_error_lock);
-    m_merge_error = status;
+  if (m_stopping.load() && status.code() == Status::Code::busy) {
+    return NextStep::on_event();
   }
+  note_merge(status);
   if (did || !status.ok()) {
     install_version(nullptr);
     wake(m_flush_worker);  // tells of the checkpoint
@@ -368,8 +426,35 @@ NextStep DbImpl::merge_step() {
     m_defragments_done.store(ended);
     notify_waiters();
   }
-  // A failed merge changes nothing; the next flush tries again.
-  return !status.ok() || !did ? NextStep::on_event() : wait.count() > 0 ? NextStep::later(wait) : NextStep::now();
+  if (!status.ok() || !did) {
+    // Others may be due besides what failed; it is tried again later.
+    const std::chrono::microseconds retry = m_errors.wait(BackgroundWork::merge);
+    return !status.ok() && !status.is_no_space() ? NextStep::later(std::min(retry, kHeldOpen))
+           : retry.count() > 0                   ? NextStep::later(retry)
+                                                 : NextStep::on_event();
+  }
+  return wait.count() > 0 ? NextStep::later(wait) : NextStep::now();
+}
+
+void DbImpl::note_merge(const Status& status) {
+  {
+    std::lock_guard lock(m_error_lock);
+    m_merge_error = status;
+  }
+  const Tree::PutAside aside = m_tree->put_aside();
+  const bool in_between = status.ok() && aside.failures > m_merges_put_aside;
+  m_merges_put_aside = aside.failures;
+  if (!status.ok() || aside.status.ok() || in_between) {
+    m_errors.note(BackgroundWork::merge, in_between ? aside.status : status);
+  }
+  stop_with_tree();
+}
+
+void DbImpl::stop_with_tree() {
+  if (const Status failure = m_tree->failure(); !failure.ok()) {
+    m_pipeline->fail(failure);
+    notify_waiters();
+  }
 }
 
 Status DbImpl::defragment_step(bool* did, std::chrono::microseconds* wait, uint64_t* ended) {
@@ -382,7 +467,7 @@ Status DbImpl::defragment_step(bool* did, std::chrono::microseconds* wait, uint6
     m_defragmenter->start(m_defragment_options);
   }
   *did = true;
-  const Status status = m_defragmenter->step(m_snapshots.sequences(), wait);
+  const Status status = m_defragmenter->step([this] { return m_snapshots.sequences(); }, wait);
   *ended = m_defragmenter->running() ? 0 : m_defragments_started;
   return status;
 }
@@ -398,9 +483,19 @@ NextStep DbImpl::log_step() {
   if (m_pipeline->failed() || !lock.owns_lock()) {
     return NextStep::on_event();
   }
+  if (m_stopping.load()) {
+    return NextStep::on_event();
+  }
+  if (const std::chrono::microseconds wait = m_errors.wait(BackgroundWork::segments); wait.count() > 0) {
+    return NextStep::later(wait);
+  }
   const Status status = m_pool->work_ahead(&did);
+  if (m_stopping.load() && status.code() == Status::Code::busy) {
+    return NextStep::on_event();
+  }
+  m_errors.note(BackgroundWork::segments, status);
   if (!status.ok()) {
-    return NextStep::later(kNoSpaceRetry);  // the commit worker meets the error when it needs the segment
+    return NextStep::later(m_errors.wait(BackgroundWork::segments));  // who needs a segment meets the error
   }
   return did ? NextStep::now() : NextStep::on_event();
 }
@@ -429,6 +524,8 @@ DBStatistics DbImpl::statistics() const {
   statistics.zones = tree.zones;
   statistics.zones_in_use = tree.zones_in_use;
   statistics.defragmented_bytes = m_defragmenter ? m_defragmenter->report().moved_bytes : 0;
+  statistics.background_failures = m_errors.failures();
+  statistics.background_failing = m_errors.current().size();
   statistics.log_file_bytes = m_pool->file_bytes();
   statistics.primed_bytes = m_pool->primed_bytes();
   for (const SegmentValues& values : m_tree->value_segments()) {

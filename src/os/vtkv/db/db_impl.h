@@ -18,6 +18,7 @@
 #include <string>
 
 #include "vtkv/db.h"
+#include "vtkv/db/background_errors.h"
 #include "vtkv/db/commit_pipeline.h"
 #include "vtkv/db/read_state.h"
 #include "vtkv/db/snapshot_list.h"
@@ -65,6 +66,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   void set_merging(bool on) override;
   void set_block_cache_bytes(size_t bytes) override { m_tree->cache()->resize(bytes); }
   DBStatistics statistics() const override;
+  std::vector<BackgroundError> background_errors() const override { return m_errors.current(); }
 
  private:
   // A memtable that takes no more writes.
@@ -90,6 +92,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   void gc_released() override;
   void gc_wake() override { wake(m_gc_worker); }
   void gc_finished() override { notify_waiters(); }
+  std::chrono::microseconds gc_outcome(const Status& status) override;
   Status run_gc(ValueGc::Request what);
 
   // ScanHost (db_collect.cc)
@@ -118,9 +121,17 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   // Flush, merge and log workers.
   NextStep flush_step();
   NextStep flush_one(const Closed& closed, const LogPosition& position);
+  NextStep flush_failed(const Status& status);
   void finish_flush();
   void tell_checkpoint();
+  void release_unread();
+  // Nothing to flush.
+  NextStep flush_idle() const;
   NextStep merge_step();
+  // What became of it, and of what it did in between.
+  void note_merge(const Status& status);
+  // Nothing can be made durable any more, and so nothing acknowledged.
+  void stop_with_tree();
   // When a pass is wanted or under way: does a step. *ended counts a pass that is over.
   Status defragment_step(bool* did, std::chrono::microseconds* wait, uint64_t* ended);
   NextStep log_step();
@@ -154,6 +165,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   std::unique_ptr<CommitPipeline> m_pipeline;
   std::unique_ptr<ValueGc> m_gc;
   SnapshotList m_snapshots;
+  BackgroundErrors m_errors;
 
   std::mutex m_write_lock;
   std::shared_ptr<MemTable> m_active;
@@ -183,6 +195,15 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
 
   std::atomic<uint64_t> m_memtables_flushed{0};
   SequenceNumber m_told_checkpoint = 0;  // flush worker's
+  // Segments below an epoch that no checkpoint needs, once the readers of an era have gone. The flush worker's.
+  struct Release {
+    uint64_t below_epoch = 0;
+    std::optional<uint64_t> era;  // none: no memtable leads into the log
+  };
+  std::deque<Release> m_releases;
+  uint64_t m_release_below = 0;
+  bool m_release_is_due = false;
+  uint64_t m_merges_put_aside = 0;  // the merge worker's: of those that were noted
   std::optional<Closed> m_written;       // likewise: in the tree, and not dropped yet
   std::atomic<bool> m_segments_released{false};  // by the collector; not told to the pool yet
   std::atomic<bool> m_flush_wanted{false};
@@ -204,6 +225,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
 
   // The workers wake one another, also while they end one by one.
   std::mutex m_workers_lock;
+  std::atomic<bool> m_stopping{false};  // set first of all
   bool m_closing = false;
   std::unique_ptr<Worker> m_flush_worker;
   std::unique_ptr<Worker> m_merge_worker;

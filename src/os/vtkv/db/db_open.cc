@@ -288,6 +288,7 @@ void DbImpl::start_workers(const LogPosition& position) {
   m_visible.store(position.sequence);
   m_last_closed = m_tree->newest_log_position().sequence;
   m_told_checkpoint = m_tree->oldest_log_position().sequence;
+  m_release_below = m_tree->oldest_log_position().epoch;
   install_first_state();
   m_fetcher = std::make_unique<ValueFetcher>(m_env, m_options.io_depth);
   m_gc = std::make_unique<ValueGc>(m_options, m_tree.get(), m_pool.get(), m_values.get(), m_fetcher.get(),

@@ -86,5 +86,50 @@ TEST_F(DbValuesTest, TheCacheHidesNoDamageFromVerify) {
   EXPECT_TRUE(m_db->get(key(kKeys / 2), &found).is_corruption());
 }
 
+// What an iterator reads of a value that died in the memtable it was put to: no run leads to its segment, and the log has
+// gone round since.
+class ReadSegmentTest : public ValuesFixture {
+ protected:
+  std::string read_after_the_log_went_round() {
+    m_options.block_cache_bytes = 0;
+    open();
+    put("key", "old");
+    const auto iterator = m_db->new_iterator("key", "kez");
+    for (int round = 0; round < 8; ++round) {
+      for (int i = 0; i < 40; ++i) {  // beyond the first segment
+        put("other", std::to_string(i));
+      }
+      put("key", "new");
+      EXPECT_TRUE(m_db->flush().ok());
+      m_env.run_until_idle();
+    }
+    segments = m_db->statistics().log_segments;
+    iterator->seek_to_first();
+    return !iterator->status().ok() ? iterator->status().to_string()
+           : iterator->valid()      ? std::string(iterator->value().substr(0, 3))
+                                    : "nothing";
+  }
+  void put(const std::string& key, const std::string& begin) {
+    WriteBatch batch;
+    batch.put(key, begin + std::string(2000, 'v'));
+    ASSERT_TRUE(m_db->write(std::move(batch)).ok());
+  }
+  uint32_t segments = 0;
+};
+
+TEST_F(ReadSegmentTest, IsNotWrittenAgainWhileItIsRead) {
+  EXPECT_EQ(read_after_the_log_went_round(), "old");
+  // And is, when the reader has gone.
+  m_env.advance(std::chrono::seconds(1));
+  ASSERT_TRUE(m_db->flush().ok());
+  m_env.advance(std::chrono::seconds(1));
+  EXPECT_LT(m_db->statistics().log_segments, segments);
+}
+
+TEST_F(ReadSegmentTest, IsLostWithoutTheRule) {
+  m_options.mutations.recycle_read_segments = true;
+  EXPECT_NE(read_after_the_log_went_round(), "old");
+}
+
 }  // namespace
 }  // namespace vtkv

@@ -28,7 +28,7 @@ constexpr uint64_t kWaitingPart = 12;               // of the log: emptied and w
 
 ValueGc::ValueGc(const Options& options, Tree* tree, SegmentPool* pool, const ValueReader* reader,
                  ValueFetcher* fetcher, ValueGcHost* host)
-    : m_options(options), m_tree(tree), m_pool(pool), m_host(host), m_scan(reader, fetcher) {}
+    : m_options(options), m_tree(tree), m_pool(pool), m_host(host), m_scan(reader, fetcher, &m_stop) {}
 
 uint64_t ValueGc::request(Request what) {
   // One that nobody has taken up yet is served as well: the kinds grow with what they do.
@@ -54,11 +54,18 @@ bool ValueGc::is_chosen(uint64_t epoch) const {
   return std::any_of(m_chosen.begin(), m_chosen.end(), [&](const SegmentValues& values) { return values.epoch == epoch; });
 }
 
+// The checkpoint comes first: what it seals is in every account from then on, whole. A flush in between would bring
+// values, and a later end of a segment, that an account of before does not know.
+std::vector<SegmentValues> ValueGc::account(uint64_t* sealed_below) const {
+  *sealed_below = m_tree->newest_log_position().epoch;
+  return m_tree->value_segments();
+}
+
 // Everything in these segments is in the tree: the checkpoint lies in a later one.
-bool ValueGc::condemn_unreferenced(const std::vector<SegmentValues>& segments) {
+bool ValueGc::condemn_unreferenced() {
   bool any = false;
-  const uint64_t sealed_below = m_tree->newest_log_position().epoch;
-  for (const SegmentValues& values : segments) {
+  uint64_t sealed_below = 0;
+  for (const SegmentValues& values : account(&sealed_below)) {
     const bool is_being_read = m_reader.reading() && is_chosen(values.epoch);
     if (values.entries == 0 && values.epoch < sealed_below && !is_out(values.epoch) && !is_being_read) {
       m_condemned.push_back({values.epoch, 0, false, 0});
@@ -94,7 +101,8 @@ double ValueGc::fullness(const std::vector<SegmentValues>& segments) const {
 }
 
 std::vector<SegmentValues> ValueGc::choose() {
-  const std::vector<SegmentValues> segments = m_tree->value_segments();
+  uint64_t newest = 0;
+  const std::vector<SegmentValues> segments = account(&newest);
   const bool full = m_serving > 0 && m_serving_what == Request::full;
   const bool round = m_serving > 0 && m_serving_what == Request::round;
   m_pressure.store(0, std::memory_order_relaxed);
@@ -102,7 +110,6 @@ std::vector<SegmentValues> ValueGc::choose() {
   if (!full && !round && filled <= kStart) {
     return {};
   }
-  const uint64_t newest = m_tree->newest_log_position().epoch;
   const uint64_t below = full ? std::min(newest, m_full_below) : newest;
   // At the target, 1 / target of the log lives in the mean. Where better victims than halfway from there to whole are not
   // to be had, the log is large for another reason, and to move much would free little.
@@ -197,11 +204,14 @@ NextStep ValueGc::step(IoQueue& io) {
 }
 
 NextStep ValueGc::idle_step() {
-  bool did = condemn_unreferenced(m_tree->value_segments());
+  bool did = condemn_unreferenced();
   const Status status = free_condemned(&did);
-  if (!status.ok()) {
+  std::chrono::microseconds wait{20'000};
+  if (!status.ok() || m_freeing_failed) {
+    wait = m_host->gc_outcome(status);
+    m_freeing_failed = !status.ok();
     std::lock_guard lock(m_error_lock);
-    m_error = status;
+    m_error = status.ok() ? m_error : status;
   }
   if (status.ok() && (m_serving == 0 || m_serving_what != Request::settle)) {
     if (const std::vector<SegmentValues> choice = choose(); !choice.empty()) {
@@ -226,7 +236,7 @@ NextStep ValueGc::idle_step() {
   }
   // Otherwise a flush, a released snapshot or a request wakes us; a reader that ends does not.
   const bool waits = std::any_of(m_condemned.begin(), m_condemned.end(), [](const Condemned& c) { return c.in_era; });
-  return did ? NextStep::now() : waits ? NextStep::later(std::chrono::milliseconds(20)) : NextStep::on_event();
+  return did ? NextStep::now() : waits ? NextStep::later(wait) : NextStep::on_event();
 }
 
 VictimReader::Piece ValueGc::piece_of(const SegmentValues& values, uint64_t offset) const {
@@ -401,6 +411,9 @@ Status ValueGc::check_piece() {
   std::vector<Relocation> live;
   m_lookups.fetch_add(m_values.size() - m_next_value, std::memory_order_relaxed);
   for (size_t i = m_next_value; i < m_values.size(); ++i) {
+    if (m_stop.load(std::memory_order_relaxed)) {
+      return Status::failed("the database is being closed");
+    }
     bool is = false;
     VTKV_RETURN_IF_ERROR(is_live(*state, lookups.get(), m_values[i], &is));
     if (is) {

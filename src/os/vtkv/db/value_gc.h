@@ -72,6 +72,8 @@ class ValueGcHost {
   virtual void gc_released() = 0;
   virtual void gc_wake() = 0;
   virtual void gc_finished() = 0;  // a request was served
+  // What became of an attempt to free segments; how long to wait before the next.
+  virtual std::chrono::microseconds gc_outcome(const Status& status) = 0;
 };
 
 class ValueGc {
@@ -80,6 +82,8 @@ class ValueGc {
           ValueGcHost* host);
 
   NextStep step(IoQueue& io);
+  // For closing: a step under way ends soon. Thread-safe.
+  void stop() { m_stop.store(true); }
   // Asks for something; returns the number that served() will have reached when it was done.
   //   settle  frees what may be freed by now
   //   round   empties the best victim
@@ -123,7 +127,9 @@ class ValueGc {
   double fullness(const std::vector<SegmentValues>& segments) const;
   bool is_out(uint64_t epoch) const;  // condemned, or damaged
   bool is_chosen(uint64_t epoch) const;
-  bool condemn_unreferenced(const std::vector<SegmentValues>& segments);
+  // The account of the log's values, and the epoch of the segment that the newest checkpoint lies in, or of one before.
+  std::vector<SegmentValues> account(uint64_t* sealed_below) const;
+  bool condemn_unreferenced();
   NextStep idle_step();
   NextStep reading_step(IoQueue& io);
   NextStep moving_step();
@@ -149,6 +155,7 @@ class ValueGc {
   SegmentPool* const m_pool;
   ValueGcHost* const m_host;
 
+  std::atomic<bool> m_stop{false};
   std::atomic<uint64_t> m_requested{0};
   std::atomic<uint64_t> m_served{0};
   std::atomic<Request> m_request{Request::settle};
@@ -183,6 +190,7 @@ class ValueGc {
   SequenceNumber m_flushed = 0;  // everything in the victims is at or below it, and in the tree
   SequenceNumber m_checked = 0;  // the values from m_next_value on were alive at this one; 0: not asked yet
   std::vector<Condemned> m_condemned;
+  bool m_freeing_failed = false;
   SequenceNumber m_asked = 0;    // for a checkpoint at or above it
   std::vector<uint64_t> m_damaged;  // epochs of victims that could not be read whole
 };

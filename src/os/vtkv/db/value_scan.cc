@@ -42,6 +42,9 @@ Status ValueScan::go_on(const Version& version, const Found& found) {
   std::string key;
   bool enough = false;
   for (size_t steps = 0; entries.valid(); entries.next(), ++steps) {
+    if (m_stop != nullptr && m_stop->load(std::memory_order_relaxed)) {
+      return Status::failed("the database is being closed");
+    }
     const Entry& entry = entries.entry();
     if (steps > 0 && entry.key == key) {
       continue;  // an older version

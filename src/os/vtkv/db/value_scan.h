@@ -4,6 +4,7 @@
 // Not thread-safe. Never waits.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -20,7 +21,9 @@ namespace vtkv {
 
 class ValueScan {
  public:
-  ValueScan(const ValueReader* reader, ValueFetcher* fetcher) : m_reader(reader), m_fetcher(fetcher) {}
+  // `stop`: a look whether to give up; may be null.
+  ValueScan(const ValueReader* reader, ValueFetcher* fetcher, const std::atomic<bool>* stop = nullptr)
+      : m_reader(reader), m_fetcher(fetcher), m_stop(stop) {}
 
   void start(std::vector<uint64_t> epochs);  // not empty
   // Appends the pointers into these segments that come next, until they name about `bytes_max` of values or it would
@@ -48,6 +51,7 @@ class ValueScan {
 
   const ValueReader* const m_reader;
   ValueFetcher* const m_fetcher;
+  const std::atomic<bool>* const m_stop;
   std::vector<uint64_t> m_epochs;  // ascending
   std::string m_next_key;  // the scan goes on here
   bool m_at_end = false;

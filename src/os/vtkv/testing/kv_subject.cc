@@ -32,7 +32,7 @@ std::string KvSubject::record(SimEnv* env) {
   }
   world.run(m_run.steps, m_run.seed);
   m_history = world.history();
-  return {};
+  return world.wrong();
 }
 
 std::string KvSubject::check(SimEnv* env, std::span<const SimMark> marks, uint64_t seed,
@@ -51,6 +51,9 @@ std::string KvSubject::check(SimEnv* env, std::span<const SimMark> marks, uint64
   }
   if (next) {
     world.run(kBatchesAfterRecovery, seed);
+    if (!world.wrong().empty()) {
+      return world.wrong();
+    }
     auto subject = std::make_unique<KvSubject>(m_run, m_settings);
     subject->m_history = world.history();
     subject->m_at_least = at_least;

@@ -313,6 +313,64 @@ void KvWorld::scan() {
   }
 }
 
+void KvWorld::compare(const char* what, size_t batches, const KvEntries& found) {
+  if (std::string text = difference(m_history.after(batches), found); !text.empty() && m_wrong.empty()) {
+    m_wrong = std::string(what) + ", after " + std::to_string(batches) + " batches: " + text;
+  }
+}
+
+// A snapshot shows what was there when it was taken, whatever flushes and merges went on.
+void KvWorld::change_snapshot() {
+  if (!m_snapshot) {
+    m_snapshot = m_db->take_snapshot();
+    m_snapshot_batches = m_history.size();
+    return;
+  }
+  KvEntries found;
+  bool backward_agrees = true;
+  if (read_entries(*m_db, "", "\x7f", m_snapshot, &found, &backward_agrees).ok()) {
+    compare("a snapshot", m_snapshot_batches, found);
+  }
+  m_db->release_snapshot(m_snapshot);
+  m_snapshot = nullptr;
+}
+
+// So does an iterator, from its making to its end.
+void KvWorld::change_iterator() {
+  if (!m_iterator) {
+    m_iterator = m_db->new_iterator("", "\x7f");
+    m_iterator_batches = m_history.size();
+    return;
+  }
+  KvEntries found;
+  for (m_iterator->seek_to_first(); m_iterator->valid(); m_iterator->next()) {
+    found.emplace(m_iterator->key(), m_iterator->value());
+  }
+  if (const Status status = m_iterator->status(); status.ok()) {
+    compare("an iterator", m_iterator_batches, found);
+  } else if (status.is_corruption() && m_wrong.empty()) {
+    m_wrong = "an iterator: " + status.to_string();
+  }
+  m_iterator.reset();
+}
+
+void KvWorld::settle() {
+  if (m_snapshot) {
+    change_snapshot();
+  }
+  if (m_iterator) {
+    change_iterator();
+  }
+  KvEntries found;
+  bool backward_agrees = true;
+  const Status status = read_entries(*m_db, "", "\x7f", nullptr, &found, &backward_agrees);
+  if (status.ok()) {
+    compare("the database", m_history.size(), found);
+  } else if (m_wrong.empty()) {
+    m_wrong = "the database: " + status.to_string();
+  }
+}
+
 void KvWorld::wait_somehow() {
   const SequenceNumber last = m_db->statistics().last_sequence;
   switch (m_random() % 16) {
@@ -339,12 +397,7 @@ void KvWorld::wait_somehow() {
       m_env->run_until_idle();
       break;
     case 5:
-      if (m_snapshot) {
-        m_db->release_snapshot(m_snapshot);
-        m_snapshot = nullptr;
-      } else {
-        m_snapshot = m_db->take_snapshot();
-      }
+      change_snapshot();
       break;
     case 6:
       if (m_random() % 2 == 0) {
@@ -363,6 +416,11 @@ void KvWorld::wait_somehow() {
     case 12:
       scan();
       break;
+    case 13:
+      if (m_settings.holds_iterators) {
+        change_iterator();
+      }
+      break;
     default:
       break;  // the next batch comes while this one is on its way
   }
@@ -377,6 +435,7 @@ void KvWorld::run(size_t batches, uint64_t seed) {
 }
 
 void KvWorld::close() {
+  m_iterator.reset();
   if (m_db && m_snapshot) {
     m_db->release_snapshot(m_snapshot);
   }

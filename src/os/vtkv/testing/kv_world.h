@@ -36,6 +36,7 @@ struct KvWorldSettings {
   size_t longest_value = 3000;
   unsigned io_depth = 128;    // a shallow queue has the collector read whole segments
   uint32_t gc_lookup_cost_bytes = 3 << 10;
+  bool holds_iterators = false;  // for some batches; nothing of the log that they may read is recycled meanwhile
   bool repeated_tags = true;  // a slot may come to hold the bytes that an older record names
   double space_amplification_target = 1.2;
   uint64_t primed_bytes_per_commit = 6000;  // three waited-for commits to a segment, which has room for as many
@@ -52,7 +53,11 @@ class KvWorld {
   std::string open(size_t at_least, const KvCollected& collected_at_least = {});
   // Submits that many random batches, with waits, flushes and merges in between.
   void run(size_t batches, uint64_t seed);
+  // Lets go of the snapshot and the iterator that are held, and compares everything with the history once more.
+  void settle();
   void close();
+  // What was read wrong while it ran; "": nothing.
+  const std::string& wrong() const { return m_wrong; }
 
   const KvHistory& history() const { return m_history; }
   DB& database() { return *m_db; }
@@ -69,6 +74,9 @@ class KvWorld {
   void submit_one();
   void reshape();
   void scan();
+  void change_snapshot();
+  void change_iterator();
+  void compare(const char* what, size_t batches, const KvEntries& found);
   void wait_somehow();
 
   SimEnv* const m_env;
@@ -81,6 +89,10 @@ class KvWorld {
   std::unique_ptr<Participant> m_participant;
   std::unique_ptr<DB> m_db;
   const Snapshot* m_snapshot = nullptr;
+  size_t m_snapshot_batches = 0;
+  std::unique_ptr<Iterator> m_iterator;
+  size_t m_iterator_batches = 0;
+  std::string m_wrong;
 };
 
 // What the marks before a crash promise: batches that must be there, and that may be there.

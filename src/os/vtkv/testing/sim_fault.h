@@ -13,6 +13,7 @@ struct SimFault {
   const char* name;  // of the test's instance
   SimCall call;
   bool persistent;
+  int error_number = EIO;
 };
 
 // Those that every user of files meets, and `more`.
@@ -45,9 +46,9 @@ inline std::vector<SimFault> sim_faults(std::initializer_list<SimFault> more) {
 // The n-th call of its kind from now on fails, or all from the n-th on: for n = 1, 2, … until a test runs clean.
 class NthFailure {
  public:
-  NthFailure(SimEnv* env, SimCall call, uint64_t n, bool persistent = false)
+  NthFailure(SimEnv* env, SimCall call, uint64_t n, bool persistent = false, int error_number = EIO)
       : m_env(env), m_call(call), m_nth(env->calls(call) + n) {
-    env->fail_nth(call, n, Status::from_errno(EIO, "injected"), persistent);
+    env->fail_nth(call, n, Status::from_errno(error_number, "injected"), persistent);
   }
   // Nothing fails any more. Did it come to the n-th call?
   bool end() {

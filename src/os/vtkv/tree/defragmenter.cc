@@ -72,7 +72,7 @@ void Defragmenter::next_batch() {
   }
 }
 
-Status Defragmenter::step(const std::vector<SequenceNumber>& snapshots, std::chrono::microseconds* wait) {
+Status Defragmenter::step(const SnapshotSource& snapshots, std::chrono::microseconds* wait) {
   *wait = {};
   if (m_batch.empty()) {
     next_batch();

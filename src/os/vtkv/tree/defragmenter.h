@@ -49,7 +49,7 @@ class Defragmenter {
   void start(const DefragmentOptions& options);
   bool running() const;
   // REQUIRES: running(). *wait before the next step. An error ends the pass and changes nothing else.
-  Status step(const std::vector<SequenceNumber>& snapshots, std::chrono::microseconds* wait);
+  Status step(const SnapshotSource& snapshots, std::chrono::microseconds* wait);
   DefragmentReport report() const;
 
  private:

@@ -38,7 +38,8 @@ class Manifest {
   static Status open(Env* env, const std::string& directory, std::unique_ptr<Manifest>* manifest,
                      Checkpoint* newest, Checkpoint* older);
 
-  // Durable on return. A failure may leave either state on disk: no other write may follow.
+  // Durable on return. A failure may leave either state on disk, or none in this slot. Code::no_space: another checkpoint
+  // may be written to the slot, and must be before the other slot is; after any other error no write may follow.
   Status write(const Checkpoint& checkpoint);
   // Does the disk still hold `checkpoint` in its slot? One sentence when not.
   void verify(const Checkpoint& checkpoint, std::vector<std::string>* findings);

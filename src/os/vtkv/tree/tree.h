@@ -11,9 +11,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "vtkv/env/env.h"
@@ -31,6 +33,24 @@ class AscendingLookups {
   virtual ~AscendingLookups() = default;
   // As Version::get for the newest version. REQUIRES: `key` is not below the one before.
   virtual Status get(std::string_view key, Lookup* result, std::string* value) = 0;
+};
+
+// Asks for the sequences that snapshots name, ascending. A merge asks when its runs are claimed: a snapshot that comes
+// later is at or above everything in them. (One that came between a look and the claim might name something that a
+// flush has put there in between.)
+class SnapshotSource {
+ public:
+  SnapshotSource() = default;  // none
+  SnapshotSource(std::initializer_list<SequenceNumber> fixed) : SnapshotSource(std::vector<SequenceNumber>(fixed)) {}
+  SnapshotSource(std::vector<SequenceNumber> fixed) : m_ask([fixed = std::move(fixed)] { return fixed; }) {}
+  template <typename Ask>
+    requires(!std::is_same_v<Ask, SnapshotSource> && std::is_invocable_r_v<std::vector<SequenceNumber>, Ask>)
+  SnapshotSource(Ask ask) : m_ask(std::move(ask)) {}
+  std::vector<SequenceNumber> operator()() const { return m_ask ? m_ask() : std::vector<SequenceNumber>(); }
+  explicit operator bool() const { return static_cast<bool>(m_ask); }
+
+ private:
+  std::function<std::vector<SequenceNumber>()> m_ask;
 };
 
 // An immutable set of runs. Readers hold it by shared_ptr; that pins its runs and zones.
@@ -105,12 +125,20 @@ class Tree {
                        const std::vector<SequenceNumber>& snapshots) = 0;
   // Is there a merge worth doing? Does one, durably; with none to do, lets go of what the last ones replaced. *did says
   // whether there was any such thing.
-  virtual Status merge_once(const std::vector<SequenceNumber>& snapshots, bool* did) = 0;
+  // A merge that fails because something cannot be read or written is put aside, with its runs, and others go on.
+  virtual Status merge_once(const SnapshotSource& snapshots, bool* did) = 0;
   // With it, a long merge does smaller ones that become due meanwhile in between: these need the snapshots of their
   // own time. Called before the first merge.
-  virtual void set_snapshot_source(std::function<std::vector<SequenceNumber>()> source) = 0;
-  // Merges everything into one run.
-  virtual Status merge_all(const std::vector<SequenceNumber>& snapshots) = 0;
+  virtual void set_snapshot_source(SnapshotSource source) = 0;
+  // Merges everything into one run, what was put aside as well.
+  virtual Status merge_all(const SnapshotSource& snapshots) = 0;
+  // What was put aside is not among the debt.
+  struct PutAside {
+    Status status;          // of the newest merge that was; ok: none is
+    uint64_t failures = 0;  // how many were, ever
+  };
+  virtual PutAside put_aside() const = 0;
+  virtual void try_put_aside_again() = 0;
   // TreeStatistics::debt_bytes alone, cheaply.
   virtual uint64_t merge_debt() const = 0;
   // By zone. For whoever chooses what to move.
@@ -119,11 +147,14 @@ class Tree {
   // is rewritten, the oldest that has anything there, and of it about `bytes_max`, in key order; *did says whether there
   // was one. Everything else of the run is stitched.
   virtual Status move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max,
-                             const std::vector<SequenceNumber>& snapshots, bool* did) = 0;
+                             const SnapshotSource& snapshots, bool* did) = 0;
   // Gives zones that nobody uses back to the file system, all of them; some are kept otherwise.
   virtual void give_back_zones() = 0;
-  // For closing: a merge under way returns Code::busy soon, and so does every later one. Thread-safe.
-  virtual void stop_merging() = 0;
+  // Not ok: it could not be said what is durable, and nothing is written any more. An error of flush() or a merge for
+  // want of space is none of these: they may be tried again.
+  virtual Status failure() const = 0;
+  // For closing: a flush or merge under way returns Code::busy soon, and so does every later one. Thread-safe.
+  virtual void stop() = 0;
   // Reads the manifest and every block; one sentence per finding.
   virtual void verify(std::vector<std::string>* findings) = 0;
   // Options::stitch_threshold_bytes and Options::merging, for merges that begin from now on.

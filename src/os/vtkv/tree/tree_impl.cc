@@ -17,6 +17,7 @@ namespace {
 // slow device for a flush, which others wait for; a small part of a merge.
 constexpr uint32_t kFlushRangeReadsMax = 500;
 constexpr uint32_t kMergeRangeReadsMax = 100'000;
+constexpr size_t kPaceEntries = 256;  // of a flush, between two looks whether to stop
 
 // The runs below a flush, and the memtable that is flushed.
 class BelowFlush final : public Reducer::Older {
@@ -110,7 +111,7 @@ Status TreeImpl::load(const Checkpoint& older) {
   m_epoch = m_checkpoint.epoch;
   m_slots[m_epoch % 2] = {m_epoch, m_checkpoint.position, runs, m_checkpoint.segments};
   m_current = std::make_shared<RunVersion>(runs);
-  m_debt_bytes = vtkv::merge_debt(runs, m_shape);
+  m_debt_bytes = debt_of(runs);
   if (older.epoch > 0) {
     Slot slot{older.epoch, older.position, {}, older.segments};
     // Its runs are needed only should the newest slot be lost: if they cannot be read, it is no help.
@@ -142,27 +143,6 @@ TreeImpl::Runs TreeImpl::current_runs() const {
   return m_current->runs();
 }
 
-Status TreeImpl::failure() const {
-  std::lock_guard lock(m_lock);
-  return m_failure;
-}
-
-Status TreeImpl::fail(Status status) {
-  std::lock_guard lock(m_lock);
-  if (m_failure.ok()) {
-    m_failure = status;
-  }
-  return status;
-}
-
-Status TreeImpl::sync_zones() {
-  Status status = m_reader.file().sync();
-  if (status.ok()) {
-    status = m_syncs.check();
-  }
-  return status.ok() ? status : fail(std::move(status));
-}
-
 Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPosition* position,
                          const std::function<void(Segments*)>& edit_segments) {
   std::lock_guard checkpoint_lock(m_checkpoint_lock);
@@ -188,19 +168,23 @@ Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPositi
                             "with larger log segments");
   }
   Status status = m_manifest->write(next);
+  // For want of space its slot was written in part, or not: it is the one that the next attempt writes whole.
+  const bool final = !status.is_no_space();
   if (status.ok()) {
     status = m_syncs.check();
   }
   if (!status.ok()) {
-    return fail(std::move(status));
+    return checkpoint_failed(runs, std::move(status), final);
   }
   m_checkpoint = std::move(next);
   // What the overwritten slot alone still named becomes free here, outside the lock.
   Slot overwritten{m_checkpoint.epoch, m_checkpoint.position, runs, m_checkpoint.segments};
-  const uint64_t debt_bytes = vtkv::merge_debt(runs, m_shape);
+  std::vector<Runs> no_longer_doubtful;
   auto version = std::make_shared<const RunVersion>(std::move(runs));
   std::lock_guard lock(m_lock);
-  m_debt_bytes = debt_bytes;
+  forget_put_aside(version->runs());
+  m_debt_bytes = debt_of(version->runs());
+  no_longer_doubtful.swap(m_doubtful);
   m_epoch = m_checkpoint.epoch;
   std::swap(m_slots[m_epoch % 2], overwritten);
   std::swap(m_current, version);
@@ -266,7 +250,11 @@ Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceN
     sample.emplace(current(), memtable.entries(), delta);
   }
   const auto iterator = memtable.new_flush_iterator();
+  size_t seen = 0;
   for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
+    if (seen++ % kPaceEntries == 0) {
+      VTKV_RETURN_IF_ERROR(go_on());
+    }
     const Entry& entry = iterator->entry();
     if (reducer.keep(entry)) {
       VTKV_RETURN_IF_ERROR(writer.add(entry));
@@ -289,7 +277,9 @@ Status TreeImpl::flush(const MemTable& memtable, const LogPosition& position,
                        const std::vector<SequenceNumber>& snapshots) {
   std::lock_guard flush_lock(m_flush_lock);
   VTKV_RETURN_IF_ERROR(failure());
-  VTKV_RETURN_IF_ERROR(make_room_in_manifest(snapshots));
+  if (Status status = make_room_in_manifest(snapshots); !status.ok() && current_runs().size() >= m_manifest->runs_max()) {
+    return status;
+  }
   std::shared_ptr<const Run> run;
   ValueDelta delta;
   if (!memtable.empty()) {
@@ -324,7 +314,13 @@ StitchPolicy TreeImpl::stitch_policy() const {
 bool TreeImpl::claim(const Choose& choose, Claim* claimed) {
   std::lock_guard lock(m_lock);
   const Runs& runs = m_current->runs();
-  const MergeChoice choice = choose(runs, m_busy);
+  std::set<uint64_t> busy = m_busy;
+  for (const auto& [id, waits] : m_put_aside) {
+    if (waits) {
+      busy.insert(id);
+    }
+  }
+  const MergeChoice choice = choose(runs, busy);
   if (choice.count == 0) {
     return false;
   }
@@ -336,18 +332,10 @@ bool TreeImpl::claim(const Choose& choose, Claim* claimed) {
   return true;
 }
 
-Status TreeImpl::merge(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
-                       const StitchPolicy& policy) {
-  Status status = merge_claimed(claimed, snapshots, policy);
-  give_up(claimed);
+Status TreeImpl::merge(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy) {
+  Status status = merge_claimed(claimed, snapshots(), policy);
+  give_up(claimed, status);
   return status;
-}
-
-void TreeImpl::give_up(const Claim& claimed) {
-  std::lock_guard lock(m_lock);
-  for (const auto& run : claimed.inputs) {
-    m_busy.erase(run->location().run_id);
-  }
 }
 
 // Puts the outputs, newest first, in the place of the inputs.
@@ -425,7 +413,7 @@ Status TreeImpl::merge_claimed(const Claim& claimed, const std::vector<SequenceN
                                const StitchPolicy& policy) {
   const Runs& inputs = claimed.inputs;
   RunWriter writer(m_env, m_reader, merge_settings(claimed.level));
-  const MergePace pace = [&](uint64_t) { return claimed.urgent ? Status() : give_way(claimed.level); };
+  const MergePace pace = [&](uint64_t) { return claimed.urgent ? go_on() : give_way(claimed.level); };
   std::shared_ptr<const Run> merged;
   ValueDelta delta;
   VTKV_RETURN_IF_ERROR(merge_into(inputs, claimed.below, snapshots, policy, pace, &delta, &writer, &merged));
@@ -440,15 +428,16 @@ Status TreeImpl::merge_claimed(const Claim& claimed, const std::vector<SequenceN
 // A long merge must not let small runs pile up: it does their merges in between. Each is of smaller levels than the
 // one it interrupts, so this ends.
 Status TreeImpl::give_way(uint32_t level) {
-  if (m_stop.load(std::memory_order_relaxed)) {
-    return Status::busy("the merge was stopped");
-  }
+  VTKV_RETURN_IF_ERROR(go_on());
   Claim claimed;
   while (level > 1 && m_snapshot_source && m_merging.load() &&
          claim([&](const Runs& runs, const std::set<uint64_t>& busy) {
            return choose_merge(runs, m_shape, busy, level - 1);
          }, &claimed)) {
-    VTKV_RETURN_IF_ERROR(merge(claimed, m_snapshot_source(), stitch_policy()));
+    const Status status = merge(claimed, m_snapshot_source, stitch_policy());
+    if (!status.ok() && !is_put_aside(status)) {
+      return status;
+    }
   }
   return {};
 }
@@ -469,9 +458,10 @@ Status TreeImpl::make_room_in_manifest(const std::vector<SequenceNumber>& snapsh
   return {};
 }
 
-Status TreeImpl::merge_once(const std::vector<SequenceNumber>& snapshots, bool* did) {
+Status TreeImpl::merge_once(const SnapshotSource& given, bool* did) {
   std::lock_guard merge_lock(m_merge_lock);
   *did = false;
+  const SnapshotSource snapshots = listed(given);
   VTKV_RETURN_IF_ERROR(failure());
   Claim claimed;
   if (!m_merging.load() || !claim([&](const Runs& runs, const std::set<uint64_t>& busy) {
@@ -485,8 +475,9 @@ Status TreeImpl::merge_once(const std::vector<SequenceNumber>& snapshots, bool* 
   return {};
 }
 
-Status TreeImpl::merge_all(const std::vector<SequenceNumber>& snapshots) {
+Status TreeImpl::merge_all(const SnapshotSource& given) {
   std::lock_guard merge_lock(m_merge_lock);
+  const SnapshotSource snapshots = listed(given);
   VTKV_RETURN_IF_ERROR(failure());
   Claim claimed;
   {

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -41,20 +42,21 @@ class TreeImpl final : public Tree {
   Status forget_segments(const std::set<uint64_t>& epochs) override;
   Status flush(const MemTable& memtable, const LogPosition& position,
                const std::vector<SequenceNumber>& snapshots) override;
-  Status merge_once(const std::vector<SequenceNumber>& snapshots, bool* did) override;
-  void set_snapshot_source(std::function<std::vector<SequenceNumber>()> source) override {
-    m_snapshot_source = std::move(source);
-  }
-  Status merge_all(const std::vector<SequenceNumber>& snapshots) override;
+  Status merge_once(const SnapshotSource& snapshots, bool* did) override;
+  void set_snapshot_source(SnapshotSource source) override { m_snapshot_source = std::move(source); }
+  Status merge_all(const SnapshotSource& snapshots) override;
+  PutAside put_aside() const override;
+  void try_put_aside_again() override;
   uint64_t merge_debt() const override { return m_debt_bytes.load(std::memory_order_relaxed); }
   std::vector<ZoneUsage> zone_usage() const override;
   Status move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max,
-                     const std::vector<SequenceNumber>& snapshots, bool* did) override;
-  void stop_merging() override { m_stop = true; }
+                     const SnapshotSource& snapshots, bool* did) override;
+  void stop() override { m_stop = true; }
   void verify(std::vector<std::string>* findings) override;
   void set_stitch_threshold(uint64_t bytes) override { m_stitch_threshold_bytes = bytes; }
   void set_merging(bool on) override { m_merging = on; }
   const std::shared_ptr<ReadCache>& cache() const override { return m_cache; }
+  Status failure() const override;
   TreeStatistics statistics() const override;
 
  private:
@@ -88,7 +90,9 @@ class TreeImpl final : public Tree {
   // Claims what `choose` names; false when that is nothing.
   bool claim(const Choose& choose, Claim* claimed);
   // Merges, installs, and gives the claim up.
-  Status merge(const Claim& claimed, const std::vector<SequenceNumber>& snapshots, const StitchPolicy& policy);
+  Status merge(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy);
+  // The mutation: the snapshots of now, whenever it is asked.
+  SnapshotSource listed(const SnapshotSource& snapshots) const;
   Status merge_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
                        const StitchPolicy& policy);
   // Writes `run` anew without the keys of the stretch or, when none is older, with all that is left in it; *left is
@@ -98,11 +102,17 @@ class TreeImpl final : public Tree {
                    std::shared_ptr<const Run>* left);
   Status purge_claimed(const Claim& claimed, const KeyRange& stretch, const std::vector<SequenceNumber>& snapshots);
   // Does one purge that is worth it (purge_policy.h).
-  Status purge_once(const std::vector<SequenceNumber>& snapshots, bool* did);
-  void give_up(const Claim& claimed);
+  Status purge_once(const SnapshotSource& snapshots, bool* did);
+  // `status`: what became of it. The runs are put aside when they, or the result, could not be read or written.
+  void give_up(const Claim& claimed, const Status& status);
+  static bool is_put_aside(const Status& status);
+  void forget_put_aside(const Runs& current);  // but these; caller holds m_lock
+  uint64_t debt_of(const Runs& runs) const;  // caller holds m_lock
   Status let_go_of_replaced(bool* did);
   Status install_merge(const Runs& inputs, const Runs& outputs, const ValueDelta& values);
-  // Between two pieces of a merge into `level`: whether to stop, and merges of smaller levels that are due.
+  // Between two pieces of work: whether to stop.
+  Status go_on() const;
+  // Between two pieces of a merge into `level`: that, and merges of smaller levels that are due.
   Status give_way(uint32_t level);
   StitchPolicy stitch_policy() const;
   Status make_room_in_manifest(const std::vector<SequenceNumber>& snapshots);
@@ -111,7 +121,8 @@ class TreeImpl final : public Tree {
   // Writes a checkpoint of the current runs and segments as the edits change them, and makes it current.
   Status install(const std::function<void(Runs*)>& edit, const LogPosition* position,
                  const std::function<void(Segments*)>& edit_segments);
-  Status failure() const;
+  // A checkpoint that may name `runs` could not be made durable.
+  Status checkpoint_failed(const Runs& runs, Status status, bool final);
   Status fail(Status status);
 
   Env* const m_env;
@@ -121,7 +132,7 @@ class TreeImpl final : public Tree {
   const Uuid m_uuid;
   const std::shared_ptr<ReadCache> m_cache;
   const SpanReader m_reader;
-  std::function<std::vector<SequenceNumber>()> m_snapshot_source;  // may be empty
+  SnapshotSource m_snapshot_source;
   std::atomic<uint64_t> m_next_run_id;
   std::atomic<uint64_t> m_stitch_threshold_bytes;
   std::atomic<bool> m_merging;
@@ -141,9 +152,14 @@ class TreeImpl final : public Tree {
   std::shared_ptr<const RunVersion> m_current;
   std::array<Slot, 2> m_slots;  // by epoch mod 2
   uint64_t m_epoch = 0;
-  std::set<uint64_t> m_busy;  // ids of the runs that are claimed
+  std::set<uint64_t> m_busy;       // ids of the runs that are claimed
+  std::map<uint64_t, bool> m_put_aside;  // of those whose merge has failed; false: it may be tried again
+  PutAside m_put_aside_state;
   const SyncWatch m_syncs;
   Status m_failure;  // of a sync or a checkpoint: nothing is written any more
+  // Of checkpoints that failed and are in the manifest all the same, perhaps, until one has taken their place: what they
+  // name stays as it is, also while workers that had begun before write on.
+  std::vector<Runs> m_doubtful;
   TreeStatistics m_statistics;
 };
 

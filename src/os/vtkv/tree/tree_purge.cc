@@ -115,10 +115,11 @@ Status TreeImpl::purge_claimed(const Claim& claimed, const KeyRange& stretch,
   return {};
 }
 
-Status TreeImpl::purge_once(const std::vector<SequenceNumber>& snapshots, bool* did) {
+Status TreeImpl::purge_once(const SnapshotSource& source, bool* did) {
   if (m_options.purge_removals_min == 0) {
     return {};
   }
+  const std::vector<SequenceNumber> snapshots = source();  // for the choice
   const Runs runs = current_runs();
   const PurgeChoice choice = choose_purge(runs, m_options.purge_removals_min,
                                          snapshots.empty() ? UINT64_MAX : snapshots.front());
@@ -139,8 +140,8 @@ Status TreeImpl::purge_once(const std::vector<SequenceNumber>& snapshots, bool* 
   if (!claim(claims, &claimed)) {
     return {};
   }
-  const Status status = purge_claimed(claimed, choice.stretch, snapshots);
-  give_up(claimed);
+  const Status status = purge_claimed(claimed, choice.stretch, source());
+  give_up(claimed, status);
   *did = status.ok();
   return status;
 }

@@ -376,7 +376,7 @@ TEST_F(TreeTest, AStoppedTreeDoesNotMerge) {
     next.put(s, "k" + std::to_string(s), "v");
     flush(next);
   }
-  m_tree->stop_merging();
+  m_tree->stop();
   EXPECT_EQ(m_tree->merge_all({}).code(), Status::Code::busy);
   EXPECT_EQ(read("k1"), "v");
 }

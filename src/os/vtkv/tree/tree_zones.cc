@@ -31,10 +31,11 @@ std::vector<ZoneUsage> TreeImpl::zone_usage() const {
   return zones;
 }
 
-Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max,
-                             const std::vector<SequenceNumber>& snapshots, bool* did) {
+Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max, const SnapshotSource& given,
+                             bool* did) {
   std::lock_guard merge_lock(m_merge_lock);
   *did = false;
+  const SnapshotSource snapshots = listed(given);
   VTKV_RETURN_IF_ERROR(failure());
   StitchPolicy policy;
   policy.bytes_min = 0;

@@ -1,0 +1,55 @@
+// What has failed in the background, when it is tried again, and who is told.
+//
+// The time between two attempts doubles. Where there is no space it is short: space comes back, and the log grows until
+// it does. What cannot be read stays so, mostly, and each attempt reads a lot.
+//
+// Thread-safe.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "vtkv/background_error.h"
+#include "vtkv/env/env.h"
+
+namespace vtkv {
+
+class BackgroundErrors {
+ public:
+  // `tell`: when something begins to fail, fails in another way, and when that is over. May be empty.
+  BackgroundErrors(Env* env, std::function<void(const BackgroundError&)> tell) : m_env(env), m_tell(std::move(tell)) {}
+
+  // What became of an attempt.
+  void note(BackgroundWork work, const Status& status);
+  // How long to wait before the next; 0: it is due, or nothing has failed.
+  std::chrono::microseconds wait(BackgroundWork work) const;
+  // Somebody waits for it: the next attempt is due at once.
+  void hurry(BackgroundWork work);
+  // Of the newest attempt.
+  Status status(BackgroundWork work) const;
+  // What fails at present.
+  std::vector<BackgroundError> current() const;
+  uint64_t failures() const { return m_failures.load(std::memory_order_relaxed); }  // ever
+
+ private:
+  struct State {
+    Status status;
+    uint64_t attempts = 0;
+    uint64_t due_us = 0;
+  };
+  State& state_of(BackgroundWork work) { return m_states[static_cast<size_t>(work)]; }
+  const State& state_of(BackgroundWork work) const { return m_states[static_cast<size_t>(work)]; }
+
+  Env* const m_env;
+  const std::function<void(const BackgroundError&)> m_tell;
+  std::atomic<uint64_t> m_failures{0};
+  std::atomic<uint32_t> m_failing{0};  // how many do; changed under the lock
+  mutable std::mutex m_lock;
+  std::array<State, kBackgroundWorks> m_states;
+};
+
+}  // namespace vtkv

@@ -1,0 +1,202 @@
+// Work in the background that fails: it is told, counted, tried again, and over when its cause is. And work under way
+// when the database is closed.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <mutex>
+
+#include "vtkv/db.h"
+#include "vtkv/testing/sim_env.h"
+
+namespace vtkv {
+namespace {
+
+class DbBackgroundTest : public testing::Test {
+ protected:
+  explicit DbBackgroundTest(bool interleaved = false) : m_env({.record = false, .interleaved = interleaved}) {
+    m_options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 4, .zone_bytes = 64 << 10};
+    m_options.memtable_bytes = 1 << 20;
+    m_options.growth_factor = m_options.runs_per_level = 2;
+    m_options.block_cache_bytes = 0;
+    m_options.on_background_error = [this](const BackgroundError& error) { m_told.push_back(error); };
+    m_options.on_fatal = [this](const Status& status) { m_fatal = status; };
+  }
+  void open() {
+    if (!m_env.exists("/db")) {
+      ASSERT_TRUE(DB::create(&m_env, "/db", m_options).ok());
+    }
+    const Status status = DB::open(&m_env, "/db", m_options, &m_db);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    m_env.run_until_idle();
+  }
+  static std::string key(int i) { return "key" + std::to_string(10000 + i); }
+  void put(int first, int count, size_t value_bytes = 100) {
+    for (int i = first; i < first + count; ++i) {
+      WriteBatch batch;
+      batch.put(key(i), std::string(value_bytes, 'a' + i % 26));
+      ASSERT_TRUE(m_db->write(std::move(batch), {.sync = i + 1 == first + count}).ok());
+    }
+  }
+  std::string read(int i) {
+    std::string value;
+    const Status status = m_db->get(key(i), &value);
+    return status.ok() ? value.substr(0, 1) : status.to_string();
+  }
+
+  SimEnv m_env;
+  Options m_options;
+  std::vector<BackgroundError> m_told;
+  Status m_fatal;
+  std::unique_ptr<DB> m_db;
+};
+
+TEST_F(DbBackgroundTest, AFlushWithoutSpaceIsToldOnceAndGoesOnByItself) {
+  open();
+  put(0, 20);
+  m_env.set_capacity(m_env.allocated_bytes());
+  EXPECT_TRUE(m_db->flush().is_no_space());
+  m_env.advance(std::chrono::seconds(30));
+  ASSERT_EQ(m_told.size(), 1u);
+  EXPECT_EQ(m_told[0].work, BackgroundWork::flush);
+  EXPECT_TRUE(m_told[0].status.is_no_space());
+  ASSERT_EQ(m_db->background_errors().size(), 1u);
+  EXPECT_GT(m_db->background_errors()[0].attempts, 5u);
+  EXPECT_LT(m_db->background_errors()[0].attempts, 20u);  // with longer and longer pauses
+  EXPECT_EQ(m_db->statistics().background_failing, 1u);
+  EXPECT_EQ(m_db->statistics().memtable_flushes, 0u);
+  m_env.set_capacity(uint64_t{1} << 40);
+  m_env.advance(std::chrono::seconds(6));
+  EXPECT_EQ(m_db->statistics().memtable_flushes, 1u);
+  EXPECT_TRUE(m_db->background_errors().empty());
+  EXPECT_EQ(m_db->statistics().background_failing, 0u);
+  EXPECT_GT(m_db->statistics().background_failures, 5u);
+  ASSERT_EQ(m_told.size(), 2u);
+  EXPECT_TRUE(m_told[1].status.ok());
+  EXPECT_TRUE(m_fatal.ok());
+}
+
+TEST_F(DbBackgroundTest, AMergeWithoutSpaceGoesOnByItself) {
+  m_options.merging = false;
+  open();
+  for (int round = 0; round < 4; ++round) {
+    put(0, 200);
+    ASSERT_TRUE(m_db->flush().ok());
+  }
+  m_env.run_until_idle();
+  m_env.fail_nth(SimCall::allocate, 1, Status::from_errno(ENOSPC, "injected"), true);
+  m_db->set_merging(true);
+  m_env.advance(std::chrono::seconds(10));
+  ASSERT_EQ(m_told.size(), 1u);
+  EXPECT_EQ(m_told[0].work, BackgroundWork::merge);
+  EXPECT_EQ(m_db->statistics().merges, 0u);
+  m_env.clear_faults();
+  m_env.advance(std::chrono::seconds(6));
+  EXPECT_GT(m_db->statistics().merges, 0u);
+  EXPECT_TRUE(m_db->background_errors().empty());
+  EXPECT_EQ(m_told.size(), 2u);
+}
+
+// What cannot be read is put aside: it slows nobody, and other merges go on.
+TEST_F(DbBackgroundTest, ADamagedBlockStopsItsMergeOnly) {
+  m_options.merging = false;
+  m_options.memtable_bytes = 8 << 10;  // the measure of the debt
+  m_options.checkpoint_log_bytes = 1 << 30;
+  m_options.geometry.log_segment_bytes = 1 << 20;
+  open();
+  for (int round = 0; round < 2; ++round) {
+    put(0, 300);
+    ASSERT_TRUE(m_db->flush().ok());
+  }
+  m_env.run_until_idle();
+  m_env.fail_nth(SimCall::read, 1, Status::from_errno(EIO, "bad sector"), true);
+  m_db->set_merging(true);
+  m_env.run_until_idle();
+  m_env.advance(std::chrono::milliseconds(50));
+  ASSERT_EQ(m_told.size(), 1u);
+  EXPECT_EQ(m_told[0].work, BackgroundWork::merge);
+  EXPECT_EQ(m_db->statistics().merge_debt_bytes, 0u);
+  EXPECT_TRUE(m_fatal.ok());
+  m_env.clear_faults();
+  m_env.advance(std::chrono::seconds(300));
+  EXPECT_TRUE(m_db->background_errors().empty());
+  EXPECT_EQ(m_db->statistics().merges, 1u);
+  EXPECT_EQ(m_told.size(), 2u);
+}
+
+TEST_F(DbBackgroundTest, AManifestThatCannotBeWrittenEndsTheDatabaseAtOnce) {
+  m_options.merging = false;
+  open();
+  for (int round = 0; round < 4; ++round) {
+    put(0, 200);
+    ASSERT_TRUE(m_db->flush().ok());
+  }
+  m_env.run_until_idle();
+  m_env.fail_nth(SimCall::sync, 2, Status::from_errno(ENOSPC, "injected"), false);  // as final as any
+  m_db->set_merging(true);
+  m_env.run_until_idle();
+  EXPECT_FALSE(m_fatal.ok());
+}
+
+// What a close does of work under way, against what that work takes in all.
+class DbClosingTest : public DbBackgroundTest {
+ protected:
+  DbClosingTest() : DbBackgroundTest(true) {
+    m_options.geometry = {.log_segment_bytes = 1 << 20, .initial_log_segments = 16, .zone_bytes = 256 << 10};
+    m_options.memtable_bytes = 64 << 20;
+    m_options.checkpoint_log_bytes = 1 << 30;
+    m_options.merging = false;
+    m_options.stitch_threshold_bytes = kNeverStitch;
+  }
+  uint64_t io() const {
+    uint64_t calls = 0;
+    for (const SimCall call : {SimCall::read, SimCall::write, SimCall::allocate, SimCall::sync}) {
+      calls += m_env.calls(call);
+    }
+    return calls;
+  }
+  void fill(int runs) {
+    for (int run = 0; run < runs; ++run) {
+      put(0, 2000, 1000);
+      ASSERT_TRUE(m_db->flush().ok());
+    }
+    m_env.run_until_idle();
+  }
+  // `prepare` leaves the same each time, `begin` starts the work.
+  void close_in(const std::function<void()>& prepare, const std::function<void()>& begin) {
+    open();
+    prepare();
+    uint64_t before = io();
+    begin();
+    m_env.advance(std::chrono::seconds(1));
+    const uint64_t whole = io() - before;
+    ASSERT_GT(whole, 50u);
+
+    prepare();
+    before = io();
+    begin();
+    const auto signal = m_env.new_signal();
+    std::mutex lock;
+    {
+      std::unique_lock waiting(lock);
+      signal->wait(waiting, [&] { return io() >= before + whole / 10; });
+    }
+    before = io();
+    m_db.reset();
+    std::printf("%lu calls in all, %lu when it is closed after a tenth\n", whole, io() - before);
+    EXPECT_LT(io() - before, whole / 4);
+    open();
+    EXPECT_EQ(read(77), "z");
+  }
+};
+
+TEST_F(DbClosingTest, ALargeMergeIsGivenUp) {
+  close_in([&] { m_db->set_merging(false), fill(4); }, [&] { m_db->set_merging(true); });
+}
+
+TEST_F(DbClosingTest, ALargeFlushIsGivenUp) {
+  close_in([&] { put(0, 5000, 1000); }, [&] { m_db->request_flush(); });
+}
+
+}  // namespace
+}  // namespace vtkv

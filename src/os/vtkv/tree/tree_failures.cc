@@ -1,0 +1,103 @@
+// What becomes of a checkpoint or a merge that fails, of what it wrote, and of the work that comes after it.
+#include <algorithm>
+
+#include "vtkv/tree/tree_impl.h"
+
+namespace vtkv {
+
+Status TreeImpl::failure() const {
+  std::lock_guard lock(m_lock);
+  return m_failure;
+}
+
+Status TreeImpl::fail(Status status) {
+  std::lock_guard lock(m_lock);
+  if (m_failure.ok()) {
+    m_failure = status;
+  }
+  return status;
+}
+
+Status TreeImpl::checkpoint_failed(const Runs& runs, Status status, bool final) {
+  if (!m_options.mutations.free_doubtful_runs) {
+    std::lock_guard lock(m_lock);
+    m_doubtful.push_back(runs);
+  }
+  return final ? fail(std::move(status)) : status;
+}
+
+Status TreeImpl::sync_zones() {
+  Status status = m_reader.file().sync();
+  if (status.ok()) {
+    status = m_syncs.check();
+  }
+  return status.ok() ? status : fail(std::move(status));
+}
+
+// --- merges -------------------------------------------------------------------------------------------
+
+SnapshotSource TreeImpl::listed(const SnapshotSource& snapshots) const {
+  return m_options.mutations.list_snapshots_early ? SnapshotSource(snapshots()) : snapshots;
+}
+
+void TreeImpl::give_up(const Claim& claimed, const Status& status) {
+  const bool puts_aside = is_put_aside(status);
+  std::lock_guard lock(m_lock);
+  for (const auto& run : claimed.inputs) {
+    m_busy.erase(run->location().run_id);
+    if (puts_aside) {
+      m_put_aside[run->location().run_id] = true;
+    }
+  }
+  if (puts_aside) {
+    m_put_aside_state = {status, m_put_aside_state.failures + 1};
+    m_debt_bytes = debt_of(m_current->runs());
+  }
+}
+
+bool TreeImpl::is_put_aside(const Status& status) {
+  return status.is_corruption() || status.code() == Status::Code::io_error;
+}
+
+Tree::PutAside TreeImpl::put_aside() const {
+  std::lock_guard lock(m_lock);
+  return m_put_aside_state;
+}
+
+void TreeImpl::try_put_aside_again() {
+  std::lock_guard lock(m_lock);
+  if (m_put_aside.empty()) {
+    return;
+  }
+  for (auto& [id, waits] : m_put_aside) {
+    waits = false;
+  }
+  m_debt_bytes = debt_of(m_current->runs());
+}
+
+void TreeImpl::forget_put_aside(const Runs& current) {
+  std::erase_if(m_put_aside, [&](const auto& entry) {
+    return std::none_of(current.begin(), current.end(),
+                        [&](const auto& run) { return run->location().run_id == entry.first; });
+  });
+  if (m_put_aside.empty()) {
+    m_put_aside_state.status = Status();
+  }
+}
+
+// Writers are slowed for what merges can still do, and for nothing else.
+uint64_t TreeImpl::debt_of(const Runs& runs) const {
+  Runs rest = runs;
+  std::erase_if(rest, [this](const auto& run) {
+    const auto found = m_put_aside.find(run->location().run_id);
+    return found != m_put_aside.end() && found->second;
+  });
+  return vtkv::merge_debt(rest, m_shape);
+}
+
+// Writing on is no use when the result could not be made durable.
+Status TreeImpl::go_on() const {
+  return m_stop.load(std::memory_order_relaxed) ? Status::busy("the database is being closed") : failure();
+}
+
+}  // namespace vtkv

@@ -1,0 +1,108 @@
+// A tree whose file system has no room now and then: it may be tried again, and nothing is lost meanwhile.
+
+#include <gtest/gtest.h>
+
+#include "vtkv/testing/crash_images.h"
+#include "vtkv/testing/tree_fixture.h"
+
+namespace vtkv {
+namespace {
+
+class TreeSpaceTest : public TreeFixture {
+ protected:
+  // Puts the number under 40 keys, and lets the position follow.
+  Status flush(SequenceNumber number) {
+    MemTable table;
+    for (int i = 0; i < 40; ++i) {
+      table.put(number * 100 + i, "key" + std::to_string(100 + i), std::to_string(number) + std::string(300, 'v'));
+    }
+    LogPosition position;
+    position.sequence = number * 100 + 99;
+    return m_tree->flush(table, position, {});
+  }
+  std::string read() {
+    Lookup result = Lookup::absent;
+    std::string value;
+    const Status status = m_tree->current()->get("key120", UINT64_MAX, &result, &value);
+    return status.ok() ? value.substr(0, value.find('v')) : status.to_string();
+  }
+};
+
+// The n-th write has no room: be it a block's, or the manifest's.
+TEST_F(TreeSpaceTest, AFlushIsTriedAgain) {
+  make();
+  ASSERT_TRUE(flush(1).ok());
+  SequenceNumber number = 2;
+  uint64_t failed = 0;
+  for (uint64_t n = 1; n < 20; ++n) {
+    m_env.fail_nth(SimCall::write, n, Status::from_errno(ENOSPC, "injected"), false);
+    const Status status = flush(number);
+    m_env.clear_faults();
+    if (!status.ok()) {
+      ++failed;
+      EXPECT_TRUE(status.is_no_space()) << status.to_string();
+      EXPECT_TRUE(m_tree->failure().ok());
+      EXPECT_EQ(read(), std::to_string(number - 1));
+      ASSERT_TRUE(flush(number).ok()) << "after write " << n;
+    }
+    EXPECT_EQ(read(), std::to_string(number));
+    open();
+    EXPECT_EQ(read(), std::to_string(number));
+    ++number;
+  }
+  EXPECT_GE(failed, 3u);
+}
+
+// Until the manifest has been written, either the old state is there or the new one; and what comes next does not
+// take the zones of what may be there.
+TEST(TreeSpaceCrashTest, AManifestThatWasWrittenInPartLosesNothing) {
+  for (uint64_t n = 1; n < 12; ++n) {
+    SimEnv env({.seed = n});
+    Options options;
+    options.geometry.zone_bytes = 16 << 10;
+    options.growth_factor = options.runs_per_level = 2;
+    ASSERT_TRUE(env.create_directory("/db").ok());
+    ASSERT_TRUE(Tree::create(&env, "/db", options.geometry, Uuid{1, 2, 3}, {}).ok());
+    std::unique_ptr<Tree> tree;
+    ASSERT_TRUE(Tree::open(&env, "/db", options, &tree).ok());
+    env.restart_trace();
+    const auto flush = [&](SequenceNumber number) {
+      MemTable table;
+      for (int i = 0; i < 40; ++i) {
+        table.put(number * 100 + i, "key" + std::to_string(100 + i), std::to_string(number) + std::string(300, 'v'));
+      }
+      LogPosition position;
+      position.sequence = number * 100 + 99;
+      Status status = tree->flush(table, position, {});
+      if (status.ok()) {
+        env.mark(number);
+      }
+      return status;
+    };
+    ASSERT_TRUE(flush(1).ok());
+    env.fail_nth(SimCall::write, n, Status::from_errno(ENOSPC, "injected"), false);
+    for (SequenceNumber number = 2; number < 6;) {
+      number += flush(number).ok() ? 1 : 0;
+    }
+    bool did = false;
+    ASSERT_TRUE(tree->merge_once({}, &did).ok());
+    tree.reset();
+    CrashImages images(env.trace(), {.samples = 32});
+    for (uint64_t sample = 0; sample < 150; ++sample) {
+      const CrashState state = images.sample(sample);
+      const auto crashed = images.materialize(state);
+      const auto marks = images.marks(state);
+      const uint64_t acknowledged = marks.empty() ? 0 : marks.back().id;
+      std::unique_ptr<Tree> again;
+      const Status status = Tree::open(crashed.get(), "/db", options, &again);
+      ASSERT_TRUE(status.ok()) << status.to_string() << " " << state.to_string();
+      ASSERT_GE(again->newest_log_position().sequence, acknowledged * 100) << state.to_string();
+      std::vector<std::string> findings;
+      again->verify(&findings);
+      ASSERT_TRUE(findings.empty()) << findings.front() << " " << state.to_string();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vtkv
