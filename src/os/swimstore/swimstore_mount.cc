@@ -7,6 +7,7 @@
 #include "common/code_environment.h"
 #include "common/debug.h"
 #include "log/Log.h"
+#include "swimstore/ops/background_alert.h"
 #include "swimstore/ops/perf_counters.h"
 #include "swimstore/ops/settings.h"
 #include "swimstore/store/store_directory.h"
@@ -137,6 +138,9 @@ Status SwimStore::make() {
 swimstore::CubeOptions SwimStore::cube_options(const Settings& settings, bool single_flush) {
   swimstore::CubeOptions options = settings.cube_options(single_flush);
   options.database.on_fatal = [this](const Status& status) { end_process(status); };
+  options.database.on_background_error = [this](const vtkv::BackgroundError& error) {
+    derr << swimstore::describe(error, path) << dendl;
+  };
   if (m_cube_options_hook) {
     m_cube_options_hook(options);
   }

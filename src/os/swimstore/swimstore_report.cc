@@ -5,6 +5,7 @@
 #include "common/Formatter.h"
 #include "common/debug.h"
 #include "swimstore/format/format_version.h"
+#include "swimstore/ops/background_alert.h"
 #include "swimstore/ops/host_device.h"
 #include "swimstore/ops/space_report.h"
 #include "swimstore/swimstore.h"
@@ -104,6 +105,7 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
   if (alerts != nullptr) {
     alerts->clear();
     swimstore::add_space_alerts(path, host, limits, alerts);
+    swimstore::add_background_alert(path, host, m_mounted->cube->database().background_errors(), alerts);
     if (const uint64_t errors = m_counters->get()->get(swimstore::l_swimstore_read_errors); errors > 0) {
       alerts->emplace("SWIMSTORE_READ_ERRORS",
                       fmt::format("{} reads failed since the OSD at {} started: deep scrub its PGs, check the disk",

@@ -1,0 +1,55 @@
+#include "swimstore/ops/background_alert.h"
+
+#include <fmt/format.h>
+
+namespace swimstore {
+
+namespace {
+
+using vtkv::BackgroundWork;
+
+std::string_view consequence(BackgroundWork work) {
+  switch (work) {
+    case BackgroundWork::flush:
+      return "memory and log grow and writes slow down until it succeeds";
+    case BackgroundWork::merge:
+      return "reads slow down and space does not come back until it succeeds";
+    case BackgroundWork::collect:
+      return "the log grows until it succeeds";
+    case BackgroundWork::segments:
+      return "writes end when the log has no room left";
+  }
+  return "";
+}
+
+std::string remedy(const vtkv::BackgroundError& error, const std::string& mount_point) {
+  if (error.status.is_no_space()) {
+    return fmt::format("free space on {} or remove objects; it goes on by itself", mount_point);
+  }
+  return "look for errors of the disk in the kernel's log; when it stays, take the OSD out, make it anew on a sound disk, "
+         "and its peers will fill it";
+}
+
+}  // namespace
+
+std::string describe(const vtkv::BackgroundError& error, const std::string& mount_point) {
+  const std::string_view work = vtkv::to_string(error.work);
+  if (error.status.ok()) {
+    return fmt::format("{} works again", work);
+  }
+  return fmt::format("{} has failed ({}): {}. Remedy: {}", work, error.status.message(), consequence(error.work),
+                     remedy(error, mount_point));
+}
+
+void add_background_alert(const std::string& path, const vtkv::FileSystemInfo& host,
+                          const std::vector<vtkv::BackgroundError>& errors, osd_alert_list_t* alerts) {
+  std::string text;
+  for (const vtkv::BackgroundError& error : errors) {
+    text += (text.empty() ? "" : "; ") + describe(error, host.mount_point);
+  }
+  if (!text.empty()) {
+    alerts->emplace("SWIMSTORE_BACKGROUND_ERROR", fmt::format("store at {}: {}", path, text));
+  }
+}
+
+}  // namespace swimstore

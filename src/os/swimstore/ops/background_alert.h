@@ -1,0 +1,21 @@
+// Work of the metadata's engine that fails and is tried again, as an operator hears of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "osd/osd_types.h"
+
+#include "vtkv/background_error.h"
+#include "vtkv/env/env.h"
+
+namespace swimstore {
+
+// What has failed, what follows from it, and what to do; or that it is over.
+std::string describe(const vtkv::BackgroundError& error, const std::string& mount_point);
+
+// SWIMSTORE_BACKGROUND_ERROR while anything fails.
+void add_background_alert(const std::string& path, const vtkv::FileSystemInfo& host,
+                          const std::vector<vtkv::BackgroundError>& errors, osd_alert_list_t* alerts);
+
+}  // namespace swimstore

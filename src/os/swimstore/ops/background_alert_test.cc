@@ -1,0 +1,46 @@
+#include "swimstore/ops/background_alert.h"
+
+#include <gtest/gtest.h>
+
+namespace swimstore {
+
+using vtkv::BackgroundError;
+using vtkv::BackgroundWork;
+using vtkv::Status;
+
+namespace {
+
+std::string alert_of(const std::vector<BackgroundError>& errors) {
+  vtkv::FileSystemInfo host;
+  host.mount_point = "/mnt/osd";
+  osd_alert_list_t alerts;
+  add_background_alert("/var/lib/osd", host, errors, &alerts);
+  return alerts.empty() ? "" : alerts.at("SWIMSTORE_BACKGROUND_ERROR");
+}
+
+}  // namespace
+
+TEST(BackgroundAlertTest, NamesWhatFailedAndTheRemedy) {
+  const std::string text =
+      alert_of({{BackgroundWork::flush, Status::from_errno(ENOSPC, "cannot write /osd/tree"), 3}});
+  EXPECT_NE(text.find("/var/lib/osd"), std::string::npos) << text;
+  EXPECT_NE(text.find("cannot write /osd/tree"), std::string::npos) << text;
+  EXPECT_NE(text.find("free space on /mnt/osd"), std::string::npos) << text;
+}
+
+TEST(BackgroundAlertTest, DamageIsNotMendedByFreeSpace) {
+  const std::string text = alert_of({{BackgroundWork::merge, Status::corruption("cannot read 4096 bytes of /osd/tree"), 1}});
+  EXPECT_EQ(text.find("free space"), std::string::npos) << text;
+  EXPECT_NE(text.find("kernel's log"), std::string::npos) << text;
+}
+
+TEST(BackgroundAlertTest, EveryFailureIsInIt) {
+  const std::string text = alert_of({{BackgroundWork::flush, Status::from_errno(ENOSPC, "one"), 3},
+                                     {BackgroundWork::collect, Status::from_errno(ENOSPC, "other"), 1}});
+  EXPECT_NE(text.find("one"), std::string::npos) << text;
+  EXPECT_NE(text.find("other"), std::string::npos) << text;
+}
+
+TEST(BackgroundAlertTest, NothingFailsNoAlert) { EXPECT_EQ(alert_of({}), ""); }
+
+}  // namespace swimstore
