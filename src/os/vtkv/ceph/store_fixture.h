@@ -63,6 +63,18 @@ class VtkvStoreFixture : public testing::Test {
     ASSERT_EQ((m_store.get()->*open)(out, ""), 0) << out.str();
   }
 
+  // Blocks of entries among it; what the open store knows already stays right.
+  void damage_tree() {
+    // tidy: allow it to a test's fixture
+    const uint64_t bytes = std::filesystem::file_size(m_directory + "/tree");
+    // tidy: allow it to a test's fixture
+    std::fstream tree(m_directory + "/tree", std::ios::in | std::ios::out | std::ios::binary);
+    for (uint64_t unit = 0; unit < bytes; unit += 4096) {
+      tree.seekp(static_cast<std::streamoff>(unit + 60));
+      tree.write("damage", 6);
+    }
+  }
+
   static ceph::buffer::list list(const std::string& bytes) {
     ceph::buffer::list result;
     result.append(bytes);

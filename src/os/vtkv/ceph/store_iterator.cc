@@ -4,28 +4,10 @@ namespace vtkv {
 
 namespace {
 
-int result(const Iterator& iterator) { return iterator.status().ok() ? 0 : -iterator.status().error_number(); }
-
-// Ceph moves an iterator that has ended, too: it stays where it is.
-int step_forward(Iterator& iterator) {
-  if (iterator.valid()) {
-    iterator.next();
-  }
-  return result(iterator);
-}
-
-int step_backward(Iterator& iterator) {
-  if (iterator.valid()) {
-    iterator.previous();
-  }
-  return result(iterator);
-}
-
 // The first key behind `after` itself.
-int seek_behind(Iterator& iterator, std::string after) {
+std::string behind(std::string after) {
   after.push_back('\0');
-  iterator.seek(after);
-  return result(iterator);
+  return after;
 }
 
 ceph::buffer::list list_of(std::string_view bytes) {
@@ -40,38 +22,77 @@ ceph::buffer::ptr pointer_to(std::string_view bytes) {
 
 }  // namespace
 
-int WholeSpaceIterator::seek_to_first() {
-  m_iterator->seek_to_first();
-  return result(*m_iterator);
+int CheckedIterator::check() const {
+  if (const Status status = m_iterator->status(); !status.ok()) {
+    m_fatal.end("the keys from '" + m_place + "' on", status);
+  }
+  return 0;
 }
+
+int CheckedIterator::seek_to_first() {
+  m_place.clear();
+  m_iterator->seek_to_first();
+  return check();
+}
+
+int CheckedIterator::seek_to_last() {
+  m_place.clear();
+  m_iterator->seek_to_last();
+  return check();
+}
+
+int CheckedIterator::seek(std::string_view target) {
+  m_place.assign(target);
+  m_iterator->seek(target);
+  return check();
+}
+
+int CheckedIterator::seek_for_previous(std::string_view target) {
+  m_place.assign(target);
+  m_iterator->seek_for_previous(target);
+  return check();
+}
+
+// Ceph moves an iterator that has ended, too: it stays where it is.
+int CheckedIterator::next() {
+  if (m_iterator->valid()) {
+    m_place.assign(m_iterator->key());
+    m_iterator->next();
+  }
+  return check();
+}
+
+int CheckedIterator::previous() {
+  if (m_iterator->valid()) {
+    m_place.assign(m_iterator->key());
+    m_iterator->previous();
+  }
+  return check();
+}
+
+int WholeSpaceIterator::seek_to_first() { return m_iterator.seek_to_first(); }
 
 int WholeSpaceIterator::seek_to_first(const std::string& prefix) {
-  m_iterator->seek(range_of_prefix(prefix).lower);
-  return result(*m_iterator);
+  return m_iterator.seek(range_of_prefix(prefix).lower);
 }
 
-int WholeSpaceIterator::seek_to_last() {
-  m_iterator->seek_to_last();
-  return result(*m_iterator);
-}
+int WholeSpaceIterator::seek_to_last() { return m_iterator.seek_to_last(); }
 
 int WholeSpaceIterator::seek_to_last(const std::string& prefix) {
   // Nothing is stored under the bound itself: no prefix's encoding ends in its last byte.
-  m_iterator->seek_for_previous(range_of_prefix(prefix).upper);
-  return result(*m_iterator);
+  return m_iterator.seek_for_previous(range_of_prefix(prefix).upper);
 }
 
 int WholeSpaceIterator::upper_bound(const std::string& prefix, const std::string& after) {
-  return seek_behind(*m_iterator, encode_key(prefix, after));
+  return m_iterator.seek(behind(encode_key(prefix, after)));
 }
 
 int WholeSpaceIterator::lower_bound(const std::string& prefix, const std::string& to) {
-  m_iterator->seek(encode_key(prefix, to));
-  return result(*m_iterator);
+  return m_iterator.seek(encode_key(prefix, to));
 }
 
-int WholeSpaceIterator::next() { return step_forward(*m_iterator); }
-int WholeSpaceIterator::prev() { return step_backward(*m_iterator); }
+int WholeSpaceIterator::next() { return m_iterator.next(); }
+int WholeSpaceIterator::prev() { return m_iterator.previous(); }
 std::string WholeSpaceIterator::key() { return std::string(key_part(m_iterator->key())); }
 
 std::pair<std::string, std::string> WholeSpaceIterator::raw_key() {
@@ -89,34 +110,26 @@ bool WholeSpaceIterator::raw_key_is_prefixed(const std::string& prefix) {
 
 ceph::buffer::list WholeSpaceIterator::value() { return list_of(m_iterator->value()); }
 ceph::buffer::ptr WholeSpaceIterator::value_as_ptr() { return pointer_to(m_iterator->value()); }
-int WholeSpaceIterator::status() { return result(*m_iterator); }
+int WholeSpaceIterator::status() { return m_iterator.check(); }
 size_t WholeSpaceIterator::key_size() { return m_iterator->key().size(); }
 size_t WholeSpaceIterator::value_size() { return m_iterator->value().size(); }
 
-int PrefixIterator::seek_to_first() {
-  m_iterator->seek_to_first();
-  return result(*m_iterator);
-}
-
-int PrefixIterator::seek_to_last() {
-  m_iterator->seek_to_last();
-  return result(*m_iterator);
-}
+int PrefixIterator::seek_to_first() { return m_iterator.seek_to_first(); }
+int PrefixIterator::seek_to_last() { return m_iterator.seek_to_last(); }
 
 int PrefixIterator::upper_bound(const std::string& after) {
-  return seek_behind(*m_iterator, encode_key(m_prefix, after));
+  return m_iterator.seek(behind(encode_key(m_prefix, after)));
 }
 
 int PrefixIterator::lower_bound(const std::string& to) {
-  m_iterator->seek(encode_key(m_prefix, to));
-  return result(*m_iterator);
+  return m_iterator.seek(encode_key(m_prefix, to));
 }
 
-int PrefixIterator::next() { return step_forward(*m_iterator); }
-int PrefixIterator::prev() { return step_backward(*m_iterator); }
+int PrefixIterator::next() { return m_iterator.next(); }
+int PrefixIterator::prev() { return m_iterator.previous(); }
 std::string PrefixIterator::key() { return std::string(key_part(m_iterator->key())); }
 ceph::buffer::list PrefixIterator::value() { return list_of(m_iterator->value()); }
 ceph::buffer::ptr PrefixIterator::value_as_ptr() { return pointer_to(m_iterator->value()); }
-int PrefixIterator::status() { return result(*m_iterator); }
+int PrefixIterator::status() { return m_iterator.check(); }
 
 }  // namespace vtkv

@@ -9,14 +9,37 @@
 #include <utility>
 
 #include "kv/KeyValueDB.h"
+#include "vtkv/ceph/fatal_reads.h"
 #include "vtkv/ceph/key_space.h"
 #include "vtkv/iterator.h"
 
 namespace vtkv {
 
+// An iterator of the engine that ends the process when it cannot read on: every move is checked. Moves return 0.
+class CheckedIterator {
+ public:
+  CheckedIterator(std::unique_ptr<Iterator> iterator, const FatalReads& fatal)
+      : m_iterator(std::move(iterator)), m_fatal(fatal) {}
+
+  int seek_to_first();
+  int seek_to_last();
+  int seek(std::string_view target);
+  int seek_for_previous(std::string_view target);
+  int next();
+  int previous();
+  int check() const;
+  const Iterator* operator->() const { return m_iterator.get(); }
+
+ private:
+  const std::unique_ptr<Iterator> m_iterator;
+  const FatalReads& m_fatal;
+  std::string m_place;  // where the last move began
+};
+
 class WholeSpaceIterator final : public KeyValueDB::WholeSpaceIteratorImpl {
  public:
-  explicit WholeSpaceIterator(std::unique_ptr<Iterator> iterator) : m_iterator(std::move(iterator)) {}
+  WholeSpaceIterator(std::unique_ptr<Iterator> iterator, const FatalReads& fatal)
+      : m_iterator(std::move(iterator), fatal) {}
 
   int seek_to_first() override;
   int seek_to_first(const std::string& prefix) override;
@@ -38,14 +61,14 @@ class WholeSpaceIterator final : public KeyValueDB::WholeSpaceIteratorImpl {
   size_t value_size() override;
 
  private:
-  const std::unique_ptr<Iterator> m_iterator;
+  CheckedIterator m_iterator;
 };
 
 class PrefixIterator final : public KeyValueDB::IteratorImpl {
  public:
   // `iterator` is bounded by keys of the prefix.
-  PrefixIterator(std::string prefix, std::unique_ptr<Iterator> iterator)
-      : m_prefix(std::move(prefix)), m_iterator(std::move(iterator)) {}
+  PrefixIterator(std::string prefix, std::unique_ptr<Iterator> iterator, const FatalReads& fatal)
+      : m_prefix(std::move(prefix)), m_iterator(std::move(iterator), fatal) {}
 
   int seek_to_first() override;
   int seek_to_last() override;
@@ -62,7 +85,7 @@ class PrefixIterator final : public KeyValueDB::IteratorImpl {
 
  private:
   const std::string m_prefix;
-  const std::unique_ptr<Iterator> m_iterator;
+  CheckedIterator m_iterator;
 };
 
 }  // namespace vtkv

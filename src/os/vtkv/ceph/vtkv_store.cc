@@ -52,6 +52,7 @@ int error_of(const Status& status) {
 VtkvStore::VtkvStore(CephContext* context, std::string directory, std::map<std::string, std::string> options)
     : cct(context),
       m_directory(std::move(directory)),
+      m_fatal_reads(context, m_directory),
       m_given_options(std::move(options)),
       m_options(vtkv::default_store_options()) {}
 
@@ -110,6 +111,15 @@ int VtkvStore::do_open(std::ostream& out, Mode mode) {
   }
   m_options.on_fatal = [this](const Status& status) {
     derr << "cannot write any more, nothing later will be stored: " << status.message() << dendl;
+  };
+  m_options.on_background_error = [this](const vtkv::BackgroundError& error) {
+    if (error.status.ok()) {
+      derr << vtkv::to_string(error.work) << " works again" << dendl;
+    } else {
+      derr << vtkv::to_string(error.work) << " has failed, and is tried again: " << error.status.message()
+           << (error.status.is_no_space() ? "; free space on the file system of " : "; check the disk of ") << m_directory
+           << dendl;
+    }
   };
   if (const Status status = open_database(mode); !status.ok()) {
     return refuse(out, status);
@@ -234,11 +244,6 @@ int VtkvStore::submit(const Transaction& transaction, bool wait) {
 
 // --- reads ----------------------------------------------------------------------------------------------
 
-int VtkvStore::read_failed(const std::string& prefix, const std::string& key, const Status& status) const {
-  derr << "cannot read key '" << key << "' of prefix '" << prefix << "': " << status.message() << dendl;
-  return error_of(status);
-}
-
 int VtkvStore::get(const std::string& prefix, const std::string& key, ceph::buffer::list* out) {
   const auto start = ceph::mono_clock::now();
   std::string value;
@@ -248,7 +253,10 @@ int VtkvStore::get(const std::string& prefix, const std::string& key, ceph::buff
     out->append(value);
     return 0;
   }
-  return status.is_not_found() ? -ENOENT : read_failed(prefix, key, status);
+  if (!status.is_not_found()) {
+    m_fatal_reads.end("key '" + key + "' of prefix '" + prefix + "'", status);
+  }
+  return -ENOENT;
 }
 
 int VtkvStore::get(const std::string& prefix, const std::set<std::string>& keys,
@@ -258,8 +266,6 @@ int VtkvStore::get(const std::string& prefix, const std::set<std::string>& keys,
     const int r = get(prefix, key, &value);
     if (r == 0) {
       (*out)[key] = std::move(value);
-    } else if (r != -ENOENT) {
-      return r;
     }
   }
   return 0;
@@ -267,7 +273,7 @@ int VtkvStore::get(const std::string& prefix, const std::set<std::string>& keys,
 
 KeyValueDB::WholeSpaceIterator VtkvStore::get_wholespace_iterator(IteratorOpts) {
   const vtkv::KeyRange range = vtkv::range_of_everything();
-  return std::make_shared<vtkv::WholeSpaceIterator>(m_db->new_iterator(range.lower, range.upper));
+  return std::make_shared<vtkv::WholeSpaceIterator>(m_db->new_iterator(range.lower, range.upper), m_fatal_reads);
 }
 
 KeyValueDB::Iterator VtkvStore::get_iterator(const std::string& prefix, IteratorOpts options,
@@ -282,7 +288,7 @@ KeyValueDB::Iterator VtkvStore::get_iterator(const std::string& prefix, Iterator
   if (bounds.upper_bound) {
     range.upper = vtkv::encode_key(prefix, *bounds.upper_bound);
   }
-  return std::make_shared<vtkv::PrefixIterator>(prefix, m_db->new_iterator(range.lower, range.upper));
+  return std::make_shared<vtkv::PrefixIterator>(prefix, m_db->new_iterator(range.lower, range.upper), m_fatal_reads);
 }
 
 // --- space, statistics, compaction ----------------------------------------------------------------------
@@ -303,6 +309,9 @@ int64_t VtkvStore::estimate_prefix_size(const std::string& prefix, const std::st
   int64_t bytes = 0;
   for (iterator->seek_to_first(); iterator->valid() && iterator->key().starts_with(lower); iterator->next()) {
     bytes += static_cast<int64_t>(iterator->key().size() + iterator->value().size());
+  }
+  if (const Status status = iterator->status(); !status.ok()) {
+    m_fatal_reads.end("the keys of prefix '" + prefix + "'", status);
   }
   return bytes;
 }

@@ -7,6 +7,7 @@
 //   * every iterator reads the state as of its making;
 //   * merges are resolved when their transaction is submitted (merge_operators.h);
 //   * column families (`cfs`) are RocksDB's way of keeping prefixes apart: accepted, and not needed;
+//   * what cannot be read ends the process (fatal_reads.h): nobody who calls can tell it from what is not there;
 //   * a failed write stops the store: it is told once, and every later transaction gets -EIO.
 // Thread-safe while open. Opening, closing and what has to come before (init, set_merge_operator) are not;
 // iterators are destroyed before the store is closed.
@@ -21,6 +22,7 @@
 
 #include "include/common_fwd.h"
 #include "kv/KeyValueDB.h"
+#include "vtkv/ceph/fatal_reads.h"
 #include "vtkv/ceph/merge_operators.h"
 #include "vtkv/ceph/store_transaction.h"
 #include "vtkv/db.h"
@@ -85,11 +87,11 @@ class VtkvStore final : public KeyValueDB {
   int submit(const Transaction& transaction, bool wait);
   // Makes the transaction visible. For a caller who will wait for it, *sequence is its last one.
   vtkv::Status apply(const vtkv::StoreTransaction& transaction, bool wait, vtkv::SequenceNumber* sequence);
-  int read_failed(const std::string& prefix, const std::string& key, const vtkv::Status& status) const;
   void run_compactions();
 
   CephContext* const cct;  // Ceph's logging macros want the name
   const std::string m_directory;
+  const vtkv::FatalReads m_fatal_reads;
   const std::map<std::string, std::string> m_given_options;
   vtkv::Options m_options;
   vtkv::MergeOperators m_operators;

@@ -93,16 +93,33 @@ TEST_F(VtkvStoreTest, RepairTellsAWholeStoreFromADamagedOne) {
   std::ostringstream whole;
   EXPECT_EQ(m_store->repair(whole), 0);
   EXPECT_NE(whole.str().find("nothing to repair"), std::string::npos) << whole.str();
-  const uint64_t bytes = std::filesystem::file_size(m_directory + "/tree");
-  std::fstream tree(m_directory + "/tree", std::ios::in | std::ios::out | std::ios::binary);
-  for (uint64_t unit = 0; unit < bytes; unit += 4096) {
-    tree.seekp(static_cast<std::streamoff>(unit + 60));
-    tree.write("damage", 6);
-  }
-  tree.close();
+  damage_tree();
   std::ostringstream damaged;
   EXPECT_EQ(m_store->repair(damaged), -EIO);
   EXPECT_NE(damaged.str().find("tree"), std::string::npos) << damaged.str();
+}
+
+// An error would be taken for a key that is not there, and an iterator that ends for the end of the keys.
+TEST_F(VtkvStoreTest, WhatCannotBeReadEndsTheProcess) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  create();
+  for (int i = 0; i < 200; ++i) {
+    set("p", std::to_string(i), std::string(500, 'v'));
+  }
+  m_store->compact();
+  reopen();  // nothing of it is in memory
+  damage_tree();
+  const std::string message = "cannot read .* at [0-9]+ of .*/tree.*Remedy: ";
+  EXPECT_DEATH((void)get("p", "42"), message);
+  const auto end_of = [this] {
+    auto iterator = m_store->get_iterator("p");
+    for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
+    }
+  };
+  EXPECT_DEATH(end_of(), message);
+  const auto begin_of_everything = [this] { m_store->get_wholespace_iterator()->seek_to_last(); };
+  EXPECT_DEATH(begin_of_everything(), message);
+  EXPECT_DEATH(m_store->estimate_prefix_size("p", ""), message);
 }
 
 // --- transactions -----------------------------------------------------------------------------------------
