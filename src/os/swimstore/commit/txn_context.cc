@@ -1,5 +1,7 @@
 #include "swimstore/commit/txn_context.h"
 
+#include "include/ceph_assert.h"
+
 #include "swimstore/commit/commit_pipeline.h"
 
 namespace swimstore {
@@ -60,6 +62,12 @@ void TxnContext::data_written() {
 void TxnContext::committed(const vtkv::Status& status) {
   TxnContextRef self(this, false);
   if (!status.ok()) {
+    if (status.code() == vtkv::Status::Code::invalid_argument) {
+      // The engine refused it, of which nobody else will tell: nothing of it is visible, and its client would wait for ever.
+      const std::string text = "a transaction cannot be logged: " + std::string(status.message()) +
+                               ". Remedy: split the object's omap, or remove its keys in smaller steps";
+      ceph_abort_msg(text);
+    }
     // Never acknowledged; the store is about to end the process.
     m_pipeline.ended();
     return;
