@@ -162,6 +162,7 @@ class SwimStore : public ObjectStore {
   swimstore::MetadataFailure metadata_failure(Purpose purpose) const;
   vtkv::Status open(Purpose purpose);
   void close();
+  vtkv::Status consider_obstacles(vtkv::FileSystemInfo* host) const;
   void end_process(const vtkv::Status& status);
   int fail(const char* what, const vtkv::Status& status) const;
 

@@ -13,6 +13,7 @@
 #include "swimstore/store/store_directory.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/swimstore_mounted.h"
+#include "vtkv/env/flush_obstacle.h"
 
 #define dout_context cct
 #define dout_subsys SWIM_SUBSYS
@@ -221,6 +222,7 @@ Status SwimStore::open(Purpose purpose) {
 
   settings.geometry = superblock.geometry;
   settings.stretch_bytes = superblock.stretch_bytes;
+  VTKV_RETURN_IF_ERROR(consider_obstacles(&host));
   bool single_flush = false;
   VTKV_RETURN_IF_ERROR(settings.choose_single_flush(host, &single_flush));
   swimstore::CubeOptions options = cube_options(settings, single_flush);
@@ -287,6 +289,20 @@ int SwimStore::umount() {
     }
   }
   return 0;
+}
+
+// The host's file system may be one where a flush covers all files, and a file of this store one that it does not cover.
+Status SwimStore::consider_obstacles(vtkv::FileSystemInfo* host) const {
+  std::string obstacle;
+  if (!host->single_flush || m_env != vtkv::posix_env()) {
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(vtkv::find_flush_obstacle(path, &obstacle));
+  if (!obstacle.empty()) {
+    derr << obstacle << ": one flush does not cover it, so each file is flushed by itself, which is slower" << dendl;
+    host->single_flush = false;
+  }
+  return {};
 }
 
 void SwimStore::end_process(const Status& status) {

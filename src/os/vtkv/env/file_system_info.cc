@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -40,11 +41,6 @@ std::string first_line(const fs::path& path) {
   return line;
 }
 
-struct Mount {
-  std::string point;
-  std::string source;
-};
-
 // mountinfo writes a space, a tab, a newline and a backslash as \ooo.
 std::string unescape(const std::string& text) {
   std::string result;
@@ -67,30 +63,20 @@ bool is_below(const std::string& path, const std::string& folder) {
          (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
-// The longest mount point above the path; of several at the same place the last is the one on top.
-Mount find_mount(const std::string& resolved_path) {
-  Mount best;
-  std::ifstream stream("/proc/self/mountinfo");
-  std::string line;
-  while (std::getline(stream, line)) {
-    std::istringstream fields(line);
-    std::string ignored;
-    std::string point;
-    fields >> ignored >> ignored >> ignored >> ignored >> point;
-    point = unescape(point);
-    if (!is_below(resolved_path, point) || point.size() < best.point.size()) {
-      continue;
-    }
-    const size_t separator = line.find(" - ");
-    if (separator == std::string::npos) {
-      continue;
-    }
-    std::istringstream tail(line.substr(separator + 3));
-    std::string source;
-    tail >> ignored >> source;
-    best = {point, unescape(source)};
-  }
-  return best;
+// The kernel's name of the block device that holds the file system, such as "sda1".
+std::string device_name(dev_t device) {
+  std::error_code error;
+  const fs::path block = fs::canonical(
+      "/sys/dev/block/" + std::to_string(major(device)) + ":" + std::to_string(minor(device)), error);
+  return error ? "" : block.filename().string();
+}
+
+// An option that is kept in the ext4 file system itself (tune2fs -o journal_data) shows only here.
+std::string ext4_options(dev_t device) {
+  std::ifstream stream("/proc/fs/ext4/" + device_name(device) + "/options");
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
 }
 
 bool is_rotational(const fs::path& block) {
@@ -125,6 +111,41 @@ void describe_device(dev_t device, FileSystemInfo* info) {
 
 }  // namespace
 
+Mount find_mount(std::istream& mountinfo, const std::string& path) {
+  Mount best;
+  std::string line;
+  while (std::getline(mountinfo, line)) {
+    std::istringstream fields(line);
+    std::string ignored;
+    std::string point;
+    fields >> ignored >> ignored >> ignored >> ignored >> point;
+    point = unescape(point);
+    if (!is_below(path, point) || point.size() < best.point.size()) {
+      continue;
+    }
+    const size_t separator = line.find(" - ");
+    if (separator == std::string::npos) {
+      continue;
+    }
+    std::istringstream tail(line.substr(separator + 3));
+    Mount mount;
+    tail >> mount.type >> mount.source >> mount.options;
+    best = {point, mount.type, unescape(mount.source), mount.options};
+  }
+  return best;
+}
+
+bool journals_data(const std::string& options) {
+  for (size_t at = 0; at < options.size();) {
+    const size_t end = std::min(options.find_first_of(",\n", at), options.size());
+    if (options.compare(at, end - at, "data=journal") == 0) {
+      return true;
+    }
+    at = end + 1;
+  }
+  return false;
+}
+
 std::string_view to_string(FileSystemKind kind) {
   switch (kind) {
     case FileSystemKind::ext4:
@@ -152,13 +173,15 @@ Status read_file_system_info(const std::string& path, FileSystemInfo* info) {
   info->total_bytes = static_cast<uint64_t>(space.f_blocks) * space.f_frsize;
   info->available_bytes = static_cast<uint64_t>(space.f_bavail) * space.f_frsize;
   info->read_only = (space.f_flag & ST_RDONLY) != 0;
-  info->single_flush = info->kind == FileSystemKind::ext4 || info->kind == FileSystemKind::xfs;
-
   std::error_code error;
   const fs::path resolved = fs::canonical(path, error);
-  const Mount mount = find_mount(error ? path : resolved.string());
+  std::ifstream mountinfo("/proc/self/mountinfo");
+  const Mount mount = find_mount(mountinfo, error ? path : resolved.string());
   info->mount_point = mount.point;
   dev_t device = status.st_dev;
+  info->single_flush = info->kind == FileSystemKind::xfs ||
+                       (info->kind == FileSystemKind::ext4 && !journals_data(mount.options) &&
+                        !journals_data(ext4_options(device)));
   // btrfs numbers its subvolumes itself: ask the device that is mounted.
   struct stat source {};
   if (major(device) == 0 && ::stat(mount.source.c_str(), &source) == 0 && S_ISBLK(source.st_mode)) {
