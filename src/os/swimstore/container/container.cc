@@ -18,9 +18,13 @@ uint64_t Container::growth_bytes(unsigned size_class, uint64_t stretch_bytes) {
   return std::max<uint64_t>(stretch_bytes, slot_bytes(size_class));
 }
 
-Status Container::open(uint64_t primed_slots) {
+Status Container::open(uint64_t primed_slots, uint64_t bytes_max) {
   uint64_t size = 0;
   VTKV_RETURN_IF_ERROR(m_file->size(&size));
+  if (size > bytes_max) {
+    return Status::corruption(m_file->path() + " has " + std::to_string(size) + " bytes, more than could ever be " +
+                              "allocated here; restore it");
+  }
   std::lock_guard lock(m_lock);
   // A last stretch that a crash cut short is made whole by the growth that wants it.
   m_slots.extend((size + m_growth_bytes - 1) / m_growth_bytes);
@@ -254,8 +258,10 @@ void Container::set_primed(uint64_t slot) {
 bool Container::is_owned(const SlotBlocks& blocks) const {
   std::lock_guard lock(m_lock);
   const uint64_t slot = blocks.slot.whole().index;
-  return m_slots.is_owned(slot) &&
-         (!m_split.contains(slot) || m_split.is_owned(slot, blocks.first_block(), blocks.count));
+  if (!m_split.contains(slot)) {
+    return m_slots.is_owned(slot) && blocks.slot.split_levels == 0;
+  }
+  return m_split.is_owned(slot, blocks.first_block(), blocks.count);
 }
 
 bool Container::is_primed(uint64_t slot) const {

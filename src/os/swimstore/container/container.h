@@ -35,8 +35,8 @@ class Container {
         m_slots(size_class, m_growth_bytes / slot_bytes(size_class)),
         m_split(size_class),
         m_file(std::move(file)) {}
-  // Learns the file's size. `primed_slots`: from the header.
-  vtkv::Status open(uint64_t primed_slots);
+  // Learns the file's size, `bytes_max` at most. `primed_slots`: from the header.
+  vtkv::Status open(uint64_t primed_slots, uint64_t bytes_max);
 
   vtkv::File* file() const { return m_file.get(); }
   unsigned size_class() const { return m_size_class; }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <chrono>
 #include <mutex>
 
@@ -25,6 +24,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uint64_t kPrimedAtCreationBytes = 16u << 20;
+// A container grows only when nothing of it is free, so its file is never larger than the file system; some room for
+// stores that were copied to a smaller one. A sparse file says any size, and each of its slots takes bits in memory.
+constexpr uint64_t kFileShareMax = 8;
 constexpr auto kCaretakerInterval = 50ms;  // while transactions come
 constexpr auto kYield = 2ms;               // between units of priming, while transactions come
 
@@ -35,8 +37,7 @@ std::string container_path(const std::string& directory, unsigned size_class) {
 }
 
 Status check_options(const ContainerOptions& options) {
-  if (!std::has_single_bit(options.stretch_bytes) || options.stretch_bytes < kBlockBytes ||
-      options.stretch_bytes > (uint64_t{1} << 40)) {
+  if (!is_stretch(options.stretch_bytes)) {
     return Status::invalid_argument("stretch_bytes " + std::to_string(options.stretch_bytes) +
                                     ": must be a power of two from 4 KiB to 1 TiB");
   }
@@ -150,14 +151,16 @@ Status ContainerSetImplementation::open_files() {
   VTKV_RETURN_IF_ERROR(read_header(m_env, m_directory, &header));
   m_options.stretch_bytes = header.stretch_bytes;
   VTKV_RETURN_IF_ERROR(m_reserve.open(m_env, m_directory, m_options.reserve_bytes));
+  vtkv::FileSystemInfo host;
+  VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
+  const uint64_t bytes_max = kFileShareMax * host.total_bytes + 2 * Container::growth_bytes(kSizeClasses - 1,
+                                                                                          header.stretch_bytes);
   for (unsigned size_class = 0; size_class < kSizeClasses; size_class++) {
     std::unique_ptr<vtkv::File> file;
     VTKV_RETURN_IF_ERROR(m_env->open_file(container_path(m_directory, size_class), {}, &file));
     m_containers[size_class] = std::make_unique<Container>(size_class, m_options.stretch_bytes, std::move(file));
-    VTKV_RETURN_IF_ERROR(m_containers[size_class]->open(header.primed_slots[size_class]));
+    VTKV_RETURN_IF_ERROR(m_containers[size_class]->open(header.primed_slots[size_class], bytes_max));
   }
-  vtkv::FileSystemInfo host;
-  VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
   m_primer = std::make_unique<Primer>(m_env, m_directory, m_options, m_reserve, m_containers, host.single_flush);
   m_reclaimer = std::make_unique<Reclaimer>(m_env, m_directory, m_options, m_reserve, m_containers);
   return {};

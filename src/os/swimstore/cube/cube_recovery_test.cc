@@ -193,6 +193,15 @@ TEST_F(CubeRecoveryTest, CounterThatCannotBeDecodedIsCorruption) {
   expect_refused(Status::Code::corruption, "a counter in the tree is malformed");
 }
 
+TEST_F(CubeRecoveryTest, ContainerThatIsTooLargeForItsHostIsCorruption) {
+  std::unique_ptr<vtkv::File> file;
+  ASSERT_TRUE(m_env.open_file(std::string(kCube) + "/containers/4M", {}, &file).ok());
+  m_env.set_capacity(64 << 20);
+  ASSERT_TRUE(file->truncate(1 << 30).ok());
+  file.reset();
+  expect_refused(Status::Code::corruption, "more than could ever be allocated here");
+}
+
 // ---- the host
 
 TEST_F(CubeRecoveryTest, EveryFailureOfTheHostIsToldAndTheNextOpenSucceeds) {

@@ -1,6 +1,5 @@
 #include "swimstore/format/container_header.h"
 
-#include <bit>
 #include <cstring>
 
 #include "swimstore/format/format_version.h"
@@ -63,7 +62,7 @@ Status ContainerHeader::decode(std::string_view name, std::string_view bytes, Co
     return Status::corruption(file + ": checksum mismatch, the header is damaged");
   }
   if (layout.size_classes != kSizeClasses || layout.block_bytes != kBlockBytes ||
-      !std::has_single_bit(layout.stretch_bytes) || layout.stretch_bytes < kBlockBytes) {
+      !is_stretch(layout.stretch_bytes)) {
     return Status::corruption(file + ": a geometry that this program never writes");
   }
   std::memcpy(header->uuid.data(), layout.uuid, header->uuid.size());

@@ -5,7 +5,7 @@
 // 8      4    version (1)
 // 12     4    number of size classes (11)
 // 16     16   uuid of this set of containers
-// 32     8    stretch bytes, a power of two
+// 32     8    stretch bytes, a power of two from 4 KiB to 1 TiB
 // 40     4    block bytes (4096)
 // 44     4    0
 // 48     88   per class, u64: slots from slot 0 on that were primed at creation; an allocation page in the
@@ -15,6 +15,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -24,6 +25,11 @@
 #include "vtkv/status.h"
 
 namespace swimstore {
+
+inline constexpr uint64_t kStretchBytesMax = uint64_t{1} << 40;
+constexpr bool is_stretch(uint64_t bytes) {
+  return std::has_single_bit(bytes) && bytes >= kBlockBytes && bytes <= kStretchBytesMax;
+}
 
 struct ContainerHeader {
   std::array<uint8_t, 16> uuid{};

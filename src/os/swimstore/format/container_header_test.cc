@@ -60,7 +60,7 @@ TEST(ContainerHeader, NoticesEveryFlippedByte) {
 }
 
 TEST(ContainerHeader, RefusesStretchesThatNobodyMakes) {
-  for (const uint64_t stretch : {uint64_t{0}, uint64_t{2048}, uint64_t{12288}}) {
+  for (const uint64_t stretch : {uint64_t{0}, uint64_t{2048}, uint64_t{12288}, 2 * kStretchBytesMax, uint64_t{1} << 63}) {
     ContainerHeader header = example();
     header.stretch_bytes = stretch;
     const Status status = ContainerHeader::decode("header", header.encode(), &header);

@@ -47,7 +47,9 @@ Status Counters::load(std::string_view key, std::string_view value) {
   }
   VTKV_RETURN_IF_ERROR(check_version("a counter in the tree", version, kCounterVersion));
   if (key == next_object_id_key()) {
-    return vtkv::get_varint64(&value, &next_object_id) && value.empty() ? Status{} : malformed();
+    return vtkv::get_varint64(&value, &next_object_id) && value.empty() && next_object_id <= kObjectIdMax
+               ? Status{}
+               : malformed();
   }
   uint64_t pool = 0;
   PoolUsage usage;

@@ -36,5 +36,12 @@ TEST(CounterRecord, RefusesWhatCannotBe) {
   EXPECT_EQ(counters.load(Counters::pool_key(1), "\x02").code(), vtkv::Status::Code::unsupported);
 }
 
+TEST(CounterRecord, RefusesObjectIdsThatNobodyReaches) {
+  Counters counters;
+  counters.next_object_id = kObjectIdMax + 1;
+  Counters loaded;
+  EXPECT_TRUE(loaded.load(Counters::next_object_id_key(), counters.next_object_id_value()).is_corruption());
+}
+
 }  // namespace
 }  // namespace swimstore

@@ -123,7 +123,8 @@ Status CubeDelta::decode(std::string_view bytes, CubeDelta* delta) {
   }
   VTKV_RETURN_IF_ERROR(check_version("a note in the log", version, kNoteVersion, kNoteVersionOldest));
   if (!vtkv::get_varint64(&bytes, &delta->next_object_id) || !get_slots(&bytes, &delta->allocation.allocated) ||
-      !get_slots(&bytes, &delta->allocation.freed) || !get_pools(&bytes, &delta->pools) || !bytes.empty()) {
+      !get_slots(&bytes, &delta->allocation.freed) || !get_pools(&bytes, &delta->pools) || !bytes.empty() ||
+      delta->next_object_id > kObjectIdMax) {
     *delta = CubeDelta{};
     return Status::corruption("a note in the log is malformed");
   }

@@ -26,6 +26,9 @@
 
 namespace swimstore {
 
+// They count up, so nothing gets here; a greater one on a disk was forged, and could not be counted on from.
+inline constexpr uint64_t kObjectIdMax = uint64_t{1} << 55;
+
 struct AllocationDelta {
   std::vector<SlotBlocks> allocated;
   std::vector<SlotBlocks> freed;

@@ -55,6 +55,12 @@ TEST(NoteRecord, RefusesEveryTruncation) {
   }
 }
 
+TEST(NoteRecord, RefusesObjectIdsThatNobodyReaches) {
+  CubeDelta delta;
+  EXPECT_TRUE(CubeDelta::decode(CubeDelta{.next_object_id = kObjectIdMax}.encode(), &delta).ok());
+  EXPECT_TRUE(CubeDelta::decode(CubeDelta{.next_object_id = UINT64_MAX}.encode(), &delta).is_corruption());
+}
+
 TEST(NoteRecord, NamesTheVersionsItDoesNotRead) {
   for (const char version : {1, 9}) {
     std::string bytes = example().encode();

@@ -67,7 +67,8 @@ bool decode_onode(std::string_view bytes, OnodeRecord* record, ExtentChunk* chun
   record->flags = static_cast<uint8_t>(bytes[1]);
   bytes.remove_prefix(2);
   if (record->flags & ~kKnownFlags || !vtkv::get_varint64(&bytes, &record->nid) ||
-      !vtkv::get_varint64(&bytes, &record->size) || !decode_hints(&bytes, record) ||
+      !vtkv::get_varint64(&bytes, &record->size) || record->nid > kObjectIdMax || record->size > kObjectBytesMax ||
+      !decode_hints(&bytes, record) ||
       !decode_attrs(&bytes, record)) {
     return false;
   }

@@ -20,10 +20,12 @@
 #include "include/buffer.h"
 
 #include "swimstore/format/extent_record.h"
+#include "swimstore/format/note_record.h"
 
 namespace swimstore {
 
 inline constexpr uint8_t kOnodeRecordVersion = 1;
+inline constexpr uint64_t kObjectBytesMax = 0xffffffff;  // as BlueStore's
 
 struct OnodeRecord {
   enum Flag : uint8_t {
@@ -46,7 +48,7 @@ struct OnodeRecord {
 
 // `chunk` is encoded only with chunk_inline set.
 void encode_onode(const OnodeRecord& record, const ExtentChunk& chunk, std::string* out);
-// False on malformed bytes or a version from the future.
+// False on malformed bytes, a version from the future, or an id or a size that no object has.
 bool decode_onode(std::string_view bytes, OnodeRecord* record, ExtentChunk* chunk);
 
 }  // namespace swimstore

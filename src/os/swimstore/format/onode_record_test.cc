@@ -78,6 +78,19 @@ TEST(OnodeRecord, RefusesWhatIsCutOffTooLongOrFromTheFuture) {
   EXPECT_FALSE(decode_onode(flags, &record, &chunk));
 }
 
+TEST(OnodeRecord, RefusesIdsAndSizesThatNoObjectHas) {
+  for (const auto& [nid, size] : {std::pair<uint64_t, uint64_t>{UINT64_MAX, 5000}, {kObjectIdMax + 1, 5000},
+                                  {300, kObjectBytesMax + 1}, {300, UINT64_MAX}}) {
+    OnodeRecord record;
+    record.nid = nid;
+    record.size = size;
+    std::string bytes;
+    encode_onode(record, ExtentChunk(), &bytes);
+    ExtentChunk chunk;
+    EXPECT_FALSE(decode_onode(bytes, &record, &chunk)) << nid << " " << size;
+  }
+}
+
 TEST(OnodeRecord, MutatedBytesDecodeOrAreRefused) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 50000; ++i) {

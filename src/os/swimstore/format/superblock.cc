@@ -1,9 +1,9 @@
 #include "swimstore/format/superblock.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
+#include "swimstore/format/container_header.h"
 #include "swimstore/format/format_version.h"
 #include "vtkv/env/small_file.h"
 #include "vtkv/util/crc32c.h"
@@ -45,7 +45,7 @@ Status decode_copy(const std::string& file, const char* bytes, Superblock* super
   if (layout.crc32c != vtkv::crc32c(bytes, offsetof(Layout, crc32c))) {
     return Status::corruption(file + ": checksum mismatch in both copies, the superblock is damaged");
   }
-  if (layout.cubes == 0 || layout.cubes > kCubesMax || !std::has_single_bit(layout.stretch_bytes)) {
+  if (layout.cubes == 0 || layout.cubes > kCubesMax || !is_stretch(layout.stretch_bytes)) {
     return Status::corruption(file + ": a geometry that this program never writes");
   }
   std::memcpy(superblock->uuid.data(), layout.uuid, superblock->uuid.size());

@@ -35,7 +35,7 @@ void SlotLedger::allocated(SlotAddress slot, uint32_t blocks, int64_t pool) {
 
 void SlotLedger::released(const Extent& extent, int64_t pool) {
   Change& change = m_changes[extent.slot.packed()];
-  change.written = extent.slot_written_blocks;
+  change.written = std::max(change.written, extent.slot_written_blocks);
   change.counts |= extent.shared;
   change.pool = pool;
   change.steps.push_back({extent.slot_block, extent.count, -1});
@@ -43,38 +43,60 @@ void SlotLedger::released(const Extent& extent, int64_t pool) {
 
 void SlotLedger::shared(const SlotBlocks& blocks, int64_t pool) {
   Change& change = m_changes[blocks.slot.packed()];
-  change.written = blocks.written;
+  change.written = std::max(change.written, blocks.written);
   change.counts = true;
   change.pool = pool;
   change.steps.push_back({blocks.first, blocks.count, +1});
 }
 
-Status SlotLedger::settle(Cube& cube, vtkv::WriteBatch* batch, AllocationDelta* delta, PoolUsageDelta* usage) {
+Status SlotLedger::settle(Cube& cube, vtkv::WriteBatch* batch, AllocationDelta* delta, PoolUsageDelta* usage,
+                          std::vector<std::string>* contradictions) {
   for (auto& [packed, change] : m_changes) {
     const SlotAddress slot = SlotAddress::unpack(packed);
     if (change.fresh) {
       delta->allocated.push_back(SlotBlocks::all(slot, change.written));
       usage->of(change.pool).allocated += int64_t{change.written} * kBlockBytes;
     }
-    const size_t before = delta->freed.size();
-    VTKV_RETURN_IF_ERROR(change.counts ? settle_counted(cube.database(), slot, change, batch, &delta->freed)
-                                       : end_blocks(slot, change, &delta->freed));
-    for (size_t i = before; i < delta->freed.size(); ++i) {
-      usage->of(change.pool).allocated -= int64_t{delta->freed[i].count} * kBlockBytes;
+    std::vector<SlotBlocks> freed;
+    std::string contradiction;
+    VTKV_RETURN_IF_ERROR(settle_slot(cube, slot, change, batch, &freed, &contradiction));
+    if (!contradiction.empty()) {
+      contradictions->push_back(name_of(slot) + contradiction);
+      continue;
+    }
+    for (const SlotBlocks& blocks : freed) {
+      usage->of(change.pool).allocated -= int64_t{blocks.count} * kBlockBytes;
+      delta->freed.push_back(blocks);
     }
   }
   m_changes.clear();
   return {};
 }
 
-Status SlotLedger::end_blocks(SlotAddress slot, Change& change, std::vector<SlotBlocks>* freed) {
+Status SlotLedger::settle_slot(Cube& cube, SlotAddress slot, Change& change, vtkv::WriteBatch* batch,
+                               std::vector<SlotBlocks>* freed, std::string* contradiction) {
+  for (const Step& step : change.steps) {
+    if (!change.fresh && !cube.containers().is_owned({slot, step.first, step.count, change.written})) {
+      *contradiction = " are referred to, and nobody owns them";
+      return {};
+    }
+  }
+  if (change.counts) {
+    return settle_counted(cube.database(), slot, change, batch, freed, contradiction);
+  }
+  end_blocks(slot, change, freed, contradiction);
+  return {};
+}
+
+void SlotLedger::end_blocks(SlotAddress slot, Change& change, std::vector<SlotBlocks>* freed,
+                            std::string* contradiction) {
   std::sort(change.steps.begin(), change.steps.end(),
             [](const Step& a, const Step& b) { return a.first < b.first; });
-  const size_t before = freed->size();
   for (const Step& step : change.steps) {
-    SlotBlocks* const last = freed->size() > before ? &freed->back() : nullptr;
+    SlotBlocks* const last = freed->empty() ? nullptr : &freed->back();
     if (last != nullptr && last->first + last->count > step.first) {
-      return Status::corruption(name_of(slot) + " has blocks with two owners");
+      *contradiction = " have two owners";
+      return;
     }
     if (last != nullptr && last->first + last->count == step.first) {
       last->count += step.count;
@@ -82,11 +104,10 @@ Status SlotLedger::end_blocks(SlotAddress slot, Change& change, std::vector<Slot
       freed->push_back({slot, step.first, step.count, change.written});
     }
   }
-  return {};
 }
 
 Status SlotLedger::settle_counted(vtkv::DB& database, SlotAddress slot, const Change& change, vtkv::WriteBatch* batch,
-                                  std::vector<SlotBlocks>* freed) {
+                                  std::vector<SlotBlocks>* freed, std::string* contradiction) {
   SlotReferences::Counts counts(change.written, 1);
   std::set<uint32_t> groups;
   for (const Step& step : change.steps) {
@@ -97,14 +118,17 @@ Status SlotLedger::settle_counted(vtkv::DB& database, SlotAddress slot, const Ch
   }
   std::map<uint32_t, std::string> before;  // by group, where there is an entry
   if (!change.fresh) {
-    VTKV_RETURN_IF_ERROR(load(database, slot, groups, &counts, &before));
+    VTKV_RETURN_IF_ERROR(load(database, slot, groups, &counts, &before, contradiction));
   }
-  VTKV_RETURN_IF_ERROR(count(slot, change.steps, &counts));
+  count(change.steps, &counts, contradiction);
+  if (!contradiction->empty()) {
+    return {};
+  }
   for (uint32_t block = 0; block < change.written; ++block) {
     if (counts[block] > 0) {
       continue;
     }
-    if (!freed->empty() && freed->back().slot == slot && freed->back().first + freed->back().count == block) {
+    if (!freed->empty() && freed->back().first + freed->back().count == block) {
       ++freed->back().count;
     } else {
       freed->push_back({slot, block, 1, change.written});
@@ -122,7 +146,8 @@ Status SlotLedger::settle_counted(vtkv::DB& database, SlotAddress slot, const Ch
 }
 
 Status SlotLedger::load(vtkv::DB& database, SlotAddress slot, const std::set<uint32_t>& groups,
-                        SlotReferences::Counts* counts, std::map<uint32_t, std::string>* values) {
+                        SlotReferences::Counts* counts, std::map<uint32_t, std::string>* values,
+                        std::string* contradiction) {
   for (const uint32_t group : groups) {
     std::string value;
     const Status status = database.get(slot_reference_key(slot, group), &value);
@@ -131,7 +156,7 @@ Status SlotLedger::load(vtkv::DB& database, SlotAddress slot, const std::set<uin
     }
     VTKV_RETURN_IF_ERROR(status);
     if (!SlotReferences::decode(value, of_group(*counts, group))) {
-      return Status::corruption(name_of(slot) + " has reference counts that cannot be decoded");
+      *contradiction = " have reference counts that cannot be decoded";
     }
     (*values)[group] = std::move(value);
   }
@@ -139,18 +164,18 @@ Status SlotLedger::load(vtkv::DB& database, SlotAddress slot, const std::set<uin
 }
 
 // New references first: a block may lose its last old one in the same transaction.
-Status SlotLedger::count(SlotAddress slot, const std::vector<Step>& steps, SlotReferences::Counts* counts) {
+void SlotLedger::count(const std::vector<Step>& steps, SlotReferences::Counts* counts, std::string* contradiction) {
   for (const int references : {+1, -1}) {
     for (const Step& step : steps) {
       for (uint32_t block = step.first; block < step.first + step.count && step.references == references; ++block) {
         if ((*counts)[block] == (references > 0 ? UINT32_MAX : 0)) {
-          return Status::corruption(name_of(slot) + " has fewer references than are given up");
+          *contradiction = " have fewer references than are given up";
+          return;
         }
         (*counts)[block] += static_cast<uint32_t>(references);
       }
     }
   }
-  return {};
 }
 
 }  // namespace swimstore

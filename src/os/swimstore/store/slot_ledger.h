@@ -31,7 +31,10 @@ class SlotLedger {
   void shared(const SlotBlocks& blocks, int64_t pool);
 
   // Writes the references that changed and lists the slots taken and what was freed. Once, at the transaction's end.
-  vtkv::Status settle(Cube& cube, vtkv::WriteBatch* batch, AllocationDelta* delta, PoolUsageDelta* usage);
+  // Extents and counts of a damaged or forged store may contradict each other, or name blocks that nobody owns: such a
+  // slot keeps what it has, for a check to find, and *contradictions says which. Errors: of reading.
+  vtkv::Status settle(Cube& cube, vtkv::WriteBatch* batch, AllocationDelta* delta, PoolUsageDelta* usage,
+                      std::vector<std::string>* contradictions);
 
  private:
   struct Step {
@@ -47,14 +50,19 @@ class SlotLedger {
     std::vector<Step> steps;
   };
 
-  // Appends the blocks that nothing refers to any more.
-  static vtkv::Status end_blocks(SlotAddress slot, Change& change, std::vector<SlotBlocks>* freed);
+  // Of one slot. Appends the blocks that nothing refers to any more. *contradiction, where there is one, is a sentence's
+  // end, and nothing was changed.
+  static vtkv::Status settle_slot(Cube& cube, SlotAddress slot, Change& change, vtkv::WriteBatch* batch,
+                                  std::vector<SlotBlocks>* freed, std::string* contradiction);
+  static void end_blocks(SlotAddress slot, Change& change, std::vector<SlotBlocks>* freed, std::string* contradiction);
   static vtkv::Status settle_counted(vtkv::DB& database, SlotAddress slot, const Change& change,
-                                     vtkv::WriteBatch* batch, std::vector<SlotBlocks>* freed);
+                                     vtkv::WriteBatch* batch, std::vector<SlotBlocks>* freed,
+                                     std::string* contradiction);
   // What the tree says of these groups.
   static vtkv::Status load(vtkv::DB& database, SlotAddress slot, const std::set<uint32_t>& groups,
-                           SlotReferences::Counts* counts, std::map<uint32_t, std::string>* values);
-  static vtkv::Status count(SlotAddress slot, const std::vector<Step>& steps, SlotReferences::Counts* counts);
+                           SlotReferences::Counts* counts, std::map<uint32_t, std::string>* values,
+                           std::string* contradiction);
+  static void count(const std::vector<Step>& steps, SlotReferences::Counts* counts, std::string* contradiction);
 
   std::unordered_map<uint64_t, Change> m_changes;  // by packed address
 };

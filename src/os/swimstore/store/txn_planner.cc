@@ -307,8 +307,13 @@ int TxnPlanner::finish() {
       return r;
     }
   }
-  const vtkv::Status status =
-      m_plan.slots.settle(m_plan.store.cube, &m_plan.batch(), &m_plan.txn.delta.allocation, &m_plan.usage);
+  std::vector<std::string> contradictions;
+  const vtkv::Status status = m_plan.slots.settle(m_plan.store.cube, &m_plan.batch(), &m_plan.txn.delta.allocation,
+                                                  &m_plan.usage, &contradictions);
+  for (const std::string& contradiction : contradictions) {
+    derr << contradiction << ": it is left as it is; check the store with ceph-swimstore-tool fsck, and repair it"
+         << dendl;
+  }
   if (!status.ok()) {
     return m_plan.store.metadata_failure.met(status, "the references of slots");
   }

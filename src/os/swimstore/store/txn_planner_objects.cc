@@ -11,8 +11,6 @@ namespace swimstore {
 
 namespace {
 
-constexpr uint64_t kObjectBytesMax = 0xffffffff;  // as BlueStore's
-
 // No overflow: both come from 64-bit fields of a message.
 bool too_big(uint64_t offset, uint64_t length) {
   return offset >= kObjectBytesMax || length >= kObjectBytesMax - offset;

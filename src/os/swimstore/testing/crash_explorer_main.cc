@@ -13,6 +13,7 @@
 #include "swimstore/testing/explorer_program.h"
 #include "swimstore/testing/mutations.h"
 #include "swimstore/testing/store_damage.h"
+#include "swimstore/testing/store_forgery.h"
 #include "swimstore/testing/store_subject.h"
 #include "vtkv/testing/kv_subject.h"
 #include "vtkv/testing/mutations.h"
@@ -95,6 +96,24 @@ int damage(CephContext* cct, uint64_t seed, uint64_t sectors_max) {
   const std::string wrong = damage.run();
   std::cout << damage.table() << (wrong.empty() ? "nothing wrong" : wrong) << "\n";
   return wrong.empty() ? 0 : 1;
+}
+
+// Nor of these: of fields that somebody changed, under good checksums. Says what it is about to do, for what ends the
+// process is what it looks for.
+int forge(CephContext* cct, const Settings& settings) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(settings.seconds);
+  swimstore::StoreForgery forgery(cct, 1);
+  uint64_t cases = 0, mounted = 0, findings = 0;
+  for (; (settings.states == 0 || cases < settings.states) && std::chrono::steady_clock::now() < until; ++cases) {
+    std::cerr << "case " << settings.seed + cases << std::flush;
+    const swimstore::StoreForgery::Outcome outcome = forgery.run(settings.seed + cases);
+    mounted += outcome.mounted;
+    findings += outcome.findings > 0;
+    std::cerr << fmt::format(": {}: {}, {} errors, {} findings\n", outcome.what,
+                             outcome.mounted ? "mounted" : "refused", outcome.errors, outcome.findings);
+  }
+  std::cout << fmt::format("{} forged images, {} mounted, {} with findings\n", cases, mounted, findings);
+  return cases > 0 ? 0 : 1;
 }
 
 class Exploration {
@@ -188,6 +207,7 @@ int main(int argc, char** argv) {
       "list-mutations", "name them")("replay", po::value(&script), "show the violation of this script again")(
       "damage", "instead, damage a small store sector by sector: some of each file")(
       "long", "with --damage: every sector")(
+      "forge", "instead, change fields of a small store's image under good checksums; --seed is the first case")(
       "ms-per-state-max", po::value(&settings.ms_per_state_max), "fail when a state takes more processor time");
   po::variables_map values;
   if (int status; !swimstore::parse_options(argc, argv, text, &values, &status)) {
@@ -229,6 +249,9 @@ int main(int argc, char** argv) {
   const auto cct = swimstore::new_context();
   if (values.count("damage")) {
     return damage(cct.get(), settings.seed, values.count("long") ? 0 : kSectorsMax);
+  }
+  if (values.count("forge")) {
+    return forge(cct.get(), settings);
   }
   CrashExplorer explorer([&cct](const CrashRun& run) { return new_subject(cct.get(), run); });
   return script.empty() ? Exploration(explorer, settings).run() : replay(explorer, script);

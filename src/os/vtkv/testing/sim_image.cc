@@ -106,9 +106,12 @@ SimData SimData::with_flipped_bit(uint64_t bit) const {
 }
 
 uint64_t SimInode::missing_blocks(uint64_t offset, uint64_t length) const {
-  uint64_t missing = 0;
-  for (uint64_t i = offset / kSimBlock; i * kSimBlock < offset + length; ++i) {
-    missing += i >= m_blocks.size() || m_blocks[i].space == SimSpace::hole ? 1 : 0;
+  const uint64_t first = offset / kSimBlock;
+  const uint64_t end = length == 0 ? first : (offset + length + kSimBlock - 1) / kSimBlock;
+  const uint64_t known = std::clamp<uint64_t>(m_blocks.size(), first, end);
+  uint64_t missing = end - known;
+  for (uint64_t i = first; i < known; ++i) {
+    missing += m_blocks[i].space == SimSpace::hole ? 1 : 0;
   }
   return missing;
 }

@@ -6,6 +6,7 @@
 #include "vtkv/tree/manifest_format.h"
 #include "vtkv/util/crc32c.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/vlog/vlog_format.h"
 
 namespace vtkv {
 
@@ -32,6 +33,17 @@ Status write_slot(File* file, uint64_t slot_bytes, const Checkpoint& checkpoint)
 }
 
 std::string manifest_path(const std::string& directory) { return directory + "/manifest"; }
+
+bool counts_can_go_on(const Checkpoint& checkpoint) {
+  const auto can = [](uint64_t count) { return count <= kCountMax; };
+  return can(checkpoint.epoch) && can(checkpoint.position.sequence) && can(checkpoint.position.epoch) &&
+         can(checkpoint.position.end_offset) && can(checkpoint.next_run_id) &&
+         std::all_of(checkpoint.runs.begin(), checkpoint.runs.end(),
+                     [&](const RunLocation& run) { return can(run.run_id) && can(run.span.offset); }) &&
+         std::all_of(checkpoint.segments.begin(), checkpoint.segments.end(), [&](const SegmentValues& values) {
+           return can(values.epoch) && can(values.entries) && can(values.bytes) && can(values.end);
+         });
+}
 
 }  // namespace
 
@@ -138,7 +150,7 @@ Status Checkpoint::decode(std::string_view slot, Checkpoint* checkpoint) {
     std::memcpy(&record, slot.data() + sizeof(header) + runs_bytes + i * sizeof(record), sizeof(record));
     checkpoint->segments.push_back({record.segment_id, record.epoch, record.entries, record.bytes, record.end, 0});
   }
-  if (checkpoint->epoch == 0 || !check_geometry(checkpoint->geometry).ok()) {
+  if (checkpoint->epoch == 0 || !check_geometry(checkpoint->geometry).ok() || !counts_can_go_on(*checkpoint)) {
     return Status::corruption("it holds impossible values");
   }
   return {};

@@ -97,6 +97,20 @@ TEST(ManifestFormat, ImpossibleValuesUnderAGoodChecksumAreRefused) {
   }
 }
 
+// Nothing that counts on from what is found may overflow: the epoch, the log's sequence, epoch and offset, the next
+// run's id, a run's, and a segment's.
+TEST(ManifestFormat, CountsThatNoDatabaseReachesAreRefused) {
+  Checkpoint decoded;
+  for (const size_t offset : {24, 80, 96, 104, 112, 128, 144, 232, 240, 248, 256}) {
+    for (const uint64_t value : {UINT64_MAX, uint64_t{1} << 63, uint64_t{1} << 56}) {
+      std::string bad = example().encode();
+      std::memcpy(bad.data() + offset, &value, 8);
+      fix_checksum(&bad);
+      EXPECT_TRUE(Checkpoint::decode(bad, &decoded).is_corruption()) << offset << " " << value;
+    }
+  }
+}
+
 class ManifestTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -25,13 +25,23 @@ RunWriter::RunWriter(Env* env, const SpanReader& reader, const Settings& setting
   m_descriptor.smallest_sequence = UINT64_MAX;
 }
 
+// Blocks of a run contradict each other, or one its own order.
+Status RunWriter::out_of_order() const {
+  return Status::corruption(m_reader.file().path() +
+                            ": keys of the tree are out of order under good checksums; 'verify' names the run; restore "
+                            "the database from a copy");
+}
+
 Status RunWriter::add(const Entry& entry) {
   if (!m_block.empty() && m_block.bytes_with(entry) > m_settings.block_bytes &&
       m_block.bytes_with(entry) > m_fill.block_bytes_wanted(m_block_range)) {
     VTKV_RETURN_IF_ERROR(finish_block());
   }
-  INVARIANT(!m_any || m_last_key <= entry.key);
-  m_block_range.add(entry, m_any && m_last_key == entry.key);
+  const int order = m_any ? m_last_key.compare(entry.key) : -1;
+  if (order > 0) {
+    return out_of_order();
+  }
+  m_block_range.add(entry, order == 0);
   m_last_key.assign(entry.key);
   m_any = true;
   if (m_stitched_bytes == 0) {
@@ -76,7 +86,9 @@ Status RunWriter::stitch(const Span& span, const BlockRange& blocks) {
   if (!m_block.empty()) {
     VTKV_RETURN_IF_ERROR(finish_block());
   }
-  INVARIANT(!m_any || m_last_key < blocks.first_key);
+  if (m_any && m_last_key >= blocks.first_key) {
+    return out_of_order();
+  }
   m_filter = FilterBuilder(0);  // the keys of what is stitched are not known
   m_last_key.assign(blocks.last_key);
   m_any = true;

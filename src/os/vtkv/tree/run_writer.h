@@ -44,6 +44,7 @@ class RunWriter {
   uint64_t stitched_bytes() const { return m_stitched_bytes; }
 
  private:
+  Status out_of_order() const;
   Status finish_block();
   void add_part(uint32_t span, BlockRange blocks);
   uint32_t take_over(const Span& span);

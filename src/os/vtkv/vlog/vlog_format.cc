@@ -31,6 +31,9 @@ HeaderState decode_segment_header(std::string_view block, const Uuid& uuid, segm
   if (found.magic != kSegmentMagic || found.header_crc != crc) {
     return HeaderState::damaged;
   }
+  if (found.epoch > kCountMax) {
+    return HeaderState::damaged;
+  }
   if (found.version == 1) {
     found.flags = 0;
   }
@@ -55,7 +58,7 @@ bool decode_record_header(std::string_view bytes, const Uuid& uuid, record_heade
     return false;
   }
   if (found.sequence_count == 0 || found.first_sequence == 0 || found.durable_seq >= found.first_sequence ||
-      found.first_sequence > UINT64_MAX - found.sequence_count) {
+      found.first_sequence > kCountMax || found.epoch > kCountMax) {
     return false;
   }
   *header = found;

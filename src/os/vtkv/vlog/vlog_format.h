@@ -65,6 +65,9 @@ inline constexpr uint32_t kRecordMagic = 0x63657276u;             // "vrec"
 inline constexpr uint32_t kSegmentVersion = 2;
 inline constexpr uint16_t kRecordVersion = 1;
 inline constexpr uint32_t kMaxBatchBytes = 1u << 30;
+// Sequences, epochs and run ids count up; at a million a second it takes a thousand years to get here. What is found
+// on a disk may not be greater, so that nothing that counts on from it overflows (the tree keeps 56 bits).
+inline constexpr uint64_t kCountMax = uint64_t{1} << 55;
 
 enum SegmentFlags : uint32_t {
   // Blocks of the file may never have been written: a record in it is durable only after a sync of this file.
