@@ -126,10 +126,5 @@ TEST_F(ReadSegmentTest, IsNotWrittenAgainWhileItIsRead) {
   EXPECT_LT(m_db->statistics().log_segments, segments);
 }
 
-TEST_F(ReadSegmentTest, IsLostWithoutTheRule) {
-  m_options.mutations.recycle_read_segments = true;
-  EXPECT_NE(read_after_the_log_went_round(), "old");
-}
-
 }  // namespace
 }  // namespace vtkv
