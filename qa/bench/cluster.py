@@ -250,6 +250,9 @@ class Cluster:
   def osd_alive(self, osd):
     return self._pid(f"osd.{osd}") is not None
 
+  def osd_pid(self, osd):
+    return self._pid(f"osd.{osd}")
+
   def osd_crashed(self, osd):
     """Ended without being told to. The pid file tells nothing: a daemon that gets a fatal signal removes it."""
     return osd in self._started and not self.osd_alive(osd)

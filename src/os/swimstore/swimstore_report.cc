@@ -26,8 +26,8 @@ swimstore::SpaceLimits space_limits(CephContext* cct) {
           cct->_conf.get_val<double>("osd_failsafe_full_ratio")};
 }
 
-swimstore::CacheGauges cache_gauges(const swimstore::StoreContext& store) {
-  return {store.onodes.size(), store.onodes.memory_bytes(), store.data.memory_bytes()};
+swimstore::MemoryGauges memory_gauges(const swimstore::StoreContext& store, const swimstore::CommitThrottle& throttle) {
+  return {store.onodes.size(), store.onodes.memory_bytes(), store.data.memory_bytes(), throttle.taken_bytes()};
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ objectstore_perf_stat_t SwimStore::get_cur_stats() {
 
 void SwimStore::refresh_perf_counters() {
   if (m_mounted) {
-    m_counters->refresh_gauges(*m_mounted->cube, cache_gauges(m_mounted->context));
+    m_counters->refresh_gauges(*m_mounted->cube, memory_gauges(m_mounted->context, m_mounted->pipeline.throttle()));
   }
 }
 
@@ -67,9 +67,9 @@ void SwimStore::dump_cache_stats(ceph::Formatter* formatter) {
 }
 
 void SwimStore::dump_cache_stats(std::ostream& out) {
-  const auto gauges = cache_gauges(m_mounted->context);
+  const auto gauges = memory_gauges(m_mounted->context, m_mounted->pipeline.throttle());
   out << "swimstore_onodes: " << gauges.onodes << " swimstore_onode_bytes: " << gauges.onode_bytes
-      << " swimstore_data_bytes: " << gauges.data_bytes;
+      << " swimstore_data_bytes: " << gauges.data_bytes << " swimstore_throttle_bytes: " << gauges.throttle_bytes;
 }
 
 int SwimStore::flush_cache(std::ostream*) {

@@ -59,11 +59,37 @@ class CollectionLocks {
   boost::container::small_vector<CollectionRef, 4> m_collections;
 };
 
+constexpr const char* kThrottleOption = "swimstore_throttle_bytes";
+// What a transaction holds in memory beside its bytes: itself, its contexts, its place in the queues.
+constexpr uint64_t kTransactionBytes = 4096;
+
 }  // namespace
 
-int CommitPipeline::queue(CollectionRef collection, std::vector<Transaction>& transactions) {
+CommitPipeline::CommitPipeline(StoreContext& store)
+    : m_store(store), m_throttle(store.env, store.cct->_conf.get_val<Option::size_t>(kThrottleOption)),
+      m_throttle_option(store.cct, kThrottleOption,
+                        [this](const ConfigProxy& conf) {
+                          m_throttle.set_limit(conf.get_val<Option::size_t>(kThrottleOption));
+                        }),
+      m_idle(store.env->new_signal()) {}
+
+uint64_t CommitPipeline::admit(std::vector<Transaction>& transactions, HBHandle* handle) {
+  ++m_active;
+  uint64_t bytes = kTransactionBytes;
+  for (Transaction& transaction : transactions) {
+    bytes += transaction.get_num_bytes();
+  }
+  if (const uint64_t waited_us = m_throttle.take_us(bytes, handle); waited_us > 0) {
+    m_store.counters.tinc(l_swimstore_throttle_latency, std::chrono::microseconds(waited_us));
+  }
+  return bytes;
+}
+
+int CommitPipeline::queue(CollectionRef collection, std::vector<Transaction>& transactions, HBHandle* handle) {
   const uint64_t began_us = m_store.env->now_us();
-  TxnContextRef txn(new TxnContext(m_store, *this, collection));
+  const uint64_t throttled_bytes = admit(transactions, handle);
+  const uint64_t admitted_us = m_store.env->now_us();
+  TxnContextRef txn(new TxnContext(m_store, *this, collection, throttled_bytes));
   std::list<Context*> on_applied, on_applied_sync;
   Transaction::collect_contexts(transactions, &on_applied, &txn->on_commit, &on_applied_sync);
   Iterators iterators;
@@ -89,13 +115,14 @@ int CommitPipeline::queue(CollectionRef collection, std::vector<Transaction>& tr
     }
     if (r < 0) {
       planner.take_back();
+      ended(throttled_bytes);
       if (!m_store.cct->_conf.get_val<bool>("objectstore_debug_throw_on_failed_txc")) {
         fail(transactions[std::min(planned, transactions.size() - 1)], r);
       }
       throw r;
     }
     const uint64_t planned_us = m_store.env->now_us();
-    m_store.counters.tinc(l_swimstore_plan_latency, std::chrono::microseconds(planned_us - began_us));
+    m_store.counters.tinc(l_swimstore_plan_latency, std::chrono::microseconds(planned_us - admitted_us));
     txn->submit();
     m_store.counters.tinc(l_swimstore_submit_latency,
                           std::chrono::microseconds(m_store.env->now_us() - planned_us));
@@ -128,7 +155,8 @@ void CommitPipeline::fail(Transaction& transaction, int r) {
   ceph_abort_msg("a transaction cannot be carried out");
 }
 
-void CommitPipeline::ended() {
+void CommitPipeline::ended(uint64_t throttled_bytes) {
+  m_throttle.give_back(throttled_bytes);
   std::lock_guard lock(m_mutex);
   if (--m_active == 0) {
     m_idle->notify_all();

@@ -11,33 +11,41 @@
 #include <mutex>
 #include <vector>
 
+#include "common/HBHandle.h"
 #include "os/ObjectStore.h"
 
+#include "swimstore/commit/commit_throttle.h"
+#include "swimstore/ops/option_watch.h"
 #include "swimstore/store/store_context.h"
 
 namespace swimstore {
 
 class CommitPipeline {
  public:
-  explicit CommitPipeline(StoreContext& store) : m_store(store), m_idle(store.env->new_signal()) {}
+  explicit CommitPipeline(StoreContext& store);
 
-  // Never waits for I/O, except to read the blocks that an unaligned write changes in part. An operation
-  // that cannot be carried out ends the process, after the transaction was dumped (or throws its int,
-  // with objectstore_debug_throw_on_failed_txc).
-  int queue(CollectionRef collection, std::vector<ObjectStore::Transaction>& transactions);
+  // Waits while swimstore_throttle_bytes are under way, with the timeout of `handle` (nullptr: none) suspended, before
+  // anything is planned or locked. Then it never waits for I/O, except to read the blocks that an unaligned write
+  // changes in part. An operation that cannot be carried out ends the process, after the transaction was dumped (or
+  // throws its int, with objectstore_debug_throw_on_failed_txc).
+  int queue(CollectionRef collection, std::vector<ObjectStore::Transaction>& transactions, HBHandle* handle);
   // Waits until everything queued is durable, or failed, and its contexts are queued. For umount.
   void drain();
+  const CommitThrottle& throttle() const { return m_throttle; }
 
  private:
   friend class TxnContext;
-  void began() { ++m_active; }
-  void ended();
+  // Returns what the throttle counts for them.
+  uint64_t admit(std::vector<ObjectStore::Transaction>& transactions, HBHandle* handle);
+  void ended(uint64_t throttled_bytes);
 
   [[noreturn]] void fail(ObjectStore::Transaction& transaction, int r);
 
   StoreContext& m_store;
-  // Submitted, not yet committed. It falls under m_mutex: when drain() sees none left, no worker still has to do
-  // with this object, which may end then.
+  CommitThrottle m_throttle;
+  const OptionWatch m_throttle_option;
+  // Calls of queue() that wait or were submitted, and are not yet committed. It falls under m_mutex: when drain() sees
+  // none left, no worker still has to do with this object, which may end then.
   std::atomic<uint64_t> m_active{0};
   std::mutex m_mutex;
   std::unique_ptr<vtkv::Signal> m_idle;

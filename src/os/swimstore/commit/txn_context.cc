@@ -6,8 +6,9 @@
 
 namespace swimstore {
 
-TxnContext::TxnContext(StoreContext& store, CommitPipeline& pipeline, CollectionRef collection)
-    : m_store(store), m_pipeline(pipeline), m_collection(std::move(collection)) {
+TxnContext::TxnContext(StoreContext& store, CommitPipeline& pipeline, CollectionRef collection,
+                       uint64_t throttled_bytes)
+    : m_store(store), m_pipeline(pipeline), m_collection(std::move(collection)), m_throttled_bytes(throttled_bytes) {
   add_sequencer(m_collection->sequencer);
 }
 
@@ -38,9 +39,20 @@ void TxnContext::take_back() {
   m_store.cube.containers().abandon(slots);
 }
 
+void TxnContext::correct_throttle() {
+  uint64_t bytes = batch.encoded_bytes();
+  for (const SlotWrite& write : m_writes) {
+    bytes += write.slot.bytes;
+  }
+  if (bytes > m_throttled_bytes) {
+    m_pipeline.m_throttle.take_more(bytes - m_throttled_bytes);
+    m_throttled_bytes = bytes;
+  }
+}
+
 void TxnContext::submit() {
   intrusive_ptr_add_ref(this);  // the cube's; committed() gives it back
-  m_pipeline.began();
+  correct_throttle();
   m_submitted_us = m_store.env->now_us();
   m_store.counters.inc(l_swimstore_encoded_bytes, batch.encoded_bytes());
   m_store.cube.submit(this);
@@ -69,7 +81,7 @@ void TxnContext::committed(const vtkv::Status& status) {
       ceph_abort_msg(text);
     }
     // Never acknowledged; the store is about to end the process.
-    m_pipeline.ended();
+    m_pipeline.ended(m_throttled_bytes);
     return;
   }
   std::list<Context*> ready = std::move(on_commit);
@@ -85,7 +97,7 @@ void TxnContext::committed(const vtkv::Status& status) {
       m_store.finisher.queue(ready);
     }
   }
-  m_pipeline.ended();
+  m_pipeline.ended(m_throttled_bytes);
 }
 
 }  // namespace swimstore

@@ -21,7 +21,8 @@ class CommitPipeline;
 
 class TxnContext final : public CubeTransaction, public boost::intrusive_ref_counter<TxnContext> {
  public:
-  TxnContext(StoreContext& store, CommitPipeline& pipeline, CollectionRef collection);
+  // throttled_bytes: what the throttle counts for it so far.
+  TxnContext(StoreContext& store, CommitPipeline& pipeline, CollectionRef collection, uint64_t throttled_bytes);
 
   // Adds the write of a whole reservation. The data is readable at once, from memory; `keep`: also later,
   // from the data cache.
@@ -43,6 +44,8 @@ class TxnContext final : public CubeTransaction, public boost::intrusive_ref_cou
     bool keep = false;
   };
 
+  // Counts what planning has added: copies, and the blocks around unaligned writes.
+  void correct_throttle();
   void data_written() override;
   void committed(const vtkv::Status& status) override;
 
@@ -51,6 +54,7 @@ class TxnContext final : public CubeTransaction, public boost::intrusive_ref_cou
   CollectionRef m_collection;
   boost::container::small_vector<OpSequencerRef, 2> m_sequencers;
   std::vector<SlotWrite> m_writes;
+  uint64_t m_throttled_bytes;
   uint64_t m_submitted_us = 0;
 };
 

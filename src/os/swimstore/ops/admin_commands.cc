@@ -61,9 +61,16 @@ void dump_caches(StoreContext& store, ceph::Formatter* formatter) {
   formatter->dump_unsigned("slots_in_flight", store.in_flight.size());
 }
 
-AdminCommands::AdminCommands(StoreContext& store) : m_store(store) {
+void dump_throttle(const CommitThrottle& throttle, ceph::Formatter* formatter) {
+  formatter->dump_unsigned("limit_bytes", throttle.limit_bytes());
+  formatter->dump_unsigned("taken_bytes", throttle.taken_bytes());
+  formatter->dump_unsigned("waiting", throttle.waiting());
+}
+
+AdminCommands::AdminCommands(StoreContext& store, const CommitThrottle& throttle)
+    : m_store(store), m_throttle(throttle) {
   AdminSocket* socket = store.cct->get_admin_socket();
-  socket->register_command("swimstore status", this, "show log, tree, containers and caches");
+  socket->register_command("swimstore status", this, "show log, tree, containers, caches and throttle");
   socket->register_command("swimstore flush", this, "write the memtable to the tree");
   socket->register_command("swimstore verify", this, "check every block of log and tree");
 }
@@ -105,6 +112,9 @@ int AdminCommands::call(std::string_view command, const cmdmap_t&, const ceph::b
   formatter->close_section();
   formatter->open_object_section("caches");
   dump_caches(m_store, formatter);
+  formatter->close_section();
+  formatter->open_object_section("throttle");
+  dump_throttle(m_throttle, formatter);
   formatter->close_section();
   formatter->close_section();
   return 0;

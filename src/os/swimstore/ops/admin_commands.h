@@ -7,6 +7,7 @@
 #include "common/admin_socket.h"
 #include "include/common_fwd.h"
 
+#include "swimstore/commit/commit_throttle.h"
 #include "swimstore/store/store_context.h"
 
 namespace swimstore {
@@ -14,7 +15,7 @@ namespace swimstore {
 // Registered as long as it lives. A second store of the same process gets none: the first keeps its own.
 class AdminCommands final : public AdminSocketHook {
  public:
-  explicit AdminCommands(StoreContext& store);
+  AdminCommands(StoreContext& store, const CommitThrottle& throttle);
   ~AdminCommands() override;
 
   int call(std::string_view command, const cmdmap_t& arguments, const ceph::bufferlist& input,
@@ -24,10 +25,12 @@ class AdminCommands final : public AdminSocketHook {
   void verify(ceph::Formatter* formatter);
 
   StoreContext& m_store;
+  const CommitThrottle& m_throttle;
 };
 
 void dump_database(const vtkv::DBStatistics& statistics, ceph::Formatter* formatter);
 void dump_containers(const ContainerStatistics& statistics, ceph::Formatter* formatter);
 void dump_caches(StoreContext& store, ceph::Formatter* formatter);
+void dump_throttle(const CommitThrottle& throttle, ceph::Formatter* formatter);
 
 }  // namespace swimstore

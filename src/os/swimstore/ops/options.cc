@@ -63,6 +63,11 @@ void add_writing(std::vector<Option>& table) {
                       .set_description("requests in flight at the host per cube")
                       .set_flag(Option::FLAG_STARTUP)
                       .add_service("osd"));
+  table.push_back(size_option("swimstore_throttle_bytes", level, 64 * kMiB,
+                              "bytes of transactions that may be under way, that is accepted and not durable")
+                      .set_long_description("When there are so many, the next ones wait in queue_transactions. One "
+                                            "larger than this goes alone. 0: no limit.")
+                      .set_flag(Option::FLAG_RUNTIME));
   table.push_back(size_option("swimstore_prime_slot_size_max", level, 32 * kKiB,
                               "slots up to this size are written ahead of demand, so that using them needs no sync "
                               "of their own file")

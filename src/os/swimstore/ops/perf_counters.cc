@@ -15,6 +15,8 @@ void add_transactions(PerfCountersBuilder& b) {
   b.add_u64_counter(l_swimstore_transactions, "transactions", "Transactions queued", "txn", kUseful);
   b.add_u64_counter(l_swimstore_operations, "operations", "Operations in them");
   b.add_time_avg(l_swimstore_queue_latency, "queue_latency", "Time of queue_transactions", "qlat", kUseful);
+  b.add_time_avg(l_swimstore_throttle_latency, "throttle_latency", "Time that transactions waited for others to become durable",
+                 "tlat", kUseful);
   b.add_time_avg(l_swimstore_plan_latency, "plan_latency", "Time to apply operations and choose slots");
   b.add_time_avg(l_swimstore_submit_latency, "submit_latency", "Time to encode and submit");
   b.add_time_avg(l_swimstore_commit_latency, "commit_latency", "Time from submission to durability", "clat",
@@ -60,6 +62,8 @@ void add_gauges(PerfCountersBuilder& b) {
   const auto bytes = [&b](int index, const char* name, const char* description) {
     b.add_u64(index, name, description, nullptr, 0, unit_t(UNIT_BYTES));
   };
+  b.add_u64(l_swimstore_throttle_bytes, "throttle_bytes", "Bytes of transactions that are under way", "thrb", kUseful,
+            unit_t(UNIT_BYTES));
   b.add_u64(l_swimstore_onodes, "onodes", "Onodes in memory");
   bytes(l_swimstore_onode_cache_bytes, "onode_cache_bytes", "Memory of onodes");
   bytes(l_swimstore_data_cache_bytes, "data_cache_bytes", "Memory of cached data");
@@ -102,13 +106,14 @@ StoreCounters::~StoreCounters() {
   delete m_counters;
 }
 
-void StoreCounters::refresh_gauges(Cube& cube, const CacheGauges& caches) {
+void StoreCounters::refresh_gauges(Cube& cube, const MemoryGauges& memory) {
   const vtkv::DBStatistics db = cube.database().statistics();
   const ContainerStatistics slots = cube.containers().statistics();
   const std::pair<int, uint64_t> values[] = {
-      {l_swimstore_onodes, caches.onodes},
-      {l_swimstore_onode_cache_bytes, caches.onode_bytes},
-      {l_swimstore_data_cache_bytes, caches.data_bytes},
+      {l_swimstore_throttle_bytes, memory.throttle_bytes},
+      {l_swimstore_onodes, memory.onodes},
+      {l_swimstore_onode_cache_bytes, memory.onode_bytes},
+      {l_swimstore_data_cache_bytes, memory.data_bytes},
       {l_swimstore_block_cache_bytes, db.block_cache_bytes},
       {l_swimstore_block_cache_hits, db.block_cache_hits},
       {l_swimstore_block_cache_misses, db.block_cache_misses},

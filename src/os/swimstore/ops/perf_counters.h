@@ -19,6 +19,7 @@ enum {
   l_swimstore_transactions,         // queue_transactions calls
   l_swimstore_operations,           // operations in them
   l_swimstore_queue_latency,        // queue_transactions, begin to end
+  l_swimstore_throttle_latency,     // of it: waits for room in swimstore_throttle_bytes; counted when there was one
   l_swimstore_plan_latency,         // of it: operations applied to onodes, slots chosen
   l_swimstore_submit_latency,       // of it: encoding and Cube::submit
   l_swimstore_commit_latency,       // submitted to durable
@@ -49,6 +50,7 @@ enum {
   l_swimstore_omap_next_latency,
   l_swimstore_list_latency,         // collection_list
   // Gauges
+  l_swimstore_throttle_bytes,       // of transactions that are under way
   l_swimstore_onodes,
   l_swimstore_onode_cache_bytes,
   l_swimstore_data_cache_bytes,
@@ -75,10 +77,11 @@ enum {
   l_swimstore_last
 };
 
-struct CacheGauges {
+struct MemoryGauges {
   uint64_t onodes = 0;
   uint64_t onode_bytes = 0;
   uint64_t data_bytes = 0;
+  uint64_t throttle_bytes = 0;
 };
 
 // Registered with the context's collection until destroyed.
@@ -90,7 +93,7 @@ class StoreCounters {
   StoreCounters& operator=(const StoreCounters&) = delete;
 
   PerfCounters* get() const { return m_counters; }
-  void refresh_gauges(Cube& cube, const CacheGauges& caches);
+  void refresh_gauges(Cube& cube, const MemoryGauges& memory);
 
  private:
   CephContext* m_cct;

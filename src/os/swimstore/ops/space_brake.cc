@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "swimstore/ops/suspended_timeout.h"
+
 namespace swimstore {
 
 namespace {
@@ -61,8 +63,9 @@ std::chrono::microseconds SpaceBrake::delay_for(uint64_t bytes) {
   return std::chrono::microseconds(turn_us - now_us);
 }
 
-void SpaceBrake::before_write(uint64_t bytes) {
+void SpaceBrake::before_write(uint64_t bytes, HBHandle* handle) {
   if (const auto delay = delay_for(bytes); delay.count() > 0) {
+    const SuspendedTimeout suspended(handle);
     std::this_thread::sleep_for(delay);  // tidy: allow a wait of the caller's thread, not of a worker
   }
 }

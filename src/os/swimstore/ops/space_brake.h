@@ -12,6 +12,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "common/HBHandle.h"
+
 #include "swimstore/container/container_set.h"
 #include "vtkv/env/env.h"
 
@@ -25,8 +27,8 @@ class SpaceBrake {
 
   // How long a writer of so many bytes should wait first; it takes its turn behind those who wait. Cheap.
   std::chrono::microseconds delay_for(uint64_t bytes);
-  // Waits that long.
-  void before_write(uint64_t bytes);
+  // Waits that long. handle (nullptr: none): that of the thread, whose timeout is suspended meanwhile.
+  void before_write(uint64_t bytes, HBHandle* handle);
 
  private:
   void look();
