@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""An RBD image overwritten at random for hours, with snapshots taken and trimmed, while OSDs are killed.
+
+Three OSDs. Every few minutes one gets SIGKILL and comes back. At the end every block of the image and of its snapshots is
+read and compared, the snapshots are trimmed, and every PG is deep-scrubbed. Space, memory and latency are watched all the
+time: allocated bytes beside stored ones, each OSD's memory beside its target, p99 of the writes' latency in a plot.
+"""
+
+import json
+import pathlib
+import random
+import subprocess
+import time
+
+import lane as lane_module
+import sysroot
+from lane import GIB, UserError
+
+HERE = pathlib.Path(__file__).resolve().parent
+LOAD = HERE / "rbd_load.py"
+PLOT = HERE.parent / "bench" / "plot_aging.py"
+OSDS = 3
+POOL = "aging"
+SPACE_MAX = 1.15       # allocated beside stored
+SETTLE_SECONDS = 60    # after the load's end
+DOWN_SECONDS = 15
+# What the target speaks of is the daemon's heap; the program's own pages are not in it.
+PROGRAM_BYTES = 128 << 20
+
+
+def load_command(cluster, mode, *more):
+  return sysroot.command(["python3", LOAD, mode, cluster.dir / "ceph.conf", POOL, cluster.dir / "run" / "aging.model", *more])
+
+
+def run_load(lane, cluster, mode, what, *more):
+  done = subprocess.run(load_command(cluster, mode, *more), text=True, stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=3600)
+  said = done.stdout.strip().splitlines() or ["no output"]
+  lane.check(done.returncode == 0, f"{what}: {said[0]}" if mode == "verify" else what, "\n".join(said[:10]))
+
+
+def space_used(cluster):
+  """(allocated, stored) bytes of all OSDs, by statistics sent after this call."""
+  cluster.flush_pg_stats()
+  found = [entry["statfs"] for entry in cluster.ceph_json("pg", "dump", "osds")["osd_stats"]]
+  return sum(entry["allocated"] for entry in found), sum(entry["data_stored"] for entry in found)
+
+
+class Watch:
+  """What the OSDs took, from time to time."""
+
+  def __init__(self, cluster):
+    self.cluster = cluster
+    self.begun = time.monotonic()
+    self.samples = []  # seconds, allocated beside stored, the largest OSD's memory
+
+  def look(self):
+    allocated, stored = space_used(self.cluster)
+    memory = max((self.cluster.osd_memory_bytes(osd) for osd in range(OSDS)), default=0)
+    self.samples.append((time.monotonic() - self.begun, allocated / max(stored, 1), memory))
+
+
+def disturb(lane, cluster, rng, watch, seconds, every):
+  """Kill and start until the time is up."""
+  end = time.monotonic() + seconds
+  next_kill = time.monotonic() + every
+  kills = 0
+  while time.monotonic() < end and not any(cluster.osd_crashed(osd) for osd in range(OSDS)):
+    if time.monotonic() >= next_kill:
+      osd = rng.randrange(OSDS)
+      cluster.kill_osd(osd)
+      time.sleep(min(DOWN_SECONDS, every / 4))
+      cluster.start_osd(osd)
+      cluster.wait_up(timeout=180)
+      kills += 1
+      next_kill = time.monotonic() + every
+    time.sleep(min(5, every / 4))
+    watch.look()
+  lane.check(kills > 0, f"{kills} times an OSD was killed")
+
+
+def age(lane, cluster, rng, minutes):
+  args = lane.args
+  watch = Watch(cluster)
+  client = subprocess.Popen(load_command(cluster, "load", rng.randrange(1 << 32), args.snapshot_every or minutes * 60 / 24),
+                            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+  try:
+    if client.stdout.readline().strip() != "loading":
+      raise UserError(f"the load does not start: {client.communicate()[0].strip()[-500:]}")
+    disturb(lane, cluster, rng, watch, minutes * 60, args.kill_every * 60)
+    said, _ = client.communicate(timeout=600)
+  finally:
+    if client.poll() is None:
+      client.kill()
+      client.wait()
+  lane.check_daemons()
+  lane.check(client.returncode == 0, "no write failed", said.strip())
+  return watch
+
+
+def trim(lane, cluster):
+  run_load(lane, cluster, "trim", "the snapshots are removed")
+
+  def trimmed():
+    return not any("snaptrim" in state for state in cluster.pg_states()) and purged(cluster)
+  lane.until(trimmed, 600, "and trimmed")
+
+
+def purged(cluster):
+  return not any(entry["snaptrimq_len"] for entry in cluster.ceph_json("pg", "dump", "pgs")["pg_stats"])
+
+
+def check_space(lane, cluster, watch):
+  during = max((ratio for _, ratio, _ in watch.samples), default=0)
+  lane.check(during <= SPACE_MAX, f"allocated beside stored while it ran: at most {during:.3f}", f"more than {SPACE_MAX}")
+  end = time.monotonic() + SETTLE_SECONDS
+  ratio = SPACE_MAX + 1
+  while ratio > SPACE_MAX and time.monotonic() < end:
+    allocated, stored = space_used(cluster)
+    ratio = allocated / max(stored, 1)
+    time.sleep(2)
+  lane.check(ratio <= SPACE_MAX, f"allocated beside stored at the end: {ratio:.3f}", f"more than {SPACE_MAX}")
+
+
+def check_memory(lane, watch):
+  most = max((memory for _, _, memory in watch.samples), default=0)
+  bound = lane.cluster.spec.osd_memory_target + PROGRAM_BYTES
+  lane.check(0 < most <= bound, f"an OSD's memory: at most {most >> 20} MiB, its target is "
+             f"{lane.cluster.spec.osd_memory_target >> 20}")
+
+
+def tell(lane, cluster, watch, minutes):
+  """p99 of twelve equal parts of the run: of ten minutes each in the long form."""
+  results = lane.results / "rbd-aging.json"
+  sysroot.run(["python3", PLOT, cluster.dir / "run" / "aging.model.latencies", minutes * 60 / 12, results,
+               results.with_suffix(".png")], stdin=json.dumps(watch.samples), timeout=600)
+  for entry in json.loads(results.read_text())["latency"]:
+    lane.say(f"from {entry['from_s']:6.0f} s: {entry['writes']} writes, p50 {entry['p50_ms']:.1f} ms, "
+             f"p99 {entry['p99_ms']:.1f} ms, max {entry['max_ms']:.0f} ms")
+  lane.say(f"{results}, {results.with_suffix('.png').name}")
+
+
+def run(lane):
+  args = lane.args
+  args.kill_every = args.kill_every or (0.25 if args.quick else 5)
+  minutes = args.minutes or (0.6 if args.quick else 120)
+  mib = args.image_mib or (64 if args.quick else 2048)
+  rng = random.Random(args.seed)
+  lane.results = sysroot.CHECKOUT / "build"
+  lane.say(f"{minutes} minutes, an image of {mib} MiB, seed {args.seed}")
+  cluster = lane.start(osds=OSDS, size_bytes=(2 if args.quick else 8) * GIB)
+  cluster.create_pool(POOL, pg_num=16, size=OSDS, application="rbd")
+  cluster.wait_clean()
+  run_load(lane, cluster, "fill", "the image is written", mib)
+  watch = age(lane, cluster, rng, minutes)
+  if lane.failures:
+    return
+  cluster.wait_clean(600)
+  run_load(lane, cluster, "verify", "every block of the image and of its snapshots is right")
+  trim(lane, cluster)
+  check_space(lane, cluster, watch)
+  check_memory(lane, watch)
+  tell(lane, cluster, watch, minutes)
+  lane.check_daemons()
+  lane.deep_scrub(timeout=1800)
+
+
+if __name__ == "__main__":
+  lane_module.main("rbd-aging", run, __doc__, stores=("swimstore", "bluestore"), options=(
+      (("--minutes",), {"type": float, "help": "of load (default: 120; with --quick 0.6)"}),
+      (("--kill-every",), {"type": float, "metavar": "MINUTES", "help": "(default: 5; with --quick 0.25)"}),
+      (("--snapshot-every",), {"type": float, "metavar": "SECONDS", "help": "(default: 24 in all)"}),
+      (("--image-mib",), {"type": int, "help": "(default: 2048; with --quick 64)"}),
+      (("--seed",), {"type": int, "default": random.randrange(1 << 32), "help": "of the load and the kills"})))
