@@ -44,6 +44,11 @@ class Submission {
   virtual void sequenced(SequenceNumber) {}
   // All of `data` is in its files (not durable). On the commit worker. Not called when data is empty.
   virtual void data_written() {}
+  // A write of some of `data`, maybe with neighbours of other submissions, failed, and the database is about to stop for
+  // it: the last moment to make something of it durable. On the commit worker. Returns words to go with the error.
+  virtual std::string data_failed(File* /*file*/, uint64_t /*offset*/, const std::vector<iovec>& /*buffers*/) {
+    return {};
+  }
   // Durable, or failed for good (then nothing later becomes durable either). On the commit worker, in
   // sequence order; the database does not touch the object afterwards.
   virtual void durable(const Status& status) = 0;

@@ -306,6 +306,12 @@ void Container::finish_recovery() {
   m_used = m_slots.owned() > 0;
 }
 
+void Container::quarantine(uint64_t slot) {
+  std::lock_guard lock(m_lock);
+  m_slots.quarantine(slot);
+  m_split.quarantine(slot);
+}
+
 void Container::collect_pages(SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) {
   std::lock_guard lock(m_lock);
   for (uint64_t number = m_slots.next_changed_page(0); number != SlotAllocator::npos;

@@ -68,6 +68,8 @@ class Container {
   vtkv::Status load(const SplitSlotRecord& record);  // after the pages
   vtkv::Status replay(const SlotBlocks& blocks, bool owned);
   void finish_recovery();
+  // Before finish_recovery().
+  void quarantine(uint64_t slot);
   void collect_pages(vtkv::SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries);
 
   // One stretch more: one whose punch failed, the first one without host space, or a new one at the end. With

@@ -8,6 +8,7 @@
 #include "swimstore/container/best_fit.h"
 #include "swimstore/container/container.h"
 #include "swimstore/container/primer.h"
+#include "swimstore/container/quarantine.h"
 #include "swimstore/container/reclaimer.h"
 #include "swimstore/container/space_reserve.h"
 #include "swimstore/format/container_header.h"
@@ -75,7 +76,7 @@ Status read_header(vtkv::Env* env, const std::string& directory, ContainerHeader
 class ContainerSetImplementation final : public ContainerSet {
  public:
   ContainerSetImplementation(vtkv::Env* env, std::string directory, const ContainerOptions& options)
-      : m_env(env), m_directory(std::move(directory)), m_options(options) {}
+      : m_env(env), m_directory(std::move(directory)), m_options(options), m_quarantine(env, m_directory) {}
   ~ContainerSetImplementation() override { stop(); }
 
   Status open_files();
@@ -87,6 +88,8 @@ class ContainerSetImplementation final : public ContainerSet {
   bool has_waiting() const override { return m_waiting.load(std::memory_order_relaxed) > 0; }
   void mark_primed(const std::vector<SlotAddress>& slots) override;
   vtkv::File* file(unsigned container) override { return m_containers[container]->file(); }
+  std::string note_failed_write(vtkv::File* file, uint64_t offset, const std::vector<iovec>& buffers) override;
+  std::vector<SlotAddress> quarantined() const override { return m_quarantine.slots(); }
   bool make_room() override {
     bool gave = false;
     return m_reserve.give_piece(&gave).ok() && gave;
@@ -135,6 +138,7 @@ class ContainerSetImplementation final : public ContainerSet {
   ContainerOptions m_options;
   ContainerArray m_containers;
   SpaceReserve m_reserve;
+  Quarantine m_quarantine;
   std::unique_ptr<Primer> m_primer;
   std::unique_ptr<Reclaimer> m_reclaimer;
 
@@ -150,6 +154,7 @@ Status ContainerSetImplementation::open_files() {
   ContainerHeader header;
   VTKV_RETURN_IF_ERROR(read_header(m_env, m_directory, &header));
   m_options.stretch_bytes = header.stretch_bytes;
+  VTKV_RETURN_IF_ERROR(m_quarantine.open(header.uuid));
   VTKV_RETURN_IF_ERROR(m_reserve.open(m_env, m_directory, m_options.reserve_bytes));
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
@@ -322,11 +327,30 @@ void ContainerSetImplementation::mark_primed(const std::vector<SlotAddress>& slo
   }
 }
 
+std::string ContainerSetImplementation::note_failed_write(vtkv::File* file, uint64_t offset,
+                                                          const std::vector<iovec>& buffers) {
+  for (uint8_t size_class = 0; size_class < kSizeClasses; size_class++) {
+    if (m_containers[size_class]->file() == file) {
+      const std::vector<SlotAddress> bad = find_bad_slots(*file, size_class, offset, buffers);
+      if (bad.empty()) {
+        return "written again, it went well: nothing is quarantined";
+      }
+      const Status status = m_quarantine.add(bad);
+      return std::to_string(bad.size()) + (bad.size() == 1 ? " slot" : " slots") + " of " + file->path() + " from slot " +
+             std::to_string(bad.front().index) + " on " +
+             (status.ok() ? "quarantined: not used again after the next start"
+                          : "cannot be quarantined: " + std::string(status.message()));
+    }
+  }
+  return {};
+}
+
 // ---- recovery and checkpoints
 
 Status ContainerSetImplementation::begin_recovery() {
   bool changed = false;
-  return m_reserve.make_room(&changed);  // recovery may need what the host has lost since
+  VTKV_RETURN_IF_ERROR(m_reserve.make_room(&changed));  // recovery may need what the host has lost since
+  return m_quarantine.make_missing();
 }
 
 Status ContainerSetImplementation::load_page(std::string_view key, std::string_view value) {
@@ -352,6 +376,11 @@ Status ContainerSetImplementation::replay(const AllocationDelta& delta) {
 }
 
 Status ContainerSetImplementation::finish_recovery() {
+  if (!m_options.forget_quarantine) {
+    for (const SlotAddress& slot : m_quarantine.slots()) {
+      m_containers[slot.size_class]->quarantine(slot.index);
+    }
+  }
   for (auto& container : m_containers) {
     container->finish_recovery();
   }
@@ -489,6 +518,7 @@ Status ContainerSet::create(vtkv::Env* env, const std::string& directory, const 
     VTKV_RETURN_IF_ERROR(
         create_container(env, directory, options, host, size_class, &header.primed_slots[size_class]));
   }
+  VTKV_RETURN_IF_ERROR(Quarantine::create(env, directory));
   SpaceReserve reserve;
   VTKV_RETURN_IF_ERROR(reserve.open(env, directory, options.reserve_bytes));
   for (bool changed = true; changed;) {

@@ -43,6 +43,7 @@ struct ContainerOptions {
   bool skip_reuse_horizon = false;  // reuse at once
   bool punch_at_once = false;       // while a durable page still says primed
   bool trust_failed_punch = false;  // what a punch was tried on is as primed as before
+  bool forget_quarantine = false;   // hand bad slots out again
 };
 
 // One piece of a reservation. `bytes` is a multiple of kBlockBytes, at most the slot's size.
@@ -57,7 +58,7 @@ struct AllocatedSlot {
 struct ContainerStatistics {
   struct Class {
     // slots = owned + free + waiting + reserved: those backed by host space. reserved: allocated and not
-    // yet applied, or being primed. primed_free is a part of free.
+    // yet applied, being primed, or quarantined. primed_free is a part of free.
     // split: those of owned and reserved that are; split_free_blocks: free ones in these.
     uint64_t slots = 0, owned = 0, free = 0, waiting = 0, reserved = 0, primed_free = 0;
     uint64_t split = 0, split_free_blocks = 0;
@@ -92,6 +93,12 @@ class ContainerSet {
 
   // Of the container of that class.
   virtual vtkv::File* file(unsigned container) = 0;
+  // A write of these bytes to a container failed. Writes them once more, slot by slot, to find out which slots are bad,
+  // and makes that durable knowledge: after the next open they are never handed out, whoever has them now. Returns what
+  // it found, in words, to go with the error.
+  virtual std::string note_failed_write(vtkv::File* file, uint64_t offset, const std::vector<iovec>& buffers) = 0;
+  // Known to be bad. Owned ones among them are read as ever.
+  virtual std::vector<SlotAddress> quarantined() const = 0;
   // The log needs space that the host refuses: gives a piece of the reserve back. False: there is none.
   virtual bool make_room() = 0;
 

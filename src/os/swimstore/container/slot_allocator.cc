@@ -56,6 +56,10 @@ void SlotAllocator::back(uint64_t stretch) {
 }
 
 void SlotAllocator::make_available(uint64_t slot) {
+  if (!m_quarantined.empty() && m_quarantined.contains(slot)) {
+    made_busy(slot);
+    return;
+  }
   (m_primed.test(slot) ? m_primed_available : m_unprimed_available).set(slot);
 }
 
@@ -224,7 +228,9 @@ void SlotAllocator::finish_recovery() {
     for (uint64_t slot = owned; slot < end; slot = m_owned.find_from(slot + 1)) {
       m_primed_available.clear(slot);
       m_unprimed_available.clear(slot);
-      made_busy(slot);
+      if (!m_quarantined.contains(slot)) {  // else it is busy already
+        made_busy(slot);
+      }
     }
   }
 }

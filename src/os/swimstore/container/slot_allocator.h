@@ -2,7 +2,7 @@
 //
 // A slot is in exactly one of these states:
 //   available   may be taken
-//   busy        taken and not yet back: reserved, owned, waiting for the reuse horizon, or being primed
+//   busy        taken and not yet back: reserved, owned, waiting for the reuse horizon, being primed, or quarantined
 //   withheld    its stretch is not backed by host space, or is about to be punched
 // Beside it stands what allocation pages hold: `owned` as of the last applied sequence, and `primed`.
 // Invariants:
@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_set>
 #include <vector>
 
 #include "swimstore/container/slot_bitmap.h"
@@ -55,6 +56,8 @@ class SlotAllocator {
   bool is_owned(uint64_t slot) const { return slot < slots() && m_owned.test(slot); }
   uint64_t owned() const { return m_owned.count(); }
   uint64_t next_owned(uint64_t from) const { return m_owned.find_from(from); }  // npos: none
+  // From now on it becomes available no more: once nobody has it, it stays busy. Before finish_recovery().
+  void quarantine(uint64_t slot) { m_quarantined.insert(slot); }
   // Primes a slot of a backed stretch; nothing happens to one that was withheld meanwhile.
   void set_primed(uint64_t slot);
   bool is_primed(uint64_t slot) const { return slot < slots() && m_primed.test(slot); }
@@ -101,6 +104,7 @@ class SlotAllocator {
   SlotBitmap m_primed_available;
   SlotBitmap m_unprimed_available;
   SlotBitmap m_changed_pages;
+  std::unordered_set<uint64_t> m_quarantined;
   uint64_t m_cursor = 0;
   uint64_t m_priming_cursor = 0;
 };

@@ -150,6 +150,10 @@ void SplitSlots::forget_pieces(uint64_t number, const Slot& slot) {
 
 void SplitSlots::recount(uint64_t number, Slot& slot) {
   forget_pieces(number, slot);
+  slot.pieces.fill(0);
+  if (m_quarantined.contains(number)) {
+    return;
+  }
   Words free = starts(slot, 0);
   for (unsigned k = 0; k <= m_container; ++k) {
     if (k > 0) {
@@ -205,7 +209,7 @@ bool SplitSlots::put_back(uint64_t slot, uint32_t first, uint32_t count) {
   VTKV_ASSERT(all(it.busy, first, count) && none(it.owned, first, count));
   assign(&it.busy, first, count, false);
   recount(slot, it);
-  return it.pieces[m_container] == 0;
+  return !none(it.busy, 0, blocks());
 }
 
 // ---- owners

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "swimstore/container/size_class.h"
@@ -32,12 +33,14 @@ class SplitSlots {
   explicit SplitSlots(unsigned container) : m_container(container) {}
 
   bool contains(uint64_t slot) const { return m_slots.contains(slot); }
+  // From now on no piece of it is handed out. Before finish_recovery().
+  void quarantine(uint64_t slot) { m_quarantined.insert(slot); }
   // Splits the slot: all of it is busy, its first `owned` blocks are owned.
   void split(uint64_t slot, uint32_t owned);
   // The slot is split no more; whoever names it next names all of it.
   void unite(uint64_t slot);
 
-  // How many pieces of 2^size_class blocks are free.
+  // How many pieces of 2^size_class blocks may be handed out.
   uint64_t pieces(unsigned size_class) const { return m_pieces[size_class]; }
   // Finds a free piece of 2^size_class blocks and makes the first `blocks` of them busy; one that is part of no larger
   // piece, if there is one in the slot. False: there is none.
@@ -95,6 +98,7 @@ class SplitSlots {
   std::array<std::set<uint64_t>, kSizeClasses> m_by_largest;  // slots by their largest free piece
   std::array<uint64_t, kSizeClasses> m_pieces{};              // sums over all slots
   std::set<uint64_t> m_changed;
+  std::unordered_set<uint64_t> m_quarantined;
   uint64_t m_owned_blocks = 0;
   uint64_t m_slots_with_owner = 0;
 };

@@ -130,6 +130,19 @@ TEST(SplitSlots, ACheckpointBringsBackWhoOwnsWhat) {
   EXPECT_TRUE(after.take_changed().empty());
 }
 
+TEST(SplitSlots, NothingOfAQuarantinedSlotIsHandedOut) {
+  SplitSlots slots(2);
+  slots.quarantine(3);
+  slots.split(3, 4);
+  slots.set_owned(3, 0, 4, false);
+  EXPECT_TRUE(slots.put_back(3, 0, 2));
+  uint64_t slot = 0;
+  uint32_t first = 0;
+  EXPECT_FALSE(slots.take(0, 1, &slot, &first));
+  EXPECT_EQ(slots.free_blocks(), 0u);
+  EXPECT_FALSE(slots.put_back(3, 2, 2));  // to be united all the same
+}
+
 // Against one bit a block.
 TEST(SplitSlots, RandomUseMatchesAModel) {
   for (const unsigned container : {1u, 4u, 6u, 7u, 10u}) {

@@ -51,6 +51,7 @@ class CubeTransaction : public vtkv::Submission {
 
   void sequenced(vtkv::SequenceNumber sequence) final;
   void durable(const vtkv::Status& status) final;  // cube bookkeeping, then committed()
+  std::string data_failed(vtkv::File* file, uint64_t offset, const std::vector<iovec>& buffers) final;
   // Fills the short rest of slots written for the first time with zeros, so that they are primed.
   void pad_first_fills(ContainerSet& containers);
 

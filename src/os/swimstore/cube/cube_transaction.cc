@@ -70,6 +70,10 @@ void CubeTransaction::pad_first_fills(ContainerSet& containers) {
 
 void CubeTransaction::sequenced(SequenceNumber sequence) { m_cube->apply(sequence, delta); }
 
+std::string CubeTransaction::data_failed(vtkv::File* file, uint64_t offset, const std::vector<iovec>& buffers) {
+  return m_cube->containers().note_failed_write(file, offset, buffers);
+}
+
 void CubeTransaction::durable(const Status& status) {
   if (status.ok() && !m_first_fills.empty()) {
     std::vector<SlotAddress> primed;

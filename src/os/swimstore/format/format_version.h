@@ -11,6 +11,7 @@
 //   slot references          1    0.1  one count for the slot
 //                            2    0.2  a count for each block
 //   counter                  1    0.1  first
+//   quarantine               1    0.1  first; older programs leave the file alone, and stores without one get it
 //
 // Onodes, extent chunks and collections carry a version byte, too, by which a damaged one is told. Whoever
 // changes their form raises the superblock's version as well: an older program then refuses the store,
@@ -38,6 +39,7 @@ inline constexpr uint8_t kNoteVersion = 2;
 inline constexpr uint8_t kNoteVersionOldest = 2;
 inline constexpr uint8_t kSlotReferencesVersion = 2;
 inline constexpr uint8_t kCounterVersion = 1;
+inline constexpr uint32_t kQuarantineVersion = 1;
 
 // Ok when `found` is from `oldest` to `known`. Otherwise one sentence that names them, and the remedy.
 vtkv::Status check_version(std::string_view what, uint32_t found, uint32_t known, uint32_t oldest = 1);

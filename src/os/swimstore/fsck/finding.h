@@ -56,6 +56,8 @@ struct CheckResult {
   // Entries and slots without an owner, which may belong to what cannot be read or is set aside.
   uint64_t unclear = 0;
   uint64_t lost_entries = 0;
+  // Never handed out again, as writes to them failed. No error of the store's; the disk ages.
+  std::vector<SlotAddress> quarantined;
 };
 
 // As printed, and as documented: "slot_leaked".

@@ -91,7 +91,8 @@ void Fsck::release_snapshot() {
 
 CheckResult Fsck::result() const {
   return {.findings = m_findings, .errors = m_errors, .objects = m_objects.size(), .slots = m_slots.entries().size(),
-          .unclear = m_unclear, .lost_entries = m_lost_entries};
+          .unclear = m_unclear, .lost_entries = m_lost_entries,
+          .quarantined = m_store.cube.containers().quarantined()};
 }
 
 const char* Fsck::phase() const {

@@ -28,7 +28,8 @@ void dump_database(const vtkv::DBStatistics& statistics, ceph::Formatter* format
   formatter->dump_unsigned("block_cache_misses", statistics.block_cache_misses);
 }
 
-void dump_containers(const ContainerStatistics& statistics, ceph::Formatter* formatter) {
+void dump_containers(const ContainerSet& containers, ceph::Formatter* formatter) {
+  const ContainerStatistics statistics = containers.statistics();
   formatter->dump_unsigned("owned_bytes", statistics.owned_bytes);
   formatter->dump_unsigned("free_bytes", statistics.free_bytes);
   formatter->dump_unsigned("file_bytes", statistics.file_bytes);
@@ -45,6 +46,14 @@ void dump_containers(const ContainerStatistics& statistics, ceph::Formatter* for
     formatter->dump_unsigned("free", one.free);
     formatter->dump_unsigned("waiting", one.waiting);
     formatter->dump_unsigned("primed_free", one.primed_free);
+    formatter->close_section();
+  }
+  formatter->close_section();
+  formatter->open_array_section("quarantined");
+  for (const SlotAddress& slot : containers.quarantined()) {
+    formatter->open_object_section("slot");
+    formatter->dump_unsigned("slot_bytes", slot_bytes(slot.size_class));
+    formatter->dump_unsigned("slot_index", slot.index);
     formatter->close_section();
   }
   formatter->close_section();
@@ -108,7 +117,7 @@ int AdminCommands::call(std::string_view command, const cmdmap_t&, const ceph::b
   dump_database(m_store.cube.database().statistics(), formatter);
   formatter->close_section();
   formatter->open_object_section("containers");
-  dump_containers(m_store.cube.containers().statistics(), formatter);
+  dump_containers(m_store.cube.containers(), formatter);
   formatter->close_section();
   formatter->open_object_section("caches");
   dump_caches(m_store, formatter);

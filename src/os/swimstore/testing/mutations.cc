@@ -5,7 +5,8 @@
 namespace swimstore {
 
 std::vector<std::string> mutation_names() {
-  std::vector<std::string> names = {"slot_punched_early", "failed_punch_trusted", "damage_mark_kept", "single_flush_everywhere"};
+  std::vector<std::string> names = {"slot_punched_early", "failed_punch_trusted", "damage_mark_kept", "quarantine_forgotten",
+                                    "single_flush_everywhere"};
   for (const vtkv::Mutation& mutation : vtkv::mutations()) {
     names.emplace_back(mutation.name);
   }
@@ -23,6 +24,10 @@ bool apply_mutation(const std::string& name, CubeOptions* options) {
   }
   if (name == "damage_mark_kept") {
     options->keep_damage_marks = true;
+    return true;
+  }
+  if (name == "quarantine_forgotten") {
+    options->containers.forget_quarantine = true;
     return true;
   }
   if (name == "single_flush_everywhere") {

@@ -359,6 +359,13 @@ void report_findings(const CheckResult& result, Report& report) {
   report.field("errors", result.errors);
   report.field("unclear", result.unclear);
   report.field("lost_entries", result.lost_entries);
+  if (!result.quarantined.empty()) {
+    report.begin_table("quarantined", true);
+    for (const SlotAddress& slot : result.quarantined) {
+      report.row({{"slot_bytes", uint64_t{slot_bytes(slot.size_class)}}, {"slot_index", slot.index}});
+    }
+    report.end_table();
+  }
   report.begin_table("findings", true);
   for (const Finding& finding : result.findings) {
     const std::string_view repair = repair_of(finding.kind);

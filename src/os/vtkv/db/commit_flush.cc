@@ -25,7 +25,7 @@ bool CommitPipeline::reap(IoQueue& io) {
 
 void CommitPipeline::on_done(Tracked& request) {
   if (!request.io.result.ok()) {
-    fail(request.io.result);
+    fail(request.kind == Tracked::Kind::data ? tell_owner(request) : request.io.result);
   } else if (!m_failed.load()) {
     switch (request.kind) {
       case Tracked::Kind::data:
@@ -47,6 +47,15 @@ void CommitPipeline::on_done(Tracked& request) {
     }
   }
   recycle(&request);
+}
+
+// The owner of the data may learn from the failure; what it says goes with the error.
+Status CommitPipeline::tell_owner(const Tracked& request) {
+  const IoRequest& io = request.io;
+  const std::string words = request.takers.front()->submission->data_failed(io.file, io.offset, io.buffers);
+  return words.empty() ? io.result
+                       : Status::make(io.result.code(), std::string(io.result.message()) + " (" + words + ")",
+                                      io.result.error_number());
 }
 
 // Bulks in records that have arrived need their memory no longer: readers find their values in the file.

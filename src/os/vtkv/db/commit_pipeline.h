@@ -119,6 +119,7 @@ class CommitPipeline {
   void add_sync_file(Group& group, File* file);
   bool reap(IoQueue& io);
   void on_done(Tracked& request);
+  static Status tell_owner(const Tracked& request);
   void data_done(Taken& taken);
   void note_logged();
   bool start_flush(IoQueue& io);

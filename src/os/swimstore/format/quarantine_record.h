@@ -1,0 +1,42 @@
+// The file `quarantine` beside the containers: slots to which a write failed and that nobody gets again. Two copies of
+// 4096 bytes, written in turn (copy = epoch mod 2), each with the whole list; the valid one with the greater epoch
+// counts. A copy of zeros was never written.
+//
+// OFFSET SIZE FIELD
+// 0      8    magic "SWIMQUAR"
+// 8      4    version (1)
+// 12     4    number of slots, at most 500
+// 16     16   uuid of this set of containers
+// 32     8    epoch: 1, 2, …
+// 40     8·n  slots: class in the top byte, index below
+// ..          0
+// 4092   4    crc32c of bytes 0 to 4091
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "swimstore/container/size_class.h"
+#include "vtkv/status.h"
+
+namespace swimstore {
+
+struct QuarantineRecord {
+  static constexpr size_t kBytes = 4096;
+  static constexpr size_t kSlotsMax = 500;
+
+  std::array<uint8_t, 16> uuid{};
+  uint64_t epoch = 0;  // 0: never written
+  std::vector<SlotAddress> slots;
+
+  // REQUIRES: at most kSlotsMax slots.
+  std::string encode() const;
+  // `name` is the file's, for the message.
+  static vtkv::Status decode(std::string_view name, std::string_view bytes, QuarantineRecord* record);
+};
+
+}  // namespace swimstore
