@@ -62,6 +62,8 @@ class StoppedDeviceTest : public ::testing::Test {
     m_pgs.clear();
     ASSERT_EQ(0, m_store->umount());
     set_limit(64u << 20);
+    std::filesystem::remove_all(
+        std::filesystem::absolute(::testing::UnitTest::GetInstance()->current_test_info()->name()));
   }
 
   static void set_limit(uint64_t bytes) {
@@ -138,7 +140,7 @@ TEST_F(StoppedDeviceTest, WhatIsTakenInStaysBoundedAndAllGoesOn) {
   EXPECT_EQ(kLimit / (kWriteBytes + kWithItself), m_queued);
   EXPECT_LE(counter(l_swimstore_throttle_bytes), kLimit);
   EXPECT_GT(counter(l_swimstore_throttle_bytes), kLimit / 2);
-  EXPECT_GT(m_env.held(), 0u);
+  wait_until([this] { return m_env.held() > 0; });
 
   m_env.go_on();
   join();

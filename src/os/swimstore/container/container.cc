@@ -124,20 +124,35 @@ Status Container::claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claim
     m_slots.back(stretch);
   }
   m_used = true;
-  if (m_split.contains(slot)) {
-    const bool taken = m_split.take_these(slot, blocks.first_block(), blocks.count);
-    note_pieces();
-    if (taken) {
-      claimed->push_back(blocks);
+  if (!m_split.contains(slot)) {
+    if (!m_slots.take_this(slot)) {
+      return Status::busy(name + " is not free");
     }
-    return taken ? Status{} : Status::busy("blocks of " + name + " are not free");
+    if (blocks.slot.split_levels == 0) {
+      claimed->push_back(SlotBlocks::all(blocks.slot, blocks.written));
+      return {};
+    }
+    m_split.split(slot, 0);
+    m_split.put_back(slot, 0, slot_blocks(m_size_class));
   }
-  if (!m_slots.take_this(slot)) {
-    return Status::busy(name + " is not free");
+  claim_pieces(blocks, claimed);
+  note_pieces();
+  return claimed->empty() ? Status::busy("blocks of " + name + " are not free") : Status{};
+}
+
+// Some of them may have an owner already.
+void Container::claim_pieces(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) {
+  for (uint32_t i = 0; i < blocks.count; i++) {
+    if (!m_split.take_these(blocks.slot.whole().index, blocks.first_block() + i, 1)) {
+      continue;
+    }
+    const uint32_t block = blocks.first + i;
+    if (!claimed->empty() && claimed->back().first + claimed->back().count == block) {
+      claimed->back().count++;
+    } else {
+      claimed->push_back({blocks.slot, block, 1, blocks.written});
+    }
   }
-  claimed->push_back(blocks.slot.split_levels == 0 ? SlotBlocks::all(blocks.slot, blocks.written)
-                                                   : SlotBlocks::all(blocks.slot.whole()));
-  return {};
 }
 
 bool Container::next_owned(uint64_t from, std::vector<SlotBlocks>* owned) const {

@@ -124,8 +124,8 @@ class ContainerSet {
   // What is owned of the first slot of the container with an owner at or above `from`: all of it, or runs of blocks
   // when it is split. False when there is none.
   virtual bool next_owned(unsigned container, uint64_t from, std::vector<SlotBlocks>* owned) const = 0;
-  // Reserves these blocks, whose bytes stay as they are, for a transaction that makes them owned. *claimed: what that
-  // is to name; all of the slot, when it was free. Code::busy when some of them are owned or wait;
+  // Reserves those of these blocks that are free, whose bytes stay as they are, for a transaction that makes them owned.
+  // *claimed, empty before: what that is to name; all of a whole slot that was free. Code::busy when none of them is;
   // Code::invalid_argument past the container's end; Code::no_space.
   virtual vtkv::Status claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) = 0;
   // Ends the workers; no other call but these of the database's callbacks and the destructor may follow.

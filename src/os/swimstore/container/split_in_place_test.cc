@@ -269,6 +269,27 @@ TEST_F(SplitInPlaceTest, RecoveryFindsWhoOwnsWhatFromCheckpointAndLog) {
   EXPECT_EQ(m_set->statistics().owned_bytes, 0u);
 }
 
+// A repair claims what extents name; of these blocks some may be owned already.
+TEST_F(SplitInPlaceTest, ClaimsWhatIsFreeOfTheBlocks) {
+  const SlotAddress slot = own_one(64 * kKiB);
+  free_now({slot, 4, 4, 16});
+  std::vector<SlotBlocks> claimed;
+  check(m_set->claim({slot, 2, 4, 16}, &claimed));
+  EXPECT_EQ(claimed, (std::vector<SlotBlocks>{{slot, 4, 2, 16}}));
+  apply({.allocated = claimed, .freed = {}});
+  EXPECT_TRUE(m_set->is_owned({slot, 0, 6, 16}));
+  EXPECT_FALSE(m_set->is_owned({slot, 0, 7, 16}));
+  // Of a slot that is free as a whole the piece alone.
+  free_now({slot, 0, 6, 16});
+  free_now({slot, 8, 8, 16});
+  claimed.clear();
+  const SlotAddress piece{1, slot.index << 3 | 5, 3};
+  check(m_set->claim(SlotBlocks::all(piece), &claimed));
+  apply({.allocated = claimed, .freed = {}});
+  EXPECT_TRUE(m_set->is_owned(SlotBlocks::all(piece)));
+  EXPECT_EQ(m_set->statistics().owned_bytes, 8 * kKiB);
+}
+
 TEST_F(SplitInPlaceTest, ContradictionsOfTheLogAreErrors) {
   const SlotAddress slot = own_one(64 * kKiB);
   const SlotAddress piece{0, slot.index << k64K | 3, k64K};

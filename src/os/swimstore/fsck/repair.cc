@@ -265,6 +265,9 @@ bool Repair::share(ExtentChunk* chunk, SharedSlots* slots) {
       continue;
     }
     SlotReferences::Counts& counts = found->second;
+    if (extent.slot.first_block() + extent.slot_block + extent.count > counts.size()) {
+      continue;  // of an orphaned chunk, which nothing counted
+    }
     extent.shared = true;
     extent.slot_block += extent.slot.first_block();
     extent.slot = extent.slot.whole();

@@ -27,7 +27,7 @@ class SlotCensus {
     SlotReferences::Counts kept;   // what the tree's entries say; empty when there is none
 
     uint32_t found_of(uint32_t block) const {
-      return !found.empty() ? found[block] : block < referenced.size() && referenced[block];
+      return block < found.size() ? found[block] : block < referenced.size() && referenced[block];
     }
     // How many references the store believes in, where there is one.
     uint32_t kept_of(uint32_t block) const { return block < kept.size() ? kept[block] : 1; }

@@ -35,6 +35,19 @@ TEST(SlotCensusTest, SharedBlocksMayHaveManyOwners) {
   EXPECT_EQ(8u, census.entries().begin()->second.references);
 }
 
+// The tree may count blocks of a slot that were never written: the slot is larger than what fills it.
+TEST(SlotCensusTest, BlocksThatWereNeverWrittenHaveNoReferences) {
+  SlotCensus census;
+  EXPECT_EQ("", add(census, extent(0, 3, true, 3)));
+  EXPECT_EQ("", add(census, extent(0, 3, true, 3)));
+  census.add_counts({2, 7}, 0, {2, 2, 2, 5});
+  const SlotCensus::Entry& entry = census.entries().begin()->second;
+  EXPECT_EQ(0u, entry.found_of(3));
+  EXPECT_FALSE(entry.has_more_than_kept());
+  EXPECT_TRUE(entry.has_fewer_than_kept());
+  EXPECT_EQ((SlotReferences::Counts{2, 2, 2, 0}), entry.counts());
+}
+
 TEST(SlotCensusTest, ExtentsMustAgreeOnWhatWasWritten) {
   SlotCensus census;
   EXPECT_EQ("", add(census, extent(0, 1, false, 4)));

@@ -27,7 +27,8 @@ SpaceLeft space_left(const ContainerStatistics& statistics) {
   SpaceLeft space;
   space.left_bytes = statistics.growable_bytes - std::min(statistics.growable_bytes, kTooLittleToGrow);
   for (unsigned size_class = kUsefulClassMin; size_class < kSizeClasses; ++size_class) {
-    space.left_bytes += statistics.classes[size_class].free * slot_bytes(size_class);
+    space.left_bytes += statistics.classes[size_class].free * slot_bytes(size_class) +
+                        statistics.classes[size_class].split_free_blocks * kBlockBytes;
   }
   space.capacity_bytes = statistics.owned_bytes + statistics.free_bytes + statistics.growable_bytes;
   return space;

@@ -28,6 +28,7 @@ auto of_group(Counts& counts, uint32_t group) {
 
 void SlotLedger::allocated(SlotAddress slot, uint32_t blocks, int64_t pool) {
   Change& change = m_changes[slot.packed()];
+  change = Change{};  // it was free: an extent that names it, and was released before, never owned it
   change.written = blocks;
   change.fresh = true;
   change.pool = pool;
@@ -35,6 +36,9 @@ void SlotLedger::allocated(SlotAddress slot, uint32_t blocks, int64_t pool) {
 
 void SlotLedger::released(const Extent& extent, int64_t pool) {
   Change& change = m_changes[extent.slot.packed()];
+  if (change.fresh && change.written != extent.slot_written_blocks) {
+    return;  // the same
+  }
   change.written = std::max(change.written, extent.slot_written_blocks);
   change.counts |= extent.shared;
   change.pool = pool;
