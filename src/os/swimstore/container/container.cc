@@ -48,6 +48,10 @@ bool Container::take_piece(unsigned size_class, AllocatedSlot* slot) {
     return false;
   }
   std::lock_guard lock(m_lock);
+  return take_piece_locked(size_class, slot);
+}
+
+bool Container::take_piece_locked(unsigned size_class, AllocatedSlot* slot) {
   uint64_t whole = 0;
   uint32_t first = 0;
   if (!m_split.take(size_class, slot->bytes / kBlockBytes, &whole, &first)) {
@@ -61,19 +65,19 @@ bool Container::take_piece(unsigned size_class, AllocatedSlot* slot) {
 }
 
 bool Container::break_up(unsigned size_class, AllocatedSlot* slot) {
-  {
-    std::lock_guard lock(m_lock);
-    bool primed = false;
-    const uint64_t whole = m_slots.take(&primed);
-    if (whole == SlotAllocator::npos) {
-      return false;
-    }
-    m_used = true;
-    m_split.split(whole, 0);
-    m_split.put_back(whole, 0, slot_blocks(m_size_class));
-    note_pieces();
+  std::lock_guard lock(m_lock);
+  if (take_piece_locked(size_class, slot)) {
+    return true;  // one that came back meanwhile
   }
-  return take_piece(size_class, slot);
+  bool primed = false;
+  const uint64_t whole = m_slots.take(&primed);
+  if (whole == SlotAllocator::npos) {
+    return false;
+  }
+  m_used = true;
+  m_split.split(whole, 0);
+  m_split.put_back(whole, 0, slot_blocks(m_size_class));
+  return take_piece_locked(size_class, slot);
 }
 
 uint64_t Container::piece_bytes(unsigned size_class) const {

@@ -128,6 +128,7 @@ class Container {
   vtkv::Status set_pieces_owned(uint64_t slot, const SlotBlocks& blocks, bool owned);
   void wait(vtkv::SequenceNumber sequence, uint64_t slot, uint32_t first, uint32_t count, bool reuse_at_once);
   void make_free(const Waiting& freed);
+  bool take_piece_locked(unsigned size_class, AllocatedSlot* slot);
   void claim_pieces(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed);
   void note_pieces();
 

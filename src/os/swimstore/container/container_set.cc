@@ -444,21 +444,15 @@ NextStep ContainerSetImplementation::caretaker_step() {
   m_asleep = false;
   bool worked = false;
   Primer::Result priming;
-  // Errors of the host end the round; what it left undone is found again by the next.
-  Status status = m_reserve.balance(&worked);
-  if (status.ok()) {
-    status = m_reclaimer->step(&worked);
-  }
-  if (status.ok()) {
-    status = m_primer->step(busy, &priming);
-  }
-  if (!status.ok()) {
-    return busy ? NextStep::later(kCaretakerInterval) : NextStep::on_event();
-  }
-  if (priming.worked) {
+  // What an error of the host left undone is found again by the next round, which comes with the next activity.
+  const Status balanced = m_reserve.balance(&worked);
+  const Status reclaimed = m_reclaimer->step(&worked);
+  const Status primed = m_primer->step(busy, &priming);
+  const bool went_well = balanced.ok() && reclaimed.ok() && primed.ok();
+  if (went_well && priming.worked) {
     return busy && !priming.urgent ? NextStep::later(kYield) : NextStep::now();
   }
-  if (worked) {
+  if (went_well && worked) {
     return NextStep::now();
   }
   if (busy) {

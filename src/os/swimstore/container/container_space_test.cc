@@ -132,6 +132,21 @@ TEST_F(ContainerSpaceTest, TrustInAFailedPunchIsNoticed) {
   EXPECT_GT(slots_wrongly_primed_after_a_failed_punch(), 0u);
 }
 
+// The worker is left idle by the error, and goes on when something happens.
+TEST_F(ContainerSpaceTest, PunchingGoesOnAfterAnError) {
+  fill(256 * kKiB);
+  free_all();
+  m_env.set_bad(vtkv::SimBad::punches, "/containers/256K", 0, uint64_t{1} << 40);
+  EXPECT_TRUE(write(16 * kKiB));  // asks for space, so that stretches are withheld
+  checkpoint();
+  m_env.advance(std::chrono::seconds(2));
+  EXPECT_EQ(m_set->statistics().punched_bytes_total, 0u);
+  m_env.clear_faults();
+  checkpoint();
+  checkpoint();
+  EXPECT_GT(m_set->statistics().punched_bytes_total, 0u);
+}
+
 TEST_F(ContainerSpaceTest, FillsTheHostDownToTheReserve) {
   const uint64_t writes = fill(64 * kKiB);
   EXPECT_GT(writes * 64 * kKiB, 29 * kMiB);

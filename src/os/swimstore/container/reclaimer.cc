@@ -51,13 +51,15 @@ Status Reclaimer::step(bool* worked) {
   const bool is_short = m_short.load(std::memory_order_relaxed);
   bool waiting = false;
   uint64_t punched = 0;
+  Status status;  // the first error; it holds up no other container
   for (auto& container : m_containers) {
     Container::Counts counts = container->counts();
     for (uint64_t i = surplus_stretches(*container, counts, is_short); i > 0; i--) {
       *worked |= container->withhold_one(m_options.punch_at_once);
     }
     if (counts.withheld_stretches > 0 || *worked) {
-      VTKV_RETURN_IF_ERROR(container->punch(m_durable.load(), kBatchStretches, &punched));
+      const Status of_this = container->punch(m_durable.load(), kBatchStretches, &punched);
+      status = status.ok() ? of_this : status;
     }
     waiting |= container->counts().withheld_stretches > 0;
   }
@@ -69,7 +71,7 @@ Status Reclaimer::step(bool* worked) {
   if (is_short && waiting && m_request_checkpoint && !m_checkpoint_requested.exchange(true)) {
     m_request_checkpoint();
   }
-  return {};
+  return status;
 }
 
 }  // namespace swimstore

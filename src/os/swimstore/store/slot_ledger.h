@@ -58,6 +58,7 @@ class SlotLedger {
   static vtkv::Status settle_counted(vtkv::DB& database, SlotAddress slot, const Change& change,
                                      vtkv::WriteBatch* batch, std::vector<SlotBlocks>* freed,
                                      std::string* contradiction);
+  static void free_each_block_once(std::vector<SlotBlocks>* freed, std::vector<std::string>* contradictions);
   // What the tree says of these groups.
   static vtkv::Status load(vtkv::DB& database, SlotAddress slot, const std::set<uint32_t>& groups,
                            SlotReferences::Counts* counts, std::map<uint32_t, std::string>* values,
