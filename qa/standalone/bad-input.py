@@ -128,8 +128,9 @@ def superblocks(cases):
       damaged[copy + bit // 8] ^= 1 << bit % 8
     return bytes(damaged)
 
-  cases.lane.check(with_version(1)[:80] == good[:80], "this lane computes the superblock's checksum as the store does")
-  damages = {"truncated superblock": good[:100], "empty superblock": b"", "superblock from the future": with_version(99)}
+  cases.lane.check(with_version(2)[:80] == good[:80], "this lane computes the superblock's checksum as the store does")
+  damages = {"truncated superblock": good[:100], "empty superblock": b"", "superblock from the future": with_version(99),
+             "superblock from the past": with_version(1)}
   damages |= {f"superblock with bit {bit} flipped in both copies": flipped(bit) for bit in (3, 100, 200, 333, 600)}
   try:
     for what, content in damages.items():
