@@ -17,9 +17,12 @@ import sys
 import tempfile
 
 from lane import Lane, UserError
+from loop_disk import LoopDisk, share, unmount
 import sysroot
 
 PROGRAM = sysroot.CHECKOUT / "build/bin/real_fs_explorer"
+TESTS = sysroot.CHECKOUT / "build/bin/vtkv_tests"
+REFLINK_DISK_BYTES = 512 << 20
 OVERHEAD_SECONDS = 120  # of a run beyond its --time: the last state, on a busy machine
 
 # Which share of the blocks survives when every write is lost that no flush covers.
@@ -70,6 +73,30 @@ def ask_flush_rule(lane, fs):
                f"{kept} kept")
 
 
+def find_copy_by_reflink(lane):
+  """Blocks that a file shares with its copy are written elsewhere: one flush of another file does not cover that."""
+  folder = sysroot.cache_dir() / "lanes" / "real-fs"
+  folder.mkdir(parents=True, exist_ok=True)
+  disk = LoopDisk(folder / "disk.img", REFLINK_DISK_BYTES)
+  disk.write_image(lane.say)
+  share(folder)
+  try:
+    disk.attach()
+    disk.wipe()
+    disk.make_file_system("xfs")
+    disk.mount(folder / "mnt", "xfs")
+    done = subprocess.run(sysroot.command(["env", f"VTKV_REFLINK_FOLDER={folder / 'mnt'}", TESTS,
+                                           "--gtest_filter=*ReflinkTest*"]),
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=OVERHEAD_SECONDS)
+  finally:
+    unmount(folder / "mnt")
+    disk.detach()
+    unmount(folder)
+    disk.image.unlink(missing_ok=True)
+  lane.check(done.returncode == 0 and "[  PASSED  ] 1 test" in done.stdout,
+             "xfs: a file that shares blocks with a copy of it is found", done.stdout + done.stderr)
+
+
 def crash_store(lane, fs, states, seconds):
   kept = sysroot.cache_dir() / "lanes" / f"real-fs-{fs}.image"
   kept.parent.mkdir(parents=True, exist_ok=True)
@@ -90,6 +117,8 @@ def run(lane):
   if not PROGRAM.exists():
     raise UserError(f"{PROGRAM}: no such program; build it first (qa/enter.sh ninja -C build real_fs_explorer)")
   quick = lane.args.quick
+  if "xfs" in lane.args.fs:
+    find_copy_by_reflink(lane)
   for fs in lane.args.fs:
     ask_flush_rule(lane, fs)
     crash_store(lane, fs, lane.args.states or (20 if quick else 2000), 6 if quick else 3600)
