@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Blocks of one OSD's metadata tree overwritten below it: the OSD says what it cannot read and ends; clients never notice.
 
-A third of the blocks of entries, then of those of indexes, is overwritten while the OSD serves reads and writes; those
-that are read at the start alone (descriptors, filters, removals) while it is stopped. No acknowledged object may be
-answered with "No such file", nor be lost by what the OSD tells its peers. Then the OSD is made anew, as its last words
-advise, and Ceph fills it.
+A third of the blocks of entries, then of those of indexes, is overwritten while the OSD serves reads and writes, or all
+where there are few; those that are read at the start alone (descriptors, filters, removals) while it is stopped. No
+acknowledged object may be answered with "No such file", nor be lost by what the OSD tells its peers. Then the OSD is
+made anew, as its last words advise, and Ceph fills it.
 """
 
 import json
@@ -24,6 +24,7 @@ LOAD = sysroot.CHECKOUT / "qa" / "standalone" / "many_objects.py"
 LAST_WORDS = "metadata cannot be read"
 UNIT = 4096
 BLOCK_MAGIC = 0x6b62
+FEW = 16  # blocks of a kind: of a third of them none might be read
 KINDS = {"entries": 1, "index": 2, "removals": 3, "filter": 4, "descriptor": 5}
 
 
@@ -48,12 +49,12 @@ def tree_of(cluster, osd):
 
 
 def overwrite_blocks(cluster, osd, kind, part, rng):
-  """Random bytes in place of so many of the tree's blocks of this kind, wherever one was ever written."""
+  """Random bytes in place of a part of the tree's blocks of this kind, wherever one was ever written; of all if FEW."""
   with open(tree_of(cluster, osd), "r+b") as file:
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as tree:
       found = [at for at in range(0, len(tree) - UNIT + 1, UNIT)
                if struct.unpack_from("<4xHBB", tree, at) == (BLOCK_MAGIC, 1, KINDS[kind])]
-    for at in rng.sample(found, max(1, round(len(found) * part))) if found else []:
+    for at in rng.sample(found, max(round(len(found) * part), min(FEW, len(found)))):
       file.seek(at)
       file.write(rng.randbytes(UNIT))
     file.flush()
