@@ -159,7 +159,7 @@ void Container::claim_pieces(const SlotBlocks& blocks, std::vector<SlotBlocks>* 
   }
 }
 
-bool Container::next_owned(uint64_t from, std::vector<SlotBlocks>* owned) const {
+bool Container::next_owned(uint64_t from, std::vector<SlotBlocks>* owned, bool* split) const {
   std::lock_guard lock(m_lock);
   owned->clear();
   const uint64_t slot = m_slots.next_owned(from);
@@ -167,7 +167,8 @@ bool Container::next_owned(uint64_t from, std::vector<SlotBlocks>* owned) const 
     return false;
   }
   const SlotAddress address{static_cast<uint8_t>(m_size_class), slot};
-  if (!m_split.contains(slot)) {
+  *split = m_split.contains(slot);
+  if (!*split) {
     owned->push_back(SlotBlocks::all(address));
     return true;
   }

@@ -1,7 +1,7 @@
 // One container: the sparse file of one size class, the slots in it, whole and split, and what waits.
 //
-// Both allocators, of slots and of pieces, are guarded by m_lock. Growth of the file is serialized by m_growth_lock, which is taken
-// first and never while m_lock is held; so the I/O of growing, priming and punching runs outside m_lock.
+// Both allocators, of slots and of pieces, are guarded by m_lock. Growth of the file is serialized by m_growth_lock,
+// which is taken first and never while m_lock is held; so the I/O of growing, priming and punching runs outside m_lock.
 //
 // Threads: all methods may be called from any thread.
 #pragma once
@@ -53,7 +53,7 @@ class Container {
   void put_back(const AllocatedSlot& slot);
   // See ContainerSet.
   vtkv::Status claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed);
-  bool next_owned(uint64_t from, std::vector<SlotBlocks>* owned) const;
+  bool next_owned(uint64_t from, std::vector<SlotBlocks>* owned, bool* split) const;
   // The blocks become owned. REQUIRES: they are reserved.
   void apply_allocated(const SlotBlocks& blocks);
   // Returns how much more waits, in units of set_reuse_horizon()'s.

@@ -112,8 +112,8 @@ class ContainerSetImplementation final : public ContainerSet {
   bool is_primed(SlotAddress slot) const override {
     return slot.is_valid() && m_containers[slot.container()]->is_primed(slot.whole().index);
   }
-  bool next_owned(unsigned container, uint64_t from, std::vector<SlotBlocks>* owned) const override {
-    return m_containers[container]->next_owned(from, owned);
+  bool next_owned(unsigned container, uint64_t from, std::vector<SlotBlocks>* owned, bool* split) const override {
+    return m_containers[container]->next_owned(from, owned, split);
   }
   Status claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) override;
   void stop() override;

@@ -122,8 +122,8 @@ class ContainerSet {
   virtual bool is_owned(const SlotBlocks& blocks) const = 0;  // all of them
   virtual bool is_primed(SlotAddress slot) const = 0;
   // What is owned of the first slot of the container with an owner at or above `from`: all of it, or runs of blocks
-  // when it is split. False when there is none.
-  virtual bool next_owned(unsigned container, uint64_t from, std::vector<SlotBlocks>* owned) const = 0;
+  // when it is *split. False when there is none.
+  virtual bool next_owned(unsigned container, uint64_t from, std::vector<SlotBlocks>* owned, bool* split) const = 0;
   // Reserves those of these blocks that are free, whose bytes stay as they are, for a transaction that makes them owned.
   // *claimed, empty before: what that is to name; all of a whole slot that was free. Code::busy when none of them is;
   // Code::invalid_argument past the container's end; Code::no_space.

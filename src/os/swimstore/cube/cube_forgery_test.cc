@@ -52,7 +52,8 @@ void change_something(Cube& cube, SimEnv* env) {
     }
     for (uint8_t size_class = 0; size_class < kSizeClasses; ++size_class) {
       std::vector<SlotBlocks> owned;
-      if (cube.containers().next_owned(size_class, 0, &owned)) {
+      bool split = false;
+      if (cube.containers().next_owned(size_class, 0, &owned, &split)) {
         change.delta.allocation.freed.insert(change.delta.allocation.freed.end(), owned.begin(), owned.end());
       }
     }

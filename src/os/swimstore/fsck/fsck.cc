@@ -416,17 +416,19 @@ void Fsck::check_slots() {
 void Fsck::check_owned_slots() {
   const ContainerSet& containers = m_store.cube.containers();
   std::vector<SlotBlocks> owned;
+  bool split = false;
   for (unsigned container = 0; container < kSizeClasses; ++container) {
-    for (uint64_t from = 0; containers.next_owned(container, from, &owned); from = owned.front().slot.index + 1) {
+    for (uint64_t from = 0; containers.next_owned(container, from, &owned, &split);
+         from = owned.front().slot.index + 1) {
       for (const SlotBlocks& blocks : owned) {
-        check_owned(blocks);
+        check_owned(blocks, split);
       }
     }
   }
 }
 
-void Fsck::check_owned(const SlotBlocks& owned) {
-  for (const SlotBlocks& leaked : m_slots.unreferenced(owned)) {
+void Fsck::check_owned(const SlotBlocks& owned, bool split) {
+  for (const SlotBlocks& leaked : m_slots.unreferenced(owned, split)) {
     if (!knows_all_owners() || m_lost_owners > 0) {
       ++m_unclear;
       continue;

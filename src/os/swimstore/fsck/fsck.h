@@ -95,7 +95,7 @@ class Fsck {
   void visit_slot_count(std::string_view key, std::string_view value);
   void check_slots();
   void check_owned_slots();
-  void check_owned(const SlotBlocks& owned);
+  void check_owned(const SlotBlocks& owned, bool split);
   void check_usage();
   void check_data(uint64_t work);
   // One piece of the object's data; false when it was the last.

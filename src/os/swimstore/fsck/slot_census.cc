@@ -119,15 +119,13 @@ const SlotCensus::Entry* SlotCensus::find(SlotAddress slot) const {
   return found == m_entries.end() ? nullptr : &found->second;
 }
 
-std::vector<SlotBlocks> SlotCensus::unreferenced(const SlotBlocks& owned) const {
+std::vector<SlotBlocks> SlotCensus::unreferenced(const SlotBlocks& owned, bool split) const {
   const auto found = m_referenced.find(owned.slot.packed());
   if (found == m_referenced.end()) {
     return {owned};
   }
-  // A slot with one owner: what was never written goes with it.
-  const Entry* const entry = find(owned.slot);
-  const bool one_owner = entry != nullptr && owned == SlotBlocks::all(owned.slot);
-  const uint32_t written = one_owner ? entry->written_blocks : owned.written;
+  const Entry* const entry = split ? nullptr : find(owned.slot);
+  const uint32_t written = entry != nullptr ? entry->written_blocks : owned.written;
   const std::vector<bool>& referenced = found->second;
   std::vector<SlotBlocks> runs;
   for (uint32_t block = owned.first; block < std::min(owned.first + owned.count, written); ++block) {

@@ -46,8 +46,9 @@ class SlotCensus {
   const std::unordered_map<uint64_t, Entry>& entries() const { return m_entries; }
   // nullptr: nothing refers to it and it has no count.
   const Entry* find(SlotAddress slot) const;
-  // Of `owned`, as the containers say, the runs that nothing refers to.
-  std::vector<SlotBlocks> unreferenced(const SlotBlocks& owned) const;
+  // Of `owned` blocks of a whole slot, as the containers say, the runs that nothing refers to. `split`: the slot is; of
+  // one that is not, what was never written belongs to its one owner.
+  std::vector<SlotBlocks> unreferenced(const SlotBlocks& owned, bool split) const;
 
  private:
   std::string claim_in_whole(const Extent& extent, uint32_t block);

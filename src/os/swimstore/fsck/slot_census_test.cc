@@ -48,6 +48,15 @@ TEST(SlotCensusTest, BlocksThatWereNeverWrittenHaveNoReferences) {
   EXPECT_EQ((SlotReferences::Counts{2, 2, 2, 0}), entry.counts());
 }
 
+TEST(SlotCensusTest, WhatWasNeverWrittenLeaksOnlyWhereASlotIsSplit) {
+  SlotCensus census;
+  EXPECT_EQ("", add(census, extent(0, 2, false, 3)));
+  const SlotBlocks owned = SlotBlocks::all({2, 7});
+  EXPECT_EQ(census.unreferenced(owned, false), (std::vector<SlotBlocks>{{{2, 7}, 2, 1, 3}}));
+  EXPECT_EQ(census.unreferenced(owned, true), (std::vector<SlotBlocks>{{{2, 7}, 2, 2, 4}}));
+  EXPECT_EQ(census.unreferenced(SlotBlocks::all({2, 8}), false), std::vector<SlotBlocks>{SlotBlocks::all({2, 8})});
+}
+
 TEST(SlotCensusTest, ExtentsMustAgreeOnWhatWasWritten) {
   SlotCensus census;
   EXPECT_EQ("", add(census, extent(0, 1, false, 4)));

@@ -38,6 +38,14 @@ class DbBackgroundTest : public testing::Test {
       ASSERT_TRUE(m_db->write(std::move(batch), {.sync = i + 1 == first + count}).ok());
     }
   }
+  // So many runs of the same keys.
+  void flush_runs(int runs, int count) {
+    for (int round = 0; round < runs; ++round) {
+      put(0, count);
+      ASSERT_TRUE(m_db->flush().ok());
+    }
+    m_env.run_until_idle();
+  }
   std::string read(int i) {
     std::string value;
     const Status status = m_db->get(key(i), &value);
@@ -79,11 +87,7 @@ TEST_F(DbBackgroundTest, AFlushWithoutSpaceIsToldOnceAndGoesOnByItself) {
 TEST_F(DbBackgroundTest, AMergeWithoutSpaceGoesOnByItself) {
   m_options.merging = false;
   open();
-  for (int round = 0; round < 4; ++round) {
-    put(0, 200);
-    ASSERT_TRUE(m_db->flush().ok());
-  }
-  m_env.run_until_idle();
+  flush_runs(4, 200);
   m_env.fail_nth(SimCall::allocate, 1, Status::from_errno(ENOSPC, "injected"), true);
   m_db->set_merging(true);
   m_env.advance(std::chrono::seconds(10));
@@ -104,11 +108,7 @@ TEST_F(DbBackgroundTest, ADamagedBlockStopsItsMergeOnly) {
   m_options.checkpoint_log_bytes = 1 << 30;
   m_options.geometry.log_segment_bytes = 1 << 20;
   open();
-  for (int round = 0; round < 2; ++round) {
-    put(0, 300);
-    ASSERT_TRUE(m_db->flush().ok());
-  }
-  m_env.run_until_idle();
+  flush_runs(2, 300);
   m_env.fail_nth(SimCall::read, 1, Status::from_errno(EIO, "bad sector"), true);
   m_db->set_merging(true);
   m_env.run_until_idle();
@@ -127,11 +127,7 @@ TEST_F(DbBackgroundTest, ADamagedBlockStopsItsMergeOnly) {
 TEST_F(DbBackgroundTest, AManifestThatCannotBeWrittenEndsTheDatabaseAtOnce) {
   m_options.merging = false;
   open();
-  for (int round = 0; round < 4; ++round) {
-    put(0, 200);
-    ASSERT_TRUE(m_db->flush().ok());
-  }
-  m_env.run_until_idle();
+  flush_runs(4, 200);
   m_env.fail_nth(SimCall::sync, 2, Status::from_errno(ENOSPC, "injected"), false);  // as final as any
   m_db->set_merging(true);
   m_env.run_until_idle();

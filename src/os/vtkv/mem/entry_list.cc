@@ -89,21 +89,16 @@ class alignas(64) EntryList::Index {
       smaller += other < window;
       equal += other == window;
     }
-    int begin = smaller, end = std::min(smaller + equal, slots);
-    while (begin < end) {
-      const int middle = (begin + end) / 2;
-      if (low_of(middle)->before(key, sequence)) {
-        begin = middle + 1;
-      } else {
-        end = middle;
-      }
-    }
-    return begin - 1;
+    return slot_before_among(smaller, std::min(smaller + equal, slots), key, sequence);
   }
 
   // The same by the entries alone, which compare rightly whatever the writer is in the middle of.
   int slot_before_by_entries(std::string_view key, SequenceNumber sequence) const {
-    int begin = 1, end = count();
+    return slot_before_among(1, count(), key, sequence);
+  }
+
+  // REQUIRES: those below `begin` are before it, those from `end` on are not.
+  int slot_before_among(int begin, int end, std::string_view key, SequenceNumber sequence) const {
     while (begin < end) {
       const int middle = (begin + end) / 2;
       if (low_of(middle)->before(key, sequence)) {
