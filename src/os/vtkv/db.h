@@ -55,6 +55,7 @@ class Submission {
 
   SequenceNumber last_sequence = 0;  // set by submit
   LogPlace* log_place = nullptr;     // the engine's
+  std::vector<WriteBatch::Fragment> fragments;  // the engine's: of a batch too large for one log record
 };
 
 // A point in the history that reads can name. Release it with DB::release_snapshot.

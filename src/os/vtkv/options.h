@@ -147,6 +147,8 @@ struct Options {
     bool recycle_early = false;     // collected segments, before the checkpoint above their values' new places
     bool look_behind_memtable = false;  // for a victim's pointers, while a flushed memtable still hides them
     bool drop_tie_by_source = false;  // of one version in several sources, whichever comes first counts
+    bool durable_inside_batch = false;   // D moves over the first fragments of a batch
+    bool keep_half_batches = false;      // recovery ends the log between two fragments of a batch
     bool recycle_read_segments = false;  // while a reader may be led into them by a memtable
     bool list_snapshots_early = false;   // before a merge claims its runs
     bool free_doubtful_runs = false;    // which a checkpoint names that failed and may be on disk

@@ -1,5 +1,7 @@
 #include "vtkv/write_batch.h"
 
+#include <algorithm>
+
 #include "vtkv/util/coding.h"
 
 // Encoded form: operations back to back, each a tag byte and its fields. Strings are length-prefixed
@@ -65,6 +67,17 @@ bool take_operation(std::string_view* input, WriteBatch::Handler& handler) {
   }
 }
 
+class UpdateCounter final : public WriteBatch::Handler {
+ public:
+  uint32_t updates = 0;
+
+  void put(std::string_view, std::string_view) override { ++updates; }
+  void remove(std::string_view) override { ++updates; }
+  void remove_range(std::string_view, std::string_view) override { ++updates; }
+  void external_write(const ExternalWrite&) override {}
+  void note(std::string_view) override {}
+};
+
 }  // namespace
 
 void WriteBatch::put(std::string_view key, std::string_view value) {
@@ -107,6 +120,31 @@ void WriteBatch::note(std::string_view bytes) {
 void WriteBatch::clear() {
   m_body.clear();
   m_updates = 0;
+}
+
+std::vector<WriteBatch::Fragment> WriteBatch::cut(size_t bytes_most) const {
+  std::vector<Fragment> fragments;
+  std::string_view left = m_body;
+  UpdateCounter counter;
+  const char* begin = left.data();
+  const auto end_fragment = [&](const char* end) {
+    fragments.push_back({{begin, static_cast<size_t>(end - begin)}, std::max(counter.updates, 1u)});
+    counter.updates = 0;
+    begin = end;
+  };
+  while (!left.empty()) {
+    const char* const operation = left.data();
+    const uint32_t updates_before = counter.updates;
+    (void)take_operation(&left, counter);  // encoded by this class: well-formed
+    if (operation > begin && static_cast<size_t>(left.data() - begin) > bytes_most) {
+      const uint32_t updates = counter.updates - updates_before;
+      counter.updates = updates_before;
+      end_fragment(operation);
+      counter.updates = updates;
+    }
+  }
+  end_fragment(left.data());
+  return fragments;
 }
 
 Status WriteBatch::iterate(std::string_view encoded, Handler& handler) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "vtkv/status.h"
 
@@ -27,8 +28,16 @@ struct ExternalWrite {
   bool operator==(const ExternalWrite&) const = default;
 };
 
+struct LogPlace;
+
 class WriteBatch {
  public:
+  // Operations of a batch that stand next to one another.
+  struct Fragment {
+    std::string_view encoded;  // in the batch's memory
+    uint32_t sequence_count = 0;
+    LogPlace* log_place = nullptr;  // the engine's
+  };
   // Receives the operations of a batch, in order.
   class Handler {
    public:
@@ -54,6 +63,10 @@ class WriteBatch {
   uint32_t sequence_count() const { return m_updates > 0 ? m_updates : 1; }
   size_t encoded_bytes() const { return m_body.size(); }
   std::string_view encoded() const { return m_body; }
+
+  // Cuts it between operations: into fragments of at most `bytes_most` each, or of one operation that is larger. They
+  // take as many sequence numbers as the batch, and one for each fragment without a put, remove or remove_range.
+  std::vector<Fragment> cut(size_t bytes_most) const;
 
   // Calls the handler for each operation; Code::corruption on malformed bytes (nothing is called for the
   // malformed operation itself).

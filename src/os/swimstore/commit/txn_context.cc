@@ -77,7 +77,7 @@ void TxnContext::committed(const vtkv::Status& status) {
     if (status.code() == vtkv::Status::Code::invalid_argument) {
       // The engine refused it, of which nobody else will tell: nothing of it is visible, and its client would wait for ever.
       const std::string text = "a transaction cannot be logged: " + std::string(status.message()) +
-                               ". Remedy: split the object's omap, or remove its keys in smaller steps";
+                               ". Remedy: keep attributes, and omap keys with their values, below 1 GiB";
       ceph_abort_msg(text);
     }
     // Never acknowledged; the store is about to end the process.

@@ -6,6 +6,8 @@ namespace swimstore {
 
 namespace {
 
+constexpr uint64_t kLargeValueBytes = 8000;
+
 ceph::bufferlist to_bufferlist(const std::string& text) {
   ceph::bufferlist out;
   out.append(text);
@@ -188,9 +190,10 @@ void StoreWorkload::add_omap_operation(Transaction* txn) {
     }
     default: {
       std::map<std::string, ceph::bufferlist> values;
-      for (uint64_t i = 0; i <= pick(4); ++i) {
-        const std::string one = any_key();
-        object.omap[one] = bytes(pick(500));
+      const bool large = pick(16) == 0;  // a batch that no segment of a small log holds
+      for (uint64_t i = 0; large ? i < kKeys : i <= pick(4); ++i) {
+        const std::string one = large ? key_of(i) : any_key();
+        object.omap[one] = bytes(large ? kLargeValueBytes : pick(500));
         values[one] = to_bufferlist(object.omap[one]);
       }
       txn->omap_setkeys(m_cid, oid, values);

@@ -37,7 +37,8 @@ class StoreWorkload {
   std::string bytes(uint64_t count);
   uint64_t any_offset();
   uint64_t any_length();
-  std::string any_key() { return "key_" + std::to_string(pick(12)); }
+  static std::string key_of(uint64_t number) { return "key_" + std::to_string(number); }
+  std::string any_key() { return key_of(pick(kKeys)); }
 
   void add_operation(Transaction* txn);
   void add_data_operation(Transaction* txn);
@@ -48,6 +49,8 @@ class StoreWorkload {
   void zero(Transaction* txn, const ghobject_t& oid);
   void truncate(Transaction* txn, const ghobject_t& oid);
   void clone_range(Transaction* txn, const ghobject_t& from);
+
+  static constexpr uint64_t kKeys = 12;  // of an object's omap, to choose from
 
   const coll_t m_cid;
   const WorkloadOptions m_options;

@@ -195,7 +195,9 @@ void CommitPipeline::finish_flush() {
     m_groups.pop_front();
     submissions += group->submissions;
     waiters += group->waiters;
-    m_durable.store(std::max(m_durable.load(), group->record.position.sequence));
+    if (!group->continues || m_options.mutations.durable_inside_batch) {
+      m_durable.store(std::max(m_durable.load(), group->record.position.sequence));
+    }
     raise_horizon(group->record.durable_seq);
     if (group->record.buffer.capacity() > kKeptBufferBytes) {
       group->record.buffer = AlignedBuffer();
@@ -218,6 +220,9 @@ void CommitPipeline::acknowledge(size_t first, size_t count) {
 }
 
 void CommitPipeline::end_one(const Taken& taken, const Status& status) {
+  if (taken.continues()) {
+    return;
+  }
   if (taken.bulk) {
     m_bulk_bytes.fetch_sub(taken.bulk->bytes());
   } else if (taken.submission) {

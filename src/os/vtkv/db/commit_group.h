@@ -9,9 +9,10 @@
 
 namespace vtkv {
 
-// A submission or a bulk that was taken from the queue.
+// A submission or a bulk that was taken from the queue, or a fragment of a submission's batch.
 struct CommitPipeline::Taken {
-  Submission* submission = nullptr;
+  Submission* submission = nullptr;  // with fragments: of the last one
+  const WriteBatch::Fragment* fragment = nullptr;
   std::shared_ptr<Bulk> bulk;  // instead of a submission; until it is in the file
   SequenceNumber last_sequence = 0;
   uint32_t data_left = 0;  // data requests in flight
@@ -20,9 +21,17 @@ struct CommitPipeline::Taken {
   bool acknowledged = false;
   std::vector<File*> sync_files;  // need a sync of their own
 
-  uint32_t sequence_count() const { return bulk ? bulk->sequence_count() : submission->batch.sequence_count(); }
-  std::string_view encoded() const { return bulk ? bulk->encoded() : submission->batch.encoded(); }
-  LogPlace* place() const { return bulk ? &bulk->place : submission->log_place; }
+  uint32_t sequence_count() const {
+    return fragment ? fragment->sequence_count
+           : bulk   ? bulk->sequence_count()
+                    : submission->batch.sequence_count();
+  }
+  std::string_view encoded() const {
+    return fragment ? fragment->encoded : bulk ? bulk->encoded() : submission->batch.encoded();
+  }
+  LogPlace* place() const { return fragment ? fragment->log_place : bulk ? &bulk->place : submission->log_place; }
+  // More fragments of its batch follow.
+  bool continues() const { return fragment && !submission; }
   // Its write takes longer than a record's.
   bool awaits_large_data() const { return data_left > 0 && data_bytes >= kLargeDataBytes; }
 
@@ -31,10 +40,11 @@ struct CommitPipeline::Taken {
 };
 
 struct CommitPipeline::Group {
-  size_t submissions = 0;  // and bulks
+  size_t submissions = 0;  // and bulks and fragments
   size_t waiters = 0;      // of these, submissions
   size_t writes_left = 0;
   bool logged = false;     // its record is in the file
+  bool continues = false;  // its record ends inside a batch
   FormedRecord record;
   std::vector<File*> sync_files;  // of its data; besides the log's
 };

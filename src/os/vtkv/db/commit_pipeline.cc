@@ -166,17 +166,35 @@ bool CommitPipeline::take_queue(IoQueue& io, std::chrono::microseconds* wait) {
   }
   const size_t first = m_taken.size();
   for (QueuedWrite& write : m_batch_of_queue) {
+    if (write.submission && !write.submission->fragments.empty()) {
+      take_fragments(write.submission);
+      continue;
+    }
     Taken& taken = m_taken.emplace_back();
     taken.submission = write.submission;
     taken.bulk = std::move(write.bulk);
     taken.last_sequence = taken.bulk ? taken.bulk->last_sequence : taken.submission->last_sequence;
     m_ungrouped_bytes += taken.encoded().size();
   }
-  m_ungrouped += m_batch_of_queue.size();
+  m_ungrouped += m_taken.size() - first;
   m_ungrouped_waiters += static_cast<size_t>(std::count_if(
       m_batch_of_queue.begin(), m_batch_of_queue.end(), [](const QueuedWrite& write) { return write.submission; }));
   start_data(io, first);
   return true;
+}
+
+void CommitPipeline::take_fragments(Submission* submission) {
+  SequenceNumber last = submission->last_sequence;
+  for (const WriteBatch::Fragment& fragment : submission->fragments) {
+    last -= fragment.sequence_count;
+  }
+  for (const WriteBatch::Fragment& fragment : submission->fragments) {
+    Taken& taken = m_taken.emplace_back();
+    taken.fragment = &fragment;
+    taken.last_sequence = last += fragment.sequence_count;
+    m_ungrouped_bytes += fragment.encoded.size();
+  }
+  m_taken.back().submission = submission;
 }
 
 CommitPipeline::Tracked* CommitPipeline::new_request() {
@@ -212,7 +230,7 @@ void CommitPipeline::start_data(IoQueue& io, size_t first_taken) {
   m_files_seen.clear();
   for (size_t i = first_taken; i < m_taken.size(); ++i) {
     Taken& taken = m_taken[i];
-    if (taken.bulk) {
+    if (!taken.submission) {
       continue;
     }
     for (const ExternalData& data : taken.submission->data) {
@@ -333,7 +351,7 @@ size_t CommitPipeline::choose_batches(size_t* chosen_bytes) {
   *chosen_bytes = 0;
   for (size_t i = m_taken.size() - m_ungrouped; i < m_taken.size(); ++i) {
     const Taken& taken = m_taken[i];
-    if (count > 0 && taken.awaits_large_data()) {
+    if (count > 0 && (taken.fragment || taken.awaits_large_data())) {
       break;
     }
     bytes += sizeof(batch_frame_t) + taken.encoded().size();
@@ -345,7 +363,7 @@ size_t CommitPipeline::choose_batches(size_t* chosen_bytes) {
     m_views.push_back({taken.sequence_count(), taken.encoded(), taken.place()});
     *chosen_bytes += taken.encoded().size();
     ++count;
-    if (taken.last_sequence == boundary) {
+    if (taken.fragment || taken.last_sequence == boundary) {
       break;
     }
   }
@@ -370,10 +388,11 @@ bool CommitPipeline::form_record(IoQueue& io) {
   group.waiters = 0;
   group.writes_left = 1;
   group.logged = false;
+  group.continues = m_taken[first].continues();
   group.sync_files.clear();
   Bulk* const lone = count == 1 ? m_taken[first].bulk.get() : nullptr;
   const Status status =
-      m_writer.form(m_views, durable_seq, 0, &group.record, lone ? lone->buffer().data() : nullptr);
+      m_writer.form(m_views, durable_seq, group.continues ? kContinues : 0, &group.record, lone ? lone->buffer().data() : nullptr);
   if (!status.ok()) {
     fail(status);
     return true;

@@ -18,7 +18,9 @@
 //      flush and those of all groups before it have completed: flushes are issued in group order, one at a
 //      time (one flush may serve several groups that were written before it was issued).
 //   3. A record's durable_seq is D when the record was formed.
-//   4. After a failed write or flush nothing is written, flushed or acknowledged any more.
+//   4. A batch that is larger than a segment is cut into fragments, each with a record and a group of its own. D moves
+//      over all of them at once, with the last.
+//   5. After a failed write or flush nothing is written, flushed or acknowledged any more.
 //
 //   submission:  queued -> taken (data in flight) -> in a group -> durable
 //   bulk:        open -> taken -> in a group -> logged (its memory may go) -> durable
@@ -26,6 +28,7 @@
 //                awaits_company  form_record  on_done  start_flush  finish_flush
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -63,6 +66,10 @@ class CommitPipeline {
 
   // In sequence order, serialized by the caller. True: wake() afterwards, without the caller's locks.
   bool enqueue(Submission* submission);
+  // What is larger is to be cut into fragments (Submission::fragments), of at most fragment_bytes() where its operations
+  // are no larger.
+  uint64_t record_bytes_most() const { return m_writer.segment_room() - sizeof(batch_frame_t); }
+  uint64_t fragment_bytes() const { return std::min<uint64_t>(record_bytes_most() / 4, 8u << 20); }
   // A batch whose writer does not wait for it; *copy is its place in *bulk. True: wake().
   bool append(std::string_view encoded, uint32_t sequence_count, SequenceNumber last, std::shared_ptr<Bulk>* bulk,
               std::string_view* copy);
@@ -109,6 +116,7 @@ class CommitPipeline {
 
   NextStep step(IoQueue& io);
   bool take_queue(IoQueue& io, std::chrono::microseconds* wait);
+  void take_fragments(Submission* submission);
   void start_data(IoQueue& io, size_t first_taken);
   bool joins(const Tracked& request, const ExternalData& data) const;
   bool may_form(std::chrono::microseconds* wait);

@@ -42,6 +42,51 @@ class CommitPipelineTest : public testing::Test {
   std::unique_ptr<DB> m_db;
 };
 
+// Its fragments fill more than one segment. Values stay in the log, in several records.
+TEST_F(CommitPipelineTest, ABatchLargerThanASegmentIsOneBatch) {
+  constexpr int kKeys = 100;
+  m_options.value_separation_bytes = 1000;
+  m_db.reset();
+  ASSERT_TRUE(DB::open(&m_env, "/db", m_options, &m_db).ok());
+  const auto value = [](int i) { return std::string(i % 2 == 0 ? 3000 : 10, static_cast<char>('a' + i % 26)); };
+  WriteBatch batch;
+  for (int i = 0; i < kKeys; ++i) {
+    batch.put(std::to_string(i), value(i));
+  }
+  const SequenceNumber before = m_db->statistics().last_sequence;
+  const uint64_t groups = m_db->statistics().commit_groups;
+  ASSERT_TRUE(m_db->write(std::move(batch), {.sync = false}).ok());
+  EXPECT_EQ(m_db->durable_sequence(), before + kKeys);
+  EXPECT_GE(m_db->statistics().commit_groups, groups + 10);
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < kKeys; ++i) {
+      std::string found;
+      ASSERT_TRUE(m_db->get(std::to_string(i), &found).ok());
+      ASSERT_EQ(found, value(i));
+    }
+    if (round == 0) {  // from the log
+      m_db.reset();
+      ASSERT_TRUE(DB::open(&m_env, "/db", m_options, &m_db).ok());
+    } else {
+      ASSERT_TRUE(m_db->flush().ok());
+    }
+  }
+}
+
+TEST_F(CommitPipelineTest, AnOperationLargerThanASegmentHasARecordOfItsOwn) {
+  WriteBatch batch;
+  batch.put("a", "small");
+  batch.put("b", std::string(200 << 10, 'b'));
+  batch.put("c", "small");
+  ASSERT_TRUE(m_db->write(std::move(batch)).ok());
+  m_db.reset();
+  ASSERT_TRUE(DB::open(&m_env, "/db", m_options, &m_db).ok());
+  std::string found;
+  ASSERT_TRUE(m_db->get("b", &found).ok());
+  EXPECT_EQ(found, std::string(200 << 10, 'b'));
+  EXPECT_TRUE(m_db->get("c", &found).ok());
+}
+
 // Not by their addresses, which differ from one process to the next: a run of the simulator can be repeated.
 TEST_F(CommitPipelineTest, DataIsWrittenInTheOrderInWhichItsFilesAppear) {
   std::vector<std::unique_ptr<File>> files(8);

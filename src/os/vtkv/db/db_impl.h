@@ -109,6 +109,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
 
   // Writes. REQUIRES: m_write_lock.
   bool insert(Submission* submission);
+  LogPlace* insert_operations(std::string_view encoded, uint32_t sequence_count);
   bool insert_bulk(const WriteBatch& batch);
   bool memtable_is_full() const;
   size_t kept_bytes_wanted() const;

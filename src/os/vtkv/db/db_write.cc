@@ -14,9 +14,20 @@ namespace {
 // Of values that the log holds too, kept for readers, at least.
 size_t kept_bytes_least(const Options& options) { return options.memtable_bytes / 4; }
 
-Status too_large(const WriteBatch& batch) {
-  return Status::invalid_argument("write batch of " + std::to_string(batch.encoded_bytes()) +
-                                  " bytes; at most 1 GiB fits");
+// Fills in submission->fragments when its batch is larger than `record_bytes`.
+Status cut_batch(Submission* submission, uint64_t record_bytes, uint64_t fragment_bytes) {
+  submission->fragments.clear();
+  if (submission->batch.encoded_bytes() <= record_bytes) {
+    return Status();
+  }
+  submission->fragments = submission->batch.cut(fragment_bytes);
+  for (const WriteBatch::Fragment& fragment : submission->fragments) {
+    if (fragment.encoded.size() > kMaxOperationBytes) {
+      return Status::invalid_argument("write batch with an operation of " + std::to_string(fragment.encoded.size()) +
+                                      " bytes; a key and its value may have 1 GiB");
+    }
+  }
+  return Status();
 }
 
 }  // namespace
@@ -45,13 +56,23 @@ Status DbImpl::refuse_write() const {
   return Status::invalid_argument(m_directory + ": the database was opened read-only");
 }
 
+// Returns where to say where in the log they lie; null when no value stays there.
+LogPlace* DbImpl::insert_operations(std::string_view encoded, uint32_t sequence_count) {
+  MemTableInserter inserter(m_active.get(), m_last_sequence + 1, encoded, m_options.value_separation_bytes);
+  (void)WriteBatch::iterate(encoded, inserter);  // built by WriteBatch itself: well-formed
+  m_last_sequence += sequence_count;
+  return inserter.place();
+}
+
 // True: the commit worker has to be woken.
 bool DbImpl::insert(Submission* submission) {
   const WriteBatch& batch = submission->batch;
-  MemTableInserter inserter(m_active.get(), m_last_sequence + 1, batch.encoded(), m_options.value_separation_bytes);
-  (void)batch.iterate(inserter);  // built by WriteBatch itself: well-formed
-  submission->log_place = inserter.place();
-  m_last_sequence += batch.sequence_count();
+  if (submission->fragments.empty()) {
+    submission->log_place = insert_operations(batch.encoded(), batch.sequence_count());
+  }
+  for (WriteBatch::Fragment& fragment : submission->fragments) {
+    fragment.log_place = insert_operations(fragment.encoded, fragment.sequence_count);
+  }
   submission->last_sequence = m_last_sequence;
   m_visible.store(m_last_sequence, std::memory_order_release);
   if (!batch.empty()) {
@@ -70,9 +91,9 @@ void DbImpl::submit(Submission* submission) {
     submission->durable(refuse_write());
     return;
   }
-  const WriteBatch& batch = submission->batch;
-  if (batch.encoded_bytes() > kMaxBatchBytes) {
-    submission->durable(too_large(batch));
+  if (const Status status = cut_batch(submission, m_pipeline->record_bytes_most(), m_pipeline->fragment_bytes());
+      !status.ok()) {
+    submission->durable(status);
     return;
   }
   bool wake_worker = false;
@@ -165,7 +186,7 @@ bool DbImpl::insert_bulk(const WriteBatch& batch) {
 }
 
 Status DbImpl::write(WriteBatch batch, const WriteOptions& options) {
-  if (options.sync || batch.empty() || read_only() || batch.encoded_bytes() > kMaxBatchBytes) {
+  if (options.sync || batch.empty() || read_only() || batch.encoded_bytes() > m_pipeline->record_bytes_most()) {
     return write_and_wait(std::move(batch));
   }
   bool wake_worker = false;

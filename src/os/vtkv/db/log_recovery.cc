@@ -104,7 +104,16 @@ Status LogRecovery::read_chain() {
     m_end = next->position_after();
   }
   m_structural_end = m_end.sequence;
+  drop_half_batch();
   return Status();
+}
+
+// Nobody was told of a batch of which a fragment is missing, and D does not lie in it.
+void LogRecovery::drop_half_batch() {
+  while (!m_chain.empty() && (m_chain.back().header.flags & kContinues) && !m_options.mutations.keep_half_batches) {
+    m_chain.pop_back();
+  }
+  m_end = m_chain.empty() ? m_checkpoint : m_chain.back().position_after();
 }
 
 // By mutations only.
@@ -114,7 +123,6 @@ bool LogRecovery::trusted(size_t index) const {
 }
 
 Status LogRecovery::check_data(bool believe) {
-  LogPosition end = m_checkpoint;
   size_t kept = 0;
   for (; kept < m_chain.size(); ++kept) {
     const FoundRecord& record = m_chain[kept];
@@ -125,10 +133,9 @@ Status LogRecovery::check_data(bool believe) {
         break;
       }
     }
-    end = record.position_after();
   }
   m_chain.resize(kept);
-  m_end = end;
+  drop_half_batch();
   if (m_end.sequence < m_watermark) {
     return Status::corruption("the log ends at sequence " + std::to_string(m_end.sequence) + " but sequence " +
                               std::to_string(m_watermark) + " was durable; restore the database from a copy");

@@ -22,7 +22,7 @@ class LogRecovery {
   LogRecovery(SegmentPool* pool, const Uuid& uuid, const Options& options, const LogPosition& checkpoint,
               std::set<uint64_t> listed);
 
-  // Rules 1 to 3, from the checkpoint to the structural end.
+  // Rules 1 to 3, from the checkpoint to the structural end; a batch whose last fragment is not there is left out.
   Status read_chain();
   // Refuses a log that holds, anywhere, a record which knew of something durable beyond that end.
   Status report_strays() const;
@@ -42,6 +42,7 @@ class LogRecovery {
  private:
   bool is_sealed(const LogSegment& segment) const;
   Status sweep();
+  void drop_half_batch();
   const FoundRecord* find_next(const LogPosition& position) const;
   const FoundRecord* find_in_other_segment(const LogPosition& position) const;
   const FoundRecord* find_in_newest_segment(const LogPosition& position) const;

@@ -237,8 +237,8 @@ TEST_F(BlockTest, SeeksAndStepsAgreeWithAList) {
 TEST(BlockBuilder, HoldsTheGreatestValueAndKeyThatABatchHolds) {
   const char byte = 0;
   constexpr size_t kPutBytes = 1 + 1 + 1;  // of the batch, at the least: tag, and the lengths of key and value
-  for (const size_t key_bytes : {size_t{0}, size_t{1}, size_t{1000}, size_t{1} << 29, size_t{kMaxBatchBytes} - kPutBytes}) {
-    const std::string_view key(&byte, key_bytes), value(&byte, kMaxBatchBytes - kPutBytes - key_bytes);
+  for (const size_t key_bytes : {size_t{0}, size_t{1}, size_t{1000}, size_t{1} << 29, size_t{kMaxOperationBytes} - kPutBytes}) {
+    const std::string_view key(&byte, key_bytes), value(&byte, kMaxOperationBytes - kPutBytes - key_bytes);
     const BlockBuilder entries(BlockKind::entries);
     EXPECT_LE(entries.bytes_with({key, UINT64_MAX, EntryType::value, value}), kBlockBytesMax);
     // Its line of the index: the key, and where it lies.

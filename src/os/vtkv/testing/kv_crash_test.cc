@@ -82,6 +82,24 @@ TEST(KvLoadTest, CollectsGarbageAndReshapesTheTree) {
   EXPECT_GT(purges, 0u);
 }
 
+// Or of batches that are cut into fragments.
+TEST(KvLoadTest, WritesBatchesLargerThanASegment) {
+  uint64_t large = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SimEnv env({.seed = seed});
+    ASSERT_TRUE(KvWorld::create(&env, {}).ok());
+    KvWorld world(&env, {}, {});
+    ASSERT_EQ(world.open(0), "");
+    for (uint64_t step = 0; step < 24; ++step) {
+      const uint64_t before = world.database().statistics().log_bytes;
+      world.run(1, seed * 100 + step);
+      env.run_until_idle();
+      large += world.database().statistics().log_bytes - before > KvWorldSettings().log_segment_bytes ? 1 : 0;
+    }
+  }
+  EXPECT_GE(large, 10u);
+}
+
 // Or of log segments that are not primed.
 TEST(KvLoadTest, WritesToUnprimedSegments) {
   uint32_t unprimed = 0;

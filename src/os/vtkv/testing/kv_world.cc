@@ -237,6 +237,15 @@ std::string KvWorld::random_value() {
   return std::string(std::min(size, m_settings.longest_value), letter);
 }
 
+// So many that the log cuts the batch into fragments.
+void KvWorld::add_large_puts(KvOperations* operations) {
+  for (uint64_t bytes = 0; bytes < m_settings.log_segment_bytes; bytes += m_settings.longest_value) {
+    const char letter = static_cast<char>('a' + m_random() % 26);
+    const std::string key = "k" + std::to_string(100 + m_random() % kInlineKeys);
+    operations->push_back({KvOperation::Kind::put, key, std::string(m_settings.longest_value, letter)});
+  }
+}
+
 // Without external writes in a row of batches that nobody waits for.
 KvOperations KvWorld::random_operations(Batch* batch) {
   const KvEntries& before = m_history.after(m_history.size());
@@ -266,6 +275,9 @@ KvOperations KvWorld::random_operations(Batch* batch) {
           }
         }
     }
+  }
+  if (m_settings.large_batches && m_random() % 16 == 0) {
+    add_large_puts(&operations);
   }
   for (const KvOperation& operation : operations) {
     const auto old = before.find(operation.key);

@@ -34,6 +34,7 @@ struct KvWorldSettings {
   uint64_t log_segment_bytes = 16 << 10;
   size_t value_separation_bytes = 30;
   size_t longest_value = 3000;
+  bool large_batches = true;  // some are larger than a log segment
   unsigned io_depth = 128;    // a shallow queue has the collector read whole segments
   uint32_t gc_lookup_cost_bytes = 3 << 10;
   bool holds_iterators = false;  // for some batches; nothing of the log that they may read is recycled meanwhile
@@ -69,6 +70,7 @@ class KvWorld {
   static Options options_for(SimEnv* env, const KvWorldSettings& settings);
   std::string check_slots();
   std::string random_value();
+  void add_large_puts(KvOperations* operations);
   KvOperations random_operations(Batch* batch);
   void add_external_put(const std::string& key, KvOperations* operations, Batch* batch);
   void submit_one();

@@ -24,6 +24,8 @@ constexpr Mutation kMutations[] = {
     {"segment_recycled_early", &Rules::recycle_early},
     {"tie_by_source_dropped", &Rules::drop_tie_by_source},
     {"relocation_wins", &Rules::relocation_wins},
+    {"durable_inside_batch", &Rules::durable_inside_batch},
+    {"half_batch_kept", &Rules::keep_half_batches},
     {"victim_looked_up_behind_memtable", &Rules::look_behind_memtable},
 };
 

@@ -146,6 +146,7 @@ ReportFields row_of(const FoundRecord& record, const Checkpoint& newest) {
           {"batches", uint64_t{header.batch_count}},
           {"body_bytes", uint64_t{header.body_bytes}},
           {"recovery", (header.flags & kRecoveryRecord) != 0},
+          {"continues", (header.flags & kContinues) != 0},
           {"state", state_of(record, newest)}};
 }
 

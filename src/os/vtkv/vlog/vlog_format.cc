@@ -38,7 +38,7 @@ HeaderState decode_segment_header(std::string_view block, const Uuid& uuid, segm
     found.flags = 0;
   }
   *header = found;
-  const bool known = found.version == 1 || (found.version == kSegmentVersion && (found.flags & ~kUnprimedSegment) == 0);
+  const bool known = found.version >= 1 && found.version <= kSegmentVersion && (found.flags & ~kUnprimedSegment) == 0;
   if (!known || found.uuid != uuid) {
     return HeaderState::foreign;
   }

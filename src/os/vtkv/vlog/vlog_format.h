@@ -3,10 +3,10 @@
 // A segment is one file of fixed size. Its first block (kLogBlockBytes) holds the segment header; records
 // follow, each starting on a block boundary and padded with zeros to the next.
 //
-// segment header, version 2
+// segment header, version 3
 //   OFFSET  SIZE  FIELD
 //        0     8  magic            "vtkvlseg"
-//        8     4  version          2
+//        8     4  version          3
 //       12     4  flags            SegmentFlags; 0 in version 1
 //       16    16  uuid             of the database
 //       32     8  segment_id       names the file
@@ -32,6 +32,9 @@
 //       72     4  body_crc         crc32c of the body
 //       76     4  header_crc       crc32c of bytes 0..75
 //
+// A batch may be cut into fragments, each alone in a record. All but the last have kContinues, and the first of them
+// begins a segment. Recovery takes all of them or none; a durable_seq is never that of a record with kContinues.
+//
 // body: when flags has kCrossCube, first
 //        0     8  transaction_id
 //        8     4  participant_count
@@ -42,7 +45,8 @@
 //        4     4  encoded_bytes
 //        8     n  WriteBatch::encoded()
 //
-// History: version 1 is the first. Segment header, version 2: flags; version 1 is read as having none.
+// History: version 1 is the first. Segment header, version 2: flags; version 1 is read as having none. Version 3:
+// records may have kContinues.
 #pragma once
 
 #include <bit>
@@ -62,9 +66,9 @@ static_assert(std::endian::native == std::endian::little, "the log is read and w
 inline constexpr size_t kLogBlockBytes = 4096;
 inline constexpr uint64_t kSegmentMagic = 0x6765736c766b7476ull;  // "vtkvlseg"
 inline constexpr uint32_t kRecordMagic = 0x63657276u;             // "vrec"
-inline constexpr uint32_t kSegmentVersion = 2;
+inline constexpr uint32_t kSegmentVersion = 3;
 inline constexpr uint16_t kRecordVersion = 1;
-inline constexpr uint32_t kMaxBatchBytes = 1u << 30;
+inline constexpr uint32_t kMaxOperationBytes = 1u << 30;  // of a batch, encoded
 // Sequences, epochs and run ids count up; at a million a second it takes a thousand years to get here. What is found
 // on a disk may not be greater, so that nothing that counts on from it overflows (the tree keeps 56 bits).
 inline constexpr uint64_t kCountMax = uint64_t{1} << 55;
@@ -77,6 +81,7 @@ enum SegmentFlags : uint32_t {
 enum RecordFlags : uint16_t {
   kRecoveryRecord = 1 << 0,  // ends a recovery: no data
   kCrossCube = 1 << 1,       // the body starts with a transaction id and its participants
+  kContinues = 1 << 2,       // its only batch goes on in the next record
 };
 
 struct segment_header_t {

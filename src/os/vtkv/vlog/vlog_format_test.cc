@@ -58,7 +58,7 @@ TEST(VlogFormatTest, SegmentHeader) {
   seal(&header);
   EXPECT_EQ(raw(header), with_crc(bytes_of(R"(
     76 74 6b 76 6c 73 65 67                          # magic "vtkvlseg"
-    02 00 00 00  01 00 00 00                         # version, flags: unprimed
+    03 00 00 00  01 00 00 00                         # version, flags: unprimed
     a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 aa ab ac ad ae af  # uuid
     02 01 00 00 00 00 00 00                          # segment id
     04 03 00 00 00 00 00 00                          # epoch
