@@ -92,6 +92,7 @@ class ReadSegmentTest : public ValuesFixture {
  protected:
   std::string read_after_the_log_went_round() {
     m_options.block_cache_bytes = 0;
+    m_options.memtable_bytes = 64 << 10;  // gives up what it keeps of the log
     open();
     put("key", "old");
     const auto iterator = m_db->new_iterator("key", "kez");
@@ -112,7 +113,8 @@ class ReadSegmentTest : public ValuesFixture {
   void put(const std::string& key, const std::string& begin) {
     WriteBatch batch;
     batch.put(key, begin + std::string(2000, 'v'));
-    ASSERT_TRUE(m_db->write(std::move(batch)).ok());
+    ASSERT_TRUE(m_db->write(std::move(batch), {.sync = false}).ok());
+    m_env.run_until_idle();
   }
   uint32_t segments = 0;
 };
@@ -124,6 +126,11 @@ TEST_F(ReadSegmentTest, IsNotWrittenAgainWhileItIsRead) {
   ASSERT_TRUE(m_db->flush().ok());
   m_env.advance(std::chrono::seconds(1));
   EXPECT_LT(m_db->statistics().log_segments, segments);
+}
+
+TEST_F(ReadSegmentTest, WithoutTheRuleItIsWrittenAgain) {
+  m_options.mutations.recycle_read_segments = true;
+  EXPECT_NE(read_after_the_log_went_round(), "old");
 }
 
 }  // namespace
