@@ -9,6 +9,15 @@ namespace swimstore {
 using vtkv::SequenceNumber;
 using vtkv::Status;
 
+namespace {
+
+uint64_t first_in_container(const SlotBlocks& blocks) {
+  const SlotAddress whole = blocks.slot.whole();
+  return whole.index * slot_blocks(whole.size_class) + blocks.first_block();
+}
+
+}  // namespace
+
 std::string Container::file_name(unsigned size_class) {
   const uint32_t kib = slot_bytes(size_class) / 1024;
   return kib < 1024 ? std::to_string(kib) + "K" : std::to_string(kib / 1024) + "M";
@@ -217,12 +226,26 @@ void Container::apply_allocated(const SlotBlocks& blocks) {
   VTKV_ASSERT(status.ok() && !splits);
 }
 
+bool Container::begin_free(const SlotBlocks& blocks) {
+  const uint64_t first = first_in_container(blocks);
+  const uint64_t end = first + blocks.count;
+  std::lock_guard lock(m_lock);
+  const auto behind = m_being_freed.lower_bound(end);
+  const bool overlaps = behind != m_being_freed.begin() && std::prev(behind)->second > first;
+  if (overlaps || !owns(blocks)) {
+    return false;
+  }
+  m_being_freed.emplace_hint(behind, first, end);
+  return true;
+}
+
 uint64_t Container::apply_freed(SequenceNumber sequence, const SlotBlocks& blocks, bool reuse_at_once) {
   std::lock_guard lock(m_lock);
   const uint64_t slot = blocks.slot.whole().index;
   bool splits = false;
   const Status status = set_owned(blocks, false, &splits);
   VTKV_ASSERT(status.ok());
+  m_being_freed.erase(first_in_container(blocks));
   if (!m_split.contains(slot)) {
     wait(sequence, slot, 0, 0, reuse_at_once);
     return 1;
@@ -277,6 +300,10 @@ void Container::set_primed(uint64_t slot) {
 
 bool Container::is_owned(const SlotBlocks& blocks) const {
   std::lock_guard lock(m_lock);
+  return owns(blocks);
+}
+
+bool Container::owns(const SlotBlocks& blocks) const {
   const uint64_t slot = blocks.slot.whole().index;
   if (!m_split.contains(slot)) {
     return m_slots.is_owned(slot) && blocks.slot.split_levels == 0;
@@ -354,6 +381,7 @@ void Container::collect_pages(SequenceNumber as_of, std::vector<vtkv::Checkpoint
     }
   }
   m_collected = as_of;
+  m_first_collected = m_first_collected ? m_first_collected : as_of;
 }
 
 uint64_t Container::stretch_to_grow(bool* failed_punch) {
@@ -456,7 +484,8 @@ uint64_t Container::priming_bytes() const {
   return m_priming_slots * slot_bytes(m_size_class);
 }
 
-bool Container::withhold_one(bool punch_at_once) {
+// What was primed before the store was opened, and is no more, the older manifest slot may still call so.
+bool Container::withhold_one(SequenceNumber durable, bool punch_at_once) {
   std::lock_guard lock(m_lock);
   const uint64_t stretch = m_slots.find_whole_free_from_end(m_slots.stretches());
   if (stretch == SlotAllocator::npos) {
@@ -464,7 +493,8 @@ bool Container::withhold_one(bool punch_at_once) {
   }
   Punch punch;
   punch.stretch = stretch;
-  punch.needs_checkpoint = m_slots.withhold(stretch) && !punch_at_once;
+  const bool checkpointed = m_first_collected && *m_first_collected <= durable;
+  punch.needs_checkpoint = (m_slots.withhold(stretch) || !checkpointed) && !punch_at_once;
   m_punches.push_back(punch);
   return true;
 }

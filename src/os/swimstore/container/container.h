@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -56,6 +57,8 @@ class Container {
   bool next_owned(uint64_t from, std::vector<SlotBlocks>* owned, bool* split) const;
   // The blocks become owned. REQUIRES: they are reserved.
   void apply_allocated(const SlotBlocks& blocks);
+  // See ContainerSet.
+  bool begin_free(const SlotBlocks& blocks);
   // Returns how much more waits, in units of set_reuse_horizon()'s.
   uint64_t apply_freed(vtkv::SequenceNumber sequence, const SlotBlocks& blocks, bool reuse_at_once);
   // How much ends to wait.
@@ -83,9 +86,9 @@ class Container {
   vtkv::Status prime(uint64_t bytes, uint64_t* bytes_done);
   vtkv::Status sync_primed();
   uint64_t priming_bytes() const;
-  // Withholds a wholly free stretch, the last one first; false when there is none. `punch_at_once`: without
-  // waiting for a checkpoint (a test's mutation).
-  bool withhold_one(bool punch_at_once);
+  // Withholds a wholly free stretch, the last one first; false when there is none. `durable`: as in punch().
+  // `punch_at_once`: without waiting for a checkpoint (a test's mutation).
+  bool withhold_one(vtkv::SequenceNumber durable, bool punch_at_once);
   // Punches what is durably unprimed, at most `limit` stretches. *bytes: given back to the host.
   vtkv::Status punch(vtkv::SequenceNumber durable, uint64_t limit, uint64_t* bytes);
 
@@ -103,7 +106,7 @@ class Container {
   // A stretch on its way to being punched.
   struct Punch {
     uint64_t stretch = 0;
-    bool needs_checkpoint = false;          // some of its slots were primed
+    bool needs_checkpoint = false;          // a checkpoint may call some of its slots primed
     bool in_page = false;                   // their cleared bits were collected,
     vtkv::SequenceNumber collected_at = 0;  // then
     bool tried = false;                     // it may have holes already
@@ -126,6 +129,7 @@ class Container {
   // Changes the owner as of the last applied sequence. *splits: the slot was not split before.
   vtkv::Status set_owned(const SlotBlocks& blocks, bool owned, bool* splits);
   vtkv::Status set_pieces_owned(uint64_t slot, const SlotBlocks& blocks, bool owned);
+  bool owns(const SlotBlocks& blocks) const;
   void wait(vtkv::SequenceNumber sequence, uint64_t slot, uint32_t first, uint32_t count, bool reuse_at_once);
   void make_free(const Waiting& freed);
   bool take_piece_locked(unsigned size_class, AllocatedSlot* slot);
@@ -140,12 +144,13 @@ class Container {
   SlotAllocator m_slots;
   SplitSlots m_split;
   std::atomic<uint32_t> m_piece_classes{0};  // bit k: there may be a free piece of 2^k blocks
+  std::map<uint64_t, uint64_t> m_being_freed;  // runs of blocks of the container: first, end
   std::deque<Waiting> m_waiting;  // ascending sequence
   uint64_t m_waiting_slots = 0;   // of them, whole ones
   std::vector<Punch> m_punches;
   std::vector<std::pair<uint64_t, uint64_t>> m_priming;  // runs of zeros not synced yet: first slot, count
   uint64_t m_priming_slots = 0;
-  std::optional<vtkv::SequenceNumber> m_collected;  // of the last collect_pages()
+  std::optional<vtkv::SequenceNumber> m_first_collected, m_collected;  // of the first collect_pages(), and the last
   bool m_used = false;
 
   const std::unique_ptr<vtkv::File> m_file;

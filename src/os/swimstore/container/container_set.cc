@@ -109,6 +109,9 @@ class ContainerSetImplementation final : public ContainerSet {
   bool is_owned(const SlotBlocks& blocks) const override {
     return blocks.is_valid() && m_containers[blocks.slot.container()]->is_owned(blocks);
   }
+  bool begin_free(const SlotBlocks& blocks) override {
+    return blocks.is_valid() && m_containers[blocks.slot.container()]->begin_free(blocks);
+  }
   bool is_primed(SlotAddress slot) const override {
     return slot.is_valid() && m_containers[slot.container()]->is_primed(slot.whole().index);
   }

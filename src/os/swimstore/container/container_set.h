@@ -85,6 +85,9 @@ class ContainerSet {
   // are neighbours on disk. All or nothing; Code::no_space.
   virtual vtkv::Status allocate(uint64_t bytes, std::vector<AllocatedSlot>* slots) = 0;
   virtual void abandon(const std::vector<AllocatedSlot>& slots) = 0;
+  // A transaction that is not applied yet will free these blocks. False: nobody owns them, or another one frees some of
+  // them; only a damaged store's extents lead there.
+  virtual bool begin_free(const SlotBlocks& blocks) = 0;
   virtual void apply(vtkv::SequenceNumber sequence, const AllocationDelta& delta) = 0;
   virtual void set_reuse_horizon(vtkv::SequenceNumber horizon) = 0;
   virtual bool has_waiting() const = 0;

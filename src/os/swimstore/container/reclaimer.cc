@@ -55,7 +55,7 @@ Status Reclaimer::step(bool* worked) {
   for (auto& container : m_containers) {
     Container::Counts counts = container->counts();
     for (uint64_t i = surplus_stretches(*container, counts, is_short); i > 0; i--) {
-      *worked |= container->withhold_one(m_options.punch_at_once);
+      *worked |= container->withhold_one(m_durable.load(), m_options.punch_at_once);
     }
     if (counts.withheld_stretches > 0 || *worked) {
       const Status of_this = container->punch(m_durable.load(), kBatchStretches, &punched);

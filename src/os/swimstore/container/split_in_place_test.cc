@@ -290,6 +290,25 @@ TEST_F(SplitInPlaceTest, ClaimsWhatIsFreeOfTheBlocks) {
   EXPECT_EQ(m_set->statistics().owned_bytes, 8 * kKiB);
 }
 
+// Two transactions, of a damaged store, whose extents name the same blocks.
+TEST_F(SplitInPlaceTest, WhatATransactionFreesNoOtherFrees) {
+  const SlotAddress slot = own_one(64 * kKiB);
+  const SlotAddress piece{0, slot.index << k64K | 5, k64K};
+  EXPECT_TRUE(m_set->begin_free({slot, 4, 4, 16}));
+  EXPECT_FALSE(m_set->begin_free({slot, 7, 1, 16}));
+  EXPECT_FALSE(m_set->begin_free({slot, 0, 16, 16}));
+  EXPECT_FALSE(m_set->begin_free(SlotBlocks::all(piece)));
+  EXPECT_TRUE(m_set->begin_free({slot, 3, 1, 16}));
+  EXPECT_TRUE(m_set->begin_free({slot, 8, 8, 16}));
+  apply({.allocated = {}, .freed = {{slot, 4, 4, 16}}});
+  EXPECT_FALSE(m_set->begin_free({slot, 4, 4, 16}));  // nobody's now
+  m_set->set_reuse_horizon(m_sequence);
+  const std::vector<AllocatedSlot> again = allocate(4 * kKiB);
+  own(again);
+  EXPECT_TRUE(m_set->begin_free(again[0].blocks()));
+  EXPECT_FALSE(m_set->begin_free(again[0].blocks()));
+}
+
 TEST_F(SplitInPlaceTest, ContradictionsOfTheLogAreErrors) {
   const SlotAddress slot = own_one(64 * kKiB);
   const SlotAddress piece{0, slot.index << k64K | 3, k64K};

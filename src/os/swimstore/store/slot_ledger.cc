@@ -70,32 +70,16 @@ Status SlotLedger::settle(Cube& cube, vtkv::WriteBatch* batch, AllocationDelta* 
       continue;
     }
     for (const SlotBlocks& blocks : freed) {
+      if (!change.fresh && !cube.containers().begin_free(blocks)) {
+        contradictions->push_back(name_of(slot) + " have two owners");
+        continue;
+      }
       usage->of(change.pool).allocated -= int64_t{blocks.count} * kBlockBytes;
       delta->freed.push_back(blocks);
     }
   }
   m_changes.clear();
-  free_each_block_once(&delta->freed, contradictions);
   return {};
-}
-
-// Extents of a damaged store may name one block by two addresses.
-void SlotLedger::free_each_block_once(std::vector<SlotBlocks>* freed, std::vector<std::string>* contradictions) {
-  const auto place = [](const SlotBlocks& blocks) {
-    return std::pair(blocks.slot.whole().packed(), blocks.first_block());
-  };
-  std::sort(freed->begin(), freed->end(),
-            [&place](const SlotBlocks& a, const SlotBlocks& b) { return place(a) < place(b); });
-  std::pair<uint64_t, uint32_t> end{UINT64_MAX, 0};  // of the one before
-  std::erase_if(*freed, [&](const SlotBlocks& blocks) {
-    const auto [slot, first] = place(blocks);
-    if (slot == end.first && first < end.second) {
-      contradictions->push_back(name_of(blocks.slot) + " have two owners");
-      return true;
-    }
-    end = {slot, first + blocks.count};
-    return false;
-  });
 }
 
 Status SlotLedger::settle_slot(Cube& cube, SlotAddress slot, Change& change, vtkv::WriteBatch* batch,

@@ -31,7 +31,8 @@ class SlotLedger {
   void shared(const SlotBlocks& blocks, int64_t pool);
 
   // Writes the references that changed and lists the slots taken and what was freed. Once, at the transaction's end.
-  // Extents and counts of a damaged or forged store may contradict each other, or name blocks that nobody owns: such a
+  // Extents and counts of a damaged or forged store may contradict each other, name blocks that nobody owns, or one
+  // block by two addresses or in two collections, whose transactions do not wait for one another: such a
   // slot keeps what it has, for a check to find, and *contradictions says which. Errors: of reading.
   vtkv::Status settle(Cube& cube, vtkv::WriteBatch* batch, AllocationDelta* delta, PoolUsageDelta* usage,
                       std::vector<std::string>* contradictions);
@@ -58,7 +59,6 @@ class SlotLedger {
   static vtkv::Status settle_counted(vtkv::DB& database, SlotAddress slot, const Change& change,
                                      vtkv::WriteBatch* batch, std::vector<SlotBlocks>* freed,
                                      std::string* contradiction);
-  static void free_each_block_once(std::vector<SlotBlocks>* freed, std::vector<std::string>* contradictions);
   // What the tree says of these groups.
   static vtkv::Status load(vtkv::DB& database, SlotAddress slot, const std::set<uint32_t>& groups,
                            SlotReferences::Counts* counts, std::map<uint32_t, std::string>* values,
