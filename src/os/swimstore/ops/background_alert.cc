@@ -52,4 +52,19 @@ void add_background_alert(const std::string& path, const vtkv::FileSystemInfo& h
   }
 }
 
+void add_quarantine_alert(const std::string& path, const std::vector<SlotAddress>& slots, osd_alert_list_t* alerts) {
+  if (slots.empty()) {
+    return;
+  }
+  uint64_t bytes = 0;
+  for (const SlotAddress& slot : slots) {
+    bytes += slot_bytes(slot.size_class);
+  }
+  alerts->emplace("SWIMSTORE_QUARANTINE",
+                  fmt::format("store at {}: writes to {} slots of {} KiB in all have failed; they are not used again. "
+                              "Remedy: look for errors of the disk in the kernel's log; when there are more, take the "
+                              "OSD out and make it anew on a sound disk",
+                              path, slots.size(), bytes / 1024));
+}
+
 }  // namespace swimstore

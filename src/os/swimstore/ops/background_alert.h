@@ -1,4 +1,5 @@
-// Work of the metadata's engine that fails and is tried again, as an operator hears of it.
+// What goes wrong in the background, as an operator hears of it: work of the metadata's engine that fails and is tried
+// again, and slots that cannot be written.
 #pragma once
 
 #include <string>
@@ -6,6 +7,7 @@
 
 #include "osd/osd_types.h"
 
+#include "swimstore/container/size_class.h"
 #include "vtkv/background_error.h"
 #include "vtkv/env/env.h"
 
@@ -17,5 +19,8 @@ std::string describe(const vtkv::BackgroundError& error, const std::string& moun
 // SWIMSTORE_BACKGROUND_ERROR while anything fails.
 void add_background_alert(const std::string& path, const vtkv::FileSystemInfo& host,
                           const std::vector<vtkv::BackgroundError>& errors, osd_alert_list_t* alerts);
+
+// SWIMSTORE_QUARANTINE while there are such slots: for ever.
+void add_quarantine_alert(const std::string& path, const std::vector<SlotAddress>& slots, osd_alert_list_t* alerts);
 
 }  // namespace swimstore

@@ -43,4 +43,13 @@ TEST(BackgroundAlertTest, EveryFailureIsInIt) {
 
 TEST(BackgroundAlertTest, NothingFailsNoAlert) { EXPECT_EQ(alert_of({}), ""); }
 
+TEST(BackgroundAlertTest, SlotsThatCannotBeWrittenAreCounted) {
+  osd_alert_list_t alerts;
+  add_quarantine_alert("/var/lib/osd", {}, &alerts);
+  EXPECT_TRUE(alerts.empty());
+  add_quarantine_alert("/var/lib/osd", {{0, 5}, {10, 7}}, &alerts);
+  const std::string text = alerts.at("SWIMSTORE_QUARANTINE");
+  EXPECT_NE(text.find("2 slots of 4100 KiB"), std::string::npos) << text;
+}
+
 }  // namespace swimstore
