@@ -45,7 +45,8 @@ TEST_P(CubeCrash, EveryCrashLeavesAPrefixWithAllThatWasAcknowledged) {
   CubeEvents events;
   CrashExplorer explorer = new_explorer(&events);
   for (uint64_t seed = number_from_environment("SWIM_CRASH_SEED", 1); explorer.counts().states < budget; seed++) {
-    const auto violation = explorer.explore({"cube", "", GetParam(), seed, kTransactions}, kLimits);
+    const bool interleaved = seed / 2 % 2 == 1;
+    const auto violation = explorer.explore({"cube", "", GetParam(), seed, kTransactions, interleaved}, kLimits);
     ASSERT_FALSE(violation) << to_script(*violation);
   }
   std::printf("%s: %" PRIu64 " states, %" PRIu64 " nested, %" PRIu64 " distinct; %" PRIu64 " flushes, %" PRIu64
@@ -55,6 +56,7 @@ TEST_P(CubeCrash, EveryCrashLeavesAPrefixWithAllThatWasAcknowledged) {
   EXPECT_GT(events.flushes, 0u);
   EXPECT_GT(events.punched_bytes, 0u);
   EXPECT_GT(events.refused, 0u);
+  EXPECT_GT(events.quarantined, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Profiles, CubeCrash,
@@ -81,7 +83,7 @@ TEST_P(CubeCrashNotices, TheBrokenRule) {
 
 INSTANTIATE_TEST_SUITE_P(Rules, CubeCrashNotices,
                          testing::Values("slot_reused_at_once", "slot_punched_early", "failed_punch_trusted",
-                                         "damage_mark_kept", "flush_removed",
+                                         "damage_mark_kept", "quarantine_forgotten", "flush_removed",
                                          "acknowledged_before_flush", "data_crc_not_checked",
                                          "single_flush_everywhere"),
                          [](const auto& info) { return std::string(info.param); });

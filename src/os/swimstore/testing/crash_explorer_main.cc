@@ -126,10 +126,12 @@ class Exploration {
   int run() {
     for (uint64_t seed = m_settings.seed; !done(); ++seed) {
       for (const std::string& stack : m_settings.stacks) {
-        // One profile per seed: the next has its turn with the next seed.
-        const SimProfile profile = m_settings.profiles[seed % m_settings.profiles.size()];
+        // One profile per seed: the next has its turn with the next seed. When all had theirs, with workers interleaved,
+        // but for a whole store, beside which Ceph's threads run.
+        const size_t profiles = m_settings.profiles.size();
         if (!done()) {
-          explore({stack, m_settings.mutation, profile, seed, steps_of(stack)});
+          explore({stack, m_settings.mutation, m_settings.profiles[seed % profiles], seed, steps_of(stack),
+                   stack != "store" && seed / profiles % 2 == 1});
         }
       }
     }

@@ -47,6 +47,11 @@ CubeOptions CubeSubject::options_for(SimProfile profile) {
   return CubeWorld::small_options(profile == SimProfile::ext4 || profile == SimProfile::xfs);
 }
 
+void CubeSubject::spoil_slot(SimEnv& env) const {
+  const uint64_t first = m_run.seed % 8 * kBlockBytes;
+  env.set_bad(vtkv::SimBad::writes, CubeWorld::container_path(0), first, first + kBlockBytes);
+}
+
 // The second half is explored, on a cube that has reused and flushed already.
 std::string CubeSubject::record(SimEnv* env) {
   env->set_capacity(kHostBytes);
@@ -72,10 +77,18 @@ std::string CubeSubject::record(SimEnv* env) {
   if (seed % 2 == 0) {
     spoil_punches(*env);
   }
+  const bool has_bad_slot = seed % 3 == 1;
+  if (has_bad_slot) {
+    spoil_slot(*env);
+  }
   world.run(m_history, seed + 1, m_run.steps - m_run.steps / 2, 1 + seed % 4);
   env->clear_faults();
   if (std::string wrong = world.wait_for_all(); !wrong.empty()) {
-    return wrong;
+    const bool met_bad_slot = has_bad_slot && wrong.find("quarantined: not used again") != std::string::npos;
+    if (m_events) {
+      m_events->quarantined += met_bad_slot;
+    }
+    return met_bad_slot ? "" : wrong;  // it ended the cube
   }
   uint64_t found = 0;
   if (std::string wrong = world.check(m_history, &found); !wrong.empty()) {
@@ -94,8 +107,13 @@ std::string CubeSubject::record(SimEnv* env) {
 std::string CubeSubject::check(SimEnv* env, std::span<const SimMark> marks, uint64_t seed,
                                std::unique_ptr<vtkv::CrashSubject>* next) {
   uint64_t acknowledged = m_acknowledged;
+  bool quarantined = m_quarantined;
   for (const SimMark& mark : marks) {
-    acknowledged = std::max(acknowledged, mark.id);
+    if (mark.id == CubeWorld::kFailedMark) {
+      quarantined = true;
+    } else {
+      acknowledged = std::max(acknowledged, mark.id);
+    }
   }
   CubeWorld world;
   // What recovery could not read is damaged as long as the cube is open, and a second crash would not know of it; nor
@@ -109,6 +127,9 @@ std::string CubeSubject::check(SimEnv* env, std::span<const SimMark> marks, uint
     return wrong;
   }
   env->clear_faults();
+  if (quarantined) {
+    spoil_slot(*env);  // it stays so, and nobody meets it again
+  }
   uint64_t found = 0;
   if (std::string wrong = world.check(m_history, &found); !wrong.empty()) {
     return wrong;
@@ -134,6 +155,7 @@ std::string CubeSubject::check(SimEnv* env, std::span<const SimMark> marks, uint
     // Of the first crash only what was acknowledged before it is promised, until recovery has completed.
     subject->m_acknowledged = acknowledged;
     subject->m_is_second = true;
+    subject->m_quarantined = quarantined;
     *next = std::move(subject);
   }
   return "";

@@ -9,6 +9,7 @@ namespace swimstore {
 // What runs went through: an explorer of runs in which nothing happens finds nothing.
 struct CubeEvents {
   uint64_t flushes = 0, punched_bytes = 0, primed_bytes = 0, refused = 0;
+  uint64_t quarantined = 0;  // runs that ended with a write to a bad slot
 };
 
 class CubeSubject final : public vtkv::CrashSubject {
@@ -24,12 +25,16 @@ class CubeSubject final : public vtkv::CrashSubject {
   static CubeOptions options_for(vtkv::SimProfile profile);
 
  private:
+  // One slot cannot be written.
+  void spoil_slot(vtkv::SimEnv& env) const;
+
   const vtkv::CrashRun m_run;
   const CubeOptions m_options;
   CubeEvents* const m_events;
   History m_history;
   uint64_t m_acknowledged = 0;  // before the run that is explored
   bool m_is_second = false;     // of a crash inside recovery, or after it
+  bool m_quarantined = false;   // the bad slot was met before
 };
 
 }  // namespace swimstore

@@ -85,9 +85,7 @@ class CubeWorld::Transaction final : public CubeTransaction {
 
  private:
   void committed(const Status& status) override {
-    if (status.ok()) {
-      m_world->m_env->mark(number);
-    }
+    m_world->m_env->mark(status.ok() ? number : kFailedMark);
     {
       std::lock_guard lock(m_world->m_lock);
       m_world->m_unacknowledged--;

@@ -31,6 +31,9 @@ struct History {
 
 class CubeWorld {
  public:
+  // In the env's trace, besides the numbers of acknowledged transactions: the cube has failed, and said so.
+  static constexpr uint64_t kFailedMark = uint64_t{1} << 40;
+
   // Geometry of a few KiB, so that short runs fill memtables, segments and stretches.
   static CubeOptions small_options(bool single_flush);
   static std::string container_path(unsigned size_class);
