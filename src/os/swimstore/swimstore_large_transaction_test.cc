@@ -18,6 +18,7 @@ namespace swimstore {
 namespace {
 
 constexpr uint64_t kKeysPerTransaction = 10'000;
+constexpr uint64_t kKeysOfSmallLogs = 100'000;  // more would be too many segments to hold open
 
 uint64_t keys_wanted() {
   const char* const text = std::getenv("SWIM_LARGE_OMAP_KEYS");
@@ -34,7 +35,12 @@ class LargeTransactionTest : public ::testing::Test {
   LargeTransactionTest() : m_path(std::filesystem::absolute("large_store")) {}
 
   void SetUp() override {
-    use_small_stores(g_ceph_context);
+    if (m_keys > kKeysOfSmallLogs) {
+      use_small_stores(g_ceph_context, {{"swimstore_log_segment_size", "67108864"},
+                                        {"swimstore_memtable_size", "33554432"}});
+    } else {
+      use_small_stores(g_ceph_context);
+    }
     std::filesystem::create_directory(m_path);
     open();
     ASSERT_EQ(0, m_store->mkfs());
