@@ -93,6 +93,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   void gc_wake() override { wake(m_gc_worker); }
   void gc_finished() override { notify_waiters(); }
   std::chrono::microseconds gc_outcome(const Status& status) override;
+  uint64_t gc_now_us() override { return m_env->now_us(); }
   Status run_gc(ValueGc::Request what);
 
   // ScanHost (db_collect.cc)

@@ -18,10 +18,8 @@ constexpr size_t kBatchValues = 64;                 // a lookup of each under th
 // Put again and not written yet: half of what writers who do not wait may leave unwritten, so that the collector keeps
 // up when the log is slower than both.
 constexpr size_t kUnwrittenPart = 2;
-constexpr double kStart = 0.92;                      // of the target: ahead of need, or writers would outrun it
-constexpr double kRoundWorthwhile = 0.95;           // of a victim that may be live, when one is asked for
-constexpr double kFullWorthwhile = 0.90;
 constexpr std::chrono::milliseconds kCheckAgain{1};
+constexpr std::chrono::milliseconds kReadersGone{20};  // between two looks
 constexpr uint64_t kWaitingPart = 12;               // of the log: emptied and waiting for a checkpoint
 
 }  // namespace
@@ -43,104 +41,7 @@ Status ValueGc::error() const {
   return m_error;
 }
 
-// --- choosing -----------------------------------------------------------------------------------------
-
-bool ValueGc::is_out(uint64_t epoch) const {
-  return std::find(m_damaged.begin(), m_damaged.end(), epoch) != m_damaged.end() ||
-         std::any_of(m_condemned.begin(), m_condemned.end(), [&](const Condemned& c) { return c.epoch == epoch; });
-}
-
-bool ValueGc::is_chosen(uint64_t epoch) const {
-  return std::any_of(m_chosen.begin(), m_chosen.end(), [&](const SegmentValues& values) { return values.epoch == epoch; });
-}
-
-// The checkpoint comes first: what it seals is in every account from then on, whole. A flush in between would bring
-// values, and a later end of a segment, that an account of before does not know.
-std::vector<SegmentValues> ValueGc::account(uint64_t* sealed_below) const {
-  *sealed_below = m_tree->newest_log_position().epoch;
-  return m_tree->value_segments();
-}
-
-// Everything in these segments is in the tree: the checkpoint lies in a later one.
-bool ValueGc::condemn_unreferenced() {
-  bool any = false;
-  uint64_t sealed_below = 0;
-  for (const SegmentValues& values : account(&sealed_below)) {
-    const bool is_being_read = m_reader.reading() && is_chosen(values.epoch);
-    if (values.entries == 0 && values.epoch < sealed_below && !is_out(values.epoch) && !is_being_read) {
-      m_condemned.push_back({values.epoch, 0, false, 0});
-      std::erase_if(m_chosen, [&](const SegmentValues& chosen) { return chosen.epoch == values.epoch; });
-      m_places.erase(values.epoch);
-      any = true;
-    }
-  }
-  return any;
-}
-
-// The log's files against what lives in them. Of what is not in the tree yet, as large a part counts as new as of
-// the last flush; the rest lives in place of an older version, which is counted.
-double ValueGc::fullness(const std::vector<SegmentValues>& segments) const {
-  uint64_t listed = 0;
-  uint64_t live = 0;
-  for (const SegmentValues& values : segments) {
-    const LogSegment* segment = m_pool->find(values.segment_id);
-    if (segment && segment->epoch == values.epoch) {
-      listed += segment->bytes;
-      live += values.live_bytes();
-    }
-  }
-  uint64_t total = m_pool->file_bytes();
-  const uint64_t used = m_pool->used_bytes();
-  const uint64_t unlisted_in_use = used - std::min(used, listed);
-  for (const Condemned& condemned : m_condemned) {
-    total -= std::min(total, m_pool->bytes_of_epoch(condemned.epoch));
-  }
-  const double fresh = static_cast<double>(unlisted_in_use) * (1 - m_tree->overwritten_part());
-  const double allowed = m_options.space_amplification_target * (static_cast<double>(live) + fresh);
-  return allowed > 0 ? static_cast<double>(total) / allowed : 0;
-}
-
-std::vector<SegmentValues> ValueGc::choose() {
-  uint64_t newest = 0;
-  const std::vector<SegmentValues> segments = account(&newest);
-  const bool full = m_serving > 0 && m_serving_what == Request::full;
-  const bool round = m_serving > 0 && m_serving_what == Request::round;
-  m_pressure.store(0, std::memory_order_relaxed);
-  const double filled = m_options.space_amplification_target > 0 ? fullness(segments) : 0;
-  if (!full && !round && filled <= kStart) {
-    return {};
-  }
-  const uint64_t below = full ? std::min(newest, m_full_below) : newest;
-  // At the target, 1 / target of the log lives in the mean. Where better victims than halfway from there to whole are not
-  // to be had, the log is large for another reason, and to move much would free little.
-  const double halfway = (1 + 1 / std::max(1.0, m_options.space_amplification_target)) / 2;
-  const double worthwhile = full ? kFullWorthwhile : round ? kRoundWorthwhile : halfway;
-  std::vector<std::pair<double, SegmentValues>> scored;
-  for (const SegmentValues& values : segments) {
-    const LogSegment* segment = m_pool->find(values.segment_id);
-    if (!segment || segment->epoch != values.epoch || values.epoch >= below || is_out(values.epoch)) {
-      continue;
-    }
-    const double used = static_cast<double>(values.live_bytes()) / static_cast<double>(segment->bytes);
-    if (used <= worthwhile) {
-      scored.push_back({(1 - used) * static_cast<double>(newest - values.epoch) / (1 + used), values});
-    }
-  }
-  std::stable_sort(scored.begin(), scored.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<SegmentValues> victims;
-  for (const auto& [score, values] : scored) {
-    victims.push_back(values);
-  }
-  if (!victims.empty() && !full && !round) {
-    m_pressure.store(filled, std::memory_order_relaxed);
-  }
-  return victims;
-}
-
-VictimPlan ValueGc::plan(const std::vector<SegmentValues>& choice) const {
-  const bool one = m_serving > 0 && m_serving_what == Request::round;
-  return plan_victims(m_options, *m_pool, m_tree->statistics().entries, choice, one);
-}
+// --- steps -----------------------------------------------------------------------------------------------
 
 // `choice`: best first, not empty.
 void ValueGc::start(const std::vector<SegmentValues>& choice) {
@@ -170,13 +71,14 @@ void ValueGc::start_reading(const SegmentValues& values) {
   m_phase = Phase::reading;
 }
 
-// --- steps --------------------------------------------------------------------------------------------
-
 void ValueGc::take_request() {
   if (m_serving == 0 && m_requested.load() > m_served.load()) {
     m_serving = m_requested.load();
     m_serving_what = m_request.exchange(Request::settle);
     m_full_below = m_tree->newest_log_position().epoch;
+    if (m_serving_what == Request::full) {
+      m_set_aside.hurry();
+    }
     std::lock_guard lock(m_error_lock);
     m_error = Status();
   }
@@ -206,23 +108,9 @@ NextStep ValueGc::step(IoQueue& io) {
 NextStep ValueGc::idle_step() {
   bool did = condemn_unreferenced();
   const Status status = free_condemned(&did);
-  std::chrono::microseconds wait{20'000};
-  if (!status.ok() || m_freeing_failed) {
-    wait = m_host->gc_outcome(status);
-    m_freeing_failed = !status.ok();
-    std::lock_guard lock(m_error_lock);
-    m_error = status.ok() ? m_error : status;
-  }
-  if (status.ok() && (m_serving == 0 || m_serving_what != Request::settle)) {
-    if (const std::vector<SegmentValues> choice = choose(); !choice.empty()) {
-      if (m_chosen.empty()) {
-        start(choice);
-      } else {
-        start_reading(m_chosen.front());
-        m_chosen.pop_front();
-      }
-      return NextStep::now();
-    }
+  const std::chrono::microseconds wait = note_freeing(status);
+  if (status.ok() && (m_serving == 0 || m_serving_what != Request::settle) && (try_again() || start_next())) {
+    return NextStep::now();
   }
   m_bytes = AlignedBuffer();
   if (!m_reader.reading()) {
@@ -236,7 +124,25 @@ NextStep ValueGc::idle_step() {
   }
   // Otherwise a flush, a released snapshot or a request wakes us; a reader that ends does not.
   const bool waits = std::any_of(m_condemned.begin(), m_condemned.end(), [](const Condemned& c) { return c.in_era; });
-  return did ? NextStep::now() : waits ? NextStep::later(wait) : NextStep::on_event();
+  const auto retry = status.ok() ? m_set_aside.wait(m_host->gc_now_us()) : std::nullopt;
+  if (did || !(waits || retry)) {
+    return did ? NextStep::now() : NextStep::on_event();
+  }
+  return NextStep::later(waits && retry ? std::min(wait, *retry) : waits ? wait : *retry);
+}
+
+// How long to wait before segments are freed again.
+std::chrono::microseconds ValueGc::note_freeing(const Status& status) {
+  if (!status.ok() || !m_freeing.ok()) {
+    m_freeing = status;
+    const std::chrono::microseconds wait = tell();
+    if (!status.ok()) {
+      std::lock_guard lock(m_error_lock);
+      m_error = status;
+      return wait;
+    }
+  }
+  return kReadersGone;
 }
 
 VictimReader::Piece ValueGc::piece_of(const SegmentValues& values, uint64_t offset) const {
@@ -344,7 +250,9 @@ NextStep ValueGc::scanning_step() {
                                  : m_scan.find(*version, kPieceBytes, &m_values);
   }
   if (!status.ok()) {
-    give_up(0, status);
+    m_places.clear();  // not all of them
+    m_scan_failed_at = m_scan.next_key();
+    give_up(kScan, status);
   } else if (!m_values.empty()) {
     m_fetched = false;
     m_phase = Phase::moving;
@@ -396,7 +304,8 @@ Status ValueGc::is_live(const ReadState& state, AscendingLookups* lookups, const
   return Status();
 }
 
-// Keeps of the values from m_next_value on those that are alive. Code::busy: ask again soon.
+// Keeps of the values from m_next_value on those that are alive. Code::busy: ask again soon. Any other error is of the
+// value that m_next_value then names.
 Status ValueGc::check_piece() {
   SequenceNumber checked = 0;
   const std::shared_ptr<const ReadState> state = m_host->gc_read_state(&checked);
@@ -415,7 +324,10 @@ Status ValueGc::check_piece() {
       return Status::failed("the database is being closed");
     }
     bool is = false;
-    VTKV_RETURN_IF_ERROR(is_live(*state, lookups.get(), m_values[i], &is));
+    if (const Status status = is_live(*state, lookups.get(), m_values[i], &is); !status.ok()) {
+      m_next_value = i;
+      return status;
+    }
     if (is) {
       live.push_back(m_values[i]);
     }
@@ -448,7 +360,8 @@ NextStep ValueGc::moving_step() {
       return NextStep::later(kCheckAgain);
     }
     if (!status.ok()) {
-      give_up(0, status);
+      give_up(m_values[m_next_value].pointer.epoch,
+              Status::make(status.code(), std::string(status.message()) + "; a segment of the log is not collected"));
     }
     return NextStep::now();  // the look-ups took a while
   }
@@ -480,26 +393,17 @@ NextStep ValueGc::moving_step() {
       m_checked = 0;
       return NextStep::now();
     }
-    give_up(0, status);
+    stop_with(status);
     return NextStep::now();
   }
   m_phase = m_way == Way::pick ? Phase::scanning : Phase::reading;
   return NextStep::now();
 }
 
-// `epoch`: of the victim that cannot be emptied, or 0 for all. The others are chosen again.
-void ValueGc::give_up(uint64_t epoch, const Status& status) {
-  {
-    std::lock_guard lock(m_error_lock);
-    m_error = status;
-  }
-  for (const SegmentValues& victim : m_victims) {
-    if (epoch == 0 || victim.epoch == epoch) {
-      m_damaged.push_back(victim.epoch);
-      m_places.erase(victim.epoch);
-    }
-  }
+void ValueGc::stop_with(const Status& status) {
   m_phase = Phase::idle;
+  std::lock_guard lock(m_error_lock);
+  m_error = status;
 }
 
 void ValueGc::finish_victims() {
@@ -508,6 +412,7 @@ void ValueGc::finish_victims() {
   for (const SegmentValues& victim : m_victims) {
     m_condemned.push_back({victim.epoch, now, false, 0});
     m_places.erase(victim.epoch);
+    not_set_aside(victim.epoch);
   }
   m_phase = Phase::idle;
   if (m_serving > 0 && m_serving_what == Request::round) {

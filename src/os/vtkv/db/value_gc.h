@@ -25,6 +25,10 @@
 // Which one: the greatest (1 - u) * age / (1 + u), u being the part of it that lives, about (Rosenblum and
 // Ousterhout's cost-benefit). When: while the log is larger than space_amplification_target times what lives.
 //
+// What cannot be read keeps only the segments concerned from being emptied, and only until it can be read again
+// (set_aside.h). Where a scan of the tree fails, nobody knows which these are: until it succeeds, victims are read whole
+// and their values looked up.
+//
 // While the values of one piece are moved, the next one is read, be it of the next victim: which is chosen then.
 //
 // One worker; its step checks or submits one piece and never waits.
@@ -39,6 +43,7 @@
 #include <vector>
 
 #include "vtkv/db/read_state.h"
+#include "vtkv/db/set_aside.h"
 #include "vtkv/db/value_scan.h"
 #include "vtkv/db/victim_plan.h"
 #include "vtkv/db/victim_reader.h"
@@ -72,8 +77,9 @@ class ValueGcHost {
   virtual void gc_released() = 0;
   virtual void gc_wake() = 0;
   virtual void gc_finished() = 0;  // a request was served
-  // What became of an attempt to free segments; how long to wait before the next.
+  // What cannot be done at present, or ok; how long to wait before segments are freed again.
   virtual std::chrono::microseconds gc_outcome(const Status& status) = 0;
+  virtual uint64_t gc_now_us() = 0;
 };
 
 class ValueGc {
@@ -120,13 +126,13 @@ class ValueGc {
 
   void take_request();
   void end_request();
+  // Choosing, and what is set aside: in value_gc_choice.cc.
   // What may be emptied now, best first.
   std::vector<SegmentValues> choose();
   VictimPlan plan(const std::vector<SegmentValues>& choice) const;
   // The log's files as a multiple of what they may take.
   double fullness(const std::vector<SegmentValues>& segments) const;
-  bool is_out(uint64_t epoch) const;  // condemned, or damaged
-  bool is_chosen(uint64_t epoch) const;
+  bool is_condemned(uint64_t epoch) const;
   // The account of the log's values, and the epoch of the segment that the newest checkpoint lies in, or of one before.
   std::vector<SegmentValues> account(uint64_t* sealed_below) const;
   bool condemn_unreferenced();
@@ -136,6 +142,9 @@ class ValueGc {
   NextStep scanning_step();
   NextStep fetching_step();
   void sort_places();
+  bool start_next();  // false: nothing is worth it
+  bool try_again();   // something that was set aside; false: nothing is due
+  void scan_again();
   void start(const std::vector<SegmentValues>& choice);
   void start_reading(const SegmentValues& values);
   const SegmentValues& victim() const { return m_victims.front(); }
@@ -146,7 +155,11 @@ class ValueGc {
   Status is_live(const ReadState& state, AscendingLookups* lookups, const Relocation& value, bool* live) const;
   bool may_relocate();
   void finish_victims();
-  void give_up(uint64_t epoch, const Status& status);  // of one victim; 0: of all
+  void stop_with(const Status& status);
+  void give_up(uint64_t epoch, const Status& status);
+  void not_set_aside(uint64_t epoch);
+  std::chrono::microseconds tell();  // the host, what cannot be done
+  std::chrono::microseconds note_freeing(const Status& status);
   Status free_condemned(bool* did);
   void ask_for_checkpoint(SequenceNumber checkpoint);
 
@@ -190,9 +203,11 @@ class ValueGc {
   SequenceNumber m_flushed = 0;  // everything in the victims is at or below it, and in the tree
   SequenceNumber m_checked = 0;  // the values from m_next_value on were alive at this one; 0: not asked yet
   std::vector<Condemned> m_condemned;
-  bool m_freeing_failed = false;
+  Status m_freeing;              // what became of the last attempt
   SequenceNumber m_asked = 0;    // for a checkpoint at or above it
-  std::vector<uint64_t> m_damaged;  // epochs of victims that could not be read whole
+  static constexpr uint64_t kScan = 0;  // of the tree, among what is set aside: no segment's epoch
+  SetAside m_set_aside;
+  std::string m_scan_failed_at;  // behind this key
 };
 
 }  // namespace vtkv

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "vtkv/testing/values_fixture.h"
@@ -127,6 +128,136 @@ TEST_F(ValueGcTest, ADamagedSegmentIsLeftAlone) {
     }
   }
   EXPECT_GT(readable, 85);
+}
+
+// Nobody knows which segments an unreadable block of the tree points to; but whose values it may know is found out one by
+// one. The others are emptied, and these when the block can be read again.
+class ValueGcDamageTest : public ValueGcTest, public testing::WithParamInterface<unsigned> {
+ protected:
+  static constexpr int kValues = 1500;
+  static bool lives(int i) { return i % 10 == 9; }
+
+  void SetUp() override {
+    m_options.io_depth = GetParam();
+    m_options.block_cache_bytes = 0;
+    m_options.on_background_error = [this](const BackgroundError& error) {
+      if (error.work == BackgroundWork::collect) {  // merges meet the block as well
+        m_told.push_back(error);
+      }
+    };
+    ASSERT_NO_FATAL_FAILURE(ValueGcTest::SetUp());
+    put(0, kValues, 'a');
+    for (int i = 0; i < kValues; ++i) {
+      if (!lives(i)) {
+        put(i, i + 1, 'b');
+      }
+    }
+    ASSERT_TRUE(m_db->flush().ok());
+    ASSERT_TRUE(m_db->compact().ok());
+    m_env.run_until_idle();
+  }
+  int unreadable_keys() {
+    int keys = 0;
+    for (int i = 0; i < kValues; ++i) {
+      std::string found;
+      keys += m_db->get(key(i), &found).ok() ? 0 : 1;
+    }
+    return keys;
+  }
+  // One block of the tree with pointers, in the middle of it. Returns how many keys it holds.
+  int damage_a_block() {
+    int keys = 0;
+    for (uint64_t block = 20; block < 400; ++block) {
+      m_env.set_bad(SimBad::reads, "/db/tree", block * 4096, (block + 1) * 4096);
+      keys = unreadable_keys();
+      if (keys > 10 && keys < kValues / 5) {
+        break;
+      }
+      m_env.clear_faults();
+    }
+    return keys;
+  }
+
+  bool collecting_fails() const {
+    const std::vector<BackgroundError> errors = m_db->background_errors();
+    return std::any_of(errors.begin(), errors.end(),
+                       [](const BackgroundError& error) { return error.work == BackgroundWork::collect; });
+  }
+
+  std::vector<BackgroundError> m_told;  // of collecting
+};
+
+TEST_P(ValueGcDamageTest, AnUnreadableTreeBlockSetsAsideFewSegments) {
+  const int keys = damage_a_block();
+  ASSERT_GT(keys, 10);
+  ASSERT_LT(keys, kValues / 5);
+  const uint64_t candidates = m_db->statistics().log_segments;
+  const uint64_t before = m_db->statistics().gc_freed_segments;
+  EXPECT_FALSE(m_db->collect_garbage(true).ok());
+  ASSERT_TRUE(m_db->flush().ok());
+  m_env.run_until_idle();
+  const uint64_t freed = m_db->statistics().gc_freed_segments - before;
+  EXPECT_GE(freed, candidates * 3 / 4);
+  EXPECT_LT(freed, candidates);
+  EXPECT_EQ(unreadable_keys(), keys);
+  EXPECT_EQ(m_told.size(), 1u);
+  EXPECT_TRUE(collecting_fails());
+
+  m_env.clear_faults();
+  m_env.advance(SetAside::kFirstPause);
+  EXPECT_FALSE(collecting_fails());
+  ASSERT_EQ(m_told.size(), 2u);
+  EXPECT_TRUE(m_told.back().status.ok());
+  ASSERT_TRUE(m_db->flush().ok());
+  m_env.run_until_idle();
+  EXPECT_GT(m_db->statistics().gc_freed_segments - before, freed);
+  for (int i = 0; i < kValues; ++i) {
+    ASSERT_NO_FATAL_FAILURE(expect(i, i + 1, lives(i) ? 'a' : 'b'));
+  }
+}
+
+TEST_P(ValueGcDamageTest, WhatIsSetAsideIsTriedAgainLessAndLessOften) {
+  ASSERT_GT(damage_a_block(), 10);
+  EXPECT_FALSE(m_db->collect_garbage(true).ok());
+  const auto lookups_in = [this](int hours) {
+    const uint64_t before = m_db->statistics().gc_lookups;
+    m_env.advance(std::chrono::hours(hours));
+    return m_db->statistics().gc_lookups - before;
+  };
+  const uint64_t first = lookups_in(1);
+  EXPECT_GT(first, 0u);
+  (void)lookups_in(1);
+  EXPECT_GT(lookups_in(1), 0u);
+  EXPECT_LT(lookups_in(1), first / 3);
+  EXPECT_EQ(m_told.size(), 1u);
+}
+
+// Read whole, all at once, or one by one (victim_plan.h).
+INSTANTIATE_TEST_SUITE_P(Ways, ValueGcDamageTest, testing::Values(1, 128));
+
+TEST_F(ValueGcTest, ADamagedSegmentWithoutPointersIsFreed) {
+  std::vector<BackgroundError> told;
+  m_options.on_background_error = [&](const BackgroundError& error) { told.push_back(error); };
+  m_options.io_depth = 1;
+  m_options.gc_lookup_cost_bytes = 0;  // read whole
+  open();
+  put(0, 100, 'a');
+  put(0, 90, 'b');
+  ASSERT_TRUE(m_db->flush().ok());
+  for (const std::string& path : m_env.files()) {
+    if (path.ends_with(".log")) {
+      m_env.flip_bits(path, 32 << 10, 0x20);
+    }
+  }
+  EXPECT_TRUE(m_db->collect_garbage(true).is_corruption());
+  EXPECT_EQ(told.size(), 1u);
+  put(0, 100, 'c');
+  put(100, 200, 'c');  // so that the checkpoint leaves the segments
+  ASSERT_TRUE(m_db->flush().ok());
+  ASSERT_TRUE(m_db->compact().ok());
+  m_env.run_until_idle();
+  EXPECT_EQ(m_db->statistics().background_failing, 0u);
+  EXPECT_EQ(told.size(), 2u);
 }
 
 // A value in ten lives: these are read one by one. What died is not even looked at, be it damaged or not.

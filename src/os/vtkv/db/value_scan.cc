@@ -12,8 +12,9 @@ constexpr size_t kStepsMost = 64u << 10;  // of one find()
 
 }  // namespace
 
-void ValueScan::start(std::vector<uint64_t> epochs) {
+void ValueScan::start(std::vector<uint64_t> epochs, std::string first_key) {
   clear();
+  m_next_key = std::move(first_key);
   m_epochs = std::move(epochs);
   std::sort(m_epochs.begin(), m_epochs.end());
 }
@@ -59,7 +60,10 @@ Status ValueScan::go_on(const Version& version, const Found& found) {
       enough = !found(key, pointer);
     }
   }
-  m_at_end = true;
+  m_at_end = entries.status().ok();
+  if (!m_at_end && !key.empty()) {
+    m_next_key = std::move(key);
+  }
   return entries.status();
 }
 

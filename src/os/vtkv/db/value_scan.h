@@ -25,7 +25,8 @@ class ValueScan {
   ValueScan(const ValueReader* reader, ValueFetcher* fetcher, const std::atomic<bool>* stop = nullptr)
       : m_reader(reader), m_fetcher(fetcher), m_stop(stop) {}
 
-  void start(std::vector<uint64_t> epochs);  // not empty
+  // `epochs` is not empty; keys from `first_key` on.
+  void start(std::vector<uint64_t> epochs, std::string first_key = {});
   // Appends the pointers into these segments that come next, until they name about `bytes_max` of values or it would
   // take long; perhaps none. The keys live until the next call. `version` may be a
   // newer one than the last time. Errors: corruption, io_error.
@@ -33,6 +34,8 @@ class ValueScan {
   // The same, in any number: their offsets only, by the segment's epoch.
   Status find_places(const Version& version, std::map<uint64_t, std::vector<uint64_t>>* places);
   bool at_end() const { return m_at_end; }
+  // Where the next call goes on; after an error, what could not be read lies behind it.
+  const std::string& next_key() const { return m_next_key; }
 
   // Starts to read these, of what the last find() found. `done` is called by another thread when reading() has ended;
   // never, when nothing has to be read.

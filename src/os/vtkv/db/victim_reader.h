@@ -25,6 +25,7 @@ class VictimReader {
   // To be called at the beginning of each step.
   void reap(IoQueue& io);
   bool reading() const { return m_reading; }
+  bool is_reading(uint64_t epoch) const { return m_reading && m_piece.epoch == epoch; }
   // What start() was told to read; nothing is held of it any more. REQUIRES: !reading().
   Status take(AlignedBuffer* bytes);
   void clear();  // REQUIRES: !reading()

@@ -1,0 +1,47 @@
+#include "vtkv/db/set_aside.h"
+
+#include <algorithm>
+
+namespace vtkv {
+
+void SetAside::add(uint64_t epoch, const Status& status, uint64_t now_us) {
+  Held& held = m_held[epoch];
+  held.status = status;
+  held.pause = held.pause.count() == 0 ? kFirstPause : std::min(2 * held.pause, kPauseMost);
+  held.due_us = now_us + static_cast<uint64_t>(held.pause.count());
+  held.order = ++m_failures;
+}
+
+bool SetAside::remove(uint64_t epoch) { return m_held.erase(epoch) > 0; }
+
+std::optional<uint64_t> SetAside::due(uint64_t now_us) const {
+  const auto first = std::min_element(m_held.begin(), m_held.end(), [](const auto& a, const auto& b) {
+    return a.second.due_us < b.second.due_us;
+  });
+  return first == m_held.end() || first->second.due_us > now_us ? std::nullopt : std::optional(first->first);
+}
+
+std::optional<std::chrono::microseconds> SetAside::wait(uint64_t now_us) const {
+  std::optional<uint64_t> least;
+  for (const auto& [epoch, held] : m_held) {
+    const uint64_t left = held.due_us - std::min(held.due_us, now_us);
+    least = std::min(left, least.value_or(left));
+  }
+  return least ? std::optional(std::chrono::microseconds(*least)) : std::nullopt;
+}
+
+void SetAside::hurry() {
+  for (auto& [epoch, held] : m_held) {
+    held.due_us = 0;
+  }
+}
+
+const Status& SetAside::status() const {
+  static const Status kNothing;
+  const auto newest = std::max_element(m_held.begin(), m_held.end(), [](const auto& a, const auto& b) {
+    return a.second.order < b.second.order;
+  });
+  return newest == m_held.end() ? kNothing : newest->second.status;
+}
+
+}  // namespace vtkv
