@@ -76,7 +76,8 @@ struct DBStatistics {
   SequenceNumber durable_sequence = 0;  // D
   uint64_t commit_groups = 0, log_bytes = 0, external_bytes = 0, syncs = 0;
   uint64_t memtable_flushes = 0, flush_bytes = 0, merges = 0;
-  uint64_t merge_bytes = 0;     // read and written anew by merges
+  uint64_t merge_bytes = 0;     // written by merges, purges and moves: blocks, indexes, filters, descriptors
+  uint64_t filter_read_bytes = 0;  // of keys that merges read for the sake of a longer filter only
   uint64_t stitched_bytes = 0;  // taken over by merges where they lay
   uint64_t purges = 0;          // of stretches of keys that held mostly removals
   uint64_t write_waits = 0, write_waited_us = 0;  // of writers that do not wait for durability

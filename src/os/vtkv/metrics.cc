@@ -26,7 +26,8 @@ std::vector<Metric> metrics_of(const DBStatistics& s) {
       METRIC(block_cache_misses), METRIC(value_cache_hits),
       METRIC(value_cache_misses), METRIC(runs),
       METRIC(levels),             METRIC(log_segments),
-      METRIC(unprimed_log_segments),
+      METRIC(unprimed_log_segments), METRIC(purges),
+      METRIC(filter_read_bytes),
   };
 #undef METRIC
 }

@@ -515,6 +515,7 @@ DBStatistics DbImpl::statistics() const {
   statistics.flush_bytes = tree.flush_bytes;
   statistics.merges = tree.merges;
   statistics.merge_bytes = tree.merge_bytes;
+  statistics.filter_read_bytes = tree.filter_read_bytes;
   statistics.tree_entries = tree.entries;
   statistics.filter_bytes = tree.filter_bytes;
   statistics.stitched_bytes = tree.stitched_bytes;

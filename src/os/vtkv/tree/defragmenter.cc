@@ -55,14 +55,14 @@ DefragmentReport Defragmenter::report() const {
 
 void Defragmenter::next_batch() {
   const uint64_t zone_bytes = m_tree.geometry().zone_bytes;
-  m_batch_bytes = 0;
+  uint64_t batch_bytes = 0;
   const auto take = [&] {
     m_batch.insert(m_waiting.back());
-    m_batch_bytes += m_usage[m_waiting.back()].live_bytes;
+    batch_bytes += m_usage[m_waiting.back()].live_bytes;
     m_waiting.pop_back();
   };
   const auto is_mostly_empty = [&](uint64_t zone) { return 2 * m_usage[zone].live_bytes < zone_bytes; };
-  while (!m_waiting.empty() && is_mostly_empty(m_waiting.back()) && m_batch_bytes < m_options.bytes_per_step) {
+  while (!m_waiting.empty() && is_mostly_empty(m_waiting.back()) && batch_bytes < m_options.bytes_per_step) {
     take();
   }
   if (m_batch.empty()) {
@@ -77,17 +77,16 @@ Status Defragmenter::step(const SnapshotSource& snapshots, std::chrono::microsec
   if (m_batch.empty()) {
     next_batch();
   }
-  bool did = false;
+  Tree::Moved moved;
   const Status status =
-      m_batch.empty() ? Status() : m_tree.move_out_of(m_batch, m_options.bytes_per_step, snapshots, &did);
-  if (status.ok() && did) {  // more of this run, or another one, may be there
-    const uint64_t moved = std::min(m_batch_bytes, m_options.bytes_per_step);
-    m_batch_bytes -= moved;
+      m_batch.empty() ? Status() : m_tree.move_out_of(m_batch, m_options.bytes_per_step, snapshots, &moved);
+  if (status.ok() && moved.any) {  // more of this run, or another one, may be there
     if (m_options.bytes_per_second > 0) {
-      *wait = std::chrono::microseconds(moved * 1'000'000 / m_options.bytes_per_second);
+      *wait = std::chrono::microseconds(moved.written_bytes * 1'000'000 / m_options.bytes_per_second);
     }
     std::lock_guard lock(m_lock);
-    m_report.moved_bytes += moved;
+    m_report.moved_bytes += moved.moved_bytes;
+    m_report.written_bytes += moved.written_bytes;
     return status;
   }
   m_batch.clear();

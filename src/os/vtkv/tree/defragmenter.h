@@ -14,7 +14,7 @@
 // are neighbours of one another by key: these zones are emptied together, in key order, or the pieces would remain
 // pieces. Until the end of the pass that takes room for what they hold.
 //
-// One step moves bytes_per_step and says how long to wait, so that the pass keeps to its rate.
+// One step moves bytes_per_step and says how long to wait, so that the pass keeps to its rate: of all that is written.
 //
 // Threads: one at a time calls start() and step(); report() may be called by any.
 #pragma once
@@ -34,7 +34,8 @@ struct DefragmentReport {
   bool running = false;
   uint64_t passes = 0;        // finished
   uint64_t zones_chosen = 0;  // of the last pass
-  uint64_t moved_bytes = 0;   // of all passes
+  uint64_t moved_bytes = 0;    // of all passes
+  uint64_t written_bytes = 0;  // for that, with what runs need beside their blocks
 };
 
 class Defragmenter {
@@ -60,7 +61,6 @@ class Defragmenter {
   std::vector<ZoneUsage> m_usage;   // when the pass began
   std::vector<uint64_t> m_waiting;  // zones, the next one last
   std::set<uint64_t> m_batch;
-  uint64_t m_batch_bytes = 0;
 
   mutable std::mutex m_lock;
   DefragmentReport m_report;

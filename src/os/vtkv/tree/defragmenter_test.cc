@@ -85,6 +85,7 @@ TEST_F(DefragmentTest, APassReturnsWastedZonesAndChangesNoEntry) {
   const std::string before = contents();
   const uint64_t wasted_before = wasted();
   ASSERT_GT(wasted_before, 10 * m_options.geometry.zone_bytes);
+  const uint64_t merged_before = m_tree->statistics().merge_bytes;
   Defragmenter defragmenter(m_tree.get());
   defragmenter.start({.gain_min = 0.2, .bytes_per_step = 256 << 10});
   int steps = 0;
@@ -102,7 +103,9 @@ TEST_F(DefragmentTest, APassReturnsWastedZonesAndChangesNoEntry) {
   EXPECT_EQ(report.passes, 1u);
   EXPECT_GT(report.zones_chosen, 10u);
   // Waits as long as its rate demands.
-  EXPECT_NEAR(static_cast<double>(waited.count()), static_cast<double>(report.moved_bytes) / 64 / 1.048576, 1000.0);
+  EXPECT_NEAR(static_cast<double>(waited.count()), static_cast<double>(report.written_bytes) / 64 / 1.048576, 1000.0);
+  EXPECT_EQ(report.written_bytes, m_tree->statistics().merge_bytes - merged_before);
+  EXPECT_GT(report.written_bytes, report.moved_bytes);
   std::vector<std::string> findings;
   m_tree->verify(&findings);
   EXPECT_EQ(findings, std::vector<std::string>());

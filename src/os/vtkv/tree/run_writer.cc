@@ -153,6 +153,7 @@ Status RunWriter::write_descriptor(SpanList* list, RunLocation* location) {
   SpanWriter writer(m_env, m_reader.shared_file(), ZoneStream::index, list);
   VTKV_RETURN_IF_ERROR(write_long_body(BlockKind::descriptor, body, &writer));
   VTKV_ASSERT(list->spans.size() == 1);
+  m_descriptor_bytes = writer.bytes();
   *location = {m_settings.run_id, m_settings.level, list->spans.front(), 0};
   return {};
 }

@@ -40,7 +40,9 @@ class RunWriter {
   // taken, and needed after a stitch: the keys of what was stitched are not known here.
   Status finish(std::shared_ptr<RangeRemovals> removals, std::shared_ptr<const Run>* run,
                 QuotientFilter* given_filter = nullptr);
+  // Of entries and their indexes; and all that was written, once it is finished: range removals, filter and descriptor too.
   uint64_t copied_bytes() const { return m_fill.bytes(); }
+  uint64_t written_bytes() const { return m_fill.bytes() + m_other_spans.bytes() + m_descriptor_bytes; }
   uint64_t stitched_bytes() const { return m_stitched_bytes; }
 
  private:
@@ -63,6 +65,7 @@ class RunWriter {
   std::unordered_map<uint64_t, uint32_t> m_stitched_spans;  // ordinals by id
   QuotientFilter m_shared_filter;
   uint64_t m_stitched_bytes = 0;
+  uint64_t m_descriptor_bytes = 0;
 
   BlockBuilder m_block{BlockKind::entries};
   BlockRange m_block_range;  // what it holds

@@ -70,7 +70,8 @@ class Version {
 
 struct TreeStatistics {
   uint64_t flushes = 0, flush_bytes = 0, merges = 0;
-  uint64_t merge_bytes = 0;     // read and written anew by merges
+  uint64_t merge_bytes = 0;     // written by merges, purges and moves: blocks, indexes, filters, descriptors
+  uint64_t filter_read_bytes = 0;  // of keys that were read for the sake of a longer filter only
   uint64_t stitched_bytes = 0;  // taken over by merges where they lay
   uint64_t purges = 0;          // of stretches that held mostly removals (tree/purge_policy.h)
   uint64_t file_bytes = 0, live_bytes = 0;
@@ -144,10 +145,15 @@ class Tree {
   // By zone. For whoever chooses what to move.
   virtual std::vector<ZoneUsage> zone_usage() const = 0;
   // Rewrites what the runs hold in these zones, so that they become free once older versions are let go. One run
-  // is rewritten, the oldest that has anything there, and of it about `bytes_max`, in key order; *did says whether there
-  // was one. Everything else of the run is stitched.
+  // is rewritten, the oldest that has anything there, and of it about `bytes_max`, in key order. Everything else of the
+  // run is stitched.
+  struct Moved {
+    bool any = false;            // there was such a run
+    uint64_t moved_bytes = 0;    // blocks of entries and their indexes
+    uint64_t written_bytes = 0;  // these, and what else a run needs
+  };
   virtual Status move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max,
-                             const SnapshotSource& snapshots, bool* did) = 0;
+                             const SnapshotSource& snapshots, Moved* moved) = 0;
   // Gives zones that nobody uses back to the file system, all of them; some are kept otherwise.
   virtual void give_back_zones() = 0;
   // Not ok: it could not be said what is durable, and nothing is written any more. An error of flush() or a merge for

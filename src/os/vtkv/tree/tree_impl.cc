@@ -298,7 +298,7 @@ Status TreeImpl::flush(const MemTable& memtable, const LogPosition& position,
   m_reader.file().give_back_surplus();
   std::lock_guard lock(m_lock);
   ++m_statistics.flushes;
-  m_statistics.flush_bytes += run ? run->descriptor().bytes() : 0;
+  m_statistics.flush_bytes += run ? run->descriptor().bytes() + run->location().span.bytes() : 0;
   return {};
 }
 
@@ -332,8 +332,9 @@ bool TreeImpl::claim(const Choose& choose, Claim* claimed) {
   return true;
 }
 
-Status TreeImpl::merge(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy) {
-  Status status = merge_claimed(claimed, snapshots(), policy);
+Status TreeImpl::merge(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy,
+                       Moved* moved) {
+  Status status = merge_claimed(claimed, snapshots(), policy, moved);
   give_up(claimed, status);
   return status;
 }
@@ -404,13 +405,14 @@ Status TreeImpl::merge_into(const Runs& inputs, const Runs& below, const std::ve
   const double rate = m_options.filter_false_positive_rate;
   uint64_t read_bytes = 0;
   VTKV_RETURN_IF_ERROR(merge_filters(inputs, filter_bits(0), rate, &filter, &read_bytes));
+  count_filter_read(read_bytes);
   drops.remove_from(&filter);
   filter.fit(filter_bits(0));
   return writer->finish(reducer.reduced_removals(), merged, &filter);
 }
 
 Status TreeImpl::merge_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
-                               const StitchPolicy& policy) {
+                               const StitchPolicy& policy, Moved* moved) {
   const Runs& inputs = claimed.inputs;
   RunWriter writer(m_env, m_reader, merge_settings(claimed.level));
   const MergePace pace = [&](uint64_t) { return claimed.urgent ? go_on() : give_way(claimed.level); };
@@ -418,11 +420,23 @@ Status TreeImpl::merge_claimed(const Claim& claimed, const std::vector<SequenceN
   ValueDelta delta;
   VTKV_RETURN_IF_ERROR(merge_into(inputs, claimed.below, snapshots, policy, pace, &delta, &writer, &merged));
   VTKV_RETURN_IF_ERROR(install_merge(inputs, merged ? Runs{merged} : Runs(), delta));
-  std::lock_guard lock(m_lock);
-  ++m_statistics.merges;
-  m_statistics.merge_bytes += writer.copied_bytes();
-  m_statistics.stitched_bytes += writer.stitched_bytes();
+  if (moved) {
+    *moved = {true, writer.copied_bytes(), writer.written_bytes()};
+  }
+  count(&TreeStatistics::merges, writer.written_bytes(), writer.stitched_bytes());
   return {};
+}
+
+void TreeImpl::count(uint64_t TreeStatistics::*kind, uint64_t written_bytes, uint64_t stitched_bytes) {
+  std::lock_guard lock(m_lock);
+  ++(m_statistics.*kind);
+  m_statistics.merge_bytes += written_bytes;
+  m_statistics.stitched_bytes += stitched_bytes;
+}
+
+void TreeImpl::count_filter_read(uint64_t bytes) {
+  std::lock_guard lock(m_lock);
+  m_statistics.filter_read_bytes += bytes;
 }
 
 // A long merge must not let small runs pile up: it does their merges in between. Each is of smaller levels than the

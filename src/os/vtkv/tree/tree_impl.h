@@ -50,7 +50,7 @@ class TreeImpl final : public Tree {
   uint64_t merge_debt() const override { return m_debt_bytes.load(std::memory_order_relaxed); }
   std::vector<ZoneUsage> zone_usage() const override;
   Status move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max,
-                     const SnapshotSource& snapshots, bool* did) override;
+                     const SnapshotSource& snapshots, Moved* moved) override;
   void stop() override { m_stop = true; }
   void verify(std::vector<std::string>* findings) override;
   void set_stitch_threshold(uint64_t bytes) override { m_stitch_threshold_bytes = bytes; }
@@ -79,6 +79,9 @@ class TreeImpl final : public Tree {
   Status merge_into(const Runs& inputs, const Runs& below, const std::vector<SequenceNumber>& snapshots,
                     const StitchPolicy& policy, const MergePace& pace, ValueDelta* values, RunWriter* writer,
                     std::shared_ptr<const Run>* merged);
+  // Of a kind of merge, one more, and what it wrote; what was read for filters.
+  void count(uint64_t TreeStatistics::*kind, uint64_t written_bytes, uint64_t stitched_bytes);
+  void count_filter_read(uint64_t bytes);
   // Runs that one merge works on, so that no other takes them.
   struct Claim {
     Runs inputs;
@@ -90,11 +93,12 @@ class TreeImpl final : public Tree {
   // Claims what `choose` names; false when that is nothing.
   bool claim(const Choose& choose, Claim* claimed);
   // Merges, installs, and gives the claim up.
-  Status merge(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy);
+  Status merge(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy,
+               Moved* moved = nullptr);
   // The mutation: the snapshots of now, whenever it is asked.
   SnapshotSource listed(const SnapshotSource& snapshots) const;
   Status merge_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
-                       const StitchPolicy& policy);
+                       const StitchPolicy& policy, Moved* moved);
   // Writes `run` anew without the keys of the stretch or, when none is older, with all that is left in it; *left is
   // null when nothing is. In tree_purge.cc, like the next two.
   struct Purge;

@@ -54,7 +54,7 @@ struct TreeImpl::Purge {
   const std::vector<SequenceNumber>& snapshots;
   const MergePace pace;
   ValueDelta values;
-  uint64_t copied_bytes = 0, stitched_bytes = 0;
+  uint64_t written_bytes = 0, stitched_bytes = 0;
 };
 
 Status TreeImpl::purge_run(Purge* purge, const std::shared_ptr<const Run>& run, const Runs& older_runs,
@@ -79,20 +79,21 @@ Status TreeImpl::purge_run(Purge* purge, const std::shared_ptr<const Run>& run, 
     policy.bytes_min = 0;
   }
   VTKV_RETURN_IF_ERROR(keep({*purge->stretch.end, {}}));
-  purge->copied_bytes += writer.copied_bytes();
-  purge->stitched_bytes += writer.stitched_bytes();
-  if (writer.stitched_bytes() == 0) {
-    return writer.finish(reducer.reduced_removals(), left);
-  }
-  if (!arrivals.any()) {
-    writer.share_filter(*run);
-    return writer.finish(reducer.reduced_removals(), left);
-  }
+  const bool own_filter = writer.stitched_bytes() == 0;
   QuotientFilter filter;
-  uint64_t read_bytes = 0;
-  VTKV_RETURN_IF_ERROR(merge_filters({run}, filter_bits(0), m_options.filter_false_positive_rate, &filter, &read_bytes));
-  arrivals.add_to(&filter);
-  return writer.finish(reducer.reduced_removals(), left, &filter);
+  if (!own_filter && arrivals.any()) {
+    uint64_t read_bytes = 0;
+    VTKV_RETURN_IF_ERROR(
+        merge_filters({run}, filter_bits(0), m_options.filter_false_positive_rate, &filter, &read_bytes));
+    count_filter_read(read_bytes);
+    arrivals.add_to(&filter);
+  } else if (!own_filter) {
+    writer.share_filter(*run);
+  }
+  VTKV_RETURN_IF_ERROR(writer.finish(reducer.reduced_removals(), left, own_filter ? nullptr : &filter));
+  purge->written_bytes += writer.written_bytes();
+  purge->stitched_bytes += writer.stitched_bytes();
+  return {};
 }
 
 Status TreeImpl::purge_claimed(const Claim& claimed, const KeyRange& stretch,
@@ -108,10 +109,7 @@ Status TreeImpl::purge_claimed(const Claim& claimed, const KeyRange& stretch,
     }
   }
   VTKV_RETURN_IF_ERROR(install_merge(inputs, outputs, purge.values));
-  std::lock_guard lock(m_lock);
-  ++m_statistics.purges;
-  m_statistics.merge_bytes += purge.copied_bytes;
-  m_statistics.stitched_bytes += purge.stitched_bytes;
+  count(&TreeStatistics::purges, purge.written_bytes, purge.stitched_bytes);
   return {};
 }
 

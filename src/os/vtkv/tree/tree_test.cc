@@ -303,7 +303,7 @@ TEST_F(TreeTest, TheThresholdCanBeChangedAtRunTime) {
   flush_keys(1000);
   merge_all();
   EXPECT_GT(m_tree->statistics().stitched_bytes, 100'000u);
-  EXPECT_EQ(m_tree->statistics().merge_bytes, copied);
+  EXPECT_LT(m_tree->statistics().merge_bytes, copied + 16'000);  // a filter and a descriptor
   EXPECT_EQ(read("k10700"), std::string(100, 'v'));
   expect_sound();
 }
@@ -329,10 +329,10 @@ TEST_F(TreeTest, ZonesCanBeEmptied) {
   EXPECT_NEAR(static_cast<double>(entries), 6000, 6000 * 0.02);  // cut at zone borders by bytes
   EXPECT_EQ(live, m_tree->statistics().live_bytes);
   const std::set<uint64_t> zones{1, 2, before.size() - 2};
-  for (bool did = true; did;) {
-    ASSERT_TRUE(m_tree->move_out_of(zones, UINT64_MAX, {}, &did).ok());
+  for (Tree::Moved moved{.any = true}; moved.any;) {
+    ASSERT_TRUE(m_tree->move_out_of(zones, UINT64_MAX, {}, &moved).ok());
     const std::vector<ZoneUsage> now = m_tree->zone_usage();
-    if (did) {
+    if (moved.any) {
       EXPECT_GT(m_tree->statistics().stitched_bytes, 0u);
     } else {
       for (const uint64_t zone : zones) {

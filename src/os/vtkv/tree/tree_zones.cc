@@ -32,9 +32,9 @@ std::vector<ZoneUsage> TreeImpl::zone_usage() const {
 }
 
 Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max, const SnapshotSource& given,
-                             bool* did) {
+                             Moved* moved) {
   std::lock_guard merge_lock(m_merge_lock);
-  *did = false;
+  *moved = {};
   const SnapshotSource snapshots = listed(given);
   VTKV_RETURN_IF_ERROR(failure());
   StitchPolicy policy;
@@ -66,9 +66,7 @@ Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max
     pins.add(zone * m_geometry.zone_bytes, m_geometry.zone_bytes);
   }
   m_reader.file().map().drop_tails(zones);
-  VTKV_RETURN_IF_ERROR(merge(claimed, snapshots, policy));
-  *did = true;
-  return {};
+  return merge(claimed, snapshots, policy, moved);
 }
 
 // Every merge leaves what it replaced to the older slot, up to the size of the tree. With no merge to come, one more

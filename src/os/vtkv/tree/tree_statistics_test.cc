@@ -1,0 +1,63 @@
+// Are the tree's figures what was done?
+
+#include <gtest/gtest.h>
+
+#include "vtkv/testing/tree_fixture.h"
+
+namespace vtkv {
+namespace {
+
+class TreeStatisticsTest : public TreeFixture {
+ protected:
+  void SetUp() override {
+    m_options.geometry.zone_bytes = 1 << 20;
+    m_options.runs_per_level = m_options.growth_factor = 8;  // nothing is merged by itself
+  }
+  void flush(int first, int end, size_t value_bytes) {
+    MemTable table;
+    for (int i = first; i < end; ++i) {
+      table.put(++m_sequence, "key" + std::to_string(1'000'000 + i), std::string(value_bytes, 'v'));
+    }
+    table.remove_range(++m_sequence, "a", "b" + std::to_string(first));
+    ASSERT_TRUE(m_tree->flush(table, {m_sequence, 1, 1, m_sequence * 4096, 7}, {1}).ok());
+  }
+};
+
+TEST_F(TreeStatisticsTest, WhatWasWrittenIsAllThatTheRunsHold) {
+  m_options.stitch_threshold_bytes = kNeverStitch;
+  make();
+  flush(0, 3000, 100);
+  EXPECT_EQ(m_tree->statistics().flush_bytes, m_tree->statistics().live_bytes);
+  flush(1000, 4000, 100);
+  EXPECT_EQ(m_tree->statistics().flush_bytes, m_tree->statistics().live_bytes);
+  ASSERT_TRUE(m_tree->merge_all({1}).ok());
+  EXPECT_EQ(m_tree->statistics().merge_bytes, m_tree->statistics().live_bytes);
+}
+
+TEST_F(TreeStatisticsTest, AMergeThatStitchesCountsItsFilter) {
+  make();
+  flush(0, 3000, 100);
+  flush(3000, 6000, 100);
+  ASSERT_TRUE(m_tree->merge_all({1}).ok());
+  const TreeStatistics statistics = m_tree->statistics();
+  ASSERT_GT(statistics.stitched_bytes, 0u);
+  EXPECT_GE(statistics.merge_bytes, statistics.filter_bytes);
+  EXPECT_EQ(statistics.filter_read_bytes, 0u);
+}
+
+// The first runs' fingerprints are too short for so many.
+TEST_F(TreeStatisticsTest, KeysReadForALongerFilterAreCounted) {
+  constexpr int kEach = 60'000;
+  make();
+  for (int run = 0; run < 6; ++run) {
+    flush(run * kEach, (run + 1) * kEach, 1);
+  }
+  ASSERT_TRUE(m_tree->merge_all({1}).ok());
+  const TreeStatistics statistics = m_tree->statistics();
+  ASSERT_GT(statistics.stitched_bytes, 0u);
+  EXPECT_GT(statistics.filter_read_bytes, uint64_t{kEach} * 10);
+  EXPECT_LT(statistics.filter_read_bytes, statistics.live_bytes);
+}
+
+}  // namespace
+}  // namespace vtkv
