@@ -190,6 +190,28 @@ TEST_F(DbClosingTest, ALargeMergeIsGivenUp) {
   close_in([&] { m_db->set_merging(false), fill(4); }, [&] { m_db->set_merging(true); });
 }
 
+// Nothing is copied, but every key is read.
+TEST_F(DbClosingTest, AMergeThatReadsKeysForItsFilterIsGivenUp) {
+  m_options.stitch_threshold_bytes = 0;
+  const auto reopen = [&](double rate) {
+    m_options.filter_false_positive_rate = rate;
+    m_db.reset();
+    open();
+  };
+  int first = 0;
+  close_in(
+      [&] {
+        m_db->set_merging(false);
+        reopen(0.008);
+        for (int run = 0; run < 4; ++run, first += 2000) {
+          put(first, 2000, 1000);
+          ASSERT_TRUE(m_db->flush().ok());
+        }
+        reopen(1e-6);
+      },
+      [&] { m_db->set_merging(true); });
+}
+
 TEST_F(DbClosingTest, ALargeFlushIsGivenUp) {
   close_in([&] { put(0, 5000, 1000); }, [&] { m_db->request_flush(); });
 }

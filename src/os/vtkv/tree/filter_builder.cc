@@ -11,7 +11,7 @@ void FilterBuilder::take_collected() {
   QuotientFilter both;
   if (!m_any) {
     both = std::move(collected);
-  } else if (!QuotientFilter::merge({&m_filter, &collected}, kAnyRate, &both)) {
+  } else if (!QuotientFilter::merge({&m_filter, &collected}, kAnyRate, &both, QuotientFilter::kQuotientBitsMax, m_go_on)) {
     m_bits = 0;
   }
   m_filter = std::move(both);

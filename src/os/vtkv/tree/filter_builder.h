@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "vtkv/tree/quotient_filter.h"
@@ -13,7 +14,8 @@ namespace vtkv {
 class FilterBuilder {
  public:
   // Fingerprints of `bits` bits (QuotientFilter::fingerprint_bits); 0: no filter.
-  explicit FilterBuilder(int bits) : m_bits(bits) {}
+  // When `go_on` says no, what comes is not looked at any more.
+  explicit FilterBuilder(int bits, QuotientFilter::GoOn go_on = {}) : m_bits(bits), m_go_on(std::move(go_on)) {}
 
   void add(uint64_t key_hash) {
     if (m_bits > 0) {
@@ -31,6 +33,7 @@ class FilterBuilder {
   void take_collected();
 
   int m_bits;  // 0: no filter, or none any more
+  QuotientFilter::GoOn m_go_on;
   bool m_any = false;
   QuotientFilter m_filter;  // of all but what is collected
   std::vector<uint64_t> m_key_hashes;

@@ -1,6 +1,7 @@
 #include "vtkv/tree/filter_merge.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "vtkv/tree/filter_builder.h"
 #include "vtkv/util/hash.h"
@@ -9,24 +10,34 @@ namespace vtkv {
 
 namespace {
 
+constexpr uint64_t kPaceBytes = 256 << 10;
+
 // Entries that were dropped unread, or as part of a very long merge, have left their fingerprints behind.
 bool is_mostly_surplus(const Run& run) { return run.filter().entries() > 2 * run.entries() + 64; }
 
 // From the keys of the run, in bounded memory.
-Status read_filter(const Run& run, int bits, QuotientFilter* filter) {
-  FilterBuilder builder(bits);
+Status read_filter(const Run& run, int bits, Paced* paced, QuotientFilter* filter) {
+  FilterBuilder builder(bits, [paced] { return paced->go_on(); });
   const auto iterator = run.new_iterator();
+  uint64_t bytes = 0;
   for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
-    builder.add(hash64(iterator->entry().key));
+    const Entry& entry = iterator->entry();
+    builder.add(hash64(entry.key));
+    bytes += entry.key.size() + entry.value.size() + 16;
+    if (bytes >= kPaceBytes && !paced->go_on(std::exchange(bytes, 0))) {
+      return paced->status();
+    }
   }
+  (void)paced->go_on(bytes);
   *filter = builder.finish();
-  return iterator->status();
+  return iterator->status().ok() ? paced->status() : iterator->status();
 }
 
 }  // namespace
 
-Status merge_filters(const std::vector<std::shared_ptr<const Run>>& runs, int bits, double rate,
+Status merge_filters(const std::vector<std::shared_ptr<const Run>>& runs, int bits, double rate, const MergePace& pace,
                      QuotientFilter* filter, uint64_t* read_bytes) {
+  Paced paced(pace);
   uint64_t entries = 0;
   for (const auto& run : runs) {
     entries += run->entries();
@@ -43,15 +54,16 @@ Status merge_filters(const std::vector<std::shared_ptr<const Run>>& runs, int bi
       inputs.push_back(&run->filter());
       continue;
     }
-    VTKV_RETURN_IF_ERROR(read_filter(*run, std::max(bits, needed), &read.emplace_back()));
+    VTKV_RETURN_IF_ERROR(read_filter(*run, std::max(bits, needed), &paced, &read.emplace_back()));
     *read_bytes += run->descriptor().bytes();
     inputs.push_back(&read.back());
   }
   // Fails only for runs too large for any filter: theirs says "may" to everything.
-  if (inputs.empty() || !QuotientFilter::merge(inputs, rate, filter)) {
+  if (inputs.empty() || !QuotientFilter::merge(inputs, rate, filter, QuotientFilter::kQuotientBitsMax,
+                                               [&paced] { return paced.go_on(); })) {
     *filter = QuotientFilter();
   }
-  return {};
+  return paced.status();
 }
 
 }  // namespace vtkv

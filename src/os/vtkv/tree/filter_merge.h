@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "vtkv/status.h"
+#include "vtkv/tree/merge_pace.h"
 #include "vtkv/tree/quotient_filter.h"
 #include "vtkv/tree/run.h"
 
@@ -14,8 +15,8 @@ namespace vtkv {
 // merge drops (QuotientFilter::remove with hash64 of the key) and calls fit() at the end. Runs whose
 // fingerprints are too short for the sum are read, every key of them, and given fingerprints of `bits` bits
 // (QuotientFilter::fingerprint_bits), as are runs with more surplus fingerprints than entries; that happens once per doubling of the tree at most. *read_bytes counts what
-// had to be read. Code::corruption, io_error.
-Status merge_filters(const std::vector<std::shared_ptr<const Run>>& runs, int bits, double rate,
+// had to be read. Code::corruption, io_error, and what `pace` says.
+Status merge_filters(const std::vector<std::shared_ptr<const Run>>& runs, int bits, double rate, const MergePace& pace,
                      QuotientFilter* filter, uint64_t* read_bytes);
 
 }  // namespace vtkv

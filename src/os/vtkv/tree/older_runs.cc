@@ -4,6 +4,10 @@
 
 namespace vtkv {
 
+namespace {
+constexpr uint64_t kReadBytes = 2 * kUnitBytes;  // an index and a block, about
+}  // namespace
+
 bool OlderRuns::may_hold(std::string_view key) const {
   return std::any_of(m_runs.begin(), m_runs.end(), [&](const auto& run) { return run->may_hold(key); });
 }
@@ -13,7 +17,7 @@ bool OlderRuns::may_hold_any(std::string_view begin, std::string_view end) const
     if (!run->entries_reach_into(begin, end)) {
       return false;
     }
-    if (m_range_reads_left == 0) {
+    if (m_range_reads_left == 0 || !m_paced.go_on(kReadBytes)) {
       return true;
     }
     --m_range_reads_left;

@@ -19,8 +19,12 @@ constexpr size_t kSpareGroups = 4;              // behind the table, before it h
 constexpr double kLoadMin = 0.375;
 constexpr double kHeadroomLoadMin = 0.4;        // below it a further bit would cost more than 3.4 bytes per entry
 constexpr uint64_t kTreeEntriesMin = 1 << 16;   // a smaller tree's filters are short of nothing
+constexpr uint64_t kPaceEntries = 1 << 16;      // some milliseconds
 
 uint64_t mask_of(int bits) { return (uint64_t{1} << bits) - 1; }
+
+// Before the n-th of many.
+bool ends_at(uint64_t n, const QuotientFilter::GoOn& go_on) { return n % kPaceEntries == 0 && go_on && !go_on(); }
 
 // The place of the n-th set bit, counted from 1. REQUIRES: there are that many.
 int select(uint64_t word, int n) {
@@ -293,19 +297,23 @@ bool QuotientFilter::remove(uint64_t key_hash) {
   return true;
 }
 
-void QuotientFilter::reshape(int quotient_bits, int bits) {
+void QuotientFilter::reshape(int quotient_bits, int bits, const GoOn& go_on) {
   QuotientFilter other;
   other.make_table(quotient_bits, bits);
   Builder builder(&other, 0);
   const int cut = this->bits() - bits;
+  uint64_t added = 0;
   for (Cursor cursor(*this); cursor.valid(); cursor.next()) {
+    if (ends_at(added++, go_on)) {
+      return;
+    }
     builder.add(cursor.fingerprint() >> cut);
   }
   other.m_entries = m_entries;
   *this = std::move(other);
 }
 
-void QuotientFilter::fit(int bits) {
+void QuotientFilter::fit(int bits, const GoOn& go_on) {
   if (!active()) {
     return;
   }
@@ -315,12 +323,12 @@ void QuotientFilter::fit(int bits) {
   }
   bits = std::clamp(bits, quotient_bits + 1, this->bits());
   if (quotient_bits != m_quotient_bits || bits != this->bits()) {
-    reshape(quotient_bits, bits);
+    reshape(quotient_bits, bits, go_on);
   }
 }
 
 bool QuotientFilter::merge(const std::vector<const QuotientFilter*>& inputs, double rate, QuotientFilter* result,
-                           int quotient_bits_max) {
+                           int quotient_bits_max, const GoOn& go_on) {
   *result = QuotientFilter();
   uint64_t entries = 0;
   int bits = kBitsMax;
@@ -359,7 +367,10 @@ bool QuotientFilter::merge(const std::vector<const QuotientFilter*>& inputs, dou
   }
   heap.order();
   Builder builder(&merged, 0);
-  while (!heap.empty()) {
+  for (uint64_t added = 0; !heap.empty(); ++added) {
+    if (ends_at(added, go_on)) {
+      return false;
+    }
     Source& source = sources[heap.front()];
     builder.add(source.fingerprint);
     source.cursor.next();

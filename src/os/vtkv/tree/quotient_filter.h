@@ -25,6 +25,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,13 +46,18 @@ class QuotientFilter {
   QuotientFilter() = default;  // says "may" to everything, whatever is done to it
   // Empty, sized for `expected` entries. Inactive for p out of range: see kBitsMax.
   QuotientFilter(uint64_t expected, int bits);
+  // Asked now and then by what takes long; false: it ends.
+  using GoOn = std::function<bool()>;
+
   // Of these hashes; puts them in order.
   static QuotientFilter build(std::vector<uint64_t>* key_hashes, int bits);
   // Everything that the inputs hold, with the shortest of their fingerprints, sized for the sum; linear, written
   // from front to back. False, and an inactive filter, when an input is inactive, the fingerprints are
-  // shorter than bits_needed(sum, rate), or the sum is too large for a table of 2^`quotient_bits_max` slots.
+  // shorter than bits_needed(sum, rate), the sum is too large for a table of 2^`quotient_bits_max` slots, or `go_on`
+  // says so.
   [[nodiscard]] static bool merge(const std::vector<const QuotientFilter*>& inputs, double rate,
-                                  QuotientFilter* result, int quotient_bits_max = kQuotientBitsMax);
+                                  QuotientFilter* result, int quotient_bits_max = kQuotientBitsMax,
+                                  const GoOn& go_on = {});
 
   bool active() const { return !m_words.empty(); }
   uint64_t entries() const { return m_entries; }
@@ -68,8 +74,8 @@ class QuotientFilter {
   // False: there was no such fingerprint.
   bool remove(uint64_t key_hash);
   // After many removals: halves the table, by moving bits back to the remainders, while its load is below
-  // 0.375, and cuts fingerprints to `bits` when they are longer.
-  void fit(int bits);
+  // 0.375, and cuts fingerprints to `bits` when they are longer. Unchanged when `go_on` says so.
+  void fit(int bits, const GoOn& go_on = {});
 
   // The fingerprints in ascending order. The filter outlives the cursor and does not change.
   class Cursor {
@@ -115,7 +121,7 @@ class QuotientFilter {
   uint64_t run_start(uint64_t quotient) const;
   // An empty table.
   void make_table(int quotient_bits, int bits);
-  void reshape(int quotient_bits, int bits);
+  void reshape(int quotient_bits, int bits, const GoOn& go_on = {});
   bool is_well_formed() const;
 
   int m_quotient_bits = 0;

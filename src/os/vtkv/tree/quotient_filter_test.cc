@@ -309,6 +309,28 @@ TEST(QuotientFilter, MergeRefusesMoreThanATableHolds) {
   EXPECT_FALSE(merged.active());
 }
 
+TEST(QuotientFilter, MergingAndFittingEndWhenTheyAreTold) {
+  const QuotientFilter a = filter_of(hashes(0, 200'000), 40), b = filter_of(hashes(200'000, 400'000), 40);
+  int left = 0;
+  const auto go_on = [&left] { return left-- > 0; };
+  QuotientFilter merged;
+  for (const int calls : {0, 3}) {
+    left = calls;
+    EXPECT_FALSE(QuotientFilter::merge({&a, &b}, 1, &merged, QuotientFilter::kQuotientBitsMax, go_on));
+    EXPECT_FALSE(merged.active());
+  }
+  left = 100;
+  ASSERT_TRUE(QuotientFilter::merge({&a, &b}, 1, &merged, QuotientFilter::kQuotientBitsMax, go_on));
+  const auto whole = contents(merged);
+  left = 3;
+  merged.fit(30, go_on);
+  EXPECT_EQ(merged.bits(), 40);
+  EXPECT_TRUE(contents(merged) == whole);
+  left = 100;
+  merged.fit(30, go_on);
+  EXPECT_EQ(merged.bits(), 30);
+}
+
 TEST(QuotientFilter, BitsForAnyNumberOfEntriesAreFound) {
   const uint64_t most = uint64_t{3} << 34;  // 0.75 * 2^36
   EXPECT_EQ(QuotientFilter::bits_needed(most, 1), QuotientFilter::kQuotientBitsMax + 1);

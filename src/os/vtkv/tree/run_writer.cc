@@ -17,7 +17,8 @@ RunWriter::RunWriter(Env* env, const SpanReader& reader, const Settings& setting
     : m_env(env),
       m_reader(reader),
       m_settings(settings),
-      m_filter(settings.filter_bits),
+      m_paced(settings.pace),
+      m_filter(settings.filter_bits, [this] { return m_paced.go_on(); }),
       m_list(reader.shared_file()),
       m_fill(env, reader.shared_file(), settings.stream, settings.block_bytes, &m_list),
       m_other_spans(env, reader.shared_file(), ZoneStream::index, &m_list) {
@@ -97,6 +98,13 @@ Status RunWriter::stitch(const Span& span, const BlockRange& blocks) {
   return {};
 }
 
+Status RunWriter::append_other(BlockBuilder* builder, BlockHandle* handle) {
+  const uint64_t before = m_other_spans.bytes();
+  VTKV_RETURN_IF_ERROR(m_other_spans.append(builder, handle));
+  (void)m_paced.go_on(m_other_spans.bytes() - before);
+  return m_paced.status();
+}
+
 Status RunWriter::write_removals(const RangeRemovals& removals) {
   std::vector<RangeRemoval> all;
   removals.for_each([&](const RangeRemoval& removal) { all.push_back(removal); });
@@ -107,7 +115,7 @@ Status RunWriter::write_removals(const RangeRemovals& removals) {
   });
   BlockBuilder builder(BlockKind::removals);
   const auto finish = [&] {
-    return m_other_spans.append(&builder, &m_descriptor.removal_blocks.emplace_back());
+    return append_other(&builder, &m_descriptor.removal_blocks.emplace_back());
   };
   std::string value, sequences;
   for (size_t i = 0; i < all.size();) {
@@ -140,7 +148,7 @@ Status RunWriter::write_filter(const QuotientFilter& filter) {
     BlockBuilder builder(BlockKind::filter);
     builder.set_body(std::string(piece));
     BlockHandle handle;
-    VTKV_RETURN_IF_ERROR(m_other_spans.append(&builder, &handle));
+    VTKV_RETURN_IF_ERROR(append_other(&builder, &handle));
     m_descriptor.filter_blocks.push_back(handle);
     rest.remove_prefix(piece.size());
   }
@@ -171,6 +179,7 @@ Status RunWriter::finish(std::shared_ptr<RangeRemovals> removals, std::shared_pt
   QuotientFilter filter = std::move(m_shared_filter);
   if (!filter.active()) {
     filter = given_filter ? std::move(*given_filter) : m_filter.finish();
+    VTKV_RETURN_IF_ERROR(m_paced.status());
     VTKV_RETURN_IF_ERROR(write_filter(filter));
   }
   VTKV_RETURN_IF_ERROR(m_fill.finish());

@@ -12,6 +12,7 @@
 #include "vtkv/span/span_reader.h"
 #include "vtkv/span/span_writer.h"
 #include "vtkv/tree/filter_builder.h"
+#include "vtkv/tree/merge_pace.h"
 #include "vtkv/tree/run.h"
 
 namespace vtkv {
@@ -24,6 +25,7 @@ class RunWriter {
     uint32_t block_bytes = 4096;
     ZoneStream stream = ZoneStream::flush;
     int filter_bits = 0;       // QuotientFilter::fingerprint_bits; 0: no filter
+    MergePace pace;            // of what comes behind the entries: range removals and filter; may be empty
   };
 
   RunWriter(Env* env, const SpanReader& reader, const Settings& settings);
@@ -37,7 +39,8 @@ class RunWriter {
   // taken over do no harm. REQUIRES: nothing but its entries is in the new run.
   void share_filter(const Run& run);
   // *run is null when there was nothing to write. Durable only after a sync of the zone file. `given_filter` is
-  // taken, and needed after a stitch: the keys of what was stitched are not known here.
+  // taken, and needed after a stitch: the keys of what was stitched are not known here. Code::no_space, io_error, and
+  // what the pace says.
   Status finish(std::shared_ptr<RangeRemovals> removals, std::shared_ptr<const Run>* run,
                 QuotientFilter* given_filter = nullptr);
   // Of entries and their indexes; and all that was written, once it is finished: range removals, filter and descriptor too.
@@ -52,11 +55,13 @@ class RunWriter {
   uint32_t take_over(const Span& span);
   Status write_removals(const RangeRemovals& removals);
   Status write_filter(const QuotientFilter& filter);
+  Status append_other(BlockBuilder* builder, BlockHandle* handle);
   Status write_descriptor(SpanList* list, RunLocation* location);
 
   Env* const m_env;
   const SpanReader m_reader;
   const Settings m_settings;
+  Paced m_paced;
   RunDescriptor m_descriptor;
   FilterBuilder m_filter;  // given up with the first stitch
   SpanList m_list;

@@ -21,6 +21,7 @@
 
 #include "vtkv/mem/entry_order.h"
 #include "vtkv/options.h"
+#include "vtkv/tree/merge_pace.h"
 #include "vtkv/tree/merge_source.h"
 #include "vtkv/tree/reducer.h"
 #include "vtkv/tree/run_writer.h"
@@ -38,9 +39,6 @@ struct StitchPolicy {
   uint64_t moved_max = UINT64_MAX;  // bytes; what comes behind them stays where it lies
   EntryOrder order;
 };
-
-// Called now and then with the bytes read and written since the last call; an error ends the merge.
-using MergePace = std::function<Status(uint64_t bytes)>;
 
 class StitchMerge {
  public:

@@ -419,7 +419,7 @@ TEST_F(StitchMergeTest, FiltersAreMergedWithoutKeysWhereTheyAreLongEnough) {
     EXPECT_EQ(runs.back()->filter().active(), bits > 0);
     QuotientFilter merged;
     uint64_t read = 0;
-    ASSERT_TRUE(merge_filters(runs, enough + 1, kRate, &merged, &read).ok());
+    ASSERT_TRUE(merge_filters(runs, enough + 1, kRate, {}, &merged, &read).ok());
     EXPECT_EQ(read, bits == enough ? 0 : runs.back()->descriptor().bytes());
     EXPECT_EQ(merged.entries(), 3u * kEach);
     int wrong = 0;
@@ -430,6 +430,55 @@ TEST_F(StitchMergeTest, FiltersAreMergedWithoutKeysWhereTheyAreLongEnough) {
     }
     EXPECT_LE(wrong, 3 * kEach * kRate * 1.6);
     runs.pop_back();
+  }
+}
+
+// What a pace was told, and how it ends the work.
+struct Teller {
+  uint64_t calls = 0, bytes = 0, calls_max = UINT64_MAX;
+  MergePace pace() {
+    return [this](uint64_t more) {
+      bytes += more;
+      return ++calls <= calls_max ? Status() : Status::busy("enough");
+    };
+  }
+};
+
+// Reading keys for a longer filter, looking whether range removals may go, and writing the filter.
+TEST_F(StitchMergeTest, WhatComesBehindTheEntriesKeepsThePaceToo) {
+  const RunPointer low = write_keys(0, 20000), high = write_keys(20000, 40000);
+  const uint64_t entry_bytes = low->descriptor().entry_bytes() + high->descriptor().entry_bytes();
+  QuotientFilter filter;
+  uint64_t read = 0;
+  Teller all;
+  ASSERT_TRUE(merge_filters({high, low}, 40, 1e-6, all.pace(), &filter, &read).ok());
+  EXPECT_EQ(filter.entries(), 40000u);
+  EXPECT_GE(all.bytes, entry_bytes * 9 / 10);
+  EXPECT_GE(all.calls, entry_bytes / (512 << 10));
+  Teller some{.calls_max = 3};
+  const uint64_t before = m_env.calls(SimCall::read);
+  EXPECT_EQ(merge_filters({high, low}, 40, 1e-6, some.pace(), &filter, &read).code(), Status::Code::busy);
+  EXPECT_LT(m_env.calls(SimCall::read) - before, 20u);
+
+  Teller five{.calls_max = 5};
+  const OlderRuns older({low}, 1000, five.pace());
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(older.may_hold_any(key_of(i) + "x", key_of(i) + "y"), i >= 5);
+  }
+  EXPECT_EQ(older.status().code(), Status::Code::busy);
+
+  for (const uint64_t calls_max : {UINT64_MAX, uint64_t{1}}) {
+    Teller writing{.calls_max = calls_max};
+    RunWriter::Settings settings;
+    settings.run_id = ++m_run_id;
+    settings.pace = writing.pace();
+    RunWriter writer(&m_env, *m_reader, settings);
+    ASSERT_TRUE(writer.stitch(low->descriptor().spans[low->descriptor().parts[0].span], low->descriptor().parts[0].blocks).ok());
+    QuotientFilter large(1 << 18, 40);
+    const size_t filter_bytes = large.memory_bytes();
+    RunPointer run;
+    EXPECT_EQ(writer.finish(std::make_shared<RangeRemovals>(), &run, &large).ok(), calls_max > 1);
+    EXPECT_EQ(writing.bytes >= filter_bytes * 9 / 10, calls_max > 1);
   }
 }
 

@@ -17,18 +17,19 @@ namespace {
 // slow device for a flush, which others wait for; a small part of a merge.
 constexpr uint32_t kFlushRangeReadsMax = 500;
 constexpr uint32_t kMergeRangeReadsMax = 100'000;
-constexpr size_t kPaceEntries = 256;  // of a flush, between two looks whether to stop
+constexpr size_t kPaceEntries = 256;  // of a flush, or taken out of a filter, between two looks whether to stop
 
 // The runs below a flush, and the memtable that is flushed.
 class BelowFlush final : public Reducer::Older {
  public:
-  BelowFlush(std::vector<std::shared_ptr<const Run>> runs, const MemTable& memtable)
-      : m_runs(std::move(runs), kFlushRangeReadsMax), m_memtable(memtable) {}
+  BelowFlush(std::vector<std::shared_ptr<const Run>> runs, const MemTable& memtable, const MergePace& pace)
+      : m_runs(std::move(runs), kFlushRangeReadsMax, pace), m_memtable(memtable) {}
   bool may_hold(std::string_view key) const override { return m_runs.may_hold(key); }
   bool may_hold_any(std::string_view begin, std::string_view end) const override {
     return m_runs.may_hold_any(begin, end);
   }
   bool empty() const override { return m_runs.empty(); }
+  const Status& status() const { return m_runs.status(); }
   bool may_show(std::string_view key, SequenceNumber snapshot) const override {
     std::string value;
     const Lookup found = m_memtable.get(key, snapshot, &value);
@@ -224,24 +225,27 @@ int TreeImpl::filter_bits(uint64_t new_entries) const {
   return QuotientFilter::fingerprint_bits(entries, m_options.filter_false_positive_rate);
 }
 
-RunWriter::Settings TreeImpl::merge_settings(uint32_t level) {
+RunWriter::Settings TreeImpl::merge_settings(uint32_t level, const MergePace& pace) {
   RunWriter::Settings settings;
   settings.run_id = m_next_run_id.fetch_add(1);
   settings.level = level;
   settings.block_bytes = m_geometry.block_bytes;
   settings.stream = ZoneStream::merge;
   settings.filter_bits = filter_bits(0);
+  settings.pace = pace;
   return settings;
 }
 
 Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots,
                            ValueDelta* delta, std::shared_ptr<const Run>* run) {
-  const BelowFlush older(current_runs(), memtable);
+  const MergePace pace = [this](uint64_t) { return go_on(); };
+  const BelowFlush older(current_runs(), memtable, pace);
   RunWriter::Settings settings;
   settings.run_id = m_next_run_id.fetch_add(1);
   settings.block_bytes = m_geometry.block_bytes;
   settings.stream = ZoneStream::flush;
   settings.filter_bits = filter_bits(memtable.entries());
+  settings.pace = pace;
   RunWriter writer(m_env, m_reader, settings);
   Reducer reducer(&snapshots, &memtable.range_removals(), &older);
   // Without values in the log, nobody asks.
@@ -270,6 +274,7 @@ Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceN
   m_overwritten_part.store(sample ? sample->overwritten_part() : 0, std::memory_order_relaxed);
   auto removals =
       m_options.mutations.lose_range_deletes ? std::make_shared<RangeRemovals>() : reducer.reduced_removals();
+  VTKV_RETURN_IF_ERROR(older.status());
   return writer.finish(std::move(removals), run);
 }
 
@@ -369,9 +374,9 @@ class MergeDrops final : public EntryObserver {
       m_key_hashes.push_back(hash64(entry.key));
     }
   }
-  void remove_from(QuotientFilter* filter) const {
-    for (const uint64_t key_hash : m_key_hashes) {
-      (void)filter->remove(key_hash);
+  void remove_from(QuotientFilter* filter, Paced* paced) const {
+    for (size_t i = 0; i < m_key_hashes.size() && (i % kPaceEntries != 0 || paced->go_on()); ++i) {
+      (void)filter->remove(m_key_hashes[i]);
     }
   }
 
@@ -388,7 +393,7 @@ class MergeDrops final : public EntryObserver {
 Status TreeImpl::merge_into(const Runs& inputs, const Runs& below, const std::vector<SequenceNumber>& snapshots,
                             const StitchPolicy& policy, const MergePace& pace, ValueDelta* values,
                             RunWriter* writer, std::shared_ptr<const Run>* merged) {
-  const OlderRuns older(below, kMergeRangeReadsMax);
+  const OlderRuns older(below, kMergeRangeReadsMax, pace);
   std::vector<RangeRemoval> all_removals;
   for (const auto& run : inputs) {
     run->range_removals()->for_each([&](const RangeRemoval& removal) { all_removals.push_back(removal); });
@@ -398,24 +403,29 @@ Status TreeImpl::merge_into(const Runs& inputs, const Runs& below, const std::ve
   Reducer reducer(&snapshots, &removals, &older, &drops);
   StitchMerge merge(inputs, &reducer, policy, pace, writer);
   VTKV_RETURN_IF_ERROR(merge.run());
+  // What comes behind the entries may take long as well.
+  auto removals_left = reducer.reduced_removals();
+  VTKV_RETURN_IF_ERROR(older.status());
   if (writer->stitched_bytes() == 0) {
-    return writer->finish(reducer.reduced_removals(), merged);
+    return writer->finish(std::move(removals_left), merged);
   }
   QuotientFilter filter;
   const double rate = m_options.filter_false_positive_rate;
   uint64_t read_bytes = 0;
-  VTKV_RETURN_IF_ERROR(merge_filters(inputs, filter_bits(0), rate, &filter, &read_bytes));
+  VTKV_RETURN_IF_ERROR(merge_filters(inputs, filter_bits(0), rate, pace, &filter, &read_bytes));
   count_filter_read(read_bytes);
-  drops.remove_from(&filter);
-  filter.fit(filter_bits(0));
-  return writer->finish(reducer.reduced_removals(), merged, &filter);
+  Paced paced(pace);
+  drops.remove_from(&filter, &paced);
+  filter.fit(filter_bits(0), [&paced] { return paced.go_on(); });
+  VTKV_RETURN_IF_ERROR(paced.status());
+  return writer->finish(std::move(removals_left), merged, &filter);
 }
 
 Status TreeImpl::merge_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
                                const StitchPolicy& policy, Moved* moved) {
   const Runs& inputs = claimed.inputs;
-  RunWriter writer(m_env, m_reader, merge_settings(claimed.level));
   const MergePace pace = [&](uint64_t) { return claimed.urgent ? go_on() : give_way(claimed.level); };
+  RunWriter writer(m_env, m_reader, merge_settings(claimed.level, pace));
   std::shared_ptr<const Run> merged;
   ValueDelta delta;
   VTKV_RETURN_IF_ERROR(merge_into(inputs, claimed.below, snapshots, policy, pace, &delta, &writer, &merged));

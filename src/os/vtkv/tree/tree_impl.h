@@ -73,7 +73,7 @@ class TreeImpl final : public Tree {
   Runs current_runs() const;
   // For new filters, when that many entries are about to come.
   int filter_bits(uint64_t new_entries) const;
-  RunWriter::Settings merge_settings(uint32_t level);
+  RunWriter::Settings merge_settings(uint32_t level, const MergePace& pace);
   Status write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
                    std::shared_ptr<const Run>* run);
   Status merge_into(const Runs& inputs, const Runs& below, const std::vector<SequenceNumber>& snapshots,

@@ -59,8 +59,8 @@ struct TreeImpl::Purge {
 
 Status TreeImpl::purge_run(Purge* purge, const std::shared_ptr<const Run>& run, const Runs& older_runs,
                            std::shared_ptr<const Run>* left) {
-  RunWriter writer(m_env, m_reader, merge_settings(run->location().level));
-  const OlderRuns older(older_runs, kRangeReadsMax);
+  RunWriter writer(m_env, m_reader, merge_settings(run->location().level, purge->pace));
+  const OlderRuns older(older_runs, kRangeReadsMax, purge->pace);
   Reducer reducer(&purge->snapshots, run->range_removals().get(), &older, &purge->values);
   StitchPolicy policy = stitch_policy();
   policy.bytes_min = 0;
@@ -84,13 +84,15 @@ Status TreeImpl::purge_run(Purge* purge, const std::shared_ptr<const Run>& run, 
   if (!own_filter && arrivals.any()) {
     uint64_t read_bytes = 0;
     VTKV_RETURN_IF_ERROR(
-        merge_filters({run}, filter_bits(0), m_options.filter_false_positive_rate, &filter, &read_bytes));
+        merge_filters({run}, filter_bits(0), m_options.filter_false_positive_rate, purge->pace, &filter, &read_bytes));
     count_filter_read(read_bytes);
     arrivals.add_to(&filter);
   } else if (!own_filter) {
     writer.share_filter(*run);
   }
-  VTKV_RETURN_IF_ERROR(writer.finish(reducer.reduced_removals(), left, own_filter ? nullptr : &filter));
+  auto removals_left = reducer.reduced_removals();
+  VTKV_RETURN_IF_ERROR(older.status());
+  VTKV_RETURN_IF_ERROR(writer.finish(std::move(removals_left), left, own_filter ? nullptr : &filter));
   purge->written_bytes += writer.written_bytes();
   purge->stitched_bytes += writer.stitched_bytes();
   return {};
