@@ -1,8 +1,10 @@
 #include "vtkv/testing/crash_images.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "vtkv/util/hash.h"
 #include "vtkv/util/invariants.h"
@@ -296,20 +298,23 @@ CrashState CrashImages::sample(uint64_t seed) {
 }
 
 // An operation that failed, or whose sync did, stays in doubt for ever. What came after it in its place and became
-// durable is there all the same.
+// durable is there all the same. It is done once more, and so is what came after that in any of its places.
 void CrashImages::add_what_covers_spoiled(std::vector<uint32_t>* order) const {
-  std::vector<uint32_t> covering;
-  for (const uint32_t index : *order) {
-    const SimOp& spoiled = m_trace.ops[index];
-    for (size_t i = 0; spoiled.spoiled && i < m_stable_done; ++i) {
-      const SimOp& later = m_trace.ops[m_durable_order[i]];
-      if (performed(later) > performed(spoiled) && touch_the_same(later, spoiled)) {
-        covering.push_back(m_durable_order[i]);
+  std::vector<uint32_t> covered;
+  std::copy_if(order->begin(), order->end(), std::back_inserter(covered),
+               [this](uint32_t index) { return m_trace.ops[index].spoiled; });
+  std::set<uint32_t> covering;
+  while (!covered.empty()) {
+    const SimOp& op = m_trace.ops[covered.back()];
+    covered.pop_back();
+    for (size_t i = 0; i < m_stable_done; ++i) {
+      const uint32_t index = m_durable_order[i];
+      const SimOp& later = m_trace.ops[index];
+      if (performed(later) > performed(op) && touch_the_same(later, op) && covering.insert(index).second) {
+        covered.push_back(index);
       }
     }
   }
-  std::sort(covering.begin(), covering.end());
-  covering.erase(std::unique(covering.begin(), covering.end()), covering.end());
   order->insert(order->end(), covering.begin(), covering.end());
 }
 

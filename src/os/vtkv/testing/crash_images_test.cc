@@ -234,6 +234,19 @@ TEST_F(CrashImagesTest, WhatCameAfterAFailedWriteInItsPlaceStays) {
   EXPECT_EQ(at_end("/a"), (Set{"y..."}));
 }
 
+// A hole that was punched over it, and a neighbour that was written into the hole.
+TEST_F(CrashImagesTest, WhatCameAfterThatStaysAsWell) {
+  start(SimProfile::ext4);
+  m_env->fail_nth(SimCall::write, 1, Status::from_errno(EIO, "disk"), false);
+  AlignedBuffer data;
+  data.append(std::string(4096, 'x'));
+  ASSERT_FALSE(m_a->write(0, data.data(), data.size()).ok());
+  ASSERT_TRUE(m_a->punch_hole(0, 8192).ok());
+  write(m_a.get(), 1, 'y');
+  ASSERT_TRUE(m_a->sync().ok());
+  EXPECT_EQ(at_end("/a"), (Set{".y.."}));
+}
+
 TEST_F(CrashImagesTest, WriteNotReapedBeforeTheSyncIsNotCovered) {
   start(SimProfile::ext4);
   for (const bool reap_first : {false, true}) {
