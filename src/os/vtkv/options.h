@@ -73,7 +73,7 @@ class CheckpointParticipant {
 // Of DB::defragment; see tree/defragmenter.h.
 struct DefragmentOptions {
   double gain_min = 0.5;                    // bytes gained for a byte moved: a zone that gains less stays
-  uint64_t bytes_per_step = 16ull << 20;    // moved at once, at most; due merges come in between
+  uint64_t bytes_per_step = 16ull << 20;    // moved at once, or more of large runs; due merges come in between
   uint64_t bytes_per_second = 64ull << 20;  // 0: no limit
 };
 
@@ -103,7 +103,8 @@ struct Options {
   // A merge takes blocks that no other run overlaps over where they lie when at least so many bytes of them
   // are contiguous. 0: always; kNeverStitch: it copies everything. More writes more and scans faster.
   uint64_t stitch_threshold_bytes = 64u << 10;
-  // Removals in a stretch of keys from which on it is merged by itself (tree/purge_policy.h). 0: never.
+  // Removals in a stretch of keys from which on it is merged by itself (tree/purge_policy.h), or more where the runs
+  // that hold them are large. 0: never.
   uint32_t purge_removals_min = 128;
   bool merging = true;            // false: runs are never merged, except by DB::compact
   // Point reads of absent keys that a run's filter lets through; see tree/quotient_filter.h.

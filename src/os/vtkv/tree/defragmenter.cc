@@ -5,6 +5,18 @@
 
 namespace vtkv {
 
+namespace {
+
+constexpr uint64_t kMovedShare = 8;  // in a batch, for each byte of descriptors
+
+uint64_t gain_of(const ZoneUsage& usage, uint64_t zone_bytes) {
+  const uint64_t unused = zone_bytes - std::min(zone_bytes, usage.live_bytes);
+  // One piece remains one, wherever it goes.
+  return unused + (usage.parts - 1) * Defragmenter::piece_bytes(zone_bytes);
+}
+
+}  // namespace
+
 std::vector<uint64_t> Defragmenter::choose(const std::vector<ZoneUsage>& zones, uint64_t zone_bytes,
                                            double gain_min) {
   std::vector<std::pair<double, uint64_t>> worth;
@@ -14,10 +26,8 @@ std::vector<uint64_t> Defragmenter::choose(const std::vector<ZoneUsage>& zones, 
     if (usage.live_bytes == 0 || usage.open) {
       continue;
     }
-    const uint64_t unused = zone_bytes - std::min(zone_bytes, usage.live_bytes);
-    // One piece remains one, wherever it goes.
-    const uint64_t gain = unused + (usage.parts - 1) * piece_bytes(zone_bytes);
-    const double score = static_cast<double>(gain) / static_cast<double>(usage.live_bytes);
+    const double score =
+        static_cast<double>(gain_of(usage, zone_bytes)) / static_cast<double>(usage.live_bytes);
     if (score >= gain_min) {
       worth.emplace_back(score, zone);
     }
@@ -37,10 +47,24 @@ void Defragmenter::start(const DefragmentOptions& options) {
   m_usage = m_tree.zone_usage();
   m_waiting = choose(m_usage, m_tree.geometry().zone_bytes, options.gain_min);
   std::reverse(m_waiting.begin(), m_waiting.end());
+  m_descriptor_bytes = m_tree.statistics().descriptor_bytes;
+  if (!is_worthwhile()) {
+    m_waiting.clear();
+  }
   m_batch.clear();
   std::lock_guard lock(m_lock);
   m_report.running = true;
   m_report.zones_chosen = m_waiting.size();
+}
+
+bool Defragmenter::is_worthwhile() const {
+  uint64_t gain = 0;
+  uint64_t cost = m_descriptor_bytes;
+  for (const uint64_t zone : m_waiting) {
+    gain += gain_of(m_usage[zone], m_tree.geometry().zone_bytes);
+    cost += m_usage[zone].live_bytes;
+  }
+  return static_cast<double>(gain) >= m_options.gain_min * static_cast<double>(cost);
 }
 
 bool Defragmenter::running() const {
@@ -55,6 +79,7 @@ DefragmentReport Defragmenter::report() const {
 
 void Defragmenter::next_batch() {
   const uint64_t zone_bytes = m_tree.geometry().zone_bytes;
+  const uint64_t batch_bytes_wanted = std::max(m_options.bytes_per_step, kMovedShare * m_descriptor_bytes);
   uint64_t batch_bytes = 0;
   const auto take = [&] {
     m_batch.insert(m_waiting.back());
@@ -62,7 +87,7 @@ void Defragmenter::next_batch() {
     m_waiting.pop_back();
   };
   const auto is_mostly_empty = [&](uint64_t zone) { return 2 * m_usage[zone].live_bytes < zone_bytes; };
-  while (!m_waiting.empty() && is_mostly_empty(m_waiting.back()) && batch_bytes < m_options.bytes_per_step) {
+  while (!m_waiting.empty() && is_mostly_empty(m_waiting.back()) && batch_bytes < batch_bytes_wanted) {
     take();
   }
   if (m_batch.empty()) {

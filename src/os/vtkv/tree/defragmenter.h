@@ -14,6 +14,9 @@
 // are neighbours of one another by key: these zones are emptied together, in key order, or the pieces would remain
 // pieces. Until the end of the pass that takes room for what they hold.
 //
+// With each step the descriptor of a run is written anew, and it may be large. So a step moves several times as much, if
+// there is so much to move; and a pass that gains too little for the descriptors of all runs does not begin.
+//
 // One step moves bytes_per_step and says how long to wait, so that the pass keeps to its rate: of all that is written.
 //
 // Threads: one at a time calls start() and step(); report() may be called by any.
@@ -55,10 +58,12 @@ class Defragmenter {
 
  private:
   void next_batch();
+  bool is_worthwhile() const;  // to begin with what waits
 
   Tree& m_tree;
   DefragmentOptions m_options;
   std::vector<ZoneUsage> m_usage;   // when the pass began
+  uint64_t m_descriptor_bytes = 0;  // likewise
   std::vector<uint64_t> m_waiting;  // zones, the next one last
   std::set<uint64_t> m_batch;
 

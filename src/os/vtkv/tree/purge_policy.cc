@@ -10,7 +10,9 @@ using Runs = std::vector<std::shared_ptr<const Run>>;
 
 constexpr uint64_t kEntriesPerRemovalMax = 7;  // others, in the stretch
 constexpr uint64_t kFewBytes = 1 << 20;        // so few may be rewritten for any number of removals
-constexpr uint64_t kEntriesMax = 4 << 20;      // of one stretch: bounds its time, and the memory for its keys
+constexpr uint64_t kEntriesMax = 4 << 20;      // of one stretch: bounds its time
+constexpr uint64_t kDescriptorBytesPerRemoval = 512;
+constexpr uint64_t kFewDescriptorBytes = 64 << 10;  // as kFewBytes
 
 struct Amount {
   uint64_t entries = 0;
@@ -67,12 +69,27 @@ bool is_good(const Candidate& candidate, const Runs& runs, size_t ordinal, uint6
     return false;
   }
   const KeyRange stretch = candidate.stretch();
+  uint64_t descriptor_bytes = 0;
+  for (auto run = runs.begin() + ordinal; run != runs.end(); ++run) {
+    descriptor_bytes += reaches_into(**run, stretch) ? (*run)->location().span.bytes() : 0;
+  }
+  if (descriptor_bytes > std::max(kFewDescriptorBytes, candidate.removals * kDescriptorBytesPerRemoval)) {
+    return false;
+  }
   return std::none_of(runs.begin() + ordinal, runs.end(), [&](const auto& run) {
     return run->range_removals()->overlaps(stretch.begin, *stretch.end);
   });
 }
 
 }  // namespace
+
+bool reaches_into(const Run& run, const KeyRange& stretch) {
+  const auto& parts = run.descriptor().parts;
+  const auto part = std::partition_point(parts.begin(), parts.end(), [&](const SpanPart& before) {
+    return before.blocks.last_key < stretch.begin;
+  });
+  return part != parts.end() && (!stretch.end || part->blocks.first_key < *stretch.end);
+}
 
 PurgeChoice choose_purge(const Runs& runs, uint64_t removals_min, SequenceNumber settled) {
   for (size_t ordinal = 0; ordinal < runs.size(); ++ordinal) {

@@ -7,7 +7,8 @@
 //   removals in the stretch >= an eighth of the entries that the runs from there on hold in it, or these entries are few.
 //
 // What is written then is at most seven entries for each removal that goes; in a range that was emptied key by key it is
-// nothing. Judged part by part from the descriptors in memory: nothing is read. So at the ends of what was removed, where
+// nothing. The descriptors of the runs that hold keys there are written anew as well: there have to be as many removals
+// as make these worthwhile, too, half a KiB for each. Judged part by part from the descriptors in memory: nothing is read. So at the ends of what was removed, where
 // a part reaches far into what was not, the older runs hold several entries for a removal.
 #pragma once
 
@@ -30,5 +31,8 @@ struct PurgeChoice {
 // certain. Leaves alone what a range removal of these runs reaches into.
 PurgeChoice choose_purge(const std::vector<std::shared_ptr<const Run>>& runs, uint64_t removals_min,
                          SequenceNumber settled);
+
+// Do its parts say that the run may hold keys of the stretch? Where they do not, it holds none.
+bool reaches_into(const Run& run, const KeyRange& stretch);
 
 }  // namespace vtkv

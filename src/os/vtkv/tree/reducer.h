@@ -53,6 +53,8 @@ class Reducer {
 
   // Entries of all sources, in order; of equal key and sequence the one that counts first.
   bool keep(const Entry& entry);
+  // The same for one that is somebody else's to keep: it hides what follows as any other.
+  void look_at(const Entry& entry) { (void)decide(entry); }
 
   Fate fate_of(const BlockRange& blocks) const;
   // Are there range removals, so that blocks may be dropped unread?

@@ -30,8 +30,8 @@ Status load_removal(const Entry& entry, std::deque<std::string>* keys, std::vect
 
 }  // namespace
 
-Run::Run(SpanReader reader, RunLocation location, RunDescriptor descriptor, std::shared_ptr<RangeRemovals> removals,
-         QuotientFilter filter)
+Run::Run(SpanReader reader, RunLocation location, RunDescriptor descriptor,
+         std::shared_ptr<const RangeRemovals> removals, std::shared_ptr<const QuotientFilter> filter)
     : m_reader(std::move(reader)),
       m_location(std::move(location)),
       m_descriptor(std::move(descriptor)),
@@ -83,7 +83,7 @@ Status Run::open(const SpanReader& reader, const RunLocation& location, std::sha
     return Status::corruption("descriptor of run " + std::to_string(location.run_id) + " in " +
                               reader.file().path() + ": " + std::string(status.message()));
   }
-  auto run = std::make_shared<Run>(reader, location, std::move(descriptor), nullptr, QuotientFilter());
+  auto run = std::make_shared<Run>(reader, location, std::move(descriptor), nullptr, nullptr);
   VTKV_RETURN_IF_ERROR(run->load_removals());
   VTKV_RETURN_IF_ERROR(run->load_filter());
   *result = std::move(run);
@@ -115,10 +115,13 @@ Status Run::load_filter() {
                                                 BlockKind::filter, &block));
     bytes.append(block->body());
   }
-  return QuotientFilter::parse(bytes, &m_filter)
-             ? Status()
-             : Status::corruption("the filter of run " + std::to_string(m_location.run_id) + " in " +
-                                  m_reader.file().path() + " is malformed");
+  auto filter = std::make_shared<QuotientFilter>();
+  if (!QuotientFilter::parse(bytes, filter.get())) {
+    return Status::corruption("the filter of run " + std::to_string(m_location.run_id) + " in " +
+                              m_reader.file().path() + " is malformed");
+  }
+  m_filter = std::move(filter);
+  return {};
 }
 
 bool Run::overlaps(std::string_view lower, std::string_view upper) const {
@@ -131,7 +134,7 @@ bool Run::may_hold(std::string_view key) const { return may_hold(key, hash64(key
 
 bool Run::may_hold(std::string_view key, uint64_t key_hash) const {
   return m_entries > 0 && m_descriptor.smallest_key() <= key && key <= m_descriptor.greatest_key() &&
-         m_filter.may_contain(key_hash);
+         m_filter->may_contain(key_hash);
 }
 
 namespace {
@@ -267,8 +270,8 @@ void Run::verify(std::vector<std::string>* findings) const {
       report(status.message());
     }
   }
-  if (m_filter.active() && m_filter.entries() < m_entries) {
-    report("its filter has " + std::to_string(m_filter.entries()) + " fingerprints for " +
+  if (m_filter->active() && m_filter->entries() < m_entries) {
+    report("its filter has " + std::to_string(m_filter->entries()) + " fingerprints for " +
            std::to_string(m_entries) + " entries");
   }
 }

@@ -21,8 +21,8 @@ class RunIterator;
 class Run {
  public:
   // What a writer has just written.
-  Run(SpanReader reader, RunLocation location, RunDescriptor descriptor, std::shared_ptr<RangeRemovals> removals,
-      QuotientFilter filter);
+  Run(SpanReader reader, RunLocation location, RunDescriptor descriptor, std::shared_ptr<const RangeRemovals> removals,
+      std::shared_ptr<const QuotientFilter> filter);
   // Reads descriptor, range removals and filter. Code::corruption, io_error.
   static Status open(const SpanReader& reader, const RunLocation& location, std::shared_ptr<const Run>* run);
 
@@ -54,7 +54,8 @@ class Run {
   uint64_t entry_bytes() const { return m_entry_bytes; }
   uint64_t doubtful() const { return m_doubtful; }
   const std::shared_ptr<const RangeRemovals>& range_removals() const { return m_removals; }
-  const QuotientFilter& filter() const { return m_filter; }
+  const QuotientFilter& filter() const { return *m_filter; }
+  const std::shared_ptr<const QuotientFilter>& shared_filter() const { return m_filter; }
   const SpanReader& reader() const { return m_reader; }
 
  private:
@@ -66,7 +67,7 @@ class Run {
   const RunLocation m_location;
   const RunDescriptor m_descriptor;
   std::shared_ptr<const RangeRemovals> m_removals;
-  QuotientFilter m_filter;
+  std::shared_ptr<const QuotientFilter> m_filter;
   const uint64_t m_entries;
   const uint64_t m_entry_bytes;
   const uint64_t m_doubtful;

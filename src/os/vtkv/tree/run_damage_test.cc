@@ -105,7 +105,7 @@ class RunDamageTest : public testing::Test {
     descriptor.spans = list.spans;
     const RunLocation location = locate(descriptor);
     const vtkv::Run run(*m_reader, location, descriptor, std::make_shared<RangeRemovals>(std::vector<RangeRemoval>()),
-                  std::move(edits.filter));
+                        std::make_shared<const QuotientFilter>(std::move(edits.filter)));
     std::vector<std::string> found;
     run.verify(&found);
     std::string all;

@@ -60,9 +60,14 @@ Status RunWriter::finish_block() {
   return {};
 }
 
+void RunWriter::note_sequence(SequenceNumber sequence) {
+  m_descriptor.smallest_sequence = std::min(m_descriptor.smallest_sequence, sequence);
+  m_descriptor.greatest_sequence = std::max(m_descriptor.greatest_sequence, sequence);
+}
+
 void RunWriter::add_part(uint32_t span, BlockRange blocks) {
-  m_descriptor.smallest_sequence = std::min(m_descriptor.smallest_sequence, blocks.smallest_sequence);
-  m_descriptor.greatest_sequence = std::max(m_descriptor.greatest_sequence, blocks.greatest_sequence);
+  note_sequence(blocks.smallest_sequence);
+  note_sequence(blocks.greatest_sequence);
   append_part(span, std::move(blocks), &m_descriptor.parts);
 }
 
@@ -75,12 +80,19 @@ uint32_t RunWriter::take_over(const Span& span) {
   return found->second;
 }
 
-void RunWriter::share_filter(const Run& run) {
-  for (BlockHandle handle : run.descriptor().filter_blocks) {
-    handle.span = take_over(run.descriptor().spans[handle.span]);
-    m_descriptor.filter_blocks.push_back(handle);
+// All of these blocks, or none.
+bool RunWriter::take_over(const Run& old, const std::vector<BlockHandle>& blocks, const MustMove& must_move,
+                          std::vector<BlockHandle>* taken) {
+  const std::vector<Span>& spans = old.descriptor().spans;
+  const bool all = std::none_of(blocks.begin(), blocks.end(), [&](const BlockHandle& handle) {
+    return must_move && must_move(spans[handle.span].offset, spans[handle.span].bytes());
+  });
+  for (size_t i = 0; all && i < blocks.size(); ++i) {
+    BlockHandle handle = blocks[i];
+    handle.span = take_over(spans[handle.span]);
+    taken->push_back(handle);
   }
-  m_shared_filter = run.filter();
+  return all;
 }
 
 Status RunWriter::stitch(const Span& span, const BlockRange& blocks) {
@@ -124,8 +136,7 @@ Status RunWriter::write_removals(const RangeRemovals& removals) {
     sequences.clear();
     for (; i < all.size() && all[i].begin == first.begin && all[i].end == first.end; ++i, ++count) {
       put_varint64(&sequences, all[i].sequence);
-      m_descriptor.smallest_sequence = std::min(m_descriptor.smallest_sequence, all[i].sequence);
-      m_descriptor.greatest_sequence = std::max(m_descriptor.greatest_sequence, all[i].sequence);
+      note_sequence(all[i].sequence);
     }
     value.clear();
     put_length_prefixed(&value, first.end);
@@ -166,7 +177,17 @@ Status RunWriter::write_descriptor(SpanList* list, RunLocation* location) {
   return {};
 }
 
-Status RunWriter::finish(std::shared_ptr<RangeRemovals> removals, std::shared_ptr<const Run>* run,
+Status RunWriter::finish_as(const Run& old, const MustMove& must_move, std::shared_ptr<const Run>* run) {
+  m_has_removals = take_over(old, old.descriptor().removal_blocks, must_move, &m_descriptor.removal_blocks);
+  old.range_removals()->for_each([this](const RangeRemoval& removal) { note_sequence(removal.sequence); });
+  if (m_stitched_bytes > 0) {
+    m_has_filter = take_over(old, old.descriptor().filter_blocks, must_move, &m_descriptor.filter_blocks);
+    m_shared_filter = old.shared_filter();
+  }
+  return finish(old.range_removals(), run);
+}
+
+Status RunWriter::finish(std::shared_ptr<const RangeRemovals> removals, std::shared_ptr<const Run>* run,
                          QuotientFilter* given_filter) {
   run->reset();
   if (!m_any && removals->empty()) {
@@ -175,12 +196,16 @@ Status RunWriter::finish(std::shared_ptr<RangeRemovals> removals, std::shared_pt
   if (!m_block.empty()) {
     VTKV_RETURN_IF_ERROR(finish_block());
   }
-  VTKV_RETURN_IF_ERROR(write_removals(*removals));
-  QuotientFilter filter = std::move(m_shared_filter);
-  if (!filter.active()) {
-    filter = given_filter ? std::move(*given_filter) : m_filter.finish();
+  if (!m_has_removals) {
+    VTKV_RETURN_IF_ERROR(write_removals(*removals));
+  }
+  std::shared_ptr<const QuotientFilter> filter = m_shared_filter;
+  if (!filter) {
+    filter = std::make_shared<QuotientFilter>(given_filter ? std::move(*given_filter) : m_filter.finish());
     VTKV_RETURN_IF_ERROR(m_paced.status());
-    VTKV_RETURN_IF_ERROR(write_filter(filter));
+  }
+  if (!m_has_filter) {
+    VTKV_RETURN_IF_ERROR(write_filter(*filter));
   }
   VTKV_RETURN_IF_ERROR(m_fill.finish());
   VTKV_RETURN_IF_ERROR(m_other_spans.finish());

@@ -3,9 +3,11 @@
 // Not thread-safe. A writer that is dropped before finish() leaves nothing but reusable space.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "vtkv/mem/entry.h"
 #include "vtkv/span/fill.h"
@@ -35,14 +37,16 @@ class RunWriter {
   // Takes over blocks that another run holds, behind everything added so far: the stitch. The caller keeps
   // them pinned until finish() returned. REQUIRES: no version of their keys was or will be added.
   Status stitch(const Span& span, const BlockRange& blocks);
-  // Takes over the filter of a run whose blocks are stitched in, on disk as well. Fingerprints of entries that are not
-  // taken over do no harm. REQUIRES: nothing but its entries is in the new run.
-  void share_filter(const Run& run);
   // *run is null when there was nothing to write. Durable only after a sync of the zone file. `given_filter` is
   // taken, and needed after a stitch: the keys of what was stitched are not known here. Code::no_space, io_error, and
   // what the pace says.
-  Status finish(std::shared_ptr<RangeRemovals> removals, std::shared_ptr<const Run>* run,
+  Status finish(std::shared_ptr<const RangeRemovals> removals, std::shared_ptr<const Run>* run,
                 QuotientFilter* given_filter = nullptr);
+  // The same for a run with entries of `old` and no others: it takes over the range removals, and the filter if anything
+  // was stitched, in memory and on disk. Fingerprints of entries that are gone do no harm. What lies where `must_move`
+  // says is written anew; it may be empty.
+  using MustMove = std::function<bool(uint64_t offset, uint64_t bytes)>;
+  Status finish_as(const Run& old, const MustMove& must_move, std::shared_ptr<const Run>* run);
   // Of entries and their indexes; and all that was written, once it is finished: range removals, filter and descriptor too.
   uint64_t copied_bytes() const { return m_fill.bytes(); }
   uint64_t written_bytes() const { return m_fill.bytes() + m_other_spans.bytes() + m_descriptor_bytes; }
@@ -53,6 +57,9 @@ class RunWriter {
   Status finish_block();
   void add_part(uint32_t span, BlockRange blocks);
   uint32_t take_over(const Span& span);
+  bool take_over(const Run& old, const std::vector<BlockHandle>& blocks, const MustMove& must_move,
+                 std::vector<BlockHandle>* taken);
+  void note_sequence(SequenceNumber sequence);
   Status write_removals(const RangeRemovals& removals);
   Status write_filter(const QuotientFilter& filter);
   Status append_other(BlockBuilder* builder, BlockHandle* handle);
@@ -68,7 +75,9 @@ class RunWriter {
   Fill m_fill;
   SpanWriter m_other_spans;  // range removals, filter
   std::unordered_map<uint64_t, uint32_t> m_stitched_spans;  // ordinals by id
-  QuotientFilter m_shared_filter;
+  bool m_has_removals = false;  // their blocks are another run's
+  bool m_has_filter = false;    // likewise
+  std::shared_ptr<const QuotientFilter> m_shared_filter;
   uint64_t m_stitched_bytes = 0;
   uint64_t m_descriptor_bytes = 0;
 

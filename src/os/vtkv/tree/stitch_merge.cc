@@ -86,9 +86,12 @@ Status StitchMerge::pass_over(MergeSource* source, bool* passed) {
 
 Status StitchMerge::step() {
   MergeSource* source = m_sources[m_heap.front()].get();
+  const bool written = is_written(m_heap.front());
   if (source->at_block()) {
     bool passed = false;
-    VTKV_RETURN_IF_ERROR(pass_over(source, &passed));
+    if (written) {
+      VTKV_RETURN_IF_ERROR(pass_over(source, &passed));
+    }
     if (passed) {
       m_heap.front_moved(source->valid());
       return {};
@@ -97,7 +100,9 @@ Status StitchMerge::step() {
   }
   const Entry& entry = source->entry();
   m_bytes += entry.key.size() + entry.value.size() + 16;
-  if (m_reducer.keep(entry)) {
+  if (!written) {
+    m_reducer.look_at(entry);
+  } else if (m_reducer.keep(entry)) {
     VTKV_RETURN_IF_ERROR(m_writer.add(entry));
   }
   VTKV_RETURN_IF_ERROR(source->next());

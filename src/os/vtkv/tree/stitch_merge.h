@@ -17,6 +17,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "vtkv/mem/entry_order.h"
@@ -37,6 +38,8 @@ struct StitchPolicy {
   // When set: blocks that lie, or whose index lies, in these bytes of the zone file are copied, to empty them.
   std::function<bool(uint64_t offset, uint64_t bytes)> must_move;
   uint64_t moved_max = UINT64_MAX;  // bytes; what comes behind them stays where it lies
+  // When set: of the runs, the one whose entries are written. The others only have a say in what is kept of it.
+  std::optional<size_t> only;
   EntryOrder order;
 };
 
@@ -64,6 +67,7 @@ class StitchMerge {
   Status pass_over(MergeSource* source, bool* passed);
   bool is_stitchable(const BlockRange& blocks, const MergeSource& source) const;
   Status step();
+  bool is_written(size_t source) const { return !m_policy.only || *m_policy.only == source; }
 
   Reducer& m_reducer;
   const StitchPolicy m_policy;

@@ -363,6 +363,27 @@ TEST_F(StitchMergeTest, BlocksThatMustMoveAreCopied) {
   EXPECT_EQ(content(merged), content(run));
 }
 
+// The newer run hides keys of the older one without being written.
+TEST_F(StitchMergeTest, OneOfTheRunsMayBeWrittenAlone) {
+  const RunPointer low = write_keys(0, 5000);
+  MemTable table;
+  for (int i = 1000; i < 1100; ++i) {
+    table.remove(++m_sequence, key_of(i));
+  }
+  table.put(++m_sequence, key_of(6000), "new");
+  const RunPointer high = write(table);
+  m_policy.bytes_min = 0;
+  m_policy.only = 1;
+  RunPointer left = merge({high, low});
+  EXPECT_EQ(left->entries(), 4900u);
+  EXPECT_LT(m_copied, 5u * 4096);
+  EXPECT_EQ(content(left).find('-'), std::string::npos);
+  EXPECT_EQ(content(left).find(key_of(6000)), std::string::npos);
+  m_policy.only = 0;
+  left = merge({high, low});
+  EXPECT_EQ(content(left), key_of(6000) + "@" + std::to_string(m_sequence) + " ");
+}
+
 TEST_F(StitchMergeTest, ASourceThatFailsEndsTheMerge) {
   const RunPointer low = write_keys(0, 3000), high = write_keys(0, 3000, 2);
   for (uint64_t n : {1, 2, 3}) {

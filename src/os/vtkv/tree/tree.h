@@ -77,6 +77,7 @@ struct TreeStatistics {
   uint64_t file_bytes = 0, live_bytes = 0;
   uint64_t entries = 0, filter_bytes = 0;  // of the runs; in memory
   uint64_t index_bytes = 0;     // in memory, always: the tops of the runs' indexes
+  uint64_t descriptor_bytes = 0;  // on disk: written anew with whatever changes in a run
   uint64_t debt_bytes = 0;      // that merges have to go through until the tree has its shape
   uint64_t zones = 0, zones_in_use = 0;
   uint32_t runs = 0, levels = 0;
@@ -145,8 +146,8 @@ class Tree {
   // By zone. For whoever chooses what to move.
   virtual std::vector<ZoneUsage> zone_usage() const = 0;
   // Rewrites what the runs hold in these zones, so that they become free once older versions are let go. One run
-  // is rewritten, the oldest that has anything there, and of it about `bytes_max`, in key order. Everything else of the
-  // run is stitched.
+  // is rewritten, the oldest that has anything there, and of it about `bytes_max`, in key order, or as much more as its
+  // descriptor, which is written anew, makes worthwhile. Everything else of the run stays.
   struct Moved {
     bool any = false;            // there was such a run
     uint64_t moved_bytes = 0;    // blocks of entries and their indexes

@@ -337,9 +337,8 @@ bool TreeImpl::claim(const Choose& choose, Claim* claimed) {
   return true;
 }
 
-Status TreeImpl::merge(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy,
-                       Moved* moved) {
-  Status status = merge_claimed(claimed, snapshots(), policy, moved);
+Status TreeImpl::merge(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy) {
+  Status status = merge_claimed(claimed, snapshots(), policy);
   give_up(claimed, status);
   return status;
 }
@@ -422,7 +421,7 @@ Status TreeImpl::merge_into(const Runs& inputs, const Runs& below, const std::ve
 }
 
 Status TreeImpl::merge_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
-                               const StitchPolicy& policy, Moved* moved) {
+                               const StitchPolicy& policy) {
   const Runs& inputs = claimed.inputs;
   const MergePace pace = [&](uint64_t) { return claimed.urgent ? go_on() : give_way(claimed.level); };
   RunWriter writer(m_env, m_reader, merge_settings(claimed.level, pace));
@@ -430,9 +429,6 @@ Status TreeImpl::merge_claimed(const Claim& claimed, const std::vector<SequenceN
   ValueDelta delta;
   VTKV_RETURN_IF_ERROR(merge_into(inputs, claimed.below, snapshots, policy, pace, &delta, &writer, &merged));
   VTKV_RETURN_IF_ERROR(install_merge(inputs, merged ? Runs{merged} : Runs(), delta));
-  if (moved) {
-    *moved = {true, writer.copied_bytes(), writer.written_bytes()};
-  }
   count(&TreeStatistics::merges, writer.written_bytes(), writer.stitched_bytes());
   return {};
 }
@@ -544,6 +540,7 @@ TreeStatistics TreeImpl::statistics() const {
     result.entries += run->entries();
     result.filter_bytes += run->filter().memory_bytes();
     result.index_bytes += run->descriptor().memory_bytes();
+    result.descriptor_bytes += run->location().span.bytes();
     levels.insert(run->location().level);
   }
   result.runs = static_cast<uint32_t>(runs.size());

@@ -93,17 +93,18 @@ class TreeImpl final : public Tree {
   // Claims what `choose` names; false when that is nothing.
   bool claim(const Choose& choose, Claim* claimed);
   // Merges, installs, and gives the claim up.
-  Status merge(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy,
-               Moved* moved = nullptr);
+  Status merge(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy);
   // The mutation: the snapshots of now, whenever it is asked.
   SnapshotSource listed(const SnapshotSource& snapshots) const;
   Status merge_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
-                       const StitchPolicy& policy, Moved* moved);
-  // Writes `run` anew without the keys of the stretch or, when none is older, with all that is left in it; *left is
-  // null when nothing is. In tree_purge.cc, like the next two.
+                       const StitchPolicy& policy);
+  // Of the one run that is claimed, what the policy says. In tree_zones.cc.
+  Status move_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots, const StitchPolicy& policy,
+                      Moved* moved);
+  // Writes the n-th of the runs concerned anew, without what is hidden in the stretch; *left is null when nothing is
+  // left. In tree_purge.cc, like the next two.
   struct Purge;
-  Status purge_run(Purge* purge, const std::shared_ptr<const Run>& run, const Runs& older_runs,
-                   std::shared_ptr<const Run>* left);
+  Status purge_run(Purge* purge, size_t number, const Runs& older_runs, std::shared_ptr<const Run>* left);
   Status purge_claimed(const Claim& claimed, const KeyRange& stretch, const std::vector<SequenceNumber>& snapshots);
   // Does one purge that is worth it (purge_policy.h).
   Status purge_once(const SnapshotSource& snapshots, bool* did);

@@ -1,98 +1,53 @@
-// Getting rid of removals in one stretch of keys (purge_policy.h): what the runs hold there is merged into the oldest of
-// them, and the others are left without it. Everything outside the stretch stays where it lies: every run is
-// written anew, but as a list of the blocks that the old one names.
+// Getting rid of removals in one stretch of keys (purge_policy.h): of what the runs hold there, each keeps what no newer one
+// hides, and no removal. Runs without keys of the stretch stay as they are. What is left of the others stays where it
+// lies, range removals and filters included, but for the stretch and a few blocks at its ends: what is written anew is
+// that, and their descriptors.
 //
-// Why it is right: the stretch ends between keys, so that all versions of a key that these runs hold are merged
-// together; and no range removal of these runs reaches into it, so that none can come to lie in front of an
-// entry that it does not hide.
+// Why it is right: the stretch ends between keys, and reaches down to the oldest run, so that what a removal hides goes with
+// it, all at one checkpoint; and no entry goes from one run to another, so that the order of the runs stays that of the
+// entries.
 #include <algorithm>
 
-#include "vtkv/tree/filter_merge.h"
 #include "vtkv/tree/older_runs.h"
 #include "vtkv/tree/purge_policy.h"
 #include "vtkv/tree/tree_impl.h"
-#include "vtkv/util/hash.h"
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
 
-namespace {
-
-constexpr uint32_t kRangeReadsMax = 1000;
-
-// Collects the keys that the merge of the stretch brings into the oldest run.
-class Arrivals final : public EntryObserver {
- public:
-  Arrivals(int filter_bits, ValueDelta* values) : m_filter(filter_bits), m_values(*values) {}
-  void dropped(const Entry& entry) override { m_values.dropped(entry); }
-  void kept(const Entry& entry) override {
-    m_filter.add(hash64(entry.key));
-    m_any = true;
-  }
-  bool any() const { return m_any; }
-  // Adds their fingerprints. Inactive, which never denies a key, when theirs are too short for so many.
-  void add_to(QuotientFilter* filter) {
-    constexpr double kAnyRate = 1.0;  // the bits were chosen for the whole tree
-    const QuotientFilter arrived = m_filter.finish();
-    QuotientFilter both;
-    (void)QuotientFilter::merge({filter, &arrived}, kAnyRate, &both);
-    *filter = std::move(both);
-  }
-
- private:
-  FilterBuilder m_filter;
-  ValueDelta& m_values;
-  bool m_any = false;
-};
-
-}  // namespace
-
 // What its steps share.
 struct TreeImpl::Purge {
-  const Claim& claimed;
   const KeyRange& stretch;
   const std::vector<SequenceNumber>& snapshots;
   const MergePace pace;
+  Runs concerned;  // newest first
   ValueDelta values;
   uint64_t written_bytes = 0, stitched_bytes = 0;
 };
 
-Status TreeImpl::purge_run(Purge* purge, const std::shared_ptr<const Run>& run, const Runs& older_runs,
-                           std::shared_ptr<const Run>* left) {
+Status TreeImpl::purge_run(Purge* purge, size_t number, const Runs& older_runs, std::shared_ptr<const Run>* left) {
+  const std::shared_ptr<const Run>& run = purge->concerned[number];
   RunWriter writer(m_env, m_reader, merge_settings(run->location().level, purge->pace));
-  const OlderRuns older(older_runs, kRangeReadsMax, purge->pace);
-  Reducer reducer(&purge->snapshots, run->range_removals().get(), &older, &purge->values);
-  StitchPolicy policy = stitch_policy();
-  policy.bytes_min = 0;
-  policy.reduces = false;
+  const RangeRemovals none;
+  const OlderRuns older(older_runs, 0);
+  Reducer reducer(&purge->snapshots, &none, &older, &purge->values);
+  StitchPolicy outside = stitch_policy();
+  outside.bytes_min = 0;
+  outside.reduces = false;
   const auto keep = [&](const KeyRange& range) {
-    return StitchMerge({run}, &reducer, policy, purge->pace, &writer, range).run();
+    return StitchMerge({run}, &reducer, outside, purge->pace, &writer, range).run();
   };
-  Arrivals arrivals(filter_bits(0), &purge->values);
   VTKV_RETURN_IF_ERROR(keep({"", purge->stretch.begin}));
-  if (older_runs.empty()) {
-    const RangeRemovals none;
-    Reducer stretch_reducer(&purge->snapshots, &none, &older, &arrivals);
-    policy.bytes_min = kNeverStitch;
-    VTKV_RETURN_IF_ERROR(
-        StitchMerge(purge->claimed.inputs, &stretch_reducer, policy, purge->pace, &writer, purge->stretch).run());
-    policy.bytes_min = 0;
-  }
+  const OlderRuns nothing({}, 0);
+  Reducer stretch_reducer(&purge->snapshots, &none, &nothing, &purge->values);
+  StitchPolicy inside = stitch_policy();
+  inside.only = number;
+  const auto first = purge->concerned.begin();
+  const Runs newer(first, first + static_cast<ptrdiff_t>(number) + 1);  // and itself
+  VTKV_RETURN_IF_ERROR(
+      StitchMerge(newer, &stretch_reducer, inside, purge->pace, &writer, purge->stretch).run());
   VTKV_RETURN_IF_ERROR(keep({*purge->stretch.end, {}}));
-  const bool own_filter = writer.stitched_bytes() == 0;
-  QuotientFilter filter;
-  if (!own_filter && arrivals.any()) {
-    uint64_t read_bytes = 0;
-    VTKV_RETURN_IF_ERROR(
-        merge_filters({run}, filter_bits(0), m_options.filter_false_positive_rate, purge->pace, &filter, &read_bytes));
-    count_filter_read(read_bytes);
-    arrivals.add_to(&filter);
-  } else if (!own_filter) {
-    writer.share_filter(*run);
-  }
-  auto removals_left = reducer.reduced_removals();
-  VTKV_RETURN_IF_ERROR(older.status());
-  VTKV_RETURN_IF_ERROR(writer.finish(std::move(removals_left), left, own_filter ? nullptr : &filter));
+  VTKV_RETURN_IF_ERROR(writer.finish_as(*run, {}, left));
   purge->written_bytes += writer.written_bytes();
   purge->stitched_bytes += writer.stitched_bytes();
   return {};
@@ -101,11 +56,14 @@ Status TreeImpl::purge_run(Purge* purge, const std::shared_ptr<const Run>& run, 
 Status TreeImpl::purge_claimed(const Claim& claimed, const KeyRange& stretch,
                                const std::vector<SequenceNumber>& snapshots) {
   const Runs& inputs = claimed.inputs;
-  Purge purge{claimed, stretch, snapshots, [&](uint64_t) { return give_way(claimed.level); }, {}};
+  Purge purge{stretch, snapshots, [&](uint64_t) { return give_way(claimed.level); }, {}, {}};
   Runs outputs;
   for (auto run = inputs.begin(); run != inputs.end(); ++run) {
-    std::shared_ptr<const Run> left;
-    VTKV_RETURN_IF_ERROR(purge_run(&purge, *run, Runs(run + 1, inputs.end()), &left));
+    std::shared_ptr<const Run> left = *run;
+    if (reaches_into(**run, stretch)) {
+      purge.concerned.push_back(*run);
+      VTKV_RETURN_IF_ERROR(purge_run(&purge, purge.concerned.size() - 1, Runs(run + 1, inputs.end()), &left));
+    }
     if (left) {
       outputs.push_back(std::move(left));
     }

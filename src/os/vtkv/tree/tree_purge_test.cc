@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
+#include <random>
 #include <string>
 
 #include "vtkv/testing/tree_fixture.h"
+#include "vtkv/tree/defragmenter.h"
 
 namespace vtkv {
 namespace {
@@ -151,6 +154,118 @@ TEST_F(TreePurgeTest, ARangeRemovalHidesOnlyWhatIsOlder) {
   });
 }
 
+// Five runs that hold other keys are between the removals and what these hide.
+TEST_F(TreePurgeTest, RunsWithoutKeysOfTheStretchStayAsTheyAre) {
+  for (int run = 0; run < 5; ++run) {
+    flush_each(run * 100, run * 100 + 100, 1, [this](MemTable* table, const std::string& key) {
+      table->put(m_sequence, key, "changed");
+    });
+  }
+  remove_each(kMiddle, kEnd);
+  const TreeStatistics before = m_tree->statistics();
+  merge();
+  EXPECT_EQ(m_tree->statistics().purges, 1u);
+  // Of the oldest run: a descriptor, and two blocks with their indexes at most.
+  EXPECT_LE(m_tree->statistics().merge_bytes - before.merge_bytes, 5u * 4096);
+  expect_keys([](int i) { return i < kMiddle || i >= kEnd; });
+}
+
+// Of the newer runs as well.
+TEST_F(TreePurgeTest, WhatIsLeftInTheStretchStaysInItsRunAndNoFilterIsWritten) {
+  constexpr int kMany = 100'000;
+  flush_each(kKeys, kMany, 1, [this](MemTable* table, const std::string& key) { table->put(m_sequence, key, "v"); });
+  ASSERT_TRUE(m_tree->merge_all(m_snapshots).ok());
+  flush_each(kMiddle, kMiddle + 400, 10, [this](MemTable* table, const std::string& key) {
+    table->put(m_sequence, key, "again");
+  });
+  flush_each(kMiddle, kMiddle + 400, 1, [this](MemTable* table, const std::string& key) {
+    if (key.back() != '0') {
+      table->remove(m_sequence, key);
+    }
+  });
+  const TreeStatistics before = m_tree->statistics();
+  merge();
+  EXPECT_EQ(m_tree->statistics().purges, 1u);
+  // The removals begin behind the first key, which has both versions.
+  EXPECT_EQ(m_tree->statistics().entries, uint64_t{kMany - 360 + 1});
+  EXPECT_EQ(m_tree->statistics().runs, 2u);
+  EXPECT_LT(m_tree->statistics().merge_bytes - before.merge_bytes, before.filter_bytes / 4);
+  expect_keys([](int i) { return i < kMiddle || i >= kMiddle + 400 || i % 10 == 0; });
+}
+
+// Random histories, read at every snapshot before and after.
+TEST_F(TreePurgeTest, NoReaderNoticesAPurge) {
+  constexpr uint64_t kFew = 300;
+  uint64_t purges = 0;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    std::mt19937_64 random(seed);
+    SimEnv env({.record = false});
+    Options options = m_options;
+    options.geometry.zone_bytes = 64 << 10;
+    options.purge_removals_min = 3;
+    ASSERT_TRUE(env.create_directory("/db").ok());
+    ASSERT_TRUE(Tree::create(&env, "/db", options.geometry, Uuid{1, 2, 3}, {}).ok());
+    std::unique_ptr<Tree> tree;
+    ASSERT_TRUE(Tree::open(&env, "/db", options, &tree).ok());
+    std::map<std::string, std::string> now;
+    std::vector<SequenceNumber> snapshots;
+    std::vector<std::map<std::string, std::string>> seen;  // by each
+    SequenceNumber sequence = 0;
+    for (int round = 0; round < 7; ++round) {
+      MemTable table;
+      const uint64_t first = random() % kFew, count = random() % kFew;
+      const bool removes = random() % 2;
+      for (uint64_t i = first; i < std::min(first + count, kFew); ++i) {
+        const std::string key = key_of(static_cast<int>(i));
+        if (random() % 8 == 0 ? !removes : removes) {
+          table.remove(++sequence, key);
+          now.erase(key);
+        } else if (random() % 3 > 0) {
+          ++sequence;
+          now[key] = std::to_string(sequence) + std::string(random() % 200, 'v');
+          table.put(sequence, key, now[key]);
+        }
+        if (random() % 400 == 0) {
+          snapshots.push_back(sequence);
+          seen.push_back(now);
+        }
+      }
+      ASSERT_TRUE(tree->flush(table, {sequence, 1, 1, sequence * 4096, 7}, snapshots).ok());
+    }
+    const auto expect_same = [&](const std::map<std::string, std::string>& wanted, SequenceNumber at_most) {
+      for (uint64_t i = 0; i < kFew; ++i) {
+        const std::string key = key_of(static_cast<int>(i));
+        Lookup result = Lookup::absent;
+        std::string value;
+        ASSERT_TRUE(tree->current()->get(key, at_most, &result, &value).ok());
+        const auto found = wanted.find(key);
+        ASSERT_EQ(result == Lookup::found, found != wanted.end()) << key << " at " << at_most << ", seed " << seed;
+        ASSERT_TRUE(found == wanted.end() || value == found->second) << key << ", seed " << seed;
+      }
+    };
+    while (true) {
+      bool did = true;
+      while (did) {
+        ASSERT_TRUE(tree->merge_once(snapshots, &did).ok());
+      }
+      ASSERT_NO_FATAL_FAILURE(expect_same(now, UINT64_MAX));
+      for (size_t i = 0; i < snapshots.size(); ++i) {
+        ASSERT_NO_FATAL_FAILURE(expect_same(seen[i], snapshots[i]));
+      }
+      std::vector<std::string> findings;
+      tree->verify(&findings);
+      ASSERT_EQ(findings, std::vector<std::string>()) << seed;
+      if (snapshots.empty()) {
+        break;
+      }
+      snapshots.erase(snapshots.begin());
+      seen.erase(seen.begin());
+    }
+    purges += tree->statistics().purges;
+  }
+  EXPECT_GT(purges, 30u);
+}
+
 TEST_F(TreePurgeTest, TheOldestRunAloneIsPurgedToo) {
   m_snapshots = {m_sequence};
   remove_each(kMiddle, kEnd);
@@ -160,6 +275,75 @@ TEST_F(TreePurgeTest, TheOldestRunAloneIsPurgedToo) {
   merge();
   EXPECT_EQ(m_tree->statistics().entries, uint64_t{kKeys - (kEnd - kMiddle)});
   expect_keys([](int i) { return i < kMiddle || i >= kEnd; });
+}
+
+// A run whose descriptor is large: with keys of a KiB and small zones it has many parts with long keys.
+class LargeDescriptorTest : public TreeFixture {
+ protected:
+  static constexpr int kLongKeys = 10'000;
+
+  void SetUp() override {
+    m_options.runs_per_level = m_options.growth_factor = 8;
+    m_options.stitch_threshold_bytes = 0;
+    make();
+    put_each(0, kLongKeys);
+    ASSERT_GT(m_tree->statistics().descriptor_bytes, 200u << 10);
+  }
+  static std::string long_key(int i) { return key_of(i) + std::string(1000, 'k'); }
+  void put_each(int first, int count) {
+    MemTable table;
+    for (int i = first; i < first + count; ++i) {
+      table.put(++m_sequence, long_key(i), std::string(100, 'v'));
+    }
+    ASSERT_TRUE(m_tree->flush(table, {m_sequence, 1, 1, 4096, 7}, {}).ok());
+  }
+  void remove_each(int first, int count) {
+    MemTable table;
+    for (int i = first; i < first + count; ++i) {
+      table.remove(++m_sequence, long_key(i));
+    }
+    ASSERT_TRUE(m_tree->flush(table, {m_sequence, 1, 1, 4096, 7}, {}).ok());
+    for (bool did = true; did;) {
+      ASSERT_TRUE(m_tree->merge_once({}, &did).ok());
+    }
+  }
+};
+
+TEST_F(LargeDescriptorTest, AFewRemovalsDoNotPayForIt) {
+  remove_each(100, 150);
+  EXPECT_EQ(m_tree->statistics().purges, 0u);
+  EXPECT_EQ(m_tree->statistics().merge_bytes, 0u);
+  const uint64_t enough = m_tree->statistics().descriptor_bytes / 512 + 100;
+  remove_each(2000, static_cast<int>(enough));
+  EXPECT_EQ(m_tree->statistics().purges, 1u);
+  EXPECT_EQ(m_tree->statistics().entries, uint64_t{kLongKeys} + 150 - enough);
+}
+
+TEST_F(LargeDescriptorTest, AMoveMovesSeveralTimesAsMuch) {
+  const uint64_t descriptor_bytes = m_tree->statistics().descriptor_bytes;
+  std::set<uint64_t> zones;
+  for (uint64_t zone = 0; zone < m_tree->zone_usage().size() / 2; ++zone) {
+    zones.insert(zone);
+  }
+  Tree::Moved moved;
+  ASSERT_TRUE(m_tree->move_out_of(zones, 64 << 10, {}, &moved).ok());
+  EXPECT_TRUE(moved.any);
+  EXPECT_GT(moved.moved_bytes, 4 * descriptor_bytes);
+  EXPECT_LT(moved.written_bytes, moved.moved_bytes * 4 / 3);
+}
+
+TEST_F(LargeDescriptorTest, APassThatGainsLessDoesNotBegin) {
+  put_each(0, 30);  // half of a zone dies
+  ASSERT_TRUE(m_tree->merge_all({}).ok());
+  ASSERT_FALSE(Defragmenter::choose(m_tree->zone_usage(), m_options.geometry.zone_bytes, 0.5).empty());
+  const uint64_t written = m_tree->statistics().merge_bytes;
+  Defragmenter defragmenter(m_tree.get());
+  defragmenter.start({.gain_min = 0.5});
+  std::chrono::microseconds wait;
+  while (defragmenter.running()) {
+    ASSERT_TRUE(defragmenter.step({}, &wait).ok());
+  }
+  EXPECT_EQ(m_tree->statistics().merge_bytes, written);
 }
 
 }  // namespace

@@ -1,9 +1,14 @@
 // Which zones the tree uses, and how they become free.
 #include <algorithm>
 
+#include "vtkv/tree/older_runs.h"
 #include "vtkv/tree/tree_impl.h"
 
 namespace vtkv {
+
+namespace {
+constexpr uint64_t kMovedShare = 8;  // at least, for each byte of a descriptor
+}  // namespace
 
 std::vector<ZoneUsage> TreeImpl::zone_usage() const {
   const uint64_t zone_bytes = m_geometry.zone_bytes;
@@ -31,6 +36,25 @@ std::vector<ZoneUsage> TreeImpl::zone_usage() const {
   return zones;
 }
 
+// Filter and range removals stay unless they lie there as well.
+Status TreeImpl::move_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
+                              const StitchPolicy& policy, Moved* moved) {
+  const std::shared_ptr<const Run>& run = claimed.inputs.front();
+  const MergePace pace = [&](uint64_t) { return give_way(claimed.level); };
+  RunWriter writer(m_env, m_reader, merge_settings(claimed.level, pace));
+  const RangeRemovals none;
+  const OlderRuns older(claimed.below, 0);
+  ValueDelta delta;
+  Reducer reducer(&snapshots, &none, &older, &delta);
+  VTKV_RETURN_IF_ERROR(StitchMerge({run}, &reducer, policy, pace, &writer).run());
+  std::shared_ptr<const Run> left;
+  VTKV_RETURN_IF_ERROR(writer.finish_as(*run, policy.must_move, &left));
+  VTKV_RETURN_IF_ERROR(install_merge(claimed.inputs, left ? Runs{left} : Runs(), delta));
+  *moved = {true, writer.copied_bytes(), writer.written_bytes()};
+  count(&TreeStatistics::merges, writer.written_bytes(), writer.stitched_bytes());
+  return {};
+}
+
 Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max, const SnapshotSource& given,
                              Moved* moved) {
   std::lock_guard merge_lock(m_merge_lock);
@@ -39,7 +63,7 @@ Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max
   VTKV_RETURN_IF_ERROR(failure());
   StitchPolicy policy;
   policy.bytes_min = 0;
-  policy.moved_max = bytes_max;
+  policy.reduces = false;
   policy.must_move = [&](uint64_t offset, uint64_t bytes) {
     const auto first = zones.lower_bound(offset / m_geometry.zone_bytes);
     return first != zones.end() && *first * m_geometry.zone_bytes < offset + bytes;
@@ -66,7 +90,10 @@ Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max
     pins.add(zone * m_geometry.zone_bytes, m_geometry.zone_bytes);
   }
   m_reader.file().map().drop_tails(zones);
-  return merge(claimed, snapshots, policy, moved);
+  policy.moved_max = std::max(bytes_max, kMovedShare * claimed.inputs.front()->location().span.bytes());
+  const Status status = move_claimed(claimed, snapshots(), policy, moved);
+  give_up(claimed, status);
+  return status;
 }
 
 // Every merge leaves what it replaced to the older slot, up to the size of the tree. With no merge to come, one more
