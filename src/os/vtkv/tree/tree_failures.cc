@@ -21,7 +21,9 @@ Status TreeImpl::fail(Status status) {
 Status TreeImpl::checkpoint_failed(const Runs& runs, Status status, bool final) {
   if (!m_options.mutations.free_doubtful_runs) {
     std::lock_guard lock(m_lock);
-    m_doubtful.push_back(runs);
+    if (m_doubtful.empty() || m_doubtful.back() != runs) {
+      m_doubtful.push_back(runs);
+    }
   }
   return final ? fail(std::move(status)) : status;
 }
@@ -32,6 +34,35 @@ Status TreeImpl::sync_zones() {
     status = m_syncs.check();
   }
   return status.ok() ? status : fail(std::move(status));
+}
+
+// A snapshot that was taken since is above everything in them, as for a merge under way.
+Status TreeImpl::install_unlisted(const Claim& claimed, bool* did) {
+  Unlisted unlisted;
+  {
+    std::lock_guard lock(m_lock);
+    *did = m_unlisted && m_unlisted->inputs == claimed.inputs;
+    if (!*did) {
+      return {};
+    }
+    unlisted = *m_unlisted;
+  }
+  return install_merge(unlisted.inputs, unlisted.outputs, unlisted.values);
+}
+
+Status TreeImpl::flushed_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
+                             std::shared_ptr<const Run>* run) {
+  UnlistedFlush& last = m_unlisted_flush;
+  if (last.memtable != &memtable || last.last_sequence != memtable.last_sequence() ||
+      last.entries != memtable.entries()) {
+    last = {};
+    VTKV_RETURN_IF_ERROR(write_run(memtable, snapshots, delta, run));
+    VTKV_RETURN_IF_ERROR(*run ? sync_zones() : Status());
+    last = {&memtable, memtable.last_sequence(), memtable.entries(), *run, *delta};
+  }
+  *run = last.run;
+  *delta = last.values;
+  return {};
 }
 
 // --- merges -------------------------------------------------------------------------------------------

@@ -181,10 +181,12 @@ Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPositi
   // What the overwritten slot alone still named becomes free here, outside the lock.
   Slot overwritten{m_checkpoint.epoch, m_checkpoint.position, runs, m_checkpoint.segments};
   std::vector<Runs> no_longer_doubtful;
+  std::optional<Unlisted> no_longer_needed;
   auto version = std::make_shared<const RunVersion>(std::move(runs));
   std::lock_guard lock(m_lock);
   forget_put_aside(version->runs());
   m_debt_bytes = debt_of(version->runs());
+  no_longer_needed.swap(m_unlisted);
   no_longer_doubtful.swap(m_doubtful);
   m_epoch = m_checkpoint.epoch;
   std::swap(m_slots[m_epoch % 2], overwritten);
@@ -288,10 +290,7 @@ Status TreeImpl::flush(const MemTable& memtable, const LogPosition& position,
   std::shared_ptr<const Run> run;
   ValueDelta delta;
   if (!memtable.empty()) {
-    VTKV_RETURN_IF_ERROR(write_run(memtable, snapshots, &delta, &run));
-  }
-  if (run) {
-    VTKV_RETURN_IF_ERROR(sync_zones());
+    VTKV_RETURN_IF_ERROR(flushed_run(memtable, snapshots, &delta, &run));
   }
   VTKV_RETURN_IF_ERROR(install(
       [&](Runs* runs) {
@@ -300,6 +299,7 @@ Status TreeImpl::flush(const MemTable& memtable, const LogPosition& position,
         }
       },
       &position, [&](Segments* segments) { delta.apply(segments); }));
+  m_unlisted_flush = {};
   m_reader.file().give_back_surplus();
   std::lock_guard lock(m_lock);
   ++m_statistics.flushes;
@@ -338,7 +338,11 @@ bool TreeImpl::claim(const Choose& choose, Claim* claimed) {
 }
 
 Status TreeImpl::merge(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy) {
-  Status status = merge_claimed(claimed, snapshots(), policy);
+  bool did = false;
+  Status status = install_unlisted(claimed, &did);
+  if (!did) {
+    status = merge_claimed(claimed, snapshots(), policy);
+  }
   give_up(claimed, status);
   return status;
 }
@@ -348,7 +352,7 @@ Status TreeImpl::install_merge(const Runs& inputs, const Runs& outputs, const Va
   if (!outputs.empty()) {
     VTKV_RETURN_IF_ERROR(sync_zones());
   }
-  VTKV_RETURN_IF_ERROR(install(
+  Status status = install(
       [&](Runs* current) {
         // Flushes and smaller merges may have changed what lies in front meanwhile; the claim kept these.
         auto place = std::search(current->begin(), current->end(), inputs.begin(), inputs.end());
@@ -356,7 +360,12 @@ Status TreeImpl::install_merge(const Runs& inputs, const Runs& outputs, const Va
         place = current->erase(place, place + inputs.size());
         current->insert(place, outputs.begin(), outputs.end());
       },
-      nullptr, [&](Segments* segments) { values.apply(segments); }));
+      nullptr, [&](Segments* segments) { values.apply(segments); });
+  if (status.is_no_space()) {
+    std::lock_guard lock(m_lock);
+    m_unlisted = {inputs, outputs, values};
+  }
+  VTKV_RETURN_IF_ERROR(std::move(status));
   m_reader.file().give_back_surplus();
   return {};
 }
@@ -428,16 +437,21 @@ Status TreeImpl::merge_claimed(const Claim& claimed, const std::vector<SequenceN
   std::shared_ptr<const Run> merged;
   ValueDelta delta;
   VTKV_RETURN_IF_ERROR(merge_into(inputs, claimed.below, snapshots, policy, pace, &delta, &writer, &merged));
+  count_written(writer.written_bytes(), writer.stitched_bytes());
   VTKV_RETURN_IF_ERROR(install_merge(inputs, merged ? Runs{merged} : Runs(), delta));
-  count(&TreeStatistics::merges, writer.written_bytes(), writer.stitched_bytes());
+  count(&TreeStatistics::merges);
   return {};
 }
 
-void TreeImpl::count(uint64_t TreeStatistics::*kind, uint64_t written_bytes, uint64_t stitched_bytes) {
+void TreeImpl::count_written(uint64_t written_bytes, uint64_t stitched_bytes) {
   std::lock_guard lock(m_lock);
-  ++(m_statistics.*kind);
   m_statistics.merge_bytes += written_bytes;
   m_statistics.stitched_bytes += stitched_bytes;
+}
+
+void TreeImpl::count(uint64_t TreeStatistics::*kind) {
+  std::lock_guard lock(m_lock);
+  ++(m_statistics.*kind);
 }
 
 void TreeImpl::count_filter_read(uint64_t bytes) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -74,13 +75,17 @@ class TreeImpl final : public Tree {
   // For new filters, when that many entries are about to come.
   int filter_bits(uint64_t new_entries) const;
   RunWriter::Settings merge_settings(uint32_t level, const MergePace& pace);
+  // Or the one that was written for it before. Null when nothing is left of it.
+  Status flushed_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
+                     std::shared_ptr<const Run>* run);
   Status write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
                    std::shared_ptr<const Run>* run);
   Status merge_into(const Runs& inputs, const Runs& below, const std::vector<SequenceNumber>& snapshots,
                     const StitchPolicy& policy, const MergePace& pace, ValueDelta* values, RunWriter* writer,
                     std::shared_ptr<const Run>* merged);
-  // Of a kind of merge, one more, and what it wrote; what was read for filters.
-  void count(uint64_t TreeStatistics::*kind, uint64_t written_bytes, uint64_t stitched_bytes);
+  // What a merge has written, whatever becomes of it; one more of a kind; what was read for filters.
+  void count_written(uint64_t written_bytes, uint64_t stitched_bytes);
+  void count(uint64_t TreeStatistics::*kind);
   void count_filter_read(uint64_t bytes);
   // Runs that one merge works on, so that no other takes them.
   struct Claim {
@@ -96,6 +101,14 @@ class TreeImpl final : public Tree {
   Status merge(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy);
   // The mutation: the snapshots of now, whenever it is asked.
   SnapshotSource listed(const SnapshotSource& snapshots) const;
+  // Runs that are on disk, synced, and whose checkpoint had no space: they are listed by the next attempt at the same,
+  // instead of being written again.
+  struct Unlisted {
+    Runs inputs, outputs;
+    ValueDelta values;
+  };
+  // Installs what an earlier attempt at a merge of the claimed runs has written. *did says whether there was any such thing.
+  Status install_unlisted(const Claim& claimed, bool* did);
   Status merge_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
                        const StitchPolicy& policy);
   // Of the one run that is claimed, what the policy says. In tree_zones.cc.
@@ -153,6 +166,16 @@ class TreeImpl final : public Tree {
   const std::unique_ptr<Manifest> m_manifest;  // writes: under m_checkpoint_lock
   Checkpoint m_checkpoint;                     // the newest; under m_checkpoint_lock
 
+  // Likewise of a flush, of this memtable. Under m_flush_lock.
+  struct UnlistedFlush {
+    const MemTable* memtable = nullptr;
+    SequenceNumber last_sequence = 0;
+    uint64_t entries = 0;
+    std::shared_ptr<const Run> run;
+    ValueDelta values;
+  };
+  UnlistedFlush m_unlisted_flush;
+
   mutable std::mutex m_lock;  // of what follows; held for moments
   std::shared_ptr<const RunVersion> m_current;
   std::array<Slot, 2> m_slots;  // by epoch mod 2
@@ -165,6 +188,7 @@ class TreeImpl final : public Tree {
   // Of checkpoints that failed and are in the manifest all the same, perhaps, until one has taken their place: what they
   // name stays as it is, also while workers that had begun before write on.
   std::vector<Runs> m_doubtful;
+  std::optional<Unlisted> m_unlisted;  // of the merge that met this last
   TreeStatistics m_statistics;
 };
 

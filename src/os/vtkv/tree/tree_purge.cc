@@ -68,8 +68,9 @@ Status TreeImpl::purge_claimed(const Claim& claimed, const KeyRange& stretch,
       outputs.push_back(std::move(left));
     }
   }
+  count_written(purge.written_bytes, purge.stitched_bytes);
   VTKV_RETURN_IF_ERROR(install_merge(inputs, outputs, purge.values));
-  count(&TreeStatistics::purges, purge.written_bytes, purge.stitched_bytes);
+  count(&TreeStatistics::purges);
   return {};
 }
 
@@ -98,7 +99,10 @@ Status TreeImpl::purge_once(const SnapshotSource& source, bool* did) {
   if (!claim(claims, &claimed)) {
     return {};
   }
-  const Status status = purge_claimed(claimed, choice.stretch, source());
+  Status status = install_unlisted(claimed, did);
+  if (!*did) {
+    status = purge_claimed(claimed, choice.stretch, source());
+  }
   give_up(claimed, status);
   *did = status.ok();
   return status;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "vtkv/testing/crash_images.h"
 #include "vtkv/testing/tree_fixture.h"
 
@@ -19,6 +21,19 @@ class TreeSpaceTest : public TreeFixture {
     LogPosition position;
     position.sequence = number * 100 + 99;
     return m_tree->flush(table, position, {});
+  }
+  // The manifest's write follows.
+  uint64_t writes_of_a_run() {
+    MemTable table;
+    table.put(1, "key", "value");
+    SimEnv env({.record = false});
+    std::unique_ptr<Tree> tree;
+    EXPECT_TRUE(env.create_directory("/db").ok());
+    EXPECT_TRUE(Tree::create(&env, "/db", m_options.geometry, Uuid{1, 2, 3}, {}).ok());
+    EXPECT_TRUE(Tree::open(&env, "/db", m_options, &tree).ok());
+    const uint64_t before = env.calls(SimCall::write);
+    EXPECT_TRUE(tree->flush(table, {1, 1, 1, 4096, 7}, {}).ok());
+    return env.calls(SimCall::write) - before - 1;
   }
   std::string read() {
     Lookup result = Lookup::absent;
@@ -51,6 +66,42 @@ TEST_F(TreeSpaceTest, AFlushIsTriedAgain) {
     ++number;
   }
   EXPECT_GE(failed, 3u);
+}
+
+// The manifest has no room, for long: what was written for it is kept, and nothing is written again.
+TEST_F(TreeSpaceTest, WhatACheckpointWaitsForIsWrittenOnce) {
+  m_options.runs_per_level = m_options.growth_factor = 2;
+  make();
+  ASSERT_TRUE(flush(1).ok());
+  MemTable table;
+  for (int i = 0; i < 40; ++i) {
+    table.put(200 + i, "key" + std::to_string(100 + i), "2" + std::string(300, 'v'));
+  }
+  LogPosition position;
+  position.sequence = 299;
+  const auto attempt = [&](const std::function<Status()>& work) {
+    uint64_t writes = 0;
+    uint64_t allocated = 0;
+    for (int i = 0; i < 20; ++i) {
+      const uint64_t before = m_env.calls(SimCall::write);
+      m_env.fail_nth(SimCall::write, i == 0 ? writes_of_a_run() + 1 : 1, Status::from_errno(ENOSPC, "injected"), true);
+      EXPECT_TRUE(work().is_no_space());
+      m_env.clear_faults();
+      writes = m_env.calls(SimCall::write) - before;
+      allocated = i == 0 ? m_tree->statistics().zones_in_use : allocated;
+    }
+    EXPECT_EQ(writes, 1u);
+    EXPECT_EQ(m_tree->statistics().zones_in_use, allocated);
+    EXPECT_TRUE(work().ok());
+  };
+  attempt([&] { return m_tree->flush(table, position, {}); });
+  EXPECT_EQ(read(), "2");
+  bool did = false;
+  attempt([&] { return m_tree->merge_once({}, &did); });
+  EXPECT_TRUE(did);
+  EXPECT_EQ(m_tree->statistics().runs, 1u);
+  open();
+  EXPECT_EQ(read(), "2");
 }
 
 // Until the manifest has been written, either the old state is there or the new one; and what comes next does not

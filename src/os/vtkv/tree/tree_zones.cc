@@ -49,9 +49,10 @@ Status TreeImpl::move_claimed(const Claim& claimed, const std::vector<SequenceNu
   VTKV_RETURN_IF_ERROR(StitchMerge({run}, &reducer, policy, pace, &writer).run());
   std::shared_ptr<const Run> left;
   VTKV_RETURN_IF_ERROR(writer.finish_as(*run, policy.must_move, &left));
-  VTKV_RETURN_IF_ERROR(install_merge(claimed.inputs, left ? Runs{left} : Runs(), delta));
+  count_written(writer.written_bytes(), writer.stitched_bytes());
   *moved = {true, writer.copied_bytes(), writer.written_bytes()};
-  count(&TreeStatistics::merges, writer.written_bytes(), writer.stitched_bytes());
+  VTKV_RETURN_IF_ERROR(install_merge(claimed.inputs, left ? Runs{left} : Runs(), delta));
+  count(&TreeStatistics::merges);
   return {};
 }
 
@@ -91,7 +92,10 @@ Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max
   }
   m_reader.file().map().drop_tails(zones);
   policy.moved_max = std::max(bytes_max, kMovedShare * claimed.inputs.front()->location().span.bytes());
-  const Status status = move_claimed(claimed, snapshots(), policy, moved);
+  Status status = install_unlisted(claimed, &moved->any);
+  if (!moved->any) {
+    status = move_claimed(claimed, snapshots(), policy, moved);
+  }
   give_up(claimed, status);
   return status;
 }
