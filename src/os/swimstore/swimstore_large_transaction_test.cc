@@ -1,4 +1,4 @@
-// A transaction that is larger than a segment of the log, and than any batch that one record may hold, on the host.
+// A transaction that is larger than a segment of the log, on the host.
 //
 // SWIM_LARGE_OMAP_KEYS: how many keys the omap has that is cloned (default 20,000; each takes some 250 bytes).
 
@@ -41,6 +41,7 @@ class LargeTransactionTest : public ::testing::Test {
     } else {
       use_small_stores(g_ceph_context);
     }
+    std::filesystem::remove_all(m_path);  // of a run that was ended
     std::filesystem::create_directory(m_path);
     open();
     ASSERT_EQ(0, m_store->mkfs());

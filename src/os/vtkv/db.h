@@ -67,7 +67,8 @@ class Snapshot {
 
 struct WriteOptions {
   // false: do not wait for durability. A crash may take back the batch, and then every later one as well. It is
-  // on its way at once all the same; a writer that is faster than the disk is held back smoothly.
+  // on its way at once all the same; a writer that is faster than the disk is held back smoothly. A batch larger than a
+  // log segment, or than 64 MiB, is waited for in any case.
   bool sync = true;
 };
 
@@ -146,8 +147,9 @@ class DB {
   virtual Status wait_durable(SequenceNumber sequence) = 0;
   // Writes the memtable to the tree and a new checkpoint; waits for it.
   virtual Status flush() = 0;
-  // Asks for the same and returns at once; may be called from a worker's step or a callback.
-  virtual void request_flush() = 0;
+  // Asks for checkpoints until no recovery starts before now, also if nobody writes any more. Returns at once; may be
+  // called from a worker's step, but not inside what the database calls back.
+  virtual void request_checkpoint() = 0;
   // Merges everything into one run; waits for it.
   virtual Status compact() = 0;
   // Gives back log space of values that are no longer reachable: empties the best segment or, with `full`, every

@@ -36,7 +36,7 @@ class WriteBatch {
   struct Fragment {
     std::string_view encoded;  // in the batch's memory
     uint32_t sequence_count = 0;
-    LogPlace* log_place = nullptr;  // the engine's
+    LogPlace* log_place = nullptr;  // where to say where the log has it; null: no value stays there
   };
   // Receives the operations of a batch, in order.
   class Handler {

@@ -36,7 +36,11 @@ void TxnContext::take_back() {
     m_store.in_flight.remove(write.slot.address);
     slots.push_back(write.slot);
   }
-  m_store.cube.containers().abandon(slots);
+  ContainerSet& containers = m_store.cube.containers();
+  containers.abandon(slots);
+  for (const SlotBlocks& blocks : delta.allocation.freed) {
+    containers.end_free(blocks);
+  }
 }
 
 void TxnContext::correct_throttle() {

@@ -239,6 +239,11 @@ bool Container::begin_free(const SlotBlocks& blocks) {
   return true;
 }
 
+void Container::end_free(const SlotBlocks& blocks) {
+  std::lock_guard lock(m_lock);
+  m_being_freed.erase(first_in_container(blocks));
+}
+
 uint64_t Container::apply_freed(SequenceNumber sequence, const SlotBlocks& blocks, bool reuse_at_once) {
   std::lock_guard lock(m_lock);
   const uint64_t slot = blocks.slot.whole().index;

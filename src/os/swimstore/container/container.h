@@ -59,6 +59,7 @@ class Container {
   void apply_allocated(const SlotBlocks& blocks);
   // See ContainerSet.
   bool begin_free(const SlotBlocks& blocks);
+  void end_free(const SlotBlocks& blocks);
   // Returns how much more waits, in units of set_reuse_horizon()'s.
   uint64_t apply_freed(vtkv::SequenceNumber sequence, const SlotBlocks& blocks, bool reuse_at_once);
   // How much ends to wait.

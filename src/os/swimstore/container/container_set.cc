@@ -112,6 +112,7 @@ class ContainerSetImplementation final : public ContainerSet {
   bool begin_free(const SlotBlocks& blocks) override {
     return blocks.is_valid() && m_containers[blocks.slot.container()]->begin_free(blocks);
   }
+  void end_free(const SlotBlocks& blocks) override { m_containers[blocks.slot.container()]->end_free(blocks); }
   bool is_primed(SlotAddress slot) const override {
     return slot.is_valid() && m_containers[slot.container()]->is_primed(slot.whole().index);
   }

@@ -88,6 +88,8 @@ class ContainerSet {
   // A transaction that is not applied yet will free these blocks. False: nobody owns them, or another one frees some of
   // them; only a damaged store's extents lead there.
   virtual bool begin_free(const SlotBlocks& blocks) = 0;
+  // It will not: the transaction is taken back.
+  virtual void end_free(const SlotBlocks& blocks) = 0;
   virtual void apply(vtkv::SequenceNumber sequence, const AllocationDelta& delta) = 0;
   virtual void set_reuse_horizon(vtkv::SequenceNumber horizon) = 0;
   virtual bool has_waiting() const = 0;

@@ -299,6 +299,8 @@ TEST_F(SplitInPlaceTest, WhatATransactionFreesNoOtherFrees) {
   EXPECT_FALSE(m_set->begin_free({slot, 0, 16, 16}));
   EXPECT_FALSE(m_set->begin_free(SlotBlocks::all(piece)));
   EXPECT_TRUE(m_set->begin_free({slot, 3, 1, 16}));
+  m_set->end_free({slot, 3, 1, 16});
+  EXPECT_TRUE(m_set->begin_free({slot, 3, 1, 16}));
   EXPECT_TRUE(m_set->begin_free({slot, 8, 8, 16}));
   apply({.allocated = {}, .freed = {{slot, 4, 4, 16}}});
   EXPECT_FALSE(m_set->begin_free({slot, 4, 4, 16}));  // nobody's now

@@ -107,7 +107,7 @@ Status CubeImplementation::open() {
   if (!m_options.keep_damage_marks) {
     m_damage.keep_only([this](const SlotBlocks& blocks) { return m_containers->is_owned(blocks); });
   }
-  m_containers->set_checkpoint_request([this] { m_database->request_flush(); });
+  m_containers->set_checkpoint_request([this] { m_database->request_checkpoint(); });
   m_horizon_keeper = std::make_unique<HorizonKeeper>(m_env, *m_containers, *m_database);
   return m_containers->finish_recovery();
 }

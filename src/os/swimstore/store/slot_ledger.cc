@@ -62,18 +62,19 @@ Status SlotLedger::settle(Cube& cube, vtkv::WriteBatch* batch, AllocationDelta* 
       delta->allocated.push_back(SlotBlocks::all(slot, change.written));
       usage->of(change.pool).allocated += int64_t{change.written} * kBlockBytes;
     }
-    std::vector<SlotBlocks> freed;
-    std::string contradiction;
-    VTKV_RETURN_IF_ERROR(settle_slot(cube, slot, change, batch, &freed, &contradiction));
-    if (!contradiction.empty()) {
-      contradictions->push_back(name_of(slot) + contradiction);
+    Outcome outcome;
+    VTKV_RETURN_IF_ERROR(settle_slot(cube, slot, change, &outcome));
+    if (outcome.contradiction.empty() && !change.fresh && !begin_free(cube.containers(), outcome.freed)) {
+      outcome.contradiction = " have two owners";
+    }
+    if (!outcome.contradiction.empty()) {
+      contradictions->push_back(name_of(slot) + outcome.contradiction);
       continue;
     }
-    for (const SlotBlocks& blocks : freed) {
-      if (!change.fresh && !cube.containers().begin_free(blocks)) {
-        contradictions->push_back(name_of(slot) + " have two owners");
-        continue;
-      }
+    for (const auto& [key, value] : outcome.references) {
+      value.empty() ? batch->remove(key) : batch->put(key, value);
+    }
+    for (const SlotBlocks& blocks : outcome.freed) {
       usage->of(change.pool).allocated -= int64_t{blocks.count} * kBlockBytes;
       delta->freed.push_back(blocks);
     }
@@ -82,29 +83,38 @@ Status SlotLedger::settle(Cube& cube, vtkv::WriteBatch* batch, AllocationDelta* 
   return {};
 }
 
-Status SlotLedger::settle_slot(Cube& cube, SlotAddress slot, Change& change, vtkv::WriteBatch* batch,
-                               std::vector<SlotBlocks>* freed, std::string* contradiction) {
+bool SlotLedger::begin_free(ContainerSet& containers, const std::vector<SlotBlocks>& freed) {
+  for (auto blocks = freed.begin(); blocks != freed.end(); ++blocks) {
+    if (!containers.begin_free(*blocks)) {
+      std::for_each(freed.begin(), blocks, [&](const SlotBlocks& begun) { containers.end_free(begun); });
+      return false;
+    }
+  }
+  return true;
+}
+
+Status SlotLedger::settle_slot(Cube& cube, SlotAddress slot, Change& change, Outcome* outcome) {
   for (const Step& step : change.steps) {
     if (!change.fresh && !cube.containers().is_owned({slot, step.first, step.count, change.written})) {
-      *contradiction = " are referred to, and nobody owns them";
+      outcome->contradiction = " are referred to, and nobody owns them";
       return {};
     }
   }
   if (change.counts) {
-    return settle_counted(cube.database(), slot, change, batch, freed, contradiction);
+    return settle_counted(cube.database(), slot, change, outcome);
   }
-  end_blocks(slot, change, freed, contradiction);
+  end_blocks(slot, change, outcome);
   return {};
 }
 
-void SlotLedger::end_blocks(SlotAddress slot, Change& change, std::vector<SlotBlocks>* freed,
-                            std::string* contradiction) {
+void SlotLedger::end_blocks(SlotAddress slot, Change& change, Outcome* outcome) {
+  std::vector<SlotBlocks>* const freed = &outcome->freed;
   std::sort(change.steps.begin(), change.steps.end(),
             [](const Step& a, const Step& b) { return a.first < b.first; });
   for (const Step& step : change.steps) {
     SlotBlocks* const last = freed->empty() ? nullptr : &freed->back();
     if (last != nullptr && last->first + last->count > step.first) {
-      *contradiction = " have two owners";
+      outcome->contradiction = " have two owners";
       return;
     }
     if (last != nullptr && last->first + last->count == step.first) {
@@ -115,8 +125,8 @@ void SlotLedger::end_blocks(SlotAddress slot, Change& change, std::vector<SlotBl
   }
 }
 
-Status SlotLedger::settle_counted(vtkv::DB& database, SlotAddress slot, const Change& change, vtkv::WriteBatch* batch,
-                                  std::vector<SlotBlocks>* freed, std::string* contradiction) {
+Status SlotLedger::settle_counted(vtkv::DB& database, SlotAddress slot, const Change& change, Outcome* outcome) {
+  std::vector<SlotBlocks>* const freed = &outcome->freed;
   SlotReferences::Counts counts(change.written, 1);
   std::set<uint32_t> groups;
   for (const Step& step : change.steps) {
@@ -127,10 +137,10 @@ Status SlotLedger::settle_counted(vtkv::DB& database, SlotAddress slot, const Ch
   }
   std::map<uint32_t, std::string> before;  // by group, where there is an entry
   if (!change.fresh) {
-    VTKV_RETURN_IF_ERROR(load(database, slot, groups, &counts, &before, contradiction));
+    VTKV_RETURN_IF_ERROR(load(database, slot, groups, &counts, &before, &outcome->contradiction));
   }
-  count(change.steps, &counts, contradiction);
-  if (!contradiction->empty()) {
+  count(change.steps, &counts, &outcome->contradiction);
+  if (!outcome->contradiction.empty()) {
     return {};
   }
   for (uint32_t block = 0; block < change.written; ++block) {
@@ -144,12 +154,10 @@ Status SlotLedger::settle_counted(vtkv::DB& database, SlotAddress slot, const Ch
     }
   }
   for (const uint32_t group : groups) {
-    const std::string value = SlotReferences::encode(of_group(counts, group));
-    if (value == before[group]) {
-      continue;
+    std::string value = SlotReferences::encode(of_group(counts, group));
+    if (value != before[group]) {
+      outcome->references.emplace_back(slot_reference_key(slot, group), std::move(value));
     }
-    const std::string key = slot_reference_key(slot, group);
-    value.empty() ? batch->remove(key) : batch->put(key, value);
   }
   return {};
 }

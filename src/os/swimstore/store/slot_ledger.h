@@ -51,14 +51,17 @@ class SlotLedger {
     std::vector<Step> steps;
   };
 
-  // Of one slot. Appends the blocks that nothing refers to any more. *contradiction, where there is one, is a sentence's
-  // end, and nothing was changed.
-  static vtkv::Status settle_slot(Cube& cube, SlotAddress slot, Change& change, vtkv::WriteBatch* batch,
-                                  std::vector<SlotBlocks>* freed, std::string* contradiction);
-  static void end_blocks(SlotAddress slot, Change& change, std::vector<SlotBlocks>* freed, std::string* contradiction);
-  static vtkv::Status settle_counted(vtkv::DB& database, SlotAddress slot, const Change& change,
-                                     vtkv::WriteBatch* batch, std::vector<SlotBlocks>* freed,
-                                     std::string* contradiction);
+  // What becomes of one slot.
+  struct Outcome {
+    std::vector<SlotBlocks> freed;                        // nothing refers to them any more
+    std::vector<std::pair<std::string, std::string>> references;  // keys, and values to put; empty: remove
+    std::string contradiction;                            // where there is one, a sentence's end; the rest does not count
+  };
+  static vtkv::Status settle_slot(Cube& cube, SlotAddress slot, Change& change, Outcome* outcome);
+  // False: some of them may not be freed, and none is.
+  static bool begin_free(ContainerSet& containers, const std::vector<SlotBlocks>& freed);
+  static void end_blocks(SlotAddress slot, Change& change, Outcome* outcome);
+  static vtkv::Status settle_counted(vtkv::DB& database, SlotAddress slot, const Change& change, Outcome* outcome);
   // What the tree says of these groups.
   static vtkv::Status load(vtkv::DB& database, SlotAddress slot, const std::set<uint32_t>& groups,
                            SlotReferences::Counts* counts, std::map<uint32_t, std::string>* values,

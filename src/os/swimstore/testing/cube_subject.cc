@@ -82,8 +82,12 @@ std::string CubeSubject::record(SimEnv* env) {
     spoil_slot(*env);
   }
   world.run(m_history, seed + 1, m_run.steps - m_run.steps / 2, 1 + seed % 4);
+  if (!has_bad_slot) {
+    env->clear_faults();
+  }
+  std::string wrong = world.wait_for_all();
   env->clear_faults();
-  if (std::string wrong = world.wait_for_all(); !wrong.empty()) {
+  if (!wrong.empty()) {
     const bool met_bad_slot = has_bad_slot && wrong.find("quarantined: not used again") != std::string::npos;
     if (m_events) {
       m_events->quarantined += met_bad_slot;
@@ -91,7 +95,7 @@ std::string CubeSubject::record(SimEnv* env) {
     return met_bad_slot ? "" : wrong;  // it ended the cube
   }
   uint64_t found = 0;
-  if (std::string wrong = world.check(m_history, &found); !wrong.empty()) {
+  if (wrong = world.check(m_history, &found); !wrong.empty()) {
     return wrong;
   }
   if (m_events) {

@@ -37,6 +37,9 @@ void CommitPipeline::on_done(Tracked& request) {
         --m_log_writes;
         --request.group->writes_left;
         request.group->logged = true;
+        if (request.group->record.buffer.capacity() > kKeptBufferBytes) {
+          request.group->record.buffer = AlignedBuffer();
+        }
         note_logged();
         break;
       case Tracked::Kind::sync:
@@ -199,9 +202,6 @@ void CommitPipeline::finish_flush() {
       m_durable.store(std::max(m_durable.load(), group->record.position.sequence));
     }
     raise_horizon(group->record.durable_seq);
-    if (group->record.buffer.capacity() > kKeptBufferBytes) {
-      group->record.buffer = AlignedBuffer();
-    }
     m_spare_groups.push_back(std::move(group));
   }
   m_pacer.flush_ended(waiters, m_ungrouped_waiters + m_queue.waiting(), m_env->now_us());

@@ -11,7 +11,7 @@ namespace vtkv {
 
 // A submission or a bulk that was taken from the queue, or a fragment of a submission's batch.
 struct CommitPipeline::Taken {
-  Submission* submission = nullptr;  // with fragments: of the last one
+  Submission* submission = nullptr;  // with fragments: null in all but the last, so that it is told once
   const WriteBatch::Fragment* fragment = nullptr;
   std::shared_ptr<Bulk> bulk;  // instead of a submission; until it is in the file
   SequenceNumber last_sequence = 0;

@@ -68,7 +68,9 @@ class CommitPipeline {
   bool enqueue(Submission* submission);
   // What is larger is to be cut into fragments (Submission::fragments), of at most fragment_bytes() where its operations
   // are no larger.
-  uint64_t record_bytes_most() const { return m_writer.segment_room() - sizeof(batch_frame_t); }
+  uint64_t record_bytes_most() const {
+    return std::min<uint64_t>(m_writer.segment_room() - sizeof(batch_frame_t), kUncutBytesMost);
+  }
   uint64_t fragment_bytes() const { return std::min<uint64_t>(record_bytes_most() / 4, 8u << 20); }
   // A batch whose writer does not wait for it; *copy is its place in *bulk. True: wake().
   bool append(std::string_view encoded, uint32_t sequence_count, SequenceNumber last, std::shared_ptr<Bulk>* bulk,
@@ -109,6 +111,8 @@ class CommitPipeline {
   void add_statistics(DBStatistics* statistics) const;
 
  private:
+  static constexpr uint64_t kUncutBytesMost = 64u << 20;  // of a batch, however large segments are
+
   struct Group;
   struct Taken;
   struct Tracked;

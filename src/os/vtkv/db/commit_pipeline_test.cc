@@ -73,6 +73,41 @@ TEST_F(CommitPipelineTest, ABatchLargerThanASegmentIsOneBatch) {
   }
 }
 
+// The second of its segments cannot be written.
+TEST_F(CommitPipelineTest, ABatchThatFailsInTheMiddleIsNotThere) {
+  WriteBatch before;
+  before.put("before", "");
+  ASSERT_TRUE(m_db->write(std::move(before)).ok());
+  for (const std::string& path : m_env.files()) {
+    if (path.starts_with("/db/log/") && !path.ends_with("000001.log")) {
+      m_env.set_bad(SimBad::writes, path, 32 << 10, 64 << 10);
+    }
+  }
+  Write large;
+  for (int i = 0; i < 200; ++i) {
+    large.batch.put(std::to_string(i), std::string(3000, 'v'));
+  }
+  m_db->submit(&large);
+  EXPECT_FALSE(m_db->wait_durable(large.last_sequence).ok());
+  EXPECT_FALSE(large.ended);
+  m_db.reset();
+  m_env.clear_faults();
+  ASSERT_TRUE(DB::open(&m_env, "/db", m_options, &m_db).ok());
+  std::string found;
+  EXPECT_TRUE(m_db->get("before", &found).ok());
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_TRUE(m_db->get(std::to_string(i), &found).is_not_found()) << i;
+  }
+  // What there was of it is nobody's: its segments are used again.
+  const uint64_t bytes = m_db->statistics().log_file_bytes;
+  for (int i = 0; i < 60; ++i) {
+    WriteBatch batch;
+    batch.put("after", std::string(3000, 'v'));
+    ASSERT_TRUE(m_db->write(std::move(batch)).ok());
+  }
+  EXPECT_LE(m_db->statistics().log_file_bytes, bytes);
+}
+
 TEST_F(CommitPipelineTest, AnOperationLargerThanASegmentHasARecordOfItsOwn) {
   WriteBatch batch;
   batch.put("a", "small");

@@ -213,7 +213,7 @@ TEST_F(DbClosingTest, AMergeThatReadsKeysForItsFilterIsGivenUp) {
 }
 
 TEST_F(DbClosingTest, ALargeFlushIsGivenUp) {
-  close_in([&] { put(0, 5000, 1000); }, [&] { m_db->request_flush(); });
+  close_in([&] { put(0, 5000, 1000); }, [&] { m_db->request_checkpoint(); });
 }
 
 }  // namespace

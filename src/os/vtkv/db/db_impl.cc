@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "vtkv/db/own_submission.h"
 #include "vtkv/iter/db_iterator.h"
 
 namespace vtkv {
@@ -162,6 +163,13 @@ Status DbImpl::flush() {
   return m_memtables_flushed.load() >= wanted ? Status() : m_flush_error;
 }
 
+// With a sequence of their own they are told from earlier ones.
+void DbImpl::request_checkpoint() {
+  submit(new OwnSubmission([] {}));
+  m_slots_wanted.store(2);
+  wake(m_flush_worker);
+}
+
 void DbImpl::request_flush() {
   m_flush_wanted.store(true);
   wake(m_flush_worker);
@@ -272,6 +280,10 @@ NextStep DbImpl::flush_step() {
   }
   tell_checkpoint();
   if (m_flush_wanted.exchange(false)) {
+    (void)close_memtable();
+  }
+  if (m_closed_count.load() == 0 && m_slots_wanted.load() > 0) {
+    m_slots_wanted.fetch_sub(1);
     (void)close_memtable();
   }
   Closed closed;

@@ -57,7 +57,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   void advance_reuse_horizon() override;
   Status wait_durable(SequenceNumber sequence) override;
   Status flush() override;
-  void request_flush() override;
+  void request_checkpoint() override;
   Status compact() override;
   Status collect_garbage(bool full) override;
   Status defragment(const DefragmentOptions& options) override;
@@ -121,6 +121,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   Status write_and_wait(WriteBatch batch);
 
   // Flush, merge and log workers.
+  void request_flush();  // closes the memtable and writes it, soon
   NextStep flush_step();
   NextStep flush_one(const Closed& closed, const LogPosition& position);
   NextStep flush_failed(const Status& status);
@@ -209,6 +210,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   std::optional<Closed> m_written;       // likewise: in the tree, and not dropped yet
   std::atomic<bool> m_segments_released{false};  // by the collector; not told to the pool yet
   std::atomic<bool> m_flush_wanted{false};
+  std::atomic<unsigned> m_slots_wanted{0};  // of the manifest, to be written anew
   std::mutex m_error_lock;
   Status m_flush_error;   // of the newest attempt; guarded by m_error_lock
   Status m_merge_error;   // likewise

@@ -267,6 +267,9 @@ Status DbImpl::end_recovery(const LogRecovery& recovery, LogPosition* position) 
   VTKV_RETURN_IF_ERROR(record.segment->file->write(record.write_offset, record.data, record.write_bytes));
   VTKV_RETURN_IF_ERROR(record.segment->file->sync());
   *position = record.position;
+  if (recovery.dropped_half_batch()) {  // it may be most of the log
+    m_pool->release_abandoned(recovery.end().epoch, record.segment->epoch, m_tree->listed_epochs());
+  }
   return m_pool->remove_half_made();
 }
 

@@ -247,12 +247,36 @@ class Participant final : public CheckpointParticipant {
     return replay_status;
   }
   void collect(SequenceNumber, std::vector<CheckpointEntry>*) override {}
-  void checkpoint_durable(SequenceNumber) override {}
+  void checkpoint_durable(SequenceNumber as_of) override { durable = as_of; }
 
   Status load_status, replay_status;
   std::vector<std::string> loaded;
   int replayed = 0;
+  SequenceNumber durable = 0;
 };
+
+// Who waits for both manifest slots asks once, and then nobody may write for a long time.
+TEST_F(DbOpenTest, ARequestedCheckpointReachesBothSlots) {
+  Participant participant;
+  m_options.participant = &participant;
+  ASSERT_TRUE(create().ok());
+  ASSERT_TRUE(open().ok());
+  ASSERT_TRUE(m_db->write(put("a")).ok());
+  ASSERT_TRUE(m_db->flush().ok());
+  ASSERT_TRUE(m_db->flush().ok());
+  m_db.reset();
+  ASSERT_TRUE(open().ok());
+  for (const char* key : {"b", ""}) {
+    if (*key != '\0') {
+      ASSERT_TRUE(m_db->write(put(key)).ok());
+    }
+    const SequenceNumber now = m_db->statistics().last_sequence;
+    m_db->request_checkpoint();
+    m_env.run_until_idle();
+    EXPECT_GE(participant.durable, now);
+  }
+  m_db.reset();
+}
 
 TEST_F(DbOpenTest, ParticipantSeesTheTreeThenTheLogAndMayRefuse) {
   ASSERT_TRUE(create().ok());

@@ -86,7 +86,7 @@ TEST_P(DbReadOnlyTest, ChangesNothingOnDisk) {
   std::vector<std::string> findings;
   m_db->verify(&findings);
   EXPECT_TRUE(findings.empty()) << findings.front();
-  m_db->request_flush();
+  m_db->request_checkpoint();
   m_db->advance_reuse_horizon();
   m_db.reset();
   EXPECT_TRUE(disk() == before);

@@ -112,6 +112,7 @@ Status LogRecovery::read_chain() {
 void LogRecovery::drop_half_batch() {
   while (!m_chain.empty() && (m_chain.back().header.flags & kContinues) && !m_options.mutations.keep_half_batches) {
     m_chain.pop_back();
+    m_dropped_half_batch = true;
   }
   m_end = m_chain.empty() ? m_checkpoint : m_chain.back().position_after();
 }

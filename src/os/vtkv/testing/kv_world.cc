@@ -393,7 +393,7 @@ void KvWorld::wait_somehow() {
       }
       break;
     case 1:
-      m_db->request_flush();
+      m_db->request_checkpoint();
       break;
     case 2:
       if (m_random() % 4 == 0) {

@@ -15,6 +15,7 @@ const LogTrace::Files kFiles{"/db/log", "/db/manifest", "/slots"};
 KvWorldSettings settings() {
   KvWorldSettings result;
   result.repeated_tags = false;
+  result.large_batches = false;
   result.longest_value = 40;
   return result;
 }

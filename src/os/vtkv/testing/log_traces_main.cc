@@ -27,6 +27,7 @@ KvWorldSettings settings_for(uint64_t seed, const Options::Mutations& mutations)
   KvWorldSettings settings;
   settings.mutations = mutations;
   settings.repeated_tags = false;
+  settings.large_batches = false;
   settings.longest_value = 300;
   settings.memtable_bytes = seed / 4 % 4 == 0 ? 4 << 10 : 64 << 10;
   return settings;

@@ -45,11 +45,9 @@ Status LogWriter::form(const std::vector<BatchView>& batches, SequenceNumber dur
 
   const uint64_t record_bytes = header.padded_bytes();
   LogSegment* segment = m_pool->find(m_position.segment_id);
-  // A program that does not know of fragments has to refuse the segment: by its header, which is written now.
-  const bool cuts_batch = (flags & kContinues) != 0;
-  const bool begins_batch = cuts_batch && !m_in_batch;
-  m_in_batch = cuts_batch;
-  const bool new_segment = begins_batch || m_position.end_offset + record_bytes > segment->bytes ||
+  // A program that does not know of fragments has to refuse the segment, by its header.
+  const bool takes_fragments = segment->header_version >= kSegmentVersion;
+  const bool new_segment = ((flags & kContinues) && !takes_fragments) || m_position.end_offset + record_bytes > segment->bytes ||
                            (!segment->primed.load() && m_pool->primed_awaits());
   if (new_segment) {
     VTKV_RETURN_IF_ERROR(move_to_next_segment(record_bytes, flags & kRecoveryRecord));

@@ -44,7 +44,7 @@ class LogWriter {
   // the next one; a record longer than a segment gets one of its own size.
   // With `in_place` there is one batch, and it lies where it has to: behind a block for a segment's header, a
   // record header and a frame, in a buffer of whole blocks that starts there.
-  // `flags` with kContinues: of one batch's fragments the first goes to a fresh segment.
+  // `flags` with kContinues: not to a segment that an older program began.
   Status form(const std::vector<BatchView>& batches, SequenceNumber durable_seq, uint16_t flags,
               FormedRecord* record, char* in_place = nullptr);
   // Bytes of batches (frames included) that still fit the current segment.
@@ -59,7 +59,6 @@ class LogWriter {
   SegmentPool* const m_pool;
   const Uuid m_uuid;
   LogPosition m_position;
-  bool m_in_batch = false;  // whose last fragment is still to come
 };
 
 }  // namespace vtkv

@@ -25,16 +25,16 @@ class LogWriterTest : public testing::Test {
   FormedRecord m_record;
 };
 
-// A program that knows no fragments refuses a segment of version 3; one that was begun by such a program is left.
-TEST_F(LogWriterTest, TheFirstFragmentBeginsASegment) {
+// A program that knows no fragments refuses a segment of version 3, but not one that it began itself.
+TEST_F(LogWriterTest, FragmentsDoNotGoToASegmentThatAnOlderProgramBegan) {
+  m_pool.find(1)->header_version = kSegmentVersion - 1;
   EXPECT_EQ(segment_of_record(0), 1u);
   const uint64_t fresh = segment_of_record(kContinues);
   EXPECT_NE(fresh, 1u);
   EXPECT_EQ(m_record.write_offset, 0u);  // with the segment's header
   EXPECT_EQ(segment_of_record(kContinues), fresh);
   EXPECT_EQ(segment_of_record(0), fresh);
-  EXPECT_EQ(segment_of_record(0), fresh);
-  EXPECT_NE(segment_of_record(kContinues), fresh);
+  EXPECT_EQ(segment_of_record(kContinues), fresh);
 }
 
 }  // namespace

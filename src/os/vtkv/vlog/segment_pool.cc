@@ -202,6 +202,7 @@ Status SegmentPool::load_segment(const std::string& name, uint64_t id) {
   segment->bytes = bytes;
   segment->epoch = header.epoch;
   segment->primed.store((header.flags & kUnprimedSegment) == 0);
+  segment->header_version = header.version;
   segment->written_bytes = kLogBlockBytes;
   m_next_epoch = std::max(m_next_epoch, header.epoch + 1);
   m_segments[id] = std::move(segment);
@@ -290,6 +291,7 @@ Status SegmentPool::take(uint64_t minimum_bytes, bool for_recovery, LogSegment**
     if (chosen) {
       chosen->spare = false;
       chosen->epoch = m_next_epoch++;
+      chosen->header_version = kSegmentVersion;
     }
     changed();
   }
@@ -309,6 +311,16 @@ void SegmentPool::release_before(uint64_t oldest_needed_epoch, const std::set<ui
   std::lock_guard lock(m_lock);
   for (auto& [id, segment] : m_segments) {
     if (segment->epoch < oldest_needed_epoch && !listed.contains(segment->epoch)) {
+      segment->spare = true;
+    }
+  }
+  changed();
+}
+
+void SegmentPool::release_abandoned(uint64_t end_epoch, uint64_t record_epoch, const std::set<uint64_t>& listed) {
+  std::lock_guard lock(m_lock);
+  for (auto& [id, segment] : m_segments) {
+    if (segment->epoch > end_epoch && segment->epoch != record_epoch && !listed.contains(segment->epoch)) {
       segment->spare = true;
     }
   }

@@ -38,6 +38,7 @@ struct LogSegment {
   uint64_t id = 0;
   std::atomic<uint64_t> epoch{0};  // 0: never used
   uint64_t bytes = 0;
+  uint32_t header_version = kSegmentVersion;  // on disk, or of its next use
   bool spare = false;    // guarded by the pool's lock
   bool priming = false;  // likewise: a spare that must not be taken just now
   // Everything before it was written, also if the segment is not primed. The writer's, or whoever primes it.
@@ -81,6 +82,9 @@ class SegmentPool {
   // Segments with an epoch below this are no longer needed by any recovery; those whose epoch is among `listed`
   // hold values and stay.
   void release_before(uint64_t oldest_needed_epoch, const std::set<uint64_t>& listed);
+  // After a recovery, whose record is durable at `record_epoch`: what lay beyond the end that it found, in segments of
+  // later epochs than that of the end, is nobody's any more.
+  void release_abandoned(uint64_t end_epoch, uint64_t record_epoch, const std::set<uint64_t>& listed);
   // Does one piece of the work ahead (make a spare, prime one, remove a superfluous file); *did says whether.
   Status work_ahead(bool* did);
   // For closing: work ahead under way returns Code::busy soon. Thread-safe.

@@ -32,8 +32,8 @@
 //       72     4  body_crc         crc32c of the body
 //       76     4  header_crc       crc32c of bytes 0..75
 //
-// A batch may be cut into fragments, each alone in a record. All but the last have kContinues, and the first of them
-// begins a segment. Recovery takes all of them or none; a durable_seq is never that of a record with kContinues.
+// A batch may be cut into fragments, each alone in a record. All but the last have kContinues, and lie in segments of
+// version 3. Recovery takes all of them or none; a durable_seq is never that of a record with kContinues.
 //
 // body: when flags has kCrossCube, first
 //        0     8  transaction_id

@@ -74,7 +74,8 @@ void run_segment_header(std::string_view bytes) {
   const HeaderState state = decode_segment_header(again, sealed.uuid, &header);
   // Version 1 has no flags, whatever its bytes say.
   const bool known = header.version == 1 ? header.flags == 0
-                                         : header.version == kSegmentVersion && (header.flags & ~kUnprimedSegment) == 0;
+                                         : header.version > 1 && header.version <= kSegmentVersion &&
+                                               (header.flags & ~kUnprimedSegment) == 0;
   if (state == HeaderState::valid && (header.magic != kSegmentMagic || !known)) {
     fuzz_violation("a segment header of another kind is taken for valid");
   }
@@ -86,7 +87,11 @@ std::vector<std::string> segment_header_seeds() {
   header.epoch = 17;
   header.segment_bytes = 64u << 10;
   seal(&header);
-  return {std::string(reinterpret_cast<const char*>(&header), sizeof header)};
+  segment_header_t before = header;
+  before.version = kSegmentVersion - 1;
+  seal(&before);
+  return {std::string(reinterpret_cast<const char*>(&header), sizeof header),
+          std::string(reinterpret_cast<const char*>(&before), sizeof before)};
 }
 
 // The checksums are made right first: a fuzzer does not find them.
