@@ -29,4 +29,14 @@ void best_fit(uint64_t bytes, std::vector<Piece>* pieces) {
   pieces->push_back({class_for(left - half), static_cast<uint32_t>(left - half)});
 }
 
+uint64_t most_slot_bytes(uint64_t bytes) {
+  uint64_t most = bytes / kSlotBytesMax * kSlotBytesMax;
+  std::vector<Piece> pieces;
+  best_fit(bytes - most, &pieces);
+  for (const Piece& piece : pieces) {
+    most += slot_bytes(piece.size_class);
+  }
+  return most;
+}
+
 }  // namespace swimstore

@@ -22,4 +22,7 @@ unsigned class_for(uint64_t bytes);
 // smallest one that holds what remains (together they waste at most a sixth).
 void best_fit(uint64_t bytes, std::vector<Piece>* pieces);
 
+// The slots of these pieces are so large in all. However a full container set cuts the write, it takes no more.
+uint64_t most_slot_bytes(uint64_t bytes);
+
 }  // namespace swimstore

@@ -34,7 +34,7 @@ Status Container::open(uint64_t primed_slots, uint64_t bytes_max) {
     return Status::corruption(m_file->path() + " has " + std::to_string(size) + " bytes, more than could ever be " +
                               "allocated here; restore it");
   }
-  std::lock_guard lock(m_lock);
+  FreeChange change(*this);
   // A last stretch that a crash cut short is made whole by the growth that wants it.
   m_slots.extend((size + m_growth_bytes - 1) / m_growth_bytes);
   m_slots.assume_primed(std::min(primed_slots, size / slot_bytes(m_size_class)));
@@ -42,7 +42,7 @@ Status Container::open(uint64_t primed_slots, uint64_t bytes_max) {
 }
 
 bool Container::take(AllocatedSlot* slot) {
-  std::lock_guard lock(m_lock);
+  FreeChange change(*this);
   const uint64_t index = m_slots.take(&slot->primed);
   if (index == SlotAllocator::npos) {
     return false;
@@ -56,7 +56,7 @@ bool Container::take_piece(unsigned size_class, AllocatedSlot* slot) {
   if ((m_piece_classes.load(std::memory_order_relaxed) >> size_class & 1) == 0) {
     return false;
   }
-  std::lock_guard lock(m_lock);
+  FreeChange change(*this);
   return take_piece_locked(size_class, slot);
 }
 
@@ -74,7 +74,7 @@ bool Container::take_piece_locked(unsigned size_class, AllocatedSlot* slot) {
 }
 
 bool Container::break_up(unsigned size_class, AllocatedSlot* slot) {
-  std::lock_guard lock(m_lock);
+  FreeChange change(*this);
   if (take_piece_locked(size_class, slot)) {
     return true;  // one that came back meanwhile
   }
@@ -105,8 +105,13 @@ void Container::note_pieces() {
   m_piece_classes.store(classes, std::memory_order_relaxed);
 }
 
+void Container::note_free() {
+  m_free_bytes.store(m_slots.available() * slot_bytes(m_size_class) + m_split.free_blocks() * kBlockBytes,
+                     std::memory_order_release);
+}
+
 void Container::put_back(const AllocatedSlot& slot) {
-  std::lock_guard lock(m_lock);
+  FreeChange change(*this);
   const SlotBlocks blocks = slot.blocks();
   const bool whole = slot.address.split_levels == 0;
   make_free({.slot = slot.address.whole().index, .first = blocks.first_block(), .count = whole ? 0 : blocks.count});
@@ -132,7 +137,7 @@ Status Container::claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claim
   if (!backed) {
     VTKV_RETURN_IF_ERROR(m_file->allocate(stretch * m_growth_bytes, m_growth_bytes));
   }
-  std::lock_guard lock(m_lock);
+  FreeChange change(*this);
   if (!backed) {
     m_slots.back(stretch);
   }
@@ -245,7 +250,7 @@ void Container::end_free(const SlotBlocks& blocks) {
 }
 
 uint64_t Container::apply_freed(SequenceNumber sequence, const SlotBlocks& blocks, bool reuse_at_once) {
-  std::lock_guard lock(m_lock);
+  FreeChange change(*this);
   const uint64_t slot = blocks.slot.whole().index;
   bool splits = false;
   const Status status = set_owned(blocks, false, &splits);
@@ -287,7 +292,7 @@ void Container::make_free(const Waiting& freed) {
 }
 
 uint64_t Container::set_reuse_horizon(SequenceNumber horizon) {
-  std::lock_guard lock(m_lock);
+  FreeChange change(*this);
   uint64_t ended = 0;
   while (!m_waiting.empty() && m_waiting.front().sequence <= horizon) {
     m_waiting_slots -= m_waiting.front().count == 0;
@@ -351,7 +356,7 @@ Status Container::replay(const SlotBlocks& blocks, bool owned) {
 }
 
 void Container::finish_recovery() {
-  std::lock_guard lock(m_lock);
+  FreeChange change(*this);
   m_slots.finish_recovery();
   m_split.finish_recovery();
   note_pieces();
@@ -411,7 +416,7 @@ Status Container::grow(bool only_when_empty) {
     stretch = stretch_to_grow(&failed_punch);
   }
   VTKV_RETURN_IF_ERROR(m_file->allocate(stretch * m_growth_bytes, m_growth_bytes));
-  std::lock_guard lock(m_lock);
+  FreeChange change(*this);
   if (failed_punch) {
     dropped(stretch);
   } else if (stretch == m_slots.stretches()) {
@@ -426,7 +431,7 @@ Status Container::grow(bool only_when_empty) {
 bool Container::cancel_punch(bool also_tried) {
   // Under the growth lock, so that no hole is being punched in what is given back.
   std::lock_guard growth(m_growth_lock);
-  std::lock_guard lock(m_lock);
+  FreeChange change(*this);
   const auto punch = std::find_if(m_punches.rbegin(), m_punches.rend(),
                                   [also_tried](const Punch& it) { return also_tried || !it.tried; });
   if (punch == m_punches.rend()) {
@@ -441,7 +446,7 @@ Status Container::prime(uint64_t bytes, uint64_t* bytes_done) {
   uint64_t first = 0;
   uint64_t count = 0;
   {
-    std::lock_guard lock(m_lock);
+    FreeChange change(*this);
     count = m_slots.take_unprimed_run(std::max<uint64_t>(1, bytes / slot_bytes(m_size_class)), &first);
   }
   *bytes_done = count * slot_bytes(m_size_class);
@@ -449,7 +454,7 @@ Status Container::prime(uint64_t bytes, uint64_t* bytes_done) {
     return {};
   }
   const Status written = m_file->write_zeros(first * slot_bytes(m_size_class), *bytes_done);
-  std::lock_guard lock(m_lock);
+  FreeChange change(*this);
   if (!written.ok()) {
     for (uint64_t i = 0; i < count; i++) {
       m_slots.put_back(first + i);
@@ -472,7 +477,7 @@ Status Container::sync_primed() {
     return {};
   }
   const Status synced = m_file->sync();
-  std::lock_guard lock(m_lock);
+  FreeChange change(*this);
   for (const auto& [first, count] : runs) {
     for (uint64_t slot = first; slot < first + count; slot++) {
       if (synced.ok()) {
@@ -491,7 +496,7 @@ uint64_t Container::priming_bytes() const {
 
 // What was primed before the store was opened, and is no more, the older manifest slot may still call so.
 bool Container::withhold_one(SequenceNumber durable, bool punch_at_once) {
-  std::lock_guard lock(m_lock);
+  FreeChange change(*this);
   const uint64_t stretch = m_slots.find_whole_free_from_end(m_slots.stretches());
   if (stretch == SlotAllocator::npos) {
     return false;

@@ -6,6 +6,7 @@
 // Threads: all methods may be called from any thread.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <deque>
 #include <map>
@@ -43,6 +44,8 @@ class Container {
   unsigned size_class() const { return m_size_class; }
   uint64_t growth_bytes() const { return m_growth_bytes; }
 
+  // Of whole slots and pieces: what take() and its like may hand out. Once it fell, it is so for every thread.
+  uint64_t free_bytes() const { return m_free_bytes.load(std::memory_order_acquire); }
   // False when nothing is available; does no I/O.
   bool take(AllocatedSlot* slot);
   // A piece of a split slot, for slot->bytes; the smallest that holds them is 2^size_class blocks.
@@ -113,6 +116,19 @@ class Container {
     bool tried = false;                     // it may have holes already
   };
 
+  // Holds m_lock while something becomes free or ceases to be.
+  class FreeChange {
+   public:
+    explicit FreeChange(Container& container) : m_container(container), m_guard(container.m_lock) {}
+    ~FreeChange() { m_container.note_free(); }
+    FreeChange(const FreeChange&) = delete;
+    FreeChange& operator=(const FreeChange&) = delete;
+
+   private:
+    Container& m_container;
+    std::lock_guard<std::mutex> m_guard;
+  };
+
   // What grow() gives space to. *failed_punch: one that is withheld, see Punch::tried.
   uint64_t stretch_to_grow(bool* failed_punch);
   std::vector<Punch>::iterator find_punch(uint64_t stretch);
@@ -136,6 +152,7 @@ class Container {
   bool take_piece_locked(unsigned size_class, AllocatedSlot* slot);
   void claim_pieces(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed);
   void note_pieces();
+  void note_free();
 
   const unsigned m_size_class;
   const uint64_t m_growth_bytes;
@@ -144,6 +161,7 @@ class Container {
   mutable std::mutex m_lock;
   SlotAllocator m_slots;
   SplitSlots m_split;
+  std::atomic<uint64_t> m_free_bytes{0};
   std::atomic<uint32_t> m_piece_classes{0};  // bit k: there may be a free piece of 2^k blocks
   std::map<uint64_t, uint64_t> m_being_freed;  // runs of blocks of the container: first, end
   std::deque<Waiting> m_waiting;  // ascending sequence
@@ -156,5 +174,7 @@ class Container {
 
   const std::unique_ptr<vtkv::File> m_file;
 };
+
+using ContainerArray = std::array<std::unique_ptr<Container>, kSizeClasses>;
 
 }  // namespace swimstore

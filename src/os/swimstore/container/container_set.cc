@@ -10,6 +10,7 @@
 #include "swimstore/container/primer.h"
 #include "swimstore/container/quarantine.h"
 #include "swimstore/container/reclaimer.h"
+#include "swimstore/container/space_promises.h"
 #include "swimstore/container/space_reserve.h"
 #include "swimstore/format/container_header.h"
 #include "vtkv/env/small_file.h"
@@ -28,6 +29,7 @@ constexpr uint64_t kPrimedAtCreationBytes = 16u << 20;
 // A container grows only when nothing of it is free, so its file is never larger than the file system; some room for
 // stores that were copied to a smaller one. A sparse file says any size, and each of its slots takes bits in memory.
 constexpr uint64_t kFileShareMax = 8;
+constexpr unsigned kScrapRoundsMax = 1000;
 constexpr auto kCaretakerInterval = 50ms;  // while transactions come
 constexpr auto kYield = 2ms;               // between units of priming, while transactions come
 
@@ -83,6 +85,8 @@ class ContainerSetImplementation final : public ContainerSet {
 
   Status allocate(uint64_t bytes, std::vector<AllocatedSlot>* slots) override;
   void abandon(const std::vector<AllocatedSlot>& slots) override;
+  bool promise(uint64_t bytes, Urgency urgency) override;
+  void give_back(uint64_t bytes) override { m_promises->give_back(bytes); }
   void apply(SequenceNumber sequence, const AllocationDelta& delta) override;
   void set_reuse_horizon(SequenceNumber horizon) override;
   bool has_waiting() const override { return m_waiting.load(std::memory_order_relaxed) > 0; }
@@ -132,6 +136,10 @@ class ContainerSetImplementation final : public ContainerSet {
   // Slots of smaller classes, largest first, at most `limit` of them. All of `bytes` or nothing.
   bool take_smaller(const Piece& piece, size_t limit, bool may_grow, std::vector<AllocatedSlot>* slots);
   bool take_elsewhere(const Piece& piece, std::vector<AllocatedSlot>* slots);
+  // Splits a free slot of a larger class.
+  bool break_up_larger(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots);
+  // Whatever is free, in pieces however small, none larger than what it holds.
+  bool take_scraps(uint32_t bytes, std::vector<AllocatedSlot>* slots);
   bool grow(Container& container);
   void note_activity();
   void wake_worker();
@@ -143,6 +151,7 @@ class ContainerSetImplementation final : public ContainerSet {
   ContainerArray m_containers;
   SpaceReserve m_reserve;
   Quarantine m_quarantine;
+  std::unique_ptr<SpacePromises> m_promises;
   std::unique_ptr<Primer> m_primer;
   std::unique_ptr<Reclaimer> m_reclaimer;
 
@@ -170,8 +179,10 @@ Status ContainerSetImplementation::open_files() {
     m_containers[size_class] = std::make_unique<Container>(size_class, m_options.stretch_bytes, std::move(file));
     VTKV_RETURN_IF_ERROR(m_containers[size_class]->open(header.primed_slots[size_class], bytes_max));
   }
-  m_primer = std::make_unique<Primer>(m_env, m_directory, m_options, m_reserve, m_containers, host.single_flush);
-  m_reclaimer = std::make_unique<Reclaimer>(m_env, m_directory, m_options, m_reserve, m_containers);
+  m_promises = std::make_unique<SpacePromises>(m_env, m_directory, m_options, m_reserve, m_containers);
+  m_primer = std::make_unique<Primer>(m_env, m_directory, m_options, m_reserve, *m_promises, m_containers,
+                                      host.single_flush);
+  m_reclaimer = std::make_unique<Reclaimer>(m_env, m_directory, m_options, *m_promises, m_containers);
   return {};
 }
 
@@ -270,17 +281,56 @@ bool ContainerSetImplementation::take_elsewhere(const Piece& piece, std::vector<
   if (take_smaller(piece, 4, false, slots)) {
     return true;
   }
+  return break_up_larger(piece.size_class, piece.bytes, slots) ||
+         take_smaller(piece, kSlotBytesMax / kBlockBytes, true, slots) || take_scraps(piece.bytes, slots);
+}
+
+bool ContainerSetImplementation::break_up_larger(unsigned size_class, uint32_t bytes,
+                                                 std::vector<AllocatedSlot>* slots) {
   AllocatedSlot slot;
-  slot.bytes = piece.bytes;
-  for (unsigned larger = piece.size_class + 1; larger < kSizeClasses; larger++) {
+  slot.bytes = bytes;
+  for (unsigned larger = size_class + 1; larger < kSizeClasses; larger++) {
     Container& container = *m_containers[larger];
-    if (container.break_up(piece.size_class, &slot) ||
-        (container.cancel_punch(m_options.trust_failed_punch) && container.break_up(piece.size_class, &slot))) {
+    if (container.break_up(size_class, &slot) ||
+        (container.cancel_punch(m_options.trust_failed_punch) && container.break_up(size_class, &slot))) {
       slots->push_back(slot);
       return true;
     }
   }
-  return take_smaller(piece, kSlotBytesMax / kBlockBytes, true, slots);
+  return false;
+}
+
+bool ContainerSetImplementation::take_scraps(uint32_t bytes, std::vector<AllocatedSlot>* slots) {
+  const size_t before = slots->size();
+  uint32_t left = bytes;
+  unsigned size_class = kSizeClasses - 1;
+  for (unsigned rounds = 0; left > 0 && rounds < kScrapRoundsMax;) {
+    const uint32_t part = slot_bytes(size_class);
+    if (part <= left && (take(size_class, part, false, slots) || break_up_larger(size_class, part, slots))) {
+      left -= part;
+    } else if (size_class > 0) {
+      size_class--;
+    } else if (m_promises->free_bytes() >= left) {  // others gave and took meanwhile
+      size_class = kSizeClasses - 1;
+      rounds++;
+    } else {
+      break;
+    }
+  }
+  if (left > 0) {
+    abandon({slots->begin() + static_cast<ptrdiff_t>(before), slots->end()});
+    slots->resize(before);
+  }
+  return left == 0;
+}
+
+bool ContainerSetImplementation::promise(uint64_t bytes, Urgency urgency) {
+  if (m_promises->take(bytes, urgency)) {
+    return true;
+  }
+  m_reclaimer->short_of_space();
+  wake_worker();
+  return false;
 }
 
 void ContainerSetImplementation::abandon(const std::vector<AllocatedSlot>& slots) {
@@ -495,6 +545,10 @@ ContainerStatistics ContainerSetImplementation::statistics() const {
   if (m_env->file_system_info(m_directory, &host).ok()) {
     statistics.growable_bytes = m_reserve.growable_bytes(host);
   }
+  statistics.kept_bytes = m_promises->kept_bytes();
+  statistics.promised_bytes = m_promises->promised_bytes();
+  statistics.reserve_bytes = m_reserve.held_bytes();
+  statistics.reserve_target_bytes = m_reserve.target_bytes();
   statistics.primed_bytes_total = m_primer->primed_bytes();
   statistics.punched_bytes_total = m_reclaimer->punched_bytes();
   return statistics;

@@ -44,6 +44,7 @@ struct ContainerOptions {
   bool punch_at_once = false;       // while a durable page still says primed
   bool trust_failed_punch = false;  // what a punch was tried on is as primed as before
   bool forget_quarantine = false;   // hand bad slots out again
+  bool promise_blindly = false;     // room that is not there
 };
 
 // One piece of a reservation. `bytes` is a multiple of kBlockBytes, at most the slot's size.
@@ -68,8 +69,14 @@ struct ContainerStatistics {
   uint64_t file_bytes = 0;       // allocated on the host by the containers
   uint64_t growable_bytes = 0;   // what the host could still give, less the reserve
   uint64_t free_bytes = 0;       // in free and waiting slots and pieces
+  uint64_t kept_bytes = 0;       // free ones that usual transactions leave
+  uint64_t promised_bytes = 0;   // to transactions that are being planned
+  uint64_t reserve_bytes = 0, reserve_target_bytes = 0;  // held, and what it is to be
   uint64_t primed_bytes_total = 0, punched_bytes_total = 0;  // since open
 };
+
+// Of a transaction that needs room, see SpacePromises.
+enum class Urgency { usual, late, privileged };
 
 class ContainerSet {
  public:
@@ -82,7 +89,8 @@ class ContainerSet {
   // Best fit: the smallest slot that holds `bytes` (rounded up to blocks); when that wastes more than a
   // quarter, two smaller ones; above kSlotBytesMax, several of the largest first. Pieces of split slots go first.
   // Falls back to other classes when one is exhausted. Next-fit inside a class, so that slots taken one after another
-  // are neighbours on disk. All or nothing; Code::no_space.
+  // are neighbours on disk. All or nothing; Code::no_space. It succeeds as long as the caller holds a promise of
+  // most_slot_bytes(bytes) not yet used up.
   virtual vtkv::Status allocate(uint64_t bytes, std::vector<AllocatedSlot>* slots) = 0;
   virtual void abandon(const std::vector<AllocatedSlot>& slots) = 0;
   // A transaction that is not applied yet will free these blocks. False: nobody owns them, or another one frees some of
@@ -90,6 +98,10 @@ class ContainerSet {
   virtual bool begin_free(const SlotBlocks& blocks) = 0;
   // It will not: the transaction is taken back.
   virtual void end_free(const SlotBlocks& blocks) = 0;
+  // Room for the allocations of a transaction, before it is planned (space_promises.h); give_back() when they were made.
+  // False: there is none. Never waits, but for the host. 0 bytes: asks only for room of log and tree.
+  virtual bool promise(uint64_t bytes, Urgency urgency) = 0;
+  virtual void give_back(uint64_t bytes) = 0;
   virtual void apply(vtkv::SequenceNumber sequence, const AllocationDelta& delta) = 0;
   virtual void set_reuse_horizon(vtkv::SequenceNumber horizon) = 0;
   virtual bool has_waiting() const = 0;

@@ -14,11 +14,12 @@ constexpr uint64_t kBatchBytes = 8u << 20;   // of one sync: each is a journal c
 }  // namespace
 
 Primer::Primer(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
-               const SpaceReserve& reserve, ContainerArray& containers, bool prime)
+               const SpaceReserve& reserve, SpacePromises& promises, ContainerArray& containers, bool prime)
     : m_env(env),
       m_directory(directory),
       m_options(options),
       m_reserve(reserve),
+      m_promises(promises),
       m_containers(containers),
       m_prime(prime) {}
 
@@ -71,12 +72,12 @@ Status Primer::prime_class(Container& container, const Container::Counts& counts
   active = ready < enough / 4 * 3 || (active && ready < enough);
   uint64_t done = 0;
   if (active) {
-    Status status = container.prime(std::min(kUnitBytes, target_bytes()), &done);
+    Status status = prime_unit(container, &done);
     if (status.ok() && done == 0) {
       bool grown = false;
       VTKV_RETURN_IF_ERROR(grow_ahead(container, &grown));
       if (grown) {
-        status = container.prime(std::min(kUnitBytes, target_bytes()), &done);
+        status = prime_unit(container, &done);
       }
     }
     if (!status.ok() && !status.is_no_space()) {
@@ -96,6 +97,16 @@ Status Primer::prime_class(Container& container, const Container::Counts& counts
   result->worked |= done > 0;
   result->urgent |= done > 0 && counts.primed_available * bytes < target_bytes() / 8;
   return {};
+}
+
+Status Primer::prime_unit(Container& container, uint64_t* done) {
+  const uint64_t unit = std::max<uint64_t>(std::min(kUnitBytes, target_bytes()), slot_bytes(container.size_class()));
+  if (!m_promises.take_spare(unit)) {
+    return {};
+  }
+  const Status status = container.prime(unit, done);
+  m_promises.give_back(unit);
+  return status;
 }
 
 Status Primer::grow_ahead(Container& container, bool* grown) {

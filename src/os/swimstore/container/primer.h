@@ -15,17 +15,16 @@
 #include <memory>
 
 #include "swimstore/container/container.h"
+#include "swimstore/container/space_promises.h"
 #include "swimstore/container/space_reserve.h"
 
 namespace swimstore {
-
-using ContainerArray = std::array<std::unique_ptr<Container>, kSizeClasses>;
 
 class Primer {
  public:
   // `prime`: whether the host's file system gains from it.
   Primer(vtkv::Env* env, const std::string& directory, const ContainerOptions& options, const SpaceReserve& reserve,
-         ContainerArray& containers, bool prime);
+         SpacePromises& promises, ContainerArray& containers, bool prime);
 
   struct Result {
     bool worked = false;
@@ -41,6 +40,8 @@ class Primer {
   vtkv::Status prime_class(Container& container, const Container::Counts& counts, bool busy, Result* result);
   // Grows when that takes at most a sixteenth of what the host can still give.
   vtkv::Status grow_ahead(Container& container, bool* grown);
+  // Nothing is primed while what is free may be wanted by transactions.
+  vtkv::Status prime_unit(Container& container, uint64_t* done);
   uint64_t target_bytes() const;
   uint64_t piece_bytes(unsigned size_class) const;
 
@@ -48,6 +49,7 @@ class Primer {
   const std::string m_directory;
   const ContainerOptions m_options;
   const SpaceReserve& m_reserve;
+  SpacePromises& m_promises;
   ContainerArray& m_containers;
   const bool m_prime;
   uint64_t m_host_bytes = 0;

@@ -14,8 +14,8 @@ constexpr uint64_t kBatchStretches = 8;
 }  // namespace
 
 Reclaimer::Reclaimer(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
-                     const SpaceReserve& reserve, ContainerArray& containers)
-    : m_env(env), m_directory(directory), m_options(options), m_reserve(reserve), m_containers(containers) {}
+                     SpacePromises& promises, ContainerArray& containers)
+    : m_env(env), m_directory(directory), m_options(options), m_promises(promises), m_containers(containers) {}
 
 void Reclaimer::checkpoint_durable(SequenceNumber as_of) {
   SequenceNumber before = m_durable.load();
@@ -44,6 +44,15 @@ uint64_t Reclaimer::surplus_stretches(const Container& container, const Containe
   return std::min({counts.whole_free_stretches, (counts.available - keep) / stretch_slots, kBatchStretches});
 }
 
+bool Reclaimer::withhold_one(Container& container) {
+  if (!m_promises.take_spare(container.growth_bytes())) {
+    return false;
+  }
+  const bool withheld = container.withhold_one(m_durable.load(), m_options.punch_at_once);
+  m_promises.give_back(container.growth_bytes());
+  return withheld;
+}
+
 Status Reclaimer::step(bool* worked) {
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
@@ -55,7 +64,7 @@ Status Reclaimer::step(bool* worked) {
   for (auto& container : m_containers) {
     Container::Counts counts = container->counts();
     for (uint64_t i = surplus_stretches(*container, counts, is_short); i > 0; i--) {
-      *worked |= container->withhold_one(m_durable.load(), m_options.punch_at_once);
+      *worked |= withhold_one(*container);
     }
     if (counts.withheld_stretches > 0 || *worked) {
       const Status of_this = container->punch(m_durable.load(), kBatchStretches, &punched);

@@ -17,7 +17,7 @@ namespace swimstore {
 class Reclaimer {
  public:
   Reclaimer(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
-            const SpaceReserve& reserve, ContainerArray& containers);
+            SpacePromises& promises, ContainerArray& containers);
 
   // An allocation found no room in its class: everything that can be spared is wanted, soon.
   void short_of_space() { m_short.store(true, std::memory_order_relaxed); }
@@ -31,10 +31,13 @@ class Reclaimer {
   // How many whole free stretches of a class are to go.
   uint64_t surplus_stretches(const Container& container, const Container::Counts& counts, bool is_short);
 
+  // Withholds a stretch, unless what is free may be wanted by transactions.
+  bool withhold_one(Container& container);
+
   vtkv::Env* const m_env;
   const std::string m_directory;
   const ContainerOptions m_options;
-  const SpaceReserve& m_reserve;
+  SpacePromises& m_promises;
   ContainerArray& m_containers;
   std::function<void()> m_request_checkpoint;
   std::atomic<bool> m_short{false};

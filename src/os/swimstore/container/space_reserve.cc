@@ -43,6 +43,24 @@ Status SpaceReserve::give_piece(bool* gave) {
   return *gave ? shrink(held_bytes() - std::min(held_bytes(), m_piece_bytes)) : Status();
 }
 
+bool SpaceReserve::lend(uint64_t bytes, uint64_t least_bytes) {
+  std::lock_guard lock(m_lock);
+  vtkv::FileSystemInfo host;
+  if (!m_env->file_system_info(m_directory, &host).ok()) {
+    return false;
+  }
+  const uint64_t wanted = margin_bytes() + bytes;
+  const uint64_t missing = wanted - std::min(wanted, host.available_bytes);
+  if (missing == 0) {
+    return true;
+  }
+  if (m_piece_bytes == 0) {
+    return false;
+  }
+  const uint64_t pieces = (missing + m_piece_bytes - 1) / m_piece_bytes * m_piece_bytes;
+  return held_bytes() >= least_bytes + pieces && shrink(held_bytes() - pieces).ok();
+}
+
 Status SpaceReserve::make_room(bool* changed) {
   std::lock_guard lock(m_lock);
   return make_room_locked(changed);

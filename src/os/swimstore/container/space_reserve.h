@@ -27,6 +27,9 @@ class SpaceReserve {
   uint64_t growable_bytes(const vtkv::FileSystemInfo& host) const;
   // Gives back one piece, whatever the host has. *gave: there was one.
   vtkv::Status give_piece(bool* gave);
+  // Gives back so many pieces that the host has room for `bytes` beside the margin. False when less than `least_bytes`
+  // would be left; then it gives none.
+  bool lend(uint64_t bytes, uint64_t least_bytes);
   // Shrinks while the host is nearly full.
   vtkv::Status make_room(bool* changed);
   // The same, and grows by one piece when there is plenty. *changed: it did either.

@@ -1,0 +1,65 @@
+// Room that transactions were promised before they were planned: what is accepted can be carried out.
+//
+// Every free block can be handed out, whatever the slot it lies in (ContainerSet::allocate()), so that a number of
+// bytes is all there is to promise. What is promised lies free in the containers: room on the host is counted once a
+// container has grown by it, for somebody else may take it meanwhile.
+//
+// Invariant: free bytes >= the sum over promises that stand of what was not yet allocated under each. So whoever
+// takes free slots away for another reason, to prime them or to give them back to the host, takes a promise meanwhile.
+//
+// Some of what is free, and of the reserve, is kept for those who cannot wait:
+//   usual        leaves an eighth of the reserve's size free; a small one less, down to a quarter of that. So
+//                overwrites of a full store go on, each with what those before it have freed.
+//   late         has waited in vain: leaves that quarter only, and grows containers with half of the reserve
+//   privileged   deletes, and what else makes room or must not wait: all that is free, three quarters of the reserve
+// The reserve's last parts are the log's and the tree's: with half of it gone usual transactions find no room, with
+// three quarters gone late ones do not.
+//
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "swimstore/container/container.h"
+#include "swimstore/container/space_reserve.h"
+
+namespace swimstore {
+
+class SpacePromises {
+ public:
+  SpacePromises(vtkv::Env* env, std::string directory, const ContainerOptions& options, SpaceReserve& reserve,
+                ContainerArray& containers)
+      : m_env(env), m_directory(std::move(directory)), m_options(options), m_reserve(reserve), m_containers(containers) {}
+
+  // Grows containers when too little is free. False: there is no room, now.
+  bool take(uint64_t bytes, Urgency urgency);
+  // The same for those who could do without: true when much is left. Never grows.
+  bool take_spare(uint64_t bytes) { return take_free(bytes, 2 * kept_bytes()); }
+  void give_back(uint64_t bytes) { m_promised_bytes.fetch_sub(bytes); }
+
+  uint64_t free_bytes() const;
+  uint64_t promised_bytes() const { return m_promised_bytes.load(); }
+  // Free bytes that usual transactions leave.
+  uint64_t kept_bytes() const { return m_reserve.target_bytes() / 8; }
+
+ private:
+  uint64_t kept_from(uint64_t bytes, Urgency urgency) const;
+  // Is there room for what goes to the log and the tree?
+  bool has_metadata_room(Urgency urgency) const;
+  bool take_free(uint64_t bytes, uint64_t left_bytes);
+  bool make_free(unsigned size_class, Urgency urgency);
+  bool has_host_room(uint64_t bytes, Urgency urgency);
+
+  vtkv::Env* const m_env;
+  const std::string m_directory;
+  const ContainerOptions m_options;
+  SpaceReserve& m_reserve;
+  ContainerArray& m_containers;
+  std::mutex m_growth_lock;  // one grows, the others look again
+  std::atomic<uint64_t> m_promised_bytes{0};
+};
+
+}  // namespace swimstore

@@ -1,0 +1,188 @@
+// Promised room is there, whatever else goes on. In the simulator, without a database: the test plays its part.
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "swimstore/container/best_fit.h"
+#include "swimstore/container/container_set.h"
+#include "vtkv/testing/sim_env.h"
+
+namespace swimstore {
+namespace {
+
+using vtkv::SequenceNumber;
+using vtkv::Status;
+
+constexpr uint64_t kKiB = 1024;
+constexpr uint64_t kMiB = 1024 * kKiB;
+
+class SpacePromisesTest : public testing::Test {
+ protected:
+  SpacePromisesTest() {
+    m_options.stretch_bytes = 64 * kKiB;
+    m_options.primed_class_max = 1;
+    m_options.primed_ahead_bytes = 64 * kKiB;
+    m_options.reserve_bytes = 512 * kKiB;
+    check(ContainerSet::create(&m_env, "/containers", m_options));
+    open();
+  }
+  ~SpacePromisesTest() override { m_set.reset(); }
+
+  static void check(const Status& status) { ASSERT_TRUE(status.ok()) << status.to_string(); }
+  void open() {
+    m_set.reset();
+    check(ContainerSet::open(&m_env, "/containers", m_options, &m_set));
+    check(m_set->begin_recovery());
+    check(m_set->finish_recovery());
+  }
+
+  // False: no room is promised. What was promised must be there.
+  bool write(uint64_t bytes, Urgency urgency = Urgency::usual) {
+    const uint64_t most = most_slot_bytes(bytes);
+    if (!m_set->promise(most, urgency)) {
+      return false;
+    }
+    std::vector<AllocatedSlot> slots;
+    const Status status = m_set->allocate(bytes, &slots);
+    m_set->give_back(most);
+    m_broken += !status.ok();
+    AllocationDelta delta;
+    for (const AllocatedSlot& slot : slots) {
+      delta.allocated.push_back(slot.blocks());
+      m_owned.push_back(slot.blocks());
+    }
+    m_set->apply(++m_sequence, delta);
+    return true;
+  }
+  void fill(uint64_t bytes, Urgency urgency = Urgency::usual) {
+    while (write(bytes, urgency) && m_broken == 0) {
+    }
+  }
+  // Parts of slots too, so that they split.
+  void free_some(std::mt19937_64& random, uint64_t one_in) {
+    AllocationDelta delta;
+    std::vector<SlotBlocks> left;
+    for (SlotBlocks& blocks : m_owned) {
+      if (random() % one_in != 0) {
+        left.push_back(blocks);
+        continue;
+      }
+      SlotBlocks freed = blocks;
+      if (blocks.count > 1 && random() % 2 == 0) {
+        freed.count = static_cast<uint32_t>(1 + random() % (blocks.count - 1));
+        left.push_back({blocks.slot, blocks.first + freed.count, blocks.count - freed.count, blocks.written});
+      }
+      delta.freed.push_back(freed);
+    }
+    m_owned = left;
+    m_set->apply(++m_sequence, delta);
+    m_set->set_reuse_horizon(m_sequence);
+  }
+  void checkpoint() {
+    std::vector<vtkv::CheckpointEntry> entries;
+    m_set->collect_pages(++m_sequence, &entries);
+    m_set->checkpoint_durable(m_sequence);
+    m_env.advance(std::chrono::milliseconds(200));
+  }
+  // Random sizes to the brim, random parts freed, priming and punching in between.
+  void age(unsigned rounds);
+
+  vtkv::SimEnv m_env{{.seed = 5, .profile = vtkv::SimProfile::ext4, .capacity_bytes = 32 * kMiB, .record = false}};
+  ContainerOptions m_options;
+  std::unique_ptr<ContainerSet> m_set;
+  SequenceNumber m_sequence = 0;
+  std::vector<SlotBlocks> m_owned;
+  uint64_t m_broken = 0;  // promises
+};
+
+void SpacePromisesTest::age(unsigned rounds) {
+  std::mt19937_64 random(7);
+  for (unsigned round = 0; round < rounds; ++round) {
+    for (unsigned refused = 0; refused < 20;) {
+      const uint64_t bytes = kBlockBytes * (1 + random() % (uint64_t{1} << random() % 9));
+      refused += !write(bytes, static_cast<Urgency>(random() % 3));
+    }
+    checkpoint();
+    free_some(random, 2 + round % 5);
+    m_env.advance(std::chrono::milliseconds(100));
+  }
+}
+
+}  // namespace
+
+TEST_F(SpacePromisesTest, WhatWasPromisedIsThere) {
+  age(40);
+  EXPECT_EQ(m_broken, 0u);
+}
+
+TEST_F(SpacePromisesTest, APromiseOfWhatIsNotThereIsNoticed) {
+  m_options.promise_blindly = true;
+  open();
+  fill(64 * kKiB);
+  EXPECT_GT(m_broken, 0u);
+}
+
+TEST_F(SpacePromisesTest, ManyPromisesAtOnceAreKept) {
+  std::vector<uint64_t> promised;
+  while (m_set->promise(most_slot_bytes(100 * kKiB), Urgency::usual)) {
+    promised.push_back(100 * kKiB);
+  }
+  ASSERT_GT(promised.size(), 200u);
+  m_env.set_capacity(m_env.allocated_bytes());  // somebody else fills the host
+  checkpoint();
+  for (const uint64_t bytes : promised) {
+    std::vector<AllocatedSlot> slots;
+    ASSERT_TRUE(m_set->allocate(bytes, &slots).ok());
+    m_set->give_back(most_slot_bytes(bytes));
+  }
+}
+
+// 12 KiB where nothing but slots of 8 KiB is free: one of them is split.
+TEST_F(SpacePromisesTest, NoBlockIsWastedWhenLittleIsLeft) {
+  fill(8 * kKiB, Urgency::privileged);
+  std::vector<SlotBlocks> two(m_owned.end() - 2, m_owned.end());
+  m_owned.resize(m_owned.size() - 2);
+  m_set->apply(++m_sequence, {{}, two});
+  m_set->set_reuse_horizon(m_sequence);
+  std::vector<AllocatedSlot> slots;
+  ASSERT_TRUE(m_set->allocate(12 * kKiB, &slots).ok());
+  EXPECT_TRUE(m_set->allocate(4 * kKiB, &slots).ok());
+  EXPECT_FALSE(m_set->allocate(4 * kKiB, &slots).ok());
+}
+
+TEST_F(SpacePromisesTest, SomethingIsLeftForThoseWhoCannotWait) {
+  fill(64 * kKiB);
+  EXPECT_FALSE(m_set->promise(64 * kKiB, Urgency::usual));
+  EXPECT_TRUE(write(4 * kKiB)) << "a small one leaves less";
+  fill(4 * kKiB);
+  EXPECT_FALSE(m_set->promise(4 * kKiB, Urgency::usual));
+  EXPECT_TRUE(write(4 * kKiB, Urgency::privileged));
+}
+
+// An eighth of the reserve's size is kept free; beyond it, containers grow with parts of the reserve.
+TEST_F(SpacePromisesTest, WhoHasWaitedAndWhoCannotWaitDrawOnTheReserve) {
+  fill(64 * kKiB);
+  const auto held = [this] { return m_set->statistics().reserve_bytes; };
+  EXPECT_EQ(held(), 512 * kKiB);
+  fill(64 * kKiB, Urgency::late);
+  EXPECT_EQ(held(), 256 * kKiB);
+  EXPECT_EQ(m_broken, 0u);
+  fill(4 * kKiB, Urgency::privileged);
+  EXPECT_EQ(held(), 128 * kKiB);
+  EXPECT_EQ(m_broken, 0u);
+}
+
+TEST_F(SpacePromisesTest, WithTheReserveHalfGoneNothingUsualFindsRoom) {
+  EXPECT_TRUE(m_set->promise(0, Urgency::usual));
+  m_env.set_capacity(m_env.allocated_bytes());
+  for (unsigned piece = 0; piece < 5; ++piece) {
+    ASSERT_TRUE(m_set->make_room());
+    m_env.set_capacity(m_env.allocated_bytes());  // and used by the log
+  }
+  EXPECT_FALSE(m_set->promise(0, Urgency::usual));
+  EXPECT_TRUE(m_set->promise(0, Urgency::late));
+  EXPECT_TRUE(m_set->promise(0, Urgency::privileged));
+}
+
+}  // namespace swimstore
