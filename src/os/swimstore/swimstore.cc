@@ -77,11 +77,6 @@ int SwimStore::collection_list(CollectionHandle& c, const ghobject_t& start, con
 
 int SwimStore::queue_transactions(CollectionHandle& c, std::vector<Transaction>& transactions, TrackedOpRef,
                                   ThreadPool::TPHandle* handle) {
-  uint64_t bytes = 0;
-  for (Transaction& transaction : transactions) {
-    bytes += transaction.get_num_bytes();
-  }
-  m_mounted->brake.before_write(bytes, handle);
   return m_mounted->pipeline.queue(CollectionRef(&collection_of(c)), transactions, handle);
 }
 

@@ -57,7 +57,6 @@ SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vt
     : lock(std::move(held_lock)), cube(std::move(opened_cube)),
       context(cct, env, *cube, finisher, counters, std::move(metadata_failure), kFirstCacheBytes, kFirstCacheBytes),
       objects(context), omaps(context, objects), lister(context), pipeline(context),
-      brake(env, cube->containers(), cct->_conf.get_val<double>("swimstore_space_brake_time")),
       memory(cct, managed_caches(context)), commands(context, pipeline.throttle()), fsck(context, objects) {}
 
 int SwimStore::fail(const char* what, const Status& status) const {

@@ -6,7 +6,6 @@
 #include "swimstore/fsck/online_fsck.h"
 #include "swimstore/ops/admin_commands.h"
 #include "swimstore/ops/memory_manager.h"
-#include "swimstore/ops/space_brake.h"
 #include "swimstore/store/collection_list.h"
 #include "swimstore/store/object_reader.h"
 #include "swimstore/store/omap_reader.h"
@@ -26,7 +25,6 @@ struct SwimStore::Mounted {
   swimstore::OmapReader omaps;
   swimstore::CollectionLister lister;
   swimstore::CommitPipeline pipeline;
-  swimstore::SpaceBrake brake;
   swimstore::MemoryManager memory;
   swimstore::AdminCommands commands;
   swimstore::OnlineFsck fsck;

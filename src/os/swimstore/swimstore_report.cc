@@ -20,10 +20,11 @@ using swimstore::PoolUsage;
 
 namespace {
 
-swimstore::SpaceLimits space_limits(CephContext* cct) {
-  return {cct->_conf.get_val<Option::size_t>("swimstore_host_free_min_size"),
-          cct->_conf.get_val<double>("swimstore_host_free_min_ratio"),
-          cct->_conf.get_val<double>("osd_failsafe_full_ratio")};
+swimstore::SpaceWaiters space_waiters(const swimstore::SpaceGate& gate, uint64_t now_us) {
+  const uint64_t oldest_us = gate.oldest_us();
+  const uint64_t waited_us = oldest_us == 0 ? 0 : now_us - std::min(now_us, oldest_us);
+  return waited_us < gate.patience_us() ? swimstore::SpaceWaiters{} :
+                                          swimstore::SpaceWaiters{gate.waiting(), waited_us / 1000000};
 }
 
 swimstore::MemoryGauges memory_gauges(const swimstore::StoreContext& store, const swimstore::CommitThrottle& throttle) {
@@ -99,12 +100,13 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
   for (const auto& [pool, usage] : m_mounted->cube->pool_usage()) {
     sum += usage;
   }
-  const auto limits = space_limits(cct);
-  *report = swimstore::space_report(host, m_mounted->cube->containers().statistics(),
-                                    m_mounted->cube->database().statistics(), sum, limits);
+  const auto limits = swimstore::SpaceLimits::read(cct->_conf);
+  const swimstore::ContainerStatistics slots = m_mounted->cube->containers().statistics();
+  *report = swimstore::space_report(host, slots, m_mounted->cube->database().statistics(), sum, limits);
   if (alerts != nullptr) {
     alerts->clear();
-    swimstore::add_space_alerts(path, host, limits, alerts);
+    swimstore::add_space_alerts(path, host, slots, limits,
+                                space_waiters(m_mounted->pipeline.space(), m_env->now_us()), alerts);
     swimstore::add_background_alert(path, host, m_mounted->cube->database().background_errors(), alerts);
     swimstore::add_quarantine_alert(path, m_mounted->cube->containers().quarantined(), alerts);
     if (const uint64_t errors = m_counters->get()->get(swimstore::l_swimstore_read_errors); errors > 0) {

@@ -1,6 +1,7 @@
 #include "swimstore/commit/commit_pipeline.h"
 
 #include <algorithm>
+#include <exception>
 
 #include <boost/container/small_vector.hpp>
 
@@ -65,31 +66,81 @@ constexpr uint64_t kTransactionBytes = 4096;
 
 }  // namespace
 
+// A transaction that was let in: its room and its bytes go back when it was planned, or cannot be.
+class CommitPipeline::Admission {
+ public:
+  Admission(CommitPipeline& pipeline, std::vector<Transaction>& transactions, HBHandle* handle)
+      : m_pipeline(pipeline), m_need(SpaceNeed::of(transactions)) {
+    for (Transaction& transaction : transactions) {
+      m_bytes += transaction.get_num_bytes();
+    }
+    ++pipeline.m_active;
+    note(l_swimstore_space_latency, pipeline.m_space.enter_us(m_need, m_bytes - kTransactionBytes, handle));
+    note(l_swimstore_throttle_latency, pipeline.m_throttle.take_us(m_bytes, handle));
+  }
+  ~Admission() {
+    planned();
+    if (!m_submitted) {
+      m_pipeline.ended(m_bytes);
+    }
+  }
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
+
+  uint64_t throttled_bytes() const { return m_bytes; }
+  // What room it needs, it has.
+  void planned() {
+    if (!m_planned) {
+      m_pipeline.m_space.leave(m_need);
+      m_planned = true;
+    }
+  }
+  // From now on its TxnContext counts.
+  void submitted() { m_submitted = true; }
+
+ private:
+  void note(int counter, uint64_t waited_us) {
+    if (waited_us > 0) {
+      m_pipeline.m_store.counters.tinc(counter, std::chrono::microseconds(waited_us));
+    }
+  }
+
+  CommitPipeline& m_pipeline;
+  const SpaceNeed m_need;
+  uint64_t m_bytes = kTransactionBytes;
+  bool m_planned = false;
+  bool m_submitted = false;
+};
+
 CommitPipeline::CommitPipeline(StoreContext& store)
-    : m_store(store), m_throttle(store.env, store.cct->_conf.get_val<Option::size_t>(kThrottleOption)),
+    : m_store(store),
+      m_space(store.cct, store.env, store.cube.containers()),
+      m_throttle(store.env, store.cct->_conf.get_val<Option::size_t>(kThrottleOption)),
       m_throttle_option(store.cct, kThrottleOption,
                         [this](const ConfigProxy& conf) {
                           m_throttle.set_limit(conf.get_val<Option::size_t>(kThrottleOption));
                         }),
       m_idle(store.env->new_signal()) {}
 
-uint64_t CommitPipeline::admit(std::vector<Transaction>& transactions, HBHandle* handle) {
-  ++m_active;
-  uint64_t bytes = kTransactionBytes;
-  for (Transaction& transaction : transactions) {
-    bytes += transaction.get_num_bytes();
+int CommitPipeline::plan(TxnPlanner& planner, std::span<Transaction::iterator> transactions, size_t* planned) {
+  try {
+    for (; *planned < transactions.size(); ++*planned) {
+      if (const int r = planner.apply(transactions[*planned]); r < 0) {
+        return r;
+      }
+    }
+    return planner.finish();
+  } catch (const std::exception& error) {
+    derr << "a transaction cannot be planned: " << error.what() << dendl;
+    return -EINVAL;
   }
-  if (const uint64_t waited_us = m_throttle.take_us(bytes, handle); waited_us > 0) {
-    m_store.counters.tinc(l_swimstore_throttle_latency, std::chrono::microseconds(waited_us));
-  }
-  return bytes;
 }
 
 int CommitPipeline::queue(CollectionRef collection, std::vector<Transaction>& transactions, HBHandle* handle) {
   const uint64_t began_us = m_store.env->now_us();
-  const uint64_t throttled_bytes = admit(transactions, handle);
+  Admission admission(*this, transactions, handle);
   const uint64_t admitted_us = m_store.env->now_us();
-  TxnContextRef txn(new TxnContext(m_store, *this, collection, throttled_bytes));
+  TxnContextRef txn(new TxnContext(m_store, *this, collection, admission.throttled_bytes()));
   std::list<Context*> on_applied, on_applied_sync;
   Transaction::collect_contexts(transactions, &on_applied, &txn->on_commit, &on_applied_sync);
   Iterators iterators;
@@ -105,25 +156,18 @@ int CommitPipeline::queue(CollectionRef collection, std::vector<Transaction>& tr
     }
     TxnPlanner planner(m_store, *txn, locks.collections());
     size_t planned = 0;
-    int r = 0;
-    while (r == 0 && planned < transactions.size()) {
-      r = planner.apply(iterators[planned]);
-      planned += r == 0;
-    }
-    if (r == 0) {
-      r = planner.finish();
-    }
-    if (r < 0) {
+    if (const int r = plan(planner, iterators, &planned); r < 0) {
       planner.take_back();
-      ended(throttled_bytes);
       if (!m_store.cct->_conf.get_val<bool>("objectstore_debug_throw_on_failed_txc")) {
         fail(transactions[std::min(planned, transactions.size() - 1)], r);
       }
       throw r;
     }
+    admission.planned();
     const uint64_t planned_us = m_store.env->now_us();
     m_store.counters.tinc(l_swimstore_plan_latency, std::chrono::microseconds(planned_us - admitted_us));
     txn->submit();
+    admission.submitted();
     m_store.counters.tinc(l_swimstore_submit_latency,
                           std::chrono::microseconds(m_store.env->now_us() - planned_us));
     m_store.counters.inc(l_swimstore_operations, planner.operations());

@@ -93,6 +93,10 @@ void add_space(std::vector<Option>& table) {
                                "when little space is left, data is taken in no faster than what would fill it in so "
                                "many seconds; 0: at full speed")
                       .set_flag(Option::FLAG_STARTUP));
+  table.push_back(ratio_option("swimstore_space_wait_time", level, 5.0,
+                               "seconds that a write waits for free space before it may draw on the reserve")
+                      .set_long_description("A thread of the OSD waits with it: stay well below osd_op_thread_timeout.")
+                      .set_flag(Option::FLAG_STARTUP));
 }
 
 void add_memory(std::vector<Option>& table) {

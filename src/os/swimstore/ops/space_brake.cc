@@ -16,8 +16,6 @@ constexpr double kLeftRatioMin = 0.06;
 // Deletes and other small updates pass.
 constexpr uint64_t kBytesMin = 4096;
 constexpr uint64_t kDelayMax_us = 5 * 1000 * 1000;  // well below osd_op_thread_timeout
-// Free slots of smaller classes are no place for large writes.
-constexpr unsigned kUsefulClassMin = 4;
 // The last of the host's space is too little for a container to grow by.
 constexpr uint64_t kTooLittleToGrow = 64u << 20;
 
@@ -26,17 +24,19 @@ constexpr uint64_t kTooLittleToGrow = 64u << 20;
 SpaceLeft space_left(const ContainerStatistics& statistics) {
   SpaceLeft space;
   space.left_bytes = statistics.growable_bytes - std::min(statistics.growable_bytes, kTooLittleToGrow);
-  for (unsigned size_class = kUsefulClassMin; size_class < kSizeClasses; ++size_class) {
+  for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
     space.left_bytes += statistics.classes[size_class].free * slot_bytes(size_class) +
                         statistics.classes[size_class].split_free_blocks * kBlockBytes;
   }
+  space.left_bytes -= std::min(space.left_bytes, statistics.kept_bytes);
   space.capacity_bytes = statistics.owned_bytes + statistics.free_bytes + statistics.growable_bytes;
   return space;
 }
 
 void SpaceBrake::look() {
   const SpaceLeft space = space_left(m_containers.statistics());
-  const bool is_short = space.left_bytes < kLeftRatioMin * space.capacity_bytes;
+  const uint64_t on_its_way = std::min(m_on_its_way_bytes, space.capacity_bytes / 16);  // as in space_report()
+  const bool is_short = space.left_bytes < kLeftRatioMin * space.capacity_bytes + on_its_way;
   m_bytes_per_s = is_short ? static_cast<uint64_t>(space.left_bytes / m_seconds) : kUnlimited;
 }
 

@@ -58,12 +58,15 @@ TEST_F(SpaceBrakeTest, ItCanBeSwitchedOff) {
   EXPECT_EQ(0, brake.delay_for(4 * kMiB).count());
 }
 
-TEST(SpaceLeftTest, SmallFreeSlotsAreNoRoomForData) {
+// A large write is served by many small ones where need be.
+TEST(SpaceLeftTest, SmallFreeSlotsAreRoomToo) {
   ContainerStatistics statistics;
-  statistics.classes[0].free = 1000;
-  EXPECT_EQ(0u, space_left(statistics).left_bytes);
-  statistics.classes[kSizeClasses - 1].free = 2;
-  EXPECT_EQ(8 * kMiB, space_left(statistics).left_bytes);
+  statistics.classes[0].free = 256;
+  EXPECT_EQ(kMiB, space_left(statistics).left_bytes);
+  statistics.classes[kSizeClasses - 1].split_free_blocks = 256;
+  EXPECT_EQ(2 * kMiB, space_left(statistics).left_bytes);
+  statistics.kept_bytes = kMiB;
+  EXPECT_EQ(kMiB, space_left(statistics).left_bytes);
 }
 
 }  // namespace swimstore

@@ -16,7 +16,19 @@ uint64_t host_free_min(const vtkv::FileSystemInfo& host, const SpaceLimits& limi
   return std::max(limits.host_free_min_bytes, static_cast<uint64_t>(by_ratio));
 }
 
+bool is_low(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots, const SpaceLimits& limits) {
+  return host.available_bytes < host_free_min(host, limits) && slots.reserve_bytes < slots.reserve_target_bytes;
+}
+
 }  // namespace
+
+SpaceLimits SpaceLimits::read(const ConfigProxy& conf) {
+  return {conf.get_val<Option::size_t>("swimstore_host_free_min_size"),
+          conf.get_val<double>("swimstore_host_free_min_ratio"),
+          conf.get_val<double>("osd_failsafe_full_ratio"),
+          conf.get_val<Option::size_t>("swimstore_throttle_bytes") +
+              (conf.get_val<Option::size_t>("osd_max_write_size") << 20)};  // that one is in MiB
+}
 
 store_statfs_t space_report(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots,
                             const vtkv::DBStatistics& database, const PoolUsage& sum, const SpaceLimits& limits) {
@@ -24,16 +36,19 @@ store_statfs_t space_report(const vtkv::FileSystemInfo& host, const ContainerSta
   const uint64_t growable_bytes = std::min(slots.growable_bytes, host.available_bytes);
   store_statfs_t report;
   report.total = slots.owned_bytes + slots.free_bytes + metadata_bytes + host.available_bytes;
-  report.available = slots.free_bytes + growable_bytes;
+  const uint64_t on_its_way = std::min(limits.on_its_way_bytes, report.total / 16) + slots.kept_bytes;
+  const uint64_t room = slots.free_bytes + growable_bytes;
+  report.available = room - std::min(room, on_its_way);
   // The reserve takes deletes as long as there is a host to write to.
   const double left = std::clamp(1.0 - (limits.failsafe_full_ratio - kBelowFailsafe), 0.0, 1.0);
   const auto full_for_clients = static_cast<uint64_t>(left * report.total);
-  const bool host_is_low = host.available_bytes < host_free_min(host, limits);
-  report.available = host_is_low ? full_for_clients : std::max(report.available, full_for_clients);
+  report.available =
+      is_low(host, slots, limits) ? full_for_clients : std::max(report.available, full_for_clients);
   if (host.read_only) {
     report.available = 0;
   }
-  report.internally_reserved = std::min(host.available_bytes - growable_bytes, report.total - report.available);
+  report.internally_reserved =
+      std::min(host.available_bytes - growable_bytes + std::min(room, on_its_way), report.total - report.available);
   report.allocated = slots.owned_bytes;
   report.data_stored = sum.stored;
   report.omap_allocated = sum.omap;
@@ -41,16 +56,22 @@ store_statfs_t space_report(const vtkv::FileSystemInfo& host, const ContainerSta
   return report;
 }
 
-void add_space_alerts(const std::string& path, const vtkv::FileSystemInfo& host, const SpaceLimits& limits,
-                      osd_alert_list_t* alerts) {
+void add_space_alerts(const std::string& path, const vtkv::FileSystemInfo& host, const ContainerStatistics& slots,
+                      const SpaceLimits& limits, const SpaceWaiters& waiters, osd_alert_list_t* alerts) {
   if (host.read_only) {
     alerts->emplace("SWIMSTORE_READ_ONLY",
                     fmt::format("the host file system of {} was remounted read-only: remount it writable and "
                                 "restart the OSD",
                                 path));
   }
-  const uint64_t least = host_free_min(host, limits);
-  if (host.available_bytes < least) {
+  if (waiters.count > 0) {
+    alerts->emplace("SWIMSTORE_NO_SPACE",
+                    fmt::format("{} writes wait for free space of the store at {}, the longest for {} s; deletes go on: "
+                                "remove objects, free space on {} or enlarge it",
+                                waiters.count, path, waiters.longest_s, host.mount_point));
+  }
+  if (is_low(host, slots, limits)) {
+    const uint64_t least = host_free_min(host, limits);
     alerts->emplace("SWIMSTORE_HOST_FULL",
                     fmt::format("the host file system of {} has {} MiB free, less than {} MiB: the store reports "
                                 "itself full; free space on {} or remove objects",

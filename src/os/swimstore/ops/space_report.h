@@ -1,12 +1,14 @@
 // How full the store is, as Ceph's full ratios must see it.
 //
 //   total      what the store holds, could hold in free slots, and the host could still give
-//   available  free slots, and what the host could give less the reserve; when that ends, or the host's free
-//              space falls below swimstore_host_free_min_*, so little that clients must stop (the cluster's
-//              full ratio), but more than what makes an OSD drop deletes too (osd_failsafe_full_ratio): the
-//              reserve is there for them. 0 on a read-only host.
+//   available  free slots, and what the host could give less the reserve; less what may be on its way when clients
+//              are stopped. When that ends, so little that clients must stop (the cluster's full ratio), but more
+//              than what makes an OSD drop deletes too (osd_failsafe_full_ratio): the reserve is there for them. The
+//              same when the host's free space is below swimstore_host_free_min_* and a part of the reserve is gone: then
+//              log and tree are short of room, however many slots are free. 0 on a read-only host.
 #pragma once
 
+#include "common/config_proxy.h"
 #include "osd/osd_types.h"
 
 #include "swimstore/cube/cube.h"
@@ -18,13 +20,23 @@ struct SpaceLimits {
   uint64_t host_free_min_bytes = 0;
   double host_free_min_ratio = 0;
   double failsafe_full_ratio = 0.97;
+  // What clients may have on its way to this OSD; of a small store, a sixteenth is enough.
+  uint64_t on_its_way_bytes = 0;
+
+  static SpaceLimits read(const ConfigProxy& conf);
+};
+
+// Transactions that wait for room.
+struct SpaceWaiters {
+  uint64_t count = 0;
+  uint64_t longest_s = 0;
 };
 
 store_statfs_t space_report(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots,
                             const vtkv::DBStatistics& database, const PoolUsage& sum, const SpaceLimits& limits);
 
 // Sentences that stand alone: monitors print those of names they do not know as they are.
-void add_space_alerts(const std::string& path, const vtkv::FileSystemInfo& host, const SpaceLimits& limits,
-                      osd_alert_list_t* alerts);
+void add_space_alerts(const std::string& path, const vtkv::FileSystemInfo& host, const ContainerStatistics& slots,
+                      const SpaceLimits& limits, const SpaceWaiters& waiters, osd_alert_list_t* alerts);
 
 }  // namespace swimstore

@@ -48,12 +48,42 @@ TEST_F(SpaceReportTest, OtherUsersOfTheHostShrinkTheStore) {
 TEST_F(SpaceReportTest, AFullHostMeansAFullStore) {
   m_host.available_bytes = 10 * kMiB;
   m_slots.growable_bytes = 0;
+  m_slots.reserve_target_bytes = 60 * kMiB;
+  m_slots.reserve_bytes = 40 * kMiB;
   // Past the cluster's full ratio, but below the one at which an OSD drops deletes.
   EXPECT_GT(report().get_used_raw_ratio(), 0.95);
   EXPECT_LT(report().get_used_raw_ratio(), 0.97);
   osd_alert_list_t alerts;
-  add_space_alerts("/osd", m_host, m_limits, &alerts);
+  add_space_alerts("/osd", m_host, m_slots, m_limits, {}, &alerts);
   EXPECT_EQ(1u, alerts.count("SWIMSTORE_HOST_FULL"));
+}
+
+// Data stops growing a little below host_free_min: what is deleted then can be written anew.
+TEST_F(SpaceReportTest, FreeSlotsCountOnAHostThatDataHasFilled) {
+  m_host.available_bytes = 32 * kMiB;
+  m_slots.growable_bytes = 0;
+  m_slots.free_bytes = 500 * kMiB;
+  m_slots.reserve_target_bytes = m_slots.reserve_bytes = 60 * kMiB;
+  EXPECT_EQ(500 * kMiB, report().available);
+  osd_alert_list_t alerts;
+  add_space_alerts("/osd", m_host, m_slots, m_limits, {}, &alerts);
+  EXPECT_TRUE(alerts.empty());
+}
+
+TEST_F(SpaceReportTest, WhatIsOnItsWayIsNotAvailable) {
+  const uint64_t used = report().get_used();
+  m_limits.on_its_way_bytes = 40 * kMiB;
+  m_slots.kept_bytes = 10 * kMiB;
+  EXPECT_EQ(500 * kMiB, report().available);
+  EXPECT_EQ(used, report().get_used());
+  m_limits.on_its_way_bytes = 1u << 30;
+  EXPECT_EQ(540 * kMiB - report().total / 16, report().available);
+}
+
+TEST_F(SpaceReportTest, WritesThatWaitRaiseAnAlert) {
+  osd_alert_list_t alerts;
+  add_space_alerts("/osd", m_host, m_slots, m_limits, {3, 12}, &alerts);
+  EXPECT_NE(alerts["SWIMSTORE_NO_SPACE"].find("3 writes wait"), std::string::npos);
 }
 
 TEST_F(SpaceReportTest, AReadOnlyHostTakesNothing) {
@@ -63,7 +93,7 @@ TEST_F(SpaceReportTest, AReadOnlyHostTakesNothing) {
 
 TEST_F(SpaceReportTest, AHealthyHostRaisesNoAlert) {
   osd_alert_list_t alerts;
-  add_space_alerts("/osd", m_host, m_limits, &alerts);
+  add_space_alerts("/osd", m_host, m_slots, m_limits, {}, &alerts);
   EXPECT_TRUE(alerts.empty());
 }
 

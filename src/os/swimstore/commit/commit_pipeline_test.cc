@@ -1,0 +1,49 @@
+#include "swimstore/commit/commit_pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include "swimstore/ops/perf_counters.h"
+#include "swimstore/testing/sim_store_fixture.h"
+
+namespace swimstore {
+
+namespace {
+
+class CommitPipelineTest : public SimStoreFixture {
+ protected:
+  CommitPipelineTest() { throw_on_failed(true); }
+  ~CommitPipelineTest() override { throw_on_failed(false); }
+
+  static void throw_on_failed(bool value) {
+    g_ceph_context->_conf.set_val_or_die("objectstore_debug_throw_on_failed_txc", value ? "true" : "false");
+    g_ceph_context->_conf.apply_changes(nullptr);
+  }
+  // An attribute whose name is longer than the transaction.
+  static ObjectStore::Transaction undecodable() {
+    ObjectStore::Transaction whole;
+    ceph::bufferlist data, encoded;
+    data.append(std::string(4096, 'd'));
+    whole.write(kPg, named("object"), 0, data.length(), data);
+    whole.setattr(kPg, named("object"), "attribute", data);
+    whole.encode(encoded);
+    std::string bytes = encoded.to_str();
+    bytes[bytes.find("attribute") - 1] = 0x7f;  // the length's last byte
+    ceph::bufferlist damaged;
+    damaged.append(bytes);
+    auto from = damaged.cbegin();
+    return ObjectStore::Transaction(from);
+  }
+};
+
+}  // namespace
+
+// The fixture's umount waits for whatever counts as under way.
+TEST_F(CommitPipelineTest, ATransactionThatCannotBeDecodedLeavesNothingBehind) {
+  EXPECT_THROW(m_store->queue_transaction(m_pg, undecodable()), int);
+  EXPECT_FALSE(m_store->exists(m_pg, named("object")));
+  m_env.run_until_idle();
+  m_store->refresh_perf_counters();
+  EXPECT_EQ(0u, m_store->get_perf_counters()->get(l_swimstore_throttle_bytes));
+}
+
+}  // namespace swimstore

@@ -1,0 +1,70 @@
+// Lets a transaction in when there is room for it: what was accepted cannot be refused any more.
+//
+// In three steps, so that what clients send stops before deletes have to:
+//   1. statfs() tells of the store as full while there is room for what is on its way (ops/space_report.h).
+//   2. The brake slows clients' writes when little is left (ops/space_brake.h).
+//   3. A write that finds no room waits here, before the throttle and before any lock of the store, so that deletes
+//      pass, and smaller writes that find some. The OSD's thread that brought it waits with it, and holds its PG. So after
+//      swimstore_space_wait_time it may draw on the reserve, which is as much as an OSD's threads bring at once; and the OSD's
+//      map, which by then says that the OSD is full, stops what is behind it.
+// Is the reserve used up too, it waits on, and the alert SWIMSTORE_NO_SPACE says who can end that. What a transaction
+// frees is free when it is durable: one that removes and writes waits as any other write does.
+//
+// Transactions that need room and must not wait (SpaceNeed::may_wait) take what is kept for them; they wait only when
+// that, too, is gone.
+//
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "common/HBHandle.h"
+#include "include/common_fwd.h"
+
+#include "swimstore/commit/space_need.h"
+#include "swimstore/container/container_set.h"
+#include "swimstore/ops/space_brake.h"
+#include "vtkv/env/env.h"
+
+namespace swimstore {
+
+class SpaceGate {
+ public:
+  SpaceGate(CephContext* cct, vtkv::Env* env, ContainerSet& containers);
+
+  // Waits for room, and has it promised; bytes: of the transaction, for the brake. handle: as CommitThrottle's.
+  // Returns the time waited.
+  uint64_t enter_us(const SpaceNeed& need, uint64_t bytes, HBHandle* handle);
+  // It was planned, or cannot be.
+  void leave(const SpaceNeed& need);
+
+  uint64_t waiting() const { return m_waiting.load(); }  // threads
+  // Since when the one that waits longest does; 0: nobody waits.
+  uint64_t oldest_us() const;
+  // How long a write waits for room before it may draw on the reserve.
+  uint64_t patience_us() const { return m_patience_us; }
+
+ private:
+  bool promise(const SpaceNeed& need, bool is_late);
+  uint64_t wait_us(const SpaceNeed& need);
+  vtkv::NextStep look_again();
+
+  CephContext* const m_cct;
+  vtkv::Env* const m_env;
+  ContainerSet& m_containers;
+  SpaceBrake m_brake;
+  const uint64_t m_patience_us;
+  std::atomic<uint64_t> m_waiting{0};
+  mutable std::mutex m_mutex;
+  std::multiset<uint64_t> m_began_us;  // of those who wait
+  uint64_t m_said_us = 0;              // when the log was told last
+  std::unique_ptr<vtkv::Signal> m_look;
+  // Room comes from many sides, the host's among them: so it is looked for again and again. Last: it uses all of the above.
+  std::unique_ptr<vtkv::Worker> m_worker;
+};
+
+}  // namespace swimstore

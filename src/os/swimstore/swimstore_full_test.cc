@@ -1,0 +1,222 @@
+// A store on a full host: what was accepted is carried out, who finds no room waits, and deletes get through.
+
+#include "swimstore/swimstore.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "global/global_context.h"
+#include "swimstore/ops/perf_counters.h"
+#include "swimstore/testing/capped_env.h"
+#include "swimstore/testing/small_store.h"
+
+namespace swimstore {
+
+namespace {
+
+constexpr uint64_t kKiB = 1024;
+constexpr uint64_t kMiB = 1024 * kKiB;
+constexpr uint64_t kCapacity = 96 * kMiB;
+constexpr unsigned kWriters = 8;
+constexpr std::array<uint64_t, 8> kSizes = {100, 4 * kKiB, 8 * kKiB, 12 * kKiB, 64 * kKiB, 300001, kMiB, 4 * kMiB};
+
+class FullStoreTest : public ::testing::Test {
+ protected:
+  struct Pg {
+    coll_t cid;
+    ObjectStore::CollectionHandle handle;
+    unsigned number = 0;
+    std::mutex mutex;  // names
+    std::vector<ghobject_t> names;
+    unsigned made = 0;
+  };
+
+  void SetUp() override {
+    use_small_stores(g_ceph_context, {{"swimstore_reserve_size", "4194304"}, {"swimstore_space_wait_time", "0.5"}});
+    std::filesystem::remove_all(m_path);
+    std::filesystem::create_directory(m_path);
+    m_store = std::make_unique<SwimStore>(g_ceph_context, m_path, &m_env);
+    ASSERT_EQ(0, m_store->mkfs());
+    ASSERT_EQ(0, m_store->mount());
+    for (unsigned number = 0; number < kWriters; ++number) {
+      Pg& pg = m_pgs[number];
+      pg.number = number;
+      pg.cid = coll_t(spg_t(pg_t(number, 1)));
+      pg.handle = m_store->create_new_collection(pg.cid);
+      ObjectStore::Transaction create;
+      create.create_collection(pg.cid, 4);
+      queue(pg, std::move(create));
+    }
+  }
+  void TearDown() override {
+    for (Pg& pg : m_pgs) {
+      pg.handle.reset();
+    }
+    ASSERT_EQ(0, m_store->umount());
+    EXPECT_EQ(m_queued, m_committed);
+    EXPECT_EQ(0, m_store->fsck(true));
+    use_small_stores(g_ceph_context, {{"swimstore_space_wait_time", "5"}});
+    std::filesystem::remove_all(m_path);
+  }
+
+  void queue(Pg& pg, ObjectStore::Transaction&& transaction) {
+    transaction.register_on_commit(new LambdaContext([this](int) { ++m_committed; }));
+    ++m_queued;
+    EXPECT_EQ(0, m_store->queue_transaction(pg.handle, std::move(transaction)));
+  }
+  void write(Pg& pg, uint64_t bytes) {
+    const ghobject_t name(hobject_t(object_t(std::to_string(pg.made++)), "", CEPH_NOSNAP, pg.number, 1, ""));
+    ceph::bufferlist data, value;
+    data.append(std::string(bytes, 'd'));
+    value.append(std::string(500, 'v'));
+    ObjectStore::Transaction transaction;
+    transaction.write(pg.cid, name, 0, bytes, data);
+    transaction.omap_setkeys(pg.cid, name, std::map<std::string, ceph::bufferlist>{{"key", value}});
+    queue(pg, std::move(transaction));
+    m_written_bytes += bytes;
+    std::lock_guard lock(pg.mutex);
+    pg.names.push_back(name);
+  }
+  // Until `stopped`, each writer mixed sizes to a PG of its own.
+  void start_writers(std::function<bool()> stopped, uint64_t bytes = 0) {
+    for (Pg& pg : m_pgs) {
+      m_threads.emplace_back([this, &pg, stopped, bytes] {
+        std::mt19937 random(pg.number);
+        while (!stopped()) {
+          write(pg, bytes > 0 ? bytes : kSizes[random() % kSizes.size()]);
+        }
+      });
+    }
+  }
+  void join() {
+    for (std::thread& thread : m_threads) {
+      thread.join();
+    }
+    m_threads.clear();
+  }
+  std::vector<ghobject_t> take_names(Pg& pg, size_t keep) {
+    std::lock_guard lock(pg.mutex);
+    const auto end = pg.names.end() - static_cast<ptrdiff_t>(std::min(keep, pg.names.size()));
+    std::vector<ghobject_t> names(pg.names.begin(), end);
+    pg.names.erase(pg.names.begin(), end);
+    return names;
+  }
+  // Of each PG all but the newest `keep`.
+  void remove_objects(size_t keep) {
+    for (Pg& pg : m_pgs) {
+      for (const ghobject_t& name : take_names(pg, keep)) {
+        ObjectStore::Transaction transaction;
+        transaction.remove(pg.cid, name);
+        queue(pg, std::move(transaction));
+      }
+    }
+  }
+  double used_ratio() {
+    store_statfs_t report;
+    EXPECT_EQ(0, m_store->statfs(&report));
+    return report.get_used_raw_ratio();
+  }
+  bool somebody_waits() {
+    store_statfs_t report;
+    osd_alert_list_t alerts;
+    EXPECT_EQ(0, m_store->statfs(&report, &alerts));
+    EXPECT_LT(report.get_used_raw_ratio(), 0.97);  // or the OSD drops deletes, too
+    return alerts.contains("SWIMSTORE_NO_SPACE");
+  }
+  static void wait_until(const std::function<bool()>& condition) {
+    while (!condition()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+
+  const std::string m_path =
+      std::filesystem::absolute(::testing::UnitTest::GetInstance()->current_test_info()->name());
+  CappedEnv m_env{vtkv::posix_env(), m_path, kCapacity};
+  std::unique_ptr<SwimStore> m_store;
+  std::array<Pg, kWriters> m_pgs;
+  std::vector<std::thread> m_threads;
+  std::atomic<bool> m_stopped{false};
+  std::atomic<uint64_t> m_written_bytes{0};
+  std::atomic<uint64_t> m_queued{0};
+  std::atomic<uint64_t> m_committed{0};
+};
+
+}  // namespace
+
+// Four times what the store holds, by writers who do not care that it is full.
+TEST_F(FullStoreTest, WritesPastTheBrimWaitForDeletes) {
+  start_writers([this] { return m_written_bytes >= 4 * kCapacity; });
+  std::thread remover([this] {
+    while (!m_stopped) {
+      if (somebody_waits()) {
+        remove_objects(4);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  });
+  join();
+  m_stopped = true;
+  remover.join();
+  EXPECT_GT(m_store->get_perf_counters()->get_tavg_ns(l_swimstore_space_latency).second, 0u);
+}
+
+// As an OSD does it: clients stop at the full ratio, and delete everything.
+TEST_F(FullStoreTest, FilledAndEmptiedAgainAndAgainItHoldsAsMuch) {
+  uint64_t first = 0;
+  for (unsigned round = 0; round < 4; ++round) {
+    m_written_bytes = 0;
+    m_stopped = false;
+    start_writers([this] { return m_stopped.load(); });
+    wait_until([this] { return used_ratio() > 0.95; });
+    m_stopped = true;
+    wait_until([this] {
+      if (somebody_waits()) {
+        remove_objects(8);
+      }
+      return m_committed == m_queued;
+    });
+    join();
+    first = round == 0 ? m_written_bytes.load() : first;
+    EXPECT_GT(m_written_bytes, kCapacity / 2);
+    EXPECT_GT(m_written_bytes, first * 8 / 10);
+    remove_objects(0);
+    wait_until([this] { return used_ratio() < 0.3; });
+  }
+}
+
+TEST_F(FullStoreTest, WhatCannotWaitGoesOnWhenTheStoreIsFull) {
+  start_writers([this] { return m_stopped.load(); }, kMiB);
+  wait_until([this] { return somebody_waits(); });
+  Pg& pg = m_pgs[0];
+  std::vector<ghobject_t> names;
+  {
+    std::lock_guard lock(pg.mutex);
+    names = pg.names;
+  }
+  ASSERT_GT(names.size(), 4u);
+  for (unsigned i = 0; i < 200; ++i) {
+    const ghobject_t& name = names[i % names.size()];
+    ObjectStore::Transaction truncate, zero, overwrite;
+    truncate.truncate(pg.cid, name, kMiB - 1 - i * 1000);
+    queue(pg, std::move(truncate));
+    zero.zero(pg.cid, name, 1 + i * 1001, 10000);
+    queue(pg, std::move(zero));
+    ceph::bufferlist data;
+    data.append(std::string(4 * kKiB, 'o'));
+    overwrite.write(pg.cid, name, i * 4 * kKiB, data.length(), data);
+    queue(pg, std::move(overwrite));
+  }
+  EXPECT_TRUE(somebody_waits());
+  m_stopped = true;
+  remove_objects(0);
+  join();
+}
+
+}  // namespace swimstore
