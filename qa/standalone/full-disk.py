@@ -1,19 +1,35 @@
 #!/usr/bin/env python3
-"""Fill the host's file system below an OSD to 0 bytes free, as another program would.
+"""Full disks: another program's doing, and the clients'.
 
-Then: OSD_FULL within 30 s, every object still reads back, `rados rm` succeeds, a kill -9 and restart works while
-full, and once there is room again the cluster takes writes.
+First the host's file system below an OSD is filled to 0 bytes free, as another program would. Then: OSD_FULL within
+30 s, every object still reads back, `rados rm` succeeds, a kill -9 and restart works while full, and once there is
+room again the cluster takes writes.
+
+Then three OSDs are filled to the brim by clients, with mixed sizes and omap, in a replicated and an erasure-coded
+pool, 64 writes in flight; all is deleted, and filled again, 30 times. No OSD may end, and what was deleted is room.
 """
 
 import hashlib
+import json
 import os
+import pathlib
 import tempfile
+import time
 
 import lane as lane_module
 import sysroot
 
 POOL = "data"
 OBJECT_BYTES = 1 << 20
+BRIM_LOAD = pathlib.Path(__file__).resolve().parent / "brim_load.py"
+BRIM_POOLS = "brim,ec-brim"
+BRIM_OSDS = 3
+IN_FLIGHT = 64
+QUICK_ROOM_BYTES = 512 << 20
+MAKE_EC_POOL = """set -e
+  ceph osd erasure-code-profile set brim k=2 m=1 crush-failure-domain=osd
+  ceph osd pool create ec-brim 8 8 erasure brim --autoscale-mode off
+  ceph osd pool application enable ec-brim bench"""
 
 
 def fill(path):
@@ -84,7 +100,7 @@ def remove(lane, cluster, digests, name, when):
   digests.pop(name)
 
 
-def run(lane):
+def fill_by_another_program(lane):
   cluster = lane.start(osds=1)
   cluster.create_pool(POOL, pg_num=8, size=1)
   cluster.wait_clean()
@@ -115,5 +131,58 @@ def run(lane):
     lane.check_daemons()
 
 
+def leave_room(path, room_bytes):
+  """So that a fill does not take long."""
+  stat = os.statvfs(path)
+  with open(path / "ballast", "wb") as ballast:
+    os.posix_fallocate(ballast.fileno(), 0, max(1 << 20, stat.f_bavail * stat.f_frsize - room_bytes))
+
+
+def brim_load(cluster, what, *args):
+  return json.loads(cluster.client("python3", BRIM_LOAD, what, cluster.dir / "ceph.conf", BRIM_POOLS, IN_FLIGHT, *args,
+                                   timeout=1800))
+
+
+def fill_and_empty(lane, cluster, number):
+  begun = time.monotonic()
+  filled = brim_load(cluster, "fill", number)
+  filled_s = time.monotonic() - begun
+  lane.check_daemons()
+  checks = health_checks(cluster)
+  lane.check("OSD_FULL" in checks and "OSD_DOWN" not in checks and not filled["errors"],
+             f"fill {number}: full after {filled['written_bytes'] >> 20} MiB in {filled_s:.0f} s", f"{list(checks)} {filled}")
+  emptied = brim_load(cluster, "empty")
+  lane.check(emptied["answered"] == emptied["sent"] and not emptied["errors"],
+             f"fill {number}: {emptied['sent']} objects removed in {time.monotonic() - begun - filled_s:.0f} s", str(emptied))
+  lane.check_daemons()
+  lane.until(lambda: "OSD_FULL" not in health_checks(cluster), 120, f"fill {number}: OSD_FULL is gone")
+  return filled["written_bytes"]
+
+
+def fill_by_clients(lane):
+  cluster = lane.start(osds=BRIM_OSDS)
+  cluster.create_pool("brim", pg_num=16, size=BRIM_OSDS)
+  cluster.shell(MAKE_EC_POOL)
+  cluster.wait_clean()
+  if lane.args.quick:
+    for osd in range(BRIM_OSDS):
+      leave_room(cluster.osd_dir(osd), QUICK_ROOM_BYTES)
+  written = [fill_and_empty(lane, cluster, number) for number in range(lane.args.fills or (2 if lane.args.quick else 30))]
+  lane.check(min(written) > 0.8 * written[0], "each fill takes what the first one took",
+             str([count >> 20 for count in written]))
+  lane.deep_scrub()
+  lane.check_daemons()
+
+
+def run(lane):
+  if not lane.args.only_fills:
+    fill_by_another_program(lane)
+  if lane.args.store == "swimstore":
+    fill_by_clients(lane)
+
+
+OPTIONS = [(("--fills",), {"type": int, "default": 0, "help": "how often clients fill it (default: 30, quick 2)"}),
+           (("--only-fills",), {"action": "store_true", "help": "only what clients fill"})]
+
 if __name__ == "__main__":
-  lane_module.main("full-disk", run, __doc__, stores=("swimstore", "kstore", "filestore"))
+  lane_module.main("full-disk", run, __doc__, stores=("swimstore", "kstore", "filestore"), options=OPTIONS)
