@@ -1,6 +1,7 @@
 // Work that goes on beside writes and reads, and fails without harm to either: it is tried again until it succeeds.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <string_view>
 
@@ -22,6 +23,10 @@ constexpr std::string_view to_string(BackgroundWork work) {
                                                          "collecting the log's garbage", "making log segments ahead"};
   return kNames[static_cast<size_t>(work)];
 }
+
+// Of a status that says no_space: not the file system is full but a list of the database's own, which has a fixed size.
+inline constexpr int kListIsFull = EFBIG;
+inline bool is_list_full(const Status& status) { return status.is_no_space() && status.error_number() == kListIsFull; }
 
 struct BackgroundError {
   BackgroundWork work = BackgroundWork::flush;

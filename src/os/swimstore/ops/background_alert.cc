@@ -23,6 +23,10 @@ std::string_view consequence(BackgroundWork work) {
 }
 
 std::string remedy(const vtkv::BackgroundError& error, const std::string& mount_point) {
+  if (vtkv::is_list_full(error.status)) {
+    return "it goes on by itself when merging or collecting has made room; when it stays, take the OSD out and make it "
+           "anew, and its peers will fill it";
+  }
   if (error.status.is_no_space()) {
     return fmt::format("free space on {} or remove objects; it goes on by itself", mount_point);
   }

@@ -34,6 +34,13 @@ TEST(BackgroundAlertTest, DamageIsNotMendedByFreeSpace) {
   EXPECT_NE(text.find("kernel's log"), std::string::npos) << text;
 }
 
+TEST(BackgroundAlertTest, AFullListIsNotMendedByFreeSpace) {
+  const Status status = Status::make(Status::Code::no_space, "more than it can list", vtkv::kListIsFull);
+  const std::string text = alert_of({{BackgroundWork::flush, status, 1}});
+  EXPECT_EQ(text.find("free space"), std::string::npos) << text;
+  EXPECT_NE(text.find("more than it can list"), std::string::npos) << text;
+}
+
 TEST(BackgroundAlertTest, EveryFailureIsInIt) {
   const std::string text = alert_of({{BackgroundWork::flush, Status::from_errno(ENOSPC, "one"), 3},
                                      {BackgroundWork::collect, Status::from_errno(ENOSPC, "other"), 1}});

@@ -332,6 +332,10 @@ NextStep DbImpl::flush_failed(const Status& status) {
     m_flush_error = status;
   }
   m_flush_failures.fetch_add(1);
+  if (is_list_full(status)) {
+    wake(m_merge_worker);  // both may make room
+    wake(m_gc_worker);
+  }
   if (!status.is_no_space()) {
     m_pipeline->fail(status);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "vtkv/background_error.h"
 #include "vtkv/tree/filter_merge.h"
 #include "vtkv/tree/older_runs.h"
 #include "vtkv/tree/overwrite_sample.h"
@@ -164,9 +165,12 @@ Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPositi
   edit_segments(&next.segments);
   if (next.encode().size() > m_manifest->bytes_max()) {
     return Status::make(Status::Code::no_space,
-                        m_manifest->path() + ": " + std::to_string(next.segments.size()) +
-                            " log segments with values are more than it can list; make the database again "
-                            "with larger log segments");
+                        m_manifest->path() + ": " + std::to_string(next.runs.size()) + " runs and " +
+                            std::to_string(next.segments.size()) +
+                            " log segments with values are more than it can list; merging and collecting the log's "
+                            "garbage make room, and when they cannot, the database has to be made again with larger "
+                            "log segments",
+                        kListIsFull);
   }
   Status status = m_manifest->write(next);
   // For want of space its slot was written in part, or not: it is the one that the next attempt writes whole.
@@ -292,13 +296,21 @@ Status TreeImpl::flush(const MemTable& memtable, const LogPosition& position,
   if (!memtable.empty()) {
     VTKV_RETURN_IF_ERROR(flushed_run(memtable, snapshots, &delta, &run));
   }
-  VTKV_RETURN_IF_ERROR(install(
-      [&](Runs* runs) {
-        if (run) {
-          runs->insert(runs->begin(), run);
-        }
-      },
-      &position, [&](Segments* segments) { delta.apply(segments); }));
+  const auto list = [&] {
+    return install(
+        [&](Runs* runs) {
+          if (run) {
+            runs->insert(runs->begin(), run);
+          }
+        },
+        &position, [&](Segments* segments) { delta.apply(segments); });
+  };
+  Status status = list();
+  for (bool did = true; is_list_full(status) && did;) {
+    VTKV_RETURN_IF_ERROR(merge_neighbours(snapshots, &did));
+    status = did ? list() : status;
+  }
+  VTKV_RETURN_IF_ERROR(std::move(status));
   m_unlisted_flush = {};
   m_reader.file().give_back_surplus();
   std::lock_guard lock(m_lock);
@@ -480,16 +492,18 @@ Status TreeImpl::give_way(uint32_t level) {
 Status TreeImpl::make_room_in_manifest(const std::vector<SequenceNumber>& snapshots) {
   const size_t runs_max = m_manifest->runs_max();
   const size_t limit = runs_max - std::min<size_t>(64, runs_max / 4);
-  std::lock_guard emergency_lock(m_emergency_lock);
-  while (current_runs().size() >= limit) {
-    Claim claimed;
-    if (!claim(choose_emergency_merge, &claimed)) {
-      break;
-    }
-    claimed.urgent = true;
-    VTKV_RETURN_IF_ERROR(merge(claimed, snapshots, stitch_policy()));
+  for (bool did = true; did && current_runs().size() >= limit;) {
+    VTKV_RETURN_IF_ERROR(merge_neighbours(snapshots, &did));
   }
   return {};
+}
+
+Status TreeImpl::merge_neighbours(const std::vector<SequenceNumber>& snapshots, bool* did) {
+  std::lock_guard emergency_lock(m_emergency_lock);
+  Claim claimed;
+  *did = claim(choose_emergency_merge, &claimed);
+  claimed.urgent = true;
+  return *did ? merge(claimed, snapshots, stitch_policy()) : Status();
 }
 
 Status TreeImpl::merge_once(const SnapshotSource& given, bool* did) {

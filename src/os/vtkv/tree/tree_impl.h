@@ -134,6 +134,8 @@ class TreeImpl final : public Tree {
   Status give_way(uint32_t level);
   StitchPolicy stitch_policy() const;
   Status make_room_in_manifest(const std::vector<SequenceNumber>& snapshots);
+  // Whatever the shape, and for a flush that waits; *did says whether any could be.
+  Status merge_neighbours(const std::vector<SequenceNumber>& snapshots, bool* did);
   Status sync_zones();
   using Segments = std::vector<SegmentValues>;
   // Writes a checkpoint of the current runs and segments as the edits change them, and makes it current.

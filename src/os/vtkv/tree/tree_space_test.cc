@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 
+#include "vtkv/background_error.h"
 #include "vtkv/testing/crash_images.h"
 #include "vtkv/testing/tree_fixture.h"
 
@@ -102,6 +104,63 @@ TEST_F(TreeSpaceTest, WhatACheckpointWaitsForIsWrittenOnce) {
   EXPECT_EQ(m_tree->statistics().runs, 1u);
   open();
   EXPECT_EQ(read(), "2");
+}
+
+// The manifest lists runs and log segments in the same room.
+class FullManifestTest : public TreeSpaceTest {
+ protected:
+  static constexpr uint64_t kSegments = 400;  // of some 406
+
+  void SetUp() override {
+    m_options.geometry.zone_bytes = 16 << 10;
+    m_options.runs_per_level = m_options.growth_factor = 16;
+    make();
+  }
+  // Values in log segments of their own.
+  Status put(uint64_t first, uint64_t count) {
+    MemTable table;
+    for (uint64_t i = first; i < first + count; ++i) {
+      LogPlace* place = table.new_place();
+      *place = {i, 10 + i, 4096};
+      table.put_logged(++m_sequence, key(i), std::string(1000, 'v'), place, 8);
+    }
+    return m_tree->flush(table, {m_sequence, 1, 10'000, 4096, 7}, {});
+  }
+  Status remove(uint64_t first, uint64_t count) {
+    MemTable table;
+    for (uint64_t i = first; i < first + count; ++i) {
+      table.remove(++m_sequence, key(i));
+    }
+    return m_tree->flush(table, {m_sequence, 1, 10'000, 4096, 7}, {});
+  }
+  static std::string key(uint64_t i) { return "key" + std::to_string(1000 + i); }
+};
+
+TEST_F(FullManifestTest, AFlushMergesRunsToMakeRoom) {
+  ASSERT_TRUE(put(0, kSegments).ok());
+  for (uint64_t i = 0; i < 20; ++i) {
+    const Status status = remove(i, 1);
+    ASSERT_TRUE(status.ok()) << "flush " << i << ": " << status.to_string();
+  }
+  EXPECT_GT(m_tree->statistics().merges, 0u);
+}
+
+TEST_F(FullManifestTest, ItSaysWhatItIsAndGoesOnWhenSegmentsAreGone) {
+  ASSERT_TRUE(put(0, kSegments).ok());
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const Status status = put(kSegments, 20);
+    EXPECT_TRUE(is_list_full(status)) << status.to_string();
+    EXPECT_NE(status.message().find("log segments with values"), std::string::npos) << status.to_string();
+    EXPECT_TRUE(m_tree->failure().ok());
+  }
+  ASSERT_TRUE(remove(0, 50).ok());
+  ASSERT_TRUE(m_tree->merge_all({}).ok());
+  std::set<uint64_t> gone;
+  for (uint64_t i = 0; i < 50; ++i) {
+    gone.insert(10 + i);
+  }
+  ASSERT_TRUE(m_tree->forget_segments(gone).ok());
+  EXPECT_TRUE(put(kSegments, 20).ok());
 }
 
 // Until the manifest has been written, either the old state is there or the new one; and what comes next does not
