@@ -32,7 +32,11 @@ Status DbImpl::run_gc(ValueGc::Request what) {
 }
 
 NextStep DbImpl::gc_step(IoQueue& io) {
-  return m_pipeline->failed() || m_stopping.load() ? NextStep::on_event() : m_gc->step(io);
+  if (m_pipeline->failed() || m_stopping.load()) {
+    m_gc->reap(io);  // or the worker would be woken for it again and again
+    return NextStep::on_event();
+  }
+  return m_gc->step(io);
 }
 
 std::chrono::microseconds DbImpl::gc_outcome(const Status& status) {

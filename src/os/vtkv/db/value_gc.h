@@ -88,6 +88,8 @@ class ValueGc {
           ValueGcHost* host);
 
   NextStep step(IoQueue& io);
+  // Instead of it, when nothing is collected any more: what was being read has ended.
+  void reap(IoQueue& io) { m_reader.reap(io); }
   // For closing: a step under way ends soon. Thread-safe.
   void stop() { m_stop.store(true); }
   // Asks for something; returns the number that served() will have reached when it was done.
