@@ -139,8 +139,8 @@ def leave_room(path, room_bytes):
 
 
 def brim_load(cluster, what, *args):
-  return json.loads(cluster.client("python3", BRIM_LOAD, what, cluster.dir / "ceph.conf", BRIM_POOLS, IN_FLIGHT, *args,
-                                   timeout=1800))
+  done = sysroot.run(["python3", BRIM_LOAD, what, cluster.dir / "ceph.conf", BRIM_POOLS, IN_FLIGHT, *args], timeout=1800)
+  return json.loads(done.stdout)
 
 
 def fill_and_empty(lane, cluster, number):
@@ -168,7 +168,7 @@ def fill_by_clients(lane):
     for osd in range(BRIM_OSDS):
       leave_room(cluster.osd_dir(osd), QUICK_ROOM_BYTES)
   written = [fill_and_empty(lane, cluster, number) for number in range(lane.args.fills or (2 if lane.args.quick else 30))]
-  lane.check(min(written) > 0.8 * written[0], "each fill takes what the first one took",
+  lane.check(min(written) > 0.5 * written[0], "each fill takes at least half of what the first one took",
              str([count >> 20 for count in written]))
   lane.deep_scrub()
   lane.check_daemons()

@@ -28,10 +28,11 @@ class CommitPipeline {
  public:
   explicit CommitPipeline(StoreContext& store);
 
-  // Waits until there is room for what it stores, and while swimstore_throttle_bytes are under way, before anything is
-  // planned or locked, with the timeout of `handle` suspended (nullptr: none, as for the OSD's client writes). Then it never waits for I/O, except to read the
-  // blocks that an unaligned write changes in part. An operation that cannot be carried out ends the process, after the transaction was dumped (or
-  // throws its int, with objectstore_debug_throw_on_failed_txc).
+  // Waits until there is room for what it stores, and while swimstore_throttle_bytes are under way, before anything
+  // is planned or locked, with the timeout of `handle` suspended (nullptr: none, as for the OSD's client writes).
+  // Then it never waits for I/O, except to read the blocks that an unaligned write changes in part. An operation that
+  // cannot be carried out ends the process, after the transaction was dumped (or throws its int, with
+  // objectstore_debug_throw_on_failed_txc).
   int queue(CollectionRef collection, std::vector<ObjectStore::Transaction>& transactions, HBHandle* handle);
   // Waits until everything queued is durable, or failed, and its contexts are queued. For umount.
   void drain();

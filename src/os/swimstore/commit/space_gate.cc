@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "common/ceph_context.h"
 #include "common/debug.h"
@@ -62,7 +63,9 @@ uint64_t SpaceGate::wait_us(const SpaceNeed& need) {
          << "system or enlarge it" << dendl;
   }
   m_worker->wake();
-  m_look->wait(lock, [&] { return promise(need, m_env->now_us() - began_us >= m_patience_us); });
+  m_look->wait(lock, [&, looks = m_looks]() mutable {
+    return std::exchange(looks, m_looks) != m_looks && promise(need, m_env->now_us() - began_us >= m_patience_us);
+  });
   m_began_us.erase(began);
   --m_waiting;
   return std::max<uint64_t>(m_env->now_us() - began_us, 1);
@@ -73,6 +76,7 @@ vtkv::NextStep SpaceGate::look_again() {
     return vtkv::NextStep::on_event();
   }
   std::lock_guard lock(m_mutex);
+  ++m_looks;
   m_look->notify_all();
   return vtkv::NextStep::later(kLookInterval);
 }

@@ -4,14 +4,15 @@
 //   1. statfs() tells of the store as full while there is room for what is on its way (ops/space_report.h).
 //   2. The brake slows clients' writes when little is left (ops/space_brake.h).
 //   3. A write that finds no room waits here, before the throttle and before any lock of the store, so that deletes
-//      pass, and smaller writes that find some. The OSD's thread that brought it waits with it, and holds its PG. So after
-//      swimstore_space_wait_time it may draw on the reserve, which is as much as an OSD's threads bring at once; and the OSD's
-//      map, which by then says that the OSD is full, stops what is behind it.
-// Is the reserve used up too, it waits on, and the alert SWIMSTORE_NO_SPACE says who can end that. What a transaction
-// frees is free when it is durable: one that removes and writes waits as any other write does.
+//      pass, and smaller writes that find some. The OSD's thread that brought it waits with it, and holds its PG.
+//      So after swimstore_space_wait_time it may draw on half of the reserve, which is about what an OSD's threads
+//      bring at once; and the OSD's map, which by then says that the OSD is full, stops what is behind them.
 //
-// Transactions that need room and must not wait (SpaceNeed::may_wait) take what is kept for them; they wait only when
-// that, too, is gone.
+// Is that used up, too, it waits on, and the alert SWIMSTORE_NO_SPACE says who can end it. What a transaction frees
+// is free when it is durable: one that removes and writes waits as any other write does.
+//
+// What needs room and must not wait (SpaceNeed::may_wait) takes what is kept for it, and waits only when that is
+// gone, too.
 //
 // Thread-safe.
 #pragma once
@@ -36,7 +37,7 @@ class SpaceGate {
  public:
   SpaceGate(CephContext* cct, vtkv::Env* env, ContainerSet& containers);
 
-  // Waits for room, and has it promised; bytes: of the transaction, for the brake. handle: as CommitThrottle's.
+  // Waits for room, and has it promised. bytes: of the transaction, for the brake. handle: as CommitThrottle's.
   // Returns the time waited.
   uint64_t enter_us(const SpaceNeed& need, uint64_t bytes, HBHandle* handle);
   // It was planned, or cannot be.
@@ -61,9 +62,10 @@ class SpaceGate {
   std::atomic<uint64_t> m_waiting{0};
   mutable std::mutex m_mutex;
   std::multiset<uint64_t> m_began_us;  // of those who wait
+  uint64_t m_looks = 0;                // times to look for room
   uint64_t m_said_us = 0;              // when the log was told last
   std::unique_ptr<vtkv::Signal> m_look;
-  // Room comes from many sides, the host's among them: so it is looked for again and again. Last: it uses all of the above.
+  // Room comes from many sides, the host among them: so it is looked for again and again. Uses all of the above.
   std::unique_ptr<vtkv::Worker> m_worker;
 };
 

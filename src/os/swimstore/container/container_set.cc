@@ -500,6 +500,9 @@ NextStep ContainerSetImplementation::caretaker_step() {
   Primer::Result priming;
   // What an error of the host left undone is found again by the next round, which comes with the next activity.
   const Status balanced = m_reserve.balance(&worked);
+  if (!worked && m_reserve.held_bytes() < m_reserve.target_bytes()) {
+    m_reclaimer->short_of_space();  // the host has no room for it: what data can spare is the reserve's
+  }
   const Status reclaimed = m_reclaimer->step(&worked);
   const Status primed = m_primer->step(busy, &priming);
   const bool went_well = balanced.ok() && reclaimed.ok() && primed.ok();

@@ -6,6 +6,8 @@
 
 namespace swimstore {
 
+using vtkv::Status;
+
 namespace {
 
 // How many like it find room beside a small write before those who cannot wait are asked to share.
@@ -45,13 +47,16 @@ uint64_t SpacePromises::kept_from(uint64_t bytes, Urgency urgency) const {
 }
 
 bool SpacePromises::has_metadata_room(Urgency urgency) const {
-  const uint64_t least = urgency == Urgency::privileged ? 0 : m_reserve.target_bytes() / (urgency == Urgency::usual ? 2 : 4);
+  if (urgency == Urgency::privileged) {
+    return true;
+  }
+  const uint64_t least = m_reserve.target_bytes() / (urgency == Urgency::usual ? 2 : 4);
   const uint64_t held = m_reserve.held_bytes();
   if (held >= least) {
     return true;
   }
   vtkv::FileSystemInfo host;
-  return m_env->file_system_info(m_directory, &host).ok() && held + host.available_bytes >= least;
+  return !m_env->file_system_info(m_directory, &host).ok() || held + host.available_bytes >= least;
 }
 
 bool SpacePromises::take(uint64_t bytes, Urgency urgency) {
@@ -65,9 +70,14 @@ bool SpacePromises::take(uint64_t bytes, Urgency urgency) {
   std::lock_guard lock(m_growth_lock);
   const unsigned size_class = class_for(std::min<uint64_t>(bytes, kSlotBytesMax));
   while (!take_free(bytes, kept)) {
-    if (!make_free(size_class, urgency)) {
+    if (make_free(size_class, urgency)) {
+      continue;
+    }
+    if (urgency == Urgency::usual || !m_growth_failed) {
       return false;
     }
+    m_promised_bytes.fetch_add(bytes);
+    return true;
   }
   return true;
 }
@@ -79,19 +89,22 @@ bool SpacePromises::make_free(unsigned size_class, Urgency urgency) {
     }
   }
   Container& container = *m_containers[size_class];
-  return has_host_room(container.growth_bytes(), urgency) && container.grow(false).ok();
+  bool found = false;
+  Status status = look_for_host_room(container.growth_bytes(), urgency, &found);
+  if (status.ok() && found) {
+    status = container.grow(false);
+  }
+  m_growth_failed = !status.ok() && !status.is_no_space();
+  return status.ok() && found;
 }
 
-bool SpacePromises::has_host_room(uint64_t bytes, Urgency urgency) {
+Status SpacePromises::look_for_host_room(uint64_t bytes, Urgency urgency, bool* found) {
   vtkv::FileSystemInfo host;
-  if (!m_env->file_system_info(m_directory, &host).ok()) {
-    return false;
-  }
-  if (m_reserve.growable_bytes(host) >= bytes) {
-    return true;
-  }
+  VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
   const uint64_t least = m_reserve.target_bytes() / (urgency == Urgency::late ? 2 : 4);
-  return urgency != Urgency::usual && m_reserve.lend(bytes, least);
+  *found = m_reserve.growable_bytes(host) >= bytes ||
+           (urgency != Urgency::usual && m_reserve.lend(bytes, least));
+  return {};
 }
 
 }  // namespace swimstore

@@ -15,6 +15,9 @@
 // The reserve's last parts are the log's and the tree's: with half of it gone usual transactions find no room, with
 // three quarters gone late ones do not.
 //
+// A host that refuses growth with an error, not for want of space, has a sick disk: nothing is worth waiting for, and
+// the allocation is left to fail, which ends the OSD as other write errors do.
+//
 // Thread-safe.
 #pragma once
 
@@ -32,7 +35,11 @@ class SpacePromises {
  public:
   SpacePromises(vtkv::Env* env, std::string directory, const ContainerOptions& options, SpaceReserve& reserve,
                 ContainerArray& containers)
-      : m_env(env), m_directory(std::move(directory)), m_options(options), m_reserve(reserve), m_containers(containers) {}
+      : m_env(env),
+        m_directory(std::move(directory)),
+        m_options(options),
+        m_reserve(reserve),
+        m_containers(containers) {}
 
   // Grows containers when too little is free. False: there is no room, now.
   bool take(uint64_t bytes, Urgency urgency);
@@ -51,7 +58,7 @@ class SpacePromises {
   bool has_metadata_room(Urgency urgency) const;
   bool take_free(uint64_t bytes, uint64_t left_bytes);
   bool make_free(unsigned size_class, Urgency urgency);
-  bool has_host_room(uint64_t bytes, Urgency urgency);
+  vtkv::Status look_for_host_room(uint64_t bytes, Urgency urgency, bool* found);
 
   vtkv::Env* const m_env;
   const std::string m_directory;
@@ -59,6 +66,7 @@ class SpacePromises {
   SpaceReserve& m_reserve;
   ContainerArray& m_containers;
   std::mutex m_growth_lock;  // one grows, the others look again
+  std::atomic<bool> m_growth_failed{false};  // and not for want of space
   std::atomic<uint64_t> m_promised_bytes{0};
 };
 

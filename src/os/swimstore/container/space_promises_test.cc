@@ -173,6 +173,17 @@ TEST_F(SpacePromisesTest, WhoHasWaitedAndWhoCannotWaitDrawOnTheReserve) {
   EXPECT_EQ(m_broken, 0u);
 }
 
+// With a sick disk waiting is no use: the allocation fails, and is heard of.
+TEST_F(SpacePromisesTest, AHostThatFailsLetsGoWhoHasWaited) {
+  m_env.fail_nth(vtkv::SimCall::allocate, 1, Status::from_errno(EIO, "simulated"), true);
+  EXPECT_FALSE(m_set->promise(kMiB, Urgency::usual));
+  ASSERT_TRUE(m_set->promise(kMiB, Urgency::late));
+  m_set->give_back(kMiB);
+  m_env.clear_faults();
+  m_env.fail_nth(vtkv::SimCall::allocate, 1, Status::from_errno(ENOSPC, "simulated"), true);
+  EXPECT_FALSE(m_set->promise(kMiB, Urgency::late));
+}
+
 TEST_F(SpacePromisesTest, WithTheReserveHalfGoneNothingUsualFindsRoom) {
   EXPECT_TRUE(m_set->promise(0, Urgency::usual));
   m_env.set_capacity(m_env.allocated_bytes());

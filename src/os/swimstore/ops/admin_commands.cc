@@ -34,6 +34,10 @@ void dump_containers(const ContainerSet& containers, ceph::Formatter* formatter)
   formatter->dump_unsigned("free_bytes", statistics.free_bytes);
   formatter->dump_unsigned("file_bytes", statistics.file_bytes);
   formatter->dump_unsigned("growable_bytes", statistics.growable_bytes);
+  formatter->dump_unsigned("promised_bytes", statistics.promised_bytes);
+  formatter->dump_unsigned("kept_bytes", statistics.kept_bytes);
+  formatter->dump_unsigned("reserve_bytes", statistics.reserve_bytes);
+  formatter->dump_unsigned("reserve_target_bytes", statistics.reserve_target_bytes);
   formatter->dump_unsigned("primed_bytes_total", statistics.primed_bytes_total);
   formatter->dump_unsigned("punched_bytes_total", statistics.punched_bytes_total);
   formatter->open_array_section("classes");

@@ -16,8 +16,9 @@ uint64_t host_free_min(const vtkv::FileSystemInfo& host, const SpaceLimits& limi
   return std::max(limits.host_free_min_bytes, static_cast<uint64_t>(by_ratio));
 }
 
+// Log and tree take a piece of the reserve now and then, which comes back.
 bool is_low(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots, const SpaceLimits& limits) {
-  return host.available_bytes < host_free_min(host, limits) && slots.reserve_bytes < slots.reserve_target_bytes;
+  return host.available_bytes < host_free_min(host, limits) && slots.reserve_bytes * 4 <= slots.reserve_target_bytes * 3;
 }
 
 }  // namespace

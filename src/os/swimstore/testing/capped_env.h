@@ -1,5 +1,5 @@
-// A host file system that says it holds no more than so many bytes: as small as a test wants it. What is asked of it all
-// the same is given, so it bounds those who look first.
+// A host file system that says it holds no more than so many bytes. What is asked of it all the same is given, so it
+// bounds those who look first.
 //
 // Thread-safe, as the Env below it, which outlives it.
 #pragma once

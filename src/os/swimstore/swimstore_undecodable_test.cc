@@ -1,4 +1,4 @@
-#include "swimstore/commit/commit_pipeline.h"
+// A transaction whose bytes make no sense.
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@ namespace swimstore {
 
 namespace {
 
-class CommitPipelineTest : public SimStoreFixture {
+class UndecodableTest : public SimStoreFixture {
  protected:
-  CommitPipelineTest() { throw_on_failed(true); }
-  ~CommitPipelineTest() override { throw_on_failed(false); }
+  UndecodableTest() { throw_on_failed(true); }
+  ~UndecodableTest() override { throw_on_failed(false); }
 
   static void throw_on_failed(bool value) {
     g_ceph_context->_conf.set_val_or_die("objectstore_debug_throw_on_failed_txc", value ? "true" : "false");
@@ -38,7 +38,7 @@ class CommitPipelineTest : public SimStoreFixture {
 }  // namespace
 
 // The fixture's umount waits for whatever counts as under way.
-TEST_F(CommitPipelineTest, ATransactionThatCannotBeDecodedLeavesNothingBehind) {
+TEST_F(UndecodableTest, ATransactionLeavesNothingBehind) {
   EXPECT_THROW(m_store->queue_transaction(m_pg, undecodable()), int);
   EXPECT_FALSE(m_store->exists(m_pg, named("object")));
   m_env.run_until_idle();
