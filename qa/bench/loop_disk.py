@@ -6,6 +6,7 @@ run, and its own journal would be measured. For the same reason nothing here dis
 
 import dataclasses
 import json
+import mmap
 import os
 import pathlib
 import subprocess
@@ -39,6 +40,15 @@ def _host(*args):
   return done.stdout.strip()
 
 
+def _open_direct(path, flags):
+  """Past the page cache, where the host's file system can: gigabytes of zeros would push everything else out of it,
+  and writing them takes three times as long."""
+  try:
+    return os.open(path, flags | os.O_DIRECT, 0o644)
+  except OSError:
+    return os.open(path, flags, 0o644)
+
+
 def read_counters(device):
   """`device` is /dev/loopN."""
   stat = pathlib.Path("/sys/block", pathlib.Path(device).name, "stat")
@@ -66,14 +76,14 @@ class LoopDisk:
       raise sysroot.UserError(f"{self.image.parent}: {self.size_bytes >> 30} GiB do not fit; "
                               "free some space or give a smaller --size")
     partial = self.image.with_suffix(".partial")
-    zeros = memoryview(bytes(PIECE_BYTES))
     told = time.monotonic()
-    with open(partial, "wb", buffering=0) as out:
+    with open(partial, "wb", buffering=0, opener=_open_direct) as out, mmap.mmap(-1, PIECE_BYTES) as zeros:
       for done in range(0, self.size_bytes, PIECE_BYTES):
-        out.write(zeros[:min(PIECE_BYTES, self.size_bytes - done)])
+        out.write(zeros)
         if time.monotonic() - told > 5:
           told = time.monotonic()
           say(f"writing {self.image.name}: {done >> 20} of {self.size_bytes >> 20} MiB")
+      out.truncate(self.size_bytes)
       os.fsync(out.fileno())
     partial.rename(self.image)
 
