@@ -368,6 +368,12 @@ class Cluster:
           return
         time.sleep(0.5)
 
+  def space(self):
+    """What the OSDs' stores report, summed. An OSD looks anew once in each heartbeat interval."""
+    self.flush_pg_stats()
+    found = [entry["statfs"] for entry in self.ceph_json("pg", "dump", "osds")["osd_stats"]]
+    return {what: sum(statfs[what] for statfs in found) for what in ("total", "available", "allocated", "data_stored")}
+
   def log_tail(self, daemon, lines=12):
     try:
       return "\n".join((self.dir / "log" / f"{daemon}.log").read_text(errors="replace").splitlines()[-lines:])

@@ -7,6 +7,7 @@ held, 1 otherwise.
 import argparse
 import fcntl
 import pathlib
+import subprocess
 import sys
 import time
 
@@ -34,7 +35,8 @@ class Lane:
   def __init__(self, name, args):
     self.name = name
     self.args = args
-    self.cluster = None
+    self.cluster = None  # the one that is asked and checked: the last one started
+    self.clusters = []
     self.failures = 0
     self.held = 0
     self._begun = time.monotonic()
@@ -49,12 +51,17 @@ class Lane:
     self.say(f"{'ok  ' if good else 'FAIL'} {what}" + (f": {detail}" if detail and not good else ""))
     return good
 
-  def start(self, osds, size_bytes=2 * GIB, conf=None, mon_conf=None, mixed=()):
-    self.cluster = Cluster(sysroot.cache_dir() / "lanes" / self.name, self.say)
+  def start(self, osds, size_bytes=2 * GIB, conf=None, mon_conf=None, mixed=(), store="", name=""):
+    """One more cluster. `store`: another than that of the options; `name`: where a lane has several."""
+    store = store or self.args.store
+    directory = f"{self.name}.{name}" if name else self.name
+    self.cluster = Cluster(sysroot.cache_dir() / "lanes" / directory, self.say)
+    self.clusters.append(self.cluster)
     self.cluster.stop()
-    self.cluster.create(Spec(store=self.args.store, osds=osds, size_bytes=size_bytes, fs=self.args.fs,
-                             conf=SCRUB_CONF | (conf or {}), mon_conf=mon_conf or {},
-                             osd_memory_target=GIB, ceph_osd=self.args.ceph_osd, mixed=list(mixed)))
+    self.cluster.create(Spec(store=store, osds=osds, size_bytes=size_bytes, fs=self.args.fs,
+                             conf=SCRUB_CONF | (conf or {}) | dict(self.args.conf), mon_conf=mon_conf or {},
+                             osd_memory_target=GIB, mixed=list(mixed),
+                             ceph_osd=self.args.ceph_osd if store == self.args.store else ""))
     return self.cluster
 
   def until(self, condition, timeout, what):
@@ -89,10 +96,16 @@ class Lane:
       # A request is forgotten when the PG changes its primary, for one.
       if waiting and time.monotonic() - asked > 30:
         asked = time.monotonic()
-        self.cluster.ceph("osd", "deep-scrub", "all")
+        # Not "all" again: those that are done would come before those that wait.
+        self.cluster.shell("\n".join(f"ceph pg deep-scrub {pg}" for pg in sorted(waiting)[:8]))
     self.check(not waiting, f"deep scrub of {len(before)} PGs ends", f"not within {timeout} s: {sorted(waiting)[:5]}")
     errors = {pg: count for pg, (_, count) in scrubbed().items() if count}
     self.check(not errors, "deep scrub finds 0 errors", str(errors))
+
+  def until_trimmed(self, timeout=600):
+    """Check that removed snapshots are gone, as the monitor knows it; returns the seconds it took."""
+    return self.until(lambda: not self.cluster.ceph_json("osd", "dump")["removed_snaps_queue"], timeout,
+                      "what only removed snapshots had is trimmed")
 
   def check_daemons(self):
     """No OSD may have ended by itself."""
@@ -116,10 +129,25 @@ def only_one_run(name):
 
 def tidy_up(lane):
   """A failed lane leaves its logs."""
-  try:
-    lane.cluster.stop() if lane.failures else lane.cluster.remove(keep_images=True)
-  except (UserError, sysroot.CommandFailed) as error:
-    lane.check(False, "the cluster is tidied up", str(error))
+  failed = lane.failures > 0
+  for cluster in lane.clusters:
+    if not cluster.state:
+      continue
+    if failed:
+      lane.say(f"logs: {cluster.dir}/log")
+    if lane.args.keep:
+      continue
+    try:
+      cluster.stop() if failed else cluster.remove(keep_images=True)
+    except (UserError, sysroot.CommandFailed) as error:
+      lane.check(False, f"the cluster in {cluster.dir} is tidied up", str(error))
+
+
+def setting(text):
+  option, equals, value = text.partition("=")
+  if not option or not equals:
+    raise argparse.ArgumentTypeError(f"'{text}' is no setting: write it like swimstore_throttle_bytes=1048576")
+  return option.strip().replace("_", " "), value.strip()
 
 
 def main(name, run, description, stores=tuple(PLACE), options=None):
@@ -131,6 +159,8 @@ def main(name, run, description, stores=tuple(PLACE), options=None):
   parser.add_argument("--quick", action="store_true", help="a short version, for the test command")
   parser.add_argument("--keep", action="store_true", help="leave the cluster running, to look at it")
   parser.add_argument("--ceph-osd", default="", help="the ceph-osd to run (default: that of the store)")
+  parser.add_argument("--conf", type=setting, action="append", default=[], metavar="OPTION=VALUE",
+                      help="of every OSD, beside those of the lane; may be given again")
   for flags, keywords in options or ():
     parser.add_argument(*flags, **keywords)
   lane = Lane(name, parser.parse_args())
@@ -138,16 +168,12 @@ def main(name, run, description, stores=tuple(PLACE), options=None):
   try:
     sysroot.prepare()
     run(lane)
-  except (UserError, sysroot.CommandFailed, admin_socket.NotAnswering) as error:
+  except (UserError, sysroot.CommandFailed, subprocess.SubprocessError, admin_socket.NotAnswering) as error:
     lane.check(False, f"{name} runs to its end", str(error))
   except KeyboardInterrupt:
     lane.check(False, f"{name} runs to its end", "interrupted")
   finally:
-    if lane.cluster and lane.cluster.state:
-      if lane.failures:
-        lane.say(f"logs: {lane.cluster.dir}/log")
-      if not lane.args.keep:
-        tidy_up(lane)
+    tidy_up(lane)
     lock.close()
   lane.say(f"{name}: {lane.held} held, {lane.failures} failed")
   sys.exit(1 if lane.failures or not lane.held else 0)
