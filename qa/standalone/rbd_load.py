@@ -7,6 +7,7 @@ python3-rbd is.
                                                   the oldest goes; saves MODEL, and MODEL.latencies: for every write, as
                                                   doubles, the seconds from the start and the milliseconds that it took
   rbd_load.py verify CONF POOL MODEL              reads the image and its snapshots and compares
+  rbd_load.py held CONF POOL MODEL                prints the bytes that image and snapshots hold, shared ones once
   rbd_load.py trim CONF POOL MODEL                removes the snapshots
 
 A block of 4 KiB says which one it is and how often it was written, so a lost, old or misplaced one is told.
@@ -166,6 +167,14 @@ def verify(ioctx, path):
   return wrong
 
 
+def held(_, path):
+  model = load_model(path)
+  ages = [*model.snapshots.values(), model.versions]
+  blocks = len(ages[0]) + sum(sum(map(int.__ne__, before, after)) for before, after in zip(ages, ages[1:]))
+  print(blocks * BLOCK)
+  return []
+
+
 def trim(ioctx, path):
   model = load_model(path)
   with rbd.Image(ioctx, IMAGE) as image:
@@ -187,7 +196,7 @@ def main():
   elif mode == "load":
     wrong = load(ioctx, path, random.Random(int(more[0])), float(more[1]))
   else:
-    wrong = {"verify": verify, "trim": trim}[mode](ioctx, path)
+    wrong = {"verify": verify, "held": held, "trim": trim}[mode](ioctx, path)
   for line in wrong[:10]:
     print(line)
   sys.stdout.flush()
