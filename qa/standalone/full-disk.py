@@ -167,7 +167,7 @@ def fill_by_clients(lane):
   if lane.args.quick:
     for osd in range(BRIM_OSDS):
       leave_room(cluster.osd_dir(osd), QUICK_ROOM_BYTES)
-  written = [fill_and_empty(lane, cluster, number) for number in range(lane.args.fills or (2 if lane.args.quick else 30))]
+  written = [fill_and_empty(lane, cluster, number) for number in range(lane.args.fills or (1 if lane.args.quick else 30))]
   lane.check(min(written) > 0.5 * written[0], "each fill takes at least half of what the first one took",
              str([count >> 20 for count in written]))
   lane.deep_scrub()
@@ -181,7 +181,7 @@ def run(lane):
     fill_by_clients(lane)
 
 
-OPTIONS = [(("--fills",), {"type": int, "default": 0, "help": "how often clients fill it (default: 30, quick 2)"}),
+OPTIONS = [(("--fills",), {"type": int, "default": 0, "help": "how often clients fill it (default: 30, quick 1)"}),
            (("--only-fills",), {"action": "store_true", "help": "only what clients fill"})]
 
 if __name__ == "__main__":

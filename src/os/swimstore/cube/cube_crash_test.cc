@@ -71,7 +71,7 @@ TEST_P(CubeCrashNotices, TheBrokenRule) {
   const std::string name = GetParam();
   const SimProfile profile = name == "single_flush_everywhere" ? SimProfile::weakest : SimProfile::ext4;
   CrashExplorer explorer = new_explorer(nullptr);
-  for (uint64_t seed = 1; seed <= 40; seed++) {
+  for (uint64_t seed = 1; seed <= 200; seed++) {
     const auto violation = explorer.explore({"cube", name, profile, seed, kTransactions}, kLimits);
     if (violation && !violation->what.starts_with("without any crash")) {
       std::printf("noticed after %" PRIu64 " states: %s\n", explorer.counts().states, violation->what.c_str());
