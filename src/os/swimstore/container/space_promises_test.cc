@@ -184,6 +184,20 @@ TEST_F(SpacePromisesTest, AHostThatFailsLetsGoWhoHasWaited) {
   EXPECT_FALSE(m_set->promise(kMiB, Urgency::late));
 }
 
+// Log and tree have used it up, and the operator frees some space.
+TEST_F(SpacePromisesTest, RoomThatComesBackIsTheReservesFirst) {
+  fill(64 * kKiB);
+  m_env.set_capacity(m_env.allocated_bytes());
+  while (m_set->statistics().reserve_bytes > 0) {
+    ASSERT_TRUE(m_set->make_room());
+    m_env.set_capacity(m_env.allocated_bytes());
+  }
+  m_env.set_capacity(m_env.allocated_bytes() + 384 * kKiB);
+  const uint64_t before = m_env.allocated_bytes();
+  EXPECT_FALSE(m_set->promise(128 * kKiB, Urgency::late));
+  EXPECT_EQ(m_env.allocated_bytes(), before);
+}
+
 TEST_F(SpacePromisesTest, WithTheReserveHalfGoneNothingUsualFindsRoom) {
   EXPECT_TRUE(m_set->promise(0, Urgency::usual));
   m_env.set_capacity(m_env.allocated_bytes());

@@ -51,6 +51,9 @@ bool SpaceReserve::lend(uint64_t bytes, uint64_t least_bytes) {
   }
   const uint64_t wanted = margin_bytes() + bytes;
   const uint64_t missing = wanted - std::min(wanted, host.available_bytes);
+  if (held_bytes() + host.available_bytes < wanted + least_bytes) {
+    return false;
+  }
   if (missing == 0) {
     return true;
   }

@@ -28,7 +28,7 @@ class SpaceReserve {
   // Gives back one piece, whatever the host has. *gave: there was one.
   vtkv::Status give_piece(bool* gave);
   // Gives back so many pieces that the host has room for `bytes` beside the margin. False when less than `least_bytes`
-  // would be left; then it gives none.
+  // would be left of the reserve and what else the host has; then it gives none.
   bool lend(uint64_t bytes, uint64_t least_bytes);
   // Shrinks while the host is nearly full.
   vtkv::Status make_room(bool* changed);
