@@ -92,12 +92,13 @@ class ReadSegmentTest : public ValuesFixture {
  protected:
   std::string read_after_the_log_went_round() {
     m_options.block_cache_bytes = 0;
-    m_options.memtable_bytes = 64 << 10;  // gives up what it keeps of the log
+    m_options.memtable_bytes = 256 << 10;  // gives up the oldest of what it keeps of the log
+    m_options.checkpoint_log_bytes = 4 << 20;
     open();
     put("key", "old");
     const auto iterator = m_db->new_iterator("key", "kez");
     for (int round = 0; round < 8; ++round) {
-      for (int i = 0; i < 40; ++i) {  // beyond the first segment
+      for (int i = 0; i < 110; ++i) {  // beyond the first segment
         put("other", std::to_string(i));
       }
       put("key", "new");

@@ -503,7 +503,8 @@ Status TreeImpl::merge_neighbours(const std::vector<SequenceNumber>& snapshots, 
   Claim claimed;
   *did = claim(choose_emergency_merge, &claimed);
   claimed.urgent = true;
-  return *did ? merge(claimed, snapshots, stitch_policy()) : Status();
+  const Status status = *did ? merge(claimed, snapshots, stitch_policy()) : Status();
+  return is_put_aside(status) ? Status() : status;  // others may do
 }
 
 Status TreeImpl::merge_once(const SnapshotSource& given, bool* did) {

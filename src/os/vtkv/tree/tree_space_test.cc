@@ -114,6 +114,7 @@ class FullManifestTest : public TreeSpaceTest {
   void SetUp() override {
     m_options.geometry.zone_bytes = 16 << 10;
     m_options.runs_per_level = m_options.growth_factor = 16;
+    m_options.block_cache_bytes = 0;
     make();
   }
   // Values in log segments of their own.
@@ -143,6 +144,17 @@ TEST_F(FullManifestTest, AFlushMergesRunsToMakeRoom) {
     ASSERT_TRUE(status.ok()) << "flush " << i << ": " << status.to_string();
   }
   EXPECT_GT(m_tree->statistics().merges, 0u);
+}
+
+// Runs that cannot be merged are put aside; others may do.
+TEST_F(FullManifestTest, ABlockThatCannotBeReadDoesNotEndTheFlushes) {
+  ASSERT_TRUE(put(0, kSegments).ok());
+  m_env.set_bad(SimBad::reads, "/db/tree", 0, uint64_t{1} << 30);
+  for (uint64_t i = 0; i < 20; ++i) {
+    const Status status = remove(i, 1);
+    EXPECT_TRUE(status.ok() || is_list_full(status)) << "flush " << i << ": " << status.to_string();
+    EXPECT_TRUE(m_tree->failure().ok());
+  }
 }
 
 TEST_F(FullManifestTest, ItSaysWhatItIsAndGoesOnWhenSegmentsAreGone) {
