@@ -56,8 +56,8 @@ class Lane:
     store = store or self.args.store
     directory = f"{self.name}.{name}" if name else self.name
     self.cluster = Cluster(sysroot.cache_dir() / "lanes" / directory, self.say)
-    self.clusters.append(self.cluster)
-    self.cluster.stop()
+    self.clusters = [other for other in self.clusters if other.dir != self.cluster.dir] + [self.cluster]
+    self.cluster.stop()  # an earlier one in its place, too
     self.cluster.create(Spec(store=store, osds=osds, size_bytes=size_bytes, fs=self.args.fs,
                              conf=SCRUB_CONF | (conf or {}) | dict(self.args.conf), mon_conf=mon_conf or {},
                              osd_memory_target=GIB, mixed=list(mixed),
