@@ -149,7 +149,8 @@ class Env {
   virtual Status remove_file(const std::string& path) = 0;
   virtual bool exists(const std::string& path) = 0;
   virtual Status file_system_info(const std::string& path, FileSystemInfo* info) = 0;
-  // Code::busy when another process, or another open store of this process, holds it.
+  // Code::busy when another process, or another open store of this process, holds it. The host's waits some
+  // seconds for one that is on its way out.
   virtual Status lock_file(const std::string& path, std::unique_ptr<FileLock>* lock) = 0;
 
   // io_depth 0: the worker does no asynchronous I/O (its IoQueue accepts nothing).

@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <string_view>
+#include <thread>
 
 #include "vtkv/env/blocking_queue.h"
 #include "vtkv/env/file_system_info.h"
@@ -37,10 +38,27 @@ class PosixSignal : public Signal {
   std::condition_variable m_condition;
 };
 
+constexpr std::chrono::milliseconds kLockPollInterval{10};
+
 uint64_t clock_us(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
+}
+
+// Returns 0 or an error number; EWOULDBLOCK when it is still held at the end.
+int lock_within(int descriptor, std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      return errno;
+    }
+    if (std::chrono::steady_clock::now() >= end) {
+      return EWOULDBLOCK;
+    }
+    std::this_thread::sleep_for(kLockPollInterval);
+  }
+  return 0;
 }
 
 int open_directory(const std::string& path) { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
@@ -138,15 +156,13 @@ Status PosixEnv::lock_file(const std::string& path, std::unique_ptr<FileLock>* l
   if (descriptor < 0) {
     return Status::from_errno(errno, "cannot open lock file " + path);
   }
-  int result = 0;
-  do {
-    result = ::flock(descriptor, LOCK_EX | LOCK_NB);
-  } while (result != 0 && errno == EINTR);
-  if (result != 0) {
-    const int error_number = errno;
+  const int error_number = lock_within(descriptor, m_lock_patience);
+  if (error_number != 0) {
     ::close(descriptor);
     if (error_number == EWOULDBLOCK) {
-      return Status::busy(path + " is locked: another process has it open; stop that one first");
+      return Status::busy(path +
+                          " is locked: another process has it open, or one that was killed still writes; "
+                          "stop that one first, or wait until its writes have ended");
     }
     return Status::from_errno(error_number, "cannot lock " + path);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,7 +18,10 @@ class PosixEnv : public Env {
  public:
   // Without io_uring, workers do their I/O with ordinary system calls; so they do, with one line on
   // standard error, when the host refuses io_uring.
-  explicit PosixEnv(bool use_io_uring) : m_use_io_uring(use_io_uring) {}
+  // A lock outlives the process that was killed with it until the kernel has ended its last requests:
+  // lock_file() waits `lock_patience` for that before it answers Code::busy.
+  explicit PosixEnv(bool use_io_uring, std::chrono::milliseconds lock_patience = std::chrono::seconds(3))
+      : m_use_io_uring(use_io_uring), m_lock_patience(lock_patience) {}
 
   Status open_file(const std::string& path, const OpenOptions& options, std::unique_ptr<File>* file) override;
   Status create_directory(const std::string& path) override;
@@ -41,6 +45,7 @@ class PosixEnv : public Env {
   std::unique_ptr<WorkerQueue> make_queue(unsigned io_depth);
 
   const bool m_use_io_uring;
+  const std::chrono::milliseconds m_lock_patience;
   std::atomic<bool> m_refusal_reported{false};
   std::mutex m_mutex;
   // Lock files held by this process. Every ring refers to those held when it was made.
