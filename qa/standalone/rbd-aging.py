@@ -83,8 +83,9 @@ def disturb(lane, cluster, client, rng, watch, seconds, every):
 def age(lane, cluster, rng, minutes):
   args = lane.args
   watch = Watch(cluster)
-  client = subprocess.Popen(load_command(cluster, "load", rng.randrange(1 << 32), args.snapshot_every or minutes * 60 / 24),
-                            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+  command = load_command(cluster, "load", rng.randrange(1 << 32), args.snapshot_every or minutes * 60 / 24,
+                         args.writes_per_second)
+  client = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
   try:
     if client.stdout.readline().strip() != "loading":
       raise UserError(f"the load does not start: {client.communicate()[0].strip()[-500:]}")
@@ -169,6 +170,8 @@ if __name__ == "__main__":
       (("--minutes",), {"type": float, "help": "of load (default: 120; with --quick 0.6)"}),
       (("--kill-every",), {"type": float, "metavar": "MINUTES", "help": "(default: 5; with --quick 0.25)"}),
       (("--snapshot-every",), {"type": float, "metavar": "SECONDS", "help": "(default: 24 in all)"}),
+      (("--writes-per-second",), {"type": float, "default": 0, "metavar": "N",
+                                  "help": "at most (default: as many as 16 at a time make)"}),
       (("--image-mib",), {"type": int, "help": "(default: 2048; with --quick 64)"}),
       (("--gib",), {"type": int, "help": "size of each OSD's device (default: 8; with --quick 2)"}),
       (("--seed",), {"type": int, "default": random.randrange(1 << 32), "help": "of the load and the kills"})))

@@ -3,9 +3,11 @@
 python3-rbd is.
 
   rbd_load.py fill CONF POOL MODEL MIB            makes the image and writes it from end to end
-  rbd_load.py load CONF POOL MODEL SEED SNAP_S    overwrites until its stdin ends; one more snapshot every SNAP_S seconds,
-                                                  the oldest goes; saves MODEL, and MODEL.latencies: for every write, as
-                                                  doubles, the seconds from the start and the milliseconds that it took
+  rbd_load.py load CONF POOL MODEL SEED SNAP_S RATE
+                                                  overwrites until its stdin ends, at most RATE times a second (0: as often
+                                                  as it can); one more snapshot every SNAP_S seconds, the oldest goes; saves
+                                                  MODEL, and MODEL.latencies: for every write, as doubles, the seconds from
+                                                  the start and the milliseconds that it took
   rbd_load.py verify CONF POOL MODEL              reads the image and its snapshots and compares
   rbd_load.py held CONF POOL MODEL                prints the bytes that image and snapshots hold, shared ones once
   rbd_load.py trim CONF POOL MODEL                removes the snapshots
@@ -124,15 +126,31 @@ def fill(ioctx, mib, path):
   return []
 
 
-def load(ioctx, path, rng, snapshot_s):
+class Pace:
+  """At most so many a second, without making up for a pause; 0 sets no bound."""
+
+  def __init__(self, rate):
+    self._interval = 1 / rate if rate else 0
+    self._next = time.monotonic()
+
+  def wait(self):
+    now = time.monotonic()
+    if self._next > now:
+      time.sleep(self._next - now)
+    self._next = max(self._next, now) + self._interval
+
+
+def load(ioctx, path, rng, snapshot_s, rate):
   model = load_model(path)
   ended = threading.Event()
   threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
   with rbd.Image(ioctx, IMAGE) as image:
     writer = Writer(image, model, rng)
     print("loading", flush=True)
+    pace = Pace(rate)
     next_snapshot = time.monotonic() + snapshot_s
     while not ended.is_set() and not writer.failed:
+      pace.wait()
       writer.write_one()
       if time.monotonic() >= next_snapshot:
         writer.wait_for_all()
@@ -194,7 +212,7 @@ def main():
   if mode == "fill":
     wrong = fill(ioctx, int(more[0]), path)
   elif mode == "load":
-    wrong = load(ioctx, path, random.Random(int(more[0])), float(more[1]))
+    wrong = load(ioctx, path, random.Random(int(more[0])), float(more[1]), float(more[2]))
   else:
     wrong = {"verify": verify, "held": held, "trim": trim}[mode](ioctx, path)
   for line in wrong[:10]:

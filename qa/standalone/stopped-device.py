@@ -22,6 +22,7 @@ OSDS, STOPPED = 2, 0
 MIB = 1 << 20
 OP_THREAD_TIMEOUT = 15  # osd_op_thread_timeout
 BEFORE, AFTER = 3, 5  # seconds of load, beside those of the stop
+DEVICE_BYTES = 8 * lane_module.GIB  # more than the load writes: a full cluster would hold it up, too
 MEMORY_SLACK = 256 * MIB  # of the process beside its target: what the messenger holds for 64 writes of 4 MiB
 
 
@@ -51,13 +52,13 @@ def stop_device(cluster, seconds):
   return samples
 
 
-def end_load(lane, load):
+def end_load(lane, cluster, load):
   try:
     out, _ = load.communicate(timeout=120)
     good = load.returncode == 0 and "Total writes made" in out
     lane.check(good, "the load ends without an error", out[-500:])
   except subprocess.TimeoutExpired:
-    lane.check(False, "the load ends", "not within 120 s of the stop's end")
+    lane.check(False, "the load ends", "not within 120 s of the stop's end; " + cluster.ceph("health", "detail"))
   finally:
     if load.poll() is None:
       load.kill()
@@ -81,7 +82,7 @@ def check_samples(lane, samples, target_bytes):
 
 
 def run(lane):
-  cluster = lane.start(osds=OSDS, size_bytes=4 * lane_module.GIB)
+  cluster = lane.start(osds=OSDS, size_bytes=DEVICE_BYTES)
   cluster.create_pool(POOL, pg_num=32)
   cluster.wait_clean()
   seconds = OP_THREAD_TIMEOUT + 5 if lane.args.quick else 30
@@ -91,7 +92,7 @@ def run(lane):
     samples = stop_device(cluster, seconds)
     check_samples(lane, samples, cluster.spec.osd_memory_target)
   finally:
-    end_load(lane, load)
+    end_load(lane, cluster, load)
   hung = {line.split("thread ")[1].split("'")[0] for line in log_lines(cluster, "had timed out", "osd_op_tp")}
   lane.say(f"{len(hung)} op threads were taken for hung in {seconds} s")
   marked = log_lines(cluster, "marked me down")
