@@ -76,7 +76,9 @@ def check_samples(lane, samples, target_bytes):
   limit = samples[0]["limit_bytes"]
   most = max(it["taken_bytes"] for it in samples)
   lane.check(limit / 2 < most <= limit + MIB, f"{most >> 20} MiB are under way, of {limit >> 20}")
-  lane.check(all(it["waiting"] for it in samples[2:]), "op threads wait")
+  # Its op threads wait, at the throttle or for a container to grow, which is a matter of the device, too.
+  later = [it["taken_bytes"] for it in samples[len(samples) // 2:]]
+  lane.check(min(later) == max(later), "nothing more is taken in", str(later))
   memory = max(it["resident_bytes"] for it in samples)
   lane.check(memory <= target_bytes + limit + MEMORY_SLACK, f"the OSD has {memory >> 20} MiB of memory")
 
