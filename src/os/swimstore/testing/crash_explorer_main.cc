@@ -126,12 +126,11 @@ class Exploration {
   int run() {
     for (uint64_t seed = m_settings.seed; !done(); ++seed) {
       for (const std::string& stack : m_settings.stacks) {
-        // One profile per seed: the next has its turn with the next seed. When all had theirs, with workers interleaved,
-        // but for a whole store, beside which Ceph's threads run.
+        // One profile per seed: the next has its turn with the next seed. When all had theirs, with workers interleaved.
         const size_t profiles = m_settings.profiles.size();
         if (!done()) {
           explore({stack, m_settings.mutation, m_settings.profiles[seed % profiles], seed, steps_of(stack),
-                   stack != "store" && seed / profiles % 2 == 1});
+                   seed / profiles % 2 == 1});
         }
       }
     }

@@ -29,9 +29,9 @@ CrashExplorer new_explorer(const WorkloadOptions& workload) {
   });
 }
 
-void explore(uint64_t seed, SimProfile profile, const WorkloadOptions& workload = {}) {
+void explore(uint64_t seed, SimProfile profile, const WorkloadOptions& workload = {}, bool interleaved = false) {
   CrashExplorer explorer = new_explorer(workload);
-  const auto violation = explorer.explore({"store", "", profile, seed, 24}, kLimits);
+  const auto violation = explorer.explore({"store", "", profile, seed, 24, interleaved}, kLimits);
   EXPECT_FALSE(violation) << to_script(*violation);
   const vtkv::CrashCounts& counts = explorer.counts();
   std::printf("%lu states, %lu nested, %lu distinct, %.2f ms of processor time each\n", counts.states, counts.nested,
@@ -45,6 +45,9 @@ TEST(StoreCrashTest, EveryStateRecoversOnExt4) { explore(1, SimProfile::ext4); }
 TEST(StoreCrashTest, EveryStateRecoversOnXfs) { explore(2, SimProfile::xfs); }
 TEST(StoreCrashTest, EveryStateRecoversOnBtrfs) { explore(3, SimProfile::btrfs); }
 TEST(StoreCrashTest, EveryStateRecoversOnTheWeakestHost) { explore(4, SimProfile::weakest); }
+
+TEST(StoreCrashTest, WorkersAreLeftInTheMiddle) { explore(7, SimProfile::ext4, {}, true); }
+TEST(StoreCrashTest, WorkersAreLeftInTheMiddleOnTheWeakestHost) { explore(8, SimProfile::weakest, {}, true); }
 
 TEST(StoreCrashTest, SmallObjectsThatLieInOneChunk) {
   explore(5, SimProfile::ext4, {.objects = 3, .object_bytes_max = 40000});
