@@ -9,6 +9,8 @@ namespace {
 using Runs = std::vector<std::shared_ptr<const Run>>;
 
 constexpr size_t kEmergencyRuns = 16;
+// Going through so much costs about what the checkpoint of a merge does: more runs share one.
+constexpr uint64_t kEmergencyFewBytes = 1 << 20;
 
 uint32_t level_of(const Runs& runs, size_t i) { return runs[i]->location().level; }
 
@@ -81,16 +83,20 @@ MergeChoice choose_merge(const Runs& runs, const MergeShape& shape, const std::s
 
 MergeChoice choose_emergency_merge(const Runs& runs, const std::set<uint64_t>& busy) {
   MergeChoice best;
-  uint64_t best_bytes = 0;
-  const size_t count = std::min(kEmergencyRuns, runs.size());
-  for (size_t first = 0; count >= 2 && first + count <= runs.size(); ++first) {
-    if (any_busy(runs, first, first + count, busy)) {
-      continue;
-    }
-    const uint64_t bytes = bytes_of(runs, first, first + count);
-    if (best.count == 0 || bytes < best_bytes) {
-      best = {first, count, level_of(runs, first + count - 1)};
-      best_bytes = bytes;
+  double best_cost = 0;
+  for (size_t first = 0; first < runs.size(); ++first) {
+    uint64_t bytes = 0;
+    for (size_t count = 1; count <= kEmergencyRuns && first + count <= runs.size(); ++count) {
+      const size_t last = first + count - 1;
+      bytes += bytes_of(runs, last, last + 1);
+      if (any_busy(runs, last, last + 1, busy) || (count > 2 && bytes > kEmergencyFewBytes)) {
+        break;
+      }
+      const double cost = static_cast<double>(bytes) / static_cast<double>(std::max<size_t>(2, count) - 1);
+      if (count >= 2 && (best.count == 0 || cost < best_cost)) {
+        best = {first, count, level_of(runs, last)};
+        best_cost = cost;
+      }
     }
   }
   return best;

@@ -32,7 +32,8 @@ struct MergeChoice {
 MergeChoice choose_merge(const std::vector<std::shared_ptr<const Run>>& runs, const MergeShape& shape,
                          const std::set<uint64_t>& busy = {}, uint32_t levels_end = UINT32_MAX);
 
-// When a checkpoint has no room for another run, whatever the shape: neighbours with few bytes.
+// When a checkpoint has no room for another run, whatever the shape, and a flush waits: the two neighbours with the
+// fewest bytes; or up to sixteen that have few, when that gives more room for each byte.
 MergeChoice choose_emergency_merge(const std::vector<std::shared_ptr<const Run>>& runs,
                                    const std::set<uint64_t>& busy);
 

@@ -106,6 +106,27 @@ TEST_F(TreeSpaceTest, WhatACheckpointWaitsForIsWrittenOnce) {
   EXPECT_EQ(read(), "2");
 }
 
+// A flush that makes room in the manifest goes through no more than it has to.
+TEST_F(TreeSpaceTest, AFlushMakesRoomOfTheSmallestNeighbours) {
+  m_options.geometry.zone_bytes = 16 << 10;
+  m_options.merging = false;
+  m_options.stitch_threshold_bytes = kNeverStitch;
+  make();
+  uint64_t most = 0;
+  const auto merged = [&] { return m_tree->statistics().merge_bytes + m_tree->statistics().stitched_bytes; };
+  for (int round = 0; m_tree->statistics().merges < 50; ++round) {
+    ASSERT_LT(round, 2000);
+    MemTable table;
+    for (int i = 0; i < (round % 3 == 0 ? 300 : 1); ++i) {
+      table.put(++m_sequence, "key" + std::to_string(1000 + i), std::string(300, 'v'));
+    }
+    const uint64_t before = merged();
+    ASSERT_TRUE(m_tree->flush(table, {m_sequence, 1, 1, 4096, 7}, {}).ok());
+    most = std::max(most, merged() - before);
+  }
+  EXPECT_LT(most, uint64_t{40} << 10);  // a large run has 90 KiB
+}
+
 // The manifest lists runs and log segments in the same room.
 class FullManifestTest : public TreeSpaceTest {
  protected:
