@@ -36,18 +36,41 @@ Status TreeImpl::sync_zones() {
   return status.ok() ? status : fail(std::move(status));
 }
 
-// A snapshot that was taken since is above everything in them, as for a merge under way.
-Status TreeImpl::install_unlisted(const Claim& claimed, bool* did) {
+// A snapshot that was taken since is above everything in the inputs, as for a merge under way.
+Status TreeImpl::install_unlisted(bool* did) {
   Unlisted unlisted;
-  {
-    std::lock_guard lock(m_lock);
-    *did = m_unlisted && m_unlisted->inputs == claimed.inputs;
-    if (!*did) {
-      return {};
+  const auto next = [&](const Runs& runs, const std::set<uint64_t>& busy) {
+    for (const Unlisted& one : m_unlisted) {
+      const auto place = std::search(runs.begin(), runs.end(), one.inputs.begin(), one.inputs.end());
+      if (place != runs.end() && std::none_of(one.inputs.begin(), one.inputs.end(), [&](const auto& run) {
+            return busy.contains(run->location().run_id);
+          })) {
+        unlisted = one;
+        return MergeChoice{static_cast<size_t>(place - runs.begin()), one.inputs.size(), 0};
+      }
     }
-    unlisted = *m_unlisted;
+    return MergeChoice();
+  };
+  *did = false;
+  for (Claim claimed; claim(next, &claimed); *did = true) {
+    const Status status = install_merge(unlisted.inputs, unlisted.outputs, unlisted.values);
+    give_up(claimed, status);
+    VTKV_RETURN_IF_ERROR(status);
   }
-  return install_merge(unlisted.inputs, unlisted.outputs, unlisted.values);
+  return {};
+}
+
+std::vector<TreeImpl::Unlisted> TreeImpl::take_useless_unlisted(const Runs& current) {
+  std::vector<Unlisted> useless;
+  std::erase_if(m_unlisted, [&](Unlisted& one) {
+    const auto place = std::search(current.begin(), current.end(), one.inputs.begin(), one.inputs.end());
+    if (place != current.end()) {
+      return false;
+    }
+    useless.push_back(std::move(one));
+    return true;
+  });
+  return useless;
 }
 
 Status TreeImpl::flushed_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,

@@ -185,12 +185,12 @@ Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPositi
   // What the overwritten slot alone still named becomes free here, outside the lock.
   Slot overwritten{m_checkpoint.epoch, m_checkpoint.position, runs, m_checkpoint.segments};
   std::vector<Runs> no_longer_doubtful;
-  std::optional<Unlisted> no_longer_needed;
+  std::vector<Unlisted> no_longer_needed;
   auto version = std::make_shared<const RunVersion>(std::move(runs));
   std::lock_guard lock(m_lock);
   forget_put_aside(version->runs());
   m_debt_bytes = debt_of(version->runs());
-  no_longer_needed.swap(m_unlisted);
+  no_longer_needed = take_useless_unlisted(version->runs());
   no_longer_doubtful.swap(m_doubtful);
   m_epoch = m_checkpoint.epoch;
   std::swap(m_slots[m_epoch % 2], overwritten);
@@ -350,11 +350,7 @@ bool TreeImpl::claim(const Choose& choose, Claim* claimed) {
 }
 
 Status TreeImpl::merge(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy) {
-  bool did = false;
-  Status status = install_unlisted(claimed, &did);
-  if (!did) {
-    status = merge_claimed(claimed, snapshots(), policy);
-  }
+  Status status = merge_claimed(claimed, snapshots(), policy);
   give_up(claimed, status);
   return status;
 }
@@ -375,7 +371,8 @@ Status TreeImpl::install_merge(const Runs& inputs, const Runs& outputs, const Va
       nullptr, [&](Segments* segments) { values.apply(segments); });
   if (status.is_no_space()) {
     std::lock_guard lock(m_lock);
-    m_unlisted = {inputs, outputs, values};
+    std::erase_if(m_unlisted, [&](const Unlisted& earlier) { return earlier.inputs == inputs; });
+    m_unlisted.push_back({inputs, outputs, values});
   }
   VTKV_RETURN_IF_ERROR(std::move(status));
   m_reader.file().give_back_surplus();
@@ -500,6 +497,10 @@ Status TreeImpl::make_room_in_manifest(const std::vector<SequenceNumber>& snapsh
 
 Status TreeImpl::merge_neighbours(const std::vector<SequenceNumber>& snapshots, bool* did) {
   std::lock_guard emergency_lock(m_emergency_lock);
+  VTKV_RETURN_IF_ERROR(install_unlisted(did));
+  if (*did) {
+    return {};
+  }
   Claim claimed;
   *did = claim(choose_emergency_merge, &claimed);
   claimed.urgent = true;
@@ -512,6 +513,10 @@ Status TreeImpl::merge_once(const SnapshotSource& given, bool* did) {
   *did = false;
   const SnapshotSource snapshots = listed(given);
   VTKV_RETURN_IF_ERROR(failure());
+  VTKV_RETURN_IF_ERROR(m_merging.load() ? install_unlisted(did) : Status());
+  if (*did) {
+    return {};
+  }
   Claim claimed;
   if (!m_merging.load() || !claim([&](const Runs& runs, const std::set<uint64_t>& busy) {
         return choose_merge(runs, m_shape, busy);
@@ -531,6 +536,8 @@ Status TreeImpl::merge_all(const SnapshotSource& given) {
   Claim claimed;
   {
     std::lock_guard emergency_lock(m_emergency_lock);
+    bool did = false;
+    VTKV_RETURN_IF_ERROR(install_unlisted(&did));  // no merge of everything, but perhaps a part of one
     const bool needed = claim([](const Runs& runs, const std::set<uint64_t>&) {
       const bool settled = runs.empty() || (runs.size() == 1 && runs[0]->descriptor().doubtful() == 0 &&
                                             runs[0]->range_removals()->empty());

@@ -101,14 +101,17 @@ class TreeImpl final : public Tree {
   Status merge(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy);
   // The mutation: the snapshots of now, whenever it is asked.
   SnapshotSource listed(const SnapshotSource& snapshots) const;
-  // Runs that are on disk, synced, and whose checkpoint had no space: they are listed by the next attempt at the same,
-  // instead of being written again.
+  // Runs that are on disk, synced, and whose checkpoint had no space: they are listed before anything else is merged,
+  // instead of being written again. Of use for as long as the inputs are among the runs as they were: flushes and other
+  // merges change nothing in them.
   struct Unlisted {
     Runs inputs, outputs;
     ValueDelta values;
   };
-  // Installs what an earlier attempt at a merge of the claimed runs has written. *did says whether there was any such thing.
-  Status install_unlisted(const Claim& claimed, bool* did);
+  // Installs what earlier merges have written. *did says whether there was any such thing.
+  Status install_unlisted(bool* did);
+  // Takes out what is of no use any more with these runs. Caller holds m_lock.
+  std::vector<Unlisted> take_useless_unlisted(const Runs& current);
   Status merge_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
                        const StitchPolicy& policy);
   // Of the one run that is claimed, what the policy says. In tree_zones.cc.
@@ -190,7 +193,7 @@ class TreeImpl final : public Tree {
   // Of checkpoints that failed and are in the manifest all the same, perhaps, until one has taken their place: what they
   // name stays as it is, also while workers that had begun before write on.
   std::vector<Runs> m_doubtful;
-  std::optional<Unlisted> m_unlisted;  // of the merge that met this last
+  std::vector<Unlisted> m_unlisted;  // of merges that met this
   TreeStatistics m_statistics;
 };
 

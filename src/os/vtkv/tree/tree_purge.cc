@@ -99,10 +99,7 @@ Status TreeImpl::purge_once(const SnapshotSource& source, bool* did) {
   if (!claim(claims, &claimed)) {
     return {};
   }
-  Status status = install_unlisted(claimed, did);
-  if (!*did) {
-    status = purge_claimed(claimed, choice.stretch, source());
-  }
+  Status status = purge_claimed(claimed, choice.stretch, source());
   give_up(claimed, status);
   *did = status.ok();
   return status;

@@ -106,6 +106,62 @@ TEST_F(TreeSpaceTest, WhatACheckpointWaitsForIsWrittenOnce) {
   EXPECT_EQ(read(), "2");
 }
 
+// What a merge wrote waits for its checkpoint; another's, of a flush, comes first.
+TEST_F(TreeSpaceTest, WhatAMergeWroteOutlivesTheCheckpointsOfOthers) {
+  m_options.runs_per_level = m_options.growth_factor = 2;
+  make();
+  ASSERT_TRUE(flush(1).ok());
+  ASSERT_TRUE(flush(2).ok());
+  m_env.fail_nth(SimCall::write, writes_of_a_run() + 1, Status::from_errno(ENOSPC, "injected"), true);
+  bool did = false;
+  ASSERT_TRUE(m_tree->merge_once({}, &did).is_no_space());
+  m_env.clear_faults();
+  const uint64_t written = m_tree->statistics().merge_bytes;
+  ASSERT_GT(written, 0u);
+  ASSERT_TRUE(flush(3).ok());
+  const uint64_t before = m_env.calls(SimCall::write);
+  ASSERT_TRUE(m_tree->merge_once({}, &did).ok());
+  EXPECT_TRUE(did);
+  EXPECT_EQ(m_env.calls(SimCall::write) - before, 1u);  // the manifest
+  EXPECT_EQ(m_tree->statistics().merge_bytes, written);
+  EXPECT_EQ(m_tree->statistics().runs, 2u);
+  EXPECT_EQ(read(), "3");
+  open();
+  EXPECT_EQ(read(), "3");
+}
+
+// A purge's runs, say, are no merge of everything.
+TEST_F(TreeSpaceTest, MergingEverythingIsNotDoneWithWhatWasKept) {
+  m_options.runs_per_level = m_options.growth_factor = 8;
+  m_options.purge_removals_min = 1;
+  uint64_t kept = 0;
+  bool purged = false;
+  for (uint64_t n = 1; !purged; ++n) {
+    SimEnv env({.record = false});
+    ASSERT_TRUE(env.create_directory("/db").ok());
+    ASSERT_TRUE(Tree::create(&env, "/db", m_options.geometry, Uuid{1, 2, 3}, {}).ok());
+    ASSERT_TRUE(Tree::open(&env, "/db", m_options, &m_tree).ok());
+    ASSERT_TRUE(flush(1).ok());
+    MemTable table;
+    for (int i = 0; i < 30; ++i) {
+      const std::string key = "key" + std::to_string(90 + i);
+      i < 20 ? table.remove(200 + i, "key" + std::to_string(100 + i)) : table.put(200 + i, key, "new");
+    }
+    LogPosition position;
+    position.sequence = 299;
+    ASSERT_TRUE(m_tree->flush(table, position, {}).ok());
+    env.fail_nth(SimCall::write, n, Status::from_errno(ENOSPC, "injected"), true);
+    const Status status = m_tree->merge_once({}, &purged);
+    env.clear_faults();
+    ASSERT_EQ(status.ok(), purged) << status.to_string();
+    kept += m_tree->statistics().merge_bytes > 0 && !purged ? 1 : 0;
+    ASSERT_TRUE(m_tree->merge_all({}).ok());
+    EXPECT_EQ(m_tree->statistics().runs, 1u) << "after write " << n;
+    m_tree.reset();
+  }
+  EXPECT_GT(kept, 0u);
+}
+
 // A flush that makes room in the manifest goes through no more than it has to.
 TEST_F(TreeSpaceTest, AFlushMakesRoomOfTheSmallestNeighbours) {
   m_options.geometry.zone_bytes = 16 << 10;

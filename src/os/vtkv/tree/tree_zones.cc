@@ -62,6 +62,8 @@ Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max
   *moved = {};
   const SnapshotSource snapshots = listed(given);
   VTKV_RETURN_IF_ERROR(failure());
+  bool did = false;
+  VTKV_RETURN_IF_ERROR(install_unlisted(&did));
   StitchPolicy policy;
   policy.bytes_min = 0;
   policy.reduces = false;
@@ -92,10 +94,7 @@ Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max
   }
   m_reader.file().map().drop_tails(zones);
   policy.moved_max = std::max(bytes_max, kMovedShare * claimed.inputs.front()->location().span.bytes());
-  Status status = install_unlisted(claimed, &moved->any);
-  if (!moved->any) {
-    status = move_claimed(claimed, snapshots(), policy, moved);
-  }
+  Status status = move_claimed(claimed, snapshots(), policy, moved);
   give_up(claimed, status);
   return status;
 }
