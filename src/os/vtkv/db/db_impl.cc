@@ -189,7 +189,7 @@ Status DbImpl::defragment(const DefragmentOptions& options) {
   wake(m_merge_worker);
   VTKV_RETURN_IF_ERROR(wait_until([&] { return m_defragments_done.load() >= wanted; }));
   std::lock_guard lock(m_error_lock);
-  return m_merge_error;
+  return m_defragment_error;
 }
 
 Status DbImpl::compact() {
@@ -199,7 +199,7 @@ Status DbImpl::compact() {
   wake(m_merge_worker);
   VTKV_RETURN_IF_ERROR(wait_until([&] { return m_compactions_done.load() >= wanted; }));
   std::lock_guard lock(m_error_lock);
-  return m_merge_error;
+  return m_compact_error;
 }
 
 // --- commit worker ------------------------------------------------------------------------------------
@@ -434,6 +434,12 @@ NextStep DbImpl::merge_step() {
     wake(m_flush_worker);  // tells of the checkpoint
     wake(m_gc_worker);
   }
+  {
+    // Other merges, which succeed, may come before those who wait have looked.
+    std::lock_guard lock(m_error_lock);
+    m_compact_error = all ? status : m_compact_error;
+    m_defragment_error = ended > 0 ? status : m_defragment_error;
+  }
   if (all) {
     m_compactions_done.store(wanted);
     notify_waiters();
@@ -453,10 +459,6 @@ NextStep DbImpl::merge_step() {
 }
 
 void DbImpl::note_merge(const Status& status) {
-  {
-    std::lock_guard lock(m_error_lock);
-    m_merge_error = status;
-  }
   const Tree::PutAside aside = m_tree->put_aside();
   const bool in_between = status.ok() && aside.failures > m_merges_put_aside;
   m_merges_put_aside = aside.failures;

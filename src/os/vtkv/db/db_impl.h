@@ -213,7 +213,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   std::atomic<unsigned> m_slots_wanted{0};  // of the manifest, to be written anew
   std::mutex m_error_lock;
   Status m_flush_error;   // of the newest attempt; guarded by m_error_lock
-  Status m_merge_error;   // likewise
+  Status m_compact_error, m_defragment_error;  // likewise
   std::atomic<uint64_t> m_flush_failures{0};
   std::atomic<uint64_t> m_compactions_wanted{0};
   std::atomic<uint64_t> m_compactions_done{0};
