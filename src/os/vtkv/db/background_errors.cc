@@ -16,6 +16,11 @@ std::chrono::microseconds wait_after(const Status& status, uint64_t attempts) {
   return std::min(wait, status.is_no_space() ? kWaitForSpaceMost : kWaitMost);
 }
 
+// As far as what a person has to do about it goes. Error numbers may come and go: some are lost on the way here.
+bool is_same_cause(const Status& a, const Status& b) {
+  return a.code() == b.code() && is_list_full(a) == is_list_full(b);
+}
+
 }  // namespace
 
 void BackgroundErrors::note(BackgroundWork work, const Status& status) {
@@ -37,7 +42,7 @@ void BackgroundErrors::note(BackgroundWork work, const Status& status) {
       state.due_us = now_us + static_cast<uint64_t>(wait_after(status, state.attempts).count());
     }
     m_failing.fetch_add((status.ok() ? 0 : 1) - (before.ok() ? 0 : 1));
-    if (before.code() == status.code()) {
+    if (is_same_cause(before, status)) {
       return;  // it was said
     }
   }
