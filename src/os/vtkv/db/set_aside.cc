@@ -14,11 +14,24 @@ void SetAside::add(uint64_t epoch, const Status& status, uint64_t now_us) {
 
 bool SetAside::remove(uint64_t epoch) { return m_held.erase(epoch) > 0; }
 
-std::optional<uint64_t> SetAside::due(uint64_t now_us) const {
-  const auto first = std::min_element(m_held.begin(), m_held.end(), [](const auto& a, const auto& b) {
-    return a.second.due_us < b.second.due_us;
-  });
-  return first == m_held.end() || first->second.due_us > now_us ? std::nullopt : std::optional(first->first);
+std::optional<uint64_t> SetAside::due(uint64_t now_us, uint64_t failures) const {
+  const std::pair<const uint64_t, Held>* first = nullptr;
+  for (const auto& one : m_held) {
+    const Held& held = one.second;
+    if (held.due_us <= now_us && held.order <= failures && (!first || held.due_us < first->second.due_us)) {
+      first = &one;
+    }
+  }
+  return first ? std::optional(first->first) : std::nullopt;
+}
+
+std::optional<uint64_t> SetAside::overdue(uint64_t now_us, uint64_t failures) const {
+  for (const auto& [epoch, held] : m_held) {
+    if (held.due_us + static_cast<uint64_t>(held.pause.count()) <= now_us && held.order <= failures) {
+      return epoch;
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<std::chrono::microseconds> SetAside::wait(uint64_t now_us) const {
@@ -30,9 +43,9 @@ std::optional<std::chrono::microseconds> SetAside::wait(uint64_t now_us) const {
   return least ? std::optional(std::chrono::microseconds(*least)) : std::nullopt;
 }
 
-void SetAside::hurry() {
+void SetAside::hurry(uint64_t now_us) {
   for (auto& [epoch, held] : m_held) {
-    held.due_us = 0;
+    held.due_us = std::min(held.due_us, now_us);
   }
 }
 

@@ -24,12 +24,16 @@ class SetAside {
   // It succeeded, or need not be tried any more. False: it was not here.
   bool remove(uint64_t epoch);
   bool contains(uint64_t epoch) const { return m_held.contains(epoch); }
-  // The one that may be tried again and has been due for longest, if there is one.
-  std::optional<uint64_t> due(uint64_t now_us) const;
+  // The one that may be tried again and has been due for longest, if there is one, of those whose newest failure is
+  // among the first `failures`.
+  std::optional<uint64_t> due(uint64_t now_us, uint64_t failures = UINT64_MAX) const;
+  // The same, of those that were due a whole pause ago.
+  std::optional<uint64_t> overdue(uint64_t now_us, uint64_t failures = UINT64_MAX) const;
   // Until the next is due; none, when nothing is held.
   std::optional<std::chrono::microseconds> wait(uint64_t now_us) const;
   // Somebody waits: all are due.
-  void hurry();
+  void hurry(uint64_t now_us);
+  uint64_t failures() const { return m_failures; }  // ever
   // Why the one that failed last is held; ok, when nothing is.
   const Status& status() const;
 

@@ -55,12 +55,33 @@ TEST(SetAside, WhoWaitsTriesAllAtOnce) {
   aside.add(7, damage("a"), 100);
   aside.add(8, damage("b"), 100);
   EXPECT_FALSE(aside.due(101));
-  aside.hurry();
+  aside.hurry(101);
   ASSERT_TRUE(aside.due(101));
   aside.add(*aside.due(101), damage("again"), 101);
   ASSERT_TRUE(aside.due(101));
   aside.remove(*aside.due(101));
   EXPECT_FALSE(aside.due(101));
+}
+
+TEST(SetAside, WhatHasFailedSinceCanBeLeftOut) {
+  SetAside aside;
+  aside.add(7, damage("a"), 0);
+  const uint64_t failures = aside.failures();
+  aside.add(8, damage("b"), 0);
+  EXPECT_EQ(aside.due(kFirst, failures), 7u);
+  aside.add(7, damage("a"), 0);
+  EXPECT_FALSE(aside.due(2 * kFirst, failures));
+  EXPECT_TRUE(aside.due(2 * kFirst));
+}
+
+TEST(SetAside, IsOverdueAWholePauseLater) {
+  SetAside aside;
+  aside.add(7, damage("a"), 0);
+  EXPECT_FALSE(aside.overdue(2 * kFirst - 1));
+  EXPECT_EQ(aside.overdue(2 * kFirst), 7u);
+  EXPECT_FALSE(aside.overdue(2 * kFirst, 0));
+  aside.hurry(kFirst / 2);
+  EXPECT_FALSE(aside.overdue(kFirst));
 }
 
 }  // namespace

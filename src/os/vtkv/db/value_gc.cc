@@ -77,8 +77,9 @@ void ValueGc::take_request() {
     m_serving_what = m_request.exchange(Request::settle);
     m_full_below = m_tree->newest_log_position().epoch;
     if (m_serving_what == Request::full) {
-      m_set_aside.hurry();
+      m_set_aside.hurry(m_host->gc_now_us());
     }
+    m_failures_before = m_set_aside.failures();
     std::lock_guard lock(m_error_lock);
     m_error = Status();
   }
@@ -109,7 +110,7 @@ NextStep ValueGc::idle_step() {
   bool did = condemn_unreferenced();
   const Status status = free_condemned(&did);
   const std::chrono::microseconds wait = note_freeing(status);
-  if (status.ok() && (m_serving == 0 || m_serving_what != Request::settle) && (try_again() || start_next())) {
+  if (status.ok() && (m_serving == 0 || m_serving_what != Request::settle) && try_or_start()) {
     return NextStep::now();
   }
   m_bytes = AlignedBuffer();

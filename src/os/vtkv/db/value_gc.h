@@ -39,6 +39,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -145,7 +146,8 @@ class ValueGc {
   NextStep fetching_step();
   void sort_places();
   bool start_next();  // false: nothing is worth it
-  bool try_again();   // something that was set aside; false: nothing is due
+  bool try_or_start();  // likewise
+  bool try_again(std::optional<uint64_t> epoch);  // which was set aside; false: none
   void scan_again();
   void start(const std::vector<SegmentValues>& choice);
   void start_reading(const SegmentValues& values);
@@ -187,6 +189,7 @@ class ValueGc {
   Request m_serving_what = Request::settle;
   uint64_t m_serving = 0;        // the request that is under way; 0: none
   uint64_t m_full_below = 0;     // a full round takes segments with a lower epoch
+  uint64_t m_failures_before = 0;  // what has failed since is not tried again in it
   std::vector<SegmentValues> m_victims;
   Way m_way = Way::whole;        // theirs; one that is read is alone
   ValueScan m_scan;

@@ -232,6 +232,76 @@ TEST_P(ValueGcDamageTest, WhatIsSetAsideIsTriedAgainLessAndLessOften) {
   EXPECT_EQ(m_told.size(), 1u);
 }
 
+// What may fail again gives nothing back, and takes long where the disk tries for seconds.
+TEST_F(ValueGcTest, WhatIsSetAsideComesAfterNewVictims) {
+  std::vector<uint64_t> moved;  // bytes, when a failure was told
+  m_options.on_background_error = [&](const BackgroundError& error) {
+    if (error.work == BackgroundWork::collect) {
+      moved.push_back(m_db->statistics().gc_moved_bytes);
+    }
+  };
+  open();
+  const auto put_half_dead = [this](int first) {
+    put(first, first + 200, 'a');
+    for (int i = first; i < first + 200; i += 2) {
+      put(i, i + 1, 'b');
+    }
+  };
+  put_half_dead(0);
+  ASSERT_TRUE(m_db->flush().ok());
+  const std::string path = "/db/log/000002.log";
+  m_env.flip_bits(path, 32 << 10, 0x20);
+  EXPECT_TRUE(m_db->collect_garbage(true).is_corruption());
+  ASSERT_EQ(moved.size(), 1u);
+  put_half_dead(200);
+  m_env.set_bad(SimBad::reads, path, 0, 64 << 10);
+  const uint64_t before = m_db->statistics().gc_moved_bytes;
+  EXPECT_EQ(m_db->collect_garbage(true).code(), Status::Code::io_error);
+  ASSERT_EQ(moved.size(), 2u);
+  EXPECT_GT(moved.back(), before);
+  m_env.clear_faults();
+}
+
+// Each look at its clock takes seconds.
+class SlowEnv final : public SimEnv {
+ public:
+  SlowEnv() : SimEnv({.record = false}) {}
+  uint64_t now_us() override { return SimEnv::now_us() + (m_passed_us += m_step_us); }
+  void set_step(std::chrono::microseconds step) { m_step_us = static_cast<uint64_t>(step.count()); }
+
+ private:
+  uint64_t m_passed_us = 0, m_step_us = 0;
+};
+
+// While one is read, others become due again.
+TEST_F(ValueGcTest, AFullCollectionTriesWhatIsSetAsideOnce) {
+  m_db.reset();
+  SlowEnv env;
+  ASSERT_TRUE(DB::create(&env, "/db", m_options).ok());
+  ASSERT_TRUE(DB::open(&env, "/db", m_options, &m_db).ok());
+  put(0, 400, 'a');
+  for (int i = 0; i < 400; i += 2) {
+    put(i, i + 1, 'b');
+  }
+  ASSERT_TRUE(m_db->flush().ok());
+  uint64_t segments = 0;
+  for (const std::string& path : env.files()) {
+    if (path.ends_with(".log")) {
+      env.set_bad(SimBad::reads, path, 0, 64 << 10);
+      ++segments;
+    }
+  }
+  EXPECT_FALSE(m_db->collect_garbage(true).ok());
+  const uint64_t first = m_db->statistics().background_failures;
+  EXPECT_GT(first, segments / 4);
+  env.set_step(std::chrono::seconds(2));
+  EXPECT_FALSE(m_db->collect_garbage(true).ok());
+  env.set_step(std::chrono::seconds(0));
+  EXPECT_LE(m_db->statistics().background_failures - first, first);
+  env.clear_faults();
+  m_db.reset();
+}
+
 // Read whole, all at once, or one by one (victim_plan.h).
 INSTANTIATE_TEST_SUITE_P(Ways, ValueGcDamageTest, testing::Values(1, 128));
 
