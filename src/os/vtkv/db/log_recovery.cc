@@ -111,8 +111,8 @@ Status LogRecovery::read_chain() {
 // Nobody was told of a batch of which a fragment is missing, and D does not lie in it.
 void LogRecovery::drop_half_batch() {
   while (!m_chain.empty() && (m_chain.back().header.flags & kContinues) && !m_options.mutations.keep_half_batches) {
+    m_half_batch.push_back(m_chain.back());
     m_chain.pop_back();
-    m_dropped_half_batch = true;
   }
   m_end = m_chain.empty() ? m_checkpoint : m_chain.back().position_after();
 }

@@ -32,7 +32,10 @@ class LogRecovery {
   // `believe`: where there is no external store to ask, take the data to have arrived (for looking only).
   Status check_data(bool believe = false);
   // Did fragments of a batch lie beyond E, but not all?
-  bool dropped_half_batch() const { return m_dropped_half_batch; }
+  bool dropped_half_batch() const { return !m_half_batch.empty(); }
+  // Their records, and those from the checkpoint to E.
+  const std::vector<FoundRecord>& half_batch() const { return m_half_batch; }
+  const std::vector<FoundRecord>& chain() const { return m_chain; }
   // E and the position after its record.
   const LogPosition& end() const { return m_end; }
   // Visits the batches from the checkpoint to E, in order.
@@ -60,7 +63,7 @@ class LogRecovery {
   const std::set<uint64_t> m_listed;
   std::map<uint64_t, SegmentRecords> m_records;  // by segment id
   std::vector<FoundRecord> m_chain;
-  bool m_dropped_half_batch = false;
+  std::vector<FoundRecord> m_half_batch;
   SequenceNumber m_watermark = 0;
   SequenceNumber m_structural_end = 0;
   LogPosition m_end;

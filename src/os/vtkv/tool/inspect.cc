@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
+#include "vtkv/db/log_recovery.h"
 #include "vtkv/env/read_only_env.h"
 #include "vtkv/tool/notation.h"
 #include "vtkv/util/read_cache.h"
@@ -125,17 +127,48 @@ class OperationPrinter final : public BatchVisitor, public WriteBatch::Handler {
   SequenceNumber m_sequence = 0;
 };
 
-// "tree": the newest checkpoint has it; "replay": the next open reads it; "stale": of an earlier use of the
-// segment, or cut off by an earlier recovery.
-std::string state_of(const FoundRecord& record, const Checkpoint& newest) {
-  const bool current = record.header.epoch == record.segment->epoch && record.header.epoch >= newest.position.epoch;
-  if (current && record.header.last_sequence() > newest.position.sequence) {
-    return "replay";
+// What the next open makes of the records.
+class RecordStates {
+ public:
+  RecordStates(SegmentPool* pool, const Checkpoint& newest) : m_newest(newest) {
+    std::set<uint64_t> listed;
+    for (const SegmentValues& values : newest.segments) {
+      listed.insert(values.epoch);
+    }
+    const Options options;
+    LogRecovery recovery(pool, newest.uuid, options, newest.position, std::move(listed));
+    m_followed = recovery.read_chain().ok();
+    add(recovery.chain(), "replay");
+    add(recovery.half_batch(), "half");
   }
-  return record.header.epoch == record.segment->epoch ? "tree" : "stale";
-}
+  // "tree": the newest checkpoint has it; "replay": it is read; "half": a fragment of a batch whose last one is not
+  // there, dropped; "stale": of an earlier use of the segment, or no part of the log from the checkpoint on. Where the log
+  // cannot be followed, whatever may be a part of it is called so.
+  std::string of(const FoundRecord& record) const {
+    const auto found = m_states.find({record.segment->id, record.offset});
+    if (found != m_states.end()) {
+      return found->second;
+    }
+    const bool is_newer = record.header.last_sequence() > m_newest.position.sequence;
+    if (record.header.epoch != record.segment->epoch || (is_newer && m_followed)) {
+      return "stale";
+    }
+    return is_newer && record.header.epoch >= m_newest.position.epoch ? "replay" : "tree";
+  }
 
-ReportFields row_of(const FoundRecord& record, const Checkpoint& newest) {
+ private:
+  void add(const std::vector<FoundRecord>& records, const char* state) {
+    for (const FoundRecord& record : records) {
+      m_states[{record.segment->id, record.offset}] = state;
+    }
+  }
+
+  const Checkpoint& m_newest;
+  bool m_followed = false;
+  std::map<std::pair<uint64_t, uint64_t>, std::string> m_states;  // by segment and offset
+};
+
+ReportFields row_of(const FoundRecord& record, const RecordStates& states) {
   const record_header_t& header = record.header;
   return {{"segment", record.segment->id},
           {"offset", record.offset},
@@ -147,7 +180,7 @@ ReportFields row_of(const FoundRecord& record, const Checkpoint& newest) {
           {"body_bytes", uint64_t{header.body_bytes}},
           {"recovery", (header.flags & kRecoveryRecord) != 0},
           {"continues", (header.flags & kContinues) != 0},
-          {"state", state_of(record, newest)}};
+          {"state", states.of(record)}};
 }
 
 Status print_operations(const FoundRecord& record, OperationPrinter& printer) {
@@ -180,10 +213,11 @@ Status Inspection::dump_log(bool operations, Report& report) {
                 {"state", std::string(segment->epoch >= oldest_epoch ? "needed" : "spare")}});
   }
   report.end_table();
+  const RecordStates states(m_pool.get(), m_newest);
   report.begin_table("records", true);
   for (const auto& [sequence, same] : records) {
     for (const FoundRecord& record : same) {
-      report.row(row_of(record, m_newest));
+      report.row(row_of(record, states));
     }
   }
   report.end_table();
