@@ -12,9 +12,6 @@ namespace {
 
 constexpr uint64_t kPaceBytes = 256 << 10;
 
-// Entries that were dropped unread, or as part of a very long merge, have left their fingerprints behind.
-bool is_mostly_surplus(const Run& run) { return run.filter().entries() > 2 * run.entries() + 64; }
-
 // From the keys of the run, in bounded memory.
 Status read_filter(const Run& run, int bits, Paced* paced, QuotientFilter* filter) {
   FilterBuilder builder(bits, [paced] { return paced->go_on(); });
@@ -34,6 +31,8 @@ Status read_filter(const Run& run, int bits, Paced* paced, QuotientFilter* filte
 }
 
 }  // namespace
+
+bool is_mostly_surplus(const Run& run) { return run.filter().entries() > 2 * run.entries() + 64; }
 
 Status merge_filters(const std::vector<std::shared_ptr<const Run>>& runs, int bits, double rate, const MergePace& pace,
                      QuotientFilter* filter, uint64_t* read_bytes) {

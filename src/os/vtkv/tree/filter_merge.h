@@ -11,6 +11,10 @@
 
 namespace vtkv {
 
+// Most of the filter's fingerprints are of no entry: of those that were dropped unread, by a purge, or as part of a very
+// long merge.
+bool is_mostly_surplus(const Run& run);
+
 // A filter with one fingerprint per entry of each of `runs`: the caller removes those of the entries that its
 // merge drops (QuotientFilter::remove with hash64 of the key) and calls fit() at the end. Runs whose
 // fingerprints are too short for the sum are read, every key of them, and given fingerprints of `bits` bits

@@ -118,9 +118,10 @@ class TreeImpl final : public Tree {
   Status move_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots, const StitchPolicy& policy,
                       Moved* moved);
   // Writes the n-th of the runs concerned anew, without what is hidden in the stretch; *left is null when nothing is
-  // left. In tree_purge.cc, like the next two.
+  // left. In tree_purge.cc, like the next three.
   struct Purge;
   Status purge_run(Purge* purge, size_t number, const Runs& older_runs, std::shared_ptr<const Run>* left);
+  Status renew_filter(Purge* purge, const Runs& older_runs, std::shared_ptr<const Run>* run);
   Status purge_claimed(const Claim& claimed, const KeyRange& stretch, const std::vector<SequenceNumber>& snapshots);
   // Does one purge that is worth it (purge_policy.h).
   Status purge_once(const SnapshotSource& snapshots, bool* did);

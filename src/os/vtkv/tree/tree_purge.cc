@@ -8,6 +8,7 @@
 // entries.
 #include <algorithm>
 
+#include "vtkv/tree/filter_merge.h"
 #include "vtkv/tree/older_runs.h"
 #include "vtkv/tree/purge_policy.h"
 #include "vtkv/tree/tree_impl.h"
@@ -50,6 +51,27 @@ Status TreeImpl::purge_run(Purge* purge, size_t number, const Runs& older_runs, 
   VTKV_RETURN_IF_ERROR(writer.finish_as(*run, {}, left));
   purge->written_bytes += writer.written_bytes();
   purge->stitched_bytes += writer.stitched_bytes();
+  return *left && is_mostly_surplus(**left) ? renew_filter(purge, older_runs, left) : Status();
+}
+
+// A run that has lost most of its entries gets a filter of what is left.
+Status TreeImpl::renew_filter(Purge* purge, const Runs& older_runs, std::shared_ptr<const Run>* run) {
+  const std::shared_ptr<const Run> old = *run;
+  QuotientFilter filter;
+  uint64_t read_bytes = 0;
+  VTKV_RETURN_IF_ERROR(merge_filters({old}, filter_bits(0), m_options.filter_false_positive_rate, purge->pace, &filter,
+                                     &read_bytes));
+  count_filter_read(read_bytes);
+  RunWriter writer(m_env, m_reader, merge_settings(old->location().level, purge->pace));
+  const RangeRemovals none;
+  const OlderRuns older(older_runs, 0);
+  Reducer reducer(&purge->snapshots, &none, &older, &purge->values);
+  StitchPolicy policy = stitch_policy();
+  policy.bytes_min = 0;
+  policy.reduces = false;
+  VTKV_RETURN_IF_ERROR(StitchMerge({old}, &reducer, policy, purge->pace, &writer).run());
+  VTKV_RETURN_IF_ERROR(writer.finish(old->range_removals(), run, &filter));
+  purge->written_bytes += writer.written_bytes();
   return {};
 }
 

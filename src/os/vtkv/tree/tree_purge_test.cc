@@ -193,6 +193,19 @@ TEST_F(TreePurgeTest, WhatIsLeftInTheStretchStaysInItsRunAndNoFilterIsWritten) {
   expect_keys([](int i) { return i < kMiddle || i >= kMiddle + 400 || i % 10 == 0; });
 }
 
+TEST_F(TreePurgeTest, ARunThatLosesMostKeysGetsASmallerFilter) {
+  const uint64_t before = m_tree->statistics().filter_bytes;
+  remove_each(1000, kKeys);
+  merge();
+  EXPECT_EQ(m_tree->statistics().entries, 1000u);
+  EXPECT_LT(m_tree->statistics().filter_bytes, before / 4);
+  const auto wanted = [](int i) { return i < 1000; };
+  expect_keys(wanted);
+  open();
+  EXPECT_LT(m_tree->statistics().filter_bytes, before / 4);
+  expect_keys(wanted);
+}
+
 // Random histories, read at every snapshot before and after.
 TEST_F(TreePurgeTest, NoReaderNoticesAPurge) {
   constexpr uint64_t kFew = 300;
