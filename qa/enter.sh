@@ -16,8 +16,10 @@ checkout, SWIM_CACHE and /tmp are at the same paths inside as outside, with
 everything mounted below them; --bind adds a folder, for example one that an OSD's
 store is mounted in. The environment passes through.
 
-What the command mounts is private to it and goes away with it. What the host mounts
-or unmounts meanwhile, the command sees.
+What the command mounts is private to it and goes away with it, and no mount of the host
+is changed. What the host mounts or unmounts meanwhile, the command sees where the mount
+that holds it is shared (findmnt -o TARGET,PROPAGATION), as all are under systemd; the
+scripts here make a shared mount of each folder that they mount something in.
 
   --root bookworm   Ceph 16.2, the last release with FileStore
   SWIM_CACHE        folder of the sysroots (/var/cache/swimstore)
@@ -70,15 +72,6 @@ binds=("$SWIM_CACHE" "$checkout" /tmp "${binds[@]}")
 directory=$checkout
 for dir in "${binds[@]}"; do
   case $PWD/ in "$dir"/*) directory=$PWD ;; esac
-done
-
-# Where init has not already done so (containers), make the file systems of the cache
-# and the checkout tell their mounts: or a running command would hold on to what the
-# host has unmounted, and its loop device would stay attached.
-for dir in "$SWIM_CACHE" "$checkout"; do
-  if [ "$(findmnt --noheadings --raw --output PROPAGATION --target "$dir")" = private ]; then
-    mount --make-shared "$(findmnt --noheadings --raw --output TARGET --target "$dir")"
-  fi
 done
 
 export SWIM_CACHE
