@@ -51,7 +51,7 @@ class Subject:
   def __init__(self, lane, name, store):
     self.lane = lane
     self.name = name
-    self.cluster = lane.start(osds=1, size_bytes=lane.args.gib * GIB, conf=CONF, store=store, name=name)
+    self.cluster = lane.start(osds=1, size_bytes=lane.args.size, conf=CONF, store=store, name=name)
     self.cluster.create_pool(POOL, size=1)
     self.cluster.ceph("osd", "set-full-ratio", str(FULL_RATIO))
     self.cluster.wait_clean()
@@ -120,7 +120,7 @@ def alerts(subject):
 
 
 def measure(subject, size, nth, seconds, when=""):
-  cluster, bytes_max = subject.cluster, int(MEASURED_PART * subject.lane.args.gib * GIB)
+  cluster, bytes_max = subject.cluster, int(MEASURED_PART * subject.lane.args.size)
   said = sysroot.run([load_generator(), "--conf", cluster.dir / "ceph.conf", "--pool", POOL, "--depth", DEPTH,
                       "--size", size, "--seconds", seconds, "--fill-bytes-max", bytes_max, "--seed", nth + 1,
                       "--phases", ",".join(PHASES + ("delete",)), "--prefix", f"measured_{nth}_{size}"],
@@ -218,8 +218,8 @@ def run(lane):
   args.rounds = args.rounds or (1 if args.quick else 10)
   args.repeats = args.repeats or (1 if args.quick else 3)
   args.seconds = args.seconds or (1 if args.quick else 5)
-  args.gib = args.gib or (2 if args.quick else 6)
-  lane.say(f"{args.rounds} rounds, devices of {args.gib} GiB, seed {args.seed}")
+  args.size = args.size or (2 if args.quick else 6) * GIB
+  lane.say(f"{args.rounds} rounds, devices of {show_size(args.size)}, seed {args.seed}")
   stores = {AGED: args.store} | ({BLUESTORE: "bluestore"} if has_bluestore(lane) else {})
   subjects = []
   for name, store in stores.items():
@@ -256,7 +256,7 @@ def conclude(lane, subjects):
 if __name__ == "__main__":
   lane_module.main("aging", run, __doc__, stores=("swimstore",), options=(
       (("--rounds",), {"type": int, "help": "(default: 10; with --quick 1)"}),
-      (("--gib",), {"type": int, "help": "size of each device (default: 6; with --quick 2)"}),
+      (("--size",), {"type": lane_module.size, "help": "of each device (default: 6G; with --quick 2G)"}),
       (("--seconds",), {"type": float, "help": "of each measured phase (default: 5; with --quick 1)"}),
       (("--repeats",), {"type": int, "help": "of the measurements (default: 3; with --quick 1)"}),
       (("--no-bluestore",), {"action": "store_true", "help": "leave out BlueStore, as --quick does"}),

@@ -17,6 +17,7 @@ import admin_socket  # noqa: E402
 import sysroot  # noqa: E402
 from cluster import PLACE, Cluster, Spec  # noqa: E402
 from sysroot import UserError  # noqa: E402
+from units import parse_size  # noqa: E402
 
 GIB = 1 << 30
 
@@ -148,6 +149,13 @@ def setting(text):
   if not option or not equals:
     raise argparse.ArgumentTypeError(f"'{text}' is no setting: write it like swimstore_throttle_bytes=1048576")
   return option.strip().replace("_", " "), value.strip()
+
+
+def size(text):
+  try:
+    return parse_size(text, "the size")
+  except UserError as error:
+    raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def main(name, run, description, stores=tuple(PLACE), options=None):

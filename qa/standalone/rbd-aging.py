@@ -141,11 +141,11 @@ def run(lane):
   args = lane.args
   args.kill_every = args.kill_every or (0.25 if args.quick else 5)
   minutes = args.minutes or (0.6 if args.quick else 120)
-  mib = args.image_mib or (64 if args.quick else 2048)
+  mib = (args.image_size or (64 << 20 if args.quick else 2 << 30)) >> 20
   rng = random.Random(args.seed)
   lane.results = sysroot.CHECKOUT / "build"
   lane.say(f"{minutes} minutes, an image of {mib} MiB, seed {args.seed}")
-  cluster = lane.start(osds=OSDS, size_bytes=(args.gib or (2 if args.quick else 8)) * GIB,
+  cluster = lane.start(osds=OSDS, size_bytes=args.size or (2 if args.quick else 8) * GIB,
                        conf={"osd heartbeat interval": LOOK_SECONDS})
   cluster.create_pool(POOL, pg_num=16, size=OSDS, application="rbd")
   cluster.wait_clean()
@@ -172,6 +172,6 @@ if __name__ == "__main__":
       (("--snapshot-every",), {"type": float, "metavar": "SECONDS", "help": "(default: 24 in all)"}),
       (("--writes-per-second",), {"type": float, "default": 0, "metavar": "N",
                                   "help": "at most (default: as many as 16 at a time make)"}),
-      (("--image-mib",), {"type": int, "help": "(default: 2048; with --quick 64)"}),
-      (("--gib",), {"type": int, "help": "size of each OSD's device (default: 8; with --quick 2)"}),
+      (("--image-size",), {"type": lane_module.size, "help": "in whole MiB (default: 2G; with --quick 64M)"}),
+      (("--size",), {"type": lane_module.size, "help": "of each OSD's device (default: 8G; with --quick 2G)"}),
       (("--seed",), {"type": int, "default": random.randrange(1 << 32), "help": "of the load and the kills"})))
