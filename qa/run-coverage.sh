@@ -59,7 +59,7 @@ swimstore_filter='-StoreModelTest*:*Notices*'
 
 # A process for each of a program's suites, so that one that aborts fails alone.
 run_tests() {
-  local program=$1 filter=$2 suite
+  local program=$1 filter=$2 suite failed=0
   mkdir -p "$profiles" "$build/scratch"
   while IFS= read -r suite; do
     if ! (cd "$build/scratch" && LLVM_PROFILE_FILE="$checkout/$profiles/$program-%p.profraw" \
@@ -71,21 +71,23 @@ run_tests() {
     fi
   done < <(LLVM_PROFILE_FILE=/dev/null "$here/enter.sh" "$checkout/$build/bin/$program" --gtest_list_tests --gtest_filter="$filter" |
     sed -n 's/^\([A-Za-z][^ ]*\.\).*/\1/p')
+  return "$failed"
 }
 
 if ! $report; then
+  check_host --setup clang --build "$build"
   say "set-up"
-  "$here/setup/sysroot.sh" clang
+  run "$here/setup/sysroot.sh" clang
 fi
 export SWIM_NO_SETUP=1
 if ! $report; then
   say "build ($jobs jobs)"
-  "$here/enter.sh" cmake --preset coverage >/dev/null
-  "$here/enter.sh" cmake --build "$build" -j "$jobs" --target vtkv_tests swimstore_tests
+  run "$here/enter.sh" cmake --preset coverage >/dev/null
+  run "$here/enter.sh" cmake --build "$build" -j "$jobs" --target vtkv_tests swimstore_tests
   say "tests"
   rm -rf "$profiles"
-  run_tests vtkv_tests "$vtkv_filter"
-  run_tests swimstore_tests "$swimstore_filter"
+  run run_tests vtkv_tests "$vtkv_filter" || failed=1
+  run run_tests swimstore_tests "$swimstore_filter" || failed=1
   "$here/enter.sh" sh -c "llvm-profdata merge -sparse $profiles/*.profraw -o $profiles/merged"
   rm -f "$profiles"/*.profraw
 fi

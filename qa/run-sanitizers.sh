@@ -62,14 +62,15 @@ fi
 
 cd "$checkout"
 build=build-$preset
+check_host --setup build --build "$build"
 say "set-up"
-"$here/setup/sysroot.sh" build
+run "$here/setup/sysroot.sh" build
 export SWIM_NO_SETUP=1
 say "build ($jobs jobs)"
 passed=0
 failed=0
-if ! "$here/enter.sh" cmake --preset "$preset" >/dev/null ||
-  ! "$here/enter.sh" cmake --build "$build" -j "$jobs" --target "${programs[@]}"; then
+if ! run "$here/enter.sh" cmake --preset "$preset" >/dev/null ||
+  ! run "$here/enter.sh" cmake --build "$build" -j "$jobs" --target "${programs[@]}"; then
   say "build failed"
   failed=1
   finish
@@ -84,7 +85,7 @@ explore() {
   for stack in vtkv cube store; do
     for profile in ext4 xfs btrfs weakest; do
       say "crash explorer: $stack, $profile"
-      if "$here/enter.sh" "$build/bin/swimstore_crash_explorer" --stack "$stack" --profile "$profile" --time "$time"; then
+      if run "$here/enter.sh" "$build/bin/swimstore_crash_explorer" --stack "$stack" --profile "$profile" --time "$time"; then
         passed=$((passed + 1))
       else
         failed=$((failed + 1))

@@ -17,6 +17,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "bench"))
 
+import ending  # noqa: E402
 import sysroot  # noqa: E402
 from cluster import PLACE, Cluster, Spec  # noqa: E402
 from loop_disk import FILE_SYSTEMS  # noqa: E402
@@ -59,6 +60,25 @@ def spec_of(args):
 def start(cluster, args):
   if cluster.running():
     raise sysroot.UserError(f"{cluster.dir}: a {cluster.spec.store} cluster runs here; stop it first")
+  try:
+    make_or_resume(cluster, args)
+  except KeyboardInterrupt:
+    ending.end_processes()
+    if cluster.can_resume():
+      cluster.stop()
+    else:
+      cluster.remove()
+    raise
+  print(f"{cluster.spec.store}: {cluster.spec.osds} OSD(s) active in {cluster.dir}")
+  for osd in range(cluster.spec.osds):
+    print(f"  osd.{osd}  {cluster.disk(osd).device() or 'in memory'}  {cluster.osd_dir(osd)}")
+  print("run a command against it:")
+  for command in ("ceph status", "rados lspools"):
+    program, rest = command.split()
+    print(f"  qa/enter.sh {program} -c {cluster.dir}/ceph.conf {rest}")
+
+
+def make_or_resume(cluster, args):
   asked = args.store or args.osds or args.size or args.fs or args.conf or args.ceph_osd
   if cluster.can_resume() and not args.new:
     if asked and spec_of(args) != cluster.spec:
@@ -71,13 +91,10 @@ def start(cluster, args):
     spec.check()
     sysroot.prepare(spec.root())
     cluster.create(spec)
-  print(f"{cluster.spec.store}: {cluster.spec.osds} OSD(s) active in {cluster.dir}")
-  for osd in range(cluster.spec.osds):
-    print(f"  osd.{osd}  {cluster.disk(osd).device() or 'in memory'}  {cluster.osd_dir(osd)}")
-  print("run a command against it:")
-  for command in ("ceph status", "rados lspools"):
-    program, rest = command.split()
-    print(f"  qa/enter.sh {program} -c {cluster.dir}/ceph.conf {rest}")
+
+
+def check_host(spec, image_bytes):
+  sysroot.check_host("--loop", "--setup", "filestore" if spec.root() else "build", "--images", image_bytes)
 
 
 def status(cluster):
@@ -93,6 +110,7 @@ def status(cluster):
 
 def main(argv):
   args = parse_args(argv)
+  ending.arm()
   try:
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", args.name):
       raise sysroot.UserError(f"--name {args.name}: use letters, digits, dot, dash and underscore")

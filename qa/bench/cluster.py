@@ -21,6 +21,7 @@ import time
 import uuid
 
 import admin_socket
+import ending
 import sysroot
 from loop_disk import FILE_SYSTEMS, LoopDisk, is_mounted, read_counters, share, unmount
 from sysroot import UserError
@@ -156,8 +157,11 @@ class Cluster:
 
   def stop(self):
     """End every daemon, unmount, detach. Safe to call at any time, any number of times."""
-    if not self.state:
-      return
+    if self.state:
+      with ending.whole():
+        self._stop()
+
+  def _stop(self):
     self._started.clear()
     daemons = [f"osd.{osd}" for osd in range(self.spec.osds)] + ["mgr.x", "mon.a"]
     for daemon in daemons:

@@ -12,6 +12,7 @@ import pathlib
 import subprocess
 import time
 
+import ending
 import sysroot
 
 SECTOR_BYTES = 512

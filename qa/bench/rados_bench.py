@@ -32,6 +32,7 @@ import tempfile
 import time
 
 import bench_report
+import ending
 import sysroot
 from cluster import PLACE, Cluster, Spec
 from loop_disk import FILE_SYSTEMS
@@ -271,6 +272,7 @@ def only_one_run():
 
 
 def main(argv):
+  ending.arm()
   try:
     args = parse_args(argv)
     lock = only_one_run()
@@ -296,6 +298,7 @@ def main(argv):
     print(f"run-rados-bench: {error}", file=sys.stderr)
     return 1
   except KeyboardInterrupt:
+    ending.end_processes()
     print("run-rados-bench: interrupted; everything it started is ended", file=sys.stderr)
     return 130
 

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 
+import ending
 import sysroot
 from loop_disk import FILE_SYSTEMS, LoopDisk, share, unmount
 from sysroot import UserError
@@ -118,12 +119,14 @@ def run(args, rest):
 
 
 def main(argv):
+  ending.arm()
   try:
     return run(*parse_args(argv))
   except (UserError, sysroot.CommandFailed) as error:
     print(f"run-vtkv-bench.sh: error: {error}", file=sys.stderr)
     return 2
   except KeyboardInterrupt:
+    ending.end_processes()
     print("run-vtkv-bench.sh: interrupted", file=sys.stderr)
     return 130
 

@@ -19,13 +19,13 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
 
+import ending  # noqa: E402
 import sysroot  # noqa: E402
 from loop_disk import LoopDisk, share, unmount  # noqa: E402
 from sysroot import UserError  # noqa: E402
@@ -120,10 +120,12 @@ class Bench:
         self._tidy_up()
 
   def _tidy_up(self):
-    unmount(self.mount)
-    self._disk.detach()
-    self._disk.image.unlink(missing_ok=True)
-    unmount(self.dir)
+    with ending.whole():
+      ending.end_processes()
+      unmount(self.mount)
+      self._disk.detach()
+      self._disk.image.unlink(missing_ok=True)
+      unmount(self.dir)
 
   def folder(self, number):
     folder = self.mount / str(number)
@@ -172,6 +174,8 @@ class Bench:
       process = subprocess.Popen(self.command(folder, test), stdin=subprocess.DEVNULL, stdout=out,
                                  stderr=subprocess.STDOUT, start_new_session=True)
       self._processes.add(process)
+      if self.ended:
+        process.kill()
       try:
         status = process.wait(seconds)
         wrong = None if status == 0 else f"exit {status}"
@@ -280,6 +284,7 @@ def run_all(bench, tests, args):
 
 def main(argv):
   args = parse_args(argv)
+  ending.arm()
   try:
     sysroot.prepare()
     source = Source(pathlib.Path(os.environ.get("SWIM_CEPH_SOURCE") or sysroot.cache_dir() / "ceph" / "source"))
@@ -292,12 +297,14 @@ def main(argv):
     for name in ("ceph-osd", *TOOLS):
       if not os.access(pathlib.Path(args.bin) / name, os.X_OK):
         raise UserError(f"{args.bin}/{name}: no such program; build it first (qa/run-make-check.sh --help)")
-    for number in (signal.SIGINT, signal.SIGTERM):
-      signal.signal(number, signal.default_int_handler)
     failed, left = run_all(Bench(source, pathlib.Path(args.bin).resolve()), tests, args)
   except (UserError, sysroot.CommandFailed, OSError) as error:
     print(f"run-ceph-standalone: {error}", file=sys.stderr)
     return 2
+  except KeyboardInterrupt:
+    ending.end_processes()
+    print("run-ceph-standalone: interrupted", file=sys.stderr)
+    return 130
   print(f"{len(tests) - failed - left} passed, {failed} failed")
   return 1 if failed or left or not tests else 0
 

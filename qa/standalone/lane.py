@@ -14,6 +14,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
 
 import admin_socket  # noqa: E402
+import ending  # noqa: E402
 import sysroot  # noqa: E402
 from cluster import PLACE, Cluster, Spec  # noqa: E402
 from sysroot import UserError  # noqa: E402
@@ -40,6 +41,7 @@ class Lane:
     self.clusters = []
     self.failures = 0
     self.held = 0
+    self.interrupted = False
     self._begun = time.monotonic()
 
   def say(self, text):
@@ -129,7 +131,9 @@ def only_one_run(name):
 
 
 def tidy_up(lane):
-  """A failed lane leaves its logs."""
+  """A failed lane leaves its logs and its OSDs' images."""
+  if not lane.args.keep:
+    ending.end_processes()
   failed = lane.failures > 0
   for cluster in lane.clusters:
     if not cluster.state:
@@ -172,6 +176,7 @@ def main(name, run, description, stores=tuple(PLACE), options=None):
   for flags, keywords in options or ():
     parser.add_argument(*flags, **keywords)
   lane = Lane(name, parser.parse_args())
+  ending.arm()
   lock = only_one_run(name)
   try:
     sysroot.prepare()
@@ -179,9 +184,11 @@ def main(name, run, description, stores=tuple(PLACE), options=None):
   except (UserError, sysroot.CommandFailed, subprocess.SubprocessError, admin_socket.NotAnswering) as error:
     lane.check(False, f"{name} runs to its end", str(error))
   except KeyboardInterrupt:
+    lane.interrupted = True
     lane.check(False, f"{name} runs to its end", "interrupted")
   finally:
-    tidy_up(lane)
+    with ending.whole():
+      tidy_up(lane)
     lock.close()
   lane.say(f"{name}: {lane.held} held, {lane.failures} failed")
   sys.exit(1 if lane.failures or not lane.held else 0)

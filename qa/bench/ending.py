@@ -1,0 +1,105 @@
+"""SIGTERM and SIGHUP end a command as Ctrl-C does, and nothing that it started outlives it.
+
+After arm() the first of these signals raises KeyboardInterrupt in the main thread; later ones change nothing, so that
+tidying up is not cut short. What must not be cut short before that stands in `with whole():`; the exception then comes
+at its end.
+
+Every process that the command starts inherits a mark in its environment, wherever it goes: into the sysroot, into a
+session of its own, into the background as a daemon. end_processes() ends all that carry it.
+"""
+
+import contextlib
+import os
+import pathlib
+import signal
+import sys
+import time
+import uuid
+
+MARK = "SWIM_RUN"
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PATIENCE_SECONDS = 20
+
+_depth = 0
+_came = False
+_raised = False
+
+
+def arm():
+  """To be called once, first. A signal that the caller ignores (nohup) stays ignored."""
+  os.environ[MARK] = f"{os.getpid()}.{uuid.uuid4().hex}"
+  for number in SIGNALS:
+    if signal.getsignal(number) != signal.SIG_IGN:
+      signal.signal(number, _on_signal)
+
+
+@contextlib.contextmanager
+def whole():
+  """A block that is not interrupted in the middle."""
+  global _depth
+  _depth += 1
+  try:
+    yield
+  finally:
+    _depth -= 1
+    _raise_if_due()
+
+
+def processes():
+  """The pids of all that carry the mark, but for this process. One that has ended and waits to be asked has none."""
+  if MARK not in os.environ:
+    return []
+  mark = f"{MARK}={os.environ[MARK]}".encode()
+  found = []
+  for entry in pathlib.Path("/proc").iterdir():
+    if not entry.name.isdigit() or int(entry.name) == os.getpid():
+      continue
+    try:
+      if mark in (entry / "environ").read_bytes().split(b"\0"):
+        found.append(int(entry.name))
+    except OSError:  # it has ended meanwhile
+      continue
+  return found
+
+
+def end_processes(patience_seconds=PATIENCE_SECONDS):
+  """SIGTERM to all of them, also to those that are stopped; SIGKILL to what is left after that time."""
+  begun = time.monotonic()
+  told = set()
+  while True:
+    left = processes()
+    if not left:
+      return
+    late = time.monotonic() - begun > patience_seconds
+    if time.monotonic() - begun > patience_seconds + 10:
+      return  # one that waits for a disk; those who ask for what it holds will say so
+    for pid in left:
+      if late:
+        _send(pid, signal.SIGKILL)
+      elif pid not in told:
+        _send(pid, signal.SIGTERM)
+        _send(pid, signal.SIGCONT)
+        told.add(pid)
+    time.sleep(0.05)
+
+
+def _send(pid, number):
+  try:
+    os.kill(pid, number)
+  except ProcessLookupError:
+    pass
+
+
+def _on_signal(number, _frame):
+  global _came
+  if _came:
+    os.write(sys.stderr.fileno(), f"{signal.Signals(number).name}: ending already\n".encode())
+  _came = True
+  _raise_if_due()
+
+
+def _raise_if_due():
+  global _raised
+  if _came and not _raised and _depth == 0:
+    _raised = True
+    raise KeyboardInterrupt
