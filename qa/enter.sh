@@ -80,7 +80,7 @@ export SWIM_CEPH_BUILD=${SWIM_CEPH_BUILD:-$SWIM_CACHE/ceph/build}
 export CCACHE_DIR=${CCACHE_DIR:-$SWIM_CACHE/ccache}
 # Checkouts in different places share what they have compiled.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$checkout}
-export CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-12G}
+export CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-2G}
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export LANG=C.UTF-8
 unset LD_PRELOAD LD_LIBRARY_PATH LC_ALL LANGUAGE

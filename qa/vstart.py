@@ -18,6 +18,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "bench"))
 
 import ending  # noqa: E402
+import images  # noqa: E402
 import sysroot  # noqa: E402
 from cluster import PLACE, Cluster, Spec  # noqa: E402
 from loop_disk import FILE_SYSTEMS  # noqa: E402

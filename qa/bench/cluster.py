@@ -17,11 +17,13 @@ import pathlib
 import shutil
 import signal
 import socket
+import subprocess
 import time
 import uuid
 
 import admin_socket
 import ending
+import images
 import sysroot
 from loop_disk import FILE_SYSTEMS, LoopDisk, is_mounted, read_counters, share, unmount
 from sysroot import UserError
@@ -103,8 +105,9 @@ class Cluster:
     spec.check()
     self._check_directory(spec)
     if self.state:
-      self.remove(keep_images=True)
+      self._forget()
     self.spec = spec
+    images.check_room(self.wanted_images(spec))
     self.dir.mkdir(parents=True, exist_ok=True)
     self.state = {"fsid": str(uuid.uuid4()), "mon_port": _free_port(),
                   "osd_uuids": [str(uuid.uuid4()) for _ in range(spec.osds)]}
@@ -179,8 +182,18 @@ class Cluster:
     # Last: a loop device may hold its backing file through this mount.
     unmount(self.dir)
 
-  def remove(self, keep_images=False):
-    """Stop, then delete what the cluster stored."""
+  def remove(self):
+    """Stop, delete what the cluster stored, and give its images back."""
+    with ending.whole():
+      self._forget()
+      for image in self.dir.glob("osd.*.img"):
+        images.give_back(image)
+      for image in self.dir.glob("osd.*.partial"):
+        image.unlink()
+      if self.dir.exists() and not any(self.dir.iterdir()):
+        self.dir.rmdir()
+
+  def _forget(self):
     self.stop()
     if not self.dir.exists():
       return
@@ -192,13 +205,14 @@ class Cluster:
     for name in names:
       path = self.dir / name
       shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    if not keep_images:
-      for image in (*self.dir.glob("osd.*.img"), *self.dir.glob("osd.*.partial")):
-        image.unlink()
     self._state_file.unlink(missing_ok=True)
     self.state = {}
-    if not any(self.dir.iterdir()):
-      self.dir.rmdir()
+
+  def trim(self):
+    """Give the host what the OSDs' file systems have free: images that are kept to be looked at need no more."""
+    for osd in self._osds_on("fs") if self.state else ():
+      if is_mounted(self.osd_dir(osd)):
+        subprocess.run(["fstrim", self.osd_dir(osd)], stderr=subprocess.DEVNULL, check=False)
 
   def running(self):
     """Names of the daemons that are alive."""
@@ -292,6 +306,10 @@ class Cluster:
 
   def osd_dir(self, osd):
     return self.dir / f"osd.{osd}"
+
+  def wanted_images(self, spec):
+    """What `spec` needs here, for images.check_room()."""
+    return [(self.dir / f"osd.{osd}.img", spec.size_bytes) for osd in range(spec.osds) if spec.place_of(osd) != "memory"]
 
   def disk(self, osd):
     return LoopDisk(self.dir / f"osd.{osd}.img", self.spec.size_bytes)

@@ -4,6 +4,7 @@ The file is written with zeros, never left sparse: otherwise the host's file sys
 run, and its own journal would be measured. For the same reason nothing here discards.
 """
 
+import contextlib
 import dataclasses
 import json
 import mmap
@@ -13,6 +14,7 @@ import subprocess
 import time
 
 import ending
+import images
 import sysroot
 
 SECTOR_BYTES = 512
@@ -67,16 +69,23 @@ class LoopDisk:
     self.size_bytes = size_bytes
 
   def write_image(self, say):
-    """Zeros, to the full size, on stable storage. An image of the right size is used again."""
-    if self._image_is_whole():
+    """Zeros, to the full size, on stable storage. An image of the right size is used again, or taken where one is free."""
+    if images.is_whole(self.image, self.size_bytes):
       return
     self.image.parent.mkdir(parents=True, exist_ok=True)
     self.image.unlink(missing_ok=True)
-    free = os.statvfs(self.image.parent)
-    if free.f_bavail * free.f_frsize < self.size_bytes + (1 << 30):
-      raise sysroot.UserError(f"{self.image.parent}: {self.size_bytes >> 30} GiB do not fit; "
-                              "free some space or give a smaller --size")
+    if images.take(self.image, self.size_bytes):
+      return
+    images.check_room([(self.image, self.size_bytes)])
     partial = self.image.with_suffix(".partial")
+    try:
+      self._write_zeros(partial, say)
+    except BaseException:
+      partial.unlink(missing_ok=True)
+      raise
+    partial.rename(self.image)
+
+  def _write_zeros(self, partial, say):
     told = time.monotonic()
     with open(partial, "wb", buffering=0, opener=_open_direct) as out, mmap.mmap(-1, PIECE_BYTES) as zeros:
       for done in range(0, self.size_bytes, PIECE_BYTES):
@@ -86,14 +95,6 @@ class LoopDisk:
           say(f"writing {self.image.name}: {done >> 20} of {self.size_bytes >> 20} MiB")
       out.truncate(self.size_bytes)
       os.fsync(out.fileno())
-    partial.rename(self.image)
-
-  def _image_is_whole(self):
-    try:
-      found = self.image.stat()
-    except FileNotFoundError:
-      return False
-    return found.st_size == self.size_bytes and found.st_blocks * 512 >= self.size_bytes
 
   def device(self):
     """/dev/loopN while attached, else None. The kernel is asked: a recorded name goes stale at a reboot."""
@@ -127,11 +128,11 @@ class LoopDisk:
     else:
       raise sysroot.UserError(f"--fs {kind}: unknown file system; choose one of {', '.join(FILE_SYSTEMS)}")
 
-  def mount(self, where, kind):
+  def mount(self, where, kind, options="noatime"):
     where = pathlib.Path(where)
     where.mkdir(parents=True, exist_ok=True)
     if not is_mounted(where):
-      _host("mount", "-t", kind, "-o", "noatime", self.device(), where)
+      _host("mount", "-t", kind, "-o", options, self.device(), where)
 
   def detach(self):
     """The kernel puts the end off while anybody still uses the device: that is an error here."""
@@ -145,6 +146,35 @@ class LoopDisk:
       time.sleep(0.25)
     raise sysroot.UserError(f"{device}: still in use after detaching {self.image}; end what uses it "
                             f"(a mount in another namespace: grep {device} /proc/*/mounts) and stop again")
+
+
+@contextlib.contextmanager
+def mounted(folder, size_bytes, kind, say, keep=False):
+  """A new file system on a loop device of its own, mounted at `folder`/mnt until the end of the block; the LoopDisk."""
+  folder = pathlib.Path(folder)
+  folder.mkdir(parents=True, exist_ok=True)
+  disk = LoopDisk(folder / "disk.img", size_bytes)
+
+  def undo():
+    unmount(folder / "mnt")
+    disk.detach()
+    unmount(folder)
+
+  undo()  # what a run left that was killed
+  try:
+    disk.write_image(say)
+    share(folder)
+    disk.attach()
+    disk.wipe()
+    disk.make_file_system(kind)
+    disk.mount(folder / "mnt", kind)
+    yield disk
+  finally:
+    if not keep:
+      with ending.whole():
+        ending.end_processes()  # what an interruption left of the block still uses it
+        undo()
+        images.give_back(disk.image)
 
 
 def is_mounted(where):

@@ -33,6 +33,7 @@ import time
 
 import bench_report
 import ending
+import images
 import sysroot
 from cluster import PLACE, Cluster, Spec
 from loop_disk import FILE_SYSTEMS
@@ -107,6 +108,14 @@ def spec_of(args, store):
               ceph_osd=args.ceph_osd if store == "swimstore" else "")
 
 
+def cluster_of(store):
+  return Cluster(sysroot.cache_dir() / "bench" / store, say)
+
+
+def wanted_images(args):
+  return [image for store in args.stores for image in cluster_of(store).wanted_images(spec_of(args, store))]
+
+
 def set_up(args):
   """The sysroots, swimstore's ceph-osd and the load generator: whatever of it is missing."""
   sysroot.prepare()
@@ -143,15 +152,15 @@ class Bench:
     self.begun = time.monotonic()
 
   def prepare_devices(self):
-    """Set-up too: the files are kept from run to run."""
+    """Set-up too. SWIM_KEEP_IMAGES keeps the files from run to run."""
     for store in self.args.stores:
-      Cluster(sysroot.cache_dir() / "bench" / store, say).write_images(spec_of(self.args, store))
+      cluster_of(store).write_images(spec_of(self.args, store))
 
   def boot(self):
     self.begun = time.monotonic()
     for store in self.args.stores:
       started = time.monotonic()
-      cluster = Cluster(sysroot.cache_dir() / "bench" / store, say)
+      cluster = cluster_of(store)
       self.clusters[store] = cluster
       cluster.stop()
       cluster.create(spec_of(self.args, store))
@@ -160,9 +169,19 @@ class Bench:
       say(f"{store}: cluster is up after {time.monotonic() - started:.0f} s")
 
   def shut_down(self):
-    for cluster in self.clusters.values():
+    with ending.whole():
+      self._shut_down()
+
+  def _shut_down(self):
+    ending.end_processes()
+    for store in self.args.stores:
       try:
-        cluster.stop()
+        cluster = self.clusters.get(store) or cluster_of(store)
+        if store in self.failed:
+          cluster.stop()
+          say(f"{store}: logs and stores, until the next run: {cluster.dir}")
+        else:
+          cluster.remove()
       except (UserError, sysroot.CommandFailed) as error:
         say(f"cannot tidy up: {error}")
 

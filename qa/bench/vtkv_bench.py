@@ -19,13 +19,13 @@ import sys
 import time
 
 import ending
+import images
 import sysroot
-from loop_disk import FILE_SYSTEMS, LoopDisk, share, unmount
+from loop_disk import FILE_SYSTEMS, mounted
 from sysroot import UserError
 from units import parse_size
 
-QUICK_DEVICE = "1G"
-TERMINATE_SECONDS = 30
+QUICK_DEVICE = "2G"  # as the lanes have
 
 
 def say(text):
@@ -75,13 +75,7 @@ def measure(args, rest, bench, folder):
   results = folder / "results.json"
   results.unlink(missing_ok=True)
   command = [bench, "--path", folder / "mnt" / "data", "--json", results, *rest]
-  process = subprocess.Popen(sysroot.command(command), stdin=subprocess.DEVNULL)
-  try:
-    code = process.wait()
-  except BaseException:
-    process.terminate()
-    process.wait(TERMINATE_SECONDS)
-    raise
+  code = subprocess.run(sysroot.command(command), stdin=subprocess.DEVNULL).returncode
   if results.exists():
     if args.json:
       shutil.copyfile(results, args.json)
@@ -102,20 +96,9 @@ def run(args, rest):
     except BlockingIOError:
       say(f"another run on {folder} is under way; waiting for its end (--name takes another device)")
       fcntl.flock(lock, fcntl.LOCK_EX)
-    disk = LoopDisk(folder / "disk.img", args.device_bytes)
-    disk.write_image(say)
-    share(folder)
-    try:
-      disk.attach()
-      disk.wipe()
-      disk.make_file_system(args.fs)
-      disk.mount(folder / "mnt", args.fs)
+    with mounted(folder, args.device_bytes, args.fs, say):
       (folder / "mnt" / "data").mkdir()
       return measure(args, rest, bench, folder)
-    finally:
-      unmount(folder / "mnt")
-      disk.detach()
-      unmount(folder)
 
 
 def main(argv):

@@ -114,7 +114,7 @@ class Bench:
       try:
         self._disk.attach()
         self._disk.make_file_system("ext4")
-        self._disk.mount(self.mount, "ext4")
+        self._disk.mount(self.mount, "ext4", "noatime,discard")  # what a test leaves is given back
         yield
       finally:
         self._tidy_up()

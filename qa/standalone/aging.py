@@ -20,6 +20,7 @@ import statistics
 import time
 
 import lane as lane_module
+import images
 import sysroot
 from lane import GIB
 from rados_bench import load_generator, wait_quiet
@@ -221,6 +222,7 @@ def run(lane):
   args.size = args.size or (2 if args.quick else 6) * GIB
   lane.say(f"{args.rounds} rounds, devices of {show_size(args.size)}, seed {args.seed}")
   stores = {AGED: args.store} | ({BLUESTORE: "bluestore"} if has_bluestore(lane) else {})
+  images.check_room([(lane.directory(name) / "osd.0.img", args.size) for name in (*stores, FRESH)])
   subjects = []
   for name, store in stores.items():
     lane.rng.seed(args.seed)

@@ -54,11 +54,13 @@ class Lane:
     self.say(f"{'ok  ' if good else 'FAIL'} {what}" + (f": {detail}" if detail and not good else ""))
     return good
 
+  def directory(self, name=""):
+    return sysroot.cache_dir() / "lanes" / (f"{self.name}.{name}" if name else self.name)
+
   def start(self, osds, size_bytes=2 * GIB, conf=None, mon_conf=None, mixed=(), store="", name=""):
     """One more cluster. `store`: another than that of the options; `name`: where a lane has several."""
     store = store or self.args.store
-    directory = f"{self.name}.{name}" if name else self.name
-    self.cluster = Cluster(sysroot.cache_dir() / "lanes" / directory, self.say)
+    self.cluster = Cluster(self.directory(name), self.say)
     self.clusters = [other for other in self.clusters if other.dir != self.cluster.dir] + [self.cluster]
     self.cluster.stop()  # an earlier one in its place, too
     self.cluster.create(Spec(store=store, osds=osds, size_bytes=size_bytes, fs=self.args.fs,
@@ -138,12 +140,16 @@ def tidy_up(lane):
   for cluster in lane.clusters:
     if not cluster.state:
       continue
-    if failed:
-      lane.say(f"logs: {cluster.dir}/log")
+    if failed and not lane.interrupted:
+      lane.say(f"logs and stores, until its next run: {cluster.dir}")
     if lane.args.keep:
       continue
     try:
-      cluster.stop() if failed else cluster.remove(keep_images=True)
+      if failed and not lane.interrupted:
+        cluster.trim()
+        cluster.stop()
+      else:
+        cluster.remove()
     except (UserError, sysroot.CommandFailed) as error:
       lane.check(False, f"the cluster in {cluster.dir} is tidied up", str(error))
 

@@ -18,7 +18,7 @@ import time
 import lane as lane_module
 import sysroot
 from lane import GIB, UserError
-from loop_disk import LoopDisk, read_counters, share, unmount
+from loop_disk import mounted, read_counters
 
 SIZE = 4096
 FLUSHES_PER_OP_MAX = 1.01
@@ -71,22 +71,9 @@ def run(lane):
   steady = lane.args.seconds or (20 if lane.args.quick else 300)
   seconds = steady if lane.args.quick else WARM_UP_SECONDS + steady
   folder = sysroot.cache_dir() / "lanes" / "overwrite-cost"
-  folder.mkdir(parents=True, exist_ok=True)
-  disk = LoopDisk(folder / "disk.img", 4 * GIB)
-  disk.write_image(lane.say)
-  share(folder)
-  try:
-    disk.attach()
-    disk.wipe()
-    disk.make_file_system(lane.args.fs)
-    disk.mount(folder / "mnt", lane.args.fs)
+  with mounted(folder, 2 * GIB, lane.args.fs, lane.say, keep=lane.args.keep) as disk:
     (folder / "mnt" / "store").mkdir()
     found, samples = measure(lane, disk, folder / "mnt" / "store", seconds, folder / "result.json")
-  finally:
-    if not lane.args.keep:
-      unmount(folder / "mnt")
-      disk.detach()
-      unmount(folder)
   lane.say(f"{found.get('iops', 0):.0f} transactions per second for {seconds} s on {lane.args.fs}")
   for quarter in range(4):
     begin, end = (samples[(len(samples) - 1) * edge // 4] for edge in (quarter, quarter + 1))

@@ -17,7 +17,8 @@ import sys
 import tempfile
 
 from lane import Lane, UserError
-from loop_disk import LoopDisk, share, unmount
+from loop_disk import mounted
+import ending
 import sysroot
 
 PROGRAM = sysroot.CHECKOUT / "build/bin/real_fs_explorer"
@@ -76,23 +77,10 @@ def ask_flush_rule(lane, fs):
 def find_copy_by_reflink(lane):
   """Blocks that a file shares with its copy are written elsewhere: one flush of another file does not cover that."""
   folder = sysroot.cache_dir() / "lanes" / "real-fs"
-  folder.mkdir(parents=True, exist_ok=True)
-  disk = LoopDisk(folder / "disk.img", REFLINK_DISK_BYTES)
-  disk.write_image(lane.say)
-  share(folder)
-  try:
-    disk.attach()
-    disk.wipe()
-    disk.make_file_system("xfs")
-    disk.mount(folder / "mnt", "xfs")
+  with mounted(folder, REFLINK_DISK_BYTES, "xfs", lane.say):
     done = subprocess.run(sysroot.command(["env", f"VTKV_REFLINK_FOLDER={folder / 'mnt'}", TESTS,
                                            "--gtest_filter=*ReflinkTest*"]),
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=OVERHEAD_SECONDS)
-  finally:
-    unmount(folder / "mnt")
-    disk.detach()
-    unmount(folder)
-    disk.image.unlink(missing_ok=True)
   lane.check(done.returncode == 0 and "[  PASSED  ] 1 test" in done.stdout,
              "xfs: a file that shares blocks with a copy of it is found", done.stdout + done.stderr)
 
@@ -141,12 +129,14 @@ def main():
   parser.add_argument("--seed", type=int, default=1, help="of the first store (default: %(default)s)")
   parser.add_argument("--quick", action="store_true", help="a short version, for the test command")
   lane = Lane("real-fs", parser.parse_args())
+  ending.arm()
   try:
     run(lane)
   except (UserError, sysroot.CommandFailed, subprocess.TimeoutExpired) as error:
     lane.check(False, "real-fs runs to its end", str(error))
   except KeyboardInterrupt:
     lane.check(False, "real-fs runs to its end", "interrupted")
+    ending.end_processes()
   lane.say(f"real-fs: {lane.held} held, {lane.failures} failed")
   sys.exit(1 if lane.failures or not lane.held else 0)
 
