@@ -85,11 +85,13 @@ def make_or_resume(cluster, args):
     if asked and spec_of(args) != cluster.spec:
       raise sysroot.UserError(f"{cluster.dir}: holds a stopped {cluster.spec.store} cluster of {cluster.spec.osds} "
                               "OSD(s) made with other options; add --new to delete it, or choose another --name")
+    check_host(cluster.spec, 0)
     sysroot.prepare(cluster.spec.root())
     cluster.resume()
   else:
     spec = spec_of(args)
     spec.check()
+    check_host(spec, images.missing_bytes(cluster.wanted_images(spec)))
     sysroot.prepare(spec.root())
     cluster.create(spec)
 

@@ -99,8 +99,6 @@ def check_args(args):
   for option, target in (("--json", args.json), ("--plot", args.plot)):
     if target and not os.access(pathlib.Path(target).resolve().parent, os.W_OK):
       raise UserError(f"{option} {target}: its directory does not exist or cannot be written; choose another place")
-  if os.geteuid() != 0:
-    raise UserError("loop devices and mounts need root; run it with sudo")
 
 
 def spec_of(args, store):
@@ -118,6 +116,10 @@ def wanted_images(args):
 
 def set_up(args):
   """The sysroots, swimstore's ceph-osd and the load generator: whatever of it is missing."""
+  needs = ["--loop", "--setup", "build", "--images", images.missing_bytes(wanted_images(args))]
+  needs += ["--setup", "filestore"] if "filestore" in args.stores else []
+  needs += ["--build", "build"] if "swimstore" in args.stores and not args.ceph_osd else []
+  sysroot.check_host(*needs)
   sysroot.prepare()
   if "filestore" in args.stores:
     os.environ.pop("SWIM_NO_SETUP", None)

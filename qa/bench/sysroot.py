@@ -6,6 +6,7 @@ import subprocess
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
 ENTER = CHECKOUT / "qa" / "enter.sh"
+CHECK_HOST = CHECKOUT / "qa" / "setup" / "check_host.sh"
 
 
 class UserError(Exception):
@@ -29,6 +30,14 @@ def prepare(root=None):
   if subprocess.run(command(["true"], root), stdin=subprocess.DEVNULL).returncode != 0:
     raise UserError("the sysroot could not be made; mend what is said above and run again")
   os.environ["SWIM_NO_SETUP"] = "1"
+
+
+def check_host(*needs):
+  """Before anything is made: what this machine lacks, and what helps. `needs` are qa/setup/check_host.sh's options."""
+  done = subprocess.run([str(CHECK_HOST), *(str(need) for need in needs)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                        text=True)
+  if done.returncode != 0:
+    raise UserError(done.stderr.strip())
 
 
 def run(args, root=None, check=True, timeout=120, stdin=None):

@@ -52,13 +52,14 @@ def parse_args(argv):
   for option, target in (("--json", args.json), ("--plot", args.plot)):
     if target and not os.access(pathlib.Path(target).resolve().parent, os.W_OK):
       raise UserError(f"{option} {target}: its directory does not exist or cannot be written; choose another place")
-  if os.geteuid() != 0:
-    raise UserError("loop devices and mounts need root; run it with sudo")
   return args, (["--suite", "quick"] if args.quick else []) + rest
 
 
 def program(args):
   """The program, built where it is ours."""
+  image = sysroot.cache_dir() / args.name / "disk.img"
+  sysroot.check_host("--loop", "--setup", "build", "--images", images.missing_bytes([(image, args.device_bytes)]),
+                     *(() if args.program else ("--build", "build")))
   sysroot.prepare()
   if args.program:
     return pathlib.Path(args.program).resolve()

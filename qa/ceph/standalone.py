@@ -33,6 +33,8 @@ from sysroot import UserError  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 NOT_APPLICABLE = HERE / "standalone_not_applicable"
 DISK_BYTES = 32 << 30  # sparse
+QUICK_DISK_BYTES = 3 << 30  # what a test of them takes of it, at most
+NEEDED_DISK_BYTES = 8 << 30
 GROUPS = ("scrub", "osd", "osd-backfill", "erasure-code/test-erasure-eio.sh")
 QUICK = ("erasure-code/test-erasure-eio.sh:TEST_rados_get_subread_eio_shard_0", "osd/osd-reuse-id.sh",
          "scrub/osd-unexpected-clone.sh")
@@ -286,6 +288,8 @@ def main(argv):
   args = parse_args(argv)
   ending.arm()
   try:
+    if not args.list:
+      sysroot.check_host("--loop", "--setup", "build", "--images", (QUICK_DISK_BYTES if args.quick else NEEDED_DISK_BYTES) * args.jobs)
     sysroot.prepare()
     source = Source(pathlib.Path(os.environ.get("SWIM_CEPH_SOURCE") or sysroot.cache_dir() / "ceph" / "source"))
     tests, left_out = choose(source, args)

@@ -193,6 +193,7 @@ main() {
   for what in "$@"; do
     if [ "$(cat "$STAMPS/$what.complete" 2>/dev/null)" != "$scripts" ] ||
       ! products_exist "$what"; then
+      ./check_host.sh --setup "$what" || exit 1
       lock_set_up
       "make_$what"
       echo "$scripts" >"$STAMPS/$what.complete"

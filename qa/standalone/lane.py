@@ -185,6 +185,7 @@ def main(name, run, description, stores=tuple(PLACE), options=None):
   ending.arm()
   lock = only_one_run(name)
   try:
+    sysroot.check_host("--loop", "--setup", "build")
     sysroot.prepare()
     run(lane)
   except (UserError, sysroot.CommandFailed, subprocess.SubprocessError, admin_socket.NotAnswering) as error:

@@ -101,6 +101,7 @@ def break_rules(lane, fs, mutations, states, seconds):
 
 
 def run(lane):
+  sysroot.check_host("--loop", "--fuse", "--setup", "build")
   sysroot.prepare()
   if not PROGRAM.exists():
     raise UserError(f"{PROGRAM}: no such program; build it first (qa/enter.sh ninja -C build real_fs_explorer)")
