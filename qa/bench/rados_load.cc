@@ -369,6 +369,25 @@ Number parse_number(const char* option, const char* text, Number least, Number m
   return value;
 }
 
+// 4096, or 4K; also M, G.
+std::uint64_t parse_size(const char* option, const char* text, std::uint64_t least, std::uint64_t most)
+{
+  static constexpr std::string_view units = "KMG";
+  std::uint64_t value = 0;
+  unsigned shift = 0;
+  auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
+  if (error == std::errc{} && *end != '\0' && units.find(*end) != std::string_view::npos) {
+    shift = 10 * (static_cast<unsigned>(units.find(*end)) + 1);
+    ++end;
+  }
+  if (error != std::errc{} || *end != '\0' || value > most >> shift || value << shift < least) {
+    std::cerr << "rados_load: " << option << " " << text << ": give a size from " << least << " to " << most
+              << ", like 4096 or 4K\n";
+    std::exit(2);
+  }
+  return value << shift;
+}
+
 Settings parse_args(int argc, char** argv)
 {
   Settings settings;
@@ -388,18 +407,18 @@ Settings parse_args(int argc, char** argv)
     } else if (option == "--sync") {
       settings.sync_paths = split(value);
     } else if (option == "--size") {
-      settings.size_bytes = parse_number<std::size_t>(argv[i], value, sizeof(Stamp), std::size_t{64} << 20);
+      settings.size_bytes = parse_size(argv[i], value, sizeof(Stamp), std::uint64_t{64} << 20);
     } else if (option == "--depth") {
       settings.depth = parse_number<std::size_t>(argv[i], value, 1, 1024);
     } else if (option == "--seconds") {
       settings.seconds = parse_number<double>(argv[i], value, 0.1, 86400);
     } else if (option == "--fill-bytes-max") {
-      settings.fill_bytes_max = parse_number<std::uint64_t>(argv[i], value, 1 << 20, std::uint64_t{1} << 44);
+      settings.fill_bytes_max = parse_size(argv[i], value, 1 << 20, std::uint64_t{1} << 44);
     } else if (option == "--seed") {
       settings.seed = parse_number<std::uint64_t>(argv[i], value, 0, ~std::uint64_t{0});
     } else {
       std::cerr << "usage: rados_load --conf FILE --pool POOL --phases write,overwrite,seq,rand,delete\n"
-                   "  [--size BYTES] [--depth N] [--seconds S] [--fill-bytes-max N] [--prefix NAME] [--seed N]\n"
+                   "  [--size SIZE] [--depth N] [--seconds S] [--fill-bytes-max SIZE] [--prefix NAME] [--seed N]\n"
                    "  [--devices /dev/loop0,...] [--sync PATH,...]\n";
       std::exit(2);
     }
