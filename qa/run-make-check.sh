@@ -19,6 +19,7 @@ line counts: "N passed, N failed". Exits 1 if anything failed.
   --tests REGEX     only the tests whose name matches; implies --no-standalone
   --no-standalone   leave out what qa/suites/quick lists
   SWIM_CACHE        where set-up keeps its things (/var/cache/swimstore)
+  SWIM_KEEP_IMAGES  set: keep the lanes' devices, up to 6 GiB, for the next run
 USAGE
 }
 
@@ -56,16 +57,25 @@ case $preset in
 esac
 check_jobs "$jobs"
 
+# What the lanes' devices take at a time: three of 2 GiB, and logs.
+IMAGE_BYTES=$((8 << 30))
+
 cd "$checkout"
 passed=0
 failed=0
 
+needs=(--setup "$what" --build "$build")
+if $standalone; then
+  needs+=(--loop --fuse --images "$IMAGE_BYTES")
+fi
+check_host "${needs[@]}"
+
 say "set-up"
-"$here/setup/sysroot.sh" "$what"
+run "$here/setup/sysroot.sh" "$what"
 export SWIM_NO_SETUP=1
 
 say "build ($preset, $jobs jobs)"
-if ! "$here/enter.sh" cmake --preset "$preset" >"$build-configure.log" 2>&1; then
+if ! run "$here/enter.sh" cmake --preset "$preset" >"$build-configure.log" 2>&1; then
   cat "$build-configure.log"
   rm -f "$build-configure.log"
   say "configuration failed"
@@ -73,7 +83,7 @@ if ! "$here/enter.sh" cmake --preset "$preset" >"$build-configure.log" 2>&1; the
   finish
 fi
 mv "$build-configure.log" "$build/configure.log"
-if ! "$here/enter.sh" cmake --build "$build" -j "$jobs"; then
+if ! run "$here/enter.sh" cmake --build "$build" -j "$jobs"; then
   say "build failed"
   failed=1
   finish
@@ -84,10 +94,13 @@ filter=()
 run_ctest "$build" --timeout 900 "${filter[@]}"
 
 if $standalone && [ -e "$here/suites/quick" ]; then
+  # The lanes are Python programs, on the host.
+  command -v python3 >/dev/null || apt-get install -y --no-install-recommends python3
+  share_images
   while IFS= read -r script; do
     case $script in '' | '#'*) continue ;; esac
     say "$script --quick"
-    if "$checkout/$script" --quick </dev/null; then
+    if run "$checkout/$script" --quick; then
       passed=$((passed + 1))
     else
       say "FAILED: $script --quick"
