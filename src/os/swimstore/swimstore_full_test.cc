@@ -29,6 +29,9 @@ constexpr std::array<uint64_t, 8> kSizes = {100, 4 * kKiB, 8 * kKiB, 12 * kKiB, 
 
 class FullStoreTest : public ::testing::Test {
  protected:
+  explicit FullStoreTest(uint64_t capacity_bytes = kCapacity, uint64_t reserve_bytes = 4 * kMiB)
+      : m_reserve_bytes(reserve_bytes), m_env(vtkv::posix_env(), m_path, capacity_bytes) {}
+
   struct Pg {
     coll_t cid;
     ObjectStore::CollectionHandle handle;
@@ -39,7 +42,9 @@ class FullStoreTest : public ::testing::Test {
   };
 
   void SetUp() override {
-    use_small_stores(g_ceph_context, {{"swimstore_reserve_size", "4194304"}, {"swimstore_space_wait_time", "0.5"}});
+    const std::string reserve = std::to_string(m_reserve_bytes);
+    use_small_stores(g_ceph_context,
+                     {{"swimstore_reserve_size", reserve.c_str()}, {"swimstore_space_wait_time", "0.5"}});
     std::filesystem::remove_all(m_path);
     std::filesystem::create_directory(m_path);
     m_store = std::make_unique<SwimStore>(g_ceph_context, m_path, &m_env);
@@ -135,10 +140,39 @@ class FullStoreTest : public ::testing::Test {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   }
+  static bool comes_true(const std::function<bool()>& condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!condition() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return condition();
+  }
+  // Writers wait, and no longer for more of the reserve.
+  void wait_until_nothing_moves() {
+    uint64_t before = 0;
+    do {
+      before = m_committed;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    } while (m_committed != before || !somebody_waits());
+  }
+  void remove_at_random(unsigned percent) {
+    std::mt19937 random(1);
+    for (Pg& pg : m_pgs) {
+      for (const ghobject_t& name : take_names(pg, 0)) {
+        if (random() % 100 < percent) {
+          ObjectStore::Transaction transaction;
+          transaction.remove(pg.cid, name);
+          queue(pg, std::move(transaction));
+        }
+      }
+    }
+  }
+  uint64_t waits() const { return m_store->get_perf_counters()->get_tavg_ns(l_swimstore_space_latency).second; }
 
   const std::string m_path =
       std::filesystem::absolute(::testing::UnitTest::GetInstance()->current_test_info()->name());
-  CappedEnv m_env{vtkv::posix_env(), m_path, kCapacity};
+  const uint64_t m_reserve_bytes;
+  CappedEnv m_env;
   std::unique_ptr<SwimStore> m_store;
   std::array<Pg, kWriters> m_pgs;
   std::vector<std::thread> m_threads;
@@ -146,6 +180,31 @@ class FullStoreTest : public ::testing::Test {
   std::atomic<uint64_t> m_written_bytes{0};
   std::atomic<uint64_t> m_queued{0};
   std::atomic<uint64_t> m_committed{0};
+};
+
+// So large that containers grow with parts of it.
+class LargeReserveTest : public FullStoreTest {
+ protected:
+  LargeReserveTest() : FullStoreTest(256 * kMiB, 16 * kMiB) {}
+
+  // Filled to the brim and beyond by objects of that size, of which 60 % go then, chosen at random.
+  void fill_and_thin_out(uint64_t bytes) {
+    start_writers([this] { return m_stopped.load(); }, bytes);
+    wait_until_nothing_moves();
+    m_stopped = true;
+    remove_at_random(60);
+    join();
+    wait_until([this] { return m_committed == m_queued; });
+  }
+  void expect_room(uint64_t bytes) {
+    EXPECT_TRUE(comes_true([this] { return used_ratio() < 0.7; })) << used_ratio();
+    const uint64_t waits_before = waits();
+    for (uint64_t written = 0; written < 32 * kMiB; written += bytes) {
+      write(m_pgs[0], bytes);
+    }
+    EXPECT_EQ(waits(), waits_before);
+    EXPECT_LT(used_ratio(), 0.8);
+  }
 };
 
 }  // namespace
@@ -189,6 +248,18 @@ TEST_F(FullStoreTest, FilledAndEmptiedAgainAndAgainItHoldsAsMuch) {
     remove_objects(0);
     wait_until([this] { return used_ratio() < 0.3; });
   }
+}
+
+// Hardly a stretch is free as a whole then.
+TEST_F(LargeReserveTest, ObjectsRemovedAtRandomMakeRoomInAStoreThatWasFull) {
+  fill_and_thin_out(16 * kKiB);
+  expect_room(16 * kKiB);
+}
+
+// Nor is a run of blocks that were worth a punch.
+TEST_F(LargeReserveTest, ObjectsOfOneBlockRemovedAtRandomMakeRoom) {
+  fill_and_thin_out(4 * kKiB);
+  expect_room(4 * kKiB);
 }
 
 TEST_F(FullStoreTest, WhatCannotWaitGoesOnWhenTheStoreIsFull) {

@@ -124,18 +124,24 @@ Status Container::claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claim
   const std::string name = "slot " + std::to_string(slot) + " of " + m_file->path();
   const uint64_t stretch = slot / (m_growth_bytes / slot_bytes(m_size_class));
   bool backed = false;
+  std::vector<Piece> holes;
   {
     std::lock_guard lock(m_lock);
     if (slot >= m_slots.slots()) {
       return Status::invalid_argument(name + " lies past its end");
     }
-    if (m_slots.withheld_stretches() > 0) {
+    if (!m_punches.empty()) {
       return Status::busy("space of " + m_file->path() + " is being given back to the host");
     }
     backed = m_slots.is_backed(stretch);
+    holes = holes_of(slot);
   }
   if (!backed) {
     VTKV_RETURN_IF_ERROR(m_file->allocate(stretch * m_growth_bytes, m_growth_bytes));
+  }
+  while (!holes.empty()) {
+    VTKV_RETURN_IF_ERROR(fill({holes.back()}));
+    holes.pop_back();
   }
   FreeChange change(*this);
   if (!backed) {
@@ -303,9 +309,14 @@ uint64_t Container::set_reuse_horizon(SequenceNumber horizon) {
   return ended;
 }
 
+// What was filled just before it was freed and punched stays unprimed.
 void Container::set_primed(uint64_t slot) {
   std::lock_guard lock(m_lock);
-  m_slots.set_primed(slot);
+  const bool is_punched = std::any_of(m_punches.begin(), m_punches.end(),
+                                      [&](const Punch& punch) { return overlaps(punch.piece, slot); });
+  if (!is_punched && holes_of(slot).empty()) {
+    m_slots.set_primed(slot);
+  }
 }
 
 bool Container::is_owned(const SlotBlocks& blocks) const {
@@ -355,12 +366,28 @@ Status Container::replay(const SlotBlocks& blocks, bool owned) {
   return {};
 }
 
-void Container::finish_recovery() {
+Status Container::finish_recovery(bool trust_pages) {
+  std::vector<vtkv::FileRange> holes;
+  uint64_t size = 0;
+  VTKV_RETURN_IF_ERROR(m_file->size(&size));
+  const Status listed = m_file->list_holes(&holes);
+  if (!listed.ok() && listed.code() != Status::Code::unsupported) {
+    return listed;
+  }
+  m_knows_holes = listed.ok();
   FreeChange change(*this);
   m_slots.finish_recovery();
   m_split.finish_recovery();
+  if (m_knows_holes) {
+    holes.push_back({size, m_slots.slots() * slot_bytes(m_size_class) - size});  // a stretch that a crash cut short
+  }
+  for (const vtkv::FileRange& hole : holes) {
+    make_hole(hole.offset / kBlockBytes, (hole.offset + hole.length + kBlockBytes - 1) / kBlockBytes,
+              trust_pages);
+  }
   note_pieces();
   m_used = m_slots.owned() > 0;
+  return {};
 }
 
 void Container::quarantine(uint64_t slot) {
@@ -391,55 +418,7 @@ void Container::collect_pages(SequenceNumber as_of, std::vector<vtkv::Checkpoint
     }
   }
   m_collected = as_of;
-  m_first_collected = m_first_collected ? m_first_collected : as_of;
-}
-
-uint64_t Container::stretch_to_grow(bool* failed_punch) {
-  const auto tried = std::find_if(m_punches.begin(), m_punches.end(), [](const Punch& punch) { return punch.tried; });
-  *failed_punch = tried != m_punches.end();
-  if (*failed_punch) {
-    return tried->stretch;
-  }
-  const uint64_t unbacked = m_slots.find_unbacked();
-  return unbacked != SlotAllocator::npos ? unbacked : m_slots.stretches();
-}
-
-Status Container::grow(bool only_when_empty) {
-  std::lock_guard growth(m_growth_lock);
-  uint64_t stretch = 0;
-  bool failed_punch = false;
-  {
-    std::lock_guard lock(m_lock);
-    if (only_when_empty && m_slots.available() > 0) {
-      return {};
-    }
-    stretch = stretch_to_grow(&failed_punch);
-  }
-  VTKV_RETURN_IF_ERROR(m_file->allocate(stretch * m_growth_bytes, m_growth_bytes));
-  FreeChange change(*this);
-  if (failed_punch) {
-    dropped(stretch);
-  } else if (stretch == m_slots.stretches()) {
-    m_slots.extend(1);
-  }
-  m_slots.back(stretch);
-  return {};
-}
-
-// A punch that failed may have made holes, in which nothing is primed and for which the host may have no space: such
-// a stretch comes back through grow().
-bool Container::cancel_punch(bool also_tried) {
-  // Under the growth lock, so that no hole is being punched in what is given back.
-  std::lock_guard growth(m_growth_lock);
-  FreeChange change(*this);
-  const auto punch = std::find_if(m_punches.rbegin(), m_punches.rend(),
-                                  [also_tried](const Punch& it) { return also_tried || !it.tried; });
-  if (punch == m_punches.rend()) {
-    return false;
-  }
-  m_slots.give_back(punch->stretch);
-  m_punches.erase(std::next(punch).base());
-  return true;
+  m_first_collected = m_first_collected ? m_first_collected : told_apart;
 }
 
 Status Container::prime(uint64_t bytes, uint64_t* bytes_done) {
@@ -494,54 +473,6 @@ uint64_t Container::priming_bytes() const {
   return m_priming_slots * slot_bytes(m_size_class);
 }
 
-// What was primed before the store was opened, and is no more, the older manifest slot may still call so.
-bool Container::withhold_one(SequenceNumber durable, bool punch_at_once) {
-  FreeChange change(*this);
-  const uint64_t stretch = m_slots.find_whole_free_from_end(m_slots.stretches());
-  if (stretch == SlotAllocator::npos) {
-    return false;
-  }
-  Punch punch;
-  punch.stretch = stretch;
-  const bool checkpointed = m_first_collected && *m_first_collected <= durable;
-  punch.needs_checkpoint = (m_slots.withhold(stretch) || !checkpointed) && !punch_at_once;
-  m_punches.push_back(punch);
-  return true;
-}
-
-Status Container::punch(SequenceNumber durable, uint64_t limit, uint64_t* bytes) {
-  std::lock_guard growth(m_growth_lock);
-  std::vector<uint64_t> due;
-  {
-    std::lock_guard lock(m_lock);
-    for (const Punch& punch : m_punches) {
-      if (due.size() < limit && (!punch.needs_checkpoint || (punch.in_page && punch.collected_at <= durable))) {
-        due.push_back(punch.stretch);
-      }
-    }
-  }
-  for (uint64_t stretch : due) {
-    const Status punched = m_file->punch_hole(stretch * m_growth_bytes, m_growth_bytes);
-    std::lock_guard lock(m_lock);
-    if (!punched.ok()) {
-      find_punch(stretch)->tried = true;
-      return punched;
-    }
-    dropped(stretch);
-    *bytes += m_growth_bytes;
-  }
-  return {};
-}
-
-std::vector<Container::Punch>::iterator Container::find_punch(uint64_t stretch) {
-  return std::find_if(m_punches.begin(), m_punches.end(), [stretch](const Punch& it) { return it.stretch == stretch; });
-}
-
-void Container::dropped(uint64_t stretch) {
-  m_slots.dropped(stretch);
-  m_punches.erase(find_punch(stretch));
-}
-
 Container::Counts Container::counts() const {
   std::lock_guard lock(m_lock);
   Counts counts;
@@ -557,6 +488,15 @@ Container::Counts Container::counts() const {
   counts.split_owned_blocks = m_split.owned_blocks();
   counts.split_free_blocks = m_split.free_blocks();
   counts.used = m_used;
+  for (const Punch& punch : m_punches) {
+    if (!punch.piece.is_stretch) {
+      counts.withheld_pieces_bytes += punch.piece.bytes();
+      counts.withheld_slots += lies_in_split(punch.piece) ? 0 : punch.piece.count / slot_blocks(m_size_class);
+    }
+  }
+  counts.hole_bytes = m_hole_blocks * kBlockBytes;
+  counts.split_hole_blocks = m_split_hole_blocks;
+  counts.hole_slots = (m_hole_blocks - m_split_hole_blocks) / slot_blocks(m_size_class);
   return counts;
 }
 

@@ -74,15 +74,18 @@ class Container {
   vtkv::Status load(const AllocationPage& page);
   vtkv::Status load(const SplitSlotRecord& record);  // after the pages
   vtkv::Status replay(const SlotBlocks& blocks, bool owned);
-  void finish_recovery();
+  // Asks the host which free blocks have no space; none of these is primed, whatever the pages say, which would be a
+  // broken rule. `trust_pages`: unless it does (a test's mutation, that breaks it).
+  vtkv::Status finish_recovery(bool trust_pages);
   // Before finish_recovery().
   void quarantine(uint64_t slot);
   void collect_pages(vtkv::SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries);
 
-  // One stretch more: one whose punch failed, the first one without host space, or a new one at the end. With
-  // `only_when_empty`, nothing is done when another thread made slots available meanwhile.
+  // Space for a stretch's bytes of holes, or for less when there are no more; else one stretch more: the first one
+  // without host space, or a new one at the end. But first one whose punch failed. With `only_when_empty`, nothing is
+  // done when another thread made slots available meanwhile.
   vtkv::Status grow(bool only_when_empty);
-  // Gives back a stretch that is withheld and that no punch was tried on; false when there is none.
+  // Gives back what is withheld and no punch was tried on, one stretch or piece; false when there is none.
   // `also_tried`: any (a test's mutation).
   bool cancel_punch(bool also_tried);
   // Writes zeros to at most `bytes` of unprimed slots; *bytes_done 0: there are none.
@@ -93,8 +96,17 @@ class Container {
   // Withholds a wholly free stretch, the last one first; false when there is none. `durable`: as in punch().
   // `punch_at_once`: without waiting for a checkpoint (a test's mutation).
   bool withhold_one(vtkv::SequenceNumber durable, bool punch_at_once);
-  // Punches what is durably unprimed, at most `limit` stretches. *bytes: given back to the host.
-  vtkv::Status punch(vtkv::SequenceNumber durable, uint64_t limit, uint64_t* bytes);
+  // Withholds a free piece of 2^size_class blocks, of a stretch or of a slot that is split; *withheld: its bytes, 0 when
+  // none was found. True: there is more to look at, for the next call. With another size it begins anew.
+  bool withhold_piece(unsigned size_class, vtkv::SequenceNumber durable, bool punch_at_once, uint64_t* withheld);
+  // The host can tell where it has no space: only then a later open knows of holes.
+  bool knows_holes() const { return m_knows_holes; }
+  // Punches what is durably unprimed, at most `limit` stretches and as many of their pieces as take about as long.
+  struct Punched {
+    uint64_t bytes = 0;  // given back to the host
+    uint64_t pieces_bytes = 0;  // of them
+  };
+  vtkv::Status punch(vtkv::SequenceNumber durable, uint64_t limit, Punched* punched);
 
   struct Counts {
     // Slots; one that is split and has an owner counts as owned.
@@ -102,14 +114,27 @@ class Container {
     uint64_t whole_free_stretches = 0, withheld_stretches = 0;
     uint64_t split = 0, split_with_owner = 0;              // slots
     uint64_t split_owned_blocks = 0, split_free_blocks = 0;
+    // Pieces: of whole slots, and of split ones. Such slots count as such that are neither available nor waiting.
+    uint64_t withheld_slots = 0, hole_slots = 0;
+    uint64_t split_hole_blocks = 0;
+    uint64_t withheld_pieces_bytes = 0, hole_bytes = 0;
     bool used = false;  // a slot was taken since open, or is owned
   };
   Counts counts() const;
 
  private:
-  // A stretch on its way to being punched.
+  // Blocks of the container: a whole stretch, or a piece of one, which is a run of whole slots or lies in a split one.
+  struct Piece {
+    uint64_t first = 0, count = 0;
+    bool is_stretch = false;
+
+    uint64_t end() const { return first + count; }
+    uint64_t offset() const { return first * kBlockBytes; }
+    uint64_t bytes() const { return count * kBlockBytes; }
+  };
+  // On its way to being punched.
   struct Punch {
-    uint64_t stretch = 0;
+    Piece piece;
     bool needs_checkpoint = false;          // a checkpoint may call some of its slots primed
     bool in_page = false;                   // their cleared bits were collected,
     vtkv::SequenceNumber collected_at = 0;  // then
@@ -129,11 +154,9 @@ class Container {
     std::lock_guard<std::mutex> m_guard;
   };
 
-  // What grow() gives space to. *failed_punch: one that is withheld, see Punch::tried.
-  uint64_t stretch_to_grow(bool* failed_punch);
-  std::vector<Punch>::iterator find_punch(uint64_t stretch);
-  // The withheld stretch has no space any more, and no punch of it waits.
-  void dropped(uint64_t stretch);
+  Piece stretch_piece(uint64_t stretch) const;
+  // Under m_growth_lock alone. Fails when it fills none.
+  vtkv::Status fill(const std::vector<Piece>& holes);
 
   // Freed, not yet free.
   struct Waiting {
@@ -143,6 +166,21 @@ class Container {
   };
 
   // The caller holds m_lock, for all of these.
+  std::vector<Piece> holes_to_fill() const;
+  std::vector<Punch>::iterator find_punch(const Piece& piece);
+  // What is withheld has no space any more, and no punch of it waits.
+  void dropped(const Piece& piece);
+  void withhold(const Piece& piece, bool was_primed, vtkv::SequenceNumber durable, bool punch_at_once);
+  void withhold_run(uint64_t slots, vtkv::SequenceNumber durable, bool punch_at_once, uint64_t* withheld);
+  bool clear_primed(uint64_t slot);
+  // The blocks of a piece become free again, unprimed.
+  void give_back(const Piece& piece);
+  bool lies_in_split(const Piece& piece) const { return m_split.contains(piece.first / slot_blocks(m_size_class)); }
+  bool overlaps(const Piece& piece, uint64_t slot) const;
+  std::vector<Piece> holes_of(uint64_t slot) const;
+  // What the host says has no space, of what is free, is a hole.
+  void make_hole(uint64_t first, uint64_t end, bool trust_pages);
+  void add_hole(uint64_t first, uint64_t count);
   // Changes the owner as of the last applied sequence. *splits: the slot was not split before.
   vtkv::Status set_owned(const SlotBlocks& blocks, bool owned, bool* splits);
   vtkv::Status set_pieces_owned(uint64_t slot, const SlotBlocks& blocks, bool owned);
@@ -167,11 +205,17 @@ class Container {
   std::deque<Waiting> m_waiting;  // ascending sequence
   uint64_t m_waiting_slots = 0;   // of them, whole ones
   std::vector<Punch> m_punches;
+  std::map<uint64_t, uint64_t> m_holes;  // pieces that were punched: first block, count
+  uint64_t m_hole_blocks = 0, m_split_hole_blocks = 0;  // of them, of which in split slots
+  unsigned m_piece_class = 0;            // of withhold_piece(),
+  uint64_t m_piece_cursor = 0;           // which goes on at this slot
   std::vector<std::pair<uint64_t, uint64_t>> m_priming;  // runs of zeros not synced yet: first slot, count
   uint64_t m_priming_slots = 0;
-  std::optional<vtkv::SequenceNumber> m_first_collected, m_collected;  // of the first collect_pages(), and the last
+  std::optional<vtkv::SequenceNumber> m_first_collected, m_collected;  // of collect_pages(): the first since
+                                                         // clear_primed(), and the last
   bool m_used = false;
 
+  std::atomic<bool> m_knows_holes{false};
   const std::unique_ptr<vtkv::File> m_file;
 };
 

@@ -1,3 +1,4 @@
+// tidy: long because the interface's many small calls are passed on here to those who carry them out.
 #include "swimstore/container/container_set.h"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ constexpr uint64_t kPrimedAtCreationBytes = 16u << 20;
 constexpr uint64_t kFileShareMax = 8;
 constexpr unsigned kScrapRoundsMax = 1000;
 constexpr auto kCaretakerInterval = 50ms;  // while transactions come
-constexpr auto kYield = 2ms;               // between units of priming, while transactions come
+constexpr auto kYield = 2ms;               // between units of priming and punching, while transactions come
 
 std::string header_path(const std::string& directory) { return directory + "/header"; }
 
@@ -182,7 +183,7 @@ Status ContainerSetImplementation::open_files() {
   m_promises = std::make_unique<SpacePromises>(m_env, m_directory, m_options, m_reserve, m_containers);
   m_primer = std::make_unique<Primer>(m_env, m_directory, m_options, m_reserve, *m_promises, m_containers,
                                       host.single_flush);
-  m_reclaimer = std::make_unique<Reclaimer>(m_env, m_directory, m_options, *m_promises, m_containers);
+  m_reclaimer = std::make_unique<Reclaimer>(m_env, m_directory, m_options, m_reserve, *m_promises, m_containers);
   return {};
 }
 
@@ -373,6 +374,9 @@ void ContainerSetImplementation::set_reuse_horizon(SequenceNumber horizon) {
     released += container->set_reuse_horizon(horizon);
   }
   m_waiting.fetch_sub(released, std::memory_order_relaxed);
+  if (released > 0 && m_reserve.held_bytes() < m_reserve.target_bytes()) {
+    note_activity();  // the host may get it back
+  }
 }
 
 void ContainerSetImplementation::mark_primed(const std::vector<SlotAddress>& slots) {
@@ -436,7 +440,7 @@ Status ContainerSetImplementation::finish_recovery() {
     }
   }
   for (auto& container : m_containers) {
-    container->finish_recovery();
+    VTKV_RETURN_IF_ERROR(container->finish_recovery(m_options.punch_at_once || m_options.punch_pieces_at_once));
   }
   if (!m_options.caretaker) {
     return {};
@@ -510,7 +514,7 @@ NextStep ContainerSetImplementation::caretaker_step() {
     return busy && !priming.urgent ? NextStep::later(kYield) : NextStep::now();
   }
   if (went_well && worked) {
-    return NextStep::now();
+    return busy ? NextStep::later(kYield) : NextStep::now();
   }
   if (busy) {
     return NextStep::later(kCaretakerInterval);
@@ -525,13 +529,13 @@ ContainerStatistics ContainerSetImplementation::statistics() const {
   for (unsigned size_class = 0; size_class < kSizeClasses; size_class++) {
     const Container& container = *m_containers[size_class];
     const Container::Counts counts = container.counts();
-    // A withheld stretch is given back when a transaction needs it before it is punched.
+    // What is withheld is given back when a transaction needs it before it is punched.
     const uint64_t withheld =
         counts.withheld_stretches * (container.growth_bytes() / slot_bytes(size_class));
     ContainerStatistics::Class& it = statistics.classes[size_class];
-    it.slots = counts.slots + withheld;
+    it.slots = counts.slots - counts.hole_slots + withheld;
     it.owned = counts.owned;
-    it.free = counts.available + withheld;
+    it.free = counts.available + withheld + counts.withheld_slots;
     it.waiting = counts.waiting;
     it.reserved = it.slots - std::min(it.slots, it.owned + it.free + it.waiting);
     it.primed_free = counts.primed_available;
@@ -541,8 +545,9 @@ ContainerStatistics ContainerSetImplementation::statistics() const {
     statistics.owned_bytes += (it.owned - counts.split_with_owner) * slot_bytes(size_class) +
                               counts.split_owned_blocks * kBlockBytes;
     statistics.free_bytes += (it.free + it.waiting) * slot_bytes(size_class) +
-                             (split_blocks - counts.split_owned_blocks) * kBlockBytes;
-    statistics.file_bytes += it.slots * slot_bytes(size_class);
+                             (split_blocks - counts.split_owned_blocks - counts.split_hole_blocks) * kBlockBytes;
+    statistics.file_bytes += it.slots * slot_bytes(size_class) - counts.split_hole_blocks * kBlockBytes;
+    statistics.hole_bytes += counts.hole_bytes;
   }
   vtkv::FileSystemInfo host;
   if (m_env->file_system_info(m_directory, &host).ok()) {
@@ -552,8 +557,10 @@ ContainerStatistics ContainerSetImplementation::statistics() const {
   statistics.promised_bytes = m_promises->promised_bytes();
   statistics.reserve_bytes = m_reserve.held_bytes();
   statistics.reserve_target_bytes = m_reserve.target_bytes();
+  statistics.reserve_lent_bytes = m_reserve.lent_bytes();
   statistics.primed_bytes_total = m_primer->primed_bytes();
   statistics.punched_bytes_total = m_reclaimer->punched_bytes();
+  statistics.punched_pieces_bytes_total = m_reclaimer->punched_pieces_bytes();
   return statistics;
 }
 

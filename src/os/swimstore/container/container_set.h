@@ -37,11 +37,13 @@ struct ContainerOptions {
   unsigned primed_class_max = 3;          // classes up to this one are primed ahead of demand
   uint64_t primed_ahead_bytes = 64u << 20;  // free primed bytes kept ready per such class
   uint64_t reserve_bytes = 128u << 20;      // host space that only privileged allocations may take
+  uint64_t hole_bytes_min = 64u << 10;      // least run of free blocks that is punched by itself
   // False: nothing is grown, primed or punched, so that what nobody owns stays as it is. For checks and repair.
   bool caretaker = true;
   // Test builds only: break a safety rule on purpose and see that the tests notice.
   bool skip_reuse_horizon = false;  // reuse at once
   bool punch_at_once = false;       // while a durable page still says primed
+  bool punch_pieces_at_once = false;  // the same, of pieces of stretches only
   bool trust_failed_punch = false;  // what a punch was tried on is as primed as before
   bool forget_quarantine = false;   // hand bad slots out again
   bool promise_blindly = false;     // room that is not there
@@ -72,7 +74,10 @@ struct ContainerStatistics {
   uint64_t kept_bytes = 0;       // free ones that usual transactions leave
   uint64_t promised_bytes = 0;   // to transactions that are being planned
   uint64_t reserve_bytes = 0, reserve_target_bytes = 0;  // held, and what it is to be
+  uint64_t reserve_lent_bytes = 0;                       // what of the rest containers grew with
+  uint64_t hole_bytes = 0;                               // punched inside stretches, not given space again
   uint64_t primed_bytes_total = 0, punched_bytes_total = 0;  // since open
+  uint64_t punched_pieces_bytes_total = 0;                   // of these, pieces of stretches
 };
 
 // Of a transaction that needs room, see SpacePromises.

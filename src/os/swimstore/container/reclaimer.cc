@@ -10,12 +10,18 @@ using vtkv::Status;
 namespace {
 
 constexpr uint64_t kBatchStretches = 8;
+constexpr unsigned kBatchPieces = 32;
 
 }  // namespace
 
 Reclaimer::Reclaimer(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
-                     SpacePromises& promises, ContainerArray& containers)
-    : m_env(env), m_directory(directory), m_options(options), m_promises(promises), m_containers(containers) {}
+                     const SpaceReserve& reserve, SpacePromises& promises, ContainerArray& containers)
+    : m_env(env),
+      m_directory(directory),
+      m_options(options),
+      m_reserve(reserve),
+      m_promises(promises),
+      m_containers(containers) {}
 
 void Reclaimer::checkpoint_durable(SequenceNumber as_of) {
   SequenceNumber before = m_durable.load();
@@ -53,27 +59,72 @@ bool Reclaimer::withhold_one(Container& container) {
   return withheld;
 }
 
+bool Reclaimer::withhold_piece(Container& container, uint64_t* withheld) {
+  const uint64_t bytes = slot_bytes(m_piece_class);
+  if (!m_promises.take_spare(bytes)) {
+    return false;
+  }
+  const bool more = container.withhold_piece(m_piece_class, m_durable.load(),
+                                             m_options.punch_at_once || m_options.punch_pieces_at_once, withheld);
+  m_promises.give_back(bytes);
+  return more;
+}
+
+void Reclaimer::withhold_pieces(uint64_t missing_bytes, bool* worked) {
+  uint64_t under_way = 0;
+  for (const auto& container : m_containers) {
+    const Container::Counts counts = container->counts();
+    under_way += counts.withheld_pieces_bytes + counts.withheld_stretches * container->growth_bytes();
+  }
+  uint64_t wanted = missing_bytes - std::min(missing_bytes, under_way);
+  bool more = false;
+  for (auto& container : m_containers) {
+    bool goes_on = container->knows_holes();
+    for (unsigned piece = 0; goes_on && wanted > 0 && piece < kBatchPieces; piece++) {
+      uint64_t withheld = 0;
+      goes_on = withhold_piece(*container, &withheld);
+      wanted -= std::min(wanted, withheld);
+      *worked |= withheld > 0;
+    }
+    more |= goes_on;
+  }
+  if (wanted == 0) {
+    return;
+  }
+  if (!more) {
+    const bool is_least = m_piece_class == 0 || slot_bytes(m_piece_class - 1) < m_options.hole_bytes_min;
+    m_piece_class = is_least ? kSizeClasses - 1 : m_piece_class - 1;
+    more = !is_least;
+  }
+  *worked |= more;
+}
+
 Status Reclaimer::step(bool* worked) {
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
   m_low = host.available_bytes < host.total_bytes / (m_low ? 8 : 16);
   const bool is_short = m_short.load(std::memory_order_relaxed);
   bool waiting = false;
-  uint64_t punched = 0;
+  Container::Punched punched;
   Status status;  // the first error; it holds up no other container
   for (auto& container : m_containers) {
     Container::Counts counts = container->counts();
     for (uint64_t i = surplus_stretches(*container, counts, is_short); i > 0; i--) {
       *worked |= withhold_one(*container);
     }
-    if (counts.withheld_stretches > 0 || *worked) {
+    if (counts.withheld_stretches > 0 || counts.withheld_pieces_bytes > 0 || *worked) {
       const Status of_this = container->punch(m_durable.load(), kBatchStretches, &punched);
       status = status.ok() ? of_this : status;
     }
-    waiting |= container->counts().withheld_stretches > 0;
+    counts = container->counts();
+    waiting |= counts.withheld_stretches > 0 || counts.withheld_pieces_bytes > 0;
   }
-  m_punched_bytes += punched;
-  *worked |= punched > 0;
+  if (const uint64_t missing = m_reserve.missing_bytes(host); is_short && missing > punched.bytes) {
+    withhold_pieces(missing - punched.bytes, worked);
+  }
+  m_punched_bytes += punched.bytes;
+  m_punched_pieces_bytes += punched.pieces_bytes;
+  *worked |= punched.bytes > 0;
   if (is_short && !*worked && !waiting) {
     m_short = false;  // everything that could be spared is back; the next failure asks again
   }

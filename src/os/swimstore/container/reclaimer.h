@@ -1,7 +1,10 @@
 // Gives free space of containers back to the host, so that no size class strands it.
 //
-// A punched slot is unprimed again and costs its next owner a flush of its own, so only whole free stretches
-// are punched, late, in batches, and only when the host runs low or a class holds much more than it needs.
+// A punched slot is unprimed again and costs its next owner a flush of its own, so whole free stretches are punched,
+// late, in batches, and only when the host runs low or a class holds much more than it needs. When that leaves the
+// reserve less than whole, pieces of stretches go, too, the largest first, and no more than it lacks: runs of free
+// slots, and free parts of split slots, of at least hole_bytes_min. Each costs the host an extent or two, and what is
+// given the space next is in as many parts.
 // Order (MUST): primed bits cleared in memory, in a page, in a durable checkpoint; then the hole.
 //
 // Threads: step() by the containers' worker; the rest by any.
@@ -11,12 +14,13 @@
 #include <functional>
 
 #include "swimstore/container/primer.h"
+#include "swimstore/container/space_reserve.h"
 
 namespace swimstore {
 
 class Reclaimer {
  public:
-  Reclaimer(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
+  Reclaimer(vtkv::Env* env, const std::string& directory, const ContainerOptions& options, const SpaceReserve& reserve,
             SpacePromises& promises, ContainerArray& containers);
 
   // An allocation found no room in its class: everything that can be spared is wanted, soon.
@@ -26,6 +30,7 @@ class Reclaimer {
 
   vtkv::Status step(bool* worked);
   uint64_t punched_bytes() const { return m_punched_bytes.load(std::memory_order_relaxed); }
+  uint64_t punched_pieces_bytes() const { return m_punched_pieces_bytes.load(std::memory_order_relaxed); }
 
  private:
   // How many whole free stretches of a class are to go.
@@ -33,10 +38,15 @@ class Reclaimer {
 
   // Withholds a stretch, unless what is free may be wanted by transactions.
   bool withhold_one(Container& container);
+  // A piece of the size that it is the turn of; false: there is none, or it may be wanted by transactions.
+  bool withhold_piece(Container& container, uint64_t* withheld);
+  // Withholds pieces of one size, so that a step is short; *worked until the smallest have been looked for.
+  void withhold_pieces(uint64_t missing_bytes, bool* worked);
 
   vtkv::Env* const m_env;
   const std::string m_directory;
   const ContainerOptions m_options;
+  const SpaceReserve& m_reserve;
   SpacePromises& m_promises;
   ContainerArray& m_containers;
   std::function<void()> m_request_checkpoint;
@@ -44,6 +54,8 @@ class Reclaimer {
   std::atomic<bool> m_checkpoint_requested{false};
   std::atomic<vtkv::SequenceNumber> m_durable{0};
   std::atomic<uint64_t> m_punched_bytes{0};
+  std::atomic<uint64_t> m_punched_pieces_bytes{0};
+  unsigned m_piece_class = kSizeClasses - 1;
   bool m_low = false;
   std::array<bool, kSizeClasses> m_shrinking{};
 };

@@ -108,6 +108,26 @@ uint64_t SlotAllocator::take_unprimed_run(uint64_t limit, uint64_t* first) {
   return end - *first;
 }
 
+uint64_t SlotAllocator::find_run(uint64_t count, unsigned probes, uint64_t* from) const {
+  for (; probes > 0 && *from != npos; probes--) {
+    const uint64_t next = std::min(m_primed_available.find_from(*from), m_unprimed_available.find_from(*from));
+    if (next == npos) {
+      *from = npos;
+      break;
+    }
+    const uint64_t first = next / count * count;
+    *from = first + count;
+    uint64_t end = first;
+    while (end < *from && is_available(end)) {
+      end++;
+    }
+    if (end == *from) {
+      return first;
+    }
+  }
+  return npos;
+}
+
 void SlotAllocator::put_back(uint64_t slot) {
   Stretch& stretch = m_stretches[stretch_of(slot)];
   VTKV_ASSERT(stretch.state == State::backed && stretch.busy > 0 && !m_owned.test(slot) && !is_available(slot));
@@ -127,6 +147,16 @@ void SlotAllocator::set_primed(uint64_t slot) {
     m_unprimed_available.clear(slot);
     m_primed_available.set(slot);
   }
+}
+
+bool SlotAllocator::clear_primed(uint64_t slot) {
+  VTKV_ASSERT(!is_available(slot));
+  if (!m_primed.test(slot)) {
+    return false;
+  }
+  m_primed.clear(slot);
+  changed(slot);
+  return true;
 }
 
 uint64_t SlotAllocator::find_whole_free_from_end(uint64_t below) const {

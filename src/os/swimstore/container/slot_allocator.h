@@ -2,7 +2,8 @@
 //
 // A slot is in exactly one of these states:
 //   available   may be taken
-//   busy        taken and not yet back: reserved, owned, waiting for the reuse horizon, being primed, or quarantined
+//   busy        taken and not yet back: reserved, owned, waiting for the reuse horizon, being primed, quarantined, or a
+//               piece that is punched (Container)
 //   withheld    its stretch is not backed by host space, or is about to be punched
 // Beside it stands what allocation pages hold: `owned` as of the last applied sequence, and `primed`.
 // Invariants:
@@ -46,6 +47,9 @@ class SlotAllocator {
   bool take_this(uint64_t slot);
   // The run of at most `limit` unprimed available slots at or after the priming cursor; 0: none.
   uint64_t take_unprimed_run(uint64_t limit, uint64_t* first);
+  // The first run of `count` available slots at a multiple of that, at or after *from, which is one too and where the
+  // search goes on next. npos: none among the next `probes`; at the end *from is npos, too.
+  uint64_t find_run(uint64_t count, unsigned probes, uint64_t* from) const;
   void put_back(uint64_t slot);
   bool is_available(uint64_t slot) const { return m_primed_available.test(slot) || m_unprimed_available.test(slot); }
   uint64_t available() const { return m_primed_available.count() + m_unprimed_available.count(); }
@@ -61,6 +65,8 @@ class SlotAllocator {
   // Primes a slot of a backed stretch; nothing happens to one that was withheld meanwhile.
   void set_primed(uint64_t slot);
   bool is_primed(uint64_t slot) const { return slot < slots() && m_primed.test(slot); }
+  // Of a slot that is not available. False: it was not primed.
+  bool clear_primed(uint64_t slot);
 
   // Punching, of wholly available stretches: withhold() clears the primed bits; when pages that say so are
   // durable the hole may be punched, and then dropped() is due. give_back() undoes withhold().

@@ -22,14 +22,20 @@ Status SpaceReserve::open(vtkv::Env* env, const std::string& directory, uint64_t
   m_piece_bytes = std::min(bytes, host.total_bytes / 16) / kPieces / kBlockBytes * kBlockBytes;
   m_target_bytes = m_piece_bytes * kPieces;
   const Status opened = env->open_file(directory + "/reserve", {}, &m_file);
-  if (opened.is_not_found()) {
-    return {};
+  if (!opened.is_not_found()) {
+    VTKV_RETURN_IF_ERROR(opened);
+    uint64_t size = 0;
+    VTKV_RETURN_IF_ERROR(m_file->size(&size));
+    m_held_bytes = size;
   }
-  VTKV_RETURN_IF_ERROR(opened);
-  uint64_t size = 0;
-  VTKV_RETURN_IF_ERROR(m_file->size(&size));
-  m_held_bytes = size;
+  m_lent_bytes = m_target_bytes - std::min(m_target_bytes, held_bytes());
   return {};
+}
+
+uint64_t SpaceReserve::missing_bytes(const vtkv::FileSystemInfo& host) const {
+  const uint64_t lacking = m_target_bytes - std::min(m_target_bytes, held_bytes());
+  const uint64_t wanted = margin_bytes() + (lacking > 0 ? lacking + m_piece_bytes : 0);  // as in balance()
+  return wanted - std::min(wanted, host.available_bytes);
 }
 
 uint64_t SpaceReserve::growable_bytes(const vtkv::FileSystemInfo& host) const {
@@ -61,7 +67,11 @@ bool SpaceReserve::lend(uint64_t bytes, uint64_t least_bytes) {
     return false;
   }
   const uint64_t pieces = (missing + m_piece_bytes - 1) / m_piece_bytes * m_piece_bytes;
-  return held_bytes() >= least_bytes + pieces && shrink(held_bytes() - pieces).ok();
+  if (held_bytes() < least_bytes + pieces || !shrink(held_bytes() - pieces).ok()) {
+    return false;
+  }
+  m_lent_bytes += std::min(pieces, bytes);
+  return true;
 }
 
 Status SpaceReserve::make_room(bool* changed) {
@@ -119,6 +129,7 @@ Status SpaceReserve::extend() {
   const uint64_t piece = std::min(m_piece_bytes, m_target_bytes - held_bytes());
   VTKV_RETURN_IF_ERROR(m_file->allocate(held_bytes(), piece));
   m_held_bytes = held_bytes() + piece;
+  m_lent_bytes = std::min(lent_bytes(), m_target_bytes - std::min(m_target_bytes, held_bytes()));
   return {};
 }
 

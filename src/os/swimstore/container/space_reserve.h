@@ -30,6 +30,11 @@ class SpaceReserve {
   // Gives back so many pieces that the host has room for `bytes` beside the margin. False when less than `least_bytes`
   // would be left of the reserve and what else the host has; then it gives none.
   bool lend(uint64_t bytes, uint64_t least_bytes);
+  // What data has of the reserve, as opposed to log, tree and others. What comes back pays for theirs first. Not known
+  // across an open: what was missing then counts as lent.
+  uint64_t lent_bytes() const { return m_lent_bytes.load(std::memory_order_relaxed); }
+  // By how much `host` has too little for the reserve to be whole, and the margin beside it.
+  uint64_t missing_bytes(const vtkv::FileSystemInfo& host) const;
   // Shrinks while the host is nearly full.
   vtkv::Status make_room(bool* changed);
   // The same, and grows by one piece when there is plenty. *changed: it did either.
@@ -51,6 +56,7 @@ class SpaceReserve {
   uint64_t m_piece_bytes = 0;
   std::mutex m_lock;  // while the file's size changes
   std::atomic<uint64_t> m_held_bytes{0};
+  std::atomic<uint64_t> m_lent_bytes{0};
   std::unique_ptr<vtkv::File> m_file;
 };
 

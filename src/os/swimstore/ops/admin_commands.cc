@@ -37,6 +37,8 @@ void dump_containers(const ContainerSet& containers, ceph::Formatter* formatter)
   formatter->dump_unsigned("promised_bytes", statistics.promised_bytes);
   formatter->dump_unsigned("kept_bytes", statistics.kept_bytes);
   formatter->dump_unsigned("reserve_bytes", statistics.reserve_bytes);
+  formatter->dump_unsigned("reserve_lent_bytes", statistics.reserve_lent_bytes);
+  formatter->dump_unsigned("hole_bytes", statistics.hole_bytes);
   formatter->dump_unsigned("reserve_target_bytes", statistics.reserve_target_bytes);
   formatter->dump_unsigned("primed_bytes_total", statistics.primed_bytes_total);
   formatter->dump_unsigned("punched_bytes_total", statistics.punched_bytes_total);

@@ -16,9 +16,15 @@ uint64_t host_free_min(const vtkv::FileSystemInfo& host, const SpaceLimits& limi
   return std::max(limits.host_free_min_bytes, static_cast<uint64_t>(by_ratio));
 }
 
-// Log and tree take a piece of the reserve now and then, which comes back.
+// Log and tree take a piece of the reserve now and then, which comes back. What data was lent tells nothing of them, as
+// long as the rest is enough for usual transactions (SpacePromises).
 bool is_low(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots, const SpaceLimits& limits) {
-  return host.available_bytes < host_free_min(host, limits) && slots.reserve_bytes * 4 <= slots.reserve_target_bytes * 3;
+  if (host.available_bytes >= host_free_min(host, limits)) {
+    return false;
+  }
+  const uint64_t left = slots.reserve_bytes + slots.reserve_lent_bytes;
+  return left * 4 <= slots.reserve_target_bytes * 3 ||
+         (slots.reserve_bytes + host.available_bytes) * 2 < slots.reserve_target_bytes;
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 //   available  free slots, and what the host could give less the reserve; less what may be on its way when clients
 //              are stopped. When that ends, so little that clients must stop (the cluster's full ratio), but more
 //              than what makes an OSD drop deletes too (osd_failsafe_full_ratio): the reserve is there for them. The
-//              same when the host's free space is below swimstore_host_free_min_* and a quarter of the reserve is gone:
-//              then log and tree are short of room, however many slots are free. 0 on a read-only host.
+//              same when the host's free space is below swimstore_host_free_min_* and log and tree, or others on the
+//              host, took a quarter of the reserve, or less than half of it is left: then log and tree are short of
+//              room, however many slots are free. What data was lent of the reserve does not count, for these slots
+//              serve new data when they are free. 0 on a read-only host.
 #pragma once
 
 #include "common/config_proxy.h"

@@ -70,6 +70,21 @@ TEST_F(SpaceReportTest, FreeSlotsCountOnAHostThatDataHasFilled) {
   EXPECT_TRUE(alerts.empty());
 }
 
+// Half of the reserve became slots, and these are free now.
+TEST_F(SpaceReportTest, FreeSlotsCountThoughTheReserveWasLentToData) {
+  m_host.available_bytes = 15 * kMiB;
+  m_slots.growable_bytes = 0;
+  m_slots.free_bytes = 500 * kMiB;
+  m_slots.reserve_target_bytes = 60 * kMiB;
+  m_slots.reserve_bytes = 30 * kMiB;
+  m_slots.reserve_lent_bytes = 30 * kMiB;
+  EXPECT_EQ(500 * kMiB, report().available);
+  m_slots.reserve_bytes = 10 * kMiB;  // the log took more
+  EXPECT_GT(report().get_used_raw_ratio(), 0.95);
+  m_slots.reserve_lent_bytes = 50 * kMiB;  // data did, and transactions find no room for what goes to the log
+  EXPECT_GT(report().get_used_raw_ratio(), 0.95);
+}
+
 TEST_F(SpaceReportTest, WhatIsOnItsWayIsNotAvailable) {
   const uint64_t used = report().get_used();
   m_limits.on_its_way_bytes = 40 * kMiB;

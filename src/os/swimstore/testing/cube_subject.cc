@@ -15,12 +15,18 @@ constexpr uint64_t kContainerBytes = 4 << 20;  // more than a container has
 constexpr unsigned kTransactionsAfterRecovery = 6;
 constexpr unsigned kClasses = 3;  // that the load uses most
 
-// Somebody else's file takes all but this much of the host.
-std::string leave_free(SimEnv& env, uint64_t bytes) {
+// Somebody else's file takes all but this much of the host, for good.
+std::string leave_free(SimEnv& env, const std::string& name, uint64_t bytes) {
   std::unique_ptr<vtkv::File> file;
-  vtkv::Status status = env.open_file("/somebody_else", {.create = true}, &file);
-  if (status.ok()) {
+  vtkv::Status status = env.open_file(name, {.create = true}, &file);
+  if (status.ok() && kHostBytes > env.allocated_bytes() + bytes) {
     status = file->allocate(0, kHostBytes - env.allocated_bytes() - bytes);
+  }
+  if (status.ok()) {
+    status = file->sync();
+  }
+  if (status.ok()) {
+    status = env.sync_directory("/");
   }
   return status.ok() ? "" : status.to_string();
 }
@@ -59,7 +65,7 @@ std::string CubeSubject::record(SimEnv* env) {
   if (std::string wrong = CubeWorld::create(*env, m_options); !wrong.empty()) {
     return wrong;
   }
-  if (std::string wrong = leave_free(*env, seed % 3 == 0 ? 2 << 20 : 560 << 10); !wrong.empty()) {
+  if (std::string wrong = leave_free(*env, "/somebody_else", seed % 3 == 0 ? 2 << 20 : 560 << 10); !wrong.empty()) {
     return wrong;
   }
   CubeWorld world;
@@ -72,6 +78,11 @@ std::string CubeSubject::record(SimEnv* env) {
     return wrong;
   }
   env->run_until_idle();
+  if (seed % 3 != 1) {  // less than the margin: what data can spare is wanted, down to pieces of stretches
+    if (std::string wrong = leave_free(*env, "/more_of_it", 64 << 10); !wrong.empty()) {
+      return wrong;
+    }
+  }
   env->restart_trace();
   m_acknowledged = m_history.states.size() - 1;
   if (seed % 2 == 0) {
@@ -102,6 +113,7 @@ std::string CubeSubject::record(SimEnv* env) {
     const ContainerStatistics containers = world.cube().containers().statistics();
     m_events->flushes += world.cube().database().statistics().memtable_flushes;
     m_events->punched_bytes += containers.punched_bytes_total;
+    m_events->punched_pieces_bytes += containers.punched_pieces_bytes_total;
     m_events->primed_bytes += containers.primed_bytes_total;
     m_events->refused += m_history.refused;
   }

@@ -8,7 +8,7 @@ namespace swimstore {
 
 // What runs went through: an explorer of runs in which nothing happens finds nothing.
 struct CubeEvents {
-  uint64_t flushes = 0, punched_bytes = 0, primed_bytes = 0, refused = 0;
+  uint64_t flushes = 0, punched_bytes = 0, punched_pieces_bytes = 0, primed_bytes = 0, refused = 0;
   uint64_t quarantined = 0;  // runs that ended with a write to a bad slot
 };
 

@@ -109,6 +109,7 @@ CubeOptions CubeWorld::small_options(bool single_flush) {
   options.containers.primed_class_max = 1;
   options.containers.primed_ahead_bytes = 32 << 10;
   options.containers.reserve_bytes = 512 << 10;
+  options.containers.hole_bytes_min = 8 << 10;
   return options;
 }
 
@@ -178,6 +179,10 @@ void CubeWorld::submit_one(History& history, std::mt19937_64& random) {
     }
     const bool replaces = it != objects.end();
     has_space = m_cube->containers().allocate(bytes, &transaction->allocated[name]).ok();
+    if (!this->has_space(transaction->allocated[name])) {
+      std::lock_guard lock(m_lock);
+      m_failure = "a slot was handed out for which the host has no space";
+    }
     if (has_space && replaces) {
       remove_object(*transaction, name);
     }
@@ -225,6 +230,20 @@ void CubeWorld::submit_one(History& history, std::mt19937_64& random) {
     m_unacknowledged++;
   }
   m_cube->submit(transaction);
+}
+
+bool CubeWorld::has_space(const std::vector<AllocatedSlot>& slots) {
+  for (const AllocatedSlot& slot : slots) {
+    std::vector<vtkv::FileRange> holes;
+    const uint64_t begin = slot.address.byte_offset();
+    if (!m_cube->containers().file(slot.address.container())->list_holes(&holes).ok() ||
+        std::any_of(holes.begin(), holes.end(), [&](const vtkv::FileRange& hole) {
+          return hole.offset < begin + slot.bytes && begin < hole.offset + hole.length;
+        })) {
+      return false;
+    }
+  }
+  return true;
 }
 
 bool CubeWorld::find(const std::string& name, History::Object* object, std::vector<Part>* parts) {

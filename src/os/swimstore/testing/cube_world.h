@@ -73,6 +73,8 @@ class CubeWorld {
   std::string check_object(const std::string& name, std::string_view value, const History::Object& expected,
                            std::vector<Part>* parts);
   bool is_damaged(const Part& part) const;
+  // Of what was handed out, the host has space for all.
+  bool has_space(const std::vector<AllocatedSlot>& slots);
   std::string check_slots(std::vector<Part> parts);
   std::string check_counters(const std::map<std::string, History::Object>& objects);
 

@@ -5,8 +5,8 @@
 namespace swimstore {
 
 std::vector<std::string> mutation_names() {
-  std::vector<std::string> names = {"slot_punched_early", "failed_punch_trusted", "damage_mark_kept", "quarantine_forgotten",
-                                    "single_flush_everywhere"};
+  std::vector<std::string> names = {"slot_punched_early", "piece_punched_early", "failed_punch_trusted", "damage_mark_kept",
+                                    "quarantine_forgotten", "single_flush_everywhere"};
   for (const vtkv::Mutation& mutation : vtkv::mutations()) {
     names.emplace_back(mutation.name);
   }
@@ -16,6 +16,10 @@ std::vector<std::string> mutation_names() {
 bool apply_mutation(const std::string& name, CubeOptions* options) {
   if (name == "slot_punched_early") {
     options->containers.punch_at_once = true;
+    return true;
+  }
+  if (name == "piece_punched_early") {
+    options->containers.punch_pieces_at_once = true;
     return true;
   }
   if (name == "failed_punch_trusted") {

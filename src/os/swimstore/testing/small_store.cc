@@ -29,6 +29,7 @@ void make_smaller(CubeOptions* options) {
   options->containers.primed_class_max = 1;
   options->containers.primed_ahead_bytes = 32u << 10;
   options->containers.reserve_bytes = 512u << 10;
+  options->containers.hole_bytes_min = 8u << 10;
 }
 
 StepwiseCommits::StepwiseCommits(vtkv::SimEnv* env) : m_env(env) {

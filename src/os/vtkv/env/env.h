@@ -57,6 +57,11 @@ struct OpenOptions {
 };
 
 // An open file. Thread-safe: any number of threads may call any method at once.
+struct FileRange {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+};
+
 class File {
  public:
   virtual ~File() = default;
@@ -75,6 +80,8 @@ class File {
   virtual Status write_zeros(uint64_t offset, uint64_t length) = 0;
   // Gives the range back to the file system; it reads as zeros and is no longer primed.
   virtual Status punch_hole(uint64_t offset, uint64_t length) = 0;
+  // Where the file, up to its size, has no space; ascending. Code::unsupported: the file system does not tell.
+  virtual Status list_holes(std::vector<FileRange>* holes) = 0;
 };
 
 // One asynchronous request. The caller owns it and everything it points to until it is reaped.

@@ -184,6 +184,26 @@ TEST_P(EnvTest, PunchedHoleReadsAsZerosAndKeepsTheSize) {
   EXPECT_EQ(size, 16384U);
 }
 
+TEST_P(EnvTest, HolesAreWhatHasNoSpaceAndReservedSpaceIsNone) {
+  auto file = create("a");
+  constexpr uint64_t kPiece = 64 << 10;
+  ASSERT_TRUE(file->truncate(6 * kPiece).ok());
+  ASSERT_TRUE(file->allocate(kPiece, 4 * kPiece).ok());
+  ASSERT_TRUE(file->punch_hole(2 * kPiece, kPiece).ok());
+  std::vector<FileRange> holes;
+  const Status status = file->list_holes(&holes);
+  if (status.code() == Status::Code::unsupported) {
+    GTEST_SKIP() << status.message();
+  }
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  std::vector<uint64_t> edges;  // in pieces
+  for (const FileRange& hole : holes) {
+    edges.push_back(hole.offset / kPiece);
+    edges.push_back((hole.offset + hole.length) / kPiece);
+  }
+  EXPECT_EQ(edges, (std::vector<uint64_t>{0, 1, 2, 3, 5, 6}));
+}
+
 TEST_P(EnvTest, TruncateCutsAndExtends) {
   auto file = create("a");
   const AlignedBuffer data = filled(8192, 'x');

@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +23,7 @@ namespace vtkv {
 namespace {
 
 constexpr size_t kZeroPiece = 1 << 20;
+constexpr uint32_t kExtentsAtOnce = 512;
 
 const char* zero_piece() {
   // Never freed: files may be written while the process exits.
@@ -168,6 +172,43 @@ Status PosixFile::write_zeros(uint64_t offset, uint64_t length) {
     const size_t piece = std::min<uint64_t>(kZeroPiece, length - done);
     VTKV_RETURN_IF_ERROR(write(offset + done, zero_piece(), piece));
     done += piece;
+  }
+  return {};
+}
+
+// SEEK_HOLE takes space that was reserved and never written for a hole; the map of extents tells them apart.
+Status PosixFile::list_holes(std::vector<FileRange>* holes) {
+  holes->clear();
+  uint64_t bytes = 0;
+  VTKV_RETURN_IF_ERROR(size(&bytes));
+  std::vector<uint64_t> memory((sizeof(fiemap) + kExtentsAtOnce * sizeof(fiemap_extent)) / sizeof(uint64_t));
+  auto* const map = reinterpret_cast<fiemap*>(memory.data());
+  for (uint64_t at = 0; at < bytes;) {
+    std::fill(memory.begin(), memory.end(), 0);
+    map->fm_start = at;
+    map->fm_length = bytes - at;
+    map->fm_extent_count = kExtentsAtOnce;
+    if (::ioctl(m_descriptor, FS_IOC_FIEMAP, map) != 0) {
+      if (errno == EINTR) {
+        continue;
+      }
+      return errno == ENOTTY || errno == EOPNOTSUPP
+                 ? Status::unsupported("no map of the extents of " + m_path)
+                 : error(errno, "map the extents of", at);
+    }
+    for (uint32_t i = 0; i < map->fm_mapped_extents; i++) {
+      const fiemap_extent& extent = map->fm_extents[i];
+      if (extent.fe_logical > at) {
+        holes->push_back({at, extent.fe_logical - at});
+      }
+      at = std::max<uint64_t>(at, extent.fe_logical + extent.fe_length);
+    }
+    if (map->fm_mapped_extents < kExtentsAtOnce) {
+      if (at < bytes) {
+        holes->push_back({at, bytes - at});
+      }
+      at = bytes;
+    }
   }
   return {};
 }

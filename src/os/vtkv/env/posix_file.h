@@ -24,6 +24,7 @@ class PosixFile : public File {
   Status allocate(uint64_t offset, uint64_t length) override;
   Status write_zeros(uint64_t offset, uint64_t length) override;
   Status punch_hole(uint64_t offset, uint64_t length) override;
+  Status list_holes(std::vector<FileRange>* holes) override;
 
   int descriptor() const { return m_descriptor; }
   // "cannot <action> <path> at <offset>: <reason>"

@@ -114,4 +114,21 @@ Status SimFile::punch_hole(uint64_t offset, uint64_t length) {
   return m_env->strike_bad(SimBad::punches, m_inode, offset, length);
 }
 
+Status SimFile::list_holes(std::vector<FileRange>* holes) {
+  VTKV_RETURN_IF_ERROR(m_env->strike(SimCall::size));
+  holes->clear();
+  const std::vector<SimBlock>& blocks = content().blocks();
+  for (uint64_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].space != SimSpace::hole) {
+      continue;
+    }
+    if (!holes->empty() && holes->back().offset + holes->back().length == i * kSimBlock) {
+      holes->back().length += kSimBlock;
+    } else {
+      holes->push_back({i * kSimBlock, kSimBlock});
+    }
+  }
+  return {};
+}
+
 }  // namespace vtkv

@@ -1,0 +1,305 @@
+// Pieces of stretches that go back to the host. In the simulator, without a database: the test plays its part.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "swimstore/container/container.h"
+#include "swimstore/container/container_set.h"
+#include "vtkv/testing/sim_env.h"
+
+namespace swimstore {
+namespace {
+
+using vtkv::SequenceNumber;
+using vtkv::Status;
+
+constexpr uint64_t kKiB = 1024;
+constexpr uint64_t kMiB = 1024 * kKiB;
+
+class ContainerPunchingTest : public testing::Test {
+ protected:
+  ContainerPunchingTest() {
+    m_options.stretch_bytes = 256 * kKiB;
+    m_options.primed_class_max = 0;
+    m_options.primed_ahead_bytes = 0;
+    m_options.reserve_bytes = 512 * kKiB;
+    m_options.hole_bytes_min = 16 * kKiB;
+    check(ContainerSet::create(&m_env, "/containers", m_options));
+    open();
+  }
+  ~ContainerPunchingTest() override { m_set.reset(); }
+
+  static void check(const Status& status) { ASSERT_TRUE(status.ok()) << status.to_string(); }
+  // As of the last checkpoint.
+  void open() {
+    m_set.reset();
+    check(ContainerSet::open(&m_env, "/containers", m_options, &m_set));
+    check(m_set->begin_recovery());
+    for (const auto& [key, value] : m_tree) {
+      const bool is_split = key[0] == kSplitSlotKeyPrefix;
+      check(is_split ? m_set->load_split_slot(key, value) : m_set->load_page(key, value));
+    }
+    check(m_set->finish_recovery());
+  }
+  void checkpoint() {
+    std::vector<vtkv::CheckpointEntry> entries;
+    m_set->collect_pages(++m_sequence, &entries);
+    for (const vtkv::CheckpointEntry& entry : entries) {
+      if (entry.value) {
+        m_tree.insert_or_assign(entry.key, *entry.value);
+      } else {
+        m_tree.erase(entry.key);
+      }
+    }
+    m_set->checkpoint_durable(m_sequence);
+    m_env.advance(std::chrono::milliseconds(500));
+  }
+  bool write(uint64_t bytes, std::vector<AllocatedSlot>* all = nullptr) {
+    std::vector<AllocatedSlot> slots;
+    if (!m_set->allocate(bytes, &slots).ok()) {
+      return false;
+    }
+    if (all != nullptr) {
+      all->insert(all->end(), slots.begin(), slots.end());
+    }
+    AllocationDelta delta;
+    for (const AllocatedSlot& slot : slots) {
+      delta.allocated.push_back(slot.blocks());
+      m_owned.push_back(slot.blocks());
+    }
+    m_set->apply(++m_sequence, delta);
+    return true;
+  }
+  void fill(uint64_t bytes) {
+    while (write(bytes)) {
+    }
+  }
+  void prime_all() {
+    for (const SlotBlocks& blocks : m_owned) {
+      m_set->mark_primed({blocks.slot});
+    }
+  }
+  // Every n-th, of those that were written from `from` on.
+  void free_each(size_t n, size_t from = 0) {
+    AllocationDelta delta;
+    std::vector<SlotBlocks> left;
+    for (size_t i = 0; i < m_owned.size(); ++i) {
+      (i >= from && i % n == 0 ? delta.freed : left).push_back(m_owned[i]);
+    }
+    m_owned = left;
+    m_set->apply(++m_sequence, delta);
+    m_set->set_reuse_horizon(m_sequence);
+  }
+  // The log takes it, and the host has no more than the margin.
+  void take_from_the_reserve(unsigned pieces) {
+    for (; pieces > 0; --pieces) {
+      ASSERT_TRUE(m_set->make_room());
+      m_env.set_capacity(m_env.allocated_bytes() + 128 * kKiB);
+    }
+  }
+  ContainerStatistics statistics() const { return m_set->statistics(); }
+  // How many blocks of `slots` the host has no space for.
+  uint64_t blocks_without_space(const std::vector<AllocatedSlot>& slots) {
+    uint64_t found = 0;
+    for (unsigned container = 0; container < kSizeClasses; ++container) {
+      std::vector<vtkv::FileRange> holes;
+      check(m_set->file(container)->list_holes(&holes));
+      std::set<uint64_t> blocks;
+      for (const vtkv::FileRange& hole : holes) {
+        for (uint64_t at = hole.offset; at < hole.offset + hole.length; at += kBlockBytes) {
+          blocks.insert(at / kBlockBytes);
+        }
+      }
+      for (const AllocatedSlot& slot : slots) {
+        for (uint64_t at = 0; slot.address.container() == container && at < slot.bytes; at += kBlockBytes) {
+          found += blocks.contains((slot.address.byte_offset() + at) / kBlockBytes);
+        }
+      }
+    }
+    return found;
+  }
+  std::vector<AllocatedSlot> take_all(uint64_t bytes) {
+    std::vector<AllocatedSlot> slots;
+    while (write(bytes, &slots)) {
+    }
+    return slots;
+  }
+
+  vtkv::SimEnv m_env{{.seed = 3, .profile = vtkv::SimProfile::ext4, .capacity_bytes = 32 * kMiB, .record = false}};
+  ContainerOptions m_options;
+  std::unique_ptr<ContainerSet> m_set;
+  std::map<std::string, std::string> m_tree;
+  SequenceNumber m_sequence = 0;
+  std::vector<SlotBlocks> m_owned;
+};
+
+}  // namespace
+
+// No stretch is free as a whole.
+TEST_F(ContainerPunchingTest, FreePiecesOfStretchesMakeTheReserveWhole) {
+  fill(16 * kKiB);
+  take_from_the_reserve(6);
+  const uint64_t reserve = statistics().reserve_target_bytes;
+  ASSERT_LT(statistics().reserve_bytes, reserve / 2);
+  free_each(2);
+  const uint64_t before = statistics().free_bytes;
+  checkpoint();
+  checkpoint();
+  EXPECT_EQ(statistics().reserve_bytes, reserve);
+  const uint64_t punched = statistics().punched_pieces_bytes_total;
+  EXPECT_GT(punched, 0u);
+  EXPECT_LT(punched, reserve * 2) << "no more than it lacked";
+  EXPECT_EQ(statistics().free_bytes, before - punched);
+  EXPECT_EQ(statistics().hole_bytes, punched);
+}
+
+TEST_F(ContainerPunchingTest, PartsOfSplitSlotsGoToo) {
+  fill(256 * kKiB);
+  take_from_the_reserve(6);
+  AllocationDelta delta;
+  for (SlotBlocks& blocks : m_owned) {
+    delta.freed.push_back({blocks.slot, 8, 56, 64});
+    blocks.count = 8;
+  }
+  m_set->apply(++m_sequence, delta);
+  m_set->set_reuse_horizon(m_sequence);
+  checkpoint();
+  checkpoint();
+  EXPECT_EQ(statistics().reserve_bytes, statistics().reserve_target_bytes);
+  EXPECT_GT(statistics().hole_bytes, 0u);
+  open();
+  EXPECT_GT(statistics().hole_bytes, 0u);
+  EXPECT_EQ(blocks_without_space(take_all(4 * kKiB)), 0u);
+}
+
+TEST_F(ContainerPunchingTest, WithTheReserveWholeNoPieceGoes) {
+  fill(16 * kKiB);
+  free_each(2);
+  checkpoint();
+  checkpoint();
+  EXPECT_EQ(statistics().punched_pieces_bytes_total, 0u);
+}
+
+TEST_F(ContainerPunchingTest, LargePiecesGoFirst) {
+  fill(16 * kKiB);
+  take_from_the_reserve(4);
+  const size_t run = 256;  // 4 MiB of neighbours, but not a stretch
+  AllocationDelta delta;
+  for (size_t i = 0; i < m_owned.size(); ++i) {
+    if (i % 2 == 0 || (i < run && i % 16 != 0)) {
+      delta.freed.push_back(m_owned[i]);
+    }
+  }
+  m_set->apply(++m_sequence, delta);
+  m_set->set_reuse_horizon(m_sequence);
+  checkpoint();
+  checkpoint();
+  ASSERT_EQ(statistics().reserve_bytes, statistics().reserve_target_bytes);
+  std::vector<vtkv::FileRange> holes;
+  check(m_set->file(2)->list_holes(&holes));
+  ASSERT_FALSE(holes.empty());
+  for (const vtkv::FileRange& hole : holes) {
+    EXPECT_GE(hole.length, 64 * kKiB) << hole.offset;
+  }
+}
+
+TEST_F(ContainerPunchingTest, NothingPunchedIsHandedOutBeforeAContainerGrows) {
+  fill(16 * kKiB);
+  take_from_the_reserve(6);
+  free_each(2);
+  checkpoint();
+  checkpoint();
+  const uint64_t holes = statistics().hole_bytes;
+  ASSERT_GT(holes, 0u);
+  EXPECT_EQ(blocks_without_space(take_all(16 * kKiB)), 0u);
+  EXPECT_EQ(statistics().hole_bytes, holes);
+  const uint64_t file_bytes = statistics().file_bytes;
+  m_env.set_capacity(m_env.allocated_bytes() + 2 * kMiB);  // the operator makes room
+  EXPECT_EQ(blocks_without_space(take_all(16 * kKiB)), 0u);
+  EXPECT_EQ(statistics().hole_bytes, 0u);
+  EXPECT_GE(statistics().file_bytes, file_bytes + holes);
+}
+
+TEST_F(ContainerPunchingTest, HolesAreKnownAfterAnOpen) {
+  fill(16 * kKiB);
+  take_from_the_reserve(6);
+  free_each(2);
+  checkpoint();
+  checkpoint();
+  const ContainerStatistics before = statistics();
+  ASSERT_GT(before.hole_bytes, 0u);
+  checkpoint();
+  open();
+  EXPECT_EQ(statistics().hole_bytes, before.hole_bytes);
+  EXPECT_EQ(statistics().free_bytes, before.free_bytes);
+  EXPECT_EQ(statistics().owned_bytes, before.owned_bytes);
+  EXPECT_EQ(blocks_without_space(take_all(16 * kKiB)), 0u);
+}
+
+// A crash cuts the growth of a file short.
+TEST_F(ContainerPunchingTest, WhatLiesPastTheFilesEndIsAHole) {
+  ASSERT_TRUE(write(16 * kKiB));
+  checkpoint();
+  m_set.reset();
+  {
+    std::unique_ptr<vtkv::File> file;
+    check(m_env.open_file("/containers/16K", {}, &file));
+    check(file->truncate(64 * kKiB));
+  }
+  m_env.set_capacity(m_env.allocated_bytes());
+  open();
+  EXPECT_EQ(statistics().classes[2].free, 3u);
+  EXPECT_EQ(statistics().hole_bytes, 192 * kKiB);
+}
+
+// The pages of the older checkpoint call these slots primed.
+TEST_F(ContainerPunchingTest, NoPieceIsPunchedBeforeACheckpointCallsItUnprimed) {
+  fill(16 * kKiB);
+  prime_all();
+  checkpoint();
+  take_from_the_reserve(6);
+  free_each(2);
+  m_env.advance(std::chrono::seconds(2));
+  EXPECT_EQ(statistics().punched_pieces_bytes_total, 0u);
+  checkpoint();
+  EXPECT_GT(statistics().punched_pieces_bytes_total, 0u);
+}
+
+// Withheld once, a slot is primed no more, and no page says so yet: then all of its stretch is to go.
+TEST_F(ContainerPunchingTest, AStretchOfWhichAPieceWasWithheldWaitsForACheckpoint) {
+  fill(16 * kKiB);
+  prime_all();
+  checkpoint();
+  checkpoint();
+  take_from_the_reserve(6);
+  free_each(2);
+  m_env.advance(std::chrono::seconds(2));
+  while (write(16 * kKiB)) {  // takes back what is withheld
+  }
+  free_each(1);
+  m_env.advance(std::chrono::seconds(2));
+  EXPECT_EQ(statistics().punched_bytes_total, 0u);
+  checkpoint();
+  EXPECT_GT(statistics().punched_bytes_total, 0u);
+}
+
+TEST_F(ContainerPunchingTest, APieceWhosePunchFailedComesBackThroughGrowth) {
+  fill(16 * kKiB);
+  prime_all();
+  checkpoint();
+  take_from_the_reserve(6);
+  free_each(2);
+  m_env.set_bad(vtkv::SimBad::punches, "/containers/16K", 0, uint64_t{1} << 40);
+  checkpoint();
+  checkpoint();
+  EXPECT_EQ(statistics().punched_pieces_bytes_total, 0u);
+  std::vector<AllocatedSlot> slots = take_all(16 * kKiB);
+  EXPECT_EQ(blocks_without_space(slots), 0u);
+  m_env.set_capacity(m_env.allocated_bytes() + 2 * kMiB);
+  slots = take_all(16 * kKiB);
+  EXPECT_EQ(blocks_without_space(slots), 0u);
+}
+
+}  // namespace swimstore
