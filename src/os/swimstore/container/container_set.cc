@@ -202,6 +202,9 @@ Status ContainerSetImplementation::allocate(uint64_t bytes, std::vector<Allocate
     }
     abandon({slots->begin() + static_cast<ptrdiff_t>(before), slots->end()});
     slots->resize(before);
+    if (const std::string error = m_promises->growth_error(); !error.empty()) {
+      return Status::make(Status::Code::no_space, error, ENOSPC);
+    }
     return Status::make(Status::Code::no_space,
                         m_directory + ": no free slots for " + std::to_string(bytes) +
                             " bytes, and the host file system has no room above the reserve; delete objects or "
@@ -247,7 +250,9 @@ bool ContainerSetImplementation::grow(Container& container) {
       m_reserve.growable_bytes(host) < container.growth_bytes()) {
     return false;
   }
-  return container.grow(true).ok();
+  const Status status = container.grow(true);
+  m_promises->note_growth(container, status);
+  return status.ok();
 }
 
 bool ContainerSetImplementation::take_smaller(const Piece& piece, size_t limit, bool may_grow,
@@ -555,6 +560,7 @@ ContainerStatistics ContainerSetImplementation::statistics() const {
   }
   statistics.kept_bytes = m_promises->kept_bytes();
   statistics.promised_bytes = m_promises->promised_bytes();
+  statistics.growth_error = m_promises->growth_error();
   statistics.reserve_bytes = m_reserve.held_bytes();
   statistics.reserve_target_bytes = m_reserve.target_bytes();
   statistics.reserve_lent_bytes = m_reserve.lent_bytes();

@@ -78,6 +78,8 @@ struct ContainerStatistics {
   uint64_t hole_bytes = 0;                               // punched inside stretches, not given space again
   uint64_t primed_bytes_total = 0, punched_bytes_total = 0;  // since open
   uint64_t punched_pieces_bytes_total = 0;                   // of these, pieces of stretches
+  // Why the host lets containers not grow, but for want of space, and what to do; empty: it does.
+  std::string growth_error;
 };
 
 // Of a transaction that needs room, see SpacePromises.

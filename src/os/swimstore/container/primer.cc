@@ -35,10 +35,12 @@ uint64_t Primer::piece_bytes(unsigned size_class) const {
 uint64_t Primer::target_bytes() const { return std::min(m_options.primed_ahead_bytes, m_host_bytes / 64); }
 
 Status Primer::step(bool busy, Result* result) {
+  Status status;  // the first error; it holds up no other container
   for (auto& container : m_containers) {
-    VTKV_RETURN_IF_ERROR(step_class(*container, busy, result));
+    const Status of_this = step_class(*container, busy, result);
+    status = status.ok() ? of_this : status;
   }
-  return {};
+  return status;
 }
 
 Status Primer::step_class(Container& container, bool busy, Result* result) {
@@ -117,7 +119,8 @@ Status Primer::grow_ahead(Container& container, bool* grown) {
   }
   const Status status = container.grow(false);
   *grown = status.ok();
-  return status.is_no_space() ? Status{} : status;
+  m_promises.note_growth(container, status);
+  return {};  // note_growth() told of an error
 }
 
 }  // namespace swimstore

@@ -1,6 +1,7 @@
 #include "swimstore/container/space_promises.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "swimstore/container/best_fit.h"
 
@@ -12,6 +13,9 @@ namespace {
 
 // How many like it find room beside a small write before those who cannot wait are asked to share.
 constexpr uint64_t kLikeIt = 8;
+
+// ext4 ends at 16 TiB.
+bool is_too_large(const Status& status) { return status.error_number() == EFBIG; }
 
 }  // namespace
 
@@ -88,14 +92,50 @@ bool SpacePromises::make_free(unsigned size_class, Urgency urgency) {
       return true;
     }
   }
-  Container& container = *m_containers[size_class];
+  Growth growth;
+  bool grown = grow(*m_containers[size_class], urgency, &growth);
+  for (unsigned other = kSizeClasses; !grown && other-- > 0;) {
+    grown = other != size_class && grow(*m_containers[other], urgency, &growth);
+  }
+  m_growth_failed = growth.failed && !grown;
+  return grown;
+}
+
+bool SpacePromises::grow(Container& container, Urgency urgency, Growth* growth) {
+  if (container.growth_bytes() >= growth->refused_bytes) {
+    return false;
+  }
   bool found = false;
   Status status = look_for_host_room(container.growth_bytes(), urgency, &found);
   if (status.ok() && found) {
     status = container.grow(false);
+    note_growth(container, status);
   }
-  m_growth_failed = !status.ok() && !status.is_no_space();
+  growth->failed |= !status.ok() && !status.is_no_space() && !is_too_large(status);
+  if (status.is_no_space() || (status.ok() && !found)) {
+    growth->refused_bytes = container.growth_bytes();
+  }
   return status.ok() && found;
+}
+
+void SpacePromises::note_growth(const Container& container, const Status& status) {
+  std::string too_large, host_error;
+  if (is_too_large(status)) {
+    too_large = container.file()->path() + " cannot grow, for it is as large as the host file system lets a file be: other " +
+            "slot sizes are used in its place; move the OSD to a file system with larger files, such as xfs";
+  } else if (!status.ok() && !status.is_no_space()) {
+    host_error = container.file()->path() + " cannot grow (" + std::string(status.message()) +
+            "): check the host file system and its device";
+  }
+  std::lock_guard lock(m_errors_lock);
+  m_too_large[container.size_class()] = std::move(too_large);
+  m_host_error = std::move(host_error);
+}
+
+std::string SpacePromises::growth_error() const {
+  std::lock_guard lock(m_errors_lock);
+  const auto named = std::find_if(m_too_large.begin(), m_too_large.end(), [](const auto& it) { return !it.empty(); });
+  return !m_host_error.empty() || named == m_too_large.end() ? m_host_error : *named;
 }
 
 Status SpacePromises::look_for_host_room(uint64_t bytes, Urgency urgency, bool* found) {

@@ -15,12 +15,14 @@
 // The reserve's last parts are the log's and the tree's: with half of it gone usual transactions find no room, with
 // three quarters gone late ones do not.
 //
-// A host that refuses growth with an error, not for want of space, has a sick disk: nothing is worth waiting for, and
-// the allocation is left to fail, which ends the OSD as other write errors do.
+// A container that is as large as the host lets a file be grows no more; others do in its place, for any free block
+// serves. A host that refuses all growth with another error, not for want of space, has a sick disk: nothing is worth
+// waiting for, and the allocation is left to fail, which ends the OSD as other write errors do.
 //
 // Thread-safe.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <string>
@@ -47,6 +49,11 @@ class SpacePromises {
   bool take_spare(uint64_t bytes) { return take_free(bytes, 2 * kept_bytes()); }
   void give_back(uint64_t bytes) { m_promised_bytes.fetch_sub(bytes); }
 
+  // What came of an attempt to grow.
+  void note_growth(const Container& container, const vtkv::Status& status);
+  // A container that cannot grow, though the host has space: a sentence that names file and remedy; empty: there is none.
+  std::string growth_error() const;
+
   uint64_t free_bytes() const;
   uint64_t promised_bytes() const { return m_promised_bytes.load(); }
   // Free bytes that usual transactions leave.
@@ -58,6 +65,11 @@ class SpacePromises {
   bool has_metadata_room(Urgency urgency) const;
   bool take_free(uint64_t bytes, uint64_t left_bytes);
   bool make_free(unsigned size_class, Urgency urgency);
+  struct Growth {
+    uint64_t refused_bytes = UINT64_MAX;  // so much the host has no room for
+    bool failed = false;                  // with an error that is worth no waiting
+  };
+  bool grow(Container& container, Urgency urgency, Growth* growth);
   vtkv::Status look_for_host_room(uint64_t bytes, Urgency urgency, bool* found);
 
   vtkv::Env* const m_env;
@@ -68,6 +80,9 @@ class SpacePromises {
   std::mutex m_growth_lock;  // one grows, the others look again
   std::atomic<bool> m_growth_failed{false};  // and not for want of space
   std::atomic<uint64_t> m_promised_bytes{0};
+  mutable std::mutex m_errors_lock;
+  std::array<std::string, kSizeClasses> m_too_large;  // what growth_error() says of a container
+  std::string m_host_error;                           // of the last growth of any
 };
 
 }  // namespace swimstore

@@ -184,6 +184,38 @@ TEST_F(SpacePromisesTest, AHostThatFailsLetsGoWhoHasWaited) {
   EXPECT_FALSE(m_set->promise(kMiB, Urgency::late));
 }
 
+// ext4 lets no file be larger than 16 TiB.
+TEST_F(SpacePromisesTest, OtherContainersGrowForOneThatCannot) {
+  m_env.fail_nth(vtkv::SimCall::allocate, 1, Status::from_errno(EFBIG, "simulated"), false);
+  EXPECT_TRUE(m_set->promise(kMiB, Urgency::usual));
+  EXPECT_NE(m_set->statistics().growth_error.find("/containers/1M"), std::string::npos);
+  EXPECT_NE(m_set->statistics().growth_error.find("larger files"), std::string::npos);
+  m_set->give_back(kMiB);
+}
+
+TEST_F(SpacePromisesTest, WithAllContainersAsLargeAsCanBeWhoHasWaitedWaitsOn) {
+  m_env.fail_nth(vtkv::SimCall::allocate, 1, Status::from_errno(EFBIG, "simulated"), true);
+  EXPECT_FALSE(m_set->promise(kMiB, Urgency::usual));
+  EXPECT_FALSE(m_set->promise(kMiB, Urgency::late));
+  EXPECT_FALSE(m_set->promise(kMiB, Urgency::privileged));
+  EXPECT_EQ(m_set->statistics().promised_bytes, 0u);
+}
+
+TEST_F(SpacePromisesTest, AnErrorOfTheHostIsNamedWithTheFile) {
+  m_env.fail_nth(vtkv::SimCall::allocate, 1, Status::from_errno(EIO, "simulated"), true);
+  EXPECT_FALSE(m_set->promise(kMiB, Urgency::usual));
+  const std::string error = m_set->statistics().growth_error;
+  EXPECT_NE(error.find("/containers/"), std::string::npos) << error;
+  EXPECT_NE(error.find("check the host file system and its device"), std::string::npos) << error;
+  std::vector<AllocatedSlot> slots;
+  const Status status = m_set->allocate(64 * kMiB, &slots);
+  EXPECT_NE(status.message().find("check the host file system and its device"), std::string::npos)
+      << status.to_string();
+  m_env.clear_faults();
+  EXPECT_TRUE(m_set->promise(16 * kMiB, Urgency::usual));
+  EXPECT_EQ(m_set->statistics().growth_error, "");
+}
+
 // Log and tree have used it up, and the operator frees some space.
 TEST_F(SpacePromisesTest, RoomThatComesBackIsTheReservesFirst) {
   fill(64 * kKiB);

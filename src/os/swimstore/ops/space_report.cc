@@ -77,6 +77,9 @@ void add_space_alerts(const std::string& path, const vtkv::FileSystemInfo& host,
                                 "remove objects, free space on {} or enlarge it",
                                 waiters.count, path, waiters.longest_s, host.mount_point));
   }
+  if (!slots.growth_error.empty()) {
+    alerts->emplace("SWIMSTORE_CANNOT_GROW", slots.growth_error);
+  }
   if (is_low(host, slots, limits)) {
     const uint64_t least = host_free_min(host, limits);
     alerts->emplace("SWIMSTORE_HOST_FULL",
