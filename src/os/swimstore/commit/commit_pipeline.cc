@@ -75,7 +75,9 @@ class CommitPipeline::Admission {
       m_bytes += transaction.get_num_bytes();
     }
     ++pipeline.m_active;
-    note(l_swimstore_space_latency, pipeline.m_space.enter_us(m_need, m_bytes - kTransactionBytes, handle));
+    const uint64_t braked_us = pipeline.m_space.brake_us(m_need, m_bytes - kTransactionBytes, handle);
+    note(l_swimstore_brake_latency, braked_us);
+    note(l_swimstore_space_latency, pipeline.m_space.enter_us(m_need, braked_us, handle));
     note(l_swimstore_throttle_latency, pipeline.m_throttle.take_us(m_bytes, handle));
   }
   ~Admission() {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <utility>
 
 #include "common/ceph_context.h"
 #include "common/debug.h"
@@ -33,26 +32,24 @@ SpaceGate::SpaceGate(CephContext* cct, vtkv::Env* env, ContainerSet& containers)
   m_worker = env->start_worker("space", 0, [this](vtkv::IoQueue&) { return look_again(); });
 }
 
-bool SpaceGate::promise(const SpaceNeed& need, bool is_late) {
-  const Urgency of_waiting = is_late ? Urgency::late : Urgency::usual;
+bool SpaceGate::promise(const SpaceNeed& need, uint64_t waited_us) {
+  const Urgency of_waiting = waited_us > 0 && waited_us >= m_patience_us ? Urgency::late : Urgency::usual;
   return m_containers.promise(need.slot_bytes, need.may_wait ? of_waiting : Urgency::privileged);
 }
 
-uint64_t SpaceGate::enter_us(const SpaceNeed& need, uint64_t bytes, HBHandle* handle) {
-  if (need.is_none()) {
-    return 0;
-  }
-  if (need.may_wait) {
-    m_brake.before_write(bytes, handle);
-  }
-  if (promise(need, false)) {
+uint64_t SpaceGate::brake_us(const SpaceNeed& need, uint64_t bytes, HBHandle* handle) {
+  return !need.is_none() && need.may_wait ? m_brake.before_write_us(bytes, handle) : 0;
+}
+
+uint64_t SpaceGate::enter_us(const SpaceNeed& need, uint64_t braked_us, HBHandle* handle) {
+  if (need.is_none() || promise(need, braked_us)) {
     return 0;
   }
   const SuspendedTimeout suspended(handle);
-  return wait_us(need);
+  return wait_us(need, braked_us);
 }
 
-uint64_t SpaceGate::wait_us(const SpaceNeed& need) {
+uint64_t SpaceGate::wait_us(const SpaceNeed& need, uint64_t braked_us) {
   std::unique_lock lock(m_mutex);
   const uint64_t began_us = m_env->now_us();
   const auto began = m_began_us.insert(began_us);
@@ -63,9 +60,12 @@ uint64_t SpaceGate::wait_us(const SpaceNeed& need) {
          << "system or enlarge it" << dendl;
   }
   m_worker->wake();
-  m_look->wait(lock, [&, looks = m_looks]() mutable {
-    return std::exchange(looks, m_looks) != m_looks && promise(need, m_env->now_us() - began_us >= m_patience_us);
-  });
+  for (bool promised = false; !promised;) {
+    m_look->wait(lock, [this, looks = m_looks] { return m_looks != looks; });
+    lock.unlock();
+    promised = promise(need, braked_us + m_env->now_us() - began_us);
+    lock.lock();
+  }
   m_began_us.erase(began);
   --m_waiting;
   return std::max<uint64_t>(m_env->now_us() - began_us, 1);

@@ -6,7 +6,8 @@
 //   3. A write that finds no room waits here, before the throttle and before any lock of the store, so that deletes
 //      pass, and smaller writes that find some. The OSD's thread that brought it waits with it, and holds its PG.
 //      So after swimstore_space_wait_time it may draw on half of the reserve, which is about what an OSD's threads
-//      bring at once; and the OSD's map, which by then says that the OSD is full, stops what is behind them.
+//      bring at once; and the OSD's map, which by then says that the OSD is full, stops what is behind them. What the
+//      brake took counts as waited.
 //
 // Is that used up, too, it waits on, and the alert SWIMSTORE_NO_SPACE says who can end it. What a transaction frees
 // is free when it is durable: one that removes and writes waits as any other write does.
@@ -37,9 +38,10 @@ class SpaceGate {
  public:
   SpaceGate(CephContext* cct, vtkv::Env* env, ContainerSet& containers);
 
-  // Waits for room, and has it promised. bytes: of the transaction, for the brake. handle: as CommitThrottle's.
-  // Returns the time waited.
-  uint64_t enter_us(const SpaceNeed& need, uint64_t bytes, HBHandle* handle);
+  // Both return the time waited; handle: as CommitThrottle's. First the brake, for a transaction of so many bytes.
+  uint64_t brake_us(const SpaceNeed& need, uint64_t bytes, HBHandle* handle);
+  // Waits for room, and has it promised.
+  uint64_t enter_us(const SpaceNeed& need, uint64_t braked_us, HBHandle* handle);
   // It was planned, or cannot be.
   void leave(const SpaceNeed& need);
 
@@ -50,8 +52,9 @@ class SpaceGate {
   uint64_t patience_us() const { return m_patience_us; }
 
  private:
-  bool promise(const SpaceNeed& need, bool is_late);
-  uint64_t wait_us(const SpaceNeed& need);
+  // Asks the host: not under m_mutex, which those take who report.
+  bool promise(const SpaceNeed& need, uint64_t waited_us);
+  uint64_t wait_us(const SpaceNeed& need, uint64_t braked_us);
   vtkv::NextStep look_again();
 
   CephContext* const m_cct;
@@ -60,7 +63,7 @@ class SpaceGate {
   SpaceBrake m_brake;
   const uint64_t m_patience_us;
   std::atomic<uint64_t> m_waiting{0};
-  mutable std::mutex m_mutex;
+  mutable std::mutex m_mutex;          // of the three below
   std::multiset<uint64_t> m_began_us;  // of those who wait
   uint64_t m_looks = 0;                // times to look for room
   uint64_t m_said_us = 0;              // when the log was told last

@@ -19,6 +19,8 @@ void add_transactions(PerfCountersBuilder& b) {
                  "tlat", kUseful);
   b.add_time_avg(l_swimstore_space_latency, "space_latency", "Time that transactions waited for free space", "slat",
                  kUseful);
+  b.add_time_avg(l_swimstore_brake_latency, "brake_latency", "Time by which transactions were slowed for lack of space",
+                 "blat", kUseful);
   b.add_time_avg(l_swimstore_plan_latency, "plan_latency", "Time to apply operations and choose slots");
   b.add_time_avg(l_swimstore_submit_latency, "submit_latency", "Time to encode and submit");
   b.add_time_avg(l_swimstore_commit_latency, "commit_latency", "Time from submission to durability", "clat",

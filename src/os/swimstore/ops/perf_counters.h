@@ -21,6 +21,7 @@ enum {
   l_swimstore_queue_latency,        // queue_transactions, begin to end
   l_swimstore_throttle_latency,     // of it: waits for room in swimstore_throttle_bytes; counted when there was one
   l_swimstore_space_latency,        // of it: waits for free space; counted when there was one
+  l_swimstore_brake_latency,        // of it: slowed because little space is left; counted when it was
   l_swimstore_plan_latency,         // of it: operations applied to onodes, slots chosen
   l_swimstore_submit_latency,       // of it: encoding and Cube::submit
   l_swimstore_commit_latency,       // submitted to durable

@@ -64,11 +64,13 @@ std::chrono::microseconds SpaceBrake::delay_for(uint64_t bytes) {
   return std::chrono::microseconds(turn_us - now_us);
 }
 
-void SpaceBrake::before_write(uint64_t bytes, HBHandle* handle) {
-  if (const auto delay = delay_for(bytes); delay.count() > 0) {
+uint64_t SpaceBrake::before_write_us(uint64_t bytes, HBHandle* handle) {
+  const auto delay = delay_for(bytes);
+  if (delay.count() > 0) {
     const SuspendedTimeout suspended(handle);
     std::this_thread::sleep_for(delay);  // tidy: allow a wait of the caller's thread, not of a worker
   }
+  return static_cast<uint64_t>(delay.count());
 }
 
 }  // namespace swimstore

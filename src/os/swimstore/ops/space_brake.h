@@ -28,8 +28,9 @@ class SpaceBrake {
 
   // How long a writer of so many bytes should wait first; it takes its turn behind those who wait. Cheap.
   std::chrono::microseconds delay_for(uint64_t bytes);
-  // Waits that long. handle (nullptr: none): that of the thread, whose timeout is suspended meanwhile.
-  void before_write(uint64_t bytes, HBHandle* handle);
+  // Waits that long. handle (nullptr: none): that of the thread, whose timeout is suspended meanwhile. Returns the time
+  // waited.
+  uint64_t before_write_us(uint64_t bytes, HBHandle* handle);
 
  private:
   void look();

@@ -13,7 +13,7 @@
 
 namespace swimstore {
 
-class CappedEnv final : public vtkv::Env {
+class CappedEnv : public vtkv::Env {
  public:
   // directory: all that is there counts.
   CappedEnv(vtkv::Env* base, std::string directory, uint64_t capacity_bytes)
