@@ -48,6 +48,14 @@ Status check_options(const ContainerOptions& options) {
   return {};
 }
 
+// Who has waited for room is lent half of the reserve, a stretch at a time.
+uint64_t lendable_stretch(uint64_t bytes, uint64_t reserve_bytes) {
+  while (bytes > kSlotBytesMax && reserve_bytes > 0 && bytes > reserve_bytes / 4) {
+    bytes /= 2;
+  }
+  return bytes;
+}
+
 // Reserves the first stretch of a small class and primes the start of it.
 Status create_container(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
                         const vtkv::FileSystemInfo& host, unsigned size_class, uint64_t* primed_slots) {
@@ -572,9 +580,13 @@ ContainerStatistics ContainerSetImplementation::statistics() const {
 
 }  // namespace
 
-Status ContainerSet::create(vtkv::Env* env, const std::string& directory, const ContainerOptions& options) {
-  VTKV_RETURN_IF_ERROR(check_options(options));
+Status ContainerSet::create(vtkv::Env* env, const std::string& directory, const ContainerOptions& asked) {
+  VTKV_RETURN_IF_ERROR(check_options(asked));
   VTKV_RETURN_IF_ERROR(env->create_directory(directory));
+  SpaceReserve reserve;
+  VTKV_RETURN_IF_ERROR(reserve.open(env, directory, asked.reserve_bytes));
+  ContainerOptions options = asked;
+  options.stretch_bytes = lendable_stretch(asked.stretch_bytes, reserve.target_bytes());
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(env->file_system_info(directory, &host));
   ContainerHeader header;
@@ -587,8 +599,6 @@ Status ContainerSet::create(vtkv::Env* env, const std::string& directory, const 
         create_container(env, directory, options, host, size_class, &header.primed_slots[size_class]));
   }
   VTKV_RETURN_IF_ERROR(Quarantine::create(env, directory));
-  SpaceReserve reserve;
-  VTKV_RETURN_IF_ERROR(reserve.open(env, directory, options.reserve_bytes));
   for (bool changed = true; changed;) {
     VTKV_RETURN_IF_ERROR(reserve.balance(&changed));
   }

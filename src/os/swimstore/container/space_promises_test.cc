@@ -173,6 +173,21 @@ TEST_F(SpacePromisesTest, WhoHasWaitedAndWhoCannotWaitDrawOnTheReserve) {
   EXPECT_EQ(m_broken, 0u);
 }
 
+// A reserve of 16 MiB is all that a host of 256 MiB has.
+TEST(SpacePromisesOfASmallHostTest, AStretchIsNoLargerThanWhatTheReserveCanLend) {
+  vtkv::SimEnv env({.seed = 5, .profile = vtkv::SimProfile::ext4, .capacity_bytes = 256 * kMiB, .record = false});
+  const ContainerOptions options = {.stretch_bytes = 32 * kMiB, .primed_ahead_bytes = 0};
+  ASSERT_TRUE(ContainerSet::create(&env, "/containers", options).ok());
+  std::unique_ptr<ContainerSet> set;
+  ASSERT_TRUE(ContainerSet::open(&env, "/containers", options, &set).ok());
+  ASSERT_TRUE(set->begin_recovery().ok());
+  ASSERT_TRUE(set->finish_recovery().ok());
+  while (set->promise(kMiB, Urgency::usual)) {
+  }
+  EXPECT_TRUE(set->promise(kMiB, Urgency::late));
+  EXPECT_TRUE(set->promise(kMiB, Urgency::privileged));
+}
+
 // With a sick disk waiting is no use: the allocation fails, and is heard of.
 TEST_F(SpacePromisesTest, AHostThatFailsLetsGoWhoHasWaited) {
   m_env.fail_nth(vtkv::SimCall::allocate, 1, Status::from_errno(EIO, "simulated"), true);
