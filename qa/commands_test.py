@@ -5,10 +5,14 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "bench"))
+
+import ending  # noqa: E402
 
 
 class Commands(unittest.TestCase):
@@ -21,7 +25,8 @@ class Commands(unittest.TestCase):
     script = f"set -euo pipefail\nhere={HERE}\n. $here/commands.sh\n{text}"
     kept = {name: value for name, value in os.environ.items() if name != "SWIM_KEEP_IMAGES"}
     process = subprocess.Popen(["bash", "-c", script, "test"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               env=kept | {"SWIM_CACHE": str(self.base)} | environment, start_new_session=True)
+                               env=kept | {"SWIM_CACHE": str(self.base)} | environment, start_new_session=True,
+                               preexec_fn=ending.forget_ignored)
     self.addCleanup(process.communicate)
     self.addCleanup(process.kill)
     return process

@@ -33,6 +33,12 @@ def arm():
       signal.signal(number, _on_signal)
 
 
+def forget_ignored():
+  """For a child that shall meet these signals, though our caller may ignore some (nohup): subprocess's preexec_fn."""
+  for number in SIGNALS:
+    signal.signal(number, signal.SIG_DFL)
+
+
 @contextlib.contextmanager
 def whole():
   """A block that is not interrupted in the middle."""

@@ -9,6 +9,8 @@ import sys
 import time
 import unittest
 
+import ending
+
 HERE = pathlib.Path(__file__).resolve().parent
 PREFACE = f"""
 import subprocess, sys, time
@@ -20,9 +22,9 @@ def say(text): print(text, flush=True)
 
 
 class Program:
-  def __init__(self, text, **options):
+  def __init__(self, text, preexec_fn=ending.forget_ignored):
     self.process = subprocess.Popen([sys.executable, "-c", PREFACE + text], text=True, stdout=subprocess.PIPE,
-                                    stderr=subprocess.PIPE, **options)
+                                    stderr=subprocess.PIPE, preexec_fn=preexec_fn)
 
   def line(self):
     return self.process.stdout.readline().strip()
@@ -95,14 +97,14 @@ say("undisturbed")
 
 
 class Processes(unittest.TestCase):
-  def end(self, command):
+  def end(self, command, patience_seconds=1):
     """What happens to a process that a program starts by `command`, which prints its pid."""
     program = Program(f"""
 try:
   subprocess.run(["bash", "-c", {command!r}], stdin=subprocess.DEVNULL)
   time.sleep(60)
 except KeyboardInterrupt:
-  ending.end_processes(1)
+  ending.end_processes({patience_seconds})
   say("tidy")
 """)
     pid = int(program.line())
@@ -119,7 +121,7 @@ except KeyboardInterrupt:
     self.end("setsid bash -c 'echo $$; exec sleep 60 >/dev/null 2>&1 </dev/null' &")
 
   def test_one_that_is_stopped_ends(self):
-    self.assertLess(self.end("sleep 60 & kill -STOP $!; echo $!"), 1)
+    self.assertLess(self.end("sleep 60 & kill -STOP $!; echo $!", 20), 20)
 
   def test_one_that_does_not_want_to_is_killed(self):
     self.assertGreater(self.end("bash -c 'trap \"\" TERM; echo $$; while :; do sleep 0.1; done' &"), 1)

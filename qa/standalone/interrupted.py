@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +16,8 @@ import time
 import uuid
 
 import lane as lane_module
+import ending
 import sysroot
-from loop_disk import LoopDisk
 from lane import UserError
 
 QA = sysroot.CHECKOUT / "qa"
@@ -37,7 +38,8 @@ class Command:
     self.log = LANES / f"interrupted.{what.split()[-1]}.log"
     with open(self.log, "w") as out:
       self._process = subprocess.Popen([str(word) for word in argv], env=os.environ | {name: value}, stdout=out,
-                                       stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True)
+                                       stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True,
+                                       preexec_fn=ending.forget_ignored)
 
   def processes(self):
     """{pid: command line} of all that carry the mark."""
@@ -137,9 +139,11 @@ def run(lane):
   bench = sysroot.cache_dir() / "bench"
   interrupt(lane, Command("bench", [QA / "run-rados-bench.sh", "--stores", "swimstore,bluestore", "--device-size", "2G", "--sizes",
                                     "4K", "--ceph-osd", ceph_osd], bench, b"rados_load"), signal.SIGTERM)
+  vtkv = sysroot.cache_dir() / "interrupted.vtkv"
   interrupt(lane, Command("vtkv_bench", [QA / "run-vtkv-bench.sh", "--quick", "--program", sysroot.CHECKOUT / "build/bin/vtkv_bench",
                                          "--name", "interrupted.vtkv"],
-                          sysroot.cache_dir() / "interrupted.vtkv", b"vtkv_bench"), signal.SIGHUP)
+                          vtkv, b"vtkv_bench"), signal.SIGHUP)
+  shutil.rmtree(vtkv)
   interrupt(lane, Command("ceph_standalone", [QA / "run-ceph-standalone.sh", "--bin", os.path.dirname(ceph_osd), QUICK_STANDALONE],
                           sysroot.cache_dir() / "standalone"), signal.SIGTERM)
 
