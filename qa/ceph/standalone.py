@@ -33,7 +33,7 @@ from sysroot import UserError  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 NOT_APPLICABLE = HERE / "standalone_not_applicable"
 DISK_BYTES = 32 << 30  # sparse
-QUICK_DISK_BYTES = 3 << 30  # what a test of them takes of it, at most
+QUICK_DISK_BYTES = 3 << 30  # what one test takes of it, at most
 NEEDED_DISK_BYTES = 8 << 30
 GROUPS = ("scrub", "osd", "osd-backfill", "erasure-code/test-erasure-eio.sh")
 QUICK = ("erasure-code/test-erasure-eio.sh:TEST_rados_get_subread_eio_shard_0", "osd/osd-reuse-id.sh",
