@@ -92,6 +92,11 @@ Status PosixEnv::open_file(const std::string& path, const OpenOptions& options, 
 
 Status PosixEnv::create_directory(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) == 0) {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (descriptor >= 0) {
+      PosixFile::give_to_owner_of_directory(descriptor, path);
+      ::close(descriptor);
+    }
     return {};
   }
   const int error_number = errno;
@@ -145,16 +150,20 @@ Status PosixEnv::remove_file(const std::string& path) {
   return {};
 }
 
-bool PosixEnv::exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+// A link that leads nowhere is there, too.
+bool PosixEnv::exists(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
 
 Status PosixEnv::file_system_info(const std::string& path, FileSystemInfo* info) {
   return read_file_system_info(path, info);
 }
 
 Status PosixEnv::lock_file(const std::string& path, std::unique_ptr<FileLock>* lock) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const int descriptor = PosixFile::open_descriptor(path, O_RDWR | O_CLOEXEC, PosixFile::Creation::when_missing);
   if (descriptor < 0) {
-    return Status::from_errno(errno, "cannot open lock file " + path);
+    return PosixFile::open_failed(errno, path);
   }
   const int error_number = lock_within(descriptor, m_lock_patience);
   if (error_number != 0) {

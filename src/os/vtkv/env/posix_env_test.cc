@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -208,6 +209,77 @@ TEST_F(PosixEnvTest, WhereDirectIoIsMissingTheErrorSaysWhatToUse) {
   const Status status = env.open_file("/proc/self/status", {.read_only = true}, &file);
   EXPECT_EQ(status.code(), Status::Code::unsupported) << status.to_string();
   EXPECT_NE(status.message().find("ext4"), std::string::npos);
+}
+
+// ---- links and owners
+
+TEST_F(PosixEnvTest, NoLinkIsFollowed) {
+  std::ofstream(path("target")) << "target";
+  fs::create_symlink(path("target"), path("link"));
+  fs::create_symlink(path("nowhere"), path("dangling"));
+  PosixEnv env(true);
+  std::unique_ptr<File> file;
+  std::unique_ptr<FileLock> lock;
+  for (const char* name : {"link", "dangling"}) {
+    for (const bool create : {false, true}) {
+      const Status status = env.open_file(path(name), {.create = create, .direct = false}, &file);
+      EXPECT_EQ(ELOOP, status.error_number()) << status.to_string();
+      EXPECT_NE(std::string::npos, status.message().find(path(name) + " is a symbolic link")) << status.to_string();
+    }
+    EXPECT_EQ(ELOOP, env.lock_file(path(name), &lock).error_number());
+    EXPECT_TRUE(env.exists(path(name)));
+  }
+  EXPECT_FALSE(fs::exists(path("nowhere")));
+}
+
+// What cannot be looked at may well be there.
+TEST_F(PosixEnvTest, OnlyWhatTheHostCallsMissingIsMissing) {
+  fs::create_symlink(path("loop"), path("loop"));
+  PosixEnv env(true);
+  EXPECT_FALSE(env.exists(path("nothing")));
+  EXPECT_FALSE(env.exists(path("nothing/below")));
+  EXPECT_TRUE(env.exists(path("loop/below")));
+  EXPECT_TRUE(env.exists(path(std::string(1000, 'x'))));
+}
+
+TEST_F(PosixEnvTest, WhatRootMakesBelongsToTheOwnerOfItsDirectory) {
+  constexpr uid_t kUser = 64045;
+  constexpr gid_t kGroup = 64046;
+  if (::geteuid() != 0 || ::chown(m_folder.c_str(), kUser, kGroup) != 0) {
+    GTEST_SKIP() << "this needs root";
+  }
+  PosixEnv env(true);
+  const mode_t mask = ::umask(0777);
+  std::unique_ptr<File> file;
+  std::unique_ptr<FileLock> lock;
+  EXPECT_TRUE(env.open_file(path("file"), {.create = true, .direct = false}, &file).ok());
+  EXPECT_TRUE(env.open_file(path("new"), {.create = true, .exclusive = true, .direct = false}, &file).ok());
+  EXPECT_TRUE(env.lock_file(path("lock"), &lock).ok());
+  ::umask(0077);
+  EXPECT_TRUE(env.create_directory(path("folder")).ok());
+  EXPECT_TRUE(env.open_file(path("folder/file"), {.create = true, .direct = false}, &file).ok());
+  ::umask(mask);
+  for (const char* name : {"file", "new", "lock", "folder", "folder/file"}) {
+    struct stat status {};
+    ASSERT_EQ(0, ::stat(path(name).c_str(), &status)) << name;
+    EXPECT_EQ(kUser, status.st_uid) << name;
+    EXPECT_EQ(kGroup, status.st_gid) << name;
+    EXPECT_EQ(S_ISDIR(status.st_mode) ? 0700u : 0600u, status.st_mode & 07777u) << name;
+  }
+}
+
+// Whose file it is stays so: it may be a second name of one that lies elsewhere.
+TEST_F(PosixEnvTest, AFileThatIsThereKeepsItsOwner) {
+  std::ofstream(path("file")) << "root's";
+  if (::geteuid() != 0 || ::chown(m_folder.c_str(), 64045, 64045) != 0) {
+    GTEST_SKIP() << "this needs root";
+  }
+  PosixEnv env(true);
+  std::unique_ptr<File> file;
+  EXPECT_TRUE(env.open_file(path("file"), {.create = true, .direct = false}, &file).ok());
+  struct stat status {};
+  ASSERT_EQ(0, ::stat(path("file").c_str(), &status));
+  EXPECT_EQ(0u, status.st_uid);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "vtkv/env/sync_failures.h"
 
@@ -40,15 +41,52 @@ const char* zero_piece() {
 
 }  // namespace
 
+// Creation is a step of its own, so that what others put there meanwhile is never taken for ours.
+int PosixFile::open_descriptor(const std::string& path, int flags, Creation creation) {
+  flags |= O_NOFOLLOW;
+  for (;;) {
+    int descriptor = -1;
+    errno = ENOENT;
+    if (creation != Creation::always) {
+      descriptor = ::open(path.c_str(), flags);
+    }
+    if (descriptor < 0 && errno == ENOENT && creation != Creation::never) {
+      descriptor = ::open(path.c_str(), flags | O_CREAT | O_EXCL, 0600);
+      if (descriptor >= 0) {
+        ::fchmod(descriptor, 0600);  // whatever the umask
+        give_to_owner_of_directory(descriptor, path);
+      } else if (errno == EEXIST && creation == Creation::when_missing) {
+        continue;  // somebody was faster
+      }
+    }
+    if (descriptor >= 0 || errno != EINTR) {
+      return descriptor;
+    }
+  }
+}
+
+Status PosixFile::open_failed(int error_number, const std::string& path) {
+  if (error_number == ELOOP) {
+    return Status::from_errno(ELOOP, path + " is a symbolic link, and none is followed here: put the file itself there");
+  }
+  return Status::from_errno(error_number, "cannot open " + path);
+}
+
+// Where that is refused it stays root's; who cannot open it then says so.
+void PosixFile::give_to_owner_of_directory(int descriptor, const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path();
+  struct stat directory {};
+  if (::geteuid() == 0 && ::stat(parent.empty() ? "." : parent.c_str(), &directory) == 0) {
+    (void)!::fchown(descriptor, directory.st_uid, directory.st_gid);
+  }
+}
+
 Status PosixFile::open(const std::string& path, const OpenOptions& options, std::unique_ptr<File>* file) {
-  int flags = O_CLOEXEC | (options.read_only ? O_RDONLY : O_RDWR);
-  flags |= options.create ? O_CREAT : 0;
-  flags |= options.create && options.exclusive ? O_EXCL : 0;
-  flags |= options.direct ? O_DIRECT : 0;
-  int descriptor = -1;
-  do {
-    descriptor = ::open(path.c_str(), flags, 0600);
-  } while (descriptor < 0 && errno == EINTR);
+  const int flags = O_CLOEXEC | (options.read_only ? O_RDONLY : O_RDWR) | (options.direct ? O_DIRECT : 0);
+  const Creation creation = !options.create     ? Creation::never
+                            : options.exclusive ? Creation::always
+                                                : Creation::when_missing;
+  const int descriptor = open_descriptor(path, flags, creation);
   if (descriptor >= 0) {
     file->reset(new PosixFile(descriptor, path));
     return {};
@@ -58,7 +96,7 @@ Status PosixFile::open(const std::string& path, const OpenOptions& options, std:
     return Status::unsupported("cannot open " + path +
                                ": its file system has no direct I/O; use ext4, xfs or btrfs on a disk");
   }
-  return Status::from_errno(error_number, "cannot open " + path);
+  return open_failed(error_number, path);
 }
 
 PosixFile::~PosixFile() { ::close(m_descriptor); }

@@ -26,6 +26,14 @@ class PosixFile : public File {
   Status punch_hole(uint64_t offset, uint64_t length) override;
   Status list_holes(std::vector<FileRange>* holes) override;
 
+  // A descriptor, or -1 with errno. `flags`: of open(2), none about creation. No symbolic link is followed at the end
+  // of the path.
+  enum class Creation { never, when_missing, always };
+  static int open_descriptor(const std::string& path, int flags, Creation creation);
+  static Status open_failed(int error_number, const std::string& path);
+  // What root has just made in somebody else's directory becomes that one's, so that a daemon of theirs can open it.
+  static void give_to_owner_of_directory(int descriptor, const std::string& path);
+
   int descriptor() const { return m_descriptor; }
   // "cannot <action> <path> at <offset>: <reason>"
   Status error(int error_number, const char* action, uint64_t offset) const;
