@@ -156,7 +156,8 @@ class SwimStore : public ObjectStore {
   enum class Purpose { serve, check };
 
   swimstore::CubeOptions cube_options(const swimstore::Settings& settings, bool single_flush);
-  vtkv::Status check_made(const swimstore::Superblock& superblock);
+  vtkv::Status choose_fsid(swimstore::StoreDirectory& directory);
+  vtkv::Status check_made(swimstore::StoreDirectory& directory);
   vtkv::Status check_identity(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);
   void renew_superblock(const swimstore::Superblock& superblock);
   swimstore::MetadataFailure metadata_failure(Purpose purpose) const;

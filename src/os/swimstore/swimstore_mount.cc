@@ -96,28 +96,17 @@ Status SwimStore::make() {
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(directory.check_host(settings, &host));
   if (directory.has_superblock()) {
-    Superblock superblock;
-    VTKV_RETURN_IF_ERROR(directory.read_superblock(&superblock));
-    return check_made(superblock);
-  }
-  std::string fsid_text;
-  if (directory.read_meta("fsid", &fsid_text).ok()) {
-    uuid_d fsid;
-    if (!fsid.parse(fsid_text.c_str()) || (!m_fsid.is_zero() && fsid != m_fsid)) {
-      return Status::invalid_argument(fmt::format("the file {}/fsid holds '{}', but the store is to be {}: remove the "
-                                                  "file or correct --osd-uuid",
-                                                  path, fsid_text, m_fsid.to_string()));
-    }
-    m_fsid = fsid;
-  }
-  if (m_fsid.is_zero()) {
-    m_fsid.generate_random();
+    return check_made(directory);
   }
   bool single_flush = false;
   VTKV_RETURN_IF_ERROR(settings.choose_single_flush(host, &single_flush));
   std::unique_ptr<vtkv::FileLock> lock;
   VTKV_RETURN_IF_ERROR(directory.lock(&lock));
-  VTKV_RETURN_IF_ERROR(directory.remove_half_made());
+  if (directory.has_superblock()) {
+    return check_made(directory);  // another mkfs came first
+  }
+  VTKV_RETURN_IF_ERROR(choose_fsid(directory));
+  VTKV_RETURN_IF_ERROR(directory.begin_mkfs());
   VTKV_RETURN_IF_ERROR(directory.write_meta("type", "swimstore"));
   VTKV_RETURN_IF_ERROR(directory.write_meta("fsid", m_fsid.to_string()));
   VTKV_RETURN_IF_ERROR(m_env->create_directory(path + "/cubes"));
@@ -131,7 +120,28 @@ Status SwimStore::make() {
   superblock.stretch_bytes = options.containers.stretch_bytes;
   superblock.geometry = options.database.geometry;
   VTKV_RETURN_IF_ERROR(superblock.write(m_env, path));
+  VTKV_RETURN_IF_ERROR(directory.end_mkfs());
   dout(1) << "made a store, fsid " << m_fsid << dendl;
+  return {};
+}
+
+// The one that was asked for, the one in the file, or a random one.
+Status SwimStore::choose_fsid(StoreDirectory& directory) {
+  std::string text;
+  const Status found = directory.read_meta("fsid", &text);
+  VTKV_RETURN_IF_ERROR(found.is_not_found() ? Status() : found);
+  if (found.ok()) {
+    uuid_d fsid;
+    if (!fsid.parse(text.c_str()) || (!m_fsid.is_zero() && fsid != m_fsid)) {
+      return Status::invalid_argument(fmt::format("the file {}/fsid holds '{}', but the store is to be {}: remove the "
+                                                  "file or correct --osd-uuid",
+                                                  path, text, m_fsid.to_string()));
+    }
+    m_fsid = fsid;
+  }
+  if (m_fsid.is_zero()) {
+    m_fsid.generate_random();
+  }
   return {};
 }
 
@@ -148,7 +158,9 @@ swimstore::CubeOptions SwimStore::cube_options(const Settings& settings, bool si
 }
 
 // mkfs of a store that is there already: fine when it is the one that was asked for.
-Status SwimStore::check_made(const Superblock& superblock) {
+Status SwimStore::check_made(StoreDirectory& directory) {
+  Superblock superblock;
+  VTKV_RETURN_IF_ERROR(directory.read_superblock(&superblock));
   const uuid_d fsid = to_uuid(superblock);
   if (!m_fsid.is_zero() && m_fsid != fsid) {
     return Status::make(Status::Code::invalid_argument,
@@ -216,6 +228,7 @@ Status SwimStore::open(Purpose purpose) {
   std::unique_ptr<vtkv::FileLock> lock;
   VTKV_RETURN_IF_ERROR(directory.lock(&lock));
   if (purpose == Purpose::serve) {
+    VTKV_RETURN_IF_ERROR(directory.end_mkfs());
     renew_superblock(superblock);
   }
 
@@ -251,7 +264,8 @@ int SwimStore::mount() {
     }
   }
   const Status status = try_mount();
-  if (status.is_corruption() || status.code() == Status::Code::io_error) {
+  if ((status.is_corruption() || status.code() == Status::Code::io_error) &&
+      StoreDirectory(m_env, path).has_superblock()) {  // without one, the message has another remedy
     return fail("mount", Status::make(status.code(),
                                       fmt::format("{}. {}", status.message(), MetadataFailure::remedy(path)),
                                       status.error_number()));

@@ -109,7 +109,7 @@ Status Superblock::read(vtkv::Env* env, const std::string& root, Superblock* sup
   std::string bytes;
   const Status status = vtkv::read_small_file(env, path, &bytes);
   if (status.is_not_found()) {
-    return Status::not_found(path + ": missing; " + root + " holds no SwimStore, make one with --mkfs");
+    return Status::not_found(path + ": missing");
   }
   VTKV_RETURN_IF_ERROR(status);
   return decode(path, bytes, superblock);

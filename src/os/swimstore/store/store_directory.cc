@@ -11,6 +11,8 @@ namespace {
 constexpr uint64_t kMetaBytesMax = 4096;
 constexpr const char* kSpare = "spare";
 constexpr const char* kNewMeta = "meta.new";
+constexpr const char* kUnfinished = "mkfs_unfinished";
+constexpr const char* kUnfinishedText = "mkfs of swimstore";
 
 }  // namespace
 
@@ -58,29 +60,106 @@ Status StoreDirectory::lock(std::unique_ptr<vtkv::FileLock>* lock) {
 }
 
 Status StoreDirectory::read_superblock(Superblock* superblock) {
-  if (!has_superblock()) {
-    return Status::not_found(
-        fmt::format("{} holds no SwimStore (no file 'superblock'): make one with ceph-osd --mkfs, or correct osd_data",
-                    m_path));
+  if (has_superblock()) {
+    return Superblock::read(m_env, m_path, superblock);
   }
-  return Superblock::read(m_env, m_path, superblock);
+  bool half_made = false;
+  VTKV_RETURN_IF_ERROR(is_half_made(&half_made));
+  if (half_made) {
+    return Status::not_found(fmt::format("a mkfs of {} did not come to its end: run it again, to make one", m_path));
+  }
+  std::string remains;
+  VTKV_RETURN_IF_ERROR(find_remains(&remains));
+  if (!remains.empty()) {
+    return refuse_remains(remains);
+  }
+  return Status::not_found(fmt::format("{} holds no SwimStore, nor a piece of one: mount the file system that does, "
+                                       "correct osd_data, or, for a new OSD, make one with ceph-osd --mkfs",
+                                       m_path));
 }
 
-Status StoreDirectory::remove_half_made() {
+// ---- mkfs
+
+// Ceph writes `ready` when it is done with mkfs: then nothing is half made.
+Status StoreDirectory::is_half_made(bool* half_made) {
+  std::string text;
+  const Status status = read_meta(kUnfinished, &text);
+  VTKV_RETURN_IF_ERROR(status.is_not_found() ? Status() : status);
+  *half_made = status.ok() && text == kUnfinishedText && !m_env->exists(file("ready"));
+  return {};
+}
+
+Status StoreDirectory::find_remains(std::string* path) {
+  if (m_env->exists(file("ready"))) {
+    *path = file("ready");
+    return {};
+  }
   const std::string cubes = file("cubes");
-  return m_env->exists(cubes) ? remove_below(cubes) : Status();
+  std::vector<std::string> names;
+  const Status listed = m_env->list_directory(cubes, &names);
+  if (listed.is_not_found()) {
+    *path = m_env->exists(cubes) ? cubes : "";
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(listed);
+  *path = names.empty() ? "" : cubes + "/" + names.front();
+  return {};
 }
 
+Status StoreDirectory::refuse_remains(const std::string& path) const {
+  return Status::corruption(
+      fmt::format("there is no {}/superblock, but {} is there: a store was made here, or the folder is somebody "
+                  "else's. Its data may be whole: do not run mkfs here. See that the whole of its file system is "
+                  "mounted, and bring the file back from a copy, if there is one. If there is none, make the OSD anew "
+                  "in another directory, let its peers fill it, and keep this one until all PGs are active+clean",
+                  m_path, path));
+}
+
+Status StoreDirectory::begin_mkfs() {
+  bool half_made = false;
+  VTKV_RETURN_IF_ERROR(is_half_made(&half_made));
+  if (!half_made) {
+    std::string remains;
+    VTKV_RETURN_IF_ERROR(find_remains(&remains));
+    if (!remains.empty()) {
+      return refuse_remains(remains);
+    }
+    VTKV_RETURN_IF_ERROR(write_meta(kUnfinished, kUnfinishedText));
+  }
+  const std::string cubes = file("cubes");
+  if (!m_env->exists(cubes)) {
+    return {};
+  }
+  // To open it tells whether it is a link: none is followed.
+  std::unique_ptr<vtkv::File> ignored;
+  if (m_env->open_file(cubes, {.read_only = true, .direct = false}, &ignored).error_number() == ELOOP) {
+    return Status::invalid_argument(
+        fmt::format("{} is a symbolic link, and what it leads to is left alone: remove the link", cubes));
+  }
+  return remove_below(cubes);
+}
+
+Status StoreDirectory::end_mkfs() {
+  if (!m_env->exists(file(kUnfinished))) {
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(m_env->remove_file(file(kUnfinished)));
+  return m_env->sync_directory(m_path);
+}
+
+// To remove a link removes what is here, not what it leads to.
 Status StoreDirectory::remove_below(const std::string& directory) {
   std::vector<std::string> names;
   VTKV_RETURN_IF_ERROR(m_env->list_directory(directory, &names));
   for (const std::string& name : names) {
     const std::string path = directory + "/" + name;
-    const Status status = remove_below(path);
-    VTKV_RETURN_IF_ERROR(status.error_number() == ENOTDIR ? m_env->remove_file(path) : status);
+    const Status status = m_env->remove_file(path);
+    VTKV_RETURN_IF_ERROR(status.error_number() == EISDIR ? remove_below(path) : status);
   }
   return m_env->sync_directory(directory);
 }
+
+// ---- small files
 
 Status StoreDirectory::read_meta(const std::string& key, std::string* value) {
   if (!m_env->exists(file(key))) {

@@ -2,6 +2,7 @@
 // small files Ceph keeps there.
 //
 //   type, fsid, keyring, ready …   one line each, Ceph's
+//   mkfs_unfinished                there while mkfs is at work: what lies below cubes/ is then its own
 //   superblock                     format/superblock.h; written last by mkfs: without it there is no store
 //   lock                           held while mounted
 //   spare                          one written block, so that a small file can be replaced on a full host
@@ -29,10 +30,14 @@ class StoreDirectory {
   vtkv::Status check_host(const Settings& settings, vtkv::FileSystemInfo* host);
   // Code::busy when another process has the store mounted. REQUIRES: check_host.
   vtkv::Status lock(std::unique_ptr<vtkv::FileLock>* lock);
-  // Code::not_found when mkfs never completed here.
+  // Code::not_found when no store was ever made here; corruption when one was, and this is what is missing of it.
   vtkv::Status read_superblock(Superblock* superblock);
-  // Removes what an interrupted mkfs left. REQUIRES: locked, no superblock.
-  vtkv::Status remove_half_made();
+
+  // Removes what an interrupted mkfs left, and what no mkfs left is refused. From here on an interrupted mkfs can be
+  // told. REQUIRES: locked, no superblock.
+  vtkv::Status begin_mkfs();
+  // Whatever is missing from now on, it was not mkfs that left it out. REQUIRES: locked, a superblock.
+  vtkv::Status end_mkfs();
 
   // A missing file is Code::not_found. Trailing white space is not part of the value.
   vtkv::Status read_meta(const std::string& key, std::string* value);
@@ -42,6 +47,11 @@ class StoreDirectory {
  private:
   std::string file(const std::string& name) const { return m_path + "/" + name; }
   vtkv::Status write_file(const std::string& name, const std::string& text);
+  // Did a mkfs begin here that did not come to its end?
+  vtkv::Status is_half_made(bool* half_made);
+  // A piece of a store; empty when there is none.
+  vtkv::Status find_remains(std::string* path);
+  vtkv::Status refuse_remains(const std::string& path) const;
   vtkv::Status remove_below(const std::string& directory);
   void keep_spare();
 

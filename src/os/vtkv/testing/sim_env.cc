@@ -189,7 +189,8 @@ Status SimEnv::remove_file(const std::string& path) {
   VTKV_RETURN_IF_ERROR(strike(SimCall::remove));
   const auto found = m_image.names.find(normalize(path));
   if (found == m_image.names.end()) {
-    return Status::from_errno(ENOENT, "cannot remove " + path);
+    const bool is_directory = m_image.directories.contains(normalize(path));
+    return Status::from_errno(is_directory ? EISDIR : ENOENT, "cannot remove " + path);
   }
   SimOp op;
   op.kind = SimOp::Kind::remove;
