@@ -69,7 +69,7 @@ int SwimStore::repair(bool deep) {
 int SwimStore::quick_fix() { return repair(false); }
 
 Status SwimStore::mend(bool deep, std::vector<Repaired>* changes, CheckResult* result) {
-  std::set<FindingClass> given_up;
+  swimstore::FsckOptions options;
   for (unsigned pass = 0; pass < kRepairPassesMax; ++pass) {
     if (!open(Purpose::check).ok()) {
       break;  // the check below says why
@@ -79,10 +79,10 @@ Status SwimStore::mend(bool deep, std::vector<Repaired>* changes, CheckResult* r
     Status status;
     bool due = false;
     {
-      Fsck fsck(m_mounted->context, m_mounted->objects, {});
+      Fsck fsck(m_mounted->context, m_mounted->objects, options);
       fsck.run();
       swimstore::Repair repair(m_mounted->context, fsck);
-      due = repair.next(given_up, &kind);
+      due = repair.next(&kind);
       if (due) {
         status = repair.mend(kind, changes);
       }
@@ -93,7 +93,7 @@ Status SwimStore::mend(bool deep, std::vector<Repaired>* changes, CheckResult* r
       break;
     }
     if (changes->size() == before) {
-      given_up.insert(kind);
+      options.passed_over[static_cast<size_t>(kind)] += swimstore::kFindingsOfClassMax;
     }
   }
   return check({.deep = deep}, result);

@@ -49,7 +49,7 @@ struct Finding {
 
 // What a check saw.
 struct CheckResult {
-  std::vector<Finding> findings;  // the first thousand
+  std::vector<Finding> findings;  // the first thousand of each class
   uint64_t errors = 0;            // all
   uint64_t objects = 0;
   uint64_t slots = 0;

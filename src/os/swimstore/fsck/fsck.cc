@@ -19,7 +19,6 @@ namespace swimstore {
 namespace {
 
 constexpr uint64_t kDeepReadBytes = 1u << 20;
-constexpr size_t kFindingsMax = 1000;  // kept and printed; all are counted
 
 // A PG's temporary objects lie in pool -2-N and count for N.
 int64_t pool_counted_for(const ghobject_t& oid) {
@@ -123,7 +122,11 @@ void Fsck::found(Finding finding) {
     default:
       break;
   }
-  if (++m_errors <= kFindingsMax) {
+  ++m_errors;
+  const auto kind = static_cast<size_t>(finding.kind);
+  const uint64_t number = m_errors_of_class[kind]++;
+  const uint64_t first_kept = m_options.passed_over[kind];
+  if (number >= first_kept && number - first_kept < kFindingsOfClassMax) {
     derr << finding.text << dendl;
     m_findings.push_back(std::move(finding));
   }

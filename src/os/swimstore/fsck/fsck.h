@@ -38,7 +38,11 @@ namespace swimstore {
 struct FsckOptions {
   bool deep = false;
   bool online = false;  // false: nothing is queued while it runs
+  // So many of each class are counted, and then the next thousand are kept instead of the first.
+  std::array<uint64_t, kFindingClasses> passed_over{};
 };
+
+inline constexpr uint64_t kFindingsOfClassMax = 1000;  // kept and printed; all are counted
 
 class Fsck {
  public:
@@ -69,6 +73,8 @@ class Fsck {
   const std::map<int64_t, PoolUsage>& usage() const { return m_usage; }  // counted
   // Lost entries may own slots.
   bool has_lost_owners() const { return m_lost_owners > 0; }
+  // Nothing that could not be read can be somebody's owner.
+  bool knows_all_owners() const { return m_unknown_owners == 0; }
 
  private:
   enum class Phase { collections, objects, extents, omap_headers, omap, lost, slot_counts, slots, usage, data,
@@ -103,8 +109,6 @@ class Fsck {
   void check_database();
 
   bool lies_in_a_collection(const ghobject_t& oid) const;
-  // Nothing that could not be read can be somebody's owner.
-  bool knows_all_owners() const { return m_unknown_owners == 0; }
 
   StoreContext& m_store;
   ObjectReader& m_reader;
@@ -120,6 +124,7 @@ class Fsck {
 
   std::vector<Finding> m_findings;
   size_t m_errors = 0;
+  std::array<uint64_t, kFindingClasses> m_errors_of_class{};
   uint64_t m_unclear = 0;
   uint64_t m_unknown_owners = 0;
   uint64_t m_lost_entries = 0;

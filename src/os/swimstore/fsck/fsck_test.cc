@@ -30,6 +30,26 @@ class FsckTest : public DamageFixture {
     return std::any_of(m_result.findings.begin(), m_result.findings.end(),
                        [&](const Finding& finding) { return finding.text.find(text) != std::string::npos; });
   }
+  static constexpr uint64_t kManyObjects = 1100;
+  void put_objects_in_no_collection(int64_t pool) {
+    damage([pool](Cube&, Damage& damage) {
+      for (uint64_t i = 0; i < kManyObjects; ++i) {
+        Stored object;
+        object.record.nid = kNobody + i;
+        std::string value;
+        encode_onode(object.record, object.chunk, &value);
+        damage.batch.put(object_key(named(std::to_string(i), pool)), value);
+      }
+      damage.delta.pools[pool].objects = kManyObjects;
+    });
+  }
+  void remove_object(const std::string& name) {
+    mounted([&](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+      Transaction txn;
+      txn.remove(kPg, named(name));
+      store.queue_transaction(pg, std::move(txn));
+    });
+  }
   vtkv::Status mend() {
     SwimStore store(g_ceph_context, m_path, m_env);
     m_changes.clear();
@@ -256,21 +276,88 @@ TEST_P(FsckTest, EachSumOfAPoolIsLookedAt) {
 
 // ---- many
 
-TEST_P(FsckTest, ThousandFindingsAreKeptAllAreCountedAndMended) {
+TEST_P(FsckTest, ThousandFindingsOfEachClassAreKeptAllAreCountedAndMended) {
   damage([](Cube&, Damage& damage) {
     for (uint64_t i = 0; i < 1100; ++i) {
       damage.batch.put(omap_key(kNobody + i, "key"), std::string(300, 'v'));
     }
+    for (uint64_t i = 0; i < 1200; ++i) {
+      damage.batch.put(extent_key(kNobody + i, 0), "value");
+    }
   });
   SwimStore store(g_ceph_context, m_path, m_env);
   ASSERT_TRUE(store.check({}, &m_result).ok());
-  EXPECT_EQ(1100u, m_result.errors);
-  EXPECT_EQ(1000u, m_result.findings.size());
-  EXPECT_EQ(1100, store.fsck(false));
+  EXPECT_EQ(2300u, m_result.errors);
+  EXPECT_EQ(2000u, m_result.findings.size());
+  EXPECT_EQ(2300, store.fsck(false));
   EXPECT_EQ(0, store.repair(false));
   EXPECT_EQ(0, store.quick_fix());
-  EXPECT_EQ(1100u, forget_lost());
+  EXPECT_EQ(2300u, forget_lost());
   expect_unchanged_but({});
+}
+
+// As when the record of a collection is damaged.
+TEST_P(FsckTest, ManyFindingsOfOneClassHideNoneOfAnother) {
+  put_objects_in_no_collection(0);
+  put(object_key(named("small")), "damaged");
+  ASSERT_TRUE(mend().ok());
+  EXPECT_EQ(kManyObjects, m_result.errors);
+  EXPECT_EQ(1u, m_result.lost_entries);
+}
+
+// A slot that three objects claim, one of which cannot be decoded: it is told after a thousand findings of another class.
+TEST_P(FsckTest, AnOwnerThatIsToldLateIsNotForgottenInACount) {
+  SlotBlocks claimed;
+  damage([&](Cube& cube, Damage& damage) {
+    Stored object = stored(cube, "small");
+    object.chunk = stored(cube, "other").chunk;
+    claimed = object.chunk.extents.front().blocks();
+    store(damage, "small", object);
+    damage.batch.put(object_key(named("third", 3)), "damaged");
+  });
+  put_objects_in_no_collection(2);
+  ASSERT_TRUE(mend().ok());
+  EXPECT_EQ(kManyObjects, m_result.errors);
+  remove_object("small");
+  remove_object("other");
+  damage([&](Cube& cube, Damage&) { EXPECT_TRUE(cube.containers().is_owned(claimed)); });
+}
+
+// The same where the third was set aside earlier, and only the count is wrong.
+TEST_P(FsckTest, ALostOwnerIsNotForgottenInACount) {
+  SlotBlocks shared;
+  damage([&](Cube& cube, Damage& damage) {
+    damage.batch.put(extent_key(stored(cube, "clone").record.nid, 2), "damaged");
+    std::string bytes;
+    ExtentChunk chunk;
+    ASSERT_TRUE(cube.database().get(extent_key(stored(cube, "large").record.nid, 0), &bytes).ok());
+    ASSERT_TRUE(decode_extent_chunk(bytes, &chunk));
+    shared = chunk.extents.front().blocks();
+  });
+  EXPECT_EQ(Kinds(), repair());
+  put(slot_reference_key(shared.slot, 0), "damaged");
+  EXPECT_EQ(Kinds(), repair());
+  remove_object("large");
+  damage([&](Cube& cube, Damage&) { EXPECT_TRUE(cube.containers().is_owned(shared)); });
+}
+
+// The first thousand of a class cannot be mended, others can.
+TEST_P(FsckTest, WhatCannotBeMendedIsNotInTheWayOfWhatCan) {
+  damage([](Cube& cube, Damage& damage) {
+    Stored object = stored(cube, "small");
+    for (uint64_t i = 0; i < 1100; ++i) {
+      Stored absurd = object;
+      absurd.record.nid = kNobody + i;
+      absurd.chunk.extents.front().slot.index = (1u << 30) + i;  // past the end of its container
+      store(damage, "a" + std::to_string(i), absurd);
+    }
+    damage.delta.allocation.freed.push_back(SlotBlocks::all(stored(cube, "other").chunk.extents.front().slot));
+  });
+  (void)mend();
+  SlotBlocks blocks;
+  damage([&](Cube& cube, Damage&) {
+    EXPECT_TRUE(cube.containers().is_owned(stored(cube, "other").chunk.extents.front().blocks()));
+  });
 }
 
 // ---- what cannot be read

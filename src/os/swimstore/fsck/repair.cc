@@ -58,21 +58,15 @@ class Repair::Transaction final : public CubeTransaction {
   Status m_status;
 };
 
-Repair::Repair(StoreContext& store, const Fsck& fsck) : m_store(store), m_fsck(fsck) {
-  for (const Finding& finding : fsck.findings()) {
-    m_knows_all_owners &= finding.kind != FindingClass::metadata_unreadable &&
-                          finding.kind != FindingClass::object_undecodable &&
-                          finding.kind != FindingClass::extents_undecodable;
-  }
-}
+Repair::Repair(StoreContext& store, const Fsck& fsck) : m_store(store), m_fsck(fsck) {}
 
 Repair::~Repair() = default;
 
-bool Repair::next(const std::set<FindingClass>& skipped, FindingClass* kind) const {
+bool Repair::next(FindingClass* kind) const {
   bool found = false;
   for (const Finding& finding : m_fsck.findings()) {
-    if (is_repairable(finding.kind) && !skipped.contains(finding.kind) &&
-        (m_knows_all_owners || !needs_all_owners(finding.kind)) && (!found || finding.kind < *kind)) {
+    if (is_repairable(finding.kind) && (m_fsck.knows_all_owners() || !needs_all_owners(finding.kind)) &&
+        (!found || finding.kind < *kind)) {
       *kind = finding.kind;
       found = true;
     }
@@ -230,7 +224,10 @@ void Repair::share_conflicts() {
       return;
     }
   }
-  for (const auto& [packed, counts] : slots) {
+  for (auto& [packed, counts] : slots) {
+    for (uint32_t& count : counts) {
+      count += count > 0 ? lost_references() : 0;
+    }
     put_counts(SlotAddress::unpack(packed), counts);
   }
 }
@@ -280,11 +277,14 @@ bool Repair::share(ExtentChunk* chunk, SharedSlots* slots) {
   return any;
 }
 
-// While something is lost that may own blocks, a count is not lowered.
+// While something is lost that may own blocks, a count is not lowered; and where the count was lost, too, or was too
+// low, the lost one may be among those that refer to the block.
 void Repair::put_count(SlotAddress slot, const SlotCensus::Entry& entry) {
   SlotReferences::Counts counts = entry.counts();
   for (uint32_t block = 0; m_fsck.has_lost_owners() && block < counts.size(); ++block) {
-    counts[block] = std::max(counts[block], entry.kept_of(block));
+    const bool shared = counts[block] > 0 && !(block < entry.exclusive.size() && entry.exclusive[block]);
+    const bool unknown = entry.kept.empty() || counts[block] > entry.kept_of(block);
+    counts[block] = std::max(counts[block] + (shared && unknown ? lost_references() : 0), entry.kept_of(block));
   }
   put_counts(slot, counts);
 }

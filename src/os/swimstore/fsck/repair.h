@@ -15,7 +15,6 @@
 
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -35,9 +34,9 @@ class Repair {
   Repair(StoreContext& store, const Fsck& fsck);
   ~Repair();
 
-  // The class to be mended next, none of `skipped`; false: there is none left.
-  bool next(const std::set<FindingClass>& skipped, FindingClass* kind) const;
-  // Appends what was changed. Nothing appended: nothing could be done about this class.
+  // The class to be mended next, of those that the check kept findings of; false: there is none left.
+  bool next(FindingClass* kind) const;
+  // Appends what was changed. Nothing appended: nothing could be done about the findings that were kept.
   vtkv::Status mend(FindingClass kind, std::vector<Repaired>* changes);
 
   // Removes all lost entries for good. *entries: their number. What they owned is found leaked by the next check.
@@ -58,6 +57,8 @@ class Repair {
   SharedSlots conflicting_slots();
   // Makes the extents of one entry that lie in such slots shared, and counts them; false when it has none.
   static bool share(ExtentChunk* chunk, SharedSlots* slots);
+  // However many are lost, they free nothing: one reference keeps a block.
+  uint32_t lost_references() const { return m_fsck.has_lost_owners() ? 1 : 0; }
   void put_count(SlotAddress slot, const SlotCensus::Entry& entry);
   void put_counts(SlotAddress slot, SlotReferences::Counts counts);
   void claim(const SlotBlocks& blocks);
@@ -70,7 +71,6 @@ class Repair {
 
   StoreContext& m_store;
   const Fsck& m_fsck;
-  bool m_knows_all_owners = true;
   FindingClass m_kind = FindingClass::usage_wrong;
   std::unique_ptr<Transaction> m_transaction;
   std::vector<Repaired>* m_changes = nullptr;

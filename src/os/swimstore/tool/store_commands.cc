@@ -357,6 +357,7 @@ void report_findings(const CheckResult& result, Report& report) {
   report.field("objects", result.objects);
   report.field("slots", result.slots);
   report.field("errors", result.errors);
+  report.field("errors_not_listed", result.errors - result.findings.size());
   report.field("unclear", result.unclear);
   report.field("lost_entries", result.lost_entries);
   if (!result.quarantined.empty()) {
