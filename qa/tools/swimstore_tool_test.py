@@ -257,6 +257,24 @@ class SwimstoreTool(unittest.TestCase):
         self.assertEqual(self.classes(0), set())
         self.expect_unchanged_but(before, "alpha")
 
+    def test_what_was_set_aside_is_put_back(self):
+        self.fill()
+        before = self.exported()
+        self.put(self.names["alpha"], b"damaged")
+        self.run_tool("repair", self.store)
+        done = self.json("put-back", self.store, status=1)
+        self.assertEqual((done["entries_put_back"], done["entries_left"], done["lost_entries"]), (1, 0, 0))
+        self.assertEqual(self.classes(1), {"object_undecodable"})
+        self.expect_unchanged_but(before, "alpha", status=1)
+
+    def test_what_no_other_osd_has_stays(self):
+        self.fill()
+        self.put(object_key("", 0), b"damaged")  # the PG's own record
+        self.assertEqual(self.classes(1), {"only_copy_undecodable"})
+        self.assertEqual(self.json("repair", self.store, status=1)["repairs"], [])
+        self.assertEqual(len(self.json("repair", self.store, "--only-copies")["repairs"]), 1)
+        self.assertEqual(self.classes(0), set())
+
     def test_orphans_are_set_aside(self):
         self.fill()
         before = self.exported()
@@ -292,6 +310,28 @@ class SwimstoreTool(unittest.TestCase):
             superblock.seek(4096 + 20)
             superblock.write(b"damage")
         self.assertEqual(self.classes(1), {"store_does_not_open"})
+
+    def test_a_store_whose_superblock_is_missing_is_not_made_anew(self):
+        self.fill()
+        superblock = (self.store / "superblock").read_bytes()
+        before = self.exported()
+        (self.store / "superblock").unlink()
+        content = self.content()
+        self.assertIn("do not run mkfs", self.run_tool("mkfs", self.store, status=2))
+        self.assertIn("do not run mkfs", self.run_tool("info", self.store, status=2))
+        self.assertEqual(self.classes(1), {"store_does_not_open"})
+        self.assertEqual(self.content(), content)
+        (self.store / "superblock").write_bytes(superblock)
+        self.expect_unchanged_but(before)
+
+    def test_a_repair_that_was_cut_short_keeps_the_store_from_serving(self):
+        self.fill()
+        (self.store / "repair_unfinished").write_text("")
+        self.assertEqual(self.classes(1), {"repair_unfinished"})
+        error = self.run_tool("import", self.store, "--in", self.base / "archive", status=2)
+        self.assertIn(f"ceph-swimstore-tool repair {self.store}", error)
+        self.run_tool("repair", self.store)
+        self.assertEqual(self.classes(0), set())
 
     def test_a_store_whose_tree_is_damaged(self):
         self.fill()

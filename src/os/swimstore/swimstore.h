@@ -23,6 +23,7 @@ struct CheckResult;
 class StoreDirectory;
 struct CubeOptions;
 struct FsckOptions;
+struct RepairOptions;
 struct Repaired;
 struct Settings;
 struct Superblock;
@@ -71,8 +72,14 @@ class SwimStore : public ObjectStore {
   int quick_fix() override;
   // Ok: the check was made. The store is recovered first, as by a mount; otherwise nothing is changed.
   vtkv::Status check(const swimstore::FsckOptions& options, swimstore::CheckResult* result);
-  // Mends one class of findings after the other, with a check in between. *result: what is left.
-  vtkv::Status mend(bool deep, std::vector<swimstore::Repaired>* changes, swimstore::CheckResult* result);
+  // Mends one class of findings after the other, with a check in between. *result: what is left. From the first change
+  // until it has come to its end the store is marked: it does not mount. The lock is held all the time.
+  vtkv::Status mend(const swimstore::RepairOptions& options, std::vector<swimstore::Repaired>* changes,
+                    swimstore::CheckResult* result);
+  // Puts back what repair set aside, where nothing else is now, and mends what follows from it. What still cannot be
+  // decoded stays where it is. *entries: how much that was; *left: how much stays set aside.
+  vtkv::Status put_back(uint64_t* entries, uint64_t* left, std::vector<swimstore::Repaired>* changes,
+                        swimstore::CheckResult* result);
   // Removes for good what repair set aside. *entries: how much that was.
   vtkv::Status forget_lost(uint64_t* entries);
 
@@ -163,6 +170,11 @@ class SwimStore : public ObjectStore {
   swimstore::MetadataFailure metadata_failure(Purpose purpose) const;
   vtkv::Status open(Purpose purpose);
   void close();
+  vtkv::Status take_lock(swimstore::StoreDirectory& directory, std::unique_ptr<vtkv::FileLock>* lock);
+  // Takes the lock for as long as `work` runs, whatever that opens and closes.
+  vtkv::Status hold_lock(const std::function<vtkv::Status(swimstore::StoreDirectory&)>& work);
+  vtkv::Status mend_all(const swimstore::FsckOptions& options, swimstore::StoreDirectory& directory,
+                        std::vector<swimstore::Repaired>* changes);
   vtkv::Status consider_obstacles(vtkv::FileSystemInfo* host) const;
   void end_process(const vtkv::Status& status);
   int fail(const char* what, const vtkv::Status& status) const;
@@ -174,6 +186,7 @@ class SwimStore : public ObjectStore {
   std::function<void(swimstore::CubeOptions&)> m_cube_options_hook;
   std::unique_ptr<swimstore::StoreCounters> m_counters;
   Finisher m_finisher;
+  std::unique_ptr<vtkv::FileLock> m_held_lock;  // of hold_lock()
   std::unique_ptr<Mounted> m_mounted;
 
   // For get_cur_stats.

@@ -6,6 +6,8 @@
 
 #include "common/debug.h"
 #include "swimstore/fsck/repair.h"
+#include "swimstore/ops/settings.h"
+#include "swimstore/store/store_directory.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/swimstore_mounted.h"
 
@@ -17,7 +19,10 @@
 using swimstore::CheckResult;
 using swimstore::FindingClass;
 using swimstore::Fsck;
+using swimstore::FsckOptions;
 using swimstore::Repaired;
+using swimstore::RepairOptions;
+using swimstore::StoreDirectory;
 using vtkv::Status;
 
 namespace {
@@ -35,7 +40,7 @@ int SwimStore::fsck(bool deep) {
   return static_cast<int>(std::min<uint64_t>(result.errors, INT_MAX));
 }
 
-Status SwimStore::check(const swimstore::FsckOptions& options, CheckResult* result) {
+Status SwimStore::check(const FsckOptions& options, CheckResult* result) {
   const Status status = open(Purpose::check);
   if (status.is_corruption()) {
     derr << "fsck: " << status.message() << dendl;
@@ -51,13 +56,19 @@ Status SwimStore::check(const swimstore::FsckOptions& options, CheckResult* resu
     *result = fsck.result();
   }
   close();
+  if (StoreDirectory(m_env, path).is_repair_unfinished()) {
+    const std::string text = "a repair was begun and did not come to its end: the store does not mount before it has";
+    derr << text << dendl;
+    result->findings.insert(result->findings.begin(), {.kind = FindingClass::repair_unfinished, .text = text});
+    ++result->errors;
+  }
   return {};
 }
 
 int SwimStore::repair(bool deep) {
   std::vector<Repaired> changes;
   CheckResult result;
-  if (const Status status = mend(deep, &changes, &result); !status.ok()) {
+  if (const Status status = mend({.deep = deep}, &changes, &result); !status.ok()) {
     return fail("repair", status);
   }
   for (const Repaired& change : changes) {
@@ -68,11 +79,45 @@ int SwimStore::repair(bool deep) {
 
 int SwimStore::quick_fix() { return repair(false); }
 
-Status SwimStore::mend(bool deep, std::vector<Repaired>* changes, CheckResult* result) {
-  swimstore::FsckOptions options;
+namespace {
+
+void pass_over(FindingClass kind, FsckOptions* options) {
+  options->passed_over[static_cast<size_t>(kind)] = UINT64_MAX;
+}
+
+}  // namespace
+
+Status SwimStore::hold_lock(const std::function<Status(StoreDirectory&)>& work) {
+  StoreDirectory directory(m_env, path);
+  swimstore::Settings settings;
+  VTKV_RETURN_IF_ERROR(swimstore::Settings::read(cct, &settings));
+  vtkv::FileSystemInfo host;
+  VTKV_RETURN_IF_ERROR(directory.check_host(settings, &host));
+  if (directory.has_superblock()) {  // without one there is nothing to be locked, nor made: what opens it says so
+    VTKV_RETURN_IF_ERROR(directory.lock(&m_held_lock));
+  }
+  const Status status = work(directory);
+  m_held_lock.reset();
+  return status;
+}
+
+Status SwimStore::mend(const RepairOptions& options, std::vector<Repaired>* changes, CheckResult* result) {
+  return hold_lock([&](StoreDirectory& directory) {
+    FsckOptions checks;
+    if (!options.only_copies) {
+      pass_over(FindingClass::only_copy_undecodable, &checks);
+    }
+    VTKV_RETURN_IF_ERROR(mend_all(checks, directory, changes));
+    return check({.deep = options.deep}, result);
+  });
+}
+
+// Ok as well where the store does not open, which the check that follows says.
+Status SwimStore::mend_all(const FsckOptions& checks, StoreDirectory& directory, std::vector<Repaired>* changes) {
+  FsckOptions options = checks;
   for (unsigned pass = 0; pass < kRepairPassesMax; ++pass) {
     if (!open(Purpose::check).ok()) {
-      break;  // the check below says why
+      return {};
     }
     const size_t before = changes->size();
     FindingClass kind;
@@ -84,19 +129,43 @@ Status SwimStore::mend(bool deep, std::vector<Repaired>* changes, CheckResult* r
       swimstore::Repair repair(m_mounted->context, fsck);
       due = repair.next(&kind);
       if (due) {
+        status = directory.begin_repair();
+      }
+      if (due && status.ok()) {
         status = repair.mend(kind, changes);
       }
     }
     close();
     VTKV_RETURN_IF_ERROR(status);
     if (!due) {
-      break;
+      return directory.end_repair();
     }
     if (changes->size() == before) {
       options.passed_over[static_cast<size_t>(kind)] += swimstore::kFindingsOfClassMax;
     }
   }
-  return check({.deep = deep}, result);
+  return {};
+}
+
+// Objects that still cannot be decoded stay: to set them aside again is for repair. What nobody owns is set aside again
+// at once, for its slots would be taken for leaked.
+Status SwimStore::put_back(uint64_t* entries, uint64_t* left, std::vector<Repaired>* changes, CheckResult* result) {
+  return hold_lock([&](StoreDirectory& directory) {
+    VTKV_RETURN_IF_ERROR(open(Purpose::check));
+    Status status = directory.begin_repair();
+    if (status.ok()) {
+      status = swimstore::Repair::put_back(m_mounted->context, entries, left);
+    }
+    close();
+    VTKV_RETURN_IF_ERROR(status);
+    FsckOptions checks;
+    for (const FindingClass kind : {FindingClass::object_undecodable, FindingClass::only_copy_undecodable,
+                                    FindingClass::extents_undecodable}) {
+      pass_over(kind, &checks);
+    }
+    VTKV_RETURN_IF_ERROR(mend_all(checks, directory, changes));
+    return check({}, result);
+  });
 }
 
 Status SwimStore::forget_lost(uint64_t* entries) {

@@ -226,7 +226,13 @@ Status SwimStore::open(Purpose purpose) {
   VTKV_RETURN_IF_ERROR(directory.read_superblock(&superblock));
   VTKV_RETURN_IF_ERROR(check_identity(directory, superblock));
   std::unique_ptr<vtkv::FileLock> lock;
-  VTKV_RETURN_IF_ERROR(directory.lock(&lock));
+  VTKV_RETURN_IF_ERROR(take_lock(directory, &lock));
+  if (purpose == Purpose::serve && directory.is_repair_unfinished()) {
+    return Status::failed(fmt::format("a repair of {0} was begun and did not come to its end: what is stored may not "
+                                      "agree with itself. Run 'ceph-swimstore-tool repair {0}' again, until it says "
+                                      "what is left",
+                                      path));
+  }
   if (purpose == Purpose::serve) {
     VTKV_RETURN_IF_ERROR(directory.end_mkfs());
     renew_superblock(superblock);
@@ -253,6 +259,10 @@ Status SwimStore::open(Purpose purpose) {
   m_finisher.start();
   m_mounted = std::move(mounted);
   return {};
+}
+
+Status SwimStore::take_lock(StoreDirectory& directory, std::unique_ptr<vtkv::FileLock>* lock) {
+  return m_held_lock ? Status() : directory.lock(lock);
 }
 
 int SwimStore::mount() {

@@ -14,11 +14,13 @@ constexpr std::string_view kSetAside = "set aside among the lost entries";
 
 constexpr std::array<Description, kFindingClasses> kDescriptions = {{
     {"store_does_not_open", ""},
+    {"repair_unfinished", "goes on where it was cut short"},
     {"metadata_unreadable", ""},
     {"database_damaged", ""},
     {"collection_undecodable", ""},
     {"collections_overlap", ""},
     {"object_undecodable", kSetAside},
+    {"only_copy_undecodable", "with --only-copies: set aside among the lost entries"},
     {"object_in_no_collection", ""},
     {"object_id_twice", ""},
     {"extents_undecodable", "object set aside among the lost entries"},

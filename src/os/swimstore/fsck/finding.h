@@ -15,11 +15,13 @@ namespace swimstore {
 // In the order in which repair goes through them: what says who owns what comes before what follows from it.
 enum class FindingClass : uint8_t {
   store_does_not_open,
+  repair_unfinished,
   metadata_unreadable,
   database_damaged,
   collection_undecodable,
   collections_overlap,
   object_undecodable,
+  only_copy_undecodable,
   object_in_no_collection,
   object_id_twice,
   extents_undecodable,

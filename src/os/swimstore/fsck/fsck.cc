@@ -26,6 +26,9 @@ int64_t pool_counted_for(const ghobject_t& oid) {
   return pool < -1 ? -2 - pool : pool;
 }
 
+// The OSD's own superblock, its maps, what is to be trimmed; a PG's own record.
+bool is_on_this_osd_only(const ghobject_t& oid) { return oid.hobj.is_meta() || oid.is_pgmeta(); }
+
 std::string to_hex(std::string_view bytes) {
   std::string text;
   for (const unsigned char byte : bytes) {
@@ -116,6 +119,7 @@ void Fsck::found(Finding finding) {
   switch (finding.kind) {
     case FindingClass::metadata_unreadable:
     case FindingClass::object_undecodable:
+    case FindingClass::only_copy_undecodable:
     case FindingClass::extents_undecodable:
       ++m_unknown_owners;
       break;
@@ -130,6 +134,14 @@ void Fsck::found(Finding finding) {
     derr << finding.text << dendl;
     m_findings.push_back(std::move(finding));
   }
+}
+
+void Fsck::found_undecodable(const ghobject_t& oid, Finding finding) {
+  if (is_on_this_osd_only(oid)) {
+    finding.kind = FindingClass::only_copy_undecodable;
+    finding.text += ", and no other OSD has a copy of it";
+  }
+  found(std::move(finding));
 }
 
 int Fsck::run() {
@@ -252,8 +264,8 @@ void Fsck::visit_object(std::string_view key_bytes, std::string_view value) {
   OnodeRecord record;
   ExtentChunk chunk;
   if (!decode_onode(value, &record, &chunk)) {
-    found({.kind = FindingClass::object_undecodable, .object = name,
-           .text = fmt::format("the record of object {} is damaged", name), .key = key});
+    found_undecodable(oid, {.kind = FindingClass::object_undecodable, .object = name,
+                            .text = fmt::format("the record of object {} is damaged", name), .key = key});
     return;
   }
   if (!lies_in_a_collection(oid)) {
@@ -299,8 +311,12 @@ void Fsck::visit_extents(std::string_view key_bytes, std::string_view value) {
     found({.kind = FindingClass::extents_orphaned, .object = name,
            .text = fmt::format("object {} has extent chunk {} beside an inline one", name, number), .key = key});
   } else if (!decode_extent_chunk(value, &chunk)) {
-    found({.kind = FindingClass::extents_undecodable, .object = name, .offset = uint64_t{number} * kChunkBytes,
-           .text = fmt::format("extent chunk {} of object {} is damaged", number, name), .key = object->second.key});
+    ghobject_t oid;
+    (void)decode_object_key(object->second.key, &oid);
+    found_undecodable(oid, {.kind = FindingClass::extents_undecodable, .object = name,
+                            .offset = uint64_t{number} * kChunkBytes,
+                            .text = fmt::format("extent chunk {} of object {} is damaged", number, name),
+                            .key = object->second.key});
   } else {
     check_chunk(object->second, number, key, chunk);
   }

@@ -84,6 +84,8 @@ class Fsck {
 
   void found(Finding finding);
   void found(FindingClass kind, std::string text) { found({.kind = kind, .text = std::move(text)}); }
+  // Of an object's record or extents.
+  void found_undecodable(const ghobject_t& oid, Finding finding);
   void step_tree(const TreePhase& phase, uint64_t work);
   void end_tree(const TreePhase& phase);
   void next_phase();

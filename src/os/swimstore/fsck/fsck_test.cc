@@ -53,7 +53,7 @@ class FsckTest : public DamageFixture {
   vtkv::Status mend() {
     SwimStore store(g_ceph_context, m_path, m_env);
     m_changes.clear();
-    return store.mend(false, &m_changes, &m_result);
+    return store.mend({}, &m_changes, &m_result);
   }
 };
 
@@ -436,8 +436,8 @@ TEST_P(FsckTest, FailedWriteEndsRepairAndLeavesItToTheNext) {
     SwimStore store(g_ceph_context, m_path, m_env);
     int fatal = 0;
     store.set_fatal_handler([&](const vtkv::Status&) { ++fatal; });
-    // The first write is that of the record which ends recovery, for the first check.
-    m_simulated.fail_nth(vtkv::SimCall::write, 2, vtkv::Status::from_errno(EIO, "injected"), false);
+    // The first write is that of the record which ends recovery, for the first check; the second one that of the mark.
+    m_simulated.fail_nth(vtkv::SimCall::write, 3, vtkv::Status::from_errno(EIO, "injected"), false);
     EXPECT_LT(store.repair(false), 0);
     EXPECT_EQ(1, fatal);
   }

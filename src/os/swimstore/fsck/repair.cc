@@ -1,6 +1,7 @@
 #include "swimstore/fsck/repair.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <span>
 
@@ -97,6 +98,7 @@ Status Repair::mend(FindingClass kind, std::vector<Repaired>* changes) {
 void Repair::mend_one(const Finding& finding) {
   switch (finding.kind) {
     case FindingClass::object_undecodable:
+    case FindingClass::only_copy_undecodable:
     case FindingClass::extents_undecodable:
     case FindingClass::extents_orphaned:
       set_aside(finding.key);
@@ -342,6 +344,43 @@ void Repair::flush(bool all) {
   }
   m_status = m_transaction->commit(m_store.cube);
   m_transaction = std::make_unique<Transaction>(m_store.env);
+}
+
+Status Repair::put_back(StoreContext& store, uint64_t* entries, uint64_t* left) {
+  vtkv::DB& database = store.cube.database();
+  const std::string lower(1, key_prefix::lost);
+  const std::string upper(1, static_cast<char>(key_prefix::lost + 1));
+  std::map<std::string, uint32_t> newest;  // they ascend by number
+  const auto it = database.new_iterator(lower, upper);
+  uint32_t number = 0;
+  std::string_view key;
+  for (it->seek_to_first(); it->valid(); it->next()) {
+    if (decode_lost_key(it->key(), &number, &key)) {
+      newest[std::string(key)] = number;
+    }
+  }
+  VTKV_RETURN_IF_ERROR(it->status());
+  *entries = *left = 0;
+  auto transaction = std::make_unique<Transaction>(store.env);
+  for (it->seek_to_first(); it->valid(); it->next()) {
+    std::string present;
+    const bool is_newest = decode_lost_key(it->key(), &number, &key) && newest[std::string(key)] == number;
+    const Status status = is_newest ? database.get(std::string(key), &present) : Status();
+    if (!status.is_not_found()) {
+      VTKV_RETURN_IF_ERROR(status);
+      ++*left;
+      continue;
+    }
+    transaction->batch.put(key, it->value());
+    transaction->batch.remove(it->key());
+    ++*entries;
+    if (transaction->batch.encoded_bytes() >= kTransactionBytes) {
+      VTKV_RETURN_IF_ERROR(transaction->commit(store.cube));
+      transaction = std::make_unique<Transaction>(store.env);
+    }
+  }
+  VTKV_RETURN_IF_ERROR(it->status());
+  return transaction->empty() ? Status() : transaction->commit(store.cube);
 }
 
 Status Repair::forget_lost(StoreContext& store, uint64_t* entries) {

@@ -7,6 +7,7 @@
 //     unreadable part of the tree stops these repairs, and lost entries that may own slots keep every slot owned.
 //   * Data is not touched: what does not match its checksum stays, and reads of it fail, so that Ceph repairs it
 //     from a replica.
+//   * What no other OSD has a copy of is set aside only when that is asked for.
 //   * Each change is one transaction or several, each durable as a whole: a crash leaves a store that the next
 //     repair continues with.
 //
@@ -22,6 +23,11 @@
 #include "swimstore/fsck/fsck.h"
 
 namespace swimstore {
+
+struct RepairOptions {
+  bool deep = false;         // the check that ends it
+  bool only_copies = false;  // sets aside, too, what no other OSD has a copy of
+};
 
 struct Repaired {
   FindingClass kind;
@@ -39,6 +45,9 @@ class Repair {
   // Appends what was changed. Nothing appended: nothing could be done about the findings that were kept.
   vtkv::Status mend(FindingClass kind, std::vector<Repaired>* changes);
 
+  // Puts lost entries back where they were, the newest of each key, where nothing else is now. *entries: how many were
+  // put back; *left: how many stay among the lost ones. The next repair counts again what they own.
+  static vtkv::Status put_back(StoreContext& store, uint64_t* entries, uint64_t* left);
   // Removes all lost entries for good. *entries: their number. What they owned is found leaked by the next check.
   static vtkv::Status forget_lost(StoreContext& store, uint64_t* entries);
 

@@ -64,6 +64,79 @@ TEST_P(RepairTest, AnObjectWhoseExtentsAreUndecodableIsSetAsideAsAWhole) {
   EXPECT_EQ(m_before[named("clone")], contents()[named("clone")]);
 }
 
+// A PG's record, and what the OSD keeps for itself: to lose them is to lose the PG on this OSD, or the OSD.
+TEST_P(RepairTest, WhatNoOtherOsdHasIsSetAsideOnlyWhenThatIsAsked) {
+  const ghobject_t pg_record = spg_t(pg_t(0, 1)).make_pgmeta_oid();
+  const ghobject_t osdmap(hobject_t(sobject_t(object_t("osdmap.7"), 0)));
+  ASSERT_TRUE(osdmap.hobj.is_meta());
+  for (const ghobject_t& oid : {pg_record, osdmap}) {
+    put(object_key(oid), "damaged");
+    EXPECT_EQ(Kinds({FindingClass::only_copy_undecodable}), check());
+    EXPECT_NE(std::string::npos, m_result.findings.front().text.find("no other OSD has a copy"));
+    SwimStore store(g_ceph_context, m_path, m_env);
+    ASSERT_TRUE(store.mend({}, &m_changes, &m_result).ok());
+    EXPECT_TRUE(m_changes.empty());
+    EXPECT_EQ(1u, m_result.errors);
+    ASSERT_TRUE(store.mend({.only_copies = true}, &m_changes, &m_result).ok());
+    EXPECT_EQ(1u, m_changes.size());
+    EXPECT_EQ(0u, m_result.errors);
+    m_changes.clear();
+    EXPECT_EQ(1u, forget_lost());
+    EXPECT_EQ(Kinds(), check());
+  }
+  expect_unchanged_but({});
+}
+
+TEST_P(RepairTest, WhatWasSetAsideIsPutBack) {
+  std::string record;
+  damage([&](Cube& cube, Damage& damage) {
+    ASSERT_TRUE(cube.database().get(object_key(named("omap")), &record).ok());
+    damage.batch.put(object_key(named("omap")), "damaged");
+  });
+  EXPECT_EQ(Kinds(), repair());
+  EXPECT_EQ(3u, m_result.lost_entries);  // record, omap header and key
+  // A later program may read what this one does not.
+  put(lost_key(0, object_key(named("omap"))), record);
+  put_back();
+  EXPECT_EQ(3u, m_put_back);
+  EXPECT_EQ(0u, m_left + m_result.errors + m_result.lost_entries);
+  expect_unchanged_but({});
+}
+
+TEST_P(RepairTest, WhatIsPutBackIsInNobodysPlace) {
+  put(object_key(named("small")), "damaged");
+  EXPECT_EQ(Kinds(), repair());
+  mounted([](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+    Transaction txn;
+    txn.touch(kPg, named("small"));
+    store.queue_transaction(pg, std::move(txn));
+  });
+  put_back();
+  EXPECT_EQ(0u, m_put_back);
+  EXPECT_EQ(1u, m_left);
+  EXPECT_EQ(0u, m_result.errors);
+  EXPECT_TRUE(exists("small"));
+}
+
+// What is put back and still cannot be decoded owns what nobody else claims.
+TEST_P(RepairTest, WhatIsPutBackKeepsItsSlots) {
+  damage([](Cube& cube, Damage& damage) {
+    damage.batch.put(extent_key(stored(cube, "large").record.nid, 2), "damaged");
+  });
+  EXPECT_EQ(Kinds(), repair());
+  const uint64_t lost = m_result.lost_entries;
+  put_back();
+  EXPECT_EQ(lost, m_put_back);
+  EXPECT_EQ(0u, m_result.lost_entries);
+  for (const Repaired& change : m_changes) {
+    EXPECT_NE(FindingClass::slot_leaked, change.kind) << change.text;
+  }
+  EXPECT_EQ(Kinds({FindingClass::extents_undecodable}), check());
+  EXPECT_EQ(Kinds(), repair());
+  EXPECT_EQ(lost, m_result.lost_entries);
+  expect_unchanged_but({"large"});
+}
+
 TEST_P(RepairTest, OrphanedExtentsAreSetAside) {
   std::string empty;
   encode_extent_chunk({}, &empty);
@@ -208,7 +281,7 @@ TEST_P(RepairTest, DataThatDoesNotMatchItsChecksumStaysAndReadsFail) {
   EXPECT_EQ(Kinds(), check(false));
   EXPECT_EQ(Kinds({FindingClass::data_unreadable}), check(true));
   SwimStore store(g_ceph_context, m_path, m_env);
-  ASSERT_TRUE(store.mend(true, &m_changes, &m_result).ok());
+  ASSERT_TRUE(store.mend({.deep = true}, &m_changes, &m_result).ok());
   EXPECT_TRUE(m_changes.empty());
   EXPECT_EQ(1u, m_result.errors);
   mounted([&](SwimStore& mounted_store, ObjectStore::CollectionHandle& pg) {
@@ -227,7 +300,7 @@ TEST_P(RepairTest, AStoreThatDoesNotOpenIsAFindingAndStaysAsItIs) {
   file.reset();
   EXPECT_EQ(Kinds({FindingClass::store_does_not_open}), check());
   SwimStore store(g_ceph_context, m_path, m_env);
-  ASSERT_TRUE(store.mend(false, &m_changes, &m_result).ok());
+  ASSERT_TRUE(store.mend({}, &m_changes, &m_result).ok());
   EXPECT_TRUE(m_changes.empty());
   EXPECT_EQ(1u, m_result.errors);
 }

@@ -12,6 +12,7 @@ constexpr uint64_t kMetaBytesMax = 4096;
 constexpr const char* kSpare = "spare";
 constexpr const char* kNewMeta = "meta.new";
 constexpr const char* kUnfinished = "mkfs_unfinished";
+constexpr const char* kRepairing = "repair_unfinished";
 constexpr const char* kUnfinishedText = "mkfs of swimstore";
 
 }  // namespace
@@ -139,11 +140,13 @@ Status StoreDirectory::begin_mkfs() {
   return remove_below(cubes);
 }
 
-Status StoreDirectory::end_mkfs() {
-  if (!m_env->exists(file(kUnfinished))) {
+Status StoreDirectory::end_mkfs() { return remove_mark(kUnfinished); }
+
+Status StoreDirectory::remove_mark(const std::string& name) {
+  if (!m_env->exists(file(name))) {
     return {};
   }
-  VTKV_RETURN_IF_ERROR(m_env->remove_file(file(kUnfinished)));
+  VTKV_RETURN_IF_ERROR(m_env->remove_file(file(name)));
   return m_env->sync_directory(m_path);
 }
 
@@ -158,6 +161,16 @@ Status StoreDirectory::remove_below(const std::string& directory) {
   }
   return m_env->sync_directory(directory);
 }
+
+// ---- repair
+
+Status StoreDirectory::begin_repair() {
+  return is_repair_unfinished() ? Status() : write_meta(kRepairing, "repair of swimstore");
+}
+
+Status StoreDirectory::end_repair() { return remove_mark(kRepairing); }
+
+bool StoreDirectory::is_repair_unfinished() const { return m_env->exists(file(kRepairing)); }
 
 // ---- small files
 

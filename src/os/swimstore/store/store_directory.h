@@ -4,6 +4,7 @@
 //   type, fsid, keyring, ready …   one line each, Ceph's
 //   mkfs_unfinished                there while mkfs is at work: what lies below cubes/ is then its own
 //   superblock                     format/superblock.h; written last by mkfs: without it there is no store
+//   repair_unfinished              there while a repair is at work: until one has come to its end, nothing is served
 //   lock                           held while mounted
 //   spare                          one written block, so that a small file can be replaced on a full host
 //   cubes/N/                       the cubes
@@ -39,6 +40,11 @@ class StoreDirectory {
   // Whatever is missing from now on, it was not mkfs that left it out. REQUIRES: locked, a superblock.
   vtkv::Status end_mkfs();
 
+  // From begin to end, durably, a repair is unfinished. REQUIRES: locked.
+  vtkv::Status begin_repair();
+  vtkv::Status end_repair();
+  bool is_repair_unfinished() const;
+
   // A missing file is Code::not_found. Trailing white space is not part of the value.
   vtkv::Status read_meta(const std::string& key, std::string* value);
   // Replaces the file as a whole, durably; possible on a host without a free byte.
@@ -52,6 +58,7 @@ class StoreDirectory {
   // A piece of a store; empty when there is none.
   vtkv::Status find_remains(std::string* path);
   vtkv::Status refuse_remains(const std::string& path) const;
+  vtkv::Status remove_mark(const std::string& name);
   vtkv::Status remove_below(const std::string& directory);
   void keep_spare();
 

@@ -55,6 +55,20 @@ class Damage final : public CubeTransaction {
 
 enum class Host { simulated, real };
 
+// Remembers which files were locked.
+class LocksOfSimEnv final : public vtkv::SimEnv {
+ public:
+  using SimEnv::SimEnv;
+  vtkv::Status lock_file(const std::string& path, std::unique_ptr<vtkv::FileLock>* lock) override {
+    ++m_locks[path];
+    return SimEnv::lock_file(path, lock);
+  }
+  unsigned locks(const std::string& path) { return m_locks[path]; }
+
+ private:
+  std::map<std::string, unsigned> m_locks;
+};
+
 class DamageFixture : public ::testing::TestWithParam<Host> {
  protected:
   void SetUp() override {
@@ -190,9 +204,15 @@ class DamageFixture : public ::testing::TestWithParam<Host> {
   Kinds repair(bool deep = false) {
     SwimStore store(g_ceph_context, m_path, m_env);
     m_changes.clear();
-    EXPECT_TRUE(store.mend(deep, &m_changes, &m_result).ok());
+    EXPECT_TRUE(store.mend({.deep = deep}, &m_changes, &m_result).ok());
     EXPECT_FALSE(m_changes.empty());
     return check(deep);
+  }
+
+  void put_back() {
+    SwimStore store(g_ceph_context, m_path, m_env);
+    m_changes.clear();
+    EXPECT_TRUE(store.put_back(&m_put_back, &m_left, &m_changes, &m_result).ok());
   }
 
   uint64_t forget_lost() {
@@ -214,12 +234,13 @@ class DamageFixture : public ::testing::TestWithParam<Host> {
   }
   bool exists(const std::string& name) { return contents().contains(named(name)); }
 
-  vtkv::SimEnv m_simulated{{.record = false}};
+  LocksOfSimEnv m_simulated{{.record = false}};
   vtkv::Env* m_env = nullptr;
   std::string m_path;
   ModelCollection m_before;
   CheckResult m_result;
   std::vector<Repaired> m_changes;
+  uint64_t m_put_back = 0, m_left = 0;  // of put_back()
 };
 
 }  // namespace swimstore

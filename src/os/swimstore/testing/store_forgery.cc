@@ -158,7 +158,7 @@ StoreForgery::Outcome StoreForgery::run(uint64_t number) {
   std::vector<Repaired> changes;
   if (store->check({.deep = true}, &result).ok()) {
     outcome.findings = result.errors;
-    (void)store->mend(number % 2 == 0, &changes, &result);
+    (void)store->mend({.deep = number % 2 == 0}, &changes, &result);
   }
   return outcome;
 }

@@ -29,7 +29,7 @@ struct Arguments {
   uint32_t cube = 0;
   bool deep = false;
   std::string fsid, collection, object, slot, file;
-  bool collections = false, lost = false, operations = false, force = false;
+  bool collections = false, lost = false, operations = false, force = false, only_copies = false;
 };
 
 class Tool {
@@ -117,7 +117,8 @@ class Tool {
     SwimStore store(context(), m_arguments.path);
     std::vector<Repaired> changes;
     CheckResult result;
-    const Status status = store.mend(m_arguments.deep, &changes, &result);
+    const Status status = store.mend({.deep = m_arguments.deep, .only_copies = m_arguments.only_copies}, &changes,
+                                     &result);
     report_repairs(changes, *m_report);
     VTKV_RETURN_IF_ERROR(status);
     report_findings(result, *m_report);
@@ -150,6 +151,21 @@ class Tool {
     store.umount();
     VTKV_RETURN_IF_ERROR(status);
     report_transfer(result);
+    return {};
+  }
+
+  Status put_back() {
+    VTKV_RETURN_IF_ERROR(check_cube());
+    SwimStore store(context(), m_arguments.path);
+    uint64_t entries = 0, left = 0;
+    std::vector<Repaired> changes;
+    CheckResult result;
+    VTKV_RETURN_IF_ERROR(store.put_back(&entries, &left, &changes, &result));
+    m_report->field("entries_put_back", entries);
+    m_report->field("entries_left", left);
+    report_repairs(changes, *m_report);
+    report_findings(result, *m_report);
+    m_found = result.errors > 0;
     return {};
   }
 
@@ -222,6 +238,8 @@ class CommandLine {
     fsck->add_flag("--deep", m_arguments.deep, "also read all data, log and tree, and verify the checksums");
     CLI::App* repair = add(m_app, "repair", "mend what fsck finds, and say what is left", &Tool::repair);
     repair->add_flag("--deep", m_arguments.deep, "read all data in the check that ends it");
+    repair->add_flag("--only-copies", m_arguments.only_copies, "set aside, too, what no other OSD has a copy of");
+    add(m_app, "put-back", "put back what repair set aside", &Tool::put_back);
     CLI::App* forget = add(m_app, "forget-lost", "remove for good what repair set aside", &Tool::forget_lost);
     forget->add_flag("--force", m_arguments.force, "it is known what this destroys");
     CLI::App* to_file = add(m_app, "export", "write objects to a file, also from a store that does not mount",
