@@ -311,6 +311,50 @@ class SwimstoreTool(unittest.TestCase):
             superblock.write(b"damage")
         self.assertEqual(self.classes(1), {"store_does_not_open"})
 
+    def try_export(self, *words):
+        """Exit status, and the objects of the archive."""
+        out = self.base / "tried"
+        settings = [word for setting in SETTINGS for word in ("--set", setting)]
+        done = subprocess.run([TOOL, *settings, "export", self.store, "--out", out, *words], capture_output=True)
+        self.assertIn(done.returncode, (0, 1, 2), done.stderr)
+        if done.returncode < 2:
+            self.assertEqual(out.stat().st_mode & 0o777, 0o600)
+        return done.returncode, parse(out.read_bytes()) if done.returncode < 2 else {}
+
+    def test_salvage_needs_neither_superblock_nor_header(self):
+        self.fill()
+        before = self.exported()
+        for file, damage in (("superblock", b""), ("cubes/0/containers/header", b"x" * 4096)):
+            (self.store / file).write_bytes(damage)
+            self.run_tool("export", self.store, "--out", self.base / "out", status=2)
+            self.assertEqual(self.try_export("--salvage"), (1, before))
+        said = self.json("export", self.store, "--out", self.base / "out", "--salvage", status=1)["omitted"]
+        self.assertEqual(["superblock" in said[0]["text"], "header" in said[1]["text"]], [True, True])
+        (self.store / "cubes/0/containers/64K").unlink()
+        status, saved = self.try_export("--salvage")
+        self.assertEqual((status, {key: before[key] for key in saved}), (1, saved))
+        self.assertIn(self.key_of("gamma"), saved)
+
+    def test_salvage_goes_on_behind_a_damaged_block_of_the_tree(self):
+        self.data = {}
+        self.names = {f"object{number}": object_key(f"object{number}", number << 20) for number in range(1500)}
+        self.fill()
+        before = self.exported()
+        self.assertEqual(len(before), len(self.names))
+        tree = self.store / "cubes/0/tree"
+        content = tree.read_bytes()
+        used = [at for at in range(0, len(content), 4096) if content[at:at + 4096].strip(b"\0")]
+        ended = behind = 0
+        for at in used[::max(1, len(used) // 12)]:
+            tree.write_bytes(content[:at + 40] + bytes([content[at + 40] ^ 16]) + content[at + 41:])
+            if self.try_export()[0] == 2:
+                ended += 1
+                _, saved = self.try_export("--salvage")
+                self.assertEqual({key: before[key] for key in saved}, saved)
+                behind += len(saved) > len(before) / 2
+        self.assertGreater(ended, 0)
+        self.assertGreater(behind, 0)
+
     def test_a_store_whose_superblock_is_missing_is_not_made_anew(self):
         self.fill()
         superblock = (self.store / "superblock").read_bytes()

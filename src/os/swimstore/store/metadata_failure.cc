@@ -35,7 +35,7 @@ int MetadataFailure::report_iteration(const std::string& what, const vtkv::Statu
     return report(what, status);
   }
   std::cerr << fmt::format("{} cannot be read to its end: {}; nothing that would hold a part of it goes on. "
-                           "'ceph-swimstore-tool export {} --out FILE' saves what can be read",
+                           "'ceph-swimstore-tool export {} --salvage --out FILE' saves what can be read",
                            what, status.message(), m_path)
             << std::endl;
   ::_exit(EXIT_FAILURE);
@@ -50,7 +50,8 @@ std::string MetadataFailure::last_words(const std::string& what, const vtkv::Sta
 std::string MetadataFailure::remedy(const std::string& store_path) {
   return fmt::format("Check the disk. Then, with the OSD stopped: 'ceph-swimstore-tool fsck {}' tells all that is "
                      "damaged, and 'repair' mends records that cannot be decoded. A damaged block of the tree comes back "
-                     "only from the peers: remove the OSD and make it anew, after 'export' if any PG has no other copy",
+                     "only from the peers: remove the OSD and make it anew, after 'export --salvage' if any PG has no other "
+                     "copy",
                      store_path);
 }
 

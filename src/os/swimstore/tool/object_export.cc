@@ -105,29 +105,106 @@ Status read_object(const StoreFiles& files, const StoredObject& object, Records*
   return {};
 }
 
-Status export_range(const StoreFiles& files, const ObjectRange& range, ArchiveWriter& writer,
-                    TransferResult* result) {
-  return files.for_each_object(object_key(range.begin), object_key(range.end), [&](const StoredObject& object) {
+class Exporter {
+ public:
+  Exporter(const StoreFiles& files, ArchiveWriter& writer, TransferResult* result)
+      : m_files(files), m_writer(writer), m_result(*result) {}
+
+  Status export_range(const ObjectRange& range);
+
+ private:
+  // Until the end, or until the tree cannot be read further.
+  Status export_keys(const std::string& lower, const std::string& upper);
+  bool can_read(const std::string& lower, const std::string& upper) const;
+  // Behind a hash at which the tree cannot be read, the next from which on it can: near it first.
+  uint64_t next_readable(const ObjectRange& range, uint64_t hash, uint64_t end) const;
+
+  const StoreFiles& m_files;
+  ArchiveWriter& m_writer;
+  TransferResult& m_result;
+  uint64_t m_last_hash = 0;
+};
+
+// In the order of the keys: bits reversed.
+uint64_t hash_of(const ghobject_t& oid) { return oid.hobj.get_bitwise_key_u32(); }
+
+std::string first_key_of(const ObjectRange& range, uint64_t hash) {
+  ghobject_t oid = range.begin;
+  oid.hobj.set_bitwise_key_u32(static_cast<uint32_t>(hash));
+  return object_key(oid);
+}
+
+Status Exporter::export_keys(const std::string& lower, const std::string& upper) {
+  return m_files.for_each_object(lower, upper, [this](const StoredObject& object) {
+    m_last_hash = object.has_name ? hash_of(object.oid) : m_last_hash;
     Records records;
     uint64_t bytes = 0;
-    if (const Status status = read_object(files, object, &records, &bytes); !status.ok()) {
-      result->omitted.push_back(fmt::format("object {} was left out: {}", object.name(), status.message()));
+    if (const Status status = read_object(m_files, object, &records, &bytes); !status.ok()) {
+      m_result.omitted.push_back(fmt::format("object {} was left out: {}", object.name(), status.message()));
       return Status();
     }
     for (const auto& [kind, body] : records) {
-      writer.write(kind, body);
+      m_writer.write(kind, body);
     }
-    result->objects += 1;
-    result->bytes += bytes;
+    m_result.objects += 1;
+    m_result.bytes += bytes;
     return Status();
   });
+}
+
+bool Exporter::can_read(const std::string& lower, const std::string& upper) const {
+  const auto it = m_files.database().new_iterator(lower, upper);
+  it->seek_to_first();
+  return it->status().ok();
+}
+
+uint64_t Exporter::next_readable(const ObjectRange& range, uint64_t hash, uint64_t end) const {
+  const std::string upper = object_key(range.end);
+  const auto readable = [&](uint64_t at) { return at >= end || can_read(first_key_of(range, at), upper); };
+  uint64_t unreadable = hash;
+  uint64_t step = 1;
+  while (!readable(hash + step)) {
+    unreadable = hash + step;
+    step *= 2;
+  }
+  uint64_t found = std::min(hash + step, end);
+  while (found - unreadable > 1) {
+    const uint64_t middle = unreadable + (found - unreadable) / 2;
+    (readable(middle) ? found : unreadable) = middle;
+  }
+  return found;
+}
+
+Status Exporter::export_range(const ObjectRange& range) {
+  const std::string upper = object_key(range.end);
+  std::string lower = object_key(range.begin);
+  const bool to_the_last_hash = range.end.hobj.pool != range.begin.hobj.pool || range.end.is_max();
+  const uint64_t end = to_the_last_hash ? uint64_t{1} << 32 : hash_of(range.end);
+  m_last_hash = hash_of(range.begin);
+  for (;;) {
+    const Status status = export_keys(lower, upper);
+    if (status.ok() || !m_files.salvages()) {
+      return status;
+    }
+    const uint64_t next = next_readable(range, m_last_hash, end);
+    m_result.omitted.push_back(fmt::format("objects of pool {} with hashes, bits reversed, from {:08x} to {:08x} were "
+                                           "left out, as many as there are: {}",
+                                           range.begin.hobj.pool, m_last_hash, next - 1, status.message()));
+    if (next >= end) {
+      return {};
+    }
+    m_last_hash = next;
+    lower = first_key_of(range, next);
+  }
 }
 
 }  // namespace
 
 Status export_objects(StoreFiles& files, const std::string& only, std::ostream* out, TransferResult* result) {
   VTKV_RETURN_IF_ERROR(files.open_cube());
+  result->omitted = files.notes();
   ArchiveWriter writer(out);
+  Exporter exporter(files, writer, result);
   const Status status = files.for_each(key_prefix::collection, [&](std::string_view key, std::string_view value) {
     coll_t cid;
     CollectionRecord record;
@@ -144,11 +221,15 @@ Status export_objects(StoreFiles& files, const std::string& only, std::ostream* 
     writer.write(ArchiveRecord::collection, body);
     result->collections += 1;
     for (const ObjectRange& range : object_ranges(cid, record.bits)) {
-      VTKV_RETURN_IF_ERROR(export_range(files, range, writer, result));
+      VTKV_RETURN_IF_ERROR(exporter.export_range(range));
     }
     return Status();
   });
-  VTKV_RETURN_IF_ERROR(status);
+  if (!status.ok() && files.salvages()) {
+    result->omitted.push_back(fmt::format("further collections were left out: {}", status.message()));
+  } else {
+    VTKV_RETURN_IF_ERROR(status);
+  }
   if (!only.empty() && result->collections == 0) {
     return Status::not_found(fmt::format("{} has no collection {}; list --collections prints them", files.path(),
                                          only));

@@ -14,8 +14,9 @@ using vtkv::Status;
 
 std::string StoredObject::name() const { return describe_object_key(key); }
 
-Status StoreFiles::open(vtkv::Env* env, const std::string& path, uint32_t cube, std::unique_ptr<StoreFiles>* files) {
-  std::unique_ptr<StoreFiles> opened(new StoreFiles(std::make_unique<vtkv::ReadOnlyEnv>(env)));
+Status StoreFiles::open(vtkv::Env* env, const std::string& path, uint32_t cube, Purpose purpose,
+                        std::unique_ptr<StoreFiles>* files) {
+  std::unique_ptr<StoreFiles> opened(new StoreFiles(std::make_unique<vtkv::ReadOnlyEnv>(env), purpose));
   VTKV_RETURN_IF_ERROR(opened->open_root(path, cube));
   *files = std::move(opened);
   return {};
@@ -28,14 +29,33 @@ Status StoreFiles::open_root(const std::string& path, uint32_t cube) {
   if (!m_env->exists(path)) {
     return Status::not_found(path + ": there is no such directory");
   }
-  VTKV_RETURN_IF_ERROR(directory.read_superblock(&m_superblock));
-  VTKV_RETURN_IF_ERROR(vtkv::read_small_file(m_env.get(), path + "/superblock", &m_superblock_bytes));
+  VTKV_RETURN_IF_ERROR(do_without(read_superblock()));
   VTKV_RETURN_IF_ERROR(directory.lock(&m_lock));
   if (cube >= m_superblock.cubes) {
     return Status::invalid_argument(fmt::format("{} has no cube {}: it has {}, counted from 0", path, cube,
                                                 m_superblock.cubes));
   }
   return {};
+}
+
+Status StoreFiles::do_without(const Status& status) {
+  if (status.ok() || !salvages()) {
+    return status;
+  }
+  m_notes.push_back(fmt::format("went on without this: {}", status.message()));
+  return {};
+}
+
+Status StoreFiles::read_superblock() {
+  VTKV_RETURN_IF_ERROR(StoreDirectory(m_env.get(), m_path).read_superblock(&m_superblock));
+  return vtkv::read_small_file(m_env.get(), m_path + "/superblock", &m_superblock_bytes);
+}
+
+Status StoreFiles::read_header() {
+  const std::string path = cube_path() + "/containers/header";
+  std::string bytes;
+  VTKV_RETURN_IF_ERROR(vtkv::read_small_file(m_env.get(), path, &bytes));
+  return ContainerHeader::decode(path, bytes, &m_header);
 }
 
 std::string StoreFiles::cube_path() const { return StoreDirectory(m_env.get(), m_path).cube_path(m_cube); }
@@ -47,13 +67,10 @@ bool StoreFiles::is_copy_whole(unsigned copy) const {
 }
 
 Status StoreFiles::open_cube() {
-  const std::string directory = cube_path() + "/containers";
-  std::string bytes;
-  VTKV_RETURN_IF_ERROR(vtkv::read_small_file(m_env.get(), directory + "/header", &bytes));
-  VTKV_RETURN_IF_ERROR(ContainerHeader::decode(directory + "/header", bytes, &m_header));
+  VTKV_RETURN_IF_ERROR(do_without(read_header()));
   for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
-    VTKV_RETURN_IF_ERROR(m_env->open_file(directory + "/" + Container::file_name(size_class), {.read_only = true},
-                                          &m_containers[size_class]));
+    const std::string path = cube_path() + "/containers/" + Container::file_name(size_class);
+    VTKV_RETURN_IF_ERROR(do_without(m_env->open_file(path, {.read_only = true}, &m_containers[size_class])));
   }
   return vtkv::DB::open_read_only(m_env.get(), cube_path(), vtkv::Options(), &m_database);
 }
@@ -141,8 +158,11 @@ Status StoreFiles::read_chunks(const StoredObject& object, std::vector<StoredChu
 }
 
 Status StoreFiles::read_block(SlotAddress slot, uint32_t block, char* destination) const {
-  return m_containers[slot.container()]->read(slot.byte_offset() + uint64_t{block} * kBlockBytes, kBlockBytes,
-                                             destination);
+  vtkv::File* const container = m_containers[slot.container()].get();
+  if (container == nullptr) {
+    return Status::corruption(fmt::format("container {} cannot be read", Container::file_name(slot.container())));
+  }
+  return container->read(slot.byte_offset() + uint64_t{block} * kBlockBytes, kBlockBytes, destination);
 }
 
 }  // namespace swimstore

@@ -38,13 +38,17 @@ struct StoredChunk {
 
 class StoreFiles {
  public:
+  // salvage: goes on without what reading objects can do without, and notes() says what that was.
+  enum class Purpose { look, salvage };
   // Code::busy while somebody has it mounted; invalid_argument when there is no such cube.
-  static vtkv::Status open(vtkv::Env* env, const std::string& path, uint32_t cube,
+  static vtkv::Status open(vtkv::Env* env, const std::string& path, uint32_t cube, Purpose purpose,
                            std::unique_ptr<StoreFiles>* files);
 
   const std::string& path() const { return m_path; }
   std::string cube_path() const;
   vtkv::Env* env() const { return m_env.get(); }
+  bool salvages() const { return m_purpose == Purpose::salvage; }
+  const std::vector<std::string>& notes() const { return m_notes; }  // a sentence each
   const Superblock& superblock() const { return m_superblock; }
   // Is this copy (0 or 1) of the superblock whole by itself?
   bool is_copy_whole(unsigned copy) const;
@@ -70,10 +74,16 @@ class StoreFiles {
   vtkv::Status read_block(SlotAddress slot, uint32_t block, char* destination) const;
 
  private:
-  explicit StoreFiles(std::unique_ptr<vtkv::Env> env) : m_env(std::move(env)) {}
+  StoreFiles(std::unique_ptr<vtkv::Env> env, Purpose purpose) : m_env(std::move(env)), m_purpose(purpose) {}
   vtkv::Status open_root(const std::string& path, uint32_t cube);
+  vtkv::Status read_superblock();
+  vtkv::Status read_header();
+  // The status as it is; ok after a note of it where it is to be done without.
+  vtkv::Status do_without(const vtkv::Status& status);
 
   const std::unique_ptr<vtkv::Env> m_env;  // changes nothing
+  const Purpose m_purpose;
+  std::vector<std::string> m_notes;
   std::string m_path;
   uint32_t m_cube = 0;
   std::unique_ptr<vtkv::FileLock> m_lock;
@@ -81,7 +91,7 @@ class StoreFiles {
   Superblock m_superblock;
   std::unique_ptr<vtkv::DB> m_database;
   ContainerHeader m_header;
-  std::array<std::unique_ptr<vtkv::File>, kSizeClasses> m_containers;
+  std::array<std::unique_ptr<vtkv::File>, kSizeClasses> m_containers;  // null: it was to be done without
 };
 
 }  // namespace swimstore

@@ -1,6 +1,8 @@
 // ceph-swimstore-tool: makes, looks at, checks and repairs a SwimStore while no OSD uses it.
 // doc/ceph-swimstore-tool.md is its manual.
 
+#include <sys/stat.h>
+
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <functional>
@@ -29,7 +31,8 @@ struct Arguments {
   uint32_t cube = 0;
   bool deep = false;
   std::string fsid, collection, object, slot, file;
-  bool collections = false, lost = false, operations = false, force = false, only_copies = false;
+  bool collections = false, lost = false, operations = false, force = false;
+  bool only_copies = false, salvage = false;
 };
 
 class Tool {
@@ -127,8 +130,11 @@ class Tool {
   }
 
   Status export_all() {
+    m_purpose = m_arguments.salvage ? StoreFiles::Purpose::salvage : StoreFiles::Purpose::look;
     return look([this](StoreFiles& files) {
+      const mode_t mask = ::umask(0077);  // it holds what the store's files hold, which are their owner's alone
       std::ofstream out(m_arguments.file, std::ios::binary | std::ios::trunc);
+      ::umask(mask);
       TransferResult result;
       VTKV_RETURN_IF_ERROR(export_objects(files, m_arguments.collection, &out, &result));
       if (!out.flush()) {
@@ -185,7 +191,7 @@ class Tool {
  private:
   Status look(const std::function<Status(StoreFiles&)>& command) {
     std::unique_ptr<StoreFiles> files;
-    VTKV_RETURN_IF_ERROR(StoreFiles::open(vtkv::posix_env(), m_arguments.path, m_arguments.cube, &files));
+    VTKV_RETURN_IF_ERROR(StoreFiles::open(vtkv::posix_env(), m_arguments.path, m_arguments.cube, m_purpose, &files));
     return command(*files);
   }
 
@@ -211,6 +217,7 @@ class Tool {
 
   const Arguments& m_arguments;
   const std::unique_ptr<vtkv::Report> m_report;
+  StoreFiles::Purpose m_purpose = StoreFiles::Purpose::look;
   bool m_found = false;
 };
 
@@ -246,6 +253,7 @@ class CommandLine {
                             &Tool::export_all);
     to_file->add_option("--collection", m_arguments.collection, "of this one only");
     to_file->add_option("--out", m_arguments.file, "the file")->required();
+    to_file->add_flag("--salvage", m_arguments.salvage, "go on behind what cannot be read, and name it");
     add(m_app, "import", "add the objects of such a file", &Tool::import_all)
         ->add_option("--in", m_arguments.file, "the file")->required();
     CLI::App* list = add(m_app, "list", "print the objects", &Tool::list);
