@@ -38,9 +38,10 @@ NEEDED_DISK_BYTES = 8 << 30
 GROUPS = ("scrub", "osd", "osd-backfill", "erasure-code/test-erasure-eio.sh")
 QUICK = ("erasure-code/test-erasure-eio.sh:TEST_rados_get_subread_eio_shard_0", "osd/osd-reuse-id.sh",
          "scrub/osd-unexpected-clone.sh")
-# Small and made at once: a test makes up to six of them.
+# Small and made at once: a test makes up to twenty of them.
 OSD_OPTIONS = ("--osd-objectstore=swimstore", "--swimstore_log_segment_size=16777216", "--swimstore_log_segments=2",
-               "--swimstore_primed_ahead_size=4194304", "--swimstore_reserve_size=16777216")
+               "--swimstore_primed_ahead_size=4194304", "--swimstore_reserve_size=16777216",
+               "--swimstore_stretch_size=4194304")
 TOOLS = ("ceph-objectstore-tool", "ceph-kvstore-tool")
 ALONE = "(all)"  # of a script that cannot be asked for one test
 
@@ -133,6 +134,9 @@ class Bench:
     folder = self.mount / str(number)
     folder.mkdir()
     (folder / "tmp").mkdir()
+    # scrub/osd-recovery-scrub.sh calls bin/ceph, as in a folder where Ceph was built.
+    (folder / "bin").mkdir()
+    (folder / "bin" / "ceph").symlink_to("/usr/bin/ceph")
     crashes = f"--crash-dir={folder}"
     # Debian's default of the class folder is a relative path.
     classes = "--osd-class-dir=$(echo /usr/lib/*/rados-classes)"
