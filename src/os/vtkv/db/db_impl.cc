@@ -423,7 +423,8 @@ NextStep DbImpl::merge_step() {
   } else if (!status.ok()) {
     // The pass has to wait until merging works again; whoever waits for it hears why.
     std::lock_guard lock(m_defragment_lock);
-    ended = m_defragments_started = m_defragments_wanted;
+    m_defragments_started = m_defragments_wanted;
+    ended = m_defragments_wanted > m_defragments_done.load() ? m_defragments_wanted : 0;
   }
   if (m_stopping.load() && status.code() == Status::Code::busy) {
     return NextStep::on_event();

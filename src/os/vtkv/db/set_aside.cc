@@ -25,15 +25,6 @@ std::optional<uint64_t> SetAside::due(uint64_t now_us, uint64_t failures) const 
   return first ? std::optional(first->first) : std::nullopt;
 }
 
-std::optional<uint64_t> SetAside::overdue(uint64_t now_us, uint64_t failures) const {
-  for (const auto& [epoch, held] : m_held) {
-    if (held.due_us + static_cast<uint64_t>(held.pause.count()) <= now_us && held.order <= failures) {
-      return epoch;
-    }
-  }
-  return std::nullopt;
-}
-
 std::optional<std::chrono::microseconds> SetAside::wait(uint64_t now_us) const {
   std::optional<uint64_t> least;
   for (const auto& [epoch, held] : m_held) {

@@ -27,8 +27,6 @@ class SetAside {
   // The one that may be tried again and has been due for longest, if there is one, of those whose newest failure is
   // among the first `failures`.
   std::optional<uint64_t> due(uint64_t now_us, uint64_t failures = UINT64_MAX) const;
-  // The same, of those that were due a whole pause ago.
-  std::optional<uint64_t> overdue(uint64_t now_us, uint64_t failures = UINT64_MAX) const;
   // Until the next is due; none, when nothing is held.
   std::optional<std::chrono::microseconds> wait(uint64_t now_us) const;
   // Somebody waits: all are due.

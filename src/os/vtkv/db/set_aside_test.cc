@@ -74,14 +74,11 @@ TEST(SetAside, WhatHasFailedSinceCanBeLeftOut) {
   EXPECT_TRUE(aside.due(2 * kFirst));
 }
 
-TEST(SetAside, IsOverdueAWholePauseLater) {
+TEST(SetAside, WhatHasBeenDueForLongestComesFirst) {
   SetAside aside;
-  aside.add(7, damage("a"), 0);
-  EXPECT_FALSE(aside.overdue(2 * kFirst - 1));
-  EXPECT_EQ(aside.overdue(2 * kFirst), 7u);
-  EXPECT_FALSE(aside.overdue(2 * kFirst, 0));
-  aside.hurry(kFirst / 2);
-  EXPECT_FALSE(aside.overdue(kFirst));
+  aside.add(8, damage("b"), 0);
+  aside.add(7, damage("a"), 1);
+  EXPECT_EQ(aside.due(2 * kFirst), 8u);
 }
 
 }  // namespace

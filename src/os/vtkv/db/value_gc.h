@@ -190,6 +190,7 @@ class ValueGc {
   uint64_t m_serving = 0;        // the request that is under way; 0: none
   uint64_t m_full_below = 0;     // a full round takes segments with a lower epoch
   uint64_t m_failures_before = 0;  // what has failed since is not tried again in it
+  bool m_victims_turn_over = false;  // of what is due again, one may be tried
   std::vector<SegmentValues> m_victims;
   Way m_way = Way::whole;        // theirs; one that is read is alone
   ValueScan m_scan;

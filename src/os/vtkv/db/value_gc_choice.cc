@@ -153,13 +153,19 @@ std::chrono::microseconds ValueGc::tell() {
   return m_host->gc_outcome(m_freeing.ok() ? m_set_aside.status() : m_freeing);
 }
 
-// What failed once may fail again: it comes after segments that give something back for certain, unless it would never
-// have its turn. A request ends: what fails is tried again when it is over.
+// What failed once may fail again: in turn with segments that give something back for certain, and behind them in a
+// request, which ends: what fails is tried again when it is over. A scan of the tree is one look, and spares many.
 bool ValueGc::try_or_start() {
   const uint64_t now_us = m_host->gc_now_us();
   const uint64_t failures = m_serving > 0 ? m_failures_before : UINT64_MAX;
-  return try_again(m_set_aside.overdue(now_us, failures)) || start_next() ||
-         try_again(m_set_aside.due(now_us, failures));
+  const std::optional<uint64_t> due = m_set_aside.due(now_us, failures);
+  const bool comes_first = due && (*due == kScan || (m_serving == 0 && m_victims_turn_over));
+  if (comes_first) {
+    m_victims_turn_over = false;
+    return try_again(due);
+  }
+  m_victims_turn_over = true;
+  return start_next() || try_again(due);
 }
 
 // Whatever the log's size: it was worth it once, and who was told of the failure shall hear when it is over.

@@ -137,13 +137,15 @@ class RecordStates {
     }
     const Options options;
     LogRecovery recovery(pool, newest.uuid, options, newest.position, std::move(listed));
-    m_followed = recovery.read_chain().ok();
+    m_followed = recovery.read_chain().ok() && recovery.report_strays().ok() &&
+                 recovery.end().sequence >= recovery.watermark();
     add(recovery.chain(), "replay");
-    add(recovery.half_batch(), "half");
+    add(recovery.half_batch(), m_followed ? "half" : "replay");
   }
   // "tree": the newest checkpoint has it; "replay": it is read; "half": a fragment of a batch whose last one is not
   // there, dropped; "stale": of an earlier use of the segment, or no part of the log from the checkpoint on. Where the log
-  // cannot be followed, whatever may be a part of it is called so.
+  // cannot be followed, or ends before what is known to be durable, the next open refuses it, and whatever may be a part
+  // of it is "replay".
   std::string of(const FoundRecord& record) const {
     const auto found = m_states.find({record.segment->id, record.offset});
     if (found != m_states.end()) {

@@ -53,11 +53,12 @@ class InspectLogTest : public testing::Test {
     return batch;
   }
   // Behind what the database wrote.
-  void append(const std::string& key, uint16_t flags) {
+  void append(const std::string& key, uint16_t flags, SequenceNumber durable_seq = 0) {
     ClosedLog log(&m_env, "/db");
     m_at = m_at.sequence == 0 ? log.end() : m_at;
     RawRecord record = raw_record(put(key));
     record.flags = flags;
+    record.durable_seq = durable_seq;
     m_at = write_raw(log.pool()->find(m_at.segment_id), m_at.end_offset, log.uuid(), m_at, record);
   }
   std::map<uint64_t, std::string> states() {
@@ -91,6 +92,18 @@ TEST_F(InspectLogTest, WhatLiesBehindAGapIsStale) {
   append("b", 0);
   EXPECT_EQ(states().at(m_at.sequence - 1), "replay");
   EXPECT_EQ(states().at(m_at.sequence), "stale");
+}
+
+// The next open refuses such a log: nothing of it is to be thrown away.
+TEST_F(InspectLogTest, WhatSomebodyKnowsToBeDurableIsNeitherHalfNorStale) {
+  append("a", kContinues);
+  const uint64_t first = m_at.sequence;
+  append("b", kContinues, first + 1);
+  EXPECT_EQ(states().at(first), "replay");
+  EXPECT_EQ(states().at(first + 1), "replay");
+  m_at.header_checksum ^= 1;
+  append("c", 0, first + 1);
+  EXPECT_EQ(states().at(first + 2), "replay");
 }
 
 }  // namespace

@@ -30,6 +30,9 @@ uint64_t bytes_of(const Runs& runs, size_t first, size_t end) {
   return bytes;
 }
 
+// What the manifest lists of it, too: a run of range removals has no entries.
+uint64_t cost_of(const Run& run) { return run.entry_bytes() + run.location().span.bytes(); }
+
 bool any_busy(const Runs& runs, size_t first, size_t end, const std::set<uint64_t>& busy) {
   return std::any_of(runs.begin() + first, runs.begin() + end,
                      [&](const auto& run) { return busy.contains(run->location().run_id); });
@@ -88,12 +91,12 @@ MergeChoice choose_emergency_merge(const Runs& runs, const std::set<uint64_t>& b
     uint64_t bytes = 0;
     for (size_t count = 1; count <= kEmergencyRuns && first + count <= runs.size(); ++count) {
       const size_t last = first + count - 1;
-      bytes += bytes_of(runs, last, last + 1);
+      bytes += cost_of(*runs[last]);
       if (any_busy(runs, last, last + 1, busy) || (count > 2 && bytes > kEmergencyFewBytes)) {
         break;
       }
       const double cost = static_cast<double>(bytes) / static_cast<double>(std::max<size_t>(2, count) - 1);
-      if (count >= 2 && (best.count == 0 || cost < best_cost)) {
+      if (count >= 2 && (best.count == 0 || cost < best_cost || (cost == best_cost && count > best.count))) {
         best = {first, count, level_of(runs, last)};
         best_cost = cost;
       }

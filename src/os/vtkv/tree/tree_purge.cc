@@ -51,10 +51,15 @@ Status TreeImpl::purge_run(Purge* purge, size_t number, const Runs& older_runs, 
   VTKV_RETURN_IF_ERROR(writer.finish_as(*run, {}, left));
   purge->written_bytes += writer.written_bytes();
   purge->stitched_bytes += writer.stitched_bytes();
-  return *left && is_mostly_surplus(**left) ? renew_filter(purge, older_runs, left) : Status();
+  if (!*left || !is_mostly_surplus(**left)) {
+    return {};
+  }
+  const Status renewed = renew_filter(purge, older_runs, left);
+  return is_put_aside(renewed) ? Status() : renewed;  // a filter with too much in it is right, too
 }
 
-// A run that has lost most of its entries gets a filter of what is left.
+// A run that has lost most of its entries gets a filter of what is left. Reads all of it: after an error the run is as
+// it was.
 Status TreeImpl::renew_filter(Purge* purge, const Runs& older_runs, std::shared_ptr<const Run>* run) {
   const std::shared_ptr<const Run> old = *run;
   QuotientFilter filter;

@@ -206,6 +206,35 @@ TEST_F(TreePurgeTest, ARunThatLosesMostKeysGetsASmallerFilter) {
   expect_keys(wanted);
 }
 
+// Only a new filter needs what lies outside the stretch: the last that a purge reads.
+TEST_F(TreePurgeTest, WhatCannotBeReadElsewhereCostsOnlyTheNewFilter) {
+  const uint64_t filter_bytes = m_tree->statistics().filter_bytes;
+  const auto purge = [this] {
+    bool did = false;
+    remove_each(1000, kKeys);
+    const Status status = m_tree->merge_once(m_snapshots, &did);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    EXPECT_EQ(m_tree->statistics().purges, 1u);
+  };
+  open();  // nothing is cached
+  const uint64_t before = m_env.calls(SimCall::read);
+  purge();
+  const uint64_t reads = m_env.calls(SimCall::read) - before;
+
+  m_tree.reset();
+  m_sequence = 0;
+  for (const char* name : {"/db/manifest", "/db/tree"}) {
+    ASSERT_TRUE(m_env.remove_file(name).ok()) << name;
+  }
+  SetUp();
+  open();
+  m_env.fail_nth(SimCall::read, reads, Status::from_errno(EIO, "bad block"), false);
+  purge();
+  m_env.clear_faults();
+  EXPECT_GT(m_tree->statistics().filter_bytes, filter_bytes / 2);
+  expect_keys([](int i) { return i < 1000; });
+}
+
 // Random histories, read at every snapshot before and after.
 TEST_F(TreePurgeTest, NoReaderNoticesAPurge) {
   constexpr uint64_t kFew = 300;
