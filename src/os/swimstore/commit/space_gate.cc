@@ -42,7 +42,7 @@ uint64_t SpaceGate::brake_us(const SpaceNeed& need, uint64_t bytes, HBHandle* ha
 }
 
 uint64_t SpaceGate::enter_us(const SpaceNeed& need, uint64_t braked_us, HBHandle* handle) {
-  if (need.is_none() || promise(need, braked_us)) {
+  if (need.is_none() || promise(need, 0)) {
     return 0;
   }
   const SuspendedTimeout suspended(handle);

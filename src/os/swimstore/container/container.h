@@ -168,6 +168,7 @@ class Container {
   // The caller holds m_lock, for all of these.
   std::vector<Piece> holes_to_fill() const;
   std::vector<Punch>::iterator find_punch(const Piece& piece);
+  std::vector<Piece> due_punches(vtkv::SequenceNumber durable, uint64_t limit);
   // What is withheld has no space any more, and no punch of it waits.
   void dropped(const Piece& piece);
   void withhold(const Piece& piece, bool was_primed, vtkv::SequenceNumber durable, bool punch_at_once);

@@ -216,32 +216,39 @@ void Container::give_back(const Piece& piece) {
 
 Status Container::punch(SequenceNumber durable, uint64_t limit, Punched* punched) {
   std::lock_guard growth(m_growth_lock);
-  std::vector<Piece> due;
-  {
-    std::lock_guard lock(m_lock);
-    uint64_t effort = 0;
-    for (const Punch& punch : m_punches) {
-      if (effort >= limit * kPiecesPerStretch) {
-        break;
-      }
-      if (!punch.needs_checkpoint || (punch.in_page && punch.collected_at <= durable)) {
-        due.push_back(punch.piece);
-        effort += punch.piece.is_stretch ? kPiecesPerStretch : 1;
-      }
-    }
-  }
-  for (const Piece& piece : due) {
+  Status first_error;
+  for (const Piece& piece : due_punches(durable, limit)) {
     const Status status = m_file->punch_hole(piece.offset(), piece.bytes());
     std::lock_guard lock(m_lock);
     if (!status.ok()) {
       find_punch(piece)->tried = true;
-      return status;
+      first_error = first_error.ok() ? status : first_error;
+      continue;
     }
     dropped(piece);
     punched->bytes += piece.bytes();
     punched->pieces_bytes += piece.is_stretch ? 0 : piece.bytes();
   }
-  return {};
+  return first_error;
+}
+
+// What was tried in vain holds up nothing else.
+std::vector<Container::Piece> Container::due_punches(SequenceNumber durable, uint64_t limit) {
+  std::vector<Piece> due;
+  uint64_t effort = 0;
+  std::lock_guard lock(m_lock);
+  for (const bool tried : {false, true}) {
+    for (const Punch& punch : m_punches) {
+      if (effort >= limit * kPiecesPerStretch) {
+        break;
+      }
+      if (punch.tried == tried && (!punch.needs_checkpoint || (punch.in_page && punch.collected_at <= durable))) {
+        due.push_back(punch.piece);
+        effort += punch.piece.is_stretch ? kPiecesPerStretch : 1;
+      }
+    }
+  }
+  return due;
 }
 
 void Container::dropped(const Piece& piece) {
@@ -285,6 +292,7 @@ std::vector<Container::Piece> Container::holes_of(uint64_t slot) const {
   return holes;
 }
 
+// What is owned may have holes, too, when somebody made them: a copy that leaves out zeros, or `fallocate -d`.
 void Container::make_hole(uint64_t first, uint64_t end, bool trust_pages) {
   const uint64_t blocks = slot_blocks(m_size_class);
   const uint64_t stretch_blocks = m_growth_bytes / kBlockBytes;
@@ -297,15 +305,15 @@ void Container::make_hole(uint64_t first, uint64_t end, bool trust_pages) {
       first = (slot + 1) * blocks;
     } else if (m_split.contains(slot)) {
       if (m_split.take_these(slot, static_cast<uint32_t>(first % blocks), 1)) {
-        clear_primed(slot);
         add_hole(first, 1);
       }
+      clear_primed(slot);
       first++;
     } else {
       if (m_slots.take_this(slot)) {
-        clear_primed(slot);
         add_hole(slot * blocks, blocks);
       }
+      clear_primed(slot);
       first = (slot + 1) * blocks;
     }
   }

@@ -239,6 +239,19 @@ TEST_F(ContainerPunchingTest, HolesAreKnownAfterAnOpen) {
 }
 
 // A crash cuts the growth of a file short.
+// A copy that leaves out zeros makes holes in what is owned.
+TEST_F(ContainerPunchingTest, AnOwnedSlotWithAHoleIsNotPrimedWhenItIsFree) {
+  std::vector<AllocatedSlot> slots;
+  ASSERT_TRUE(write(16 * kKiB, &slots));
+  prime_all();
+  checkpoint();
+  const SlotAddress slot = slots.front().address;
+  ASSERT_TRUE(m_set->is_primed(slot));
+  check(m_set->file(slot.container())->punch_hole(slot.byte_offset() + kBlockBytes, kBlockBytes));
+  open();
+  EXPECT_FALSE(m_set->is_primed(slot));
+}
+
 TEST_F(ContainerPunchingTest, WhatLiesPastTheFilesEndIsAHole) {
   ASSERT_TRUE(write(16 * kKiB));
   checkpoint();

@@ -11,6 +11,8 @@ namespace {
 
 constexpr uint64_t kBatchStretches = 8;
 constexpr unsigned kBatchPieces = 32;
+// Of what is free: so much more of it is worth another search for pieces.
+constexpr uint64_t kSearchAgainPart = 16;
 
 }  // namespace
 
@@ -70,6 +72,26 @@ bool Reclaimer::withhold_piece(Container& container, uint64_t* withheld) {
   return more;
 }
 
+// A search goes through all containers, and finds nothing in most of a store whose small objects went at random.
+bool Reclaimer::may_search() {
+  const uint64_t free_bytes = m_promises.free_bytes();
+  m_least_free_bytes = std::min(m_least_free_bytes, free_bytes);
+  const uint64_t freed_bytes = free_bytes - m_least_free_bytes;
+  m_searching |= freed_bytes >= std::max(m_options.hole_bytes_min, free_bytes / kSearchAgainPart);
+  return m_searching;
+}
+
+void Reclaimer::search_smaller() {
+  m_searched.fill(false);
+  if (m_piece_class > 0 && slot_bytes(m_piece_class - 1) >= m_options.hole_bytes_min) {
+    m_piece_class--;
+    return;
+  }
+  m_piece_class = kSizeClasses - 1;
+  m_searching = false;
+  m_least_free_bytes = m_promises.free_bytes();
+}
+
 void Reclaimer::withhold_pieces(uint64_t missing_bytes, bool* worked) {
   uint64_t under_way = 0;
   for (const auto& container : m_containers) {
@@ -77,26 +99,25 @@ void Reclaimer::withhold_pieces(uint64_t missing_bytes, bool* worked) {
     under_way += counts.withheld_pieces_bytes + counts.withheld_stretches * container->growth_bytes();
   }
   uint64_t wanted = missing_bytes - std::min(missing_bytes, under_way);
-  bool more = false;
+  if (wanted == 0 || !may_search()) {
+    return;
+  }
+  bool all_searched = true;
   for (auto& container : m_containers) {
-    bool goes_on = container->knows_holes();
-    for (unsigned piece = 0; goes_on && wanted > 0 && piece < kBatchPieces; piece++) {
+    bool& searched = m_searched[container->size_class()];
+    searched |= !container->knows_holes();
+    for (unsigned piece = 0; !searched && wanted > 0 && piece < kBatchPieces; piece++) {
       uint64_t withheld = 0;
-      goes_on = withhold_piece(*container, &withheld);
+      searched = !withhold_piece(*container, &withheld);
       wanted -= std::min(wanted, withheld);
       *worked |= withheld > 0;
     }
-    more |= goes_on;
+    all_searched &= searched;
   }
-  if (wanted == 0) {
-    return;
+  if (all_searched) {
+    search_smaller();
   }
-  if (!more) {
-    const bool is_least = m_piece_class == 0 || slot_bytes(m_piece_class - 1) < m_options.hole_bytes_min;
-    m_piece_class = is_least ? kSizeClasses - 1 : m_piece_class - 1;
-    more = !is_least;
-  }
-  *worked |= more;
+  *worked |= m_searching;
 }
 
 Status Reclaimer::step(bool* worked) {

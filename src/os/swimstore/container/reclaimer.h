@@ -40,8 +40,11 @@ class Reclaimer {
   bool withhold_one(Container& container);
   // A piece of the size that it is the turn of; false: there is none, or it may be wanted by transactions.
   bool withhold_piece(Container& container, uint64_t* withheld);
-  // Withholds pieces of one size, so that a step is short; *worked until the smallest have been looked for.
+  // Withholds pieces of one size, so that a step is short; *worked until the smallest have been looked for. What found
+  // too little looks again when much more is free.
   void withhold_pieces(uint64_t missing_bytes, bool* worked);
+  bool may_search();
+  void search_smaller();
 
   vtkv::Env* const m_env;
   const std::string m_directory;
@@ -55,7 +58,10 @@ class Reclaimer {
   std::atomic<vtkv::SequenceNumber> m_durable{0};
   std::atomic<uint64_t> m_punched_bytes{0};
   std::atomic<uint64_t> m_punched_pieces_bytes{0};
+  bool m_searching = false;  // for pieces: of this size, in containers that have not been gone through
   unsigned m_piece_class = kSizeClasses - 1;
+  std::array<bool, kSizeClasses> m_searched{};
+  uint64_t m_least_free_bytes = 0;  // since the last search ended
   bool m_low = false;
   std::array<bool, kSizeClasses> m_shrinking{};
 };

@@ -305,6 +305,7 @@ void Repair::put_counts(SlotAddress slot, SlotReferences::Counts counts) {
 void Repair::claim(const SlotBlocks& blocks) {
   std::vector<SlotBlocks> claimed;
   if (const Status status = m_store.cube.containers().claim(blocks, &claimed); !status.ok()) {
+    m_status = status.is_no_space() && m_status.ok() ? status : m_status;
     // Claimed with an earlier finding; or past the container's end, say: there is nothing to be owned. Reads of it fail.
     return;
   }
