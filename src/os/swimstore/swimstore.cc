@@ -2,8 +2,15 @@
 
 #include "swimstore/swimstore.h"
 
+#include "common/debug.h"
+
 #include "swimstore/ops/perf_counters.h"
 #include "swimstore/swimstore_mounted.h"
+
+#define dout_context cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore(" << path << ") "
 
 using swimstore::Collection;
 using swimstore::CollectionRef;
@@ -75,8 +82,24 @@ int SwimStore::collection_list(CollectionHandle& c, const ghobject_t& start, con
   return m_mounted->lister.list(collection_of(c), start, end, max, objects, next);
 }
 
+// For Ceph's own tests, before they kill the OSD: never applied, and nobody hears of it.
+void SwimStore::throw_away(std::vector<Transaction>& transactions) {
+  derr << "objectstore_blackhole is set: " << transactions.size() << " transactions are thrown away" << dendl;
+  Context* on_apply = nullptr;
+  Context* on_commit = nullptr;
+  Context* on_apply_sync = nullptr;
+  Transaction::collect_contexts(transactions, &on_apply, &on_commit, &on_apply_sync);
+  for (Context* context : {on_apply, on_commit, on_apply_sync}) {
+    delete context;
+  }
+}
+
 int SwimStore::queue_transactions(CollectionHandle& c, std::vector<Transaction>& transactions, TrackedOpRef,
                                   ThreadPool::TPHandle* handle) {
+  if (cct->_conf->objectstore_blackhole) {
+    throw_away(transactions);
+    return 0;
+  }
   return m_mounted->pipeline.queue(CollectionRef(&collection_of(c)), transactions, handle);
 }
 

@@ -163,6 +163,7 @@ class SwimStore : public ObjectStore {
   enum class Purpose { serve, check };
 
   swimstore::CubeOptions cube_options(const swimstore::Settings& settings, bool single_flush);
+  void throw_away(std::vector<Transaction>& transactions);
   vtkv::Status choose_fsid(swimstore::StoreDirectory& directory);
   vtkv::Status check_made(swimstore::StoreDirectory& directory);
   vtkv::Status check_identity(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);

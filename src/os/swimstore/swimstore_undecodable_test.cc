@@ -1,4 +1,4 @@
-// A transaction whose bytes make no sense.
+// Transactions that are not carried out.
 
 #include <gtest/gtest.h>
 
@@ -44,6 +44,24 @@ TEST_F(UndecodableTest, ATransactionLeavesNothingBehind) {
   m_env.run_until_idle();
   m_store->refresh_perf_counters();
   EXPECT_EQ(0u, m_store->get_perf_counters()->get(l_swimstore_throttle_bytes));
+}
+
+// What Ceph's tests of divergent logs rely on.
+TEST_F(SimStoreFixture, WhatTheBlackHoleGetsIsNeitherAppliedNorAcknowledged) {
+  const auto set_black_hole = [](const char* value) {
+    g_ceph_context->_conf.set_val_or_die("objectstore_blackhole", value);
+    g_ceph_context->_conf.apply_changes(nullptr);
+  };
+  bool acknowledged = false;
+  ObjectStore::Transaction transaction;
+  transaction.touch(kPg, named("object"));
+  transaction.register_on_commit(new LambdaContext([&](int) { acknowledged = true; }));
+  set_black_hole("true");
+  EXPECT_EQ(0, m_store->queue_transaction(m_pg, std::move(transaction)));
+  set_black_hole("false");
+  m_env.run_until_idle();
+  EXPECT_FALSE(m_store->exists(m_pg, named("object")));
+  EXPECT_FALSE(acknowledged);
 }
 
 }  // namespace swimstore
