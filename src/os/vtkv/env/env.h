@@ -50,18 +50,18 @@ struct FileSystemInfo {
 };
 
 struct OpenOptions {
-  bool create = false;     // create when missing (mode 0600)
+  bool create = false;     // create when missing: mode 0600; by root, for the owner of its directory
   bool exclusive = false;  // with create: fail with EEXIST when present
   bool read_only = false;
   bool direct = true;      // O_DIRECT: callers keep kIoAlignment
 };
 
-// An open file. Thread-safe: any number of threads may call any method at once.
 struct FileRange {
   uint64_t offset = 0;
   uint64_t length = 0;
 };
 
+// An open file, never by way of a link. Thread-safe: any number of threads may call any method at once.
 class File {
  public:
   virtual ~File() = default;
@@ -149,12 +149,12 @@ class Env {
   virtual ~Env() = default;
 
   virtual Status open_file(const std::string& path, const OpenOptions& options, std::unique_ptr<File>* file) = 0;
-  virtual Status create_directory(const std::string& path) = 0;  // mode 0700; fine when it exists
+  virtual Status create_directory(const std::string& path) = 0;  // mode 0700, owner as above; fine when it exists
   virtual Status sync_directory(const std::string& path) = 0;
   virtual Status list_directory(const std::string& path, std::vector<std::string>* names) = 0;
   virtual Status rename_file(const std::string& from, const std::string& to) = 0;
   virtual Status remove_file(const std::string& path) = 0;
-  virtual bool exists(const std::string& path) = 0;
+  virtual bool exists(const std::string& path) = 0;  // false: the host says that nothing is there, not even a link
   virtual Status file_system_info(const std::string& path, FileSystemInfo* info) = 0;
   // Code::busy when another process, or another open store of this process, holds it. The host's waits some
   // seconds for one that is on its way out.
