@@ -354,7 +354,6 @@ TEST_P(FsckTest, WhatCannotBeMendedIsNotInTheWayOfWhatCan) {
     damage.delta.allocation.freed.push_back(SlotBlocks::all(stored(cube, "other").chunk.extents.front().slot));
   });
   (void)mend();
-  SlotBlocks blocks;
   damage([&](Cube& cube, Damage&) {
     EXPECT_TRUE(cube.containers().is_owned(stored(cube, "other").chunk.extents.front().blocks()));
   });
