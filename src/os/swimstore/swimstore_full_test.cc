@@ -29,8 +29,7 @@ constexpr std::array<uint64_t, 8> kSizes = {100, 4 * kKiB, 8 * kKiB, 12 * kKiB, 
 
 class FullStoreTest : public ::testing::Test {
  protected:
-  explicit FullStoreTest(uint64_t capacity_bytes = kCapacity, uint64_t reserve_bytes = 4 * kMiB)
-      : m_reserve_bytes(reserve_bytes), m_env(vtkv::posix_env(), m_path, capacity_bytes) {}
+  explicit FullStoreTest(uint64_t capacity_bytes = kCapacity) : m_env(vtkv::posix_env(), m_path, capacity_bytes) {}
 
   struct Pg {
     coll_t cid;
@@ -41,10 +40,11 @@ class FullStoreTest : public ::testing::Test {
     unsigned made = 0;
   };
 
+  virtual void choose_options() {
+    use_small_stores(g_ceph_context, {{"swimstore_reserve_size", "4194304"}, {"swimstore_space_wait_time", "0.5"}});
+  }
   void SetUp() override {
-    const std::string reserve = std::to_string(m_reserve_bytes);
-    use_small_stores(g_ceph_context,
-                     {{"swimstore_reserve_size", reserve.c_str()}, {"swimstore_space_wait_time", "0.5"}});
+    choose_options();
     std::filesystem::remove_all(m_path);
     std::filesystem::create_directory(m_path);
     m_store = std::make_unique<SwimStore>(g_ceph_context, m_path, &m_env);
@@ -171,7 +171,6 @@ class FullStoreTest : public ::testing::Test {
 
   const std::string m_path =
       std::filesystem::absolute(::testing::UnitTest::GetInstance()->current_test_info()->name());
-  const uint64_t m_reserve_bytes;
   CappedEnv m_env;
   std::unique_ptr<SwimStore> m_store;
   std::array<Pg, kWriters> m_pgs;
@@ -185,8 +184,15 @@ class FullStoreTest : public ::testing::Test {
 // So large that containers grow with parts of it.
 class LargeReserveTest : public FullStoreTest {
  protected:
-  LargeReserveTest() : FullStoreTest(256 * kMiB, 16 * kMiB) {}
+  LargeReserveTest() : FullStoreTest(256 * kMiB) {}
 
+  // Thousands of objects: with larger memtables, or a checkpoint is written for every few dozen of them.
+  void choose_options() override {
+    use_small_stores(g_ceph_context, {{"swimstore_reserve_size", "16777216"},
+                                      {"swimstore_space_wait_time", "0.5"},
+                                      {"swimstore_log_segment_size", "4194304"},
+                                      {"swimstore_memtable_size", "2097152"}});
+  }
   // Filled to the brim and beyond by objects of that size, of which 60 % go then, chosen at random.
   void fill_and_thin_out(uint64_t bytes) {
     start_writers([this] { return m_stopped.load(); }, bytes);

@@ -228,7 +228,7 @@ TEST_F(TreePurgeTest, WhatCannotBeReadElsewhereCostsOnlyTheNewFilter) {
   }
   SetUp();
   open();
-  m_env.fail_nth(SimCall::read, reads, Status::from_errno(EIO, "bad block"), false);
+  m_env.fail_nth(SimCall::read, reads, Status::from_errno(EIO, "bad block"), true);
   purge();
   m_env.clear_faults();
   EXPECT_GT(m_tree->statistics().filter_bytes, filter_bytes / 2);
