@@ -61,11 +61,22 @@ def processes():
     if not entry.name.isdigit() or int(entry.name) == os.getpid():
       continue
     try:
-      if mark in (entry / "environ").read_bytes().split(b"\0"):
+      if mark in _environment(entry):
         found.append(int(entry.name))
     except OSError:  # it has ended meanwhile
       continue
   return found
+
+
+def _environment(entry):
+  """Of the process at /proc/PID. One that is just becoming another program has none for a moment."""
+  for _ in range(50):
+    environment = (entry / "environ").read_bytes()
+    if environment:
+      break
+    os.readlink(entry / "exe")  # OSError: it has ended, or is the kernel's
+    time.sleep(0.002)
+  return environment.split(b"\0")
 
 
 def end_processes(patience_seconds=PATIENCE_SECONDS):
@@ -73,7 +84,7 @@ def end_processes(patience_seconds=PATIENCE_SECONDS):
   begun = time.monotonic()
   told = set()
   while True:
-    left = processes()
+    left = processes() + [pid for pid in told if _runs(pid)]
     if not left:
       return
     late = time.monotonic() - begun > patience_seconds
@@ -87,6 +98,14 @@ def end_processes(patience_seconds=PATIENCE_SECONDS):
         _send(pid, signal.SIGCONT)
         told.add(pid)
     time.sleep(0.05)
+
+
+def _runs(pid):
+  """One that is ending has no environment any more, but still what it holds."""
+  try:
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+  except OSError:
+    return False
 
 
 def _send(pid, number):

@@ -6,6 +6,8 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 import unittest
 
@@ -119,6 +121,18 @@ except KeyboardInterrupt:
 
   def test_a_daemon_ends(self):
     self.end("setsid bash -c 'echo $$; exec sleep 60 >/dev/null 2>&1 </dev/null' &")
+
+  def test_one_that_loses_its_mark_on_its_way_out_is_waited_for(self):
+    self.end("""setsid bash -c 'trap "exec env -i sleep 0.5" TERM; echo $$; exec >/dev/null 2>&1
+while :; do sleep 0.05; done' &""", 20)
+
+  def test_one_that_is_becoming_another_program_is_looked_at_again(self):
+    with tempfile.TemporaryDirectory() as folder:
+      entry = pathlib.Path(folder)
+      (entry / "environ").write_bytes(b"")
+      (entry / "exe").symlink_to("/proc/self/exe")
+      threading.Timer(0.02, lambda: (entry / "environ").write_bytes(b"A=1\0")).start()
+      self.assertIn(b"A=1", ending._environment(entry))
 
   def test_one_that_is_stopped_ends(self):
     self.assertLess(self.end("sleep 60 & kill -STOP $!; echo $!", 20), 20)
