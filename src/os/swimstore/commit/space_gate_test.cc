@@ -58,6 +58,7 @@ class SpaceGateTest : public ::testing::Test {
     m_gate = std::make_unique<SpaceGate>(g_ceph_context, &m_env, *m_containers);
     while (m_containers->promise(kMiB, Urgency::usual)) {
     }
+    m_promised_bytes = m_containers->statistics().promised_bytes;
   }
   void TearDown() override {
     m_gate.reset();
@@ -75,6 +76,7 @@ class SpaceGateTest : public ::testing::Test {
   std::unique_ptr<ContainerSet> m_containers;
   std::unique_ptr<SpaceGate> m_gate;
   const SpaceNeed m_need{kMiB, true};
+  uint64_t m_promised_bytes = 0;
 };
 
 }  // namespace
@@ -94,14 +96,14 @@ TEST_F(SpaceGateTest, WhoAsksWhoWaitsDoesNotWaitForTheHost) {
   EXPECT_GT(waiter.get(), 0u);
 }
 
-TEST_F(SpaceGateTest, WhoFindsNoRoomWaitsAsLongAsItsPatienceAndThenDrawsOnTheReserve) {
+TEST_F(SpaceGateTest, WhoFindsNoRoomWaitsAsLongAsItsPatienceAndThenGetsWhatOthersLeave) {
   EXPECT_GE(enter(0).get(), kPatience_us);
-  EXPECT_LT(m_containers->statistics().reserve_bytes, m_containers->statistics().reserve_target_bytes);
+  EXPECT_EQ(m_containers->statistics().promised_bytes, m_promised_bytes + kMiB);
 }
 
 TEST_F(SpaceGateTest, WhatTheBrakeTookCountsAsWaited) {
   EXPECT_LT(enter(kPatience_us).get(), kPatience_us);
-  EXPECT_LT(m_containers->statistics().reserve_bytes, m_containers->statistics().reserve_target_bytes);
+  EXPECT_EQ(m_containers->statistics().promised_bytes, m_promised_bytes + kMiB);
 }
 
 }  // namespace swimstore

@@ -77,6 +77,9 @@ class Container {
   // Asks the host which free blocks have no space; none of these is primed, whatever the pages say, which would be a
   // broken rule. `trust_pages`: unless it does (a test's mutation, that breaks it).
   vtkv::Status finish_recovery(bool trust_pages);
+  // Gives space again to what is owned and has none: after a crash a write may be there and the growth before it not, and
+  // a copy may leave zeros out. What the host has no room for stays as it is.
+  void fill_owned();
   // Before finish_recovery().
   void quarantine(uint64_t slot);
   void collect_pages(vtkv::SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries);
@@ -179,7 +182,7 @@ class Container {
   bool lies_in_split(const Piece& piece) const { return m_split.contains(piece.first / slot_blocks(m_size_class)); }
   bool overlaps(const Piece& piece, uint64_t slot) const;
   std::vector<Piece> holes_of(uint64_t slot) const;
-  // What the host says has no space, of what is free, is a hole.
+  // What the host says has no space, of what is free, is a hole; the rest goes to m_owned_holes.
   void make_hole(uint64_t first, uint64_t end, bool trust_pages);
   void add_hole(uint64_t first, uint64_t count);
   // Changes the owner as of the last applied sequence. *splits: the slot was not split before.
@@ -208,6 +211,7 @@ class Container {
   std::vector<Punch> m_punches;
   std::map<uint64_t, uint64_t> m_holes;  // pieces that were punched: first block, count
   uint64_t m_hole_blocks = 0, m_split_hole_blocks = 0;  // of them, of which in split slots
+  std::vector<Piece> m_owned_holes;  // from finish_recovery() to fill_owned()
   unsigned m_piece_class = 0;            // of withhold_piece(),
   uint64_t m_piece_cursor = 0;           // which goes on at this slot
   std::vector<std::pair<uint64_t, uint64_t>> m_priming;  // runs of zeros not synced yet: first slot, count

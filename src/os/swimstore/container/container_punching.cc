@@ -2,6 +2,7 @@
 #include "swimstore/container/container.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "vtkv/util/invariants.h"
 
@@ -297,24 +298,43 @@ void Container::make_hole(uint64_t first, uint64_t end, bool trust_pages) {
   const uint64_t blocks = slot_blocks(m_size_class);
   const uint64_t stretch_blocks = m_growth_bytes / kBlockBytes;
   end = std::min(end, m_slots.slots() * blocks);
+  const auto is_owned = [this](uint64_t from, uint64_t to) {
+    if (m_owned_holes.empty() || m_owned_holes.back().end() != from) {
+      m_owned_holes.push_back({from, 0});
+    }
+    m_owned_holes.back().count += to - from;
+  };
   while (first < end) {
     const uint64_t slot = first / blocks;
+    const uint64_t behind = std::min((slot + 1) * blocks, end);
     if (!m_slots.is_backed(first / stretch_blocks)) {
       first = (first / stretch_blocks + 1) * stretch_blocks;
     } else if (trust_pages && m_slots.is_primed(slot)) {
-      first = (slot + 1) * blocks;
+      first = behind;
     } else if (m_split.contains(slot)) {
       if (m_split.take_these(slot, static_cast<uint32_t>(first % blocks), 1)) {
         add_hole(first, 1);
+      } else {
+        is_owned(first, first + 1);
       }
       clear_primed(slot);
       first++;
     } else {
       if (m_slots.take_this(slot)) {
         add_hole(slot * blocks, blocks);
+      } else {
+        is_owned(first, behind);
       }
       clear_primed(slot);
-      first = (slot + 1) * blocks;
+      first = behind;
+    }
+  }
+}
+
+void Container::fill_owned() {
+  for (const Piece& hole : std::exchange(m_owned_holes, {})) {
+    if (!m_file->allocate(hole.offset(), hole.bytes()).ok()) {
+      break;
     }
   }
 }

@@ -182,6 +182,22 @@ TEST_F(ContainerPunchingTest, WithTheReserveWholeNoPieceGoes) {
   EXPECT_EQ(statistics().punched_pieces_bytes_total, 0u);
 }
 
+// As when small objects went at random. Each punch costs the host something: so many as it takes.
+TEST_F(ContainerPunchingTest, SmallPiecesGoOnlyUntilTheStoreIsNotFullAnyMore) {
+  fill(4 * kKiB);
+  checkpoint();
+  take_from_the_reserve(6);
+  free_each(2);  // the least run that is punched is of 16 KiB
+  for (unsigned i = 0; i < 40; ++i) {
+    checkpoint();
+  }
+  const ContainerStatistics after = statistics();
+  EXPECT_GT(after.reserve_bytes * 4, after.reserve_target_bytes * 3);
+  EXPECT_LT(after.reserve_bytes, after.reserve_target_bytes);
+  EXPECT_LT(after.punched_pieces_bytes_total, 2 * after.reserve_target_bytes);
+  EXPECT_EQ(blocks_without_space(take_all(4 * kKiB)), 0u);
+}
+
 TEST_F(ContainerPunchingTest, LargePiecesGoFirst) {
   fill(16 * kKiB);
   take_from_the_reserve(4);
@@ -250,6 +266,18 @@ TEST_F(ContainerPunchingTest, AnOwnedSlotWithAHoleIsNotPrimedWhenItIsFree) {
   check(m_set->file(slot.container())->punch_hole(slot.byte_offset() + kBlockBytes, kBlockBytes));
   open();
   EXPECT_FALSE(m_set->is_primed(slot));
+}
+
+// A crash, too, may keep a write and lose the growth before it.
+TEST_F(ContainerPunchingTest, AnOwnedSlotWithAHoleGetsSpaceAgain) {
+  std::vector<AllocatedSlot> slots;
+  ASSERT_TRUE(write(16 * kKiB, &slots));
+  checkpoint();
+  const SlotAddress slot = slots.front().address;
+  check(m_set->file(slot.container())->punch_hole(slot.byte_offset() + kBlockBytes, kBlockBytes));
+  EXPECT_EQ(blocks_without_space(slots), 1u);
+  open();
+  EXPECT_EQ(blocks_without_space(slots), 0u);
 }
 
 TEST_F(ContainerPunchingTest, WhatLiesPastTheFilesEndIsAHole) {

@@ -458,6 +458,9 @@ Status ContainerSetImplementation::finish_recovery() {
   if (!m_options.caretaker) {
     return {};
   }
+  for (auto& container : m_containers) {
+    container->fill_owned();
+  }
   std::lock_guard lock(m_worker_lock);
   m_worker = m_env->start_worker("containers", 0, [this](vtkv::IoQueue&) { return caretaker_step(); });
   return {};

@@ -82,18 +82,30 @@ bool Reclaimer::may_search() {
 }
 
 void Reclaimer::search_smaller() {
-  m_searched.fill(false);
-  if (m_piece_class > 0 && slot_bytes(m_piece_class - 1) >= m_options.hole_bytes_min) {
+  const uint64_t least_bytes = m_reserve.is_low() ? kBlockBytes : m_options.hole_bytes_min;
+  if (m_piece_class > 0 && slot_bytes(m_piece_class - 1) >= least_bytes) {
     m_piece_class--;
-    return;
+    m_searched.fill(false);
+  } else {
+    end_search();
   }
+}
+
+void Reclaimer::end_search() {
+  m_searched.fill(false);
   m_piece_class = kSizeClasses - 1;
   m_searching = false;
   m_least_free_bytes = m_promises.free_bytes();
 }
 
-void Reclaimer::withhold_pieces(uint64_t missing_bytes, bool* worked) {
-  uint64_t under_way = 0;
+void Reclaimer::withhold_pieces(const vtkv::FileSystemInfo& host, uint64_t punched_bytes, bool* worked) {
+  const bool is_small = slot_bytes(m_piece_class) < m_options.hole_bytes_min;
+  const uint64_t missing_bytes = is_small ? m_reserve.urgently_missing_bytes(host) : m_reserve.missing_bytes(host);
+  if (is_small && missing_bytes == 0) {
+    end_search();
+    return;
+  }
+  uint64_t under_way = punched_bytes;
   for (const auto& container : m_containers) {
     const Container::Counts counts = container->counts();
     under_way += counts.withheld_pieces_bytes + counts.withheld_stretches * container->growth_bytes();
@@ -140,8 +152,8 @@ Status Reclaimer::step(bool* worked) {
     counts = container->counts();
     waiting |= counts.withheld_stretches > 0 || counts.withheld_pieces_bytes > 0;
   }
-  if (const uint64_t missing = m_reserve.missing_bytes(host); is_short && missing > punched.bytes) {
-    withhold_pieces(missing - punched.bytes, worked);
+  if (is_short) {
+    withhold_pieces(host, punched.bytes, worked);
   }
   m_punched_bytes += punched.bytes;
   m_punched_pieces_bytes += punched.pieces_bytes;

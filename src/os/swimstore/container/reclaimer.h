@@ -42,9 +42,11 @@ class Reclaimer {
   bool withhold_piece(Container& container, uint64_t* withheld);
   // Withholds pieces of one size, so that a step is short; *worked until the smallest have been looked for. What found
   // too little looks again when much more is free.
-  void withhold_pieces(uint64_t missing_bytes, bool* worked);
+  void withhold_pieces(const vtkv::FileSystemInfo& host, uint64_t punched_bytes, bool* worked);
   bool may_search();
+  // Below hole_bytes_min only for what the reserve lacks urgently.
   void search_smaller();
+  void end_search();
 
   vtkv::Env* const m_env;
   const std::string m_directory;

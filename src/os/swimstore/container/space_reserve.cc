@@ -32,10 +32,18 @@ Status SpaceReserve::open(vtkv::Env* env, const std::string& directory, uint64_t
   return {};
 }
 
-uint64_t SpaceReserve::missing_bytes(const vtkv::FileSystemInfo& host) const {
-  const uint64_t lacking = m_target_bytes - std::min(m_target_bytes, held_bytes());
+uint64_t SpaceReserve::missing_bytes(const vtkv::FileSystemInfo& host, uint64_t lacking) const {
   const uint64_t wanted = margin_bytes() + (lacking > 0 ? lacking + m_piece_bytes : 0);  // as in balance()
   return wanted - std::min(wanted, host.available_bytes);
+}
+
+uint64_t SpaceReserve::missing_bytes(const vtkv::FileSystemInfo& host) const {
+  return missing_bytes(host, m_target_bytes - std::min(m_target_bytes, held_bytes()));
+}
+
+uint64_t SpaceReserve::urgently_missing_bytes(const vtkv::FileSystemInfo& host) const {
+  const uint64_t enough = m_target_bytes / 4 * 3 + m_piece_bytes;
+  return is_low() ? missing_bytes(host, enough - (held_bytes() + lent_bytes())) : 0;
 }
 
 uint64_t SpaceReserve::growable_bytes(const vtkv::FileSystemInfo& host) const {

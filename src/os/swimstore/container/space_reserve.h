@@ -35,6 +35,10 @@ class SpaceReserve {
   uint64_t lent_bytes() const { return m_lent_bytes.load(std::memory_order_relaxed); }
   // By how much `host` has too little for the reserve to be whole, and the margin beside it.
   uint64_t missing_bytes(const vtkv::FileSystemInfo& host) const;
+  // The same, but only until log, tree and others have less than a quarter of it: then a store is full for its clients,
+  // whatever is free in its containers.
+  uint64_t urgently_missing_bytes(const vtkv::FileSystemInfo& host) const;
+  bool is_low() const { return (held_bytes() + lent_bytes()) * 4 <= m_target_bytes * 3; }
   // Shrinks while the host is nearly full.
   vtkv::Status make_room(bool* changed);
   // The same, and grows by one piece when there is plenty. *changed: it did either.
@@ -45,6 +49,8 @@ class SpaceReserve {
 
  private:
   uint64_t margin_bytes() const { return m_target_bytes / 4; }
+  // Of what the host must have so that balance() makes up for so much.
+  uint64_t missing_bytes(const vtkv::FileSystemInfo& host, uint64_t lacking) const;
   // The caller holds m_lock.
   vtkv::Status make_room_locked(bool* changed);
   vtkv::Status shrink(uint64_t bytes);

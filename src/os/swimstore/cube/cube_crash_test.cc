@@ -74,15 +74,17 @@ class CubeCrashNotices : public testing::TestWithParam<const char*> {};
 TEST_P(CubeCrashNotices, TheBrokenRule) {
   const std::string name = GetParam();
   const SimProfile profile = name == "single_flush_everywhere" ? SimProfile::weakest : SimProfile::ext4;
+  // It hands out a slot for which the host has no space, long before a crash could find data lost.
+  const bool shows_at_once = name == "failed_punch_trusted";
   CrashExplorer explorer = new_explorer(nullptr);
   for (uint64_t seed = 1; seed <= 200; seed++) {
     const auto violation = explorer.explore({"cube", name, profile, seed, kTransactions}, kLimits);
-    if (violation && !violation->what.starts_with("without any crash")) {
+    if (violation && (shows_at_once || !violation->what.starts_with("without any crash"))) {
       std::printf("noticed after %" PRIu64 " states: %s\n", explorer.counts().states, violation->what.c_str());
       return;
     }
   }
-  FAIL() << "no crash state told that the rule was broken";
+  FAIL() << "nothing told that the rule was broken";
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, CubeCrashNotices,
