@@ -1,7 +1,7 @@
 // Making a database and opening one: recovery from the log, and the record that ends it.
 //
-// Layout: lock, log/000001.log ..., and the tree's files. The tree's manifest comes last: a directory
-// without it holds a database that was never finished, and may be made again.
+// Layout: lock, log/000001.log ..., and the tree's files. While they are made there is a mark: with it they may be
+// removed and made again, without it never. A database that has lost its manifest is a damaged one.
 
 #include <algorithm>
 
@@ -20,6 +20,7 @@ namespace {
 std::string lock_path(const std::string& directory) { return directory + "/lock"; }
 std::string log_path(const std::string& directory) { return directory + "/log"; }
 std::string manifest_path(const std::string& directory) { return directory + "/manifest"; }
+std::string unfinished_path(const std::string& directory) { return directory + "/" + std::string(kUnfinishedName); }
 
 std::string parent_of(std::string directory) {
   while (directory.size() > 1 && directory.back() == '/') {
@@ -50,13 +51,39 @@ Status remove_log_files(Env* env, const std::string& directory) {
   return Status();
 }
 
+// The first file of a database, or "".
+Status find_remains(Env* env, const std::string& directory, std::string* name) {
+  std::vector<std::string> names;
+  VTKV_RETURN_IF_ERROR(env->list_directory(directory, &names));
+  for (std::string& found : names) {
+    std::vector<std::string> segments;
+    if (found == "log") {
+      VTKV_RETURN_IF_ERROR(env->list_directory(log_path(directory), &segments));
+    }
+    if (found == "log" ? !segments.empty() : found != "lock" && is_database_file(found)) {
+      *name = std::move(found);
+      return Status();
+    }
+  }
+  name->clear();
+  return Status();
+}
+
 // May a database be made here? Where an earlier making was interrupted, too. Empty directories of its user's
 // may stay.
 Status check_may_create(Env* env, const std::string& directory) {
-  if (env->exists(directory + "/manifest")) {
-    return Status::invalid_argument(directory + ": holds a database already; open it, or name another directory");
-  }
   std::string name;
+  if (!env->exists(unfinished_path(directory))) {
+    if (env->exists(manifest_path(directory))) {
+      return Status::invalid_argument(directory + ": holds a database already; open it, or name another directory");
+    }
+    VTKV_RETURN_IF_ERROR(find_remains(env, directory, &name));
+    if (!name.empty()) {
+      return Status::invalid_argument(directory + ": holds a part of a database (" + name +
+                                      ") and no manifest: it may be a damaged one. Save what is there, or remove it if "
+                                      "nobody wants it, or name another directory");
+    }
+  }
   VTKV_RETURN_IF_ERROR(find_foreign_file(env, directory, &name));
   if (name.empty()) {
     return Status();
@@ -64,15 +91,27 @@ Status check_may_create(Env* env, const std::string& directory) {
   return Status::invalid_argument(directory + ": is not empty (" + name + "); name an empty directory");
 }
 
+Status mark_unfinished(Env* env, const std::string& directory) {
+  OpenOptions options;
+  options.create = true;
+  std::unique_ptr<File> file;
+  VTKV_RETURN_IF_ERROR(env->open_file(unfinished_path(directory), options, &file));
+  return env->sync_directory(directory);
+}
+
+Status remove_unfinished_mark(Env* env, const std::string& directory) {
+  VTKV_RETURN_IF_ERROR(env->remove_file(unfinished_path(directory)));
+  return env->sync_directory(directory);
+}
+
 // Empties a directory that holds nothing but a database whose making was interrupted.
 Status clear_half_made(Env* env, const std::string& directory) {
-  VTKV_RETURN_IF_ERROR(check_may_create(env, directory));
   std::vector<std::string> names;
   VTKV_RETURN_IF_ERROR(env->list_directory(directory, &names));
   for (const std::string& name : names) {
     if (name == "log") {
       VTKV_RETURN_IF_ERROR(remove_log_files(env, directory));
-    } else if (name != "lock" && is_database_file(name)) {
+    } else if (name != "lock" && name != kUnfinishedName && is_database_file(name)) {
       VTKV_RETURN_IF_ERROR(env->remove_file(directory + "/" + name));
     }
   }
@@ -106,6 +145,8 @@ Status DB::create(Env* env, const std::string& directory, const Options& options
   VTKV_RETURN_IF_ERROR(check_may_create(env, directory));  // a refusal leaves no lock file behind
   std::unique_ptr<FileLock> lock;
   VTKV_RETURN_IF_ERROR(env->lock_file(lock_path(directory), &lock));
+  VTKV_RETURN_IF_ERROR(check_may_create(env, directory));  // by another one's hand meanwhile
+  VTKV_RETURN_IF_ERROR(mark_unfinished(env, directory));
   VTKV_RETURN_IF_ERROR(clear_half_made(env, directory));
   const Uuid uuid = new_uuid(env);
   SegmentPool pool(env, log_path(directory), options.geometry, uuid);
@@ -114,7 +155,8 @@ Status DB::create(Env* env, const std::string& directory, const Options& options
   VTKV_RETURN_IF_ERROR(env->sync_directory(directory));
   const LogPosition start{0, 1, 1, kLogBlockBytes, 0};
   VTKV_RETURN_IF_ERROR(Tree::create(env, directory, options.geometry, uuid, start));
-  return env->sync_directory(directory);
+  VTKV_RETURN_IF_ERROR(env->sync_directory(directory));
+  return remove_unfinished_mark(env, directory);
 }
 
 Status DB::open(Env* env, const std::string& directory, const Options& options, std::unique_ptr<DB>* db) {
@@ -156,6 +198,9 @@ LogRecovery DbImpl::new_recovery() const {
 // Everything up to end_recovery() only reads.
 Status DbImpl::recover() {
   VTKV_RETURN_IF_ERROR(open_parts());
+  if (m_env->exists(unfinished_path(m_directory))) {  // its making ended but for this
+    VTKV_RETURN_IF_ERROR(remove_unfinished_mark(m_env, m_directory));
+  }
   LogRecovery recovery = new_recovery();
   VTKV_RETURN_IF_ERROR(recovery.read_chain());
   VTKV_RETURN_IF_ERROR(recovery.report_strays());

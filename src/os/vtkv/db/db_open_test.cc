@@ -92,6 +92,27 @@ TEST_F(DbOpenTest, OnlyEmptyDirectoriesOfOthersMayBeThere) {
   EXPECT_TRUE(names(create(), "holds a database already"));
 }
 
+// A monitor's store is made where there is none: what has lost its manifest must not be taken for that.
+TEST_F(DbOpenTest, ADatabaseWithoutItsManifestIsNotMadeAnew) {
+  ASSERT_TRUE(create().ok());
+  ASSERT_TRUE(m_env.remove_file("/db/manifest").ok());
+  const Status status = create();
+  EXPECT_EQ(status.code(), Status::Code::invalid_argument);
+  EXPECT_TRUE(names(status, "no manifest")) << status.to_string();
+  EXPECT_TRUE(m_env.exists("/db/tree"));
+  EXPECT_TRUE(m_env.exists("/db/log/000001.log"));
+}
+
+TEST_F(DbOpenTest, TheMarkOfAMakingGoesBeforeAnythingIsWritten) {
+  m_env.fail_nth(SimCall::remove, 1, Status::from_errno(EIO, "injected"), false);
+  ASSERT_FALSE(create().ok());
+  ASSERT_TRUE(m_env.exists("/db/create_unfinished"));
+  ASSERT_TRUE(DB::open(&m_env, "/db", m_options, &m_db).ok());
+  EXPECT_FALSE(m_env.exists("/db/create_unfinished"));
+  m_db.reset();
+  EXPECT_TRUE(names(create(), "holds a database already"));
+}
+
 // The leftovers of a making that failed late are removed, or the host's error is told and they can be removed later.
 TEST_F(DbOpenTest, MakingItAgainTellsEveryErrorAndThenSucceeds) {
   for (const SimCall call : {SimCall::remove, SimCall::create_directory, SimCall::open, SimCall::list_directory}) {

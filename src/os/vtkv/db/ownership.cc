@@ -5,7 +5,8 @@
 namespace vtkv {
 
 bool is_database_file(const std::string& name) {
-  return name == "lock" || name == "log" || name == "tree" || name == "manifest" || name == "manifest.new";
+  return name == "lock" || name == "log" || name == "tree" || name == "manifest" || name == "manifest.new" ||
+         name == kUnfinishedName;
 }
 
 Status find_foreign_file(Env* env, const std::string& directory, std::string* name) {

@@ -5,11 +5,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "vtkv/env/env.h"
 #include "vtkv/status.h"
 
 namespace vtkv {
+
+// A file that is there while a database is made: what lies in its directory may be removed.
+inline constexpr std::string_view kUnfinishedName = "create_unfinished";
 
 // Is it a file or directory that the engine makes?
 bool is_database_file(const std::string& name);
