@@ -2,7 +2,7 @@
 # usage: check_version.sh CEPH_SOURCE LIBCEPH_COMMON
 #
 # The source's headers describe the library's memory: both must be the same
-# version, Debian's patches included.
+# version, Debian's patches included. Prints PACKAGE=VERSION of the library.
 
 set -eu
 source=$1
@@ -13,9 +13,11 @@ if [ -z "$package" ]; then
   echo "no installed package owns $library: install ceph-osd $expected" >&2
   exit 1
 fi
-installed=$(dpkg-query -W -f '${Version}' "$package" | sed 's/+b[0-9]*$//')
+version=$(dpkg-query -W -f '${Version}' "$package")
+installed=$(printf '%s' "$version" | sed 's/+b[0-9]*$//')
 if [ "$installed" != "$expected" ]; then
   echo "the Ceph source in $source is version $expected, but the installed $package" \
     "is $installed: run qa/setup/sysroot.sh, or point SWIM_CEPH_SOURCE at that version" >&2
   exit 1
 fi
+echo "$package=$version"

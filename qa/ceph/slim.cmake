@@ -21,10 +21,18 @@ find_library(CEPH_COMMON NAMES libceph-common.so.2
 get_filename_component(CEPH_COMMON_DIR ${CEPH_COMMON} DIRECTORY)
 execute_process(
   COMMAND ${CMAKE_SOURCE_DIR}/qa/ceph/check_version.sh ${SWIM_CEPH_SOURCE} ${CEPH_COMMON}
-  RESULT_VARIABLE version_differs ERROR_VARIABLE message ERROR_STRIP_TRAILING_WHITESPACE)
+  RESULT_VARIABLE version_differs OUTPUT_VARIABLE CEPH_COMMON_PACKAGE OUTPUT_STRIP_TRAILING_WHITESPACE
+  ERROR_VARIABLE message ERROR_STRIP_TRAILING_WHITESPACE)
 if(version_differs)
   message(FATAL_ERROR "${message}")
 endif()
+# Read whenever cmake runs: a packaged file's time is that of its build, so no build would notice another one.
+execute_process(COMMAND ${CMAKE_READELF} --notes ${CEPH_COMMON}
+  OUTPUT_VARIABLE ceph_common_notes COMMAND_ERROR_IS_FATAL ANY)
+if(NOT ceph_common_notes MATCHES "Build ID: ([0-9a-f]+)")
+  message(FATAL_ERROR "${CEPH_COMMON} has no build ID, by which programs know it again: install the packaged one")
+endif()
+set(CEPH_COMMON_BUILD_ID ${CMAKE_MATCH_1})
 
 find_package(Boost REQUIRED COMPONENTS thread system program_options iostreams date_time)
 pkg_check_modules(FUSE3 REQUIRED IMPORTED_TARGET fuse3)
@@ -182,9 +190,15 @@ endif()
 
 # --- programs -------------------------------------------------------------------
 
+# Any program linked with the packaged library ends at once where it meets another one.
+add_library(ceph_library_check OBJECT ${CMAKE_SOURCE_DIR}/qa/ceph/library_check.cc)
+target_compile_definitions(ceph_library_check PRIVATE
+  SWIM_CEPH_COMMON_BUILD_ID="${CEPH_COMMON_BUILD_ID}" SWIM_CEPH_COMMON_PACKAGE="${CEPH_COMMON_PACKAGE}")
+target_link_libraries(ceph_library_check PRIVATE swim_ceph_flags)
+
 # A program linked with the packaged library, refused if both define a symbol.
 function(ceph_linked_program name)
-  add_executable(${name} ${ARGN})
+  add_executable(${name} ${ARGN} $<TARGET_OBJECTS:ceph_library_check>)
   target_link_libraries(${name} PRIVATE ceph_link)
   target_link_options(${name} PRIVATE -rdynamic)
   # Not -fPIE, with which the program gets copies of the library's variables that the
@@ -351,6 +365,9 @@ if(NOT SWIM_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
 endif()
 add_test(NAME crash_explorer COMMAND swimstore_crash_explorer ${explorer_limits})
 
+add_test(NAME library_check_test
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/ceph/library_check_test.py
+    $<TARGET_FILE:ceph-osd> ${CEPH_COMMON})
 add_test(NAME seam_symbols_test
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/ceph/check_symbols_test.py)
 add_test(NAME graft_test
