@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""The part of pages.py that runs in the sysroot, as the first process of namespaces of its own for processes, mounts and the
+network: here /etc/ceph, /var/lib/ceph, /opt and the like are empty folders that nobody else sees, as on a new host.
+
+usage: pages_inside.py DEVICE ARCHIVE
+
+Boots a monitor and a manager with cephx, makes an OSD on DEVICE by the commands of the page, and runs what the pages say
+about a running OSD and about the tools. Prints one JSON object per claim: good, what, detail.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+
+HERE = pathlib.Path(__file__).resolve().parent
+CHECKOUT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent / "tools"))
+
+import page_commands  # noqa: E402
+
+RECIPE = "doc/swimstore-operations.rst"
+INSTALLED = pathlib.Path("/opt/swimstore")
+CEPH_UID = 64045  # Debian gives it to all
+CONF = """[global]
+fsid = {fsid}
+mon host = [v2:127.0.0.1:3300]
+public addr = 127.0.0.1
+osd pool default size = 1
+osd pool default min size = 1
+osd crush chooseleaf type = 0
+mon allow pool size one = true
+mon data avail crit = 1
+"""
+# What of the page's text is a matter of the host: its disk; and what would ask the network.
+REPLACED = {"DEVICE=/dev/sdb": "DEVICE={device}", "apt-get install ": "apt-get install --simulate "}
+WAIT = """
+wait_up() {
+  for ((i = 0; i < 120; ++i)); do
+    ! ceph osd stat | grep -q ' 1 up' || return 0
+    ps -o stat= -p "$(cat /run/ceph-osd@*.pid)" | grep -qv Z || break
+    sleep 0.5
+  done
+  tail -n 8 /run/ceph-osd@*.log /var/log/ceph/ceph-osd.*.log
+  return 1
+}"""
+
+
+def report(good, what, detail=""):
+  print(json.dumps({"good": bool(good), "what": what, "detail": str(detail)[-1500:]}), flush=True)
+  return good
+
+
+def run(*args, timeout=60, **keywords):
+  return subprocess.run([str(arg) for arg in args], text=True, timeout=timeout, stdout=subprocess.PIPE,
+                        stderr=subprocess.STDOUT, **({"stdin": subprocess.DEVNULL} if "input" not in keywords else {}), **keywords)
+
+
+def must(*args, **keywords):
+  done = run(*args, **keywords)
+  if done.returncode != 0:
+    raise RuntimeError(f"{' '.join(str(arg) for arg in args)}: exit {done.returncode}: {done.stdout[-1500:]}")
+  return done.stdout
+
+
+def ceph(*args):
+  return json.loads(must("ceph", "-f", "json", *args).strip().splitlines()[-1])
+
+
+def until(condition, seconds):
+  deadline = time.monotonic() + seconds
+  while not condition():
+    if time.monotonic() > deadline:
+      return False
+    time.sleep(0.5)
+  return True
+
+
+# -- the host ---------------------------------------------------------------------------------------------------------
+
+def empty_host():
+  must("ip", "link", "set", "lo", "up")
+  ceph_folders = sorted(path.name for path in pathlib.Path("/var/lib/ceph").iterdir())
+  for folder in ("/opt", "/etc/ceph", "/var/lib/ceph", "/var/log/ceph", "/run", "/etc/systemd/system"):
+    must("mount", "-t", "tmpfs", "swim-pages", folder)
+  pathlib.Path("/run/fstab").touch()
+  must("mount", "--bind", "/run/fstab", "/etc/fstab")
+  for folder in ("/run/ceph", "/var/log/ceph", "/var/lib/ceph", *(f"/var/lib/ceph/{name}" for name in ceph_folders)):
+    pathlib.Path(folder).mkdir(exist_ok=True)
+    os.chown(folder, CEPH_UID, CEPH_UID)
+  programs = pathlib.Path("/run/programs")
+  programs.mkdir()
+  (programs / "systemctl").symlink_to(HERE / "unit_by_hand.py")
+  os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
+  os.environ["HOME"] = "/run"
+
+
+def boot_cluster():
+  """As Ceph's manual has it, with keyrings; `auth … = cephx` is the default."""
+  fsid = str(uuid.uuid4())
+  pathlib.Path("/etc/ceph/ceph.conf").write_text(CONF.format(fsid=fsid))
+  admin, keys = "/etc/ceph/ceph.client.admin.keyring", "/run/mon.keyring"
+  must("ceph-authtool", "--create-keyring", keys, "--gen-key", "-n", "mon.", "--cap", "mon", "allow *")
+  must("ceph-authtool", "--create-keyring", admin, "--gen-key", "-n", "client.admin",
+       *(word for who in ("mon", "osd", "mds", "mgr") for word in ("--cap", who, "allow *")))
+  must("ceph-authtool", keys, "--import-keyring", admin)
+  must("monmaptool", "--create", "--fsid", fsid, "--addv", "a", "[v2:127.0.0.1:3300]", "/run/monmap")
+  must("ceph-mon", "-i", "a", "--mkfs", "--monmap", "/run/monmap", "--keyring", keys)
+  must("ceph-mon", "-i", "a", cwd="/")
+  data = pathlib.Path("/var/lib/ceph/mgr/ceph-x")
+  data.mkdir()
+  key = must("ceph", "auth", "get-or-create", "mgr.x", "mon", "allow profile mgr", "osd", "allow *", "mds", "allow *")
+  (data / "keyring").write_text(key)
+  must("ceph-mgr", "-i", "x", cwd="/")
+  stranger = run("ceph", "--connect-timeout", "5", "-n", "client.stranger", "-k", "/dev/null", "status")
+  report(stranger.returncode != 0, "the cluster asks for keys: a client without one is refused", stranger.stdout)
+
+
+# -- the recipe -------------------------------------------------------------------------------------------------------
+
+def recipe_script(device):
+  """The commands behind the first block, which is of another machine, as one script; each says its line before it runs."""
+  name, text = RECIPE, (CHECKOUT / RECIPE).read_text()
+  found = [block for block in page_commands.blocks(name, text) if block.kind == "sh"][1:]
+  lines = ["set -eu -o pipefail", WAIT]
+  for command in (command for block in found for command in page_commands.commands(block)):
+    words = command.text
+    for old, new in REPLACED.items():
+      words = words.replace(old, new.format(device=device))
+    lines += [f"echo @@{command.line}", words]
+    if words.startswith("systemctl enable --now"):
+      lines.append("wait_up")
+  return "\n".join([*lines, "echo @@done", "echo $ID $UUID"])
+
+
+def make_osd(device, archive):
+  shutil.copy(archive, "/run/swimstore.tar.gz")
+  done = run("bash", "-c", recipe_script(device), cwd="/run", timeout=240)
+  ran = re.findall(r"^@@(\w+)$", done.stdout, re.M)
+  if not report(done.returncode == 0 and ran[-1:] == ["done"],
+                f"{RECIPE}: {len(ran) - 1} commands make an OSD and start it", f"line {ran[-1:]}: {done.stdout}"):
+    raise RuntimeError("there is no OSD to look at")
+  said = done.stdout.partition(f"@@{ran[-2]}\n")[0]
+  report(re.search(r'"osd_objectstore": "swimstore"', said), "the page's `ceph osd metadata` shows swimstore", said)
+  return done.stdout.split()[-2:]
+
+
+def check_osd(osd, osd_uuid):
+  data = pathlib.Path(f"/var/lib/ceph/osd/ceph-{osd}")
+  metadata = ceph("osd", "metadata", osd)
+  report(metadata["osd_objectstore"] == "swimstore", "osd objectstore = swimstore in `ceph osd metadata`", metadata)
+  entry = next(entry for entry in ceph("osd", "dump")["osds"] if entry["osd"] == int(osd))
+  report(entry["up"] and entry["in"] and entry["uuid"] == osd_uuid, "the OSD is up and in, under its uuid", entry)
+  node = next(node for node in ceph("osd", "tree")["nodes"] if node["id"] == int(osd))
+  tib = os.statvfs(data).f_blocks * os.statvfs(data).f_frsize / (1 << 40)
+  report(abs(node["crush_weight"] - tib) < 0.1 * tib + 0.0001, "its weight is its file system's size in TiB",
+         f"{node['crush_weight']}, {tib}")
+  report(node.get("device_class") == "nvme", "its device class is the one that was chosen", node)
+  caps = ceph("auth", "get", f"osd.{osd}")[0]
+  report(caps["key"] in (data / "keyring").read_text(), "its keyring holds the key that the monitor knows")
+  pid = pathlib.Path(f"/run/ceph-osd@{osd}.service.pid").read_text()
+  status = pathlib.Path(f"/proc/{pid}/status").read_text()
+  report(os.readlink(f"/proc/{pid}/exe") == str(INSTALLED / "bin/ceph-osd") and f"Uid:\t{CEPH_UID}\t" in status,
+         "the unit's ExecStart runs the installed program as user ceph")
+  strangers = must("find", data, "!", "-user", "ceph", "!", "-name", "crush_device_class")
+  report(not strangers, "everything in its directory belongs to ceph", strangers)
+  must("ceph", "osd", "pool", "create", "pages", "8", "8")
+  put = run("bash", "-c", """set -e -o pipefail
+    head -c 300000 /dev/urandom >/run/object
+    timeout 60 rados -p pages put object /run/object
+    rados -p pages setomapval object key value
+    rados -p pages get object - | cmp - /run/object""")
+  report(put.returncode == 0, "an object is written and read through it", put.stdout)
+
+
+def check_drop_in():
+  text = (CHECKOUT / RECIPE).read_text()
+  shown = next(block.text for block in page_commands.blocks(RECIPE, text) if block.kind == "ini" and "ExecStart" in block.text)
+  installed = (INSTALLED / "share/swimstore/ceph-osd.service.conf").read_text()
+  report(shown.strip() in installed, "the drop-in that is installed is the one that the page shows", installed)
+
+
+def check_libraries():
+  """All libraries come with the packages that the page names."""
+  text = (CHECKOUT / RECIPE).read_text()
+  named = re.search(r"apt-get install (.*)", text)[1].split()
+  tree = must("apt-cache", "depends", "--recurse", "--installed", "--no-recommends", "--no-suggests", "--no-conflicts",
+              "--no-breaks", "--no-replaces", "--no-enhances", *named)
+  known = {line.split()[-1].strip("<>").partition(":")[0] for line in tree.splitlines()}
+  for program in sorted((INSTALLED / "bin").iterdir()):
+    lines = must("ldd", program).splitlines()
+    files = [os.path.realpath(line.split()[2]) for line in lines if "=> /" in line]
+    owners = {line.split(":")[0] for line in must("dpkg", "-S", *files).splitlines()}
+    report(not any("not found" in line for line in lines) and owners <= known,
+           f"{program.name}'s libraries are in the packages that the page names", owners - known)
+
+
+# -- a running OSD ----------------------------------------------------------------------------------------------------
+
+def pages():
+  return [(path.name if path.parent == CHECKOUT else f"doc/{path.name}", path.read_text())
+          for path in (CHECKOUT / "README.md", *sorted((CHECKOUT / "doc").iterdir()))]
+
+
+def check_ceph_commands(osd):
+  done = set()
+  for name, text in pages():
+    found = [(command.line, variant) for command in page_commands.mentions(name, text)
+             if command.text.split()[0] in ("ceph", "rados") for variant in page_commands.optional(command.text)]
+    found += [(line, f"ceph daemon osd.N {command}") for line, command in swimstore_commands(text)]
+    for line, command in sorted(found):
+      if command not in done:
+        done.add(command)
+        check_ceph_command(f"{name}:{line}", command, osd)
+
+
+def swimstore_commands(text):
+  """`swimstore fsck stop`: of the admin socket, without what stands before it."""
+  return [(text.count("\n", 0, match.start()) + 1, match[1])
+          for match in re.finditer(r"(?<!`)``?(swimstore [a-z ]+)``?(?!`)", text)]
+
+
+def check_ceph_command(where, text, osd):
+  words = text.replace("osd.N", f"osd.{osd}").split()
+  if words[:2] == ["ceph", "daemon"]:
+    done = run(*words)
+    report(done.returncode == 0, f"{where}: {text}", done.stdout)
+  elif words[:3] == ["ceph", "osd", "metadata"] or words == ["ceph", "osd", "df"]:
+    done = run(*(osd if word == "N" else word for word in words))
+    report(done.returncode == 0, f"{where}: {text}", done.stdout)
+  elif words[-1] == "swimstore_...":
+    words[-1:] = ["swimstore_throttle_bytes", "1000000"]
+    refused, done = run(*words), run(*words, "--force")
+    report(refused.returncode != 0 and done.returncode == 0, f"{where}: {text}: asks for --force", refused.stdout + done.stdout)
+  elif words[0] == "rados":
+    report(re.search(rf"^\s*{re.escape(words[1])}\b", run("rados", "--help").stdout, re.M), f"{where}: {text}: rados knows it")
+  else:
+    # Named without what it is done to, or of a module that does not load here: is it in the tables of commands?
+    prefix = " ".join(words[1:])
+    known = run("ceph", *words[1:], "--help").stdout.splitlines()
+    modules = run("grep", "-rlF", prefix, "/usr/share/ceph/mgr", "--include=module.py").stdout
+    report(any(line.startswith(prefix) for line in known) or modules, f"{where}: {text}: the monitor or manager knows it",
+           "\n".join(known))
+
+
+def stop_osd(osd):
+  pid = int(pathlib.Path(f"/run/ceph-osd@{osd}.service.pid").read_text())
+  os.kill(pid, 15)
+  report(until(lambda: run("ps", "-o", "stat=", "-p", pid).stdout.strip()[:1] in ("", "Z"), 60), "the OSD ends")
+
+
+def main(argv):
+  device, archive = argv
+  try:
+    empty_host()
+    boot_cluster()
+    osd, osd_uuid = make_osd(device, archive)
+    check_osd(osd, osd_uuid)
+    check_drop_in()
+    check_libraries()
+    check_ceph_commands(osd)
+    stop_osd(osd)
+  except (RuntimeError, OSError, subprocess.SubprocessError, StopIteration) as error:
+    report(False, "the pages' commands are run to the end", repr(error))
+
+
+if __name__ == "__main__":
+  main(sys.argv[1:])

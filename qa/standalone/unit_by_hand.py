@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""What `systemctl` does with a unit, where no systemd runs: reads it with its drop-ins and runs what they say.
+
+  unit_by_hand.py daemon-reload
+  unit_by_hand.py enable --now UNIT
+
+Of a unit it obeys Environment, ExecStartPre, ExecStart and LimitNOFILE, and the specifiers %i and %%. The program runs as
+systemd would start it: in /, as root, without the caller's environment. Its pid is left in /run/UNIT.pid, what it says in
+/run/UNIT.log. systemd-analyze looks at the unit first: a setting that systemd would not know is an error here.
+"""
+
+import os
+import pathlib
+import resource
+import shlex
+import subprocess
+import sys
+
+FOLDERS = ("/etc/systemd/system", "/usr/lib/systemd/system")
+
+
+class Unit:
+  def __init__(self, name):
+    self.name = name
+    template, _, instance = name.partition("@")
+    self.instance = instance.removesuffix(".service")
+    self.settings = {}  # (section, key): values, in order
+    names = (name, f"{template}@.service")
+    main = next((path for one in names for path in self._found(one) if path.is_file()), None)
+    if main is None:
+      sys.exit(f"Unit {name} not found")
+    drop_ins = [path for one in reversed(names) for folder in self._found(f"{one}.d") for path in sorted(folder.glob("*.conf"))]
+    for path in (main, *drop_ins):
+      self._read(path)
+
+  @staticmethod
+  def _found(name):
+    return [path for folder in FOLDERS if (path := pathlib.Path(folder, name)).exists()]
+
+  def _read(self, path):
+    section = ""
+    for line in path.read_text().splitlines():
+      line = line.strip()
+      if not line or line[0] in "#;":
+        continue
+      if line.startswith("["):
+        section = line.strip("[]")
+        continue
+      key, equals, value = line.partition("=")
+      if not equals or not section:
+        sys.exit(f"{path}: no setting: {line}")
+      values = self.settings.setdefault((section, key.strip()), [])
+      if value.strip():
+        values.append(value.strip().replace("%i", self.instance).replace("%%", "%"))
+      else:
+        values.clear()  # as systemd has it: an empty one forgets those before
+
+  def get(self, key, section="Service"):
+    return self.settings.get((section, key), [])
+
+  def environment(self):
+    return dict(entry.split("=", 1) for value in self.get("Environment") for entry in shlex.split(value)) | {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"}
+
+  def command(self, value):
+    words = shlex.split(value)
+    for name, text in self.environment().items():
+      words = [word.replace("${" + name + "}", text) for word in words]
+    return words
+
+
+def start(unit):
+  for mount in unit.get("RequiresMountsFor", "Unit"):
+    if not os.path.ismount(mount):
+      sys.exit(f"{unit.name}: {mount} is not mounted")
+  if len(unit.get("ExecStart")) != 1:
+    sys.exit(f"{unit.name}: {len(unit.get('ExecStart'))} ExecStart, of which a simple service has one")
+
+  def limit():
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # a container may allow less than the unit asks for
+    for value in unit.get("LimitNOFILE"):
+      resource.setrlimit(resource.RLIMIT_NOFILE, (min(int(value), allowed),) * 2)
+
+  with open(f"/run/{unit.name}.log", "w") as log:
+    for value in unit.get("ExecStartPre"):
+      subprocess.run(unit.command(value), env=unit.environment(), cwd="/", stdin=subprocess.DEVNULL, check=True)
+    process = subprocess.Popen(unit.command(unit.get("ExecStart")[0]), env=unit.environment(), cwd="/", stdout=log, stderr=log,
+                               stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=limit)
+  pathlib.Path(f"/run/{unit.name}.pid").write_text(str(process.pid))
+
+
+def main(argv):
+  if argv == ["daemon-reload"]:
+    return
+  if len(argv) != 3 or argv[:2] != ["enable", "--now"]:
+    sys.exit(f"unknown: systemctl {' '.join(argv)}")
+  name = argv[2] if argv[2].endswith(".service") else f"{argv[2]}.service"
+  done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", name], text=True,
+                        stderr=subprocess.STDOUT, stdout=subprocess.PIPE)
+  if done.returncode != 0 or done.stdout:
+    sys.exit(f"systemd-analyze verify {name}: exit {done.returncode}: {done.stdout}")
+  start(Unit(name))
+
+
+if __name__ == "__main__":
+  main(sys.argv[1:])
