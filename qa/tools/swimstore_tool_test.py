@@ -4,12 +4,15 @@
 Runs ceph-swimstore-tool the way its manual says, on stores that it makes itself and damages in their files.
 """
 
+import fcntl
 import json
+import os
 import pathlib
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 TOOL = VTKV = ""
@@ -97,10 +100,24 @@ class SwimstoreTool(unittest.TestCase):
         self.assertEqual(done.stderr, "")
         return done.stdout
 
+    def test_a_reader_of_all_that_is_said_may_be_slow(self):
+        """`2>&1 | less`: Ceph's log sets O_NONBLOCK on a pipe at standard error, which is standard output too here."""
+        self.fill(keys=500)
+        words = ["dump", "log", self.store, "--operations"]
+        whole = self.run_tool(*words)
+        ours, theirs = os.pipe()
+        self.assertLess(fcntl.fcntl(ours, fcntl.F_SETPIPE_SZ, 4096), len(whole))
+        with open(ours, encoding="utf-8") as said:
+            process = subprocess.Popen([TOOL, *map(str, words)], stdout=theirs, stderr=theirs)
+            os.close(theirs)
+            time.sleep(1)
+            self.assertEqual(said.read(), whole)
+        self.assertEqual(process.wait(60), 0)
+
     def json(self, *words, status=0):
         return json.loads(self.run_tool("--format", "json", *words, status=status))
 
-    def archive(self):
+    def archive(self, keys=9):
         """alpha and beta with data, gamma with omap."""
         header = b"SWIMARCH" + struct.pack("<I", 1)
         out = header + struct.pack("<I", crc32c(header)) + record(b"C", prefixed(PG.encode()) + varint(0))
@@ -112,12 +129,12 @@ class SwimstoreTool(unittest.TestCase):
                 out += record(b"D", struct.pack("<Q", 0) + data)
             else:
                 out += record(b"H", b"header")
-                out += record(b"M", b"".join(prefixed(b"key%d" % n) + prefixed(b"value") for n in range(9)))
+                out += record(b"M", b"".join(prefixed(b"key%d" % n) + prefixed(b"value") for n in range(keys)))
             out += record(b"E", b"")
         return out + record(b"Z", struct.pack("<Q", len(self.names)))
 
-    def fill(self):
-        (self.base / "archive").write_bytes(self.archive())
+    def fill(self, keys=9):
+        (self.base / "archive").write_bytes(self.archive(keys))
         self.run_tool("import", self.store, "--in", self.base / "archive")
         self.run_tool("fsck", self.store)  # leaves a log whose every record is known to be durable
 

@@ -1,7 +1,9 @@
 // ceph-swimstore-tool: makes, looks at, checks and repairs a SwimStore while no OSD uses it.
 // doc/ceph-swimstore-tool.md is its manual.
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <fstream>
@@ -324,6 +326,11 @@ class CommandLine {
       }
     }
     common_init_finish(cct.get());
+    // Ceph's log makes a pipe at standard error fail rather than wait for its reader. It may be standard output, too.
+    const int flags = fcntl(STDERR_FILENO, F_GETFL);
+    if (flags >= 0) {
+      fcntl(STDERR_FILENO, F_SETFL, flags & ~O_NONBLOCK);
+    }
     return cct;
   }
 
