@@ -188,12 +188,18 @@ class SwimstoreTool(unittest.TestCase):
         again = self.json("import", self.store, "--in", self.base / "archive", status=1)
         self.assertEqual((again["objects"], len(again["omitted"])), (0, 3))
 
-    def test_import_refuses_a_damaged_archive(self):
+    def test_import_goes_on_behind_damage(self):
         whole = self.archive()
-        for damaged, message in ((whole[:-20], "cut short"), (b"x" + whole[1:], "no archive"),
-                                 (whole[:3000] + b"x" + whole[3001:], "checksum")):
+        (self.base / "archive").write_bytes(b"x" + whole[1:])
+        self.assertIn("no archive", self.run_tool("import", self.store, "--in", self.base / "archive", status=2))
+        for damaged, message in ((whole[:3000] + b"x" + whole[3001:], "checksum"), (whole[:-20], "cut short")):
             (self.base / "archive").write_bytes(damaged)
-            self.assertIn(message, self.run_tool("import", self.store, "--in", self.base / "archive", status=2))
+            said = self.json("import", self.store, "--in", self.base / "archive", status=1)["omitted"]
+            self.assertTrue(any(message in line["text"] for line in said), said)
+            if message == "checksum":  # of alpha's data
+                self.assertEqual(len(self.exported()), 2)
+                self.assertIn("alpha", said[0]["text"])
+        self.assertEqual(len(self.exported()), 3)
         self.assertEqual(self.classes(0), set())
 
     def test_lists(self):
@@ -331,6 +337,8 @@ class SwimstoreTool(unittest.TestCase):
     def try_export(self, *words):
         """Exit status, and the objects of the archive."""
         out = self.base / "tried"
+        out.write_bytes(b"of an earlier one")
+        out.chmod(0o644)
         settings = [word for setting in SETTINGS for word in ("--set", setting)]
         done = subprocess.run([TOOL, *settings, "export", self.store, "--out", out, *words], capture_output=True)
         self.assertIn(done.returncode, (0, 1, 2), done.stderr)

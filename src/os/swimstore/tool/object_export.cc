@@ -17,8 +17,8 @@ using vtkv::Status;
 namespace {
 
 constexpr size_t kOmapRecordBytes = 1u << 20;
-// What import puts into one record of the log.
-constexpr uint64_t kOmapBytesMax = 16u << 20;
+// Between the last place that cannot be read and the next that can, so many halvings look for one before.
+constexpr unsigned kHalvings = 5;
 
 using Records = std::vector<std::pair<ArchiveRecord, std::string>>;
 
@@ -30,6 +30,9 @@ Status add_data(const StoreFiles& files, const StoredObject& object, Records* re
   for (const StoredChunk& chunk : chunks) {
     for (const Extent& extent : chunk.extents.extents) {
       const uint64_t offset = (uint64_t{chunk.number} * kChunkBlocks + extent.block) * kBlockBytes;
+      if (offset >= object.record.size) {
+        continue;  // nobody could read it
+      }
       std::string body;
       vtkv::put_fixed64(&body, offset);
       for (uint32_t i = 0; i < extent.count; ++i) {
@@ -60,12 +63,10 @@ Status add_omap(const StoreFiles& files, const StoredObject& object, Records* re
     return status;
   }
   std::string body;
-  uint64_t bytes = 0;
   const auto it = files.database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
   for (it->seek_to_first(); it->valid(); it->next()) {
     vtkv::put_length_prefixed(&body, it->key().substr(kOmapPrefixBytes));
     vtkv::put_length_prefixed(&body, it->value());
-    bytes += it->key().size() + it->value().size();
     if (body.size() >= kOmapRecordBytes) {
       records->emplace_back(ArchiveRecord::omap_values, std::move(body));
       body.clear();
@@ -73,11 +74,6 @@ Status add_omap(const StoreFiles& files, const StoredObject& object, Records* re
   }
   if (!body.empty()) {
     records->emplace_back(ArchiveRecord::omap_values, std::move(body));
-  }
-  if (bytes > kOmapBytesMax) {
-    return Status::unsupported(fmt::format("its omap has {} bytes, more than import can put whole: use "
-                                           "ceph-objectstore-tool",
-                                           bytes));
   }
   return it->status();
 }
@@ -91,6 +87,13 @@ Status read_object(const StoreFiles& files, const StoredObject& object, Records*
   vtkv::put_length_prefixed(&body, object.key);
   vtkv::put_varint64(&body, object.record.size);
   records->emplace_back(ArchiveRecord::object, std::move(body));
+  if (object.record.test(OnodeRecord::has_hints)) {
+    std::string hints;
+    vtkv::put_varint64(&hints, object.record.expected_object_size);
+    vtkv::put_varint64(&hints, object.record.expected_write_size);
+    vtkv::put_varint32(&hints, object.record.alloc_hint_flags);
+    records->emplace_back(ArchiveRecord::hints, std::move(hints));
+  }
   for (const auto& [name, value] : object.record.attrs) {
     std::string attribute;
     vtkv::put_length_prefixed(&attribute, name);
@@ -105,139 +108,249 @@ Status read_object(const StoreFiles& files, const StoredObject& object, Records*
   return {};
 }
 
+// Objects lie in the tree by shard, pool and hash: these 13 bytes of a key, behind its prefix, as a number.
+using Place = unsigned __int128;
+constexpr size_t kPlaceBytes = 13;
+
+Place place_of(std::string_view key) {
+  Place place = 0;
+  for (size_t i = 0; i < kPlaceBytes; ++i) {
+    place = place << 8 | (i + 2 < key.size() ? static_cast<uint8_t>(key[i + 2]) : 0);
+  }
+  return place;
+}
+
+// At or before every key of this place; behind the last place, behind all objects.
+std::string first_key_of(Place place) {
+  if (place >> (8 * kPlaceBytes) != 0) {
+    return std::string(1, key_prefix::object + 1);
+  }
+  std::string key(2 + kPlaceBytes, '\0');
+  key[0] = key_prefix::object;
+  for (size_t i = key.size(); i-- > 2; place >>= 8) {
+    key[i] = static_cast<char>(place);
+  }
+  return key;
+}
+
+std::string describe(Place place) {
+  const auto shard = static_cast<int>(place >> 96) - 0x80;
+  const auto pool = static_cast<int64_t>(static_cast<uint64_t>(place >> 32) ^ uint64_t{1} << 63);
+  const std::string of_shard = shard < 0 ? "" : fmt::format("shard {}, ", shard);
+  return fmt::format("{}pool {}, hash {:08x}", of_shard, pool,
+                     hobject_t::_reverse_bits(static_cast<uint32_t>(place)));
+}
+
 class Exporter {
  public:
   Exporter(const StoreFiles& files, ArchiveWriter& writer, TransferResult* result)
       : m_files(files), m_writer(writer), m_result(*result) {}
 
-  Status export_range(const ObjectRange& range);
+  Status export_collections(const std::string& only);
+  // What no collection holds that could be read.
+  Status export_the_rest();
+  Status end();
 
  private:
+  using KeyRange = std::pair<std::string, std::string>;  // without its end
+
+  Status begin_collection(const std::string& name, uint32_t bits);
+  Status export_range(const KeyRange& range);
   // Until the end, or until the tree cannot be read further.
   Status export_keys(const std::string& lower, const std::string& upper);
-  bool can_read(const std::string& lower, const std::string& upper) const;
-  // Behind a hash at which the tree cannot be read, the next from which on it can: near it first.
-  uint64_t next_readable(const ObjectRange& range, uint64_t hash, uint64_t end) const;
+  Status write(const Records& records);
+  bool can_read(Place place, const std::string& upper) const;
+  // Behind a place at which the tree cannot be read, the next from which on it can, or the end.
+  Place next_readable(Place unreadable, const std::string& upper) const;
+  // A readable one in between, or `readable`.
+  Place earlier(Place unreadable, Place readable, const std::string& upper, unsigned halvings) const;
+  Place border(Place unreadable, Place readable, const std::string& upper) const;
 
   const StoreFiles& m_files;
   ArchiveWriter& m_writer;
   TransferResult& m_result;
-  uint64_t m_last_hash = 0;
+  std::vector<KeyRange> m_ranges;  // of the collections so far
+  Place m_last = 0;
+  Status m_failed;                 // to write, as opposed to reading
 };
 
-// In the order of the keys: bits reversed.
-uint64_t hash_of(const ghobject_t& oid) { return oid.hobj.get_bitwise_key_u32(); }
+Status Exporter::begin_collection(const std::string& name, uint32_t bits) {
+  std::string body;
+  vtkv::put_length_prefixed(&body, name);
+  vtkv::put_varint32(&body, bits);
+  return m_writer.write(ArchiveRecord::collection, body);
+}
 
-std::string first_key_of(const ObjectRange& range, uint64_t hash) {
-  ghobject_t oid = range.begin;
-  oid.hobj.set_bitwise_key_u32(static_cast<uint32_t>(hash));
-  return object_key(oid);
+Status Exporter::write(const Records& records) {
+  for (const auto& [kind, body] : records) {
+    m_failed = m_writer.write(kind, body);
+    VTKV_RETURN_IF_ERROR(m_failed);
+  }
+  return {};
 }
 
 Status Exporter::export_keys(const std::string& lower, const std::string& upper) {
   return m_files.for_each_object(lower, upper, [this](const StoredObject& object) {
-    m_last_hash = object.has_name ? hash_of(object.oid) : m_last_hash;
+    m_last = place_of(object.key);
     Records records;
     uint64_t bytes = 0;
     if (const Status status = read_object(m_files, object, &records, &bytes); !status.ok()) {
       m_result.omitted.push_back(fmt::format("object {} was left out: {}", object.name(), status.message()));
       return Status();
     }
-    for (const auto& [kind, body] : records) {
-      m_writer.write(kind, body);
-    }
+    VTKV_RETURN_IF_ERROR(write(records));
     m_result.objects += 1;
     m_result.bytes += bytes;
     return Status();
   });
 }
 
-bool Exporter::can_read(const std::string& lower, const std::string& upper) const {
+bool Exporter::can_read(Place place, const std::string& upper) const {
+  const std::string lower = first_key_of(place);
+  if (lower >= upper) {
+    return true;
+  }
   const auto it = m_files.database().new_iterator(lower, upper);
   it->seek_to_first();
   return it->status().ok();
 }
 
-uint64_t Exporter::next_readable(const ObjectRange& range, uint64_t hash, uint64_t end) const {
-  const std::string upper = object_key(range.end);
-  const auto readable = [&](uint64_t at) { return at >= end || can_read(first_key_of(range, at), upper); };
-  uint64_t unreadable = hash;
-  uint64_t step = 1;
-  while (!readable(hash + step)) {
-    unreadable = hash + step;
-    step *= 2;
+Place Exporter::border(Place unreadable, Place readable, const std::string& upper) const {
+  while (readable - unreadable > 1) {
+    const Place middle = unreadable + (readable - unreadable) / 2;
+    (can_read(middle, upper) ? readable : unreadable) = middle;
   }
-  uint64_t found = std::min(hash + step, end);
-  while (found - unreadable > 1) {
-    const uint64_t middle = unreadable + (found - unreadable) / 2;
-    (readable(middle) ? found : unreadable) = middle;
-  }
-  return found;
+  return readable;
 }
 
-Status Exporter::export_range(const ObjectRange& range) {
-  const std::string upper = object_key(range.end);
-  std::string lower = object_key(range.begin);
-  const bool to_the_last_hash = range.end.hobj.pool != range.begin.hobj.pool || range.end.is_max();
-  const uint64_t end = to_the_last_hash ? uint64_t{1} << 32 : hash_of(range.end);
-  m_last_hash = hash_of(range.begin);
+Place Exporter::earlier(Place unreadable, Place readable, const std::string& upper, unsigned halvings) const {
+  if (halvings == 0 || readable - unreadable <= 1) {
+    return readable;
+  }
+  const Place middle = unreadable + (readable - unreadable) / 2;
+  const Place end = can_read(middle, upper) ? middle : readable;
+  const Place found = earlier(unreadable, middle, upper, halvings - 1);
+  if (found != middle || end == middle) {
+    return found;
+  }
+  return earlier(middle, end, upper, halvings - 1);
+}
+
+Place Exporter::next_readable(Place unreadable, const std::string& upper) const {
+  Place last = unreadable;
+  Place step = 1;
+  while (!can_read(unreadable + step, upper)) {
+    last = unreadable + step;
+    step *= 2;
+  }
+  const Place found = border(last, unreadable + step, upper);
+  return border(unreadable, earlier(unreadable, found, upper, kHalvings), upper);
+}
+
+Status Exporter::export_range(const KeyRange& range) {
+  const std::string& upper = range.second;
+  std::string lower = range.first;
+  m_last = place_of(lower);
   for (;;) {
     const Status status = export_keys(lower, upper);
-    if (status.ok() || !m_files.salvages()) {
+    if (status.ok() || !m_failed.ok() || !m_files.salvages()) {
       return status;
     }
-    const uint64_t next = next_readable(range, m_last_hash, end);
-    m_result.omitted.push_back(fmt::format("objects of pool {} with hashes, bits reversed, from {:08x} to {:08x} were "
-                                           "left out, as many as there are: {}",
-                                           range.begin.hobj.pool, m_last_hash, next - 1, status.message()));
-    if (next >= end) {
+    const Place next = next_readable(m_last, upper);
+    const std::string next_key = first_key_of(next);
+    const bool at_end = next_key >= upper;
+    m_result.omitted.push_back(
+        fmt::format("objects from {} on {} were left out, as many as there are (in the order of hashes with their "
+                    "bits reversed): {}",
+                    describe(m_last), at_end ? "to the end of their collection" : "up to " + describe(next - 1),
+                    status.message()));
+    if (at_end) {
       return {};
     }
-    m_last_hash = next;
-    lower = first_key_of(range, next);
+    m_last = next;
+    lower = next_key;
   }
+}
+
+Status Exporter::export_collections(const std::string& only) {
+  const Status status =
+      m_files.for_each(key_prefix::collection, [&](std::string_view key, std::string_view value) {
+        coll_t cid;
+        CollectionRecord record;
+        const bool has_name = decode_collection_key(key, &cid);
+        if (!has_name || !decode_collection(value, &record)) {
+          m_result.omitted.push_back(fmt::format("the record of {} is damaged; its objects are in the archive as those "
+                                                 "of no collection",
+                                                 has_name ? "collection " + cid.to_str() : "a collection"));
+          return Status();
+        }
+        const auto ranges = object_ranges(cid, record.bits);
+        for (const ObjectRange& range : ranges) {
+          m_ranges.emplace_back(object_key(range.begin), object_key(range.end));
+        }
+        if (!only.empty() && cid.to_str() != only) {
+          return Status();
+        }
+        m_failed = begin_collection(cid.to_str(), record.bits);
+        VTKV_RETURN_IF_ERROR(m_failed);
+        m_result.collections += 1;
+        for (size_t i = m_ranges.size() - ranges.size(); i < m_ranges.size(); ++i) {
+          VTKV_RETURN_IF_ERROR(export_range(m_ranges[i]));
+        }
+        return Status();
+      });
+  if (!status.ok() && m_failed.ok() && m_files.salvages()) {
+    m_result.omitted.push_back(fmt::format("further collections cannot be read; their objects are in the archive as "
+                                           "those of no collection: {}",
+                                           status.message()));
+    return {};
+  }
+  return status;
+}
+
+Status Exporter::export_the_rest() {
+  std::sort(m_ranges.begin(), m_ranges.end());
+  m_ranges.emplace_back(std::string(1, key_prefix::object + 1), "");
+  std::string lower(1, key_prefix::object);
+  const uint64_t before = m_result.objects;
+  VTKV_RETURN_IF_ERROR(begin_collection("", 0));
+  for (const KeyRange& range : m_ranges) {
+    if (lower < range.first) {
+      VTKV_RETURN_IF_ERROR(export_range({lower, range.first}));
+    }
+    lower = std::max(lower, range.second);
+  }
+  if (m_result.objects > before) {
+    m_result.omitted.push_back(fmt::format("{} objects are in no collection that could be read; import puts each where "
+                                           "its pool and hash belong",
+                                           m_result.objects - before));
+  }
+  return {};
+}
+
+Status Exporter::end() {
+  std::string body;
+  vtkv::put_fixed64(&body, m_result.objects);
+  VTKV_RETURN_IF_ERROR(m_writer.write(ArchiveRecord::end, body));
+  return m_writer.flush();
 }
 
 }  // namespace
 
-Status export_objects(StoreFiles& files, const std::string& only, std::ostream* out, TransferResult* result) {
+Status export_objects(StoreFiles& files, const std::string& only, const std::string& name, std::ostream* out,
+                      TransferResult* result) {
   VTKV_RETURN_IF_ERROR(files.open_cube());
   result->omitted = files.notes();
-  ArchiveWriter writer(out);
+  ArchiveWriter writer(out, name);
   Exporter exporter(files, writer, result);
-  const Status status = files.for_each(key_prefix::collection, [&](std::string_view key, std::string_view value) {
-    coll_t cid;
-    CollectionRecord record;
-    if (!decode_collection_key(key, &cid) || !decode_collection(value, &record)) {
-      result->omitted.push_back("a collection whose record is damaged was left out");
-      return Status();
-    }
-    if (!only.empty() && cid.to_str() != only) {
-      return Status();
-    }
-    std::string body;
-    vtkv::put_length_prefixed(&body, cid.to_str());
-    vtkv::put_varint32(&body, record.bits);
-    writer.write(ArchiveRecord::collection, body);
-    result->collections += 1;
-    for (const ObjectRange& range : object_ranges(cid, record.bits)) {
-      VTKV_RETURN_IF_ERROR(exporter.export_range(range));
-    }
-    return Status();
-  });
-  if (!status.ok() && files.salvages()) {
-    result->omitted.push_back(fmt::format("further collections were left out: {}", status.message()));
-  } else {
-    VTKV_RETURN_IF_ERROR(status);
-  }
-  if (!only.empty() && result->collections == 0) {
+  VTKV_RETURN_IF_ERROR(exporter.export_collections(only));
+  if (only.empty()) {
+    VTKV_RETURN_IF_ERROR(exporter.export_the_rest());
+  } else if (result->collections == 0) {
     return Status::not_found(fmt::format("{} has no collection {}; list --collections prints them", files.path(),
                                          only));
   }
-  std::string body;
-  vtkv::put_fixed64(&body, result->objects);
-  writer.write(ArchiveRecord::end, body);
-  return {};
+  return exporter.end();
 }
 
 }  // namespace swimstore

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <deque>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -19,6 +20,12 @@ namespace {
 constexpr uint64_t kBytesInFlightMax = 32u << 20;
 constexpr uint64_t kObjectBytesEnd = 0xffffffff;  // no object is so large
 
+std::string name_of(const ghobject_t& oid) {
+  std::ostringstream name;
+  name << oid;
+  return name.str();
+}
+
 ceph::bufferlist to_bufferlist(std::string_view bytes) {
   ceph::bufferlist list;
   list.append(bytes.data(), bytes.size());
@@ -31,19 +38,83 @@ class Importer {
       : m_store(store), m_reader(reader), m_result(*result) {}
 
   Status run() {
+    VTKV_RETURN_IF_ERROR(find_collections());
     for (;;) {
       ArchiveRecord kind;
       std::string body;
-      VTKV_RETURN_IF_ERROR(m_reader.read(&kind, &body));
-      if (kind == ArchiveRecord::end) {
+      if (const Status status = m_reader.read(&kind, &body); !status.ok()) {
+        lose(status);
+        if (m_reader.find_next()) {
+          continue;
+        }
+        m_result.omitted.push_back(fmt::format("{} ends without its last record: what lay behind is missing, too",
+                                               m_reader.name()));
         return wait_durable();
       }
-      VTKV_RETURN_IF_ERROR(apply(kind, body));
+      if (kind == ArchiveRecord::end) {
+        end(body);
+        return wait_durable();
+      }
+      const Status status = apply(kind, body);
+      if (status.code() == Status::Code::corruption) {
+        lose(status);
+      } else {
+        VTKV_RETURN_IF_ERROR(status);
+      }
     }
   }
 
  private:
+  struct Target {
+    coll_t cid;
+    ObjectStore::CollectionHandle collection;
+    std::vector<ObjectRange> ranges;
+
+    bool holds(const ghobject_t& oid) const {
+      return std::any_of(ranges.begin(), ranges.end(),
+                         [&](const ObjectRange& range) { return range.begin <= oid && oid < range.end; });
+    }
+    bool overlaps(const Target& other) const {
+      const auto begins_in = [](const Target& target) {
+        return [&target](const ObjectRange& range) { return target.holds(range.begin); };
+      };
+      return std::any_of(ranges.begin(), ranges.end(), begins_in(other)) ||
+             std::any_of(other.ranges.begin(), other.ranges.end(), begins_in(*this));
+    }
+  };
+
   Status malformed() const { return m_reader.damaged("is malformed"); }
+
+  Status find_collections() {
+    std::vector<coll_t> cids;
+    if (const int r = m_store.list_collections(cids); r < 0) {
+      return Status::from_errno(-r, "cannot list the collections");
+    }
+    for (const coll_t& cid : cids) {
+      ObjectStore::CollectionHandle collection = m_store.open_collection(cid);
+      const auto ranges = object_ranges(cid, static_cast<uint32_t>(m_store.collection_bits(collection)));
+      m_targets.push_back({cid, std::move(collection), ranges});
+    }
+    return {};
+  }
+
+  // A record is damaged, and with it the object that it belongs to.
+  void lose(const Status& status) {
+    const std::string what = m_in_object ? fmt::format("object {} was left out", name_of(m_oid))
+                             : m_passing ? std::string("it belongs to an object that was left out")
+                                         : std::string("if it began an object, that was left out");
+    m_result.omitted.push_back(fmt::format("{}: {}", status.message(), what));
+    m_in_object = false;
+    m_passing = true;
+  }
+
+  void end(std::string_view body) {
+    uint64_t objects = 0;
+    if (!vtkv::get_fixed64(&body, &objects) || objects != m_whole) {
+      m_result.omitted.push_back(fmt::format("{} was written with {} objects, and {} of them are whole",
+                                             m_reader.name(), objects, m_whole));
+    }
+  }
 
   Status apply(ArchiveRecord kind, std::string_view body) {
     if (kind == ArchiveRecord::collection) {
@@ -52,29 +123,42 @@ class Importer {
     if (kind == ArchiveRecord::object) {
       return begin_object(body);
     }
+    if (m_passing) {
+      return {};
+    }
     if (!m_in_object) {
       return malformed();
     }
     std::string_view key, value;
     uint64_t offset = 0;
     switch (kind) {
+      case ArchiveRecord::hints: {
+        uint64_t object_bytes = 0, write_bytes = 0;
+        uint32_t flags = 0;
+        if (!vtkv::get_varint64(&body, &object_bytes) || !vtkv::get_varint64(&body, &write_bytes) ||
+            !vtkv::get_varint32(&body, &flags)) {
+          return malformed();
+        }
+        m_transaction.set_alloc_hint(m_target->cid, m_oid, object_bytes, write_bytes, flags);
+        return {};
+      }
       case ArchiveRecord::attribute: {
         if (!vtkv::get_length_prefixed(&body, &key) || !vtkv::get_length_prefixed(&body, &value)) {
           return malformed();
         }
         auto list = to_bufferlist(value);
-        m_transaction.setattr(m_cid, m_oid, std::string(key), list);
+        m_transaction.setattr(m_target->cid, m_oid, std::string(key), list);
         return {};
       }
       case ArchiveRecord::data:
         if (!vtkv::get_fixed64(&body, &offset) || offset > m_size || body.size() > m_size - offset) {
           return malformed();
         }
-        m_transaction.write(m_cid, m_oid, offset, body.size(), to_bufferlist(body));
+        m_transaction.write(m_target->cid, m_oid, offset, body.size(), to_bufferlist(body));
         m_bytes += body.size();
         return {};
       case ArchiveRecord::omap_header:
-        m_transaction.omap_setheader(m_cid, m_oid, to_bufferlist(body));
+        m_transaction.omap_setheader(m_target->cid, m_oid, to_bufferlist(body));
         return {};
       case ArchiveRecord::omap_values: {
         std::map<std::string, ceph::bufferlist> values;
@@ -84,7 +168,7 @@ class Importer {
           }
           values[std::string(key)] = to_bufferlist(value);
         }
-        m_transaction.omap_setkeys(m_cid, m_oid, values);
+        m_transaction.omap_setkeys(m_target->cid, m_oid, values);
         return {};
       }
       case ArchiveRecord::object_end:
@@ -97,52 +181,66 @@ class Importer {
   Status begin_collection(std::string_view body) {
     std::string_view name;
     uint32_t bits = 0;
+    coll_t cid;
     if (m_in_object || !vtkv::get_length_prefixed(&body, &name) || !vtkv::get_varint32(&body, &bits) || bits > 32 ||
-        !m_cid.parse(std::string(name))) {
+        (!name.empty() && !cid.parse(std::string(name)))) {
       return malformed();
     }
-    VTKV_RETURN_IF_ERROR(wait_durable());
-    m_ranges = object_ranges(m_cid, bits);
-    m_collection = m_store.open_collection(m_cid);
-    if (!m_collection) {
-      m_collection = m_store.create_new_collection(m_cid);
-      Transaction create;
-      create.create_collection(m_cid, static_cast<int>(bits));
-      m_store.queue_transaction(m_collection, std::move(create));
-      ++m_result.collections;
-    } else if (m_store.collection_bits(m_collection) != static_cast<int>(bits)) {
-      return Status::invalid_argument(
-          fmt::format("collection {} has {} bits in the archive and {} in the store: it was split or merged since",
-                      m_cid.to_str(), bits, m_store.collection_bits(m_collection)));
+    m_passing = false;
+    if (name.empty()) {
+      return {};
     }
+    const Target made{cid, nullptr, object_ranges(cid, bits)};
+    // Where it was split or merged since, its objects go where they belong now.
+    if (std::any_of(m_targets.begin(), m_targets.end(), [&](const Target& one) { return one.overlaps(made); })) {
+      return {};
+    }
+    VTKV_RETURN_IF_ERROR(wait_durable());
+    m_targets.push_back(made);
+    m_collection = m_targets.back().collection = m_store.create_new_collection(cid);
+    Transaction create;
+    create.create_collection(cid, static_cast<int>(bits));
+    m_store.queue_transaction(m_collection, std::move(create));
+    ++m_result.collections;
     return {};
   }
 
   Status begin_object(std::string_view body) {
     std::string_view key;
-    if (m_in_object || !m_collection || !vtkv::get_length_prefixed(&body, &key) ||
-        !vtkv::get_varint64(&body, &m_size) || !decode_object_key(key, &m_oid) || m_size >= kObjectBytesEnd) {
+    if (m_in_object || !vtkv::get_length_prefixed(&body, &key) || !vtkv::get_varint64(&body, &m_size) ||
+        !decode_object_key(key, &m_oid) || m_size >= kObjectBytesEnd) {
       return malformed();
     }
-    if (std::none_of(m_ranges.begin(), m_ranges.end(),
-                     [this](const ObjectRange& range) { return range.begin <= m_oid && m_oid < range.end; })) {
-      return m_reader.damaged("is an object of another collection");
-    }
+    m_passing = false;
     m_in_object = true;
     m_bytes = 0;
     m_transaction = Transaction();
-    m_transaction.touch(m_cid, m_oid);
-    m_transaction.truncate(m_cid, m_oid, m_size);
+    const auto target = std::find_if(m_targets.begin(), m_targets.end(),
+                                     [this](const Target& one) { return one.holds(m_oid); });
+    if (target == m_targets.end()) {
+      ++m_whole;
+      m_in_object = false;
+      m_passing = true;
+      m_result.omitted.push_back(fmt::format("object {} was left out: no collection of the store has its pool and hash",
+                                             name_of(m_oid)));
+      return {};
+    }
+    if (m_collection != target->collection) {
+      VTKV_RETURN_IF_ERROR(wait_durable());
+    }
+    m_target = &*target;
+    m_collection = target->collection;
+    m_transaction.touch(m_target->cid, m_oid);
+    m_transaction.truncate(m_target->cid, m_oid, m_size);
     return {};
   }
 
   Status end_object() {
+    ++m_whole;
     m_in_object = false;
     struct stat st;
     if (const int r = m_store.stat(m_collection, m_oid, &st); r != -ENOENT) {
-      std::ostringstream name;
-      name << m_oid;
-      m_result.omitted.push_back(fmt::format("object {} is there already and was left as it is", name.str()));
+      m_result.omitted.push_back(fmt::format("object {} is there already and was left as it is", name_of(m_oid)));
       return {};
     }
     m_bytes_in_flight += m_bytes + m_transaction.get_num_bytes();
@@ -170,14 +268,16 @@ class Importer {
   ObjectStore& m_store;
   ArchiveReader& m_reader;
   TransferResult& m_result;
-  coll_t m_cid;
+  std::deque<Target> m_targets;  // every collection of the store
+  const Target* m_target = nullptr;  // of the object
   ObjectStore::CollectionHandle m_collection;
-  std::vector<ObjectRange> m_ranges;  // of the collection
   ghobject_t m_oid;
   uint64_t m_size = 0;
   uint64_t m_bytes = 0;  // of this object
   uint64_t m_bytes_in_flight = 0;
+  uint64_t m_whole = 0;  // objects in the archive
   bool m_in_object = false;
+  bool m_passing = false;  // behind a damaged record, until the next object begins
   Transaction m_transaction;
 };
 

@@ -2,7 +2,7 @@
 //
 // Export reads the files of a store that is not mounted and need not mount, and changes nothing. An object that
 // cannot be read whole is left out and named. Import adds: an object that is there already stays as it is.
-// An object is imported by one transaction: whole or not at all.
+// An object is imported by one transaction: whole or not at all. Behind a damaged record import goes on, and names it.
 #pragma once
 
 #include <istream>
@@ -19,14 +19,14 @@ struct TransferResult {
   uint64_t collections = 0;
   uint64_t objects = 0;
   uint64_t bytes = 0;                // of data
-  std::vector<std::string> omitted;  // one sentence per object
+  std::vector<std::string> omitted;  // one sentence per object, or of what else was not as it should be
 };
 
-// Of one collection, when it is named. Code::not_found when there is none of that name.
-vtkv::Status export_objects(StoreFiles& files, const std::string& collection, std::ostream* out,
-                            TransferResult* result);
-// `name`: the archive's, for messages. Collections that are missing are made. Waits until all is durable. After an
-// error, what was imported so far stays.
+// `name`: the archive's, for messages. Of one collection, when it is named. Code::not_found when there is none of that
+// name; no_space, io_error when the archive cannot be written.
+vtkv::Status export_objects(StoreFiles& files, const std::string& collection, const std::string& name,
+                            std::ostream* out, TransferResult* result);
+// Collections that are missing are made. Waits until all is durable. After an error, what was imported so far stays.
 vtkv::Status import_objects(ObjectStore& store, const std::string& name, std::istream* in, TransferResult* result);
 
 }  // namespace swimstore

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -134,13 +135,22 @@ class Tool {
   Status export_all() {
     m_purpose = m_arguments.salvage ? StoreFiles::Purpose::salvage : StoreFiles::Purpose::look;
     return look([this](StoreFiles& files) {
+      const std::string& name = m_arguments.file;
       const mode_t mask = ::umask(0077);  // it holds what the store's files hold, which are their owner's alone
-      std::ofstream out(m_arguments.file, std::ios::binary | std::ios::trunc);
+      std::ofstream out(name, std::ios::binary | std::ios::trunc);
       ::umask(mask);
+      if (!out) {
+        return Status::from_errno(errno, "cannot write " + name);
+      }
+      std::error_code ignored;
+      const bool is_file = std::filesystem::is_regular_file(name, ignored);
+      if (is_file && ::chmod(name.c_str(), 0600) != 0) {
+        return Status::from_errno(errno, "cannot make " + name + " its owner's alone to read");
+      }
       TransferResult result;
-      VTKV_RETURN_IF_ERROR(export_objects(files, m_arguments.collection, &out, &result));
-      if (!out.flush()) {
-        return Status::from_errno(errno, "cannot write " + m_arguments.file);
+      VTKV_RETURN_IF_ERROR(export_objects(files, m_arguments.collection, name, &out, &result));
+      if (is_file) {
+        VTKV_RETURN_IF_ERROR(make_durable(name));
       }
       report_transfer(result);
       return Status();
@@ -213,6 +223,17 @@ class Tool {
     }
     m_report->end_table();
     m_found = !result.omitted.empty();
+  }
+
+  // Whoever has an archive removes the store.
+  static Status make_durable(const std::string& name) {
+    const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+    const bool done = file >= 0 && ::fsync(file) == 0;
+    const int error = errno;
+    if (file >= 0) {
+      ::close(file);
+    }
+    return done ? Status() : Status::from_errno(error, "cannot make " + name + " durable");
   }
 
   static CephContext* context() { return g_ceph_context; }

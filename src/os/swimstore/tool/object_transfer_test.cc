@@ -1,0 +1,285 @@
+// Objects out of a store into an archive, and back: what can be saved is, and what cannot is named.
+
+#include "swimstore/tool/object_transfer.h"
+
+#include <array>
+#include <sstream>
+
+#include "swimstore/format/collection_record.h"
+#include "swimstore/testing/damage_fixture.h"
+#include "swimstore/tool/object_archive.h"
+#include "vtkv/util/coding.h"
+
+namespace swimstore {
+
+namespace {
+
+constexpr char kArchive[] = "the archive";
+
+// Where each record of an archive begins; the last is its end.
+std::vector<size_t> record_offsets(const std::string& archive) {
+  std::vector<size_t> offsets = {16};
+  while (offsets.back() < archive.size()) {
+    offsets.push_back(offsets.back() + 9 + vtkv::decode_fixed32(archive.data() + offsets.back() + 1));
+  }
+  return offsets;
+}
+
+// Takes so many bytes, as a disk that is full takes no more.
+class FullDisk final : public std::stringbuf {
+ public:
+  explicit FullDisk(size_t room) : m_room(room) {}
+  size_t refused() const { return m_refused; }
+
+ protected:
+  std::streamsize xsputn(const char* bytes, std::streamsize count) override {
+    if (static_cast<size_t>(count) > m_room) {
+      ++m_refused;
+      errno = ENOSPC;
+      return 0;
+    }
+    m_room -= static_cast<size_t>(count);
+    return std::stringbuf::xsputn(bytes, count);
+  }
+
+ private:
+  size_t m_room, m_refused = 0;
+};
+
+class ObjectTransferTest : public DamageFixture {
+ protected:
+  std::string exported(StoreFiles::Purpose purpose = StoreFiles::Purpose::look) {
+    std::ostringstream out;
+    const vtkv::Status status = export_to(out, purpose);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return out.str();
+  }
+  vtkv::Status export_to(std::ostream& out, StoreFiles::Purpose purpose) {
+    std::unique_ptr<StoreFiles> files;
+    m_exported = {};
+    VTKV_RETURN_IF_ERROR(StoreFiles::open(m_env, m_path, 0, purpose, &files));
+    return export_objects(*files, "", kArchive, &out, &m_exported);
+  }
+
+  // Into an empty store; what is then in `cid`.
+  ModelCollection imported(const std::string& archive, const coll_t& cid = kPg) {
+    std::filesystem::remove_all(m_copy);
+    m_copy = m_path + ".copy";
+    EXPECT_TRUE(m_env->create_directory(m_copy).ok());
+    SwimStore store(g_ceph_context, m_copy, m_env);
+    EXPECT_EQ(0, store.mkfs());
+    EXPECT_EQ(0, store.mount());
+    for (const coll_t& made : m_made) {
+      ObjectStore::CollectionHandle collection = store.create_new_collection(made);
+      Transaction create;
+      create.create_collection(made, 0);
+      store.queue_transaction(collection, std::move(create));
+    }
+    std::istringstream in(archive);
+    m_imported = {};
+    const vtkv::Status status = import_objects(store, kArchive, &in, &m_imported);
+    EXPECT_TRUE(status.ok()) << status.message();
+    ModelCollection found;
+    if (ObjectStore::CollectionHandle collection = store.open_collection(cid)) {
+      std::string error;
+      found = read_collection(store, collection, &error);
+      EXPECT_EQ("", error);
+    }
+    EXPECT_EQ(0, store.umount());
+    return found;
+  }
+
+  void TearDown() override {
+    std::filesystem::remove_all(m_copy);
+    DamageFixture::TearDown();
+  }
+
+  // In the copy.
+  StoredObject found(const std::string& name) {
+    std::unique_ptr<StoreFiles> files;
+    StoredObject object;
+    EXPECT_TRUE(StoreFiles::open(m_env, m_copy, 0, StoreFiles::Purpose::look, &files).ok());
+    EXPECT_TRUE(files->open_cube().ok());
+    EXPECT_TRUE(files->find_object(name, &object).ok());
+    return object;
+  }
+
+  TransferResult m_exported, m_imported;
+  std::vector<coll_t> m_made;  // in the store that is imported into
+  std::string m_copy;          // that store
+};
+
+}  // namespace
+
+TEST_P(ObjectTransferTest, WhatIsExportedIsImported) {
+  EXPECT_EQ("", difference(m_before, imported(exported())));
+  EXPECT_TRUE(m_exported.omitted.empty() && m_imported.omitted.empty());
+}
+
+TEST_P(ObjectTransferTest, HintsAreKept) {
+  mounted([](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+    Transaction txn;
+    txn.set_alloc_hint(kPg, named("small"), 4 << 20, 1 << 16, CEPH_OSD_ALLOC_HINT_FLAG_INCOMPRESSIBLE);
+    store.queue_transaction(pg, std::move(txn));
+  });
+  imported(exported());
+  const OnodeRecord record = found("small").record;
+  EXPECT_TRUE(record.test(OnodeRecord::has_hints));
+  EXPECT_EQ(4u << 20, record.expected_object_size);
+  EXPECT_EQ(1u << 16, record.expected_write_size);
+  EXPECT_EQ(CEPH_OSD_ALLOC_HINT_FLAG_INCOMPRESSIBLE, record.alloc_hint_flags);
+  EXPECT_FALSE(found("other").record.test(OnodeRecord::has_hints));
+}
+
+TEST_P(ObjectTransferTest, NamesMayHoldAnyByte) {
+  std::string every;
+  for (int byte = 0; byte < 256; ++byte) {
+    every.push_back(static_cast<char>(byte));
+  }
+  const ghobject_t odd(hobject_t(object_t(every), every + "k", 5, 9, 1, every + "n"));
+  mounted([&](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+    Transaction txn;
+    txn.touch(kPg, odd);
+    auto value = bytes(10, 'x');
+    txn.setattr(kPg, odd, every.substr(1), value);  // a name ends with a zero where Ceph passes it on
+    txn.omap_setkeys(kPg, odd, std::map<std::string, ceph::bufferlist>{{every, value}});
+    store.queue_transaction(pg, std::move(txn));
+  });
+  const ModelCollection before = contents();
+  EXPECT_TRUE(before.contains(odd));
+  EXPECT_EQ("", difference(before, imported(exported())));
+}
+
+TEST_P(ObjectTransferTest, ALargeOmapIsKeptWhole) {
+  for (int part = 0; part < 18; ++part) {
+    mounted([&](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+      Transaction txn;
+      std::map<std::string, ceph::bufferlist> values;
+      for (int number = 0; number < 16; ++number) {
+        values[fmt::format("key{:02}.{:02}", part, number)] = bytes(1 << 16, 'v');
+      }
+      txn.omap_setkeys(kPg, named("omap"), values);
+      store.queue_transaction(pg, std::move(txn));
+    });
+  }
+  const ModelCollection before = contents();
+  EXPECT_EQ("", difference(before, imported(exported())));
+  EXPECT_TRUE(m_exported.omitted.empty());
+}
+
+TEST_P(ObjectTransferTest, WhatLiesBeyondAnObjectsSizeIsNobodys) {
+  damage([](Cube& cube, Damage& damage) {
+    Stored large = stored(cube, "large");
+    large.record.size = 70'000;
+    store(damage, "large", large);
+  });
+  const std::string archive = exported();
+  EXPECT_TRUE(m_exported.omitted.empty());
+  m_before[named("large")].data.resize(70'000);
+  EXPECT_EQ("", difference(m_before, imported(archive)));
+  EXPECT_TRUE(m_imported.omitted.empty());
+}
+
+TEST_P(ObjectTransferTest, ObjectsOfNoCollectionAreSaved) {
+  damage([](Cube& cube, Damage& damage) {
+    std::string value;
+    ASSERT_TRUE(cube.database().get(object_key(named("omap")), &value).ok());
+    damage.batch.put(object_key(named("stray", 9)), value);
+  });
+  const std::string archive = exported();
+  EXPECT_EQ(6u, m_exported.objects);
+  EXPECT_EQ(1u, m_exported.omitted.size());  // it says so
+  EXPECT_EQ("", difference(m_before, imported(archive)));
+  ASSERT_EQ(1u, m_imported.omitted.size());
+  EXPECT_NE(std::string::npos, m_imported.omitted[0].find("stray"));
+  const coll_t other(spg_t(pg_t(0, 9)));
+  m_made = {other};
+  EXPECT_EQ(m_before[named("omap")], imported(archive, other)[named("stray", 9)]);
+  EXPECT_TRUE(m_imported.omitted.empty());
+}
+
+TEST_P(ObjectTransferTest, ObjectsOfADamagedCollectionAreSaved) {
+  put(collection_key(kPg), "damaged");
+  const std::string archive = exported();
+  EXPECT_EQ(5u, m_exported.objects);
+  m_made = {kPg};
+  EXPECT_EQ("", difference(m_before, imported(archive)));
+}
+
+// The store was split, or was not, since the archive was written.
+TEST_P(ObjectTransferTest, ObjectsGoWhereTheyBelongNow) {
+  std::string archive = exported();
+  m_made = {coll_t(spg_t(pg_t(0, 1)))};
+  const auto offsets = record_offsets(archive);
+  std::ostringstream other;
+  ArchiveWriter writer(&other, kArchive);
+  std::string body;
+  vtkv::put_length_prefixed(&body, coll_t(spg_t(pg_t(1, 1))).to_str());
+  vtkv::put_varint32(&body, 1);
+  ASSERT_TRUE(writer.write(ArchiveRecord::collection, body).ok());
+  EXPECT_EQ("", difference(m_before, imported(other.str() + archive.substr(offsets[1]))));
+  EXPECT_EQ(0u, m_imported.collections);
+}
+
+TEST_P(ObjectTransferTest, AFullDiskEndsTheExport) {
+  const size_t whole = exported().size();
+  for (const size_t room : {whole / 8, whole / 2, whole - 10}) {
+    FullDisk disk(room);
+    std::ostream out(&disk);
+    const vtkv::Status status = export_to(out, StoreFiles::Purpose::look);
+    EXPECT_TRUE(status.is_no_space()) << status.message();
+    EXPECT_NE(std::string::npos, status.message().find(kArchive));
+    EXPECT_EQ(1u, disk.refused());
+  }
+}
+
+TEST_P(ObjectTransferTest, ImportGoesOnBehindADamagedRecord) {
+  const std::string archive = exported();
+  const auto offsets = record_offsets(archive);
+  for (size_t record = 0; record + 1 < offsets.size(); ++record) {
+    const size_t at = std::array{1, 0, 4, 3, 9, 6}[record % 6];  // kind, length, checksum, body
+    std::string damaged = archive;
+    damaged[offsets[record] + at] ^= 0x15;
+    m_made = {kPg};  // its record may be the damaged one
+    const ModelCollection saved = imported(damaged);
+    EXPECT_FALSE(m_imported.omitted.empty());
+    EXPECT_GE(saved.size() + 1, m_before.size()) << record << " " << at;
+    for (const auto& [oid, object] : saved) {
+      EXPECT_EQ(m_before[oid], object);
+    }
+  }
+}
+
+TEST_P(ObjectTransferTest, ImportOfACutArchiveKeepsWhatIsWhole) {
+  const std::string archive = exported();
+  const auto offsets = record_offsets(archive);
+  m_made = {kPg};
+  size_t saved = 0;
+  for (size_t record = 0; record + 1 < offsets.size(); record += 3) {
+    const size_t now = imported(archive.substr(0, offsets[record + 1] - 5)).size();
+    EXPECT_FALSE(m_imported.omitted.empty());
+    EXPECT_GE(now, saved);
+    saved = now;
+  }
+  EXPECT_GT(saved, 2u);
+}
+
+TEST_P(ObjectTransferTest, TheLastRecordCountsTheObjects) {
+  const std::string archive = exported();
+  const auto offsets = record_offsets(archive);
+  size_t first = 0;  // object
+  while (archive[offsets[first]] != 'O') {
+    ++first;
+  }
+  size_t behind = first;
+  while (archive[offsets[behind++]] != 'E') {
+  }
+  imported(archive.substr(0, offsets[first]) + archive.substr(offsets[behind]));
+  ASSERT_EQ(1u, m_imported.omitted.size());
+  EXPECT_NE(std::string::npos, m_imported.omitted[0].find("written with 5 objects, and 4"));
+}
+
+// Import waits as a program does, which the simulator's one thread cannot.
+INSTANTIATE_TEST_SUITE_P(OnTheHost, ObjectTransferTest, ::testing::Values(Host::real));
+
+}  // namespace swimstore
