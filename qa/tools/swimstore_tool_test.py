@@ -47,7 +47,7 @@ def prefixed(data):
 
 def object_key(name, reversed_hash):
     """Of an object of pool 1, without shard, namespace and locator."""
-    return (b"O\0\x7f" + struct.pack(">QI", 1 << 63 | 1, reversed_hash) + b"\0" + name.encode() + b"\0="
+    return (b"O\0\x7f" + struct.pack(">QI", 1 << 63 | 1, reversed_hash) + b"\0" + (name if isinstance(name, bytes) else name.encode()) + b"\0="
             + struct.pack(">QQ", NOSNAP, NOGEN))
 
 
@@ -117,6 +117,14 @@ class SwimstoreTool(unittest.TestCase):
     def json(self, *words, status=0):
         return json.loads(self.run_tool("--format", "json", *words, status=status))
 
+    def json_error(self, *words, status=2):
+        settings = [word for setting in SETTINGS for word in ("--set", setting)]
+        done = subprocess.run([TOOL, *settings, "--format", "json", *words], capture_output=True)
+        self.assertEqual(done.returncode, status, done)
+        found = json.loads(done.stdout.decode())
+        self.assertEqual(list(found)[-1], "error")
+        return found
+
     def archive(self, keys=9):
         """alpha and beta with data, gamma with omap."""
         header = b"SWIMARCH" + struct.pack("<I", 1)
@@ -124,7 +132,10 @@ class SwimstoreTool(unittest.TestCase):
         for name, key in self.names.items():
             data = self.data.get(name, b"")
             out += record(b"O", prefixed(key) + varint(len(data)))
-            out += record(b"A", prefixed(b"_") + prefixed(name.encode()))
+            if isinstance(name, bytes):
+                out += record(b"A", prefixed(name) + prefixed(b"x"))
+            else:
+                out += record(b"A", prefixed(b"_") + prefixed(name.encode()))
             if data:
                 out += record(b"D", struct.pack("<Q", 0) + data)
             else:
@@ -229,6 +240,40 @@ class SwimstoreTool(unittest.TestCase):
         self.assertIn("names no slot", self.run_tool("dump", "slot", self.store, "5K/1", status=2))
         log = self.json("dump", "log", self.store, "--operations")
         self.assertTrue(any(o["operation"] == "external_write" for o in log["operations"]))
+
+    def test_names_that_are_no_utf8(self):
+        self.names = {name: object_key(name, number << 24) for number, name in enumerate((b"a\xff%", "ü".encode()), 1)}
+        self.data = {name: name * 2000 for name in self.names}
+        self.fill()
+        objects = self.json("list", self.store)["objects"]
+        self.assertIn("a%ff%25", objects[0]["object"])
+        for number, (name, printed) in enumerate(((b"a\xff%", "a%ff%25"), ("ü".encode(), "%c3%bc"))):
+            onode = self.json("dump", "onode", self.store, objects[number]["object"])
+            self.assertEqual(onode["size"], len(name) * 2000)
+            self.assertEqual(self.json("dump", "onode", self.store, os.fsdecode(name)), onode)
+            self.assertEqual(self.json("dump", "onode", self.store, printed), onode)
+            # The attribute is called as the object is.
+            value = "".join(chr(byte) if byte < 0x7f else f"\\x{byte:02x}" for byte in name)
+            self.assertIn({"attribute": value, "value": "x"}, onode["attributes"])
+        for nonsense in ("%", "a%f", "%zz", "#1:80000000:::%"):
+            self.assertIn("has no object", self.run_tool("dump", "onode", self.store, nonsense, status=2))
+        self.assertIn(r"no object \xfe", self.json_error("dump", "onode", self.store, b"\xfe")["error"])
+
+    def test_json_is_whole_whatever_happens(self):
+        self.fill()
+        self.assertIn("has no object delta", self.json_error("dump", "onode", self.store, "delta")["error"])
+        self.assertIn("one of Ceph's options", self.json_error("--set", "nonsense=1", "info", self.store)["error"])
+        self.assertIn("subcommand", self.json_error("fcsk", self.store)["error"])
+        archive = self.base / "archive"
+        archive.write_bytes(archive.read_bytes()[:-20])
+        cut = self.json_error("import", self.store, "--in", archive)
+        self.assertIn("cut short", cut["error"])
+        self.assertEqual(len(cut["omitted"]), 2)  # those that are there; the third was cut off
+        containers = self.store / "cubes/0/containers"
+        (containers / "64K").rename(containers / "other")
+        cut = self.json_error("info", self.store)
+        self.assertEqual(len(cut["fsid"]), 36)
+        self.assertIn("64K", cut["error"])
 
     def test_looking_changes_nothing(self):
         self.fill()

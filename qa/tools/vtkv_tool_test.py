@@ -5,6 +5,7 @@ Runs vtkv-tool the way its manual says, on databases that it makes itself.
 """
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -31,9 +32,9 @@ class VtkvTool(unittest.TestCase):
         return done.stdout
 
     def json(self, *words, status=0):
-        done = subprocess.run([TOOL, "--json", *map(str, words)], capture_output=True, text=True)
+        done = subprocess.run([TOOL, "--json", *map(str, words)], capture_output=True)
         self.assertEqual(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
-        return json.loads(done.stdout)
+        return json.loads(done.stdout.decode())
 
     def create(self):
         self.run_tool("create", self.db, "--log-segment-bytes", 65536, "--zone-bytes", 65536)
@@ -70,6 +71,28 @@ class VtkvTool(unittest.TestCase):
         self.run_tool("get", self.db, r"z\x00\xff\\", "--out", self.base / "value")
         self.assertEqual((self.base / "value").read_bytes(), b"\x01")
         self.assertIn("no key k1", self.run_tool("get", self.db, "k1", status=1))
+
+    def test_json_is_whole_whatever_happens(self):
+        self.fill()
+        self.assertIn("no key k1", self.json("get", self.db, "k1", status=1)["error"])
+        self.assertIn("hexadecimal", self.json("get", self.db, r"\xzz", status=2)["error"])
+        self.assertIn("subcommand", self.json("lsit", self.db, status=2)["error"])
+        name = os.fsencode(self.base) + b"/\xff\xc3\xbc"
+        self.assertIn(r"/\xffü: there is no such directory", self.json("list", os.fsdecode(name), status=3)["error"])
+        # A block that is read after others were printed.
+        self.run_tool("create", self.base / "large", "--zone-bytes", 65536)
+        entries = "".join(f"key{n:05}\t{'v' * 100}\n" for n in range(2000))
+        subprocess.run([TOOL, "load", self.base / "large"], input=entries, text=True, check=True, capture_output=True)
+        self.run_tool("compact", self.base / "large")
+        tree = self.base / "large/tree"
+        content = tree.read_bytes()
+        at = content.index(b"v" * 100, len(content) // 2)
+        tree.write_bytes(content[:at] + b"x" + content[at + 1:])
+        cut = self.json("scan", self.base / "large", status=3)
+        self.assertEqual(list(cut), ["entries", "error"])
+        self.assertEqual(cut["entries"][0]["key"], "key00000")
+        self.assertLess(len(cut["entries"]), 2000)
+        self.assertIn("tree", cut["error"])
 
     def test_loads_what_it_scanned(self):
         self.fill()

@@ -8,6 +8,8 @@
 #include "common/Formatter.h"
 #include "common/ceph_context.h"
 #include "common/cmdparse.h"
+#include "swimstore/ops/admin_commands.h"
+#include "vtkv/util/utf8.h"
 
 namespace swimstore {
 
@@ -34,10 +36,10 @@ OnlineFsck::~OnlineFsck() {
 }
 
 int OnlineFsck::call(std::string_view command, const cmdmap_t& arguments, const ceph::bufferlist&,
-                     ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist&) {
+                     ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output) {
   std::lock_guard lock(m_command_lock);
   if (command == "swimstore fsck") {
-    return start(arguments, formatter, errors);
+    return start(arguments, formatter, errors, output);
   }
   if (command == "swimstore fsck stop") {
     return stop(formatter);
@@ -46,20 +48,20 @@ int OnlineFsck::call(std::string_view command, const cmdmap_t& arguments, const 
   return 0;
 }
 
-int OnlineFsck::start(const cmdmap_t& arguments, ceph::Formatter* formatter, std::ostream& errors) {
+int OnlineFsck::start(const cmdmap_t& arguments, ceph::Formatter* formatter, std::ostream& errors,
+                      ceph::bufferlist& output) {
   bool deep = false;
   int64_t cube = 0;
   ceph::common::cmd_getval(arguments, "deep", deep);
   ceph::common::cmd_getval(arguments, "cube", cube);
   if (cube != 0) {
-    errors << "there is no cube " << cube << ": this store has one, cube 0";
-    return -EINVAL;
+    return fail_command(-EINVAL, fmt::format("there is no cube {}: this store has one, cube 0", cube), formatter, errors,
+                        output);
   }
   {
     std::lock_guard lock(m_lock);
     if (m_progress.state == std::string_view("running")) {
-      errors << "a check is under way: see swimstore fsck status";
-      return -EBUSY;
+      return fail_command(-EBUSY, "a check is under way: see swimstore fsck status", formatter, errors, output);
     }
   }
   end_worker();
@@ -136,7 +138,7 @@ void OnlineFsck::dump_status(ceph::Formatter* formatter) const {
       formatter->dump_unsigned("offset", *finding.offset);
     }
     formatter->dump_string("repair", std::string(repair_of(finding.kind)));
-    formatter->dump_string("text", finding.text);
+    formatter->dump_string("text", vtkv::to_utf8(finding.text));
     formatter->close_section();
   }
   formatter->close_section();

@@ -40,7 +40,7 @@ class OnlineFsck final : public AdminSocketHook {
     CheckResult result;
   };
 
-  int start(const cmdmap_t& arguments, ceph::Formatter* formatter, std::ostream& errors);
+  int start(const cmdmap_t& arguments, ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output);
   int stop(ceph::Formatter* formatter);
   void dump_status(ceph::Formatter* formatter) const;
   vtkv::NextStep step();

@@ -111,6 +111,7 @@ TEST_F(OnlineFsckTest, OneAtATimeAndItCanBeStopped) {
   std::string printed;
   start(true);
   EXPECT_EQ(-EBUSY, command(R"("prefix": "swimstore fsck")", &printed));
+  EXPECT_NE(std::string::npos, printed.find(R"("error": "a check is under way)")) << printed;
   EXPECT_EQ(0, command(R"("prefix": "swimstore fsck stop")", &printed));
   EXPECT_TRUE(says("state", "stopped"));
   start(false);
@@ -120,7 +121,7 @@ TEST_F(OnlineFsckTest, OneAtATimeAndItCanBeStopped) {
 TEST_F(OnlineFsckTest, AnUnknownCubeIsRefused) {
   std::string printed;
   EXPECT_EQ(-EINVAL, command(R"("prefix": "swimstore fsck", "cube": 7)", &printed));
-  EXPECT_NE(std::string::npos, printed.find("no cube 7"));
+  EXPECT_NE(std::string::npos, printed.find(R"("error": "there is no cube 7)")) << printed;
 }
 
 TEST_F(OnlineFsckTest, AnUnmountEndsIt) {
@@ -137,12 +138,24 @@ TEST_F(OnlineFsckTest, VerifySaysWhetherItFoundDamage) {
   write("an object", 4096);
   std::string printed;
   ASSERT_EQ(0, command(R"("prefix": "swimstore flush")", &printed)) << printed;
+  EXPECT_NE(std::string::npos, printed.find("\"durable_sequence\": ")) << printed;
   ASSERT_EQ(0, command(R"("prefix": "swimstore verify")", &printed));
   EXPECT_NE(std::string::npos, printed.find("\"damaged\": false")) << printed;
   m_env.flip_bits(kPath + "/cubes/0/tree", 40, 0x10);
   ASSERT_EQ(0, command(R"("prefix": "swimstore verify")", &printed));
   EXPECT_NE(std::string::npos, printed.find("\"damaged\": true")) << printed;
   m_env.flip_bits(kPath + "/cubes/0/tree", 40, 0x10);
+}
+
+TEST_F(OnlineFsckTest, AFlushThatFailsSaysWhyInJson) {
+  m_store->set_fatal_handler([](const vtkv::Status&) {});
+  write("an object", 4096);
+  m_env.fail_nth(vtkv::SimCall::write, 1, vtkv::Status::from_errno(EIO, "cannot write /\xff/tree"), true);
+  std::string printed;
+  EXPECT_EQ(-EIO, command(R"("prefix": "swimstore flush")", &printed));
+  m_env.clear_faults();
+  EXPECT_NE(std::string::npos, printed.find("\"error\": \"")) << printed;
+  EXPECT_NE(std::string::npos, printed.find("/\\\\xff/tree")) << printed;
 }
 
 }  // namespace swimstore

@@ -2,6 +2,7 @@
 
 #include "common/Formatter.h"
 #include "common/ceph_context.h"
+#include "vtkv/util/utf8.h"
 
 namespace swimstore {
 
@@ -92,6 +93,18 @@ AdminCommands::AdminCommands(StoreContext& store, const CommitThrottle& throttle
 
 AdminCommands::~AdminCommands() { m_store.cct->get_admin_socket()->unregister_commands(this); }
 
+int fail_command(int error, const std::string& reason, ceph::Formatter* formatter, std::ostream& errors,
+                 ceph::bufferlist& output) {
+  const std::string text = vtkv::to_utf8(reason);
+  errors << text;
+  formatter->reset();
+  formatter->open_object_section("swimstore");
+  formatter->dump_string("error", text);
+  formatter->close_section();
+  formatter->flush(output);
+  return error;
+}
+
 void AdminCommands::verify(ceph::Formatter* formatter) {
   std::vector<std::string> findings;
   m_store.cube.database().verify(&findings);
@@ -99,14 +112,14 @@ void AdminCommands::verify(ceph::Formatter* formatter) {
   formatter->dump_bool("damaged", !findings.empty());
   formatter->open_array_section("findings");
   for (const std::string& finding : findings) {
-    formatter->dump_string("finding", finding);
+    formatter->dump_string("finding", vtkv::to_utf8(finding));
   }
   formatter->close_section();
   formatter->close_section();
 }
 
 int AdminCommands::call(std::string_view command, const cmdmap_t&, const ceph::bufferlist&,
-                        ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist&) {
+                        ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output) {
   if (command == "swimstore verify") {
     verify(formatter);
     return 0;
@@ -114,9 +127,12 @@ int AdminCommands::call(std::string_view command, const cmdmap_t&, const ceph::b
   if (command == "swimstore flush") {
     const vtkv::Status status = m_store.cube.database().flush();
     if (!status.ok()) {
-      errors << status.to_string();
+      return fail_command(-status.error_number(), status.to_string(), formatter, errors, output);
     }
-    return -status.error_number();
+    formatter->open_object_section("flush");
+    formatter->dump_unsigned("durable_sequence", m_store.cube.database().statistics().durable_sequence);
+    formatter->close_section();
+    return 0;
   }
   formatter->open_object_section("swimstore");
   formatter->open_object_section("database");

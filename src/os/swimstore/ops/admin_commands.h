@@ -28,6 +28,11 @@ class AdminCommands final : public AdminSocketHook {
   const CommitThrottle& m_throttle;
 };
 
+// What a command returns that cannot be carried out: the error, as it is. The reason goes to the caller in words, and
+// as an object with one member, "error", where Ceph would send nothing.
+int fail_command(int error, const std::string& reason, ceph::Formatter* formatter, std::ostream& errors,
+                 ceph::bufferlist& output);
+
 void dump_database(const vtkv::DBStatistics& statistics, ceph::Formatter* formatter);
 void dump_containers(const ContainerStatistics& statistics, ceph::Formatter* formatter);
 void dump_caches(StoreContext& store, ceph::Formatter* formatter);

@@ -322,7 +322,7 @@ Status dump_onode(StoreFiles& files, const std::string& name, Report& report) {
   report.field("inline", record.test(OnodeRecord::chunk_inline));
   report.begin_table("attributes", true);
   for (const auto& [attribute, value] : record.attrs) {
-    report.row({{"attribute", attribute},
+    report.row({{"attribute", vtkv::to_notation(attribute)},
                 {"value", vtkv::to_notation(std::string_view(value.c_str(), value.length()))}});
   }
   report.end_table();

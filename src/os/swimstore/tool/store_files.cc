@@ -1,5 +1,7 @@
 #include "swimstore/tool/store_files.h"
 
+#include <charconv>
+
 #include <fmt/format.h>
 
 #include "swimstore/container/container.h"
@@ -110,10 +112,33 @@ Status StoreFiles::for_each_object(const std::string& lower, const std::string& 
   return it->status();
 }
 
+namespace {
+
+// Undoes what Ceph does to names when it prints them: %HH for a byte that is no printable ASCII, or %, : or /. False:
+// there is a % in the text that it would not print.
+bool decode_printed(std::string_view text, std::string* name) {
+  name->clear();
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned char byte = static_cast<unsigned char>(text[i]);
+    if (byte == '%') {
+      const char* const begin = text.data() + i + 1;
+      if (text.size() - i < 3 || std::from_chars(begin, begin + 2, byte, 16).ptr != begin + 2) {
+        return false;
+      }
+      i += 2;
+    }
+    name->push_back(static_cast<char>(byte));
+  }
+  return true;
+}
+
+}  // namespace
+
 Status StoreFiles::find_object(const std::string& name, StoredObject* object) const {
   ghobject_t oid;
-  std::string value;
-  if (oid.parse(name)) {
+  std::string value, decoded;
+  const bool can_be_decoded = decode_printed(name, &decoded);
+  if (can_be_decoded && oid.parse(name)) {
     const Status status = m_database->get(object_key(oid), &value);
     if (!status.is_not_found()) {
       VTKV_RETURN_IF_ERROR(status);
@@ -123,7 +148,8 @@ Status StoreFiles::find_object(const std::string& name, StoredObject* object) co
   }
   unsigned found = 0;
   VTKV_RETURN_IF_ERROR(for_each_object([&](const StoredObject& one) {
-    if (one.name() == name || (one.has_name && one.oid.hobj.oid.name == name)) {
+    const std::string& own_name = one.oid.hobj.oid.name;
+    if (one.name() == name || (one.has_name && (own_name == name || (can_be_decoded && own_name == decoded)))) {
       *object = one;
       ++found;
     }

@@ -66,7 +66,8 @@ class StoreFiles {
   // The same, of those whose keys lie in [lower, upper).
   vtkv::Status for_each_object(const std::string& lower, const std::string& upper,
                                const std::function<vtkv::Status(const StoredObject&)>& visit) const;
-  // Code::not_found. `name` as StoredObject::name, or the object's own name if there is one such object only.
+  // Code::not_found. `name` as StoredObject::name, or the object's own name, as it is or as the former has it, if there
+  // is one such object only.
   vtkv::Status find_object(const std::string& name, StoredObject* object) const;
   // Code::corruption names the chunk that cannot be decoded.
   vtkv::Status read_chunks(const StoredObject& object, std::vector<StoredChunk>* chunks) const;

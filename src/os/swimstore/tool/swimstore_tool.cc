@@ -48,6 +48,7 @@ class Tool {
   int run(const std::function<Status(Tool&)>& command) {
     const Status status = command(*this);
     if (!status.ok()) {
+      m_report->fail(status.message());
       std::cerr << "ceph-swimstore-tool: " << status.message() << "\n";
       return kFailed;
     }
@@ -148,12 +149,12 @@ class Tool {
         return Status::from_errno(errno, "cannot make " + name + " its owner's alone to read");
       }
       TransferResult result;
-      VTKV_RETURN_IF_ERROR(export_objects(files, m_arguments.collection, name, &out, &result));
-      if (is_file) {
-        VTKV_RETURN_IF_ERROR(make_durable(name));
+      Status status = export_objects(files, m_arguments.collection, name, &out, &result);
+      if (status.ok() && is_file) {
+        status = make_durable(name);
       }
       report_transfer(result);
-      return Status();
+      return status;
     });
   }
 
@@ -167,9 +168,8 @@ class Tool {
     TransferResult result;
     const Status status = import_objects(store, m_arguments.file, &in, &result);
     store.umount();
-    VTKV_RETURN_IF_ERROR(status);
     report_transfer(result);
-    return {};
+    return status;
   }
 
   Status put_back() {
@@ -290,14 +290,29 @@ class CommandLine {
     try {
       m_app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() != 0 && asks_for_json(argc, argv)) {
+        vtkv::make_json_report(&std::cout)->fail(error.what());
+      }
       return m_app.exit(error) == 0 ? kClean : kFailed;
     }
-    const auto cct = make_context();
-    return cct ? Tool(m_arguments).run(m_command) : kFailed;
+    boost::intrusive_ptr<CephContext> cct;
+    const Status made = make_context(&cct);
+    return Tool(m_arguments).run([&](Tool& tool) { return made.ok() ? m_command(tool) : made; });
   }
 
  private:
   using Command = Status (Tool::*)();
+
+  // Of words that cannot be parsed.
+  static bool asks_for_json(int argc, char** argv) {
+    for (int i = 1; i < argc; ++i) {
+      const std::string_view word = argv[i];
+      if (word == "--format=json" || (word == "json" && std::string_view(argv[i - 1]) == "--format")) {
+        return true;
+      }
+    }
+    return false;
+  }
 
   CLI::App* add(CLI::App& parent, const char* name, const char* description, Command command) {
     CLI::App* one = parent.add_subcommand(name, description);
@@ -324,8 +339,8 @@ class CommandLine {
         ->add_option("OBJECT", m_arguments.object, "as list prints it, or its own name")->required();
   }
 
-  // Ceph's, with no configuration but what the arguments say; null after a message.
-  boost::intrusive_ptr<CephContext> make_context() const {
+  // Ceph's, with no configuration but what the arguments say.
+  Status make_context(boost::intrusive_ptr<CephContext>* made) const {
     std::vector<std::string> words;
     if (!m_arguments.conf.empty()) {
       words = {"--conf", m_arguments.conf};
@@ -341,9 +356,8 @@ class CommandLine {
       const size_t equals = option.find('=');
       const std::string name = option.substr(0, equals);
       if (equals == std::string::npos || cct->_conf.set_val(name, option.substr(equals + 1)) < 0) {
-        std::cerr << "ceph-swimstore-tool: --set " << option << ": give one of Ceph's options and a value for it, as "
-                  << "in swimstore_io_depth=64\n";
-        return nullptr;
+        return Status::invalid_argument("--set " + option + ": give one of Ceph's options and a value for it, as in "
+                                        "swimstore_io_depth=64");
       }
     }
     common_init_finish(cct.get());
@@ -352,7 +366,8 @@ class CommandLine {
     if (flags >= 0) {
       fcntl(STDERR_FILENO, F_SETFL, flags & ~O_NONBLOCK);
     }
-    return cct;
+    *made = std::move(cct);
+    return {};
   }
 
   Arguments m_arguments;

@@ -30,6 +30,7 @@ class RecordStatesReport final : public Report {
   }
   void end_table() override {}
   void finish() override {}
+  void fail(std::string_view) override {}
 
   std::map<uint64_t, std::string> states;
 

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
+#include "vtkv/util/utf8.h"
+
 namespace vtkv {
 
 namespace {
@@ -32,6 +36,7 @@ class TextReport final : public Report {
   }
   void end_table() override {}
   void finish() override { m_out.flush(); }
+  void fail(std::string_view) override { m_out.flush(); }
 
  private:
   template <typename Column>
@@ -50,7 +55,7 @@ class TextReport final : public Report {
 
 std::string quoted(std::string_view text) {
   std::string result = "\"";
-  for (const char c : text) {
+  for (const char c : to_utf8(text)) {
     if (c == '"' || c == '\\') {
       result.push_back('\\');
       result.push_back(c);
@@ -64,8 +69,11 @@ std::string quoted(std::string_view text) {
 }
 
 std::string json(const ReportValue& value) {
-  const auto* text = std::get_if<std::string>(&value);
-  return text ? quoted(*text) : plain(value);
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    return quoted(*text);
+  }
+  const auto* number = std::get_if<double>(&value);
+  return number != nullptr && !std::isfinite(*number) ? "null" : plain(value);
 }
 
 class JsonReport final : public Report {
@@ -74,7 +82,7 @@ class JsonReport final : public Report {
   void field(const char* name, ReportValue value) override { member(name) << json(value); }
   void begin_table(const char* name, bool) override {
     member(name) << "[";
-    m_first_row = true;
+    m_first_row = m_in_table = true;
   }
   void row(const ReportFields& fields) override {
     m_out << (std::exchange(m_first_row, false) ? "\n  {" : ",\n  {");
@@ -85,10 +93,20 @@ class JsonReport final : public Report {
     }
     m_out << "}";
   }
-  void end_table() override { m_out << (m_first_row ? "]" : "\n]"); }
+  void end_table() override {
+    m_out << (m_first_row ? "]" : "\n]");
+    m_in_table = false;
+  }
   void finish() override {
     m_out << (m_first ? "{}\n" : "}\n");
     m_out.flush();
+  }
+  void fail(std::string_view reason) override {
+    if (m_in_table) {
+      end_table();
+    }
+    field("error", std::string(reason));
+    finish();
   }
 
  private:
@@ -98,7 +116,7 @@ class JsonReport final : public Report {
 
   std::ostream& m_out;
   bool m_first = true;
-  bool m_first_row = true;
+  bool m_first_row = true, m_in_table = false;
 };
 
 }  // namespace

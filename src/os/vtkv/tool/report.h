@@ -27,11 +27,14 @@ class Report {
   virtual void end_table() = 0;
   // REQUIRES: no table is open. Nothing comes after it.
   virtual void finish() = 0;
+  // The same for a command that did not come to its end, at any time. Programs get the reason as a last member "error"
+  // behind what was found until then; for people, who see it on standard error, nothing is added.
+  virtual void fail(std::string_view reason) = 0;
 };
 
 // "name: value" lines; rows with a tab between the columns.
 std::unique_ptr<Report> make_text_report(std::ostream* out);
-// One object; a table is an array of objects.
+// One object; a table is an array of objects. Bytes that are no UTF-8 are written as \xHH.
 std::unique_ptr<Report> make_json_report(std::ostream* out);
 
 }  // namespace vtkv

@@ -1,6 +1,7 @@
 // vtkv-tool: looks at a database, and does a few things to it. doc/vtkv-tool.md is its manual.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -42,6 +43,7 @@ class Tool {
       }
       return m_damaged ? kNo : kDone;
     }
+    m_report->fail(status.message());
     std::cerr << "vtkv-tool: " << status.message() << "\n";
     return m_absent ? kNo : m_bad_syntax ? kUsage : kFailed;
   }
@@ -76,6 +78,7 @@ class Tool {
     const Status status = open_to_read();
     if (status.is_corruption()) {
       m_absent = true;  // it is an answer: damaged
+      m_report->field("damaged", true);
       return status;
     }
     VTKV_RETURN_IF_ERROR(status);
@@ -222,6 +225,9 @@ class CommandLine {
     try {
       m_app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() != 0 && std::find(argv, argv + argc, std::string_view("--json")) != argv + argc) {
+        make_json_report(&std::cout)->fail(error.what());
+      }
       return m_app.exit(error) == 0 ? kDone : kUsage;
     }
     m_arguments.has_upper = m_upper_options[0]->count() + m_upper_options[1]->count() > 0;
