@@ -50,6 +50,13 @@ int SwimStore::set_collection_opts(CollectionHandle& c, const pool_opts_t& opts)
     return -ENOENT;
   }
   collection.pool_opts = opts;
+  lock.unlock();
+  if (spg_t pgid; collection.cid.is_pg(&pgid)) {
+    const std::string ignored = m_mounted->ignored_options.note(pgid.pool(), opts);
+    if (!ignored.empty()) {
+      derr << "pool " << pgid.pool() << " has options that this store does not obey: " << ignored << dendl;
+    }
+  }
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "swimstore/fsck/online_fsck.h"
 #include "swimstore/ops/admin_commands.h"
 #include "swimstore/ops/memory_manager.h"
+#include "swimstore/ops/pool_options.h"
 #include "swimstore/store/collection_list.h"
 #include "swimstore/store/object_reader.h"
 #include "swimstore/store/omap_reader.h"
@@ -28,4 +29,5 @@ struct SwimStore::Mounted {
   swimstore::MemoryManager memory;
   swimstore::AdminCommands commands;
   swimstore::OnlineFsck fsck;
+  swimstore::IgnoredPoolOptions ignored_options;
 };

@@ -31,6 +31,12 @@ swimstore::MemoryGauges memory_gauges(const swimstore::StoreContext& store, cons
   return {store.onodes.size(), store.onodes.memory_bytes(), store.data.memory_bytes(), throttle.taken_bytes()};
 }
 
+// Ceph's tests set the option of the store they know, or that of each store.
+bool may_inject_errors(CephContext* cct) {
+  return cct->_conf.get_val<bool>("swimstore_debug_inject_read_err") ||
+         cct->_conf.get_val<bool>("bluestore_debug_inject_read_err");
+}
+
 }  // namespace
 
 objectstore_perf_stat_t SwimStore::get_cur_stats() {
@@ -114,6 +120,7 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
                       fmt::format("{} reads failed since the OSD at {} started: deep scrub its PGs, check the disk",
                                   errors, path));
     }
+    m_mounted->ignored_options.add_alert(path, m_mounted->context.collections.list(), alerts);
     if (const std::string text = m_mounted->fsck.alert(); !text.empty()) {
       alerts->emplace("SWIMSTORE_FSCK_FINDINGS", fmt::format("store at {}: {}", path, text));
     }
@@ -190,7 +197,7 @@ bool SwimStore::is_rotational() {
 }
 
 void SwimStore::inject_data_error(const ghobject_t& oid) {
-  if (cct->_conf.get_val<bool>("swimstore_debug_inject_read_err")) {
+  if (may_inject_errors(cct)) {
     m_mounted->context.injected.add_data_error(oid);
   } else {
     derr << "no error injected: set swimstore_debug_inject_read_err" << dendl;
@@ -198,7 +205,7 @@ void SwimStore::inject_data_error(const ghobject_t& oid) {
 }
 
 void SwimStore::inject_mdata_error(const ghobject_t& oid) {
-  if (cct->_conf.get_val<bool>("swimstore_debug_inject_read_err")) {
+  if (may_inject_errors(cct)) {
     m_mounted->context.injected.add_metadata_error(oid);
   } else {
     derr << "no error injected: set swimstore_debug_inject_read_err" << dendl;

@@ -122,6 +122,8 @@ void add_checks(std::vector<Option>& table) {
                                "through in a second"));
   table.push_back(bool_option("swimstore_debug_inject_read_err", Option::LEVEL_DEV, false,
                               "obey the requests of tests for read errors of single objects"));
+  table.push_back(ratio_option("swimstore_debug_random_read_err", Option::LEVEL_DEV, 0,
+                               "let one read in 100 times this fail; 0: none"));
 }
 
 }  // namespace

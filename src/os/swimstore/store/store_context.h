@@ -10,6 +10,7 @@
 #include "common/perf_counters.h"
 
 #include "swimstore/cube/cube.h"
+#include "swimstore/ops/option_watch.h"
 #include "swimstore/ops/perf_counters.h"
 #include "swimstore/store/collection.h"
 #include "swimstore/store/data_cache.h"
@@ -19,9 +20,13 @@
 
 namespace swimstore {
 
-// Objects whose reads fail on purpose (ObjectStore::inject_*_error). Thread-safe; free when empty.
+// Reads that fail on purpose: of the objects of ObjectStore::inject_*_error, and a part of all
+// (swimstore_debug_random_read_err). Thread-safe; free when empty.
 class InjectedErrors {
  public:
+  InjectedErrors(CephContext* cct, vtkv::Env* env);
+
+  bool fails_at_random(const ghobject_t& oid) const;
   void add_data_error(const ghobject_t& oid);
   void add_metadata_error(const ghobject_t& oid);
   bool has_data_error(const ghobject_t& oid) const;
@@ -30,6 +35,10 @@ class InjectedErrors {
   void forget(const ghobject_t& oid);
 
  private:
+  CephContext* const m_cct;
+  vtkv::Env* const m_env;
+  std::atomic<double> m_random;
+  const OptionWatch m_random_option;
   mutable std::mutex m_mutex;
   std::atomic<bool> m_any{false};
   std::set<ghobject_t> m_data, m_metadata;
@@ -40,7 +49,7 @@ struct StoreContext {
                MetadataFailure metadata_failure, size_t onode_cache_bytes, size_t data_cache_bytes)
       : cct(cct), env(env), cube(cube), finisher(finisher), counters(counters),
         metadata_failure(std::move(metadata_failure)), collections(cct), onodes(cube.database(), onode_cache_bytes),
-        data(data_cache_bytes) {}
+        data(data_cache_bytes), injected(cct, env) {}
 
   CephContext* const cct;
   vtkv::Env* const env;

@@ -1,0 +1,68 @@
+#include "swimstore/ops/pool_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "swimstore/testing/sim_store_fixture.h"
+
+namespace swimstore {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(PoolOptions, WhatTheStoreDoesAnywayIsObeyed) {
+  pool_opts_t options;
+  EXPECT_EQ(describe_ignored(options), "");
+  options.set(pool_opts_t::COMPRESSION_MODE, std::string("none"));
+  options.set(pool_opts_t::COMPRESSION_ALGORITHM, std::string("zstd"));  // says nothing without a mode
+  options.set(pool_opts_t::CSUM_TYPE, int64_t{4});                       // crc32c
+  options.set(pool_opts_t::CSUM_MIN_BLOCK, int64_t{512});
+  options.set(pool_opts_t::CSUM_MAX_BLOCK, int64_t{65536});
+  options.set(pool_opts_t::SCRUB_PRIORITY, int64_t{3});
+  EXPECT_EQ(describe_ignored(options), "");
+}
+
+TEST(PoolOptions, WhatItDoesNotDoIsNamed) {
+  pool_opts_t options;
+  options.set(pool_opts_t::COMPRESSION_MODE, std::string("aggressive"));
+  options.set(pool_opts_t::CSUM_TYPE, int64_t{3});
+  options.set(pool_opts_t::CSUM_MIN_BLOCK, int64_t{8192});
+  options.set(pool_opts_t::CSUM_MAX_BLOCK, int64_t{512});
+  const std::string text = describe_ignored(options);
+  for (const char* part : {"compression_mode aggressive", "csum_type xxhash64", "csum_min_block 8192", "csum_max_block 512"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+  options.set(pool_opts_t::CSUM_TYPE, int64_t{99});
+  EXPECT_THAT(describe_ignored(options), HasSubstr("csum_type 99"));
+}
+
+class PoolOptionsAlertTest : public SimStoreFixture {
+ protected:
+  std::string alert() {
+    store_statfs_t report;
+    osd_alert_list_t alerts;
+    EXPECT_EQ(0, m_store->statfs(&report, &alerts));
+    const auto found = alerts.find("SWIMSTORE_POOL_OPTIONS");
+    return found == alerts.end() ? "" : found->second;
+  }
+};
+
+TEST_F(PoolOptionsAlertTest, LastsAsLongAsTheOptionAndThePool) {
+  pool_opts_t options;
+  EXPECT_EQ(0, m_store->set_collection_opts(m_pg, options));
+  EXPECT_EQ(alert(), "");
+  options.set(pool_opts_t::COMPRESSION_MODE, std::string("force"));
+  EXPECT_EQ(0, m_store->set_collection_opts(m_pg, options));
+  EXPECT_THAT(alert(), HasSubstr("pool 1: compression_mode force"));
+  EXPECT_EQ(0, m_store->set_collection_opts(m_pg, pool_opts_t()));
+  EXPECT_EQ(alert(), "");
+  EXPECT_EQ(0, m_store->set_collection_opts(m_pg, options));
+  ObjectStore::Transaction txn;
+  txn.remove_collection(kPg);
+  m_store->queue_transaction(m_pg, std::move(txn));
+  EXPECT_EQ(alert(), "");
+}
+
+}  // namespace
+}  // namespace swimstore
