@@ -151,6 +151,7 @@ swimstore::CubeOptions SwimStore::cube_options(const Settings& settings, bool si
   options.database.on_background_error = [this](const vtkv::BackgroundError& error) {
     derr << swimstore::describe(error, path) << dendl;
   };
+  options.containers.on_background_error = options.database.on_background_error;
   if (m_cube_options_hook) {
     m_cube_options_hook(options);
   }

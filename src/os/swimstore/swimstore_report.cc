@@ -113,7 +113,7 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
     alerts->clear();
     swimstore::add_space_alerts(path, host, slots, limits,
                                 space_waiters(m_mounted->pipeline.space(), m_env->now_us()), alerts);
-    swimstore::add_background_alert(path, host, m_mounted->cube->database().background_errors(), alerts);
+    swimstore::add_background_alert(path, host, m_mounted->cube->background_errors(), alerts);
     swimstore::add_quarantine_alert(path, m_mounted->cube->containers().quarantined(), alerts);
     if (const uint64_t errors = m_counters->get()->get(swimstore::l_swimstore_read_errors); errors > 0) {
       alerts->emplace("SWIMSTORE_READ_ERRORS",

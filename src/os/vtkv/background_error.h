@@ -9,27 +9,27 @@
 
 namespace vtkv {
 
-enum class BackgroundWork : uint8_t {
-  flush,     // of memtables to the tree: until it succeeds, memory and log grow
-  merge,     // of runs, and defragmenting: until it succeeds, reads and scans get slower
-  collect,   // garbage of the log: until it succeeds, the log grows
-  segments,  // of the log, made ahead of need
+// One kind of it. Each is one constant, known by its address.
+struct BackgroundWork {
+  std::string_view name;         // as in "... has failed"
+  std::string_view consequence;  // of a failure
 };
-inline constexpr size_t kBackgroundWorks = 4;
 
-// As in "... has failed".
-constexpr std::string_view to_string(BackgroundWork work) {
-  constexpr std::string_view kNames[kBackgroundWorks] = {"writing a memtable to the tree", "merging the tree's runs",
-                                                         "collecting the log's garbage", "making log segments ahead"};
-  return kNames[static_cast<size_t>(work)];
-}
+// The database's own.
+inline constexpr BackgroundWork kFlushWork{"writing a memtable to the tree",
+                                           "memory and log grow and writes slow down until it succeeds"};
+inline constexpr BackgroundWork kMergeWork{"merging the tree's runs",
+                                           "reads slow down and space does not come back until it succeeds"};
+inline constexpr BackgroundWork kCollectWork{"collecting the log's garbage", "the log grows until it succeeds"};
+inline constexpr BackgroundWork kSegmentsWork{"making log segments ahead",
+                                              "writes end when the log has no room left"};
 
 // Of a status that says no_space: not the file system is full but a list of the database's own, which has a fixed size.
 inline constexpr int kListIsFull = EFBIG;
 inline bool is_list_full(const Status& status) { return status.is_no_space() && status.error_number() == kListIsFull; }
 
 struct BackgroundError {
-  BackgroundWork work = BackgroundWork::flush;
+  const BackgroundWork* work = nullptr;
   Status status;          // of the newest attempt; ok: it is over
   uint64_t attempts = 0;  // that failed in a row
 };

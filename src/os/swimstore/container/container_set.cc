@@ -33,6 +33,11 @@ constexpr uint64_t kFileShareMax = 8;
 constexpr unsigned kScrapRoundsMax = 1000;
 constexpr auto kCaretakerInterval = 50ms;  // while transactions come
 constexpr auto kYield = 2ms;               // between units of priming and punching, while transactions come
+constexpr auto kRetryInterval = 5s;        // of what failed, while none come
+constexpr vtkv::BackgroundWork kReserveWork{"keeping the reserve of space",
+                                            "log and tree may find no room when the file system is full"};
+constexpr vtkv::BackgroundWork kReclaimWork{"giving free space back to the file system",
+                                            "space that is free in one container helps no other until it succeeds"};
 
 std::string header_path(const std::string& directory) { return directory + "/header"; }
 
@@ -87,7 +92,8 @@ Status read_header(vtkv::Env* env, const std::string& directory, ContainerHeader
 class ContainerSetImplementation final : public ContainerSet {
  public:
   ContainerSetImplementation(vtkv::Env* env, std::string directory, const ContainerOptions& options)
-      : m_env(env), m_directory(std::move(directory)), m_options(options), m_quarantine(env, m_directory) {}
+      : m_env(env), m_directory(std::move(directory)), m_options(options), m_quarantine(env, m_directory),
+        m_errors(env, options.on_background_error) {}
   ~ContainerSetImplementation() override { stop(); }
 
   Status open_files();
@@ -136,6 +142,7 @@ class ContainerSetImplementation final : public ContainerSet {
   void stop() override;
   Status sync_all() override;
   ContainerStatistics statistics() const override;
+  std::vector<vtkv::BackgroundError> background_errors() const override { return m_errors.current(); }
 
  private:
   // A piece of a split slot, the smallest container's first.
@@ -160,6 +167,7 @@ class ContainerSetImplementation final : public ContainerSet {
   ContainerArray m_containers;
   SpaceReserve m_reserve;
   Quarantine m_quarantine;
+  vtkv::BackgroundErrors m_errors;
   std::unique_ptr<SpacePromises> m_promises;
   std::unique_ptr<Primer> m_primer;
   std::unique_ptr<Reclaimer> m_reclaimer;
@@ -189,7 +197,7 @@ Status ContainerSetImplementation::open_files() {
     VTKV_RETURN_IF_ERROR(m_containers[size_class]->open(header.primed_slots[size_class], bytes_max));
   }
   m_promises = std::make_unique<SpacePromises>(m_env, m_directory, m_options, m_reserve, m_containers);
-  m_primer = std::make_unique<Primer>(m_env, m_directory, m_options, m_reserve, *m_promises, m_containers,
+  m_primer = std::make_unique<Primer>(m_env, m_directory, m_options, m_reserve, *m_promises, m_containers, m_errors,
                                       host.single_flush);
   m_reclaimer = std::make_unique<Reclaimer>(m_env, m_directory, m_options, m_reserve, *m_promises, m_containers);
   return {};
@@ -524,8 +532,10 @@ NextStep ContainerSetImplementation::caretaker_step() {
     m_reclaimer->short_of_space();  // the host has no room for it: what data can spare is the reserve's
   }
   const Status reclaimed = m_reclaimer->step(&worked);
-  const Status primed = m_primer->step(busy, &priming);
-  const bool went_well = balanced.ok() && reclaimed.ok() && primed.ok();
+  m_errors.note(kReserveWork, balanced);
+  m_errors.note(kReclaimWork, reclaimed);
+  m_primer->step(busy, &priming);
+  const bool went_well = balanced.ok() && reclaimed.ok();
   if (went_well && priming.worked) {
     return busy && !priming.urgent ? NextStep::later(kYield) : NextStep::now();
   }
@@ -534,6 +544,9 @@ NextStep ContainerSetImplementation::caretaker_step() {
   }
   if (busy) {
     return NextStep::later(kCaretakerInterval);
+  }
+  if (!m_errors.current().empty()) {
+    return NextStep::later(kRetryInterval);
   }
   m_asleep = true;
   // What came between the look at the counter and the line above has not woken anybody.

@@ -24,6 +24,7 @@
 
 #include "swimstore/container/size_class.h"
 #include "swimstore/format/note_record.h"
+#include "vtkv/background_error.h"
 #include "vtkv/env/env.h"
 #include "vtkv/options.h"
 #include "vtkv/write_batch.h"
@@ -40,6 +41,8 @@ struct ContainerOptions {
   uint64_t hole_bytes_min = 64u << 10;      // least run of free blocks that is punched by itself
   // False: nothing is grown, primed or punched, so that what nobody owns stays as it is. For checks and repair.
   bool caretaker = true;
+  // When work of the caretaker begins to fail, fails in another way, and when that is over. Called on its thread.
+  std::function<void(const vtkv::BackgroundError&)> on_background_error;
   // Test builds only: break a safety rule on purpose and see that the tests notice.
   bool skip_reuse_horizon = false;  // reuse at once
   bool punch_at_once = false;       // while a durable page still says primed
@@ -156,6 +159,8 @@ class ContainerSet {
   virtual void stop() = 0;
   virtual vtkv::Status sync_all() = 0;
   virtual ContainerStatistics statistics() const = 0;
+  // What the caretaker fails at.
+  virtual std::vector<vtkv::BackgroundError> background_errors() const = 0;
 };
 
 }  // namespace swimstore

@@ -75,6 +75,23 @@ class ContainerSpaceTest : public testing::Test {
     check(m_set->begin_recovery());
     check(m_set->finish_recovery());
   }
+  void expect_told(const std::function<void()>& fail, const std::string& what) {
+    m_options.on_background_error = [this](const vtkv::BackgroundError& error) { m_told.push_back(error); };
+    reopen();
+    fail();
+    ASSERT_EQ(m_told.size(), 1u);
+    EXPECT_EQ(m_told[0].work->name.substr(0, what.size()), what);
+    EXPECT_FALSE(m_told[0].status.ok());
+    EXPECT_EQ(m_set->background_errors().size(), 1u);
+    m_env.advance(std::chrono::seconds(60));
+    EXPECT_EQ(m_told.size(), 1u);
+    EXPECT_GT(m_set->background_errors().at(0).attempts, 1u);
+    m_env.clear_faults();
+    m_env.advance(std::chrono::minutes(6));
+    EXPECT_TRUE(m_set->background_errors().empty());
+    ASSERT_EQ(m_told.size(), 2u);
+    EXPECT_TRUE(m_told[1].status.ok());
+  }
   // Frees slots of 256 KiB, each a stretch, all of them primed, and lets the punch of one end half-way. Then all that
   // is left is taken. How many slots are called primed whose first block a sync of another file would not cover?
   uint64_t slots_wrongly_primed_after_a_failed_punch();
@@ -84,6 +101,7 @@ class ContainerSpaceTest : public testing::Test {
   std::unique_ptr<ContainerSet> m_set;
   SequenceNumber m_sequence = 0;
   std::vector<SlotBlocks> m_owned;
+  std::vector<vtkv::BackgroundError> m_told;
 };
 
 uint64_t ContainerSpaceTest::slots_wrongly_primed_after_a_failed_punch() {
@@ -148,6 +166,26 @@ TEST_F(ContainerSpaceTest, PunchingGoesOnAfterAnError) {
 }
 
 // None of these slots is primed, but the older manifest slot may say otherwise: it is of a time before the store was opened.
+// Each of them tells once, stays known while it fails, is tried again without any transaction, and ends by itself.
+TEST_F(ContainerSpaceTest, APunchThatFailsIsToldOf) {
+  expect_told([this] {
+    m_env.set_bad(vtkv::SimBad::punches, "/containers/256K", 0, 64 * kMiB);
+    fill(256 * kKiB);
+    free_all();
+    EXPECT_FALSE(write(64 * kMiB));  // from now on what can be spared is withheld
+    checkpoint();
+    checkpoint();
+  }, "giving free space back");
+}
+
+TEST_F(ContainerSpaceTest, PrimingThatFailsIsToldOf) {
+  expect_told([this] {
+    m_env.set_bad(vtkv::SimBad::writes, "/containers/8K", 0, 64 * kMiB);
+    EXPECT_TRUE(write(8 * kKiB));
+    m_env.advance(std::chrono::milliseconds(200));
+  }, "writing zeros");
+}
+
 TEST_F(ContainerSpaceTest, NothingIsPunchedBeforeTheFirstCheckpoint) {
   fill(256 * kKiB);
   free_all();

@@ -10,17 +10,21 @@ namespace {
 
 constexpr uint64_t kUnitBytes = 256u << 10;  // of one step: what a foreground write may have to wait behind
 constexpr uint64_t kBatchBytes = 8u << 20;   // of one sync: each is a journal commit of the host
+constexpr vtkv::BackgroundWork kPrimeWork{"writing zeros to slots ahead of need",
+                                          "small writes take one more flush each, and more time, until it succeeds"};
 
 }  // namespace
 
 Primer::Primer(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
-               const SpaceReserve& reserve, SpacePromises& promises, ContainerArray& containers, bool prime)
+               const SpaceReserve& reserve, SpacePromises& promises, ContainerArray& containers,
+               vtkv::BackgroundErrors& errors, bool prime)
     : m_env(env),
       m_directory(directory),
       m_options(options),
       m_reserve(reserve),
       m_promises(promises),
       m_containers(containers),
+      m_errors(errors),
       m_prime(prime) {}
 
 // Of split slots, which were written before.
@@ -34,30 +38,36 @@ uint64_t Primer::piece_bytes(unsigned size_class) const {
 
 uint64_t Primer::target_bytes() const { return std::min(m_options.primed_ahead_bytes, m_host_bytes / 64); }
 
-Status Primer::step(bool busy, Result* result) {
-  Status status;  // the first error; it holds up no other container
-  for (auto& container : m_containers) {
-    const Status of_this = step_class(*container, busy, result);
-    status = status.ok() ? of_this : status;
+void Primer::step(bool busy, Result* result) {
+  if (m_errors.wait(kPrimeWork).count() == 0) {
+    m_failed.fill(false);
   }
-  return status;
+  for (auto& container : m_containers) {
+    step_class(*container, busy, result);
+  }
+  if (std::none_of(m_failed.begin(), m_failed.end(), [](bool failed) { return failed; })) {
+    m_errors.note(kPrimeWork, {});
+  }
 }
 
-Status Primer::step_class(Container& container, bool busy, Result* result) {
+void Primer::step_class(Container& container, bool busy, Result* result) {
   const Container::Counts counts = container.counts();
   if (!counts.used) {
-    return {};
+    return;
   }
-  if (m_prime && container.size_class() <= m_options.primed_class_max && !m_given_up[container.size_class()]) {
-    return prime_class(container, counts, busy, result);
+  bool& failed = m_failed[container.size_class()];
+  if (m_prime && container.size_class() <= m_options.primed_class_max && !failed) {
+    const Status status = prime_class(container, counts, busy, result);
+    failed = !status.ok();
+    if (failed) {
+      m_errors.note(kPrimeWork, status);
+    }
+    return;
   }
   const uint64_t ready = (counts.available + counts.waiting) * slot_bytes(container.size_class());
   if (ready + piece_bytes(container.size_class()) < container.growth_bytes() / 4) {
-    bool grown = false;
-    VTKV_RETURN_IF_ERROR(grow_ahead(container, &grown));
-    result->worked |= grown;
+    result->worked |= grow_ahead(container);
   }
-  return {};
 }
 
 Status Primer::prime_class(Container& container, const Container::Counts& counts, bool busy, Result* result) {
@@ -75,25 +85,17 @@ Status Primer::prime_class(Container& container, const Container::Counts& counts
   uint64_t done = 0;
   if (active) {
     Status status = prime_unit(container, &done);
-    if (status.ok() && done == 0) {
-      bool grown = false;
-      VTKV_RETURN_IF_ERROR(grow_ahead(container, &grown));
-      if (grown) {
-        status = prime_unit(container, &done);
-      }
+    if (status.ok() && done == 0 && grow_ahead(container)) {
+      status = prime_unit(container, &done);
     }
     if (!status.ok() && !status.is_no_space()) {
-      m_given_up[container.size_class()] = true;
       return status;
     }
     m_primed_bytes += done;
   }
   const uint64_t unsynced = container.priming_bytes();
   if (unsynced >= kBatchBytes || (unsynced > 0 && (done == 0 || unsynced + ready >= target_bytes()))) {
-    if (Status status = container.sync_primed(); !status.ok()) {
-      m_given_up[container.size_class()] = true;
-      return status;
-    }
+    VTKV_RETURN_IF_ERROR(container.sync_primed());
     result->worked = true;
   }
   result->worked |= done > 0;
@@ -111,16 +113,15 @@ Status Primer::prime_unit(Container& container, uint64_t* done) {
   return status;
 }
 
-Status Primer::grow_ahead(Container& container, bool* grown) {
+bool Primer::grow_ahead(Container& container) {
   vtkv::FileSystemInfo host;
-  VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
-  if (container.growth_bytes() > m_reserve.growable_bytes(host) / 16) {
-    return {};
+  if (!m_env->file_system_info(m_directory, &host).ok() ||
+      container.growth_bytes() > m_reserve.growable_bytes(host) / 16) {
+    return false;
   }
   const Status status = container.grow(false);
-  *grown = status.ok();
   m_promises.note_growth(container, status);
-  return {};  // note_growth() told of an error
+  return status.ok();
 }
 
 }  // namespace swimstore

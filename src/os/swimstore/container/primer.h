@@ -17,6 +17,7 @@
 #include "swimstore/container/container.h"
 #include "swimstore/container/space_promises.h"
 #include "swimstore/container/space_reserve.h"
+#include "vtkv/env/background_errors.h"
 
 namespace swimstore {
 
@@ -24,22 +25,22 @@ class Primer {
  public:
   // `prime`: whether the host's file system gains from it.
   Primer(vtkv::Env* env, const std::string& directory, const ContainerOptions& options, const SpaceReserve& reserve,
-         SpacePromises& promises, ContainerArray& containers, bool prime);
+         SpacePromises& promises, ContainerArray& containers, vtkv::BackgroundErrors& errors, bool prime);
 
   struct Result {
     bool worked = false;
     bool urgent = false;  // a class has little left: do not wait
   };
-  // One small unit of work in each class that needs some; `busy`: transactions come. Errors: of the host; no_space is
-  // none.
-  vtkv::Status step(bool busy, Result* result);
+  // One small unit of work in each class that needs some; `busy`: transactions come. A class in which that fails is left
+  // alone until the errors say that it is to be tried again; want of space is no failure.
+  void step(bool busy, Result* result);
   uint64_t primed_bytes() const { return m_primed_bytes.load(std::memory_order_relaxed); }
 
  private:
-  vtkv::Status step_class(Container& container, bool busy, Result* result);
+  void step_class(Container& container, bool busy, Result* result);
   vtkv::Status prime_class(Container& container, const Container::Counts& counts, bool busy, Result* result);
   // Grows when that takes at most a sixteenth of what the host can still give.
-  vtkv::Status grow_ahead(Container& container, bool* grown);
+  bool grow_ahead(Container& container);
   // Nothing is primed while what is free may be wanted by transactions.
   vtkv::Status prime_unit(Container& container, uint64_t* done);
   uint64_t target_bytes() const;
@@ -51,10 +52,11 @@ class Primer {
   const SpaceReserve& m_reserve;
   SpacePromises& m_promises;
   ContainerArray& m_containers;
+  vtkv::BackgroundErrors& m_errors;
   const bool m_prime;
   uint64_t m_host_bytes = 0;
   std::array<bool, kSizeClasses> m_active{};  // below its target, until it is reached
-  std::array<bool, kSizeClasses> m_given_up{};  // after a failed sync
+  std::array<bool, kSizeClasses> m_failed{};  // when it was last tried
   std::atomic<uint64_t> m_primed_bytes{0};
 };
 

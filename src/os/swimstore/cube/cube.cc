@@ -112,6 +112,13 @@ Status CubeImplementation::open() {
   return m_containers->finish_recovery();
 }
 
+std::vector<vtkv::BackgroundError> CubeImplementation::background_errors() const {
+  std::vector<vtkv::BackgroundError> errors = m_database->background_errors();
+  const std::vector<vtkv::BackgroundError> of_containers = m_containers->background_errors();
+  errors.insert(errors.end(), of_containers.begin(), of_containers.end());
+  return errors;
+}
+
 void CubeImplementation::submit(CubeTransaction* transaction) {
   transaction->m_cube = this;
   if (m_options.database.single_flush && !transaction->m_first_fills.empty()) {

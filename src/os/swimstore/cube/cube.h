@@ -73,6 +73,8 @@ class Cube {
   // Reserves a fresh object id (never reused; durable with the transaction whose delta carries it).
   virtual uint64_t new_object_id() = 0;
   virtual std::map<int64_t, PoolUsage> pool_usage() const = 0;
+  // Of the database and of the containers: what fails at present, and is tried again.
+  virtual std::vector<vtkv::BackgroundError> background_errors() const = 0;
   // Blocks whose read failed while the log was checked; reads of them give -EIO until overwritten.
   virtual bool is_damaged(SlotAddress slot, uint32_t block) const = 0;
 };

@@ -24,6 +24,7 @@ class CubeImplementation final : public Cube, private vtkv::ExternalStore, priva
   ContainerSet& containers() override { return *m_containers; }
   uint64_t new_object_id() override { return m_counters.new_object_id(); }
   std::map<int64_t, PoolUsage> pool_usage() const override { return m_counters.pool_usage(); }
+  std::vector<vtkv::BackgroundError> background_errors() const override;
   bool is_damaged(SlotAddress slot, uint32_t block) const override { return m_damage.contains(slot, block); }
 
   // Under the database's write lock, in sequence order.

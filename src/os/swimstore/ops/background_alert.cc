@@ -6,22 +6,6 @@ namespace swimstore {
 
 namespace {
 
-using vtkv::BackgroundWork;
-
-std::string_view consequence(BackgroundWork work) {
-  switch (work) {
-    case BackgroundWork::flush:
-      return "memory and log grow and writes slow down until it succeeds";
-    case BackgroundWork::merge:
-      return "reads slow down and space does not come back until it succeeds";
-    case BackgroundWork::collect:
-      return "the log grows until it succeeds";
-    case BackgroundWork::segments:
-      return "writes end when the log has no room left";
-  }
-  return "";
-}
-
 std::string remedy(const vtkv::BackgroundError& error, const std::string& mount_point) {
   if (vtkv::is_list_full(error.status)) {
     return "it goes on by itself when merging or collecting has made room; when it stays, take the OSD out and make it "
@@ -37,12 +21,11 @@ std::string remedy(const vtkv::BackgroundError& error, const std::string& mount_
 }  // namespace
 
 std::string describe(const vtkv::BackgroundError& error, const std::string& mount_point) {
-  const std::string_view work = vtkv::to_string(error.work);
   if (error.status.ok()) {
-    return fmt::format("{} works again", work);
+    return fmt::format("{} works again", error.work->name);
   }
-  return fmt::format("{} has failed ({}): {}. Remedy: {}", work, error.status.message(), consequence(error.work),
-                     remedy(error, mount_point));
+  return fmt::format("{} has failed ({}): {}. Remedy: {}", error.work->name, error.status.message(),
+                     error.work->consequence, remedy(error, mount_point));
 }
 
 void add_background_alert(const std::string& path, const vtkv::FileSystemInfo& host,

@@ -5,7 +5,6 @@
 namespace swimstore {
 
 using vtkv::BackgroundError;
-using vtkv::BackgroundWork;
 using vtkv::Status;
 
 namespace {
@@ -22,28 +21,28 @@ std::string alert_of(const std::vector<BackgroundError>& errors) {
 
 TEST(BackgroundAlertTest, NamesWhatFailedAndTheRemedy) {
   const std::string text =
-      alert_of({{BackgroundWork::flush, Status::from_errno(ENOSPC, "cannot write /osd/tree"), 3}});
+      alert_of({{&vtkv::kFlushWork, Status::from_errno(ENOSPC, "cannot write /osd/tree"), 3}});
   EXPECT_NE(text.find("/var/lib/osd"), std::string::npos) << text;
   EXPECT_NE(text.find("cannot write /osd/tree"), std::string::npos) << text;
   EXPECT_NE(text.find("free space on /mnt/osd"), std::string::npos) << text;
 }
 
 TEST(BackgroundAlertTest, DamageIsNotMendedByFreeSpace) {
-  const std::string text = alert_of({{BackgroundWork::merge, Status::corruption("cannot read 4096 bytes of /osd/tree"), 1}});
+  const std::string text = alert_of({{&vtkv::kMergeWork, Status::corruption("cannot read 4096 bytes of /osd/tree"), 1}});
   EXPECT_EQ(text.find("free space"), std::string::npos) << text;
   EXPECT_NE(text.find("kernel's log"), std::string::npos) << text;
 }
 
 TEST(BackgroundAlertTest, AFullListIsNotMendedByFreeSpace) {
   const Status status = Status::make(Status::Code::no_space, "more than it can list", vtkv::kListIsFull);
-  const std::string text = alert_of({{BackgroundWork::flush, status, 1}});
+  const std::string text = alert_of({{&vtkv::kFlushWork, status, 1}});
   EXPECT_EQ(text.find("free space"), std::string::npos) << text;
   EXPECT_NE(text.find("more than it can list"), std::string::npos) << text;
 }
 
 TEST(BackgroundAlertTest, EveryFailureIsInIt) {
-  const std::string text = alert_of({{BackgroundWork::flush, Status::from_errno(ENOSPC, "one"), 3},
-                                     {BackgroundWork::collect, Status::from_errno(ENOSPC, "other"), 1}});
+  const std::string text = alert_of({{&vtkv::kFlushWork, Status::from_errno(ENOSPC, "one"), 3},
+                                     {&vtkv::kCollectWork, Status::from_errno(ENOSPC, "other"), 1}});
   EXPECT_NE(text.find("one"), std::string::npos) << text;
   EXPECT_NE(text.find("other"), std::string::npos) << text;
 }

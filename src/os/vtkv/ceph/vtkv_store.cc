@@ -114,9 +114,9 @@ int VtkvStore::do_open(std::ostream& out, Mode mode) {
   };
   m_options.on_background_error = [this](const vtkv::BackgroundError& error) {
     if (error.status.ok()) {
-      derr << vtkv::to_string(error.work) << " works again" << dendl;
+      derr << error.work->name << " works again" << dendl;
     } else {
-      derr << vtkv::to_string(error.work) << " has failed, and is tried again: " << error.status.message()
+      derr << error.work->name << " has failed, and is tried again: " << error.status.message()
            << (error.status.is_no_space() ? "; free space on the file system of " : "; check the disk of ") << m_directory
            << dendl;
     }

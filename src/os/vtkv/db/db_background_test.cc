@@ -66,7 +66,7 @@ TEST_F(DbBackgroundTest, AFlushWithoutSpaceIsToldOnceAndGoesOnByItself) {
   EXPECT_TRUE(m_db->flush().is_no_space());
   m_env.advance(std::chrono::seconds(30));
   ASSERT_EQ(m_told.size(), 1u);
-  EXPECT_EQ(m_told[0].work, BackgroundWork::flush);
+  EXPECT_EQ(m_told[0].work, &kFlushWork);
   EXPECT_TRUE(m_told[0].status.is_no_space());
   ASSERT_EQ(m_db->background_errors().size(), 1u);
   EXPECT_GT(m_db->background_errors()[0].attempts, 5u);
@@ -92,7 +92,7 @@ TEST_F(DbBackgroundTest, AMergeWithoutSpaceGoesOnByItself) {
   m_db->set_merging(true);
   m_env.advance(std::chrono::seconds(10));
   ASSERT_EQ(m_told.size(), 1u);
-  EXPECT_EQ(m_told[0].work, BackgroundWork::merge);
+  EXPECT_EQ(m_told[0].work, &kMergeWork);
   EXPECT_EQ(m_db->statistics().merges, 0u);
   m_env.clear_faults();
   m_env.advance(std::chrono::seconds(6));
@@ -114,7 +114,7 @@ TEST_F(DbBackgroundTest, ADamagedBlockStopsItsMergeOnly) {
   m_env.run_until_idle();
   m_env.advance(std::chrono::milliseconds(50));
   ASSERT_EQ(m_told.size(), 1u);
-  EXPECT_EQ(m_told[0].work, BackgroundWork::merge);
+  EXPECT_EQ(m_told[0].work, &kMergeWork);
   EXPECT_EQ(m_db->statistics().merge_debt_bytes, 0u);
   EXPECT_TRUE(m_fatal.ok());
   m_env.clear_faults();

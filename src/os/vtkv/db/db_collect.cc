@@ -40,9 +40,9 @@ NextStep DbImpl::gc_step(IoQueue& io) {
 }
 
 std::chrono::microseconds DbImpl::gc_outcome(const Status& status) {
-  m_errors.note(BackgroundWork::collect, status);
+  m_errors.note(kCollectWork, status);
   stop_with_tree();
-  return m_errors.wait(BackgroundWork::collect);
+  return m_errors.wait(kCollectWork);
 }
 
 // The sequence comes before the state, other than in get(): all that is at or below it has to be in the state, or

@@ -150,7 +150,7 @@ Status DbImpl::flush() {
     return refuse_write();
   }
   const uint64_t failures = m_flush_failures.load();
-  m_errors.hurry(BackgroundWork::flush);
+  m_errors.hurry(kFlushWork);
   const uint64_t wanted = close_memtable();
   m_pipeline->wake();
   wake(m_flush_worker);
@@ -185,7 +185,7 @@ Status DbImpl::defragment(const DefragmentOptions& options) {
     m_defragment_options = options;
     wanted = ++m_defragments_wanted;
   }
-  m_errors.hurry(BackgroundWork::merge);
+  m_errors.hurry(kMergeWork);
   wake(m_merge_worker);
   VTKV_RETURN_IF_ERROR(wait_until([&] { return m_defragments_done.load() >= wanted; }));
   std::lock_guard lock(m_error_lock);
@@ -195,7 +195,7 @@ Status DbImpl::defragment(const DefragmentOptions& options) {
 Status DbImpl::compact() {
   VTKV_RETURN_IF_ERROR(flush());
   const uint64_t wanted = m_compactions_wanted.fetch_add(1) + 1;
-  m_errors.hurry(BackgroundWork::merge);
+  m_errors.hurry(kMergeWork);
   wake(m_merge_worker);
   VTKV_RETURN_IF_ERROR(wait_until([&] { return m_compactions_done.load() >= wanted; }));
   std::lock_guard lock(m_error_lock);
@@ -296,7 +296,7 @@ NextStep DbImpl::flush_step() {
   if (!closed.memtable || m_stopping.load()) {
     return flush_idle();
   }
-  if (const std::chrono::microseconds wait = m_errors.wait(BackgroundWork::flush); wait.count() > 0) {
+  if (const std::chrono::microseconds wait = m_errors.wait(kFlushWork); wait.count() > 0) {
     return NextStep::later(wait);
   }
   LogPosition position;
@@ -316,7 +316,7 @@ NextStep DbImpl::flush_one(const Closed& closed, const LogPosition& position) {
   if (!status.ok()) {
     return flush_failed(status);
   }
-  m_errors.note(BackgroundWork::flush, status);
+  m_errors.note(kFlushWork, status);
   m_written = closed;
   // The mutation's window, held open: so few histories would meet it that one would wait long for it.
   return m_options.mutations.look_behind_memtable ? NextStep::later(kHeldOpen) : NextStep::now();
@@ -326,7 +326,7 @@ NextStep DbImpl::flush_failed(const Status& status) {
   if (m_stopping.load() && status.code() == Status::Code::busy) {
     return NextStep::on_event();
   }
-  m_errors.note(BackgroundWork::flush, status);
+  m_errors.note(kFlushWork, status);
   {
     std::lock_guard lock(m_error_lock);
     m_flush_error = status;
@@ -340,7 +340,7 @@ NextStep DbImpl::flush_failed(const Status& status) {
     m_pipeline->fail(status);
   }
   notify_waiters();
-  return status.is_no_space() ? NextStep::later(m_errors.wait(BackgroundWork::flush)) : NextStep::on_event();
+  return status.is_no_space() ? NextStep::later(m_errors.wait(kFlushWork)) : NextStep::on_event();
 }
 
 // A step of its own: others run between the checkpoint and this, on the host as in the simulator.
@@ -407,10 +407,10 @@ NextStep DbImpl::merge_step() {
   }
   const uint64_t wanted = m_compactions_wanted.load();
   const bool all = wanted > m_compactions_done.load();
-  const std::chrono::microseconds pause = m_errors.wait(BackgroundWork::merge);
+  const std::chrono::microseconds pause = m_errors.wait(kMergeWork);
   if (pause.count() == 0) {
     m_tree->try_put_aside_again();
-  } else if (m_errors.status(BackgroundWork::merge).is_no_space()) {
+  } else if (m_errors.status(kMergeWork).is_no_space()) {
     return NextStep::later(pause);
   }
   const SnapshotSource snapshots = [this] { return m_snapshots.sequences(); };
@@ -451,7 +451,7 @@ NextStep DbImpl::merge_step() {
   }
   if (!status.ok() || !did) {
     // Others may be due besides what failed; it is tried again later.
-    const std::chrono::microseconds retry = m_errors.wait(BackgroundWork::merge);
+    const std::chrono::microseconds retry = m_errors.wait(kMergeWork);
     return !status.ok() && !status.is_no_space() ? NextStep::later(std::min(retry, kHeldOpen))
            : retry.count() > 0                   ? NextStep::later(retry)
                                                  : NextStep::on_event();
@@ -464,7 +464,7 @@ void DbImpl::note_merge(const Status& status) {
   const bool in_between = status.ok() && aside.failures > m_merges_put_aside;
   m_merges_put_aside = aside.failures;
   if (!status.ok() || aside.status.ok() || in_between) {
-    m_errors.note(BackgroundWork::merge, in_between ? aside.status : status);
+    m_errors.note(kMergeWork, in_between ? aside.status : status);
   }
   stop_with_tree();
 }
@@ -505,16 +505,16 @@ NextStep DbImpl::log_step() {
   if (m_stopping.load()) {
     return NextStep::on_event();
   }
-  if (const std::chrono::microseconds wait = m_errors.wait(BackgroundWork::segments); wait.count() > 0) {
+  if (const std::chrono::microseconds wait = m_errors.wait(kSegmentsWork); wait.count() > 0) {
     return NextStep::later(wait);
   }
   const Status status = m_pool->work_ahead(&did);
   if (m_stopping.load() && status.code() == Status::Code::busy) {
     return NextStep::on_event();
   }
-  m_errors.note(BackgroundWork::segments, status);
+  m_errors.note(kSegmentsWork, status);
   if (!status.ok()) {
-    return NextStep::later(m_errors.wait(BackgroundWork::segments));  // who needs a segment meets the error
+    return NextStep::later(m_errors.wait(kSegmentsWork));  // who needs a segment meets the error
   }
   return did ? NextStep::now() : NextStep::on_event();
 }

@@ -18,12 +18,12 @@
 #include <string>
 
 #include "vtkv/db.h"
-#include "vtkv/db/background_errors.h"
 #include "vtkv/db/commit_pipeline.h"
 #include "vtkv/db/read_state.h"
 #include "vtkv/db/snapshot_list.h"
 #include "vtkv/db/value_gc.h"
 #include "vtkv/db/writer_place.h"
+#include "vtkv/env/background_errors.h"
 #include "vtkv/iter/scan_host.h"
 #include "vtkv/tree/defragmenter.h"
 #include "vtkv/vlog/segment_pool.h"

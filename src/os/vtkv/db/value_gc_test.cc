@@ -141,7 +141,7 @@ class ValueGcDamageTest : public ValueGcTest, public testing::WithParamInterface
     m_options.io_depth = GetParam();
     m_options.block_cache_bytes = 0;
     m_options.on_background_error = [this](const BackgroundError& error) {
-      if (error.work == BackgroundWork::collect) {  // merges meet the block as well
+      if (error.work == &kCollectWork) {  // merges meet the block as well
         m_told.push_back(error);
       }
     };
@@ -181,7 +181,7 @@ class ValueGcDamageTest : public ValueGcTest, public testing::WithParamInterface
   bool collecting_fails() const {
     const std::vector<BackgroundError> errors = m_db->background_errors();
     return std::any_of(errors.begin(), errors.end(),
-                       [](const BackgroundError& error) { return error.work == BackgroundWork::collect; });
+                       [](const BackgroundError& error) { return error.work == &kCollectWork; });
   }
 
   std::vector<BackgroundError> m_told;  // of collecting
@@ -236,7 +236,7 @@ TEST_P(ValueGcDamageTest, WhatIsSetAsideIsTriedAgainLessAndLessOften) {
 TEST_F(ValueGcTest, WhatIsSetAsideComesAfterNewVictims) {
   std::vector<uint64_t> moved;  // bytes, when a failure was told
   m_options.on_background_error = [&](const BackgroundError& error) {
-    if (error.work == BackgroundWork::collect) {
+    if (error.work == &kCollectWork) {
       moved.push_back(m_db->statistics().gc_moved_bytes);
     }
   };

@@ -6,10 +6,10 @@
 // Thread-safe.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -24,13 +24,13 @@ class BackgroundErrors {
   BackgroundErrors(Env* env, std::function<void(const BackgroundError&)> tell) : m_env(env), m_tell(std::move(tell)) {}
 
   // What became of an attempt.
-  void note(BackgroundWork work, const Status& status);
+  void note(const BackgroundWork& work, const Status& status);
   // How long to wait before the next; 0: it is due, or nothing has failed.
-  std::chrono::microseconds wait(BackgroundWork work) const;
+  std::chrono::microseconds wait(const BackgroundWork& work) const;
   // Somebody waits for it: the next attempt is due at once.
-  void hurry(BackgroundWork work);
+  void hurry(const BackgroundWork& work);
   // Of the newest attempt.
-  Status status(BackgroundWork work) const;
+  Status status(const BackgroundWork& work) const;
   // What fails at present.
   std::vector<BackgroundError> current() const;
   uint64_t failures() const { return m_failures.load(std::memory_order_relaxed); }  // ever
@@ -41,15 +41,13 @@ class BackgroundErrors {
     uint64_t attempts = 0;
     uint64_t due_us = 0;
   };
-  State& state_of(BackgroundWork work) { return m_states[static_cast<size_t>(work)]; }
-  const State& state_of(BackgroundWork work) const { return m_states[static_cast<size_t>(work)]; }
 
   Env* const m_env;
   const std::function<void(const BackgroundError&)> m_tell;
   std::atomic<uint64_t> m_failures{0};
   std::atomic<uint32_t> m_failing{0};  // how many do; changed under the lock
   mutable std::mutex m_lock;
-  std::array<State, kBackgroundWorks> m_states;
+  std::map<const BackgroundWork*, State> m_states;  // of what fails
 };
 
 }  // namespace vtkv

@@ -1,4 +1,4 @@
-#include "vtkv/db/background_errors.h"
+#include "vtkv/env/background_errors.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ class BackgroundErrorsTest : public testing::Test {
   // How often it was told of what was noted.
   size_t note(const Status& status) {
     const size_t before = m_told.size();
-    m_errors.note(BackgroundWork::flush, status);
+    m_errors.note(kFlushWork, status);
     return m_told.size() - before;
   }
 

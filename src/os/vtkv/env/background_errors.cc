@@ -1,4 +1,4 @@
-#include "vtkv/db/background_errors.h"
+#include "vtkv/env/background_errors.h"
 
 #include <algorithm>
 
@@ -23,27 +23,29 @@ bool is_same_cause(const Status& a, const Status& b) {
 
 }  // namespace
 
-void BackgroundErrors::note(BackgroundWork work, const Status& status) {
+void BackgroundErrors::note(const BackgroundWork& work, const Status& status) {
   if (status.ok() && m_failing.load() == 0) {
     return;
   }
   const uint64_t now_us = m_env->now_us();
-  BackgroundError error{work, status, 0};
+  BackgroundError error{&work, status, 0};
   {
     std::lock_guard lock(m_lock);
-    State& state = state_of(work);
-    const Status before = std::exchange(state.status, status);
-    if (status.ok()) {
-      error.attempts = std::exchange(state.attempts, 0);
-      state.due_us = 0;
-    } else {
+    const auto found = m_states.find(&work);
+    const bool is_news = !is_same_cause(found == m_states.end() ? Status() : found->second.status, status);
+    if (!status.ok()) {
       m_failures.fetch_add(1, std::memory_order_relaxed);
-      error.attempts = ++state.attempts;
-      state.due_us = now_us + static_cast<uint64_t>(wait_after(status, state.attempts).count());
+      State& state = m_states[&work];
+      state.status = status;
+      state.due_us = now_us + static_cast<uint64_t>(wait_after(status, ++state.attempts).count());
+      error.attempts = state.attempts;
+    } else if (found != m_states.end()) {
+      error.attempts = found->second.attempts;
+      m_states.erase(found);
     }
-    m_failing.fetch_add((status.ok() ? 0 : 1) - (before.ok() ? 0 : 1));
-    if (is_same_cause(before, status)) {
-      return;  // it was said
+    m_failing = m_states.size();
+    if (!is_news) {
+      return;
     }
   }
   if (m_tell) {
@@ -51,33 +53,35 @@ void BackgroundErrors::note(BackgroundWork work, const Status& status) {
   }
 }
 
-std::chrono::microseconds BackgroundErrors::wait(BackgroundWork work) const {
+std::chrono::microseconds BackgroundErrors::wait(const BackgroundWork& work) const {
   if (m_failing.load() == 0) {
     return {};
   }
   const uint64_t now_us = m_env->now_us();
   std::lock_guard lock(m_lock);
-  const uint64_t due_us = state_of(work).due_us;
+  const auto found = m_states.find(&work);
+  const uint64_t due_us = found == m_states.end() ? 0 : found->second.due_us;
   return std::chrono::microseconds(due_us > now_us ? due_us - now_us : 0);
 }
 
-void BackgroundErrors::hurry(BackgroundWork work) {
+void BackgroundErrors::hurry(const BackgroundWork& work) {
   std::lock_guard lock(m_lock);
-  state_of(work).due_us = 0;
+  if (const auto found = m_states.find(&work); found != m_states.end()) {
+    found->second.due_us = 0;
+  }
 }
 
-Status BackgroundErrors::status(BackgroundWork work) const {
+Status BackgroundErrors::status(const BackgroundWork& work) const {
   std::lock_guard lock(m_lock);
-  return state_of(work).status;
+  const auto found = m_states.find(&work);
+  return found == m_states.end() ? Status() : found->second.status;
 }
 
 std::vector<BackgroundError> BackgroundErrors::current() const {
   std::vector<BackgroundError> errors;
   std::lock_guard lock(m_lock);
-  for (size_t i = 0; i < m_states.size(); ++i) {
-    if (!m_states[i].status.ok()) {
-      errors.push_back({static_cast<BackgroundWork>(i), m_states[i].status, m_states[i].attempts});
-    }
+  for (const auto& [work, state] : m_states) {
+    errors.push_back({work, state.status, state.attempts});
   }
   return errors;
 }
