@@ -23,6 +23,7 @@ CHECKOUT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent / "tools"))
 
 import page_commands  # noqa: E402
+import pages_programs  # noqa: E402
 
 RECIPE = "doc/swimstore-operations.rst"
 INSTALLED = pathlib.Path("/opt/swimstore")
@@ -254,6 +255,15 @@ def stop_osd(osd):
   report(until(lambda: run("ps", "-o", "stat=", "-p", pid).stdout.strip()[:1] in ("", "Z"), 60), "the OSD ends")
 
 
+def check_programs(osd):
+  programs = pages_programs.Programs(report)
+  texts = dict(pages())
+  programs.check_swimstore_tool(texts["doc/ceph-swimstore-tool.md"], f"/var/lib/ceph/osd/ceph-{osd}")
+  programs.check_vtkv_tool(texts["doc/vtkv-tool.md"])
+  for name, text in texts.items():
+    programs.check_scripts(name, text, blocks=name != RECIPE)
+
+
 def main(argv):
   device, archive = argv
   try:
@@ -265,6 +275,7 @@ def main(argv):
     check_libraries()
     check_ceph_commands(osd)
     stop_osd(osd)
+    check_programs(osd)
   except (RuntimeError, OSError, subprocess.SubprocessError, StopIteration) as error:
     report(False, "the pages' commands are run to the end", repr(error))
 
