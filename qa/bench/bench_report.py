@@ -8,6 +8,8 @@ from units import show_size
 PHASES = ("write", "overwrite", "seq", "rand")
 TITLES = {"write": "write, first fill", "overwrite": "write, steady overwrite", "seq": "sequential read",
           "rand": "random read"}
+# What was measured for less, all rounds together, is no result.
+RESULT_SECONDS_MIN = 5
 
 
 def figures(phase):
@@ -38,11 +40,24 @@ def median_figures(rounds):
 def summarize(measured):
   """`measured`: {(store, phase, size): [line of rados_load, one per round]} -> the same keys with medians."""
   medians = {key: median_figures([figures(phase) for phase in rounds]) for key, rounds in measured.items()}
+  for key, entry in medians.items():
+    entry["seconds"] = sum(line["seconds"] for line in measured[key])
+    entry["rounds"] = len(measured[key])
   for (store, phase, size), entry in medians.items():
-    base = medians.get(("bluestore", phase, size))
+    base_key = ("bluestore", phase, size)
+    base = medians.get(base_key)
     entry["ratio_to_bluestore"] = entry["iops"] / base["iops"] if base and base["iops"] else None
-    entry["rounds"] = len(measured[store, phase, size])
+    ratios = _ratios_of_rounds(measured[store, phase, size], measured.get(base_key, []))
+    entry["ratio_lowest"], entry["ratio_highest"] = (min(ratios), max(ratios)) if ratios else (None, None)
+    entry["is_result"] = min(part["seconds"] for part in (entry, base) if part) >= RESULT_SECONDS_MIN
   return medians
+
+
+def _ratios_of_rounds(ours, theirs):
+  """Of each round to BlueStore's of the same round; none where there is no spread to tell."""
+  if len(ours) < 2 or len(ours) != len(theirs):
+    return []
+  return [figures(our)["iops"] / figures(their)["iops"] for our, their in zip(ours, theirs)]
 
 
 def results(medians):
@@ -69,14 +84,24 @@ def table(medians, stores, sizes):
     shown = [(size, store) for size in sizes for store in stores if (store, phase, size) in medians]
     if not shown:
       continue
-    lines += ["", f"{TITLES[phase]:<28}{'IOPS':>9}{'MB/s':>9}{'x BlueStore':>13}{'p99 ms':>9}{'cv':>7}"
+    lines += ["", f"{TITLES[phase]:<28}{'IOPS':>9}{'MB/s':>9}{'x BlueStore':>13}{'rounds':>11}{'p99 ms':>9}{'cv':>7}"
                   f"{'device B/B':>12}{'flushes/op':>12}"]
     for size, store in shown:
       entry = medians[store, phase, size]
-      lines.append(f"  {show_size(size):>5}  {store:<19}{entry['iops']:>9.0f}{entry['mb_per_s']:>9.1f}"
-                   f"{_cell(entry['ratio_to_bluestore'], 13)}{_cell(entry['p99_ms'], 9)}{_cell(entry['cv'], 7)}"
+      mark = " " if entry["is_result"] else "~"
+      lines.append(f"{mark} {show_size(size):>5}  {store:<19}{entry['iops']:>9.0f}{entry['mb_per_s']:>9.1f}"
+                   f"{_cell(entry['ratio_to_bluestore'], 13)}{_spread(entry):>11}{_cell(entry['p99_ms'], 9)}{_cell(entry['cv'], 7)}"
                    f"{_cell(entry['device_bytes_per_client_byte'], 12)}{_cell(entry['device_flushes_per_op'], 12)}")
+  if any(not entry["is_result"] for entry in medians.values()):
+    lines += ["", f"~ is no result: it, or BlueStore beside it, was measured for less than {RESULT_SECONDS_MIN} s, "
+                  "all rounds together"]
   return "\n".join(lines)
+
+
+def _spread(entry):
+  if entry["ratio_lowest"] is None:
+    return "-"
+  return f"{entry['ratio_lowest']:.2f}-{entry['ratio_highest']:.2f}"
 
 
 def _cell(value, width):

@@ -50,6 +50,43 @@ class Summary(unittest.TestCase):
     self.assertEqual(self.medians["kstore", "write", 4096]["ratio_to_bluestore"], 0.5)
     self.assertEqual(self.medians["bluestore", "write", 4096]["ratio_to_bluestore"], 1)
 
+  def test_the_spread_is_that_of_the_rounds_each_beside_bluestores_own(self):
+    entry = bench_report.summarize({
+        ("kstore", "write", 4096): [phase("write", ops) for ops in (100, 900, 200)],
+        ("bluestore", "write", 4096): [phase("write", ops) for ops in (400, 300, 400)]})["kstore", "write", 4096]
+    self.assertEqual((entry["ratio_lowest"], entry["ratio_highest"]), (0.25, 3))
+
+  def test_no_spread_of_one_round_or_of_rounds_that_bluestore_did_not_have(self):
+    for theirs in ([400], [400, 400]):
+      entry = bench_report.summarize({
+          ("kstore", "write", 4096): [phase("write", 100)] * (3 - len(theirs)),
+          ("bluestore", "write", 4096): [phase("write", ops) for ops in theirs]})["kstore", "write", 4096]
+      self.assertIsNone(entry["ratio_lowest"])
+      self.assertIsNone(entry["ratio_highest"])
+
+  def test_less_than_five_seconds_in_all_are_no_result(self):
+    def entries(seconds):
+      return bench_report.summarize({(store, "write", 4096): [phase("write", 100, seconds=one) for one in seconds]
+                                     for store in ("kstore", "bluestore")})
+    for seconds, result in (((4.9,), False), ((2.5, 2.5), True), ((5,), True), ((1, 1, 1), False)):
+      medians = entries(seconds)
+      entry = medians["kstore", "write", 4096]
+      self.assertEqual((entry["seconds"], entry["is_result"]), (sum(seconds), result))
+      text = bench_report.table(medians, ["bluestore", "kstore"], [4096])
+      self.assertEqual("no result" in text, not result)
+      self.assertEqual(text.count("~"), 0 if result else 3)  # two lines, and what the mark means
+
+  def test_a_ratio_to_what_is_no_result_is_none_either(self):
+    entry = bench_report.summarize({("kstore", "write", 4096): [phase("write", 100, seconds=9)],
+                                    ("bluestore", "write", 4096): [phase("write", 100)]})["kstore", "write", 4096]
+    self.assertFalse(entry["is_result"])
+
+  def test_the_table_shows_the_spread_beside_the_ratio(self):
+    text = bench_report.table(bench_report.summarize({
+        ("kstore", "write", 4096): [phase("write", ops) for ops in (100, 900, 200)],
+        ("bluestore", "write", 4096): [phase("write", 400)] * 3}), ["kstore"], [4096])
+    self.assertRegex(text, r"kstore .* 0\.50 +0\.25-2\.25 ")
+
   def test_no_ratio_where_bluestore_did_not_run(self):
     self.assertIsNone(self.medians["kstore", "seq", 4096]["ratio_to_bluestore"])
 
@@ -58,7 +95,8 @@ class Summary(unittest.TestCase):
     self.assertEqual({entry["mode"] for entry in entries}, {"write", "seq"})
     for entry in entries:
       self.assertLessEqual({"store", "mode", "size_bytes", "iops", "mb_per_s", "p99_ms", "cv", "ratio_to_bluestore",
-                            "device_bytes_per_client_byte", "device_flushes_per_op"}, entry.keys())
+                            "device_bytes_per_client_byte", "device_flushes_per_op", "ratio_lowest", "ratio_highest", "seconds",
+                            "is_result"}, entry.keys())
 
   def test_overwrite_stands_inside_write(self):
     entry = next(entry for entry in bench_report.results(self.medians) if entry["store"] == "bluestore")

@@ -18,7 +18,7 @@ PANELS = (("write", None, "write, first fill"), ("write", "overwrite", "write, s
 def main(source, target):
   with open(source) as file:
     results = json.load(file)["results"]
-  stores = list(dict.fromkeys(entry["store"] for entry in results))
+  stores = [store for store in dict.fromkeys(entry["store"] for entry in results) if store != "bluestore"]
   sizes = sorted({entry["size_bytes"] for entry in results})
   figure, axes = plt.subplots(2, 2, figsize=(12, 8), layout="constrained")
   for axis, (mode, part, title) in zip(axes.flat, PANELS):
@@ -26,14 +26,25 @@ def main(source, target):
       found = {entry["size_bytes"]: entry.get(part, {}) if part else entry
                for entry in results if entry["store"] == store and entry["mode"] == mode}
       width = 0.8 / len(stores)
-      axis.bar([at + nth * width for at in range(len(sizes))],
-               [found.get(size, {}).get("mb_per_s", 0) for size in sizes], width, label=store)
+      label = store
+      for at, size in enumerate(sizes):
+        entry = found.get(size, {})
+        ratio = entry.get("ratio_to_bluestore")
+        if ratio is None:
+          continue
+        lowest, highest = (ratio if entry[name] is None else entry[name] for name in ("ratio_lowest", "ratio_highest"))
+        axis.bar(at + nth * width, ratio, width, label=label, color=f"C{nth}", hatch=None if entry["is_result"] else "//")
+        axis.vlines(at + nth * width, lowest, highest, color="black")
+        label = None
+    axis.axhline(1, color="black", linewidth=0.8)
     axis.set_title(title)
-    axis.set_yscale("log")
-    axis.set_ylabel("MB/s")
-    axis.set_xticks([at + 0.4 - width / 2 for at in range(len(sizes))], [show_size(size) for size in sizes])
+    axis.set_ylim(bottom=0)
+    axis.set_ylabel("operations per second, BlueStore = 1")
+    axis.set_xticks([at + 0.4 - 0.4 / max(1, len(stores)) for at in range(len(sizes))], [show_size(size) for size in sizes])
     axis.grid(axis="y", alpha=0.3)
-  axes.flat[0].legend()
+    if axis.get_legend_handles_labels()[0]:
+      axis.legend()
+  figure.suptitle("median of the rounds, lowest and highest round; hatched: measured for too short to be a result")
   figure.savefig(target, dpi=110, format="png")
 
 

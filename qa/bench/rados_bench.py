@@ -2,17 +2,19 @@
 """Compare object stores below a real Ceph cluster.
 
 Every store gets a cluster of its own on this machine (mon, mgr, OSDs; see qa/vstart.py); all stand side by side, and
-the rounds go from store to store, so that what changes on the machine meets all of them. Per round, size and store,
-with 16 whole objects in flight as `rados bench` has them:
+the rounds go from store to store, in an order drawn anew for each size, so that what changes on the machine meets all
+of them. Per round, size and store, with 16 whole objects in flight as `rados bench` has them:
 
   write      new objects: the store's first fill
   overwrite  the same objects, whole, in random order: its steady state
   seq, rand  reading them back; every read is checked against what was written last
 
-Reported are medians over the rounds. p99 is exact, over every operation of a phase. cv is the standard deviation of
-per-second operations over their mean. "device B/B" is what reached the block device per byte of the client, replicas
-included (for reads: what was read from it), "flushes/op" the flush requests it got. Each OSD has a loop device with
-direct I/O over a file written beforehand; BlueStore has it raw, its best case, the others through a file system.
+Reported are medians over the rounds, and beside the ratio to BlueStore those of the single rounds, lowest and highest.
+What was measured for less than 5 s, all rounds together, is marked as no result. p99 is exact, over every operation of
+a phase. cv is the standard deviation of per-second operations over their mean. "device B/B" is what reached the block
+device per byte of the client, replicas included (for reads: what was read from it), "flushes/op" the flush requests it
+got. Each OSD has a loop device with direct I/O over a file written beforehand; BlueStore has it raw, its best case, the
+others through a file system.
 
 --quick takes at most 5 minutes, the default at most 40, set-up not counted: on a slow machine the phases get shorter,
 unless --seconds or --rounds ask for a length. The first run on a machine makes the
@@ -25,6 +27,7 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import shutil
 import subprocess
 import sys
@@ -41,6 +44,7 @@ from sysroot import UserError
 from units import parse_size, show_size
 
 DEPTH = 16
+BUFFERED_WRITE = "bluestore_default_buffered_write"
 POOL = "bench"
 STORES = "swimstore,bluestore,kstore,memstore"
 SIZES = "4K,16K,64K,1M,4M"
@@ -69,10 +73,12 @@ def parse_args(argv):
   parser.add_argument("--rounds", type=int, help="interleaved rounds (default: 3; with --quick 1)")
   parser.add_argument("--quick", action="store_true", help="at most 5 minutes")
   parser.add_argument("--json", metavar="FILE", help="write the results there")
-  parser.add_argument("--plot", metavar="FILE", help="draw them there, as PNG")
+  parser.add_argument("--plot", metavar="FILE", help="draw their ratios to BlueStore there, as PNG")
   parser.add_argument("--device-size", default="6G", help="of each OSD's loop device (default: %(default)s)")
   parser.add_argument("--fs", default="ext4", help=f"below swimstore, kstore, filestore: {' or '.join(FILE_SYSTEMS)} "
                       "(default: %(default)s)")
+  parser.add_argument("--buffered-write", action="store_true", help="BlueStore keeps what it writes in its cache "
+                      "(bluestore_default_buffered_write), which it does not by itself")
   parser.add_argument("--ceph-osd", default="", help="swimstore's ceph-osd (default: build/bin/ceph-osd)")
   args = parser.parse_args(argv)
   args.stores = list(dict.fromkeys(args.stores.split(",")))
@@ -96,13 +102,16 @@ def check_args(args):
     raise UserError(f"--seconds {args.seconds}: give a number from 1 to 3600")
   if not 1 <= args.rounds <= 1000:
     raise UserError(f"--rounds {args.rounds}: give a number from 1 to 1000")
+  if args.plot and "bluestore" not in args.stores:
+    raise UserError("--plot: draws the ratio to BlueStore; add bluestore to --stores")
   for option, target in (("--json", args.json), ("--plot", args.plot)):
     if target and not os.access(pathlib.Path(target).resolve().parent, os.W_OK):
       raise UserError(f"{option} {target}: its directory does not exist or cannot be written; choose another place")
 
 
 def spec_of(args, store):
-  return Spec(store=store, osds=args.osds, size_bytes=args.device_size, fs=args.fs,
+  conf = {BUFFERED_WRITE: str(args.buffered_write).lower()} if store == "bluestore" else {}
+  return Spec(store=store, osds=args.osds, size_bytes=args.device_size, fs=args.fs, conf=conf,
               ceph_osd=args.ceph_osd if store == "swimstore" else "")
 
 
@@ -192,10 +201,9 @@ class Bench:
     steps = args.rounds * len(args.sizes) * len(args.stores)
     started, done = time.monotonic(), 0
     for nth in range(args.rounds):
-      # Turned by one each round: no store always follows the same other one.
-      turn = nth % len(args.stores)
       for size in args.sizes:
-        for store in args.stores[turn:] + args.stores[:turn]:
+        # Drawn anew each time: no store always follows the same other one.
+        for store in random.sample(args.stores, len(args.stores)):
           self._measure(store, size, nth, self._phase_seconds(steps - done))
           done += 1
           elapsed = time.monotonic() - started
@@ -261,11 +269,19 @@ def wait_quiet(cluster):
     before = now
 
 
+def write_caching(args):
+  return (f"write caching: {BUFFERED_WRITE} = {str(args.buffered_write).lower()} for bluestore"
+          f"{'' if args.buffered_write else ', its default; --buffered-write turns it on'}")
+
+
 def write_json(path, args, medians):
   document = {
       "results": bench_report.results(medians),
       "run": {"osds": args.osds, "in_flight": DEPTH, "seconds_per_phase": args.seconds, "rounds": args.rounds,
               "fs": args.fs, "device": "loop, direct I/O, backing file written beforehand",
+              "order": "of the stores: drawn anew for each size of each round", "write_caching": write_caching(args),
+              "is_result": f"measured for {bench_report.RESULT_SECONDS_MIN} s or more, all rounds together, and BlueStore, too",
+              "ratio_lowest": "of the rounds, each beside BlueStore's of the same round; likewise ratio_highest",
               "p99_ms": "exact, over all operations of a phase as the client saw them; median of the rounds",
               "overwrite": "inside the write entries: the same objects once more, whole, in random order"},
   }
@@ -310,6 +326,7 @@ def main(argv):
     lock.close()
     medians = bench_report.summarize(bench.measured)
     print(bench_report.table(medians, args.stores, args.sizes))
+    print(f"\n{write_caching(args)}")
     if args.json:
       write_json(args.json, args, medians)
     if args.plot:
