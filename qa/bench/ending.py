@@ -82,9 +82,9 @@ def _environment(entry):
 def end_processes(patience_seconds=PATIENCE_SECONDS):
   """SIGTERM to all of them, also to those that are stopped; SIGKILL to what is left after that time."""
   begun = time.monotonic()
-  told = set()
+  told = {}  # when each began: its number may be another's soon
   while True:
-    left = processes() + [pid for pid in told if _runs(pid)]
+    left = set(processes()) | {pid for pid, start in told.items() if start and _started(pid) == start}
     if not left:
       return
     late = time.monotonic() - begun > patience_seconds
@@ -96,16 +96,17 @@ def end_processes(patience_seconds=PATIENCE_SECONDS):
       elif pid not in told:
         _send(pid, signal.SIGTERM)
         _send(pid, signal.SIGCONT)
-        told.add(pid)
+        told[pid] = _started(pid)
     time.sleep(0.05)
 
 
-def _runs(pid):
-  """One that is ending has no environment any more, but still what it holds."""
+def _started(pid):
+  """When it did, as long as it runs. One that is ending has no environment any more, but still what it holds."""
   try:
-    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
   except OSError:
-    return False
+    return None
+  return None if fields[0] in "ZX" else fields[19]
 
 
 def _send(pid, number):
