@@ -286,15 +286,26 @@ void Container::wait(SequenceNumber sequence, uint64_t slot, uint32_t first, uin
 }
 
 void Container::make_free(const Waiting& freed) {
-  if (freed.count == 0) {
-    m_slots.put_back(freed.slot);
+  const uint64_t blocks = slot_blocks(m_size_class);
+  const uint64_t first = freed.slot * blocks;
+  if (freed.count > 0 && m_split.put_back(freed.slot, freed.first, freed.count)) {
+    for (const Piece& hole : take_owned_holes(first + freed.first, freed.count)) {
+      if (m_split.take_these(freed.slot, static_cast<uint32_t>(hole.first - first), static_cast<uint32_t>(hole.count))) {
+        add_hole(hole.first, hole.count);
+      }
+    }
+    note_pieces();
     return;
   }
-  if (!m_split.put_back(freed.slot, freed.first, freed.count)) {
+  if (freed.count > 0) {
     m_split.unite(freed.slot);
-    m_slots.put_back(freed.slot);
+    note_pieces();
   }
-  note_pieces();
+  if (take_owned_holes(first, blocks).empty()) {
+    m_slots.put_back(freed.slot);
+  } else {
+    add_hole(first, blocks);
+  }
 }
 
 uint64_t Container::set_reuse_horizon(SequenceNumber horizon) {
@@ -490,6 +501,7 @@ Container::Counts Container::counts() const {
   counts.used = m_used;
   for (const Punch& punch : m_punches) {
     if (!punch.piece.is_stretch) {
+      counts.withheld_pieces++;
       counts.withheld_pieces_bytes += punch.piece.bytes();
       counts.withheld_slots += lies_in_split(punch.piece) ? 0 : punch.piece.count / slot_blocks(m_size_class);
     }

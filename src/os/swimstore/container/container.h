@@ -78,8 +78,9 @@ class Container {
   // broken rule. `trust_pages`: unless it does (a test's mutation, that breaks it).
   vtkv::Status finish_recovery(bool trust_pages);
   // Gives space again to what is owned and has none: after a crash a write may be there and the growth before it not, and
-  // a copy may leave zeros out. What the host has no room for stays as it is.
-  void fill_owned();
+  // a copy may leave zeros out. At most *room_bytes, from which it takes what it gave. What gets none becomes a hole when
+  // it is free.
+  void fill_owned(uint64_t* room_bytes);
   // Before finish_recovery().
   void quarantine(uint64_t slot);
   void collect_pages(vtkv::SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries);
@@ -120,7 +121,7 @@ class Container {
     // Pieces: of whole slots, and of split ones. Such slots count as such that are neither available nor waiting.
     uint64_t withheld_slots = 0, hole_slots = 0;
     uint64_t split_hole_blocks = 0;
-    uint64_t withheld_pieces_bytes = 0, hole_bytes = 0;
+    uint64_t withheld_pieces = 0, withheld_pieces_bytes = 0, hole_bytes = 0;
     bool used = false;  // a slot was taken since open, or is owned
   };
   Counts counts() const;
@@ -182,9 +183,11 @@ class Container {
   bool lies_in_split(const Piece& piece) const { return m_split.contains(piece.first / slot_blocks(m_size_class)); }
   bool overlaps(const Piece& piece, uint64_t slot) const;
   std::vector<Piece> holes_of(uint64_t slot) const;
-  // What the host says has no space, of what is free, is a hole; the rest goes to m_owned_holes.
+  // What the host says has no space, of what is free, is a hole; of what is owned it goes to m_owned_holes.
   void make_hole(uint64_t first, uint64_t end, bool trust_pages);
   void add_hole(uint64_t first, uint64_t count);
+  // Of these blocks, which belong to one slot, those known to have no space: first block, count. They are forgotten.
+  std::vector<Piece> take_owned_holes(uint64_t first, uint64_t count);
   // Changes the owner as of the last applied sequence. *splits: the slot was not split before.
   vtkv::Status set_owned(const SlotBlocks& blocks, bool owned, bool* splits);
   vtkv::Status set_pieces_owned(uint64_t slot, const SlotBlocks& blocks, bool owned);
@@ -211,7 +214,7 @@ class Container {
   std::vector<Punch> m_punches;
   std::map<uint64_t, uint64_t> m_holes;  // pieces that were punched: first block, count
   uint64_t m_hole_blocks = 0, m_split_hole_blocks = 0;  // of them, of which in split slots
-  std::vector<Piece> m_owned_holes;  // from finish_recovery() to fill_owned()
+  std::map<uint64_t, uint64_t> m_owned_holes;  // without space: first block, count; each in one slot
   unsigned m_piece_class = 0;            // of withhold_piece(),
   uint64_t m_piece_cursor = 0;           // which goes on at this slot
   std::vector<std::pair<uint64_t, uint64_t>> m_priming;  // runs of zeros not synced yet: first slot, count

@@ -2,7 +2,6 @@
 #include "swimstore/container/container.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "vtkv/util/invariants.h"
 
@@ -298,12 +297,6 @@ void Container::make_hole(uint64_t first, uint64_t end, bool trust_pages) {
   const uint64_t blocks = slot_blocks(m_size_class);
   const uint64_t stretch_blocks = m_growth_bytes / kBlockBytes;
   end = std::min(end, m_slots.slots() * blocks);
-  const auto is_owned = [this](uint64_t from, uint64_t to) {
-    if (m_owned_holes.empty() || m_owned_holes.back().end() != from) {
-      m_owned_holes.push_back({from, 0});
-    }
-    m_owned_holes.back().count += to - from;
-  };
   while (first < end) {
     const uint64_t slot = first / blocks;
     const uint64_t behind = std::min((slot + 1) * blocks, end);
@@ -314,16 +307,16 @@ void Container::make_hole(uint64_t first, uint64_t end, bool trust_pages) {
     } else if (m_split.contains(slot)) {
       if (m_split.take_these(slot, static_cast<uint32_t>(first % blocks), 1)) {
         add_hole(first, 1);
-      } else {
-        is_owned(first, first + 1);
+      } else if (m_split.is_owned(slot, static_cast<uint32_t>(first % blocks), 1)) {
+        m_owned_holes.emplace(first, 1);
       }
       clear_primed(slot);
       first++;
     } else {
       if (m_slots.take_this(slot)) {
         add_hole(slot * blocks, blocks);
-      } else {
-        is_owned(first, behind);
+      } else if (m_slots.is_owned(slot)) {
+        m_owned_holes.emplace(first, behind - first);
       }
       clear_primed(slot);
       first = behind;
@@ -331,12 +324,29 @@ void Container::make_hole(uint64_t first, uint64_t end, bool trust_pages) {
   }
 }
 
-void Container::fill_owned() {
-  for (const Piece& hole : std::exchange(m_owned_holes, {})) {
-    if (!m_file->allocate(hole.offset(), hole.bytes()).ok()) {
-      break;
+void Container::fill_owned(uint64_t* room_bytes) {
+  std::lock_guard lock(m_lock);
+  for (auto it = m_owned_holes.begin(); it != m_owned_holes.end();) {
+    Piece hole{it->first, it->second};
+    auto behind = std::next(it);
+    for (; behind != m_owned_holes.end() && behind->first == hole.end() && hole.bytes() < m_growth_bytes; ++behind) {
+      hole.count += behind->second;
     }
+    if (hole.bytes() <= *room_bytes && m_file->allocate(hole.offset(), hole.bytes()).ok()) {
+      *room_bytes -= hole.bytes();
+      m_owned_holes.erase(it, behind);
+    }
+    it = behind;
   }
+}
+
+std::vector<Container::Piece> Container::take_owned_holes(uint64_t first, uint64_t count) {
+  std::vector<Piece> holes;
+  for (auto it = m_owned_holes.lower_bound(first); it != m_owned_holes.end() && it->first < first + count;) {
+    holes.push_back({it->first, it->second});
+    it = m_owned_holes.erase(it);
+  }
+  return holes;
 }
 
 }  // namespace swimstore

@@ -198,6 +198,37 @@ TEST_F(ContainerPunchingTest, SmallPiecesGoOnlyUntilTheStoreIsNotFullAnyMore) {
   EXPECT_EQ(blocks_without_space(take_all(4 * kKiB)), 0u);
 }
 
+// Nothing is freed any more when log and tree take what makes the store full.
+TEST_F(ContainerPunchingTest, SmallPiecesGoWhenTheReserveBecomesLowLater) {
+  fill(4 * kKiB);
+  free_each(2);
+  checkpoint();
+  for (const unsigned pieces : {6u, 2u}) {
+    take_from_the_reserve(pieces);
+    EXPECT_LE(statistics().reserve_bytes * 4, statistics().reserve_target_bytes * 3);
+    for (unsigned i = 0; i < 40; ++i) {
+      checkpoint();
+    }
+    EXPECT_GT(statistics().reserve_bytes * 4, statistics().reserve_target_bytes * 3);
+  }
+}
+
+// What was missing at an open counts as lent.
+TEST_F(ContainerPunchingTest, SmallPiecesGoAfterAnOpenToo) {
+  fill(4 * kKiB);
+  free_each(2);
+  checkpoint();
+  take_from_the_reserve(7);
+  const uint64_t capacity = m_env.allocated_bytes() + 64 * kKiB;
+  m_env.set_capacity(capacity);
+  open();
+  for (unsigned i = 0; i < 40; ++i) {
+    checkpoint();
+  }
+  const ContainerStatistics after = statistics();
+  EXPECT_GE((after.reserve_bytes + capacity - m_env.allocated_bytes()) * 2, after.reserve_target_bytes);
+}
+
 TEST_F(ContainerPunchingTest, LargePiecesGoFirst) {
   fill(16 * kKiB);
   take_from_the_reserve(4);
@@ -278,6 +309,34 @@ TEST_F(ContainerPunchingTest, AnOwnedSlotWithAHoleGetsSpaceAgain) {
   EXPECT_EQ(blocks_without_space(slots), 1u);
   open();
   EXPECT_EQ(blocks_without_space(slots), 0u);
+}
+
+TEST_F(ContainerPunchingTest, AFreeSlotWithHolesGetsNone) {
+  std::vector<AllocatedSlot> slots;
+  ASSERT_TRUE(write(16 * kKiB, &slots));
+  free_each(1);
+  checkpoint();
+  const SlotAddress slot = slots.front().address;
+  for (const uint64_t block : {0, 2}) {
+    check(m_set->file(slot.container())->punch_hole(slot.byte_offset() + block * kBlockBytes, kBlockBytes));
+  }
+  const uint64_t before = m_env.allocated_bytes();
+  open();
+  EXPECT_EQ(m_env.allocated_bytes(), before);
+}
+
+TEST_F(ContainerPunchingTest, AnOwnedSlotThatGetsNoSpaceIsAHoleWhenItIsFree) {
+  std::vector<AllocatedSlot> slots;
+  ASSERT_TRUE(write(16 * kKiB, &slots));
+  fill(16 * kKiB);
+  checkpoint();
+  const SlotAddress slot = slots.front().address;
+  check(m_set->file(slot.container())->punch_hole(slot.byte_offset() + kBlockBytes, kBlockBytes));
+  m_env.set_capacity(m_env.allocated_bytes() + 128 * kKiB);  // the margin
+  open();
+  EXPECT_EQ(blocks_without_space(slots), 1u);
+  free_each(1);
+  EXPECT_EQ(blocks_without_space(take_all(16 * kKiB)), 0u);
 }
 
 TEST_F(ContainerPunchingTest, WhatLiesPastTheFilesEndIsAHole) {

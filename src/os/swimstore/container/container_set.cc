@@ -466,8 +466,11 @@ Status ContainerSetImplementation::finish_recovery() {
   if (!m_options.caretaker) {
     return {};
   }
+  vtkv::FileSystemInfo host;
+  VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
+  uint64_t room_bytes = m_reserve.growable_bytes(host);
   for (auto& container : m_containers) {
-    container->fill_owned();
+    container->fill_owned(&room_bytes);
   }
   std::lock_guard lock(m_worker_lock);
   m_worker = m_env->start_worker("containers", 0, [this](vtkv::IoQueue&) { return caretaker_step(); });
@@ -545,12 +548,12 @@ NextStep ContainerSetImplementation::caretaker_step() {
   if (busy) {
     return NextStep::later(kCaretakerInterval);
   }
-  if (!m_errors.current().empty()) {
-    return NextStep::later(kRetryInterval);
-  }
   m_asleep = true;
   // What came between the look at the counter and the line above has not woken anybody.
-  return m_activity.load() == activity ? NextStep::on_event() : NextStep::later(kCaretakerInterval);
+  if (m_activity.load() != activity) {
+    return NextStep::later(kCaretakerInterval);
+  }
+  return m_errors.current().empty() ? NextStep::on_event() : NextStep::later(kRetryInterval);
 }
 
 ContainerStatistics ContainerSetImplementation::statistics() const {

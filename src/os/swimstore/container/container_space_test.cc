@@ -180,8 +180,10 @@ TEST_F(ContainerSpaceTest, APunchThatFailsIsToldOf) {
 
 TEST_F(ContainerSpaceTest, PrimingThatFailsIsToldOf) {
   expect_told([this] {
-    m_env.set_bad(vtkv::SimBad::writes, "/containers/8K", 0, 64 * kMiB);
-    EXPECT_TRUE(write(8 * kKiB));
+    m_env.fail_nth(vtkv::SimCall::sync, 1, Status::from_errno(EIO, "injected"), true);
+    for (unsigned i = 0; i < 16; ++i) {
+      EXPECT_TRUE(write(8 * kKiB));
+    }
     m_env.advance(std::chrono::milliseconds(200));
   }, "writing zeros");
 }

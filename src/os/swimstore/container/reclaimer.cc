@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint64_t kBatchStretches = 8;
 constexpr unsigned kBatchPieces = 32;
+constexpr uint64_t kPiecesMost = 1024;  // withheld by one container: it goes through them under its lock
 // Of what is free: so much more of it is worth another search for pieces.
 constexpr uint64_t kSearchAgainPart = 16;
 
@@ -73,25 +74,29 @@ bool Reclaimer::withhold_piece(Container& container, uint64_t* withheld) {
 }
 
 // A search goes through all containers, and finds nothing in most of a store whose small objects went at random.
-bool Reclaimer::may_search() {
+bool Reclaimer::may_search(const vtkv::FileSystemInfo& host) {
+  const bool is_low = m_reserve.is_low(host);
+  m_found_all &= is_low;
   const uint64_t free_bytes = m_promises.free_bytes();
   m_least_free_bytes = std::min(m_least_free_bytes, free_bytes);
   const uint64_t freed_bytes = free_bytes - m_least_free_bytes;
-  m_searching |= freed_bytes >= std::max(m_options.hole_bytes_min, free_bytes / kSearchAgainPart);
+  m_searching |= freed_bytes >= std::max(m_options.hole_bytes_min, free_bytes / kSearchAgainPart) ||
+                 (is_low && !m_found_all);
   return m_searching;
 }
 
-void Reclaimer::search_smaller() {
-  const uint64_t least_bytes = m_reserve.is_low() ? kBlockBytes : m_options.hole_bytes_min;
+void Reclaimer::search_smaller(const vtkv::FileSystemInfo& host) {
+  const uint64_t least_bytes = m_reserve.is_low(host) ? kBlockBytes : m_options.hole_bytes_min;
   if (m_piece_class > 0 && slot_bytes(m_piece_class - 1) >= least_bytes) {
     m_piece_class--;
     m_searched.fill(false);
   } else {
-    end_search();
+    end_search(m_piece_class == 0);
   }
 }
 
-void Reclaimer::end_search() {
+void Reclaimer::end_search(bool went_through_all) {
+  m_found_all = went_through_all;
   m_searched.fill(false);
   m_piece_class = kSizeClasses - 1;
   m_searching = false;
@@ -102,7 +107,7 @@ void Reclaimer::withhold_pieces(const vtkv::FileSystemInfo& host, uint64_t punch
   const bool is_small = slot_bytes(m_piece_class) < m_options.hole_bytes_min;
   const uint64_t missing_bytes = is_small ? m_reserve.urgently_missing_bytes(host) : m_reserve.missing_bytes(host);
   if (is_small && missing_bytes == 0) {
-    end_search();
+    end_search(false);
     return;
   }
   uint64_t under_way = punched_bytes;
@@ -111,11 +116,16 @@ void Reclaimer::withhold_pieces(const vtkv::FileSystemInfo& host, uint64_t punch
     under_way += counts.withheld_pieces_bytes + counts.withheld_stretches * container->growth_bytes();
   }
   uint64_t wanted = missing_bytes - std::min(missing_bytes, under_way);
-  if (wanted == 0 || !may_search()) {
+  if (wanted == 0 || !may_search(host)) {
     return;
   }
-  bool all_searched = true;
+  bool all_searched = true, held_up = false;
   for (auto& container : m_containers) {
+    if (container->counts().withheld_pieces >= kPiecesMost) {
+      all_searched = false;
+      held_up = true;
+      continue;
+    }
     bool& searched = m_searched[container->size_class()];
     searched |= !container->knows_holes();
     for (unsigned piece = 0; !searched && wanted > 0 && piece < kBatchPieces; piece++) {
@@ -127,9 +137,9 @@ void Reclaimer::withhold_pieces(const vtkv::FileSystemInfo& host, uint64_t punch
     all_searched &= searched;
   }
   if (all_searched) {
-    search_smaller();
+    search_smaller(host);
   }
-  *worked |= m_searching;
+  *worked |= m_searching && !held_up;
 }
 
 Status Reclaimer::step(bool* worked) {

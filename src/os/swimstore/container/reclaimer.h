@@ -43,10 +43,10 @@ class Reclaimer {
   // Withholds pieces of one size, so that a step is short; *worked until the smallest have been looked for. What found
   // too little looks again when much more is free.
   void withhold_pieces(const vtkv::FileSystemInfo& host, uint64_t punched_bytes, bool* worked);
-  bool may_search();
+  bool may_search(const vtkv::FileSystemInfo& host);
   // Below hole_bytes_min only for what the reserve lacks urgently.
-  void search_smaller();
-  void end_search();
+  void search_smaller(const vtkv::FileSystemInfo& host);
+  void end_search(bool went_through_all);
 
   vtkv::Env* const m_env;
   const std::string m_directory;
@@ -64,6 +64,7 @@ class Reclaimer {
   unsigned m_piece_class = kSizeClasses - 1;
   std::array<bool, kSizeClasses> m_searched{};
   uint64_t m_least_free_bytes = 0;  // since the last search ended
+  bool m_found_all = false;         // it went down to single blocks; until the reserve is low no more
   bool m_low = false;
   std::array<bool, kSizeClasses> m_shrinking{};
 };

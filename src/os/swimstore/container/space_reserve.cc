@@ -42,8 +42,15 @@ uint64_t SpaceReserve::missing_bytes(const vtkv::FileSystemInfo& host) const {
 }
 
 uint64_t SpaceReserve::urgently_missing_bytes(const vtkv::FileSystemInfo& host) const {
-  const uint64_t enough = m_target_bytes / 4 * 3 + m_piece_bytes;
-  return is_low() ? missing_bytes(host, enough - (held_bytes() + lent_bytes())) : 0;
+  const uint64_t held = held_bytes();
+  const uint64_t there = held + host.available_bytes;
+  const uint64_t half = m_target_bytes / 2;
+  const uint64_t missing = half - std::min(half, there);
+  const uint64_t not_taken = held + lent_bytes();
+  if (m_target_bytes == 0 || not_taken * 4 > m_target_bytes * 3) {
+    return missing;
+  }
+  return std::max(missing, missing_bytes(host, m_target_bytes / 4 * 3 + m_piece_bytes - not_taken));
 }
 
 uint64_t SpaceReserve::growable_bytes(const vtkv::FileSystemInfo& host) const {

@@ -35,10 +35,11 @@ class SpaceReserve {
   uint64_t lent_bytes() const { return m_lent_bytes.load(std::memory_order_relaxed); }
   // By how much `host` has too little for the reserve to be whole, and the margin beside it.
   uint64_t missing_bytes(const vtkv::FileSystemInfo& host) const;
-  // The same, but only until log, tree and others have less than a quarter of it: then a store is full for its clients,
-  // whatever is free in its containers.
+  // The store is full for its clients, whatever is free in its containers: log, tree and others have a quarter of the
+  // reserve, or of all that is left for them less than half of it is there.
+  bool is_low(const vtkv::FileSystemInfo& host) const { return urgently_missing_bytes(host) > 0; }
+  // As missing_bytes(), but only until that is over.
   uint64_t urgently_missing_bytes(const vtkv::FileSystemInfo& host) const;
-  bool is_low() const { return (held_bytes() + lent_bytes()) * 4 <= m_target_bytes * 3; }
   // Shrinks while the host is nearly full.
   vtkv::Status make_room(bool* changed);
   // The same, and grows by one piece when there is plenty. *changed: it did either.
