@@ -69,19 +69,25 @@ Status find_remains(Env* env, const std::string& directory, std::string* name) {
   return Status();
 }
 
+std::string describe_remains(const std::string& directory, const std::string& name) {
+  return directory + ": holds a part of a database (" + name +
+         ") and no manifest: it may be a damaged one. Save what is there, or remove it if nobody wants it";
+}
+
 // May a database be made here? Where an earlier making was interrupted, too. Empty directories of its user's
 // may stay.
 Status check_may_create(Env* env, const std::string& directory) {
+  std::vector<std::string> names;
+  VTKV_RETURN_IF_ERROR(env->list_directory(directory, &names));
+  const auto holds = [&names](std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  if (holds("manifest")) {
+    return Status::invalid_argument(directory + ": holds a database already; open it, or name another directory");
+  }
   std::string name;
-  if (!env->exists(unfinished_path(directory))) {
-    if (env->exists(manifest_path(directory))) {
-      return Status::invalid_argument(directory + ": holds a database already; open it, or name another directory");
-    }
+  if (!holds(kUnfinishedName)) {
     VTKV_RETURN_IF_ERROR(find_remains(env, directory, &name));
     if (!name.empty()) {
-      return Status::invalid_argument(directory + ": holds a part of a database (" + name +
-                                      ") and no manifest: it may be a damaged one. Save what is there, or remove it if "
-                                      "nobody wants it, or name another directory");
+      return Status::invalid_argument(describe_remains(directory, name));
     }
   }
   VTKV_RETURN_IF_ERROR(find_foreign_file(env, directory, &name));
@@ -181,7 +187,11 @@ Status DbImpl::open_parts() {
     return Status::not_found(m_directory + ": there is no such directory");
   }
   if (!m_env->exists(manifest_path(m_directory))) {
-    return Status::not_found(m_directory + ": holds no database (there is no manifest); create one");
+    std::string name;
+    VTKV_RETURN_IF_ERROR(find_remains(m_env, m_directory, &name));
+    return Status::not_found(name.empty() || m_env->exists(unfinished_path(m_directory))
+                                 ? m_directory + ": holds no database (there is no manifest); create one"
+                                 : describe_remains(m_directory, name));
   }
   VTKV_RETURN_IF_ERROR(m_env->lock_file(lock_path(m_directory), &m_file_lock));
   VTKV_RETURN_IF_ERROR(Tree::open(m_env, m_directory, m_options, &m_tree));
@@ -195,7 +205,7 @@ LogRecovery DbImpl::new_recovery() const {
   return {m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position(), epochs_of(m_tree->value_segments())};
 }
 
-// Everything up to end_recovery() only reads.
+// Everything up to end_recovery() only reads, but for the mark.
 Status DbImpl::recover() {
   VTKV_RETURN_IF_ERROR(open_parts());
   if (m_env->exists(unfinished_path(m_directory))) {  // its making ended but for this
