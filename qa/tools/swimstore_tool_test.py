@@ -275,6 +275,15 @@ class SwimstoreTool(unittest.TestCase):
         self.assertEqual(len(cut["fsid"]), 36)
         self.assertIn("64K", cut["error"])
 
+    def test_an_export_that_fails_leaves_the_earlier_archive(self):
+        self.fill()
+        out = self.base / "out"
+        self.run_tool("export", self.store, "--out", out)
+        before = out.read_bytes()
+        (self.store / "cubes/0/manifest").rename(self.base / "manifest")
+        self.run_tool("export", self.store, "--out", out, status=2)
+        self.assertEqual(out.read_bytes(), before)
+
     def test_looking_changes_nothing(self):
         self.fill()
         before = self.content()
@@ -317,7 +326,9 @@ class SwimstoreTool(unittest.TestCase):
         self.assertEqual(self.classes(0, "--deep"), set())
         lost = self.json("list", self.store, "--lost")["lost"]
         self.assertEqual([entry["value_bytes"] for entry in lost], [len(b"damaged")])
-        self.expect_unchanged_but(before, "alpha")
+        self.expect_unchanged_but(before, "alpha", status=1)
+        omitted = self.json("export", self.store, "--out", self.base / "out", status=1)["omitted"]
+        self.assertIn("1 entries that repair set aside", omitted[0]["text"])
         self.assertIn("give --force", self.run_tool("forget-lost", self.store, status=2))
         self.assertEqual(self.json("forget-lost", self.store, "--force")["forgotten_entries"], 1)
         self.assertEqual(self.classes(1), {"slot_leaked"})

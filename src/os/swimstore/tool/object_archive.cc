@@ -41,8 +41,9 @@ Status ArchiveWriter::check() const {
     return {};
   }
   const int error = errno != 0 ? errno : EIO;
-  return Status::from_errno(error, fmt::format("{} cannot be written to its end: give --out a place with more room",
-                                               m_name));
+  const bool is_full = error == ENOSPC || error == EDQUOT;
+  return Status::from_errno(error, fmt::format("{} cannot be written to its end{}", m_name,
+                                               is_full ? ": give --out a place with more room" : ""));
 }
 
 Status ArchiveWriter::write(ArchiveRecord kind, std::string_view body) {

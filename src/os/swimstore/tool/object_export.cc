@@ -149,6 +149,8 @@ class Exporter {
   Status export_collections(const std::string& only);
   // What no collection holds that could be read.
   Status export_the_rest();
+  // What repair set aside is in no collection.
+  Status name_lost();
   Status end();
 
  private:
@@ -328,6 +330,23 @@ Status Exporter::export_the_rest() {
   return {};
 }
 
+Status Exporter::name_lost() {
+  uint64_t entries = 0;
+  const Status status = m_files.for_each(key_prefix::lost, [&entries](std::string_view, std::string_view) {
+    entries++;
+    return Status();
+  });
+  if (!status.ok() && !m_files.salvages()) {
+    return status;
+  }
+  if (entries > 0 || !status.ok()) {
+    m_result.omitted.push_back(fmt::format("{} entries that repair set aside{} are in no archive: keep the store until "
+                                           "'list --lost' says that nobody wants them, or put-back has put them back",
+                                           entries, status.ok() ? "" : ", and more that cannot be read,"));
+  }
+  return {};
+}
+
 Status Exporter::end() {
   std::string body;
   vtkv::put_fixed64(&body, m_result.objects);
@@ -346,6 +365,7 @@ Status export_objects(StoreFiles& files, const std::string& only, const std::str
   VTKV_RETURN_IF_ERROR(exporter.export_collections(only));
   if (only.empty()) {
     VTKV_RETURN_IF_ERROR(exporter.export_the_rest());
+    VTKV_RETURN_IF_ERROR(exporter.name_lost());
   } else if (result->collections == 0) {
     return Status::not_found(fmt::format("{} has no collection {}; list --collections prints them", files.path(),
                                          only));

@@ -151,7 +151,13 @@ class Importer {
         return {};
       }
       case ArchiveRecord::data:
-        if (!vtkv::get_fixed64(&body, &offset) || offset > m_size || body.size() > m_size - offset) {
+        if (!vtkv::get_fixed64(&body, &offset)) {
+          return malformed();
+        }
+        if (body.empty()) {  // version 1 has such ones, beyond the object's end
+          return {};
+        }
+        if (offset > m_size || body.size() > m_size - offset) {
           return malformed();
         }
         m_transaction.write(m_target->cid, m_oid, offset, body.size(), to_bufferlist(body));

@@ -136,15 +136,17 @@ class Tool {
   Status export_all() {
     m_purpose = m_arguments.salvage ? StoreFiles::Purpose::salvage : StoreFiles::Purpose::look;
     return look([this](StoreFiles& files) {
-      const std::string& name = m_arguments.file;
+      // An earlier archive, which may be better than what can be read now, stays until this one is whole.
+      std::error_code ignored;
+      const std::filesystem::path place(m_arguments.file);
+      const bool is_file = !std::filesystem::exists(place, ignored) || std::filesystem::is_regular_file(place, ignored);
+      const std::string name = m_arguments.file + (is_file ? ".partial" : "");
       const mode_t mask = ::umask(0077);  // it holds what the store's files hold, which are their owner's alone
       std::ofstream out(name, std::ios::binary | std::ios::trunc);
       ::umask(mask);
       if (!out) {
         return Status::from_errno(errno, "cannot write " + name);
       }
-      std::error_code ignored;
-      const bool is_file = std::filesystem::is_regular_file(name, ignored);
       if (is_file && ::chmod(name.c_str(), 0600) != 0) {
         return Status::from_errno(errno, "cannot make " + name + " its owner's alone to read");
       }
@@ -152,6 +154,12 @@ class Tool {
       Status status = export_objects(files, m_arguments.collection, name, &out, &result);
       if (status.ok() && is_file) {
         status = make_durable(name);
+      }
+      if (status.ok() && is_file) {
+        status = ::rename(name.c_str(), place.c_str()) == 0 ? Status() : Status::from_errno(errno, "cannot rename " + name);
+      }
+      if (status.ok() && is_file) {
+        status = make_durable(place.has_parent_path() ? place.parent_path().string() : ".");
       }
       report_transfer(result);
       return status;
