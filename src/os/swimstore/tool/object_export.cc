@@ -332,8 +332,12 @@ Status Exporter::export_the_rest() {
 
 Status Exporter::name_lost() {
   uint64_t entries = 0;
-  const Status status = m_files.for_each(key_prefix::lost, [&entries](std::string_view, std::string_view) {
-    entries++;
+  const Status status = m_files.for_each(key_prefix::lost, [&entries](std::string_view key, std::string_view) {
+    uint32_t number = 0;
+    std::string_view entry;
+    // How often slots are shared follows from the objects.
+    const bool is_count = decode_lost_key(key, &number, &entry) && entry.front() == key_prefix::slot_reference;
+    entries += is_count ? 0 : 1;
     return Status();
   });
   if (!status.ok() && !m_files.salvages()) {

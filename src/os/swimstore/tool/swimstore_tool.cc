@@ -161,7 +161,9 @@ class Tool {
       if (status.ok() && is_file) {
         status = make_durable(place.has_parent_path() ? place.parent_path().string() : ".");
       }
-      report_transfer(result);
+      if (status.ok() || result.collections > 0) {
+        report_transfer(result);
+      }
       return status;
     });
   }
@@ -176,7 +178,9 @@ class Tool {
     TransferResult result;
     const Status status = import_objects(store, m_arguments.file, &in, &result);
     store.umount();
-    report_transfer(result);
+    if (status.ok() || result.objects > 0 || result.collections > 0) {
+      report_transfer(result);
+    }
     return status;
   }
 
