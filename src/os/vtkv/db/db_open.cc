@@ -205,12 +205,13 @@ LogRecovery DbImpl::new_recovery() const {
   return {m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position(), epochs_of(m_tree->value_segments())};
 }
 
-// Everything up to end_recovery() only reads, but for the mark.
+// Everything up to end_recovery() only reads, but for what a crash left half done.
 Status DbImpl::recover() {
   VTKV_RETURN_IF_ERROR(open_parts());
   if (m_env->exists(unfinished_path(m_directory))) {  // its making ended but for this
     VTKV_RETURN_IF_ERROR(remove_unfinished_mark(m_env, m_directory));
   }
+  VTKV_RETURN_IF_ERROR(m_tree->clear_torn_checkpoint());
   LogRecovery recovery = new_recovery();
   VTKV_RETURN_IF_ERROR(recovery.read_chain());
   VTKV_RETURN_IF_ERROR(recovery.report_strays());

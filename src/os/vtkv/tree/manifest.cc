@@ -186,11 +186,13 @@ Status Manifest::open(Env* env, const std::string& directory, std::unique_ptr<Ma
   const uint64_t slot_bytes = bytes / 2;
   Checkpoint slots[2];
   Status states[2];
+  bool is_empty[2] = {false, false};
   for (int i = 0; i < 2; ++i) {
     // Slot by slot: an unreadable sector in one must not hide the other.
     AlignedBuffer buffer(slot_bytes);
     states[i] = file->read(i * slot_bytes, slot_bytes, buffer.data());
     if (states[i].ok()) {
+      is_empty[i] = std::all_of(buffer.data(), buffer.data() + slot_bytes, [](char byte) { return byte == 0; });
       states[i] = Checkpoint::decode({buffer.data(), slot_bytes}, &slots[i]);
     }
     if (states[i].ok() && slots[i].epoch % 2 != static_cast<uint64_t>(i)) {
@@ -215,6 +217,21 @@ Status Manifest::open(Env* env, const std::string& directory, std::unique_ptr<Ma
   *newest = std::move(slots[first]);
   *older = states[1 - first].ok() ? std::move(slots[1 - first]) : Checkpoint();
   *manifest = std::unique_ptr<Manifest>(new Manifest(std::move(file), slot_bytes));
+  if (!states[1 - first].ok() && !is_empty[1 - first]) {
+    (*manifest)->m_torn_offset = static_cast<uint64_t>(1 - first) * slot_bytes;
+  }
+  return {};
+}
+
+Status Manifest::clear_torn() {
+  if (!m_torn_offset) {
+    return {};
+  }
+  AlignedBuffer zeros(m_slot_bytes);
+  std::memset(zeros.data(), 0, m_slot_bytes);
+  VTKV_RETURN_IF_ERROR(m_file->write(*m_torn_offset, zeros.data(), m_slot_bytes));
+  VTKV_RETURN_IF_ERROR(m_file->sync());
+  m_torn_offset.reset();
   return {};
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,9 @@ class Manifest {
   static Status open(Env* env, const std::string& directory, std::unique_ptr<Manifest>* manifest,
                      Checkpoint* newest, Checkpoint* older);
 
+  // Before anything else is written. A slot in which a crash left a part of a checkpoint is emptied: with what lies there
+  // now, a part of the next one could make the first one whole, after the blocks that it names were written over.
+  Status clear_torn();
   // Durable on return. A failure may leave either state on disk, or none in this slot. Code::no_space: another checkpoint
   // may be written to the slot, and must be before the other slot is; after any other error no write may follow.
   Status write(const Checkpoint& checkpoint);
@@ -52,6 +56,7 @@ class Manifest {
 
   std::unique_ptr<File> m_file;
   const uint64_t m_slot_bytes;
+  std::optional<uint64_t> m_torn_offset;  // of a slot that holds neither a checkpoint nor zeros
 };
 
 // Ok when every size is one that the engine can work with.

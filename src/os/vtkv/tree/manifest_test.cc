@@ -7,6 +7,7 @@
 #include "vtkv/testing/golden.h"
 #include "vtkv/testing/sim_env.h"
 #include "vtkv/util/crc32c.h"
+#include "vtkv/vlog/vlog_format.h"
 
 namespace vtkv {
 namespace {
@@ -253,6 +254,44 @@ TEST(CheckGeometry, NamesTheWrongSize) {
   geometry = {};
   geometry.initial_log_segments = 1;
   EXPECT_EQ(check_geometry(geometry).code(), Status::Code::invalid_argument);
+}
+
+// A crash left the first sector of checkpoint 3. The next one with this number, of which another crash left all but the
+// first, is the same there: of the newest run, which comes first, another was written to the same place.
+TEST(Manifest, WhatACrashLeftOfACheckpointIsNotMadeWholeByTheNext) {
+  constexpr size_t kSector = 512;
+  SimEnv env;
+  ASSERT_TRUE(Manifest::create(&env, "/", example(1)).ok());
+  std::unique_ptr<Manifest> manifest;
+  Checkpoint newest, older;
+  ASSERT_TRUE(Manifest::open(&env, "/", &manifest, &newest, &older).ok());
+  ASSERT_TRUE(manifest->write(example(2)).ok());
+  std::unique_ptr<File> file;
+  ASSERT_TRUE(env.open_file("/manifest", {}, &file).ok());
+  uint64_t bytes = 0;
+  ASSERT_TRUE(file->size(&bytes).ok());
+  const uint64_t second = bytes / 2;
+  Checkpoint lost = example(3);
+  for (uint64_t run = 6; run > 0; run--) {
+    lost.runs.insert(lost.runs.end(), 2, {run, 1, {run, run * 0x1000, 1}, 0});
+  }
+  const std::string encoded = lost.encode();
+  ASSERT_GT(encoded.size(), kSector);
+  AlignedBuffer block(kLogBlockBytes);
+  const auto write_sectors = [&](size_t from, size_t to) {
+    ASSERT_TRUE(file->read(second, kLogBlockBytes, block.data()).ok());
+    const std::string padded = encoded + std::string(kLogBlockBytes - encoded.size(), '\0');
+    std::memcpy(block.data() + from, padded.data() + from, to - from);
+    ASSERT_TRUE(file->write(second, block.data(), kLogBlockBytes).ok());
+  };
+  write_sectors(0, kSector);
+  ASSERT_TRUE(Manifest::open(&env, "/", &manifest, &newest, &older).ok());
+  EXPECT_EQ(newest.epoch, 2u);
+  ASSERT_TRUE(manifest->clear_torn().ok());
+  write_sectors(kSector, kLogBlockBytes);
+  ASSERT_TRUE(Manifest::open(&env, "/", &manifest, &newest, &older).ok());
+  EXPECT_EQ(newest.epoch, 2u);
+  EXPECT_EQ(older.epoch, 0u);
 }
 
 }  // namespace

@@ -102,6 +102,9 @@ class Tree {
   static Status open(Env* env, const std::string& directory, const Options& options, std::unique_ptr<Tree>* tree);
   virtual ~Tree() = default;
 
+  // Before the first write to the database, not where it is only read (manifest.h).
+  virtual Status clear_torn_checkpoint() = 0;
+
   virtual const Geometry& geometry() const = 0;
   virtual const Uuid& uuid() const = 0;
   // Of the newest checkpoint, and of the older of the two manifest slots (segments before it may go).
