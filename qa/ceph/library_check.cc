@@ -85,13 +85,19 @@ Library loaded_library()
   return library;
 }
 
+bool any_build_is_allowed()
+{
+  const char* text = std::getenv(override_name);
+  return text != nullptr && std::string_view(text) == "1";
+}
+
 // 101 is the first that a program may have.
 [[gnu::constructor(101)]] void check_library()
 {
   const Library library = loaded_library();
   const std::string_view commit = git_version_to_str();
   const bool other_release = commit != built_for_commit;
-  if (!other_release && (library.build == built_for_build || std::getenv(override_name) != nullptr)) {
+  if (!other_release && (library.build == built_for_build || any_build_is_allowed())) {
     return;
   }
   std::fprintf(stderr,

@@ -71,6 +71,13 @@ class LibraryCheck(unittest.TestCase):
     done = run(self.other(build, build[::-1]), SWIMSTORE_ANY_LIBRARY_BUILD="1")
     self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+  def test_only_1_asks_for_it(self):
+    build = bytes.fromhex(self.build)
+    folder = self.other(build, build[::-1])
+    for value in ("", "0", "no", "11"):
+      with self.subTest(value=value):
+        self.refused(run(folder, SWIMSTORE_ANY_LIBRARY_BUILD=value))
+
   def test_another_release_is_refused_whatever_is_asked_for(self):
     commit = self.commit.encode()
     done = run(self.other(commit, commit[::-1]), SWIMSTORE_ANY_LIBRARY_BUILD="1")
