@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""The commands that the pages tell an operator to type, taken out of the pages and run.
+"""The commands that the pages tell an operator to type, taken out of the pages. Of them are run
 
-The recipe of doc/swimstore-operations.rst, from the build to an OSD that is up, with cephx, as user ceph, started by what the
-unit and its drop-in say; then what the pages say about a running OSD, about the tools, and about the scripts of this
-repository. A command that its program does not know fails, and so does one in a block that is not marked as commands.
+  the recipe of doc/swimstore-operations.rst, from the build (whose programs must be there) to an OSD that is up, with cephx, as
+  user ceph, started by what the unit and its drop-in say, and its update; apt-get with --simulate
+  `ceph daemon`, `ceph osd metadata`, `ceph osd df`, `ceph osd pool set` and `ceph config set`, wherever a page names them
+  the tables of commands of the two tools, with each option, on that OSD's store or a database, and the blocks marked `console`
+
+and asked for by --help, without being run: other commands of ceph and rados, and scripts and tests with the options that a page
+gives them. A block that is not marked as commands holds none.
 """
 
 import json
@@ -19,33 +23,33 @@ from loop_disk import LoopDisk
 sys.path.insert(0, str(sysroot.CHECKOUT / "qa" / "tools"))
 
 import page_commands  # noqa: E402
+import page_recipe  # noqa: E402
 
 DISK_BYTES = 2 << 30
 RECIPE = "doc/swimstore-operations.rst"
-# The test command has built everything.
-REPLACED = {"ninja -C build": "ninja -C build -n"}
 
 
-def build_and_install(lane):
-  """The recipe's first block, in this repository; returns the archive."""
-  text = (sysroot.CHECKOUT / RECIPE).read_text()
-  block = next(block for block in page_commands.blocks(RECIPE, text) if block.kind == "sh")
-  for command in page_commands.commands(block):
-    words = command.text
-    for old, new in REPLACED.items():
-      words = words.replace(old, new)
-    done = subprocess.run(["bash", "-c", words], cwd=sysroot.CHECKOUT, text=True, stdin=subprocess.DEVNULL,
+def build_and_install(lane, folder):
+  """The recipe's first section, in this repository, with what it makes in `folder`; returns the archive and the version."""
+  commands = page_recipe.build_commands(RECIPE, (sysroot.CHECKOUT / RECIPE).read_text(), folder)
+  for command in commands:
+    if " ninja " in command.text:
+      shutil.copy(sysroot.CHECKOUT / "build" / "build.ninja", folder / "build.ninja")
+    done = subprocess.run(["bash", "-c", command.text], cwd=sysroot.CHECKOUT, text=True, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
-    if not lane.check(done.returncode == 0, f"{RECIPE}:{command.line}: {command.text.splitlines()[0]}", done.stdout[-800:]):
+    if " ninja " in command.text:
+      lane.check("ninja: no work to do." in done.stdout, "the programs in build/ are built from this source",
+                 f"they are older: run ninja first; it says {done.stdout[-300:]}")
+    elif not lane.check(done.returncode == 0, f"{RECIPE}:{command.line}: {command.text.splitlines()[0]}", done.stdout[-800:]):
       raise lane_module.UserError("nothing is installed")
-  return sysroot.CHECKOUT / "build" / "swimstore.tar.gz"
+  return folder / "swimstore.tar.gz", done.stdout.split()[-1]
 
 
-def run_inside(lane, device, archive):
+def run_inside(lane, device, archive, version):
   """pages_inside.py, whose claims become ours. All that it starts, and mounts, ends with it."""
   namespaces = ["unshare", "--fork", "--pid", "--kill-child", "--net", "--mount", "--propagation", "unchanged", "--mount-proc"]
   inside = pathlib.Path(__file__).resolve().parent / "pages_inside.py"
-  process = subprocess.Popen(sysroot.command([*namespaces, "python3", inside, device, archive]), text=True,
+  process = subprocess.Popen(sysroot.command([*namespaces, "python3", inside, device, archive, version]), text=True,
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
   try:
     for line in process.stdout:
@@ -70,18 +74,26 @@ def run(lane):
   image = folder / "disk.img"
   disk = LoopDisk(image, DISK_BYTES)
   disk.detach()
-  installed = sysroot.CHECKOUT / "build" / "install"
-  shutil.rmtree(installed, ignore_errors=True)
-  archive = build_and_install(lane)
+  made = (folder / "install", folder / "swimstore.tar.gz", folder / "build.ninja")
+  remove(*made)  # what a run left that was killed
   try:
+    archive, version = build_and_install(lane, folder)
     with open(image, "wb") as out:
       out.truncate(DISK_BYTES)  # sparse: nothing is measured here
-    run_inside(lane, disk.attach(), archive)
+    run_inside(lane, disk.attach(), archive, version)
+  except page_recipe.Refused as error:
+    raise lane_module.UserError(str(error)) from error
   finally:
     disk.detach()
-    image.unlink(missing_ok=True)
-    archive.unlink(missing_ok=True)
-    shutil.rmtree(installed, ignore_errors=True)
+    remove(image, *made)
+
+
+def remove(*paths):
+  for path in paths:
+    if path.is_dir():
+      shutil.rmtree(path)
+    else:
+      path.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -2,17 +2,20 @@
 """The part of pages.py that runs in the sysroot, as the first process of namespaces of its own for processes, mounts and the
 network: here /etc/ceph, /var/lib/ceph, /opt and the like are empty folders that nobody else sees, as on a new host.
 
-usage: pages_inside.py DEVICE ARCHIVE
+usage: pages_inside.py DEVICE ARCHIVE VERSION
 
 Boots a monitor and a manager with cephx, makes an OSD on DEVICE by the commands of the page, and runs what the pages say
-about a running OSD and about the tools. Prints one JSON object per claim: good, what, detail.
+about a running OSD and about the tools. Prints one JSON object per claim: good, what, detail. Refuses to run anywhere else
+than in such a place; of /dev there is only DEVICE, and what is no device of the machine.
 """
 
+import hashlib
 import json
 import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -23,6 +26,7 @@ CHECKOUT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent / "tools"))
 
 import page_commands  # noqa: E402
+import page_recipe  # noqa: E402
 import pages_programs  # noqa: E402
 
 RECIPE = "doc/swimstore-operations.rst"
@@ -38,8 +42,7 @@ osd crush chooseleaf type = 0
 mon allow pool size one = true
 mon data avail crit = 1
 """
-# What of the page's text is a matter of the host: its disk; and what would ask the network.
-REPLACED = {"DEVICE=/dev/sdb": "DEVICE={device}", "apt-get install ": "apt-get install --simulate "}
+DEVICES = ("null", "zero", "random", "urandom", "full", "loop-control")
 WAIT = """
 wait_up() {
   for ((i = 0; i < 120; ++i)); do
@@ -84,13 +87,38 @@ def until(condition, seconds):
 
 # -- the host ---------------------------------------------------------------------------------------------------------
 
-def empty_host():
+def own_devices(device):
+  """Whatever a command takes for a disk, those of the machine are not there."""
+  dev = pathlib.Path("/run/dev")
+  dev.mkdir()
+  for path in (*(pathlib.Path("/dev", name) for name in DEVICES), pathlib.Path(device)):
+    (dev / path.name).touch()
+    must("mount", "--bind", path, dev / path.name)
+  for name, target in {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}.items():
+    (dev / name).symlink_to(f"/proc/self/fd{target}")
+  (dev / "shm").mkdir(mode=0o1777)
+  (dev / "pts").mkdir()
+  must("mount", "-t", "devpts", "-o", "newinstance,ptmxmode=0666", "swim-pages", dev / "pts")
+  (dev / "ptmx").symlink_to("pts/ptmx")
+  must("mount", "--rbind", dev, "/dev")
+  there = sorted(path.name for path in pathlib.Path("/dev").iterdir() if path.is_block_device())
+  if there != [pathlib.Path(device).name]:
+    raise page_recipe.Refused(f"/dev has the disks {there}")
+
+
+def empty_host(device):
   must("ip", "link", "set", "lo", "up")
   ceph_folders = sorted(path.name for path in pathlib.Path("/var/lib/ceph").iterdir())
   for folder in ("/opt", "/etc/ceph", "/var/lib/ceph", "/var/log/ceph", "/run", "/etc/systemd/system"):
     must("mount", "-t", "tmpfs", "swim-pages", folder)
+  own_devices(device)
   pathlib.Path("/run/fstab").touch()
   must("mount", "--bind", "/run/fstab", "/etc/fstab")
+  # What `apt-mark` marks is forgotten with us.
+  must("cp", "-a", "/var/lib/dpkg", "/run/dpkg")
+  must("mount", "--bind", "/run/dpkg", "/var/lib/dpkg")
+  pathlib.Path("/run/environment").write_text("# of the daemons\nSWIMSTORE_ANY_LIBRARY_BUILD=0\n")
+  must("mount", "--bind", "/run/environment", "/etc/default/ceph")
   for folder in ("/run/ceph", "/var/log/ceph", "/var/lib/ceph", *(f"/var/lib/ceph/{name}" for name in ceph_folders)):
     pathlib.Path(folder).mkdir(exist_ok=True)
     os.chown(folder, CEPH_UID, CEPH_UID)
@@ -124,31 +152,82 @@ def boot_cluster():
 
 # -- the recipe -------------------------------------------------------------------------------------------------------
 
-def recipe_script(device):
-  """The commands behind the first block, which is of another machine, as one script; each says its line before it runs."""
-  name, text = RECIPE, (CHECKOUT / RECIPE).read_text()
-  found = [block for block in page_commands.blocks(name, text) if block.kind == "sh"][1:]
-  lines = ["set -eu -o pipefail", WAIT]
-  for command in (command for block in found for command in page_commands.commands(block)):
-    words = command.text
-    for old, new in REPLACED.items():
-      words = words.replace(old, new.format(device=device))
-    lines += [f"echo @@{command.line}", words]
-    if words.startswith("systemctl enable --now"):
-      lines.append("wait_up")
-  return "\n".join([*lines, "echo @@done", "echo $ID $UUID"])
+def recipe(heading, **known):
+  return page_recipe.section_commands(RECIPE, (CHECKOUT / RECIPE).read_text(), heading, **known)
 
 
-def make_osd(device, archive):
-  shutil.copy(archive, "/run/swimstore.tar.gz")
-  done = run("bash", "-c", recipe_script(device), cwd="/run", timeout=240)
+def run_script(commands, what, after=(), end=""):
+  """What it printed; each command's part begins with `@@` and its line of the page."""
+  done = run("bash", "-c", "\n".join([WAIT, page_recipe.script(commands, after), end]), cwd="/run", timeout=240)
   ran = re.findall(r"^@@(\w+)$", done.stdout, re.M)
-  if not report(done.returncode == 0 and ran[-1:] == ["done"],
-                f"{RECIPE}: {len(ran) - 1} commands make an OSD and start it", f"line {ran[-1:]}: {done.stdout}"):
+  if not report(done.returncode == 0 and ran[-1:] == ["done"], f"{RECIPE}: {len(ran) - 1} commands {what}",
+                f"line {ran[-1:]}: {done.stdout}"):
     raise RuntimeError("there is no OSD to look at")
-  said = done.stdout.partition(f"@@{ran[-2]}\n")[0]
+  return done.stdout
+
+
+def ends_of(device):
+  """Where every label lies, and where mkfs begins to write."""
+  digest = hashlib.sha256()
+  with open(device, "rb") as disk:
+    for offset, whence in ((0, os.SEEK_SET), (-(64 << 20), os.SEEK_END)):
+      disk.seek(offset, whence)
+      digest.update(disk.read(64 << 20))
+  return digest.hexdigest()
+
+
+def check_somebodys_disk(device):
+  """On a disk that somebody uses the block changes nothing, whether there is a terminal, where mkfs would ask, or not."""
+  pathlib.Path("/run/make").write_text(page_recipe.script(recipe(page_recipe.MAKE, device=device)))
+  somebody = {"a file system": lambda: must("mkfs.ext4", "-q", "-F", device),
+              "partitions": lambda: write_partitions(device)}
+  terminals = {"no terminal": ["bash", "/run/make"],
+               "on a terminal, answer N": ["script", "-qec", "bash /run/make", "/dev/null"]}
+  for what, write in somebody.items():
+    must("wipefs", "--quiet", "--all", device)
+    write()
+    before = state(device)
+    for where, asked in terminals.items():
+      done = run(*asked, input="N\n" * 20)
+      report(done.returncode == 1 and "@@" in done.stdout and "@@done" not in done.stdout and state(device) == before,
+             f"{RECIPE}: 'Make an OSD' on a disk with {what} changes nothing ({where})", done.stdout)
+  must("wipefs", "--quiet", "--all", device)
+
+
+def write_partitions(device):
+  """A table of one, of 100 MiB behind the first; it has no UUID by which it would be noticed."""
+  entry = struct.pack("<B3xB3xII", 0, 0x83, 2048, 204800)
+  with open(device, "r+b") as disk:
+    disk.write(bytes(446) + entry + bytes(48) + b"\x55\xaa")
+
+
+def state(device):
+  return (ends_of(device), pathlib.Path("/etc/fstab").read_text(), ceph("osd", "ls"),
+          sorted(pathlib.Path("/var/lib/ceph/osd").iterdir()))
+
+
+def make_osd(device, archive, version):
+  shutil.copy(archive, "/run/swimstore.tar.gz")
+  commands = recipe(page_recipe.INSTALL, version=version)
+  run_script(commands, "install the programs")
+  held = must("apt-mark", "showhold").split()
+  report(held == ["ceph-osd", "librados2"], "the packages are on hold", held)
+  check_somebodys_disk(device)
+  commands = [*recipe(page_recipe.MAKE, device=device), *recipe(page_recipe.START)]
+  started = "wait_up || exit 1\necho class $(ceph osd crush get-device-class osd.$ID)"
+  said = run_script(commands, "make an OSD and start it", {"systemctl enable --now": started}, "echo $ID $UUID")
+  report("\nclass nvme\n" in said, "its device class is the one that was chosen before it started", said)
   report(re.search(r'"osd_objectstore": "swimstore"', said), "the page's `ceph osd metadata` shows swimstore", said)
-  return done.stdout.split()[-2:]
+  return said.split()[-2:]
+
+
+def update_osd(osd, version):
+  """By the page, with the same build: what is stopped, exchanged and started, and what is left of it."""
+  before = pathlib.Path(f"/run/ceph-osd@{osd}.service.pid").read_text()
+  run_script(recipe(page_recipe.UPDATE, version=version, osd=osd), "update it", end="sleep 1; wait_up || exit 1")
+  report(pathlib.Path(f"/run/ceph-osd@{osd}.service.pid").read_text() != before and
+         "noout" not in ceph("osd", "dump")["flags"] and must("apt-mark", "showhold").split() == ["ceph-osd", "librados2"],
+         "it was started again, the packages are on hold, noout is unset")
 
 
 def check_osd(osd, osd_uuid):
@@ -158,17 +237,22 @@ def check_osd(osd, osd_uuid):
   entry = next(entry for entry in ceph("osd", "dump")["osds"] if entry["osd"] == int(osd))
   report(entry["up"] and entry["in"] and entry["uuid"] == osd_uuid, "the OSD is up and in, under its uuid", entry)
   node = next(node for node in ceph("osd", "tree")["nodes"] if node["id"] == int(osd))
-  tib = os.statvfs(data).f_blocks * os.statvfs(data).f_frsize / (1 << 40)
-  report(abs(node["crush_weight"] - tib) < 0.1 * tib + 0.0001, "its weight is its file system's size in TiB",
+  space = os.statvfs(data)
+  tib = space.f_blocks * space.f_frsize / (1 << 40)
+  # ext4 itself keeps 4096 blocks back, whatever it is told.
+  report(space.f_bfree - space.f_bavail < space.f_blocks / 50, "nothing of its file system is kept for root", space)
+  report(abs(node["crush_weight"] - tib) < 0.1 * tib + 0.0001, "its weight is what it can use of its file system, in TiB",
          f"{node['crush_weight']}, {tib}")
-  report(node.get("device_class") == "nvme", "its device class is the one that was chosen", node)
+  report(node.get("device_class") == "ssd", "its device class is the one that it was given later", node)
   caps = ceph("auth", "get", f"osd.{osd}")[0]
   report(caps["key"] in (data / "keyring").read_text(), "its keyring holds the key that the monitor knows")
   pid = pathlib.Path(f"/run/ceph-osd@{osd}.service.pid").read_text()
   status = pathlib.Path(f"/proc/{pid}/status").read_text()
   report(os.readlink(f"/proc/{pid}/exe") == str(INSTALLED / "bin/ceph-osd") and f"Uid:\t{CEPH_UID}\t" in status,
          "the unit's ExecStart runs the installed program as user ceph")
-  strangers = must("find", data, "!", "-user", "ceph", "!", "-name", "crush_device_class")
+  environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+  report(b"SWIMSTORE_ANY_LIBRARY_BUILD=0" in environment, "what stands in /etc/default/ceph is in its environment", environment)
+  strangers = must("find", data, "!", "-user", "ceph")
   report(not strangers, "everything in its directory belongs to ceph", strangers)
   must("ceph", "osd", "pool", "create", "pages", "8", "8")
   put = run("bash", "-c", """set -e -o pipefail
@@ -188,8 +272,8 @@ def check_drop_in():
 
 def check_libraries():
   """All libraries come with the packages that the page names."""
-  text = (CHECKOUT / RECIPE).read_text()
-  named = re.search(r"apt-get install (.*)", text)[1].split()
+  install = recipe(page_recipe.INSTALL)[1].text
+  named = [word.partition("=")[0] for word in re.search(r"apt-get install --simulate (.*) &&", install)[1].split()]
   tree = must("apt-cache", "depends", "--recurse", "--installed", "--no-recommends", "--no-suggests", "--no-conflicts",
               "--no-breaks", "--no-replaces", "--no-enhances", *named)
   known = {line.split()[-1].strip("<>").partition(":")[0] for line in tree.splitlines()}
@@ -228,11 +312,16 @@ def swimstore_commands(text):
 
 def check_ceph_command(where, text, osd):
   words = text.replace("osd.N", f"osd.{osd}").split()
-  if words[:2] == ["ceph", "daemon"]:
+  if words == ["ceph", "daemon"]:  # a sentence about it
+    report(re.search(r"^\s*daemon ", run("ceph", "--help").stdout, re.M), f"{where}: {text}: ceph knows it")
+  elif words[:2] == ["ceph", "daemon"]:
     done = run(*words)
     report(done.returncode == 0, f"{where}: {text}", done.stdout)
   elif words[:3] == ["ceph", "osd", "metadata"] or words == ["ceph", "osd", "df"]:
     done = run(*(osd if word == "N" else word for word in words))
+    report(done.returncode == 0, f"{where}: {text}", done.stdout)
+  elif words[:4] == ["ceph", "osd", "pool", "set"]:
+    done = run(*({"POOL": "pages", "OPTION": "compression_mode"}.get(word, word) for word in words))
     report(done.returncode == 0, f"{where}: {text}", done.stdout)
   elif words[-1] == "swimstore_...":
     words[-1:] = ["swimstore_throttle_bytes", "1000000"]
@@ -265,18 +354,25 @@ def check_programs(osd):
 
 
 def main(argv):
-  device, archive = argv
+  device, archive, version = argv
   try:
-    empty_host()
+    page_recipe.check_place(os.environ.get("SWIM_CACHE", "/"))
+    for heading in (page_recipe.INSTALL, page_recipe.MAKE, page_recipe.START, page_recipe.UPDATE):
+      recipe(heading, device=device)  # before the first command is run
+  except page_recipe.Refused as error:
+    sys.exit(f"pages_inside.py: {error}")
+  try:
+    empty_host(device)
     boot_cluster()
-    osd, osd_uuid = make_osd(device, archive)
+    osd, osd_uuid = make_osd(device, archive, version)
     check_osd(osd, osd_uuid)
+    update_osd(osd, version)
     check_drop_in()
     check_libraries()
     check_ceph_commands(osd)
     stop_osd(osd)
     check_programs(osd)
-  except (RuntimeError, OSError, subprocess.SubprocessError, StopIteration) as error:
+  except (RuntimeError, OSError, subprocess.SubprocessError, StopIteration, page_recipe.Refused) as error:
     report(False, "the pages' commands are run to the end", repr(error))
 
 

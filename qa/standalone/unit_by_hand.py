@@ -3,18 +3,26 @@
 
   unit_by_hand.py daemon-reload
   unit_by_hand.py enable --now UNIT
+  unit_by_hand.py start UNIT
+  unit_by_hand.py stop UNIT
 
-Of a unit it obeys Environment, ExecStartPre, ExecStart and LimitNOFILE, and the specifiers %i and %%. The program runs as
-systemd would start it: in /, as root, without the caller's environment. Its pid is left in /run/UNIT.pid, what it says in
-/run/UNIT.log. systemd-analyze looks at the unit first: a setting that systemd would not know is an error here.
+Of a unit it obeys Environment, EnvironmentFile, ExecStartPre, ExecStart and LimitNOFILE, and the specifiers %i and %%. The
+program runs as systemd would start it: in /, as root, without the caller's environment. Its pid is left in /run/UNIT.pid, what
+it says in /run/UNIT.log. systemd-analyze looks at the unit first: a setting that systemd would not know is an error here.
+
+What this cannot show is how the program does under the rest of the unit: PrivateTmp, ProtectSystem and its kin,
+MemoryDenyWriteExecute, LockPersonality, RestrictSUIDSGID, TasksMax and LimitNPROC are not applied, dependencies and their order
+but for RequiresMountsFor not either; nothing is started again (Restart, StartLimitBurst) or given up, so there is no reset-failed.
 """
 
 import os
 import pathlib
 import resource
 import shlex
+import signal
 import subprocess
 import sys
+import time
 
 FOLDERS = ("/etc/systemd/system", "/usr/lib/systemd/system")
 
@@ -59,8 +67,17 @@ class Unit:
     return self.settings.get((section, key), [])
 
   def environment(self):
-    return dict(entry.split("=", 1) for value in self.get("Environment") for entry in shlex.split(value)) | {
-        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"}
+    entries = [entry for value in self.get("Environment") for entry in shlex.split(value)]
+    for value in self.get("EnvironmentFile"):  # systemd reads them behind Environment, and they win
+      entries += self._entries_of(value)
+    return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"} | dict(entry.split("=", 1) for entry in entries)
+
+  def _entries_of(self, value):
+    path = pathlib.Path(value.removeprefix("-"))
+    if not path.exists():
+      return [] if value.startswith("-") else sys.exit(f"{self.name}: no EnvironmentFile {path}")
+    lines = (line.strip() for line in path.read_text().splitlines())
+    return [word for line in lines if line and line[0] not in "#;" for word in shlex.split(line)[:1]]
 
   def command(self, value):
     words = shlex.split(value)
@@ -89,12 +106,34 @@ def start(unit):
   pathlib.Path(f"/run/{unit.name}.pid").write_text(str(process.pid))
 
 
+def stop(name):
+  """As systemd does: SIGTERM, then patience, but SIGKILL after 90 s is not for us to hide."""
+  pid = int(pathlib.Path(f"/run/{name}.pid").read_text())
+  os.kill(pid, signal.SIGTERM)
+  deadline = time.monotonic() + 90
+  while is_running(pid):
+    if time.monotonic() > deadline:
+      sys.exit(f"{name}: process {pid} does not end")
+    time.sleep(0.1)
+
+
+def is_running(pid):
+  """One that nobody has waited for is none."""
+  try:
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+  except (FileNotFoundError, ProcessLookupError):
+    return False
+
+
 def main(argv):
   if argv == ["daemon-reload"]:
     return
-  if len(argv) != 3 or argv[:2] != ["enable", "--now"]:
+  if not (len(argv) == 3 and argv[:2] == ["enable", "--now"] or len(argv) == 2 and argv[0] in ("start", "stop")):
     sys.exit(f"unknown: systemctl {' '.join(argv)}")
-  name = argv[2] if argv[2].endswith(".service") else f"{argv[2]}.service"
+  name = argv[-1] if argv[-1].endswith(".service") else f"{argv[-1]}.service"
+  if argv[0] == "stop":
+    stop(name)
+    return
   done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", name], text=True,
                         stderr=subprocess.STDOUT, stdout=subprocess.PIPE)
   if done.returncode != 0 or done.stdout:

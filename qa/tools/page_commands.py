@@ -72,7 +72,8 @@ def _rst_blocks(text):
 
 
 def commands(block):
-  """Of a block of commands, one after the other; lines that end in a backslash go on."""
+  """Of a block of commands, one after the other: one command a line, and a line that ends in a backslash, `&&` or `||` goes on.
+  What else a shell would read on for, a loop or a here-document, a page does without; the latter is refused."""
   found = []
   whole = ""
   for number, line in enumerate(block.text.splitlines(), block.line):
@@ -81,10 +82,12 @@ def commands(block):
         found[-1] = dataclasses.replace(found[-1], printed=f"{found[-1].printed}{line}\n")
       continue
     whole += line if whole or block.kind == "sh" else line[2:]
-    if whole.endswith("\\"):
+    if whole.endswith(("\\", "&&", "||")):
       whole += "\n"
       continue
     whole, text = "", re.sub(r"\s+# .*", "", whole).strip()
+    if re.search(r"(?<!<)<<(?!<)", text):
+      raise ValueError(f"line {number}: a here-document: write one command a line")
     if text and not text.startswith("#"):
       found.append(Command(number, text))
   return found

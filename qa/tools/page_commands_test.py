@@ -72,6 +72,16 @@ class PageCommands(unittest.TestCase):
     self.assertEqual(RST.splitlines()[of("a.rst", RST, "sh")[1].line - 1].split()[0], "second")
     self.assertEqual([command.text for command in of("a.md", MD, "sh")], ["qa/run.sh --a"])
 
+  def test_a_list_goes_on_behind_its_operator(self):
+    text = "```sh\na &&\nb ||\n  c\nd\n```\n"
+    self.assertEqual([command.text for command in of("a.md", text, "sh")], ["a &&\nb ||\n  c", "d"])
+
+  def test_a_here_document_is_refused(self):
+    for begin in ("cat <<END", "cat <<-'END' >file", "cat << $END"):
+      with self.assertRaisesRegex(ValueError, "line 2: a here-document"):
+        of("a.md", f"```sh\n{begin}\na\nEND\n```\n", "sh")
+    self.assertEqual(len(of("a.md", "```sh\ncat <<<END\n```\n", "sh")), 1)
+
   def test_what_is_printed_belongs_to_the_command_before_it(self):
     found = of("a.md", MD, "console")
     self.assertEqual([(command.text, command.printed) for command in found],
