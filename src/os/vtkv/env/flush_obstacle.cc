@@ -106,6 +106,10 @@ Status find_flush_obstacle(const std::string& directory, std::string* obstacle) 
   std::error_code error;
   const auto options = fs::directory_options::follow_directory_symlink;
   for (fs::recursive_directory_iterator it(directory, options, error), end; !error && it != end; it.increment(error)) {
+    if (it.depth() == 0 && it->path().filename() == "lost+found") {
+      it.disable_recursion_pending();  // the host's, and root's
+      continue;
+    }
     VTKV_RETURN_IF_ERROR(check(*it, status.st_dev, obstacle));
     if (!obstacle->empty()) {
       return {};

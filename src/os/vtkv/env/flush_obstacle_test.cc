@@ -42,6 +42,18 @@ TEST_F(FlushObstacleTest, FileOfAnotherFileSystemIsOne) {
   EXPECT_EQ(m_obstacle, m_folder + "/cubes/0/elsewhere lies on another file system");
 }
 
+// Whose file system check makes it, and may read it.
+TEST_F(FlushObstacleTest, WhatLiesInLostAndFoundIsNobodysBusiness) {
+  fs::create_directory(m_folder + "/lost+found");
+  fs::create_symlink("/proc/self/status", m_folder + "/lost+found/elsewhere");
+  ASSERT_TRUE(find_flush_obstacle(m_folder, &m_obstacle).ok());
+  EXPECT_EQ(m_obstacle, "");
+  fs::create_directory(m_folder + "/cubes/lost+found");
+  fs::create_symlink("/proc/self/status", m_folder + "/cubes/lost+found/elsewhere");
+  ASSERT_TRUE(find_flush_obstacle(m_folder, &m_obstacle).ok());
+  EXPECT_NE(m_obstacle, "");
+}
+
 // A folder on a file system with reflinks, where the environment names one: qa/standalone/real-fs.py makes it.
 std::vector<std::string> folders_with_reflinks() {
   const char* const folder = std::getenv("VTKV_REFLINK_FOLDER");
