@@ -14,27 +14,25 @@ check_jobs() {
 
 # run COMMAND...: runs it in a process group of its own. Ctrl-C, SIGTERM and SIGHUP end that whole group, wait for what
 # it tidies up, and end this command too.
-job=
 run() {
   local status=0
   set -m
   "$@" </dev/null 8>&- &  # 8: see share_images
-  job=$!
   set +m
-  wait "$job" || status=$?
-  job=
+  wait $! || status=$?
   return "$status"
 }
 
 interrupted() {
   trap '' INT TERM HUP
-  if [ -n "$job" ]; then
+  local group
+  for group in $(jobs -p); do
     say "interrupted: waiting for the end of what runs"
-    kill -TERM -- "-$job" 2>/dev/null || true
-    while kill -0 -- "-$job" 2>/dev/null; do
+    kill -TERM -- "-$group" 2>/dev/null || true
+    while kill -0 -- "-$group" 2>/dev/null; do
       sleep 0.1
     done
-  fi
+  done
   echo "${0##*/}: interrupted" >&2
   exit 130
 }

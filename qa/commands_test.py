@@ -27,7 +27,7 @@ class Commands(unittest.TestCase):
     process = subprocess.Popen(["bash", "-c", script, "test"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                env=kept | {"SWIM_CACHE": str(self.base)} | environment, start_new_session=True,
                                preexec_fn=ending.forget_ignored)
-    self.addCleanup(process.communicate)
+    self.addCleanup(process.communicate, timeout=30)
     self.addCleanup(process.kill)
     return process
 
@@ -47,6 +47,14 @@ class Commands(unittest.TestCase):
       self.assertNotIn("behind", said)
       with self.assertRaises(ProcessLookupError):
         os.kill(sleeper, 0)
+
+  def test_a_signal_that_comes_at_once_ends_it_too(self):
+    process = self.start("""set -T
+      trap 'case $BASH_COMMAND in "set +m" | "job="*) trap - DEBUG; kill -TERM $$ ;; esac' DEBUG
+      run sleep 1000; echo behind""")
+    said, _ = process.communicate(timeout=30)
+    self.assertEqual(process.returncode, 130)
+    self.assertNotIn("behind", said)
 
   def share(self, end, **environment):
     """A command that shares images, leaves one, and ends once `end` is there."""

@@ -40,6 +40,14 @@ step_is_done() {
   [ -e "$STAMPS/$stamp" ] && [ "$(<"$STAMPS/$stamp")" = "$(step_key "$fn" "$@")" ]
 }
 
+end_step() {
+  local group
+  for group in $(jobs -p); do
+    kill -- "-$group" 2>/dev/null || true
+  done
+  die "interrupted: run again to go on (finished steps are kept)"
+}
+
 # run_step STAMP WHAT FUNCTION [INPUT...]: runs FUNCTION INPUT... unless it has
 # succeeded before with the same text and inputs. Its output goes to a log; a
 # line with the elapsed time says that it is alive.
@@ -54,12 +62,11 @@ run_step() {
   rm -f "$STAMPS/$stamp"
   # The lock's descriptor stays here: nothing a step leaves behind may hold it. A
   # process group of its own, so that an interrupted set-up ends all of it.
+  trap end_step INT TERM HUP
   set -m
   (set -euo pipefail; "$fn" "$@") >"$log" 2>&1 </dev/null 9>&- &
   job=$!
   set +m
-  trap 'kill -- -$job 2>/dev/null; die "interrupted: run again to go on (finished steps are kept)"' \
-    INT TERM HUP
   shown=$SECONDS
   while kill -0 "$job" 2>/dev/null; do
     sleep 0.2
