@@ -74,19 +74,18 @@ bool Reclaimer::withhold_piece(Container& container, uint64_t* withheld) {
 }
 
 // A search goes through all containers, and finds nothing in most of a store whose small objects went at random.
-bool Reclaimer::may_search(const vtkv::FileSystemInfo& host) {
-  const bool is_low = m_reserve.is_low(host);
+bool Reclaimer::may_search(bool is_low) {
   m_found_all &= is_low;
   const uint64_t free_bytes = m_promises.free_bytes();
   m_least_free_bytes = std::min(m_least_free_bytes, free_bytes);
   const uint64_t freed_bytes = free_bytes - m_least_free_bytes;
   m_searching |= freed_bytes >= std::max(m_options.hole_bytes_min, free_bytes / kSearchAgainPart) ||
-                 (is_low && !m_found_all);
+                 (m_urgent && !m_found_all);
   return m_searching;
 }
 
-void Reclaimer::search_smaller(const vtkv::FileSystemInfo& host) {
-  const uint64_t least_bytes = m_reserve.is_low(host) ? kBlockBytes : m_options.hole_bytes_min;
+void Reclaimer::search_smaller() {
+  const uint64_t least_bytes = m_urgent ? kBlockBytes : m_options.hole_bytes_min;
   if (m_piece_class > 0 && slot_bytes(m_piece_class - 1) >= least_bytes) {
     m_piece_class--;
     m_searched.fill(false);
@@ -97,6 +96,7 @@ void Reclaimer::search_smaller(const vtkv::FileSystemInfo& host) {
 
 void Reclaimer::end_search(bool went_through_all) {
   m_found_all = went_through_all;
+  m_urgent &= !went_through_all;
   m_searched.fill(false);
   m_piece_class = kSizeClasses - 1;
   m_searching = false;
@@ -104,9 +104,10 @@ void Reclaimer::end_search(bool went_through_all) {
 }
 
 void Reclaimer::withhold_pieces(const vtkv::FileSystemInfo& host, uint64_t punched_bytes, bool* worked) {
-  const bool is_small = slot_bytes(m_piece_class) < m_options.hole_bytes_min;
-  const uint64_t missing_bytes = is_small ? m_reserve.urgently_missing_bytes(host) : m_reserve.missing_bytes(host);
-  if (is_small && missing_bytes == 0) {
+  const uint64_t missing_bytes = m_reserve.missing_bytes(host);
+  const bool is_low = m_reserve.is_low(host);
+  m_urgent = is_low || (m_urgent && missing_bytes > 0);
+  if (!m_urgent && slot_bytes(m_piece_class) < m_options.hole_bytes_min) {
     end_search(false);
     return;
   }
@@ -116,7 +117,7 @@ void Reclaimer::withhold_pieces(const vtkv::FileSystemInfo& host, uint64_t punch
     under_way += counts.withheld_pieces_bytes + counts.withheld_stretches * container->growth_bytes();
   }
   uint64_t wanted = missing_bytes - std::min(missing_bytes, under_way);
-  if (wanted == 0 || !may_search(host)) {
+  if (wanted == 0 || !may_search(is_low)) {
     return;
   }
   bool all_searched = true, held_up = false;
@@ -137,7 +138,7 @@ void Reclaimer::withhold_pieces(const vtkv::FileSystemInfo& host, uint64_t punch
     all_searched &= searched;
   }
   if (all_searched) {
-    search_smaller(host);
+    search_smaller();
   }
   *worked |= m_searching && !held_up;
 }

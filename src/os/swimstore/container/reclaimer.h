@@ -43,9 +43,9 @@ class Reclaimer {
   // Withholds pieces of one size, so that a step is short; *worked until the smallest have been looked for. What found
   // too little looks again when much more is free.
   void withhold_pieces(const vtkv::FileSystemInfo& host, uint64_t punched_bytes, bool* worked);
-  bool may_search(const vtkv::FileSystemInfo& host);
-  // Below hole_bytes_min only for what the reserve lacks urgently.
-  void search_smaller(const vtkv::FileSystemInfo& host);
+  bool may_search(bool is_low);
+  // Below hole_bytes_min only while that is urgent.
+  void search_smaller();
   void end_search(bool went_through_all);
 
   vtkv::Env* const m_env;
@@ -65,6 +65,9 @@ class Reclaimer {
   std::array<bool, kSizeClasses> m_searched{};
   uint64_t m_least_free_bytes = 0;  // since the last search ended
   bool m_found_all = false;         // it went down to single blocks; until the reserve is low no more
+  // The reserve is low, or was and is not whole yet: with as much as ends that alone, the next log segment made the
+  // store full again.
+  bool m_urgent = false;
   bool m_low = false;
   std::array<bool, kSizeClasses> m_shrinking{};
 };

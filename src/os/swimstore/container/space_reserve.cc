@@ -32,25 +32,16 @@ Status SpaceReserve::open(vtkv::Env* env, const std::string& directory, uint64_t
   return {};
 }
 
-uint64_t SpaceReserve::missing_bytes(const vtkv::FileSystemInfo& host, uint64_t lacking) const {
+uint64_t SpaceReserve::missing_bytes(const vtkv::FileSystemInfo& host) const {
+  const uint64_t lacking = m_target_bytes - std::min(m_target_bytes, held_bytes());
   const uint64_t wanted = margin_bytes() + (lacking > 0 ? lacking + m_piece_bytes : 0);  // as in balance()
   return wanted - std::min(wanted, host.available_bytes);
 }
 
-uint64_t SpaceReserve::missing_bytes(const vtkv::FileSystemInfo& host) const {
-  return missing_bytes(host, m_target_bytes - std::min(m_target_bytes, held_bytes()));
-}
-
-uint64_t SpaceReserve::urgently_missing_bytes(const vtkv::FileSystemInfo& host) const {
+bool SpaceReserve::is_low(const vtkv::FileSystemInfo& host) const {
   const uint64_t held = held_bytes();
-  const uint64_t there = held + host.available_bytes;
-  const uint64_t half = m_target_bytes / 2;
-  const uint64_t missing = half - std::min(half, there);
-  const uint64_t not_taken = held + lent_bytes();
-  if (m_target_bytes == 0 || not_taken * 4 > m_target_bytes * 3) {
-    return missing;
-  }
-  return std::max(missing, missing_bytes(host, m_target_bytes / 4 * 3 + m_piece_bytes - not_taken));
+  const bool is_taken = (held + lent_bytes()) * 4 <= m_target_bytes * 3;
+  return held + host.available_bytes < m_target_bytes / 2 || (is_taken && missing_bytes(host) > 0);
 }
 
 uint64_t SpaceReserve::growable_bytes(const vtkv::FileSystemInfo& host) const {

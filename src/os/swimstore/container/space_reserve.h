@@ -37,9 +37,7 @@ class SpaceReserve {
   uint64_t missing_bytes(const vtkv::FileSystemInfo& host) const;
   // The store is full for its clients, whatever is free in its containers: log, tree and others have a quarter of the
   // reserve, or of all that is left for them less than half of it is there.
-  bool is_low(const vtkv::FileSystemInfo& host) const { return urgently_missing_bytes(host) > 0; }
-  // As missing_bytes(), but only until that is over.
-  uint64_t urgently_missing_bytes(const vtkv::FileSystemInfo& host) const;
+  bool is_low(const vtkv::FileSystemInfo& host) const;
   // Shrinks while the host is nearly full.
   vtkv::Status make_room(bool* changed);
   // The same, and grows by one piece when there is plenty. *changed: it did either.
@@ -50,8 +48,6 @@ class SpaceReserve {
 
  private:
   uint64_t margin_bytes() const { return m_target_bytes / 4; }
-  // Of what the host must have so that balance() makes up for so much.
-  uint64_t missing_bytes(const vtkv::FileSystemInfo& host, uint64_t lacking) const;
   // The caller holds m_lock.
   vtkv::Status make_room_locked(bool* changed);
   vtkv::Status shrink(uint64_t bytes);
