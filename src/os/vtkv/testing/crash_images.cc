@@ -338,7 +338,7 @@ std::unique_ptr<SimEnv> CrashImages::materialize(const CrashState& state) {
     }
   }
   SimOptions options;
-  options.seed = mix64(m_options.seed + state.cut);
+  options.seed = mix64(mix64(m_options.seed) + state.cut);  // a second crash must not draw the first one's ids again
   options.profile = m_profile;
   options.capacity_bytes = m_trace.capacity_bytes;
   options.interleaved = m_options.interleaved;

@@ -393,5 +393,16 @@ TEST_F(CrashImagesTest, AStateSharesWhatItDoesNotChange) {
   EXPECT_NE(after.inodes.at(a), before.inodes.at(a));
 }
 
+// A second crash, of the recovery, has a seed and a time of its own: their sum may be that of the first.
+TEST_F(CrashImagesTest, HostsAfterCrashesDrawNumbersOfTheirOwn) {
+  start(SimProfile::ext4);
+  write(m_a.get(), 0, 'a');
+  CrashImages early(m_env->trace(), {.seed = 8}), late(m_env->trace(), {.seed = 7});
+  CrashState first, second;
+  first.cut = 0;
+  second.cut = 1;
+  EXPECT_NE(early.materialize(first)->random_u64(), late.materialize(second)->random_u64());
+}
+
 }  // namespace
 }  // namespace vtkv
