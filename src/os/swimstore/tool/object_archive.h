@@ -2,23 +2,27 @@
 //
 // OFFSET SIZE FIELD
 // 0      8    magic "SWIMARCH"
-// 8      4    version (2; in 1 there are no hints, and no collection is without a name)
+// 8      4    version (3; 2 has no seed and names no collection in an object, 1 no hints and no collection without a
+//             name either)
 // 12     4    crc32c of bytes 0 to 11
+// 16     8    seed, random: an archive may lie in the data of an object of another, and is not taken for a part of that
+// 24     4    crc32c of the seed
 // then records:
 // 0      1    kind
 // 1      4    length of the body, at most 2^28
-// 5      4    crc32c of kind, length and body
+// 5      4    crc32c of the seed, kind, length and body
 // 9      ..   body (integers little-endian, strings as varint length and bytes):
 //   'C'  collection   name, varint bits. Import makes it where it is missing. Name "": what follows was in none
-//   'O'  object       its key in the tree (format/key_codec.h), varint size. It belongs to the collection whose pool
-//                     and hashes match; what follows belongs to the object, up to its 'E'
+//   'O'  object       its key in the tree (format/key_codec.h), varint size, and its collection as in 'C'. It belongs
+//                     to the collection whose pool and hashes match, or else to that one; what follows belongs to the
+//                     object, up to its 'E'
 //   'T'  hints        varint expected object size, varint expected write size, varint flags
 //   'A'  attribute    name, value
 //   'D'  data         u64 offset, the bytes. What no record covers is a hole
 //   'H'  omap header  the bytes
 //   'M'  omap values  per value: key, value
 //   'E'  end of the object, which is whole
-//   'Z'  end of the archive: u64 number of objects. A file without it is cut short
+//   'Z'  end of the archive: u64 number of objects, u64 seed. A file without it is cut short
 //
 // Not thread-safe.
 #pragma once
@@ -48,25 +52,26 @@ enum class ArchiveRecord : char {
 class ArchiveWriter {
  public:
   // `name` is the file's, for messages.
-  ArchiveWriter(std::ostream* out, std::string name);
+  ArchiveWriter(std::ostream* out, std::string name, uint64_t seed);
   // Code::no_space, io_error: the archive is of no use.
   vtkv::Status write(ArchiveRecord kind, std::string_view body);
-  // After the last record.
-  vtkv::Status flush();
+  // The last record.
+  vtkv::Status end(uint64_t objects);
 
  private:
   vtkv::Status check() const;
 
   std::ostream& m_out;
   const std::string m_name;
+  const uint64_t m_seed;
 };
 
 class ArchiveReader {
  public:
   // `name` is the file's, for messages.
   ArchiveReader(std::istream* in, std::string name) : m_in(*in), m_name(std::move(name)) {}
-  // Code::corruption, Code::unsupported.
-  vtkv::Status open();
+  // Code::corruption, Code::unsupported. *note: empty, or what is damaged and yet no hindrance.
+  vtkv::Status open(std::string* note);
   // Code::corruption: a damaged record, behind which find_next may find another.
   vtkv::Status read(ArchiveRecord* kind, std::string* body);
   // Goes on behind a damaged record. False: no record follows, or the file cannot be searched.
@@ -75,11 +80,17 @@ class ArchiveReader {
   const std::string& name() const { return m_name; }
 
  private:
+  // With the seed that the last record tells.
+  bool open_by_last_record();
   bool is_record_at(std::streamoff offset);
   bool search(std::streamoff from);
+  // Bytes that cannot be read are zeros. How many there are up to the file's end, at most window's size.
+  size_t read_at(std::streamoff from, std::string* window);
 
   std::istream& m_in;
   const std::string m_name;
+  std::streamoff m_end = -1;  // of the file; -1: it cannot be searched
+  uint32_t m_seed_crc32c = 0;
   uint64_t m_records = 0;
   std::streamoff m_begin = -1;  // of the record read last; -1: the file cannot be searched
   uint32_t m_length = 0;        // of its body, as it says

@@ -79,13 +79,15 @@ Status add_omap(const StoreFiles& files, const StoredObject& object, Records* re
 }
 
 // All of an object, or why not.
-Status read_object(const StoreFiles& files, const StoredObject& object, Records* records, uint64_t* bytes) {
+Status read_object(const StoreFiles& files, const std::string& collection, const StoredObject& object,
+                   Records* records, uint64_t* bytes) {
   if (!object.has_name || !object.decodable) {
     return Status::corruption("its record is damaged");
   }
   std::string body;
   vtkv::put_length_prefixed(&body, object.key);
   vtkv::put_varint64(&body, object.record.size);
+  body += collection;
   records->emplace_back(ArchiveRecord::object, std::move(body));
   if (object.record.test(OnodeRecord::has_hints)) {
     std::string hints;
@@ -171,16 +173,17 @@ class Exporter {
   const StoreFiles& m_files;
   ArchiveWriter& m_writer;
   TransferResult& m_result;
+  std::string m_collection;        // of the objects that are read, as a record's body
   std::vector<KeyRange> m_ranges;  // of the collections so far
   Place m_last = 0;
   Status m_failed;                 // to write, as opposed to reading
 };
 
 Status Exporter::begin_collection(const std::string& name, uint32_t bits) {
-  std::string body;
-  vtkv::put_length_prefixed(&body, name);
-  vtkv::put_varint32(&body, bits);
-  return m_writer.write(ArchiveRecord::collection, body);
+  m_collection.clear();
+  vtkv::put_length_prefixed(&m_collection, name);
+  vtkv::put_varint32(&m_collection, bits);
+  return m_writer.write(ArchiveRecord::collection, m_collection);
 }
 
 Status Exporter::write(const Records& records) {
@@ -196,7 +199,7 @@ Status Exporter::export_keys(const std::string& lower, const std::string& upper)
     m_last = place_of(object.key);
     Records records;
     uint64_t bytes = 0;
-    if (const Status status = read_object(m_files, object, &records, &bytes); !status.ok()) {
+    if (const Status status = read_object(m_files, m_collection, object, &records, &bytes); !status.ok()) {
       m_result.omitted.push_back(fmt::format("object {} was left out: {}", object.name(), status.message()));
       return Status();
     }
@@ -351,12 +354,7 @@ Status Exporter::name_lost() {
   return {};
 }
 
-Status Exporter::end() {
-  std::string body;
-  vtkv::put_fixed64(&body, m_result.objects);
-  VTKV_RETURN_IF_ERROR(m_writer.write(ArchiveRecord::end, body));
-  return m_writer.flush();
-}
+Status Exporter::end() { return m_writer.end(m_result.objects); }
 
 }  // namespace
 
@@ -364,7 +362,7 @@ Status export_objects(StoreFiles& files, const std::string& only, const std::str
                       TransferResult* result) {
   VTKV_RETURN_IF_ERROR(files.open_cube());
   result->omitted = files.notes();
-  ArchiveWriter writer(out, name);
+  ArchiveWriter writer(out, name, files.env()->random_u64());
   Exporter exporter(files, writer, result);
   VTKV_RETURN_IF_ERROR(exporter.export_collections(only));
   if (only.empty()) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -184,46 +185,73 @@ class Importer {
     }
   }
 
-  Status begin_collection(std::string_view body) {
-    std::string_view name;
+  // None for objects that were in none.
+  struct Named {
+    std::optional<coll_t> cid;
     uint32_t bits = 0;
-    coll_t cid;
-    if (m_in_object || !vtkv::get_length_prefixed(&body, &name) || !vtkv::get_varint32(&body, &bits) || bits > 32 ||
-        (!name.empty() && !cid.parse(std::string(name)))) {
+  };
+  static bool get_collection(std::string_view* body, Named* named) {
+    std::string_view name;
+    if (!vtkv::get_length_prefixed(body, &name) || !vtkv::get_varint32(body, &named->bits) || named->bits > 32) {
+      return false;
+    }
+    return name.empty() || named->cid.emplace().parse(std::string(name));
+  }
+
+  Status begin_collection(std::string_view body) {
+    Named named;
+    if (m_in_object || !get_collection(&body, &named)) {
       return malformed();
     }
     m_passing = false;
-    if (name.empty()) {
+    return make_collection(named);
+  }
+
+  Status make_collection(const Named& named) {
+    if (!named.cid) {
       return {};
     }
-    const Target made{cid, nullptr, object_ranges(cid, bits)};
+    const coll_t& cid = *named.cid;
+    const Target made{cid, nullptr, object_ranges(cid, named.bits)};
     // Where it was split or merged since, its objects go where they belong now.
-    if (std::any_of(m_targets.begin(), m_targets.end(), [&](const Target& one) { return one.overlaps(made); })) {
+    if (std::any_of(m_targets.begin(), m_targets.end(),
+                    [&](const Target& one) { return one.cid == cid || one.overlaps(made); })) {
       return {};
     }
     VTKV_RETURN_IF_ERROR(wait_durable());
     m_targets.push_back(made);
     m_collection = m_targets.back().collection = m_store.create_new_collection(cid);
     Transaction create;
-    create.create_collection(cid, static_cast<int>(bits));
+    create.create_collection(cid, static_cast<int>(named.bits));
     m_store.queue_transaction(m_collection, std::move(create));
     ++m_result.collections;
     return {};
   }
 
+  const Target* target_of(const ghobject_t& oid) const {
+    const auto target = std::find_if(m_targets.begin(), m_targets.end(),
+                                     [&](const Target& one) { return one.holds(oid); });
+    return target == m_targets.end() ? nullptr : &*target;
+  }
+
   Status begin_object(std::string_view body) {
     std::string_view key;
+    Named named;
     if (m_in_object || !vtkv::get_length_prefixed(&body, &key) || !vtkv::get_varint64(&body, &m_size) ||
-        !decode_object_key(key, &m_oid) || m_size >= kObjectBytesEnd) {
+        !decode_object_key(key, &m_oid) || m_size >= kObjectBytesEnd ||
+        (!body.empty() && !get_collection(&body, &named))) {
       return malformed();
     }
     m_passing = false;
     m_in_object = true;
     m_bytes = 0;
     m_transaction = Transaction();
-    const auto target = std::find_if(m_targets.begin(), m_targets.end(),
-                                     [this](const Target& one) { return one.holds(m_oid); });
-    if (target == m_targets.end()) {
+    m_target = target_of(m_oid);
+    if (m_target == nullptr) {  // the collection's own record may be what is damaged
+      VTKV_RETURN_IF_ERROR(make_collection(named));
+      m_target = target_of(m_oid);
+    }
+    if (m_target == nullptr) {
       ++m_whole;
       m_in_object = false;
       m_passing = true;
@@ -231,11 +259,10 @@ class Importer {
                                              name_of(m_oid)));
       return {};
     }
-    if (m_collection != target->collection) {
+    if (m_collection != m_target->collection) {
       VTKV_RETURN_IF_ERROR(wait_durable());
     }
-    m_target = &*target;
-    m_collection = target->collection;
+    m_collection = m_target->collection;
     m_transaction.touch(m_target->cid, m_oid);
     m_transaction.truncate(m_target->cid, m_oid, m_size);
     return {};
@@ -291,7 +318,11 @@ class Importer {
 
 Status import_objects(ObjectStore& store, const std::string& name, std::istream* in, TransferResult* result) {
   ArchiveReader reader(in, name);
-  VTKV_RETURN_IF_ERROR(reader.open());
+  std::string note;
+  VTKV_RETURN_IF_ERROR(reader.open(&note));
+  if (!note.empty()) {
+    result->omitted.push_back(note);
+  }
   return Importer(store, reader, result).run();
 }
 
