@@ -5,9 +5,9 @@ import statistics
 from units import show_size
 
 # The rows of the table, in order. `overwrite` is no mode of its own in the JSON: it stands inside `write`'s entry.
-PHASES = ("write", "overwrite", "seq", "rand")
+PHASES = ("write", "overwrite", "seq", "rand", "cold")
 TITLES = {"write": "write, first fill", "overwrite": "write, steady overwrite", "seq": "sequential read",
-          "rand": "random read"}
+          "rand": "random read", "cold": "cold random read"}
 # What was measured for less, all rounds together, is no result.
 RESULT_SECONDS_MIN = 5
 

@@ -56,6 +56,15 @@ class Summary(unittest.TestCase):
         ("bluestore", "write", 4096): [phase("write", ops) for ops in (400, 300, 400)]})["kstore", "write", 4096]
     self.assertEqual((entry["ratio_lowest"], entry["ratio_highest"]), (0.25, 3))
 
+  def test_cold_reads_stand_in_the_table_for_the_stores_that_have_them(self):
+    medians = bench_report.summarize({(store, "cold", 4096): [phase("cold", 300, read=300 * 4096)]
+                                      for store in ("swimstore", "bluestore")})
+    shown = bench_report.table(medians, ["swimstore", "bluestore", "kstore"], [4096])
+    self.assertIn("cold random read", shown)
+    self.assertIn("swimstore", shown)
+    self.assertNotIn("kstore", shown)
+    self.assertEqual(medians["swimstore", "cold", 4096]["device_bytes_per_client_byte"], 1)
+
   def test_no_spread_of_one_round_or_of_rounds_that_bluestore_did_not_have(self):
     for theirs in ([400], [400, 400]):
       entry = bench_report.summarize({

@@ -294,8 +294,11 @@ class Cluster:
                           f"{self.log_tail(f'osd.{osd}')}")
         time.sleep(0.2)
 
+  def socket(self, osd):
+    return self.dir / "run" / f"osd.{osd}.asok"
+
   def ask_osd(self, osd, command, **arguments):
-    return admin_socket.ask(self.dir / "run" / f"osd.{osd}.asok", command, **arguments)
+    return admin_socket.ask(self.socket(osd), command, **arguments)
 
   def osd_memory_bytes(self, osd):
     """What is resident of its process; 0 when it does not run."""

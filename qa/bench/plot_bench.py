@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 from units import show_size  # noqa: E402
 
 PANELS = (("write", None, "write, first fill"), ("write", "overwrite", "write, steady overwrite"),
-          ("seq", None, "sequential read"), ("rand", None, "random read"))
+          ("seq", None, "sequential read"), ("rand", None, "random read"), ("cold", None, "cold random read"))
 
 
 def main(source, target):
@@ -20,7 +20,8 @@ def main(source, target):
     results = json.load(file)["results"]
   stores = [store for store in dict.fromkeys(entry["store"] for entry in results) if store != "bluestore"]
   sizes = sorted({entry["size_bytes"] for entry in results})
-  figure, axes = plt.subplots(2, 2, figsize=(12, 8), layout="constrained")
+  figure, axes = plt.subplots(2, 3, figsize=(18, 8), layout="constrained")
+  axes.flat[-1].remove()
   for axis, (mode, part, title) in zip(axes.flat, PANELS):
     for nth, store in enumerate(stores):
       found = {entry["size_bytes"]: entry.get(part, {}) if part else entry

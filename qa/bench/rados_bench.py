@@ -8,6 +8,8 @@ of them. Per round, size and store, with 16 whole objects in flight as `rados be
   write      new objects: the store's first fill
   overwrite  the same objects, whole, in random order: its steady state
   seq, rand  reading them back; every read is checked against what was written last
+  cold       the same once more, each object once, in random order, after the OSD (`cache drop`) and the kernel have
+             dropped what they kept. BlueStore's RocksDB keeps its block cache. KStore and MemStore cannot drop theirs
 
 Reported are medians over the rounds, and beside the ratio to BlueStore those of the single rounds, lowest and highest.
 What was measured for less than 5 s, all rounds together, is marked as no result. p99 is exact, over every operation of
@@ -28,6 +30,7 @@ import json
 import os
 import pathlib
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -44,6 +47,7 @@ from sysroot import UserError
 from units import parse_size, show_size
 
 DEPTH = 16
+ONE_BINARY = str(sysroot.CHECKOUT / "build-all/bin/ceph-osd")
 BUFFERED_WRITE = "bluestore_default_buffered_write"
 POOL = "bench"
 STORES = "swimstore,bluestore,kstore,memstore"
@@ -79,6 +83,9 @@ def parse_args(argv):
                       "(default: %(default)s)")
   parser.add_argument("--buffered-write", action="store_true", help="BlueStore keeps what it writes in its cache "
                       "(bluestore_default_buffered_write), which it does not by itself")
+  parser.add_argument("--one-binary", action="store_true", help="every store in the same ceph-osd, built here with "
+                      "BlueStore and KStore in it, instead of theirs from Ceph's packages: the first time a build of "
+                      "an hour or so")
   parser.add_argument("--ceph-osd", default="", help="swimstore's ceph-osd (default: build/bin/ceph-osd)")
   args = parser.parse_args(argv)
   args.stores = list(dict.fromkeys(args.stores.split(",")))
@@ -93,6 +100,8 @@ def parse_args(argv):
 
 
 def check_args(args):
+  if args.one_binary and (args.ceph_osd or "filestore" in args.stores):
+    raise UserError("--one-binary: leave out --ceph-osd, and filestore, which is of another release")
   for store in args.stores:
     spec_of(args, store).check_values()
   for size in args.sizes:
@@ -112,7 +121,7 @@ def check_args(args):
 def spec_of(args, store):
   conf = {BUFFERED_WRITE: str(args.buffered_write).lower()} if store == "bluestore" else {}
   return Spec(store=store, osds=args.osds, size_bytes=args.device_size, fs=args.fs, conf=conf,
-              ceph_osd=args.ceph_osd if store == "swimstore" else "")
+              ceph_osd=ONE_BINARY if args.one_binary else args.ceph_osd if store == "swimstore" else "")
 
 
 def cluster_of(store):
@@ -133,9 +142,11 @@ def set_up(args):
   if "filestore" in args.stores:
     os.environ.pop("SWIM_NO_SETUP", None)
     sysroot.prepare(spec_of(args, "filestore").root())
-  if "swimstore" in args.stores and not args.ceph_osd:
+  if args.one_binary or ("swimstore" in args.stores and not args.ceph_osd):
     say("building ceph-osd")
-    build = "cmake --preset release >&2 && cmake --build --preset release --target ceph-osd --parallel $(nproc) >&2"
+    folder, extra = ("build-all", "-DSWIM_WITH_BLUESTORE=ON") if args.one_binary else ("build", "")
+    build = (f"cmake --preset release -B {folder} {extra} >&2 && "
+             f"cmake --build {folder} --target ceph-osd --parallel $(nproc) >&2")
     if subprocess.run(sysroot.command(["bash", "-c", build]), cwd=sysroot.CHECKOUT,
                       stdin=subprocess.DEVNULL).returncode != 0:
       raise UserError("ceph-osd does not build; see the compiler's messages above")
@@ -225,7 +236,7 @@ class Bench:
     command = [load_generator(), "--conf", cluster.dir / "ceph.conf", "--pool", POOL, "--depth", DEPTH,
                "--size", size, "--seconds", seconds, "--fill-bytes-max", max(FILL_BYTES_MAX, 64 * size),
                "--seed", nth + 1, "--phases", ",".join(bench_report.PHASES + ("delete",)),
-               "--prefix", f"bench_{nth}_{size}"]
+               "--prefix", f"bench_{nth}_{size}", "--before-cold", drop_caches(cluster)]
     devices = cluster.devices()
     if devices:
       mounts = [cluster.osd_dir(osd) for osd in range(args.osds)] if PLACE[store] == "fs" else []
@@ -257,6 +268,11 @@ class Bench:
     return "failed" if store in self.failed else ", ".join(shown)
 
 
+def drop_caches(cluster):
+  sockets = [str(cluster.socket(osd)) for osd in range(cluster.spec.osds)]
+  return shlex.join(["python3", str(sysroot.CHECKOUT / "qa/bench/drop_caches.py"), *sockets])
+
+
 def wait_quiet(cluster):
   """Let a store finish what it does in the background before the next one's turn, within reason."""
   deadline = time.monotonic() + QUIET_SECONDS_MAX
@@ -267,6 +283,11 @@ def wait_quiet(cluster):
     if all((after - earlier).written_bytes < 1 << 20 for after, earlier in zip(now, before)):
       return
     before = now
+
+
+def programs(args):
+  return ("every store in one ceph-osd, built here" if args.one_binary
+          else "swimstore in the ceph-osd built here, the others in that of Ceph's packages; --one-binary: all in one")
 
 
 def write_caching(args):
@@ -280,6 +301,7 @@ def write_json(path, args, medians):
       "run": {"osds": args.osds, "in_flight": DEPTH, "seconds_per_phase": args.seconds, "rounds": args.rounds,
               "fs": args.fs, "device": "loop, direct I/O, backing file written beforehand",
               "order": "of the stores: drawn anew for each size of each round", "write_caching": write_caching(args),
+              "programs": programs(args),
               "is_result": f"measured for {bench_report.RESULT_SECONDS_MIN} s or more, all rounds together, and BlueStore, too",
               "ratio_lowest": "of the rounds, each beside BlueStore's of the same round; likewise ratio_highest",
               "p99_ms": "exact, over all operations of a phase as the client saw them; median of the rounds",
@@ -326,7 +348,7 @@ def main(argv):
     lock.close()
     medians = bench_report.summarize(bench.measured)
     print(bench_report.table(medians, args.stores, args.sizes))
-    print(f"\n{write_caching(args)}")
+    print(f"\n{write_caching(args)}\nprograms: {programs(args)}")
     if args.json:
       write_json(args.json, args, medians)
     if args.plot:

@@ -8,6 +8,8 @@
 //   write      new objects, first fill
 //   overwrite  the same objects in random order, whole
 //   seq, rand  reads of them; each one is checked: its length, and that it holds what was written last
+//   cold       the same, each object once, in random order, after --before-cold has dropped all caches; where that
+//              command fails, the phase is left out
 //   delete     all of them
 //
 // Output: one JSON object per phase and line. Exit status 1 when any operation failed or any data was wrong.
@@ -28,6 +30,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <random>
 #include <sstream>
 #include <string>
@@ -49,6 +52,7 @@ struct Settings {
   std::vector<std::string> phases;
   std::vector<std::string> devices;  // /dev/loopN, counted together
   std::vector<std::string> sync_paths;  // file systems to sync before the last count
+  std::string before_cold;
   std::size_t size_bytes = 4096;
   std::size_t depth = 16;
   double seconds = 5;
@@ -141,6 +145,7 @@ class Load {
   std::mt19937_64 m_random;
   std::vector<Slot> m_slots;
   std::vector<std::uint64_t> m_versions;  // by object; 0 while a write of it is under way
+  std::vector<std::uint64_t> m_order;     // of cold reads
 
   // One phase's state. m_mutex guards what follows it.
   std::string m_phase;
@@ -175,11 +180,13 @@ bool Load::choose(const std::string& phase, Slot& slot)
     } while (m_versions[slot.index] == 0);
     slot.version = m_versions[slot.index] + 1;
     m_versions[slot.index] = 0;
-  } else if (phase == "delete") {
+  } else if (phase == "delete" || phase == "cold") {
     if (m_next == m_versions.size()) {
       return false;
     }
-    slot.index = m_next++;
+    slot.index = phase == "cold" ? m_order[m_next] : m_next;
+    slot.version = m_versions[slot.index];
+    ++m_next;
   } else {
     slot.index = phase == "seq" ? m_next++ % m_versions.size() : m_random() % m_versions.size();
     slot.version = m_versions[slot.index];
@@ -240,7 +247,7 @@ bool Load::holds_what_was_written(const Slot& slot) const
 void Load::record(Slot& slot, int result)
 {
   const auto now = Clock::now();
-  const bool is_read = m_phase == "seq" || m_phase == "rand";
+  const bool is_read = m_phase == "seq" || m_phase == "rand" || m_phase == "cold";
   std::lock_guard lock(m_mutex);
   if (is_read && result >= 0) {
     result = slot.read_result;
@@ -278,6 +285,14 @@ bool Load::run(const std::string& phase)
     return false;
   }
   sync_paths(m_settings.sync_paths);
+  if (phase == "cold") {
+    m_order.resize(m_versions.size());
+    std::iota(m_order.begin(), m_order.end(), 0);
+    std::shuffle(m_order.begin(), m_order.end(), m_random);
+    if (std::system(m_settings.before_cold.c_str()) != 0) {
+      return true;
+    }
+  }
   const auto device_before = count_devices(m_settings.devices);
   std::unique_lock lock(m_mutex);
   m_phase = phase;
@@ -406,6 +421,8 @@ Settings parse_args(int argc, char** argv)
       settings.devices = split(value);
     } else if (option == "--sync") {
       settings.sync_paths = split(value);
+    } else if (option == "--before-cold") {
+      settings.before_cold = value;
     } else if (option == "--size") {
       settings.size_bytes = parse_size(argv[i], value, sizeof(Stamp), std::uint64_t{64} << 20);
     } else if (option == "--depth") {
@@ -417,15 +434,20 @@ Settings parse_args(int argc, char** argv)
     } else if (option == "--seed") {
       settings.seed = parse_number<std::uint64_t>(argv[i], value, 0, ~std::uint64_t{0});
     } else {
-      std::cerr << "usage: rados_load --conf FILE --pool POOL --phases write,overwrite,seq,rand,delete\n"
+      std::cerr << "usage: rados_load --conf FILE --pool POOL --phases write,overwrite,seq,rand,cold,delete\n"
                    "  [--size SIZE] [--depth N] [--seconds S] [--fill-bytes-max SIZE] [--prefix NAME] [--seed N]\n"
-                   "  [--devices /dev/loop0,...] [--sync PATH,...]\n";
+                   "  [--devices /dev/loop0,...] [--sync PATH,...] [--before-cold COMMAND]\n";
       std::exit(2);
     }
   }
   for (const auto& phase : settings.phases) {
-    if (phase != "write" && phase != "overwrite" && phase != "seq" && phase != "rand" && phase != "delete") {
-      std::cerr << "rados_load: --phases: " << phase << " is none of write, overwrite, seq, rand, delete\n";
+    static const std::vector<std::string> known = {"write", "overwrite", "seq", "rand", "cold", "delete"};
+    if (std::find(known.begin(), known.end(), phase) == known.end()) {
+      std::cerr << "rados_load: --phases: " << phase << " is none of write, overwrite, seq, rand, cold, delete\n";
+      std::exit(2);
+    }
+    if (phase == "cold" && settings.before_cold.empty()) {
+      std::cerr << "rados_load: the phase cold needs --before-cold, which drops the caches\n";
       std::exit(2);
     }
   }

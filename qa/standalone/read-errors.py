@@ -132,7 +132,7 @@ def rotten_bytes(lane, cluster):
 
 def daemon(cluster, osd, *command):
   """As an operator asks the store."""
-  socket = cluster.dir / "run" / f"osd.{osd}.asok"
+  socket = cluster.socket(osd)
   return json.loads(cluster.client("ceph", "daemon", socket, "swimstore", *command))
 
 
