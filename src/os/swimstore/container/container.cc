@@ -1,7 +1,9 @@
 #include "swimstore/container/container.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "vtkv/env/aligned_buffer.h"
 #include "vtkv/util/invariants.h"
 
 namespace swimstore {
@@ -432,7 +434,25 @@ void Container::collect_pages(SequenceNumber as_of, std::vector<vtkv::Checkpoint
   m_first_collected = m_first_collected ? m_first_collected : told_apart;
 }
 
-Status Container::prime(uint64_t bytes, uint64_t* bytes_done) {
+// While nobody else can have them. Code::busy: what cannot be written is quarantined.
+Status Container::quarantine_bad(uint64_t first, uint64_t count, const Status& failed, Quarantine& quarantine) {
+  const uint64_t bytes = slot_bytes(m_size_class);
+  vtkv::AlignedBuffer zeros(bytes);
+  std::memset(zeros.data(), 0, bytes);
+  const std::vector<iovec> buffers(count, {zeros.data(), bytes});
+  const std::vector<SlotAddress> bad =
+      find_bad_slots(*m_file, static_cast<uint8_t>(m_size_class), first * bytes, buffers);
+  if (bad.empty()) {
+    return failed;
+  }
+  VTKV_RETURN_IF_ERROR(quarantine.add(bad));
+  for (const SlotAddress& slot : bad) {
+    this->quarantine(slot.index);
+  }
+  return Status::busy("some slots are quarantined");
+}
+
+Status Container::prime(uint64_t bytes, Quarantine& quarantine, uint64_t* bytes_done) {
   uint64_t first = 0;
   uint64_t count = 0;
   {
@@ -443,9 +463,14 @@ Status Container::prime(uint64_t bytes, uint64_t* bytes_done) {
   if (count == 0) {
     return {};
   }
-  const Status written = m_file->write_zeros(first * slot_bytes(m_size_class), *bytes_done);
+  Status written = m_file->write_zeros(first * slot_bytes(m_size_class), *bytes_done);
+  const bool failed = !written.ok();
+  if (failed && !written.is_no_space()) {
+    written = quarantine_bad(first, count, written, quarantine);
+  }
   FreeChange change(*this);
-  if (!written.ok()) {
+  if (failed) {
+    *bytes_done = 0;
     for (uint64_t i = 0; i < count; i++) {
       m_slots.put_back(first + i);
     }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "swimstore/container/container_set.h"
+#include "swimstore/container/quarantine.h"
 #include "swimstore/container/slot_allocator.h"
 #include "swimstore/container/split_slots.h"
 #include "vtkv/env/env.h"
@@ -81,7 +82,7 @@ class Container {
   // a copy may leave zeros out. At most *room_bytes, from which it takes what it gave. What gets none becomes a hole when
   // it is free.
   void fill_owned(uint64_t* room_bytes);
-  // Before finish_recovery().
+  // Before finish_recovery(), or of a slot that was taken: once nobody has it, nobody gets it.
   void quarantine(uint64_t slot);
   void collect_pages(vtkv::SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries);
 
@@ -92,9 +93,9 @@ class Container {
   // Gives back what is withheld and no punch was tried on, one stretch or piece; false when there is none.
   // `also_tried`: any (a test's mutation).
   bool cancel_punch(bool also_tried);
-  // Writes zeros to at most `bytes` of unprimed slots; *bytes_done 0: there are none.
-  // What was written counts once sync_primed() returned.
-  vtkv::Status prime(uint64_t bytes, uint64_t* bytes_done);
+  // Writes zeros to at most `bytes` of unprimed slots; *bytes_done 0: there are none. What was written counts once
+  // sync_primed() returned. Code::busy: some of them cannot be written and went into the quarantine; try again.
+  vtkv::Status prime(uint64_t bytes, Quarantine& quarantine, uint64_t* bytes_done);
   vtkv::Status sync_primed();
   uint64_t priming_bytes() const;
   // Withholds a wholly free stretch, the last one first; false when there is none. `durable`: as in punch().
@@ -127,6 +128,7 @@ class Container {
   Counts counts() const;
 
  private:
+  vtkv::Status quarantine_bad(uint64_t first, uint64_t count, const vtkv::Status& failed, Quarantine& quarantine);
   // Blocks of the container: a whole stretch, or a piece of one, which is a run of whole slots or lies in a split one.
   struct Piece {
     uint64_t first = 0, count = 0;

@@ -197,8 +197,8 @@ Status ContainerSetImplementation::open_files() {
     VTKV_RETURN_IF_ERROR(m_containers[size_class]->open(header.primed_slots[size_class], bytes_max));
   }
   m_promises = std::make_unique<SpacePromises>(m_env, m_directory, m_options, m_reserve, m_containers);
-  m_primer = std::make_unique<Primer>(m_env, m_directory, m_options, m_reserve, *m_promises, m_containers, m_errors,
-                                      host.single_flush);
+  m_primer = std::make_unique<Primer>(m_env, m_directory, m_options, m_reserve, *m_promises, m_containers,
+                                      m_quarantine, m_errors, host.single_flush);
   m_reclaimer = std::make_unique<Reclaimer>(m_env, m_directory, m_options, m_reserve, *m_promises, m_containers);
   return {};
 }

@@ -188,6 +188,47 @@ TEST_F(ContainerSpaceTest, PrimingThatFailsIsToldOf) {
   }, "writing zeros");
 }
 
+// No transaction meets them.
+TEST_F(ContainerSpaceTest, SlotsThatCannotBePrimedAreQuarantined) {
+  const std::vector<SlotAddress> bad = {{1, 20}, {1, 21}};
+  m_env.set_bad(vtkv::SimBad::writes, "/containers/8K", 20 * 8 * kKiB, 22 * 8 * kKiB);
+  for (unsigned i = 0; i < 16; ++i) {
+    EXPECT_TRUE(write(8 * kKiB));
+  }
+  m_env.advance(std::chrono::seconds(60));
+  EXPECT_TRUE(m_set->background_errors().empty());
+  EXPECT_EQ(m_set->quarantined(), bad);
+  const uint64_t primed = m_set->statistics().primed_bytes_total;
+  EXPECT_GT(primed, 0u);
+  for (const bool again : {false, true}) {
+    std::vector<AllocatedSlot> slots;
+    while (m_set->allocate(8 * kKiB, &slots).ok()) {
+    }
+    EXPECT_GT(slots.size(), 22u);
+    for (const AllocatedSlot& slot : slots) {
+      EXPECT_FALSE(slot.address.container() == 1 && (slot.address.whole().index == 20 || slot.address.whole().index == 21));
+    }
+    m_set->abandon(slots);
+    if (!again) {
+      reopen();
+      EXPECT_EQ(m_set->quarantined(), bad);
+    }
+  }
+}
+
+// Then it is no slot's fault.
+TEST_F(ContainerSpaceTest, NoSlotIsQuarantinedWhereNothingCanBeWritten) {
+  for (const char* file : {"8K", "quarantine"}) {
+    m_env.set_bad(vtkv::SimBad::writes, std::string("/containers/") + file, 0, 64 * kMiB);
+  }
+  for (unsigned i = 0; i < 16; ++i) {
+    EXPECT_TRUE(write(8 * kKiB));
+  }
+  m_env.advance(std::chrono::seconds(60));
+  EXPECT_FALSE(m_set->background_errors().empty());
+  EXPECT_TRUE(m_set->quarantined().empty());
+}
+
 TEST_F(ContainerSpaceTest, NothingIsPunchedBeforeTheFirstCheckpoint) {
   fill(256 * kKiB);
   free_all();

@@ -17,13 +17,14 @@ constexpr vtkv::BackgroundWork kPrimeWork{"writing zeros to slots ahead of need"
 
 Primer::Primer(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
                const SpaceReserve& reserve, SpacePromises& promises, ContainerArray& containers,
-               vtkv::BackgroundErrors& errors, bool prime)
+               Quarantine& quarantine, vtkv::BackgroundErrors& errors, bool prime)
     : m_env(env),
       m_directory(directory),
       m_options(options),
       m_reserve(reserve),
       m_promises(promises),
       m_containers(containers),
+      m_quarantine(quarantine),
       m_errors(errors),
       m_prime(prime) {}
 
@@ -88,9 +89,11 @@ Status Primer::prime_class(Container& container, const Container::Counts& counts
     if (status.ok() && done == 0 && grow_ahead(container)) {
       status = prime_unit(container, &done);
     }
-    if (!status.ok() && !status.is_no_space()) {
+    const bool quarantined = status.code() == Status::Code::busy;
+    if (!status.ok() && !status.is_no_space() && !quarantined) {
       return status;
     }
+    result->worked |= quarantined;
     m_primed_bytes += done;
   }
   const uint64_t unsynced = container.priming_bytes();
@@ -108,7 +111,7 @@ Status Primer::prime_unit(Container& container, uint64_t* done) {
   if (!m_promises.take_spare(unit)) {
     return {};
   }
-  const Status status = container.prime(unit, done);
+  const Status status = container.prime(unit, m_quarantine, done);
   m_promises.give_back(unit);
   return status;
 }

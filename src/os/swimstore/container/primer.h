@@ -25,14 +25,16 @@ class Primer {
  public:
   // `prime`: whether the host's file system gains from it.
   Primer(vtkv::Env* env, const std::string& directory, const ContainerOptions& options, const SpaceReserve& reserve,
-         SpacePromises& promises, ContainerArray& containers, vtkv::BackgroundErrors& errors, bool prime);
+         SpacePromises& promises, ContainerArray& containers, Quarantine& quarantine, vtkv::BackgroundErrors& errors,
+         bool prime);
 
   struct Result {
     bool worked = false;
     bool urgent = false;  // a class has little left: do not wait
   };
   // One small unit of work in each class that needs some; `busy`: transactions come. A class in which that fails is left
-  // alone until the errors say that it is to be tried again; want of space is no failure.
+  // alone until the errors say that it is to be tried again; want of space is no failure, nor is a slot that cannot be
+  // written: it is quarantined.
   void step(bool busy, Result* result);
   uint64_t primed_bytes() const { return m_primed_bytes.load(std::memory_order_relaxed); }
 
@@ -52,6 +54,7 @@ class Primer {
   const SpaceReserve& m_reserve;
   SpacePromises& m_promises;
   ContainerArray& m_containers;
+  Quarantine& m_quarantine;
   vtkv::BackgroundErrors& m_errors;
   const bool m_prime;
   uint64_t m_host_bytes = 0;

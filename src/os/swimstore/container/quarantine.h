@@ -1,5 +1,5 @@
 // The slots of a set of containers that are never handed out again, because a write to them failed: kept in a file of
-// their own, written and synced before the process that met the error ends. Its blocks are written when the containers
+// their own. Where it was a transaction's write, the process ends then; where it was zeros ahead of need, it goes on. Its blocks are written when the containers
 // are made (or first opened by a program that knows of it), so that a new list takes no space of the host.
 //
 // Threads: all methods may be called from any thread; open() and make_missing() before the others.

@@ -60,7 +60,8 @@ class SlotAllocator {
   bool is_owned(uint64_t slot) const { return slot < slots() && m_owned.test(slot); }
   uint64_t owned() const { return m_owned.count(); }
   uint64_t next_owned(uint64_t from) const { return m_owned.find_from(from); }  // npos: none
-  // From now on it becomes available no more: once nobody has it, it stays busy. Before finish_recovery().
+  // From now on it becomes available no more: once nobody has it, it stays busy. Before finish_recovery(), or while it
+  // is busy.
   void quarantine(uint64_t slot) { m_quarantined.insert(slot); }
   // Primes a slot of a backed stretch; nothing happens to one that was withheld meanwhile.
   void set_primed(uint64_t slot);
