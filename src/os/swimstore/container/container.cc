@@ -434,7 +434,7 @@ void Container::collect_pages(SequenceNumber as_of, std::vector<vtkv::Checkpoint
   m_first_collected = m_first_collected ? m_first_collected : told_apart;
 }
 
-// While nobody else can have them. Code::busy: what cannot be written is quarantined.
+// While nobody else can have them.
 Status Container::quarantine_bad(uint64_t first, uint64_t count, const Status& failed, Quarantine& quarantine) {
   const uint64_t bytes = slot_bytes(m_size_class);
   vtkv::AlignedBuffer zeros(bytes);
@@ -442,14 +442,21 @@ Status Container::quarantine_bad(uint64_t first, uint64_t count, const Status& f
   const std::vector<iovec> buffers(count, {zeros.data(), bytes});
   const std::vector<SlotAddress> bad =
       find_bad_slots(*m_file, static_cast<uint8_t>(m_size_class), first * bytes, buffers);
-  if (bad.empty()) {
-    return failed;
+  m_bad_in_a_row += bad.size();
+  if (bad.empty() || (count > 1 && bad.size() == count) || m_bad_in_a_row >= kBadSlotsMax) {
+    return failed;  // it is not the slots
   }
-  VTKV_RETURN_IF_ERROR(quarantine.add(bad));
+  const Status added = quarantine.add(bad);
+  const std::string text = std::string(failed.message()) + "; " + to_string(bad, *m_file);
+  if (!added.ok() && !added.is_no_space()) {
+    return Status::make(failed.code(), text + " cannot be quarantined: " + std::string(added.message()));
+  }
   for (const SlotAddress& slot : bad) {
     this->quarantine(slot.index);
   }
-  return Status::busy("some slots are quarantined");
+  return added.ok() ? Status::busy(text + " quarantined, and not used again")
+                    : Status::make(failed.code(), text + " are not used until the next start: " +
+                                                      std::string(added.message()));
 }
 
 Status Container::prime(uint64_t bytes, Quarantine& quarantine, uint64_t* bytes_done) {
@@ -476,6 +483,7 @@ Status Container::prime(uint64_t bytes, Quarantine& quarantine, uint64_t* bytes_
     }
     return written;
   }
+  m_bad_in_a_row = 0;
   m_priming.emplace_back(first, count);
   m_priming_slots += count;
   return {};

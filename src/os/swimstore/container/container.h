@@ -128,6 +128,8 @@ class Container {
   Counts counts() const;
 
  private:
+  // Of what could not be primed. Code::busy: what the disk refuses is quarantined; otherwise nothing is, but for the last
+  // that the list had room for.
   vtkv::Status quarantine_bad(uint64_t first, uint64_t count, const vtkv::Status& failed, Quarantine& quarantine);
   // Blocks of the container: a whole stretch, or a piece of one, which is a run of whole slots or lies in a split one.
   struct Piece {
@@ -221,6 +223,7 @@ class Container {
   uint64_t m_piece_cursor = 0;           // which goes on at this slot
   std::vector<std::pair<uint64_t, uint64_t>> m_priming;  // runs of zeros not synced yet: first slot, count
   uint64_t m_priming_slots = 0;
+  size_t m_bad_in_a_row = 0;  // slots that priming could not write; by the one thread that primes
   std::optional<vtkv::SequenceNumber> m_first_collected, m_collected;  // of collect_pages(): the first since
                                                          // clear_primed(), and the last
   bool m_used = false;

@@ -209,6 +209,27 @@ TEST_F(ContainerPunchingTest, SmallPiecesStayWhileTheStoreIsNotFull) {
   EXPECT_EQ(statistics().punched_pieces_bytes_total, 0u);
 }
 
+// However long it is since the reserve was low.
+TEST_F(ContainerPunchingTest, SmallPiecesStayWhenTheReserveWasWholeSince) {
+  fill(4 * kKiB);
+  checkpoint();
+  const uint64_t capacity = m_env.allocated_bytes();
+  take_from_the_reserve(6);
+  checkpoint();
+  checkpoint();
+  m_env.set_capacity(capacity + 32 * kMiB);  // the host has room again
+  for (unsigned i = 0; i < 20; ++i) {
+    checkpoint();
+  }
+  ASSERT_EQ(statistics().reserve_bytes, statistics().reserve_target_bytes);
+  take_from_the_reserve(1);
+  free_each(2);
+  for (unsigned i = 0; i < 40; ++i) {
+    checkpoint();
+  }
+  EXPECT_EQ(statistics().punched_pieces_bytes_total, 0u);
+}
+
 // Nothing is freed any more when log and tree take what makes the store full.
 TEST_F(ContainerPunchingTest, SmallPiecesGoWhenTheReserveBecomesLowLater) {
   fill(4 * kKiB);

@@ -412,11 +412,10 @@ std::string ContainerSetImplementation::note_failed_write(vtkv::File* file, uint
     if (m_containers[size_class]->file() == file) {
       const std::vector<SlotAddress> bad = find_bad_slots(*file, size_class, offset, buffers);
       if (bad.empty()) {
-        return "written again, it went well: nothing is quarantined";
+        return "written again slot by slot, and none was refused: nothing is quarantined";
       }
       const Status status = m_quarantine.add(bad);
-      return std::to_string(bad.size()) + (bad.size() == 1 ? " slot" : " slots") + " of " + file->path() + " from slot " +
-             std::to_string(bad.front().index) + " on " +
+      return to_string(bad, *file) + " " +
              (status.ok() ? "quarantined: not used again after the next start"
                           : "cannot be quarantined: " + std::string(status.message()));
     }

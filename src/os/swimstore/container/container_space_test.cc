@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "swimstore/container/container_set.h"
+#include "swimstore/format/quarantine_record.h"
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/testing/sim_env.h"
 
@@ -191,12 +192,18 @@ TEST_F(ContainerSpaceTest, PrimingThatFailsIsToldOf) {
 // No transaction meets them.
 TEST_F(ContainerSpaceTest, SlotsThatCannotBePrimedAreQuarantined) {
   const std::vector<SlotAddress> bad = {{1, 20}, {1, 21}};
+  m_options.on_background_error = [this](const vtkv::BackgroundError& error) { m_told.push_back(error); };
+  reopen();
   m_env.set_bad(vtkv::SimBad::writes, "/containers/8K", 20 * 8 * kKiB, 22 * 8 * kKiB);
   for (unsigned i = 0; i < 16; ++i) {
     EXPECT_TRUE(write(8 * kKiB));
   }
   m_env.advance(std::chrono::seconds(60));
   EXPECT_TRUE(m_set->background_errors().empty());
+  ASSERT_EQ(m_told.size(), 2u);
+  EXPECT_NE(m_told[0].status.message().find("2 slots of /containers/8K from slot 20 on quarantined"), std::string::npos)
+      << m_told[0].status.message();
+  EXPECT_TRUE(m_told[1].status.ok());
   EXPECT_EQ(m_set->quarantined(), bad);
   const uint64_t primed = m_set->statistics().primed_bytes_total;
   EXPECT_GT(primed, 0u);
@@ -218,14 +225,50 @@ TEST_F(ContainerSpaceTest, SlotsThatCannotBePrimedAreQuarantined) {
 
 // Then it is no slot's fault.
 TEST_F(ContainerSpaceTest, NoSlotIsQuarantinedWhereNothingCanBeWritten) {
-  for (const char* file : {"8K", "quarantine"}) {
-    m_env.set_bad(vtkv::SimBad::writes, std::string("/containers/") + file, 0, 64 * kMiB);
+  m_env.set_bad(vtkv::SimBad::writes, "/containers/8K", 0, 64 * kMiB);
+  for (unsigned i = 0; i < 16; ++i) {
+    EXPECT_TRUE(write(8 * kKiB));
   }
+  m_env.advance(std::chrono::minutes(60));
+  EXPECT_FALSE(m_set->background_errors().empty());
+  EXPECT_TRUE(m_set->quarantined().empty());
+}
+
+TEST_F(ContainerSpaceTest, SlotsThatTheQuarantineHasNoRoomForAreNotHandedOut) {
+  vtkv::AlignedBuffer block(4 * kKiB);
+  block.resize(4 * kKiB);
+  m_env.set_bad(vtkv::SimBad::writes, "/containers/4K", 0, 64 * kMiB);
+  for (uint64_t slot = 0; slot + 1 < QuarantineRecord::kSlotsMax; ++slot) {
+    m_set->note_failed_write(m_set->file(0), slot * 4 * kKiB, {{block.data(), 4 * kKiB}});
+  }
+  ASSERT_EQ(m_set->quarantined().size(), QuarantineRecord::kSlotsMax - 1);
+  m_options.on_background_error = [this](const vtkv::BackgroundError& error) { m_told.push_back(error); };
+  reopen();
+  EXPECT_TRUE(write(kMiB));
+  free_all();  // nothing is primed while what is free may be wanted
+  m_env.set_bad(vtkv::SimBad::writes, "/containers/8K", 20 * 8 * kKiB, 22 * 8 * kKiB);
   for (unsigned i = 0; i < 16; ++i) {
     EXPECT_TRUE(write(8 * kKiB));
   }
   m_env.advance(std::chrono::seconds(60));
-  EXPECT_FALSE(m_set->background_errors().empty());
+  ASSERT_FALSE(m_told.empty());
+  EXPECT_NE(m_told[0].status.message().find("is full"), std::string::npos) << m_told[0].status.message();
+  std::vector<AllocatedSlot> slots;
+  while (m_set->allocate(8 * kKiB, &slots).ok()) {
+  }
+  for (const AllocatedSlot& slot : slots) {
+    EXPECT_FALSE(slot.address.container() == 1 && (slot.address.whole().index == 20 || slot.address.whole().index == 21));
+  }
+}
+
+// A word of the disk is asked for.
+TEST_F(ContainerSpaceTest, WantOfMemoryQuarantinesNothing) {
+  m_env.fail_nth(vtkv::SimCall::allocate, 1, Status::from_errno(EIO, "injected"), true);
+  m_env.fail_nth(vtkv::SimCall::write, 1, Status::from_errno(ENOMEM, "injected"), true);
+  for (unsigned i = 0; i < 16; ++i) {
+    write(8 * kKiB);
+  }
+  m_env.advance(std::chrono::seconds(60));
   EXPECT_TRUE(m_set->quarantined().empty());
 }
 

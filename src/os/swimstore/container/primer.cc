@@ -93,7 +93,10 @@ Status Primer::prime_class(Container& container, const Container::Counts& counts
     if (!status.ok() && !status.is_no_space() && !quarantined) {
       return status;
     }
-    result->worked |= quarantined;
+    if (quarantined) {
+      m_errors.note(kPrimeWork, status);
+      result->worked = true;
+    }
     m_primed_bytes += done;
   }
   const uint64_t unsynced = container.priming_bytes();

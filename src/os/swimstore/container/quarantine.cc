@@ -1,6 +1,7 @@
 #include "swimstore/container/quarantine.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "vtkv/env/aligned_buffer.h"
@@ -12,7 +13,12 @@ using vtkv::Status;
 namespace {
 
 constexpr uint64_t kFileBytes = 2 * QuarantineRecord::kBytes;
-constexpr size_t kBadAtOnceMax = 16;
+
+// A disk's word about the place; want of memory, or of a path to the disk, says nothing of it.
+bool refuses(const Status& status) {
+  const int number = status.error_number();
+  return !status.ok() && (number == EIO || number == ENODATA || number == EREMOTEIO || number == EILSEQ);
+}
 
 }  // namespace
 
@@ -80,8 +86,9 @@ Status Quarantine::make_missing() {
 }
 
 Status Quarantine::add(const std::vector<SlotAddress>& slots) {
-  std::lock_guard lock(m_lock);
-  QuarantineRecord next = m_record;
+  std::lock_guard write_lock(m_write_lock);
+  QuarantineRecord next = m_record;  // only written here
+  const size_t before = next.slots.size();
   next.epoch++;
   bool full = false;
   for (const SlotAddress& slot : slots) {
@@ -93,7 +100,7 @@ Status Quarantine::add(const std::vector<SlotAddress>& slots) {
       next.slots.push_back(slot);
     }
   }
-  if (next.slots.size() > m_record.slots.size()) {
+  if (next.slots.size() > before) {
     if (!m_file) {
       return Status::failed(path() + " is not there");
     }
@@ -102,6 +109,7 @@ Status Quarantine::add(const std::vector<SlotAddress>& slots) {
     std::memcpy(buffer.data(), bytes.data(), bytes.size());
     VTKV_RETURN_IF_ERROR(m_file->write(next.epoch % 2 * bytes.size(), buffer.data(), bytes.size()));
     VTKV_RETURN_IF_ERROR(m_file->sync());
+    std::lock_guard lock(m_lock);
     m_record = std::move(next);
   }
   return full ? Status::make(Status::Code::no_space,
@@ -111,6 +119,11 @@ Status Quarantine::add(const std::vector<SlotAddress>& slots) {
               : Status();
 }
 
+std::string to_string(const std::vector<SlotAddress>& bad, const vtkv::File& file) {
+  return std::to_string(bad.size()) + (bad.size() == 1 ? " slot of " : " slots of ") + file.path() + " from slot " +
+         std::to_string(bad.front().index) + " on";
+}
+
 std::vector<SlotAddress> find_bad_slots(vtkv::File& file, uint8_t size_class, uint64_t offset,
                                         const std::vector<iovec>& buffers) {
   vtkv::AlignedBuffer bytes;
@@ -118,11 +131,11 @@ std::vector<SlotAddress> find_bad_slots(vtkv::File& file, uint8_t size_class, ui
     bytes.append({static_cast<const char*>(buffer.iov_base), buffer.iov_len});
   }
   std::vector<SlotAddress> bad;
-  for (uint64_t at = 0; at < bytes.size() && bad.size() < kBadAtOnceMax;) {
+  for (uint64_t at = 0; at < bytes.size() && bad.size() < kBadSlotsMax;) {
     const SlotAddress slot{size_class, (offset + at) / slot_bytes(size_class)};
     const uint64_t end = std::min<uint64_t>(bytes.size(), slot.byte_offset() + slot_bytes(size_class) - offset);
     const Status status = file.write(offset + at, bytes.data() + at, end - at);
-    if (!status.ok() && !status.is_no_space()) {
+    if (refuses(status)) {
       bad.push_back(slot);
     }
     at = end;

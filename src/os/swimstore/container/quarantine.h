@@ -39,13 +39,17 @@ class Quarantine {
   vtkv::Env* const m_env;
   const std::string m_directory;
   std::unique_ptr<vtkv::File> m_file;  // null: missing
-  mutable std::mutex m_lock;
+  std::mutex m_write_lock;     // taken before m_lock, which is not held over I/O
+  mutable std::mutex m_lock;   // m_record
   QuarantineRecord m_record;
 };
 
-// The slots of the class that cannot take their part of what a write that failed was to bring: each part is written once
-// more. At most the first few, for when all fail it is the disk, and not its slots.
+// The slots of the class whose disk refuses their part of what a write that failed was to bring: each part is written
+// once more. At most the first kBadSlotsMax, for when all fail it is the disk, and not its slots.
+inline constexpr size_t kBadSlotsMax = 16;
 std::vector<SlotAddress> find_bad_slots(vtkv::File& file, uint8_t size_class, uint64_t offset,
                                         const std::vector<iovec>& buffers);
+// "2 slots of FILE from slot 5 on".
+std::string to_string(const std::vector<SlotAddress>& bad, const vtkv::File& file);
 
 }  // namespace swimstore

@@ -65,6 +65,7 @@ bool Reclaimer::withhold_one(Container& container) {
 bool Reclaimer::withhold_piece(Container& container, uint64_t* withheld) {
   const uint64_t bytes = slot_bytes(m_piece_class);
   if (!m_promises.take_spare(bytes)) {
+    m_refused = true;
     return false;
   }
   const bool more = container.withhold_piece(m_piece_class, m_durable.load(),
@@ -74,8 +75,7 @@ bool Reclaimer::withhold_piece(Container& container, uint64_t* withheld) {
 }
 
 // A search goes through all containers, and finds nothing in most of a store whose small objects went at random.
-bool Reclaimer::may_search(bool is_low) {
-  m_found_all &= is_low;
+bool Reclaimer::may_search() {
   const uint64_t free_bytes = m_promises.free_bytes();
   m_least_free_bytes = std::min(m_least_free_bytes, free_bytes);
   const uint64_t freed_bytes = free_bytes - m_least_free_bytes;
@@ -95,8 +95,9 @@ void Reclaimer::search_smaller() {
 }
 
 void Reclaimer::end_search(bool went_through_all) {
-  m_found_all = went_through_all;
-  m_urgent &= !went_through_all;
+  m_found_all = went_through_all && !m_refused;
+  m_urgent &= !m_found_all;
+  m_refused = false;
   m_searched.fill(false);
   m_piece_class = kSizeClasses - 1;
   m_searching = false;
@@ -105,8 +106,6 @@ void Reclaimer::end_search(bool went_through_all) {
 
 void Reclaimer::withhold_pieces(const vtkv::FileSystemInfo& host, uint64_t punched_bytes, bool* worked) {
   const uint64_t missing_bytes = m_reserve.missing_bytes(host);
-  const bool is_low = m_reserve.is_low(host);
-  m_urgent = is_low || (m_urgent && missing_bytes > 0);
   if (!m_urgent && slot_bytes(m_piece_class) < m_options.hole_bytes_min) {
     end_search(false);
     return;
@@ -117,7 +116,7 @@ void Reclaimer::withhold_pieces(const vtkv::FileSystemInfo& host, uint64_t punch
     under_way += counts.withheld_pieces_bytes + counts.withheld_stretches * container->growth_bytes();
   }
   uint64_t wanted = missing_bytes - std::min(missing_bytes, under_way);
-  if (wanted == 0 || !may_search(is_low)) {
+  if (wanted == 0 || !may_search()) {
     return;
   }
   bool all_searched = true, held_up = false;
@@ -147,6 +146,9 @@ Status Reclaimer::step(bool* worked) {
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
   m_low = host.available_bytes < host.total_bytes / (m_low ? 8 : 16);
+  const bool reserve_is_low = m_reserve.is_low(host);
+  m_urgent = reserve_is_low || (m_urgent && m_reserve.missing_bytes(host) > 0);
+  m_found_all &= reserve_is_low;
   const bool is_short = m_short.load(std::memory_order_relaxed);
   bool waiting = false;
   Container::Punched punched;

@@ -43,7 +43,7 @@ class Reclaimer {
   // Withholds pieces of one size, so that a step is short; *worked until the smallest have been looked for. What found
   // too little looks again when much more is free.
   void withhold_pieces(const vtkv::FileSystemInfo& host, uint64_t punched_bytes, bool* worked);
-  bool may_search(bool is_low);
+  bool may_search();
   // Below hole_bytes_min only while that is urgent.
   void search_smaller();
   void end_search(bool went_through_all);
@@ -65,10 +65,11 @@ class Reclaimer {
   std::array<bool, kSizeClasses> m_searched{};
   uint64_t m_least_free_bytes = 0;  // since the last search ended
   bool m_found_all = false;         // it went down to single blocks; until the reserve is low no more
+  bool m_refused = false;           // what it found may be wanted by transactions: it does not end for good
   // The reserve is low, or was and is not whole yet: with as much as ends that alone, the next log segment made the
   // store full again.
   bool m_urgent = false;
-  bool m_low = false;
+  bool m_low = false;               // the host
   std::array<bool, kSizeClasses> m_shrinking{};
 };
 

@@ -48,13 +48,12 @@ class Importer {
         if (m_reader.find_next()) {
           continue;
         }
-        m_result.omitted.push_back(fmt::format("{} ends without its last record: what lay behind is missing, too",
-                                               m_reader.name()));
-        return wait_durable();
+        omit(fmt::format("{} ends without its last record: what lay behind is missing, too", m_reader.name()));
+        return conclude();
       }
       if (kind == ArchiveRecord::end) {
         end(body);
-        return wait_durable();
+        return conclude();
       }
       const Status status = apply(kind, body);
       if (status.code() == Status::Code::corruption) {
@@ -70,6 +69,7 @@ class Importer {
     coll_t cid;
     ObjectStore::CollectionHandle collection;
     std::vector<ObjectRange> ranges;
+    bool is_new = false;
 
     bool holds(const ghobject_t& oid) const {
       return std::any_of(ranges.begin(), ranges.end(),
@@ -94,8 +94,36 @@ class Importer {
     for (const coll_t& cid : cids) {
       ObjectStore::CollectionHandle collection = m_store.open_collection(cid);
       const auto ranges = object_ranges(cid, static_cast<uint32_t>(m_store.collection_bits(collection)));
-      m_targets.push_back({cid, std::move(collection), ranges});
+      m_targets.push_back({cid, std::move(collection), ranges, false});
     }
+    return {};
+  }
+
+  void omit(std::string what) {
+    m_result.omitted.push_back(std::move(what));
+    m_incomplete = true;
+  }
+
+  // An OSD takes what is there for all there was.
+  Status conclude() {
+    VTKV_RETURN_IF_ERROR(wait_durable());
+    if (!m_incomplete) {
+      return {};
+    }
+    for (Target& target : m_targets) {
+      spg_t pgid;
+      struct stat st;
+      if (target.is_new && target.cid.is_pg(&pgid) &&
+          m_store.stat(target.collection, pgid.make_pgmeta_oid(), &st) == -ENOENT) {
+        m_result.omitted.push_back(fmt::format(
+            "PG {} lacks its own object, without which an OSD cannot load it and ends when it is to make it: before one "
+            "starts on this store, 'ceph-objectstore-tool --op remove --pgid {} --force'",
+            target.cid.to_str(), target.cid.to_str()));
+      }
+    }
+    m_result.omitted.push_back("the PGs of what was left out are incomplete, and an OSD answers that such objects do not "
+                               "exist: remove these PGs from this store where others have them whole; otherwise 'ceph pg "
+                               "deep-scrub' and 'ceph pg repair' them before clients read");
     return {};
   }
 
@@ -104,7 +132,7 @@ class Importer {
     const std::string what = m_in_object ? fmt::format("object {} was left out", name_of(m_oid))
                              : m_passing ? std::string("it belongs to an object that was left out")
                                          : std::string("if it began an object, that was left out");
-    m_result.omitted.push_back(fmt::format("{}: {}", status.message(), what));
+    omit(fmt::format("{}: {}", status.message(), what));
     m_in_object = false;
     m_passing = true;
   }
@@ -112,8 +140,7 @@ class Importer {
   void end(std::string_view body) {
     uint64_t objects = 0;
     if (!vtkv::get_fixed64(&body, &objects) || objects != m_whole) {
-      m_result.omitted.push_back(fmt::format("{} was written with {} objects, and {} of them are whole",
-                                             m_reader.name(), objects, m_whole));
+      omit(fmt::format("{} was written with {} objects, and {} of them are whole", m_reader.name(), objects, m_whole));
     }
   }
 
@@ -212,7 +239,7 @@ class Importer {
       return {};
     }
     const coll_t& cid = *named.cid;
-    const Target made{cid, nullptr, object_ranges(cid, named.bits)};
+    const Target made{cid, nullptr, object_ranges(cid, named.bits), true};
     // Where it was split or merged since, its objects go where they belong now.
     if (std::any_of(m_targets.begin(), m_targets.end(),
                     [&](const Target& one) { return one.cid == cid || one.overlaps(made); })) {
@@ -255,8 +282,7 @@ class Importer {
       ++m_whole;
       m_in_object = false;
       m_passing = true;
-      m_result.omitted.push_back(fmt::format("object {} was left out: no collection of the store has its pool and hash",
-                                             name_of(m_oid)));
+      omit(fmt::format("object {} was left out: no collection of the store has its pool and hash", name_of(m_oid)));
       return {};
     }
     if (m_collection != m_target->collection) {
@@ -309,6 +335,7 @@ class Importer {
   uint64_t m_bytes = 0;  // of this object
   uint64_t m_bytes_in_flight = 0;
   uint64_t m_whole = 0;  // objects in the archive
+  bool m_incomplete = false;  // something was left out
   bool m_in_object = false;
   bool m_passing = false;  // behind a damaged record, until the next object begins
   Transaction m_transaction;
