@@ -191,5 +191,5 @@ class SwimStore : public ObjectStore {
   std::unique_ptr<Mounted> m_mounted;
 
   // For get_cur_stats.
-  PerfCounters::avg_tracker<uint64_t> m_commit_latency_ns, m_apply_latency_ns;
+  PerfCounters::avg_tracker<uint64_t> m_commit_latency_ns;
 };

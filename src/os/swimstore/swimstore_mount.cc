@@ -329,14 +329,19 @@ Status SwimStore::consider_obstacles(vtkv::FileSystemInfo* host) const {
   return {};
 }
 
+// An OSD leaves a crash report, whose message 'ceph crash info' shows; a tool just ends.
 void SwimStore::end_process(const Status& status) {
-  derr << "FATAL: " << status.to_string()
-       << ": nothing can be made durable any more; this OSD ends, its peers take over. Check the disk, then start it "
-          "again"
-       << dendl;
+  const std::string text =
+      fmt::format("{}: nothing can be made durable any more; this OSD ends, its peers take over. Check the disk, then "
+                  "start it again",
+                  status.to_string());
+  derr << "FATAL: " << text << dendl;
   if (m_fatal_handler) {
     m_fatal_handler(status);
     return;
+  }
+  if (g_code_env == CODE_ENVIRONMENT_DAEMON) {
+    ceph_abort_msg(text);
   }
   cct->_log->flush();
   ::_exit(1);

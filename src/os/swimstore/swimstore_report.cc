@@ -28,7 +28,12 @@ swimstore::SpaceWaiters space_waiters(const swimstore::SpaceGate& gate, uint64_t
 }
 
 swimstore::MemoryGauges memory_gauges(const swimstore::StoreContext& store, const swimstore::CommitThrottle& throttle) {
-  return {store.onodes.size(), store.onodes.memory_bytes(), store.data.memory_bytes(), throttle.taken_bytes()};
+  return {.onodes = store.onodes.size(),
+          .onode_bytes = store.onodes.memory_bytes(),
+          .onode_hits = store.onodes.hits(),
+          .onode_misses = store.onodes.misses(),
+          .data_bytes = store.data.memory_bytes(),
+          .throttle_bytes = throttle.taken_bytes()};
 }
 
 // Ceph's tests set the option of the store they know, or that of each store.
@@ -39,12 +44,13 @@ bool may_inject_errors(CephContext* cct) {
 
 }  // namespace
 
+// What is applied is readable at once, and nobody waits for it: as other stores that apply when they commit, the time
+// until a transaction is durable is told for both.
 objectstore_perf_stat_t SwimStore::get_cur_stats() {
   m_commit_latency_ns.consume_next(m_counters->get()->get_tavg_ns(swimstore::l_swimstore_commit_latency));
-  m_apply_latency_ns.consume_next(m_counters->get()->get_tavg_ns(swimstore::l_swimstore_apply_latency));
   objectstore_perf_stat_t stat;
   stat.os_commit_latency_ns = m_commit_latency_ns.current_avg();
-  stat.os_apply_latency_ns = m_apply_latency_ns.current_avg();
+  stat.os_apply_latency_ns = stat.os_commit_latency_ns;
   return stat;
 }
 
@@ -120,6 +126,7 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
                       fmt::format("{} reads failed since the OSD at {} started: deep scrub its PGs, check the disk",
                                   errors, path));
     }
+    m_mounted->context.slow.add_alert(path, host, alerts);
     m_mounted->ignored_options.add_alert(path, m_mounted->context.collections.list(), alerts);
     if (const std::string text = m_mounted->fsck.alert(); !text.empty()) {
       alerts->emplace("SWIMSTORE_FSCK_FINDINGS", fmt::format("store at {}: {}", path, text));

@@ -170,6 +170,8 @@ int CommitPipeline::queue(CollectionRef collection, std::vector<Transaction>& tr
     m_store.counters.tinc(l_swimstore_plan_latency, std::chrono::microseconds(planned_us - admitted_us));
     txn->submit();
     admission.submitted();
+    dout(5) << "transaction " << txn->last_sequence << " of " << collection->cid << ": " << planner.operations()
+            << " operations, " << admission.throttled_bytes() - kTransactionBytes << " bytes" << dendl;
     m_store.counters.tinc(l_swimstore_submit_latency,
                           std::chrono::microseconds(m_store.env->now_us() - planned_us));
     m_store.counters.inc(l_swimstore_operations, planner.operations());
@@ -183,6 +185,9 @@ int CommitPipeline::queue(CollectionRef collection, std::vector<Transaction>& tr
     } else {
       m_store.finisher.queue(on_applied);
     }
+  }
+  if (const std::chrono::microseconds taken(m_store.env->now_us() - admitted_us); m_store.slow.is_slow(taken)) {
+    m_store.slow.note("planning of a transaction", collection->cid.to_str(), taken);
   }
   m_store.counters.inc(l_swimstore_transactions);
   m_store.counters.tinc(l_swimstore_queue_latency, std::chrono::microseconds(m_store.env->now_us() - began_us));

@@ -1,8 +1,14 @@
 #include "swimstore/commit/txn_context.h"
 
+#include "common/debug.h"
 #include "include/ceph_assert.h"
 
 #include "swimstore/commit/commit_pipeline.h"
+
+#define dout_context m_store.cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore.commit "
 
 namespace swimstore {
 
@@ -23,6 +29,8 @@ void TxnContext::write_slot(const AllocatedSlot& slot, ceph::bufferlist data, ui
   // Keeps the memory alive until data_written, too.
   m_store.in_flight.add(slot.address, std::move(data));
   m_writes.push_back({slot, keep});
+  dout(20) << "  slot " << slot_bytes(slot.address.container()) / 1024 << "K/" << slot.address.whole().index << " block "
+           << slot.address.first_block() << ": " << slot.bytes << " bytes" << (slot.primed ? "" : ", not primed") << dendl;
   m_store.counters.inc(l_swimstore_write_slots);
   m_store.counters.inc(l_swimstore_write_slot_bytes, slot.bytes);
   if (!slot.primed) {
@@ -44,13 +52,13 @@ void TxnContext::take_back() {
 }
 
 void TxnContext::correct_throttle() {
-  uint64_t bytes = batch.encoded_bytes();
+  m_bytes = batch.encoded_bytes();
   for (const SlotWrite& write : m_writes) {
-    bytes += write.slot.bytes;
+    m_bytes += write.slot.bytes;
   }
-  if (bytes > m_throttled_bytes) {
-    m_pipeline.m_throttle.take_more(bytes - m_throttled_bytes);
-    m_throttled_bytes = bytes;
+  if (m_bytes > m_throttled_bytes) {
+    m_pipeline.m_throttle.take_more(m_bytes - m_throttled_bytes);
+    m_throttled_bytes = m_bytes;
   }
 }
 
@@ -92,8 +100,11 @@ void TxnContext::committed(const vtkv::Status& status) {
   for (const OpSequencerRef& sequencer : m_sequencers) {
     sequencer->committed(last_sequence, &ready);
   }
-  m_store.counters.tinc(l_swimstore_commit_latency,
-                        std::chrono::microseconds(m_store.env->now_us() - m_submitted_us));
+  const uint64_t latency_us = m_store.env->now_us() - m_submitted_us;
+  m_store.took(l_swimstore_commit_latency, "commit", std::chrono::microseconds(latency_us), m_collection->cid);
+  m_store.counters.hinc(l_swimstore_commit_latency_histogram, latency_us, m_bytes);
+  dout(5) << "transaction " << last_sequence << " of " << m_collection->cid << " is durable after " << latency_us << " us"
+          << dendl;
   if (!ready.empty()) {
     if (ContextQueue* const queue = m_collection->commit_queue; queue != nullptr) {
       queue->queue(ready);

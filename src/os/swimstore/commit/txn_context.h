@@ -55,6 +55,7 @@ class TxnContext final : public CubeTransaction, public boost::intrusive_ref_cou
   boost::container::small_vector<OpSequencerRef, 2> m_sequencers;
   std::vector<SlotWrite> m_writes;
   uint64_t m_throttled_bytes;
+  uint64_t m_bytes = 0;  // of batch and slots; once planned
   uint64_t m_submitted_us = 0;
 };
 

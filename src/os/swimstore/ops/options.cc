@@ -120,6 +120,20 @@ void add_checks(std::vector<Option>& table) {
   table.push_back(ratio_option("swimstore_fsck_online_rate", level, 4096.0,
                                "entries of the tree, or blocks of 4 KiB, that 'swimstore fsck' of a running OSD goes "
                                "through in a second"));
+  table.push_back(ratio_option("swimstore_log_op_age", level, 5.0,
+                               "an operation that takes so many seconds or longer is told in the log")
+                      .set_flag(Option::FLAG_RUNTIME));
+  table.push_back(Option("swimstore_slow_ops_warn_threshold", Option::TYPE_UINT, level)
+                      .set_default(1)
+                      .set_description("so many of them within swimstore_slow_ops_warn_lifetime raise a health alert; "
+                                       "0: none")
+                      .set_flag(Option::FLAG_RUNTIME)
+                      .add_service("osd"));
+  table.push_back(Option("swimstore_slow_ops_warn_lifetime", Option::TYPE_UINT, level)
+                      .set_default(86400)
+                      .set_description("seconds that a slow operation counts for the health alert")
+                      .set_flag(Option::FLAG_RUNTIME)
+                      .add_service("osd"));
   table.push_back(bool_option("swimstore_debug_inject_read_err", Option::LEVEL_DEV, false,
                               "obey the requests of tests for read errors of single objects"));
   table.push_back(ratio_option("swimstore_debug_random_read_err", Option::LEVEL_DEV, 0,

@@ -21,12 +21,14 @@ void add_transactions(PerfCountersBuilder& b) {
                  kUseful);
   b.add_time_avg(l_swimstore_brake_latency, "brake_latency", "Time by which transactions were slowed for lack of space",
                  "blat", kUseful);
-  b.add_time_avg(l_swimstore_plan_latency, "plan_latency", "Time to apply operations and choose slots");
-  b.add_time_avg(l_swimstore_submit_latency, "submit_latency", "Time to encode and submit");
+  b.add_time_avg(l_swimstore_plan_latency, "plan_latency", "Time to apply operations and choose slots", "plat", kUseful);
+  b.add_time_avg(l_swimstore_submit_latency, "submit_latency", "Time to encode and submit", "sblt", kUseful);
   b.add_time_avg(l_swimstore_commit_latency, "commit_latency", "Time from submission to durability", "clat",
                  kCritical);
-  b.add_time_avg(l_swimstore_apply_latency, "apply_latency", "Time until a transaction is readable", "alat",
-                 kUseful);
+  b.add_u64_counter_histogram(l_swimstore_commit_latency_histogram, "commit_latency_histogram",
+                              {"Latency (usec)", PerfHistogramCommon::SCALE_LOG2, 0, 50, 24},
+                              {"Transaction size (bytes)", PerfHistogramCommon::SCALE_LOG2, 0, 512, 20},
+                              "Time from submission to durability, by the size of the transaction");
   b.add_u64_counter(l_swimstore_encoded_bytes, "encoded_bytes", "Bytes of tree updates", nullptr, 0,
                     unit_t(UNIT_BYTES));
 }
@@ -53,44 +55,48 @@ void add_data(PerfCountersBuilder& b) {
 }
 
 void add_metadata(PerfCountersBuilder& b) {
-  b.add_u64_counter(l_swimstore_onode_hits, "onode_hits", "Onodes found in memory");
-  b.add_u64_counter(l_swimstore_onode_misses, "onode_misses", "Onodes looked up in the tree");
-  b.add_u64_counter(l_swimstore_chunk_loads, "chunk_loads", "Extent chunks read from the tree");
-  b.add_time_avg(l_swimstore_omap_latency, "omap_latency", "Time of an omap lookup");
-  b.add_time_avg(l_swimstore_omap_seek_latency, "omap_seek_latency", "Time of an omap iterator's seek");
-  b.add_time_avg(l_swimstore_omap_next_latency, "omap_next_latency", "Time of an omap iterator's step");
-  b.add_time_avg(l_swimstore_list_latency, "list_latency", "Time of a collection listing");
+  b.add_time_avg(l_swimstore_omap_latency, "omap_latency", "Time of an omap lookup", "olat", kUseful);
+  b.add_time_avg(l_swimstore_omap_seek_latency, "omap_seek_latency", "Time of an omap iterator's seek", "oslt", kUseful);
+  b.add_time_avg(l_swimstore_omap_next_latency, "omap_next_latency", "Time of an omap iterator's step", "onlt", kUseful);
+  b.add_time_avg(l_swimstore_list_latency, "list_latency", "Time of a collection listing", "llat", kUseful);
+  b.add_u64_counter(l_swimstore_slow_operations, "slow_operations", "Operations that took swimstore_log_op_age or longer",
+                    "slow", kUseful);
 }
 
 void add_gauges(PerfCountersBuilder& b) {
   const auto bytes = [&b](int index, const char* name, const char* description) {
     b.add_u64(index, name, description, nullptr, 0, unit_t(UNIT_BYTES));
   };
+  const auto count = [&b](int index, const char* name, const char* description, unit_t unit = UNIT_NONE) {
+    b.add_u64_counter(index, name, description, nullptr, 0, unit);
+  };
+  b.add_u64_counter(l_swimstore_onode_hits, "onode_hits", "Onodes found in memory", "ohit", kUseful);
+  b.add_u64_counter(l_swimstore_onode_misses, "onode_misses", "Onodes looked up in the tree", "omis", kUseful);
   b.add_u64(l_swimstore_throttle_bytes, "throttle_bytes", "Bytes of transactions that are under way", "thrb", kUseful,
             unit_t(UNIT_BYTES));
   b.add_u64(l_swimstore_onodes, "onodes", "Onodes in memory");
   bytes(l_swimstore_onode_cache_bytes, "onode_cache_bytes", "Memory of onodes");
   bytes(l_swimstore_data_cache_bytes, "data_cache_bytes", "Memory of cached data");
   bytes(l_swimstore_block_cache_bytes, "block_cache_bytes", "Memory of cached tree blocks");
-  b.add_u64(l_swimstore_block_cache_hits, "block_cache_hits", "Tree blocks found in memory");
-  b.add_u64(l_swimstore_block_cache_misses, "block_cache_misses", "Tree blocks read");
-  b.add_u64(l_swimstore_commit_groups, "commit_groups", "Commit groups made durable");
-  b.add_u64(l_swimstore_syncs, "syncs", "Syncs issued");
-  bytes(l_swimstore_log_bytes, "log_bytes", "Bytes written to the log");
-  bytes(l_swimstore_external_bytes, "external_bytes", "Bytes written to slots by commit groups");
+  count(l_swimstore_block_cache_hits, "block_cache_hits", "Tree blocks found in memory");
+  count(l_swimstore_block_cache_misses, "block_cache_misses", "Tree blocks read");
+  count(l_swimstore_commit_groups, "commit_groups", "Commit groups made durable");
+  count(l_swimstore_syncs, "syncs", "Syncs issued");
+  count(l_swimstore_log_bytes, "log_bytes", "Bytes written to the log", UNIT_BYTES);
+  count(l_swimstore_external_bytes, "external_bytes", "Bytes written to slots by commit groups", UNIT_BYTES);
   bytes(l_swimstore_memtable_bytes, "memtable_bytes", "Memory of updates not yet in the tree");
-  b.add_u64(l_swimstore_memtable_flushes, "memtable_flushes", "Memtables written to the tree");
-  bytes(l_swimstore_flush_bytes, "flush_bytes", "Bytes written by them");
-  b.add_u64(l_swimstore_merges, "merges", "Merges of runs");
-  bytes(l_swimstore_merge_bytes, "merge_bytes", "Bytes written by them");
+  count(l_swimstore_memtable_flushes, "memtable_flushes", "Memtables written to the tree");
+  count(l_swimstore_flush_bytes, "flush_bytes", "Bytes written by them", UNIT_BYTES);
+  count(l_swimstore_merges, "merges", "Merges of runs");
+  count(l_swimstore_merge_bytes, "merge_bytes", "Bytes written by them", UNIT_BYTES);
   b.add_u64(l_swimstore_runs, "runs", "Runs of the tree");
   bytes(l_swimstore_log_file_bytes, "log_file_bytes", "Size of the log on the host");
   bytes(l_swimstore_tree_file_bytes, "tree_file_bytes", "Size of the tree on the host");
   bytes(l_swimstore_slot_owned_bytes, "slot_owned_bytes", "Slots that hold data");
   bytes(l_swimstore_slot_free_bytes, "slot_free_bytes", "Slots that are free or soon will be");
   bytes(l_swimstore_container_file_bytes, "container_file_bytes", "Size of the containers on the host");
-  bytes(l_swimstore_primed_bytes, "primed_bytes", "Bytes written ahead of demand");
-  bytes(l_swimstore_punched_bytes, "punched_bytes", "Bytes given back to the host");
+  count(l_swimstore_primed_bytes, "primed_bytes", "Bytes written ahead of demand", UNIT_BYTES);
+  count(l_swimstore_punched_bytes, "punched_bytes", "Bytes given back to the host", UNIT_BYTES);
 }
 
 }  // namespace
@@ -114,6 +120,8 @@ void StoreCounters::refresh_gauges(Cube& cube, const MemoryGauges& memory) {
   const vtkv::DBStatistics db = cube.database().statistics();
   const ContainerStatistics slots = cube.containers().statistics();
   const std::pair<int, uint64_t> values[] = {
+      {l_swimstore_onode_hits, memory.onode_hits},
+      {l_swimstore_onode_misses, memory.onode_misses},
       {l_swimstore_throttle_bytes, memory.throttle_bytes},
       {l_swimstore_onodes, memory.onodes},
       {l_swimstore_onode_cache_bytes, memory.onode_bytes},

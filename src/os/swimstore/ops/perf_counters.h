@@ -1,7 +1,7 @@
 // Names of the store's performance counters (`ceph daemon osd.N perf dump`, section "swimstore").
 //
-// Latencies are averages over time; the gauges at the end are copied from the cube by refresh_gauges(), every few
-// seconds.
+// Latencies are averages over time; those at the end are copied from the cube and the caches by refresh_gauges(), every
+// few seconds. Managers and exporters see those of priority "useful" and above.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ enum {
   l_swimstore_plan_latency,         // of it: operations applied to onodes, slots chosen
   l_swimstore_submit_latency,       // of it: encoding and Cube::submit
   l_swimstore_commit_latency,       // submitted to durable
-  l_swimstore_apply_latency,        // begin of queue_transactions to readable
+  l_swimstore_commit_latency_histogram,  // the same, by the bytes that the transaction holds
   l_swimstore_encoded_bytes,        // batch bytes
   // Data writes
   l_swimstore_write_bytes,          // as asked for by the caller
@@ -40,18 +40,18 @@ enum {
   l_swimstore_read_slot_bytes,      // read from slots
   l_swimstore_read_cache_hit_bytes,
   l_swimstore_read_cache_miss_bytes,
-  l_swimstore_read_checksum_errors,
-  l_swimstore_read_retries,
-  l_swimstore_read_errors,          // -EIO given to the caller
+  l_swimstore_read_checksum_errors,  // pieces of slots, also of those that were right when read again
+  l_swimstore_read_retries,          // reads from slots that were tried again
+  l_swimstore_read_errors,           // -EIO given to the caller
   // Metadata reads
-  l_swimstore_onode_hits,
-  l_swimstore_onode_misses,
-  l_swimstore_chunk_loads,          // extent chunks read from the tree
   l_swimstore_omap_latency,         // get, get_keys, get_values, check_keys
   l_swimstore_omap_seek_latency,
   l_swimstore_omap_next_latency,
   l_swimstore_list_latency,         // collection_list
-  // Gauges
+  l_swimstore_slow_operations,      // that took swimstore_log_op_age or longer
+  // Gauges, and counts that others keep
+  l_swimstore_onode_hits,
+  l_swimstore_onode_misses,
   l_swimstore_throttle_bytes,       // of transactions that are under way
   l_swimstore_onodes,
   l_swimstore_onode_cache_bytes,
@@ -82,6 +82,8 @@ enum {
 struct MemoryGauges {
   uint64_t onodes = 0;
   uint64_t onode_bytes = 0;
+  uint64_t onode_hits = 0;
+  uint64_t onode_misses = 0;
   uint64_t data_bytes = 0;
   uint64_t throttle_bytes = 0;
 };

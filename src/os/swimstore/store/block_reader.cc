@@ -1,6 +1,7 @@
 #include "swimstore/store/block_reader.h"
 
 #include <cstring>
+#include <utility>
 
 #include "common/debug.h"
 #include "include/buffer_raw.h"
@@ -225,12 +226,15 @@ int BlockReader::read_pieces(const Onode& onode, const std::vector<Piece>& piece
 int BlockReader::verify(const Onode& onode, const Piece& piece, const vtkv::Status& first_read) {
   vtkv::Status status = first_read;
   uint32_t bad = 0;
+  bool mismatched = false;
   for (int tries = 1;; ++tries) {
     bad = status.ok() ? first_bad_block(piece) : 0;
     if (status.ok() && bad == piece.count) {
       break;
     }
-    m_store.counters.inc(status.ok() ? l_swimstore_read_checksum_errors : l_swimstore_read_errors);
+    if (status.ok() && !std::exchange(mismatched, true)) {
+      m_store.counters.inc(l_swimstore_read_checksum_errors);
+    }
     if (tries == kReadTries) {
       derr << "object " << onode.oid << " block " << piece.block + bad << " in slot "
            << slot_bytes(piece.slot.container()) / 1024 << "K/" << piece.slot.whole().index << " block "
@@ -240,6 +244,8 @@ int BlockReader::verify(const Onode& onode, const Piece& piece, const vtkv::Stat
       return -EIO;
     }
     m_store.counters.inc(l_swimstore_read_retries);
+    dout(1) << "object " << onode.oid << " block " << piece.block + bad << ": "
+            << (status.ok() ? "the data does not match its checksum" : status.to_string()) << "; trying again" << dendl;
     status = m_store.cube.containers().file(piece.slot.container())->read(piece.file_offset(), piece.bytes(),
                                                                           piece.destination);
   }

@@ -78,7 +78,7 @@ int CollectionLister::list(Collection& collection, const ghobject_t& start, cons
   if (next != nullptr) {
     *next = std::move(following);
   }
-  m_store.counters.tinc(l_swimstore_list_latency, ceph::mono_clock::now() - began);
+  m_store.took(l_swimstore_list_latency, "list", ceph::mono_clock::now() - began, collection.cid);
   return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/ceph_context.h"
 #include "swimstore/testing/sim_store_fixture.h"
 
 namespace swimstore {

@@ -66,7 +66,7 @@ int ObjectReader::end_read(const ghobject_t& oid, int r, uint64_t began_us, cons
     return -EIO;
   }
   m_store.counters.inc(l_swimstore_read_bytes, out.length());
-  m_store.counters.tinc(l_swimstore_read_latency, std::chrono::microseconds(m_store.env->now_us() - began_us));
+  m_store.took(l_swimstore_read_latency, "read", std::chrono::microseconds(m_store.env->now_us() - began_us), oid);
   return out.length();
 }
 

@@ -28,7 +28,7 @@ int OmapIterator::seek(const std::string& user_key, bool after) {
     m_entries->next();
   }
   m_positioned = true;
-  m_store.counters.tinc(l_swimstore_omap_seek_latency, ceph::mono_clock::now() - start);
+  m_store.took(l_swimstore_omap_seek_latency, "omap seek", ceph::mono_clock::now() - start, m_oid);
   return moved();
 }
 
@@ -55,7 +55,7 @@ int OmapIterator::next() {
   }
   const auto start = ceph::mono_clock::now();
   m_entries->next();
-  m_store.counters.tinc(l_swimstore_omap_next_latency, ceph::mono_clock::now() - start);
+  m_store.took(l_swimstore_omap_next_latency, "omap step", ceph::mono_clock::now() - start, m_oid);
   return moved();
 }
 

@@ -9,10 +9,10 @@ namespace swimstore {
 
 namespace {
 
-// Adds the time of a scope to a latency counter.
-auto measure(PerfCounters& counters, int index) {
-  return make_scope_guard([&counters, index, start = ceph::mono_clock::now()] {
-    counters.tinc(index, ceph::mono_clock::now() - start);
+// Counts the time of a scope as that of a lookup.
+auto measure(StoreContext& store, const ghobject_t& oid) {
+  return make_scope_guard([&store, &oid, start = ceph::mono_clock::now()] {
+    store.took(l_swimstore_omap_latency, "omap lookup", ceph::mono_clock::now() - start, oid);
   });
 }
 
@@ -83,7 +83,7 @@ int OmapReader::look_up(const Onode& onode, const std::set<std::string>& keys, c
 }
 
 int OmapReader::get(Collection& collection, const ghobject_t& oid, ceph::bufferlist* header, Values* values) {
-  const auto timer = measure(m_store.counters, l_swimstore_omap_latency);
+  const auto timer = measure(m_store, oid);
   std::shared_lock lock(collection.lock);
   OnodeRef onode;
   if (const int r = find(collection, oid, &onode); r < 0) {
@@ -98,7 +98,7 @@ int OmapReader::get(Collection& collection, const ghobject_t& oid, ceph::bufferl
 }
 
 int OmapReader::get_header(Collection& collection, const ghobject_t& oid, ceph::bufferlist* header) {
-  const auto timer = measure(m_store.counters, l_swimstore_omap_latency);
+  const auto timer = measure(m_store, oid);
   std::shared_lock lock(collection.lock);
   OnodeRef onode;
   if (const int r = find(collection, oid, &onode); r < 0) {
@@ -108,7 +108,7 @@ int OmapReader::get_header(Collection& collection, const ghobject_t& oid, ceph::
 }
 
 int OmapReader::get_keys(Collection& collection, const ghobject_t& oid, std::set<std::string>* keys) {
-  const auto timer = measure(m_store.counters, l_swimstore_omap_latency);
+  const auto timer = measure(m_store, oid);
   std::shared_lock lock(collection.lock);
   OnodeRef onode;
   if (const int r = find(collection, oid, &onode); r < 0) {
@@ -119,7 +119,7 @@ int OmapReader::get_keys(Collection& collection, const ghobject_t& oid, std::set
 
 int OmapReader::get_values(Collection& collection, const ghobject_t& oid, const std::set<std::string>& keys,
                            Values* values) {
-  const auto timer = measure(m_store.counters, l_swimstore_omap_latency);
+  const auto timer = measure(m_store, oid);
   std::shared_lock lock(collection.lock);
   OnodeRef onode;
   if (const int r = find(collection, oid, &onode); r < 0) {
@@ -132,7 +132,7 @@ int OmapReader::get_values(Collection& collection, const ghobject_t& oid, const 
 
 int OmapReader::check_keys(Collection& collection, const ghobject_t& oid, const std::set<std::string>& keys,
                            std::set<std::string>* found) {
-  const auto timer = measure(m_store.counters, l_swimstore_omap_latency);
+  const auto timer = measure(m_store, oid);
   std::shared_lock lock(collection.lock);
   OnodeRef onode;
   if (const int r = find(collection, oid, &onode); r < 0) {

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <set>
+#include <sstream>
+#include <string_view>
 
 #include "common/Finisher.h"
 #include "common/hobject.h"
@@ -12,6 +15,7 @@
 #include "swimstore/cube/cube.h"
 #include "swimstore/ops/option_watch.h"
 #include "swimstore/ops/perf_counters.h"
+#include "swimstore/ops/slow_operations.h"
 #include "swimstore/store/collection.h"
 #include "swimstore/store/data_cache.h"
 #include "swimstore/store/metadata_failure.h"
@@ -47,7 +51,7 @@ class InjectedErrors {
 struct StoreContext {
   StoreContext(CephContext* cct, vtkv::Env* env, Cube& cube, Finisher& finisher, PerfCounters& counters,
                MetadataFailure metadata_failure, size_t onode_cache_bytes, size_t data_cache_bytes)
-      : cct(cct), env(env), cube(cube), finisher(finisher), counters(counters),
+      : cct(cct), env(env), cube(cube), finisher(finisher), counters(counters), slow(cct, env, counters),
         metadata_failure(std::move(metadata_failure)), collections(cct), onodes(cube.database(), onode_cache_bytes),
         data(data_cache_bytes), injected(cct, env) {}
 
@@ -56,12 +60,24 @@ struct StoreContext {
   Cube& cube;
   Finisher& finisher;      // for contexts of collections without a commit queue
   PerfCounters& counters;  // indices: ops/perf_counters.h
+  SlowOperations slow;
   const MetadataFailure metadata_failure;
   CollectionTable collections;
   OnodeCache onodes;
   DataCache data;
   InFlightData in_flight;
   InjectedErrors injected;
+
+  // Counts the time of an operation on `object`, and tells of it if it was long.
+  template <typename Object>
+  void took(int counter, std::string_view operation, std::chrono::nanoseconds latency, const Object& object) {
+    counters.tinc(counter, latency);
+    if (slow.is_slow(latency)) {
+      std::ostringstream text;
+      text << object;
+      slow.note(operation, text.str(), latency);
+    }
+  }
 };
 
 }  // namespace swimstore

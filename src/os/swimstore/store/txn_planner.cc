@@ -1,5 +1,7 @@
 #include "swimstore/store/txn_planner.h"
 
+#include <sstream>
+
 #include "common/debug.h"
 #include "common/errno.h"
 
@@ -58,6 +60,18 @@ bool changes_omap_only(uint32_t op, const Onode& onode) {
   }
 }
 
+// What the operation is on; for the log.
+std::string name_of(const Transaction::Op& op, const Transaction::iterator& transaction) {
+  std::ostringstream text;
+  if (op.cid < transaction.colls.size()) {
+    text << transaction.colls[op.cid];
+  }
+  if (op.oid < transaction.objects.size()) {
+    text << " " << transaction.objects[op.oid];
+  }
+  return text.str();
+}
+
 }  // namespace
 
 TxnPlanner::TxnPlanner(StoreContext& store, TxnContext& txn, std::span<const CollectionRef> locked)
@@ -83,6 +97,7 @@ int TxnPlanner::apply(Transaction::iterator& transaction) {
   for (int position = 0; transaction.have_op(); ++position) {
     const Transaction::Op* const op = transaction.decode_op();
     ++m_operations;
+    dout(10) << "operation " << op->op << " " << name_of(*op, transaction) << " " << op->off << "~" << op->len << dendl;
     bool done = op->op == Transaction::OP_NOP;
     int r = done ? 0 : apply_collection_operation(*op, transaction, &done);
     if (!done && r == 0) {

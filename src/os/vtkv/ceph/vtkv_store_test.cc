@@ -2,9 +2,12 @@
 
 #include "vtkv/ceph/vtkv_store.h"
 
+#include <set>
 #include <thread>
 
 #include "common/Formatter.h"
+#include "common/ceph_context.h"
+#include "common/perf_counters_collection.h"
 #include "vtkv/ceph/store_fixture.h"
 
 namespace vtkv {
@@ -336,6 +339,33 @@ TEST_F(VtkvStoreTest, StatisticsAndSizesMove) {
   std::ostringstream text;
   formatter.flush(text);
   EXPECT_NE(text.str().find("\"log_bytes\":" + std::to_string(after)), std::string::npos) << text.str();
+}
+
+// --- counters -------------------------------------------------------------------------------------------
+
+TEST_F(VtkvStoreTest, EveryCounterMoves) {
+  create();
+  set("p", "k", "v");
+  auto transaction = m_store->get_transaction();
+  transaction->merge("M", "k", list("1"));
+  ASSERT_EQ(m_store->submit_transaction(transaction), 0);
+  EXPECT_EQ(get("p", "k"), "v");
+  m_store->compact();
+  std::set<std::string> still;
+  unsigned counters = 0;
+  g_ceph_context->get_perfcounters_collection()->with_counters([&](const auto& by_path) {
+    for (const auto& [path, ref] : by_path) {
+      if (ref.perf_counters == m_store->get_perf_counters()) {
+        ++counters;
+        const bool moved = ref.data->type & PERFCOUNTER_LONGRUNAVG ? ref.data->avgcount > 0 : ref.data->u64 > 0;
+        if (!moved) {
+          still.insert(path);
+        }
+      }
+    }
+  });
+  EXPECT_EQ(counters, 5u);
+  EXPECT_EQ(still, std::set<std::string>());
 }
 
 }  // namespace

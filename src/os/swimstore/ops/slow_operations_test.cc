@@ -1,0 +1,83 @@
+#include "swimstore/ops/slow_operations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/ceph_context.h"
+#include "swimstore/ops/perf_counters.h"
+#include "swimstore/testing/sim_store_fixture.h"
+
+namespace swimstore {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+class SlowOperationsTest : public SimStoreFixture {
+ protected:
+  void TearDown() override {
+    set("swimstore_log_op_age", "5");
+    set("swimstore_slow_ops_warn_threshold", "1");
+    set("swimstore_slow_ops_warn_lifetime", "86400");
+    SimStoreFixture::TearDown();
+  }
+  void set(const char* option, const char* value) {
+    g_ceph_context->_conf.set_val_or_die(option, value);
+    g_ceph_context->_conf.apply_changes(nullptr);
+  }
+  std::string alert() {
+    store_statfs_t report;
+    osd_alert_list_t alerts;
+    EXPECT_EQ(0, m_store->statfs(&report, &alerts));
+    const auto found = alerts.find("SWIMSTORE_SLOW_OPERATIONS");
+    return found == alerts.end() ? "" : found->second;
+  }
+  void write() {
+    ceph::bufferlist data;
+    data.append(std::string(4096, 'x'));
+    ObjectStore::Transaction txn;
+    txn.write(kPg, named("object"), 0, 4096, data);
+    m_store->queue_transaction(m_pg, std::move(txn));
+    m_env.run_until_idle();
+  }
+};
+
+// In the simulator nothing takes longer than a few milliseconds: the limit comes down to it instead.
+TEST_F(SlowOperationsTest, AreToldUntilTheirTimeIsOver) {
+  write();
+  EXPECT_EQ(alert(), "");
+  set("swimstore_log_op_age", "0");
+  set("swimstore_slow_ops_warn_lifetime", "600");
+  write();
+  set("swimstore_log_op_age", "5");
+  EXPECT_THAT(alert(), HasSubstr(kPath));
+  EXPECT_THAT(alert(), HasSubstr("operations took 5 s or longer"));
+  EXPECT_GT(m_store->get_perf_counters()->get(l_swimstore_slow_operations), 0u);
+  m_env.advance(599s);
+  EXPECT_NE(alert(), "");
+  m_env.advance(3s);
+  EXPECT_EQ(alert(), "");
+}
+
+TEST_F(SlowOperationsTest, FewerThanTheThresholdAreNoAlert) {
+  set("swimstore_log_op_age", "0");
+  write();
+  set("swimstore_log_op_age", "5");
+  set("swimstore_slow_ops_warn_threshold", "1000");
+  EXPECT_EQ(alert(), "");
+  set("swimstore_slow_ops_warn_threshold", "0");
+  EXPECT_EQ(alert(), "");
+  set("swimstore_slow_ops_warn_threshold", "1");
+  EXPECT_NE(alert(), "");
+}
+
+TEST_F(SlowOperationsTest, TheObjectIsNamed) {
+  write();
+  set("swimstore_log_op_age", "0");
+  ceph::bufferlist read;
+  EXPECT_EQ(4096, m_store->read(m_pg, named("object"), 0, 4096, read));
+  EXPECT_THAT(alert(), HasSubstr("the last: read of #1:e0000000:::object:head# took 0."));
+}
+
+}  // namespace
+}  // namespace swimstore
