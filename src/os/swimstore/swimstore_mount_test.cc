@@ -264,6 +264,18 @@ TEST_F(MountTest, TheGaugesAreBroughtUpToDateWhenTheOsdAsksForSpace) {
   EXPECT_EQ(0, store.umount());
 }
 
+// With a true here, 'ceph df' would print the omap of each pool as 0, instead of what scrubs have found.
+TEST_F(MountTest, OmapIsNotSaidToBeCountedByPool) {
+  ASSERT_EQ(0, mkfs());
+  SwimStore store(g_ceph_context, kPath, &m_env);
+  ASSERT_EQ(0, store.mount());
+  store_statfs_t report;
+  bool per_pool_omap = true;
+  ASSERT_EQ(0, store.pool_statfs(1, &report, &per_pool_omap));
+  EXPECT_FALSE(per_pool_omap);
+  EXPECT_EQ(0, store.umount());
+}
+
 TEST_F(MountTest, EveryFailureOfTheHostIsToldAndCanBeOvercome) {
   using vtkv::SimCall;
   const uint64_t renames_before = m_env.calls(SimCall::rename);

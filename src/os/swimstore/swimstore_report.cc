@@ -135,15 +135,15 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
   return 0;
 }
 
+// Omap is not counted by pool: where an OSD says so, monitors reckon it from what the last deep scrub of each PG found.
 int SwimStore::pool_statfs(uint64_t pool_id, store_statfs_t* report, bool* per_pool_omap) {
   const auto usage_by_pool = m_mounted->cube->pool_usage();
   report->reset();
-  *per_pool_omap = true;
+  *per_pool_omap = false;
   const auto found = usage_by_pool.find(static_cast<int64_t>(pool_id));
   if (found != usage_by_pool.end()) {
     report->allocated = found->second.allocated;
     report->data_stored = found->second.stored;
-    report->omap_allocated = found->second.omap;
   }
   return 0;
 }

@@ -105,9 +105,8 @@ int BlockReader::read_block(Onode& onode, uint64_t block, char* destination) {
 }
 
 int BlockReader::find(Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks) {
-  const vtkv::Status status = onode.extents.load(m_store.cube.database(), onode.record.nid,
-                                                 static_cast<uint32_t>(first / kChunkBlocks),
-                                                 static_cast<uint32_t>((first + count - 1) / kChunkBlocks));
+  const vtkv::Status status = m_store.onodes.load_extents(onode, static_cast<uint32_t>(first / kChunkBlocks),
+                                                          static_cast<uint32_t>((first + count - 1) / kChunkBlocks));
   if (!status.ok()) {
     return m_store.metadata_failure.met(status, "the extents of object ", onode.oid);
   }

@@ -71,6 +71,15 @@ void OnodeCache::forget(const ghobject_t& oid) {
   }
 }
 
+vtkv::Status OnodeCache::load_extents(Onode& onode, uint32_t first, uint32_t last) {
+  const size_t before = onode.extents.memory_bytes();
+  VTKV_RETURN_IF_ERROR(onode.extents.load(m_database, onode.record.nid, first, last));
+  if (onode.extents.memory_bytes() != before) {
+    resized(onode);
+  }
+  return {};
+}
+
 void OnodeCache::resized(const Onode& onode) {
   Shard& shard = shard_of(onode.oid);
   std::lock_guard lock(shard.mutex);
@@ -78,6 +87,7 @@ void OnodeCache::resized(const Onode& onode) {
     const size_t bytes = onode.memory_bytes() + kEntryOverheadBytes;
     shard.bytes = shard.bytes - found->second->bytes + bytes;
     found->second->bytes = bytes;
+    trim(shard, m_capacity_bytes / kShards);
   }
 }
 

@@ -27,6 +27,8 @@ class OnodeCache {
   vtkv::Status find(const ghobject_t& oid, OnodeRef* onode);
   // Drops it, so that the next find loads it again. For a transaction that is taken back.
   void forget(const ghobject_t& oid);
+  // Makes chunks [first, last] of its extents present, for a reader, and counts their memory.
+  vtkv::Status load_extents(Onode& onode, uint32_t first, uint32_t last);
   // The onode was changed: count its memory again.
   void resized(const Onode& onode);
 
