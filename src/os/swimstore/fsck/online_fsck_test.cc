@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "common/Formatter.h"
+#include "swimstore/format/extent_record.h"
+#include "swimstore/ops/perf_counters.h"
 #include "swimstore/testing/sim_store_fixture.h"
 #include "swimstore/testing/store_workload.h"
 
@@ -105,6 +107,16 @@ TEST_F(OnlineFsckTest, DamagedDataIsNamedAndRaisesAnAlert) {
   finish();
   EXPECT_FALSE(found_errors());
   EXPECT_FALSE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));
+}
+
+TEST_F(OnlineFsckTest, TheExtentsThatItLoadsAreCountedAsMemory) {
+  write("object", 1 << 20);
+  m_store->flush_cache(nullptr);
+  start(true);
+  finish();
+  m_store->refresh_perf_counters();
+  constexpr uint64_t kChunkBytesMin = 100;
+  EXPECT_GE(m_store->get_perf_counters()->get(l_swimstore_onode_cache_bytes), (1 << 20) / kChunkBytes * kChunkBytesMin);
 }
 
 TEST_F(OnlineFsckTest, OneAtATimeAndItCanBeStopped) {

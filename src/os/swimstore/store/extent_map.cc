@@ -63,11 +63,18 @@ size_t split_at(ExtentChunk* chunk, uint32_t first, uint32_t last) {
 }  // namespace
 
 void ExtentMap::set_inline(ExtentChunk chunk) {
-  m_chunks.clear();
+  clear();
   if (!chunk.empty()) {
-    m_chunks.emplace(0, std::move(chunk));
+    add(0, std::move(chunk));
   }
-  m_all_loaded = true;
+}
+
+// Keeps one that is there already.
+void ExtentMap::add(uint32_t number, ExtentChunk chunk) {
+  const auto [found, added] = m_chunks.try_emplace(number, std::move(chunk));
+  if (added) {
+    m_extents_allocated += found->second.extents.capacity();
+  }
 }
 
 vtkv::Status ExtentMap::load(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last) {
@@ -101,7 +108,7 @@ vtkv::Status ExtentMap::load(vtkv::DB& database, uint64_t nid, uint32_t first, u
     } else if (!status.is_not_found()) {
       return status;
     }
-    m_chunks.emplace(number, std::move(chunk));
+    add(number, std::move(chunk));
     --missing;
   }
   return {};
@@ -129,7 +136,7 @@ vtkv::Status ExtentMap::load_range(vtkv::DB& database, uint64_t nid, uint32_t fi
         !decode_extent_chunk(iterator->value(), &chunk)) {
       return damaged_chunk(nid, number);
     }
-    m_chunks.emplace(number, std::move(chunk));  // keeps one that is there already
+    add(number, std::move(chunk));
   }
   VTKV_RETURN_IF_ERROR(iterator->status());
   if (last != UINT32_MAX) {
@@ -192,7 +199,9 @@ void ExtentMap::punch(uint64_t first, uint64_t count, std::vector<Extent>* relea
     const uint32_t from = static_cast<uint32_t>(std::max(first, base) - base);
     const uint32_t to = static_cast<uint32_t>(std::min<uint64_t>(first + count, base + kChunkBlocks) - base);
     auto& extents = at->second.extents;
+    m_extents_allocated -= extents.capacity();
     const size_t begin = split_at(&at->second, from, to);
+    m_extents_allocated += extents.capacity();
     size_t end = begin;
     while (end < extents.size() && extents[end].block < to) {
       ++end;
@@ -215,8 +224,10 @@ void ExtentMap::insert(uint64_t first, uint64_t count, SlotAddress slot, uint32_
                                  [&](const Extent& extent) { return extent.block >= begin; });
     ceph_assert(at == extents.end() || begin + part <= at->block);
     ceph_assert(at == extents.begin() || std::prev(at)->block + std::prev(at)->count <= static_cast<int>(begin));
+    m_extents_allocated -= extents.capacity();
     extents.insert(at, Extent{static_cast<uint8_t>(begin), static_cast<uint8_t>(part), shared, slot, slot_block,
                               slot_written_blocks});
+    m_extents_allocated += extents.capacity();
     std::copy(crc32c, crc32c + part, target.crc32c.begin() + begin);
     mark_dirty(number);
     slot_block += part;
@@ -234,7 +245,9 @@ void ExtentMap::share(uint64_t first, uint64_t count) {
     if (!changed) {
       return;
     }
+    m_extents_allocated -= target.extents.capacity();
     const size_t at = split_at(&target, begin, begin + part);
+    m_extents_allocated += target.extents.capacity();
     for (size_t i = at; i < target.extents.size() && target.extents[i].block < begin + part; ++i) {
       target.extents[i].shared = true;
     }
@@ -253,6 +266,7 @@ std::vector<uint32_t> ExtentMap::take_dirty() {
 void ExtentMap::clear() {
   std::lock_guard lock(m_mutex);
   m_chunks.clear();
+  m_extents_allocated = 0;
   m_dirty.clear();
   m_all_loaded = true;
 }
@@ -260,18 +274,19 @@ void ExtentMap::clear() {
 void ExtentMap::take(ExtentMap* other) {
   std::scoped_lock lock(m_mutex, other->m_mutex);
   m_chunks = std::move(other->m_chunks);
+  m_extents_allocated = std::exchange(other->m_extents_allocated, 0);
   m_dirty = std::move(other->m_dirty);
   m_all_loaded = std::exchange(other->m_all_loaded, true);
   other->m_chunks.clear();
   other->m_dirty.clear();
 }
 
-// Called for each changed object of each transaction, so it does not look into the chunks.
+// Called for each read, and for each changed object of each transaction, so it does not look into the chunks.
 size_t ExtentMap::memory_bytes() const {
-  constexpr size_t kMapNodeBytes = 48;
-  constexpr size_t kExtentsGuess = 8;  // half of the most a chunk can have
+  constexpr size_t kMapNodeBytes = 40;  // its links and the chunk's number
+  constexpr size_t kAllocatorBytes = 8;  // what it rounds up, in the mean
   std::lock_guard lock(m_mutex);
-  return m_chunks.size() * (sizeof(ExtentChunk) + kMapNodeBytes + kExtentsGuess * sizeof(Extent));
+  return m_chunks.size() * (sizeof(ExtentChunk) + kMapNodeBytes + kAllocatorBytes) + m_extents_allocated * sizeof(Extent);
 }
 
 }  // namespace swimstore

@@ -66,9 +66,11 @@ class ExtentMap {
 
  private:
   vtkv::Status load_range(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last);
+  void add(uint32_t number, ExtentChunk chunk);
 
-  mutable std::mutex m_mutex;  // m_chunks, against other readers
+  mutable std::mutex m_mutex;  // m_chunks and m_extents_allocated, against other readers
   std::map<uint32_t, ExtentChunk> m_chunks;
+  size_t m_extents_allocated = 0;  // by all of them
   bool m_all_loaded = false;   // what is not in m_chunks is empty
   std::vector<uint32_t> m_dirty;
 };

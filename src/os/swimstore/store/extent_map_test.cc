@@ -34,6 +34,17 @@ Model contents(ExtentMap& map) {
   return model;
 }
 
+// What its chunks have allocated is counted; a node of the map is not more than this beside.
+void expect_memory_counted(ExtentMap& map) {
+  constexpr size_t kNodeBytesMax = 200;
+  size_t bytes = 0;
+  for (uint64_t number = 0; number < kBlocks / kChunkBlocks; ++number) {
+    bytes += sizeof(ExtentChunk) + map.chunk(number).extents.capacity() * sizeof(Extent);
+  }
+  EXPECT_GE(map.memory_bytes(), bytes);
+  EXPECT_LE(map.memory_bytes(), bytes + kBlocks / kChunkBlocks * kNodeBytesMax);
+}
+
 TEST(ExtentMap, AgreesWithAMapOfBlocks) {
   std::mt19937_64 random(1);
   ExtentMap map;
@@ -77,7 +88,14 @@ TEST(ExtentMap, AgreesWithAMapOfBlocks) {
       }
     }
     ASSERT_EQ(contents(map), model) << "step " << step;
+    ASSERT_NO_FATAL_FAILURE(expect_memory_counted(map));
   }
+  ExtentMap other;
+  other.take(&map);
+  expect_memory_counted(other);
+  EXPECT_EQ(map.memory_bytes(), 0u);
+  other.clear();
+  EXPECT_EQ(other.memory_bytes(), 0u);
 }
 
 TEST(ExtentMap, EveryChangedChunkIsDirtyOnce) {

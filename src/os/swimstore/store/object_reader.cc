@@ -166,7 +166,7 @@ int ObjectReader::dump_onode(Collection& collection, const ghobject_t& oid, cons
     return r;
   }
   const OnodeRecord& record = onode->record;
-  if (const auto status = onode->extents.load_all(m_store.cube.database(), record.nid); !status.ok()) {
+  if (const auto status = m_store.onodes.load_all_extents(*onode); !status.ok()) {
     return m_store.metadata_failure.met(status, "the extents of object ", oid);
   }
   std::vector<MappedRun> runs;

@@ -75,9 +75,8 @@ int ObjectWriter::load(Onode& onode, uint64_t first, uint64_t count) {
   if (count == 0) {
     return 0;
   }
-  const vtkv::Status status = onode.extents.load(m_plan.database(), onode.record.nid,
-                                                 static_cast<uint32_t>(first / kChunkBlocks),
-                                                 static_cast<uint32_t>((first + count - 1) / kChunkBlocks));
+  const vtkv::Status status = m_plan.store.onodes.load_extents(
+      onode, static_cast<uint32_t>(first / kChunkBlocks), static_cast<uint32_t>((first + count - 1) / kChunkBlocks));
   if (!status.ok()) {
     return m_plan.store.metadata_failure.met(status, "the extents of object ", onode.oid);
   }
@@ -376,7 +375,7 @@ int ObjectWriter::remove(Onode& onode) {
   if (r < 0) {
     return r;
   }
-  const vtkv::Status status = onode.extents.load_all(m_plan.database(), onode.record.nid);
+  const vtkv::Status status = m_plan.store.onodes.load_all_extents(onode);
   if (!status.ok()) {
     return m_plan.store.metadata_failure.met(status, "the extents of object ", onode.oid);
   }

@@ -73,11 +73,20 @@ void OnodeCache::forget(const ghobject_t& oid) {
 
 vtkv::Status OnodeCache::load_extents(Onode& onode, uint32_t first, uint32_t last) {
   const size_t before = onode.extents.memory_bytes();
-  VTKV_RETURN_IF_ERROR(onode.extents.load(m_database, onode.record.nid, first, last));
-  if (onode.extents.memory_bytes() != before) {
+  return count_again(onode, before, onode.extents.load(m_database, onode.record.nid, first, last));
+}
+
+vtkv::Status OnodeCache::load_all_extents(Onode& onode) {
+  const size_t before = onode.extents.memory_bytes();
+  return count_again(onode, before, onode.extents.load_all(m_database, onode.record.nid));
+}
+
+// Of two readers that load at once, each counts what both have loaded.
+vtkv::Status OnodeCache::count_again(const Onode& onode, size_t extents_before, const vtkv::Status& loaded) {
+  if (onode.extents.memory_bytes() != extents_before) {
     resized(onode);
   }
-  return {};
+  return loaded;
 }
 
 void OnodeCache::resized(const Onode& onode) {

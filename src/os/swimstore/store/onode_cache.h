@@ -27,8 +27,9 @@ class OnodeCache {
   vtkv::Status find(const ghobject_t& oid, OnodeRef* onode);
   // Drops it, so that the next find loads it again. For a transaction that is taken back.
   void forget(const ghobject_t& oid);
-  // Makes chunks [first, last] of its extents present, for a reader, and counts their memory.
+  // Makes chunks [first, last] of its extents present, or all, and counts their memory.
   vtkv::Status load_extents(Onode& onode, uint32_t first, uint32_t last);
+  vtkv::Status load_all_extents(Onode& onode);
   // The onode was changed: count its memory again.
   void resized(const Onode& onode);
 
@@ -56,6 +57,7 @@ class OnodeCache {
   Shard& shard_of(const ghobject_t& oid);
   void trim(Shard& shard, size_t capacity_bytes);
   vtkv::Status load(const ghobject_t& oid, OnodeRef* onode);
+  vtkv::Status count_again(const Onode& onode, size_t extents_before, const vtkv::Status& loaded);
 
   vtkv::DB& m_database;
   std::atomic<size_t> m_capacity_bytes;

@@ -19,17 +19,20 @@ class OnodeCacheTest : public SimStoreFixture {
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(SimStoreFixture::SetUp());
     for (unsigned i = 0; i < kObjects; ++i) {
-      ceph::bufferlist bytes;
-      bytes.append(std::string(kBytes, 'x'));
-      ObjectStore::Transaction txn;
-      txn.write(kPg, object(i), 0, kBytes, bytes);
-      m_store->queue_transaction(m_pg, std::move(txn));
-      m_env.run_until_idle();
+      write(i, kBytes);
     }
     m_store->flush_cache(nullptr);
     ASSERT_EQ(0u, cached());
   }
   static ghobject_t object(unsigned i) { return named("object" + std::to_string(i)); }
+  void write(unsigned i, uint64_t length) {
+    ceph::bufferlist bytes;
+    bytes.append(std::string(length, 'x'));
+    ObjectStore::Transaction txn;
+    txn.write(kPg, object(i), 0, length, bytes);
+    m_store->queue_transaction(m_pg, std::move(txn));
+    m_env.run_until_idle();
+  }
   void stat(unsigned i) {
     struct stat st;
     EXPECT_EQ(0, m_store->stat(m_pg, object(i), &st));
@@ -62,6 +65,47 @@ TEST_F(OnodeCacheTest, WhatAFiemapLoadsIsCounted) {
   std::map<uint64_t, uint64_t> extents;
   EXPECT_EQ(0, m_store->fiemap(m_pg, object(0), 0, kBytes, extents));
   EXPECT_GE(cached(), before + 16 * kChunkBytesMin);
+}
+
+TEST_F(OnodeCacheTest, WhatACloneLoadsOfItsSourceIsCounted) {
+  const auto clone = [this](unsigned to) {
+    ObjectStore::Transaction txn;
+    txn.clone(kPg, object(0), object(to));
+    m_store->queue_transaction(m_pg, std::move(txn));
+    m_env.run_until_idle();
+  };
+  clone(kObjects);
+  m_store->flush_cache(nullptr);
+  ASSERT_EQ(0u, cached());
+  clone(kObjects + 1);
+  EXPECT_GE(cached(), 2 * 16 * kChunkBytesMin);
+}
+
+// A cache that has room for less than one object's extents in each of its shards.
+class SmallOnodeCacheTest : public OnodeCacheTest {
+ protected:
+  static constexpr unsigned kMany = 100;
+  static constexpr uint64_t kShards = 16;
+
+  SmallOnodeCacheTest() { use_small_stores(g_ceph_context, {{"swimstore_cache_size", "65536"}}); }
+};
+
+TEST_F(SmallOnodeCacheTest, WhatReadsLoadIsDroppedWhenItIsTooMuch) {
+  for (unsigned i = kObjects; i < kMany; ++i) {
+    write(i, kBytes / 2);
+  }
+  m_store->flush_cache(nullptr);
+  const auto read = [this](unsigned i) {
+    ceph::bufferlist bytes;
+    EXPECT_EQ(static_cast<int>(kBytes / 2), m_store->read(m_pg, object(i), 0, kBytes / 2, bytes));
+  };
+  read(0);
+  const uint64_t one = cached();
+  for (unsigned i = 1; i < kMany; ++i) {
+    read(i);
+  }
+  // What was in use when its extents were loaded stays until the next of its shard.
+  EXPECT_LE(cached(), kShards * one * 3 / 2);
 }
 
 }  // namespace

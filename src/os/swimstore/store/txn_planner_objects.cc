@@ -151,7 +151,7 @@ int TxnPlanner::encode(TxnPlan::ChangedObject& changed) {
   const bool was_inline = record.test(OnodeRecord::chunk_inline);
   const bool is_inline = record.size <= kChunkBytes;
   if (is_inline && !was_inline) {
-    const vtkv::Status status = onode.extents.load(m_plan.database(), record.nid, 0, 0);
+    const vtkv::Status status = m_plan.store.onodes.load_extents(onode, 0, 0);
     if (!status.ok()) {
       return m_plan.store.metadata_failure.met(status, "the extents of object ", onode.oid);
     }
