@@ -158,6 +158,21 @@ TEST_F(CountersTest, AReadThatFailsIsOneFailure) {
   EXPECT_EQ(1u, m_store->get_perf_counters()->get(l_swimstore_read_errors));
 }
 
+TEST_F(CountersTest, ABlockThatAWriteCannotBeMergedWithIsAFailedRead) {
+  write("object", 0, 4096);
+  m_store->flush_cache(nullptr);
+  load("object");
+  m_env.fail_nth(vtkv::SimCall::read, 1, vtkv::Status::from_errno(EIO, "injected"), true);
+  ceph::bufferlist bytes;
+  bytes.append("x");
+  ObjectStore::Transaction txn;
+  txn.write(kPg, named("object"), 100, 1, bytes);
+  m_store->queue_transaction(m_pg, std::move(txn));
+  m_env.clear_faults();
+  m_env.run_until_idle();
+  EXPECT_EQ(1u, m_store->get_perf_counters()->get(l_swimstore_read_errors));
+}
+
 // 'ceph osd perf' has two columns; what is applied is what is durable.
 TEST_F(CountersTest, TheTimeOfACommitIsToldForBothColumns) {
   m_store->get_cur_stats();

@@ -122,6 +122,7 @@ void add_checks(std::vector<Option>& table) {
                                "through in a second"));
   table.push_back(ratio_option("swimstore_log_op_age", level, 5.0,
                                "an operation that takes so many seconds or longer is told in the log")
+                      .set_min_max(0.0, 1e9)
                       .set_flag(Option::FLAG_RUNTIME));
   table.push_back(Option("swimstore_slow_ops_warn_threshold", Option::TYPE_UINT, level)
                       .set_default(1)

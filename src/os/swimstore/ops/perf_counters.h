@@ -42,7 +42,7 @@ enum {
   l_swimstore_read_cache_miss_bytes,
   l_swimstore_read_checksum_errors,  // pieces of slots, also of those that were right when read again
   l_swimstore_read_retries,          // reads from slots that were tried again
-  l_swimstore_read_errors,           // -EIO given to the caller
+  l_swimstore_read_errors,           // -EIO given to the caller, or a block that a write could not be merged with
   // Metadata reads
   l_swimstore_omap_latency,         // get, get_keys, get_values, check_keys
   l_swimstore_omap_seek_latency,

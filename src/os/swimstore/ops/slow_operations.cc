@@ -32,7 +32,7 @@ SlowOperations::SlowOperations(CephContext* cct, vtkv::Env* env, PerfCounters& c
 void SlowOperations::note(std::string_view operation, const std::string& object, std::chrono::nanoseconds latency) {
   const std::string text =
       fmt::format("{} of {} took {:.3f} s", operation, object, std::chrono::duration<double>(latency).count());
-  derr << "slow operation: " << text << dendl;
+  dout(0) << "slow operation: " << text << dendl;
   m_counters.inc(l_swimstore_slow_operations);
   const uint64_t now = m_env->now_us() / 1000000;
   const uint64_t lifetime = lifetime_s(m_cct);

@@ -94,6 +94,7 @@ int ObjectWriter::read_block(Onode& onode, uint64_t block, char* to) {
   }
   m_plan.store.counters.inc(l_swimstore_write_merge_reads);
   if (m_reader.read_block(onode, block, to) < 0) {
+    m_plan.store.counters.inc(l_swimstore_read_errors);
     derr << "object " << onode.oid << " block " << block << " cannot be read to be merged with a write; it stays "
          << "unreadable until it is repaired or written as a whole" << dendl;
     std::memset(to, 0, kBlockBytes);
