@@ -36,6 +36,16 @@ class PosixEnvTest : public testing::Test {
   std::string m_folder = fs::current_path() / "posix_env_test.XXXXXX";
 };
 
+// Ceph writes its report of a crash in a handler of the signal.
+TEST_F(PosixEnvTest, AWorkerThatAbortsMeetsTheProgramsHandler) {
+  const auto abort_in_worker = [] {
+    ::signal(SIGABRT, [](int) { ::_exit(42); });
+    const auto worker = posix_env()->start_worker("abort", 0, [](IoQueue&) -> NextStep { std::abort(); });
+    ::pause();
+  };
+  EXPECT_EXIT(abort_in_worker(), testing::ExitedWithCode(42), "");
+}
+
 bool host_has_io_uring() {
   std::unique_ptr<WorkerQueue> queue;
   return IoRing::create(1, {}, &queue).ok();

@@ -8,11 +8,15 @@
 namespace vtkv {
 
 PosixWorker::PosixWorker(const std::string& name, MakeQueue make_queue, Step step) : m_step(std::move(step)) {
-  // Signals go to the threads of the program that embeds us.
-  sigset_t all;
+  // Signals go to the threads of the program that embeds us, but for those by which a thread itself ends the process:
+  // blocked, they do so past the program's handler, which reports the crash.
+  sigset_t others;
   sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  sigfillset(&others);
+  for (const int own : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP}) {
+    sigdelset(&others, own);
+  }
+  pthread_sigmask(SIG_SETMASK, &others, &before);
   std::promise<void> ready;
   m_thread = std::thread([this, &make_queue, &ready] {
     m_queue = make_queue();
