@@ -22,6 +22,12 @@ struct FakeCache {
 
 class MemoryManagerTest : public ::testing::Test {
  protected:
+  // Small stores of tests before this one have none.
+  MemoryManagerTest() {
+    g_ceph_context->_conf.set_val_or_die("swimstore_cache_autotune", "true");
+    g_ceph_context->_conf.apply_changes(nullptr);
+  }
+
   void adjust(int turns) {
     for (int i = 0; i < turns; ++i) {
       m_manager.adjust();

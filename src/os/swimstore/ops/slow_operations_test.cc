@@ -15,6 +15,7 @@ using ::testing::HasSubstr;
 
 class SlowOperationsTest : public SimStoreFixture {
  protected:
+  SlowOperationsTest() : SimStoreFixture({{"swimstore_slow_ops_warn_threshold", "1"}}) {}
   void TearDown() override {
     set("swimstore_log_op_age", "5");
     set("swimstore_slow_ops_warn_threshold", "1");
