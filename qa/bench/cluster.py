@@ -109,7 +109,7 @@ class Cluster:
     self.spec = spec
     images.check_room(self.wanted_images(spec))
     self.dir.mkdir(parents=True, exist_ok=True)
-    self.state = {"fsid": str(uuid.uuid4()), "mon_port": _free_port(),
+    self.state = {"fsid": str(uuid.uuid4()), "mon_port": free_port(),
                   "osd_uuids": [str(uuid.uuid4()) for _ in range(spec.osds)]}
     self._save()
     try:
@@ -569,7 +569,7 @@ class Cluster:
     return True
 
 
-def _free_port():
+def free_port():
   with socket.socket() as probe:
     probe.bind(("127.0.0.1", 0))
     return probe.getsockname()[1]

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""What an OSD tells of itself: to operators, and to the manager, whose exporters show it on.
+
+Commit latency by size; the counters that it sends to the manager; a pool's omap; then the device below stands still for
+a moment: slow operations, in log, counters and health; at last the host file system takes no write any more: the OSD
+ends, with a crash report, and starts again when it can.
+
+Debian's manager loads no modules where python3-bcrypt is installed: neither `ceph crash` nor the exporter is asked.
+"""
+
+import json
+import pathlib
+import subprocess
+import time
+
+import lane as lane_module
+from lane import UserError
+from loop_disk import unmount
+
+POOL = "watched"
+OSD = 0
+KIB, MIB = 1 << 10, 1 << 20
+SMALL, LARGE = 4 * KIB, MIB
+WRITES = 40  # of each size
+OMAP_KEYS, OMAP_VALUE = 100, 1000
+SLOW_S, STOP_S = 1, 2.5
+ALERT = "SWIMSTORE_SLOW_OPERATIONS"
+LAST_WORDS = "nothing can be made durable any more"
+# What Ceph's dashboards show of a BlueStore OSD beside the OSD's own counters, the hits of its onodes; and what BlueStore sends to
+# the manager besides: its latencies and errors.
+SENT = ["onode_hits", "onode_misses", "commit_latency", "read_latency", "queue_latency", "throttle_latency", "plan_latency",
+        "submit_latency", "omap_latency", "omap_seek_latency", "omap_next_latency", "list_latency", "slow_operations",
+        "read_checksum_errors", "read_errors", "read_retries", "transactions"]
+
+
+def write(cluster, bytes_each, count=WRITES):
+  cluster.client("rados", "-p", POOL, "bench", 60, "write", "-b", bytes_each, "-t", 4, "--max-objects", count,
+                 "--no-cleanup", "--run-name", f"of-{bytes_each}")
+
+
+def histogram(cluster):
+  """{(bytes from, microseconds from): count}, from the OSD's socket as `ceph daemon` asks it."""
+  found = cluster.ask_osd(OSD, "perf histogram dump", logger="swimstore")["swimstore"]["commit_latency_histogram"]
+  latencies, sizes = (axis["ranges"] for axis in found["axes"])
+  return {(size.get("min", 0), latency.get("min", 0)): count
+          for latency, row in zip(latencies, found["values"]) for size, count in zip(sizes, row) if count}
+
+
+def counter(cluster, name):
+  return cluster.ask_osd(OSD, "perf dump", logger="swimstore")["swimstore"][name]
+
+
+def latency_by_size(lane, cluster):
+  before = histogram(cluster)
+  write(cluster, SMALL)
+  write(cluster, LARGE)
+  grown = {place: count - before.get(place, 0) for place, count in histogram(cluster).items()}
+  small = sum(count for (size, _), count in grown.items() if SMALL // 2 <= size <= 4 * SMALL)
+  large = sum(count for (size, _), count in grown.items() if LARGE // 2 <= size <= 4 * LARGE)
+  lane.check(small >= WRITES and WRITES <= large <= WRITES + 4, f"perf histogram dump: {small} transactions of a few KiB, {large} "
+             "of a MiB", str(grown))
+  in_all, counted = sum(histogram(cluster).values()), counter(cluster, "commit_latency")["avgcount"]
+  lane.check(abs(in_all - counted) <= 16, f"{in_all} transactions in it, {counted} in commit_latency")
+
+
+def osd_perf(lane, cluster):
+  def told():
+    write(cluster, SMALL)
+    cluster.flush_pg_stats()
+    stats = cluster.ceph_json("pg", "dump", "osds")["osd_stats"][OSD]["perf_stat"]
+    return stats["apply_latency_ns"] == stats["commit_latency_ns"] > 0
+  lane.until(told, 60, "ceph osd perf: the time of a commit, in both columns")
+
+
+def osd_log(cluster):
+  return cluster.log_tail(f"osd.{OSD}", 1_000_000).splitlines()
+
+
+def sent_to_manager(lane, cluster):
+  declared = {line.split()[-1] for line in osd_log(cluster) if " declare swimstore." in line}
+  absent = [name for name in SENT if f"swimstore.{name}" not in declared]
+  lane.check(not absent, f"the manager gets {len(declared)} counters, and those that dashboards need", str(absent))
+
+
+def pool_omap(lane, cluster):
+  """It is not counted, and must not be told as none."""
+  keys = "\n".join(f"rados -p {POOL} setomapval with-omap key{key} $value" for key in range(OMAP_KEYS))
+  cluster.shell(f"set -e\nvalue=$(head -c {OMAP_VALUE} /dev/zero | tr '\\0' v)\n{keys}")
+  lane.deep_scrub()
+  lane.until(lambda: stored_omap(cluster) >= OMAP_KEYS * OMAP_VALUE, 60, "ceph df shows a pool's omap as the scrub found it")
+  osd = cluster.ceph_json("pg", "dump", "osds")["osd_stats"][OSD]
+  lane.check(osd["num_per_pool_omap_osds"] == 0, "the OSD does not claim to count it", str(osd))
+
+
+def stored_omap(cluster):
+  pools = {pool["name"]: pool["stats"] for pool in cluster.ceph_json("df", "detail")["pools"]}
+  return pools[POOL]["stored_omap"]
+
+
+def health(cluster):
+  return cluster.ceph_json("health", "detail")["checks"]
+
+
+def slow_operations(lane, cluster):
+  lane.check(ALERT not in health(cluster), "no operation is told as slow before")
+  load = subprocess.Popen([str(word) for word in cluster.command_line("rados", "-p", POOL, "bench", 5, "write", "-b", SMALL,
+                                                                      "-t", 8, "--run-name", "slow")],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+  time.sleep(1)
+  subprocess.run(["fsfreeze", "--freeze", cluster.osd_dir(OSD)], check=True)
+  try:
+    time.sleep(STOP_S)
+  finally:
+    subprocess.run(["fsfreeze", "--unfreeze", cluster.osd_dir(OSD)], check=True)
+  load.wait(timeout=60)
+  said = [line for line in osd_log(cluster) if "slow operation: commit of" in line]
+  counted = counter(cluster, "slow_operations")
+  lane.check(0 < len(said) <= counted, f"{counted} slow operations are counted, {len(said)} commits are in the log")
+  late = sum(count for (_, us), count in histogram(cluster).items() if us >= SLOW_S * 1e6 / 2)
+  lane.check(late >= len(said), f"{late} of them in the histogram's late columns", str(histogram(cluster)))
+  lane.until(lambda: ALERT in health(cluster), 60, f"the health of the cluster tells of them ({ALERT})")
+  detail = str(health(cluster)[ALERT]["detail"])
+  lane.check("commit of" in detail and str(cluster.osd_dir(OSD)) in detail, "its text names the last and the store", detail)
+  cluster.ceph("config", "set", "osd", "swimstore_slow_ops_warn_threshold", 0, "--force")
+  lane.until(lambda: ALERT not in health(cluster), 60, "threshold 0: no alert")
+
+
+def crash_reports(cluster):
+  """What the OSD's own say, as `ceph crash` would post them. A manager whose modules do not load writes some, too."""
+  reports = []
+  for meta in (cluster.dir / "log").glob("*/meta"):
+    try:
+      report = json.loads(meta.read_text())
+    except ValueError:  # is being written
+      continue
+    if report["entity_name"] == f"osd.{OSD}":
+      reports.append(report.get("assert_msg", ""))
+  return reports
+
+
+def end_of_writing(lane, cluster):
+  """The host file system was damaged, for the kernel: it takes no write any more."""
+  device = pathlib.Path(cluster.devices()[OSD]).name
+  cluster.ceph("osd", "set", "noout")
+  subprocess.run(["mount", "-o", "remount,errors=remount-ro", cluster.osd_dir(OSD)], check=True)
+  (pathlib.Path("/sys/fs/ext4") / device / "trigger_fs_error").write_text("test")
+  load = subprocess.Popen([str(word) for word in cluster.command_line("rados", "-p", POOL, "put", "last", "/etc/hostname")],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+  try:
+    # Its pid file goes before it writes the report.
+    deadline = time.monotonic() + 60
+    while not (cluster.osd_crashed(OSD) and crash_reports(cluster)) and time.monotonic() < deadline:
+      time.sleep(0.5)
+    if not lane.check(cluster.osd_crashed(OSD), "the host file system takes no write: the OSD ends"):
+      raise UserError("no use to go on: the OSD still runs")
+    # Not once more in the list of recent events that follows, which is indented.
+    said = [line for line in osd_log(cluster) if LAST_WORDS in line and "FATAL" in line and not line.startswith(" ")]
+    lane.check(len(said) == 1 and str(cluster.osd_dir(OSD)) in said[0], "one message says why", "\n".join(said))
+    reports = crash_reports(cluster)
+    lane.check([LAST_WORDS in report for report in reports] == [True], "a crash report says so", str(reports))
+    start_again(lane, cluster)
+    load.wait(timeout=60)
+  finally:
+    if load.poll() is None:
+      load.kill()
+      load.wait()
+
+
+def start_again(lane, cluster):
+  unmount(cluster.osd_dir(OSD))
+  cluster.disk(OSD).mount(cluster.osd_dir(OSD), cluster.spec.fs)
+  cluster.start_osd(OSD)
+  cluster.wait_up()
+  cluster.wait_clean()
+  lane.check(True, "mounted anew, it serves")
+
+
+def run(lane):
+  cluster = lane.start(osds=1, conf={"swimstore log op age": SLOW_S, "debug mgrc": 20})
+  cluster.create_pool(POOL, pg_num=8)
+  cluster.wait_clean()
+  latency_by_size(lane, cluster)
+  osd_perf(lane, cluster)
+  sent_to_manager(lane, cluster)
+  pool_omap(lane, cluster)
+  slow_operations(lane, cluster)
+  if cluster.spec.fs == "ext4":  # which can be told to fail
+    end_of_writing(lane, cluster)
+  lane.deep_scrub()
+  lane.check_daemons()
+
+
+if __name__ == "__main__":
+  lane_module.main("monitoring", run, __doc__, stores=("swimstore",))
