@@ -8,6 +8,7 @@
 #include "common/debug.h"
 #include "log/Log.h"
 #include "swimstore/ops/background_alert.h"
+#include "swimstore/ops/last_words.h"
 #include "swimstore/ops/perf_counters.h"
 #include "swimstore/ops/settings.h"
 #include "swimstore/store/store_directory.h"
@@ -335,11 +336,13 @@ void SwimStore::end_process(const Status& status) {
       fmt::format("{}: nothing can be made durable any more; this OSD ends, its peers take over. Check the disk, then "
                   "start it again",
                   status.to_string());
-  derr << "FATAL: " << text << dendl;
   if (m_fatal_handler) {
+    derr << "FATAL: " << text << dendl;
     m_fatal_handler(status);
     return;
   }
+  swimstore::last_words().lock();
+  derr << "FATAL: " << text << dendl;
   if (g_code_env == CODE_ENVIRONMENT_DAEMON) {
     ceph_abort_msg(text);
   }

@@ -2,10 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
 
 #include "common/ceph_context.h"
 #include "common/code_environment.h"
 #include "log/Log.h"
+#include "swimstore/store/metadata_failure.h"
 #include "swimstore/testing/sim_store_fixture.h"
 
 namespace swimstore {
@@ -61,6 +67,29 @@ TEST_F(CommitLogTest, TheLevelsTellMoreAndMoreOfATransaction) {
 TEST_F(CommitLogTest, AnOsdThatCannotWriteLeavesACrashReport) {
   g_code_env = CODE_ENVIRONMENT_DAEMON;
   EXPECT_EXIT(fail_to_write(), ::testing::KilledBySignal(SIGABRT), "nothing can be made durable any more");
+}
+
+// As Ceph's handler: the first thread writes the report, others come back from it, and end the process by that.
+void report_crash(int) {
+  static std::atomic<bool> reporting{false};
+  if (!reporting.exchange(true)) {
+    ::sleep(1);
+    ::_exit(42);
+  }
+}
+
+TEST_F(CommitLogTest, TheFirstThatEndsAnOsdIsNotCutShortByTheNext) {
+  g_code_env = CODE_ENVIRONMENT_DAEMON;
+  const auto fail_twice = [this] {
+    ::signal(SIGABRT, report_crash);
+    std::thread reader([] {
+      const MetadataFailure failure(g_ceph_context, kPath, MetadataFailure::Policy::end_process, {});
+      failure.met(vtkv::Status::corruption("damaged"), "an object");
+    });
+    fail_to_write();
+    reader.join();
+  };
+  EXPECT_EXIT(fail_twice(), ::testing::ExitedWithCode(42), "");
 }
 
 TEST_F(CommitLogTest, AToolThatCannotWriteEnds) {

@@ -10,6 +10,7 @@
 #include "common/errno.h"
 
 #include "swimstore/commit/txn_context.h"
+#include "swimstore/ops/last_words.h"
 #include "swimstore/store/txn_planner.h"
 
 #define dout_context m_store.cct
@@ -195,6 +196,7 @@ int CommitPipeline::queue(CollectionRef collection, std::vector<Transaction>& tr
 }
 
 void CommitPipeline::fail(Transaction& transaction, int r) {
+  last_words().lock();
   derr << "a transaction cannot be carried out: " << cpp_strerror(r) << "; dump follows" << dendl;
   JSONFormatter formatter(true);
   formatter.open_object_section("transaction");

@@ -4,6 +4,7 @@
 #include "include/ceph_assert.h"
 
 #include "swimstore/commit/commit_pipeline.h"
+#include "swimstore/ops/last_words.h"
 
 #define dout_context m_store.cct
 #define dout_subsys SWIM_SUBSYS
@@ -90,6 +91,7 @@ void TxnContext::committed(const vtkv::Status& status) {
       // The engine refused it, of which nobody else will tell: nothing of it is visible, and its client would wait for ever.
       const std::string text = "a transaction cannot be logged: " + std::string(status.message()) +
                                ". Remedy: keep attributes, and omap keys with their values, below 1 GiB";
+      last_words().lock();
       ceph_abort_msg(text);
     }
     // Never acknowledged; the store is about to end the process.

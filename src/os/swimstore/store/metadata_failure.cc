@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <iostream>
-#include <mutex>
 
 #include <unistd.h>
 
@@ -11,6 +10,8 @@
 
 #include "common/debug.h"
 #include "include/ceph_assert.h"
+
+#include "swimstore/ops/last_words.h"
 
 #define dout_context m_cct
 #define dout_subsys SWIM_SUBSYS
@@ -56,9 +57,7 @@ std::string MetadataFailure::remedy(const std::string& store_path) {
 }
 
 void MetadataFailure::end_process(const std::string& message) const {
-  // Many threads may meet the same damage: the first one speaks, the others wait for the end.
-  static std::mutex speaking;
-  speaking.lock();
+  swimstore::last_words().lock();
   derr << "FATAL: " << message << dendl;
   ceph_abort_msg(message);
 }

@@ -1,0 +1,12 @@
+// How an OSD ends that cannot go on: with a message in its log, and a signal, of which Ceph makes a crash report.
+#pragma once
+
+#include <mutex>
+
+namespace swimstore {
+
+// Taken before the message, and never given back: where one thread has to end the process, others soon have to, too. The
+// first one speaks, the others wait for the end; one that aborted meanwhile would end it before the report is written.
+std::mutex& last_words();
+
+}  // namespace swimstore
