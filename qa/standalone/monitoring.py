@@ -134,7 +134,7 @@ def crash_reports(cluster):
     except ValueError:  # is being written
       continue
     if report["entity_name"] == f"osd.{OSD}":
-      reports.append(report.get("assert_msg", ""))
+      reports.append(report)
   return reports
 
 
@@ -157,7 +157,8 @@ def end_of_writing(lane, cluster):
     said = [line for line in osd_log(cluster) if LAST_WORDS in line and "FATAL" in line and not line.startswith(" ")]
     lane.check(len(said) == 1 and str(cluster.osd_dir(OSD)) in said[0], "one message says why", "\n".join(said))
     reports = crash_reports(cluster)
-    lane.check([LAST_WORDS in report for report in reports] == [True], "a crash report says so", str(reports))
+    lane.check([LAST_WORDS in report.get("assert_msg", "") for report in reports] == [True], "a crash report says so", str(reports))
+    lane.check(all(report.get("io_error") for report in reports), "and that it was the disk", str(reports))
     start_again(lane, cluster)
     load.wait(timeout=60)
   finally:

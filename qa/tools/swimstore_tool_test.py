@@ -45,6 +45,11 @@ def prefixed(data):
     return varint(len(data)) + data
 
 
+# The collection of an object; none: salvage found the object's alone.
+OF_PG = prefixed(PG.encode()) + varint(0)
+OF_NO_PG = prefixed(b"") + varint(0)
+
+
 def object_key(name, reversed_hash):
     """Of an object of pool 1, without shard, namespace and locator."""
     return (b"O\0\x7f" + struct.pack(">QI", 1 << 63 | 1, reversed_hash) + b"\0" + (name if isinstance(name, bytes) else name.encode()) + b"\0="
@@ -57,13 +62,17 @@ def record(kind, body):
 
 
 def parse(archive):
-    """What is in an archive: object key to its data and its other records."""
-    objects, position, current = {}, 16, None
+    """What is in an archive of version 1 or 3: object key to its data and its other records."""
+    version = struct.unpack_from("<I", archive, 8)[0]
+    objects, position, current = {}, {1: 16, 3: 28}[version], None
     while position < len(archive):
         kind, length = archive[position:position + 1], struct.unpack_from("<I", archive, position + 1)[0]
         body = archive[position + 9:position + 9 + length]
         position += 9 + length
         if kind == b"O":
+            if version == 3:
+                collection = next(end for end in (OF_PG, OF_NO_PG) if body.endswith(end))
+                body = body.removesuffix(collection)
             current = objects[body] = {"data": bytearray(), "rest": []}
         elif kind == b"D":
             offset = struct.unpack_from("<Q", body)[0]
@@ -128,7 +137,7 @@ class SwimstoreTool(unittest.TestCase):
     def archive(self, keys=9):
         """alpha and beta with data, gamma with omap."""
         header = b"SWIMARCH" + struct.pack("<I", 1)
-        out = header + struct.pack("<I", crc32c(header)) + record(b"C", prefixed(PG.encode()) + varint(0))
+        out = header + struct.pack("<I", crc32c(header)) + record(b"C", OF_PG)
         for name, key in self.names.items():
             data = self.data.get(name, b"")
             out += record(b"O", prefixed(key) + varint(len(data)))

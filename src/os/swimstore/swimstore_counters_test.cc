@@ -89,7 +89,7 @@ class CountersTest : public SimStoreFixture {
 }  // namespace
 
 TEST_F(CountersTest, EachMoves) {
-  set_age("0");
+  set_age("0.000000001");
   write("small", 0, 4096);
   set_age("5");
   write("large", 0, 1 << 20);       // slots that are not primed
@@ -167,6 +167,22 @@ TEST_F(CountersTest, ABlockThatAWriteCannotBeMergedWithIsAFailedRead) {
   bytes.append("x");
   ObjectStore::Transaction txn;
   txn.write(kPg, named("object"), 100, 1, bytes);
+  m_store->queue_transaction(m_pg, std::move(txn));
+  m_env.clear_faults();
+  m_env.run_until_idle();
+  EXPECT_EQ(1u, m_store->get_perf_counters()->get(l_swimstore_read_errors));
+}
+
+// One that shares no block copies: its source is read.
+TEST_F(CountersTest, ASourceThatAnUnalignedCloneCannotReadIsAFailedRead) {
+  write("object", 0, 8192);
+  write("target", 0, 4096);
+  m_store->flush_cache(nullptr);
+  load("object");
+  load("target");
+  m_env.fail_nth(vtkv::SimCall::read, 1, vtkv::Status::from_errno(EIO, "injected"), true);
+  ObjectStore::Transaction txn;
+  txn.clone_range(kPg, named("object"), named("target"), 100, 4096, 4096);
   m_store->queue_transaction(m_pg, std::move(txn));
   m_env.clear_faults();
   m_env.run_until_idle();

@@ -6,6 +6,7 @@
 
 #include "common/code_environment.h"
 #include "common/debug.h"
+#include "global/global_context.h"
 #include "log/Log.h"
 #include "swimstore/ops/background_alert.h"
 #include "swimstore/ops/last_words.h"
@@ -344,6 +345,10 @@ void SwimStore::end_process(const Status& status) {
   swimstore::last_words().lock();
   derr << "FATAL: " << text << dendl;
   if (g_code_env == CODE_ENVIRONMENT_DAEMON) {
+    if (status.error_number() != 0) {  // the report says that it was the disk, and no core is dumped for that
+      constexpr int kWrite = 2;
+      ceph::global::note_io_error_event(nullptr, path.c_str(), -status.error_number(), kWrite, 0, 0);
+    }
     ceph_abort_msg(text);
   }
   cct->_log->flush();

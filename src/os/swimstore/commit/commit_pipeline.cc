@@ -188,7 +188,7 @@ int CommitPipeline::queue(CollectionRef collection, std::vector<Transaction>& tr
     }
   }
   if (const std::chrono::microseconds taken(m_store.env->now_us() - admitted_us); m_store.slow.is_slow(taken)) {
-    m_store.slow.note("planning of a transaction", collection->cid.to_str(), taken);
+    m_store.slow.note("queueing of a transaction", collection->cid.to_str(), taken);
   }
   m_store.counters.inc(l_swimstore_transactions);
   m_store.counters.tinc(l_swimstore_queue_latency, std::chrono::microseconds(m_store.env->now_us() - began_us));

@@ -1,6 +1,7 @@
 #include "swimstore/ops/slow_operations.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -19,7 +20,11 @@ namespace {
 
 constexpr const char* kAgeOption = "swimstore_log_op_age";
 
-int64_t age_ns(const ConfigProxy& conf) { return static_cast<int64_t>(conf.get_val<double>(kAgeOption) * 1e9); }
+// 0: nothing is slow, as with bluestore_log_op_age.
+int64_t age_ns(const ConfigProxy& conf) {
+  const double seconds = conf.get_val<double>(kAgeOption);
+  return seconds > 0 && seconds < 1e9 ? static_cast<int64_t>(seconds * 1e9) : INT64_MAX;
+}
 
 uint64_t lifetime_s(CephContext* cct) { return cct->_conf.get_val<uint64_t>("swimstore_slow_ops_warn_lifetime"); }
 
@@ -63,9 +68,9 @@ void SlowOperations::add_alert(const std::string& path, const vtkv::FileSystemIn
     return;
   }
   alerts->emplace("SWIMSTORE_SLOW_OPERATIONS",
-                  fmt::format("store at {}: in the last {} s, {} operations took {} s or longer, the last: {}. Look at the "
+                  fmt::format("store at {}: {} slow operations in the last {} s, the last: {}. Look at the "
                               "load and the health of the disk below {}; the OSD's log has a line 'slow operation' for each",
-                              path, lifetime, m_count, static_cast<double>(m_age_ns) / 1e9, m_last, host.mount_point));
+                              path, m_count, lifetime, m_last, host.mount_point));
 }
 
 }  // namespace swimstore

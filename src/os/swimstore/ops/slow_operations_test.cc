@@ -47,12 +47,12 @@ class SlowOperationsTest : public SimStoreFixture {
 TEST_F(SlowOperationsTest, AreToldUntilTheirTimeIsOver) {
   write();
   EXPECT_EQ(alert(), "");
-  set("swimstore_log_op_age", "0");
+  set("swimstore_log_op_age", "0.000000001");
   set("swimstore_slow_ops_warn_lifetime", "600");
   write();
   set("swimstore_log_op_age", "5");
   EXPECT_THAT(alert(), HasSubstr(kPath));
-  EXPECT_THAT(alert(), HasSubstr("operations took 5 s or longer"));
+  EXPECT_THAT(alert(), HasSubstr(" slow operations in the last 600 s, the last: "));
   EXPECT_GT(m_store->get_perf_counters()->get(l_swimstore_slow_operations), 0u);
   m_env.advance(599s);
   EXPECT_NE(alert(), "");
@@ -61,7 +61,7 @@ TEST_F(SlowOperationsTest, AreToldUntilTheirTimeIsOver) {
 }
 
 TEST_F(SlowOperationsTest, FewerThanTheThresholdAreNoAlert) {
-  set("swimstore_log_op_age", "0");
+  set("swimstore_log_op_age", "0.000000001");
   write();
   set("swimstore_log_op_age", "5");
   set("swimstore_slow_ops_warn_threshold", "1000");
@@ -72,9 +72,31 @@ TEST_F(SlowOperationsTest, FewerThanTheThresholdAreNoAlert) {
   EXPECT_NE(alert(), "");
 }
 
+// As BlueStore's operators know it.
+TEST_F(SlowOperationsTest, WithAnAgeOfZeroNothingIsSlow) {
+  set("swimstore_log_op_age", "0");
+  write();
+  set("swimstore_log_op_age", "5");
+  EXPECT_EQ(m_store->get_perf_counters()->get(l_swimstore_slow_operations), 0u);
+  EXPECT_EQ(alert(), "");
+}
+
+// What has failed in the end, too.
+TEST_F(SlowOperationsTest, AReadThatFailsIsTold) {
+  write();
+  m_store->flush_cache(nullptr);
+  set("swimstore_log_op_age", "0.000000001");
+  m_env.fail_nth(vtkv::SimCall::read, 1, vtkv::Status::from_errno(EIO, "injected"), true);
+  ceph::bufferlist read;
+  EXPECT_EQ(-EIO, m_store->read(m_pg, named("object"), 0, 4096, read));
+  m_env.clear_faults();
+  EXPECT_THAT(alert(), HasSubstr("the last: read of #1:e0000000:::object:head# took 0."));
+}
+
 TEST_F(SlowOperationsTest, TheObjectIsNamed) {
   write();
-  set("swimstore_log_op_age", "0");
+  set("swimstore_log_op_age", "0.000000001");
+  m_store->flush_cache(nullptr);  // or the read takes no time here
   ceph::bufferlist read;
   EXPECT_EQ(4096, m_store->read(m_pg, named("object"), 0, 4096, read));
   EXPECT_THAT(alert(), HasSubstr("the last: read of #1:e0000000:::object:head# took 0."));

@@ -61,12 +61,12 @@ int ObjectReader::read(Collection& collection, const ghobject_t& oid, uint64_t o
 }
 
 int ObjectReader::end_read(const ghobject_t& oid, int r, uint64_t began_us, const ceph::bufferlist& out) {
+  m_store.took(l_swimstore_read_latency, "read", std::chrono::microseconds(m_store.env->now_us() - began_us), oid);
   if (r < 0 || m_store.injected.has_data_error(oid) || m_store.injected.fails_at_random(oid)) {
     m_store.counters.inc(l_swimstore_read_errors);
     return -EIO;
   }
   m_store.counters.inc(l_swimstore_read_bytes, out.length());
-  m_store.took(l_swimstore_read_latency, "read", std::chrono::microseconds(m_store.env->now_us() - began_us), oid);
   return out.length();
 }
 

@@ -341,6 +341,7 @@ int ObjectWriter::copy(Onode& source, Onode& target, uint64_t source_offset, uin
   }
   ceph::bufferlist data;
   if (m_reader.read(source, source_offset, length, 0, &data) < 0) {
+    m_plan.store.counters.inc(l_swimstore_read_errors);
     derr << "object " << source.oid << " cannot be read at " << source_offset << "~" << length
          << " to be copied to " << target.oid << ", which stays unreadable there until it is repaired" << dendl;
     data.clear();

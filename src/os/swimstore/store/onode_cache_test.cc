@@ -67,6 +67,20 @@ TEST_F(OnodeCacheTest, WhatAFiemapLoadsIsCounted) {
   EXPECT_GE(cached(), before + 16 * kChunkBytesMin);
 }
 
+TEST_F(OnodeCacheTest, WhatIsRemovedOrRenamedIsCountedNoMore) {
+  const uint64_t before = cached();
+  ObjectStore::Transaction remove;
+  remove.remove(kPg, object(0));
+  m_store->queue_transaction(m_pg, std::move(remove));
+  m_env.run_until_idle();
+  EXPECT_LT(cached(), before + 16 * kChunkBytesMin);
+  ObjectStore::Transaction rename;
+  rename.try_rename(kPg, object(1), object(kObjects));
+  m_store->queue_transaction(m_pg, std::move(rename));
+  m_env.run_until_idle();
+  EXPECT_LT(cached(), before + 2 * 16 * kChunkBytesMin);
+}
+
 TEST_F(OnodeCacheTest, WhatACloneLoadsOfItsSourceIsCounted) {
   const auto clone = [this](unsigned to) {
     ObjectStore::Transaction txn;

@@ -145,6 +145,7 @@ int TxnPlanner::encode(TxnPlan::ChangedObject& changed) {
     if (changed.existed) {
       batch.remove(onode.key);
     }
+    m_plan.store.onodes.resized(onode);  // of a removed object, or the source of a rename: its extents are gone
     return 0;
   }
   OnodeRecord& record = onode.record;
