@@ -111,8 +111,8 @@ class DB {
   // Code::corruption names the file and the remedy; nothing on disk was changed in that case.
   static Status open(Env* env, const std::string& directory, const Options& options, std::unique_ptr<DB>* db);
 
-  // For looking at it: recovers in memory, changes nothing on disk (no recovery record, no worker), also on a
-  // read-only file system. Writes, flush and compact get Code::invalid_argument. Without an external store
+  // For looking at it: recovers in memory (and in its participant), changes nothing on disk (no recovery record, no worker),
+  // also on a read-only file system. Writes, flush and compact get Code::invalid_argument. Without an external store
   // the data of the last batches is taken to have arrived. Code::busy while somebody has it open.
   static Status open_read_only(Env* env, const std::string& directory, const Options& options,
                                std::unique_ptr<DB>* db);

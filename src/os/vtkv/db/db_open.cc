@@ -174,9 +174,7 @@ Status DB::open(Env* env, const std::string& directory, const Options& options, 
 
 Status DB::open_read_only(Env* env, const std::string& directory, const Options& options, std::unique_ptr<DB>* db) {
   auto guard = std::make_unique<ReadOnlyEnv>(env);
-  Options for_reading = options;
-  for_reading.participant = nullptr;  // it keeps state of its own to write back
-  auto opened = std::make_unique<DbImpl>(guard.get(), directory, for_reading);
+  auto opened = std::make_unique<DbImpl>(guard.get(), directory, options);
   VTKV_RETURN_IF_ERROR(opened->recover_read_only(std::move(guard)));
   *db = std::move(opened);
   return Status();
@@ -208,10 +206,10 @@ LogRecovery DbImpl::new_recovery() const {
 // Everything up to end_recovery() only reads, but for what a crash left half done.
 Status DbImpl::recover() {
   VTKV_RETURN_IF_ERROR(open_parts());
+  VTKV_RETURN_IF_ERROR(m_tree->clear_torn_checkpoint());
   if (m_env->exists(unfinished_path(m_directory))) {  // its making ended but for this
     VTKV_RETURN_IF_ERROR(remove_unfinished_mark(m_env, m_directory));
   }
-  VTKV_RETURN_IF_ERROR(m_tree->clear_torn_checkpoint());
   LogRecovery recovery = new_recovery();
   VTKV_RETURN_IF_ERROR(recovery.read_chain());
   VTKV_RETURN_IF_ERROR(recovery.report_strays());
@@ -231,6 +229,7 @@ Status DbImpl::recover_read_only(std::unique_ptr<Env> env) {
   VTKV_RETURN_IF_ERROR(recovery.read_chain());
   VTKV_RETURN_IF_ERROR(recovery.report_strays());
   VTKV_RETURN_IF_ERROR(recovery.check_data(/*believe=*/true));
+  VTKV_RETURN_IF_ERROR(load_participant());
   VTKV_RETURN_IF_ERROR(replay(recovery));
   m_last_sequence = recovery.end().sequence;
   m_visible.store(m_last_sequence);

@@ -5,6 +5,8 @@
 #include "vtkv/testing/db_fixture.h"
 #include "vtkv/testing/raw_log.h"
 #include "vtkv/testing/sim_fault.h"
+#include "vtkv/tree/manifest.h"
+#include "vtkv/tree/manifest_format.h"
 
 namespace vtkv {
 namespace {
@@ -323,7 +325,79 @@ TEST_F(DbOpenTest, ParticipantSeesTheTreeThenTheLogAndMayRefuse) {
   m_db.reset();
   participant = Participant();
   ASSERT_TRUE(DB::open_read_only(&m_env, "/db", m_options, &m_db).ok());
-  EXPECT_EQ(participant.replayed, 0);
+  EXPECT_EQ(participant.loaded, std::vector<std::string>{"in the tree"});
+  EXPECT_GT(participant.replayed, 0);
+}
+
+// ---- what a newer program wrote
+
+class NewerDbTest : public DbOpenTest {
+ protected:
+  // As a newer program would write its next checkpoint.
+  void give(const Features& features) {
+    Checkpoint newest = checkpoint();
+    ++newest.epoch;
+    newest.features = features;
+    ASSERT_TRUE(m_manifest->write(newest).ok());
+    m_manifest.reset();
+  }
+  Checkpoint checkpoint() {
+    Checkpoint newest, older;
+    EXPECT_TRUE(Manifest::open(&m_env, "/db", &m_manifest, &newest, &older).ok());
+    return newest;
+  }
+  Status open_to_read() { return DB::open_read_only(&m_env, "/db", m_options, &m_db); }
+
+  std::unique_ptr<Manifest> m_manifest;
+};
+
+TEST_F(NewerDbTest, AnUnknownCompatFeatureIsKept) {
+  make();
+  const Features features{.compat = {"dots"}};
+  give(features);
+  ASSERT_TRUE(open().ok());
+  for (int checkpoints = 0; checkpoints < 2; ++checkpoints) {
+    ASSERT_TRUE(m_db->write(put("b")).ok());
+    ASSERT_TRUE(m_db->flush().ok());
+  }
+  m_db.reset();
+  EXPECT_EQ(checkpoint().features, features);
+}
+
+TEST_F(NewerDbTest, WithAnUnknownReadOnlyFeatureItIsReadAndNotWritten) {
+  make();
+  give({.ro_compat = {"lines"}});
+  const uint64_t writes = m_env.calls(SimCall::write);
+  const Status status = open();
+  EXPECT_EQ(status.code(), Status::Code::unsupported);
+  EXPECT_TRUE(names(status, "/db/manifest: a newer program wrote here") && names(status, ": lines. ")) << status.to_string();
+  EXPECT_EQ(m_env.calls(SimCall::write), writes);
+  ASSERT_TRUE(open_to_read().ok());
+  std::string value;
+  EXPECT_TRUE(m_db->get("a", &value).ok());
+}
+
+TEST_F(NewerDbTest, WithAnUnknownIncompatFeatureItIsNotRead) {
+  make();
+  give({.compat = {"dots"}, .ro_compat = {"lines"}, .incompat = {"planes"}});
+  expect_refused(Status::Code::unsupported, "cannot read without: planes; use that program");
+}
+
+TEST_F(NewerDbTest, ADatabaseWithoutFeaturesGetsNone) {
+  make();
+  ASSERT_TRUE(open().ok());
+  ASSERT_TRUE(m_db->flush().ok());
+  m_db.reset();
+  EXPECT_EQ(checkpoint().format_version(), kManifestVersion);
+}
+
+// It is no record that did not arrive: the log does not end before it.
+TEST_F(NewerDbTest, ARecordOfALaterVersionIsNotPassedOver) {
+  make();
+  RawRecord newer = raw_record(put("b"));
+  newer.version = kRecordVersion + 1;
+  append(newer);
+  expect_refused(Status::Code::unsupported, "/db/log/000001.log, record at offset ");
 }
 
 // ---- looking

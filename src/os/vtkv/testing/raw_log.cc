@@ -25,6 +25,7 @@ RawRecord raw_record(const WriteBatch& batch, uint32_t sequence_count) {
 LogPosition write_raw(LogSegment* segment, uint64_t offset, const Uuid& uuid, const LogPosition& after,
                       const RawRecord& record) {
   record_header_t header;
+  header.version = record.version;
   header.flags = record.flags;
   header.uuid = uuid;
   header.epoch = segment->epoch;

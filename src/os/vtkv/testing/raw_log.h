@@ -12,6 +12,7 @@
 namespace vtkv {
 
 struct RawRecord {
+  uint16_t version = kRecordVersion;
   uint16_t flags = 0;
   uint32_t sequence_count = 1;
   uint32_t batch_count = 1;

@@ -73,8 +73,16 @@ Status Inspection::open_files(const std::string& directory) {
   return {};
 }
 
+Status Inspection::check_may_read() const {
+  return m_newest.features.check(m_manifest->path(), known_features(), /*to_write=*/false);
+}
+
 void Inspection::describe(Report& report) const {
   report.field("uuid", text_of(m_newest.uuid));
+  report.field("format_version", uint64_t{m_newest.format_version()});
+  report.field("compat_features", to_text(m_newest.features.compat));
+  report.field("ro_compat_features", to_text(m_newest.features.ro_compat));
+  report.field("incompat_features", to_text(m_newest.features.incompat));
   report.field("log_segment_bytes", m_newest.geometry.log_segment_bytes);
   report.field("zone_bytes", m_newest.geometry.zone_bytes);
   report.field("block_bytes", uint64_t{m_newest.geometry.block_bytes});
@@ -196,6 +204,7 @@ Status print_operations(const FoundRecord& record, OperationPrinter& printer) {
 }  // namespace
 
 Status Inspection::dump_log(bool operations, Report& report) {
+  VTKV_RETURN_IF_ERROR(check_may_read());
   m_pool = std::make_unique<SegmentPool>(m_env.get(), m_directory + "/log", m_newest.geometry, m_newest.uuid);
   VTKV_RETURN_IF_ERROR(m_pool->load());
   const uint64_t oldest_epoch = m_older.epoch > 0 ? m_older.position.epoch : m_newest.position.epoch;
@@ -244,6 +253,7 @@ Status Inspection::open_run(const RunLocation& location, std::shared_ptr<const R
 
 template <typename Visit>
 Status Inspection::for_each_run(std::optional<uint64_t> run_id, Visit visit) {
+  VTKV_RETURN_IF_ERROR(check_may_read());
   if (!m_reader) {
     VTKV_RETURN_IF_ERROR(
         ZoneFile::open(m_env.get(), m_directory + "/tree", m_newest.geometry.zone_bytes, &m_zones));

@@ -22,7 +22,8 @@ class Inspection {
   // Code::not_found when there is no database, busy while somebody has it open.
   static Status open(Env* env, const std::string& directory, std::unique_ptr<Inspection>* inspection);
 
-  // Identity, geometry and the checkpoints of both manifest slots.
+  // Identity, geometry, features and the checkpoints of both manifest slots. What follows is refused where there are
+  // features without which it cannot be read.
   void describe(Report& report) const;
   // Segments and their records; with `operations`, what the records say.
   Status dump_log(bool operations, Report& report);
@@ -35,6 +36,7 @@ class Inspection {
  private:
   explicit Inspection(std::unique_ptr<Env> env) : m_env(std::move(env)) {}
   Status open_files(const std::string& directory);
+  Status check_may_read() const;
   Status open_run(const RunLocation& location, std::shared_ptr<const Run>* run) const;
   // Calls visit for each run, or for one.
   template <typename Visit>

@@ -20,7 +20,6 @@ uint64_t slot_bytes_for(const Geometry& geometry) {
   return std::clamp(geometry.zone_bytes / kIoAlignment * kIoAlignment, kSlotBytesMin, kSlotBytesMax);
 }
 
-
 Status write_slot(File* file, uint64_t slot_bytes, const Checkpoint& checkpoint) {
   const std::string bytes = checkpoint.encode();
   VTKV_ASSERT(bytes.size() <= slot_bytes);
@@ -68,10 +67,19 @@ Status check_geometry(const Geometry& geometry) {
   return {};
 }
 
+const Features& known_features() {
+  static const Features none;
+  return none;
+}
+
+uint32_t Checkpoint::format_version() const {
+  return features.empty() ? kManifestVersion : kManifestVersionWithFeatures;
+}
+
 std::string Checkpoint::encode() const {
   manifest_header_t header{};
   std::memcpy(header.magic, kManifestMagic, sizeof(header.magic));
-  header.version = kManifestVersion;
+  header.version = format_version();
   header.epoch = epoch;
   std::memcpy(header.uuid, uuid.data(), sizeof(header.uuid));
   header.runs = static_cast<uint32_t>(runs.size());
@@ -86,6 +94,8 @@ std::string Checkpoint::encode() const {
   header.log_epoch = position.epoch;
   header.log_end_offset = position.end_offset;
   header.next_run_id = next_run_id;
+  const std::string encoded_features = features.encode();
+  header.feature_bytes = static_cast<uint32_t>(encoded_features.size());
   std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
   for (const RunLocation& run : runs) {
     manifest_run_t record{};
@@ -100,6 +110,7 @@ std::string Checkpoint::encode() const {
     const manifest_segment_t record{values.segment_id, values.epoch, values.entries, values.bytes, values.end};
     bytes.append(reinterpret_cast<const char*>(&record), sizeof(record));
   }
+  bytes += encoded_features;
   const uint32_t length = static_cast<uint32_t>(bytes.size());
   std::memcpy(bytes.data() + offsetof(manifest_header_t, length), &length, sizeof(length));
   const uint32_t crc = crc32c(bytes.data() + kCrcStart, bytes.size() - kCrcStart);
@@ -123,13 +134,18 @@ Status Checkpoint::decode(std::string_view slot, Checkpoint* checkpoint) {
   if (crc32c(slot.data() + kCrcStart, header.length - kCrcStart) != header.crc32c) {
     return Status::corruption("its checksum does not match");
   }
-  if (header.version != kManifestVersion) {
+  if (header.version == 0 || header.version > kManifestVersionWithFeatures) {
     return Status::unsupported("it has format version " + std::to_string(header.version) +
-                               ", this program knows version " + std::to_string(kManifestVersion));
+                               ", this program knows versions up to " + std::to_string(kManifestVersionWithFeatures));
   }
+  const uint64_t feature_bytes = header.version == kManifestVersion ? 0 : header.feature_bytes;
   const uint64_t runs_bytes = header.runs * uint64_t{sizeof(manifest_run_t)};
-  if (header.length - sizeof(header) != runs_bytes + header.segments * uint64_t{sizeof(manifest_segment_t)}) {
+  const uint64_t records_bytes = runs_bytes + header.segments * uint64_t{sizeof(manifest_segment_t)};
+  if (header.length - sizeof(header) != records_bytes + feature_bytes) {
     return Status::corruption("its number of runs and segments contradicts its length");
+  }
+  if (!Features::decode(slot.substr(sizeof(header) + records_bytes, feature_bytes), &checkpoint->features)) {
+    return Status::corruption("it has features that no program writes");
   }
   checkpoint->epoch = header.epoch;
   std::memcpy(checkpoint->uuid.data(), header.uuid, sizeof(header.uuid));
@@ -217,6 +233,7 @@ Status Manifest::open(Env* env, const std::string& directory, std::unique_ptr<Ma
   *newest = std::move(slots[first]);
   *older = states[1 - first].ok() ? std::move(slots[1 - first]) : Checkpoint();
   *manifest = std::unique_ptr<Manifest>(new Manifest(std::move(file), slot_bytes));
+  (*manifest)->m_feature_bytes = newest->features.encode().size();
   if (!states[1 - first].ok() && !is_empty[1 - first]) {
     (*manifest)->m_torn_offset = static_cast<uint64_t>(1 - first) * slot_bytes;
   }
@@ -254,7 +271,8 @@ void Manifest::verify(const Checkpoint& checkpoint, std::vector<std::string>* fi
 }
 
 size_t Manifest::runs_max() const {
-  return (m_slot_bytes - sizeof(manifest_header_t)) / (sizeof(manifest_run_t) + sizeof(manifest_segment_t));
+  const size_t taken = sizeof(manifest_header_t) + m_feature_bytes;
+  return (m_slot_bytes - std::min<size_t>(m_slot_bytes, taken)) / (sizeof(manifest_run_t) + sizeof(manifest_segment_t));
 }
 
 }  // namespace vtkv

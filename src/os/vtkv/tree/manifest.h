@@ -13,6 +13,7 @@
 #include "vtkv/tree/run_format.h"
 #include "vtkv/tree/tree.h"
 #include "vtkv/tree/value_account.h"
+#include "vtkv/util/features.h"
 
 namespace vtkv {
 
@@ -24,9 +25,11 @@ struct Checkpoint {
   uint64_t next_run_id = 1;
   std::vector<RunLocation> runs;  // newest first
   std::vector<SegmentValues> segments;  // that hold values
+  Features features;  // whether they are known is not for decode to say
 
   // The bytes of a slot; decode checks everything that does not need other files.
   std::string encode() const;
+  uint32_t format_version() const;
   static Status decode(std::string_view slot, Checkpoint* checkpoint);
 };
 
@@ -47,7 +50,8 @@ class Manifest {
   Status write(const Checkpoint& checkpoint);
   // Does the disk still hold `checkpoint` in its slot? One sentence when not.
   void verify(const Checkpoint& checkpoint, std::vector<std::string>* findings);
-  size_t runs_max() const;  // that fit into a checkpoint, with room for as many segments again
+  // That fit into a checkpoint with the features of the newest, with room for as many segments again.
+  size_t runs_max() const;
   size_t bytes_max() const { return m_slot_bytes; }  // of an encoded checkpoint
   const std::string& path() const { return m_file->path(); }
 
@@ -56,8 +60,12 @@ class Manifest {
 
   std::unique_ptr<File> m_file;
   const uint64_t m_slot_bytes;
+  size_t m_feature_bytes = 0;
   std::optional<uint64_t> m_torn_offset;  // of a slot that holds neither a checkpoint nor zeros
 };
+
+// All that this program knows.
+const Features& known_features();
 
 // Ok when every size is one that the engine can work with.
 Status check_geometry(const Geometry& geometry);

@@ -1,11 +1,12 @@
 // The manifest: one pre-written file of two slots of equal size, each a whole checkpoint, written in turn
-// (slot = epoch mod 2). Format version 1. Integers are little endian.
+// (slot = epoch mod 2). Format version 1; version 2, by which an older program is told that it cannot judge it, as long as
+// there are features. Integers are little endian.
 //
 //   OFFSET  SIZE  FIELD
 //        0     8  magic "vtkvmnft"
 //        8     4  crc32c of the bytes from 12 up to the length
-//       12     4  format version: 1
-//       16     4  length: bytes of header and run records
+//       12     4  format version: 1 or 2
+//       16     4  length: bytes of header, records and features
 //       20     4  number of run records
 //       24     8  epoch: 1, 2, …; the valid slot with the greatest one is the state
 //       32    16  database uuid
@@ -20,7 +21,8 @@
 //       96     8  log position: epoch
 //      104     8  log position: end offset
 //      112     8  next run id
-//      120     8  zeros
+//      120     4  bytes of the features (version 1: 0)
+//      124     4  zeros
 //      128    48  run record, newest run first; each:
 //              0     8  run id
 //              8     8  id of the span that holds the descriptor
@@ -34,6 +36,7 @@
 //             16     8  pointers in the runs (may be 0)
 //             24     8  bytes of the values that they point to
 //             32     8  where the last value that a run ever pointed to ends
+//      ...   ...  features (util/features.h)
 //
 // The first 20 bytes keep their meaning in every version to come, so that a slot of a later version is
 // told from a damaged one.
@@ -46,6 +49,7 @@ namespace vtkv {
 
 inline constexpr char kManifestMagic[8] = {'v', 't', 'k', 'v', 'm', 'n', 'f', 't'};
 inline constexpr uint32_t kManifestVersion = 1;
+inline constexpr uint32_t kManifestVersionWithFeatures = 2;
 
 struct manifest_header_t {
   char magic[8];
@@ -66,14 +70,15 @@ struct manifest_header_t {
   uint64_t log_epoch;
   uint64_t log_end_offset;
   uint64_t next_run_id;
-  uint64_t zeros_120;
+  uint32_t feature_bytes;
+  uint32_t zeros_124;
 };
 static_assert(sizeof(manifest_header_t) == 128);
 static_assert(offsetof(manifest_header_t, version) == 12);
 static_assert(offsetof(manifest_header_t, epoch) == 24);
 static_assert(offsetof(manifest_header_t, zone_bytes) == 64);
 static_assert(offsetof(manifest_header_t, log_end_offset) == 104);
-static_assert(offsetof(manifest_header_t, zeros_120) == 120);
+static_assert(offsetof(manifest_header_t, feature_bytes) == 120);
 
 struct manifest_run_t {
   uint64_t run_id;

@@ -70,8 +70,22 @@ TEST(ManifestFormat, Golden) {
   EXPECT_EQ(hex_dump(example().encode()), hex_dump(expected));
 }
 
+TEST(ManifestFormat, GoldenWithFeatures) {
+  Checkpoint checkpoint = example();
+  checkpoint.features = {.compat = {"notes"}, .ro_compat = {}, .incompat = {"zoned"}};
+  std::string expected = example().encode();
+  expected[12] = 2;                       // format version
+  expected[16] = static_cast<char>(0xe6);  // length: 128 + 48 + 40 + 14
+  expected[120] = 14;                     // bytes of the features
+  expected += bytes_from_hex("00 05 6e 6f 74 65 73  02 05 7a 6f 6e 65 64");
+  fix_checksum(&expected);
+  EXPECT_EQ(hex_dump(checkpoint.encode()), hex_dump(expected));
+}
+
 TEST(ManifestFormat, EveryFlippedBitIsNoticed) {
-  const std::string good = example().encode();
+  Checkpoint checkpoint = example();
+  checkpoint.features.compat = {"notes"};
+  const std::string good = checkpoint.encode();
   Checkpoint decoded;
   ASSERT_TRUE(Checkpoint::decode(good, &decoded).ok());
   EXPECT_EQ(decoded.encode(), good);
@@ -90,8 +104,12 @@ TEST(ManifestFormat, ImpossibleValuesUnderAGoodChecksumAreRefused) {
   for (const auto& [offset, value] : {std::pair<size_t, uint32_t>{20, 2},  // runs beyond the length
                                       {24, 0},                            // epoch 0
                                       {64, 5},                            // zones of 5 bytes
-                                      {48, 0}}) {                         // blocks of none
-    std::string bad = example().encode();
+                                      {48, 0},                            // blocks of none
+                                      {120, 6},                           // fewer bytes of features
+                                      {216, 0x62610400}}) {               // a shorter name
+    Checkpoint checkpoint = example();
+    checkpoint.features.compat = {"abcde"};
+    std::string bad = checkpoint.encode();
     std::memcpy(bad.data() + offset, &value, 4);
     fix_checksum(&bad);
     EXPECT_TRUE(Checkpoint::decode(bad, &decoded).is_corruption()) << offset;

@@ -102,7 +102,7 @@ class Tree {
   static Status open(Env* env, const std::string& directory, const Options& options, std::unique_ptr<Tree>* tree);
   virtual ~Tree() = default;
 
-  // Before the first write to the database, not where it is only read (manifest.h).
+  // Before the first write to the database, not where it is only read (manifest.h); then Code::unsupported forbids to write.
   virtual Status clear_torn_checkpoint() = 0;
 
   virtual const Geometry& geometry() const = 0;

@@ -63,6 +63,9 @@ Status Tree::open(Env* env, const std::string& directory, const Options& options
   std::unique_ptr<Manifest> manifest;
   Checkpoint newest, older;
   VTKV_RETURN_IF_ERROR(Manifest::open(env, directory, &manifest, &newest, &older));
+  for (const Checkpoint* const checkpoint : {&newest, &older}) {
+    VTKV_RETURN_IF_ERROR(checkpoint->features.check(manifest->path(), known_features(), /*to_write=*/false));
+  }
   const std::string path = zone_path(directory);
   if (!env->exists(path)) {
     return Status::corruption(path + " is missing, although " + manifest->path() +
@@ -91,6 +94,11 @@ TreeImpl::TreeImpl(Env* env, const Options& options, std::unique_ptr<Manifest> m
       m_merging(options.merging),
       m_manifest(std::move(manifest)),
       m_checkpoint(std::move(newest)) {}
+
+Status TreeImpl::clear_torn_checkpoint() {
+  VTKV_RETURN_IF_ERROR(m_checkpoint.features.check(m_manifest->path(), known_features(), /*to_write=*/true));
+  return m_manifest->clear_torn();
+}
 
 Status TreeImpl::open_runs(const std::vector<RunLocation>& locations, const Runs& known, Runs* runs) const {
   for (const RunLocation& location : locations) {

@@ -31,7 +31,7 @@ class TreeImpl final : public Tree {
   // when it is the older.
   Status load(const Checkpoint& older);
 
-  Status clear_torn_checkpoint() override { return m_manifest->clear_torn(); }
+  Status clear_torn_checkpoint() override;
   const Geometry& geometry() const override { return m_geometry; }
   const Uuid& uuid() const override { return m_uuid; }
   LogPosition newest_log_position() const override;

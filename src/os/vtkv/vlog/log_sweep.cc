@@ -1,6 +1,7 @@
 #include "vtkv/vlog/log_sweep.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "vtkv/util/crc32c.h"
 
@@ -31,6 +32,18 @@ Status FileWindow::view(uint64_t offset, uint64_t length, std::string_view* byte
   return Status();
 }
 
+namespace {
+
+// A record of a later version, of this database and this use of the segment, whose checksum matches.
+bool is_newer(std::string_view bytes, const Uuid& uuid, uint64_t epoch) {
+  record_header_t found;
+  std::memcpy(&found, bytes.data(), sizeof(found));
+  return found.magic == kRecordMagic && found.version > kRecordVersion && found.uuid == uuid && found.epoch == epoch &&
+         found.header_crc == crc32c(bytes.data(), offsetof(record_header_t, header_crc));
+}
+
+}  // namespace
+
 Status sweep_segment(LogSegment* segment, const Uuid& uuid, uint64_t read_bytes, bool accept_any_body,
                      SegmentRecords* records, uint64_t* greatest_epoch) {
   FileWindow window(segment->file.get(), segment->bytes, read_bytes);
@@ -41,6 +54,10 @@ Status sweep_segment(LogSegment* segment, const Uuid& uuid, uint64_t read_bytes,
     FoundRecord found;
     uint64_t step = kLogBlockBytes;
     const bool is_header = decode_record_header(bytes, uuid, &found.header);
+    if (!is_header && is_newer(bytes, uuid, segment->epoch)) {
+      return Status::unsupported(segment->path + ", record at offset " + std::to_string(offset) +
+                                 ": written by a newer version; use that version");
+    }
     if (is_header) {
       *greatest_epoch = std::max(*greatest_epoch, found.header.epoch);
     }

@@ -42,6 +42,7 @@ class FileWindow {
 // The records of one segment by offset.
 using SegmentRecords = std::map<uint64_t, FoundRecord>;
 
+// Code::unsupported where a newer program wrote a record: it is not passed over as one that did not arrive.
 // *greatest_epoch is raised to that of any record header met, also of one whose body did not arrive.
 // `accept_any_body` breaks rule 2 on purpose (Options::Mutations::skip_body_crc).
 Status sweep_segment(LogSegment* segment, const Uuid& uuid, uint64_t read_bytes, bool accept_any_body,

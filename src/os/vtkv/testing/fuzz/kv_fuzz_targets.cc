@@ -311,7 +311,9 @@ std::vector<std::string> manifest_seeds() {
   checkpoint.next_run_id = 10;
   checkpoint.runs = {{9, 1, {.id = 7, .offset = 65536, .units = 1}, 0}};
   checkpoint.segments = {{3, 17, 2, 4000, 8000}};
-  return {checkpoint.encode()};
+  const std::string plain = checkpoint.encode();
+  checkpoint.features = {.compat = {"notes"}, .ro_compat = {}, .incompat = {"zoned"}};
+  return {plain, checkpoint.encode()};
 }
 
 void run_quotient_filter(std::string_view bytes) {
