@@ -17,6 +17,7 @@ from loop_disk import unmount
 
 SUPERBLOCK_COPY_BYTES = 4096
 VERSION_AT = 8
+FEATURE_BYTES_AT = 72
 CRC_AT = 76
 CRASH_MARKS = ("Caught signal", "Aborted", "FAILED ceph_assert", "terminate called")
 
@@ -119,7 +120,8 @@ def superblocks(cases):
   def with_version(version):
     copy = bytearray(good[:SUPERBLOCK_COPY_BYTES])
     copy[VERSION_AT:VERSION_AT + 4] = version.to_bytes(4, "little")
-    copy[CRC_AT:CRC_AT + 4] = crc32c(copy[:CRC_AT]).to_bytes(4, "little")
+    features = int.from_bytes(copy[FEATURE_BYTES_AT:FEATURE_BYTES_AT + 4], "little")
+    copy[CRC_AT:CRC_AT + 4] = crc32c(copy[:CRC_AT] + copy[CRC_AT + 4:CRC_AT + 4 + features]).to_bytes(4, "little")
     return bytes(copy) * (len(good) // SUPERBLOCK_COPY_BYTES)
 
   def flipped(bit):
@@ -128,7 +130,7 @@ def superblocks(cases):
       damaged[copy + bit // 8] ^= 1 << bit % 8
     return bytes(damaged)
 
-  cases.lane.check(with_version(2)[:80] == good[:80], "this lane computes the superblock's checksum as the store does")
+  cases.lane.check(with_version(3)[:80] == good[:80], "this lane computes the superblock's checksum as the store does")
   damages = {"truncated superblock": good[:100], "empty superblock": b"", "superblock from the future": with_version(99),
              "superblock from the past": with_version(1)}
   damages |= {f"superblock with bit {bit} flipped in both copies": flipped(bit) for bit in (3, 100, 200, 333, 600)}

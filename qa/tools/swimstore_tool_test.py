@@ -398,6 +398,72 @@ class SwimstoreTool(unittest.TestCase):
             superblock.write(b"damage")
         self.assertEqual(self.classes(1), {"store_does_not_open"})
 
+    def write_superblock(self, version, features=b""):
+        """With this version and these features, in both copies, under right checksums (format/superblock.h)."""
+        copy = bytearray((self.store / "superblock").read_bytes()[:72]) + struct.pack("<I", len(features))
+        copy[8:12] = struct.pack("<I", version)
+        copy += struct.pack("<I", crc32c(bytes(copy) + features)) + features
+        whole = bytes(copy).ljust(4096, b"\0") * 2
+        (self.store / "superblock").write_bytes(whole)
+        return whole
+
+    @staticmethod
+    def feature(kind, name):
+        return bytes([("compat", "ro_compat", "incompat").index(kind), len(name)]) + name.encode()
+
+    def test_a_store_of_an_older_program_waits_for_its_upgrade(self):
+        self.fill()
+        newest = (self.store / "superblock").read_bytes()
+        info = self.json("info", self.store)
+        self.assertEqual((info["format_version"], info["incompat_features"], info["upgradable"]), (3, "split_slots", False))
+        self.assertEqual((info["database_format_version"], info["database_incompat_features"]), (1, "-"))
+        older = self.write_superblock(2)
+        self.assertEqual(self.classes(0, "--deep"), set())
+        self.run_tool("import", self.store, "--in", self.base / "archive", status=1)  # all are there
+        self.assertEqual((self.store / "superblock").read_bytes(), older)
+        info = self.json("info", self.store)
+        self.assertEqual((info["format_version"], info["incompat_features"], info["upgradable"]), (2, "split_slots", True))
+        self.assertEqual(self.json("upgrade", self.store),
+                         {"upgraded": True, "format_version_before": 2, "format_version": 3, "compat_features": "-",
+                          "ro_compat_features": "-", "incompat_features": "split_slots", "upgradable": False})
+        self.assertEqual((self.store / "superblock").read_bytes(), newest)
+        self.assertFalse(self.json("upgrade", self.store)["upgraded"])
+        self.assertEqual(self.classes(0, "--deep"), set())
+
+    def test_what_a_newer_program_added_is_named(self):
+        self.fill()
+        known = self.feature("incompat", "split_slots")
+        archive, out = self.base / "archive", self.base / "out"
+        changing = (["repair"], ["put-back"], ["forget-lost", "--force"], ["upgrade"], ["import", "--in", archive])
+        looking = (["info"], ["list"], ["list", "--collections"], ["dump", "container"], ["fsck"], ["fsck", "--deep"],
+                   ["export", "--out", out])
+
+        whole = self.write_superblock(3, self.feature("compat", "dots") + known)
+        self.assertEqual(self.json("info", self.store)["compat_features"], "dots")
+        for words in (*looking, ["repair"], ["upgrade"]):
+            self.run_tool(*words, self.store)
+        self.assertEqual((self.store / "superblock").read_bytes(), whole)
+
+        self.write_superblock(3, self.feature("ro_compat", "lines") + known)
+        before = self.content()
+        for words in looking:
+            self.run_tool(*words, self.store)
+        for words in changing:
+            self.assertIn("does not know: lines. ", self.json_error(*words, self.store)["error"])
+        self.assertEqual(self.content(), before)
+
+        self.write_superblock(3, self.feature("incompat", "planes") + known)
+        before = self.content()
+        for words in (*looking, *changing, ["export", "--salvage", "--out", out]):
+            self.assertIn("cannot read without: planes; use that program", self.json_error(*words, self.store)["error"])
+        self.assertEqual(self.json_error("info", self.store)["incompat_features"], "planes, split_slots")
+        self.assertEqual(self.json("dump", "superblock", self.store)["incompat_features"], "planes, split_slots")
+        self.assertEqual(self.content(), before)
+
+        self.write_superblock(4, known)
+        for words in (*looking, *changing, ["export", "--salvage", "--out", out]):
+            self.assertIn("written in format version 4", self.json_error(*words, self.store)["error"])
+
     def try_export(self, *words):
         """Exit status, and the objects of the archive."""
         out = self.base / "tried"

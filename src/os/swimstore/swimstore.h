@@ -82,6 +82,9 @@ class SwimStore : public ObjectStore {
                         swimstore::CheckResult* result);
   // Removes for good what repair set aside. *entries: how much that was.
   vtkv::Status forget_lost(uint64_t* entries);
+  // Gives the store the newest format and all features that this program knows: then older programs may refuse it. A mount
+  // never does. The same superblock twice: there was nothing to do.
+  vtkv::Status upgrade(swimstore::Superblock* before, swimstore::Superblock* after);
 
   // ---- reports and knobs (swimstore_report.cc) ----
   objectstore_perf_stat_t get_cur_stats() override;
@@ -160,7 +163,8 @@ class SwimStore : public ObjectStore {
  private:
   struct Mounted;
 
-  enum class Purpose { serve, check };
+  // mend changes what a check only looks at; where this program may not write, a check opens to read.
+  enum class Purpose { serve, mend, check };
 
   swimstore::CubeOptions cube_options(const swimstore::Settings& settings, bool single_flush);
   void throw_away(std::vector<Transaction>& transactions);

@@ -23,6 +23,7 @@ using swimstore::FsckOptions;
 using swimstore::Repaired;
 using swimstore::RepairOptions;
 using swimstore::StoreDirectory;
+using swimstore::Superblock;
 using vtkv::Status;
 
 namespace {
@@ -112,12 +113,12 @@ Status SwimStore::mend(const RepairOptions& options, std::vector<Repaired>* chan
   });
 }
 
-// Ok as well where the store does not open, which the check that follows says.
+// Ok as well where the store does not open, which the check that follows says; but not where a newer program wrote it.
 Status SwimStore::mend_all(const FsckOptions& checks, StoreDirectory& directory, std::vector<Repaired>* changes) {
   FsckOptions options = checks;
   for (unsigned pass = 0; pass < kRepairPassesMax; ++pass) {
-    if (!open(Purpose::check).ok()) {
-      return {};
+    if (const Status status = open(Purpose::mend); !status.ok()) {
+      return status.code() == Status::Code::unsupported ? status : Status();
     }
     const size_t before = changes->size();
     FindingClass kind;
@@ -151,7 +152,7 @@ Status SwimStore::mend_all(const FsckOptions& checks, StoreDirectory& directory,
 // at once, for its slots would be taken for leaked.
 Status SwimStore::put_back(uint64_t* entries, uint64_t* left, std::vector<Repaired>* changes, CheckResult* result) {
   return hold_lock([&](StoreDirectory& directory) {
-    VTKV_RETURN_IF_ERROR(open(Purpose::check));
+    VTKV_RETURN_IF_ERROR(open(Purpose::mend));
     Status status = directory.begin_repair();
     if (status.ok()) {
       status = swimstore::Repair::put_back(m_mounted->context, entries, left);
@@ -168,8 +169,19 @@ Status SwimStore::put_back(uint64_t* entries, uint64_t* left, std::vector<Repair
   });
 }
 
+Status SwimStore::upgrade(Superblock* before, Superblock* after) {
+  return hold_lock([&](StoreDirectory& directory) {
+    VTKV_RETURN_IF_ERROR(directory.read_superblock(before));
+    VTKV_RETURN_IF_ERROR(before->features.check(path + "/superblock", swimstore::known_features(), true));
+    *after = *before;
+    after->version = swimstore::kSuperblockVersion;
+    after->features.add(swimstore::known_features());
+    return after->encode() == before->encode() ? Status() : after->write(m_env, path);
+  });
+}
+
 Status SwimStore::forget_lost(uint64_t* entries) {
-  VTKV_RETURN_IF_ERROR(open(Purpose::check));
+  VTKV_RETURN_IF_ERROR(open(Purpose::mend));
   const Status status = swimstore::Repair::forget_lost(m_mounted->context, entries);
   close();
   return status;

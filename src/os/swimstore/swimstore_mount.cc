@@ -8,6 +8,7 @@
 #include "common/debug.h"
 #include "global/global_context.h"
 #include "log/Log.h"
+#include "swimstore/cube/read_only_cube.h"
 #include "swimstore/ops/background_alert.h"
 #include "swimstore/ops/last_words.h"
 #include "swimstore/ops/perf_counters.h"
@@ -227,6 +228,10 @@ Status SwimStore::open(Purpose purpose) {
   VTKV_RETURN_IF_ERROR(directory.check_host(settings, &host));
   Superblock superblock;
   VTKV_RETURN_IF_ERROR(directory.read_superblock(&superblock));
+  const Status may_write = superblock.features.check(path + "/superblock", swimstore::known_features(), true);
+  VTKV_RETURN_IF_ERROR(purpose == Purpose::check
+                           ? superblock.features.check(path + "/superblock", swimstore::known_features(), false)
+                           : may_write);
   VTKV_RETURN_IF_ERROR(check_identity(directory, superblock));
   std::unique_ptr<vtkv::FileLock> lock;
   VTKV_RETURN_IF_ERROR(take_lock(directory, &lock));
@@ -249,7 +254,14 @@ Status SwimStore::open(Purpose purpose) {
   swimstore::CubeOptions options = cube_options(settings, single_flush);
   options.containers.caretaker = purpose == Purpose::serve;
   std::unique_ptr<swimstore::Cube> cube;
-  VTKV_RETURN_IF_ERROR(swimstore::Cube::open(m_env, directory.cube_path(0), options, &cube));
+  Status opened = may_write;
+  if (opened.ok()) {
+    opened = swimstore::Cube::open(m_env, directory.cube_path(0), options, &cube);
+  }
+  if (purpose == Purpose::check && opened.code() == Status::Code::unsupported) {
+    opened = swimstore::open_cube_read_only(m_env, directory.cube_path(0), options, &cube);
+  }
+  VTKV_RETURN_IF_ERROR(opened);
 
   auto mounted = std::make_unique<Mounted>(cct, m_env, std::move(lock), std::move(cube), m_finisher,
                                            *m_counters->get(), metadata_failure(purpose));

@@ -11,6 +11,7 @@
 #include "swimstore/store/store_directory.h"
 #include "vtkv/testing/sim_env.h"
 #include "vtkv/testing/sim_fault.h"
+#include "vtkv/util/coding.h"
 
 namespace swimstore {
 
@@ -176,9 +177,10 @@ TEST_F(MountTest, OneWholeCopyOfTheSuperblockIsEnoughAndRenewsTheOther) {
 
 TEST_F(MountTest, AFormatFromTheFutureDoesNotMount) {
   ASSERT_EQ(0, mkfs(m_fsid));
-  std::string bytes = contents("superblock");
-  bytes[8] = bytes[Superblock::kCopyBytes + 8] = 99;
-  replace("superblock", bytes);
+  std::string copy = contents("superblock").substr(0, Superblock::kCopyBytes);
+  copy[8] = 99;
+  vtkv::encode_fixed32(copy.data() + 76, Superblock::checksum(copy));
+  replace("superblock", copy + copy);
   EXPECT_EQ(-EOPNOTSUPP, mount());
 }
 

@@ -165,8 +165,8 @@ void SwimStore::collect_metadata(std::map<std::string, std::string>* metadata) {
   }
   (*metadata)["swimstore_path"] = path;
   (*metadata)["swimstore_min_alloc_size"] = std::to_string(swimstore::kBlockBytes);
-  (*metadata)["swimstore_format_version"] = std::to_string(swimstore::kSuperblockVersion);
   if (m_mounted) {
+    (*metadata)["swimstore_format_version"] = std::to_string(m_mounted->superblock.version);
     (*metadata)["swimstore_flush_mode"] = m_mounted->single_flush ? "single" : "per-file";
     (*metadata)["swimstore_cubes"] = std::to_string(m_mounted->superblock.cubes);
   }

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "swimstore/cube/cube_implementation.h"
+#include "swimstore/cube/read_only_cube.h"
 #include "swimstore/cube/slot_check.h"
 #include "swimstore/format/allocation_page.h"
 #include "swimstore/format/split_slot.h"
+#include "vtkv/env/read_only_env.h"
 
 namespace swimstore {
 
@@ -70,14 +72,27 @@ Status Cube::create(vtkv::Env* env, const std::string& directory, const CubeOpti
 
 Status Cube::open(vtkv::Env* env, const std::string& directory, const CubeOptions& options,
                   std::unique_ptr<Cube>* cube) {
-  auto opened = std::make_unique<CubeImplementation>(env, directory, options);
+  auto opened = std::make_unique<CubeImplementation>(env, directory, options, /*read_only=*/false);
   VTKV_RETURN_IF_ERROR(opened->open());
   *cube = std::move(opened);
   return {};
 }
 
-CubeImplementation::CubeImplementation(vtkv::Env* env, std::string directory, const CubeOptions& options)
-    : m_env(env), m_directory(std::move(directory)), m_options(options) {}
+Status open_cube_read_only(vtkv::Env* env, const std::string& directory, const CubeOptions& options,
+                           std::unique_ptr<Cube>* cube) {
+  auto opened = std::make_unique<CubeImplementation>(env, directory, options, /*read_only=*/true);
+  VTKV_RETURN_IF_ERROR(opened->open());
+  *cube = std::move(opened);
+  return {};
+}
+
+CubeImplementation::CubeImplementation(vtkv::Env* env, std::string directory, const CubeOptions& options, bool read_only)
+    : m_read_only_env(read_only ? std::make_unique<vtkv::ReadOnlyEnv>(env) : nullptr),
+      m_env(read_only ? m_read_only_env.get() : env),
+      m_directory(std::move(directory)),
+      m_options(options) {
+  m_options.containers.caretaker &= !read_only;
+}
 
 CubeImplementation::~CubeImplementation() {
   m_horizon_keeper.reset();
@@ -103,9 +118,13 @@ Status CubeImplementation::open() {
     }
   };
   options.make_room = [this] { return m_containers->make_room(); };
-  VTKV_RETURN_IF_ERROR(vtkv::DB::open(m_env, m_directory, options, &m_database));
+  const auto open_database = m_read_only_env ? vtkv::DB::open_read_only : vtkv::DB::open;
+  VTKV_RETURN_IF_ERROR(open_database(m_env, m_directory, options, &m_database));
   if (!m_options.keep_damage_marks) {
     m_damage.keep_only([this](const SlotBlocks& blocks) { return m_containers->is_owned(blocks); });
+  }
+  if (m_read_only_env) {
+    return m_containers->finish_recovery();
   }
   m_containers->set_checkpoint_request([this] { m_database->request_checkpoint(); });
   m_horizon_keeper = std::make_unique<HorizonKeeper>(m_env, *m_containers, *m_database);

@@ -15,7 +15,7 @@ namespace swimstore {
 
 class CubeImplementation final : public Cube, private vtkv::ExternalStore, private vtkv::CheckpointParticipant {
  public:
-  CubeImplementation(vtkv::Env* env, std::string directory, const CubeOptions& options);
+  CubeImplementation(vtkv::Env* env, std::string directory, const CubeOptions& options, bool read_only);
   ~CubeImplementation() override;
   vtkv::Status open();
 
@@ -41,6 +41,7 @@ class CubeImplementation final : public Cube, private vtkv::ExternalStore, priva
   void collect(vtkv::SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) override;
   void checkpoint_durable(vtkv::SequenceNumber as_of) override { m_containers->checkpoint_durable(as_of); }
 
+  const std::unique_ptr<vtkv::Env> m_read_only_env;  // null: it may be written to
   vtkv::Env* const m_env;
   const std::string m_directory;
   CubeOptions m_options;

@@ -4,6 +4,13 @@
 
 namespace swimstore {
 
+const vtkv::Features& features_of_version_2() {
+  static const vtkv::Features features{.compat = {}, .ro_compat = {}, .incompat = {"split_slots"}};
+  return features;
+}
+
+const vtkv::Features& known_features() { return features_of_version_2(); }
+
 vtkv::Status check_version(std::string_view what, uint32_t found, uint32_t known, uint32_t oldest) {
   if (found == 0) {
     return vtkv::Status::corruption(std::string(what) + ": format version 0 does not exist; the bytes are damaged");

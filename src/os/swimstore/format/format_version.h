@@ -3,6 +3,7 @@
 //   what               version  since  change
 //   superblock               1    0.1  first
 //                            2    0.2  slots may be split: notes, extent chunks, slot references, split slots
+//                            3    0.3  features by name; a store of version 2 stays as it is until an upgrade is asked for
 //   container header         1    0.1  first
 //   allocation page          1    0.1  first
 //   split slot               1    0.2  first
@@ -13,9 +14,14 @@
 //   counter                  1    0.1  first
 //   quarantine               1    0.1  first; older programs leave the file alone, and stores without one get it
 //
-// Onodes, extent chunks and collections carry a version byte, too, by which a damaged one is told. Whoever
-// changes their form raises the superblock's version as well: an older program then refuses the store,
-// instead of calling its objects damaged.
+// and the features (vtkv/util/features.h) of a store:
+//
+//   class     name         since  what
+//   incompat  split_slots    0.2  slots may be split
+//
+// Onodes, extent chunks and collections carry a version byte, too, by which a newer one is told from a damaged one. Whoever
+// changes the form of anything gives it a new version and adds a feature, of the class that says what an older program may
+// still do with the store; a mount gives no store a feature, ceph-swimstore-tool's upgrade does.
 //
 // A store of superblock version 1 is refused: its counts do not say which blocks of a slot are still in use.
 #pragma once
@@ -25,12 +31,13 @@
 #include <string_view>
 
 #include "vtkv/status.h"
+#include "vtkv/util/features.h"
 
 namespace swimstore {
 
 static_assert(std::endian::native == std::endian::little, "durable structs are little-endian");
 
-inline constexpr uint32_t kSuperblockVersion = 2;
+inline constexpr uint32_t kSuperblockVersion = 3;
 inline constexpr uint32_t kSuperblockVersionOldest = 2;  // that is read
 inline constexpr uint32_t kContainerHeaderVersion = 1;
 inline constexpr uint8_t kAllocationPageVersion = 1;
@@ -40,6 +47,10 @@ inline constexpr uint8_t kNoteVersionOldest = 2;
 inline constexpr uint8_t kSlotReferencesVersion = 2;
 inline constexpr uint8_t kCounterVersion = 1;
 inline constexpr uint32_t kQuarantineVersion = 1;
+
+// Those of every store that this program makes, and all that it knows.
+const vtkv::Features& known_features();
+const vtkv::Features& features_of_version_2();
 
 // Ok when `found` is from `oldest` to `known`. Otherwise one sentence that names them, and the remedy.
 vtkv::Status check_version(std::string_view what, uint32_t found, uint32_t known, uint32_t oldest = 1);

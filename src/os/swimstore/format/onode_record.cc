@@ -1,5 +1,6 @@
 #include "swimstore/format/onode_record.h"
 
+#include "swimstore/format/newer_entry.h"
 #include "vtkv/util/coding.h"
 
 namespace swimstore {
@@ -36,6 +37,18 @@ bool decode_hints(std::string_view* cursor, OnodeRecord* record) {
           vtkv::get_varint32(cursor, &record->alloc_hint_flags));
 }
 
+// All but the chunk.
+bool decode_fields(std::string_view* bytes, OnodeRecord* record) {
+  if (bytes->size() < 2 || bytes->front() != static_cast<char>(kOnodeRecordVersion)) {
+    return false;
+  }
+  record->flags = static_cast<uint8_t>((*bytes)[1]);
+  bytes->remove_prefix(2);
+  return (record->flags & ~kKnownFlags) == 0 && vtkv::get_varint64(bytes, &record->nid) &&
+         vtkv::get_varint64(bytes, &record->size) && record->nid <= kObjectIdMax && record->size <= kObjectBytesMax &&
+         decode_hints(bytes, record) && decode_attrs(bytes, record);
+}
+
 }  // namespace
 
 void encode_onode(const OnodeRecord& record, const ExtentChunk& chunk, std::string* out) {
@@ -61,21 +74,22 @@ void encode_onode(const OnodeRecord& record, const ExtentChunk& chunk, std::stri
 bool decode_onode(std::string_view bytes, OnodeRecord* record, ExtentChunk* chunk) {
   *record = OnodeRecord();
   *chunk = ExtentChunk();
-  if (bytes.size() < 2 || bytes[0] != static_cast<char>(kOnodeRecordVersion)) {
-    return false;
-  }
-  record->flags = static_cast<uint8_t>(bytes[1]);
-  bytes.remove_prefix(2);
-  if (record->flags & ~kKnownFlags || !vtkv::get_varint64(&bytes, &record->nid) ||
-      !vtkv::get_varint64(&bytes, &record->size) || record->nid > kObjectIdMax || record->size > kObjectBytesMax ||
-      !decode_hints(&bytes, record) ||
-      !decode_attrs(&bytes, record)) {
+  if (!decode_fields(&bytes, record)) {
     return false;
   }
   if (!record->test(OnodeRecord::chunk_inline)) {
     return bytes.empty();
   }
   return record->size <= kChunkBytes && decode_extent_chunk(bytes, chunk);
+}
+
+bool is_newer_onode(std::string_view bytes) {
+  if (is_newer_entry(bytes, kOnodeRecordVersion)) {
+    return true;
+  }
+  OnodeRecord record;
+  return decode_fields(&bytes, &record) && record.test(OnodeRecord::chunk_inline) &&
+         is_newer_entry(bytes, kExtentRecordVersion);
 }
 
 }  // namespace swimstore

@@ -7,6 +7,7 @@
 #include "swimstore/format/format_version.h"
 #include "vtkv/env/small_file.h"
 #include "vtkv/util/crc32c.h"
+#include "vtkv/util/invariants.h"
 
 namespace swimstore {
 
@@ -29,11 +30,13 @@ struct Layout {
   uint64_t zone_bytes;
   uint32_t initial_log_segments;
   uint32_t block_bytes;
-  uint32_t zero;
+  uint32_t feature_bytes;
   uint32_t crc32c;
 };
 static_assert(offsetof(Layout, uuid) == 16 && offsetof(Layout, created_us) == 32);
 static_assert(offsetof(Layout, zone_bytes) == 56 && offsetof(Layout, crc32c) == 76 && sizeof(Layout) == 80);
+static_assert(offsetof(Layout, feature_bytes) == 72);
+constexpr size_t kFeatureBytesMax = Superblock::kCopyBytes - sizeof(Layout);
 
 Status decode_copy(const std::string& file, const char* bytes, Superblock* superblock) {
   Layout layout;
@@ -41,9 +44,15 @@ Status decode_copy(const std::string& file, const char* bytes, Superblock* super
   if (std::memcmp(layout.magic, kMagic, sizeof kMagic) != 0) {
     return Status::corruption(file + ": not a superblock of SwimStore; is this the right directory?");
   }
-  VTKV_RETURN_IF_ERROR(check_version(file, layout.version, kSuperblockVersion, kSuperblockVersionOldest));
-  if (layout.crc32c != vtkv::crc32c(bytes, offsetof(Layout, crc32c))) {
+  if (layout.crc32c != Superblock::checksum({bytes, Superblock::kCopyBytes})) {
     return Status::corruption(file + ": checksum mismatch in both copies, the superblock is damaged");
+  }
+  VTKV_RETURN_IF_ERROR(check_version(file, layout.version, kSuperblockVersion, kSuperblockVersionOldest));
+  vtkv::Features features = features_of_version_2();
+  if (layout.version > 2 &&
+      (layout.feature_bytes > kFeatureBytesMax ||
+       !vtkv::Features::decode({bytes + sizeof layout, layout.feature_bytes}, &features))) {
+    return Status::corruption(file + ": features that no program writes");
   }
   if (layout.cubes == 0 || layout.cubes > kCubesMax || !is_stretch(layout.stretch_bytes)) {
     return Status::corruption(file + ": a geometry that this program never writes");
@@ -56,6 +65,8 @@ Status decode_copy(const std::string& file, const char* bytes, Superblock* super
   superblock->geometry.zone_bytes = layout.zone_bytes;
   superblock->geometry.initial_log_segments = layout.initial_log_segments;
   superblock->geometry.block_bytes = layout.block_bytes;
+  superblock->version = layout.version;
+  superblock->features = std::move(features);
   return {};
 }
 
@@ -64,7 +75,7 @@ Status decode_copy(const std::string& file, const char* bytes, Superblock* super
 std::string Superblock::encode() const {
   Layout layout{};
   std::memcpy(layout.magic, kMagic, sizeof kMagic);
-  layout.version = kSuperblockVersion;
+  layout.version = version;
   layout.cubes = cubes;
   std::memcpy(layout.uuid, uuid.data(), uuid.size());
   layout.created_us = created_us;
@@ -73,11 +84,23 @@ std::string Superblock::encode() const {
   layout.zone_bytes = geometry.zone_bytes;
   layout.initial_log_segments = geometry.initial_log_segments;
   layout.block_bytes = geometry.block_bytes;
-  layout.crc32c = vtkv::crc32c(&layout, offsetof(Layout, crc32c));
-  std::string bytes(kBytes, '\0');
-  std::memcpy(bytes.data(), &layout, sizeof layout);
-  std::memcpy(bytes.data() + kCopyBytes, &layout, sizeof layout);
-  return bytes;
+  const std::string encoded = version > 2 ? features.encode() : std::string();
+  VTKV_ASSERT(encoded.size() <= kFeatureBytesMax);
+  layout.feature_bytes = static_cast<uint32_t>(encoded.size());
+  std::string copy(kCopyBytes, '\0');
+  std::memcpy(copy.data(), &layout, sizeof layout);
+  copy.replace(sizeof layout, encoded.size(), encoded);
+  layout.crc32c = checksum(copy);
+  std::memcpy(copy.data(), &layout, sizeof layout);
+  return copy + copy;
+}
+
+uint32_t Superblock::checksum(std::string_view copy) {
+  Layout layout;
+  VTKV_ASSERT(copy.size() == kCopyBytes);
+  std::memcpy(&layout, copy.data(), sizeof layout);
+  const uint32_t crc = vtkv::crc32c(copy.data(), offsetof(Layout, crc32c));
+  return vtkv::crc32c_extend(crc, copy.data() + sizeof layout, std::min<size_t>(layout.feature_bytes, kFeatureBytesMax));
 }
 
 Status Superblock::decode(std::string_view name, std::string_view bytes, Superblock* superblock) {
@@ -94,7 +117,10 @@ Status Superblock::decode(std::string_view name, std::string_view bytes, Superbl
   if (second.ok()) {
     return second;
   }
-  // The more telling of the two: one that at least knows the magic.
+  // The more telling of the two: one that is merely newer, or at least knows the magic.
+  if (second.code() == Status::Code::unsupported) {
+    return second;
+  }
   const bool second_is_ours = std::memcmp(bytes.data() + kCopyBytes, kMagic, sizeof kMagic) == 0;
   const bool first_is_ours = std::memcmp(bytes.data(), kMagic, sizeof kMagic) == 0;
   return !first_is_ours && second_is_ours ? second : first;

@@ -1,9 +1,10 @@
-// The store's root file `superblock`: what was fixed at mkfs. Written once, atomically; two copies, at 0 and
-// at 4096, so that one damaged block does not lose a store.
+// The store's root file `superblock`: what was fixed at mkfs, and what a program has to know to use the store. Written at
+// once, by mkfs and by an upgrade that was asked for; two copies, at 0 and at 4096, so that one damaged block does not
+// lose a store.
 //
 // OFFSET SIZE FIELD
 // 0      8    magic "SWIMSTOR"
-// 8      4    version (2)
+// 8      4    version (3; 2 where no upgrade was asked for since)
 // 12     4    number of cubes
 // 16     16   uuid of the store (the OSD's fsid)
 // 32     8    time of creation, microseconds since the Unix epoch
@@ -12,9 +13,13 @@
 // 56     8    zone bytes
 // 64     4    initial log segments
 // 68     4    block bytes
-// 72     4    0
-// 76     4    crc32c of bytes 0 to 75
-// 80     ..   0, up to 4096
+// 72     4    bytes of the features: n, at most 4016 (version 2: 0)
+// 76     4    crc32c of bytes 0 to 75, and of bytes 80 to 79 + n behind them
+// 80     n    features (vtkv/util/features.h)
+// 80 + n ..   0, up to 4096
+//
+// Magic, version, n and checksum keep their places in every version to come, so that a newer superblock is told from a
+// damaged one.
 #pragma once
 
 #include <array>
@@ -23,9 +28,11 @@
 #include <string>
 #include <string_view>
 
+#include "swimstore/format/format_version.h"
 #include "vtkv/env/env.h"
 #include "vtkv/options.h"
 #include "vtkv/status.h"
+#include "vtkv/util/features.h"
 
 namespace swimstore {
 
@@ -35,14 +42,19 @@ struct Superblock {
   uint64_t created_us = 0;
   uint64_t stretch_bytes = 0;
   vtkv::Geometry geometry;
+  uint32_t version = kSuperblockVersion;
+  vtkv::Features features = known_features();  // of version 2, what it stands for
 
   static constexpr size_t kCopyBytes = 4096;
   static constexpr size_t kBytes = 2 * kCopyBytes;
   // kBytes: both copies.
   std::string encode() const;
-  // One whole copy is enough. Otherwise one sentence: foreign, truncated, damaged, from the future.
-  // `name` is the file's, for the message.
+  // One whole copy is enough. Otherwise one sentence: foreign, truncated, damaged, from the future. That its features
+  // are known is for the caller to check. `name` is the file's, for the message.
   static vtkv::Status decode(std::string_view name, std::string_view bytes, Superblock* superblock);
+
+  // Of a copy of kCopyBytes, as it should be.
+  static uint32_t checksum(std::string_view copy);
 
   // `root`/superblock. write: durable and whole, or not there at all (given a synced parent directory).
   vtkv::Status write(vtkv::Env* env, const std::string& root) const;

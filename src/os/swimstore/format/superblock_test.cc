@@ -24,14 +24,14 @@ Superblock example() {
 }
 
 std::string with_copies(std::string copy) {
-  vtkv::encode_fixed32(copy.data() + 76, vtkv::crc32c(copy.data(), 76));
+  vtkv::encode_fixed32(copy.data() + 76, Superblock::checksum(copy));
   return copy + copy;
 }
 
 TEST(Superblock, GoldenBytes) {
   std::string expected(
       "SWIMSTOR"
-      "\x02\x00\x00\x00"                                                  // version
+      "\x03\x00\x00\x00"                                                  // version
       "\x03\x00\x00\x00"                                                  // cubes
       "\xa0\xa1\xa2\xa3\xa4\xa5\xa6\xa7\xa8\xa9\xaa\xab\xac\xad\xae\xaf"  // uuid
       "\x88\x77\x66\x55\x44\x33\x22\x11"                                  // created
@@ -40,16 +40,52 @@ TEST(Superblock, GoldenBytes) {
       "\x00\x00\x80\x00\x00\x00\x00\x00"                                  // zone bytes
       "\x04\x00\x00\x00"                                                  // initial log segments
       "\x00\x10\x00\x00"                                                  // block bytes
-      "\x00\x00\x00\x00",
-      76);
+      "\x14\x00\x00\x00"                                                  // bytes of the features
+      "\x00\x00\x00\x00"                                                  // checksum, filled in below
+      "\x00\x05notes"                                                      // compat
+      "\x02\x0bsplit_slots",                                               // incompat
+      100);
   expected.resize(Superblock::kCopyBytes);
-  EXPECT_EQ(example().encode(), with_copies(expected));
+  vtkv::encode_fixed32(expected.data() + 76,
+                       vtkv::crc32c(expected.substr(0, 76) + expected.substr(80, 20)));
+  Superblock superblock = example();
+  superblock.features.compat = {"notes"};
+  EXPECT_EQ(superblock.encode(), expected + expected);
+}
+
+// As programs wrote it that knew no features: such a store stays as it is.
+TEST(Superblock, OneOfVersion2IsWrittenAsItWasRead) {
+  std::string copy = example().encode().substr(0, 76);
+  copy[8] = 2;
+  copy[72] = 0;
+  const uint32_t crc = vtkv::crc32c(copy);
+  copy.resize(Superblock::kCopyBytes);
+  vtkv::encode_fixed32(copy.data() + 76, crc);
+  Superblock superblock;
+  ASSERT_TRUE(Superblock::decode("superblock", copy + copy, &superblock).ok());
+  EXPECT_EQ(superblock.version, 2u);
+  EXPECT_EQ(superblock.features, features_of_version_2());
+  EXPECT_EQ(superblock.encode(), copy + copy);
+}
+
+TEST(Superblock, FeaturesAreKeptAlsoIfNobodyKnowsThem) {
+  Superblock superblock = example(), read;
+  superblock.features = {.compat = {"dots"}, .ro_compat = {"lines"}, .incompat = {"planes", "split_slots"}};
+  ASSERT_TRUE(Superblock::decode("superblock", superblock.encode(), &read).ok());
+  EXPECT_EQ(read.features, superblock.features);
+  EXPECT_EQ(read.encode(), superblock.encode());
+  std::string copy = superblock.encode().substr(0, Superblock::kCopyBytes);
+  for (const size_t offset : {72, 73, 80, 81}) {  // what the length or the features say no more
+    std::string bad = copy;
+    bad[offset] = '\x7f';
+    EXPECT_TRUE(Superblock::decode("superblock", with_copies(bad), &read).is_corruption()) << offset;
+  }
 }
 
 TEST(Superblock, OneWholeCopyIsEnough) {
   const std::string bytes = example().encode();
   for (size_t damaged : {0u, 1u}) {
-    for (size_t offset = 0; offset < 80; offset++) {
+    for (size_t offset = 0; offset < 93; offset++) {
       std::string copy = bytes;
       copy[damaged * Superblock::kCopyBytes + offset] ^= 0x10;
       Superblock superblock;
@@ -82,7 +118,16 @@ TEST(Superblock, SaysWhatIsWrong) {
   std::string future = bytes.substr(0, Superblock::kCopyBytes);
   future[8] = 9;
   const std::string text = message(with_copies(future), Status::Code::unsupported);
-  EXPECT_TRUE(contains(text, "version 9") && contains(text, "up to 2"));
+  EXPECT_TRUE(contains(text, "version 9") && contains(text, "up to 3"));
+  // The other copy may be damaged: then the store is merely newer.
+  for (const std::string& mixed : {flipped.substr(Superblock::kCopyBytes) + with_copies(future).substr(0, Superblock::kCopyBytes),
+                                   with_copies(future).substr(0, Superblock::kCopyBytes) + flipped.substr(0, Superblock::kCopyBytes)}) {
+    EXPECT_EQ(message(mixed, Status::Code::unsupported), text);
+  }
+  // A version that nothing vouches for is damage.
+  std::string torn = bytes;
+  torn[8] = torn[Superblock::kCopyBytes + 8] = 9;
+  EXPECT_TRUE(contains(message(torn, Status::Code::corruption), "checksum mismatch"));
   std::string absurd = bytes.substr(0, Superblock::kCopyBytes);
   absurd[12] = 0;
   EXPECT_TRUE(contains(message(with_copies(absurd), Status::Code::corruption), "geometry"));

@@ -17,6 +17,7 @@ constexpr std::array<Description, kFindingClasses> kDescriptions = {{
     {"repair_unfinished", "goes on where it was cut short"},
     {"metadata_unreadable", ""},
     {"database_damaged", ""},
+    {"entry_newer", ""},
     {"collection_undecodable", ""},
     {"collections_overlap", ""},
     {"object_undecodable", kSetAside},

@@ -18,6 +18,7 @@ enum class FindingClass : uint8_t {
   repair_unfinished,
   metadata_unreadable,
   database_damaged,
+  entry_newer,
   collection_undecodable,
   collections_overlap,
   object_undecodable,

@@ -7,7 +7,9 @@
 
 #include "common/debug.h"
 #include "include/rados.h"
+#include "swimstore/format/format_version.h"
 #include "swimstore/format/key_codec.h"
+#include "swimstore/format/newer_entry.h"
 
 #define dout_context m_store.cct
 #define dout_subsys SWIM_SUBSYS
@@ -118,6 +120,7 @@ const char* Fsck::phase() const {
 void Fsck::found(Finding finding) {
   switch (finding.kind) {
     case FindingClass::metadata_unreadable:
+    case FindingClass::entry_newer:
     case FindingClass::object_undecodable:
     case FindingClass::only_copy_undecodable:
     case FindingClass::extents_undecodable:
@@ -142,6 +145,11 @@ void Fsck::found_undecodable(const ghobject_t& oid, Finding finding) {
     finding.text += ", and no other OSD has a copy of it";
   }
   found(std::move(finding));
+}
+
+void Fsck::found_newer(const std::string& what, std::string object) {
+  found({.kind = FindingClass::entry_newer, .object = std::move(object),
+         .text = fmt::format("{} was written by a newer program, which is to be used for this store", what)});
 }
 
 int Fsck::run() {
@@ -226,6 +234,11 @@ void Fsck::visit_collection(std::string_view key, std::string_view value) {
   coll_t cid;
   CollectionRecord record;
   if (!decode_collection_key(key, &cid) || !decode_collection(value, &record)) {
+    if (is_newer_entry(value, kCollectionRecordVersion)) {
+      m_newer_collections = true;
+      found_newer(fmt::format("collection record {}", to_hex(key)));
+      return;
+    }
     found(FindingClass::collection_undecodable, fmt::format("collection record {} is damaged", to_hex(key)));
     return;
   }
@@ -264,11 +277,17 @@ void Fsck::visit_object(std::string_view key_bytes, std::string_view value) {
   OnodeRecord record;
   ExtentChunk chunk;
   if (!decode_onode(value, &record, &chunk)) {
+    if (is_newer_onode(value)) {
+      found_newer(fmt::format("the record of object {}", name), name);
+      return;
+    }
     found_undecodable(oid, {.kind = FindingClass::object_undecodable, .object = name,
                             .text = fmt::format("the record of object {} is damaged", name), .key = key});
     return;
   }
-  if (!lies_in_a_collection(oid)) {
+  if (!lies_in_a_collection(oid) && m_newer_collections) {
+    ++m_unclear;
+  } else if (!lies_in_a_collection(oid)) {
     found({.kind = FindingClass::object_in_no_collection, .object = name,
            .text = fmt::format("object {} lies in no collection", name)});
   }
@@ -310,6 +329,8 @@ void Fsck::visit_extents(std::string_view key_bytes, std::string_view value) {
   if (object->second.flags & OnodeRecord::chunk_inline) {
     found({.kind = FindingClass::extents_orphaned, .object = name,
            .text = fmt::format("object {} has extent chunk {} beside an inline one", name, number), .key = key});
+  } else if (is_newer_entry(value, kExtentRecordVersion)) {
+    found_newer(fmt::format("extent chunk {} of object {}", number, name), name);
   } else if (!decode_extent_chunk(value, &chunk)) {
     ghobject_t oid;
     (void)decode_object_key(object->second.key, &oid);
@@ -404,6 +425,11 @@ void Fsck::visit_slot_count(std::string_view key, std::string_view value) {
   const bool has_key = decode_slot_reference_key(key, &slot, &group);
   SlotReferences::Counts counts(has_key ? std::min(kReferenceGroupBlocks, slot_blocks(slot.size_class)) : 0, 1);
   if (!has_key || !SlotReferences::decode(value, counts)) {
+    if (has_key && is_newer_entry(value, kSlotReferencesVersion)) {
+      m_newer_counts = true;
+      found_newer(fmt::format("slot reference {}", to_hex(key)));
+      return;
+    }
     found({.kind = FindingClass::slot_count_wrong, .text = fmt::format("slot reference {} is damaged", to_hex(key)),
            .key = std::string(key), .blocks = {.slot = slot}});
     return;
@@ -418,7 +444,7 @@ void Fsck::check_slots() {
     if ((!more && !entry.has_fewer_than_kept()) || entry.conflict) {
       continue;  // a conflict is mended first, and its counts with it
     }
-    if (!more && (!knows_all_owners() || m_lost_owners > 0)) {
+    if (m_newer_counts || (!more && (!knows_all_owners() || m_lost_owners > 0))) {
       ++m_unclear;
       continue;
     }

@@ -9,6 +9,9 @@
 //   usage        the pools' sums equal what was counted
 //   deep         every block of data is read and its checksum verified; so is every block of log and tree
 //
+// An entry in a version that this program does not know was written by a newer one. It is no damage; it counts as one that
+// cannot be read, and nobody mends it.
+//
 // What cannot be read may own what nobody else claims. So as long as something is unreadable or undecodable,
 // nothing is called orphaned, leaked or miscounted; and while entries are set aside (key_codec.h, 'L') that may
 // own slots, no slot is called leaked and no reference count too high.
@@ -86,6 +89,7 @@ class Fsck {
   void found(FindingClass kind, std::string text) { found({.kind = kind, .text = std::move(text)}); }
   // Of an object's record or extents.
   void found_undecodable(const ghobject_t& oid, Finding finding);
+  void found_newer(const std::string& what, std::string object = {});
   void step_tree(const TreePhase& phase, uint64_t work);
   void end_tree(const TreePhase& phase);
   void next_phase();
@@ -129,6 +133,8 @@ class Fsck {
   std::array<uint64_t, kFindingClasses> m_errors_of_class{};
   uint64_t m_unclear = 0;
   uint64_t m_unknown_owners = 0;
+  bool m_newer_collections = false;
+  bool m_newer_counts = false;
   uint64_t m_lost_entries = 0;
   uint64_t m_lost_owners = 0;  // of them, those that may own slots
 

@@ -291,6 +291,50 @@ TEST_P(RepairTest, DataThatDoesNotMatchItsChecksumStaysAndReadsFail) {
   });
 }
 
+// Of each kind of entry that says in its first byte what form it has: one that a newer program wrote is left as it is.
+TEST_P(RepairTest, WhatIsMerelyNewerIsNamedAndStaysAsItIs) {
+  std::map<std::string, std::string> newer;  // by key
+  damage([&](Cube& cube, Damage&) {
+    const std::string small = object_key(named("small")), large = object_key(named("large"));
+    const std::string chunk = extent_key(stored(cube, "large").record.nid, 1);
+    const std::string collection = collection_key(kPg);
+    for (const std::string& key : {small, large, chunk, collection}) {
+      ASSERT_TRUE(cube.database().get(key, &newer[key]).ok());
+      newer[key].front() = 2;
+    }
+    // The chunk in the record of an object that has one only.
+    std::string& inline_chunk = newer[object_key(named("other"))];
+    encode_onode(stored(cube, "other").record, {}, &inline_chunk);
+    ASSERT_EQ('\1', inline_chunk[inline_chunk.size() - 2]);  // its version, before its number of extents
+    inline_chunk[inline_chunk.size() - 2] = 2;
+    const auto it = cube.database().new_iterator("S", "T");
+    it->seek_to_first();
+    ASSERT_TRUE(it->valid());
+    newer[std::string(it->key())] = "\3what a newer program writes";
+  });
+  for (const auto& [key, value] : newer) {
+    std::string before;
+    damage([&](Cube& cube, Damage& damage) {
+      ASSERT_TRUE(cube.database().get(key, &before).ok());
+      damage.batch.put(key, value);
+    });
+    EXPECT_EQ(Kinds({FindingClass::entry_newer}), check()) << describe_object_key(key);
+    EXPECT_EQ(1u, m_result.errors);
+    SwimStore store(g_ceph_context, m_path, m_env);
+    ASSERT_TRUE(store.mend({.only_copies = true}, &m_changes, &m_result).ok());
+    EXPECT_TRUE(m_changes.empty()) << m_changes.front().text;
+    EXPECT_EQ(0u, m_result.lost_entries);
+    damage([&](Cube& cube, Damage& damage) {
+      std::string now;
+      ASSERT_TRUE(cube.database().get(key, &now).ok());
+      EXPECT_EQ(value, now);
+      damage.batch.put(key, before);
+    });
+    EXPECT_EQ(Kinds(), check());
+  }
+  expect_unchanged_but({});
+}
+
 TEST_P(RepairTest, AStoreThatDoesNotOpenIsAFindingAndStaysAsItIs) {
   std::unique_ptr<vtkv::File> file;
   ASSERT_TRUE(m_env->open_file(m_path + "/superblock", {.direct = false}, &file).ok());

@@ -23,7 +23,6 @@ namespace {
 
 // Where their checksums lie (superblock.cc, container_header.cc).
 constexpr size_t kSuperblockCrc = 76;
-constexpr size_t kSuperblockCopyBytes = 4096;
 constexpr size_t kContainerHeaderCrc = 136;
 
 std::string read_file(vtkv::SimEnv& env, const std::string& path) {
@@ -108,9 +107,11 @@ std::string ForgedImage::forge_superblock() {
     return {};
   }
   std::string bytes = read_file(*m_env, m_superblock);
-  const std::string what = change(&bytes, 8, kSuperblockCrc);
-  store(&bytes, kSuperblockCrc, vtkv::crc32c(bytes.data(), kSuperblockCrc));
-  bytes.replace(kSuperblockCopyBytes, kSuperblockCrc + 4, bytes, 0, kSuperblockCrc + 4);
+  std::string copy = bytes.substr(0, Superblock::kCopyBytes);
+  const std::string what = pick(3) == 0 ? change(&copy, kSuperblockCrc + 4, 2 * kSuperblockCrc)  // its features
+                                        : change(&copy, 8, kSuperblockCrc);
+  store(&copy, kSuperblockCrc, Superblock::checksum(copy));
+  bytes = copy + copy;
   write_file(*m_env, m_superblock, 0, bytes);
   return "superblock: " + what;
 }

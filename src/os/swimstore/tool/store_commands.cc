@@ -13,11 +13,13 @@
 #include "swimstore/format/allocation_page.h"
 #include "swimstore/format/collection_record.h"
 #include "swimstore/format/format_version.h"
+#include "swimstore/format/newer_entry.h"
 #include "swimstore/fsck/slot_census.h"
 #include "swimstore/store/collection_list.h"
 #include "swimstore/store/store_directory.h"
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/tool/notation.h"
+#include "vtkv/tree/manifest.h"
 #include "vtkv/util/crc32c.h"
 
 namespace swimstore {
@@ -39,6 +41,10 @@ Status read_collections(const StoreFiles& files, std::vector<ListedCollection>* 
     coll_t cid;
     ListedCollection one;
     if (!decode_collection_key(key, &cid) || !decode_collection(value, &one.record)) {
+      if (is_newer_entry(value, kCollectionRecordVersion)) {
+        return Status::unsupported("a newer program wrote the record of a collection, " + vtkv::to_notation(key) +
+                                   "; use that one");
+      }
       return Status::corruption("a collection's record is damaged: " + vtkv::to_notation(key));
     }
     one.name = cid.to_str();
@@ -67,6 +73,22 @@ std::string uuid_of(const Superblock& superblock) {
   return uuid.to_string();
 }
 
+void report_features(const std::string& of, const vtkv::Features& features, Report& report) {
+  report.field((of + "compat_features").c_str(), vtkv::to_text(features.compat));
+  report.field((of + "ro_compat_features").c_str(), vtkv::to_text(features.ro_compat));
+  report.field((of + "incompat_features").c_str(), vtkv::to_text(features.incompat));
+}
+
+// The database's own, where they can be read.
+void report_database_format(const StoreFiles& files, Report& report) {
+  std::unique_ptr<vtkv::Manifest> manifest;
+  vtkv::Checkpoint newest, older;
+  if (vtkv::Manifest::open(files.env(), files.cube_path(), &manifest, &newest, &older).ok()) {
+    report.field("database_format_version", uint64_t{newest.format_version()});
+    report_features("database_", newest.features, report);
+  }
+}
+
 // Slots of a class as of the newest checkpoint.
 struct PageCounts {
   uint64_t owned = 0, primed = 0;
@@ -88,6 +110,7 @@ Status count_pages(const StoreFiles& files, std::array<PageCounts, kSizeClasses>
 
 Status report_info(StoreFiles& files, Report& report) {
   dump_superblock(files, report);
+  report_database_format(files, report);
   StoreDirectory directory(files.env(), files.path());
   for (const char* name : {"type", "ready", "whoami", "ceph_fsid"}) {
     std::string value;
@@ -189,10 +212,18 @@ Status list_lost(StoreFiles& files, Report& report) {
   return status;
 }
 
+void dump_features(const Superblock& superblock, Report& report) {
+  report.field("format_version", uint64_t{superblock.version});
+  report_features("", superblock.features, report);
+  vtkv::Features newest = superblock.features;
+  newest.add(known_features());
+  report.field("upgradable", superblock.version < kSuperblockVersion || newest != superblock.features);
+}
+
 void dump_superblock(const StoreFiles& files, Report& report) {
   const Superblock& superblock = files.superblock();
   report.field("fsid", uuid_of(superblock));
-  report.field("format_version", uint64_t{kSuperblockVersion});
+  dump_features(superblock, report);
   report.field("cubes", uint64_t{superblock.cubes});
   report.field("created_us", superblock.created_us);
   report.field("stretch_bytes", superblock.stretch_bytes);

@@ -16,6 +16,8 @@ vtkv::Status list_objects(StoreFiles& files, const std::string& collection, vtkv
 // What repair set aside.
 vtkv::Status list_lost(StoreFiles& files, vtkv::Report& report);
 
+// Format version and features, and whether an upgrade would change them.
+void dump_features(const Superblock& superblock, vtkv::Report& report);
 void dump_superblock(const StoreFiles& files, vtkv::Report& report);
 vtkv::Status dump_containers(StoreFiles& files, vtkv::Report& report);
 // `slot` is "64K/17". Who refers to it, and whether its bytes match their checksums; `out` names a file for the

@@ -41,7 +41,7 @@ Status StoreFiles::open_root(const std::string& path, uint32_t cube) {
 }
 
 Status StoreFiles::do_without(const Status& status) {
-  if (status.ok() || !salvages()) {
+  if (status.ok() || !salvages() || status.code() == Status::Code::unsupported) {
     return status;
   }
   m_notes.push_back(fmt::format("went on without this: {}", status.message()));
@@ -69,6 +69,8 @@ bool StoreFiles::is_copy_whole(unsigned copy) const {
 }
 
 Status StoreFiles::open_cube() {
+  VTKV_RETURN_IF_ERROR(
+      m_superblock.features.check(m_path + "/superblock", known_features(), /*to_write=*/false));
   VTKV_RETURN_IF_ERROR(do_without(read_header()));
   for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
     const std::string path = cube_path() + "/containers/" + Container::file_name(size_class);

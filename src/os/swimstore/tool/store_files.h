@@ -53,7 +53,8 @@ class StoreFiles {
   // Is this copy (0 or 1) of the superblock whole by itself?
   bool is_copy_whole(unsigned copy) const;
 
-  // REQUIRES, for all that follows: ok. It may fail where the other calls still work.
+  // REQUIRES, for all that follows: ok. It may fail where the other calls still work. Code::unsupported: there are
+  // features without which nobody may read.
   vtkv::Status open_cube();
   vtkv::DB& database() const { return *m_database; }
   const ContainerHeader& containers() const { return m_header; }
@@ -79,7 +80,7 @@ class StoreFiles {
   vtkv::Status open_root(const std::string& path, uint32_t cube);
   vtkv::Status read_superblock();
   vtkv::Status read_header();
-  // The status as it is; ok after a note of it where it is to be done without.
+  // The status as it is; ok after a note of it where it is to be done without, which what is merely newer never is.
   vtkv::Status do_without(const vtkv::Status& status);
 
   const std::unique_ptr<vtkv::Env> m_env;  // changes nothing

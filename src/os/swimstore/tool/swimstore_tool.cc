@@ -199,6 +199,17 @@ class Tool {
     return {};
   }
 
+  Status upgrade() {
+    VTKV_RETURN_IF_ERROR(check_cube());
+    SwimStore store(context(), m_arguments.path);
+    Superblock before, after;
+    VTKV_RETURN_IF_ERROR(store.upgrade(&before, &after));
+    m_report->field("upgraded", after.encode() != before.encode());
+    m_report->field("format_version_before", uint64_t{before.version});
+    dump_features(after, *m_report);
+    return {};
+  }
+
   Status forget_lost() {
     VTKV_RETURN_IF_ERROR(check_cube());
     if (!m_arguments.force) {
@@ -284,6 +295,7 @@ class CommandLine {
     add(m_app, "put-back", "put back what repair set aside", &Tool::put_back);
     CLI::App* forget = add(m_app, "forget-lost", "remove for good what repair set aside", &Tool::forget_lost);
     forget->add_flag("--force", m_arguments.force, "it is known what this destroys");
+    add(m_app, "upgrade", "give the store the newest format, which older programs refuse", &Tool::upgrade);
     CLI::App* to_file = add(m_app, "export", "write objects to a file, also from a store that does not mount",
                             &Tool::export_all);
     to_file->add_option("--collection", m_arguments.collection, "of this one only");
