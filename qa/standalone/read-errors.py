@@ -162,7 +162,8 @@ def online_fsck(lane, cluster):
 
 def run(lane):
   # The check is not held back: nothing else asks for the disk here.
-  cluster = lane.start(osds=OSDS, conf={"swimstore debug inject read err": "true", "swimstore fsck online rate": 1e6})
+  cluster = lane.start(osds=OSDS, conf={"swimstore debug inject read err": "true", "swimstore fsck online rate": 1e6,
+                                        "swimstore fsck online data rate": 1e6})
   cluster.create_pool(POOL, pg_num=8, size=3)
   cluster.wait_clean()
   injected_data_errors(lane, cluster)

@@ -60,7 +60,8 @@ SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vt
     : lock(std::move(held_lock)), cube(std::move(opened_cube)),
       context(cct, env, *cube, finisher, counters, std::move(metadata_failure), kFirstCacheBytes, kFirstCacheBytes),
       objects(context), omaps(context, objects), lister(context), pipeline(context),
-      memory(cct, managed_caches(context)), commands(context, pipeline.throttle()), fsck(context, objects) {}
+      memory(cct, managed_caches(context)), commands(context, pipeline.throttle()), fsck(context, objects),
+      verify(context) {}
 
 int SwimStore::fail(const char* what, const Status& status) const {
   derr << what << ": " << status.message() << dendl;

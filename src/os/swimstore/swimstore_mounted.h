@@ -6,6 +6,7 @@
 #include "swimstore/fsck/online_fsck.h"
 #include "swimstore/ops/admin_commands.h"
 #include "swimstore/ops/memory_manager.h"
+#include "swimstore/ops/online_verify.h"
 #include "swimstore/ops/pool_options.h"
 #include "swimstore/store/collection_list.h"
 #include "swimstore/store/object_reader.h"
@@ -29,5 +30,6 @@ struct SwimStore::Mounted {
   swimstore::MemoryManager memory;
   swimstore::AdminCommands commands;
   swimstore::OnlineFsck fsck;
+  swimstore::OnlineVerify verify;
   swimstore::IgnoredPoolOptions ignored_options;
 };

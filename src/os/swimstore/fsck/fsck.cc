@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "common/debug.h"
-#include "include/rados.h"
 #include "swimstore/format/format_version.h"
 #include "swimstore/format/key_codec.h"
 #include "swimstore/format/newer_entry.h"
@@ -19,8 +18,6 @@
 namespace swimstore {
 
 namespace {
-
-constexpr uint64_t kDeepReadBytes = 1u << 20;
 
 // A PG's temporary objects lie in pool -2-N and count for N.
 int64_t pool_counted_for(const ghobject_t& oid) {
@@ -76,7 +73,8 @@ const Fsck::TreePhase* Fsck::tree_phase(Phase phase) {
 }
 
 Fsck::Fsck(StoreContext& store, ObjectReader& reader, FsckOptions options)
-    : m_store(store), m_reader(reader), m_options(options), m_began_us(store.env->now_us()) {
+    : m_store(store), m_reader(reader), m_options(options), m_began_us(store.env->now_us()),
+      m_passes(options.online ? std::max(1u, options.passes) : 1) {
   if (m_options.online) {
     m_snapshot = m_store.cube.database().take_snapshot();
   }
@@ -94,7 +92,8 @@ void Fsck::release_snapshot() {
 }
 
 CheckResult Fsck::result() const {
-  return {.findings = m_findings, .errors = m_errors, .objects = m_objects.size(), .slots = m_slots.entries().size(),
+  return {.findings = m_findings, .errors = m_errors, .objects = m_objects_before + m_objects.size(),
+          .slots = m_slots_before + m_slots.entries().size(),
           .unclear = m_unclear, .lost_entries = m_lost_entries,
           .quarantined = m_store.cube.containers().quarantined()};
 }
@@ -196,10 +195,31 @@ void Fsck::next_phase() {
   if (m_phase >= Phase::data) {
     release_snapshot();
   }
-  if (m_phase == Phase::done) {
-    dout(1) << (m_options.deep ? "deep, " : "") << m_objects.size() << " objects, " << m_slots.entries().size()
-            << " slots, " << m_errors << " errors, " << (m_store.env->now_us() - m_began_us) / 1000 << " ms" << dendl;
+  if (m_phase == Phase::done && m_pass + 1 < m_passes) {
+    next_pass();
   }
+  if (m_phase == Phase::done) {
+    const CheckResult all = result();
+    dout(1) << (m_options.deep ? "deep, " : "") << all.objects << " objects, " << all.slots << " slots, " << m_errors << " errors, " << (m_store.env->now_us() - m_began_us) / 1000 << " ms" << dendl;
+  }
+}
+
+void Fsck::next_pass() {
+  ++m_pass;
+  m_objects_before += m_objects.size();
+  m_slots_before += m_slots.entries().size();
+  m_objects = {};
+  m_slots = {};
+  m_ranges.clear();
+  m_last_omap_nid = UINT64_MAX;
+  m_snapshot = m_store.cube.database().take_snapshot();
+  m_phase = Phase::collections;
+}
+
+// With all of its pieces.
+bool Fsck::is_mine(SlotAddress slot) const {
+  const SlotAddress whole = slot.whole();
+  return (whole.index + whole.size_class) % m_passes == m_pass;
 }
 
 void Fsck::step_tree(const TreePhase& phase, uint64_t work) {
@@ -234,6 +254,9 @@ void Fsck::visit_collection(std::string_view key, std::string_view value) {
   coll_t cid;
   CollectionRecord record;
   if (!decode_collection_key(key, &cid) || !decode_collection(value, &record)) {
+    if (m_pass > 0) {
+      return;  // said in the first
+    }
     if (is_newer_entry(value, kCollectionRecordVersion)) {
       m_newer_collections = true;
       found_newer(fmt::format("collection record {}", to_hex(key)));
@@ -250,7 +273,7 @@ void Fsck::visit_collection(std::string_view key, std::string_view value) {
 void Fsck::sort_collections() {
   std::sort(m_ranges.begin(), m_ranges.end(),
             [](const ObjectRange& a, const ObjectRange& b) { return a.begin < b.begin; });
-  for (size_t i = 1; i < m_ranges.size(); ++i) {
+  for (size_t i = 1; i < m_ranges.size() && m_pass == 0; ++i) {
     if (m_ranges[i].begin < m_ranges[i - 1].end) {
       std::ostringstream at;
       at << m_ranges[i].begin;
@@ -269,6 +292,9 @@ void Fsck::visit_object(std::string_view key_bytes, std::string_view value) {
   const std::string key(key_bytes);
   ghobject_t oid;
   if (!decode_object_key(key, &oid) || object_key(oid) != key) {
+    if (m_pass > 0) {
+      return;
+    }
     found({.kind = FindingClass::object_undecodable,
            .text = fmt::format("an object's key is damaged: {}", to_hex(key)), .key = key});
     return;
@@ -277,6 +303,9 @@ void Fsck::visit_object(std::string_view key_bytes, std::string_view value) {
   OnodeRecord record;
   ExtentChunk chunk;
   if (!decode_onode(value, &record, &chunk)) {
+    if (m_pass > 0) {
+      return;
+    }
     if (is_newer_onode(value)) {
       found_newer(fmt::format("the record of object {}", name), name);
       return;
@@ -285,23 +314,26 @@ void Fsck::visit_object(std::string_view key_bytes, std::string_view value) {
                             .text = fmt::format("the record of object {} is damaged", name), .key = key});
     return;
   }
+  const int64_t pool = pool_counted_for(oid);
+  if (record.test(OnodeRecord::chunk_inline)) {
+    check_chunk({key, record.size, record.flags, pool}, record.nid, 0, key, chunk);
+  }
+  if (!is_mine(record.nid)) {
+    return;
+  }
   if (!lies_in_a_collection(oid) && m_newer_collections) {
     ++m_unclear;
   } else if (!lies_in_a_collection(oid)) {
     found({.kind = FindingClass::object_in_no_collection, .object = name,
            .text = fmt::format("object {} lies in no collection", name)});
   }
-  const int64_t pool = pool_counted_for(oid);
   m_usage[pool].objects += 1;
   const auto [entry, unique] = m_objects.try_emplace(record.nid, Object{key, record.size, record.flags, pool});
   if (!unique) {
+    // Its extents, if they are in its record, are counted all the same.
     found({.kind = FindingClass::object_id_twice, .object = name,
            .text = fmt::format("objects {} and {} have the same id {}", describe_object_key(entry->second.key), name,
                                record.nid)});
-    // Its extents, if they are in its record, are counted all the same.
-  }
-  if (record.test(OnodeRecord::chunk_inline)) {
-    check_chunk({key, record.size, record.flags, pool}, 0, key, chunk);
   }
 }
 
@@ -312,6 +344,15 @@ void Fsck::visit_extents(std::string_view key_bytes, std::string_view value) {
   uint64_t nid = 0;
   uint32_t number = 0;
   const bool has_key = decode_extent_key(key, &nid, &number);
+  ExtentChunk chunk;
+  if (!is_mine(has_key ? nid : 0)) {
+    if (has_key && decode_extent_chunk(value, &chunk)) {
+      check_chunk({}, nid, number, key, chunk);
+    } else {
+      ++m_unknown_owners;  // whoever it belongs to, its pass says so
+    }
+    return;
+  }
   const auto object = has_key ? m_objects.find(nid) : m_objects.end();
   if (object == m_objects.end()) {
     if (!knows_all_owners()) {
@@ -325,7 +366,6 @@ void Fsck::visit_extents(std::string_view key_bytes, std::string_view value) {
     return;
   }
   const std::string name = describe_object_key(object->second.key);
-  ExtentChunk chunk;
   if (object->second.flags & OnodeRecord::chunk_inline) {
     found({.kind = FindingClass::extents_orphaned, .object = name,
            .text = fmt::format("object {} has extent chunk {} beside an inline one", name, number), .key = key});
@@ -339,12 +379,19 @@ void Fsck::visit_extents(std::string_view key_bytes, std::string_view value) {
                             .text = fmt::format("extent chunk {} of object {} is damaged", number, name),
                             .key = object->second.key});
   } else {
-    check_chunk(object->second, number, key, chunk);
+    check_chunk(object->second, nid, number, key, chunk);
   }
 }
 
-void Fsck::check_chunk(const Object& object, uint32_t number, const std::string& key, const ExtentChunk& chunk) {
+void Fsck::check_chunk(const Object& object, uint64_t nid, uint32_t number, const std::string& key,
+                       const ExtentChunk& chunk) {
   for (const Extent& extent : chunk.extents) {
+    if (is_mine(extent.slot)) {
+      check_slot(object, nid, number, key, extent);
+    }
+    if (!is_mine(nid)) {
+      continue;
+    }
     const uint64_t first_block = uint64_t{number} * kChunkBlocks + extent.block;
     const uint64_t end_block = first_block + extent.count;
     const uint64_t offset = first_block * kBlockBytes;
@@ -358,31 +405,45 @@ void Fsck::check_chunk(const Object& object, uint32_t number, const std::string&
     if (end_block * kBlockBytes > object.size) {
       usage.stored -= end_block * kBlockBytes - object.size;
     }
-    if (const std::string conflict = m_slots.add(extent, object.pool); !conflict.empty()) {
-      const std::string name = describe_object_key(object.key);
-      found({.kind = FindingClass::slot_claimed_twice, .object = name, .offset = offset,
-             .text = fmt::format("object {}, chunk {}: {}", name, number, conflict), .key = key,
-             .blocks = extent.blocks()});
-    }
-    if (!m_options.online && !m_store.cube.containers().is_owned(extent.blocks())) {
-      const std::string name = describe_object_key(object.key);
-      found({.kind = FindingClass::slot_not_owned, .object = name, .offset = offset,
-             .text = fmt::format("object {}, chunk {}: {} is not marked as owned", name, number,
-                                 describe_blocks(extent.blocks())),
-             .blocks = extent.blocks()});
-    }
+  }
+}
+
+void Fsck::check_slot(const Object& object, uint64_t nid, uint32_t number, const std::string& key,
+                      const Extent& extent) {
+  const std::string conflict = m_slots.add(extent, object.pool);
+  const bool is_owned = m_options.online || m_store.cube.containers().is_owned(extent.blocks());
+  if (conflict.empty() && is_owned) {
+    return;
+  }
+  const std::string known = object.key.empty() ? std::string() : describe_object_key(object.key);
+  const std::string name = known.empty() ? fmt::format("with id {}", nid) : known;
+  const uint64_t offset = (uint64_t{number} * kChunkBlocks + extent.block) * kBlockBytes;
+  if (!conflict.empty()) {
+    found({.kind = FindingClass::slot_claimed_twice, .object = known, .offset = offset,
+           .text = fmt::format("object {}, chunk {}: {}", name, number, conflict), .key = key,
+           .blocks = extent.blocks()});
+  }
+  if (!is_owned) {
+    found({.kind = FindingClass::slot_not_owned, .object = known, .offset = offset,
+           .text = fmt::format("object {}, chunk {}: {} is not marked as owned", name, number,
+                               describe_blocks(extent.blocks())),
+           .blocks = extent.blocks()});
   }
 }
 
 void Fsck::visit_omap_header(std::string_view key, std::string_view) {
   uint64_t nid = 0;
-  check_omap_owner("an omap header", key, decode_omap_header_key(key, &nid) ? nid : UINT64_MAX);
+  const bool has_key = decode_omap_header_key(key, &nid);
+  if (is_mine(has_key ? nid : 0)) {
+    check_omap_owner("an omap header", key, has_key ? nid : UINT64_MAX);
+  }
 }
 
 void Fsck::visit_omap(std::string_view key, std::string_view) {
   uint64_t nid = UINT64_MAX;
   std::string_view user_key;
-  if (decode_omap_key(key, &nid, &user_key) && nid == m_last_omap_nid) {
+  const bool has_key = decode_omap_key(key, &nid, &user_key);
+  if ((has_key && nid == m_last_omap_nid) || !is_mine(has_key ? nid : 0)) {
     return;  // said of its first key
   }
   m_last_omap_nid = nid;
@@ -410,6 +471,9 @@ void Fsck::check_omap_owner(const char* what, std::string_view key, uint64_t nid
 }
 
 void Fsck::visit_lost(std::string_view key, std::string_view) {
+  if (m_pass > 0) {
+    return;
+  }
   ++m_lost_entries;
   uint32_t number = 0;
   std::string_view entry;
@@ -423,6 +487,9 @@ void Fsck::visit_slot_count(std::string_view key, std::string_view value) {
   SlotAddress slot;
   uint32_t group = 0;
   const bool has_key = decode_slot_reference_key(key, &slot, &group);
+  if (has_key ? !is_mine(slot) : m_pass > 0) {
+    return;
+  }
   SlotReferences::Counts counts(has_key ? std::min(kReferenceGroupBlocks, slot_blocks(slot.size_class)) : 0, 1);
   if (!has_key || !SlotReferences::decode(value, counts)) {
     if (has_key && is_newer_entry(value, kSlotReferencesVersion)) {
@@ -506,75 +573,6 @@ void Fsck::check_usage() {
                         pool, said.objects, said.stored, said.allocated, counted.objects, counted.stored,
                         counted.allocated));
     }
-  }
-}
-
-// ---- deep
-
-void Fsck::check_data(uint64_t work) {
-  for (uint64_t done = 0; done < work; done += kDeepReadBytes / kBlockBytes) {
-    if (m_next_object == m_objects.end()) {
-      next_phase();
-      return;
-    }
-    if (read_piece(m_next_object->second, m_next_offset)) {
-      m_next_offset += kDeepReadBytes;
-    } else {
-      m_next_offset = 0;
-      ++m_next_object;
-      ++m_objects_read;
-    }
-  }
-}
-
-bool Fsck::read_piece(const Object& object, uint64_t offset) {
-  ghobject_t oid;
-  OnodeRef onode;
-  if (object.size == 0 || !decode_object_key(object.key, &oid)) {
-    return false;
-  }
-  CollectionRef collection;
-  std::shared_lock<ceph::shared_mutex> lock;
-  if (m_options.online) {
-    collection = m_store.collections.find_owner(oid);
-    if (!collection) {
-      return false;  // it went with its collection
-    }
-    lock = std::shared_lock(collection->lock);
-  }
-  const std::string name = describe_object_key(object.key);
-  if (const vtkv::Status status = m_store.onodes.find(oid, &onode); !status.ok()) {
-    found({.kind = FindingClass::metadata_unreadable, .object = name,
-           .text = fmt::format("object {} cannot be read: {}", name, status.to_string())});
-    return false;
-  }
-  const uint64_t size = onode->exists ? onode->record.size : 0;
-  if (offset >= size) {
-    return false;  // removed or cut meanwhile
-  }
-  const uint64_t bytes = std::min(kDeepReadBytes, size - offset);
-  // By itself: a read that cannot load them ends the OSD.
-  const vtkv::Status loaded = m_store.onodes.load_extents(*onode, static_cast<uint32_t>(block_of(offset) / kChunkBlocks),
-                                                           static_cast<uint32_t>(block_of(offset + bytes - 1) / kChunkBlocks));
-  if (!loaded.ok()) {
-    found({.kind = FindingClass::metadata_unreadable, .object = name,
-           .text = fmt::format("the extents of object {} cannot be read: {}", name, loaded.to_string())});
-    return false;
-  }
-  ceph::bufferlist data;
-  constexpr uint32_t kFromDisk = CEPH_OSD_OP_FLAG_BYPASS_CLEAN_CACHE | CEPH_OSD_OP_FLAG_FADVISE_DONTNEED;
-  if (m_reader.read_range(*onode, offset, bytes, kFromDisk, &data) < 0) {
-    found({.kind = FindingClass::data_unreadable, .object = name, .offset = offset,
-           .text = fmt::format("object {}: bytes {} to {} cannot be read", name, offset, offset + bytes)});
-  }
-  return offset + bytes < size;
-}
-
-void Fsck::check_database() {
-  std::vector<std::string> findings;
-  m_store.cube.database().verify(&findings);
-  for (std::string& finding : findings) {
-    found(FindingClass::database_damaged, std::move(finding));
   }
 }
 

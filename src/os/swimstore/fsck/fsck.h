@@ -18,6 +18,8 @@
 //
 // Online, it looks at a snapshot of the tree while transactions go on. Who owns a slot and the pools' sums
 // are not part of the snapshot and are left to the check of an unmounted store. Data is read as a scrub reads it.
+// In several passes, each keeps in mind, and judges, its part of the objects (by id) and of the slots, in a snapshot of
+// its own: all that is said of one slot, or of what belongs to one object, is of one moment.
 //
 // Reads only. Findings go to the log as well, one sentence each. Not thread-safe.
 #pragma once
@@ -41,9 +43,12 @@ namespace swimstore {
 struct FsckOptions {
   bool deep = false;
   bool online = false;  // false: nothing is queued while it runs
+  unsigned passes = 1;  // online; the memory that it takes is divided by them
   // So many of each class are counted, and then the next thousand are kept instead of the first.
   std::array<uint64_t, kFindingClasses> passed_over{};
 };
+
+inline constexpr uint64_t kCheckedEntryBytes = 300;  // memory for an object, or for a slot, about
 
 inline constexpr uint64_t kFindingsOfClassMax = 1000;  // kept and printed; all are counted
 
@@ -67,6 +72,8 @@ class Fsck {
 
   CheckResult result() const;
   const char* phase() const;  // what is being looked at: "objects"
+  unsigned pass() const { return m_pass; }
+  bool reads_data() const { return m_phase == Phase::data; }
   uint64_t objects_read() const { return m_objects_read; }  // data of that many, in a deep check
   const std::vector<Finding>& findings() const { return m_findings; }
   size_t errors() const { return m_errors; }  // findings, those not kept included
@@ -93,13 +100,20 @@ class Fsck {
   void step_tree(const TreePhase& phase, uint64_t work);
   void end_tree(const TreePhase& phase);
   void next_phase();
+  void next_pass();
+  // Are this object (by its id) and this slot judged in this pass?
+  bool is_mine(uint64_t nid) const { return nid % m_passes == m_pass; }
+  bool is_mine(SlotAddress slot) const;
   void release_snapshot();
 
   void visit_collection(std::string_view key, std::string_view value);
   void sort_collections();
   void visit_object(std::string_view key, std::string_view value);
   void visit_extents(std::string_view key, std::string_view value);
-  void check_chunk(const Object& object, uint32_t number, const std::string& key, const ExtentChunk& chunk);
+  // `object` has no key when it is another pass's and not at hand.
+  void check_chunk(const Object& object, uint64_t nid, uint32_t number, const std::string& key,
+                   const ExtentChunk& chunk);
+  void check_slot(const Object& object, uint64_t nid, uint32_t number, const std::string& key, const Extent& extent);
   void visit_omap_header(std::string_view key, std::string_view value);
   void visit_omap(std::string_view key, std::string_view value);
   void check_omap_owner(const char* what, std::string_view key, uint64_t nid);
@@ -121,7 +135,10 @@ class Fsck {
   const FsckOptions m_options;
   const vtkv::Snapshot* m_snapshot = nullptr;
   const uint64_t m_began_us;
+  const unsigned m_passes;
 
+  unsigned m_pass = 0;
+  uint64_t m_objects_before = 0, m_slots_before = 0;  // of earlier passes
   Phase m_phase = Phase::collections;
   std::unique_ptr<vtkv::Iterator> m_iterator;  // of a phase that goes through the tree
   Objects::const_iterator m_next_object;       // of the deep check

@@ -17,7 +17,22 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kStepInterval = 100ms;
+// Short, so that no request waits for long behind a step; of data, no shorter than what one read of it is worth.
+constexpr auto kStepInterval = 10ms;
+constexpr auto kDataStepInterval = 100ms;
+constexpr unsigned kMemoryTargetParts = 16;
+constexpr uint64_t kPassesMax = 64;
+
+double per_second(const StoreContext& store, bool of_data) {
+  const char* const name = of_data ? "swimstore_fsck_online_data_rate" : "swimstore_fsck_online_rate";
+  return std::max(store.cct->_conf.get_val<double>(name), 1 / std::chrono::duration<double>(kStepInterval).count());
+}
+
+// Of a check, for objects and slots.
+uint64_t memory_limit_bytes(CephContext* cct) {
+  const uint64_t set = cct->_conf.get_val<Option::size_t>("swimstore_fsck_online_memory");
+  return set > 0 ? set : cct->_conf.get_val<Option::size_t>("osd_memory_target") / kMemoryTargetParts;
+}
 
 }  // namespace
 
@@ -64,11 +79,24 @@ int OnlineFsck::start(const cmdmap_t& arguments, ceph::Formatter* formatter, std
       return fail_command(-EBUSY, "a check is under way: see swimstore fsck status", formatter, errors, output);
     }
   }
+  const Estimate expected = estimate(deep);
+  if (expected.passes > kPassesMax) {
+    return fail_command(
+        -ENOMEM,
+        fmt::format("a check of {} objects and {} slots would go over the tree {} times with the {} bytes of memory that "
+                    "it may take (swimstore_fsck_online_memory, or a sixteenth of osd_memory_target); at most {} times "
+                    "are sensible: allow it {} bytes, or stop the OSD and run ceph-swimstore-tool fsck",
+                    expected.objects, expected.slots, expected.passes, expected.memory_limit_bytes, kPassesMax,
+                    (expected.objects + expected.slots) * kCheckedEntryBytes / kPassesMax + 1),
+        formatter, errors, output);
+  }
   end_worker();
-  m_fsck = std::make_unique<Fsck>(m_store, m_reader, FsckOptions{.deep = deep, .online = true});
+  m_fsck = std::make_unique<Fsck>(
+      m_store, m_reader,
+      FsckOptions{.deep = deep, .online = true, .passes = static_cast<unsigned>(expected.passes)});
   {
     std::lock_guard lock(m_lock);
-    m_progress = Progress{.state = "running", .phase = m_fsck->phase(), .deep = deep};
+    m_progress = Progress{.state = "running", .phase = m_fsck->phase(), .deep = deep, .estimate = expected};
   }
   m_worker = m_store.env->start_worker("fsck", 0, [this](vtkv::IoQueue&) { return step(); });
   dump_status(formatter);
@@ -96,10 +124,13 @@ vtkv::NextStep OnlineFsck::step() {
   if (!m_fsck) {
     return vtkv::NextStep::on_event();
   }
-  const bool more = m_fsck->step(work_per_step());
+  const std::chrono::microseconds interval = m_fsck->reads_data() ? kDataStepInterval : kStepInterval;
+  const double work = per_second(m_store, m_fsck->reads_data()) * std::chrono::duration<double>(interval).count();
+  const bool more = m_fsck->step(static_cast<uint64_t>(std::max(1.0, work)));
   {
     std::lock_guard lock(m_lock);
     m_progress.phase = m_fsck->phase();
+    m_progress.pass = m_fsck->pass();
     m_progress.objects_read = m_fsck->objects_read();
     m_progress.result = m_fsck->result();
     m_progress.state = more ? "running" : "done";
@@ -108,12 +139,30 @@ vtkv::NextStep OnlineFsck::step() {
     m_fsck.reset();
     return vtkv::NextStep::on_event();
   }
-  return vtkv::NextStep::later(kStepInterval);
+  return vtkv::NextStep::later(interval);
 }
 
-uint64_t OnlineFsck::work_per_step() const {
-  const double rate = m_store.cct->_conf.get_val<double>("swimstore_fsck_online_rate");
-  return std::max<uint64_t>(1, static_cast<uint64_t>(rate * std::chrono::duration<double>(kStepInterval).count()));
+OnlineFsck::Estimate OnlineFsck::estimate(bool deep) const {
+  Estimate result;
+  int64_t objects = 0, allocated = 0;
+  for (const auto& [pool, usage] : m_store.cube.pool_usage()) {
+    objects += usage.objects;
+    allocated += usage.allocated;
+  }
+  for (const ContainerStatistics::Class& one : m_store.cube.containers().statistics().classes) {
+    result.slots += one.owned;
+  }
+  result.objects = static_cast<uint64_t>(std::max<int64_t>(objects, 0));
+  result.entries = std::max(result.objects, m_store.cube.database().statistics().tree_entries);
+  result.data_blocks = deep ? static_cast<uint64_t>(std::max<int64_t>(allocated, 0)) / kBlockBytes : 0;
+  result.memory_limit_bytes = memory_limit_bytes(m_store.cct);
+  const uint64_t memory_bytes = (result.objects + result.slots) * kCheckedEntryBytes;
+  result.passes = std::max<uint64_t>(1, (memory_bytes + result.memory_limit_bytes - 1) / result.memory_limit_bytes);
+  result.memory_bytes = memory_bytes / result.passes;
+  const double tree = static_cast<double>(result.entries * result.passes) / per_second(m_store, false);
+  const double data = static_cast<double>(result.data_blocks) / per_second(m_store, true);
+  result.seconds = static_cast<uint64_t>(tree + data) + 1;
+  return result;
 }
 
 void OnlineFsck::dump_status(ceph::Formatter* formatter) const {
@@ -122,6 +171,17 @@ void OnlineFsck::dump_status(ceph::Formatter* formatter) const {
   formatter->dump_string("state", m_progress.state);
   formatter->dump_string("phase", m_progress.phase);
   formatter->dump_bool("deep", m_progress.deep);
+  const Estimate& expected = m_progress.estimate;
+  formatter->dump_unsigned("pass", m_progress.pass + 1);
+  formatter->open_object_section("estimate");
+  formatter->dump_unsigned("seconds", expected.seconds);
+  formatter->dump_unsigned("memory_bytes", expected.memory_bytes);
+  formatter->dump_unsigned("passes", expected.passes);
+  formatter->dump_unsigned("objects", expected.objects);
+  formatter->dump_unsigned("slots", expected.slots);
+  formatter->dump_unsigned("entries", expected.entries);
+  formatter->dump_unsigned("data_blocks", expected.data_blocks);
+  formatter->close_section();
   formatter->dump_unsigned("objects", m_progress.result.objects);
   formatter->dump_unsigned("objects_read", m_progress.objects_read);
   formatter->dump_unsigned("slots", m_progress.result.slots);

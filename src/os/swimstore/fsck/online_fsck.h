@@ -4,8 +4,10 @@
 //   swimstore fsck status                how far it is, and what the last one found
 //   swimstore fsck stop                  ends one early
 //
-// swimstore_fsck_online_rate says how many entries of the tree, or blocks of data, it goes through in a second. It
-// holds a snapshot of the tree while it reads that, and some 300 bytes of memory per object and per slot.
+// swimstore_fsck_online_rate says how many entries of the tree it goes through in a second, swimstore_fsck_online_data_rate
+// how many blocks of data. What it keeps in memory of objects and slots is bounded by swimstore_fsck_online_memory: it
+// goes over the tree in as many passes as that takes, each with a snapshot of its own. An estimate of both is said before
+// it begins; where too many passes would be needed it is refused.
 //
 // Thread-safe.
 #pragma once
@@ -32,11 +34,23 @@ class OnlineFsck final : public AdminSocketHook {
   std::string alert() const;
 
  private:
+  // What a check that begins now will take, about.
+  struct Estimate {
+    uint64_t objects = 0, slots = 0;  // in the store
+    uint64_t entries = 0;             // of the tree, read in each pass
+    uint64_t data_blocks = 0;         // read in all, in a deep one
+    uint64_t memory_limit_bytes = 0;
+    uint64_t passes = 1;
+    uint64_t memory_bytes = 0;
+    uint64_t seconds = 0;
+  };
   struct Progress {
     const char* state = "never run";  // running, done, stopped
     const char* phase = "";
     bool deep = false;
+    unsigned pass = 0;
     uint64_t objects_read = 0;
+    Estimate estimate;
     CheckResult result;
   };
 
@@ -44,7 +58,7 @@ class OnlineFsck final : public AdminSocketHook {
   int stop(ceph::Formatter* formatter);
   void dump_status(ceph::Formatter* formatter) const;
   vtkv::NextStep step();
-  uint64_t work_per_step() const;
+  Estimate estimate(bool deep) const;
   void end_worker();
 
   StoreContext& m_store;

@@ -2,6 +2,7 @@
 
 #include "swimstore/fsck/online_fsck.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "common/Formatter.h"
@@ -18,7 +19,10 @@ using namespace std::chrono_literals;
 
 class OnlineFsckTest : public SimStoreFixture {
  protected:
-  OnlineFsckTest() : SimStoreFixture({{"swimstore_log_segment_size", "262144"}, {"swimstore_fsck_online_rate", "300"}}) {}
+  OnlineFsckTest() : SimStoreFixture({{"swimstore_log_segment_size", "262144"},
+                                      {"swimstore_fsck_online_rate", "300"},
+                                      {"swimstore_fsck_online_data_rate", "300"},
+                                      {"swimstore_fsck_online_memory", "0"}}) {}
 
   // A command of the admin socket: its result, and what it printed.
   int command(const std::string& arguments, std::string* printed) {
@@ -28,6 +32,7 @@ class OnlineFsckTest : public SimStoreFixture {
     *printed = out.to_str() + errors.str();
     return r;
   }
+  static void set_option(const char* name, const char* value) { use_small_stores(g_ceph_context, {{name, value}}); }
   std::string status() {
     std::string printed;
     EXPECT_EQ(0, command(R"("prefix": "swimstore fsck status")", &printed));
@@ -130,6 +135,52 @@ TEST_F(OnlineFsckTest, OneAtATimeAndItCanBeStopped) {
   finish();
 }
 
+TEST_F(OnlineFsckTest, ItSaysBeforehandWhatItWillTake) {
+  for (unsigned i = 0; i < 20; ++i) {
+    write(fmt::format("object {}", i), 4096);
+  }
+  std::string printed;
+  ASSERT_EQ(0, command(R"("prefix": "swimstore fsck", "deep": true)", &printed));
+  for (const char* text : {R"("seconds": 1)", R"("memory_bytes": 12000)", R"("passes": 1)", R"("objects": 20)",
+                           R"("slots": 20)", R"("data_blocks": 20)"}) {
+    EXPECT_NE(std::string::npos, printed.find(text)) << text << " in " << printed;
+  }
+  finish();
+}
+
+// In several passes: as many objects and slots are found, each once, while transactions go on, and damage is named once.
+TEST_F(OnlineFsckTest, WithLittleMemoryItGoesOverTheTreeSeveralTimes) {
+  set_option("swimstore_fsck_online_memory", "8192");
+  StoreWorkload workload(kPg, {.seed = 4});
+  for (unsigned i = 0; i < 100; ++i) {
+    m_store->queue_transaction(m_pg, workload.next());
+  }
+  m_env.run_until_idle();
+  start(true);
+  EXPECT_EQ(std::string::npos, status().find("\"passes\": 1,")) << status();
+  for (unsigned steps = 0; !says("state", "done"); ++steps) {
+    ASSERT_LT(steps, 3000u);
+    m_store->queue_transaction(m_pg, workload.next());
+    m_env.advance(100ms);
+  }
+  EXPECT_FALSE(found_errors()) << status();
+}
+
+TEST_F(OnlineFsckTest, WithTooLittleMemoryItIsRefused) {
+  for (unsigned i = 0; i < 20; ++i) {
+    write(fmt::format("object {}", i), 4096);
+  }
+  set_option("swimstore_fsck_online_memory", "100");
+  std::string printed;
+  EXPECT_EQ(-ENOMEM, command(R"("prefix": "swimstore fsck")", &printed));
+  EXPECT_NE(std::string::npos, printed.find("a check of 20 objects and 20 slots would go over the tree 120 times")) << printed;
+  EXPECT_NE(std::string::npos, printed.find("run ceph-swimstore-tool fsck")) << printed;
+  EXPECT_TRUE(says("state", "never run"));
+  set_option("swimstore_fsck_online_memory", "0");
+  start(false);
+  finish();
+}
+
 TEST_F(OnlineFsckTest, AnUnknownCubeIsRefused) {
   std::string printed;
   EXPECT_EQ(-EINVAL, command(R"("prefix": "swimstore fsck", "cube": 7)", &printed));
@@ -151,11 +202,18 @@ TEST_F(OnlineFsckTest, VerifySaysWhetherItFoundDamage) {
   std::string printed;
   ASSERT_EQ(0, command(R"("prefix": "swimstore flush")", &printed)) << printed;
   EXPECT_NE(std::string::npos, printed.find("\"durable_sequence\": ")) << printed;
-  ASSERT_EQ(0, command(R"("prefix": "swimstore verify")", &printed));
-  EXPECT_NE(std::string::npos, printed.find("\"damaged\": false")) << printed;
-  m_env.flip_bits(kPath + "/cubes/0/tree", 40, 0x10);
-  ASSERT_EQ(0, command(R"("prefix": "swimstore verify")", &printed));
-  EXPECT_NE(std::string::npos, printed.find("\"damaged\": true")) << printed;
+  for (const bool damaged : {false, true}) {
+    if (damaged) {
+      m_env.flip_bits(kPath + "/cubes/0/tree", 40, 0x10);
+    }
+    ASSERT_EQ(0, command(R"("prefix": "swimstore verify")", &printed));
+    EXPECT_NE(std::string::npos, printed.find(R"("state": "running")")) << printed;  // it is not waited for
+    EXPECT_EQ(-EBUSY, command(R"("prefix": "swimstore verify")", &printed));
+    m_env.advance(1s);
+    ASSERT_EQ(0, command(R"("prefix": "swimstore verify status")", &printed));
+    EXPECT_NE(std::string::npos, printed.find(R"("state": "done")")) << printed;
+    EXPECT_NE(std::string::npos, printed.find(damaged ? "\"damaged\": true" : "\"damaged\": false")) << printed;
+  }
   m_env.flip_bits(kPath + "/cubes/0/tree", 40, 0x10);
 }
 

@@ -88,7 +88,6 @@ AdminCommands::AdminCommands(StoreContext& store, const CommitThrottle& throttle
   AdminSocket* socket = store.cct->get_admin_socket();
   socket->register_command("swimstore status", this, "show log, tree, containers, caches and throttle");
   socket->register_command("swimstore flush", this, "write the memtable to the tree");
-  socket->register_command("swimstore verify", this, "check every block of log and tree");
 }
 
 AdminCommands::~AdminCommands() { m_store.cct->get_admin_socket()->unregister_commands(this); }
@@ -105,25 +104,8 @@ int fail_command(int error, const std::string& reason, ceph::Formatter* formatte
   return error;
 }
 
-void AdminCommands::verify(ceph::Formatter* formatter) {
-  std::vector<std::string> findings;
-  m_store.cube.database().verify(&findings);
-  formatter->open_object_section("verify");
-  formatter->dump_bool("damaged", !findings.empty());
-  formatter->open_array_section("findings");
-  for (const std::string& finding : findings) {
-    formatter->dump_string("finding", vtkv::to_utf8(finding));
-  }
-  formatter->close_section();
-  formatter->close_section();
-}
-
 int AdminCommands::call(std::string_view command, const cmdmap_t&, const ceph::bufferlist&,
                         ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output) {
-  if (command == "swimstore verify") {
-    verify(formatter);
-    return 0;
-  }
   if (command == "swimstore flush") {
     const vtkv::Status status = m_store.cube.database().flush();
     if (!status.ok()) {

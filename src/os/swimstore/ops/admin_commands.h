@@ -22,8 +22,6 @@ class AdminCommands final : public AdminSocketHook {
            ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output) override;
 
  private:
-  void verify(ceph::Formatter* formatter);
-
   StoreContext& m_store;
   const CommitThrottle& m_throttle;
 };

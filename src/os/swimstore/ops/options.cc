@@ -117,9 +117,13 @@ void add_checks(std::vector<Option>& table) {
   table.push_back(bool_option("swimstore_fsck_on_mount_deep", level, false, "and read all of its data then"));
   table.push_back(bool_option("swimstore_fsck_on_umount", level, false, "check the store after every umount"));
   table.push_back(bool_option("swimstore_fsck_on_umount_deep", level, false, "and read all of its data then"));
-  table.push_back(ratio_option("swimstore_fsck_online_rate", level, 4096.0,
-                               "entries of the tree, or blocks of 4 KiB, that 'swimstore fsck' of a running OSD goes "
-                               "through in a second"));
+  table.push_back(ratio_option("swimstore_fsck_online_rate", level, 40000.0,
+                               "entries of the tree that 'swimstore fsck' of a running OSD goes through in a second"));
+  table.push_back(ratio_option("swimstore_fsck_online_data_rate", level, 4096.0,
+                               "blocks of 4 KiB of data that a deep one reads in a second"));
+  table.push_back(size_option("swimstore_fsck_online_memory", level, 0,
+                              "memory that it may take; 0: a sixteenth of osd_memory_target")
+                      .add_see_also("osd_memory_target"));
   table.push_back(ratio_option("swimstore_log_op_age", level, 5.0,
                                "an operation that takes so many seconds or longer is told in the log")
                       .set_min_max(0.0, 1e9)
