@@ -52,7 +52,9 @@ Status SwimStore::check(const FsckOptions& options, CheckResult* result) {
   }
   VTKV_RETURN_IF_ERROR(status);
   {
-    Fsck fsck(m_mounted->context, m_mounted->objects, options);
+    FsckOptions asked = options;
+    asked.may_hold_newer = m_mounted->read_only;
+    Fsck fsck(m_mounted->context, m_mounted->objects, asked);
     fsck.run();
     *result = fsck.result();
   }
@@ -172,7 +174,8 @@ Status SwimStore::put_back(uint64_t* entries, uint64_t* left, std::vector<Repair
 Status SwimStore::upgrade(Superblock* before, Superblock* after) {
   return hold_lock([&](StoreDirectory& directory) {
     VTKV_RETURN_IF_ERROR(directory.read_superblock(before));
-    VTKV_RETURN_IF_ERROR(before->features.check(path + "/superblock", swimstore::known_features(), true));
+    VTKV_RETURN_IF_ERROR(open(Purpose::mend));  // what this program may write to, in all its parts
+    close();
     *after = *before;
     after->version = swimstore::kSuperblockVersion;
     after->features.add(swimstore::known_features());

@@ -229,13 +229,14 @@ Status SwimStore::open(Purpose purpose) {
   VTKV_RETURN_IF_ERROR(directory.check_host(settings, &host));
   Superblock superblock;
   VTKV_RETURN_IF_ERROR(directory.read_superblock(&superblock));
+  std::unique_ptr<vtkv::FileLock> lock;
+  VTKV_RETURN_IF_ERROR(take_lock(directory, &lock));
+  VTKV_RETURN_IF_ERROR(directory.read_superblock(&superblock));  // an upgrade may have come before the lock
   const Status may_write = superblock.features.check(path + "/superblock", swimstore::known_features(), true);
   VTKV_RETURN_IF_ERROR(purpose == Purpose::check
                            ? superblock.features.check(path + "/superblock", swimstore::known_features(), false)
                            : may_write);
   VTKV_RETURN_IF_ERROR(check_identity(directory, superblock));
-  std::unique_ptr<vtkv::FileLock> lock;
-  VTKV_RETURN_IF_ERROR(take_lock(directory, &lock));
   if (purpose == Purpose::serve && directory.is_repair_unfinished()) {
     return Status::failed(fmt::format("a repair of {0} was begun and did not come to its end: what is stored may not "
                                       "agree with itself. Run 'ceph-swimstore-tool repair {0}' again, until it says "
@@ -256,11 +257,13 @@ Status SwimStore::open(Purpose purpose) {
   options.containers.caretaker = purpose == Purpose::serve;
   std::unique_ptr<swimstore::Cube> cube;
   Status opened = may_write;
+  bool read_only = false;  // it has features that this program does not know
   if (opened.ok()) {
     opened = swimstore::Cube::open(m_env, directory.cube_path(0), options, &cube);
   }
   if (purpose == Purpose::check && opened.code() == Status::Code::unsupported) {
     opened = swimstore::open_cube_read_only(m_env, directory.cube_path(0), options, &cube);
+    read_only = true;
   }
   VTKV_RETURN_IF_ERROR(opened);
 
@@ -268,6 +271,7 @@ Status SwimStore::open(Purpose purpose) {
                                            *m_counters->get(), metadata_failure(purpose));
   mounted->superblock = superblock;
   mounted->single_flush = single_flush;
+  mounted->read_only = read_only;
   if (purpose == Purpose::serve) {
     VTKV_RETURN_IF_ERROR(mounted->context.collections.load(mounted->cube->database()));
   }

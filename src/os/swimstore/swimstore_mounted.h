@@ -21,6 +21,7 @@ struct SwimStore::Mounted {
   std::unique_ptr<vtkv::FileLock> lock;
   swimstore::Superblock superblock;
   bool single_flush = false;
+  bool read_only = false;  // it has features that this program does not know, and is only looked at
   std::unique_ptr<swimstore::Cube> cube;
   swimstore::StoreContext context;
   swimstore::ObjectReader objects;

@@ -131,6 +131,9 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
     if (const std::string text = m_mounted->fsck.alert(); !text.empty()) {
       alerts->emplace("SWIMSTORE_FSCK_FINDINGS", fmt::format("store at {}: {}", path, text));
     }
+    if (const std::string text = m_mounted->verify.alert(); !text.empty()) {
+      alerts->emplace("SWIMSTORE_VERIFY_FINDINGS", fmt::format("store at {}: {}", path, text));
+    }
   }
   return 0;
 }

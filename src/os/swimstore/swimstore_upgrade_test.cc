@@ -155,10 +155,23 @@ TEST_P(UpgradeTest, WithAnUnknownReadOnlyFeatureItIsReadAndNotWritten) {
     EXPECT_EQ(5u, objects);
     EXPECT_TRUE(before == disk(m_path));
     give({});
+    make_version_2();
     SwimStore store(g_ceph_context, m_path, m_env);
-    Superblock ignored;
-    EXPECT_TRUE(store.upgrade(&ignored, &ignored).ok());
+    Superblock older, newer;
+    const vtkv::Status upgraded = store.upgrade(&older, &newer);
+    EXPECT_EQ(!in_database, upgraded.ok());
+    EXPECT_TRUE(upgraded.ok() || says(upgraded, "/manifest: a newer program wrote here"));
+    EXPECT_EQ(in_database ? 2u : kSuperblockVersion, superblock().version);
   }
+}
+
+// What recovery makes and gives back otherwise it does without.
+TEST_P(UpgradeTest, WhatIsOnlyReadNeedsNoQuarantineAndNoReserve) {
+  give({.compat = {}, .ro_compat = {"lines"}, .incompat = {}});
+  ASSERT_TRUE(m_env->remove_file(m_path + "/cubes/0/containers/quarantine").ok());
+  const auto before = disk(m_path);
+  EXPECT_EQ(Kinds(), check(true));
+  EXPECT_TRUE(before == disk(m_path));
 }
 
 TEST_P(UpgradeTest, WithAnUnknownIncompatFeatureItIsNotRead) {

@@ -9,6 +9,7 @@
 // Thread-safety: every method of DB may be called from any thread, except where said.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -160,8 +161,9 @@ class DB {
   // reads go on. What older snapshots of the tree still hold becomes free when they are let go.
   virtual Status defragment(const DefragmentOptions& options) = 0;
   // Checks every block and run, the values that the newest state leads to (up to the first damaged one), and the
-  // log records that a recovery would read; appends one sentence per finding.
-  virtual void verify(std::vector<std::string>* findings) = 0;
+  // log records that a recovery would read; appends one sentence per finding. Ends soon, with less, when *cancelled becomes
+  // true.
+  virtual void verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled = nullptr) = 0;
   // Options::stitch_threshold_bytes and Options::merging, for merges that begin from now on.
   virtual void set_stitch_threshold(uint64_t bytes) = 0;
   virtual void set_merging(bool on) = 0;

@@ -426,6 +426,9 @@ std::string ContainerSetImplementation::note_failed_write(vtkv::File* file, uint
 // ---- recovery and checkpoints
 
 Status ContainerSetImplementation::begin_recovery() {
+  if (m_options.read_only) {
+    return {};
+  }
   bool changed = false;
   VTKV_RETURN_IF_ERROR(m_reserve.make_room(&changed));  // recovery may need what the host has lost since
   return m_quarantine.make_missing();

@@ -41,6 +41,7 @@ struct ContainerOptions {
   uint64_t hole_bytes_min = 64u << 10;      // least run of free blocks that is punched by itself
   // False: nothing is grown, primed or punched, so that what nobody owns stays as it is. For checks and repair.
   bool caretaker = true;
+  bool read_only = false;  // recovery makes nothing that is missing, and gives back nothing
   // When work of the caretaker begins to fail, fails in another way, and when that is over. Called on its thread.
   std::function<void(const vtkv::BackgroundError&)> on_background_error;
   // Test builds only: break a safety rule on purpose and see that the tests notice.

@@ -92,6 +92,7 @@ CubeImplementation::CubeImplementation(vtkv::Env* env, std::string directory, co
       m_directory(std::move(directory)),
       m_options(options) {
   m_options.containers.caretaker &= !read_only;
+  m_options.containers.read_only = read_only;
 }
 
 CubeImplementation::~CubeImplementation() {

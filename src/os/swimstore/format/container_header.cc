@@ -56,11 +56,11 @@ Status ContainerHeader::decode(std::string_view name, std::string_view bytes, Co
   if (std::memcmp(layout.magic, kMagic, sizeof kMagic) != 0) {
     return Status::corruption(file + ": not a container header of SwimStore");
   }
-  // The checksum's place may differ in another version, so the version is looked at first.
-  VTKV_RETURN_IF_ERROR(check_version(file, layout.version, kContainerHeaderVersion));
+  // Its place is that of every version to come: a newer header is told from a damaged one.
   if (layout.crc32c != vtkv::crc32c(bytes.data(), offsetof(Layout, crc32c))) {
     return Status::corruption(file + ": checksum mismatch, the header is damaged");
   }
+  VTKV_RETURN_IF_ERROR(check_version(file, layout.version, kContainerHeaderVersion));
   if (layout.size_classes != kSizeClasses || layout.block_bytes != kBlockBytes ||
       !is_stretch(layout.stretch_bytes)) {
     return Status::corruption(file + ": a geometry that this program never writes");

@@ -1,5 +1,5 @@
-// Entries of the tree that cannot be decoded: which of them a newer program wrote, and which are damaged. The block or log
-// record that an entry lies in has a checksum, so a later version is what somebody meant to write.
+// Entries of the tree that cannot be decoded: which of them a newer program wrote, and which are damaged. A newer form
+// comes with a feature (format_version.h): where this program knows all features of a store, such an entry is damaged.
 #pragma once
 
 #include <cstdint>

@@ -49,12 +49,12 @@ Status QuarantineRecord::decode(std::string_view name, std::string_view bytes, Q
   std::string_view cursor = bytes.substr(sizeof kMagic);
   uint32_t version = 0, count = 0, crc = 0;
   vtkv::get_fixed32(&cursor, &version);
-  VTKV_RETURN_IF_ERROR(check_version(file, version, kQuarantineVersion));
   std::string_view end = bytes.substr(kCrcOffset);
   vtkv::get_fixed32(&end, &crc);
   if (crc != vtkv::crc32c(bytes.data(), kCrcOffset)) {
     return Status::corruption(file + ": checksum mismatch");
   }
+  VTKV_RETURN_IF_ERROR(check_version(file, version, kQuarantineVersion));
   vtkv::get_fixed32(&cursor, &count);
   std::memcpy(record->uuid.data(), cursor.data(), record->uuid.size());
   cursor.remove_prefix(record->uuid.size());

@@ -56,7 +56,7 @@ TEST(QuarantineRecord, NoticesEveryFlippedByte) {
     std::string damaged = bytes;
     damaged[offset] ^= 0x04;
     QuarantineRecord record;
-    ASSERT_FALSE(QuarantineRecord::decode("/c/quarantine", damaged, &record).ok()) << offset;
+    ASSERT_TRUE(QuarantineRecord::decode("/c/quarantine", damaged, &record).is_corruption()) << offset;
   }
 }
 

@@ -109,18 +109,19 @@ Status Superblock::decode(std::string_view name, std::string_view bytes, Superbl
     return Status::corruption(file + ": truncated, " + std::to_string(bytes.size()) + " of " +
                               std::to_string(kBytes) + " bytes");
   }
+  Superblock other;
   const Status first = decode_copy(file, bytes.data(), superblock);
-  if (first.ok()) {
-    return first;
+  const Status second = decode_copy(file, bytes.data() + kCopyBytes, first.ok() ? &other : superblock);
+  // A newer one is not done without, and not written over, whatever the other is.
+  for (const Status& status : {first, second}) {
+    if (status.code() == Status::Code::unsupported) {
+      return status;
+    }
   }
-  const Status second = decode_copy(file, bytes.data() + kCopyBytes, superblock);
-  if (second.ok()) {
-    return second;
+  if (first.ok() || second.ok()) {
+    return {};
   }
-  // The more telling of the two: one that is merely newer, or at least knows the magic.
-  if (second.code() == Status::Code::unsupported) {
-    return second;
-  }
+  // The more telling of the two: one that at least knows the magic.
   const bool second_is_ours = std::memcmp(bytes.data() + kCopyBytes, kMagic, sizeof kMagic) == 0;
   const bool first_is_ours = std::memcmp(bytes.data(), kMagic, sizeof kMagic) == 0;
   return !first_is_ours && second_is_ours ? second : first;

@@ -124,6 +124,11 @@ TEST(Superblock, SaysWhatIsWrong) {
                                    with_copies(future).substr(0, Superblock::kCopyBytes) + flipped.substr(0, Superblock::kCopyBytes)}) {
     EXPECT_EQ(message(mixed, Status::Code::unsupported), text);
   }
+  // Nor is a newer one done without where the other copy is older and whole.
+  for (const std::string& mixed : {bytes.substr(Superblock::kCopyBytes) + with_copies(future).substr(0, Superblock::kCopyBytes),
+                                   with_copies(future).substr(0, Superblock::kCopyBytes) + bytes.substr(Superblock::kCopyBytes)}) {
+    EXPECT_EQ(message(mixed, Status::Code::unsupported), text);
+  }
   // A version that nothing vouches for is damage.
   std::string torn = bytes;
   torn[8] = torn[Superblock::kCopyBytes + 8] = 9;

@@ -91,11 +91,17 @@ void Fsck::release_snapshot() {
   }
 }
 
-CheckResult Fsck::result() const {
-  return {.findings = m_findings, .errors = m_errors, .objects = m_objects_before + m_objects.size(),
+CheckResult Fsck::counts() const {
+  return {.errors = m_errors, .objects = m_objects_before + m_objects.size(),
           .slots = m_slots_before + m_slots.entries().size(),
-          .unclear = m_unclear, .lost_entries = m_lost_entries,
-          .quarantined = m_store.cube.containers().quarantined()};
+          .unclear = m_unclear, .lost_entries = m_lost_entries};
+}
+
+CheckResult Fsck::result() const {
+  CheckResult all = counts();
+  all.findings = m_findings;
+  all.quarantined = m_store.cube.containers().quarantined();
+  return all;
 }
 
 const char* Fsck::phase() const {
@@ -151,6 +157,16 @@ void Fsck::found_newer(const std::string& what, std::string object) {
          .text = fmt::format("{} was written by a newer program, which is to be used for this store", what)});
 }
 
+// Each pass meets the same block again.
+void Fsck::found_unreadable(std::string text) {
+  const bool said = std::any_of(m_findings.begin(), m_findings.end(), [&](const Finding& one) {
+    return one.kind == FindingClass::metadata_unreadable && one.text == text;
+  });
+  if (!said) {
+    found(FindingClass::metadata_unreadable, std::move(text));
+  }
+}
+
 int Fsck::run() {
   while (step(UINT64_MAX)) {
   }
@@ -199,7 +215,8 @@ void Fsck::next_phase() {
     next_pass();
   }
   if (m_phase == Phase::done) {
-    const CheckResult all = result();
+    judge_withheld();
+    const CheckResult all = counts();
     dout(1) << (m_options.deep ? "deep, " : "") << all.objects << " objects, " << all.slots << " slots, " << m_errors << " errors, " << (m_store.env->now_us() - m_began_us) / 1000 << " ms" << dendl;
   }
 }
@@ -212,6 +229,7 @@ void Fsck::next_pass() {
   m_slots = {};
   m_ranges.clear();
   m_last_omap_nid = UINT64_MAX;
+  m_foreign_undecodable = 0;
   m_snapshot = m_store.cube.database().take_snapshot();
   m_phase = Phase::collections;
 }
@@ -239,7 +257,7 @@ void Fsck::step_tree(const TreePhase& phase, uint64_t work) {
 
 void Fsck::end_tree(const TreePhase& phase) {
   if (const vtkv::Status status = m_iterator->status(); !status.ok()) {
-    found(FindingClass::metadata_unreadable, fmt::format("{} cannot all be read: {}", phase.what, status.to_string()));
+    found_unreadable(fmt::format("{} cannot all be read: {}", phase.what, status.to_string()));
   }
   m_iterator.reset();
   if (phase.end != nullptr) {
@@ -257,7 +275,7 @@ void Fsck::visit_collection(std::string_view key, std::string_view value) {
     if (m_pass > 0) {
       return;  // said in the first
     }
-    if (is_newer_entry(value, kCollectionRecordVersion)) {
+    if (m_options.may_hold_newer && is_newer_entry(value, kCollectionRecordVersion)) {
       m_newer_collections = true;
       found_newer(fmt::format("collection record {}", to_hex(key)));
       return;
@@ -306,7 +324,7 @@ void Fsck::visit_object(std::string_view key_bytes, std::string_view value) {
     if (m_pass > 0) {
       return;
     }
-    if (is_newer_onode(value)) {
+    if (m_options.may_hold_newer && is_newer_onode(value)) {
       found_newer(fmt::format("the record of object {}", name), name);
       return;
     }
@@ -349,7 +367,7 @@ void Fsck::visit_extents(std::string_view key_bytes, std::string_view value) {
     if (has_key && decode_extent_chunk(value, &chunk)) {
       check_chunk({}, nid, number, key, chunk);
     } else {
-      ++m_unknown_owners;  // whoever it belongs to, its pass says so
+      ++m_foreign_undecodable;
     }
     return;
   }
@@ -369,7 +387,7 @@ void Fsck::visit_extents(std::string_view key_bytes, std::string_view value) {
   if (object->second.flags & OnodeRecord::chunk_inline) {
     found({.kind = FindingClass::extents_orphaned, .object = name,
            .text = fmt::format("object {} has extent chunk {} beside an inline one", name, number), .key = key});
-  } else if (is_newer_entry(value, kExtentRecordVersion)) {
+  } else if (m_options.may_hold_newer && is_newer_entry(value, kExtentRecordVersion)) {
     found_newer(fmt::format("extent chunk {} of object {}", number, name), name);
   } else if (!decode_extent_chunk(value, &chunk)) {
     ghobject_t oid;
@@ -481,8 +499,6 @@ void Fsck::visit_lost(std::string_view key, std::string_view) {
                    entry.front() == key_prefix::extent;
 }
 
-// ---- slots and usage
-
 void Fsck::visit_slot_count(std::string_view key, std::string_view value) {
   SlotAddress slot;
   uint32_t group = 0;
@@ -492,8 +508,8 @@ void Fsck::visit_slot_count(std::string_view key, std::string_view value) {
   }
   SlotReferences::Counts counts(has_key ? std::min(kReferenceGroupBlocks, slot_blocks(slot.size_class)) : 0, 1);
   if (!has_key || !SlotReferences::decode(value, counts)) {
-    if (has_key && is_newer_entry(value, kSlotReferencesVersion)) {
-      m_newer_counts = true;
+    if (m_options.may_hold_newer && has_key && is_newer_entry(value, kSlotReferencesVersion)) {
+      m_newer_counts.insert(slot.packed());
       found_newer(fmt::format("slot reference {}", to_hex(key)));
       return;
     }
@@ -502,78 +518,6 @@ void Fsck::visit_slot_count(std::string_view key, std::string_view value) {
     return;
   }
   m_slots.add_counts(slot, group, counts);
-}
-
-void Fsck::check_slots() {
-  for (const auto& [packed, entry] : m_slots.entries()) {
-    const SlotAddress slot = SlotAddress::unpack(packed);
-    const bool more = entry.has_more_than_kept();
-    if ((!more && !entry.has_fewer_than_kept()) || entry.conflict) {
-      continue;  // a conflict is mended first, and its counts with it
-    }
-    if (m_newer_counts || (!more && (!knows_all_owners() || m_lost_owners > 0))) {
-      ++m_unclear;
-      continue;
-    }
-    found({.kind = FindingClass::slot_count_wrong,
-           .text = fmt::format("{} has {} block references, {} for some of its blocks", describe_slot(slot),
-                               entry.references, more ? "more than are counted" : "fewer than are counted"),
-           .key = slot_reference_key(slot, 0), .blocks = {.slot = slot}});
-  }
-  if (!m_options.online) {
-    check_owned_slots();
-  }
-}
-
-void Fsck::check_owned_slots() {
-  const ContainerSet& containers = m_store.cube.containers();
-  std::vector<SlotBlocks> owned;
-  bool split = false;
-  for (unsigned container = 0; container < kSizeClasses; ++container) {
-    for (uint64_t from = 0; containers.next_owned(container, from, &owned, &split);
-         from = owned.front().slot.index + 1) {
-      for (const SlotBlocks& blocks : owned) {
-        check_owned(blocks, split);
-      }
-    }
-  }
-}
-
-void Fsck::check_owned(const SlotBlocks& owned, bool split) {
-  for (const SlotBlocks& leaked : m_slots.unreferenced(owned, split)) {
-    if (!knows_all_owners() || m_lost_owners > 0) {
-      ++m_unclear;
-      continue;
-    }
-    found({.kind = FindingClass::slot_leaked,
-           .text = fmt::format("{} is marked as owned, and nothing refers to it", describe_blocks(leaked)),
-           .blocks = leaked});
-  }
-}
-
-void Fsck::check_usage() {
-  for (const auto& [packed, entry] : m_slots.entries()) {
-    if (entry.references > 0) {
-      m_usage[entry.pool].allocated += static_cast<int64_t>(entry.blocks() * kBlockBytes);
-    }
-  }
-  if (m_options.online || !knows_all_owners()) {
-    return;
-  }
-  std::map<int64_t, PoolUsage> kept = m_store.cube.pool_usage();
-  for (const auto& [pool, counted] : m_usage) {
-    kept.try_emplace(pool);
-  }
-  for (const auto& [pool, said] : kept) {
-    const PoolUsage& counted = m_usage[pool];
-    if (said.objects != counted.objects || said.stored != counted.stored || said.allocated != counted.allocated) {
-      found(FindingClass::usage_wrong,
-            fmt::format("pool {} is said to have {} objects of {} bytes in {} bytes of slots, counted were {} of {} "
-                        "in {}",
-                        pool, said.objects, said.stored, said.allocated, counted.objects, counted.stored,
-                        counted.allocated));
-    }
-  }
 }
 
 }  // namespace swimstore

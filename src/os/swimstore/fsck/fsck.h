@@ -30,6 +30,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "swimstore/fsck/finding.h"
@@ -43,6 +44,8 @@ namespace swimstore {
 struct FsckOptions {
   bool deep = false;
   bool online = false;  // false: nothing is queued while it runs
+  // The store has features that this program does not know: an entry in a version that it does not know is not damaged.
+  bool may_hold_newer = false;
   unsigned passes = 1;  // online; the memory that it takes is divided by them
   // So many of each class are counted, and then the next thousand are kept instead of the first.
   std::array<uint64_t, kFindingClasses> passed_over{};
@@ -71,6 +74,7 @@ class Fsck {
   int run();
 
   CheckResult result() const;
+  CheckResult counts() const;  // without the findings and what is quarantined
   const char* phase() const;  // what is being looked at: "objects"
   unsigned pass() const { return m_pass; }
   bool reads_data() const { return m_phase == Phase::data; }
@@ -97,6 +101,10 @@ class Fsck {
   // Of an object's record or extents.
   void found_undecodable(const ghobject_t& oid, Finding finding);
   void found_newer(const std::string& what, std::string object = {});
+  void found_unreadable(std::string text);
+  // Fewer references than are counted: what another pass's object refers to may not be among them.
+  void withhold(Finding finding);
+  void judge_withheld();
   void step_tree(const TreePhase& phase, uint64_t work);
   void end_tree(const TreePhase& phase);
   void next_phase();
@@ -150,8 +158,12 @@ class Fsck {
   std::array<uint64_t, kFindingClasses> m_errors_of_class{};
   uint64_t m_unclear = 0;
   uint64_t m_unknown_owners = 0;
+  // Extent chunks met in this pass. The passes that they belong to say of them whether an object refers to them, so what
+  // follows from that is judged at the end.
+  uint64_t m_foreign_undecodable = 0;
+  std::vector<Finding> m_withheld;
   bool m_newer_collections = false;
-  bool m_newer_counts = false;
+  std::unordered_set<uint64_t> m_newer_counts;  // slots, packed
   uint64_t m_lost_entries = 0;
   uint64_t m_lost_owners = 0;  // of them, those that may own slots
 

@@ -61,9 +61,8 @@ bool Fsck::read_piece(const Object& object, uint64_t offset) {
   }
   const uint64_t bytes = std::min(kDeepReadBytes, size - offset);
   // By itself: a read that cannot load them ends the OSD.
-  const vtkv::Status loaded = onode->extents.load(m_store.cube.database(), onode->record.nid,
-                                                  static_cast<uint32_t>(block_of(offset) / kChunkBlocks),
-                                                  static_cast<uint32_t>(block_of(offset + bytes - 1) / kChunkBlocks));
+  const vtkv::Status loaded = m_store.onodes.load_extents(*onode, static_cast<uint32_t>(block_of(offset) / kChunkBlocks),
+                                                          static_cast<uint32_t>(block_of(offset + bytes - 1) / kChunkBlocks));
   if (!loaded.ok()) {
     found({.kind = FindingClass::metadata_unreadable, .object = name,
            .text = fmt::format("the extents of object {} cannot be read: {}", name, loaded.to_string())});

@@ -50,6 +50,17 @@ class FsckTest : public DamageFixture {
       store.queue_transaction(pg, std::move(txn));
     });
   }
+  // What a check of a store in use says.
+  std::multiset<std::string> texts_in_passes(unsigned passes) {
+    SwimStore store(g_ceph_context, m_path, m_env);
+    EXPECT_TRUE(store.check({.online = true, .passes = passes}, &m_result).ok());
+    EXPECT_EQ(m_result.errors, m_result.findings.size());
+    std::multiset<std::string> texts;
+    for (const Finding& finding : m_result.findings) {
+      texts.insert(finding.text);
+    }
+    return texts;
+  }
   vtkv::Status mend() {
     SwimStore store(g_ceph_context, m_path, m_env);
     m_changes.clear();
@@ -193,6 +204,29 @@ TEST_P(FsckTest, CountsOfSlotsThatNobodyHasOrOneHasAloneGo) {
     EXPECT_TRUE(cube.database().get(slot_reference_key({0, 900}, 0), &value).is_not_found());
   });
   expect_unchanged_but({});
+}
+
+// A chunk of another pass's object may hold the references that are missing, and a chunk of nobody does not.
+TEST_P(FsckTest, AnUndecodableChunkOfNobodyHushesNothingInSeveralPasses) {
+  damage([](Cube&, Damage& damage) {
+    damage.batch.put(extent_key(kNobody + 1, 0), "junk");
+    damage.batch.put(omap_key(kNobody + 2, "key"), "value");
+    for (uint64_t slot = 900; slot < 906; ++slot) {
+      damage.batch.put(slot_reference_key({0, slot}, 0), references(3, 1));
+    }
+  });
+  EXPECT_EQ(8u, texts_in_passes(1).size());
+  EXPECT_EQ(texts_in_passes(1), texts_in_passes(3));
+  // One of an object's hushes them all.
+  damage([](Cube& cube, Damage& damage) {
+    damage.batch.put(extent_key(stored(cube, "large").record.nid, 0), "junk");
+  });
+  for (const unsigned passes : {1, 3}) {
+    for (const std::string& text : texts_in_passes(passes)) {
+      EXPECT_EQ(std::string::npos, text.find("fewer than are counted")) << text;
+    }
+    EXPECT_GE(m_result.unclear, 6u);
+  }
 }
 
 // The lost object may be one of those that share the slot: its count is raised, never lowered.
@@ -388,6 +422,7 @@ TEST_P(FsckTest, TreeThatCannotBeReadIsFoundAndNothingIsConcludedFromIt) {
     if (check(true).contains(FindingClass::metadata_unreadable)) {
       ++unreadable;
       EXPECT_TRUE(says("cannot all be read"));
+      EXPECT_EQ(texts_in_passes(1), texts_in_passes(3));  // one block is one error
       EXPECT_TRUE(check(true).contains(FindingClass::database_damaged));
       ASSERT_TRUE(mend().ok());
       for (const Repaired& change : m_changes) {

@@ -132,7 +132,9 @@ vtkv::NextStep OnlineFsck::step() {
     m_progress.phase = m_fsck->phase();
     m_progress.pass = m_fsck->pass();
     m_progress.objects_read = m_fsck->objects_read();
-    m_progress.result = m_fsck->result();
+    CheckResult now = m_fsck->counts();
+    now.findings = now.errors == m_progress.result.errors ? std::move(m_progress.result.findings) : m_fsck->findings();
+    m_progress.result = std::move(now);
     m_progress.state = more ? "running" : "done";
   }
   if (!more) {

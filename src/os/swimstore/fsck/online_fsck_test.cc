@@ -19,10 +19,12 @@ using namespace std::chrono_literals;
 
 class OnlineFsckTest : public SimStoreFixture {
  protected:
-  OnlineFsckTest() : SimStoreFixture({{"swimstore_log_segment_size", "262144"},
-                                      {"swimstore_fsck_online_rate", "300"},
-                                      {"swimstore_fsck_online_data_rate", "300"},
-                                      {"swimstore_fsck_online_memory", "0"}}) {}
+  explicit OnlineFsckTest(bool interleaved = false)
+      : SimStoreFixture({{"swimstore_log_segment_size", "262144"},
+                         {"swimstore_fsck_online_rate", "300"},
+                         {"swimstore_fsck_online_data_rate", "300"},
+                         {"swimstore_fsck_online_memory", "0"}},
+                        interleaved) {}
 
   // A command of the admin socket: its result, and what it printed.
   int command(const std::string& arguments, std::string* printed) {
@@ -73,6 +75,8 @@ class OnlineFsckTest : public SimStoreFixture {
 }  // namespace
 
 TEST_F(OnlineFsckTest, FindsNothingWhileTransactionsGoOn) {
+  set_option("swimstore_fsck_online_rate", "100");
+  set_option("swimstore_fsck_online_data_rate", "100");
   StoreWorkload workload(kPg, {.seed = 3});
   for (unsigned i = 0; i < 200; ++i) {
     m_store->queue_transaction(m_pg, workload.next());
@@ -150,9 +154,9 @@ TEST_F(OnlineFsckTest, ItSaysBeforehandWhatItWillTake) {
 
 // In several passes: as many objects and slots are found, each once, while transactions go on, and damage is named once.
 TEST_F(OnlineFsckTest, WithLittleMemoryItGoesOverTheTreeSeveralTimes) {
-  set_option("swimstore_fsck_online_memory", "8192");
+  set_option("swimstore_fsck_online_memory", "4096");
   StoreWorkload workload(kPg, {.seed = 4});
-  for (unsigned i = 0; i < 100; ++i) {
+  for (unsigned i = 0; i < 300; ++i) {
     m_store->queue_transaction(m_pg, workload.next());
   }
   m_env.run_until_idle();
@@ -208,13 +212,79 @@ TEST_F(OnlineFsckTest, VerifySaysWhetherItFoundDamage) {
     }
     ASSERT_EQ(0, command(R"("prefix": "swimstore verify")", &printed));
     EXPECT_NE(std::string::npos, printed.find(R"("state": "running")")) << printed;  // it is not waited for
+    EXPECT_EQ(std::string::npos, printed.find("damaged")) << printed;                // nobody knows yet
+    EXPECT_FALSE(alerts().contains("SWIMSTORE_VERIFY_FINDINGS"));
     EXPECT_EQ(-EBUSY, command(R"("prefix": "swimstore verify")", &printed));
     m_env.advance(1s);
     ASSERT_EQ(0, command(R"("prefix": "swimstore verify status")", &printed));
     EXPECT_NE(std::string::npos, printed.find(R"("state": "done")")) << printed;
     EXPECT_NE(std::string::npos, printed.find(damaged ? "\"damaged\": true" : "\"damaged\": false")) << printed;
   }
+  EXPECT_NE(std::string::npos, alerts()["SWIMSTORE_VERIFY_FINDINGS"].find(kPath + "/cubes/0/tree"));
   m_env.flip_bits(kPath + "/cubes/0/tree", 40, 0x10);
+  ASSERT_EQ(0, command(R"("prefix": "swimstore verify")", &printed));
+  EXPECT_TRUE(alerts().contains("SWIMSTORE_VERIFY_FINDINGS"));  // until it is known that nothing is damaged any more
+  m_env.advance(1s);
+  EXPECT_FALSE(alerts().contains("SWIMSTORE_VERIFY_FINDINGS"));
+}
+
+// One that is under way, in the middle of its reads.
+class OnlineVerifyTest : public OnlineFsckTest {
+ protected:
+  OnlineVerifyTest() : OnlineFsckTest(true) {}
+
+  uint64_t reads() const { return m_env.calls(vtkv::SimCall::read); }
+  void fill() {
+    for (unsigned i = 0; i < 2000; ++i) {
+      write(fmt::format("object {:0>400}", i), 4096);
+    }
+    m_store->compact();
+    m_env.run_until_idle();
+  }
+  void verify() {
+    std::string printed;
+    ASSERT_EQ(0, command(R"("prefix": "swimstore verify")", &printed));
+  }
+  std::string verify_status(const std::string& what = "status") {
+    std::string printed;
+    EXPECT_EQ(0, command(R"("prefix": "swimstore verify )" + what + "\"", &printed));
+    return printed;
+  }
+  // Begins one, and returns when it has read so much.
+  void begin(uint64_t count) {
+    const uint64_t before = reads();
+    verify();
+    const auto signal = m_env.new_signal();
+    std::mutex lock;
+    std::unique_lock waiting(lock);
+    signal->wait(waiting, [&] { return reads() >= before + count; });
+  }
+};
+
+TEST_F(OnlineVerifyTest, ItIsGivenUpByStopAndByAnUnmount) {
+  fill();
+  uint64_t before = reads();
+  verify();
+  m_env.advance(1s);
+  EXPECT_NE(std::string::npos, verify_status().find(R"("state": "done")"));
+  const uint64_t whole = reads() - before;
+  ASSERT_GT(whole, 20u);
+
+  begin(whole / 5);
+  before = reads();
+  const std::string stopped = verify_status("stop");
+  EXPECT_NE(std::string::npos, stopped.find(R"("state": "stopped")")) << stopped;
+  EXPECT_EQ(std::string::npos, stopped.find("damaged")) << stopped;
+  EXPECT_LT(reads() - before, whole / 5);
+
+  begin(whole / 5);
+  before = reads();
+  m_pg.reset();
+  ASSERT_EQ(0, m_store->umount());
+  EXPECT_LT(reads() - before, whole / 2);  // its own among them
+  ASSERT_EQ(0, m_store->mount());
+  m_pg = m_store->open_collection(kPg);
+  EXPECT_NE(std::string::npos, verify_status().find(R"("state": "never run")"));
 }
 
 TEST_F(OnlineFsckTest, AFlushThatFailsSaysWhyInJson) {

@@ -1,9 +1,17 @@
 #include "swimstore/ops/online_verify.h"
 
+#include <fmt/format.h>
+
 #include "common/Formatter.h"
 #include "common/ceph_context.h"
+#include "common/debug.h"
 #include "swimstore/ops/admin_commands.h"
 #include "vtkv/util/utf8.h"
+
+#define dout_context m_store.cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore.verify "
 
 namespace swimstore {
 
@@ -11,12 +19,13 @@ OnlineVerify::OnlineVerify(StoreContext& store) : m_store(store) {
   AdminSocket* const socket = store.cct->get_admin_socket();
   socket->register_command("swimstore verify", this, "check every block of log and tree in the background");
   socket->register_command("swimstore verify status", this, "show whether it is over, and what it found");
+  socket->register_command("swimstore verify stop", this, "end it early");
 }
 
 OnlineVerify::~OnlineVerify() {
   m_store.cct->get_admin_socket()->unregister_commands(this);
   std::lock_guard lock(m_command_lock);
-  m_worker.reset();  // waits for its step
+  end_worker();
 }
 
 int OnlineVerify::call(std::string_view command, const cmdmap_t&, const ceph::bufferlist&, ceph::Formatter* formatter,
@@ -29,13 +38,24 @@ int OnlineVerify::call(std::string_view command, const cmdmap_t&, const ceph::bu
         return fail_command(-EBUSY, "one is under way: see swimstore verify status", formatter, errors, output);
       }
       m_state = "running";
-      m_findings.clear();
     }
-    m_worker.reset();
+    end_worker();
+    m_cancelled = false;
     m_worker = m_store.env->start_worker("verify", 0, [this](vtkv::IoQueue&) { return step(); });
+  } else if (command == "swimstore verify stop") {
+    end_worker();
+    std::lock_guard state_lock(m_lock);
+    if (m_state == std::string_view("running")) {
+      m_state = "stopped";  // it had not begun
+    }
   }
   dump_status(formatter);
   return 0;
+}
+
+void OnlineVerify::end_worker() {
+  m_cancelled = true;
+  m_worker.reset();  // waits for its step
 }
 
 vtkv::NextStep OnlineVerify::step() {
@@ -46,24 +66,41 @@ vtkv::NextStep OnlineVerify::step() {
     }
   }
   std::vector<std::string> findings;
-  m_store.cube.database().verify(&findings);
+  m_store.cube.database().verify(&findings, &m_cancelled);
+  for (const std::string& finding : findings) {
+    derr << finding << dendl;
+  }
   std::lock_guard lock(m_lock);
-  m_findings = std::move(findings);
-  m_state = "done";
+  m_state = m_cancelled ? "stopped" : "done";
+  if (!m_cancelled || !findings.empty()) {
+    m_findings = std::move(findings);
+  }
   return vtkv::NextStep::on_event();
 }
 
+// What one found that is not over, or was stopped, is no answer to whether there is damage.
 void OnlineVerify::dump_status(ceph::Formatter* formatter) const {
   std::lock_guard lock(m_lock);
   formatter->open_object_section("verify");
   formatter->dump_string("state", m_state);
-  formatter->dump_bool("damaged", !m_findings.empty());
-  formatter->open_array_section("findings");
-  for (const std::string& finding : m_findings) {
-    formatter->dump_string("finding", vtkv::to_utf8(finding));
+  if (m_state == std::string_view("done")) {
+    formatter->dump_bool("damaged", !m_findings.empty());
+    formatter->open_array_section("findings");
+    for (const std::string& finding : m_findings) {
+      formatter->dump_string("finding", vtkv::to_utf8(finding));
+    }
+    formatter->close_section();
   }
   formatter->close_section();
-  formatter->close_section();
+}
+
+std::string OnlineVerify::alert() const {
+  std::lock_guard lock(m_lock);
+  if (m_findings.empty()) {
+    return {};
+  }
+  return fmt::format("verify found log or tree damaged in {} places, the first: {}. The OSD's log names all",
+                     m_findings.size(), vtkv::to_utf8(m_findings.front()));
 }
 
 }  // namespace swimstore

@@ -3,7 +3,6 @@
 #include "osd/osd_types.h"
 
 #include "swimstore/format/key_codec.h"
-#include "swimstore/format/newer_entry.h"
 
 namespace swimstore {
 
@@ -30,11 +29,8 @@ vtkv::Status CollectionTable::load(vtkv::DB& database) {
     coll_t cid;
     CollectionRecord record;
     if (!decode_collection_key(iterator->key(), &cid) || !decode_collection(iterator->value(), &record)) {
-      const std::string what = "the record of collection '" + std::string(iterator->key().substr(1)) + "'";
-      if (is_newer_entry(iterator->value(), kCollectionRecordVersion)) {
-        return vtkv::Status::unsupported(what + " was written by a newer program; use that one");
-      }
-      return vtkv::Status::corruption(what + " cannot be decoded");
+      return vtkv::Status::corruption("the record of collection '" + std::string(iterator->key().substr(1)) +
+                                      "' cannot be decoded");
     }
     auto collection = ceph::make_ref<Collection>(m_cct, cid, sequencer_of(cid));
     collection->record = std::move(record);

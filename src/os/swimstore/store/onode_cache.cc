@@ -2,8 +2,6 @@
 
 #include <sstream>
 
-#include "swimstore/format/newer_entry.h"
-
 namespace swimstore {
 
 namespace {
@@ -52,8 +50,7 @@ vtkv::Status OnodeCache::load(const ghobject_t& oid, OnodeRef* onode) {
   ExtentChunk chunk;
   if (!decode_onode(value, &loaded->record, &chunk)) {
     std::ostringstream message;
-    message << "the record of object " << oid
-            << (is_newer_onode(value) ? " was written by a newer program" : " cannot be decoded");
+    message << "the record of object " << oid << " cannot be decoded";
     return vtkv::Status::corruption(message.str());
   }
   loaded->exists = true;

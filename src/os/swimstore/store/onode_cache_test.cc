@@ -81,6 +81,7 @@ TEST_F(OnodeCacheTest, WhatIsRemovedOrRenamedIsCountedNoMore) {
   EXPECT_LT(cached(), before + 2 * 16 * kChunkBytesMin);
 }
 
+// The first clone changes its source, whose extents are shared from then on; the second only reads it.
 TEST_F(OnodeCacheTest, WhatACloneLoadsOfItsSourceIsCounted) {
   const auto clone = [this](unsigned to) {
     ObjectStore::Transaction txn;

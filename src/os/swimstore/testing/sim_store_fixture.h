@@ -16,7 +16,10 @@ namespace swimstore {
 class SimStoreFixture : public ::testing::Test {
  protected:
   // `options`: on top of those of a small store.
-  explicit SimStoreFixture(OptionValues options = {}) { use_small_stores(g_ceph_context, options); }
+  explicit SimStoreFixture(OptionValues options = {}, bool interleaved = false)
+      : m_env({.record = false, .interleaved = interleaved}) {
+    use_small_stores(g_ceph_context, options);
+  }
 
   void SetUp() override {
     ASSERT_TRUE(m_env.create_directory(kPath).ok());
@@ -40,7 +43,7 @@ class SimStoreFixture : public ::testing::Test {
   static inline const coll_t kPg{spg_t(pg_t(0, 1))};
   static inline const std::string kPath = "/store";
 
-  vtkv::SimEnv m_env{{.record = false}};
+  vtkv::SimEnv m_env;
   std::unique_ptr<SwimStore> m_store;
   ObjectStore::CollectionHandle m_pg;
 };

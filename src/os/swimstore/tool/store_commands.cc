@@ -13,7 +13,6 @@
 #include "swimstore/format/allocation_page.h"
 #include "swimstore/format/collection_record.h"
 #include "swimstore/format/format_version.h"
-#include "swimstore/format/newer_entry.h"
 #include "swimstore/fsck/slot_census.h"
 #include "swimstore/store/collection_list.h"
 #include "swimstore/store/store_directory.h"
@@ -41,11 +40,8 @@ Status read_collections(const StoreFiles& files, std::vector<ListedCollection>* 
     coll_t cid;
     ListedCollection one;
     if (!decode_collection_key(key, &cid) || !decode_collection(value, &one.record)) {
-      if (is_newer_entry(value, kCollectionRecordVersion)) {
-        return Status::unsupported("a newer program wrote the record of a collection, " + vtkv::to_notation(key) +
-                                   "; use that one");
-      }
-      return Status::corruption("a collection's record is damaged: " + vtkv::to_notation(key));
+      return Status::corruption("a collection's record is damaged, or in a newer program's form: " +
+                                vtkv::to_notation(key));
     }
     one.name = cid.to_str();
     one.ranges = object_ranges(cid, one.record.bits);

@@ -61,7 +61,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   Status compact() override;
   Status collect_garbage(bool full) override;
   Status defragment(const DefragmentOptions& options) override;
-  void verify(std::vector<std::string>* findings) override;
+  void verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled) override;
   void set_stitch_threshold(uint64_t bytes) override { m_tree->set_stitch_threshold(bytes); }
   void set_merging(bool on) override;
   void set_block_cache_bytes(size_t bytes) override { m_tree->cache()->resize(bytes); }
@@ -145,7 +145,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   bool read_only() const { return m_read_only_env != nullptr; }
   Status refuse_write() const;
   void install_first_state();
-  void verify_values(std::vector<std::string>* findings);
+  void verify_values(std::vector<std::string>* findings, const std::atomic<bool>* cancelled);
 
   std::shared_ptr<const ReadState> read_state() const;
   void install_version(const MemTable* flushed);

@@ -369,13 +369,13 @@ void DbImpl::start_workers(const LogPosition& position) {
 }
 
 // Reading everything follows every pointer that a reader can reach. Past the cache: what is on disk matters.
-void DbImpl::verify_values(std::vector<std::string>* findings) {
+void DbImpl::verify_values(std::vector<std::string>* findings, const std::atomic<bool>* cancelled) {
   const std::string end(64, '\xff');
   const ValueReader values(m_pool.get(), nullptr);
   const std::shared_ptr<const ReadState> state = read_state();
   DbIterator iterator(state, &values, m_fetcher.get(), "", end, read_sequence(nullptr));
   iterator.seek_to_first();
-  while (iterator.valid()) {
+  while (iterator.valid() && !(cancelled && *cancelled)) {
     iterator.next();
   }
   if (const Status status = iterator.status(); !status.ok()) {
@@ -383,9 +383,12 @@ void DbImpl::verify_values(std::vector<std::string>* findings) {
   }
 }
 
-void DbImpl::verify(std::vector<std::string>* findings) {
-  m_tree->verify(findings);
-  verify_values(findings);
+void DbImpl::verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled) {
+  m_tree->verify(findings, cancelled);
+  verify_values(findings, cancelled);
+  if (cancelled && *cancelled) {
+    return;
+  }
   std::unique_lock lock(m_log_files_lock);
   const SequenceNumber durable = durable_sequence();
   LogRecovery reader = new_recovery();

@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kCrcStart = offsetof(manifest_header_t, version);
 constexpr uint64_t kSlotBytesMin = 16 << 10;
+constexpr uint64_t kFeatureBytesMax = 4016;  // or there were no room for runs
 constexpr uint64_t kSlotBytesMax = 1 << 20;
 
 uint64_t slot_bytes_for(const Geometry& geometry) {
@@ -139,6 +140,9 @@ Status Checkpoint::decode(std::string_view slot, Checkpoint* checkpoint) {
                                ", this program knows versions up to " + std::to_string(kManifestVersionWithFeatures));
   }
   const uint64_t feature_bytes = header.version == kManifestVersion ? 0 : header.feature_bytes;
+  if (feature_bytes > kFeatureBytesMax) {
+    return Status::corruption("it has features that no program writes");
+  }
   const uint64_t runs_bytes = header.runs * uint64_t{sizeof(manifest_run_t)};
   const uint64_t records_bytes = runs_bytes + header.segments * uint64_t{sizeof(manifest_segment_t)};
   if (header.length - sizeof(header) != records_bytes + feature_bytes) {

@@ -256,7 +256,7 @@ Status Run::verify_part(size_t ordinal) const {
   return sum == part.blocks ? Status() : Status::corruption("a span does not hold what the descriptor says");
 }
 
-void Run::verify(std::vector<std::string>* findings) const {
+void Run::verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled) const {
   const auto report = [&](std::string_view what) {
     findings->push_back("run " + std::to_string(m_location.run_id) + " of " + m_reader.file().path() + ": " +
                         std::string(what));
@@ -265,7 +265,7 @@ void Run::verify(std::vector<std::string>* findings) const {
   if (const Status status = open(m_reader, m_location, &again); !status.ok()) {
     report(status.message());
   }
-  for (size_t ordinal = 0; ordinal < m_descriptor.parts.size(); ++ordinal) {
+  for (size_t ordinal = 0; ordinal < m_descriptor.parts.size() && !(cancelled && *cancelled); ++ordinal) {
     if (const Status status = verify_part(ordinal); !status.ok()) {
       report(status.message());
     }

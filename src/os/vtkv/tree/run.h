@@ -3,6 +3,7 @@
 // Thread-safe. Keeps its zones from being reused while it lives.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -45,8 +46,8 @@ class Run {
   std::unique_ptr<EntryIterator> new_iterator() const;
   // Everything that it refers to in the zone file: parts of spans, their indexes, spans of other blocks.
   void for_each_piece(const std::function<void(uint64_t offset, uint64_t bytes, uint64_t entries)>& visit) const;
-  // Reads every block from disk; one sentence per finding.
-  void verify(std::vector<std::string>* findings) const;
+  // Reads every block from disk; one sentence per finding. As DB::verify().
+  void verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled = nullptr) const;
 
   const RunLocation& location() const { return m_location; }
   const RunDescriptor& descriptor() const { return m_descriptor; }

@@ -9,6 +9,7 @@
 // read by any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -165,8 +166,8 @@ class Tree {
   virtual Status failure() const = 0;
   // For closing: a flush or merge under way returns Code::busy soon, and so does every later one. Thread-safe.
   virtual void stop() = 0;
-  // Reads the manifest and every block; one sentence per finding.
-  virtual void verify(std::vector<std::string>* findings) = 0;
+  // Reads the manifest and every block; one sentence per finding. As DB::verify().
+  virtual void verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled = nullptr) = 0;
   // Options::stitch_threshold_bytes and Options::merging, for merges that begin from now on.
   virtual void set_stitch_threshold(uint64_t bytes) = 0;
   virtual void set_merging(bool on) = 0;

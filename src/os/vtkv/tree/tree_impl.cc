@@ -560,13 +560,13 @@ Status TreeImpl::merge_all(const SnapshotSource& given) {
 
 // --- looking ------------------------------------------------------------------------------------------
 
-void TreeImpl::verify(std::vector<std::string>* findings) {
+void TreeImpl::verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled) {
   {
     std::lock_guard checkpoint_lock(m_checkpoint_lock);
     m_manifest->verify(m_checkpoint, findings);
   }
   for (const auto& run : current_runs()) {
-    run->verify(findings);
+    run->verify(findings, cancelled);
   }
 }
 

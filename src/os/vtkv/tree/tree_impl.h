@@ -54,7 +54,7 @@ class TreeImpl final : public Tree {
   Status move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max,
                      const SnapshotSource& snapshots, Moved* moved) override;
   void stop() override { m_stop = true; }
-  void verify(std::vector<std::string>* findings) override;
+  void verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled) override;
   void set_stitch_threshold(uint64_t bytes) override { m_stitch_threshold_bytes = bytes; }
   void set_merging(bool on) override { m_merging = on; }
   const std::shared_ptr<ReadCache>& cache() const override { return m_cache; }

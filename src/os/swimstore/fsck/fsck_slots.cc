@@ -1,0 +1,107 @@
+// What the census of slots tells: reference counts, leaks, and the pools' sums.
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "swimstore/format/key_codec.h"
+#include "swimstore/fsck/fsck.h"
+
+namespace swimstore {
+
+void Fsck::check_slots() {
+  for (const auto& [packed, entry] : m_slots.entries()) {
+    const SlotAddress slot = SlotAddress::unpack(packed);
+    const bool more = entry.has_more_than_kept();
+    if ((!more && !entry.has_fewer_than_kept()) || entry.conflict) {
+      continue;  // a conflict is mended first, and its counts with it
+    }
+    if (m_newer_counts.contains(packed) || (!more && (!knows_all_owners() || m_lost_owners > 0))) {
+      ++m_unclear;
+      continue;
+    }
+    Finding finding{.kind = FindingClass::slot_count_wrong,
+                    .text = fmt::format("{} has {} block references, {} for some of its blocks", describe_slot(slot),
+                                        entry.references, more ? "more than are counted" : "fewer than are counted"),
+                    .key = slot_reference_key(slot, 0), .blocks = {.slot = slot}};
+    if (more || m_foreign_undecodable == 0) {
+      found(std::move(finding));
+    } else {
+      withhold(std::move(finding));
+    }
+  }
+  if (!m_options.online) {
+    check_owned_slots();
+  }
+}
+
+void Fsck::withhold(Finding finding) {
+  if (m_withheld.size() < kFindingsOfClassMax) {
+    m_withheld.push_back(std::move(finding));
+  } else {
+    ++m_unclear;
+  }
+}
+
+void Fsck::judge_withheld() {
+  for (Finding& finding : std::exchange(m_withheld, {})) {
+    if (knows_all_owners()) {
+      found(std::move(finding));
+    } else {
+      ++m_unclear;
+    }
+  }
+}
+
+void Fsck::check_owned_slots() {
+  const ContainerSet& containers = m_store.cube.containers();
+  std::vector<SlotBlocks> owned;
+  bool split = false;
+  for (unsigned container = 0; container < kSizeClasses; ++container) {
+    for (uint64_t from = 0; containers.next_owned(container, from, &owned, &split);
+         from = owned.front().slot.index + 1) {
+      for (const SlotBlocks& blocks : owned) {
+        check_owned(blocks, split);
+      }
+    }
+  }
+}
+
+void Fsck::check_owned(const SlotBlocks& owned, bool split) {
+  for (const SlotBlocks& leaked : m_slots.unreferenced(owned, split)) {
+    if (!knows_all_owners() || m_lost_owners > 0) {
+      ++m_unclear;
+      continue;
+    }
+    found({.kind = FindingClass::slot_leaked,
+           .text = fmt::format("{} is marked as owned, and nothing refers to it", describe_blocks(leaked)),
+           .blocks = leaked});
+  }
+}
+
+void Fsck::check_usage() {
+  for (const auto& [packed, entry] : m_slots.entries()) {
+    if (entry.references > 0) {
+      m_usage[entry.pool].allocated += static_cast<int64_t>(entry.blocks() * kBlockBytes);
+    }
+  }
+  if (m_options.online || !knows_all_owners()) {
+    return;
+  }
+  std::map<int64_t, PoolUsage> kept = m_store.cube.pool_usage();
+  for (const auto& [pool, counted] : m_usage) {
+    kept.try_emplace(pool);
+  }
+  for (const auto& [pool, said] : kept) {
+    const PoolUsage& counted = m_usage[pool];
+    if (said.objects != counted.objects || said.stored != counted.stored || said.allocated != counted.allocated) {
+      found(FindingClass::usage_wrong,
+            fmt::format("pool {} is said to have {} objects of {} bytes in {} bytes of slots, counted were {} of {} "
+                        "in {}",
+                        pool, said.objects, said.stored, said.allocated, counted.objects, counted.stored,
+                        counted.allocated));
+    }
+  }
+}
+
+}  // namespace swimstore
