@@ -179,6 +179,9 @@ Status SwimStore::upgrade(Superblock* before, Superblock* after) {
     *after = *before;
     after->version = swimstore::kSuperblockVersion;
     after->features.add(swimstore::known_features());
+    if (after->features.encode().size() > Superblock::kFeatureBytesMax) {
+      return Status::corruption(fmt::format("{}/superblock: it names so many features that no program wrote it", path));
+    }
     return after->encode() == before->encode() ? Status() : after->write(m_env, path);
   });
 }

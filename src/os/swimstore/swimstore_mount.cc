@@ -294,8 +294,9 @@ int SwimStore::mount() {
     }
   }
   const Status status = try_mount();
-  if ((status.is_corruption() || status.code() == Status::Code::io_error) &&
-      StoreDirectory(m_env, path).has_superblock()) {  // without one, the message has another remedy
+  // A file that is missing is damage, too. Without a superblock the message has another remedy.
+  if ((status.is_corruption() || status.is_not_found() || status.code() == Status::Code::io_error) &&
+      StoreDirectory(m_env, path).has_superblock()) {
     return fail("mount", Status::make(status.code(),
                                       fmt::format("{}. {}", status.message(), MetadataFailure::remedy(path)),
                                       status.error_number()));

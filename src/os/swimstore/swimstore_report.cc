@@ -170,6 +170,7 @@ void SwimStore::collect_metadata(std::map<std::string, std::string>* metadata) {
   (*metadata)["swimstore_min_alloc_size"] = std::to_string(swimstore::kBlockBytes);
   if (m_mounted) {
     (*metadata)["swimstore_format_version"] = std::to_string(m_mounted->superblock.version);
+    (*metadata)["swimstore_upgradable"] = m_mounted->superblock.version < swimstore::kSuperblockVersion ? "1" : "0";
     (*metadata)["swimstore_flush_mode"] = m_mounted->single_flush ? "single" : "per-file";
     (*metadata)["swimstore_cubes"] = std::to_string(m_mounted->superblock.cubes);
   }

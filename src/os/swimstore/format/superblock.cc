@@ -36,21 +36,27 @@ struct Layout {
 static_assert(offsetof(Layout, uuid) == 16 && offsetof(Layout, created_us) == 32);
 static_assert(offsetof(Layout, zone_bytes) == 56 && offsetof(Layout, crc32c) == 76 && sizeof(Layout) == 80);
 static_assert(offsetof(Layout, feature_bytes) == 72);
-constexpr size_t kFeatureBytesMax = Superblock::kCopyBytes - sizeof(Layout);
+static_assert(sizeof(Layout) + Superblock::kFeatureBytesMax == Superblock::kCopyBytes);
+
+Status damaged(const std::string& file, const char* what) {
+  return Status::corruption(file + ": " + what +
+                            ". See that the right file system is mounted; if it is, do not run mkfs here: "
+                            "'ceph-swimstore-tool export --salvage' needs no superblock");
+}
 
 Status decode_copy(const std::string& file, const char* bytes, Superblock* superblock) {
   Layout layout;
   std::memcpy(&layout, bytes, sizeof layout);
   if (std::memcmp(layout.magic, kMagic, sizeof kMagic) != 0) {
-    return Status::corruption(file + ": not a superblock of SwimStore; is this the right directory?");
+    return damaged(file, "neither copy is a superblock of SwimStore");
   }
   if (layout.crc32c != Superblock::checksum({bytes, Superblock::kCopyBytes})) {
-    return Status::corruption(file + ": checksum mismatch in both copies, the superblock is damaged");
+    return damaged(file, "checksum mismatch in both copies, the superblock is damaged");
   }
   VTKV_RETURN_IF_ERROR(check_version(file, layout.version, kSuperblockVersion, kSuperblockVersionOldest));
   vtkv::Features features = features_of_version_2();
   if (layout.version > 2 &&
-      (layout.feature_bytes > kFeatureBytesMax ||
+      (layout.feature_bytes > Superblock::kFeatureBytesMax ||
        !vtkv::Features::decode({bytes + sizeof layout, layout.feature_bytes}, &features))) {
     return Status::corruption(file + ": features that no program writes");
   }
@@ -85,7 +91,7 @@ std::string Superblock::encode() const {
   layout.initial_log_segments = geometry.initial_log_segments;
   layout.block_bytes = geometry.block_bytes;
   const std::string encoded = version > 2 ? features.encode() : std::string();
-  VTKV_ASSERT(encoded.size() <= kFeatureBytesMax);
+  VTKV_ASSERT(encoded.size() <= Superblock::kFeatureBytesMax);
   layout.feature_bytes = static_cast<uint32_t>(encoded.size());
   std::string copy(kCopyBytes, '\0');
   std::memcpy(copy.data(), &layout, sizeof layout);
@@ -100,7 +106,7 @@ uint32_t Superblock::checksum(std::string_view copy) {
   VTKV_ASSERT(copy.size() == kCopyBytes);
   std::memcpy(&layout, copy.data(), sizeof layout);
   const uint32_t crc = vtkv::crc32c(copy.data(), offsetof(Layout, crc32c));
-  return vtkv::crc32c_extend(crc, copy.data() + sizeof layout, std::min<size_t>(layout.feature_bytes, kFeatureBytesMax));
+  return vtkv::crc32c_extend(crc, copy.data() + sizeof layout, std::min<size_t>(layout.feature_bytes, Superblock::kFeatureBytesMax));
 }
 
 Status Superblock::decode(std::string_view name, std::string_view bytes, Superblock* superblock) {

@@ -46,6 +46,7 @@ struct Superblock {
   vtkv::Features features = known_features();  // of version 2, what it stands for
 
   static constexpr size_t kCopyBytes = 4096;
+  static constexpr size_t kFeatureBytesMax = 4016;  // the rest of a copy
   static constexpr size_t kBytes = 2 * kCopyBytes;
   // kBytes: both copies.
   std::string encode() const;

@@ -110,7 +110,7 @@ TEST(Superblock, SaysWhatIsWrong) {
     return text.find(part) != std::string::npos;
   };
   EXPECT_TRUE(contains(message(bytes.substr(0, 5000), Status::Code::corruption), "truncated, 5000 of 8192"));
-  EXPECT_TRUE(contains(message(std::string(8192, 'x'), Status::Code::corruption), "not a superblock"));
+  EXPECT_TRUE(contains(message(std::string(8192, 'x'), Status::Code::corruption), "neither copy is a superblock"));
   std::string flipped = bytes;
   flipped[20] ^= 1;
   flipped[Superblock::kCopyBytes + 20] ^= 1;

@@ -249,6 +249,7 @@ void Fsck::step_tree(const TreePhase& phase, uint64_t work) {
   for (; m_iterator->valid() && work > 0; --work) {
     (this->*phase.visit)(m_iterator->key(), m_iterator->value());
     m_iterator->next();
+    ++m_work_done;
   }
   if (!m_iterator->valid()) {
     end_tree(phase);
@@ -389,6 +390,7 @@ void Fsck::visit_extents(std::string_view key_bytes, std::string_view value) {
            .text = fmt::format("object {} has extent chunk {} beside an inline one", name, number), .key = key});
   } else if (m_options.may_hold_newer && is_newer_entry(value, kExtentRecordVersion)) {
     found_newer(fmt::format("extent chunk {} of object {}", number, name), name);
+    m_newer_extents.insert(nid);
   } else if (!decode_extent_chunk(value, &chunk)) {
     ghobject_t oid;
     (void)decode_object_key(object->second.key, &oid);

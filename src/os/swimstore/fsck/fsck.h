@@ -53,6 +53,7 @@ struct FsckOptions {
 
 inline constexpr uint64_t kCheckedEntryBytes = 300;  // memory for an object, or for a slot, about
 
+inline constexpr uint64_t kReadBlocks = 64;  // what a disk reads in about the time that it takes to get there
 inline constexpr uint64_t kFindingsOfClassMax = 1000;  // kept and printed; all are counted
 
 class Fsck {
@@ -68,8 +69,12 @@ class Fsck {
   Fsck(StoreContext& store, ObjectReader& reader, FsckOptions options);
   ~Fsck();
 
-  // Does about so much: a unit is an entry of the tree, or a block of data. False: the check is over.
+  // Does about so much: a unit is an entry of the tree, or a block of data; a read counts as kReadBlocks at least. False:
+  // the check is over.
   bool step(uint64_t work);
+  uint64_t work_done() const { return m_work_done; }  // in the same unit
+  // What it keeps of objects and slots, about.
+  uint64_t memory_bytes() const { return m_objects.size() * kCheckedEntryBytes + m_slots.bytes(); }
   // All of it. The number of errors found.
   int run();
 
@@ -152,6 +157,7 @@ class Fsck {
   Objects::const_iterator m_next_object;       // of the deep check
   uint64_t m_next_offset = 0;
   uint64_t m_objects_read = 0;
+  uint64_t m_work_done = 0;
 
   std::vector<Finding> m_findings;
   size_t m_errors = 0;
@@ -164,6 +170,7 @@ class Fsck {
   std::vector<Finding> m_withheld;
   bool m_newer_collections = false;
   std::unordered_set<uint64_t> m_newer_counts;  // slots, packed
+  std::unordered_set<uint64_t> m_newer_extents;  // object ids
   uint64_t m_lost_entries = 0;
   uint64_t m_lost_owners = 0;  // of them, those that may own slots
 

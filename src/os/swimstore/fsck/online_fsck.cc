@@ -25,7 +25,7 @@ constexpr uint64_t kPassesMax = 64;
 
 double per_second(const StoreContext& store, bool of_data) {
   const char* const name = of_data ? "swimstore_fsck_online_data_rate" : "swimstore_fsck_online_rate";
-  return std::max(store.cct->_conf.get_val<double>(name), 1 / std::chrono::duration<double>(kStepInterval).count());
+  return std::max(store.cct->_conf.get_val<double>(name), 1.0);
 }
 
 // Of a check, for objects and slots.
@@ -82,7 +82,7 @@ int OnlineFsck::start(const cmdmap_t& arguments, ceph::Formatter* formatter, std
   const Estimate expected = estimate(deep);
   if (expected.passes > kPassesMax) {
     return fail_command(
-        -ENOMEM,
+        -EINVAL,
         fmt::format("a check of {} objects and {} slots would go over the tree {} times with the {} bytes of memory that "
                     "it may take (swimstore_fsck_online_memory, or a sixteenth of osd_memory_target); at most {} times "
                     "are sensible: allow it {} bytes, or stop the OSD and run ceph-swimstore-tool fsck",
@@ -91,16 +91,47 @@ int OnlineFsck::start(const cmdmap_t& arguments, ceph::Formatter* formatter, std
         formatter, errors, output);
   }
   end_worker();
-  m_fsck = std::make_unique<Fsck>(
-      m_store, m_reader,
-      FsckOptions{.deep = deep, .online = true, .passes = static_cast<unsigned>(expected.passes)});
   {
     std::lock_guard lock(m_lock);
-    m_progress = Progress{.state = "running", .phase = m_fsck->phase(), .deep = deep, .estimate = expected};
+    begin(deep, expected);
   }
   m_worker = m_store.env->start_worker("fsck", 0, [this](vtkv::IoQueue&) { return step(); });
   dump_status(formatter);
   return 0;
+}
+
+// Caller holds m_lock.
+void OnlineFsck::begin(bool deep, const Estimate& expected) {
+  m_fsck = std::make_unique<Fsck>(
+      m_store, m_reader,
+      FsckOptions{.deep = deep, .online = true, .passes = static_cast<unsigned>(expected.passes)});
+  m_progress = Progress{.state = "running", .phase = m_fsck->phase(), .deep = deep, .estimate = expected};
+}
+
+// Caller holds m_lock. What slots take that are split or shared shows only on the way.
+void OnlineFsck::begin_anew() {
+  Estimate expected = m_progress.estimate;
+  expected.passes *= 2;
+  expected.seconds *= 2;
+  if (expected.passes <= kPassesMax) {
+    begin(m_progress.deep, expected);
+    return;
+  }
+  m_fsck.reset();
+  keep_result();
+  m_progress.state = "failed";
+  m_progress.error = fmt::format("more than {} passes would be needed with the {} bytes of memory that it may take "
+                                 "(swimstore_fsck_online_memory, or a sixteenth of osd_memory_target): allow it more, or "
+                                 "stop the OSD and run ceph-swimstore-tool fsck",
+                                 kPassesMax, expected.memory_limit_bytes);
+}
+
+// Caller holds m_lock. What a check found stays until one that looks at as much finds nothing.
+void OnlineFsck::keep_result() {
+  const bool is_answer = m_progress.state == std::string_view("done") && (m_progress.deep || !m_last.deep);
+  if (is_answer || m_progress.result.errors > 0) {
+    m_last = {m_progress.deep, m_progress.result};
+  }
 }
 
 int OnlineFsck::stop(ceph::Formatter* formatter) {
@@ -109,6 +140,7 @@ int OnlineFsck::stop(ceph::Formatter* formatter) {
     std::lock_guard lock(m_lock);
     if (m_progress.state == std::string_view("running")) {
       m_progress.state = "stopped";
+      keep_result();
     }
   }
   dump_status(formatter);
@@ -125,10 +157,17 @@ vtkv::NextStep OnlineFsck::step() {
     return vtkv::NextStep::on_event();
   }
   const std::chrono::microseconds interval = m_fsck->reads_data() ? kDataStepInterval : kStepInterval;
-  const double work = per_second(m_store, m_fsck->reads_data()) * std::chrono::duration<double>(interval).count();
+  const double rate = per_second(m_store, m_fsck->reads_data());
+  const double work = rate * std::chrono::duration<double>(interval).count();
+  const uint64_t before = m_fsck->work_done();
   const bool more = m_fsck->step(static_cast<uint64_t>(std::max(1.0, work)));
+  const double seconds = static_cast<double>(m_fsck->work_done() - before) / rate;
   {
     std::lock_guard lock(m_lock);
+    if (more && m_fsck->memory_bytes() > m_progress.estimate.memory_limit_bytes) {
+      begin_anew();
+      return vtkv::NextStep::later(interval);
+    }
     m_progress.phase = m_fsck->phase();
     m_progress.pass = m_fsck->pass();
     m_progress.objects_read = m_fsck->objects_read();
@@ -136,12 +175,15 @@ vtkv::NextStep OnlineFsck::step() {
     now.findings = now.errors == m_progress.result.errors ? std::move(m_progress.result.findings) : m_fsck->findings();
     m_progress.result = std::move(now);
     m_progress.state = more ? "running" : "done";
+    if (!more) {
+      keep_result();
+    }
   }
   if (!more) {
     m_fsck.reset();
     return vtkv::NextStep::on_event();
   }
-  return vtkv::NextStep::later(interval);
+  return vtkv::NextStep::later(std::max(interval, std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6))));
 }
 
 OnlineFsck::Estimate OnlineFsck::estimate(bool deep) const {
@@ -162,7 +204,8 @@ OnlineFsck::Estimate OnlineFsck::estimate(bool deep) const {
   result.passes = std::max<uint64_t>(1, (memory_bytes + result.memory_limit_bytes - 1) / result.memory_limit_bytes);
   result.memory_bytes = memory_bytes / result.passes;
   const double tree = static_cast<double>(result.entries * result.passes) / per_second(m_store, false);
-  const double data = static_cast<double>(result.data_blocks) / per_second(m_store, true);
+  const uint64_t reads = deep ? result.objects : 0;
+  const double data = static_cast<double>(result.data_blocks + reads * kReadBlocks) / per_second(m_store, true);
   result.seconds = static_cast<uint64_t>(tree + data) + 1;
   return result;
 }
@@ -173,6 +216,9 @@ void OnlineFsck::dump_status(ceph::Formatter* formatter) const {
   formatter->dump_string("state", m_progress.state);
   formatter->dump_string("phase", m_progress.phase);
   formatter->dump_bool("deep", m_progress.deep);
+  if (!m_progress.error.empty()) {
+    formatter->dump_string("error", m_progress.error);
+  }
   const Estimate& expected = m_progress.estimate;
   formatter->dump_unsigned("pass", m_progress.pass + 1);
   formatter->open_object_section("estimate");
@@ -209,7 +255,7 @@ void OnlineFsck::dump_status(ceph::Formatter* formatter) const {
 
 std::string OnlineFsck::alert() const {
   std::lock_guard lock(m_lock);
-  const CheckResult& result = m_progress.result;
+  const CheckResult& result = m_progress.result.errors > 0 ? m_progress.result : m_last.result;
   if (result.errors == 0) {
     return {};
   }

@@ -5,9 +5,10 @@
 //   swimstore fsck stop                  ends one early
 //
 // swimstore_fsck_online_rate says how many entries of the tree it goes through in a second, swimstore_fsck_online_data_rate
-// how many blocks of data. What it keeps in memory of objects and slots is bounded by swimstore_fsck_online_memory: it
+// how many blocks of data, where a read counts as 64 at least. What it keeps in memory of objects and slots is bounded by swimstore_fsck_online_memory: it
 // goes over the tree in as many passes as that takes, each with a snapshot of its own. An estimate of both is said before
-// it begins; where too many passes would be needed it is refused.
+// it begins; where it turns out to be too little, the check begins anew with twice the passes. Where too many would be
+// needed it is refused, or fails.
 //
 // Thread-safe.
 #pragma once
@@ -45,7 +46,8 @@ class OnlineFsck final : public AdminSocketHook {
     uint64_t seconds = 0;
   };
   struct Progress {
-    const char* state = "never run";  // running, done, stopped
+    const char* state = "never run";  // running, done, stopped, failed
+    std::string error;                // why it failed
     const char* phase = "";
     bool deep = false;
     unsigned pass = 0;
@@ -58,6 +60,9 @@ class OnlineFsck final : public AdminSocketHook {
   int stop(ceph::Formatter* formatter);
   void dump_status(ceph::Formatter* formatter) const;
   vtkv::NextStep step();
+  void begin(bool deep, const Estimate& expected);
+  void begin_anew();
+  void keep_result();
   Estimate estimate(bool deep) const;
   void end_worker();
 
@@ -68,8 +73,14 @@ class OnlineFsck final : public AdminSocketHook {
   std::unique_ptr<vtkv::Worker> m_worker;
   std::unique_ptr<Fsck> m_fsck;  // the worker's, while there is one
 
+  struct Last {
+    bool deep = false;
+    CheckResult result;
+  };
+
   mutable std::mutex m_lock;
   Progress m_progress;
+  Last m_last;  // for the alert
 };
 
 }  // namespace swimstore

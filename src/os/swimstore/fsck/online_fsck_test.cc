@@ -56,13 +56,20 @@ class OnlineFsckTest : public SimStoreFixture {
     EXPECT_EQ(0, m_store->statfs(&report, &found));
     return found;
   }
-  void write(const std::string& name, uint64_t count) {
+  void write(const std::string& name, uint64_t count) { write_at(name, 0, count); }
+  void overwrite(const std::string& name, uint64_t offset) { write_at(name, offset, 4096); }
+  void write_at(const std::string& name, uint64_t offset, uint64_t count) {
     ceph::bufferlist data;
     data.append(std::string(count, 'x'));
     ObjectStore::Transaction txn;
-    txn.write(kPg, named(name), 0, count, data);
+    txn.write(kPg, named(name), offset, count, data);
     m_store->queue_transaction(m_pg, std::move(txn));
     m_env.run_until_idle();
+  }
+  uint64_t number(const std::string& field) {
+    const std::string all = status(), name = "\"" + field + "\": ";
+    const size_t at = all.find(name);
+    return at == std::string::npos ? 0 : std::stoull(all.substr(at + name.size()));
   }
   void finish() {
     for (unsigned i = 0; i < 1000 && !says("state", "done"); ++i) {
@@ -76,7 +83,7 @@ class OnlineFsckTest : public SimStoreFixture {
 
 TEST_F(OnlineFsckTest, FindsNothingWhileTransactionsGoOn) {
   set_option("swimstore_fsck_online_rate", "100");
-  set_option("swimstore_fsck_online_data_rate", "100");
+  set_option("swimstore_fsck_online_data_rate", "6400");
   StoreWorkload workload(kPg, {.seed = 3});
   for (unsigned i = 0; i < 200; ++i) {
     m_store->queue_transaction(m_pg, workload.next());
@@ -118,6 +125,65 @@ TEST_F(OnlineFsckTest, DamagedDataIsNamedAndRaisesAnAlert) {
   EXPECT_FALSE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));
 }
 
+// Until one that looks at as much finds nothing.
+TEST_F(OnlineFsckTest, TheAlertOutlivesTheStartOfTheNextCheck) {
+  write("first", 4096);
+  m_env.flip_bits(kPath + "/cubes/0/containers/4K", 100, 1);
+  start(true);
+  finish();
+  ASSERT_TRUE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));
+  start(true);
+  EXPECT_TRUE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));
+  std::string printed;
+  EXPECT_EQ(0, command(R"("prefix": "swimstore fsck stop")", &printed));
+  EXPECT_TRUE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));
+  start(false);
+  finish();
+  EXPECT_TRUE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));  // it read no data
+  write("first", 4096);
+  start(true);
+  finish();
+  EXPECT_FALSE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));
+}
+
+// A step that did more than its share is followed by a longer pause.
+TEST_F(OnlineFsckTest, ALowRateHoldsItBack) {
+  for (unsigned i = 0; i < 10; ++i) {
+    write(fmt::format("object {}", i), 1 << 20);
+  }
+  set_option("swimstore_fsck_online_data_rate", "256");  // one of the objects in a second
+  start(true);
+  m_env.advance(8s);
+  EXPECT_FALSE(says("state", "done"));
+  m_env.advance(8s);
+  EXPECT_TRUE(says("state", "done"));
+}
+
+// A slot in many pieces takes far more memory than one in one.
+TEST_F(OnlineFsckTest, WhereSplitSlotsTakeMoreMemoryItBeginsAnewWithMorePasses) {
+  set_option("swimstore_fsck_online_memory", "65536");
+  for (unsigned i = 0; i < 4; ++i) {
+    write(fmt::format("object {}", i), 1 << 20);
+    for (uint64_t block = 1; block < 256; block += 2) {
+      overwrite(fmt::format("object {}", i), block * 4096);
+    }
+  }
+  start(false);
+  EXPECT_NE(std::string::npos, status().find(R"("passes": 1)")) << status();
+  finish();
+  EXPECT_EQ(std::string::npos, status().find(R"("passes": 1)")) << status();
+  EXPECT_FALSE(found_errors()) << status();
+  EXPECT_EQ(number("pass"), number("passes"));
+
+  set_option("swimstore_fsck_online_memory", "1500");
+  start(false);
+  for (unsigned i = 0; i < 1000 && says("state", "running"); ++i) {
+    m_env.advance(100ms);
+  }
+  EXPECT_TRUE(says("state", "failed")) << status();
+  EXPECT_NE(std::string::npos, status().find("run ceph-swimstore-tool fsck")) << status();
+}
+
 TEST_F(OnlineFsckTest, TheExtentsThatItLoadsAreCountedAsMemory) {
   write("object", 1 << 20);
   m_store->flush_cache(nullptr);
@@ -145,7 +211,7 @@ TEST_F(OnlineFsckTest, ItSaysBeforehandWhatItWillTake) {
   }
   std::string printed;
   ASSERT_EQ(0, command(R"("prefix": "swimstore fsck", "deep": true)", &printed));
-  for (const char* text : {R"("seconds": 1)", R"("memory_bytes": 12000)", R"("passes": 1)", R"("objects": 20)",
+  for (const char* text : {R"("seconds": 5)", R"("memory_bytes": 12000)", R"("passes": 1)", R"("objects": 20)",
                            R"("slots": 20)", R"("data_blocks": 20)"}) {
     EXPECT_NE(std::string::npos, printed.find(text)) << text << " in " << printed;
   }
@@ -168,6 +234,19 @@ TEST_F(OnlineFsckTest, WithLittleMemoryItGoesOverTheTreeSeveralTimes) {
     m_env.advance(100ms);
   }
   EXPECT_FALSE(found_errors()) << status();
+
+  // At rest: each object and slot once, whatever the number of passes.
+  start(true);
+  finish();
+  const uint64_t passes = number("passes"), objects = number("objects_read"), slots = status().rfind("\"slots\": ");
+  EXPECT_EQ(number("pass"), passes);
+  const std::string in_passes = status().substr(slots, 20);
+  set_option("swimstore_fsck_online_memory", "0");
+  start(true);
+  finish();
+  EXPECT_EQ(1u, number("passes"));
+  EXPECT_EQ(objects, number("objects_read"));
+  EXPECT_EQ(in_passes, status().substr(status().rfind("\"slots\": "), 20));
 }
 
 TEST_F(OnlineFsckTest, WithTooLittleMemoryItIsRefused) {
@@ -176,7 +255,7 @@ TEST_F(OnlineFsckTest, WithTooLittleMemoryItIsRefused) {
   }
   set_option("swimstore_fsck_online_memory", "100");
   std::string printed;
-  EXPECT_EQ(-ENOMEM, command(R"("prefix": "swimstore fsck")", &printed));
+  EXPECT_EQ(-EINVAL, command(R"("prefix": "swimstore fsck")", &printed));
   EXPECT_NE(std::string::npos, printed.find("a check of 20 objects and 20 slots would go over the tree 120 times")) << printed;
   EXPECT_NE(std::string::npos, printed.find("run ceph-swimstore-tool fsck")) << printed;
   EXPECT_TRUE(says("state", "never run"));

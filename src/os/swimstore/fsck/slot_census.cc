@@ -57,8 +57,23 @@ SlotReferences::Counts SlotCensus::Entry::counts() const {
 
 // ---- all of them
 
+namespace {
+
+// With its node, its place in the table and what allocations cost.
+constexpr uint64_t kEntryBytes = sizeof(SlotCensus::Entry) + 120;
+constexpr uint64_t kWholeBytes = 100;
+constexpr uint64_t kCountBytes = sizeof(SlotReferences::Counts::value_type);
+
+}  // namespace
+
+SlotCensus::Entry& SlotCensus::entry_of(SlotAddress slot) {
+  const auto [entry, added] = m_entries.try_emplace(slot.packed());
+  m_bytes += added ? kEntryBytes : 0;
+  return entry->second;
+}
+
 std::string SlotCensus::add(const Extent& extent, int64_t pool) {
-  Entry& entry = m_entries[extent.slot.packed()];
+  Entry& entry = entry_of(extent.slot);
   std::string conflict;
   if (entry.references > 0 && entry.written_blocks != extent.slot_written_blocks) {
     conflict = fmt::format("says that {} blocks were written to {}, another extent says {}",
@@ -85,6 +100,7 @@ std::string SlotCensus::add(const Extent& extent, int64_t pool) {
     }
     if ((again || extent.shared) && entry.found.empty()) {
       entry.found.assign(entry.referenced.begin(), entry.referenced.end());
+      m_bytes += entry.found.size() * kCountBytes;
     }
     entry.referenced[block] = true;
     entry.exclusive[block] = entry.exclusive[block] || !extent.shared;
@@ -98,7 +114,9 @@ std::string SlotCensus::add(const Extent& extent, int64_t pool) {
 
 std::string SlotCensus::claim_in_whole(const Extent& extent, uint32_t block) {
   const SlotAddress whole = extent.slot.whole();
-  std::vector<bool>& referenced = m_referenced[whole.packed()];
+  const auto [place, added] = m_referenced.try_emplace(whole.packed());
+  std::vector<bool>& referenced = place->second;
+  m_bytes += added ? kWholeBytes + slot_blocks(whole.size_class) / 8 : 0;
   const uint32_t in_whole = extent.slot.first_block() + block;
   referenced.resize(std::max<size_t>(referenced.size(), in_whole + 1));
   if (!referenced[in_whole]) {
@@ -109,7 +127,8 @@ std::string SlotCensus::claim_in_whole(const Extent& extent, uint32_t block) {
 }
 
 void SlotCensus::add_counts(SlotAddress slot, uint32_t group, const SlotReferences::Counts& counts) {
-  Entry& entry = m_entries[slot.packed()];
+  Entry& entry = entry_of(slot);
+  m_bytes += entry.kept.empty() ? slot_blocks(slot.size_class) * kCountBytes : 0;
   entry.kept.resize(slot_blocks(slot.size_class), 1);
   std::copy(counts.begin(), counts.end(), entry.kept.begin() + group * kReferenceGroupBlocks);
 }

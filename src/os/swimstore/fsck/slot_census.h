@@ -44,6 +44,7 @@ class SlotCensus {
   // What the tree's entry of this group says, of each of its blocks.
   void add_counts(SlotAddress slot, uint32_t group, const SlotReferences::Counts& counts);
   const std::unordered_map<uint64_t, Entry>& entries() const { return m_entries; }
+  uint64_t bytes() const { return m_bytes; }  // of memory, about
   // nullptr: nothing refers to it and it has no count.
   const Entry* find(SlotAddress slot) const;
   // Of `owned` blocks of a whole slot, as the containers say, the runs that nothing refers to. `split`: the slot is; of
@@ -53,6 +54,9 @@ class SlotCensus {
  private:
   std::string claim_in_whole(const Extent& extent, uint32_t block);
 
+  Entry& entry_of(SlotAddress slot);
+
+  uint64_t m_bytes = 0;
   std::unordered_map<uint64_t, Entry> m_entries;                // by packed address
   std::unordered_map<uint64_t, std::vector<bool>> m_referenced;  // blocks of whole slots, by packed address
 };

@@ -1,5 +1,7 @@
 #include "swimstore/ops/online_verify.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "common/Formatter.h"
@@ -14,6 +16,12 @@
 #define dout_prefix *_dout << "swimstore.verify "
 
 namespace swimstore {
+
+namespace {
+
+constexpr size_t kFindingsMax = 1000;  // kept and printed; all are counted
+
+}  // namespace
 
 OnlineVerify::OnlineVerify(StoreContext& store) : m_store(store) {
   AdminSocket* const socket = store.cct->get_admin_socket();
@@ -67,6 +75,8 @@ vtkv::NextStep OnlineVerify::step() {
   }
   std::vector<std::string> findings;
   m_store.cube.database().verify(&findings, &m_cancelled);
+  const size_t count = findings.size();
+  findings.resize(std::min(count, kFindingsMax));
   for (const std::string& finding : findings) {
     derr << finding << dendl;
   }
@@ -74,6 +84,7 @@ vtkv::NextStep OnlineVerify::step() {
   m_state = m_cancelled ? "stopped" : "done";
   if (!m_cancelled || !findings.empty()) {
     m_findings = std::move(findings);
+    m_count = count;
   }
   return vtkv::NextStep::on_event();
 }
@@ -85,6 +96,7 @@ void OnlineVerify::dump_status(ceph::Formatter* formatter) const {
   formatter->dump_string("state", m_state);
   if (m_state == std::string_view("done")) {
     formatter->dump_bool("damaged", !m_findings.empty());
+    formatter->dump_unsigned("errors", m_count);
     formatter->open_array_section("findings");
     for (const std::string& finding : m_findings) {
       formatter->dump_string("finding", vtkv::to_utf8(finding));
@@ -99,8 +111,10 @@ std::string OnlineVerify::alert() const {
   if (m_findings.empty()) {
     return {};
   }
-  return fmt::format("verify found log or tree damaged in {} places, the first: {}. The OSD's log names all",
-                     m_findings.size(), vtkv::to_utf8(m_findings.front()));
+  return fmt::format("verify found log or tree damaged in {} places, the first: {}. The OSD ends when it needs one of them: "
+                     "while its PGs have other copies, take it out ('ceph osd out'), wait until they are active+clean, and "
+                     "make it anew",
+                     m_count, vtkv::to_utf8(m_findings.front()));
 }
 
 }  // namespace swimstore

@@ -44,7 +44,8 @@ class OnlineVerify final : public AdminSocketHook {
 
   mutable std::mutex m_lock;
   const char* m_state = "never run";  // running, done, stopped
-  std::vector<std::string> m_findings;
+  std::vector<std::string> m_findings;  // the first thousand
+  size_t m_count = 0;                   // all
 };
 
 }  // namespace swimstore
