@@ -45,9 +45,7 @@ def prefixed(data):
     return varint(len(data)) + data
 
 
-# The collection of an object; none: salvage found the object's alone.
 OF_PG = prefixed(PG.encode()) + varint(0)
-OF_NO_PG = prefixed(b"") + varint(0)
 
 
 def object_key(name, reversed_hash):
@@ -61,19 +59,27 @@ def record(kind, body):
     return head + struct.pack("<I", crc32c(head + body)) + body
 
 
+def get_varint(data, at):
+    value = shift = 0
+    while data[at] & 0x80:
+        value, shift, at = value | (data[at] & 0x7f) << shift, shift + 7, at + 1
+    return value | data[at] << shift, at + 1
+
+
 def parse(archive):
-    """What is in an archive of version 1 or 3: object key to its data and its other records."""
-    version = struct.unpack_from("<I", archive, 8)[0]
-    objects, position, current = {}, {1: 16, 3: 28}[version], None
+    """What is in an archive, and not called doubtful there: object key and size to its data and its other records."""
+    has_seed = struct.unpack_from("<I", archive, 8)[0] >= 3
+    objects, position, current = {}, 28 if has_seed else 16, None
     while position < len(archive):
         kind, length = archive[position:position + 1], struct.unpack_from("<I", archive, position + 1)[0]
         body = archive[position + 9:position + 9 + length]
         position += 9 + length
         if kind == b"O":
-            if version == 3:
-                collection = next(end for end in (OF_PG, OF_NO_PG) if body.endswith(end))
-                body = body.removesuffix(collection)
-            current = objects[body] = {"data": bytearray(), "rest": []}
+            length, at = get_varint(body, 0)
+            name = body[:get_varint(body, at + length)[1]]
+            current = objects[name] = {"data": bytearray(), "rest": []}
+        elif kind == b"Q":
+            del objects[name]
         elif kind == b"D":
             offset = struct.unpack_from("<Q", body)[0]
             assert offset == len(current["data"])
@@ -435,7 +441,7 @@ class SwimstoreTool(unittest.TestCase):
         known = self.feature("incompat", "split_slots")
         archive, out = self.base / "archive", self.base / "out"
         changing = (["repair"], ["put-back"], ["forget-lost", "--force"], ["upgrade"], ["import", "--in", archive])
-        looking = (["info"], ["list"], ["list", "--collections"], ["dump", "container"], ["fsck"], ["fsck", "--deep"],
+        looking = (["info"], ["list"], ["list", "--collections"], ["dump", "container"], ["dump", "log"], ["fsck"], ["fsck", "--deep"],
                    ["export", "--out", out])
 
         whole = self.write_superblock(3, self.feature("compat", "dots") + known)

@@ -16,7 +16,7 @@ using vtkv::Status;
 namespace {
 
 constexpr std::string_view kMagic = "SWIMARCH";
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 constexpr uint32_t kVersionWithSeed = 3;
 constexpr size_t kFileHeaderBytes = 16;
 constexpr size_t kSeedBytes = 12;  // with its checksum

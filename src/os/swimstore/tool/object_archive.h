@@ -2,8 +2,8 @@
 //
 // OFFSET SIZE FIELD
 // 0      8    magic "SWIMARCH"
-// 8      4    version (3; 2 has no seed and names no collection in an object, 1 no hints and no collection without a
-//             name either)
+// 8      4    version (4; 3 has no notes and nothing doubtful, 2 no seed either and names no collection in an object, 1
+//             no hints and no collection without a name either)
 // 12     4    crc32c of bytes 0 to 11
 // 16     8    seed, random: an archive may lie in the data of an object of another, and is not taken for a part of that
 // 24     4    crc32c of the seed
@@ -12,10 +12,12 @@
 // 1      4    length of the body, at most 2^28
 // 5      4    crc32c of the seed, kind, length and body
 // 9      ..   body (integers little-endian, strings as varint length and bytes):
+//   'N'  note         what was damaged in the store, in words; before everything else
 //   'C'  collection   name, varint bits. Import makes it where it is missing. Name "": what follows was in none
 //   'O'  object       its key in the tree (format/key_codec.h), varint size, and its collection as in 'C'. It belongs
 //                     to the collection whose pool and hashes match, or else to that one; what follows belongs to the
 //                     object, up to its 'E'
+//   'Q'  doubtful     why the object may not be what it last was, in words
 //   'T'  hints        varint expected object size, varint expected write size, varint flags
 //   'A'  attribute    name, value
 //   'D'  data         u64 offset, the bytes. What no record covers is a hole
@@ -38,8 +40,10 @@
 namespace swimstore {
 
 enum class ArchiveRecord : char {
+  note = 'N',
   collection = 'C',
   object = 'O',
+  doubtful = 'Q',
   hints = 'T',
   attribute = 'A',
   data = 'D',

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "swimstore/format/collection_record.h"
+#include "swimstore/format/newer_entry.h"
+#include "swimstore/fsck/fsck.h"
 #include "swimstore/store/collection_list.h"
 #include "swimstore/tool/object_archive.h"
 #include "swimstore/tool/object_transfer.h"
@@ -17,8 +19,6 @@ using vtkv::Status;
 namespace {
 
 constexpr size_t kOmapRecordBytes = 1u << 20;
-// Between the last place that cannot be read and the next that can, so many halvings look for one before.
-constexpr unsigned kHalvings = 5;
 
 using Records = std::vector<std::pair<ArchiveRecord, std::string>>;
 
@@ -82,7 +82,9 @@ Status add_omap(const StoreFiles& files, const StoredObject& object, Records* re
 Status read_object(const StoreFiles& files, const std::string& collection, const StoredObject& object,
                    Records* records, uint64_t* bytes) {
   if (!object.has_name || !object.decodable) {
-    return Status::corruption("its record is damaged");
+    return files.may_hold_newer() && object.has_name && is_newer_onode(object.bytes)
+               ? Status::unsupported("a newer program wrote its record; export with that one")
+               : Status::corruption("its record is damaged");
   }
   std::string body;
   vtkv::put_length_prefixed(&body, object.key);
@@ -110,37 +112,64 @@ Status read_object(const StoreFiles& files, const std::string& collection, const
   return {};
 }
 
-// Objects lie in the tree by shard, pool and hash: these 13 bytes of a key, behind its prefix, as a number.
-using Place = unsigned __int128;
-constexpr size_t kPlaceBytes = 13;
-
-Place place_of(std::string_view key) {
-  Place place = 0;
-  for (size_t i = 0; i < kPlaceBytes; ++i) {
-    place = place << 8 | (i + 2 < key.size() ? static_cast<uint8_t>(key[i + 2]) : 0);
+// Why what the tree says of an object may not be the last that it said. "": it is.
+std::string doubt_of(const StoreFiles& files, const StoredObject& object) {
+  const vtkv::LostEntries* const lost = files.lost();
+  const uint64_t nid = object.record.nid;
+  if (lost == nullptr || lost->ranges().empty()) {
+    return "";
   }
-  return place;
+  if (lost->may_hold(object.key, false)) {
+    return "it may have been changed since, or removed: its record may be among what cannot be read";
+  }
+  if (!object.record.test(OnodeRecord::chunk_inline) &&
+      lost->may_hold_any(extent_key(nid, 0), extent_range_end(nid))) {
+    constexpr uint64_t kChunkBytes = uint64_t{kChunkBlocks} * kBlockBytes;
+    for (uint64_t chunk = 0; chunk * kChunkBytes < object.record.size; ++chunk) {
+      if (lost->may_hold(extent_key(nid, static_cast<uint32_t>(chunk)), true)) {
+        return fmt::format("its data from {} on may be missing, or older: it may be among what cannot be read",
+                           chunk * kChunkBytes);
+      }
+    }
+  }
+  if (object.record.test(OnodeRecord::has_omap) &&
+      (lost->may_hold(omap_header_key(nid), false) || lost->may_hold_any(omap_key(nid, ""), omap_range_end(nid)))) {
+    return "some of its omap may be missing, or older, or removed: it may be among what cannot be read";
+  }
+  return "";
 }
 
-// At or before every key of this place; behind the last place, behind all objects.
-std::string first_key_of(Place place) {
-  if (place >> (8 * kPlaceBytes) != 0) {
-    return std::string(1, key_prefix::object + 1);
+std::string describe_key(std::string_view key) {
+  uint64_t nid = 0;
+  uint32_t number = 0;
+  std::string_view rest;
+  coll_t cid;
+  if (decode_collection_key(key, &cid)) {
+    return "collection " + cid.to_str();
   }
-  std::string key(2 + kPlaceBytes, '\0');
-  key[0] = key_prefix::object;
-  for (size_t i = key.size(); i-- > 2; place >>= 8) {
-    key[i] = static_cast<char>(place);
+  if (decode_extent_key(key, &nid, &number)) {
+    return fmt::format("the data of object number {}", nid);
   }
-  return key;
+  if (decode_omap_header_key(key, &nid) || decode_omap_key(key, &nid, &rest)) {
+    return fmt::format("the omap of object number {}", nid);
+  }
+  if (key.starts_with(key_prefix::object)) {
+    return "object " + describe_object_key(key);
+  }
+  return key.starts_with(key_prefix::slot_reference) ? "what shares slots, which export does without"
+         : key.starts_with(key_prefix::lost)         ? "what repair set aside"
+                                                     : "the cube's own";
 }
 
-std::string describe(Place place) {
-  const auto shard = static_cast<int>(place >> 96) - 0x80;
-  const auto pool = static_cast<int64_t>(static_cast<uint64_t>(place >> 32) ^ uint64_t{1} << 63);
-  const std::string of_shard = shard < 0 ? "" : fmt::format("shard {}, ", shard);
-  return fmt::format("{}pool {}, hash {:08x}", of_shard, pool,
-                     hobject_t::_reverse_bits(static_cast<uint32_t>(place)));
+std::string describe(const vtkv::LostEntries::Range& range) {
+  constexpr std::string_view kConsequence =
+      "What they said is missing or as it was before, and what they removed may be back; objects that this may concern are "
+      "doubtful";
+  if (range.of_any_key) {
+    return fmt::format("entries of the tree are lost, which of them cannot be told: {}. {}", range.reason, kConsequence);
+  }
+  return fmt::format("{} entries of the tree are lost, in its order from {} to {}: {}. {}", range.entries,
+                     describe_key(range.first_key), describe_key(range.last_key), range.reason, kConsequence);
 }
 
 class Exporter {
@@ -160,157 +189,106 @@ class Exporter {
 
   Status begin_collection(const std::string& name, uint32_t bits);
   Status export_range(const KeyRange& range);
-  // Until the end, or until the tree cannot be read further.
-  Status export_keys(const std::string& lower, const std::string& upper);
   Status write(const Records& records);
-  bool can_read(Place place, const std::string& upper) const;
-  // Behind a place at which the tree cannot be read, the next from which on it can, or the end.
-  Place next_readable(Place unreadable, const std::string& upper) const;
-  // A readable one in between, or `readable`.
-  Place earlier(Place unreadable, Place readable, const std::string& upper, unsigned halvings) const;
-  Place border(Place unreadable, Place readable, const std::string& upper) const;
+  Status note(std::string text);
+  bool may_go_on(const Status& status) const;
 
   const StoreFiles& m_files;
   ArchiveWriter& m_writer;
   TransferResult& m_result;
   std::string m_collection;        // of the objects that are read, as a record's body
   std::vector<KeyRange> m_ranges;  // of the collections so far
-  Place m_last = 0;
-  Status m_failed;                 // to write, as opposed to reading
+  Status m_written;                // not ok: the archive is of no use
 };
 
 Status Exporter::begin_collection(const std::string& name, uint32_t bits) {
   m_collection.clear();
   vtkv::put_length_prefixed(&m_collection, name);
   vtkv::put_varint32(&m_collection, bits);
-  return m_writer.write(ArchiveRecord::collection, m_collection);
+  m_written = m_writer.write(ArchiveRecord::collection, m_collection);
+  return m_written;
 }
 
 Status Exporter::write(const Records& records) {
   for (const auto& [kind, body] : records) {
-    m_failed = m_writer.write(kind, body);
-    VTKV_RETURN_IF_ERROR(m_failed);
+    m_written = m_writer.write(kind, body);
+    VTKV_RETURN_IF_ERROR(m_written);
   }
   return {};
 }
 
-Status Exporter::export_keys(const std::string& lower, const std::string& upper) {
-  return m_files.for_each_object(lower, upper, [this](const StoredObject& object) {
-    m_last = place_of(object.key);
+// Told by export, and by import again.
+Status Exporter::note(std::string text) {
+  m_written = m_writer.write(ArchiveRecord::note, text);
+  m_result.omitted.push_back(std::move(text));
+  return m_written;
+}
+
+Status Exporter::export_range(const KeyRange& range) {
+  std::string last = "the first";
+  const Status status = m_files.for_each_object(range.first, range.second, [this, &last](const StoredObject& object) {
+    last = object.name();
     Records records;
     uint64_t bytes = 0;
     if (const Status status = read_object(m_files, m_collection, object, &records, &bytes); !status.ok()) {
       m_result.omitted.push_back(fmt::format("object {} was left out: {}", object.name(), status.message()));
       return Status();
     }
+    if (std::string doubt = doubt_of(m_files, object); !doubt.empty()) {
+      m_result.omitted.push_back(fmt::format("object {} is doubtful: {}", object.name(), doubt));
+      m_result.doubtful += 1;
+      records.emplace(records.begin() + 1, ArchiveRecord::doubtful, std::move(doubt));
+    }
     VTKV_RETURN_IF_ERROR(write(records));
     m_result.objects += 1;
     m_result.bytes += bytes;
     return Status();
   });
+  return may_go_on(status) ? note(fmt::format("the objects behind {} were left out, as many as there are: {}. Export again, "
+                                              "to go on without what cannot be read any more",
+                                              last, status.message()))
+                           : status;
 }
 
-bool Exporter::can_read(Place place, const std::string& upper) const {
-  const std::string lower = first_key_of(place);
-  if (lower >= upper) {
-    return true;
-  }
-  const auto it = m_files.database().new_iterator(lower, upper);
-  it->seek_to_first();
-  return it->status().ok();
-}
-
-Place Exporter::border(Place unreadable, Place readable, const std::string& upper) const {
-  while (readable - unreadable > 1) {
-    const Place middle = unreadable + (readable - unreadable) / 2;
-    (can_read(middle, upper) ? readable : unreadable) = middle;
-  }
-  return readable;
-}
-
-Place Exporter::earlier(Place unreadable, Place readable, const std::string& upper, unsigned halvings) const {
-  if (halvings == 0 || readable - unreadable <= 1) {
-    return readable;
-  }
-  const Place middle = unreadable + (readable - unreadable) / 2;
-  const Place end = can_read(middle, upper) ? middle : readable;
-  const Place found = earlier(unreadable, middle, upper, halvings - 1);
-  if (found != middle || end == middle) {
-    return found;
-  }
-  return earlier(middle, end, upper, halvings - 1);
-}
-
-Place Exporter::next_readable(Place unreadable, const std::string& upper) const {
-  Place last = unreadable;
-  Place step = 1;
-  while (!can_read(unreadable + step, upper)) {
-    last = unreadable + step;
-    step *= 2;
-  }
-  const Place found = border(last, unreadable + step, upper);
-  return border(unreadable, earlier(unreadable, found, upper, kHalvings), upper);
-}
-
-Status Exporter::export_range(const KeyRange& range) {
-  const std::string& upper = range.second;
-  std::string lower = range.first;
-  m_last = place_of(lower);
-  for (;;) {
-    const Status status = export_keys(lower, upper);
-    if (status.ok() || !m_failed.ok() || !m_files.salvages()) {
-      return status;
-    }
-    const Place next = next_readable(m_last, upper);
-    const std::string next_key = first_key_of(next);
-    const bool at_end = next_key >= upper;
-    m_result.omitted.push_back(
-        fmt::format("objects from {} on {} were left out, as many as there are (in the order of hashes with their "
-                    "bits reversed): {}",
-                    describe(m_last), at_end ? "to the end of their collection" : "up to " + describe(next - 1),
-                    status.message()));
-    if (at_end) {
-      return {};
-    }
-    m_last = next;
-    lower = next_key;
-  }
+// What could be read when the store was opened may fail later.
+bool Exporter::may_go_on(const Status& status) const {
+  return !status.ok() && m_written.ok() && m_files.salvages();
 }
 
 Status Exporter::export_collections(const std::string& only) {
-  const Status status =
-      m_files.for_each(key_prefix::collection, [&](std::string_view key, std::string_view value) {
-        coll_t cid;
-        CollectionRecord record;
-        const bool has_name = decode_collection_key(key, &cid);
-        if (!has_name || !decode_collection(value, &record)) {
-          m_result.omitted.push_back(fmt::format("the record of {} is damaged; its objects are in the archive as those "
-                                                 "of no collection",
-                                                 has_name ? "collection " + cid.to_str() : "a collection"));
-          return Status();
-        }
-        const auto ranges = object_ranges(cid, record.bits);
-        for (const ObjectRange& range : ranges) {
-          m_ranges.emplace_back(object_key(range.begin), object_key(range.end));
-        }
-        if (!only.empty() && cid.to_str() != only) {
-          return Status();
-        }
-        m_failed = begin_collection(cid.to_str(), record.bits);
-        VTKV_RETURN_IF_ERROR(m_failed);
-        m_result.collections += 1;
-        for (size_t i = m_ranges.size() - ranges.size(); i < m_ranges.size(); ++i) {
-          VTKV_RETURN_IF_ERROR(export_range(m_ranges[i]));
-        }
-        return Status();
-      });
-  if (!status.ok() && m_failed.ok() && m_files.salvages()) {
-    m_result.omitted.push_back(fmt::format("further collections cannot be read; their objects are in the archive as "
-                                           "those of no collection: {}",
-                                           status.message()));
-    return {};
-  }
-  return status;
+  const Status status = m_files.for_each(key_prefix::collection, [&](std::string_view key, std::string_view value) {
+    coll_t cid;
+    CollectionRecord record;
+    const bool has_name = decode_collection_key(key, &cid);
+    if (!has_name || !decode_collection(value, &record)) {
+      m_result.omitted.push_back(fmt::format("the record of {} is damaged; its objects are in the archive as those of no "
+                                             "collection",
+                                             has_name ? "collection " + cid.to_str() : "a collection"));
+      return Status();
+    }
+    const auto ranges = object_ranges(cid, record.bits);
+    for (const ObjectRange& range : ranges) {
+      m_ranges.emplace_back(object_key(range.begin), object_key(range.end));
+    }
+    if (!only.empty() && cid.to_str() != only) {
+      return Status();
+    }
+    if (m_files.lost() != nullptr && m_files.lost()->may_hold(key, false)) {
+      VTKV_RETURN_IF_ERROR(note(fmt::format("collection {} may have been split, merged or removed since: its record may be "
+                                            "among what cannot be read",
+                                            cid.to_str())));
+    }
+    VTKV_RETURN_IF_ERROR(begin_collection(cid.to_str(), record.bits));
+    m_result.collections += 1;
+    for (size_t i = m_ranges.size() - ranges.size(); i < m_ranges.size(); ++i) {
+      VTKV_RETURN_IF_ERROR(export_range(m_ranges[i]));
+    }
+    return Status();
+  });
+  return may_go_on(status) ? note(fmt::format("further collections cannot be read any more; their objects are in the archive "
+                                              "as those of no collection: {}",
+                                              status.message()))
+                           : status;
 }
 
 Status Exporter::export_the_rest() {
@@ -362,7 +340,15 @@ Status export_objects(StoreFiles& files, const std::string& only, const std::str
                       TransferResult* result) {
   VTKV_RETURN_IF_ERROR(files.open_cube());
   result->omitted = files.notes();
+  if (files.lost() != nullptr) {
+    for (const vtkv::LostEntries::Range& range : files.lost()->ranges()) {
+      result->omitted.push_back(describe(range));
+    }
+  }
   ArchiveWriter writer(out, name, files.env()->random_u64());
+  for (const std::string& text : result->omitted) {
+    VTKV_RETURN_IF_ERROR(writer.write(ArchiveRecord::note, text));
+  }
   Exporter exporter(files, writer, result);
   VTKV_RETURN_IF_ERROR(exporter.export_collections(only));
   if (only.empty()) {

@@ -35,8 +35,8 @@ ceph::bufferlist to_bufferlist(std::string_view bytes) {
 
 class Importer {
  public:
-  Importer(ObjectStore& store, ArchiveReader& reader, TransferResult* result)
-      : m_store(store), m_reader(reader), m_result(*result) {}
+  Importer(ObjectStore& store, ArchiveReader& reader, bool with_doubtful, TransferResult* result)
+      : m_store(store), m_reader(reader), m_with_doubtful(with_doubtful), m_result(*result) {}
 
   Status run() {
     VTKV_RETURN_IF_ERROR(find_collections());
@@ -117,8 +117,9 @@ class Importer {
           m_store.stat(target.collection, pgid.make_pgmeta_oid(), &st) == -ENOENT) {
         m_result.omitted.push_back(fmt::format(
             "PG {} lacks its own object, without which an OSD cannot load it and ends when it is to make it: before one "
-            "starts on this store, 'ceph-objectstore-tool --op remove --pgid {} --force'",
-            target.cid.to_str(), target.cid.to_str()));
+            "starts on this store, {}'ceph-objectstore-tool --op remove --pgid {} --force'",
+            target.cid.to_str(), m_left_doubtful ? "import again with --doubtful if it was left out for that, or " : "",
+            target.cid.to_str()));
       }
     }
     m_result.omitted.push_back("the PGs of what was left out are incomplete, and an OSD answers that such objects do not "
@@ -151,6 +152,10 @@ class Importer {
     if (kind == ArchiveRecord::object) {
       return begin_object(body);
     }
+    if (kind == ArchiveRecord::note) {
+      omit(fmt::format("the archive says: {}", body));
+      return {};
+    }
     if (m_passing) {
       return {};
     }
@@ -160,6 +165,17 @@ class Importer {
     std::string_view key, value;
     uint64_t offset = 0;
     switch (kind) {
+      case ArchiveRecord::doubtful:
+        omit(fmt::format("object {} {}: {}", name_of(m_oid),
+                         m_with_doubtful ? "is doubtful" : "was left out, since it is doubtful (--doubtful adds it)", body));
+        m_is_doubtful = true;
+        if (!m_with_doubtful) {
+          m_left_doubtful = true;
+          ++m_whole;
+          m_in_object = false;
+          m_passing = true;
+        }
+        return {};
       case ArchiveRecord::hints: {
         uint64_t object_bytes = 0, write_bytes = 0;
         uint32_t flags = 0;
@@ -271,6 +287,7 @@ class Importer {
     }
     m_passing = false;
     m_in_object = true;
+    m_is_doubtful = false;
     m_bytes = 0;
     m_transaction = Transaction();
     m_target = target_of(m_oid);
@@ -306,6 +323,7 @@ class Importer {
     m_store.queue_transaction(m_collection, std::move(m_transaction));
     m_transaction = Transaction();
     ++m_result.objects;
+    m_result.doubtful += m_is_doubtful ? 1 : 0;
     m_result.bytes += m_bytes;
     return m_bytes_in_flight > kBytesInFlightMax ? wait_durable() : Status();
   }
@@ -326,6 +344,7 @@ class Importer {
 
   ObjectStore& m_store;
   ArchiveReader& m_reader;
+  const bool m_with_doubtful;
   TransferResult& m_result;
   std::deque<Target> m_targets;  // every collection of the store
   const Target* m_target = nullptr;  // of the object
@@ -337,20 +356,23 @@ class Importer {
   uint64_t m_whole = 0;  // objects in the archive
   bool m_incomplete = false;  // something was left out
   bool m_in_object = false;
+  bool m_is_doubtful = false;
+  bool m_left_doubtful = false;  // an object was left out for that
   bool m_passing = false;  // behind a damaged record, until the next object begins
   Transaction m_transaction;
 };
 
 }  // namespace
 
-Status import_objects(ObjectStore& store, const std::string& name, std::istream* in, TransferResult* result) {
+Status import_objects(ObjectStore& store, const std::string& name, std::istream* in, bool with_doubtful,
+                      TransferResult* result) {
   ArchiveReader reader(in, name);
   std::string note;
   VTKV_RETURN_IF_ERROR(reader.open(&note));
   if (!note.empty()) {
     result->omitted.push_back(note);
   }
-  return Importer(store, reader, result).run();
+  return Importer(store, reader, with_doubtful, result).run();
 }
 
 }  // namespace swimstore

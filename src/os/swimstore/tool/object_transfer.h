@@ -1,7 +1,8 @@
 // Objects out of a store into an archive (object_archive.h), and back into a store.
 //
 // Export reads the files of a store that is not mounted and need not mount, and changes nothing. An object that
-// cannot be read whole is left out and named. Import adds: an object that is there already stays as it is.
+// cannot be read whole is left out and named; one that may not be what it last was, because a part of the tree is lost,
+// is marked as doubtful. Import adds: an object that is there already stays as it is.
 // An object is imported by one transaction: whole or not at all. Behind a damaged record import goes on, and names it.
 #pragma once
 
@@ -18,6 +19,7 @@ namespace swimstore {
 struct TransferResult {
   uint64_t collections = 0;
   uint64_t objects = 0;
+  uint64_t doubtful = 0;             // of them
   uint64_t bytes = 0;                // of data
   std::vector<std::string> omitted;  // one sentence per object, or of what else was not as it should be
 };
@@ -27,6 +29,8 @@ struct TransferResult {
 vtkv::Status export_objects(StoreFiles& files, const std::string& collection, const std::string& name,
                             std::ostream* out, TransferResult* result);
 // Collections that are missing are made. Waits until all is durable. After an error, what was imported so far stays.
-vtkv::Status import_objects(ObjectStore& store, const std::string& name, std::istream* in, TransferResult* result);
+// `with_doubtful`: also objects that the archive calls doubtful; otherwise they are left out, and named.
+vtkv::Status import_objects(ObjectStore& store, const std::string& name, std::istream* in, bool with_doubtful,
+                            TransferResult* result);
 
 }  // namespace swimstore

@@ -132,7 +132,7 @@ class ObjectTransferTest : public DamageFixture {
     }
     std::istream in(archive);
     m_imported = {};
-    const vtkv::Status status = import_objects(store, kArchive, &in, &m_imported);
+    const vtkv::Status status = import_objects(store, kArchive, &in, m_with_doubtful, &m_imported);
     EXPECT_TRUE(status.ok()) << status.message();
     ModelCollection found;
     if (ObjectStore::CollectionHandle collection = store.open_collection(cid)) {
@@ -161,6 +161,7 @@ class ObjectTransferTest : public DamageFixture {
 
   TransferResult m_exported, m_imported;
   std::vector<coll_t> m_made;  // in the store that is imported into
+  bool m_with_doubtful = false;
   std::string m_copy;          // that store
 };
 
@@ -388,6 +389,37 @@ TEST_P(ObjectTransferTest, AnArchiveWhoseFirstBytesAreDamagedIsReadByItsLastReco
     ASSERT_EQ(1u, m_imported.omitted.size());
     EXPECT_NE(std::string::npos, m_imported.omitted[0].find("its first bytes are damaged"));
   }
+}
+
+TEST_P(ObjectTransferTest, WhatIsDoubtfulIsImportedOnRequestOnly) {
+  const std::string archive = exported();
+  const auto offsets = record_offsets(archive);
+  std::ostringstream marks;
+  ArchiveWriter writer(&marks, kArchive, vtkv::decode_fixed64(archive.data() + 16));
+  ASSERT_TRUE(writer.write(ArchiveRecord::note, "a block is lost").ok());
+  const std::string beginning = marks.str();
+  ASSERT_TRUE(writer.write(ArchiveRecord::doubtful, "it may be older").ok());
+  const std::string doubt = marks.str().substr(beginning.size());
+  size_t object = 0;
+  while (archive[offsets[object]] != 'O') {
+    ++object;
+  }
+  const size_t behind = offsets[object + 1];
+  const std::string marked =
+      beginning + archive.substr(offsets[0], behind - offsets[0]) + doubt + archive.substr(behind);
+  const ModelCollection saved = imported(marked);
+  EXPECT_EQ(m_before.size(), saved.size() + 1);
+  for (const auto& [oid, one] : saved) {
+    EXPECT_EQ(m_before[oid], one);
+  }
+  ASSERT_GT(m_imported.omitted.size(), 2u);
+  EXPECT_NE(std::string::npos, m_imported.omitted[0].find("a block is lost"));
+  EXPECT_NE(std::string::npos, m_imported.omitted[1].find("--doubtful"));
+  EXPECT_NE(std::string::npos, m_imported.omitted[1].find("it may be older"));
+  EXPECT_NE(std::string::npos, m_imported.omitted.back().find("PGs of what was left out are incomplete"));
+  m_with_doubtful = true;
+  EXPECT_EQ("", difference(m_before, imported(marked)));
+  EXPECT_EQ(1u, m_imported.doubtful);
 }
 
 TEST_P(ObjectTransferTest, ImportOfACutArchiveKeepsWhatIsWhole) {

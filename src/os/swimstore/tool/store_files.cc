@@ -31,8 +31,12 @@ Status StoreFiles::open_root(const std::string& path, uint32_t cube) {
   if (!m_env->exists(path)) {
     return Status::not_found(path + ": there is no such directory");
   }
-  VTKV_RETURN_IF_ERROR(do_without(read_superblock()));
+  const Status superblock = read_superblock();
+  VTKV_RETURN_IF_ERROR(do_without(superblock));
   VTKV_RETURN_IF_ERROR(directory.lock(&m_lock));
+  if (superblock.ok()) {  // an upgrade may have come before the lock
+    VTKV_RETURN_IF_ERROR(do_without(read_superblock()));
+  }
   if (cube >= m_superblock.cubes) {
     return Status::invalid_argument(fmt::format("{} has no cube {}: it has {}, counted from 0", path, cube,
                                                 m_superblock.cubes));
@@ -53,6 +57,14 @@ Status StoreFiles::read_superblock() {
   return vtkv::read_small_file(m_env.get(), m_path + "/superblock", &m_superblock_bytes);
 }
 
+Status StoreFiles::check_features() const {
+  return m_superblock.features.check(m_path + "/superblock", known_features(), /*to_write=*/false);
+}
+
+bool StoreFiles::may_hold_newer() const {
+  return !m_superblock.features.check("", known_features(), /*to_write=*/true).ok();
+}
+
 Status StoreFiles::read_header() {
   const std::string path = cube_path() + "/containers/header";
   std::string bytes;
@@ -69,14 +81,24 @@ bool StoreFiles::is_copy_whole(unsigned copy) const {
 }
 
 Status StoreFiles::open_cube() {
-  VTKV_RETURN_IF_ERROR(
-      m_superblock.features.check(m_path + "/superblock", known_features(), /*to_write=*/false));
+  if (m_database) {
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(check_features());
   VTKV_RETURN_IF_ERROR(do_without(read_header()));
   for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
     const std::string path = cube_path() + "/containers/" + Container::file_name(size_class);
     VTKV_RETURN_IF_ERROR(do_without(m_env->open_file(path, {.read_only = true}, &m_containers[size_class])));
   }
-  return vtkv::DB::open_read_only(m_env.get(), cube_path(), vtkv::Options(), &m_database);
+  if (!salvages()) {
+    return vtkv::DB::open_read_only(m_env.get(), cube_path(), vtkv::Options(), &m_database);
+  }
+  vtkv::SalvagedDb salvaged;
+  VTKV_RETURN_IF_ERROR(vtkv::open_to_salvage(m_env.get(), cube_path(), &salvaged));
+  m_database = std::move(salvaged.db);
+  m_lost = std::move(salvaged.lost);
+  m_notes.insert(m_notes.end(), salvaged.notes.begin(), salvaged.notes.end());
+  return {};
 }
 
 Status StoreFiles::for_each(

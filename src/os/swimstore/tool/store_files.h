@@ -15,6 +15,7 @@
 #include "swimstore/format/onode_record.h"
 #include "swimstore/format/superblock.h"
 #include "vtkv/db.h"
+#include "vtkv/salvage.h"
 
 namespace swimstore {
 
@@ -53,10 +54,16 @@ class StoreFiles {
   // Is this copy (0 or 1) of the superblock whole by itself?
   bool is_copy_whole(unsigned copy) const;
 
+  // Code::unsupported: there are features without which nobody may read.
+  vtkv::Status check_features() const;
+  // It has features that this program does not know, so that what cannot be decoded may be in a newer form.
+  bool may_hold_newer() const;
   // REQUIRES, for all that follows: ok. It may fail where the other calls still work. Code::unsupported: there are
-  // features without which nobody may read.
+  // features without which nobody may read. Once is enough.
   vtkv::Status open_cube();
   vtkv::DB& database() const { return *m_database; }
+  // Of the tree. Null: it is whole, or nothing would have opened.
+  const vtkv::LostEntries* lost() const { return m_lost.get(); }
   const ContainerHeader& containers() const { return m_header; }
   vtkv::File& container(unsigned size_class) const { return *m_containers[size_class]; }
 
@@ -92,6 +99,7 @@ class StoreFiles {
   std::string m_superblock_bytes;
   Superblock m_superblock;
   std::unique_ptr<vtkv::DB> m_database;
+  std::unique_ptr<vtkv::LostEntries> m_lost;
   ContainerHeader m_header;
   std::array<std::unique_ptr<vtkv::File>, kSizeClasses> m_containers;  // null: it was to be done without
 };

@@ -35,7 +35,7 @@ struct Arguments {
   bool deep = false;
   std::string fsid, collection, object, slot, file;
   bool collections = false, lost = false, operations = false, force = false;
-  bool only_copies = false, salvage = false;
+  bool only_copies = false, salvage = false, doubtful = false;
 };
 
 class Tool {
@@ -103,6 +103,7 @@ class Tool {
   }
   Status dump_log() {
     return look([this](StoreFiles& files) {
+      VTKV_RETURN_IF_ERROR(files.check_features());
       std::unique_ptr<vtkv::Inspection> database;
       VTKV_RETURN_IF_ERROR(vtkv::Inspection::open(files.env(), files.cube_path(), &database));
       return database->dump_log(m_arguments.operations, *m_report);
@@ -176,7 +177,7 @@ class Tool {
     SwimStore store(context(), m_arguments.path);
     VTKV_RETURN_IF_ERROR(store.try_mount());
     TransferResult result;
-    const Status status = import_objects(store, m_arguments.file, &in, &result);
+    const Status status = import_objects(store, m_arguments.file, &in, m_arguments.doubtful, &result);
     store.umount();
     if (status.ok() || result.objects > 0 || result.collections > 0) {
       report_transfer(result);
@@ -239,6 +240,7 @@ class Tool {
   void report_transfer(const TransferResult& result) {
     m_report->field("collections", result.collections);
     m_report->field("objects", result.objects);
+    m_report->field("doubtful", result.doubtful);
     m_report->field("bytes", result.bytes);
     m_report->begin_table("omitted", false);
     for (const std::string& text : result.omitted) {
@@ -301,8 +303,9 @@ class CommandLine {
     to_file->add_option("--collection", m_arguments.collection, "of this one only");
     to_file->add_option("--out", m_arguments.file, "the file")->required();
     to_file->add_flag("--salvage", m_arguments.salvage, "go on behind what cannot be read, and name it");
-    add(m_app, "import", "add the objects of such a file", &Tool::import_all)
-        ->add_option("--in", m_arguments.file, "the file")->required();
+    CLI::App* from_file = add(m_app, "import", "add the objects of such a file", &Tool::import_all);
+    from_file->add_option("--in", m_arguments.file, "the file")->required();
+    from_file->add_flag("--doubtful", m_arguments.doubtful, "also those that export called doubtful");
     CLI::App* list = add(m_app, "list", "print the objects", &Tool::list);
     list->add_option("--collection", m_arguments.collection, "of this one only");
     list->add_flag("--collections", m_arguments.collections, "the collections instead");

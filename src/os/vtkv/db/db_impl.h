@@ -33,6 +33,9 @@
 namespace vtkv {
 
 class LogRecovery;
+enum class CheckpointSlot;
+struct Salvaged;
+struct SalvagedDb;
 
 class DbImpl final : public DB, private CommitObserver, private ValueGcHost, private ScanHost {
  public:
@@ -42,6 +45,10 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   Status recover();
   // The body of DB::open_read_only. `env` is the one given to the constructor.
   Status recover_read_only(std::unique_ptr<Env> env);
+  // What open_to_salvage (salvage.h) does with one slot of the manifest. In db_salvage.cc.
+  struct SalvageLoss;
+  static Status salvage(Env* env, const std::string& directory, CheckpointSlot slot, SalvagedDb* result,
+                        SalvageLoss* loss);
 
   void submit(Submission* submission) override;
   Status write(WriteBatch batch, const WriteOptions& options) override;
@@ -100,10 +107,14 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   void put_together(const std::vector<Relocation>& values, SequenceNumber checked) override;
 
   // Opening (db_open.cc).
-  Status open_parts();
+  Status open_parts(Salvaged* salvaged = nullptr);
   LogRecovery new_recovery() const;  // from the newest checkpoint
   Status load_participant();
   Status replay(LogRecovery& recovery);
+  void end_reading(const LogRecovery& recovery);
+  Status recover_without(Salvaged* salvaged);
+  // Values in the log that cannot be read, with the reason. Removes them, in memory.
+  std::map<std::string, std::string> lose_values(Salvaged* salvaged);
   Status end_recovery(const LogRecovery& recovery, LogPosition* position);
   Status sync_everything();
   void start_workers(const LogPosition& position);

@@ -11,6 +11,7 @@
 #include "vtkv/db/ownership.h"
 #include "vtkv/env/read_only_env.h"
 #include "vtkv/iter/db_iterator.h"
+#include "vtkv/tree/salvaged.h"
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
@@ -180,7 +181,7 @@ Status DB::open_read_only(Env* env, const std::string& directory, const Options&
   return Status();
 }
 
-Status DbImpl::open_parts() {
+Status DbImpl::open_parts(Salvaged* salvaged) {
   if (!m_env->exists(m_directory)) {
     return Status::not_found(m_directory + ": there is no such directory");
   }
@@ -192,11 +193,12 @@ Status DbImpl::open_parts() {
                                  : describe_remains(m_directory, name));
   }
   VTKV_RETURN_IF_ERROR(m_env->lock_file(lock_path(m_directory), &m_file_lock));
-  VTKV_RETURN_IF_ERROR(Tree::open(m_env, m_directory, m_options, &m_tree));
+  VTKV_RETURN_IF_ERROR(salvaged ? salvage_tree(m_env, m_directory, m_options, salvaged, &m_tree)
+                                : Tree::open(m_env, m_directory, m_options, &m_tree));
   m_pool = std::make_unique<SegmentPool>(m_env, log_path(m_directory), m_tree->geometry(), m_tree->uuid(),
                                          m_options.primed_bytes_per_commit, m_options.make_room);
   m_values = std::make_unique<ValueReader>(m_pool.get(), m_tree->cache());
-  return m_pool->load();
+  return m_pool->load(salvaged ? &salvaged->notes : nullptr);
 }
 
 LogRecovery DbImpl::new_recovery() const {
@@ -231,10 +233,14 @@ Status DbImpl::recover_read_only(std::unique_ptr<Env> env) {
   VTKV_RETURN_IF_ERROR(recovery.check_data(/*believe=*/true));
   VTKV_RETURN_IF_ERROR(load_participant());
   VTKV_RETURN_IF_ERROR(replay(recovery));
+  end_reading(recovery);
+  return Status();
+}
+
+void DbImpl::end_reading(const LogRecovery& recovery) {
   m_last_sequence = recovery.end().sequence;
   m_visible.store(m_last_sequence);
   install_first_state();
-  return Status();
 }
 
 Status DbImpl::load_participant() {

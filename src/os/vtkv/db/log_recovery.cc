@@ -15,18 +15,35 @@ bool LogRecovery::is_sealed(const LogSegment& segment) const {
   return segment.epoch < m_checkpoint.epoch && m_listed.contains(segment.epoch);
 }
 
+void LogRecovery::note_unreadable(const LogSegment& segment, const UnreadableBlocks& unreadable) const {
+  if (!unreadable.empty()) {
+    m_notes->push_back(std::to_string(unreadable.size()) + " blocks of " + segment.path +
+                       " cannot be read, the first: " + unreadable.begin()->second);
+  }
+}
+
+Status LogRecovery::do_without(const Status& status) const {
+  if (status.ok() || !m_notes) {
+    return status;
+  }
+  m_notes->emplace_back(status.message());
+  return Status();
+}
+
 Status LogRecovery::sweep() {
   for (LogSegment* segment : m_pool->segments()) {
     m_greatest_epoch = std::max<uint64_t>(m_greatest_epoch, segment->epoch);
     if (is_sealed(*segment)) {
       continue;
     }
+    UnreadableBlocks unreadable;
     const Status status =
         sweep_segment(segment, m_uuid, m_options.recovery_read_bytes, m_options.mutations.skip_body_crc,
-                      &m_records[segment->id], &m_greatest_epoch);
+                      &m_records[segment->id], &m_greatest_epoch, m_notes ? &unreadable : nullptr);
     // A segment that no recovery needs may be unreadable.
-    if (!status.ok() && segment->epoch >= m_checkpoint.epoch) {
-      return status;
+    if (segment->epoch >= m_checkpoint.epoch) {
+      VTKV_RETURN_IF_ERROR(status);
+      note_unreadable(*segment, unreadable);
     }
   }
   return Status();
@@ -66,15 +83,25 @@ const FoundRecord* LogRecovery::find_in_other_segment(const LogPosition& positio
 }
 
 const FoundRecord* LogRecovery::find_next(const LogPosition& position) const {
-  const SegmentRecords& records = m_records.at(position.segment_id);
-  const auto found = records.find(position.end_offset);
-  if (found != records.end() && continues(found->second, position)) {
-    return &found->second;
+  if (const auto records = m_records.find(position.segment_id); records != m_records.end()) {
+    const auto found = records->second.find(position.end_offset);
+    if (found != records->second.end() && continues(found->second, position)) {
+      return &found->second;
+    }
   }
   return find_in_other_segment(position);
 }
 
+namespace {
+
+constexpr std::string_view kAsBefore = " are not seen: what they changed is as it was before, and what they made is not there";
+
+}  // namespace
+
 Status LogRecovery::report_strays() const {
+  if (m_notes) {
+    return note_what_follows();
+  }
   for (const auto& [id, records] : m_records) {
     for (const auto& [offset, record] : records) {
       if (record.header.durable_seq > m_structural_end) {
@@ -89,11 +116,68 @@ Status LogRecovery::report_strays() const {
   return Status();
 }
 
+Status LogRecovery::note_what_follows() const {
+  const std::string behind = "behind sequence " + std::to_string(m_structural_end);
+  SequenceNumber last = m_structural_end;
+  for (const auto& [id, records] : m_records) {
+    for (const auto& [offset, record] : records) {
+      const bool is_of_now = record.header.epoch == record.segment->epoch && record.header.epoch >= m_position.epoch;
+      last = std::max(last, is_of_now ? record.header.last_sequence() : 0);
+    }
+  }
+  if (last > m_structural_end) {
+    m_notes->push_back("the log is broken " + behind + ": " + std::to_string(last - m_structural_end) +
+                       " changes or more that lie there" + std::string(kAsBefore));
+    return Status();
+  }
+  for (LogSegment* const segment : m_pool->segments()) {
+    if (segment->epoch > m_position.epoch) {
+      m_notes->push_back("the log goes on in " + segment->path + " " + behind +
+                         ", and cannot be read there: changes that lie there" + std::string(kAsBefore));
+      return Status();
+    }
+  }
+  bool ends = true;
+  VTKV_RETURN_IF_ERROR(ends_cleanly(&ends));
+  if (!ends) {
+    m_notes->push_back("at offset " + std::to_string(m_position.end_offset) + " of log segment " +
+                       std::to_string(m_position.segment_id) + " lies, " + behind +
+                       ", what is no record: the beginning of one that a crash cut short, which nobody misses, or of an "
+                       "earlier use of the file, or the last record, damaged. The changes of that one" +
+                       std::string(kAsBefore));
+  }
+  return Status();
+}
+
+// Zeros, or a record of an earlier use of the segment.
+Status LogRecovery::ends_cleanly(bool* ends) const {
+  *ends = true;
+  const LogSegment* segment = m_pool->find(m_position.segment_id);
+  if (!segment || segment->epoch != m_position.epoch || m_position.end_offset + kLogBlockBytes > segment->bytes) {
+    return Status();
+  }
+  AlignedBuffer block(kLogBlockBytes);
+  record_header_t header;
+  if (!segment->file->read(m_position.end_offset, kLogBlockBytes, block.data()).ok()) {
+    *ends = false;
+    return Status();
+  }
+  const bool is_record = decode_record_header({block.data(), kLogBlockBytes}, m_uuid, &header);
+  *ends = is_record ? header.epoch < segment->epoch
+                    : std::all_of(block.data(), block.data() + kLogBlockBytes, [](char byte) { return byte == 0; });
+  return Status();
+}
+
 Status LogRecovery::read_chain() {
   const LogSegment* segment = m_pool->find(m_checkpoint.segment_id);
   if (!segment || segment->epoch != m_checkpoint.epoch || m_checkpoint.end_offset > segment->bytes) {
-    return Status::corruption("log segment " + std::to_string(m_checkpoint.segment_id) +
-                              ", which the newest checkpoint needs, is missing or was replaced; restore it");
+    const std::string what = "log segment " + std::to_string(m_checkpoint.segment_id) +
+                             ", which the newest checkpoint needs, is missing or was replaced";
+    if (!m_notes) {
+      return Status::corruption(what + "; restore it");
+    }
+    m_notes->push_back(what + ": changes behind sequence " + std::to_string(m_checkpoint.sequence) +
+                       std::string(kAsBefore) + "; restore it if it is anywhere");
   }
   VTKV_RETURN_IF_ERROR(sweep());
   m_watermark = m_checkpoint.sequence;
@@ -104,6 +188,7 @@ Status LogRecovery::read_chain() {
     m_end = next->position_after();
   }
   m_structural_end = m_end.sequence;
+  m_position = m_end;
   drop_half_batch();
   return Status();
 }
@@ -138,8 +223,9 @@ Status LogRecovery::check_data(bool believe) {
   m_chain.resize(kept);
   drop_half_batch();
   if (m_end.sequence < m_watermark) {
-    return Status::corruption("the log ends at sequence " + std::to_string(m_end.sequence) + " but sequence " +
-                              std::to_string(m_watermark) + " was durable; restore the database from a copy");
+    return do_without(Status::corruption("the log ends at sequence " + std::to_string(m_end.sequence) +
+                                         " but sequence " + std::to_string(m_watermark) +
+                                         " was durable; restore the database from a copy"));
   }
   return Status();
 }
@@ -195,7 +281,7 @@ Status LogRecovery::data_arrived(const FoundRecord& record, bool believe, bool* 
 Status LogRecovery::visit(const FoundRecord& record, BatchVisitor& visitor) {
   if (m_window_segment != record.segment) {
     m_window = std::make_unique<FileWindow>(record.segment->file.get(), record.segment->bytes,
-                                            m_options.recovery_read_bytes);
+                                            m_options.recovery_read_bytes, m_notes ? &m_unreadable : nullptr);
     m_window_segment = record.segment;
   }
   std::string_view bytes;

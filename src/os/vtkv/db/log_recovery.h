@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "vtkv/options.h"
@@ -22,9 +23,12 @@ class LogRecovery {
   LogRecovery(SegmentPool* pool, const Uuid& uuid, const Options& options, const LogPosition& checkpoint,
               std::set<uint64_t> listed);
 
+  // For reading only: where the log is damaged it ends, and `notes` gets a sentence that says how much lies behind, or
+  // that this cannot be told.
+  void go_on_without(std::vector<std::string>* notes) { m_notes = notes; }
   // Rules 1 to 3, from the checkpoint to the structural end; a batch whose last fragment is not there is left out.
   Status read_chain();
-  // Refuses a log that holds, anywhere, a record which knew of something durable beyond that end.
+  // Refuses (go_on_without: notes) a log that holds, anywhere, a record which knew of something durable beyond that end.
   Status report_strays() const;
   // W: everything at or below it was durable, whatever is checked later.
   SequenceNumber watermark() const { return m_watermark; }
@@ -45,6 +49,11 @@ class LogRecovery {
   uint64_t greatest_epoch() const { return m_greatest_epoch; }
 
  private:
+  // The status as it is, or a note of it.
+  Status do_without(const Status& status) const;
+  void note_unreadable(const LogSegment& segment, const UnreadableBlocks& unreadable) const;
+  Status note_what_follows() const;
+  Status ends_cleanly(bool* ends) const;
   bool is_sealed(const LogSegment& segment) const;
   Status sweep();
   void drop_half_batch();
@@ -66,10 +75,13 @@ class LogRecovery {
   std::vector<FoundRecord> m_half_batch;
   SequenceNumber m_watermark = 0;
   SequenceNumber m_structural_end = 0;
+  LogPosition m_position;  // there
   LogPosition m_end;
   uint64_t m_greatest_epoch = 0;
   std::unique_ptr<FileWindow> m_window;  // into the segment visited last
   const LogSegment* m_window_segment = nullptr;
+  std::vector<std::string>* m_notes = nullptr;
+  UnreadableBlocks m_unreadable;  // met beside records that are visited: the sweep told of them
 };
 
 }  // namespace vtkv

@@ -20,7 +20,12 @@ Status SpanReader::read(const Span& span, uint32_t unit, uint32_t units, BlockKi
   if (*block) {
     return {};
   }
-  VTKV_RETURN_IF_ERROR(read_uncached(span, unit, units, kind, block));
+  const Status status = read_uncached(span, unit, units, kind, block);
+  if (!status.ok() && kind == BlockKind::index && m_spare_indexes && m_spare_indexes->contains(span.id)) {
+    *block = m_spare_indexes->at(span.id);
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(status);
   remember(span, unit, *block);
   return {};
 }

@@ -3,6 +3,7 @@
 // Thread-safe, except ReadAhead, which belongs to one iterator.
 #pragma once
 
+#include <map>
 #include <memory>
 
 #include "vtkv/env/aligned_buffer.h"
@@ -31,12 +32,16 @@ class SpanReader {
   void remember(const Span& span, uint32_t unit, std::shared_ptr<const Block> block) const {
     m_cache->insert({ReadCache::Kind::block, span.id, unit}, std::move(block));
   }
+  // For read(), where these cannot be read: made anew from the blocks, by span id (tree/run_salvage.cc).
+  using Indexes = std::map<uint64_t, std::shared_ptr<const Block>>;
+  void set_spare_indexes(std::shared_ptr<const Indexes> indexes) { m_spare_indexes = std::move(indexes); }
   ZoneFile& file() const { return *m_file; }
   const std::shared_ptr<ZoneFile>& shared_file() const { return m_file; }
 
  private:
   std::shared_ptr<ZoneFile> m_file;
   std::shared_ptr<ReadCache> m_cache;
+  std::shared_ptr<const Indexes> m_spare_indexes;  // null: none
 };
 
 // Blocks of entries for one reader that mostly goes forward: the further it gets without a jump, the more

@@ -63,7 +63,7 @@ void Run::for_each_piece(
   }
 }
 
-Status Run::open(const SpanReader& reader, const RunLocation& location, std::shared_ptr<const Run>* result) {
+Status Run::read_descriptor(const SpanReader& reader, const RunLocation& location, RunDescriptor* descriptor) {
   uint64_t file_bytes = 0;
   VTKV_RETURN_IF_ERROR(reader.file().file()->size(&file_bytes));
   const Span& span = location.span;
@@ -74,15 +74,20 @@ Status Run::open(const SpanReader& reader, const RunLocation& location, std::sha
   }
   std::string body;
   VTKV_RETURN_IF_ERROR(read_long_body(reader, span, location.unit, BlockKind::descriptor, &body));
-  RunDescriptor descriptor;
-  Status status = RunDescriptor::decode(body, file_bytes, &descriptor);
-  if (status.ok() && descriptor.run_id != location.run_id) {
-    status = Status::corruption("it describes run " + std::to_string(descriptor.run_id));
+  Status status = RunDescriptor::decode(body, file_bytes, descriptor);
+  if (status.ok() && descriptor->run_id != location.run_id) {
+    status = Status::corruption("it describes run " + std::to_string(descriptor->run_id));
   }
   if (!status.ok()) {
     return Status::corruption("descriptor of run " + std::to_string(location.run_id) + " in " +
                               reader.file().path() + ": " + std::string(status.message()));
   }
+  return {};
+}
+
+Status Run::open(const SpanReader& reader, const RunLocation& location, std::shared_ptr<const Run>* result) {
+  RunDescriptor descriptor;
+  VTKV_RETURN_IF_ERROR(read_descriptor(reader, location, &descriptor));
   auto run = std::make_shared<Run>(reader, location, std::move(descriptor), nullptr, nullptr);
   VTKV_RETURN_IF_ERROR(run->load_removals());
   VTKV_RETURN_IF_ERROR(run->load_filter());

@@ -18,6 +18,7 @@
 namespace vtkv {
 
 class RunIterator;
+struct Salvaged;
 
 class Run {
  public:
@@ -26,6 +27,8 @@ class Run {
       std::shared_ptr<const QuotientFilter> filter);
   // Reads descriptor, range removals and filter. Code::corruption, io_error.
   static Status open(const SpanReader& reader, const RunLocation& location, std::shared_ptr<const Run>* run);
+  // The run without what cannot be read of it, to be read only. In run_salvage.cc.
+  static std::shared_ptr<const Run> salvage(const SpanReader& reader, const RunLocation& location, Salvaged* salvaged);
 
   // As Version::get. `key_hash` is hash64(key).
   Status get(std::string_view key, uint64_t key_hash, SequenceNumber at_most, Lookup* result,
@@ -60,6 +63,8 @@ class Run {
   const SpanReader& reader() const { return m_reader; }
 
  private:
+  static Status read_descriptor(const SpanReader& reader, const RunLocation& location, RunDescriptor* descriptor);
+  class Salvager;
   Status load_removals();
   Status verify_part(size_t ordinal) const;
   Status load_filter();

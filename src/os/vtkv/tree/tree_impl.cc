@@ -42,43 +42,7 @@ class BelowFlush final : public Reducer::Older {
   const MemTable& m_memtable;
 };
 
-std::string zone_path(const std::string& directory) { return directory + "/tree"; }
 }  // namespace
-
-Status Tree::create(Env* env, const std::string& directory, const Geometry& geometry, const Uuid& uuid,
-                    const LogPosition& start) {
-  VTKV_RETURN_IF_ERROR(check_geometry(geometry));
-  VTKV_RETURN_IF_ERROR(ZoneFile::create(env, zone_path(directory)));
-  // The manifest's name says that the rest is there: the rest comes first.
-  VTKV_RETURN_IF_ERROR(env->sync_directory(directory));
-  Checkpoint first;
-  first.epoch = 1;
-  first.uuid = uuid;
-  first.geometry = geometry;
-  first.position = start;
-  return Manifest::create(env, directory, first);
-}
-
-Status Tree::open(Env* env, const std::string& directory, const Options& options, std::unique_ptr<Tree>* tree) {
-  std::unique_ptr<Manifest> manifest;
-  Checkpoint newest, older;
-  VTKV_RETURN_IF_ERROR(Manifest::open(env, directory, &manifest, &newest, &older));
-  for (const Checkpoint* const checkpoint : {&newest, &older}) {
-    VTKV_RETURN_IF_ERROR(checkpoint->features.check(manifest->path(), known_features(), /*to_write=*/false));
-  }
-  const std::string path = zone_path(directory);
-  if (!env->exists(path)) {
-    return Status::corruption(path + " is missing, although " + manifest->path() +
-                              " exists: restore the database, or give it up and make a new one");
-  }
-  std::shared_ptr<ZoneFile> zones;
-  VTKV_RETURN_IF_ERROR(ZoneFile::open(env, path, newest.geometry.zone_bytes, &zones));
-  auto opened =
-      std::make_unique<TreeImpl>(env, options, std::move(manifest), std::move(zones), std::move(newest));
-  VTKV_RETURN_IF_ERROR(opened->load(older));
-  *tree = std::move(opened);
-  return {};
-}
 
 TreeImpl::TreeImpl(Env* env, const Options& options, std::unique_ptr<Manifest> manifest,
                    std::shared_ptr<ZoneFile> zones, Checkpoint newest)
@@ -98,38 +62,6 @@ TreeImpl::TreeImpl(Env* env, const Options& options, std::unique_ptr<Manifest> m
 Status TreeImpl::clear_torn_checkpoint() {
   VTKV_RETURN_IF_ERROR(m_checkpoint.features.check(m_manifest->path(), known_features(), /*to_write=*/true));
   return m_manifest->clear_torn();
-}
-
-Status TreeImpl::open_runs(const std::vector<RunLocation>& locations, const Runs& known, Runs* runs) const {
-  for (const RunLocation& location : locations) {
-    const auto found = std::find_if(known.begin(), known.end(),
-                                    [&](const auto& run) { return run->location().run_id == location.run_id; });
-    if (found != known.end()) {
-      runs->push_back(*found);
-      continue;
-    }
-    std::shared_ptr<const Run> run;
-    VTKV_RETURN_IF_ERROR(Run::open(m_reader, location, &run));
-    runs->push_back(std::move(run));
-  }
-  return {};
-}
-
-Status TreeImpl::load(const Checkpoint& older) {
-  Runs runs;
-  VTKV_RETURN_IF_ERROR(open_runs(m_checkpoint.runs, {}, &runs));
-  m_epoch = m_checkpoint.epoch;
-  m_slots[m_epoch % 2] = {m_epoch, m_checkpoint.position, runs, m_checkpoint.segments};
-  m_current = std::make_shared<RunVersion>(runs);
-  m_debt_bytes = debt_of(runs);
-  if (older.epoch > 0) {
-    Slot slot{older.epoch, older.position, {}, older.segments};
-    // Its runs are needed only should the newest slot be lost: if they cannot be read, it is no help.
-    if (open_runs(older.runs, runs, &slot.runs).ok()) {
-      m_slots[older.epoch % 2] = std::move(slot);
-    }
-  }
-  return {};
 }
 
 LogPosition TreeImpl::newest_log_position() const {

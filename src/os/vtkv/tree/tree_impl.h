@@ -23,6 +23,12 @@
 
 namespace vtkv {
 
+// The two files of a tree.
+Status open_files(Env* env, const std::string& directory, std::unique_ptr<Manifest>* manifest,
+                  std::shared_ptr<ZoneFile>* zones, Checkpoint* newest, Checkpoint* older);
+
+struct Salvaged;
+
 class TreeImpl final : public Tree {
  public:
   TreeImpl(Env* env, const Options& options, std::unique_ptr<Manifest> manifest, std::shared_ptr<ZoneFile> zones,
@@ -30,6 +36,8 @@ class TreeImpl final : public Tree {
   // Opens the runs that the two slots name. A slot whose runs cannot be read is not this one's concern
   // when it is the older.
   Status load(const Checkpoint& older);
+  // Opens what can be read of those of the newest slot. In tree_salvage.cc.
+  void load_salvaged(Salvaged* salvaged);
 
   Status clear_torn_checkpoint() override;
   const Geometry& geometry() const override { return m_geometry; }

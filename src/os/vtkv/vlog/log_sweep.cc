@@ -14,8 +14,11 @@ uint64_t round_up(uint64_t bytes) { return round_down(bytes + kLogBlockBytes - 1
 
 }  // namespace
 
-FileWindow::FileWindow(File* file, uint64_t file_bytes, uint64_t read_bytes)
-    : m_file(file), m_file_bytes(file_bytes), m_read_bytes(std::max<uint64_t>(round_up(read_bytes), kLogBlockBytes)) {}
+FileWindow::FileWindow(File* file, uint64_t file_bytes, uint64_t read_bytes, UnreadableBlocks* unreadable)
+    : m_file(file),
+      m_file_bytes(file_bytes),
+      m_read_bytes(std::max<uint64_t>(round_up(read_bytes), kLogBlockBytes)),
+      m_unreadable(unreadable) {}
 
 Status FileWindow::view(uint64_t offset, uint64_t length, std::string_view* bytes) {
   if (offset < m_start || offset + length > m_start + m_length) {
@@ -24,12 +27,26 @@ Status FileWindow::view(uint64_t offset, uint64_t length, std::string_view* byte
     m_length = 0;
     const uint64_t available = std::min(wanted, m_file_bytes - start);
     m_buffer.reserve(available);
-    VTKV_RETURN_IF_ERROR(m_file->read(start, available, m_buffer.data()));
+    if (const Status status = m_file->read(start, available, m_buffer.data()); !status.ok()) {
+      if (!m_unreadable) {
+        return status;
+      }
+      read_blocks(start, available);
+    }
     m_start = start;
     m_length = available;
   }
   *bytes = {m_buffer.data() + (offset - m_start), length};
   return Status();
+}
+
+void FileWindow::read_blocks(uint64_t start, uint64_t length) {
+  for (uint64_t at = 0; at < length; at += kLogBlockBytes) {
+    if (const Status status = m_file->read(start + at, kLogBlockBytes, m_buffer.data() + at); !status.ok()) {
+      std::memset(m_buffer.data() + at, 0, kLogBlockBytes);
+      m_unreadable->emplace(start + at, status.message());
+    }
+  }
 }
 
 namespace {
@@ -45,8 +62,8 @@ bool is_newer(std::string_view bytes, const Uuid& uuid, uint64_t epoch) {
 }  // namespace
 
 Status sweep_segment(LogSegment* segment, const Uuid& uuid, uint64_t read_bytes, bool accept_any_body,
-                     SegmentRecords* records, uint64_t* greatest_epoch) {
-  FileWindow window(segment->file.get(), segment->bytes, read_bytes);
+                     SegmentRecords* records, uint64_t* greatest_epoch, UnreadableBlocks* unreadable) {
+  FileWindow window(segment->file.get(), segment->bytes, read_bytes, unreadable);
   uint64_t offset = kLogBlockBytes;
   while (offset + kLogBlockBytes <= segment->bytes) {
     std::string_view bytes;

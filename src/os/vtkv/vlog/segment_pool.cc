@@ -209,14 +209,46 @@ Status SegmentPool::load_segment(const std::string& name, uint64_t id) {
   return Status();
 }
 
-Status SegmentPool::load() {
+Status SegmentPool::load_without_header(const std::string& name, uint64_t id) {
+  auto segment = std::make_unique<LogSegment>();
+  segment->id = id;
+  segment->path = m_directory + "/" + name;
+  VTKV_RETURN_IF_ERROR(m_env->open_file(segment->path, OpenOptions(), &segment->file));
+  VTKV_RETURN_IF_ERROR(segment->file->size(&segment->bytes));
+  segment->bytes -= segment->bytes % kLogBlockBytes;
+  record_header_t record;
+  AlignedBuffer block(kLogBlockBytes);
+  for (uint64_t offset = kLogBlockBytes; offset < segment->bytes; offset += kLogBlockBytes) {
+    if (segment->file->read(offset, kLogBlockBytes, block.data()).ok() &&
+        decode_record_header({block.data(), kLogBlockBytes}, m_uuid, &record)) {
+      segment->epoch = std::max<uint64_t>(segment->epoch, record.epoch);  // others are of earlier uses
+    }
+  }
+  if (segment->epoch > 0) {
+    m_segments[id] = std::move(segment);
+  }
+  return Status();
+}
+
+Status SegmentPool::load(std::vector<std::string>* notes) {
   std::vector<std::string> names;
-  VTKV_RETURN_IF_ERROR(m_env->list_directory(m_directory, &names));
+  if (const Status status = m_env->list_directory(m_directory, &names); !status.ok()) {
+    if (!notes) {
+      return status;
+    }
+    notes->push_back("went on without the log: " + std::string(status.message()));
+  }
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
     uint64_t id = 0;
     if (parse_name(name, &id)) {
-      VTKV_RETURN_IF_ERROR(load_segment(name, id));
+      const Status status = load_segment(name, id);
+      if (!notes || status.ok() || status.code() == Status::Code::unsupported) {
+        VTKV_RETURN_IF_ERROR(status);
+        continue;
+      }
+      notes->emplace_back(status.message());
+      (void)load_without_header(name, id);  // or without it
     }
   }
   return Status();

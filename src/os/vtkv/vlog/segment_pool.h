@@ -57,8 +57,9 @@ class SegmentPool {
   // Makes the log of an empty database: the first segment is live at epoch 1. Durable on return.
   Status create();
   // Opens every segment. Writes nothing. Files that a crash left half-made are set aside.
-  // Errors: corruption naming the file when a header is damaged.
-  Status load();
+  // Errors: corruption naming the file when a header is damaged. With `notes`, for reading only: one whose header is
+  // damaged has the epoch of its newest record, or is left out.
+  Status load(std::vector<std::string>* notes = nullptr);
   // New epochs are greater than this one. Called before the first take() of an open.
   void use_epochs_above(uint64_t epoch);
   // After a recovery: removes what load() set aside.
@@ -118,6 +119,7 @@ class SegmentPool {
     return flushes * m_primed_bytes_per_commit >= m_geometry.log_segment_bytes;
   }
   Status load_segment(const std::string& name, uint64_t id);
+  Status load_without_header(const std::string& name, uint64_t id);
   Status holds_record(File& file, uint64_t bytes, bool* holds) const;
   std::string path_of(uint64_t id) const;
   uint32_t spare_count(bool primed_only = false) const;  // of the usual size; caller holds m_lock

@@ -1,0 +1,87 @@
+// Making a tree's files, and opening them.
+
+#include <algorithm>
+
+#include "vtkv/tree/tree_impl.h"
+
+namespace vtkv {
+
+namespace {
+
+std::string zone_path(const std::string& directory) { return directory + "/tree"; }
+
+}  // namespace
+
+Status Tree::create(Env* env, const std::string& directory, const Geometry& geometry, const Uuid& uuid,
+                    const LogPosition& start) {
+  VTKV_RETURN_IF_ERROR(check_geometry(geometry));
+  VTKV_RETURN_IF_ERROR(ZoneFile::create(env, zone_path(directory)));
+  // The manifest's name says that the rest is there: the rest comes first.
+  VTKV_RETURN_IF_ERROR(env->sync_directory(directory));
+  Checkpoint first;
+  first.epoch = 1;
+  first.uuid = uuid;
+  first.geometry = geometry;
+  first.position = start;
+  return Manifest::create(env, directory, first);
+}
+
+Status open_files(Env* env, const std::string& directory, std::unique_ptr<Manifest>* manifest,
+                  std::shared_ptr<ZoneFile>* zones, Checkpoint* newest, Checkpoint* older) {
+  VTKV_RETURN_IF_ERROR(Manifest::open(env, directory, manifest, newest, older));
+  for (const Checkpoint* const checkpoint : {newest, older}) {
+    VTKV_RETURN_IF_ERROR(checkpoint->features.check((*manifest)->path(), known_features(), /*to_write=*/false));
+  }
+  const std::string path = zone_path(directory);
+  if (!env->exists(path)) {
+    return Status::corruption(path + " is missing, although " + (*manifest)->path() +
+                              " exists: restore the database, or give it up and make a new one");
+  }
+  return ZoneFile::open(env, path, newest->geometry.zone_bytes, zones);
+}
+
+Status Tree::open(Env* env, const std::string& directory, const Options& options, std::unique_ptr<Tree>* tree) {
+  std::unique_ptr<Manifest> manifest;
+  Checkpoint newest, older;
+  std::shared_ptr<ZoneFile> zones;
+  VTKV_RETURN_IF_ERROR(open_files(env, directory, &manifest, &zones, &newest, &older));
+  auto opened =
+      std::make_unique<TreeImpl>(env, options, std::move(manifest), std::move(zones), std::move(newest));
+  VTKV_RETURN_IF_ERROR(opened->load(older));
+  *tree = std::move(opened);
+  return {};
+}
+
+Status TreeImpl::open_runs(const std::vector<RunLocation>& locations, const Runs& known, Runs* runs) const {
+  for (const RunLocation& location : locations) {
+    const auto found = std::find_if(known.begin(), known.end(),
+                                    [&](const auto& run) { return run->location().run_id == location.run_id; });
+    if (found != known.end()) {
+      runs->push_back(*found);
+      continue;
+    }
+    std::shared_ptr<const Run> run;
+    VTKV_RETURN_IF_ERROR(Run::open(m_reader, location, &run));
+    runs->push_back(std::move(run));
+  }
+  return {};
+}
+
+Status TreeImpl::load(const Checkpoint& older) {
+  Runs runs;
+  VTKV_RETURN_IF_ERROR(open_runs(m_checkpoint.runs, {}, &runs));
+  m_epoch = m_checkpoint.epoch;
+  m_slots[m_epoch % 2] = {m_epoch, m_checkpoint.position, runs, m_checkpoint.segments};
+  m_current = std::make_shared<RunVersion>(runs);
+  m_debt_bytes = debt_of(runs);
+  if (older.epoch > 0) {
+    Slot slot{older.epoch, older.position, {}, older.segments};
+    // Its runs are needed only should the newest slot be lost: if they cannot be read, it is no help.
+    if (open_runs(older.runs, runs, &slot.runs).ok()) {
+      m_slots[older.epoch % 2] = std::move(slot);
+    }
+  }
+  return {};
+}
+
+}  // namespace vtkv

@@ -1,0 +1,37 @@
+// Opening a tree of which a part cannot be read.
+
+#include "vtkv/tree/salvaged.h"
+#include "vtkv/tree/tree_impl.h"
+
+namespace vtkv {
+
+void TreeImpl::load_salvaged(Salvaged* salvaged) {
+  Runs runs;
+  for (const RunLocation& location : m_checkpoint.runs) {
+    runs.push_back(Run::salvage(m_reader, location, salvaged));
+  }
+  m_epoch = m_checkpoint.epoch;
+  m_slots[m_epoch % 2] = {m_epoch, m_checkpoint.position, runs, m_checkpoint.segments};
+  m_current = std::make_shared<RunVersion>(std::move(runs));
+}
+
+Status salvage_tree(Env* env, const std::string& directory, const Options& options, Salvaged* salvaged,
+                    std::unique_ptr<Tree>* tree) {
+  std::unique_ptr<Manifest> manifest;
+  Checkpoint newest, older;
+  std::shared_ptr<ZoneFile> zones;
+  VTKV_RETURN_IF_ERROR(open_files(env, directory, &manifest, &zones, &newest, &older));
+  const bool to_newest = salvaged->slot == CheckpointSlot::newest;
+  if (!to_newest && older.epoch == 0) {
+    return Status::not_found(manifest->path() + ": there is no older checkpoint");
+  }
+  // Nothing that the older one needs was written over by the database, and the log from it on is kept; should anything
+  // have been all the same, its checksums and span ids tell.
+  auto opened = std::make_unique<TreeImpl>(env, options, std::move(manifest), std::move(zones),
+                                           std::move(to_newest ? newest : older));
+  opened->load_salvaged(salvaged);
+  *tree = std::move(opened);
+  return {};
+}
+
+}  // namespace vtkv
