@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 LINES_MAX = 600
+PAGE_COLUMNS_MAX = 110
 
 # A layer may include its own and lower ones; equal ranks may include each other.
 # Headers at a folder's root are its public face: any layer may include them.
@@ -223,6 +224,18 @@ def check_documents(tree):
                     yield name, line_of(text, match.start()), f"there is no {path}"
 
 
+def check_pages(tree):
+    """A page's lines can be read in a terminal; rows of tables, code and a command in backticks may be longer."""
+    for name in tree.matching("doc/*.md", "doc/*.rst", "*.md"):
+        in_code = False
+        for number, line in enumerate(tree.text(name).splitlines(), 1):
+            in_code ^= line.startswith("```")
+            if in_code or line.lstrip().startswith("|"):
+                continue
+            if len(line) > PAGE_COLUMNS_MAX and len(re.sub(r"`[^`]*(`|$)", "", line)) > PAGE_COLUMNS_MAX // 2:
+                yield name, number, f"{len(line)} columns, more than {PAGE_COLUMNS_MAX}"
+
+
 def check_notes(tree):
     rules = [(NOTE, "a note for later: do it, or make it an issue"),
              (MACHINE_PATH, "a path of one machine"),
@@ -235,7 +248,7 @@ def check_notes(tree):
 
 
 def findings(tree, compile_commands=None):
-    for check in (check_sizes, check_layers, check_doors, check_documents, check_notes):
+    for check in (check_sizes, check_layers, check_doors, check_documents, check_pages, check_notes):
         yield from check(tree)
     if compile_commands:
         yield from check_built(tree, compile_commands)

@@ -154,6 +154,17 @@ class Documents(TidyTest):
         self.assert_none(tidy.check_documents)
 
 
+class Pages(TidyTest):
+    def test_a_long_line(self):
+        self.write("doc/a.md", "words " * 19 + "\n")
+        self.assert_one(tidy.check_pages, "doc/a.md", "114 columns")
+
+    def test_what_cannot_be_broken(self):
+        row, command = "| " + "words " * 30 + "|", "`" + "a long command " * 10 + "`,"
+        self.write("doc/a.md", f"{'words ' * 18}\n{row}\n{command}\n```\n{'words ' * 30}\n```\n")
+        self.assert_none(tidy.check_pages)
+
+
 class Notes(TidyTest):
     def test_a_note_for_later(self):
         self.write("a.cc", "// TO" "DO: later\n")
