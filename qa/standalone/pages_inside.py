@@ -316,7 +316,13 @@ def check_ceph_command(where, text, osd):
     report(re.search(r"^\s*daemon ", run("ceph", "--help").stdout, re.M), f"{where}: {text}: ceph knows it")
   elif words[:2] == ["ceph", "daemon"]:
     done = run(*words)
-    report(done.returncode == 0, f"{where}: {text}", done.stdout)
+    for _ in range(60):
+      if "under way" not in done.stdout:  # a check that the page's command before has begun
+        break
+      time.sleep(1)
+      done = run(*words)
+    # It exits with 0 whenever the OSD answers.
+    report(done.returncode == 0 and not done.stdout.startswith("ERROR"), f"{where}: {text}", done.stdout)
   elif words[:3] == ["ceph", "osd", "metadata"] or words == ["ceph", "osd", "df"]:
     done = run(*(osd if word == "N" else word for word in words))
     report(done.returncode == 0, f"{where}: {text}", done.stdout)
