@@ -274,22 +274,33 @@ def only_copy(drill):
   pool = "alone"
   drill.cluster.create_pool(pool, pg_num=8, size=1)
   drill.load("write", pool)
+  drill.cluster.shell(f"rados -p {POOL} put deleted-meanwhile {drill.cluster.dir}/ceph.conf")
+  drill.cluster.wait_clean()
+  pgs = [pg["pgid"] for pg in drill.cluster.ceph_json("pg", "ls-by-pool", pool)["pg_stats"] if pg["up"] == [drill.osd]]
+  drill.check(pgs, "the OSD has PGs that no other has")
   drill.stop()
   objects = drill.objects()
   (drill.base / "superblock").write_bytes(bytes(2 * BLOCK))
   (drill.cube / "containers" / "header").unlink()
-  drill.page_says("export --salvage", "start it once", "import")
-  kept = drill.cluster.dir / "run" / "archive"
-  shutil.move(drill.export(1, objects), kept)
+  drill.page_says("export --salvage", "--collection", "meta", "start it once", "import")
+  drill.export(1, objects)
+  archives = {}
+  for collection in ("meta", *(f"{pg}_head" for pg in pgs)):
+    archives[collection] = drill.cluster.dir / "run" / f"archive.{collection}"
+    drill.tool("export", drill.base, "--salvage", "--collection", collection, "--out", archives[collection], status=1)
+  drill.cluster.shell(f"rados -p {POOL} rm deleted-meanwhile")
   drill.make_anew()
   drill.stop()
-  said = drill.tool_json("import", drill.base, "--in", kept, status=1)
-  drill.check(not any("lacks its own object" in line["text"] for line in said.get("omitted", [])),
-              "every PG has its own object", str(said)[:800])
-  kept.unlink()
+  for collection, archive in archives.items():
+    said = drill.tool_json("import", drill.base, "--in", archive, status=1)
+    drill.check(not any("lacks its own object" in line["text"] for line in said.get("omitted", [])),
+                "every PG has its own object", str(said)[:800])
+    archive.unlink()
   drill.start()
   drill.cluster.wait_clean(300)
   drill.load("read", pool)
+  names = drill.cluster.shell(f"rados -p {POOL} ls").split()
+  drill.check("deleted-meanwhile" not in names, "what was deleted meanwhile does not come back", str(len(names)))
   drill.cluster.shell(f"ceph osd pool rm {pool} {pool} --yes-i-really-really-mean-it")
 
 

@@ -23,10 +23,12 @@ void Fsck::check_data(uint64_t work) {
       return;
     }
     const Object& object = m_next_object->second;
+    const bool reads = object.size > 0 && !m_newer_extents.contains(m_next_object->first);
     const uint64_t blocks = std::min(kDeepReadBytes, object.size - std::min(object.size, m_next_offset)) / kBlockBytes;
-    done += std::max(kReadBlocks, blocks);
-    m_work_done += std::max(kReadBlocks, blocks);
-    if (!m_newer_extents.contains(m_next_object->first) && read_piece(object, m_next_offset)) {
+    const uint64_t units = reads ? std::max(kReadBlocks, blocks) : 1;
+    done += units;
+    m_work_done += units;
+    if (reads && read_piece(object, m_next_offset)) {
       m_next_offset += kDeepReadBytes;
     } else {
       m_next_offset = 0;

@@ -110,6 +110,8 @@ void OnlineFsck::begin(bool deep, const Estimate& expected) {
 
 // Caller holds m_lock. What slots take that are split or shared shows only on the way.
 void OnlineFsck::begin_anew() {
+  m_progress.result = m_fsck->result();
+  keep_result();
   Estimate expected = m_progress.estimate;
   expected.passes *= 2;
   expected.seconds *= 2;
@@ -118,7 +120,6 @@ void OnlineFsck::begin_anew() {
     return;
   }
   m_fsck.reset();
-  keep_result();
   m_progress.state = "failed";
   m_progress.error = fmt::format("more than {} passes would be needed with the {} bytes of memory that it may take "
                                  "(swimstore_fsck_online_memory, or a sixteenth of osd_memory_target): allow it more, or "
@@ -128,9 +129,13 @@ void OnlineFsck::begin_anew() {
 
 // Caller holds m_lock. What a check found stays until one that looks at as much finds nothing.
 void OnlineFsck::keep_result() {
-  const bool is_answer = m_progress.state == std::string_view("done") && (m_progress.deep || !m_last.deep);
-  if (is_answer || m_progress.result.errors > 0) {
-    m_last = {m_progress.deep, m_progress.result};
+  if (m_progress.result.errors > 0) {
+    (m_progress.deep ? m_last_deep : m_last_shallow) = m_progress.result;
+  } else if (m_progress.state == std::string_view("done")) {
+    m_last_shallow = {};
+    if (m_progress.deep) {
+      m_last_deep = {};
+    }
   }
 }
 
@@ -255,12 +260,15 @@ void OnlineFsck::dump_status(ceph::Formatter* formatter) const {
 
 std::string OnlineFsck::alert() const {
   std::lock_guard lock(m_lock);
-  const CheckResult& result = m_progress.result.errors > 0 ? m_progress.result : m_last.result;
-  if (result.errors == 0) {
+  const CheckResult* result = nullptr;
+  for (const CheckResult* const one : {&m_last_shallow, &m_last_deep, &m_progress.result}) {
+    result = one->errors > 0 ? one : result;
+  }
+  if (result == nullptr) {
     return {};
   }
-  return fmt::format("fsck found {} errors, the first: {}. See 'swimstore fsck status' of the OSD", result.errors,
-                     result.findings.front().text);
+  return fmt::format("fsck found {} errors, the first: {}. See 'swimstore fsck status' of the OSD", result->errors,
+                     result->findings.front().text);
 }
 
 }  // namespace swimstore

@@ -73,14 +73,9 @@ class OnlineFsck final : public AdminSocketHook {
   std::unique_ptr<vtkv::Worker> m_worker;
   std::unique_ptr<Fsck> m_fsck;  // the worker's, while there is one
 
-  struct Last {
-    bool deep = false;
-    CheckResult result;
-  };
-
   mutable std::mutex m_lock;
   Progress m_progress;
-  Last m_last;  // for the alert
+  CheckResult m_last_shallow, m_last_deep;  // for the alert
 };
 
 }  // namespace swimstore

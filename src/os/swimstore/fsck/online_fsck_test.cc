@@ -140,6 +140,9 @@ TEST_F(OnlineFsckTest, TheAlertOutlivesTheStartOfTheNextCheck) {
   start(false);
   finish();
   EXPECT_TRUE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));  // it read no data
+  start(false);
+  finish();
+  EXPECT_TRUE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));
   write("first", 4096);
   start(true);
   finish();

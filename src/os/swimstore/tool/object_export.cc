@@ -231,8 +231,7 @@ Status Exporter::export_range(const KeyRange& range) {
     Records records;
     uint64_t bytes = 0;
     if (const Status status = read_object(m_files, m_collection, object, &records, &bytes); !status.ok()) {
-      m_result.omitted.push_back(fmt::format("object {} was left out: {}", object.name(), status.message()));
-      return Status();
+      return note(fmt::format("object {} was left out: {}", object.name(), status.message()));
     }
     if (std::string doubt = doubt_of(m_files, object); !doubt.empty()) {
       m_result.omitted.push_back(fmt::format("object {} is doubtful: {}", object.name(), doubt));
@@ -261,10 +260,8 @@ Status Exporter::export_collections(const std::string& only) {
     CollectionRecord record;
     const bool has_name = decode_collection_key(key, &cid);
     if (!has_name || !decode_collection(value, &record)) {
-      m_result.omitted.push_back(fmt::format("the record of {} is damaged; its objects are in the archive as those of no "
-                                             "collection",
-                                             has_name ? "collection " + cid.to_str() : "a collection"));
-      return Status();
+      return note(fmt::format("the record of {} is damaged; its objects are in the archive as those of no collection",
+                              has_name ? "collection " + cid.to_str() : "a collection"));
     }
     const auto ranges = object_ranges(cid, record.bits);
     for (const ObjectRange& range : ranges) {

@@ -69,7 +69,6 @@ class Importer {
     coll_t cid;
     ObjectStore::CollectionHandle collection;
     std::vector<ObjectRange> ranges;
-    bool is_new = false;
 
     bool holds(const ghobject_t& oid) const {
       return std::any_of(ranges.begin(), ranges.end(),
@@ -94,7 +93,7 @@ class Importer {
     for (const coll_t& cid : cids) {
       ObjectStore::CollectionHandle collection = m_store.open_collection(cid);
       const auto ranges = object_ranges(cid, static_cast<uint32_t>(m_store.collection_bits(collection)));
-      m_targets.push_back({cid, std::move(collection), ranges, false});
+      m_targets.push_back({cid, std::move(collection), ranges});
     }
     return {};
   }
@@ -113,7 +112,7 @@ class Importer {
     for (Target& target : m_targets) {
       spg_t pgid;
       struct stat st;
-      if (target.is_new && target.cid.is_pg(&pgid) &&
+      if (target.cid.is_pg(&pgid) &&
           m_store.stat(target.collection, pgid.make_pgmeta_oid(), &st) == -ENOENT) {
         m_result.omitted.push_back(fmt::format(
             "PG {} lacks its own object, without which an OSD cannot load it and ends when it is to make it: before one "
@@ -255,7 +254,7 @@ class Importer {
       return {};
     }
     const coll_t& cid = *named.cid;
-    const Target made{cid, nullptr, object_ranges(cid, named.bits), true};
+    const Target made{cid, nullptr, object_ranges(cid, named.bits)};
     // Where it was split or merged since, its objects go where they belong now.
     if (std::any_of(m_targets.begin(), m_targets.end(),
                     [&](const Target& one) { return one.cid == cid || one.overlaps(made); })) {

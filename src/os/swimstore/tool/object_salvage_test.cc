@@ -416,6 +416,32 @@ TEST_P(SalvageTest, WhatFailsAfterTheOpenEndsNothing) {
   EXPECT_TRUE(says("Export again"));
 }
 
+// From the n-th read on nothing can be read, for n = 1, 2, …: what the sweep of the log could read, and the replay cannot,
+// is no zeros.
+TEST_P(SalvageTest, ABlockOfTheLogThatFailsLaterIsNoContent) {
+  uint64_t cut = 0;
+  const uint64_t before = m_simulated.calls(vtkv::SimCall::read);
+  Saved saved;
+  std::vector<std::string> said;
+  ASSERT_TRUE(salvage(&saved, &said).ok());
+  const uint64_t reads = m_simulated.calls(vtkv::SimCall::read) - before;
+  for (uint64_t nth = 1; nth <= reads; ++nth) {
+    m_simulated.fail_nth(vtkv::SimCall::read, nth, vtkv::Status::from_errno(EIO, "injected"), true);
+    const vtkv::Status status = salvage(&saved, &said);
+    m_simulated.clear_faults();
+    cut += std::any_of(said.begin(), said.end(), [](const std::string& line) {
+      return line.find("it could be read at first, and no more") != std::string::npos;
+    });
+    if (status.ok()) {
+      for (const auto& [key, object] : saved) {
+        const auto whole = m_whole.find(key);
+        EXPECT_TRUE(object.is_doubtful || (whole != m_whole.end() && whole->second.records == object.records)) << nth;
+      }
+    }
+  }
+  EXPECT_GT(cut, 0u);
+}
+
 // The newest slot's loss is the smaller one where the log does not lead on from the older: what was committed stays.
 TEST_P(SalvageTest, TheOlderSlotIsTakenOnlyIfTheLogLeadsAsFar) {
   const std::string log = m_path + "/cubes/0/log";

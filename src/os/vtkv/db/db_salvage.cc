@@ -160,6 +160,7 @@ Status DbImpl::recover_without(Salvaged* salvaged) {
   VTKV_RETURN_IF_ERROR(recovery.read_chain());
   VTKV_RETURN_IF_ERROR(recovery.report_strays());
   VTKV_RETURN_IF_ERROR(recovery.check_data(/*believe=*/true));
+  recovery.cut_unreadable();
   VTKV_RETURN_IF_ERROR(replay(recovery));
   end_reading(recovery);
   return Status();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "vtkv/util/crc32c.h"
+
 namespace vtkv {
 
 LogRecovery::LogRecovery(SegmentPool* pool, const Uuid& uuid, const Options& options, const LogPosition& checkpoint,
@@ -287,6 +289,10 @@ Status LogRecovery::visit(const FoundRecord& record, BatchVisitor& visitor) {
   std::string_view bytes;
   VTKV_RETURN_IF_ERROR(m_window->view(record.offset, sizeof(record_header_t) + record.header.body_bytes, &bytes));
   bytes.remove_prefix(sizeof(record_header_t));
+  if (m_notes && crc32c(bytes) != record.header.body_crc) {  // what cannot be read is zeros
+    return Status::corruption(record.segment->path + ", record at offset " + std::to_string(record.offset) +
+                              ": it could be read at first, and no more");
+  }
   const LogPlace body{record.segment->id, record.segment->epoch, record.offset + sizeof(record_header_t)};
   const Status status = for_each_batch(record.header, bytes, body, visitor);
   if (!status.ok()) {
@@ -296,6 +302,27 @@ Status LogRecovery::visit(const FoundRecord& record, BatchVisitor& visitor) {
                         status.error_number());
   }
   return Status();
+}
+
+namespace {
+
+class Nothing final : public BatchVisitor {
+ public:
+  Status batch(SequenceNumber, uint32_t, std::string_view, const LogPlace&) override { return Status(); }
+};
+
+}  // namespace
+
+void LogRecovery::cut_unreadable() {
+  Nothing nothing;
+  for (size_t kept = 0; kept < m_chain.size(); ++kept) {
+    if (const Status status = visit(m_chain[kept], nothing); !status.ok()) {
+      m_notes->push_back(std::string(status.message()) + "; the changes from there on" + std::string(kAsBefore));
+      m_chain.resize(kept);
+      drop_half_batch();
+      return;
+    }
+  }
 }
 
 Status LogRecovery::replay(BatchVisitor& visitor) {

@@ -30,6 +30,8 @@ class LogRecovery {
   Status read_chain();
   // Refuses (go_on_without: notes) a log that holds, anywhere, a record which knew of something durable beyond that end.
   Status report_strays() const;
+  // go_on_without: reads all of the chain once more, and ends it where that fails.
+  void cut_unreadable();
   // W: everything at or below it was durable, whatever is checked later.
   SequenceNumber watermark() const { return m_watermark; }
   // Rule 4 above the watermark: cuts the chain before the first record whose data did not arrive.

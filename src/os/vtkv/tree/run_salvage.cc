@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "vtkv/span/block_builder.h"
 #include "vtkv/tree/run.h"
@@ -92,7 +93,7 @@ void find_blocks(const SpanReader& reader, const Span& span, const BlockRange& p
     if (SalvagedBlock& lost = (*blocks)[i]; !lost.status.ok()) {
       lost.range.first_key = i > 0 ? (*blocks)[i - 1].range.last_key : part.first_key;
       lost.range.last_key = i + 1 < blocks->size() ? (*blocks)[i + 1].range.first_key : part.last_key;
-      lost.range.entries = missing;
+      lost.range.entries = std::exchange(missing, 0);  // where of them, nobody knows
     }
   }
 }
