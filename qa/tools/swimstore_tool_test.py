@@ -516,6 +516,14 @@ class SwimstoreTool(unittest.TestCase):
         self.assertGreater(ended, 0)
         self.assertGreater(behind, 0)
 
+    def test_of_very_many_objects_the_first_thousand_are_named(self):
+        self.data = {}
+        self.names = {f"object{number}": object_key(f"object{number}", number << 20) for number in range(1500)}
+        self.fill()
+        said = self.json("import", self.store, "--in", self.base / "archive", status=1)["omitted"]
+        self.assertEqual(len(said), 1001)
+        self.assertIn("and 500 more", said[-1]["text"])
+
     def test_a_store_whose_superblock_is_missing_is_not_made_anew(self):
         self.fill()
         superblock = (self.store / "superblock").read_bytes()

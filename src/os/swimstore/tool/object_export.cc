@@ -220,7 +220,7 @@ Status Exporter::write(const Records& records) {
 // Told by export, and by import again.
 Status Exporter::note(std::string text) {
   m_written = m_writer.write(ArchiveRecord::note, text);
-  m_result.omitted.push_back(std::move(text));
+  m_result.tell(std::move(text));
   return m_written;
 }
 
@@ -234,7 +234,7 @@ Status Exporter::export_range(const KeyRange& range) {
       return note(fmt::format("object {} was left out: {}", object.name(), status.message()));
     }
     if (std::string doubt = doubt_of(m_files, object); !doubt.empty()) {
-      m_result.omitted.push_back(fmt::format("object {} is doubtful: {}", object.name(), doubt));
+      m_result.tell(fmt::format("object {} is doubtful: {}", object.name(), doubt));
       m_result.doubtful += 1;
       records.emplace(records.begin() + 1, ArchiveRecord::doubtful, std::move(doubt));
     }
@@ -352,8 +352,9 @@ Status export_objects(StoreFiles& files, const std::string& only, const std::str
     VTKV_RETURN_IF_ERROR(exporter.export_the_rest());
     VTKV_RETURN_IF_ERROR(exporter.name_lost());
   } else if (result->collections == 0) {
-    return Status::not_found(fmt::format("{} has no collection {}; list --collections prints them", files.path(),
-                                         only));
+    return Status::not_found(fmt::format("{} has no collection {}{}; list --collections prints them", files.path(), only,
+                                         files.salvages() ? ", or its record is lost: without --collection its objects are saved"
+                                                          : ""));
   }
   return exporter.end();
 }

@@ -99,7 +99,7 @@ class Importer {
   }
 
   void omit(std::string what) {
-    m_result.omitted.push_back(std::move(what));
+    m_result.tell(std::move(what));
     m_incomplete = true;
   }
 
@@ -315,7 +315,7 @@ class Importer {
     m_in_object = false;
     struct stat st;
     if (const int r = m_store.stat(m_collection, m_oid, &st); r != -ENOENT) {
-      m_result.omitted.push_back(fmt::format("object {} is there already and was left as it is", name_of(m_oid)));
+      m_result.tell(fmt::format("object {} is there already and was left as it is", name_of(m_oid)));
       return {};
     }
     m_bytes_in_flight += m_bytes + m_transaction.get_num_bytes();

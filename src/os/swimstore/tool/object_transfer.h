@@ -9,6 +9,7 @@
 #include <istream>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "os/ObjectStore.h"
@@ -22,6 +23,17 @@ struct TransferResult {
   uint64_t doubtful = 0;             // of them
   uint64_t bytes = 0;                // of data
   std::vector<std::string> omitted;  // one sentence per object, or of what else was not as it should be
+  uint64_t untold = 0;               // sentences about objects that are not among these
+
+  static constexpr size_t kToldMax = 1000;
+  // Of one object: of very many, the first are told.
+  void tell(std::string text) {
+    if (omitted.size() < kToldMax) {
+      omitted.push_back(std::move(text));
+    } else {
+      ++untold;
+    }
+  }
 };
 
 // `name`: the archive's, for messages. Of one collection, when it is named. Code::not_found when there is none of that

@@ -246,6 +246,9 @@ class Tool {
     for (const std::string& text : result.omitted) {
       m_report->row({{"text", text}});
     }
+    if (result.untold > 0) {
+      m_report->row({{"text", "and " + std::to_string(result.untold) + " more sentences about objects"}});
+    }
     m_report->end_table();
     m_found = !result.omitted.empty();
   }
