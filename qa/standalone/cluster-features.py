@@ -11,6 +11,8 @@ import lane as lane_module
 import sysroot
 
 OSDS = 3
+# Of a load: a fast machine would fill the devices in the seconds given, and a full OSD takes no backfill.
+OBJECTS = "--max-objects 2000"
 
 
 def bench(lane, cluster):
@@ -18,10 +20,10 @@ def bench(lane, cluster):
   cluster.wait_clean()
   seconds = 3 if lane.args.quick else 20
   out = cluster.shell(f"""set -e
-    rados -p bench bench {seconds} write -b 65536 -t 16 --no-cleanup
+    rados -p bench bench {seconds} write -b 65536 -t 16 {OBJECTS} --no-cleanup
     rados -p bench bench {seconds} seq -t 16
     rados -p bench bench {seconds} rand -t 16
-    rados -p bench bench {seconds} write -b 4096 -t 16 --run-name small --no-cleanup""", timeout=300)
+    rados -p bench bench {seconds} write -b 4096 -t 16 {OBJECTS} --run-name small --no-cleanup""", timeout=300)
   rates = re.findall(r"Average IOPS:\s+(\d+)", out)
   lane.check(len(rates) == 4 and all(int(rate) for rate in rates), f"rados bench: IOPS {', '.join(rates)}", out[-500:])
 
@@ -106,7 +108,7 @@ def _pg_num(cluster, pool):
 
 def erasure_coded(lane, cluster):
   # By name the monitor allows overwrites on BlueStore alone; `mon debug no require ...` is in this lane's ceph.conf.
-  out = cluster.shell("""set -e
+  out = cluster.shell(f"""set -e
     ceph osd erasure-code-profile set two_one k=2 m=1 crush-failure-domain=osd
     for pool in ec ec_overwrites; do
       ceph osd pool create $pool 8 8 erasure two_one
@@ -119,7 +121,7 @@ def erasure_coded(lane, cluster):
     rados -p ec rm gone
     rados -p ec get object $d/back
     cmp $d/object $d/back
-    rados -p ec bench 3 write -b 65536 -t 8 --no-cleanup >/dev/null
+    rados -p ec bench 3 write -b 65536 -t 8 {OBJECTS} --no-cleanup >/dev/null
     rados -p ec_overwrites put object $d/object
     rados -p ec_overwrites put --offset 12345 object $d/other
     dd if=$d/other of=$d/object bs=1M seek=12345 oflag=seek_bytes conv=notrunc status=none
@@ -132,7 +134,7 @@ def erasure_coded(lane, cluster):
   lane.until(lambda: _up(cluster) == OSDS - 1, 60, "the monitor notices a killed OSD")
   degraded = cluster.shell("rados -p ec get object - | sha256sum").split()[0]
   lane.check(degraded == digest, "erasure-coded object reads back with one OSD dead")
-  cluster.shell("rados -p bench bench 3 write -b 16384 -t 16 --run-name degraded --no-cleanup >/dev/null")
+  cluster.shell(f"rados -p bench bench 3 write -b 16384 -t 16 {OBJECTS} --run-name degraded --no-cleanup >/dev/null")
   cluster.start_osd(2)
   cluster.wait_up()
   cluster.wait_clean(300)
@@ -147,7 +149,7 @@ def out_and_in(lane, cluster):
   """Size 2 here: with three OSDs and three copies there is nowhere to backfill to."""
   cluster.create_pool("moving", pg_num=16, size=2)
   cluster.wait_clean()
-  cluster.shell("rados -p moving bench 3 write -b 65536 -t 16 --no-cleanup >/dev/null")
+  cluster.shell(f"rados -p moving bench 3 write -b 65536 -t 16 {OBJECTS} --no-cleanup >/dev/null")
   cluster.shell("for p in bench rbd; do ceph osd pool set $p size 2; done")
   cluster.wait_clean(300)
   cluster.ceph("osd", "out", "0")

@@ -9,6 +9,8 @@ import lane as lane_module
 
 STORES = ("swimstore", "bluestore", "bluestore")
 SWIM = 0
+# Of a load: a fast machine would fill the devices in the seconds given, and a full OSD takes no backfill.
+OBJECTS = "--max-objects 4000"
 
 
 def objects(lane, cluster):
@@ -29,8 +31,8 @@ def objects(lane, cluster):
       rados -p mixed rmomapkey whole.$size b
     done
     rados -p mixed rm whole.4097
-    rados -p mixed bench {seconds} write -b 16384 -t 8 --no-cleanup >/dev/null
-    rados -p mixed bench {seconds} write -b 4096 -t 8 --run-name small --no-cleanup >/dev/null
+    rados -p mixed bench {seconds} write -b 16384 -t 8 {OBJECTS} --no-cleanup >/dev/null
+    rados -p mixed bench {seconds} write -b 4096 -t 8 {OBJECTS} --run-name small --no-cleanup >/dev/null
     rados -p mixed -s before get whole.4097 $d/back
     cmp $d/4097 $d/back
     rm -r $d; echo done""", timeout=600)
@@ -40,8 +42,8 @@ def objects(lane, cluster):
 def catch_up(lane, cluster):
   """The SwimStore OSD is told by the others what it missed."""
   cluster.kill_osd(SWIM)
-  cluster.shell("""set -e
-    rados -p mixed bench 2 write -b 65536 -t 8 --run-name missed --no-cleanup >/dev/null
+  cluster.shell(f"""set -e
+    rados -p mixed bench 2 write -b 65536 -t 8 {OBJECTS} --run-name missed --no-cleanup >/dev/null
     rados -p mixed setomapval whole.65536 late value""", timeout=300)
   cluster.start_osd(SWIM)
   cluster.wait_up()
