@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs a command in the sysroot: see usage().
 
 set -euo pipefail
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 checkout=$(dirname "$here")
-. "$here/setup/lib.sh"
+. "$here/lib.sh"
 
 usage() {
   cat <<USAGE

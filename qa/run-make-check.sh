@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # The test command: see usage().
 
 set -euo pipefail
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 checkout=$(dirname "$here")
-. "$here/commands.sh"
+. "$here/lib.sh"
+trap_signals
 
 usage() {
   cat <<USAGE
@@ -19,7 +21,7 @@ line counts: "N passed, N failed". Exits 1 if anything failed.
   --tests REGEX     only the tests whose name matches; implies --no-standalone
   --no-standalone   leave out what qa/suites/quick lists
   SWIM_CACHE        where set-up keeps its things (/var/cache/swimstore)
-  SWIM_KEEP_IMAGES  set: keep the lanes' devices, up to 6 GiB, for the next run
+  SWIM_KEEP_IMAGES  set: keep the scenarios' devices, up to 6 GiB, for the next run
 USAGE
 }
 
@@ -57,7 +59,7 @@ case $preset in
 esac
 check_jobs "$jobs"
 
-# What the lanes' devices take at a time: three of 2 GiB, and logs.
+# What the scenarios' devices take at a time: three of 2 GiB, and logs.
 IMAGE_BYTES=$((8 << 30))
 
 cd "$checkout"
@@ -94,8 +96,8 @@ filter=()
 run_ctest "$build" --timeout 900 "${filter[@]}"
 
 if $standalone && [ -e "$here/suites/quick" ]; then
-  # The lanes are Python programs, on the host.
-  command -v python3 >/dev/null || apt-get install -y --no-install-recommends python3
+  # The scenarios are Python programs, on the host.
+  need_python
   share_images
   while IFS= read -r script; do
     case $script in '' | '#'*) continue ;; esac

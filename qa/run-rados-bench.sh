@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Compares object stores below a real Ceph cluster: `--help` tells the options. Sets up what is missing itself.
 
 set -euo pipefail
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
-
-if ! command -v python3 >/dev/null; then
-  [ "$(id -u)" -eq 0 ] || { echo "run-rados-bench: python3 is missing: install it, or run as root" >&2; exit 1; }
-  apt-get install -y --no-install-recommends python3 >&2
-fi
+. "$here/lib.sh"
+need_python
 exec python3 "$here/bench/rados_bench.py" "$@"

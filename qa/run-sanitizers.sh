@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # The tests under sanitizers: see usage().
 
 set -euo pipefail
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 checkout=$(dirname "$here")
-. "$here/commands.sh"
+. "$here/lib.sh"
+trap_signals
 
 usage() {
   cat <<USAGE

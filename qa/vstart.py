@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Start, stop or look at a Ceph cluster on this machine.
 
   qa/vstart.py start --store swimstore --osds 3
@@ -20,7 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "bench"))
 import ending  # noqa: E402
 import images  # noqa: E402
 import sysroot  # noqa: E402
-from cluster import PLACE, Cluster, Spec  # noqa: E402
+from cluster import BACKING, Cluster, Spec  # noqa: E402
 from loop_disk import FILE_SYSTEMS  # noqa: E402
 from units import parse_size  # noqa: E402
 
@@ -32,7 +33,7 @@ def parse_args(argv):
   shared.add_argument("--name", default="default", help="which cluster, where several are kept (default: %(default)s)")
   shared.add_argument("--dir", help="its directory (default: vstart/NAME below SWIM_CACHE)")
   start = commands.add_parser("start", parents=[shared], help="make and start a cluster, or start a stopped one")
-  start.add_argument("--store", help=f"one of {', '.join(PLACE)} (default: swimstore)")
+  start.add_argument("--store", help=f"one of {', '.join(BACKING)} (default: swimstore)")
   start.add_argument("--osds", type=int, help="number of OSDs (default: 1)")
   start.add_argument("--size", help="size of each OSD's device, such as 8G (the default)")
   start.add_argument("--fs", help=f"file system below the store: {' or '.join(FILE_SYSTEMS)} (default: ext4)")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Ask a daemon through its admin socket, without starting a `ceph` process for it."""
 
 import json
@@ -30,8 +31,8 @@ def ask(path, prefix, timeout=10, **arguments):
 def _read(conn, length):
   got = bytearray()
   while len(got) < length:
-    piece = conn.recv(length - len(got))
-    if not piece:
+    received = conn.recv(length - len(got))
+    if not received:
       raise OSError("closed in the middle of an answer")
-    got += piece
+    got += received
   return bytes(got)

@@ -1,5 +1,11 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """From the phases measured in each round to medians, ratios, a table and a JSON document."""
 
+import os
+import pathlib
+import platform
+import re
+import shlex
 import statistics
 
 from units import show_size
@@ -10,6 +16,22 @@ TITLES = {"write": "write, first fill", "overwrite": "write, steady overwrite", 
           "rand": "random read", "cold": "cold random read"}
 # What was measured for less, all rounds together, is no result.
 RESULT_SECONDS_MIN = 5
+
+
+def told_command(program, argv):
+  """As it can be given again by who reads of it: without the places that the results go to."""
+  kept = [word for before, word in zip(["", *argv], argv)
+          if before not in ("--json", "--plot") and not re.match(r"--(json|plot)(=|$)", word)]
+  return shlex.join([program, *kept])
+
+
+def machine():
+  """This host, in a few words."""
+  model = re.search(r"^model name\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+  memory_kib = re.search(r"^MemTotal:\s*(\d+)", pathlib.Path("/proc/meminfo").read_text(), re.MULTILINE)
+  kernel = platform.release().partition("-")[0]
+  return (f"{os.cpu_count()} cores ({model[1] if model else platform.machine()}), "
+          f"{int(memory_kib[1]) / (1 << 20):.0f} GiB, Linux {kernel}")
 
 
 def figures(phase):
@@ -49,7 +71,7 @@ def summarize(measured):
     entry["ratio_to_bluestore"] = entry["iops"] / base["iops"] if base and base["iops"] else None
     ratios = _ratios_of_rounds(measured[store, phase, size], measured.get(base_key, []))
     entry["ratio_lowest"], entry["ratio_highest"] = (min(ratios), max(ratios)) if ratios else (None, None)
-    entry["is_result"] = min(part["seconds"] for part in (entry, base) if part) >= RESULT_SECONDS_MIN
+    entry["is_result"] = min(side["seconds"] for side in (entry, base) if side) >= RESULT_SECONDS_MIN
   return medians
 
 

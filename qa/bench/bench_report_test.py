@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Tests of the arithmetic between rados_load's lines and what is reported, and of how sizes are read."""
 
 import unittest
@@ -114,6 +115,16 @@ class Summary(unittest.TestCase):
   def test_table_has_a_line_per_store_size_and_phase(self):
     text = bench_report.table(self.medians, ["bluestore", "kstore"], [4096])
     self.assertEqual(sum("4K" in line for line in text.splitlines()), 4)
+
+
+class Told(unittest.TestCase):
+  def test_the_command_is_told_without_the_places_of_the_results(self):
+    for argv, told in ((["--rounds", "5", "--json", "a.json", "--seconds", "10"], "run --rounds 5 --seconds 10"),
+                       (["--plot=a b.png", "--quick"], "run --quick"), ([], "run")):
+      self.assertEqual(bench_report.told_command("run", argv), told)
+
+  def test_the_machine_has_cores_memory_and_a_kernel(self):
+    self.assertRegex(bench_report.machine(), r"^\d+ cores \(.+\), \d+ GiB, Linux \d+\.[\d.]+$")
 
 
 class Sizes(unittest.TestCase):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """A Ceph cluster on this machine: one mon, one mgr, some OSDs, all on loopback, all in one directory.
 
   DIR/cluster.json   what was asked for; written before anything is attached, so that stop() can always tidy up
@@ -29,7 +30,7 @@ from loop_disk import FILE_SYSTEMS, LoopDisk, is_mounted, read_counters, share, 
 from sysroot import UserError
 
 # Where a store keeps its bytes: on a file system of its own, on the raw device (BlueStore's best case), in memory.
-PLACE = {"swimstore": "fs", "kstore": "fs", "filestore": "fs", "bluestore": "raw", "memstore": "memory"}
+BACKING = {"swimstore": "fs", "kstore": "fs", "filestore": "fs", "bluestore": "raw", "memstore": "memory"}
 FILESTORE_ROOT = "bookworm"
 SOCKET_PATH_MAX = 107
 GIB = 1 << 30
@@ -44,6 +45,7 @@ class Spec:
   fs: str = "ext4"
   conf: dict = dataclasses.field(default_factory=dict)
   mon_conf: dict = dataclasses.field(default_factory=dict)
+  mgr_conf: dict = dataclasses.field(default_factory=dict)
   osd_memory_target: int = 2 * GIB
   ceph_osd: str = ""
   mixed: list = dataclasses.field(default_factory=list)  # the store of each OSD, where not all have `store`
@@ -55,11 +57,11 @@ class Spec:
         raise UserError(f"{self.osd_binary(osd)}: no such program; build it first (qa/run-make-check.sh --help)")
 
   def check_values(self):
-    if self.store not in PLACE:
-      raise UserError(f"--store {self.store}: unknown store; choose one of {', '.join(PLACE)}")
+    if self.store not in BACKING:
+      raise UserError(f"--store {self.store}: unknown store; choose one of {', '.join(BACKING)}")
     if not 1 <= self.osds <= 16:
       raise UserError(f"--osds {self.osds}: give a number from 1 to 16")
-    if self.mixed and (len(self.mixed) != self.osds or not set(self.mixed) <= PLACE.keys() - {"filestore"}):
+    if self.mixed and (len(self.mixed) != self.osds or not set(self.mixed) <= BACKING.keys() - {"filestore"}):
       raise UserError(f"mixed stores {', '.join(self.mixed)}: name one for each of {self.osds} OSDs, not filestore "
                       "(its daemons are of another release)")
     if self.fs not in FILE_SYSTEMS:
@@ -70,8 +72,8 @@ class Spec:
   def store_of(self, osd):
     return self.mixed[osd] if self.mixed else self.store
 
-  def place_of(self, osd):
-    return PLACE[self.store_of(osd)]
+  def backing_of(self, osd):
+    return BACKING[self.store_of(osd)]
 
   def osd_binary(self, osd=0):
     if self.ceph_osd:
@@ -312,7 +314,8 @@ class Cluster:
 
   def wanted_images(self, spec):
     """What `spec` needs here, for images.check_room()."""
-    return [(self.dir / f"osd.{osd}.img", spec.size_bytes) for osd in range(spec.osds) if spec.place_of(osd) != "memory"]
+    return [(self.dir / f"osd.{osd}.img", spec.size_bytes) for osd in range(spec.osds)
+            if spec.backing_of(osd) != "memory"]
 
   def disk(self, osd):
     return LoopDisk(self.dir / f"osd.{osd}.img", self.spec.size_bytes)
@@ -360,7 +363,7 @@ class Cluster:
   def pg_states(self):
     """{state: count} over all PGs, once the manager knows as many as the map has; else {}."""
     out = self.shell("ceph -f json status; echo; echo SPLIT; ceph -f json osd dump")
-    status, osd_map = (json.loads(part) for part in out.split("SPLIT"))
+    status, osd_map = (json.loads(text) for text in out.split("SPLIT"))
     wanted = sum(pool["pg_num"] for pool in osd_map["pools"])
     states = {entry["state_name"]: entry["count"] for entry in status["pgmap"]["pgs_by_state"]}
     return states if sum(states.values()) == wanted else {}
@@ -433,7 +436,7 @@ class Cluster:
     if len(str(longest)) > SOCKET_PATH_MAX:
       raise UserError(f"{self.dir}: too long for a socket's path; choose a shorter directory")
     if self.dir.exists() and not self.state and any(
-        not entry.name.endswith((".img", ".partial")) for entry in self.dir.iterdir()):
+            not entry.name.endswith((".img", ".partial")) for entry in self.dir.iterdir()):
       raise UserError(f"{self.dir}: not empty and not a cluster; choose another directory")
     if self.running():
       raise UserError(f"{self.dir}: a {self.spec.store} cluster runs here; stop it first")
@@ -444,19 +447,19 @@ class Cluster:
       disk.write_image(self.say)
     return disks
 
-  def _osds_on(self, *places):
-    return [osd for osd in range(self.spec.osds) if self.spec.place_of(osd) in places]
+  def _osds_on(self, *backings):
+    return [osd for osd in range(self.spec.osds) if self.spec.backing_of(osd) in backings]
 
   def _attach_all(self):
     if self._osds_on("fs"):
       share(self.dir)
     for osd in range(self.spec.osds):
-      place = self.spec.place_of(osd)
-      if place == "memory":
+      backing = self.spec.backing_of(osd)
+      if backing == "memory":
         self.osd_dir(osd).mkdir(exist_ok=True)
         continue
       device = self.disk(osd).attach()
-      if place == "fs":
+      if backing == "fs":
         self.disk(osd).mount(self.osd_dir(osd), self.spec.fs)
       else:
         self.osd_dir(osd).mkdir(exist_ok=True)
@@ -497,10 +500,11 @@ class Cluster:
       osd["enable experimental unrecoverable data corrupting features"] = "kstore"
     if spec.store == "memstore":
       osd["memstore device bytes"] = spec.size_bytes
+    mgr = {"mgr data": f"{self.dir}/mgr.x", "public addr": "127.0.0.1"}
     client = {"log file": "/dev/null", "admin socket": "", "pid file": ""}
     text = ""
     for section, entries in (("global", conf), ("client", client), ("mon", {"mon data": f"{self.dir}/mon.a"} | spec.mon_conf),
-                             ("mgr", {"mgr data": f"{self.dir}/mgr.x", "public addr": "127.0.0.1"}), ("osd", osd | spec.conf)):
+                             ("mgr", mgr | spec.mgr_conf), ("osd", osd | spec.conf)):
       text += f"[{section}]\n" + "".join(f"{key} = {value}\n" for key, value in entries.items()) + "\n"
     for osd, store in enumerate(spec.mixed):
       text += f"[osd.{osd}]\nosd objectstore = {store}\n\n"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Drop what OSDs and the kernel keep in memory of a store: drop_caches.py SOCKET...
 
 The sockets are the OSDs' admin sockets. Exit status 1, and a line that says why, when a store cannot drop its caches

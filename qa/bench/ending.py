@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """SIGTERM and SIGHUP end a command as Ctrl-C does, and nothing that it started outlives it.
 
 After arm() the first of these signals raises KeyboardInterrupt in the main thread; later ones change nothing, so that

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Tests of how a signal ends a command: each command is a Python program of its own."""
 
 import os

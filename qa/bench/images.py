@@ -1,6 +1,7 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Devices' backing files that are written already and in nobody's use, so that the next user need not write one.
 
-They lie in SWIM_CACHE/images. Who needs one renames it to its own place; who no longer does renames it back, or deletes
+They lie in SWIM_CACHE/images. Who needs one renames it to its own path; who no longer does renames it back, or deletes
 it, unless SWIM_KEEP_IMAGES says that somebody will want it. A rename is all the locking there is: of two who want the
 same file, whatever checkout they run from, one gets it. So no more images exist at a time than there are devices.
 """
@@ -76,9 +77,9 @@ def check_room(wanted):
   missing = missing_bytes(wanted)
   if not missing:
     return
-  place = next(parent for parent in pathlib.Path(wanted[0][0]).parents if parent.exists())
-  found = os.statvfs(place)
+  parent = next(parent for parent in pathlib.Path(wanted[0][0]).parents if parent.exists())
+  found = os.statvfs(parent)
   if found.f_bavail * found.f_frsize < missing + SLACK_BYTES:
-    raise sysroot.UserError(f"{place}: {len(wanted)} devices need {(missing + SLACK_BYTES) / SLACK_BYTES:.1f} GiB and "
+    raise sysroot.UserError(f"{parent}: {len(wanted)} devices need {(missing + SLACK_BYTES) / SLACK_BYTES:.1f} GiB and "
                             f"{found.f_bavail * found.f_frsize / SLACK_BYTES:.1f} are free: free some, give a smaller size, or set "
                             "SWIM_CACHE to a folder on a larger disk")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """One loop device over a file written beforehand, and what the kernel counts on it.
 
 The file is written with zeros, never left sparse: otherwise the host's file system would allocate during the

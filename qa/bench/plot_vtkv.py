@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Draw vtkv_bench's JSON: plot_vtkv.py RESULTS.json PICTURE.png. Runs inside the sysroot, where matplotlib is.
 
 One panel of throughput per workload; where engines ran with several settings (NAME:OPTION=VALUE), also a curve of

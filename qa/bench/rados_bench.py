@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Compare object stores below a real Ceph cluster.
 
 Every store gets a cluster of its own on this machine (mon, mgr, OSDs; see qa/vstart.py); all stand side by side, and
@@ -41,9 +42,9 @@ import bench_report
 import ending
 import images
 import sysroot
-from cluster import PLACE, Cluster, Spec
+from cluster import BACKING, Cluster, Spec
 from loop_disk import FILE_SYSTEMS
-from sysroot import UserError
+from sysroot import UserError, say
 from units import parse_size, show_size
 
 DEPTH = 16
@@ -62,14 +63,10 @@ SECONDS_MAX = 39 * 60
 STEP_OVERHEAD_SECONDS = 4
 
 
-def say(text):
-  print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
-
-
 def parse_args(argv):
   parser = argparse.ArgumentParser(prog="run-rados-bench.sh", description=__doc__,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
-  parser.add_argument("--stores", default=STORES, help=f"some of {', '.join(PLACE)} (default: %(default)s); filestore "
+  parser.add_argument("--stores", default=STORES, help=f"some of {', '.join(BACKING)} (default: %(default)s); filestore "
                       "comes from Ceph 16.2 in a sysroot of its own")
   parser.add_argument("--sizes", help=f"object sizes (default: {SIZES}; with --quick {QUICK_SIZES})")
   parser.add_argument("--osds", type=int, default=1, help="OSDs per cluster; pools keep min(3, N) copies (default: 1)")
@@ -88,6 +85,7 @@ def parse_args(argv):
                       "an hour or so")
   parser.add_argument("--ceph-osd", default="", help="swimstore's ceph-osd (default: build/bin/ceph-osd)")
   args = parser.parse_args(argv)
+  args.command = bench_report.told_command("qa/run-rados-bench.sh", argv)
   args.stores = list(dict.fromkeys(args.stores.split(",")))
   sizes = args.sizes or (QUICK_SIZES if args.quick else SIZES)
   args.sizes = [parse_size(size, "--sizes") for size in dict.fromkeys(sizes.split(","))]
@@ -136,7 +134,7 @@ def set_up(args):
   """The sysroots, swimstore's ceph-osd and the load generator: whatever of it is missing."""
   needs = ["--loop", "--setup", "build", "--images", images.missing_bytes(wanted_images(args))]
   needs += ["--setup", "filestore"] if "filestore" in args.stores else []
-  needs += ["--build", "build"] if "swimstore" in args.stores and not args.ceph_osd else []
+  needs += ["--build", "build-all" if args.one_binary else "build"] if "swimstore" in args.stores and not args.ceph_osd else []
   sysroot.check_host(*needs)
   sysroot.prepare()
   if "filestore" in args.stores:
@@ -239,7 +237,7 @@ class Bench:
                "--prefix", f"bench_{nth}_{size}", "--before-cold", drop_caches(cluster)]
     devices = cluster.devices()
     if devices:
-      mounts = [cluster.osd_dir(osd) for osd in range(args.osds)] if PLACE[store] == "fs" else []
+      mounts = [cluster.osd_dir(osd) for osd in range(args.osds)] if BACKING[store] == "fs" else []
       command += ["--devices", ",".join(devices)]
       command += ["--sync", ",".join(str(mount) for mount in mounts)] if mounts else []
     try:
@@ -298,7 +296,8 @@ def write_caching(args):
 def write_json(path, args, medians):
   document = {
       "results": bench_report.results(medians),
-      "run": {"osds": args.osds, "in_flight": DEPTH, "seconds_per_phase": args.seconds, "rounds": args.rounds,
+      "run": {"date": time.strftime("%Y-%m-%d"), "machine": bench_report.machine(), "command": args.command,
+              "osds": args.osds, "in_flight": DEPTH, "seconds_per_phase": args.seconds, "rounds": args.rounds,
               "fs": args.fs, "device": "loop, direct I/O, backing file written beforehand",
               "order": "of the stores: drawn anew for each size of each round", "write_caching": write_caching(args),
               "programs": programs(args),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Load on one pool, in the shape of `rados bench`: N whole objects in flight, for S seconds.
 //
 // Why not `rados bench` itself: it prints average and maximum latency only, cannot overwrite what it wrote in
@@ -56,6 +57,7 @@ struct Settings {
   std::size_t size_bytes = 4096;
   std::size_t depth = 16;
   double seconds = 5;
+  double fill_seconds = 0;  // of write, where not 0
   std::uint64_t fill_bytes_max = std::uint64_t{1} << 30;
   std::uint64_t seed = 1;
 };
@@ -67,8 +69,7 @@ struct DeviceCounters {
 };
 
 // The fields are those of the kernel's Documentation/admin-guide/iostats.
-DeviceCounters count_devices(const std::vector<std::string>& devices)
-{
+DeviceCounters count_devices(const std::vector<std::string>& devices) {
   DeviceCounters sum;
   for (const auto& device : devices) {
     std::ifstream stat("/sys/block/" + device.substr(device.rfind('/') + 1) + "/stat");
@@ -84,8 +85,7 @@ DeviceCounters count_devices(const std::vector<std::string>& devices)
   return sum;
 }
 
-void sync_paths(const std::vector<std::string>& paths)
-{
+void sync_paths(const std::vector<std::string>& paths) {
   for (const auto& path : paths) {
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0 || syncfs(fd) != 0) {
@@ -118,8 +118,7 @@ struct Slot {
 
 class Load {
  public:
-  Load(const Settings& settings, rados_ioctx_t io) : m_settings(settings), m_io(io), m_random(settings.seed)
-  {
+  Load(const Settings& settings, rados_ioctx_t io) : m_settings(settings), m_io(io), m_random(settings.seed) {
     m_slots.resize(settings.depth);
     for (auto& slot : m_slots) {
       slot.load = this;
@@ -165,8 +164,7 @@ class Load {
 
 // Picks the next object; false when the phase has none left. A write never meets another write of the same object
 // in flight, so that what a later read must find is certain. The caller holds m_mutex.
-bool Load::choose(const std::string& phase, Slot& slot)
-{
+bool Load::choose(const std::string& phase, Slot& slot) {
   if (phase == "write") {
     if ((m_next + 1) * m_settings.size_bytes > m_settings.fill_bytes_max) {
       return false;
@@ -194,8 +192,7 @@ bool Load::choose(const std::string& phase, Slot& slot)
   return true;
 }
 
-void Load::begin(const std::string& phase, Slot& slot)
-{
+void Load::begin(const std::string& phase, Slot& slot) {
   rados_aio_create_completion2(&slot, &Load::completed, &slot.completion);
   slot.begun = Clock::now();
   const std::string oid = name(slot.index);
@@ -229,23 +226,20 @@ void Load::begin(const std::string& phase, Slot& slot)
   }
 }
 
-void Load::completed(rados_completion_t completion, void* argument)
-{
+void Load::completed(rados_completion_t completion, void* argument) {
   auto& slot = *static_cast<Slot*>(argument);
   const int result = rados_aio_get_return_value(completion);
   rados_aio_release(completion);
   slot.load->record(slot, result);
 }
 
-bool Load::holds_what_was_written(const Slot& slot) const
-{
+bool Load::holds_what_was_written(const Slot& slot) const {
   Stamp stamp;
   std::memcpy(&stamp, slot.data.data(), sizeof(stamp));
   return slot.bytes_read == m_settings.size_bytes && stamp.index == slot.index && stamp.version == slot.version;
 }
 
-void Load::record(Slot& slot, int result)
-{
+void Load::record(Slot& slot, int result) {
   const auto now = Clock::now();
   const bool is_read = m_phase == "seq" || m_phase == "rand" || m_phase == "cold";
   std::lock_guard lock(m_mutex);
@@ -273,8 +267,7 @@ void Load::record(Slot& slot, int result)
   m_changed.notify_one();
 }
 
-bool Load::run(const std::string& phase)
-{
+bool Load::run(const std::string& phase) {
   if (phase == "write") {
     m_versions.clear();
   } else if (m_versions.empty()) {
@@ -305,7 +298,9 @@ bool Load::run(const std::string& phase)
     m_idle.push_back(&slot);
   }
   m_start = m_last_done = Clock::now();
-  m_end = m_start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(m_settings.seconds));
+  const bool fills = phase == "write" && m_settings.fill_seconds > 0;
+  const std::chrono::duration<double> length(fills ? m_settings.fill_seconds : m_settings.seconds);
+  m_end = m_start + std::chrono::duration_cast<Clock::duration>(length);
   bool more = true;
   while (more && m_failed == 0) {
     m_changed.wait(lock, [this] { return !m_idle.empty(); });
@@ -334,25 +329,23 @@ bool Load::run(const std::string& phase)
   return m_failed == 0 && m_wrong == 0;
 }
 
-void Load::report(const std::string& phase, double elapsed, const DeviceCounters& device) const
-{
+void Load::report(const std::string& phase, double elapsed, const DeviceCounters& device) const {
   auto sorted = m_latencies_ms;
   std::sort(sorted.begin(), sorted.end());
-  const auto percentile = [&](double part) {
-    return sorted.empty() ? 0.0 : sorted[std::min(sorted.size() - 1, std::size_t(part * sorted.size()))];
+  const auto percentile = [&](double fraction) {
+    return sorted.empty() ? 0.0 : sorted[std::min(sorted.size() - 1, std::size_t(fraction * sorted.size()))];
   };
   std::ostringstream per_second;
   const std::size_t whole_seconds = std::min(m_done_per_second.size(), std::size_t(elapsed + 0.05));
   for (std::size_t second = 0; second < whole_seconds; ++second) {
     per_second << (second ? "," : "") << m_done_per_second[second];
   }
-  std::cout << "{\"phase\":\"" << phase << "\",\"size_bytes\":" << m_settings.size_bytes
-            << ",\"ops\":" << sorted.size() << ",\"seconds\":" << elapsed << ",\"objects\":" << m_versions.size()
-            << ",\"p50_ms\":" << percentile(0.50) << ",\"p99_ms\":" << percentile(0.99)
-            << ",\"max_ms\":" << (sorted.empty() ? 0.0 : sorted.back()) << ",\"ops_per_second\":["
-            << per_second.str() << "],\"device_bytes_written\":" << device.written_bytes
-            << ",\"device_bytes_read\":" << device.read_bytes << ",\"device_flushes\":" << device.flushes << ",\"failed\":" << m_failed << ",\"wrong\":" << m_wrong
-            << "}" << std::endl;
+  std::cout << "{\"phase\":\"" << phase << "\",\"size_bytes\":" << m_settings.size_bytes << ",\"ops\":" << sorted.size()
+            << ",\"seconds\":" << elapsed << ",\"objects\":" << m_versions.size() << ",\"p50_ms\":" << percentile(0.50)
+            << ",\"p99_ms\":" << percentile(0.99) << ",\"max_ms\":" << (sorted.empty() ? 0.0 : sorted.back())
+            << ",\"ops_per_second\":[" << per_second.str() << "],\"device_bytes_written\":" << device.written_bytes
+            << ",\"device_bytes_read\":" << device.read_bytes << ",\"device_flushes\":" << device.flushes
+            << ",\"failed\":" << m_failed << ",\"wrong\":" << m_wrong << "}" << std::endl;
   if (m_failed > 0) {
     std::cerr << "rados_load: " << phase << ": " << m_failed << " operations failed, the first: " << m_first_failure
               << "\n";
@@ -362,19 +355,17 @@ void Load::report(const std::string& phase, double elapsed, const DeviceCounters
   }
 }
 
-std::vector<std::string> split(const std::string& list)
-{
-  std::vector<std::string> parts;
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> words;
   std::istringstream in(list);
-  for (std::string part; std::getline(in, part, ',');) {
-    parts.push_back(part);
+  for (std::string word; std::getline(in, word, ',');) {
+    words.push_back(word);
   }
-  return parts;
+  return words;
 }
 
 template <typename Number>
-Number parse_number(const char* option, const char* text, Number least, Number most)
-{
+Number parse_number(const char* option, const char* text, Number least, Number most) {
   Number value{};
   const auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
   if (error != std::errc{} || *end != '\0' || value < least || value > most) {
@@ -385,8 +376,7 @@ Number parse_number(const char* option, const char* text, Number least, Number m
 }
 
 // 4096, or 4K; also M, G.
-std::uint64_t parse_size(const char* option, const char* text, std::uint64_t least, std::uint64_t most)
-{
+std::uint64_t parse_size(const char* option, const char* text, std::uint64_t least, std::uint64_t most) {
   static constexpr std::string_view units = "KMG";
   std::uint64_t value = 0;
   unsigned shift = 0;
@@ -403,8 +393,7 @@ std::uint64_t parse_size(const char* option, const char* text, std::uint64_t lea
   return value << shift;
 }
 
-Settings parse_args(int argc, char** argv)
-{
+Settings parse_args(int argc, char** argv) {
   Settings settings;
   for (int i = 1; i < argc; i += 2) {
     const std::string_view option = argv[i];
@@ -429,14 +418,17 @@ Settings parse_args(int argc, char** argv)
       settings.depth = parse_number<std::size_t>(argv[i], value, 1, 1024);
     } else if (option == "--seconds") {
       settings.seconds = parse_number<double>(argv[i], value, 0.1, 86400);
+    } else if (option == "--fill-seconds") {
+      settings.fill_seconds = parse_number<double>(argv[i], value, 0.1, 86400);
     } else if (option == "--fill-bytes-max") {
       settings.fill_bytes_max = parse_size(argv[i], value, 1 << 20, std::uint64_t{1} << 44);
     } else if (option == "--seed") {
       settings.seed = parse_number<std::uint64_t>(argv[i], value, 0, ~std::uint64_t{0});
     } else {
-      std::cerr << "usage: rados_load --conf FILE --pool POOL --phases write,overwrite,seq,rand,cold,delete\n"
-                   "  [--size SIZE] [--depth N] [--seconds S] [--fill-bytes-max SIZE] [--prefix NAME] [--seed N]\n"
-                   "  [--devices /dev/loop0,...] [--sync PATH,...] [--before-cold COMMAND]\n";
+      std::cerr
+          << "usage: rados_load --conf FILE --pool POOL --phases write,overwrite,seq,rand,cold,delete\n"
+             "  [--size SIZE] [--depth N] [--seconds S] [--fill-seconds S] [--fill-bytes-max SIZE]\n"
+             "  [--prefix NAME] [--seed N] [--devices /dev/loop0,...] [--sync PATH,...] [--before-cold COMMAND]\n";
       std::exit(2);
     }
   }
@@ -454,8 +446,7 @@ Settings parse_args(int argc, char** argv)
   return settings;
 }
 
-void require(int result, const std::string& what)
-{
+void require(int result, const std::string& what) {
   if (result < 0) {
     std::cerr << "rados_load: " << what << ": " << std::strerror(-result) << "\n";
     std::exit(2);
@@ -464,8 +455,7 @@ void require(int result, const std::string& what)
 
 }  // namespace
 
-int main(int argc, char** argv)
-{
+int main(int argc, char** argv) {
   const Settings settings = parse_args(argc, argv);
   rados_t cluster;
   rados_ioctx_t io;

@@ -1,8 +1,11 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Run commands inside the sysroot, where the packaged Ceph lives."""
 
 import os
 import pathlib
 import subprocess
+import sys
+import time
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
 ENTER = CHECKOUT / "qa" / "enter.sh"
@@ -10,7 +13,11 @@ CHECK_HOST = CHECKOUT / "qa" / "setup" / "check_host.sh"
 
 
 class UserError(Exception):
-  """A mistake the caller can mend; its text names the thing and the remedy."""
+  """A mistake the caller can fix; its text names the thing and the remedy."""
+
+
+def say(text):
+  print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
 
 
 def cache_dir():
@@ -28,7 +35,7 @@ def command(args, root=None):
 def prepare(root=None):
   """Make the sysroot if it is not there; its progress goes to the terminal."""
   if subprocess.run(command(["true"], root), stdin=subprocess.DEVNULL).returncode != 0:
-    raise UserError("the sysroot could not be made; mend what is said above and run again")
+    raise UserError("the sysroot could not be made; fix what is said above and run again")
   os.environ["SWIM_NO_SETUP"] = "1"
 
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Run build/bin/vtkv_bench on a loop device of its own, with direct I/O over a file written beforehand.
 
 The device's statistics are then the engines' alone. Everything but the options below goes to vtkv_bench, whose --help
@@ -16,20 +17,15 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import time
 
 import ending
 import images
 import sysroot
 from loop_disk import FILE_SYSTEMS, mounted
-from sysroot import UserError
+from sysroot import UserError, say
 from units import parse_size
 
-QUICK_DEVICE = "2G"  # as the lanes have
-
-
-def say(text):
-  print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
+QUICK_DEVICE = "2G"  # as the scenarios have
 
 
 def parse_args(argv):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # BlueStore and KStore, for side-by-side runs in one binary and for those store tests
 # that need them. They bring Ceph's own RocksDB: Debian's does not fit Reef's caches.
 

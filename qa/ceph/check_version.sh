@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # usage: check_version.sh CEPH_SOURCE LIBCEPH_COMMON
 #
 # The source's headers describe the library's memory: both must be the same

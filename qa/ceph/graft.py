@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Put SwimStore and vtkv into a full Ceph tree (Reef or Tentacle).
 
 The sources are copied to src/os; ObjectStore::create, KeyValueDB::create, the debug
@@ -13,11 +14,11 @@ import re
 import sys
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
-PARTS = ("src/os/swimstore", "src/os/vtkv")
+FOLDERS = ("src/os/swimstore", "src/os/vtkv")
 
 
 class GraftError(Exception):
-    pass
+  pass
 
 
 # An edit: a file; what its text matches when the edit is already made; what is
@@ -84,20 +85,15 @@ const std::vector<Option> ceph_options = options_with_swimstore();"""),
      r'(KVTest,\n +::testing::Values\("rocksdb")\)', r'\1, "vtkv")'),
 ]
 
-# The parts of vtkv that a Ceph tree may not have yet.
-NEEDS = {"src/kv/KeyValueDB.cc": "src/os/vtkv/ceph/vtkv_store.h",
-         "src/tools/ceph_kvstore_tool.cc": "src/os/vtkv/ceph/vtkv_store.h",
-         "src/tools/kvstore_tool.cc": "src/os/vtkv/ceph/vtkv_store.h",
-         "src/test/objectstore/test_kv.cc": "src/os/vtkv/ceph/vtkv_store.h",
-         "src/common/options.cc": "src/os/swimstore/ops/options.h",
-         "src/common/options/CMakeLists.txt": "src/os/swimstore/ops/options.cc"}
-
+# Paths below src/os are matched: the tree itself may lie below a folder of such a name.
 SWIMSTORE_LIST = """\
 # Written by SwimStore's graft script: SwimStore as part of the os library.
-file(GLOB_RECURSE swimstore_srcs CONFIGURE_DEPENDS swimstore/*.cc)
-list(FILTER swimstore_srcs EXCLUDE REGEX "_test[.]cc$|/testing/|/tool/")
+set(src_os ${CMAKE_CURRENT_LIST_DIR})
+file(GLOB_RECURSE swimstore_srcs CONFIGURE_DEPENDS RELATIVE ${src_os} ${src_os}/swimstore/*.cc)
+list(FILTER swimstore_srcs EXCLUDE REGEX "_test[.]cc$|/testing/|/tool/|^swimstore/ceph/|/program_version[.]cc$")
 # The options belong to the common library, which every program has.
-list(FILTER swimstore_srcs EXCLUDE REGEX "/swimstore/ops/options[.]cc$")
+list(FILTER swimstore_srcs EXCLUDE REGEX "^swimstore/ops/options[.]cc$")
+list(TRANSFORM swimstore_srcs PREPEND ${src_os}/)
 target_sources(os PRIVATE ${swimstore_srcs})
 set_source_files_properties(${swimstore_srcs} PROPERTIES
   COMPILE_DEFINITIONS "SWIM_SUBSYS=ceph_subsys_swimstore")
@@ -105,13 +101,15 @@ set_source_files_properties(${swimstore_srcs} PROPERTIES
 
 VTKV_LIST = """\
 # Written by SwimStore's graft script: vtkv as part of the kv library.
-file(GLOB_RECURSE vtkv_srcs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/os/vtkv/*.cc)
-list(FILTER vtkv_srcs EXCLUDE REGEX "_test[.]cc$|/testing/|/tool/")
+get_filename_component(src_os ${CMAKE_CURRENT_LIST_DIR}/../os ABSOLUTE)
+file(GLOB_RECURSE vtkv_srcs CONFIGURE_DEPENDS RELATIVE ${src_os} ${src_os}/vtkv/*.cc)
+list(FILTER vtkv_srcs EXCLUDE REGEX "_test[.]cc$|/testing/|/tool/|/examples/")
+list(TRANSFORM vtkv_srcs PREPEND ${src_os}/)
 target_sources(kv PRIVATE ${vtkv_srcs})
 set_source_files_properties(${vtkv_srcs} PROPERTIES
   COMPILE_DEFINITIONS "SWIM_SUBSYS=ceph_subsys_swimstore")
 # Its own headers, and SwimStore's, are included as "vtkv/..." and "swimstore/...".
-target_include_directories(kv PUBLIC ${CMAKE_SOURCE_DIR}/src/os)
+target_include_directories(kv PUBLIC ${src_os})
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(VTKV_URING REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(VTKV_ISAL REQUIRED IMPORTED_TARGET libisal)
@@ -119,87 +117,85 @@ target_link_libraries(kv PkgConfig::VTKV_URING PkgConfig::VTKV_ISAL fmt::fmt)
 """
 
 
-def copy_part(source, target):
-    """Make target a copy of source; files that are the same keep their times."""
-    wanted = {p.relative_to(source) for p in source.rglob("*") if p.is_file()}
-    if target.exists():
-        for path in sorted(target.rglob("*"), reverse=True):
-            if path.is_file() and path.relative_to(target) not in wanted:
-                path.unlink()
-    for name in wanted:
-        write_if_changed(target / name, (source / name).read_bytes())
+def copy_folder(source, target):
+  """Make target a copy of source; files that are the same keep their times."""
+  wanted = {p.relative_to(source) for p in source.rglob("*") if p.is_file()}
+  if target.exists():
+    for path in sorted(target.rglob("*"), reverse=True):
+      if path.is_file() and path.relative_to(target) not in wanted:
+        path.unlink()
+  for name in wanted:
+    write_if_changed(target / name, (source / name).read_bytes())
 
 
 def write_if_changed(path, content):
-    if path.exists() and path.read_bytes() == content:
-        return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    return True
+  if path.exists() and path.read_bytes() == content:
+    return False
+  path.parent.mkdir(parents=True, exist_ok=True)
+  path.write_bytes(content)
+  return True
 
 
 def edited(text, name, made, find, replace):
-    if re.search(made, text):
-        return text
-    changed, count = re.subn(find, replace, text)
-    if count == 0:
-        raise GraftError(f"{name} does not look as expected (no match for {find!r}): "
-                         "this is not a Reef or Tentacle tree, or it was changed there")
-    return changed
+  if re.search(made, text):
+    return text
+  changed, count = re.subn(find, replace, text)
+  if count == 0:
+    raise GraftError(f"{name} does not look as expected (no match for {find!r}): "
+                     "this is not a Reef or Tentacle tree, or it was changed there")
+  return changed
 
 
 def graft_one(tree, name):
-    """The text of one of the tree's files, edited; the tree stays as it is."""
-    edits = [edit for edit in EDITS if edit[0] == name]
-    if not edits:
-        raise GraftError(f"nothing is to be edited in {name}")
-    text = (tree / name).read_text()
-    for _, made, find, replace in edits:
-        text = edited(text, name, made, find, replace)
-    return text
+  """The text of one of the tree's files, edited; the tree stays as it is."""
+  edits = [edit for edit in EDITS if edit[0] == name]
+  if not edits:
+    raise GraftError(f"nothing is to be edited in {name}")
+  text = (tree / name).read_text()
+  for _, made, find, replace in edits:
+    text = edited(text, name, made, find, replace)
+  return text
 
 
 def graft(tree, checkout=CHECKOUT):
-    """Returns the names of the tree's own files that were changed."""
-    if not (tree / "src/os/ObjectStore.cc").exists():
-        raise GraftError(f"{tree} is no Ceph source tree (it has no src/os/ObjectStore.cc)")
-    texts = {}
-    for name, made, find, replace in EDITS:
-        if name in NEEDS and not (checkout / NEEDS[name]).exists():
-            continue
-        if name not in texts:
-            texts[name] = (tree / name).read_text()
-        texts[name] = edited(texts[name], name, made, find, replace)
-    # Nothing is written before everything is known to fit.
-    for part in PARTS:
-        copy_part(checkout / part, tree / part)
-    texts["src/os/swimstore.cmake"] = SWIMSTORE_LIST
-    texts["src/kv/vtkv.cmake"] = VTKV_LIST
-    return sorted(name for name, text in texts.items()
-                  if write_if_changed(tree / name, text.encode()))
+  """Returns the names of the tree's own files that were changed."""
+  if not (tree / "src/os/ObjectStore.cc").exists():
+    raise GraftError(f"{tree} is no Ceph source tree (it has no src/os/ObjectStore.cc)")
+  texts = {}
+  for name, made, find, replace in EDITS:
+    if name not in texts:
+      texts[name] = (tree / name).read_text()
+    texts[name] = edited(texts[name], name, made, find, replace)
+  # Nothing is written before everything is known to fit.
+  for folder in FOLDERS:
+    copy_folder(checkout / folder, tree / folder)
+  texts["src/os/swimstore.cmake"] = SWIMSTORE_LIST
+  texts["src/kv/vtkv.cmake"] = VTKV_LIST
+  return sorted(name for name, text in texts.items()
+                if write_if_changed(tree / name, text.encode()))
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0],
-                                     epilog=__doc__.split("\n\n")[1])
-    parser.add_argument("tree", type=pathlib.Path, help="the Ceph source tree")
-    parser.add_argument("--only", metavar="NAME", help="edit one file of the tree, into --output")
-    parser.add_argument("--output", type=pathlib.Path, metavar="FILE",
-                        help="where that one goes; the tree stays as it is")
-    args = parser.parse_args()
-    if (args.only is None) != (args.output is None):
-        parser.error("--only and --output go together")
-    try:
-        if args.only:
-            write_if_changed(args.output, graft_one(args.tree, args.only).encode())
-            return
-        changed = graft(args.tree)
-    except (GraftError, OSError) as error:
-        sys.exit(f"graft: error: {error}")
-    for name in changed:
-        print(f"changed {name}")
-    print(f"SwimStore and vtkv are in {args.tree}/src/os")
+  parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0],
+                                   epilog=__doc__.split("\n\n")[1])
+  parser.add_argument("tree", type=pathlib.Path, help="the Ceph source tree")
+  parser.add_argument("--only", metavar="NAME", help="edit one file of the tree, into --output")
+  parser.add_argument("--output", type=pathlib.Path, metavar="FILE",
+                      help="where that one goes; the tree stays as it is")
+  args = parser.parse_args()
+  if (args.only is None) != (args.output is None):
+    parser.error("--only and --output go together")
+  try:
+    if args.only:
+      write_if_changed(args.output, graft_one(args.tree, args.only).encode())
+      return
+    changed = graft(args.tree)
+  except (GraftError, OSError) as error:
+    sys.exit(f"graft: error: {error}")
+  for name in changed:
+    print(f"changed {name}")
+  print(f"SwimStore and vtkv are in {args.tree}/src/os")
 
 
 if __name__ == "__main__":
-    main()
+  main()

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # usage: in_scratch.sh PROGRAM [ARG...]
 #
 # Runs PROGRAM in an empty folder of its own below SWIM_SCRATCH (default: the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Ceph's key-value store tests, with vtkv as one more store to run them on.
 
 #include <gtest/gtest.h>
@@ -10,10 +11,10 @@
 #undef INSTANTIATE_TEST_SUITE_P
 #undef TEST_F
 #define INSTANTIATE_TEST_SUITE_P(...) static_assert(true)
-#define TEST_F(suite, name)                                   \
-  struct suite##_##name##_needs_rocksdb : public suite {      \
-    void TestBody() override;                                 \
-  };                                                          \
+#define TEST_F(suite, name)                              \
+  struct suite##_##name##_needs_rocksdb : public suite { \
+    void TestBody() override;                            \
+  };                                                     \
   inline void suite##_##name##_needs_rocksdb::TestBody()
 #endif
 

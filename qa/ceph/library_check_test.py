@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """A program of ours on another libceph-common than the one it was built for: one line, and nothing else happens.
 
 usage: library_check_test.py PROGRAM LIBRARY

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # ceph-osd with SwimStore in it, without building all of Ceph: only what makes an
 # OSD is compiled, the rest is the packaged libceph-common.
 #
@@ -112,27 +113,15 @@ ceph_objects(ceph_osd_objects
 
 # --- SwimStore ------------------------------------------------------------------
 
-set(swimstore_definitions)
-if(EXISTS ${CMAKE_SOURCE_DIR}/src/os/swimstore/swimstore.h)
-  list(APPEND swimstore_definitions SWIM_HAVE_SWIMSTORE)
-endif()
-if(EXISTS ${CMAKE_SOURCE_DIR}/src/os/swimstore/ops/options.h)
-  list(APPEND swimstore_definitions SWIM_HAVE_OPTIONS)
-endif()
-
-if(EXISTS ${CMAKE_SOURCE_DIR}/src/os/vtkv/ceph/vtkv_store.h)
-  list(APPEND swimstore_definitions SWIM_HAVE_VTKV_STORE)
-endif()
-
-swim_glob(swimstore_sources src/os/swimstore "_test\\.cc$" "^testing/" "^tool/")
-swim_glob(swimstore_inspect src/os/swimstore/tool
-  "_test\\.cc$" "_(tool|bench|main)\\.cc$")
-swim_glob(swimstore_testing src/os/swimstore/testing "_test\\.cc$" "_main\\.cc$")
-swim_glob(swimstore_tests src/os/swimstore)
-list(FILTER swimstore_tests INCLUDE REGEX "_test\\.cc$")
-swim_glob(vtkv_ceph_sources src/os/vtkv/ceph "_test\\.cc$")
-swim_glob(vtkv_ceph_tests src/os/vtkv/ceph)
-list(FILTER vtkv_ceph_tests INCLUDE REGEX "_test\\.cc$")
+# Behind its name: the libraries that programs with it need besides.
+function(swimstore_library name)
+  add_library(${name} STATIC ${${name}_sources})
+  target_link_libraries(${name} PRIVATE swim_ceph_flags INTERFACE ${ARGN})
+endfunction()
+swimstore_library(vtkv_ceph vtkv)
+swimstore_library(swimstore vtkv)
+swimstore_library(swimstore_inspect swimstore vtkv_inspect)
+swimstore_library(swimstore_testing swimstore_inspect vtkv_testing)
 
 # What every program with an ObjectStore in it has.
 ceph_objects(ceph_store_objects
@@ -143,44 +132,12 @@ ceph_objects(ceph_store_objects
 # What a program needs that has a KeyValueDB and no ObjectStore.
 ceph_objects(ceph_kv_objects erasure-code/ErasureCodePlugin.cc
   global/global_init.cc global/pidfile.cc global/signal_handler.cc)
-add_library(kv_seam_objects OBJECT ${CMAKE_SOURCE_DIR}/qa/ceph/kv_factory.cc)
-target_compile_definitions(kv_seam_objects PRIVATE ${swimstore_definitions})
+add_library(kv_seam_objects OBJECT ${CMAKE_SOURCE_DIR}/src/os/swimstore/ceph/kv_factory.cc)
 target_link_libraries(kv_seam_objects PRIVATE swim_ceph_flags)
 add_library(ceph_seam_objects OBJECT
-  ${CMAKE_SOURCE_DIR}/qa/ceph/object_store_factory.cc
-  ${CMAKE_SOURCE_DIR}/qa/ceph/kv_factory.cc
-  ${CMAKE_SOURCE_DIR}/qa/ceph/option_table.cc)
-target_compile_definitions(ceph_seam_objects PRIVATE ${swimstore_definitions})
+  ${CMAKE_SOURCE_DIR}/src/os/swimstore/ceph/object_store_factory.cc
+  ${CMAKE_SOURCE_DIR}/src/os/swimstore/ceph/option_install.cc)
 target_link_libraries(ceph_seam_objects PRIVATE swim_ceph_flags)
-
-set(swimstore_libraries)
-function(swimstore_library name)
-  if(NOT ARGN)
-    return()
-  endif()
-  add_library(${name} STATIC ${ARGN})
-  target_link_libraries(${name} PRIVATE swim_ceph_flags)
-  set(swimstore_libraries ${name} ${swimstore_libraries} PARENT_SCOPE)
-endfunction()
-
-if(TARGET vtkv)
-  list(APPEND swimstore_libraries vtkv)
-endif()
-if(TARGET vtkv_inspect)
-  list(PREPEND swimstore_libraries vtkv_inspect)
-endif()
-swimstore_library(vtkv_ceph ${vtkv_ceph_sources})
-swimstore_library(swimstore ${swimstore_sources})
-swimstore_library(swimstore_inspect ${swimstore_inspect})
-set(swimstore_test_libraries ${swimstore_libraries})
-if(swimstore_testing)
-  swimstore_library(swimstore_testing ${swimstore_testing})
-  set(swimstore_test_libraries ${swimstore_libraries})
-  list(REMOVE_ITEM swimstore_libraries swimstore_testing)
-endif()
-if(TARGET vtkv_testing)
-  list(APPEND swimstore_test_libraries vtkv_testing ${swimstore_libraries})
-endif()
 
 set(ceph_extra_stores)
 if(SWIM_WITH_BLUESTORE)
@@ -191,7 +148,7 @@ endif()
 # --- programs -------------------------------------------------------------------
 
 # Any program linked with the packaged library ends at once where it meets another one.
-add_library(ceph_library_check OBJECT ${CMAKE_SOURCE_DIR}/qa/ceph/library_check.cc)
+add_library(ceph_library_check OBJECT ${CMAKE_SOURCE_DIR}/src/os/swimstore/ceph/library_check.cc)
 target_compile_definitions(ceph_library_check PRIVATE
   SWIM_CEPH_COMMON_BUILD_ID="${CEPH_COMMON_BUILD_ID}" SWIM_CEPH_COMMON_PACKAGE="${CEPH_COMMON_PACKAGE}")
 target_link_libraries(ceph_library_check PRIVATE swim_ceph_flags)
@@ -211,63 +168,50 @@ function(ceph_linked_program name)
       $<TARGET_FILE:${name}> ${CEPH_COMMON} VERBATIM)
 endfunction()
 
-# With object stores in it.
+# With object stores and key-value stores in it.
 function(ceph_program name)
   ceph_linked_program(${name} $<TARGET_OBJECTS:ceph_store_objects>
-    $<TARGET_OBJECTS:ceph_seam_objects> ${ceph_extra_stores} ${ARGN})
+    $<TARGET_OBJECTS:ceph_seam_objects> $<TARGET_OBJECTS:kv_seam_objects> ${ceph_extra_stores} ${ARGN})
+  target_link_libraries(${name} PRIVATE swimstore vtkv_ceph)
 endfunction()
 
 # With key-value stores in it. RocksDB comes with BlueStore, which is an object store.
 function(kv_program name)
   if(SWIM_WITH_BLUESTORE)
     ceph_program(${name} ${ARGN})
-    target_link_libraries(${name} PRIVATE ${swimstore_libraries})
   else()
     ceph_linked_program(${name} $<TARGET_OBJECTS:ceph_kv_objects>
       $<TARGET_OBJECTS:kv_seam_objects> ${ARGN})
-    target_link_libraries(${name} PRIVATE vtkv_ceph vtkv)
+    target_link_libraries(${name} PRIVATE vtkv_ceph)
   endif()
 endfunction()
 
-# One of ours, from a source that may not exist.
+# One of ours.
 function(swimstore_program name source)
-  if(EXISTS ${CMAKE_SOURCE_DIR}/${source})
-    ceph_program(${name} ${CMAKE_SOURCE_DIR}/${source})
-    target_link_libraries(${name} PRIVATE swim_ceph_flags ${ARGN})
-  endif()
+  ceph_program(${name} ${CMAKE_SOURCE_DIR}/${source})
+  target_link_libraries(${name} PRIVATE swim_ceph_flags ${ARGN})
 endfunction()
 
 ceph_objects(ceph_osd_main ceph_osd.cc)
 ceph_program(ceph-osd $<TARGET_OBJECTS:ceph_osd_main> $<TARGET_OBJECTS:ceph_osd_objects>)
-target_link_libraries(ceph-osd PRIVATE ${swimstore_libraries})
 
 ceph_objects(ceph_objectstore_tool_objects tools/ceph_objectstore_tool.cc
   tools/rebuild_mondb.cc tools/RadosDump.cc)
 ceph_program(ceph-objectstore-tool $<TARGET_OBJECTS:ceph_objectstore_tool_objects>
   $<TARGET_OBJECTS:ceph_osd_objects>)
-target_link_libraries(ceph-objectstore-tool PRIVATE swim_ceph_flags
-  ${swimstore_libraries})
+target_link_libraries(ceph-objectstore-tool PRIVATE swim_ceph_flags)
 
-if(TARGET CLI11::CLI11)
-  swimstore_program(ceph-swimstore-tool src/os/swimstore/tool/swimstore_tool.cc
-    ${swimstore_libraries} CLI11::CLI11)
-  add_test(NAME swimstore_tool_test
-    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/swimstore_tool_test.py
-      $<TARGET_FILE:ceph-swimstore-tool> $<TARGET_FILE:vtkv-tool>)
-endif()
-swimstore_program(swimstore_bench src/os/swimstore/tool/swimstore_bench.cc
-  ${swimstore_libraries})
-swimstore_program(swimstore_crash_explorer
-  src/os/swimstore/testing/crash_explorer_main.cc ${swimstore_test_libraries})
-swimstore_program(real_fs_explorer
-  src/os/swimstore/testing/disk/real_fs_main.cc ${swimstore_test_libraries})
+swimstore_program(ceph-swimstore-tool src/os/swimstore/tool/swimstore_tool.cc swimstore_inspect CLI11::CLI11)
+add_test(NAME swimstore_tool_test
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/swimstore_tool_test.py
+    $<TARGET_FILE:ceph-swimstore-tool> $<TARGET_FILE:vtkv-tool>)
+swimstore_program(swimstore_bench src/os/swimstore/tool/swimstore_bench.cc swimstore_inspect)
+swimstore_program(swimstore_crash_explorer src/os/swimstore/testing/crash_explorer_main.cc swimstore_testing)
+swimstore_program(real_fs_explorer src/os/swimstore/testing/disk/real_fs_main.cc swimstore_testing)
 
 if(SWIM_WITH_FUZZERS)
-  # The decoders need nothing of an OSD, nor of the rest of the store.
-  swim_glob(decoders src/os/swimstore/format "_test\\.cc$")
-  swim_glob(fuzz_sources src/os/swimstore/testing/fuzz "_test\\.cc$")
-  ceph_linked_program(swimstore_fuzz ${fuzz_sources} ${decoders})
-  target_link_libraries(swimstore_fuzz PRIVATE swim_ceph_flags vtkv_testing vtkv)
+  ceph_linked_program(swimstore_fuzz ${swimstore_fuzz_sources})
+  target_link_libraries(swimstore_fuzz PRIVATE swim_ceph_flags vtkv_testing)
   target_link_options(swimstore_fuzz PRIVATE -fsanitize=fuzzer)
 endif()
 
@@ -302,7 +246,6 @@ swim_add_program(rados_load qa/bench/rados_load.cc ${RADOS} fmt::fmt Threads::Th
 add_library(ceph_store_test_objects OBJECT
   ${CMAKE_SOURCE_DIR}/qa/ceph/store_test_params.cc
   ${ceph}/test/objectstore/store_test_fixture.cc)
-target_compile_definitions(ceph_store_test_objects PRIVATE ${swimstore_definitions})
 target_link_libraries(ceph_store_test_objects PRIVATE ceph_source_flags)
 target_include_directories(ceph_store_test_objects SYSTEM PRIVATE ${ceph}/test/objectstore)
 if(NOT SWIM_WITH_BLUESTORE)
@@ -310,13 +253,16 @@ if(NOT SWIM_WITH_BLUESTORE)
     -include ${CMAKE_SOURCE_DIR}/qa/ceph/slim/bluestore_counters.h)
 endif()
 ceph_program(ceph_test_objectstore $<TARGET_OBJECTS:ceph_store_test_objects>)
-target_link_libraries(ceph_test_objectstore PRIVATE ${swimstore_libraries} GTest::gtest)
+target_link_libraries(ceph_test_objectstore PRIVATE GTest::gtest)
 
 # Tests write to the current directory: each gets one of its own.
 set(in_scratch ${CMAKE_SOURCE_DIR}/qa/ceph/in_scratch.sh)
 
-# KStore is named by store_test.cc whatever is built; 0 is MemStore.
-set(store_test_filter "ObjectStore/StoreTest.*/0:SwimStore/StoreTest.*")
+# All that the program lists; of BlueStore's build SwimStore, and MemStore, which is 0.
+set(store_test_filter "*")
+if(SWIM_WITH_BLUESTORE)
+  set(store_test_filter "ObjectStore/StoreTest.*/0:SwimStore/StoreTest.*")
+endif()
 set_target_properties(ceph_test_objectstore PROPERTIES
   TEST_LAUNCHER ${in_scratch})
 gtest_discover_tests(ceph_test_objectstore NO_PRETTY_VALUES
@@ -338,21 +284,16 @@ gtest_discover_tests(ceph_test_keyvaluedb NO_PRETTY_VALUES
   DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
   TEST_PREFIX kv_test: TEST_FILTER "Vtkv/KVTest.*-*.RocksDB*:*.Sharding*" PROPERTIES TIMEOUT 900)
 
-kv_program(vtkv_ceph_tests ${vtkv_ceph_tests} ${CMAKE_SOURCE_DIR}/qa/ceph/swimstore_test_main.cc)
+kv_program(vtkv_ceph_tests ${vtkv_ceph_tests_sources} ${CMAKE_SOURCE_DIR}/qa/ceph/swimstore_test_main.cc)
 target_link_libraries(vtkv_ceph_tests PRIVATE swim_ceph_flags GTest::gmock GTest::gtest)
 set_target_properties(vtkv_ceph_tests PROPERTIES TEST_LAUNCHER ${in_scratch})
 swim_add_tests(vtkv_ceph_tests)
 
-if(swimstore_tests)
-  swim_name_corpus(src/os/swimstore/testing/fuzz/store_fuzz_corpus_test.cc)
-  ceph_program(swimstore_tests ${swimstore_tests}
-    ${CMAKE_SOURCE_DIR}/qa/ceph/swimstore_test_main.cc)
-  target_link_libraries(swimstore_tests PRIVATE swim_ceph_flags
-    ${swimstore_test_libraries} GTest::gmock GTest::gtest)
-  set_target_properties(swimstore_tests PROPERTIES
-    TEST_LAUNCHER ${in_scratch})
-  swim_add_tests(swimstore_tests)
-endif()
+ceph_program(swimstore_tests ${swimstore_tests_sources} ${CMAKE_SOURCE_DIR}/qa/ceph/swimstore_test_main.cc)
+swim_name_corpus(src/os/swimstore/testing/fuzz/store_fuzz_corpus_test.cc)
+target_link_libraries(swimstore_tests PRIVATE swim_ceph_flags swimstore_testing GTest::gmock GTest::gtest)
+set_target_properties(swimstore_tests PROPERTIES TEST_LAUNCHER ${in_scratch})
+swim_add_tests(swimstore_tests)
 
 add_test(NAME kvstore_tool_test
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/kvstore_tool_test.py

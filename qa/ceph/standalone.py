@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Run Ceph's own standalone tests (qa/standalone of its source) against the ceph-osd built here.
 
 Each test function of a script is a test, in namespaces of its own: it sees its own processes and a loopback of its own,
@@ -41,7 +42,7 @@ QUICK = ("erasure-code/test-erasure-eio.sh:TEST_rados_get_subread_eio_shard_0", 
 # Small and made at once: a test makes up to twenty of them.
 OSD_OPTIONS = ("--osd-objectstore=swimstore", "--swimstore_log_segment_size=16777216", "--swimstore_log_segments=2",
                "--swimstore_primed_ahead_size=4194304", "--swimstore_reserve_size=16777216",
-               "--swimstore_stretch_size=4194304")
+               "--swimstore_chunk_size=4194304")
 TOOLS = ("ceph-objectstore-tool", "ceph-kvstore-tool")
 ALONE = "(all)"  # of a script that cannot be asked for one test
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # What an OSD's host needs beside the packages: doc/swimstore-operations.rst says how it is used.
 
 include(GNUInstallDirs)
@@ -14,5 +15,6 @@ if(SWIM_WITH_CEPH)
   install(FILES ${CMAKE_BINARY_DIR}/ceph-osd.service.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/swimstore)
 endif()
 # Side by side as in the repository, so that their links hold.
-install(FILES ${CMAKE_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/swimstore)
+install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/swimstore)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/doc DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/swimstore)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Branch coverage of the functions that a list names, from a clang build's profile: see --help.
 
 A branch is one outcome of one condition in our source: `a && b` has four. A macro's conditions count once for
-each place that uses it, so every VTKV_RETURN_IF_ERROR is two. Instances of a template, and copies of an inline
-function, are one piece of source: a branch is covered when any of them took it.
+each location that uses it, so every VTKV_RETURN_IF_ERROR is two. Instances of a template, and copies of an inline
+function, are one source: a branch is covered when any of them took it.
 
 Not counted, but for their number: conditions of an assertion (ASSERTIONS), whose failure aborts, and constant
 conditions, as the `while (false)` of a macro.
@@ -23,7 +24,7 @@ EXPANSION = 1  # the kind of a region of llvm-cov's export
 
 WORD = re.compile(r"\w+")
 
-Place = collections.namedtuple("Place", "path line column")
+Location = collections.namedtuple("Location", "path line column")
 
 
 class Wanted:
@@ -94,7 +95,7 @@ class Collector:
   def __init__(self, wanted, sources):
     self.wanted = wanted
     self.sources = sources
-    self.counts = {}  # by place, and place in the macro, if any: true count, false count, text
+    self.counts = {}  # by location, and location in the macro, if any: true count, false count, text
     self.left_out = collections.Counter()
     self.left_out_places = set()
     self.seen = set()
@@ -112,50 +113,51 @@ class Collector:
       same[tuple(branch[:4] + branch[6:7])] += 1
       self.add_branch(branch, paths, uses, name, same[tuple(branch[:4] + branch[6:7])])
 
-  # `ordinal`: of those at the same place, which a macro of a system header may have many of.
+  # `ordinal`: of those at the same location, which a macro of a system header may have many of.
   def add_branch(self, branch, paths, uses, name, ordinal):
     first_line, first_column, last_line, last_column, true_count, false_count, file_id = branch[:7]
     text = self.sources.text(paths[file_id] or "", first_line, first_column, last_line, last_column)
     inner = (paths[file_id], first_line, first_column)
-    place = Place(*inner)
-    words = {self.word_at(place)}
+    location = Location(*inner)
+    words = {self.word_at(location)}
     while file_id in uses:  # out of the macros
       file_id, line, column = uses[file_id]
-      place = Place(paths[file_id], line, column)
-      words.add(self.word_at(place))
-    if not self.wanted.wants(place.path, name):
+      location = Location(paths[file_id], line, column)
+      words.add(self.word_at(location))
+    if not self.wanted.wants(location.path, name):
       return
     why = "assertion" if words & ASSERTIONS else "constant" if text in CONSTANTS else None
-    key = (place, inner, ordinal)
+    key = (location, inner, ordinal)
     if why:
       if key not in self.left_out_places:
         self.left_out_places.add(key)
         self.left_out[why] += 2
       return
-    counts = self.counts.setdefault(key, [0, 0, text if place == Place(*inner) else self.word_at(place)])
+    counts = self.counts.setdefault(key, [0, 0, text if location == Location(*inner) else self.word_at(location)])
     counts[0] += true_count
     counts[1] += false_count
 
   # Macros of system headers have no region of their own: their conditions lie at the macro's name.
-  def word_at(self, place):
-    found = WORD.match(self.sources.text(place.path or "", place.line, place.column, place.line, place.column + 40))
+  def word_at(self, location):
+    line, column = location.line, location.column
+    found = WORD.match(self.sources.text(location.path or "", line, column, line, column + 40))
     return found.group() if found else ""
 
   def table(self):
     """Of each file: branches, covered."""
     rows = {path: [0, 0] for path in self.wanted.files()}
-    for (place, _, _), (true_count, false_count, _) in self.counts.items():
-      rows[place.path][0] += 2
-      rows[place.path][1] += (true_count > 0) + (false_count > 0)
+    for (location, _, _), (true_count, false_count, _) in self.counts.items():
+      rows[location.path][0] += 2
+      rows[location.path][1] += (true_count > 0) + (false_count > 0)
     return rows
 
   def uncovered(self):
-    """Place, the outcome that never was, and the condition."""
-    for (place, _, _), (true_count, false_count, text) in sorted(self.counts.items(), key=lambda item: item[0]):
+    """Location, the outcome that never was, and the condition."""
+    for (location, _, _), (true_count, false_count, text) in sorted(self.counts.items(), key=lambda item: item[0]):
       if true_count == 0 and false_count == 0:
-        yield place, "never evaluated", text
+        yield location, "never evaluated", text
       elif true_count == 0 or false_count == 0:
-        yield place, "never true" if true_count == 0 else "never false", text
+        yield location, "never true" if true_count == 0 else "never false", text
 
 
 def percent(covered, branches):
@@ -175,9 +177,9 @@ def report(collector, sources, minimum, out=sys.stdout):
   for why, count in sorted(collector.left_out.items()):
     print(f"left out: {count} branches of conditions of the kind '{why}'", file=out)
   print("\nnot covered:", file=out)
-  for place, what, text in collector.uncovered():
-    line = sources.text(place.path, place.line, 1, place.line, 1000).strip()
-    print(f"{place.path}:{place.line}: {what}: {text}  [{line}]", file=out)
+  for location, what, text in collector.uncovered():
+    line = sources.text(location.path, location.line, 1, location.line, 1000).strip()
+    print(f"{location.path}:{location.line}: {what}: {text}  [{line}]", file=out)
   return reached >= minimum
 
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Tests of how branches.py counts what llvm-cov exports."""
 
 import io
@@ -55,10 +56,10 @@ class Counting(unittest.TestCase):
   def test_both_outcomes_of_a_condition_count(self):
     collector = self.collect([(function([branch(2, 10, 15, 3, 0)]), "first(int)")])
     self.assertEqual(collector.table(), {"a.cc": [2, 1]})
-    self.assertEqual([(place.line, what, text) for place, what, text in collector.uncovered()],
+    self.assertEqual([(location.line, what, text) for location, what, text in collector.uncovered()],
                      [(2, "never false", "a > 0")])
 
-  def test_instances_are_one_piece_of_source(self):
+  def test_instances_are_one_source(self):
     collector = self.collect([(function([branch(2, 10, 15, 3, 0)]), "first<int>(int)"),
                               (function([branch(2, 10, 15, 0, 1)]), "first<char>(char)")])
     self.assertEqual(collector.table(), {"a.cc": [2, 2]})
@@ -68,7 +69,7 @@ class Counting(unittest.TestCase):
                     ("./a.cc", "./m.h", "./m.h"))
     collector = self.collect([(used, "second(int)")])
     self.assertEqual(collector.table(), {"a.cc": [4, 3]})
-    self.assertEqual([(place.line, text) for place, _, text in collector.uncovered()], [(6, "RETURN_IF")])
+    self.assertEqual([(location.line, text) for location, _, text in collector.uncovered()], [(6, "RETURN_IF")])
 
   def test_assertions_and_constants_are_left_out_and_counted(self):
     constant = MACROS.splitlines()[1].index("false") + 1

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Makes the seeds of the fuzz targets anew, with the encoders of the programs in build/bin.
 # Files in qa/fuzz/corpus that are not called seed_* were found by a fuzzer, and stay.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The one-log protocol (doc/crash_consistency.md), checked apart from the code.
  *
  * One object per cube: every transaction writes it anew to a free slot and frees the old slot. A transaction is
@@ -11,6 +12,8 @@
  *
  * Records have an identity, which stands for the header checksum (with its nonce) and for the crc of the data.
  * The model cheats nowhere else: recovery sees identities only where the real one sees checksums.
+ *
+ * D is durable_seq, W the watermark.
  *
  * Each rule of the protocol holds unless NO_<RULE> is defined. run.py lists them and says what must happen.
  *
@@ -721,7 +724,7 @@ inline judge(cube) {
 }
 
 /* A valid record anywhere that knows of durable records beyond the end means lost records. */
-inline judge_strays(cube) {
+inline judge_orphans(cube) {
   n = 0;
   do
   :: n < SEGS * POS ->
@@ -817,7 +820,7 @@ inline read_everything() {
     do :: o < CUBES -> check_data(o); o++ :: else -> break od;
     check_participants();
     o = 0;
-    do :: o < CUBES -> judge(o); judge_strays(o); o++ :: else -> break od;
+    do :: o < CUBES -> judge(o); judge_orphans(o); o++ :: else -> break od;
 #if CUBES == 2
     judge_halves();
 #endif

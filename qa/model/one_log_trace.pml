@@ -1,4 +1,6 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Does the model allow what the code did? one_log.pml, held to traces of the code (traces.h, check_traces.py).
+ * D is durable_seq, W the watermark.
  *
  * The rules are the model's own text. What is here says which step the code did next and what it chose where the
  * model may choose; a trace is allowed when its end can be reached. Where the code does more than the model, that is

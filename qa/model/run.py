@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Checks the model of the log (one_log.pml) with Spin: all rules on, and each rule off.
 
 With all rules on no violation may be found. With a rule off one must be found, or the model could not have
-noticed it; the one rule that others imply says so. Exits 1 when a verdict is not the expected one.
+noticed it; the one rule that others imply says so. D is durable_seq, W the watermark. Exits 1 when a verdict is not the expected one.
 """
 
 import argparse
@@ -27,9 +28,9 @@ FOUR_SEGMENTS = WITH_EMPTY | {"SEGS": 4}
 
 @dataclass(frozen=True)
 class Rule:
-    text: str
-    bounds: dict
-    implied: bool = False  # others keep the promise without it: no violation to be found
+  text: str
+  bounds: dict
+  implied: bool = False  # others keep the promise without it: no violation to be found
 
 
 RULES = {
@@ -77,112 +78,112 @@ WHOLE = [
 
 @dataclass
 class Verdict:
-    states: int
-    violation: str  # empty: none
-    story: list
-    complete: bool
+  states: int
+  violation: str  # empty: none
+  story: list
+  complete: bool
 
 
 def run(command, folder, limit_s=None):
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=limit_s)
+  return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=limit_s)
 
 
 def build(folder, defines, optimize, thorough, shortest):
-    shutil.copy(MODEL, folder)  # the trail is written beside the model
-    made = run(["spin", "-a", *defines, MODEL.name], folder)
-    if made.returncode != 0:
-        sys.exit(f"run.py: error: spin does not accept the model:\n{made.stdout}{made.stderr}")
-    # One process: partial order reduction has nothing to reduce.
-    flags = ["-w", optimize, "-DSAFETY", "-DNOREDUCE", "-DVECTORSZ=1024", "-DMEMLIM=16000"]
-    flags += ["-DCOLLAPSE"] if thorough else []  # exact, unlike a hash of each state
-    flags += ["-DREACH"] if shortest else []
-    made = run(["gcc", *flags, "-o", "pan", "pan.c"], folder)
-    if made.returncode != 0:
-        sys.exit(f"run.py: error: gcc does not accept what spin made:\n{made.stderr}")
+  shutil.copy(MODEL, folder)  # the trail is written beside the model
+  made = run(["spin", "-a", *defines, MODEL.name], folder)
+  if made.returncode != 0:
+    sys.exit(f"run.py: error: spin does not accept the model:\n{made.stdout}{made.stderr}")
+  # One process: partial order reduction has nothing to reduce.
+  flags = ["-w", optimize, "-DSAFETY", "-DNOREDUCE", "-DVECTORSZ=1024", "-DMEMLIM=16000"]
+  flags += ["-DCOLLAPSE"] if thorough else []  # exact, unlike a hash of each state
+  flags += ["-DREACH"] if shortest else []
+  made = run(["gcc", *flags, "-o", "pan", "pan.c"], folder)
+  if made.returncode != 0:
+    sys.exit(f"run.py: error: gcc does not accept what spin made:\n{made.stderr}")
 
 
 def check(bounds, rule_off=None, thorough=False, shortest=False, limit_s=None):
-    """Explores all states within the bounds, or up to the first violation."""
-    defines = [f"-D{name}={value}" for name, value in bounds.items()]
-    defines += [f"-DNO_{rule_off.upper()}"] if rule_off else []
-    with tempfile.TemporaryDirectory(prefix="one_log") as folder:
-        # A violation is found before an optimized build would be done.
-        small = rule_off is not None and not RULES[rule_off].implied and not shortest
-        build(folder, defines, "-O0" if small else "-O2" if thorough else "-O1", thorough, shortest)
-        # -E: an end that was cut off by the bounds is no deadlock.
-        command = ["./pan", "-E", "-m100000", "-w26" if thorough else "-w21"] + (["-i"] if shortest else [])
-        try:
-            found = run(command, folder, limit_s)
-        except subprocess.TimeoutExpired:
-            return Verdict(0, "", [], complete=False)
-        states = re.search(r"(\d+) states, stored", found.stdout)
-        story = []
-        if list(Path(folder).glob("*.trail")):
-            story = [line.strip() for line in run(["./pan", "-r"], folder).stdout.splitlines()]
-            story = [line for line in story if re.match(r"cubes? |both |flush|recovery|power|the process|a dead|VIOL", line)]
-        violation = next((line.removeprefix("VIOLATION: ") for line in story if line.startswith("VIOL")), "")
-        complete = bool(states) and "max search depth too small" not in found.stdout and found.returncode == 0
-        if "errors: 0" not in found.stdout and not violation:
-            complete = False
-        return Verdict(int(states.group(1)) if states else 0, violation, story, complete)
+  """Explores all states within the bounds, or up to the first violation."""
+  defines = [f"-D{name}={value}" for name, value in bounds.items()]
+  defines += [f"-DNO_{rule_off.upper()}"] if rule_off else []
+  with tempfile.TemporaryDirectory(prefix="one_log") as folder:
+    # A violation is found before an optimized build would be done.
+    small = rule_off is not None and not RULES[rule_off].implied and not shortest
+    build(folder, defines, "-O0" if small else "-O2" if thorough else "-O1", thorough, shortest)
+    # -E: an end that was cut off by the bounds is no deadlock.
+    command = ["./pan", "-E", "-m100000", "-w26" if thorough else "-w21"] + (["-i"] if shortest else [])
+    try:
+      found = run(command, folder, limit_s)
+    except subprocess.TimeoutExpired:
+      return Verdict(0, "", [], complete=False)
+    states = re.search(r"(\d+) states, stored", found.stdout)
+    story = []
+    if list(Path(folder).glob("*.trail")):
+      story = [line.strip() for line in run(["./pan", "-r"], folder).stdout.splitlines()]
+      story = [line for line in story if re.match(r"cubes? |both |flush|recovery|power|the process|a dead|VIOL", line)]
+    violation = next((line.removeprefix("VIOLATION: ") for line in story if line.startswith("VIOL")), "")
+    complete = bool(states) and "max search depth too small" not in found.stdout and found.returncode == 0
+    if "errors: 0" not in found.stdout and not violation:
+      complete = False
+    return Verdict(int(states.group(1)) if states else 0, violation, story, complete)
 
 
 def show(name, verdict, expected, passed, seconds):
-    text = verdict.violation or ("no violation" if verdict.complete else "NOT FINISHED")
-    print(f"{name:<40} {verdict.states:>11,} {seconds:>6.0f} s  {'ok  ' if passed else 'FAIL'} {text}"
-          f" (expected: {expected})", flush=True)
+  text = verdict.violation or ("no violation" if verdict.complete else "NOT FINISHED")
+  print(f"{name:<40} {verdict.states:>11,} {seconds:>6.0f} s  {'ok  ' if passed else 'FAIL'} {text}"
+        f" (expected: {expected})", flush=True)
 
 
 def judge(name, bounds, rule, thorough):
-    """One line of the table; whether the verdict is the expected one."""
-    start = time.monotonic()
-    verdict = check(bounds, rule, thorough)
-    wants_violation = rule is not None and not RULES[rule].implied
-    passed = bool(verdict.violation) if wants_violation else verdict.complete and not verdict.violation
-    expected = "a violation" if wants_violation else "none" if rule is None else "none: other rules imply it"
-    show(name, verdict, expected, passed, time.monotonic() - start)
-    return passed, verdict.states
+  """One line of the table; whether the verdict is the expected one."""
+  start = time.monotonic()
+  verdict = check(bounds, rule, thorough)
+  wants_violation = rule is not None and not RULES[rule].implied
+  passed = bool(verdict.violation) if wants_violation else verdict.complete and not verdict.violation
+  expected = "a violation" if wants_violation else "none" if rule is None else "none: other rules imply it"
+  show(name, verdict, expected, passed, time.monotonic() - start)
+  return passed, verdict.states
 
 
 def check_all(long, jobs):
-    work = [(name, bounds, None, long) for name, bounds, only_long in WHOLE if long or not only_long]
-    work += [(f"without {name}", rule.bounds, name, False) for name, rule in RULES.items() if long or not rule.implied]
-    print(f"{'rule':<40} {'states':>11} {'time':>8}       verdict")
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        results = list(pool.map(lambda job: judge(*job), work))
-    failed = sum(not passed for passed, _ in results)
-    states = sum(states for _, states in results)
-    print(f"{len(results)} runs, {states:,} states, {failed} unexpected")
-    return failed == 0
+  work = [(name, bounds, None, long) for name, bounds, only_long in WHOLE if long or not only_long]
+  work += [(f"without {name}", rule.bounds, name, False) for name, rule in RULES.items() if long or not rule.implied]
+  print(f"{'rule':<40} {'states':>11} {'time':>8}       verdict")
+  with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+    results = list(pool.map(lambda job: judge(*job), work))
+  failed = sum(not passed for passed, _ in results)
+  states = sum(states for _, states in results)
+  print(f"{len(results)} runs, {states:,} states, {failed} unexpected")
+  return failed == 0
 
 
 def show_rule(name):
-    """The shortest history that breaks the promise when the rule is not kept."""
-    rule = RULES[name]
-    print(f"{name}: {rule.text}\nwithout it:")
-    verdict = check(rule.bounds, name, shortest=not rule.implied)
-    for line in verdict.story:
-        print(f"  {line}")
-    print(f"{verdict.states:,} states" + ("" if verdict.story else ", no violation"))
-    return bool(verdict.violation) != rule.implied
+  """The shortest history that breaks the promise when the rule is not kept."""
+  rule = RULES[name]
+  print(f"{name}: {rule.text}\nwithout it:")
+  verdict = check(rule.bounds, name, shortest=not rule.implied)
+  for line in verdict.story:
+    print(f"  {line}")
+  print(f"{verdict.states:,} states" + ("" if verdict.story else ", no violation"))
+  return bool(verdict.violation) != rule.implied
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small bounds (default)")
-    parser.add_argument("--long", action="store_true", help="large bounds as well: about an hour and up to 16 GB of memory")
-    parser.add_argument("--rule", choices=sorted(RULES), metavar="NAME",
-                        help="show what happens without this rule: " + ", ".join(RULES))
-    parser.add_argument("--jobs", type=int, default=0, help="runs at a time (default: cores; 1 with --long)")
-    arguments = parser.parse_args()
-    for tool in ("spin", "gcc"):
-        if not shutil.which(tool):
-            sys.exit(f"run.py: error: there is no {tool} here: run this as 'qa/enter.sh qa/model/run.py'")
-    if arguments.rule:
-        return 0 if show_rule(arguments.rule) else 1
-    jobs = arguments.jobs or (1 if arguments.long else os.cpu_count() or 1)
-    return 0 if check_all(arguments.long, jobs) else 1
+  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument("--quick", action="store_true", help="small bounds (default)")
+  parser.add_argument("--long", action="store_true", help="large bounds as well: about an hour and up to 16 GB of memory")
+  parser.add_argument("--rule", choices=sorted(RULES), metavar="NAME",
+                      help="show what happens without this rule: " + ", ".join(RULES))
+  parser.add_argument("--jobs", type=int, default=0, help="runs at a time (default: cores; 1 with --long)")
+  arguments = parser.parse_args()
+  for tool in ("spin", "gcc"):
+    if not shutil.which(tool):
+      sys.exit(f"run.py: error: there is no {tool} here: run this as 'qa/enter.sh qa/model/run.py'")
+  if arguments.rule:
+    return 0 if show_rule(arguments.rule) else 1
+  jobs = arguments.jobs or (1 if arguments.long else os.cpu_count() or 1)
+  return 0 if check_all(arguments.long, jobs) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+  sys.exit(main())

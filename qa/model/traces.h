@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Traces of the code, read by the program that Spin makes of one_log_trace.pml.
  *
  * The file "traces" holds numbers: how many traces; of each how many events; of each event its kind, how many
@@ -14,12 +15,18 @@ enum { ANYTHING = 255, NOT_THE_LATEST = 254 };
 /* Whose data it is when no record was formed for it. */
 enum { NO_RECORD = 127 };
 
-struct event { int kind, count, *arguments; };
-struct story { int length, reached, accepted; const char *note; struct event *events; };
-static struct story *stories;
+struct event {
+  int kind, count, *arguments;
+};
+struct story {
+  int length, reached, accepted;
+  const char* note;
+  struct event* events;
+};
+static struct story* stories;
 static int story_count;
 
-static int next_number(FILE *file) {
+static int next_number(FILE* file) {
   int number;
   if (fscanf(file, "%d", &number) != 1) {
     fprintf(stderr, "the file of traces ends too early\n");
@@ -38,7 +45,7 @@ static void load_traces(void) {
   if (stories) {
     return;
   }
-  FILE *file = fopen("traces", "r");
+  FILE* file = fopen("traces", "r");
   if (!file) {
     perror("traces");
     exit(3);
@@ -49,7 +56,7 @@ static void load_traces(void) {
     stories[i].length = next_number(file);
     stories[i].events = calloc(stories[i].length, sizeof(struct event));
     for (int j = 0; j < stories[i].length; j++) {
-      struct event *event = &stories[i].events[j];
+      struct event* event = &stories[i].events[j];
       event->kind = next_number(file);
       event->count = next_number(file);
       event->arguments = calloc(event->count, sizeof(int));
@@ -68,14 +75,14 @@ static void next_event(int story, int event) {
   }
 }
 static void accept(int story) { stories[story].accepted = 1; }
-static void note(int story, const char *text) { stories[story].note = text; }
+static void note(int story, const char* text) { stories[story].note = text; }
 
 static int is(int story, int event, int kind) {
   return event < stories[story].length && stories[story].events[event].kind == kind;
 }
 static int argument(int story, int event, int n) { return stories[story].events[event].arguments[n]; }
 static int lists(int story, int event, int cell) {
-  const struct event *flush = &stories[story].events[event];
+  const struct event* flush = &stories[story].events[event];
   for (int i = 0; i < flush->count; i++) {
     if (flush->arguments[i] == cell) {
       return 1;
@@ -96,15 +103,15 @@ static int lists(int story, int event, int cell) {
 #define IS_END (now.event == stories[now.story].length)
 #define IS_NOT_LAST (now.story + 1 < story_count)
 #define IS_FLUSHED lists(now.story, now.event, now.i)
-#define IS_LEFT \
+#define IS_LEFT                                                            \
   (ARGUMENT(now.i) == ANYTHING || ARGUMENT(now.i) == now.durable[now.i] || \
-   (ARGUMENT(now.i) == NOT_THE_LATEST && \
+   (ARGUMENT(now.i) == NOT_THE_LATEST &&                                   \
     (now.pending[now.i] == 0 || now.pending[now.i] == NO_RECORD || now.durable[now.i] != now.pending[now.i])))
 #define IS_GONE (ARGUMENT(now.i) == 0)
 #define LEAVES_SEGMENT (ARGUMENT(SEGMENT) != now.rec[now.newest[0]].segment)
 #define IS_BEYOND_CHECKPOINT (now.id != 0 && now.id != ARGUMENT(0))
-#define RECORD_IS_AS_SEEN \
-  (now.records == ARGUMENT(ID) && now.rec[now.records].parent == ARGUMENT(PREDECESSOR) && \
+#define RECORD_IS_AS_SEEN                                                                                 \
+  (now.records == ARGUMENT(ID) && now.rec[now.records].parent == ARGUMENT(PREDECESSOR) &&                 \
    now.rec[now.records].seq == ARGUMENT(SEQUENCE) && now.rec[now.records].segment == ARGUMENT(SEGMENT) && \
-   now.rec[now.records].next == ARGUMENT(BLOCK) + 1 && now.rec[now.records].epoch == ARGUMENT(EPOCH) && \
+   now.rec[now.records].next == ARGUMENT(BLOCK) + 1 && now.rec[now.records].epoch == ARGUMENT(EPOCH) &&   \
    now.rec[now.records].durable_seq == ARGUMENT(DURABLE))

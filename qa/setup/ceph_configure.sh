@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # usage: ceph_configure.sh SOURCE BUILD, in the root, by sysroot.sh
 #
 # Configures Ceph the way its Debian package does (the switches are read from

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Whether this machine can do what is about to be asked of it: see usage().
 
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Which Debian mirror to use, and how to reach it. Sourced, never run.
 
 # The archive this host itself uses, unless SWIM_MIRROR names another one.

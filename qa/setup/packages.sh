@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # What is installed in the roots. Sourced, never run.
 
 # Ceph as an operator has it, and its own test programs.
@@ -14,7 +15,11 @@ TOOL_PACKAGES=(build-essential ca-certificates ccache cmake ninja-build pkgconf 
   librocksdb-dev rocksdb-tools libleveldb-dev liblmdb-dev
   dpkg-dev)
 
-CLANG_PACKAGES=(clang lld llvm libclang-rt-dev)
+# What checks the source (qa/cmake/source_checks.cmake), and clangd for editors.
+CHECKER_PACKAGES=(clang clang-format clang-tidy clangd flake8)
+
+# What clang needs besides, for the fuzzers and for coverage.
+CLANG_PACKAGES=(lld llvm libclang-rt-dev)
 
 # FileStore is compared with its own, older release.
 FILESTORE_PACKAGES=(ceph-mon ceph-mgr ceph-osd ceph-common ceph-mgr-modules-core

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Makes what the build and the tests run in: a Debian root with Ceph's packages,
 # Ceph's source, and the tools. Resumes where it stopped.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
-. ./lib.sh
+. ../lib.sh
 . ./mirror.sh
 . ./packages.sh
 
@@ -13,8 +14,8 @@ usage() {
 usage: qa/setup/sysroot.sh [WHAT...]
 
 Makes, in SWIM_CACHE (now $SWIM_CACHE), what WHAT names:
-  build      Debian 13 root, Ceph 18.2 packages and source, build tools (default)
-  clang      build, and clang for the sanitizer, fuzzer and thread-safety builds
+  build      Debian 13 root, Ceph 18.2 packages and source, build tools and checkers (default)
+  clang      build, and what clang needs besides for the fuzzer and coverage builds
   filestore  Debian 12 root with Ceph 16.2, the last one that has FileStore
 
 Every step runs once and is kept; run again after a failure to go on from there.
@@ -143,6 +144,7 @@ make_build() {
   local root=$SWIM_CACHE/trixie version
   make_base trixie
   run_step trixie-tools "build tools" step_install "$root" "${TOOL_PACKAGES[@]}"
+  run_step trixie-checkers "source checkers" step_install "$root" "${CHECKER_PACKAGES[@]}"
   run_step trixie-ceph "Ceph packages" step_install "$root" "${CEPH_PACKAGES[@]}"
   version=$(in_root "$root" dpkg-query -W -f '${Version}' ceph-osd)
   version=${version%+b[0-9]*}

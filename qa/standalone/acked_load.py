@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Load that remembers what was acknowledged. Runs inside the sysroot, where python3-rados is.
 
   acked_load.py load CONF POOL MODEL SEED    writes until its stdin ends, then saves MODEL and exits at once
@@ -10,12 +11,13 @@ sent and not acknowledged, in the state before or after the whole of it.
 """
 
 import os
-import pickle
 import random
 import sys
 import threading
 
 import rados
+
+from saved_model import SavedModel
 
 OBJECTS = 200
 IN_FLIGHT = 16
@@ -53,27 +55,13 @@ class State:
     return "; ".join(told)
 
 
-class Model:
+class Model(SavedModel):
   def __init__(self):
     self.acked = [State() for _ in range(OBJECTS)]
     self.pending = {}  # object -> the state it has once the operation under way is done
     self.snaps = {}  # pool snapshot -> every object's state when it was taken
     self.versions = 0
     self.operations_acked = 0
-
-  @staticmethod
-  def open(path):
-    try:
-      with open(path, "rb") as file:
-        return pickle.load(file)
-    except FileNotFoundError:
-      return Model()
-
-  def save(self, path):
-    with open(path + ".partial", "wb") as file:
-      pickle.dump(self, file)
-      os.fsync(file.fileno())
-    os.rename(path + ".partial", path)
 
 
 def mutate(rng, before, version, op, ioctx):

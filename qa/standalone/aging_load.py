@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Objects of mixed sizes that come, change and go, and that know what they hold. Runs inside the sysroot,
 where python3-rados is.
 
@@ -15,7 +16,6 @@ errors. Exit status 1 when there are any.
 import json
 import math
 import os
-import pickle
 import random
 import struct
 import sys
@@ -24,8 +24,10 @@ import time
 
 import rados
 
+from saved_model import SavedModel
+
 IN_FLIGHT = 16
-PATCHED_PART = 0.1
+PATCHED_SHARE = 0.1
 PATCH_BYTES_MAX = 64 << 10
 ERRORS_MAX = 10
 # What is never answered is an error, too: a full cluster lets writes wait.
@@ -48,23 +50,10 @@ class Object:
     return bytes(data)
 
 
-class Model:
+class Model(SavedModel):
   def __init__(self):
     self.objects = {}
     self.made = 0
-
-  @staticmethod
-  def open(path):
-    try:
-      with open(path, "rb") as file:
-        return pickle.load(file)
-    except FileNotFoundError:
-      return Model()
-
-  def save(self, path):
-    with open(path + ".partial", "wb") as file:
-      pickle.dump(self, file)
-    os.rename(path + ".partial", path)
 
 
 class Operations:
@@ -136,7 +125,7 @@ def fill(operations, model, rng, wanted_bytes, low, high):
 def thin(cluster, operations, model, rng):
   snapshot = f"before{model.made}"
   operations.ioctx.create_snap(snapshot)
-  for number in rng.sample(sorted(model.objects), int(len(model.objects) * PATCHED_PART)):
+  for number in rng.sample(sorted(model.objects), int(len(model.objects) * PATCHED_SHARE)):
     changed = model.objects[number]
     length = rng.randrange(1, min(changed.size, PATCH_BYTES_MAX) + 1)
     offset = rng.randrange(changed.size - length + 1)

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """A drill: accidents that happen to one OSD of three, and the way out that the message and the page name.
 
 Each accident checks that the message names the thing and the remedy, that `On a bad day` in
@@ -18,9 +19,10 @@ import struct
 import subprocess
 import time
 
-import lane as lane_module
+import scenario as scenario_module
 import sysroot
-from lane import UserError
+from scenario import CRASH_MARKS, UserError
+from superblock import with_version
 
 OSDS = 3
 POOL = "many"
@@ -29,7 +31,6 @@ PAGE = sysroot.CHECKOUT / "doc" / "swimstore-operations.rst"
 SECTION = "On a bad day"
 BLOCK = 4096
 NOBODY = 65534
-CRASH_MARKS = ("Caught signal", "Aborted", "FAILED ceph_assert", "terminate called")
 
 ACCIDENTS = []
 
@@ -50,15 +51,6 @@ def read_page():
   section = text[begin:begin + 5 + following.start() if following else len(text)]
   found = re.findall(r"^(\S[^\n]*)\n((?:    [^\n]*\n?|\n)+)", section, re.MULTILINE)
   return {title: " ".join(words.split()) for title, words in found}
-
-
-def crc32c(data):
-  crc = 0xFFFFFFFF
-  for byte in data:
-    crc ^= byte
-    for _ in range(8):
-      crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
-  return crc ^ 0xFFFFFFFF
 
 
 def fill(path):
@@ -87,8 +79,8 @@ def host(*words, status=(0,)):
 class Drill:
   """One accident under way: the OSD `osd` is its victim."""
 
-  def __init__(self, lane, cluster, count, title, osd, page):
-    self.lane = lane
+  def __init__(self, scenario, cluster, count, title, osd, page):
+    self.scenario = scenario
     self.cluster = cluster
     self.count = count
     self.title = title
@@ -101,7 +93,7 @@ class Drill:
     self.scratch.mkdir()
 
   def check(self, good, what, detail=""):
-    return self.lane.check(good, f"{self.title}: {what}", detail)
+    return self.scenario.check(good, f"{self.title}: {what}", detail)
 
   def page_says(self, *words):
     self.check(self._page and all(word in self._page for word in words), "the page has the remedy",
@@ -111,7 +103,7 @@ class Drill:
     """One line names all of them."""
     telling = [line for line in text.splitlines() if all(str(word) in line for word in words)]
     if self.check(telling, f"the message names {', '.join(map(str, words))}", text[-1500:]):
-      self.lane.say(f"       {telling[0].strip()[:300]}")
+      self.scenario.say(f"       {telling[0].strip()[:300]}")
 
   def command(self, program, *words, user=None):
     argv = [self.cluster.spec.beside_osd(program), *words]
@@ -151,7 +143,7 @@ class Drill:
     self.cluster.stop_osd(self.osd)
 
   def orphan(self, count):
-    """Omap that no object has, in the stopped OSD's store: what repair mends, an entry each."""
+    """Omap that no object has, in the stopped OSD's store: what repair fixes, an entry each."""
     # Leaves a log whose every record is known to be durable.
     host(*self.command("ceph-swimstore-tool", "fsck", self.base), status=(0, 1))
     containers = self.cube / "containers"
@@ -315,9 +307,9 @@ def container_header(drill):
   drill.make_anew()
 
 
-@accident("One slot of the manifest is torn")
-def one_manifest_slot(drill):
-  drill.cluster.ask_osd(drill.osd, "swimstore flush")  # a new store has written one slot only
+@accident("One copy of the manifest is torn")
+def one_manifest_copy(drill):
+  drill.cluster.ask_osd(drill.osd, "swimstore flush")  # a new store has written one copy only
   drill.stop()
   manifest = drill.cube / "manifest"
   with open(manifest, "r+b") as file:
@@ -325,13 +317,13 @@ def one_manifest_slot(drill):
               if file.seek(at) == at]
     file.seek(epochs.index(max(epochs)) * manifest.stat().st_size // 2 + 100)
     file.write(b"torn")
-  drill.page_says("the other slot", "nothing to do")
+  drill.page_says("the other copy", "nothing to do")
   drill.tool("fsck", "--deep", drill.base, status=0)
   drill.start()
 
 
-@accident("Both slots of the manifest are torn", quick=True)
-def both_manifest_slots(drill):
+@accident("Both copies of the manifest are torn", quick=True)
+def both_manifest_copies(drill):
   drill.stop()
   manifest = drill.cube / "manifest"
   with open(manifest, "r+b") as file:
@@ -391,14 +383,6 @@ def quarantine(drill):
 
 
 # -- programs and people ------------------------------------------------------------------------------------------
-
-
-def with_version(superblock, version):
-  copy = bytearray(superblock[:BLOCK])
-  copy[8:12] = struct.pack("<I", version)
-  features = struct.unpack_from("<I", copy, 72)[0]
-  copy[76:80] = struct.pack("<I", crc32c(copy[:76] + copy[80:80 + features]))
-  return bytes(copy) * 2
 
 
 def version(drill, number, *words):
@@ -509,22 +493,22 @@ def repair_cut_short(drill):
 @accident("mkfs was cut short")
 def mkfs_cut_short(drill):
   drill.stop()
-  place = drill.base / "another"
-  place.mkdir()
+  another = drill.base / "another"
+  another.mkdir()
   half = 0
   for attempt in range(40):
-    if drill.kill_tool(0.02 * (1 + attempt % 20), "mkfs", place):
-      half += any(place.iterdir())
+    if drill.kill_tool(0.02 * (1 + attempt % 20), "mkfs", another):
+      half += any(another.iterdir())
     else:  # it came to its end
-      shutil.rmtree(place)
-      place.mkdir()
+      shutil.rmtree(another)
+      another.mkdir()
     if half == 3:
       break
   drill.check(half, "it was killed at work")
   drill.page_says("run it again")
-  drill.tool("mkfs", place, status=0)
-  drill.tool("fsck", "--deep", place, status=0)
-  shutil.rmtree(place)
+  drill.tool("mkfs", another, status=0)
+  drill.tool("fsck", "--deep", another, status=0)
+  shutil.rmtree(another)
   drill.start()
 
 
@@ -534,32 +518,32 @@ def import_cut_short(drill):
   objects = drill.objects()
   archive = drill.scratch / "archive"
   drill.tool("export", drill.base, "--out", archive, status=0)
-  place = drill.base / "another"
-  place.mkdir()
-  drill.tool("mkfs", place, status=0)
+  another = drill.base / "another"
+  another.mkdir()
+  drill.tool("mkfs", another, status=0)
   early, late = 0, 1
   for _ in range(30):
-    drill.kill_tool((early + late) / 2, "import", place, "--in", archive)
-    there = drill.tool_json("info", place, status=0).get("objects", 0)
+    drill.kill_tool((early + late) / 2, "import", another, "--in", archive)
+    there = drill.tool_json("info", another, status=0).get("objects", 0)
     if 0 < there < objects:
       break
     if there == 0:
       early = (early + late) / 2
     else:
       late = (early + late) / 2
-      shutil.rmtree(place)
-      place.mkdir()
-      drill.tool("mkfs", place, status=0)
+      shutil.rmtree(another)
+      another.mkdir()
+      drill.tool("mkfs", another, status=0)
     if late - early < 0.002:  # the machine is not always as fast
       early, late = 0, 1
   drill.check(0 < there < objects, "it was killed at work", f"{there} of {objects} objects are there")
   drill.page_says("run it again")
-  said = drill.tool_json("import", place, "--in", archive, status=1)
+  said = drill.tool_json("import", another, "--in", archive, status=1)
   drill.check(all("is there already" in line["text"] for line in said.get("omitted", [])), "what was there is named",
               str(said)[:500])
-  drill.tool("fsck", "--deep", place, status=0)
-  drill.check(drill.tool_json("info", place, status=0).get("objects") == objects, f"all {objects} objects are there")
-  shutil.rmtree(place)
+  drill.tool("fsck", "--deep", another, status=0)
+  drill.check(drill.tool_json("info", another, status=0).get("objects") == objects, f"all {objects} objects are there")
+  shutil.rmtree(another)
   drill.start()
 
 
@@ -569,16 +553,16 @@ def import_cut_short(drill):
 @accident("The disk is full in mkfs")
 def full_in_mkfs(drill):
   drill.stop()
-  place = drill.base / "another"
-  place.mkdir()
+  another = drill.base / "another"
+  another.mkdir()
   fill(drill.base / "ballast")
   try:
-    drill.says(drill.tool("mkfs", place, status=2), place, "No space left")
+    drill.says(drill.tool("mkfs", another, status=2), another, "No space left")
   finally:
     (drill.base / "ballast").unlink()
   drill.page_says("run it again")
-  drill.tool("mkfs", place, status=0)
-  shutil.rmtree(place)
+  drill.tool("mkfs", another, status=0)
+  shutil.rmtree(another)
   drill.start()
 
 
@@ -602,33 +586,34 @@ def full_in_repair(drill):
 @accident("The disk is full in export")
 def full_in_export(drill):
   drill.stop()
-  place = drill.base / "archive"
+  out = drill.base / "archive"
   fill(drill.base / "ballast")
   try:
-    drill.says(drill.tool("export", drill.base, "--out", place, status=2), place, "room", "No space left")
+    drill.says(drill.tool("export", drill.base, "--out", out, status=2), out, "room", "No space left")
   finally:
     (drill.base / "ballast").unlink()
   drill.page_says("a place with more room")
   drill.tool("export", drill.base, "--out", drill.scratch / "archive", status=0)
-  place.unlink(missing_ok=True)
+  out.unlink(missing_ok=True)
   drill.start()
 
 
-def run(lane):
+def run(scenario):
   chosen = [(title, function) for title, quick, function in ACCIDENTS
-            if (quick or not lane.args.quick) and any(word in function.__name__ for word in lane.args.only.split(","))]
+            if (quick or not scenario.args.quick)
+            and any(word in function.__name__ for word in scenario.args.only.split(","))]
   page = read_page()
-  count = 100 if lane.args.quick else 300
-  lane.say(f"{len(chosen)} accidents, {count} objects")
-  cluster = lane.start(osds=OSDS, conf={"osd fast shutdown": "false"})
+  count = 100 if scenario.args.quick else 300
+  scenario.say(f"{len(chosen)} accidents, {count} objects")
+  cluster = scenario.start(osds=OSDS, conf={"osd fast shutdown": "false"})
   cluster.create_pool(POOL, pg_num=8, size=3)
   cluster.wait_clean()
   subprocess.run(sysroot.command(["python3", LOAD, "write", cluster.dir / "ceph.conf", POOL, count, 0]), check=True,
                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=300)
   for number, (title, function) in enumerate(chosen):
     osd = number % OSDS
-    lane.say(f"-- {title}: osd.{osd}")
-    drill = Drill(lane, cluster, count, title, osd, page)
+    scenario.say(f"-- {title}: osd.{osd}")
+    drill = Drill(scenario, cluster, count, title, osd, page)
     try:
       function(drill)
       drill.all_right()
@@ -639,10 +624,10 @@ def run(lane):
         subprocess.run(["mount", "-o", "remount,rw", drill.base], check=False)
       drill.make_anew()
       drill.all_right()
-  lane.check_daemons()
-  lane.deep_scrub()
+  scenario.check_daemons()
+  scenario.deep_scrub()
 
 
 if __name__ == "__main__":
-  lane_module.main("bad-day", run, __doc__, stores=("swimstore",), options=(
+  scenario_module.main("bad-day", run, __doc__, stores=("swimstore",), options=(
       (("--only",), {"default": "", "help": "the accidents whose function's name has one of these in it, with commas between"}),))

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Mistakes of an operator, and damage of the store's root file: one clear error each, and nothing changed.
 
 Every case runs ceph-osd (or ceph-objectstore-tool) by hand on an OSD's directory and wants: an exit status of its
@@ -11,25 +12,11 @@ import shutil
 import subprocess
 import uuid
 
-import lane as lane_module
+import scenario as scenario_module
 import sysroot
 from loop_disk import unmount
-
-SUPERBLOCK_COPY_BYTES = 4096
-VERSION_AT = 8
-FEATURE_BYTES_AT = 72
-CRC_AT = 76
-CRASH_MARKS = ("Caught signal", "Aborted", "FAILED ceph_assert", "terminate called")
-
-
-def crc32c(data):
-  """As in format/superblock.h: seed and final inversion of the usual CRC-32C."""
-  crc = 0xFFFFFFFF
-  for byte in data:
-    crc ^= byte
-    for _ in range(8):
-      crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
-  return crc ^ 0xFFFFFFFF
+from scenario import CRASH_MARKS
+from superblock import COPY_BYTES, crc32c, with_version
 
 
 def fingerprint(directory):
@@ -43,8 +30,8 @@ def fingerprint(directory):
 
 
 class Cases:
-  def __init__(self, lane, cluster):
-    self.lane = lane
+  def __init__(self, scenario, cluster):
+    self.scenario = scenario
     self.cluster = cluster
     self.base = cluster.osd_dir(0)
 
@@ -67,19 +54,19 @@ class Cases:
       done = subprocess.run(sysroot.command(command), text=True, errors="replace", stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
     except subprocess.TimeoutExpired:
-      self.lane.check(False, what, "still runs after 60 s")
+      self.scenario.check(False, what, "still runs after 60 s")
       return
     said = done.stdout.strip()
     telling = [line for line in said.splitlines() if any(str(name) in line for name in names)]
     # Ceph exits with a negative errno; a signal would show as a negative number here.
-    self.lane.check(done.returncode > 0, f"{what}: refused", f"exit {done.returncode}\n{said[-1500:]}")
-    self.lane.check(not any(mark in said for mark in CRASH_MARKS), f"{what}: no crash", said[-1500:])
-    self.lane.check(telling, f"{what}: the message names it", said[-1500:])
+    self.scenario.check(done.returncode > 0, f"{what}: refused", f"exit {done.returncode}\n{said[-1500:]}")
+    self.scenario.check(not any(mark in said for mark in CRASH_MARKS), f"{what}: no crash", said[-1500:])
+    self.scenario.check(telling, f"{what}: the message names it", said[-1500:])
     if telling:
-      self.lane.say(f"       {telling[0][:200]}")
+      self.scenario.say(f"       {telling[0][:200]}")
     changed = [name for name, entry in fingerprint(directory).items() if before.get(name) != entry]
-    self.lane.check(not changed and len(before) == len(fingerprint(directory)), f"{what}: nothing changed",
-                    str(changed[:5]))
+    self.scenario.check(not changed and len(before) == len(fingerprint(directory)), f"{what}: nothing changed",
+                        str(changed[:5]))
 
 
 def directories(cases, scratch):
@@ -117,22 +104,16 @@ def superblocks(cases):
   path = cases.base / "superblock"
   good = path.read_bytes()
 
-  def with_version(version):
-    copy = bytearray(good[:SUPERBLOCK_COPY_BYTES])
-    copy[VERSION_AT:VERSION_AT + 4] = version.to_bytes(4, "little")
-    features = int.from_bytes(copy[FEATURE_BYTES_AT:FEATURE_BYTES_AT + 4], "little")
-    copy[CRC_AT:CRC_AT + 4] = crc32c(copy[:CRC_AT] + copy[CRC_AT + 4:CRC_AT + 4 + features]).to_bytes(4, "little")
-    return bytes(copy) * (len(good) // SUPERBLOCK_COPY_BYTES)
-
   def flipped(bit):
     damaged = bytearray(good)
-    for copy in range(0, len(good), SUPERBLOCK_COPY_BYTES):
+    for copy in range(0, len(good), COPY_BYTES):
       damaged[copy + bit // 8] ^= 1 << bit % 8
     return bytes(damaged)
 
-  cases.lane.check(with_version(3)[:80] == good[:80], "this lane computes the superblock's checksum as the store does")
-  damages = {"truncated superblock": good[:100], "empty superblock": b"", "superblock from the future": with_version(99),
-             "superblock from the past": with_version(1)}
+  cases.scenario.check(with_version(good, 3)[:80] == good[:80],
+                       "this scenario computes the superblock's checksum as the store does")
+  damages = {"truncated superblock": good[:100], "empty superblock": b"", "superblock from the future": with_version(good, 99),
+             "superblock from the past": with_version(good, 1)}
   damages |= {f"superblock with bit {bit} flipped in both copies": flipped(bit) for bit in (3, 100, 200, 333, 600)}
   try:
     for what, content in damages.items():
@@ -144,7 +125,7 @@ def superblocks(cases):
 
 
 def options(cases, scratch):
-  absurd = (("swimstore_io_depth", "0"), ("swimstore_stretch_size", "3"), ("swimstore_log_segment_size", "1"), ("swimstore_zone_size", "5"),
+  absurd = (("swimstore_io_depth", "0"), ("swimstore_chunk_size", "3"), ("swimstore_log_segment_size", "1"), ("swimstore_zone_size", "5"),
             ("swimstore_reserve_size", "9223372036854775807"))
   for number, (option, value) in enumerate(absurd):
     directory = cases.base / f"absurd{number}"
@@ -155,32 +136,33 @@ def options(cases, scratch):
       shutil.rmtree(directory)
 
 
-def run(lane):
-  cluster = lane.start(osds=1)
+def run(scenario):
+  cluster = scenario.start(osds=1)
   cluster.create_pool("data", pg_num=8, size=1)
   cluster.wait_clean()
   cluster.shell("head -c 100000 /dev/urandom | tee /tmp/bad_input.$$ | rados -p data put object -; rm /tmp/bad_input.$$")
   digest = cluster.shell("rados -p data get object - | sha256sum")
-  cases = Cases(lane, cluster)
+  cases = Cases(scenario, cluster)
   scratch = cluster.dir / "run" / "scratch"
   scratch.mkdir()
   cases.expect_error("directory in use", cases.tool(cluster.osd_dir(0)), scratch, [cluster.osd_dir(0)])
   # Found by ceph-osd before it mounts, and by Ceph's own message, which its log loses at times.
   cases.expect_error("directory in use, ceph-osd", cases.osd(cluster.osd_dir(0), "--log-flush-on-exit"), scratch,
                      [cluster.osd_dir(0)])
-  lane.check_daemons()
+  scenario.check_daemons()
   cluster.stop_osd(0)
   cases.expect_error("wrong fsid", cases.mkfs(cluster.osd_dir(0)), cluster.osd_dir(0), ["fsid", "uuid"])
   directories(cases, scratch)
   file_systems(cases, scratch)
   superblocks(cases)
-  if not lane.args.quick:
+  if not scenario.args.quick:
     options(cases, scratch)
   cluster.start_osd(0)
   cluster.wait_up()
-  lane.check(cluster.shell("rados -p data get object - | sha256sum") == digest, "the OSD starts, its object is intact")
+  scenario.check(cluster.shell("rados -p data get object - | sha256sum") == digest,
+                 "the OSD starts, its object is intact")
 
 
 if __name__ == "__main__":
   assert crc32c(b"123456789") == 0xE3069283
-  lane_module.main("bad-input", run, __doc__, stores=("swimstore",))
+  scenario_module.main("bad-input", run, __doc__, stores=("swimstore",))

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Fills pools to the brim, and empties them. Runs inside the sysroot, where python3-rados is.
 
   brim_load.py fill CONF POOL[,POOL...] IN_FLIGHT SEED  writes objects of mixed sizes, every second with omap, until the

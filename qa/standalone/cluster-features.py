@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """What Ceph does with a store beyond reading and writing, on three OSDs with three copies.
 
 active+clean, bench, pool snapshots, rbd with snapshots and clones, PG split and merge, an erasure-coded pool, an OSD
@@ -7,7 +8,7 @@ out and in with backfill, an OSD killed and recovered, export and import of a PG
 
 import re
 
-import lane as lane_module
+import scenario as scenario_module
 import sysroot
 
 OSDS = 3
@@ -15,28 +16,29 @@ OSDS = 3
 OBJECTS = "--max-objects 2000"
 
 
-def bench(lane, cluster):
+def bench(scenario, cluster):
   cluster.create_pool("bench", pg_num=16)
   cluster.wait_clean()
-  seconds = 3 if lane.args.quick else 20
+  seconds = 3 if scenario.args.quick else 20
   out = cluster.shell(f"""set -e
     rados -p bench bench {seconds} write -b 65536 -t 16 {OBJECTS} --no-cleanup
     rados -p bench bench {seconds} seq -t 16
     rados -p bench bench {seconds} rand -t 16
     rados -p bench bench {seconds} write -b 4096 -t 16 {OBJECTS} --run-name small --no-cleanup""", timeout=300)
   rates = re.findall(r"Average IOPS:\s+(\d+)", out)
-  lane.check(len(rates) == 4 and all(int(rate) for rate in rates), f"rados bench: IOPS {', '.join(rates)}", out[-500:])
+  scenario.check(len(rates) == 4 and all(int(rate) for rate in rates), f"rados bench: IOPS {', '.join(rates)}",
+                 out[-500:])
 
 
-def device_class(lane, cluster):
+def device_class(scenario, cluster):
   """An OSD chooses its shards and threads by it. The disk below the loop device may be called a spinning one."""
   if cluster.spec.store == "kstore":  # does not look
     return
   told = [cluster.ceph_json("osd", "metadata", osd)["rotational"] for osd in range(OSDS)]
-  lane.check(told == ["0"] * OSDS, "the OSDs see that their devices do not spin", f"rotational: {told}")
+  scenario.check(told == ["0"] * OSDS, "the OSDs see that their devices do not spin", f"rotational: {told}")
 
 
-def pool_snapshot(lane, cluster):
+def pool_snapshot(scenario, cluster):
   out = cluster.shell("""set -e
     d=$(mktemp -d); head -c 300000 /dev/urandom >$d/old; head -c 200000 /dev/urandom >$d/new
     rados -p bench put snapped $d/old
@@ -54,13 +56,13 @@ def pool_snapshot(lane, cluster):
     rados -p bench getomapval snapped key | grep -c old
     rados -p bench rmsnap before
     rm -r $d; echo done""")
-  lane.check(out.endswith("done\n"), "pool snapshot: read at, rolled back, removed", out)
+  scenario.check(out.endswith("done\n"), "pool snapshot: read at, rolled back, removed", out)
 
 
-def rbd_images(lane, cluster):
+def rbd_images(scenario, cluster):
   cluster.create_pool("rbd", pg_num=16, application="rbd")
   cluster.wait_clean()
-  size = 16 if lane.args.quick else 128
+  size = 16 if scenario.args.quick else 128
   written = f"--io-threads 8 --io-total {size // 4}M --io-pattern rand"
   out = cluster.shell(f"""set -e -o pipefail
     d=$(mktemp -d); head -c {size}M /dev/urandom >$d/image
@@ -86,28 +88,28 @@ def rbd_images(lane, cluster):
     rbd rm --no-progress rbd/child
     test "$(rbd ls rbd)" = base
     rm -r $d; echo done""", timeout=600)
-  lane.check(out.endswith("done\n"), "rbd: image, snapshots, clone, flatten, rollback, all bytes equal", out[-500:])
+  scenario.check(out.endswith("done\n"), "rbd: image, snapshots, clone, flatten, rollback, all bytes equal", out[-500:])
 
 
-def split_and_merge(lane, cluster):
+def split_and_merge(scenario, cluster):
   checksums = "rados -p bench ls | sort | head -40 | while read o; do rados -p bench get $o - | sha256sum; done"
   before = cluster.shell(checksums, timeout=300)
-  for wanted, word in ((18, "split"), (14, "merge")) if lane.args.quick else ((32, "split"), (8, "merge")):
-    # Merging goes one PG at a time; the lane does not wait for the pace of a production cluster.
+  for wanted, word in ((18, "split"), (14, "merge")) if scenario.args.quick else ((32, "split"), (8, "merge")):
+    # Merging goes one PG at a time; the scenario does not wait for the pace of a production cluster.
     cluster.shell(f"""set -e
       ceph config set mgr target_max_misplaced_ratio 1
       ceph osd pool set bench pg_num {wanted}; ceph osd pool set bench pgp_num {wanted}""")
-    lane.until(lambda: _pg_num(cluster, "bench") == wanted, 300, f"PG {word} to {wanted}")
+    scenario.until(lambda: _pg_num(cluster, "bench") == wanted, 300, f"PG {word} to {wanted}")
     cluster.wait_clean(300)
-    lane.check(cluster.shell(checksums, timeout=300) == before, f"objects are the same after the {word}")
+    scenario.check(cluster.shell(checksums, timeout=300) == before, f"objects are the same after the {word}")
 
 
 def _pg_num(cluster, pool):
   return next(entry["pg_num"] for entry in cluster.ceph_json("osd", "dump")["pools"] if entry["pool_name"] == pool)
 
 
-def erasure_coded(lane, cluster):
-  # By name the monitor allows overwrites on BlueStore alone; `mon debug no require ...` is in this lane's ceph.conf.
+def erasure_coded(scenario, cluster):
+  # By name the monitor allows overwrites on BlueStore alone; `mon debug no require ...` is in this cluster's ceph.conf.
   out = cluster.shell(f"""set -e
     ceph osd erasure-code-profile set two_one k=2 m=1 crush-failure-domain=osd
     for pool in ec ec_overwrites; do
@@ -131,21 +133,21 @@ def erasure_coded(lane, cluster):
   cluster.wait_clean()
   digest = out.split()[-2]
   cluster.kill_osd(2)
-  lane.until(lambda: _up(cluster) == OSDS - 1, 60, "the monitor notices a killed OSD")
+  scenario.until(lambda: _up(cluster) == OSDS - 1, 60, "the monitor notices a killed OSD")
   degraded = cluster.shell("rados -p ec get object - | sha256sum").split()[0]
-  lane.check(degraded == digest, "erasure-coded object reads back with one OSD dead")
+  scenario.check(degraded == digest, "erasure-coded object reads back with one OSD dead")
   cluster.shell(f"rados -p bench bench 3 write -b 16384 -t 16 {OBJECTS} --run-name degraded --no-cleanup >/dev/null")
   cluster.start_osd(2)
   cluster.wait_up()
   cluster.wait_clean(300)
-  lane.check(True, "the killed OSD recovers to active+clean")
+  scenario.check(True, "the killed OSD recovers to active+clean")
 
 
 def _up(cluster):
   return cluster.ceph_json("osd", "stat")["num_up_osds"]
 
 
-def out_and_in(lane, cluster):
+def out_and_in(scenario, cluster):
   """Size 2 here: with three OSDs and three copies there is nowhere to backfill to."""
   cluster.create_pool("moving", pg_num=16, size=2)
   cluster.wait_clean()
@@ -153,10 +155,10 @@ def out_and_in(lane, cluster):
   cluster.shell("for p in bench rbd; do ceph osd pool set $p size 2; done")
   cluster.wait_clean(300)
   cluster.ceph("osd", "out", "0")
-  lane.until(lambda: _pool_pgs_on(cluster, "moving", 0) == 0, 300, "out: no PG of the pool is left on the OSD")
+  scenario.until(lambda: _pool_pgs_on(cluster, "moving", 0) == 0, 300, "out: no PG of the pool is left on the OSD")
   cluster.ceph("osd", "in", "0")
   cluster.wait_clean(300)
-  lane.check(_pool_pgs_on(cluster, "moving", 0) > 0, "in: PGs are backfilled to the OSD again")
+  scenario.check(_pool_pgs_on(cluster, "moving", 0) > 0, "in: PGs are backfilled to the OSD again")
   cluster.shell("for p in bench rbd; do ceph osd pool set $p size 3; done")
   cluster.wait_clean(300)
 
@@ -166,7 +168,7 @@ def _pool_pgs_on(cluster, pool, osd):
   return sum(osd in pg["acting"] or osd in pg["up"] for pg in pgs)
 
 
-def export_and_import(lane, cluster):
+def export_and_import(scenario, cluster):
   """Take a PG out of a stopped OSD and put it back; Ceph then finds nothing amiss."""
   pg = next(pg["pgid"] for pg in cluster.ceph_json("pg", "ls-by-pool", "bench")["pg_stats"] if 1 in pg["acting"])
   cluster.ceph("osd", "set", "noout")
@@ -177,14 +179,14 @@ def export_and_import(lane, cluster):
   sysroot.run([*tool, "--op", "export", "--pgid", pg, "--file", file], timeout=300)
   sysroot.run([*tool, "--op", "remove", "--pgid", pg, "--force"], timeout=300)
   gone = pg not in sysroot.run([*tool, "--op", "list-pgs"], timeout=120).stdout.split()
-  lane.check(gone, "ceph-objectstore-tool removes a PG")
+  scenario.check(gone, "ceph-objectstore-tool removes a PG")
   sysroot.run([*tool, "--op", "import", "--pgid", pg, "--file", file], timeout=300)
   again = sysroot.run([*tool, "--op", "list", "--pgid", pg], timeout=120).stdout.splitlines()
-  lane.check(sorted(listed) == sorted(again) and listed,
-             f"ceph-objectstore-tool exports and imports a PG with {len(listed)} objects")
+  scenario.check(sorted(listed) == sorted(again) and listed,
+                 f"ceph-objectstore-tool exports and imports a PG with {len(listed)} objects")
   file.unlink()
   fsck = sysroot.run([*tool, "--op", "fsck"], timeout=300, check=False)
-  lane.check(fsck.returncode == 0, "fsck is clean after the import", fsck.stderr[-500:])
+  scenario.check(fsck.returncode == 0, "fsck is clean after the import", fsck.stderr[-500:])
   cluster.start_osd(1)
   cluster.wait_up()
   cluster.ceph("osd", "unset", "noout")
@@ -199,22 +201,22 @@ def _objectstore_tool(cluster, osd):
 STEPS = (bench, device_class, pool_snapshot, rbd_images, split_and_merge, erasure_coded, out_and_in, export_and_import)
 
 
-def run(lane):
-  cluster = lane.start(osds=OSDS, mon_conf={"mon debug no require bluestore for ec overwrites": "true"})
+def run(scenario):
+  cluster = scenario.start(osds=OSDS, mon_conf={"mon debug no require bluestore for ec overwrites": "true"})
   for step in STEPS:
-    if lane.args.only and step.__name__ not in (lane.args.only, bench.__name__):
+    if scenario.args.only and step.__name__ not in (scenario.args.only, bench.__name__):
       continue
-    lane.say(step.__name__.replace("_", " "))
+    scenario.say(step.__name__.replace("_", " "))
     try:
-      step(lane, cluster)
-    except (lane_module.UserError, sysroot.CommandFailed) as error:
-      lane.check(False, step.__name__, str(error))
-      lane.check_daemons()
+      step(scenario, cluster)
+    except (scenario_module.UserError, sysroot.CommandFailed) as error:
+      scenario.check(False, step.__name__, str(error))
+      scenario.check_daemons()
       return
-  lane.check_daemons()
-  lane.deep_scrub()
+  scenario.check_daemons()
+  scenario.deep_scrub()
 
 
 if __name__ == "__main__":
-  lane_module.main("features", run, __doc__, stores=("swimstore", "bluestore", "kstore"), options=(
+  scenario_module.main("features", run, __doc__, stores=("swimstore", "bluestore", "kstore"), options=(
       (("--only",), {"choices": [step.__name__ for step in STEPS], "help": "one step, after bench"}),))

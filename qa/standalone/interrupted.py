@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """SIGTERM and SIGHUP in the middle of a command: no process, mount, loop device or image of it may be left.
 
 Each command runs until an OSD of it (or what takes an OSD's place) runs; then it gets the signal.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -15,13 +15,13 @@ import sys
 import time
 import uuid
 
-import lane as lane_module
+import scenario as scenario_module
 import ending
 import sysroot
-from lane import UserError
+from scenario import UserError
 
 QA = sysroot.CHECKOUT / "qa"
-LANES = sysroot.cache_dir() / "lanes"
+SCENARIOS = sysroot.cache_dir() / "scenarios"
 START_SECONDS, END_SECONDS = 240, 90
 QUICK_STANDALONE = "scrub/osd-unexpected-clone.sh"
 
@@ -35,7 +35,7 @@ class Command:
     self._running = running
     self._mark = f"SWIM_INTERRUPTED={uuid.uuid4()}"
     name, _, value = self._mark.partition("=")
-    self.log = LANES / f"interrupted.{what.split()[-1]}.log"
+    self.log = SCENARIOS / f"interrupted.{what.split()[-1]}.log"
     with open(self.log, "w") as out:
       self._process = subprocess.Popen([str(word) for word in argv], env=os.environ | {name: value}, stdout=out,
                                        stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True,
@@ -84,7 +84,7 @@ class Command:
     return time.monotonic() - begun
 
   def end_by_force(self):
-    """Where the claim did not hold: this lane leaves nothing either."""
+    """Where the claim did not hold: this scenario leaves nothing either."""
     for _ in range(100):
       left = self.processes()
       if not left:
@@ -102,55 +102,55 @@ class Command:
       subprocess.run(["losetup", "--detach", device], check=False)
 
 
-def interrupt(lane, command, number):
+def interrupt(scenario, command, number):
   name = signal.Signals(number).name
   try:
     command.wait_until_running()
     took = command.end(number)
-    lane.check(True, f"{command.what} ends {took:.1f} s after {name}")
+    scenario.check(True, f"{command.what} ends {took:.1f} s after {name}")
     left = [line.decode(errors="replace") for line in command.processes().values()]
-    lane.check(not left, f"{command.what}, {name}: no process is left", "\n".join(left))
-    lane.check(not command.mounts(), f"{command.what}, {name}: no mount is left", str(command.mounts()))
-    lane.check(not command.loop_devices(), f"{command.what}, {name}: no loop device is left", str(command.loop_devices()))
-    lane.check(not command.images(), f"{command.what}, {name}: no image is left", str(command.images()))
+    scenario.check(not left, f"{command.what}, {name}: no process is left", "\n".join(left))
+    scenario.check(not command.mounts(), f"{command.what}, {name}: no mount is left", str(command.mounts()))
+    scenario.check(not command.loop_devices(), f"{command.what}, {name}: no loop device is left", str(command.loop_devices()))
+    scenario.check(not command.images(), f"{command.what}, {name}: no image is left", str(command.images()))
   finally:
     command.end_by_force()
-  if not lane.failures:
+  if not scenario.failures:
     command.log.unlink()
 
 
-def stay(lane):
-  """What the lane that is interrupted does: clients run in its cluster, one of them waits for long."""
-  cluster = lane.start(osds=1)
+def stay(scenario):
+  """What the scenario that is interrupted does: clients run in its cluster, one of them waits for long."""
+  cluster = scenario.start(osds=1)
   cluster.create_pool("data", pg_num=8, size=1)
   subprocess.Popen(sysroot.command(["bash", "-c", f"cd {cluster.osd_dir(0)}; sleep 1000; true"]), start_new_session=True)
   cluster.shell("rados -p data bench 1000 write -b 4096; true", timeout=2000)
 
 
-def run(lane):
-  ceph_osd = lane.args.ceph_osd or str(sysroot.CHECKOUT / "build/bin/ceph-osd")
-  cluster = LANES / "interrupted.cluster"
-  interrupt(lane, Command("cluster", [QA / "vstart.py", "start", "--dir", cluster, "--size", "2G", "--ceph-osd", ceph_osd],
-                          cluster), signal.SIGTERM)
-  inner = LANES / "interrupted.inner"
-  interrupt(lane, Command("lane", [__file__, "--stay", "--ceph-osd", ceph_osd], inner, b"rados"), signal.SIGHUP)
-  if lane.args.quick:
+def run(scenario):
+  ceph_osd = scenario.args.ceph_osd or str(sysroot.CHECKOUT / "build/bin/ceph-osd")
+  cluster = SCENARIOS / "interrupted.cluster"
+  interrupt(scenario, Command("cluster", [QA / "vstart.py", "start", "--dir", cluster, "--size", "2G", "--ceph-osd", ceph_osd],
+                              cluster), signal.SIGTERM)
+  inner = SCENARIOS / "interrupted.inner"
+  interrupt(scenario, Command("scenario", [__file__, "--stay", "--ceph-osd", ceph_osd], inner, b"rados"), signal.SIGHUP)
+  if scenario.args.quick:
     return
   bench = sysroot.cache_dir() / "bench"
-  interrupt(lane, Command("bench", [QA / "run-rados-bench.sh", "--stores", "swimstore,bluestore", "--device-size", "2G", "--sizes",
-                                    "4K", "--ceph-osd", ceph_osd], bench, b"rados_load"), signal.SIGTERM)
+  interrupt(scenario, Command("bench", [QA / "run-rados-bench.sh", "--stores", "swimstore,bluestore", "--device-size", "2G", "--sizes",
+                                        "4K", "--ceph-osd", ceph_osd], bench, b"rados_load"), signal.SIGTERM)
   vtkv = sysroot.cache_dir() / "interrupted.vtkv"
-  interrupt(lane, Command("vtkv_bench", [QA / "run-vtkv-bench.sh", "--quick", "--program", sysroot.CHECKOUT / "build/bin/vtkv_bench",
-                                         "--name", "interrupted.vtkv"],
-                          vtkv, b"vtkv_bench"), signal.SIGHUP)
+  interrupt(scenario, Command("vtkv_bench", [QA / "run-vtkv-bench.sh", "--quick", "--program", sysroot.CHECKOUT / "build/bin/vtkv_bench",
+                                             "--name", "interrupted.vtkv"],
+                              vtkv, b"vtkv_bench"), signal.SIGHUP)
   shutil.rmtree(vtkv)
-  interrupt(lane, Command("ceph_standalone", [QA / "run-ceph-standalone.sh", "--bin", os.path.dirname(ceph_osd), QUICK_STANDALONE],
-                          sysroot.cache_dir() / "standalone"), signal.SIGTERM)
+  interrupt(scenario, Command("ceph_standalone", [QA / "run-ceph-standalone.sh", "--bin", os.path.dirname(ceph_osd), QUICK_STANDALONE],
+                              sysroot.cache_dir() / "standalone"), signal.SIGTERM)
 
 
 if __name__ == "__main__":
   if "--stay" in sys.argv:
     sys.argv.remove("--stay")
-    lane_module.main("interrupted.inner", stay, "The lane that is interrupted.", stores=("swimstore",))
+    scenario_module.main("interrupted.inner", stay, "The scenario that is interrupted.", stores=("swimstore",))
   else:
-    lane_module.main("interrupted", run, __doc__, stores=("swimstore",))
+    scenario_module.main("interrupted", run, __doc__, stores=("swimstore",))

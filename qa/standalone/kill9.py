@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Kill an OSD with SIGKILL at random moments under load; nothing acknowledged may be lost, nothing half-done seen.
 
 Per round: load for a random time, kill -9, restart with the store's own deep fsck on mount, then read every object
@@ -10,9 +11,9 @@ import random
 import subprocess
 import time
 
-import lane as lane_module
+import scenario as scenario_module
 import sysroot
-from lane import FSCK_ON_MOUNT, UserError
+from scenario import FSCK_ON_MOUNT, UserError
 
 LOAD = pathlib.Path(__file__).resolve().parent / "acked_load.py"
 POOL = "acked"
@@ -22,7 +23,7 @@ def acked_load(cluster, mode, model, seed):
   return sysroot.command(["python3", LOAD, mode, cluster.dir / "ceph.conf", POOL, model, seed])
 
 
-def load_until_killed(lane, cluster, model, seed, seconds):
+def load_until_killed(scenario, cluster, model, seed, seconds):
   """Load, kill osd.0 in the middle of it, and have the client save what it knows."""
   client = subprocess.Popen(acked_load(cluster, "load", model, seed), text=True, stdin=subprocess.PIPE,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -31,7 +32,7 @@ def load_until_killed(lane, cluster, model, seed, seconds):
       raise UserError(f"the load does not start: {client.communicate()[0].strip()}")
     time.sleep(seconds)
     if client.poll() is not None or not cluster.osd_alive(0):
-      lane.check_daemons()
+      scenario.check_daemons()
       raise UserError(f"the load ended before the kill: {client.communicate()[0].strip()}")
     cluster.kill_osd(0)
     said, _ = client.communicate(timeout=60)
@@ -39,21 +40,21 @@ def load_until_killed(lane, cluster, model, seed, seconds):
     if client.poll() is None:
       client.kill()
       client.wait()
-  lane.check(client.returncode == 0, "no operation failed", said.strip())
+  scenario.check(client.returncode == 0, "no operation failed", said.strip())
 
 
-def run(lane):
-  args = lane.args
+def run(scenario):
+  args = scenario.args
   rounds = args.rounds or (3 if args.quick else 50)
   rng = random.Random(args.seed)
-  lane.say(f"{rounds} rounds, seed {args.seed}")
-  cluster = lane.start(osds=1)
+  scenario.say(f"{rounds} rounds, seed {args.seed}")
+  cluster = scenario.start(osds=1)
   cluster.create_pool(POOL, pg_num=16, size=1)
   cluster.wait_clean()
   model = cluster.dir / "run" / "acked.model"
   for nth in range(1, rounds + 1):
     seconds = rng.uniform(0.2, 4.0)
-    load_until_killed(lane, cluster, model, rng.randrange(1 << 32), seconds)
+    load_until_killed(scenario, cluster, model, rng.randrange(1 << 32), seconds)
     begun = time.monotonic()
     cluster.start_osd(0, *FSCK_ON_MOUNT.get(args.store, []))
     cluster.wait_up(timeout=180)
@@ -61,15 +62,16 @@ def run(lane):
     done = subprocess.run(acked_load(cluster, "verify", model, 0), text=True, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600)
     lines = done.stdout.strip().splitlines() or ["no output"]
-    lane.check(done.returncode == 0, f"round {nth}/{rounds}: killed after {seconds:.1f} s, up again in {boot:.1f} s: "
-               f"{lines[-1]}", "\n".join(lines[:10]))
-    lane.check_daemons()
-    if lane.failures:
+    scenario.check(done.returncode == 0,
+                   f"round {nth}/{rounds}: killed after {seconds:.1f} s, up again in {boot:.1f} s: "
+                   f"{lines[-1]}", "\n".join(lines[:10]))
+    scenario.check_daemons()
+    if scenario.failures:
       return
-  lane.deep_scrub()
+  scenario.deep_scrub()
 
 
 if __name__ == "__main__":
-  lane_module.main("kill9", run, __doc__, stores=("swimstore", "bluestore", "kstore", "filestore"), options=(
+  scenario_module.main("kill9", run, __doc__, stores=("swimstore", "bluestore", "kstore", "filestore"), options=(
       (("--rounds",), {"type": int, "help": "(default: 50; with --quick 3)"}),
       (("--seed",), {"type": int, "default": random.randrange(1 << 32), "help": "of the moments and the load"})))

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Many small objects, each with data, an xattr and omap that follow from its number and generation. Runs inside the
 sysroot, where python3-rados is.
 

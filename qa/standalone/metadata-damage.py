@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Blocks of one OSD's metadata tree overwritten below it: the OSD says what it cannot read and ends; clients never notice.
 
 A third of the blocks of entries, then of those of indexes, is overwritten while the OSD serves reads and writes, or all
-where there are few; those that are read at the start alone (descriptors, filters, removals) while it is stopped. No
+where there are few; those that are read at the start alone (descriptors, filters, tombstones) while it is stopped. No
 acknowledged object may be answered with "No such file", nor be lost by what the OSD tells its peers. Then the OSD is
 made anew, as its last words advise, and Ceph fills it.
 """
@@ -14,9 +15,9 @@ import random
 import struct
 import subprocess
 
-import lane as lane_module
+import scenario as scenario_module
 import sysroot
-from lane import UserError
+from scenario import UserError
 
 OSDS = 3
 POOL = "many"
@@ -25,7 +26,7 @@ LAST_WORDS = "metadata cannot be read"
 UNIT = 4096
 BLOCK_MAGIC = 0x6b62
 FEW = 16  # blocks of a kind: of a third of them none might be read
-KINDS = {"entries": 1, "index": 2, "removals": 3, "filter": 4, "descriptor": 5}
+KINDS = {"entries": 1, "index": 2, "tombstones": 3, "filter": 4, "descriptor": 5}
 
 
 def load(cluster, mode, count, generation):
@@ -38,23 +39,23 @@ def load(cluster, mode, count, generation):
     raise UserError(f"many_objects.py {mode}: {(done.stderr.strip() or done.stdout)[-500:]}") from None
 
 
-def all_answer_right(lane, cluster, mode, count, generation, when):
+def all_answer_right(scenario, cluster, mode, count, generation, when):
   answers = load(cluster, mode, count, generation)
-  lane.check(answers["right"] == count, f"{when}: {mode} of {count} objects, {answers['absent']} absent, "
-             f"{answers['wrong']} wrong, {answers['refused']} refused", str(answers["examples"]))
+  scenario.check(answers["right"] == count, f"{when}: {mode} of {count} objects, {answers['absent']} absent, "
+                 f"{answers['wrong']} wrong, {answers['refused']} refused", str(answers["examples"]))
 
 
 def tree_of(cluster, osd):
   return cluster.osd_dir(osd) / "cubes" / "0" / "tree"
 
 
-def overwrite_blocks(cluster, osd, kind, part, rng):
+def overwrite_blocks(cluster, osd, kind, share, rng):
   """Random bytes in place of a part of the tree's blocks of this kind, wherever one was ever written; of all if FEW."""
   with open(tree_of(cluster, osd), "r+b") as file:
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as tree:
       found = [at for at in range(0, len(tree) - UNIT + 1, UNIT)
                if struct.unpack_from("<4xHBB", tree, at) == (BLOCK_MAGIC, 1, KINDS[kind])]
-    for at in rng.sample(found, max(round(len(found) * part), min(FEW, len(found)))):
+    for at in rng.sample(found, max(round(len(found) * share), min(FEW, len(found)))):
       file.seek(at)
       file.write(rng.randbytes(UNIT))
     file.flush()
@@ -67,16 +68,17 @@ def crash_reports(cluster):
   return [json.loads(meta.read_text()) for meta in (cluster.dir / "log").glob("*/meta")]
 
 
-def check_last_words(lane, cluster, osd, what):
+def check_last_words(scenario, cluster, osd, what):
   # Not once more in the list of recent events that follows, which is indented.
   said = [line for line in cluster.log_tail(f"osd.{osd}", 100_000).splitlines()
           if f"FATAL: {LAST_WORDS}" in line and not line.startswith(" ")]
   path = str(tree_of(cluster, osd))
-  lane.check(len(said) == 1 and path in said[0] and "bytes at" in said[0] and "ceph-swimstore-tool" in said[0],
-             f"{what}: one message names file, block and tool", "\n".join(said) or cluster.log_tail(f"osd.{osd}"))
+  scenario.check(len(said) == 1 and path in said[0] and "bytes at" in said[0] and "ceph-swimstore-tool" in said[0],
+                 f"{what}: one message names file, block and tool", "\n".join(said) or cluster.log_tail(f"osd.{osd}"))
   reports = [report for report in crash_reports(cluster) if report["entity_name"] == f"osd.{osd}"]
-  lane.check(any(LAST_WORDS in report.get("assert_msg", "") for report in reports), f"{what}: a crash report says so",
-             str([report.get("assert_msg") for report in reports]))
+  scenario.check(any(LAST_WORDS in report.get("assert_msg", "") for report in reports),
+                 f"{what}: a crash report says so",
+                 str([report.get("assert_msg") for report in reports]))
 
 
 def settle(cluster, osd):
@@ -85,78 +87,78 @@ def settle(cluster, osd):
   cluster.ask_osd(osd, "flush_store_cache")
 
 
-def damage_in_use(lane, cluster, osd, kind, mode, generation):
+def damage_in_use(scenario, cluster, osd, kind, mode, generation):
   """Returns the generation that the objects have now."""
   what = f"a third of the blocks of kind {kind} of osd.{osd}, overwritten"
   settle(cluster, osd)
-  blocks = overwrite_blocks(cluster, osd, kind, 1 / 3, lane.rng)
-  lane.say(f"{what} ({blocks} in all)")
+  blocks = overwrite_blocks(cluster, osd, kind, 1 / 3, scenario.rng)
+  scenario.say(f"{what} ({blocks} in all)")
   cluster.ask_osd(osd, "flush_store_cache")
   generation += mode == "write"
-  all_answer_right(lane, cluster, mode, lane.count, generation, what)
-  if not lane.check(cluster.osd_crashed(osd), f"{what}: osd.{osd} ended"):
+  all_answer_right(scenario, cluster, mode, scenario.count, generation, what)
+  if not scenario.check(cluster.osd_crashed(osd), f"{what}: osd.{osd} ended"):
     cluster.stop_osd(osd)
     return generation
-  check_last_words(lane, cluster, osd, what)
-  all_answer_right(lane, cluster, "read", lane.count, generation, f"without osd.{osd}")
+  check_last_words(scenario, cluster, osd, what)
+  all_answer_right(scenario, cluster, "read", scenario.count, generation, f"without osd.{osd}")
   return generation
 
 
-def damage_while_stopped(lane, cluster, osd, kind, generation):
+def damage_while_stopped(scenario, cluster, osd, kind, generation):
   """What is read at the start: the OSD does not begin to serve."""
   what = f"all blocks of kind {kind} of osd.{osd}, overwritten"
   settle(cluster, osd)
   cluster.stop_osd(osd)
-  if overwrite_blocks(cluster, osd, kind, 1, lane.rng) == 0:
+  if overwrite_blocks(cluster, osd, kind, 1, scenario.rng) == 0:
     raise UserError(f"osd.{osd} has no blocks of kind {kind}")
   try:
     cluster.start_osd(osd)
     cluster.wait_up()
-    lane.check(False, f"{what}: osd.{osd} refuses to start")
+    scenario.check(False, f"{what}: osd.{osd} refuses to start")
   except UserError as error:
     path = str(tree_of(cluster, osd))
     said = [line for line in str(error).splitlines() if path in line and "mount:" in line]
-    lane.check(any("ceph-swimstore-tool" in line for line in said),
-               f"{what}: it refuses to start, naming file and tool", str(error))
-  all_answer_right(lane, cluster, "read", lane.count, generation, f"without osd.{osd}")
+    scenario.check(any("ceph-swimstore-tool" in line for line in said),
+                   f"{what}: it refuses to start, naming file and tool", str(error))
+  all_answer_right(scenario, cluster, "read", scenario.count, generation, f"without osd.{osd}")
 
 
-def make_anew(lane, cluster, osd):
+def make_anew(scenario, cluster, osd):
   """As doc/ceph-swimstore-tool.md advises: what is damaged goes, Ceph fills a new store."""
   cluster.remake_osd(osd)
   cluster.wait_up()
   cluster.wait_clean(300)
-  lane.check(True, f"osd.{osd} made anew, and filled by its peers")
+  scenario.check(True, f"osd.{osd} made anew, and filled by its peers")
 
 
-def run(lane):
-  lane.rng = random.Random(lane.args.seed)
-  lane.count = lane.args.objects or (1000 if lane.args.quick else 3000)
-  lane.say(f"{lane.count} objects, seed {lane.args.seed}")
-  cluster = lane.start(osds=OSDS, conf={"osd fast shutdown": "false"})
+def run(scenario):
+  scenario.rng = random.Random(scenario.args.seed)
+  scenario.count = scenario.args.objects or (1000 if scenario.args.quick else 3000)
+  scenario.say(f"{scenario.count} objects, seed {scenario.args.seed}")
+  cluster = scenario.start(osds=OSDS, conf={"osd fast shutdown": "false"})
   cluster.create_pool(POOL, pg_num=16, size=3)
   cluster.wait_clean()
   generation = 0
-  all_answer_right(lane, cluster, "write", lane.count, generation, "at first")
+  all_answer_right(scenario, cluster, "write", scenario.count, generation, "at first")
   rounds = [("entries", "read"), ("entries", "write"), ("index", "read"), ("index", "write")]
   stopped = ["descriptor", "filter"]
-  if lane.args.quick:
+  if scenario.args.quick:
     rounds, stopped = [("entries", "read"), ("index", "write")], ["descriptor"]
   victim = 0
   for kind, mode in rounds:
-    generation = damage_in_use(lane, cluster, victim, kind, mode, generation)
-    make_anew(lane, cluster, victim)
+    generation = damage_in_use(scenario, cluster, victim, kind, mode, generation)
+    make_anew(scenario, cluster, victim)
     victim = (victim + 1) % OSDS
   for kind in stopped:
-    damage_while_stopped(lane, cluster, victim, kind, generation)
-    make_anew(lane, cluster, victim)
+    damage_while_stopped(scenario, cluster, victim, kind, generation)
+    make_anew(scenario, cluster, victim)
     victim = (victim + 1) % OSDS
-  all_answer_right(lane, cluster, "read", lane.count, generation, "at last")
-  lane.check_daemons()
-  lane.deep_scrub()
+  all_answer_right(scenario, cluster, "read", scenario.count, generation, "at last")
+  scenario.check_daemons()
+  scenario.deep_scrub()
 
 
 if __name__ == "__main__":
-  lane_module.main("metadata-damage", run, __doc__, stores=("swimstore",), options=(
+  scenario_module.main("metadata-damage", run, __doc__, stores=("swimstore",), options=(
       (("--objects",), {"type": int, "help": "(default: 3000; with --quick 1000)"}),
       (("--seed",), {"type": int, "default": random.randrange(1 << 32), "help": "of the choice of blocks"})))

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """One SwimStore OSD and two packaged BlueStore ones hold the same PGs; deep scrub compares them bit by bit.
 
 Objects with data, holes, xattrs, omap, clones and snapshots; what the SwimStore OSD missed while it was dead; and
 backfill from BlueStore to SwimStore and back. A difference between the stores is a scrub error.
 """
 
-import lane as lane_module
+import scenario as scenario_module
 
 STORES = ("swimstore", "bluestore", "bluestore")
 SWIM = 0
@@ -13,8 +14,8 @@ SWIM = 0
 OBJECTS = "--max-objects 4000"
 
 
-def objects(lane, cluster):
-  seconds = 3 if lane.args.quick else 20
+def objects(scenario, cluster):
+  seconds = 3 if scenario.args.quick else 20
   out = cluster.shell(f"""set -e
     d=$(mktemp -d)
     for size in 1 4095 4096 4097 65536 300001 4194304; do
@@ -36,10 +37,10 @@ def objects(lane, cluster):
     rados -p mixed -s before get whole.4097 $d/back
     cmp $d/4097 $d/back
     rm -r $d; echo done""", timeout=600)
-  lane.check(out.endswith("done\n"), "objects, holes, xattrs, omap, snapshot, bench", out[-300:])
+  scenario.check(out.endswith("done\n"), "objects, holes, xattrs, omap, snapshot, bench", out[-300:])
 
 
-def catch_up(lane, cluster):
+def catch_up(scenario, cluster):
   """The SwimStore OSD is told by the others what it missed."""
   cluster.kill_osd(SWIM)
   cluster.shell(f"""set -e
@@ -48,10 +49,10 @@ def catch_up(lane, cluster):
   cluster.start_osd(SWIM)
   cluster.wait_up()
   cluster.wait_clean(300)
-  lane.check(True, "SwimStore recovers what it missed from BlueStore")
+  scenario.check(True, "SwimStore recovers what it missed from BlueStore")
 
 
-def backfill(lane, cluster):
+def backfill(scenario, cluster):
   """All PGs leave the SwimStore OSD and come back whole."""
   cluster.shell("ceph osd pool set mixed size 2")
   cluster.wait_clean(300)
@@ -60,20 +61,20 @@ def backfill(lane, cluster):
     cluster.wait_clean(300)
   cluster.shell("ceph osd pool set mixed size 3")
   cluster.wait_clean(300)
-  lane.check(True, "backfill from SwimStore and to it")
+  scenario.check(True, "backfill from SwimStore and to it")
 
 
-def run(lane):
-  cluster = lane.start(osds=len(STORES), mixed=STORES)
+def run(scenario):
+  cluster = scenario.start(osds=len(STORES), mixed=STORES)
   cluster.create_pool("mixed", pg_num=8, size=3)
   cluster.wait_clean()
-  objects(lane, cluster)
-  lane.deep_scrub()
-  catch_up(lane, cluster)
-  backfill(lane, cluster)
-  lane.check_daemons()
-  lane.deep_scrub()
+  objects(scenario, cluster)
+  scenario.deep_scrub()
+  catch_up(scenario, cluster)
+  backfill(scenario, cluster)
+  scenario.check_daemons()
+  scenario.deep_scrub()
 
 
 if __name__ == "__main__":
-  lane_module.main("mixed", run, __doc__, stores=("swimstore",))
+  scenario_module.main("mixed", run, __doc__, stores=("swimstore",))

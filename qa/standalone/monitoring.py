@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """What an OSD tells of itself: to operators, and to the manager, whose exporters show it on.
 
 Commit latency by size; the counters that it sends to the manager; a pool's omap; then the device below stands still for
@@ -13,8 +14,8 @@ import pathlib
 import subprocess
 import time
 
-import lane as lane_module
-from lane import UserError
+import scenario as scenario_module
+from scenario import UserError
 from loop_disk import unmount
 
 POOL = "watched"
@@ -50,46 +51,46 @@ def counter(cluster, name):
   return cluster.ask_osd(OSD, "perf dump", logger="swimstore")["swimstore"][name]
 
 
-def latency_by_size(lane, cluster):
+def latency_by_size(scenario, cluster):
   before = histogram(cluster)
   write(cluster, SMALL)
   write(cluster, LARGE)
-  grown = {place: count - before.get(place, 0) for place, count in histogram(cluster).items()}
+  grown = {bucket: count - before.get(bucket, 0) for bucket, count in histogram(cluster).items()}
   small = sum(count for (size, _), count in grown.items() if SMALL // 2 <= size <= 4 * SMALL)
   large = sum(count for (size, _), count in grown.items() if LARGE // 2 <= size <= 4 * LARGE)
-  lane.check(small >= WRITES and WRITES <= large <= WRITES + 4, f"perf histogram dump: {small} transactions of a few KiB, {large} "
-             "of a MiB", str(grown))
+  scenario.check(small >= WRITES and WRITES <= large <= WRITES + 4, f"perf histogram dump: {small} transactions of a few KiB, {large} "
+                 "of a MiB", str(grown))
   in_all, counted = sum(histogram(cluster).values()), counter(cluster, "commit_latency")["avgcount"]
-  lane.check(abs(in_all - counted) <= 16, f"{in_all} transactions in it, {counted} in commit_latency")
+  scenario.check(abs(in_all - counted) <= 16, f"{in_all} transactions in it, {counted} in commit_latency")
 
 
-def osd_perf(lane, cluster):
+def osd_perf(scenario, cluster):
   def told():
     write(cluster, SMALL)
     cluster.flush_pg_stats()
     stats = cluster.ceph_json("pg", "dump", "osds")["osd_stats"][OSD]["perf_stat"]
     return stats["apply_latency_ns"] == stats["commit_latency_ns"] > 0
-  lane.until(told, 60, "ceph osd perf: the time of a commit, in both columns")
+  scenario.until(told, 60, "ceph osd perf: the time of a commit, in both columns")
 
 
 def osd_log(cluster):
   return cluster.log_tail(f"osd.{OSD}", 1_000_000).splitlines()
 
 
-def sent_to_manager(lane, cluster):
+def sent_to_manager(scenario, cluster):
   declared = {line.split()[-1] for line in osd_log(cluster) if " declare swimstore." in line}
   absent = [name for name in SENT if f"swimstore.{name}" not in declared]
-  lane.check(not absent, f"the manager gets {len(declared)} counters, and those that dashboards need", str(absent))
+  scenario.check(not absent, f"the manager gets {len(declared)} counters, and those that dashboards need", str(absent))
 
 
-def pool_omap(lane, cluster):
+def pool_omap(scenario, cluster):
   """It is not counted, and must not be told as none."""
   keys = "\n".join(f"rados -p {POOL} setomapval with-omap key{key} $value" for key in range(OMAP_KEYS))
   cluster.shell(f"set -e\nvalue=$(head -c {OMAP_VALUE} /dev/zero | tr '\\0' v)\n{keys}")
-  lane.deep_scrub()
-  lane.until(lambda: stored_omap(cluster) >= OMAP_KEYS * OMAP_VALUE, 60, "ceph df shows a pool's omap as the scrub found it")
+  scenario.deep_scrub()
+  scenario.until(lambda: stored_omap(cluster) >= OMAP_KEYS * OMAP_VALUE, 60, "ceph df shows a pool's omap as the scrub found it")
   osd = cluster.ceph_json("pg", "dump", "osds")["osd_stats"][OSD]
-  lane.check(osd["num_per_pool_omap_osds"] == 0, "the OSD does not claim to count it", str(osd))
+  scenario.check(osd["num_per_pool_omap_osds"] == 0, "the OSD does not claim to count it", str(osd))
 
 
 def stored_omap(cluster):
@@ -101,8 +102,8 @@ def health(cluster):
   return cluster.ceph_json("health", "detail")["checks"]
 
 
-def slow_operations(lane, cluster):
-  lane.check(ALERT not in health(cluster), "no operation is told as slow before")
+def slow_operations(scenario, cluster):
+  scenario.check(ALERT not in health(cluster), "no operation is told as slow before")
   load = subprocess.Popen([str(word) for word in cluster.command_line("rados", "-p", POOL, "bench", 5, "write", "-b", SMALL,
                                                                       "-t", 8, "--run-name", "slow")],
                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -115,14 +116,14 @@ def slow_operations(lane, cluster):
   load.wait(timeout=60)
   said = [line for line in osd_log(cluster) if "slow operation: commit of" in line]
   counted = counter(cluster, "slow_operations")
-  lane.check(0 < len(said) <= counted, f"{counted} slow operations are counted, {len(said)} commits are in the log")
+  scenario.check(0 < len(said) <= counted, f"{counted} slow operations are counted, {len(said)} commits are in the log")
   late = sum(count for (_, us), count in histogram(cluster).items() if us >= SLOW_S * 1e6 / 2)
-  lane.check(late >= len(said), f"{late} of them in the histogram's late columns", str(histogram(cluster)))
-  lane.until(lambda: ALERT in health(cluster), 60, f"the health of the cluster tells of them ({ALERT})")
+  scenario.check(late >= len(said), f"{late} of them in the histogram's late columns", str(histogram(cluster)))
+  scenario.until(lambda: ALERT in health(cluster), 60, f"the health of the cluster tells of them ({ALERT})")
   detail = str(health(cluster)[ALERT]["detail"])
-  lane.check("commit of" in detail and str(cluster.osd_dir(OSD)) in detail, "its text names the last and the store", detail)
+  scenario.check("commit of" in detail and str(cluster.osd_dir(OSD)) in detail, "its text names the last and the store", detail)
   cluster.ceph("config", "set", "osd", "swimstore_slow_ops_warn_threshold", 0, "--force")
-  lane.until(lambda: ALERT not in health(cluster), 60, "threshold 0: no alert")
+  scenario.until(lambda: ALERT not in health(cluster), 60, "threshold 0: no alert")
 
 
 def crash_reports(cluster):
@@ -138,7 +139,7 @@ def crash_reports(cluster):
   return reports
 
 
-def end_of_writing(lane, cluster):
+def end_of_writing(scenario, cluster):
   """The host file system was damaged, for the kernel: it takes no write any more."""
   device = pathlib.Path(cluster.devices()[OSD]).name
   cluster.ceph("osd", "set", "noout")
@@ -151,15 +152,15 @@ def end_of_writing(lane, cluster):
     deadline = time.monotonic() + 60
     while not (cluster.osd_crashed(OSD) and crash_reports(cluster)) and time.monotonic() < deadline:
       time.sleep(0.5)
-    if not lane.check(cluster.osd_crashed(OSD), "the host file system takes no write: the OSD ends"):
+    if not scenario.check(cluster.osd_crashed(OSD), "the host file system takes no write: the OSD ends"):
       raise UserError("no use to go on: the OSD still runs")
     # Not once more in the list of recent events that follows, which is indented.
     said = [line for line in osd_log(cluster) if LAST_WORDS in line and "FATAL" in line and not line.startswith(" ")]
-    lane.check(len(said) == 1 and str(cluster.osd_dir(OSD)) in said[0], "one message says why", "\n".join(said))
+    scenario.check(len(said) == 1 and str(cluster.osd_dir(OSD)) in said[0], "one message says why", "\n".join(said))
     reports = crash_reports(cluster)
-    lane.check([LAST_WORDS in report.get("assert_msg", "") for report in reports] == [True], "a crash report says so", str(reports))
-    lane.check(all(report.get("io_error") for report in reports), "and that it was the disk", str(reports))
-    start_again(lane, cluster)
+    scenario.check([LAST_WORDS in report.get("assert_msg", "") for report in reports] == [True], "a crash report says so", str(reports))
+    scenario.check(all(report.get("io_error") for report in reports), "and that it was the disk", str(reports))
+    start_again(scenario, cluster)
     load.wait(timeout=60)
   finally:
     if load.poll() is None:
@@ -167,29 +168,29 @@ def end_of_writing(lane, cluster):
       load.wait()
 
 
-def start_again(lane, cluster):
+def start_again(scenario, cluster):
   unmount(cluster.osd_dir(OSD))
   cluster.disk(OSD).mount(cluster.osd_dir(OSD), cluster.spec.fs)
   cluster.start_osd(OSD)
   cluster.wait_up()
   cluster.wait_clean()
-  lane.check(True, "mounted anew, it serves")
+  scenario.check(True, "mounted anew, it serves")
 
 
-def run(lane):
-  cluster = lane.start(osds=1, conf={"swimstore log op age": SLOW_S, "debug mgrc": 20})
+def run(scenario):
+  cluster = scenario.start(osds=1, conf={"swimstore log op age": SLOW_S, "debug mgrc": 20})
   cluster.create_pool(POOL, pg_num=8)
   cluster.wait_clean()
-  latency_by_size(lane, cluster)
-  osd_perf(lane, cluster)
-  sent_to_manager(lane, cluster)
-  pool_omap(lane, cluster)
-  slow_operations(lane, cluster)
+  latency_by_size(scenario, cluster)
+  osd_perf(scenario, cluster)
+  sent_to_manager(scenario, cluster)
+  pool_omap(scenario, cluster)
+  slow_operations(scenario, cluster)
   if cluster.spec.fs == "ext4":  # which can be told to fail
-    end_of_writing(lane, cluster)
-  lane.deep_scrub()
-  lane.check_daemons()
+    end_of_writing(scenario, cluster)
+  scenario.deep_scrub()
+  scenario.check_daemons()
 
 
 if __name__ == "__main__":
-  lane_module.main("monitoring", run, __doc__, stores=("swimstore",))
+  scenario_module.main("monitoring", run, __doc__, stores=("swimstore",))

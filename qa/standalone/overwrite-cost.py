@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """What one 4 KiB overwrite costs at the block device, one transaction at a time, from the kernel's own counters.
 
-swimstore_bench overwrites on a file system of its own; meanwhile this lane samples the loop device. Claims:
+swimstore_bench overwrites on a file system of its own; meanwhile this scenario samples the loop device. Claims:
 one flush per transaction; at most 8 KiB in the foreground (the lower quartile of the samples: those that no background
 write falls in); at most 9 KiB with all background work over 5 minutes of steady state. Steady it is when what is done
 once is done: the blocks have left the 4 MiB slots they were filled in for slots of their own, the log and the slots
@@ -15,9 +16,9 @@ import statistics
 import subprocess
 import time
 
-import lane as lane_module
+import scenario as scenario_module
 import sysroot
-from lane import GIB, UserError
+from scenario import GIB, UserError
 from loop_disk import mounted, read_counters
 
 SIZE = 4096
@@ -29,7 +30,7 @@ WARM_UP_SECONDS = 150
 OBJECTS = 8  # of 4 MiB, in each of two PGs
 
 
-def measure(lane, disk, directory, seconds, result):
+def measure(scenario, disk, directory, seconds, result):
   """Run the bench; returns its result and the counters sampled along."""
   bench = sysroot.CHECKOUT / "build/bin/swimstore_bench"
   if not bench.exists():
@@ -67,30 +68,31 @@ def total_bytes(samples, seconds):
   return last.written_bytes / last.flushes
 
 
-def run(lane):
-  steady = lane.args.seconds or (20 if lane.args.quick else 300)
-  seconds = steady if lane.args.quick else WARM_UP_SECONDS + steady
-  folder = sysroot.cache_dir() / "lanes" / "overwrite-cost"
-  with mounted(folder, 2 * GIB, lane.args.fs, lane.say, keep=lane.args.keep) as disk:
+def run(scenario):
+  steady = scenario.args.seconds or (20 if scenario.args.quick else 300)
+  seconds = steady if scenario.args.quick else WARM_UP_SECONDS + steady
+  folder = sysroot.cache_dir() / "scenarios" / "overwrite-cost"
+  with mounted(folder, 2 * GIB, scenario.args.fs, scenario.say, keep=scenario.args.keep) as disk:
     (folder / "mnt" / "store").mkdir()
-    found, samples = measure(lane, disk, folder / "mnt" / "store", seconds, folder / "result.json")
-  lane.say(f"{found.get('iops', 0):.0f} transactions per second for {seconds} s on {lane.args.fs}")
+    found, samples = measure(scenario, disk, folder / "mnt" / "store", seconds, folder / "result.json")
+  scenario.say(f"{found.get('iops', 0):.0f} transactions per second for {seconds} s on {scenario.args.fs}")
   for quarter in range(4):
     begin, end = (samples[(len(samples) - 1) * edge // 4] for edge in (quarter, quarter + 1))
     step = end - begin
-    lane.say(f"quarter {quarter + 1}: {step.written_bytes >> 10} KiB, {step.flushes} flushes, "
-             f"{step.written_bytes / max(1, step.flushes):.0f} bytes per flush")
+    scenario.say(f"quarter {quarter + 1}: {step.written_bytes >> 10} KiB, {step.flushes} flushes, "
+                 f"{step.written_bytes / max(1, step.flushes):.0f} bytes per flush")
   flushes, total, foreground = (found["device_flushes_per_op"], total_bytes(samples, steady),
                                 foreground_bytes(samples))
-  lane.check(0 < flushes <= FLUSHES_PER_OP_MAX, f"{flushes:.3f} flushes per transaction: 1 allowed")
-  lane.check(0 < foreground <= FOREGROUND_BYTES_MAX, f"{foreground:.0f} bytes in the foreground: "
-             f"{FOREGROUND_BYTES_MAX} allowed")
-  if lane.args.quick:
-    lane.say(f"{total:.0f} bytes with all background work: says nothing yet, what is done once weighs too much")
+  scenario.check(0 < flushes <= FLUSHES_PER_OP_MAX, f"{flushes:.3f} flushes per transaction: 1 allowed")
+  scenario.check(0 < foreground <= FOREGROUND_BYTES_MAX, f"{foreground:.0f} bytes in the foreground: "
+                 f"{FOREGROUND_BYTES_MAX} allowed")
+  if scenario.args.quick:
+    scenario.say(f"{total:.0f} bytes with all background work: says nothing yet, what is done once weighs too much")
   else:
-    lane.check(0 < total <= TOTAL_BYTES_MAX, f"{total:.0f} bytes with all background work: {TOTAL_BYTES_MAX} allowed")
+    scenario.check(0 < total <= TOTAL_BYTES_MAX,
+                   f"{total:.0f} bytes with all background work: {TOTAL_BYTES_MAX} allowed")
 
 
 if __name__ == "__main__":
-  lane_module.main("overwrite-cost", run, __doc__, stores=("swimstore",), options=(
+  scenario_module.main("overwrite-cost", run, __doc__, stores=("swimstore",), options=(
       (("--seconds",), {"type": int, "help": "of steady state (default: 300; with --quick 20 in all)"}),))

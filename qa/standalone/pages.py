@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """The commands that the pages tell an operator to type, taken out of the pages. Of them are run
 
   the recipe of doc/swimstore-operations.rst, from the build (whose programs must be there) to an OSD that is up, with cephx, as
@@ -16,7 +17,7 @@ import shutil
 import subprocess
 import sys
 
-import lane as lane_module
+import scenario as scenario_module
 import sysroot
 from loop_disk import LoopDisk
 
@@ -29,7 +30,7 @@ DISK_BYTES = 2 << 30
 RECIPE = "doc/swimstore-operations.rst"
 
 
-def build_and_install(lane, folder):
+def build_and_install(scenario, folder):
   """The recipe's first section, in this repository, with what it makes in `folder`; returns the archive and the version."""
   commands = page_recipe.build_commands(RECIPE, (sysroot.CHECKOUT / RECIPE).read_text(), folder)
   for command in commands:
@@ -38,14 +39,14 @@ def build_and_install(lane, folder):
     done = subprocess.run(["bash", "-c", command.text], cwd=sysroot.CHECKOUT, text=True, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
     if " ninja " in command.text:
-      lane.check("ninja: no work to do." in done.stdout, "the programs in build/ are built from this source",
-                 f"they are older: run ninja first; it says {done.stdout[-300:]}")
-    elif not lane.check(done.returncode == 0, f"{RECIPE}:{command.line}: {command.text.splitlines()[0]}", done.stdout[-800:]):
-      raise lane_module.UserError("nothing is installed")
+      scenario.check("ninja: no work to do." in done.stdout, "the programs in build/ are built from this source",
+                     f"they are older: run ninja first; it says {done.stdout[-300:]}")
+    elif not scenario.check(done.returncode == 0, f"{RECIPE}:{command.line}: {command.text.splitlines()[0]}", done.stdout[-800:]):
+      raise scenario_module.UserError("nothing is installed")
   return folder / "swimstore.tar.gz", done.stdout.split()[-1]
 
 
-def run_inside(lane, device, archive, version):
+def run_inside(scenario, device, archive, version):
   """pages_inside.py, whose claims become ours. All that it starts, and mounts, ends with it."""
   namespaces = ["unshare", "--fork", "--pid", "--kill-child", "--net", "--mount", "--propagation", "unchanged", "--mount-proc"]
   inside = pathlib.Path(__file__).resolve().parent / "pages_inside.py"
@@ -54,22 +55,22 @@ def run_inside(lane, device, archive, version):
   try:
     for line in process.stdout:
       claim = json.loads(line)
-      lane.check(claim["good"], claim["what"], claim["detail"])
-    lane.check(process.wait() == 0, "pages_inside.py ends")
+      scenario.check(claim["good"], claim["what"], claim["detail"])
+    scenario.check(process.wait() == 0, "pages_inside.py ends")
   finally:
     process.kill()
     process.wait()
 
 
-def check_marks(lane):
+def check_marks(scenario):
   for page in (sysroot.CHECKOUT / "README.md", *sorted((sysroot.CHECKOUT / "doc").iterdir())):
     for where in page_commands.unmarked(page.name, page.read_text()):
-      lane.check(False, f"{where}: stands in a block marked as commands")
+      scenario.check(False, f"{where}: stands in a block marked as commands")
 
 
-def run(lane):
-  check_marks(lane)
-  folder = lane.directory()
+def run(scenario):
+  check_marks(scenario)
+  folder = scenario.directory()
   folder.mkdir(parents=True, exist_ok=True)
   image = folder / "disk.img"
   disk = LoopDisk(image, DISK_BYTES)
@@ -77,12 +78,12 @@ def run(lane):
   made = (folder / "install", folder / "swimstore.tar.gz", folder / "build.ninja")
   remove(*made)  # what a run left that was killed
   try:
-    archive, version = build_and_install(lane, folder)
+    archive, version = build_and_install(scenario, folder)
     with open(image, "wb") as out:
       out.truncate(DISK_BYTES)  # sparse: nothing is measured here
-    run_inside(lane, disk.attach(), archive, version)
+    run_inside(scenario, disk.attach(), archive, version)
   except page_recipe.Refused as error:
-    raise lane_module.UserError(str(error)) from error
+    raise scenario_module.UserError(str(error)) from error
   finally:
     disk.detach()
     remove(image, *made)
@@ -97,4 +98,4 @@ def remove(*paths):
 
 
 if __name__ == "__main__":
-  lane_module.main("pages", run, __doc__, stores=("swimstore",))
+  scenario_module.main("pages", run, __doc__, stores=("swimstore",))

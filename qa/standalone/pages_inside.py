@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """The part of pages.py that runs in the sysroot, as the first process of namespaces of its own for processes, mounts and the
 network: here /etc/ceph, /var/lib/ceph, /opt and the like are empty folders that nobody else sees, as on a new host.
 
@@ -362,7 +363,7 @@ def check_programs(osd):
 def main(argv):
   device, archive, version = argv
   try:
-    page_recipe.check_place(os.environ.get("SWIM_CACHE", "/"))
+    page_recipe.check_root(os.environ.get("SWIM_CACHE", "/"))
     for heading in (page_recipe.INSTALL, page_recipe.MAKE, page_recipe.START, page_recipe.UPDATE):
       recipe(heading, device=device)  # before the first command is run
   except page_recipe.Refused as error:

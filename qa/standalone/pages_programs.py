@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """What the pages say about programs that need no cluster: the tools, run on a store; scripts and tests, asked by --help
 whether they know each option that a page gives them, for they would run for minutes and more."""
 
@@ -17,7 +18,8 @@ ARCHIVE, OTHER_FILE, DATABASE = "/run/archive", "/run/file", "/run/page-database
 # An option that the page names without its value, or whose value must be another than that of its neighbours.
 VALUES = {"--bytes-per-second N": "--bytes-per-second 0", "--block-bytes": "--block-bytes 4096",
           "--log-segment-bytes": "--log-segment-bytes 16777216", "--zone-bytes": "--zone-bytes 8388608"}
-NOT_ASKED = ("ceph", "rados", "rbd", "CMD", "mkdir")  # a cluster is asked; a placeholder; no program of ours
+# A cluster is asked; a placeholder; no program of ours.
+NOT_ASKED = ("ceph", "rados", "rbd", "CMD", "mkdir", "apt-get", "clangd")
 # What a script does not know itself it hands on.
 HANDED_ON = {"qa/run-vtkv-bench.sh": CHECKOUT / "build/bin/vtkv_bench"}
 
@@ -100,13 +102,13 @@ class Programs:
     for block in page_commands.blocks(name, text) if blocks else ():
       found += page_commands.commands(block) if block.kind == "sh" else ()
     for command in found:
-      for part in re.split(r" && |; ", command.text.replace("\\\n", " ")):
-        words = shlex.split(part)
+      for simple in re.split(r" && |; ", command.text.replace("\\\n", " ")):
+        words = shlex.split(simple)
         while words and (words[0] == "qa/enter.sh" or "=" in words[0]):
           words = words[1:]
         if words and words[0] not in NOT_ASKED:
           wrong = self._wrong(words)
-          self._report(not wrong, f"{name}:{command.line}: {part}", wrong)
+          self._report(not wrong, f"{name}:{command.line}: {simple}", wrong)
 
   def _wrong(self, words):
     """What its program would not know of a command; empty when nothing."""

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Random overwrites of an RBD image, with snapshots, that remember what was acknowledged. Runs inside the sysroot, where
 python3-rbd is.
 
@@ -17,7 +18,6 @@ A block of 4 KiB says which one it is and how often it was written, so a lost, o
 
 import array
 import os
-import pickle
 import random
 import struct
 import sys
@@ -26,6 +26,8 @@ import time
 
 import rados
 import rbd
+
+from saved_model import SavedModel
 
 IMAGE = "aged"
 BLOCK = 4096
@@ -39,21 +41,11 @@ def block_of(number, version):
   return struct.pack("<QQ", number, version) * (BLOCK // 16)
 
 
-class Model:
+class Model(SavedModel):
   def __init__(self, blocks):
     self.versions = array.array("I", [1]) * blocks
     self.snapshots = {}  # name -> versions
     self.writes = 0
-
-  def save(self, path):
-    with open(path + ".partial", "wb") as file:
-      pickle.dump(self, file)
-    os.rename(path + ".partial", path)
-
-
-def load_model(path):
-  with open(path, "rb") as file:
-    return pickle.load(file)
 
 
 class Writer:
@@ -141,7 +133,7 @@ class Pace:
 
 
 def load(ioctx, path, rng, snapshot_s, rate):
-  model = load_model(path)
+  model = Model.load(path)
   ended = threading.Event()
   threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
   with rbd.Image(ioctx, IMAGE) as image:
@@ -176,7 +168,7 @@ def compare(image, versions, where):
 
 
 def verify(ioctx, path):
-  model = load_model(path)
+  model = Model.load(path)
   wrong = []
   for name, versions in [(None, model.versions), *model.snapshots.items()]:
     with rbd.Image(ioctx, IMAGE, snapshot=name, read_only=True) as image:
@@ -186,7 +178,7 @@ def verify(ioctx, path):
 
 
 def held(_, path):
-  model = load_model(path)
+  model = Model.load(path)
   ages = [*model.snapshots.values(), model.versions]
   blocks = len(ages[0]) + sum(sum(map(int.__ne__, before, after)) for before, after in zip(ages, ages[1:]))
   print(blocks * BLOCK)
@@ -194,7 +186,7 @@ def held(_, path):
 
 
 def trim(ioctx, path):
-  model = load_model(path)
+  model = Model.load(path)
   with rbd.Image(ioctx, IMAGE) as image:
     for name in model.snapshots:
       image.remove_snap(name)

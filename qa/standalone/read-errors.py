@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Objects that one OSD cannot read: clients get the right bytes from the others, and Ceph repairs the copy.
 
 Injected errors of data and metadata, as Ceph's own tests inject them; then bytes of one copy overwritten on its
@@ -10,8 +11,8 @@ import json
 import mmap
 import random
 
-import lane as lane_module
-from lane import UserError
+import scenario as scenario_module
+from scenario import UserError
 
 OSDS = 3
 POOL = "damaged"
@@ -24,18 +25,18 @@ def content(name):
 
 
 def put(cluster, names):
-  place = cluster.dir / "run" / "object"
+  path = cluster.dir / "run" / "object"
   for name in names:
-    place.write_bytes(content(name))
-    cluster.client("rados", "-p", POOL, "put", name, place)
-  place.unlink()
+    path.write_bytes(content(name))
+    cluster.client("rados", "-p", POOL, "put", name, path)
+  path.unlink()
 
 
 def reads_right(cluster, name):
-  place = cluster.dir / "run" / "read"
-  cluster.client("rados", "-p", POOL, "get", name, place)
-  found = hashlib.sha256(place.read_bytes()).digest()
-  place.unlink()
+  path = cluster.dir / "run" / "read"
+  cluster.client("rados", "-p", POOL, "get", name, path)
+  found = hashlib.sha256(path.read_bytes()).digest()
+  path.unlink()
   return found == hashlib.sha256(content(name)).digest()
 
 
@@ -51,14 +52,16 @@ def inject(cluster, osd, kind, name):
     raise UserError(f"osd.{osd} does not take the error: {answer}")
 
 
-def injected_data_errors(lane, cluster):
+def injected_data_errors(scenario, cluster):
   names = [f"data{number}" for number in range(4)]
   put(cluster, names)
   for name in names:
     inject(cluster, where(cluster, name)[1], "data", name)
-  lane.check(all(reads_right(cluster, name) for name in names), "the primary cannot read: clients get the right bytes")
-  lane.until(lambda: cluster.wait_clean() and repaired(cluster) >= len(names), 60, "the primary's copies are repaired")
-  lane.check(all(reads_right(cluster, name) for name in names), "and read well")
+  scenario.check(all(reads_right(cluster, name) for name in names),
+                 "the primary cannot read: clients get the right bytes")
+  scenario.until(lambda: cluster.wait_clean() and repaired(cluster) >= len(names), 60,
+                 "the primary's copies are repaired")
+  scenario.check(all(reads_right(cluster, name) for name in names), "and read well")
 
 
 def repaired(cluster):
@@ -66,26 +69,28 @@ def repaired(cluster):
   return sum(pg["stat_sum"]["num_objects_repaired"] for pg in cluster.ceph_json("pg", "dump", "pgs")["pg_stats"])
 
 
-def injected_replica_errors(lane, cluster):
+def injected_replica_errors(scenario, cluster):
   """Only a scrub meets them; repairing writes the replica's copy anew."""
   names = {"data": "replica-data", "mdata": "replica-mdata"}
   put(cluster, names.values())
   for kind, name in names.items():
     inject(cluster, where(cluster, name)[2], kind, name)
-  repair_by_scrub(lane, cluster, {where(cluster, name)[0] for name in names.values()}, "injected errors of a replica")
+  repair_by_scrub(scenario, cluster, {where(cluster, name)[0] for name in names.values()},
+                  "injected errors of a replica")
 
 
-def repair_by_scrub(lane, cluster, pgs, what):
+def repair_by_scrub(scenario, cluster, pgs, what):
   def inconsistent():
     return {pg["pgid"] for pg in cluster.ceph_json("pg", "dump", "pgs")["pg_stats"] if "inconsistent" in pg["state"]}
+
   def found():
     for pg in pgs - inconsistent():
       cluster.ceph("pg", "deep-scrub", pg)
     return pgs <= inconsistent()
-  lane.until(found, 120, f"deep scrub finds {what}")
+  scenario.until(found, 120, f"deep scrub finds {what}")
   for pg in pgs:
     cluster.ceph("pg", "repair", pg)
-  lane.until(lambda: not inconsistent(), 120, "pg repair mends them")
+  scenario.until(lambda: not inconsistent(), 120, "pg repair fixes them")
 
 
 def overwrite_copy(cluster, osd, names):
@@ -114,7 +119,7 @@ def rot(cluster, osd, name):
   cluster.wait_clean()
 
 
-def rotten_bytes(lane, cluster):
+def rotten_bytes(scenario, cluster):
   names = ["rot-read", "rot-scrub"]
   put(cluster, names)
   for name in names:
@@ -123,11 +128,11 @@ def rotten_bytes(lane, cluster):
     rot(cluster, osd, name)
     before = repaired(cluster)
     if osd == where(cluster, name)[1]:
-      lane.check(reads_right(cluster, name), "a byte of the primary's copy is wrong: clients get the right bytes")
-      lane.until(lambda: repaired(cluster) > before, 60, "the copy is repaired")
+      scenario.check(reads_right(cluster, name), "a byte of the primary's copy is wrong: clients get the right bytes")
+      scenario.until(lambda: repaired(cluster) > before, 60, "the copy is repaired")
     else:
-      repair_by_scrub(lane, cluster, {pg}, "a wrong byte in a replica's copy")
-    lane.check(reads_right(cluster, name), f"{name} reads well")
+      repair_by_scrub(scenario, cluster, {pg}, "a wrong byte in a replica's copy")
+    scenario.check(reads_right(cluster, name), f"{name} reads well")
 
 
 def daemon(cluster, osd, *command):
@@ -136,9 +141,10 @@ def daemon(cluster, osd, *command):
   return json.loads(cluster.client("ceph", "daemon", socket, "swimstore", *command))
 
 
-def checked_while_in_use(lane, cluster, osd):
+def checked_while_in_use(scenario, cluster, osd):
   daemon(cluster, osd, "fsck", "--deep")
-  lane.until(lambda: daemon(cluster, osd, "fsck", "status")["state"] == "done", 120, "the check of a running OSD ends")
+  scenario.until(lambda: daemon(cluster, osd, "fsck", "status")["state"] == "done", 120,
+                 "the check of a running OSD ends")
   return daemon(cluster, osd, "fsck", "status")
 
 
@@ -146,33 +152,34 @@ def has_alert(cluster):
   return ALERT in cluster.ceph_json("health", "detail")["checks"]
 
 
-def online_fsck(lane, cluster):
+def online_fsck(scenario, cluster):
   name = "rot-fsck"
   put(cluster, [name])
   pg, _, osd = where(cluster, name)
   rot(cluster, osd, name)
-  status = checked_while_in_use(lane, cluster, osd)
-  lane.check([name in finding["object"] for finding in status["findings"]] == [True],
-             "it finds a wrong byte, and nothing else", str(status["findings"]))
-  lane.until(lambda: has_alert(cluster), 60, f"the health of the cluster tells of it ({ALERT})")
+  status = checked_while_in_use(scenario, cluster, osd)
+  scenario.check([name in finding["object"] for finding in status["findings"]] == [True],
+                 "it finds a wrong byte, and nothing else", str(status["findings"]))
+  scenario.until(lambda: has_alert(cluster), 60, f"the health of the cluster tells of it ({ALERT})")
   cluster.ceph("pg", "repair", pg)
-  lane.until(lambda: not checked_while_in_use(lane, cluster, osd)["findings"], 60, "pg repair mends it")
-  lane.until(lambda: not has_alert(cluster), 60, "the alert goes")
+  scenario.until(lambda: not checked_while_in_use(scenario, cluster, osd)["findings"], 60, "pg repair fixes it")
+  scenario.until(lambda: not has_alert(cluster), 60, "the alert goes")
 
 
-def run(lane):
+def run(scenario):
   # The check is not held back: nothing else asks for the disk here.
-  cluster = lane.start(osds=OSDS, conf={"swimstore debug inject read err": "true", "swimstore fsck online rate": 1e6,
-                                        "swimstore fsck online data rate": 1e6})
+  cluster = scenario.start(osds=OSDS,
+                           conf={"swimstore debug inject read err": "true", "swimstore fsck online rate": 1e6,
+                                 "swimstore fsck online data rate": 1e6})
   cluster.create_pool(POOL, pg_num=8, size=3)
   cluster.wait_clean()
-  injected_data_errors(lane, cluster)
-  injected_replica_errors(lane, cluster)
-  rotten_bytes(lane, cluster)
-  online_fsck(lane, cluster)
-  lane.check_daemons()
-  lane.deep_scrub()
+  injected_data_errors(scenario, cluster)
+  injected_replica_errors(scenario, cluster)
+  rotten_bytes(scenario, cluster)
+  online_fsck(scenario, cluster)
+  scenario.check_daemons()
+  scenario.deep_scrub()
 
 
 if __name__ == "__main__":
-  lane_module.main("read-errors", run, __doc__, stores=("swimstore",))
+  scenario_module.main("read-errors", run, __doc__, stores=("swimstore",))

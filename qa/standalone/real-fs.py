@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """What a loss of power leaves of a store on real file systems, and whether one flush covers all files there.
 
 The file system lies on a loop device over a disk in memory (real_fs_explorer) that records every write, flush and
@@ -7,7 +8,7 @@ journal; the store recovers, is compared with what it had promised, and checked.
 crashes again.
 
 The single-flush rule is asked of each file system without a store, too. And rules are broken on purpose: a crash must
-show it, or this lane could not fail.
+show it, or this scenario could not fail.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-from lane import Lane, UserError
+from scenario import Scenario, UserError
 from loop_disk import mounted
 import ending
 import sysroot
@@ -64,54 +65,55 @@ def explore(fs, seconds, *options):
   return done.returncode, done.stdout.splitlines()
 
 
-def ask_flush_rule(lane, fs):
+def ask_flush_rule(scenario, fs):
   _, lines = explore(fs, 60, "--flush-rule")
   found = {what: share_of(int(kept), int(blocks))
            for what, kept, blocks in (re.fullmatch(r"(.*): (\d+) of (\d+) blocks kept", line).groups() for line in lines)}
   for what, expected in FLUSH_RULE[fs].items():
     kept = found.get(what)
-    lane.check(kept == expected or (expected == NOT_ALL and kept == NONE), f"{fs}: {what}: {expected} kept",
-               f"{kept} kept")
+    scenario.check(kept == expected or (expected == NOT_ALL and kept == NONE), f"{fs}: {what}: {expected} kept",
+                   f"{kept} kept")
 
 
-def find_copy_by_reflink(lane):
+def find_copy_by_reflink(scenario):
   """Blocks that a file shares with its copy are written elsewhere: one flush of another file does not cover that."""
-  folder = sysroot.cache_dir() / "lanes" / "real-fs"
-  with mounted(folder, REFLINK_DISK_BYTES, "xfs", lane.say):
+  folder = sysroot.cache_dir() / "scenarios" / "real-fs"
+  with mounted(folder, REFLINK_DISK_BYTES, "xfs", scenario.say):
     done = subprocess.run(sysroot.command(["env", f"VTKV_REFLINK_FOLDER={folder / 'mnt'}", TESTS,
                                            "--gtest_filter=*ReflinkTest*"]),
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=OVERHEAD_SECONDS)
-  lane.check(done.returncode == 0 and "[  PASSED  ] 1 test" in done.stdout,
-             "xfs: a file that shares blocks with a copy of it is found", done.stdout + done.stderr)
+  scenario.check(done.returncode == 0 and "[  PASSED  ] 1 test" in done.stdout,
+                 "xfs: a file that shares blocks with a copy of it is found", done.stdout + done.stderr)
 
 
-def crash_store(lane, fs, states, seconds):
-  kept = sysroot.cache_dir() / "lanes" / f"real-fs-{fs}.image"
+def crash_store(scenario, fs, states, seconds):
+  kept = sysroot.cache_dir() / "scenarios" / f"real-fs-{fs}.image"
   kept.parent.mkdir(parents=True, exist_ok=True)
   kept.unlink(missing_ok=True)
-  status, lines = explore(fs, seconds, "--states", states, "--seed", lane.args.seed, "--image", kept)
-  lane.check(status == 0, f"{fs}: {lines[-1]}", "\n".join(lines))
+  status, lines = explore(fs, seconds, "--states", states, "--seed", scenario.args.seed, "--image", kept)
+  scenario.check(status == 0, f"{fs}: {lines[-1]}", "\n".join(lines))
 
 
-def break_rules(lane, fs, mutations, states, seconds):
+def break_rules(scenario, fs, mutations, states, seconds):
   for mutation in mutations:
-    status, lines = explore(fs, seconds, "--states", states, "--seed", lane.args.seed, "--mutation", mutation)
+    status, lines = explore(fs, seconds, "--states", states, "--seed", scenario.args.seed, "--mutation", mutation)
     noticed = status == 1 and any(line.startswith("violation") for line in lines)
-    lane.check(noticed, f"{fs}: {mutation} is noticed", f"not in {lines[-1]}")
+    scenario.check(noticed, f"{fs}: {mutation} is noticed", f"not in {lines[-1]}")
 
 
-def run(lane):
+def run(scenario):
   sysroot.check_host("--loop", "--fuse", "--setup", "build")
   sysroot.prepare()
   if not PROGRAM.exists():
     raise UserError(f"{PROGRAM}: no such program; build it first (qa/enter.sh ninja -C build real_fs_explorer)")
-  quick = lane.args.quick
-  if "xfs" in lane.args.fs:
-    find_copy_by_reflink(lane)
-  for fs in lane.args.fs:
-    ask_flush_rule(lane, fs)
-    crash_store(lane, fs, lane.args.states or (20 if quick else 2000), 6 if quick else 3600)
-    break_rules(lane, fs, MUTATIONS[fs][:1] if quick else MUTATIONS[fs], 20 if quick else 2000, 30 if quick else 1800)
+  quick = scenario.args.quick
+  if "xfs" in scenario.args.fs:
+    find_copy_by_reflink(scenario)
+  for fs in scenario.args.fs:
+    ask_flush_rule(scenario, fs)
+    crash_store(scenario, fs, scenario.args.states or (20 if quick else 2000), 6 if quick else 3600)
+    break_rules(scenario, fs, MUTATIONS[fs][:1] if quick else MUTATIONS[fs], 20 if quick else 2000,
+                30 if quick else 1800)
 
 
 def file_systems(text):
@@ -129,17 +131,17 @@ def main():
   parser.add_argument("--states", type=int, default=0, help="crashes of each file system (2000; with --quick 20)")
   parser.add_argument("--seed", type=int, default=1, help="of the first store (default: %(default)s)")
   parser.add_argument("--quick", action="store_true", help="a short version, for the test command")
-  lane = Lane("real-fs", parser.parse_args())
+  scenario = Scenario("real-fs", parser.parse_args())
   ending.arm()
   try:
-    run(lane)
+    run(scenario)
   except (UserError, sysroot.CommandFailed, subprocess.TimeoutExpired) as error:
-    lane.check(False, "real-fs runs to its end", str(error))
+    scenario.check(False, "real-fs runs to its end", str(error))
   except KeyboardInterrupt:
-    lane.check(False, "real-fs runs to its end", "interrupted")
+    scenario.check(False, "real-fs runs to its end", "interrupted")
     ending.end_processes()
-  lane.say(f"real-fs: {lane.held} held, {lane.failures} failed")
-  sys.exit(1 if lane.failures or not lane.held else 0)
+  scenario.say(f"real-fs: {scenario.held} held, {scenario.failures} failed")
+  sys.exit(1 if scenario.failures or not scenario.held else 0)
 
 
 if __name__ == "__main__":

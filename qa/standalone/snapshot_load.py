@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Objects that are long and thin, and many snapshots of them: much metadata beside little data. Runs inside the sysroot, where
 python3-rados is.
 
-  snapshot_load.py CONF POOL OBJECTS SNAPSHOTS CHUNKS
+  snapshot_load.py CONF POOL OBJECTS SNAPSHOTS SHARDS
 
-Each object has one block of 4 KiB in each of CHUNKS stretches of 64 KiB. After each snapshot a block of each object is written
+Each object has one block of 4 KiB in each of SHARDS extent shards of 64 KiB. After each snapshot a block of each object is written
 anew, so that OBJECTS * (SNAPSHOTS + 1) objects are stored, which share their blocks. Ends with status 1 after an error.
 """
 
@@ -15,7 +16,7 @@ import sys
 import rados
 
 IN_FLIGHT = 64
-BLOCK, STRETCH = 4 << 10, 64 << 10
+BLOCK, SHARD = 4 << 10, 64 << 10
 
 
 class Writer:
@@ -46,20 +47,20 @@ class Writer:
 
 def main():
   conf, pool, *numbers = sys.argv[1:]
-  objects, snapshots, chunks = (int(number) for number in numbers)
+  objects, snapshots, shards = (int(number) for number in numbers)
   cluster = rados.Rados(conffile=conf, conf={"rados_osd_op_timeout": "120"})
   cluster.connect(timeout=30)
   ioctx = cluster.open_ioctx(pool)
   writer = Writer(ioctx)
   for number in range(objects):
-    writer.write(number, range(0, chunks * STRETCH, STRETCH))
+    writer.write(number, range(0, shards * SHARD, SHARD))
   writer.finish()
   taken = []
   for nth in range(snapshots):
     taken.insert(0, ioctx.create_self_managed_snap())
     ioctx.set_self_managed_snap_write(taken)
     for number in range(objects):
-      writer.write(number, [nth % chunks * STRETCH])
+      writer.write(number, [nth % shards * SHARD])
     writer.finish()
   os._exit(0)  # librados' own end takes long
 

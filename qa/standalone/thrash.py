@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Kill and freeze one of three OSDs again and again under Ceph's own checking load; nothing may be lost.
 
 ceph_test_rados knows what every object and snapshot holds and compares each read; `rados bench` runs beside it. Per
@@ -13,9 +14,9 @@ import subprocess
 import threading
 import time
 
-import lane as lane_module
+import scenario as scenario_module
 import sysroot
-from lane import FSCK_ON_MOUNT
+from scenario import FSCK_ON_MOUNT
 
 OSDS = 3
 OBJECTS = 50
@@ -72,7 +73,7 @@ class Load(threading.Thread):
       self.join()
 
 
-def disturb(lane, cluster, rng):
+def disturb(scenario, cluster, rng):
   """One round; returns what was done."""
   osd = rng.randrange(OSDS)
   if rng.random() < 0.2:
@@ -91,12 +92,12 @@ def disturb(lane, cluster, rng):
   return f"osd.{osd} killed, up again in {time.monotonic() - begun:.1f} s", True
 
 
-def run(lane):
-  args = lane.args
+def run(scenario):
+  args = scenario.args
   kills_wanted = args.rounds or (4 if args.quick else 200)
   rng = random.Random(args.seed)
-  lane.say(f"{kills_wanted} kills, seed {args.seed}")
-  cluster = lane.start(osds=OSDS)
+  scenario.say(f"{kills_wanted} kills, seed {args.seed}")
+  cluster = scenario.start(osds=OSDS)
   cluster.create_pool("bench", pg_num=8, size=3)
   cluster.wait_clean()
   weights = " ".join(f"--op {name} {weight}" for name, weight in WEIGHTS.items())
@@ -107,34 +108,34 @@ def run(lane):
   kills = 0
   while kills < kills_wanted:
     time.sleep(rng.uniform(0.2, 3.0))
-    what, killed = disturb(lane, cluster, rng)
+    what, killed = disturb(scenario, cluster, rng)
     kills += killed
-    lane.say(f"kill {kills}/{kills_wanted}: {what}; runs done: " + ", ".join(f"{load.name} {load.runs}" for load in loads))
-    lane.check_daemons()
+    scenario.say(f"kill {kills}/{kills_wanted}: {what}; runs done: " + ", ".join(f"{load.name} {load.runs}" for load in loads))
+    scenario.check_daemons()
     broken = [load for load in loads if load.failure]
-    if broken or lane.failures:
+    if broken or scenario.failures:
       break
   for load in loads:
     load.finish(300)
-    lane.check(load.runs > 0 and not load.failure, f"{load.name} found every object as it should be, in {load.runs} runs; the last: {load.said}",
-               load.failure or "")
-  if lane.failures:
+    scenario.check(load.runs > 0 and not load.failure, f"{load.name} found every object as it should be, in {load.runs} runs; the last: {load.said}",
+                   load.failure or "")
+  if scenario.failures:
     return
-  restart_with_fsck(lane, cluster)
-  lane.deep_scrub()
+  restart_with_fsck(scenario, cluster)
+  scenario.deep_scrub()
 
 
-def restart_with_fsck(lane, cluster):
+def restart_with_fsck(scenario, cluster):
   for osd in range(OSDS):
     cluster.stop_osd(osd)
-    cluster.start_osd(osd, *FSCK_ON_MOUNT.get(lane.args.store, []))
+    cluster.start_osd(osd, *FSCK_ON_MOUNT.get(scenario.args.store, []))
     cluster.wait_up(timeout=300)
-  lane.check_daemons()
+  scenario.check_daemons()
   cluster.wait_clean(300)
-  lane.check(True, "every OSD starts with a deep fsck of its store")
+  scenario.check(True, "every OSD starts with a deep fsck of its store")
 
 
 if __name__ == "__main__":
-  lane_module.main("thrash", run, __doc__, stores=("swimstore", "bluestore", "kstore"), options=(
+  scenario_module.main("thrash", run, __doc__, stores=("swimstore", "bluestore", "kstore"), options=(
       (("--rounds",), {"type": int, "help": "kills (default: 200; with --quick 4)"}),
       (("--seed",), {"type": int, "default": random.randrange(1 << 32), "help": "of the moments"})))

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """What `systemctl` does with a unit, where no systemd runs: reads it with its drop-ins and runs what they say.
 
   unit_by_hand.py daemon-reload

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """The commands that a page tells its reader to type, taken out of its text.
 
 A page marks what is to be typed: in reStructuredText `.. code-block:: sh`, in Markdown a fenced block ```sh, or ```console

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Tests of page_commands.py: which words of a page are commands."""
 
 import unittest

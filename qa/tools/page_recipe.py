@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """The recipe of doc/swimstore-operations.rst as scripts that a test may run: taken by their headings, with what is a matter of
 the host replaced, and refused whenever the page no longer says what the test takes for granted.
 
@@ -23,7 +24,7 @@ INSTALL_DIR, ARCHIVE = "build/install", "build/swimstore.tar.gz"
 
 
 class Refused(Exception):
-  """The page, or the place, is not what the test takes for granted; nothing was run."""
+  """The page, or where it runs, is not what the test takes for granted; nothing was run."""
 
 
 def replaced(text, table, where):
@@ -108,7 +109,7 @@ def script(commands, after=()):
   return "\n".join([*lines, "echo @@done"])
 
 
-def check_place(cache_dir):
+def check_root(cache_dir):
   """Alone in namespaces of its own, in the sysroot: never on the machine itself."""
   if os.getpid() != 1:
     raise Refused("not the first process of a namespace of its own: run qa/standalone/pages.py, which makes one")

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Tests of page_recipe.py: what of a page is never run, and where nothing is."""
 
 import os
@@ -82,21 +83,21 @@ class Page(unittest.TestCase):
     self.assertEqual((done.returncode, done.stdout), (1, "@@1\n"))
 
 
-class Place(unittest.TestCase):
+class Root(unittest.TestCase):
   def test_the_machine_itself_is_refused(self):
     with self.assertRaisesRegex(Refused, "first process"):
-      page_recipe.check_place("/")
+      page_recipe.check_root("/")
 
   def test_a_first_process_outside_of_the_sysroot_is_refused(self):
     with tempfile.TemporaryDirectory() as cache, mock.patch("os.getpid", return_value=1):
       with self.assertRaisesRegex(Refused, "/ is not the sysroot"):
-        page_recipe.check_place(cache)
+        page_recipe.check_root(cache)
       os.mkdir(f"{cache}/trixie")
       with self.assertRaisesRegex(Refused, "/ is not the sysroot"):
-        page_recipe.check_place(cache)
+        page_recipe.check_root(cache)
       os.rmdir(f"{cache}/trixie")
       os.symlink("/", f"{cache}/trixie")
-      page_recipe.check_place(cache)
+      page_recipe.check_root(cache)
 
   def test_the_program_refuses_before_it_does_anything(self):
     program = CHECKOUT / "qa" / "standalone" / "pages_inside.py"

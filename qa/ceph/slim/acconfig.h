@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Found before Ceph's own configuration header, which it takes over, except for the
 // stores that the slim build leaves out.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // store_test.cc names these counters even where BlueStore is left out, in a body that
 // no instance then runs. Given to the compiler with -include.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The forwarding calls: collections, transactions, objects, omap.
 
 #include "swimstore/swimstore.h"
@@ -22,7 +23,9 @@ Collection& collection_of(ObjectStore::CollectionHandle& c) { return *static_cas
 }  // namespace
 
 SwimStore::SwimStore(CephContext* cct, const std::string& path, vtkv::Env* env)
-    : ObjectStore(cct, path), m_env(env), m_counters(std::make_unique<swimstore::StoreCounters>(cct)),
+    : ObjectStore(cct, path),
+      m_env(env),
+      m_counters(std::make_unique<swimstore::StoreCounters>(cct)),
       m_finisher(cct, "swimstore", "swim_finish") {}
 
 SwimStore::~SwimStore() {
@@ -45,11 +48,10 @@ void SwimStore::set_collection_commit_queue(const coll_t& cid, ContextQueue* com
 
 int SwimStore::set_collection_opts(CollectionHandle& c, const pool_opts_t& opts) {
   Collection& collection = collection_of(c);
-  std::unique_lock lock(collection.lock);
+  swimstore::ExclusiveLock lock(collection.lock);
   if (!collection.exists) {
     return -ENOENT;
   }
-  collection.pool_opts = opts;
   lock.unlock();
   if (spg_t pgid; collection.cid.is_pg(&pgid)) {
     const std::string ignored = m_mounted->ignored_options.note(pgid.pool(), opts);
@@ -65,9 +67,7 @@ int SwimStore::list_collections(std::vector<coll_t>& collections) {
   return 0;
 }
 
-bool SwimStore::collection_exists(const coll_t& cid) {
-  return m_mounted->context.collections.find(cid) != nullptr;
-}
+bool SwimStore::collection_exists(const coll_t& cid) { return m_mounted->context.collections.find(cid) != nullptr; }
 
 int SwimStore::collection_empty(CollectionHandle& c, bool* empty) {
   std::vector<ghobject_t> objects;
@@ -80,7 +80,7 @@ int SwimStore::collection_empty(CollectionHandle& c, bool* empty) {
 
 int SwimStore::collection_bits(CollectionHandle& c) {
   Collection& collection = collection_of(c);
-  std::shared_lock lock(collection.lock);
+  swimstore::SharedLock lock(collection.lock);
   return collection.record.bits;
 }
 

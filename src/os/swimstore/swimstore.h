@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // SwimStore: an OSD's object store in files of an ordinary file system.
 //
 // This class wires the parts together: mkfs, mount, umount, and one forwarding line per call of
@@ -13,7 +14,7 @@
 #include "common/Finisher.h"
 #include "os/ObjectStore.h"
 
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 #include "vtkv/status.h"
 
 namespace swimstore {
@@ -45,7 +46,9 @@ class SwimStore : public ObjectStore {
   }
 
   // Changes what the cube is made and opened with. For tests: stores of a few KiB, rules broken on purpose.
-  void set_cube_options_hook(std::function<void(swimstore::CubeOptions&)> hook) { m_cube_options_hook = std::move(hook); }
+  void set_cube_options_hook(std::function<void(swimstore::CubeOptions&)> hook) {
+    m_cube_options_hook = std::move(hook);
+  }
 
   std::string get_type() override { return "swimstore"; }
 
@@ -72,18 +75,18 @@ class SwimStore : public ObjectStore {
   int quick_fix() override;
   // Ok: the check was made. The store is recovered first, as by a mount; otherwise nothing is changed.
   vtkv::Status check(const swimstore::FsckOptions& options, swimstore::CheckResult* result);
-  // Mends one class of findings after the other, with a check in between. *result: what is left. From the first change
-  // until it has come to its end the store is marked: it does not mount. The lock is held all the time.
-  vtkv::Status mend(const swimstore::RepairOptions& options, std::vector<swimstore::Repaired>* changes,
-                    swimstore::CheckResult* result);
-  // Puts back what repair set aside, where nothing else is now, and mends what follows from it. What still cannot be
-  // decoded stays where it is. *entries: how much that was; *left: how much stays set aside.
+  // Repairs one class of findings after the other, with a check in between. *result: what is left. From the first
+  // change until it has come to its end the store is marked: it does not mount. The lock is held all the time.
+  vtkv::Status repair(const swimstore::RepairOptions& options, std::vector<swimstore::Repaired>* changes,
+                      swimstore::CheckResult* result);
+  // Puts back what repair quarantined, where nothing else is now, and repairs what follows from it. What still cannot
+  // be decoded stays where it is. *entries: how much that was; *left: how much stays quarantined.
   vtkv::Status put_back(uint64_t* entries, uint64_t* left, std::vector<swimstore::Repaired>* changes,
                         swimstore::CheckResult* result);
-  // Removes for good what repair set aside. *entries: how much that was.
-  vtkv::Status forget_lost(uint64_t* entries);
-  // Gives the store the newest format and all features that this program knows: then older programs may refuse it. A mount
-  // never does. The same superblock twice: there was nothing to do.
+  // Removes for good what repair quarantined. *entries: how much that was.
+  vtkv::Status forget_quarantined(uint64_t* entries);
+  // Gives the store the newest format and all features that this program knows: then older programs may refuse it. A
+  // mount never does. The same superblock twice: there was nothing to do.
   vtkv::Status upgrade(swimstore::Superblock* before, swimstore::Superblock* after);
 
   // ---- reports and knobs (swimstore_report.cc) ----
@@ -125,8 +128,8 @@ class SwimStore : public ObjectStore {
   int collection_bits(CollectionHandle& c) override;
   int collection_list(CollectionHandle& c, const ghobject_t& start, const ghobject_t& end, int max,
                       std::vector<ghobject_t>* objects, ghobject_t* next) override;
-  int queue_transactions(CollectionHandle& c, std::vector<Transaction>& transactions,
-                         TrackedOpRef op = TrackedOpRef(), ThreadPool::TPHandle* handle = nullptr) override;
+  int queue_transactions(CollectionHandle& c, std::vector<Transaction>& transactions, TrackedOpRef op = TrackedOpRef(),
+                         ThreadPool::TPHandle* handle = nullptr) override;
 
   // ---- objects ----
   bool exists(CollectionHandle& c, const ghobject_t& oid) override;
@@ -163,8 +166,8 @@ class SwimStore : public ObjectStore {
  private:
   struct Mounted;
 
-  // mend changes what a check only looks at; where this program may not write, a check opens to read.
-  enum class Purpose { serve, mend, check };
+  // repair changes what a check only looks at; where this program may not write, a check opens to read.
+  enum class Purpose { serve, repair, check };
 
   swimstore::CubeOptions cube_options(const swimstore::Settings& settings, bool single_flush);
   void throw_away(std::vector<Transaction>& transactions);
@@ -178,8 +181,8 @@ class SwimStore : public ObjectStore {
   vtkv::Status take_lock(swimstore::StoreDirectory& directory, std::unique_ptr<vtkv::FileLock>* lock);
   // Takes the lock for as long as `work` runs, whatever that opens and closes.
   vtkv::Status hold_lock(const std::function<vtkv::Status(swimstore::StoreDirectory&)>& work);
-  vtkv::Status mend_all(const swimstore::FsckOptions& options, swimstore::StoreDirectory& directory,
-                        std::vector<swimstore::Repaired>* changes);
+  vtkv::Status repair_all(const swimstore::FsckOptions& options, swimstore::StoreDirectory& directory,
+                          std::vector<swimstore::Repaired>* changes);
   vtkv::Status consider_obstacles(vtkv::FileSystemInfo* host) const;
   void end_process(const vtkv::Status& status);
   int fail(const char* what, const vtkv::Status& status) const;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // SwimStore looked over while nobody uses it.
 
 #include <climits>
@@ -5,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "common/debug.h"
+#include "swimstore/directory/store_directory.h"
 #include "swimstore/fsck/repair.h"
 #include "swimstore/ops/settings.h"
-#include "swimstore/store/store_directory.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/swimstore_mounted.h"
 
@@ -28,7 +29,7 @@ using vtkv::Status;
 
 namespace {
 
-// Each mends up to a thousand findings of one class.
+// Each repairs up to a thousand findings of one class.
 constexpr unsigned kRepairPassesMax = 10000;
 
 }  // namespace
@@ -71,7 +72,7 @@ Status SwimStore::check(const FsckOptions& options, CheckResult* result) {
 int SwimStore::repair(bool deep) {
   std::vector<Repaired> changes;
   CheckResult result;
-  if (const Status status = mend({.deep = deep}, &changes, &result); !status.ok()) {
+  if (const Status status = repair({.deep = deep}, &changes, &result); !status.ok()) {
     return fail("repair", status);
   }
   for (const Repaired& change : changes) {
@@ -104,22 +105,22 @@ Status SwimStore::hold_lock(const std::function<Status(StoreDirectory&)>& work) 
   return status;
 }
 
-Status SwimStore::mend(const RepairOptions& options, std::vector<Repaired>* changes, CheckResult* result) {
+Status SwimStore::repair(const RepairOptions& options, std::vector<Repaired>* changes, CheckResult* result) {
   return hold_lock([&](StoreDirectory& directory) {
     FsckOptions checks;
     if (!options.only_copies) {
       pass_over(FindingClass::only_copy_undecodable, &checks);
     }
-    VTKV_RETURN_IF_ERROR(mend_all(checks, directory, changes));
+    VTKV_RETURN_IF_ERROR(repair_all(checks, directory, changes));
     return check({.deep = options.deep}, result);
   });
 }
 
 // Ok as well where the store does not open, which the check that follows says; but not where a newer program wrote it.
-Status SwimStore::mend_all(const FsckOptions& checks, StoreDirectory& directory, std::vector<Repaired>* changes) {
+Status SwimStore::repair_all(const FsckOptions& checks, StoreDirectory& directory, std::vector<Repaired>* changes) {
   FsckOptions options = checks;
   for (unsigned pass = 0; pass < kRepairPassesMax; ++pass) {
-    if (const Status status = open(Purpose::mend); !status.ok()) {
+    if (const Status status = open(Purpose::repair); !status.ok()) {
       return status.code() == Status::Code::unsupported ? status : Status();
     }
     const size_t before = changes->size();
@@ -135,7 +136,7 @@ Status SwimStore::mend_all(const FsckOptions& checks, StoreDirectory& directory,
         status = directory.begin_repair();
       }
       if (due && status.ok()) {
-        status = repair.mend(kind, changes);
+        status = repair.apply(kind, changes);
       }
     }
     close();
@@ -150,11 +151,11 @@ Status SwimStore::mend_all(const FsckOptions& checks, StoreDirectory& directory,
   return {};
 }
 
-// Objects that still cannot be decoded stay: to set them aside again is for repair. What nobody owns is set aside again
-// at once, for its slots would be taken for leaked.
+// Objects that still cannot be decoded stay: to quarantine them again is for repair. What nobody owns is quarantined
+// again at once, for its slots would be taken for leaked.
 Status SwimStore::put_back(uint64_t* entries, uint64_t* left, std::vector<Repaired>* changes, CheckResult* result) {
   return hold_lock([&](StoreDirectory& directory) {
-    VTKV_RETURN_IF_ERROR(open(Purpose::mend));
+    VTKV_RETURN_IF_ERROR(open(Purpose::repair));
     Status status = directory.begin_repair();
     if (status.ok()) {
       status = swimstore::Repair::put_back(m_mounted->context, entries, left);
@@ -162,11 +163,11 @@ Status SwimStore::put_back(uint64_t* entries, uint64_t* left, std::vector<Repair
     close();
     VTKV_RETURN_IF_ERROR(status);
     FsckOptions checks;
-    for (const FindingClass kind : {FindingClass::object_undecodable, FindingClass::only_copy_undecodable,
-                                    FindingClass::extents_undecodable}) {
+    for (const FindingClass kind :
+         {FindingClass::object_undecodable, FindingClass::only_copy_undecodable, FindingClass::extents_undecodable}) {
       pass_over(kind, &checks);
     }
-    VTKV_RETURN_IF_ERROR(mend_all(checks, directory, changes));
+    VTKV_RETURN_IF_ERROR(repair_all(checks, directory, changes));
     return check({}, result);
   });
 }
@@ -174,7 +175,7 @@ Status SwimStore::put_back(uint64_t* entries, uint64_t* left, std::vector<Repair
 Status SwimStore::upgrade(Superblock* before, Superblock* after) {
   return hold_lock([&](StoreDirectory& directory) {
     VTKV_RETURN_IF_ERROR(directory.read_superblock(before));
-    VTKV_RETURN_IF_ERROR(open(Purpose::mend));  // what this program may write to, in all its parts
+    VTKV_RETURN_IF_ERROR(open(Purpose::repair));  // what this program may write to, in all its parts
     close();
     *after = *before;
     after->version = swimstore::kSuperblockVersion;
@@ -186,9 +187,9 @@ Status SwimStore::upgrade(Superblock* before, Superblock* after) {
   });
 }
 
-Status SwimStore::forget_lost(uint64_t* entries) {
-  VTKV_RETURN_IF_ERROR(open(Purpose::mend));
-  const Status status = swimstore::Repair::forget_lost(m_mounted->context, entries);
+Status SwimStore::forget_quarantined(uint64_t* entries) {
+  VTKV_RETURN_IF_ERROR(open(Purpose::repair));
+  const Status status = swimstore::Repair::forget_quarantined(m_mounted->context, entries);
   close();
   return status;
 }

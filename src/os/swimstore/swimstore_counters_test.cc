@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Every counter that the store registers is one that somebody moves.
 
 #include <gtest/gtest.h>
@@ -5,10 +6,12 @@
 #include <map>
 #include <set>
 
+#include "common/admin_socket.h"
 #include "common/ceph_context.h"
 #include "common/perf_counters_collection.h"
 #include "swimstore/ops/perf_counters.h"
 #include "swimstore/testing/sim_store_fixture.h"
+#include "vtkv/program_version.h"
 
 namespace swimstore {
 namespace {
@@ -19,9 +22,9 @@ using namespace std::chrono_literals;
 const std::set<std::string> kElsewhere = {
     "throttle_latency",  // waits of several threads: swimstore_throttle_test
     "space_latency",     // a full host: swimstore_full_test
-    "brake_latency",     // the same: space_brake_test has what it waits, swimstore_full_test that it is asked
-    "primed_bytes",      // where the pieces of split slots do not suffice: container_set_test
-    "punched_bytes",     // stretches given back to a host that lacks space: container_punching_test
+    "space_throttle_latency",  // the same: space_throttle_test has what it waits, swimstore_full_test that it is used
+    "primed_bytes",  // where the fragments of split slots do not suffice: container_set_test
+    "punched_bytes",  // chunks given back to a host that lacks space: container_punching_test
 };
 
 class CountersTest : public SimStoreFixture {
@@ -92,10 +95,10 @@ TEST_F(CountersTest, EachMoves) {
   set_age("0.000000001");
   write("small", 0, 4096);
   set_age("5");
-  write("large", 0, 1 << 20);       // slots that are not primed
-  write("split", 0, 20 << 10);      // 16 KiB and 4 KiB
+  write("large", 0, 1 << 20);  // slots that are not primed
+  write("split", 0, 20 << 10);  // 16 KiB and 4 KiB
   m_store->flush_cache(nullptr);
-  write("large", 100, 100);         // in the middle of a block, which is read
+  write("large", 100, 100);  // in the middle of a block, which is read
   EXPECT_EQ(1 << 20, read("large"));
   EXPECT_EQ(1 << 20, read("large"));
   for (unsigned i = 0; i < 300; ++i) {
@@ -198,20 +201,33 @@ TEST_F(CountersTest, TheTimeOfACommitIsToldForBothColumns) {
   EXPECT_EQ(stat.os_apply_latency_ns, stat.os_commit_latency_ns);
 }
 
+TEST_F(CountersTest, TheStatusNamesTheVersionAndTheQuarantinedSlots) {
+  ceph::bufferlist in, out;
+  std::ostringstream errors;
+  ASSERT_EQ(
+      0, g_ceph_context->get_admin_socket()->execute_command({R"({"prefix": "swimstore status"})"}, in, errors, &out));
+  const std::string version(vtkv::program_version());
+  EXPECT_NE(std::string::npos, out.to_str().find("\"swimstore_version\": \"" + version + "\"")) << out.to_str();
+  EXPECT_NE(std::string::npos, out.to_str().find("\"quarantined_slots\": []")) << out.to_str();
+  std::map<std::string, std::string> metadata;
+  m_store->collect_metadata(&metadata);
+  EXPECT_EQ(version, metadata["swimstore_version"]);
+}
+
 // With what Ceph's dashboards show of BlueStore, managers and exporters are served.
 TEST_F(CountersTest, WhatDashboardsShowHasThePriority) {
   std::set<std::string> useful;
   g_ceph_context->get_perfcounters_collection()->with_counters([&](const auto& by_path) {
     for (const auto& [path, ref] : by_path) {
-      if (path.starts_with("swimstore.") && ref.perf_counters->get_adjusted_priority(ref.data->prio) >=
-                                                PerfCountersBuilder::PRIO_USEFUL) {
+      if (path.starts_with("swimstore.") &&
+          ref.perf_counters->get_adjusted_priority(ref.data->prio) >= PerfCountersBuilder::PRIO_USEFUL) {
         useful.insert(ref.data->name);
       }
     }
   });
   for (const char* name : {"onode_hits", "onode_misses", "commit_latency", "read_latency", "queue_latency",
-                           "throttle_latency", "submit_latency", "omap_latency", "omap_seek_latency", "omap_next_latency",
-                           "list_latency", "read_errors", "read_retries", "slow_operations"}) {
+                           "throttle_latency", "submit_latency", "omap_latency", "omap_seek_latency",
+                           "omap_next_latency", "list_latency", "read_errors", "read_retries", "slow_operations"}) {
     EXPECT_TRUE(useful.contains(name)) << name;
   }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A store on a full host: what was accepted is carried out, who finds no room waits, and deletes get through.
 
 #include "swimstore/swimstore.h"
@@ -169,8 +170,7 @@ class FullStoreTest : public ::testing::Test {
   }
   uint64_t waits() const { return m_store->get_perf_counters()->get_tavg_ns(l_swimstore_space_latency).second; }
 
-  const std::string m_path =
-      std::filesystem::absolute(::testing::UnitTest::GetInstance()->current_test_info()->name());
+  const std::string m_path = std::filesystem::absolute(::testing::UnitTest::GetInstance()->current_test_info()->name());
   CappedEnv m_env;
   std::unique_ptr<SwimStore> m_store;
   std::array<Pg, kWriters> m_pgs;
@@ -181,7 +181,7 @@ class FullStoreTest : public ::testing::Test {
   std::atomic<uint64_t> m_committed{0};
 };
 
-// So large that containers grow with parts of it.
+// So large that containers grow with slices of it.
 class LargeReserveTest : public FullStoreTest {
  protected:
   LargeReserveTest() : FullStoreTest(256 * kMiB) {}
@@ -260,7 +260,7 @@ TEST_F(FullStoreTest, FilledAndEmptiedAgainAndAgainItHoldsAsMuch) {
   }
 }
 
-// Hardly a stretch is free as a whole then.
+// Hardly a chunk is free as a whole then.
 TEST_F(LargeReserveTest, ObjectsRemovedAtRandomMakeRoomInAStoreThatWasFull) {
   fill_and_thin_out(16 * kKiB);
   expect_room(16 * kKiB);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A transaction that is larger than a segment of the log, on the host.
 //
 // SWIM_LARGE_OMAP_KEYS: how many keys the omap has that is cloned (default 20,000; each takes some 250 bytes).
@@ -36,8 +37,8 @@ class LargeTransactionTest : public ::testing::Test {
 
   void SetUp() override {
     if (m_keys > kKeysOfSmallLogs) {
-      use_small_stores(g_ceph_context, {{"swimstore_log_segment_size", "67108864"},
-                                        {"swimstore_memtable_size", "33554432"}});
+      use_small_stores(g_ceph_context,
+                       {{"swimstore_log_segment_size", "67108864"}, {"swimstore_memtable_size", "33554432"}});
     } else {
       use_small_stores(g_ceph_context);
     }
@@ -96,9 +97,7 @@ class LargeTransactionTest : public ::testing::Test {
     }
     return iterator->status() == 0 ? count : UINT64_MAX;
   }
-  static ghobject_t named(const char* name) {
-    return ghobject_t(hobject_t(object_t(name), "", CEPH_NOSNAP, 0, 0, ""));
-  }
+  static ghobject_t named(const char* name) { return ghobject_t(hobject_t(object_t(name), "", CEPH_NOSNAP, 0, 0, "")); }
 
   const std::string m_path;
   const uint64_t m_keys = keys_wanted();

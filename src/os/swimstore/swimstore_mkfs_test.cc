@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What mkfs may remove, and that it removes nothing else: in a simulated host, and with real files, where links are.
 
 #include <unistd.h>
@@ -105,11 +106,11 @@ TEST_F(MkfsTest, AStoreWhoseSuperblockIsMissingIsLeftAlone) {
   expect_refused(EIO, "/osd/cubes/0 is there");
 }
 
-TEST_F(MkfsTest, APieceOfAStoreIsEnoughForThat) {
-  for (const char* piece : {"ready", "cubes/0/manifest", "cubes/0/containers/header", "cubes/pictures/cube.png"}) {
-    create(piece);
+TEST_F(MkfsTest, AnyFileOfAStoreIsEnoughForThat) {
+  for (const char* name : {"ready", "cubes/0/manifest", "cubes/0/containers/header", "cubes/pictures/cube.png"}) {
+    create(name);
     expect_refused(EIO, "do not run mkfs");
-    ASSERT_TRUE(m_env.remove_file(file(piece)).ok());
+    ASSERT_TRUE(m_env.remove_file(file(name)).ok());
   }
 }
 
@@ -192,7 +193,7 @@ class MkfsLinkTest : public ::testing::Test {
   int mkfs(bool cut_short = false) {
     SwimStore store(g_ceph_context, m_folder + "/osd");
     if (cut_short) {
-      store.set_cube_options_hook([](CubeOptions& options) { options.containers.stretch_bytes = 3; });
+      store.set_cube_options_hook([](CubeOptions& options) { options.containers.chunk_bytes = 3; });
     }
     return store.mkfs();
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // SwimStore's life: made, mounted, checked, unmounted.
 
 #include <unistd.h>
@@ -9,14 +10,14 @@
 #include "global/global_context.h"
 #include "log/Log.h"
 #include "swimstore/cube/read_only_cube.h"
+#include "swimstore/directory/store_directory.h"
 #include "swimstore/ops/background_alert.h"
 #include "swimstore/ops/last_words.h"
 #include "swimstore/ops/perf_counters.h"
 #include "swimstore/ops/settings.h"
-#include "swimstore/store/store_directory.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/swimstore_mounted.h"
-#include "vtkv/env/flush_obstacle.h"
+#include "vtkv/env/posix/flush_obstacle.h"  // tidy: allow it: a mount asks what kind of host it is on
 
 #define dout_context cct
 #define dout_subsys SWIM_SUBSYS
@@ -57,10 +58,16 @@ uuid_d to_uuid(const Superblock& superblock) {
 SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vtkv::FileLock> held_lock,
                             std::unique_ptr<swimstore::Cube> opened_cube, Finisher& finisher, PerfCounters& counters,
                             swimstore::MetadataFailure metadata_failure)
-    : lock(std::move(held_lock)), cube(std::move(opened_cube)),
+    : lock(std::move(held_lock)),
+      cube(std::move(opened_cube)),
       context(cct, env, *cube, finisher, counters, std::move(metadata_failure), kFirstCacheBytes, kFirstCacheBytes),
-      objects(context), omaps(context, objects), lister(context), pipeline(context),
-      memory(cct, managed_caches(context)), commands(context, pipeline.throttle()), fsck(context, objects),
+      objects(context),
+      omaps(context, objects),
+      lister(context),
+      pipeline(context),
+      memory(cct, managed_caches(context)),
+      commands(context, pipeline.throttle()),
+      fsck(context, objects),
       verify(context) {}
 
 int SwimStore::fail(const char* what, const Status& status) const {
@@ -121,7 +128,7 @@ Status SwimStore::make() {
   Superblock superblock;
   std::copy_n(m_fsid.bytes(), superblock.uuid.size(), superblock.uuid.begin());
   superblock.created_us = m_env->wall_clock_us();
-  superblock.stretch_bytes = options.containers.stretch_bytes;
+  superblock.chunk_bytes = options.containers.chunk_bytes;
   superblock.geometry = options.database.geometry;
   VTKV_RETURN_IF_ERROR(superblock.write(m_env, path));
   VTKV_RETURN_IF_ERROR(directory.end_mkfs());
@@ -137,9 +144,10 @@ Status SwimStore::choose_fsid(StoreDirectory& directory) {
   if (found.ok()) {
     uuid_d fsid;
     if (!fsid.parse(text.c_str()) || (!m_fsid.is_zero() && fsid != m_fsid)) {
-      return Status::invalid_argument(fmt::format("the file {}/fsid holds '{}', but the store is to be {}: remove the "
-                                                  "file or correct --osd-uuid",
-                                                  path, text, m_fsid.to_string()));
+      return Status::invalid_argument(
+          fmt::format("the file {}/fsid holds '{}', but the store is to be {}: remove the "
+                      "file or correct --osd-uuid",
+                      path, text, m_fsid.to_string()));
     }
     m_fsid = fsid;
   }
@@ -188,9 +196,10 @@ Status SwimStore::check_identity(StoreDirectory& directory, const Superblock& su
   }
   uuid_d named;
   if (found.ok() && (!named.parse(text.c_str()) || named != fsid)) {
-    return Status::invalid_argument(fmt::format("the file {}/fsid holds '{}', but the store's superblock says {}: "
-                                                "these are files of two stores",
-                                                path, text, fsid.to_string()));
+    return Status::invalid_argument(
+        fmt::format("the file {}/fsid holds '{}', but the store's superblock says {}: "
+                    "these are files of two stores",
+                    path, text, fsid.to_string()));
   }
   if (superblock.cubes != 1) {
     return Status::unsupported(
@@ -238,10 +247,11 @@ Status SwimStore::open(Purpose purpose) {
                            : may_write);
   VTKV_RETURN_IF_ERROR(check_identity(directory, superblock));
   if (purpose == Purpose::serve && directory.is_repair_unfinished()) {
-    return Status::failed(fmt::format("a repair of {0} was begun and did not come to its end: what is stored may not "
-                                      "agree with itself. Run 'ceph-swimstore-tool repair {0}' again, until it says "
-                                      "what is left",
-                                      path));
+    return Status::failed(
+        fmt::format("a repair of {0} was begun and did not come to its end: what is stored may not "
+                    "agree with itself. Run 'ceph-swimstore-tool repair {0}' again, until it says "
+                    "what is left",
+                    path));
   }
   if (purpose == Purpose::serve) {
     VTKV_RETURN_IF_ERROR(directory.end_mkfs());
@@ -249,12 +259,12 @@ Status SwimStore::open(Purpose purpose) {
   }
 
   settings.geometry = superblock.geometry;
-  settings.stretch_bytes = superblock.stretch_bytes;
+  settings.chunk_bytes = superblock.chunk_bytes;
   VTKV_RETURN_IF_ERROR(consider_obstacles(&host));
   bool single_flush = false;
   VTKV_RETURN_IF_ERROR(settings.choose_single_flush(host, &single_flush));
   swimstore::CubeOptions options = cube_options(settings, single_flush);
-  options.containers.caretaker = purpose == Purpose::serve;
+  options.containers.maintenance = purpose == Purpose::serve;
   std::unique_ptr<swimstore::Cube> cube;
   Status opened = may_write;
   bool read_only = false;  // it has features that this program does not know
@@ -267,8 +277,8 @@ Status SwimStore::open(Purpose purpose) {
   }
   VTKV_RETURN_IF_ERROR(opened);
 
-  auto mounted = std::make_unique<Mounted>(cct, m_env, std::move(lock), std::move(cube), m_finisher,
-                                           *m_counters->get(), metadata_failure(purpose));
+  auto mounted = std::make_unique<Mounted>(cct, m_env, std::move(lock), std::move(cube), m_finisher, *m_counters->get(),
+                                           metadata_failure(purpose));
   mounted->superblock = superblock;
   mounted->single_flush = single_flush;
   mounted->read_only = read_only;
@@ -297,9 +307,9 @@ int SwimStore::mount() {
   // A file that is missing is damage, too. Without a superblock the message has another remedy.
   if ((status.is_corruption() || status.is_not_found() || status.code() == Status::Code::io_error) &&
       StoreDirectory(m_env, path).has_superblock()) {
-    return fail("mount", Status::make(status.code(),
-                                      fmt::format("{}. {}", status.message(), MetadataFailure::remedy(path)),
-                                      status.error_number()));
+    return fail("mount",
+                Status::make(status.code(), fmt::format("{}. {}", status.message(), MetadataFailure::remedy(path)),
+                             status.error_number()));
   }
   return status.ok() ? 0 : fail("mount", status);
 }
@@ -335,7 +345,8 @@ int SwimStore::umount() {
   return 0;
 }
 
-// The host's file system may be one where a flush covers all files, and a file of this store one that it does not cover.
+// The host's file system may be one where a flush covers all files, and a file of this store one that it does not
+// cover.
 Status SwimStore::consider_obstacles(vtkv::FileSystemInfo* host) const {
   std::string obstacle;
   if (!host->single_flush || m_env != vtkv::posix_env()) {
@@ -351,10 +362,10 @@ Status SwimStore::consider_obstacles(vtkv::FileSystemInfo* host) const {
 
 // An OSD leaves a crash report, whose message 'ceph crash info' shows; a tool just ends.
 void SwimStore::end_process(const Status& status) {
-  const std::string text =
-      fmt::format("{}: nothing can be made durable any more; this OSD ends, its peers take over. Check the disk, then "
-                  "start it again",
-                  status.to_string());
+  const std::string text = fmt::format(
+      "{}: nothing can be made durable any more; this OSD ends, its peers take over. Check the disk, then "
+      "start it again",
+      status.to_string());
   if (m_fatal_handler) {
     derr << "FATAL: " << text << dendl;
     m_fatal_handler(status);

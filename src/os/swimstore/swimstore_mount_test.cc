@@ -1,14 +1,18 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What mkfs and mount refuse, and that they change nothing then.
 
 #include "swimstore/swimstore.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "common/config.h"
 #include "global/global_context.h"
+#include "swimstore/directory/store_directory.h"
 #include "swimstore/format/superblock.h"
+#include "swimstore/ops/options.h"
 #include "swimstore/ops/perf_counters.h"
-#include "swimstore/store/store_directory.h"
+#include "swimstore/ops/settings.h"
 #include "vtkv/testing/sim_env.h"
 #include "vtkv/testing/sim_fault.h"
 #include "vtkv/util/coding.h"
@@ -25,7 +29,7 @@ class MountTest : public ::testing::Test {
     set("swimstore_log_segment_size", "131072");
     set("swimstore_log_segments", "2");
     set("swimstore_zone_size", "65536");
-    set("swimstore_stretch_size", "4194304");
+    set("swimstore_chunk_size", "4194304");
     set("swimstore_memtable_size", "65536");
     set("swimstore_primed_ahead_size", "65536");
     set("swimstore_reserve_size", "1048576");
@@ -283,10 +287,9 @@ TEST_F(MountTest, EveryFailureOfTheHostIsToldAndCanBeOvercome) {
   const uint64_t renames_before = m_env.calls(SimCall::rename);
   ASSERT_EQ(0, mkfs());
   const uint64_t renames_of_mkfs = m_env.calls(SimCall::rename) - renames_before;  // the last one is the superblock's
-  for (const SimCall call :
-       {SimCall::open, SimCall::read, SimCall::write, SimCall::sync, SimCall::truncate, SimCall::rename, SimCall::remove,
-        SimCall::create_directory, SimCall::sync_directory, SimCall::size, SimCall::list_directory,
-        SimCall::file_system_info}) {
+  for (const SimCall call : {SimCall::open, SimCall::read, SimCall::write, SimCall::sync, SimCall::truncate,
+                             SimCall::rename, SimCall::remove, SimCall::create_directory, SimCall::sync_directory,
+                             SimCall::size, SimCall::list_directory, SimCall::file_system_info}) {
     for (const bool mounting : {false, true}) {
       for (uint64_t n = 1;; ++n) {
         vtkv::SimEnv env({.seed = n, .record = false});
@@ -389,10 +392,14 @@ TEST_F(MountTest, CachesMayBalanceThemselves) {
 
 TEST_F(MountTest, AbsurdOptionsAreRefusedBeforeAnythingIsMade) {
   const std::pair<const char*, const char*> absurd[] = {
-      {"swimstore_log_segment_size", "1"}, {"swimstore_log_segments", "1"},
-      {"swimstore_zone_size", "70000"},    {"swimstore_stretch_size", "5242880"},
-      {"swimstore_io_depth", "0"},         {"swimstore_memtable_size", "10"},
-      {"swimstore_reserve_size", "1000000000000"}, {"swimstore_prime_slot_size_max", "8388608"},
+      {"swimstore_log_segment_size", "1"},
+      {"swimstore_log_segments", "1"},
+      {"swimstore_zone_size", "70000"},
+      {"swimstore_chunk_size", "5242880"},
+      {"swimstore_io_depth", "0"},
+      {"swimstore_memtable_size", "10"},
+      {"swimstore_reserve_size", "1000000000000"},
+      {"swimstore_prime_slot_size_max", "8388608"},
   };
   for (const auto& [name, value] : absurd) {
     std::string before;
@@ -405,6 +412,20 @@ TEST_F(MountTest, AbsurdOptionsAreRefusedBeforeAnythingIsMade) {
   ASSERT_EQ(0, mkfs(m_fsid));
   set("swimstore_io_depth", "0");
   EXPECT_EQ(-EINVAL, mount());
+}
+
+TEST_F(MountTest, TheOldNameOfAnOptionIsRefusedWithItsNewOne) {
+  ASSERT_EQ(0, mkfs(m_fsid));
+  for (const auto& [was, is] : kRenamedOptions) {
+    set(was, "1");
+    Settings settings;
+    const vtkv::Status status = Settings::read(g_ceph_context, &settings);
+    EXPECT_EQ(fmt::format("option {} is called {} now: remove it and set that one", was, is), status.message());
+    EXPECT_EQ(-EINVAL, mkfs(m_fsid)) << was;
+    EXPECT_EQ(-EINVAL, mount()) << was;
+    set(was, "");
+  }
+  EXPECT_EQ(0, mount());
 }
 
 TEST_F(MountTest, ASmallFileCanBeReplacedOnAFullHost) {

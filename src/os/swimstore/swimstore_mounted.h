@@ -1,22 +1,22 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The parts of a mounted SwimStore, in the order they depend on each other. Of swimstore*.cc only.
 #pragma once
 
-#include "swimstore/commit/commit_pipeline.h"
+#include "swimstore/admin/admin_commands.h"
+#include "swimstore/admin/online_fsck.h"
+#include "swimstore/admin/online_verify.h"
 #include "swimstore/format/superblock.h"
-#include "swimstore/fsck/online_fsck.h"
-#include "swimstore/ops/admin_commands.h"
+#include "swimstore/object/collection_list.h"
+#include "swimstore/object/object_reader.h"
+#include "swimstore/object/omap_reader.h"
 #include "swimstore/ops/memory_manager.h"
-#include "swimstore/ops/online_verify.h"
 #include "swimstore/ops/pool_options.h"
-#include "swimstore/store/collection_list.h"
-#include "swimstore/store/object_reader.h"
-#include "swimstore/store/omap_reader.h"
 #include "swimstore/swimstore.h"
+#include "swimstore/transaction/transaction_pipeline.h"
 
 struct SwimStore::Mounted {
-  Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vtkv::FileLock> lock,
-          std::unique_ptr<swimstore::Cube> cube, Finisher& finisher, PerfCounters& counters,
-          swimstore::MetadataFailure metadata_failure);
+  Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vtkv::FileLock> lock, std::unique_ptr<swimstore::Cube> cube,
+          Finisher& finisher, PerfCounters& counters, swimstore::MetadataFailure metadata_failure);
 
   std::unique_ptr<vtkv::FileLock> lock;
   swimstore::Superblock superblock;
@@ -27,7 +27,7 @@ struct SwimStore::Mounted {
   swimstore::ObjectReader objects;
   swimstore::OmapReader omaps;
   swimstore::CollectionLister lister;
-  swimstore::CommitPipeline pipeline;
+  swimstore::TransactionPipeline pipeline;
   swimstore::MemoryManager memory;
   swimstore::AdminCommands commands;
   swimstore::OnlineFsck fsck;

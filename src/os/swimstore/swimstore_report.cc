@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What SwimStore tells about itself and its host, and the few knobs that come with it.
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "swimstore/ops/space_report.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/swimstore_mounted.h"
+#include "vtkv/program_version.h"
 
 #define dout_context cct
 #define dout_subsys SWIM_SUBSYS
@@ -23,8 +25,8 @@ namespace {
 swimstore::SpaceWaiters space_waiters(const swimstore::SpaceGate& gate, uint64_t now_us) {
   const uint64_t oldest_us = gate.oldest_us();
   const uint64_t waited_us = oldest_us == 0 ? 0 : now_us - std::min(now_us, oldest_us);
-  return waited_us < gate.patience_us() ? swimstore::SpaceWaiters{} :
-                                          swimstore::SpaceWaiters{gate.waiting(), waited_us / 1000000};
+  return waited_us < gate.patience_us() ? swimstore::SpaceWaiters{}
+                                        : swimstore::SpaceWaiters{gate.waiting(), waited_us / 1000000};
 }
 
 swimstore::MemoryGauges memory_gauges(const swimstore::StoreContext& store, const swimstore::CommitThrottle& throttle) {
@@ -75,9 +77,7 @@ void SwimStore::get_db_statistics(ceph::Formatter* formatter) {
   formatter->close_section();
 }
 
-void SwimStore::dump_cache_stats(ceph::Formatter* formatter) {
-  swimstore::dump_caches(m_mounted->context, formatter);
-}
+void SwimStore::dump_cache_stats(ceph::Formatter* formatter) { swimstore::dump_caches(m_mounted->context, formatter); }
 
 void SwimStore::dump_cache_stats(std::ostream& out) {
   const auto gauges = memory_gauges(m_mounted->context, m_mounted->pipeline.throttle());
@@ -117,14 +117,14 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
   *report = swimstore::space_report(host, slots, m_mounted->cube->database().statistics(), sum, limits);
   if (alerts != nullptr) {
     alerts->clear();
-    swimstore::add_space_alerts(path, host, slots, limits,
-                                space_waiters(m_mounted->pipeline.space(), m_env->now_us()), alerts);
+    swimstore::add_space_alerts(path, host, slots, limits, space_waiters(m_mounted->pipeline.space(), m_env->now_us()),
+                                alerts);
     swimstore::add_background_alert(path, host, m_mounted->cube->background_errors(), alerts);
     swimstore::add_quarantine_alert(path, m_mounted->cube->containers().quarantined(), alerts);
     if (const uint64_t errors = m_counters->get()->get(swimstore::l_swimstore_read_errors); errors > 0) {
-      alerts->emplace("SWIMSTORE_READ_ERRORS",
-                      fmt::format("{} reads failed since the OSD at {} started: deep scrub its PGs, check the disk",
-                                  errors, path));
+      alerts->emplace(
+          "SWIMSTORE_READ_ERRORS",
+          fmt::format("{} reads failed since the OSD at {} started: deep scrub its PGs, check the disk", errors, path));
     }
     m_mounted->context.slow.add_alert(path, host, alerts);
     m_mounted->ignored_options.add_alert(path, m_mounted->context.collections.list(), alerts);
@@ -166,6 +166,7 @@ void SwimStore::collect_metadata(std::map<std::string, std::string>* metadata) {
     (*metadata)["swimstore_host_mount_point"] = host.mount_point;
     (*metadata)["swimstore_rotational"] = host.rotational ? "1" : "0";
   }
+  (*metadata)["swimstore_version"] = vtkv::program_version();
   (*metadata)["swimstore_path"] = path;
   (*metadata)["swimstore_min_alloc_size"] = std::to_string(swimstore::kBlockBytes);
   if (m_mounted) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Many threads on a store on the host: what each PG's writer queued is there, in order, whatever readers, checks and
 // reports go on.
 
@@ -10,8 +11,8 @@
 #include <filesystem>
 #include <thread>
 
-#include "common/admin_socket.h"
 #include "common/Cond.h"
+#include "common/admin_socket.h"
 #include "global/global_context.h"
 #include "swimstore/testing/small_store.h"
 #include "swimstore/testing/store_workload.h"
@@ -37,8 +38,9 @@ class StoreThreadsTest : public ::testing::Test {
   };
 
   void SetUp() override {
-    use_small_stores(g_ceph_context, {{"swimstore_fsck_online_rate", "100000"},
-                                      {"swimstore_slow_ops_warn_threshold", "0"}});  // how fast the machine is, is no matter
+    use_small_stores(g_ceph_context,
+                     {{"swimstore_fsck_online_rate", "100000"},
+                      {"swimstore_slow_ops_warn_threshold", "0"}});  // how fast the machine is, is no matter
     m_path = std::filesystem::absolute("store");
     std::filesystem::create_directory(m_path);
     m_store = std::make_unique<SwimStore>(g_ceph_context, m_path);
@@ -94,9 +96,7 @@ class StoreThreadsTest : public ::testing::Test {
     for (unsigned number = 1; number <= kTransactions; ++number) {
       ObjectStore::Transaction transaction = pg.workload->next();
       put_number(&transaction, pg, number);
-      transaction.register_on_commit(new LambdaContext([&pg, number](int) {
-        EXPECT_EQ(number, ++pg.committed);
-      }));
+      transaction.register_on_commit(new LambdaContext([&pg, number](int) { EXPECT_EQ(number, ++pg.committed); }));
       ASSERT_EQ(0, m_store->queue_transaction(pg.handle, std::move(transaction)));
       if (number % 50 == 0) {
         C_SaferCond flushed;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The device of a store stops under load: what the store takes in stays bounded, whoever waits is not taken for hung,
 // and all goes on with the device.
 
@@ -39,8 +40,7 @@ class StoppedDeviceTest : public ::testing::Test {
   void SetUp() override {
     use_small_stores(g_ceph_context);
     set_limit(kLimit);
-    const std::string path =
-        std::filesystem::absolute(::testing::UnitTest::GetInstance()->current_test_info()->name());
+    const std::string path = std::filesystem::absolute(::testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::remove_all(path);
     std::filesystem::create_directory(path);
     m_store = std::make_unique<SwimStore>(g_ceph_context, path, &m_env);
@@ -79,8 +79,7 @@ class StoppedDeviceTest : public ::testing::Test {
   }
 
   void write(unsigned number, unsigned writes) {
-    heartbeat_handle_d* const heartbeat =
-        g_ceph_context->get_heartbeat_map()->add_worker("writer", pthread_self());
+    heartbeat_handle_d* const heartbeat = g_ceph_context->get_heartbeat_map()->add_worker("writer", pthread_self());
     {
       ThreadPool::TPHandle handle(g_ceph_context, heartbeat, ceph::make_timespan(3600), ceph::make_timespan(0));
       handle.reset_tp_timeout();

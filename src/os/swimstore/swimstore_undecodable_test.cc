@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Transactions that are not carried out.
 
 #include <gtest/gtest.h>

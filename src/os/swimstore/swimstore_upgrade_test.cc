@@ -1,5 +1,6 @@
-// Stores of older programs, which stay as they are until an upgrade is asked for, and of newer ones: what this program does
-// not know of them it says by name. In a simulated host, and with real files.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Stores of older programs, which stay as they are until an upgrade is asked for, and of newer ones: what this program
+// does not know of them it says by name. In a simulated host, and with real files.
 
 #include "swimstore/format/superblock.h"
 #include "swimstore/testing/damage_fixture.h"
@@ -50,9 +51,9 @@ class UpgradeTest : public DamageFixture {
     Superblock before, after;
     std::vector<vtkv::Status> all;
     all.push_back(store.try_mount());
-    all.push_back(store.mend({}, &m_changes, &m_result));
+    all.push_back(store.repair({}, &m_changes, &m_result));
     all.push_back(store.put_back(&entries, &left, &m_changes, &m_result));
-    all.push_back(store.forget_lost(&entries));
+    all.push_back(store.forget_quarantined(&entries));
     return all;
   }
   vtkv::Status look(StoreFiles::Purpose purpose, uint64_t* objects) {
@@ -145,7 +146,8 @@ TEST_P(UpgradeTest, WithAnUnknownReadOnlyFeatureItIsReadAndNotWritten) {
     const auto before = disk(m_path);
     EXPECT_EQ(-EOPNOTSUPP, mount());
     for (const vtkv::Status& status : changes()) {
-      EXPECT_PRED2(says, status, in_database ? "/manifest: a newer program wrote here" : "/superblock: a newer program");
+      EXPECT_PRED2(says, status,
+                   in_database ? "/manifest: a newer program wrote here" : "/superblock: a newer program");
       EXPECT_PRED2(says, status, ": lines. ");
     }
     EXPECT_EQ(Kinds(), check(true));
@@ -203,9 +205,8 @@ TEST_P(UpgradeTest, ANewerSuperblockIsNotSalvagedAsADamagedOne) {
   EXPECT_PRED2(says, changes().front(), "format version 4, this program knows");
 }
 
-INSTANTIATE_TEST_SUITE_P(Hosts, UpgradeTest, ::testing::Values(Host::simulated, Host::real),
-                         [](const auto& info) {
-                           return info.param == Host::simulated ? std::string("Simulated") : std::string("Real");
-                         });
+INSTANTIATE_TEST_SUITE_P(Hosts, UpgradeTest, ::testing::Values(Host::simulated, Host::real), [](const auto& info) {
+  return info.param == Host::simulated ? std::string("Simulated") : std::string("Real");
+});
 
 }  // namespace swimstore

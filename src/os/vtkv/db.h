@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // vtkv: an embedded, ordered key-value engine: one log (WiscKey's value log, which is also the
 // write-ahead log) and a tree of sorted runs (VT-tree, FAST '13).
 //
@@ -17,9 +18,8 @@
 #include <vector>
 
 #include "vtkv/background_error.h"
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 #include "vtkv/iterator.h"
-#include "vtkv/mem/value_pointer.h"
 #include "vtkv/options.h"
 #include "vtkv/status.h"
 #include "vtkv/write_batch.h"
@@ -45,8 +45,8 @@ class Submission {
   virtual void sequenced(SequenceNumber) {}
   // All of `data` is in its files (not durable). On the commit worker. Not called when data is empty.
   virtual void data_written() {}
-  // A write of some of `data`, maybe with neighbours of other submissions, failed, and the database is about to stop for
-  // it: the last moment to make something of it durable. On the commit worker. Returns words to go with the error.
+  // A write of some of `data`, maybe with neighbours of other submissions, failed, and the database is about to stop
+  // for it: the last moment to make something of it durable. On the commit worker. Returns words to go with the error.
   virtual std::string data_failed(File* /*file*/, uint64_t /*offset*/, const std::vector<iovec>& /*buffers*/) {
     return {};
   }
@@ -55,7 +55,7 @@ class Submission {
   virtual void durable(const Status& status) = 0;
 
   SequenceNumber last_sequence = 0;  // set by submit
-  LogPlace* log_place = nullptr;     // the engine's
+  LogAddress* log_address = nullptr;  // the engine's
   std::vector<WriteBatch::Fragment> fragments;  // the engine's: of a batch too large for one log record
 };
 
@@ -74,19 +74,19 @@ struct WriteOptions {
 };
 
 struct DBStatistics {
-  SequenceNumber last_sequence = 0;     // submitted
-  SequenceNumber durable_sequence = 0;  // D
+  SequenceNumber last_sequence = 0;  // submitted
+  SequenceNumber durable_sequence = 0;
   uint64_t commit_groups = 0, log_bytes = 0, external_bytes = 0, syncs = 0;
-  uint64_t memtable_flushes = 0, flush_bytes = 0, merges = 0;
-  uint64_t merge_bytes = 0;     // written by merges, purges and moves: blocks, indexes, filters, descriptors
-  uint64_t filter_read_bytes = 0;  // of keys that merges read for the sake of a longer filter only
-  uint64_t stitched_bytes = 0;  // taken over by merges where they lay
-  uint64_t purges = 0;          // of stretches of keys that held mostly removals
+  uint64_t memtable_flushes = 0, flush_bytes = 0, compactions = 0;
+  uint64_t compaction_bytes = 0;  // written by compactions, purges and moves: blocks, indexes, filters, descriptors
+  uint64_t filter_read_bytes = 0;  // of keys that compactions read for the sake of a longer filter only
+  uint64_t stitched_bytes = 0;  // taken over by compactions where they lay
+  uint64_t purges = 0;  // of key ranges that held mostly tombstones
   uint64_t write_waits = 0, write_waited_us = 0;  // of writers that do not wait for durability
-  uint64_t gc_lookups = 0;                             // values that the collector looked up in the tree
-  uint64_t gc_moved_bytes = 0, gc_freed_segments = 0;  // values looked at to be put again; log segments emptied
-  uint64_t scan_moved_bytes = 0;                       // values that scans found scattered, put together
-  uint64_t log_live_bytes = 0;                         // of values that runs point to
+  uint64_t gc_lookups = 0;  // values that the collector looked up in the tree
+  uint64_t gc_moved_bytes = 0, gc_freed_segments = 0;  // values looked at to be relocated; log segments emptied
+  uint64_t scan_moved_bytes = 0;  // values that scans found fragmented, relocated
+  uint64_t log_live_bytes = 0;  // of values that runs point to
   uint64_t log_file_bytes = 0, tree_file_bytes = 0, tree_live_bytes = 0;
   uint64_t tree_entries = 0, filter_bytes = 0;  // every version of every key; in memory
   uint64_t primed_bytes = 0;  // zeros written into new log segments since opening
@@ -94,13 +94,13 @@ struct DBStatistics {
   uint64_t block_cache_bytes = 0;  // of blocks, and of values that stayed in the log
   uint64_t block_cache_hits = 0, block_cache_misses = 0;
   uint64_t value_cache_hits = 0, value_cache_misses = 0;
-  uint64_t index_bytes = 0;     // in memory, always: the tops of the runs' indexes
-  uint64_t merge_debt_bytes = 0;  // that merges have to go through until the tree has its shape
-  uint64_t commit_delays = 0, commit_delay_us = 0;  // acknowledgements held back because of debt
+  uint64_t index_bytes = 0;  // in memory, always: the tops of the runs' indexes
+  uint64_t compaction_debt_bytes = 0;  // that compactions have to go through until the tree has its shape
+  uint64_t throttled_groups = 0, throttled_us = 0;  // records held back because of debt, of any kind
   uint64_t zones = 0, zones_in_use = 0;
   uint64_t defragmented_bytes = 0;  // moved to other zones
   uint64_t background_failures = 0;  // attempts at work in the background that failed, ever
-  uint64_t background_failing = 0;   // kinds of such work that fail at present
+  uint64_t background_failing = 0;  // kinds of such work that fail at present
   uint32_t runs = 0, levels = 0, log_segments = 0, unprimed_log_segments = 0;  // the last: in use
 };
 
@@ -112,11 +112,10 @@ class DB {
   // Code::corruption names the file and the remedy; nothing on disk was changed in that case.
   static Status open(Env* env, const std::string& directory, const Options& options, std::unique_ptr<DB>* db);
 
-  // For looking at it: recovers in memory (and in its participant), changes nothing on disk (no recovery record, no worker),
-  // also on a read-only file system. Writes, flush and compact get Code::invalid_argument. Without an external store
-  // the data of the last batches is taken to have arrived. Code::busy while somebody has it open.
-  static Status open_read_only(Env* env, const std::string& directory, const Options& options,
-                               std::unique_ptr<DB>* db);
+  // For looking at it: recovers in memory (and in its participant), changes nothing on disk (no recovery record, no
+  // worker), also on a read-only file system. Writes, flush and compact get Code::invalid_argument. Without an external
+  // store the data of the last batches is taken to have arrived. Code::busy while somebody has it open.
+  static Status open_read_only(Env* env, const std::string& directory, const Options& options, std::unique_ptr<DB>* db);
 
   // Waits for everything submitted to be durable, then ends the workers; what they are at is given up soon. Does not
   // flush the memtable.
@@ -130,14 +129,14 @@ class DB {
 
   // Code::not_found when absent. snapshot nullptr: the newest state.
   virtual Status get(std::string_view key, std::string* value, const Snapshot* snapshot = nullptr) = 0;
-  // Both bounds are mandatory; [lower, upper). Starts invalid: call a seek. Moving it, and its end, may put values
-  // again (Options::scattered_values_min): not inside what the database calls back.
+  // Both bounds are mandatory; [lower, upper). Starts invalid: call a seek. Moving it, and its end, may relocate values
+  // (Options::fragmented_values_min): not inside what the database calls back.
   virtual std::unique_ptr<Iterator> new_iterator(std::string_view lower, std::string_view upper,
                                                  const Snapshot* snapshot = nullptr) = 0;
   virtual const Snapshot* take_snapshot() = 0;
   virtual void release_snapshot(const Snapshot* snapshot) = 0;
 
-  // D: everything at or below it is durable.
+  // Everything at or below it is durable (durable_seq).
   virtual SequenceNumber durable_sequence() const = 0;
   // What was freed by a batch at or below this may be overwritten (doc/crash_consistency.md, What it asks in
   // return).
@@ -151,22 +150,21 @@ class DB {
   // Asks for checkpoints until no recovery starts before now, also if nobody writes any more. Returns at once; may be
   // called from a worker's step, but not inside what the database calls back.
   virtual void request_checkpoint() = 0;
-  // Merges everything into one run; waits for it.
+  // Compacts everything into one run; waits for it.
   virtual Status compact() = 0;
   // Gives back log space of values that are no longer reachable: empties the best segment or, with `full`, every
   // one that is worth it after a compact(); waits for it. What a snapshot or an iterator can still see stays. It
   // also happens by itself: Options::space_amplification_target.
   virtual Status collect_garbage(bool full) = 0;
-  // Empties zones of the tree's file that are little used, or used in small pieces; waits for it. Writes and
+  // Empties zones of the tree's file that are little used, or used in small fragments; waits for it. Writes and
   // reads go on. What older snapshots of the tree still hold becomes free when they are let go.
   virtual Status defragment(const DefragmentOptions& options) = 0;
   // Checks every block and run, the values that the newest state leads to (up to the first damaged one), and the
-  // log records that a recovery would read; appends one sentence per finding. Ends soon, with less, when *cancelled becomes
-  // true.
+  // log records that a recovery would read; appends one sentence per finding. Ends soon, with less, when *cancelled
+  // becomes true.
   virtual void verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled = nullptr) = 0;
-  // Options::stitch_threshold_bytes and Options::merging, for merges that begin from now on.
+  // Options::stitch_threshold_bytes, for compactions that begin from now on.
   virtual void set_stitch_threshold(uint64_t bytes) = 0;
-  virtual void set_merging(bool on) = 0;
   virtual void set_block_cache_bytes(size_t bytes) = 0;
   virtual DBStatistics statistics() const = 0;
   // Work in the background that fails at present, and is tried again.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // An ordered view of [lower, upper) at one sequence number.
 //
 // Not thread-safe; any number may exist at once. Keys and values stay valid until the next move.

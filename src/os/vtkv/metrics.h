@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The statistics of a database by name, for whoever prints them or passes them on.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Settings of a database. Geometry is fixed at creation and kept in the database; the rest may differ
 // at every open.
 #pragma once
@@ -65,7 +66,7 @@ class CheckpointParticipant {
   // older values of the same keys. Must not call back into the database. On recovery, the tree's entries
   // are those of the checkpoint and replay() delivers what came after.
   virtual void collect(SequenceNumber as_of, std::vector<CheckpointEntry>* entries) = 0;
-  // A checkpoint that holds everything collected at or below `as_of` is durable, in both manifest slots'
+  // A checkpoint that holds everything collected at or below `as_of` is durable, in both manifest copies'
   // terms: no recovery from here on starts from an older one. On a worker, no lock held.
   virtual void checkpoint_durable(SequenceNumber as_of) = 0;
 };
@@ -73,7 +74,7 @@ class CheckpointParticipant {
 // Of DB::defragment; see tree/defragmenter.h.
 struct DefragmentOptions {
   double gain_min = 0.5;                    // bytes gained for a byte moved: a zone that gains less stays
-  uint64_t bytes_per_step = 16ull << 20;    // moved at once, or more of large runs; due merges come in between
+  uint64_t bytes_per_step = 16ull << 20;    // moved at once, or more of large runs; due compactions come in between
   uint64_t bytes_per_second = 64ull << 20;  // 0: no limit
 };
 
@@ -87,34 +88,33 @@ struct Options {
   size_t block_cache_bytes = 64u << 20;  // for blocks of the tree and values of the log together
   // Values of at least so many bytes stay in the log, and the tree holds pointers to them (WiscKey). 0: none.
   size_t value_separation_bytes = 0;
-  // Short scans that find so many values of up to 16 KiB scattered over the log put them together, for the scans to
-  // come (iter/scattered_values.h). 0: reading writes nothing.
-  uint32_t scattered_values_min = 4;
+  // Short scans that find so many values of up to 16 KiB fragmented over the log relocate them, for the scans to
+  // come (blob/fragmented_values.h). 0: reading writes nothing.
+  uint32_t fragmented_values_min = 4;
   // The log's files may take this many times what lives in them; beyond it, garbage is collected. 0: never
   // by itself. More costs space and saves writing.
   double space_amplification_target = 2.0;
   // What it costs the collector to look a value up in the tree, in bytes of the log that are read in the same time:
-  // when it would have to look many up in vain, it goes through the tree first (db/value_gc.h). 0: never for that.
+  // when it would have to look many up in vain, it goes through the tree first (gc/value_gc.h). 0: never for that.
   uint32_t gc_lookup_cost_bytes = 3u << 10;
-  // The tree's shape (tree/merge_policy.h): so many runs of a level are merged into one, and a level's runs are
-  // so many times larger than those of the level before.
+  // The tree's shape (compaction/compaction_policy.h): so many runs of a level are compacted into one, and a level's
+  // runs are so many times larger than those of the level before.
   uint32_t runs_per_level = 4;
   uint32_t growth_factor = 4;
-  // A merge takes blocks that no other run overlaps over where they lie when at least so many bytes of them
+  // A compaction takes blocks that no other run overlaps over where they lie when at least so many bytes of them
   // are contiguous. 0: always; kNeverStitch: it copies everything. More writes more and scans faster.
   uint64_t stitch_threshold_bytes = 64u << 10;
-  // Removals in a stretch of keys from which on it is merged by itself (tree/purge_policy.h), or more where the runs
-  // that hold them are large. 0: never.
-  uint32_t purge_removals_min = 128;
-  bool merging = true;            // false: runs are never merged, except by DB::compact
-  // Point reads of absent keys that a run's filter lets through; see tree/quotient_filter.h.
+  // Tombstones in a key range from which on it is compacted by itself (compaction/purge_policy.h), or more where the
+  // runs that hold them are large. 0: never.
+  uint32_t purge_tombstones_min = 128;
+  bool auto_compaction = true;    // false: runs are never compacted, except by DB::compact
+  // Point reads of absent keys that a run's filter lets through; see table/quotient_filter.h.
   double filter_false_positive_rate = 0.008;
   bool single_flush = false;      // one sync of any file covers all that is primed: only where it was proven
   // Log space is primed (written with zeros ahead of need) while commits that somebody waits for come so often that
   // each has fewer bytes of log than this; otherwise it is not written twice. 0: none but the first segments.
   uint64_t primed_bytes_per_commit = 512u << 10;
   unsigned io_depth = 128;
-  uint64_t recovery_read_bytes = 1u << 20;  // read size of log recovery
 
   ExternalStore* external_store = nullptr;           // needed when external writes are used
   CheckpointParticipant* participant = nullptr;      // optional
@@ -132,7 +132,7 @@ struct Options {
   // Test builds only: break a safety rule on purpose and see that the tests notice.
   struct Mutations {
     bool skip_flush = false;
-    bool trust_unprimed = false;    // one sync for all, also where log segments are not primed
+    bool trust_unprimed = false;  // one sync for all, also where log segments are not primed
     bool acknowledge_before_flush = false;
     bool reuse_immediately = false;
     bool skip_body_crc = false;
@@ -145,15 +145,15 @@ struct Options {
     bool durable_per_group = false;
     bool flush_memtable_early = false;
     bool lose_range_deletes = false;
-    bool recycle_early = false;     // collected segments, before the checkpoint above their values' new places
-    bool look_behind_memtable = false;  // for a victim's pointers, while a flushed memtable still hides them
+    bool recycle_early = false;  // collected segments, before the checkpoint above their values' new addresses
+    bool look_behind_memtable = false;  // for a GC candidate's pointers, while a flushed memtable still hides them
     bool drop_tie_by_source = false;  // of one version in several sources, whichever comes first counts
-    bool durable_inside_batch = false;   // D moves over the first fragments of a batch
-    bool keep_half_batches = false;      // recovery ends the log between two fragments of a batch
+    bool durable_inside_batch = false;  // durable_seq moves over the first fragments of a batch
+    bool keep_half_batches = false;  // recovery ends the log between two fragments of a batch
     bool recycle_read_segments = false;  // while a reader may be led into them by a memtable
-    bool list_snapshots_early = false;   // before a merge claims its runs
-    bool free_doubtful_runs = false;    // which a checkpoint names that failed and may be on disk
-    bool relocation_wins = false;   // over a put that came after the value was found alive
+    bool list_snapshots_early = false;  // before a compaction claims its runs
+    bool free_doubtful_runs = false;  // which a checkpoint names that failed and may be on disk
+    bool relocation_wins = false;  // over a put that came after the value was found alive
   } mutations;
 };
 

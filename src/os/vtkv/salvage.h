@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Opens what DB::open refuses, to save what can be read.
 #pragma once
 
@@ -24,8 +25,8 @@ class LostEntries {
 
   virtual ~LostEntries() = default;
   virtual const std::vector<Range>& ranges() const = 0;
-  // May one of them say something else of `key` than the database does? "No" is certain: none of them is newer than what
-  // is found, or the filter of their run denies it. `in_range`: a removal of a range may concern such keys.
+  // May one of them say something else of `key` than the database does? "No" is certain: none of them is newer than
+  // what is found, or the filter of their run denies it. `in_range`: a tombstone of a range may concern such keys.
   virtual bool may_hold(std::string_view key, bool in_range) const = 0;
   // May any of them be in [lower, upper)?
   virtual bool may_hold_any(std::string_view lower, std::string_view upper) const = 0;
@@ -44,9 +45,9 @@ struct SalvagedDb {
 };
 
 // Reads the whole tree, and each value in the log. Goes on without what cannot be read: a block, a filter, a run; the
-// header of a log segment; the log from where it is broken, and says how much lies behind. Of the manifest's two slots
-// it takes the one of which less is lost, if the log leads from there as far: so it may read everything up to three times.
-// Changes nothing on disk. Code::corruption when neither slot can be read.
+// header of a log segment; the log from where it is broken, and says how much lies behind. Of the manifest's two copies
+// it takes the one of which less is lost, if the log leads from there as far: so it may read everything up to three
+// times. Changes nothing on disk. Code::corruption when neither copy can be read.
 Status open_to_salvage(Env* env, const std::string& directory, SalvagedDb* salvaged);
 
 }  // namespace vtkv

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The result of an operation that can fail for a reason the caller did not create.
 //
 // A Status is cheap when it is ok (one null pointer). A failed one carries a code, an errno where the
@@ -39,9 +40,7 @@ class [[nodiscard]] Status {
     return make(Code::invalid_argument, std::move(message), EINVAL);
   }
   static Status busy(std::string message) { return make(Code::busy, std::move(message), EBUSY); }
-  static Status unsupported(std::string message) {
-    return make(Code::unsupported, std::move(message), EOPNOTSUPP);
-  }
+  static Status unsupported(std::string message) { return make(Code::unsupported, std::move(message), EOPNOTSUPP); }
   static Status failed(std::string message) { return make(Code::failed, std::move(message), EIO); }
   // From a host errno (positive); ENOSPC and ENOENT map to their own codes.
   static Status from_errno(int error_number, std::string message);
@@ -68,9 +67,9 @@ class [[nodiscard]] Status {
 }  // namespace vtkv
 
 // Leaves the calling function with the status of `expression` unless it is ok.
-#define VTKV_RETURN_IF_ERROR(expression)             \
-  do {                                               \
+#define VTKV_RETURN_IF_ERROR(expression)                                \
+  do {                                                                  \
     if (::vtkv::Status vtkv_status = (expression); !vtkv_status.ok()) { \
-      return vtkv_status;                            \
-    }                                                \
+      return vtkv_status;                                               \
+    }                                                                   \
   } while (false)

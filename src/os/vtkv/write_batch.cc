@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/write_batch.h"
 
 #include <algorithm>
@@ -74,8 +75,6 @@ class UpdateCounter final : public WriteBatch::Handler {
   void put(std::string_view, std::string_view) override { ++updates; }
   void remove(std::string_view) override { ++updates; }
   void remove_range(std::string_view, std::string_view) override { ++updates; }
-  void external_write(const ExternalWrite&) override {}
-  void note(std::string_view) override {}
 };
 
 }  // namespace
@@ -115,11 +114,6 @@ void WriteBatch::external_write(const ExternalWrite& write) {
 void WriteBatch::note(std::string_view bytes) {
   m_body.push_back(kNote);
   put_length_prefixed(&m_body, bytes);
-}
-
-void WriteBatch::clear() {
-  m_body.clear();
-  m_updates = 0;
 }
 
 std::vector<WriteBatch::Fragment> WriteBatch::cut(size_t bytes_most) const {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A set of updates that become visible together and durable together.
 //
 // Operations take effect in the order they were added: a later one wins over an earlier one of the same
@@ -28,7 +29,12 @@ struct ExternalWrite {
   bool operator==(const ExternalWrite&) const = default;
 };
 
-struct LogPlace;
+// Where a batch's encoded bytes begin in the log. Known once its record is formed.
+struct LogAddress {
+  uint64_t segment_id = 0;
+  uint64_t epoch = 0;
+  uint64_t offset = 0;
+};
 
 class WriteBatch {
  public:
@@ -36,17 +42,17 @@ class WriteBatch {
   struct Fragment {
     std::string_view encoded;  // in the batch's memory
     uint32_t sequence_count = 0;
-    LogPlace* log_place = nullptr;  // where to say where the log has it; null: no value stays there
+    LogAddress* log_address = nullptr;  // where to say where the log has it; null: no value stays there
   };
-  // Receives the operations of a batch, in order.
+  // Receives the operations of a batch, in order; passes over those that it does not override.
   class Handler {
    public:
     virtual ~Handler() = default;
-    virtual void put(std::string_view key, std::string_view value) = 0;
-    virtual void remove(std::string_view key) = 0;
-    virtual void remove_range(std::string_view begin, std::string_view end) = 0;
-    virtual void external_write(const ExternalWrite& write) = 0;
-    virtual void note(std::string_view bytes) = 0;
+    virtual void put(std::string_view /*key*/, std::string_view /*value*/) {}
+    virtual void remove(std::string_view /*key*/) {}
+    virtual void remove_range(std::string_view /*begin*/, std::string_view /*end*/) {}
+    virtual void external_write(const ExternalWrite& /*write*/) {}
+    virtual void note(std::string_view /*bytes*/) {}
   };
 
   void put(std::string_view key, std::string_view value);
@@ -57,7 +63,6 @@ class WriteBatch {
   // Bytes for the user's own recovery: kept in the log, handed back by replay, never in the tree.
   void note(std::string_view bytes);
 
-  void clear();
   bool empty() const { return m_body.empty(); }
   // Sequence numbers the batch takes: one per put, remove and remove_range, and at least one.
   uint32_t sequence_count() const { return m_updates > 0 ? m_updates : 1; }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What test_kv.cc names of RocksDB, for programs without it: enough to compile the cases that are about
 // RocksDB alone. kv_test_params.cc registers none of those, and the rest leave at once for another engine.
 #pragma once
@@ -21,7 +22,10 @@ class RocksDBStore : public KeyValueDB {
     bool unittest_fail_after_processing_column = false;
     bool unittest_fail_after_successful_processing = false;
   };
-  static std::string combine_strings(const std::string&, const std::string&) { absent(); return {}; }
+  static std::string combine_strings(const std::string&, const std::string&) {
+    absent();
+    return {};
+  }
   static int split_key(std::string_view, std::string*, std::string*) { return absent(); }
   static bool parse_sharding_def(std::string_view, std::vector<ColumnFamily>&, const char**, std::string*) {
     return absent() == 0;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/container/best_fit.h"
 
 #include <gtest/gtest.h>
@@ -8,12 +9,12 @@ namespace {
 constexpr uint64_t kKiB = 1024;
 
 std::string fit(uint64_t bytes) {
-  std::vector<Piece> pieces;
-  best_fit(bytes, &pieces);
+  std::vector<WriteSlice> slices;
+  best_fit(bytes, &slices);
   std::string text;
-  for (const Piece& piece : pieces) {
-    text += (text.empty() ? "" : " ") + std::to_string(piece.bytes / kKiB) + "/" +
-            std::to_string(slot_bytes(piece.size_class) / kKiB);
+  for (const WriteSlice& slice : slices) {
+    text += (text.empty() ? "" : " ") + std::to_string(slice.bytes / kKiB) + "/" +
+            std::to_string(slot_bytes(slice.size_class) / kKiB);
   }
   return text;
 }
@@ -37,18 +38,18 @@ TEST(BestFit, CutsByTheTable) {
 TEST(BestFit, HoldsEverySizeWithLittleWaste) {
   for (uint64_t blocks = 1; blocks <= 3 * kSlotBytesMax / kBlockBytes; blocks++) {
     const uint64_t bytes = blocks * kBlockBytes;
-    std::vector<Piece> pieces;
-    best_fit(bytes, &pieces);
+    std::vector<WriteSlice> slices;
+    best_fit(bytes, &slices);
     uint64_t held = 0;
     uint64_t slots = 0;
-    for (const Piece& piece : pieces) {
-      ASSERT_LE(piece.bytes, slot_bytes(piece.size_class));
-      held += piece.bytes;
-      slots += slot_bytes(piece.size_class);
+    for (const WriteSlice& slice : slices) {
+      ASSERT_LE(slice.bytes, slot_bytes(slice.size_class));
+      held += slice.bytes;
+      slots += slot_bytes(slice.size_class);
     }
     ASSERT_EQ(held, bytes);
     ASSERT_LE((slots - bytes) * 4, slots) << bytes;
-    ASSERT_LE(pieces.size(), bytes / kSlotBytesMax + 2);
+    ASSERT_LE(slices.size(), bytes / kSlotBytesMax + 2);
   }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/container/container.h"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 namespace swimstore {
 
+using vtkv::MutexLock;
 using vtkv::SequenceNumber;
 using vtkv::Status;
 
@@ -25,8 +27,8 @@ std::string Container::file_name(unsigned size_class) {
   return kib < 1024 ? std::to_string(kib) + "K" : std::to_string(kib / 1024) + "M";
 }
 
-uint64_t Container::growth_bytes(unsigned size_class, uint64_t stretch_bytes) {
-  return std::max<uint64_t>(stretch_bytes, slot_bytes(size_class));
+uint64_t Container::growth_bytes(unsigned size_class, uint64_t chunk_bytes) {
+  return std::max<uint64_t>(chunk_bytes, slot_bytes(size_class));
 }
 
 Status Container::open(uint64_t primed_slots, uint64_t bytes_max) {
@@ -37,7 +39,7 @@ Status Container::open(uint64_t primed_slots, uint64_t bytes_max) {
                               "allocated here; restore it");
   }
   FreeChange change(*this);
-  // A last stretch that a crash cut short is made whole by the growth that wants it.
+  // A last chunk that a crash cut short is made whole by the growth that wants it.
   m_slots.extend((size + m_growth_bytes - 1) / m_growth_bytes);
   m_slots.assume_primed(std::min(primed_slots, size / slot_bytes(m_size_class)));
   return {};
@@ -54,30 +56,31 @@ bool Container::take(AllocatedSlot* slot) {
   return true;
 }
 
-bool Container::take_piece(unsigned size_class, AllocatedSlot* slot) {
-  if ((m_piece_classes.load(std::memory_order_relaxed) >> size_class & 1) == 0) {
+bool Container::take_fragment(unsigned size_class, AllocatedSlot* slot) {
+  if ((m_fragment_classes.load(std::memory_order_relaxed) >> size_class & 1) == 0) {
     return false;
   }
   FreeChange change(*this);
-  return take_piece_locked(size_class, slot);
+  return take_fragment_locked(size_class, slot);
 }
 
-bool Container::take_piece_locked(unsigned size_class, AllocatedSlot* slot) {
+bool Container::take_fragment_locked(unsigned size_class, AllocatedSlot* slot) {
   uint64_t whole = 0;
   uint32_t first = 0;
   if (!m_split.take(size_class, slot->bytes / kBlockBytes, &whole, &first)) {
     return false;
   }
-  note_pieces();
+  note_fragments();
   const unsigned levels = m_size_class - size_class;
-  slot->address = {static_cast<uint8_t>(size_class), whole << levels | first >> size_class, static_cast<uint8_t>(levels)};
+  slot->address = {static_cast<uint8_t>(size_class), whole << levels | first >> size_class,
+                   static_cast<uint8_t>(levels)};
   slot->primed = m_slots.is_primed(whole);
   return true;
 }
 
 bool Container::break_up(unsigned size_class, AllocatedSlot* slot) {
   FreeChange change(*this);
-  if (take_piece_locked(size_class, slot)) {
+  if (take_fragment_locked(size_class, slot)) {
     return true;  // one that came back meanwhile
   }
   bool primed = false;
@@ -88,23 +91,23 @@ bool Container::break_up(unsigned size_class, AllocatedSlot* slot) {
   m_used = true;
   m_split.split(whole, 0);
   m_split.put_back(whole, 0, slot_blocks(m_size_class));
-  return take_piece_locked(size_class, slot);
+  return take_fragment_locked(size_class, slot);
 }
 
-uint64_t Container::piece_bytes(unsigned size_class) const {
-  if ((m_piece_classes.load(std::memory_order_relaxed) >> size_class & 1) == 0) {
+uint64_t Container::fragment_bytes(unsigned size_class) const {
+  if ((m_fragment_classes.load(std::memory_order_relaxed) >> size_class & 1) == 0) {
     return 0;
   }
-  std::lock_guard lock(m_lock);
-  return m_split.pieces(size_class) * slot_bytes(size_class);
+  MutexLock lock(m_lock);
+  return m_split.fragments(size_class) * slot_bytes(size_class);
 }
 
-void Container::note_pieces() {
+void Container::note_fragments() {
   uint32_t classes = 0;
   for (unsigned k = 0; k < m_size_class; k++) {
-    classes |= uint32_t{m_split.pieces(k) > 0} << k;
+    classes |= uint32_t{m_split.fragments(k) > 0} << k;
   }
-  m_piece_classes.store(classes, std::memory_order_relaxed);
+  m_fragment_classes.store(classes, std::memory_order_relaxed);
 }
 
 void Container::note_free() {
@@ -121,25 +124,25 @@ void Container::put_back(const AllocatedSlot& slot) {
 
 // What waits there is no owner's, but may still be written to: only what is free at all can be claimed.
 Status Container::claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) {
-  std::lock_guard growth(m_growth_lock);
+  MutexLock growth(m_growth_lock);
   const uint64_t slot = blocks.slot.whole().index;
   const std::string name = "slot " + std::to_string(slot) + " of " + m_file->path();
-  const uint64_t stretch = slot / (m_growth_bytes / slot_bytes(m_size_class));
+  const uint64_t chunk = slot / (m_growth_bytes / slot_bytes(m_size_class));
   bool backed = false;
-  std::vector<Piece> holes;
+  std::vector<Range> holes;
   {
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
     if (slot >= m_slots.slots()) {
       return Status::invalid_argument(name + " lies past its end");
     }
     if (!m_punches.empty()) {
       return Status::busy("space of " + m_file->path() + " is being given back to the host");
     }
-    backed = m_slots.is_backed(stretch);
+    backed = m_slots.is_backed(chunk);
     holes = holes_of(slot);
   }
   if (!backed) {
-    VTKV_RETURN_IF_ERROR(m_file->allocate(stretch * m_growth_bytes, m_growth_bytes));
+    VTKV_RETURN_IF_ERROR(m_file->allocate(chunk * m_growth_bytes, m_growth_bytes));
   }
   while (!holes.empty()) {
     VTKV_RETURN_IF_ERROR(fill({holes.back()}));
@@ -147,7 +150,7 @@ Status Container::claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claim
   }
   FreeChange change(*this);
   if (!backed) {
-    m_slots.back(stretch);
+    m_slots.back(chunk);
   }
   m_used = true;
   if (!m_split.contains(slot)) {
@@ -161,13 +164,13 @@ Status Container::claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claim
     m_split.split(slot, 0);
     m_split.put_back(slot, 0, slot_blocks(m_size_class));
   }
-  claim_pieces(blocks, claimed);
-  note_pieces();
+  claim_blocks(blocks, claimed);
+  note_fragments();
   return claimed->empty() ? Status::busy("blocks of " + name + " are not free") : Status{};
 }
 
 // Some of them may have an owner already.
-void Container::claim_pieces(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) {
+void Container::claim_blocks(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) {
   for (uint32_t i = 0; i < blocks.count; i++) {
     if (!m_split.take_these(blocks.slot.whole().index, blocks.first_block() + i, 1)) {
       continue;
@@ -182,7 +185,7 @@ void Container::claim_pieces(const SlotBlocks& blocks, std::vector<SlotBlocks>* 
 }
 
 bool Container::next_owned(uint64_t from, std::vector<SlotBlocks>* owned, bool* split) const {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   owned->clear();
   const uint64_t slot = m_slots.next_owned(from);
   if (slot == SlotAllocator::npos) {
@@ -211,17 +214,17 @@ Status Container::set_owned(const SlotBlocks& blocks, bool owned, bool* splits) 
       return m_slots.set_owned(slot, owned);
     }
     if (m_slots.is_owned(slot) == owned || (!owned && blocks.slot.split_levels > 0)) {
-      return Status::corruption("the log " + std::string(owned ? "allocates" : "frees") + " a part of slot " +
+      return Status::corruption("the log " + std::string(owned ? "allocates" : "frees") + " blocks of slot " +
                                 std::to_string(slot) + " of " + m_file->path() + ", which is " +
                                 (owned ? "owned" : "not split"));
     }
     m_split.split(slot, owned ? 0 : blocks.written);
     *splits = true;
   }
-  return set_pieces_owned(slot, blocks, owned);
+  return set_blocks_owned(slot, blocks, owned);
 }
 
-Status Container::set_pieces_owned(uint64_t slot, const SlotBlocks& blocks, bool owned) {
+Status Container::set_blocks_owned(uint64_t slot, const SlotBlocks& blocks, bool owned) {
   const uint32_t first = blocks.first_block();
   if (!(owned ? m_split.is_free(slot, first, blocks.count) : m_split.is_owned(slot, first, blocks.count))) {
     return Status::corruption("the log " + std::string(owned ? "allocates owned" : "frees free") + " blocks of slot " +
@@ -233,7 +236,7 @@ Status Container::set_pieces_owned(uint64_t slot, const SlotBlocks& blocks, bool
 }
 
 void Container::apply_allocated(const SlotBlocks& blocks) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   bool splits = false;
   const Status status = set_owned(blocks, true, &splits);
   VTKV_ASSERT(status.ok() && !splits);
@@ -242,7 +245,7 @@ void Container::apply_allocated(const SlotBlocks& blocks) {
 bool Container::begin_free(const SlotBlocks& blocks) {
   const uint64_t first = first_in_container(blocks);
   const uint64_t end = first + blocks.count;
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   const auto behind = m_being_freed.lower_bound(end);
   const bool overlaps = behind != m_being_freed.begin() && std::prev(behind)->second > first;
   if (overlaps || !owns(blocks)) {
@@ -253,7 +256,7 @@ bool Container::begin_free(const SlotBlocks& blocks) {
 }
 
 void Container::end_free(const SlotBlocks& blocks) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   m_being_freed.erase(first_in_container(blocks));
 }
 
@@ -291,17 +294,18 @@ void Container::make_free(const Waiting& freed) {
   const uint64_t blocks = slot_blocks(m_size_class);
   const uint64_t first = freed.slot * blocks;
   if (freed.count > 0 && m_split.put_back(freed.slot, freed.first, freed.count)) {
-    for (const Piece& hole : take_owned_holes(first + freed.first, freed.count)) {
-      if (m_split.take_these(freed.slot, static_cast<uint32_t>(hole.first - first), static_cast<uint32_t>(hole.count))) {
+    for (const Range& hole : take_owned_holes(first + freed.first, freed.count)) {
+      if (m_split.take_these(freed.slot, static_cast<uint32_t>(hole.first - first),
+                             static_cast<uint32_t>(hole.count))) {
         add_hole(hole.first, hole.count);
       }
     }
-    note_pieces();
+    note_fragments();
     return;
   }
   if (freed.count > 0) {
     m_split.unite(freed.slot);
-    note_pieces();
+    note_fragments();
   }
   if (take_owned_holes(first, blocks).empty()) {
     m_slots.put_back(freed.slot);
@@ -314,7 +318,9 @@ uint64_t Container::set_reuse_horizon(SequenceNumber horizon) {
   FreeChange change(*this);
   uint64_t ended = 0;
   while (!m_waiting.empty() && m_waiting.front().sequence <= horizon) {
-    m_waiting_slots -= m_waiting.front().count == 0;
+    const bool whole = m_waiting.front().count == 0;
+    VTKV_ASSERT(!whole || m_waiting_slots > 0);
+    m_waiting_slots -= whole;
     make_free(m_waiting.front());
     m_waiting.pop_front();
     ended++;
@@ -324,16 +330,16 @@ uint64_t Container::set_reuse_horizon(SequenceNumber horizon) {
 
 // What was filled just before it was freed and punched stays unprimed.
 void Container::set_primed(uint64_t slot) {
-  std::lock_guard lock(m_lock);
-  const bool is_punched = std::any_of(m_punches.begin(), m_punches.end(),
-                                      [&](const Punch& punch) { return overlaps(punch.piece, slot); });
+  MutexLock lock(m_lock);
+  const bool is_punched =
+      std::any_of(m_punches.begin(), m_punches.end(), [&](const Punch& punch) { return overlaps(punch.range, slot); });
   if (!is_punched && holes_of(slot).empty()) {
     m_slots.set_primed(slot);
   }
 }
 
 bool Container::is_owned(const SlotBlocks& blocks) const {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   return owns(blocks);
 }
 
@@ -346,17 +352,17 @@ bool Container::owns(const SlotBlocks& blocks) const {
 }
 
 bool Container::is_primed(uint64_t slot) const {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   return m_slots.is_primed(slot);
 }
 
 Status Container::load(const AllocationPage& page) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   return m_slots.load(page);
 }
 
 Status Container::load(const SplitSlotRecord& record) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   if (!m_slots.is_owned(record.slot)) {
     return Status::corruption("slot " + std::to_string(record.slot) + " of " + m_file->path() +
                               " is split, says the tree, and has no owner, says its allocation page");
@@ -366,7 +372,7 @@ Status Container::load(const SplitSlotRecord& record) {
 }
 
 Status Container::replay(const SlotBlocks& blocks, bool owned) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   const uint64_t slot = blocks.slot.whole().index;
   if (slot >= m_slots.slots()) {
     return m_slots.set_owned(slot, owned);  // says so
@@ -392,25 +398,24 @@ Status Container::finish_recovery(bool trust_pages) {
   m_slots.finish_recovery();
   m_split.finish_recovery();
   if (m_knows_holes) {
-    holes.push_back({size, m_slots.slots() * slot_bytes(m_size_class) - size});  // a stretch that a crash cut short
+    holes.push_back({size, m_slots.slots() * slot_bytes(m_size_class) - size});  // a chunk that a crash cut short
   }
   for (const vtkv::FileRange& hole : holes) {
-    make_hole(hole.offset / kBlockBytes, (hole.offset + hole.length + kBlockBytes - 1) / kBlockBytes,
-              trust_pages);
+    make_hole(hole.offset / kBlockBytes, (hole.offset + hole.length + kBlockBytes - 1) / kBlockBytes, trust_pages);
   }
-  note_pieces();
+  note_fragments();
   m_used = m_slots.owned() > 0;
   return {};
 }
 
 void Container::quarantine(uint64_t slot) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   m_slots.quarantine(slot);
   m_split.quarantine(slot);
 }
 
 void Container::collect_pages(SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   for (uint64_t number = m_slots.next_changed_page(0); number != SlotAllocator::npos;
        number = m_slots.next_changed_page(number + 1)) {
     const AllocationPage page = m_slots.take_page(number);
@@ -455,8 +460,8 @@ Status Container::quarantine_bad(uint64_t first, uint64_t count, const Status& f
     this->quarantine(slot.index);
   }
   return added.ok() ? Status::busy(text + " quarantined, and not used again")
-                    : Status::make(failed.code(), text + " are not used until the next start: " +
-                                                      std::string(added.message()));
+                    : Status::make(failed.code(),
+                                   text + " are not used until the next start: " + std::string(added.message()));
 }
 
 Status Container::prime(uint64_t bytes, Quarantine& quarantine, uint64_t* bytes_done) {
@@ -492,7 +497,7 @@ Status Container::prime(uint64_t bytes, Quarantine& quarantine, uint64_t* bytes_
 Status Container::sync_primed() {
   std::vector<std::pair<uint64_t, uint64_t>> runs;
   {
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
     runs.swap(m_priming);
     m_priming_slots = 0;
   }
@@ -513,30 +518,30 @@ Status Container::sync_primed() {
 }
 
 uint64_t Container::priming_bytes() const {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   return m_priming_slots * slot_bytes(m_size_class);
 }
 
 Container::Counts Container::counts() const {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   Counts counts;
   counts.slots = m_slots.backed_slots();
   counts.owned = m_slots.owned();
   counts.available = m_slots.available();
   counts.primed_available = m_slots.primed_available();
   counts.waiting = m_waiting_slots;
-  counts.whole_free_stretches = m_slots.whole_free_stretches();
-  counts.withheld_stretches = m_slots.withheld_stretches();
+  counts.whole_free_chunks = m_slots.whole_free_chunks();
+  counts.withheld_chunks = m_slots.withheld_chunks();
   counts.split = m_split.slots();
   counts.split_with_owner = m_split.slots_with_owner();
   counts.split_owned_blocks = m_split.owned_blocks();
   counts.split_free_blocks = m_split.free_blocks();
   counts.used = m_used;
   for (const Punch& punch : m_punches) {
-    if (!punch.piece.is_stretch) {
-      counts.withheld_pieces++;
-      counts.withheld_pieces_bytes += punch.piece.bytes();
-      counts.withheld_slots += lies_in_split(punch.piece) ? 0 : punch.piece.count / slot_blocks(m_size_class);
+    if (!punch.range.is_chunk) {
+      counts.withheld_fragments++;
+      counts.withheld_fragments_bytes += punch.range.bytes();
+      counts.withheld_slots += lies_in_split(punch.range) ? 0 : punch.range.count / slot_blocks(m_size_class);
     }
   }
   counts.hole_bytes = m_hole_blocks * kBlockBytes;

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // One container: the sparse file of one size class, the slots in it, whole and split, and what waits.
 //
-// Both allocators, of slots and of pieces, are guarded by m_lock. Growth of the file is serialized by m_growth_lock,
-// which is taken first and never while m_lock is held; so the I/O of growing, priming and punching runs outside m_lock.
+// m_lock guards both allocators, of slots and of fragments, and all that waits. m_growth_lock is held while the file's
+// space changes, which is I/O: growing, priming and punching do theirs without m_lock.
 //
 // Threads: all methods may be called from any thread.
 #pragma once
@@ -11,7 +12,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,7 +21,8 @@
 #include "swimstore/container/quarantine.h"
 #include "swimstore/container/slot_allocator.h"
 #include "swimstore/container/split_slots.h"
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
+#include "vtkv/util/mutex.h"
 
 namespace swimstore {
 
@@ -30,11 +31,11 @@ class Container {
   // "4K" … "4M": the name of the class's file.
   static std::string file_name(unsigned size_class);
   // Bytes by which the file of a class grows.
-  static uint64_t growth_bytes(unsigned size_class, uint64_t stretch_bytes);
+  static uint64_t growth_bytes(unsigned size_class, uint64_t chunk_bytes);
 
-  Container(unsigned size_class, uint64_t stretch_bytes, std::unique_ptr<vtkv::File> file)
+  Container(unsigned size_class, uint64_t chunk_bytes, std::unique_ptr<vtkv::File> file)
       : m_size_class(size_class),
-        m_growth_bytes(growth_bytes(size_class, stretch_bytes)),
+        m_growth_bytes(growth_bytes(size_class, chunk_bytes)),
         m_slots(size_class, m_growth_bytes / slot_bytes(size_class)),
         m_split(size_class),
         m_file(std::move(file)) {}
@@ -45,16 +46,16 @@ class Container {
   unsigned size_class() const { return m_size_class; }
   uint64_t growth_bytes() const { return m_growth_bytes; }
 
-  // Of whole slots and pieces: what take() and its like may hand out. Once it fell, it is so for every thread.
+  // Of whole slots and fragments: what take() and its like may hand out. Once it fell, it is so for every thread.
   uint64_t free_bytes() const { return m_free_bytes.load(std::memory_order_acquire); }
   // False when nothing is available; does no I/O.
   bool take(AllocatedSlot* slot);
-  // A piece of a split slot, for slot->bytes; the smallest that holds them is 2^size_class blocks.
-  bool take_piece(unsigned size_class, AllocatedSlot* slot);
+  // A fragment of a split slot, for slot->bytes; the smallest that holds them is 2^size_class blocks.
+  bool take_fragment(unsigned size_class, AllocatedSlot* slot);
   // The same, of a free slot that is split for it.
   bool break_up(unsigned size_class, AllocatedSlot* slot);
-  // Free pieces of 2^size_class blocks; their bytes.
-  uint64_t piece_bytes(unsigned size_class) const;
+  // Free fragments of 2^size_class blocks; their bytes.
+  uint64_t fragment_bytes(unsigned size_class) const;
   void put_back(const AllocatedSlot& slot);
   // See ContainerSet.
   vtkv::Status claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed);
@@ -78,19 +79,19 @@ class Container {
   // Asks the host which free blocks have no space; none of these is primed, whatever the pages say, which would be a
   // broken rule. `trust_pages`: unless it does (a test's mutation, that breaks it).
   vtkv::Status finish_recovery(bool trust_pages);
-  // Gives space again to what is owned and has none: after a crash a write may be there and the growth before it not, and
-  // a copy may leave zeros out. At most *room_bytes, from which it takes what it gave. What gets none becomes a hole when
-  // it is free.
+  // Gives space again to what is owned and has none: after a crash a write may be there and the growth before it not,
+  // and a copy may leave zeros out. At most *room_bytes, from which it takes what it gave. What gets none becomes a
+  // hole when it is free.
   void fill_owned(uint64_t* room_bytes);
   // Before finish_recovery(), or of a slot that was taken: once nobody has it, nobody gets it.
   void quarantine(uint64_t slot);
   void collect_pages(vtkv::SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries);
 
-  // Space for a stretch's bytes of holes, or for less when there are no more; else one stretch more: the first one
+  // Space for a chunk's bytes of holes, or for less when there are no more; else one chunk more: the first one
   // without host space, or a new one at the end. But first one whose punch failed. With `only_when_empty`, nothing is
   // done when another thread made slots available meanwhile.
   vtkv::Status grow(bool only_when_empty);
-  // Gives back what is withheld and no punch was tried on, one stretch or piece; false when there is none.
+  // Gives back what is withheld and no punch was tried on, one chunk or fragment; false when there is none.
   // `also_tried`: any (a test's mutation).
   bool cancel_punch(bool also_tried);
   // Writes zeros to at most `bytes` of unprimed slots; *bytes_done 0: there are none. What was written counts once
@@ -98,43 +99,44 @@ class Container {
   vtkv::Status prime(uint64_t bytes, Quarantine& quarantine, uint64_t* bytes_done);
   vtkv::Status sync_primed();
   uint64_t priming_bytes() const;
-  // Withholds a wholly free stretch, the last one first; false when there is none. `durable`: as in punch().
+  // Withholds a wholly free chunk, the last one first; false when there is none. `durable`: as in punch().
   // `punch_at_once`: without waiting for a checkpoint (a test's mutation).
   bool withhold_one(vtkv::SequenceNumber durable, bool punch_at_once);
-  // Withholds a free piece of 2^size_class blocks, of a stretch or of a slot that is split; *withheld: its bytes, 0 when
-  // none was found. True: there is more to look at, for the next call. With another size it begins anew.
-  bool withhold_piece(unsigned size_class, vtkv::SequenceNumber durable, bool punch_at_once, uint64_t* withheld);
+  // Withholds a free fragment of 2^size_class blocks, of a chunk or of a slot that is split; *withheld: its bytes, 0
+  // when none was found. True: there is more to look at, for the next call. With another size it begins anew.
+  bool withhold_fragment(unsigned size_class, vtkv::SequenceNumber durable, bool punch_at_once, uint64_t* withheld);
   // The host can tell where it has no space: only then a later open knows of holes.
   bool knows_holes() const { return m_knows_holes; }
-  // Punches what is durably unprimed, at most `limit` stretches and as many of their pieces as take about as long.
+  // Punches what is durably unprimed, at most `limit` chunks and as many of their fragments as take about as long.
   struct Punched {
     uint64_t bytes = 0;  // given back to the host
-    uint64_t pieces_bytes = 0;  // of them
+    uint64_t fragments_bytes = 0;  // of them
   };
   vtkv::Status punch(vtkv::SequenceNumber durable, uint64_t limit, Punched* punched);
 
   struct Counts {
     // Slots; one that is split and has an owner counts as owned.
     uint64_t slots = 0, owned = 0, available = 0, primed_available = 0, waiting = 0;
-    uint64_t whole_free_stretches = 0, withheld_stretches = 0;
-    uint64_t split = 0, split_with_owner = 0;              // slots
+    uint64_t whole_free_chunks = 0, withheld_chunks = 0;
+    uint64_t split = 0, split_with_owner = 0;  // slots
     uint64_t split_owned_blocks = 0, split_free_blocks = 0;
-    // Pieces: of whole slots, and of split ones. Such slots count as such that are neither available nor waiting.
+    // Fragments: of whole slots, and of split ones. Such slots count as such that are neither available nor waiting.
     uint64_t withheld_slots = 0, hole_slots = 0;
     uint64_t split_hole_blocks = 0;
-    uint64_t withheld_pieces = 0, withheld_pieces_bytes = 0, hole_bytes = 0;
+    uint64_t withheld_fragments = 0, withheld_fragments_bytes = 0, hole_bytes = 0;
     bool used = false;  // a slot was taken since open, or is owned
   };
   Counts counts() const;
 
  private:
-  // Of what could not be primed. Code::busy: what the disk refuses is quarantined; otherwise nothing is, but for the last
-  // that the list had room for.
-  vtkv::Status quarantine_bad(uint64_t first, uint64_t count, const vtkv::Status& failed, Quarantine& quarantine);
-  // Blocks of the container: a whole stretch, or a piece of one, which is a run of whole slots or lies in a split one.
-  struct Piece {
+  // Of what could not be primed. Code::busy: what the disk refuses is quarantined; otherwise nothing is, but for the
+  // last that the list had room for.
+  vtkv::Status quarantine_bad(uint64_t first, uint64_t count, const vtkv::Status& failed, Quarantine& quarantine)
+      EXCLUDES(m_lock);
+  // Blocks of the container: a whole chunk, or a fragment of one, which is a run of whole slots or lies in a split one.
+  struct Range {
     uint64_t first = 0, count = 0;
-    bool is_stretch = false;
+    bool is_chunk = false;
 
     uint64_t end() const { return first + count; }
     uint64_t offset() const { return first * kBlockBytes; }
@@ -142,29 +144,30 @@ class Container {
   };
   // On its way to being punched.
   struct Punch {
-    Piece piece;
-    bool needs_checkpoint = false;          // a checkpoint may call some of its slots primed
-    bool in_page = false;                   // their cleared bits were collected,
+    Range range;
+    bool needs_checkpoint = false;  // a checkpoint may call some of its slots primed
+    bool in_page = false;  // their cleared bits were collected,
     vtkv::SequenceNumber collected_at = 0;  // then
-    bool tried = false;                     // it may have holes already
+    bool tried = false;  // it may have holes already
   };
 
   // Holds m_lock while something becomes free or ceases to be.
-  class FreeChange {
+  class SCOPED_CAPABILITY FreeChange {
    public:
-    explicit FreeChange(Container& container) : m_container(container), m_guard(container.m_lock) {}
-    ~FreeChange() { m_container.note_free(); }
+    explicit FreeChange(Container& container) ACQUIRE(container.m_lock)
+        : m_container(container), m_guard(container.m_lock) {}
+    ~FreeChange() RELEASE() { m_container.note_free(); }
     FreeChange(const FreeChange&) = delete;
     FreeChange& operator=(const FreeChange&) = delete;
 
    private:
     Container& m_container;
-    std::lock_guard<std::mutex> m_guard;
+    vtkv::MutexLock m_guard;
   };
 
-  Piece stretch_piece(uint64_t stretch) const;
-  // Under m_growth_lock alone. Fails when it fills none.
-  vtkv::Status fill(const std::vector<Piece>& holes);
+  Range chunk_range(uint64_t chunk) const;
+  // Fails when it fills none.
+  vtkv::Status fill(const std::vector<Range>& holes) REQUIRES(m_growth_lock) EXCLUDES(m_lock);
 
   // Freed, not yet free.
   struct Waiting {
@@ -173,60 +176,69 @@ class Container {
     uint32_t first = 0, count = 0;  // blocks; count 0: the whole slot, which is not split
   };
 
-  // The caller holds m_lock, for all of these.
-  std::vector<Piece> holes_to_fill() const;
-  std::vector<Punch>::iterator find_punch(const Piece& piece);
-  std::vector<Piece> due_punches(vtkv::SequenceNumber durable, uint64_t limit);
+  std::vector<Range> holes_to_fill() const REQUIRES(m_lock);
+  std::vector<Punch>::iterator find_punch(const Range& range) REQUIRES(m_lock);
+  std::vector<Range> due_punches(vtkv::SequenceNumber durable, uint64_t limit) EXCLUDES(m_lock);
   // What is withheld has no space any more, and no punch of it waits.
-  void dropped(const Piece& piece);
-  void withhold(const Piece& piece, bool was_primed, vtkv::SequenceNumber durable, bool punch_at_once);
-  void withhold_run(uint64_t slots, vtkv::SequenceNumber durable, bool punch_at_once, uint64_t* withheld);
-  bool clear_primed(uint64_t slot);
-  // The blocks of a piece become free again, unprimed.
-  void give_back(const Piece& piece);
-  bool lies_in_split(const Piece& piece) const { return m_split.contains(piece.first / slot_blocks(m_size_class)); }
-  bool overlaps(const Piece& piece, uint64_t slot) const;
-  std::vector<Piece> holes_of(uint64_t slot) const;
+  void dropped(const Range& range) REQUIRES(m_lock);
+  void withhold(const Range& range, bool was_primed, vtkv::SequenceNumber durable, bool punch_at_once) REQUIRES(m_lock);
+  void withhold_run(uint64_t slots, vtkv::SequenceNumber durable, bool punch_at_once, uint64_t* withheld)
+      REQUIRES(m_lock);
+  bool clear_primed(uint64_t slot) REQUIRES(m_lock);
+  // The blocks of a fragment become free again, unprimed.
+  void give_back(const Range& range) REQUIRES(m_lock);
+  bool lies_in_split(const Range& range) const REQUIRES(m_lock) {
+    return m_split.contains(range.first / slot_blocks(m_size_class));
+  }
+  bool overlaps(const Range& range, uint64_t slot) const;
+  std::vector<Range> holes_of(uint64_t slot) const REQUIRES(m_lock);
   // What the host says has no space, of what is free, is a hole; of what is owned it goes to m_owned_holes.
-  void make_hole(uint64_t first, uint64_t end, bool trust_pages);
-  void add_hole(uint64_t first, uint64_t count);
-  // Of these blocks, which belong to one slot, those known to have no space: first block, count. They are forgotten.
-  std::vector<Piece> take_owned_holes(uint64_t first, uint64_t count);
+  void make_hole(uint64_t first, uint64_t end, bool trust_pages) REQUIRES(m_lock);
+  void add_hole(uint64_t first, uint64_t count) REQUIRES(m_lock);
+  // What is owned and has no space, neighbours in one.
+  std::vector<Range> owned_holes() const REQUIRES(m_lock);
+  // Of these blocks, those that are owned and known to have no space: first block, count. They are forgotten.
+  std::vector<Range> take_owned_holes(uint64_t first, uint64_t count) REQUIRES(m_lock);
   // Changes the owner as of the last applied sequence. *splits: the slot was not split before.
-  vtkv::Status set_owned(const SlotBlocks& blocks, bool owned, bool* splits);
-  vtkv::Status set_pieces_owned(uint64_t slot, const SlotBlocks& blocks, bool owned);
-  bool owns(const SlotBlocks& blocks) const;
-  void wait(vtkv::SequenceNumber sequence, uint64_t slot, uint32_t first, uint32_t count, bool reuse_at_once);
-  void make_free(const Waiting& freed);
-  bool take_piece_locked(unsigned size_class, AllocatedSlot* slot);
-  void claim_pieces(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed);
-  void note_pieces();
-  void note_free();
+  vtkv::Status set_owned(const SlotBlocks& blocks, bool owned, bool* splits) REQUIRES(m_lock);
+  vtkv::Status set_blocks_owned(uint64_t slot, const SlotBlocks& blocks, bool owned) REQUIRES(m_lock);
+  bool owns(const SlotBlocks& blocks) const REQUIRES(m_lock);
+  void wait(vtkv::SequenceNumber sequence, uint64_t slot, uint32_t first, uint32_t count, bool reuse_at_once)
+      REQUIRES(m_lock);
+  void make_free(const Waiting& freed) REQUIRES(m_lock);
+  bool take_fragment_locked(unsigned size_class, AllocatedSlot* slot) REQUIRES(m_lock);
+  void claim_blocks(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) REQUIRES(m_lock);
+  void note_fragments() REQUIRES(m_lock);
+  void note_free() REQUIRES(m_lock);
 
   const unsigned m_size_class;
   const uint64_t m_growth_bytes;
 
-  std::mutex m_growth_lock;
-  mutable std::mutex m_lock;
-  SlotAllocator m_slots;
-  SplitSlots m_split;
+  vtkv::Mutex m_growth_lock ACQUIRED_BEFORE(m_lock);
+  mutable vtkv::Mutex m_lock;
+  SlotAllocator m_slots GUARDED_BY(m_lock);
+  SplitSlots m_split GUARDED_BY(m_lock);
+  // Written under m_lock.
   std::atomic<uint64_t> m_free_bytes{0};
-  std::atomic<uint32_t> m_piece_classes{0};  // bit k: there may be a free piece of 2^k blocks
-  std::map<uint64_t, uint64_t> m_being_freed;  // runs of blocks of the container: first, end
-  std::deque<Waiting> m_waiting;  // ascending sequence
-  uint64_t m_waiting_slots = 0;   // of them, whole ones
-  std::vector<Punch> m_punches;
-  std::map<uint64_t, uint64_t> m_holes;  // pieces that were punched: first block, count
-  uint64_t m_hole_blocks = 0, m_split_hole_blocks = 0;  // of them, of which in split slots
-  std::map<uint64_t, uint64_t> m_owned_holes;  // without space: first block, count; each in one slot
-  unsigned m_piece_class = 0;            // of withhold_piece(),
-  uint64_t m_piece_cursor = 0;           // which goes on at this slot
-  std::vector<std::pair<uint64_t, uint64_t>> m_priming;  // runs of zeros not synced yet: first slot, count
-  uint64_t m_priming_slots = 0;
-  size_t m_bad_in_a_row = 0;  // slots that priming could not write; by the one thread that primes
-  std::optional<vtkv::SequenceNumber> m_first_collected, m_collected;  // of collect_pages(): the first since
-                                                         // clear_primed(), and the last
-  bool m_used = false;
+  std::atomic<uint32_t> m_fragment_classes{0};  // bit k: there may be a free fragment of 2^k blocks
+  std::map<uint64_t, uint64_t> m_being_freed GUARDED_BY(m_lock);  // runs of blocks of the container: first, end
+  std::deque<Waiting> m_waiting GUARDED_BY(m_lock);  // ascending sequence
+  uint64_t m_waiting_slots GUARDED_BY(m_lock) = 0;  // of them, whole ones
+  std::vector<Punch> m_punches GUARDED_BY(m_lock);
+  std::map<uint64_t, uint64_t> m_holes GUARDED_BY(m_lock);  // fragments that were punched: first block, count
+  uint64_t m_hole_blocks GUARDED_BY(m_lock) = 0;  // of them,
+  uint64_t m_split_hole_blocks GUARDED_BY(m_lock) = 0;  // of which in split slots
+  // Without space: first block, count; each in one slot.
+  std::map<uint64_t, uint64_t> m_owned_holes GUARDED_BY(m_lock);
+  unsigned m_fragment_class GUARDED_BY(m_lock) = 0;  // of withhold_fragment(),
+  uint64_t m_fragment_cursor GUARDED_BY(m_lock) = 0;  // which goes on at this slot
+  // Runs of zeros not synced yet: first slot, count.
+  std::vector<std::pair<uint64_t, uint64_t>> m_priming GUARDED_BY(m_lock);
+  uint64_t m_priming_slots GUARDED_BY(m_lock) = 0;
+  size_t m_bad_in_a_row = 0;  // slots that priming could not write; of the one thread that primes
+  // Of collect_pages(): the first since clear_primed(), and the last.
+  std::optional<vtkv::SequenceNumber> m_first_collected GUARDED_BY(m_lock), m_collected GUARDED_BY(m_lock);
+  bool m_used GUARDED_BY(m_lock) = false;
 
   std::atomic<bool> m_knows_holes{false};
   const std::unique_ptr<vtkv::File> m_file;

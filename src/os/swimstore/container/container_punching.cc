@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Of Container, what gives space back to the host, and takes it again.
 #include "swimstore/container/container.h"
 
@@ -7,12 +8,13 @@
 
 namespace swimstore {
 
+using vtkv::MutexLock;
 using vtkv::SequenceNumber;
 using vtkv::Status;
 
 namespace {
 
-constexpr uint64_t kPiecesPerStretch = 4;  // punched in the time of one; each changes the host's metadata
+constexpr uint64_t kFragmentsPunchedPerChunk = 4;  // in the time of one; each changes the host's metadata
 constexpr unsigned kProbes = 1024;         // for a free run, under the lock that allocations take
 constexpr size_t kFillsAtOnce = 128;
 
@@ -20,8 +22,8 @@ constexpr size_t kFillsAtOnce = 128;
 
 // ---- growing
 
-std::vector<Container::Piece> Container::holes_to_fill() const {
-  std::vector<Piece> holes;
+std::vector<Container::Range> Container::holes_to_fill() const {
+  std::vector<Range> holes;
   uint64_t bytes = 0;
   for (const auto& [first, count] : m_holes) {
     if (bytes >= m_growth_bytes || holes.size() >= kFillsAtOnce) {
@@ -33,17 +35,25 @@ std::vector<Container::Piece> Container::holes_to_fill() const {
   return holes;
 }
 
-Status Container::fill(const std::vector<Piece>& holes) {
+Status Container::fill(const std::vector<Range>& holes) {
   bool filled = false;
-  for (const Piece& hole : holes) {
+  for (const Range& hole : holes) {
     const Status status = m_file->allocate(hole.offset(), hole.bytes());
     if (!status.ok()) {
       return filled ? Status{} : status;
     }
     FreeChange change(*this);
+    const uint64_t in_split = lies_in_split(hole) ? hole.count : 0;
+    VTKV_ASSERT(m_hole_blocks >= hole.count && m_split_hole_blocks >= in_split);
     m_hole_blocks -= hole.count;
-    m_split_hole_blocks -= lies_in_split(hole) ? hole.count : 0;
-    m_holes.erase(hole.first);
+    m_split_hole_blocks -= in_split;
+    // What was freed meanwhile may have made it longer.
+    const auto found = m_holes.find(hole.first);
+    const uint64_t rest = found->second - hole.count;
+    m_holes.erase(found);
+    if (rest > 0) {
+      m_holes.emplace(hole.first + hole.count, rest);
+    }
     give_back(hole);
     filled = true;
   }
@@ -51,66 +61,68 @@ Status Container::fill(const std::vector<Piece>& holes) {
 }
 
 Status Container::grow(bool only_when_empty) {
-  std::lock_guard growth(m_growth_lock);
-  std::vector<Piece> holes;
-  Piece piece;
+  MutexLock growth(m_growth_lock);
+  std::vector<Range> holes;
+  Range range;
   bool failed_punch = false;
   {
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
     if (only_when_empty && m_slots.available() > 0) {
       return {};
     }
     const auto tried = std::find_if(m_punches.begin(), m_punches.end(), [](const Punch& punch) { return punch.tried; });
     failed_punch = tried != m_punches.end();
     if (failed_punch) {
-      piece = tried->piece;
+      range = tried->range;
     } else if (holes = holes_to_fill(); holes.empty()) {
       const uint64_t unbacked = m_slots.find_unbacked();
-      piece = stretch_piece(unbacked != SlotAllocator::npos ? unbacked : m_slots.stretches());
+      range = chunk_range(unbacked != SlotAllocator::npos ? unbacked : m_slots.chunks());
     }
   }
   if (!holes.empty()) {
     return fill(holes);
   }
-  VTKV_RETURN_IF_ERROR(m_file->allocate(piece.offset(), piece.bytes()));
+  VTKV_RETURN_IF_ERROR(m_file->allocate(range.offset(), range.bytes()));
   FreeChange change(*this);
-  if (!piece.is_stretch) {
-    m_punches.erase(find_punch(piece));
-    give_back(piece);
+  if (!range.is_chunk) {
+    m_punches.erase(find_punch(range));
+    give_back(range);
     return {};
   }
-  const uint64_t stretch = piece.offset() / m_growth_bytes;
+  const uint64_t chunk = range.offset() / m_growth_bytes;
   if (failed_punch) {
-    dropped(piece);
-  } else if (stretch == m_slots.stretches()) {
+    dropped(range);
+  } else if (chunk == m_slots.chunks()) {
     m_slots.extend(1);
   }
-  m_slots.back(stretch);
+  m_slots.back(chunk);
   return {};
 }
 
 // ---- withholding
 
-Container::Piece Container::stretch_piece(uint64_t stretch) const {
+Container::Range Container::chunk_range(uint64_t chunk) const {
   const uint64_t blocks = m_growth_bytes / kBlockBytes;
-  return {stretch * blocks, blocks, true};
+  return {chunk * blocks, blocks, true};
 }
 
-bool Container::overlaps(const Piece& piece, uint64_t slot) const {
+bool Container::overlaps(const Range& range, uint64_t slot) const {
   const uint64_t blocks = slot_blocks(m_size_class);
-  return piece.first < (slot + 1) * blocks && slot * blocks < piece.end();
+  return range.first < (slot + 1) * blocks && slot * blocks < range.end();
 }
 
-std::vector<Container::Punch>::iterator Container::find_punch(const Piece& piece) {
-  return std::find_if(m_punches.begin(), m_punches.end(),
-                      [&piece](const Punch& it) { return it.piece.first == piece.first; });
+std::vector<Container::Punch>::iterator Container::find_punch(const Range& range) {
+  const auto found = std::find_if(m_punches.begin(), m_punches.end(),
+                                  [&range](const Punch& it) { return it.range.first == range.first; });
+  VTKV_ASSERT(found != m_punches.end());
+  return found;
 }
 
-// What was primed before the store was opened, or before a piece of it was withheld, and is no more, the older manifest
-// slot may still call so.
-void Container::withhold(const Piece& piece, bool was_primed, SequenceNumber durable, bool punch_at_once) {
+// What was primed before the store was opened, or before a fragment of it was withheld, and is no more, the older
+// copy of the manifest may still call so.
+void Container::withhold(const Range& range, bool was_primed, SequenceNumber durable, bool punch_at_once) {
   Punch punch;
-  punch.piece = piece;
+  punch.range = range;
   const bool checkpointed = m_first_collected && *m_first_collected <= durable;
   punch.needs_checkpoint = (was_primed || !checkpointed) && !punch_at_once;
   m_punches.push_back(punch);
@@ -118,26 +130,26 @@ void Container::withhold(const Piece& piece, bool was_primed, SequenceNumber dur
 
 bool Container::withhold_one(SequenceNumber durable, bool punch_at_once) {
   FreeChange change(*this);
-  const uint64_t stretch = m_slots.find_whole_free_from_end(m_slots.stretches());
-  if (stretch == SlotAllocator::npos) {
+  const uint64_t chunk = m_slots.find_whole_free_from_end(m_slots.chunks());
+  if (chunk == SlotAllocator::npos) {
     return false;
   }
-  const bool was_primed = m_slots.withhold(stretch);
-  withhold(stretch_piece(stretch), was_primed, durable, punch_at_once);
+  const bool was_primed = m_slots.withhold(chunk);
+  withhold(chunk_range(chunk), was_primed, durable, punch_at_once);
   return true;
 }
 
-bool Container::withhold_piece(unsigned size_class, SequenceNumber durable, bool punch_at_once, uint64_t* withheld) {
+bool Container::withhold_fragment(unsigned size_class, SequenceNumber durable, bool punch_at_once, uint64_t* withheld) {
   *withheld = 0;
   FreeChange change(*this);
   if (size_class >= m_size_class) {
-    if (m_piece_class != size_class) {
-      m_piece_class = size_class;
-      m_piece_cursor = 0;
+    if (m_fragment_class != size_class) {
+      m_fragment_class = size_class;
+      m_fragment_cursor = 0;
     }
     withhold_run(uint64_t{1} << (size_class - m_size_class), durable, punch_at_once, withheld);
-    const bool more = m_piece_cursor != SlotAllocator::npos;
-    m_piece_cursor = more ? m_piece_cursor : 0;
+    const bool more = m_fragment_cursor != SlotAllocator::npos;
+    m_fragment_cursor = more ? m_fragment_cursor : 0;
     return more;
   }
   uint64_t slot = 0;
@@ -146,16 +158,16 @@ bool Container::withhold_piece(unsigned size_class, SequenceNumber durable, bool
     const bool was_primed = clear_primed(slot);
     withhold({slot * slot_blocks(m_size_class) + first, slot_blocks(size_class)}, was_primed, durable, punch_at_once);
     *withheld = slot_bytes(size_class);
-    note_pieces();
+    note_fragments();
   }
-  return m_split.pieces(size_class) > 0;
+  return m_split.fragments(size_class) > 0;
 }
 
 void Container::withhold_run(uint64_t slots, SequenceNumber durable, bool punch_at_once, uint64_t* withheld) {
-  if (slots > m_slots.stretch_slots()) {
-    m_piece_cursor = SlotAllocator::npos;
+  if (slots > m_slots.chunk_slots()) {
+    m_fragment_cursor = SlotAllocator::npos;
   }
-  const uint64_t first = m_slots.find_run(slots, kProbes, &m_piece_cursor);
+  const uint64_t first = m_slots.find_run(slots, kProbes, &m_fragment_cursor);
   if (first == SlotAllocator::npos) {
     return;
   }
@@ -182,32 +194,32 @@ bool Container::clear_primed(uint64_t slot) {
 // comes back through grow().
 bool Container::cancel_punch(bool also_tried) {
   // Under the growth lock, so that no hole is being punched in what is given back.
-  std::lock_guard growth(m_growth_lock);
+  MutexLock growth(m_growth_lock);
   FreeChange change(*this);
   const auto punch = std::find_if(m_punches.rbegin(), m_punches.rend(),
                                   [also_tried](const Punch& it) { return also_tried || !it.tried; });
   if (punch == m_punches.rend()) {
     return false;
   }
-  const Piece piece = punch->piece;
+  const Range range = punch->range;
   m_punches.erase(std::next(punch).base());
-  if (piece.is_stretch) {
-    m_slots.give_back(piece.offset() / m_growth_bytes);
+  if (range.is_chunk) {
+    m_slots.give_back(range.offset() / m_growth_bytes);
   } else {
-    give_back(piece);
+    give_back(range);
   }
   return true;
 }
 
-void Container::give_back(const Piece& piece) {
+void Container::give_back(const Range& range) {
   const uint64_t blocks = slot_blocks(m_size_class);
-  if (lies_in_split(piece)) {
-    make_free({.slot = piece.first / blocks,
-               .first = static_cast<uint32_t>(piece.first % blocks),
-               .count = static_cast<uint32_t>(piece.count)});
+  if (lies_in_split(range)) {
+    make_free({.slot = range.first / blocks,
+               .first = static_cast<uint32_t>(range.first % blocks),
+               .count = static_cast<uint32_t>(range.count)});
     return;
   }
-  for (uint64_t slot = piece.first / blocks; slot < piece.end() / blocks; slot++) {
+  for (uint64_t slot = range.first / blocks; slot < range.end() / blocks; slot++) {
     m_slots.put_back(slot);
   }
 }
@@ -215,54 +227,54 @@ void Container::give_back(const Piece& piece) {
 // ---- punching
 
 Status Container::punch(SequenceNumber durable, uint64_t limit, Punched* punched) {
-  std::lock_guard growth(m_growth_lock);
+  MutexLock growth(m_growth_lock);
   Status first_error;
-  for (const Piece& piece : due_punches(durable, limit)) {
-    const Status status = m_file->punch_hole(piece.offset(), piece.bytes());
-    std::lock_guard lock(m_lock);
+  for (const Range& range : due_punches(durable, limit)) {
+    const Status status = m_file->punch_hole(range.offset(), range.bytes());
+    MutexLock lock(m_lock);
     if (!status.ok()) {
-      find_punch(piece)->tried = true;
+      find_punch(range)->tried = true;
       first_error = first_error.ok() ? status : first_error;
       continue;
     }
-    dropped(piece);
-    punched->bytes += piece.bytes();
-    punched->pieces_bytes += piece.is_stretch ? 0 : piece.bytes();
+    dropped(range);
+    punched->bytes += range.bytes();
+    punched->fragments_bytes += range.is_chunk ? 0 : range.bytes();
   }
   return first_error;
 }
 
 // What was tried in vain holds up nothing else.
-std::vector<Container::Piece> Container::due_punches(SequenceNumber durable, uint64_t limit) {
-  std::vector<Piece> due;
+std::vector<Container::Range> Container::due_punches(SequenceNumber durable, uint64_t limit) {
+  std::vector<Range> due;
   uint64_t effort = 0;
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   for (const bool tried : {false, true}) {
     for (const Punch& punch : m_punches) {
-      if (effort >= limit * kPiecesPerStretch) {
+      if (effort >= limit * kFragmentsPunchedPerChunk) {
         break;
       }
       if (punch.tried == tried && (!punch.needs_checkpoint || (punch.in_page && punch.collected_at <= durable))) {
-        due.push_back(punch.piece);
-        effort += punch.piece.is_stretch ? kPiecesPerStretch : 1;
+        due.push_back(punch.range);
+        effort += punch.range.is_chunk ? kFragmentsPunchedPerChunk : 1;
       }
     }
   }
   return due;
 }
 
-void Container::dropped(const Piece& piece) {
-  if (piece.is_stretch) {
-    m_slots.dropped(piece.offset() / m_growth_bytes);
+void Container::dropped(const Range& range) {
+  if (range.is_chunk) {
+    m_slots.dropped(range.offset() / m_growth_bytes);
   } else {
-    add_hole(piece.first, piece.count);
+    add_hole(range.first, range.count);
   }
-  m_punches.erase(find_punch(piece));
+  m_punches.erase(find_punch(range));
 }
 
 // ---- holes
 
-// Neighbours are one hole, as long as one call can fill it: runs of whole slots of a stretch, or pieces of one slot.
+// Neighbours are one hole, as long as one call can fill it: runs of whole slots of a chunk, or fragments of one slot.
 void Container::add_hole(uint64_t first, uint64_t count) {
   const bool is_split = lies_in_split({first, count});
   m_hole_blocks += count;
@@ -280,8 +292,8 @@ void Container::add_hole(uint64_t first, uint64_t count) {
   m_holes.emplace_hint(behind, first, count);
 }
 
-std::vector<Container::Piece> Container::holes_of(uint64_t slot) const {
-  std::vector<Piece> holes;
+std::vector<Container::Range> Container::holes_of(uint64_t slot) const {
+  std::vector<Range> holes;
   for (auto it = m_holes.lower_bound((slot + 1) * slot_blocks(m_size_class)); it != m_holes.begin();) {
     --it;
     if (!overlaps({it->first, it->second}, slot)) {
@@ -295,13 +307,13 @@ std::vector<Container::Piece> Container::holes_of(uint64_t slot) const {
 // What is owned may have holes, too, when somebody made them: a copy that leaves out zeros, or `fallocate -d`.
 void Container::make_hole(uint64_t first, uint64_t end, bool trust_pages) {
   const uint64_t blocks = slot_blocks(m_size_class);
-  const uint64_t stretch_blocks = m_growth_bytes / kBlockBytes;
+  const uint64_t chunk_blocks = m_growth_bytes / kBlockBytes;
   end = std::min(end, m_slots.slots() * blocks);
   while (first < end) {
     const uint64_t slot = first / blocks;
     const uint64_t behind = std::min((slot + 1) * blocks, end);
-    if (!m_slots.is_backed(first / stretch_blocks)) {
-      first = (first / stretch_blocks + 1) * stretch_blocks;
+    if (!m_slots.is_backed(first / chunk_blocks)) {
+      first = (first / chunk_blocks + 1) * chunk_blocks;
     } else if (trust_pages && m_slots.is_primed(slot)) {
       first = behind;
     } else if (m_split.contains(slot)) {
@@ -325,23 +337,35 @@ void Container::make_hole(uint64_t first, uint64_t end, bool trust_pages) {
 }
 
 void Container::fill_owned(uint64_t* room_bytes) {
-  std::lock_guard lock(m_lock);
-  for (auto it = m_owned_holes.begin(); it != m_owned_holes.end();) {
-    Piece hole{it->first, it->second};
-    auto behind = std::next(it);
-    for (; behind != m_owned_holes.end() && behind->first == hole.end() && hole.bytes() < m_growth_bytes; ++behind) {
-      hole.count += behind->second;
-    }
+  MutexLock growth(m_growth_lock);
+  std::vector<Range> holes;
+  {
+    MutexLock lock(m_lock);
+    holes = owned_holes();
+  }
+  for (const Range& hole : holes) {
     if (hole.bytes() <= *room_bytes && m_file->allocate(hole.offset(), hole.bytes()).ok()) {
       *room_bytes -= hole.bytes();
-      m_owned_holes.erase(it, behind);
+      MutexLock lock(m_lock);
+      take_owned_holes(hole.first, hole.count);
     }
-    it = behind;
   }
 }
 
-std::vector<Container::Piece> Container::take_owned_holes(uint64_t first, uint64_t count) {
-  std::vector<Piece> holes;
+std::vector<Container::Range> Container::owned_holes() const {
+  std::vector<Range> holes;
+  for (const auto& [first, count] : m_owned_holes) {
+    if (!holes.empty() && holes.back().end() == first && holes.back().bytes() < m_growth_bytes) {
+      holes.back().count += count;
+    } else {
+      holes.push_back({first, count});
+    }
+  }
+  return holes;
+}
+
+std::vector<Container::Range> Container::take_owned_holes(uint64_t first, uint64_t count) {
+  std::vector<Range> holes;
   for (auto it = m_owned_holes.lower_bound(first); it != m_owned_holes.end() && it->first < first + count;) {
     holes.push_back({it->first, it->second});
     it = m_owned_holes.erase(it);

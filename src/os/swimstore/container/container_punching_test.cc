@@ -1,4 +1,5 @@
-// Pieces of stretches that go back to the host. In the simulator, without a database: the test plays its part.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Fragments of chunks that go back to the host. In the simulator, without a database: the test plays its part.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +22,7 @@ constexpr uint64_t kMiB = 1024 * kKiB;
 class ContainerPunchingTest : public testing::Test {
  protected:
   ContainerPunchingTest() {
-    m_options.stretch_bytes = 256 * kKiB;
+    m_options.chunk_bytes = 256 * kKiB;
     m_options.primed_class_max = 0;
     m_options.primed_ahead_bytes = 0;
     m_options.reserve_bytes = 512 * kKiB;
@@ -93,8 +94,8 @@ class ContainerPunchingTest : public testing::Test {
     m_set->set_reuse_horizon(m_sequence);
   }
   // The log takes it, and the host has no more than the margin.
-  void take_from_the_reserve(unsigned pieces) {
-    for (; pieces > 0; --pieces) {
+  void take_from_the_reserve(unsigned slices) {
+    for (; slices > 0; --slices) {
       ASSERT_TRUE(m_set->make_room());
       m_env.set_capacity(m_env.allocated_bytes() + 128 * kKiB);
     }
@@ -137,8 +138,8 @@ class ContainerPunchingTest : public testing::Test {
 
 }  // namespace
 
-// No stretch is free as a whole.
-TEST_F(ContainerPunchingTest, FreePiecesOfStretchesMakeTheReserveWhole) {
+// No chunk is free as a whole.
+TEST_F(ContainerPunchingTest, FreeFragmentsOfChunksMakeTheReserveWhole) {
   fill(16 * kKiB);
   take_from_the_reserve(6);
   const uint64_t reserve = statistics().reserve_target_bytes;
@@ -148,14 +149,14 @@ TEST_F(ContainerPunchingTest, FreePiecesOfStretchesMakeTheReserveWhole) {
   checkpoint();
   checkpoint();
   EXPECT_EQ(statistics().reserve_bytes, reserve);
-  const uint64_t punched = statistics().punched_pieces_bytes_total;
+  const uint64_t punched = statistics().punched_fragments_bytes_total;
   EXPECT_GT(punched, 0u);
   EXPECT_LT(punched, reserve * 2) << "no more than it lacked";
   EXPECT_EQ(statistics().free_bytes, before - punched);
   EXPECT_EQ(statistics().hole_bytes, punched);
 }
 
-TEST_F(ContainerPunchingTest, PartsOfSplitSlotsGoToo) {
+TEST_F(ContainerPunchingTest, FragmentsOfSplitSlotsGoToo) {
   fill(256 * kKiB);
   take_from_the_reserve(6);
   AllocationDelta delta;
@@ -174,17 +175,17 @@ TEST_F(ContainerPunchingTest, PartsOfSplitSlotsGoToo) {
   EXPECT_EQ(blocks_without_space(take_all(4 * kKiB)), 0u);
 }
 
-TEST_F(ContainerPunchingTest, WithTheReserveWholeNoPieceGoes) {
+TEST_F(ContainerPunchingTest, WithTheReserveWholeNoFragmentGoes) {
   fill(16 * kKiB);
   free_each(2);
   checkpoint();
   checkpoint();
-  EXPECT_EQ(statistics().punched_pieces_bytes_total, 0u);
+  EXPECT_EQ(statistics().punched_fragments_bytes_total, 0u);
 }
 
-// As when small objects went at random. With less than the whole reserve the store were full again with the next segment
-// of the log.
-TEST_F(ContainerPunchingTest, SmallPiecesOfAFullStoreGoUntilTheReserveIsWhole) {
+// As when small objects went at random. With less than the whole reserve the store were full again with the next
+// segment of the log.
+TEST_F(ContainerPunchingTest, SmallFragmentsOfAFullStoreGoUntilTheReserveIsWhole) {
   fill(4 * kKiB);
   checkpoint();
   take_from_the_reserve(6);
@@ -194,11 +195,11 @@ TEST_F(ContainerPunchingTest, SmallPiecesOfAFullStoreGoUntilTheReserveIsWhole) {
   }
   const ContainerStatistics after = statistics();
   EXPECT_EQ(after.reserve_bytes, after.reserve_target_bytes);
-  EXPECT_LT(after.punched_pieces_bytes_total, 2 * after.reserve_target_bytes);
+  EXPECT_LT(after.punched_fragments_bytes_total, 2 * after.reserve_target_bytes);
   EXPECT_EQ(blocks_without_space(take_all(4 * kKiB)), 0u);
 }
 
-TEST_F(ContainerPunchingTest, SmallPiecesStayWhileTheStoreIsNotFull) {
+TEST_F(ContainerPunchingTest, SmallFragmentsStayWhileTheStoreIsNotFull) {
   fill(4 * kKiB);
   checkpoint();
   take_from_the_reserve(1);
@@ -206,11 +207,11 @@ TEST_F(ContainerPunchingTest, SmallPiecesStayWhileTheStoreIsNotFull) {
   for (unsigned i = 0; i < 40; ++i) {
     checkpoint();
   }
-  EXPECT_EQ(statistics().punched_pieces_bytes_total, 0u);
+  EXPECT_EQ(statistics().punched_fragments_bytes_total, 0u);
 }
 
 // However long it is since the reserve was low.
-TEST_F(ContainerPunchingTest, SmallPiecesStayWhenTheReserveWasWholeSince) {
+TEST_F(ContainerPunchingTest, SmallFragmentsStayWhenTheReserveWasWholeSince) {
   fill(4 * kKiB);
   checkpoint();
   const uint64_t capacity = m_env.allocated_bytes();
@@ -227,16 +228,16 @@ TEST_F(ContainerPunchingTest, SmallPiecesStayWhenTheReserveWasWholeSince) {
   for (unsigned i = 0; i < 40; ++i) {
     checkpoint();
   }
-  EXPECT_EQ(statistics().punched_pieces_bytes_total, 0u);
+  EXPECT_EQ(statistics().punched_fragments_bytes_total, 0u);
 }
 
 // Nothing is freed any more when log and tree take what makes the store full.
-TEST_F(ContainerPunchingTest, SmallPiecesGoWhenTheReserveBecomesLowLater) {
+TEST_F(ContainerPunchingTest, SmallFragmentsGoWhenTheReserveBecomesLowLater) {
   fill(4 * kKiB);
   free_each(2);
   checkpoint();
-  for (const unsigned pieces : {6u, 2u}) {
-    take_from_the_reserve(pieces);
+  for (const unsigned slices : {6u, 2u}) {
+    take_from_the_reserve(slices);
     EXPECT_LE(statistics().reserve_bytes * 4, statistics().reserve_target_bytes * 3);
     for (unsigned i = 0; i < 40; ++i) {
       checkpoint();
@@ -246,7 +247,7 @@ TEST_F(ContainerPunchingTest, SmallPiecesGoWhenTheReserveBecomesLowLater) {
 }
 
 // What was missing at an open counts as lent.
-TEST_F(ContainerPunchingTest, SmallPiecesGoAfterAnOpenToo) {
+TEST_F(ContainerPunchingTest, SmallFragmentsGoAfterAnOpenToo) {
   fill(4 * kKiB);
   free_each(2);
   checkpoint();
@@ -261,10 +262,10 @@ TEST_F(ContainerPunchingTest, SmallPiecesGoAfterAnOpenToo) {
   EXPECT_GE((after.reserve_bytes + capacity - m_env.allocated_bytes()) * 2, after.reserve_target_bytes);
 }
 
-TEST_F(ContainerPunchingTest, LargePiecesGoFirst) {
+TEST_F(ContainerPunchingTest, LargeFragmentsGoFirst) {
   fill(16 * kKiB);
   take_from_the_reserve(4);
-  const size_t run = 256;  // 4 MiB of neighbours, but not a stretch
+  const size_t run = 256;  // 4 MiB of neighbours, but not a chunk
   AllocationDelta delta;
   for (size_t i = 0; i < m_owned.size(); ++i) {
     if (i % 2 == 0 || (i < run && i % 16 != 0)) {
@@ -387,20 +388,20 @@ TEST_F(ContainerPunchingTest, WhatLiesPastTheFilesEndIsAHole) {
 }
 
 // The pages of the older checkpoint call these slots primed.
-TEST_F(ContainerPunchingTest, NoPieceIsPunchedBeforeACheckpointCallsItUnprimed) {
+TEST_F(ContainerPunchingTest, NoFragmentIsPunchedBeforeACheckpointCallsItUnprimed) {
   fill(16 * kKiB);
   prime_all();
   checkpoint();
   take_from_the_reserve(6);
   free_each(2);
   m_env.advance(std::chrono::seconds(2));
-  EXPECT_EQ(statistics().punched_pieces_bytes_total, 0u);
+  EXPECT_EQ(statistics().punched_fragments_bytes_total, 0u);
   checkpoint();
-  EXPECT_GT(statistics().punched_pieces_bytes_total, 0u);
+  EXPECT_GT(statistics().punched_fragments_bytes_total, 0u);
 }
 
-// Withheld once, a slot is primed no more, and no page says so yet: then all of its stretch is to go.
-TEST_F(ContainerPunchingTest, AStretchOfWhichAPieceWasWithheldWaitsForACheckpoint) {
+// Withheld once, a slot is primed no more, and no page says so yet: then all of its chunk is to go.
+TEST_F(ContainerPunchingTest, AChunkOfWhichAFragmentWasWithheldWaitsForACheckpoint) {
   fill(16 * kKiB);
   prime_all();
   checkpoint();
@@ -417,7 +418,7 @@ TEST_F(ContainerPunchingTest, AStretchOfWhichAPieceWasWithheldWaitsForACheckpoin
   EXPECT_GT(statistics().punched_bytes_total, 0u);
 }
 
-TEST_F(ContainerPunchingTest, APieceWhosePunchFailedComesBackThroughGrowth) {
+TEST_F(ContainerPunchingTest, AFragmentWhosePunchFailedComesBackThroughGrowth) {
   fill(16 * kKiB);
   prime_all();
   checkpoint();
@@ -426,7 +427,7 @@ TEST_F(ContainerPunchingTest, APieceWhosePunchFailedComesBackThroughGrowth) {
   m_env.set_bad(vtkv::SimBad::punches, "/containers/16K", 0, uint64_t{1} << 40);
   checkpoint();
   checkpoint();
-  EXPECT_EQ(statistics().punched_pieces_bytes_total, 0u);
+  EXPECT_EQ(statistics().punched_fragments_bytes_total, 0u);
   std::vector<AllocatedSlot> slots = take_all(16 * kKiB);
   EXPECT_EQ(blocks_without_space(slots), 0u);
   m_env.set_capacity(m_env.allocated_bytes() + 2 * kMiB);

@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // tidy: long because the interface's many small calls are passed on here to those who carry them out.
 #include "swimstore/container/container_set.h"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <mutex>
 
+#include "swimstore/container/activity.h"
 #include "swimstore/container/best_fit.h"
 #include "swimstore/container/container.h"
 #include "swimstore/container/primer.h"
@@ -15,9 +16,12 @@
 #include "swimstore/container/space_reserve.h"
 #include "swimstore/format/container_header.h"
 #include "vtkv/env/small_file.h"
+#include "vtkv/env/uuid.h"
+#include "vtkv/util/mutex.h"
 
 namespace swimstore {
 
+using vtkv::MutexLock;
 using vtkv::NextStep;
 using vtkv::SequenceNumber;
 using vtkv::Status;
@@ -31,7 +35,7 @@ constexpr uint64_t kPrimedAtCreationBytes = 16u << 20;
 // stores that were copied to a smaller one. A sparse file says any size, and each of its slots takes bits in memory.
 constexpr uint64_t kFileShareMax = 8;
 constexpr unsigned kScrapRoundsMax = 1000;
-constexpr auto kCaretakerInterval = 50ms;  // while transactions come
+constexpr auto kMaintenanceInterval = 50ms;  // while transactions come
 constexpr auto kYield = 2ms;               // between units of priming and punching, while transactions come
 constexpr auto kRetryInterval = 5s;        // of what failed, while none come
 constexpr vtkv::BackgroundWork kReserveWork{"keeping the reserve of space",
@@ -46,22 +50,22 @@ std::string container_path(const std::string& directory, unsigned size_class) {
 }
 
 Status check_options(const ContainerOptions& options) {
-  if (!is_stretch(options.stretch_bytes)) {
-    return Status::invalid_argument("stretch_bytes " + std::to_string(options.stretch_bytes) +
+  if (!is_chunk_size(options.chunk_bytes)) {
+    return Status::invalid_argument("chunk_bytes " + std::to_string(options.chunk_bytes) +
                                     ": must be a power of two from 4 KiB to 1 TiB");
   }
   return {};
 }
 
-// Who has waited for room is lent half of the reserve, a stretch at a time.
-uint64_t lendable_stretch(uint64_t bytes, uint64_t reserve_bytes) {
+// Who has waited for room is lent half of the reserve, a chunk at a time.
+uint64_t lendable_chunk(uint64_t bytes, uint64_t reserve_bytes) {
   while (bytes > kSlotBytesMax && reserve_bytes > 0 && bytes > reserve_bytes / 4) {
     bytes /= 2;
   }
   return bytes;
 }
 
-// Reserves the first stretch of a small class and primes the start of it.
+// Reserves the first chunk of a small class and primes the start of it.
 Status create_container(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
                         const vtkv::FileSystemInfo& host, unsigned size_class, uint64_t* primed_slots) {
   vtkv::OpenOptions open;
@@ -69,7 +73,7 @@ Status create_container(vtkv::Env* env, const std::string& directory, const Cont
   open.exclusive = true;
   std::unique_ptr<vtkv::File> file;
   VTKV_RETURN_IF_ERROR(env->open_file(container_path(directory, size_class), open, &file));
-  const uint64_t growth = Container::growth_bytes(size_class, options.stretch_bytes);
+  const uint64_t growth = Container::growth_bytes(size_class, options.chunk_bytes);
   const bool primes = size_class <= options.primed_class_max && host.single_flush;
   if (primes && growth <= host.available_bytes / 64) {
     const uint64_t bytes = std::min({growth, kPrimedAtCreationBytes, options.primed_ahead_bytes}) /
@@ -92,7 +96,10 @@ Status read_header(vtkv::Env* env, const std::string& directory, ContainerHeader
 class ContainerSetImplementation final : public ContainerSet {
  public:
   ContainerSetImplementation(vtkv::Env* env, std::string directory, const ContainerOptions& options)
-      : m_env(env), m_directory(std::move(directory)), m_options(options), m_quarantine(env, m_directory),
+      : m_env(env),
+        m_directory(std::move(directory)),
+        m_options(options),
+        m_quarantine(env, m_directory),
         m_errors(env, options.on_background_error) {}
   ~ContainerSetImplementation() override { stop(); }
 
@@ -111,7 +118,7 @@ class ContainerSetImplementation final : public ContainerSet {
   std::vector<SlotAddress> quarantined() const override { return m_quarantine.slots(); }
   bool make_room() override {
     bool gave = false;
-    return m_reserve.give_piece(&gave).ok() && gave;
+    return m_reserve.give_slice(&gave).ok() && gave;
   }
 
   Status begin_recovery() override;
@@ -145,26 +152,27 @@ class ContainerSetImplementation final : public ContainerSet {
   std::vector<vtkv::BackgroundError> background_errors() const override { return m_errors.current(); }
 
  private:
-  // A piece of a split slot, the smallest container's first.
-  bool take_piece(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots);
-  // A piece, or one slot of exactly this class: a free one, or a new one of a new stretch.
+  // A fragment of a split slot, the smallest container's first.
+  bool take_fragment(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots);
+  // A fragment, or one slot of exactly this class: a free one, or a new one of a new chunk.
   bool take(unsigned size_class, uint32_t bytes, bool may_grow, std::vector<AllocatedSlot>* slots);
   // Slots of smaller classes, largest first, at most `limit` of them. All of `bytes` or nothing.
-  bool take_smaller(const Piece& piece, size_t limit, bool may_grow, std::vector<AllocatedSlot>* slots);
-  bool take_elsewhere(const Piece& piece, std::vector<AllocatedSlot>* slots);
+  bool take_smaller(const WriteSlice& slice, size_t limit, bool may_grow, std::vector<AllocatedSlot>* slots);
+  bool take_elsewhere(const WriteSlice& slice, std::vector<AllocatedSlot>* slots);
   // Splits a free slot of a larger class.
   bool break_up_larger(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots);
-  // Whatever is free, in pieces however small, none larger than what it holds.
+  // Whatever is free, in fragments however small, none larger than what it holds.
   bool take_scraps(uint32_t bytes, std::vector<AllocatedSlot>* slots);
   bool grow(Container& container);
-  void note_activity();
-  void wake_worker();
-  NextStep caretaker_step();
+  void wake_worker(bool asleep) EXCLUDES(m_worker_lock);
+  NextStep maintenance_step();
 
   vtkv::Env* const m_env;
   const std::string m_directory;
+  // Set by open_files(), as what the pointers below point to.
   ContainerOptions m_options;
   ContainerArray m_containers;
+
   SpaceReserve m_reserve;
   Quarantine m_quarantine;
   vtkv::BackgroundErrors m_errors;
@@ -173,32 +181,30 @@ class ContainerSetImplementation final : public ContainerSet {
   std::unique_ptr<Reclaimer> m_reclaimer;
 
   std::atomic<uint64_t> m_waiting{0};
-  std::atomic<uint64_t> m_activity{0};
-  std::atomic<bool> m_asleep{false};  // the worker waits for an event
-  uint64_t m_activity_seen = 0;       // the worker's
-  std::mutex m_worker_lock;           // guards the pointer
-  std::unique_ptr<vtkv::Worker> m_worker;
+  Activity m_activity;
+  vtkv::Mutex m_worker_lock;
+  std::unique_ptr<vtkv::Worker> m_worker GUARDED_BY(m_worker_lock);
 };
 
 Status ContainerSetImplementation::open_files() {
   ContainerHeader header;
   VTKV_RETURN_IF_ERROR(read_header(m_env, m_directory, &header));
-  m_options.stretch_bytes = header.stretch_bytes;
+  m_options.chunk_bytes = header.chunk_bytes;
   VTKV_RETURN_IF_ERROR(m_quarantine.open(header.uuid));
   VTKV_RETURN_IF_ERROR(m_reserve.open(m_env, m_directory, m_options.reserve_bytes));
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
-  const uint64_t bytes_max = kFileShareMax * host.total_bytes + 2 * Container::growth_bytes(kSizeClasses - 1,
-                                                                                          header.stretch_bytes);
+  const uint64_t bytes_max =
+      kFileShareMax * host.total_bytes + 2 * Container::growth_bytes(kSizeClasses - 1, header.chunk_bytes);
   for (unsigned size_class = 0; size_class < kSizeClasses; size_class++) {
     std::unique_ptr<vtkv::File> file;
     VTKV_RETURN_IF_ERROR(m_env->open_file(container_path(m_directory, size_class), {}, &file));
-    m_containers[size_class] = std::make_unique<Container>(size_class, m_options.stretch_bytes, std::move(file));
+    m_containers[size_class] = std::make_unique<Container>(size_class, m_options.chunk_bytes, std::move(file));
     VTKV_RETURN_IF_ERROR(m_containers[size_class]->open(header.primed_slots[size_class], bytes_max));
   }
   m_promises = std::make_unique<SpacePromises>(m_env, m_directory, m_options, m_reserve, m_containers);
-  m_primer = std::make_unique<Primer>(m_env, m_directory, m_options, m_reserve, *m_promises, m_containers,
-                                      m_quarantine, m_errors, host.single_flush);
+  m_primer = std::make_unique<Primer>(m_env, m_directory, m_options, m_reserve, *m_promises, m_containers, m_quarantine,
+                                      m_errors, host.single_flush);
   m_reclaimer = std::make_unique<Reclaimer>(m_env, m_directory, m_options, m_reserve, *m_promises, m_containers);
   return {};
 }
@@ -209,11 +215,11 @@ Status ContainerSetImplementation::allocate(uint64_t bytes, std::vector<Allocate
   if (bytes == 0) {
     return Status::invalid_argument("an allocation of 0 bytes");
   }
-  std::vector<Piece> pieces;
-  best_fit(bytes, &pieces);
+  std::vector<WriteSlice> slices;
+  best_fit(bytes, &slices);
   const size_t before = slots->size();
-  for (const Piece& piece : pieces) {
-    if (take(piece.size_class, piece.bytes, true, slots) || take_elsewhere(piece, slots)) {
+  for (const WriteSlice& slice : slices) {
+    if (take(slice.size_class, slice.bytes, true, slots) || take_elsewhere(slice, slots)) {
       continue;
     }
     abandon({slots->begin() + static_cast<ptrdiff_t>(before), slots->end()});
@@ -232,7 +238,7 @@ Status ContainerSetImplementation::allocate(uint64_t bytes, std::vector<Allocate
 
 bool ContainerSetImplementation::take(unsigned size_class, uint32_t bytes, bool may_grow,
                                       std::vector<AllocatedSlot>* slots) {
-  if (take_piece(size_class, bytes, slots)) {
+  if (take_fragment(size_class, bytes, slots)) {
     return true;
   }
   Container& container = *m_containers[size_class];
@@ -248,11 +254,11 @@ bool ContainerSetImplementation::take(unsigned size_class, uint32_t bytes, bool 
   return true;
 }
 
-bool ContainerSetImplementation::take_piece(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots) {
+bool ContainerSetImplementation::take_fragment(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots) {
   AllocatedSlot slot;
   slot.bytes = bytes;
   for (unsigned container = size_class + 1; container < kSizeClasses; container++) {
-    if (m_containers[container]->take_piece(size_class, &slot)) {
+    if (m_containers[container]->take_fragment(size_class, &slot)) {
       slots->push_back(slot);
       return true;
     }
@@ -262,8 +268,7 @@ bool ContainerSetImplementation::take_piece(unsigned size_class, uint32_t bytes,
 
 bool ContainerSetImplementation::grow(Container& container) {
   vtkv::FileSystemInfo host;
-  if (!m_env->file_system_info(m_directory, &host).ok() ||
-      m_reserve.growable_bytes(host) < container.growth_bytes()) {
+  if (!m_env->file_system_info(m_directory, &host).ok() || m_reserve.growable_bytes(host) < container.growth_bytes()) {
     return false;
   }
   const Status status = container.grow(true);
@@ -271,11 +276,11 @@ bool ContainerSetImplementation::grow(Container& container) {
   return status.ok();
 }
 
-bool ContainerSetImplementation::take_smaller(const Piece& piece, size_t limit, bool may_grow,
+bool ContainerSetImplementation::take_smaller(const WriteSlice& slice, size_t limit, bool may_grow,
                                               std::vector<AllocatedSlot>* slots) {
   const size_t before = slots->size();
-  uint32_t left = piece.bytes;
-  for (unsigned size_class = piece.size_class; left > 0 && size_class-- > 0;) {
+  uint32_t left = slice.bytes;
+  for (unsigned size_class = slice.size_class; left > 0 && size_class-- > 0;) {
     while (left > 0 && slots->size() - before < limit) {
       // A slot larger than the rest is left to a smaller class, if there is one.
       if (left < slot_bytes(size_class) && size_class > 0 && left <= slot_bytes(size_class - 1)) {
@@ -297,14 +302,14 @@ bool ContainerSetImplementation::take_smaller(const Piece& piece, size_t limit, 
 }
 
 // The class is exhausted and cannot grow. First what wastes little, then what still works.
-bool ContainerSetImplementation::take_elsewhere(const Piece& piece, std::vector<AllocatedSlot>* slots) {
+bool ContainerSetImplementation::take_elsewhere(const WriteSlice& slice, std::vector<AllocatedSlot>* slots) {
   m_reclaimer->short_of_space();
-  wake_worker();
-  if (take_smaller(piece, 4, false, slots)) {
+  wake_worker(m_activity.note());
+  if (take_smaller(slice, 4, false, slots)) {
     return true;
   }
-  return break_up_larger(piece.size_class, piece.bytes, slots) ||
-         take_smaller(piece, kSlotBytesMax / kBlockBytes, true, slots) || take_scraps(piece.bytes, slots);
+  return break_up_larger(slice.size_class, slice.bytes, slots) ||
+         take_smaller(slice, kSlotBytesMax / kBlockBytes, true, slots) || take_scraps(slice.bytes, slots);
 }
 
 bool ContainerSetImplementation::break_up_larger(unsigned size_class, uint32_t bytes,
@@ -327,9 +332,9 @@ bool ContainerSetImplementation::take_scraps(uint32_t bytes, std::vector<Allocat
   uint32_t left = bytes;
   unsigned size_class = kSizeClasses - 1;
   for (unsigned rounds = 0; left > 0 && rounds < kScrapRoundsMax;) {
-    const uint32_t part = slot_bytes(size_class);
-    if (part <= left && (take(size_class, part, false, slots) || break_up_larger(size_class, part, slots))) {
-      left -= part;
+    const uint32_t slice = slot_bytes(size_class);
+    if (slice <= left && (take(size_class, slice, false, slots) || break_up_larger(size_class, slice, slots))) {
+      left -= slice;
     } else if (size_class > 0) {
       size_class--;
     } else if (m_promises->free_bytes() >= left) {  // others gave and took meanwhile
@@ -351,7 +356,7 @@ bool ContainerSetImplementation::promise(uint64_t bytes, Urgency urgency) {
     return true;
   }
   m_reclaimer->short_of_space();
-  wake_worker();
+  wake_worker(m_activity.note());
   return false;
 }
 
@@ -383,7 +388,7 @@ void ContainerSetImplementation::apply(SequenceNumber sequence, const Allocation
   if (waiting > 0 && !m_options.skip_reuse_horizon) {
     m_waiting.fetch_add(waiting, std::memory_order_relaxed);
   }
-  note_activity();
+  wake_worker(m_activity.note());
 }
 
 void ContainerSetImplementation::set_reuse_horizon(SequenceNumber horizon) {
@@ -396,7 +401,7 @@ void ContainerSetImplementation::set_reuse_horizon(SequenceNumber horizon) {
   }
   m_waiting.fetch_sub(released, std::memory_order_relaxed);
   if (released > 0 && m_reserve.held_bytes() < m_reserve.target_bytes()) {
-    note_activity();  // the host may get it back
+    wake_worker(m_activity.note());  // the host may get it back
   }
 }
 
@@ -463,9 +468,9 @@ Status ContainerSetImplementation::finish_recovery() {
     }
   }
   for (auto& container : m_containers) {
-    VTKV_RETURN_IF_ERROR(container->finish_recovery(m_options.punch_at_once || m_options.punch_pieces_at_once));
+    VTKV_RETURN_IF_ERROR(container->finish_recovery(m_options.punch_at_once || m_options.punch_fragments_at_once));
   }
-  if (!m_options.caretaker) {
+  if (!m_options.maintenance) {
     return {};
   }
   vtkv::FileSystemInfo host;
@@ -474,13 +479,15 @@ Status ContainerSetImplementation::finish_recovery() {
   for (auto& container : m_containers) {
     container->fill_owned(&room_bytes);
   }
-  std::lock_guard lock(m_worker_lock);
-  m_worker = m_env->start_worker("containers", 0, [this](vtkv::IoQueue&) { return caretaker_step(); });
+  std::unique_ptr<vtkv::Worker> worker =
+      m_env->start_worker("containers", 0, [this](vtkv::IoQueue&) { return maintenance_step(); });
+  MutexLock lock(m_worker_lock);
+  m_worker = std::move(worker);
+  m_worker->wake();  // who claimed its wake before this found nobody to wake
   return {};
 }
 
-void ContainerSetImplementation::collect_pages(SequenceNumber as_of,
-                                               std::vector<vtkv::CheckpointEntry>* entries) {
+void ContainerSetImplementation::collect_pages(SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) {
   for (auto& container : m_containers) {
     container->collect_pages(as_of, entries);
   }
@@ -488,13 +495,13 @@ void ContainerSetImplementation::collect_pages(SequenceNumber as_of,
 
 void ContainerSetImplementation::checkpoint_durable(SequenceNumber as_of) {
   m_reclaimer->checkpoint_durable(as_of);
-  note_activity();
+  wake_worker(m_activity.note());
 }
 
 void ContainerSetImplementation::stop() {
   std::unique_ptr<vtkv::Worker> worker;
   {
-    std::lock_guard lock(m_worker_lock);
+    MutexLock lock(m_worker_lock);
     worker = std::move(m_worker);
   }
 }
@@ -508,27 +515,18 @@ Status ContainerSetImplementation::sync_all() {
 
 // ---- the worker
 
-// While transactions come the worker looks around by itself, so that they need not wake it. In the order that
-// caretaker_step() relies on: counted, then looked whether it sleeps.
-void ContainerSetImplementation::note_activity() {
-  m_activity.fetch_add(1);
-  if (m_asleep.load()) {
-    wake_worker();
+void ContainerSetImplementation::wake_worker(bool asleep) {
+  if (!asleep) {
+    return;
   }
-}
-
-void ContainerSetImplementation::wake_worker() {
-  std::lock_guard lock(m_worker_lock);
-  if (m_asleep.exchange(false) && m_worker) {
+  MutexLock lock(m_worker_lock);
+  if (m_worker) {
     m_worker->wake();
   }
 }
 
-NextStep ContainerSetImplementation::caretaker_step() {
-  const uint64_t activity = m_activity.load(std::memory_order_relaxed);
-  const bool busy = activity != m_activity_seen;
-  m_activity_seen = activity;
-  m_asleep = false;
+NextStep ContainerSetImplementation::maintenance_step() {
+  const bool busy = m_activity.look();
   bool worked = false;
   Primer::Result priming;
   // What an error of the host left undone is found again by the next round, which comes with the next activity.
@@ -548,12 +546,10 @@ NextStep ContainerSetImplementation::caretaker_step() {
     return busy ? NextStep::later(kYield) : NextStep::now();
   }
   if (busy) {
-    return NextStep::later(kCaretakerInterval);
+    return NextStep::later(kMaintenanceInterval);
   }
-  m_asleep = true;
-  // What came between the look at the counter and the line above has not woken anybody.
-  if (m_activity.load() != activity) {
-    return NextStep::later(kCaretakerInterval);
+  if (!m_activity.fall_asleep()) {
+    return NextStep::later(kMaintenanceInterval);
   }
   return m_errors.current().empty() ? NextStep::on_event() : NextStep::later(kRetryInterval);
 }
@@ -564,8 +560,7 @@ ContainerStatistics ContainerSetImplementation::statistics() const {
     const Container& container = *m_containers[size_class];
     const Container::Counts counts = container.counts();
     // What is withheld is given back when a transaction needs it before it is punched.
-    const uint64_t withheld =
-        counts.withheld_stretches * (container.growth_bytes() / slot_bytes(size_class));
+    const uint64_t withheld = counts.withheld_chunks * (container.growth_bytes() / slot_bytes(size_class));
     ContainerStatistics::Class& it = statistics.classes[size_class];
     it.slots = counts.slots - counts.hole_slots + withheld;
     it.owned = counts.owned;
@@ -576,8 +571,8 @@ ContainerStatistics ContainerSetImplementation::statistics() const {
     it.split = counts.split;
     it.split_free_blocks = counts.split_free_blocks;
     const uint64_t split_blocks = counts.split * slot_blocks(size_class);
-    statistics.owned_bytes += (it.owned - counts.split_with_owner) * slot_bytes(size_class) +
-                              counts.split_owned_blocks * kBlockBytes;
+    statistics.owned_bytes +=
+        (it.owned - counts.split_with_owner) * slot_bytes(size_class) + counts.split_owned_blocks * kBlockBytes;
     statistics.free_bytes += (it.free + it.waiting) * slot_bytes(size_class) +
                              (split_blocks - counts.split_owned_blocks - counts.split_hole_blocks) * kBlockBytes;
     statistics.file_bytes += it.slots * slot_bytes(size_class) - counts.split_hole_blocks * kBlockBytes;
@@ -595,7 +590,7 @@ ContainerStatistics ContainerSetImplementation::statistics() const {
   statistics.reserve_lent_bytes = m_reserve.lent_bytes();
   statistics.primed_bytes_total = m_primer->primed_bytes();
   statistics.punched_bytes_total = m_reclaimer->punched_bytes();
-  statistics.punched_pieces_bytes_total = m_reclaimer->punched_pieces_bytes();
+  statistics.punched_fragments_bytes_total = m_reclaimer->punched_fragments_bytes();
   return statistics;
 }
 
@@ -607,17 +602,14 @@ Status ContainerSet::create(vtkv::Env* env, const std::string& directory, const 
   SpaceReserve reserve;
   VTKV_RETURN_IF_ERROR(reserve.open(env, directory, asked.reserve_bytes));
   ContainerOptions options = asked;
-  options.stretch_bytes = lendable_stretch(asked.stretch_bytes, reserve.target_bytes());
+  options.chunk_bytes = lendable_chunk(asked.chunk_bytes, reserve.target_bytes());
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(env->file_system_info(directory, &host));
   ContainerHeader header;
-  header.stretch_bytes = options.stretch_bytes;
-  for (size_t i = 0; i < header.uuid.size(); i++) {
-    header.uuid[i] = static_cast<uint8_t>(env->random_u64());
-  }
+  header.chunk_bytes = options.chunk_bytes;
+  header.uuid = vtkv::new_uuid(env);
   for (unsigned size_class = 0; size_class < kSizeClasses; size_class++) {
-    VTKV_RETURN_IF_ERROR(
-        create_container(env, directory, options, host, size_class, &header.primed_slots[size_class]));
+    VTKV_RETURN_IF_ERROR(create_container(env, directory, options, host, size_class, &header.primed_slots[size_class]));
   }
   VTKV_RETURN_IF_ERROR(Quarantine::create(env, directory));
   for (bool changed = true; changed;) {

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The containers of one cube: one sparse file per size class, its slots, and who owns which.
 //
-// Life of a slot, and of each piece of one that is split (split_slots.h):
+// Life of a slot, and of each fragment of one that is split (split_slots.h):
 //   free --allocate--> reserved --apply(allocated)--> owned --apply(freed)--> waiting
 //   waiting --set_reuse_horizon(h >= sequence that freed it)--> free
 //   reserved --abandon--> free
-// A slot splits when a part of it is freed.
+// A slot splits when some of its blocks are freed.
 // Two states are kept. The allocator's (above) answers allocate(). The logical one, "owned as of the last
 // applied sequence", is what allocation pages hold: it changes only in apply(), which the database calls in
 // sequence order, so a page collected at a checkpoint is exact.
@@ -22,10 +23,10 @@
 #include <utility>
 #include <vector>
 
-#include "swimstore/container/size_class.h"
 #include "swimstore/format/note_record.h"
+#include "swimstore/format/size_class.h"
 #include "vtkv/background_error.h"
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 #include "vtkv/options.h"
 #include "vtkv/write_batch.h"
 
@@ -33,27 +34,27 @@ namespace swimstore {
 
 struct ContainerOptions {
   // Fixed at creation, kept in the container headers or the superblock.
-  uint64_t stretch_bytes = 32u << 20;  // unit of growth; at least one slot of each class
+  uint64_t chunk_bytes = 32u << 20;  // unit of growth; at least one slot of each class
   // May differ at every open.
   unsigned primed_class_max = 3;          // classes up to this one are primed ahead of demand
   uint64_t primed_ahead_bytes = 64u << 20;  // free primed bytes kept ready per such class
   uint64_t reserve_bytes = 128u << 20;      // host space that only privileged allocations may take
   uint64_t hole_bytes_min = 64u << 10;      // least run of free blocks that is punched by itself
   // False: nothing is grown, primed or punched, so that what nobody owns stays as it is. For checks and repair.
-  bool caretaker = true;
+  bool maintenance = true;
   bool read_only = false;  // recovery makes nothing that is missing, and gives back nothing
-  // When work of the caretaker begins to fail, fails in another way, and when that is over. Called on its thread.
+  // When maintenance begins to fail, fails in another way, and when that is over. Called on its thread.
   std::function<void(const vtkv::BackgroundError&)> on_background_error;
   // Test builds only: break a safety rule on purpose and see that the tests notice.
   bool skip_reuse_horizon = false;  // reuse at once
   bool punch_at_once = false;       // while a durable page still says primed
-  bool punch_pieces_at_once = false;  // the same, of pieces of stretches only
+  bool punch_fragments_at_once = false;  // the same, of fragments of chunks only
   bool trust_failed_punch = false;  // what a punch was tried on is as primed as before
   bool forget_quarantine = false;   // hand bad slots out again
   bool promise_blindly = false;     // room that is not there
 };
 
-// One piece of a reservation. `bytes` is a multiple of kBlockBytes, at most the slot's size.
+// One slot of a reservation. `bytes` is a multiple of kBlockBytes, at most the slot's size.
 struct AllocatedSlot {
   SlotAddress address;
   uint32_t bytes = 0;
@@ -74,14 +75,14 @@ struct ContainerStatistics {
   uint64_t owned_bytes = 0;      // whole slots, and what is owned of those that are split
   uint64_t file_bytes = 0;       // allocated on the host by the containers
   uint64_t growable_bytes = 0;   // what the host could still give, less the reserve
-  uint64_t free_bytes = 0;       // in free and waiting slots and pieces
+  uint64_t free_bytes = 0;       // in free and waiting slots and fragments
   uint64_t kept_bytes = 0;       // free ones that usual transactions leave
   uint64_t promised_bytes = 0;   // to transactions that are being planned
   uint64_t reserve_bytes = 0, reserve_target_bytes = 0;  // held, and what it is to be
   uint64_t reserve_lent_bytes = 0;                       // what of the rest containers grew with
-  uint64_t hole_bytes = 0;                               // punched inside stretches, not given space again
+  uint64_t hole_bytes = 0;                               // punched inside chunks, not given space again
   uint64_t primed_bytes_total = 0, punched_bytes_total = 0;  // since open
-  uint64_t punched_pieces_bytes_total = 0;                   // of these, pieces of stretches
+  uint64_t punched_fragments_bytes_total = 0;                // of these, fragments of chunks
   // Why the host lets containers not grow, but for want of space, and what to do; empty: it does.
   std::string growth_error;
 };
@@ -98,7 +99,7 @@ class ContainerSet {
   virtual ~ContainerSet() = default;
 
   // Best fit: the smallest slot that holds `bytes` (rounded up to blocks); when that wastes more than a
-  // quarter, two smaller ones; above kSlotBytesMax, several of the largest first. Pieces of split slots go first.
+  // quarter, two smaller ones; above kSlotBytesMax, several of the largest first. Fragments of split slots go first.
   // Falls back to other classes when one is exhausted. Next-fit inside a class, so that slots taken one after another
   // are neighbours on disk. All or nothing; Code::no_space. It succeeds as long as the caller holds a promise of
   // most_slot_bytes(bytes) not yet used up.
@@ -109,8 +110,8 @@ class ContainerSet {
   virtual bool begin_free(const SlotBlocks& blocks) = 0;
   // It will not: the transaction is taken back.
   virtual void end_free(const SlotBlocks& blocks) = 0;
-  // Room for the allocations of a transaction, before it is planned (space_promises.h); give_back() when they were made.
-  // False: there is none. Never waits, but for the host. 0 bytes: asks only for room of log and tree.
+  // Room for the allocations of a transaction, before it is planned (space_promises.h); give_back() when they were
+  // made. False: there is none. Never waits, but for the host. 0 bytes: asks only for room of log and tree.
   virtual bool promise(uint64_t bytes, Urgency urgency) = 0;
   virtual void give_back(uint64_t bytes) = 0;
   virtual void apply(vtkv::SequenceNumber sequence, const AllocationDelta& delta) = 0;
@@ -127,7 +128,7 @@ class ContainerSet {
   virtual std::string note_failed_write(vtkv::File* file, uint64_t offset, const std::vector<iovec>& buffers) = 0;
   // Known to be bad. Owned ones among them are read as ever.
   virtual std::vector<SlotAddress> quarantined() const = 0;
-  // The log needs space that the host refuses: gives a piece of the reserve back. False: there is none.
+  // The log needs space that the host refuses: gives a slice of the reserve back. False: there is none.
   virtual bool make_room() = 0;
 
   // Recovery. begin_recovery: the store's lock is held, the host may be changed: the reserve makes room.
@@ -152,15 +153,15 @@ class ContainerSet {
   // What is owned of the first slot of the container with an owner at or above `from`: all of it, or runs of blocks
   // when it is *split. False when there is none.
   virtual bool next_owned(unsigned container, uint64_t from, std::vector<SlotBlocks>* owned, bool* split) const = 0;
-  // Reserves those of these blocks that are free, whose bytes stay as they are, for a transaction that makes them owned.
-  // *claimed, empty before: what that is to name; all of a whole slot that was free. Code::busy when none of them is;
-  // Code::invalid_argument past the container's end; Code::no_space.
+  // Reserves those of these blocks that are free, whose bytes stay as they are, for a transaction that makes them
+  // owned. *claimed, empty before: what that is to name; all of a whole slot that was free. Code::busy when none of
+  // them is; Code::invalid_argument past the container's end; Code::no_space.
   virtual vtkv::Status claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) = 0;
   // Ends the workers; no other call but these of the database's callbacks and the destructor may follow.
   virtual void stop() = 0;
   virtual vtkv::Status sync_all() = 0;
   virtual ContainerStatistics statistics() const = 0;
-  // What the caretaker fails at.
+  // What maintenance fails at.
   virtual std::vector<vtkv::BackgroundError> background_errors() const = 0;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Containers on the host's file system, without a database: the test plays its part.
 
 #include "swimstore/container/container_set.h"
@@ -8,10 +9,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "swimstore/container/best_fit.h"
+#include "vtkv/testing/env_wrapper.h"
 
 namespace swimstore {
 namespace {
@@ -27,7 +33,7 @@ class ContainerSetTest : public testing::Test {
   ContainerSetTest() {
     m_folder = std::filesystem::current_path() / "container_set_test.XXXXXX";
     EXPECT_NE(::mkdtemp(m_folder.data()), nullptr);
-    m_options.stretch_bytes = 256 * kKiB;
+    m_options.chunk_bytes = 256 * kKiB;
     m_options.primed_ahead_bytes = 128 * kKiB;
     m_options.reserve_bytes = 64 * kKiB;
   }
@@ -302,7 +308,7 @@ TEST_F(ContainerSetTest, PunchesOnceTheCheckpointIsDurable) {
 
 TEST_F(ContainerSetTest, KeepsItsGeometryWhateverTheOptionsSay) {
   create();
-  m_options.stretch_bytes = 1024 * kKiB;
+  m_options.chunk_bytes = 1024 * kKiB;
   open();
   allocate(32 * kKiB);
   EXPECT_EQ(m_set->statistics().classes[3].slots, 256 * kKiB / (32 * kKiB));
@@ -322,9 +328,48 @@ TEST_F(ContainerSetTest, NamesADamagedHeader) {
   EXPECT_NE(status.message().find("containers/header"), std::string::npos);
 }
 
-TEST_F(ContainerSetTest, RefusesAnAbsurdStretch) {
-  m_options.stretch_bytes = 5000;
+TEST_F(ContainerSetTest, RefusesAnAbsurdChunk) {
+  m_options.chunk_bytes = 5000;
   EXPECT_EQ(ContainerSet::create(vtkv::posix_env(), directory(), m_options).code(), Status::Code::invalid_argument);
+}
+
+// Starts a worker that falls asleep, and is called for, before its owner has it.
+class QuickWorkerEnv final : public vtkv::EnvWrapper {
+ public:
+  using EnvWrapper::EnvWrapper;
+  std::function<void()> before_it_is_handed_over;
+  int wakes = 0;
+
+  std::unique_ptr<vtkv::Worker> start_worker(std::string, unsigned, vtkv::Worker::Step step) override {
+    class Idle final : public vtkv::Worker {
+     public:
+      explicit Idle(int* wakes) : m_wakes(wakes) {}
+      void wake() override { ++*m_wakes; }
+
+     private:
+      int* const m_wakes;
+    };
+    class NoQueue final : public vtkv::IoQueue {
+      void submit(vtkv::IoRequest*) override { ADD_FAILURE(); }
+      void reap(std::vector<vtkv::IoRequest*>*) override {}
+      size_t in_flight() const override { return 0; }
+    } queue;
+    for (int steps = 0; steps < 1000 && step(queue).when != vtkv::NextStep::When::on_event; ++steps) {
+    }
+    before_it_is_handed_over();
+    return std::make_unique<Idle>(&wakes);
+  }
+};
+
+TEST_F(ContainerSetTest, AWorkerThatIsCalledForBeforeItsOwnerHasItIsWoken) {
+  create();
+  QuickWorkerEnv env(vtkv::posix_env());
+  ASSERT_TRUE(ContainerSet::open(&env, directory(), m_options, &m_set).ok());
+  env.before_it_is_handed_over = [&] { m_set->checkpoint_durable(1); };
+  ASSERT_TRUE(m_set->begin_recovery().ok());
+  ASSERT_TRUE(m_set->finish_recovery().ok());
+  EXPECT_EQ(env.wakes, 1);
+  m_set.reset();
 }
 
 }  // namespace

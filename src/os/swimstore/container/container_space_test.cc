@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Containers on a full host, in the simulator, without a database: the test plays its part.
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ constexpr uint64_t kMiB = 1024 * kKiB;
 class ContainerSpaceTest : public testing::Test {
  protected:
   ContainerSpaceTest() : m_env({.seed = 3, .profile = SimProfile::ext4, .capacity_bytes = 32 * kMiB, .record = false}) {
-    m_options.stretch_bytes = 64 * kKiB;
+    m_options.chunk_bytes = 64 * kKiB;
     m_options.primed_class_max = 1;
     m_options.primed_ahead_bytes = 64 * kKiB;
     m_options.reserve_bytes = 512 * kKiB;
@@ -93,7 +94,7 @@ class ContainerSpaceTest : public testing::Test {
     ASSERT_EQ(m_told.size(), 2u);
     EXPECT_TRUE(m_told[1].status.ok());
   }
-  // Frees slots of 256 KiB, each a stretch, all of them primed, and lets the punch of one end half-way. Then all that
+  // Frees slots of 256 KiB, each a chunk, all of them primed, and lets the punch of one end half-way. Then all that
   // is left is taken. How many slots are called primed whose first block a sync of another file would not cover?
   uint64_t slots_wrongly_primed_after_a_failed_punch();
 
@@ -156,7 +157,7 @@ TEST_F(ContainerSpaceTest, PunchingGoesOnAfterAnError) {
   fill(256 * kKiB);
   free_all();
   m_env.set_bad(vtkv::SimBad::punches, "/containers/256K", 0, uint64_t{1} << 40);
-  EXPECT_TRUE(write(16 * kKiB));  // asks for space, so that stretches are withheld
+  EXPECT_TRUE(write(16 * kKiB));  // asks for space, so that chunks are withheld
   checkpoint();
   m_env.advance(std::chrono::seconds(2));
   EXPECT_EQ(m_set->statistics().punched_bytes_total, 0u);
@@ -166,27 +167,32 @@ TEST_F(ContainerSpaceTest, PunchingGoesOnAfterAnError) {
   EXPECT_GT(m_set->statistics().punched_bytes_total, 0u);
 }
 
-// None of these slots is primed, but the older manifest slot may say otherwise: it is of a time before the store was opened.
-// Each of them tells once, stays known while it fails, is tried again without any transaction, and ends by itself.
+// None of these slots is primed, but the older copy of the manifest may say otherwise: it is of a time before the store
+// was opened. Each of them tells once, stays known while it fails, is tried again without any transaction, and ends by
+// itself.
 TEST_F(ContainerSpaceTest, APunchThatFailsIsToldOf) {
-  expect_told([this] {
-    m_env.set_bad(vtkv::SimBad::punches, "/containers/256K", 0, 64 * kMiB);
-    fill(256 * kKiB);
-    free_all();
-    EXPECT_FALSE(write(64 * kMiB));  // from now on what can be spared is withheld
-    checkpoint();
-    checkpoint();
-  }, "giving free space back");
+  expect_told(
+      [this] {
+        m_env.set_bad(vtkv::SimBad::punches, "/containers/256K", 0, 64 * kMiB);
+        fill(256 * kKiB);
+        free_all();
+        EXPECT_FALSE(write(64 * kMiB));  // from now on what can be spared is withheld
+        checkpoint();
+        checkpoint();
+      },
+      "giving free space back");
 }
 
 TEST_F(ContainerSpaceTest, PrimingThatFailsIsToldOf) {
-  expect_told([this] {
-    m_env.fail_nth(vtkv::SimCall::sync, 1, Status::from_errno(EIO, "injected"), true);
-    for (unsigned i = 0; i < 16; ++i) {
-      EXPECT_TRUE(write(8 * kKiB));
-    }
-    m_env.advance(std::chrono::milliseconds(200));
-  }, "writing zeros");
+  expect_told(
+      [this] {
+        m_env.fail_nth(vtkv::SimCall::sync, 1, Status::from_errno(EIO, "injected"), true);
+        for (unsigned i = 0; i < 16; ++i) {
+          EXPECT_TRUE(write(8 * kKiB));
+        }
+        m_env.advance(std::chrono::milliseconds(200));
+      },
+      "writing zeros");
 }
 
 // No transaction meets them.
@@ -213,7 +219,8 @@ TEST_F(ContainerSpaceTest, SlotsThatCannotBePrimedAreQuarantined) {
     }
     EXPECT_GT(slots.size(), 22u);
     for (const AllocatedSlot& slot : slots) {
-      EXPECT_FALSE(slot.address.container() == 1 && (slot.address.whole().index == 20 || slot.address.whole().index == 21));
+      EXPECT_FALSE(slot.address.container() == 1 &&
+                   (slot.address.whole().index == 20 || slot.address.whole().index == 21));
     }
     m_set->abandon(slots);
     if (!again) {
@@ -257,7 +264,8 @@ TEST_F(ContainerSpaceTest, SlotsThatTheQuarantineHasNoRoomForAreNotHandedOut) {
   while (m_set->allocate(8 * kKiB, &slots).ok()) {
   }
   for (const AllocatedSlot& slot : slots) {
-    EXPECT_FALSE(slot.address.container() == 1 && (slot.address.whole().index == 20 || slot.address.whole().index == 21));
+    EXPECT_FALSE(slot.address.container() == 1 &&
+                 (slot.address.whole().index == 20 || slot.address.whole().index == 21));
   }
 }
 
@@ -352,13 +360,13 @@ TEST_F(ContainerSpaceTest, TheReserveGoesWhenOthersFillTheHostAndComesBack) {
   EXPECT_GE(m_env.allocated_bytes(), before);
 }
 
-TEST_F(ContainerSpaceTest, TheLogGetsTheReservePieceByPieceAtOnce) {
+TEST_F(ContainerSpaceTest, TheLogGetsTheReserveSliceBySliceAtOnce) {
   m_env.set_capacity(m_env.allocated_bytes());
   vtkv::FileSystemInfo host;
-  for (uint64_t piece = 1; piece <= 8; piece++) {
+  for (uint64_t slice = 1; slice <= 8; slice++) {
     ASSERT_TRUE(m_set->make_room());
     check(m_env.file_system_info("/", &host));
-    EXPECT_EQ(host.available_bytes, piece * 64 * kKiB);
+    EXPECT_EQ(host.available_bytes, slice * 64 * kKiB);
   }
   EXPECT_FALSE(m_set->make_room());
   EXPECT_EQ(m_set->statistics().growable_bytes, 0u);  // data gets nothing of it

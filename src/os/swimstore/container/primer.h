@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Grows and primes containers ahead of demand.
 //
 // A transaction whose slots are all primed needs one flush, of the log; one unprimed slot costs it a second
@@ -32,9 +33,9 @@ class Primer {
     bool worked = false;
     bool urgent = false;  // a class has little left: do not wait
   };
-  // One small unit of work in each class that needs some; `busy`: transactions come. A class in which that fails is left
-  // alone until the errors say that it is to be tried again; want of space is no failure, nor is a slot that cannot be
-  // written: it is quarantined.
+  // One small unit of work in each class that needs some; `busy`: transactions come. A class in which that fails is
+  // left alone until the errors say that it is to be tried again; want of space is no failure, nor is a slot that
+  // cannot be written: it is quarantined.
   void step(bool busy, Result* result);
   uint64_t primed_bytes() const { return m_primed_bytes.load(std::memory_order_relaxed); }
 
@@ -46,7 +47,7 @@ class Primer {
   // Nothing is primed while what is free may be wanted by transactions.
   vtkv::Status prime_unit(Container& container, uint64_t* done);
   uint64_t target_bytes() const;
-  uint64_t piece_bytes(unsigned size_class) const;
+  uint64_t fragment_bytes(unsigned size_class) const;
 
   vtkv::Env* const m_env;
   const std::string m_directory;
@@ -57,9 +58,11 @@ class Primer {
   Quarantine& m_quarantine;
   vtkv::BackgroundErrors& m_errors;
   const bool m_prime;
+  // Of the worker alone.
   uint64_t m_host_bytes = 0;
   std::array<bool, kSizeClasses> m_active{};  // below its target, until it is reached
   std::array<bool, kSizeClasses> m_failed{};  // when it was last tried
+
   std::atomic<uint64_t> m_primed_bytes{0};
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/container/quarantine.h"
 
 #include <algorithm>
@@ -5,16 +6,18 @@
 #include <cstring>
 
 #include "vtkv/env/aligned_buffer.h"
+#include "vtkv/util/invariants.h"
 
 namespace swimstore {
 
+using vtkv::MutexLock;
 using vtkv::Status;
 
 namespace {
 
 constexpr uint64_t kFileBytes = 2 * QuarantineRecord::kBytes;
 
-// A disk's word about the place; want of memory, or of a path to the disk, says nothing of it.
+// A disk's word about the address; want of memory, or of a path to the disk, says nothing of it.
 bool refuses(const Status& status) {
   const int number = status.error_number();
   return !status.ok() && (number == EIO || number == ENODATA || number == EREMOTEIO || number == EILSEQ);
@@ -30,8 +33,16 @@ Status Quarantine::create(vtkv::Env* env, const std::string& directory) {
 }
 
 Status Quarantine::open(const std::array<uint8_t, 16>& uuid) {
-  m_record = {};
-  m_record.uuid = uuid;
+  MutexLock write_lock(m_write_lock);
+  QuarantineRecord record;
+  record.uuid = uuid;
+  VTKV_RETURN_IF_ERROR(read(&record));
+  MutexLock lock(m_lock);
+  m_record = std::move(record);
+  return {};
+}
+
+Status Quarantine::read(QuarantineRecord* record) {
   if (!m_env->exists(path())) {
     return {};
   }
@@ -42,11 +53,11 @@ Status Quarantine::open(const std::array<uint8_t, 16>& uuid) {
     m_file.reset();  // its making was cut short: nothing was ever in it
     return {};
   }
-  return read_copies();
+  return read_copies(record);
 }
 
 // What a crash tore is the newer copy, whose writer told nobody that it was there; then the other one counts.
-Status Quarantine::read_copies() {
+Status Quarantine::read_copies(QuarantineRecord* record) {
   vtkv::AlignedBuffer buffer(QuarantineRecord::kBytes);
   Status states[2];
   bool found = false;
@@ -59,13 +70,13 @@ Status Quarantine::read_copies() {
     if (states[i].code() == Status::Code::unsupported) {
       return states[i];
     }
-    if (states[i].ok() && copy.epoch > 0 && copy.uuid != m_record.uuid) {
+    if (states[i].ok() && copy.epoch > 0 && copy.uuid != record->uuid) {
       states[i] = Status::corruption(path() + ": belongs to other containers");
     }
     found |= states[i].ok();
-    if (states[i].ok() && copy.epoch > m_record.epoch) {
-      copy.uuid = m_record.uuid;
-      m_record = std::move(copy);
+    if (states[i].ok() && copy.epoch > record->epoch) {
+      copy.uuid = record->uuid;
+      *record = std::move(copy);
     }
   }
   if (!found) {
@@ -77,6 +88,7 @@ Status Quarantine::read_copies() {
 }
 
 Status Quarantine::make_missing() {
+  MutexLock write_lock(m_write_lock);
   if (m_file) {
     return {};
   }
@@ -86,8 +98,8 @@ Status Quarantine::make_missing() {
 }
 
 Status Quarantine::add(const std::vector<SlotAddress>& slots) {
-  std::lock_guard write_lock(m_write_lock);
-  QuarantineRecord next = m_record;  // only written here
+  MutexLock write_lock(m_write_lock);
+  QuarantineRecord next = record();
   const size_t before = next.slots.size();
   next.epoch++;
   bool full = false;
@@ -109,7 +121,8 @@ Status Quarantine::add(const std::vector<SlotAddress>& slots) {
     std::memcpy(buffer.data(), bytes.data(), bytes.size());
     VTKV_RETURN_IF_ERROR(m_file->write(next.epoch % 2 * bytes.size(), buffer.data(), bytes.size()));
     VTKV_RETURN_IF_ERROR(m_file->sync());
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
+    VTKV_ASSERT(next.epoch == m_record.epoch + 1);
     m_record = std::move(next);
   }
   return full ? Status::make(Status::Code::no_space,
@@ -143,9 +156,9 @@ std::vector<SlotAddress> find_bad_slots(vtkv::File& file, uint8_t size_class, ui
   return bad;
 }
 
-std::vector<SlotAddress> Quarantine::slots() const {
-  std::lock_guard lock(m_lock);
-  return m_record.slots;
+QuarantineRecord Quarantine::record() const {
+  MutexLock lock(m_lock);
+  return m_record;
 }
 
 }  // namespace swimstore

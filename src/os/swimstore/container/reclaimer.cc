@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/container/reclaimer.h"
 
 #include <algorithm>
@@ -9,11 +10,11 @@ using vtkv::Status;
 
 namespace {
 
-constexpr uint64_t kBatchStretches = 8;
-constexpr unsigned kBatchPieces = 32;
-constexpr uint64_t kPiecesMost = 1024;  // withheld by one container: it goes through them under its lock
-// Of what is free: so much more of it is worth another search for pieces.
-constexpr uint64_t kSearchAgainPart = 16;
+constexpr uint64_t kBatchChunks = 8;
+constexpr unsigned kBatchFragments = 32;
+constexpr uint64_t kFragmentsMost = 1024;  // withheld by one container: it goes through them under its lock
+// Of what is free: so much more of it is worth another search for fragments.
+constexpr uint64_t kSearchAgainDivisor = 16;
 
 }  // namespace
 
@@ -33,24 +34,24 @@ void Reclaimer::checkpoint_durable(SequenceNumber as_of) {
   m_checkpoint_requested = false;
 }
 
-uint64_t Reclaimer::surplus_stretches(const Container& container, const Container::Counts& counts, bool is_short) {
-  const uint64_t stretch_slots = container.growth_bytes() / slot_bytes(container.size_class());
-  uint64_t keep = counts.used ? stretch_slots : 0;  // slots
+uint64_t Reclaimer::surplus_chunks(const Container& container, const Container::Counts& counts, bool is_short) {
+  const uint64_t chunk_slots = container.growth_bytes() / slot_bytes(container.size_class());
+  uint64_t keep = counts.used ? chunk_slots : 0;  // slots
   uint64_t slack = 0;                               // more than `keep` that start no reclaim
   if (!is_short) {
     keep += m_options.primed_ahead_bytes / slot_bytes(container.size_class());
-    slack = 2 * stretch_slots;
+    slack = 2 * chunk_slots;
   }
   if (!is_short && !m_low) {
     keep += counts.owned / 4;
-    slack = counts.owned / 4 + 8 * stretch_slots;
+    slack = counts.owned / 4 + 8 * chunk_slots;
   }
   bool& shrinking = m_shrinking[container.size_class()];
-  shrinking = counts.available >= keep + (shrinking ? 0 : slack) + stretch_slots;
+  shrinking = counts.available >= keep + (shrinking ? 0 : slack) + chunk_slots;
   if (!shrinking) {
     return 0;
   }
-  return std::min({counts.whole_free_stretches, (counts.available - keep) / stretch_slots, kBatchStretches});
+  return std::min({counts.whole_free_chunks, (counts.available - keep) / chunk_slots, kBatchChunks});
 }
 
 bool Reclaimer::withhold_one(Container& container) {
@@ -62,14 +63,14 @@ bool Reclaimer::withhold_one(Container& container) {
   return withheld;
 }
 
-bool Reclaimer::withhold_piece(Container& container, uint64_t* withheld) {
-  const uint64_t bytes = slot_bytes(m_piece_class);
+bool Reclaimer::withhold_fragment(Container& container, uint64_t* withheld) {
+  const uint64_t bytes = slot_bytes(m_fragment_class);
   if (!m_promises.take_spare(bytes)) {
     m_refused = true;
     return false;
   }
-  const bool more = container.withhold_piece(m_piece_class, m_durable.load(),
-                                             m_options.punch_at_once || m_options.punch_pieces_at_once, withheld);
+  const bool more = container.withhold_fragment(m_fragment_class, m_durable.load(),
+                                                m_options.punch_at_once || m_options.punch_fragments_at_once, withheld);
   m_promises.give_back(bytes);
   return more;
 }
@@ -79,18 +80,18 @@ bool Reclaimer::may_search() {
   const uint64_t free_bytes = m_promises.free_bytes();
   m_least_free_bytes = std::min(m_least_free_bytes, free_bytes);
   const uint64_t freed_bytes = free_bytes - m_least_free_bytes;
-  m_searching |= freed_bytes >= std::max(m_options.hole_bytes_min, free_bytes / kSearchAgainPart) ||
-                 (m_urgent && !m_found_all);
+  m_searching |=
+      freed_bytes >= std::max(m_options.hole_bytes_min, free_bytes / kSearchAgainDivisor) || (m_urgent && !m_found_all);
   return m_searching;
 }
 
 void Reclaimer::search_smaller() {
   const uint64_t least_bytes = m_urgent ? kBlockBytes : m_options.hole_bytes_min;
-  if (m_piece_class > 0 && slot_bytes(m_piece_class - 1) >= least_bytes) {
-    m_piece_class--;
+  if (m_fragment_class > 0 && slot_bytes(m_fragment_class - 1) >= least_bytes) {
+    m_fragment_class--;
     m_searched.fill(false);
   } else {
-    end_search(m_piece_class == 0);
+    end_search(m_fragment_class == 0);
   }
 }
 
@@ -99,21 +100,21 @@ void Reclaimer::end_search(bool went_through_all) {
   m_urgent &= !m_found_all;
   m_refused = false;
   m_searched.fill(false);
-  m_piece_class = kSizeClasses - 1;
+  m_fragment_class = kSizeClasses - 1;
   m_searching = false;
   m_least_free_bytes = m_promises.free_bytes();
 }
 
-void Reclaimer::withhold_pieces(const vtkv::FileSystemInfo& host, uint64_t punched_bytes, bool* worked) {
+void Reclaimer::withhold_fragments(const vtkv::FileSystemInfo& host, uint64_t punched_bytes, bool* worked) {
   const uint64_t missing_bytes = m_reserve.missing_bytes(host);
-  if (!m_urgent && slot_bytes(m_piece_class) < m_options.hole_bytes_min) {
+  if (!m_urgent && slot_bytes(m_fragment_class) < m_options.hole_bytes_min) {
     end_search(false);
     return;
   }
   uint64_t under_way = punched_bytes;
   for (const auto& container : m_containers) {
     const Container::Counts counts = container->counts();
-    under_way += counts.withheld_pieces_bytes + counts.withheld_stretches * container->growth_bytes();
+    under_way += counts.withheld_fragments_bytes + counts.withheld_chunks * container->growth_bytes();
   }
   uint64_t wanted = missing_bytes - std::min(missing_bytes, under_way);
   if (wanted == 0 || !may_search()) {
@@ -121,16 +122,16 @@ void Reclaimer::withhold_pieces(const vtkv::FileSystemInfo& host, uint64_t punch
   }
   bool all_searched = true, held_up = false;
   for (auto& container : m_containers) {
-    if (container->counts().withheld_pieces >= kPiecesMost) {
+    if (container->counts().withheld_fragments >= kFragmentsMost) {
       all_searched = false;
       held_up = true;
       continue;
     }
     bool& searched = m_searched[container->size_class()];
     searched |= !container->knows_holes();
-    for (unsigned piece = 0; !searched && wanted > 0 && piece < kBatchPieces; piece++) {
+    for (unsigned i = 0; !searched && wanted > 0 && i < kBatchFragments; i++) {
       uint64_t withheld = 0;
-      searched = !withhold_piece(*container, &withheld);
+      searched = !withhold_fragment(*container, &withheld);
       wanted -= std::min(wanted, withheld);
       *worked |= withheld > 0;
     }
@@ -155,21 +156,21 @@ Status Reclaimer::step(bool* worked) {
   Status status;  // the first error; it holds up no other container
   for (auto& container : m_containers) {
     Container::Counts counts = container->counts();
-    for (uint64_t i = surplus_stretches(*container, counts, is_short); i > 0; i--) {
+    for (uint64_t i = surplus_chunks(*container, counts, is_short); i > 0; i--) {
       *worked |= withhold_one(*container);
     }
-    if (counts.withheld_stretches > 0 || counts.withheld_pieces_bytes > 0 || *worked) {
-      const Status of_this = container->punch(m_durable.load(), kBatchStretches, &punched);
+    if (counts.withheld_chunks > 0 || counts.withheld_fragments_bytes > 0 || *worked) {
+      const Status of_this = container->punch(m_durable.load(), kBatchChunks, &punched);
       status = status.ok() ? of_this : status;
     }
     counts = container->counts();
-    waiting |= counts.withheld_stretches > 0 || counts.withheld_pieces_bytes > 0;
+    waiting |= counts.withheld_chunks > 0 || counts.withheld_fragments_bytes > 0;
   }
   if (is_short) {
-    withhold_pieces(host, punched.bytes, worked);
+    withhold_fragments(host, punched.bytes, worked);
   }
   m_punched_bytes += punched.bytes;
-  m_punched_pieces_bytes += punched.pieces_bytes;
+  m_punched_fragments_bytes += punched.fragments_bytes;
   *worked |= punched.bytes > 0;
   if (is_short && !*worked && !waiting) {
     m_short = false;  // everything that could be spared is back; the next failure asks again

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Gives free space of containers back to the host, so that no size class strands it.
 //
-// A punched slot is unprimed again and costs its next owner a flush of its own, so whole free stretches are punched,
+// A punched slot is unprimed again and costs its next owner a flush of its own, so whole free chunks are punched,
 // late, in batches, and only when the host runs low or a class holds much more than it needs. When that leaves the
-// reserve less than whole, pieces of stretches go, too, the largest first, and no more than it lacks: runs of free
-// slots, and free parts of split slots, of at least hole_bytes_min. Each costs the host an extent or two, and what is
-// given the space next is in as many parts.
+// reserve less than whole, fragments of chunks go, too, the largest first, and no more than it lacks: runs of free
+// slots, and fragments of split slots, of at least hole_bytes_min. Each costs the host an extent or two, and what is
+// given the space next is in as many extents.
 // Order (MUST): primed bits cleared in memory, in a page, in a durable checkpoint; then the hole.
 //
 // Threads: step() by the containers' worker; the rest by any.
@@ -30,19 +31,19 @@ class Reclaimer {
 
   vtkv::Status step(bool* worked);
   uint64_t punched_bytes() const { return m_punched_bytes.load(std::memory_order_relaxed); }
-  uint64_t punched_pieces_bytes() const { return m_punched_pieces_bytes.load(std::memory_order_relaxed); }
+  uint64_t punched_fragments_bytes() const { return m_punched_fragments_bytes.load(std::memory_order_relaxed); }
 
  private:
-  // How many whole free stretches of a class are to go.
-  uint64_t surplus_stretches(const Container& container, const Container::Counts& counts, bool is_short);
+  // How many whole free chunks of a class are to go.
+  uint64_t surplus_chunks(const Container& container, const Container::Counts& counts, bool is_short);
 
-  // Withholds a stretch, unless what is free may be wanted by transactions.
+  // Withholds a chunk, unless what is free may be wanted by transactions.
   bool withhold_one(Container& container);
-  // A piece of the size that it is the turn of; false: there is none, or it may be wanted by transactions.
-  bool withhold_piece(Container& container, uint64_t* withheld);
-  // Withholds pieces of one size, so that a step is short; *worked until the smallest have been looked for. What found
-  // too little looks again when much more is free.
-  void withhold_pieces(const vtkv::FileSystemInfo& host, uint64_t punched_bytes, bool* worked);
+  // A fragment of the size that it is the turn of; false: there is none, or it may be wanted by transactions.
+  bool withhold_fragment(Container& container, uint64_t* withheld);
+  // Withholds fragments of one size, so that a step is short; *worked until the smallest have been looked for. What
+  // found too little looks again when much more is free.
+  void withhold_fragments(const vtkv::FileSystemInfo& host, uint64_t punched_bytes, bool* worked);
   bool may_search();
   // Below hole_bytes_min only while that is urgent.
   void search_smaller();
@@ -54,14 +55,15 @@ class Reclaimer {
   const SpaceReserve& m_reserve;
   SpacePromises& m_promises;
   ContainerArray& m_containers;
-  std::function<void()> m_request_checkpoint;
+  std::function<void()> m_request_checkpoint;  // set before the worker starts
   std::atomic<bool> m_short{false};
   std::atomic<bool> m_checkpoint_requested{false};
   std::atomic<vtkv::SequenceNumber> m_durable{0};
   std::atomic<uint64_t> m_punched_bytes{0};
-  std::atomic<uint64_t> m_punched_pieces_bytes{0};
-  bool m_searching = false;  // for pieces: of this size, in containers that have not been gone through
-  unsigned m_piece_class = kSizeClasses - 1;
+  std::atomic<uint64_t> m_punched_fragments_bytes{0};
+  // The rest: of the worker alone.
+  bool m_searching = false;  // for fragments: of this size, in containers that have not been gone through
+  unsigned m_fragment_class = kSizeClasses - 1;
   std::array<bool, kSizeClasses> m_searched{};
   uint64_t m_least_free_bytes = 0;  // since the last search ended
   bool m_found_all = false;         // it went down to single blocks; until the reserve is low no more

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/container/slot_allocator.h"
 
 #include <algorithm>
@@ -13,19 +14,18 @@ using vtkv::Status;
 namespace {
 
 std::string slot_name(unsigned size_class, uint64_t slot) {
-  return "slot " + std::to_string(slot) + " of the " + std::to_string(slot_bytes(size_class) / 1024) +
-         " KiB container";
+  return "slot " + std::to_string(slot) + " of the " + std::to_string(slot_bytes(size_class) / 1024) + " KiB container";
 }
 
 }  // namespace
 
-SlotAllocator::SlotAllocator(unsigned size_class, uint64_t stretch_slots)
-    : m_size_class(size_class), m_stretch_shift(static_cast<unsigned>(std::countr_zero(stretch_slots))) {
-  VTKV_ASSERT(std::has_single_bit(stretch_slots));
+SlotAllocator::SlotAllocator(unsigned size_class, uint64_t chunk_slots)
+    : m_size_class(size_class), m_chunk_shift(static_cast<unsigned>(std::countr_zero(chunk_slots))) {
+  VTKV_ASSERT(std::has_single_bit(chunk_slots));
 }
 
-void SlotAllocator::extend(uint64_t stretches) {
-  m_stretches.resize(m_stretches.size() + stretches);
+void SlotAllocator::extend(uint64_t chunks) {
+  m_chunks.resize(m_chunks.size() + chunks);
   for (SlotBitmap* bitmap : {&m_owned, &m_primed, &m_primed_available, &m_unprimed_available}) {
     bitmap->resize(slots());
   }
@@ -33,24 +33,24 @@ void SlotAllocator::extend(uint64_t stretches) {
 }
 
 uint64_t SlotAllocator::find_unbacked() const {
-  if (m_backed + m_withheld == m_stretches.size()) {
+  if (m_backed + m_withheld == m_chunks.size()) {
     return npos;
   }
-  for (uint64_t i = 0; i < m_stretches.size(); i++) {
-    if (m_stretches[i].state == State::unbacked) {
+  for (uint64_t i = 0; i < m_chunks.size(); i++) {
+    if (m_chunks[i].state == State::unbacked) {
       return i;
     }
   }
   return npos;
 }
 
-void SlotAllocator::back(uint64_t stretch) {
-  Stretch& it = m_stretches[stretch];
+void SlotAllocator::back(uint64_t chunk) {
+  Chunk& it = m_chunks[chunk];
   VTKV_ASSERT(it.state == State::unbacked && it.busy == 0);
   it.state = State::backed;
   m_backed++;
   m_whole_free++;
-  for (uint64_t slot = stretch << m_stretch_shift; slot < (stretch + 1) << m_stretch_shift; slot++) {
+  for (uint64_t slot = chunk << m_chunk_shift; slot < (chunk + 1) << m_chunk_shift; slot++) {
     make_available(slot);
   }
 }
@@ -64,9 +64,18 @@ void SlotAllocator::make_available(uint64_t slot) {
 }
 
 void SlotAllocator::made_busy(uint64_t slot) {
-  if (m_stretches[stretch_of(slot)].busy++ == 0) {
+  Chunk& chunk = m_chunks[chunk_of(slot)];
+  VTKV_ASSERT(chunk.state == State::backed && chunk.busy < chunk_slots() && !is_available(slot));
+  if (chunk.busy++ == 0) {
+    VTKV_ASSERT(m_whole_free > 0);
     m_whole_free--;
   }
+}
+
+// Free becomes reserved.
+void SlotAllocator::taken(uint64_t slot) {
+  VTKV_ASSERT(!m_owned.test(slot));
+  made_busy(slot);
 }
 
 uint64_t SlotAllocator::take(bool* primed) {
@@ -77,7 +86,7 @@ uint64_t SlotAllocator::take(bool* primed) {
     return npos;
   }
   from.clear(slot);
-  made_busy(slot);
+  taken(slot);
   m_cursor = slot + 1;
   return slot;
 }
@@ -88,7 +97,7 @@ bool SlotAllocator::take_this(uint64_t slot) {
   }
   m_primed_available.clear(slot);
   m_unprimed_available.clear(slot);
-  made_busy(slot);
+  taken(slot);
   return true;
 }
 
@@ -101,7 +110,7 @@ uint64_t SlotAllocator::take_unprimed_run(uint64_t limit, uint64_t* first) {
   uint64_t end = *first;
   while (end < slots() && end - *first < limit && m_unprimed_available.test(end)) {
     m_unprimed_available.clear(end);
-    made_busy(end);
+    taken(end);
     end++;
   }
   m_priming_cursor = end;
@@ -129,16 +138,16 @@ uint64_t SlotAllocator::find_run(uint64_t count, unsigned probes, uint64_t* from
 }
 
 void SlotAllocator::put_back(uint64_t slot) {
-  Stretch& stretch = m_stretches[stretch_of(slot)];
-  VTKV_ASSERT(stretch.state == State::backed && stretch.busy > 0 && !m_owned.test(slot) && !is_available(slot));
-  if (--stretch.busy == 0) {
+  Chunk& chunk = m_chunks[chunk_of(slot)];
+  VTKV_ASSERT(chunk.state == State::backed && chunk.busy > 0 && !m_owned.test(slot) && !is_available(slot));
+  if (--chunk.busy == 0) {
     m_whole_free++;
   }
   make_available(slot);
 }
 
 void SlotAllocator::set_primed(uint64_t slot) {
-  if (m_stretches[stretch_of(slot)].state != State::backed || m_primed.test(slot)) {
+  if (m_chunks[chunk_of(slot)].state != State::backed || m_primed.test(slot)) {
     return;
   }
   m_primed.set(slot);
@@ -160,18 +169,18 @@ bool SlotAllocator::clear_primed(uint64_t slot) {
 }
 
 uint64_t SlotAllocator::find_whole_free_from_end(uint64_t below) const {
-  for (uint64_t i = std::min<uint64_t>(below, m_stretches.size()); i-- > 0;) {
-    if (m_stretches[i].state == State::backed && m_stretches[i].busy == 0) {
+  for (uint64_t i = std::min<uint64_t>(below, m_chunks.size()); i-- > 0;) {
+    if (m_chunks[i].state == State::backed && m_chunks[i].busy == 0) {
       return i;
     }
   }
   return npos;
 }
 
-bool SlotAllocator::withhold(uint64_t stretch) {
-  Stretch& it = m_stretches[stretch];
+bool SlotAllocator::withhold(uint64_t chunk) {
+  Chunk& it = m_chunks[chunk];
   VTKV_ASSERT(it.state == State::backed && it.busy == 0);
-  for (uint64_t slot = stretch << m_stretch_shift; slot < (stretch + 1) << m_stretch_shift; slot++) {
+  for (uint64_t slot = chunk << m_chunk_shift; slot < (chunk + 1) << m_chunk_shift; slot++) {
     m_unprimed_available.clear(slot);
     if (m_primed.test(slot)) {
       m_primed_available.clear(slot);
@@ -180,6 +189,7 @@ bool SlotAllocator::withhold(uint64_t stretch) {
       changed(slot);
     }
   }
+  VTKV_ASSERT(m_backed > 0 && m_whole_free > 0);
   it.state = State::withheld;
   m_backed--;
   m_whole_free--;
@@ -187,22 +197,22 @@ bool SlotAllocator::withhold(uint64_t stretch) {
   return !it.primed_before.empty();
 }
 
-void SlotAllocator::give_back(uint64_t stretch) {
-  Stretch& it = m_stretches[stretch];
-  VTKV_ASSERT(it.state == State::withheld);
+void SlotAllocator::give_back(uint64_t chunk) {
+  Chunk& it = m_chunks[chunk];
+  VTKV_ASSERT(it.state == State::withheld && it.busy == 0 && m_withheld > 0);
   m_withheld--;
   for (uint64_t slot : it.primed_before) {
     m_primed.set(slot);
     changed(slot);
   }
-  it = Stretch{};
-  back(stretch);
+  it = Chunk{};
+  back(chunk);
 }
 
-void SlotAllocator::dropped(uint64_t stretch) {
-  VTKV_ASSERT(m_stretches[stretch].state == State::withheld);
+void SlotAllocator::dropped(uint64_t chunk) {
+  VTKV_ASSERT(m_chunks[chunk].state == State::withheld && m_chunks[chunk].busy == 0 && m_withheld > 0);
   m_withheld--;
-  m_stretches[stretch] = Stretch{};
+  m_chunks[chunk] = Chunk{};
 }
 
 // A crash may take back the growth of a file that nothing has synced since; the page knows of it all the same. No
@@ -232,6 +242,7 @@ Status SlotAllocator::set_owned(uint64_t slot, bool owned) {
     return Status::corruption("the log " + std::string(owned ? "allocates the owned " : "frees the free ") +
                               slot_name(m_size_class, slot));
   }
+  VTKV_ASSERT(!is_available(slot));
   m_owned.assign(slot, owned);
   changed(slot);
   return {};
@@ -243,18 +254,18 @@ void SlotAllocator::assume_primed(uint64_t slots_primed) {
   }
 }
 
-// A stretch that holds an owned or a primed slot was not punched since; of the others it is not known whether
+// A chunk that holds an owned or a primed slot was not punched since; of the others it is not known whether
 // the host still holds their space, so they count as without.
 void SlotAllocator::finish_recovery() {
-  for (uint64_t stretch = 0; stretch < m_stretches.size(); stretch++) {
-    const uint64_t begin = stretch << m_stretch_shift;
-    const uint64_t end = begin + stretch_slots();
+  for (uint64_t chunk = 0; chunk < m_chunks.size(); chunk++) {
+    const uint64_t begin = chunk << m_chunk_shift;
+    const uint64_t end = begin + chunk_slots();
     const uint64_t owned = m_owned.find_from(begin);
     const uint64_t primed = m_primed.find_from(begin);
     if (std::min(owned, primed) >= end) {
       continue;
     }
-    back(stretch);
+    back(chunk);
     for (uint64_t slot = owned; slot < end; slot = m_owned.find_from(slot + 1)) {
       m_primed_available.clear(slot);
       m_unprimed_available.clear(slot);
@@ -263,6 +274,32 @@ void SlotAllocator::finish_recovery() {
       }
     }
   }
+  INVARIANT(is_consistent());
+}
+
+bool SlotAllocator::is_consistent() const {
+  uint64_t backed = 0, whole_free = 0, withheld = 0;
+  for (uint64_t chunk = 0; chunk < m_chunks.size(); chunk++) {
+    const Chunk& it = m_chunks[chunk];
+    const bool is_backed = it.state == State::backed;
+    backed += is_backed;
+    whole_free += is_backed && it.busy == 0;
+    withheld += it.state == State::withheld;
+    uint64_t busy = 0;
+    for (uint64_t slot = chunk << m_chunk_shift; slot < (chunk + 1) << m_chunk_shift; slot++) {
+      const bool available = is_available(slot);
+      const SlotBitmap& where = m_primed.test(slot) ? m_primed_available : m_unprimed_available;
+      if ((available && (m_owned.test(slot) || !where.test(slot))) ||
+          (!is_backed && (available || m_owned.test(slot) || m_primed.test(slot)))) {
+        return false;
+      }
+      busy += is_backed && !available;
+    }
+    if (busy != it.busy) {
+      return false;
+    }
+  }
+  return backed == m_backed && whole_free == m_whole_free && withheld == m_withheld;
 }
 
 AllocationPage SlotAllocator::take_page(uint64_t number) {

@@ -1,15 +1,16 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The slots of one class: who owns them, which may be handed out, which are primed. No I/O, no lock.
 //
 // A slot is in exactly one of these states:
 //   available   may be taken
 //   busy        taken and not yet back: reserved, owned, waiting for the reuse horizon, being primed, quarantined, or a
-//               piece that is punched (Container)
-//   withheld    its stretch is not backed by host space, or is about to be punched
+//               fragment that is punched (Container)
+//   withheld    its chunk is not backed by host space, or is about to be punched
 // Beside it stands what allocation pages hold: `owned` as of the last applied sequence, and `primed`.
 // Invariants:
 //   1. owned => busy (once recovery is finished).
-//   2. primed, available or busy => its stretch is backed.
-//   3. A stretch counts its busy slots; it may be withheld only at 0.
+//   2. primed, available or busy => its chunk is backed.
+//   3. A chunk counts its busy slots; it may be withheld only at 0.
 #pragma once
 
 #include <cstdint>
@@ -26,20 +27,20 @@ class SlotAllocator {
  public:
   static constexpr uint64_t npos = SlotBitmap::npos;
 
-  // REQUIRES: stretch_slots is a power of two.
-  SlotAllocator(unsigned size_class, uint64_t stretch_slots);
+  // REQUIRES: chunk_slots is a power of two.
+  SlotAllocator(unsigned size_class, uint64_t chunk_slots);
 
-  // Stretches. New ones are withheld until back().
-  void extend(uint64_t stretches);
-  uint64_t stretches() const { return m_stretches.size(); }
-  uint64_t stretch_slots() const { return uint64_t{1} << m_stretch_shift; }
-  uint64_t slots() const { return stretches() << m_stretch_shift; }
-  uint64_t backed_slots() const { return m_backed << m_stretch_shift; }
-  // The first stretch without host space; npos when all have it.
+  // Chunks. New ones are withheld until back().
+  void extend(uint64_t chunks);
+  uint64_t chunks() const { return m_chunks.size(); }
+  uint64_t chunk_slots() const { return uint64_t{1} << m_chunk_shift; }
+  uint64_t slots() const { return chunks() << m_chunk_shift; }
+  uint64_t backed_slots() const { return m_backed << m_chunk_shift; }
+  // The first chunk without host space; npos when all have it.
   uint64_t find_unbacked() const;
-  void back(uint64_t stretch);
+  void back(uint64_t chunk);
   // False: without host space, or about to be punched.
-  bool is_backed(uint64_t stretch) const { return m_stretches[stretch].state == State::backed; }
+  bool is_backed(uint64_t chunk) const { return m_chunks[chunk].state == State::backed; }
 
   // Next-fit, primed slots first; npos when nothing is available.
   uint64_t take(bool* primed);
@@ -63,21 +64,21 @@ class SlotAllocator {
   // From now on it becomes available no more: once nobody has it, it stays busy. Before finish_recovery(), or while it
   // is busy.
   void quarantine(uint64_t slot) { m_quarantined.insert(slot); }
-  // Primes a slot of a backed stretch; nothing happens to one that was withheld meanwhile.
+  // Primes a slot of a backed chunk; nothing happens to one that was withheld meanwhile.
   void set_primed(uint64_t slot);
   bool is_primed(uint64_t slot) const { return slot < slots() && m_primed.test(slot); }
   // Of a slot that is not available. False: it was not primed.
   bool clear_primed(uint64_t slot);
 
-  // Punching, of wholly available stretches: withhold() clears the primed bits; when pages that say so are
+  // Punching, of wholly available chunks: withhold() clears the primed bits; when pages that say so are
   // durable the hole may be punched, and then dropped() is due. give_back() undoes withhold().
-  uint64_t whole_free_stretches() const { return m_whole_free; }
+  uint64_t whole_free_chunks() const { return m_whole_free; }
   uint64_t find_whole_free_from_end(uint64_t below) const;  // npos: none
   // False: none of its slots was primed, the hole may be punched at once.
-  bool withhold(uint64_t stretch);
-  void give_back(uint64_t stretch);
-  void dropped(uint64_t stretch);
-  uint64_t withheld_stretches() const { return m_withheld; }
+  bool withhold(uint64_t chunk);
+  void give_back(uint64_t chunk);
+  void dropped(uint64_t chunk);
+  uint64_t withheld_chunks() const { return m_withheld; }
 
   // Pages and recovery.
   vtkv::Status load(const AllocationPage& page);
@@ -89,22 +90,24 @@ class SlotAllocator {
 
  private:
   enum class State : uint8_t { unbacked, backed, withheld };
-  struct Stretch {
+  struct Chunk {
     State state = State::unbacked;
     uint32_t busy = 0;
     std::vector<uint64_t> primed_before;  // withheld: slots that were primed, for give_back()
   };
 
-  uint64_t stretch_of(uint64_t slot) const { return slot >> m_stretch_shift; }
+  uint64_t chunk_of(uint64_t slot) const { return slot >> m_chunk_shift; }
   void made_busy(uint64_t slot);
+  void taken(uint64_t slot);
+  bool is_consistent() const;  // goes through all slots
   void make_available(uint64_t slot);
   void changed(uint64_t slot) { m_changed_pages.set(slot / kPageSlots); }
 
   const unsigned m_size_class;
-  const unsigned m_stretch_shift;
-  std::vector<Stretch> m_stretches;
+  const unsigned m_chunk_shift;
+  std::vector<Chunk> m_chunks;
   uint64_t m_backed = 0;
-  uint64_t m_whole_free = 0;  // backed stretches without a busy slot
+  uint64_t m_whole_free = 0;  // backed chunks without a busy slot
   uint64_t m_withheld = 0;
   SlotBitmap m_owned;
   SlotBitmap m_primed;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/container/slot_allocator.h"
 
 #include <gtest/gtest.h>
@@ -8,21 +9,21 @@
 namespace swimstore {
 namespace {
 
-constexpr uint64_t kStretchSlots = 16;
+constexpr uint64_t kChunkSlots = 16;
 
-SlotAllocator with_stretches(uint64_t stretches) {
-  SlotAllocator slots(0, kStretchSlots);
-  slots.extend(stretches);
-  for (uint64_t i = 0; i < stretches; i++) {
+SlotAllocator with_chunks(uint64_t chunks) {
+  SlotAllocator slots(0, kChunkSlots);
+  slots.extend(chunks);
+  for (uint64_t i = 0; i < chunks; i++) {
     slots.back(i);
   }
   return slots;
 }
 
 TEST(SlotAllocator, GivesNeighboursOneAfterAnother) {
-  SlotAllocator slots = with_stretches(1);
+  SlotAllocator slots = with_chunks(1);
   bool primed = true;
-  for (uint64_t i = 0; i < kStretchSlots; i++) {
+  for (uint64_t i = 0; i < kChunkSlots; i++) {
     EXPECT_EQ(slots.take(&primed), i);
     EXPECT_FALSE(primed);
   }
@@ -30,7 +31,7 @@ TEST(SlotAllocator, GivesNeighboursOneAfterAnother) {
 }
 
 TEST(SlotAllocator, PrefersPrimedSlots) {
-  SlotAllocator slots = with_stretches(1);
+  SlotAllocator slots = with_chunks(1);
   slots.set_primed(9);
   bool primed = false;
   EXPECT_EQ(slots.take(&primed), 9u);
@@ -40,20 +41,20 @@ TEST(SlotAllocator, PrefersPrimedSlots) {
 }
 
 TEST(SlotAllocator, GivesTheVerySlotThatIsAskedForOnce) {
-  SlotAllocator slots = with_stretches(1);
+  SlotAllocator slots = with_chunks(1);
   EXPECT_TRUE(slots.take_this(5));
   EXPECT_FALSE(slots.take_this(5));
   EXPECT_TRUE(slots.set_owned(5, true).ok());
   EXPECT_EQ(slots.next_owned(0), 5u);
   EXPECT_EQ(slots.next_owned(6), SlotAllocator::npos);
   bool primed = true;
-  for (uint64_t i = 0; i < kStretchSlots - 1; i++) {
+  for (uint64_t i = 0; i < kChunkSlots - 1; i++) {
     EXPECT_NE(slots.take(&primed), 5u);
   }
 }
 
 TEST(SlotAllocator, WithholdsOnlyAfterClearingPrimedBits) {
-  SlotAllocator slots = with_stretches(2);
+  SlotAllocator slots = with_chunks(2);
   for (uint64_t slot = 16; slot < 32; slot++) {
     slots.set_primed(slot);
   }
@@ -63,22 +64,22 @@ TEST(SlotAllocator, WithholdsOnlyAfterClearingPrimedBits) {
   EXPECT_EQ(slots.find_whole_free_from_end(2), 1u);
   EXPECT_TRUE(slots.withhold(1));
   EXPECT_EQ(slots.primed_available(), 0u);
-  EXPECT_EQ(slots.available(), kStretchSlots);
+  EXPECT_EQ(slots.available(), kChunkSlots);
   ASSERT_EQ(slots.next_changed_page(0), 0u);
   EXPECT_EQ(slots.take_page(0).primed[0], 0u);
   slots.give_back(1);
-  EXPECT_EQ(slots.primed_available(), kStretchSlots);
+  EXPECT_EQ(slots.primed_available(), kChunkSlots);
   EXPECT_EQ(slots.take_page(0).primed[0], 0xffff0000u);
   EXPECT_TRUE(slots.withhold(1));
   slots.dropped(1);
   EXPECT_EQ(slots.find_unbacked(), 1u);
   slots.back(1);
   EXPECT_EQ(slots.primed_available(), 0u);
-  EXPECT_EQ(slots.available(), 2 * kStretchSlots);
+  EXPECT_EQ(slots.available(), 2 * kChunkSlots);
 }
 
 TEST(SlotAllocator, RecoversPagesAndWhatCameAfterThem) {
-  SlotAllocator before = with_stretches(3);
+  SlotAllocator before = with_chunks(3);
   bool primed = false;
   for (int i = 0; i < 5; i++) {
     EXPECT_TRUE(before.set_owned(before.take(&primed), true).ok());
@@ -86,7 +87,7 @@ TEST(SlotAllocator, RecoversPagesAndWhatCameAfterThem) {
   before.set_primed(20);
   const AllocationPage page = before.take_page(0);
 
-  SlotAllocator after(0, kStretchSlots);
+  SlotAllocator after(0, kChunkSlots);
   after.extend(3);
   ASSERT_TRUE(after.load(page).ok());
   EXPECT_TRUE(after.set_owned(7, true).ok());
@@ -96,18 +97,18 @@ TEST(SlotAllocator, RecoversPagesAndWhatCameAfterThem) {
   EXPECT_TRUE(after.is_available(0));
   EXPECT_FALSE(after.is_available(7));
   EXPECT_TRUE(after.is_primed(20));
-  // The third stretch held nothing that proves that the host still holds its space.
+  // The third chunk held nothing that proves that the host still holds its space.
   EXPECT_EQ(after.find_unbacked(), 2u);
-  EXPECT_EQ(after.available(), 2 * kStretchSlots - 5);
+  EXPECT_EQ(after.available(), 2 * kChunkSlots - 5);
 }
 
 TEST(SlotAllocator, RefusesALogThatContradictsIt) {
-  SlotAllocator slots(0, kStretchSlots);
+  SlotAllocator slots(0, kChunkSlots);
   slots.extend(1);
   EXPECT_TRUE(slots.set_owned(3, false).is_corruption());
   EXPECT_TRUE(slots.set_owned(3, true).ok());
   EXPECT_TRUE(slots.set_owned(3, true).is_corruption());
-  EXPECT_TRUE(slots.set_owned(kStretchSlots, true).is_corruption());
+  EXPECT_TRUE(slots.set_owned(kChunkSlots, true).is_corruption());
   AllocationPage page;
   page.slots = 17;
   page.owned[0] = 1u << 16;
@@ -119,15 +120,15 @@ TEST(SlotAllocator, RefusesALogThatContradictsIt) {
 
 // The crash explorer found it: the file had grown, a checkpoint had told, and nothing had synced the file.
 TEST(SlotAllocator, AFileThatGrewNeedNotHaveGrownForGood) {
-  SlotAllocator slots(0, kStretchSlots);
+  SlotAllocator slots(0, kChunkSlots);
   slots.extend(1);
   AllocationPage page;
-  page.slots = 2 * kStretchSlots;
+  page.slots = 2 * kChunkSlots;
   page.owned[0] = 1;
   ASSERT_TRUE(slots.load(page).ok());
   slots.finish_recovery();
   EXPECT_EQ(slots.owned(), 1u);
-  EXPECT_EQ(slots.available(), kStretchSlots - 1);
+  EXPECT_EQ(slots.available(), kChunkSlots - 1);
 }
 
 // Every slot has one state in the model; the allocator must agree after each random step.
@@ -139,7 +140,7 @@ TEST(SlotAllocator, AgreesWithAModel) {
   };
   for (uint64_t seed = 1; seed <= 20; seed++) {
     std::mt19937_64 random(seed);
-    SlotAllocator slots(2, kStretchSlots);
+    SlotAllocator slots(2, kChunkSlots);
     std::map<uint64_t, Slot> model;
     std::vector<uint64_t> withheld;
     const auto pick = [&](State state) {
@@ -156,10 +157,10 @@ TEST(SlotAllocator, AgreesWithAModel) {
       bool primed = false;
       switch (random() % 8) {
         case 0:
-          if (slots.stretches() < 20) {
+          if (slots.chunks() < 20) {
             slots.extend(1);
-            slots.back(slots.stretches() - 1);
-            for (uint64_t i = slots.slots() - kStretchSlots; i < slots.slots(); i++) {
+            slots.back(slots.chunks() - 1);
+            for (uint64_t i = slots.slots() - kChunkSlots; i < slots.slots(); i++) {
               model[i] = {};
             }
           }
@@ -200,18 +201,18 @@ TEST(SlotAllocator, AgreesWithAModel) {
           }
           break;
         case 7: {
-          const uint64_t stretch = slots.find_whole_free_from_end(slots.stretches());
-          if (stretch != SlotAllocator::npos) {
-            slots.withhold(stretch);
+          const uint64_t chunk = slots.find_whole_free_from_end(slots.chunks());
+          if (chunk != SlotAllocator::npos) {
+            slots.withhold(chunk);
             const bool punched = random() % 2 == 0;
             if (punched) {
-              slots.dropped(stretch);
-              ASSERT_EQ(slots.find_unbacked(), stretch);
-              slots.back(stretch);
+              slots.dropped(chunk);
+              ASSERT_EQ(slots.find_unbacked(), chunk);
+              slots.back(chunk);
             } else {
-              slots.give_back(stretch);
+              slots.give_back(chunk);
             }
-            for (uint64_t i = stretch * kStretchSlots; i < (stretch + 1) * kStretchSlots; i++) {
+            for (uint64_t i = chunk * kChunkSlots; i < (chunk + 1) * kChunkSlots; i++) {
               ASSERT_EQ(model[i].state, State::available);
               model[i].primed = model[i].primed && !punched;
             }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A set of slot numbers: constant-time membership, and a search for the next member that reads one word
 // per level of a 64-way tree of summaries (5 levels hold 2^30 slots).
 //

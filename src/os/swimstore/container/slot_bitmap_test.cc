@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/container/slot_bitmap.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/container/space_promises.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 
 namespace swimstore {
 
+using vtkv::MutexLock;
 using vtkv::Status;
 
 namespace {
@@ -34,7 +36,7 @@ bool SpacePromises::take_free(uint64_t bytes, uint64_t left_bytes) {
   if (free_bytes() >= promised + left_bytes || m_options.promise_blindly) {
     return true;
   }
-  m_promised_bytes.fetch_sub(bytes);
+  give_back(bytes);
   return false;
 }
 
@@ -71,7 +73,7 @@ bool SpacePromises::take(uint64_t bytes, Urgency urgency) {
   if (bytes == 0 || take_free(bytes, kept)) {
     return true;
   }
-  std::lock_guard lock(m_growth_lock);
+  MutexLock lock(m_growth_lock);
   const unsigned size_class = class_for(std::min<uint64_t>(bytes, kSlotBytesMax));
   while (!take_free(bytes, kept)) {
     if (make_free(size_class, urgency)) {
@@ -121,19 +123,20 @@ bool SpacePromises::grow(Container& container, Urgency urgency, Growth* growth) 
 void SpacePromises::note_growth(const Container& container, const Status& status) {
   std::string too_large, host_error;
   if (is_too_large(status)) {
-    too_large = container.file()->path() + " cannot grow, for it is as large as the host file system lets a file be: other " +
-            "slot sizes are used in its place; move the OSD to a file system with larger files, such as xfs";
+    too_large = container.file()->path() +
+                " cannot grow, for it is as large as the host file system lets a file be: other " +
+                "slot sizes are used in its place; move the OSD to a file system with larger files, such as xfs";
   } else if (!status.ok() && !status.is_no_space()) {
     host_error = container.file()->path() + " cannot grow (" + std::string(status.message()) +
-            "): check the host file system and its device";
+                 "): check the host file system and its device";
   }
-  std::lock_guard lock(m_errors_lock);
+  MutexLock lock(m_errors_lock);
   m_too_large[container.size_class()] = std::move(too_large);
   m_host_error = std::move(host_error);
 }
 
 std::string SpacePromises::growth_error() const {
-  std::lock_guard lock(m_errors_lock);
+  MutexLock lock(m_errors_lock);
   const auto named = std::find_if(m_too_large.begin(), m_too_large.end(), [](const auto& it) { return !it.empty(); });
   return !m_host_error.empty() || named == m_too_large.end() ? m_host_error : *named;
 }
@@ -142,8 +145,7 @@ Status SpacePromises::look_for_host_room(uint64_t bytes, Urgency urgency, bool* 
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
   const uint64_t least = m_reserve.target_bytes() / (urgency == Urgency::late ? 2 : 4);
-  *found = m_reserve.growable_bytes(host) >= bytes ||
-           (urgency != Urgency::usual && m_reserve.lend(bytes, least));
+  *found = m_reserve.growable_bytes(host) >= bytes || (urgency != Urgency::usual && m_reserve.lend(bytes, least));
   return {};
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Room that transactions were promised before they were planned: what is accepted can be carried out.
 //
 // Every free block can be handed out, whatever the slot it lies in (ContainerSet::allocate()), so that a number of
@@ -12,7 +13,7 @@
 //                overwrites of a full store go on, each with what those before it have freed.
 //   late         has waited in vain: leaves that quarter only, and grows containers with half of the reserve
 //   privileged   deletes, and what else makes room or must not wait: all that is free, three quarters of the reserve
-// The reserve's last parts are the log's and the tree's: with half of it gone usual transactions find no room, with
+// The reserve's last slices are the log's and the tree's: with half of it gone usual transactions find no room, with
 // three quarters gone late ones do not.
 //
 // A container that is as large as the host lets a file be grows no more; others do in its place, for any free block
@@ -24,12 +25,13 @@
 
 #include <array>
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "swimstore/container/container.h"
 #include "swimstore/container/space_reserve.h"
+#include "vtkv/util/invariants.h"
+#include "vtkv/util/mutex.h"
 
 namespace swimstore {
 
@@ -44,15 +46,19 @@ class SpacePromises {
         m_containers(containers) {}
 
   // Grows containers when too little is free. False: there is no room, now.
-  bool take(uint64_t bytes, Urgency urgency);
+  bool take(uint64_t bytes, Urgency urgency) EXCLUDES(m_growth_lock);
   // The same for those who could do without: true when much is left. Never grows.
   bool take_spare(uint64_t bytes) { return take_free(bytes, 2 * kept_bytes()); }
-  void give_back(uint64_t bytes) { m_promised_bytes.fetch_sub(bytes); }
+  void give_back(uint64_t bytes) {
+    const uint64_t before = m_promised_bytes.fetch_sub(bytes);
+    VTKV_ASSERT(before >= bytes);
+  }
 
   // What came of an attempt to grow.
-  void note_growth(const Container& container, const vtkv::Status& status);
-  // A container that cannot grow, though the host has space: a sentence that names file and remedy; empty: there is none.
-  std::string growth_error() const;
+  void note_growth(const Container& container, const vtkv::Status& status) EXCLUDES(m_errors_lock);
+  // A container that cannot grow, though the host has space: a sentence that names file and remedy; empty: there is
+  // none.
+  std::string growth_error() const EXCLUDES(m_errors_lock);
 
   uint64_t free_bytes() const;
   uint64_t promised_bytes() const { return m_promised_bytes.load(); }
@@ -64,25 +70,26 @@ class SpacePromises {
   // Is there room for what goes to the log and the tree?
   bool has_metadata_room(Urgency urgency) const;
   bool take_free(uint64_t bytes, uint64_t left_bytes);
-  bool make_free(unsigned size_class, Urgency urgency);
+  bool make_free(unsigned size_class, Urgency urgency) REQUIRES(m_growth_lock);
   struct Growth {
     uint64_t refused_bytes = UINT64_MAX;  // so much the host has no room for
     bool failed = false;                  // with an error that is worth no waiting
   };
-  bool grow(Container& container, Urgency urgency, Growth* growth);
-  vtkv::Status look_for_host_room(uint64_t bytes, Urgency urgency, bool* found);
+  bool grow(Container& container, Urgency urgency, Growth* growth) REQUIRES(m_growth_lock);
+  vtkv::Status look_for_host_room(uint64_t bytes, Urgency urgency, bool* found) REQUIRES(m_growth_lock);
 
   vtkv::Env* const m_env;
   const std::string m_directory;
   const ContainerOptions m_options;
   SpaceReserve& m_reserve;
   ContainerArray& m_containers;
-  std::mutex m_growth_lock;  // one grows, the others look again
-  std::atomic<bool> m_growth_failed{false};  // and not for want of space
+  vtkv::Mutex m_growth_lock;  // one grows, the others look again
+  bool m_growth_failed GUARDED_BY(m_growth_lock) = false;  // and not for want of space
   std::atomic<uint64_t> m_promised_bytes{0};
-  mutable std::mutex m_errors_lock;
-  std::array<std::string, kSizeClasses> m_too_large;  // what growth_error() says of a container
-  std::string m_host_error;                           // of the last growth of any
+  mutable vtkv::Mutex m_errors_lock ACQUIRED_AFTER(m_growth_lock);
+  // What growth_error() says of a container; and of the last growth of any.
+  std::array<std::string, kSizeClasses> m_too_large GUARDED_BY(m_errors_lock);
+  std::string m_host_error GUARDED_BY(m_errors_lock);
 };
 
 }  // namespace swimstore

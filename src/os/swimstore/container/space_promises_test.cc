@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Promised room is there, whatever else goes on. In the simulator, without a database: the test plays its part.
 
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ constexpr uint64_t kMiB = 1024 * kKiB;
 class SpacePromisesTest : public testing::Test {
  protected:
   SpacePromisesTest() {
-    m_options.stretch_bytes = 64 * kKiB;
+    m_options.chunk_bytes = 64 * kKiB;
     m_options.primed_class_max = 1;
     m_options.primed_ahead_bytes = 64 * kKiB;
     m_options.reserve_bytes = 512 * kKiB;
@@ -85,7 +86,7 @@ class SpacePromisesTest : public testing::Test {
     m_set->checkpoint_durable(m_sequence);
     m_env.advance(std::chrono::milliseconds(200));
   }
-  // Random sizes to the brim, random parts freed, priming and punching in between.
+  // Random sizes to the brim, random slots freed, priming and punching in between.
   void age(unsigned rounds);
 
   vtkv::SimEnv m_env{{.seed = 5, .profile = vtkv::SimProfile::ext4, .capacity_bytes = 32 * kMiB, .record = false}};
@@ -160,7 +161,7 @@ TEST_F(SpacePromisesTest, SomethingIsLeftForThoseWhoCannotWait) {
   EXPECT_TRUE(write(4 * kKiB, Urgency::privileged));
 }
 
-// An eighth of the reserve's size is kept free; beyond it, containers grow with parts of the reserve.
+// An eighth of the reserve's size is kept free; beyond it, containers grow with slices of the reserve.
 TEST_F(SpacePromisesTest, WhoHasWaitedAndWhoCannotWaitDrawOnTheReserve) {
   fill(64 * kKiB);
   const auto held = [this] { return m_set->statistics().reserve_bytes; };
@@ -174,9 +175,9 @@ TEST_F(SpacePromisesTest, WhoHasWaitedAndWhoCannotWaitDrawOnTheReserve) {
 }
 
 // A reserve of 16 MiB is all that a host of 256 MiB has.
-TEST(SpacePromisesOfASmallHostTest, AStretchIsNoLargerThanWhatTheReserveCanLend) {
+TEST(SpacePromisesOfASmallHostTest, AChunkIsNoLargerThanWhatTheReserveCanLend) {
   vtkv::SimEnv env({.seed = 5, .profile = vtkv::SimProfile::ext4, .capacity_bytes = 256 * kMiB, .record = false});
-  const ContainerOptions options = {.stretch_bytes = 32 * kMiB, .primed_ahead_bytes = 0};
+  const ContainerOptions options = {.chunk_bytes = 32 * kMiB, .primed_ahead_bytes = 0};
   ASSERT_TRUE(ContainerSet::create(&env, "/containers", options).ok());
   std::unique_ptr<ContainerSet> set;
   ASSERT_TRUE(ContainerSet::open(&env, "/containers", options, &set).ok());
@@ -248,7 +249,7 @@ TEST_F(SpacePromisesTest, RoomThatComesBackIsTheReservesFirst) {
 TEST_F(SpacePromisesTest, WithTheReserveHalfGoneNothingUsualFindsRoom) {
   EXPECT_TRUE(m_set->promise(0, Urgency::usual));
   m_env.set_capacity(m_env.allocated_bytes());
-  for (unsigned piece = 0; piece < 5; ++piece) {
+  for (unsigned slice = 0; slice < 5; ++slice) {
     ASSERT_TRUE(m_set->make_room());
     m_env.set_capacity(m_env.allocated_bytes());  // and used by the log
   }

@@ -1,26 +1,30 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/container/space_reserve.h"
 
 #include <algorithm>
 
-#include "swimstore/container/size_class.h"
+#include "swimstore/format/size_class.h"
+#include "vtkv/util/invariants.h"
 
 namespace swimstore {
 
+using vtkv::MutexLock;
 using vtkv::Status;
 
 namespace {
 
-constexpr uint64_t kPieces = 8;
+constexpr uint64_t kSlices = 8;
 
 }  // namespace
 
 Status SpaceReserve::open(vtkv::Env* env, const std::string& directory, uint64_t bytes) {
+  MutexLock lock(m_lock);
   m_env = env;
   m_directory = directory;
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(env->file_system_info(directory, &host));
-  m_piece_bytes = std::min(bytes, host.total_bytes / 16) / kPieces / kBlockBytes * kBlockBytes;
-  m_target_bytes = m_piece_bytes * kPieces;
+  m_slice_bytes = std::min(bytes, host.total_bytes / 16) / kSlices / kBlockBytes * kBlockBytes;
+  m_target_bytes = m_slice_bytes * kSlices;
   const Status opened = env->open_file(directory + "/reserve", {}, &m_file);
   if (!opened.is_not_found()) {
     VTKV_RETURN_IF_ERROR(opened);
@@ -34,7 +38,7 @@ Status SpaceReserve::open(vtkv::Env* env, const std::string& directory, uint64_t
 
 uint64_t SpaceReserve::missing_bytes(const vtkv::FileSystemInfo& host) const {
   const uint64_t lacking = m_target_bytes - std::min(m_target_bytes, held_bytes());
-  const uint64_t wanted = margin_bytes() + (lacking > 0 ? lacking + m_piece_bytes : 0);  // as in balance()
+  const uint64_t wanted = margin_bytes() + (lacking > 0 ? lacking + m_slice_bytes : 0);  // as in balance()
   return wanted - std::min(wanted, host.available_bytes);
 }
 
@@ -49,14 +53,14 @@ uint64_t SpaceReserve::growable_bytes(const vtkv::FileSystemInfo& host) const {
   return host.available_bytes > withheld ? host.available_bytes - withheld : 0;
 }
 
-Status SpaceReserve::give_piece(bool* gave) {
-  std::lock_guard lock(m_lock);
+Status SpaceReserve::give_slice(bool* gave) {
+  MutexLock lock(m_lock);
   *gave = held_bytes() > 0;
-  return *gave ? shrink(held_bytes() - std::min(held_bytes(), m_piece_bytes)) : Status();
+  return *gave ? shrink(held_bytes() - std::min(held_bytes(), m_slice_bytes)) : Status();
 }
 
 bool SpaceReserve::lend(uint64_t bytes, uint64_t least_bytes) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   vtkv::FileSystemInfo host;
   if (!m_env->file_system_info(m_directory, &host).ok()) {
     return false;
@@ -69,19 +73,19 @@ bool SpaceReserve::lend(uint64_t bytes, uint64_t least_bytes) {
   if (missing == 0) {
     return true;
   }
-  if (m_piece_bytes == 0) {
+  if (m_slice_bytes == 0) {
     return false;
   }
-  const uint64_t pieces = (missing + m_piece_bytes - 1) / m_piece_bytes * m_piece_bytes;
-  if (held_bytes() < least_bytes + pieces || !shrink(held_bytes() - pieces).ok()) {
+  const uint64_t rounded = (missing + m_slice_bytes - 1) / m_slice_bytes * m_slice_bytes;
+  if (held_bytes() < least_bytes + rounded || !shrink(held_bytes() - rounded).ok()) {
     return false;
   }
-  m_lent_bytes += std::min(pieces, bytes);
+  m_lent_bytes += std::min(rounded, bytes);
   return true;
 }
 
 Status SpaceReserve::make_room(bool* changed) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   return make_room_locked(changed);
 }
 
@@ -97,22 +101,22 @@ Status SpaceReserve::make_room_locked(bool* changed) {
     if (host.available_bytes >= margin_bytes()) {
       break;
     }
-    VTKV_RETURN_IF_ERROR(shrink(held_bytes() - std::min(held_bytes(), m_piece_bytes)));
+    VTKV_RETURN_IF_ERROR(shrink(held_bytes() - std::min(held_bytes(), m_slice_bytes)));
     *changed = true;
   }
   return {};
 }
 
 Status SpaceReserve::balance(bool* changed) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   VTKV_RETURN_IF_ERROR(make_room_locked(changed));
   if (*changed || held_bytes() >= m_target_bytes) {
     return {};
   }
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
-  // Twice a piece above the margin, so that one growth does not call for the next shrinking.
-  if (host.available_bytes < margin_bytes() + 2 * m_piece_bytes) {
+  // Twice a slice above the margin, so that one growth does not call for the next shrinking.
+  if (host.available_bytes < margin_bytes() + 2 * m_slice_bytes) {
     return {};
   }
   const Status extended = extend();
@@ -121,20 +125,22 @@ Status SpaceReserve::balance(bool* changed) {
 }
 
 Status SpaceReserve::shrink(uint64_t bytes) {
+  VTKV_ASSERT(bytes <= held_bytes());
   VTKV_RETURN_IF_ERROR(m_file->truncate(bytes));
   m_held_bytes = bytes;
   return {};
 }
 
 Status SpaceReserve::extend() {
+  VTKV_ASSERT(held_bytes() < m_target_bytes);
   if (m_file == nullptr) {
     vtkv::OpenOptions options;
     options.create = true;
     VTKV_RETURN_IF_ERROR(m_env->open_file(m_directory + "/reserve", options, &m_file));
   }
-  const uint64_t piece = std::min(m_piece_bytes, m_target_bytes - held_bytes());
-  VTKV_RETURN_IF_ERROR(m_file->allocate(held_bytes(), piece));
-  m_held_bytes = held_bytes() + piece;
+  const uint64_t slice = std::min(m_slice_bytes, m_target_bytes - held_bytes());
+  VTKV_RETURN_IF_ERROR(m_file->allocate(held_bytes(), slice));
+  m_held_bytes = held_bytes() + slice;
   m_lent_bytes = std::min(lent_bytes(), m_target_bytes - std::min(m_target_bytes, held_bytes()));
   return {};
 }

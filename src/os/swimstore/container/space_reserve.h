@@ -1,7 +1,8 @@
-// Host space that data never takes, so that deletes, log, flush and merge go on when the host is full.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Host space that data never takes, so that deletes, log, flushes and compactions go on when the host is full.
 //
 // It is a pre-allocated file beside the containers. When the host runs out, by whoever's hand, it is given
-// back piece by piece and the metadata lives on it; when there is room again, it is filled again. What it
+// back slice by slice and the metadata lives on it; when there is room again, it is filled again. What it
 // lacks is withheld from the growth of containers, and so is a quarter of it as a margin, so that data
 // alone never brings it to shrink.
 //
@@ -10,10 +11,10 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
+#include "vtkv/util/mutex.h"
 
 namespace swimstore {
 
@@ -25,9 +26,9 @@ class SpaceReserve {
 
   // How much of `host`'s space containers may still take.
   uint64_t growable_bytes(const vtkv::FileSystemInfo& host) const;
-  // Gives back one piece, whatever the host has. *gave: there was one.
-  vtkv::Status give_piece(bool* gave);
-  // Gives back so many pieces that the host has room for `bytes` beside the margin. False when less than `least_bytes`
+  // Gives back one slice, whatever the host has. *gave: there was one.
+  vtkv::Status give_slice(bool* gave);
+  // Gives back so many slices that the host has room for `bytes` beside the margin. False when less than `least_bytes`
   // would be left of the reserve and what else the host has; then it gives none.
   bool lend(uint64_t bytes, uint64_t least_bytes);
   // What data has of the reserve, as opposed to log, tree and others. What comes back pays for theirs first. Not known
@@ -40,7 +41,7 @@ class SpaceReserve {
   bool is_low(const vtkv::FileSystemInfo& host) const;
   // Shrinks while the host is nearly full.
   vtkv::Status make_room(bool* changed);
-  // The same, and grows by one piece when there is plenty. *changed: it did either.
+  // The same, and grows by one slice when there is plenty. *changed: it did either.
   // A host without room is no error here.
   vtkv::Status balance(bool* changed);
   uint64_t held_bytes() const { return m_held_bytes.load(std::memory_order_relaxed); }
@@ -48,19 +49,21 @@ class SpaceReserve {
 
  private:
   uint64_t margin_bytes() const { return m_target_bytes / 4; }
-  // The caller holds m_lock.
-  vtkv::Status make_room_locked(bool* changed);
-  vtkv::Status shrink(uint64_t bytes);
-  vtkv::Status extend();
+  vtkv::Status make_room_locked(bool* changed) REQUIRES(m_lock);
+  vtkv::Status shrink(uint64_t bytes) REQUIRES(m_lock);
+  vtkv::Status extend() REQUIRES(m_lock);
 
+  // Set by open().
   vtkv::Env* m_env = nullptr;
   std::string m_directory;
   uint64_t m_target_bytes = 0;
-  uint64_t m_piece_bytes = 0;
-  std::mutex m_lock;  // while the file's size changes
+  uint64_t m_slice_bytes = 0;
+
+  vtkv::Mutex m_lock;  // held while the file's size changes
+  std::unique_ptr<vtkv::File> m_file GUARDED_BY(m_lock);  // null: missing
+  // Changed under m_lock.
   std::atomic<uint64_t> m_held_bytes{0};
   std::atomic<uint64_t> m_lent_bytes{0};
-  std::unique_ptr<vtkv::File> m_file;
 };
 
 }  // namespace swimstore

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What dies of a large slot serves smaller writes, in place. Containers on a simulated host; the test plays the
 // database's part.
 
@@ -25,7 +26,7 @@ constexpr unsigned k256K = 6;
 class SplitInPlaceTest : public testing::Test {
  protected:
   SplitInPlaceTest() : m_env({}) {
-    m_options.stretch_bytes = 256 * kKiB;
+    m_options.chunk_bytes = 256 * kKiB;
     m_options.primed_ahead_bytes = 64 * kKiB;
     m_options.reserve_bytes = 64 * kKiB;
     check(ContainerSet::create(&m_env, "/containers", m_options));
@@ -91,9 +92,8 @@ class SplitInPlaceTest : public testing::Test {
     m_set->set_reuse_horizon(m_sequence);
   }
   uint64_t entries_of_split_slots() const {
-    return static_cast<uint64_t>(std::count_if(m_entries.begin(), m_entries.end(), [](const auto& entry) {
-      return entry.first[0] == kSplitSlotKeyPrefix;
-    }));
+    return static_cast<uint64_t>(std::count_if(
+        m_entries.begin(), m_entries.end(), [](const auto& entry) { return entry.first[0] == kSplitSlotKeyPrefix; }));
   }
 
   vtkv::SimEnv m_env;
@@ -104,18 +104,18 @@ class SplitInPlaceTest : public testing::Test {
   std::vector<AllocationDelta> m_log;
 };
 
-TEST_F(SplitInPlaceTest, APartThatDiedServesASmallerWrite) {
+TEST_F(SplitInPlaceTest, AFragmentThatDiedServesASmallerWrite) {
   const SlotAddress slot = own_one(256 * kKiB);
   free_now({slot, 8, 4, 64});
   EXPECT_EQ(m_set->statistics().owned_bytes, 240 * kKiB);
   EXPECT_EQ(m_set->statistics().classes[k256K].split, 1u);
-  const AllocatedSlot piece = allocate(16 * kKiB)[0];
-  EXPECT_EQ(piece.address.whole(), slot);
-  EXPECT_EQ(piece.address.first_block(), 8u);
-  EXPECT_EQ(piece.address.byte_offset(), slot.byte_offset() + 8 * kBlockBytes);
-  EXPECT_TRUE(piece.primed);
-  own({piece});
-  EXPECT_TRUE(m_set->is_owned(piece.blocks()));
+  const AllocatedSlot fragment = allocate(16 * kKiB)[0];
+  EXPECT_EQ(fragment.address.whole(), slot);
+  EXPECT_EQ(fragment.address.first_block(), 8u);
+  EXPECT_EQ(fragment.address.byte_offset(), slot.byte_offset() + 8 * kBlockBytes);
+  EXPECT_TRUE(fragment.primed);
+  own({fragment});
+  EXPECT_TRUE(m_set->is_owned(fragment.blocks()));
   EXPECT_EQ(m_set->statistics().owned_bytes, 256 * kKiB);
 }
 
@@ -140,7 +140,7 @@ TEST_F(SplitInPlaceTest, WhatWasNeverWrittenIsFreeOnceTheSlotIsSplit) {
   EXPECT_EQ(m_set->statistics().classes[k256K].split_free_blocks, 15u);
 }
 
-TEST_F(SplitInPlaceTest, AnUnprimedSlotHasUnprimedPieces) {
+TEST_F(SplitInPlaceTest, AnUnprimedSlotHasUnprimedFragments) {
   const std::vector<AllocatedSlot> slots = allocate(256 * kKiB);
   own(slots);
   free_now({slots[0].address, 0, 32, 64});
@@ -150,50 +150,50 @@ TEST_F(SplitInPlaceTest, AnUnprimedSlotHasUnprimedPieces) {
 TEST_F(SplitInPlaceTest, ASlotOfWhichAllIsFreeIsWholeAgain) {
   const SlotAddress slot = own_one(256 * kKiB);
   free_now({slot, 8, 4, 64});
-  const AllocatedSlot piece = allocate(16 * kKiB)[0];
-  own({piece});
+  const AllocatedSlot fragment = allocate(16 * kKiB)[0];
+  own({fragment});
   free_now({slot, 0, 8, 64});
   free_now({slot, 12, 52, 64});
   EXPECT_EQ(m_set->statistics().classes[k256K].split, 1u);
-  free_now(piece.blocks());
+  free_now(fragment.blocks());
   EXPECT_EQ(m_set->statistics().classes[k256K].split, 0u);
   EXPECT_EQ(m_set->statistics().owned_bytes, 0u);
   EXPECT_EQ(allocate(256 * kKiB)[0].address, slot);
 }
 
-TEST_F(SplitInPlaceTest, AReservedPieceKeepsItsSlotSplit) {
+TEST_F(SplitInPlaceTest, AReservedFragmentKeepsItsSlotSplit) {
   const SlotAddress slot = own_one(256 * kKiB);
   free_now({slot, 0, 63, 64});
-  const std::vector<AllocatedSlot> piece = allocate(4 * kKiB);
-  ASSERT_EQ(piece[0].address.whole(), slot);
+  const std::vector<AllocatedSlot> fragment = allocate(4 * kKiB);
+  ASSERT_EQ(fragment[0].address.whole(), slot);
   free_now({slot, 63, 1, 64});  // the last that had an owner
   checkpoint();
   EXPECT_EQ(entries_of_split_slots(), 0u);
-  own(piece);
-  EXPECT_TRUE(m_set->is_owned(piece[0].blocks()));
+  own(fragment);
+  EXPECT_TRUE(m_set->is_owned(fragment[0].blocks()));
   // The log's tail alone makes the slot split again.
   open();
-  EXPECT_TRUE(m_set->is_owned(piece[0].blocks()));
+  EXPECT_TRUE(m_set->is_owned(fragment[0].blocks()));
   EXPECT_EQ(m_set->statistics().owned_bytes, 4 * kKiB);
 }
 
-TEST_F(SplitInPlaceTest, AbandonedPiecesAreFreeAtOnce) {
+TEST_F(SplitInPlaceTest, AbandonedFragmentsAreFreeAtOnce) {
   const SlotAddress slot = own_one(256 * kKiB);
   free_now({slot, 16, 16, 64});
-  const std::vector<AllocatedSlot> piece = allocate(40 * kKiB);
-  m_set->abandon(piece);
+  const std::vector<AllocatedSlot> fragment = allocate(40 * kKiB);
+  m_set->abandon(fragment);
   EXPECT_EQ(m_set->statistics().classes[k256K].split_free_blocks, 16u);
 }
 
-TEST_F(SplitInPlaceTest, PiecesComeBeforeSlotsAndBeforeGrowth) {
+TEST_F(SplitInPlaceTest, FragmentsComeBeforeSlotsAndBeforeGrowth) {
   const SlotAddress slot = own_one(256 * kKiB);
   free_now({slot, 0, 32, 64});
   const uint64_t before = m_set->statistics().file_bytes;
   std::set<uint64_t> offsets;
   for (int i = 0; i < 32; i++) {
-    const AllocatedSlot piece = allocate(4 * kKiB)[0];
-    EXPECT_EQ(piece.address.whole(), slot);
-    EXPECT_TRUE(offsets.insert(piece.address.byte_offset()).second);
+    const AllocatedSlot fragment = allocate(4 * kKiB)[0];
+    EXPECT_EQ(fragment.address.whole(), slot);
+    EXPECT_TRUE(offsets.insert(fragment.address.byte_offset()).second);
   }
   EXPECT_EQ(m_set->statistics().file_bytes, before);
   EXPECT_EQ(allocate(4 * kKiB)[0].address.split_levels, 0);
@@ -279,25 +279,25 @@ TEST_F(SplitInPlaceTest, ClaimsWhatIsFreeOfTheBlocks) {
   apply({.allocated = claimed, .freed = {}});
   EXPECT_TRUE(m_set->is_owned({slot, 0, 6, 16}));
   EXPECT_FALSE(m_set->is_owned({slot, 0, 7, 16}));
-  // Of a slot that is free as a whole the piece alone.
+  // Of a slot that is free as a whole the fragment alone.
   free_now({slot, 0, 6, 16});
   free_now({slot, 8, 8, 16});
   claimed.clear();
-  const SlotAddress piece{1, slot.index << 3 | 5, 3};
-  check(m_set->claim(SlotBlocks::all(piece), &claimed));
+  const SlotAddress fragment{1, slot.index << 3 | 5, 3};
+  check(m_set->claim(SlotBlocks::all(fragment), &claimed));
   apply({.allocated = claimed, .freed = {}});
-  EXPECT_TRUE(m_set->is_owned(SlotBlocks::all(piece)));
+  EXPECT_TRUE(m_set->is_owned(SlotBlocks::all(fragment)));
   EXPECT_EQ(m_set->statistics().owned_bytes, 8 * kKiB);
 }
 
 // Two transactions, of a damaged store, whose extents name the same blocks.
 TEST_F(SplitInPlaceTest, WhatATransactionFreesNoOtherFrees) {
   const SlotAddress slot = own_one(64 * kKiB);
-  const SlotAddress piece{0, slot.index << k64K | 5, k64K};
+  const SlotAddress fragment{0, slot.index << k64K | 5, k64K};
   EXPECT_TRUE(m_set->begin_free({slot, 4, 4, 16}));
   EXPECT_FALSE(m_set->begin_free({slot, 7, 1, 16}));
   EXPECT_FALSE(m_set->begin_free({slot, 0, 16, 16}));
-  EXPECT_FALSE(m_set->begin_free(SlotBlocks::all(piece)));
+  EXPECT_FALSE(m_set->begin_free(SlotBlocks::all(fragment)));
   EXPECT_TRUE(m_set->begin_free({slot, 3, 1, 16}));
   m_set->end_free({slot, 3, 1, 16});
   EXPECT_TRUE(m_set->begin_free({slot, 3, 1, 16}));
@@ -313,19 +313,20 @@ TEST_F(SplitInPlaceTest, WhatATransactionFreesNoOtherFrees) {
 
 TEST_F(SplitInPlaceTest, ContradictionsOfTheLogAreErrors) {
   const SlotAddress slot = own_one(64 * kKiB);
-  const SlotAddress piece{0, slot.index << k64K | 3, k64K};
+  const SlotAddress fragment{0, slot.index << k64K | 3, k64K};
   const auto refuses = [this](const AllocationDelta& delta) { return m_set->replay(delta).is_corruption(); };
-  EXPECT_TRUE(refuses({.allocated = {SlotBlocks::all(piece)}, .freed = {}}));  // another owner's
-  EXPECT_TRUE(refuses({.allocated = {}, .freed = {SlotBlocks::all(piece)}}));  // of a slot that is not split
+  EXPECT_TRUE(refuses({.allocated = {SlotBlocks::all(fragment)}, .freed = {}}));  // another owner's
+  EXPECT_TRUE(refuses({.allocated = {}, .freed = {SlotBlocks::all(fragment)}}));  // of a slot that is not split
   check(m_set->replay({.allocated = {}, .freed = {{slot, 3, 1, 16}}}));
   EXPECT_TRUE(refuses({.allocated = {}, .freed = {{slot, 3, 1, 16}}}));
-  check(m_set->replay({.allocated = {SlotBlocks::all(piece)}, .freed = {}}));
-  EXPECT_TRUE(refuses({.allocated = {SlotBlocks::all(piece)}, .freed = {}}));
+  check(m_set->replay({.allocated = {SlotBlocks::all(fragment)}, .freed = {}}));
+  EXPECT_TRUE(refuses({.allocated = {SlotBlocks::all(fragment)}, .freed = {}}));
   EXPECT_TRUE(refuses({.allocated = {SlotBlocks::all({0, uint64_t{1} << 40, k64K})}, .freed = {}}));
   m_entries[SplitSlotRecord::encode_key(k64K, slot.index + 1)] =
       SplitSlotRecord{.container = k64K, .slot = slot.index + 1, .owned = {1}}.encode_value();
-  EXPECT_TRUE(m_set->load_split_slot(SplitSlotRecord::encode_key(k64K, slot.index + 1),
-                                     m_entries[SplitSlotRecord::encode_key(k64K, slot.index + 1)])
+  EXPECT_TRUE(m_set
+                  ->load_split_slot(SplitSlotRecord::encode_key(k64K, slot.index + 1),
+                                    m_entries[SplitSlotRecord::encode_key(k64K, slot.index + 1)])
                   .is_corruption());
 }
 

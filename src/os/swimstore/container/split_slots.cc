@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/container/split_slots.h"
 
 #include <algorithm>
@@ -13,11 +14,11 @@ namespace {
 using Words = std::vector<uint64_t>;
 
 constexpr uint32_t kWordBits = 64;
-constexpr unsigned kWordClass = 6;  // pieces of 2^6 blocks fill a word
-// Where pieces of each size up to a word may begin.
-constexpr uint64_t kStarts[kWordClass + 1] = {
-    ~uint64_t{0},       0x5555555555555555, 0x1111111111111111, 0x0101010101010101,
-    0x0001000100010001, 0x0000000100000001, 0x0000000000000001};
+constexpr unsigned kWordClass = 6;  // fragments of 2^6 blocks fill a word
+// Where fragments of each size up to a word may begin.
+constexpr uint64_t kStarts[kWordClass + 1] = {~uint64_t{0},       0x5555555555555555, 0x1111111111111111,
+                                              0x0101010101010101, 0x0001000100010001, 0x0000000100000001,
+                                              0x0000000000000001};
 
 // Calls step(word, mask) for each word that holds some of the blocks.
 template <class Step>
@@ -50,7 +51,7 @@ bool none(const Words& words, uint32_t first, uint32_t count) {
   return result;
 }
 
-// From where pieces half as large begin to where those of `size_class` do.
+// From where fragments half as large begin to where those of `size_class` do.
 void halves_to_wholes(Words* starts, unsigned size_class) {
   if (size_class <= kWordClass) {
     for (uint64_t& word : *starts) {
@@ -83,6 +84,12 @@ uint32_t first_bit(const Words& words) {
 
 }  // namespace
 
+const SplitSlots::Slot& SplitSlots::at(uint64_t slot) const {
+  const auto found = m_slots.find(slot);
+  VTKV_ASSERT(found != m_slots.end());
+  return found->second;
+}
+
 SplitSlots::Slot& SplitSlots::insert(uint64_t slot) {
   const auto [found, added] = m_slots.try_emplace(slot);
   VTKV_ASSERT(added);
@@ -101,21 +108,23 @@ void SplitSlots::split(uint64_t slot, uint32_t owned) {
 }
 
 void SplitSlots::unite(uint64_t slot) {
-  Slot& it = at(slot);
-  count_owned(it, -int64_t{it.owned_blocks});
-  forget_pieces(slot, it);
+  const Slot& it = at(slot);
+  VTKV_ASSERT(it.owned_blocks == 0);
+  forget_fragments(slot, it);
   m_slots.erase(slot);
   m_changed.insert(slot);
 }
 
 void SplitSlots::count_owned(Slot& slot, int64_t difference) {
+  const int64_t owned = slot.owned_blocks + difference;
+  VTKV_ASSERT(owned >= 0 && owned <= int64_t{blocks()});
   m_slots_with_owner -= slot.owned_blocks > 0;
-  slot.owned_blocks = static_cast<uint32_t>(slot.owned_blocks + difference);
+  slot.owned_blocks = static_cast<uint32_t>(owned);
   m_slots_with_owner += slot.owned_blocks > 0;
   m_owned_blocks += static_cast<uint64_t>(difference);
 }
 
-// ---- pieces
+// ---- fragments
 
 SplitSlots::Words SplitSlots::starts(const Slot& slot, unsigned size_class) const {
   Words free = slot.busy;
@@ -133,15 +142,16 @@ SplitSlots::Words SplitSlots::starts(const Slot& slot, unsigned size_class) cons
 
 int SplitSlots::largest(const Slot& slot) {
   int size_class = kSizeClasses - 1;
-  while (size_class >= 0 && slot.pieces[static_cast<unsigned>(size_class)] == 0) {
+  while (size_class >= 0 && slot.fragments[static_cast<unsigned>(size_class)] == 0) {
     --size_class;
   }
   return size_class;
 }
 
-void SplitSlots::forget_pieces(uint64_t number, const Slot& slot) {
+void SplitSlots::forget_fragments(uint64_t number, const Slot& slot) {
   for (unsigned k = 0; k < kSizeClasses; ++k) {
-    m_pieces[k] -= slot.pieces[k];
+    VTKV_ASSERT(m_fragments[k] >= slot.fragments[k]);
+    m_fragments[k] -= slot.fragments[k];
   }
   if (const int before = largest(slot); before >= 0) {
     m_by_largest[static_cast<unsigned>(before)].erase(number);
@@ -149,8 +159,8 @@ void SplitSlots::forget_pieces(uint64_t number, const Slot& slot) {
 }
 
 void SplitSlots::recount(uint64_t number, Slot& slot) {
-  forget_pieces(number, slot);
-  slot.pieces.fill(0);
+  forget_fragments(number, slot);
+  slot.fragments.fill(0);
   if (m_quarantined.contains(number)) {
     return;
   }
@@ -159,8 +169,8 @@ void SplitSlots::recount(uint64_t number, Slot& slot) {
     if (k > 0) {
       halves_to_wholes(&free, k);
     }
-    slot.pieces[k] = static_cast<uint16_t>(count_bits(free));
-    m_pieces[k] += slot.pieces[k];
+    slot.fragments[k] = static_cast<uint16_t>(count_bits(free));
+    m_fragments[k] += slot.fragments[k];
   }
   if (const int now = largest(slot); now >= 0) {
     m_by_largest[static_cast<unsigned>(now)].insert(number);
@@ -168,7 +178,7 @@ void SplitSlots::recount(uint64_t number, Slot& slot) {
 }
 
 bool SplitSlots::take(unsigned size_class, uint32_t blocks, uint64_t* slot, uint32_t* first) {
-  if (m_pieces[size_class] == 0) {
+  if (m_fragments[size_class] == 0) {
     return false;
   }
   unsigned largest = size_class;
@@ -178,8 +188,8 @@ bool SplitSlots::take(unsigned size_class, uint32_t blocks, uint64_t* slot, uint
   *slot = *m_by_largest[largest].begin();
   Slot& it = at(*slot);
   Words free = starts(it, size_class);
-  if (size_class < m_container && it.pieces[size_class] > 2 * it.pieces[size_class + 1]) {
-    // Leave out the halves of larger pieces.
+  if (size_class < m_container && it.fragments[size_class] > 2 * it.fragments[size_class + 1]) {
+    // Leave out the halves of larger fragments.
     const Words larger = starts(it, size_class + 1);
     const uint32_t length = 2u << size_class;
     for (uint32_t at = 0; at < this->blocks(); at += length) {
@@ -189,6 +199,7 @@ bool SplitSlots::take(unsigned size_class, uint32_t blocks, uint64_t* slot, uint
     }
   }
   *first = first_bit(free);
+  VTKV_ASSERT(none(it.busy, *first, blocks) && none(it.owned, *first, blocks));
   assign(&it.busy, *first, blocks, true);
   recount(*slot, it);
   return true;

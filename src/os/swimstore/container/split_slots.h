@@ -1,16 +1,17 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The slots of one container that are split: what dies of a large slot is given to smaller writes, in place.
 //
-// A slot splits when a part of what was written to it is freed; from then on each of its blocks is owned, or waits
-// for the reuse horizon, or is free. A write takes a free piece: 2^k blocks at a multiple of their number, as in a
-// buddy system, so that pieces find together again by themselves when their neighbours are freed. Splitting and
-// uniting cost no I/O: the blocks were written before, so a piece of a primed slot is primed.
+// A slot splits when some of the blocks written to it are freed; from then on each of its blocks is owned, or waits
+// for the reuse horizon, or is free. A write takes a free fragment: 2^k blocks at a multiple of their number, as in a
+// buddy system, so that fragments find together again by themselves when their neighbours are freed. Splitting and
+// uniting cost no I/O: the blocks were written before, so a fragment of a primed slot is primed.
 //
 // For each block there are two bits, as there are two states of a slot (container_set.h):
 //   busy    may not be handed out: reserved, owned, or waiting
 //   owned   as of the last applied sequence; what the tree's entry of the slot holds (format/split_slot.h)
 // Invariants: owned => busy, once recovery is finished. A slot without a busy block is split no more.
 //
-// Source: buddy allocation, Knowlton 1965 (CACM 8:10); the paper (HotStorage '18, 3.2) punches dead pieces instead.
+// Source: buddy allocation, Knowlton 1965 (CACM 8:10); the paper (HotStorage '18, 3.2) punches dead fragments instead.
 //
 // Memory: about 300 bytes for a slot of 4 MiB. Costs: a look at the slot's words, 16 of them for 4 MiB, and a step
 // in an ordered set. Not thread-safe.
@@ -21,9 +22,10 @@
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
-#include "swimstore/container/size_class.h"
+#include "swimstore/format/size_class.h"
 #include "swimstore/format/split_slot.h"
 
 namespace swimstore {
@@ -33,17 +35,17 @@ class SplitSlots {
   explicit SplitSlots(unsigned container) : m_container(container) {}
 
   bool contains(uint64_t slot) const { return m_slots.contains(slot); }
-  // From now on no piece of it is handed out. Before finish_recovery().
+  // From now on no fragment of it is handed out. Before finish_recovery().
   void quarantine(uint64_t slot) { m_quarantined.insert(slot); }
   // Splits the slot: all of it is busy, its first `owned` blocks are owned.
   void split(uint64_t slot, uint32_t owned);
-  // The slot is split no more; whoever names it next names all of it.
+  // The slot is split no more; whoever names it next names all of it. REQUIRES: no block of it is owned.
   void unite(uint64_t slot);
 
-  // How many pieces of 2^size_class blocks may be handed out.
-  uint64_t pieces(unsigned size_class) const { return m_pieces[size_class]; }
-  // Finds a free piece of 2^size_class blocks and makes the first `blocks` of them busy; one that is part of no larger
-  // piece, if there is one in the slot. False: there is none.
+  // How many fragments of 2^size_class blocks may be handed out.
+  uint64_t fragments(unsigned size_class) const { return m_fragments[size_class]; }
+  // Finds a free fragment of 2^size_class blocks and makes the first `blocks` of them busy; one that is part of no
+  // larger fragment, if there is one in the slot. False: there is none.
   bool take(unsigned size_class, uint32_t blocks, uint64_t* slot, uint32_t* first);
   // Makes these busy; false when one of them is.
   bool take_these(uint64_t slot, uint32_t first, uint32_t count);
@@ -58,7 +60,6 @@ class SplitSlots {
 
   // For checkpoints: the slots that changed since the last call, split or not.
   std::vector<uint64_t> take_changed();
-  void note_changed(uint64_t slot) { m_changed.insert(slot); }
   SplitSlotRecord record(uint64_t slot) const;  // REQUIRES: contains(slot)
   // Recovery: owned blocks as of the checkpoint.
   void load(const SplitSlotRecord& record);
@@ -68,7 +69,7 @@ class SplitSlots {
   uint64_t slots() const { return m_slots.size(); }
   uint64_t slots_with_owner() const { return m_slots_with_owner; }
   uint64_t owned_blocks() const { return m_owned_blocks; }
-  uint64_t free_blocks() const { return m_pieces[0]; }
+  uint64_t free_blocks() const { return m_fragments[0]; }
   // Runs of owned blocks of the slot: first, count. REQUIRES: contains(slot).
   std::vector<std::pair<uint32_t, uint32_t>> owned_runs(uint64_t slot) const;
 
@@ -77,26 +78,26 @@ class SplitSlots {
   struct Slot {
     Words owned;
     Words busy;
-    std::array<uint16_t, kSizeClasses> pieces{};  // free ones, by size
+    std::array<uint16_t, kSizeClasses> fragments{};  // free ones, by size
     uint32_t owned_blocks = 0;
   };
 
   uint32_t blocks() const { return slot_blocks(m_container); }
-  Slot& at(uint64_t slot) { return m_slots.find(slot)->second; }
-  const Slot& at(uint64_t slot) const { return m_slots.find(slot)->second; }
+  Slot& at(uint64_t slot) { return const_cast<Slot&>(std::as_const(*this).at(slot)); }
+  const Slot& at(uint64_t slot) const;  // REQUIRES: contains(slot)
   Slot& insert(uint64_t slot);
   void count_owned(Slot& slot, int64_t difference);
-  // Of blocks that are free, those at which a free piece of this size begins.
+  // Of blocks that are free, those at which a free fragment of this size begins.
   Words starts(const Slot& slot, unsigned size_class) const;
   // After a change of busy blocks.
   void recount(uint64_t number, Slot& slot);
-  void forget_pieces(uint64_t number, const Slot& slot);
-  static int largest(const Slot& slot);  // class of its largest free piece; -1: none
+  void forget_fragments(uint64_t number, const Slot& slot);
+  static int largest(const Slot& slot);  // class of its largest free fragment; -1: none
 
   const unsigned m_container;
   std::unordered_map<uint64_t, Slot> m_slots;
-  std::array<std::set<uint64_t>, kSizeClasses> m_by_largest;  // slots by their largest free piece
-  std::array<uint64_t, kSizeClasses> m_pieces{};              // sums over all slots
+  std::array<std::set<uint64_t>, kSizeClasses> m_by_largest;  // slots by their largest free fragment
+  std::array<uint64_t, kSizeClasses> m_fragments{};           // sums over all slots
   std::set<uint64_t> m_changed;
   std::unordered_set<uint64_t> m_quarantined;
   uint64_t m_owned_blocks = 0;

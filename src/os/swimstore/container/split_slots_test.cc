@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/container/split_slots.h"
 
 #include <gtest/gtest.h>
@@ -29,11 +30,11 @@ uint32_t take(SplitSlots& slots, unsigned size_class, uint32_t blocks) {
   return first;
 }
 
-TEST(SplitSlots, PiecesLieAtMultiplesOfTheirSize) {
+TEST(SplitSlots, FragmentsLieAtMultiplesOfTheirSize) {
   SplitSlots slots = with_free({{1, 6}});  // 1, 2 and 3, 4 and 5, 6
-  EXPECT_EQ(slots.pieces(0), 6u);
-  EXPECT_EQ(slots.pieces(1), 2u);
-  EXPECT_EQ(slots.pieces(2), 0u);
+  EXPECT_EQ(slots.fragments(0), 6u);
+  EXPECT_EQ(slots.fragments(1), 2u);
+  EXPECT_EQ(slots.fragments(2), 0u);
   uint64_t slot = 0;
   uint32_t first = 0;
   EXPECT_FALSE(slots.take(2, 4, &slot, &first));
@@ -41,13 +42,13 @@ TEST(SplitSlots, PiecesLieAtMultiplesOfTheirSize) {
   EXPECT_EQ(take(slots, 1, 2), 4u);
 }
 
-TEST(SplitSlots, SmallPiecesAreTakenBeforeLargerOnesAreBroken) {
+TEST(SplitSlots, SmallFragmentsAreTakenBeforeLargerOnesAreBroken) {
   SplitSlots slots = with_free({{0, 4}, {9, 1}});
   EXPECT_EQ(take(slots, 0, 1), 9u);
   EXPECT_EQ(take(slots, 0, 1), 0u);
 }
 
-TEST(SplitSlots, SlotsWithSmallPiecesComeFirst) {
+TEST(SplitSlots, SlotsWithSmallFragmentsComeFirst) {
   SplitSlots slots = with_free({{0, 512}});
   slots.split(8, 0);
   EXPECT_TRUE(slots.put_back(8, 3, 1));
@@ -58,22 +59,22 @@ TEST(SplitSlots, SlotsWithSmallPiecesComeFirst) {
   EXPECT_EQ(first, 3u);
 }
 
-TEST(SplitSlots, WhatIsNotNeededOfAPieceStaysFree) {
+TEST(SplitSlots, WhatIsNotNeededOfAFragmentStaysFree) {
   SplitSlots slots = with_free({{8, 8}});
   EXPECT_EQ(take(slots, 3, 5), 8u);
-  EXPECT_EQ(slots.pieces(0), 3u);
+  EXPECT_EQ(slots.fragments(0), 3u);
   EXPECT_EQ(take(slots, 1, 2), 14u);
 }
 
-TEST(SplitSlots, PiecesLargerThanAWordOfBits) {
+TEST(SplitSlots, FragmentsLargerThanAWordOfBits) {
   SplitSlots slots = with_free({{256, 256}});
   for (unsigned size_class = 0; size_class <= 8; ++size_class) {
-    EXPECT_EQ(slots.pieces(size_class), 256u >> size_class);
+    EXPECT_EQ(slots.fragments(size_class), 256u >> size_class);
   }
-  EXPECT_EQ(slots.pieces(9), 0u);
+  EXPECT_EQ(slots.fragments(9), 0u);
   EXPECT_EQ(take(slots, 7, 128), 256u);
   EXPECT_EQ(take(slots, 7, 100), 384u);
-  EXPECT_EQ(slots.pieces(0), 28u);
+  EXPECT_EQ(slots.fragments(0), 28u);
 }
 
 TEST(SplitSlots, NeighboursFindTogetherAgain) {
@@ -87,7 +88,7 @@ TEST(SplitSlots, NeighboursFindTogetherAgain) {
   for (const uint32_t block : taken) {
     EXPECT_TRUE(slots.put_back(7, block, 1));
   }
-  EXPECT_EQ(slots.pieces(6), 1u);
+  EXPECT_EQ(slots.fragments(6), 1u);
 }
 
 TEST(SplitSlots, ASlotWithNothingBusyIsToBeUnited) {
@@ -118,9 +119,9 @@ TEST(SplitSlots, ACheckpointBringsBackWhoOwnsWhat) {
   EXPECT_EQ(before.take_changed(), std::vector<uint64_t>{5});
   EXPECT_TRUE(before.take_changed().empty());
   SplitSlotRecord record;
-  ASSERT_TRUE(SplitSlotRecord::decode(SplitSlotRecord::encode_key(kContainer, 5), before.record(5).encode_value(),
-                                      &record)
-                  .ok());
+  ASSERT_TRUE(
+      SplitSlotRecord::decode(SplitSlotRecord::encode_key(kContainer, 5), before.record(5).encode_value(), &record)
+          .ok());
   SplitSlots after(kContainer);
   after.load(record);
   after.finish_recovery();
@@ -157,12 +158,12 @@ TEST(SplitSlots, RandomUseMatchesAModel) {
       if (!taken.empty() && random() % 2 == 0) {
         const size_t which = random() % taken.size();
         auto& [slot, first, count] = taken[which];
-        const uint32_t part = 1 + static_cast<uint32_t>(random() % count);
-        if (std::count(busy[slot].begin(), busy[slot].end(), true) > static_cast<long>(part)) {
-          slots.put_back(slot, first, part);
-          std::fill_n(busy[slot].begin() + first, part, false);
-          first += part;
-          count -= part;
+        const uint32_t slice = 1 + static_cast<uint32_t>(random() % count);
+        if (std::count(busy[slot].begin(), busy[slot].end(), true) > static_cast<long>(slice)) {
+          slots.put_back(slot, first, slice);
+          std::fill_n(busy[slot].begin() + first, slice, false);
+          first += slice;
+          count -= slice;
         }
         if (count == 0) {
           taken.erase(taken.begin() + static_cast<long>(which));
@@ -170,19 +171,19 @@ TEST(SplitSlots, RandomUseMatchesAModel) {
         continue;
       }
       const auto size_class = static_cast<unsigned>(random() % container);
-      const uint32_t wanted = (slot_blocks(size_class) + 1) / 2 +
-                              static_cast<uint32_t>(random() % ((slot_blocks(size_class) + 1) / 2));
-      uint64_t pieces = 0;
+      const uint32_t wanted =
+          (slot_blocks(size_class) + 1) / 2 + static_cast<uint32_t>(random() % ((slot_blocks(size_class) + 1) / 2));
+      uint64_t fragments = 0;
       for (const auto& slot : busy) {
         for (uint32_t at = 0; at < blocks; at += slot_blocks(size_class)) {
-          pieces += std::count(slot.begin() + at, slot.begin() + at + slot_blocks(size_class), true) == 0;
+          fragments += std::count(slot.begin() + at, slot.begin() + at + slot_blocks(size_class), true) == 0;
         }
       }
-      ASSERT_EQ(slots.pieces(size_class), pieces);
+      ASSERT_EQ(slots.fragments(size_class), fragments);
       uint64_t slot = 0;
       uint32_t first = 0;
-      ASSERT_EQ(slots.take(size_class, wanted, &slot, &first), pieces > 0);
-      if (pieces > 0) {
+      ASSERT_EQ(slots.take(size_class, wanted, &slot, &first), fragments > 0);
+      if (fragments > 0) {
         ASSERT_EQ(first % slot_blocks(size_class), 0u);
         for (uint32_t block = first; block < first + slot_blocks(size_class); ++block) {
           ASSERT_FALSE(busy[slot][block]);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/cube/cube.h"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "swimstore/format/allocation_page.h"
 #include "swimstore/format/split_slot.h"
 #include "vtkv/env/read_only_env.h"
+#include "vtkv/util/invariants.h"
 
 namespace swimstore {
 
@@ -37,10 +39,6 @@ class NoteReader final : public vtkv::WriteBatch::Handler {
       m_counters.apply(delta);
     }
   }
-  void put(std::string_view, std::string_view) override {}
-  void remove(std::string_view) override {}
-  void remove_range(std::string_view, std::string_view) override {}
-  void external_write(const vtkv::ExternalWrite&) override {}
 
  private:
   ContainerSet& m_containers;
@@ -86,17 +84,18 @@ Status open_cube_read_only(vtkv::Env* env, const std::string& directory, const C
   return {};
 }
 
-CubeImplementation::CubeImplementation(vtkv::Env* env, std::string directory, const CubeOptions& options, bool read_only)
+CubeImplementation::CubeImplementation(vtkv::Env* env, std::string directory, const CubeOptions& options,
+                                       bool read_only)
     : m_read_only_env(read_only ? std::make_unique<vtkv::ReadOnlyEnv>(env) : nullptr),
       m_env(read_only ? m_read_only_env.get() : env),
       m_directory(std::move(directory)),
       m_options(options) {
-  m_options.containers.caretaker &= !read_only;
+  m_options.containers.maintenance &= !read_only;
   m_options.containers.read_only = read_only;
 }
 
 CubeImplementation::~CubeImplementation() {
-  m_horizon_keeper.reset();
+  m_idle_committer.reset();
   // Waits for what was submitted, whose callbacks use the containers, whose worker may still ask for a checkpoint.
   if (m_containers) {
     m_containers->stop();
@@ -128,7 +127,7 @@ Status CubeImplementation::open() {
     return m_containers->finish_recovery();
   }
   m_containers->set_checkpoint_request([this] { m_database->request_checkpoint(); });
-  m_horizon_keeper = std::make_unique<HorizonKeeper>(m_env, *m_containers, *m_database);
+  m_idle_committer = std::make_unique<IdleCommitter>(m_env, *m_containers, *m_database);
   return m_containers->finish_recovery();
 }
 
@@ -140,6 +139,7 @@ std::vector<vtkv::BackgroundError> CubeImplementation::background_errors() const
 }
 
 void CubeImplementation::submit(CubeTransaction* transaction) {
+  VTKV_ASSERT(transaction->m_cube == nullptr);  // each goes once
   transaction->m_cube = this;
   if (m_options.database.single_flush && !transaction->m_first_fills.empty()) {
     transaction->pad_first_fills(*m_containers);
@@ -154,7 +154,7 @@ void CubeImplementation::apply(SequenceNumber sequence, const CubeDelta& delta) 
   m_containers->apply(sequence, delta.allocation);
   m_counters.apply(delta);
   m_damage.apply(delta.allocation);
-  m_horizon_keeper->note_activity();
+  m_idle_committer->note_activity();
 }
 
 Status CubeImplementation::verify(const vtkv::ExternalWrite& write, bool* matches) {
@@ -173,9 +173,8 @@ Status CubeImplementation::load(const TreeReader& tree) {
   VTKV_RETURN_IF_ERROR(visit_prefix(tree, kSplitSlotKeyPrefix, [this](std::string_view key, std::string_view value) {
     return m_containers->load_split_slot(key, value);
   }));
-  return visit_prefix(tree, kCounterKeyPrefix, [this](std::string_view key, std::string_view value) {
-    return m_counters.load(key, value);
-  });
+  return visit_prefix(tree, kCounterKeyPrefix,
+                      [this](std::string_view key, std::string_view value) { return m_counters.load(key, value); });
 }
 
 Status CubeImplementation::replay(SequenceNumber, std::string_view encoded) {

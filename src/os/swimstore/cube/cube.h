@@ -1,4 +1,5 @@
-// One isolated shard of the store: a vtkv database (its log is the intent log, its tree the metadata) and
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// One isolated partition of the store: a vtkv database (its log is the intent log, its tree the metadata) and
 // the containers that hold the data. A cube fails and recovers alone.
 //
 // What the store above keeps in the tree is its own (format/key_codec.h); the cube itself owns the key
@@ -33,8 +34,8 @@ class CubeTransaction : public vtkv::Submission {
   // One slot write: bytes go to the start of the slot at `offset` in it. Writes of one transaction to one slot
   // do not overlap.
   // REQUIRES: data aligned to kIoAlignment, stays valid until data_written().
-  void add_slot_write(ContainerSet& containers, const AllocatedSlot& slot, uint32_t offset,
-                      std::vector<iovec> buffers, uint32_t length, uint32_t crc32c);
+  void add_slot_write(ContainerSet& containers, const AllocatedSlot& slot, uint32_t offset, std::vector<iovec> buffers,
+                      uint32_t length, uint32_t crc32c);
   CubeDelta delta;
 
  protected:

@@ -1,16 +1,20 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/cube/cube_counters.h"
 
 #include <algorithm>
 
+#include "vtkv/util/invariants.h"
+
 namespace swimstore {
 
+using vtkv::MutexLock;
 using vtkv::Status;
 
 void CubeCounters::apply(const CubeDelta& delta) {
   if (delta.pools.empty() && delta.next_object_id == 0) {
     return;
   }
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   for (const auto& [id, usage] : delta.pools) {
     m_counters.pools[id] += usage;
     m_changed_pools.insert(id);
@@ -23,19 +27,20 @@ void CubeCounters::apply(const CubeDelta& delta) {
 }
 
 uint64_t CubeCounters::new_object_id() {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
+  VTKV_ASSERT(m_next_reserved >= m_counters.next_object_id);
   return m_next_reserved++;
 }
 
 std::map<int64_t, PoolUsage> CubeCounters::pool_usage() const {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   std::map<int64_t, PoolUsage> pools = m_counters.pools;
   std::erase_if(pools, [](const auto& pool) { return pool.second.is_zero(); });
   return pools;
 }
 
 void CubeCounters::collect(std::vector<vtkv::CheckpointEntry>* entries) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   for (int64_t id : m_changed_pools) {
     entries->push_back({Counters::pool_key(id), Counters::pool_value(m_counters.pools[id])});
   }
@@ -47,7 +52,7 @@ void CubeCounters::collect(std::vector<vtkv::CheckpointEntry>* entries) {
 }
 
 Status CubeCounters::load(std::string_view key, std::string_view value) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   VTKV_RETURN_IF_ERROR(m_counters.load(key, value));
   m_next_reserved = m_counters.next_object_id;
   return {};

@@ -1,10 +1,10 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The counters of a cube: object ids and the sums per pool, as of the last applied sequence.
 //
 // Threads: all methods may be called from any thread; apply() in sequence order.
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
@@ -12,6 +12,7 @@
 
 #include "swimstore/format/counter_record.h"
 #include "vtkv/options.h"
+#include "vtkv/util/mutex.h"
 
 namespace swimstore {
 
@@ -27,11 +28,11 @@ class CubeCounters {
   vtkv::Status load(std::string_view key, std::string_view value);
 
  private:
-  mutable std::mutex m_lock;
-  Counters m_counters;             // as of the last applied sequence
-  uint64_t m_next_reserved = 1;    // object ids below it are taken or reserved
-  std::set<int64_t> m_changed_pools;
-  bool m_next_object_id_changed = false;
+  mutable vtkv::Mutex m_lock;
+  Counters m_counters GUARDED_BY(m_lock);           // as of the last applied sequence
+  uint64_t m_next_reserved GUARDED_BY(m_lock) = 1;  // object ids below it are taken or reserved
+  std::set<int64_t> m_changed_pools GUARDED_BY(m_lock);
+  bool m_next_object_id_changed GUARDED_BY(m_lock) = false;
 };
 
 }  // namespace swimstore

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The crash explorer of one cube: after every crash that the trace of a run allows, the cube opens, holds a
 // prefix of the history that contains every acknowledged transaction, and goes on working; and so again
 // after a crash inside that.
@@ -10,7 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "swimstore/testing/cube_subject.h"
+#include "swimstore/testing/cube_crash_target.h"
 #include "swimstore/testing/mutations.h"
 
 namespace swimstore {
@@ -29,12 +30,12 @@ uint64_t number_from_environment(const char* name, uint64_t otherwise) {
 }
 
 CrashExplorer new_explorer(CubeEvents* events) {
-  return CrashExplorer([events](const CrashRun& run) -> std::unique_ptr<vtkv::CrashSubject> {
-    CubeOptions options = CubeSubject::options_for(run.profile);
+  return CrashExplorer([events](const CrashRun& run) -> std::unique_ptr<vtkv::CrashTarget> {
+    CubeOptions options = CubeCrashTarget::options_for(run.profile);
     if (!run.mutation.empty() && !apply_mutation(run.mutation, &options)) {
       return nullptr;
     }
-    return std::make_unique<CubeSubject>(run, options, events);
+    return std::make_unique<CubeCrashTarget>(run, options, events);
   });
 }
 
@@ -46,19 +47,21 @@ TEST_P(CubeCrash, EveryCrashLeavesAPrefixWithAllThatWasAcknowledged) {
   CrashExplorer explorer = new_explorer(&events);
   const uint64_t first = number_from_environment("SWIM_CRASH_SEED", 1);
   // Until a run met its bad slot, too: not every one does.
-  for (uint64_t seed = first; explorer.counts().states < budget || (events.quarantined == 0 && seed < first + 40); seed++) {
+  for (uint64_t seed = first; explorer.counts().states < budget || (events.quarantined == 0 && seed < first + 40);
+       seed++) {
     const bool interleaved = seed / 2 % 2 == 1;
     const auto violation = explorer.explore({"cube", "", GetParam(), seed, kTransactions, interleaved}, kLimits);
     ASSERT_FALSE(violation) << to_script(*violation);
   }
   std::printf("%s: %" PRIu64 " states, %" PRIu64 " nested, %" PRIu64 " distinct; %" PRIu64 " flushes, %" PRIu64
-              " bytes punched, %" PRIu64 " of them pieces, %" PRIu64 " primed, %" PRIu64 " transactions refused for space\n",
+              " bytes punched, %" PRIu64 " of them fragments, %" PRIu64 " primed, %" PRIu64
+              " transactions refused for space\n",
               std::string(vtkv::to_string(GetParam())).c_str(), explorer.counts().states, explorer.counts().nested,
-              explorer.counts().distinct, events.flushes, events.punched_bytes, events.punched_pieces_bytes,
+              explorer.counts().distinct, events.flushes, events.punched_bytes, events.punched_fragments_bytes,
               events.primed_bytes, events.refused);
   EXPECT_GT(events.flushes, 0u);
   EXPECT_GT(events.punched_bytes, 0u);
-  EXPECT_GT(events.punched_pieces_bytes, 0u);
+  EXPECT_GT(events.punched_fragments_bytes, 0u);
   EXPECT_GT(events.refused, 0u);
   EXPECT_GT(events.quarantined, 0u);
 }
@@ -88,10 +91,9 @@ TEST_P(CubeCrashNotices, TheBrokenRule) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, CubeCrashNotices,
-                         testing::Values("slot_reused_at_once", "slot_punched_early", "piece_punched_early",
-                                         "failed_punch_trusted",
-                                         "damage_mark_kept", "quarantine_forgotten", "flush_removed",
-                                         "acknowledged_before_flush", "data_crc_not_checked",
+                         testing::Values("slot_reused_at_once", "slot_punched_early", "fragment_punched_early",
+                                         "failed_punch_trusted", "damage_mark_kept", "quarantine_forgotten",
+                                         "flush_removed", "acknowledged_before_flush", "data_crc_not_checked",
                                          "single_flush_everywhere"),
                          [](const auto& info) { return std::string(info.param); });
 

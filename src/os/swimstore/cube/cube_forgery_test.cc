@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Forged images of a cube (testing/forged_image.h): every one is refused with a reason, or opens and can be read,
 // written, flushed, checked and opened again. Nothing aborts, whatever the fields say.
 //
@@ -9,7 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "swimstore/testing/cube_world.h"
+#include "swimstore/testing/cube_workload.h"
 #include "swimstore/testing/forged_image.h"
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/util/crc32c.h"
@@ -94,13 +95,13 @@ void use(Cube& cube, SimEnv* env) {
 std::unique_ptr<SimEnv> some_cube(uint64_t seed) {
   auto env = std::make_unique<SimEnv>(vtkv::SimOptions{.seed = seed});
   env->set_capacity(64 << 20);
-  const CubeOptions options = CubeWorld::small_options(true);
-  EXPECT_EQ(CubeWorld::create(*env, options), "");
-  CubeWorld world;
-  EXPECT_EQ(world.open(*env, options), "");
+  const CubeOptions options = CubeWorkload::small_options(true);
+  EXPECT_EQ(CubeWorkload::create(*env, options), "");
+  CubeWorkload workload;
+  EXPECT_EQ(workload.open(*env, options), "");
   History history;
-  world.run(history, seed, 100, 2);
-  EXPECT_EQ(world.wait_for_all(), "");
+  workload.run(history, seed, 100, 2);
+  EXPECT_EQ(workload.wait_for_all(), "");
   env->run_until_idle();
   return env;
 }
@@ -110,7 +111,7 @@ TEST(CubeForgery, EndsInAnErrorOrInACube) {
   const uint64_t cases = number_from_environment("SWIM_FORGED_IMAGES", 1500);
   const auto base = some_cube(1);
   base->restart_trace();
-  const CubeOptions options = CubeWorld::small_options(true);
+  const CubeOptions options = CubeWorkload::small_options(true);
   uint64_t opened = 0, refused = 0, again = 0;
   for (uint64_t number = first; number < first + cases; ++number) {
     SimEnv env({.seed = number, .capacity_bytes = 64 << 20, .record = false}, base->trace().base,
@@ -135,7 +136,7 @@ TEST(CubeForgery, EndsInAnErrorOrInACube) {
     }
   }
   std::printf("%" PRIu64 " opened, %" PRIu64 " of them again, %" PRIu64 " refused\n", opened, again, refused);
-  if (cases >= 500) {  // a lane in which nothing happens shows nothing
+  if (cases >= 500) {  // a scenario in which nothing happens shows nothing
     EXPECT_GT(opened, cases / 5);
     EXPECT_GT(refused, cases / 20);
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Wires one database and one set of containers together; see cube.h.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include "swimstore/cube/cube.h"
 #include "swimstore/cube/cube_counters.h"
 #include "swimstore/cube/damage_list.h"
-#include "swimstore/cube/horizon_keeper.h"
+#include "swimstore/cube/idle_committer.h"
 
 namespace swimstore {
 
@@ -44,13 +45,13 @@ class CubeImplementation final : public Cube, private vtkv::ExternalStore, priva
   const std::unique_ptr<vtkv::Env> m_read_only_env;  // null: it may be written to
   vtkv::Env* const m_env;
   const std::string m_directory;
-  CubeOptions m_options;
+  CubeOptions m_options;  // changed by open() alone
   CubeCounters m_counters;
   DamageList m_damage;
-  // Destroyed in the order of ~CubeImplementation: nothing below calls what is gone.
+  // Made by open(). Destroyed in the order of ~CubeImplementation: nothing below calls what is gone.
   std::unique_ptr<ContainerSet> m_containers;
   std::unique_ptr<vtkv::DB> m_database;
-  std::unique_ptr<HorizonKeeper> m_horizon_keeper;
+  std::unique_ptr<IdleCommitter> m_idle_committer;
 };
 
 }  // namespace swimstore

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A slot write that fails ends the cube, and is not met again: the slot is known to be bad from then on.
 
 #include <gtest/gtest.h>
@@ -41,7 +42,7 @@ class CubeQuarantineTest : public testing::Test {
     m_options.database.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 3, .zone_bytes = 64 << 10};
     m_options.database.single_flush = true;
     m_options.database.on_fatal = [this](const Status& status) { m_fatal = status; };
-    m_options.containers.stretch_bytes = 64 << 10;
+    m_options.containers.chunk_bytes = 64 << 10;
     m_options.containers.primed_ahead_bytes = 64 << 10;
     m_options.containers.reserve_bytes = 64 << 10;
     EXPECT_TRUE(Cube::create(&m_env, kCube, m_options).ok());
@@ -90,7 +91,7 @@ class CubeQuarantineTest : public testing::Test {
     ASSERT_FALSE(write(12, &slots));
     ASSERT_FALSE(m_fatal.ok());
   }
-  // Every slot of the first stretch is taken and given back, twice. How often was a bad one among them?
+  // Every slot of the first chunk is taken and given back, twice. How often was a bad one among them?
   uint64_t times_bad_slots_are_used() {
     uint64_t times = 0;
     for (int round = 0; round < 2; round++) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Opening a cube whose tree, log or containers say what no healthy cube says.
 
 #include <gtest/gtest.h>
@@ -28,10 +29,10 @@ class CubeRecoveryTest : public testing::Test {
  protected:
   CubeRecoveryTest() {
     m_options.database.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 3, .zone_bytes = 64 << 10};
-    m_options.containers.stretch_bytes = 64 << 10;
+    m_options.containers.chunk_bytes = 64 << 10;
     m_options.containers.primed_ahead_bytes = 64 << 10;
     m_options.containers.reserve_bytes = 64 << 10;
-    m_options.containers.caretaker = false;
+    m_options.containers.maintenance = false;
     const Status status = Cube::create(&m_env, kCube, m_options);
     EXPECT_TRUE(status.ok()) << status.to_string();
   }
@@ -162,14 +163,17 @@ TEST_F(CubeRecoveryTest, DamageMarkGoesWithItsCause) {
   EXPECT_FALSE(mark_stays(false));
 }
 
-TEST_F(CubeRecoveryTest, CheckOfASlotReadsItPieceByPieceAndTellsErrors) {
+TEST_F(CubeRecoveryTest, CheckOfASlotReadsItSliceBySliceAndTellsErrors) {
   const uint64_t length = 600 << 10;
   std::unique_ptr<vtkv::File> file;
   ASSERT_TRUE(m_env.open_file("/file", {.create = true}, &file).ok());
   vtkv::AlignedBuffer buffer(1 << 20);
   std::memset(buffer.data(), 'x', 1 << 20);
   ASSERT_TRUE(file->write(0, buffer.data(), 1 << 20).ok());
-  const vtkv::ExternalWrite write{.container = 8, .slot = 0, .offset = 4096, .length = length,
+  const vtkv::ExternalWrite write{.container = 8,
+                                  .slot = 0,
+                                  .offset = 4096,
+                                  .length = length,
                                   .crc32c = vtkv::crc32c(buffer.data() + 4096, length)};
   bool matches = false;
   EXPECT_TRUE(check_slot(*file, write, &matches).ok());
@@ -205,9 +209,8 @@ TEST_F(CubeRecoveryTest, ContainerThatIsTooLargeForItsHostIsCorruption) {
 // ---- the host
 
 TEST_F(CubeRecoveryTest, EveryFailureOfTheHostIsToldAndTheNextOpenSucceeds) {
-  for (const SimCall call : {SimCall::open, SimCall::read, SimCall::write, SimCall::sync,
-                             SimCall::sync_directory, SimCall::size, SimCall::list_directory,
-                             SimCall::file_system_info}) {
+  for (const SimCall call : {SimCall::open, SimCall::read, SimCall::write, SimCall::sync, SimCall::sync_directory,
+                             SimCall::size, SimCall::list_directory, SimCall::file_system_info}) {
     uint64_t n = 0;
     for (bool reached = true; reached;) {
       vtkv::NthFailure failure(&m_env, call, ++n);
@@ -225,10 +228,10 @@ TEST_F(CubeRecoveryTest, EveryFailureOfTheHostIsToldAndTheNextOpenSucceeds) {
 
 TEST_F(CubeRecoveryTest, CreationTellsWhatItRefuses) {
   EXPECT_EQ(Cube::create(&m_env, kCube, m_options).code(), Status::Code::invalid_argument);  // there is one
-  m_options.containers.stretch_bytes = 5000;
+  m_options.containers.chunk_bytes = 5000;
   const Status status = Cube::create(&m_env, "/other", m_options);
   EXPECT_EQ(status.code(), Status::Code::invalid_argument);
-  EXPECT_NE(status.message().find("stretch_bytes 5000"), std::string_view::npos);
+  EXPECT_NE(status.message().find("chunk_bytes 5000"), std::string_view::npos);
 }
 
 TEST_F(CubeRecoveryTest, CallersHorizonIsTold) {
@@ -258,8 +261,8 @@ TEST_F(CubeRecoveryTest, OnlyAFreeSlotOfAContainerCanBeClaimed) {
   m_cube.reset();
 }
 
-// A stretch of which nothing is owned or primed may have been punched: its space is asked for again.
-TEST_F(CubeRecoveryTest, ClaimInAStretchWithoutSpaceAsksTheHost) {
+// A chunk of which nothing is owned or primed may have been punched: its space is asked for again.
+TEST_F(CubeRecoveryTest, ClaimInAChunkWithoutSpaceAsksTheHost) {
   ASSERT_TRUE(open().ok());
   std::vector<AllocatedSlot> slots;
   ASSERT_TRUE(m_cube->containers().allocate(4 << 20, &slots).ok());  // grows the container of 4 MiB slots

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A cube on the host's file system.
 
 #include "swimstore/cube/cube.h"
@@ -55,7 +56,7 @@ class CubeTest : public testing::Test {
     EXPECT_TRUE(vtkv::posix_env()->file_system_info(m_folder, &host).ok());
     m_options.database.single_flush = host.single_flush;
     m_options.database.geometry = {.log_segment_bytes = 1 << 20, .initial_log_segments = 3, .zone_bytes = 1 << 20};
-    m_options.containers.stretch_bytes = 1 << 20;
+    m_options.containers.chunk_bytes = 1 << 20;
     m_options.containers.primed_ahead_bytes = 1 << 20;
     m_options.containers.reserve_bytes = 1 << 20;
   }
@@ -215,7 +216,7 @@ TEST(DamageList, ForgetsASlotThatChangesHands) {
   EXPECT_FALSE(damage.contains(slot, 2));
 }
 
-TEST(DamageList, ForgetsThePartOfASlotThatIsFreed) {
+TEST(DamageList, ForgetsTheBlocksOfASlotThatAreFreed) {
   DamageList damage;
   const SlotAddress slot{4, 17};
   damage.add({4, 17, 2 * kBlockBytes, 6 * kBlockBytes, 0});
@@ -223,7 +224,7 @@ TEST(DamageList, ForgetsThePartOfASlotThatIsFreed) {
   for (uint32_t block = 0; block < 16; block++) {
     EXPECT_EQ(damage.contains(slot, block), block == 2 || block == 3 || block == 6 || block == 7) << block;
   }
-  // As a piece of the slot it has another name.
+  // As a fragment of the slot it has another name.
   EXPECT_TRUE(damage.contains({1, 17 << 3 | 3, 3}, 0));
   EXPECT_FALSE(damage.contains({1, 17 << 3 | 2, 3}, 0));
 }

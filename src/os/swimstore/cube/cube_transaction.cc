@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include <algorithm>
 
 #include "swimstore/cube/cube.h"
 #include "swimstore/cube/cube_implementation.h"
+#include "vtkv/util/invariants.h"
 
 namespace swimstore {
 
@@ -15,14 +17,14 @@ namespace {
 constexpr uint32_t kPadShare = 4;
 constexpr size_t kZerosBytes = 64u << 10;
 
-// One aligned piece of zeros, named as often as needed.
+// One aligned buffer of zeros, named as often as needed.
 std::vector<iovec> zeros(size_t bytes) {
   alignas(vtkv::kIoAlignment) static const char source[kZerosBytes] = {};
   std::vector<iovec> buffers;
   while (bytes > 0) {
-    const size_t part = std::min(bytes, kZerosBytes);
-    buffers.push_back({const_cast<char*>(source), part});
-    bytes -= part;
+    const size_t slice = std::min(bytes, kZerosBytes);
+    buffers.push_back({const_cast<char*>(source), slice});
+    bytes -= slice;
   }
   return buffers;
 }
@@ -34,6 +36,7 @@ void CubeTransaction::add_slot_write(ContainerSet& containers, const AllocatedSl
   vtkv::ExternalData write;
   const SlotAddress whole = slot.address.whole();
   const uint32_t in_whole = slot.address.first_block() * kBlockBytes + offset;
+  VTKV_ASSERT(in_whole + length <= slot_bytes(whole.size_class));
   write.file = containers.file(slot.address.container());
   write.offset = slot.address.byte_offset() + offset;
   write.buffers = std::move(buffers);
@@ -41,7 +44,7 @@ void CubeTransaction::add_slot_write(ContainerSet& containers, const AllocatedSl
   data.push_back(std::move(write));
   batch.external_write({whole.size_class, whole.index, in_whole, length, crc32c});
   if (slot.primed || slot.address.split_levels > 0) {
-    return;  // a piece says nothing of its neighbours
+    return;  // a fragment says nothing of its neighbours
   }
   auto fill = std::find_if(m_first_fills.begin(), m_first_fills.end(),
                            [&slot](const FirstFill& it) { return it.slot == slot.address; });

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Blocks whose read failed while recovery checked the log. The record stands; reads of them give an error
 // until the slot changes hands. Marks of a record that recovery dropped all the same, or whose slot it frees again,
 // are none: what is written there later is somebody else's, and whole.
@@ -8,12 +9,12 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
-#include "swimstore/container/size_class.h"
 #include "swimstore/format/note_record.h"
+#include "swimstore/format/size_class.h"
+#include "vtkv/util/mutex.h"
 #include "vtkv/write_batch.h"
 
 namespace swimstore {
@@ -21,7 +22,7 @@ namespace swimstore {
 class DamageList {
  public:
   void add(const vtkv::ExternalWrite& write) {
-    std::lock_guard lock(m_lock);
+    vtkv::MutexLock lock(m_lock);
     const SlotAddress slot{static_cast<uint8_t>(write.container), write.slot};
     const uint32_t first = write.offset / kBlockBytes;
     const uint32_t end = (write.offset + write.length + kBlockBytes - 1) / kBlockBytes;
@@ -32,7 +33,7 @@ class DamageList {
   // Once, when recovery has found out who owns what.
   template <class IsOwned>
   void keep_only(IsOwned is_owned) {
-    std::lock_guard lock(m_lock);
+    vtkv::MutexLock lock(m_lock);
     const auto marked = m_blocks;
     for (const auto& [packed, range] : marked) {
       const SlotAddress slot = SlotAddress::unpack(packed);
@@ -49,7 +50,7 @@ class DamageList {
     if (m_empty.load(std::memory_order_relaxed)) {
       return false;
     }
-    std::lock_guard lock(m_lock);
+    vtkv::MutexLock lock(m_lock);
     const auto [begin, end] = m_blocks.equal_range(slot.whole().packed());
     block += slot.first_block();
     for (auto it = begin; it != end; ++it) {
@@ -64,7 +65,7 @@ class DamageList {
     if (m_empty.load(std::memory_order_relaxed)) {
       return;
     }
-    std::lock_guard lock(m_lock);
+    vtkv::MutexLock lock(m_lock);
     for (const SlotBlocks& blocks : delta.freed) {
       remove(blocks.slot.whole().packed(), blocks.first_block(), blocks.first_block() + blocks.count);
     }
@@ -75,7 +76,7 @@ class DamageList {
   using Range = std::pair<uint32_t, uint32_t>;  // [first, end) blocks
 
   // What is left of a range on either side stays.
-  void remove(uint64_t slot, uint32_t first, uint32_t end) {
+  void remove(uint64_t slot, uint32_t first, uint32_t end) REQUIRES(m_lock) {
     const auto [begin, past] = m_blocks.equal_range(slot);
     std::vector<Range> left;
     for (auto it = begin; it != past; ++it) {
@@ -92,9 +93,9 @@ class DamageList {
     }
   }
 
-  mutable std::mutex m_lock;
-  std::multimap<uint64_t, Range> m_blocks;  // by whole slot
-  std::atomic<bool> m_empty{true};
+  mutable vtkv::Mutex m_lock;
+  std::multimap<uint64_t, Range> m_blocks GUARDED_BY(m_lock);  // by whole slot
+  std::atomic<bool> m_empty{true};                             // changed under m_lock
 };
 
 }  // namespace swimstore

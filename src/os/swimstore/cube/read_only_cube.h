@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A cube to be looked at: what a recovery would do to it is done in memory. Nothing on disk is changed; nothing may be
 // submitted.
 #pragma once

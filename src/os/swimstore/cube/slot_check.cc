@@ -1,10 +1,10 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/cube/slot_check.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
 
-#include "swimstore/container/size_class.h"
+#include "swimstore/format/size_class.h"
+#include "vtkv/env/aligned_buffer.h"
 #include "vtkv/util/crc32c.h"
 
 namespace swimstore {
@@ -13,11 +13,7 @@ using vtkv::Status;
 
 namespace {
 
-constexpr uint64_t kPieceBytes = 256u << 10;
-
-struct Free {
-  void operator()(char* memory) const { std::free(memory); }
-};
+constexpr uint64_t kSliceBytes = 256u << 10;
 
 }  // namespace
 
@@ -35,15 +31,14 @@ Status check_slot(vtkv::File& file, const vtkv::ExternalWrite& write, bool* matc
   if (aligned_end > file_bytes) {
     return {};
   }
-  const std::unique_ptr<char, Free> buffer(
-      static_cast<char*>(std::aligned_alloc(vtkv::kIoAlignment, kPieceBytes)));
+  vtkv::AlignedBuffer buffer(kSliceBytes);
   uint32_t crc = 0;
-  for (uint64_t at = begin / kBlockBytes * kBlockBytes; at < aligned_end; at += kPieceBytes) {
-    const uint64_t length = std::min(kPieceBytes, aligned_end - at);
-    VTKV_RETURN_IF_ERROR(file.read(at, length, buffer.get()));
+  for (uint64_t at = begin / kBlockBytes * kBlockBytes; at < aligned_end; at += kSliceBytes) {
+    const uint64_t length = std::min(kSliceBytes, aligned_end - at);
+    VTKV_RETURN_IF_ERROR(file.read(at, length, buffer.data()));
     const uint64_t from = std::max(begin, at);
     const uint64_t to = std::min(end, at + length);
-    crc = vtkv::crc32c_extend(crc, buffer.get() + (from - at), to - from);
+    crc = vtkv::crc32c_extend(crc, buffer.data() + (from - at), to - from);
   }
   *matches = crc == write.crc32c;
   return {};

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Does a slot hold the bytes that a log record says were written to it?
 #pragma once
 
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 #include "vtkv/write_batch.h"
 
 namespace swimstore {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Allocation pages: who owns 4096 neighbouring slots of one class, as of a checkpoint. An entry of the tree.
 //
 // Key:   OFFSET SIZE FIELD
@@ -17,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-#include "swimstore/container/size_class.h"
+#include "swimstore/format/size_class.h"
 #include "vtkv/status.h"
 
 namespace swimstore {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/format/collection_record.h"
 
 #include "vtkv/util/coding.h"
@@ -13,11 +14,11 @@ constexpr uint32_t kHashBits = 32;
 std::string encode_collection(const CollectionRecord& record) {
   std::string out(1, static_cast<char>(kCollectionRecordVersion));
   vtkv::put_varint32(&out, record.bits);
-  vtkv::put_varint32(&out, static_cast<uint32_t>(record.fragments.size()));
-  for (const CollectionRecord::Fragment& fragment : record.fragments) {
-    vtkv::put_fixed32(&out, fragment.hash_prefix);
-    vtkv::put_varint32(&out, fragment.bits);
-    vtkv::put_varint32(&out, fragment.cube);
+  vtkv::put_varint32(&out, static_cast<uint32_t>(record.hash_ranges.size()));
+  for (const CollectionRecord::HashRange& range : record.hash_ranges) {
+    vtkv::put_fixed32(&out, range.hash_prefix);
+    vtkv::put_varint32(&out, range.bits);
+    vtkv::put_varint32(&out, range.cube);
   }
   return out;
 }
@@ -29,17 +30,16 @@ bool decode_collection(std::string_view bytes, CollectionRecord* record) {
   }
   bytes.remove_prefix(1);
   uint32_t count = 0;
-  if (!vtkv::get_varint32(&bytes, &record->bits) || record->bits > kHashBits ||
-      !vtkv::get_varint32(&bytes, &count)) {
+  if (!vtkv::get_varint32(&bytes, &record->bits) || record->bits > kHashBits || !vtkv::get_varint32(&bytes, &count)) {
     return false;
   }
   for (uint32_t i = 0; i < count; ++i) {
-    CollectionRecord::Fragment fragment;
-    if (!vtkv::get_fixed32(&bytes, &fragment.hash_prefix) || !vtkv::get_varint32(&bytes, &fragment.bits) ||
-        fragment.bits > kHashBits || !vtkv::get_varint32(&bytes, &fragment.cube)) {
+    CollectionRecord::HashRange range;
+    if (!vtkv::get_fixed32(&bytes, &range.hash_prefix) || !vtkv::get_varint32(&bytes, &range.bits) ||
+        range.bits > kHashBits || !vtkv::get_varint32(&bytes, &range.cube)) {
       return false;
     }
-    record->fragments.push_back(fragment);
+    record->hash_ranges.push_back(range);
   }
   return bytes.empty();
 }

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What the tree keeps of one collection.
 //
 // Encoded:
 //   u8      version, 1
 //   varint  bits: significant bits of the hash
-//   varint  number of fragments, then per fragment:
+//   varint  number of hash ranges, then per hash range:
 //     u32 LE  hash prefix   objects whose hash matches it in `bits` bits ...
 //     varint  bits
 //     varint  cube          ... lie in this cube
@@ -19,14 +20,14 @@ namespace swimstore {
 inline constexpr uint8_t kCollectionRecordVersion = 1;
 
 struct CollectionRecord {
-  struct Fragment {
+  struct HashRange {
     uint32_t hash_prefix = 0;
     uint32_t bits = 0;
     uint32_t cube = 0;
-    bool operator==(const Fragment&) const = default;
+    bool operator==(const HashRange&) const = default;
   };
   uint32_t bits = 0;
-  std::vector<Fragment> fragments;
+  std::vector<HashRange> hash_ranges;
   bool operator==(const CollectionRecord&) const = default;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The file `header` beside the containers: what was fixed when they were made. Written once, 4096 bytes.
 //
 // OFFSET SIZE FIELD
@@ -5,7 +6,7 @@
 // 8      4    version (1)
 // 12     4    number of size classes (11)
 // 16     16   uuid of this set of containers
-// 32     8    stretch bytes, a power of two from 4 KiB to 1 TiB
+// 32     8    chunk bytes, a power of two from 4 KiB to 1 TiB
 // 40     4    block bytes (4096)
 // 44     4    0
 // 48     88   per class, u64: slots from slot 0 on that were primed at creation; an allocation page in the
@@ -21,19 +22,19 @@
 #include <string>
 #include <string_view>
 
-#include "swimstore/container/size_class.h"
+#include "swimstore/format/size_class.h"
 #include "vtkv/status.h"
 
 namespace swimstore {
 
-inline constexpr uint64_t kStretchBytesMax = uint64_t{1} << 40;
-constexpr bool is_stretch(uint64_t bytes) {
-  return std::has_single_bit(bytes) && bytes >= kBlockBytes && bytes <= kStretchBytesMax;
+inline constexpr uint64_t kChunkBytesMax = uint64_t{1} << 40;
+constexpr bool is_chunk_size(uint64_t bytes) {
+  return std::has_single_bit(bytes) && bytes >= kBlockBytes && bytes <= kChunkBytesMax;
 }
 
 struct ContainerHeader {
   std::array<uint8_t, 16> uuid{};
-  uint64_t stretch_bytes = 0;
+  uint64_t chunk_bytes = 0;
   std::array<uint64_t, kSizeClasses> primed_slots{};
 
   static constexpr size_t kBytes = 4096;

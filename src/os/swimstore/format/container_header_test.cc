@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/format/container_header.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ ContainerHeader example() {
   for (size_t i = 0; i < header.uuid.size(); i++) {
     header.uuid[i] = static_cast<uint8_t>(0xb0 + i);
   }
-  header.stretch_bytes = 32u << 20;
+  header.chunk_bytes = 32u << 20;
   header.primed_slots = {4096, 2048};
   return header;
 }
@@ -26,7 +27,7 @@ TEST(ContainerHeader, GoldenBytes) {
       "\x01\x00\x00\x00"                                                  // version
       "\x0b\x00\x00\x00"                                                  // size classes
       "\xb0\xb1\xb2\xb3\xb4\xb5\xb6\xb7\xb8\xb9\xba\xbb\xbc\xbd\xbe\xbf"  // uuid
-      "\x00\x00\x00\x02\x00\x00\x00\x00"                                  // stretch bytes
+      "\x00\x00\x00\x02\x00\x00\x00\x00"                                  // chunk bytes
       "\x00\x10\x00\x00\x00\x00\x00\x00"                                  // block bytes, 0
       "\x00\x10\x00\x00\x00\x00\x00\x00"                                  // primed slots of 4K,
       "\x00\x08\x00\x00\x00\x00\x00\x00",                                 // of 8K
@@ -41,7 +42,7 @@ TEST(ContainerHeader, DecodesWhatItEncoded) {
   ContainerHeader header;
   ASSERT_TRUE(ContainerHeader::decode("header", example().encode(), &header).ok());
   EXPECT_EQ(header.uuid, example().uuid);
-  EXPECT_EQ(header.stretch_bytes, example().stretch_bytes);
+  EXPECT_EQ(header.chunk_bytes, example().chunk_bytes);
   EXPECT_EQ(header.primed_slots, example().primed_slots);
 }
 
@@ -59,12 +60,12 @@ TEST(ContainerHeader, NoticesEveryFlippedByte) {
   EXPECT_TRUE(ContainerHeader::decode("header", bytes.substr(0, 100), &header).is_corruption());
 }
 
-TEST(ContainerHeader, RefusesStretchesThatNobodyMakes) {
-  for (const uint64_t stretch : {uint64_t{0}, uint64_t{2048}, uint64_t{12288}, 2 * kStretchBytesMax, uint64_t{1} << 63}) {
+TEST(ContainerHeader, RefusesChunksThatNobodyMakes) {
+  for (const uint64_t chunk : {uint64_t{0}, uint64_t{2048}, uint64_t{12288}, 2 * kChunkBytesMax, uint64_t{1} << 63}) {
     ContainerHeader header = example();
-    header.stretch_bytes = stretch;
+    header.chunk_bytes = chunk;
     const Status status = ContainerHeader::decode("header", header.encode(), &header);
-    EXPECT_TRUE(status.is_corruption()) << stretch;
+    EXPECT_TRUE(status.is_corruption()) << chunk;
     EXPECT_NE(status.message().find("a geometry that this program never writes"), std::string_view::npos);
   }
 }

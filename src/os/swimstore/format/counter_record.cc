@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/format/counter_record.h"
 
 #include "swimstore/format/format_version.h"
-#include "swimstore/format/zigzag.h"
 #include "vtkv/util/coding.h"
 
 namespace swimstore {
+
+using vtkv::get_signed;
+using vtkv::put_signed;
 
 using vtkv::Status;
 
@@ -47,9 +50,8 @@ Status Counters::load(std::string_view key, std::string_view value) {
   }
   VTKV_RETURN_IF_ERROR(check_version("a counter in the tree", version, kCounterVersion));
   if (key == next_object_id_key()) {
-    return vtkv::get_varint64(&value, &next_object_id) && value.empty() && next_object_id <= kObjectIdMax
-               ? Status{}
-               : malformed();
+    return vtkv::get_varint64(&value, &next_object_id) && value.empty() && next_object_id <= kObjectIdMax ? Status{}
+                                                                                                          : malformed();
   }
   uint64_t pool = 0;
   PoolUsage usage;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Counters of a cube, as of a checkpoint. Entries of the tree.
 //
 //   Key                                            Value

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/format/extent_record.h"
 
 #include "vtkv/util/coding.h"
@@ -19,25 +20,25 @@ bool take_byte(std::string_view* cursor, uint8_t* value) {
 }
 
 bool decode_extent(std::string_view* cursor, Extent* extent) {
-  uint8_t place = 0;
+  uint8_t position = 0;
   uint8_t kind = 0;
   extent->slot.split_levels = 0;
-  if (!take_byte(cursor, &place) || !take_byte(cursor, &kind) ||
+  if (!take_byte(cursor, &position) || !take_byte(cursor, &kind) ||
       ((kind & kSplitBit) && (!take_byte(cursor, &extent->slot.split_levels) || extent->slot.split_levels == 0)) ||
       !vtkv::get_varint64(cursor, &extent->slot.index)) {
     return false;
   }
-  extent->block = place & 0x0f;
-  extent->count = (place >> 4) + 1;
+  extent->block = position & 0x0f;
+  extent->count = (position >> 4) + 1;
   extent->shared = kind & kSharedBit;
   extent->slot.size_class = kind & ~(kSharedBit | kSplitBit);
-  if (!extent->slot.is_valid() || extent->block + extent->count > static_cast<int>(kChunkBlocks)) {
+  if (!extent->slot.is_valid() || extent->block + extent->count > static_cast<int>(kShardBlocks)) {
     return false;
   }
   extent->slot_block = 0;
   extent->slot_written_blocks = 1;
-  if (extent->slot.size_class > 0 && (!vtkv::get_varint32(cursor, &extent->slot_block) ||
-                                      !vtkv::get_varint32(cursor, &extent->slot_written_blocks))) {
+  if (extent->slot.size_class > 0 &&
+      (!vtkv::get_varint32(cursor, &extent->slot_block) || !vtkv::get_varint32(cursor, &extent->slot_written_blocks))) {
     return false;
   }
   return extent->slot_written_blocks <= slot_blocks(extent->slot.size_class) &&
@@ -47,7 +48,7 @@ bool decode_extent(std::string_view* cursor, Extent* extent) {
 
 }  // namespace
 
-const Extent* ExtentChunk::find(uint32_t block) const {
+const Extent* ExtentShard::find(uint32_t block) const {
   for (const Extent& extent : extents) {
     if (block >= extent.block && block < uint32_t{extent.block} + extent.count) {
       return &extent;
@@ -56,10 +57,10 @@ const Extent* ExtentChunk::find(uint32_t block) const {
   return nullptr;
 }
 
-void encode_extent_chunk(const ExtentChunk& chunk, std::string* out) {
+void encode_extent_shard(const ExtentShard& shard, std::string* out) {
   out->push_back(static_cast<char>(kExtentRecordVersion));
-  vtkv::put_varint32(out, static_cast<uint32_t>(chunk.extents.size()));
-  for (const Extent& extent : chunk.extents) {
+  vtkv::put_varint32(out, static_cast<uint32_t>(shard.extents.size()));
+  for (const Extent& extent : shard.extents) {
     out->push_back(static_cast<char>(extent.block | (extent.count - 1) << 4));
     const bool split = extent.slot.split_levels > 0;
     const int flags = (extent.shared ? kSharedBit : 0) | (split ? kSplitBit : 0);
@@ -73,18 +74,18 @@ void encode_extent_chunk(const ExtentChunk& chunk, std::string* out) {
       vtkv::put_varint32(out, extent.slot_written_blocks);
     }
     for (unsigned i = 0; i < extent.count; ++i) {
-      vtkv::put_fixed32(out, chunk.crc32c[extent.block + i]);
+      vtkv::put_fixed32(out, shard.crc32c[extent.block + i]);
     }
   }
 }
 
-bool decode_extent_chunk(std::string_view bytes, ExtentChunk* chunk) {
-  chunk->extents.clear();
-  chunk->crc32c.fill(0);
+bool decode_extent_shard(std::string_view bytes, ExtentShard* shard) {
+  shard->extents.clear();
+  shard->crc32c.fill(0);
   uint8_t version = 0;
   uint32_t count = 0;
   if (!take_byte(&bytes, &version) || version != kExtentRecordVersion || !vtkv::get_varint32(&bytes, &count) ||
-      count > kChunkBlocks) {
+      count > kShardBlocks) {
     return false;
   }
   unsigned next = 0;
@@ -94,12 +95,12 @@ bool decode_extent_chunk(std::string_view bytes, ExtentChunk* chunk) {
       return false;
     }
     for (unsigned block = extent.block; block < unsigned{extent.block} + extent.count; ++block) {
-      if (!vtkv::get_fixed32(&bytes, &chunk->crc32c[block])) {
+      if (!vtkv::get_fixed32(&bytes, &shard->crc32c[block])) {
         return false;
       }
     }
     next = extent.block + extent.count;
-    chunk->extents.push_back(extent);
+    shard->extents.push_back(extent);
   }
   return bytes.empty();
 }

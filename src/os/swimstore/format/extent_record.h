@@ -1,12 +1,13 @@
-// Where the blocks of one chunk (64 KiB) of an object lie, and their checksums.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// An extent shard: where the blocks of 64 KiB of an object's data lie, and their checksums.
 //
 // Encoded (varints as in vtkv/util/coding.h):
 //   u8      version, 1
 //   varint  number of extents
 //   per extent, in ascending order of blocks:
-//     u8      first block in the chunk (low nibble), number of blocks - 1 (high nibble)
-//     u8      size class of the slot (low 6 bits); bit 6: a piece of a larger slot; bit 7: shared
-//     u8      split levels, only of a piece
+//     u8      first block in the shard (low nibble), number of blocks - 1 (high nibble)
+//     u8      size class of the slot (low 6 bits); bit 6: a fragment of a larger slot; bit 7: shared
+//     u8      split levels, only of a fragment
 //     varint  slot index
 //     varint  first block in the slot      } absent for a slot of one block
 //     varint  blocks written to the slot   }
@@ -19,15 +20,15 @@
 #include <string_view>
 #include <vector>
 
-#include "swimstore/container/size_class.h"
+#include "swimstore/format/size_class.h"
 
 namespace swimstore {
 
-inline constexpr uint32_t kChunkBlocks = 16;
-inline constexpr uint32_t kChunkBytes = kChunkBlocks * kBlockBytes;
+inline constexpr uint32_t kShardBlocks = 16;
+inline constexpr uint32_t kShardBytes = kShardBlocks * kBlockBytes;
 inline constexpr uint8_t kExtentRecordVersion = 1;
 
-// `count` blocks of an object, starting at `block` of its chunk, lie at `slot_block` of `slot`.
+// `count` blocks of an object, starting at `block` of its shard, lie at `slot_block` of `slot`.
 struct Extent {
   uint8_t block = 0;
   uint8_t count = 0;
@@ -41,16 +42,16 @@ struct Extent {
 };
 
 // Blocks that no extent covers are holes: they read as zeros.
-struct ExtentChunk {
+struct ExtentShard {
   std::vector<Extent> extents;                 // ascending, not overlapping
-  std::array<uint32_t, kChunkBlocks> crc32c{};  // per block; of blocks that extents cover
+  std::array<uint32_t, kShardBlocks> crc32c{};  // per block; of blocks that extents cover
 
   bool empty() const { return extents.empty(); }
   const Extent* find(uint32_t block) const;  // the extent that covers the block, or nullptr
 };
 
-void encode_extent_chunk(const ExtentChunk& chunk, std::string* out);
+void encode_extent_shard(const ExtentShard& shard, std::string* out);
 // False on malformed bytes: every count, class and overlap is checked.
-bool decode_extent_chunk(std::string_view bytes, ExtentChunk* chunk);
+bool decode_extent_shard(std::string_view bytes, ExtentShard* shard);
 
 }  // namespace swimstore

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/format/key_codec.h"
 
 #include "swimstore/format/slot_references.h"
@@ -77,9 +78,7 @@ bool decode_name(std::string_view* cursor, const std::string& effective_key, std
 
 }  // namespace
 
-std::string collection_key(const coll_t& cid) {
-  return key_prefix::collection + cid.to_str();
-}
+std::string collection_key(const coll_t& cid) { return key_prefix::collection + cid.to_str(); }
 
 // Not by coll_t::parse, which aborts on names that mean a collection and are not the ones it writes.
 bool decode_collection_key(std::string_view key, coll_t* cid) {
@@ -186,24 +185,20 @@ bool decode_object_key(std::string_view key, ghobject_t* oid) {
   return true;
 }
 
-std::string extent_key(uint64_t nid, uint32_t chunk) {
+std::string extent_key(uint64_t nid, uint32_t shard) {
   std::string key = number_key(key_prefix::extent, nid);
-  vtkv::put_ordered32(&key, chunk);
+  vtkv::put_ordered32(&key, shard);
   return key;
 }
 
-std::string extent_range_end(uint64_t nid) {
-  return number_key(key_prefix::extent, nid + 1);
+std::string extent_range_end(uint64_t nid) { return number_key(key_prefix::extent, nid + 1); }
+
+bool decode_extent_key(std::string_view key, uint64_t* nid, uint32_t* shard) {
+  return take_prefix(&key, key_prefix::extent) && vtkv::get_ordered64(&key, nid) && vtkv::get_ordered32(&key, shard) &&
+         key.empty();
 }
 
-bool decode_extent_key(std::string_view key, uint64_t* nid, uint32_t* chunk) {
-  return take_prefix(&key, key_prefix::extent) && vtkv::get_ordered64(&key, nid) &&
-         vtkv::get_ordered32(&key, chunk) && key.empty();
-}
-
-std::string omap_header_key(uint64_t nid) {
-  return number_key(key_prefix::omap_header, nid);
-}
+std::string omap_header_key(uint64_t nid) { return number_key(key_prefix::omap_header, nid); }
 
 bool decode_omap_header_key(std::string_view key, uint64_t* nid) {
   return take_prefix(&key, key_prefix::omap_header) && vtkv::get_ordered64(&key, nid) && key.empty();
@@ -218,9 +213,7 @@ std::string omap_key(uint64_t nid, std::string_view user_key) {
   return key;
 }
 
-std::string omap_range_end(uint64_t nid) {
-  return number_key(key_prefix::omap, nid + 1);
-}
+std::string omap_range_end(uint64_t nid) { return number_key(key_prefix::omap, nid + 1); }
 
 bool decode_omap_key(std::string_view key, uint64_t* nid, std::string_view* user_key) {
   if (!take_prefix(&key, key_prefix::omap) || !vtkv::get_ordered64(&key, nid)) {
@@ -248,18 +241,19 @@ bool decode_slot_reference_key(std::string_view key, SlotAddress* slot, uint32_t
   return slot->is_valid() && *group * kReferenceGroupBlocks < slot_blocks(slot->size_class);
 }
 
-std::string lost_key(uint32_t number, std::string_view key) {
-  std::string lost(1, key_prefix::lost);
-  vtkv::put_ordered32(&lost, number);
-  lost.append(key);
-  return lost;
+std::string quarantined_key(uint32_t number, std::string_view key) {
+  std::string quarantined(1, key_prefix::quarantined);
+  vtkv::put_ordered32(&quarantined, number);
+  quarantined.append(key);
+  return quarantined;
 }
 
-bool decode_lost_key(std::string_view lost, uint32_t* number, std::string_view* key) {
-  if (!take_prefix(&lost, key_prefix::lost) || !vtkv::get_ordered32(&lost, number) || lost.empty()) {
+bool decode_quarantined_key(std::string_view quarantined, uint32_t* number, std::string_view* key) {
+  if (!take_prefix(&quarantined, key_prefix::quarantined) || !vtkv::get_ordered32(&quarantined, number) ||
+      quarantined.empty()) {
     return false;
   }
-  *key = lost;
+  *key = quarantined;
   return true;
 }
 

@@ -1,14 +1,15 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Keys of everything SwimStore keeps in a cube's tree.
 //
 // One prefix byte, then:
 //
 //   C  collection record     coll_t as text
 //   O  onode record          encoded ghobject_t; byte order equals ghobject_t's operator<=>
-//   E  extent chunk          nid (u64 BE), chunk number (u32 BE)
+//   E  extent shard          nid (u64 BE), shard number (u32 BE)
 //   H  omap header           nid (u64 BE)
 //   M  omap value            nid (u64 BE), the user's key as it is
 //   S  slot references       packed slot address (u64 BE), group (u8); format/slot_references.h
-//   L  lost entry            number (u32 BE), then the key of an entry that repair took out of service
+//   L  quarantined entry     number (u32 BE), then the key of an entry that repair took out of service
 //   A, B, N                  belong to the cube
 //
 // An object key holds no collection: a split or a merge rewrites no object. Omap and extents hang on the
@@ -35,7 +36,7 @@
 #include "common/hobject.h"
 #include "osd/osd_types.h"
 
-#include "swimstore/container/size_class.h"
+#include "swimstore/format/size_class.h"
 
 namespace swimstore {
 
@@ -46,7 +47,7 @@ inline constexpr char extent = 'E';
 inline constexpr char omap_header = 'H';
 inline constexpr char omap = 'M';
 inline constexpr char slot_reference = 'S';
-inline constexpr char lost = 'L';
+inline constexpr char quarantined = 'L';
 }  // namespace key_prefix
 
 // A range over a whole kind is
@@ -59,9 +60,9 @@ std::string object_key(const ghobject_t& oid);
 // False when the bytes are no object key; *oid is then unspecified.
 bool decode_object_key(std::string_view key, ghobject_t* oid);
 
-std::string extent_key(uint64_t nid, uint32_t chunk);
-std::string extent_range_end(uint64_t nid);  // above every chunk of nid
-bool decode_extent_key(std::string_view key, uint64_t* nid, uint32_t* chunk);
+std::string extent_key(uint64_t nid, uint32_t shard);
+std::string extent_range_end(uint64_t nid);  // above every shard of nid
+bool decode_extent_key(std::string_view key, uint64_t* nid, uint32_t* shard);
 
 std::string omap_header_key(uint64_t nid);
 bool decode_omap_header_key(std::string_view key, uint64_t* nid);
@@ -76,7 +77,7 @@ std::string slot_reference_key(SlotAddress slot, uint32_t group);
 bool decode_slot_reference_key(std::string_view key, SlotAddress* slot, uint32_t* group);
 
 // The value is the entry's own. `number` tells entries apart that had the same key one after the other.
-std::string lost_key(uint32_t number, std::string_view key);
-bool decode_lost_key(std::string_view lost, uint32_t* number, std::string_view* key);
+std::string quarantined_key(uint32_t number, std::string_view key);
+bool decode_quarantined_key(std::string_view quarantined, uint32_t* number, std::string_view* key);
 
 }  // namespace swimstore

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/format/key_codec.h"
 
 #include <algorithm>
@@ -9,9 +10,9 @@ namespace swimstore {
 namespace {
 
 // Texts that differ where an encoding may go wrong: prefixes, the escaped bytes, the highest byte.
-const std::vector<std::string> kTexts = {"",      "a",    "aa",   "ab",   std::string("a\0", 2), std::string("\0", 1),
-                                         "\x01",  "a\x01", "a\x02", "\xff", "\xff\xff",            "=",
-                                         "<",     ">",    std::string("\0\0", 2)};
+const std::vector<std::string> kTexts = {
+    "",         "a", "aa", "ab", std::string("a\0", 2), std::string("\0", 1), "\x01", "a\x01", "a\x02", "\xff",
+    "\xff\xff", "=", "<",  ">",  std::string("\0\0", 2)};
 
 template <typename Random>
 const auto& pick(const auto& values, Random& random) {
@@ -24,8 +25,8 @@ ghobject_t random_object(std::mt19937_64& random) {
   const std::vector<uint64_t> snaps = {0, 1, 255, 256, CEPH_SNAPDIR, CEPH_NOSNAP};
   const std::vector<uint64_t> generations = {0, 1, ghobject_t::NO_GEN - 1, ghobject_t::NO_GEN};
   const std::vector<int8_t> shards = {-1, 0, 1, 127};
-  const hobject_t hobj(object_t(pick(kTexts, random)), pick(kTexts, random), pick(snaps, random),
-                       pick(hashes, random), pick(pools, random), pick(kTexts, random));
+  const hobject_t hobj(object_t(pick(kTexts, random)), pick(kTexts, random), pick(snaps, random), pick(hashes, random),
+                       pick(pools, random), pick(kTexts, random));
   ghobject_t oid(hobj, pick(generations, random), shard_id_t(pick(shards, random)));
   switch (random() % 50) {
     case 0:
@@ -147,17 +148,17 @@ TEST(KeyCodec, SlotReferencesKeepSlotAndGroup) {
 }
 
 }  // namespace
-TEST(KeyCodecTest, ALostKeyHoldsTheKeyItHad) {
+TEST(KeyCodecTest, AQuarantinedKeyHoldsTheKeyItHad) {
   const std::string key = omap_key(7, "user");
   uint32_t number = 0;
   std::string_view found;
-  const std::string lost = lost_key(3, key);
-  ASSERT_TRUE(decode_lost_key(lost, &number, &found));
+  const std::string quarantined = quarantined_key(3, key);
+  ASSERT_TRUE(decode_quarantined_key(quarantined, &number, &found));
   EXPECT_EQ(3u, number);
   EXPECT_EQ(key, found);
-  EXPECT_EQ(std::string("L\0\0\0\3M", 6), lost.substr(0, 6));
-  EXPECT_FALSE(decode_lost_key(std::string_view("L\0\0\0\3", 5), &number, &found));
-  EXPECT_FALSE(decode_lost_key(key, &number, &found));
+  EXPECT_EQ(std::string("L\0\0\0\3M", 6), quarantined.substr(0, 6));
+  EXPECT_FALSE(decode_quarantined_key(std::string_view("L\0\0\0\3", 5), &number, &found));
+  EXPECT_FALSE(decode_quarantined_key(key, &number, &found));
 }
 
 }  // namespace swimstore

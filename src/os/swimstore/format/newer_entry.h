@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Entries of the tree that cannot be decoded: which of them a newer program wrote, and which are damaged. A newer form
 // comes with a feature (format_version.h): where this program knows all features of a store, such an entry is damaged.
 #pragma once
@@ -16,7 +17,7 @@ inline bool is_newer_entry(std::string_view value, uint8_t known) {
   return version > known && version <= kEntryVersionMax;
 }
 
-// An onode has a version, and so has the extent chunk in it. (onode_record.cc)
+// An onode has a version, and so has the extent shard in it. (onode_record.cc)
 bool is_newer_onode(std::string_view value);
 
 }  // namespace swimstore

@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/format/note_record.h"
 
 #include "swimstore/format/format_version.h"
-#include "swimstore/format/zigzag.h"
 #include "vtkv/util/coding.h"
 
 namespace swimstore {
+
+using vtkv::get_signed;
+using vtkv::put_signed;
 
 using vtkv::Status;
 
@@ -76,8 +79,7 @@ bool get_pools(std::string_view* cursor, std::map<int64_t, PoolUsage>* pools) {
     int64_t id = 0;
     PoolUsage usage;
     if (!get_signed(cursor, &id) || !get_signed(cursor, &usage.allocated) || !get_signed(cursor, &usage.stored) ||
-        !get_signed(cursor, &usage.omap) || !get_signed(cursor, &usage.objects) ||
-        !pools->emplace(id, usage).second) {
+        !get_signed(cursor, &usage.omap) || !get_signed(cursor, &usage.objects) || !pools->emplace(id, usage).second) {
       return false;
     }
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What one transaction changes besides the tree: slots that change hands, sums per pool, object ids.
 // It travels in the log as a note of the batch, so that no transaction writes allocation pages or
 // counters; recovery replays it onto what the last checkpoint holds.
@@ -11,8 +12,9 @@
 // A slot is
 //   u8      size class (low nibble), split levels (high nibble)
 //   varint  zigzag difference of its index to the index of the slot before it in the same list (0 before the first)
-//   varint  blocks written to it when it was filled, times 2; plus 1 when not all of these are meant } absent for a slot
-//   varint  first block, then number of blocks; only when not all are meant                          } of one block
+//   varint  blocks written to it when it was filled, times 2; plus 1 when not all of these are meant
+//   varint  first block, then number of blocks; only when not all are meant
+// The last two are absent for a slot of one block.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "swimstore/container/size_class.h"
+#include "swimstore/format/size_class.h"
 #include "vtkv/status.h"
 
 namespace swimstore {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/format/onode_record.h"
 
 #include "swimstore/format/newer_entry.h"
@@ -7,7 +8,7 @@ namespace swimstore {
 
 namespace {
 
-constexpr uint8_t kKnownFlags = OnodeRecord::has_omap | OnodeRecord::chunk_inline | OnodeRecord::has_hints;
+constexpr uint8_t kKnownFlags = OnodeRecord::has_omap | OnodeRecord::shard_inline | OnodeRecord::has_hints;
 
 bool decode_attrs(std::string_view* cursor, OnodeRecord* record) {
   uint32_t count = 0;
@@ -31,13 +32,12 @@ bool decode_attrs(std::string_view* cursor, OnodeRecord* record) {
 }
 
 bool decode_hints(std::string_view* cursor, OnodeRecord* record) {
-  return !record->test(OnodeRecord::has_hints) ||
-         (vtkv::get_varint64(cursor, &record->expected_object_size) &&
-          vtkv::get_varint64(cursor, &record->expected_write_size) &&
-          vtkv::get_varint32(cursor, &record->alloc_hint_flags));
+  return !record->test(OnodeRecord::has_hints) || (vtkv::get_varint64(cursor, &record->expected_object_size) &&
+                                                   vtkv::get_varint64(cursor, &record->expected_write_size) &&
+                                                   vtkv::get_varint32(cursor, &record->alloc_hint_flags));
 }
 
-// All but the chunk.
+// All but the shard.
 bool decode_fields(std::string_view* bytes, OnodeRecord* record) {
   if (bytes->size() < 2 || bytes->front() != static_cast<char>(kOnodeRecordVersion)) {
     return false;
@@ -51,7 +51,7 @@ bool decode_fields(std::string_view* bytes, OnodeRecord* record) {
 
 }  // namespace
 
-void encode_onode(const OnodeRecord& record, const ExtentChunk& chunk, std::string* out) {
+void encode_onode(const OnodeRecord& record, const ExtentShard& shard, std::string* out) {
   out->push_back(static_cast<char>(kOnodeRecordVersion));
   out->push_back(static_cast<char>(record.flags));
   vtkv::put_varint64(out, record.nid);
@@ -66,21 +66,21 @@ void encode_onode(const OnodeRecord& record, const ExtentChunk& chunk, std::stri
     vtkv::put_length_prefixed(out, name);
     vtkv::put_length_prefixed(out, std::string_view(value.c_str(), value.length()));
   }
-  if (record.test(OnodeRecord::chunk_inline)) {
-    encode_extent_chunk(chunk, out);
+  if (record.test(OnodeRecord::shard_inline)) {
+    encode_extent_shard(shard, out);
   }
 }
 
-bool decode_onode(std::string_view bytes, OnodeRecord* record, ExtentChunk* chunk) {
+bool decode_onode(std::string_view bytes, OnodeRecord* record, ExtentShard* shard) {
   *record = OnodeRecord();
-  *chunk = ExtentChunk();
+  *shard = ExtentShard();
   if (!decode_fields(&bytes, record)) {
     return false;
   }
-  if (!record->test(OnodeRecord::chunk_inline)) {
+  if (!record->test(OnodeRecord::shard_inline)) {
     return bytes.empty();
   }
-  return record->size <= kChunkBytes && decode_extent_chunk(bytes, chunk);
+  return record->size <= kShardBytes && decode_extent_shard(bytes, shard);
 }
 
 bool is_newer_onode(std::string_view bytes) {
@@ -88,7 +88,7 @@ bool is_newer_onode(std::string_view bytes) {
     return true;
   }
   OnodeRecord record;
-  return decode_fields(&bytes, &record) && record.test(OnodeRecord::chunk_inline) &&
+  return decode_fields(&bytes, &record) && record.test(OnodeRecord::shard_inline) &&
          is_newer_entry(bytes, kExtentRecordVersion);
 }
 

@@ -1,4 +1,5 @@
-// What the tree keeps of one object, except its extents beyond the first chunk and its omap.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What the tree keeps of one object, except its extents beyond the first shard and its omap.
 //
 // Encoded:
 //   u8      version, 1
@@ -9,7 +10,7 @@
 //   varint  expected write size    }
 //   varint  hint flags             }
 //   varint  number of attrs, then per attr: name, value (each varint length + bytes)
-//   extent record                  only with flag chunk_inline; takes the rest
+//   extent record                  only with flag shard_inline; takes the rest
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ inline constexpr uint64_t kObjectBytesMax = 0xffffffff;  // as BlueStore's
 struct OnodeRecord {
   enum Flag : uint8_t {
     has_omap = 1,      // there may be omap keys or a header
-    chunk_inline = 2,  // size <= kChunkBytes: chunk 0 is in this record, and there are no extent keys
+    shard_inline = 2,  // size <= kShardBytes: shard 0 is in this record, and there are no extent keys
     has_hints = 4,
   };
 
@@ -46,9 +47,9 @@ struct OnodeRecord {
   void set(Flag flag, bool on) { flags = on ? flags | flag : flags & ~flag; }
 };
 
-// `chunk` is encoded only with chunk_inline set.
-void encode_onode(const OnodeRecord& record, const ExtentChunk& chunk, std::string* out);
+// `shard` is encoded only with shard_inline set.
+void encode_onode(const OnodeRecord& record, const ExtentShard& shard, std::string* out);
 // False on malformed bytes, a version from the future, or an id or a size that no object has.
-bool decode_onode(std::string_view bytes, OnodeRecord* record, ExtentChunk* chunk);
+bool decode_onode(std::string_view bytes, OnodeRecord* record, ExtentShard* shard);
 
 }  // namespace swimstore

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/format/onode_record.h"
 
 #include <random>
@@ -13,7 +14,7 @@ OnodeRecord example() {
   record.size = 5000;
   record.set(OnodeRecord::has_omap, true);
   record.set(OnodeRecord::has_hints, true);
-  record.set(OnodeRecord::chunk_inline, true);
+  record.set(OnodeRecord::shard_inline, true);
   record.expected_object_size = 4 << 20;
   record.expected_write_size = 4096;
   record.alloc_hint_flags = 5;
@@ -22,12 +23,12 @@ OnodeRecord example() {
   return record;
 }
 
-ExtentChunk one_extent() {
-  ExtentChunk chunk;
-  chunk.extents.push_back({0, 2, false, {1, 9}, 0, 2});
-  chunk.crc32c[0] = 1;
-  chunk.crc32c[1] = 2;
-  return chunk;
+ExtentShard one_extent() {
+  ExtentShard shard;
+  shard.extents.push_back({0, 2, false, {1, 9}, 0, 2});
+  shard.crc32c[0] = 1;
+  shard.crc32c[1] = 2;
+  return shard;
 }
 
 std::string encoded(const OnodeRecord& record) {
@@ -49,8 +50,8 @@ TEST(OnodeRecord, GoldenBytes) {
 
 TEST(OnodeRecord, DecodesWhatItEncoded) {
   OnodeRecord record;
-  ExtentChunk chunk;
-  ASSERT_TRUE(decode_onode(encoded(example()), &record, &chunk));
+  ExtentShard shard;
+  ASSERT_TRUE(decode_onode(encoded(example()), &record, &shard));
   EXPECT_EQ(record.nid, 300u);
   EXPECT_EQ(record.size, 5000u);
   EXPECT_EQ(record.flags, example().flags);
@@ -59,35 +60,37 @@ TEST(OnodeRecord, DecodesWhatItEncoded) {
   EXPECT_EQ(record.alloc_hint_flags, 5u);
   ASSERT_EQ(record.attrs.size(), 2u);
   EXPECT_EQ(std::string(record.attrs["_"].c_str(), record.attrs["_"].length()), "info");
-  EXPECT_EQ(chunk.extents, one_extent().extents);
+  EXPECT_EQ(shard.extents, one_extent().extents);
 }
 
 TEST(OnodeRecord, RefusesWhatIsCutOffTooLongOrFromTheFuture) {
   const std::string bytes = encoded(example());
   OnodeRecord record;
-  ExtentChunk chunk;
+  ExtentShard shard;
   for (size_t length = 0; length < bytes.size(); ++length) {
-    EXPECT_FALSE(decode_onode(bytes.substr(0, length), &record, &chunk)) << length;
+    EXPECT_FALSE(decode_onode(bytes.substr(0, length), &record, &shard)) << length;
   }
-  EXPECT_FALSE(decode_onode(bytes + "x", &record, &chunk));
+  EXPECT_FALSE(decode_onode(bytes + "x", &record, &shard));
   std::string future = bytes;
   future[0] = 2;
-  EXPECT_FALSE(decode_onode(future, &record, &chunk));
+  EXPECT_FALSE(decode_onode(future, &record, &shard));
   std::string flags = bytes;
   flags[1] |= 0x40;
-  EXPECT_FALSE(decode_onode(flags, &record, &chunk));
+  EXPECT_FALSE(decode_onode(flags, &record, &shard));
 }
 
 TEST(OnodeRecord, RefusesIdsAndSizesThatNoObjectHas) {
-  for (const auto& [nid, size] : {std::pair<uint64_t, uint64_t>{UINT64_MAX, 5000}, {kObjectIdMax + 1, 5000},
-                                  {300, kObjectBytesMax + 1}, {300, UINT64_MAX}}) {
+  for (const auto& [nid, size] : {std::pair<uint64_t, uint64_t>{UINT64_MAX, 5000},
+                                  {kObjectIdMax + 1, 5000},
+                                  {300, kObjectBytesMax + 1},
+                                  {300, UINT64_MAX}}) {
     OnodeRecord record;
     record.nid = nid;
     record.size = size;
     std::string bytes;
-    encode_onode(record, ExtentChunk(), &bytes);
-    ExtentChunk chunk;
-    EXPECT_FALSE(decode_onode(bytes, &record, &chunk)) << nid << " " << size;
+    encode_onode(record, ExtentShard(), &bytes);
+    ExtentShard shard;
+    EXPECT_FALSE(decode_onode(bytes, &record, &shard)) << nid << " " << size;
   }
 }
 
@@ -97,9 +100,9 @@ TEST(OnodeRecord, MutatedBytesDecodeOrAreRefused) {
     std::string bytes = encoded(example());
     bytes[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
     OnodeRecord record;
-    ExtentChunk chunk;
-    if (decode_onode(bytes, &record, &chunk) && record.test(OnodeRecord::chunk_inline)) {
-      ASSERT_LE(record.size, kChunkBytes);
+    ExtentShard shard;
+    if (decode_onode(bytes, &record, &shard) && record.test(OnodeRecord::shard_inline)) {
+      ASSERT_LE(record.size, kShardBytes);
     }
   }
 }

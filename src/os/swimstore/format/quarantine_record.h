@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The file `quarantine` beside the containers: slots to which a write failed and that nobody gets again. Two copies of
 // 4096 bytes, written in turn (copy = epoch mod 2), each with the whole list; the valid one with the greater epoch
 // counts. A copy of zeros was never written.
@@ -20,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "swimstore/container/size_class.h"
+#include "swimstore/format/size_class.h"
 #include "vtkv/status.h"
 
 namespace swimstore {

@@ -1,6 +1,7 @@
-// Which blocks of a slot are referred to more than once. An entry of the tree for each group of 64 blocks, key_codec.h's
-// 'S'; a group that has none has no block with more than one reference. Groups bound what a transaction writes that ends
-// one of many references.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Which blocks of a slot are referred to more than once. An entry of the tree for each group of 64 blocks,
+// key_codec.h's 'S'; a group that has none has no block with more than one reference. Groups bound what a transaction
+// writes that ends one of many references.
 //
 // Value: u8      version (2; 1 was one count for the whole slot)
 //        per run of blocks with equally many references, ascending:

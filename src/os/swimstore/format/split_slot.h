@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A slot whose blocks have more than one owner, or some of them none, as of a checkpoint. An entry of the tree, beside
 // the allocation page, which calls the slot owned; without it all of an owned slot is one owner's.
 //
@@ -14,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "swimstore/container/size_class.h"
+#include "swimstore/format/size_class.h"
 #include "vtkv/status.h"
 
 namespace swimstore {

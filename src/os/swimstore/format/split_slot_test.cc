@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/format/split_slot.h"
 
 #include <gtest/gtest.h>
@@ -42,8 +43,8 @@ TEST(SplitSlotRecord, RefusesWhatCannotBe) {
   EXPECT_TRUE(SplitSlotRecord::decode(key + "x", std::string("\x01\x02", 2), &record).is_corruption());
   EXPECT_TRUE(SplitSlotRecord::decode(SplitSlotRecord::encode_key(0, 5), std::string("\x01\x01", 2), &record)
                   .is_corruption());  // one block cannot be split
-  EXPECT_TRUE(SplitSlotRecord::decode(SplitSlotRecord::encode_key(11, 5), std::string("\x01\x01", 2), &record)
-                  .is_corruption());
+  EXPECT_TRUE(
+      SplitSlotRecord::decode(SplitSlotRecord::encode_key(11, 5), std::string("\x01\x01", 2), &record).is_corruption());
   EXPECT_EQ(SplitSlotRecord::decode(key, std::string("\x02\x02", 2), &record).code(), Status::Code::unsupported);
 }
 

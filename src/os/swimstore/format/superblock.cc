@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/format/superblock.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ struct Layout {
   uint32_t cubes;
   uint8_t uuid[16];
   uint64_t created_us;
-  uint64_t stretch_bytes;
+  uint64_t chunk_bytes;
   uint64_t log_segment_bytes;
   uint64_t zone_bytes;
   uint32_t initial_log_segments;
@@ -55,18 +56,17 @@ Status decode_copy(const std::string& file, const char* bytes, Superblock* super
   }
   VTKV_RETURN_IF_ERROR(check_version(file, layout.version, kSuperblockVersion, kSuperblockVersionOldest));
   vtkv::Features features = features_of_version_2();
-  if (layout.version > 2 &&
-      (layout.feature_bytes > Superblock::kFeatureBytesMax ||
-       !vtkv::Features::decode({bytes + sizeof layout, layout.feature_bytes}, &features))) {
+  if (layout.version > 2 && (layout.feature_bytes > Superblock::kFeatureBytesMax ||
+                             !vtkv::Features::decode({bytes + sizeof layout, layout.feature_bytes}, &features))) {
     return Status::corruption(file + ": features that no program writes");
   }
-  if (layout.cubes == 0 || layout.cubes > kCubesMax || !is_stretch(layout.stretch_bytes)) {
+  if (layout.cubes == 0 || layout.cubes > kCubesMax || !is_chunk_size(layout.chunk_bytes)) {
     return Status::corruption(file + ": a geometry that this program never writes");
   }
   std::memcpy(superblock->uuid.data(), layout.uuid, superblock->uuid.size());
   superblock->cubes = layout.cubes;
   superblock->created_us = layout.created_us;
-  superblock->stretch_bytes = layout.stretch_bytes;
+  superblock->chunk_bytes = layout.chunk_bytes;
   superblock->geometry.log_segment_bytes = layout.log_segment_bytes;
   superblock->geometry.zone_bytes = layout.zone_bytes;
   superblock->geometry.initial_log_segments = layout.initial_log_segments;
@@ -85,7 +85,7 @@ std::string Superblock::encode() const {
   layout.cubes = cubes;
   std::memcpy(layout.uuid, uuid.data(), uuid.size());
   layout.created_us = created_us;
-  layout.stretch_bytes = stretch_bytes;
+  layout.chunk_bytes = chunk_bytes;
   layout.log_segment_bytes = geometry.log_segment_bytes;
   layout.zone_bytes = geometry.zone_bytes;
   layout.initial_log_segments = geometry.initial_log_segments;
@@ -106,14 +106,15 @@ uint32_t Superblock::checksum(std::string_view copy) {
   VTKV_ASSERT(copy.size() == kCopyBytes);
   std::memcpy(&layout, copy.data(), sizeof layout);
   const uint32_t crc = vtkv::crc32c(copy.data(), offsetof(Layout, crc32c));
-  return vtkv::crc32c_extend(crc, copy.data() + sizeof layout, std::min<size_t>(layout.feature_bytes, Superblock::kFeatureBytesMax));
+  return vtkv::crc32c_extend(crc, copy.data() + sizeof layout,
+                             std::min<size_t>(layout.feature_bytes, Superblock::kFeatureBytesMax));
 }
 
 Status Superblock::decode(std::string_view name, std::string_view bytes, Superblock* superblock) {
   const std::string file(name);
   if (bytes.size() < kBytes) {
-    return Status::corruption(file + ": truncated, " + std::to_string(bytes.size()) + " of " +
-                              std::to_string(kBytes) + " bytes");
+    return Status::corruption(file + ": truncated, " + std::to_string(bytes.size()) + " of " + std::to_string(kBytes) +
+                              " bytes");
   }
   Superblock other;
   const Status first = decode_copy(file, bytes.data(), superblock);

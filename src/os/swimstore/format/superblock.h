@@ -1,6 +1,7 @@
-// The store's root file `superblock`: what was fixed at mkfs, and what a program has to know to use the store. Written at
-// once, by mkfs and by an upgrade that was asked for; two copies, at 0 and at 4096, so that one damaged block does not
-// lose a store.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The store's root file `superblock`: what was fixed at mkfs, and what a program has to know to use the store. Written
+// at once, by mkfs and by an upgrade that was asked for; two copies, at 0 and at 4096, so that one damaged block does
+// not lose a store.
 //
 // OFFSET SIZE FIELD
 // 0      8    magic "SWIMSTOR"
@@ -8,7 +9,7 @@
 // 12     4    number of cubes
 // 16     16   uuid of the store (the OSD's fsid)
 // 32     8    time of creation, microseconds since the Unix epoch
-// 40     8    container stretch bytes
+// 40     8    container chunk bytes
 // 48     8    log segment bytes
 // 56     8    zone bytes
 // 64     4    initial log segments
@@ -18,7 +19,7 @@
 // 80     n    features (vtkv/util/features.h)
 // 80 + n ..   0, up to 4096
 //
-// Magic, version, n and checksum keep their places in every version to come, so that a newer superblock is told from a
+// Magic, version, n and checksum keep their offsets in every version to come, so that a newer superblock is told from a
 // damaged one.
 #pragma once
 
@@ -29,7 +30,7 @@
 #include <string_view>
 
 #include "swimstore/format/format_version.h"
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 #include "vtkv/options.h"
 #include "vtkv/status.h"
 #include "vtkv/util/features.h"
@@ -40,7 +41,7 @@ struct Superblock {
   std::array<uint8_t, 16> uuid{};
   uint32_t cubes = 1;
   uint64_t created_us = 0;
-  uint64_t stretch_bytes = 0;
+  uint64_t chunk_bytes = 0;
   vtkv::Geometry geometry;
   uint32_t version = kSuperblockVersion;
   vtkv::Features features = known_features();  // of version 2, what it stands for

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/format/superblock.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ Superblock example() {
   }
   superblock.cubes = 3;
   superblock.created_us = 0x1122334455667788;
-  superblock.stretch_bytes = 32u << 20;
+  superblock.chunk_bytes = 32u << 20;
   superblock.geometry = {64u << 20, 4, 8u << 20, 4096};
   return superblock;
 }
@@ -35,7 +36,7 @@ TEST(Superblock, GoldenBytes) {
       "\x03\x00\x00\x00"                                                  // cubes
       "\xa0\xa1\xa2\xa3\xa4\xa5\xa6\xa7\xa8\xa9\xaa\xab\xac\xad\xae\xaf"  // uuid
       "\x88\x77\x66\x55\x44\x33\x22\x11"                                  // created
-      "\x00\x00\x00\x02\x00\x00\x00\x00"                                  // stretch bytes
+      "\x00\x00\x00\x02\x00\x00\x00\x00"                                  // chunk bytes
       "\x00\x00\x00\x04\x00\x00\x00\x00"                                  // log segment bytes
       "\x00\x00\x80\x00\x00\x00\x00\x00"                                  // zone bytes
       "\x04\x00\x00\x00"                                                  // initial log segments
@@ -46,8 +47,7 @@ TEST(Superblock, GoldenBytes) {
       "\x02\x0bsplit_slots",                                               // incompat
       100);
   expected.resize(Superblock::kCopyBytes);
-  vtkv::encode_fixed32(expected.data() + 76,
-                       vtkv::crc32c(expected.substr(0, 76) + expected.substr(80, 20)));
+  vtkv::encode_fixed32(expected.data() + 76, vtkv::crc32c(expected.substr(0, 76) + expected.substr(80, 20)));
   Superblock superblock = example();
   superblock.features.compat = {"notes"};
   EXPECT_EQ(superblock.encode(), expected + expected);
@@ -106,8 +106,8 @@ TEST(Superblock, SaysWhatIsWrong) {
     EXPECT_EQ(status.message().find("/store/superblock: "), 0u);
     return std::string(status.message());
   };
-  const auto contains = [](const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
+  const auto contains = [](const std::string& text, const std::string& word) {
+    return text.find(word) != std::string::npos;
   };
   EXPECT_TRUE(contains(message(bytes.substr(0, 5000), Status::Code::corruption), "truncated, 5000 of 8192"));
   EXPECT_TRUE(contains(message(std::string(8192, 'x'), Status::Code::corruption), "neither copy is a superblock"));
@@ -120,13 +120,15 @@ TEST(Superblock, SaysWhatIsWrong) {
   const std::string text = message(with_copies(future), Status::Code::unsupported);
   EXPECT_TRUE(contains(text, "version 9") && contains(text, "up to 3"));
   // The other copy may be damaged: then the store is merely newer.
-  for (const std::string& mixed : {flipped.substr(Superblock::kCopyBytes) + with_copies(future).substr(0, Superblock::kCopyBytes),
-                                   with_copies(future).substr(0, Superblock::kCopyBytes) + flipped.substr(0, Superblock::kCopyBytes)}) {
+  for (const std::string& mixed :
+       {flipped.substr(Superblock::kCopyBytes) + with_copies(future).substr(0, Superblock::kCopyBytes),
+        with_copies(future).substr(0, Superblock::kCopyBytes) + flipped.substr(0, Superblock::kCopyBytes)}) {
     EXPECT_EQ(message(mixed, Status::Code::unsupported), text);
   }
   // Nor is a newer one done without where the other copy is older and whole.
-  for (const std::string& mixed : {bytes.substr(Superblock::kCopyBytes) + with_copies(future).substr(0, Superblock::kCopyBytes),
-                                   with_copies(future).substr(0, Superblock::kCopyBytes) + bytes.substr(Superblock::kCopyBytes)}) {
+  for (const std::string& mixed :
+       {bytes.substr(Superblock::kCopyBytes) + with_copies(future).substr(0, Superblock::kCopyBytes),
+        with_copies(future).substr(0, Superblock::kCopyBytes) + bytes.substr(Superblock::kCopyBytes)}) {
     EXPECT_EQ(message(mixed, Status::Code::unsupported), text);
   }
   // A version that nothing vouches for is damage.

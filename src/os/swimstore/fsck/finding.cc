@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/fsck/finding.h"
 
 #include <array>
@@ -10,7 +11,7 @@ struct Description {
   std::string_view name, repair;
 };
 
-constexpr std::string_view kSetAside = "set aside among the lost entries";
+constexpr std::string_view kQuarantined = "quarantined";
 
 constexpr std::array<Description, kFindingClasses> kDescriptions = {{
     {"store_does_not_open", ""},
@@ -20,14 +21,14 @@ constexpr std::array<Description, kFindingClasses> kDescriptions = {{
     {"entry_newer", ""},
     {"collection_undecodable", ""},
     {"collections_overlap", ""},
-    {"object_undecodable", kSetAside},
-    {"only_copy_undecodable", "with --only-copies: set aside among the lost entries"},
+    {"object_undecodable", kQuarantined},
+    {"only_copy_undecodable", "with --only-copies: quarantined"},
     {"object_in_no_collection", ""},
     {"object_id_twice", ""},
-    {"extents_undecodable", "object set aside among the lost entries"},
-    {"extents_orphaned", kSetAside},
+    {"extents_undecodable", "object quarantined"},
+    {"extents_orphaned", kQuarantined},
     {"extents_past_end", ""},
-    {"omap_orphaned", kSetAside},
+    {"omap_orphaned", kQuarantined},
     {"omap_unannounced", "the object says that it has omap"},
     {"slot_claimed_twice", "shared by all that claim it"},
     {"slot_not_owned", "marked as owned"},

@@ -1,4 +1,5 @@
-// What a check can find. The table of classes, what each means and how repair mends it:
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What a check can find. The table of classes, what each means and how repair fixes it:
 // doc/ceph-swimstore-tool.md.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "swimstore/container/size_class.h"
+#include "swimstore/format/size_class.h"
 
 namespace swimstore {
 
@@ -56,11 +57,11 @@ struct CheckResult {
   uint64_t errors = 0;            // all
   uint64_t objects = 0;
   uint64_t slots = 0;
-  // Entries and slots without an owner, which may belong to what cannot be read or is set aside.
+  // Entries and slots without an owner, which may belong to what cannot be read or is quarantined.
   uint64_t unclear = 0;
-  uint64_t lost_entries = 0;
+  uint64_t quarantined_entries = 0;
   // Never handed out again, as writes to them failed. No error of the store's; the disk ages.
-  std::vector<SlotAddress> quarantined;
+  std::vector<SlotAddress> quarantined_slots;
 };
 
 // As printed, and as documented: "slot_leaked".

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/fsck/fsck.h"
 
 #include <algorithm>
@@ -64,7 +65,7 @@ const Fsck::TreePhase* Fsck::tree_phase(Phase phase) {
       {Phase::extents, key_prefix::extent, "extents", &Fsck::visit_extents, nullptr},
       {Phase::omap_headers, key_prefix::omap_header, "omap headers", &Fsck::visit_omap_header, nullptr},
       {Phase::omap, key_prefix::omap, "omap keys", &Fsck::visit_omap, nullptr},
-      {Phase::lost, key_prefix::lost, "lost entries", &Fsck::visit_lost, nullptr},
+      {Phase::quarantined, key_prefix::quarantined, "quarantined entries", &Fsck::visit_quarantined, nullptr},
       {Phase::slot_counts, key_prefix::slot_reference, "slot references", &Fsck::visit_slot_count, nullptr},
   };
   const auto found = std::find_if(std::begin(kPhases), std::end(kPhases),
@@ -73,7 +74,10 @@ const Fsck::TreePhase* Fsck::tree_phase(Phase phase) {
 }
 
 Fsck::Fsck(StoreContext& store, ObjectReader& reader, FsckOptions options)
-    : m_store(store), m_reader(reader), m_options(options), m_began_us(store.env->now_us()),
+    : m_store(store),
+      m_reader(reader),
+      m_options(options),
+      m_began_us(store.env->now_us()),
       m_passes(options.online ? std::max(1u, options.passes) : 1) {
   if (m_options.online) {
     m_snapshot = m_store.cube.database().take_snapshot();
@@ -92,15 +96,17 @@ void Fsck::release_snapshot() {
 }
 
 CheckResult Fsck::counts() const {
-  return {.errors = m_errors, .objects = m_objects_before + m_objects.size(),
-          .slots = m_slots_before + m_slots.entries().size(),
-          .unclear = m_unclear, .lost_entries = m_lost_entries};
+  return {.errors = m_errors,
+          .objects = m_objects_before + m_objects.size(),
+          .slots = m_slots_before + m_references.entries().size(),
+          .unclear = m_unclear,
+          .quarantined_entries = m_quarantined_entries};
 }
 
 CheckResult Fsck::result() const {
   CheckResult all = counts();
   all.findings = m_findings;
-  all.quarantined = m_store.cube.containers().quarantined();
+  all.quarantined_slots = m_store.cube.containers().quarantined();
   return all;
 }
 
@@ -153,7 +159,8 @@ void Fsck::found_undecodable(const ghobject_t& oid, Finding finding) {
 }
 
 void Fsck::found_newer(const std::string& what, std::string object) {
-  found({.kind = FindingClass::entry_newer, .object = std::move(object),
+  found({.kind = FindingClass::entry_newer,
+         .object = std::move(object),
          .text = fmt::format("{} was written by a newer program, which is to be used for this store", what)});
 }
 
@@ -217,16 +224,17 @@ void Fsck::next_phase() {
   if (m_phase == Phase::done) {
     judge_withheld();
     const CheckResult all = counts();
-    dout(1) << (m_options.deep ? "deep, " : "") << all.objects << " objects, " << all.slots << " slots, " << m_errors << " errors, " << (m_store.env->now_us() - m_began_us) / 1000 << " ms" << dendl;
+    dout(1) << (m_options.deep ? "deep, " : "") << all.objects << " objects, " << all.slots << " slots, " << m_errors
+            << " errors, " << (m_store.env->now_us() - m_began_us) / 1000 << " ms" << dendl;
   }
 }
 
 void Fsck::next_pass() {
   ++m_pass;
   m_objects_before += m_objects.size();
-  m_slots_before += m_slots.entries().size();
+  m_slots_before += m_references.entries().size();
   m_objects = {};
-  m_slots = {};
+  m_references = {};
   m_ranges.clear();
   m_last_omap_nid = UINT64_MAX;
   m_foreign_undecodable = 0;
@@ -234,7 +242,7 @@ void Fsck::next_pass() {
   m_phase = Phase::collections;
 }
 
-// With all of its pieces.
+// With all of its fragments.
 bool Fsck::is_mine(SlotAddress slot) const {
   const SlotAddress whole = slot.whole();
   return (whole.index + whole.size_class) % m_passes == m_pass;
@@ -242,8 +250,8 @@ bool Fsck::is_mine(SlotAddress slot) const {
 
 void Fsck::step_tree(const TreePhase& phase, uint64_t work) {
   if (!m_iterator) {
-    m_iterator = m_store.cube.database().new_iterator(
-        std::string(1, phase.prefix), std::string(1, static_cast<char>(phase.prefix + 1)), m_snapshot);
+    m_iterator = m_store.cube.database().new_iterator(std::string(1, phase.prefix),
+                                                      std::string(1, static_cast<char>(phase.prefix + 1)), m_snapshot);
     m_iterator->seek_to_first();
   }
   for (; m_iterator->valid() && work > 0; --work) {
@@ -315,13 +323,14 @@ void Fsck::visit_object(std::string_view key_bytes, std::string_view value) {
       return;
     }
     found({.kind = FindingClass::object_undecodable,
-           .text = fmt::format("an object's key is damaged: {}", to_hex(key)), .key = key});
+           .text = fmt::format("an object's key is damaged: {}", to_hex(key)),
+           .key = key});
     return;
   }
   const std::string name = describe_object_key(key);
   OnodeRecord record;
-  ExtentChunk chunk;
-  if (!decode_onode(value, &record, &chunk)) {
+  ExtentShard shard;
+  if (!decode_onode(value, &record, &shard)) {
     if (m_pass > 0) {
       return;
     }
@@ -329,13 +338,15 @@ void Fsck::visit_object(std::string_view key_bytes, std::string_view value) {
       found_newer(fmt::format("the record of object {}", name), name);
       return;
     }
-    found_undecodable(oid, {.kind = FindingClass::object_undecodable, .object = name,
-                            .text = fmt::format("the record of object {} is damaged", name), .key = key});
+    found_undecodable(oid, {.kind = FindingClass::object_undecodable,
+                            .object = name,
+                            .text = fmt::format("the record of object {} is damaged", name),
+                            .key = key});
     return;
   }
   const int64_t pool = pool_counted_for(oid);
-  if (record.test(OnodeRecord::chunk_inline)) {
-    check_chunk({key, record.size, record.flags, pool}, record.nid, 0, key, chunk);
+  if (record.test(OnodeRecord::shard_inline)) {
+    check_shard({key, record.size, record.flags, pool}, record.nid, 0, key, shard);
   }
   if (!is_mine(record.nid)) {
     return;
@@ -343,14 +354,16 @@ void Fsck::visit_object(std::string_view key_bytes, std::string_view value) {
   if (!lies_in_a_collection(oid) && m_newer_collections) {
     ++m_unclear;
   } else if (!lies_in_a_collection(oid)) {
-    found({.kind = FindingClass::object_in_no_collection, .object = name,
+    found({.kind = FindingClass::object_in_no_collection,
+           .object = name,
            .text = fmt::format("object {} lies in no collection", name)});
   }
   m_usage[pool].objects += 1;
   const auto [entry, unique] = m_objects.try_emplace(record.nid, Object{key, record.size, record.flags, pool});
   if (!unique) {
     // Its extents, if they are in its record, are counted all the same.
-    found({.kind = FindingClass::object_id_twice, .object = name,
+    found({.kind = FindingClass::object_id_twice,
+           .object = name,
            .text = fmt::format("objects {} and {} have the same id {}", describe_object_key(entry->second.key), name,
                                record.nid)});
   }
@@ -363,10 +376,10 @@ void Fsck::visit_extents(std::string_view key_bytes, std::string_view value) {
   uint64_t nid = 0;
   uint32_t number = 0;
   const bool has_key = decode_extent_key(key, &nid, &number);
-  ExtentChunk chunk;
+  ExtentShard shard;
   if (!is_mine(has_key ? nid : 0)) {
-    if (has_key && decode_extent_chunk(value, &chunk)) {
-      check_chunk({}, nid, number, key, chunk);
+    if (has_key && decode_extent_shard(value, &shard)) {
+      check_shard({}, nid, number, key, shard);
     } else {
       ++m_foreign_undecodable;
     }
@@ -379,45 +392,50 @@ void Fsck::visit_extents(std::string_view key_bytes, std::string_view value) {
       return;
     }
     found({.kind = FindingClass::extents_orphaned,
-           .text = has_key ? fmt::format("extent chunk {} belongs to object id {}, which does not exist", number, nid)
-                           : fmt::format("the key of an extent chunk is damaged: {}", to_hex(key)),
+           .text = has_key ? fmt::format("extent shard {} belongs to object id {}, which does not exist", number, nid)
+                           : fmt::format("the key of an extent shard is damaged: {}", to_hex(key)),
            .key = key});
     return;
   }
   const std::string name = describe_object_key(object->second.key);
-  if (object->second.flags & OnodeRecord::chunk_inline) {
-    found({.kind = FindingClass::extents_orphaned, .object = name,
-           .text = fmt::format("object {} has extent chunk {} beside an inline one", name, number), .key = key});
+  if (object->second.flags & OnodeRecord::shard_inline) {
+    found({.kind = FindingClass::extents_orphaned,
+           .object = name,
+           .text = fmt::format("object {} has extent shard {} beside an inline one", name, number),
+           .key = key});
   } else if (m_options.may_hold_newer && is_newer_entry(value, kExtentRecordVersion)) {
-    found_newer(fmt::format("extent chunk {} of object {}", number, name), name);
+    found_newer(fmt::format("extent shard {} of object {}", number, name), name);
     m_newer_extents.insert(nid);
-  } else if (!decode_extent_chunk(value, &chunk)) {
+  } else if (!decode_extent_shard(value, &shard)) {
     ghobject_t oid;
     (void)decode_object_key(object->second.key, &oid);
-    found_undecodable(oid, {.kind = FindingClass::extents_undecodable, .object = name,
-                            .offset = uint64_t{number} * kChunkBytes,
-                            .text = fmt::format("extent chunk {} of object {} is damaged", number, name),
+    found_undecodable(oid, {.kind = FindingClass::extents_undecodable,
+                            .object = name,
+                            .offset = uint64_t{number} * kShardBytes,
+                            .text = fmt::format("extent shard {} of object {} is damaged", number, name),
                             .key = object->second.key});
   } else {
-    check_chunk(object->second, nid, number, key, chunk);
+    check_shard(object->second, nid, number, key, shard);
   }
 }
 
-void Fsck::check_chunk(const Object& object, uint64_t nid, uint32_t number, const std::string& key,
-                       const ExtentChunk& chunk) {
-  for (const Extent& extent : chunk.extents) {
+void Fsck::check_shard(const Object& object, uint64_t nid, uint32_t number, const std::string& key,
+                       const ExtentShard& shard) {
+  for (const Extent& extent : shard.extents) {
     if (is_mine(extent.slot)) {
       check_slot(object, nid, number, key, extent);
     }
     if (!is_mine(nid)) {
       continue;
     }
-    const uint64_t first_block = uint64_t{number} * kChunkBlocks + extent.block;
+    const uint64_t first_block = uint64_t{number} * kShardBlocks + extent.block;
     const uint64_t end_block = first_block + extent.count;
     const uint64_t offset = first_block * kBlockBytes;
     if (end_block > blocks_for(object.size)) {
       const std::string name = describe_object_key(object.key);
-      found({.kind = FindingClass::extents_past_end, .object = name, .offset = offset,
+      found({.kind = FindingClass::extents_past_end,
+             .object = name,
+             .offset = offset,
              .text = fmt::format("object {} of {} bytes has data up to block {}", name, object.size, end_block)});
     }
     PoolUsage& usage = m_usage[object.pool];
@@ -430,22 +448,27 @@ void Fsck::check_chunk(const Object& object, uint64_t nid, uint32_t number, cons
 
 void Fsck::check_slot(const Object& object, uint64_t nid, uint32_t number, const std::string& key,
                       const Extent& extent) {
-  const std::string conflict = m_slots.add(extent, object.pool);
+  const std::string conflict = m_references.add(extent, object.pool);
   const bool is_owned = m_options.online || m_store.cube.containers().is_owned(extent.blocks());
   if (conflict.empty() && is_owned) {
     return;
   }
   const std::string known = object.key.empty() ? std::string() : describe_object_key(object.key);
   const std::string name = known.empty() ? fmt::format("with id {}", nid) : known;
-  const uint64_t offset = (uint64_t{number} * kChunkBlocks + extent.block) * kBlockBytes;
+  const uint64_t offset = (uint64_t{number} * kShardBlocks + extent.block) * kBlockBytes;
   if (!conflict.empty()) {
-    found({.kind = FindingClass::slot_claimed_twice, .object = known, .offset = offset,
-           .text = fmt::format("object {}, chunk {}: {}", name, number, conflict), .key = key,
+    found({.kind = FindingClass::slot_claimed_twice,
+           .object = known,
+           .offset = offset,
+           .text = fmt::format("object {}, extent shard {}: {}", name, number, conflict),
+           .key = key,
            .blocks = extent.blocks()});
   }
   if (!is_owned) {
-    found({.kind = FindingClass::slot_not_owned, .object = known, .offset = offset,
-           .text = fmt::format("object {}, chunk {}: {} is not marked as owned", name, number,
+    found({.kind = FindingClass::slot_not_owned,
+           .object = known,
+           .offset = offset,
+           .text = fmt::format("object {}, extent shard {}: {} is not marked as owned", name, number,
                                describe_blocks(extent.blocks())),
            .blocks = extent.blocks()});
   }
@@ -484,21 +507,22 @@ void Fsck::check_omap_owner(const char* what, std::string_view key, uint64_t nid
            .key = std::string(key)});
   } else if (!(object->second.flags & OnodeRecord::has_omap)) {
     const std::string name = describe_object_key(object->second.key);
-    found({.kind = FindingClass::omap_unannounced, .object = name,
+    found({.kind = FindingClass::omap_unannounced,
+           .object = name,
            .text = fmt::format("there is {} of object {}, which says it has none", what, name),
            .key = object->second.key});
   }
 }
 
-void Fsck::visit_lost(std::string_view key, std::string_view) {
+void Fsck::visit_quarantined(std::string_view key, std::string_view) {
   if (m_pass > 0) {
     return;
   }
-  ++m_lost_entries;
+  ++m_quarantined_entries;
   uint32_t number = 0;
   std::string_view entry;
-  m_lost_owners += !decode_lost_key(key, &number, &entry) || entry.front() == key_prefix::object ||
-                   entry.front() == key_prefix::extent;
+  m_quarantined_owners += !decode_quarantined_key(key, &number, &entry) || entry.front() == key_prefix::object ||
+                          entry.front() == key_prefix::extent;
 }
 
 void Fsck::visit_slot_count(std::string_view key, std::string_view value) {
@@ -515,11 +539,13 @@ void Fsck::visit_slot_count(std::string_view key, std::string_view value) {
       found_newer(fmt::format("slot reference {}", to_hex(key)));
       return;
     }
-    found({.kind = FindingClass::slot_count_wrong, .text = fmt::format("slot reference {} is damaged", to_hex(key)),
-           .key = std::string(key), .blocks = {.slot = slot}});
+    found({.kind = FindingClass::slot_count_wrong,
+           .text = fmt::format("slot reference {} is damaged", to_hex(key)),
+           .key = std::string(key),
+           .blocks = {.slot = slot}});
     return;
   }
-  m_slots.add_counts(slot, group, counts);
+  m_references.add_counts(slot, group, counts);
 }
 
 }  // namespace swimstore

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Checks that everything the store keeps agrees with everything else.
 //
 //   collections  every record can be read; no object belongs to two
@@ -9,17 +10,17 @@
 //   usage        the pools' sums equal what was counted
 //   deep         every block of data is read and its checksum verified; so is every block of log and tree
 //
-// An entry in a version that this program does not know was written by a newer one. It is no damage; it counts as one that
-// cannot be read, and nobody mends it.
+// An entry in a version that this program does not know was written by a newer one. It is no damage; it counts as one
+// that cannot be read, and nobody repairs it.
 //
 // What cannot be read may own what nobody else claims. So as long as something is unreadable or undecodable,
-// nothing is called orphaned, leaked or miscounted; and while entries are set aside (key_codec.h, 'L') that may
+// nothing is called orphaned, leaked or miscounted; and while entries are quarantined (key_codec.h, 'L') that may
 // own slots, no slot is called leaked and no reference count too high.
 //
 // Online, it looks at a snapshot of the tree while transactions go on. Who owns a slot and the pools' sums
 // are not part of the snapshot and are left to the check of an unmounted store. Data is read as a scrub reads it.
-// In several passes, each keeps in mind, and judges, its part of the objects (by id) and of the slots, in a snapshot of
-// its own: all that is said of one slot, or of what belongs to one object, is of one moment.
+// In several passes, each keeps in mind, and judges, its share of the objects (by id) and of the slots, in a snapshot
+// of its own: all that is said of one slot, or of what belongs to one object, is of one moment.
 //
 // Reads only. Findings go to the log as well, one sentence each. Not thread-safe.
 #pragma once
@@ -34,10 +35,10 @@
 #include <vector>
 
 #include "swimstore/fsck/finding.h"
-#include "swimstore/fsck/slot_census.h"
-#include "swimstore/store/collection_list.h"
-#include "swimstore/store/object_reader.h"
-#include "swimstore/store/store_context.h"
+#include "swimstore/fsck/reference_audit.h"
+#include "swimstore/object/collection_list.h"
+#include "swimstore/object/object_reader.h"
+#include "swimstore/object/store_context.h"
 
 namespace swimstore {
 
@@ -69,12 +70,12 @@ class Fsck {
   Fsck(StoreContext& store, ObjectReader& reader, FsckOptions options);
   ~Fsck();
 
-  // Does about so much: a unit is an entry of the tree, or a block of data; a read counts as kReadBlocks at least. False:
-  // the check is over.
+  // Does about so much: a unit is an entry of the tree, or a block of data; a read counts as kReadBlocks at least.
+  // False: the check is over.
   bool step(uint64_t work);
   uint64_t work_done() const { return m_work_done; }  // in the same unit
   // What it keeps of objects and slots, about.
-  uint64_t memory_bytes() const { return m_objects.size() * kCheckedEntryBytes + m_slots.bytes(); }
+  uint64_t memory_bytes() const { return m_objects.size() * kCheckedEntryBytes + m_references.bytes(); }
   // All of it. The number of errors found.
   int run();
 
@@ -88,16 +89,28 @@ class Fsck {
   size_t errors() const { return m_errors; }  // findings, those not kept included
 
   const Objects& objects() const { return m_objects; }
-  const SlotCensus& slots() const { return m_slots; }
+  const ReferenceAudit& references() const { return m_references; }
   const std::map<int64_t, PoolUsage>& usage() const { return m_usage; }  // counted
-  // Lost entries may own slots.
-  bool has_lost_owners() const { return m_lost_owners > 0; }
+  // Quarantined entries may own slots.
+  bool has_quarantined_owners() const { return m_quarantined_owners > 0; }
   // Nothing that could not be read can be somebody's owner.
   bool knows_all_owners() const { return m_unknown_owners == 0; }
 
  private:
-  enum class Phase { collections, objects, extents, omap_headers, omap, lost, slot_counts, slots, usage, data,
-                     database, done };
+  enum class Phase {
+    collections,
+    objects,
+    extents,
+    omap_headers,
+    omap,
+    quarantined,
+    slot_counts,
+    slots,
+    usage,
+    data,
+    database,
+    done
+  };
   struct TreePhase;
   static const TreePhase* tree_phase(Phase phase);
 
@@ -124,21 +137,22 @@ class Fsck {
   void visit_object(std::string_view key, std::string_view value);
   void visit_extents(std::string_view key, std::string_view value);
   // `object` has no key when it is another pass's and not at hand.
-  void check_chunk(const Object& object, uint64_t nid, uint32_t number, const std::string& key,
-                   const ExtentChunk& chunk);
+  void check_shard(const Object& object, uint64_t nid, uint32_t number, const std::string& key,
+                   const ExtentShard& shard);
   void check_slot(const Object& object, uint64_t nid, uint32_t number, const std::string& key, const Extent& extent);
   void visit_omap_header(std::string_view key, std::string_view value);
   void visit_omap(std::string_view key, std::string_view value);
   void check_omap_owner(const char* what, std::string_view key, uint64_t nid);
-  void visit_lost(std::string_view key, std::string_view value);
+  void visit_quarantined(std::string_view key, std::string_view value);
   void visit_slot_count(std::string_view key, std::string_view value);
   void check_slots();
   void check_owned_slots();
   void check_owned(const SlotBlocks& owned, bool split);
   void check_usage();
   void check_data(uint64_t work);
-  // One piece of the object's data; false when it was the last.
-  bool read_piece(const Object& object, uint64_t offset);
+  // One slice of the object's data; false when it was the last.
+  bool read_slice(const Object& object, uint64_t offset);
+  bool read_slice_of(const ghobject_t& oid, const Object& object, uint64_t offset);
   void check_database();
 
   bool lies_in_a_collection(const ghobject_t& oid) const;
@@ -154,7 +168,7 @@ class Fsck {
   uint64_t m_objects_before = 0, m_slots_before = 0;  // of earlier passes
   Phase m_phase = Phase::collections;
   std::unique_ptr<vtkv::Iterator> m_iterator;  // of a phase that goes through the tree
-  Objects::const_iterator m_next_object;       // of the deep check
+  Objects::const_iterator m_next_object;  // of the deep check
   uint64_t m_next_offset = 0;
   uint64_t m_objects_read = 0;
   uint64_t m_work_done = 0;
@@ -164,20 +178,20 @@ class Fsck {
   std::array<uint64_t, kFindingClasses> m_errors_of_class{};
   uint64_t m_unclear = 0;
   uint64_t m_unknown_owners = 0;
-  // Extent chunks met in this pass. The passes that they belong to say of them whether an object refers to them, so what
-  // follows from that is judged at the end.
+  // Extent shards met in this pass. The passes that they belong to say of them whether an object refers to them, so
+  // what follows from that is judged at the end.
   uint64_t m_foreign_undecodable = 0;
   std::vector<Finding> m_withheld;
   bool m_newer_collections = false;
   std::unordered_set<uint64_t> m_newer_counts;  // slots, packed
   std::unordered_set<uint64_t> m_newer_extents;  // object ids
-  uint64_t m_lost_entries = 0;
-  uint64_t m_lost_owners = 0;  // of them, those that may own slots
+  uint64_t m_quarantined_entries = 0;
+  uint64_t m_quarantined_owners = 0;  // of them, those that may own slots
 
   std::vector<ObjectRange> m_ranges;  // of all collections, ascending
   Objects m_objects;
   uint64_t m_last_omap_nid = UINT64_MAX;
-  SlotCensus m_slots;
+  ReferenceAudit m_references;
   std::map<int64_t, PoolUsage> m_usage;
 };
 

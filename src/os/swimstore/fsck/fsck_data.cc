@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What a deep check adds: all data, and every block of log and tree.
 
 #include <algorithm>
@@ -28,7 +29,7 @@ void Fsck::check_data(uint64_t work) {
     const uint64_t units = reads ? std::max(kReadBlocks, blocks) : 1;
     done += units;
     m_work_done += units;
-    if (reads && read_piece(object, m_next_offset)) {
+    if (reads && read_slice(object, m_next_offset)) {
       m_next_offset += kDeepReadBytes;
     } else {
       m_next_offset = 0;
@@ -38,24 +39,30 @@ void Fsck::check_data(uint64_t work) {
   }
 }
 
-bool Fsck::read_piece(const Object& object, uint64_t offset) {
+bool Fsck::read_slice(const Object& object, uint64_t offset) {
   ghobject_t oid;
-  OnodeRef onode;
   if (object.size == 0 || !decode_object_key(object.key, &oid)) {
     return false;
   }
-  CollectionRef collection;
-  std::shared_lock<ceph::shared_mutex> lock;
-  if (m_options.online) {
-    collection = m_store.collections.find_owner(oid);
-    if (!collection) {
-      return false;  // it went with its collection
-    }
-    lock = std::shared_lock(collection->lock);
+  if (!m_options.online) {
+    return read_slice_of(oid, object, offset);
   }
+  while (const CollectionRef collection = m_store.collections.find_owner(oid)) {
+    SharedLock lock(collection->lock);
+    if (collection->exists && collection->contains(oid)) {
+      return read_slice_of(oid, object, offset);
+    }
+    // A split or a merge came before the lock.
+  }
+  return false;  // it went with its collection
+}
+
+bool Fsck::read_slice_of(const ghobject_t& oid, const Object& object, uint64_t offset) {
   const std::string name = describe_object_key(object.key);
+  OnodeRef onode;
   if (const vtkv::Status status = m_store.onodes.find(oid, &onode); !status.ok()) {
-    found({.kind = FindingClass::metadata_unreadable, .object = name,
+    found({.kind = FindingClass::metadata_unreadable,
+           .object = name,
            .text = fmt::format("object {} cannot be read: {}", name, status.to_string())});
     return false;
   }
@@ -65,17 +72,21 @@ bool Fsck::read_piece(const Object& object, uint64_t offset) {
   }
   const uint64_t bytes = std::min(kDeepReadBytes, size - offset);
   // By itself: a read that cannot load them ends the OSD.
-  const vtkv::Status loaded = m_store.onodes.load_extents(*onode, static_cast<uint32_t>(block_of(offset) / kChunkBlocks),
-                                                          static_cast<uint32_t>(block_of(offset + bytes - 1) / kChunkBlocks));
+  const auto first = static_cast<uint32_t>(block_of(offset) / kShardBlocks);
+  const auto last = static_cast<uint32_t>(block_of(offset + bytes - 1) / kShardBlocks);
+  const vtkv::Status loaded = m_store.onodes.load_extents(*onode, first, last);
   if (!loaded.ok()) {
-    found({.kind = FindingClass::metadata_unreadable, .object = name,
+    found({.kind = FindingClass::metadata_unreadable,
+           .object = name,
            .text = fmt::format("the extents of object {} cannot be read: {}", name, loaded.to_string())});
     return false;
   }
   ceph::bufferlist data;
   constexpr uint32_t kFromDisk = CEPH_OSD_OP_FLAG_BYPASS_CLEAN_CACHE | CEPH_OSD_OP_FLAG_FADVISE_DONTNEED;
   if (m_reader.read_range(*onode, offset, bytes, kFromDisk, &data) < 0) {
-    found({.kind = FindingClass::data_unreadable, .object = name, .offset = offset,
+    found({.kind = FindingClass::data_unreadable,
+           .object = name,
+           .offset = offset,
            .text = fmt::format("object {}: bytes {} to {} cannot be read", name, offset, offset + bytes)});
   }
   return offset + bytes < size;

@@ -1,4 +1,5 @@
-// What the census of slots tells: reference counts, leaks, and the pools' sums.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What the reference audit tells: reference counts, leaks, and the pools' sums.
 
 #include <utility>
 
@@ -10,20 +11,21 @@
 namespace swimstore {
 
 void Fsck::check_slots() {
-  for (const auto& [packed, entry] : m_slots.entries()) {
+  for (const auto& [packed, entry] : m_references.entries()) {
     const SlotAddress slot = SlotAddress::unpack(packed);
     const bool more = entry.has_more_than_kept();
     if ((!more && !entry.has_fewer_than_kept()) || entry.conflict) {
-      continue;  // a conflict is mended first, and its counts with it
+      continue;  // a conflict is repaired first, and its counts with it
     }
-    if (m_newer_counts.contains(packed) || (!more && (!knows_all_owners() || m_lost_owners > 0))) {
+    if (m_newer_counts.contains(packed) || (!more && (!knows_all_owners() || m_quarantined_owners > 0))) {
       ++m_unclear;
       continue;
     }
     Finding finding{.kind = FindingClass::slot_count_wrong,
                     .text = fmt::format("{} has {} block references, {} for some of its blocks", describe_slot(slot),
                                         entry.references, more ? "more than are counted" : "fewer than are counted"),
-                    .key = slot_reference_key(slot, 0), .blocks = {.slot = slot}};
+                    .key = slot_reference_key(slot, 0),
+                    .blocks = {.slot = slot}};
     if (more || m_foreign_undecodable == 0) {
       found(std::move(finding));
     } else {
@@ -68,8 +70,8 @@ void Fsck::check_owned_slots() {
 }
 
 void Fsck::check_owned(const SlotBlocks& owned, bool split) {
-  for (const SlotBlocks& leaked : m_slots.unreferenced(owned, split)) {
-    if (!knows_all_owners() || m_lost_owners > 0) {
+  for (const SlotBlocks& leaked : m_references.unreferenced(owned, split)) {
+    if (!knows_all_owners() || m_quarantined_owners > 0) {
       ++m_unclear;
       continue;
     }
@@ -80,7 +82,7 @@ void Fsck::check_owned(const SlotBlocks& owned, bool split) {
 }
 
 void Fsck::check_usage() {
-  for (const auto& [packed, entry] : m_slots.entries()) {
+  for (const auto& [packed, entry] : m_references.entries()) {
     if (entry.references > 0) {
       m_usage[entry.pool].allocated += static_cast<int64_t>(entry.blocks() * kBlockBytes);
     }

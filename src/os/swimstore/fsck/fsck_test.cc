@@ -1,4 +1,5 @@
-// What the check says of damages that repair does not mend, mends in part, or meets in the middle of its work.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What the check says of damages that repair does not fix, fixes in part, or meets in the middle of its work.
 
 #include "swimstore/fsck/fsck.h"
 
@@ -17,9 +18,9 @@ class FsckTest : public DamageFixture {
       object.record.nid = nid;
     }
     object.record.size = 0;
-    object.chunk = {};
+    object.shard = {};
     std::string value;
-    encode_onode(object.record, object.chunk, &value);
+    encode_onode(object.record, object.shard, &value);
     damage.batch.put(object_key(to), value);
   }
   // Into the tree, so that it is read from disk.
@@ -37,7 +38,7 @@ class FsckTest : public DamageFixture {
         Stored object;
         object.record.nid = kNobody + i;
         std::string value;
-        encode_onode(object.record, object.chunk, &value);
+        encode_onode(object.record, object.shard, &value);
         damage.batch.put(object_key(named(std::to_string(i), pool)), value);
       }
       damage.delta.pools[pool].objects = kManyObjects;
@@ -61,10 +62,10 @@ class FsckTest : public DamageFixture {
     }
     return texts;
   }
-  vtkv::Status mend() {
+  vtkv::Status try_repair() {
     SwimStore store(g_ceph_context, m_path, m_env);
     m_changes.clear();
-    return store.mend({}, &m_changes, &m_result);
+    return store.repair({}, &m_changes, &m_result);
   }
 };
 
@@ -73,8 +74,8 @@ class FsckTest : public DamageFixture {
 // ---- collections and objects
 
 TEST_P(FsckTest, CollectionThatCannotBeDecodedKeepsTheStoreFromServing) {
-  for (const auto& [key, value] : {std::pair<std::string, std::string>{"Cjunk", ""},
-                                   {collection_key(coll_t(spg_t(pg_t(5, 5)))), "junk"}}) {
+  for (const auto& [key, value] :
+       {std::pair<std::string, std::string>{"Cjunk", ""}, {collection_key(coll_t(spg_t(pg_t(5, 5)))), "junk"}}) {
     put(key, value);
     EXPECT_EQ(Kinds({FindingClass::collection_undecodable}), check());
     SwimStore store(g_ceph_context, m_path, m_env);
@@ -136,12 +137,12 @@ TEST_P(FsckTest, DataPastTheEndOfItsObjectIsFound) {
   EXPECT_EQ(Kinds({FindingClass::extents_past_end, FindingClass::usage_wrong}), check());
 }
 
-// ---- keys that are none: set aside
+// ---- keys that are none: quarantined
 
-TEST_P(FsckTest, KeysThatAreNoneAreSetAside) {
+TEST_P(FsckTest, KeysThatAreNoneAreQuarantined) {
   put("Ejunk", "");
   EXPECT_EQ(Kinds({FindingClass::extents_orphaned}), check());
-  EXPECT_TRUE(says("the key of an extent chunk is damaged: 456a756e6b"));
+  EXPECT_TRUE(says("the key of an extent shard is damaged: 456a756e6b"));
   EXPECT_EQ(Kinds(), repair());
 
   put("Hx", "");
@@ -154,21 +155,21 @@ TEST_P(FsckTest, KeysThatAreNoneAreSetAside) {
   EXPECT_EQ(Kinds({FindingClass::slot_count_wrong}), check());
   EXPECT_TRUE(says("slot reference 5378 is damaged"));
   EXPECT_EQ(Kinds(), repair());
-  EXPECT_EQ(4u, m_result.lost_entries);
+  EXPECT_EQ(4u, m_result.quarantined_entries);
 
-  put("Lx", "");  // no error: it is lost already
+  put("Lx", "");  // no error: it is in quarantine already
   EXPECT_EQ(Kinds(), check());
-  EXPECT_EQ(5u, m_result.lost_entries);
-  EXPECT_EQ(5u, forget_lost());
-  EXPECT_EQ(0u, forget_lost());
+  EXPECT_EQ(5u, m_result.quarantined_entries);
+  EXPECT_EQ(5u, forget_quarantined());
+  EXPECT_EQ(0u, forget_quarantined());
   EXPECT_EQ(Kinds(), check());
   expect_unchanged_but({});
 }
 
-TEST_P(FsckTest, ChunkBesideAnInlineOneIsSetAside) {
+TEST_P(FsckTest, ShardBesideAnInlineOneIsQuarantined) {
   damage([](Cube& cube, Damage& damage) {
     std::string empty;
-    encode_extent_chunk({}, &empty);
+    encode_extent_shard({}, &empty);
     damage.batch.put(extent_key(stored(cube, "small").record.nid, 0), empty);
   });
   EXPECT_EQ(Kinds({FindingClass::extents_orphaned}), check());
@@ -181,7 +182,7 @@ TEST_P(FsckTest, NothingIsOrphanedWhileAnOwnerMayBeUnreadable) {
   damage([](Cube&, Damage& damage) {
     damage.batch.put("Obroken", "value");
     std::string empty;
-    encode_extent_chunk({}, &empty);
+    encode_extent_shard({}, &empty);
     damage.batch.put(extent_key(kNobody, 0), empty);
     damage.batch.put(omap_key(kNobody, "key"), "value");
   });
@@ -194,7 +195,7 @@ TEST_P(FsckTest, NothingIsOrphanedWhileAnOwnerMayBeUnreadable) {
 TEST_P(FsckTest, CountsOfSlotsThatNobodyHasOrOneHasAloneGo) {
   damage([](Cube& cube, Damage& damage) {
     damage.batch.put(slot_reference_key({0, 900}, 0), references(3, 1));
-    damage.batch.put(slot_reference_key(stored(cube, "small").chunk.extents.front().slot, 0), references(99, 1));
+    damage.batch.put(slot_reference_key(stored(cube, "small").shard.extents.front().slot, 0), references(99, 1));
   });
   EXPECT_EQ(Kinds({FindingClass::slot_count_wrong}), check());
   EXPECT_EQ(2u, m_result.errors);
@@ -206,8 +207,8 @@ TEST_P(FsckTest, CountsOfSlotsThatNobodyHasOrOneHasAloneGo) {
   expect_unchanged_but({});
 }
 
-// A chunk of another pass's object may hold the references that are missing, and a chunk of nobody does not.
-TEST_P(FsckTest, AnUndecodableChunkOfNobodyHushesNothingInSeveralPasses) {
+// A shard of another pass's object may hold the references that are missing, and a shard of nobody does not.
+TEST_P(FsckTest, AnUndecodableShardOfNobodyHushesNothingInSeveralPasses) {
   damage([](Cube&, Damage& damage) {
     damage.batch.put(extent_key(kNobody + 1, 0), "junk");
     damage.batch.put(omap_key(kNobody + 2, "key"), "value");
@@ -218,9 +219,7 @@ TEST_P(FsckTest, AnUndecodableChunkOfNobodyHushesNothingInSeveralPasses) {
   EXPECT_EQ(8u, texts_in_passes(1).size());
   EXPECT_EQ(texts_in_passes(1), texts_in_passes(3));
   // One of an object's hushes them all.
-  damage([](Cube& cube, Damage& damage) {
-    damage.batch.put(extent_key(stored(cube, "large").record.nid, 0), "junk");
-  });
+  damage([](Cube& cube, Damage& damage) { damage.batch.put(extent_key(stored(cube, "large").record.nid, 0), "junk"); });
   for (const unsigned passes : {1, 3}) {
     for (const std::string& text : texts_in_passes(passes)) {
       EXPECT_EQ(std::string::npos, text.find("fewer than are counted")) << text;
@@ -229,15 +228,15 @@ TEST_P(FsckTest, AnUndecodableChunkOfNobodyHushesNothingInSeveralPasses) {
   }
 }
 
-// The lost object may be one of those that share the slot: its count is raised, never lowered.
-TEST_P(FsckTest, CountsAreNotLoweredWhileOwnersAreLost) {
+// The quarantined object may be one of those that share the slot: its count is raised, never lowered.
+TEST_P(FsckTest, CountsAreNotLoweredWhileOwnersAreQuarantined) {
   SlotAddress shared;
   damage([&](Cube& cube, Damage& damage) {
-    std::string chunk_bytes;
-    ExtentChunk chunk;
-    ASSERT_TRUE(cube.database().get(extent_key(stored(cube, "large").record.nid, 0), &chunk_bytes).ok());
-    ASSERT_TRUE(decode_extent_chunk(chunk_bytes, &chunk));
-    shared = chunk.extents.front().slot;
+    std::string shard_bytes;
+    ExtentShard shard;
+    ASSERT_TRUE(cube.database().get(extent_key(stored(cube, "large").record.nid, 0), &shard_bytes).ok());
+    ASSERT_TRUE(decode_extent_shard(shard_bytes, &shard));
+    shared = shard.extents.front().slot;
     damage.batch.put(object_key(named("small")), "damaged");
     damage.batch.put(slot_reference_key(shared, 0), references(1000, 64));
   });
@@ -252,11 +251,11 @@ TEST_P(FsckTest, CountsAreNotLoweredWhileOwnersAreLost) {
 
 TEST_P(FsckTest, SlotThatSeveralReferToIsClaimedOnce) {
   damage([](Cube& cube, Damage& damage) {
-    std::string chunk_bytes;
-    ExtentChunk chunk;
-    ASSERT_TRUE(cube.database().get(extent_key(stored(cube, "large").record.nid, 0), &chunk_bytes).ok());
-    ASSERT_TRUE(decode_extent_chunk(chunk_bytes, &chunk));
-    damage.delta.allocation.freed.push_back(SlotBlocks::all(chunk.extents.front().slot));
+    std::string shard_bytes;
+    ExtentShard shard;
+    ASSERT_TRUE(cube.database().get(extent_key(stored(cube, "large").record.nid, 0), &shard_bytes).ok());
+    ASSERT_TRUE(decode_extent_shard(shard_bytes, &shard));
+    damage.delta.allocation.freed.push_back(SlotBlocks::all(shard.extents.front().slot));
   });
   EXPECT_EQ(Kinds({FindingClass::slot_not_owned}), check());
   EXPECT_GT(m_result.errors, 1u);
@@ -268,29 +267,29 @@ TEST_P(FsckTest, SlotThatSeveralReferToIsClaimedOnce) {
 TEST_P(FsckTest, SlotPastTheEndOfItsContainerIsGivenUp) {
   damage([](Cube& cube, Damage& damage) {
     Stored object = stored(cube, "small");
-    damage.delta.allocation.freed.push_back(SlotBlocks::all(object.chunk.extents.front().slot));
-    object.chunk.extents.front().slot.index = 1u << 30;
+    damage.delta.allocation.freed.push_back(SlotBlocks::all(object.shard.extents.front().slot));
+    object.shard.extents.front().slot.index = 1u << 30;
     store(damage, "small", object);
   });
   EXPECT_EQ(Kinds({FindingClass::slot_not_owned}), check());
-  ASSERT_TRUE(mend().ok());
+  ASSERT_TRUE(try_repair().ok());
   EXPECT_TRUE(m_changes.empty());
   EXPECT_EQ(1u, m_result.errors);
 }
 
-TEST_P(FsckTest, ConflictsOfChunksWithEntriesOfTheirOwnAreShared) {
+TEST_P(FsckTest, ConflictsOfShardsWithEntriesOfTheirOwnAreShared) {
   damage([](Cube& cube, Damage& damage) {
-    ExtentChunk chunks[2];
+    ExtentShard shards[2];
     for (uint32_t number = 0; number < 2; ++number) {
       std::string bytes;
       ASSERT_TRUE(cube.database().get(extent_key(stored(cube, "large").record.nid, number), &bytes).ok());
-      ASSERT_TRUE(decode_extent_chunk(bytes, &chunks[number]));
+      ASSERT_TRUE(decode_extent_shard(bytes, &shards[number]));
     }
-    chunks[0].extents.front().shared = false;
-    chunks[1] = chunks[0];  // each says that it has the slot for itself
+    shards[0].extents.front().shared = false;
+    shards[1] = shards[0];  // each says that it has the slot for itself
     for (uint32_t number = 0; number < 2; ++number) {
       std::string value;
-      encode_extent_chunk(chunks[number], &value);
+      encode_extent_shard(shards[number], &value);
       damage.batch.put(extent_key(stored(cube, "large").record.nid, number), value);
     }
   });
@@ -310,7 +309,7 @@ TEST_P(FsckTest, EachSumOfAPoolIsLookedAt) {
 
 // ---- many
 
-TEST_P(FsckTest, ThousandFindingsOfEachClassAreKeptAllAreCountedAndMended) {
+TEST_P(FsckTest, ThousandFindingsOfEachClassAreKeptAllAreCountedAndRepaired) {
   damage([](Cube&, Damage& damage) {
     for (uint64_t i = 0; i < 1100; ++i) {
       damage.batch.put(omap_key(kNobody + i, "key"), std::string(300, 'v'));
@@ -326,7 +325,7 @@ TEST_P(FsckTest, ThousandFindingsOfEachClassAreKeptAllAreCountedAndMended) {
   EXPECT_EQ(2300, store.fsck(false));
   EXPECT_EQ(0, store.repair(false));
   EXPECT_EQ(0, store.quick_fix());
-  EXPECT_EQ(2300u, forget_lost());
+  EXPECT_EQ(2300u, forget_quarantined());
   expect_unchanged_but({});
 }
 
@@ -334,39 +333,40 @@ TEST_P(FsckTest, ThousandFindingsOfEachClassAreKeptAllAreCountedAndMended) {
 TEST_P(FsckTest, ManyFindingsOfOneClassHideNoneOfAnother) {
   put_objects_in_no_collection(0);
   put(object_key(named("small")), "damaged");
-  ASSERT_TRUE(mend().ok());
+  ASSERT_TRUE(try_repair().ok());
   EXPECT_EQ(kManyObjects, m_result.errors);
-  EXPECT_EQ(1u, m_result.lost_entries);
+  EXPECT_EQ(1u, m_result.quarantined_entries);
 }
 
-// A slot that three objects claim, one of which cannot be decoded: it is told after a thousand findings of another class.
+// A slot that three objects claim, one of which cannot be decoded: it is told after a thousand findings of another
+// class.
 TEST_P(FsckTest, AnOwnerThatIsToldLateIsNotForgottenInACount) {
   SlotBlocks claimed;
   damage([&](Cube& cube, Damage& damage) {
     Stored object = stored(cube, "small");
-    object.chunk = stored(cube, "other").chunk;
-    claimed = object.chunk.extents.front().blocks();
+    object.shard = stored(cube, "other").shard;
+    claimed = object.shard.extents.front().blocks();
     store(damage, "small", object);
     damage.batch.put(object_key(named("third", 3)), "damaged");
   });
   put_objects_in_no_collection(2);
-  ASSERT_TRUE(mend().ok());
+  ASSERT_TRUE(try_repair().ok());
   EXPECT_EQ(kManyObjects, m_result.errors);
   remove_object("small");
   remove_object("other");
   damage([&](Cube& cube, Damage&) { EXPECT_TRUE(cube.containers().is_owned(claimed)); });
 }
 
-// The same where the third was set aside earlier, and only the count is wrong.
-TEST_P(FsckTest, ALostOwnerIsNotForgottenInACount) {
+// The same where the third was quarantined earlier, and only the count is wrong.
+TEST_P(FsckTest, AQuarantinedOwnerIsNotForgottenInACount) {
   SlotBlocks shared;
   damage([&](Cube& cube, Damage& damage) {
     damage.batch.put(extent_key(stored(cube, "clone").record.nid, 2), "damaged");
     std::string bytes;
-    ExtentChunk chunk;
+    ExtentShard shard;
     ASSERT_TRUE(cube.database().get(extent_key(stored(cube, "large").record.nid, 0), &bytes).ok());
-    ASSERT_TRUE(decode_extent_chunk(bytes, &chunk));
-    shared = chunk.extents.front().blocks();
+    ASSERT_TRUE(decode_extent_shard(bytes, &shard));
+    shared = shard.extents.front().blocks();
   });
   EXPECT_EQ(Kinds(), repair());
   put(slot_reference_key(shared.slot, 0), "damaged");
@@ -375,21 +375,21 @@ TEST_P(FsckTest, ALostOwnerIsNotForgottenInACount) {
   damage([&](Cube& cube, Damage&) { EXPECT_TRUE(cube.containers().is_owned(shared)); });
 }
 
-// The first thousand of a class cannot be mended, others can.
-TEST_P(FsckTest, WhatCannotBeMendedIsNotInTheWayOfWhatCan) {
+// The first thousand of a class cannot be repaired, others can.
+TEST_P(FsckTest, WhatCannotBeRepairedIsNotInTheWayOfWhatCan) {
   damage([](Cube& cube, Damage& damage) {
     Stored object = stored(cube, "small");
     for (uint64_t i = 0; i < 1100; ++i) {
       Stored absurd = object;
       absurd.record.nid = kNobody + i;
-      absurd.chunk.extents.front().slot.index = (1u << 30) + i;  // past the end of its container
+      absurd.shard.extents.front().slot.index = (1u << 30) + i;  // past the end of its container
       store(damage, "a" + std::to_string(i), absurd);
     }
-    damage.delta.allocation.freed.push_back(SlotBlocks::all(stored(cube, "other").chunk.extents.front().slot));
+    damage.delta.allocation.freed.push_back(SlotBlocks::all(stored(cube, "other").shard.extents.front().slot));
   });
-  (void)mend();
+  (void)try_repair();
   damage([&](Cube& cube, Damage&) {
-    EXPECT_TRUE(cube.containers().is_owned(stored(cube, "other").chunk.extents.front().blocks()));
+    EXPECT_TRUE(cube.containers().is_owned(stored(cube, "other").shard.extents.front().blocks()));
   });
 }
 
@@ -424,7 +424,7 @@ TEST_P(FsckTest, TreeThatCannotBeReadIsFoundAndNothingIsConcludedFromIt) {
       EXPECT_TRUE(says("cannot all be read"));
       EXPECT_EQ(texts_in_passes(1), texts_in_passes(3));  // one block is one error
       EXPECT_TRUE(check(true).contains(FindingClass::database_damaged));
-      ASSERT_TRUE(mend().ok());
+      ASSERT_TRUE(try_repair().ok());
       for (const Repaired& change : m_changes) {
         EXPECT_NE(FindingClass::slot_leaked, change.kind) << change.text;
         EXPECT_NE(FindingClass::usage_wrong, change.kind) << change.text;
@@ -438,7 +438,8 @@ TEST_P(FsckTest, TreeThatCannotBeReadIsFoundAndNothingIsConcludedFromIt) {
   expect_unchanged_but({});
 }
 
-// The n-th read fails, for n = 1, 2, … until repair runs clean: it says so or works around it, and the next one mends.
+// The n-th read fails, for n = 1, 2, … until repair runs clean: it says so or works around it, and the next one
+// repairs.
 TEST_P(FsckTest, RepairThatMeetsReadErrorsLosesNothing) {
   for (const bool persistent : {false, true}) {
     uint64_t n = 0;
@@ -453,9 +454,9 @@ TEST_P(FsckTest, RepairThatMeetsReadErrorsLosesNothing) {
       });
       flush();
       vtkv::NthFailure failure(&m_simulated, vtkv::SimCall::read, ++n, persistent);
-      (void)mend();
+      (void)try_repair();
       reached = failure.end();
-      ASSERT_TRUE(mend().ok()) << n;
+      ASSERT_TRUE(try_repair().ok()) << n;
       ASSERT_EQ(0u, m_result.errors) << n << ": " << m_result.findings.front().text;
       ASSERT_LT(n, 5000u);
     }
@@ -485,7 +486,7 @@ TEST_P(FsckTest, StoreThatIsNotThereIsAnErrorAndNoFinding) {
   EXPECT_EQ(-ENOENT, store.fsck(false));
   EXPECT_EQ(-ENOENT, store.repair(false));
   uint64_t entries = 0;
-  EXPECT_TRUE(store.forget_lost(&entries).is_not_found());
+  EXPECT_TRUE(store.forget_quarantined(&entries).is_not_found());
 }
 
 INSTANTIATE_TEST_SUITE_P(, FsckTest, ::testing::Values(Host::simulated),

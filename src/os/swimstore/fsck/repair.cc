@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/fsck/repair.h"
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <span>
 
 #include <fmt/format.h>
 
 #include "swimstore/format/key_codec.h"
+#include "vtkv/util/mutex.h"
 
 namespace swimstore {
 
@@ -39,24 +40,24 @@ class Repair::Transaction final : public CubeTransaction {
   bool empty() const { return batch.empty() && delta.empty(); }
   Status commit(Cube& cube) {
     cube.submit(this);
-    std::unique_lock lock(m_mutex);
-    m_signal->wait(lock, [this] { return m_done; });
+    vtkv::MutexLock lock(m_mutex);
+    m_signal->wait(lock, [this]() REQUIRES(m_mutex) { return m_done; });
     return m_status;
   }
 
  private:
   void data_written() override {}
   void committed(const Status& status) override {
-    std::lock_guard lock(m_mutex);
+    vtkv::MutexLock lock(m_mutex);
     m_status = status;
     m_done = true;
     m_signal->notify_all();
   }
 
-  std::mutex m_mutex;
+  vtkv::Mutex m_mutex;
   std::unique_ptr<vtkv::Signal> m_signal;
-  bool m_done = false;
-  Status m_status;
+  bool m_done GUARDED_BY(m_mutex) = false;
+  Status m_status GUARDED_BY(m_mutex);
 };
 
 Repair::Repair(StoreContext& store, const Fsck& fsck) : m_store(store), m_fsck(fsck) {}
@@ -75,7 +76,7 @@ bool Repair::next(FindingClass* kind) const {
   return found;
 }
 
-Status Repair::mend(FindingClass kind, std::vector<Repaired>* changes) {
+Status Repair::apply(FindingClass kind, std::vector<Repaired>* changes) {
   m_kind = kind;
   m_changes = changes;
   m_transaction = std::make_unique<Transaction>(m_store.env);
@@ -86,7 +87,7 @@ Status Repair::mend(FindingClass kind, std::vector<Repaired>* changes) {
   } else {
     for (const Finding& finding : m_fsck.findings()) {
       if (finding.kind == kind && m_status.ok()) {
-        mend_one(finding);
+        repair_one(finding);
         flush(false);
       }
     }
@@ -95,16 +96,16 @@ Status Repair::mend(FindingClass kind, std::vector<Repaired>* changes) {
   return m_status;
 }
 
-void Repair::mend_one(const Finding& finding) {
+void Repair::repair_one(const Finding& finding) {
   switch (finding.kind) {
     case FindingClass::object_undecodable:
     case FindingClass::only_copy_undecodable:
     case FindingClass::extents_undecodable:
     case FindingClass::extents_orphaned:
-      set_aside(finding.key);
+      quarantine(finding.key);
       break;
     case FindingClass::omap_orphaned:
-      set_aside_omap(finding);
+      quarantine_omap(finding);
       break;
     case FindingClass::omap_unannounced:
       announce_omap(finding);
@@ -115,11 +116,11 @@ void Repair::mend_one(const Finding& finding) {
     case FindingClass::slot_count_wrong: {
       SlotAddress slot;
       uint32_t group = 0;
-      const SlotCensus::Entry* const entry = m_fsck.slots().find(finding.blocks.slot);
+      const ReferenceAudit::Entry* const entry = m_fsck.references().find(finding.blocks.slot);
       if (!decode_slot_reference_key(finding.key, &slot, &group)) {
-        set_aside(finding.key);
+        quarantine(finding.key);
       } else {
-        put_count(slot, entry != nullptr ? *entry : SlotCensus::Entry());
+        put_count(slot, entry != nullptr ? *entry : ReferenceAudit::Entry());
       }
       break;
     }
@@ -142,56 +143,56 @@ bool Repair::get(const std::string& key, std::string* value) {
   return status.ok();
 }
 
-// Beside, not over, what was lost before under the same key.
-void Repair::move_to_lost(std::string_view key, std::string_view value) {
+// Beside, not over, what was quarantined before under the same key.
+void Repair::move_to_quarantine(std::string_view key, std::string_view value) {
   uint32_t number = 0;
-  for (std::string earlier; get(lost_key(number, key), &earlier);) {
+  for (std::string earlier; get(quarantined_key(number, key), &earlier);) {
     ++number;
   }
-  m_transaction->batch.put(lost_key(number, key), value);
+  m_transaction->batch.put(quarantined_key(number, key), value);
   m_transaction->batch.remove(key);
 }
 
-void Repair::set_aside(const std::string& key) {
+void Repair::quarantine(const std::string& key) {
   std::string value;
   if (!get(key, &value)) {
     return;  // with an earlier finding
   }
-  move_to_lost(key, value);
-  changed(fmt::format("the entry of {} was set aside", describe_object_key(key)));
+  move_to_quarantine(key, value);
+  changed(fmt::format("the entry of {} was quarantined", describe_object_key(key)));
   flush(true);  // so that a second finding about it sees that it is gone
 }
 
-void Repair::set_aside_omap(const Finding& finding) {
+void Repair::quarantine_omap(const Finding& finding) {
   uint64_t nid = 0;
   std::string_view user_key;
   if (!decode_omap_key(finding.key, &nid, &user_key)) {
-    set_aside(finding.key);
+    quarantine(finding.key);
     return;
   }
   uint64_t entries = 0;
   const auto it = m_store.cube.database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
   for (it->seek_to_first(); it->valid() && m_status.ok(); it->next()) {
-    move_to_lost(it->key(), it->value());
+    move_to_quarantine(it->key(), it->value());
     ++entries;
     flush(false);
   }
   if (!it->status().ok()) {
     m_status = it->status();
   }
-  changed(fmt::format("{} omap entries of object id {} were set aside", entries, nid));
+  changed(fmt::format("{} omap entries of object id {} were quarantined", entries, nid));
 }
 
 void Repair::announce_omap(const Finding& finding) {
   std::string value;
   OnodeRecord record;
-  ExtentChunk chunk;
-  if (!get(finding.key, &value) || !decode_onode(value, &record, &chunk) || record.test(OnodeRecord::has_omap)) {
+  ExtentShard shard;
+  if (!get(finding.key, &value) || !decode_onode(value, &record, &shard) || record.test(OnodeRecord::has_omap)) {
     return;
   }
   record.set(OnodeRecord::has_omap, true);
   std::string encoded;
-  encode_onode(record, chunk, &encoded);
+  encode_onode(record, shard, &encoded);
   m_transaction->batch.put(finding.key, encoded);
   changed(fmt::format("object {} has its omap again", finding.object));
   flush(true);
@@ -208,14 +209,14 @@ void Repair::share_conflicts() {
     const auto it = database.new_iterator(std::string(1, prefix), std::string(1, static_cast<char>(prefix + 1)));
     for (it->seek_to_first(); it->valid(); it->next()) {
       OnodeRecord record;
-      ExtentChunk chunk;
+      ExtentShard shard;
       std::string encoded;
       if (prefix == key_prefix::object) {
-        if (decode_onode(it->value(), &record, &chunk) && share(&chunk, &slots)) {
-          encode_onode(record, chunk, &encoded);
+        if (decode_onode(it->value(), &record, &shard) && share(&shard, &slots)) {
+          encode_onode(record, shard, &encoded);
         }
-      } else if (decode_extent_chunk(it->value(), &chunk) && share(&chunk, &slots)) {
-        encode_extent_chunk(chunk, &encoded);
+      } else if (decode_extent_shard(it->value(), &shard) && share(&shard, &slots)) {
+        encode_extent_shard(shard, &encoded);
       }
       if (!encoded.empty()) {
         m_transaction->batch.put(it->key(), encoded);
@@ -228,7 +229,7 @@ void Repair::share_conflicts() {
   }
   for (auto& [packed, counts] : slots) {
     for (uint32_t& count : counts) {
-      count += count > 0 ? lost_references() : 0;
+      count += count > 0 ? quarantined_references() : 0;
     }
     put_counts(SlotAddress::unpack(packed), counts);
   }
@@ -236,12 +237,12 @@ void Repair::share_conflicts() {
 
 Repair::SharedSlots Repair::conflicting_slots() {
   SharedSlots slots;
-  for (const auto& [packed, entry] : m_fsck.slots().entries()) {
+  for (const auto& [packed, entry] : m_fsck.references().entries()) {
     if (entry.conflict) {
       slots[SlotAddress::unpack(packed).whole().packed()];
     }
   }
-  for (const auto& [packed, entry] : m_fsck.slots().entries()) {
+  for (const auto& [packed, entry] : m_fsck.references().entries()) {
     const SlotAddress slot = SlotAddress::unpack(packed);
     const auto found = slots.find(slot.whole().packed());
     if (found == slots.end()) {
@@ -256,16 +257,16 @@ Repair::SharedSlots Repair::conflicting_slots() {
   return slots;
 }
 
-bool Repair::share(ExtentChunk* chunk, SharedSlots* slots) {
+bool Repair::share(ExtentShard* shard, SharedSlots* slots) {
   bool any = false;
-  for (Extent& extent : chunk->extents) {
+  for (Extent& extent : shard->extents) {
     const auto found = slots->find(extent.slot.whole().packed());
     if (found == slots->end()) {
       continue;
     }
     SlotReferences::Counts& counts = found->second;
     if (extent.slot.first_block() + extent.slot_block + extent.count > counts.size()) {
-      continue;  // of an orphaned chunk, which nothing counted
+      continue;  // of an orphaned shard, which nothing counted
     }
     extent.shared = true;
     extent.slot_block += extent.slot.first_block();
@@ -279,14 +280,14 @@ bool Repair::share(ExtentChunk* chunk, SharedSlots* slots) {
   return any;
 }
 
-// While something is lost that may own blocks, a count is not lowered; and where the count was lost, too, or was too
-// low, the lost one may be among those that refer to the block.
-void Repair::put_count(SlotAddress slot, const SlotCensus::Entry& entry) {
+// While something is quarantined that may own blocks, a count is not lowered; and where the count was lost, too, or was
+// too low, the quarantined one may be among those that refer to the block.
+void Repair::put_count(SlotAddress slot, const ReferenceAudit::Entry& entry) {
   SlotReferences::Counts counts = entry.counts();
-  for (uint32_t block = 0; m_fsck.has_lost_owners() && block < counts.size(); ++block) {
+  for (uint32_t block = 0; m_fsck.has_quarantined_owners() && block < counts.size(); ++block) {
     const bool shared = counts[block] > 0 && !(block < entry.exclusive.size() && entry.exclusive[block]);
     const bool unknown = entry.kept.empty() || counts[block] > entry.kept_of(block);
-    counts[block] = std::max(counts[block] + (shared && unknown ? lost_references() : 0), entry.kept_of(block));
+    counts[block] = std::max(counts[block] + (shared && unknown ? quarantined_references() : 0), entry.kept_of(block));
   }
   put_counts(slot, counts);
 }
@@ -306,7 +307,8 @@ void Repair::claim(const SlotBlocks& blocks) {
   std::vector<SlotBlocks> claimed;
   if (const Status status = m_store.cube.containers().claim(blocks, &claimed); !status.ok()) {
     m_status = status.is_no_space() && m_status.ok() ? status : m_status;
-    // Claimed with an earlier finding; or past the container's end, say: there is nothing to be owned. Reads of it fail.
+    // Claimed with an earlier finding; or past the container's end, say: there is nothing to be owned. Reads of it
+    // fail.
     return;
   }
   for (const SlotBlocks& one : claimed) {
@@ -349,14 +351,14 @@ void Repair::flush(bool all) {
 
 Status Repair::put_back(StoreContext& store, uint64_t* entries, uint64_t* left) {
   vtkv::DB& database = store.cube.database();
-  const std::string lower(1, key_prefix::lost);
-  const std::string upper(1, static_cast<char>(key_prefix::lost + 1));
+  const std::string lower(1, key_prefix::quarantined);
+  const std::string upper(1, static_cast<char>(key_prefix::quarantined + 1));
   std::map<std::string, uint32_t> newest;  // they ascend by number
   const auto it = database.new_iterator(lower, upper);
   uint32_t number = 0;
   std::string_view key;
   for (it->seek_to_first(); it->valid(); it->next()) {
-    if (decode_lost_key(it->key(), &number, &key)) {
+    if (decode_quarantined_key(it->key(), &number, &key)) {
       newest[std::string(key)] = number;
     }
   }
@@ -365,7 +367,7 @@ Status Repair::put_back(StoreContext& store, uint64_t* entries, uint64_t* left) 
   auto transaction = std::make_unique<Transaction>(store.env);
   for (it->seek_to_first(); it->valid(); it->next()) {
     std::string present;
-    const bool is_newest = decode_lost_key(it->key(), &number, &key) && newest[std::string(key)] == number;
+    const bool is_newest = decode_quarantined_key(it->key(), &number, &key) && newest[std::string(key)] == number;
     const Status status = is_newest ? database.get(std::string(key), &present) : Status();
     if (!status.is_not_found()) {
       VTKV_RETURN_IF_ERROR(status);
@@ -384,9 +386,9 @@ Status Repair::put_back(StoreContext& store, uint64_t* entries, uint64_t* left) 
   return transaction->empty() ? Status() : transaction->commit(store.cube);
 }
 
-Status Repair::forget_lost(StoreContext& store, uint64_t* entries) {
-  const std::string lower(1, key_prefix::lost);
-  const std::string upper(1, static_cast<char>(key_prefix::lost + 1));
+Status Repair::forget_quarantined(StoreContext& store, uint64_t* entries) {
+  const std::string lower(1, key_prefix::quarantined);
+  const std::string upper(1, static_cast<char>(key_prefix::quarantined + 1));
   const auto it = store.cube.database().new_iterator(lower, upper);
   *entries = 0;
   for (it->seek_to_first(); it->valid(); it->next()) {

@@ -1,4 +1,6 @@
-// A repair is one piece: nobody comes in between its passes, and a store is not served before one has come to its end.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// A repair runs as a whole: nobody comes in between its passes, and a store is not served before one has come to its
+// end.
 
 #include "swimstore/testing/damage_fixture.h"
 #include "vtkv/testing/sim_fault.h"
@@ -13,7 +15,7 @@ class RepairMarkTest : public DamageFixture {
   void damage_several() {
     damage([](Cube& cube, Damage& damage) {
       Stored object = stored(cube, "small");
-      object.chunk = stored(cube, "other").chunk;
+      object.shard = stored(cube, "other").shard;
       store(damage, "small", object);
       damage.batch.put("Obroken", "value");
       for (uint64_t i = 0; i < 8; ++i) {
@@ -27,11 +29,11 @@ class RepairMarkTest : public DamageFixture {
     const int r = store.mount();
     return r < 0 ? r : store.umount();
   }
-  vtkv::Status mend() {
+  vtkv::Status try_repair() {
     SwimStore store(g_ceph_context, m_path, m_env);
     store.set_fatal_handler([](const vtkv::Status&) {});
     m_changes.clear();
-    return store.mend({}, &m_changes, &m_result);
+    return store.repair({}, &m_changes, &m_result);
   }
 };
 
@@ -40,7 +42,7 @@ class RepairMarkTest : public DamageFixture {
 TEST_P(RepairMarkTest, TheLockIsHeldFromTheFirstPassToTheLast) {
   damage_several();
   const unsigned before = m_simulated.locks(m_path + "/lock");
-  ASSERT_TRUE(mend().ok());
+  ASSERT_TRUE(try_repair().ok());
   EXPECT_GT(m_changes.size(), 2u);
   EXPECT_EQ(before + 1, m_simulated.locks(m_path + "/lock"));
   EXPECT_FALSE(is_marked());
@@ -53,7 +55,7 @@ TEST_P(RepairMarkTest, WhatWasCutShortIsNotServed) {
     damage_several();
     const Kinds before = check();
     vtkv::NthFailure failure(&m_simulated, vtkv::SimCall::write, n, true);
-    const vtkv::Status status = mend();
+    const vtkv::Status status = try_repair();
     if (!failure.end()) {
       EXPECT_TRUE(status.ok());
       break;
@@ -69,7 +71,7 @@ TEST_P(RepairMarkTest, WhatWasCutShortIsNotServed) {
       const Kinds after = check();
       EXPECT_TRUE(after == before || after.empty()) << n;  // not begun, or over but for the check that follows
     }
-    ASSERT_TRUE(mend().ok()) << n;
+    ASSERT_TRUE(try_repair().ok()) << n;
     EXPECT_EQ(Kinds(), check()) << n;
     EXPECT_FALSE(is_marked());
     ASSERT_EQ(0, mount()) << n;
@@ -79,7 +81,7 @@ TEST_P(RepairMarkTest, WhatWasCutShortIsNotServed) {
 }
 
 TEST_P(RepairMarkTest, AStoreWithNothingToMendIsNotMarked) {
-  ASSERT_TRUE(mend().ok());
+  ASSERT_TRUE(try_repair().ok());
   EXPECT_FALSE(is_marked());
   EXPECT_EQ(0, mount());
 }

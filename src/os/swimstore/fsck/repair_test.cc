@@ -1,4 +1,5 @@
-// Every class of findings that repair mends: a small store is damaged, the check says what is wrong, repair mends
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Every class of findings that repair fixes: a small store is damaged, the check says what is wrong, repair fixes
 // it, the check is content, and no other object changed. In a simulated host, and with real files.
 
 #include "swimstore/fsck/repair.h"
@@ -14,34 +15,34 @@ class RepairTest : public DamageFixture {};
 
 }  // namespace
 
-TEST_P(RepairTest, AnUndecodableObjectIsSetAside) {
+TEST_P(RepairTest, AnUndecodableObjectIsQuarantined) {
   put(object_key(named("small")), "damaged");
   EXPECT_EQ(Kinds({FindingClass::object_undecodable}), check());
   EXPECT_GT(m_result.unclear, 0u);  // its slots
   EXPECT_EQ(Kinds(), repair());
-  EXPECT_EQ(1u, m_result.lost_entries);
+  EXPECT_EQ(1u, m_result.quarantined_entries);
   EXPECT_FALSE(exists("small"));
   expect_unchanged_but({"small"});
 }
 
-TEST_P(RepairTest, SlotsOfALostObjectStayOwnedUntilItIsForgotten) {
+TEST_P(RepairTest, SlotsOfAQuarantinedObjectStayOwnedUntilItIsForgotten) {
   put(object_key(named("small")), "damaged");
   EXPECT_EQ(Kinds(), repair());
   const uint64_t held = m_result.unclear;
   EXPECT_GT(held, 0u);
-  EXPECT_EQ(1u, forget_lost());
+  EXPECT_EQ(1u, forget_quarantined());
   EXPECT_EQ(Kinds({FindingClass::slot_leaked}), check());
   EXPECT_EQ(held, m_result.errors);
   EXPECT_EQ(Kinds(), repair());
-  EXPECT_EQ(0u, m_result.lost_entries + m_result.unclear);
+  EXPECT_EQ(0u, m_result.quarantined_entries + m_result.unclear);
   expect_unchanged_but({"small"});
 }
 
-TEST_P(RepairTest, WhatWasLostBeforeUnderTheSameNameIsKept) {
+TEST_P(RepairTest, WhatWasQuarantinedBeforeUnderTheSameNameIsKept) {
   for (unsigned times = 1; times <= 2; ++times) {
     put(object_key(named("small")), "damaged");
     EXPECT_EQ(Kinds(), repair());
-    EXPECT_EQ(times, m_result.lost_entries);
+    EXPECT_EQ(times, m_result.quarantined_entries);
     mounted([](SwimStore& store, ObjectStore::CollectionHandle& pg) {
       Transaction txn;
       txn.touch(kPg, named("small"));
@@ -51,21 +52,20 @@ TEST_P(RepairTest, WhatWasLostBeforeUnderTheSameNameIsKept) {
   expect_unchanged_but({"small"});
 }
 
-TEST_P(RepairTest, AnObjectWhoseExtentsAreUndecodableIsSetAsideAsAWhole) {
-  damage([](Cube& cube, Damage& damage) {
-    damage.batch.put(extent_key(stored(cube, "large").record.nid, 2), "damaged");
-  });
+TEST_P(RepairTest, AnObjectWhoseExtentsAreUndecodableIsQuarantinedAsAWhole) {
+  damage(
+      [](Cube& cube, Damage& damage) { damage.batch.put(extent_key(stored(cube, "large").record.nid, 2), "damaged"); });
   EXPECT_EQ(Kinds({FindingClass::extents_undecodable}), check());
   EXPECT_EQ(Kinds(), repair());
-  EXPECT_EQ(1u + 5u, m_result.lost_entries);  // its record, its chunks
+  EXPECT_EQ(1u + 5u, m_result.quarantined_entries);  // its record, its shards
   EXPECT_FALSE(exists("large"));
   expect_unchanged_but({"large"});
-  // The clone's data is shared with what was lost: both stay.
+  // The clone's data is shared with what is in quarantine: both stay.
   EXPECT_EQ(m_before[named("clone")], contents()[named("clone")]);
 }
 
 // A PG's record, and what the OSD keeps for itself: to lose them is to lose the PG on this OSD, or the OSD.
-TEST_P(RepairTest, WhatNoOtherOsdHasIsSetAsideOnlyWhenThatIsAsked) {
+TEST_P(RepairTest, WhatNoOtherOsdHasIsQuarantinedOnlyByOption) {
   const ghobject_t pg_record = spg_t(pg_t(0, 1)).make_pgmeta_oid();
   const ghobject_t osdmap(hobject_t(sobject_t(object_t("osdmap.7"), 0)));
   ASSERT_TRUE(osdmap.hobj.is_meta());
@@ -74,32 +74,32 @@ TEST_P(RepairTest, WhatNoOtherOsdHasIsSetAsideOnlyWhenThatIsAsked) {
     EXPECT_EQ(Kinds({FindingClass::only_copy_undecodable}), check());
     EXPECT_NE(std::string::npos, m_result.findings.front().text.find("no other OSD has a copy"));
     SwimStore store(g_ceph_context, m_path, m_env);
-    ASSERT_TRUE(store.mend({}, &m_changes, &m_result).ok());
+    ASSERT_TRUE(store.repair({}, &m_changes, &m_result).ok());
     EXPECT_TRUE(m_changes.empty());
     EXPECT_EQ(1u, m_result.errors);
-    ASSERT_TRUE(store.mend({.only_copies = true}, &m_changes, &m_result).ok());
+    ASSERT_TRUE(store.repair({.only_copies = true}, &m_changes, &m_result).ok());
     EXPECT_EQ(1u, m_changes.size());
     EXPECT_EQ(0u, m_result.errors);
     m_changes.clear();
-    EXPECT_EQ(1u, forget_lost());
+    EXPECT_EQ(1u, forget_quarantined());
     EXPECT_EQ(Kinds(), check());
   }
   expect_unchanged_but({});
 }
 
-TEST_P(RepairTest, WhatWasSetAsideIsPutBack) {
+TEST_P(RepairTest, WhatWasQuarantinedIsPutBack) {
   std::string record;
   damage([&](Cube& cube, Damage& damage) {
     ASSERT_TRUE(cube.database().get(object_key(named("omap")), &record).ok());
     damage.batch.put(object_key(named("omap")), "damaged");
   });
   EXPECT_EQ(Kinds(), repair());
-  EXPECT_EQ(3u, m_result.lost_entries);  // record, omap header and key
+  EXPECT_EQ(3u, m_result.quarantined_entries);  // record, omap header and key
   // A later program may read what this one does not.
-  put(lost_key(0, object_key(named("omap"))), record);
+  put(quarantined_key(0, object_key(named("omap"))), record);
   put_back();
   EXPECT_EQ(3u, m_put_back);
-  EXPECT_EQ(0u, m_left + m_result.errors + m_result.lost_entries);
+  EXPECT_EQ(0u, m_left + m_result.errors + m_result.quarantined_entries);
   expect_unchanged_but({});
 }
 
@@ -120,34 +120,33 @@ TEST_P(RepairTest, WhatIsPutBackIsInNobodysPlace) {
 
 // What is put back and still cannot be decoded owns what nobody else claims.
 TEST_P(RepairTest, WhatIsPutBackKeepsItsSlots) {
-  damage([](Cube& cube, Damage& damage) {
-    damage.batch.put(extent_key(stored(cube, "large").record.nid, 2), "damaged");
-  });
+  damage(
+      [](Cube& cube, Damage& damage) { damage.batch.put(extent_key(stored(cube, "large").record.nid, 2), "damaged"); });
   EXPECT_EQ(Kinds(), repair());
-  const uint64_t lost = m_result.lost_entries;
+  const uint64_t quarantined = m_result.quarantined_entries;
   put_back();
-  EXPECT_EQ(lost, m_put_back);
-  EXPECT_EQ(0u, m_result.lost_entries);
+  EXPECT_EQ(quarantined, m_put_back);
+  EXPECT_EQ(0u, m_result.quarantined_entries);
   for (const Repaired& change : m_changes) {
     EXPECT_NE(FindingClass::slot_leaked, change.kind) << change.text;
   }
   EXPECT_EQ(Kinds({FindingClass::extents_undecodable}), check());
   EXPECT_EQ(Kinds(), repair());
-  EXPECT_EQ(lost, m_result.lost_entries);
+  EXPECT_EQ(quarantined, m_result.quarantined_entries);
   expect_unchanged_but({"large"});
 }
 
-TEST_P(RepairTest, OrphanedExtentsAreSetAside) {
+TEST_P(RepairTest, OrphanedExtentsAreQuarantined) {
   std::string empty;
-  encode_extent_chunk({}, &empty);
+  encode_extent_shard({}, &empty);
   put(extent_key(kNobody, 3), empty);
   EXPECT_EQ(Kinds({FindingClass::extents_orphaned}), check());
   EXPECT_EQ(Kinds(), repair());
-  EXPECT_EQ(1u, m_result.lost_entries);
+  EXPECT_EQ(1u, m_result.quarantined_entries);
   expect_unchanged_but({});
 }
 
-TEST_P(RepairTest, OrphanedOmapIsSetAside) {
+TEST_P(RepairTest, OrphanedOmapIsQuarantined) {
   damage([](Cube&, Damage& damage) {
     damage.batch.put(omap_header_key(kNobody), "header");
     damage.batch.put(omap_key(kNobody, "one"), "1");
@@ -156,7 +155,7 @@ TEST_P(RepairTest, OrphanedOmapIsSetAside) {
   EXPECT_EQ(Kinds({FindingClass::omap_orphaned}), check());
   EXPECT_EQ(2u, m_result.errors);  // the header, the keys
   EXPECT_EQ(Kinds(), repair());
-  EXPECT_EQ(3u, m_result.lost_entries);
+  EXPECT_EQ(3u, m_result.quarantined_entries);
   expect_unchanged_but({});
 }
 
@@ -174,7 +173,7 @@ TEST_P(RepairTest, OmapThatAnObjectDoesNotAnnounceIsItsAgain) {
 TEST_P(RepairTest, ASlotThatTwoObjectsClaimIsSharedByThem) {
   damage([](Cube& cube, Damage& damage) {
     Stored object = stored(cube, "small");
-    object.chunk = stored(cube, "other").chunk;
+    object.shard = stored(cube, "other").shard;
     store(damage, "small", object);
   });
   const Kinds found = check();
@@ -193,7 +192,7 @@ TEST_P(RepairTest, ASlotThatTwoObjectsClaimIsSharedByThem) {
 
 TEST_P(RepairTest, ASlotInUseThatIsMarkedFreeIsOwnedAgain) {
   damage([](Cube& cube, Damage& damage) {
-    for (const Extent& extent : stored(cube, "small").chunk.extents) {
+    for (const Extent& extent : stored(cube, "small").shard.extents) {
       damage.delta.allocation.freed.push_back(SlotBlocks::all(extent.slot));
     }
   });
@@ -227,12 +226,12 @@ TEST_P(RepairTest, ALeakedSlotIsFreed) {
 TEST_P(RepairTest, WrongReferenceCountsAreCountedAnew) {
   for (const std::string& value : {references(3, 1), references(1000, 64), std::string("damaged")}) {
     damage([&](Cube& cube, Damage& damage) {
-      std::string chunk_bytes;
-      ExtentChunk chunk;
-      ASSERT_TRUE(cube.database().get(extent_key(stored(cube, "large").record.nid, 0), &chunk_bytes).ok());
-      ASSERT_TRUE(decode_extent_chunk(chunk_bytes, &chunk));
-      ASSERT_TRUE(chunk.extents.front().shared);
-      damage.batch.put(slot_reference_key(chunk.extents.front().slot, 0), value);
+      std::string shard_bytes;
+      ExtentShard shard;
+      ASSERT_TRUE(cube.database().get(extent_key(stored(cube, "large").record.nid, 0), &shard_bytes).ok());
+      ASSERT_TRUE(decode_extent_shard(shard_bytes, &shard));
+      ASSERT_TRUE(shard.extents.front().shared);
+      damage.batch.put(slot_reference_key(shard.extents.front().slot, 0), value);
     });
     EXPECT_EQ(Kinds({FindingClass::slot_count_wrong}), check());
     EXPECT_EQ(Kinds(), repair());
@@ -251,7 +250,7 @@ TEST_P(RepairTest, WrongSumsOfAPoolAreCountedAnew) {
   expect_unchanged_but({});
 }
 
-TEST_P(RepairTest, SeveralClassesAreMendedOneAfterTheOther) {
+TEST_P(RepairTest, SeveralClassesAreRepairedOneAfterTheOther) {
   damage([](Cube& cube, Damage& damage) {
     std::vector<AllocatedSlot> slots;
     ASSERT_TRUE(cube.containers().allocate(65536, &slots).ok());
@@ -263,14 +262,14 @@ TEST_P(RepairTest, SeveralClassesAreMendedOneAfterTheOther) {
   // As long as the broken entry is there, it may own the others.
   EXPECT_EQ(Kinds({FindingClass::object_undecodable}), check());
   EXPECT_EQ(Kinds(), repair());
-  EXPECT_EQ(2u, m_result.lost_entries);
+  EXPECT_EQ(2u, m_result.quarantined_entries);
   EXPECT_EQ(1u, m_result.unclear);  // the slot
   expect_unchanged_but({});
 }
 
 TEST_P(RepairTest, DataThatDoesNotMatchItsChecksumStaysAndReadsFail) {
   SlotAddress slot;
-  damage([&](Cube& cube, Damage&) { slot = stored(cube, "small").chunk.extents.front().slot; });
+  damage([&](Cube& cube, Damage&) { slot = stored(cube, "small").shard.extents.front().slot; });
   const std::string name = m_path + "/cubes/0/containers/" + std::to_string(slot_bytes(slot.size_class) / 1024) + "K";
   std::unique_ptr<vtkv::File> file;
   ASSERT_TRUE(m_env->open_file(name, {.direct = false}, &file).ok());
@@ -281,7 +280,7 @@ TEST_P(RepairTest, DataThatDoesNotMatchItsChecksumStaysAndReadsFail) {
   EXPECT_EQ(Kinds(), check(false));
   EXPECT_EQ(Kinds({FindingClass::data_unreadable}), check(true));
   SwimStore store(g_ceph_context, m_path, m_env);
-  ASSERT_TRUE(store.mend({.deep = true}, &m_changes, &m_result).ok());
+  ASSERT_TRUE(store.repair({.deep = true}, &m_changes, &m_result).ok());
   EXPECT_TRUE(m_changes.empty());
   EXPECT_EQ(1u, m_result.errors);
   mounted([&](SwimStore& mounted_store, ObjectStore::CollectionHandle& pg) {
@@ -291,8 +290,8 @@ TEST_P(RepairTest, DataThatDoesNotMatchItsChecksumStaysAndReadsFail) {
   });
 }
 
-// Of each kind of entry that says in its first byte what form it has. A newer form comes with a feature: without one that
-// this program does not know, it is damage.
+// Of each kind of entry that says in its first byte what form it has. A newer form comes with a feature: without one
+// that this program does not know, it is damage.
 TEST_P(RepairTest, AnEntryIsNewerOnlyWhereAFeatureIsNotKnown) {
   const auto give = [this](const vtkv::Features::Names& names) {
     Superblock superblock;
@@ -303,17 +302,17 @@ TEST_P(RepairTest, AnEntryIsNewerOnlyWhereAFeatureIsNotKnown) {
   std::map<std::string, std::string> newer;  // by key
   damage([&](Cube& cube, Damage&) {
     const std::string small = object_key(named("small")), large = object_key(named("large"));
-    const std::string chunk = extent_key(stored(cube, "large").record.nid, 1);
+    const std::string shard = extent_key(stored(cube, "large").record.nid, 1);
     const std::string collection = collection_key(kPg);
-    for (const std::string& key : {small, large, chunk, collection}) {
+    for (const std::string& key : {small, large, shard, collection}) {
       ASSERT_TRUE(cube.database().get(key, &newer[key]).ok());
       newer[key].front() = 2;
     }
-    // The chunk in the record of an object that has one only.
-    std::string& inline_chunk = newer[object_key(named("other"))];
-    encode_onode(stored(cube, "other").record, {}, &inline_chunk);
-    ASSERT_EQ('\1', inline_chunk[inline_chunk.size() - 2]);  // its version, before its number of extents
-    inline_chunk[inline_chunk.size() - 2] = 2;
+    // The shard in the record of an object that has one only.
+    std::string& inline_shard = newer[object_key(named("other"))];
+    encode_onode(stored(cube, "other").record, {}, &inline_shard);
+    ASSERT_EQ('\1', inline_shard[inline_shard.size() - 2]);  // its version, before its number of extents
+    inline_shard[inline_shard.size() - 2] = 2;
     const auto it = cube.database().new_iterator("S", "T");
     it->seek_to_first();
     ASSERT_TRUE(it->valid());
@@ -331,7 +330,7 @@ TEST_P(RepairTest, AnEntryIsNewerOnlyWhereAFeatureIsNotKnown) {
     EXPECT_EQ(Kinds({FindingClass::entry_newer}), check()) << describe_object_key(key);
     EXPECT_EQ(1u, m_result.errors);
     SwimStore store(g_ceph_context, m_path, m_env);
-    EXPECT_EQ(vtkv::Status::Code::unsupported, store.mend({.only_copies = true}, &m_changes, &m_result).code());
+    EXPECT_EQ(vtkv::Status::Code::unsupported, store.repair({.only_copies = true}, &m_changes, &m_result).code());
     EXPECT_TRUE(m_changes.empty()) << m_changes.front().text;
     give({});
     damage([&](Cube& cube, Damage& damage) {
@@ -354,14 +353,13 @@ TEST_P(RepairTest, AStoreThatDoesNotOpenIsAFindingAndStaysAsItIs) {
   file.reset();
   EXPECT_EQ(Kinds({FindingClass::store_does_not_open}), check());
   SwimStore store(g_ceph_context, m_path, m_env);
-  ASSERT_TRUE(store.mend({}, &m_changes, &m_result).ok());
+  ASSERT_TRUE(store.repair({}, &m_changes, &m_result).ok());
   EXPECT_TRUE(m_changes.empty());
   EXPECT_EQ(1u, m_result.errors);
 }
 
-INSTANTIATE_TEST_SUITE_P(Hosts, RepairTest, ::testing::Values(Host::simulated, Host::real),
-                         [](const auto& info) {
-                           return info.param == Host::simulated ? std::string("Simulated") : std::string("Real");
-                         });
+INSTANTIATE_TEST_SUITE_P(Hosts, RepairTest, ::testing::Values(Host::simulated, Host::real), [](const auto& info) {
+  return info.param == Host::simulated ? std::string("Simulated") : std::string("Real");
+});
 
 }  // namespace swimstore

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/ops/background_alert.h"
 
 #include <fmt/format.h>
@@ -8,13 +9,14 @@ namespace {
 
 std::string remedy(const vtkv::BackgroundError& error, const std::string& mount_point) {
   if (vtkv::is_list_full(error.status)) {
-    return "it goes on by itself when merging or collecting has made room; when it stays, take the OSD out and make it "
-           "anew, and its peers will fill it";
+    return "it goes on by itself when compaction or collection has made room; when it stays, take the OSD out and "
+           "make it anew, and its peers will fill it";
   }
   if (error.status.is_no_space()) {
     return fmt::format("free space on {} or remove objects; it goes on by itself", mount_point);
   }
-  return "look for errors of the disk in the kernel's log; when it stays, take the OSD out, make it anew on a sound disk, "
+  return "look for errors of the disk in the kernel's log; when it stays, take the OSD out, make it anew on a sound "
+         "disk, "
          "and its peers will fill it";
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What goes wrong in the background, as an operator hears of it: work of the metadata's engine that fails and is tried
 // again, and slots that cannot be written.
 #pragma once
@@ -7,9 +8,9 @@
 
 #include "osd/osd_types.h"
 
-#include "swimstore/container/size_class.h"
+#include "swimstore/format/size_class.h"
 #include "vtkv/background_error.h"
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 
 namespace swimstore {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/ops/background_alert.h"
 
 #include <gtest/gtest.h>
@@ -20,20 +21,20 @@ std::string alert_of(const std::vector<BackgroundError>& errors) {
 }  // namespace
 
 TEST(BackgroundAlertTest, NamesWhatFailedAndTheRemedy) {
-  const std::string text =
-      alert_of({{&vtkv::kFlushWork, Status::from_errno(ENOSPC, "cannot write /osd/tree"), 3}});
+  const std::string text = alert_of({{&vtkv::kFlushWork, Status::from_errno(ENOSPC, "cannot write /osd/tree"), 3}});
   EXPECT_NE(text.find("/var/lib/osd"), std::string::npos) << text;
   EXPECT_NE(text.find("cannot write /osd/tree"), std::string::npos) << text;
   EXPECT_NE(text.find("free space on /mnt/osd"), std::string::npos) << text;
 }
 
-TEST(BackgroundAlertTest, DamageIsNotMendedByFreeSpace) {
-  const std::string text = alert_of({{&vtkv::kMergeWork, Status::corruption("cannot read 4096 bytes of /osd/tree"), 1}});
+TEST(BackgroundAlertTest, DamageIsNotRepairedByFreeSpace) {
+  const std::string text =
+      alert_of({{&vtkv::kCompactionWork, Status::corruption("cannot read 4096 bytes of /osd/tree"), 1}});
   EXPECT_EQ(text.find("free space"), std::string::npos) << text;
   EXPECT_NE(text.find("kernel's log"), std::string::npos) << text;
 }
 
-TEST(BackgroundAlertTest, AFullListIsNotMendedByFreeSpace) {
+TEST(BackgroundAlertTest, AFullListIsNotRepairedByFreeSpace) {
   const Status status = Status::make(Status::Code::no_space, "more than it can list", vtkv::kListIsFull);
   const std::string text = alert_of({{&vtkv::kFlushWork, status, 1}});
   EXPECT_EQ(text.find("free space"), std::string::npos) << text;

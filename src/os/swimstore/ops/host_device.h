@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The block devices below a directory: what a monitor asks of an OSD's host.
 //
 // Reads /proc and /sys directly: the one place above the env that does, since nothing here is data.

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/ops/last_words.h"
 
 namespace swimstore {
 
-std::mutex& last_words() {
-  static std::mutex mutex;
+vtkv::Mutex& last_words() {
+  static vtkv::Mutex mutex;
   return mutex;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Sizes the store's caches so that the process stays at osd_memory_target.
 //
 // Ceph's PriorityCache manager turns what the heap uses into a budget for all caches and divides it by
@@ -14,7 +15,7 @@
 #include "common/PriorityCache.h"
 #include "include/common_fwd.h"
 
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 
 namespace swimstore {
 

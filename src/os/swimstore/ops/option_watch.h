@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Tells when one of some options was changed at run time.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/ops/options.h"
 
 namespace swimstore {
@@ -25,8 +26,7 @@ Option ratio_option(const char* name, Option::level_t level, double value, const
 // Fixed when the store is made, and kept in it.
 void add_geometry(std::vector<Option>& table) {
   constexpr auto level = Option::LEVEL_ADVANCED;
-  table.push_back(size_option("swimstore_log_segment_size", level, 64 * kMiB,
-                              "bytes of one segment of the intent log")
+  table.push_back(size_option("swimstore_log_segment_size", level, 64 * kMiB, "bytes of one segment of the intent log")
                       .set_flag(Option::FLAG_CREATE));
   table.push_back(Option("swimstore_log_segments", Option::TYPE_UINT, level)
                       .set_default(4)
@@ -35,12 +35,12 @@ void add_geometry(std::vector<Option>& table) {
                       .add_service("osd"));
   table.push_back(size_option("swimstore_zone_size", level, 8 * kMiB, "bytes of one zone of the metadata tree")
                       .set_flag(Option::FLAG_CREATE));
-  table.push_back(size_option("swimstore_tree_block_size", level, 4 * kKiB,
-                              "target bytes of one block of the metadata tree")
-                      .set_flag(Option::FLAG_CREATE));
-  table.push_back(size_option("swimstore_stretch_size", level, 32 * kMiB,
-                              "bytes by which a data container grows and shrinks")
-                      .set_flag(Option::FLAG_CREATE));
+  table.push_back(
+      size_option("swimstore_tree_block_size", level, 4 * kKiB, "target bytes of one block of the metadata tree")
+          .set_flag(Option::FLAG_CREATE));
+  table.push_back(
+      size_option("swimstore_chunk_size", level, 32 * kMiB, "bytes by which a data container grows and shrinks")
+          .set_flag(Option::FLAG_CREATE));
 }
 
 void add_writing(std::vector<Option>& table) {
@@ -72,9 +72,9 @@ void add_writing(std::vector<Option>& table) {
                               "slots up to this size are written ahead of demand, so that using them needs no sync "
                               "of their own file")
                       .set_flag(Option::FLAG_STARTUP));
-  table.push_back(size_option("swimstore_primed_ahead_size", level, 64 * kMiB,
-                              "free primed bytes kept ready per slot size")
-                      .set_flag(Option::FLAG_STARTUP));
+  table.push_back(
+      size_option("swimstore_primed_ahead_size", level, 64 * kMiB, "free primed bytes kept ready per slot size")
+          .set_flag(Option::FLAG_STARTUP));
   table.push_back(bool_option("swimstore_allow_unproven_file_system", level, false,
                               "run on a file system other than ext4, xfs and btrfs")
                       .set_flag(Option::FLAG_STARTUP));
@@ -87,9 +87,9 @@ void add_space(std::vector<Option>& table) {
                       .set_flag(Option::FLAG_STARTUP));
   table.push_back(size_option("swimstore_host_free_min_size", level, 64 * kMiB,
                               "below this much free host space the store reports itself full"));
-  table.push_back(ratio_option("swimstore_host_free_min_ratio", level, 0.01,
-                               "the same, as a part of the host file system"));
-  table.push_back(ratio_option("swimstore_space_brake_time", level, 10.0,
+  table.push_back(
+      ratio_option("swimstore_host_free_min_ratio", level, 0.01, "the same, as a share of the host file system"));
+  table.push_back(ratio_option("swimstore_space_throttle_time", level, 10.0,
                                "when little space is left, data is taken in no faster than what would fill it in so "
                                "many seconds; 0: at full speed")
                       .set_flag(Option::FLAG_STARTUP));
@@ -103,10 +103,10 @@ void add_memory(std::vector<Option>& table) {
   constexpr auto level = Option::LEVEL_ADVANCED;
   table.push_back(bool_option("swimstore_cache_autotune", level, true,
                               "size the caches so that the process stays at osd_memory_target"));
-  table.push_back(size_option("swimstore_cache_size", level, 512 * kMiB,
-                              "bytes of all caches when they are not autotuned"));
-  table.push_back(ratio_option("swimstore_cache_meta_ratio", level, 0.45, "part of the caches for onodes"));
-  table.push_back(ratio_option("swimstore_cache_kv_ratio", level, 0.35, "part of the caches for tree blocks"));
+  table.push_back(
+      size_option("swimstore_cache_size", level, 512 * kMiB, "bytes of all caches when they are not autotuned"));
+  table.push_back(ratio_option("swimstore_cache_meta_ratio", level, 0.45, "share of the caches for onodes"));
+  table.push_back(ratio_option("swimstore_cache_kv_ratio", level, 0.35, "share of the caches for tree blocks"));
   table.push_back(ratio_option("swimstore_cache_interval", level, 1.0, "seconds between two adjustments")
                       .add_see_also("osd_memory_target"));
 }
@@ -145,6 +145,17 @@ void add_checks(std::vector<Option>& table) {
                                "let one read in 100 times this fail; 0: none"));
 }
 
+void add_renamed(std::vector<Option>& table) {
+  for (const RenamedOption& renamed : kRenamedOptions) {
+    table.push_back(Option(renamed.was, Option::TYPE_STR, Option::LEVEL_DEV)
+                        .set_default("")
+                        .set_description("refused: the option has another name now")
+                        .add_see_also(renamed.is)
+                        .set_flag(Option::FLAG_STARTUP)
+                        .add_service("osd"));
+  }
+}
+
 }  // namespace
 
 std::vector<Option> option_table() {
@@ -154,6 +165,7 @@ std::vector<Option> option_table() {
   add_space(table);
   add_memory(table);
   add_checks(table);
+  add_renamed(table);
   return table;
 }
 

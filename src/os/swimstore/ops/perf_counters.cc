@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/ops/perf_counters.h"
 
 #include "common/ceph_context.h"
@@ -15,16 +16,16 @@ void add_transactions(PerfCountersBuilder& b) {
   b.add_u64_counter(l_swimstore_transactions, "transactions", "Transactions queued", "txn", kUseful);
   b.add_u64_counter(l_swimstore_operations, "operations", "Operations in them");
   b.add_time_avg(l_swimstore_queue_latency, "queue_latency", "Time of queue_transactions", "qlat", kUseful);
-  b.add_time_avg(l_swimstore_throttle_latency, "throttle_latency", "Time that transactions waited for others to become durable",
-                 "tlat", kUseful);
+  b.add_time_avg(l_swimstore_throttle_latency, "throttle_latency",
+                 "Time that transactions waited for others to become durable", "tlat", kUseful);
   b.add_time_avg(l_swimstore_space_latency, "space_latency", "Time that transactions waited for free space", "slat",
                  kUseful);
-  b.add_time_avg(l_swimstore_brake_latency, "brake_latency", "Time by which transactions were slowed for lack of space",
-                 "blat", kUseful);
-  b.add_time_avg(l_swimstore_plan_latency, "plan_latency", "Time to apply operations and choose slots", "plat", kUseful);
+  b.add_time_avg(l_swimstore_space_throttle_latency, "space_throttle_latency",
+                 "Time by which transactions were slowed for lack of space", "stlt", kUseful);
+  b.add_time_avg(l_swimstore_plan_latency, "plan_latency", "Time to apply operations and choose slots", "plat",
+                 kUseful);
   b.add_time_avg(l_swimstore_submit_latency, "submit_latency", "Time to encode and submit", "sblt", kUseful);
-  b.add_time_avg(l_swimstore_commit_latency, "commit_latency", "Time from submission to durability", "clat",
-                 kCritical);
+  b.add_time_avg(l_swimstore_commit_latency, "commit_latency", "Time from submission to durability", "clat", kCritical);
   b.add_u64_counter_histogram(l_swimstore_commit_latency_histogram, "commit_latency_histogram",
                               {"Latency (usec)", PerfHistogramCommon::SCALE_LOG2, 0, 50, 24},
                               {"Transaction size (bytes)", PerfHistogramCommon::SCALE_LOG2, 0, 512, 20},
@@ -56,11 +57,13 @@ void add_data(PerfCountersBuilder& b) {
 
 void add_metadata(PerfCountersBuilder& b) {
   b.add_time_avg(l_swimstore_omap_latency, "omap_latency", "Time of an omap lookup", "olat", kUseful);
-  b.add_time_avg(l_swimstore_omap_seek_latency, "omap_seek_latency", "Time of an omap iterator's seek", "oslt", kUseful);
-  b.add_time_avg(l_swimstore_omap_next_latency, "omap_next_latency", "Time of an omap iterator's step", "onlt", kUseful);
+  b.add_time_avg(l_swimstore_omap_seek_latency, "omap_seek_latency", "Time of an omap iterator's seek", "oslt",
+                 kUseful);
+  b.add_time_avg(l_swimstore_omap_next_latency, "omap_next_latency", "Time of an omap iterator's step", "onlt",
+                 kUseful);
   b.add_time_avg(l_swimstore_list_latency, "list_latency", "Time of a collection listing", "llat", kUseful);
-  b.add_u64_counter(l_swimstore_slow_operations, "slow_operations", "Operations that took swimstore_log_op_age or longer",
-                    "slow", kUseful);
+  b.add_u64_counter(l_swimstore_slow_operations, "slow_operations",
+                    "Operations that took swimstore_log_op_age or longer", "slow", kUseful);
 }
 
 void add_gauges(PerfCountersBuilder& b) {
@@ -87,8 +90,8 @@ void add_gauges(PerfCountersBuilder& b) {
   bytes(l_swimstore_memtable_bytes, "memtable_bytes", "Memory of updates not yet in the tree");
   count(l_swimstore_memtable_flushes, "memtable_flushes", "Memtables written to the tree");
   count(l_swimstore_flush_bytes, "flush_bytes", "Bytes written by them", UNIT_BYTES);
-  count(l_swimstore_merges, "merges", "Merges of runs");
-  count(l_swimstore_merge_bytes, "merge_bytes", "Bytes written by them", UNIT_BYTES);
+  count(l_swimstore_compactions, "compactions", "Compactions of runs");
+  count(l_swimstore_compaction_bytes, "compaction_bytes", "Bytes written by them", UNIT_BYTES);
   b.add_u64(l_swimstore_runs, "runs", "Runs of the tree");
   bytes(l_swimstore_log_file_bytes, "log_file_bytes", "Size of the log on the host");
   bytes(l_swimstore_tree_file_bytes, "tree_file_bytes", "Size of the tree on the host");
@@ -136,8 +139,8 @@ void StoreCounters::refresh_gauges(Cube& cube, const MemoryGauges& memory) {
       {l_swimstore_memtable_bytes, db.memtable_bytes},
       {l_swimstore_memtable_flushes, db.memtable_flushes},
       {l_swimstore_flush_bytes, db.flush_bytes},
-      {l_swimstore_merges, db.merges},
-      {l_swimstore_merge_bytes, db.merge_bytes},
+      {l_swimstore_compactions, db.compactions},
+      {l_swimstore_compaction_bytes, db.compaction_bytes},
       {l_swimstore_runs, db.runs},
       {l_swimstore_log_file_bytes, db.log_file_bytes},
       {l_swimstore_tree_file_bytes, db.tree_file_bytes},

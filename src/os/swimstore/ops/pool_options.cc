@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/ops/pool_options.h"
 
 #include <set>
@@ -5,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/Checksummer.h"
-#include "swimstore/container/size_class.h"
+#include "swimstore/format/size_class.h"
 
 namespace swimstore {
 
@@ -42,7 +43,7 @@ std::string describe_ignored(const pool_opts_t& options) {
 
 std::string IgnoredPoolOptions::note(int64_t pool, const pool_opts_t& options) {
   std::string text = describe_ignored(options);
-  std::lock_guard lock(m_mutex);
+  vtkv::MutexLock lock(m_mutex);
   std::string& known = m_texts[pool];
   if (text == known) {
     return {};
@@ -60,7 +61,7 @@ void IgnoredPoolOptions::add_alert(const std::string& path, const std::vector<co
     }
   }
   std::string texts;
-  std::lock_guard lock(m_mutex);
+  vtkv::MutexLock lock(m_mutex);
   std::erase_if(m_texts, [&](const auto& one) { return !pools.contains(one.first); });
   for (const auto& [pool, text] : m_texts) {
     if (!text.empty()) {
@@ -68,10 +69,11 @@ void IgnoredPoolOptions::add_alert(const std::string& path, const std::vector<co
     }
   }
   if (!texts.empty()) {
-    alerts->emplace("SWIMSTORE_POOL_OPTIONS",
-                    fmt::format("store at {} does not obey options of pools. {}. Remedy: 'ceph osd pool set POOL OPTION "
-                                "unset', or keep these pools on OSDs of another store",
-                                path, texts));
+    alerts->emplace(
+        "SWIMSTORE_POOL_OPTIONS",
+        fmt::format("store at {} does not obey options of pools. {}. Remedy: 'ceph osd pool set POOL OPTION "
+                    "unset', or keep these pools on OSDs of another store",
+                    path, texts));
   }
 }
 

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Options of a pool that this store accepts and does not obey: compression, and checksums other than its own.
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "osd/osd_types.h"
+
+#include "vtkv/util/mutex.h"
 
 namespace swimstore {
 
@@ -21,8 +23,8 @@ class IgnoredPoolOptions {
   void add_alert(const std::string& path, const std::vector<coll_t>& collections, osd_alert_list_t* alerts);
 
  private:
-  std::mutex m_mutex;
-  std::map<int64_t, std::string> m_texts;
+  vtkv::Mutex m_mutex;
+  std::map<int64_t, std::string> m_texts GUARDED_BY(m_mutex);
 };
 
 }  // namespace swimstore

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/ops/pool_options.h"
 
 #include <gmock/gmock.h>
@@ -30,8 +31,9 @@ TEST(PoolOptions, WhatItDoesNotDoIsNamed) {
   options.set(pool_opts_t::CSUM_MIN_BLOCK, int64_t{8192});
   options.set(pool_opts_t::CSUM_MAX_BLOCK, int64_t{512});
   const std::string text = describe_ignored(options);
-  for (const char* part : {"compression_mode aggressive", "csum_type xxhash64", "csum_min_block 8192", "csum_max_block 512"}) {
-    EXPECT_THAT(text, HasSubstr(part));
+  for (const char* word :
+       {"compression_mode aggressive", "csum_type xxhash64", "csum_min_block 8192", "csum_max_block 512"}) {
+    EXPECT_THAT(text, HasSubstr(word));
   }
   options.set(pool_opts_t::CSUM_TYPE, int64_t{99});
   EXPECT_THAT(describe_ignored(options), HasSubstr("csum_type 99"));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/ops/settings.h"
 
 #include <bit>
@@ -6,6 +7,8 @@
 
 #include "common/ceph_context.h"
 #include "common/config.h"
+
+#include "swimstore/ops/options.h"
 
 namespace swimstore {
 
@@ -17,16 +20,22 @@ constexpr uint64_t kKiB = 1024;
 constexpr uint64_t kMiB = 1024 * kKiB;
 constexpr uint64_t kGiB = 1024 * kMiB;
 
-uint64_t size_value(CephContext* cct, const char* name) {
-  return cct->_conf.get_val<Option::size_t>(name);
+uint64_t size_value(CephContext* cct, const char* name) { return cct->_conf.get_val<Option::size_t>(name); }
+
+Status check_names(CephContext* cct) {
+  for (const auto& [was, is] : kRenamedOptions) {
+    if (!cct->_conf.get_val<std::string>(was).empty()) {
+      return Status::invalid_argument(fmt::format("option {} is called {} now: remove it and set that one", was, is));
+    }
+  }
+  return {};
 }
 
 Status check_range(const char* name, uint64_t value, uint64_t least, uint64_t most) {
   if (value >= least && value <= most) {
     return {};
   }
-  return Status::invalid_argument(
-      fmt::format("option {} is {}: it must be from {} to {}", name, value, least, most));
+  return Status::invalid_argument(fmt::format("option {} is {}: it must be from {} to {}", name, value, least, most));
 }
 
 // A size that files are laid out by: whole blocks.
@@ -56,6 +65,7 @@ Status parse_flush_mode(const std::string& text, FlushMode* mode) {
 }  // namespace
 
 Status Settings::read(CephContext* cct, Settings* settings) {
+  VTKV_RETURN_IF_ERROR(check_names(cct));
   settings->geometry.log_segment_bytes = size_value(cct, "swimstore_log_segment_size");
   const uint64_t segments = cct->_conf.get_val<uint64_t>("swimstore_log_segments");
   VTKV_RETURN_IF_ERROR(check_range("swimstore_log_segments", segments, 2, 1024));
@@ -64,7 +74,7 @@ Status Settings::read(CephContext* cct, Settings* settings) {
   const uint64_t tree_block_bytes = size_value(cct, "swimstore_tree_block_size");
   VTKV_RETURN_IF_ERROR(check_layout("swimstore_tree_block_size", tree_block_bytes, kBlockBytes, 64 * kKiB));
   settings->geometry.block_bytes = static_cast<uint32_t>(tree_block_bytes);
-  settings->stretch_bytes = size_value(cct, "swimstore_stretch_size");
+  settings->chunk_bytes = size_value(cct, "swimstore_chunk_size");
   settings->memtable_bytes = size_value(cct, "swimstore_memtable_size");
   const uint64_t io_depth = cct->_conf.get_val<uint64_t>("swimstore_io_depth");
   VTKV_RETURN_IF_ERROR(check_range("swimstore_io_depth", io_depth, 1, 4096));
@@ -79,13 +89,12 @@ Status Settings::read(CephContext* cct, Settings* settings) {
 }
 
 Status Settings::validate() const {
-  VTKV_RETURN_IF_ERROR(
-      check_layout("swimstore_log_segment_size", geometry.log_segment_bytes, 64 * kKiB, 4 * kGiB));
+  VTKV_RETURN_IF_ERROR(check_layout("swimstore_log_segment_size", geometry.log_segment_bytes, 64 * kKiB, 4 * kGiB));
   VTKV_RETURN_IF_ERROR(check_layout("swimstore_zone_size", geometry.zone_bytes, 64 * kKiB, kGiB));
-  VTKV_RETURN_IF_ERROR(check_layout("swimstore_stretch_size", stretch_bytes, kSlotBytesMax, 4 * kGiB));
-  if (!std::has_single_bit(stretch_bytes)) {
+  VTKV_RETURN_IF_ERROR(check_layout("swimstore_chunk_size", chunk_bytes, kSlotBytesMax, 4 * kGiB));
+  if (!std::has_single_bit(chunk_bytes)) {
     return Status::invalid_argument(
-        fmt::format("option swimstore_stretch_size is {}: it must be a power of two", stretch_bytes));
+        fmt::format("option swimstore_chunk_size is {}: it must be a power of two", chunk_bytes));
   }
   if (geometry.zone_bytes < 4 * uint64_t{geometry.block_bytes}) {
     return Status::invalid_argument(
@@ -116,7 +125,7 @@ CubeOptions Settings::cube_options(bool single_flush) const {
   options.database.memtable_bytes = memtable_bytes;
   options.database.io_depth = io_depth;
   options.database.single_flush = single_flush;
-  options.containers.stretch_bytes = stretch_bytes;
+  options.containers.chunk_bytes = chunk_bytes;
   unsigned primed_class = 0;
   while (primed_class + 1 < kSizeClasses && slot_bytes(primed_class + 1) <= prime_slot_bytes_max) {
     ++primed_class;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The swimstore_* options as one checked value, read once per mkfs or mount.
 #pragma once
 
@@ -6,7 +7,7 @@
 
 #include "include/common_fwd.h"
 #include "swimstore/cube/cube.h"
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 #include "vtkv/status.h"
 
 namespace swimstore {
@@ -15,7 +16,7 @@ enum class FlushMode { automatic, single, per_file };
 
 struct Settings {
   vtkv::Geometry geometry;     // of a store to be made
-  uint64_t stretch_bytes = 0;  // likewise
+  uint64_t chunk_bytes = 0;    // likewise
   FlushMode flush_mode = FlushMode::automatic;
   uint64_t memtable_bytes = 0;
   unsigned io_depth = 0;
@@ -24,7 +25,8 @@ struct Settings {
   uint64_t reserve_bytes = 0;
   bool allow_unproven_file_system = false;
 
-  // Code::invalid_argument names the option, its value and what would be accepted.
+  // Code::invalid_argument names the option, its value and what would be accepted; or the new name of one that is set
+  // by an old one.
   static vtkv::Status read(CephContext* cct, Settings* settings);
   vtkv::Status validate() const;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/ops/slow_operations.h"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "common/ceph_context.h"
 #include "common/debug.h"
 #include "swimstore/ops/perf_counters.h"
+#include "vtkv/util/invariants.h"
 
 #define dout_context m_cct
 #define dout_subsys SWIM_SUBSYS
@@ -31,7 +33,10 @@ uint64_t lifetime_s(CephContext* cct) { return cct->_conf.get_val<uint64_t>("swi
 }  // namespace
 
 SlowOperations::SlowOperations(CephContext* cct, vtkv::Env* env, PerfCounters& counters)
-    : m_cct(cct), m_env(env), m_counters(counters), m_age_ns(age_ns(cct->_conf)),
+    : m_cct(cct),
+      m_env(env),
+      m_counters(counters),
+      m_age_ns(age_ns(cct->_conf)),
       m_age_option(cct, kAgeOption, [this](const ConfigProxy& conf) { m_age_ns = age_ns(conf); }) {}
 
 void SlowOperations::note(std::string_view operation, const std::string& object, std::chrono::nanoseconds latency) {
@@ -41,7 +46,7 @@ void SlowOperations::note(std::string_view operation, const std::string& object,
   m_counters.inc(l_swimstore_slow_operations);
   const uint64_t now = m_env->now_us() / 1000000;
   const uint64_t lifetime = lifetime_s(m_cct);
-  std::lock_guard lock(m_mutex);
+  vtkv::MutexLock lock(m_mutex);
   forget_before(now - std::min(now, lifetime));
   if (m_seconds.empty() || m_seconds.back().number < now) {
     m_seconds.push_back({now, 0});
@@ -53,6 +58,7 @@ void SlowOperations::note(std::string_view operation, const std::string& object,
 
 void SlowOperations::forget_before(uint64_t second) {
   while (!m_seconds.empty() && m_seconds.front().number < second) {
+    VTKV_ASSERT(m_count >= m_seconds.front().count);
     m_count -= m_seconds.front().count;
     m_seconds.pop_front();
   }
@@ -62,15 +68,16 @@ void SlowOperations::add_alert(const std::string& path, const vtkv::FileSystemIn
   const uint64_t now = m_env->now_us() / 1000000;
   const uint64_t lifetime = lifetime_s(m_cct);
   const uint64_t threshold = m_cct->_conf.get_val<uint64_t>("swimstore_slow_ops_warn_threshold");
-  std::lock_guard lock(m_mutex);
+  vtkv::MutexLock lock(m_mutex);
   forget_before(now - std::min(now, lifetime));
   if (threshold == 0 || m_count < threshold) {
     return;
   }
-  alerts->emplace("SWIMSTORE_SLOW_OPERATIONS",
-                  fmt::format("store at {}: {} slow operations in the last {} s, the last: {}. Look at the "
-                              "load and the health of the disk below {}; the OSD's log has a line 'slow operation' for each",
-                              path, m_count, lifetime, m_last, host.mount_point));
+  alerts->emplace(
+      "SWIMSTORE_SLOW_OPERATIONS",
+      fmt::format("store at {}: {} slow operations in the last {} s, the last: {}. Look at the "
+                  "load and the health of the disk below {}; the OSD's log has a line 'slow operation' for each",
+                  path, m_count, lifetime, m_last, host.mount_point));
 }
 
 }  // namespace swimstore

@@ -1,10 +1,10 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Operations that took long: each is told in the log, and all of some time in a health alert.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -12,7 +12,8 @@
 #include "osd/osd_types.h"
 
 #include "swimstore/ops/option_watch.h"
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
+#include "vtkv/util/mutex.h"
 
 namespace swimstore {
 
@@ -36,17 +37,18 @@ class SlowOperations {
     uint64_t count = 0;
   };
 
-  void forget_before(uint64_t second);
+  void forget_before(uint64_t second) REQUIRES(m_mutex);
 
   CephContext* const m_cct;
   vtkv::Env* const m_env;
   PerfCounters& m_counters;
   std::atomic<int64_t> m_age_ns;
   const OptionWatch m_age_option;
-  std::mutex m_mutex;
-  std::deque<Second> m_seconds;  // those with slow operations, oldest first, none beyond the lifetime
-  uint64_t m_count = 0;          // of all of them
-  std::string m_last;            // in words
+  vtkv::Mutex m_mutex;
+  // Those with slow operations, oldest first, none beyond the lifetime.
+  std::deque<Second> m_seconds GUARDED_BY(m_mutex);
+  uint64_t m_count GUARDED_BY(m_mutex) = 0;  // of all of them
+  std::string m_last GUARDED_BY(m_mutex);    // in words
 };
 
 }  // namespace swimstore

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/ops/space_report.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ uint64_t host_free_min(const vtkv::FileSystemInfo& host, const SpaceLimits& limi
   return std::max(limits.host_free_min_bytes, static_cast<uint64_t>(by_ratio));
 }
 
-// Log and tree take a piece of the reserve now and then, which comes back. What data was lent tells nothing of them, as
+// Log and tree take a slice of the reserve now and then, which comes back. What data was lent tells nothing of them, as
 // long as the rest is enough for usual transactions (SpacePromises).
 bool is_low(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots, const SpaceLimits& limits) {
   if (host.available_bytes >= host_free_min(host, limits)) {
@@ -31,8 +32,7 @@ bool is_low(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots, 
 
 SpaceLimits SpaceLimits::read(const ConfigProxy& conf) {
   return {conf.get_val<Option::size_t>("swimstore_host_free_min_size"),
-          conf.get_val<double>("swimstore_host_free_min_ratio"),
-          conf.get_val<double>("osd_failsafe_full_ratio"),
+          conf.get_val<double>("swimstore_host_free_min_ratio"), conf.get_val<double>("osd_failsafe_full_ratio"),
           conf.get_val<Option::size_t>("swimstore_throttle_bytes") +
               (conf.get_val<Option::size_t>("osd_max_write_size") << 20)};  // that one is in MiB
 }
@@ -49,8 +49,7 @@ store_statfs_t space_report(const vtkv::FileSystemInfo& host, const ContainerSta
   // The reserve takes deletes as long as there is a host to write to.
   const double left = std::clamp(1.0 - (limits.failsafe_full_ratio - kBelowFailsafe), 0.0, 1.0);
   const auto full_for_clients = static_cast<uint64_t>(left * report.total);
-  report.available =
-      is_low(host, slots, limits) ? full_for_clients : std::max(report.available, full_for_clients);
+  report.available = is_low(host, slots, limits) ? full_for_clients : std::max(report.available, full_for_clients);
   if (host.read_only) {
     report.available = 0;
   }
@@ -72,10 +71,11 @@ void add_space_alerts(const std::string& path, const vtkv::FileSystemInfo& host,
                                 path));
   }
   if (waiters.count > 0) {
-    alerts->emplace("SWIMSTORE_NO_SPACE",
-                    fmt::format("{} writes wait for free space of the store at {}, the longest for {} s; deletes go on: "
-                                "remove objects, free space on {} or enlarge it",
-                                waiters.count, path, waiters.longest_s, host.mount_point));
+    alerts->emplace(
+        "SWIMSTORE_NO_SPACE",
+        fmt::format("{} writes wait for free space of the store at {}, the longest for {} s; deletes go on: "
+                    "remove objects, free space on {} or enlarge it",
+                    waiters.count, path, waiters.longest_s, host.mount_point));
   }
   if (!slots.growth_error.empty()) {
     alerts->emplace("SWIMSTORE_CANNOT_GROW", slots.growth_error);

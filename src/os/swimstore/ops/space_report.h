@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // How full the store is, as Ceph's full ratios must see it.
 //
 //   total      what the store holds, could hold in free slots, and the host could still give
@@ -14,7 +15,7 @@
 #include "osd/osd_types.h"
 
 #include "swimstore/cube/cube.h"
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 
 namespace swimstore {
 

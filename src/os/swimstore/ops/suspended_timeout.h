@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // While it lives, the heartbeat of an op thread does not count: the thread waits on purpose, and must not be taken for
 // one that hangs.
 #pragma once

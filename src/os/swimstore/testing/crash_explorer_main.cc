@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // swimstore_crash_explorer: crash states of the whole stack, of a cube, or of the engine, for as long as it is given.
 
 #include <algorithm>
@@ -6,16 +7,16 @@
 #include <iostream>
 #include <sstream>
 
-#include <boost/program_options.hpp>
 #include <fmt/format.h>
+#include <boost/program_options.hpp>
 
-#include "swimstore/testing/cube_subject.h"
+#include "swimstore/testing/cube_crash_target.h"
 #include "swimstore/testing/explorer_program.h"
 #include "swimstore/testing/mutations.h"
+#include "swimstore/testing/store_crash_target.h"
 #include "swimstore/testing/store_damage.h"
 #include "swimstore/testing/store_forgery.h"
-#include "swimstore/testing/store_subject.h"
-#include "vtkv/testing/kv_subject.h"
+#include "vtkv/testing/kv_crash_target.h"
 #include "vtkv/testing/mutations.h"
 
 namespace po = boost::program_options;
@@ -23,7 +24,7 @@ namespace po = boost::program_options;
 using swimstore::complain;
 using vtkv::CrashExplorer;
 using vtkv::CrashRun;
-using vtkv::CrashSubject;
+using vtkv::CrashTarget;
 using vtkv::SimProfile;
 
 namespace {
@@ -42,22 +43,22 @@ struct Settings {
   double ms_per_state_max = 0;
 };
 
-std::unique_ptr<CrashSubject> new_subject(CephContext* cct, const CrashRun& run) {
+std::unique_ptr<CrashTarget> new_target(CephContext* cct, const CrashRun& run) {
   if (run.stack == "vtkv") {
-    vtkv::KvWorldSettings settings;
+    vtkv::KvWorkloadSettings settings;
     if (!run.mutation.empty() && !vtkv::apply_mutation(run.mutation, &settings.mutations)) {
       return nullptr;
     }
-    return std::make_unique<vtkv::KvSubject>(run, settings);
+    return std::make_unique<vtkv::KvCrashTarget>(run, settings);
   }
-  swimstore::CubeOptions options = swimstore::CubeSubject::options_for(run.profile);
+  swimstore::CubeOptions options = swimstore::CubeCrashTarget::options_for(run.profile);
   if (!run.mutation.empty() && !swimstore::apply_mutation(run.mutation, &options)) {
     return nullptr;
   }
   if (run.stack == "cube") {
-    return std::make_unique<swimstore::CubeSubject>(run, options);
+    return std::make_unique<swimstore::CubeCrashTarget>(run, options);
   }
-  swimstore::StoreSubjectOptions store;
+  swimstore::StoreCrashTargetOptions store;
   // Every third seed has few large objects, every third small ones that share a slot.
   if (run.seed % 3 == 0) {
     store.workload = {.objects = 2, .object_bytes_max = 4u << 20};
@@ -67,7 +68,7 @@ std::unique_ptr<CrashSubject> new_subject(CephContext* cct, const CrashRun& run)
   if (!run.mutation.empty()) {
     store.mutate = [name = run.mutation](swimstore::CubeOptions& cube) { swimstore::apply_mutation(name, &cube); };
   }
-  return run.stack == "store" ? std::make_unique<swimstore::StoreSubject>(cct, run, store) : nullptr;
+  return run.stack == "store" ? std::make_unique<swimstore::StoreCrashTarget>(cct, run, store) : nullptr;
 }
 
 constexpr uint64_t kSectorsMax = 96;  // of a file, without --long
@@ -126,7 +127,8 @@ class Exploration {
   int run() {
     for (uint64_t seed = m_settings.seed; !done(); ++seed) {
       for (const std::string& stack : m_settings.stacks) {
-        // One profile per seed: the next has its turn with the next seed. When all had theirs, with workers interleaved.
+        // One profile per seed: the next has its turn with the next seed. When all had theirs, with workers
+        // interleaved.
         const size_t profiles = m_settings.profiles.size();
         if (!done()) {
           explore({stack, m_settings.mutation, m_settings.profiles[seed % profiles], seed, steps_of(stack),
@@ -172,11 +174,11 @@ class Exploration {
       std::cout << "# save this as a file and show it again with --replay FILE\n" << m_script;
     }
     const double ms = counts.seconds * 1000 / static_cast<double>(std::max<uint64_t>(1, counts.states + counts.nested));
-    std::cout << fmt::format("{} runs, {} distinct states, {:.2f} ms of processor time a state\n", m_runs, counts.distinct,
-                             ms);
+    std::cout << fmt::format("{} runs, {} distinct states, {:.2f} ms of processor time a state\n", m_runs,
+                             counts.distinct, ms);
     const bool slow = m_settings.ms_per_state_max > 0 && ms > m_settings.ms_per_state_max;
     if (slow) {
-      std::cout << fmt::format("slower than the {} ms a state asked for\n", m_settings.ms_per_state_max);
+      std::cout << fmt::format("slower than the target of {} ms a state\n", m_settings.ms_per_state_max);
     }
     std::cout << fmt::format("{} states, {} nested, {} violations\n", counts.states, counts.nested, counts.violations);
     return counts.violations == 0 && !slow ? 0 : 1;
@@ -196,18 +198,21 @@ class Exploration {
 int main(int argc, char** argv) {
   Settings settings;
   std::string stack, profile, script;
-  po::options_description text("swimstore_crash_explorer: what crashes leave of a store in a simulated host\n\nOptions");
-  text.add_options()("help,h", "show this")("stack", po::value(&stack)->default_value("all"), "store, cube, vtkv or all")(
+  po::options_description text(
+      "swimstore_crash_explorer: what crashes leave of a store in a simulated host\n\nOptions");
+  text.add_options()("help,h", "show this")("version", "print versions")(
+      "stack", po::value(&stack)->default_value("all"), "store, cube, vtkv or all")(
       "seed", po::value(&settings.seed)->default_value(1), "first seed")(
-      "states", po::value(&settings.states)->default_value(0), "stop after so many states of first crashes; 0: no limit")(
+      "states", po::value(&settings.states)->default_value(0),
+      "stop after so many states of first crashes; 0: no limit")(
       "nested-every", po::value(&settings.nested_every)->default_value(settings.nested_every),
       "crash again in the recovery of every so many states; 0: never")(
       "time", po::value(&settings.seconds)->default_value(60), "stop after so many seconds")(
       "profile", po::value(&profile)->default_value("all"), "ext4, xfs, btrfs, weakest or all")(
       "mutation", po::value(&settings.mutation), "break a rule on purpose: see --list-mutations")(
       "list-mutations", "name them")("replay", po::value(&script), "show the violation of this script again")(
-      "damage", "instead, damage a small store sector by sector: some of each file")(
-      "long", "with --damage: every sector")(
+      "damage", "instead, damage a small store sector by sector: some of each file")("long",
+                                                                                     "with --damage: every sector")(
       "forge", "instead, change fields of a small store's image under good checksums; --seed is the first case")(
       "ms-per-state-max", po::value(&settings.ms_per_state_max), "fail when a state takes more processor time");
   po::variables_map values;
@@ -221,7 +226,8 @@ int main(int argc, char** argv) {
     }
     return 0;
   }
-  if (!settings.mutation.empty() && std::find(mutations.begin(), mutations.end(), settings.mutation) == mutations.end()) {
+  if (!settings.mutation.empty() &&
+      std::find(mutations.begin(), mutations.end(), settings.mutation) == mutations.end()) {
     return complain("there is no mutation '" + settings.mutation + "': see --list-mutations");
   }
   for (const char* one : kStacks) {
@@ -254,6 +260,6 @@ int main(int argc, char** argv) {
   if (values.count("forge")) {
     return forge(cct.get(), settings);
   }
-  CrashExplorer explorer([&cct](const CrashRun& run) { return new_subject(cct.get(), run); });
+  CrashExplorer explorer([&cct](const CrashRun& run) { return new_target(cct.get(), run); });
   return script.empty() ? Exploration(explorer, settings).run() : replay(explorer, script);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A small store with five objects for tests that damage it and look at it again: in a simulated host, or with real
 // files.
 #pragma once
@@ -118,7 +119,7 @@ class DamageFixture : public ::testing::TestWithParam<Host> {
     ASSERT_EQ(0, store.umount());
   }
 
-  // "small": one slot. "omap": attributes and omap. "large", and "clone" of it, which shares its slots: chunks in
+  // "small": one slot. "omap": attributes and omap. "large", and "clone" of it, which shares its slots: shards in
   // entries of their own. "other": as small.
   void fill() {
     mounted([](SwimStore& store, ObjectStore::CollectionHandle& pg) {
@@ -154,7 +155,7 @@ class DamageFixture : public ::testing::TestWithParam<Host> {
   template <typename Work>
   void damage(Work work) {
     CubeOptions options;
-    options.containers.caretaker = false;
+    options.containers.maintenance = false;
     std::unique_ptr<Cube> cube;
     ASSERT_TRUE(Cube::open(m_env, m_path + "/cubes/0", options, &cube).ok());
     Damage damage;
@@ -173,18 +174,18 @@ class DamageFixture : public ::testing::TestWithParam<Host> {
 
   struct Stored {
     OnodeRecord record;
-    ExtentChunk chunk;
+    ExtentShard shard;
   };
   static Stored stored(Cube& cube, const std::string& name) {
     std::string value;
     Stored object;
     EXPECT_TRUE(cube.database().get(object_key(named(name)), &value).ok());
-    EXPECT_TRUE(decode_onode(value, &object.record, &object.chunk));
+    EXPECT_TRUE(decode_onode(value, &object.record, &object.shard));
     return object;
   }
   static void store(Damage& damage, const std::string& name, const Stored& object) {
     std::string value;
-    encode_onode(object.record, object.chunk, &value);
+    encode_onode(object.record, object.shard, &value);
     damage.batch.put(object_key(named(name)), value);
   }
 
@@ -201,8 +202,8 @@ class DamageFixture : public ::testing::TestWithParam<Host> {
     return kinds;
   }
 
-  // What a check while the store is in use finds, in one pass and in several. Chunks that belong to no object count where
-  // it is not known yet that they do not.
+  // What a check while the store is in use finds, in one pass and in several. Shards that belong to no object count
+  // where it is not known yet that they do not.
   void expect_same_in_passes(bool deep) {
     std::map<unsigned, Kinds> kinds;
     for (const unsigned passes : {1, 3}) {
@@ -229,7 +230,7 @@ class DamageFixture : public ::testing::TestWithParam<Host> {
   Kinds repair(bool deep = false) {
     SwimStore store(g_ceph_context, m_path, m_env);
     m_changes.clear();
-    EXPECT_TRUE(store.mend({.deep = deep}, &m_changes, &m_result).ok());
+    EXPECT_TRUE(store.repair({.deep = deep}, &m_changes, &m_result).ok());
     EXPECT_FALSE(m_changes.empty());
     return check(deep);
   }
@@ -240,10 +241,10 @@ class DamageFixture : public ::testing::TestWithParam<Host> {
     EXPECT_TRUE(store.put_back(&m_put_back, &m_left, &m_changes, &m_result).ok());
   }
 
-  uint64_t forget_lost() {
+  uint64_t forget_quarantined() {
     SwimStore store(g_ceph_context, m_path, m_env);
     uint64_t entries = 0;
-    EXPECT_TRUE(store.forget_lost(&entries).ok());
+    EXPECT_TRUE(store.forget_quarantined(&entries).ok());
     return entries;
   }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/testing/explorer_program.h"
 
 #include <errno.h>
@@ -5,6 +6,7 @@
 #include <iostream>
 
 #include "global/global_init.h"
+#include "swimstore/program_version.h"
 
 namespace swimstore {
 
@@ -23,12 +25,15 @@ bool parse_options(int argc, char** argv, const po::options_description& text, p
     *status = complain(std::string(error.what()) + " (see --help)");
     return false;
   }
+  *status = 0;
   if (values->count("help")) {
     std::cout << text;
-    *status = 0;
-    return false;
+  } else if (values->count("version")) {
+    std::cout << version_text(program_invocation_short_name) << "\n";
+  } else {
+    return true;
   }
-  return true;
+  return false;
 }
 
 boost::intrusive_ptr<CephContext> new_context() {

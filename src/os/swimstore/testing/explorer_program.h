@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What the explorers' programs have in common: their options, one clear error, and a context for their stores.
 //
 // Not thread-safe.
@@ -14,7 +15,7 @@ namespace swimstore {
 
 // Prints the error after the program's name; the exit status of bad options.
 int complain(const std::string& text);
-// False when the program is to end with *status: it showed its help, or complained.
+// False when the program is to end with *status: it showed its help or version, or complained.
 bool parse_options(int argc, char** argv, const boost::program_options::options_description& text,
                    boost::program_options::variables_map* values, int* status);
 // Of no cluster. Nothing is logged: each state mounts and checks a store, and would say so. Starts threads.

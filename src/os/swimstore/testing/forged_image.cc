@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/testing/forged_image.h"
 
 #include <algorithm>
@@ -53,12 +54,12 @@ void store(std::string* bytes, size_t offset, const T& value) {
   std::memcpy(bytes->data() + offset, &value, sizeof value);
 }
 
-void seal_manifest(std::string* bytes, size_t slot) {
-  const auto length = load<uint32_t>(*bytes, slot + offsetof(vtkv::manifest_header_t, length));
+void seal_manifest(std::string* bytes, size_t copy) {
+  const auto length = load<uint32_t>(*bytes, copy + offsetof(vtkv::manifest_header_t, length));
   constexpr size_t kFrom = offsetof(vtkv::manifest_header_t, version);
   if (length > kFrom && length <= bytes->size() / 2) {
-    store(bytes, slot + offsetof(vtkv::manifest_header_t, crc32c),
-          vtkv::crc32c(bytes->data() + slot + kFrom, length - kFrom));
+    store(bytes, copy + offsetof(vtkv::manifest_header_t, crc32c),
+          vtkv::crc32c(bytes->data() + copy + kFrom, length - kFrom));
   }
 }
 
@@ -67,15 +68,17 @@ void seal_manifest(std::string* bytes, size_t slot) {
 ForgedImage::ForgedImage(vtkv::SimEnv* env, std::string cube, const CubeOptions& options, std::string superblock,
                          uint64_t seed)
     : m_env(env), m_cube(std::move(cube)), m_options(options), m_superblock(std::move(superblock)), m_random(seed) {
-  m_options.containers.caretaker = false;
+  m_options.containers.maintenance = false;
 }
 
 std::string ForgedImage::forge() {
-  constexpr std::string (ForgedImage::*kForgeries[])() = {
-      &ForgedImage::forge_superblock,     &ForgedImage::forge_container_header, &ForgedImage::forge_container_size,
-      &ForgedImage::forge_manifest,       &ForgedImage::forge_segment_header,   &ForgedImage::forge_record,
-      &ForgedImage::forge_record,         &ForgedImage::forge_block,            &ForgedImage::forge_block,
-      &ForgedImage::forge_entry,          &ForgedImage::forge_entry,            &ForgedImage::forge_entry,
+  constexpr std::string (ForgedImage::* kForgeries[])() = {
+      &ForgedImage::forge_superblock,     &ForgedImage::forge_container_header,
+      &ForgedImage::forge_container_size, &ForgedImage::forge_manifest,
+      &ForgedImage::forge_segment_header, &ForgedImage::forge_record,
+      &ForgedImage::forge_record,         &ForgedImage::forge_block,
+      &ForgedImage::forge_block,          &ForgedImage::forge_entry,
+      &ForgedImage::forge_entry,          &ForgedImage::forge_entry,
       &ForgedImage::forge_entry,          &ForgedImage::forge_note};
   return (this->*kForgeries[pick(std::size(kForgeries))])();
 }
@@ -83,7 +86,8 @@ std::string ForgedImage::forge() {
 std::string ForgedImage::change(std::string* bytes, size_t begin, size_t end) {
   VTKV_ASSERT(begin < end && end <= bytes->size());
   const uint64_t edge = uint64_t{1} << pick(64);
-  const uint64_t numbers[] = {0, 1, UINT64_MAX, UINT32_MAX, edge, edge - 1, edge + 1, m_random(), m_random() >> pick(64)};
+  const uint64_t numbers[] = {
+      0, 1, UINT64_MAX, UINT32_MAX, edge, edge - 1, edge + 1, m_random(), m_random() >> pick(64)};
   const uint64_t number = numbers[pick(std::size(numbers))];
   const uint64_t kind = pick(5);
   const size_t width = std::min<size_t>(kind == 2 ? 4 : kind == 3 ? 8 : 1, end - begin);
@@ -138,17 +142,17 @@ std::string ForgedImage::forge_container_size() {
 std::string ForgedImage::forge_manifest() {
   std::string bytes = read_file(*m_env, cube_path("manifest"));
   std::string what;
-  const uint64_t which = pick(3);  // one slot, the other, or both in the same way
+  const uint64_t which = pick(3);  // one copy, the other, or both in the same way
   const uint64_t seed = m_random();
   for (size_t i = 0; i < 2; ++i) {
-    const size_t slot = i * bytes.size() / 2;
-    const auto length = load<uint32_t>(bytes, slot + offsetof(vtkv::manifest_header_t, length));
+    const size_t copy = i * bytes.size() / 2;
+    const auto length = load<uint32_t>(bytes, copy + offsetof(vtkv::manifest_header_t, length));
     if (which == 1 - i || length < sizeof(vtkv::manifest_header_t) || length > bytes.size() / 2) {
       continue;
     }
     m_random.seed(seed);
-    what += " " + change(&bytes, slot + 12, slot + length);
-    seal_manifest(&bytes, slot);
+    what += " " + change(&bytes, copy + 12, copy + length);
+    seal_manifest(&bytes, copy);
   }
   write_file(*m_env, cube_path("manifest"), 0, bytes);
   return "manifest:" + what;
@@ -204,8 +208,8 @@ std::string ForgedImage::forge_record() {
   std::string bytes = read_file(*m_env, record.path).substr(record.offset, record.header.padded_bytes());
   const bool in_header = record.header.body_bytes == 0 || pick(3) == 0;
   const size_t end = sizeof(record_header_t) + record.header.body_bytes;
-  const std::string what = in_header ? change(&bytes, 4, offsetof(record_header_t, body_crc))
-                                     : change(&bytes, sizeof(record_header_t), end);
+  const std::string what =
+      in_header ? change(&bytes, 4, offsetof(record_header_t, body_crc)) : change(&bytes, sizeof(record_header_t), end);
   auto header = load<record_header_t>(bytes, 0);
   if (sizeof(record_header_t) + header.body_bytes <= bytes.size()) {
     seal(&header, {bytes.data() + sizeof(record_header_t), header.body_bytes});
@@ -218,11 +222,11 @@ std::string ForgedImage::forge_record() {
 
 void ForgedImage::name_new_checksum(uint32_t was, const record_header_t& record) {
   std::string manifest = read_file(*m_env, cube_path("manifest"));
-  for (const size_t slot : {size_t{0}, manifest.size() / 2}) {
-    const size_t at = slot + offsetof(vtkv::manifest_header_t, log_header_checksum);
+  for (const size_t copy : {size_t{0}, manifest.size() / 2}) {
+    const size_t at = copy + offsetof(vtkv::manifest_header_t, log_header_checksum);
     if (load<uint32_t>(manifest, at) == was) {
       store(&manifest, at, record.header_crc);
-      seal_manifest(&manifest, slot);
+      seal_manifest(&manifest, copy);
     }
   }
   write_file(*m_env, cube_path("manifest"), 0, manifest);
@@ -327,7 +331,8 @@ std::string ForgedImage::forge_note() {
   vtkv::WriteBatch batch;
   batch.note(note);
   vtkv::ClosedLog(m_env, m_cube).append(vtkv::raw_record(batch));
-  return fmt::format("a note of {} slots and {} more", delta.allocation.allocated.size(), delta.allocation.freed.size());
+  return fmt::format("a note of {} slots and {} more", delta.allocation.allocated.size(),
+                     delta.allocation.freed.size());
 }
 
 }  // namespace swimstore

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The image of a store that somebody forged: some bytes of one structure are changed, and the checksums made right
 // afterwards, all the way to those that name them. Nothing but the fields themselves tells.
 //
@@ -10,7 +11,7 @@
 
 #include "swimstore/cube/cube.h"
 #include "vtkv/testing/sim_env.h"
-#include "vtkv/vlog/vlog_format.h"
+#include "vtkv/wal/log_format.h"
 
 namespace swimstore {
 

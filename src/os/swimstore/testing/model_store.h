@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What a store should hold, kept in memory the simplest way: the oracle of the store's tests.
 //
 // Not thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/testing/mutations.h"
 
 #include "vtkv/testing/mutations.h"
@@ -5,8 +6,8 @@
 namespace swimstore {
 
 std::vector<std::string> mutation_names() {
-  std::vector<std::string> names = {"slot_punched_early", "piece_punched_early", "failed_punch_trusted", "damage_mark_kept",
-                                    "quarantine_forgotten", "single_flush_everywhere"};
+  std::vector<std::string> names = {"slot_punched_early", "fragment_punched_early", "failed_punch_trusted",
+                                    "damage_mark_kept",   "quarantine_forgotten",   "single_flush_everywhere"};
   for (const vtkv::Mutation& mutation : vtkv::mutations()) {
     names.emplace_back(mutation.name);
   }
@@ -18,8 +19,8 @@ bool apply_mutation(const std::string& name, CubeOptions* options) {
     options->containers.punch_at_once = true;
     return true;
   }
-  if (name == "piece_punched_early") {
-    options->containers.punch_pieces_at_once = true;
+  if (name == "fragment_punched_early") {
+    options->containers.punch_fragments_at_once = true;
     return true;
   }
   if (name == "failed_punch_trusted") {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The safety rules that a test can break, by name: those of the engine, and those of the containers.
 #pragma once
 

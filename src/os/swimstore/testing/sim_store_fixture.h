@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A small store in the simulator, mounted, with one PG.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/testing/small_store.h"
 
 #include "common/ceph_context.h"
@@ -11,12 +12,17 @@ void use_small_stores(CephContext* cct, OptionValues others) {
       cct->_conf.set_val_or_die(name, value);
     }
   };
-  set({{"swimstore_log_segment_size", "131072"}, {"swimstore_log_segments", "2"},
-       {"swimstore_zone_size", "65536"},         {"swimstore_stretch_size", "4194304"},
-       {"swimstore_memtable_size", "65536"},     {"swimstore_primed_ahead_size", "65536"},
-       {"swimstore_reserve_size", "1048576"},    {"swimstore_cache_autotune", "false"},
-       {"swimstore_cache_size", "8388608"},      {"swimstore_allow_unproven_file_system", "true"},
-       {"swimstore_space_brake_time", "0"}});  // it sleeps, and on a small disk they are always nearly full
+  set({{"swimstore_log_segment_size", "131072"},
+       {"swimstore_log_segments", "2"},
+       {"swimstore_zone_size", "65536"},
+       {"swimstore_chunk_size", "4194304"},
+       {"swimstore_memtable_size", "65536"},
+       {"swimstore_primed_ahead_size", "65536"},
+       {"swimstore_reserve_size", "1048576"},
+       {"swimstore_cache_autotune", "false"},
+       {"swimstore_cache_size", "8388608"},
+       {"swimstore_allow_unproven_file_system", "true"},
+       {"swimstore_space_throttle_time", "0"}});  // it sleeps, and on a small disk they are always nearly full
   set(others);
   cct->_conf.apply_changes(nullptr);
 }
@@ -25,7 +31,7 @@ void make_smaller(CubeOptions* options) {
   options->database.geometry.log_segment_bytes = 64u << 10;
   options->database.geometry.initial_log_segments = 3;
   options->database.memtable_bytes = 16u << 10;
-  options->containers.stretch_bytes = 32u << 10;
+  options->containers.chunk_bytes = 32u << 10;
   options->containers.primed_class_max = 1;
   options->containers.primed_ahead_bytes = 32u << 10;
   options->containers.reserve_bytes = 512u << 10;

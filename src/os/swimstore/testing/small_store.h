@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What tests of a whole store in a simulated host share: options for a store of a few KiB, and commit contexts that
 // complete in the test's one thread, at the moment of simulated time at which the store gives them.
 //
@@ -8,8 +9,8 @@
 #include <utility>
 
 #include "common/Finisher.h"
-#include "include/common_fwd.h"
 #include "include/Context.h"
+#include "include/common_fwd.h"
 
 #include "swimstore/cube/cube.h"
 #include "vtkv/testing/sim_env.h"
@@ -19,7 +20,7 @@ namespace swimstore {
 using OptionValues = std::initializer_list<std::pair<const char*, const char*>>;
 // They stay set. `others` come on top, and may set the same ones again.
 void use_small_stores(CephContext* cct, OptionValues others = {});
-// Below what the options allow: stretches of a few slots, so that freed ones are soon taken again.
+// Below what the options allow: chunks of a few slots, so that freed ones are soon taken again.
 void make_smaller(CubeOptions* options);
 
 class StepwiseCommits {

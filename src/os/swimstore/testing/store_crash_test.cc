@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The crash explorer of a whole store.
 
 #include <gtest/gtest.h>
@@ -6,7 +7,7 @@
 #include "swimstore/swimstore.h"
 #include "swimstore/testing/mutations.h"
 #include "swimstore/testing/small_store.h"
-#include "swimstore/testing/store_subject.h"
+#include "swimstore/testing/store_crash_target.h"
 #include "vtkv/testing/crash_images.h"
 
 namespace swimstore {
@@ -21,11 +22,11 @@ constexpr vtkv::CrashLimits kLimits{.states = 400, .nested_every = 20, .nested_s
 
 CrashExplorer new_explorer(const WorkloadOptions& workload) {
   return CrashExplorer([workload](const CrashRun& run) {
-    StoreSubjectOptions options{.workload = workload};
+    StoreCrashTargetOptions options{.workload = workload};
     if (!run.mutation.empty()) {
       options.mutate = [name = run.mutation](CubeOptions& cube) { ceph_assert(apply_mutation(name, &cube)); };
     }
-    return std::make_unique<StoreSubject>(g_ceph_context, run, options);
+    return std::make_unique<StoreCrashTarget>(g_ceph_context, run, options);
   });
 }
 
@@ -49,7 +50,7 @@ TEST(StoreCrashTest, EveryStateRecoversOnTheWeakestHost) { explore(4, SimProfile
 TEST(StoreCrashTest, WorkersAreLeftInTheMiddle) { explore(7, SimProfile::ext4, {}, true); }
 TEST(StoreCrashTest, WorkersAreLeftInTheMiddleOnTheWeakestHost) { explore(8, SimProfile::weakest, {}, true); }
 
-TEST(StoreCrashTest, SmallObjectsThatLieInOneChunk) {
+TEST(StoreCrashTest, SmallObjectsThatLieInOneShard) {
   explore(5, SimProfile::ext4, {.objects = 3, .object_bytes_max = 40000});
 }
 
@@ -102,8 +103,8 @@ TEST_P(StoreCrashNotices, TheBrokenRule) {
   const SimProfile profile = name == "single_flush_everywhere" ? SimProfile::weakest : SimProfile::ext4;
   CrashExplorer explorer = new_explorer({});
   for (uint64_t seed = 1; seed <= 8; ++seed) {
-    const auto violation = explorer.explore({"store", name, profile, seed, 40},
-                                            {.states = 300, .nested_every = 20, .nested_states = 4});
+    const auto violation =
+        explorer.explore({"store", name, profile, seed, 40}, {.states = 300, .nested_every = 20, .nested_states = 4});
     if (violation && !violation->what.starts_with("without any crash")) {
       std::printf("noticed after %lu states: %s\n", explorer.counts().states + explorer.counts().nested,
                   violation->what.c_str());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/testing/store_damage.h"
 
 #include <algorithm>
@@ -191,15 +192,15 @@ std::string StoreDamage::damage_file(const std::string& path) {
   return {};
 }
 
-std::string StoreDamage::look(const Place& place, const std::string& before, DamageTally* tally) {
-  const std::string now = damaged(before, place.sector, place.damage);
+std::string StoreDamage::look(const DamagedSector& at, const std::string& before, DamageTally* tally) {
+  const std::string now = damaged(before, at.sector, at.damage);
   if (now == before) {
     return {};
   }
   SimEnv env({.record = false}, m_env.trace().base, m_env.trace().next_inode);
   for (size_t i = 0; i < now.size(); ++i) {
     if (now[i] != before[i]) {
-      env.flip_bits(place.path, i, static_cast<char>(now[i] ^ before[i]));
+      env.flip_bits(at.path, i, static_cast<char>(now[i] ^ before[i]));
     }
   }
   ++tally->damages;
@@ -211,13 +212,13 @@ std::string StoreDamage::look(const Place& place, const std::string& before, Dam
   bool listing_failed = false;
   Objects hit;
   std::string wrong = compare(*store, &listing_failed, &hit);
-  const bool is_data = structure_of(place.path) == "slots";
+  const bool is_data = structure_of(at.path) == "slots";
   const bool writes = write_something(*store, &env);
   store->umount();
   if (is_data && wrong.empty()) {
-    Objects allowed = owners_of(place.path, place.sector);
-    if (place.damage == SectorDamage::exchanged) {
-      allowed.merge(owners_of(place.path, other_sector(place.sector, sector_count(before))));
+    Objects allowed = owners_of(at.path, at.sector);
+    if (at.damage == SectorDamage::exchanged) {
+      allowed.merge(owners_of(at.path, other_sector(at.sector, sector_count(before))));
     }
     for (const ghobject_t& oid : hit) {
       wrong = allowed.contains(oid) ? wrong : name_of(oid) + " gives errors, but was not hit";

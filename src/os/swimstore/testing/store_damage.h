@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Damages a small store, one sector of one file at a time, and looks at what becomes of it.
 //
 // Allowed: right data; an error of an object whose data lay there, or, when it was metadata, of any of the cube; a
@@ -13,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "swimstore/container/size_class.h"
+#include "swimstore/format/size_class.h"
 #include "swimstore/testing/store_script.h"
 
 namespace swimstore {
@@ -39,7 +40,7 @@ class StoreDamage {
 
  private:
   using Objects = std::set<ghobject_t>;
-  struct Place {
+  struct DamagedSector {
     std::string path;
     uint64_t sector = 0;
     SectorDamage damage = SectorDamage::flipped;
@@ -48,7 +49,7 @@ class StoreDamage {
   std::string find_owners();
   std::string structure_of(const std::string& path) const;
   std::string damage_file(const std::string& path);
-  std::string look(const Place& place, const std::string& before, DamageTally* tally);
+  std::string look(const DamagedSector& at, const std::string& before, DamageTally* tally);
   // Reads everything; *hit: the objects that gave errors.
   std::string compare(SwimStore& store, bool* listing_failed, Objects* hit) const;
   Objects owners_of(const std::string& path, uint64_t sector) const;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Every structure of a small store damaged, sector by sector: what is read is right, or an error of what was hit.
 // swimstore_crash_explorer --damage --long looks at every sector.
 

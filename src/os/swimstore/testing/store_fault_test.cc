@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // One I/O of a store's life fails, be it the n-th read, write, sync, …, for n = 1, 2, … until the script runs clean:
 // nothing acknowledged is lost, no wrong byte is read, nothing aborts. Not even when the power fails afterwards: what
 // a failed sync should have covered is then taken for lost.
@@ -40,7 +41,7 @@ class StoreFaultTest : public testing::TestWithParam<SimFault> {};
 TEST_P(StoreFaultTest, NthFailureLosesNothing) {
   const SimFault& fault = GetParam();
   uint64_t n = 0;
-  for (bool reached = true; reached; ) {
+  for (bool reached = true; reached;) {
     ASSERT_LT(++n, kRunsMax) << "the script never ran clean";
     SimEnv env({.seed = n, .profile = n % 2 == 0 ? SimProfile::ext4 : SimProfile::weakest});
     ASSERT_TRUE(env.create_directory(StoreScript::kPath).ok());
@@ -59,11 +60,12 @@ TEST_P(StoreFaultTest, NthFailureLosesNothing) {
   EXPECT_GT(n, 1u) << "nothing failed";
 }
 
-INSTANTIATE_TEST_SUITE_P(, StoreFaultTest,
-                         testing::ValuesIn(vtkv::sim_faults({{"create_directory_once", SimCall::create_directory, false},
-                                                             {"file_system_info_once", SimCall::file_system_info, false},
-                                                             {"file_system_info_always", SimCall::file_system_info, true}})),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    , StoreFaultTest,
+    testing::ValuesIn(vtkv::sim_faults({{"create_directory_once", SimCall::create_directory, false},
+                                        {"file_system_info_once", SimCall::file_system_info, false},
+                                        {"file_system_info_always", SimCall::file_system_info, true}})),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/testing/store_forgery.h"
 
 #include <algorithm>
@@ -63,7 +64,7 @@ class Client {
   }
 
   void read(ObjectStore::CollectionHandle& handle, const ghobject_t& oid) {
-    struct stat st {};
+    struct stat st{};
     ceph::bufferlist data, header;
     std::map<std::string, ceph::bufferptr, std::less<>> attrs;
     std::map<std::string, ceph::bufferlist> omap;
@@ -158,7 +159,7 @@ StoreForgery::Outcome StoreForgery::run(uint64_t number) {
   std::vector<Repaired> changes;
   if (store->check({.deep = true}, &result).ok()) {
     outcome.findings = result.errors;
-    (void)store->mend({.deep = number % 2 == 0}, &changes, &result);
+    (void)store->repair({.deep = number % 2 == 0}, &changes, &result);
   }
   return outcome;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What becomes of a small store whose image was forged (forged_image.h): it is mounted, read, written, emptied, checked
 // and repaired.
 //
@@ -20,9 +21,9 @@ class StoreForgery {
   StoreForgery(CephContext* cct, uint64_t seed);
 
   struct Outcome {
-    std::string what;      // was forged
+    std::string what;  // was forged
     bool mounted = false;  // it was not refused
-    uint64_t errors = 0;   // of calls
+    uint64_t errors = 0;  // of calls
     uint64_t findings = 0;  // of the check afterwards
   };
   // Each case is decided by its number.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Forged images: every one ends in an error, or in a store that works, never in an abort.
 // swimstore_crash_explorer --forge goes on for as long as it is given.
 
@@ -24,7 +25,7 @@ TEST_P(StoreForgeryTest, EndsInAnErrorOrInAStore) {
   }
   std::printf("%lu mounted, %lu refused, %lu with errors, %lu with findings\n", mounted, refused, with_errors,
               with_findings);
-  // A lane in which nothing happens shows nothing.
+  // A scenario in which nothing happens shows nothing.
   EXPECT_GT(mounted, kCases / 5);
   EXPECT_GT(refused, kCases / 20);
   EXPECT_GT(with_errors, 0u);

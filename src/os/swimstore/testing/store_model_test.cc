@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Long random runs against the model, in a simulated host without crashes, and what damaged data does.
 
 #include <regex>
@@ -127,13 +128,11 @@ class StoreModelTest : public ::testing::Test {
   ObjectStore::CollectionHandle m_pg;
 };
 
-ghobject_t object(const std::string& name) {
-  return ghobject_t(hobject_t(object_t(name), "", CEPH_NOSNAP, 0, 1, ""));
-}
+ghobject_t object(const std::string& name) { return ghobject_t(hobject_t(object_t(name), "", CEPH_NOSNAP, 0, 1, "")); }
 
 }  // namespace
 
-TEST_F(StoreModelTest, FewObjectsOfSomeChunks) { run({.seed = 1, .objects = 6, .object_bytes_max = 300000}, 1500); }
+TEST_F(StoreModelTest, FewObjectsOfSomeShards) { run({.seed = 1, .objects = 6, .object_bytes_max = 300000}, 1500); }
 TEST_F(StoreModelTest, ManySmallObjects) { run({.seed = 2, .objects = 60, .object_bytes_max = 30000}, 3000); }
 TEST_F(StoreModelTest, LargeObjects) { run({.seed = 3, .objects = 3, .object_bytes_max = 9000000}, 150); }
 

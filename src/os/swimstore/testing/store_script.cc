@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/testing/store_script.h"
 
 #include <functional>
@@ -87,7 +88,7 @@ std::string StoreScript::run(unsigned lives) {
     return {};
   }
   m_history.made = true;
-  constexpr std::string (StoreScript::*kLives[])(SwimStore&) = {&StoreScript::first_life, &StoreScript::second_life};
+  constexpr std::string (StoreScript::* kLives[])(SwimStore&) = {&StoreScript::first_life, &StoreScript::second_life};
   for (unsigned life = 0; life < lives; ++life) {
     if (store->mount() < 0) {
       return {};

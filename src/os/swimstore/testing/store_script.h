@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The whole life of a small store, as a script: mkfs, mount, transactions of every kind, a collection split, umount,
 // mount, the collections merged again, umount. A host that fails may cut it short anywhere.
 //
@@ -13,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "include/common_fwd.h"
 #include "include/Context.h"
+#include "include/common_fwd.h"
 
 #include "swimstore/testing/store_workload.h"
 #include "vtkv/testing/sim_env.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/testing/store_workload.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ ceph::bufferlist to_bufferlist(const std::string& text) {
   return out;
 }
 
-void place(std::string* data, uint64_t offset, const std::string& bytes) {
+void write_at(std::string* data, uint64_t offset, const std::string& bytes) {
   data->resize(std::max<size_t>(data->size(), offset + bytes.size()));
   data->replace(offset, bytes.size(), bytes);
 }
@@ -30,8 +31,7 @@ ghobject_t StoreWorkload::any_name() {
   const uint64_t number = pick(m_options.objects);
   // Few hashes: an object can be cloned only to one of the same hash.
   const uint32_t hash = pg.ps() | static_cast<uint32_t>(number % 2 * 2654435761u) << 8;
-  return ghobject_t(
-      hobject_t(object_t("object_" + std::to_string(number)), "", CEPH_NOSNAP, hash, pg.pool(), ""));
+  return ghobject_t(hobject_t(object_t("object_" + std::to_string(number)), "", CEPH_NOSNAP, hash, pg.pool(), ""));
 }
 
 ghobject_t StoreWorkload::existing() { return std::next(m_model.begin(), pick(m_model.size()))->first; }
@@ -45,7 +45,7 @@ std::string StoreWorkload::bytes(uint64_t count) {
   return out;
 }
 
-// Blocks, and places that are no block's boundary, alike.
+// Blocks, and offsets that are no block's boundary, alike.
 uint64_t StoreWorkload::any_offset() {
   const uint64_t offset = pick(m_options.object_bytes_max);
   return pick(2) == 0 ? offset / 4096 * 4096 : offset;
@@ -100,14 +100,14 @@ void StoreWorkload::write(Transaction* txn) {
   const uint64_t offset = any_offset();
   const std::string data = bytes(any_length());
   txn->write(m_cid, oid, offset, data.size(), to_bufferlist(data));
-  place(&m_model[oid].data, offset, data);
+  write_at(&m_model[oid].data, offset, data);
 }
 
 void StoreWorkload::zero(Transaction* txn, const ghobject_t& oid) {
   const uint64_t offset = any_offset();
   const uint64_t length = any_length();
   txn->zero(m_cid, oid, offset, length);
-  place(&m_model[oid].data, offset, std::string(length, '\0'));
+  write_at(&m_model[oid].data, offset, std::string(length, '\0'));
 }
 
 void StoreWorkload::truncate(Transaction* txn, const ghobject_t& oid) {
@@ -212,8 +212,8 @@ void StoreWorkload::clone_range(Transaction* txn, const ghobject_t& from) {
   const uint64_t length = 1 + pick(source.size() - offset);
   const uint64_t target = any_offset();
   txn->clone_range(m_cid, from, to, offset, length, target);
-  const std::string piece = source.substr(offset, length);
-  place(&m_model[to].data, target, piece);
+  const std::string slice = source.substr(offset, length);
+  write_at(&m_model[to].data, target, slice);
 }
 
 void StoreWorkload::add_copy_operation(Transaction* txn) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A seeded stream of valid transactions over the whole alphabet of operations, each applied to the model
 // as it is made.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/tool/metadata_counters.h"
 
 #include "common/perf_counters.h"
@@ -14,7 +15,7 @@ MetadataCounters read_metadata_counters(ObjectStore& store) {
   const PerfCounters* values = store.get_perf_counters();
   counters.log_bytes = values->get(l_swimstore_log_bytes);
   counters.flush_bytes = values->get(l_swimstore_flush_bytes);
-  counters.merge_bytes = values->get(l_swimstore_merge_bytes);
+  counters.compaction_bytes = values->get(l_swimstore_compaction_bytes);
   counters.known = true;
   return counters;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/tool/object_archive.h"
 
 #include <algorithm>
@@ -16,7 +17,6 @@ using vtkv::Status;
 namespace {
 
 constexpr std::string_view kMagic = "SWIMARCH";
-constexpr uint32_t kVersion = 4;
 constexpr uint32_t kVersionWithSeed = 3;
 constexpr size_t kFileHeaderBytes = 16;
 constexpr size_t kSeedBytes = 12;  // with its checksum
@@ -50,7 +50,7 @@ uint32_t record_crc32c(uint32_t seed_crc32c, std::string_view kind_and_length, s
 
 ArchiveWriter::ArchiveWriter(std::ostream* out, std::string name, uint64_t seed)
     : m_out(*out), m_name(std::move(name)), m_seed(seed) {
-  std::string header = file_header(kVersion);
+  std::string header = file_header(kArchiveVersion);
   vtkv::put_fixed64(&header, m_seed);
   vtkv::put_fixed32(&header, crc32c_of(m_seed));
   m_out << header;
@@ -68,7 +68,8 @@ Status ArchiveWriter::check() const {
 
 Status ArchiveWriter::write(ArchiveRecord kind, std::string_view body) {
   if (body.size() > kBodyBytesMax) {
-    return Status::unsupported(fmt::format("{}: a piece of {} bytes is too large for an archive", m_name, body.size()));
+    return Status::unsupported(
+        fmt::format("{}: a record of {} bytes is too large for an archive", m_name, body.size()));
   }
   std::string header(1, static_cast<char>(kind));
   vtkv::put_fixed32(&header, static_cast<uint32_t>(body.size()));
@@ -109,7 +110,7 @@ Status ArchiveReader::open(std::string* note) {
     cursor.remove_prefix(kMagic.size());
     vtkv::get_fixed32(&cursor, &version);
     if (header == file_header(version)) {
-      VTKV_RETURN_IF_ERROR(check_version(m_name, version, kVersion));
+      VTKV_RETURN_IF_ERROR(check_version(m_name, version, kArchiveVersion));
       if (version < kVersionWithSeed) {
         return {};
       }
@@ -207,14 +208,14 @@ size_t ArchiveReader::read_at(std::streamoff from, std::string* window) {
   if (m_in) {
     return bytes;
   }
-  for (size_t at = 0, piece = 0; at < bytes; at += piece) {
+  for (size_t at = 0, slice = 0; at < bytes; at += slice) {
     const std::streamoff offset = from + static_cast<std::streamoff>(at);
-    piece = std::min(bytes - at, kSectorBytes - static_cast<size_t>(offset) % kSectorBytes);
+    slice = std::min(bytes - at, kSectorBytes - static_cast<size_t>(offset) % kSectorBytes);
     m_in.clear();
     m_in.seekg(offset);
-    m_in.read(window->data() + at, static_cast<std::streamsize>(piece));
+    m_in.read(window->data() + at, static_cast<std::streamsize>(slice));
     if (!m_in) {
-      std::fill_n(window->begin() + static_cast<std::ptrdiff_t>(at), piece, '\0');
+      std::fill_n(window->begin() + static_cast<std::ptrdiff_t>(at), slice, '\0');
     }
   }
   return bytes;
@@ -226,7 +227,8 @@ bool ArchiveReader::search(std::streamoff from) {
     const size_t bytes = read_at(from, &window);
     for (size_t at = 0; at + kRecordHeaderBytes <= bytes && at < kSearchBytes; ++at) {
       const auto kind = static_cast<ArchiveRecord>(window[at]);
-      const bool begins = kind == ArchiveRecord::object || kind == ArchiveRecord::collection || kind == ArchiveRecord::end;
+      const bool begins =
+          kind == ArchiveRecord::object || kind == ArchiveRecord::collection || kind == ArchiveRecord::end;
       const std::streamoff offset = from + static_cast<std::streamoff>(at);
       if (begins && vtkv::decode_fixed32(window.data() + at + 1) <= kBeginningBytesMax && is_record_at(offset)) {
         m_in.clear();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A file of objects, as export writes and import reads it: a stream of records that can be read once, in order.
 //
 // OFFSET SIZE FIELD
@@ -38,6 +39,8 @@
 #include "vtkv/status.h"
 
 namespace swimstore {
+
+inline constexpr uint32_t kArchiveVersion = 4;
 
 enum class ArchiveRecord : char {
   note = 'N',
@@ -97,7 +100,7 @@ class ArchiveReader {
   uint32_t m_seed_crc32c = 0;
   uint64_t m_records = 0;
   std::streamoff m_begin = -1;  // of the record read last; -1: the file cannot be searched
-  uint32_t m_length = 0;        // of its body, as it says
+  uint32_t m_length = 0;  // of its body, as it says
 };
 
 }  // namespace swimstore

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -5,7 +6,7 @@
 #include "swimstore/format/collection_record.h"
 #include "swimstore/format/newer_entry.h"
 #include "swimstore/fsck/fsck.h"
-#include "swimstore/store/collection_list.h"
+#include "swimstore/object/collection_list.h"
 #include "swimstore/tool/object_archive.h"
 #include "swimstore/tool/object_transfer.h"
 #include "vtkv/env/aligned_buffer.h"
@@ -23,13 +24,13 @@ constexpr size_t kOmapRecordBytes = 1u << 20;
 using Records = std::vector<std::pair<ArchiveRecord, std::string>>;
 
 Status add_data(const StoreFiles& files, const StoredObject& object, Records* records, uint64_t* bytes) {
-  std::vector<StoredChunk> chunks;
-  VTKV_RETURN_IF_ERROR(files.read_chunks(object, &chunks));
+  std::vector<StoredShard> shards;
+  VTKV_RETURN_IF_ERROR(files.read_shards(object, &shards));
   vtkv::AlignedBuffer buffer;
   buffer.resize(kBlockBytes);
-  for (const StoredChunk& chunk : chunks) {
-    for (const Extent& extent : chunk.extents.extents) {
-      const uint64_t offset = (uint64_t{chunk.number} * kChunkBlocks + extent.block) * kBlockBytes;
+  for (const StoredShard& shard : shards) {
+    for (const Extent& extent : shard.extents.extents) {
+      const uint64_t offset = (uint64_t{shard.number} * kShardBlocks + extent.block) * kBlockBytes;
       if (offset >= object.record.size) {
         continue;  // nobody could read it
       }
@@ -37,9 +38,9 @@ Status add_data(const StoreFiles& files, const StoredObject& object, Records* re
       vtkv::put_fixed64(&body, offset);
       for (uint32_t i = 0; i < extent.count; ++i) {
         VTKV_RETURN_IF_ERROR(files.read_block(extent.slot, extent.slot_block + i, buffer.data()));
-        if (vtkv::crc32c(buffer.data(), kBlockBytes) != chunk.extents.crc32c[extent.block + i]) {
-          return Status::corruption(fmt::format("the block at {} does not match its checksum",
-                                                offset + uint64_t{i} * kBlockBytes));
+        if (vtkv::crc32c(buffer.data(), kBlockBytes) != shard.extents.crc32c[extent.block + i]) {
+          return Status::corruption(
+              fmt::format("the block at {} does not match its checksum", offset + uint64_t{i} * kBlockBytes));
         }
         const uint64_t at = offset + uint64_t{i} * kBlockBytes;
         if (at < object.record.size) {
@@ -79,8 +80,8 @@ Status add_omap(const StoreFiles& files, const StoredObject& object, Records* re
 }
 
 // All of an object, or why not.
-Status read_object(const StoreFiles& files, const std::string& collection, const StoredObject& object,
-                   Records* records, uint64_t* bytes) {
+Status read_object(const StoreFiles& files, const std::string& collection, const StoredObject& object, Records* records,
+                   uint64_t* bytes) {
   if (!object.has_name || !object.decodable) {
     return files.may_hold_newer() && object.has_name && is_newer_onode(object.bytes)
                ? Status::unsupported("a newer program wrote its record; export with that one")
@@ -122,13 +123,12 @@ std::string doubt_of(const StoreFiles& files, const StoredObject& object) {
   if (lost->may_hold(object.key, false)) {
     return "it may have been changed since, or removed: its record may be among what cannot be read";
   }
-  if (!object.record.test(OnodeRecord::chunk_inline) &&
-      lost->may_hold_any(extent_key(nid, 0), extent_range_end(nid))) {
-    constexpr uint64_t kChunkBytes = uint64_t{kChunkBlocks} * kBlockBytes;
-    for (uint64_t chunk = 0; chunk * kChunkBytes < object.record.size; ++chunk) {
-      if (lost->may_hold(extent_key(nid, static_cast<uint32_t>(chunk)), true)) {
+  if (!object.record.test(OnodeRecord::shard_inline) && lost->may_hold_any(extent_key(nid, 0), extent_range_end(nid))) {
+    constexpr uint64_t kShardBytes = uint64_t{kShardBlocks} * kBlockBytes;
+    for (uint64_t shard = 0; shard * kShardBytes < object.record.size; ++shard) {
+      if (lost->may_hold(extent_key(nid, static_cast<uint32_t>(shard)), true)) {
         return fmt::format("its data from {} on may be missing, or older: it may be among what cannot be read",
-                           chunk * kChunkBytes);
+                           shard * kShardBytes);
       }
     }
   }
@@ -157,16 +157,18 @@ std::string describe_key(std::string_view key) {
     return "object " + describe_object_key(key);
   }
   return key.starts_with(key_prefix::slot_reference) ? "what shares slots, which export does without"
-         : key.starts_with(key_prefix::lost)         ? "what repair set aside"
+         : key.starts_with(key_prefix::quarantined)  ? "what repair quarantined"
                                                      : "the cube's own";
 }
 
 std::string describe(const vtkv::LostEntries::Range& range) {
   constexpr std::string_view kConsequence =
-      "What they said is missing or as it was before, and what they removed may be back; objects that this may concern are "
+      "What they said is missing or as it was before, and what they removed may be back; objects that this may concern "
+      "are "
       "doubtful";
   if (range.of_any_key) {
-    return fmt::format("entries of the tree are lost, which of them cannot be told: {}. {}", range.reason, kConsequence);
+    return fmt::format("entries of the tree are lost, which of them cannot be told: {}. {}", range.reason,
+                       kConsequence);
   }
   return fmt::format("{} entries of the tree are lost, in its order from {} to {}: {}. {}", range.entries,
                      describe_key(range.first_key), describe_key(range.last_key), range.reason, kConsequence);
@@ -180,8 +182,8 @@ class Exporter {
   Status export_collections(const std::string& only);
   // What no collection holds that could be read.
   Status export_the_rest();
-  // What repair set aside is in no collection.
-  Status name_lost();
+  // What repair quarantined is in no collection.
+  Status name_quarantined();
   Status end();
 
  private:
@@ -243,16 +245,15 @@ Status Exporter::export_range(const KeyRange& range) {
     m_result.bytes += bytes;
     return Status();
   });
-  return may_go_on(status) ? note(fmt::format("the objects behind {} were left out, as many as there are: {}. Export again, "
-                                              "to go on without what cannot be read any more",
-                                              last, status.message()))
-                           : status;
+  return may_go_on(status)
+             ? note(fmt::format("the objects behind {} were left out, as many as there are: {}. Export again, "
+                                "to go on without what cannot be read any more",
+                                last, status.message()))
+             : status;
 }
 
 // What could be read when the store was opened may fail later.
-bool Exporter::may_go_on(const Status& status) const {
-  return !status.ok() && m_written.ok() && m_files.salvages();
-}
+bool Exporter::may_go_on(const Status& status) const { return !status.ok() && m_written.ok() && m_files.salvages(); }
 
 Status Exporter::export_collections(const std::string& only) {
   const Status status = m_files.for_each(key_prefix::collection, [&](std::string_view key, std::string_view value) {
@@ -271,9 +272,10 @@ Status Exporter::export_collections(const std::string& only) {
       return Status();
     }
     if (m_files.lost() != nullptr && m_files.lost()->may_hold(key, false)) {
-      VTKV_RETURN_IF_ERROR(note(fmt::format("collection {} may have been split, merged or removed since: its record may be "
-                                            "among what cannot be read",
-                                            cid.to_str())));
+      VTKV_RETURN_IF_ERROR(
+          note(fmt::format("collection {} may have been split, merged or removed since: its record may be "
+                           "among what cannot be read",
+                           cid.to_str())));
     }
     VTKV_RETURN_IF_ERROR(begin_collection(cid.to_str(), record.bits));
     m_result.collections += 1;
@@ -282,10 +284,11 @@ Status Exporter::export_collections(const std::string& only) {
     }
     return Status();
   });
-  return may_go_on(status) ? note(fmt::format("further collections cannot be read any more; their objects are in the archive "
-                                              "as those of no collection: {}",
-                                              status.message()))
-                           : status;
+  return may_go_on(status)
+             ? note(fmt::format("further collections cannot be read any more; their objects are in the archive "
+                                "as those of no collection: {}",
+                                status.message()))
+             : status;
 }
 
 Status Exporter::export_the_rest() {
@@ -301,20 +304,21 @@ Status Exporter::export_the_rest() {
     lower = std::max(lower, range.second);
   }
   if (m_result.objects > before) {
-    m_result.omitted.push_back(fmt::format("{} objects are in no collection that could be read; import puts each where "
-                                           "its pool and hash belong",
-                                           m_result.objects - before));
+    m_result.omitted.push_back(
+        fmt::format("{} objects are in no collection that could be read; import puts each where "
+                    "its pool and hash belong",
+                    m_result.objects - before));
   }
   return {};
 }
 
-Status Exporter::name_lost() {
+Status Exporter::name_quarantined() {
   uint64_t entries = 0;
-  const Status status = m_files.for_each(key_prefix::lost, [&entries](std::string_view key, std::string_view) {
+  const Status status = m_files.for_each(key_prefix::quarantined, [&entries](std::string_view key, std::string_view) {
     uint32_t number = 0;
     std::string_view entry;
     // How often slots are shared follows from the objects.
-    const bool is_count = decode_lost_key(key, &number, &entry) && entry.front() == key_prefix::slot_reference;
+    const bool is_count = decode_quarantined_key(key, &number, &entry) && entry.front() == key_prefix::slot_reference;
     entries += is_count ? 0 : 1;
     return Status();
   });
@@ -322,9 +326,11 @@ Status Exporter::name_lost() {
     return status;
   }
   if (entries > 0 || !status.ok()) {
-    m_result.omitted.push_back(fmt::format("{} entries that repair set aside{} are in no archive: keep the store until "
-                                           "'list --lost' says that nobody wants them, or put-back has put them back",
-                                           entries, status.ok() ? "" : ", and more that cannot be read,"));
+    m_result.omitted.push_back(
+        fmt::format("{} entries that repair quarantined{} are in no archive: keep the store "
+                    "until 'list --quarantined-entries' says that nobody wants them, or "
+                    "put-back has put them back",
+                    entries, status.ok() ? "" : ", and more that cannot be read,"));
   }
   return {};
 }
@@ -350,11 +356,11 @@ Status export_objects(StoreFiles& files, const std::string& only, const std::str
   VTKV_RETURN_IF_ERROR(exporter.export_collections(only));
   if (only.empty()) {
     VTKV_RETURN_IF_ERROR(exporter.export_the_rest());
-    VTKV_RETURN_IF_ERROR(exporter.name_lost());
+    VTKV_RETURN_IF_ERROR(exporter.name_quarantined());
   } else if (result->collections == 0) {
-    return Status::not_found(fmt::format("{} has no collection {}{}; list --collections prints them", files.path(), only,
-                                         files.salvages() ? ", or its record is lost: without --collection its objects are saved"
-                                                          : ""));
+    return Status::not_found(
+        fmt::format("{} has no collection {}{}; list --collections prints them", files.path(), only,
+                    files.salvages() ? ", or its record is lost: without --collection its objects are saved" : ""));
   }
   return exporter.end();
 }

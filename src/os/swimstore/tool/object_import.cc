@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include <algorithm>
 #include <deque>
 #include <optional>
@@ -6,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/Cond.h"
-#include "swimstore/store/collection_list.h"
+#include "swimstore/object/collection_list.h"
 #include "swimstore/tool/object_archive.h"
 #include "swimstore/tool/object_transfer.h"
 #include "vtkv/util/coding.h"
@@ -112,18 +113,19 @@ class Importer {
     for (Target& target : m_targets) {
       spg_t pgid;
       struct stat st;
-      if (target.cid.is_pg(&pgid) &&
-          m_store.stat(target.collection, pgid.make_pgmeta_oid(), &st) == -ENOENT) {
+      if (target.cid.is_pg(&pgid) && m_store.stat(target.collection, pgid.make_pgmeta_oid(), &st) == -ENOENT) {
         m_result.omitted.push_back(fmt::format(
-            "PG {} lacks its own object, without which an OSD cannot load it and ends when it is to make it: before one "
+            "PG {} lacks its own object, without which an OSD cannot load it and ends when it is to make it: before "
+            "one "
             "starts on this store, {}'ceph-objectstore-tool --op remove --pgid {} --force'",
             target.cid.to_str(), m_left_doubtful ? "import again with --doubtful if it was left out for that, or " : "",
             target.cid.to_str()));
       }
     }
-    m_result.omitted.push_back("the PGs of what was left out are incomplete, and an OSD answers that such objects do not "
-                               "exist: remove these PGs from this store where others have them whole; otherwise 'ceph pg "
-                               "deep-scrub' and 'ceph pg repair' them before clients read");
+    m_result.omitted.push_back(
+        "the PGs of what was left out are incomplete, and an OSD answers that such objects do not "
+        "exist: remove these PGs from this store where others have them whole; otherwise 'ceph pg "
+        "deep-scrub' and 'ceph pg repair' them before clients read");
     return {};
   }
 
@@ -166,7 +168,8 @@ class Importer {
     switch (kind) {
       case ArchiveRecord::doubtful:
         omit(fmt::format("object {} {}: {}", name_of(m_oid),
-                         m_with_doubtful ? "is doubtful" : "was left out, since it is doubtful (--doubtful adds it)", body));
+                         m_with_doubtful ? "is doubtful" : "was left out, since it is doubtful (--doubtful adds it)",
+                         body));
         m_is_doubtful = true;
         if (!m_with_doubtful) {
           m_left_doubtful = true;
@@ -271,8 +274,8 @@ class Importer {
   }
 
   const Target* target_of(const ghobject_t& oid) const {
-    const auto target = std::find_if(m_targets.begin(), m_targets.end(),
-                                     [&](const Target& one) { return one.holds(oid); });
+    const auto target =
+        std::find_if(m_targets.begin(), m_targets.end(), [&](const Target& one) { return one.holds(oid); });
     return target == m_targets.end() ? nullptr : &*target;
   }
 

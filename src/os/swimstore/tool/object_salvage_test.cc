@@ -1,5 +1,7 @@
-// What `export --salvage` saves of a store in which one block of one file is damaged, against what could be saved: every
-// block of superblock, container header, manifest, log and tree in turn, some of the data, and every small file removed.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What `export --salvage` saves of a store in which one block of one file is damaged, against what could be saved:
+// every block of superblock, container header, manifest, log and tree in turn, some of the data, and every small file
+// removed.
 
 #include <gtest/gtest.h>
 
@@ -35,12 +37,12 @@ using Saved = std::map<std::string, SavedObject>;  // by the object's key
 using Keys = std::set<std::string>;
 
 struct Tally {
-  uint64_t places = 0, saved = 0, doubtful_most = 0, missing_most = 0;
+  uint64_t damages = 0, saved = 0, doubtful_most = 0, missing_most = 0;
 };
 
 class SalvageTest : public DamageFixture {
  protected:
-  // Three runs: many objects; changes and removals of some; one object. And a log behind them.
+  // Three runs: many objects; changes and tombstones of some; one object. And a log behind them.
   void SetUp() override {
     DamageFixture::SetUp();
     add("object", 0, kInTree);
@@ -101,13 +103,15 @@ class SalvageTest : public DamageFixture {
     std::unique_ptr<StoreFiles> files;
     ASSERT_TRUE(StoreFiles::open(m_env, m_path, 0, StoreFiles::Purpose::look, &files).ok());
     ASSERT_TRUE(files->open_cube().ok());
-    ASSERT_TRUE(files->for_each_object([this](const StoredObject& object) {
-      m_owners[object.record.nid] = object.key;
-      if (object.record.test(OnodeRecord::has_omap)) {
-        m_with_omap.insert(object.key);
-      }
-      return vtkv::Status();
-    }).ok());
+    ASSERT_TRUE(files
+                    ->for_each_object([this](const StoredObject& object) {
+                      m_owners[object.record.nid] = object.key;
+                      if (object.record.test(OnodeRecord::has_omap)) {
+                        m_with_omap.insert(object.key);
+                      }
+                      return vtkv::Status();
+                    })
+                    .ok());
   }
 
   vtkv::Status salvage(Saved* saved, std::vector<std::string>* said) {
@@ -165,7 +169,7 @@ class SalvageTest : public DamageFixture {
     return names;
   }
 
-  // What became of the objects with some place damaged, or a file gone.
+  // What became of the objects with one thing damaged, or a file gone.
   struct Loss {
     Keys missing, doubtful;
     std::vector<std::string> said;
@@ -175,15 +179,15 @@ class SalvageTest : public DamageFixture {
     }
   };
   // What is saved is what was there, or is called doubtful; and what is not saved is told of.
-  Loss look(const std::string& structure, const std::string& place) {
+  Loss look(const std::string& structure, const std::string& where) {
     Saved saved;
     Loss loss;
     const vtkv::Status status = salvage(&saved, &loss.said);
-    EXPECT_TRUE(status.ok()) << place << ": " << status.message();
+    EXPECT_TRUE(status.ok()) << where << ": " << status.message();
     for (const auto& [key, object] : saved) {
       const auto whole = m_whole.find(key);
       EXPECT_TRUE(object.is_doubtful || (whole != m_whole.end() && whole->second.records == object.records))
-          << place << ": " << describe_object_key(key) << " is not what it was, and nothing says so";
+          << where << ": " << describe_object_key(key) << " is not what it was, and nothing says so";
       if (object.is_doubtful && whole != m_whole.end()) {
         loss.doubtful.insert(key);
         EXPECT_TRUE(loss.says("object " + describe_object_key(key) + " is doubtful"));
@@ -194,17 +198,17 @@ class SalvageTest : public DamageFixture {
         loss.missing.insert(key);
       }
     }
-    EXPECT_TRUE(loss.missing.empty() || !loss.said.empty()) << place;
+    EXPECT_TRUE(loss.missing.empty() || !loss.said.empty()) << where;
     Tally& tally = m_tallies[structure];
-    ++tally.places;
+    ++tally.damages;
     tally.saved += m_whole.size() - loss.missing.size() - loss.doubtful.size();
     tally.missing_most = std::max<uint64_t>(tally.missing_most, loss.missing.size());
     tally.doubtful_most = std::max<uint64_t>(tally.doubtful_most, loss.doubtful.size());
     return loss;
   }
-  void expect_nothing_lost(const std::string& structure, const std::string& place) {
-    const Loss loss = look(structure, place);
-    EXPECT_TRUE(loss.missing.empty() && loss.doubtful.empty()) << place;
+  void expect_nothing_lost(const std::string& structure, const std::string& where) {
+    const Loss loss = look(structure, where);
+    EXPECT_TRUE(loss.missing.empty() && loss.doubtful.empty()) << where;
   }
 
   // Looks at the store with each used block of the file overwritten; judge(offset).
@@ -271,7 +275,7 @@ class SalvageTest : public DamageFixture {
       for (entries.seek_to_first(); entries.valid(); entries.next()) {
         const vtkv::Entry& entry = entries.entry();
         add_owner(entry.key, &one.objects);
-        if (entry.key.starts_with(key_prefix::object) && entry.type == vtkv::EntryType::removal) {
+        if (entry.key.starts_with(key_prefix::object) && entry.type == vtkv::EntryType::tombstone) {
           one.removed.emplace(entry.key);
         }
       }
@@ -283,11 +287,11 @@ class SalvageTest : public DamageFixture {
   }
   void add_owner(std::string_view key, Keys* objects) const {
     uint64_t nid = 0;
-    uint32_t chunk = 0;
+    uint32_t shard = 0;
     std::string_view rest;
     if (key.starts_with(key_prefix::object)) {
       objects->emplace(key);
-    } else if ((decode_extent_key(key, &nid, &chunk) || decode_omap_header_key(key, &nid) ||
+    } else if ((decode_extent_key(key, &nid, &shard) || decode_omap_header_key(key, &nid) ||
                 decode_omap_key(key, &nid, &rest)) &&
                m_owners.contains(nid)) {
       objects->insert(m_owners.at(nid));
@@ -299,15 +303,17 @@ class SalvageTest : public DamageFixture {
   // nobody knows, and a few.
   void expect_no_other_lost(const Loss& loss, const Keys& objects) {
     EXPECT_TRUE(std::includes(objects.begin(), objects.end(), loss.missing.begin(), loss.missing.end()));
-    const auto is_mistaken = [&](const std::string& key) { return !objects.contains(key) && !m_with_omap.contains(key); };
+    const auto is_mistaken = [&](const std::string& key) {
+      return !objects.contains(key) && !m_with_omap.contains(key);
+    };
     EXPECT_LE(std::count_if(loss.doubtful.begin(), loss.doubtful.end(), is_mistaken), kMistakenMax);
     EXPECT_TRUE(loss.missing.empty() || loss.says("entries of the tree are lost"));
   }
 
   void print() const {
     for (const auto& [structure, tally] : m_tallies) {
-      std::cout << fmt::format("{:22} {:4} places; {} of {} objects saved; of {} at most {} missing and {} doubtful\n",
-                               structure, tally.places, tally.saved, tally.places * m_whole.size(), m_whole.size(),
+      std::cout << fmt::format("{:22} {:4} damages; {} of {} objects saved; of {} at most {} missing and {} doubtful\n",
+                               structure, tally.damages, tally.saved, tally.damages * m_whole.size(), m_whole.size(),
                                tally.missing_most, tally.doubtful_most);
     }
   }
@@ -329,30 +335,29 @@ TEST_P(SalvageTest, WhatTheStoreCanDoWithout) {
   remove_each(m_path, [&](const std::string& path) { expect_nothing_lost("file of the store", path); });
   overwrite_each(cube + "/containers/header", [&](size_t) { expect_nothing_lost("container header", ""); });
   // One slot at a time: the other one will do.
-  overwrite_each(cube + "/manifest",
-                 [&](size_t at) { expect_nothing_lost("manifest, one slot", std::to_string(at)); });
+  overwrite_each(cube + "/manifest", [&](size_t at) { expect_nothing_lost("manifest, one copy", std::to_string(at)); });
   print();
 }
 
 TEST_P(SalvageTest, EachBlockOfTheLog) {
   const std::string log = m_path + "/cubes/0/log";
   uint64_t most = 0;
-  std::map<std::string, size_t> missing;  // by place, where the block was overwritten
+  std::map<std::string, size_t> missing;  // by where the block was overwritten
   for (const std::string& name : list(log)) {
     const std::string path = log + "/" + name;
     overwrite_each(path, [&](size_t at) {
-      const std::string place = fmt::format("{} at {}", path, at);
-      const Loss loss = look(at == 0 ? "log, header" : "log", place);
+      const std::string where = fmt::format("{} at {}", path, at);
+      const Loss loss = look(at == 0 ? "log, header" : "log", where);
       EXPECT_LE(loss.missing.size(), at == 0 ? 0 : kInLog);
-      EXPECT_TRUE(loss.missing.empty() || loss.says("not seen")) << place;
+      EXPECT_TRUE(loss.missing.empty() || loss.says("not seen")) << where;
       most = std::max<uint64_t>(most, loss.missing.size());
-      missing[place] = loss.missing.size();
+      missing[where] = loss.missing.size();
     });
     refuse_each(path, [&](size_t at) {
-      const std::string place = fmt::format("{} at {}", path, at);
-      const Loss loss = look(at == 0 ? "log, header that cannot be read" : "log that cannot be read", place);
-      EXPECT_EQ(missing[place], loss.missing.size()) << place;
-      EXPECT_TRUE(loss.missing.empty() || loss.says("not seen")) << place;
+      const std::string where = fmt::format("{} at {}", path, at);
+      const Loss loss = look(at == 0 ? "log, header that cannot be read" : "log that cannot be read", where);
+      EXPECT_EQ(missing[where], loss.missing.size()) << where;
+      EXPECT_TRUE(loss.missing.empty() || loss.says("not seen")) << where;
     });
   }
   EXPECT_GT(most, 0u);
@@ -366,7 +371,7 @@ TEST_P(SalvageTest, EachBlockOfTheLog) {
 
 TEST_P(SalvageTest, EachBlockOfTheTree) {
   const std::map<size_t, TreeBlock> blocks = tree_blocks();
-  const char* const kinds[] = {"?", "entries", "index", "removals", "filter", "descriptor"};
+  const char* const kinds[] = {"?", "entries", "index", "tombstones", "filter", "descriptor"};
   uint64_t lost_of_entries = 0;
   std::set<std::string> seen;
   overwrite_each(tree_path(), [&](size_t at) {
@@ -384,7 +389,7 @@ TEST_P(SalvageTest, EachBlockOfTheTree) {
       case vtkv::BlockKind::index:  // made anew
         EXPECT_TRUE(loss.missing.empty() && loss.doubtful.empty());
         break;
-      case vtkv::BlockKind::removals:  // the entries are all there
+      case vtkv::BlockKind::tombstones:  // the entries are all there
         EXPECT_TRUE(loss.missing.empty());
         break;
       default:
@@ -416,8 +421,8 @@ TEST_P(SalvageTest, WhatFailsAfterTheOpenEndsNothing) {
   EXPECT_TRUE(says("Export again"));
 }
 
-// From the n-th read on nothing can be read, for n = 1, 2, …: what the sweep of the log could read, and the replay cannot,
-// is no zeros.
+// From the n-th read on nothing can be read, for n = 1, 2, …: what the sweep of the log could read, and the replay
+// cannot, is no zeros.
 TEST_P(SalvageTest, ABlockOfTheLogThatFailsLaterIsNoContent) {
   uint64_t cut = 0;
   const uint64_t before = m_simulated.calls(vtkv::SimCall::read);
@@ -442,10 +447,10 @@ TEST_P(SalvageTest, ABlockOfTheLogThatFailsLaterIsNoContent) {
   EXPECT_GT(cut, 0u);
 }
 
-// The newest slot's loss is the smaller one where the log does not lead on from the older: what was committed stays.
-TEST_P(SalvageTest, TheOlderSlotIsTakenOnlyIfTheLogLeadsAsFar) {
+// The newest copy's loss is the smaller one where the log does not lead on from the older: what was committed stays.
+TEST_P(SalvageTest, TheOlderManifestIsTakenOnlyIfTheLogLeadsAsFar) {
   const std::string log = m_path + "/cubes/0/log";
-  uint64_t places = 0;
+  uint64_t taken = 0;
   for (const auto& [at, block] : tree_blocks()) {
     if (block.kind != vtkv::BlockKind::descriptor) {
       continue;
@@ -454,7 +459,7 @@ TEST_P(SalvageTest, TheOlderSlotIsTakenOnlyIfTheLogLeadsAsFar) {
     write(tree_path(), at, std::string(kBlock, '\xa5'));
     const Loss with_log = look("tree: descriptor", std::to_string(at));
     if (with_log.says("went back to the checkpoint before")) {
-      ++places;
+      ++taken;
       for (const std::string& name : list(log)) {
         overwrite_each(log + "/" + name, [&](size_t in_log) {
           const Loss loss = look("tree: descriptor, and log", fmt::format("{} and {} at {}", at, name, in_log));
@@ -465,7 +470,7 @@ TEST_P(SalvageTest, TheOlderSlotIsTakenOnlyIfTheLogLeadsAsFar) {
     }
     write(tree_path(), at, content);
   }
-  EXPECT_GT(places, 0u);
+  EXPECT_GT(taken, 0u);
 }
 
 // Nearly a third of the tree: what lies between damaged blocks is saved as well.
@@ -486,7 +491,7 @@ TEST_P(SalvageTest, EveryThirdBlockOfTheTree) {
   print();
 }
 
-TEST_P(SalvageTest, WhatALostChangeOrRemovalHidIsDoubtful) {
+TEST_P(SalvageTest, WhatALostChangeOrTombstoneHidIsDoubtful) {
   Keys objects, removed;
   for (const auto& [at, block] : tree_blocks()) {
     if (!block.removed.empty()) {
@@ -517,15 +522,18 @@ TEST_P(SalvageTest, DataThatIsDamaged) {
     if (name == "header" || name == "quarantine") {
       continue;
     }
-    overwrite_each(containers + "/" + name, [&](size_t at) {
-      const Loss loss = look("data", fmt::format("{} at {}", name, at));
-      EXPECT_TRUE(loss.doubtful.empty());
-      EXPECT_LE(loss.missing.size(), 2u);  // that share it
-      for (const std::string& key : loss.missing) {
-        EXPECT_TRUE(loss.says("object " + describe_object_key(key) + " was left out"));
-      }
-      lost += loss.missing.size();
-    }, 41);
+    overwrite_each(
+        containers + "/" + name,
+        [&](size_t at) {
+          const Loss loss = look("data", fmt::format("{} at {}", name, at));
+          EXPECT_TRUE(loss.doubtful.empty());
+          EXPECT_LE(loss.missing.size(), 2u);  // that share it
+          for (const std::string& key : loss.missing) {
+            EXPECT_TRUE(loss.says("object " + describe_object_key(key) + " was left out"));
+          }
+          lost += loss.missing.size();
+        },
+        41);
   }
   EXPECT_GT(lost, 5u);
   print();

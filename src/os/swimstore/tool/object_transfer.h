@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Objects out of a store into an archive (object_archive.h), and back into a store.
 //
 // Export reads the files of a store that is not mounted and need not mount, and changes nothing. An object that
@@ -20,10 +21,10 @@ namespace swimstore {
 struct TransferResult {
   uint64_t collections = 0;
   uint64_t objects = 0;
-  uint64_t doubtful = 0;             // of them
-  uint64_t bytes = 0;                // of data
+  uint64_t doubtful = 0;  // of them
+  uint64_t bytes = 0;  // of data
   std::vector<std::string> omitted;  // one sentence per object, or of what else was not as it should be
-  uint64_t untold = 0;               // sentences about objects that are not among these
+  uint64_t untold = 0;  // sentences about objects that are not among these
 
   static constexpr size_t kToldMax = 1000;
   // Of one object: of very many, the first are told.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Objects out of a store into an archive, and back: what can be saved is, and what cannot is named.
 
 #include "swimstore/tool/object_transfer.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/tool/store_commands.h"
 
 #include <bit>
@@ -10,12 +11,12 @@
 
 #include "include/uuid.h"
 #include "swimstore/container/container.h"
+#include "swimstore/directory/store_directory.h"
 #include "swimstore/format/allocation_page.h"
 #include "swimstore/format/collection_record.h"
 #include "swimstore/format/format_version.h"
-#include "swimstore/fsck/slot_census.h"
-#include "swimstore/store/collection_list.h"
-#include "swimstore/store/store_directory.h"
+#include "swimstore/fsck/reference_audit.h"
+#include "swimstore/object/collection_list.h"
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/tool/notation.h"
 #include "vtkv/tree/manifest.h"
@@ -119,7 +120,7 @@ Status report_info(StoreFiles& files, Report& report) {
   report.field("host_file_system", std::string(to_string(host.kind)));
   report.field("host_available_bytes", host.available_bytes);
   VTKV_RETURN_IF_ERROR(files.open_cube());
-  uint64_t objects = 0, undecodable = 0, bytes = 0, collections = 0, lost = 0;
+  uint64_t objects = 0, undecodable = 0, bytes = 0, collections = 0, quarantined = 0;
   VTKV_RETURN_IF_ERROR(files.for_each_object([&](const StoredObject& object) {
     ++objects;
     undecodable += !object.decodable;
@@ -133,13 +134,13 @@ Status report_info(StoreFiles& files, Report& report) {
     };
   };
   VTKV_RETURN_IF_ERROR(files.for_each(key_prefix::collection, count_into(&collections)));
-  VTKV_RETURN_IF_ERROR(files.for_each(key_prefix::lost, count_into(&lost)));
+  VTKV_RETURN_IF_ERROR(files.for_each(key_prefix::quarantined, count_into(&quarantined)));
   const vtkv::DBStatistics statistics = files.database().statistics();
   report.field("collections", collections);
   report.field("objects", objects);
   report.field("undecodable_objects", undecodable);
   report.field("object_bytes", bytes);
-  report.field("lost_entries", lost);
+  report.field("quarantined_entries", quarantined);
   report.field("last_sequence", statistics.last_sequence);
   report.field("log_file_bytes", statistics.log_file_bytes);
   report.field("tree_file_bytes", statistics.tree_file_bytes);
@@ -158,9 +159,8 @@ Status list_collections(StoreFiles& files, Report& report) {
   }));
   report.begin_table("collections", true);
   for (const ListedCollection& collection : collections) {
-    report.row({{"collection", collection.name},
-                {"bits", uint64_t{collection.record.bits}},
-                {"objects", collection.objects}});
+    report.row(
+        {{"collection", collection.name}, {"bits", uint64_t{collection.record.bits}}, {"objects", collection.objects}});
   }
   report.end_table();
   return {};
@@ -172,8 +172,8 @@ Status list_objects(StoreFiles& files, const std::string& name, Report& report) 
   VTKV_RETURN_IF_ERROR(read_collections(files, &collections));
   if (!name.empty() && std::none_of(collections.begin(), collections.end(),
                                     [&](const ListedCollection& one) { return one.name == name; })) {
-    return Status::not_found(fmt::format("{} has no collection {}; list --collections prints them", files.path(),
-                                         name));
+    return Status::not_found(
+        fmt::format("{} has no collection {}; list --collections prints them", files.path(), name));
   }
   report.begin_table("objects", true);
   const Status status = files.for_each_object([&](const StoredObject& object) {
@@ -191,13 +191,13 @@ Status list_objects(StoreFiles& files, const std::string& name, Report& report) 
   return status;
 }
 
-Status list_lost(StoreFiles& files, Report& report) {
+Status list_quarantined_entries(StoreFiles& files, Report& report) {
   VTKV_RETURN_IF_ERROR(files.open_cube());
-  report.begin_table("lost", true);
-  const Status status = files.for_each(key_prefix::lost, [&](std::string_view key, std::string_view value) {
+  report.begin_table("entries", true);
+  const Status status = files.for_each(key_prefix::quarantined, [&](std::string_view key, std::string_view value) {
     uint32_t number = 0;
     std::string_view entry = key;
-    const bool is_object = decode_lost_key(key, &number, &entry) && entry.front() == key_prefix::object;
+    const bool is_object = decode_quarantined_key(key, &number, &entry) && entry.front() == key_prefix::object;
     report.row({{"number", uint64_t{number}},
                 {"key", vtkv::to_notation(entry)},
                 {"object", is_object ? StoredObject{.key = std::string(entry)}.name() : std::string("-")},
@@ -222,7 +222,7 @@ void dump_superblock(const StoreFiles& files, Report& report) {
   dump_features(superblock, report);
   report.field("cubes", uint64_t{superblock.cubes});
   report.field("created_us", superblock.created_us);
-  report.field("stretch_bytes", superblock.stretch_bytes);
+  report.field("chunk_bytes", superblock.chunk_bytes);
   report.field("log_segment_bytes", superblock.geometry.log_segment_bytes);
   report.field("initial_log_segments", uint64_t{superblock.geometry.initial_log_segments});
   report.field("zone_bytes", superblock.geometry.zone_bytes);
@@ -235,7 +235,7 @@ Status dump_containers(StoreFiles& files, Report& report) {
   VTKV_RETURN_IF_ERROR(files.open_cube());
   std::array<PageCounts, kSizeClasses> counts{};
   VTKV_RETURN_IF_ERROR(count_pages(files, &counts));
-  report.field("stretch_bytes", files.containers().stretch_bytes);
+  report.field("chunk_bytes", files.containers().chunk_bytes);
   report.begin_table("containers", true);
   for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
     uint64_t bytes = 0;
@@ -281,19 +281,19 @@ Status write_file(const std::string& path, const char* bytes, size_t length) {
 }
 
 // Rows for the extents of one object that lie in the slot.
-void report_referrers(const StoredObject& object, const std::vector<StoredChunk>& chunks, SlotAddress slot,
+void report_referrers(const StoredObject& object, const std::vector<StoredShard>& shards, SlotAddress slot,
                       const char* bytes, Report& report) {
-  for (const StoredChunk& chunk : chunks) {
-    for (const Extent& extent : chunk.extents.extents) {
+  for (const StoredShard& shard : shards) {
+    for (const Extent& extent : shard.extents.extents) {
       if (extent.slot.whole() != slot) {
         continue;
       }
       for (uint32_t i = 0; i < extent.count; ++i) {
-        const uint32_t crc32c = chunk.extents.crc32c[extent.block + i];
+        const uint32_t crc32c = shard.extents.crc32c[extent.block + i];
         const uint32_t block = extent.slot.first_block() + extent.slot_block + i;
         report.row({{"slot_block", uint64_t{block}},
                     {"object", object.name()},
-                    {"offset", (uint64_t{chunk.number} * kChunkBlocks + extent.block + i) * kBlockBytes},
+                    {"offset", (uint64_t{shard.number} * kShardBlocks + extent.block + i) * kBlockBytes},
                     {"shared", extent.shared},
                     {"crc32c", fmt::format("{:08x}", crc32c)},
                     {"matches", vtkv::crc32c(bytes + uint64_t{block} * kBlockBytes, kBlockBytes) == crc32c}});
@@ -307,8 +307,8 @@ void report_referrers(const StoredObject& object, const std::vector<StoredChunk>
 Status dump_slot(StoreFiles& files, const std::string& text, const std::string& out, Report& report) {
   SlotAddress slot;
   if (!parse_slot(text, &slot)) {
-    return Status::invalid_argument(fmt::format("'{}' names no slot: give a container and a number, as in 64K/17",
-                                                text));
+    return Status::invalid_argument(
+        fmt::format("'{}' names no slot: give a container and a number, as in 64K/17", text));
   }
   VTKV_RETURN_IF_ERROR(files.open_cube());
   vtkv::AlignedBuffer buffer;
@@ -318,9 +318,9 @@ Status dump_slot(StoreFiles& files, const std::string& text, const std::string& 
   report.field("file_offset", slot.byte_offset());
   report.begin_table("references", true);
   const Status status = files.for_each_object([&](const StoredObject& object) {
-    std::vector<StoredChunk> chunks;
-    if (object.decodable && files.read_chunks(object, &chunks).ok()) {
-      report_referrers(object, chunks, slot, buffer.data(), report);
+    std::vector<StoredShard> shards;
+    if (object.decodable && files.read_shards(object, &shards).ok()) {
+      report_referrers(object, shards, slot, buffer.data(), report);
     }
     return Status();
   });
@@ -346,24 +346,25 @@ Status dump_onode(StoreFiles& files, const std::string& name, Report& report) {
   report.field("id", record.nid);
   report.field("size", record.size);
   report.field("has_omap", record.test(OnodeRecord::has_omap));
-  report.field("inline", record.test(OnodeRecord::chunk_inline));
+  report.field("inline", record.test(OnodeRecord::shard_inline));
   report.begin_table("attributes", true);
   for (const auto& [attribute, value] : record.attrs) {
     report.row({{"attribute", vtkv::to_notation(attribute)},
                 {"value", vtkv::to_notation(std::string_view(value.c_str(), value.length()))}});
   }
   report.end_table();
-  std::vector<StoredChunk> chunks;
-  VTKV_RETURN_IF_ERROR(files.read_chunks(object, &chunks));
+  std::vector<StoredShard> shards;
+  VTKV_RETURN_IF_ERROR(files.read_shards(object, &shards));
   report.begin_table("extents", true);
-  for (const StoredChunk& chunk : chunks) {
-    for (const Extent& extent : chunk.extents.extents) {
-      report.row({{"offset", (uint64_t{chunk.number} * kChunkBlocks + extent.block) * kBlockBytes},
-                  {"bytes", uint64_t{extent.count} * kBlockBytes},
-                  {"slot", fmt::format("{}/{}", Container::file_name(extent.slot.container()), extent.slot.whole().index)},
-                  {"slot_block", uint64_t{extent.slot.first_block() + extent.slot_block}},
-                  {"written_blocks", uint64_t{extent.slot_written_blocks}},
-                  {"shared", extent.shared}});
+  for (const StoredShard& shard : shards) {
+    for (const Extent& extent : shard.extents.extents) {
+      report.row(
+          {{"offset", (uint64_t{shard.number} * kShardBlocks + extent.block) * kBlockBytes},
+           {"bytes", uint64_t{extent.count} * kBlockBytes},
+           {"slot", fmt::format("{}/{}", Container::file_name(extent.slot.container()), extent.slot.whole().index)},
+           {"slot_block", uint64_t{extent.slot.first_block() + extent.slot_block}},
+           {"written_blocks", uint64_t{extent.slot_written_blocks}},
+           {"shared", extent.shared}});
     }
   }
   report.end_table();
@@ -386,10 +387,10 @@ void report_findings(const CheckResult& result, Report& report) {
   report.field("errors", result.errors);
   report.field("errors_not_listed", result.errors - result.findings.size());
   report.field("unclear", result.unclear);
-  report.field("lost_entries", result.lost_entries);
-  if (!result.quarantined.empty()) {
-    report.begin_table("quarantined", true);
-    for (const SlotAddress& slot : result.quarantined) {
+  report.field("quarantined_entries", result.quarantined_entries);
+  if (!result.quarantined_slots.empty()) {
+    report.begin_table("quarantined_slots", true);
+    for (const SlotAddress& slot : result.quarantined_slots) {
       report.row({{"slot_bytes", uint64_t{slot_bytes(slot.size_class)}}, {"slot_index", slot.index}});
     }
     report.end_table();

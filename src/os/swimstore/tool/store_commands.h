@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What ceph-swimstore-tool's looking commands print.
 #pragma once
 
@@ -13,8 +14,8 @@ vtkv::Status report_info(StoreFiles& files, vtkv::Report& report);
 vtkv::Status list_collections(StoreFiles& files, vtkv::Report& report);
 // Of one collection, when it is named.
 vtkv::Status list_objects(StoreFiles& files, const std::string& collection, vtkv::Report& report);
-// What repair set aside.
-vtkv::Status list_lost(StoreFiles& files, vtkv::Report& report);
+// The entries of the tree that repair quarantined.
+vtkv::Status list_quarantined_entries(StoreFiles& files, vtkv::Report& report);
 
 // Format version and features, and whether an upgrade would change them.
 void dump_features(const Superblock& superblock, vtkv::Report& report);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/tool/store_files.h"
 
 #include <charconv>
@@ -5,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "swimstore/container/container.h"
+#include "swimstore/directory/store_directory.h"
 #include "swimstore/fsck/fsck.h"
-#include "swimstore/store/store_directory.h"
 #include "vtkv/env/read_only_env.h"
 #include "vtkv/env/small_file.h"
 
@@ -38,8 +39,8 @@ Status StoreFiles::open_root(const std::string& path, uint32_t cube) {
     VTKV_RETURN_IF_ERROR(do_without(read_superblock()));
   }
   if (cube >= m_superblock.cubes) {
-    return Status::invalid_argument(fmt::format("{} has no cube {}: it has {}, counted from 0", path, cube,
-                                                m_superblock.cubes));
+    return Status::invalid_argument(
+        fmt::format("{} has no cube {}: it has {}, counted from 0", path, cube, m_superblock.cubes));
   }
   return {};
 }
@@ -101,8 +102,8 @@ Status StoreFiles::open_cube() {
   return {};
 }
 
-Status StoreFiles::for_each(
-    char prefix, const std::function<Status(std::string_view key, std::string_view value)>& visit) const {
+Status StoreFiles::for_each(char prefix,
+                            const std::function<Status(std::string_view key, std::string_view value)>& visit) const {
   const auto it = m_database->new_iterator(std::string(1, prefix), std::string(1, static_cast<char>(prefix + 1)));
   for (it->seek_to_first(); it->valid(); it->next()) {
     VTKV_RETURN_IF_ERROR(visit(it->key(), it->value()));
@@ -117,7 +118,7 @@ StoredObject to_object(std::string_view key, std::string_view value) {
   object.key = key;
   object.bytes = value;
   object.has_name = decode_object_key(key, &object.oid);
-  object.decodable = decode_onode(value, &object.record, &object.chunk);
+  object.decodable = decode_onode(value, &object.record, &object.shard);
   return object;
 }
 
@@ -188,21 +189,21 @@ Status StoreFiles::find_object(const std::string& name, StoredObject* object) co
                                                            found, name));
 }
 
-Status StoreFiles::read_chunks(const StoredObject& object, std::vector<StoredChunk>* chunks) const {
-  if (object.record.test(OnodeRecord::chunk_inline)) {
-    chunks->push_back({0, object.chunk});
+Status StoreFiles::read_shards(const StoredObject& object, std::vector<StoredShard>* shards) const {
+  if (object.record.test(OnodeRecord::shard_inline)) {
+    shards->push_back({0, object.shard});
     return {};
   }
   const uint64_t nid = object.record.nid;
   const auto it = m_database->new_iterator(extent_key(nid, 0), extent_range_end(nid));
   for (it->seek_to_first(); it->valid(); it->next()) {
-    StoredChunk chunk;
+    StoredShard shard;
     uint64_t ignored = 0;
-    if (!decode_extent_key(it->key(), &ignored, &chunk.number) || !decode_extent_chunk(it->value(), &chunk.extents)) {
-      return Status::corruption(fmt::format("extent chunk {} of object {} cannot be decoded", chunk.number,
-                                            object.name()));
+    if (!decode_extent_key(it->key(), &ignored, &shard.number) || !decode_extent_shard(it->value(), &shard.extents)) {
+      return Status::corruption(
+          fmt::format("extent shard {} of object {} cannot be decoded", shard.number, object.name()));
     }
-    chunks->push_back(std::move(chunk));
+    shards->push_back(std::move(shard));
   }
   return it->status();
 }

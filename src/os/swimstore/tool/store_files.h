@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A store that nobody has mounted, looked at through its files. Nothing on disk is changed: what a recovery
 // would do to the tree is done in memory.
 //
@@ -26,15 +27,15 @@ struct StoredObject {
   bool has_name = false;  // the key can be decoded
   bool decodable = false;  // so can the record
   OnodeRecord record;
-  ExtentChunk chunk;  // with flag chunk_inline
+  ExtentShard shard;  // with flag shard_inline
   std::string bytes;  // the record as it is
 
   std::string name() const;  // as ceph-objectstore-tool and the OSD's log print it; or the key in hex
 };
 
-struct StoredChunk {
+struct StoredShard {
   uint32_t number = 0;
-  ExtentChunk extents;
+  ExtentShard extents;
 };
 
 class StoreFiles {
@@ -77,8 +78,8 @@ class StoreFiles {
   // Code::not_found. `name` as StoredObject::name, or the object's own name, as it is or as the former has it, if there
   // is one such object only.
   vtkv::Status find_object(const std::string& name, StoredObject* object) const;
-  // Code::corruption names the chunk that cannot be decoded.
-  vtkv::Status read_chunks(const StoredObject& object, std::vector<StoredChunk>* chunks) const;
+  // Code::corruption names the shard that cannot be decoded.
+  vtkv::Status read_shards(const StoredObject& object, std::vector<StoredShard>* shards) const;
   // One block of a slot. `destination` is aligned.
   vtkv::Status read_block(SlotAddress slot, uint32_t block, char* destination) const;
 

@@ -1,20 +1,21 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/tool/store_load.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <condition_variable>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "common/ceph_time.h"
 #include "include/Context.h"
 #include "vtkv/tool/device_counters.h"
+#include "vtkv/util/mutex.h"
 
 namespace swimstore {
 
@@ -34,19 +35,24 @@ constexpr size_t kFastInfoBytes = 186;
 constexpr uint64_t kLogEntriesMax = 3000;
 constexpr unsigned kTrimAtOnce = 10;
 
+// What came of a client's operations.
+struct Outcome {
+  std::vector<float> latencies_ms;
+  std::vector<uint32_t> done_in_second;
+  int error = 0;  // the last
+};
+
 // One thread's PG and what it has in flight.
-class Lane {
+class Client {
  public:
-  Lane(ObjectStore& store, const LoadOptions& options, unsigned number, unsigned depth);
+  Client(ObjectStore& store, const LoadOptions& options, unsigned number, unsigned depth);
 
   int prepare();
-  void scatter();
+  void fragment();
   void run(Clock::time_point end, uint64_t operations);
   void drain();
-
-  std::vector<float> latencies_ms;          // under m_mutex until drained
-  std::vector<uint32_t> done_in_second;     // likewise
-  int error = 0;
+  // Since run() began; once.
+  Outcome take_outcome();
 
  private:
   ghobject_t object(uint64_t number) const;
@@ -55,8 +61,9 @@ class Lane {
   void add_operation(Transaction* txn);
   void add_pg_log(const ghobject_t& oid, Transaction* txn);
   void submit(Transaction&& txn);
-  void finished(Clock::time_point began, int r);
+  void finished(Clock::time_point began, int r) EXCLUDES(m_mutex);
   void read_one();
+  int error() const;
 
   ObjectStore& m_store;
   const LoadOptions& m_options;
@@ -67,16 +74,22 @@ class Lane {
   std::mt19937_64 m_random;
   ceph::bufferptr m_pattern;
   uint64_t m_operations = 0;
-  Clock::time_point m_start;
 
-  std::mutex m_mutex;
-  std::condition_variable m_changed;
-  unsigned m_in_flight = 0;  // under m_mutex
+  // Who commits reports here; all else is of the client's thread alone.
+  mutable vtkv::Mutex m_mutex;
+  vtkv::ConditionVariable m_changed;
+  unsigned m_in_flight GUARDED_BY(m_mutex) = 0;
+  Clock::time_point m_start GUARDED_BY(m_mutex);
+  Outcome m_outcome GUARDED_BY(m_mutex);
 };
 
-Lane::Lane(ObjectStore& store, const LoadOptions& options, unsigned number, unsigned depth)
-    : m_store(store), m_options(options), m_depth(depth), m_cid(spg_t(pg_t(number, kPool))),
-      m_pgmeta(spg_t(pg_t(number, kPool)).make_pgmeta_oid()), m_random(number + 1),
+Client::Client(ObjectStore& store, const LoadOptions& options, unsigned number, unsigned depth)
+    : m_store(store),
+      m_options(options),
+      m_depth(depth),
+      m_cid(spg_t(pg_t(number, kPool))),
+      m_pgmeta(spg_t(pg_t(number, kPool)).make_pgmeta_oid()),
+      m_random(number + 1),
       m_pattern(ceph::buffer::create_page_aligned(kPatternBytes)) {
   for (size_t i = 0; i < kPatternBytes; i += sizeof(uint64_t)) {
     const uint64_t word = m_random();
@@ -84,7 +97,7 @@ Lane::Lane(ObjectStore& store, const LoadOptions& options, unsigned number, unsi
   }
 }
 
-ghobject_t Lane::object(uint64_t number) const {
+ghobject_t Client::object(uint64_t number) const {
   spg_t pg;
   m_cid.is_pg(&pg);
   // Hashes that differ in the high bits, which do not choose the PG.
@@ -92,24 +105,24 @@ ghobject_t Lane::object(uint64_t number) const {
   return ghobject_t(hobject_t(object_t(fmt::format("bench_object_{:012}", number)), "", CEPH_NOSNAP, hash, kPool, ""));
 }
 
-ceph::bufferlist Lane::pattern(uint64_t bytes) {
+ceph::bufferlist Client::pattern(uint64_t bytes) {
   ceph::bufferlist out;
   while (bytes > 0) {
-    const uint64_t piece = std::min<uint64_t>(bytes, kPatternBytes / 2);
+    const uint64_t slice = std::min<uint64_t>(bytes, kPatternBytes / 2);
     const uint64_t from = m_random() % (kPatternBytes / 2 / kPage) * kPage;
-    out.append(m_pattern, from, piece);
-    bytes -= piece;
+    out.append(m_pattern, from, slice);
+    bytes -= slice;
   }
   return out;
 }
 
-ceph::bufferlist Lane::filler(size_t bytes) const {
+ceph::bufferlist Client::filler(size_t bytes) const {
   ceph::bufferlist out;
   out.append(m_pattern.c_str(), bytes);
   return out;
 }
 
-int Lane::prepare() {
+int Client::prepare() {
   m_collection = m_store.create_new_collection(m_cid);
   Transaction create;
   create.create_collection(m_cid, 8);
@@ -130,28 +143,28 @@ int Lane::prepare() {
     }
     submit(std::move(fill));
   }
-  if (filled && m_options.scatter_bytes > 0) {
-    scatter();
+  if (filled && m_options.fragment_bytes > 0) {
+    fragment();
   }
   drain();
-  return error;
+  return error();
 }
 
 // What a long random load leaves of the objects: neighbours in an object are no neighbours on disk.
-void Lane::scatter() {
-  const uint64_t pieces = m_options.object_bytes / m_options.scatter_bytes;
-  std::vector<uint64_t> order(m_options.objects * pieces);
+void Client::fragment() {
+  const uint64_t slices = m_options.object_bytes / m_options.fragment_bytes;
+  std::vector<uint64_t> order(m_options.objects * slices);
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), m_random);
-  for (const uint64_t place : order) {
+  for (const uint64_t nth : order) {
     Transaction txn;
-    txn.write(m_cid, object(place / pieces), place % pieces * m_options.scatter_bytes, m_options.scatter_bytes,
-              pattern(m_options.scatter_bytes));
+    txn.write(m_cid, object(nth / slices), nth % slices * m_options.fragment_bytes, m_options.fragment_bytes,
+              pattern(m_options.fragment_bytes));
     submit(std::move(txn));
   }
 }
 
-void Lane::add_operation(Transaction* txn) {
+void Client::add_operation(Transaction* txn) {
   const uint64_t size = m_options.size_bytes;
   ghobject_t oid;
   if (m_options.op == LoadOp::write) {
@@ -159,12 +172,12 @@ void Lane::add_operation(Transaction* txn) {
     txn->write(m_cid, oid, 0, size, pattern(size));
   } else if (m_options.op == LoadOp::overwrite) {
     oid = object(m_random() % m_options.objects);
-    const uint64_t places = std::max<uint64_t>(1, m_options.object_bytes / size);
-    txn->write(m_cid, oid, m_random() % places * size, size, pattern(size));
+    const uint64_t slices = std::max<uint64_t>(1, m_options.object_bytes / size);
+    txn->write(m_cid, oid, m_random() % slices * size, size, pattern(size));
   } else if (m_options.op == LoadOp::append) {
     oid = object(m_operations % m_options.objects);
-    const uint64_t places = std::max<uint64_t>(1, m_options.object_bytes / size);
-    txn->write(m_cid, oid, m_operations / m_options.objects % places * size, size, pattern(size));
+    const uint64_t slices = std::max<uint64_t>(1, m_options.object_bytes / size);
+    txn->write(m_cid, oid, m_operations / m_options.objects % slices * size, size, pattern(size));
   } else {
     oid = object(m_random() % m_options.objects);
     std::map<std::string, ceph::bufferlist> values;
@@ -176,7 +189,7 @@ void Lane::add_operation(Transaction* txn) {
   }
 }
 
-void Lane::add_pg_log(const ghobject_t& oid, Transaction* txn) {
+void Client::add_pg_log(const ghobject_t& oid, Transaction* txn) {
   std::map<std::string, ceph::bufferlist, std::less<>> attrs;
   attrs["_"] = filler(kObjectInfoBytes);
   attrs["snapset"] = filler(kSnapSetBytes);
@@ -195,54 +208,59 @@ void Lane::add_pg_log(const ghobject_t& oid, Transaction* txn) {
   }
 }
 
-void Lane::submit(Transaction&& txn) {
+void Client::submit(Transaction&& txn) {
   {
-    std::unique_lock lock(m_mutex);
-    m_changed.wait(lock, [this] { return m_in_flight < m_depth; });
+    vtkv::MutexLock lock(m_mutex);
+    m_changed.wait(lock, [this]() REQUIRES(m_mutex) { return m_in_flight < m_depth; });
     ++m_in_flight;
   }
   const auto began = Clock::now();
   txn.register_on_commit(new LambdaContext([this, began](int r) { finished(began, r); }));
   if (const int r = m_store.queue_transaction(m_collection, std::move(txn)); r < 0) {
-    error = r;
+    vtkv::MutexLock lock(m_mutex);
+    m_outcome.error = r;
   }
 }
 
-void Lane::finished(Clock::time_point began, int r) {
+void Client::finished(Clock::time_point began, int r) {
   const auto now = Clock::now();
-  std::lock_guard lock(m_mutex);
+  vtkv::MutexLock lock(m_mutex);
   if (r < 0) {
-    error = r;
+    m_outcome.error = r;
   }
-  latencies_ms.push_back(std::chrono::duration<float, std::milli>(now - began).count());
+  m_outcome.latencies_ms.push_back(std::chrono::duration<float, std::milli>(now - began).count());
   const size_t second = now < m_start ? 0 : std::chrono::duration_cast<std::chrono::seconds>(now - m_start).count();
-  if (done_in_second.size() <= second) {
-    done_in_second.resize(second + 1);
+  std::vector<uint32_t>& done = m_outcome.done_in_second;
+  if (done.size() <= second) {
+    done.resize(second + 1);
   }
-  ++done_in_second[second];
+  ++done[second];
   --m_in_flight;
   m_changed.notify_one();
 }
 
-void Lane::read_one() {
+void Client::read_one() {
   const auto began = Clock::now();
   const uint64_t size = m_options.size_bytes;
-  const uint64_t places = std::max<uint64_t>(1, m_options.object_bytes / size);
+  const uint64_t slices = std::max<uint64_t>(1, m_options.object_bytes / size);
   ceph::bufferlist out;
-  const int r = m_store.read(m_collection, object(m_random() % m_options.objects), m_random() % places * size, size,
+  const int r = m_store.read(m_collection, object(m_random() % m_options.objects), m_random() % slices * size, size,
                              out, CEPH_OSD_OP_FLAG_FADVISE_RANDOM);
   {
-    std::lock_guard lock(m_mutex);
+    vtkv::MutexLock lock(m_mutex);
     ++m_in_flight;
   }
   finished(began, r);
 }
 
-void Lane::run(Clock::time_point end, uint64_t operations) {
-  latencies_ms.clear();
-  done_in_second.clear();
-  m_start = Clock::now();
-  for (uint64_t left = operations; Clock::now() < end && left > 0 && error == 0; ++m_operations, --left) {
+void Client::run(Clock::time_point end, uint64_t operations) {
+  {
+    vtkv::MutexLock lock(m_mutex);
+    m_outcome.latencies_ms.clear();
+    m_outcome.done_in_second.clear();
+    m_start = Clock::now();
+  }
+  for (uint64_t left = operations; Clock::now() < end && left > 0 && error() == 0; ++m_operations, --left) {
     if (m_options.op == LoadOp::read) {
       read_one();
     } else {
@@ -254,9 +272,19 @@ void Lane::run(Clock::time_point end, uint64_t operations) {
   drain();
 }
 
-void Lane::drain() {
-  std::unique_lock lock(m_mutex);
-  m_changed.wait(lock, [this] { return m_in_flight == 0; });
+void Client::drain() {
+  vtkv::MutexLock lock(m_mutex);
+  m_changed.wait(lock, [this]() REQUIRES(m_mutex) { return m_in_flight == 0; });
+}
+
+int Client::error() const {
+  vtkv::MutexLock lock(m_mutex);
+  return m_outcome.error;
+}
+
+Outcome Client::take_outcome() {
+  vtkv::MutexLock lock(m_mutex);
+  return std::exchange(m_outcome, {});
 }
 
 // Of whole seconds only.
@@ -274,13 +302,13 @@ double variation_of(const std::vector<uint64_t>& per_second) {
   return mean > 0 ? std::sqrt(variance) / mean : 0;
 }
 
-void summarise(const std::vector<std::unique_ptr<Lane>>& lanes, LoadResult* result) {
+void summarise(const std::vector<Outcome>& outcomes, LoadResult* result) {
   std::vector<float> latencies;
   std::vector<uint64_t> per_second(static_cast<size_t>(result->seconds));
-  for (const auto& lane : lanes) {
-    latencies.insert(latencies.end(), lane->latencies_ms.begin(), lane->latencies_ms.end());
-    for (size_t i = 0; i < per_second.size() && i < lane->done_in_second.size(); ++i) {
-      per_second[i] += lane->done_in_second[i];
+  for (const Outcome& outcome : outcomes) {
+    latencies.insert(latencies.end(), outcome.latencies_ms.begin(), outcome.latencies_ms.end());
+    for (size_t i = 0; i < per_second.size() && i < outcome.done_in_second.size(); ++i) {
+      per_second[i] += outcome.done_in_second[i];
     }
   }
   result->operations = latencies.size();
@@ -305,7 +333,7 @@ class SpaceWatch {
   SpaceWatch(ObjectStore& store, LoadResult* result) : m_store(store), m_result(result), m_thread([this] { run(); }) {}
   ~SpaceWatch() {
     {
-      std::lock_guard lock(m_mutex);
+      vtkv::MutexLock lock(m_mutex);
       m_stopped = true;
     }
     m_changed.notify_one();
@@ -325,18 +353,20 @@ class SpaceWatch {
     }
   }
   void run() {
-    std::unique_lock lock(m_mutex);
+    vtkv::MutexLock lock(m_mutex);
     while (!m_stopped) {
+      lock.unlock();
       look();
-      m_changed.wait_for(lock, std::chrono::milliseconds(100), [this] { return m_stopped; });
+      lock.lock();
+      m_changed.wait_for(lock, std::chrono::milliseconds(100), [this]() REQUIRES(m_mutex) { return m_stopped; });
     }
   }
 
   ObjectStore& m_store;
-  LoadResult* const m_result;
-  std::mutex m_mutex;
-  std::condition_variable m_changed;
-  bool m_stopped = false;
+  LoadResult* const m_result;  // of the thread, until it has ended
+  vtkv::Mutex m_mutex;
+  vtkv::ConditionVariable m_changed;
+  bool m_stopped GUARDED_BY(m_mutex) = false;
   std::thread m_thread;
 };
 
@@ -345,11 +375,11 @@ class SpaceWatch {
 int run_load(ObjectStore& store, const std::string& path, const LoadOptions& options, LoadResult* result) {
   // Reads are synchronous: there, depth is threads.
   const unsigned threads = options.op == LoadOp::read ? options.depth : std::min(options.threads, options.depth);
-  std::vector<std::unique_ptr<Lane>> lanes;
+  std::vector<std::unique_ptr<Client>> clients;
   for (unsigned i = 0; i < threads; ++i) {
     const unsigned depth = options.depth / threads + (i < options.depth % threads);
-    lanes.push_back(std::make_unique<Lane>(store, options, i, depth));
-    if (const int r = lanes.back()->prepare(); r < 0) {
+    clients.push_back(std::make_unique<Client>(store, options, i, depth));
+    if (const int r = clients.back()->prepare(); r < 0) {
       return r;
     }
   }
@@ -359,10 +389,10 @@ int run_load(ObjectStore& store, const std::string& path, const LoadOptions& opt
   const auto end = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds));
   std::optional<SpaceWatch> space(std::in_place, store, result);
   std::vector<std::thread> workers;
-  for (size_t i = 0; i < lanes.size(); ++i) {
-    const uint64_t share = options.operations / lanes.size() + (i < options.operations % lanes.size());
+  for (size_t i = 0; i < clients.size(); ++i) {
+    const uint64_t share = options.operations / clients.size() + (i < options.operations % clients.size());
     const uint64_t operations = options.operations == 0 ? UINT64_MAX : share;
-    workers.emplace_back([&lane = *lanes[i], end, operations] { lane.run(end, operations); });
+    workers.emplace_back([&client = *clients[i], end, operations] { client.run(end, operations); });
   }
   for (std::thread& worker : workers) {
     worker.join();
@@ -374,10 +404,14 @@ int run_load(ObjectStore& store, const std::string& path, const LoadOptions& opt
   result->device_flushes = device.flushes;
   result->metadata = read_metadata_counters(store) - metadata_before;
   space.reset();
-  summarise(lanes, result);
-  for (const auto& lane : lanes) {
-    if (lane->error < 0) {
-      return lane->error;
+  std::vector<Outcome> outcomes;
+  for (const auto& client : clients) {
+    outcomes.push_back(client->take_outcome());
+  }
+  summarise(outcomes, result);
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.error < 0) {
+      return outcome.error;
     }
   }
   return 0;

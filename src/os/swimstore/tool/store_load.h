@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Load on an ObjectStore, shaped like an OSD's: several PGs, several operations in flight, and beside the
 // data of each write what the OSD would add (object info, PG log entry, PG info, log trimming).
 #pragma once
@@ -23,7 +24,7 @@ struct LoadOptions {
   bool pg_log = true;
   unsigned objects = 64;      // per thread, for all but write
   uint64_t object_bytes = 4u << 20;
-  uint64_t scatter_bytes = 0;  // existing objects are then overwritten in pieces of so many, all in random order
+  uint64_t fragment_bytes = 0;  // existing objects are then overwritten in slices of so many, all in random order
 };
 
 struct LoadResult {
@@ -34,8 +35,8 @@ struct LoadResult {
   uint64_t device_written_bytes = 0, device_flushes = 0;
   bool device_known = false;
   MetadataCounters metadata;  // of the load; what still lies in the memtable is not written yet
-  // What the store says it holds, and what that takes of its data files: the most of ten looks a second during the load,
-  // and a second after its end.
+  // What the store says it holds, and what that takes of its data files: the most of ten looks a second during the
+  // load, and a second after its end.
   uint64_t stored_bytes = 0, allocated_most_bytes = 0, allocated_bytes = 0;
 };
 

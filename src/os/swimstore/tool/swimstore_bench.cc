@@ -1,15 +1,17 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // swimstore_bench: load at the ObjectStore interface, for any store type built in.
 
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
-#include <boost/program_options.hpp>
 #include <fmt/format.h>
+#include <boost/program_options.hpp>
 
 #include "common/ceph_argparse.h"
 #include "common/errno.h"
 #include "global/global_init.h"
+#include "swimstore/program_version.h"
 #include "swimstore/tool/store_load.h"
 
 namespace po = boost::program_options;
@@ -39,6 +41,7 @@ po::options_description describe(Arguments* arguments) {
   auto add = text.add_options();
   LoadOptions& load = arguments->load;
   add("help,h", "show this");
+  add("version", "print versions");
   add("store", po::value(&arguments->store)->default_value("swimstore"), "store type");
   add("op", po::value(&arguments->op)->default_value("write"),
       "write: new objects; overwrite, read: at random in existing ones; append; omap: keys of existing ones");
@@ -49,8 +52,8 @@ po::options_description describe(Arguments* arguments) {
   add("operations", po::value(&load.operations)->default_value(0), "end earlier, after so many; 0: do not");
   add("objects", po::value(&load.objects)->default_value(64), "existing objects per PG");
   add("object-size", po::value(&load.object_bytes)->default_value(4u << 20), "their bytes");
-  add("scatter", po::value(&load.scatter_bytes)->default_value(0),
-      "overwrite existing objects in pieces of so many bytes first, in random order; 0: leave them whole");
+  add("fragment", po::value(&load.fragment_bytes)->default_value(0),
+      "overwrite existing objects in slices of so many bytes first, in random order; 0: leave them whole");
   add("path", po::value(&arguments->path)->required(), "directory for the store");
   add("json", po::value(&arguments->json), "write the result to this file");
   add("no-pg-log", "leave out what an OSD adds to each write (object info, PG log, PG info)");
@@ -61,13 +64,18 @@ po::options_description describe(Arguments* arguments) {
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
   const po::options_description text = describe(&arguments);
-  const auto separator = std::find_if(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--"; });
+  const auto separator =
+      std::find_if(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--"; });
   arguments.for_ceph.assign(separator == argv + argc ? separator : separator + 1, argv + argc);
   try {
     po::variables_map values;
     po::store(po::parse_command_line(static_cast<int>(separator - argv), argv, text), values);
     if (values.count("help")) {
       std::cout << text;
+      std::exit(0);
+    }
+    if (values.count("version")) {
+      std::cout << swimstore::version_text("swimstore_bench") << "\n";
       std::exit(0);
     }
     po::notify(values);
@@ -80,16 +88,15 @@ Arguments parse(int argc, char** argv) {
   if (load.size_bytes == 0 || load.size_bytes > (64u << 20) || load.depth == 0 || load.depth > 4096 ||
       load.threads == 0 || load.threads > 64 || !(load.seconds > 0) || load.objects == 0 ||
       load.object_bytes < load.size_bytes || load.object_bytes > (64u << 20) ||
-      (load.scatter_bytes > 0 && load.scatter_bytes < 512) || load.scatter_bytes > load.object_bytes) {
+      (load.fragment_bytes > 0 && load.fragment_bytes < 512) || load.fragment_bytes > load.object_bytes) {
     std::cerr << "swimstore_bench: size must be 1 to 64 MiB, depth 1 to 4096, threads 1 to 64, seconds above 0, "
-                 "objects above 0, object-size from size to 64 MiB, scatter 0 or from 512 to object-size\n";
+                 "objects above 0, object-size from size to 64 MiB, fragment 0 or from 512 to object-size\n";
     std::exit(2);
   }
-  const auto op = std::find_if(std::begin(kOps), std::end(kOps),
-                               [&](const auto& one) { return arguments.op == one.first; });
+  const auto op =
+      std::find_if(std::begin(kOps), std::end(kOps), [&](const auto& one) { return arguments.op == one.first; });
   if (op == std::end(kOps)) {
-    std::cerr << "swimstore_bench: --op must be write, overwrite, append, read or omap, not '" << arguments.op
-              << "'\n";
+    std::cerr << "swimstore_bench: --op must be write, overwrite, append, read or omap, not '" << arguments.op << "'\n";
     std::exit(2);
   }
   arguments.load.op = op->second;
@@ -108,14 +115,14 @@ std::string to_json(const Arguments& arguments, const LoadResult& result) {
       "\"seconds\": {:.3f}, \"operations\": {}, \"iops\": {:.1f}, \"mb_per_s\": {:.3f}, \"average_ms\": {:.4f}, "
       "\"p50_ms\": {:.4f}, \"p99_ms\": {:.4f}, \"max_ms\": {:.4f}, \"cv\": {:.4f}, \"device_bytes_per_op\": {}, "
       "\"device_flushes_per_op\": {}, \"metadata_bytes_per_op\": {}, \"log_bytes_per_op\": {}, "
-      "\"flush_bytes_per_op\": {}, \"merge_bytes_per_op\": {}, \"stored_bytes\": {}, \"allocated_bytes\": {}, "
+      "\"flush_bytes_per_op\": {}, \"compaction_bytes_per_op\": {}, \"stored_bytes\": {}, \"allocated_bytes\": {}, "
       "\"allocated_most_bytes\": {}}}]}}\n",
       arguments.store, arguments.op, arguments.load.size_bytes, arguments.load.depth, arguments.load.pg_log,
-      result.seconds, result.operations, iops, iops * arguments.load.size_bytes / 1e6, result.average_ms,
-      result.p50_ms, result.p99_ms, result.max_ms, result.variation, per_op(result.device_written_bytes, result.device_known),
+      result.seconds, result.operations, iops, iops * arguments.load.size_bytes / 1e6, result.average_ms, result.p50_ms,
+      result.p99_ms, result.max_ms, result.variation, per_op(result.device_written_bytes, result.device_known),
       per_op(result.device_flushes, result.device_known), per_op(metadata.total(), metadata.known),
       per_op(metadata.log_bytes, metadata.known), per_op(metadata.flush_bytes, metadata.known),
-      per_op(metadata.merge_bytes, metadata.known), result.stored_bytes, result.allocated_bytes,
+      per_op(metadata.compaction_bytes, metadata.known), result.stored_bytes, result.allocated_bytes,
       result.allocated_most_bytes);
 }
 
@@ -165,9 +172,9 @@ int main(int argc, char** argv) {
   std::error_code error;
   std::filesystem::create_directories(arguments.path, error);
   if (error || !std::filesystem::is_empty(arguments.path, error)) {
-    const bool only_lost_and_found =
-        !error && std::distance(std::filesystem::directory_iterator(arguments.path), {}) == 1 &&
-        std::filesystem::exists(arguments.path + "/lost+found");
+    const bool only_lost_and_found = !error &&
+                                     std::distance(std::filesystem::directory_iterator(arguments.path), {}) == 1 &&
+                                     std::filesystem::exists(arguments.path + "/lost+found");
     if (!only_lost_and_found) {
       std::cerr << "swimstore_bench: --path " << arguments.path << " must be a new or an empty directory\n";
       return 2;
@@ -177,8 +184,8 @@ int main(int argc, char** argv) {
   for (const std::string& word : arguments.for_ceph) {
     for_ceph.push_back(word.c_str());
   }
-  const auto cct = global_init(nullptr, for_ceph, CEPH_ENTITY_TYPE_OSD, CODE_ENVIRONMENT_UTILITY,
-                               CINIT_FLAG_NO_DEFAULT_CONFIG_FILE);
+  const auto cct =
+      global_init(nullptr, for_ceph, CEPH_ENTITY_TYPE_OSD, CODE_ENVIRONMENT_UTILITY, CINIT_FLAG_NO_DEFAULT_CONFIG_FILE);
   common_init_finish(cct.get());
   return run(cct.get(), arguments);
 }

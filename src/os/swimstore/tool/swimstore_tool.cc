@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // ceph-swimstore-tool: makes, looks at, checks and repairs a SwimStore while no OSD uses it.
 // doc/ceph-swimstore-tool.md is its manual.
 
@@ -5,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +16,8 @@
 #include "common/ceph_argparse.h"
 #include "global/global_init.h"
 #include "swimstore/fsck/repair.h"
+#include "swimstore/ops/options.h"
+#include "swimstore/program_version.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/tool/object_transfer.h"
 #include "swimstore/tool/store_commands.h"
@@ -34,15 +38,17 @@ struct Arguments {
   uint32_t cube = 0;
   bool deep = false;
   std::string fsid, collection, object, slot, file;
-  bool collections = false, lost = false, operations = false, force = false;
+  bool collections = false, quarantined_entries = false, operations = false, force = false;
   bool only_copies = false, salvage = false, doubtful = false;
+  bool list_lost = false;  // --quarantined-entries, by the name that it had
 };
 
 class Tool {
  public:
   explicit Tool(const Arguments& arguments)
-      : m_arguments(arguments), m_report(arguments.format == "json" ? vtkv::make_json_report(&std::cout)
-                                                                   : vtkv::make_text_report(&std::cout)) {}
+      : m_arguments(arguments),
+        m_report(arguments.format == "json" ? vtkv::make_json_report(&std::cout) : vtkv::make_text_report(&std::cout)) {
+  }
 
   // Runs a command and says what came of it, for the shell.
   int run(const std::function<Status(Tool&)>& command) {
@@ -78,10 +84,15 @@ class Tool {
     return look([this](StoreFiles& files) { return report_info(files, *m_report); });
   }
   Status list() {
+    if (m_arguments.list_lost) {
+      return Status::invalid_argument(
+          "--lost is called --quarantined-entries now: it prints the entries of the tree "
+          "that repair quarantined");
+    }
     return look([this](StoreFiles& files) {
-      return m_arguments.lost          ? list_lost(files, *m_report)
-             : m_arguments.collections ? list_collections(files, *m_report)
-                                       : list_objects(files, m_arguments.collection, *m_report);
+      return m_arguments.quarantined_entries ? list_quarantined_entries(files, *m_report)
+             : m_arguments.collections       ? list_collections(files, *m_report)
+                                             : list_objects(files, m_arguments.collection, *m_report);
     });
   }
   Status dump_superblock() {
@@ -125,8 +136,8 @@ class Tool {
     SwimStore store(context(), m_arguments.path);
     std::vector<Repaired> changes;
     CheckResult result;
-    const Status status = store.mend({.deep = m_arguments.deep, .only_copies = m_arguments.only_copies}, &changes,
-                                     &result);
+    const Status status =
+        store.repair({.deep = m_arguments.deep, .only_copies = m_arguments.only_copies}, &changes, &result);
     report_repairs(changes, *m_report);
     VTKV_RETURN_IF_ERROR(status);
     report_findings(result, *m_report);
@@ -139,8 +150,9 @@ class Tool {
     return look([this](StoreFiles& files) {
       // An earlier archive, which may be better than what can be read now, stays until this one is whole.
       std::error_code ignored;
-      const std::filesystem::path place(m_arguments.file);
-      const bool is_file = !std::filesystem::exists(place, ignored) || std::filesystem::is_regular_file(place, ignored);
+      const std::filesystem::path target(m_arguments.file);
+      const bool is_file =
+          !std::filesystem::exists(target, ignored) || std::filesystem::is_regular_file(target, ignored);
       const std::string name = m_arguments.file + (is_file ? ".partial" : "");
       const mode_t mask = ::umask(0077);  // it holds what the store's files hold, which are their owner's alone
       std::ofstream out(name, std::ios::binary | std::ios::trunc);
@@ -157,10 +169,11 @@ class Tool {
         status = make_durable(name);
       }
       if (status.ok() && is_file) {
-        status = ::rename(name.c_str(), place.c_str()) == 0 ? Status() : Status::from_errno(errno, "cannot rename " + name);
+        status =
+            ::rename(name.c_str(), target.c_str()) == 0 ? Status() : Status::from_errno(errno, "cannot rename " + name);
       }
       if (status.ok() && is_file) {
-        status = make_durable(place.has_parent_path() ? place.parent_path().string() : ".");
+        status = make_durable(target.has_parent_path() ? target.parent_path().string() : ".");
       }
       if (status.ok() || result.collections > 0) {
         report_transfer(result);
@@ -212,14 +225,20 @@ class Tool {
   }
 
   Status forget_lost() {
+    return Status::invalid_argument(
+        "forget-lost is called forget-quarantined-entries now: it removes for good the "
+        "entries of the tree that repair quarantined");
+  }
+  Status forget_quarantined_entries() {
     VTKV_RETURN_IF_ERROR(check_cube());
     if (!m_arguments.force) {
-      return Status::invalid_argument("forget-lost destroys what may be the last copy: look at list --lost, then "
-                                      "give --force");
+      return Status::invalid_argument(
+          "forget-quarantined-entries destroys what may be the last copy: look at "
+          "list --quarantined-entries, then give --force");
     }
     SwimStore store(context(), m_arguments.path);
     uint64_t entries = 0;
-    VTKV_RETURN_IF_ERROR(store.forget_lost(&entries));
+    VTKV_RETURN_IF_ERROR(store.forget_quarantined(&entries));
     m_report->field("forgotten_entries", entries);
     return {};
   }
@@ -284,6 +303,7 @@ class CommandLine {
   CommandLine() : m_app("Makes, looks at, checks and repairs a SwimStore while no OSD uses it", "ceph-swimstore-tool") {
     m_app.require_subcommand(1);
     m_app.footer(kFooter);
+    m_app.set_version_flag("--version", version_text("ceph-swimstore-tool"), "print versions and exit");
     m_app.fallthrough();
     m_app.add_option("--format", m_arguments.format, "human or json")->check(CLI::IsMember({"human", "json"}));
     m_app.add_option("--conf,-c", m_arguments.conf, "take swimstore_* options from this file (default: none)");
@@ -294,15 +314,17 @@ class CommandLine {
     add(m_app, "info", "print identity, geometry and sizes", &Tool::info);
     CLI::App* fsck = add(m_app, "fsck", "check that everything agrees with everything else", &Tool::fsck);
     fsck->add_flag("--deep", m_arguments.deep, "also read all data, log and tree, and verify the checksums");
-    CLI::App* repair = add(m_app, "repair", "mend what fsck finds, and say what is left", &Tool::repair);
+    CLI::App* repair = add(m_app, "repair", "fix what fsck finds, and say what is left", &Tool::repair);
     repair->add_flag("--deep", m_arguments.deep, "read all data in the check that ends it");
-    repair->add_flag("--only-copies", m_arguments.only_copies, "set aside, too, what no other OSD has a copy of");
-    add(m_app, "put-back", "put back what repair set aside", &Tool::put_back);
-    CLI::App* forget = add(m_app, "forget-lost", "remove for good what repair set aside", &Tool::forget_lost);
-    forget->add_flag("--force", m_arguments.force, "it is known what this destroys");
+    repair->add_flag("--only-copies", m_arguments.only_copies, "quarantine, too, what no other OSD has a copy of");
+    add(m_app, "put-back", "put back the entries of the tree that repair quarantined", &Tool::put_back);
+    add(m_app, "forget-quarantined-entries", "remove for good the entries of the tree that repair quarantined",
+        &Tool::forget_quarantined_entries)
+        ->add_flag("--force", m_arguments.force, "it is known what this destroys");
+    add(m_app, "forget-lost", "", &Tool::forget_lost)->group("")->fallthrough(false)->allow_extras();
     add(m_app, "upgrade", "give the store the newest format, which older programs refuse", &Tool::upgrade);
-    CLI::App* to_file = add(m_app, "export", "write objects to a file, also from a store that does not mount",
-                            &Tool::export_all);
+    CLI::App* to_file =
+        add(m_app, "export", "write objects to a file, also from a store that does not mount", &Tool::export_all);
     to_file->add_option("--collection", m_arguments.collection, "of this one only");
     to_file->add_option("--out", m_arguments.file, "the file")->required();
     to_file->add_flag("--salvage", m_arguments.salvage, "go on behind what cannot be read, and name it");
@@ -312,7 +334,9 @@ class CommandLine {
     CLI::App* list = add(m_app, "list", "print the objects", &Tool::list);
     list->add_option("--collection", m_arguments.collection, "of this one only");
     list->add_flag("--collections", m_arguments.collections, "the collections instead");
-    list->add_flag("--lost", m_arguments.lost, "what repair set aside instead");
+    list->add_flag("--quarantined-entries", m_arguments.quarantined_entries,
+                   "the entries of the tree that repair quarantined instead");
+    list->add_flag("--lost", m_arguments.list_lost)->group("");
     add_dumps();
   }
 
@@ -358,15 +382,15 @@ class CommandLine {
     dump.require_subcommand(1);
     dump.fallthrough();
     add(dump, "superblock", "the store's root, and whether its two copies are whole", &Tool::dump_superblock);
-    add(dump, "container", "the containers and what the newest checkpoint says of their slots",
-        &Tool::dump_container);
+    add(dump, "container", "the containers and what the newest checkpoint says of their slots", &Tool::dump_container);
     CLI::App* slot = add(dump, "slot", "who refers to a slot, and whether its bytes match", &Tool::dump_slot);
     slot->add_option("SLOT", m_arguments.slot, "a container and a number, as in 64K/17")->required();
     slot->add_option("--out", m_arguments.file, "also write its bytes to this file");
     add(dump, "log", "segments and records of the log", &Tool::dump_log)
         ->add_flag("--operations", m_arguments.operations, "also what the records say");
     add(dump, "onode", "an object's record and extents", &Tool::dump_onode)
-        ->add_option("OBJECT", m_arguments.object, "as list prints it, or its own name")->required();
+        ->add_option("OBJECT", m_arguments.object, "as list prints it, or its own name")
+        ->required();
   }
 
   // Ceph's, with no configuration but what the arguments say.
@@ -380,13 +404,19 @@ class CommandLine {
       for_ceph.push_back(word.c_str());
     }
     auto cct = global_init(nullptr, for_ceph, CEPH_ENTITY_TYPE_OSD, CODE_ENVIRONMENT_UTILITY_NODOUT,
-                           CINIT_FLAG_NO_DEFAULT_CONFIG_FILE | CINIT_FLAG_NO_MON_CONFIG |
-                               CINIT_FLAG_NO_DAEMON_ACTIONS);
+                           CINIT_FLAG_NO_DEFAULT_CONFIG_FILE | CINIT_FLAG_NO_MON_CONFIG | CINIT_FLAG_NO_DAEMON_ACTIONS);
     for (const std::string& option : m_arguments.options) {
       const size_t equals = option.find('=');
       const std::string name = option.substr(0, equals);
+      for (const auto& [was, is] : kRenamedOptions) {
+        if (name == was) {
+          return Status::invalid_argument(
+              fmt::format("--set {}: option {} is called {} now: give that one", option, was, is));
+        }
+      }
       if (equals == std::string::npos || cct->_conf.set_val(name, option.substr(equals + 1)) < 0) {
-        return Status::invalid_argument("--set " + option + ": give one of Ceph's options and a value for it, as in "
+        return Status::invalid_argument("--set " + option +
+                                        ": give one of Ceph's options and a value for it, as in "
                                         "swimstore_io_depth=64");
       }
     }

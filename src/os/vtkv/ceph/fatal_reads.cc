@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/ceph/fatal_reads.h"
 
 #include "common/ceph_context.h"
@@ -11,10 +12,11 @@
 namespace vtkv {
 
 void FatalReads::end(std::string_view what, const Status& status) const {
-  const std::string text = "cannot read " + std::string(what) + ": " + std::string(status.message()) +
-                           ". To go on as if it were not there would lose data, so the process ends. Remedy: look for errors "
-                           "of the disk in the kernel's log; 'repair' says what else is damaged; restore " +
-                           m_directory + " from a copy, or remove this daemon and make it anew from its peers";
+  const std::string text =
+      "cannot read " + std::string(what) + ": " + std::string(status.message()) +
+      ". To go on as if it were not there would lose data, so the process ends. Remedy: look for errors "
+      "of the disk in the kernel's log; 'repair' says what else is damaged; restore " +
+      m_directory + " from a copy, or remove this daemon and make it anew from its peers";
   derr << text << dendl;
   ceph_abort_msg(text);
 }

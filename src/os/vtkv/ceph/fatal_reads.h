@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What cannot be read ends the process.
 //
 // Ceph's users of a KeyValueDB take an iterator that is no longer valid for the end of the keys, and any error of a
-// lookup for "there is no such key"; they rely on a store that aborts instead. A monitor that goes on without half of its
-// keys does harm to the whole cluster; one that ends leaves it to its peers.
+// lookup for "there is no such key"; they rely on a store that aborts instead. A monitor that goes on without half of
+// its keys does harm to the whole cluster; one that ends leaves it to its peers.
 //
 // Thread-safe.
 #pragma once

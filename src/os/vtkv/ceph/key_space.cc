@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/ceph/key_space.h"
 
 namespace vtkv {
@@ -66,14 +67,14 @@ std::string_view key_part(std::string_view encoded) {
   return end == std::string_view::npos ? std::string_view() : encoded.substr(end + 1);
 }
 
-KeyRange range_of_prefix(std::string_view prefix) {
-  KeyRange range;
+EncodedRange range_of_prefix(std::string_view prefix) {
+  EncodedRange range;
   range.lower = encode_key(prefix, {});
   range.upper = range.lower;
   range.upper.back() = kBehindEnd;
   return range;
 }
 
-KeyRange range_of_everything() { return {std::string(), std::string("\xff")}; }
+EncodedRange range_of_everything() { return {std::string(), std::string("\xff")}; }
 
 }  // namespace vtkv

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // How a KeyValueDB's (prefix, key) becomes one key of the engine, so that the engine's order is: by prefix,
 // then by key, both bytewise.
 //
@@ -14,7 +15,7 @@
 namespace vtkv {
 
 // Keys from lower, included, to upper, excluded.
-struct KeyRange {
+struct EncodedRange {
   std::string lower;
   std::string upper;
 };
@@ -25,7 +26,7 @@ bool decode_key(std::string_view encoded, std::string* prefix, std::string* key)
 // `encoded` without its prefix; empty when it has none.
 std::string_view key_part(std::string_view encoded);
 
-KeyRange range_of_prefix(std::string_view prefix);
-KeyRange range_of_everything();
+EncodedRange range_of_prefix(std::string_view prefix);
+EncodedRange range_of_everything();
 
 }  // namespace vtkv

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/ceph/key_space.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,11 @@ using Pair = std::pair<std::string, std::string>;
 
 // Every string of up to `length` bytes from the ones that are special, and two that are not.
 std::vector<std::string> strings(size_t length) {
-  const std::string alphabet("\x00\x01\x02" "a" "\xfd\xfe\xff", 7);
+  const std::string alphabet(
+      "\x00\x01\x02"
+      "a"
+      "\xfd\xfe\xff",
+      7);
   std::vector<std::string> all{""};
   for (size_t from = 0; all.back().size() < length;) {
     const size_t to = all.size();
@@ -52,7 +57,7 @@ TEST(KeySpace, GivesBackWhatItWasGiven) {
 
 TEST(KeySpace, ARangeHoldsItsPrefixAndNothingElse) {
   for (const std::string& prefix : strings(2)) {
-    const KeyRange range = range_of_prefix(prefix);
+    const EncodedRange range = range_of_prefix(prefix);
     for (const std::string& other : strings(2)) {
       for (const std::string& key : {std::string(), std::string(1, '\0'), std::string("\xff\xff\xff")}) {
         const std::string encoded = encode_key(other, key);
@@ -63,14 +68,18 @@ TEST(KeySpace, ARangeHoldsItsPrefixAndNothingElse) {
 }
 
 TEST(KeySpace, EverythingIsBounded) {
-  const KeyRange all = range_of_everything();
+  const EncodedRange all = range_of_everything();
   for (const std::string& prefix : strings(2)) {
     ASSERT_LE(all.lower, encode_key(prefix, ""));
     ASSERT_LT(encode_key(prefix, "\xff\xff\xff\xff"), all.upper);
   }
 }
 
-TEST(KeySpace, StoresTextAsItIs) { EXPECT_EQ(encode_key("paxos", "17"), std::string("paxos\0" "17", 8)); }
+TEST(KeySpace, StoresTextAsItIs) {
+  EXPECT_EQ(encode_key("paxos", "17"), std::string("paxos\0"
+                                                   "17",
+                                                   8));
+}
 
 TEST(KeySpace, RefusesWhatItDidNotWrite) {
   std::string prefix = "p", key = "k";

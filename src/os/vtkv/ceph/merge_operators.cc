@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/ceph/merge_operators.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace vtkv {
 
 void MergeOperators::add(const std::string& prefix, std::shared_ptr<Operator> one) {
   std::erase_if(m_entries, [&](const Entry& entry) { return entry.prefix == prefix; });
-  KeyRange range = range_of_prefix(prefix);
+  EncodedRange range = range_of_prefix(prefix);
   m_entries.push_back({prefix, std::move(range.lower), std::move(range.upper), std::move(one)});
 }
 
@@ -38,7 +39,10 @@ namespace {
 class Resolver final : public WriteBatch::Handler {
  public:
   Resolver(DB* db, const MergeOperators& operators, const std::vector<uint32_t>& merges, WriteBatch* resolved)
-      : m_db(db), m_operators(operators), m_next_merge(merges.begin()), m_merges_end(merges.end()),
+      : m_db(db),
+        m_operators(operators),
+        m_next_merge(merges.begin()),
+        m_merges_end(merges.end()),
         m_resolved(resolved) {}
 
   const Status& status() const { return m_status; }
@@ -102,7 +106,7 @@ class Resolver final : public WriteBatch::Handler {
       *value = known->second;
       return {};
     }
-    const bool removed = std::any_of(m_removed.begin(), m_removed.end(), [&](const KeyRange& range) {
+    const bool removed = std::any_of(m_removed.begin(), m_removed.end(), [&](const EncodedRange& range) {
       return range.lower <= key && key < range.upper;
     });
     if (removed) {
@@ -123,7 +127,7 @@ class Resolver final : public WriteBatch::Handler {
   WriteBatch* const m_resolved;
   uint32_t m_puts = 0;
   std::map<std::string, Value, std::less<>> m_values;  // what this batch made of keys; nullopt: removed
-  std::vector<KeyRange> m_removed;                     // by this batch; m_values is newer
+  std::vector<EncodedRange> m_removed;                     // by this batch; m_values is newer
   Status m_status;
 };
 

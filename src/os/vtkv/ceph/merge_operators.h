@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // KeyValueDB's merge operators: which prefix has which, and what a batch means that uses them.
 //
 // vtkv stores no operands. A merge is resolved when its transaction is submitted: the value that it finds,

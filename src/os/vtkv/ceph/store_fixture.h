@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A VtkvStore in a directory of its own, for tests.
 #pragma once
 
@@ -23,8 +24,7 @@ class JoiningOperator final : public KeyValueDB::MergeOperator {
   void merge_nonexistent(const char* right, size_t right_bytes, std::string* merged) override {
     *merged = "new:" + std::string(right, right_bytes);
   }
-  void merge(const char* left, size_t left_bytes, const char* right, size_t right_bytes,
-             std::string* merged) override {
+  void merge(const char* left, size_t left_bytes, const char* right, size_t right_bytes, std::string* merged) override {
     *merged = std::string(left, left_bytes) + "," + std::string(right, right_bytes);
   }
   const char* name() const override { return "join"; }
@@ -32,7 +32,7 @@ class JoiningOperator final : public KeyValueDB::MergeOperator {
 
 class VtkvStoreFixture : public testing::Test {
  protected:
-  // Small enough that a test meets flushes, merges and recycled segments.
+  // Small enough that a test meets flushes, compactions and recycled segments.
   static constexpr const char* kSmall =
       "memtable_bytes=32K,log_segment_bytes=256K,initial_log_segments=2,zone_bytes=256K,block_cache_bytes=4M";
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/ceph/store_iterator.h"
 
 namespace vtkv {
@@ -24,31 +25,31 @@ ceph::buffer::ptr pointer_to(std::string_view bytes) {
 
 int CheckedIterator::check() const {
   if (const Status status = m_iterator->status(); !status.ok()) {
-    m_fatal.end("the keys from '" + m_place + "' on", status);
+    m_fatal.end("the keys from '" + m_position + "' on", status);
   }
   return 0;
 }
 
 int CheckedIterator::seek_to_first() {
-  m_place.clear();
+  m_position.clear();
   m_iterator->seek_to_first();
   return check();
 }
 
 int CheckedIterator::seek_to_last() {
-  m_place.clear();
+  m_position.clear();
   m_iterator->seek_to_last();
   return check();
 }
 
 int CheckedIterator::seek(std::string_view target) {
-  m_place.assign(target);
+  m_position.assign(target);
   m_iterator->seek(target);
   return check();
 }
 
 int CheckedIterator::seek_for_previous(std::string_view target) {
-  m_place.assign(target);
+  m_position.assign(target);
   m_iterator->seek_for_previous(target);
   return check();
 }
@@ -56,7 +57,7 @@ int CheckedIterator::seek_for_previous(std::string_view target) {
 // Ceph moves an iterator that has ended, too: it stays where it is.
 int CheckedIterator::next() {
   if (m_iterator->valid()) {
-    m_place.assign(m_iterator->key());
+    m_position.assign(m_iterator->key());
     m_iterator->next();
   }
   return check();
@@ -64,7 +65,7 @@ int CheckedIterator::next() {
 
 int CheckedIterator::previous() {
   if (m_iterator->valid()) {
-    m_place.assign(m_iterator->key());
+    m_position.assign(m_iterator->key());
     m_iterator->previous();
   }
   return check();
@@ -121,9 +122,7 @@ int PrefixIterator::upper_bound(const std::string& after) {
   return m_iterator.seek(behind(encode_key(m_prefix, after)));
 }
 
-int PrefixIterator::lower_bound(const std::string& to) {
-  return m_iterator.seek(encode_key(m_prefix, to));
-}
+int PrefixIterator::lower_bound(const std::string& to) { return m_iterator.seek(encode_key(m_prefix, to)); }
 
 int PrefixIterator::next() { return m_iterator.next(); }
 int PrefixIterator::prev() { return m_iterator.previous(); }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // KeyValueDB's iterators on the engine's: one snapshot, between two bounds.
 //
 // An iterator made for a prefix never looks outside it, so that what was removed beyond its ends costs it
@@ -33,7 +34,7 @@ class CheckedIterator {
  private:
   const std::unique_ptr<Iterator> m_iterator;
   const FatalReads& m_fatal;
-  std::string m_place;  // where the last move began
+  std::string m_position;  // where the last move began
 };
 
 class WholeSpaceIterator final : public KeyValueDB::WholeSpaceIteratorImpl {

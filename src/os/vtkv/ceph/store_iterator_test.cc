@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Iterators of the key-value store against a sorted map: every direction, every bound, through reopening,
-// flushes and merges.
+// flushes and compactions.
 
 #include "vtkv/ceph/store_iterator.h"
 
@@ -151,9 +152,9 @@ TEST_F(StoreIteratorTest, KeepsItsStateWhileRangesAreRemoved) {
   EXPECT_FALSE(later->valid());
 }
 
-// Ten thousand removals right behind, and right before, the prefix: a walk over the prefix reads the few
+// Ten thousand tombstones right behind, and right before, the prefix: a walk over the prefix reads the few
 // blocks of the prefix, in either direction.
-TEST_F(StoreIteratorTest, RemovalsElsewhereCostNothing) {
+TEST_F(StoreIteratorTest, TombstonesElsewhereCostNothing) {
   create();
   for (const char* prefix : {"o", "p", "q"}) {
     fill(prefix, 0, *prefix == 'p' ? 10 : 5000);
@@ -194,7 +195,10 @@ class StoreModelTest : public StoreIteratorTest, public testing::WithParamInterf
 
   std::string any_prefix() { return kPrefixes[m_random() % std::size(kPrefixes)]; }
   std::string any_key() {
-    static const std::string alphabet("\x00" "k\xff", 3);
+    static const std::string alphabet(
+        "\x00"
+        "k\xff",
+        3);
     std::string key;
     for (size_t bytes = m_random() % 4; key.size() < bytes;) {
       key.push_back(alphabet[m_random() % alphabet.size()]);
@@ -239,8 +243,9 @@ class StoreModelTest : public StoreIteratorTest, public testing::WithParamInterf
     for (uint32_t operations = 1 + m_random() % 8; operations > 0; --operations) {
       one_operation(transaction);
     }
-    ASSERT_EQ(m_random() % 4 == 0 ? m_store->submit_transaction_sync(transaction)
-                                  : m_store->submit_transaction(transaction), 0);
+    ASSERT_EQ(
+        m_random() % 4 == 0 ? m_store->submit_transaction_sync(transaction) : m_store->submit_transaction(transaction),
+        0);
   }
   // Names in the model from `at` on, forward and backward, must be what the iterator finds.
   template <typename It>
@@ -290,8 +295,8 @@ class StoreModelTest : public StoreIteratorTest, public testing::WithParamInterf
         part.emplace(name, value);
       }
     }
-    auto iterator = m_store->get_iterator(prefix, 0, {has_lower ? std::optional(lower) : std::nullopt,
-                                                      has_upper ? std::optional(upper) : std::nullopt});
+    auto iterator = m_store->get_iterator(
+        prefix, 0, {has_lower ? std::optional(lower) : std::nullopt, has_upper ? std::optional(upper) : std::nullopt});
     const Name to{prefix, any_key()};
     iterator->lower_bound(to.second);
     expect_at(iterator, part.lower_bound(to), part.end());

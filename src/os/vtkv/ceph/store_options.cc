@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/ceph/store_options.h"
 
 #include <algorithm>
@@ -23,6 +24,8 @@ constexpr uint64_t kTiB = 1024 * 1024 * kMiB;
 constexpr Known kKnown[] = {
     {"block_bytes", 4 * kKiB, kMiB, [](Options* o, uint64_t v) { o->geometry.block_bytes = static_cast<uint32_t>(v); }},
     {"block_cache_bytes", 0, kTiB, [](Options* o, uint64_t v) { o->block_cache_bytes = v; }},
+    {"fragmented_values_min", 0, kMiB,
+     [](Options* o, uint64_t v) { o->fragmented_values_min = static_cast<uint32_t>(v); }},
     {"gc_lookup_cost_bytes", 0, kMiB,
      [](Options* o, uint64_t v) { o->gc_lookup_cost_bytes = static_cast<uint32_t>(v); }},
     {"growth_factor", 2, 64, [](Options* o, uint64_t v) { o->growth_factor = static_cast<uint32_t>(v); }},
@@ -31,10 +34,17 @@ constexpr Known kKnown[] = {
     {"io_depth", 1, 4096, [](Options* o, uint64_t v) { o->io_depth = static_cast<unsigned>(v); }},
     {"log_segment_bytes", 16 * kKiB, kTiB, [](Options* o, uint64_t v) { o->geometry.log_segment_bytes = v; }},
     {"memtable_bytes", 4 * kKiB, kTiB, [](Options* o, uint64_t v) { o->memtable_bytes = v; }},
-    {"scattered_values_min", 0, kMiB,
-     [](Options* o, uint64_t v) { o->scattered_values_min = static_cast<uint32_t>(v); }},
     {"value_separation_bytes", 0, kTiB, [](Options* o, uint64_t v) { o->value_separation_bytes = v; }},
     {"zone_bytes", 4 * kKiB, kTiB, [](Options* o, uint64_t v) { o->geometry.zone_bytes = v; }},
+};
+
+// Names that options had in earlier versions.
+struct Renamed {
+  const char* was;
+  const char* is;
+};
+constexpr Renamed kRenamed[] = {
+    {"scattered_values_min", "fragmented_values_min"},  // tidy: allow the old name
 };
 
 std::string known_names() {
@@ -48,6 +58,11 @@ std::string known_names() {
 Status apply_one(const std::string& name, const std::string& value, Options* options) {
   const auto known =
       std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& one) { return name == one.name; });
+  for (const auto& [was, is] : kRenamed) {
+    if (name == was) {
+      return Status::invalid_argument("option " + name + " of vtkv is called " + is + " now: give that one");
+    }
+  }
   if (known == std::end(kKnown)) {
     return Status::invalid_argument("vtkv has no option '" + name + "'; it has " + known_names());
   }

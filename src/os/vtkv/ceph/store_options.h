@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The options of a KeyValueDB as text, "memtable_bytes=64M,block_cache_bytes=256M", for the engine.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/ceph/store_transaction.h"
 
 #include "vtkv/ceph/key_space.h"
@@ -48,7 +49,7 @@ void StoreTransaction::remove_range(const std::string& lower, const std::string&
 }
 
 void StoreTransaction::rmkeys_by_prefix(const std::string& prefix) {
-  const KeyRange range = range_of_prefix(prefix);
+  const EncodedRange range = range_of_prefix(prefix);
   remove_range(range.lower, range.upper);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A KeyValueDB transaction: a batch of the engine, and which of its puts are merges.
 //
 // Not thread-safe. Submitting it leaves it as it was.
@@ -17,8 +18,8 @@ class StoreTransaction final : public KeyValueDB::TransactionImpl {
   // `operators` outlives it.
   explicit StoreTransaction(const MergeOperators& operators) : m_operators(operators) {}
 
-  using KeyValueDB::TransactionImpl::set;
   using KeyValueDB::TransactionImpl::rmkey;
+  using KeyValueDB::TransactionImpl::set;
   void set(const std::string& prefix, const std::string& key, const ceph::buffer::list& value) override;
   void rmkey(const std::string& prefix, const std::string& key) override;
   void rmkeys_by_prefix(const std::string& prefix) override;

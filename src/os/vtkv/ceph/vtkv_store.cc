@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/ceph/vtkv_store.h"
 
 #include "common/ceph_context.h"
@@ -117,8 +118,8 @@ int VtkvStore::do_open(std::ostream& out, Mode mode) {
       derr << error.work->name << " works again" << dendl;
     } else {
       derr << error.work->name << " has failed, and is tried again: " << error.status.message()
-           << (error.status.is_no_space() ? "; free space on the file system of " : "; check the disk of ") << m_directory
-           << dendl;
+           << (error.status.is_no_space() ? "; free space on the file system of " : "; check the disk of ")
+           << m_directory << dendl;
     }
   };
   if (const Status status = open_database(mode); !status.ok()) {
@@ -130,17 +131,22 @@ int VtkvStore::do_open(std::ostream& out, Mode mode) {
 }
 
 void VtkvStore::close() {
+  std::thread compacting;
   {
-    std::lock_guard lock(m_compact_lock);
+    vtkv::MutexLock lock(m_compact_lock);
     m_closing = true;
     m_compact_changed.notify_all();
+    compacting.swap(m_compact_thread);
   }
-  if (m_compact_thread.joinable()) {
-    m_compact_thread.join();
+  if (compacting.joinable()) {
+    compacting.join();
   }
   m_db.reset();
-  m_closing = false;
-  m_compact_wanted = false;
+  {
+    vtkv::MutexLock lock(m_compact_lock);
+    m_closing = false;
+    m_compact_wanted = false;
+  }
   if (m_counters) {
     cct->get_perfcounters_collection()->remove(m_counters);
     delete m_counters;
@@ -195,22 +201,25 @@ class VtkvStore::Pending final : public vtkv::Submission {
   Outcome* m_outcome;
 };
 
-KeyValueDB::Transaction VtkvStore::get_transaction() {
-  return std::make_shared<vtkv::StoreTransaction>(m_operators);
-}
+KeyValueDB::Transaction VtkvStore::get_transaction() { return std::make_shared<vtkv::StoreTransaction>(m_operators); }
 
 Status VtkvStore::apply(const vtkv::StoreTransaction& transaction, bool wait, vtkv::SequenceNumber* sequence) {
   VTKV_RETURN_IF_ERROR(transaction.status());
-  vtkv::WriteBatch batch;
-  std::unique_lock merge_lock(m_merge_lock, std::defer_lock);
-  if (transaction.needs_merge_lock()) {
-    merge_lock.lock();
+  if (!transaction.needs_merge_lock()) {
+    return resolve_and_submit(transaction, wait, sequence);
   }
+  vtkv::MutexLock lock(m_merge_lock);
+  return resolve_and_submit(transaction, wait, sequence);
+}
+
+Status VtkvStore::resolve_and_submit(const vtkv::StoreTransaction& transaction, bool wait,
+                                     vtkv::SequenceNumber* sequence) {
+  vtkv::WriteBatch batch;
   if (transaction.merges().empty()) {
     batch = transaction.batch();
   } else {
-    VTKV_RETURN_IF_ERROR(vtkv::resolve_merges(m_db.get(), m_operators, transaction.batch(), transaction.merges(),
-                                              &batch));
+    VTKV_RETURN_IF_ERROR(
+        vtkv::resolve_merges(m_db.get(), m_operators, transaction.batch(), transaction.merges(), &batch));
     m_counters->inc(l_vtkv_merges, transaction.merges().size());
   }
   if (!wait) {
@@ -272,16 +281,15 @@ int VtkvStore::get(const std::string& prefix, const std::set<std::string>& keys,
 }
 
 KeyValueDB::WholeSpaceIterator VtkvStore::get_wholespace_iterator(IteratorOpts) {
-  const vtkv::KeyRange range = vtkv::range_of_everything();
+  const vtkv::EncodedRange range = vtkv::range_of_everything();
   return std::make_shared<vtkv::WholeSpaceIterator>(m_db->new_iterator(range.lower, range.upper), m_fatal_reads);
 }
 
-KeyValueDB::Iterator VtkvStore::get_iterator(const std::string& prefix, IteratorOpts options,
-                                             IteratorBounds bounds) {
+KeyValueDB::Iterator VtkvStore::get_iterator(const std::string& prefix, IteratorOpts options, IteratorBounds bounds) {
   if (prefix.empty()) {
     return make_iterator(prefix, get_wholespace_iterator(options));
   }
-  vtkv::KeyRange range = vtkv::range_of_prefix(prefix);
+  vtkv::EncodedRange range = vtkv::range_of_prefix(prefix);
   if (bounds.lower_bound) {
     range.lower = vtkv::encode_key(prefix, *bounds.lower_bound);
   }
@@ -355,7 +363,10 @@ void VtkvStore::compact() {
 }
 
 void VtkvStore::compact_async() {
-  std::lock_guard lock(m_compact_lock);
+  vtkv::MutexLock lock(m_compact_lock);
+  if (m_closing) {
+    return;
+  }
   m_compact_wanted = true;
   if (!m_compact_thread.joinable()) {
     m_compact_thread = std::thread([this] { run_compactions(); });
@@ -365,9 +376,9 @@ void VtkvStore::compact_async() {
 
 // Requests that come while one compaction runs are served by the next, together.
 void VtkvStore::run_compactions() {
-  std::unique_lock lock(m_compact_lock);
+  vtkv::MutexLock lock(m_compact_lock);
   for (;;) {
-    m_compact_changed.wait(lock, [this] { return m_compact_wanted || m_closing; });
+    m_compact_changed.wait(lock, [this]() REQUIRES(m_compact_lock) { return m_compact_wanted || m_closing; });
     if (m_closing) {
       return;
     }

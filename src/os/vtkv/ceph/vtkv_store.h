@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // vtkv as a Ceph key-value store: `KeyValueDB::create(cct, "vtkv", directory)`.
 //
 // What Ceph's interface leaves open is answered here:
@@ -13,10 +14,8 @@
 // iterators are destroyed before the store is closed.
 #pragma once
 
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
@@ -26,6 +25,7 @@
 #include "vtkv/ceph/merge_operators.h"
 #include "vtkv/ceph/store_transaction.h"
 #include "vtkv/db.h"
+#include "vtkv/util/mutex.h"
 
 class VtkvStore final : public KeyValueDB {
  public:
@@ -69,7 +69,7 @@ class VtkvStore final : public KeyValueDB {
   // Properties are the statistics' names behind "vtkv.", e.g. "vtkv.log_bytes".
   bool get_property(const std::string& property, uint64_t* out) override;
 
-  // The engine merges as a whole: a range or a prefix asks for the same.
+  // The engine compacts as a whole: a range or a prefix asks for the same.
   void compact() override;
   void compact_async() override;
   void compact_prefix(const std::string&) override { compact(); }
@@ -87,6 +87,8 @@ class VtkvStore final : public KeyValueDB {
   int submit(const Transaction& transaction, bool wait);
   // Makes the transaction visible. For a caller who will wait for it, *sequence is its last one.
   vtkv::Status apply(const vtkv::StoreTransaction& transaction, bool wait, vtkv::SequenceNumber* sequence);
+  // The same, under m_merge_lock where the transaction needs it.
+  vtkv::Status resolve_and_submit(const vtkv::StoreTransaction& transaction, bool wait, vtkv::SequenceNumber* sequence);
   void run_compactions();
 
   CephContext* const cct;  // Ceph's logging macros want the name
@@ -95,14 +97,14 @@ class VtkvStore final : public KeyValueDB {
   const std::map<std::string, std::string> m_given_options;
   vtkv::Options m_options;
   vtkv::MergeOperators m_operators;
-  std::mutex m_merge_lock;  // from reading the old value until the new one is visible
+  vtkv::Mutex m_merge_lock;  // held from reading the old values until the new ones are visible, over both
   std::unique_ptr<vtkv::DB> m_db;
   bool m_read_only = false;
   PerfCounters* m_counters = nullptr;
 
-  std::mutex m_compact_lock;
-  std::condition_variable m_compact_changed;
-  bool m_compact_wanted = false;
-  bool m_closing = false;
-  std::thread m_compact_thread;  // started by the first compact_async
+  vtkv::Mutex m_compact_lock;
+  vtkv::ConditionVariable m_compact_changed;
+  bool m_compact_wanted GUARDED_BY(m_compact_lock) = false;
+  bool m_closing GUARDED_BY(m_compact_lock) = false;
+  std::thread m_compact_thread GUARDED_BY(m_compact_lock);  // started by the first compact_async
 };

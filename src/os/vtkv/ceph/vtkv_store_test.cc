@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What Ceph's own test_kv leaves out: opening and refusing, transactions as a whole, merges, reads of one state.
 
 #include "vtkv/ceph/vtkv_store.h"
@@ -70,6 +71,9 @@ TEST_F(VtkvStoreTest, OptionsAreNamedWhenTheyAreWrong) {
   std::ostringstream out;
   EXPECT_EQ(given.create_and_open(out, ""), -EINVAL);
   EXPECT_NE(out.str().find("no option 'memtable_byte'"), std::string::npos) << out.str();
+  VtkvStore old(g_ceph_context, m_directory, {{"scattered_values_min", "8"}});  // tidy: allow the old name
+  EXPECT_EQ(old.create_and_open(out, ""), -EINVAL);
+  EXPECT_NE(out.str().find("is called fragmented_values_min now"), std::string::npos) << out.str();
   EXPECT_FALSE(std::filesystem::exists(m_directory));
 }
 
@@ -104,7 +108,6 @@ TEST_F(VtkvStoreTest, RepairTellsAWholeStoreFromADamagedOne) {
 
 // An error would be taken for a key that is not there, and an iterator that ends for the end of the keys.
 TEST_F(VtkvStoreTest, WhatCannotBeReadEndsTheProcess) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
   create();
   for (int i = 0; i < 200; ++i) {
     set("p", std::to_string(i), std::string(500, 'v'));
@@ -242,8 +245,7 @@ class AddingOperator final : public KeyValueDB::MergeOperator {
   void merge_nonexistent(const char* right, size_t bytes, std::string* merged) override {
     merged->assign(right, bytes);
   }
-  void merge(const char* left, size_t left_bytes, const char* right, size_t right_bytes,
-             std::string* merged) override {
+  void merge(const char* left, size_t left_bytes, const char* right, size_t right_bytes, std::string* merged) override {
     *merged = std::to_string(std::stol(std::string(left, left_bytes)) + std::stol(std::string(right, right_bytes)));
   }
   const char* name() const override { return "add"; }
@@ -266,8 +268,8 @@ TEST_F(VtkvStoreTest, NoMergeIsLostBetweenThreads) {
         transaction->rm_range_keys("N", "own" + std::to_string(number), "own" + std::to_string(number) + "~");
         transaction->merge("N", "own" + std::to_string(number), list(std::to_string(i)));
         transaction->set("bulk", std::to_string(number * kRounds + i), list(std::string(100, 'b')));
-        EXPECT_EQ(i % 10 == 0 ? m_store->submit_transaction_sync(transaction)
-                              : m_store->submit_transaction(transaction), 0);
+        EXPECT_EQ(
+            i % 10 == 0 ? m_store->submit_transaction_sync(transaction) : m_store->submit_transaction(transaction), 0);
       }
     });
   }

@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Work in the background that fails: it is told, counted, tried again, and over when its cause is. And work under way
 // when the database is closed.
 
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <mutex>
 
 #include "vtkv/db.h"
 #include "vtkv/testing/sim_env.h"
+#include "vtkv/util/mutex.h"
 
 namespace vtkv {
 namespace {
@@ -26,9 +27,18 @@ class DbBackgroundTest : public testing::Test {
     if (!m_env.exists("/db")) {
       ASSERT_TRUE(DB::create(&m_env, "/db", m_options).ok());
     }
+    reopen();
+    m_env.run_until_idle();
+  }
+  // Its workers have done nothing yet.
+  void reopen() {
+    m_db.reset();
     const Status status = DB::open(&m_env, "/db", m_options, &m_db);
     ASSERT_TRUE(status.ok()) << status.to_string();
-    m_env.run_until_idle();
+  }
+  void reopen_to_compact() {
+    m_options.auto_compaction = true;
+    reopen();
   }
   static std::string key(int i) { return "key" + std::to_string(10000 + i); }
   void put(int first, int count, size_t value_bytes = 100) {
@@ -84,52 +94,52 @@ TEST_F(DbBackgroundTest, AFlushWithoutSpaceIsToldOnceAndGoesOnByItself) {
   EXPECT_TRUE(m_fatal.ok());
 }
 
-TEST_F(DbBackgroundTest, AMergeWithoutSpaceGoesOnByItself) {
-  m_options.merging = false;
+TEST_F(DbBackgroundTest, ACompactionWithoutSpaceGoesOnByItself) {
+  m_options.auto_compaction = false;
   open();
   flush_runs(4, 200);
+  reopen_to_compact();
   m_env.fail_nth(SimCall::allocate, 1, Status::from_errno(ENOSPC, "injected"), true);
-  m_db->set_merging(true);
   m_env.advance(std::chrono::seconds(10));
   ASSERT_EQ(m_told.size(), 1u);
-  EXPECT_EQ(m_told[0].work, &kMergeWork);
-  EXPECT_EQ(m_db->statistics().merges, 0u);
+  EXPECT_EQ(m_told[0].work, &kCompactionWork);
+  EXPECT_EQ(m_db->statistics().compactions, 0u);
   m_env.clear_faults();
   m_env.advance(std::chrono::seconds(6));
-  EXPECT_GT(m_db->statistics().merges, 0u);
+  EXPECT_GT(m_db->statistics().compactions, 0u);
   EXPECT_TRUE(m_db->background_errors().empty());
   EXPECT_EQ(m_told.size(), 2u);
 }
 
-// What cannot be read is put aside: it slows nobody, and other merges go on.
-TEST_F(DbBackgroundTest, ADamagedBlockStopsItsMergeOnly) {
-  m_options.merging = false;
+// What cannot be read is quarantined: it slows nobody, and other compactions go on.
+TEST_F(DbBackgroundTest, ADamagedBlockStopsItsCompactionOnly) {
+  m_options.auto_compaction = false;
   m_options.memtable_bytes = 8 << 10;  // the measure of the debt
   m_options.checkpoint_log_bytes = 1 << 30;
   m_options.geometry.log_segment_bytes = 1 << 20;
   open();
   flush_runs(2, 300);
+  reopen_to_compact();
   m_env.fail_nth(SimCall::read, 1, Status::from_errno(EIO, "bad sector"), true);
-  m_db->set_merging(true);
   m_env.run_until_idle();
   m_env.advance(std::chrono::milliseconds(50));
   ASSERT_EQ(m_told.size(), 1u);
-  EXPECT_EQ(m_told[0].work, &kMergeWork);
-  EXPECT_EQ(m_db->statistics().merge_debt_bytes, 0u);
+  EXPECT_EQ(m_told[0].work, &kCompactionWork);
+  EXPECT_EQ(m_db->statistics().compaction_debt_bytes, 0u);
   EXPECT_TRUE(m_fatal.ok());
   m_env.clear_faults();
   m_env.advance(std::chrono::seconds(300));
   EXPECT_TRUE(m_db->background_errors().empty());
-  EXPECT_EQ(m_db->statistics().merges, 1u);
+  EXPECT_EQ(m_db->statistics().compactions, 1u);
   EXPECT_EQ(m_told.size(), 2u);
 }
 
 TEST_F(DbBackgroundTest, AManifestThatCannotBeWrittenEndsTheDatabaseAtOnce) {
-  m_options.merging = false;
+  m_options.auto_compaction = false;
   open();
   flush_runs(4, 200);
+  reopen_to_compact();
   m_env.fail_nth(SimCall::sync, 2, Status::from_errno(ENOSPC, "injected"), false);  // as final as any
-  m_db->set_merging(true);
   m_env.run_until_idle();
   EXPECT_FALSE(m_fatal.ok());
 }
@@ -141,7 +151,7 @@ class DbClosingTest : public DbBackgroundTest {
     m_options.geometry = {.log_segment_bytes = 1 << 20, .initial_log_segments = 16, .zone_bytes = 256 << 10};
     m_options.memtable_bytes = 64 << 20;
     m_options.checkpoint_log_bytes = 1 << 30;
-    m_options.merging = false;
+    m_options.auto_compaction = false;
     m_options.stitch_threshold_bytes = kNeverStitch;
   }
   uint64_t io() const {
@@ -158,23 +168,27 @@ class DbClosingTest : public DbBackgroundTest {
     }
     m_env.run_until_idle();
   }
-  // `prepare` leaves the same each time, `begin` starts the work.
+  void reopen_to_stay() {
+    m_options.auto_compaction = false;
+    reopen();
+  }
+  // `prepare` leaves the same each time, after `begin` the work is due.
   void close_in(const std::function<void()>& prepare, const std::function<void()>& begin) {
     open();
     prepare();
-    uint64_t before = io();
     begin();
+    uint64_t before = io();
     m_env.advance(std::chrono::seconds(1));
     const uint64_t whole = io() - before;
     ASSERT_GT(whole, 50u);
 
     prepare();
-    before = io();
     begin();
+    before = io();
     const auto signal = m_env.new_signal();
-    std::mutex lock;
+    Mutex lock;
     {
-      std::unique_lock waiting(lock);
+      MutexLock waiting(lock);
       signal->wait(waiting, [&] { return io() >= before + whole / 10; });
     }
     before = io();
@@ -186,30 +200,25 @@ class DbClosingTest : public DbBackgroundTest {
   }
 };
 
-TEST_F(DbClosingTest, ALargeMergeIsGivenUp) {
-  close_in([&] { m_db->set_merging(false), fill(4); }, [&] { m_db->set_merging(true); });
+TEST_F(DbClosingTest, ALargeCompactionIsGivenUp) {
+  close_in([&] { reopen_to_stay(), fill(4); }, [&] { reopen_to_compact(); });
 }
 
 // Nothing is copied, but every key is read.
-TEST_F(DbClosingTest, AMergeThatReadsKeysForItsFilterIsGivenUp) {
+TEST_F(DbClosingTest, ACompactionThatReadsKeysForItsFilterIsGivenUp) {
   m_options.stitch_threshold_bytes = 0;
-  const auto reopen = [&](double rate) {
-    m_options.filter_false_positive_rate = rate;
-    m_db.reset();
-    open();
-  };
   int first = 0;
   close_in(
       [&] {
-        m_db->set_merging(false);
-        reopen(0.008);
+        m_options.filter_false_positive_rate = 0.008;
+        reopen_to_stay();
         for (int run = 0; run < 4; ++run, first += 2000) {
           put(first, 2000, 1000);
           ASSERT_TRUE(m_db->flush().ok());
         }
-        reopen(1e-6);
+        m_options.filter_false_positive_rate = 1e-6;
       },
-      [&] { m_db->set_merging(true); });
+      [&] { reopen_to_compact(); });
 }
 
 TEST_F(DbClosingTest, ALargeFlushIsGivenUp) {

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The database as the collector of the value log sees it (value_gc.h).
 
 #include <algorithm>
 
-#include "vtkv/db/bulk.h"
 #include "vtkv/db/db_impl.h"
+#include "vtkv/wal/write_buffer.h"
 
 namespace vtkv {
 
@@ -13,20 +14,20 @@ Status DbImpl::collect_garbage(bool full) {
     VTKV_RETURN_IF_ERROR(compact());  // the account of what lives is exact then
   }
   VTKV_RETURN_IF_ERROR(run_gc(full ? ValueGc::Request::full : ValueGc::Request::round));
-  VTKV_RETURN_IF_ERROR(flush());  // a checkpoint above the new places
+  VTKV_RETURN_IF_ERROR(flush());  // a checkpoint above the new addresses
   VTKV_RETURN_IF_ERROR(run_gc(ValueGc::Request::settle));
   if (full) {
-    VTKV_RETURN_IF_ERROR(m_tree->forget_segments({}));  // the older slot holds what compact() replaced
+    VTKV_RETURN_IF_ERROR(m_tree->forget_segments({}));  // the older copy holds what compact() replaced
     m_tree->give_back_zones();
     m_pool->remove_spares();
-    wake(m_log_worker);
+    wake(Role::log);
   }
   return Status();
 }
 
 Status DbImpl::run_gc(ValueGc::Request what) {
   const uint64_t number = m_gc->request(what);
-  wake(m_gc_worker);
+  wake(Role::gc);
   VTKV_RETURN_IF_ERROR(wait_until([&] { return m_gc->served() >= number; }));
   return m_gc->error();
 }
@@ -56,7 +57,7 @@ Status DbImpl::gc_relocate(const Relocation* first, size_t count, SequenceNumber
   WriteBatch batch;
   bool wake_worker = false;
   {
-    std::lock_guard lock(m_write_lock);
+    MutexLock lock(m_write_lock);
     if (m_pipeline->failed()) {
       return m_pipeline->failure();
     }
@@ -73,7 +74,7 @@ Status DbImpl::gc_relocate(const Relocation* first, size_t count, SequenceNumber
         batch.put(value->key, value->value);
       }
     }
-    wake_worker = !batch.empty() && insert_bulk(batch);
+    wake_worker = !batch.empty() && insert_into_write_buffer(batch);
     *last = m_last_sequence;
   }
   if (wake_worker) {
@@ -83,13 +84,13 @@ Status DbImpl::gc_relocate(const Relocation* first, size_t count, SequenceNumber
 }
 
 // Writers and the collector come first.
-void DbImpl::put_together(const std::vector<Relocation>& values, SequenceNumber checked) {
+void DbImpl::relocate_values(const std::vector<Relocation>& values, SequenceNumber checked) {
   uint64_t bytes = 0;
   for (const Relocation& value : values) {
     bytes += value.key.size() + value.value.size();
   }
   // What waits may fill a segment's end in vain.
-  const uint64_t waiting = m_pipeline->bulk_bytes() + bytes;
+  const uint64_t waiting = m_pipeline->write_buffer_bytes() + bytes;
   const bool crowded = waiting > unwritten_bytes_most(m_options.memtable_bytes) / 2 || m_gc->pressure() > 1 ||
                        2 * waiting > m_pool->room_bytes();
   SequenceNumber last = 0;
@@ -103,24 +104,24 @@ SequenceNumber DbImpl::gc_oldest_snapshot() {
   return sequences.empty() ? UINT64_MAX : sequences.front();
 }
 
-uint64_t DbImpl::gc_start_era() {
-  std::lock_guard lock(m_state_lock);
+uint64_t DbImpl::gc_start_reader_epoch() {
+  MutexLock lock(m_state_lock);
   auto state = std::make_shared<ReadState>(*m_state);
-  state->era = std::make_shared<const int>(0);
-  m_eras[m_era] = m_state->era;
+  state->reader_epoch = std::make_shared<const int>(0);
+  m_reader_epochs[m_reader_epoch] = m_state->reader_epoch;
   m_state = std::move(state);
-  return m_era++;
+  return m_reader_epoch++;
 }
 
-bool DbImpl::gc_era_has_ended(uint64_t era) {
-  std::lock_guard lock(m_state_lock);
-  std::erase_if(m_eras, [](const auto& entry) { return entry.second.expired(); });
-  return m_eras.empty() || m_eras.begin()->first > era;
+bool DbImpl::gc_reader_epoch_has_ended(uint64_t reader_epoch) {
+  MutexLock lock(m_state_lock);
+  std::erase_if(m_reader_epochs, [](const auto& entry) { return entry.second.expired(); });
+  return m_reader_epochs.empty() || m_reader_epochs.begin()->first > reader_epoch;
 }
 
 void DbImpl::gc_released() {
   m_segments_released.store(true);
-  wake(m_flush_worker);
+  wake(Role::flush);
 }
 
 }  // namespace vtkv

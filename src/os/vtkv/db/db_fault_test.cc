@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // One I/O fails: nothing wrong is ever acknowledged or read, the error is told once, and the database
 // opens again with everything that was acknowledged.
 
 #include <gtest/gtest.h>
 
 #include "vtkv/testing/crash_images.h"
-#include "vtkv/testing/kv_world.h"
+#include "vtkv/testing/kv_workload.h"
 #include "vtkv/testing/sim_fault.h"
 
 namespace vtkv {
@@ -25,8 +26,8 @@ std::string after_power_loss(const SimEnv& env, const KvHistory& history, uint64
   for (const uint64_t number : {uint64_t{0}, seed % count, count - 1}) {
     const CrashState state = images.state(end, number);
     const auto crashed = images.materialize(state);
-    KvWorld world(crashed.get(), {}, history);
-    if (std::string text = world.open(acknowledged(env), collected(env.trace().marks)); !text.empty()) {
+    KvWorkload workload(crashed.get(), {}, history);
+    if (std::string text = workload.open(acknowledged(env), collected(env.trace().marks)); !text.empty()) {
       return text + ", in " + state.to_string();
     }
   }
@@ -41,21 +42,21 @@ TEST_P(DbFaultTest, NthFailureLosesNothing) {
   uint64_t struck = 0;
   for (uint64_t n = 1; n < 400; ++n) {
     SimEnv env({.seed = n, .interleaved = n % 2 == 0});
-    ASSERT_TRUE(KvWorld::create(&env, {}).ok());
+    ASSERT_TRUE(KvWorkload::create(&env, {}).ok());
     KvHistory history;
     NthFailure failure(&env, fault.call, n, fault.persistent, fault.error_number);
     {
-      KvWorld world(&env, {}, {});
-      if (world.open(0).empty()) {
-        world.run(12, n);
-        history = world.history();
+      KvWorkload workload(&env, {}, {});
+      if (workload.open(0).empty()) {
+        workload.run(12, n);
+        history = workload.history();
         // A flush that failed has left writes in doubt: what is acknowledged must not depend on them.
       }
-      world.close();
+      workload.close();
     }
     const bool reached = failure.end();
     ASSERT_EQ(after_power_loss(env, history, n), "") << fault.name << " " << n;
-    KvWorld again(&env, {}, history);
+    KvWorkload again(&env, {}, history);
     const std::string violation = again.open(acknowledged(env), collected(env.trace().marks));
     ASSERT_EQ(violation, "") << fault.name << " " << n;
     again.run(3, n);
@@ -74,24 +75,24 @@ TEST(DbSyncFaultTest, FailedSyncOfAnotherFileLosesNothing) {
   uint64_t struck = 0;
   for (uint64_t n = 1;; ++n) {
     SimEnv env({.seed = 3});
-    ASSERT_TRUE(KvWorld::create(&env, {}).ok());
+    ASSERT_TRUE(KvWorkload::create(&env, {}).ok());
     std::unique_ptr<File> other;
     ASSERT_TRUE(env.open_file("/other", {.create = true}, &other).ok());
     uint64_t steps = 0;
     KvHistory history;
     {
-      KvWorld world(&env, {}, {});
-      ASSERT_EQ(world.open(0), "");
+      KvWorkload workload(&env, {}, {});
+      ASSERT_EQ(workload.open(0), "");
       env.set_step_observer([&] {
         if (++steps == n) {
           env.fail_nth(SimCall::sync, 1, Status::from_errno(EIO, "injected"), false);
           EXPECT_FALSE(other->sync().ok());
         }
       });
-      world.run(40, 3);
-      history = world.history();
+      workload.run(40, 3);
+      history = workload.history();
       env.set_step_observer({});
-      world.close();
+      workload.close();
     }
     other.reset();
     env.clear_faults();
@@ -111,20 +112,20 @@ TEST_P(DbFaultTest, NthFailureOfCreateLeavesADirectoryToUse) {
   for (uint64_t n = 1; n < 200; ++n) {
     SimEnv env({.seed = n});
     NthFailure failure(&env, fault.call, n, fault.persistent, fault.error_number);
-    const Status status = KvWorld::create(&env, {});
+    const Status status = KvWorkload::create(&env, {});
     const bool reached = failure.end();
     EXPECT_EQ(status.ok(), !reached) << fault.name << " " << n << ": " << status.to_string();
     if (!status.ok() && !env.exists("/db/manifest")) {
       if (env.exists("/slots")) {
         ASSERT_TRUE(env.remove_file("/slots").ok());
       }
-      const Status again = KvWorld::create(&env, {});
+      const Status again = KvWorkload::create(&env, {});
       ASSERT_TRUE(again.ok()) << fault.name << " " << n << ": " << again.to_string();
     }
-    KvWorld world(&env, {}, {});
-    ASSERT_EQ(world.open(0), "") << fault.name << " " << n;
-    world.run(3, n);
-    world.close();
+    KvWorkload workload(&env, {}, {});
+    ASSERT_EQ(workload.open(0), "") << fault.name << " " << n;
+    workload.run(3, n);
+    workload.close();
     if (!reached) {
       return;
     }
@@ -132,14 +133,15 @@ TEST_P(DbFaultTest, NthFailureOfCreateLeavesADirectoryToUse) {
   FAIL() << "create never ran clean";
 }
 
-INSTANTIATE_TEST_SUITE_P(, DbFaultTest,
-                         testing::ValuesIn(sim_faults({{"remove_once", SimCall::remove, false},
-                                                       {"write_without_space_once", SimCall::write, false, ENOSPC},
-                                                       {"write_without_space_always", SimCall::write, true, ENOSPC},
-                                                       {"sync_without_space_once", SimCall::sync, false, ENOSPC},
-                                                       {"allocate_without_space_once", SimCall::allocate, false, ENOSPC},
-                                                       {"allocate_without_space_always", SimCall::allocate, true, ENOSPC}})),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    , DbFaultTest,
+    testing::ValuesIn(sim_faults({{"remove_once", SimCall::remove, false},
+                                  {"write_without_space_once", SimCall::write, false, ENOSPC},
+                                  {"write_without_space_always", SimCall::write, true, ENOSPC},
+                                  {"sync_without_space_once", SimCall::sync, false, ENOSPC},
+                                  {"allocate_without_space_once", SimCall::allocate, false, ENOSPC},
+                                  {"allocate_without_space_always", SimCall::allocate, true, ENOSPC}})),
+    [](const auto& info) { return std::string(info.param.name); });
 
 TEST(DbDamageTest, FailureIsToldOnceAndEndsEverything) {
   SimEnv env;
@@ -189,13 +191,13 @@ TEST(DbDamageTest, FullDiskDelaysTheFlushAndLosesNothing) {
 // the very end cannot be told from one that never arrived.)
 TEST(DbDamageTest, FlippedLogNeverGivesWrongData) {
   SimEnv env({.seed = 3});
-  KvWorldSettings settings;
-  ASSERT_TRUE(KvWorld::create(&env, settings).ok());
-  KvWorld world(&env, settings, {});
-  ASSERT_EQ(world.open(0), "");
-  world.run(30, 3);
-  const KvHistory history = world.history();
-  world.close();
+  KvWorkloadSettings settings;
+  ASSERT_TRUE(KvWorkload::create(&env, settings).ok());
+  KvWorkload workload(&env, settings, {});
+  ASSERT_EQ(workload.open(0), "");
+  workload.run(30, 3);
+  const KvHistory history = workload.history();
+  workload.close();
   env.restart_trace();
   uint64_t refused = 0;
   uint64_t opened = 0;
@@ -206,7 +208,7 @@ TEST(DbDamageTest, FlippedLogNeverGivesWrongData) {
     for (uint64_t sector = 0; sector < settings.log_segment_bytes / 512; ++sector) {
       SimEnv damaged({}, env.trace().base, env.trace().next_inode);
       damaged.flip_bits(path, sector * 512 + sector % 60, 0x10);
-      KvWorld again(&damaged, settings, history);
+      KvWorkload again(&damaged, settings, history);
       const std::string text = again.open(0);
       if (text.empty()) {
         ++opened;

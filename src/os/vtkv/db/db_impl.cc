@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/db/db_impl.h"
 
 #include <algorithm>
 
 #include "vtkv/db/own_submission.h"
 #include "vtkv/iter/db_iterator.h"
+#include "vtkv/util/invariants.h"
 
 namespace vtkv {
 
@@ -11,7 +13,7 @@ namespace {
 
 // Beyond this many memtables waiting to be flushed, acknowledgements are held back.
 constexpr size_t kClosedMemtablesTolerated = 4;
-// Beyond so many levels' worth of small runs waiting to be merged, likewise.
+// Beyond so many levels' worth of small runs waiting to be compacted, likewise.
 constexpr uint64_t kLevelsOfDebtTolerated = 8;
 constexpr std::chrono::microseconds kDelayPerMemtable{2000};
 constexpr std::chrono::microseconds kDelayMost{50000};
@@ -41,32 +43,33 @@ DbImpl::~DbImpl() {
   m_gc->stop();
   std::unique_ptr<Worker> collector;
   {
-    std::lock_guard lock(m_workers_lock);
-    collector.swap(m_gc_worker);
+    MutexLock lock(m_workers_lock);
+    collector.swap(m_workers[static_cast<size_t>(Role::gc)]);
   }
   collector.reset();  // it submits
-  if (m_flush_worker) {
-    m_pipeline->hurry();
-    std::unique_lock lock(m_wait_lock);
+  m_pipeline->hurry();
+  {
+    MutexLock lock(m_wait_lock);
     m_waiters.fetch_add(1);
     m_signal->wait(lock, [this] { return m_pipeline->outstanding() == 0; });
     m_waiters.fetch_sub(1);
   }
   m_pipeline->stop();
+  Workers ending;
   {
-    std::lock_guard lock(m_workers_lock);
-    m_closing = true;
+    MutexLock lock(m_workers_lock);
+    ending.swap(m_workers);
   }
-  m_merge_worker.reset();
-  m_flush_worker.reset();
-  m_log_worker.reset();
+  for (const Role role : {Role::compaction, Role::flush, Role::log}) {
+    ending[static_cast<size_t>(role)].reset();
+  }
   m_fetcher.reset();  // it wakes the collector
 }
 
 // --- reads --------------------------------------------------------------------------------------------
 
 std::shared_ptr<const ReadState> DbImpl::read_state() const {
-  std::lock_guard lock(m_state_lock);
+  MutexLock lock(m_state_lock);
   return m_state;
 }
 
@@ -99,11 +102,11 @@ std::unique_ptr<Iterator> DbImpl::new_iterator(std::string_view lower, std::stri
   const SequenceNumber checked = m_visible.load(std::memory_order_acquire);
   std::shared_ptr<const ReadState> state = read_state();
   const SequenceNumber sequence = read_sequence(snapshot);
-  const bool may_write = m_options.scattered_values_min > 0 && !snapshot && !read_only();
+  const bool may_write = m_options.fragmented_values_min > 0 && !snapshot && !read_only();
   ScanHost* const host = this;
   return std::make_unique<DbIterator>(
       std::move(state), m_values.get(), m_fetcher.get(), lower, upper, sequence, host,
-      may_write ? ScatteredValues(host, checked, m_options.scattered_values_min) : ScatteredValues());
+      may_write ? FragmentedValues(host, checked, m_options.fragmented_values_min) : FragmentedValues());
 }
 
 const Snapshot* DbImpl::take_snapshot() {
@@ -112,21 +115,21 @@ const Snapshot* DbImpl::take_snapshot() {
 
 void DbImpl::release_snapshot(const Snapshot* snapshot) {
   m_snapshots.release(snapshot);
-  wake(m_gc_worker);
+  wake(Role::gc);
 }
 
 // --- waiting ------------------------------------------------------------------------------------------
 
 void DbImpl::notify_waiters() {
   if (m_waiters.load() > 0) {
-    std::lock_guard lock(m_wait_lock);
+    MutexLock lock(m_wait_lock);
     m_signal->notify_all();
   }
 }
 
 // What is done may be undone at once, by another writer.
 Status DbImpl::wait_until(const std::function<bool()>& done) {
-  std::unique_lock lock(m_wait_lock);
+  MutexLock lock(m_wait_lock);
   m_waiters.fetch_add(1);
   bool is_done = false;
   m_signal->wait(lock, [&] { return (is_done = done()) || m_pipeline->failed(); });
@@ -153,26 +156,26 @@ Status DbImpl::flush() {
   m_errors.hurry(kFlushWork);
   const uint64_t wanted = close_memtable();
   m_pipeline->wake();
-  wake(m_flush_worker);
+  wake(Role::flush);
   if (m_pipeline->failed()) {
     return m_pipeline->failure();
   }
   VTKV_RETURN_IF_ERROR(
       wait_until([&] { return m_memtables_flushed.load() >= wanted || m_flush_failures.load() > failures; }));
-  std::lock_guard lock(m_error_lock);
+  MutexLock lock(m_error_lock);
   return m_memtables_flushed.load() >= wanted ? Status() : m_flush_error;
 }
 
 // With a sequence of their own they are told from earlier ones.
 void DbImpl::request_checkpoint() {
   submit(new OwnSubmission([] {}));
-  m_slots_wanted.store(2);
-  wake(m_flush_worker);
+  m_manifest_copies_wanted.store(2);
+  wake(Role::flush);
 }
 
 void DbImpl::request_flush() {
   m_flush_wanted.store(true);
-  wake(m_flush_worker);
+  wake(Role::flush);
 }
 
 Status DbImpl::defragment(const DefragmentOptions& options) {
@@ -181,24 +184,24 @@ Status DbImpl::defragment(const DefragmentOptions& options) {
   }
   uint64_t wanted = 0;
   {
-    std::lock_guard lock(m_defragment_lock);
+    MutexLock lock(m_defragment_lock);
     m_defragment_options = options;
     wanted = ++m_defragments_wanted;
   }
-  m_errors.hurry(kMergeWork);
-  wake(m_merge_worker);
+  m_errors.hurry(kCompactionWork);
+  wake(Role::compaction);
   VTKV_RETURN_IF_ERROR(wait_until([&] { return m_defragments_done.load() >= wanted; }));
-  std::lock_guard lock(m_error_lock);
+  MutexLock lock(m_error_lock);
   return m_defragment_error;
 }
 
 Status DbImpl::compact() {
   VTKV_RETURN_IF_ERROR(flush());
   const uint64_t wanted = m_compactions_wanted.fetch_add(1) + 1;
-  m_errors.hurry(kMergeWork);
-  wake(m_merge_worker);
+  m_errors.hurry(kCompactionWork);
+  wake(Role::compaction);
   VTKV_RETURN_IF_ERROR(wait_until([&] { return m_compactions_done.load() >= wanted; }));
-  std::lock_guard lock(m_error_lock);
+  MutexLock lock(m_error_lock);
   return m_compact_error;
 }
 
@@ -206,13 +209,13 @@ Status DbImpl::compact() {
 
 void DbImpl::commit_advanced() {
   if (m_closed_count.load() > 0) {
-    wake(m_flush_worker);
+    wake(Role::flush);
   }
   if (m_pool->wants_work()) {
-    wake(m_log_worker);
+    wake(Role::log);
   }
   if (m_gc->waits_for_log()) {
-    wake(m_gc_worker);
+    wake(Role::gc);
   }
   notify_waiters();
 }
@@ -229,17 +232,18 @@ void DbImpl::commit_failed(const Status& status) {
   }
 }
 
-// The least time between two commit groups: it grows with what waits to be flushed and merged, so that writers
+// The least time between two commit groups: it grows with what waits to be flushed and compacted, so that writers
 // slow down long before anything could run out, and never stop.
-std::chrono::microseconds DbImpl::commit_delay() {
+std::chrono::microseconds DbImpl::throttle_delay() {
   std::chrono::microseconds delay{0};
   if (const size_t closed = m_closed_count.load(); closed > kClosedMemtablesTolerated) {
     delay += kDelayPerMemtable * static_cast<int64_t>(closed - kClosedMemtablesTolerated);
   }
   const uint64_t tolerated = kLevelsOfDebtTolerated * m_options.runs_per_level * uint64_t{m_options.memtable_bytes};
-  if (const uint64_t debt = m_tree->merge_debt(); debt > tolerated) {
-    delay += std::chrono::microseconds(static_cast<int64_t>(
-        static_cast<double>(kDelayPerMemtable.count()) * static_cast<double>(debt - tolerated) / static_cast<double>(tolerated)));
+  if (const uint64_t debt = m_tree->compaction_debt(); debt > tolerated) {
+    delay += std::chrono::microseconds(
+        static_cast<int64_t>(static_cast<double>(kDelayPerMemtable.count()) * static_cast<double>(debt - tolerated) /
+                             static_cast<double>(tolerated)));
   }
   // The collector falls behind: the more the log outgrows its target, the slower it grows.
   if (const double excess = m_gc ? m_gc->pressure() - kFullnessTolerated : 0; excess > 0) {
@@ -248,9 +252,13 @@ std::chrono::microseconds DbImpl::commit_delay() {
   return std::min(kDelayMost, delay);
 }
 
-void DbImpl::wake(std::unique_ptr<Worker>& worker) {
-  std::lock_guard lock(m_workers_lock);
-  if (!m_closing && worker) {  // once closing, the destructor resets it without the lock
+void DbImpl::start_worker(Role role, const char* name, unsigned io_depth, Worker::Step step) {
+  m_workers[static_cast<size_t>(role)] = m_env->start_worker(name, io_depth, std::move(step));
+}
+
+void DbImpl::wake(Role role) {
+  MutexLock lock(m_workers_lock);
+  if (const auto& worker = m_workers[static_cast<size_t>(role)]) {
     worker->wake();
   }
 }
@@ -259,10 +267,11 @@ void DbImpl::wake(std::unique_ptr<Worker>& worker) {
 
 // Takes over the tree's runs; with `flushed`, drops the memtable that is among them now.
 void DbImpl::install_version(const MemTable* flushed) {
-  std::lock_guard lock(m_state_lock);
+  MutexLock lock(m_state_lock);
   auto state = std::make_shared<ReadState>(*m_state);
   state->version = m_tree->current();
   if (flushed) {
+    VTKV_ASSERT(!m_closed.empty() && m_closed.front().memtable.get() == flushed);
     std::erase_if(state->memtables, [&](const auto& memtable) { return memtable.get() == flushed; });
     m_closed.pop_front();
     m_closed_count.store(m_closed.size());
@@ -282,13 +291,13 @@ NextStep DbImpl::flush_step() {
   if (m_flush_wanted.exchange(false)) {
     (void)close_memtable();
   }
-  if (m_closed_count.load() == 0 && m_slots_wanted.load() > 0) {
-    m_slots_wanted.fetch_sub(1);
+  if (m_closed_count.load() == 0 && m_manifest_copies_wanted.load() > 0) {
+    m_manifest_copies_wanted.fetch_sub(1);
     (void)close_memtable();
   }
   Closed closed;
   {
-    std::lock_guard lock(m_state_lock);
+    MutexLock lock(m_state_lock);
     if (!m_closed.empty()) {
       closed = m_closed.front();
     }
@@ -300,11 +309,12 @@ NextStep DbImpl::flush_step() {
     return NextStep::later(wait);
   }
   LogPosition position;
-  const bool formed = m_pipeline->boundary_position(closed.last_sequence, &position);
+  const bool formed = m_pipeline->flush_point_position(closed.last_sequence, &position);
   if (m_options.mutations.flush_memtable_early) {
     return formed ? flush_one(closed, position) : NextStep::later(std::chrono::microseconds(10));
   }
-  // Rule 3: the tree must never hold what a crash could take back. commit_advanced() wakes us.
+  // The tree must never hold what a crash could take back: a memtable is flushed when all of it is at or below
+  // durable_seq. commit_advanced() wakes us.
   if (!formed || closed.last_sequence > m_pipeline->durable_sequence()) {
     return flush_idle();
   }
@@ -328,13 +338,13 @@ NextStep DbImpl::flush_failed(const Status& status) {
   }
   m_errors.note(kFlushWork, status);
   {
-    std::lock_guard lock(m_error_lock);
+    MutexLock lock(m_error_lock);
     m_flush_error = status;
   }
   m_flush_failures.fetch_add(1);
   if (is_list_full(status)) {
-    wake(m_merge_worker);  // both may make room
-    wake(m_gc_worker);
+    wake(Role::compaction);  // both may make room
+    wake(Role::gc);
   }
   if (!status.is_no_space()) {
     m_pipeline->fail(status);
@@ -348,21 +358,22 @@ void DbImpl::finish_flush() {
   const Closed closed = std::move(*m_written);
   m_written.reset();
   install_version(closed.memtable.get());
-  m_pipeline->forget_boundaries_before(closed.last_sequence);
-  // The older slot's: a recovery may have to fall back to it, and checks data from there on.
+  m_pipeline->forget_flush_points_before(closed.last_sequence);
+  // The older copy's: a recovery may have to fall back to it, and checks data from there on.
   m_pipeline->checkpoint_advanced(m_tree->oldest_log_position().sequence);
   m_memtables_flushed.fetch_add(1);
   tell_checkpoint();
-  wake(m_merge_worker);
-  wake(m_gc_worker);
+  wake(Role::compaction);
+  wake(Role::gc);
   notify_waiters();
 }
 
 NextStep DbImpl::flush_idle() const {
-  return m_releases.empty() && !m_release_is_due ? NextStep::on_event() : NextStep::later(kReadersGone);
+  return m_releases.empty() && !m_release_is_due && !m_segments_released.load() ? NextStep::on_event()
+                                                                                : NextStep::later(kReadersGone);
 }
 
-// Both manifest slots hold everything up to the oldest position: the log before it may go when nobody reads there. No
+// Both manifest copies hold everything up to the oldest position: the log before it may go when nobody reads there. No
 // run leads to a value that was put and overwritten in one memtable, so that no account knows its segment; but who has
 // begun to read while that memtable was there is still led to it.
 void DbImpl::tell_checkpoint() {
@@ -371,7 +382,7 @@ void DbImpl::tell_checkpoint() {
     m_told_checkpoint = oldest.sequence;
     Release release{oldest.epoch, {}};
     if (m_options.value_separation_bytes > 0 && !m_options.mutations.recycle_read_segments) {
-      release.era = gc_start_era();
+      release.reader_epoch = gc_start_reader_epoch();
     }
     m_releases.push_back(release);
     if (m_options.participant) {
@@ -382,7 +393,9 @@ void DbImpl::tell_checkpoint() {
 }
 
 void DbImpl::release_unread() {
-  while (!m_releases.empty() && (!m_releases.front().era || gc_era_has_ended(*m_releases.front().era))) {
+  while (!m_releases.empty() &&
+         (!m_releases.front().reader_epoch || gc_reader_epoch_has_ended(*m_releases.front().reader_epoch))) {
+    VTKV_ASSERT(m_releases.front().below_epoch >= m_release_below);
     m_release_below = m_releases.front().below_epoch;
     m_releases.pop_front();
     m_release_is_due = true;
@@ -390,54 +403,54 @@ void DbImpl::release_unread() {
   if (!m_release_is_due && !m_segments_released.load()) {
     return;
   }
-  std::unique_lock lock(m_log_files_lock, std::try_to_lock);
-  if (!lock.owns_lock()) {
+  if (!m_log_files_lock.try_lock()) {
     return;
   }
+  MutexLock lock(m_log_files_lock, std::adopt_lock);
   m_release_is_due = false;
   m_segments_released.store(false);
   m_pool->release_before(m_release_below, m_tree->listed_epochs());
   lock.unlock();
-  wake(m_log_worker);
+  wake(Role::log);
 }
 
-NextStep DbImpl::merge_step() {
+NextStep DbImpl::compaction_step() {
   if (m_pipeline->failed() || m_stopping.load()) {
     return NextStep::on_event();
   }
   const uint64_t wanted = m_compactions_wanted.load();
   const bool all = wanted > m_compactions_done.load();
-  const std::chrono::microseconds pause = m_errors.wait(kMergeWork);
+  const std::chrono::microseconds pause = m_errors.wait(kCompactionWork);
   if (pause.count() == 0) {
-    m_tree->try_put_aside_again();
-  } else if (m_errors.status(kMergeWork).is_no_space()) {
+    m_tree->retry_quarantined();
+  } else if (m_errors.status(kCompactionWork).is_no_space()) {
     return NextStep::later(pause);
   }
   const SnapshotSource snapshots = [this] { return m_snapshots.sequences(); };
   bool did = all;
-  Status status = all ? m_tree->merge_all(snapshots) : m_tree->merge_once(snapshots, &did);
+  Status status = all ? m_tree->compact_all(snapshots) : m_tree->compact_once(snapshots, &did);
   std::chrono::microseconds wait{};
   uint64_t ended = 0;
   if (status.ok() && !did) {
     status = defragment_step(&did, &wait, &ended);
   } else if (!status.ok()) {
-    // The pass has to wait until merging works again; whoever waits for it hears why.
-    std::lock_guard lock(m_defragment_lock);
+    // The pass has to wait until compaction works again; whoever waits for it hears why.
+    MutexLock lock(m_defragment_lock);
     m_defragments_started = m_defragments_wanted;
     ended = m_defragments_wanted > m_defragments_done.load() ? m_defragments_wanted : 0;
   }
   if (m_stopping.load() && status.code() == Status::Code::busy) {
     return NextStep::on_event();
   }
-  note_merge(status);
+  note_compaction(status);
   if (did || !status.ok()) {
     install_version(nullptr);
-    wake(m_flush_worker);  // tells of the checkpoint
-    wake(m_gc_worker);
+    wake(Role::flush);  // tells of the checkpoint
+    wake(Role::gc);
   }
   {
-    // Other merges, which succeed, may come before those who wait have looked.
-    std::lock_guard lock(m_error_lock);
+    // Other compactions, which succeed, may come before those who wait have looked.
+    MutexLock lock(m_error_lock);
     m_compact_error = all ? status : m_compact_error;
     m_defragment_error = ended > 0 ? status : m_defragment_error;
   }
@@ -451,7 +464,7 @@ NextStep DbImpl::merge_step() {
   }
   if (!status.ok() || !did) {
     // Others may be due besides what failed; it is tried again later.
-    const std::chrono::microseconds retry = m_errors.wait(kMergeWork);
+    const std::chrono::microseconds retry = m_errors.wait(kCompactionWork);
     return !status.ok() && !status.is_no_space() ? NextStep::later(std::min(retry, kHeldOpen))
            : retry.count() > 0                   ? NextStep::later(retry)
                                                  : NextStep::on_event();
@@ -459,12 +472,12 @@ NextStep DbImpl::merge_step() {
   return wait.count() > 0 ? NextStep::later(wait) : NextStep::now();
 }
 
-void DbImpl::note_merge(const Status& status) {
-  const Tree::PutAside aside = m_tree->put_aside();
-  const bool in_between = status.ok() && aside.failures > m_merges_put_aside;
-  m_merges_put_aside = aside.failures;
-  if (!status.ok() || aside.status.ok() || in_between) {
-    m_errors.note(kMergeWork, in_between ? aside.status : status);
+void DbImpl::note_compaction(const Status& status) {
+  const Tree::Quarantine quarantine = m_tree->quarantine();
+  const bool in_between = status.ok() && quarantine.failures > m_compactions_quarantined;
+  m_compactions_quarantined = quarantine.failures;
+  if (!status.ok() || quarantine.status.ok() || in_between) {
+    m_errors.note(kCompactionWork, in_between ? quarantine.status : status);
   }
   stop_with_tree();
 }
@@ -478,12 +491,16 @@ void DbImpl::stop_with_tree() {
 
 Status DbImpl::defragment_step(bool* did, std::chrono::microseconds* wait, uint64_t* ended) {
   if (!m_defragmenter->running()) {
-    std::lock_guard lock(m_defragment_lock);
-    if (m_defragments_started == m_defragments_wanted) {
-      return {};
+    DefragmentOptions options;
+    {
+      MutexLock lock(m_defragment_lock);
+      if (m_defragments_started == m_defragments_wanted) {
+        return {};
+      }
+      m_defragments_started = m_defragments_wanted;
+      options = m_defragment_options;
     }
-    m_defragments_started = m_defragments_wanted;
-    m_defragmenter->start(m_defragment_options);
+    m_defragmenter->start(options);
   }
   *did = true;
   const Status status = m_defragmenter->step([this] { return m_snapshots.sequences(); }, wait);
@@ -491,20 +508,12 @@ Status DbImpl::defragment_step(bool* did, std::chrono::microseconds* wait, uint6
   return status;
 }
 
-void DbImpl::set_merging(bool on) {
-  m_tree->set_merging(on);
-  wake(m_merge_worker);
-}
-
 NextStep DbImpl::log_step() {
   bool did = false;
-  std::unique_lock lock(m_log_files_lock, std::try_to_lock);
-  if (m_pipeline->failed() || !lock.owns_lock()) {
+  if (m_pipeline->failed() || m_stopping.load() || !m_log_files_lock.try_lock()) {
     return NextStep::on_event();
   }
-  if (m_stopping.load()) {
-    return NextStep::on_event();
-  }
+  MutexLock lock(m_log_files_lock, std::adopt_lock);
   if (const std::chrono::microseconds wait = m_errors.wait(kSegmentsWork); wait.count() > 0) {
     return NextStep::later(wait);
   }
@@ -532,15 +541,15 @@ DBStatistics DbImpl::statistics() const {
   const TreeStatistics tree = m_tree->statistics();
   statistics.memtable_flushes = tree.flushes;
   statistics.flush_bytes = tree.flush_bytes;
-  statistics.merges = tree.merges;
-  statistics.merge_bytes = tree.merge_bytes;
+  statistics.compactions = tree.compactions;
+  statistics.compaction_bytes = tree.compaction_bytes;
   statistics.filter_read_bytes = tree.filter_read_bytes;
   statistics.tree_entries = tree.entries;
   statistics.filter_bytes = tree.filter_bytes;
   statistics.stitched_bytes = tree.stitched_bytes;
   statistics.purges = tree.purges;
   statistics.index_bytes = tree.index_bytes;
-  statistics.merge_debt_bytes = tree.debt_bytes;
+  statistics.compaction_debt_bytes = tree.debt_bytes;
   statistics.zones = tree.zones;
   statistics.zones_in_use = tree.zones_in_use;
   statistics.defragmented_bytes = m_defragmenter ? m_defragmenter->report().moved_bytes : 0;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Making a database and opening one: recovery from the log, and the record that ends it.
 //
 // Layout: lock, log/000001.log ..., and the tree's files. While they are made there is a mark: with it they may be
@@ -6,13 +7,13 @@
 #include <algorithm>
 
 #include "vtkv/db/db_impl.h"
-#include "vtkv/db/log_recovery.h"
-#include "vtkv/db/memtable_inserter.h"
 #include "vtkv/db/ownership.h"
 #include "vtkv/env/read_only_env.h"
 #include "vtkv/iter/db_iterator.h"
-#include "vtkv/tree/salvaged.h"
+#include "vtkv/mem/memtable_inserter.h"
+#include "vtkv/table/salvaged.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/wal/log_recovery.h"
 
 namespace vtkv {
 
@@ -80,7 +81,9 @@ std::string describe_remains(const std::string& directory, const std::string& na
 Status check_may_create(Env* env, const std::string& directory) {
   std::vector<std::string> names;
   VTKV_RETURN_IF_ERROR(env->list_directory(directory, &names));
-  const auto holds = [&names](std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  const auto holds = [&names](std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
   if (holds("manifest")) {
     return Status::invalid_argument(directory + ": holds a database already; open it, or name another directory");
   }
@@ -133,17 +136,6 @@ std::set<uint64_t> epochs_of(const std::vector<SegmentValues>& segments) {
   return epochs;
 }
 
-Uuid new_uuid(Env* env) {
-  Uuid uuid;
-  for (size_t i = 0; i < uuid.size(); i += sizeof(uint64_t)) {
-    const uint64_t random = env->random_u64();
-    std::copy_n(reinterpret_cast<const uint8_t*>(&random), sizeof(random), uuid.begin() + static_cast<ptrdiff_t>(i));
-  }
-  uuid[6] = static_cast<uint8_t>((uuid[6] & 0x0f) | 0x40);  // version 4, variant 1 (RFC 9562)
-  uuid[8] = static_cast<uint8_t>((uuid[8] & 0x3f) | 0x80);
-  return uuid;
-}
-
 }  // namespace
 
 Status DB::create(Env* env, const std::string& directory, const Options& options) {
@@ -181,7 +173,7 @@ Status DB::open_read_only(Env* env, const std::string& directory, const Options&
   return Status();
 }
 
-Status DbImpl::open_parts(Salvaged* salvaged) {
+Status DbImpl::open_files(Salvaged* salvaged) {
   if (!m_env->exists(m_directory)) {
     return Status::not_found(m_directory + ": there is no such directory");
   }
@@ -207,14 +199,14 @@ LogRecovery DbImpl::new_recovery() const {
 
 // Everything up to end_recovery() only reads, but for what a crash left half done.
 Status DbImpl::recover() {
-  VTKV_RETURN_IF_ERROR(open_parts());
+  VTKV_RETURN_IF_ERROR(open_files());
   VTKV_RETURN_IF_ERROR(m_tree->clear_torn_checkpoint());
   if (m_env->exists(unfinished_path(m_directory))) {  // its making ended but for this
     VTKV_RETURN_IF_ERROR(remove_unfinished_mark(m_env, m_directory));
   }
   LogRecovery recovery = new_recovery();
   VTKV_RETURN_IF_ERROR(recovery.read_chain());
-  VTKV_RETURN_IF_ERROR(recovery.report_strays());
+  VTKV_RETURN_IF_ERROR(recovery.report_orphans());
   VTKV_RETURN_IF_ERROR(recovery.check_data());
   VTKV_RETURN_IF_ERROR(load_participant());
   VTKV_RETURN_IF_ERROR(replay(recovery));
@@ -226,11 +218,11 @@ Status DbImpl::recover() {
 
 Status DbImpl::recover_read_only(std::unique_ptr<Env> env) {
   m_read_only_env = std::move(env);
-  VTKV_RETURN_IF_ERROR(open_parts());
+  VTKV_RETURN_IF_ERROR(open_files());
   LogRecovery recovery = new_recovery();
   VTKV_RETURN_IF_ERROR(recovery.read_chain());
-  VTKV_RETURN_IF_ERROR(recovery.report_strays());
-  VTKV_RETURN_IF_ERROR(recovery.check_data(/*believe=*/true));
+  VTKV_RETURN_IF_ERROR(recovery.report_orphans());
+  VTKV_RETURN_IF_ERROR(recovery.check_data(/*assume_written=*/true));
   VTKV_RETURN_IF_ERROR(load_participant());
   VTKV_RETURN_IF_ERROR(replay(recovery));
   end_reading(recovery);
@@ -238,7 +230,8 @@ Status DbImpl::recover_read_only(std::unique_ptr<Env> env) {
 }
 
 void DbImpl::end_reading(const LogRecovery& recovery) {
-  m_last_sequence = recovery.end().sequence;
+  MutexLock lock(m_write_lock);
+  m_last_sequence = recovery.recovered_end().sequence;
   m_visible.store(m_last_sequence);
   install_first_state();
 }
@@ -263,12 +256,12 @@ class Replay final : public BatchVisitor {
   Replay(MemTable* memtable, const Options& options) : m_memtable(memtable), m_options(options) {}
 
   Status batch(SequenceNumber first, uint32_t sequence_count, std::string_view encoded,
-               const LogPlace& place) override {
+               const LogAddress& address) override {
     MemTableInserter inserter(m_memtable, first, encoded, m_options.value_separation_bytes, nullptr, 0,
                               m_options.mutations.lose_range_deletes);
     VTKV_RETURN_IF_ERROR(WriteBatch::iterate(encoded, inserter));
-    if (inserter.place()) {
-      *inserter.place() = place;
+    if (inserter.address()) {
+      *inserter.address() = address;
     }
     const uint64_t updates = std::max<uint64_t>(1, inserter.next_sequence() - first);
     if (updates != sequence_count) {
@@ -289,9 +282,12 @@ class Replay final : public BatchVisitor {
 }  // namespace
 
 Status DbImpl::replay(LogRecovery& recovery) {
-  m_active = std::make_shared<MemTable>();
-  Replay visitor(m_active.get(), m_options);
-  return recovery.replay(visitor);
+  auto memtable = std::make_shared<MemTable>();
+  Replay visitor(memtable.get(), m_options);
+  VTKV_RETURN_IF_ERROR(recovery.replay(visitor));
+  MutexLock lock(m_write_lock);
+  m_active = std::move(memtable);
+  return Status();
 }
 
 // What recovery has read may still be in a volatile cache, written by a process that was killed: it decides
@@ -312,24 +308,25 @@ Status DbImpl::sync_everything() {
   return m_options.external_store ? m_options.external_store->sync_all() : Status();
 }
 
-// Rule 4 of 2.3: an empty record after E, durable before anything else is written.
+// Recovery ends with a record of its own (doc/crash_consistency.md, What it asks in return): empty, with durable_seq =
+// recovered_end, durable before anything else is written.
 Status DbImpl::end_recovery(const LogRecovery& recovery, LogPosition* position) {
   VTKV_RETURN_IF_ERROR(sync_everything());
   m_pool->use_epochs_above(recovery.greatest_epoch());
   m_pool->release_before(m_tree->oldest_log_position().epoch, m_tree->listed_epochs());
-  *position = recovery.end();
+  *position = recovery.recovered_end();
   if (m_options.mutations.skip_recovery_record) {
     return m_pool->remove_half_made();
   }
   LogWriter writer(m_env, m_pool.get(), m_tree->uuid());
-  writer.start_after(recovery.end());
+  writer.start_after(recovery.recovered_end());
   FormedRecord record;
-  VTKV_RETURN_IF_ERROR(writer.form({{1, {}}}, recovery.end().sequence, kRecoveryRecord, &record));
+  VTKV_RETURN_IF_ERROR(writer.form({{1, {}}}, recovery.recovered_end().sequence, kRecoveryRecord, &record));
   VTKV_RETURN_IF_ERROR(record.segment->file->write(record.write_offset, record.data, record.write_bytes));
   VTKV_RETURN_IF_ERROR(record.segment->file->sync());
   *position = record.position;
   if (recovery.dropped_half_batch()) {  // it may be most of the log
-    m_pool->release_abandoned(recovery.end().epoch, record.segment->epoch, m_tree->listed_epochs());
+    m_pool->release_abandoned(recovery.recovered_end().epoch, record.segment->epoch, m_tree->listed_epochs());
   }
   return m_pool->remove_half_made();
 }
@@ -340,6 +337,7 @@ void DbImpl::install_first_state() {
   state->memtables.push_back(m_active);
   state->version = m_tree->current();
   state->order = EntryOrder(!m_options.mutations.drop_tie_by_source);
+  MutexLock lock(m_state_lock);
   m_state = std::move(state);
 }
 
@@ -347,29 +345,34 @@ void DbImpl::start_workers(const LogPosition& position) {
   const SequenceNumber horizon = m_options.mutations.skip_recovery_record ? position.sequence : position.sequence - 1;
   m_pipeline = std::make_unique<CommitPipeline>(m_env, m_options, m_pool.get(), m_tree->uuid(), position, horizon,
                                                 static_cast<CommitObserver*>(this));
-  m_last_sequence = position.sequence;
-  m_last_content.store(horizon);
-  m_visible.store(position.sequence);
-  m_last_closed = m_tree->newest_log_position().sequence;
+  bool is_full = false;
+  {
+    MutexLock lock(m_write_lock);
+    m_last_sequence = position.sequence;
+    m_last_content.store(horizon);
+    m_visible.store(position.sequence);
+    m_last_closed = m_tree->newest_log_position().sequence;
+    install_first_state();
+    is_full = m_active->memory_bytes() >= m_options.memtable_bytes;
+  }
   m_told_checkpoint = m_tree->oldest_log_position().sequence;
   m_release_below = m_tree->oldest_log_position().epoch;
-  install_first_state();
   m_fetcher = std::make_unique<ValueFetcher>(m_env, m_options.io_depth);
   m_gc = std::make_unique<ValueGc>(m_options, m_tree.get(), m_pool.get(), m_values.get(), m_fetcher.get(),
                                    static_cast<ValueGcHost*>(this));
   m_defragmenter = std::make_unique<Defragmenter>(m_tree.get());
   {
-    std::lock_guard lock(m_workers_lock);
-    m_log_worker = m_env->start_worker("vtkv_log", 0, [this](IoQueue&) { return log_step(); });
-    m_flush_worker = m_env->start_worker("vtkv_flush", 0, [this](IoQueue&) { return flush_step(); });
-    m_merge_worker = m_env->start_worker("vtkv_merge", 0, [this](IoQueue&) { return merge_step(); });
+    MutexLock lock(m_workers_lock);
+    start_worker(Role::log, "vtkv_log", 0, [this](IoQueue&) { return log_step(); });
+    start_worker(Role::flush, "vtkv_flush", 0, [this](IoQueue&) { return flush_step(); });
+    start_worker(Role::compaction, "vtkv_compaction", 0, [this](IoQueue&) { return compaction_step(); });
   }
   m_pipeline->start();
   {
-    std::lock_guard lock(m_workers_lock);
-    m_gc_worker = m_env->start_worker("vtkv_gc", 1, [this](IoQueue& io) { return gc_step(io); });
+    MutexLock lock(m_workers_lock);
+    start_worker(Role::gc, "vtkv_gc", 1, [this](IoQueue& io) { return gc_step(io); });
   }
-  if (m_active->memory_bytes() >= m_options.memtable_bytes) {
+  if (is_full) {
     request_flush();
   }
 }
@@ -395,17 +398,17 @@ void DbImpl::verify(std::vector<std::string>* findings, const std::atomic<bool>*
   if (cancelled && *cancelled) {
     return;
   }
-  std::unique_lock lock(m_log_files_lock);
+  MutexLock lock(m_log_files_lock);
   const SequenceNumber durable = durable_sequence();
   LogRecovery reader = new_recovery();
   const Status status = reader.read_chain();
   lock.unlock();
-  wake(m_flush_worker);
-  wake(m_log_worker);
+  wake(Role::flush);
+  wake(Role::log);
   if (!status.ok()) {
     findings->push_back(std::string(status.message()));
-  } else if (reader.end().sequence < durable) {
-    findings->push_back("log: it can be read up to sequence " + std::to_string(reader.end().sequence) +
+  } else if (reader.recovered_end().sequence < durable) {
+    findings->push_back("log: it can be read up to sequence " + std::to_string(reader.recovered_end().sequence) +
                         " only, although sequence " + std::to_string(durable) + " is durable");
   }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Making and opening databases that are not as they should be: what is refused, with which reason, and what is left.
 
 #include <gtest/gtest.h>
@@ -168,9 +169,9 @@ TEST_F(DbOpenTest, RecordThatKnewOfMoreIsRefused) {
   make();
   {
     ClosedLog log(&m_env, "/db");
-    RawRecord stray = raw_record(put("b"));
-    stray.durable_seq = 90;
-    write_raw(log.last_segment(), log.end().end_offset + kLogBlockBytes, log.uuid(), {100, 1, 1, 0, 5}, stray);
+    RawRecord orphan = raw_record(put("b"));
+    orphan.durable_seq = 90;
+    write_raw(log.last_segment(), log.end().end_offset + kLogBlockBytes, log.uuid(), {100, 1, 1, 0, 5}, orphan);
   }
   expect_refused(Status::Code::corruption, "sequence 90 was durable");
 }
@@ -279,8 +280,8 @@ class Participant final : public CheckpointParticipant {
   SequenceNumber durable = 0;
 };
 
-// Who waits for both manifest slots asks once, and then nobody may write for a long time.
-TEST_F(DbOpenTest, ARequestedCheckpointReachesBothSlots) {
+// Who waits for both manifest copies asks once, and then nobody may write for a long time.
+TEST_F(DbOpenTest, ARequestedCheckpointReachesBothManifestCopies) {
   Participant participant;
   m_options.participant = &participant;
   ASSERT_TRUE(create().ok());
@@ -370,7 +371,8 @@ TEST_F(NewerDbTest, WithAnUnknownReadOnlyFeatureItIsReadAndNotWritten) {
   const uint64_t writes = m_env.calls(SimCall::write);
   const Status status = open();
   EXPECT_EQ(status.code(), Status::Code::unsupported);
-  EXPECT_TRUE(names(status, "/db/manifest: a newer program wrote here") && names(status, ": lines. ")) << status.to_string();
+  EXPECT_TRUE(names(status, "/db/manifest: a newer program wrote here") && names(status, ": lines. "))
+      << status.to_string();
   EXPECT_EQ(m_env.calls(SimCall::write), writes);
   ASSERT_TRUE(open_to_read().ok());
   std::string value;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // DB::open_read_only: shows what an open would show, and leaves the disk as it was.
 
 #include <gtest/gtest.h>

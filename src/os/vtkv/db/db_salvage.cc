@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Opening what is left of a database (salvage.h).
 
 #include <algorithm>
@@ -6,13 +7,13 @@
 #include <set>
 
 #include "vtkv/db/db_impl.h"
-#include "vtkv/db/log_recovery.h"
 #include "vtkv/env/read_only_env.h"
 #include "vtkv/iter/visible_iterator.h"
 #include "vtkv/salvage.h"
-#include "vtkv/tree/salvaged.h"
+#include "vtkv/table/salvaged.h"
 #include "vtkv/tree/version.h"
 #include "vtkv/util/hash.h"
+#include "vtkv/wal/log_recovery.h"
 
 namespace vtkv {
 
@@ -20,13 +21,13 @@ namespace {
 
 // What one run has lost.
 struct LostOfRun {
-  bool everything = false, removals = false;
+  bool everything = false, tombstones = false;
   std::vector<LostKeys> blocks;  // of entries, ascending; two may have a border in common
 
   // The last that begins at or before `key` reaches farthest of those that do.
   bool reaches_to(std::string_view lower, std::string_view key) const {
-    const auto behind = std::partition_point(blocks.begin(), blocks.end(),
-                                             [&](const LostKeys& lost) { return lost.first_key <= key; });
+    const auto behind =
+        std::partition_point(blocks.begin(), blocks.end(), [&](const LostKeys& lost) { return lost.first_key <= key; });
     return behind != blocks.begin() && lower <= std::prev(behind)->last_key;
   }
 };
@@ -41,7 +42,7 @@ class LostEntriesImpl final : public LostEntries {
       m_ranges.push_back({!is_block, keys.first_key, keys.last_key, keys.entries, keys.reason});
       LostOfRun& of_run = m_lost[keys.run_id];
       of_run.everything |= keys.kind == LostKeys::Kind::run;
-      of_run.removals |= keys.kind == LostKeys::Kind::removals;
+      of_run.tombstones |= keys.kind == LostKeys::Kind::tombstones;
       if (is_block) {
         of_run.blocks.push_back(std::move(keys));
       }
@@ -70,7 +71,7 @@ class LostEntriesImpl final : public LostEntries {
       const auto lost = m_lost.find(run->location().run_id);
       if (lost != m_lost.end()) {
         const LostOfRun& of_run = lost->second;
-        if (of_run.everything || (of_run.removals && in_range) ||
+        if (of_run.everything || (of_run.tombstones && in_range) ||
             (of_run.reaches_to(key, key) && run->filter().may_contain(key_hash))) {
           return true;
         }
@@ -89,7 +90,7 @@ class LostEntriesImpl final : public LostEntries {
     const auto value = m_values.lower_bound(lower);
     return (value != m_values.end() && *value < upper) ||
            std::any_of(m_lost.begin(), m_lost.end(), [&](const auto& lost) {
-             return lost.second.everything || lost.second.removals || lost.second.reaches_to(lower, upper);
+             return lost.second.everything || lost.second.tombstones || lost.second.reaches_to(lower, upper);
            });
   }
 
@@ -102,7 +103,7 @@ class LostEntriesImpl final : public LostEntries {
 
 }  // namespace
 
-// What lost removals and runs held, nobody knows; a block says how many entries are lost with it.
+// What lost tombstones and runs held, nobody knows; a block says how many entries are lost with it.
 struct DbImpl::SalvageLoss {
   uint64_t unknown = 0, entries = 0;
   SequenceNumber end = 0;  // of what the log holds that can be read
@@ -114,13 +115,14 @@ struct DbImpl::SalvageLoss {
   }
 };
 
-Status DbImpl::salvage(Env* env, const std::string& directory, CheckpointSlot slot, SalvagedDb* result, SalvageLoss* loss) {
+Status DbImpl::salvage(Env* env, const std::string& directory, CheckpointCopy copy, SalvagedDb* result,
+                       SalvageLoss* loss) {
   auto guard = std::make_unique<ReadOnlyEnv>(env);
   auto opened = std::make_unique<DbImpl>(guard.get(), directory, Options());
   opened->m_read_only_env = std::move(guard);
-  Salvaged salvaged{.slot = slot, .notes = {}, .lost = {}};
+  Salvaged salvaged{.copy = copy, .notes = {}, .lost = {}};
   VTKV_RETURN_IF_ERROR(opened->recover_without(&salvaged));
-  *loss = {.unknown = 0, .entries = 0, .end = opened->m_last_sequence, .reason = {}};
+  *loss = {.unknown = 0, .entries = 0, .end = opened->m_visible.load(), .reason = {}};
   for (const LostKeys& lost : salvaged.lost) {
     loss->unknown += lost.kind != LostKeys::Kind::entries ? 1 : 0;
     loss->entries += lost.entries;
@@ -136,30 +138,31 @@ Status DbImpl::salvage(Env* env, const std::string& directory, CheckpointSlot sl
 // One holds the lock on the directory, so that each ends before the next begins.
 Status open_to_salvage(Env* env, const std::string& directory, SalvagedDb* salvaged) {
   DbImpl::SalvageLoss of_newest, of_older;
-  VTKV_RETURN_IF_ERROR(DbImpl::salvage(env, directory, CheckpointSlot::newest, salvaged, &of_newest));
+  VTKV_RETURN_IF_ERROR(DbImpl::salvage(env, directory, CheckpointCopy::newest, salvaged, &of_newest));
   if (!of_newest.is_any()) {
     return Status();
   }
   salvaged->close();
-  const Status status = DbImpl::salvage(env, directory, CheckpointSlot::older, salvaged, &of_older);
+  const Status status = DbImpl::salvage(env, directory, CheckpointCopy::older, salvaged, &of_older);
   if (status.ok() && of_older.is_less_than(of_newest)) {
-    salvaged->notes.push_back("went back to the checkpoint before, of which less is damaged, and read more of the log; of the "
-                              "newest this is: " +
-                              of_newest.reason);
+    salvaged->notes.push_back(
+        "went back to the checkpoint before, of which less is damaged, and read more of the log; of the "
+        "newest this is: " +
+        of_newest.reason);
     return Status();
   }
   salvaged->close();
-  return DbImpl::salvage(env, directory, CheckpointSlot::newest, salvaged, &of_newest);
+  return DbImpl::salvage(env, directory, CheckpointCopy::newest, salvaged, &of_newest);
 }
 
 // As recover_read_only.
 Status DbImpl::recover_without(Salvaged* salvaged) {
-  VTKV_RETURN_IF_ERROR(open_parts(salvaged));
+  VTKV_RETURN_IF_ERROR(open_files(salvaged));
   LogRecovery recovery = new_recovery();
   recovery.go_on_without(&salvaged->notes);
   VTKV_RETURN_IF_ERROR(recovery.read_chain());
-  VTKV_RETURN_IF_ERROR(recovery.report_strays());
-  VTKV_RETURN_IF_ERROR(recovery.check_data(/*believe=*/true));
+  VTKV_RETURN_IF_ERROR(recovery.report_orphans());
+  VTKV_RETURN_IF_ERROR(recovery.check_data(/*assume_written=*/true));
   recovery.cut_unreadable();
   VTKV_RETURN_IF_ERROR(replay(recovery));
   end_reading(recovery);
@@ -168,7 +171,7 @@ Status DbImpl::recover_without(Salvaged* salvaged) {
 
 std::map<std::string, std::string> DbImpl::lose_values(Salvaged* salvaged) {
   std::map<std::string, std::string> lost;
-  VisibleIterator iterator(read_state(), "", std::string(64, '\xff'), m_last_sequence);
+  VisibleIterator iterator(read_state(), "", std::string(64, '\xff'), m_visible.load());
   std::string value;
   for (iterator.seek_to_first(); iterator.valid(); iterator.next()) {
     if (iterator.type() == EntryType::value_pointer) {
@@ -178,8 +181,10 @@ std::map<std::string, std::string> DbImpl::lose_values(Salvaged* salvaged) {
     }
   }
   if (!iterator.status().ok()) {
-    salvaged->notes.push_back("the tree could be read at first, and no more: " + std::string(iterator.status().message()));
+    salvaged->notes.push_back("the tree could be read at first, and no more: " +
+                              std::string(iterator.status().message()));
   }
+  MutexLock lock(m_write_lock);
   for (const auto& [key, reason] : lost) {
     m_active->remove(++m_last_sequence, key);
   }

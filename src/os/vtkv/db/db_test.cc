@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/db.h"
 
 #include <gtest/gtest.h>
@@ -98,7 +99,7 @@ TEST_P(DbTest, LaterOperationOfABatchWins) {
   EXPECT_EQ(forward("", "z"), "b=2 ");
 }
 
-TEST_P(DbTest, RangeRemovalHidesTheTree) {
+TEST_P(DbTest, RangeTombstoneHidesTheTree) {
   for (int i = 0; i < 10; ++i) {
     put("k" + std::to_string(i), std::to_string(i));
   }
@@ -117,7 +118,7 @@ TEST_P(DbTest, RangeRemovalHidesTheTree) {
   EXPECT_EQ(m_db->statistics().runs, 1u);
 }
 
-TEST_P(DbTest, SnapshotSurvivesFlushAndMerge) {
+TEST_P(DbTest, SnapshotSurvivesFlushAndCompaction) {
   put("a", "old");
   put("b", "old");
   const Snapshot* snapshot = m_db->take_snapshot();
@@ -230,7 +231,7 @@ TEST_P(DbTest, DefragmentsWhileItIsWrittenTo) {
   EXPECT_TRUE(findings.empty()) << findings.front();
 }
 
-// A seek to where the removal begins would read the first block of what it hides.
+// A seek to where the tombstone begins would read the first block of what it hides.
 TEST_P(DbTest, ASeekIntoARemovedRangeLooksBehindIt) {
   for (int i = 0; i < 1000; ++i) {
     put("key" + std::to_string(1000 + i), std::string(100, 'v'));
@@ -267,8 +268,7 @@ TEST_P(DbTest, ASeekIntoARemovedRangeLooksBehindIt) {
   EXPECT_EQ(it->key(), "key1500");
 }
 
-INSTANTIATE_TEST_SUITE_P(, DbTest, testing::Bool(),
-                         [](const auto& info) { return info.param ? "Host" : "Simulator"; });
+INSTANTIATE_TEST_SUITE_P(, DbTest, testing::Bool(), [](const auto& info) { return info.param ? "Host" : "Simulator"; });
 
 }  // namespace
 }  // namespace vtkv

@@ -1,4 +1,5 @@
-// Many threads on the host: batches are atomic for every reader, whatever flushes and merges go on.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Many threads on the host: batches are atomic for every reader, whatever flushes and compactions go on.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@ class DbThreadsTest : public testing::Test {
     m_options.geometry = {.log_segment_bytes = 256 << 10, .initial_log_segments = 3, .zone_bytes = 128 << 10};
     m_options.memtable_bytes = 32 << 10;
     m_options.value_separation_bytes = 64;
-    m_options.scattered_values_min = 1;
+    m_options.fragmented_values_min = 1;
     ASSERT_TRUE(DB::create(posix_env(), m_base + "/db", m_options).ok());
     ASSERT_TRUE(DB::open(posix_env(), m_base + "/db", m_options, &m_db).ok());
   }
@@ -72,7 +73,7 @@ class DbThreadsTest : public testing::Test {
     }
   }
 
-  // Short scans, which put together what they find scattered.
+  // Short scans, which relocate what they find fragmented.
   void scan(const std::atomic<bool>& stop) {
     for (size_t steps = 0; !stop.load(); steps = (steps + 7) % 60) {
       auto it = m_db->new_iterator("big", "g");
@@ -113,7 +114,7 @@ TEST_F(DbThreadsTest, WritersAheadOfTheLogWaitAndGoOn) {
   EXPECT_GT(m_db->statistics().write_waits, 0u);
 }
 
-TEST_F(DbThreadsTest, BatchesAreAtomicUnderFlushAndMerge) {
+TEST_F(DbThreadsTest, BatchesAreAtomicUnderFlushAndCompaction) {
   std::atomic<bool> stop{false};
   std::vector<std::thread> writers;
   std::vector<std::thread> others;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Values that stay in the log, and the cache they are read through.
 
 #include <gtest/gtest.h>
@@ -86,8 +87,8 @@ TEST_F(DbValuesTest, TheCacheHidesNoDamageFromVerify) {
   EXPECT_TRUE(m_db->get(key(kKeys / 2), &found).is_corruption());
 }
 
-// What an iterator reads of a value that died in the memtable it was put to: no run leads to its segment, and the log has
-// gone round since.
+// What an iterator reads of a value that died in the memtable it was put to: no run leads to its segment, and the log
+// has gone round since.
 class ReadSegmentTest : public ValuesFixture {
  protected:
   std::string read_after_the_log_went_round() {

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The database's writing side: batches enter the memtable and the commit queue.
 
 #include <algorithm>
 
-#include "vtkv/db/bulk.h"
 #include "vtkv/db/db_impl.h"
-#include "vtkv/db/memtable_inserter.h"
 #include "vtkv/db/own_submission.h"
+#include "vtkv/mem/memtable_inserter.h"
+#include "vtkv/util/invariants.h"
+#include "vtkv/wal/write_buffer.h"
 
 namespace vtkv {
 
@@ -47,7 +49,7 @@ bool DbImpl::memtable_is_full() const {
 // What the keys, and what is not durable yet, leave free.
 size_t DbImpl::kept_bytes_wanted() const {
   const size_t own = m_active->memory_bytes() - m_active->kept_bytes();
-  const size_t taken = own + m_pipeline->bulk_bytes();
+  const size_t taken = own + m_pipeline->write_buffer_bytes();
   const size_t most = m_options.memtable_bytes / 4 * 3;
   return std::max(kept_bytes_least(m_options), most - std::min(most, taken));
 }
@@ -57,21 +59,21 @@ Status DbImpl::refuse_write() const {
 }
 
 // Returns where to say where in the log they lie; null when no value stays there.
-LogPlace* DbImpl::insert_operations(std::string_view encoded, uint32_t sequence_count) {
+LogAddress* DbImpl::insert_operations(std::string_view encoded, uint32_t sequence_count) {
   MemTableInserter inserter(m_active.get(), m_last_sequence + 1, encoded, m_options.value_separation_bytes);
   (void)WriteBatch::iterate(encoded, inserter);  // built by WriteBatch itself: well-formed
   m_last_sequence += sequence_count;
-  return inserter.place();
+  return inserter.address();
 }
 
 // True: the commit worker has to be woken.
 bool DbImpl::insert(Submission* submission) {
   const WriteBatch& batch = submission->batch;
   if (submission->fragments.empty()) {
-    submission->log_place = insert_operations(batch.encoded(), batch.sequence_count());
+    submission->log_address = insert_operations(batch.encoded(), batch.sequence_count());
   }
   for (WriteBatch::Fragment& fragment : submission->fragments) {
-    fragment.log_place = insert_operations(fragment.encoded, fragment.sequence_count);
+    fragment.log_address = insert_operations(fragment.encoded, fragment.sequence_count);
   }
   submission->last_sequence = m_last_sequence;
   m_visible.store(m_last_sequence, std::memory_order_release);
@@ -98,7 +100,7 @@ void DbImpl::submit(Submission* submission) {
   }
   bool wake_worker = false;
   {
-    std::lock_guard lock(m_write_lock);
+    MutexLock lock(m_write_lock);
     if (!m_pipeline->failed()) {
       wake_worker = insert(submission);
       submission = nullptr;
@@ -113,6 +115,7 @@ void DbImpl::submit(Submission* submission) {
 
 void DbImpl::switch_memtable() {
   const SequenceNumber as_of = m_last_sequence;
+  VTKV_ASSERT(as_of >= m_last_closed);
   if (m_options.participant) {
     std::vector<CheckpointEntry> entries;
     m_options.participant->collect(as_of, &entries);
@@ -122,7 +125,7 @@ void DbImpl::switch_memtable() {
   }
   auto fresh = std::make_shared<MemTable>();
   {
-    std::lock_guard lock(m_state_lock);
+    MutexLock lock(m_state_lock);
     auto state = std::make_shared<ReadState>(*m_state);
     state->memtables.insert(state->memtables.begin(), fresh);
     m_closed.push_back({m_active, as_of});
@@ -133,16 +136,16 @@ void DbImpl::switch_memtable() {
   m_last_closed = as_of;
   ++m_memtables_closed;
   m_log_bytes_at_switch = m_pipeline->log_bytes();
-  m_pipeline->request_boundary(as_of);
-  wake(m_flush_worker);
+  m_pipeline->request_flush_point(as_of);
+  wake(Role::flush);
 }
 
 // Closes the memtable when there is anything that a checkpoint would change; returns how many memtables
 // must have been flushed for everything so far to be in the tree.
 uint64_t DbImpl::close_memtable() {
-  std::lock_guard lock(m_write_lock);
-  const bool slots_differ = m_tree->oldest_log_position().sequence < m_tree->newest_log_position().sequence;
-  if (!m_pipeline->failed() && (m_last_sequence > m_last_closed || (slots_differ && m_closed_count.load() == 0))) {
+  MutexLock lock(m_write_lock);
+  const bool copies_differ = m_tree->oldest_log_position().sequence < m_tree->newest_log_position().sequence;
+  if (!m_pipeline->failed() && (m_last_sequence > m_last_closed || (copies_differ && m_closed_count.load() == 0))) {
     switch_memtable();
   }
   return m_memtables_closed;
@@ -161,18 +164,18 @@ void DbImpl::advance_reuse_horizon() {
 }
 
 // True: the commit worker has to be woken.
-bool DbImpl::insert_bulk(const WriteBatch& batch) {
+bool DbImpl::insert_into_write_buffer(const WriteBatch& batch) {
   const SequenceNumber first = m_last_sequence + 1;
   m_last_sequence += batch.sequence_count();
-  std::shared_ptr<Bulk> bulk;
+  std::shared_ptr<WriteBuffer> write_buffer;
   std::string_view copy;
   const bool opened =
-      m_pipeline->append(batch.encoded(), batch.sequence_count(), m_last_sequence, &bulk, &copy);
-  const size_t base = static_cast<size_t>(copy.data() - bulk->encoded().data());
-  MemTableInserter inserter(m_active.get(), first, copy, m_options.value_separation_bytes, bulk.get(), base);
+      m_pipeline->append(batch.encoded(), batch.sequence_count(), m_last_sequence, &write_buffer, &copy);
+  const size_t base = static_cast<size_t>(copy.data() - write_buffer->encoded().data());
+  MemTableInserter inserter(m_active.get(), first, copy, m_options.value_separation_bytes, write_buffer.get(), base);
   (void)WriteBatch::iterate(copy, inserter);
   if (inserter.keeps()) {
-    m_active->keep(bulk, bulk->capacity());
+    m_active->keep(write_buffer, write_buffer->capacity());
   }
   m_visible.store(m_last_sequence, std::memory_order_release);
   m_last_content.store(m_last_sequence);
@@ -191,21 +194,21 @@ Status DbImpl::write(WriteBatch batch, const WriteOptions& options) {
   }
   bool wake_worker = false;
   {
-    std::lock_guard lock(m_write_lock);
+    MutexLock lock(m_write_lock);
     if (m_pipeline->failed()) {
       return m_pipeline->failure();
     }
-    wake_worker = insert_bulk(batch);
+    wake_worker = insert_into_write_buffer(batch);
   }
   if (wake_worker) {
     m_pipeline->wake();
   }
   const uint64_t most = unwritten_bytes_most(m_options.memtable_bytes);
-  if (m_pipeline->bulk_bytes() <= most) {
+  if (m_pipeline->write_buffer_bytes() <= most) {
     return Status();
   }
   const uint64_t start_us = m_env->now_us();
-  const Status status = wait_until([&] { return m_pipeline->bulk_bytes() <= most; });
+  const Status status = wait_until([&] { return m_pipeline->write_buffer_bytes() <= most; });
   m_write_waits.fetch_add(1, std::memory_order_relaxed);
   m_write_waited_us.fetch_add(m_env->now_us() - start_us, std::memory_order_relaxed);
   return status;
@@ -215,37 +218,38 @@ Status DbImpl::write(WriteBatch batch, const WriteOptions& options) {
 class DbImpl::Writer final : public Submission {
  public:
   explicit Writer(DbImpl* db) : m_db(db) {
-    std::lock_guard lock(db->m_writers_lock);
-    if (db->m_idle_places.empty()) {
-      db->m_idle_places.push_back(std::make_unique<WriterPlace>(db->m_env));
+    MutexLock lock(db->m_writers_lock);
+    if (db->m_idle_writers.empty()) {
+      db->m_idle_writers.push_back(std::make_unique<WaitingWriter>(db->m_env));
     }
-    m_place = std::move(db->m_idle_places.back());
-    db->m_idle_places.pop_back();
+    m_waiting = std::move(db->m_idle_writers.back());
+    db->m_idle_writers.pop_back();
   }
   ~Writer() override {
-    m_place->done = false;
-    std::lock_guard lock(m_db->m_writers_lock);
-    m_db->m_idle_places.push_back(std::move(m_place));
+    MutexLock lock(m_db->m_writers_lock);
+    m_db->m_idle_writers.push_back(std::move(m_waiting));
   }
   // This object may be gone as soon as the writer can see that it is done.
   void durable(const Status& status) override {
-    WriterPlace* const place = m_place.get();
+    WaitingWriter* const waiting = m_waiting.get();
     {
-      std::lock_guard lock(place->lock);
-      place->result = status;
-      place->done = true;
+      MutexLock lock(waiting->lock);
+      waiting->result = status;
+      waiting->done = true;
     }
-    place->signal->notify_all();
+    waiting->signal->notify_all();
   }
   Status wait() {
-    std::unique_lock lock(m_place->lock);
-    m_place->signal->wait(lock, [this] { return m_place->done; });
-    return m_place->result;
+    WaitingWriter& waiting = *m_waiting;
+    MutexLock lock(waiting.lock);
+    waiting.signal->wait(lock, [&waiting]() REQUIRES(waiting.lock) { return waiting.done; });
+    waiting.done = false;  // for the next one
+    return waiting.result;
   }
 
  private:
   DbImpl* const m_db;
-  std::unique_ptr<WriterPlace> m_place;
+  std::unique_ptr<WaitingWriter> m_waiting;
 };
 
 Status DbImpl::write_and_wait(WriteBatch batch) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A submission of the engine's own, which ends itself when it is durable.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Whether a database is its directory's only content.
 //
 // A database that is part of something larger (a cube of SwimStore) has its owner's files beside its own,
@@ -7,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 #include "vtkv/status.h"
 
 namespace vtkv {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Logs of PGs: keys are appended at the end and trimmed at the front, and what a memtable appends is trimmed in later
 // ones. What of the trimmed keys takes space, and how long a scan looks for the first that is left. The figures are
 // printed. VTKV_PG_LOG_ROUNDS: how many flushes (400).
@@ -93,17 +94,18 @@ class PgLogTest : public testing::Test {
     }
     const DBStatistics now = m_db->statistics();
     ASSERT_TRUE(m_db->compact().ok());
-    double merged_us = 0;
-    const uint64_t merged_reads = reads_of_a_scan(&merged_us);
+    double compacted_us = 0;
+    const uint64_t compacted_reads = reads_of_a_scan(&compacted_us);
     const auto live_entries = static_cast<double>(kLogs * m_live);
-    std::printf("%d rounds of %lu, %lu live, trimmed by %s: at most %.1f and in the mean %.1f entries in the tree for "
-                "each that lives, %.1f bytes for each of theirs; first of a log at most %.1f reads, %.0f us (in one run "
-                "%.1f, %.0f us); %.2f bytes merged for each flushed; %lu purges, %u runs\n",
-                rounds, m_per_round, m_live, by_range ? "range" : "key", double(most_entries) / live_entries,
-                double(entries) / double(samples) / live_entries,
-                double(most_bytes) / double(live_entries * (kValueBytes + 17)), double(most_reads) / kLogs, most_us,
-                double(merged_reads) / kLogs, merged_us,
-                double(now.merge_bytes) / double(now.flush_bytes), now.purges, now.runs);
+    std::printf(
+        "%d rounds of %lu, %lu live, trimmed by %s: at most %.1f and in the mean %.1f entries in the tree for "
+        "each that lives, %.1f bytes for each of theirs; first of a log at most %.1f reads, %.0f us (in one run "
+        "%.1f, %.0f us); %.2f bytes compacted for each flushed; %lu purges, %u runs\n",
+        rounds, m_per_round, m_live, by_range ? "range" : "key", double(most_entries) / live_entries,
+        double(entries) / double(samples) / live_entries,
+        double(most_bytes) / double(live_entries * (kValueBytes + 17)), double(most_reads) / kLogs, most_us,
+        double(compacted_reads) / kLogs, compacted_us, double(now.compaction_bytes) / double(now.flush_bytes),
+        now.purges, now.runs);
     EXPECT_LT(double(most_entries) / live_entries, 4.0);
     EXPECT_LT(most_reads, 32u * kLogs);
   }

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The sequences that reads may still name. Thread-safe.
 #pragma once
 
-#include <mutex>
 #include <set>
 #include <vector>
 
 #include "vtkv/db.h"
+#include "vtkv/util/invariants.h"
+#include "vtkv/util/mutex.h"
 
 namespace vtkv {
 
@@ -15,19 +17,21 @@ class SnapshotList {
   // closed a memtable that ends at or below it.
   template <typename Newest>
   const Snapshot* take(Newest newest) {
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
     auto* snapshot = new Entry(newest());
     m_sequences.insert(snapshot->sequence());
     return snapshot;
   }
   void release(const Snapshot* snapshot) {
-    std::lock_guard lock(m_lock);
-    m_sequences.erase(m_sequences.find(snapshot->sequence()));
+    MutexLock lock(m_lock);
+    const auto found = m_sequences.find(snapshot->sequence());
+    VTKV_ASSERT(found != m_sequences.end());
+    m_sequences.erase(found);
     delete snapshot;
   }
   // Ascending, each once.
   std::vector<SequenceNumber> sequences() const {
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
     const std::set<SequenceNumber> distinct(m_sequences.begin(), m_sequences.end());
     return {distinct.begin(), distinct.end()};
   }
@@ -42,8 +46,8 @@ class SnapshotList {
     const SequenceNumber m_sequence;
   };
 
-  mutable std::mutex m_lock;
-  std::multiset<SequenceNumber> m_sequences;
+  mutable Mutex m_lock;
+  std::multiset<SequenceNumber> m_sequences GUARDED_BY(m_lock);
 };
 
 }  // namespace vtkv

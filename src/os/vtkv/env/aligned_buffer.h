@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Memory for direct I/O: its address and capacity are multiples of kIoAlignment.
 //
 // Reused by clearing and appending; growing keeps the contents. Not thread-safe. A moved-from buffer is
@@ -9,7 +10,7 @@
 #include <memory>
 #include <string_view>
 
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 
 namespace vtkv {
 

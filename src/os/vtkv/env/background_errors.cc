@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/env/background_errors.h"
 
 #include <algorithm>
@@ -30,7 +31,7 @@ void BackgroundErrors::note(const BackgroundWork& work, const Status& status) {
   const uint64_t now_us = m_env->now_us();
   BackgroundError error{&work, status, 0};
   {
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
     const auto found = m_states.find(&work);
     const bool is_news = !is_same_cause(found == m_states.end() ? Status() : found->second.status, status);
     if (!status.ok()) {
@@ -58,28 +59,28 @@ std::chrono::microseconds BackgroundErrors::wait(const BackgroundWork& work) con
     return {};
   }
   const uint64_t now_us = m_env->now_us();
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   const auto found = m_states.find(&work);
   const uint64_t due_us = found == m_states.end() ? 0 : found->second.due_us;
   return std::chrono::microseconds(due_us > now_us ? due_us - now_us : 0);
 }
 
 void BackgroundErrors::hurry(const BackgroundWork& work) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   if (const auto found = m_states.find(&work); found != m_states.end()) {
     found->second.due_us = 0;
   }
 }
 
 Status BackgroundErrors::status(const BackgroundWork& work) const {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   const auto found = m_states.find(&work);
   return found == m_states.end() ? Status() : found->second.status;
 }
 
 std::vector<BackgroundError> BackgroundErrors::current() const {
   std::vector<BackgroundError> errors;
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   for (const auto& [work, state] : m_states) {
     errors.push_back({work, state.status, state.attempts});
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What has failed in the background, when it is tried again, and who is told.
 //
 // The time between two attempts doubles. Where there is no space it is short: space comes back, and the log grows until
@@ -10,11 +11,11 @@
 #include <chrono>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "vtkv/background_error.h"
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
+#include "vtkv/util/mutex.h"
 
 namespace vtkv {
 
@@ -24,7 +25,7 @@ class BackgroundErrors {
   BackgroundErrors(Env* env, std::function<void(const BackgroundError&)> tell) : m_env(env), m_tell(std::move(tell)) {}
 
   // What became of an attempt.
-  void note(const BackgroundWork& work, const Status& status);
+  void note(const BackgroundWork& work, const Status& status) EXCLUDES(m_lock);
   // How long to wait before the next; 0: it is due, or nothing has failed.
   std::chrono::microseconds wait(const BackgroundWork& work) const;
   // Somebody waits for it: the next attempt is due at once.
@@ -45,9 +46,9 @@ class BackgroundErrors {
   Env* const m_env;
   const std::function<void(const BackgroundError&)> m_tell;
   std::atomic<uint64_t> m_failures{0};
+  mutable Mutex m_lock;
   std::atomic<uint32_t> m_failing{0};  // how many do; changed under the lock
-  mutable std::mutex m_lock;
-  std::map<const BackgroundWork*, State> m_states;  // of what fails
+  std::map<const BackgroundWork*, State> m_states GUARDED_BY(m_lock);  // of what fails
 };
 
 }  // namespace vtkv

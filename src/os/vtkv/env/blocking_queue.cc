@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/env/blocking_queue.h"
 
 #include "vtkv/util/invariants.h"
@@ -13,9 +14,8 @@ Status run(const IoRequest& request) {
   uint64_t offset = request.offset;
   for (const iovec& buffer : request.buffers) {
     auto* bytes = static_cast<char*>(buffer.iov_base);
-    VTKV_RETURN_IF_ERROR(request.op == IoRequest::Op::read
-                             ? request.file->read(offset, buffer.iov_len, bytes)
-                             : request.file->write(offset, bytes, buffer.iov_len));
+    VTKV_RETURN_IF_ERROR(request.op == IoRequest::Op::read ? request.file->read(offset, buffer.iov_len, bytes)
+                                                           : request.file->write(offset, bytes, buffer.iov_len));
     offset += buffer.iov_len;
   }
   return {};
@@ -46,21 +46,22 @@ void BlockingQueue::wait(std::optional<std::chrono::microseconds> limit) {
   if (!m_completed.empty()) {
     return;
   }
-  std::unique_lock<std::mutex> lock(m_mutex);
+  MutexLock lock(m_mutex);
+  const auto woken = [this]() REQUIRES(m_mutex) { return m_woken; };
   if (limit.has_value()) {
-    m_condition.wait_for(lock, *limit, [this] { return m_woken; });
+    m_condition.wait_for(lock, *limit, woken);
   } else {
-    m_condition.wait(lock, [this] { return m_woken; });
+    m_condition.wait(lock, woken);
   }
 }
 
 void BlockingQueue::accept_wakes() {
-  const std::lock_guard<std::mutex> lock(m_mutex);
+  const MutexLock lock(m_mutex);
   m_woken = false;
 }
 
 void BlockingQueue::wake() {
-  const std::lock_guard<std::mutex> lock(m_mutex);
+  const MutexLock lock(m_mutex);
   m_woken = true;
   m_condition.notify_one();
 }

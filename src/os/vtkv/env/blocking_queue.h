@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The I/O queue of a worker on a host that refuses io_uring (an old kernel, a seccomp profile), and the
 // sleeping place of a worker that does no asynchronous I/O.
 //
@@ -5,13 +6,11 @@
 // correct, slow. Nothing outlives the process, so the store's lock needs no help here.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <vector>
 
 #include "vtkv/env/worker_queue.h"
-#include "vtkv/util/thread_annotations.h"
+#include "vtkv/util/mutex.h"
 
 namespace vtkv {
 
@@ -31,11 +30,12 @@ class BlockingQueue : public WorkerQueue {
 
  private:
   const unsigned m_depth;
+  // The worker's own.
   std::deque<IoRequest*> m_pending;
   std::vector<IoRequest*> m_completed;
 
-  std::mutex m_mutex;
-  std::condition_variable m_condition;
+  Mutex m_mutex;
+  ConditionVariable m_condition;
   bool m_woken GUARDED_BY(m_mutex) = false;
 };
 

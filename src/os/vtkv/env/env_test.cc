@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What every Env promises, asked of each of them: the host with io_uring, the host without, the simulator.
 
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 
 #include <gtest/gtest.h>
 
@@ -10,29 +11,30 @@
 #include <functional>
 
 #include "vtkv/env/aligned_buffer.h"
-#include "vtkv/env/posix_env.h"
+#include "vtkv/env/posix/posix_env.h"
 #include "vtkv/env/read_all.h"
 #include "vtkv/env/small_file.h"
 #include "vtkv/testing/sim_env.h"
+#include "vtkv/util/mutex.h"
 
 namespace vtkv {
 namespace {
 
 // An Env and an empty folder in it. The host's folder is in the working directory: a build folder is on
 // a disk, where /tmp may have no direct I/O.
-struct Place {
+struct EnvUnderTest {
   std::unique_ptr<Env> env;
   std::string folder;
   bool on_host = true;
 };
 
-Place host_place(bool use_io_uring) {
+EnvUnderTest host_env(bool use_io_uring) {
   std::string folder = std::filesystem::current_path() / "env_test.XXXXXX";
   EXPECT_NE(::mkdtemp(folder.data()), nullptr);
   return {std::make_unique<PosixEnv>(use_io_uring), folder};
 }
 
-Place simulated_place() {
+EnvUnderTest simulated_env() {
   auto env = std::make_unique<SimEnv>();
   EXPECT_TRUE(env->create_directory("/store").ok());
   return {std::move(env), "/store", /*on_host=*/false};
@@ -40,20 +42,20 @@ Place simulated_place() {
 
 struct Kind {
   const char* name;
-  std::function<Place()> make;
+  std::function<EnvUnderTest()> make;
 };
 
 class EnvTest : public testing::TestWithParam<Kind> {
  protected:
-  EnvTest() : m_place(GetParam().make()) {}
+  EnvTest() : m_under_test(GetParam().make()) {}
   ~EnvTest() override {
-    if (m_place.on_host) {
-      std::filesystem::remove_all(m_place.folder);
+    if (m_under_test.on_host) {
+      std::filesystem::remove_all(m_under_test.folder);
     }
   }
 
-  Env* env() { return m_place.env.get(); }
-  std::string path(const std::string& name) { return m_place.folder + "/" + name; }
+  Env* env() { return m_under_test.env.get(); }
+  std::string path(const std::string& name) { return m_under_test.folder + "/" + name; }
 
   std::unique_ptr<File> create(const std::string& name, bool direct = true) {
     std::unique_ptr<File> file;
@@ -76,7 +78,7 @@ class EnvTest : public testing::TestWithParam<Kind> {
     return status.ok() ? std::string(buffer.view()) : status.to_string();
   }
 
-  Place m_place;
+  EnvUnderTest m_under_test;
 };
 
 TEST_P(EnvTest, WrittenBytesAreRead) {
@@ -100,28 +102,28 @@ TEST_P(EnvTest, ReadPastTheEndIsCorruption) {
   EXPECT_TRUE(file->read(8192, 4096, buffer.data()).is_corruption());
 }
 
-TEST_P(EnvTest, ReadsManyPlacesAtOnceAndTellsOfEachOnce) {
-  constexpr size_t kPlaces = 100;  // more than a ring takes
+TEST_P(EnvTest, ReadsManyBlocksAtOnceAndTellsOfEachOnce) {
+  constexpr size_t kBlocks = 100;  // more than a ring takes
   auto file = create("a");
-  for (size_t i = 0; i < kPlaces; ++i) {
+  for (size_t i = 0; i < kBlocks; ++i) {
     const AlignedBuffer data = filled(4096, static_cast<char>('0' + i % 10));
     ASSERT_TRUE(file->write(i * 4096, data.data(), data.size()).ok());
   }
-  AlignedBuffer bytes = filled((kPlaces + 1) * 4096, '?');
+  AlignedBuffer bytes = filled((kBlocks + 1) * 4096, '?');
   std::vector<ReadRequest> requests;
-  for (size_t i = 0; i <= kPlaces; ++i) {
-    const size_t place = kPlaces - i;  // the first one lies past the end
-    requests.push_back({file.get(), place * 4096, 4096, bytes.data() + place * 4096, {}});
+  for (size_t i = 0; i <= kBlocks; ++i) {
+    const size_t block = kBlocks - i;  // the first one lies past the end
+    requests.push_back({file.get(), block * 4096, 4096, bytes.data() + block * 4096, {}});
   }
   std::vector<int> told(requests.size());
   read_all(requests, [&](ReadRequest& request) {
     ++told[static_cast<size_t>(&request - requests.data())];
-    const size_t place = request.offset / 4096;
-    if (place == kPlaces) {
+    const size_t block = request.offset / 4096;
+    if (block == kBlocks) {
       EXPECT_TRUE(request.result.is_corruption()) << request.result.to_string();
     } else {
       EXPECT_TRUE(request.result.ok()) << request.result.to_string();
-      EXPECT_EQ(std::string(request.destination, 4096), std::string(4096, static_cast<char>('0' + place % 10)));
+      EXPECT_EQ(std::string(request.destination, 4096), std::string(4096, static_cast<char>('0' + block % 10)));
     }
   });
   EXPECT_EQ(told, std::vector<int>(requests.size(), 1));
@@ -186,20 +188,20 @@ TEST_P(EnvTest, PunchedHoleReadsAsZerosAndKeepsTheSize) {
 
 TEST_P(EnvTest, HolesAreWhatHasNoSpaceAndReservedSpaceIsNone) {
   auto file = create("a");
-  constexpr uint64_t kPiece = 64 << 10;
-  ASSERT_TRUE(file->truncate(6 * kPiece).ok());
-  ASSERT_TRUE(file->allocate(kPiece, 4 * kPiece).ok());
-  ASSERT_TRUE(file->punch_hole(2 * kPiece, kPiece).ok());
+  constexpr uint64_t kSlice = 64 << 10;
+  ASSERT_TRUE(file->truncate(6 * kSlice).ok());
+  ASSERT_TRUE(file->allocate(kSlice, 4 * kSlice).ok());
+  ASSERT_TRUE(file->punch_hole(2 * kSlice, kSlice).ok());
   std::vector<FileRange> holes;
   const Status status = file->list_holes(&holes);
   if (status.code() == Status::Code::unsupported) {
     GTEST_SKIP() << status.message();
   }
   ASSERT_TRUE(status.ok()) << status.to_string();
-  std::vector<uint64_t> edges;  // in pieces
+  std::vector<uint64_t> edges;  // in slices
   for (const FileRange& hole : holes) {
-    edges.push_back(hole.offset / kPiece);
-    edges.push_back((hole.offset + hole.length) / kPiece);
+    edges.push_back(hole.offset / kSlice);
+    edges.push_back((hole.offset + hole.length) / kSlice);
   }
   EXPECT_EQ(edges, (std::vector<uint64_t>{0, 1, 2, 3, 5, 6}));
 }
@@ -266,7 +268,7 @@ TEST_P(EnvTest, SecondLockIsBusyUntilTheFirstIsGone) {
 
 TEST_P(EnvTest, FileSystemInfoHasRoom) {
   FileSystemInfo info;
-  ASSERT_TRUE(env()->file_system_info(m_place.folder, &info).ok());
+  ASSERT_TRUE(env()->file_system_info(m_under_test.folder, &info).ok());
   EXPECT_GT(info.total_bytes, 0U);
   EXPECT_LE(info.available_bytes, info.total_bytes);
   EXPECT_FALSE(info.read_only);
@@ -295,7 +297,7 @@ class BlockTransfer {
 
   void run(unsigned depth) {
     auto worker = m_env->start_worker("transfer", depth, [this](IoQueue& io) { return step(io); });
-    std::unique_lock<std::mutex> lock(m_mutex);
+    MutexLock lock(m_mutex);
     m_signal->wait(lock, [this] { return m_done; });
   }
 
@@ -329,7 +331,7 @@ class BlockTransfer {
         break;
       default: {
         EXPECT_EQ(io.in_flight(), 0U);
-        const std::lock_guard<std::mutex> lock(m_mutex);
+        const MutexLock lock(m_mutex);
         m_done = true;
         m_signal->notify_all();
       }
@@ -346,7 +348,7 @@ class BlockTransfer {
   }
 
   Env* const m_env;
-  std::mutex m_mutex;
+  Mutex m_mutex;
   std::unique_ptr<Signal> m_signal;
   bool m_done = false;
   int m_phase = 0;
@@ -369,7 +371,7 @@ TEST_P(EnvTest, QueueTransfersMoreThanItsDepth) {
 // Runs one request through a worker and returns its result.
 Status run_request(Env* env, IoRequest* request) {
   auto signal = env->new_signal();
-  std::mutex mutex;
+  Mutex mutex;
   bool submitted = false;
   bool done = false;
   auto worker = env->start_worker("one", 4, [&](IoQueue& io) {
@@ -380,13 +382,13 @@ Status run_request(Env* env, IoRequest* request) {
     std::vector<IoRequest*> completed;
     io.reap(&completed);
     if (!completed.empty()) {
-      const std::lock_guard<std::mutex> lock(mutex);
+      const MutexLock lock(mutex);
       done = true;
       signal->notify_all();
     }
     return NextStep::on_event();
   });
-  std::unique_lock<std::mutex> lock(mutex);
+  MutexLock lock(mutex);
   signal->wait(lock, [&] { return done; });
   return request->result;
 }
@@ -435,14 +437,14 @@ TEST_P(EnvTest, LoneSyncsCompleteWithAndWithoutWakes) {
   sync.op = IoRequest::Op::sync;
   sync.file = file.get();
   auto signal = env()->new_signal();
-  std::mutex mutex;
+  Mutex mutex;
   for (const bool wake : {false, true, false}) {
     int done = 0;
     Worker* self = nullptr;
     auto worker = env()->start_worker("sync", 4, [&](IoQueue& io) {
       std::vector<IoRequest*> completed;
       io.reap(&completed);
-      const std::lock_guard<std::mutex> lock(mutex);
+      const MutexLock lock(mutex);
       done += static_cast<int>(completed.size());
       signal->notify_all();
       if (io.in_flight() == 0 && done < 50) {
@@ -454,7 +456,7 @@ TEST_P(EnvTest, LoneSyncsCompleteWithAndWithoutWakes) {
       }
       return NextStep::on_event();
     });
-    std::unique_lock<std::mutex> lock(mutex);
+    MutexLock lock(mutex);
     self = worker.get();
     signal->wait(lock, [&] { return done == 50; });
     lock.unlock();
@@ -464,18 +466,18 @@ TEST_P(EnvTest, LoneSyncsCompleteWithAndWithoutWakes) {
 
 TEST_P(EnvTest, WakeIsNeverLost) {
   auto signal = env()->new_signal();
-  std::mutex mutex;
+  Mutex mutex;
   uint64_t asked = 0;
   uint64_t answered = 0;
   for (const unsigned depth : {0U, 8U}) {
     auto worker = env()->start_worker("echo", depth, [&](IoQueue&) {
-      const std::lock_guard<std::mutex> lock(mutex);
+      const MutexLock lock(mutex);
       answered = asked;
       signal->notify_all();
       return NextStep::on_event();
     });
     for (int i = 0; i < 2000; ++i) {
-      std::unique_lock<std::mutex> lock(mutex);
+      MutexLock lock(mutex);
       ++asked;
       lock.unlock();
       worker->wake();
@@ -488,17 +490,17 @@ TEST_P(EnvTest, WakeIsNeverLost) {
 
 TEST_P(EnvTest, LaterCallsAgainWithoutAnEvent) {
   auto signal = env()->new_signal();
-  std::mutex mutex;
+  Mutex mutex;
   for (const unsigned depth : {0U, 8U}) {
     int calls = 0;
     const uint64_t start = env()->now_us();
     auto worker = env()->start_worker("timer", depth, [&](IoQueue&) {
-      const std::lock_guard<std::mutex> lock(mutex);
+      const MutexLock lock(mutex);
       ++calls;
       signal->notify_all();
       return NextStep::later(std::chrono::microseconds(2000));
     });
-    std::unique_lock<std::mutex> lock(mutex);
+    MutexLock lock(mutex);
     signal->wait(lock, [&] { return calls >= 4; });
     EXPECT_GE(env()->now_us() - start, 6000U);
   }
@@ -511,7 +513,7 @@ TEST_P(EnvTest, NowCallsAgainAtOnceAndStartsTheRequests) {
   write.file = file.get();
   write.buffers = {{data.data(), 4096}};
   auto signal = env()->new_signal();
-  std::mutex mutex;
+  Mutex mutex;
   bool submitted = false;
   bool done = false;
   auto worker = env()->start_worker("busy", 4, [&](IoQueue& io) {
@@ -521,12 +523,12 @@ TEST_P(EnvTest, NowCallsAgainAtOnceAndStartsTheRequests) {
     }
     std::vector<IoRequest*> completed;
     io.reap(&completed);
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     done = done || !completed.empty();
     signal->notify_all();
     return done ? NextStep::on_event() : NextStep::now();
   });
-  std::unique_lock<std::mutex> lock(mutex);
+  MutexLock lock(mutex);
   signal->wait(lock, [&] { return done; });
   EXPECT_TRUE(write.result.ok());
 }
@@ -543,11 +545,11 @@ TEST_P(EnvTest, DestroyingAWorkerWaitsForItsRequests) {
       writes[i].result = Status::failed("not written");
     }
     auto signal = env()->new_signal();
-    std::mutex mutex;
+    Mutex mutex;
     bool submitted = false;
     {
       auto worker = env()->start_worker("gone", 4, [&](IoQueue& io) {
-        const std::lock_guard<std::mutex> lock(mutex);
+        const MutexLock lock(mutex);
         if (!submitted) {
           for (IoRequest& write : writes) {
             io.submit(&write);
@@ -557,7 +559,7 @@ TEST_P(EnvTest, DestroyingAWorkerWaitsForItsRequests) {
         }
         return NextStep::on_event();
       });
-      std::unique_lock<std::mutex> lock(mutex);
+      MutexLock lock(mutex);
       signal->wait(lock, [&] { return submitted; });
     }
     for (const IoRequest& write : writes) {
@@ -574,9 +576,9 @@ TEST_P(EnvTest, ClocksAndRandomness) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EnvTest,
-                         testing::Values(Kind{"io_uring", [] { return host_place(true); }},
-                                         Kind{"blocking", [] { return host_place(false); }},
-                                         Kind{"simulated", simulated_place}),
+                         testing::Values(Kind{"io_uring", [] { return host_env(true); }},
+                                         Kind{"blocking", [] { return host_env(false); }},
+                                         Kind{"simulated", simulated_env}),
                          [](const auto& kind) { return kind.param.name; });
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Several reads for one thread that waits for all of them.
 //
 // Those of host files go to the kernel together, over an io_uring that the calling thread keeps: a device works on
@@ -9,7 +10,7 @@
 #include <functional>
 #include <span>
 
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 
 namespace vtkv {
 

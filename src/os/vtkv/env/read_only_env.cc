@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/env/read_only_env.h"
 
 #include "vtkv/util/invariants.h"

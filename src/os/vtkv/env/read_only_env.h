@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // An Env through which nothing can be changed: every file opens read-only, and whatever would make, rename,
 // remove or lock for writing is refused. It makes "changes nothing on disk" a property of the door instead
 // of a promise of everybody behind it.
 #pragma once
 
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 
 namespace vtkv {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Whole files of at most a few MiB that are read and replaced at once: identities, superblocks, pointers
 // to the current manifest. Buffered I/O; no alignment asked of the caller.
 #pragma once
@@ -5,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 
 namespace vtkv {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/env/sync_failures.h"
 
 #include <atomic>
@@ -15,8 +16,9 @@ Status note_sync(Status status) {
     return status;
   }
   failures.fetch_add(1);
-  return status.is_no_space() ? Status::make(Status::Code::io_error, std::string(status.message()), status.error_number())
-                              : status;
+  return status.is_no_space()
+             ? Status::make(Status::Code::io_error, std::string(status.message()), status.error_number())
+             : status;
 }
 
 SyncWatch::SyncWatch() : m_failures_before(failures.load()) {}

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Knows whether a sync of this process has failed: then no later one can be believed, of whatever file.
 //
 // A device that fails a flush may have dropped what was in its cache, and the kernel tells of it once, to the caller

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The I/O queue of a posix worker, together with what the worker sleeps in.
 //
 // One thread, the worker's, calls everything but wake(). Two implementations: IoRing (io_uring) and
@@ -7,7 +8,7 @@
 #include <chrono>
 #include <optional>
 
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 
 namespace vtkv {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/iter/db_iterator.h"
 
 #include <algorithm>
@@ -44,9 +45,9 @@ void DbIterator::follow() {
 // The scan is over; what its windows have read and nobody came to was read all the same.
 void DbIterator::leave() {
   for (const Window& window : m_windows) {
-    gather_scattered(window);
+    gather_fragmented(window);
   }
-  m_scattered.put_together();
+  m_fragmented.relocate();
   if (m_host && m_in_scan) {
     m_host->scan_ended(m_steps);
   }
@@ -90,7 +91,7 @@ void DbIterator::next() {
   }
   Window& window = m_windows.front();
   if (++window.at == window.items.size()) {
-    gather_scattered(window);
+    gather_fragmented(window);
     m_windows.pop_front();
     add_window();
   }
@@ -149,18 +150,18 @@ void DbIterator::add_window() {
 }
 
 // A window that fills the cache is short enough to be worth it, too.
-void DbIterator::gather_scattered(const Window& window) {
+void DbIterator::gather_fragmented(const Window& window) {
   const bool was_read = window.waited || m_fetcher->ended(*window.fetch);
-  if (!m_scattered.gathers() || window.items.size() > kRememberedItems || !was_read) {
+  if (!m_fragmented.gathers() || window.items.size() > kRememberedItems || !was_read) {
     return;
   }
   const std::vector<bool> apart = window.fetch->find_apart();
   for (const Item& item : window.items) {
     std::string_view value;
     const bool wanted = item.fetched && item.status.ok() && apart[item.number] &&
-                        m_scattered.wants(window.fetch->pointer(item.number).length);
+                        m_fragmented.wants(window.fetch->pointer(item.number).length);
     if (wanted && window.fetch->look_at(item.number, window.key(item), &value).ok()) {
-      m_scattered.add(window.key(item), value);
+      m_fragmented.add(window.key(item), value);
     }
   }
 }

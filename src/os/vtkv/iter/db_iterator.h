@@ -1,20 +1,21 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The user's view of a read state at one sequence: what is visible, with the values that stayed in the log.
 //
 // A value is read when the iterator comes to it. After a few steps forward in a row, or at once where scans are long
 // of late, it runs ahead instead: it gathers a window of entries, whose values are fetched all at once, and the next
 // window while this one is used up. Windows grow with the way behind, so that a short range reads little too much.
-// What lay scattered is put together for the scans to come (scattered_values.h).
+// What was fragmented is relocated for the scans to come (fragmented_values.h).
 #pragma once
 
 #include <deque>
 #include <memory>
 #include <string>
 
-#include "vtkv/iter/scattered_values.h"
+#include "vtkv/blob/fragmented_values.h"
+#include "vtkv/blob/value_fetcher.h"
+#include "vtkv/blob/value_reader.h"
 #include "vtkv/iter/visible_iterator.h"
 #include "vtkv/iterator.h"
-#include "vtkv/vlog/value_fetcher.h"
-#include "vtkv/vlog/value_reader.h"
 
 namespace vtkv {
 
@@ -23,13 +24,13 @@ class DbIterator final : public Iterator {
   // `fetcher` null: nothing is read ahead. `host` null: nothing is learnt of other scans.
   DbIterator(std::shared_ptr<const ReadState> state, const ValueReader* values, ValueFetcher* fetcher,
              std::string_view lower, std::string_view upper, SequenceNumber sequence, ScanHost* host = nullptr,
-             ScatteredValues scattered = {})
+             FragmentedValues fragmented = {})
       : m_state(state),
         m_visible(std::move(state), lower, upper, sequence),
         m_values(values),
         m_fetcher(fetcher),
         m_host(host),
-        m_scattered(std::move(scattered)) {}
+        m_fragmented(std::move(fragmented)) {}
   ~DbIterator() override { leave(); }
 
   bool valid() const override { return m_status.ok() && (m_windows.empty() ? m_visible.valid() : true); }
@@ -42,12 +43,8 @@ class DbIterator final : public Iterator {
   std::string_view key() const override {
     return m_windows.empty() ? m_visible.key() : m_windows.front().key(m_windows.front().current());
   }
-  std::string_view value() const override {
-    return m_windows.empty() && !m_followed ? m_visible.value() : m_value;
-  }
-  Status status() const override {
-    return !m_status.ok() || !m_windows.empty() ? m_status : m_visible.status();
-  }
+  std::string_view value() const override { return m_windows.empty() && !m_followed ? m_visible.value() : m_value; }
+  Status status() const override { return !m_status.ok() || !m_windows.empty() ? m_status : m_visible.status(); }
 
  private:
   struct Item {
@@ -75,7 +72,7 @@ class DbIterator final : public Iterator {
   void follow();
   void leave();
   void add_window();
-  void gather_scattered(const Window& window);
+  void gather_fragmented(const Window& window);
   void show_item();
 
   const std::shared_ptr<const ReadState> m_state;
@@ -83,7 +80,7 @@ class DbIterator final : public Iterator {
   const ValueReader* const m_values;
   ValueFetcher* const m_fetcher;
   ScanHost* const m_host;
-  ScatteredValues m_scattered;
+  FragmentedValues m_fragmented;
   std::deque<Window> m_windows;  // the current item is in the first; none: m_visible stands on the entry
   bool m_in_scan = false;        // it stands somewhere
   size_t m_steps = 0;            // forward, in a row

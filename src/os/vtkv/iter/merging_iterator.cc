@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/iter/merging_iterator.h"
 
 namespace vtkv {
@@ -14,7 +15,7 @@ MergingIterator::MergingIterator(std::vector<std::unique_ptr<EntryIterator>> sou
 }
 
 bool MergingIterator::InTurn::operator()(size_t a, size_t b) const {
-  const EntryPlace left = merging->place_of(a), right = merging->place_of(b);
+  const EntryPosition left = merging->position_of(a), right = merging->position_of(b);
   return merging->m_forward ? merging->m_order.before(left, right) : merging->m_order.before(right, left);
 }
 
@@ -95,12 +96,12 @@ void MergingIterator::seek_before(std::string_view key) {
   rebuild();
 }
 
-// Brings another source to its first entry behind `place`, which some source stands on.
-void MergingIterator::move_behind(size_t other, const EntryPlace& place) {
+// Brings another source to its first entry behind `position`, which some source stands on.
+void MergingIterator::move_behind(size_t other, const EntryPosition& position) {
   EntryIterator& source = *m_sources[other];
-  source.seek(place.key, place.sequence);
-  while (other < place.source && source.valid() && source.entry().key == place.key &&
-         source.entry().sequence == place.sequence) {
+  source.seek(position.key, position.sequence);
+  while (other < position.source && source.valid() && source.entry().key == position.key &&
+         source.entry().sequence == position.sequence) {
     source.next();
   }
 }
@@ -109,7 +110,7 @@ void MergingIterator::next() {
   if (!m_forward) {
     // The other sources stand before the current entry: bring them behind it.
     const std::string key(entry().key);
-    const EntryPlace current{key, entry().sequence, m_heap.front()};
+    const EntryPosition current{key, entry().sequence, m_heap.front()};
     m_forward = true;
     for (size_t i = 0; i < m_sources.size(); ++i) {
       if (i != current.source) {
@@ -127,7 +128,7 @@ void MergingIterator::next() {
 void MergingIterator::previous() {
   if (m_forward) {
     const std::string key(entry().key);
-    const EntryPlace current{key, entry().sequence, m_heap.front()};
+    const EntryPosition current{key, entry().sequence, m_heap.front()};
     m_forward = false;
     for (size_t i = 0; i < m_sources.size(); ++i) {
       if (i == current.source) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The entries of several sources, the newest first, in the one order of mem/entry_order.h.
 //
 // Same threading and lifetime rules as Iterator.
@@ -46,7 +47,7 @@ class MergingIterator final : public EntryIterator {
     bool operator()(size_t a, size_t b) const;
   };
 
-  EntryPlace place_of(size_t source) const {
+  EntryPosition position_of(size_t source) const {
     const Entry& entry = m_sources[source]->entry();
     return {entry.key, entry.sequence, source};
   }
@@ -54,7 +55,7 @@ class MergingIterator final : public EntryIterator {
   void front_moved();
   void check(const EntryIterator& source);
   static void move_before(EntryIterator& source, std::string_view key);
-  void move_behind(size_t other, const EntryPlace& place);
+  void move_behind(size_t other, const EntryPosition& position);
 
   std::vector<std::unique_ptr<EntryIterator>> m_sources;
   const EntryOrder m_order;

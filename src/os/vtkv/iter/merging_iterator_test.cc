@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/iter/merging_iterator.h"
 
 #include <gtest/gtest.h>
@@ -18,15 +19,11 @@ struct Version {
   size_t source;
   std::string value;  // says which put it was
 
-  bool is(const Entry& entry) const {
-    return entry.key == key && entry.sequence == sequence && entry.value == value;
-  }
+  bool is(const Entry& entry) const { return entry.key == key && entry.sequence == sequence && entry.value == value; }
 };
 
 bool comes_before(const Version& a, const Version& b) {
-  return a.key != b.key            ? a.key < b.key
-         : a.sequence != b.sequence ? a.sequence > b.sequence
-                                    : a.source < b.source;
+  return a.key != b.key ? a.key < b.key : a.sequence != b.sequence ? a.sequence > b.sequence : a.source < b.source;
 }
 
 // Memtables that hold few keys, many versions of each, and the same (key, sequence) again and again.
@@ -61,21 +58,22 @@ class TiesTest : public testing::TestWithParam<uint64_t> {
   std::string random_key() { return std::string(1, static_cast<char>('a' + m_random() % 3)); }
 
   // The first one at or behind (key, at_most).
-  size_t place_of(const std::string& key, SequenceNumber at_most) const {
-    return std::partition_point(m_all.begin(), m_all.end(), [&](const Version& version) {
-             return version.key < key || (version.key == key && version.sequence > at_most);
-           }) -
+  size_t position_of(const std::string& key, SequenceNumber at_most) const {
+    return std::partition_point(m_all.begin(), m_all.end(),
+                                [&](const Version& version) {
+                                  return version.key < key || (version.key == key && version.sequence > at_most);
+                                }) -
            m_all.begin();
   }
 
-  void expect_at(size_t place) {
-    const bool there = place < m_all.size();
+  void expect_at(size_t position) {
+    const bool there = position < m_all.size();
     ASSERT_EQ(m_merged->valid(), there);
     ASSERT_TRUE(m_merged->status().ok());
     if (there) {
-      ASSERT_TRUE(m_all[place].is(m_merged->entry()))
+      ASSERT_TRUE(m_all[position].is(m_merged->entry()))
           << m_merged->entry().key << " " << m_merged->entry().sequence << " " << m_merged->entry().value
-          << " in place of " << m_all[place].key << " " << m_all[place].sequence << " " << m_all[place].value;
+          << " in place of " << m_all[position].key << " " << m_all[position].sequence << " " << m_all[position].value;
     }
   }
 
@@ -87,15 +85,15 @@ class TiesTest : public testing::TestWithParam<uint64_t> {
 
 TEST_P(TiesTest, NewerSourcesComeFirstForwardAndLastBackward) {
   m_merged->seek_to_first();
-  for (size_t place = 0; place <= m_all.size(); ++place) {
-    ASSERT_NO_FATAL_FAILURE(expect_at(place));
-    if (place < m_all.size()) {
+  for (size_t position = 0; position <= m_all.size(); ++position) {
+    ASSERT_NO_FATAL_FAILURE(expect_at(position));
+    if (position < m_all.size()) {
       m_merged->next();
     }
   }
   m_merged->seek_to_last();
-  for (size_t place = m_all.size(); place-- > 0;) {
-    ASSERT_NO_FATAL_FAILURE(expect_at(place));
+  for (size_t position = m_all.size(); position-- > 0;) {
+    ASSERT_NO_FATAL_FAILURE(expect_at(position));
     m_merged->previous();
   }
   ASSERT_FALSE(m_merged->valid());
@@ -103,23 +101,23 @@ TEST_P(TiesTest, NewerSourcesComeFirstForwardAndLastBackward) {
 
 TEST_P(TiesTest, TurnsAroundWithoutMissingOrRepeatingAny) {
   constexpr size_t kNowhere = SIZE_MAX;
-  size_t place = kNowhere;
+  size_t position = kNowhere;
   for (int step = 0; step < 200; ++step) {
     const std::string key = random_key();
     const size_t what = m_random() % 8;
-    if (place < m_all.size() && what < 6) {
+    if (position < m_all.size() && what < 6) {
       const bool forward = what < 3;
       forward ? m_merged->next() : m_merged->previous();
-      place = forward ? place + 1 : place - 1;  // before the first one: nowhere
+      position = forward ? position + 1 : position - 1;  // before the first one: nowhere
     } else if (what == 7) {
       m_merged->seek_before(key);
-      place = place_of(key, UINT64_MAX) - 1;
+      position = position_of(key, UINT64_MAX) - 1;
     } else {
       const SequenceNumber at_most = m_random() % 6;
       m_merged->seek(key, at_most);
-      place = place_of(key, at_most);
+      position = position_of(key, at_most);
     }
-    ASSERT_NO_FATAL_FAILURE(expect_at(place)) << "step " << step;
+    ASSERT_NO_FATAL_FAILURE(expect_at(position)) << "step " << step;
   }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/iter/visible_iterator.h"
 
 #include "vtkv/util/invariants.h"
@@ -10,17 +11,17 @@ constexpr int kVersionStepsMost = 8;
 }  // namespace
 
 VisibleIterator::VisibleIterator(std::shared_ptr<const ReadState> state, std::string_view lower, std::string_view upper,
-                       SequenceNumber sequence)
+                                 SequenceNumber sequence)
     : m_state(std::move(state)), m_lower(lower), m_upper(upper), m_sequence(sequence) {
   std::vector<std::unique_ptr<EntryIterator>> sources;
   for (const auto& memtable : m_state->memtables) {
     sources.push_back(memtable->new_iterator());
-    m_removals.emplace_back(memtable, &memtable->range_removals());
+    m_tombstones.emplace_back(memtable, &memtable->range_tombstones());
   }
-  m_state->version->new_iterators(m_lower, m_upper, &sources, &m_removals);
-  VTKV_ASSERT(sources.size() == m_removals.size());
-  for (const auto& removals : m_removals) {
-    m_any_removals |= removals && !removals->empty();
+  m_state->version->new_iterators(m_lower, m_upper, &sources, &m_tombstones);
+  VTKV_ASSERT(sources.size() == m_tombstones.size());
+  for (const auto& tombstones : m_tombstones) {
+    m_any_tombstones |= tombstones && !tombstones->empty();
   }
   m_entries = std::make_unique<MergingIterator>(std::move(sources), m_state->order);
 }
@@ -28,9 +29,9 @@ VisibleIterator::VisibleIterator(std::shared_ptr<const ReadState> state, std::st
 bool VisibleIterator::hidden(const Entry& entry, size_t* source) const {
   SequenceNumber newest = entry.sequence;
   bool found = false;
-  for (size_t i = 0; m_any_removals && i < m_removals.size(); ++i) {
-    if (m_removals[i] && !m_removals[i]->empty()) {
-      const SequenceNumber covering = m_removals[i]->covering(entry.key, m_sequence);
+  for (size_t i = 0; m_any_tombstones && i < m_tombstones.size(); ++i) {
+    if (m_tombstones[i] && !m_tombstones[i]->empty()) {
+      const SequenceNumber covering = m_tombstones[i]->covering(entry.key, m_sequence);
       if (covering > newest) {
         newest = covering;
         *source = i;
@@ -77,12 +78,12 @@ void VisibleIterator::find_forward() {
     size_t source = 0;
     m_key.assign(entry.key);
     const bool is_hidden = hidden(entry, &source);
-    if (!is_hidden && entry.type != EntryType::removal) {
+    if (!is_hidden && entry.type != EntryType::tombstone) {
       m_valid = true;
       return;
     }
     if (is_hidden) {
-      const std::string until = m_removals[source]->covered_until(m_key, m_sequence, 0);
+      const std::string until = m_tombstones[source]->covered_until(m_key, m_sequence, 0);
       m_entries->skip_older(source, until);
     }
     skip_key_forward();
@@ -93,7 +94,7 @@ void VisibleIterator::find_forward() {
 void VisibleIterator::pass_key_backward(Newest* newest) {
   const auto take = [&](const Entry& entry) {
     newest->is_hidden = hidden(entry, &newest->removed_by);
-    newest->exists = !newest->is_hidden && entry.type != EntryType::removal;
+    newest->exists = !newest->is_hidden && entry.type != EntryType::tombstone;
     if (newest->exists) {
       m_value.assign(entry.value);
       m_type = entry.type;
@@ -131,23 +132,23 @@ void VisibleIterator::find_backward() {
       return;
     }
     if (newest.is_hidden) {
-      if (const auto from = m_removals[newest.removed_by]->covered_from(m_key, m_sequence, 0)) {
+      if (const auto from = m_tombstones[newest.removed_by]->covered_from(m_key, m_sequence, 0)) {
         m_entries->skip_older_backward(newest.removed_by, *from);
       }
     }
   }
 }
 
-// What a removal hides in older sources they need not look for: each begins where those of the newer ones end.
+// What a tombstone hides in older sources they need not look for: each begins where those of the newer ones end.
 void VisibleIterator::seek(std::string_view target) {
   const std::string_view from = target < m_lower ? std::string_view(m_lower) : target;
-  if (m_any_removals) {
-    m_starts.resize(m_removals.size());
+  if (m_any_tombstones) {
+    m_starts.resize(m_tombstones.size());
     std::string start(from);
-    for (size_t i = 0; i < m_removals.size(); ++i) {
+    for (size_t i = 0; i < m_tombstones.size(); ++i) {
       m_starts[i] = start;
-      if (m_removals[i] && !m_removals[i]->empty()) {
-        std::string until = m_removals[i]->covered_until(start, m_sequence, 0);
+      if (m_tombstones[i] && !m_tombstones[i]->empty()) {
+        std::string until = m_tombstones[i]->covered_until(start, m_sequence, 0);
         start = until.empty() ? start : std::move(until);
       }
     }

@@ -1,23 +1,24 @@
-// What of a read state is visible at one sequence: the newest version of each key, removals applied. Values that
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What of a read state is visible at one sequence: the newest version of each key, tombstones applied. Values that
 // stayed in the log are pointers here; DbIterator follows them.
 //
-// A range removal in one source hides everything it covers in older sources, so those jump over it; the
-// source itself, and newer ones, may hold entries put after the removal and are looked at one by one.
+// A range tombstone in one source hides everything it covers in older sources, so those jump over it; the
+// source itself, and newer ones, may hold entries put after the tombstone and are looked at one by one.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "vtkv/db/read_state.h"
 #include "vtkv/iter/merging_iterator.h"
+#include "vtkv/iter/read_state.h"
 
 namespace vtkv {
 
 class VisibleIterator {
  public:
   VisibleIterator(std::shared_ptr<const ReadState> state, std::string_view lower, std::string_view upper,
-             SequenceNumber sequence);
+                  SequenceNumber sequence);
 
   bool valid() const { return m_valid; }
   void seek_to_first() { seek(m_lower); }
@@ -33,13 +34,13 @@ class VisibleIterator {
   Status status() const { return m_entries->status(); }
 
  private:
-  // The source of the newest removal that hides `entry`; false when it is visible.
+  // The source of the newest tombstone that hides `entry`; false when it is visible.
   bool hidden(const Entry& entry, size_t* source) const;
   // What a key is at m_sequence.
   struct Newest {
     bool exists = false;
     bool is_hidden = false;
-    size_t removed_by = 0;  // the source of the range removal that hides it
+    size_t removed_by = 0;  // the source of the range tombstone that hides it
   };
 
   void find_forward();
@@ -52,8 +53,8 @@ class VisibleIterator {
   const std::string m_lower;
   const std::string m_upper;
   const SequenceNumber m_sequence;
-  std::vector<std::shared_ptr<const RangeRemovals>> m_removals;  // by source; null: none
-  bool m_any_removals = false;
+  std::vector<std::shared_ptr<const RangeTombstones>> m_tombstones;  // by source; null: none
+  bool m_any_tombstones = false;
   std::vector<std::string> m_starts;  // scratch
   std::unique_ptr<MergingIterator> m_entries;
   // Forward: m_entries stands on the current entry. Backward: before every version of m_key.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/iter/visible_iterator.h"
 
 #include <gtest/gtest.h>
@@ -14,13 +15,21 @@ class CountingIterator final : public EntryIterator {
  public:
   CountingIterator(std::unique_ptr<EntryIterator> inner, Work* work) : m_inner(std::move(inner)), m_work(*work) {}
   bool valid() const override { return m_inner->valid(); }
-  void seek_to_first() override { move([this] { m_inner->seek_to_first(); }); }
-  void seek_to_last() override { move([this] { m_inner->seek_to_last(); }); }
+  void seek_to_first() override {
+    move([this] { m_inner->seek_to_first(); });
+  }
+  void seek_to_last() override {
+    move([this] { m_inner->seek_to_last(); });
+  }
   void seek(std::string_view key, SequenceNumber at_most) override {
     move([&] { m_inner->seek(key, at_most); });
   }
-  void next() override { move([this] { m_inner->next(); }); }
-  void previous() override { move([this] { m_inner->previous(); }); }
+  void next() override {
+    move([this] { m_inner->next(); });
+  }
+  void previous() override {
+    move([this] { m_inner->previous(); });
+  }
   const Entry& entry() const override { return m_inner->entry(); }
   Status status() const override { return m_inner->status(); }
 
@@ -45,9 +54,9 @@ class CountedVersion final : public Version {
   }
   std::unique_ptr<AscendingLookups> ascending_lookups() const override { return nullptr; }
   void new_iterators(std::string_view, std::string_view, std::vector<std::unique_ptr<EntryIterator>>* iterators,
-                     std::vector<std::shared_ptr<const RangeRemovals>>* removals) const override {
+                     std::vector<std::shared_ptr<const RangeTombstones>>* tombstones) const override {
     iterators->push_back(std::make_unique<CountingIterator>(m_table.new_iterator(), m_work));
-    removals->push_back(nullptr);
+    tombstones->push_back(nullptr);
   }
 
  private:
@@ -116,7 +125,7 @@ TEST_F(HotKeyTest, ForwardAnOldReaderCostsNoMoreThanAFewVersions) {
   }
 }
 
-TEST_F(HotKeyTest, BackwardARemovalAsTheNewestHidesIt) {
+TEST_F(HotKeyTest, BackwardATombstoneAsTheNewestHidesIt) {
   m_table.remove(kVersions + 1, "hot");
   VisibleIterator iterator = iterator_at(kVersions + 1);
   iterator.seek_to_last();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/mem/arena.h"
 
 namespace vtkv {
@@ -19,16 +20,16 @@ char* Arena::allocate(size_t bytes) {
     m_free = allocate_block(block_bytes);
     m_free_bytes = block_bytes;
   }
-  char* piece = m_free;
+  char* memory = m_free;
   m_free += bytes;
   m_free_bytes -= bytes;
-  return piece;
+  return memory;
 }
 
 char* Arena::allocate_aligned(size_t bytes, size_t alignment) {
-  char* piece = allocate(bytes + alignment - kAlignment);
-  const auto address = reinterpret_cast<uintptr_t>(piece);
-  return piece + (alignment - address % alignment) % alignment;
+  char* memory = allocate(bytes + alignment - kAlignment);
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  return memory + (alignment - address % alignment) % alignment;
 }
 
 char* Arena::allocate_block(size_t bytes) {

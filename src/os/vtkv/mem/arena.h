@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Memory that is handed out piece by piece and given back all at once.
 //
 // One writer; memory_bytes() may be read by any thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What one key holds at one sequence number, as it travels between memtable, runs and iterators.
 #pragma once
 
@@ -11,7 +12,7 @@
 namespace vtkv {
 
 enum class EntryType : uint8_t {
-  removal = 0,
+  tombstone = 0,
   value = 1,
   value_pointer = 2,  // the value is in the log (WiscKey); this one is a ValuePointer
   logged_value = 128,  // inside a memtable only: a value that a flush turns into a pointer
@@ -37,6 +38,14 @@ class EntryIterator {
   virtual void previous() = 0;
   virtual const Entry& entry() const = 0;
   virtual Status status() const = 0;
+};
+
+// Told of every entry that a flush or a compaction looks at, once.
+class EntryObserver {
+ public:
+  virtual ~EntryObserver() = default;
+  virtual void dropped(const Entry& entry) = 0;
+  virtual void kept(const Entry&) {}
 };
 
 }  // namespace vtkv

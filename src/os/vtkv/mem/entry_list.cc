@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/mem/entry_list.h"
 
 #include <algorithm>
@@ -46,13 +47,13 @@ uint64_t window_of(std::string_view key, size_t skipped) {
 
 }  // namespace
 
-// A node of the tree. Slot i stands for what lies between its entry and that of slot i + 1. Every key that a search
+// A node of the tree. Cell i stands for what lies between its entry and that of cell i + 1. Every key that a search
 // brings here begins with the same m_skipped bytes.
 //
-// Readers see a slot's parts change one by one; each is atomic for that, and a wrong choice is noticed at the entry.
+// Readers see a cell's fields change one by one; each is atomic for that, and a wrong choice is noticed at the entry.
 class alignas(64) EntryList::Index {
  public:
-  static constexpr int kSlots = 15;
+  static constexpr int kCells = 15;
 
   Index(int level, const Node* low, size_t skipped)
       : m_low(low), m_skipped(static_cast<uint32_t>(skipped)), m_level(static_cast<uint16_t>(level)) {}
@@ -67,11 +68,11 @@ class alignas(64) EntryList::Index {
 
   int level() const { return m_level; }
   int count() const { return m_count.load(std::memory_order_acquire); }
-  bool full() const { return count() == kSlots; }
+  bool full() const { return count() == kCells; }
   const Node* low() const { return m_low; }
-  const Node* low_of(int slot) const { return m_level == 0 ? entry(slot) : child(slot)->m_low; }
-  Node* entry(int slot) const { return static_cast<Node*>(m_slots[slot].load(std::memory_order_acquire)); }
-  Index* child(int slot) const { return static_cast<Index*>(m_slots[slot].load(std::memory_order_acquire)); }
+  const Node* low_of(int cell) const { return m_level == 0 ? entry(cell) : child(cell)->m_low; }
+  Node* entry(int cell) const { return static_cast<Node*>(m_cells[cell].load(std::memory_order_acquire)); }
+  Index* child(int cell) const { return static_cast<Index*>(m_cells[cell].load(std::memory_order_acquire)); }
 
   void prefetch() const {
     for (size_t line = 0; line < sizeof(Index); line += 64) {
@@ -79,26 +80,26 @@ class alignas(64) EntryList::Index {
     }
   }
 
-  // The last slot before (key, sequence): the first one, unless another is.
-  int slot_before(std::string_view key, SequenceNumber sequence) const {
+  // The last cell before (key, sequence): the first one, unless another is.
+  int cell_before(std::string_view key, SequenceNumber sequence) const {
     const uint64_t window = window_of(key, m_skipped.load(std::memory_order_relaxed));
-    const int slots = count();
+    const int cells = count();
     int smaller = 1, equal = 0;  // without a branch that depends on a window
-    for (int slot = 1; slot < slots; ++slot) {
-      const uint64_t other = m_windows[slot].load(std::memory_order_relaxed);
+    for (int cell = 1; cell < cells; ++cell) {
+      const uint64_t other = m_windows[cell].load(std::memory_order_relaxed);
       smaller += other < window;
       equal += other == window;
     }
-    return slot_before_among(smaller, std::min(smaller + equal, slots), key, sequence);
+    return cell_before_among(smaller, std::min(smaller + equal, cells), key, sequence);
   }
 
   // The same by the entries alone, which compare rightly whatever the writer is in the middle of.
-  int slot_before_by_entries(std::string_view key, SequenceNumber sequence) const {
-    return slot_before_among(1, count(), key, sequence);
+  int cell_before_by_entries(std::string_view key, SequenceNumber sequence) const {
+    return cell_before_among(1, count(), key, sequence);
   }
 
   // REQUIRES: those below `begin` are before it, those from `end` on are not.
-  int slot_before_among(int begin, int end, std::string_view key, SequenceNumber sequence) const {
+  int cell_before_among(int begin, int end, std::string_view key, SequenceNumber sequence) const {
     while (begin < end) {
       const int middle = (begin + end) / 2;
       if (low_of(middle)->before(key, sequence)) {
@@ -110,54 +111,55 @@ class alignas(64) EntryList::Index {
     return begin - 1;
   }
 
-  // REQUIRES: not full. All slots can be found in their order all the while.
-  void insert(int slot, const Node* low, void* added) {
-    const int slots = count();
-    for (int moved = slots; moved > slot; --moved) {
-      set(moved, m_slots[moved - 1].load(std::memory_order_relaxed), m_windows[moved - 1].load(std::memory_order_relaxed));
-      if (moved == slots) {
-        m_count.store(static_cast<uint16_t>(slots + 1), std::memory_order_release);
+  // REQUIRES: not full. All cells can be found in their order all the while.
+  void insert(int cell, const Node* low, void* added) {
+    const int cells = count();
+    for (int moved = cells; moved > cell; --moved) {
+      set(moved, m_cells[moved - 1].load(std::memory_order_relaxed),
+          m_windows[moved - 1].load(std::memory_order_relaxed));
+      if (moved == cells) {
+        m_count.store(static_cast<uint16_t>(cells + 1), std::memory_order_release);
       }
     }
-    set(slot, added, window_of(low->key(), m_skipped.load(std::memory_order_relaxed)));
-    if (slot == slots) {
-      m_count.store(static_cast<uint16_t>(slots + 1), std::memory_order_release);
+    set(cell, added, window_of(low->key(), m_skipped.load(std::memory_order_relaxed)));
+    if (cell == cells) {
+      m_count.store(static_cast<uint16_t>(cells + 1), std::memory_order_release);
     }
   }
 
   // REQUIRES: this one is empty, and no reader has seen it.
-  void take_slots(const Index& other, int from) {
-    for (int slot = from; slot < other.count(); ++slot) {
-      insert(slot - from, other.low_of(slot), other.m_slots[slot].load(std::memory_order_relaxed));
+  void take_cells(const Index& other, int from) {
+    for (int cell = from; cell < other.count(); ++cell) {
+      insert(cell - from, other.low_of(cell), other.m_cells[cell].load(std::memory_order_relaxed));
     }
   }
 
-  // Only `slots` stay, and no key comes here any more that does not begin with `shared` bytes like the rest.
-  void cut(int slots, size_t shared) {
-    m_count.store(static_cast<uint16_t>(slots), std::memory_order_release);
+  // Only `cells` stay, and no key comes here any more that does not begin with `shared` bytes like the rest.
+  void cut(int cells, size_t shared) {
+    m_count.store(static_cast<uint16_t>(cells), std::memory_order_release);
     if (shared < m_skipped.load(std::memory_order_relaxed) + kWindowSlack) {
       return;
     }
     m_skipped.store(static_cast<uint32_t>(shared), std::memory_order_relaxed);
-    for (int slot = 1; slot < slots; ++slot) {
-      m_windows[slot].store(window_of(low_of(slot)->key(), shared), std::memory_order_relaxed);
+    for (int cell = 1; cell < cells; ++cell) {
+      m_windows[cell].store(window_of(low_of(cell)->key(), shared), std::memory_order_relaxed);
     }
   }
 
  private:
   static constexpr size_t kWindowSlack = 4;  // a window half of which tells keys apart is good enough
 
-  void set(int slot, void* pointer, uint64_t window) {
-    m_slots[slot].store(pointer, std::memory_order_release);
-    m_windows[slot].store(window, std::memory_order_relaxed);
+  void set(int cell, void* pointer, uint64_t window) {
+    m_cells[cell].store(pointer, std::memory_order_release);
+    m_windows[cell].store(window, std::memory_order_relaxed);
   }
 
   const Node* const m_low;
   std::atomic<uint32_t> m_skipped;
   std::atomic<uint16_t> m_count{0};
-  const uint16_t m_level;  // 0: the slots are entries
-  std::array<std::atomic<uint64_t>, kSlots> m_windows;
-  std::array<std::atomic<void*>, kSlots> m_slots;
+  const uint16_t m_level;  // 0: the cells are entries
+  std::array<std::atomic<uint64_t>, kCells> m_windows;
+  std::array<std::atomic<void*>, kCells> m_cells;
 };
 
 EntryList::EntryList(Arena* arena) : m_arena(arena), m_head(new_node(Entry{})) {
@@ -189,10 +191,10 @@ EntryList::Index* EntryList::new_index(int level, const Node* low, const Node* h
     m_free_indexes = m_root.load(std::memory_order_relaxed) ? kIndexesAtOnce : 1;  // most idle tables need one only
     m_free_index = m_arena->allocate_aligned(m_free_indexes * sizeof(Index), alignof(Index));
   }
-  char* const place = m_free_index;
+  char* const memory = m_free_index;
   m_free_index += sizeof(Index);
   --m_free_indexes;
-  return new (place) Index(level, low, Index::bytes_shared(low, m_head, high));
+  return new (memory) Index(level, low, Index::bytes_shared(low, m_head, high));
 }
 
 EntryList::Node* EntryList::descend(std::string_view key, SequenceNumber sequence, Path* path) const {
@@ -202,14 +204,14 @@ EntryList::Node* EntryList::descend(std::string_view key, SequenceNumber sequenc
     VTKV_ASSERT(path->height < Path::kMaxHeight);
   }
   for (;;) {
-    const int slot = index->slot_before(key, sequence);
+    const int cell = index->cell_before(key, sequence);
     if (path) {
-      path->steps[index->level()] = {index, slot};
+      path->steps[index->level()] = {index, cell};
     }
     if (index->level() == 0) {
-      return index->entry(slot);
+      return index->entry(cell);
     }
-    index = index->child(slot);
+    index = index->child(cell);
     index->prefetch();
   }
 }
@@ -217,9 +219,9 @@ EntryList::Node* EntryList::descend(std::string_view key, SequenceNumber sequenc
 EntryList::Node* EntryList::descend_by_entries(std::string_view key, SequenceNumber sequence) const {
   Index* index = m_root.load(std::memory_order_acquire);
   while (index->level() > 0) {
-    index = index->child(index->slot_before_by_entries(key, sequence));
+    index = index->child(index->cell_before_by_entries(key, sequence));
   }
-  return index->entry(index->slot_before_by_entries(key, sequence));
+  return index->entry(index->cell_before_by_entries(key, sequence));
 }
 
 EntryList::Node* EntryList::find_before(std::string_view key, SequenceNumber sequence) const {
@@ -233,9 +235,9 @@ EntryList::Node* EntryList::find_before(std::string_view key, SequenceNumber seq
 
 const EntryList::Node* EntryList::high_end(const Path& path, int level) const {
   for (++level; level < path.height; ++level) {
-    const auto& [index, slot] = path.steps[level];
-    if (slot + 1 < index->count()) {
-      return index->low_of(slot + 1);
+    const auto& [index, cell] = path.steps[level];
+    if (cell + 1 < index->count()) {
+      return index->low_of(cell + 1);
     }
   }
   return nullptr;
@@ -250,23 +252,23 @@ void EntryList::add_to_index(const Path& path, int level, const Node* low, void*
     m_root.store(root, std::memory_order_release);
     return;
   }
-  const auto& [index, slot] = path.steps[level];
+  const auto& [index, cell] = path.steps[level];
   if (!index->full()) {
-    index->insert(slot + 1, low, added);
+    index->insert(cell + 1, low, added);
     return;
   }
   // Keys that ascend leave full nodes behind.
-  const int kept = slot + 1 == Index::kSlots ? Index::kSlots : (Index::kSlots + 1) / 2;
-  Index* right = new_index(level, kept == Index::kSlots ? low : index->low_of(kept), high_end(path, level));
-  right->take_slots(*index, kept);
-  const bool into_right = slot + 1 > kept || kept == Index::kSlots;
+  const int kept = cell + 1 == Index::kCells ? Index::kCells : (Index::kCells + 1) / 2;
+  Index* right = new_index(level, kept == Index::kCells ? low : index->low_of(kept), high_end(path, level));
+  right->take_cells(*index, kept);
+  const bool into_right = cell + 1 > kept || kept == Index::kCells;
   if (into_right) {
-    right->insert(slot + 1 - kept, low, added);
+    right->insert(cell + 1 - kept, low, added);
   }
   add_to_index(path, level + 1, right->low(), right);
   index->cut(kept, Index::bytes_shared(index->low(), m_head, right->low()));
   if (!into_right) {
-    index->insert(slot + 1, low, added);
+    index->insert(cell + 1, low, added);
   }
 }
 

@@ -1,4 +1,5 @@
-// An ordered list of entries over an arena, and beside it a B+-tree that finds places in the list.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// An ordered list of entries over an arena, and beside it a B+-tree that finds entries in the list.
 //
 // A search in a skip list waits for memory at each of some log2(n) entries. A node of the tree has the eight bytes in
 // which its keys differ side by side in two cache lines, so a search waits for some log10(n) nodes, and the upper ones
@@ -6,14 +7,14 @@
 //
 // Threads: one writer at a time; any number of readers at once, which take no lock. The list is the truth and the tree
 // only proposes where to begin: a reader that meets a node of the tree while it changes is led to an entry too early,
-// and walks on, or too late, notices and descends once more by what cannot mislead it. So it never waits for the writer,
-// wherever that has been stopped. Invariants:
+// and walks on, or too late, notices and descends once more by what cannot mislead it. So it never waits for the
+// writer, wherever that has been stopped. Invariants:
 //   1. An entry is complete before it is linked (release), never changes but for its link, and is never unlinked.
 //   2. An entry is in the list before it is in the tree.
 //   3. Order: key ascending, then sequence descending, then the one inserted later first; so that the
 //      first entry at or after (key, s) is the state of key at s.
-//   4. A node of the tree never moves and stays on its level. Its first slot is its least entry and never changes.
-//   5. What any other slot stands for only ever becomes less. So a slot that was found to begin before a key still does
+//   4. A node of the tree never moves and stays on its level. Its first cell is its least entry and never changes.
+//   5. What any other cell stands for only ever becomes less. So a cell that was found to begin before a key still does
 //      when the reader follows it: entries compared with entries, a search is never led too far.
 #pragma once
 
@@ -51,7 +52,7 @@ class EntryList {
   struct Path {
     struct Step {
       Index* index;
-      int slot;
+      int cell;
     };
     static constexpr int kMaxHeight = 24;
     std::array<Step, kMaxHeight> steps;
@@ -69,7 +70,7 @@ class EntryList {
   Node* find_before(std::string_view key, SequenceNumber sequence) const;
   // What ends the range of the path's node of that level; null: nothing does.
   const Node* high_end(const Path& path, int level) const;
-  // Puts an entry, or a node of the level below, behind the slot that the path takes on that level.
+  // Puts an entry, or a node of the level below, behind the cell that the path takes on that level.
   void add_to_index(const Path& path, int level, const Node* low, void* added);
 
   static constexpr size_t kIndexesAtOnce = 8;  // of the arena: what aligning them takes is little then

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/mem/entry_list.h"
 
 #include <gtest/gtest.h>
@@ -117,7 +118,7 @@ class EntryListTest : public testing::TestWithParam<Keys> {
   Model model;
 };
 
-TEST_P(EntryListTest, FindsEachPlaceAndWalksBothWays) {
+TEST_P(EntryListTest, FindsEachEntryAndWalksBothWays) {
   fill();
   expect(list.last(), std::prev(model.end()));
   const EntryList::Node* node = list.first();
@@ -181,18 +182,17 @@ TEST_P(EntryListTest, ReadersFindWhatIsInBesideTheWriter) {
   EXPECT_FALSE(wrong);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, EntryListTest,
-    testing::Values(Keys{"Shuffled", [] { return shuffled(ascending(20000, "")); }},
-                    Keys{"Ascending", [] { return ascending(5000, "prefix"); }},
-                    Keys{"Descending", [] { return reversed(ascending(5000, "")); }},
-                    Keys{"Awkward", [] { return awkward(5000); }},
-                    Keys{"Interleaved", [] { return interleaved(6000, 7); }},
-                    Keys{"Grouped", [] { return grouped(12000, 24); }},
-                    Keys{"OneKey", [] { return std::vector<std::string>(300, "the same key"); }}),
-    [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Kinds, EntryListTest,
+                         testing::Values(Keys{"Shuffled", [] { return shuffled(ascending(20000, "")); }},
+                                         Keys{"Ascending", [] { return ascending(5000, "prefix"); }},
+                                         Keys{"Descending", [] { return reversed(ascending(5000, "")); }},
+                                         Keys{"Awkward", [] { return awkward(5000); }},
+                                         Keys{"Interleaved", [] { return interleaved(6000, 7); }},
+                                         Keys{"Grouped", [] { return grouped(12000, 24); }},
+                                         Keys{"OneKey", [] { return std::vector<std::string>(300, "the same key"); }}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
-TEST(EntryList, TakesLessThanFiftyBytesForAnEntrysPlace) {
+TEST(EntryList, TakesLessThanFiftyBytesForAnEntrysLinks) {
   for (const auto& keys : {shuffled(ascending(20000, "")), ascending(20000, ""), reversed(ascending(20000, ""))}) {
     Arena arena;
     EntryList list(&arena);
@@ -224,7 +224,8 @@ void start_single_steps() {
   asm volatile("lea -128(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::: "memory", "cc");
 }
 void stop_single_steps() {
-  asm volatile("lea -128(%%rsp), %%rsp; pushfq; andq $-0x101, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::: "memory", "cc");
+  asm volatile("lea -128(%%rsp), %%rsp; pushfq; andq $-0x101, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::
+                   : "memory", "cc");
 }
 
 // Whose keys a reader looks for all the while: those of nodes that the writer fills, splits and comes to shorten.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The one order in which everything that merges sources takes their entries: key ascending, of one key the newest
 // version first, and of one version that of the newest source. Sources are numbered, the newest 0.
 //
@@ -12,8 +13,8 @@
 
 namespace vtkv {
 
-// Where an entry, or a source that stands before one, has its place.
-struct EntryPlace {
+// Where an entry, or a source that stands before one, stands in that order.
+struct EntryPosition {
   std::string_view key;
   SequenceNumber sequence = 0;
   size_t source = 0;
@@ -24,7 +25,7 @@ class EntryOrder {
   // `ties_by_source` false: Options::Mutations::drop_tie_by_source.
   explicit EntryOrder(bool ties_by_source = true) : m_ties_by_source(ties_by_source) {}
 
-  bool before(const EntryPlace& a, const EntryPlace& b) const {
+  bool before(const EntryPosition& a, const EntryPosition& b) const {
     if (const int order = a.key.compare(b.key); order != 0) {
       return order < 0;
     }

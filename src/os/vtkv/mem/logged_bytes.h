@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Bytes that lie both in memory and, once their record is written, in the log; the copy in memory may be given up
 // then. Readers on any thread.
 #pragma once
@@ -6,6 +7,7 @@
 #include <cstdint>
 
 #include "vtkv/mem/value_pointer.h"
+#include "vtkv/util/invariants.h"
 #include "vtkv/write_batch.h"
 
 namespace vtkv {
@@ -22,7 +24,10 @@ class LoggedBytes {
     }
     return true;
   }
-  void unpin() { m_pins.fetch_sub(1, std::memory_order_release); }
+  void unpin() {
+    const uint32_t before = m_pins.fetch_sub(1, std::memory_order_release);
+    VTKV_ASSERT(before > 0 && before < kReleased);
+  }
   // False when somebody has pinned them. REQUIRES: their record is written; one caller at a time.
   bool release() {
     uint32_t none = 0;
@@ -34,7 +39,7 @@ class LoggedBytes {
   }
 
   // Where they begin in the log, once the record is formed.
-  LogPlace place;
+  LogAddress address;
   SequenceNumber last_sequence = 0;  // of what is in them; the writer's
 
  private:

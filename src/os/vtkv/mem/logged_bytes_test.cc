@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/mem/logged_bytes.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +36,7 @@ class SharedValueTest : public testing::Test {
     bytes->last_sequence = 1;
     table.put_shared(1, "k", std::string_view(bytes->bytes).substr(1), bytes.get(), 1);
     table.keep(bytes, 100);
-    bytes->place = {3, 4, 4096};
+    bytes->address = {3, 4, 4096};
   }
   std::shared_ptr<Bytes> bytes = std::make_shared<Bytes>();
   MemTable table;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/mem/memtable.h"
 
 #include <cstring>
@@ -15,10 +16,10 @@ namespace {
 // and searches touch little memory.
 struct LoggedValue {
   LoggedBytes* shared = nullptr;    // the bytes, which may have been released; null: they are in the arena
-  const LogPlace* place = nullptr;
+  const LogAddress* address = nullptr;
   const char* data = nullptr;
   uint32_t length = 0;
-  uint32_t offset = 0;  // from the place
+  uint32_t offset = 0;  // from the address
   uint32_t crc32c = 0;  // of key and value
 
   static LoggedValue of(const Entry& entry) {
@@ -35,9 +36,9 @@ struct LoggedValue {
   }
   // REQUIRES: the record was formed.
   void encode_pointer(std::string* out) const {
-    VTKV_ASSERT(place->epoch > 0);
+    VTKV_ASSERT(address->epoch > 0);
     out->clear();
-    ValuePointer{place->segment_id, place->epoch, place->offset + offset, length, crc32c}.encode(out);
+    ValuePointer{address->segment_id, address->epoch, address->offset + offset, length, crc32c}.encode(out);
   }
 };
 
@@ -47,7 +48,7 @@ class MemTable::Rep {
  public:
   Arena arena;
   EntryList list{&arena};
-  RangeRemovals removals;
+  RangeTombstones tombstones;
   std::atomic<bool> empty{true};
   std::atomic<uint64_t> entries{0};
   std::atomic<SequenceNumber> last_sequence{0};
@@ -172,17 +173,18 @@ void MemTable::put(SequenceNumber sequence, std::string_view key, std::string_vi
 }
 
 void MemTable::put_logged(SequenceNumber sequence, std::string_view key, std::string_view value,
-                          const LogPlace* place, uint32_t offset) {
+                          const LogAddress* address, uint32_t offset) {
   char* copy = m_rep->arena.allocate(value.size());
   std::memcpy(copy, value.data(), value.size());
-  m_rep->insert_logged(sequence, key, {nullptr, place, copy, static_cast<uint32_t>(value.size()), offset,
-                                       value_checksum(key, value)});
+  m_rep->insert_logged(
+      sequence, key, {nullptr, address, copy, static_cast<uint32_t>(value.size()), offset, value_checksum(key, value)});
 }
 
 void MemTable::put_shared(SequenceNumber sequence, std::string_view key, std::string_view value, LoggedBytes* bytes,
                           uint32_t offset) {
-  m_rep->insert_logged(sequence, key, {bytes, &bytes->place, value.data(), static_cast<uint32_t>(value.size()),
-                                       offset, value_checksum(key, value)});
+  m_rep->insert_logged(
+      sequence, key,
+      {bytes, &bytes->address, value.data(), static_cast<uint32_t>(value.size()), offset, value_checksum(key, value)});
 }
 
 void MemTable::keep(const std::shared_ptr<LoggedBytes>& bytes, size_t capacity) {
@@ -205,24 +207,24 @@ void MemTable::release_kept(SequenceNumber logged, size_t budget) {
 
 size_t MemTable::kept_bytes() const { return m_rep->kept_bytes.load(std::memory_order_relaxed); }
 
-LogPlace* MemTable::new_place() { return new (m_rep->arena.allocate(sizeof(LogPlace))) LogPlace; }
+LogAddress* MemTable::new_address() { return new (m_rep->arena.allocate(sizeof(LogAddress))) LogAddress; }
 
 void MemTable::remove(SequenceNumber sequence, std::string_view key) {
-  m_rep->insert({key, sequence, EntryType::removal, {}});
+  m_rep->insert({key, sequence, EntryType::tombstone, {}});
 }
 
 void MemTable::remove_range(SequenceNumber sequence, std::string_view begin, std::string_view end) {
-  m_rep->removals.add(sequence, begin, end);
+  m_rep->tombstones.add(sequence, begin, end);
   m_rep->advance(sequence);
 }
 
 Lookup MemTable::get(std::string_view key, SequenceNumber at_most, std::string* value) const {
-  const SequenceNumber covering = m_rep->removals.covering(key, at_most);
+  const SequenceNumber covering = m_rep->tombstones.covering(key, at_most);
   const EntryList::Node* node = m_rep->list.find(key, at_most);
   if (node) {
     const Entry entry = EntryList::entry_of(node);
     if (entry.key == key && entry.sequence >= covering) {
-      if (entry.type == EntryType::removal) {
+      if (entry.type == EntryType::tombstone) {
         return Lookup::removed;
       }
       if (entry.type == EntryType::logged_value) {
@@ -246,7 +248,7 @@ bool MemTable::touches(std::string_view key, SequenceNumber after) const {
   if (last_sequence() <= after) {
     return false;
   }
-  if (m_rep->removals.covering(key, UINT64_MAX) > after) {
+  if (m_rep->tombstones.covering(key, UINT64_MAX) > after) {
     return true;
   }
   const EntryList::Node* node = m_rep->list.find(key, UINT64_MAX);  // the newest entry of the key
@@ -262,10 +264,10 @@ std::unique_ptr<EntryIterator> MemTable::new_flush_iterator() const {
   return std::make_unique<FlushIterator>(m_rep->list);
 }
 
-const RangeRemovals& MemTable::range_removals() const { return m_rep->removals; }
+const RangeTombstones& MemTable::range_tombstones() const { return m_rep->tombstones; }
 
 size_t MemTable::memory_bytes() const {
-  return m_rep->arena.memory_bytes() + m_rep->removals.memory_bytes() + kept_bytes();
+  return m_rep->arena.memory_bytes() + m_rep->tombstones.memory_bytes() + kept_bytes();
 }
 
 bool MemTable::empty() const { return m_rep->empty.load(std::memory_order_acquire); }

@@ -1,4 +1,5 @@
-// The newest part of the database, in memory: an ordered list over an arena, and the range removals beside it.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The newest part of the database, in memory: an ordered list over an arena, and the range tombstones beside it.
 //
 // Threads: one writer at a time (the database's write lock); any number of readers at once, without a lock
 // on the point path. Invariants:
@@ -13,7 +14,7 @@
 
 #include "vtkv/mem/entry.h"
 #include "vtkv/mem/logged_bytes.h"
-#include "vtkv/mem/range_removals.h"
+#include "vtkv/mem/range_tombstones.h"
 #include "vtkv/mem/value_pointer.h"
 
 namespace vtkv {
@@ -29,9 +30,9 @@ class MemTable {
   MemTable& operator=(const MemTable&) = delete;
 
   void put(SequenceNumber sequence, std::string_view key, std::string_view value);
-  // A value that stays in the log: at `offset` of the batch that `place` will say the place of. A flush writes
-  // a pointer to it. REQUIRES: the place is set before new_flush_iterator() is used.
-  void put_logged(SequenceNumber sequence, std::string_view key, std::string_view value, const LogPlace* place,
+  // A value that stays in the log: at `offset` of the batch that `address` will say the address of. A flush writes
+  // a pointer to it. REQUIRES: the address is set before new_flush_iterator() is used.
+  void put_logged(SequenceNumber sequence, std::string_view key, std::string_view value, const LogAddress* address,
                   uint32_t offset);
   // The same without a copy: `value` lies in `bytes`, at `offset`; keep() has to follow.
   void put_shared(SequenceNumber sequence, std::string_view key, std::string_view value, LoggedBytes* bytes,
@@ -41,23 +42,23 @@ class MemTable {
   // Gives up kept bytes that are in the log up to there, the oldest first, until `budget` are left. The writer's.
   void release_kept(SequenceNumber logged, size_t budget);
   // One for every batch with such values; lives as long as the memtable.
-  LogPlace* new_place();
+  LogAddress* new_address();
   void remove(SequenceNumber sequence, std::string_view key);
   void remove_range(SequenceNumber sequence, std::string_view begin, std::string_view end);
 
-  // The state of `key` at `at_most`; `removed` covers point and range removals.
+  // The state of `key` at `at_most`; `removed` covers point and range tombstones.
   Lookup get(std::string_view key, SequenceNumber at_most, std::string* value) const;
   // Was anything done to `key` after that sequence?
   bool touches(std::string_view key, SequenceNumber after) const;
   std::unique_ptr<EntryIterator> new_iterator() const;
   // As a flush writes it: pointers instead of logged values. Forward from the first entry only.
   std::unique_ptr<EntryIterator> new_flush_iterator() const;
-  const RangeRemovals& range_removals() const;
+  const RangeTombstones& range_tombstones() const;
 
   size_t memory_bytes() const;       // with the kept bytes
   size_t kept_bytes() const;         // of put_shared's values and what lies between them
   bool empty() const;
-  uint64_t entries() const;  // puts and removals, every version
+  uint64_t entries() const;  // puts and tombstones, every version
   SequenceNumber last_sequence() const;  // 0 when empty
 
  private:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/mem/memtable.h"
 
 #include <gtest/gtest.h>
@@ -13,10 +14,14 @@ namespace {
 std::string read(const MemTable& table, std::string_view key, SequenceNumber at_most) {
   std::string value;
   switch (table.get(key, at_most, &value)) {
-    case Lookup::absent: return "(absent)";
-    case Lookup::removed: return "(removed)";
-    case Lookup::pointer: return "(pointer)";
-    case Lookup::found: break;
+    case Lookup::absent:
+      return "(absent)";
+    case Lookup::removed:
+      return "(removed)";
+    case Lookup::pointer:
+      return "(pointer)";
+    case Lookup::found:
+      break;
   }
   return value;
 }
@@ -47,7 +52,7 @@ TEST(MemTable, EverySequenceSeesItsOwnPast) {
   EXPECT_EQ(table.last_sequence(), 7u);
 }
 
-TEST(MemTable, ARangeRemovalHidesOlderEntriesOnly) {
+TEST(MemTable, ARangeTombstoneHidesOlderEntriesOnly) {
   MemTable table;
   table.put(1, "b", "old");
   table.remove_range(2, "a", "c");
@@ -156,11 +161,11 @@ TEST(MemTable, ReadersRunBesideTheWriter) {
 
 TEST(MemTable, ALoggedValueReadsAsItselfAndIsFlushedAsAPointer) {
   MemTable table;
-  LogPlace* place = table.new_place();
+  LogAddress* address = table.new_address();
   table.put(1, "a", "short");
-  table.put_logged(2, "b", "long", place, 7);
+  table.put_logged(2, "b", "long", address, 7);
   EXPECT_EQ(read(table, "b", 9), "long");
-  *place = {3, 4, 4096};
+  *address = {3, 4, 4096};
   auto iterator = table.new_flush_iterator();
   iterator->seek_to_first();
   EXPECT_EQ(iterator->entry().type, EntryType::value);

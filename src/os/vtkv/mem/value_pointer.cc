@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/mem/value_pointer.h"
 
 #include "vtkv/util/coding.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Where a value lies that stayed in the log (WiscKey, section 3): what the tree holds in its place.
 //
 // Encoded, as the value of an entry of type value_pointer:
@@ -29,12 +30,5 @@ struct ValuePointer {
 
 // What the crc32c field has to be.
 uint32_t value_checksum(std::string_view key, std::string_view value);
-
-// Where a batch's encoded bytes begin in the log. Known once its record is formed.
-struct LogPlace {
-  uint64_t segment_id = 0;
-  uint64_t epoch = 0;
-  uint64_t offset = 0;
-};
 
 }  // namespace vtkv

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/span/block.h"
 
 #include <cstring>
@@ -17,7 +18,7 @@ Status Block::parse(std::string_view bytes, const Identity& identity, std::share
     return Status::corruption("there is no block (wrong magic)");
   }
   if (header.body_bytes > bytes.size() - sizeof(header)) {
-    return Status::corruption("the block's length reaches beyond its place");
+    return Status::corruption("the block's length reaches beyond its space");
   }
   const size_t covered = sizeof(header) - sizeof(header.crc32c) + header.body_bytes;
   if (crc32c(bytes.data() + sizeof(header.crc32c), covered) != header.crc32c) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A block in memory, checked against its checksum, and the iterator over its entries.
 //
 // A Block is immutable and shared between threads. Its bytes may come from a hostile disk: every length

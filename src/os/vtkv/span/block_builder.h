@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Makes one block out of entries that come in order, or out of plain bytes.
 //
 // Not thread-safe. Reused for block after block.

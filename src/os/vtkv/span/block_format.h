@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The block: the unit that is written, checksummed, read and cached. Format version 1.
 //
 // A block starts at a multiple of 4096 bytes (a unit) and takes whole units; what is behind its body is
@@ -9,14 +10,14 @@
 //        6     1  format version: 1
 //        7     1  kind (BlockKind)
 //        8     8  id of the span it lies in; ids are never used twice, so that a block of an earlier
-//                 owner of the zone, or one read from the wrong place, is not taken for this one
+//                 owner of the zone, or one read from the wrong address, is not taken for this one
 //       16     4  unit of the span at which it starts
 //       20     4  body length in bytes
 //       24     4  number of entries
 //       28     4  number of restarts
 //       32     …  body
 //
-// Body of the kinds entries, index and removals: the entries one after the other, then one fixed32 per
+// Body of the kinds entries, index and tombstones: the entries one after the other, then one fixed32 per
 // restart, ascending: the offset in the body of an entry that shares no key bytes (the first entry is one).
 // Entry:
 //   varint32  key bytes shared with the entry before
@@ -30,9 +31,9 @@
 //   entries    the user's
 //   index      of one span, behind its blocks of entries, one entry per block: the block's first key and
 //              sequence; value: where in the span it lies and what it holds (span/block_range.h)
-//   removals   one entry per fragment: key = begin; value: varint32 length of end, end, varint32 count,
+//   tombstones   one entry per fragment: key = begin; value: varint32 length of end, end, varint32 count,
 //              that many varint64 sequences, descending; the entry's own sequence is the first of them
-// Body of filter and descriptor: bytes, see tree/quotient_filter.h and tree/run_format.h; no entries, no restarts.
+// Body of filter and descriptor: bytes, see table/quotient_filter.h and table/run_format.h; no entries, no restarts.
 //
 // BlockHandle: varint32 ordinal of the span in the run's list, varint32 unit, varint32 units.
 #pragma once
@@ -50,11 +51,11 @@ static_assert(std::endian::native == std::endian::little, "durable structs are w
 inline constexpr uint32_t kUnitBytes = 4096;
 inline constexpr uint16_t kBlockMagic = 0x6b62;
 inline constexpr uint8_t kBlockVersion = 1;
-// The largest batch is 1 GiB (vlog/vlog_format.h), and all of it may be one key and value; a block adds its header, the
+// The largest batch is 1 GiB (wal/log_format.h), and all of it may be one key and value; a block adds its header, the
 // entry's, a restart and, in an index, where the block lies.
 inline constexpr uint32_t kBlockBytesMax = (1u << 30) + (64u << 10);
 
-enum class BlockKind : uint8_t { entries = 1, index = 2, removals = 3, filter = 4, descriptor = 5 };
+enum class BlockKind : uint8_t { entries = 1, index = 2, tombstones = 3, filter = 4, descriptor = 5 };
 
 struct block_header_t {
   uint32_t crc32c;

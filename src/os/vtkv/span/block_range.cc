@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/span/block_range.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ void BlockRange::add(const Entry& entry, bool is_older_version) {
   }
   last_key.assign(entry.key);
   ++entries;
-  doubtful += entry.type == EntryType::removal || is_older_version;
+  doubtful += entry.type == EntryType::tombstone || is_older_version;
   pointers += entry.type == EntryType::value_pointer;
   smallest_sequence = std::min(smallest_sequence, entry.sequence);
   greatest_sequence = std::max(greatest_sequence, entry.sequence);
@@ -63,7 +64,7 @@ bool BlockRange::decode(std::string_view* in) {
          first_sequence <= greatest_sequence && first_key <= last_key;
 }
 
-bool BlockRange::decode_place(std::string_view in, uint32_t* unit, uint32_t* units) {
+bool BlockRange::decode_address(std::string_view in, uint32_t* unit, uint32_t* units) {
   return get_varint32(&in, unit) && get_varint32(&in, units);
 }
 

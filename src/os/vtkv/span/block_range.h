@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What contiguous blocks of entries of one span hold, from one block up to all of the span's. It is a line
-// of a span's index (one block) and of a run's descriptor (many): enough to decide in a merge whether they
+// of a span's index (one block) and of a run's descriptor (many): enough to decide in a compaction whether they
 // can be taken over, or dropped, without reading them.
 #pragma once
 
@@ -18,7 +19,7 @@ struct BlockRange {
   SequenceNumber first_sequence = 0;
   std::string last_key;
   uint64_t entries = 0;
-  // Of them, those that a later merge may find superfluous: removals, and versions behind a newer one of
+  // Of them, those that a later compaction may find superfluous: tombstones, and versions behind a newer one of
   // the same key.
   uint64_t doubtful = 0;
   uint64_t pointers = 0;  // of them, values in the log
@@ -33,7 +34,7 @@ struct BlockRange {
   // Takes the blocks directly behind these in.
   void append(const BlockRange& next);
 
-  // Everything but first_key and first_sequence, which stand before it in both places:
+  // Everything but first_key and first_sequence, which stand before it wherever it is:
   //   varint32 unit, varint32 units, varint64 entries, varint64 doubtful, varint64 pointers,
   //   varint64 smallest sequence, varint64 greatest - smallest,
   //   varint32 bytes that last_key shares with first_key, string: the rest of it
@@ -41,7 +42,7 @@ struct BlockRange {
   // REQUIRES: first_key and first_sequence are set. False when malformed or contradictory.
   bool decode(std::string_view* in);
   // Only where the blocks lie.
-  static bool decode_place(std::string_view in, uint32_t* unit, uint32_t* units);
+  static bool decode_address(std::string_view in, uint32_t* unit, uint32_t* units);
 };
 
 }  // namespace vtkv

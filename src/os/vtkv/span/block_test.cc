@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/span/block.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,7 @@
 #include "vtkv/span/block_builder.h"
 #include "vtkv/testing/golden.h"
 #include "vtkv/util/crc32c.h"
-#include "vtkv/vlog/vlog_format.h"
+#include "vtkv/wal/log_format.h"
 
 namespace vtkv {
 namespace {
@@ -26,7 +27,7 @@ void fix_checksum(std::string* bytes) {
 TEST(BlockFormat, Golden) {
   BlockBuilder builder(BlockKind::entries);
   builder.add({"apple", 300, EntryType::value, "red"});
-  builder.add({"apply", 7, EntryType::removal, ""});
+  builder.add({"apply", 7, EntryType::tombstone, ""});
   const size_t announced = builder.bytes();
   std::string bytes;
   builder.finish(kIdentity.span_id, kIdentity.unit, &bytes);
@@ -46,7 +47,7 @@ TEST(BlockFormat, Golden) {
     03                       # value bytes
     61 70 70 6c 65           # "apple"
     72 65 64                 # "red"
-    04 01 00                 # shares 4, adds 1, removal
+    04 01 00                 # shares 4, adds 1, tombstone
     07                       # sequence 7
     00                       # value bytes
     79                       # "y"
@@ -110,7 +111,7 @@ TEST_F(BlockTest, NamesALaterFormatVersion) {
 }
 
 TEST_F(BlockTest, EveryFlippedBitOfHeaderAndBodyIsNoticed) {
-  const std::string good = build({{"key1", 5, EntryType::value, "value"}, {"key2", 4, EntryType::removal, ""}});
+  const std::string good = build({{"key1", 5, EntryType::value, "value"}, {"key2", 4, EntryType::tombstone, ""}});
   uint32_t body_bytes;
   std::memcpy(&body_bytes, good.data() + 20, 4);
   for (size_t bit = 0; bit < (32 + body_bytes) * 8; ++bit) {
@@ -190,9 +191,7 @@ TEST_F(BlockTest, SeeksAndStepsAgreeWithAList) {
     for (int i = 0; i < 200; ++i) {
       list.emplace_back(std::to_string(random() % 90), 1 + random() % 50);
     }
-    const auto before = [](const auto& a, const auto& b) {
-      return entry_before(a.first, a.second, b.first, b.second);
-    };
+    const auto before = [](const auto& a, const auto& b) { return entry_before(a.first, a.second, b.first, b.second); };
     std::sort(list.begin(), list.end(), before);
     list.erase(std::unique(list.begin(), list.end()), list.end());
     std::vector<Entry> entries;
@@ -237,7 +236,8 @@ TEST_F(BlockTest, SeeksAndStepsAgreeWithAList) {
 TEST(BlockBuilder, HoldsTheGreatestValueAndKeyThatABatchHolds) {
   const char byte = 0;
   constexpr size_t kPutBytes = 1 + 1 + 1;  // of the batch, at the least: tag, and the lengths of key and value
-  for (const size_t key_bytes : {size_t{0}, size_t{1}, size_t{1000}, size_t{1} << 29, size_t{kMaxOperationBytes} - kPutBytes}) {
+  for (const size_t key_bytes :
+       {size_t{0}, size_t{1}, size_t{1000}, size_t{1} << 29, size_t{kMaxOperationBytes} - kPutBytes}) {
     const std::string_view key(&byte, key_bytes), value(&byte, kMaxOperationBytes - kPutBytes - key_bytes);
     const BlockBuilder entries(BlockKind::entries);
     EXPECT_LE(entries.bytes_with({key, UINT64_MAX, EntryType::value, value}), kBlockBytesMax);

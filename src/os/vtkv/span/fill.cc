@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/span/fill.h"
 
 #include <algorithm>
@@ -21,15 +22,15 @@ size_t Fill::block_bytes_wanted(const BlockRange& block) const {
     return m_block_bytes;
   }
   const auto shared = [](const std::string& a, const std::string& b) {
-    return static_cast<size_t>(
-        std::mismatch(a.begin(), a.begin() + std::min(a.size(), b.size()), b.begin()).first - a.begin());
+    return static_cast<size_t>(std::mismatch(a.begin(), a.begin() + std::min(a.size(), b.size()), b.begin()).first -
+                               a.begin());
   };
   const size_t line = most - shared(block.first_key, block.last_key) - shared(block.first_key, m_last_line_key);
   return std::max<size_t>(m_block_bytes, std::min(kLongBlockBytes, line * kIndexShare) / kUnitBytes * kUnitBytes);
 }
 
 bool Fill::is_span_large_enough() const {
-  return m_span_bytes >= kPartShare * (kPartBytes + m_first_key_bytes + m_last_key_bytes);
+  return m_span_bytes >= kSliceMemoryShare * (kSliceMemoryBytes + m_first_key_bytes + m_last_key_bytes);
 }
 
 Status Fill::append(BlockBuilder* builder, BlockRange* block, uint32_t* span) {

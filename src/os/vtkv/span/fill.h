@@ -1,14 +1,15 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Where a run's new blocks go: spans of entry blocks, each with its index behind them.
 //
-// A span's index names blocks by their place in the span, so that it serves every run that refers to a part
+// A span's index names blocks by their address in the span, so that it serves every run that refers to a slice
 // of the span, unchanged. Not thread-safe.
 //
 // Both the index and the line of the run's descriptor, which stays in memory, hold whole keys. So that long keys do not
 // make them as large as what they lead to, blocks grow with what their line of the index takes, and spans with what
-// their part takes in memory:
+// their slice takes in memory:
 //   * blocks of long keys are kIndexShare times as large as their line, but no larger than kLongBlockBytes for it;
-//   * spans are kPartShare times as large as their part's memory, but for the end of a zone, of a run, and an index of
-//     kIndexBytesMost.
+//   * spans are kSliceMemoryShare times as large as their slice's memory, but for the end of a zone, of a run, and an
+//     index of kIndexBytesMost.
 #pragma once
 
 #include "vtkv/span/block_range.h"
@@ -17,11 +18,11 @@
 namespace vtkv {
 
 inline constexpr size_t kIndexShare = 16;
-inline constexpr size_t kPartShare = 256;
+inline constexpr size_t kSliceMemoryShare = 256;
 inline constexpr size_t kLongBlockBytes = 64 << 10;
 inline constexpr size_t kIndexBytesMost = 64 << 10;  // more only for one line
-// What a part and its span take in memory, beside the keys.
-inline constexpr size_t kPartBytes = 168;
+// What a slice and its span take in memory, beside the keys.
+inline constexpr size_t kSliceMemoryBytes = 168;
 
 class Fill {
  public:
@@ -30,7 +31,7 @@ class Fill {
 
   // How large a block that holds this should become.
   size_t block_bytes_wanted(const BlockRange& block) const;
-  // Finishes the builder's block, which holds what *block says, and takes it. Sets the block's place and the
+  // Finishes the builder's block, which holds what *block says, and takes it. Sets the block's address and the
   // ordinal of its span in the list; the span is complete only after finish().
   Status append(BlockBuilder* builder, BlockRange* block, uint32_t* span);
   Status finish();
@@ -49,7 +50,7 @@ class Fill {
   std::string m_last_line_key;
   size_t m_first_key_bytes = 0, m_last_key_bytes = 0;
   uint64_t m_span_bytes = 0;
-  std::string m_line;   // scratch
+  std::string m_line;  // scratch
 };
 
 }  // namespace vtkv

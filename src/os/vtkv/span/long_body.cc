@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/span/long_body.h"
 
 #include <algorithm>
@@ -5,15 +6,15 @@
 namespace vtkv {
 
 Status write_long_body(BlockKind kind, std::string_view body, SpanWriter* writer, uint32_t units_most) {
-  const size_t piece_bytes_most = uint64_t{units_most} * kUnitBytes - sizeof(block_header_t);
+  const size_t fragment_bytes_most = uint64_t{units_most} * kUnitBytes - sizeof(block_header_t);
   do {
-    const std::string_view piece = body.substr(0, piece_bytes_most);
-    body.remove_prefix(piece.size());
+    const std::string_view fragment = body.substr(0, fragment_bytes_most);
+    body.remove_prefix(fragment.size());
     BlockBuilder builder(kind);
-    builder.set_body(std::string(piece));
+    builder.set_body(std::string(fragment));
     BlockHandle handle;
-    const size_t pieces_behind = (body.size() + piece_bytes_most - 1) / piece_bytes_most;
-    VTKV_RETURN_IF_ERROR(writer->append(&builder, &handle, pieces_behind * units_most * kUnitBytes));
+    const size_t fragments_behind = (body.size() + fragment_bytes_most - 1) / fragment_bytes_most;
+    VTKV_RETURN_IF_ERROR(writer->append(&builder, &handle, fragments_behind * units_most * kUnitBytes));
   } while (!body.empty());
   return writer->finish();
 }

@@ -1,5 +1,6 @@
-// A body of plain bytes that may be larger than one block: pieces in blocks of one kind, one behind the other, with
-// nothing else in their span. All pieces but the last fill blocks of `units_most` units.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// A body of plain bytes that may be larger than one block: fragments in blocks of one kind, one behind the other, with
+// nothing else in their span. All fragments but the last fill blocks of `units_most` units.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/span/long_body.h"
 
 #include <gtest/gtest.h>
@@ -38,9 +39,9 @@ std::string body_of(size_t bytes) {
 }
 
 TEST_F(LongBodyTest, OfAnyLengthIsReadAsItWasWritten) {
-  constexpr size_t kPiece = 2 * kUnitBytes - sizeof(block_header_t);
-  for (const size_t bytes : {size_t{0}, size_t{1}, kPiece - 1, kPiece, kPiece + 1, 2 * kPiece, 2 * kPiece + 1,
-                             size_t{200'000}}) {  // more than a zone
+  constexpr size_t kFragment = 2 * kUnitBytes - sizeof(block_header_t);
+  for (const size_t bytes : {size_t{0}, size_t{1}, kFragment - 1, kFragment, kFragment + 1, 2 * kFragment,
+                             2 * kFragment + 1, size_t{200'000}}) {  // more than a zone
     const Span span = write(body_of(bytes), 2);
     std::string body;
     ASSERT_TRUE(read(span, 2, &body).ok()) << bytes;
@@ -58,7 +59,7 @@ TEST_F(LongBodyTest, OneThatFitsOneBlockIsOneBlock) {
   EXPECT_TRUE(block->body() == expected);
 }
 
-TEST_F(LongBodyTest, DamageInAnyPieceIsAnError) {
+TEST_F(LongBodyTest, DamageInAnyFragmentIsAnError) {
   const Span span = write(body_of(30'000), 2);
   for (uint32_t unit = 0; unit < span.units; ++unit) {
     AlignedBuffer old, damaged;

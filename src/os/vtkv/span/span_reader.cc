@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/span/span_reader.h"
 
 #include <algorithm>
@@ -5,7 +6,6 @@
 namespace vtkv {
 
 namespace {
-constexpr int kReadAttempts = 4;
 constexpr uint32_t kWindowUnitsMin = (32 << 10) / kUnitBytes;
 constexpr uint32_t kWindowUnitsMax = (512 << 10) / kUnitBytes;
 // What lies between two blocks that are read in turn, such as a span's index, is no jump.
@@ -36,7 +36,7 @@ Status SpanReader::read_uncached(const Span& span, uint32_t unit, uint32_t units
   const uint64_t offset = span.offset + static_cast<uint64_t>(unit) * kUnitBytes;
   AlignedBuffer buffer(bytes);
   Status status;
-  for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kReadTries; ++attempt) {
     status = m_file->file()->read(offset, bytes, buffer.data());
     if (status.ok()) {
       status = Block::parse({buffer.data(), bytes}, {kind, span.id, unit}, block);
@@ -98,8 +98,8 @@ Status ReadAhead::read_window(const Span& span, uint32_t unit, uint32_t units, u
     m_units = wanted;
   }
   const char* bytes = m_buffer.data() + static_cast<size_t>(unit - m_unit) * kUnitBytes;
-  const Status status = Block::parse({bytes, static_cast<size_t>(units) * kUnitBytes},
-                                     {BlockKind::entries, span.id, unit}, block);
+  const Status status =
+      Block::parse({bytes, static_cast<size_t>(units) * kUnitBytes}, {BlockKind::entries, span.id, unit}, block);
   return status.ok() ? status : m_reader->read_uncached(span, unit, units, BlockKind::entries, block);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Reads blocks of spans, checked, through the cache or ahead of a sequential reader.
 //
 // Thread-safe, except ReadAhead, which belongs to one iterator.
@@ -32,7 +33,7 @@ class SpanReader {
   void remember(const Span& span, uint32_t unit, std::shared_ptr<const Block> block) const {
     m_cache->insert({ReadCache::Kind::block, span.id, unit}, std::move(block));
   }
-  // For read(), where these cannot be read: made anew from the blocks, by span id (tree/run_salvage.cc).
+  // For read(), where these cannot be read: made anew from the blocks, by span id (table/run_salvage.cc).
   using Indexes = std::map<uint64_t, std::shared_ptr<const Block>>;
   void set_spare_indexes(std::shared_ptr<const Indexes> indexes) { m_spare_indexes = std::move(indexes); }
   ZoneFile& file() const { return *m_file; }
@@ -49,8 +50,8 @@ class SpanReader {
 class ReadAhead {
  public:
   enum class Use {
-    scan,   // through the cache; a long scan stops filling it
-    merge,  // past the cache
+    scan,        // through the cache; a long scan stops filling it
+    compaction,  // past the cache
   };
   ReadAhead(const SpanReader* reader, Use use) : m_reader(reader), m_use(use) {}
   // The reader does not jump when it reads there next, wherever that is.
@@ -58,8 +59,7 @@ class ReadAhead {
     m_next_offset = span.offset + static_cast<uint64_t>(unit) * kUnitBytes;
   }
   // The reader may go on up to `end_unit` of the span.
-  Status read(const Span& span, uint32_t unit, uint32_t units, uint32_t end_unit,
-              std::shared_ptr<const Block>* block);
+  Status read(const Span& span, uint32_t unit, uint32_t units, uint32_t end_unit, std::shared_ptr<const Block>* block);
 
  private:
   Status read_window(const Span& span, uint32_t unit, uint32_t units, uint32_t end_unit,

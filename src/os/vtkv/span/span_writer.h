@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Writes blocks one behind the other into zones, as spans, with few large writes.
 //
 // Not thread-safe: one writer, one thread. Several writers may work on one zone file at once.
@@ -7,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "vtkv/env.h"
 #include "vtkv/env/aligned_buffer.h"
-#include "vtkv/env/env.h"
 #include "vtkv/span/block_builder.h"
 #include "vtkv/span/block_format.h"
 #include "vtkv/zone/zone_file.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/crash_explorer.h"
 
 #include <algorithm>
@@ -14,8 +15,8 @@ namespace {
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 std::string_view name_of(SimOp::Kind kind) {
-  constexpr std::string_view kNames[] = {"write",    "zeros",  "allocate",         "punch hole", "truncate",
-                                         "create",   "create directory", "rename", "remove"};
+  constexpr std::string_view kNames[] = {
+      "write", "zeros", "allocate", "punch hole", "truncate", "create", "create directory", "rename", "remove"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -44,7 +45,7 @@ bool has_landed(const CrashState& state, uint32_t op) {
 
 struct CrashExplorer::Recorded {
   CrashRun run;
-  std::unique_ptr<CrashSubject> subject;
+  std::unique_ptr<CrashTarget> target;
   std::unique_ptr<CrashImages> images;
   ImageHash hash;
   std::set<std::pair<uint64_t, size_t>> looked_at;  // disk, and how many marks it has to keep
@@ -52,13 +53,14 @@ struct CrashExplorer::Recorded {
 
 std::string CrashExplorer::record(const CrashRun& run, Recorded* recorded) {
   recorded->run = run;
-  recorded->subject = m_factory(run);
-  if (!recorded->subject) {
+  recorded->target = m_factory(run);
+  if (!recorded->target) {
     return "there is no stack '" + run.stack + "', or it has no mutation '" + run.mutation + "'";
   }
   SimEnv env({.seed = run.seed, .profile = run.profile, .interleaved = run.interleaved});
-  std::string wrong = recorded->subject->record(&env);
-  recorded->images = std::make_unique<CrashImages>(env.trace(), CrashOptions{.seed = run.seed, .interleaved = run.interleaved});
+  std::string wrong = recorded->target->record(&env);
+  recorded->images =
+      std::make_unique<CrashImages>(env.trace(), CrashOptions{.seed = run.seed, .interleaved = run.interleaved});
   return wrong;
 }
 
@@ -82,8 +84,8 @@ bool CrashExplorer::look_at(Recorded& recorded, const CrashState& state, uint64_
   }
   count_image(image);
   ++m_counts.states;
-  std::unique_ptr<CrashSubject> next;
-  if (std::string what = recorded.subject->check(env.get(), marks, seed, nested_states > 0 ? &next : nullptr);
+  std::unique_ptr<CrashTarget> next;
+  if (std::string what = recorded.target->check(env.get(), marks, seed, nested_states > 0 ? &next : nullptr);
       !what.empty()) {
     return fill(image, std::move(what));
   }
@@ -144,7 +146,7 @@ std::optional<CrashViolation> CrashExplorer::explore(const CrashRun& run, const 
 
 // What the recovery from the first crash has recorded, and what it promises.
 struct CrashExplorer::Second {
-  std::unique_ptr<CrashSubject> subject;
+  std::unique_ptr<CrashTarget> target;
   std::unique_ptr<CrashImages> images;
   uint64_t first_image = 0;
 };
@@ -153,9 +155,9 @@ struct CrashExplorer::Second {
 std::string CrashExplorer::reach_second(Recorded& recorded, const CrashViolation& violation, Second* second) {
   const std::unique_ptr<SimEnv> env = recorded.images->materialize(violation.state);
   second->first_image = recorded.hash.of(env->trace().base);
-  std::string what = recorded.subject->check(env.get(), recorded.images->marks(violation.state), violation.check_seed,
-                                             violation.second ? &second->subject : nullptr);
-  if (second->subject) {
+  std::string what = recorded.target->check(env.get(), recorded.images->marks(violation.state), violation.check_seed,
+                                            violation.second ? &second->target : nullptr);
+  if (second->target) {
     second->images = std::make_unique<CrashImages>(
         env->trace(), CrashOptions{.seed = violation.check_seed, .interleaved = violation.run.interleaved});
   }
@@ -171,7 +173,7 @@ std::string CrashExplorer::show(Recorded& recorded, const CrashViolation& violat
   }
   const std::unique_ptr<SimEnv> again = second.images->materialize(*violation.second);
   *image = recorded.hash.of(again->trace().base);
-  return second.subject->check(again.get(), second.images->marks(*violation.second), violation.check_seed, nullptr);
+  return second.target->check(again.get(), second.images->marks(*violation.second), violation.check_seed, nullptr);
 }
 
 std::string CrashExplorer::replay(const CrashViolation& violation) {
@@ -246,7 +248,9 @@ void CrashExplorer::tell(Recorded& recorded, CrashViolation* violation) {
   const CrashState& state = violation->second ? *violation->second : violation->state;
   for (const uint32_t index : images.in_doubt(state.cut_index)) {
     const SimOp& op = images.trace().ops[index];
-    std::string text = has_landed(state, index) ? "landed: " : state.tear && state.tear->op == index ? "torn:   " : "lost:   ";
+    std::string text = has_landed(state, index)                ? "landed: "
+                       : state.tear && state.tear->op == index ? "torn:   "
+                                                               : "lost:   ";
     text += std::string(name_of(op.kind)) + " " + path_of(images.trace(), op);
     if (op.length > 0) {
       text += " at " + std::to_string(op.offset) + ", " + std::to_string(op.length) + " bytes";

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Looks at what crashes can leave of a seeded run, and again at what a second crash leaves of the recovery.
 //
-// What is run and what is promised is the subject's business; which states there are is that of CrashImages;
+// What is run and what is promised is the target's business; which states there are is that of CrashImages;
 // this goes through them, counts the distinct ones, and makes of the first violation a script that shows it again:
 // the shortest history in which the seed's states show one, and of its lost writes only those that matter.
 //
@@ -21,7 +22,7 @@ namespace vtkv {
 
 // What decides a run, wholly.
 struct CrashRun {
-  std::string stack;     // names the subject
+  std::string stack;     // names the target
   std::string mutation;  // a rule broken on purpose; empty: none
   SimProfile profile = SimProfile::ext4;
   uint64_t seed = 1;
@@ -29,21 +30,21 @@ struct CrashRun {
   bool interleaved = false;  // SimOptions::interleaved
 };
 
-class CrashSubject {
+class CrashTarget {
  public:
-  virtual ~CrashSubject() = default;
+  virtual ~CrashTarget() = default;
   // Makes a store on the empty host and works on it. What the trace holds at the end is explored. "" or what went
   // wrong, as of check().
   virtual std::string record(SimEnv* env) = 0;
   // Opens what a crash left, compares it with what the marks set before the crash promise, and closes it. When
-  // `next` is given, the store may go on working first; *next is then the subject of a second crash, somewhere in
+  // `next` is given, the store may go on working first; *next is then the target of a second crash, somewhere in
   // all that *env has recorded by then.
   virtual std::string check(SimEnv* env, std::span<const SimMark> marks, uint64_t seed,
-                            std::unique_ptr<CrashSubject>* next) = 0;
+                            std::unique_ptr<CrashTarget>* next) = 0;
 };
 
 // Null: there is no such stack or mutation.
-using CrashSubjectFactory = std::function<std::unique_ptr<CrashSubject>(const CrashRun& run)>;
+using CrashTargetFactory = std::function<std::unique_ptr<CrashTarget>(const CrashRun& run)>;
 
 struct CrashViolation {
   CrashRun run;
@@ -70,7 +71,7 @@ struct CrashCounts {
 
 class CrashExplorer {
  public:
-  explicit CrashExplorer(CrashSubjectFactory factory) : m_factory(std::move(factory)) {}
+  explicit CrashExplorer(CrashTargetFactory factory) : m_factory(std::move(factory)) {}
 
   // The first violation of this run's states, if there is one.
   std::optional<CrashViolation> explore(const CrashRun& run, const CrashLimits& limits);
@@ -92,7 +93,7 @@ class CrashExplorer {
   void tell(Recorded& recorded, CrashViolation* violation);
   void count_image(uint64_t image);
 
-  const CrashSubjectFactory m_factory;
+  const CrashTargetFactory m_factory;
   CrashCounts m_counts;
   std::unordered_set<uint64_t> m_seen;
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/crash_explorer.h"
 
 #include <gtest/gtest.h>
@@ -5,16 +6,16 @@
 #include <algorithm>
 
 #include "vtkv/testing/image_hash.h"
-#include "vtkv/testing/kv_subject.h"
+#include "vtkv/testing/kv_crash_target.h"
 #include "vtkv/testing/mutations.h"
 
 namespace vtkv {
 namespace {
 
-std::unique_ptr<CrashSubject> new_subject(const CrashRun& run) {
-  KvWorldSettings settings;
+std::unique_ptr<CrashTarget> new_target(const CrashRun& run) {
+  KvWorkloadSettings settings;
   (void)apply_mutation(run.mutation, &settings.mutations);
-  return std::make_unique<KvSubject>(run, settings);
+  return std::make_unique<KvCrashTarget>(run, settings);
 }
 
 constexpr CrashLimits kLimits{.states = 300, .nested_every = 2, .nested_states = 12};
@@ -30,7 +31,7 @@ CrashViolation some_violation(CrashExplorer& explorer, const std::string& mutati
 }
 
 TEST(CrashExplorerTest, AScriptShowsTheSameViolationAgain) {
-  CrashExplorer explorer(new_subject);
+  CrashExplorer explorer(new_target);
   const CrashViolation found = some_violation(explorer, "flush_removed");
   CrashViolation parsed;
   ASSERT_TRUE(parse_script(to_script(found), &parsed).ok()) << to_script(found);
@@ -38,7 +39,7 @@ TEST(CrashExplorerTest, AScriptShowsTheSameViolationAgain) {
 }
 
 TEST(CrashExplorerTest, AScriptOfASecondCrashShowsItAgain) {
-  CrashExplorer explorer(new_subject);
+  CrashExplorer explorer(new_target);
   CrashViolation found;
   for (uint64_t seed = 1; seed <= 400 && !found.second; ++seed) {
     if (auto violation = explorer.explore({"vtkv", "no_recovery_record", SimProfile::ext4, seed, 24}, kLimits)) {
@@ -52,7 +53,7 @@ TEST(CrashExplorerTest, AScriptOfASecondCrashShowsItAgain) {
 }
 
 TEST(CrashExplorerTest, ASmallerScriptStillShowsAViolation) {
-  CrashExplorer explorer(new_subject);
+  CrashExplorer explorer(new_target);
   const CrashViolation found = some_violation(explorer, "flush_removed");
   const CrashViolation smaller = explorer.shrink(found, kLimits);
   EXPECT_LE(smaller.run.steps, found.run.steps);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/crash_images.h"
 
 #include <algorithm>
@@ -13,33 +14,39 @@ namespace vtkv {
 
 namespace {
 
-// Torn forms of one write: two granules times these, times the company it is in.
-enum TearShape : uint32_t { first_piece, all_but_last, last_piece, all_but_first, odd_pieces, random_pieces, kTearShapes };
-enum TearCompany : uint32_t { alone, with_earlier, with_all, kTearCompanies };
+// Torn forms of one write: two granules times these, times the neighbours that land with it.
+enum TearShape : uint32_t {
+  first_fragment,
+  all_but_last,
+  last_fragment,
+  all_but_first,
+  odd_fragments,
+  random_fragments,
+  kTearShapes
+};
+enum TearNeighbours : uint32_t { alone, with_earlier, with_all, kTearNeighbourKinds };
 constexpr uint32_t kTearGranules[] = {kSimSector, kSimBlock};
-constexpr uint64_t kTearsPerWrite = uint64_t{kTearShapes} * kTearCompanies * std::size(kTearGranules);
+constexpr uint64_t kTearsPerWrite = uint64_t{kTearShapes} * kTearNeighbourKinds * std::size(kTearGranules);
 
-bool piece_landed(uint32_t shape, size_t piece, size_t count, uint64_t random) {
+bool fragment_landed(uint32_t shape, size_t fragment, size_t count, uint64_t random) {
   switch (shape) {
-    case first_piece:
-      return piece == 0;
+    case first_fragment:
+      return fragment == 0;
     case all_but_last:
-      return piece + 1 != count;
-    case last_piece:
-      return piece + 1 == count;
+      return fragment + 1 != count;
+    case last_fragment:
+      return fragment + 1 == count;
     case all_but_first:
-      return piece != 0;
-    case odd_pieces:
-      return piece % 2 == 1;
+      return fragment != 0;
+    case odd_fragments:
+      return fragment % 2 == 1;
     default:
-      return (mix64(random + piece) & 1) != 0;
+      return (mix64(random + fragment) & 1) != 0;
   }
 }
 
 // When the disk did it. Those under way are later than all; one that failed is not: it was given up.
-uint64_t performed(const SimOp& op) {
-  return op.spoiled && op.executed == kSimNever ? op.submitted : op.executed;
-}
+uint64_t performed(const SimOp& op) { return op.spoiled && op.executed == kSimNever ? op.submitted : op.executed; }
 
 bool touch_the_same(const SimOp& a, const SimOp& b) {
   if (a.kind >= SimOp::Kind::create || b.kind >= SimOp::Kind::create) {
@@ -58,8 +65,8 @@ std::string CrashState::to_string() const {
   }
   if (tear) {
     text += ", torn " + std::to_string(tear->op) + " in " + std::to_string(tear->granule) + "s ";
-    for (const bool piece : tear->pieces) {
-      text += piece ? '1' : '0';
+    for (const bool fragment : tear->fragments) {
+      text += fragment ? '1' : '0';
     }
   }
   return text;
@@ -251,15 +258,15 @@ void CrashImages::choose_tear(uint64_t n, CrashState* state) const {
   tear.op = m_new_writes[n / kTearsPerWrite];
   n %= kTearsPerWrite;
   const auto shape = static_cast<uint32_t>(n % kTearShapes);
-  const auto company = static_cast<uint32_t>(n / kTearShapes % kTearCompanies);
-  tear.granule = kTearGranules[n / kTearShapes / kTearCompanies];
+  const auto neighbours = static_cast<uint32_t>(n / kTearShapes % kTearNeighbourKinds);
+  tear.granule = kTearGranules[n / kTearShapes / kTearNeighbourKinds];
   const size_t count = (m_trace.ops[tear.op].data.length() + tear.granule - 1) / tear.granule;
   const uint64_t random = mix64(m_options.seed) ^ mix64(tear.op + (n << 32));
-  for (size_t piece = 0; piece < count; ++piece) {
-    tear.pieces.push_back(piece_landed(shape, piece, count, random));
+  for (size_t fragment = 0; fragment < count; ++fragment) {
+    tear.fragments.push_back(fragment_landed(shape, fragment, count, random));
   }
   for (const uint32_t op : m_in_doubt) {
-    if (op != tear.op && (company == with_all || (company == with_earlier && op < tear.op))) {
+    if (op != tear.op && (neighbours == with_all || (neighbours == with_earlier && op < tear.op))) {
       state->landed.push_back(op);
     }
   }
@@ -332,7 +339,7 @@ std::unique_ptr<SimEnv> CrashImages::materialize(const CrashState& state) {
   for (const uint32_t index : order) {
     const SimOp& op = m_trace.ops[index];
     if (state.tear && state.tear->op == index) {
-      image.change(op.inode).write_torn(op.data, SimSpace::primed, state.tear->granule, state.tear->pieces);
+      image.change(op.inode).write_torn(op.data, SimSpace::primed, state.tear->granule, state.tear->fragments);
     } else {
       sim_apply(op, SimSpace::primed, &image);
     }

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The states that a crash can leave, of a run that a SimEnv recorded.
 //
 // A state is a moment (the cut) and a choice of which operations in doubt at that moment reached the
 // disk. Cuts are taken where most is in doubt: just before each sync takes effect, and at the end.
 // At each, in this order: every subset of the operations in doubt where they are few; else every prefix,
 // all but one, only one, all but two, and seeded samples; then, of each write that is new in doubt since
-// the last cut, torn forms in 512-byte and 4-KiB pieces, with nothing else, with everything before it,
+// the last cut, torn forms in 512-byte and 4-KiB fragments, with nothing else, with everything before it,
 // and with everything. A state costs what it changes: a small store's is made in microseconds.
 #pragma once
 
@@ -31,11 +32,11 @@ struct CrashOptions {
   bool interleaved = false;             // SimOptions::interleaved of what is made
 };
 
-// A write of which only some pieces reached the disk.
+// A write of which only some fragments reached the disk.
 struct CrashTear {
   uint32_t op = 0;
   uint32_t granule = 0;
-  std::vector<bool> pieces;
+  std::vector<bool> fragments;
 };
 
 struct CrashState {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/crash_images.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +7,7 @@
 
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/env/small_file.h"
+#include "vtkv/util/mutex.h"
 
 namespace vtkv {
 namespace {
@@ -165,7 +167,7 @@ TEST_F(CrashImagesTest, SyncOfTheFileCoversItsNameElsewhere) {
   EXPECT_EQ(at_end("/d/c"), (Set{"c"}));
 }
 
-TEST_F(CrashImagesTest, RemovalIsInDoubtUntilTheDirectorySync) {
+TEST_F(CrashImagesTest, AnUnlinkIsInDoubtUntilTheDirectorySync) {
   start(SimProfile::ext4);
   ASSERT_TRUE(m_env->remove_file("/a").ok());
   EXPECT_EQ(at_end("/a"), (Set{"none", "...."}));
@@ -194,7 +196,7 @@ TEST_F(CrashImagesTest, ReplacedSmallFileIsOldOrNew) {
   }
 }
 
-TEST_F(CrashImagesTest, TornWriteLeavesSomePieces) {
+TEST_F(CrashImagesTest, TornWriteLeavesSomeFragments) {
   start(SimProfile::ext4);
   write(m_a.get(), 0, 'x', 3);
   const Set torn = at_end("/a", /*torn=*/true);
@@ -273,8 +275,8 @@ TEST_F(CrashImagesTest, WriteNotReapedBeforeTheSyncIsNotCovered) {
       m_env->run_until_idle();
     } else {
       auto signal = m_env->new_signal();
-      std::mutex mutex;
-      std::unique_lock<std::mutex> lock(mutex);
+      Mutex mutex;
+      MutexLock lock(mutex);
       // Long enough for the disk to have done it: only the program does not know.
       signal->wait(lock, [&] { return steps > 50; });
       ASSERT_NE(m_env->trace().ops[0].executed, kSimNever);

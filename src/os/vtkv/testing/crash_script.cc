@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Scripts of the crash explorer: one violation, as text.
 
 #include <charconv>
@@ -10,15 +11,16 @@ namespace vtkv {
 namespace {
 
 void add_state(const CrashState& state, const std::string& prefix, std::string* out) {
-  *out += prefix + "cut " + std::to_string(state.cut_index) + " " + std::to_string(state.cut) + "\n" + prefix + "landed";
+  *out +=
+      prefix + "cut " + std::to_string(state.cut_index) + " " + std::to_string(state.cut) + "\n" + prefix + "landed";
   for (const uint32_t op : state.landed) {
     *out += " " + std::to_string(op);
   }
   *out += "\n";
   if (state.tear) {
     *out += prefix + "torn " + std::to_string(state.tear->op) + " " + std::to_string(state.tear->granule) + " ";
-    for (const bool piece : state.tear->pieces) {
-      *out += piece ? '1' : '0';
+    for (const bool fragment : state.tear->fragments) {
+      *out += fragment ? '1' : '0';
     }
     *out += "\n";
   }
@@ -45,8 +47,8 @@ bool parse_state_line(const std::string& key, const std::vector<std::string>& wo
   }
   if (key == "torn" && words.size() == 3) {
     CrashTear tear;
-    for (const char piece : words[2]) {
-      tear.pieces.push_back(piece == '1');
+    for (const char fragment : words[2]) {
+      tear.fragments.push_back(fragment == '1');
     }
     state->tear = tear;
     return to_number(words[0], &state->tear->op) && to_number(words[1], &state->tear->granule) &&
@@ -79,13 +81,13 @@ bool parse_line(std::string key, const std::vector<std::string>& words, CrashVio
     run.mutation = word;
     return true;
   }
-  return key == "profile"      ? parse_profile(word, &run.profile)
-         : key == "seed"       ? to_number(word, &run.seed)
-         : key == "steps"      ? to_number(word, &run.steps)
+  return key == "profile"       ? parse_profile(word, &run.profile)
+         : key == "seed"        ? to_number(word, &run.seed)
+         : key == "steps"       ? to_number(word, &run.steps)
          : key == "interleaved" ? (run.interleaved = word == "yes", true)
-         : key == "check-seed" ? to_number(word, &violation->check_seed)
-         : key == "image"      ? to_number(word, &violation->image)
-                               : false;
+         : key == "check-seed"  ? to_number(word, &violation->check_seed)
+         : key == "image"       ? to_number(word, &violation->image)
+                                : false;
 }
 
 }  // namespace
@@ -96,8 +98,8 @@ std::string to_script(const CrashViolation& violation) {
     out += "#   " + line + "\n";
   }
   const CrashRun& run = violation.run;
-  out += "stack " + run.stack + "\nprofile " + std::string(to_string(run.profile)) + "\nseed " + std::to_string(run.seed) +
-         "\nsteps " + std::to_string(run.steps) + "\n";
+  out += "stack " + run.stack + "\nprofile " + std::string(to_string(run.profile)) + "\nseed " +
+         std::to_string(run.seed) + "\nsteps " + std::to_string(run.steps) + "\n";
   if (run.interleaved) {
     out += "interleaved yes\n";
   }

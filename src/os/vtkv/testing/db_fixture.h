@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A fresh database for each test: in the simulator, or on the host when GetParam() says so.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Annotated bytes for tests of durable formats.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A hash of what is on a simulated disk: two crash states that leave the same files are one.
 //
 // Blocks and files are shared between the images of one run, so each is hashed once. Keeps what it has hashed

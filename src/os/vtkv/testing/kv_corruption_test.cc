@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Every sector of a small database flipped, zeroed and exchanged with another: what is read is right, or an error.
 //
 // A damaged record at the very end of the log cannot be told from one that never arrived, so the database is idle
@@ -9,7 +10,7 @@
 #include <cstdio>
 
 #include "vtkv/env/aligned_buffer.h"
-#include "vtkv/testing/kv_world.h"
+#include "vtkv/testing/kv_workload.h"
 
 namespace vtkv {
 namespace {
@@ -54,15 +55,15 @@ class KvCorruptionTest : public testing::Test {
  protected:
   void make(uint64_t seed) {
     m_env = std::make_unique<SimEnv>(SimOptions{.seed = seed});
-    ASSERT_TRUE(KvWorld::create(m_env.get(), {}).ok());
-    KvWorld world(m_env.get(), {}, {});
-    ASSERT_EQ(world.open(0), "");
-    world.run(60, seed);
-    ASSERT_TRUE(world.database().wait_durable(world.database().statistics().last_sequence).ok());
-    world.database().advance_reuse_horizon();
+    ASSERT_TRUE(KvWorkload::create(m_env.get(), {}).ok());
+    KvWorkload workload(m_env.get(), {}, {});
+    ASSERT_EQ(workload.open(0), "");
+    workload.run(60, seed);
+    ASSERT_TRUE(workload.database().wait_durable(workload.database().statistics().last_sequence).ok());
+    workload.database().advance_reuse_horizon();
     m_env->run_until_idle();
-    m_history = world.history();
-    world.close();
+    m_history = workload.history();
+    workload.close();
     m_env->restart_trace();
   }
 
@@ -75,8 +76,8 @@ class KvCorruptionTest : public testing::Test {
         env.flip_bits(path, offset, static_cast<char>(now[i] ^ before[offset]));
       }
     }
-    KvWorld world(&env, {}, m_history);
-    return world.open(m_history.size());
+    KvWorkload workload(&env, {}, m_history);
+    return workload.open(m_history.size());
   }
 
   void damage_all(const std::string& path, Tally* tally) {
@@ -94,11 +95,11 @@ class KvCorruptionTest : public testing::Test {
 
   void judge(const std::string& path, uint64_t sector, const std::string& text, Tally* tally) {
     const bool of_the_user = path == "/slots" && text.starts_with("slot ");
-    const Outcome outcome = text.empty()                                        ? right
-                            : text.starts_with("open: ")                       ? refused
-                            : text.starts_with("read: ")                       ? read_error
+    const Outcome outcome = text.empty()                                  ? right
+                            : text.starts_with("open: ")                  ? refused
+                            : text.starts_with("read: ")                  ? read_error
                             : text.starts_with("verify: ") || of_the_user ? found_by_verify
-                                                                                : kOutcomes;
+                                                                          : kOutcomes;
     ASSERT_NE(outcome, kOutcomes) << "wrong data: " << path << ", sector " << sector << ": " << text;
     // One who is refused can tell what to restore.
     EXPECT_TRUE(outcome != refused || text.find("/db") != std::string::npos || text.find("/slots") != std::string::npos)
@@ -127,7 +128,7 @@ TEST_F(KvCorruptionTest, NoSectorGivesWrongData) {
     }
     std::printf("\n");
   }
-  EXPECT_GT(tallies["/db/manifest"].outcomes[right], 0u);  // the other of its two slots serves
+  EXPECT_GT(tallies["/db/manifest"].outcomes[right], 0u);  // the other of its two copies serves
   EXPECT_GT(tallies["log segments"].outcomes[refused], 0u);
   EXPECT_GT(tallies["/db/tree"].outcomes[read_error] + tallies["/db/tree"].outcomes[refused], 0u);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Crash explorer of the engine alone: random load, every kind of crash state, recovery, oracle; then a
 // crash of the recovered database, inside its recovery or after it.
 //
@@ -7,7 +8,7 @@
 
 #include <cstdlib>
 
-#include "vtkv/testing/kv_subject.h"
+#include "vtkv/testing/kv_crash_target.h"
 #include "vtkv/testing/mutations.h"
 
 namespace vtkv {
@@ -16,12 +17,12 @@ namespace {
 // Of the histories that are explored; together they meet everything that KvLoadTest asks for.
 constexpr uint64_t kSeeds = 16;
 
-std::unique_ptr<CrashSubject> new_subject(const CrashRun& run) {
-  KvWorldSettings settings;
+std::unique_ptr<CrashTarget> new_target(const CrashRun& run) {
+  KvWorkloadSettings settings;
   if (!run.mutation.empty() && !apply_mutation(run.mutation, &settings.mutations)) {
     return nullptr;
   }
-  return std::make_unique<KvSubject>(run, settings);
+  return std::make_unique<KvCrashTarget>(run, settings);
 }
 
 uint64_t budget_factor() {
@@ -32,7 +33,7 @@ uint64_t budget_factor() {
 class KvCrashTest : public testing::TestWithParam<SimProfile> {};
 
 TEST_P(KvCrashTest, EveryAcknowledgedBatchSurvivesAndNoneIsHalf) {
-  CrashExplorer explorer(new_subject);
+  CrashExplorer explorer(new_target);
   const CrashLimits limits{.states = 300, .nested_every = 4, .nested_states = 12};
   for (uint64_t seed = 1; seed <= kSeeds * budget_factor(); ++seed) {
     const auto violation = explorer.explore({"vtkv", "", GetParam(), seed, 24, seed % 2 == 0}, limits);
@@ -55,27 +56,27 @@ INSTANTIATE_TEST_SUITE_P(, KvCrashTest,
 // Otherwise the crashes above would say nothing of the collector, of scans, the defragmenter and purges.
 TEST(KvLoadTest, CollectsGarbageAndReshapesTheTree) {
   uint64_t moved = 0;
-  uint64_t put_together = 0;
+  uint64_t relocated = 0;
   uint64_t freed = 0;
   uint64_t defragmented = 0;
   uint64_t stitched = 0;
   uint64_t purges = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SimEnv env({.seed = seed});
-    ASSERT_TRUE(KvWorld::create(&env, {}).ok());
-    KvWorld world(&env, {}, {});
-    ASSERT_EQ(world.open(0), "");
-    world.run(24, seed);
-    const DBStatistics statistics = world.database().statistics();
+    ASSERT_TRUE(KvWorkload::create(&env, {}).ok());
+    KvWorkload workload(&env, {}, {});
+    ASSERT_EQ(workload.open(0), "");
+    workload.run(24, seed);
+    const DBStatistics statistics = workload.database().statistics();
     moved += statistics.gc_moved_bytes;
-    put_together += statistics.scan_moved_bytes;
+    relocated += statistics.scan_moved_bytes;
     freed += statistics.gc_freed_segments;
     defragmented += statistics.defragmented_bytes;
     stitched += statistics.stitched_bytes;
     purges += statistics.purges;
   }
   EXPECT_GT(moved, 0u);
-  EXPECT_GT(put_together, 0u);
+  EXPECT_GT(relocated, 0u);
   EXPECT_GT(freed, 0u);
   EXPECT_GT(defragmented, 0u);
   EXPECT_GT(stitched, 0u);
@@ -85,18 +86,18 @@ TEST(KvLoadTest, CollectsGarbageAndReshapesTheTree) {
 // Or of batches that are cut into fragments.
 uint64_t steps_that_fill_a_segment(bool large_batches) {
   uint64_t large = 0;
-  KvWorldSettings settings;
+  KvWorkloadSettings settings;
   settings.large_batches = large_batches;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SimEnv env({.seed = seed});
-    EXPECT_TRUE(KvWorld::create(&env, settings).ok());
-    KvWorld world(&env, settings, {});
-    EXPECT_EQ(world.open(0), "");
+    EXPECT_TRUE(KvWorkload::create(&env, settings).ok());
+    KvWorkload workload(&env, settings, {});
+    EXPECT_EQ(workload.open(0), "");
     for (uint64_t step = 0; step < 24; ++step) {
-      const uint64_t before = world.database().statistics().log_bytes;
-      world.run(1, seed * 100 + step);
+      const uint64_t before = workload.database().statistics().log_bytes;
+      workload.run(1, seed * 100 + step);
       env.run_until_idle();
-      large += world.database().statistics().log_bytes - before > KvWorldSettings().log_segment_bytes ? 1 : 0;
+      large += workload.database().statistics().log_bytes - before > KvWorkloadSettings().log_segment_bytes ? 1 : 0;
     }
   }
   return large;
@@ -112,14 +113,14 @@ TEST(KvLoadTest, WritesToUnprimedSegments) {
   uint64_t primed_bytes = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SimEnv env({.seed = seed});
-    ASSERT_TRUE(KvWorld::create(&env, {}).ok());
-    KvWorld world(&env, {}, {});
-    ASSERT_EQ(world.open(0), "");
+    ASSERT_TRUE(KvWorkload::create(&env, {}).ok());
+    KvWorkload workload(&env, {}, {});
+    ASSERT_EQ(workload.open(0), "");
     for (uint64_t step = 0; step < 24; ++step) {
-      world.run(1, seed * 100 + step);
-      unprimed += world.database().statistics().unprimed_log_segments;
+      workload.run(1, seed * 100 + step);
+      unprimed += workload.database().statistics().unprimed_log_segments;
     }
-    primed_bytes += world.database().statistics().primed_bytes;
+    primed_bytes += workload.database().statistics().primed_bytes;
   }
   EXPECT_GT(unprimed, 0u);
   EXPECT_GT(primed_bytes, 0u);
@@ -128,7 +129,7 @@ TEST(KvLoadTest, WritesToUnprimedSegments) {
 // A crash while a database is made leaves one that opens, or a directory where it can be made again.
 TEST(KvCreateCrashTest, HalfMadeDatabaseIsMadeAgain) {
   SimEnv env({.profile = SimProfile::weakest});
-  ASSERT_TRUE(KvWorld::create(&env, {}).ok());
+  ASSERT_TRUE(KvWorkload::create(&env, {}).ok());
   CrashImages images(env.trace(), {.samples = 16});
   uint64_t half_made = 0;
   uint64_t whole = 0;
@@ -136,16 +137,16 @@ TEST(KvCreateCrashTest, HalfMadeDatabaseIsMadeAgain) {
   for (uint64_t n = 0; n < budget; ++n) {
     const CrashState state = images.sample(n);
     auto crashed = images.materialize(state);
-    KvWorld world(crashed.get(), {}, {});
+    KvWorkload workload(crashed.get(), {}, {});
     if (crashed->exists("/db/manifest")) {
       ++whole;
     } else {
       ++half_made;
       (void)crashed->remove_file("/slots");
-      const Status status = KvWorld::create(crashed.get(), {});
+      const Status status = KvWorkload::create(crashed.get(), {});
       ASSERT_TRUE(status.ok()) << status.to_string() << "\n  " << state.to_string();
     }
-    ASSERT_EQ(world.open(0), "") << state.to_string();
+    ASSERT_EQ(workload.open(0), "") << state.to_string();
   }
   EXPECT_GT(half_made, 0u);
   EXPECT_GT(whole, 0u);
@@ -155,7 +156,7 @@ TEST(KvCreateCrashTest, HalfMadeDatabaseIsMadeAgain) {
 class KvMutationTest : public testing::TestWithParam<Mutation> {};
 
 TEST_P(KvMutationTest, IsNoticed) {
-  CrashExplorer explorer(new_subject);
+  CrashExplorer explorer(new_target);
   std::optional<CrashViolation> violation;
   for (uint64_t seed = 1; seed <= 400 && !violation; ++seed) {
     violation = explorer.explore({"vtkv", std::string(GetParam().name), SimProfile::ext4, seed, 24},

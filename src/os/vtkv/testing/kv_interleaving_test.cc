@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The engine under random load, its workers coming between one another's instructions. Nothing fails and nothing
 // crashes: through every snapshot and iterator, and at the end, the database holds what the model says.
 //
@@ -7,25 +8,25 @@
 
 #include <cstdlib>
 
-#include "vtkv/testing/kv_world.h"
+#include "vtkv/testing/kv_workload.h"
 
 namespace vtkv {
 namespace {
 
 constexpr size_t kBatches = 60;
 
-std::string run_one(uint64_t seed, const KvWorldSettings& settings) {
+std::string run_one(uint64_t seed, const KvWorkloadSettings& settings) {
   SimEnv env({.seed = seed, .record = false, .interleaved = true});
-  if (const Status status = KvWorld::create(&env, settings); !status.ok()) {
+  if (const Status status = KvWorkload::create(&env, settings); !status.ok()) {
     return status.to_string();
   }
-  KvWorld world(&env, settings, {});
-  if (std::string text = world.open(0); !text.empty()) {
+  KvWorkload workload(&env, settings, {});
+  if (std::string text = workload.open(0); !text.empty()) {
     return text;
   }
-  world.run(kBatches, seed);
-  world.settle();
-  return world.wrong();
+  workload.run(kBatches, seed);
+  workload.settle();
+  return workload.wrong();
 }
 
 uint64_t histories() {

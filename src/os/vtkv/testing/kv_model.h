@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What a database should hold, as the simplest thing that can be right: a std::map after every batch.
 #pragma once
 

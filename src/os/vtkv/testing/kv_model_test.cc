@@ -1,4 +1,5 @@
-// Random operations against the model: reads in both directions, bounded reads, snapshots, flushes, merges
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Random operations against the model: reads in both directions, bounded reads, snapshots, flushes, compactions
 // and reopening must give what a std::map gives.
 
 #include "vtkv/testing/kv_model.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/log_trace.h"
 
 #include <algorithm>
@@ -33,13 +34,9 @@ bool is_blank(std::string_view bytes) {
 
 class ExternalWrites final : public BatchVisitor, public WriteBatch::Handler {
  public:
-  Status batch(SequenceNumber, uint32_t, std::string_view encoded, const LogPlace&) override {
+  Status batch(SequenceNumber, uint32_t, std::string_view encoded, const LogAddress&) override {
     return WriteBatch::iterate(encoded, *this);
   }
-  void put(std::string_view, std::string_view) override {}
-  void remove(std::string_view) override {}
-  void remove_range(std::string_view, std::string_view) override {}
-  void note(std::string_view) override {}
   void external_write(const ExternalWrite& write) override { found.push_back(write); }
 
   std::vector<ExternalWrite> found;
@@ -49,8 +46,8 @@ class ExternalWrites final : public BatchVisitor, public WriteBatch::Handler {
 
 std::string LogTrace::Cell::name() const {
   return kind == 'C'   ? "C"
-         : kind == 'L' ? "L" + std::to_string(place) + "." + std::to_string(block)
-                       : kind + std::to_string(place);
+         : kind == 'L' ? "L" + std::to_string(number) + "." + std::to_string(block)
+                       : kind + std::to_string(number);
 }
 
 // One life of the process, as far as it got.
@@ -219,9 +216,8 @@ bool LogTrace::everything_is_synced(const Run& run, uint64_t time) const {
   std::set<uint64_t> files{m_manifest, m_slot_file};
   for (const auto& [path, inode] : run.trace.base.names) {
     segment_header_t header;
-    if (m_segments.contains(inode) &&
-        decode_segment_header(bytes_of(run.trace.base.inode(inode), 0, sizeof(header)), *m_uuid, &header) ==
-            HeaderState::valid) {
+    if (m_segments.contains(inode) && decode_segment_header(bytes_of(run.trace.base.inode(inode), 0, sizeof(header)),
+                                                            *m_uuid, &header) == HeaderState::valid) {
       files.insert(inode);
     }
   }
@@ -306,7 +302,8 @@ void LogTrace::add_run(const SimTrace& trace, uint64_t cut, uint64_t acknowledge
   }
   add_flushes(run);
   add_marks(run, acknowledged_mark);
-  std::stable_sort(run.events.begin(), run.events.end(), [](const Event& a, const Event& b) { return a.time < b.time; });
+  std::stable_sort(run.events.begin(), run.events.end(),
+                   [](const Event& a, const Event& b) { return a.time < b.time; });
   for (Event& event : run.events) {
     m_lines.push_back(std::move(event.line));
   }

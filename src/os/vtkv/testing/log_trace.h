@@ -1,10 +1,11 @@
-// A recorded run in the words of the log's model (qa/model/one_log.pml), for qa/model/check_traces.py to ask whether the
-// model allows it.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// A recorded run in the words of the log's model (qa/model/one_log.pml), for qa/model/check_traces.py to ask whether
+// the model allows it.
 //
 // Nothing in the engine tells what it does: the events come from the writes and syncs that a SimEnv recorded, from
-// the log's and the manifest's own bytes, and from marks that the load sets. What is durable is what SimEnv says, not what
-// the engine believes. Records are numbered in the order in which they were submitted, in all runs of one trace together;
-// 1 is the empty database's start. Sequences are renumbered: a record's is its predecessor's plus one.
+// the log's and the manifest's own bytes, and from marks that the load sets. What is durable is what SimEnv says, not
+// what the engine takes for durable. Records are numbered in the order in which they were submitted, in all runs of one
+// trace together; 1 is the empty database's start. Sequences are renumbered: a record's is its predecessor's plus one.
 //
 //   data SLOT RECORD       a write to a slot, of that record's data; kNoRecord's: of a record that was never formed
 //   record ID PREDECESSOR SEQUENCE SEGMENT BLOCK EPOCH DURABLE WRITES FREES IS_RECOVERY
@@ -18,8 +19,8 @@
 //   crash CELL=VALUE ...   what is on disk, of all that is not 0
 //
 // A cell is L<segment>.<block> (VALUE: a record, or one + kTornRecord), S<slot> (the record whose data it holds),
-// H<segment> (its epoch), C (the record that the checkpoint ends with). VALUE is kUnknown where nobody can tell or it does
-// not matter, kOlder where it is neither the last thing written there nor anything whole.
+// H<segment> (its epoch), C (the record that the checkpoint ends with). VALUE is kUnknown where nobody can tell or it
+// does not matter, kOlder where it is neither the last thing written there nor anything whole.
 #pragma once
 
 #include <map>
@@ -29,7 +30,7 @@
 #include <vector>
 
 #include "vtkv/testing/sim_trace.h"
-#include "vtkv/vlog/vlog_format.h"
+#include "vtkv/wal/log_format.h"
 
 namespace vtkv {
 
@@ -73,7 +74,7 @@ class LogTrace {
  private:
   struct Cell {
     char kind = 0;
-    uint64_t place = 0;
+    uint64_t number = 0;
     uint64_t block = 0;
     auto operator<=>(const Cell&) const = default;
     std::string name() const;

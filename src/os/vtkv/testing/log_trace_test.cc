@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/log_trace.h"
 
 #include <gtest/gtest.h>
@@ -5,15 +6,15 @@
 #include <algorithm>
 
 #include "vtkv/testing/crash_images.h"
-#include "vtkv/testing/kv_world.h"
+#include "vtkv/testing/kv_workload.h"
 
 namespace vtkv {
 namespace {
 
 const LogTrace::Files kFiles{"/db/log", "/db/manifest", "/slots"};
 
-KvWorldSettings settings() {
-  KvWorldSettings result;
+KvWorkloadSettings settings() {
+  KvWorkloadSettings result;
   result.repeated_tags = false;
   result.large_batches = false;
   result.longest_value = 40;
@@ -26,15 +27,15 @@ size_t count(const LogTrace& trace, std::string_view kind) {
 }
 
 // An empty database; what follows is recorded.
-void create(SimEnv* env, const KvWorldSettings& chosen) {
-  ASSERT_TRUE(KvWorld::create(env, chosen).ok());
+void create(SimEnv* env, const KvWorkloadSettings& chosen) {
+  ASSERT_TRUE(KvWorkload::create(env, chosen).ok());
   env->restart_trace();
 }
 
 void open_once(SimEnv* env) {
   create(env, settings());
-  KvWorld world(env, settings(), {});
-  ASSERT_EQ(world.open(0), "");
+  KvWorkload workload(env, settings(), {});
+  ASSERT_EQ(workload.open(0), "");
 }
 
 LogTrace trace_of(const SimTrace& recorded) {
@@ -55,14 +56,14 @@ TEST(LogTraceTest, OpeningWritesARecoveryRecordAndFlushesIt) {
 
 TEST(LogTraceTest, ARunNamesItsDataRecordsFlushesAndAcknowledgments) {
   SimEnv env;
-  ASSERT_TRUE(KvWorld::create(&env, settings()).ok());
+  ASSERT_TRUE(KvWorkload::create(&env, settings()).ok());
   env.restart_trace();
   size_t acknowledged = 0;
   {
-    KvWorld world(&env, settings(), {});
-    ASSERT_EQ(world.open(0), "");
-    world.run(30, 1);
-    world.close();
+    KvWorkload workload(&env, settings(), {});
+    ASSERT_EQ(workload.open(0), "");
+    workload.run(30, 1);
+    workload.close();
   }
   for (const SimMark& mark : env.trace().marks) {
     acknowledged += mark_kind(mark) == kDurableMark ? 1 : 0;
@@ -100,13 +101,13 @@ TEST(LogTraceTest, ACrashNamesWhatIsThere) {
 
 TEST(LogTraceTest, ARecordThatTheModelCannotHoldIsSaid) {
   SimEnv env;
-  KvWorldSettings large = settings();
+  KvWorkloadSettings large = settings();
   large.longest_value = 3000;
   create(&env, large);
   {
-    KvWorld world(&env, large, {});
-    ASSERT_EQ(world.open(0), "");
-    world.run(60, 1);
+    KvWorkload workload(&env, large, {});
+    ASSERT_EQ(workload.open(0), "");
+    workload.run(60, 1);
   }
   LogTrace trace(kFiles, {.records = 20});
   trace.add_run(env.trace(), env.trace().end, kDurableMark);

@@ -1,5 +1,6 @@
-// Prints traces of the engine under random load, with crashes, for qa/model/check_traces.py (log_trace.h says what is in
-// them): vtkv_log_traces FIRST_SEED COUNT [MUTATION]
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Prints traces of the engine under random load, with crashes, for qa/model/check_traces.py (log_trace.h says what is
+// in them): vtkv_log_traces FIRST_SEED COUNT [MUTATION]
 //
 // A trace is a run, a crash, the recovery and some more work, and often a second crash and its recovery.
 
@@ -9,7 +10,7 @@
 #include <set>
 
 #include "vtkv/testing/crash_images.h"
-#include "vtkv/testing/kv_subject.h"
+#include "vtkv/testing/kv_crash_target.h"
 #include "vtkv/testing/log_trace.h"
 #include "vtkv/testing/mutations.h"
 
@@ -23,8 +24,8 @@ constexpr SimProfile kProfiles[] = {SimProfile::ext4, SimProfile::xfs, SimProfil
 
 // What a slot holds is told by its bytes: no two transactions write the same. Records of one block, as the model has
 // them, some of more than one sector; checkpoints seldom or often.
-KvWorldSettings settings_for(uint64_t seed, const Options::Mutations& mutations) {
-  KvWorldSettings settings;
+KvWorkloadSettings settings_for(uint64_t seed, const Options::Mutations& mutations) {
+  KvWorkloadSettings settings;
   settings.mutations = mutations;
   settings.repeated_tags = false;
   settings.large_batches = false;
@@ -81,7 +82,8 @@ bool is_early(CrashImages& images, const CrashState& state) {
   const std::set<uint64_t> log = log_files(images.trace());
   const std::vector<SimOp>& ops = images.trace().ops;
   const auto records = std::count_if(ops.begin(), ops.end(), [&](const SimOp& op) {
-    return op.kind == SimOp::Kind::write && log.contains(op.inode) && op.submitted > opened && op.submitted <= state.cut;
+    return op.kind == SimOp::Kind::write && log.contains(op.inode) && op.submitted > opened &&
+           op.submitted <= state.cut;
   });
   return records <= 1;
 }
@@ -109,15 +111,15 @@ CrashState choose_state(CrashImages& images, uint64_t seed, Wish wish) {
 }
 
 // Crashes somewhere in what was recorded; null when the store was found wrong, or is not to crash `again`.
-std::unique_ptr<CrashSubject> crash(CrashSubject& subject, const SimTrace& recorded, uint64_t seed, Wish wish,
-                                    bool again, LogTrace* trace, std::unique_ptr<SimEnv>* env, std::string* wrong) {
+std::unique_ptr<CrashTarget> crash(CrashTarget& target, const SimTrace& recorded, uint64_t seed, Wish wish, bool again,
+                                   LogTrace* trace, std::unique_ptr<SimEnv>* env, std::string* wrong) {
   CrashImages images(recorded, {.seed = seed});
   const CrashState state = choose_state(images, seed, wish);
   trace->add_run(images.trace(), state.cut, kDurableMark);
   *env = images.materialize(state);
   trace->add_crash((*env)->trace().base);
-  std::unique_ptr<CrashSubject> next;
-  *wrong = subject.check(env->get(), images.marks(state), seed, again ? &next : nullptr);
+  std::unique_ptr<CrashTarget> next;
+  *wrong = target.check(env->get(), images.marks(state), seed, again ? &next : nullptr);
   return next;
 }
 
@@ -125,14 +127,14 @@ std::unique_ptr<CrashSubject> crash(CrashSubject& subject, const SimTrace& recor
 void print_trace(const Options::Mutations& mutations, uint64_t seed) {
   const CrashRun run{"vtkv", "", kProfiles[seed % std::size(kProfiles)], seed, kSteps};
   LogTrace trace({"/db/log", "/db/manifest", "/slots"}, {});
-  KvSubject subject(run, settings_for(seed, mutations));
+  KvCrashTarget target(run, settings_for(seed, mutations));
   auto env = std::make_unique<SimEnv>(SimOptions{.seed = seed, .profile = run.profile});
-  std::string wrong = subject.record(env.get());
+  std::string wrong = target.record(env.get());
   if (wrong.empty()) {
     constexpr Wish kFirst[] = {Wish::any, Wish::torn, Wish::gap, Wish::gap};
     constexpr Wish kSecond[] = {Wish::any, Wish::any, Wish::early, Wish::early};
     std::unique_ptr<SimEnv> second;
-    auto next = crash(subject, env->trace(), seed, kFirst[seed % 4], true, &trace, &second, &wrong);
+    auto next = crash(target, env->trace(), seed, kFirst[seed % 4], true, &trace, &second, &wrong);
     env = std::move(second);
     if (next) {
       crash(*next, env->trace(), seed, kSecond[seed % 4], false, &trace, &second, &wrong);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/mutations.h"
 
 namespace vtkv {
@@ -26,7 +27,7 @@ constexpr Mutation kMutations[] = {
     {"relocation_wins", &Rules::relocation_wins},
     {"durable_inside_batch", &Rules::durable_inside_batch},
     {"half_batch_kept", &Rules::keep_half_batches},
-    {"victim_looked_up_behind_memtable", &Rules::look_behind_memtable},
+    {"candidate_looked_up_behind_memtable", &Rules::look_behind_memtable},
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The safety rules that a test can break, by name.
 #pragma once
 
@@ -10,7 +11,7 @@ namespace vtkv {
 
 struct Mutation {
   std::string_view name;
-  bool Options::Mutations::*rule;
+  bool Options::Mutations::* rule;
 };
 
 std::span<const Mutation> mutations();

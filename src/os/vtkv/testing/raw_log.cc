@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/raw_log.h"
 
 #include <cstring>
 
-#include "vtkv/db/log_recovery.h"
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/util/crc32c.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/wal/log_recovery.h"
 
 namespace vtkv {
 
@@ -60,7 +61,7 @@ ClosedLog::ClosedLog(Env* env, const std::string& directory) {
   LogRecovery recovery(m_pool.get(), m_newest.uuid, options, m_newest.position, {});
   const Status read = recovery.read_chain();
   VTKV_ASSERT(read.ok());
-  m_end = recovery.end();
+  m_end = recovery.recovered_end();
 }
 
 void ClosedLog::append(const RawRecord& record) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Records that no healthy database writes, under good checksums: for tests of what recovery makes of them.
 #pragma once
 
@@ -6,8 +7,8 @@
 #include <string_view>
 
 #include "vtkv/tree/manifest.h"
-#include "vtkv/vlog/log_position.h"
-#include "vtkv/vlog/segment_pool.h"
+#include "vtkv/wal/log_position.h"
+#include "vtkv/wal/segment_pool.h"
 
 namespace vtkv {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/sim_env.h"
 
 #include <algorithm>
@@ -126,8 +127,7 @@ Status SimEnv::create_directory(const std::string& raw_path) {
     return {};
   }
   if (m_image.names.contains(path) || !m_image.directories.contains(sim_parent_of(path))) {
-    return Status::from_errno(m_image.names.contains(path) ? EEXIST : ENOENT,
-                              "cannot create directory " + raw_path);
+    return Status::from_errno(m_image.names.contains(path) ? EEXIST : ENOENT, "cannot create directory " + raw_path);
   }
   SimOp op;
   op.kind = SimOp::Kind::create_directory;
@@ -407,9 +407,7 @@ void SimEnv::spoil_covered(const SimSync& sync) {
 }
 
 void SimEnv::forget_past() {
-  const auto busy = [](const SimWorker* worker) {
-    return const_cast<SimWorker*>(worker)->queue().in_flight() != 0;
-  };
+  const auto busy = [](const SimWorker* worker) { return const_cast<SimWorker*>(worker)->queue().in_flight() != 0; };
   if (!m_record && m_calls_under_way == 0 && m_trace.ops.size() + m_trace.syncs.size() > 1000 &&
       std::none_of(m_workers.begin(), m_workers.end(), busy)) {
     restart_trace();
@@ -421,9 +419,8 @@ void SimEnv::drop_unused_inodes() {
   for (const auto& [name, inode] : m_image.names) {
     named.insert(inode);
   }
-  std::erase_if(m_image.inodes, [&](const auto& inode) {
-    return !named.contains(inode.first) && !m_open_files.contains(inode.first);
-  });
+  std::erase_if(m_image.inodes,
+                [&](const auto& inode) { return !named.contains(inode.first) && !m_open_files.contains(inode.first); });
 }
 
 void SimEnv::restart_trace() {

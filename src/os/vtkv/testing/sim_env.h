@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // An Env in memory, in one thread, driven by one seed: the same seed gives the same run.
 //
 // Workers are stepped, and queued requests executed, in seeded order by Signal::wait and by
@@ -25,7 +26,7 @@
 #include <random>
 #include <thread>
 
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 #include "vtkv/testing/sim_trace.h"
 
 namespace vtkv {
@@ -35,7 +36,7 @@ struct SimOptions {
   SimProfile profile = SimProfile::ext4;
   uint64_t capacity_bytes = uint64_t{1} << 40;
   bool record = true;  // false: for long runs that look at no crash; nothing is kept of the past
-  bool interleaved = false;  // steps of workers are not one piece
+  bool interleaved = false;  // steps of workers are interrupted
 };
 
 // What a fault can be put on. Queued and direct requests count alike.
@@ -59,7 +60,7 @@ enum class SimCall {
 // A write that reports success and did something else.
 enum class SimDamage { lost, misdirected, bit_flip };
 
-// What a bad piece of a file refuses. Of a hole that is to be punched over it, what lies before it is punched.
+// What a bad range of a file refuses. Of a hole that is to be punched over it, what lies before it is punched.
 enum class SimBad { reads, writes, punches };
 
 class SimEnv : public Env {
@@ -141,9 +142,9 @@ class SimEnv : public Env {
 
   // The fault that strikes this call, or ok.
   Status strike(SimCall call);
-  // The first bad byte of the piece; kSimNever: it is good.
+  // The first bad byte of the range; kSimNever: it is good.
   uint64_t first_bad(SimBad what, uint64_t inode, uint64_t offset, uint64_t length) const;
-  // The error of a piece that is bad, or ok.
+  // The error of a range that is bad, or ok.
   Status strike_bad(SimBad what, uint64_t inode, uint64_t offset, uint64_t length) const;
   // What the n-th write really does.
   void damage(SimOp* op);
@@ -197,7 +198,7 @@ class SimEnv : public Env {
 
   std::vector<class SimWorker*> m_workers;
   std::function<void()> m_step_observer;
-  std::unique_ptr<class SimInterleaving> m_interleaving;  // null: each step is one piece
+  std::unique_ptr<class SimInterleaving> m_interleaving;  // null: no step is interrupted
   bool m_in_step = false;
   bool m_driving = false;
   size_t m_calls_under_way = 0;  // direct ones that others came in between

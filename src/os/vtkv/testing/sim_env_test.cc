@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What is special to the simulator; what it shares with the host is in env/env_test.cc.
 
 #include "vtkv/testing/sim_env.h"
@@ -5,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "vtkv/env/aligned_buffer.h"
+#include "vtkv/util/mutex.h"
 
 namespace vtkv {
 namespace {
@@ -105,7 +107,7 @@ TEST(SimEnv, DamagedWritesReportSuccess) {
   EXPECT_EQ(std::count(data.data(), data.data() + 4096, '3'), 4095);
 }
 
-TEST(SimEnv, BadPieceRefusesWhatItIsBadFor) {
+TEST(SimEnv, BadRangeRefusesWhatItIsBadFor) {
   SimEnv env;
   auto file = open(&env, "/a");
   ASSERT_TRUE(write(file.get(), 0, 16384, 'a').ok());
@@ -193,8 +195,8 @@ TEST(SimEnv, AdvanceFiresTimersThatComeDue) {
 TEST(SimEnvDeathTest, WaitingForNothingIsADeadlock) {
   SimEnv env;
   auto signal = env.new_signal();
-  std::mutex mutex;
-  std::unique_lock<std::mutex> lock(mutex);
+  Mutex mutex;
+  MutexLock lock(mutex);
   EXPECT_DEATH(signal->wait(lock, [] { return false; }), "deadlock");
 }
 
@@ -221,10 +223,10 @@ TEST(SimEnvDeathTest, BufferChangedInFlightIsCaught) {
 TEST(SimEnvDeathTest, StepThatWaitsForAnotherWorkerIsCaught) {
   SimEnv env;
   auto signal = env.new_signal();
-  std::mutex mutex;
+  Mutex mutex;
   auto wait_in_step = [&] {
     auto worker = env.start_worker("w", 0, [&](IoQueue&) {
-      std::unique_lock<std::mutex> lock(mutex);
+      MutexLock lock(mutex);
       signal->wait(lock, [] { return false; });
       return NextStep::on_event();
     });

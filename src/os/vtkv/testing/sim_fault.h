@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The kinds of I/O that tests let fail, one by one: the n-th call of a kind, or all from the n-th on.
 #pragma once
 

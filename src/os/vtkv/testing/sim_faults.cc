@@ -1,4 +1,5 @@
-// The faults of a simulated host: calls that fail, pieces of files that are bad, writes that are damaged.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The faults of a simulated host: calls that fail, ranges of files that are bad, writes that are damaged.
 
 #include <algorithm>
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/sim_fiber.h"
 
 #include <sys/mman.h>
@@ -111,9 +112,7 @@ void SimFiber::switch_out(bool for_good) {
   (void)for_good;
 }
 
-void SimFiber::enter(unsigned high, unsigned low) {
-  reinterpret_cast<SimFiber*>((uintptr_t{high} << 32) | low)->run();
-}
+void SimFiber::enter(unsigned high, unsigned low) { reinterpret_cast<SimFiber*>((uintptr_t{high} << 32) | low)->run(); }
 
 void SimFiber::run() {
 #ifdef SIM_ADDRESS_SANITIZER

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A worker's step on a stack of its own, so that a SimEnv can leave it in the middle and go on with it later. All in
 // one thread. Internal to SimEnv.
 #pragma once

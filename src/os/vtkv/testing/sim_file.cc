@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/sim_file.h"
 
 #include <algorithm>
@@ -95,9 +96,7 @@ Status SimFile::change_space(SimOp::Kind kind, SimCall call, uint64_t offset, ui
   return m_env->perform(std::move(op));
 }
 
-Status SimFile::truncate(uint64_t bytes) {
-  return change_space(SimOp::Kind::truncate, SimCall::truncate, 0, bytes);
-}
+Status SimFile::truncate(uint64_t bytes) { return change_space(SimOp::Kind::truncate, SimCall::truncate, 0, bytes); }
 
 Status SimFile::allocate(uint64_t offset, uint64_t length) {
   return change_space(SimOp::Kind::allocate, SimCall::allocate, offset, length);
@@ -109,8 +108,8 @@ Status SimFile::write_zeros(uint64_t offset, uint64_t length) {
 
 Status SimFile::punch_hole(uint64_t offset, uint64_t length) {
   const uint64_t bad = m_env->first_bad(SimBad::punches, m_inode, offset, length);
-  VTKV_RETURN_IF_ERROR(change_space(SimOp::Kind::punch_hole, SimCall::punch_hole, offset,
-                                    std::min(length, bad - offset)));
+  VTKV_RETURN_IF_ERROR(
+      change_space(SimOp::Kind::punch_hole, SimCall::punch_hole, offset, std::min(length, bad - offset)));
   return m_env->strike_bad(SimBad::punches, m_inode, offset, length);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A file of a SimEnv. Internal to it.
 #pragma once
 

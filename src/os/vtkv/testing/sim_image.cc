@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/sim_image.h"
 
 #include <algorithm>
@@ -40,9 +41,7 @@ std::string sim_parent_of(const std::string& path) {
   return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
 }
 
-SimData::SimData(uint64_t offset, const std::vector<iovec>& buffers) : m_offset(offset) {
-  assign(gather(buffers));
-}
+SimData::SimData(uint64_t offset, const std::vector<iovec>& buffers) : m_offset(offset) { assign(gather(buffers)); }
 
 void SimData::assign(std::string bytes) {
   m_length = bytes.size();
@@ -70,16 +69,16 @@ void SimData::copy(uint64_t from, size_t length, char* destination) const {
   }
   while (length != 0) {
     const size_t within = from % kSimBlock;
-    const size_t piece = std::min(length, kSimBlock - within);
+    const size_t slice = std::min(length, kSimBlock - within);
     const auto& block = m_blocks[from / kSimBlock];
     if (block != nullptr) {
-      std::memcpy(destination, block->data() + within, piece);
+      std::memcpy(destination, block->data() + within, slice);
     } else {
-      std::memset(destination, 0, piece);
+      std::memset(destination, 0, slice);
     }
-    from += piece;
-    destination += piece;
-    length -= piece;
+    from += slice;
+    destination += slice;
+    length -= slice;
   }
 }
 
@@ -132,16 +131,16 @@ void SimInode::read(uint64_t offset, size_t length, char* destination) const {
   VTKV_ASSERT(offset + length <= m_size);
   while (length != 0) {
     const size_t within = offset % kSimBlock;
-    const size_t piece = std::min(length, kSimBlock - within);
+    const size_t slice = std::min(length, kSimBlock - within);
     const SimBlock& block = m_blocks[offset / kSimBlock];
     if (block.bytes != nullptr) {
-      std::memcpy(destination, block.bytes->data() + within, piece);
+      std::memcpy(destination, block.bytes->data() + within, slice);
     } else {
-      std::memset(destination, 0, piece);
+      std::memset(destination, 0, slice);
     }
-    offset += piece;
-    destination += piece;
-    length -= piece;
+    offset += slice;
+    destination += slice;
+    length -= slice;
   }
 }
 
@@ -173,11 +172,10 @@ void SimInode::write(const SimData& data, SimSpace space) {
   }
 }
 
-void SimInode::write_torn(const SimData& data, SimSpace space, size_t granule,
-                          const std::vector<bool>& pieces) {
+void SimInode::write_torn(const SimData& data, SimSpace space, size_t granule, const std::vector<bool>& fragments) {
   std::string bytes;
-  for (size_t i = 0; i < pieces.size() && i * granule < data.length(); ++i) {
-    if (pieces[i]) {
+  for (size_t i = 0; i < fragments.size() && i * granule < data.length(); ++i) {
+    if (fragments[i]) {
       bytes.resize(std::min<uint64_t>(granule, data.length() - i * granule));
       data.copy(i * granule, bytes.size(), bytes.data());
       overwrite(data.offset() + i * granule, bytes, space);
@@ -189,14 +187,14 @@ void SimInode::overwrite(uint64_t offset, std::string_view bytes, SimSpace space
   extend(offset + bytes.size());
   while (!bytes.empty()) {
     const size_t within = offset % kSimBlock;
-    const size_t piece = std::min(bytes.size(), kSimBlock - within);
+    const size_t slice = std::min(bytes.size(), kSimBlock - within);
     SimBlock& block = m_blocks[offset / kSimBlock];
     const std::shared_ptr<SimChunk> chunk = copy_of(block);
-    std::memcpy(chunk->data() + within, bytes.data(), piece);
+    std::memcpy(chunk->data() + within, bytes.data(), slice);
     block.bytes = chunk;
     set_space(&block, block.space == SimSpace::primed ? SimSpace::primed : space);
-    offset += piece;
-    bytes.remove_prefix(piece);
+    offset += slice;
+    bytes.remove_prefix(slice);
   }
 }
 
@@ -298,9 +296,8 @@ uint64_t SimImage::allocated_bytes() const {
 
 void SimImage::drop_unreachable() {
   // In sorted order a parent comes before its children.
-  std::erase_if(directories, [this](const std::string& path) {
-    return path != "/" && !directories.contains(sim_parent_of(path));
-  });
+  std::erase_if(directories,
+                [this](const std::string& path) { return path != "/" && !directories.contains(sim_parent_of(path)); });
   std::erase_if(names, [this](const auto& name) { return !directories.contains(sim_parent_of(name.first)); });
   std::set<uint64_t> named;
   for (const auto& [name, id] : names) {

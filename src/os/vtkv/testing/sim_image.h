@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What is on the simulated disk: directories, names, files' bytes, and how settled each block is.
 //
 // Copying an image shares its files; a file is copied when it is first changed, its blocks never. So a
@@ -75,8 +76,8 @@ class SimInode {
   void read(uint64_t offset, size_t length, char* destination) const;
   // Blocks that are primed stay so; others become `space`.
   void write(const SimData& data, SimSpace space);
-  // Only the pieces that landed: pieces[i] covers `granule` bytes of the write.
-  void write_torn(const SimData& data, SimSpace space, size_t granule, const std::vector<bool>& pieces);
+  // Only the fragments that landed: fragments[i] covers `granule` bytes of the write.
+  void write_torn(const SimData& data, SimSpace space, size_t granule, const std::vector<bool>& fragments);
   void write_zeros(uint64_t offset, uint64_t length, SimSpace space);
   void allocate(uint64_t offset, uint64_t length);
   void punch_hole(uint64_t offset, uint64_t length);

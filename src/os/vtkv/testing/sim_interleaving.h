@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // When the steps of a SimEnv's workers are left in the middle, and how long they stay so. Internal to it.
 //
 // Every direct I/O, lock and release of a lock is a place where the seed may let others come first: of a worker's
-// step, which is left there, and of the test's own calls. For how many turns is drawn with a long tail, from one to some
-// hundreds: a window that is two instructions wide is then open while a whole flush goes by.
+// step, which is left there, and of the test's own calls. For how many turns is drawn with a long tail, from one to
+// some hundreds: a window that is two instructions wide is then open while a whole flush goes by.
 #pragma once
 
 #include <cstdint>

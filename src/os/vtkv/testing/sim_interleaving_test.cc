@@ -1,4 +1,6 @@
-// Steps of workers that are left in the middle: what that shows, and that nothing comes of it that threads could not do.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Steps of workers that are left in the middle: what that shows, and that nothing comes of it that threads could not
+// do.
 
 #include <gtest/gtest.h>
 
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "vtkv/testing/sim_env.h"
+#include "vtkv/util/mutex.h"
 
 namespace vtkv {
 namespace {
@@ -108,8 +111,8 @@ TEST(SimInterleavingTest, WhoWantsALockWaitsUntilItIsReleased) {
       return ++steps < 3 ? NextStep::now() : NextStep::on_event();
     });
     std::unique_ptr<Signal> signal = env.new_signal();
-    std::mutex wait_lock;
-    std::unique_lock waiting(wait_lock);
+    Mutex wait_lock;
+    MutexLock waiting(wait_lock);
     signal->wait(waiting, [&] { return inside || steps == 3; });
     held += inside;
     {
@@ -139,8 +142,8 @@ TEST(SimInterleavingTest, TheEndOfAWorkerWaitsForItsStep) {
       return NextStep::on_event();
     });
     std::unique_ptr<Signal> signal = env.new_signal();
-    std::mutex wait_lock;
-    std::unique_lock waiting(wait_lock);
+    Mutex wait_lock;
+    MutexLock waiting(wait_lock);
     signal->wait(waiting, [&] { return begun; });
     cut_short += !ended;
     worker.reset();

@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The locks of the code under test, as a SimEnv sees them: std::mutex and std::shared_mutex, through the C library's
-// functions, which sim_locks.cc stands in front of. Those that a shared library takes are left alone. Internal to SimEnv.
+// functions, which sim_locks.cc stands in front of. Those that a shared library takes are left alone. Internal to
+// SimEnv.
 //
 // A step that was left in the middle may hold a lock. Whoever wants it then must not wait for it as threads do, for
 // there is one thread only: it lets the others run.

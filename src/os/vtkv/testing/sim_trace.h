@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The record of what a SimEnv did to its disk: enough to say, for every moment, what a crash at that
 // moment could have left.
 //

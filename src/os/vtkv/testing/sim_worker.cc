@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/sim_worker.h"
 
 #include <limits>
@@ -6,6 +7,7 @@
 #include "vtkv/testing/sim_file.h"
 #include "vtkv/testing/sim_interleaving.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutex.h"
 
 namespace vtkv {
 
@@ -128,7 +130,7 @@ void SimWorker::end_step(const NextStep& next) {
   }
 }
 
-void SimSignal::wait(std::unique_lock<std::mutex>& lock, const std::function<bool()>& predicate) {
+void SimSignal::wait(MutexLock& lock, const std::function<bool()>& predicate) {
   // Now and then others get ahead of a waiter that need not wait.
   uint64_t courtesy_steps = m_env->m_in_step ? 0 : m_env->m_random() % 4;
   uint64_t timers = 0;
@@ -140,8 +142,7 @@ void SimSignal::wait(std::unique_lock<std::mutex>& lock, const std::function<boo
     const bool was_driving = std::exchange(m_env->m_driving, true);  // nobody else runs between the look and the wait
     lock.unlock();
     if (!m_env->run_one()) {
-      if (courtesy_steps == 0 &&
-          (!m_env->fire_timer(std::numeric_limits<uint64_t>::max()) || ++timers > kMaxTimers)) {
+      if (courtesy_steps == 0 && (!m_env->fire_timer(std::numeric_limits<uint64_t>::max()) || ++timers > kMaxTimers)) {
         m_env->report_deadlock();
       }
       courtesy_steps = 1;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The smallest owner of external writes: one pre-written file of 4 KiB slots. A slot's content is made
 // from a tag, so that whoever knows the tag can tell whether the slot still holds it. A freed slot is used
 // again as soon as the database's reuse horizon allows it.

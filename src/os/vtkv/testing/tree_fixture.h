@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A tree in the simulator, made by the test when it has chosen the options.
 #pragma once
 

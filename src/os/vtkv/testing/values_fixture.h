@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A database in the simulator whose values stay in the log, with a collector that works only when asked.
 #pragma once
 

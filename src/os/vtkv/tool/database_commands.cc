@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tool/database_commands.h"
 
 #include "vtkv/db/ownership.h"
@@ -90,7 +91,7 @@ void report_change(const DBStatistics& before, const DBStatistics& after, Report
 Status defragment_at_rest(DB* db, const DefragmentOptions& options) {
   VTKV_RETURN_IF_ERROR(db->flush());
   VTKV_RETURN_IF_ERROR(db->defragment(options));
-  // The older of the two checkpoints keeps the old places: one more lets go of them.
+  // The older of the two checkpoints keeps the old addresses: one more lets go of them.
   return db->flush();
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What vtkv-tool does with an opened database: reads through DB::open_read_only, changes through DB::open.
 #pragma once
 
@@ -28,7 +29,7 @@ void report_damage(DB* db, Report& report, bool* damaged);
 // The difference that a command made to the files.
 void report_change(const DBStatistics& before, const DBStatistics& after, Report& report);
 
-// Of a database that nobody else uses: also of what is in the log only, and the old places are given back on return.
+// Of a database that nobody else uses: also of what is in the log only, and the old addresses are given back on return.
 Status defragment_at_rest(DB* db, const DefragmentOptions& options);
 // What that changed.
 void report_zones(const DBStatistics& before, const DBStatistics& after, Report& report);

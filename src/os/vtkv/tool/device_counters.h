@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What the block device below a directory has done, from its statistics in /sys.
 #pragma once
 
@@ -16,12 +17,9 @@ struct DeviceCounters {
   bool known = false;  // false: the directory lies on no block device of its own
 
   DeviceCounters operator-(const DeviceCounters& earlier) const {
-    return {reads - earlier.reads,
-            read_bytes - earlier.read_bytes,
-            writes - earlier.writes,
-            written_bytes - earlier.written_bytes,
-            flushes - earlier.flushes,
-            known && earlier.known};
+    return {reads - earlier.reads,     read_bytes - earlier.read_bytes,
+            writes - earlier.writes,   written_bytes - earlier.written_bytes,
+            flushes - earlier.flushes, known && earlier.known};
   }
 };
 

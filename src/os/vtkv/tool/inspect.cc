@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tool/inspect.h"
 
 #include <fmt/format.h>
@@ -7,17 +8,15 @@
 #include <map>
 #include <set>
 
-#include "vtkv/db/log_recovery.h"
 #include "vtkv/env/read_only_env.h"
 #include "vtkv/tool/notation.h"
 #include "vtkv/util/read_cache.h"
-#include "vtkv/vlog/log_sweep.h"
+#include "vtkv/wal/log_recovery.h"
+#include "vtkv/wal/log_sweep.h"
 
 namespace vtkv {
 
 namespace {
-
-constexpr uint64_t kReadBytes = 1 << 20;
 
 std::string text_of(const Uuid& uuid) {
   std::string text;
@@ -37,8 +36,8 @@ uint64_t total_units(const std::vector<BlockHandle>& handles) {
 
 const char* name_of(EntryType type) {
   switch (type) {
-    case EntryType::removal:
-      return "removal";
+    case EntryType::tombstone:
+      return "tombstone";
     case EntryType::value:
       return "value";
     case EntryType::value_pointer:
@@ -101,7 +100,7 @@ class OperationPrinter final : public BatchVisitor, public WriteBatch::Handler {
  public:
   explicit OperationPrinter(Report* report) : m_report(*report) {}
 
-  Status batch(SequenceNumber first_sequence, uint32_t, std::string_view encoded, const LogPlace&) override {
+  Status batch(SequenceNumber first_sequence, uint32_t, std::string_view encoded, const LogAddress&) override {
     m_sequence = first_sequence;
     return WriteBatch::iterate(encoded, *this);
   }
@@ -145,15 +144,15 @@ class RecordStates {
     }
     const Options options;
     LogRecovery recovery(pool, newest.uuid, options, newest.position, std::move(listed));
-    m_followed = recovery.read_chain().ok() && recovery.report_strays().ok() &&
-                 recovery.end().sequence >= recovery.watermark();
+    m_followed = recovery.read_chain().ok() && recovery.report_orphans().ok() &&
+                 recovery.recovered_end().sequence >= recovery.watermark();
     add(recovery.chain(), "replay");
     add(recovery.half_batch(), m_followed ? "half" : "replay");
   }
   // "tree": the newest checkpoint has it; "replay": it is read; "half": a fragment of a batch whose last one is not
-  // there, dropped; "stale": of an earlier use of the segment, or no part of the log from the checkpoint on. Where the log
-  // cannot be followed, or ends before what is known to be durable, the next open refuses it, and whatever may be a part
-  // of it is "replay".
+  // there, dropped; "stale": of an earlier use of the segment, or no part of the log from the checkpoint on. Where the
+  // log cannot be followed, or ends before what is known to be durable, the next open refuses it, and whatever may be a
+  // part of it is "replay".
   std::string of(const FoundRecord& record) const {
     const auto found = m_states.find({record.segment->id, record.offset});
     if (found != m_states.end()) {
@@ -213,7 +212,7 @@ Status Inspection::dump_log(bool operations, Report& report) {
   for (LogSegment* segment : m_pool->segments()) {
     SegmentRecords found;
     uint64_t greatest_epoch = 0;
-    VTKV_RETURN_IF_ERROR(sweep_segment(segment, m_newest.uuid, kReadBytes, false, &found, &greatest_epoch));
+    VTKV_RETURN_IF_ERROR(sweep_segment(segment, m_newest.uuid, false, &found, &greatest_epoch));
     for (const auto& [offset, record] : found) {
       records[record.header.first_sequence].push_back(record);
     }
@@ -255,8 +254,7 @@ template <typename Visit>
 Status Inspection::for_each_run(std::optional<uint64_t> run_id, Visit visit) {
   VTKV_RETURN_IF_ERROR(check_may_read());
   if (!m_reader) {
-    VTKV_RETURN_IF_ERROR(
-        ZoneFile::open(m_env.get(), m_directory + "/tree", m_newest.geometry.zone_bytes, &m_zones));
+    VTKV_RETURN_IF_ERROR(ZoneFile::open(m_env.get(), m_directory + "/tree", m_newest.geometry.zone_bytes, &m_zones));
     m_reader = std::make_unique<SpanReader>(m_zones, std::make_shared<ReadCache>(0));
   }
   bool found = false;
@@ -269,9 +267,9 @@ Status Inspection::for_each_run(std::optional<uint64_t> run_id, Visit visit) {
     VTKV_RETURN_IF_ERROR(open_run(location, &run));
     VTKV_RETURN_IF_ERROR(visit(*run));
   }
-  return found || !run_id ? Status()
-                          : Status::not_found(m_directory + ": has no run " + std::to_string(*run_id) +
-                                              "; 'dump run' lists them");
+  return found || !run_id
+             ? Status()
+             : Status::not_found(m_directory + ": has no run " + std::to_string(*run_id) + "; 'dump run' lists them");
 }
 
 Status Inspection::dump_zones(Report& report) {
@@ -292,7 +290,7 @@ Status Inspection::dump_zones(Report& report) {
     }
   };
   VTKV_RETURN_IF_ERROR(for_each_run(std::nullopt, [&](const Run& run) {
-    run.for_each_piece([&](uint64_t offset, uint64_t bytes, uint64_t) { add(run.location().run_id, offset, bytes); });
+    run.for_each_extent([&](uint64_t offset, uint64_t bytes, uint64_t) { add(run.location().run_id, offset, bytes); });
     return Status();
   }));
   uint64_t file_bytes = 0;
@@ -318,14 +316,14 @@ ReportFields row_of(const Run& run) {
           {"level", uint64_t{run.location().level}},
           {"entries", run.entries()},
           {"doubtful", descriptor.doubtful()},
-          {"range_removals", static_cast<uint64_t>(run.range_removals()->count())},
+          {"range_tombstones", static_cast<uint64_t>(run.range_tombstones()->count())},
           {"bytes", descriptor.bytes() + run.location().span.bytes()},
           {"spans", static_cast<uint64_t>(descriptor.spans.size())},
-          {"parts", static_cast<uint64_t>(descriptor.parts.size())},
+          {"slices", static_cast<uint64_t>(descriptor.slices.size())},
           {"smallest_sequence", descriptor.smallest_sequence},
           {"greatest_sequence", descriptor.greatest_sequence},
-          {"smallest_key", descriptor.parts.empty() ? "" : to_notation(descriptor.smallest_key())},
-          {"greatest_key", descriptor.parts.empty() ? "" : to_notation(descriptor.greatest_key())}};
+          {"smallest_key", descriptor.slices.empty() ? "" : to_notation(descriptor.smallest_key())},
+          {"greatest_key", descriptor.slices.empty() ? "" : to_notation(descriptor.greatest_key())}};
 }
 
 std::string text_of(const Entry& entry) {
@@ -347,12 +345,12 @@ Status print_entries(const Run& run, Report& report) {
                 {"type", std::string(name_of(entry.type))},
                 {"value", text_of(entry)}});
   }
-  run.range_removals()->for_each([&](const RangeRemoval& removal) {
+  run.range_tombstones()->for_each([&](const RangeTombstone& tombstone) {
     report.row({{"run", run.location().run_id},
-                {"key", to_notation(removal.begin)},
-                {"sequence", removal.sequence},
-                {"type", std::string("range_removal")},
-                {"value", to_notation(removal.end)}});
+                {"key", to_notation(tombstone.begin)},
+                {"sequence", tombstone.sequence},
+                {"type", std::string("range_tombstone")},
+                {"value", to_notation(tombstone.end)}});
   });
   return iterator->status();
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Looks at the files of a database as they lie on disk, without recovering it: what it can still read of a
 // damaged one, it shows. Uses the engine's own readers through a door that changes nothing.
 //
@@ -8,12 +9,12 @@
 #include <optional>
 #include <string>
 
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 #include "vtkv/span/span_reader.h"
+#include "vtkv/table/run.h"
 #include "vtkv/tool/report.h"
 #include "vtkv/tree/manifest.h"
-#include "vtkv/tree/run.h"
-#include "vtkv/vlog/segment_pool.h"
+#include "vtkv/wal/segment_pool.h"
 
 namespace vtkv {
 
@@ -22,7 +23,7 @@ class Inspection {
   // Code::not_found when there is no database, busy while somebody has it open.
   static Status open(Env* env, const std::string& directory, std::unique_ptr<Inspection>* inspection);
 
-  // Identity, geometry, features and the checkpoints of both manifest slots. What follows is refused where there are
+  // Identity, geometry, features and the checkpoints of both manifest copies. What follows is refused where there are
   // features without which it cannot be read.
   void describe(Report& report) const;
   // Segments and their records; with `operations`, what the records say.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Keys and values as text: printable ASCII stands for itself, a backslash is written \\, every other byte
 // \xHH. What is printed can be given back as an argument and means the same bytes.
 #pragma once

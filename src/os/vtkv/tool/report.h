@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What a command found, for people or for programs, written as it is found: a database may be larger than
 // memory.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // vtkv_bench: vtkv beside other key-value engines. --help lists engines, workloads and options.
 
 #include <sys/wait.h>
@@ -28,7 +29,8 @@ Status draw(const std::string& json, const std::string& picture) {
   }
   int status = 0;
   if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0) {
-    return Status::failed(fmt::format("--plot: {} failed; it needs python3 with matplotlib, as the sysroot has", script));
+    return Status::failed(
+        fmt::format("--plot: {} failed; it needs python3 with matplotlib, as the sysroot has", script));
   }
   return {};
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // vtkv-tool: looks at a database, and does a few things to it. doc/vtkv-tool.md is its manual.
 
 #include <CLI/CLI.hpp>
@@ -6,6 +7,7 @@
 #include <functional>
 #include <iostream>
 
+#include "vtkv/program_version.h"
 #include "vtkv/tool/database_commands.h"
 #include "vtkv/tool/inspect.h"
 #include "vtkv/tool/notation.h"
@@ -93,9 +95,8 @@ class Tool {
     return inspect([&](Inspection& files) { return files.dump_zones(*m_report); });
   }
   Status dump_run() {
-    return inspect([&](Inspection& files) {
-      return files.dump_runs(m_arguments.run_id, m_arguments.entries, *m_report);
-    });
+    return inspect(
+        [&](Inspection& files) { return files.dump_runs(m_arguments.run_id, m_arguments.entries, *m_report); });
   }
   Status dump_filter() {
     return inspect([&](Inspection& files) { return files.dump_filters(m_arguments.run_id, *m_report); });
@@ -214,6 +215,7 @@ class CommandLine {
   CommandLine() : m_app("Looks at a database of the vtkv engine", "vtkv-tool") {
     m_app.require_subcommand(1);
     m_app.footer(kFooter);
+    m_app.set_version_flag("--version", version_text("vtkv-tool", format_support()), "print versions and exit");
     m_app.fallthrough();
     m_app.add_flag("--json", m_arguments.json, "print one JSON object instead of text");
     add_reading();
@@ -271,7 +273,7 @@ class CommandLine {
     add(dump, "zone", "how much of each zone is in use", &Tool::dump_zone);
     CLI::App* run = add(dump, "run", "the runs of the tree, newest first", &Tool::dump_run);
     run->add_option("--run", m_arguments.run_id, "this one only");
-    run->add_flag("--entries", m_arguments.entries, "also every entry, removals included");
+    run->add_flag("--entries", m_arguments.entries, "also every entry, tombstones included");
     add(dump, "filter", "the filters of the runs", &Tool::dump_filter)
         ->add_option("--run", m_arguments.run_id, "of this one only");
   }
@@ -287,14 +289,15 @@ class CommandLine {
     put->add_option("value", m_arguments.value)->required();
     add(m_app, "remove", "remove a key, durably", &Tool::remove)->add_option("key", m_arguments.key)->required();
     add(m_app, "load", "put what scan printed, from standard input", &Tool::load);
-    add(m_app, "compact", "write the log's contents to the tree and merge it into one run", &Tool::compact);
+    add(m_app, "compact", "write the log's contents to the tree and compact it into one run", &Tool::compact);
     add(m_app, "gc", "give back log space of values that nothing points to any more", &Tool::collect_garbage)
         ->add_flag("--full", m_arguments.full, "after a compact, in every segment that is worth it");
-    CLI::App* defragment = add(m_app, "defragment", "empty zones of the tree that are little used, or in small pieces",
-                               &Tool::defragment);
+    CLI::App* defragment =
+        add(m_app, "defragment", "empty zones that are little used, or used in small fragments", &Tool::defragment);
     DefragmentOptions& defragment_options = m_arguments.defragment;
     defragment->add_option("--gain", defragment_options.gain_min, "bytes gained for each byte moved, at least")
-        ->check(CLI::NonNegativeNumber)->capture_default_str();
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
     defragment->add_option("--bytes-per-second", defragment_options.bytes_per_second, "moved; 0: no limit")
         ->capture_default_str();
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tree/defragmenter.h"
 
 #include <algorithm>
@@ -11,14 +12,13 @@ constexpr uint64_t kMovedShare = 8;  // in a batch, for each byte of descriptors
 
 uint64_t gain_of(const ZoneUsage& usage, uint64_t zone_bytes) {
   const uint64_t unused = zone_bytes - std::min(zone_bytes, usage.live_bytes);
-  // One piece remains one, wherever it goes.
-  return unused + (usage.parts - 1) * Defragmenter::piece_bytes(zone_bytes);
+  // One fragment remains one, wherever it goes.
+  return unused + (usage.fragments - 1) * Defragmenter::fragment_bytes(zone_bytes);
 }
 
 }  // namespace
 
-std::vector<uint64_t> Defragmenter::choose(const std::vector<ZoneUsage>& zones, uint64_t zone_bytes,
-                                           double gain_min) {
+std::vector<uint64_t> Defragmenter::choose(const std::vector<ZoneUsage>& zones, uint64_t zone_bytes, double gain_min) {
   std::vector<std::pair<double, uint64_t>> worth;
   for (uint64_t zone = 0; zone < zones.size(); ++zone) {
     const ZoneUsage& usage = zones[zone];
@@ -26,15 +26,13 @@ std::vector<uint64_t> Defragmenter::choose(const std::vector<ZoneUsage>& zones, 
     if (usage.live_bytes == 0 || usage.open) {
       continue;
     }
-    const double score =
-        static_cast<double>(gain_of(usage, zone_bytes)) / static_cast<double>(usage.live_bytes);
+    const double score = static_cast<double>(gain_of(usage, zone_bytes)) / static_cast<double>(usage.live_bytes);
     if (score >= gain_min) {
       worth.emplace_back(score, zone);
     }
   }
-  std::sort(worth.begin(), worth.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first : a.second < b.second;
-  });
+  std::sort(worth.begin(), worth.end(),
+            [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
   std::vector<uint64_t> chosen;
   for (const auto& [score, zone] : worth) {
     chosen.push_back(zone);
@@ -52,7 +50,7 @@ void Defragmenter::start(const DefragmentOptions& options) {
     m_waiting.clear();
   }
   m_batch.clear();
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   m_report.running = true;
   m_report.zones_chosen = m_waiting.size();
 }
@@ -68,12 +66,12 @@ bool Defragmenter::is_worthwhile() const {
 }
 
 bool Defragmenter::running() const {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   return m_report.running;
 }
 
 DefragmentReport Defragmenter::report() const {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   return m_report;
 }
 
@@ -109,13 +107,13 @@ Status Defragmenter::step(const SnapshotSource& snapshots, std::chrono::microsec
     if (m_options.bytes_per_second > 0) {
       *wait = std::chrono::microseconds(moved.written_bytes * 1'000'000 / m_options.bytes_per_second);
     }
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
     m_report.moved_bytes += moved.moved_bytes;
     m_report.written_bytes += moved.written_bytes;
     return status;
   }
   m_batch.clear();
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   if (!status.ok() || m_waiting.empty()) {
     m_report.running = false;
     m_report.passes += status.ok();

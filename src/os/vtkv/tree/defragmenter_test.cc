@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tree/defragmenter.h"
 
 #include <gtest/gtest.h>
@@ -13,13 +14,13 @@ constexpr uint64_t kZone = 1 << 20;
 
 TEST(Defragmenter, ChoosesZonesThatGainMostForEachByteMoved) {
   const std::vector<ZoneUsage> zones = {
-      {.live_bytes = kZone, .entries = 9999, .parts = 1, .in_use = true},      // full, one piece
-      {.live_bytes = kZone / 2, .entries = 9999, .parts = 1, .in_use = true},  // half empty
-      {.live_bytes = kZone / 8, .entries = 9999, .parts = 1, .in_use = true},
+      {.live_bytes = kZone, .entries = 9999, .fragments = 1, .in_use = true},      // full, one fragment
+      {.live_bytes = kZone / 2, .entries = 9999, .fragments = 1, .in_use = true},  // half empty
+      {.live_bytes = kZone / 8, .entries = 9999, .fragments = 1, .in_use = true},
       {.live_bytes = 0, .in_use = true},                                       // readers will let go of it
-      {.live_bytes = kZone, .entries = 9999, .parts = 193, .in_use = true},     // full, in small pieces
+      {.live_bytes = kZone, .entries = 9999, .fragments = 193, .in_use = true},     // full, in small fragments
       {.live_bytes = 0},
-      {.live_bytes = 4096, .entries = 9, .parts = 1, .in_use = true, .open = true},  // still written to
+      {.live_bytes = 4096, .entries = 9, .fragments = 1, .in_use = true, .open = true},  // still written to
   };
   EXPECT_EQ(Defragmenter::choose(zones, kZone, 0.5), (std::vector<uint64_t>{2, 4, 1}));
   EXPECT_EQ(Defragmenter::choose(zones, kZone, 1.2), (std::vector<uint64_t>{2, 4}));
@@ -43,12 +44,12 @@ class DefragmentTest : public TreeFixture {
     }
     ASSERT_TRUE(m_tree->flush(table, {m_sequence, 1, 1, 4096, 7}, {}).ok());
   }
-  // A tree whose zones are full of holes: pieces all over it are overwritten, and what is between stitched.
+  // A tree whose zones are full of holes: ranges all over it are overwritten, and what is between stitched.
   void make_holes() {
     put(0, 20000, 1, std::string(100, 'a'));
     for (uint64_t round = 0; round < 6; ++round) {
       put(round * 150, 20000, 900, std::string(100, static_cast<char>('b' + round)));
-      ASSERT_TRUE(m_tree->merge_all({}).ok());
+      ASSERT_TRUE(m_tree->compact_all({}).ok());
     }
   }
   uint64_t wasted() const {
@@ -60,9 +61,9 @@ class DefragmentTest : public TreeFixture {
   }
   std::string contents() {
     std::vector<std::unique_ptr<EntryIterator>> iterators;
-    std::vector<std::shared_ptr<const RangeRemovals>> removals;
+    std::vector<std::shared_ptr<const RangeTombstones>> tombstones;
     const auto version = m_tree->current();
-    version->new_iterators("", "", &iterators, &removals);
+    version->new_iterators("", "", &iterators, &tombstones);
     std::string all;
     EXPECT_EQ(iterators.size(), 1u);
     for (iterators[0]->seek_to_first(); iterators[0]->valid(); iterators[0]->next()) {
@@ -71,7 +72,7 @@ class DefragmentTest : public TreeFixture {
     EXPECT_TRUE(iterators[0]->status().ok());
     return all;
   }
-  // Both manifest slots have to let go of the old places.
+  // Both manifest copies have to let go of the old addresses.
   void two_checkpoints() {
     for (int i = 0; i < 2; ++i) {
       ASSERT_TRUE(m_tree->flush(MemTable(), {m_sequence, 1, 1, 4096, 7}, {}).ok());
@@ -85,7 +86,7 @@ TEST_F(DefragmentTest, APassReturnsWastedZonesAndChangesNoEntry) {
   const std::string before = contents();
   const uint64_t wasted_before = wasted();
   ASSERT_GT(wasted_before, 10 * m_options.geometry.zone_bytes);
-  const uint64_t merged_before = m_tree->statistics().merge_bytes;
+  const uint64_t compacted_before = m_tree->statistics().compaction_bytes;
   Defragmenter defragmenter(m_tree.get());
   defragmenter.start({.gain_min = 0.2, .bytes_per_step = 256 << 10});
   int steps = 0;
@@ -104,7 +105,7 @@ TEST_F(DefragmentTest, APassReturnsWastedZonesAndChangesNoEntry) {
   EXPECT_GT(report.zones_chosen, 10u);
   // Waits as long as its rate demands.
   EXPECT_NEAR(static_cast<double>(waited.count()), static_cast<double>(report.written_bytes) / 64 / 1.048576, 1000.0);
-  EXPECT_EQ(report.written_bytes, m_tree->statistics().merge_bytes - merged_before);
+  EXPECT_EQ(report.written_bytes, m_tree->statistics().compaction_bytes - compacted_before);
   EXPECT_GT(report.written_bytes, report.moved_bytes);
   EXPECT_LT(report.written_bytes, report.moved_bytes * 5 / 4);  // no filter with each step
   std::vector<std::string> findings;
@@ -125,7 +126,7 @@ TEST_F(DefragmentTest, ATreeWithoutHolesIsLeftAlone) {
   EXPECT_EQ(defragmenter.report().moved_bytes, 0u);
 }
 
-// The older checkpoint would keep everything that the last merge replaced.
+// The older checkpoint would keep everything that the last compaction replaced.
 TEST_F(DefragmentTest, AtRestOnlyWhatTheRunsHoldTakesZones) {
   m_options.stitch_threshold_bytes = kNeverStitch;
   open();
@@ -133,7 +134,7 @@ TEST_F(DefragmentTest, AtRestOnlyWhatTheRunsHoldTakesZones) {
     put(0, 4000, 1, std::string(100, 'v'));
   }
   for (bool did = true; did;) {
-    ASSERT_TRUE(m_tree->merge_once({}, &did).ok());
+    ASSERT_TRUE(m_tree->compact_once({}, &did).ok());
   }
   const TreeStatistics statistics = m_tree->statistics();
   ASSERT_EQ(statistics.runs, 1u);

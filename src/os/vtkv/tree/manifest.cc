@@ -1,34 +1,36 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tree/manifest.h"
 
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <utility>
 
 #include "vtkv/tree/manifest_format.h"
 #include "vtkv/util/crc32c.h"
 #include "vtkv/util/invariants.h"
-#include "vtkv/vlog/vlog_format.h"
+#include "vtkv/wal/log_format.h"
 
 namespace vtkv {
 
 namespace {
 
 constexpr size_t kCrcStart = offsetof(manifest_header_t, version);
-constexpr uint64_t kSlotBytesMin = 16 << 10;
+constexpr uint64_t kCopyBytesMin = 16 << 10;
 constexpr uint64_t kFeatureBytesMax = 4016;  // or there were no room for runs
-constexpr uint64_t kSlotBytesMax = 1 << 20;
+constexpr uint64_t kCopyBytesMax = 1 << 20;
 
-uint64_t slot_bytes_for(const Geometry& geometry) {
-  return std::clamp(geometry.zone_bytes / kIoAlignment * kIoAlignment, kSlotBytesMin, kSlotBytesMax);
+uint64_t copy_bytes_for(const Geometry& geometry) {
+  return std::clamp(geometry.zone_bytes / kIoAlignment * kIoAlignment, kCopyBytesMin, kCopyBytesMax);
 }
 
-Status write_slot(File* file, uint64_t slot_bytes, const Checkpoint& checkpoint) {
+Status write_copy(File* file, uint64_t copy_bytes, const Checkpoint& checkpoint) {
   const std::string bytes = checkpoint.encode();
-  VTKV_ASSERT(bytes.size() <= slot_bytes);
-  const size_t padded = (bytes.size() + kIoAlignment - 1) / kIoAlignment * kIoAlignment;
-  AlignedBuffer buffer(padded);
-  std::memcpy(buffer.data(), bytes.data(), bytes.size());
-  std::memset(buffer.data() + bytes.size(), 0, padded - bytes.size());
-  VTKV_RETURN_IF_ERROR(file->write(checkpoint.epoch % 2 * slot_bytes, buffer.data(), padded));
+  VTKV_ASSERT(bytes.size() <= copy_bytes);
+  AlignedBuffer buffer;
+  buffer.append(bytes);
+  buffer.pad();
+  VTKV_RETURN_IF_ERROR(file->write(checkpoint.epoch % 2 * copy_bytes, buffer.data(), buffer.size()));
   return file->sync();
 }
 
@@ -45,7 +47,21 @@ bool counts_can_go_on(const Checkpoint& checkpoint) {
          });
 }
 
+// Each run once, and none that a later one could be taken for.
+bool run_ids_are_sound(const Checkpoint& checkpoint) {
+  std::set<uint64_t> ids;
+  return std::all_of(checkpoint.runs.begin(), checkpoint.runs.end(), [&](const RunLocation& run) {
+    return run.run_id < checkpoint.next_run_id && ids.insert(run.run_id).second;
+  });
+}
+
 }  // namespace
+
+bool follows(const Checkpoint& before, const Checkpoint& next) {
+  const auto place = [](const LogPosition& position) { return std::pair(position.epoch, position.end_offset); };
+  return next.uuid == before.uuid && next.next_run_id >= before.next_run_id &&
+         next.position.sequence >= before.position.sequence && place(next.position) >= place(before.position);
+}
 
 Status check_geometry(const Geometry& geometry) {
   const auto aligned = [](uint64_t bytes) { return bytes > 0 && bytes % kIoAlignment == 0; };
@@ -119,20 +135,20 @@ std::string Checkpoint::encode() const {
   return bytes;
 }
 
-Status Checkpoint::decode(std::string_view slot, Checkpoint* checkpoint) {
+Status Checkpoint::decode(std::string_view copy, Checkpoint* checkpoint) {
   *checkpoint = {};
   manifest_header_t header;
-  if (slot.size() < sizeof(header)) {
+  if (copy.size() < sizeof(header)) {
     return Status::corruption("it is too short");
   }
-  std::memcpy(&header, slot.data(), sizeof(header));
+  std::memcpy(&header, copy.data(), sizeof(header));
   if (std::memcmp(header.magic, kManifestMagic, sizeof(header.magic)) != 0) {
     return Status::corruption("it does not begin with a manifest's magic");
   }
-  if (header.length < sizeof(header) || header.length > slot.size()) {
-    return Status::corruption("it is longer than its place");
+  if (header.length < sizeof(header) || header.length > copy.size()) {
+    return Status::corruption("it is longer than its space");
   }
-  if (crc32c(slot.data() + kCrcStart, header.length - kCrcStart) != header.crc32c) {
+  if (crc32c(copy.data() + kCrcStart, header.length - kCrcStart) != header.crc32c) {
     return Status::corruption("its checksum does not match");
   }
   if (header.version == 0 || header.version > kManifestVersionWithFeatures) {
@@ -148,7 +164,7 @@ Status Checkpoint::decode(std::string_view slot, Checkpoint* checkpoint) {
   if (header.length - sizeof(header) != records_bytes + feature_bytes) {
     return Status::corruption("its number of runs and segments contradicts its length");
   }
-  if (!Features::decode(slot.substr(sizeof(header) + records_bytes, feature_bytes), &checkpoint->features)) {
+  if (!Features::decode(copy.substr(sizeof(header) + records_bytes, feature_bytes), &checkpoint->features)) {
     return Status::corruption("it has features that no program writes");
   }
   checkpoint->epoch = header.epoch;
@@ -162,15 +178,16 @@ Status Checkpoint::decode(std::string_view slot, Checkpoint* checkpoint) {
   checkpoint->next_run_id = header.next_run_id;
   for (uint32_t i = 0; i < header.runs; ++i) {
     manifest_run_t record;
-    std::memcpy(&record, slot.data() + sizeof(header) + i * sizeof(record), sizeof(record));
+    std::memcpy(&record, copy.data() + sizeof(header) + i * sizeof(record), sizeof(record));
     checkpoint->runs.push_back({record.run_id, record.level, {record.span_id, record.offset, record.units}, 0});
   }
   for (uint32_t i = 0; i < header.segments; ++i) {
     manifest_segment_t record;
-    std::memcpy(&record, slot.data() + sizeof(header) + runs_bytes + i * sizeof(record), sizeof(record));
+    std::memcpy(&record, copy.data() + sizeof(header) + runs_bytes + i * sizeof(record), sizeof(record));
     checkpoint->segments.push_back({record.segment_id, record.epoch, record.entries, record.bytes, record.end, 0});
   }
-  if (checkpoint->epoch == 0 || !check_geometry(checkpoint->geometry).ok() || !counts_can_go_on(*checkpoint)) {
+  if (checkpoint->epoch == 0 || !check_geometry(checkpoint->geometry).ok() || !counts_can_go_on(*checkpoint) ||
+      !run_ids_are_sound(*checkpoint)) {
     return Status::corruption("it holds impossible values");
   }
   return {};
@@ -179,44 +196,44 @@ Status Checkpoint::decode(std::string_view slot, Checkpoint* checkpoint) {
 Status Manifest::create(Env* env, const std::string& directory, const Checkpoint& first) {
   const std::string path = manifest_path(directory);
   const std::string draft = path + ".new";
-  const uint64_t slot_bytes = slot_bytes_for(first.geometry);
+  const uint64_t copy_bytes = copy_bytes_for(first.geometry);
   std::unique_ptr<File> file;
   OpenOptions options;
   options.create = true;
   VTKV_RETURN_IF_ERROR(env->open_file(draft, options, &file));
   VTKV_RETURN_IF_ERROR(file->truncate(0));  // of an earlier attempt that did not finish
-  VTKV_RETURN_IF_ERROR(file->write_zeros(0, 2 * slot_bytes));
-  VTKV_RETURN_IF_ERROR(write_slot(file.get(), slot_bytes, first));
+  VTKV_RETURN_IF_ERROR(file->write_zeros(0, 2 * copy_bytes));
+  VTKV_RETURN_IF_ERROR(write_copy(file.get(), copy_bytes, first));
   file.reset();
   VTKV_RETURN_IF_ERROR(env->rename_file(draft, path));
   return env->sync_directory(directory);
 }
 
-Status Manifest::open(Env* env, const std::string& directory, std::unique_ptr<Manifest>* manifest,
-                      Checkpoint* newest, Checkpoint* older) {
+Status Manifest::open(Env* env, const std::string& directory, std::unique_ptr<Manifest>* manifest, Checkpoint* newest,
+                      Checkpoint* older) {
   const std::string path = manifest_path(directory);
   std::unique_ptr<File> file;
   VTKV_RETURN_IF_ERROR(env->open_file(path, {}, &file));
   uint64_t bytes = 0;
   VTKV_RETURN_IF_ERROR(file->size(&bytes));
-  if (bytes < 2 * kSlotBytesMin || bytes > 2 * kSlotBytesMax || bytes % (2 * kIoAlignment) != 0) {
+  if (bytes < 2 * kCopyBytesMin || bytes > 2 * kCopyBytesMax || bytes % (2 * kIoAlignment) != 0) {
     return Status::corruption(path + " has an impossible size of " + std::to_string(bytes) +
                               " bytes: restore the database, or give it up and make a new one");
   }
-  const uint64_t slot_bytes = bytes / 2;
-  Checkpoint slots[2];
+  const uint64_t copy_bytes = bytes / 2;
+  Checkpoint copies[2];
   Status states[2];
   bool is_empty[2] = {false, false};
   for (int i = 0; i < 2; ++i) {
-    // Slot by slot: an unreadable sector in one must not hide the other.
-    AlignedBuffer buffer(slot_bytes);
-    states[i] = file->read(i * slot_bytes, slot_bytes, buffer.data());
+    // Copy by copy: an unreadable sector in one must not hide the other.
+    AlignedBuffer buffer(copy_bytes);
+    states[i] = file->read(i * copy_bytes, copy_bytes, buffer.data());
     if (states[i].ok()) {
-      is_empty[i] = std::all_of(buffer.data(), buffer.data() + slot_bytes, [](char byte) { return byte == 0; });
-      states[i] = Checkpoint::decode({buffer.data(), slot_bytes}, &slots[i]);
+      is_empty[i] = std::all_of(buffer.data(), buffer.data() + copy_bytes, [](char byte) { return byte == 0; });
+      states[i] = Checkpoint::decode({buffer.data(), copy_bytes}, &copies[i]);
     }
-    if (states[i].ok() && slots[i].epoch % 2 != static_cast<uint64_t>(i)) {
-      states[i] = Status::corruption("the other slot's checkpoint lies in it");
+    if (states[i].ok() && copies[i].epoch % 2 != static_cast<uint64_t>(i)) {
+      states[i] = Status::corruption("the other copy's checkpoint lies in it");
     }
     if (states[i].code() == Status::Code::unsupported) {
       return Status::unsupported(path + ": " + std::string(states[i].message()) +
@@ -224,22 +241,23 @@ Status Manifest::open(Env* env, const std::string& directory, std::unique_ptr<Ma
     }
   }
   if (!states[0].ok() && !states[1].ok()) {
-    return Status::corruption(path + " holds no valid checkpoint (first slot: " + std::string(states[0].message()) +
-                              "; second slot: " + std::string(states[1].message()) +
+    return Status::corruption(path + " holds no valid checkpoint (first copy: " + std::string(states[0].message()) +
+                              "; second copy: " + std::string(states[1].message()) +
                               "): restore the database, or give it up and make a new one");
   }
   // Their epochs differ: one is even, one odd.
-  if (states[0].ok() && states[1].ok() && slots[0].uuid != slots[1].uuid) {
-    return Status::corruption(path + ": its two checkpoints contradict each other: restore the database, or give it "
-                                     "up and make a new one");
+  const int first = states[0].ok() && (!states[1].ok() || copies[0].epoch > copies[1].epoch) ? 0 : 1;
+  if (states[0].ok() && states[1].ok() && !follows(copies[1 - first], copies[first])) {
+    return Status::corruption(path +
+                              ": its two checkpoints contradict each other: restore the database, or give it "
+                              "up and make a new one");
   }
-  const int first = states[0].ok() && (!states[1].ok() || slots[0].epoch > slots[1].epoch) ? 0 : 1;
-  *newest = std::move(slots[first]);
-  *older = states[1 - first].ok() ? std::move(slots[1 - first]) : Checkpoint();
-  *manifest = std::unique_ptr<Manifest>(new Manifest(std::move(file), slot_bytes));
+  *newest = std::move(copies[first]);
+  *older = states[1 - first].ok() ? std::move(copies[1 - first]) : Checkpoint();
+  *manifest = std::unique_ptr<Manifest>(new Manifest(std::move(file), copy_bytes));
   (*manifest)->m_feature_bytes = newest->features.encode().size();
   if (!states[1 - first].ok() && !is_empty[1 - first]) {
-    (*manifest)->m_torn_offset = static_cast<uint64_t>(1 - first) * slot_bytes;
+    (*manifest)->m_torn_offset = static_cast<uint64_t>(1 - first) * copy_bytes;
   }
   return {};
 }
@@ -248,35 +266,35 @@ Status Manifest::clear_torn() {
   if (!m_torn_offset) {
     return {};
   }
-  AlignedBuffer zeros(m_slot_bytes);
-  std::memset(zeros.data(), 0, m_slot_bytes);
-  VTKV_RETURN_IF_ERROR(m_file->write(*m_torn_offset, zeros.data(), m_slot_bytes));
+  AlignedBuffer zeros(m_copy_bytes);
+  std::memset(zeros.data(), 0, m_copy_bytes);
+  VTKV_RETURN_IF_ERROR(m_file->write(*m_torn_offset, zeros.data(), m_copy_bytes));
   VTKV_RETURN_IF_ERROR(m_file->sync());
   m_torn_offset.reset();
   return {};
 }
 
-Status Manifest::write(const Checkpoint& checkpoint) { return write_slot(m_file.get(), m_slot_bytes, checkpoint); }
+Status Manifest::write(const Checkpoint& checkpoint) { return write_copy(m_file.get(), m_copy_bytes, checkpoint); }
 
 void Manifest::verify(const Checkpoint& checkpoint, std::vector<std::string>* findings) {
-  AlignedBuffer buffer(m_slot_bytes);
+  AlignedBuffer buffer(m_copy_bytes);
   Checkpoint found;
-  Status status = m_file->read(checkpoint.epoch % 2 * m_slot_bytes, m_slot_bytes, buffer.data());
+  Status status = m_file->read(checkpoint.epoch % 2 * m_copy_bytes, m_copy_bytes, buffer.data());
   if (status.ok()) {
-    status = Checkpoint::decode({buffer.data(), m_slot_bytes}, &found);
+    status = Checkpoint::decode({buffer.data(), m_copy_bytes}, &found);
   }
   if (status.ok() && found.epoch != checkpoint.epoch) {
     status = Status::corruption("it holds checkpoint " + std::to_string(found.epoch));
   }
   if (!status.ok()) {
-    findings->push_back(path() + ", slot of checkpoint " + std::to_string(checkpoint.epoch) + ": " +
+    findings->push_back(path() + ", copy of checkpoint " + std::to_string(checkpoint.epoch) + ": " +
                         std::string(status.message()));
   }
 }
 
 size_t Manifest::runs_max() const {
   const size_t taken = sizeof(manifest_header_t) + m_feature_bytes;
-  return (m_slot_bytes - std::min<size_t>(m_slot_bytes, taken)) / (sizeof(manifest_run_t) + sizeof(manifest_segment_t));
+  return (m_copy_bytes - std::min<size_t>(m_copy_bytes, taken)) / (sizeof(manifest_run_t) + sizeof(manifest_segment_t));
 }
 
 }  // namespace vtkv

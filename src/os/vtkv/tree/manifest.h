@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Reads and writes the manifest (manifest_format.h).
 //
 // Not thread-safe: the tree calls it under one lock.
@@ -8,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "vtkv/blob/value_account.h"
+#include "vtkv/env.h"
 #include "vtkv/env/aligned_buffer.h"
-#include "vtkv/env/env.h"
-#include "vtkv/tree/run_format.h"
+#include "vtkv/table/run_format.h"
 #include "vtkv/tree/tree.h"
-#include "vtkv/tree/value_account.h"
 #include "vtkv/util/features.h"
 
 namespace vtkv {
@@ -27,41 +28,45 @@ struct Checkpoint {
   std::vector<SegmentValues> segments;  // that hold values
   Features features;  // whether they are known is not for decode to say
 
-  // The bytes of a slot; decode checks everything that does not need other files.
+  // The bytes of a copy; decode checks everything that does not need other files.
   std::string encode() const;
   uint32_t format_version() const;
-  static Status decode(std::string_view slot, Checkpoint* checkpoint);
+  static Status decode(std::string_view copy, Checkpoint* checkpoint);
 };
+
+// Of one database, and nothing in `next` goes back; the epochs aside.
+bool follows(const Checkpoint& before, const Checkpoint& next);
 
 class Manifest {
  public:
   // Makes the file under another name, then gives it its own: it is complete once it exists.
   static Status create(Env* env, const std::string& directory, const Checkpoint& first);
-  // *older is empty (epoch 0) when only one slot is good. Reads only.
+  // *older is empty (epoch 0) when only one copy is good. Reads only.
   // Code::corruption, unsupported (a later format), not_found.
-  static Status open(Env* env, const std::string& directory, std::unique_ptr<Manifest>* manifest,
-                     Checkpoint* newest, Checkpoint* older);
+  static Status open(Env* env, const std::string& directory, std::unique_ptr<Manifest>* manifest, Checkpoint* newest,
+                     Checkpoint* older);
 
-  // Before anything else is written. A slot in which a crash left a part of a checkpoint is emptied: with what lies there
-  // now, a part of the next one could make the first one whole, after the blocks that it names were written over.
+  // Before anything else is written. A copy in which a crash left a part of a checkpoint is emptied: with what lies
+  // there now, a part of the next one could make the first one whole, after the blocks that it names were written over.
   Status clear_torn();
-  // Durable on return. A failure may leave either state on disk, or none in this slot. Code::no_space: another checkpoint
-  // may be written to the slot, and must be before the other slot is; after any other error no write may follow.
+  // Durable on return. A failure may leave either state on disk, or none in this copy. Code::no_space: another
+  // checkpoint may be written to the copy, and must be before the other copy is; after any other error no write may
+  // follow.
   Status write(const Checkpoint& checkpoint);
-  // Does the disk still hold `checkpoint` in its slot? One sentence when not.
+  // Does the disk still hold `checkpoint` in its copy? One sentence when not.
   void verify(const Checkpoint& checkpoint, std::vector<std::string>* findings);
   // That fit into a checkpoint with the features of the newest, with room for as many segments again.
   size_t runs_max() const;
-  size_t bytes_max() const { return m_slot_bytes; }  // of an encoded checkpoint
+  size_t bytes_max() const { return m_copy_bytes; }  // of an encoded checkpoint
   const std::string& path() const { return m_file->path(); }
 
  private:
-  Manifest(std::unique_ptr<File> file, uint64_t slot_bytes) : m_file(std::move(file)), m_slot_bytes(slot_bytes) {}
+  Manifest(std::unique_ptr<File> file, uint64_t copy_bytes) : m_file(std::move(file)), m_copy_bytes(copy_bytes) {}
 
   std::unique_ptr<File> m_file;
-  const uint64_t m_slot_bytes;
+  const uint64_t m_copy_bytes;
   size_t m_feature_bytes = 0;
-  std::optional<uint64_t> m_torn_offset;  // of a slot that holds neither a checkpoint nor zeros
+  std::optional<uint64_t> m_torn_offset;  // of a copy that holds neither a checkpoint nor zeros
 };
 
 // All that this program knows.

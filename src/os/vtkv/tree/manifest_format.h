@@ -1,6 +1,7 @@
-// The manifest: one pre-written file of two slots of equal size, each a whole checkpoint, written in turn
-// (slot = epoch mod 2). Format version 1; version 2, by which an older program is told that it cannot judge it, as long as
-// there are features. Integers are little endian.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The manifest: one pre-written file of two copies of equal size, each a whole checkpoint, written in turn
+// (copy number = epoch mod 2). Format version 1; version 2, by which an older program is told that it cannot judge it,
+// as long as there are features. Integers are little endian.
 //
 //   OFFSET  SIZE  FIELD
 //        0     8  magic "vtkvmnft"
@@ -8,7 +9,7 @@
 //       12     4  format version: 1 or 2
 //       16     4  length: bytes of header, records and features
 //       20     4  number of run records
-//       24     8  epoch: 1, 2, …; the valid slot with the greatest one is the state
+//       24     8  epoch: 1, 2, …; the valid copy with the greatest one is the state
 //       32    16  database uuid
 //       48     4  geometry: target size of a block
 //       52     4  geometry: log segments made at creation
@@ -38,7 +39,7 @@
 //             32     8  where the last value that a run ever pointed to ends
 //      ...   ...  features (util/features.h)
 //
-// The first 20 bytes keep their meaning in every version to come, so that a slot of a later version is
+// The first 20 bytes keep their meaning in every version to come, so that a copy of a later version is
 // told from a damaged one.
 #pragma once
 

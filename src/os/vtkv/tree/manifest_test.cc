@@ -1,13 +1,16 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tree/manifest.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
+#include <memory>
 
 #include "vtkv/testing/golden.h"
 #include "vtkv/testing/sim_env.h"
 #include "vtkv/util/crc32c.h"
-#include "vtkv/vlog/vlog_format.h"
+#include "vtkv/wal/log_format.h"
 
 namespace vtkv {
 namespace {
@@ -16,21 +19,21 @@ Checkpoint example(uint64_t epoch = 1) {
   Checkpoint checkpoint;
   checkpoint.epoch = epoch;
   checkpoint.uuid = {0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf};
-  checkpoint.geometry = {.log_segment_bytes = 0x10000, .initial_log_segments = 2, .zone_bytes = 0x8000,
-                         .block_bytes = 0x1000};
-  checkpoint.position = {.sequence = 0x21, .segment_id = 0x22, .epoch = 0x23, .end_offset = 0x24000,
-                         .header_checksum = 0x25262728};
+  checkpoint.geometry = {
+      .log_segment_bytes = 0x10000, .initial_log_segments = 2, .zone_bytes = 0x8000, .block_bytes = 0x1000};
+  checkpoint.position = {
+      .sequence = 0x21, .segment_id = 0x22, .epoch = 0x23, .end_offset = 0x24000, .header_checksum = 0x25262728};
   checkpoint.next_run_id = 8;
   checkpoint.segments = {{0x41, 0x42, 0x43, 0x44, 0x45}};
   checkpoint.runs = {{7, 1, {0x3132333435363738, 0x3000, 2}, 0}};
   return checkpoint;
 }
 
-void fix_checksum(std::string* slot) {
+void fix_checksum(std::string* copy) {
   uint32_t length;
-  std::memcpy(&length, slot->data() + 16, 4);
-  const uint32_t crc = crc32c(slot->data() + 12, length - 12);
-  std::memcpy(slot->data() + 8, &crc, 4);
+  std::memcpy(&length, copy->data() + 16, 4);
+  const uint32_t crc = crc32c(copy->data() + 12, length - 12);
+  std::memcpy(copy->data() + 8, &crc, 4);
 }
 
 TEST(ManifestFormat, Golden) {
@@ -130,6 +133,16 @@ TEST(ManifestFormat, CountsThatNoDatabaseReachesAreRefused) {
   }
 }
 
+TEST(ManifestFormat, RunsThatALaterOneCouldBeTakenForAreRefused) {
+  Checkpoint decoded;
+  Checkpoint late = example();
+  late.next_run_id = late.runs[0].run_id;
+  EXPECT_TRUE(Checkpoint::decode(late.encode(), &decoded).is_corruption());
+  Checkpoint twice = example();
+  twice.runs.push_back(twice.runs[0]);
+  EXPECT_TRUE(Checkpoint::decode(twice.encode(), &decoded).is_corruption());
+}
+
 class ManifestTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -141,17 +154,15 @@ class ManifestTest : public testing::Test {
     ASSERT_TRUE(open().ok());
     ASSERT_TRUE(m_manifest->write(example(epoch)).ok());
   }
-  // The slots are 32 KiB: a zone's size.
-  void damage_slot(uint64_t epoch, uint64_t offset) {
-    m_env.flip_bits("/db/manifest", epoch % 2 * 0x8000 + offset, 1);
-  }
+  // The copies are 32 KiB: a zone's size.
+  void damage_copy(uint64_t epoch, uint64_t offset) { m_env.flip_bits("/db/manifest", epoch % 2 * 0x8000 + offset, 1); }
 
   SimEnv m_env;
   std::unique_ptr<Manifest> m_manifest;
   Checkpoint m_newest, m_older;
 };
 
-TEST_F(ManifestTest, TheNewestSlotWinsAndTheOtherIsTheOneBefore) {
+TEST_F(ManifestTest, TheNewestCopyWinsAndTheOtherIsTheOneBefore) {
   ASSERT_TRUE(open().ok());
   EXPECT_EQ(m_newest.epoch, 1u);
   EXPECT_EQ(m_older.epoch, 0u);
@@ -163,18 +174,18 @@ TEST_F(ManifestTest, TheNewestSlotWinsAndTheOtherIsTheOneBefore) {
   }
 }
 
-TEST_F(ManifestTest, ADamagedSlotLeavesTheOther) {
+TEST_F(ManifestTest, ADamagedCopyLeavesTheOther) {
   write(2);
-  damage_slot(2, 30);
+  damage_copy(2, 30);
   ASSERT_TRUE(open().ok());
   EXPECT_EQ(m_newest.epoch, 1u);
   EXPECT_EQ(m_older.epoch, 0u);
 }
 
-TEST_F(ManifestTest, TwoDamagedSlotsAreCorruptionWithARemedy) {
+TEST_F(ManifestTest, TwoDamagedCopiesAreCorruptionWithARemedy) {
   write(2);
-  damage_slot(1, 30);
-  damage_slot(2, 0);
+  damage_copy(1, 30);
+  damage_copy(2, 0);
   const Status status = open();
   EXPECT_TRUE(status.is_corruption());
   EXPECT_NE(status.message().find("/db/manifest"), std::string_view::npos);
@@ -183,12 +194,12 @@ TEST_F(ManifestTest, TwoDamagedSlotsAreCorruptionWithARemedy) {
 
 TEST_F(ManifestTest, ALaterFormatIsUnsupportedNotDamaged) {
   write(2);
-  std::string slot = example(3).encode();
-  slot[12] = 9;
-  fix_checksum(&slot);
-  slot.resize(4096);
+  std::string copy = example(3).encode();
+  copy[12] = 9;
+  fix_checksum(&copy);
+  copy.resize(4096);
   AlignedBuffer buffer(4096);
-  buffer.append(slot);
+  buffer.append(copy);
   std::unique_ptr<File> file;
   ASSERT_TRUE(m_env.open_file("/db/manifest", {}, &file).ok());
   ASSERT_TRUE(file->write(0x8000, buffer.data(), 4096).ok());
@@ -197,11 +208,11 @@ TEST_F(ManifestTest, ALaterFormatIsUnsupportedNotDamaged) {
   EXPECT_NE(status.message().find("version 9"), std::string_view::npos);
 }
 
-TEST_F(ManifestTest, ACheckpointInTheWrongSlotDoesNotCount) {
-  std::string slot = example(3).encode();  // belongs into the second slot
-  slot.resize(4096);
+TEST_F(ManifestTest, ACheckpointInTheWrongCopyDoesNotCount) {
+  std::string copy = example(3).encode();  // belongs into the second copy
+  copy.resize(4096);
   AlignedBuffer buffer(4096);
-  buffer.append(slot);
+  buffer.append(copy);
   std::unique_ptr<File> file;
   ASSERT_TRUE(m_env.open_file("/db/manifest", {}, &file).ok());
   ASSERT_TRUE(file->write(0, buffer.data(), 4096).ok());
@@ -227,7 +238,7 @@ TEST_F(ManifestTest, ASizeThatNoManifestHasIsCorruption) {
   }
 }
 
-TEST_F(ManifestTest, SlotsOfTwoDatabasesContradictEachOther) {
+TEST_F(ManifestTest, CopiesOfTwoDatabasesContradictEachOther) {
   Checkpoint other = example(2);
   other.uuid[0] ^= 1;
   ASSERT_TRUE(open().ok());
@@ -237,7 +248,25 @@ TEST_F(ManifestTest, SlotsOfTwoDatabasesContradictEachOther) {
   EXPECT_NE(status.message().find("contradict each other"), std::string_view::npos);
 }
 
-TEST_F(ManifestTest, VerifyTellsASlotThatIsNotTheOneThatWasWritten) {
+TEST_F(ManifestTest, ANewerCopyThatGoesBackContradictsTheOlder) {
+  const std::function<void(Checkpoint*)> changes[] = {
+      [](Checkpoint* next) { next->position.sequence--; },
+      [](Checkpoint* next) { next->position.epoch--; },
+      [](Checkpoint* next) { next->position.end_offset -= 0x1000; },
+  };
+  ASSERT_TRUE(open().ok());
+  for (const auto& change : changes) {
+    Checkpoint next = example(2);
+    change(&next);
+    ASSERT_TRUE(m_manifest->write(next).ok());
+    std::unique_ptr<Manifest> manifest;
+    const Status status = Manifest::open(&m_env, "/db", &manifest, &m_newest, &m_older);
+    EXPECT_TRUE(status.is_corruption());
+    EXPECT_NE(status.message().find("contradict each other"), std::string_view::npos);
+  }
+}
+
+TEST_F(ManifestTest, VerifyTellsACopyThatIsNotTheOneThatWasWritten) {
   write(2);
   ASSERT_TRUE(open().ok());
   std::vector<std::string> findings;
@@ -245,15 +274,15 @@ TEST_F(ManifestTest, VerifyTellsASlotThatIsNotTheOneThatWasWritten) {
   EXPECT_TRUE(findings.empty()) << findings.front();
   m_manifest->verify(example(4), &findings);
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_NE(findings[0].find("slot of checkpoint 4: it holds checkpoint 2"), std::string::npos) << findings[0];
-  m_env.fail_nth(SimCall::read, 1, Status::from_errno(EIO, "slot"), false);
+  EXPECT_NE(findings[0].find("copy of checkpoint 4: it holds checkpoint 2"), std::string::npos) << findings[0];
+  m_env.fail_nth(SimCall::read, 1, Status::from_errno(EIO, "copy"), false);
   m_manifest->verify(example(2), &findings);
   EXPECT_EQ(findings.size(), 2u);
 }
 
-TEST_F(ManifestTest, AnUnreadableSlotLeavesTheOther) {
+TEST_F(ManifestTest, AnUnreadableCopyLeavesTheOther) {
   write(2);
-  m_env.fail_nth(SimCall::read, 1, Status::from_errno(EIO, "slot"), false);  // the slot of epoch 2
+  m_env.fail_nth(SimCall::read, 1, Status::from_errno(EIO, "copy"), false);  // the copy of epoch 2
   ASSERT_TRUE(open().ok());
   EXPECT_EQ(m_newest.epoch, 1u);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tree/overwrite_sample.h"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ void OverwriteSample::see(std::string_view key) {
   }
 }
 
-double OverwriteSample::overwritten_part() const {
+double OverwriteSample::overwritten_share() const {
   return m_sampled == 0 ? 0 : static_cast<double>(m_overwritten) / static_cast<double>(m_sampled);
 }
 

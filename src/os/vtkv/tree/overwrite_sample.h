@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // How much of the log a flush makes garbage, estimated: of the keys that it writes, every n-th is looked up in the
 // runs below. If its newest version there is a pointer, n values of that length and in that segment are taken to be
-// hidden now. Merges find out in the end; the collector of the log cannot wait for them (db/value_gc.h).
+// hidden now. Compactions find out in the end; the collector of the log cannot wait for them (gc/value_gc.h).
 #pragma once
 
 #include <memory>
 #include <string_view>
 
+#include "vtkv/blob/value_account.h"
 #include "vtkv/tree/tree.h"
-#include "vtkv/tree/value_account.h"
 
 namespace vtkv {
 
@@ -18,7 +19,7 @@ class OverwriteSample {
   OverwriteSample(std::shared_ptr<const Version> below, uint64_t entries, ValueDelta* delta);
   void see(std::string_view key);
   // Of the keys seen, about: how many had a value below.
-  double overwritten_part() const;
+  double overwritten_share() const;
 
  private:
   const std::shared_ptr<const Version> m_below;

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Runs whose blocks contradict each other under good checksums: opening and verify() say which.
 
-#include "vtkv/tree/run.h"
+#include "vtkv/table/run.h"
 
 #include <gtest/gtest.h>
 
@@ -65,7 +66,7 @@ class RunDamageTest : public testing::Test {
   using Lines = std::vector<std::pair<BlockRange, std::string>>;  // of an index, and what is behind each
   struct Edits {
     std::function<void(Lines*)> index = [](Lines*) {};
-    std::function<void(BlockRange*)> part = [](BlockRange*) {};
+    std::function<void(BlockRange*)> slice = [](BlockRange*) {};
     QuotientFilter filter;
   };
   // What verify() finds in a run of one span, of these blocks of keys, when index and descriptor are edited.
@@ -85,11 +86,11 @@ class RunDamageTest : public testing::Test {
       EXPECT_TRUE(writer.append(&builder, &handle, 64 << 10).ok());
       range.unit = handle.unit;
       range.units = handle.units;
-      append_part(0, range, &descriptor.parts);
+      append_slice(0, range, &descriptor.slices);
       lines.emplace_back(std::move(range), "");
     }
     edits.index(&lines);
-    edits.part(&descriptor.parts[0].blocks);
+    edits.slice(&descriptor.slices[0].blocks);
     BlockBuilder index(BlockKind::index);
     for (const auto& [range, behind] : lines) {
       std::string line;
@@ -104,7 +105,8 @@ class RunDamageTest : public testing::Test {
     list.spans[0].index_units = handle.units;
     descriptor.spans = list.spans;
     const RunLocation location = locate(descriptor);
-    const vtkv::Run run(*m_reader, location, descriptor, std::make_shared<RangeRemovals>(std::vector<RangeRemoval>()),
+    const vtkv::Run run(*m_reader, location, descriptor,
+                        std::make_shared<RangeTombstones>(std::vector<RangeTombstone>()),
                         std::make_shared<const QuotientFilter>(std::move(edits.filter)));
     std::vector<std::string> found;
     run.verify(&found);
@@ -156,7 +158,7 @@ TEST_F(RunDamageTest, DescriptorMustBeWellFormedAndTheRuns) {
   EXPECT_EQ(open(other), "descriptor of run 7 in /tree: it describes run 8");
 }
 
-TEST_F(RunDamageTest, RangeRemovalsMustBeWellFormed) {
+TEST_F(RunDamageTest, RangeTombstonesMustBeWellFormed) {
   const auto value = [](std::string_view end, uint32_t count, std::vector<uint64_t> sequences) {
     std::string bytes;
     put_length_prefixed(&bytes, end);
@@ -169,31 +171,36 @@ TEST_F(RunDamageTest, RangeRemovalsMustBeWellFormed) {
   std::string only_end;
   put_length_prefixed(&only_end, "z");
   const std::pair<std::string, bool> values[] = {
-      {value("z", 2, {9, 3}), true},  {"", false},                     {only_end, false},
-      {value("a", 1, {9}), false},    {value("z", 2, {9}), false},     {value("z", 1, {0}), false},
+      {value("z", 2, {9, 3}), true},
+      {"", false},
+      {only_end, false},
+      {value("a", 1, {9}), false},
+      {value("z", 2, {9}), false},
+      {value("z", 1, {0}), false},
       {value("z", 1, {9, 3}), false},
   };
   for (const auto& [bytes, good] : values) {
-    BlockBuilder builder(BlockKind::removals);
-    builder.add({"k", 9, EntryType::removal, bytes});
+    BlockBuilder builder(BlockKind::tombstones);
+    builder.add({"k", 9, EntryType::tombstone, bytes});
     RunDescriptor descriptor = empty_run();
     descriptor.spans = {write(std::move(builder))};
-    descriptor.removal_blocks = {{0, 0, 1}};
+    descriptor.tombstone_blocks = {{0, 0, 1}};
     std::shared_ptr<const vtkv::Run> run;
-    EXPECT_EQ(open(locate(descriptor), &run), good ? "ok" : "a range removal is malformed") << testing::PrintToString(bytes);
+    EXPECT_EQ(open(locate(descriptor), &run), good ? "ok" : "a range tombstone is malformed")
+        << testing::PrintToString(bytes);
     if (good) {
-      EXPECT_EQ(run->range_removals()->covering("m", UINT64_MAX), 9u);
-      EXPECT_EQ(run->range_removals()->covering("m", 8), 3u);
+      EXPECT_EQ(run->range_tombstones()->covering("m", UINT64_MAX), 9u);
+      EXPECT_EQ(run->range_tombstones()->covering("m", 8), 3u);
     }
   }
 }
 
-TEST_F(RunDamageTest, BlocksOfRemovalsAndOfTheFilterMustBeReadable) {
-  BlockBuilder builder(BlockKind::removals);
+TEST_F(RunDamageTest, BlocksOfTombstonesAndOfTheFilterMustBeReadable) {
+  BlockBuilder builder(BlockKind::tombstones);
   builder.add({"k", 9, static_cast<EntryType>(100), "value"});
   RunDescriptor descriptor = empty_run();
   descriptor.spans = {write(std::move(builder))};
-  descriptor.removal_blocks = {{0, 0, 1}};
+  descriptor.tombstone_blocks = {{0, 0, 1}};
   EXPECT_NE(open(descriptor).find("a type that this program does not know"), std::string::npos);
 
   descriptor = empty_run();
@@ -213,10 +220,11 @@ TEST_F(RunDamageTest, LinesOfAnIndexMustFollowEachOtherWithinTheirPart) {
   EXPECT_EQ(findings(m_blocks, {.index = [](Lines* lines) { (*lines)[1].first.unit = 0; }}), contradiction);
   // No entries, though units: a line that no writer writes.
   EXPECT_EQ(findings(m_blocks, {.index = [](Lines* lines) { (*lines)[0].first.entries = 0; }}), contradiction);
-  EXPECT_EQ(findings(m_blocks, {.part = [](BlockRange* part) {
-                       part->unit = 1;
-                       part->units = 1;
-                     }}),
+  EXPECT_EQ(findings(m_blocks, {.slice =
+                                    [](BlockRange* slice) {
+                                      slice->unit = 1;
+                                      slice->units = 1;
+                                    }}),
             contradiction);
 }
 
@@ -227,14 +235,14 @@ TEST_F(RunDamageTest, BlockMustHoldWhatItsIndexSays) {
 
 TEST_F(RunDamageTest, SpanMustHoldWhatTheDescriptorSays) {
   const std::string contradiction = "a span does not hold what the descriptor says;";
-  EXPECT_EQ(findings(m_blocks, {.part = [](BlockRange* part) { part->greatest_sequence = 9; }}), contradiction);
+  EXPECT_EQ(findings(m_blocks, {.slice = [](BlockRange* slice) { slice->greatest_sequence = 9; }}), contradiction);
   EXPECT_EQ(findings(m_blocks, {.index = [](Lines* lines) { lines->pop_back(); }}), contradiction);
 }
 
 TEST_F(RunDamageTest, EntriesMustBeInOrderAndReadable) {
-  EXPECT_EQ(findings({{{"b", 1, EntryType::value, ""}, {"a", 2, EntryType::value, ""}, {"c", 3, EntryType::value, ""}}},
-                     {}),
-            "entries are out of order;");
+  EXPECT_EQ(
+      findings({{{"b", 1, EntryType::value, ""}, {"a", 2, EntryType::value, ""}, {"c", 3, EntryType::value, ""}}}, {}),
+      "entries are out of order;");
   EXPECT_NE(findings({{{"a", 1, EntryType::value, ""}, {"b", 2, static_cast<EntryType>(100), ""}}}, {})
                 .find("a type that this program does not know"),
             std::string::npos);
@@ -242,7 +250,7 @@ TEST_F(RunDamageTest, EntriesMustBeInOrderAndReadable) {
 
 TEST_F(RunDamageTest, KeyRangeAndFilterMustKnowEveryKey) {
   const std::string denied = "its key range or filter denies a key that it holds;";
-  EXPECT_EQ(findings(m_blocks, {.part = [](BlockRange* part) { part->last_key = "c"; }}), denied);
+  EXPECT_EQ(findings(m_blocks, {.slice = [](BlockRange* slice) { slice->last_key = "c"; }}), denied);
   QuotientFilter filter(8, 24);
   ASSERT_TRUE(filter.insert(hash64("a")));
   EXPECT_EQ(findings(m_blocks, {.filter = filter}), denied + "its filter has 1 fingerprints for 4 entries;");

@@ -1,15 +1,16 @@
-// What runs take beside their entries: indexes on disk, parts in memory.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What runs take beside their entries: indexes on disk, slices in memory.
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <set>
 
+#include "vtkv/compaction/older_runs.h"
+#include "vtkv/compaction/stitch_compaction.h"
 #include "vtkv/span/fill.h"
+#include "vtkv/table/run_writer.h"
 #include "vtkv/testing/sim_env.h"
-#include "vtkv/tree/older_runs.h"
-#include "vtkv/tree/run_writer.h"
-#include "vtkv/tree/stitch_merge.h"
 
 namespace vtkv {
 namespace {
@@ -53,23 +54,23 @@ class RunOverheadTest : public testing::Test {
       }
     }
     RunPointer run;
-    EXPECT_TRUE(writer.finish(std::make_shared<RangeRemovals>(), &run).ok());
+    EXPECT_TRUE(writer.finish(std::make_shared<RangeTombstones>(), &run).ok());
     return run;
   }
 
-  RunPointer merge(const std::vector<RunPointer>& runs, uint64_t* stitched_bytes) {
+  RunPointer compact(const std::vector<RunPointer>& runs, uint64_t* stitched_bytes) {
     const std::vector<SequenceNumber> snapshots;
-    const RangeRemovals removals;
+    const RangeTombstones tombstones;
     const OlderRuns none({}, 0);
-    Reducer reducer(&snapshots, &removals, &none);
+    CompactionIterator compaction_iterator(&snapshots, &tombstones, &none);
     RunWriter writer(&m_env, reader(), settings());
-    StitchMerge merge(runs, &reducer, StitchPolicy(), [](uint64_t) { return Status(); }, &writer);
-    EXPECT_TRUE(merge.run().ok());
+    StitchCompaction compaction(runs, &compaction_iterator, StitchPolicy(), [](uint64_t) { return Status(); }, &writer);
+    EXPECT_TRUE(compaction.run().ok());
     *stitched_bytes = writer.stitched_bytes();
-    RunPointer merged;
+    RunPointer compacted;
     QuotientFilter filter;
-    EXPECT_TRUE(writer.finish(std::make_shared<RangeRemovals>(), &merged, &filter).ok());
-    return merged;
+    EXPECT_TRUE(writer.finish(std::make_shared<RangeTombstones>(), &compacted, &filter).ok());
+    return compacted;
   }
 
   SpanReader reader() { return {m_file, std::make_shared<ReadCache>(0)}; }
@@ -105,8 +106,9 @@ TEST_F(RunOverheadTest, IndexesAreATenthAndPartsHalfAPercentAtMost) {
         SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(kind) << ", keys of " << key_bytes
                                         << ", values of " << value_bytes << " bytes, " << bytes << " in all");
         EXPECT_LE(static_cast<double>(index_bytes(*run)), bytes / 10);
-        const double last_part = static_cast<double>(kPartBytes + 2 * key_bytes);  // of a span that may be short
-        EXPECT_LE(static_cast<double>(run->descriptor().memory_bytes()), bytes / 200 + last_part);
+        // Of a span that may be short.
+        const double last_slice = static_cast<double>(kSliceMemoryBytes + 2 * key_bytes);
+        EXPECT_LE(static_cast<double>(run->descriptor().memory_bytes()), bytes / 200 + last_slice);
       }
     }
   }
@@ -117,29 +119,29 @@ TEST_F(RunOverheadTest, KeysOfUsualLengthKeepTheirBlocks) {
   std::vector<std::string> findings;
   run->verify(&findings);
   EXPECT_EQ(findings, std::vector<std::string>());
-  for (const SpanPart& part : run->descriptor().parts) {
-    EXPECT_GT(part.blocks.units, part.blocks.entries / 40);  // 4096 bytes hold 19 of them
+  for (const SpanSlice& slice : run->descriptor().slices) {
+    EXPECT_GT(slice.blocks.units, slice.blocks.entries / 40);  // 4096 bytes hold 19 of them
   }
 }
 
-// A change every 100 KiB or so cuts the older run to pieces, of which each takes a part.
-TEST_F(RunOverheadTest, PiecesThatAreStitchedAreWorthTheirParts) {
+// A change every 100 KiB or so cuts the older run into fragments, of which each takes a slice.
+TEST_F(RunOverheadTest, WhatIsStitchedIsWorthItsSlices) {
   for (const size_t key_bytes : kKeyBytes) {
     const auto all = keys(Kind::random, key_bytes, kDataBytes / (key_bytes + 100));
     const auto older = write(all, 100);
     for (const uint64_t apart : {50u << 10, 100u << 10, 1000u << 10}) {
       const auto newer = write(all, 100, apart / (key_bytes + 100));
       uint64_t stitched_bytes = 0;
-      const auto merged = merge({newer, older}, &stitched_bytes);
-      EXPECT_LE(static_cast<double>(merged->descriptor().memory_bytes()),
-                static_cast<double>(merged->entry_bytes()) / 100)
+      const auto compacted = compact({newer, older}, &stitched_bytes);
+      EXPECT_LE(static_cast<double>(compacted->descriptor().memory_bytes()),
+                static_cast<double>(compacted->entry_bytes()) / 100)
           << "keys of " << key_bytes << " bytes";
-      EXPECT_EQ(merged->entries(), all.size());
+      EXPECT_EQ(compacted->entries(), all.size());
       if (apart > 500 << 10) {
-        EXPECT_GT(stitched_bytes, merged->entry_bytes() / 4) << "keys of " << key_bytes << " bytes";
+        EXPECT_GT(stitched_bytes, compacted->entry_bytes() / 4) << "keys of " << key_bytes << " bytes";
       }
       std::vector<std::string> findings;
-      merged->verify(&findings);
+      compacted->verify(&findings);
       EXPECT_EQ(findings, std::vector<std::string>());
     }
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Keys that live shorter than a memtable, as those of a PG log, and what of them reaches the disk.
 #include <gtest/gtest.h>
 
@@ -65,7 +66,7 @@ TEST_F(ShortLivedTest, PutAndRemovedInOneMemtableLeavesNothing) {
   EXPECT_EQ(m_tree->statistics().flush_bytes, 0u);
 }
 
-TEST_F(ShortLivedTest, ARemovalOfAKeyThatNoRunKnowsLeavesNothing) {
+TEST_F(ShortLivedTest, ATombstoneOfAKeyThatNoRunKnowsLeavesNothing) {
   MemTable known, table;
   known.put(++m_sequence, key(0), "value");
   known.put(++m_sequence, key(999), "value");
@@ -79,7 +80,7 @@ TEST_F(ShortLivedTest, ARemovalOfAKeyThatNoRunKnowsLeavesNothing) {
   EXPECT_EQ(m_tree->statistics().flush_bytes, before);
 }
 
-TEST_F(ShortLivedTest, AnOldSnapshotKeepsNoRemovalsOfKeysThatItNeverSaw) {
+TEST_F(ShortLivedTest, AnOldSnapshotKeepsNoTombstonesOfKeysThatItNeverSaw) {
   MemTable table;
   table.put(++m_sequence, key(1), "seen");
   m_snapshots = {m_sequence};
@@ -88,7 +89,7 @@ TEST_F(ShortLivedTest, AnOldSnapshotKeepsNoRemovalsOfKeysThatItNeverSaw) {
     table.remove(++m_sequence, key(i));
   }
   flush(table);
-  EXPECT_EQ(m_tree->statistics().entries, 2u);  // what the snapshot sees, and its removal
+  EXPECT_EQ(m_tree->statistics().entries, 2u);  // what the snapshot sees, and its tombstone
   Lookup result;
   std::string value;
   ASSERT_TRUE(m_tree->current()->get(key(1), m_snapshots[0], &result, &value).ok());

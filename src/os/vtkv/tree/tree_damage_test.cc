@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The tree on a disk that fails, lies or loses power.
 
 #include <gtest/gtest.h>
@@ -75,7 +76,7 @@ Status read_all(const Tree& tree, Content* content) {
 
 uint64_t stitched_bytes = 0;  // by all runs of run()
 
-// Flushes and merges; marks what became durable: the round.
+// Flushes and compacts; marks what became durable: the round.
 Status run(SimEnv* env, uint64_t first_round, uint64_t last_round) {
   std::unique_ptr<Tree> tree;
   VTKV_RETURN_IF_ERROR(Tree::open(env, "/db", small_options(), &tree));
@@ -86,7 +87,7 @@ Status run(SimEnv* env, uint64_t first_round, uint64_t last_round) {
     VTKV_RETURN_IF_ERROR(tree->flush(table, position(round * 100), {}));
     env->mark(round);
     bool did = false;
-    VTKV_RETURN_IF_ERROR(tree->merge_once({}, &did));
+    VTKV_RETURN_IF_ERROR(tree->compact_once({}, &did));
   }
   stitched_bytes += tree->statistics().stitched_bytes;
   return {};
@@ -176,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(Profiles, TreeCrashTest,
 
 class TreeDamageTest : public testing::Test {
  protected:
-  // With the two slots at different states, so that falling back shows.
+  // With the two copies at different states, so that falling back shows.
   void SetUp() override {
     m_env = make_tree(SimProfile::ext4, kRounds);
     m_newest = model_after(kRounds);
@@ -204,7 +205,7 @@ TEST_F(TreeDamageTest, ADamagedSectorGivesAnErrorOrTheRightData) {
         status = read_all(*tree, &content);
       }
       if (status.ok()) {
-        // The older checkpoint, which the log makes up for, when the newest slot is hit.
+        // The older checkpoint, which the log makes up for, when the newest copy is hit.
         const bool fell_back = tree->newest_log_position().sequence < kRounds * 100;
         ASSERT_EQ(content, fell_back ? m_before : m_newest) << path << " byte " << at;
         ++right;
@@ -275,7 +276,7 @@ TEST_F(TreeDamageTest, AnyFailingCallLeavesTheAcknowledgedState) {
       for (const SimMark& mark : env->trace().marks) {
         acknowledged = std::max(acknowledged, mark.id);
       }
-      // A flush that cannot look below it for what a range removal hides keeps the removal, and is no failure.
+      // A flush that cannot look below it for what a range tombstone hides keeps the tombstone, and is no failure.
       EXPECT_TRUE((call == SimCall::read && status.ok()) || status.ok() == !struck) << n;
       std::unique_ptr<Tree> tree;
       ASSERT_TRUE(Tree::open(env.get(), "/db", small_options(), &tree).ok());
@@ -316,7 +317,7 @@ TEST_F(TreeDamageTest, NothingIsWrittenAfterAFailedSync) {
   EXPECT_FALSE(tree->flush(table, position(10000), {}).ok());
   const uint64_t writes = m_env->calls(SimCall::write);
   EXPECT_FALSE(tree->flush(table, position(10000), {}).ok());
-  EXPECT_FALSE(tree->merge_all({}).ok());
+  EXPECT_FALSE(tree->compact_all({}).ok());
   EXPECT_EQ(m_env->calls(SimCall::write), writes);
 }
 

@@ -1,17 +1,19 @@
-// What becomes of a checkpoint or a merge that fails, of what it wrote, and of the work that comes after it.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What becomes of a checkpoint or a compaction that fails, of what it wrote, and of the work that comes after it.
 #include <algorithm>
 
 #include "vtkv/tree/tree_impl.h"
+#include "vtkv/util/invariants.h"
 
 namespace vtkv {
 
 Status TreeImpl::failure() const {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   return m_failure;
 }
 
 Status TreeImpl::fail(Status status) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   if (m_failure.ok()) {
     m_failure = status;
   }
@@ -20,7 +22,7 @@ Status TreeImpl::fail(Status status) {
 
 Status TreeImpl::checkpoint_failed(const Runs& runs, Status status, bool final) {
   if (!m_options.mutations.free_doubtful_runs) {
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
     if (m_doubtful.empty() || m_doubtful.back() != runs) {
       m_doubtful.push_back(runs);
     }
@@ -36,24 +38,23 @@ Status TreeImpl::sync_zones() {
   return status.ok() ? status : fail(std::move(status));
 }
 
-// A snapshot that was taken since is above everything in the inputs, as for a merge under way.
+// A snapshot that was taken since is above everything in the inputs, as for a compaction under way.
 Status TreeImpl::install_unlisted(bool* did) {
   Unlisted unlisted;
-  const auto next = [&](const Runs& runs, const std::set<uint64_t>& busy) {
+  const auto next = [&](const Runs& runs, const std::set<uint64_t>& busy) REQUIRES(m_lock) {
     for (const Unlisted& one : m_unlisted) {
-      const auto place = std::search(runs.begin(), runs.end(), one.inputs.begin(), one.inputs.end());
-      if (place != runs.end() && std::none_of(one.inputs.begin(), one.inputs.end(), [&](const auto& run) {
-            return busy.contains(run->location().run_id);
-          })) {
+      const auto found = std::search(runs.begin(), runs.end(), one.inputs.begin(), one.inputs.end());
+      if (found != runs.end() && std::none_of(one.inputs.begin(), one.inputs.end(),
+                                              [&](const auto& run) { return busy.contains(run->location().run_id); })) {
         unlisted = one;
-        return MergeChoice{static_cast<size_t>(place - runs.begin()), one.inputs.size(), 0};
+        return CompactionChoice{static_cast<size_t>(found - runs.begin()), one.inputs.size(), 0};
       }
     }
-    return MergeChoice();
+    return CompactionChoice();
   };
   *did = false;
   for (Claim claimed; claim(next, &claimed); *did = true) {
-    const Status status = install_merge(unlisted.inputs, unlisted.outputs, unlisted.values);
+    const Status status = install_compaction(unlisted.inputs, unlisted.outputs, unlisted.values);
     give_up(claimed, status);
     VTKV_RETURN_IF_ERROR(status);
   }
@@ -63,8 +64,8 @@ Status TreeImpl::install_unlisted(bool* did) {
 std::vector<TreeImpl::Unlisted> TreeImpl::take_useless_unlisted(const Runs& current) {
   std::vector<Unlisted> useless;
   std::erase_if(m_unlisted, [&](Unlisted& one) {
-    const auto place = std::search(current.begin(), current.end(), one.inputs.begin(), one.inputs.end());
-    if (place != current.end()) {
+    const auto found = std::search(current.begin(), current.end(), one.inputs.begin(), one.inputs.end());
+    if (found != current.end()) {
       return false;
     }
     useless.push_back(std::move(one));
@@ -88,65 +89,66 @@ Status TreeImpl::flushed_run(const MemTable& memtable, const std::vector<Sequenc
   return {};
 }
 
-// --- merges -------------------------------------------------------------------------------------------
+// --- compactions -------------------------------------------------------------------------------------------
 
 SnapshotSource TreeImpl::listed(const SnapshotSource& snapshots) const {
   return m_options.mutations.list_snapshots_early ? SnapshotSource(snapshots()) : snapshots;
 }
 
 void TreeImpl::give_up(const Claim& claimed, const Status& status) {
-  const bool puts_aside = is_put_aside(status);
-  std::lock_guard lock(m_lock);
+  const bool quarantines = is_quarantined(status);
+  MutexLock lock(m_lock);
   for (const auto& run : claimed.inputs) {
-    m_busy.erase(run->location().run_id);
-    if (puts_aside) {
-      m_put_aside[run->location().run_id] = true;
+    const size_t claims = m_busy.erase(run->location().run_id);
+    VTKV_ASSERT(claims == 1);
+    if (quarantines) {
+      m_quarantined[run->location().run_id] = true;
     }
   }
-  if (puts_aside) {
-    m_put_aside_state = {status, m_put_aside_state.failures + 1};
+  if (quarantines) {
+    m_quarantine_state = {status, m_quarantine_state.failures + 1};
     m_debt_bytes = debt_of(m_current->runs());
   }
 }
 
-bool TreeImpl::is_put_aside(const Status& status) {
+bool TreeImpl::is_quarantined(const Status& status) {
   return status.is_corruption() || status.code() == Status::Code::io_error;
 }
 
-Tree::PutAside TreeImpl::put_aside() const {
-  std::lock_guard lock(m_lock);
-  return m_put_aside_state;
+Tree::Quarantine TreeImpl::quarantine() const {
+  MutexLock lock(m_lock);
+  return m_quarantine_state;
 }
 
-void TreeImpl::try_put_aside_again() {
-  std::lock_guard lock(m_lock);
-  if (m_put_aside.empty()) {
+void TreeImpl::retry_quarantined() {
+  MutexLock lock(m_lock);
+  if (m_quarantined.empty()) {
     return;
   }
-  for (auto& [id, waits] : m_put_aside) {
+  for (auto& [id, waits] : m_quarantined) {
     waits = false;
   }
   m_debt_bytes = debt_of(m_current->runs());
 }
 
-void TreeImpl::forget_put_aside(const Runs& current) {
-  std::erase_if(m_put_aside, [&](const auto& entry) {
+void TreeImpl::forget_quarantined(const Runs& current) {
+  std::erase_if(m_quarantined, [&](const auto& entry) {
     return std::none_of(current.begin(), current.end(),
                         [&](const auto& run) { return run->location().run_id == entry.first; });
   });
-  if (m_put_aside.empty()) {
-    m_put_aside_state.status = Status();
+  if (m_quarantined.empty()) {
+    m_quarantine_state.status = Status();
   }
 }
 
-// Writers are slowed for what merges can still do, and for nothing else.
+// Writers are slowed for what compactions can still do, and for nothing else.
 uint64_t TreeImpl::debt_of(const Runs& runs) const {
   Runs rest = runs;
-  std::erase_if(rest, [this](const auto& run) {
-    const auto found = m_put_aside.find(run->location().run_id);
-    return found != m_put_aside.end() && found->second;
+  std::erase_if(rest, [this](const auto& run) REQUIRES(m_lock) {
+    const auto found = m_quarantined.find(run->location().run_id);
+    return found != m_quarantined.end() && found->second;
   });
-  return vtkv::merge_debt(rest, m_shape);
+  return vtkv::compaction_debt(rest, m_shape);
 }
 
 // Writing on is no use when the result could not be made durable.

@@ -1,29 +1,30 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tree/tree_impl.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "vtkv/background_error.h"
-#include "vtkv/tree/filter_merge.h"
-#include "vtkv/tree/older_runs.h"
+#include "vtkv/compaction/older_runs.h"
+#include "vtkv/compaction/stitch_compaction.h"
+#include "vtkv/table/filter_merge.h"
 #include "vtkv/tree/overwrite_sample.h"
-#include "vtkv/tree/stitch_merge.h"
 #include "vtkv/util/hash.h"
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
 
 namespace {
-// Blocks read to find out whether range removals can be dropped: up to a few hundred milliseconds on a
-// slow device for a flush, which others wait for; a small part of a merge.
+// Blocks read to find out whether range tombstones can be dropped: up to a few hundred milliseconds on a
+// slow device for a flush, which others wait for; a small part of a compaction.
 constexpr uint32_t kFlushRangeReadsMax = 500;
-constexpr uint32_t kMergeRangeReadsMax = 100'000;
+constexpr uint32_t kCompactionRangeReadsMax = 100'000;
 constexpr size_t kPaceEntries = 256;  // of a flush, or taken out of a filter, between two looks whether to stop
 
 // The runs below a flush, and the memtable that is flushed.
-class BelowFlush final : public Reducer::Older {
+class BelowFlush final : public CompactionIterator::Older {
  public:
-  BelowFlush(std::vector<std::shared_ptr<const Run>> runs, const MemTable& memtable, const MergePace& pace)
+  BelowFlush(std::vector<std::shared_ptr<const Run>> runs, const MemTable& memtable, const CompactionPace& pace)
       : m_runs(std::move(runs), kFlushRangeReadsMax, pace), m_memtable(memtable) {}
   bool may_hold(std::string_view key) const override { return m_runs.may_hold(key); }
   bool may_hold_any(std::string_view begin, std::string_view end) const override {
@@ -53,41 +54,42 @@ TreeImpl::TreeImpl(Env* env, const Options& options, std::unique_ptr<Manifest> m
       m_uuid(newest.uuid),
       m_cache(std::make_shared<ReadCache>(options.block_cache_bytes)),
       m_reader(std::move(zones), m_cache),
+      m_runs_max(manifest->runs_max()),
       m_next_run_id(newest.next_run_id),
       m_stitch_threshold_bytes(options.stitch_threshold_bytes),
-      m_merging(options.merging),
       m_manifest(std::move(manifest)),
       m_checkpoint(std::move(newest)) {}
 
 Status TreeImpl::clear_torn_checkpoint() {
+  MutexLock checkpoint_lock(m_checkpoint_lock);
   VTKV_RETURN_IF_ERROR(m_checkpoint.features.check(m_manifest->path(), known_features(), /*to_write=*/true));
   return m_manifest->clear_torn();
 }
 
 LogPosition TreeImpl::newest_log_position() const {
-  std::lock_guard lock(m_lock);
-  return m_slots[m_epoch % 2].position;
+  MutexLock lock(m_lock);
+  return m_copies[m_epoch % 2].position;
 }
 
 LogPosition TreeImpl::oldest_log_position() const {
-  std::lock_guard lock(m_lock);
-  const Slot& older = m_slots[(m_epoch + 1) % 2];
-  return older.epoch > 0 ? older.position : m_slots[m_epoch % 2].position;
+  MutexLock lock(m_lock);
+  const ManifestCopy& older = m_copies[(m_epoch + 1) % 2];
+  return older.epoch > 0 ? older.position : m_copies[m_epoch % 2].position;
 }
 
 std::shared_ptr<const Version> TreeImpl::current() const {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   return m_current;
 }
 
 TreeImpl::Runs TreeImpl::current_runs() const {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   return m_current->runs();
 }
 
 Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPosition* position,
                          const std::function<void(Segments*)>& edit_segments) {
-  std::lock_guard checkpoint_lock(m_checkpoint_lock);
+  MutexLock checkpoint_lock(m_checkpoint_lock);
   VTKV_RETURN_IF_ERROR(failure());
   Runs runs = current_runs();
   edit(&runs);
@@ -95,7 +97,6 @@ Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPositi
   ++next.epoch;
   next.next_run_id = m_next_run_id.load();
   if (position) {
-    VTKV_ASSERT(position->sequence >= next.position.sequence);
     next.position = *position;
   }
   next.runs.clear();
@@ -103,17 +104,18 @@ Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPositi
     next.runs.push_back(run->location());
   }
   edit_segments(&next.segments);
+  VTKV_ASSERT(next.epoch == m_checkpoint.epoch + 1 && follows(m_checkpoint, next));
   if (next.encode().size() > m_manifest->bytes_max()) {
     return Status::make(Status::Code::no_space,
                         m_manifest->path() + ": " + std::to_string(next.runs.size()) + " runs and " +
                             std::to_string(next.segments.size()) +
-                            " log segments with values are more than it can list; merging and collecting the log's "
+                            " log segments with values are more than it can list; compacting and collecting the log's "
                             "garbage make room, and when they cannot, the database has to be made again with larger "
                             "log segments",
                         kListIsFull);
   }
   Status status = m_manifest->write(next);
-  // For want of space its slot was written in part, or not: it is the one that the next attempt writes whole.
+  // For want of space its copy was written in part, or not: it is the one that the next attempt writes whole.
   const bool final = !status.is_no_space();
   if (status.ok()) {
     status = m_syncs.check();
@@ -122,32 +124,32 @@ Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPositi
     return checkpoint_failed(runs, std::move(status), final);
   }
   m_checkpoint = std::move(next);
-  // What the overwritten slot alone still named becomes free here, outside the lock.
-  Slot overwritten{m_checkpoint.epoch, m_checkpoint.position, runs, m_checkpoint.segments};
+  // What the overwritten copy alone still named becomes free here, outside the lock.
+  ManifestCopy overwritten{m_checkpoint.epoch, m_checkpoint.position, runs, m_checkpoint.segments};
   std::vector<Runs> no_longer_doubtful;
   std::vector<Unlisted> no_longer_needed;
   auto version = std::make_shared<const RunVersion>(std::move(runs));
-  std::lock_guard lock(m_lock);
-  forget_put_aside(version->runs());
+  MutexLock lock(m_lock);
+  forget_quarantined(version->runs());
   m_debt_bytes = debt_of(version->runs());
   no_longer_needed = take_useless_unlisted(version->runs());
   no_longer_doubtful.swap(m_doubtful);
   m_epoch = m_checkpoint.epoch;
-  std::swap(m_slots[m_epoch % 2], overwritten);
+  std::swap(m_copies[m_epoch % 2], overwritten);
   std::swap(m_current, version);
   return {};
 }
 
 std::vector<SegmentValues> TreeImpl::value_segments() const {
-  std::lock_guard lock(m_lock);
-  return m_slots[m_epoch % 2].segments;
+  MutexLock lock(m_lock);
+  return m_copies[m_epoch % 2].segments;
 }
 
 std::set<uint64_t> TreeImpl::listed_epochs() const {
   std::set<uint64_t> epochs;
-  std::lock_guard lock(m_lock);
-  for (const Slot& slot : m_slots) {
-    for (const SegmentValues& values : slot.segments) {
+  MutexLock lock(m_lock);
+  for (const ManifestCopy& copy : m_copies) {
+    for (const SegmentValues& values : copy.segments) {
       epochs.insert(values.epoch);
     }
   }
@@ -155,10 +157,12 @@ std::set<uint64_t> TreeImpl::listed_epochs() const {
 }
 
 Status TreeImpl::forget_segments(const std::set<uint64_t>& epochs) {
-  for (int slot = 0; slot < 2; ++slot) {
-    VTKV_RETURN_IF_ERROR(install([](Runs*) {}, nullptr, [&](Segments* segments) {
-      std::erase_if(*segments, [&](const SegmentValues& values) { return epochs.contains(values.epoch); });
-    }));
+  for (int copy = 0; copy < 2; ++copy) {
+    VTKV_RETURN_IF_ERROR(
+        install([](Runs*) {}, nullptr,
+                [&](Segments* segments) {
+                  std::erase_if(*segments, [&](const SegmentValues& values) { return epochs.contains(values.epoch); });
+                }));
   }
   return {};
 }
@@ -171,20 +175,20 @@ int TreeImpl::filter_bits(uint64_t new_entries) const {
   return QuotientFilter::fingerprint_bits(entries, m_options.filter_false_positive_rate);
 }
 
-RunWriter::Settings TreeImpl::merge_settings(uint32_t level, const MergePace& pace) {
+RunWriter::Settings TreeImpl::compaction_settings(uint32_t level, const CompactionPace& pace) {
   RunWriter::Settings settings;
   settings.run_id = m_next_run_id.fetch_add(1);
   settings.level = level;
   settings.block_bytes = m_geometry.block_bytes;
-  settings.stream = ZoneStream::merge;
+  settings.stream = ZoneStream::compaction;
   settings.filter_bits = filter_bits(0);
   settings.pace = pace;
   return settings;
 }
 
-Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots,
-                           ValueDelta* delta, std::shared_ptr<const Run>* run) {
-  const MergePace pace = [this](uint64_t) { return go_on(); };
+Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
+                           std::shared_ptr<const Run>* run) {
+  const CompactionPace pace = [this](uint64_t) { return go_on(); };
   const BelowFlush older(current_runs(), memtable, pace);
   RunWriter::Settings settings;
   settings.run_id = m_next_run_id.fetch_add(1);
@@ -193,7 +197,7 @@ Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceN
   settings.filter_bits = filter_bits(memtable.entries());
   settings.pace = pace;
   RunWriter writer(m_env, m_reader, settings);
-  Reducer reducer(&snapshots, &memtable.range_removals(), &older);
+  CompactionIterator compaction_iterator(&snapshots, &memtable.range_tombstones(), &older);
   // Without values in the log, nobody asks.
   std::optional<OverwriteSample> sample;
   if (!value_segments().empty()) {
@@ -206,7 +210,7 @@ Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceN
       VTKV_RETURN_IF_ERROR(go_on());
     }
     const Entry& entry = iterator->entry();
-    if (reducer.keep(entry)) {
+    if (compaction_iterator.keep(entry)) {
       VTKV_RETURN_IF_ERROR(writer.add(entry));
       ValuePointer pointer;
       if (entry.type == EntryType::value_pointer && pointer.decode(entry.value)) {
@@ -217,18 +221,18 @@ Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceN
       }
     }
   }
-  m_overwritten_part.store(sample ? sample->overwritten_part() : 0, std::memory_order_relaxed);
-  auto removals =
-      m_options.mutations.lose_range_deletes ? std::make_shared<RangeRemovals>() : reducer.reduced_removals();
+  m_overwritten_share.store(sample ? sample->overwritten_share() : 0, std::memory_order_relaxed);
+  auto tombstones = m_options.mutations.lose_range_deletes ? std::make_shared<RangeTombstones>()
+                                                           : compaction_iterator.tombstones_left();
   VTKV_RETURN_IF_ERROR(older.status());
-  return writer.finish(std::move(removals), run);
+  return writer.finish(std::move(tombstones), run);
 }
 
 Status TreeImpl::flush(const MemTable& memtable, const LogPosition& position,
                        const std::vector<SequenceNumber>& snapshots) {
-  std::lock_guard flush_lock(m_flush_lock);
+  MutexLock flush_lock(m_flush_lock);
   VTKV_RETURN_IF_ERROR(failure());
-  if (Status status = make_room_in_manifest(snapshots); !status.ok() && current_runs().size() >= m_manifest->runs_max()) {
+  if (Status status = make_room_in_manifest(snapshots); !status.ok() && current_runs().size() >= m_runs_max) {
     return status;
   }
   std::shared_ptr<const Run> run;
@@ -247,19 +251,19 @@ Status TreeImpl::flush(const MemTable& memtable, const LogPosition& position,
   };
   Status status = list();
   for (bool did = true; is_list_full(status) && did;) {
-    VTKV_RETURN_IF_ERROR(merge_neighbours(snapshots, &did));
+    VTKV_RETURN_IF_ERROR(compact_neighbours(snapshots, &did));
     status = did ? list() : status;
   }
   VTKV_RETURN_IF_ERROR(std::move(status));
   m_unlisted_flush = {};
   m_reader.file().give_back_surplus();
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   ++m_statistics.flushes;
   m_statistics.flush_bytes += run ? run->descriptor().bytes() + run->location().span.bytes() : 0;
   return {};
 }
 
-// --- merge --------------------------------------------------------------------------------------------
+// --- compaction --------------------------------------------------------------------------------------------
 
 StitchPolicy TreeImpl::stitch_policy() const {
   StitchPolicy policy;
@@ -269,48 +273,49 @@ StitchPolicy TreeImpl::stitch_policy() const {
 }
 
 bool TreeImpl::claim(const Choose& choose, Claim* claimed) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   const Runs& runs = m_current->runs();
   std::set<uint64_t> busy = m_busy;
-  for (const auto& [id, waits] : m_put_aside) {
+  for (const auto& [id, waits] : m_quarantined) {
     if (waits) {
       busy.insert(id);
     }
   }
-  const MergeChoice choice = choose(runs, busy);
+  const CompactionChoice choice = choose(runs, busy);
   if (choice.count == 0) {
     return false;
   }
   const auto first = runs.begin() + choice.first, end = first + choice.count;
   *claimed = {Runs(first, end), Runs(end, runs.end()), choice.level, false};
   for (const auto& run : claimed->inputs) {
-    m_busy.insert(run->location().run_id);
+    const bool was_free = m_busy.insert(run->location().run_id).second;
+    VTKV_ASSERT(was_free);
   }
   return true;
 }
 
-Status TreeImpl::merge(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy) {
-  Status status = merge_claimed(claimed, snapshots(), policy);
+Status TreeImpl::compact(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy) {
+  Status status = compact_claimed(claimed, snapshots(), policy);
   give_up(claimed, status);
   return status;
 }
 
 // Puts the outputs, newest first, in the place of the inputs.
-Status TreeImpl::install_merge(const Runs& inputs, const Runs& outputs, const ValueDelta& values) {
+Status TreeImpl::install_compaction(const Runs& inputs, const Runs& outputs, const ValueDelta& values) {
   if (!outputs.empty()) {
     VTKV_RETURN_IF_ERROR(sync_zones());
   }
   Status status = install(
       [&](Runs* current) {
-        // Flushes and smaller merges may have changed what lies in front meanwhile; the claim kept these.
-        auto place = std::search(current->begin(), current->end(), inputs.begin(), inputs.end());
-        VTKV_ASSERT(place != current->end());
-        place = current->erase(place, place + inputs.size());
-        current->insert(place, outputs.begin(), outputs.end());
+        // Flushes and smaller compactions may have changed what lies in front meanwhile; the claim kept these.
+        auto found = std::search(current->begin(), current->end(), inputs.begin(), inputs.end());
+        VTKV_ASSERT(found != current->end());
+        found = current->erase(found, found + inputs.size());
+        current->insert(found, outputs.begin(), outputs.end());
       },
       nullptr, [&](Segments* segments) { values.apply(segments); });
   if (status.is_no_space()) {
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
     std::erase_if(m_unlisted, [&](const Unlisted& earlier) { return earlier.inputs == inputs; });
     m_unlisted.push_back({inputs, outputs, values});
   }
@@ -321,10 +326,10 @@ Status TreeImpl::install_merge(const Runs& inputs, const Runs& outputs, const Va
 
 namespace {
 
-// What a merge drops: for the account of the log's values, and to be taken out of the new run's filter.
-class MergeDrops final : public EntryObserver {
+// What a compaction drops: for the account of the log's values, and to be taken out of the new run's filter.
+class CompactionDrops final : public EntryObserver {
  public:
-  explicit MergeDrops(ValueDelta* values) : m_values(*values) {}
+  explicit CompactionDrops(ValueDelta* values) : m_values(*values) {}
   void dropped(const Entry& entry) override {
     m_values.dropped(entry);
     if (m_key_hashes.size() < kRememberedMax) {
@@ -339,7 +344,7 @@ class MergeDrops final : public EntryObserver {
 
  private:
   // 128 MiB. Fingerprints beyond that stay, as those of entries dropped unread do: a filter with many of them is
-  // built anew by the next merge.
+  // built anew by the next compaction.
   static constexpr size_t kRememberedMax = 16 << 20;
   ValueDelta& m_values;
   std::vector<uint64_t> m_key_hashes;
@@ -347,24 +352,24 @@ class MergeDrops final : public EntryObserver {
 
 }  // namespace
 
-Status TreeImpl::merge_into(const Runs& inputs, const Runs& below, const std::vector<SequenceNumber>& snapshots,
-                            const StitchPolicy& policy, const MergePace& pace, ValueDelta* values,
-                            RunWriter* writer, std::shared_ptr<const Run>* merged) {
-  const OlderRuns older(below, kMergeRangeReadsMax, pace);
-  std::vector<RangeRemoval> all_removals;
+Status TreeImpl::compact_into(const Runs& inputs, const Runs& below, const std::vector<SequenceNumber>& snapshots,
+                              const StitchPolicy& policy, const CompactionPace& pace, ValueDelta* values,
+                              RunWriter* writer, std::shared_ptr<const Run>* compacted) {
+  const OlderRuns older(below, kCompactionRangeReadsMax, pace);
+  std::vector<RangeTombstone> all_tombstones;
   for (const auto& run : inputs) {
-    run->range_removals()->for_each([&](const RangeRemoval& removal) { all_removals.push_back(removal); });
+    run->range_tombstones()->for_each([&](const RangeTombstone& tombstone) { all_tombstones.push_back(tombstone); });
   }
-  const RangeRemovals removals(std::move(all_removals));
-  MergeDrops drops(values);
-  Reducer reducer(&snapshots, &removals, &older, &drops);
-  StitchMerge merge(inputs, &reducer, policy, pace, writer);
-  VTKV_RETURN_IF_ERROR(merge.run());
+  const RangeTombstones tombstones(std::move(all_tombstones));
+  CompactionDrops drops(values);
+  CompactionIterator compaction_iterator(&snapshots, &tombstones, &older, &drops);
+  StitchCompaction compaction(inputs, &compaction_iterator, policy, pace, writer);
+  VTKV_RETURN_IF_ERROR(compaction.run());
   // What comes behind the entries may take long as well.
-  auto removals_left = reducer.reduced_removals();
+  auto tombstones_left = compaction_iterator.tombstones_left();
   VTKV_RETURN_IF_ERROR(older.status());
   if (writer->stitched_bytes() == 0) {
-    return writer->finish(std::move(removals_left), merged);
+    return writer->finish(std::move(tombstones_left), compacted);
   }
   QuotientFilter filter;
   const double rate = m_options.filter_false_positive_rate;
@@ -375,126 +380,128 @@ Status TreeImpl::merge_into(const Runs& inputs, const Runs& below, const std::ve
   drops.remove_from(&filter, &paced);
   filter.fit(filter_bits(0), [&paced] { return paced.go_on(); });
   VTKV_RETURN_IF_ERROR(paced.status());
-  return writer->finish(std::move(removals_left), merged, &filter);
+  return writer->finish(std::move(tombstones_left), compacted, &filter);
 }
 
-Status TreeImpl::merge_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
-                               const StitchPolicy& policy) {
+Status TreeImpl::compact_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
+                                 const StitchPolicy& policy) {
   const Runs& inputs = claimed.inputs;
-  const MergePace pace = [&](uint64_t) { return claimed.urgent ? go_on() : give_way(claimed.level); };
-  RunWriter writer(m_env, m_reader, merge_settings(claimed.level, pace));
-  std::shared_ptr<const Run> merged;
+  const CompactionPace pace = [&](uint64_t) { return claimed.urgent ? go_on() : give_way(claimed.level); };
+  RunWriter writer(m_env, m_reader, compaction_settings(claimed.level, pace));
+  std::shared_ptr<const Run> compacted;
   ValueDelta delta;
-  VTKV_RETURN_IF_ERROR(merge_into(inputs, claimed.below, snapshots, policy, pace, &delta, &writer, &merged));
+  VTKV_RETURN_IF_ERROR(compact_into(inputs, claimed.below, snapshots, policy, pace, &delta, &writer, &compacted));
   count_written(writer.written_bytes(), writer.stitched_bytes());
-  VTKV_RETURN_IF_ERROR(install_merge(inputs, merged ? Runs{merged} : Runs(), delta));
-  count(&TreeStatistics::merges);
+  VTKV_RETURN_IF_ERROR(install_compaction(inputs, compacted ? Runs{compacted} : Runs(), delta));
+  count(&TreeStatistics::compactions);
   return {};
 }
 
 void TreeImpl::count_written(uint64_t written_bytes, uint64_t stitched_bytes) {
-  std::lock_guard lock(m_lock);
-  m_statistics.merge_bytes += written_bytes;
+  MutexLock lock(m_lock);
+  m_statistics.compaction_bytes += written_bytes;
   m_statistics.stitched_bytes += stitched_bytes;
 }
 
-void TreeImpl::count(uint64_t TreeStatistics::*kind) {
-  std::lock_guard lock(m_lock);
+void TreeImpl::count(uint64_t TreeStatistics::* kind) {
+  MutexLock lock(m_lock);
   ++(m_statistics.*kind);
 }
 
 void TreeImpl::count_filter_read(uint64_t bytes) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   m_statistics.filter_read_bytes += bytes;
 }
 
-// A long merge must not let small runs pile up: it does their merges in between. Each is of smaller levels than the
-// one it interrupts, so this ends.
+// A long compaction must not let small runs pile up: it does their compactions in between. Each is of smaller levels
+// than the one it interrupts, so this ends.
 Status TreeImpl::give_way(uint32_t level) {
   VTKV_RETURN_IF_ERROR(go_on());
   Claim claimed;
-  while (level > 1 && m_snapshot_source && m_merging.load() &&
-         claim([&](const Runs& runs, const std::set<uint64_t>& busy) {
-           return choose_merge(runs, m_shape, busy, level - 1);
-         }, &claimed)) {
-    const Status status = merge(claimed, m_snapshot_source, stitch_policy());
-    if (!status.ok() && !is_put_aside(status)) {
+  while (level > 1 && m_snapshot_source && m_options.auto_compaction &&
+         claim([&](const Runs& runs,
+                   const std::set<uint64_t>& busy) { return choose_compaction(runs, m_shape, busy, level - 1); },
+               &claimed)) {
+    const Status status = compact(claimed, m_snapshot_source, stitch_policy());
+    if (!status.ok() && !is_quarantined(status)) {
       return status;
     }
   }
   return {};
 }
 
-// However far merging has fallen behind, a flush waits for the merge of a few small neighbours at most.
+// However far compaction has fallen behind, a flush waits for the compaction of a few small neighbours at most.
 Status TreeImpl::make_room_in_manifest(const std::vector<SequenceNumber>& snapshots) {
-  const size_t runs_max = m_manifest->runs_max();
-  const size_t limit = runs_max - std::min<size_t>(64, runs_max / 4);
+  const size_t limit = m_runs_max - std::min<size_t>(64, m_runs_max / 4);
   for (bool did = true; did && current_runs().size() >= limit;) {
-    VTKV_RETURN_IF_ERROR(merge_neighbours(snapshots, &did));
+    VTKV_RETURN_IF_ERROR(compact_neighbours(snapshots, &did));
   }
   return {};
 }
 
-Status TreeImpl::merge_neighbours(const std::vector<SequenceNumber>& snapshots, bool* did) {
-  std::lock_guard emergency_lock(m_emergency_lock);
+Status TreeImpl::compact_neighbours(const std::vector<SequenceNumber>& snapshots, bool* did) {
+  MutexLock emergency_lock(m_emergency_lock);
   VTKV_RETURN_IF_ERROR(install_unlisted(did));
   if (*did) {
     return {};
   }
   Claim claimed;
-  *did = claim(choose_emergency_merge, &claimed);
+  *did = claim(choose_emergency_compaction, &claimed);
   claimed.urgent = true;
-  const Status status = *did ? merge(claimed, snapshots, stitch_policy()) : Status();
-  return is_put_aside(status) ? Status() : status;  // others may do
+  const Status status = *did ? compact(claimed, snapshots, stitch_policy()) : Status();
+  return is_quarantined(status) ? Status() : status;  // others may do
 }
 
-Status TreeImpl::merge_once(const SnapshotSource& given, bool* did) {
-  std::lock_guard merge_lock(m_merge_lock);
+Status TreeImpl::compact_once(const SnapshotSource& given, bool* did) {
+  MutexLock compaction_lock(m_compaction_lock);
   *did = false;
   const SnapshotSource snapshots = listed(given);
   VTKV_RETURN_IF_ERROR(failure());
-  VTKV_RETURN_IF_ERROR(m_merging.load() ? install_unlisted(did) : Status());
+  VTKV_RETURN_IF_ERROR(m_options.auto_compaction ? install_unlisted(did) : Status());
   if (*did) {
     return {};
   }
   Claim claimed;
-  if (!m_merging.load() || !claim([&](const Runs& runs, const std::set<uint64_t>& busy) {
-        return choose_merge(runs, m_shape, busy);
-      }, &claimed)) {
-    VTKV_RETURN_IF_ERROR(m_merging.load() ? purge_once(snapshots, did) : Status());
+  if (!m_options.auto_compaction ||
+      !claim([&](const Runs& runs, const std::set<uint64_t>& busy) { return choose_compaction(runs, m_shape, busy); },
+             &claimed)) {
+    VTKV_RETURN_IF_ERROR(m_options.auto_compaction ? purge_once(snapshots, did) : Status());
     return *did ? Status() : let_go_of_replaced(did);
   }
-  VTKV_RETURN_IF_ERROR(merge(claimed, snapshots, stitch_policy()));
+  VTKV_RETURN_IF_ERROR(compact(claimed, snapshots, stitch_policy()));
   *did = true;
   return {};
 }
 
-Status TreeImpl::merge_all(const SnapshotSource& given) {
-  std::lock_guard merge_lock(m_merge_lock);
+Status TreeImpl::compact_all(const SnapshotSource& given) {
+  MutexLock compaction_lock(m_compaction_lock);
   const SnapshotSource snapshots = listed(given);
   VTKV_RETURN_IF_ERROR(failure());
   Claim claimed;
   {
-    std::lock_guard emergency_lock(m_emergency_lock);
+    MutexLock emergency_lock(m_emergency_lock);
     bool did = false;
-    VTKV_RETURN_IF_ERROR(install_unlisted(&did));  // no merge of everything, but perhaps a part of one
-    const bool needed = claim([](const Runs& runs, const std::set<uint64_t>&) {
-      const bool settled = runs.empty() || (runs.size() == 1 && runs[0]->descriptor().doubtful() == 0 &&
-                                            runs[0]->range_removals()->empty());
-      return settled ? MergeChoice() : MergeChoice{0, runs.size(), std::max<uint32_t>(1, runs.back()->location().level)};
-    }, &claimed);
+    VTKV_RETURN_IF_ERROR(install_unlisted(&did));  // no compaction of everything, but perhaps a part of one
+    const bool needed = claim(
+        [](const Runs& runs, const std::set<uint64_t>&) {
+          const bool settled = runs.empty() || (runs.size() == 1 && runs[0]->descriptor().doubtful() == 0 &&
+                                                runs[0]->range_tombstones()->empty());
+          return settled ? CompactionChoice()
+                         : CompactionChoice{0, runs.size(), std::max<uint32_t>(1, runs.back()->location().level)};
+        },
+        &claimed);
     if (!needed) {
       return {};
     }
   }
-  return merge(claimed, snapshots, stitch_policy());
+  return compact(claimed, snapshots, stitch_policy());
 }
 
 // --- looking ------------------------------------------------------------------------------------------
 
 void TreeImpl::verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled) {
   {
-    std::lock_guard checkpoint_lock(m_checkpoint_lock);
+    MutexLock checkpoint_lock(m_checkpoint_lock);
     m_manifest->verify(m_checkpoint, findings);
   }
   for (const auto& run : current_runs()) {
@@ -506,7 +513,7 @@ TreeStatistics TreeImpl::statistics() const {
   TreeStatistics result;
   Runs runs;
   {
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
     result = m_statistics;
     runs = m_current->runs();
   }
@@ -521,7 +528,7 @@ TreeStatistics TreeImpl::statistics() const {
   }
   result.runs = static_cast<uint32_t>(runs.size());
   result.levels = static_cast<uint32_t>(levels.size());
-  result.debt_bytes = merge_debt();
+  result.debt_bytes = compaction_debt();
   result.file_bytes = m_reader.file().map().file_bytes();
   result.zones = result.file_bytes / m_geometry.zone_bytes;
   result.zones_in_use = m_reader.file().map().pinned_bytes() / m_geometry.zone_bytes;

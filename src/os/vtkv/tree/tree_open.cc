@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Making a tree's files, and opening them.
 
 #include <algorithm>
@@ -45,8 +46,7 @@ Status Tree::open(Env* env, const std::string& directory, const Options& options
   Checkpoint newest, older;
   std::shared_ptr<ZoneFile> zones;
   VTKV_RETURN_IF_ERROR(open_files(env, directory, &manifest, &zones, &newest, &older));
-  auto opened =
-      std::make_unique<TreeImpl>(env, options, std::move(manifest), std::move(zones), std::move(newest));
+  auto opened = std::make_unique<TreeImpl>(env, options, std::move(manifest), std::move(zones), std::move(newest));
   VTKV_RETURN_IF_ERROR(opened->load(older));
   *tree = std::move(opened);
   return {};
@@ -68,18 +68,19 @@ Status TreeImpl::open_runs(const std::vector<RunLocation>& locations, const Runs
 }
 
 Status TreeImpl::load(const Checkpoint& older) {
+  MutexLock checkpoint_lock(m_checkpoint_lock);
   Runs runs;
   VTKV_RETURN_IF_ERROR(open_runs(m_checkpoint.runs, {}, &runs));
+  ManifestCopy copy{older.epoch, older.position, {}, older.segments};
+  // Its runs are needed only should the newest copy be lost: if they cannot be read, it is no help.
+  const bool older_is_good = older.epoch > 0 && open_runs(older.runs, runs, &copy.runs).ok();
+  MutexLock lock(m_lock);
   m_epoch = m_checkpoint.epoch;
-  m_slots[m_epoch % 2] = {m_epoch, m_checkpoint.position, runs, m_checkpoint.segments};
+  m_copies[m_epoch % 2] = {m_epoch, m_checkpoint.position, runs, m_checkpoint.segments};
   m_current = std::make_shared<RunVersion>(runs);
   m_debt_bytes = debt_of(runs);
-  if (older.epoch > 0) {
-    Slot slot{older.epoch, older.position, {}, older.segments};
-    // Its runs are needed only should the newest slot be lost: if they cannot be read, it is no help.
-    if (open_runs(older.runs, runs, &slot.runs).ok()) {
-      m_slots[older.epoch % 2] = std::move(slot);
-    }
+  if (older_is_good) {
+    m_copies[older.epoch % 2] = std::move(copy);
   }
   return {};
 }

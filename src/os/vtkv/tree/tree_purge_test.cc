@@ -1,4 +1,5 @@
-// Stretches of removals, and what merges make of them by themselves.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Key ranges of tombstones, and what compactions make of them by themselves.
 
 #include <gtest/gtest.h>
 
@@ -24,9 +25,8 @@ class TreePurgeTest : public TreeFixture {
     m_options.geometry.zone_bytes = 1 << 20;
     m_options.runs_per_level = m_options.growth_factor = 8;  // nothing else is due
     make();
-    flush_each(0, kKeys, 1, [this](MemTable* table, const std::string& key) {
-      table->put(m_sequence, key, std::string(100, 'v'));
-    });
+    flush_each(0, kKeys, 1,
+               [this](MemTable* table, const std::string& key) { table->put(m_sequence, key, std::string(100, 'v')); });
   }
   void flush(const MemTable& table) {
     const Status status = m_tree->flush(table, {m_sequence, 1, 1, m_sequence * 4096, 7}, m_snapshots);
@@ -45,10 +45,10 @@ class TreePurgeTest : public TreeFixture {
     flush_each(first, end, step, [this](MemTable* table, const std::string& key) { table->remove(m_sequence, key); });
   }
   // Until nothing is due.
-  void merge() {
+  void compact() {
     for (bool did = true; did;) {
-      ASSERT_TRUE(m_tree->merge_once(m_snapshots, &did).ok());
-      ASSERT_LT(m_tree->statistics().merges + m_tree->statistics().purges, 100u) << "it does not end";
+      ASSERT_TRUE(m_tree->compact_once(m_snapshots, &did).ok());
+      ASSERT_LT(m_tree->statistics().compactions + m_tree->statistics().purges, 100u) << "it does not end";
     }
     std::vector<std::string> findings;
     m_tree->verify(&findings);
@@ -71,7 +71,7 @@ class TreePurgeTest : public TreeFixture {
 
 TEST_F(TreePurgeTest, KeysRemovedOneByOneLeaveNothingBehind) {
   remove_each(kMiddle, kEnd);
-  merge();
+  compact();
   EXPECT_EQ(m_tree->statistics().entries, uint64_t{kKeys - (kEnd - kMiddle)});
   EXPECT_GE(m_tree->statistics().purges, 1u);
   const auto wanted = [](int i) { return i < kMiddle || i >= kEnd; };
@@ -80,22 +80,23 @@ TEST_F(TreePurgeTest, KeysRemovedOneByOneLeaveNothingBehind) {
   expect_keys(wanted);
 }
 
-TEST_F(TreePurgeTest, WhatLiesOutsideTheStretchIsNotWritten) {
+TEST_F(TreePurgeTest, WhatLiesOutsideTheKeyRangeIsNotWritten) {
   const uint64_t bytes = m_tree->statistics().live_bytes;
   remove_each(kMiddle, kEnd);
-  merge();
-  EXPECT_LT(m_tree->statistics().merge_bytes, bytes / 50);
+  compact();
+  EXPECT_LT(m_tree->statistics().compaction_bytes, bytes / 50);
 }
 
-TEST_F(TreePurgeTest, RemovalsScatteredOverMuchElseWait) {
+TEST_F(TreePurgeTest, TombstonesAmongMuchElseWait) {
   remove_each(0, kKeys, 40);
-  merge();
+  compact();
   EXPECT_EQ(m_tree->statistics().purges, 0u);
   expect_keys([](int i) { return i % 40 != 0; });
 }
 
-// As a merge of the flushes that removed a stretch leaves them: in one part with what was changed here and there around it.
-TEST_F(TreePurgeTest, RemovalsBesideScatteredChangesGo) {
+// As a compaction of the flushes that removed a key range leaves them: in one slice with what was changed here and
+// there around it.
+TEST_F(TreePurgeTest, TombstonesBesideOtherChangesGo) {
   flush_each(0, kKeys, 1, [this](MemTable* table, const std::string& key) {
     if (key >= key_of(kMiddle) && key < key_of(kEnd)) {
       table->remove(m_sequence, key);
@@ -103,7 +104,7 @@ TEST_F(TreePurgeTest, RemovalsBesideScatteredChangesGo) {
       table->put(m_sequence, key, "changed");
     }
   });
-  merge();
+  compact();
   EXPECT_EQ(m_tree->statistics().purges, 1u);
   const auto wanted = [](int i) { return i < kMiddle || i >= kEnd; };
   expect_keys(wanted);
@@ -111,13 +112,12 @@ TEST_F(TreePurgeTest, RemovalsBesideScatteredChangesGo) {
   expect_keys(wanted);
 }
 
-TEST_F(TreePurgeTest, WhatWasPutAgainInBetweenSurvives) {
+TEST_F(TreePurgeTest, WhatWasRewrittenInBetweenSurvives) {
   remove_each(kMiddle, kEnd);
-  flush_each(kMiddle, kEnd, 10, [this](MemTable* table, const std::string& key) {
-    table->put(m_sequence, key, "again");
-  });
+  flush_each(kMiddle, kEnd, 10,
+             [this](MemTable* table, const std::string& key) { table->put(m_sequence, key, "again"); });
   remove_each(kMiddle, kEnd, 20);
-  merge();
+  compact();
   EXPECT_GE(m_tree->statistics().purges, 1u);
   const auto wanted = [](int i) { return i < kMiddle || i >= kEnd || (i % 10 == 0 && i % 20 != 0); };
   expect_keys(wanted);
@@ -128,75 +128,72 @@ TEST_F(TreePurgeTest, WhatWasPutAgainInBetweenSurvives) {
 TEST_F(TreePurgeTest, ASnapshotKeepsWhatItSeesAndThePurgeWaits) {
   m_snapshots = {m_sequence};
   remove_each(kMiddle, kEnd);
-  merge();
+  compact();
   EXPECT_EQ(m_tree->statistics().purges, 0u);
   expect_keys([](int) { return true; }, m_snapshots[0]);
   m_snapshots.clear();
-  merge();
+  compact();
   EXPECT_GE(m_tree->statistics().purges, 1u);
   EXPECT_EQ(m_tree->statistics().entries, uint64_t{kKeys - (kEnd - kMiddle)});
 }
 
-// A range removal that came to lie in front of an entry that it does not hide would hide it.
-TEST_F(TreePurgeTest, ARangeRemovalHidesOnlyWhatIsOlder) {
+// A range tombstone that came to lie in front of an entry that it does not hide would hide it.
+TEST_F(TreePurgeTest, ARangeTombstoneHidesOnlyWhatIsOlder) {
   MemTable table;
   m_sequence += 1;
   table.remove_range(m_sequence, key_of(kMiddle), key_of(kMiddle + 100));
   flush(table);
-  flush_each(kMiddle, kEnd, 10, [this](MemTable* newer, const std::string& key) {
-    newer->put(m_sequence, key, "again");
-  });
+  flush_each(kMiddle, kEnd, 10,
+             [this](MemTable* newer, const std::string& key) { newer->put(m_sequence, key, "again"); });
   remove_each(kMiddle, kEnd, 20);
-  merge();
+  compact();
   EXPECT_EQ(m_tree->statistics().purges, 0u);
   expect_keys([](int i) {
     return i < kMiddle || i >= kEnd || (i % 10 == 0 && i % 20 != 0) || (i >= kMiddle + 100 && i % 20 != 0);
   });
 }
 
-// Five runs that hold other keys are between the removals and what these hide.
-TEST_F(TreePurgeTest, RunsWithoutKeysOfTheStretchStayAsTheyAre) {
+// Five runs that hold other keys are between the tombstones and what these hide.
+TEST_F(TreePurgeTest, RunsWithoutKeysOfTheRangeStayAsTheyAre) {
   for (int run = 0; run < 5; ++run) {
-    flush_each(run * 100, run * 100 + 100, 1, [this](MemTable* table, const std::string& key) {
-      table->put(m_sequence, key, "changed");
-    });
+    flush_each(run * 100, run * 100 + 100, 1,
+               [this](MemTable* table, const std::string& key) { table->put(m_sequence, key, "changed"); });
   }
   remove_each(kMiddle, kEnd);
   const TreeStatistics before = m_tree->statistics();
-  merge();
+  compact();
   EXPECT_EQ(m_tree->statistics().purges, 1u);
   // Of the oldest run: a descriptor, and two blocks with their indexes at most.
-  EXPECT_LE(m_tree->statistics().merge_bytes - before.merge_bytes, 5u * 4096);
+  EXPECT_LE(m_tree->statistics().compaction_bytes - before.compaction_bytes, 5u * 4096);
   expect_keys([](int i) { return i < kMiddle || i >= kEnd; });
 }
 
 // Of the newer runs as well.
-TEST_F(TreePurgeTest, WhatIsLeftInTheStretchStaysInItsRunAndNoFilterIsWritten) {
+TEST_F(TreePurgeTest, WhatIsLeftInTheKeyRangeStaysInItsRunAndNoFilterIsWritten) {
   constexpr int kMany = 100'000;
   flush_each(kKeys, kMany, 1, [this](MemTable* table, const std::string& key) { table->put(m_sequence, key, "v"); });
-  ASSERT_TRUE(m_tree->merge_all(m_snapshots).ok());
-  flush_each(kMiddle, kMiddle + 400, 10, [this](MemTable* table, const std::string& key) {
-    table->put(m_sequence, key, "again");
-  });
+  ASSERT_TRUE(m_tree->compact_all(m_snapshots).ok());
+  flush_each(kMiddle, kMiddle + 400, 10,
+             [this](MemTable* table, const std::string& key) { table->put(m_sequence, key, "again"); });
   flush_each(kMiddle, kMiddle + 400, 1, [this](MemTable* table, const std::string& key) {
     if (key.back() != '0') {
       table->remove(m_sequence, key);
     }
   });
   const TreeStatistics before = m_tree->statistics();
-  merge();
+  compact();
   EXPECT_EQ(m_tree->statistics().purges, 1u);
-  // The removals begin behind the first key, which has both versions.
+  // The tombstones begin behind the first key, which has both versions.
   EXPECT_EQ(m_tree->statistics().entries, uint64_t{kMany - 360 + 1});
   EXPECT_EQ(m_tree->statistics().runs, 2u);
-  EXPECT_LT(m_tree->statistics().merge_bytes - before.merge_bytes, before.filter_bytes / 4);
+  EXPECT_LT(m_tree->statistics().compaction_bytes - before.compaction_bytes, before.filter_bytes / 4);
   expect_keys([](int i) { return i < kMiddle || i >= kMiddle + 400 || i % 10 == 0; });
 }
 
 TEST_F(TreePurgeTest, ARunThatLosesMostKeysGetsASmallerFilter) {
   const uint64_t before = m_tree->statistics().filter_bytes;
   remove_each(1000, kKeys);
-  merge();
+  compact();
   EXPECT_EQ(m_tree->statistics().entries, 1000u);
   EXPECT_LT(m_tree->statistics().filter_bytes, before / 4);
   const auto wanted = [](int i) { return i < 1000; };
@@ -206,13 +203,13 @@ TEST_F(TreePurgeTest, ARunThatLosesMostKeysGetsASmallerFilter) {
   expect_keys(wanted);
 }
 
-// Only a new filter needs what lies outside the stretch: the last that a purge reads.
+// Only a new filter needs what lies outside the key range: the last that a purge reads.
 TEST_F(TreePurgeTest, WhatCannotBeReadElsewhereCostsOnlyTheNewFilter) {
   const uint64_t filter_bytes = m_tree->statistics().filter_bytes;
   const auto purge = [this] {
     bool did = false;
     remove_each(1000, kKeys);
-    const Status status = m_tree->merge_once(m_snapshots, &did);
+    const Status status = m_tree->compact_once(m_snapshots, &did);
     EXPECT_TRUE(status.ok()) << status.to_string();
     EXPECT_EQ(m_tree->statistics().purges, 1u);
   };
@@ -244,7 +241,7 @@ TEST_F(TreePurgeTest, NoReaderNoticesAPurge) {
     SimEnv env({.record = false});
     Options options = m_options;
     options.geometry.zone_bytes = 64 << 10;
-    options.purge_removals_min = 3;
+    options.purge_tombstones_min = 3;
     ASSERT_TRUE(env.create_directory("/db").ok());
     ASSERT_TRUE(Tree::create(&env, "/db", options.geometry, Uuid{1, 2, 3}, {}).ok());
     std::unique_ptr<Tree> tree;
@@ -288,7 +285,7 @@ TEST_F(TreePurgeTest, NoReaderNoticesAPurge) {
     while (true) {
       bool did = true;
       while (did) {
-        ASSERT_TRUE(tree->merge_once(snapshots, &did).ok());
+        ASSERT_TRUE(tree->compact_once(snapshots, &did).ok());
       }
       ASSERT_NO_FATAL_FAILURE(expect_same(now, UINT64_MAX));
       for (size_t i = 0; i < snapshots.size(); ++i) {
@@ -311,15 +308,15 @@ TEST_F(TreePurgeTest, NoReaderNoticesAPurge) {
 TEST_F(TreePurgeTest, TheOldestRunAloneIsPurgedToo) {
   m_snapshots = {m_sequence};
   remove_each(kMiddle, kEnd);
-  ASSERT_TRUE(m_tree->merge_all(m_snapshots).ok());
+  ASSERT_TRUE(m_tree->compact_all(m_snapshots).ok());
   ASSERT_GE(m_tree->statistics().entries, uint64_t{kKeys + kEnd - kMiddle});
   m_snapshots.clear();
-  merge();
+  compact();
   EXPECT_EQ(m_tree->statistics().entries, uint64_t{kKeys - (kEnd - kMiddle)});
   expect_keys([](int i) { return i < kMiddle || i >= kEnd; });
 }
 
-// A run whose descriptor is large: with keys of a KiB and small zones it has many parts with long keys.
+// A run whose descriptor is large: with keys of a KiB and small zones it has many slices with long keys.
 class LargeDescriptorTest : public TreeFixture {
  protected:
   static constexpr int kLongKeys = 10'000;
@@ -346,15 +343,15 @@ class LargeDescriptorTest : public TreeFixture {
     }
     ASSERT_TRUE(m_tree->flush(table, {m_sequence, 1, 1, 4096, 7}, {}).ok());
     for (bool did = true; did;) {
-      ASSERT_TRUE(m_tree->merge_once({}, &did).ok());
+      ASSERT_TRUE(m_tree->compact_once({}, &did).ok());
     }
   }
 };
 
-TEST_F(LargeDescriptorTest, AFewRemovalsDoNotPayForIt) {
+TEST_F(LargeDescriptorTest, AFewTombstonesDoNotPayForIt) {
   remove_each(100, 150);
   EXPECT_EQ(m_tree->statistics().purges, 0u);
-  EXPECT_EQ(m_tree->statistics().merge_bytes, 0u);
+  EXPECT_EQ(m_tree->statistics().compaction_bytes, 0u);
   const uint64_t enough = m_tree->statistics().descriptor_bytes / 512 + 100;
   remove_each(2000, static_cast<int>(enough));
   EXPECT_EQ(m_tree->statistics().purges, 1u);
@@ -376,16 +373,16 @@ TEST_F(LargeDescriptorTest, AMoveMovesSeveralTimesAsMuch) {
 
 TEST_F(LargeDescriptorTest, APassThatGainsLessDoesNotBegin) {
   put_each(0, 30);  // half of a zone dies
-  ASSERT_TRUE(m_tree->merge_all({}).ok());
+  ASSERT_TRUE(m_tree->compact_all({}).ok());
   ASSERT_FALSE(Defragmenter::choose(m_tree->zone_usage(), m_options.geometry.zone_bytes, 0.5).empty());
-  const uint64_t written = m_tree->statistics().merge_bytes;
+  const uint64_t written = m_tree->statistics().compaction_bytes;
   Defragmenter defragmenter(m_tree.get());
   defragmenter.start({.gain_min = 0.5});
   std::chrono::microseconds wait;
   while (defragmenter.running()) {
     ASSERT_TRUE(defragmenter.step({}, &wait).ok());
   }
-  EXPECT_EQ(m_tree->statistics().merge_bytes, written);
+  EXPECT_EQ(m_tree->statistics().compaction_bytes, written);
 }
 
 }  // namespace

@@ -1,17 +1,20 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Opening a tree of which a part cannot be read.
 
-#include "vtkv/tree/salvaged.h"
+#include "vtkv/table/salvaged.h"
 #include "vtkv/tree/tree_impl.h"
 
 namespace vtkv {
 
 void TreeImpl::load_salvaged(Salvaged* salvaged) {
+  MutexLock checkpoint_lock(m_checkpoint_lock);
   Runs runs;
   for (const RunLocation& location : m_checkpoint.runs) {
     runs.push_back(Run::salvage(m_reader, location, salvaged));
   }
+  MutexLock lock(m_lock);
   m_epoch = m_checkpoint.epoch;
-  m_slots[m_epoch % 2] = {m_epoch, m_checkpoint.position, runs, m_checkpoint.segments};
+  m_copies[m_epoch % 2] = {m_epoch, m_checkpoint.position, runs, m_checkpoint.segments};
   m_current = std::make_shared<RunVersion>(std::move(runs));
 }
 
@@ -21,7 +24,7 @@ Status salvage_tree(Env* env, const std::string& directory, const Options& optio
   Checkpoint newest, older;
   std::shared_ptr<ZoneFile> zones;
   VTKV_RETURN_IF_ERROR(open_files(env, directory, &manifest, &zones, &newest, &older));
-  const bool to_newest = salvaged->slot == CheckpointSlot::newest;
+  const bool to_newest = salvaged->copy == CheckpointCopy::newest;
   if (!to_newest && older.epoch == 0) {
     return Status::not_found(manifest->path() + ": there is no older checkpoint");
   }

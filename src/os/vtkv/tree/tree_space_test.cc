@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A tree whose file system has no room now and then: it may be tried again, and nothing is lost meanwhile.
 
 #include <gtest/gtest.h>
@@ -99,41 +100,41 @@ TEST_F(TreeSpaceTest, WhatACheckpointWaitsForIsWrittenOnce) {
   attempt([&] { return m_tree->flush(table, position, {}); });
   EXPECT_EQ(read(), "2");
   bool did = false;
-  attempt([&] { return m_tree->merge_once({}, &did); });
+  attempt([&] { return m_tree->compact_once({}, &did); });
   EXPECT_TRUE(did);
   EXPECT_EQ(m_tree->statistics().runs, 1u);
   open();
   EXPECT_EQ(read(), "2");
 }
 
-// What a merge wrote waits for its checkpoint; another's, of a flush, comes first.
-TEST_F(TreeSpaceTest, WhatAMergeWroteOutlivesTheCheckpointsOfOthers) {
+// What a compaction wrote waits for its checkpoint; another's, of a flush, comes first.
+TEST_F(TreeSpaceTest, WhatACompactionWroteOutlivesTheCheckpointsOfOthers) {
   m_options.runs_per_level = m_options.growth_factor = 2;
   make();
   ASSERT_TRUE(flush(1).ok());
   ASSERT_TRUE(flush(2).ok());
   m_env.fail_nth(SimCall::write, writes_of_a_run() + 1, Status::from_errno(ENOSPC, "injected"), true);
   bool did = false;
-  ASSERT_TRUE(m_tree->merge_once({}, &did).is_no_space());
+  ASSERT_TRUE(m_tree->compact_once({}, &did).is_no_space());
   m_env.clear_faults();
-  const uint64_t written = m_tree->statistics().merge_bytes;
+  const uint64_t written = m_tree->statistics().compaction_bytes;
   ASSERT_GT(written, 0u);
   ASSERT_TRUE(flush(3).ok());
   const uint64_t before = m_env.calls(SimCall::write);
-  ASSERT_TRUE(m_tree->merge_once({}, &did).ok());
+  ASSERT_TRUE(m_tree->compact_once({}, &did).ok());
   EXPECT_TRUE(did);
   EXPECT_EQ(m_env.calls(SimCall::write) - before, 1u);  // the manifest
-  EXPECT_EQ(m_tree->statistics().merge_bytes, written);
+  EXPECT_EQ(m_tree->statistics().compaction_bytes, written);
   EXPECT_EQ(m_tree->statistics().runs, 2u);
   EXPECT_EQ(read(), "3");
   open();
   EXPECT_EQ(read(), "3");
 }
 
-// A purge's runs, say, are no merge of everything.
-TEST_F(TreeSpaceTest, MergingEverythingIsNotDoneWithWhatWasKept) {
+// A purge's runs, say, are no compaction of everything.
+TEST_F(TreeSpaceTest, CompactingEverythingIsNotDoneWithWhatWasKept) {
   m_options.runs_per_level = m_options.growth_factor = 8;
-  m_options.purge_removals_min = 1;
+  m_options.purge_tombstones_min = 1;
   uint64_t kept = 0;
   bool purged = false;
   for (uint64_t n = 1; !purged; ++n) {
@@ -151,11 +152,11 @@ TEST_F(TreeSpaceTest, MergingEverythingIsNotDoneWithWhatWasKept) {
     position.sequence = 299;
     ASSERT_TRUE(m_tree->flush(table, position, {}).ok());
     env.fail_nth(SimCall::write, n, Status::from_errno(ENOSPC, "injected"), true);
-    const Status status = m_tree->merge_once({}, &purged);
+    const Status status = m_tree->compact_once({}, &purged);
     env.clear_faults();
     ASSERT_EQ(status.ok(), purged) << status.to_string();
-    kept += m_tree->statistics().merge_bytes > 0 && !purged ? 1 : 0;
-    ASSERT_TRUE(m_tree->merge_all({}).ok());
+    kept += m_tree->statistics().compaction_bytes > 0 && !purged ? 1 : 0;
+    ASSERT_TRUE(m_tree->compact_all({}).ok());
     EXPECT_EQ(m_tree->statistics().runs, 1u) << "after write " << n;
     m_tree.reset();
   }
@@ -165,20 +166,20 @@ TEST_F(TreeSpaceTest, MergingEverythingIsNotDoneWithWhatWasKept) {
 // A flush that makes room in the manifest goes through no more than it has to.
 TEST_F(TreeSpaceTest, AFlushMakesRoomOfTheSmallestNeighbours) {
   m_options.geometry.zone_bytes = 16 << 10;
-  m_options.merging = false;
+  m_options.auto_compaction = false;
   m_options.stitch_threshold_bytes = kNeverStitch;
   make();
   uint64_t most = 0;
-  const auto merged = [&] { return m_tree->statistics().merge_bytes + m_tree->statistics().stitched_bytes; };
-  for (int round = 0; m_tree->statistics().merges < 50; ++round) {
+  const auto compacted = [&] { return m_tree->statistics().compaction_bytes + m_tree->statistics().stitched_bytes; };
+  for (int round = 0; m_tree->statistics().compactions < 50; ++round) {
     ASSERT_LT(round, 2000);
     MemTable table;
     for (int i = 0; i < (round % 3 == 0 ? 300 : 1); ++i) {
       table.put(++m_sequence, "key" + std::to_string(1000 + i), std::string(300, 'v'));
     }
-    const uint64_t before = merged();
+    const uint64_t before = compacted();
     ASSERT_TRUE(m_tree->flush(table, {m_sequence, 1, 1, 4096, 7}, {}).ok());
-    most = std::max(most, merged() - before);
+    most = std::max(most, compacted() - before);
   }
   EXPECT_LT(most, uint64_t{40} << 10);  // a large run has 90 KiB
 }
@@ -198,9 +199,9 @@ class FullManifestTest : public TreeSpaceTest {
   Status put(uint64_t first, uint64_t count) {
     MemTable table;
     for (uint64_t i = first; i < first + count; ++i) {
-      LogPlace* place = table.new_place();
-      *place = {i, 10 + i, 4096};
-      table.put_logged(++m_sequence, key(i), std::string(1000, 'v'), place, 8);
+      LogAddress* address = table.new_address();
+      *address = {i, 10 + i, 4096};
+      table.put_logged(++m_sequence, key(i), std::string(1000, 'v'), address, 8);
     }
     return m_tree->flush(table, {m_sequence, 1, 10'000, 4096, 7}, {});
   }
@@ -214,16 +215,16 @@ class FullManifestTest : public TreeSpaceTest {
   static std::string key(uint64_t i) { return "key" + std::to_string(1000 + i); }
 };
 
-TEST_F(FullManifestTest, AFlushMergesRunsToMakeRoom) {
+TEST_F(FullManifestTest, AFlushCompactsRunsToMakeRoom) {
   ASSERT_TRUE(put(0, kSegments).ok());
   for (uint64_t i = 0; i < 20; ++i) {
     const Status status = remove(i, 1);
     ASSERT_TRUE(status.ok()) << "flush " << i << ": " << status.to_string();
   }
-  EXPECT_GT(m_tree->statistics().merges, 0u);
+  EXPECT_GT(m_tree->statistics().compactions, 0u);
 }
 
-// Runs that cannot be merged are put aside; others may do.
+// Runs that cannot be compacted are quarantined; others may do.
 TEST_F(FullManifestTest, ABlockThatCannotBeReadDoesNotEndTheFlushes) {
   ASSERT_TRUE(put(0, kSegments).ok());
   m_env.set_bad(SimBad::reads, "/db/tree", 0, uint64_t{1} << 30);
@@ -243,7 +244,7 @@ TEST_F(FullManifestTest, ItSaysWhatItIsAndGoesOnWhenSegmentsAreGone) {
     EXPECT_TRUE(m_tree->failure().ok());
   }
   ASSERT_TRUE(remove(0, 50).ok());
-  ASSERT_TRUE(m_tree->merge_all({}).ok());
+  ASSERT_TRUE(m_tree->compact_all({}).ok());
   std::set<uint64_t> gone;
   for (uint64_t i = 0; i < 50; ++i) {
     gone.insert(10 + i);
@@ -284,7 +285,7 @@ TEST(TreeSpaceCrashTest, AManifestThatWasWrittenInPartLosesNothing) {
       number += flush(number).ok() ? 1 : 0;
     }
     bool did = false;
-    ASSERT_TRUE(tree->merge_once({}, &did).ok());
+    ASSERT_TRUE(tree->compact_once({}, &did).ok());
     tree.reset();
     CrashImages images(env.trace(), {.samples = 32});
     for (uint64_t sample = 0; sample < 150; ++sample) {

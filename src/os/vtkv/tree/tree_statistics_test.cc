@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Are the tree's figures what was done?
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@ class TreeStatisticsTest : public TreeFixture {
  protected:
   void SetUp() override {
     m_options.geometry.zone_bytes = 1 << 20;
-    m_options.runs_per_level = m_options.growth_factor = 8;  // nothing is merged by itself
+    m_options.runs_per_level = m_options.growth_factor = 8;  // nothing is compacted by itself
   }
   void flush(int first, int end, size_t value_bytes) {
     MemTable table;
@@ -30,18 +31,18 @@ TEST_F(TreeStatisticsTest, WhatWasWrittenIsAllThatTheRunsHold) {
   EXPECT_EQ(m_tree->statistics().flush_bytes, m_tree->statistics().live_bytes);
   flush(1000, 4000, 100);
   EXPECT_EQ(m_tree->statistics().flush_bytes, m_tree->statistics().live_bytes);
-  ASSERT_TRUE(m_tree->merge_all({1}).ok());
-  EXPECT_EQ(m_tree->statistics().merge_bytes, m_tree->statistics().live_bytes);
+  ASSERT_TRUE(m_tree->compact_all({1}).ok());
+  EXPECT_EQ(m_tree->statistics().compaction_bytes, m_tree->statistics().live_bytes);
 }
 
-TEST_F(TreeStatisticsTest, AMergeThatStitchesCountsItsFilter) {
+TEST_F(TreeStatisticsTest, ACompactionThatStitchesCountsItsFilter) {
   make();
   flush(0, 3000, 100);
   flush(3000, 6000, 100);
-  ASSERT_TRUE(m_tree->merge_all({1}).ok());
+  ASSERT_TRUE(m_tree->compact_all({1}).ok());
   const TreeStatistics statistics = m_tree->statistics();
   ASSERT_GT(statistics.stitched_bytes, 0u);
-  EXPECT_GE(statistics.merge_bytes, statistics.filter_bytes);
+  EXPECT_GE(statistics.compaction_bytes, statistics.filter_bytes);
   EXPECT_EQ(statistics.filter_read_bytes, 0u);
 }
 
@@ -52,7 +53,7 @@ TEST_F(TreeStatisticsTest, KeysReadForALongerFilterAreCounted) {
   for (int run = 0; run < 6; ++run) {
     flush(run * kEach, (run + 1) * kEach, 1);
   }
-  ASSERT_TRUE(m_tree->merge_all({1}).ok());
+  ASSERT_TRUE(m_tree->compact_all({1}).ok());
   const TreeStatistics statistics = m_tree->statistics();
   ASSERT_GT(statistics.stitched_bytes, 0u);
   EXPECT_GT(statistics.filter_read_bytes, uint64_t{kEach} * 10);

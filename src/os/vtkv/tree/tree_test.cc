@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The tree as a whole, against a model that keeps every version of every key.
 
 #include "vtkv/tree/tree.h"
@@ -47,8 +48,8 @@ class TreeTest : public testing::Test {
     }
     return result == Lookup::found ? value : result == Lookup::removed ? "(removed)" : "(absent)";
   }
-  void merge_all() {
-    const Status status = m_tree->merge_all({});
+  void compact_all() {
+    const Status status = m_tree->compact_all({});
     ASSERT_TRUE(status.ok()) << status.to_string();
   }
   void expect_sound() {
@@ -88,7 +89,7 @@ TEST_F(TreeTest, WhatWasFlushedIsThereAfterAReopen) {
   EXPECT_EQ(m_tree->newest_log_position().header_checksum, 7u);
 }
 
-TEST_F(TreeTest, TheOlderSlotHoldsTheLogBackByOneCheckpoint) {
+TEST_F(TreeTest, TheOlderManifestCopyHoldsTheLogBackByOneCheckpoint) {
   MemTable empty;
   ASSERT_TRUE(m_tree->flush(empty, position(10), {}).ok());
   ASSERT_TRUE(m_tree->flush(empty, position(20), {}).ok());
@@ -120,7 +121,7 @@ TEST_F(TreeTest, ANewerRunHidesAnOlderOne) {
   }
 }
 
-TEST_F(TreeTest, AMergeOfEverythingLeavesNoRemovals) {
+TEST_F(TreeTest, ACompactionOfEverythingLeavesNoTombstones) {
   MemTable first, second;
   first.put(1, "a", "old");
   first.put(2, "b", "old");
@@ -128,7 +129,7 @@ TEST_F(TreeTest, AMergeOfEverythingLeavesNoRemovals) {
   second.remove_range(4, "b", "z");
   flush(first);
   flush(second);
-  merge_all();
+  compact_all();
   EXPECT_EQ(read("a"), "(absent)");
   EXPECT_EQ(read("b"), "(absent)");
   EXPECT_EQ(m_tree->statistics().runs, 0u);
@@ -160,7 +161,7 @@ TEST_F(TreeTest, TakesValuesAndKeysLargerThanAZone) {
   expect_sound();
 }
 
-TEST_F(TreeTest, AVersionInUseOutlivesMerges) {
+TEST_F(TreeTest, AVersionInUseOutlivesCompactions) {
   MemTable first;
   for (SequenceNumber s = 1; s <= 1000; ++s) {
     first.put(s, "k" + std::to_string(s), "first");
@@ -173,7 +174,7 @@ TEST_F(TreeTest, AVersionInUseOutlivesMerges) {
       next.put(round * 1000 + s, "k" + std::to_string(s), "round" + std::to_string(round));
     }
     flush(next);
-    merge_all();
+    compact_all();
   }
   m_tree->cache()->resize(0);
   Lookup result;
@@ -192,7 +193,7 @@ TEST_F(TreeTest, SpaceIsReused) {
       next.put(round * 1000 + s, "k" + std::to_string(s), std::string(100, 'x'));
     }
     flush(next);
-    merge_all();
+    compact_all();
     if (round == 9) {
       early = m_tree->statistics().file_bytes;
     }
@@ -209,13 +210,13 @@ TEST_F(TreeTest, SpaceGoesBackToTheHostWhenEverythingIsRemoved) {
   const uint64_t before = m_sim.allocated_bytes();
   clear.remove_range(20001, "", "z");
   flush(clear);
-  merge_all();
+  compact_all();
   EXPECT_EQ(m_tree->statistics().runs, 0u);
-  ASSERT_TRUE(m_tree->flush(empty, position(20002), {}).ok());  // the older slot lets go
+  ASSERT_TRUE(m_tree->flush(empty, position(20002), {}).ok());  // the older copy lets go
   EXPECT_LT(m_sim.allocated_bytes(), before / 2);
 }
 
-TEST_F(TreeTest, MergesKeepTheNumberOfRunsLow) {
+TEST_F(TreeTest, CompactionsKeepTheNumberOfRunsLow) {
   SequenceNumber s = 0;
   uint32_t runs_max = 0;
   for (int round = 0; round < 100; ++round) {
@@ -226,16 +227,16 @@ TEST_F(TreeTest, MergesKeepTheNumberOfRunsLow) {
     }
     flush(next);
     for (bool did = true; did;) {
-      ASSERT_TRUE(m_tree->merge_once({}, &did).ok());
+      ASSERT_TRUE(m_tree->compact_once({}, &did).ok());
     }
     runs_max = std::max(runs_max, m_tree->statistics().runs);
   }
   EXPECT_LE(runs_max, 12u);
-  EXPECT_GT(m_tree->statistics().merges, 10u);
+  EXPECT_GT(m_tree->statistics().compactions, 10u);
   expect_sound();
 }
 
-TEST_F(TreeTest, AFullManifestMergesInsteadOfFailing) {
+TEST_F(TreeTest, AFullManifestCompactsInsteadOfFailing) {
   for (SequenceNumber s = 1; s <= 2000; ++s) {
     MemTable next;
     next.put(s, "k" + std::to_string(s), "v");
@@ -247,38 +248,40 @@ TEST_F(TreeTest, AFullManifestMergesInsteadOfFailing) {
 }
 
 TEST_F(TreeTest, AFlushNeverWaitsForMoreThanAFewRuns) {
-  m_options.merging = false;
+  m_options.auto_compaction = false;
   reopen();
-  uint64_t merged_before = 0, merged_most = 0;
+  uint64_t compacted_before = 0, compacted_most = 0;
   for (SequenceNumber s = 1; s <= 3000; ++s) {
     MemTable next;
     next.put(s, "k" + std::to_string(s * 7919 % 3001), std::string(100, 'v'));
     flush(next);
     const TreeStatistics statistics = m_tree->statistics();
-    merged_most = std::max(merged_most, statistics.merge_bytes + statistics.stitched_bytes - merged_before);
-    merged_before = statistics.merge_bytes + statistics.stitched_bytes;
+    compacted_most =
+        std::max(compacted_most, statistics.compaction_bytes + statistics.stitched_bytes - compacted_before);
+    compacted_before = statistics.compaction_bytes + statistics.stitched_bytes;
   }
-  EXPECT_GT(m_tree->statistics().merges, 10u);
-  EXPECT_LE(merged_most, 40u * 4096);  // sixteen runs of one block, or of those merged before
+  EXPECT_GT(m_tree->statistics().compactions, 10u);
+  EXPECT_LE(compacted_most, 40u * 4096);  // sixteen runs of one block, or of those compacted before
   expect_sound();
 }
 
-TEST_F(TreeTest, WithoutMergingRunsStay) {
-  m_options.merging = false;
+TEST_F(TreeTest, WithoutCompactionRunsStay) {
+  m_options.auto_compaction = false;
   reopen();
   for (SequenceNumber s = 1; s <= 50; ++s) {
     MemTable next;
     next.put(s, "k" + std::to_string(s), "v");
     flush(next);
     bool did = true;
-    ASSERT_TRUE(m_tree->merge_once({}, &did).ok());
+    ASSERT_TRUE(m_tree->compact_once({}, &did).ok());
     EXPECT_FALSE(did);
   }
   EXPECT_EQ(m_tree->statistics().runs, 50u);
   EXPECT_GT(m_tree->statistics().debt_bytes, 0u);
-  m_tree->set_merging(true);
+  m_options.auto_compaction = true;
+  reopen();
   for (bool did = true; did;) {
-    ASSERT_TRUE(m_tree->merge_once({}, &did).ok());
+    ASSERT_TRUE(m_tree->compact_once({}, &did).ok());
   }
   EXPECT_LT(m_tree->statistics().runs, 10u);
   EXPECT_EQ(m_tree->statistics().debt_bytes, 0u);
@@ -296,14 +299,14 @@ TEST_F(TreeTest, TheThresholdCanBeChangedAtRunTime) {
   m_tree->set_stitch_threshold(kNeverStitch);
   flush_keys(0);
   flush_keys(500);
-  merge_all();
+  compact_all();
   EXPECT_EQ(m_tree->statistics().stitched_bytes, 0u);
   m_tree->set_stitch_threshold(0);
-  const uint64_t copied = m_tree->statistics().merge_bytes;
+  const uint64_t copied = m_tree->statistics().compaction_bytes;
   flush_keys(1000);
-  merge_all();
+  compact_all();
   EXPECT_GT(m_tree->statistics().stitched_bytes, 100'000u);
-  EXPECT_LT(m_tree->statistics().merge_bytes, copied + 16'000);  // a filter and a descriptor
+  EXPECT_LT(m_tree->statistics().compaction_bytes, copied + 16'000);  // a filter and a descriptor
   EXPECT_EQ(read("k10700"), std::string(100, 'v'));
   expect_sound();
 }
@@ -323,7 +326,7 @@ TEST_F(TreeTest, ZonesCanBeEmptied) {
     entries += zone.entries;
     live += zone.live_bytes;
     EXPECT_LE(zone.live_bytes, 64u << 10);
-    EXPECT_EQ(zone.live_bytes > 0, zone.parts > 0);
+    EXPECT_EQ(zone.live_bytes > 0, zone.fragments > 0);
     EXPECT_TRUE(zone.in_use || zone.live_bytes == 0);
   }
   EXPECT_NEAR(static_cast<double>(entries), 6000, 6000 * 0.02);  // cut at zone borders by bytes
@@ -340,7 +343,7 @@ TEST_F(TreeTest, ZonesCanBeEmptied) {
       }
     }
   }
-  MemTable empty;  // the older slot lets go
+  MemTable empty;  // the older copy lets go
   ASSERT_TRUE(m_tree->flush(empty, position(s), {}).ok());
   for (const uint64_t zone : zones) {
     EXPECT_FALSE(m_tree->zone_usage()[zone].in_use) << zone;
@@ -370,14 +373,14 @@ TEST_F(TreeTest, TheTopOfTheIndexIsSmall) {
   EXPECT_GT(m_tree->statistics().index_bytes, 0u);
 }
 
-TEST_F(TreeTest, AStoppedTreeDoesNotMerge) {
+TEST_F(TreeTest, AStoppedTreeDoesNotCompact) {
   for (SequenceNumber s = 1; s <= 5; ++s) {
     MemTable next;
     next.put(s, "k" + std::to_string(s), "v");
     flush(next);
   }
   m_tree->stop();
-  EXPECT_EQ(m_tree->merge_all({}).code(), Status::Code::busy);
+  EXPECT_EQ(m_tree->compact_all({}).code(), Status::Code::busy);
   EXPECT_EQ(read("k1"), "v");
 }
 
@@ -396,7 +399,7 @@ TEST_F(TreeTest, WorksOnTheHostToo) {
     }
     flush(table);
   }
-  merge_all();
+  compact_all();
   reopen();
   for (SequenceNumber s = 1; s <= 3000; ++s) {
     ASSERT_EQ(read("k" + std::to_string(s)), std::to_string(6000 + s));
@@ -409,12 +412,12 @@ TEST_F(TreeTest, WorksOnTheHostToo) {
 // Every version of every key, by the definition.
 class Model {
  public:
-  struct Removal {
+  struct Tombstone {
     SequenceNumber sequence;
     std::string begin, end;
   };
   std::map<std::string, std::map<SequenceNumber, std::optional<std::string>>> versions;
-  std::vector<Removal> removals;
+  std::vector<Tombstone> tombstones;
 
   std::optional<std::string> get(const std::string& key, SequenceNumber at_most) const {
     SequenceNumber newest = 0;
@@ -427,8 +430,9 @@ class Model {
         }
       }
     }
-    for (const Removal& removal : removals) {
-      if (removal.begin <= key && key < removal.end && removal.sequence <= at_most && removal.sequence > newest) {
+    for (const Tombstone& tombstone : tombstones) {
+      if (tombstone.begin <= key && key < tombstone.end && tombstone.sequence <= at_most &&
+          tombstone.sequence > newest) {
         return std::nullopt;
       }
     }
@@ -441,7 +445,7 @@ class TreeModelTest : public TreeTest, public testing::WithParamInterface<int> {
   void SetUp() override {
     constexpr uint64_t kThresholds[] = {0, 8 << 10, kNeverStitch};
     m_options.stitch_threshold_bytes = kThresholds[GetParam() % 3];
-    m_options.purge_removals_min = GetParam() % 2;
+    m_options.purge_tombstones_min = GetParam() % 2;
     TreeTest::SetUp();
   }
   // Close to those of the same memtable, so that there is something to stitch.
@@ -450,7 +454,7 @@ class TreeModelTest : public TreeTest, public testing::WithParamInterface<int> {
   void fill(MemTable* table, int operations) {
     m_window = m_random() % 300;
     const bool cleans_up = m_random() % 3 == 0;
-    const uint64_t rarity = m_options.purge_removals_min > 0 ? 200 : 4;  // of range removals: they keep purges away
+    const uint64_t rarity = m_options.purge_tombstones_min > 0 ? 200 : 4;  // of range tombstones: they keep purges away
     for (; operations > 0; --operations) {
       ++m_sequence;
       const std::string k = key();
@@ -464,7 +468,7 @@ class TreeModelTest : public TreeTest, public testing::WithParamInterface<int> {
           const std::string end = key();
           if (k < end && m_random() % rarity == 0) {
             table->remove_range(m_sequence, k, end);
-            m_model.removals.push_back({m_sequence, k, end});
+            m_model.tombstones.push_back({m_sequence, k, end});
             break;
           }
           [[fallthrough]];
@@ -501,8 +505,8 @@ class TreeModelTest : public TreeTest, public testing::WithParamInterface<int> {
   // Merges the runs' iterators by brute force.
   std::map<std::string, std::string> scan(const Version& version, SequenceNumber at_most, bool backward) {
     std::vector<std::unique_ptr<EntryIterator>> iterators;
-    std::vector<std::shared_ptr<const RangeRemovals>> removals;
-    version.new_iterators("", "", &iterators, &removals);
+    std::vector<std::shared_ptr<const RangeTombstones>> tombstones;
+    version.new_iterators("", "", &iterators, &tombstones);
     std::map<std::string, std::pair<SequenceNumber, std::optional<std::string>>> newest;
     for (const auto& iterator : iterators) {
       for (backward ? iterator->seek_to_last() : iterator->seek_to_first(); iterator->valid();
@@ -510,9 +514,8 @@ class TreeModelTest : public TreeTest, public testing::WithParamInterface<int> {
         const Entry& entry = iterator->entry();
         auto& state = newest[std::string(entry.key)];
         if (entry.sequence <= at_most && entry.sequence > state.first) {
-          state = {entry.sequence, entry.type == EntryType::removal
-                                       ? std::nullopt
-                                       : std::optional<std::string>(entry.value)};
+          state = {entry.sequence,
+                   entry.type == EntryType::tombstone ? std::nullopt : std::optional<std::string>(entry.value)};
         }
       }
       EXPECT_TRUE(iterator->status().ok());
@@ -520,8 +523,8 @@ class TreeModelTest : public TreeTest, public testing::WithParamInterface<int> {
     std::map<std::string, std::string> result;
     for (const auto& [k, state] : newest) {
       SequenceNumber covering = 0;
-      for (const auto& removal : removals) {
-        covering = std::max(covering, removal ? removal->covering(k, at_most) : 0);
+      for (const auto& tombstone : tombstones) {
+        covering = std::max(covering, tombstone ? tombstone->covering(k, at_most) : 0);
       }
       if (state.second && covering < state.first) {
         result[k] = *state.second;
@@ -536,7 +539,7 @@ class TreeModelTest : public TreeTest, public testing::WithParamInterface<int> {
   Model m_model;
 };
 
-TEST_P(TreeModelTest, AgreesWithTheModelThroughFlushesMergesAndReopens) {
+TEST_P(TreeModelTest, AgreesWithTheModelThroughFlushesCompactionsAndReopens) {
   std::set<SequenceNumber> snapshots;
   uint64_t stitched = 0, purges = 0;
   for (int round = 0; round < 40; ++round) {
@@ -552,10 +555,10 @@ TEST_P(TreeModelTest, AgreesWithTheModelThroughFlushesMergesAndReopens) {
     const std::vector<SequenceNumber> held(snapshots.begin(), snapshots.end());
     ASSERT_TRUE(m_tree->flush(table, position(m_sequence), held).ok());
     for (bool did = m_random() % 4 == 0; did;) {
-      ASSERT_TRUE(m_tree->merge_once(held, &did).ok());
+      ASSERT_TRUE(m_tree->compact_once(held, &did).ok());
     }
     if (m_random() % 12 == 0) {
-      ASSERT_TRUE(m_tree->merge_all(held).ok());
+      ASSERT_TRUE(m_tree->compact_all(held).ok());
     }
     if (m_random() % 6 == 0) {
       stitched += m_tree->statistics().stitched_bytes;
@@ -574,16 +577,16 @@ TEST_P(TreeModelTest, AgreesWithTheModelThroughFlushesMergesAndReopens) {
   stitched += m_tree->statistics().stitched_bytes;
   if (m_options.stitch_threshold_bytes == 0) {
     EXPECT_GT(stitched, 0u);
-  } else if (m_options.stitch_threshold_bytes == kNeverStitch && m_options.purge_removals_min == 0) {
+  } else if (m_options.stitch_threshold_bytes == kNeverStitch && m_options.purge_tombstones_min == 0) {
     EXPECT_EQ(stitched, 0u);
   }
   purges += m_tree->statistics().purges;
-  if (m_options.purge_removals_min == 0) {
+  if (m_options.purge_tombstones_min == 0) {
     EXPECT_EQ(purges, 0u);
   } else if (GetParam() % 4 == 3) {  // the others may have held a snapshot all the time
     EXPECT_GT(purges, 0u);
   }
-  ASSERT_TRUE(m_tree->merge_all({}).ok());
+  ASSERT_TRUE(m_tree->compact_all({}).ok());
   check(m_sequence);
   expect_sound();
 }

@@ -1,4 +1,5 @@
-// Flush, merge and readers at the same time, on the host.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Flush, compaction and readers at the same time, on the host.
 
 #include <gtest/gtest.h>
 
@@ -7,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 #include "vtkv/tree/tree.h"
 
 namespace vtkv {
@@ -62,7 +63,7 @@ TEST(TreeThreads, ReadersSeeWholeRoundsWhileRunsComeAndGo) {
   threads.emplace_back([&] {
     while (!done) {
       bool did = false;
-      wrong += !tree->merge_once({}, &did).ok();
+      wrong += !tree->compact_once({}, &did).ok();
       if (!did) {
         std::this_thread::yield();
       }
@@ -88,7 +89,7 @@ TEST(TreeThreads, ReadersSeeWholeRoundsWhileRunsComeAndGo) {
     thread.join();
   }
   EXPECT_EQ(wrong, 0);
-  EXPECT_GT(tree->statistics().merges, 0u);
+  EXPECT_GT(tree->statistics().compactions, 0u);
   std::vector<std::string> findings;
   tree->verify(&findings);
   EXPECT_TRUE(findings.empty());

@@ -1,4 +1,5 @@
-// Flush and merge at the same time, each left in the middle of its steps, while I/O fails.
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Flush and compaction at the same time, each left in the middle of its steps, while I/O fails.
 
 #include <gtest/gtest.h>
 
@@ -42,7 +43,7 @@ class TreeWorkers {
   // Until all rounds are in the tree, or both workers have met an error.
   void run() {
     const auto flusher = m_env.start_worker("flush", 0, [this](IoQueue&) { return flush_step(); });
-    const auto merger = m_env.start_worker("merge", 0, [this](IoQueue&) { return merge_step(); });
+    const auto compactor = m_env.start_worker("compaction", 0, [this](IoQueue&) { return compaction_step(); });
     m_env.run_until_idle();
   }
 
@@ -70,7 +71,8 @@ class TreeWorkers {
       std::string value;
       const Status status = m_tree->current()->get(key_of(i), UINT64_MAX, &result, &value);
       const auto expected = content.find(key_of(i));
-      if (!status.ok() || (result == Lookup::found ? value : "") != (expected == content.end() ? "" : expected->second)) {
+      if (!status.ok() ||
+          (result == Lookup::found ? value : "") != (expected == content.end() ? "" : expected->second)) {
         return "wrong data under " + key_of(i);
       }
     }
@@ -105,9 +107,9 @@ class TreeWorkers {
     return NextStep::now();
   }
 
-  NextStep merge_step() {
+  NextStep compaction_step() {
     bool did = false;
-    const Status status = m_tree->merge_once({}, &did);
+    const Status status = m_tree->compact_once({}, &did);
     m_failed = m_failed || !status.ok();
     return !status.ok() || (!did && (m_failed || m_flushed == kRounds)) ? NextStep::on_event() : NextStep::now();
   }
@@ -167,8 +169,9 @@ TEST(TreeWorkersMutationTest, ZonesFreedAfterAFailedCheckpointAreNoticed) {
 
 // --- snapshots ----------------------------------------------------------------------------------------
 
-// What a snapshot at 350 reads after a merge that was asked for just before: when the merge asks for the list, a version
-// of before the snapshot and one of behind it are flushed together. The list that it gets is of before all that.
+// What a snapshot at 350 reads after a compaction that was asked for just before: when the compaction asks for the
+// list, a version of before the snapshot and one of behind it are flushed together. The list that it gets is of before
+// all that.
 std::string read_through_late_snapshot(const Options::Mutations& mutations) {
   SimEnv env;
   Options options;
@@ -179,7 +182,8 @@ std::string read_through_late_snapshot(const Options::Mutations& mutations) {
   EXPECT_TRUE(Tree::create(&env, "/db", options.geometry, Uuid{1, 2, 3}, {}).ok());
   std::unique_ptr<Tree> tree;
   EXPECT_TRUE(Tree::open(&env, "/db", options, &tree).ok());
-  const auto flush = [&](std::initializer_list<SequenceNumber> sequences, const std::vector<SequenceNumber>& snapshots) {
+  const auto flush = [&](std::initializer_list<SequenceNumber> sequences,
+                         const std::vector<SequenceNumber>& snapshots) {
     MemTable table;
     for (const SequenceNumber sequence : sequences) {
       table.put(sequence, "key", std::to_string(sequence));
@@ -198,7 +202,7 @@ std::string read_through_late_snapshot(const Options::Mutations& mutations) {
     return std::vector<SequenceNumber>();
   };
   bool did = false;
-  EXPECT_TRUE(tree->merge_once(source, &did).ok());
+  EXPECT_TRUE(tree->compact_once(source, &did).ok());
   EXPECT_TRUE(did && asked);
   Lookup result = Lookup::absent;
   std::string value;
@@ -206,7 +210,9 @@ std::string read_through_late_snapshot(const Options::Mutations& mutations) {
   return result == Lookup::found ? value : "nothing";
 }
 
-TEST(TreeSnapshotsTest, AMergeAsksForThemWhenItHasClaimedItsRuns) { EXPECT_EQ(read_through_late_snapshot({}), "300"); }
+TEST(TreeSnapshotsTest, ACompactionAsksForThemWhenItHasClaimedItsRuns) {
+  EXPECT_EQ(read_through_late_snapshot({}), "300");
+}
 
 TEST(TreeSnapshotsTest, TheyAreLostWhenItAsksBefore) {
   Options::Mutations mutations;

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Which zones the tree uses, and how they become free.
 #include <algorithm>
 
-#include "vtkv/tree/older_runs.h"
+#include "vtkv/compaction/older_runs.h"
 #include "vtkv/tree/tree_impl.h"
 
 namespace vtkv {
@@ -23,42 +24,42 @@ std::vector<ZoneUsage> TreeImpl::zone_usage() const {
     }
   }
   for (const auto& run : current_runs()) {
-    run->for_each_piece([&](uint64_t offset, uint64_t bytes, uint64_t entries) {
+    run->for_each_extent([&](uint64_t offset, uint64_t bytes, uint64_t entries) {
       for (uint64_t zone = offset / zone_bytes; zone * zone_bytes < offset + bytes && zone < zones.size(); ++zone) {
         const uint64_t begin = std::max(offset, zone * zone_bytes);
         const uint64_t end = std::min(offset + bytes, (zone + 1) * zone_bytes);
         zones[zone].live_bytes += end - begin;
         zones[zone].entries += entries * (end - begin) / bytes;
-        ++zones[zone].parts;
+        ++zones[zone].fragments;
       }
     });
   }
   return zones;
 }
 
-// Filter and range removals stay unless they lie there as well.
+// Filter and range tombstones stay unless they lie there as well.
 Status TreeImpl::move_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
                               const StitchPolicy& policy, Moved* moved) {
   const std::shared_ptr<const Run>& run = claimed.inputs.front();
-  const MergePace pace = [&](uint64_t) { return give_way(claimed.level); };
-  RunWriter writer(m_env, m_reader, merge_settings(claimed.level, pace));
-  const RangeRemovals none;
+  const CompactionPace pace = [&](uint64_t) { return give_way(claimed.level); };
+  RunWriter writer(m_env, m_reader, compaction_settings(claimed.level, pace));
+  const RangeTombstones none;
   const OlderRuns older(claimed.below, 0);
   ValueDelta delta;
-  Reducer reducer(&snapshots, &none, &older, &delta);
-  VTKV_RETURN_IF_ERROR(StitchMerge({run}, &reducer, policy, pace, &writer).run());
+  CompactionIterator compaction_iterator(&snapshots, &none, &older, &delta);
+  VTKV_RETURN_IF_ERROR(StitchCompaction({run}, &compaction_iterator, policy, pace, &writer).run());
   std::shared_ptr<const Run> left;
   VTKV_RETURN_IF_ERROR(writer.finish_as(*run, policy.must_move, &left));
   count_written(writer.written_bytes(), writer.stitched_bytes());
   *moved = {true, writer.copied_bytes(), writer.written_bytes()};
-  VTKV_RETURN_IF_ERROR(install_merge(claimed.inputs, left ? Runs{left} : Runs(), delta));
-  count(&TreeStatistics::merges);
+  VTKV_RETURN_IF_ERROR(install_compaction(claimed.inputs, left ? Runs{left} : Runs(), delta));
+  count(&TreeStatistics::compactions);
   return {};
 }
 
 Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max, const SnapshotSource& given,
                              Moved* moved) {
-  std::lock_guard merge_lock(m_merge_lock);
+  MutexLock compaction_lock(m_compaction_lock);
   *moved = {};
   const SnapshotSource snapshots = listed(given);
   VTKV_RETURN_IF_ERROR(failure());
@@ -66,7 +67,7 @@ Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max
   VTKV_RETURN_IF_ERROR(install_unlisted(&did));
   StitchPolicy policy;
   policy.bytes_min = 0;
-  policy.reduces = false;
+  policy.drops_tombstones = false;
   policy.must_move = [&](uint64_t offset, uint64_t bytes) {
     const auto first = zones.lower_bound(offset / m_geometry.zone_bytes);
     return first != zones.end() && *first * m_geometry.zone_bytes < offset + bytes;
@@ -74,14 +75,13 @@ Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max
   const auto choose = [&](const Runs& runs, const std::set<uint64_t>& busy) {
     for (size_t i = runs.size(); i-- > 0;) {
       bool concerned = false;
-      runs[i]->for_each_piece([&](uint64_t offset, uint64_t bytes, uint64_t) {
-        concerned = concerned || policy.must_move(offset, bytes);
-      });
+      runs[i]->for_each_extent(
+          [&](uint64_t offset, uint64_t bytes, uint64_t) { concerned = concerned || policy.must_move(offset, bytes); });
       if (concerned && !busy.contains(runs[i]->location().run_id)) {
-        return MergeChoice{i, 1, runs[i]->location().level};
+        return CompactionChoice{i, 1, runs[i]->location().level};
       }
     }
-    return MergeChoice();
+    return CompactionChoice();
   };
   Claim claimed;
   if (!claim(choose, &claimed)) {
@@ -99,14 +99,14 @@ Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max
   return status;
 }
 
-// Every merge leaves what it replaced to the older slot, up to the size of the tree. With no merge to come, one more
-// checkpoint lets go of it, when it is worth that.
+// Every compaction leaves what it replaced to the older copy, up to the size of the tree. With no compaction to come,
+// one more checkpoint lets go of it, when it is worth that.
 Status TreeImpl::let_go_of_replaced(bool* did) {
   constexpr uint64_t kWorthOf = 8;  // a part of what the runs take
   Runs replaced, runs;
   {
-    std::lock_guard lock(m_lock);
-    replaced = m_slots[(m_epoch + 1) % 2].runs;
+    MutexLock lock(m_lock);
+    replaced = m_copies[(m_epoch + 1) % 2].runs;
     runs = m_current->runs();
   }
   std::erase_if(replaced, [&](const auto& run) { return std::find(runs.begin(), runs.end(), run) != runs.end(); });

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tree/version.h"
 
-#include "vtkv/tree/run_iterator.h"
+#include "vtkv/table/run_iterator.h"
 #include "vtkv/util/hash.h"
 
 namespace vtkv {
@@ -12,14 +13,14 @@ class RunLookups final : public AscendingLookups {
  public:
   explicit RunLookups(const std::vector<std::shared_ptr<const Run>>& runs) {
     for (const auto& run : runs) {
-      m_places.push_back({run.get(), nullptr});
+      m_cursors.push_back({run.get(), nullptr});
     }
   }
   Status get(std::string_view key, Lookup* result, std::string* value) override {
     *result = Lookup::absent;
     const uint64_t key_hash = hash64(key);
-    for (Place& place : m_places) {
-      VTKV_RETURN_IF_ERROR(place.run->get_ahead(key, key_hash, &place.iterator, result, value));
+    for (Cursor& cursor : m_cursors) {
+      VTKV_RETURN_IF_ERROR(cursor.run->get_ahead(key, key_hash, &cursor.iterator, result, value));
       if (*result != Lookup::absent) {
         return {};
       }
@@ -28,11 +29,11 @@ class RunLookups final : public AscendingLookups {
   }
 
  private:
-  struct Place {
+  struct Cursor {
     const Run* run;
     std::unique_ptr<RunIterator> iterator;
   };
-  std::vector<Place> m_places;
+  std::vector<Cursor> m_cursors;
 };
 
 }  // namespace
@@ -49,20 +50,18 @@ Status RunVersion::get(std::string_view key, SequenceNumber at_most, Lookup* res
   return {};
 }
 
-std::unique_ptr<AscendingLookups> RunVersion::ascending_lookups() const {
-  return std::make_unique<RunLookups>(m_runs);
-}
+std::unique_ptr<AscendingLookups> RunVersion::ascending_lookups() const { return std::make_unique<RunLookups>(m_runs); }
 
 void RunVersion::new_iterators(std::string_view lower, std::string_view upper,
                                std::vector<std::unique_ptr<EntryIterator>>* iterators,
-                               std::vector<std::shared_ptr<const RangeRemovals>>* removals) const {
+                               std::vector<std::shared_ptr<const RangeTombstones>>* tombstones) const {
   for (const auto& run : m_runs) {
     if (!run->overlaps(lower, upper)) {
       continue;
     }
     iterators->push_back(run->new_iterator());
-    const bool any = run->range_removals()->overlaps(lower, upper);
-    removals->push_back(any ? run->range_removals() : nullptr);
+    const bool any = run->range_tombstones()->overlaps(lower, upper);
+    tombstones->push_back(any ? run->range_tombstones() : nullptr);
   }
 }
 

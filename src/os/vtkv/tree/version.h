@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The tree's implementation of Version: runs, newest first.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "vtkv/tree/run.h"
+#include "vtkv/table/run.h"
 #include "vtkv/tree/tree.h"
 
 namespace vtkv {
@@ -17,7 +18,7 @@ class RunVersion final : public Version {
   std::unique_ptr<AscendingLookups> ascending_lookups() const override;
   void new_iterators(std::string_view lower, std::string_view upper,
                      std::vector<std::unique_ptr<EntryIterator>>* iterators,
-                     std::vector<std::shared_ptr<const RangeRemovals>>* removals) const override;
+                     std::vector<std::shared_ptr<const RangeTombstones>>* tombstones) const override;
 
   const std::vector<std::shared_ptr<const Run>>& runs() const { return m_runs; }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tree/version.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ class AscendingLookupsTest : public TreeFixture {
     make();
   }
   static std::string key(uint64_t i) { return "key" + std::to_string(100000 + i); }
-  // Runs of every density, with removals of both kinds, and with versions that go on over block ends.
+  // Runs of every density, with tombstones of both kinds, and with versions that go on over block ends.
   void fill() {
     constexpr uint64_t kSteps[] = {1, 3, 50};
     std::vector<SequenceNumber> snapshots;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/util/coding.h"
 
 #include <limits>
@@ -61,10 +62,6 @@ char* encode_varint64(char* to, uint64_t value) {
   }
   *to++ = static_cast<char>(value);
   return to;
-}
-
-size_t varint_length(uint64_t value) {
-  return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7;
 }
 
 void put_varint64(std::string* to, uint64_t value) {

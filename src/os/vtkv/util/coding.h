@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Integers and strings as bytes.
 //
 // put_* appends to a string. get_* decodes at the start of a cursor and moves it on; it returns false,
@@ -19,15 +20,8 @@ inline constexpr size_t kMaxVarint64Bytes = 10;
 
 // Fixed width, little endian: for structures that are read back field by field.
 
-inline void encode_fixed16(char* to, uint16_t value) { std::memcpy(to, &value, sizeof value); }
 inline void encode_fixed32(char* to, uint32_t value) { std::memcpy(to, &value, sizeof value); }
-inline void encode_fixed64(char* to, uint64_t value) { std::memcpy(to, &value, sizeof value); }
 
-inline uint16_t decode_fixed16(const char* from) {
-  uint16_t value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
 inline uint32_t decode_fixed32(const char* from) {
   uint32_t value;
   std::memcpy(&value, from, sizeof value);
@@ -50,11 +44,6 @@ bool get_fixed64(std::string_view* cursor, uint64_t* value);
 
 // Fixed width, big endian: the order of the bytes is the order of the numbers, for use in keys.
 
-inline void encode_ordered32(char* to, uint32_t value) { encode_fixed32(to, __builtin_bswap32(value)); }
-inline void encode_ordered64(char* to, uint64_t value) { encode_fixed64(to, __builtin_bswap64(value)); }
-inline uint32_t decode_ordered32(const char* from) { return __builtin_bswap32(decode_fixed32(from)); }
-inline uint64_t decode_ordered64(const char* from) { return __builtin_bswap64(decode_fixed64(from)); }
-
 void put_ordered32(std::string* to, uint32_t value);
 void put_ordered64(std::string* to, uint64_t value);
 bool get_ordered32(std::string_view* cursor, uint32_t* value);
@@ -64,7 +53,6 @@ bool get_ordered64(std::string_view* cursor, uint64_t* value);
 
 // Writes at most kMaxVarint64Bytes; returns the end.
 char* encode_varint64(char* to, uint64_t value);
-size_t varint_length(uint64_t value);
 void put_varint32(std::string* to, uint32_t value);
 void put_varint64(std::string* to, uint64_t value);
 bool get_varint32(std::string_view* cursor, uint32_t* value);
@@ -76,5 +64,20 @@ bool get_length_prefixed(std::string_view* cursor, std::string_view* value);
 
 // The next `length` bytes as they are.
 bool get_bytes(std::string_view* cursor, size_t length, std::string_view* value);
+
+// Signed numbers as varints: 0, -1, 1, -2, … become 0, 1, 2, 3, …
+
+inline void put_signed(std::string* to, int64_t value) {
+  put_varint64(to, static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63));
+}
+
+inline bool get_signed(std::string_view* cursor, int64_t* value) {
+  uint64_t raw = 0;
+  if (!get_varint64(cursor, &raw)) {
+    return false;
+  }
+  *value = static_cast<int64_t>(raw >> 1 ^ (~(raw & 1) + 1));
+  return true;
+}
 
 }  // namespace vtkv

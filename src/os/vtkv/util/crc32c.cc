@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/util/crc32c.h"
 
 #include <isa-l/crc.h>
@@ -60,22 +61,22 @@ constexpr ShiftTable kShiftTable = make_shift_table(kTableLength);
 
 uint32_t crc32c_extend(uint32_t crc, const void* data, size_t length) {
   // The library takes an int and a pointer that is not const, and leaves both inversions to its caller.
-  constexpr size_t kMaxPiece = 1U << 30;
+  constexpr size_t kMaxSlice = 1U << 30;
   auto* bytes = static_cast<unsigned char*>(const_cast<void*>(data));
   uint32_t state = ~crc;
   while (length != 0) {
-    const size_t piece = std::min(length, kMaxPiece);
-    state = crc32_iscsi(bytes, static_cast<int>(piece), state);
-    bytes += piece;
-    length -= piece;
+    const size_t slice = std::min(length, kMaxSlice);
+    state = crc32_iscsi(bytes, static_cast<int>(slice), state);
+    bytes += slice;
+    length -= slice;
   }
   return ~state;
 }
 
 uint32_t crc32c_combine(uint32_t crc_a, uint32_t crc_b, uint64_t length_b) {
   if (length_b == kTableLength) {
-    return kShiftTable[0][crc_a & 0xff] ^ kShiftTable[1][(crc_a >> 8) & 0xff] ^
-           kShiftTable[2][(crc_a >> 16) & 0xff] ^ kShiftTable[3][crc_a >> 24] ^ crc_b;
+    return kShiftTable[0][crc_a & 0xff] ^ kShiftTable[1][(crc_a >> 8) & 0xff] ^ kShiftTable[2][(crc_a >> 16) & 0xff] ^
+           kShiftTable[3][crc_a >> 24] ^ crc_b;
   }
   return multiply(crc_a, shift_operator(length_b)) ^ crc_b;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // CRC-32C (Castagnoli; polynomial 0x1EDC6F41, initial and final value all ones), computed by a library
 // that uses the CPU's instructions. Thread-safe.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/util/features.h"
 
 #include <algorithm>
@@ -10,12 +11,12 @@ namespace vtkv {
 namespace {
 
 constexpr size_t kNameBytesMax = 63;
-constexpr Features::Names Features::*kClasses[] = {&Features::compat, &Features::ro_compat, &Features::incompat};
+constexpr Features::Names Features::* kClasses[] = {&Features::compat, &Features::ro_compat, &Features::incompat};
 
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kNameBytesMax && std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-         });
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
 }
 
 Features::Names unknown(const Features::Names& names, const Features::Names& known) {
@@ -27,7 +28,7 @@ Features::Names unknown(const Features::Names& names, const Features::Names& kno
 }  // namespace
 
 void Features::add(const Features& others) {
-  for (Names Features::*const names : kClasses) {
+  for (Names Features::* const names : kClasses) {
     (this->*names).insert((others.*names).begin(), (others.*names).end());
   }
 }
@@ -68,8 +69,8 @@ Status Features::check(std::string_view what, const Features& known, bool to_wri
   const std::string has(std::string(what) + ": a newer program wrote here, with ");
   const std::string remedy = "; use that program, or a later one";
   if (const Names names = unknown(incompat, known.incompat); !names.empty()) {
-    return Status::unsupported(has + "features that this program does not know and cannot read without: " +
-                               to_text(names) + remedy);
+    return Status::unsupported(
+        has + "features that this program does not know and cannot read without: " + to_text(names) + remedy);
   }
   if (const Names names = unknown(ro_compat, known.ro_compat); to_write && !names.empty()) {
     return Status::unsupported(has + "features that this program does not know: " + to_text(names) +

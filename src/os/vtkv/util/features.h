@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What a program has to know to use what another one wrote: names, kept in SwimStore's superblock and in vtkv's
 // manifest. Ceph's CompatSet and the three masks of ext4 do the same with numbers; a name lets a program that does not
 // know a feature say which one.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/util/features.h"
 
 #include <gtest/gtest.h>
@@ -36,9 +37,9 @@ TEST(Features, MalformedBytesAreRefused) {
   for (size_t length = 0; length <= good.size(); ++length) {
     EXPECT_EQ(Features::decode(good.substr(0, length), &read), between.contains(length)) << length;
   }
-  for (const std::string& bad : {std::string("\3\1a", 3), std::string("\0\0", 2), std::string("\0\1A", 3),
-                                 std::string("\0\1 ", 3), std::string("\0\1a\0\1a", 6), std::string("\1\1a\0\1a", 6),
-                                 std::string("\0\100", 2) + std::string(64, 'x')}) {
+  for (const std::string& bad :
+       {std::string("\3\1a", 3), std::string("\0\0", 2), std::string("\0\1A", 3), std::string("\0\1 ", 3),
+        std::string("\0\1a\0\1a", 6), std::string("\1\1a\0\1a", 6), std::string("\0\100", 2) + std::string(64, 'x')}) {
     EXPECT_FALSE(Features::decode(bad, &read)) << hex_dump(bad);
   }
 }

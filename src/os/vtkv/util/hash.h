@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // 64-bit hashes for filters, caches and shard choice. Not for checksums on disk (crc32c.h) and not
 // cryptographic. The values of hash64 may be stored: XXH3's output is fixed for all versions.
 #pragma once

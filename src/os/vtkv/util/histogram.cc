@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/util/histogram.h"
 
 #include <algorithm>
@@ -33,17 +34,7 @@ void Histogram::raise_max(uint64_t value) {
 void Histogram::add(uint64_t value) {
   m_buckets[bucket_of(value)].fetch_add(1, std::memory_order_relaxed);
   m_count.fetch_add(1, std::memory_order_relaxed);
-  m_sum.fetch_add(value, std::memory_order_relaxed);
   raise_max(value);
-}
-
-void Histogram::clear() {
-  for (auto& bucket : m_buckets) {
-    bucket.store(0, std::memory_order_relaxed);
-  }
-  m_count.store(0, std::memory_order_relaxed);
-  m_sum.store(0, std::memory_order_relaxed);
-  m_max.store(0, std::memory_order_relaxed);
 }
 
 void Histogram::merge(const Histogram& other) {
@@ -51,13 +42,7 @@ void Histogram::merge(const Histogram& other) {
     m_buckets[i].fetch_add(other.m_buckets[i].load(std::memory_order_relaxed), std::memory_order_relaxed);
   }
   m_count.fetch_add(other.count(), std::memory_order_relaxed);
-  m_sum.fetch_add(other.sum(), std::memory_order_relaxed);
   raise_max(other.max());
-}
-
-double Histogram::mean() const {
-  const uint64_t values = count();
-  return values == 0 ? 0 : static_cast<double>(sum()) / static_cast<double>(values);
 }
 
 uint64_t Histogram::percentile(double fraction) const {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // How often each magnitude occurred, of latencies or sizes.
 //
 // Buckets are log-linear: 16 per power of two, so a percentile is at most 1/16 too high. Values below 16
@@ -15,14 +16,11 @@ namespace vtkv {
 class Histogram {
  public:
   void add(uint64_t value);
-  void clear();
   // Adds all of the other's counts.
   void merge(const Histogram& other);
 
   uint64_t count() const { return m_count.load(std::memory_order_relaxed); }
-  uint64_t sum() const { return m_sum.load(std::memory_order_relaxed); }
   uint64_t max() const { return m_max.load(std::memory_order_relaxed); }
-  double mean() const;
   // The upper bound of the bucket that holds the given fraction (0.99: p99) of the values, never above
   // max(); 0 when empty.
   uint64_t percentile(double fraction) const;
@@ -37,7 +35,6 @@ class Histogram {
 
   std::array<std::atomic<uint64_t>, kBuckets> m_buckets{};
   std::atomic<uint64_t> m_count{0};
-  std::atomic<uint64_t> m_sum{0};
   std::atomic<uint64_t> m_max{0};
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/util/histogram.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,6 @@ namespace {
 TEST(Histogram, EmptyAnswersZero) {
   const Histogram histogram;
   EXPECT_EQ(histogram.percentile(0.5), 0U);
-  EXPECT_EQ(histogram.mean(), 0);
 }
 
 TEST(Histogram, SmallValuesAreExact) {
@@ -23,7 +23,6 @@ TEST(Histogram, SmallValuesAreExact) {
   EXPECT_EQ(histogram.percentile(0.1), 0U);
   EXPECT_EQ(histogram.percentile(0.5), 4U);
   EXPECT_EQ(histogram.percentile(1.0), 9U);
-  EXPECT_EQ(histogram.mean(), 4.5);
 }
 
 TEST(Histogram, PercentilesAreAtMostASixteenthTooHigh) {
@@ -61,12 +60,8 @@ TEST(Histogram, MergeAddsUp) {
   b.add(1000);
   a.merge(b);
   EXPECT_EQ(a.count(), 3U);
-  EXPECT_EQ(a.sum(), 1004U);
   EXPECT_EQ(a.max(), 1000U);
   EXPECT_EQ(a.percentile(0.6), 3U);
-  a.clear();
-  EXPECT_EQ(a.count(), 0U);
-  EXPECT_EQ(a.percentile(1), 0U);
 }
 
 TEST(Histogram, ThreadsLoseNothing) {

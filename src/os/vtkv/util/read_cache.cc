@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/util/read_cache.h"
 
 #include <algorithm>
@@ -16,13 +17,13 @@ constexpr size_t kLeftMin = 16;
 }  // namespace
 
 size_t ReadCache::Hash::operator()(const Key& key) const {
-  return mix64(key.owner + mix64(key.place * kKinds + static_cast<size_t>(key.kind)));
+  return mix64(key.owner + mix64(key.address * kKinds + static_cast<size_t>(key.kind)));
 }
 
 std::shared_ptr<const Cached> ReadCache::find(const Key& key) {
   const size_t kind = static_cast<size_t>(key.kind);
   Shard& shard = shard_of(Hash()(key));
-  std::lock_guard lock(shard.lock);
+  MutexLock lock(shard.lock);
   const auto found = shard.by_key.find(key);
   if (found == shard.by_key.end()) {
     m_misses[kind].fetch_add(1, std::memory_order_relaxed);
@@ -41,8 +42,8 @@ void ReadCache::insert(const Key& key, std::shared_ptr<const Cached> cached) {
   }
   const size_t hash = Hash()(key);
   Shard& shard = shard_of(hash);
-  std::lock_guard lock(shard.lock);
-  const auto [place, is_new] = shard.by_key.try_emplace(key);
+  MutexLock lock(shard.lock);
+  const auto [found, is_new] = shard.by_key.try_emplace(key);
   if (!is_new) {
     return;  // another reader was faster
   }
@@ -50,7 +51,7 @@ void ReadCache::insert(const Key& key, std::shared_ptr<const Cached> cached) {
   Queue& queue = returns ? shard.proven : shard.fresh;
   queue.push_front({key, std::move(cached), bytes, 0});
   (returns ? shard.proven_bytes : shard.fresh_bytes) += bytes;
-  place->second = queue.begin();
+  found->second = queue.begin();
   m_bytes.fetch_add(bytes, std::memory_order_relaxed);
   evict(shard);
 }
@@ -58,7 +59,7 @@ void ReadCache::insert(const Key& key, std::shared_ptr<const Cached> cached) {
 void ReadCache::resize(size_t capacity_bytes) {
   m_shard_capacity_bytes.store(capacity_bytes / kShards, std::memory_order_relaxed);
   for (Shard& shard : m_shards) {
-    std::lock_guard lock(shard.lock);
+    MutexLock lock(shard.lock);
     evict(shard);
   }
 }

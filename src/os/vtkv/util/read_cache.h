@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What was read and checked, kept up to a number of bytes: blocks of the tree and values of the log, in one budget.
 //
 // Nothing is named by its address on disk: span ids and epochs are never reused, so that a recycled zone or log
@@ -16,10 +17,11 @@
 #include <deque>
 #include <list>
 #include <memory>
-#include <mutex>
 
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
+
+#include "vtkv/util/mutex.h"
 
 namespace vtkv {
 
@@ -33,14 +35,14 @@ class Cached {
 class ReadCache {
  public:
   enum class Kind : uint8_t {
-    block,  // a Block: `owner` is the id of its span, `place` its unit there
-    value,  // a CachedValue: `owner` is its segment's epoch, `place` its offset there
+    block,  // a Block: `owner` is the id of its span, `address` its unit there
+    value,  // a CachedValue: `owner` is its segment's epoch, `address` its offset there
   };
   static constexpr size_t kKinds = 2;
   struct Key {
     Kind kind = Kind::block;
     uint64_t owner = 0;
-    uint64_t place = 0;
+    uint64_t address = 0;
     bool operator==(const Key&) const = default;
   };
 
@@ -68,23 +70,22 @@ class ReadCache {
   };
   using Queue = std::list<Item>;  // the newest first
   struct Shard {
-    std::mutex lock;
-    Queue fresh, proven;
-    size_t fresh_bytes = 0, proven_bytes = 0;
-    boost::unordered_flat_map<Key, Queue::iterator, Hash> by_key;
+    Mutex lock;
+    Queue fresh GUARDED_BY(lock), proven GUARDED_BY(lock);
+    size_t fresh_bytes GUARDED_BY(lock) = 0, proven_bytes GUARDED_BY(lock) = 0;
+    boost::unordered_flat_map<Key, Queue::iterator, Hash> by_key GUARDED_BY(lock);
     // Hashes of keys that left `fresh` unused, the oldest first: who comes again soon goes to `proven` at once.
-    std::deque<uint64_t> left;
-    boost::unordered_flat_set<uint64_t> recently_left;
+    std::deque<uint64_t> left GUARDED_BY(lock);
+    boost::unordered_flat_set<uint64_t> recently_left GUARDED_BY(lock);
   };
   static constexpr size_t kShards = 16;
 
   Shard& shard_of(size_t hash) { return m_shards[hash >> 8 & (kShards - 1)]; }
-  // The caller holds the shard's lock.
-  void evict(Shard& shard);
-  void evict_fresh(Shard& shard);
-  void evict_proven(Shard& shard);
-  void drop_last(Shard& shard, Queue* queue, size_t* queue_bytes);
-  static void remember_left(Shard& shard, uint64_t hash);
+  void evict(Shard& shard) REQUIRES(shard.lock);
+  void evict_fresh(Shard& shard) REQUIRES(shard.lock);
+  void evict_proven(Shard& shard) REQUIRES(shard.lock);
+  void drop_last(Shard& shard, Queue* queue, size_t* queue_bytes) REQUIRES(shard.lock);
+  static void remember_left(Shard& shard, uint64_t hash) REQUIRES(shard.lock);
 
   std::array<Shard, kShards> m_shards;
   std::atomic<size_t> m_shard_capacity_bytes{0};

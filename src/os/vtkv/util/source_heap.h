@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The sources of a merge that have something left, the one whose turn it is in front.
 //
 // Not thread-safe.

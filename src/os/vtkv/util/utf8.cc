@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/util/utf8.h"
 
 #include <algorithm>

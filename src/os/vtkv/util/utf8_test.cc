@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/util/utf8.h"
 
 #include <gtest/gtest.h>
@@ -6,8 +7,8 @@ namespace vtkv {
 namespace {
 
 TEST(Utf8, CharactersStandForThemselves) {
-  for (const char* text : {"", "plain \\ text\n", "\xc3\xbc", "\xe2\x82\xac", "\xed\x9f\xbf", "\xf0\x9f\x90\x9f",
-                           "\xf4\x8f\xbf\xbf"}) {
+  for (const char* text :
+       {"", "plain \\ text\n", "\xc3\xbc", "\xe2\x82\xac", "\xed\x9f\xbf", "\xf0\x9f\x90\x9f", "\xf4\x8f\xbf\xbf"}) {
     EXPECT_EQ(to_utf8(text), text);
   }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The file of zones that the tree's blocks lie in.
 //
 // Thread-safe. Shared by the tree and every run; a Pins object keeps zones from being reused.
@@ -7,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 #include "vtkv/zone/zone_map.h"
 
 namespace vtkv {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/zone/zone_map.h"
 
 #include <algorithm>
@@ -20,33 +21,33 @@ void ZoneMap::pin_locked(uint64_t offset, uint64_t bytes, int change) {
     m_zones.resize(last + 1);
   }
   for (uint64_t zone = offset / m_zone_bytes; zone <= last; ++zone) {
-    VTKV_ASSERT(change > 0 || m_zones[zone].pins > 0);
+    VTKV_ASSERT(change > 0 ? m_zones[zone].pins < UINT32_MAX : m_zones[zone].pins > 0);
     m_zones[zone].pins += change;
   }
 }
 
 void ZoneMap::pin(uint64_t offset, uint64_t bytes) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   pin_locked(offset, bytes, 1);
 }
 
 void ZoneMap::unpin(uint64_t offset, uint64_t bytes) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   pin_locked(offset, bytes, -1);
 }
 
 uint64_t ZoneMap::file_bytes() const {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   return m_zones.size() * m_zone_bytes;
 }
 
 uint64_t ZoneMap::pinned_bytes() const {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   return (m_zones.size() - free_zones()) * m_zone_bytes;
 }
 
 std::vector<bool> ZoneMap::pinned() const {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   std::vector<bool> result;
   for (const Zone& zone : m_zones) {
     result.push_back(zone.pins > 0);
@@ -55,7 +56,7 @@ std::vector<bool> ZoneMap::pinned() const {
 }
 
 std::vector<uint64_t> ZoneMap::open_zones() const {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   std::vector<uint64_t> zones;
   for (const ZoneRange& tail : m_tails) {
     if (tail.bytes > 0) {
@@ -75,7 +76,7 @@ void ZoneMap::drop_tail(ZoneRange* tail) {
 }
 
 void ZoneMap::drop_tails(const std::set<uint64_t>& zones) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   for (ZoneRange& tail : m_tails) {
     if (tail.bytes > 0 && zones.contains(tail.offset / m_zone_bytes)) {
       drop_tail(&tail);
@@ -84,7 +85,7 @@ void ZoneMap::drop_tails(const std::set<uint64_t>& zones) {
 }
 
 ZoneRange ZoneMap::acquire(ZoneStream stream, uint64_t bytes_min, bool* needs_space) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   *needs_space = false;
   ZoneRange& tail = m_tails[static_cast<size_t>(stream)];
   if (tail.bytes >= bytes_min && tail.bytes > 0) {
@@ -111,7 +112,7 @@ ZoneRange ZoneMap::acquire(ZoneStream stream, uint64_t bytes_min, bool* needs_sp
 }
 
 void ZoneMap::cancel(const ZoneRange& range) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   for (uint64_t zone = range.offset / m_zone_bytes; zone * m_zone_bytes < range.offset + range.bytes; ++zone) {
     m_zones[zone].has_space = false;
   }
@@ -119,7 +120,7 @@ void ZoneMap::cancel(const ZoneRange& range) {
 }
 
 void ZoneMap::release(ZoneStream stream, const ZoneRange& range, uint64_t written_bytes) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   VTKV_ASSERT(written_bytes <= range.bytes);
   ZoneRange rest{range.offset + written_bytes, range.bytes - written_bytes};
   pin_locked(rest.offset, rest.bytes, 1);
@@ -132,7 +133,7 @@ void ZoneMap::release(ZoneStream stream, const ZoneRange& range, uint64_t writte
 }
 
 std::vector<ZoneRange> ZoneMap::take_surplus(bool all) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   std::vector<uint64_t> spare;
   uint64_t pinned = 0;
   for (uint64_t zone = 0; zone < m_zones.size(); ++zone) {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Which zones of the tree's file are in use.
 //
-// Every run that exists (in a version, a manifest slot or a reader's hand) and every writer under way pins
+// Every run that exists (in a version, a manifest copy or a reader's hand) and every writer under way pins
 // the zones it touches; a zone without a pin is free and may be overwritten. What is written behind the
 // last span of a run is given to the next writer of the same stream.
 //
@@ -9,14 +10,15 @@
 
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <set>
 #include <vector>
+
+#include "vtkv/util/mutex.h"
 
 namespace vtkv {
 
 // Data of different lifetime goes to different zones, so that zones become free as a whole.
-enum class ZoneStream : uint8_t { flush, merge, index };
+enum class ZoneStream : uint8_t { flush, compaction, index };
 inline constexpr size_t kZoneStreams = 3;
 
 // A range of the file that one writer has for itself.
@@ -63,14 +65,14 @@ class ZoneMap {
     bool has_space = false;
   };
 
-  uint64_t free_zones() const;
-  void pin_locked(uint64_t offset, uint64_t bytes, int change);
-  void drop_tail(ZoneRange* tail);
+  uint64_t free_zones() const REQUIRES(m_lock);
+  void pin_locked(uint64_t offset, uint64_t bytes, int change) REQUIRES(m_lock);
+  void drop_tail(ZoneRange* tail) REQUIRES(m_lock);
 
   const uint64_t m_zone_bytes;
-  mutable std::mutex m_lock;
-  std::vector<Zone> m_zones;
-  std::array<ZoneRange, kZoneStreams> m_tails{};  // each pins its zone
+  mutable Mutex m_lock;
+  std::vector<Zone> m_zones GUARDED_BY(m_lock);
+  std::array<ZoneRange, kZoneStreams> m_tails GUARDED_BY(m_lock){};  // each pins its zone
 };
 
 }  // namespace vtkv

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/zone/zone_map.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ TEST(ZoneMap, GrowsWhenNothingIsFree) {
   EXPECT_TRUE(needs_space);
   EXPECT_EQ(first.offset, 0u);
   EXPECT_EQ(first.bytes, kZone);
-  const ZoneRange second = map.acquire(ZoneStream::merge, 4096, &needs_space);
+  const ZoneRange second = map.acquire(ZoneStream::compaction, 4096, &needs_space);
   EXPECT_TRUE(needs_space);
   EXPECT_EQ(second.offset, kZone);
   EXPECT_EQ(map.file_bytes(), 2 * kZone);
@@ -40,7 +41,7 @@ TEST(ZoneMap, AZoneIsFreeOnlyWhenItsLastPinIsGone) {
   bool needs_space = false;
   EXPECT_EQ(map.acquire(ZoneStream::flush, 1, &needs_space).offset, kZone);
   map.unpin(4096, 4096);
-  EXPECT_EQ(map.acquire(ZoneStream::merge, 1, &needs_space).offset, 0u);
+  EXPECT_EQ(map.acquire(ZoneStream::compaction, 1, &needs_space).offset, 0u);
 }
 
 TEST(ZoneMap, TheTailGoesToTheSameStream) {
@@ -49,7 +50,7 @@ TEST(ZoneMap, TheTailGoesToTheSameStream) {
   const ZoneRange range = map.acquire(ZoneStream::flush, 4096, &needs_space);
   map.pin(range.offset, 4096);
   map.release(ZoneStream::flush, range, 4096);
-  EXPECT_EQ(map.acquire(ZoneStream::merge, 4096, &needs_space).offset, kZone);
+  EXPECT_EQ(map.acquire(ZoneStream::compaction, 4096, &needs_space).offset, kZone);
   const ZoneRange tail = map.acquire(ZoneStream::flush, 4096, &needs_space);
   EXPECT_EQ(tail.offset, 4096u);
   EXPECT_EQ(tail.bytes, kZone - 4096);
@@ -73,7 +74,7 @@ TEST(ZoneMap, TakesSeveralZonesInARowForALargeBlock) {
   const ZoneRange range = map.acquire(ZoneStream::flush, 2 * kZone - 4096, &needs_space);
   EXPECT_EQ(range.offset, 2 * kZone);
   EXPECT_EQ(range.bytes, 2 * kZone);
-  const ZoneRange behind = map.acquire(ZoneStream::merge, 3 * kZone, &needs_space);
+  const ZoneRange behind = map.acquire(ZoneStream::compaction, 3 * kZone, &needs_space);
   EXPECT_TRUE(needs_space);
   EXPECT_EQ(behind.offset, 5 * kZone);
   EXPECT_EQ(map.file_bytes(), 8 * kZone);

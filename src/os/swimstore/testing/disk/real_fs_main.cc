@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // real_fs_explorer: what crashes leave of a store on a file system of this host.
 
 #include <chrono>
 #include <filesystem>
 #include <iostream>
 
-#include <boost/program_options.hpp>
 #include <fmt/format.h>
+#include <boost/program_options.hpp>
 
 #include "swimstore/testing/disk/real_store.h"
 #include "swimstore/testing/explorer_program.h"
@@ -140,8 +141,9 @@ class Exploration {
       return "";
     }
     const vtkv::Status status = m_lab->save(crash.image, m_settings.image);
-    return fmt::format("\n  {}", status.ok() ? "the disk is kept: losetup --sector-size 4096 -f --show " + m_settings.image
-                                             : status.to_string());
+    return fmt::format("\n  {}", status.ok()
+                                     ? "the disk is kept: losetup --sector-size 4096 -f --show " + m_settings.image
+                                     : status.to_string());
   }
 
   void tell(uint64_t seed, size_t moments) {
@@ -178,10 +180,11 @@ int main(int argc, char** argv) {
   po::options_description text(
       "real_fs_explorer: what crashes leave of a store on a file system of this host\n\n"
       "The file system lies on a loop device over a disk in memory that records every write and flush.\n\nOptions");
-  text.add_options()("help,h", "show this")("fs", po::value(&settings.file_system), "ext4 (default), xfs or btrfs")(
+  text.add_options()("help,h", "show this")("version", "print versions")("fs", po::value(&settings.file_system),
+                                                                         "ext4 (default), xfs or btrfs")(
       "flush-rule", "instead of a store's crashes: does a sync of one file cover direct writes to another?")(
-      "seed", po::value(&settings.seed), "first seed (1)")(
-      "states", po::value(&settings.states), "stop after so many states of first crashes (100)")(
+      "seed", po::value(&settings.seed), "first seed (1)")("states", po::value(&settings.states),
+                                                           "stop after so many states of first crashes (100)")(
       "time", po::value(&settings.seconds), "stop after so many seconds (600)")(
       "image", po::value(&settings.image), "keep the disk of a violation in this file")(
       "mutation", po::value(&settings.mutation), "break a rule on purpose: swimstore_crash_explorer --list-mutations");

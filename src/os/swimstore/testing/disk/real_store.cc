@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/testing/disk/real_store.h"
 
 #include <condition_variable>
@@ -40,7 +41,7 @@ RealStore::RealStore(CephContext* cct, vtkv::DiskLab* lab, const RealStoreOption
 
 std::unique_ptr<SwimStore> RealStore::open_store() const {
   auto store = std::make_unique<SwimStore>(m_cct, m_lab->directory() + "/store");
-  // A failed disk is no subject here.
+  // A failed disk is not tested here.
   store->set_fatal_handler([](const vtkv::Status& status) { ceph_abort_msg(status.to_string()); });
   store->set_cube_options_hook([this](CubeOptions& options) {
     make_smaller(&options);
@@ -57,7 +58,7 @@ std::unique_ptr<SwimStore> RealStore::open_store() const {
 // Transactions are in flight together, and waited for together. *begun: when the collections were there.
 void RealStore::work(SwimStore& store, uint64_t seed, unsigned transactions, uint64_t* begun) {
   Acknowledged acknowledged;
-  StoreLoad load(store, m_lanes, seed, {.objects = 4, .object_bytes_max = 40000}, nullptr,
+  StoreLoad load(store, m_oracle, seed, {.objects = 4, .object_bytes_max = 40000}, nullptr,
                  [this, &acknowledged](uint64_t mark) {
                    m_lab->disk().mark(mark);
                    acknowledged.add_one();
@@ -108,14 +109,14 @@ std::string RealStore::open_and_compare(const std::vector<size_t>& acknowledged,
     return "the store does not mount: " + status.to_string();
   }
   std::vector<size_t> found;
-  const std::string wrong = m_lanes.check(*store, acknowledged, &found);
+  const std::string wrong = m_oracle.check(*store, acknowledged, &found);
   if (wrong.empty() && second != nullptr) {
     for (const uint64_t mark : marks_of(found)) {
       m_lab->disk().mark(mark);
     }
-    second->m_lanes = m_lanes;
-    second->m_lanes.promise(acknowledged);
-    second->m_lanes.forget_after(found);
+    second->m_oracle = m_oracle;
+    second->m_oracle.promise(acknowledged);
+    second->m_oracle.forget_after(found);
     uint64_t begun = 0;
     second->work(*store, m_options.seed + m_lab->disk().time(), m_options.more, &begun);
   }
@@ -136,7 +137,7 @@ std::string RealStore::check(const vtkv::DiskCrash& crash, std::unique_ptr<RealS
     *second = std::make_unique<RealStore>(m_cct, m_lab, m_options);
   }
   const std::string wrong =
-      open_and_compare(m_lanes.acknowledged(crash.marks), second == nullptr ? nullptr : second->get());
+      open_and_compare(m_oracle.acknowledged(crash.marks), second == nullptr ? nullptr : second->get());
   if (second != nullptr) {
     *crashes = std::make_unique<vtkv::DiskCrashes>(m_lab->disk().trace());
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A store on a real file system on a recorded disk: what it does there is recorded, and what crashes leave of it is
 // mounted, the file system first, and compared with what the store promised.
 //
@@ -10,7 +11,7 @@
 #include "include/common_fwd.h"
 
 #include "swimstore/cube/cube.h"
-#include "swimstore/testing/store_lanes.h"
+#include "swimstore/testing/store_oracle.h"
 #include "vtkv/testing/disk/disk_lab.h"
 
 class SwimStore;
@@ -47,7 +48,7 @@ class RealStore {
   CephContext* const m_cct;
   vtkv::DiskLab* const m_lab;
   const RealStoreOptions m_options;
-  StoreLanes m_lanes;
+  StoreOracle m_oracle;
 };
 
 }  // namespace swimstore

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // swimstore_fuzz TARGET: libFuzzer on one of the store's decoders.
 
 #include "swimstore/testing/fuzz/store_fuzz_targets.h"

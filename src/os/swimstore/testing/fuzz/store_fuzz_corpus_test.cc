@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The kept corpus of the store's fuzz targets, and small changes of it; see vtkv/testing/fuzz/kv_fuzz_corpus_test.cc.
 
 #include <gtest/gtest.h>

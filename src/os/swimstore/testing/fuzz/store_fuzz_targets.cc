@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/testing/fuzz/store_fuzz_targets.h"
 
 #include <algorithm>
@@ -15,8 +16,8 @@
 
 namespace swimstore {
 
-using vtkv::FuzzTarget;
 using vtkv::fuzz_violation;
+using vtkv::FuzzTarget;
 
 namespace {
 
@@ -41,8 +42,7 @@ void run_superblock(std::string_view bytes) {
   copy.resize(Superblock::kCopyBytes);
   vtkv::patch32(&copy, kSuperblockCrc, Superblock::checksum(copy));
   if (Superblock::decode("superblock", copy + copy, &superblock).ok() &&
-      (!Superblock::decode("superblock", superblock.encode(), &again).ok() ||
-       again.encode() != superblock.encode())) {
+      (!Superblock::decode("superblock", superblock.encode(), &again).ok() || again.encode() != superblock.encode())) {
     fuzz_violation("a superblock is another one after it was encoded again");
   }
 }
@@ -51,7 +51,7 @@ std::vector<std::string> superblock_seeds() {
   Superblock superblock;
   superblock.uuid[3] = 7;
   superblock.created_us = 1'700'000'000'000'000;
-  superblock.stretch_bytes = 32u << 20;
+  superblock.chunk_bytes = 32u << 20;
   const std::string newest = trimmed(superblock.encode(), 93);
   superblock.version = 2;
   return {newest, trimmed(superblock.encode(), kSuperblockCrc + 4)};
@@ -69,50 +69,52 @@ void run_container_header(std::string_view bytes) {
 std::vector<std::string> container_header_seeds() {
   ContainerHeader header;
   header.uuid[5] = 9;
-  header.stretch_bytes = 32u << 20;
+  header.chunk_bytes = 32u << 20;
   header.primed_slots[1] = 64;
   return {trimmed(header.encode(), kContainerHeaderCrc + 4)};
 }
 
-ExtentChunk some_chunk() {
-  ExtentChunk chunk;
-  chunk.extents = {{.block = 0, .count = 1, .slot = {0, 9}, .slot_written_blocks = 1},
-                   {.block = 4, .count = 3, .shared = true, .slot = {2, 70000}, .slot_block = 1,
-                    .slot_written_blocks = 4},
-                   {.block = 8, .count = 2, .slot = {1, 300, 9}, .slot_block = 0, .slot_written_blocks = 2}};
-  chunk.crc32c[0] = 0x11111111;
-  chunk.crc32c[5] = 0x22222222;
-  return chunk;
+ExtentShard some_shard() {
+  ExtentShard shard;
+  shard.extents = {
+      {.block = 0, .count = 1, .slot = {0, 9}, .slot_written_blocks = 1},
+      {.block = 4, .count = 3, .shared = true, .slot = {2, 70000}, .slot_block = 1, .slot_written_blocks = 4},
+      {.block = 8, .count = 2, .slot = {1, 300, 9}, .slot_block = 0, .slot_written_blocks = 2}};
+  shard.crc32c[0] = 0x11111111;
+  shard.crc32c[5] = 0x22222222;
+  return shard;
 }
 
-std::string encoded(const ExtentChunk& chunk) {
+std::string encoded(const ExtentShard& shard) {
   std::string bytes;
-  encode_extent_chunk(chunk, &bytes);
+  encode_extent_shard(shard, &bytes);
   return bytes;
 }
 
-void run_extent_chunk(std::string_view bytes) {
-  ExtentChunk chunk, again;
-  if (decode_extent_chunk(bytes, &chunk) &&
-      (!decode_extent_chunk(encoded(chunk), &again) || again.extents != chunk.extents || again.crc32c != chunk.crc32c)) {
-    fuzz_violation("an extent chunk is another one after it was encoded again");
+void run_extent_shard(std::string_view bytes) {
+  ExtentShard shard, again;
+  if (!decode_extent_shard(bytes, &shard)) {
+    return;
+  }
+  if (!decode_extent_shard(encoded(shard), &again) || again.extents != shard.extents || again.crc32c != shard.crc32c) {
+    fuzz_violation("an extent shard is another one after it was encoded again");
   }
 }
 
-std::vector<std::string> extent_chunk_seeds() { return {encoded(some_chunk()), encoded(ExtentChunk())}; }
+std::vector<std::string> extent_shard_seeds() { return {encoded(some_shard()), encoded(ExtentShard())}; }
 
 void run_onode(std::string_view bytes) {
   OnodeRecord record, again;
-  ExtentChunk chunk, chunk_again;
-  if (!decode_onode(bytes, &record, &chunk)) {
+  ExtentShard shard, shard_again;
+  if (!decode_onode(bytes, &record, &shard)) {
     return;
   }
   std::string once, twice;
-  encode_onode(record, chunk, &once);
-  if (!decode_onode(once, &again, &chunk_again)) {
+  encode_onode(record, shard, &once);
+  if (!decode_onode(once, &again, &shard_again)) {
     fuzz_violation("an onode that was accepted is not, once it was encoded again");
   }
-  encode_onode(again, chunk_again, &twice);
+  encode_onode(again, shard_again, &twice);
   if (once != twice) {
     fuzz_violation("an onode is another one after it was encoded again");
   }
@@ -122,7 +124,7 @@ std::vector<std::string> onode_seeds() {
   OnodeRecord record;
   record.nid = 300;
   record.size = 50000;
-  record.flags = OnodeRecord::has_omap | OnodeRecord::chunk_inline | OnodeRecord::has_hints;
+  record.flags = OnodeRecord::has_omap | OnodeRecord::shard_inline | OnodeRecord::has_hints;
   record.expected_object_size = 4u << 20;
   record.expected_write_size = 65536;
   record.alloc_hint_flags = 3;
@@ -133,15 +135,14 @@ std::vector<std::string> onode_seeds() {
   large.nid = 301;
   large.size = 40u << 20;
   std::string first, second;
-  encode_onode(record, some_chunk(), &first);
-  encode_onode(large, ExtentChunk(), &second);
+  encode_onode(record, some_shard(), &first);
+  encode_onode(large, ExtentShard(), &second);
   return {first, second};
 }
 
 void run_collection(std::string_view bytes) {
   CollectionRecord record, again;
-  if (decode_collection(bytes, &record) &&
-      (!decode_collection(encode_collection(record), &again) || again != record)) {
+  if (decode_collection(bytes, &record) && (!decode_collection(encode_collection(record), &again) || again != record)) {
     fuzz_violation("a collection is another one after it was encoded again");
   }
 }
@@ -155,7 +156,8 @@ void run_key(std::string_view bytes) {
     fuzz_violation("an object is another one after its key was encoded again");
   }
   coll_t cid, cid_again;
-  if (decode_collection_key(bytes, &cid) && (!decode_collection_key(collection_key(cid), &cid_again) || cid != cid_again)) {
+  if (decode_collection_key(bytes, &cid) &&
+      (!decode_collection_key(collection_key(cid), &cid_again) || cid != cid_again)) {
     fuzz_violation("a collection is another one after its key was encoded again");
   }
   uint64_t nid = 0;
@@ -291,7 +293,7 @@ std::vector<std::string> slot_references_seeds() {
 
 constexpr FuzzTarget kTargets[] = {{"superblock", run_superblock, superblock_seeds},
                                    {"container_header", run_container_header, container_header_seeds},
-                                   {"extent_chunk", run_extent_chunk, extent_chunk_seeds},
+                                   {"extent_shard", run_extent_shard, extent_shard_seeds},
                                    {"onode", run_onode, onode_seeds},
                                    {"collection", run_collection, collection_seeds},
                                    {"key", run_key, key_seeds},

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/disk/disk_crash.h"
 
 #include <fmt/format.h>
@@ -10,7 +11,8 @@ namespace {
 
 using Kind = DiskEvent::Kind;
 
-constexpr const char* kKinds[] = {"none", "all", "a prefix", "all but one", "one", "half", "half of the blocks of half"};
+constexpr const char* kKinds[] = {
+    "none", "all", "a prefix", "all but one", "one", "half", "half of the blocks of half"};
 constexpr unsigned kNone = 0;
 
 // Whether write number `n` of `count` lands; `chosen` is a number below `count`.
@@ -98,7 +100,8 @@ DiskCrash DiskCrashes::crash(uint64_t time, unsigned kind, std::mt19937_64& rand
       result.marks.push_back(event.mark);
     }
   }
-  result.story = fmt::format("at time {}, of {} writes in doubt {} landed ({})", time, writes.size(), landed, kKinds[kind]);
+  result.story =
+      fmt::format("at time {}, of {} writes in doubt {} landed ({})", time, writes.size(), landed, kKinds[kind]);
   return result;
 }
 

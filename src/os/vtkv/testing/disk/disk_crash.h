@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The contents that a loss of power could leave on a recorded disk, as the block layer promises them: a completed
 // flush makes durable every write that had completed when the flush was submitted; of every other write any set of
 // its blocks may be there.

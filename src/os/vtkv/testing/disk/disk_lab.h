@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A real file system on a recorded disk, ready to be crashed: what the tests of real file systems share.
 //
 // Not thread-safe.

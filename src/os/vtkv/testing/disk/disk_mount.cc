@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/disk/disk_mount.h"
 
 #include <fcntl.h>
@@ -84,15 +85,16 @@ Status LoopDevice::attach(const std::string& file, std::unique_ptr<LoopDevice>* 
 LoopDevice::~LoopDevice() { ::close(m_descriptor); }  // the last one detaches it
 
 Status LoopDevice::invalidate() {
-  return ::ioctl(m_descriptor, BLKFLSBUF) == 0 ? Status() : Status::from_errno(errno, "cannot forget what is cached of " + m_path);
+  return ::ioctl(m_descriptor, BLKFLSBUF) == 0 ? Status()
+                                               : Status::from_errno(errno, "cannot forget what is cached of " + m_path);
 }
 
 Status LoopDevice::make_file_system(FileSystemKind kind) {
   const char* const command = make_command(kind);
   const int status = command == nullptr ? -1 : std::system(fmt::format("{} {} >/dev/null", command, m_path).c_str());
   if (status != 0) {
-    return Status::unsupported(fmt::format("cannot make {} on {}: install its tools (mkfs.{})", to_string(kind), m_path,
-                                           to_string(kind)));
+    return Status::unsupported(
+        fmt::format("cannot make {} on {}: install its tools (mkfs.{})", to_string(kind), m_path, to_string(kind)));
   }
   return invalidate();
 }

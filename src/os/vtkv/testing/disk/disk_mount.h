@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A file system of this host on a loop device over a file.
 //
 // What is attached and mounted goes away with these objects; when the process is killed, with its mount namespace:
@@ -7,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "vtkv/env/env.h"
+#include "vtkv/env.h"
 #include "vtkv/status.h"
 
 namespace vtkv {

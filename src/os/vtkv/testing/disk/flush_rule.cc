@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/disk/flush_rule.h"
 
 #include <fcntl.h>
@@ -13,8 +14,9 @@ using Synced = FlushQuestion::Synced;
 
 constexpr unsigned kBlocks = 64;
 constexpr unsigned kApart = 4;  // blocks of one extent, not side by side: one request each
-constexpr FlushQuestion kQuestions[] = {{true, Synced::nothing},  {true, Synced::other_file},  {true, Synced::own_file},
-                                        {false, Synced::nothing}, {false, Synced::other_file}, {false, Synced::own_file}};
+constexpr FlushQuestion kQuestions[] = {{true, Synced::nothing},     {true, Synced::other_file},
+                                        {true, Synced::own_file},    {false, Synced::nothing},
+                                        {false, Synced::other_file}, {false, Synced::own_file}};
 
 AlignedBuffer block_of(char byte) {
   AlignedBuffer block;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The single-flush rule, asked of a file system itself, with no store in between: does a sync of one file make
 // durable the direct writes to another?
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/disk/fuse_disk.h"
 
 #include <fcntl.h>
@@ -67,9 +68,9 @@ class Server {
 
   void answer(uint64_t unique, int error, const void* data = nullptr, size_t length = 0) {
     fuse_out_header header{.len = static_cast<uint32_t>(sizeof header + length), .error = -error, .unique = unique};
-    iovec pieces[] = {{&header, sizeof header}, {const_cast<void*>(data), length}};
+    iovec buffers[] = {{&header, sizeof header}, {const_cast<void*>(data), length}};
     // ENOENT: the request was interrupted, and nobody waits for an answer.
-    if (::writev(m_device, pieces, length == 0 ? 1 : 2) < 0 && errno == ENODEV) {
+    if (::writev(m_device, buffers, length == 0 ? 1 : 2) < 0 && errno == ENODEV) {
       m_is_mounted = false;
     }
   }

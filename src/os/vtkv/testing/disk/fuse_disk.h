@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A recorded disk as a file of this host: a process of its own answers the kernel's FUSE requests (linux/fuse.h) for
 // a mount that is one regular file. A loop device over that file carries a file system.
 //

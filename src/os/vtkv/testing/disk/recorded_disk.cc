@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/disk/recorded_disk.h"
 
 #include <pthread.h>
@@ -65,8 +66,12 @@ class Guard {
 }  // namespace
 
 RecordedDisk::RecordedDisk(uint64_t bytes, uint32_t copies_max)
-    : m_blocks(static_cast<uint32_t>(bytes / kDiskBlockBytes)), m_copies_max(copies_max), m_before(m_blocks),
-      m_shared(new (share<Shared>(1)) Shared), m_table(share<uint32_t>(m_blocks)), m_events(share<DiskEvent>(kEventsMax)),
+    : m_blocks(static_cast<uint32_t>(bytes / kDiskBlockBytes)),
+      m_copies_max(copies_max),
+      m_before(m_blocks),
+      m_shared(new(share<Shared>(1)) Shared),
+      m_table(share<uint32_t>(m_blocks)),
+      m_events(share<DiskEvent>(kEventsMax)),
       m_copies(share<char>(size_t{copies_max} * kDiskBlockBytes)) {}
 
 RecordedDisk::~RecordedDisk() {
@@ -77,7 +82,8 @@ RecordedDisk::~RecordedDisk() {
 }
 
 bool RecordedDisk::is_inside(uint64_t offset, uint64_t length) const {
-  return offset % kDiskBlockBytes == 0 && length % kDiskBlockBytes == 0 && offset <= bytes() && length <= bytes() - offset;
+  return offset % kDiskBlockBytes == 0 && length % kDiskBlockBytes == 0 && offset <= bytes() &&
+         length <= bytes() - offset;
 }
 
 bool RecordedDisk::read(uint64_t offset, size_t length, char* data) const {

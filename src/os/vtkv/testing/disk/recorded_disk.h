@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A disk of 4 KiB blocks in memory, and everything that was ever asked of it.
 //
 // The memory is shared with a forked process: one of them serves the disk to the kernel (fuse_disk.h), the other

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // vtkv_fuzz TARGET: libFuzzer on one of the engine's decoders.
 
 #include "vtkv/testing/fuzz/kv_fuzz_targets.h"

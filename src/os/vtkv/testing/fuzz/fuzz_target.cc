@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/fuzz/fuzz_target.h"
 
 #include <algorithm>
@@ -45,7 +46,7 @@ void write_seeds(const fs::path& directory, const std::vector<std::string>& seed
   }
 }
 
-// One to four changes: of a bit, of a byte, of the length, of a piece's place.
+// One to four changes: of a bit, of a byte, of the length, of where a slice lies.
 std::string changed(std::string bytes, std::mt19937_64& random) {
   for (uint64_t n = 1 + random() % 4; n > 0; --n) {
     const size_t at = bytes.empty() ? 0 : random() % bytes.size();

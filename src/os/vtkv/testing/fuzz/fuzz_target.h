@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // A decoder of what a disk may hold, as the fuzzer sees it: any bytes in, no harm out.
 //
 // The same entry points serve libFuzzer (fuzz_main.cc, with the preset "fuzz") and, in every build, the tests that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/fuzz/kv_fuzz_targets.h"
 
 #include <cstring>
@@ -6,14 +7,14 @@
 #include "vtkv/span/block.h"
 #include "vtkv/span/block_builder.h"
 #include "vtkv/span/block_range.h"
+#include "vtkv/table/quotient_filter.h"
+#include "vtkv/table/run_format.h"
 #include "vtkv/tree/manifest.h"
 #include "vtkv/tree/manifest_format.h"
-#include "vtkv/tree/quotient_filter.h"
-#include "vtkv/tree/run_format.h"
 #include "vtkv/util/coding.h"
 #include "vtkv/util/crc32c.h"
 #include "vtkv/util/hash.h"
-#include "vtkv/vlog/vlog_format.h"
+#include "vtkv/wal/log_format.h"
 #include "vtkv/write_batch.h"
 
 namespace vtkv {
@@ -30,7 +31,7 @@ class BatchReader final : public WriteBatch::Handler, public BatchVisitor {
   void remove_range(std::string_view begin, std::string_view end) override { m_again.remove_range(begin, end); }
   void external_write(const ExternalWrite& write) override { m_again.external_write(write); }
   void note(std::string_view bytes) override { m_again.note(bytes); }
-  Status batch(SequenceNumber, uint32_t, std::string_view encoded, const LogPlace&) override {
+  Status batch(SequenceNumber, uint32_t, std::string_view encoded, const LogAddress&) override {
     return WriteBatch::iterate(encoded, *this);
   }
   const WriteBatch& again() const { return m_again; }
@@ -193,7 +194,7 @@ std::vector<std::string> block_seeds() {
   BlockBuilder entries(BlockKind::entries);
   for (int i = 0; i < 40; ++i) {
     const std::string key = "key_" + std::to_string(10 + i / 2);
-    entries.add({key, static_cast<SequenceNumber>(100 - i), i % 5 == 0 ? EntryType::removal : EntryType::value,
+    entries.add({key, static_cast<SequenceNumber>(100 - i), i % 5 == 0 ? EntryType::tombstone : EntryType::value,
                  std::string_view("some value").substr(0, i % 10)});
   }
   std::string with_entries, with_bytes;
@@ -231,7 +232,7 @@ void run_block_range(std::string_view bytes) {
   blocks.first_key = first_key;
   BlockRange again = blocks;
   uint32_t unit = 0, units = 0;
-  BlockRange::decode_place(in, &unit, &units);
+  BlockRange::decode_address(in, &unit, &units);
   if (!blocks.decode(&in)) {
     return;
   }
@@ -275,8 +276,8 @@ std::vector<std::string> run_descriptor_seeds() {
   run.greatest_sequence = 100;
   run.spans = {{.id = 5, .offset = 65536, .units = 5, .index_unit = 3, .index_units = 1},
                {.id = 6, .offset = 131072, .units = 2}};
-  run.parts = {{0, some_blocks()}};
-  run.removal_blocks = {{1, 0, 1}};
+  run.slices = {{0, some_blocks()}};
+  run.tombstone_blocks = {{1, 0, 1}};
   run.filter_blocks = {{1, 1, 1}};
   std::string bytes, empty;
   run.encode(&bytes);

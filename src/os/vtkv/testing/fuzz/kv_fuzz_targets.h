@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The engine's decoders, as fuzz targets.
 #pragma once
 

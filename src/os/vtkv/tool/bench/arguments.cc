@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tool/bench/arguments.h"
 
 #include <unistd.h>
@@ -6,9 +7,10 @@
 #include <cstdio>
 #include <filesystem>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
+#include "vtkv/program_version.h"
 #include "vtkv/tool/bench/gate.h"
 #include "vtkv/tool/bench/runner.h"
 
@@ -68,8 +70,7 @@ Status fill_group(const Texts& texts, Group* group) {
   for (const std::string& name : split(texts.workloads)) {
     const WorkloadKind* kind = find_workload(name);
     if (!kind) {
-      return Status::invalid_argument(
-          fmt::format("--workloads: there is no workload '{}'; --help lists them", name));
+      return Status::invalid_argument(fmt::format("--workloads: there is no workload '{}'; --help lists them", name));
     }
     group->workloads.push_back(kind);
   }
@@ -80,12 +81,13 @@ Status fill_group(const Texts& texts, Group* group) {
   return parse_size("--data", texts.data, kDataBytesMin, kDataBytesMax, &group->data_bytes);
 }
 
-Status check_place(const std::string& option, const std::string& file) {
+Status check_output(const std::string& option, const std::string& file) {
   std::error_code ignored;
   const auto folder = std::filesystem::absolute(file, ignored).parent_path();
   return ::access(folder.c_str(), W_OK) == 0
              ? Status()
-             : Status::invalid_argument(fmt::format("{} {}: its directory does not exist or cannot be written", option, file));
+             : Status::invalid_argument(
+                   fmt::format("{} {}: its directory does not exist or cannot be written", option, file));
 }
 
 Status check_path(const std::string& path) {
@@ -96,7 +98,8 @@ Status check_path(const std::string& path) {
   if (!std::filesystem::is_empty(path, ignored) &&
       !(std::filesystem::directory_iterator(path)->path().filename() == "lost+found" &&
         std::next(std::filesystem::directory_iterator(path)) == std::filesystem::directory_iterator())) {
-    return Status::invalid_argument(fmt::format("--path {}: not empty; the benchmark wants a directory of its own", path));
+    return Status::invalid_argument(
+        fmt::format("--path {}: not empty; the benchmark wants a directory of its own", path));
   }
   return {};
 }
@@ -104,8 +107,8 @@ Status check_path(const std::string& path) {
 // A suite chooses all but its size: smaller ones try things out, and are not the gate.
 Status fill_suite(const CLI::App& app, const Texts& texts, double seconds, const std::string& suite,
                   std::vector<Group>* groups) {
-  for (const char* option : {"--engines", "--workloads", "--value-sizes", "--keys", "--threads", "--sync", "--overwrites",
-                             "--rounds", "--seed"}) {
+  for (const char* option : {"--engines", "--workloads", "--value-sizes", "--keys", "--threads", "--sync",
+                             "--overwrites", "--rounds", "--seed"}) {
     if (app.count(option) > 0) {
       return Status::invalid_argument(fmt::format("{}: --suite {} chooses that itself", option, suite));
     }
@@ -124,14 +127,16 @@ Status fill_suite(const CLI::App& app, const Texts& texts, double seconds, const
 }
 
 std::string epilogue() {
-  std::string text = "Engines; NAME:OPTION=VALUE sets an option of one, and several settings of one may run together:\n";
+  std::string text =
+      "Engines; NAME:OPTION=VALUE sets an option of one, and several settings of one may run together:\n";
   for (const EngineKind& kind : engine_kinds()) {
     text += fmt::format("  {:<10} {}{}\n", kind.name, kind.what, kind.open ? "" : " (not in this build)");
     for (const std::string_view option : kind.options) {
       text += fmt::format("  {:<10}   {}\n", "", option);
     }
   }
-  text += "\nWorkloads run in the order given; one that needs a full database gets one made by fillrandom, not measured:\n";
+  text +=
+      "\nWorkloads run in the order given; one that needs a full database gets one made by fillrandom, not measured:\n";
   for (const WorkloadKind& kind : workload_kinds()) {
     text += fmt::format("  {:<20} {}\n", kind.name, kind.help);
   }
@@ -147,9 +152,12 @@ bool parse_arguments(int argc, char** argv, Arguments* arguments, int* exit_code
   CLI::App app("Measures vtkv beside RocksDB, BlobDB, LevelDB and LMDB with the same durability, memory and bytes.",
                "vtkv_bench");
   app.footer(epilogue);
+  app.set_version_flag("--version", version_text("vtkv_bench", format_support()), "print versions and exit");
   app.add_option("--path", arguments->path, "an empty directory, best on a loop device of its own")->required();
-  app.add_option("--suite", arguments->suite, "gate: the figures that decide, with PASS or FAIL; quick: a minute's smoke. Of the options below only --data, "
-                 "--memory and --seconds go with it, to try it out smaller")
+  app.add_option(
+         "--suite", arguments->suite,
+         "gate: the figures that decide, with PASS or FAIL; quick: a minute's smoke. Of the options below only --data, "
+         "--memory and --seconds go with it, to try it out smaller")
       ->check(CLI::IsMember({"gate", "quick"}));
   app.add_option("--engines", texts.engines, "comma-separated")->capture_default_str();
   app.add_option("--workloads", texts.workloads, "comma-separated")->capture_default_str();
@@ -162,8 +170,11 @@ bool parse_arguments(int argc, char** argv, Arguments* arguments, int* exit_code
   app.add_option("--seconds", seconds, "of workloads without a natural end (default 10), and of overwrite")
       ->check(CLI::Range(0.1, 86400.0));
   app.add_option("--overwrites", group.load.overwrites, "overwrite: times the number of keys")
-      ->check(CLI::Range(0.001, 1000.0))->capture_default_str();
-  app.add_option("--rounds", group.rounds, "interleaved; medians are reported")->check(CLI::Range(1, 1000))->capture_default_str();
+      ->check(CLI::Range(0.001, 1000.0))
+      ->capture_default_str();
+  app.add_option("--rounds", group.rounds, "interleaved; medians are reported")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   app.add_option("--seed", group.load.seed, "of all random choices")->capture_default_str();
   app.add_option("--json", arguments->json, "write the results there");
   app.add_option("--plot", arguments->plot, "draw them there, as PNG");
@@ -182,7 +193,7 @@ bool parse_arguments(int argc, char** argv, Arguments* arguments, int* exit_code
   Status status = check_path(arguments->path);
   for (const auto& [option, file] : {std::pair("--json", &arguments->json), std::pair("--plot", &arguments->plot)}) {
     if (status.ok() && !file->empty()) {
-      status = check_place(option, *file);
+      status = check_output(option, *file);
     }
   }
   if (status.ok() && arguments->suite.empty()) {

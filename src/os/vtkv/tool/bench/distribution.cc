@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tool/bench/distribution.h"
 
 #include <algorithm>
@@ -39,6 +40,6 @@ uint64_t Zipfian::rank(Random& random) const {
   return std::min(static_cast<uint64_t>(rank), m_count - 1);
 }
 
-uint64_t Zipfian::scattered(Random& random) const { return mix64(rank(random) + 1) % m_count; }
+uint64_t Zipfian::scrambled(Random& random) const { return mix64(rank(random) + 1) % m_count; }
 
 }  // namespace vtkv::bench

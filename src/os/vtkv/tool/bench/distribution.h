@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Random choices of a workload. Each thread has its own; none is thread-safe.
 #pragma once
 
@@ -10,7 +11,9 @@ class Random {
  public:
   explicit Random(uint64_t seed);
   uint64_t next();
-  uint64_t below(uint64_t limit) { return static_cast<uint64_t>((static_cast<unsigned __int128>(next()) * limit) >> 64); }
+  uint64_t below(uint64_t limit) {
+    return static_cast<uint64_t>((static_cast<unsigned __int128>(next()) * limit) >> 64);
+  }
   double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
  private:
@@ -24,8 +27,8 @@ class Zipfian {
   static constexpr double kTheta = 0.99;
   explicit Zipfian(uint64_t count);
   uint64_t rank(Random& random) const;
-  // A rank's key when the popular ones are scattered over all keys, as YCSB does for all workloads but D.
-  uint64_t scattered(Random& random) const;
+  // A rank's key when the popular ones are scrambled over all keys, as YCSB does for all workloads but D.
+  uint64_t scrambled(Random& random) const;
 
  private:
   const uint64_t m_count;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tool/bench/engine.h"
 
 #include <algorithm>
@@ -32,6 +33,13 @@ constexpr auto kOpenLmdb = &open_lmdb;
 constexpr Status (*kOpenLmdb)(const EngineSettings&, std::unique_ptr<Engine>*) = nullptr;
 #endif
 
+// Names that vtkv's options had in earlier versions.
+struct Renamed {
+  std::string_view was;
+  std::string_view is;
+};
+constexpr Renamed kRenamed[] = {{"merging", "auto_compaction"}, {"scattered", "fragmented"}};
+
 const EngineKind* find_kind(std::string_view name) {
   for (const EngineKind& kind : engine_kinds()) {
     if (kind.name == name) {
@@ -47,8 +55,8 @@ const std::vector<EngineKind>& engine_kinds() {
   static const std::vector<EngineKind> kinds = {
       {"vtkv",
        "this engine",
-       {"gc_lookup_cost", "growth_factor", "merging", "purge", "runs_per_level", "scattered", "separation", "single_flush",
-        "space_target", "stitch"},
+       {"auto_compaction", "gc_lookup_cost", "growth_factor", "purge", "runs_per_level", "fragmented", "separation",
+        "single_flush", "space_target", "stitch"},
        &open_vtkv},
       {"rocksdb", "RocksDB, leveled", {"background_jobs", "universal"}, kOpenRocksdb},
       {"blobdb",
@@ -89,6 +97,12 @@ Status check_engine(const EngineSpec& spec) {
     }
     return Status::invalid_argument(
         fmt::format("--engines: there is no engine '{}'; choose from {}", spec.name, fmt::join(names, ", ")));
+  }
+  for (const auto& [was, is] : kRenamed) {
+    if (spec.name == "vtkv" && spec.options.contains(std::string(was))) {
+      return Status::invalid_argument(
+          fmt::format("--engines {}: option {} is called {} now: give that one", spec.label, was, is));
+    }
   }
   for (const auto& [name, value] : spec.options) {
     if (std::find(kind->options.begin(), kind->options.end(), name) == kind->options.end()) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What the benchmark asks of a key-value engine. One implementation per engine; peers stand behind the
 // same door as vtkv, so that a workload cannot tell whom it measures.
 //
@@ -54,7 +55,7 @@ struct EngineReport {
   uint64_t delay_us = 0;
   std::optional<uint64_t> log_waits;  // times that a writer was faster than the log's device
   uint64_t primed_bytes = 0;      // written once so that later writes need no metadata
-  uint64_t log_bytes = 0, flush_bytes = 0, merge_bytes = 0, gc_bytes = 0;  // where the engine tells
+  uint64_t log_bytes = 0, flush_bytes = 0, compaction_bytes = 0, gc_bytes = 0;  // where the engine tells
   std::optional<uint64_t> filter_bytes;  // of all runs
 };
 

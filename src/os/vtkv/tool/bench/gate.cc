@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tool/bench/gate.h"
 
 #include <chrono>
 
 #include <fmt/format.h>
 
+#include "vtkv/env.h"
 #include "vtkv/env/aligned_buffer.h"
-#include "vtkv/env/env.h"
 #include "vtkv/tool/bench/runner.h"
 
 namespace vtkv::bench {
@@ -98,8 +99,11 @@ class Verdict {
   void line(const std::string& what, std::optional<double> figure, std::string_view relation, double bound, bool good,
             const std::string& remark) {
     m_passed = m_passed && good;
-    m_text += fmt::format("{}  {}: {}, {} {:.4g}{}\n", !figure ? "NONE" : good ? "PASS" : "FAIL", what,
-                          figure ? fmt::format("{:.4g}", *figure) : "not measured", relation, bound,
+    m_text += fmt::format("{}  {}: {}, {} {:.4g}{}\n",
+                          !figure ? "NONE"
+                          : good  ? "PASS"
+                                  : "FAIL",
+                          what, figure ? fmt::format("{:.4g}", *figure) : "not measured", relation, bound,
                           remark.empty() ? "" : " (" + remark + ")");
   }
 
@@ -112,13 +116,14 @@ std::string show(std::optional<double> value) { return value ? fmt::format("{:.3
 
 void judge_writes(Verdict* verdict) {
   for (const uint64_t size : kLarge) {
-    verdict->at_most(fmt::format("write amplification, load and 3x overwrite, {} B", size),
-                     verdict->write_amplification("vtkv", size), 1.3,
-                     fmt::format("primed {:.0f} MiB apart; rocksdb {}, blobdb {}",
-                                 verdict->get("load", "vtkv", "fillrandom", size, Metric::primed_bytes).value_or(0) / (1 << 20) +
-                                     verdict->get("load", "vtkv", "overwrite", size, Metric::primed_bytes).value_or(0) / (1 << 20),
-                                 show(verdict->write_amplification("rocksdb", size)),
-                                 show(verdict->write_amplification("blobdb", size))));
+    verdict->at_most(
+        fmt::format("write amplification, load and 3x overwrite, {} B", size),
+        verdict->write_amplification("vtkv", size), 1.3,
+        fmt::format("primed {:.0f} MiB apart; rocksdb {}, blobdb {}",
+                    verdict->get("load", "vtkv", "fillrandom", size, Metric::primed_bytes).value_or(0) / (1 << 20) +
+                        verdict->get("load", "vtkv", "overwrite", size, Metric::primed_bytes).value_or(0) / (1 << 20),
+                    show(verdict->write_amplification("rocksdb", size)),
+                    show(verdict->write_amplification("blobdb", size))));
     verdict->at_most(fmt::format("space amplification after that, {} B", size),
                      verdict->get("load", "vtkv", "overwrite", size, Metric::space_amplification), 2.0,
                      fmt::format("rocksdb {}, blobdb {}",
@@ -126,12 +131,12 @@ void judge_writes(Verdict* verdict) {
                                  show(verdict->get("load", "blobdb", "overwrite", size, Metric::space_amplification))));
   }
   for (const uint64_t size : kSmall) {
-    verdict->at_most(fmt::format("write amplification to rocksdb's, {} B", size),
-                     Verdict::divide(verdict->write_amplification("vtkv", size),
-                                     verdict->write_amplification("rocksdb", size)),
-                     1.0 / 3,
-                     fmt::format("{} and {}", show(verdict->write_amplification("vtkv", size)),
-                                 show(verdict->write_amplification("rocksdb", size))));
+    verdict->at_most(
+        fmt::format("write amplification to rocksdb's, {} B", size),
+        Verdict::divide(verdict->write_amplification("vtkv", size), verdict->write_amplification("rocksdb", size)),
+        1.0 / 3,
+        fmt::format("{} and {}", show(verdict->write_amplification("vtkv", size)),
+                    show(verdict->write_amplification("rocksdb", size))));
   }
   for (const char* workload : {"fillrandom", "overwrite"}) {
     for (const auto& [size, bound] : {std::pair<uint64_t, double>{64, 1}, {1024, 3}, {16384, 4}}) {
@@ -163,9 +168,8 @@ void judge_reads(Verdict* verdict) {
                       verdict->ratio("load", "vtkv", "rocksdb", "readseq", size, Metric::ops_per_s),
                       size < 1024 ? 0.9 : 1);
   }
-  verdict->at_most("filter bytes per key",
-                   verdict->get("load", "vtkv", "readrandom", 64, Metric::filter_bytes_per_key), 3.4,
-                   "2 at load 0.75");
+  verdict->at_most("filter bytes per key", verdict->get("load", "vtkv", "readrandom", 64, Metric::filter_bytes_per_key),
+                   3.4, "2 at load 0.75");
   for (const uint64_t size : kLarge) {
     for (const std::string workload : {"ycsb_a", "ycsb_b", "ycsb_c", "ycsb_d", "ycsb_e", "ycsb_f"}) {
       const char* const group = workload == "ycsb_e" ? "scans" : "ycsb";
@@ -183,23 +187,23 @@ void judge_reads(Verdict* verdict) {
   }
 }
 
-void judge_removals(Verdict* verdict) {
+void judge_deletes(Verdict* verdict) {
   const auto speed = [&](const char* engine, const char* workload) {
-    return verdict->get("removal", engine, workload, 64, Metric::ops_per_s);
+    return verdict->get("deletes", engine, workload, 64, Metric::ops_per_s);
   };
   verdict->at_most("time of a scan over a deleted range to that over an empty one",
                    Verdict::divide(speed("vtkv", "scan_empty"), speed("vtkv", "scan_range_deleted")), 2,
                    fmt::format("rocksdb {}", show(Verdict::divide(speed("rocksdb", "scan_empty"),
-                                                                 speed("rocksdb", "scan_range_deleted")))));
+                                                                  speed("rocksdb", "scan_range_deleted")))));
   verdict->at_most("the same over keys deleted one by one",
                    Verdict::divide(speed("vtkv", "scan_empty"), speed("vtkv", "scan_point_deleted")), 2,
                    fmt::format("rocksdb {}", show(Verdict::divide(speed("rocksdb", "scan_empty"),
-                                                                 speed("rocksdb", "scan_point_deleted")))));
+                                                                  speed("rocksdb", "scan_point_deleted")))));
   verdict->at_most("time of 10,000 range deletes to that of point deletes",
                    Verdict::divide(speed("vtkv", "deleterandom"), speed("vtkv", "delete_range")), 2);
 }
 
-// What a merge leaves for later has to be paid too: the time counts until the engine has settled.
+// What a compaction leaves for later has to be paid too: the time counts until the engine has settled.
 void judge_stitching(Verdict* verdict) {
   const auto whole_speed = [&](const char* engine) -> std::optional<double> {
     const Result* found = verdict->find("sequential", engine, "sequential_insertion", kStitchedValueBytes);
@@ -214,10 +218,9 @@ void judge_stitching(Verdict* verdict) {
                                                   Metric::write_amplification)),
                                 show(verdict->get("sequential", "vtkv:stitch=inf", "sequential_insertion",
                                                   kStitchedValueBytes, Metric::write_amplification))));
-  verdict->at_least("the scan after that, likewise",
-                    verdict->ratio("sequential", "vtkv", "vtkv:stitch=inf", "readseq", kStitchedValueBytes,
-                                   Metric::ops_per_s),
-                    0.9);
+  verdict->at_least(
+      "the scan after that, likewise",
+      verdict->ratio("sequential", "vtkv", "vtkv:stitch=inf", "readseq", kStitchedValueBytes, Metric::ops_per_s), 0.9);
 }
 
 void judge_background(Verdict* verdict) {
@@ -225,10 +228,11 @@ void judge_background(Verdict* verdict) {
                     Verdict::divide(verdict->get("gc", "vtkv", "overwrite_gc", 1024, Metric::ops_per_s),
                                     verdict->get("gc", "vtkv", "overwrite", 1024, Metric::ops_per_s)),
                     2.0 / 3);
-  verdict->at_most("space amplification after a full garbage collection",
-                   verdict->get("gc", "vtkv", "gc", 1024, Metric::space_amplification), 1.3,
-                   fmt::format("{} MB written",
-                               show(Verdict::divide(verdict->get("gc", "vtkv", "gc", 1024, Metric::device_written_bytes), 1e6))));
+  verdict->at_most(
+      "space amplification after a full garbage collection",
+      verdict->get("gc", "vtkv", "gc", 1024, Metric::space_amplification), 1.3,
+      fmt::format("{} MB written",
+                  show(Verdict::divide(verdict->get("gc", "vtkv", "gc", 1024, Metric::device_written_bytes), 1e6))));
   judge_stitching(verdict);
   const auto steady = [&](std::string_view engine, Metric metric) {
     return verdict->get("steady", engine, "overwrite", 1024, metric);
@@ -282,13 +286,13 @@ std::vector<Group> gate_groups() {
   scans.workloads = workloads({"ycsb_e"});
   scans.load.seconds = 30;
 
-  Group removal = base;
-  removal.name = "removal";
-  removal.engines = engines({"vtkv", "rocksdb"});
-  removal.workloads =
+  Group deletes = base;
+  deletes.name = "deletes";
+  deletes.engines = engines({"vtkv", "rocksdb"});
+  deletes.workloads =
       workloads({"scan_empty", "deleterandom", "delete_range", "scan_range_deleted", "scan_point_deleted"});
-  removal.value_sizes = {64};
-  removal.load.seconds = 3;
+  deletes.value_sizes = {64};
+  deletes.load.seconds = 3;
 
   Group gc = base;
   gc.name = "gc";
@@ -308,7 +312,7 @@ std::vector<Group> gate_groups() {
   Group sequential = base;
   sequential.name = "sequential";
   sequential.engines =
-      engines({"vtkv", "vtkv:stitch=0", "vtkv:stitch=1048576", "vtkv:stitch=inf", "vtkv:merging=0", "rocksdb"});
+      engines({"vtkv", "vtkv:stitch=0", "vtkv:stitch=1048576", "vtkv:stitch=inf", "vtkv:auto_compaction=0", "rocksdb"});
   sequential.workloads = workloads({"sequential_insertion", "readseq"});
   sequential.value_sizes = {kStitchedValueBytes};
   sequential.data_bytes = 2 * kMemoryBytes;
@@ -320,13 +324,14 @@ std::vector<Group> gate_groups() {
   // Write against space amplification.
   Group curve = base;
   curve.name = "curve";
-  curve.engines = engines({"vtkv:space_target=1.3", "vtkv:space_target=1.6", "vtkv:space_target=2", "vtkv:space_target=3",
-                           "blobdb:gc_age_cutoff=0.25", "blobdb:gc_age_cutoff=0.5", "blobdb:gc_age_cutoff=1"});
+  curve.engines =
+      engines({"vtkv:space_target=1.3", "vtkv:space_target=1.6", "vtkv:space_target=2", "vtkv:space_target=3",
+               "blobdb:gc_age_cutoff=0.25", "blobdb:gc_age_cutoff=0.5", "blobdb:gc_age_cutoff=1"});
   curve.workloads = workloads({"fillrandom", "overwrite"});
   curve.value_sizes = {1024};
   curve.load.overwrites = 3;
 
-  return {large, small, synced, ycsb, scans, removal, gc, steady, sequential, append, curve};
+  return {large, small, synced, ycsb, scans, deletes, gc, steady, sequential, append, curve};
 }
 
 std::vector<Group> quick_groups() {
@@ -371,7 +376,7 @@ std::string gate_verdict(const std::vector<Result>& results, const std::string& 
   judge_writes(&verdict);
   judge_synced(&verdict, path);
   judge_reads(&verdict);
-  judge_removals(&verdict);
+  judge_deletes(&verdict);
   judge_background(&verdict);
   *passed = verdict.passed();
   return verdict.text();

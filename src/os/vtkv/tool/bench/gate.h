@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The named suites: what they run, and what the gate asks of the results.
 #pragma once
 

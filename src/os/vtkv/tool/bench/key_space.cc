@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tool/bench/key_space.h"
 
 #include <bit>
@@ -70,7 +71,8 @@ uint64_t Permutation::operator()(uint64_t index) const {
   do {
     uint64_t left = index >> m_half_bits, right = index & mask;
     for (int round = 0; round < kFeistelRounds; ++round) {
-      const uint64_t next = left ^ (mix64(right + m_seed + static_cast<uint64_t>(round) * 0x9e3779b97f4a7c15ULL) & mask);
+      const uint64_t next =
+          left ^ (mix64(right + m_seed + static_cast<uint64_t>(round) * 0x9e3779b97f4a7c15ULL) & mask);
       left = right;
       right = next;
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Keys and values of the benchmark: 16-byte keys in number order; values that do not compress and that say
 // whose they are, so that every read is checked.
 #pragma once

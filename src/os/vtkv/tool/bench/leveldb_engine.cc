@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // LevelDB. Built when the packaged library is there.
 #include <leveldb/cache.h>
 #include <leveldb/db.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // LMDB. Built when the packaged library is there.
 #include <lmdb.h>
 

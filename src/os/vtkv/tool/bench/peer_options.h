@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The peers' settings, in one place: what their own guides recommend for data that does not compress, on a
 // fast disk, within a memory budget. doc/vtkv_bench.md gives the source of each.
 #pragma once
@@ -20,7 +21,9 @@ inline constexpr uint64_t kBytesPerSync = 1 << 20;
 // RocksDB, leveled.
 inline constexpr int kBackgroundJobs = 2;
 inline constexpr int kL0Trigger = 4;
-inline constexpr uint64_t level_base_bytes(size_t memory_bytes) { return kL0Trigger * write_buffer_bytes(memory_bytes); }
+inline constexpr uint64_t level_base_bytes(size_t memory_bytes) {
+  return kL0Trigger * write_buffer_bytes(memory_bytes);
+}
 inline constexpr uint64_t kFilesPerLevelBase = 10;
 inline constexpr size_t kCompactionReadaheadBytes = 2 << 20;
 inline constexpr size_t kLongScanReadaheadBytes = 2 << 20;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Statuses of the peers as ours: LevelDB's and RocksDB's have the same shape.
 #pragma once
 

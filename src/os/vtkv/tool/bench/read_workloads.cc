@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Point reads and scans of a whole database.
 #include <fmt/format.h>
 
@@ -9,7 +10,7 @@ namespace vtkv::bench {
 namespace {
 
 constexpr unsigned kSeekNexts = 10;
-constexpr uint64_t kHotPart = 100;
+constexpr uint64_t kHotShare = 100;
 
 void until_the_time_is_over(const LoadContext& context, Plan* plan) {
   plan->operations = UINT64_MAX;
@@ -19,8 +20,8 @@ void until_the_time_is_over(const LoadContext& context, Plan* plan) {
 Status readrandom(const LoadContext& context, Plan* plan) {
   until_the_time_is_over(context, plan);
   plan->worker = [&context](unsigned thread) -> Step {
-    return [&context, random = Random(seed_of(context, thread)), buffer = std::string()](
-               uint64_t, Outcome* outcome) mutable {
+    return [&context, random = Random(seed_of(context, thread)), buffer = std::string()](uint64_t,
+                                                                                         Outcome* outcome) mutable {
       return get_key(context, random.below(context.state.keys), &buffer, outcome);
     };
   };
@@ -30,9 +31,9 @@ Status readrandom(const LoadContext& context, Plan* plan) {
 Status readhot(const LoadContext& context, Plan* plan) {
   until_the_time_is_over(context, plan);
   plan->worker = [&context](unsigned thread) -> Step {
-    return [&context, random = Random(seed_of(context, thread)), buffer = std::string()](
-               uint64_t, Outcome* outcome) mutable {
-      return get_key(context, random.below(context.state.keys / kHotPart + 1), &buffer, outcome);
+    return [&context, random = Random(seed_of(context, thread)), buffer = std::string()](uint64_t,
+                                                                                         Outcome* outcome) mutable {
+      return get_key(context, random.below(context.state.keys / kHotShare + 1), &buffer, outcome);
     };
   };
   return {};
@@ -41,8 +42,8 @@ Status readhot(const LoadContext& context, Plan* plan) {
 Status readmissing(const LoadContext& context, Plan* plan) {
   until_the_time_is_over(context, plan);
   plan->worker = [&context](unsigned thread) -> Step {
-    return [&context, random = Random(seed_of(context, thread)), buffer = std::string()](
-               uint64_t, Outcome*) mutable -> Status {
+    return [&context, random = Random(seed_of(context, thread)), buffer = std::string()](uint64_t,
+                                                                                         Outcome*) mutable -> Status {
       const Key key = Key::missing(random.below(context.state.keys));
       const Status status = context.engine.get(key, &buffer);
       if (status.ok()) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tool/bench/result.h"
 
 #include <algorithm>
@@ -9,15 +10,36 @@ namespace vtkv::bench {
 
 namespace {
 
-constexpr std::string_view kNames[kMetrics] = {
-    "ops_per_s",          "mb_per_s",           "operations",          "seconds",
-    "settle_seconds",     "p50_us",             "p99_us",              "p999_us",
-    "max_us",             "write_amplification", "read_amplification", "space_amplification",
-    "device_reads_per_op", "flushes_per_op",    "user_written_bytes",  "user_read_bytes",
-    "device_written_bytes", "device_read_bytes", "primed_bytes",       "cpu_us_per_op",
-    "worst_second_ratio", "stalls",             "delays",              "delay_seconds",
-    "log_waits",          "filter_bytes_per_key",
-    "log_bytes",          "flush_bytes",        "merge_bytes",         "gc_bytes"};
+constexpr std::string_view kNames[kMetrics] = {"ops_per_s",
+                                               "mb_per_s",
+                                               "operations",
+                                               "seconds",
+                                               "settle_seconds",
+                                               "p50_us",
+                                               "p99_us",
+                                               "p999_us",
+                                               "max_us",
+                                               "write_amplification",
+                                               "read_amplification",
+                                               "space_amplification",
+                                               "device_reads_per_op",
+                                               "flushes_per_op",
+                                               "user_written_bytes",
+                                               "user_read_bytes",
+                                               "device_written_bytes",
+                                               "device_read_bytes",
+                                               "primed_bytes",
+                                               "cpu_us_per_op",
+                                               "worst_second_ratio",
+                                               "stalls",
+                                               "delays",
+                                               "delay_seconds",
+                                               "log_waits",
+                                               "filter_bytes_per_key",
+                                               "log_bytes",
+                                               "flush_bytes",
+                                               "compaction_bytes",
+                                               "gc_bytes"};
 
 std::optional<double> median(std::vector<double> values) {
   if (values.empty()) {
@@ -74,14 +96,20 @@ std::vector<Result> merge_rounds(const std::vector<Result>& results) {
 }
 
 std::string to_table(const std::vector<Result>& results) {
-  constexpr std::pair<Metric, std::string_view> kColumns[] = {
-      {Metric::ops_per_s, "op/s"},          {Metric::mb_per_s, "MB/s"},
-      {Metric::p50_us, "p50 us"},           {Metric::p99_us, "p99 us"},
-      {Metric::p999_us, "p99.9"},           {Metric::max_us, "max us"},
-      {Metric::write_amplification, "write"}, {Metric::read_amplification, "read"},
-      {Metric::space_amplification, "space"}, {Metric::device_reads_per_op, "reads/op"},
-      {Metric::flushes_per_op, "flush/op"}, {Metric::cpu_us_per_op, "cpu us"},
-      {Metric::worst_second_ratio, "worst s"}, {Metric::stalls, "stalls"}};
+  constexpr std::pair<Metric, std::string_view> kColumns[] = {{Metric::ops_per_s, "op/s"},
+                                                              {Metric::mb_per_s, "MB/s"},
+                                                              {Metric::p50_us, "p50 us"},
+                                                              {Metric::p99_us, "p99 us"},
+                                                              {Metric::p999_us, "p99.9"},
+                                                              {Metric::max_us, "max us"},
+                                                              {Metric::write_amplification, "write"},
+                                                              {Metric::read_amplification, "read"},
+                                                              {Metric::space_amplification, "space"},
+                                                              {Metric::device_reads_per_op, "reads/op"},
+                                                              {Metric::flushes_per_op, "flush/op"},
+                                                              {Metric::cpu_us_per_op, "cpu us"},
+                                                              {Metric::worst_second_ratio, "worst s"},
+                                                              {Metric::stalls, "stalls"}};
   size_t widest = 6;
   for (const Result& result : results) {
     widest = std::max(widest, result.engine.size());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What one workload on one engine gave, and how results are merged, printed and written.
 #pragma once
 
@@ -42,7 +43,7 @@ enum class Metric {
   filter_bytes_per_key,
   log_bytes,
   flush_bytes,
-  merge_bytes,
+  compaction_bytes,
   gc_bytes,
   count_                    // the number of metrics
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // RocksDB and BlobDB. Built when the packaged library is there.
 #include <fmt/format.h>
 #include <rocksdb/cache.h>
@@ -105,7 +106,7 @@ class RocksdbEngine final : public Engine {
     report.delay_us = m_statistics->getTickerCount(rocksdb::STALL_MICROS);
     report.log_bytes = m_statistics->getTickerCount(rocksdb::WAL_FILE_BYTES);
     report.flush_bytes = m_statistics->getTickerCount(rocksdb::FLUSH_WRITE_BYTES);
-    report.merge_bytes = m_statistics->getTickerCount(rocksdb::COMPACT_WRITE_BYTES);
+    report.compaction_bytes = m_statistics->getTickerCount(rocksdb::COMPACT_WRITE_BYTES);
     report.gc_bytes = m_statistics->getTickerCount(rocksdb::BLOB_DB_GC_BYTES_RELOCATED);
     rocksdb::TablePropertiesCollection tables;
     if (m_db->GetPropertiesOfAllTables(&tables).ok()) {

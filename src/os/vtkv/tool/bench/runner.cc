@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tool/bench/runner.h"
 
 #include <fcntl.h>
@@ -6,10 +7,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <ctime>
-#include <mutex>
 #include <thread>
 
 #include <fmt/chrono.h>
@@ -17,6 +16,7 @@
 
 #include "vtkv/tool/device_counters.h"
 #include "vtkv/util/histogram.h"
+#include "vtkv/util/mutex.h"
 
 namespace vtkv::bench {
 
@@ -27,9 +27,7 @@ constexpr uint64_t kStallNs = kSecondNs / 10;
 constexpr auto kProgressEvery = std::chrono::seconds(5);
 constexpr size_t kSecondsForWorst = 3;
 
-uint64_t now_ns() {
-  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
+uint64_t now_ns() { return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()); }
 
 // Of one thread; read by others after it ended, but for `operations`.
 struct Meter {
@@ -68,7 +66,9 @@ struct Moment {
     moment.engine = engine.report();
     struct rusage usage;
     ::getrusage(RUSAGE_SELF, &usage);
-    const auto us = [](const timeval& time) { return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec); };
+    const auto us = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
+    };
     moment.cpu_us = us(usage.ru_utime) + us(usage.ru_stime);
     return moment;
   }
@@ -101,14 +101,14 @@ class Run {
   uint64_t m_counted_from_ns = 0, m_deadline_ns = UINT64_MAX, m_ended_ns = 0;
   std::atomic<uint64_t> m_next{0};
   std::atomic<bool> m_failed{false}, m_stop_companion{false};
-  std::mutex m_lock;
-  std::condition_variable m_changed;
-  unsigned m_running = 0;  // guarded by m_lock, like the status
-  Status m_status;
+  Mutex m_lock;
+  ConditionVariable m_changed;
+  unsigned m_running GUARDED_BY(m_lock) = 0;
+  Status m_status GUARDED_BY(m_lock);
 };
 
 void Run::fail(const Status& status) {
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   if (m_status.ok()) {
     m_status = status;
   }
@@ -135,7 +135,7 @@ void Run::client(unsigned thread) {
     }
     begin_ns = end_ns;
   }
-  std::lock_guard lock(m_lock);
+  MutexLock lock(m_lock);
   --m_running;
   m_changed.notify_all();
 }
@@ -158,7 +158,10 @@ Status Run::go(const std::string& label, double warm_up_seconds, const std::func
     measuring();
     m_counted_from_ns = now_ns();
   }
-  m_running = static_cast<unsigned>(m_meters.size());
+  {
+    MutexLock lock(m_lock);
+    m_running = static_cast<unsigned>(m_meters.size());
+  }
   std::thread companion;
   if (m_plan.companion) {
     companion = std::thread([this] {
@@ -176,8 +179,8 @@ Status Run::go(const std::string& label, double warm_up_seconds, const std::func
     measuring();
   }
   for (bool done = false; !done;) {
-    std::unique_lock lock(m_lock);
-    done = m_changed.wait_for(lock, kProgressEvery, [this] { return m_running == 0; });
+    MutexLock lock(m_lock);
+    done = m_changed.wait_for(lock, kProgressEvery, [this]() REQUIRES(m_lock) { return m_running == 0; });
     lock.unlock();
     if (!done) {
       const double seconds = static_cast<double>(now_ns() - m_counted_from_ns) / 1e9;
@@ -193,6 +196,7 @@ Status Run::go(const std::string& label, double warm_up_seconds, const std::func
   if (companion.joinable()) {
     companion.join();
   }
+  MutexLock lock(m_lock);
   return m_status;
 }
 
@@ -242,7 +246,7 @@ void add_difference(const Moment& before, const Moment& after, Result* result) {
   one[Metric::primed_bytes] = primed;
   one[Metric::log_bytes] = count(after.engine.log_bytes - before.engine.log_bytes);
   one[Metric::flush_bytes] = count(after.engine.flush_bytes - before.engine.flush_bytes);
-  one[Metric::merge_bytes] = count(after.engine.merge_bytes - before.engine.merge_bytes);
+  one[Metric::compaction_bytes] = count(after.engine.compaction_bytes - before.engine.compaction_bytes);
   one[Metric::gc_bytes] = count(after.engine.gc_bytes - before.engine.gc_bytes);
   one[Metric::delays] = count(after.engine.delays - before.engine.delays);
   one[Metric::delay_seconds] = count(after.engine.delay_us - before.engine.delay_us) / 1e6;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Runs one plan with threads and measures it.
 #pragma once
 

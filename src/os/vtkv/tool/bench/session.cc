@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tool/bench/session.h"
 
 #include <sys/stat.h>
@@ -19,8 +20,12 @@ constexpr uint64_t kStatBlockBytes = 512;
 }  // namespace
 
 Session::Session(std::string directory, EngineSpec spec, const LoadSettings& load, size_t memory_bytes, bool sync)
-    : m_directory(std::move(directory)), m_spec(std::move(spec)), m_load(load), m_memory_bytes(memory_bytes),
-      m_sync(sync), m_values(load.value_bytes, load.seed) {}
+    : m_directory(std::move(directory)),
+      m_spec(std::move(spec)),
+      m_load(load),
+      m_memory_bytes(memory_bytes),
+      m_sync(sync),
+      m_values(load.value_bytes, load.seed) {}
 
 Session::~Session() {
   std::error_code ignored;
@@ -58,8 +63,8 @@ Status Session::fill() {
   Plan plan;
   VTKV_RETURN_IF_ERROR(kind->plan(context, &plan));
   Result ignored;
-  VTKV_RETURN_IF_ERROR(run_plan(plan, *engine, m_load.threads, m_directory, m_spec.label + " (filling)", 0, true,
-                                &ignored));
+  VTKV_RETURN_IF_ERROR(
+      run_plan(plan, *engine, m_load.threads, m_directory, m_spec.label + " (filling)", 0, true, &ignored));
   m_state.keys = m_load.keys;
   m_state.whole = true;
   return {};
@@ -107,8 +112,8 @@ Status Session::run(const WorkloadKind& kind, Result* result) {
   m_state.whole = kind.whole_after;
   result->keys = m_state.keys;
 
-  const double live = static_cast<double>(m_state.keys + m_state.extra) *
-                      static_cast<double>(kKeyBytes + m_load.value_bytes);
+  const double live =
+      static_cast<double>(m_state.keys + m_state.extra) * static_cast<double>(kKeyBytes + m_load.value_bytes);
   if (m_state.whole || m_state.extra > 0) {
     (*result)[Metric::space_amplification] = static_cast<double>(allocated_bytes()) / live;
   }

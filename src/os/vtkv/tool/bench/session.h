@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The database of one engine and one value size, over the workloads that follow one another on it.
 #pragma once
 

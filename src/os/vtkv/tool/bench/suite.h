@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // Groups of workloads that are run together, and the two named suites.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include <algorithm>
 #include <cmath>
 
@@ -33,9 +34,7 @@ class VtkvScan final : public Scan {
 
 class VtkvEngine final : public Engine {
  public:
-  ~VtkvEngine() override {
-    m_db.reset();
-  }
+  ~VtkvEngine() override { m_db.reset(); }
 
   Status open(const EngineSettings& settings);
 
@@ -86,17 +85,18 @@ class VtkvEngine final : public Engine {
 };
 
 Status VtkvEngine::open(const EngineSettings& settings) {
-  double growth = 0, runs = 0, stitch = 0, merging = 0, single_flush = 0, separation = 0, space_target = 0,
-         purge = 0, scattered = 0, gc_lookup_cost = 0;
+  double growth = 0, runs = 0, stitch = 0, auto_compaction = 0, single_flush = 0, separation = 0, space_target = 0,
+         purge = 0, fragmented = 0, gc_lookup_cost = 0;
   const Options defaults;
   VTKV_RETURN_IF_ERROR(number_option(settings, "growth_factor", defaults.growth_factor, &growth));
   VTKV_RETURN_IF_ERROR(number_option(settings, "runs_per_level", defaults.runs_per_level, &runs));
-  VTKV_RETURN_IF_ERROR(number_option(settings, "stitch", static_cast<double>(defaults.stitch_threshold_bytes), &stitch));
-  VTKV_RETURN_IF_ERROR(number_option(settings, "merging", 1, &merging));
-  VTKV_RETURN_IF_ERROR(number_option(settings, "purge", defaults.purge_removals_min, &purge));
+  VTKV_RETURN_IF_ERROR(
+      number_option(settings, "stitch", static_cast<double>(defaults.stitch_threshold_bytes), &stitch));
+  VTKV_RETURN_IF_ERROR(number_option(settings, "auto_compaction", 1, &auto_compaction));
+  VTKV_RETURN_IF_ERROR(number_option(settings, "purge", defaults.purge_tombstones_min, &purge));
   VTKV_RETURN_IF_ERROR(number_option(settings, "separation", kSeparationBytes, &separation));
   VTKV_RETURN_IF_ERROR(number_option(settings, "space_target", defaults.space_amplification_target, &space_target));
-  VTKV_RETURN_IF_ERROR(number_option(settings, "scattered", defaults.scattered_values_min, &scattered));
+  VTKV_RETURN_IF_ERROR(number_option(settings, "fragmented", defaults.fragmented_values_min, &fragmented));
   VTKV_RETURN_IF_ERROR(number_option(settings, "gc_lookup_cost", defaults.gc_lookup_cost_bytes, &gc_lookup_cost));
   Env* env = posix_env();
   FileSystemInfo info;
@@ -111,10 +111,10 @@ Status VtkvEngine::open(const EngineSettings& settings) {
   options.growth_factor = static_cast<uint32_t>(growth);
   options.runs_per_level = static_cast<uint32_t>(runs);
   options.stitch_threshold_bytes = std::isinf(stitch) ? kNeverStitch : static_cast<uint64_t>(stitch);
-  options.purge_removals_min = static_cast<uint32_t>(purge);
-  options.merging = merging != 0;
+  options.purge_tombstones_min = static_cast<uint32_t>(purge);
+  options.auto_compaction = auto_compaction != 0;
   options.single_flush = single_flush != 0;
-  options.scattered_values_min = static_cast<uint32_t>(scattered);
+  options.fragmented_values_min = static_cast<uint32_t>(fragmented);
   options.space_amplification_target = space_target;
   options.gc_lookup_cost_bytes = static_cast<uint32_t>(gc_lookup_cost);
   options.value_separation_bytes = static_cast<size_t>(separation);
@@ -147,11 +147,11 @@ EngineReport VtkvEngine::report() {
   report.primed_bytes = statistics.primed_bytes;
   report.log_bytes = statistics.log_bytes;
   report.flush_bytes = statistics.flush_bytes;
-  report.merge_bytes = statistics.merge_bytes;
+  report.compaction_bytes = statistics.compaction_bytes;
   report.gc_bytes = statistics.gc_moved_bytes;
   report.filter_bytes = statistics.filter_bytes;
-  report.delay_us = statistics.commit_delay_us;
-  report.delays = statistics.commit_delays;
+  report.delay_us = statistics.throttled_us;
+  report.delays = statistics.throttled_groups;
   report.log_waits = statistics.write_waits;
   return report;
 }

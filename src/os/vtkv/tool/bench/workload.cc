@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/tool/bench/workload.h"
 
 #include <charconv>
@@ -11,7 +12,7 @@ const std::vector<WorkloadKind>& workload_kinds() {
     std::vector<WorkloadKind> all;
     add_write_workloads(&all);
     add_read_workloads(&all);
-    add_removal_workloads(&all);
+    add_delete_workloads(&all);
     add_ycsb_workloads(&all);
     return all;
   }();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // What a workload does to an engine: a table of kinds, and the steps that one run of one consists of.
 #pragma once
 
@@ -74,7 +75,7 @@ const WorkloadKind* find_workload(std::string_view name);
 // The parts of the table.
 void add_write_workloads(std::vector<WorkloadKind>* kinds);
 void add_read_workloads(std::vector<WorkloadKind>* kinds);
-void add_removal_workloads(std::vector<WorkloadKind>* kinds);
+void add_delete_workloads(std::vector<WorkloadKind>* kinds);
 void add_ycsb_workloads(std::vector<WorkloadKind>* kinds);
 
 // Shared by them.

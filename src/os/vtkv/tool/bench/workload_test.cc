@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // The workloads themselves, on an engine that is a map: do they write and delete what they say, and do they
 // notice an engine that loses or mixes up keys?
 
@@ -7,10 +8,10 @@
 
 #include <chrono>
 #include <map>
-#include <mutex>
 #include <thread>
 
 #include "vtkv/tool/bench/runner.h"
+#include "vtkv/util/mutex.h"
 
 namespace vtkv::bench {
 namespace {
@@ -41,7 +42,7 @@ class MapScan final : public Scan {
 class MapEngine final : public Engine {
  public:
   Status put(std::string_view key, std::string_view value) override {
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
     if (puts == puts_most) {
       return Status::failed("full");
     }
@@ -59,17 +60,17 @@ class MapEngine final : public Engine {
     return {};
   }
   Status remove(std::string_view key) override {
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
     m_entries.erase(std::string(key));
     return {};
   }
   Status remove_range(std::string_view begin, std::string_view end) override {
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
     m_entries.erase(m_entries.lower_bound(std::string(begin)), m_entries.lower_bound(std::string(end)));
     return {};
   }
   Status get(std::string_view key, std::string* value) override {
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
     const auto found = m_entries.find(std::string(key));
     if (found == m_entries.end()) {
       return Status::not_found("no such key");
@@ -78,7 +79,7 @@ class MapEngine final : public Engine {
     return {};
   }
   std::unique_ptr<Scan> new_scan(std::string_view lower, std::string_view upper, ScanLength) override {
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
     return std::make_unique<MapScan>(m_entries, lower, upper);
   }
   Status settle() override { return {}; }
@@ -94,7 +95,7 @@ class MapEngine final : public Engine {
   uint64_t slow_put_every = UINT64_MAX;
 
  private:
-  std::mutex m_lock;
+  Mutex m_lock;
   std::map<std::string, std::string> m_entries;
 };
 

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // fill*, overwrite, updaterandom, and the two of the VT-tree paper.
 #include <algorithm>
-#include <mutex>
 
 #include "vtkv/tool/bench/distribution.h"
 #include "vtkv/tool/bench/workload.h"
+#include "vtkv/util/mutex.h"
 
 namespace vtkv::bench {
 
@@ -11,7 +12,7 @@ namespace {
 
 constexpr uint64_t kBatchEntries = 1000;
 constexpr uint64_t kBatchBytesMax = 4 << 20;
-constexpr uint64_t kSyncedPart = 100;  // fillsync writes every hundredth key, as db_bench does with a thousandth
+constexpr uint64_t kSyncedShare = 100;  // fillsync writes every hundredth key, as db_bench does with a thousandth
 constexpr uint64_t kStreams = 16;
 constexpr uint64_t kStreamBurstBytes = 1 << 20;
 constexpr uint64_t kAppendedFiles = 1000;
@@ -39,7 +40,7 @@ Status fillrandom(const LoadContext& context, Plan* plan) {
 }
 
 Status fillsync(const LoadContext& context, Plan* plan) {
-  plan->operations = std::max<uint64_t>(context.settings.keys / kSyncedPart, 1000);
+  plan->operations = std::max<uint64_t>(context.settings.keys / kSyncedShare, 1000);
   plan->seconds = context.settings.seconds;
   plan_puts(context, Permutation(plan->operations, context.settings.seed), plan);
   return {};
@@ -77,8 +78,8 @@ Status overwrite(const LoadContext& context, Plan* plan) {
     plan->seconds = context.settings.seconds;
   }
   plan->worker = [&context](unsigned thread) -> Step {
-    return [&context, random = Random(seed_of(context, thread)), buffer = std::string()](
-               uint64_t, Outcome* outcome) mutable {
+    return [&context, random = Random(seed_of(context, thread)), buffer = std::string()](uint64_t,
+                                                                                         Outcome* outcome) mutable {
       return put_key(context, random.below(context.state.keys), &buffer, outcome);
     };
   };
@@ -116,8 +117,8 @@ Status updaterandom(const LoadContext& context, Plan* plan) {
   plan->operations = UINT64_MAX;
   plan->seconds = context.settings.seconds;
   plan->worker = [&context](unsigned thread) -> Step {
-    return [&context, random = Random(seed_of(context, thread)), buffer = std::string()](
-               uint64_t, Outcome* outcome) mutable {
+    return [&context, random = Random(seed_of(context, thread)), buffer = std::string()](uint64_t,
+                                                                                         Outcome* outcome) mutable {
       const uint64_t number = random.below(context.state.keys);
       VTKV_RETURN_IF_ERROR(get_key(context, number, &buffer, outcome));
       return put_key(context, number, &buffer, outcome);
@@ -137,7 +138,7 @@ class Regions {
   }
   // The next key's number. Every one comes once. REQUIRES: called at most `keys` times.
   uint64_t take() {
-    std::lock_guard lock(m_lock);
+    MutexLock lock(m_lock);
     if (m_next == m_end) {
       start_burst();
     }
@@ -149,7 +150,7 @@ class Regions {
     uint64_t next, end;
   };
 
-  void start_burst() {
+  void start_burst() REQUIRES(m_lock) {
     const size_t chosen = m_random.below(m_open.size());
     Region& region = m_open[chosen];
     m_next = region.next;
@@ -161,10 +162,10 @@ class Regions {
   }
 
   const uint64_t m_burst;
-  std::mutex m_lock;  // guards the rest
-  Random m_random;
-  std::vector<Region> m_open;  // none is empty
-  uint64_t m_next = 0, m_end = 0;
+  Mutex m_lock;
+  Random m_random GUARDED_BY(m_lock);
+  std::vector<Region> m_open GUARDED_BY(m_lock);  // none is empty
+  uint64_t m_next GUARDED_BY(m_lock) = 0, m_end GUARDED_BY(m_lock) = 0;
 };
 
 void plan_regions(const LoadContext& context, uint64_t regions, uint64_t burst, Plan* plan) {

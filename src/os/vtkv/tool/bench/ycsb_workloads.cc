@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
 // YCSB's core workloads A to F (Cooper et al., SoCC '10).
 #include <atomic>
 #include <memory>
@@ -29,7 +30,10 @@ class Client {
  public:
   Client(const LoadContext& context, const Mix& mix, std::shared_ptr<const Zipfian> popular,
          std::shared_ptr<Inserts> inserts, unsigned thread)
-      : m_context(context), m_mix(mix), m_popular(std::move(popular)), m_inserts(std::move(inserts)),
+      : m_context(context),
+        m_mix(mix),
+        m_popular(std::move(popular)),
+        m_inserts(std::move(inserts)),
         m_random(seed_of(context, thread)) {}
 
   Status step(Outcome* outcome) {
@@ -51,7 +55,7 @@ class Client {
  private:
   uint64_t choose() {
     if (!m_mix.latest) {
-      return m_popular->scattered(m_random);
+      return m_popular->scrambled(m_random);
     }
     const uint64_t newest = m_inserts->there.load(std::memory_order_acquire) - 1;
     return newest - std::min(newest, m_popular->rank(m_random));

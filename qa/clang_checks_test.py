@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Tests of clang_checks.py: each check finds its fault, and is silent without it."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import clang_checks  # noqa: E402
+
+SOURCE = """\
+#include "vtkv/counter.h"
+
+int vtkv::Counter::value() {
+  %s
+  return m_value;
+}
+"""
+HEADER = """\
+#include "vtkv/util/mutex.h"
+
+namespace vtkv {
+
+class Counter {
+ public:
+  int value();
+
+ private:
+  Mutex m_lock;
+  int m_value GUARDED_BY(m_lock) = 0;
+};
+
+}  // namespace vtkv
+"""
+
+
+class ClangChecks(unittest.TestCase):
+  def setUp(self):
+    folder = tempfile.TemporaryDirectory()
+    self.addCleanup(folder.cleanup)
+    self.root = pathlib.Path(folder.name).resolve()
+    self.write(".clang-format", (clang_checks.CHECKOUT / ".clang-format").read_text())
+    for name in ("src/os/vtkv/util/mutex.h", "src/os/vtkv/util/thread_annotations.h"):
+      self.write(name, (clang_checks.CHECKOUT / name).read_text())
+    self.source = self.write("src/os/vtkv/counter.cc", SOURCE % "MutexLock lock(m_lock);")
+    self.write("src/os/vtkv/counter.h", HEADER)
+    command = f"g++ -I{self.root}/src/os -O2 -Wall -fno-builtin-malloc -std=gnu++20 -o counter.o -c {self.source}"
+    self.write("build/compile_commands.json",
+               json.dumps([{"directory": str(self.root / "build"), "command": command, "file": str(self.source)}]))
+
+  def write(self, name, text):
+    path = self.root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+  def check(self, *words):
+    done = subprocess.run([sys.executable, clang_checks.__file__, "--root", self.root, *words], capture_output=True,
+                          text=True)
+    return done.returncode, done.stdout + done.stderr
+
+  def assert_fault(self, words, *checks):
+    status, said = self.check(*checks)
+    self.assertEqual(status, 1, said)
+    self.assertIn(words, said)
+
+  def assert_none(self, *checks):
+    self.assertEqual(self.check(*checks)[0], 0, self.check(*checks)[1])
+
+  def test_a_member_without_its_lock(self):
+    self.assert_none("thread-safety")
+    self.source.write_text(SOURCE % "")
+    self.assert_fault("requires holding mutex 'm_lock'", "thread-safety")
+    self.assert_fault("requires holding mutex 'm_lock'", "thread-safety")  # it has not passed
+
+  def test_a_header_that_has_changed(self):
+    self.assert_none("thread-safety")
+    self.write("src/os/vtkv/counter.h", HEADER.replace("GUARDED_BY(m_lock)", "GUARDED_BY(m_other)").replace(
+        "Mutex m_lock;", "Mutex m_lock, m_other;"))
+    self.assert_fault("requires holding mutex 'm_other'", "thread-safety")
+
+  def test_a_layout_of_its_own(self):
+    self.assert_none("format")
+    self.source.write_text(SOURCE % "MutexLock   lock( m_lock );")
+    self.assert_fault("counter.cc:4", "format")
+    self.assert_none("format", "--fix")
+    self.assertEqual(self.source.read_text(), SOURCE % "MutexLock lock(m_lock);")
+
+  def test_the_words_of_a_command(self):
+    command = "ccache /usr/bin/c++ -DA='\"b c\"' -isystem /x -O2 -g1 -Wall -MD -MF a.d -o a.o -c /y/a.cc -I/z"
+    self.assertEqual(clang_checks.words_of({"command": command}), "'-DA=\"b c\"' -isystem /x -I/z")
+
+  def test_without_a_build(self):
+    (self.root / "build/compile_commands.json").unlink()
+    self.assert_fault("run cmake first", "thread-safety")
+
+
+if __name__ == "__main__":
+  unittest.main()

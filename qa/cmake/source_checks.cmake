@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What is asked of the sources by programs that others wrote: flake8 of the Python ones, clang of ours. Once: the sources
+# are the same under a sanitizer.
+
+if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR SWIM_SANITIZE)
+  return()
+endif()
+find_program(SWIM_FLAKE8 flake8)
+
+if(SWIM_FLAKE8)
+  add_test(NAME python_lint COMMAND ${SWIM_FLAKE8} qa WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+endif()
+# Of one version only: each lays out a little otherwise. The sysroot has it (qa/setup/packages.sh).
+find_program(SWIM_CLANG_FORMAT clang-format)
+find_program(SWIM_CLANG clang++)
+if(SWIM_CLANG_FORMAT AND SWIM_CLANG)
+  execute_process(COMMAND ${SWIM_CLANG_FORMAT} --version OUTPUT_VARIABLE clang_format_version)
+endif()
+if("${clang_format_version}" MATCHES "version 19\\.")
+  set(clang_checks ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/clang_checks.py)
+  add_test(NAME clang_format COMMAND ${clang_checks} format)
+  # Of SwimStore's sources each takes Ceph's headers: many seconds.
+  add_test(NAME clang_thread_safety COMMAND ${clang_checks} thread-safety --below src/os/vtkv/
+    --compile-commands ${CMAKE_BINARY_DIR}/compile_commands.json)
+  include(ProcessorCount)
+  ProcessorCount(processors)
+  set_tests_properties(clang_thread_safety PROPERTIES TIMEOUT 1500 PROCESSORS ${processors})
+  add_test(NAME clang_checks_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/clang_checks_test.py)
+endif()

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The engine: libraries, tests, tools. Nothing here needs Ceph.
+
+set(swim_test_timeout_s 300)
+if(SWIM_SANITIZE)
+  set(swim_test_timeout_s 1500)
+endif()
+
+# One process per test: a test that aborts fails alone.
+function(swim_add_tests program)
+  gtest_discover_tests(${program} NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    TEST_PREFIX ${program}: PROPERTIES TIMEOUT ${swim_test_timeout_s} ${ARGN})
+endfunction()
+
+function(swim_add_program name source)
+  add_executable(${name} ${CMAKE_SOURCE_DIR}/${source})
+  target_link_libraries(${name} PRIVATE swim_flags ${ARGN})
+endfunction()
+
+# Tells a test where the kept corpus lies. Of that file alone: all others are the same in every checkout.
+function(swim_name_corpus source)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/${source} PROPERTIES
+    COMPILE_DEFINITIONS SWIM_FUZZ_CORPUS="${CMAKE_SOURCE_DIR}/qa/fuzz/corpus")
+endfunction()
+
+# --- libraries ------------------------------------------------------------------
+
+function(vtkv_library name)
+  add_library(${name} STATIC ${${name}_sources})
+  target_link_libraries(${name} PRIVATE swim_flags PUBLIC ${ARGN})
+endfunction()
+
+vtkv_library(vtkv PkgConfig::URING PkgConfig::ISAL fmt::fmt Threads::Threads)
+target_include_directories(vtkv PUBLIC ${CMAKE_SOURCE_DIR}/src/os)
+vtkv_library(vtkv_inspect vtkv)
+vtkv_library(vtkv_testing vtkv_inspect)
+
+# --- programs -------------------------------------------------------------------
+
+# The workloads are a library, for their tests; the engines are not. A library that is not there
+# leaves an engine out: the program says so when asked for it.
+set(engine "(engine|_env)\\.cc$")
+set(vtkv_bench_engines ${vtkv_bench_sources})
+list(FILTER vtkv_bench_engines INCLUDE REGEX "${engine}")
+list(FILTER vtkv_bench_sources EXCLUDE REGEX "${engine}")
+add_library(vtkv_bench_library STATIC ${vtkv_bench_sources})
+target_link_libraries(vtkv_bench_library PRIVATE swim_flags PUBLIC vtkv_inspect CLI11::CLI11)
+swim_add_program(vtkv_bench src/os/vtkv/tool/vtkv_bench.cc vtkv_bench_library)
+target_compile_definitions(vtkv_bench PRIVATE VTKV_BENCH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+foreach(peer rocksdb leveldb lmdb)
+  string(TOUPPER ${peer} upper)
+  find_library(VTKV_BENCH_${upper}_LIBRARY NAMES ${peer})
+  find_file(VTKV_BENCH_${upper}_HEADER NAMES ${peer}/db.h ${peer}.h)
+  if(VTKV_BENCH_${upper}_LIBRARY AND VTKV_BENCH_${upper}_HEADER)
+    target_link_libraries(vtkv_bench PRIVATE ${VTKV_BENCH_${upper}_LIBRARY})
+    target_compile_definitions(vtkv_bench PRIVATE VTKV_BENCH_${upper})
+  else()
+    list(FILTER vtkv_bench_engines EXCLUDE REGEX "/${peer}_(engine|env)\\.cc$")
+  endif()
+endforeach()
+target_sources(vtkv_bench PRIVATE ${vtkv_bench_engines})
+
+add_executable(vtkv_tests ${vtkv_tests_sources})
+swim_name_corpus(src/os/vtkv/testing/fuzz/kv_fuzz_corpus_test.cc)
+target_link_libraries(vtkv_tests PRIVATE swim_flags vtkv_bench_library vtkv_testing
+  GTest::gmock GTest::gtest GTest::gtest_main)
+swim_add_tests(vtkv_tests)
+
+add_test(NAME vtkv_bench_test
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/vtkv_bench_test.py $<TARGET_FILE:vtkv_bench>)
+
+# With no switch of ours: it has to build as a user's program does.
+add_executable(vtkv_example ${CMAKE_SOURCE_DIR}/src/os/vtkv/examples/vtkv_example.cc)
+target_link_libraries(vtkv_example PRIVATE vtkv)
+add_test(NAME vtkv_example_test
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/vtkv_example_test.py $<TARGET_FILE:vtkv_example>)
+
+swim_add_program(vtkv_log_traces src/os/vtkv/testing/log_traces_main.cc vtkv_testing)
+add_test(NAME log_traces
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/model/check_traces.py $<TARGET_FILE:vtkv_log_traces>)
+
+swim_add_program(vtkv-tool src/os/vtkv/tool/vtkv_tool.cc vtkv_inspect CLI11::CLI11)
+add_test(NAME vtkv_tool_test
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/vtkv_tool_test.py $<TARGET_FILE:vtkv-tool>)
+
+if(SWIM_WITH_FUZZERS)
+  swim_add_program(vtkv_fuzz src/os/vtkv/testing/fuzz/fuzz_main.cc vtkv_testing)
+  target_link_options(vtkv_fuzz PRIVATE -fsanitize=fuzzer)
+endif()

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What the shell scripts of this folder share: messages, what runs and how a signal ends it, steps of the set-up that
+# run once, devices' images, tests. Sourced, never run.
+
+SWIM_CACHE=$(realpath -m "${SWIM_CACHE:-/var/cache/swimstore}")
+
+# --- messages -----------------------------------------------------------------
+
+say() { printf '[%s] %s\n' "$(date +%H:%M:%S)" "$*" >&2; }
+
+die() {
+  printf '%s: error: %s\n' "${0##*/}" "$*" >&2
+  exit 1
+}
+
+fail_usage() {
+  printf '%s: error: %s: see --help\n' "${0##*/}" "$*" >&2
+  exit 2
+}
+
+check_jobs() {
+  case $1 in '' | *[!0-9]* | 0) fail_usage "--jobs needs a number of at least 1, not '$1'" ;; esac
+}
+
+# --- what runs ----------------------------------------------------------------
+
+# Each in a process group of its own. After trap_signals, Ctrl-C, SIGTERM and SIGHUP end those groups, wait for what
+# they tidy up, and end this script too.
+trap_signals() { trap interrupted INT TERM HUP; }
+
+# What ended and was not reaped does not count: where the first process of a container reaps nothing, it stays for ever.
+group_lives() {
+  local group=$1 stat line
+  for stat in /proc/[0-9]*/stat; do
+    read -r line 2>/dev/null <"$stat" || continue
+    # Behind the name, which may hold anything: state, parent, group.
+    set -- ${line##*) }
+    [[ $1 = [ZX] || $3 != "$group" ]] || return 0
+  done
+  return 1
+}
+
+interrupted() {
+  trap '' INT TERM HUP
+  local group begun
+  for group in $(jobs -p); do
+    say "interrupted: waiting for the end of what runs"
+    kill -TERM -- "-$group" 2>/dev/null || true
+    begun=$SECONDS
+    while group_lives "$group"; do
+      [ $((SECONDS - begun)) -lt 120 ] || kill -KILL -- "-$group" 2>/dev/null || true
+      sleep 0.1
+    done
+  done
+  printf '%s: interrupted; finished steps of a set-up are kept\n' "${0##*/}" >&2
+  exit 130
+}
+
+# run COMMAND...
+run() {
+  local status=0
+  set -m
+  "$@" </dev/null 8>&- &  # 8: see share_images
+  set +m
+  wait $! || status=$?
+  return "$status"
+}
+
+# --- set-up -------------------------------------------------------------------
+
+STAMPS="$SWIM_CACHE/stamps"
+LOGS="$SWIM_CACHE/log"
+
+require_root() {
+  [ "$(id -u)" -eq 0 ] ||
+    die "set-up makes a chroot and mounts into it: run it as root (sudo $0)"
+}
+
+# check_host OPTION...: ends the script where this machine lacks what qa/setup/check_host.sh looks for.
+check_host() { "$here/setup/check_host.sh" "$@" || exit 1; }
+
+# For programs that run on the host.
+need_python() {
+  command -v python3 >/dev/null && return
+  [ "$(id -u)" -eq 0 ] || die "python3 is missing: install it, or run as root"
+  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3; } >&2 ||
+    die "python3 is missing and could not be installed: install it"
+}
+
+# One set-up at a time per cache folder. The lock ends with the process.
+lock_set_up() {
+  mkdir -p "$STAMPS" "$LOGS"
+  exec 9>"$SWIM_CACHE/.set-up.lock"
+  if ! flock -n 9; then
+    say "another set-up is running in $SWIM_CACHE: waiting for it"
+    flock 9
+  fi
+}
+
+# The key of a step is what it does: the text of its function, and its inputs.
+step_key() {
+  local fn=$1
+  shift
+  { declare -f "$fn"; printf '%s\n' "$@"; } | sha256sum | cut -d' ' -f1
+}
+
+step_is_done() {
+  local stamp=$1 fn=$2
+  shift 2
+  [ -e "$STAMPS/$stamp" ] && [ "$(<"$STAMPS/$stamp")" = "$(step_key "$fn" "$@")" ]
+}
+
+# run_step STAMP WHAT FUNCTION [INPUT...]: runs FUNCTION INPUT... unless it has
+# succeeded before with the same text and inputs. Its output goes to a log; a
+# line with the elapsed time says that it is alive.
+run_step() {
+  local stamp=$1 what=$2 fn=$3
+  shift 3
+  if step_is_done "$stamp" "$fn" "$@"; then
+    return 0
+  fi
+  local log="$LOGS/$stamp.log" start=$SECONDS job shown
+  say "$what: started (log: $log)"
+  rm -f "$STAMPS/$stamp"
+  # The lock's descriptor stays here: nothing a step leaves behind may hold it.
+  trap_signals
+  set -m
+  (set -euo pipefail; "$fn" "$@") >"$log" 2>&1 </dev/null 9>&- &
+  job=$!
+  set +m
+  shown=$SECONDS
+  while kill -0 "$job" 2>/dev/null; do
+    sleep 0.2
+    if [ $((SECONDS - shown)) -ge 10 ]; then
+      say "$what: $((SECONDS - start)) s"
+      shown=$SECONDS
+    fi
+  done
+  if ! wait "$job"; then
+    tail -n 15 "$log" >&2
+    die "$what failed after $((SECONDS - start)) s: see $log, then run again (finished steps are kept)"
+  fi
+  trap - INT TERM HUP
+  step_key "$fn" "$@" >"$STAMPS/$stamp.new"
+  mv "$STAMPS/$stamp.new" "$STAMPS/$stamp"
+  say "$what: done in $((SECONDS - start)) s"
+}
+
+# --- tests --------------------------------------------------------------------
+
+# share_images: devices' images go from one scenario to the next. The last of those who share them deletes them at its
+# end, unless its caller wants to keep them.
+images=$SWIM_CACHE/images
+share_images() {
+  [ -z "${SWIM_KEEP_IMAGES:-}" ] || return 0
+  export SWIM_KEEP_IMAGES=1
+  mkdir -p "$images"
+  exec 8>"$images/lock"
+  flock --shared 8
+  trap '! flock --exclusive --nonblock 8 || rm -f "$images"/*.img' EXIT
+}
+
+# run_ctest BUILD ARGUMENT...: ctest there, with $jobs of them at a time; adds to $passed and $failed.
+run_ctest() {
+  local build=$1 results=$checkout/$1/test-results.xml tests_passed=0 tests_failed=1
+  shift
+  say "tests"
+  rm -f "$results"
+  run "$here/enter.sh" ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error \
+    --output-junit "$results" "$@" || true
+  if [ -e "$results" ]; then
+    read -r tests_passed tests_failed < <("$here/enter.sh" python3 "$here/cmake/count_tests.py" "$results")
+  else
+    say "ctest wrote no results"
+  fi
+  passed=$((passed + tests_passed))
+  failed=$((failed + tests_failed))
+}
+
+# Ends the script with its last line.
+finish() {
+  say "took $SECONDS s"
+  echo "$passed passed, $failed failed"
+  [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+  exit
+}

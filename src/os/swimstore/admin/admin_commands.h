@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// `ceph daemon osd.N swimstore ...`: commands of the store's own on the admin socket.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "common/admin_socket.h"
+#include "include/common_fwd.h"
+
+#include "swimstore/object/store_context.h"
+#include "swimstore/transaction/commit_throttle.h"
+
+namespace swimstore {
+
+// Registered as long as it lives. A second store of the same process gets none: the first keeps its own.
+class AdminCommands final : public AdminSocketHook {
+ public:
+  AdminCommands(StoreContext& store, const CommitThrottle& throttle);
+  ~AdminCommands() override;
+
+  int call(std::string_view command, const cmdmap_t& arguments, const ceph::bufferlist& input,
+           ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output) override;
+
+ private:
+  StoreContext& m_store;
+  const CommitThrottle& m_throttle;
+};
+
+// What a command returns that cannot be carried out: the error, as it is. The reason goes to the caller in words, and
+// as an object with one member, "error", where Ceph would send nothing.
+int fail_command(int error, const std::string& reason, ceph::Formatter* formatter, std::ostream& errors,
+                 ceph::bufferlist& output);
+
+void dump_database(const vtkv::DBStatistics& statistics, ceph::Formatter* formatter);
+void dump_containers(const ContainerStatistics& statistics, ceph::Formatter* formatter);
+void dump_caches(StoreContext& store, ceph::Formatter* formatter);
+void dump_throttle(const CommitThrottle& throttle, ceph::Formatter* formatter);
+
+}  // namespace swimstore

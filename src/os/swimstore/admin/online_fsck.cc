@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/admin/online_fsck.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "common/Formatter.h"
+#include "common/ceph_context.h"
+#include "common/cmdparse.h"
+#include "swimstore/admin/admin_commands.h"
+#include "vtkv/util/utf8.h"
+
+namespace swimstore {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// Short, so that no request waits for long behind a step; of data, no shorter than what one read of it is worth.
+constexpr auto kStepInterval = 10ms;
+constexpr auto kDataStepInterval = 100ms;
+constexpr unsigned kMemoryTargetDivisor = 16;
+constexpr uint64_t kPassesMax = 64;
+
+double per_second(const StoreContext& store, bool of_data) {
+  const char* const name = of_data ? "swimstore_fsck_online_data_rate" : "swimstore_fsck_online_rate";
+  return std::max(store.cct->_conf.get_val<double>(name), 1.0);
+}
+
+// Of a check, for objects and slots.
+uint64_t memory_limit_bytes(CephContext* cct) {
+  const uint64_t set = cct->_conf.get_val<Option::size_t>("swimstore_fsck_online_memory");
+  return set > 0 ? set : cct->_conf.get_val<Option::size_t>("osd_memory_target") / kMemoryTargetDivisor;
+}
+
+}  // namespace
+
+OnlineFsck::OnlineFsck(StoreContext& store, ObjectReader& reader) : m_store(store), m_reader(reader) {
+  AdminSocket* const socket = store.cct->get_admin_socket();
+  socket->register_command("swimstore fsck name=deep,type=CephBool,req=false name=cube,type=CephInt,req=false", this,
+                           "check the store in the background; deep: read all data, too");
+  socket->register_command("swimstore fsck status", this, "show how far the check is, and what it found");
+  socket->register_command("swimstore fsck stop", this, "end the check early");
+}
+
+OnlineFsck::~OnlineFsck() {
+  m_store.cct->get_admin_socket()->unregister_commands(this);
+  vtkv::MutexLock lock(m_command_lock);
+  end_worker();
+}
+
+int OnlineFsck::call(std::string_view command, const cmdmap_t& arguments, const ceph::bufferlist&,
+                     ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output) {
+  vtkv::MutexLock lock(m_command_lock);
+  if (command == "swimstore fsck") {
+    return start(arguments, formatter, errors, output);
+  }
+  if (command == "swimstore fsck stop") {
+    return stop(formatter);
+  }
+  dump_status(formatter);
+  return 0;
+}
+
+int OnlineFsck::start(const cmdmap_t& arguments, ceph::Formatter* formatter, std::ostream& errors,
+                      ceph::bufferlist& output) {
+  bool deep = false;
+  int64_t cube = 0;
+  ceph::common::cmd_getval(arguments, "deep", deep);
+  ceph::common::cmd_getval(arguments, "cube", cube);
+  if (cube != 0) {
+    return fail_command(-EINVAL, fmt::format("there is no cube {}: this store has one, cube 0", cube), formatter,
+                        errors, output);
+  }
+  {
+    vtkv::MutexLock lock(m_lock);
+    if (m_progress.state == std::string_view("running")) {
+      return fail_command(-EBUSY, "a check is under way: see swimstore fsck status", formatter, errors, output);
+    }
+  }
+  const Estimate expected = estimate(deep);
+  if (expected.passes > kPassesMax) {
+    return fail_command(
+        -EINVAL,
+        fmt::format(
+            "a check of {} objects and {} slots would go over the tree {} times with the {} bytes of memory that "
+            "it may take (swimstore_fsck_online_memory, or a sixteenth of osd_memory_target); at most {} times "
+            "are sensible: allow it {} bytes, or stop the OSD and run ceph-swimstore-tool fsck",
+            expected.objects, expected.slots, expected.passes, expected.memory_limit_bytes, kPassesMax,
+            (expected.objects + expected.slots) * kCheckedEntryBytes / kPassesMax + 1),
+        formatter, errors, output);
+  }
+  end_worker();
+  {
+    vtkv::MutexLock lock(m_lock);
+    begin(deep, expected);
+  }
+  m_worker = m_store.env->start_worker("fsck", 0, [this](vtkv::IoQueue&) { return step(); });
+  dump_status(formatter);
+  return 0;
+}
+
+void OnlineFsck::begin(bool deep, const Estimate& expected) {
+  m_fsck = std::make_unique<Fsck>(
+      m_store, m_reader, FsckOptions{.deep = deep, .online = true, .passes = static_cast<unsigned>(expected.passes)});
+  m_progress = Progress{.state = "running", .phase = m_fsck->phase(), .deep = deep, .estimate = expected};
+}
+
+void OnlineFsck::begin_anew() {
+  m_progress.result = m_fsck->result();
+  keep_result();
+  Estimate expected = m_progress.estimate;
+  expected.passes *= 2;
+  expected.seconds *= 2;
+  if (expected.passes <= kPassesMax) {
+    begin(m_progress.deep, expected);
+    return;
+  }
+  m_fsck.reset();
+  m_progress.state = "failed";
+  m_progress.error = fmt::format(
+      "more than {} passes would be needed with the {} bytes of memory that it may take "
+      "(swimstore_fsck_online_memory, or a sixteenth of osd_memory_target): allow it more, or "
+      "stop the OSD and run ceph-swimstore-tool fsck",
+      kPassesMax, expected.memory_limit_bytes);
+}
+
+void OnlineFsck::keep_result() {
+  if (m_progress.result.errors > 0) {
+    (m_progress.deep ? m_last_deep : m_last_shallow) = m_progress.result;
+  } else if (m_progress.state == std::string_view("done")) {
+    m_last_shallow = {};
+    if (m_progress.deep) {
+      m_last_deep = {};
+    }
+  }
+}
+
+int OnlineFsck::stop(ceph::Formatter* formatter) {
+  end_worker();
+  {
+    vtkv::MutexLock lock(m_lock);
+    if (m_progress.state == std::string_view("running")) {
+      m_progress.state = "stopped";
+      keep_result();
+    }
+  }
+  dump_status(formatter);
+  return 0;
+}
+
+void OnlineFsck::end_worker() {
+  m_worker.reset();  // waits for its step
+  m_fsck.reset();
+}
+
+vtkv::NextStep OnlineFsck::step() {
+  if (!m_fsck) {
+    return vtkv::NextStep::on_event();
+  }
+  const std::chrono::microseconds interval = m_fsck->reads_data() ? kDataStepInterval : kStepInterval;
+  const double rate = per_second(m_store, m_fsck->reads_data());
+  const double work = rate * std::chrono::duration<double>(interval).count();
+  const uint64_t before = m_fsck->work_done();
+  const bool more = m_fsck->step(static_cast<uint64_t>(std::max(1.0, work)));
+  const double seconds = static_cast<double>(m_fsck->work_done() - before) / rate;
+  {
+    vtkv::MutexLock lock(m_lock);
+    if (more && m_fsck->memory_bytes() > m_progress.estimate.memory_limit_bytes) {
+      begin_anew();
+      return vtkv::NextStep::later(interval);
+    }
+    m_progress.phase = m_fsck->phase();
+    m_progress.pass = m_fsck->pass();
+    m_progress.objects_read = m_fsck->objects_read();
+    CheckResult now = m_fsck->counts();
+    now.findings = now.errors == m_progress.result.errors ? std::move(m_progress.result.findings) : m_fsck->findings();
+    m_progress.result = std::move(now);
+    m_progress.state = more ? "running" : "done";
+    if (!more) {
+      keep_result();
+    }
+  }
+  if (!more) {
+    m_fsck.reset();
+    return vtkv::NextStep::on_event();
+  }
+  return vtkv::NextStep::later(std::max(interval, std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6))));
+}
+
+OnlineFsck::Estimate OnlineFsck::estimate(bool deep) const {
+  Estimate result;
+  int64_t objects = 0, allocated = 0;
+  for (const auto& [pool, usage] : m_store.cube.pool_usage()) {
+    objects += usage.objects;
+    allocated += usage.allocated;
+  }
+  for (const ContainerStatistics::Class& one : m_store.cube.containers().statistics().classes) {
+    result.slots += one.owned;
+  }
+  result.objects = static_cast<uint64_t>(std::max<int64_t>(objects, 0));
+  result.entries = std::max(result.objects, m_store.cube.database().statistics().tree_entries);
+  result.data_blocks = deep ? static_cast<uint64_t>(std::max<int64_t>(allocated, 0)) / kBlockBytes : 0;
+  result.memory_limit_bytes = memory_limit_bytes(m_store.cct);
+  const uint64_t memory_bytes = (result.objects + result.slots) * kCheckedEntryBytes;
+  result.passes = std::max<uint64_t>(1, (memory_bytes + result.memory_limit_bytes - 1) / result.memory_limit_bytes);
+  result.memory_bytes = memory_bytes / result.passes;
+  const double tree = static_cast<double>(result.entries * result.passes) / per_second(m_store, false);
+  const uint64_t reads = deep ? result.objects : 0;
+  const double data = static_cast<double>(result.data_blocks + reads * kReadBlocks) / per_second(m_store, true);
+  result.seconds = static_cast<uint64_t>(tree + data) + 1;
+  return result;
+}
+
+void OnlineFsck::dump_status(ceph::Formatter* formatter) const {
+  vtkv::MutexLock lock(m_lock);
+  formatter->open_object_section("fsck");
+  formatter->dump_string("state", m_progress.state);
+  formatter->dump_string("phase", m_progress.phase);
+  formatter->dump_bool("deep", m_progress.deep);
+  if (!m_progress.error.empty()) {
+    formatter->dump_string("error", m_progress.error);
+  }
+  const Estimate& expected = m_progress.estimate;
+  formatter->dump_unsigned("pass", m_progress.pass + 1);
+  formatter->open_object_section("estimate");
+  formatter->dump_unsigned("seconds", expected.seconds);
+  formatter->dump_unsigned("memory_bytes", expected.memory_bytes);
+  formatter->dump_unsigned("passes", expected.passes);
+  formatter->dump_unsigned("objects", expected.objects);
+  formatter->dump_unsigned("slots", expected.slots);
+  formatter->dump_unsigned("entries", expected.entries);
+  formatter->dump_unsigned("data_blocks", expected.data_blocks);
+  formatter->close_section();
+  formatter->dump_unsigned("objects", m_progress.result.objects);
+  formatter->dump_unsigned("objects_read", m_progress.objects_read);
+  formatter->dump_unsigned("slots", m_progress.result.slots);
+  formatter->dump_unsigned("unclear", m_progress.result.unclear);
+  formatter->dump_unsigned("quarantined_entries", m_progress.result.quarantined_entries);
+  formatter->dump_unsigned("errors", m_progress.result.errors);
+  formatter->open_array_section("findings");
+  for (const Finding& finding : m_progress.result.findings) {
+    formatter->open_object_section("finding");
+    formatter->dump_string("class", std::string(to_string(finding.kind)));
+    formatter->dump_unsigned("cube", finding.cube);
+    formatter->dump_string("object", finding.object);
+    if (finding.offset) {
+      formatter->dump_unsigned("offset", *finding.offset);
+    }
+    formatter->dump_string("repair", std::string(repair_of(finding.kind)));
+    formatter->dump_string("text", vtkv::to_utf8(finding.text));
+    formatter->close_section();
+  }
+  formatter->close_section();
+  formatter->close_section();
+}
+
+std::string OnlineFsck::alert() const {
+  vtkv::MutexLock lock(m_lock);
+  const CheckResult* result = nullptr;
+  for (const CheckResult* const one : {&m_last_shallow, &m_last_deep, &m_progress.result}) {
+    result = one->errors > 0 ? one : result;
+  }
+  if (result == nullptr) {
+    return {};
+  }
+  return fmt::format("fsck found {} errors, the first: {}. See 'swimstore fsck status' of the OSD", result->errors,
+                     result->findings.front().text);
+}
+
+}  // namespace swimstore

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/directory/store_directory.h"
+
+#include <fmt/format.h>
+
+namespace swimstore {
+
+using vtkv::Status;
+
+namespace {
+
+constexpr uint64_t kMetaBytesMax = 4096;
+constexpr const char* kSpare = "spare";
+constexpr const char* kNewMeta = "meta.new";
+constexpr const char* kUnfinished = "mkfs_unfinished";
+constexpr const char* kRepairing = "repair_unfinished";
+constexpr const char* kUnfinishedText = "mkfs of swimstore";
+
+}  // namespace
+
+std::string StoreDirectory::cube_path(unsigned cube) const { return fmt::format("{}/cubes/{}", m_path, cube); }
+
+bool StoreDirectory::has_superblock() const { return m_env->exists(file("superblock")); }
+
+Status StoreDirectory::check_host(const Settings& settings, vtkv::FileSystemInfo* host) {
+  std::vector<std::string> names;
+  const Status listed = m_env->list_directory(m_path, &names);
+  if (listed.is_not_found() || listed.error_number() == ENOTDIR) {
+    return Status::make(Status::Code::not_found,
+                        fmt::format("{} is not a directory: make it, or correct osd_data", m_path), ENOENT);
+  }
+  VTKV_RETURN_IF_ERROR(listed);
+  std::string type;
+  const Status typed = read_meta("type", &type);
+  VTKV_RETURN_IF_ERROR(typed.is_not_found() ? Status() : typed);
+  if (typed.ok() && type != "swimstore") {
+    return Status::invalid_argument(
+        fmt::format("{} belongs to a store of type '{}', not swimstore: set osd_objectstore to that, or use an "
+                    "empty directory",
+                    m_path, type));
+  }
+  VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_path, host));
+  if (host->read_only) {
+    return Status::make(Status::Code::io_error,
+                        fmt::format("the file system of {} is mounted read-only: remount it writable", m_path), EROFS);
+  }
+  if (host->kind == vtkv::FileSystemKind::other && !settings.allow_unproven_file_system) {
+    return Status::unsupported(
+        fmt::format("{} lies on a file system other than ext4, xfs and btrfs: move it, or set "
+                    "swimstore_allow_unproven_file_system",
+                    m_path));
+  }
+  return {};
+}
+
+Status StoreDirectory::lock(std::unique_ptr<vtkv::FileLock>* lock) {
+  const Status status = m_env->lock_file(file("lock"), lock);
+  if (status.code() == Status::Code::busy) {
+    return Status::busy(fmt::format("{} is in use by another process: is its OSD running already?", m_path));
+  }
+  return status;
+}
+
+Status StoreDirectory::read_superblock(Superblock* superblock) {
+  if (has_superblock()) {
+    return Superblock::read(m_env, m_path, superblock);
+  }
+  bool half_made = false;
+  VTKV_RETURN_IF_ERROR(is_half_made(&half_made));
+  if (half_made) {
+    return Status::not_found(fmt::format("a mkfs of {} did not come to its end: run it again, to make one", m_path));
+  }
+  std::string remains;
+  VTKV_RETURN_IF_ERROR(find_remains(&remains));
+  if (!remains.empty()) {
+    return refuse_remains(remains);
+  }
+  return Status::not_found(
+      fmt::format("{} holds no SwimStore, nor anything of one: mount the file system that does, "
+                  "correct osd_data, or, for a new OSD, make one with ceph-osd --mkfs",
+                  m_path));
+}
+
+// ---- mkfs
+
+// Ceph writes `ready` when it is done with mkfs: then nothing is half made.
+Status StoreDirectory::is_half_made(bool* half_made) {
+  std::string text;
+  const Status status = read_meta(kUnfinished, &text);
+  VTKV_RETURN_IF_ERROR(status.is_not_found() ? Status() : status);
+  *half_made = status.ok() && text == kUnfinishedText && !m_env->exists(file("ready"));
+  return {};
+}
+
+Status StoreDirectory::find_remains(std::string* path) {
+  if (m_env->exists(file("ready"))) {
+    *path = file("ready");
+    return {};
+  }
+  const std::string cubes = file("cubes");
+  std::vector<std::string> names;
+  const Status listed = m_env->list_directory(cubes, &names);
+  if (listed.is_not_found()) {
+    *path = m_env->exists(cubes) ? cubes : "";
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(listed);
+  *path = names.empty() ? "" : cubes + "/" + names.front();
+  return {};
+}
+
+Status StoreDirectory::refuse_remains(const std::string& path) const {
+  return Status::corruption(
+      fmt::format("there is no {}/superblock, but {} is there: a store was made here, or the folder is somebody "
+                  "else's. Its data may be whole: do not run mkfs here. See that the whole of its file system is "
+                  "mounted, and bring the file back from a copy, if there is one. If there is none, make the OSD anew "
+                  "in another directory, let its peers fill it, and keep this one until all PGs are active+clean",
+                  m_path, path));
+}
+
+Status StoreDirectory::begin_mkfs() {
+  bool half_made = false;
+  VTKV_RETURN_IF_ERROR(is_half_made(&half_made));
+  if (!half_made) {
+    std::string remains;
+    VTKV_RETURN_IF_ERROR(find_remains(&remains));
+    if (!remains.empty()) {
+      return refuse_remains(remains);
+    }
+    VTKV_RETURN_IF_ERROR(write_meta(kUnfinished, kUnfinishedText));
+  }
+  const std::string cubes = file("cubes");
+  if (!m_env->exists(cubes)) {
+    return {};
+  }
+  // To open it tells whether it is a link: none is followed.
+  std::unique_ptr<vtkv::File> ignored;
+  if (m_env->open_file(cubes, {.read_only = true, .direct = false}, &ignored).error_number() == ELOOP) {
+    return Status::invalid_argument(
+        fmt::format("{} is a symbolic link, and what it leads to is left alone: remove the link", cubes));
+  }
+  return remove_below(cubes);
+}
+
+Status StoreDirectory::end_mkfs() { return remove_mark(kUnfinished); }
+
+Status StoreDirectory::remove_mark(const std::string& name) {
+  if (!m_env->exists(file(name))) {
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(m_env->remove_file(file(name)));
+  return m_env->sync_directory(m_path);
+}
+
+// To remove a link removes what is here, not what it leads to.
+Status StoreDirectory::remove_below(const std::string& directory) {
+  std::vector<std::string> names;
+  VTKV_RETURN_IF_ERROR(m_env->list_directory(directory, &names));
+  for (const std::string& name : names) {
+    const std::string path = directory + "/" + name;
+    const Status status = m_env->remove_file(path);
+    VTKV_RETURN_IF_ERROR(status.error_number() == EISDIR ? remove_below(path) : status);
+  }
+  return m_env->sync_directory(directory);
+}
+
+// ---- repair
+
+Status StoreDirectory::begin_repair() {
+  return is_repair_unfinished() ? Status() : write_meta(kRepairing, "repair of swimstore");
+}
+
+Status StoreDirectory::end_repair() { return remove_mark(kRepairing); }
+
+bool StoreDirectory::is_repair_unfinished() const { return m_env->exists(file(kRepairing)); }
+
+// ---- small files
+
+Status StoreDirectory::read_meta(const std::string& key, std::string* value) {
+  if (!m_env->exists(file(key))) {
+    return Status::not_found(fmt::format("there is no file {}", file(key)));
+  }
+  std::unique_ptr<vtkv::File> in;
+  VTKV_RETURN_IF_ERROR(m_env->open_file(file(key), {.read_only = true, .direct = false}, &in));
+  uint64_t bytes = 0;
+  VTKV_RETURN_IF_ERROR(in->size(&bytes));
+  if (bytes > kMetaBytesMax) {
+    return Status::corruption(fmt::format("{} has {} bytes: it should hold one line", file(key), bytes));
+  }
+  std::string text(bytes, '\0');
+  if (bytes > 0) {
+    VTKV_RETURN_IF_ERROR(in->read(0, bytes, text.data()));
+  }
+  text.erase(text.find_last_not_of(std::string_view(" \t\r\n\0", 5)) + 1);
+  *value = std::move(text);
+  return {};
+}
+
+// The size is set last and only downwards: on a full host nothing here needs a new block.
+Status StoreDirectory::write_file(const std::string& name, const std::string& text) {
+  std::unique_ptr<vtkv::File> out;
+  VTKV_RETURN_IF_ERROR(m_env->open_file(file(name), {.create = true, .direct = false}, &out));
+  VTKV_RETURN_IF_ERROR(out->write(0, text.data(), text.size()));
+  VTKV_RETURN_IF_ERROR(out->truncate(text.size()));
+  return out->sync();
+}
+
+void StoreDirectory::keep_spare() {
+  if (!m_env->exists(file(kSpare)) && !write_file(kSpare, std::string(kMetaBytesMax, '\0')).ok()) {
+    // The host is full just now; the next write tries again.
+    (void)m_env->remove_file(file(kSpare));
+  }
+}
+
+Status StoreDirectory::write_meta(const std::string& key, const std::string& value) {
+  if (value.size() >= kMetaBytesMax) {
+    return Status::invalid_argument(fmt::format("{} bytes are too many for the file {}", value.size(), file(key)));
+  }
+  const std::string text = value + "\n";
+  Status status = write_file(kNewMeta, text);
+  const char* written = kNewMeta;
+  if (status.is_no_space() && m_env->exists(file(kSpare))) {
+    (void)m_env->remove_file(file(kNewMeta));
+    written = kSpare;
+    status = write_file(kSpare, text);
+  }
+  VTKV_RETURN_IF_ERROR(status);
+  VTKV_RETURN_IF_ERROR(m_env->rename_file(file(written), file(key)));
+  VTKV_RETURN_IF_ERROR(m_env->sync_directory(m_path));
+  keep_spare();
+  return {};
+}
+
+}  // namespace swimstore

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The directory a store lives in, seen from outside its cubes: whose it is, what it stands on, and the
+// small files Ceph keeps there.
+//
+//   type, fsid, keyring, ready …   one line each, Ceph's
+//   mkfs_unfinished                there while mkfs is at work: what lies below cubes/ is then its own
+//   superblock                     format/superblock.h; written last by mkfs: without it there is no store
+//   repair_unfinished              there while a repair is at work: until one has come to its end, nothing is served
+//   lock                           held while mounted
+//   spare                          one written block, so that a small file can be replaced on a full host
+//   cubes/N/                       the cubes
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "swimstore/format/superblock.h"
+#include "swimstore/ops/settings.h"
+#include "vtkv/env.h"
+
+namespace swimstore {
+
+class StoreDirectory {
+ public:
+  StoreDirectory(vtkv::Env* env, std::string path) : m_env(env), m_path(std::move(path)) {}
+
+  const std::string& path() const { return m_path; }
+  std::string cube_path(unsigned cube) const;
+  bool has_superblock() const;
+
+  // The directory exists, is not another store's, and its file system will do.
+  vtkv::Status check_host(const Settings& settings, vtkv::FileSystemInfo* host);
+  // Code::busy when another process has the store mounted. REQUIRES: check_host.
+  vtkv::Status lock(std::unique_ptr<vtkv::FileLock>* lock);
+  // Code::not_found when no store was ever made here; corruption when one was, and this is what is missing of it.
+  vtkv::Status read_superblock(Superblock* superblock);
+
+  // Removes what an interrupted mkfs left, and what no mkfs left is refused. From here on an interrupted mkfs can be
+  // told. REQUIRES: locked, no superblock.
+  vtkv::Status begin_mkfs();
+  // Whatever is missing from now on, it was not mkfs that left it out. REQUIRES: locked, a superblock.
+  vtkv::Status end_mkfs();
+
+  // From begin to end, durably, a repair is unfinished. REQUIRES: locked.
+  vtkv::Status begin_repair();
+  vtkv::Status end_repair();
+  bool is_repair_unfinished() const;
+
+  // A missing file is Code::not_found. Trailing white space is not part of the value.
+  vtkv::Status read_meta(const std::string& key, std::string* value);
+  // Replaces the file as a whole, durably; possible on a host without a free byte.
+  vtkv::Status write_meta(const std::string& key, const std::string& value);
+
+ private:
+  std::string file(const std::string& name) const { return m_path + "/" + name; }
+  vtkv::Status write_file(const std::string& name, const std::string& text);
+  // Did a mkfs begin here that did not come to its end?
+  vtkv::Status is_half_made(bool* half_made);
+  // A file of a store; empty when there is none.
+  vtkv::Status find_remains(std::string* path);
+  vtkv::Status refuse_remains(const std::string& path) const;
+  vtkv::Status remove_mark(const std::string& name);
+  vtkv::Status remove_below(const std::string& directory);
+  void keep_spare();
+
+  vtkv::Env* m_env;
+  std::string m_path;
+};
+
+}  // namespace swimstore

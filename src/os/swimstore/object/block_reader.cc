@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/object/block_reader.h"
+
+#include <cstring>
+#include <utility>
+
+#include "common/debug.h"
+#include "include/buffer_raw.h"
+#include "include/rados.h"
+
+#include "vtkv/env/read_all.h"
+#include "vtkv/util/crc32c.h"
+
+#define dout_context m_store.cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore.read "
+
+namespace swimstore {
+
+namespace {
+
+// A longer read is taken for a scan, which would only push out what is read again.
+constexpr uint64_t kShortReadBytesMax = 128 << 10;
+constexpr uint64_t kSharedBytesMin = 16 << 10;  // of a buffer in the cache, in the mean
+
+// Blocks that were lost before they were written keep a checksum that matches nothing, in flight too.
+bool matches(const MappedRun& run, const char* blocks) {
+  for (uint32_t i = 0; i < run.count; ++i) {
+    if (vtkv::crc32c(blocks + uint64_t{i} * kBlockBytes, kBlockBytes) != run.crc32c[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The messenger sends a checksum of what was read, and the OSD compares it with the object's digest: both find it at
+// the buffer instead of computing it once more. So it is that of what was written, all the way to the client.
+void tell_checksum(const std::vector<MappedRun>& runs, uint64_t count, ceph::buffer::raw* raw) {
+  uint32_t crc = 0;
+  for (const MappedRun& run : runs) {
+    for (const uint32_t block_crc : run.crc32c) {
+      crc = vtkv::crc32c_combine(crc, block_crc, kBlockBytes);
+    }
+    count -= run.count;
+  }
+  if (count == 0) {  // no holes
+    // Ceph inverts neither what its checksums start with nor their result.
+    raw->set_crc({0, raw->get_len()}, {~uint32_t{0}, ~crc});
+  }
+}
+
+}  // namespace
+
+BlockReader::Caching BlockReader::caching(uint32_t op_flags, uint64_t length) {
+  constexpr uint32_t kNotAgain = CEPH_OSD_OP_FLAG_FADVISE_DONTNEED | CEPH_OSD_OP_FLAG_FADVISE_NOCACHE;
+  const bool is_short = length <= kShortReadBytesMax || (op_flags & CEPH_OSD_OP_FLAG_FADVISE_WILLNEED);
+  return {
+      .look = !(op_flags & CEPH_OSD_OP_FLAG_BYPASS_CLEAN_CACHE), .keep = !(op_flags & kNotAgain), .scan = !is_short};
+}
+
+int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t op_flags, ceph::bufferlist* out) {
+  if (length == 0) {
+    return 0;
+  }
+  const uint64_t first = block_of(offset);
+  const uint64_t count = blocks_for(offset + length) - first;
+  const Caching how = caching(op_flags, length);
+  Whereabouts blocks;
+  int r = find(onode, first, count, how, &blocks);
+  if (r < 0) {
+    return r;
+  }
+  ceph::bufferlist whole;
+  if (may_share(blocks.found, count)) {
+    for (const Found& found : blocks.found) {
+      whole.append(found.bytes);
+    }
+  } else {
+    auto memory = ceph::buffer::create_page_aligned(count * kBlockBytes);
+    ceph::buffer::raw& raw = *memory;
+    ceph::bufferptr bytes(std::move(memory));
+    r = gather(onode, first, count, how, &blocks, bytes);
+    if (r < 0) {
+      return r;
+    }
+    if (length == count * kBlockBytes) {
+      tell_checksum(blocks.runs, count, &raw);
+    }
+    whole.append(std::move(bytes));
+  }
+  ceph::bufferlist wanted;
+  wanted.substr_of(whole, offset - first * kBlockBytes, length);
+  out->claim_append(wanted);
+  return 0;
+}
+
+int BlockReader::read_block(Onode& onode, uint64_t block, char* destination) {
+  ceph::bufferlist bytes;
+  const int r = read(onode, block * kBlockBytes, kBlockBytes, 0, &bytes);
+  if (r == 0) {
+    bytes.begin().copy(kBlockBytes, destination);
+  }
+  return r;
+}
+
+int BlockReader::find(Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks) {
+  const vtkv::Status status = m_store.onodes.load_extents(onode, static_cast<uint32_t>(first / kShardBlocks),
+                                                          static_cast<uint32_t>((first + count - 1) / kShardBlocks));
+  if (!status.ok()) {
+    return m_store.metadata_failure.met(status, "the extents of object ", onode.oid);
+  }
+  onode.extents.resolve(first, count, &blocks->runs);
+  for (const MappedRun& run : blocks->runs) {
+    find_run(run, caching, blocks);
+  }
+  return 0;
+}
+
+// A reply of many small buffers costs more than a copy.
+bool BlockReader::may_share(const std::vector<Found>& found, uint64_t count) {
+  uint64_t bytes = 0;
+  for (const Found& block : found) {
+    bytes += block.bytes.length();
+  }
+  return bytes == count * kBlockBytes && (found.size() == 1 || bytes / found.size() >= kSharedBytesMin);
+}
+
+void BlockReader::find_run(const MappedRun& run, Caching caching, Whereabouts* blocks) {
+  if (ceph::bufferlist data = m_store.in_flight.find(run.slot); data.length() > 0) {
+    ceph::bufferlist slice;
+    slice.substr_of(data, run.slot_block * kBlockBytes, run.count * kBlockBytes);
+    if (!slice.is_contiguous()) {
+      slice.rebuild();
+    }
+    const ceph::bufferptr& bytes = slice.front();
+    if (matches(run, bytes.c_str())) {
+      blocks->found.push_back({run.block, bytes});
+      return;
+    }
+  }
+  if (!caching.look) {
+    blocks->missing.push_back({run.slot, run.slot_block, run.count, run.block, run.crc32c.data()});
+    return;
+  }
+  uint32_t hits = 0;
+  bool after_hit = true;
+  for (uint32_t i = 0; i < run.count;) {
+    uint32_t absent = 0;
+    ceph::bufferptr bytes = m_store.data.get(run.slot, run.slot_block + i, run.count - i, &absent, caching.scan);
+    if (const uint32_t found = bytes.length() / kBlockBytes; found > 0) {
+      blocks->found.push_back({run.block + i, std::move(bytes)});
+      hits += found;
+      i += found;
+      after_hit = true;
+      continue;
+    }
+    if (after_hit) {
+      blocks->missing.push_back({run.slot, run.slot_block + i, 0, run.block + i, &run.crc32c[i]});
+      after_hit = false;
+    }
+    blocks->missing.back().count += absent;
+    i += absent;
+  }
+  m_store.counters.inc(l_swimstore_read_cache_hit_bytes, uint64_t{hits} * kBlockBytes);
+  m_store.counters.inc(l_swimstore_read_cache_miss_bytes, uint64_t{run.count - hits} * kBlockBytes);
+}
+
+int BlockReader::gather(const Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks,
+                        ceph::bufferptr& memory) {
+  char* const destination = memory.c_str();
+  uint64_t next = first;
+  for (const MappedRun& run : blocks->runs) {
+    std::memset(destination + (next - first) * kBlockBytes, 0, (run.block - next) * kBlockBytes);
+    next = run.block + run.count;
+  }
+  std::memset(destination + (next - first) * kBlockBytes, 0, (first + count - next) * kBlockBytes);
+  for (const Found& found : blocks->found) {
+    std::memcpy(destination + (found.block - first) * kBlockBytes, found.bytes.c_str(), found.bytes.length());
+  }
+  for (SlotSlice& slice : blocks->missing) {
+    slice.destination = destination + (slice.block - first) * kBlockBytes;
+  }
+  const int r = blocks->missing.empty() ? 0 : read_slices(onode, blocks->missing);
+  if (r < 0 || !caching.keep) {
+    return r;
+  }
+  for (const SlotSlice& slice : blocks->missing) {
+    const ceph::bufferptr read(memory, slice.destination - destination, slice.bytes());
+    caching.scan ? m_store.data.add_if_room(slice.slot, slice.slot_block, read)
+                 : m_store.data.add(slice.slot, slice.slot_block, read);
+  }
+  return 0;
+}
+
+int BlockReader::read_slices(const Onode& onode, const std::vector<SlotSlice>& slices) {
+  std::vector<vtkv::ReadRequest> requests;
+  std::vector<size_t> first_slices;  // of each request, and an end
+  for (size_t begin = 0, end = 0; begin < slices.size(); begin = end) {
+    // Slots filled one after another are often neighbours: one read serves them all.
+    uint64_t bytes = slices[begin].bytes();
+    for (end = begin + 1; end < slices.size() && slices[end].slot.container() == slices[begin].slot.container() &&
+                          slices[end].file_offset() == slices[begin].file_offset() + bytes &&
+                          slices[end].destination == slices[begin].destination + bytes;
+         ++end) {
+      bytes += slices[end].bytes();
+    }
+    requests.push_back({m_store.cube.containers().file(slices[begin].slot.container()),
+                        slices[begin].file_offset(),
+                        bytes,
+                        slices[begin].destination,
+                        {}});
+    first_slices.push_back(begin);
+    m_store.counters.inc(l_swimstore_read_slot_bytes, bytes);
+  }
+  first_slices.push_back(slices.size());
+  int r = 0;
+  // Checksums are computed while the next requests are still at the device.
+  vtkv::read_all(requests, [&](const vtkv::ReadRequest& request) {
+    const size_t number = &request - requests.data();
+    for (size_t i = first_slices[number]; i < first_slices[number + 1] && r == 0; ++i) {
+      r = verify(onode, slices[i], request.result);
+    }
+  });
+  return r;
+}
+
+int BlockReader::verify(const Onode& onode, const SlotSlice& slice, const vtkv::Status& first_read) {
+  vtkv::Status status = first_read;
+  uint32_t bad = 0;
+  bool mismatched = false;
+  for (int tries = 1;; ++tries) {
+    bad = status.ok() ? first_bad_block(slice) : 0;
+    if (status.ok() && bad == slice.count) {
+      break;
+    }
+    if (status.ok() && !std::exchange(mismatched, true)) {
+      m_store.counters.inc(l_swimstore_read_checksum_errors);
+    }
+    if (tries == vtkv::kReadTries) {
+      derr << "object " << onode.oid << " block " << slice.block + bad << " in slot "
+           << slot_bytes(slice.slot.container()) / 1024 << "K/" << slice.slot.whole().index << " block "
+           << slice.slot.first_block() + slice.slot_block + bad << ": "
+           << (status.ok() ? "the data does not match its checksum" : status.to_string()) << "; tried "
+           << vtkv::kReadTries << " times, the object needs repair from a replica" << dendl;
+      return -EIO;
+    }
+    m_store.counters.inc(l_swimstore_read_retries);
+    dout(1) << "object " << onode.oid << " block " << slice.block + bad << ": "
+            << (status.ok() ? "the data does not match its checksum" : status.to_string()) << "; trying again" << dendl;
+    status = m_store.cube.containers()
+                 .file(slice.slot.container())
+                 ->read(slice.file_offset(), slice.bytes(), slice.destination);
+  }
+  return 0;
+}
+
+uint32_t BlockReader::first_bad_block(const SlotSlice& slice) const {
+  for (uint32_t i = 0; i < slice.count; ++i) {
+    if (vtkv::crc32c(slice.destination + uint64_t{i} * kBlockBytes, kBlockBytes) != slice.crc32c[i] ||
+        m_store.cube.is_damaged(slice.slot, slice.slot_block + i)) {
+      return i;
+    }
+  }
+  return slice.count;
+}
+
+}  // namespace swimstore

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Blocks of an object from wherever they are: in flight, in the data cache, or in their slots.
+//
+// Callers hold the lock of the object's collection. Thread-safe.
+#pragma once
+
+#include <vector>
+
+#include "include/buffer.h"
+
+#include "swimstore/object/store_context.h"
+
+namespace swimstore {
+
+class BlockReader {
+ public:
+  explicit BlockReader(StoreContext& store) : m_store(store) {}
+
+  // Appends `length` bytes from `offset`; holes read as zeros. 0, or -EIO.
+  int read(Onode& onode, uint64_t offset, uint64_t length, uint32_t op_flags, ceph::bufferlist* out);
+  // One whole block.
+  int read_block(Onode& onode, uint64_t block, char* destination);
+
+ private:
+  // Blocks that must come from a slot: neighbours in the slot and in the destination.
+  struct SlotSlice {
+    SlotAddress slot;
+    uint32_t slot_block = 0;
+    uint32_t count = 0;
+    uint64_t block = 0;  // in the object
+    const uint32_t* crc32c = nullptr;
+    char* destination = nullptr;
+
+    uint64_t file_offset() const { return slot.byte_offset() + uint64_t{slot_block} * kBlockBytes; }
+    uint64_t bytes() const { return uint64_t{count} * kBlockBytes; }
+  };
+
+  // Blocks that are in memory: never changed, and shared.
+  struct Found {
+    uint64_t block = 0;  // in the object
+    ceph::bufferptr bytes;
+  };
+  // Where the blocks of a read are; holes are nowhere.
+  struct Whereabouts {
+    std::vector<MappedRun> runs;
+    std::vector<Found> found;
+    std::vector<SlotSlice> missing;
+  };
+  // What a read does with the data cache. A scrub wants what the disk holds.
+  struct Caching {
+    bool look = true;
+    bool keep = true;
+    bool scan = false;  // keeps only what takes nothing else's room
+  };
+  static Caching caching(uint32_t op_flags, uint64_t length);
+  int find(Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks);
+  void find_run(const MappedRun& run, Caching caching, Whereabouts* blocks);
+  // Are all `count` of them in memory, in slices that can be handed out?
+  static bool may_share(const std::vector<Found>& found, uint64_t count);
+  // Puts all `count` of them into `memory`.
+  int gather(const Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks,
+             ceph::bufferptr& memory);
+  int read_slices(const Onode& onode, const std::vector<SlotSlice>& slices);
+  int verify(const Onode& onode, const SlotSlice& slice, const vtkv::Status& first_read);
+  // Index of the first block that is damaged or does not match; slice.count when all are good.
+  uint32_t first_bad_block(const SlotSlice& slice) const;
+
+  StoreContext& m_store;
+};
+
+}  // namespace swimstore

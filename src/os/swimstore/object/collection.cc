@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/object/collection.h"
+
+#include "osd/osd_types.h"
+
+#include "swimstore/format/key_codec.h"
+
+namespace swimstore {
+
+Collection::Collection(CephContext* cct, const coll_t& cid, OpSequencerRef sequencer)
+    : CollectionImpl(cct, cid), sequencer(std::move(sequencer)), m_is_pg(cid.is_pg(&m_pgid)) {}
+
+bool Collection::contains(const ghobject_t& oid) const { return !m_is_pg || oid.match(record.bits, m_pgid.ps()); }
+
+bool Collection::is_of_pool_of(const ghobject_t& oid) const {
+  if (!m_is_pg) {
+    return oid.hobj.pool == -1;
+  }
+  const auto pool = static_cast<int64_t>(m_pgid.pool());
+  return oid.shard_id == m_pgid.shard && (oid.hobj.pool == pool || oid.hobj.pool == -2 - pool);
+}
+
+vtkv::Status CollectionTable::load(vtkv::DB& database) {
+  const auto iterator =
+      database.new_iterator(std::string(1, key_prefix::collection), std::string(1, key_prefix::collection + 1));
+  for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
+    coll_t cid;
+    CollectionRecord record;
+    if (!decode_collection_key(iterator->key(), &cid) || !decode_collection(iterator->value(), &record)) {
+      return vtkv::Status::corruption("the record of collection '" + std::string(iterator->key().substr(1)) +
+                                      "' cannot be decoded");
+    }
+    const CollectionRef collection = prepare(cid);
+    {
+      ExclusiveLock lock(collection->lock);
+      collection->record = std::move(record);
+      collection->exists = true;
+    }
+    publish(collection);
+  }
+  return iterator->status();
+}
+
+CollectionRef CollectionTable::find(const coll_t& cid) const {
+  SharedLock lock(m_mutex);
+  const auto found = m_collections.find(cid);
+  return found == m_collections.end() ? CollectionRef() : found->second;
+}
+
+CollectionRef CollectionTable::find_owner(const ghobject_t& oid) const {
+  for (const CollectionRef& collection : all()) {
+    if (collection->is_of_pool_of(oid)) {
+      SharedLock lock(collection->lock);
+      if (collection->exists && collection->contains(oid)) {
+        return collection;
+      }
+    }
+  }
+  return {};
+}
+
+CollectionRef CollectionTable::prepare(const coll_t& cid) {
+  ExclusiveLock lock(m_mutex);
+  auto collection = ceph::make_ref<Collection>(m_cct, cid, sequencer_of(cid));
+  m_prepared[cid] = collection;
+  return collection;
+}
+
+std::vector<coll_t> CollectionTable::list() const {
+  SharedLock lock(m_mutex);
+  std::vector<coll_t> cids;
+  cids.reserve(m_collections.size());
+  for (const auto& [cid, collection] : m_collections) {
+    cids.push_back(cid);
+  }
+  return cids;
+}
+
+std::vector<CollectionRef> CollectionTable::all() const {
+  SharedLock lock(m_mutex);
+  std::vector<CollectionRef> collections;
+  collections.reserve(m_collections.size());
+  for (const auto& [cid, collection] : m_collections) {
+    collections.push_back(collection);
+  }
+  return collections;
+}
+
+void CollectionTable::set_commit_queue(const coll_t& cid, ContextQueue* queue) {
+  SharedLock lock(m_mutex);
+  if (const auto found = m_collections.find(cid); found != m_collections.end()) {
+    found->second->commit_queue = queue;
+  } else if (const auto prepared = m_prepared.find(cid); prepared != m_prepared.end()) {
+    prepared->second->commit_queue = queue;
+  }
+}
+
+CollectionRef CollectionTable::find_prepared(const coll_t& cid) const {
+  SharedLock lock(m_mutex);
+  const auto found = m_prepared.find(cid);
+  return found == m_prepared.end() ? CollectionRef() : found->second;
+}
+
+void CollectionTable::publish(const CollectionRef& collection) {
+  ExclusiveLock lock(m_mutex);
+  m_prepared.erase(collection->cid);
+  m_collections[collection->cid] = collection;
+}
+
+void CollectionTable::withdraw(const coll_t& cid) {
+  ExclusiveLock lock(m_mutex);
+  m_collections.erase(cid);
+}
+
+OpSequencerRef CollectionTable::sequencer_of(const coll_t& cid) {
+  std::weak_ptr<OpSequencer>& known = m_sequencers[cid];
+  OpSequencerRef sequencer = known.lock();
+  if (!sequencer) {
+    sequencer = std::make_shared<OpSequencer>();
+    known = sequencer;
+  }
+  return sequencer;
+}
+
+}  // namespace swimstore

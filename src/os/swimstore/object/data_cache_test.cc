@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/object/data_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <string>
+
+namespace swimstore {
+namespace {
+
+constexpr SlotAddress kSlot{8, 3};
+
+ceph::bufferptr blocks_of(const std::string& letters) {
+  ceph::bufferptr blocks(ceph::buffer::create_page_aligned(letters.size() * kBlockBytes));
+  for (size_t i = 0; i < letters.size(); ++i) {
+    std::memset(blocks.c_str() + i * kBlockBytes, letters[i], kBlockBytes);
+  }
+  return blocks;
+}
+
+// One letter per block of [first, first + count); '-' where the cache has none.
+std::string letters_in(DataCache& cache, SlotAddress slot, uint32_t first, uint32_t count) {
+  std::string letters;
+  while (letters.size() < count) {
+    uint32_t missing = 0;
+    const ceph::bufferptr found = cache.get(slot, first + letters.size(), count - letters.size(), &missing);
+    for (uint32_t i = 0; i < found.length() / kBlockBytes; ++i) {
+      const std::string block(found.c_str() + i * kBlockBytes, kBlockBytes);
+      EXPECT_EQ(block, std::string(kBlockBytes, block[0]));
+      letters += block[0];
+    }
+    letters.append(missing, '-');
+    EXPECT_TRUE((found.length() == 0) != (missing == 0));
+  }
+  return letters;
+}
+
+TEST(DataCacheTest, FindsWhatWasAddedAcrossPages) {
+  DataCache cache(16 << 20);
+  cache.add(kSlot, 14, blocks_of("abcdef"));
+  EXPECT_EQ(letters_in(cache, kSlot, 12, 10), "--abcdef--");
+  EXPECT_EQ(cache.memory_bytes(), 6 * kBlockBytes);
+  EXPECT_EQ(letters_in(cache, {8, 4}, 14, 2), "--");
+}
+
+TEST(DataCacheTest, ReplacesAndForgetsSlices) {
+  DataCache cache(16 << 20);
+  cache.add(kSlot, 0, blocks_of("aaaaaa"));
+  cache.add(kSlot, 2, blocks_of("bb"));
+  EXPECT_EQ(letters_in(cache, kSlot, 0, 6), "aabbaa");
+  cache.forget(kSlot, 1, 2);
+  EXPECT_EQ(letters_in(cache, kSlot, 0, 6), "a--baa");
+  EXPECT_EQ(cache.memory_bytes(), 4 * kBlockBytes);
+  cache.forget(kSlot, 0, 1024);
+  EXPECT_EQ(cache.memory_bytes(), 0u);
+}
+
+TEST(DataCacheTest, SharesMemoryUnlessItIsMuchMore) {
+  DataCache cache(16 << 20);
+  const ceph::bufferptr whole = blocks_of("ab");
+  cache.add(kSlot, 0, whole);
+  EXPECT_EQ(whole.raw_nref(), 2);
+  const ceph::bufferptr large = blocks_of("cdefgh");
+  cache.add(kSlot, 2, ceph::bufferptr(large, 0, kBlockBytes));
+  EXPECT_EQ(large.raw_nref(), 1);
+  EXPECT_EQ(letters_in(cache, kSlot, 0, 3), "abc");
+}
+
+TEST(DataCacheTest, DropsTheLeastRecentlyUsed) {
+  DataCache cache(16 << 20);
+  for (uint64_t index = 0; index < 8192; ++index) {
+    cache.add({0, index}, 0, blocks_of("x"));
+    EXPECT_EQ(letters_in(cache, {0, 0}, 0, 1), "x");  // in use all the time
+  }
+  EXPECT_LE(cache.memory_bytes(), size_t{16} << 20);
+  EXPECT_GE(cache.memory_bytes(), size_t{12} << 20);
+  cache.set_capacity(2 << 20);
+  EXPECT_LE(cache.memory_bytes(), size_t{2} << 20);
+  EXPECT_EQ(letters_in(cache, {0, 0}, 0, 1), "x");
+  cache.clear();
+  EXPECT_EQ(cache.memory_bytes(), 0u);
+}
+
+TEST(DataCacheTest, AScanTakesOnlyTheRoomThatIsLeft) {
+  DataCache cache(16 << 20);
+  const std::string page(16, 's');
+  for (uint64_t index = 0; index < 512; ++index) {  // 32 MiB
+    cache.add_if_room({4, index}, 0, blocks_of(page));
+  }
+  EXPECT_LE(cache.memory_bytes(), size_t{16} << 20);
+  EXPECT_GE(cache.memory_bytes(), size_t{12} << 20);
+  EXPECT_EQ(letters_in(cache, {4, 0}, 0, 16), page);
+  for (uint64_t index = 0; index < 1024; ++index) {
+    cache.add({0, index}, 0, blocks_of("x"));
+  }
+  for (uint64_t index = 0; index < 512; ++index) {
+    cache.add_if_room({4, 512 + index}, 0, blocks_of(page));
+  }
+  for (uint64_t index = 0; index < 1024; ++index) {
+    ASSERT_EQ(letters_in(cache, {0, index}, 0, 1), "x") << index;
+  }
+}
+
+TEST(DataCacheTest, AScanMakesNothingRecent) {
+  DataCache cache(16 * 16 * kBlockBytes * 2);  // two pages per shard
+  cache.add_if_room(kSlot, 0, blocks_of("s"));
+  uint32_t missing = 0;
+  EXPECT_EQ(cache.get(kSlot, 0, 1, &missing, true).length(), kBlockBytes);
+  for (uint64_t index = 0; index < 512; ++index) {
+    cache.add({0, index}, 0, blocks_of("x"));
+    (void)cache.get(kSlot, 0, 1, &missing, true);
+  }
+  EXPECT_EQ(letters_in(cache, kSlot, 0, 1), "-");
+}
+
+TEST(DataCacheTest, AgreesWithAModel) {
+  DataCache cache(64 << 20);
+  std::string model(64, '-');
+  std::mt19937 random(7);
+  for (int step = 0; step < 3000; ++step) {
+    const uint32_t first = random() % model.size();
+    const uint32_t count = 1 + random() % std::min<uint32_t>(24, model.size() - first);
+    const char letter = static_cast<char>('a' + random() % 26);
+    if (random() % 3 == 0) {
+      cache.forget(kSlot, first, count);
+      model.replace(first, count, count, '-');
+    } else {
+      cache.add(kSlot, first, blocks_of(std::string(count, letter)));
+      model.replace(first, count, count, letter);
+    }
+    ASSERT_EQ(letters_in(cache, kSlot, 0, model.size()), model) << step;
+  }
+  EXPECT_EQ(cache.memory_bytes(), (model.size() - std::count(model.begin(), model.end(), '-')) * kBlockBytes);
+}
+
+}  // namespace
+}  // namespace swimstore

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/object/extent_map.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "include/ceph_assert.h"
+
+#include "swimstore/format/key_codec.h"
+#include "vtkv/util/invariants.h"
+
+namespace swimstore {
+
+namespace {
+
+// From this many missing shards on, one range read is cheaper than a lookup for each.
+constexpr uint32_t kRangeLoadShards = 3;
+// From this many on, all that exist are loaded: a sparse object may have few.
+constexpr uint32_t kLoadAllShards = 256;
+
+vtkv::Status damaged_shard(uint64_t nid, uint32_t shard) {
+  return vtkv::Status::corruption("extent shard " + std::to_string(shard) + " of object id " + std::to_string(nid) +
+                                  " cannot be decoded");
+}
+
+// The shards that some blocks touch, one after another.
+class ShardSteps {
+ public:
+  ShardSteps(uint64_t first, uint64_t count) : m_first(first), m_left(count) {}
+  // False: there is none more.
+  bool next() {
+    m_first += count;
+    m_left -= count;
+    number = static_cast<uint32_t>(m_first / kShardBlocks);
+    begin = m_first % kShardBlocks;
+    count = static_cast<uint32_t>(std::min<uint64_t>(m_left, kShardBlocks - begin));
+    return count > 0;
+  }
+  uint32_t number = 0;
+  uint32_t begin = 0;  // in it
+  uint32_t count = 0;
+
+ private:
+  uint64_t m_first;
+  uint64_t m_left;
+};
+
+// The slice [first, last) of an extent, in blocks of the shard.
+Extent slice_of(const Extent& extent, uint32_t first, uint32_t last) {
+  Extent slice = extent;
+  slice.block = static_cast<uint8_t>(first);
+  slice.count = static_cast<uint8_t>(last - first);
+  slice.slot_block = extent.slot_block + (first - extent.block);
+  return slice;
+}
+
+// Makes [first, last) consist of whole extents. Returns the index of the first extent at or after `first`.
+size_t split_at(ExtentShard* shard, uint32_t first, uint32_t last) {
+  auto& extents = shard->extents;
+  for (const uint32_t edge : {first, last}) {
+    for (size_t i = 0; i < extents.size(); ++i) {
+      const uint32_t end = extents[i].block + extents[i].count;
+      if (extents[i].block < edge && edge < end) {
+        const Extent right = slice_of(extents[i], edge, end);
+        extents[i] = slice_of(extents[i], extents[i].block, edge);
+        extents.insert(extents.begin() + i + 1, right);
+        break;
+      }
+    }
+  }
+  return std::find_if(extents.begin(), extents.end(), [&](const Extent& extent) { return extent.block >= first; }) -
+         extents.begin();
+}
+
+}  // namespace
+
+void ExtentMap::set_all_loaded() {
+  vtkv::MutexLock lock(m_mutex);
+  m_all_loaded = true;
+}
+
+void ExtentMap::set_inline(ExtentShard shard) {
+  clear();
+  if (!shard.empty()) {
+    vtkv::MutexLock lock(m_mutex);
+    add(0, std::move(shard));
+  }
+}
+
+// Keeps one that is there already.
+void ExtentMap::add(uint32_t number, ExtentShard shard) {
+  const auto [found, added] = m_shards.try_emplace(number, std::move(shard));
+  if (added) {
+    m_extents_allocated += found->second.extents.capacity();
+  }
+}
+
+vtkv::Status ExtentMap::load(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last) {
+  vtkv::MutexLock lock(m_mutex);
+  if (m_all_loaded) {
+    return {};
+  }
+  if (last - first >= kLoadAllShards) {
+    VTKV_RETURN_IF_ERROR(load_range(database, nid, 0, UINT32_MAX));
+    m_all_loaded = true;
+    return {};
+  }
+  uint32_t missing = 0;
+  for (uint32_t number = first; number <= last && missing < kRangeLoadShards; ++number) {
+    missing += !m_shards.contains(number);
+  }
+  if (missing >= kRangeLoadShards) {
+    return load_range(database, nid, first, last);
+  }
+  std::string value;
+  for (uint32_t number = first; number <= last && missing > 0; ++number) {
+    if (m_shards.contains(number)) {
+      continue;
+    }
+    ExtentShard shard;
+    const vtkv::Status status = database.get(extent_key(nid, number), &value);
+    if (status.ok()) {
+      if (!decode_extent_shard(value, &shard)) {
+        return damaged_shard(nid, number);
+      }
+    } else if (!status.is_not_found()) {
+      return status;
+    }
+    add(number, std::move(shard));
+    --missing;
+  }
+  return {};
+}
+
+vtkv::Status ExtentMap::load_all(vtkv::DB& database, uint64_t nid) {
+  vtkv::MutexLock lock(m_mutex);
+  if (m_all_loaded) {
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(load_range(database, nid, 0, UINT32_MAX));
+  m_all_loaded = true;
+  return {};
+}
+
+vtkv::Status ExtentMap::load_range(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last) {
+  const std::string begin = extent_key(nid, first);
+  const std::string end = last == UINT32_MAX ? extent_range_end(nid) : extent_key(nid, last + 1);
+  const auto iterator = database.new_iterator(begin, end);
+  for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
+    uint64_t found_nid = 0;
+    uint32_t number = 0;
+    ExtentShard shard;
+    if (!decode_extent_key(iterator->key(), &found_nid, &number) || found_nid != nid ||
+        !decode_extent_shard(iterator->value(), &shard)) {
+      return damaged_shard(nid, number);
+    }
+    add(number, std::move(shard));
+  }
+  VTKV_RETURN_IF_ERROR(iterator->status());
+  if (last != UINT32_MAX) {
+    for (uint32_t number = first; number <= last; ++number) {
+      m_shards.try_emplace(number);
+    }
+  }
+  return {};
+}
+
+void ExtentMap::resolve(uint64_t first, uint64_t count, std::vector<MappedRun>* runs) const {
+  vtkv::MutexLock lock(m_mutex);
+  for (ShardSteps step(first, count); step.next();) {
+    const auto found = m_shards.find(step.number);
+    if (found == m_shards.end()) {
+      ceph_assert(m_all_loaded);
+      continue;
+    }
+    const ExtentShard& shard = found->second;
+    for (const Extent& extent : shard.extents) {
+      const uint32_t from = std::max<uint32_t>(extent.block, step.begin);
+      const uint32_t to = std::min<uint32_t>(extent.block + extent.count, step.begin + step.count);
+      if (from >= to) {
+        continue;
+      }
+      const Extent slice = slice_of(extent, from, to);
+      const uint64_t block = uint64_t{step.number} * kShardBlocks + from;
+      const auto* crcs = &shard.crc32c[from];
+      if (!runs->empty()) {
+        MappedRun& before = runs->back();
+        if (before.slot == slice.slot && before.block + before.count == block &&
+            before.slot_block + before.count == slice.slot_block) {
+          before.count += slice.count;
+          before.crc32c.insert(before.crc32c.end(), crcs, crcs + slice.count);
+          continue;
+        }
+      }
+      runs->push_back(
+          {block, slice.count, slice.slot, slice.slot_block, slice.slot_written_blocks, {crcs, crcs + slice.count}});
+    }
+  }
+}
+
+ExtentShard& ExtentMap::shard(uint32_t number) {
+  vtkv::MutexLock lock(m_mutex);
+  return shard_locked(number);
+}
+
+ExtentShard& ExtentMap::shard_locked(uint32_t number) {
+  const auto [found, added] = m_shards.try_emplace(number);
+  ceph_assert(!added || m_all_loaded);
+  return found->second;
+}
+
+void ExtentMap::punch(uint64_t first, uint64_t count, std::vector<Extent>* released) {
+  if (count == 0) {
+    return;
+  }
+  vtkv::MutexLock lock(m_mutex);
+  // Far fewer shards may exist than the range spans.
+  const uint32_t last_shard = static_cast<uint32_t>((first + count - 1) / kShardBlocks);
+  for (auto at = m_shards.lower_bound(static_cast<uint32_t>(first / kShardBlocks));
+       at != m_shards.end() && at->first <= last_shard; ++at) {
+    const uint64_t base = uint64_t{at->first} * kShardBlocks;
+    const uint32_t from = static_cast<uint32_t>(std::max(first, base) - base);
+    const uint32_t to = static_cast<uint32_t>(std::min<uint64_t>(first + count, base + kShardBlocks) - base);
+    auto& extents = at->second.extents;
+    const size_t begin = split_counted(&at->second, from, to);
+    size_t end = begin;
+    while (end < extents.size() && extents[end].block < to) {
+      ++end;
+    }
+    if (begin == end) {
+      continue;
+    }
+    released->insert(released->end(), extents.begin() + begin, extents.begin() + end);
+    extents.erase(extents.begin() + begin, extents.begin() + end);
+    mark_dirty(at->first);
+  }
+}
+
+void ExtentMap::insert(uint64_t first, uint64_t count, SlotAddress slot, uint32_t slot_block,
+                       uint32_t slot_written_blocks, bool shared, const uint32_t* crc32c) {
+  vtkv::MutexLock lock(m_mutex);
+  for (ShardSteps step(first, count); step.next();) {
+    ExtentShard& target = shard_locked(step.number);
+    auto& extents = target.extents;
+    const auto at =
+        std::find_if(extents.begin(), extents.end(), [&](const Extent& extent) { return extent.block >= step.begin; });
+    ceph_assert(at == extents.end() || step.begin + step.count <= at->block);
+    ceph_assert(at == extents.begin() || uint32_t{std::prev(at)->block} + std::prev(at)->count <= step.begin);
+    m_extents_allocated -= extents.capacity();
+    extents.insert(at, Extent{static_cast<uint8_t>(step.begin), static_cast<uint8_t>(step.count), shared, slot,
+                              slot_block, slot_written_blocks});
+    m_extents_allocated += extents.capacity();
+    std::copy(crc32c, crc32c + step.count, target.crc32c.begin() + step.begin);
+    mark_dirty(step.number);
+    slot_block += step.count;
+    crc32c += step.count;
+  }
+}
+
+void ExtentMap::share(uint64_t first, uint64_t count) {
+  vtkv::MutexLock lock(m_mutex);
+  for (ShardSteps step(first, count); step.next();) {
+    ExtentShard& target = shard_locked(step.number);
+    const uint32_t end = step.begin + step.count;
+    bool changed = false;
+    for (const Extent& extent : target.extents) {
+      changed |= !extent.shared && extent.block < end && step.begin < uint32_t{extent.block} + extent.count;
+    }
+    if (!changed) {
+      continue;
+    }
+    const size_t at = split_counted(&target, step.begin, end);
+    for (size_t i = at; i < target.extents.size() && target.extents[i].block < end; ++i) {
+      target.extents[i].shared = true;
+    }
+    mark_dirty(step.number);
+  }
+}
+
+size_t ExtentMap::split_counted(ExtentShard* shard, uint32_t first, uint32_t last) {
+  VTKV_ASSERT(m_extents_allocated >= shard->extents.capacity());
+  m_extents_allocated -= shard->extents.capacity();
+  const size_t at = split_at(shard, first, last);
+  m_extents_allocated += shard->extents.capacity();
+  return at;
+}
+
+std::vector<uint32_t> ExtentMap::take_dirty() {
+  std::vector<uint32_t> dirty;
+  dirty.swap(m_dirty);
+  std::sort(dirty.begin(), dirty.end());
+  dirty.erase(std::unique(dirty.begin(), dirty.end()), dirty.end());
+  return dirty;
+}
+
+void ExtentMap::clear() {
+  vtkv::MutexLock lock(m_mutex);
+  m_shards.clear();
+  m_extents_allocated = 0;
+  m_dirty.clear();
+  m_all_loaded = true;
+}
+
+void ExtentMap::take(ExtentMap* other) {
+  std::map<uint32_t, ExtentShard> shards;
+  size_t extents_allocated = 0;
+  bool all_loaded = false;
+  {
+    vtkv::MutexLock lock(other->m_mutex);
+    shards.swap(other->m_shards);
+    extents_allocated = std::exchange(other->m_extents_allocated, 0);
+    all_loaded = std::exchange(other->m_all_loaded, true);
+  }
+  vtkv::MutexLock lock(m_mutex);
+  m_shards = std::move(shards);
+  m_extents_allocated = extents_allocated;
+  m_all_loaded = all_loaded;
+  m_dirty = std::exchange(other->m_dirty, {});
+}
+
+// Called for each read, and for each changed object of each transaction, so it does not look into the shards.
+size_t ExtentMap::memory_bytes() const {
+  constexpr size_t kMapNodeBytes = 40;  // its links and the shard's number
+  constexpr size_t kAllocatorBytes = 8;  // what it rounds up, in the mean
+  vtkv::MutexLock lock(m_mutex);
+  return m_shards.size() * (sizeof(ExtentShard) + kMapNodeBytes + kAllocatorBytes) +
+         m_extents_allocated * sizeof(Extent);
+}
+
+}  // namespace swimstore

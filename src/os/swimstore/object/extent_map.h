@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The extents of one object, in shards that are loaded when needed.
+//
+// A shard in memory is always what was submitted last; so an unused onode can be dropped at any time.
+//
+// Threads: readers (who hold the collection's lock shared) may call load and resolve at once. The methods that change
+// extents, and shard(), are for the transaction planner, who holds the collection's lock alone: what shard() returns
+// stays its own.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "swimstore/format/extent_record.h"
+#include "vtkv/db.h"
+#include "vtkv/util/mutex.h"
+
+namespace swimstore {
+
+constexpr uint64_t block_of(uint64_t offset) { return offset / kBlockBytes; }
+constexpr uint64_t blocks_for(uint64_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes; }
+
+// Neighbouring blocks of an object that are neighbours in one slot too.
+struct MappedRun {
+  uint64_t block = 0;  // in the object
+  uint32_t count = 0;
+  SlotAddress slot;
+  uint32_t slot_block = 0;
+  uint32_t slot_written_blocks = 0;
+  std::vector<uint32_t> crc32c;  // per block
+};
+
+class ExtentMap {
+ public:
+  // A new object: nothing is on disk.
+  void set_all_loaded();
+  // Shard 0 from the onode record, which then is the whole object.
+  void set_inline(ExtentShard shard);
+
+  // Makes shards [first, last] present. Code::corruption names the key.
+  vtkv::Status load(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last);
+  vtkv::Status load_all(vtkv::DB& database, uint64_t nid);
+
+  // Appends the runs that cover blocks [first, first + count), ascending; holes are left out.
+  // REQUIRES: their shards are loaded.
+  void resolve(uint64_t first, uint64_t count, std::vector<MappedRun>* runs) const;
+
+  // ---- the planner's ----
+  // REQUIRES: loaded. Creates an empty shard where there was none.
+  ExtentShard& shard(uint32_t number);
+  // Removes blocks [first, first + count); appends what was there, one extent per slice.
+  void punch(uint64_t first, uint64_t count, std::vector<Extent>* released);
+  // Maps blocks [first, first + count) to the slot from slot_block on. REQUIRES: they are holes.
+  void insert(uint64_t first, uint64_t count, SlotAddress slot, uint32_t slot_block, uint32_t slot_written_blocks,
+              bool shared, const uint32_t* crc32c);
+  // Sets the shared flag of what covers the blocks.
+  void share(uint64_t first, uint64_t count);
+
+  // Shards changed since the last call; ascending, unique.
+  std::vector<uint32_t> take_dirty();
+  void mark_dirty(uint32_t shard) { m_dirty.push_back(shard); }
+  void clear();  // all holes, all loaded, nothing dirty
+  void take(ExtentMap* other);  // what `other` has, which is then clear; for a rename
+
+  size_t memory_bytes() const;
+
+ private:
+  vtkv::Status load_range(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last) REQUIRES(m_mutex);
+  void add(uint32_t number, ExtentShard shard) REQUIRES(m_mutex);
+  ExtentShard& shard_locked(uint32_t number) REQUIRES(m_mutex);
+  // As split_at(), with what it allocates counted.
+  size_t split_counted(ExtentShard* shard, uint32_t first, uint32_t last) REQUIRES(m_mutex);
+
+  mutable vtkv::Mutex m_mutex;
+  std::map<uint32_t, ExtentShard> m_shards GUARDED_BY(m_mutex);
+  size_t m_extents_allocated GUARDED_BY(m_mutex) = 0;  // by all of them
+  bool m_all_loaded GUARDED_BY(m_mutex) = false;       // what is not in m_shards is empty
+  std::vector<uint32_t> m_dirty;                       // the planner's
+};
+
+}  // namespace swimstore

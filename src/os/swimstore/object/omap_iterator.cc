@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/object/omap_iterator.h"
+
+#include "common/ceph_time.h"
+#include "swimstore/format/key_codec.h"
+#include "swimstore/ops/perf_counters.h"
+
+namespace swimstore {
+
+OmapIterator::OmapIterator(StoreContext& store, const ghobject_t& oid, uint64_t nid,
+                           std::unique_ptr<vtkv::Iterator> entries)
+    : m_store(store), m_oid(oid), m_nid(nid), m_entries(std::move(entries)) {}
+
+int OmapIterator::status() { return m_entries == nullptr || m_entries->status().ok() ? 0 : -EIO; }
+
+int OmapIterator::moved() {
+  const vtkv::Status status = m_entries->status();
+  return status.ok() ? 0 : m_store.metadata_failure.met_by_iterator(status, "the omap of object ", m_oid);
+}
+
+int OmapIterator::seek(const std::string& user_key, bool after) {
+  if (m_entries == nullptr) {
+    return 0;
+  }
+  const auto start = ceph::mono_clock::now();
+  const std::string target = omap_key(m_nid, user_key);
+  m_entries->seek(target);
+  if (after && m_entries->valid() && m_entries->key() == target) {
+    m_entries->next();
+  }
+  m_positioned = true;
+  m_store.took(l_swimstore_omap_seek_latency, "omap seek", ceph::mono_clock::now() - start, m_oid);
+  return moved();
+}
+
+void OmapIterator::ensure_positioned() {
+  if (!m_positioned) {
+    seek_to_first();
+  }
+}
+
+int OmapIterator::seek_to_first() { return seek(std::string(), false); }
+
+int OmapIterator::upper_bound(const std::string& after) { return seek(after, true); }
+
+int OmapIterator::lower_bound(const std::string& to) { return seek(to, false); }
+
+bool OmapIterator::valid() {
+  ensure_positioned();
+  return m_entries != nullptr && m_entries->valid();
+}
+
+int OmapIterator::next() {
+  if (!valid()) {
+    return status();
+  }
+  const auto start = ceph::mono_clock::now();
+  m_entries->next();
+  m_store.took(l_swimstore_omap_next_latency, "omap step", ceph::mono_clock::now() - start, m_oid);
+  return moved();
+}
+
+std::string OmapIterator::key() {
+  ensure_positioned();
+  return std::string(m_entries->key().substr(kOmapPrefixBytes));
+}
+
+ceph::bufferlist OmapIterator::value() {
+  ensure_positioned();
+  const std::string_view bytes = m_entries->value();
+  ceph::bufferlist out;
+  out.append(bytes.data(), bytes.size());
+  return out;
+}
+
+}  // namespace swimstore

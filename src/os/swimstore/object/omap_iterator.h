@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Walks one object's omap in key order, as it was when the iterator was made.
+//
+// Not thread-safe. Pins parts of the tree: keep it short-lived, and never beyond umount.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "os/ObjectMap.h"
+
+#include "swimstore/object/store_context.h"
+#include "vtkv/iterator.h"
+
+namespace swimstore {
+
+class OmapIterator final : public ObjectMap::ObjectMapIteratorImpl {
+ public:
+  // entries null: the object has no omap.
+  OmapIterator(StoreContext& store, const ghobject_t& oid, uint64_t nid, std::unique_ptr<vtkv::Iterator> entries);
+
+  // These return 0, or -EIO when the tree could not be read. Those who use an iterator ask valid() alone, and would
+  // take that for the end: see MetadataFailure::met_by_iterator().
+  int seek_to_first() override;
+  int upper_bound(const std::string& after) override;
+  int lower_bound(const std::string& to) override;
+  int next() override;
+  int status() override;
+
+  // A new iterator stands at the first entry.
+  bool valid() override;
+  std::string key() override;         // REQUIRES: valid()
+  ceph::bufferlist value() override;  // REQUIRES: valid()
+
+ private:
+  int seek(const std::string& user_key, bool after);
+  int moved();
+  void ensure_positioned();
+
+  StoreContext& m_store;
+  const ghobject_t m_oid;
+  const uint64_t m_nid;
+  const std::unique_ptr<vtkv::Iterator> m_entries;
+  bool m_positioned = false;
+};
+
+}  // namespace swimstore

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/object/omap_reader.h"
+
+#include "common/ceph_time.h"
+#include "include/scope_guard.h"
+#include "swimstore/format/key_codec.h"
+#include "swimstore/object/omap_iterator.h"
+
+namespace swimstore {
+
+namespace {
+
+// Counts the time of a scope as that of a lookup.
+auto measure(StoreContext& store, const ghobject_t& oid) {
+  return make_scope_guard([&store, &oid, start = ceph::mono_clock::now()] {
+    store.took(l_swimstore_omap_latency, "omap lookup", ceph::mono_clock::now() - start, oid);
+  });
+}
+
+ceph::bufferlist to_bufferlist(std::string_view bytes) {
+  ceph::bufferlist out;
+  out.append(bytes.data(), bytes.size());
+  return out;
+}
+
+}  // namespace
+
+int OmapReader::find(Collection& collection, const ghobject_t& oid, OnodeRef* onode) {
+  if (!collection.exists) {
+    return -ENOENT;
+  }
+  return m_objects.find(collection, oid, onode);
+}
+
+int OmapReader::failed(const Onode& onode, const vtkv::Status& status) const {
+  return m_store.metadata_failure.met(status, "the omap of object ", onode.oid);
+}
+
+int OmapReader::header_of(const Onode& onode, ceph::bufferlist* header) {
+  header->clear();
+  if (!onode.has_omap()) {
+    return 0;
+  }
+  std::string value;
+  const vtkv::Status status = m_store.cube.database().get(omap_header_key(onode.record.nid), &value);
+  if (status.is_not_found()) {
+    return 0;
+  }
+  if (!status.ok()) {
+    return failed(onode, status);
+  }
+  *header = to_bufferlist(value);
+  return 0;
+}
+
+template <typename Visit>
+int OmapReader::for_each(const Onode& onode, const Visit& visit) {
+  if (!onode.has_omap()) {
+    return 0;
+  }
+  const uint64_t nid = onode.record.nid;
+  const auto it = m_store.cube.database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
+  for (it->seek_to_first(); it->valid(); it->next()) {
+    visit(it->key().substr(kOmapPrefixBytes), it->value());
+  }
+  return it->status().ok() ? 0 : failed(onode, it->status());
+}
+
+template <typename Visit>
+int OmapReader::look_up(const Onode& onode, const std::set<std::string>& keys, const Visit& visit) {
+  if (!onode.has_omap()) {
+    return 0;
+  }
+  std::string value;
+  for (const std::string& key : keys) {
+    const vtkv::Status status = m_store.cube.database().get(omap_key(onode.record.nid, key), &value);
+    if (status.ok()) {
+      visit(key, value);
+    } else if (!status.is_not_found()) {
+      return failed(onode, status);
+    }
+  }
+  return 0;
+}
+
+int OmapReader::get(Collection& collection, const ghobject_t& oid, ceph::bufferlist* header, Values* values) {
+  const auto timer = measure(m_store, oid);
+  SharedLock lock(collection.lock);
+  OnodeRef onode;
+  if (const int r = find(collection, oid, &onode); r < 0) {
+    return r;
+  }
+  if (const int r = header_of(*onode, header); r < 0) {
+    return r;
+  }
+  return for_each(*onode, [values](std::string_view key, std::string_view value) {
+    values->emplace_hint(values->end(), key, to_bufferlist(value));
+  });
+}
+
+int OmapReader::get_header(Collection& collection, const ghobject_t& oid, ceph::bufferlist* header) {
+  const auto timer = measure(m_store, oid);
+  SharedLock lock(collection.lock);
+  OnodeRef onode;
+  if (const int r = find(collection, oid, &onode); r < 0) {
+    return r;
+  }
+  return header_of(*onode, header);
+}
+
+int OmapReader::get_keys(Collection& collection, const ghobject_t& oid, std::set<std::string>* keys) {
+  const auto timer = measure(m_store, oid);
+  SharedLock lock(collection.lock);
+  OnodeRef onode;
+  if (const int r = find(collection, oid, &onode); r < 0) {
+    return r;
+  }
+  return for_each(*onode, [keys](std::string_view key, std::string_view) { keys->emplace_hint(keys->end(), key); });
+}
+
+int OmapReader::get_values(Collection& collection, const ghobject_t& oid, const std::set<std::string>& keys,
+                           Values* values) {
+  const auto timer = measure(m_store, oid);
+  SharedLock lock(collection.lock);
+  OnodeRef onode;
+  if (const int r = find(collection, oid, &onode); r < 0) {
+    return r;
+  }
+  return look_up(*onode, keys,
+                 [values](const std::string& key, const std::string& value) { (*values)[key] = to_bufferlist(value); });
+}
+
+int OmapReader::check_keys(Collection& collection, const ghobject_t& oid, const std::set<std::string>& keys,
+                           std::set<std::string>* found) {
+  const auto timer = measure(m_store, oid);
+  SharedLock lock(collection.lock);
+  OnodeRef onode;
+  if (const int r = find(collection, oid, &onode); r < 0) {
+    return r;
+  }
+  return look_up(*onode, keys, [found](const std::string& key, const std::string&) { found->insert(key); });
+}
+
+ObjectMap::ObjectMapIterator OmapReader::iterator(Collection& collection, const ghobject_t& oid) {
+  SharedLock lock(collection.lock);
+  OnodeRef onode;
+  if (find(collection, oid, &onode) < 0) {
+    return {};
+  }
+  std::unique_ptr<vtkv::Iterator> entries;
+  const uint64_t nid = onode->record.nid;
+  if (onode->has_omap()) {
+    entries = m_store.cube.database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
+  }
+  return std::make_shared<OmapIterator>(m_store, oid, nid, std::move(entries));
+}
+
+}  // namespace swimstore

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/object/onode_cache.h"
+
+#include <sstream>
+
+#include "vtkv/util/invariants.h"
+
+namespace swimstore {
+
+namespace {
+
+constexpr size_t kEntryOverheadBytes = 256;  // list node, hash node with its copy of the name
+
+}  // namespace
+
+OnodeCache::OnodeCache(vtkv::DB& database, size_t capacity_bytes)
+    : m_database(database), m_capacity_bytes(capacity_bytes) {}
+
+OnodeCache::Shard& OnodeCache::shard_of(const ghobject_t& oid) {
+  return m_shards[std::hash<ghobject_t>()(oid) % kShards];
+}
+
+vtkv::Status OnodeCache::find(const ghobject_t& oid, OnodeRef* onode) {
+  Shard& shard = shard_of(oid);
+  vtkv::MutexLock lock(shard.mutex);
+  if (const auto found = shard.by_name.find(oid); found != shard.by_name.end()) {
+    m_hits.fetch_add(1, std::memory_order_relaxed);
+    shard.entries.splice(shard.entries.begin(), shard.entries, found->second);
+    *onode = found->second->onode;
+    return {};
+  }
+  m_misses.fetch_add(1, std::memory_order_relaxed);
+  // Loaded under the shard's mutex, so that two readers cannot make two onodes of one object.
+  VTKV_RETURN_IF_ERROR(load(oid, onode));
+  const size_t bytes = (*onode)->memory_bytes() + kEntryOverheadBytes;
+  shard.entries.push_front({*onode, bytes});
+  shard.by_name.emplace(oid, shard.entries.begin());
+  shard.bytes += bytes;
+  trim(shard, m_capacity_bytes / kShards);
+  return {};
+}
+
+vtkv::Status OnodeCache::load(const ghobject_t& oid, OnodeRef* onode) {
+  OnodeRef loaded(new Onode(oid));
+  std::string value;
+  const vtkv::Status status = m_database.get(loaded->key, &value);
+  if (status.is_not_found()) {
+    loaded->extents.set_all_loaded();
+    *onode = std::move(loaded);
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(status);
+  ExtentShard shard;
+  if (!decode_onode(value, &loaded->record, &shard)) {
+    std::ostringstream message;
+    message << "the record of object " << oid << " cannot be decoded";
+    return vtkv::Status::corruption(message.str());
+  }
+  loaded->exists = true;
+  if (loaded->record.test(OnodeRecord::shard_inline)) {
+    loaded->extents.set_inline(std::move(shard));
+  }
+  *onode = std::move(loaded);
+  return {};
+}
+
+void OnodeCache::forget(const ghobject_t& oid) {
+  Shard& shard = shard_of(oid);
+  vtkv::MutexLock lock(shard.mutex);
+  if (const auto found = shard.by_name.find(oid); found != shard.by_name.end()) {
+    erase(shard, found->second);
+  }
+}
+
+void OnodeCache::erase(Shard& shard, std::list<Entry>::iterator entry) {
+  VTKV_ASSERT(shard.bytes >= entry->bytes);
+  shard.bytes -= entry->bytes;
+  shard.by_name.erase(entry->onode->oid);
+  shard.entries.erase(entry);
+}
+
+vtkv::Status OnodeCache::load_extents(Onode& onode, uint32_t first, uint32_t last) {
+  const size_t before = onode.extents.memory_bytes();
+  return count_again(onode, before, onode.extents.load(m_database, onode.record.nid, first, last));
+}
+
+vtkv::Status OnodeCache::load_all_extents(Onode& onode) {
+  const size_t before = onode.extents.memory_bytes();
+  return count_again(onode, before, onode.extents.load_all(m_database, onode.record.nid));
+}
+
+// Of two readers that load at once, each counts what both have loaded.
+vtkv::Status OnodeCache::count_again(const Onode& onode, size_t extents_before, const vtkv::Status& loaded) {
+  if (onode.extents.memory_bytes() != extents_before) {
+    resized(onode);
+  }
+  return loaded;
+}
+
+void OnodeCache::resized(const Onode& onode) {
+  Shard& shard = shard_of(onode.oid);
+  vtkv::MutexLock lock(shard.mutex);
+  if (const auto found = shard.by_name.find(onode.oid); found != shard.by_name.end()) {
+    const size_t bytes = onode.memory_bytes() + kEntryOverheadBytes;
+    shard.bytes = shard.bytes - found->second->bytes + bytes;
+    found->second->bytes = bytes;
+    trim(shard, m_capacity_bytes / kShards);
+  }
+}
+
+void OnodeCache::trim(Shard& shard, size_t capacity_bytes) {
+  auto at = shard.entries.end();
+  while (shard.bytes > capacity_bytes && at != shard.entries.begin()) {
+    --at;
+    // Nobody can begin to use it meanwhile: that takes the shard's mutex.
+    if (at->onode->use_count() == 1) {
+      erase(shard, at++);
+    }
+  }
+}
+
+void OnodeCache::set_capacity(size_t bytes) {
+  m_capacity_bytes = bytes;
+  for (Shard& shard : m_shards) {
+    vtkv::MutexLock lock(shard.mutex);
+    trim(shard, bytes / kShards);
+  }
+}
+
+size_t OnodeCache::memory_bytes() const {
+  size_t bytes = 0;
+  for (const Shard& shard : m_shards) {
+    vtkv::MutexLock lock(shard.mutex);
+    bytes += shard.bytes;
+  }
+  return bytes;
+}
+
+size_t OnodeCache::size() const {
+  size_t count = 0;
+  for (const Shard& shard : m_shards) {
+    vtkv::MutexLock lock(shard.mutex);
+    count += shard.entries.size();
+  }
+  return count;
+}
+
+void OnodeCache::clear() {
+  for (Shard& shard : m_shards) {
+    vtkv::MutexLock lock(shard.mutex);
+    trim(shard, 0);
+  }
+}
+
+}  // namespace swimstore

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What the cache says of its memory, which osd_memory_target is kept by.
+
+#include "swimstore/object/onode_cache.h"
+
+#include <gtest/gtest.h>
+
+#include "swimstore/ops/perf_counters.h"
+#include "swimstore/testing/sim_store_fixture.h"
+
+namespace swimstore {
+namespace {
+
+constexpr uint64_t kBytes = 1 << 20;
+constexpr unsigned kObjects = 8;
+
+class OnodeCacheTest : public SimStoreFixture {
+ protected:
+  // Onodes of 16 shards each, and none in memory.
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(SimStoreFixture::SetUp());
+    for (unsigned i = 0; i < kObjects; ++i) {
+      write(i, kBytes);
+    }
+    m_store->flush_cache(nullptr);
+    ASSERT_EQ(0u, cached());
+  }
+  static ghobject_t object(unsigned i) { return named("object" + std::to_string(i)); }
+  void write(unsigned i, uint64_t length) {
+    ceph::bufferlist bytes;
+    bytes.append(std::string(length, 'x'));
+    ObjectStore::Transaction txn;
+    txn.write(kPg, object(i), 0, length, bytes);
+    m_store->queue_transaction(m_pg, std::move(txn));
+    m_env.run_until_idle();
+  }
+  void stat(unsigned i) {
+    struct stat st;
+    EXPECT_EQ(0, m_store->stat(m_pg, object(i), &st));
+  }
+  uint64_t cached() {
+    m_store->refresh_perf_counters();
+    return m_store->get_perf_counters()->get(l_swimstore_onode_cache_bytes);
+  }
+  // What one shard takes at least: checksums of 16 blocks and an extent.
+  static constexpr uint64_t kShardBytesMin = 100;
+};
+
+TEST_F(OnodeCacheTest, WhatAReadLoadsIsCounted) {
+  stat(0);
+  const uint64_t before = cached();
+  ceph::bufferlist bytes;
+  EXPECT_EQ(4096, m_store->read(m_pg, object(0), 0, 4096, bytes));
+  const uint64_t one_shard = cached();
+  EXPECT_GE(one_shard, before + kShardBytesMin);
+  EXPECT_EQ(static_cast<int>(kBytes), m_store->read(m_pg, object(0), 0, kBytes, bytes));
+  EXPECT_GE(cached(), before + 16 * kShardBytesMin);
+  const uint64_t all = cached();
+  EXPECT_EQ(static_cast<int>(kBytes), m_store->read(m_pg, object(0), 0, kBytes, bytes));
+  EXPECT_EQ(cached(), all);
+}
+
+TEST_F(OnodeCacheTest, WhatAFiemapLoadsIsCounted) {
+  stat(0);
+  const uint64_t before = cached();
+  std::map<uint64_t, uint64_t> extents;
+  EXPECT_EQ(0, m_store->fiemap(m_pg, object(0), 0, kBytes, extents));
+  EXPECT_GE(cached(), before + 16 * kShardBytesMin);
+}
+
+TEST_F(OnodeCacheTest, WhatIsRemovedOrRenamedIsCountedNoMore) {
+  const uint64_t before = cached();
+  ObjectStore::Transaction remove;
+  remove.remove(kPg, object(0));
+  m_store->queue_transaction(m_pg, std::move(remove));
+  m_env.run_until_idle();
+  EXPECT_LT(cached(), before + 16 * kShardBytesMin);
+  ObjectStore::Transaction rename;
+  rename.try_rename(kPg, object(1), object(kObjects));
+  m_store->queue_transaction(m_pg, std::move(rename));
+  m_env.run_until_idle();
+  EXPECT_LT(cached(), before + 2 * 16 * kShardBytesMin);
+}
+
+// The first clone changes its source, whose extents are shared from then on; the second only reads it.
+TEST_F(OnodeCacheTest, WhatACloneLoadsOfItsSourceIsCounted) {
+  const auto clone = [this](unsigned to) {
+    ObjectStore::Transaction txn;
+    txn.clone(kPg, object(0), object(to));
+    m_store->queue_transaction(m_pg, std::move(txn));
+    m_env.run_until_idle();
+  };
+  clone(kObjects);
+  m_store->flush_cache(nullptr);
+  ASSERT_EQ(0u, cached());
+  clone(kObjects + 1);
+  EXPECT_GE(cached(), 2 * 16 * kShardBytesMin);
+}
+
+// A cache that has room for less than one object's extents in each of its shards.
+class SmallOnodeCacheTest : public OnodeCacheTest {
+ protected:
+  static constexpr unsigned kMany = 100;
+  static constexpr uint64_t kShards = 16;
+
+  SmallOnodeCacheTest() { use_small_stores(g_ceph_context, {{"swimstore_cache_size", "65536"}}); }
+};
+
+TEST_F(SmallOnodeCacheTest, WhatReadsLoadIsDroppedWhenItIsTooMuch) {
+  for (unsigned i = kObjects; i < kMany; ++i) {
+    write(i, kBytes / 2);
+  }
+  m_store->flush_cache(nullptr);
+  const auto read = [this](unsigned i) {
+    ceph::bufferlist bytes;
+    EXPECT_EQ(static_cast<int>(kBytes / 2), m_store->read(m_pg, object(i), 0, kBytes / 2, bytes));
+  };
+  read(0);
+  const uint64_t one = cached();
+  for (unsigned i = 1; i < kMany; ++i) {
+    read(i);
+  }
+  // What was in use when its extents were loaded stays until the next of its shard.
+  EXPECT_LE(cached(), kShards * one * 3 / 2);
+}
+
+}  // namespace
+}  // namespace swimstore

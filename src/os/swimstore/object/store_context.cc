@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/object/store_context.h"
+
+#include <algorithm>
+
+namespace swimstore {
+
+namespace {
+
+constexpr const char* kRandomOption = "swimstore_debug_random_read_err";
+
+}  // namespace
+
+InjectedErrors::InjectedErrors(CephContext* cct, vtkv::Env* env)
+    : m_cct(cct),
+      m_env(env),
+      m_random(cct->_conf.get_val<double>(kRandomOption)),
+      m_random_option(cct, kRandomOption,
+                      [this](const ConfigProxy& conf) { m_random = conf.get_val<double>(kRandomOption); }) {}
+
+// As Ceph's tests know it of BlueStore: one read in 100 times the value, of objects of pools.
+bool InjectedErrors::fails_at_random(const ghobject_t& oid) const {
+  const double value = std::max(m_random.load(), m_cct->_conf->bluestore_debug_random_read_err);
+  return value > 0 && oid.hobj.pool > 0 &&
+         m_env->random_u64() % std::max<uint64_t>(1, static_cast<uint64_t>(value * 100)) == 0;
+}
+
+void InjectedErrors::add_data_error(const ghobject_t& oid) {
+  vtkv::MutexLock lock(m_mutex);
+  m_data.insert(oid);
+  m_any = true;
+}
+
+void InjectedErrors::add_metadata_error(const ghobject_t& oid) {
+  vtkv::MutexLock lock(m_mutex);
+  m_metadata.insert(oid);
+  m_any = true;
+}
+
+bool InjectedErrors::has_data_error(const ghobject_t& oid) const {
+  if (!m_any) {
+    return false;
+  }
+  vtkv::MutexLock lock(m_mutex);
+  return m_data.contains(oid);
+}
+
+bool InjectedErrors::has_metadata_error(const ghobject_t& oid) const {
+  if (!m_any) {
+    return false;
+  }
+  vtkv::MutexLock lock(m_mutex);
+  return m_metadata.contains(oid);
+}
+
+void InjectedErrors::forget(const ghobject_t& oid) {
+  if (!m_any) {
+    return;
+  }
+  vtkv::MutexLock lock(m_mutex);
+  m_data.erase(oid);
+  m_metadata.erase(oid);
+  m_any = !m_data.empty() || !m_metadata.empty();
+}
+
+}  // namespace swimstore

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What becomes of a store that cannot read its own metadata: a block of the tree, or a value in the log.
+//
+// An OSD takes any error of a metadata read for absence. It answers "no such object", makes a new one over the good
+// copies of its peers, and pushes an omap that ends where the reading did. So a store that serves an OSD says once what
+// it could not read, where, and what fixes it, and ends the process with a crash report, before anything is answered or
+// sent: its peers serve every object. A tool gets -EIO and goes on.
+//
+// The data of an object is no metadata: its -EIO is understood, and the OSD repairs it from a replica.
+//
+// Thread-safe.
+#pragma once
+
+#include <functional>
+#include <sstream>
+#include <string>
+
+#include "include/common_fwd.h"
+
+#include "vtkv/status.h"
+
+namespace swimstore {
+
+class MetadataFailure {
+ public:
+  enum class Policy { end_process, give_error };
+  // Called with the message in place of either; the caller then gets the error. For tests.
+  using Handler = std::function<void(const std::string& message)>;
+
+  MetadataFailure(CephContext* cct, std::string store_path, Policy policy, Handler handler)
+      : m_cct(cct), m_path(std::move(store_path)), m_policy(policy), m_handler(std::move(handler)) {}
+
+  // `what` ("the omap of object ", oid) cannot be read. The result is the caller's: -EIO.
+  template <typename... What>
+  int met(const vtkv::Status& status, const What&... what) const {
+    return report(to_text(what...), status);
+  }
+  // As met(), where the caller would take an error for the end of what it goes through, as every user of an
+  // ObjectMapIterator does: a tool ends as well.
+  template <typename... What>
+  int met_by_iterator(const vtkv::Status& status, const What&... what) const {
+    return report_iteration(to_text(what...), status);
+  }
+  // What an operator does about a store whose metadata is damaged.
+  static std::string remedy(const std::string& store_path);
+
+ private:
+  template <typename... What>
+  static std::string to_text(const What&... what) {
+    std::ostringstream text;
+    (text << ... << what);
+    return text.str();
+  }
+  int report(const std::string& what, const vtkv::Status& status) const;
+  int report_iteration(const std::string& what, const vtkv::Status& status) const;
+  std::string last_words(const std::string& what, const vtkv::Status& status) const;
+  [[noreturn]] void end_process(const std::string& message) const;
+
+  CephContext* const m_cct;
+  const std::string m_path;
+  const Policy m_policy;
+  const Handler m_handler;
+};
+
+}  // namespace swimstore

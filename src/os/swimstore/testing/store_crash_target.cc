@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/testing/store_crash_target.h"
+
+#include <fmt/format.h>
+
+#include "common/Finisher.h"
+#include "common/ceph_context.h"
+#include "common/config.h"
+#include "include/Context.h"
+#include "os/ObjectStore.h"
+#include "swimstore/swimstore.h"
+#include "swimstore/testing/small_store.h"
+
+namespace swimstore {
+
+namespace {
+
+constexpr const char* kPath = "/store";
+
+}  // namespace
+
+StoreCrashTarget::StoreCrashTarget(CephContext* cct, const vtkv::CrashRun& run, const StoreCrashTargetOptions& options)
+    : m_cct(cct), m_run(run), m_options(options) {
+  use_small_stores(cct);
+}
+
+std::unique_ptr<SwimStore> StoreCrashTarget::open_store(vtkv::SimEnv* env) const {
+  auto store = std::make_unique<SwimStore>(m_cct, kPath, env);
+  // A failed disk is not tested here.
+  store->set_fatal_handler([](const vtkv::Status& status) { ceph_abort_msg(status.to_string()); });
+  store->set_cube_options_hook(m_options.mutate);
+  return store;
+}
+
+std::string StoreCrashTarget::record(vtkv::SimEnv* env) {
+  if (!env->create_directory(kPath).ok() || !env->sync_directory("/").ok()) {
+    return "the directory cannot be made";
+  }
+  const auto store = open_store(env);
+  if (const int r = store->mkfs(); r < 0) {
+    return fmt::format("mkfs failed: {}", r);
+  }
+  if (const int r = store->mount(); r < 0) {
+    return fmt::format("mount failed: {}", r);
+  }
+  run_transactions(*store, env);
+  const int r = store->umount();
+  return r == 0 ? "" : fmt::format("umount failed: {}", r);
+}
+
+void StoreCrashTarget::run_transactions(SwimStore& store, vtkv::SimEnv* env) {
+  StepwiseCommits commits(env);
+  StoreLoad load(store, m_oracle, m_run.seed, m_options.workload, commits.queue(),
+                 [env](uint64_t mark) { env->mark(mark); });
+  env->run_until_idle();
+  env->restart_trace();
+
+  std::mt19937_64 random(m_run.seed);
+  for (unsigned done = 0; done < m_run.steps;) {
+    for (uint64_t batch = 1 + random() % m_options.in_flight_max; batch > 0; --batch, ++done) {
+      load.queue_one(random);
+    }
+    env->run_until_idle();
+  }
+}
+
+std::string StoreCrashTarget::check(vtkv::SimEnv* env, std::span<const vtkv::SimMark> marks, uint64_t,
+                                    std::unique_ptr<vtkv::CrashTarget>* next) {
+  std::vector<uint64_t> ids;
+  for (const vtkv::SimMark& mark : marks) {
+    ids.push_back(mark.id);
+  }
+  const std::vector<size_t> acknowledged = m_oracle.acknowledged(ids);
+  const auto store = open_store(env);
+  if (const int r = store->mount(); r < 0) {
+    return fmt::format("mount failed: {}", r);
+  }
+  std::vector<size_t> found;
+  const std::string wrong = m_oracle.check(*store, acknowledged, &found);
+  store->umount();
+  if (!wrong.empty()) {
+    return wrong;
+  }
+  if (const int errors = store->fsck(true); errors != 0) {
+    return fmt::format("fsck found {} errors", errors);
+  }
+  if (next) {
+    auto target = std::make_unique<StoreCrashTarget>(m_cct, m_run, m_options);
+    target->m_oracle = m_oracle;
+    target->m_oracle.promise(acknowledged);
+    *next = std::move(target);
+  }
+  return {};
+}
+
+}  // namespace swimstore

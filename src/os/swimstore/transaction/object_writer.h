@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Changes of an object's data, as part of a transaction.
+//
+// Nothing live is overwritten: new blocks go to free slots, and the old ones' references end. Bytes past the
+// object's size in its last block are zero, always.
+//
+// Results: 0, -EIO (the tree or the extents cannot be read), -ENOSPC (no slot left in spite of the reserve).
+// A block that cannot be read to be merged with an unaligned write does not fail the write: the block keeps a
+// checksum that matches nothing, so its reads give -EIO and the OSD repairs it from a replica.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "include/buffer.h"
+
+#include "swimstore/object/block_reader.h"
+#include "swimstore/transaction/txn_plan.h"
+
+namespace swimstore {
+
+class ObjectWriter {
+ public:
+  explicit ObjectWriter(TxnPlan& plan) : m_plan(plan), m_reader(plan.store) {}
+
+  int write(Onode& onode, uint64_t offset, ceph::bufferlist& data);
+  int zero(Onode& onode, uint64_t offset, uint64_t length);
+  int truncate(Onode& onode, uint64_t size);
+  // REQUIRES: source_offset + length <= source's size.
+  int clone_range(Onode& source, Onode& target, uint64_t source_offset, uint64_t length, uint64_t target_offset);
+  // All of the data ends, and the extent keys too.
+  int remove(Onode& onode);
+  // Counts what the changes to an object's data mean for its pool. Once per changed object, at the end.
+  int settle(TxnPlan::ChangedObject& changed);
+  // Bytes of the object's last block that lie past its end.
+  int tail_padding(Onode& onode, uint32_t* bytes);
+
+ private:
+  // Called before the first change of the object's data.
+  int begin(Onode& onode);
+  int load(Onode& onode, uint64_t first, uint64_t count);
+  int64_t pool(const Onode& onode) const { return m_plan.changed[onode.change - 1].pool; }
+
+  // Maps blocks from `first` on to new slots that get `data` (whole blocks).
+  int put_blocks(Onode& onode, uint64_t first, ceph::bufferlist data);
+  // Is what is written likely to be read soon?
+  bool worth_keeping(uint64_t bytes) const;
+  void keep_block(Onode& onode, uint64_t block, const char* bytes);
+  void punch(Onode& onode, uint64_t first, uint64_t count);
+  // The block as it is, in *to (kBlockBytes); zeros where there is none.
+  int read_block(Onode& onode, uint64_t block, char* to);
+  bool is_mapped(Onode& onode, uint64_t block);
+  // Bytes [from, to) of a block become zero.
+  int zero_in_block(Onode& onode, uint64_t block, uint32_t from, uint32_t to);
+  int copy(Onode& source, Onode& target, uint64_t source_offset, uint64_t length, uint64_t target_offset);
+  // REQUIRES: target's blocks are holes.
+  int share(Onode& source, uint64_t source_block, uint64_t count, Onode& target, uint64_t target_block);
+
+  TxnPlan& m_plan;
+  BlockReader m_reader;
+  std::vector<uint64_t> m_unreadable;  // blocks of the write under way whose old bytes are lost
+};
+
+}  // namespace swimstore

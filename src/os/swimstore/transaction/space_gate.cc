@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/transaction/space_gate.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "common/ceph_context.h"
+#include "common/debug.h"
+
+#include "swimstore/ops/space_report.h"
+#include "swimstore/ops/suspended_timeout.h"
+
+#define dout_context m_cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore.space "
+
+namespace swimstore {
+
+namespace {
+
+constexpr uint64_t kSayInterval_us = 60 * 1000 * 1000;
+constexpr auto kLookInterval = std::chrono::milliseconds(20);
+
+}  // namespace
+
+SpaceGate::SpaceGate(CephContext* cct, vtkv::Env* env, ContainerSet& containers)
+    : m_cct(cct),
+      m_env(env),
+      m_containers(containers),
+      m_throttle(env, containers, cct->_conf.get_val<double>("swimstore_space_throttle_time"),
+                 SpaceLimits::read(cct->_conf).on_its_way_bytes),
+      m_patience_us(static_cast<uint64_t>(1e6 * cct->_conf.get_val<double>("swimstore_space_wait_time"))),
+      m_look(env->new_signal()) {
+  m_worker = env->start_worker("space", 0, [this](vtkv::IoQueue&) { return look_again(); });
+}
+
+bool SpaceGate::promise(const SpaceNeed& need, uint64_t waited_us) {
+  const Urgency of_waiting = waited_us > 0 && waited_us >= m_patience_us ? Urgency::late : Urgency::usual;
+  return m_containers.promise(need.slot_bytes, need.may_wait ? of_waiting : Urgency::privileged);
+}
+
+uint64_t SpaceGate::throttle_us(const SpaceNeed& need, uint64_t bytes, HBHandle* handle) {
+  return !need.is_none() && need.may_wait ? m_throttle.before_write_us(bytes, handle) : 0;
+}
+
+uint64_t SpaceGate::enter_us(const SpaceNeed& need, uint64_t throttled_us, HBHandle* handle) {
+  if (need.is_none() || promise(need, 0)) {
+    return 0;
+  }
+  const SuspendedTimeout suspended(handle);
+  return wait_us(need, throttled_us);
+}
+
+uint64_t SpaceGate::wait_us(const SpaceNeed& need, uint64_t throttled_us) {
+  vtkv::MutexLock lock(m_mutex);
+  const uint64_t began_us = m_env->now_us();
+  const auto began = m_began_us.insert(began_us);
+  ++m_waiting;
+  if (m_said_us == 0 || began_us - m_said_us > kSayInterval_us) {
+    m_said_us = began_us;
+    derr << "no room for " << need.slot_bytes << " bytes: they wait. Remove objects, free space on the host file "
+         << "system or enlarge it" << dendl;
+  }
+  m_worker->wake();
+  for (bool promised = false; !promised;) {
+    m_look->wait(lock, [this, looks = m_looks]() REQUIRES(m_mutex) { return m_looks != looks; });
+    lock.unlock();
+    promised = promise(need, throttled_us + m_env->now_us() - began_us);
+    lock.lock();
+  }
+  m_began_us.erase(began);
+  --m_waiting;
+  return std::max<uint64_t>(m_env->now_us() - began_us, 1);
+}
+
+vtkv::NextStep SpaceGate::look_again() {
+  if (m_waiting == 0) {
+    return vtkv::NextStep::on_event();
+  }
+  vtkv::MutexLock lock(m_mutex);
+  ++m_looks;
+  m_look->notify_all();
+  return vtkv::NextStep::later(kLookInterval);
+}
+
+void SpaceGate::leave(const SpaceNeed& need) {
+  if (need.slot_bytes > 0) {
+    m_containers.give_back(need.slot_bytes);
+  }
+}
+
+uint64_t SpaceGate::oldest_us() const {
+  vtkv::MutexLock lock(m_mutex);
+  return m_began_us.empty() ? 0 : *m_began_us.begin();
+}
+
+}  // namespace swimstore

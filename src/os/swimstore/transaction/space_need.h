@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What room a transaction needs before it may be planned: known from its operations alone, without a look at objects.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "os/ObjectStore.h"
+
+namespace swimstore {
+
+struct SpaceNeed {
+  // Of slots, at most. 0: it stores no data.
+  uint64_t slot_bytes = 0;
+  // It stores data or omap of clients, and waits where there is no room. What does not, makes room or keeps the store
+  // going: deletes, the unaligned edges of truncate and zero, logs and infos of PGs, the OSD's maps.
+  bool may_wait = false;
+
+  static SpaceNeed of(std::vector<ObjectStore::Transaction>& transactions);
+  bool is_none() const { return slot_bytes == 0 && !may_wait; }
+};
+
+}  // namespace swimstore

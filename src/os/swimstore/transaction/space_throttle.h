@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Slows writers down when space runs short, so that the cluster notices before it has run out.
+//
+// An OSD reports how full it is every few seconds, a fast disk fills its last few percent in less; and a
+// transaction that was queued cannot be refused. So when little is left, data is taken in no faster than
+// what would use up the rest in swimstore_space_throttle_time: the rest shrinks ever more slowly, and the full
+// ratios take effect in time. Far from full nothing is slowed. One turn is 5 s at most: where that is too little,
+// transaction/space_gate.h stops what finds no room.
+//
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "common/HBHandle.h"
+
+#include "swimstore/container/container_set.h"
+#include "vtkv/env.h"
+
+namespace swimstore {
+
+class SpaceThrottle {
+ public:
+  // seconds: the time to use up what is left; 0: no throttle. on_its_way_bytes: as in SpaceLimits.
+  SpaceThrottle(vtkv::Env* env, ContainerSet& containers, double seconds, uint64_t on_its_way_bytes = 0)
+      : m_env(env), m_containers(containers), m_seconds(seconds), m_on_its_way_bytes(on_its_way_bytes) {}
+
+  // How long a writer of so many bytes should wait first; it takes its turn behind those who wait. Cheap.
+  std::chrono::microseconds delay_for(uint64_t bytes);
+  // Waits that long. handle (nullptr: none): that of the thread, whose timeout is suspended meanwhile. Returns the time
+  // waited.
+  uint64_t before_write_us(uint64_t bytes, HBHandle* handle);
+
+ private:
+  void look();
+
+  vtkv::Env* const m_env;
+  ContainerSet& m_containers;
+  const double m_seconds;
+  const uint64_t m_on_its_way_bytes;
+  std::atomic<uint64_t> m_next_look_us{0};
+  // What may be written per second; kUnlimited far from full.
+  std::atomic<uint64_t> m_bytes_per_s{UINT64_MAX};
+  std::atomic<uint64_t> m_last_turn_us{0};  // when the last of those who wait may go on
+};
+
+// What could still be written, of what the containers could hold in all.
+struct SpaceLeft {
+  uint64_t left_bytes = 0;
+  uint64_t capacity_bytes = 0;
+};
+SpaceLeft space_left(const ContainerStatistics& statistics);
+
+}  // namespace swimstore

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/transaction/transaction_pipeline.h"
+
+#include <algorithm>
+#include <exception>
+
+#include <boost/container/small_vector.hpp>
+
+#include "common/Formatter.h"
+#include "common/debug.h"
+#include "common/errno.h"
+
+#include "swimstore/ops/last_words.h"
+#include "swimstore/transaction/txn_context.h"
+#include "swimstore/transaction/txn_planner.h"
+#include "vtkv/util/invariants.h"
+
+#define dout_context m_store.cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore.commit "
+
+namespace swimstore {
+
+namespace {
+
+using Transaction = ObjectStore::Transaction;
+using Iterators = boost::container::small_vector<Transaction::iterator, 2>;
+
+// The unique lock of every collection that the transactions name, taken in one global order. Clang cannot follow a list
+// of locks: who needs one of them asserts that it is held.
+class CollectionLocks {
+ public:
+  CollectionLocks(const CollectionTable& table, const CollectionRef& queued_on, const Iterators& transactions) {
+    m_collections.push_back(queued_on);
+    for (const Transaction::iterator& transaction : transactions) {
+      for (const coll_t& cid : transaction.colls) {
+        add(table.find(cid));
+        add(table.find_prepared(cid));
+      }
+    }
+    std::sort(m_collections.begin(), m_collections.end());
+    for (const CollectionRef& collection : m_collections) {
+      collection->lock.lock();
+    }
+  }
+  ~CollectionLocks() {
+    for (const CollectionRef& collection : m_collections) {
+      collection->lock.unlock();
+    }
+  }
+  CollectionLocks(const CollectionLocks&) = delete;
+  CollectionLocks& operator=(const CollectionLocks&) = delete;
+
+  const auto& collections() const { return m_collections; }
+
+ private:
+  void add(const CollectionRef& collection) {
+    if (collection && std::find(m_collections.begin(), m_collections.end(), collection) == m_collections.end()) {
+      m_collections.push_back(collection);
+    }
+  }
+
+  boost::container::small_vector<CollectionRef, 4> m_collections;
+};
+
+constexpr const char* kThrottleOption = "swimstore_throttle_bytes";
+// What a transaction holds in memory beside its bytes: itself, its contexts, its place in the queues.
+constexpr uint64_t kTransactionBytes = 4096;
+
+}  // namespace
+
+// A transaction that was let in: its room and its bytes go back when it was planned, or cannot be.
+class TransactionPipeline::Admission {
+ public:
+  Admission(TransactionPipeline& pipeline, std::vector<Transaction>& transactions, HBHandle* handle)
+      : m_pipeline(pipeline), m_need(SpaceNeed::of(transactions)) {
+    for (Transaction& transaction : transactions) {
+      m_bytes += transaction.get_num_bytes();
+    }
+    ++pipeline.m_active;
+    const uint64_t throttled_us = pipeline.m_space.throttle_us(m_need, m_bytes - kTransactionBytes, handle);
+    note(l_swimstore_space_throttle_latency, throttled_us);
+    note(l_swimstore_space_latency, pipeline.m_space.enter_us(m_need, throttled_us, handle));
+    note(l_swimstore_throttle_latency, pipeline.m_throttle.take_us(m_bytes, handle));
+  }
+  ~Admission() {
+    planned();
+    if (!m_submitted) {
+      m_pipeline.ended(m_bytes);
+    }
+  }
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
+
+  uint64_t throttled_bytes() const { return m_bytes; }
+  // What room it needs, it has.
+  void planned() {
+    if (!m_planned) {
+      m_pipeline.m_space.leave(m_need);
+      m_planned = true;
+    }
+  }
+  // From now on its TxnContext counts.
+  void submitted() {
+    VTKV_ASSERT(m_planned && !m_submitted);
+    m_submitted = true;
+  }
+
+ private:
+  void note(int counter, uint64_t waited_us) {
+    if (waited_us > 0) {
+      m_pipeline.m_store.counters.tinc(counter, std::chrono::microseconds(waited_us));
+    }
+  }
+
+  TransactionPipeline& m_pipeline;
+  const SpaceNeed m_need;
+  uint64_t m_bytes = kTransactionBytes;
+  bool m_planned = false;
+  bool m_submitted = false;
+};
+
+TransactionPipeline::TransactionPipeline(StoreContext& store)
+    : m_store(store),
+      m_space(store.cct, store.env, store.cube.containers()),
+      m_throttle(store.env, store.cct->_conf.get_val<Option::size_t>(kThrottleOption)),
+      m_throttle_option(
+          store.cct, kThrottleOption,
+          [this](const ConfigProxy& conf) { m_throttle.set_limit(conf.get_val<Option::size_t>(kThrottleOption)); }),
+      m_idle(store.env->new_signal()) {}
+
+int TransactionPipeline::plan(TxnPlanner& planner, std::span<Transaction::iterator> transactions, size_t* planned) {
+  try {
+    for (; *planned < transactions.size(); ++*planned) {
+      if (const int r = planner.apply(transactions[*planned]); r < 0) {
+        return r;
+      }
+    }
+    return planner.finish();
+  } catch (const std::exception& error) {
+    derr << "a transaction cannot be planned: " << error.what() << dendl;
+    return -EINVAL;
+  }
+}
+
+int TransactionPipeline::queue(CollectionRef collection, std::vector<Transaction>& transactions, HBHandle* handle) {
+  const uint64_t began_us = m_store.env->now_us();
+  Admission admission(*this, transactions, handle);
+  const uint64_t admitted_us = m_store.env->now_us();
+  TxnContextRef txn(new TxnContext(m_store, *this, collection, admission.throttled_bytes()));
+  std::list<Context*> on_applied, on_applied_sync;
+  Transaction::collect_contexts(transactions, &on_applied, &txn->on_commit, &on_applied_sync);
+  Iterators iterators;
+  for (Transaction& transaction : transactions) {
+    iterators.push_back(transaction.begin());
+  }
+  {
+    CollectionLocks locks(m_store.collections, collection, iterators);
+    for (const CollectionRef& other : locks.collections()) {
+      if (other != collection) {
+        txn->add_sequencer(other->sequencer);
+      }
+    }
+    TxnPlanner planner(m_store, *txn, locks.collections());
+    size_t planned = 0;
+    if (const int r = plan(planner, iterators, &planned); r < 0) {
+      planner.take_back();
+      if (!m_store.cct->_conf.get_val<bool>("objectstore_debug_throw_on_failed_txc")) {
+        fail(transactions[std::min(planned, transactions.size() - 1)], r);
+      }
+      throw r;
+    }
+    admission.planned();
+    const uint64_t planned_us = m_store.env->now_us();
+    m_store.counters.tinc(l_swimstore_plan_latency, std::chrono::microseconds(planned_us - admitted_us));
+    txn->submit();
+    admission.submitted();
+    dout(5) << "transaction " << txn->last_sequence << " of " << collection->cid << ": " << planner.operations()
+            << " operations, " << admission.throttled_bytes() - kTransactionBytes << " bytes" << dendl;
+    m_store.counters.tinc(l_swimstore_submit_latency, std::chrono::microseconds(m_store.env->now_us() - planned_us));
+    m_store.counters.inc(l_swimstore_operations, planner.operations());
+  }
+  for (Context* const context : on_applied_sync) {
+    context->complete(0);
+  }
+  if (!on_applied.empty()) {
+    if (ContextQueue* const queue = collection->commit_queue; queue != nullptr) {
+      queue->queue(on_applied);
+    } else {
+      m_store.finisher.queue(on_applied);
+    }
+  }
+  if (const std::chrono::microseconds taken(m_store.env->now_us() - admitted_us); m_store.slow.is_slow(taken)) {
+    m_store.slow.note("queueing of a transaction", collection->cid.to_str(), taken);
+  }
+  m_store.counters.inc(l_swimstore_transactions);
+  m_store.counters.tinc(l_swimstore_queue_latency, std::chrono::microseconds(m_store.env->now_us() - began_us));
+  return 0;
+}
+
+void TransactionPipeline::fail(Transaction& transaction, int r) {
+  last_words().lock();
+  derr << "a transaction cannot be carried out: " << cpp_strerror(r) << "; dump follows" << dendl;
+  JSONFormatter formatter(true);
+  formatter.open_object_section("transaction");
+  transaction.dump(&formatter);
+  formatter.close_section();
+  std::ostringstream dump;
+  formatter.flush(dump);
+  derr << dump.str() << dendl;
+  ceph_abort_msg("a transaction cannot be carried out");
+}
+
+void TransactionPipeline::ended(uint64_t throttled_bytes) {
+  m_throttle.give_back(throttled_bytes);
+  vtkv::MutexLock lock(m_mutex);
+  VTKV_ASSERT(m_active > 0);
+  if (--m_active == 0) {
+    m_idle->notify_all();
+  }
+}
+
+void TransactionPipeline::drain() {
+  vtkv::MutexLock lock(m_mutex);
+  m_idle->wait(lock, [this] { return m_active == 0; });
+}
+
+}  // namespace swimstore

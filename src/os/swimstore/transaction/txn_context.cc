@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/transaction/txn_context.h"
+
+#include "common/debug.h"
+#include "include/ceph_assert.h"
+
+#include "swimstore/ops/last_words.h"
+#include "swimstore/transaction/transaction_pipeline.h"
+#include "vtkv/util/invariants.h"
+
+#define dout_context m_store.cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore.commit "
+
+namespace swimstore {
+
+TxnContext::TxnContext(StoreContext& store, TransactionPipeline& pipeline, CollectionRef collection,
+                       uint64_t throttled_bytes)
+    : m_store(store), m_pipeline(pipeline), m_collection(std::move(collection)), m_throttled_bytes(throttled_bytes) {
+  add_sequencer(m_collection->sequencer);
+}
+
+void TxnContext::write_slot(const AllocatedSlot& slot, ceph::bufferlist data, uint32_t crc32c, bool keep) {
+  VTKV_ASSERT(m_state == State::planned);
+  std::vector<iovec> buffers;
+  buffers.reserve(data.get_num_buffers());
+  for (const ceph::bufferptr& buffer : data.buffers()) {
+    buffers.push_back({const_cast<char*>(buffer.c_str()), buffer.length()});
+  }
+  add_slot_write(m_store.cube.containers(), slot, 0, std::move(buffers), slot.bytes, crc32c);
+  // Keeps the memory alive until data_written, too.
+  m_store.in_flight.add(slot.address, std::move(data));
+  m_writes.push_back({slot, keep});
+  dout(20) << "  slot " << slot_bytes(slot.address.container()) / 1024 << "K/" << slot.address.whole().index
+           << " block " << slot.address.first_block() << ": " << slot.bytes << " bytes"
+           << (slot.primed ? "" : ", not primed") << dendl;
+  m_store.counters.inc(l_swimstore_write_slots);
+  m_store.counters.inc(l_swimstore_write_slot_bytes, slot.bytes);
+  if (!slot.primed) {
+    m_store.counters.inc(l_swimstore_write_unprimed);
+  }
+}
+
+void TxnContext::take_back() {
+  VTKV_ASSERT(m_state == State::planned);
+  m_state = State::ended;
+  std::vector<AllocatedSlot> slots;
+  for (const SlotWrite& write : m_writes) {
+    m_store.in_flight.remove(write.slot.address);
+    slots.push_back(write.slot);
+  }
+  ContainerSet& containers = m_store.cube.containers();
+  containers.abandon(slots);
+  for (const SlotBlocks& blocks : delta.allocation.freed) {
+    containers.end_free(blocks);
+  }
+}
+
+void TxnContext::correct_throttle() {
+  m_bytes = batch.encoded_bytes();
+  for (const SlotWrite& write : m_writes) {
+    m_bytes += write.slot.bytes;
+  }
+  if (m_bytes > m_throttled_bytes) {
+    m_pipeline.m_throttle.take_more(m_bytes - m_throttled_bytes);
+    m_throttled_bytes = m_bytes;
+  }
+}
+
+void TxnContext::submit() {
+  VTKV_ASSERT(m_state == State::planned);
+  m_state = State::submitted;
+  intrusive_ptr_add_ref(this);  // the cube's; committed() gives it back
+  correct_throttle();
+  m_submitted_us = m_store.env->now_us();
+  m_store.counters.inc(l_swimstore_encoded_bytes, batch.encoded_bytes());
+  m_store.cube.submit(this);
+  for (const OpSequencerRef& sequencer : m_sequencers) {
+    sequencer->submitted(last_sequence);
+  }
+}
+
+void TxnContext::data_written() {
+  VTKV_ASSERT(m_state == State::submitted);
+  for (const SlotWrite& write : m_writes) {
+    const SlotAddress slot = write.slot.address;
+    if (write.keep) {  // before it leaves the other, so that a reader finds it in one
+      m_store.data.add(slot, m_store.in_flight.find(slot));
+    }
+    m_store.in_flight.remove(slot);
+  }
+}
+
+void TxnContext::committed(const vtkv::Status& status) {
+  VTKV_ASSERT(m_state == State::submitted);
+  m_state = State::ended;
+  TxnContextRef self(this, false);
+  if (!status.ok()) {
+    if (status.code() == vtkv::Status::Code::invalid_argument) {
+      // The engine refused it, of which nobody else will tell: nothing of it is visible, and its client would wait for
+      // ever.
+      const std::string text = "a transaction cannot be logged: " + std::string(status.message()) +
+                               ". Remedy: keep attributes, and omap keys with their values, below 1 GiB";
+      last_words().lock();
+      ceph_abort_msg(text);
+    }
+    // Never acknowledged; the store is about to end the process.
+    m_pipeline.ended(m_throttled_bytes);
+    return;
+  }
+  std::list<Context*> ready = std::move(on_commit);
+  for (const OpSequencerRef& sequencer : m_sequencers) {
+    sequencer->committed(last_sequence, &ready);
+  }
+  const uint64_t latency_us = m_store.env->now_us() - m_submitted_us;
+  m_store.took(l_swimstore_commit_latency, "commit", std::chrono::microseconds(latency_us), m_collection->cid);
+  m_store.counters.hinc(l_swimstore_commit_latency_histogram, latency_us, m_bytes);
+  dout(5) << "transaction " << last_sequence << " of " << m_collection->cid << " is durable after " << latency_us
+          << " us" << dendl;
+  if (!ready.empty()) {
+    if (ContextQueue* const queue = m_collection->commit_queue; queue != nullptr) {
+      queue->queue(ready);
+    } else {
+      m_store.finisher.queue(ready);
+    }
+  }
+  m_pipeline.ended(m_throttled_bytes);
+}
+
+}  // namespace swimstore

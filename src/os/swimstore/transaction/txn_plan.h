@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What one transaction has changed so far: shared by those who plan its operations.
+//
+// Not thread-safe: one transaction's, under the unique locks of its collections.
+#pragma once
+
+#include <vector>
+
+#include "swimstore/object/store_context.h"
+#include "swimstore/transaction/pool_usage_delta.h"
+#include "swimstore/transaction/slot_delta.h"
+#include "swimstore/transaction/txn_context.h"
+
+namespace swimstore {
+
+struct TxnPlan {
+  struct ChangedObject {
+    OnodeRef onode;
+    int64_t pool = 0;
+    bool existed = false;      // before the transaction
+    bool counts_data = false;  // tail_padding is valid
+    uint32_t tail_padding = 0;  // before the transaction: bytes of the last block past the end
+  };
+
+  TxnPlan(StoreContext& store, TxnContext& txn) : store(store), txn(txn) {}
+
+  // Registers the object, before its first change.
+  ChangedObject& change(const OnodeRef& onode, int64_t pool) {
+    if (onode->change == 0) {
+      changed.push_back({onode, pool, onode->exists});
+      onode->change = changed.size();
+    }
+    return changed[onode->change - 1];
+  }
+  vtkv::WriteBatch& batch() { return txn.batch; }
+  vtkv::DB& database() { return store.cube.database(); }
+
+  StoreContext& store;
+  TxnContext& txn;
+  SlotDelta slots;
+  PoolUsageDelta usage;
+  std::vector<ChangedObject> changed;
+  uint32_t fadvise_flags = 0;  // of the transaction: CEPH_OSD_OP_FLAG_FADVISE_*
+};
+
+// The pool a collection's bytes are counted for; -1 for collections of no PG.
+inline int64_t pool_of(const Collection& collection) {
+  spg_t pgid;
+  return collection.cid.is_pg(&pgid) ? static_cast<int64_t>(pgid.pool()) : -1;
+}
+
+}  // namespace swimstore

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Turns the operations of ObjectStore transactions into one batch, slot writes and an allocation delta.
+//
+// Every operation takes effect on the onodes in memory at once, so later ones see earlier ones; finish()
+// encodes what changed. The caller holds the unique lock of every collection the transactions name, from
+// before the constructor until the transaction is submitted or taken back.
+//
+// Which errors an operation may have is BlueStore's rule: an object that is not there is fine for those
+// operations that may find it gone (remove, truncate, ...), not for those that need it (setattr, clone,
+// omap writes); anything else ends the OSD.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "os/ObjectStore.h"
+
+#include "swimstore/transaction/object_writer.h"
+#include "swimstore/transaction/omap_writer.h"
+#include "swimstore/transaction/txn_plan.h"
+
+namespace swimstore {
+
+class TxnPlanner {
+ public:
+  TxnPlanner(StoreContext& store, TxnContext& txn, std::span<const CollectionRef> locked);
+  ~TxnPlanner();
+  TxnPlanner(const TxnPlanner&) = delete;
+  TxnPlanner& operator=(const TxnPlanner&) = delete;
+
+  // 0, or the error that makes the transaction impossible (said in the log).
+  int apply(ObjectStore::Transaction::iterator& transaction);
+  // Fills the batch and the delta; then the transaction can be submitted.
+  int finish();
+  // Undoes everything in memory.
+  void take_back();
+  uint64_t operations() const { return m_operations; }
+
+ private:
+  using Transaction = ObjectStore::Transaction;
+
+  // The objects and collections of the transaction being applied, by its own numbers.
+  struct Names {
+    std::vector<CollectionRef> collections;
+    std::vector<OnodeRef> onodes;
+  };
+
+  int apply_collection_operation(const Transaction::Op& op, Transaction::iterator& transaction, bool* done);
+  int apply_object_operation(const Transaction::Op& op, Transaction::iterator& transaction);
+  int apply_to_object(const Transaction::Op& op, Transaction::iterator& transaction, Collection& collection,
+                      OnodeRef& onode) REQUIRES(collection.lock);
+  int apply_to_omap(const Transaction::Op& op, Transaction::iterator& transaction, Onode& onode);
+  int apply_to_two(const Transaction::Op& op, Transaction::iterator& transaction, Collection& collection,
+                   OnodeRef& onode) REQUIRES(collection.lock);
+  int find(Collection& collection, const ghobject_t& oid, OnodeRef* onode) REQUIRES(collection.lock);
+
+  // txn_planner_objects.cc
+  void touch(OnodeRef& onode, int64_t pool);  // creates it when it is not there
+  int write(OnodeRef& onode, uint64_t offset, uint64_t length, ceph::bufferlist& data);
+  int zero(OnodeRef& onode, uint64_t offset, uint64_t length);
+  int truncate(OnodeRef& onode, uint64_t size);
+  int remove(OnodeRef& onode);
+  void set_attr(OnodeRef& onode, std::string name, ceph::bufferptr value);
+  int clone(OnodeRef& source, OnodeRef& target, int64_t pool);
+  int clone_range(OnodeRef& source, OnodeRef& target, int64_t pool, uint64_t source_offset, uint64_t length,
+                  uint64_t target_offset);
+  int rename(OnodeRef& source, OnodeRef& target, int64_t pool);
+  int encode(TxnPlan::ChangedObject& changed);
+
+  // txn_planner_collections.cc
+  int create_collection(const coll_t& cid, uint32_t bits, CollectionRef* collection);
+  int remove_collection(CollectionRef* collection);
+  int split_collection(Collection& parent, Collection& child, uint32_t bits, uint32_t remainder)
+      REQUIRES(parent.lock, child.lock);
+  int set_collection_bits(Collection& collection, uint32_t bits) REQUIRES(collection.lock);
+  int merge_collection(CollectionRef* source, Collection& target, uint32_t bits) REQUIRES(target.lock);
+  int is_empty(const Collection& collection, bool* empty) REQUIRES(collection.lock);
+  void put_record(Collection& collection) REQUIRES(collection.lock);
+  void forget_collection(CollectionRef* collection) REQUIRES((*collection)->lock);
+
+  struct CollectionBefore {
+    CollectionRef collection;
+    CollectionRecord record;
+    bool exists;
+  };
+  void remember(Collection& collection) REQUIRES(collection.lock);
+
+  TxnPlan m_plan;
+  ObjectWriter m_data;
+  OmapWriter m_omap;
+  Names m_names;
+  uint64_t m_operations = 0;
+  uint64_t m_object_ids_end = 0;  // above every id taken; 0: none taken
+  std::vector<CollectionBefore> m_before;
+  std::span<const CollectionRef> m_locked;
+};
+
+}  // namespace swimstore

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// How much of each log segment the tree points to.
+//
+// Counts the pointer entries that physically lie in the runs, whether a reader could reach them or not: a
+// flush creates some, a compaction drops some. It is an upper bound of what is live: a value that was overwritten
+// counts until a compaction meets both versions, and one whose span was dropped unread counts until its segment is
+// collected. How much of it is hidden by newer versions is estimated beside it (overwrite_sample.h). So the account
+// chooses what to collect; what may be recycled is decided by looking at each value.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "vtkv/mem/entry.h"
+#include "vtkv/mem/value_pointer.h"
+
+namespace vtkv {
+
+struct SegmentValues {
+  uint64_t segment_id = 0;
+  uint64_t epoch = 0;
+  uint64_t entries = 0;
+  uint64_t bytes = 0;  // of the values
+  uint64_t end = 0;    // where the last value that ever was pointed to ends
+  // Of `bytes`, about: overwritten or deleted. Not in the manifest; begins with 0 at an open.
+  uint64_t hidden_bytes = 0;
+
+  uint64_t live_bytes() const { return bytes - std::min(bytes, hidden_bytes); }  // about
+};
+
+// What one flush or compaction changes. Not thread-safe.
+class ValueDelta final : public EntryObserver {
+ public:
+  void created(const ValuePointer& pointer) { add(pointer, 1); }
+  void dropped(const Entry& entry) override;
+  // So many values like this one are not the newest any more.
+  void hidden(const ValuePointer& pointer, uint64_t times) {
+    m_changes[pointer.epoch].hidden_bytes += static_cast<int64_t>(times * pointer.length);
+  }
+  // Segments that appear are added, at the end; those that nothing points to any more stay, with zeros.
+  void apply(std::vector<SegmentValues>* segments) const;
+
+ private:
+  struct Change {
+    uint64_t segment_id = 0;
+    int64_t entries = 0;
+    int64_t bytes = 0;
+    uint64_t end = 0;
+    int64_t hidden_bytes = 0;
+  };
+  void add(const ValuePointer& pointer, int64_t sign);
+
+  std::map<uint64_t, Change> m_changes;  // by epoch: every use of a segment has its own
+};
+
+}  // namespace vtkv

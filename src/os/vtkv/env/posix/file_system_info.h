@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What a path's file system and the device below it are, as far as the host tells.
+#pragma once
+
+#include <istream>
+#include <string>
+
+#include "vtkv/env.h"
+
+namespace vtkv {
+
+// The path must exist. Fails only when the file system cannot be asked; a device that cannot be found
+// out stays empty.
+Status read_file_system_info(const std::string& path, FileSystemInfo* info);
+
+// Which mount a path lies on, as /proc/self/mountinfo tells it.
+struct Mount {
+  std::string point;
+  std::string type;     // "ext4", "overlay"
+  std::string source;
+  std::string options;  // of the file system: "rw,data=journal"
+};
+// `path` is absolute, without links. The longest mount point above it; of several at the same place the last is the one
+// on top.
+Mount find_mount(std::istream& mountinfo, const std::string& path);
+
+// Is one of these, all of them separated by commas or by lines, data=journal? Then data is written to the journal
+// first, and to its place at any time after: a sync of one file does not cover the writes to another.
+bool journals_data(const std::string& options);
+
+}  // namespace vtkv

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The I/O queue of a worker over io_uring.
+//
+// The thread that creates it is the only one to use it, except for wake(). A pass of the worker costs one
+// system call: wait() submits everything that was queued and sleeps in the same io_uring_enter. Another
+// thread wakes the sleeper through an eventfd whose read is always armed in the ring, and pays a system
+// call for it only when the worker does sleep.
+//
+// io_uring hands every sync to a kernel thread. While a worker's syncs pass without anybody waking it
+// meanwhile (one client, waiting for each), a lone sync is called directly instead of sleeping, which
+// saves that detour; the first wake during one ends this, so that writes overlap with syncs again.
+//
+// The ring holds a reference to each lock file it is given until it is shut down. After SIGKILL the kernel drops it
+// when the last request has ended (doc/crash_consistency.md, What it asks in return).
+#pragma once
+
+#include <liburing.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "vtkv/env/worker_queue.h"
+
+namespace vtkv {
+
+class IoRing : public WorkerQueue {
+ public:
+  // At most `depth` requests are at the kernel at once. Fails when the host refuses io_uring.
+  static Status create(unsigned depth, const std::vector<int>& lock_descriptors, std::unique_ptr<WorkerQueue>* queue);
+  ~IoRing() override;
+
+  IoRing(const IoRing&) = delete;
+  IoRing& operator=(const IoRing&) = delete;
+
+  void submit(IoRequest* request) override;
+  void reap(std::vector<IoRequest*>* completed) override;
+  size_t in_flight() const override;
+  void flush() override;
+  void wait(std::optional<std::chrono::microseconds> limit) override;
+  void accept_wakes() override;
+  void shut_down() override;
+  void wake() override;
+
+ private:
+  // A request at the kernel, and what is left of it after short transfers.
+  struct Entry {
+    IoRequest* request = nullptr;
+    size_t done = 0;
+    std::vector<iovec> rest;  // used only after a short transfer
+  };
+
+  IoRing(unsigned depth, int wake_descriptor);
+  void start(IoRequest* request);
+  void prepare(Entry* entry);
+  void arm_wake();
+  io_uring_sqe* next_sqe();
+  // Takes what the kernel has completed.
+  void collect();
+  void complete(Entry* entry, int result);
+  void finish(Entry* entry, Status status);
+  bool transfer_goes_on(Entry* entry, size_t transferred);
+  void start_lone_sync();
+  // Calls it here and now if that is the better way; false when it was not.
+  bool call_lone_sync();
+  void note_sync_end();
+
+  io_uring m_ring{};
+  const int m_wake_descriptor;
+  std::atomic<bool> m_woken{false};
+  std::atomic<bool> m_sleeping{false};
+
+  // The worker's own.
+  uint64_t m_wake_count = 0;  // where the armed read of the eventfd puts its result
+  bool m_wake_armed = false;
+  std::vector<Entry> m_entries;
+  std::vector<Entry*> m_free_entries;
+  std::deque<IoRequest*> m_backlog;  // beyond the ring's depth
+  std::vector<IoRequest*> m_completed;
+
+  // A sync that was submitted while nothing else was in flight, until it is known how to run it.
+  IoRequest* m_lone_sync = nullptr;
+  unsigned m_quiet_syncs = 0;   // in a row, during which nobody woke this worker
+  bool m_woken_in_sync = false;
+};
+
+}  // namespace vtkv

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Makes submissions durable: group commit (doc/crash_consistency.md, doc/vtkv.md).
+//
+// One worker, one state machine. Its naive version writes a batch's data, then its record, then syncs, one
+// batch at a time. What differs:
+//   * data goes out as soon as its submission is dequeued; adjacent slices share a request;
+//   * a record holds everything queued when the group before it was durable, so that groups grow with the load; the
+//     data of a group and its record are written at the same time, in any order;
+//   * a submission with large data joins a record when its data is written, and no record is formed during a flush
+//     that also converts extents: what comes meanwhile shares the next;
+//   * under a heavy load several records are under way at once;
+//   * while one group is being flushed the next is written when it is full or nobody waits for it. Otherwise it is
+//     formed when the flush is over and those whom it woke are back (group_pacer.h); its data goes out meanwhile.
+//
+// Invariants:
+//   1. Records are formed and their writes started in sequence order; a few may be under way at once. What a crash
+//      leaves of them is cut off where the chain has its first hole.
+//   2. A group's flush is issued after all of its own writes were reaped. durable_seq moves over a group when its own
+//      flush and those of all groups before it have completed: flushes are issued in group order, one at a
+//      time (one flush may serve several groups that were written before it was issued).
+//   3. A record carries the durable_seq of when it was formed.
+//   4. A batch that is larger than a segment is cut into fragments, each with a record and a group of its own.
+//      durable_seq moves over all of them at once, with the last.
+//   5. After a failed write or flush nothing is written, flushed or acknowledged any more.
+//
+//   submission:   queued -> dequeued (its data in flight) -> in a group -> durable
+//   write buffer: open -> dequeued -> in a group -> logged (its memory may go) -> durable
+//   group:        held back (the group-commit delay: delays_group_commit) -> writing (form_record) -> written (on_done)
+//                 -> flushing (start_flush) -> durable (finish_flush)
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "vtkv/db.h"
+#include "vtkv/env/sync_failures.h"
+#include "vtkv/util/mutex.h"
+#include "vtkv/wal/commit_queue.h"
+#include "vtkv/wal/group_pacer.h"
+#include "vtkv/wal/log_writer.h"
+
+namespace vtkv {
+
+// What the pipeline tells its database. All on the commit worker, no lock held.
+class CommitObserver {
+ public:
+  virtual ~CommitObserver() = default;
+  // durable_seq moved, or batches that nobody waits for were written, or everything failed; durable() was called where
+  // due.
+  virtual void commit_advanced() = 0;
+  virtual void horizon_moved(SequenceNumber horizon) = 0;
+  virtual void commit_failed(const Status& status) = 0;
+  // How long to hold the next group back, so that writers do not outrun the flush.
+  virtual std::chrono::microseconds throttle_delay() = 0;
+};
+
+class CommitPipeline {
+ public:
+  CommitPipeline(Env* env, const Options& options, SegmentPool* pool, const Uuid& uuid, const LogPosition& start,
+                 SequenceNumber horizon, CommitObserver* observer);
+  ~CommitPipeline();
+  void start();
+  // Ends the worker. REQUIRES: outstanding() == 0, and no enqueue() from here on.
+  void stop();
+
+  // In sequence order, serialized by the caller. True: wake() afterwards, without the caller's locks.
+  bool enqueue(Submission* submission);
+  // What is larger is to be cut into fragments (Submission::fragments), of at most fragment_bytes() where its
+  // operations are no larger.
+  uint64_t record_bytes_most() const {
+    return std::min<uint64_t>(m_writer.segment_room() - sizeof(batch_frame_t), kUncutBytesMost);
+  }
+  uint64_t fragment_bytes() const { return std::min<uint64_t>(record_bytes_most() / 4, 8u << 20); }
+  // A batch whose writer does not wait for it; *copy is its address in *write_buffer. True: wake().
+  bool append(std::string_view encoded, uint32_t sequence_count, SequenceNumber last,
+              std::shared_ptr<WriteBuffer>* write_buffer, std::string_view* copy);
+  // Somebody waits for what is in the open write buffer.
+  void hurry() {
+    m_queue.close_write_buffer();
+    wake();
+  }
+  // Of appended batches that are not in the log's file yet.
+  uint64_t write_buffer_bytes() const { return m_write_buffer_bytes.load(); }
+  void wake() { m_worker->wake(); }
+  // For other workers, which may begin before this one and outlive it.
+  void wake_unless_stopped() EXCLUDES(m_stop_lock);
+  // The record that holds `sequence`, the last one enqueued, ends with it.
+  void request_flush_point(SequenceNumber sequence) { m_queue.request_flush_point(sequence); }
+  // The position after the record that ends with a requested flush point; false while it is not formed.
+  bool flush_point_position(SequenceNumber sequence, LogPosition* position) const {
+    return m_queue.flush_point_position(sequence, position);
+  }
+  void forget_flush_points_before(SequenceNumber sequence) { m_queue.forget_flush_points_before(sequence); }
+
+  SequenceNumber durable_sequence() const { return m_durable.load(); }
+  // Everything at or below it is in the log's files, where it can be read; a crash may still take it.
+  SequenceNumber logged_sequence() const { return m_logged.load(); }
+  SequenceNumber reuse_horizon() const;
+  // A checkpoint at `sequence` is durable.
+  void checkpoint_advanced(SequenceNumber sequence);
+  // Submissions whose durable() has not returned.
+  uint64_t outstanding() const { return m_outstanding.load(); }
+
+  // Stops everything; the reason goes to whoever waits.
+  void fail(const Status& status) EXCLUDES(m_failure_lock, m_stop_lock);
+  bool failed() const { return m_failed.load(); }
+  Status failure() const;
+
+  uint64_t log_bytes() const { return m_log_bytes.load(std::memory_order_relaxed); }
+  void add_statistics(DBStatistics* statistics) const;
+
+ private:
+  static constexpr uint64_t kUncutBytesMost = 64u << 20;  // of a batch, however large segments are
+
+  struct Group;
+  struct Dequeued;
+  struct Tracked;
+  struct DataSlice;
+
+  NextStep step(IoQueue& io);
+  bool dequeue(IoQueue& io, std::chrono::microseconds* wait);
+  void dequeue_fragments(Submission* submission);
+  void start_data(IoQueue& io, size_t first);
+  bool joins(const Tracked& request, const ExternalData& data) const;
+  bool may_form(std::chrono::microseconds* wait);
+  bool delays_group_commit(std::chrono::microseconds* wait);
+  size_t wake_threshold() const;
+  bool form_record(IoQueue& io);
+  size_t choose_batches(size_t* bytes);  // how many of the ungrouped go into the next record
+  void add_sync_file(Group& group, File* file);
+  bool reap(IoQueue& io);
+  void on_done(Tracked& request);
+  static Status tell_owner(const Tracked& request);
+  void data_done(Dequeued& dequeued);
+  void note_logged();
+  bool start_flush(IoQueue& io);
+  void collect_sync_files(size_t count);
+  bool alone() const;
+  void end_one(const Dequeued& dequeued, const Status& status);
+  void finish_flush();
+  void advance_durable(SequenceNumber to);
+  bool raise_horizon(SequenceNumber horizon);
+  bool flush_out_of_order();
+  void acknowledge(size_t first, size_t count);
+  void drain_failed(IoQueue& io);
+  Tracked* new_request();
+  void recycle(Tracked* request);
+
+  Env* const m_env;
+  const Options& m_options;
+  CommitObserver* const m_observer;
+  SegmentPool* const m_pool;
+  LogWriter m_writer;
+
+  CommitQueue m_queue;
+  mutable Mutex m_failure_lock;
+  Status m_failure GUARDED_BY(m_failure_lock);
+
+  std::atomic<SequenceNumber> m_durable;
+  std::atomic<SequenceNumber> m_logged;
+  std::atomic<SequenceNumber> m_horizon;
+  std::atomic<SequenceNumber> m_enqueued;
+  std::atomic<uint64_t> m_outstanding{0};
+  std::atomic<uint64_t> m_write_buffer_bytes{0};
+  // So many submissions without data have to be in the queue before the worker is woken for them.
+  std::atomic<size_t> m_wake_at{0};
+  std::atomic<bool> m_failed{false};
+  const SyncWatch m_syncs;
+  std::atomic<uint64_t> m_log_bytes{0};
+  std::atomic<uint64_t> m_external_bytes{0};
+  std::atomic<uint64_t> m_group_count{0};
+  std::atomic<uint64_t> m_sync_count{0};
+  std::atomic<uint64_t> m_throttled_groups{0}, m_throttled_us{0};
+
+  // The worker's own.
+  std::deque<Dequeued> m_dequeued;  // in sequence order: grouped ones first
+  size_t m_ungrouped = 0;  // at the end of m_dequeued
+  size_t m_ungrouped_waiters = 0;  // of these, submissions
+  std::deque<std::unique_ptr<Group>> m_groups;
+  std::vector<std::unique_ptr<Group>> m_spare_groups;
+  std::vector<std::unique_ptr<Tracked>> m_requests;  // all ever made
+  std::vector<Tracked*> m_spare_requests;
+  std::vector<QueuedWrite> m_batch_of_queue;  // scratch
+  std::vector<DataSlice> m_slices;  // scratch
+  std::vector<File*> m_files_seen;  // scratch
+  std::vector<BatchView> m_views;  // scratch
+  std::vector<File*> m_sync_scratch;  // scratch
+  std::vector<IoRequest*> m_completed;  // scratch
+  size_t m_log_writes = 0;  // in flight
+  size_t m_ungrouped_bytes = 0;
+  size_t m_flushing_groups = 0;
+  GroupPacer m_pacer;
+  bool m_flush_is_slow = false;  // a file of a group under flush has extents to convert
+  size_t m_syncs_left = 0;
+  uint64_t m_last_group_us = 0;
+  uint64_t m_held_since_us = 0;  // the next group is held back for the flush to catch up; 0: it is not
+  bool m_failure_told = false;
+  SequenceNumber m_horizon_told;
+  Mutex m_stop_lock;
+  bool m_stopped GUARDED_BY(m_stop_lock) = false;
+  // Set under m_stop_lock by start(), reset by stop(): in between, as long as submissions may come, it stays.
+  std::unique_ptr<Worker> m_worker;
+};
+
+}  // namespace vtkv

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "vtkv/wal/commit_pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "vtkv/db.h"
+#include "vtkv/env/aligned_buffer.h"
+#include "vtkv/testing/sim_env.h"
+
+namespace vtkv {
+namespace {
+
+class Write final : public Submission {
+ public:
+  void durable(const Status& status) override { ended = status.ok(); }
+  bool ended = false;
+};
+
+class CommitPipelineTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    m_options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 2, .zone_bytes = 64 << 10};
+    ASSERT_TRUE(DB::create(&m_env, "/db", m_options).ok());
+    ASSERT_TRUE(DB::open(&m_env, "/db", m_options, &m_db).ok());
+    m_buffer.append("data");
+    m_buffer.pad();
+  }
+  std::unique_ptr<File> new_file(const std::string& path) {
+    std::unique_ptr<File> file;
+    EXPECT_TRUE(m_env.open_file(path, {.create = true}, &file).ok());
+    return file;
+  }
+  ExternalData data_at(File* file, uint64_t offset) {
+    return {.file = file, .offset = offset, .buffers = {{m_buffer.data(), m_buffer.size()}}};
+  }
+
+  SimEnv m_env{{}};
+  Options m_options;
+  AlignedBuffer m_buffer;
+  std::unique_ptr<DB> m_db;
+};
+
+class FailureObserver final : public CommitObserver {
+ public:
+  void commit_advanced() override {}
+  void horizon_moved(SequenceNumber) override {}
+  void commit_failed(const Status& status) override { failure = status; }
+  std::chrono::microseconds throttle_delay() override { return {}; }
+  Status failure;
+};
+
+// A compaction of a database that is being opened may meet a failed sync.
+TEST(CommitPipelineStartTest, AFailureBeforeTheStartEndsIt) {
+  SimEnv env{{}};
+  const Uuid uuid{1};
+  SegmentPool pool(&env, "/log", {.log_segment_bytes = 64 << 10, .initial_log_segments = 2}, uuid);
+  ASSERT_TRUE(pool.create().ok());
+  const Options options;
+  FailureObserver observer;
+  CommitPipeline pipeline(&env, options, &pool, uuid, {0, 1, 1, kLogBlockBytes, 0}, 0, &observer);
+  pipeline.fail(Status::failed("a sync"));
+  pipeline.start();
+  env.run_until_idle();
+  EXPECT_FALSE(observer.failure.ok());
+  pipeline.stop();
+}
+
+// Its fragments fill more than one segment. Values stay in the log, in several records.
+TEST_F(CommitPipelineTest, ABatchLargerThanASegmentIsOneBatch) {
+  constexpr int kKeys = 100;
+  m_options.value_separation_bytes = 1000;
+  m_db.reset();
+  ASSERT_TRUE(DB::open(&m_env, "/db", m_options, &m_db).ok());
+  const auto value = [](int i) { return std::string(i % 2 == 0 ? 3000 : 10, static_cast<char>('a' + i % 26)); };
+  WriteBatch batch;
+  for (int i = 0; i < kKeys; ++i) {
+    batch.put(std::to_string(i), value(i));
+  }
+  const SequenceNumber before = m_db->statistics().last_sequence;
+  const uint64_t groups = m_db->statistics().commit_groups;
+  ASSERT_TRUE(m_db->write(std::move(batch), {.sync = false}).ok());
+  EXPECT_EQ(m_db->durable_sequence(), before + kKeys);
+  EXPECT_GE(m_db->statistics().commit_groups, groups + 10);
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < kKeys; ++i) {
+      std::string found;
+      ASSERT_TRUE(m_db->get(std::to_string(i), &found).ok());
+      ASSERT_EQ(found, value(i));
+    }
+    if (round == 0) {  // from the log
+      m_db.reset();
+      ASSERT_TRUE(DB::open(&m_env, "/db", m_options, &m_db).ok());
+    } else {
+      ASSERT_TRUE(m_db->flush().ok());
+    }
+  }
+}
+
+// The second of its segments cannot be written.
+TEST_F(CommitPipelineTest, ABatchThatFailsInTheMiddleIsNotThere) {
+  WriteBatch before;
+  before.put("before", "");
+  ASSERT_TRUE(m_db->write(std::move(before)).ok());
+  m_env.run_until_idle();
+  const uint64_t bytes = m_db->statistics().log_file_bytes;
+  for (const std::string& path : m_env.files()) {
+    if (path.starts_with("/db/log/") && !path.ends_with("000001.log")) {
+      m_env.set_bad(SimBad::writes, path, 32 << 10, 64 << 10);
+    }
+  }
+  Write large;
+  for (int i = 0; i < 200; ++i) {
+    large.batch.put(std::to_string(i), std::string(3000, 'v'));
+  }
+  m_db->submit(&large);
+  EXPECT_FALSE(m_db->wait_durable(large.last_sequence).ok());
+  EXPECT_FALSE(large.ended);
+  m_db.reset();
+  m_env.clear_faults();
+  ASSERT_TRUE(DB::open(&m_env, "/db", m_options, &m_db).ok());
+  std::string found;
+  EXPECT_TRUE(m_db->get("before", &found).ok());
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_TRUE(m_db->get(std::to_string(i), &found).is_not_found()) << i;
+  }
+  // What there was of it is nobody's: no segments are made in place of its own.
+  m_env.run_until_idle();
+  EXPECT_EQ(m_db->statistics().log_file_bytes, bytes);
+}
+
+TEST_F(CommitPipelineTest, AnOperationLargerThanASegmentHasARecordOfItsOwn) {
+  WriteBatch batch;
+  batch.put("a", "small");
+  batch.put("b", std::string(200 << 10, 'b'));
+  batch.put("c", "small");
+  ASSERT_TRUE(m_db->write(std::move(batch)).ok());
+  m_db.reset();
+  ASSERT_TRUE(DB::open(&m_env, "/db", m_options, &m_db).ok());
+  std::string found;
+  ASSERT_TRUE(m_db->get("b", &found).ok());
+  EXPECT_EQ(found, std::string(200 << 10, 'b'));
+  EXPECT_TRUE(m_db->get("c", &found).ok());
+}
+
+// Not by their addresses, which differ from one process to the next: a run of the simulator can be repeated.
+TEST_F(CommitPipelineTest, DataIsWrittenInTheOrderInWhichItsFilesAppear) {
+  std::vector<std::unique_ptr<File>> files(8);
+  for (size_t i = 0; i < files.size(); ++i) {
+    files[i] = new_file("/" + std::to_string(i));
+  }
+  const std::vector<size_t> order{5, 2, 7, 0, 6, 1, 4, 3};
+  Write write;
+  for (const size_t i : order) {
+    write.data.push_back(data_at(files[i].get(), 0));
+  }
+  m_db->submit(&write);
+  ASSERT_TRUE(m_db->wait_durable(write.last_sequence).ok());
+  EXPECT_TRUE(write.ended);
+
+  std::map<uint64_t, size_t> number_of;  // by inode
+  std::vector<size_t> written;
+  for (const SimOp& op : m_env.trace().ops) {
+    if (op.kind == SimOp::Kind::create && op.path.size() == 2) {
+      number_of[op.inode] = op.path[1] - '0';
+    } else if (op.kind == SimOp::Kind::write && number_of.contains(op.inode)) {
+      written.push_back(number_of[op.inode]);
+    }
+  }
+  EXPECT_EQ(written, order);
+}
+
+// The sync that the second one needs may come with a later group, after the first was acknowledged.
+TEST_F(CommitPipelineTest, APrimedSliceSharesNoRequestWithOneThatIsNot) {
+  const std::unique_ptr<File> file = new_file("/file");
+  const uint64_t bytes = m_buffer.size();
+  Write write;
+  for (const bool primed : {true, true, false, false, true}) {
+    write.data.push_back(data_at(file.get(), write.data.size() * bytes));
+    write.data.back().primed = primed;
+  }
+  m_db->submit(&write);
+  ASSERT_TRUE(m_db->wait_durable(write.last_sequence).ok());
+
+  std::vector<uint64_t> slices;  // of each request
+  const auto& ops = m_env.trace().ops;
+  const uint64_t inode =
+      std::find_if(ops.begin(), ops.end(), [](const SimOp& op) { return op.path == "/file"; })->inode;
+  for (const SimOp& op : ops) {
+    if (op.kind == SimOp::Kind::write && op.inode == inode) {
+      slices.push_back(op.length / bytes);
+    }
+  }
+  EXPECT_EQ(slices, (std::vector<uint64_t>{2, 2, 1}));
+}
+
+}  // namespace
+}  // namespace vtkv

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "vtkv/wal/log_recovery.h"
+
+#include <algorithm>
+
+#include "vtkv/util/crc32c.h"
+
+namespace vtkv {
+
+LogRecovery::LogRecovery(SegmentPool* pool, const Uuid& uuid, const Options& options, const LogPosition& checkpoint,
+                         std::set<uint64_t> listed)
+    : m_pool(pool), m_uuid(uuid), m_options(options), m_checkpoint(checkpoint), m_listed(std::move(listed)) {}
+
+// Nothing was written to a listed segment since the log left it (value_gc.h, 4), and the checkpoint lies in a
+// later one: each of its records is at or below the checkpoint, so that its durable_seq is below any end that
+// this recovery can find, and its epoch is the segment's. There is nothing to learn from reading it.
+bool LogRecovery::is_sealed(const LogSegment& segment) const {
+  return segment.epoch < m_checkpoint.epoch && m_listed.contains(segment.epoch);
+}
+
+void LogRecovery::note_unreadable(const LogSegment& segment, const UnreadableBlocks& unreadable) const {
+  if (!unreadable.empty()) {
+    m_notes->push_back(std::to_string(unreadable.size()) + " blocks of " + segment.path +
+                       " cannot be read, the first: " + unreadable.begin()->second);
+  }
+}
+
+Status LogRecovery::do_without(const Status& status) const {
+  if (status.ok() || !m_notes) {
+    return status;
+  }
+  m_notes->emplace_back(status.message());
+  return Status();
+}
+
+Status LogRecovery::sweep() {
+  for (LogSegment* segment : m_pool->segments()) {
+    m_greatest_epoch = std::max<uint64_t>(m_greatest_epoch, segment->epoch);
+    if (is_sealed(*segment)) {
+      continue;
+    }
+    UnreadableBlocks unreadable;
+    const Status status = sweep_segment(segment, m_uuid, m_options.mutations.skip_body_crc, &m_records[segment->id],
+                                        &m_greatest_epoch, m_notes ? &unreadable : nullptr);
+    // A segment that no recovery needs may be unreadable.
+    if (segment->epoch >= m_checkpoint.epoch) {
+      VTKV_RETURN_IF_ERROR(status);
+      note_unreadable(*segment, unreadable);
+    }
+  }
+  return Status();
+}
+
+bool LogRecovery::continues(const FoundRecord& record, const LogPosition& position) const {
+  return record.header.epoch == record.segment->epoch && record.header.first_sequence == position.sequence + 1 &&
+         (record.header.previous_crc == position.header_checksum || m_options.mutations.skip_previous_checksum);
+}
+
+// The mutation: the newest segment, whatever its first record follows.
+const FoundRecord* LogRecovery::find_in_newest_segment(const LogPosition& position) const {
+  const FoundRecord* newest = nullptr;
+  for (const auto& [id, records] : m_records) {
+    const auto first = records.find(kLogBlockBytes);
+    if (id != position.segment_id && first != records.end() && first->second.header.epoch > position.epoch &&
+        (!newest || first->second.header.epoch > newest->header.epoch)) {
+      newest = &first->second;
+    }
+  }
+  return newest && continues(*newest, position) ? newest : nullptr;
+}
+
+const FoundRecord* LogRecovery::find_in_other_segment(const LogPosition& position) const {
+  if (m_options.mutations.next_segment_by_epoch) {
+    return find_in_newest_segment(position);
+  }
+  const FoundRecord* best = nullptr;
+  for (const auto& [id, records] : m_records) {
+    const auto first = records.find(kLogBlockBytes);
+    if (id != position.segment_id && first != records.end() && continues(first->second, position) &&
+        (!best || first->second.segment->epoch > best->segment->epoch)) {
+      best = &first->second;
+    }
+  }
+  return best;
+}
+
+const FoundRecord* LogRecovery::find_next(const LogPosition& position) const {
+  if (const auto records = m_records.find(position.segment_id); records != m_records.end()) {
+    const auto found = records->second.find(position.end_offset);
+    if (found != records->second.end() && continues(found->second, position)) {
+      return &found->second;
+    }
+  }
+  return find_in_other_segment(position);
+}
+
+namespace {
+
+constexpr std::string_view kAsBefore =
+    " are not seen: what they changed is as it was before, and what they made is not there";
+
+}  // namespace
+
+Status LogRecovery::report_orphans() const {
+  if (m_notes) {
+    return note_what_follows();
+  }
+  for (const auto& [id, records] : m_records) {
+    for (const auto& [offset, record] : records) {
+      if (record.header.durable_seq > m_structural_end) {
+        return Status::corruption(record.segment->path + ": the log ends at sequence " +
+                                  std::to_string(m_structural_end) + " but a record at offset " +
+                                  std::to_string(offset) + " knows that sequence " +
+                                  std::to_string(record.header.durable_seq) +
+                                  " was durable: the log is damaged before it; restore the database from a copy");
+      }
+    }
+  }
+  return Status();
+}
+
+Status LogRecovery::note_what_follows() const {
+  const std::string behind = "behind sequence " + std::to_string(m_structural_end);
+  SequenceNumber last = m_structural_end;
+  for (const auto& [id, records] : m_records) {
+    for (const auto& [offset, record] : records) {
+      const bool is_of_now = record.header.epoch == record.segment->epoch && record.header.epoch >= m_position.epoch;
+      last = std::max(last, is_of_now ? record.header.last_sequence() : 0);
+    }
+  }
+  if (last > m_structural_end) {
+    m_notes->push_back("the log is broken " + behind + ": " + std::to_string(last - m_structural_end) +
+                       " changes or more that lie there" + std::string(kAsBefore));
+    return Status();
+  }
+  for (LogSegment* const segment : m_pool->segments()) {
+    if (segment->epoch > m_position.epoch) {
+      m_notes->push_back("the log goes on in " + segment->path + " " + behind +
+                         ", and cannot be read there: changes that lie there" + std::string(kAsBefore));
+      return Status();
+    }
+  }
+  bool ends = true;
+  VTKV_RETURN_IF_ERROR(ends_cleanly(&ends));
+  if (!ends) {
+    m_notes->push_back(
+        "at offset " + std::to_string(m_position.end_offset) + " of log segment " +
+        std::to_string(m_position.segment_id) + " lies, " + behind +
+        ", what is no record: the beginning of one that a crash cut short, which nobody misses, or of an "
+        "earlier use of the file, or the last record, damaged. The changes of that one" +
+        std::string(kAsBefore));
+  }
+  return Status();
+}
+
+// Zeros, or a record of an earlier use of the segment.
+Status LogRecovery::ends_cleanly(bool* ends) const {
+  *ends = true;
+  const LogSegment* segment = m_pool->find(m_position.segment_id);
+  if (!segment || segment->epoch != m_position.epoch || m_position.end_offset + kLogBlockBytes > segment->bytes) {
+    return Status();
+  }
+  AlignedBuffer block(kLogBlockBytes);
+  record_header_t header;
+  if (!segment->file->read(m_position.end_offset, kLogBlockBytes, block.data()).ok()) {
+    *ends = false;
+    return Status();
+  }
+  const bool is_record = decode_record_header({block.data(), kLogBlockBytes}, m_uuid, &header);
+  *ends = is_record ? header.epoch < segment->epoch
+                    : std::all_of(block.data(), block.data() + kLogBlockBytes, [](char byte) { return byte == 0; });
+  return Status();
+}
+
+Status LogRecovery::read_chain() {
+  const LogSegment* segment = m_pool->find(m_checkpoint.segment_id);
+  if (!segment || segment->epoch != m_checkpoint.epoch || m_checkpoint.end_offset > segment->bytes) {
+    const std::string what = "log segment " + std::to_string(m_checkpoint.segment_id) +
+                             ", which the newest checkpoint needs, is missing or was replaced";
+    if (!m_notes) {
+      return Status::corruption(what + "; restore it");
+    }
+    m_notes->push_back(what + ": changes behind sequence " + std::to_string(m_checkpoint.sequence) +
+                       std::string(kAsBefore) + "; restore it if it is anywhere");
+  }
+  VTKV_RETURN_IF_ERROR(sweep());
+  m_watermark = m_checkpoint.sequence;
+  m_end = m_checkpoint;
+  while (const FoundRecord* next = find_next(m_end)) {
+    m_chain.push_back(*next);
+    m_watermark = std::max(m_watermark, next->header.durable_seq);
+    m_end = next->position_after();
+  }
+  m_structural_end = m_end.sequence;
+  m_position = m_end;
+  drop_half_batch();
+  return Status();
+}
+
+// Nobody was told of a batch of which a fragment is missing, and durable_seq does not lie in it.
+void LogRecovery::drop_half_batch() {
+  while (!m_chain.empty() && (m_chain.back().header.flags & kContinues) && !m_options.mutations.keep_half_batches) {
+    m_half_batch.push_back(m_chain.back());
+    m_chain.pop_back();
+  }
+  m_end = m_chain.empty() ? m_checkpoint : m_chain.back().position_after();
+}
+
+// By mutations only.
+bool LogRecovery::trusted(size_t index) const {
+  return m_options.mutations.skip_external_check ||
+         (m_options.mutations.trust_tail_record && index + 1 == m_chain.size());
+}
+
+Status LogRecovery::check_data(bool assume_written) {
+  size_t kept = 0;
+  for (; kept < m_chain.size(); ++kept) {
+    const FoundRecord& record = m_chain[kept];
+    if (record.header.last_sequence() > m_watermark && !trusted(kept)) {
+      bool arrived = false;
+      VTKV_RETURN_IF_ERROR(data_arrived(record, assume_written, &arrived));
+      if (!arrived) {
+        break;
+      }
+    }
+  }
+  m_chain.resize(kept);
+  drop_half_batch();
+  if (m_end.sequence < m_watermark) {
+    return do_without(Status::corruption("the log ends at sequence " + std::to_string(m_end.sequence) +
+                                         " but sequence " + std::to_string(m_watermark) +
+                                         " was durable; restore the database from a copy"));
+  }
+  return Status();
+}
+
+namespace {
+
+// Asks the external store about every external write of a record.
+class DataCheck final : public BatchVisitor, public WriteBatch::Handler {
+ public:
+  explicit DataCheck(ExternalStore* store) : m_store(store) {}
+  bool arrived() const { return m_arrived; }
+
+  Status batch(SequenceNumber, uint32_t, std::string_view encoded, const LogAddress&) override {
+    VTKV_RETURN_IF_ERROR(WriteBatch::iterate(encoded, *this));
+    return m_status;
+  }
+  void external_write(const ExternalWrite& write) override {
+    if (!m_store) {
+      m_status = Status::invalid_argument("the log holds external writes; open it with its external store");
+      return;
+    }
+    bool matches = false;
+    if (const Status status = m_store->verify(write, &matches); !status.ok()) {
+      m_store->mark_damaged(write);
+    } else if (!matches) {
+      m_arrived = false;
+    }
+  }
+
+ private:
+  ExternalStore* const m_store;
+  Status m_status;
+  bool m_arrived = true;
+};
+
+}  // namespace
+
+Status LogRecovery::data_arrived(const FoundRecord& record, bool assume_written, bool* arrived) {
+  if (assume_written && !m_options.external_store) {
+    *arrived = true;
+    return Status();
+  }
+  DataCheck check(m_options.external_store);
+  VTKV_RETURN_IF_ERROR(visit(record, check));
+  *arrived = check.arrived();
+  return Status();
+}
+
+Status LogRecovery::visit(const FoundRecord& record, BatchVisitor& visitor) {
+  if (m_window_segment != record.segment) {
+    m_window = std::make_unique<FileWindow>(record.segment->file.get(), record.segment->bytes, kLogReadBytes,
+                                            m_notes ? &m_unreadable : nullptr);
+    m_window_segment = record.segment;
+  }
+  std::string_view bytes;
+  VTKV_RETURN_IF_ERROR(m_window->view(record.offset, sizeof(record_header_t) + record.header.body_bytes, &bytes));
+  bytes.remove_prefix(sizeof(record_header_t));
+  if (m_notes && crc32c(bytes) != record.header.body_crc) {  // what cannot be read is zeros
+    return Status::corruption(record.segment->path + ", record at offset " + std::to_string(record.offset) +
+                              ": it could be read at first, and no more");
+  }
+  const LogAddress body{record.segment->id, record.segment->epoch, record.offset + sizeof(record_header_t)};
+  const Status status = for_each_batch(record.header, bytes, body, visitor);
+  if (!status.ok()) {
+    return Status::make(status.code(),
+                        record.segment->path + ", record at offset " + std::to_string(record.offset) + ": " +
+                            std::string(status.message()),
+                        status.error_number());
+  }
+  return Status();
+}
+
+namespace {
+
+class Nothing final : public BatchVisitor {
+ public:
+  Status batch(SequenceNumber, uint32_t, std::string_view, const LogAddress&) override { return Status(); }
+};
+
+}  // namespace
+
+void LogRecovery::cut_unreadable() {
+  Nothing nothing;
+  for (size_t kept = 0; kept < m_chain.size(); ++kept) {
+    if (const Status status = visit(m_chain[kept], nothing); !status.ok()) {
+      m_notes->push_back(std::string(status.message()) + "; the changes from there on" + std::string(kAsBefore));
+      m_chain.resize(kept);
+      drop_half_batch();
+      return;
+    }
+  }
+}
+
+Status LogRecovery::replay(BatchVisitor& visitor) {
+  for (const FoundRecord& record : m_chain) {
+    VTKV_RETURN_IF_ERROR(visit(record, visitor));
+  }
+  return Status();
+}
+
+}  // namespace vtkv

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "vtkv/wal/log_sweep.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "vtkv/util/crc32c.h"
+
+namespace vtkv {
+
+namespace {
+
+uint64_t round_down(uint64_t bytes) { return bytes / kLogBlockBytes * kLogBlockBytes; }
+uint64_t round_up(uint64_t bytes) { return round_down(bytes + kLogBlockBytes - 1); }
+
+}  // namespace
+
+FileWindow::FileWindow(File* file, uint64_t file_bytes, uint64_t read_bytes, UnreadableBlocks* unreadable)
+    : m_file(file),
+      m_file_bytes(file_bytes),
+      m_read_bytes(std::max<uint64_t>(round_up(read_bytes), kLogBlockBytes)),
+      m_unreadable(unreadable) {}
+
+Status FileWindow::view(uint64_t offset, uint64_t length, std::string_view* bytes) {
+  if (offset < m_start || offset + length > m_start + m_length) {
+    const uint64_t start = round_down(offset);
+    const uint64_t wanted = std::max(round_up(offset + length) - start, m_read_bytes);
+    m_length = 0;
+    const uint64_t available = std::min(wanted, m_file_bytes - start);
+    m_buffer.reserve(available);
+    if (const Status status = m_file->read(start, available, m_buffer.data()); !status.ok()) {
+      if (!m_unreadable) {
+        return status;
+      }
+      read_blocks(start, available);
+    }
+    m_start = start;
+    m_length = available;
+  }
+  *bytes = {m_buffer.data() + (offset - m_start), length};
+  return Status();
+}
+
+void FileWindow::read_blocks(uint64_t start, uint64_t length) {
+  for (uint64_t at = 0; at < length; at += kLogBlockBytes) {
+    if (const Status status = m_file->read(start + at, kLogBlockBytes, m_buffer.data() + at); !status.ok()) {
+      std::memset(m_buffer.data() + at, 0, kLogBlockBytes);
+      m_unreadable->emplace(start + at, status.message());
+    }
+  }
+}
+
+namespace {
+
+// A record of a later version, of this database and this use of the segment, whose checksum matches.
+bool is_newer(std::string_view bytes, const Uuid& uuid, uint64_t epoch) {
+  record_header_t found;
+  std::memcpy(&found, bytes.data(), sizeof(found));
+  return found.magic == kRecordMagic && found.version > kRecordVersion && found.uuid == uuid && found.epoch == epoch &&
+         found.header_crc == crc32c(bytes.data(), offsetof(record_header_t, header_crc));
+}
+
+}  // namespace
+
+Status sweep_segment(LogSegment* segment, const Uuid& uuid, bool accept_any_body, SegmentRecords* records,
+                     uint64_t* greatest_epoch, UnreadableBlocks* unreadable) {
+  FileWindow window(segment->file.get(), segment->bytes, kLogReadBytes, unreadable);
+  uint64_t offset = kLogBlockBytes;
+  while (offset + kLogBlockBytes <= segment->bytes) {
+    std::string_view bytes;
+    VTKV_RETURN_IF_ERROR(window.view(offset, kLogBlockBytes, &bytes));
+    FoundRecord found;
+    uint64_t step = kLogBlockBytes;
+    const bool is_header = decode_record_header(bytes, uuid, &found.header);
+    if (!is_header && is_newer(bytes, uuid, segment->epoch)) {
+      return Status::unsupported(segment->path + ", record at offset " + std::to_string(offset) +
+                                 ": written by a newer version; use that version");
+    }
+    if (is_header) {
+      *greatest_epoch = std::max(*greatest_epoch, found.header.epoch);
+    }
+    if (is_header && found.header.padded_bytes() <= segment->bytes - offset) {
+      VTKV_RETURN_IF_ERROR(window.view(offset, sizeof(record_header_t) + found.header.body_bytes, &bytes));
+      bytes.remove_prefix(sizeof(record_header_t));
+      if (accept_any_body || crc32c(bytes.data(), bytes.size()) == found.header.body_crc) {
+        found.segment = segment;
+        found.offset = offset;
+        step = found.header.padded_bytes();
+        records->emplace(offset, found);
+      }
+    }
+    offset += step;
+  }
+  return Status();
+}
+
+}  // namespace vtkv
