@@ -9,6 +9,7 @@ ends, with a crash report, and starts again when it can.
 Debian's manager loads no modules where python3-bcrypt is installed: neither `ceph crash` nor the exporter is asked.
 """
 
+import contextlib
 import json
 import pathlib
 import subprocess
@@ -64,13 +65,26 @@ def latency_by_size(scenario, cluster):
   scenario.check(abs(in_all - counted) <= 16, f"{in_all} transactions in it, {counted} in commit_latency")
 
 
+@contextlib.contextmanager
+def background(cluster, *words):
+  """A client at work meanwhile; it does not outlive the block."""
+  load = subprocess.Popen([str(word) for word in cluster.command_line("rados", "-p", POOL, *words)], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+  try:
+    yield load
+  finally:
+    if load.poll() is None:
+      load.kill()
+      load.wait()
+
+
 def osd_perf(scenario, cluster):
+  """An OSD tells the average since it told the last, and 0 of a second without commits: the load must not pause."""
   def told():
-    write(cluster, SMALL)
-    cluster.flush_pg_stats()
     stats = cluster.ceph_json("pg", "dump", "osds")["osd_stats"][OSD]["perf_stat"]
     return stats["apply_latency_ns"] == stats["commit_latency_ns"] > 0
-  scenario.until(told, 60, "ceph osd perf: the time of a commit, in both columns")
+  with background(cluster, "bench", 90, "write", "-b", SMALL, "-t", 1, "--run-name", "meanwhile"):
+    scenario.until(told, 60, "ceph osd perf: the time of a commit, in both columns")
 
 
 def osd_log(cluster):
@@ -104,16 +118,14 @@ def health(cluster):
 
 def slow_operations(scenario, cluster):
   scenario.check(ALERT not in health(cluster), "no operation is told as slow before")
-  load = subprocess.Popen([str(word) for word in cluster.command_line("rados", "-p", POOL, "bench", 5, "write", "-b", SMALL,
-                                                                      "-t", 8, "--run-name", "slow")],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-  time.sleep(1)
-  subprocess.run(["fsfreeze", "--freeze", cluster.osd_dir(OSD)], check=True)
-  try:
-    time.sleep(STOP_S)
-  finally:
-    subprocess.run(["fsfreeze", "--unfreeze", cluster.osd_dir(OSD)], check=True)
-  load.wait(timeout=60)
+  with background(cluster, "bench", 5, "write", "-b", SMALL, "-t", 8, "--run-name", "slow") as load:
+    time.sleep(1)
+    subprocess.run(["fsfreeze", "--freeze", cluster.osd_dir(OSD)], check=True)
+    try:
+      time.sleep(STOP_S)
+    finally:
+      subprocess.run(["fsfreeze", "--unfreeze", cluster.osd_dir(OSD)], check=True)
+    load.wait(timeout=60)
   said = [line for line in osd_log(cluster) if "slow operation: commit of" in line]
   counted = counter(cluster, "slow_operations")
   scenario.check(0 < len(said) <= counted, f"{counted} slow operations are counted, {len(said)} commits are in the log")
@@ -145,9 +157,7 @@ def end_of_writing(scenario, cluster):
   cluster.ceph("osd", "set", "noout")
   subprocess.run(["mount", "-o", "remount,errors=remount-ro", cluster.osd_dir(OSD)], check=True)
   (pathlib.Path("/sys/fs/ext4") / device / "trigger_fs_error").write_text("test")
-  load = subprocess.Popen([str(word) for word in cluster.command_line("rados", "-p", POOL, "put", "last", "/etc/hostname")],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-  try:
+  with background(cluster, "put", "last", "/etc/hostname") as load:
     # Its pid file goes before it writes the report.
     deadline = time.monotonic() + 60
     while not (cluster.osd_crashed(OSD) and crash_reports(cluster)) and time.monotonic() < deadline:
@@ -162,10 +172,6 @@ def end_of_writing(scenario, cluster):
     scenario.check(all(report.get("io_error") for report in reports), "and that it was the disk", str(reports))
     start_again(scenario, cluster)
     load.wait(timeout=60)
-  finally:
-    if load.poll() is None:
-      load.kill()
-      load.wait()
 
 
 def start_again(scenario, cluster):
