@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// vtkv: an embedded, ordered key-value engine: one log (WiscKey's value log, which is also the
-// write-ahead log) and a tree of sorted runs (VT-tree, FAST '13).
+// vtkv: an embedded, ordered key-value engine: one log (the value log of WiscKey, FAST '16, section 3.3, which is also
+// the write-ahead log) and a tree of sorted runs whose compactions stitch (VT-tree, FAST '13, section 3.2).
 //
 // Guarantees
 //   * A submitted batch is visible to every later read at once, all or nothing.
@@ -8,6 +8,13 @@
 //   * After a crash the database holds a prefix of the submitted batches that contains every
 //     acknowledged one.
 // Thread-safety: every method of DB may be called from any thread, except where said.
+// Errors, beside those that a method names
+//   * corruption, io_error: the sentence names file and offset. Reads were tried kReadTries times; another key may well
+//     be readable.
+//   * failed, or what first happened: a write or sync of the log did not succeed. The database takes no batch any more
+//     until it is opened again; reads go on.
+//   * invalid_argument: it was opened read-only, and this would write.
+// Work in the background that fails is tried again, and fails no call: background_errors().
 #pragma once
 
 #include <atomic>
@@ -106,7 +113,8 @@ struct DBStatistics {
 
 class DB {
  public:
-  // Makes an empty database in `directory` (created when missing; must be empty otherwise).
+  // Makes an empty database in `directory` (created when missing; must be empty otherwise). invalid_argument: it is
+  // not, or the geometry cannot be. What an attempt that failed leaves behind is cleared away by the next.
   static Status create(Env* env, const std::string& directory, const Options& options);
   // Recovers and opens. The database keeps pointers to env and to what options name until closed.
   // Code::corruption names the file and the remedy; nothing on disk was changed in that case.
@@ -121,18 +129,24 @@ class DB {
   // flush the memtable.
   virtual ~DB() = default;
 
-  // Makes the batch visible and queues it. Never waits for I/O. After a fatal error: durable(failed).
+  // Makes the batch visible and queues it. Never waits for I/O. What is refused gets its durable(status) before submit
+  // returns: invalid_argument, when an operation of it is larger than 1 GiB; failed. Costs an entry in the memtable for
+  // each operation; the data is written once, from where the batch has it.
   virtual void submit(Submission* submission) = 0;
-  // Makes the batch visible and waits until it is durable, or only until it may go on (WriteOptions).
+  // Makes the batch visible and waits until it is durable, or only until it may go on (WriteOptions). Errors as submit.
   virtual Status write(WriteBatch batch, const WriteOptions& options) = 0;
   Status write(WriteBatch batch) { return write(std::move(batch), WriteOptions()); }
 
-  // Code::not_found when absent. snapshot nullptr: the newest state.
+  // Code::not_found when absent. snapshot nullptr: the newest state. Never waits for writers. Costs a probe of each
+  // run's filter, in memory, and a read of a block, and one of the value where the log has it, unless cached; a filter
+  // that errs costs one more block (Options::filter_false_positive_rate).
   virtual Status get(std::string_view key, std::string* value, const Snapshot* snapshot = nullptr) = 0;
   // Both bounds are mandatory; [lower, upper). Starts invalid: call a seek. Moving it, and its end, may relocate values
   // (Options::fragmented_values_min): not inside what the database calls back.
   virtual std::unique_ptr<Iterator> new_iterator(std::string_view lower, std::string_view upper,
                                                  const Snapshot* snapshot = nullptr) = 0;
+  // The newest state, by its number: takes no copy. What it alone can see stays on disk until it is released. To be
+  // released before the database is closed.
   virtual const Snapshot* take_snapshot() = 0;
   virtual void release_snapshot(const Snapshot* snapshot) = 0;
 
@@ -144,6 +158,7 @@ class DB {
   // Asks for an empty record, so that the horizon reaches everything durable by now. Returns at once.
   virtual void advance_reuse_horizon() = 0;
 
+  // invalid_argument: so much was never submitted.
   virtual Status wait_durable(SequenceNumber sequence) = 0;
   // Writes the memtable to the tree and a new checkpoint; waits for it.
   virtual Status flush() = 0;

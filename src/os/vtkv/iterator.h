@@ -2,7 +2,9 @@
 // An ordered view of [lower, upper) at one sequence number.
 //
 // Not thread-safe; any number may exist at once. Keys and values stay valid until the next move.
-// Pins the runs it reads: keep it short-lived.
+// Pins the runs it reads, and the log segments of their values: keep it short-lived. Let it end before the database.
+// A seek looks into each run that overlaps the bounds: a block of each, from the cache or by a read. A move costs a
+// read at the end of a block, and one for a value in the log; a longer scan fetches the values of many entries at once.
 #pragma once
 
 #include <string_view>
