@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "vtkv/commit/write_buffer.h"
 #include "vtkv/db/db_impl.h"
-#include "vtkv/wal/write_buffer.h"
 
 namespace vtkv {
 

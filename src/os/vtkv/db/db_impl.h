@@ -16,6 +16,7 @@
 #include "vtkv/blob/scan_host.h"
 #include "vtkv/blob/value_fetcher.h"
 #include "vtkv/blob/value_reader.h"
+#include "vtkv/commit/commit_pipeline.h"
 #include "vtkv/db.h"
 #include "vtkv/db/snapshot_list.h"
 #include "vtkv/db/waiting_writer.h"
@@ -24,7 +25,6 @@
 #include "vtkv/iter/read_state.h"
 #include "vtkv/tree/defragmenter.h"
 #include "vtkv/util/mutex.h"
-#include "vtkv/wal/commit_pipeline.h"
 #include "vtkv/wal/segment_pool.h"
 
 namespace vtkv {

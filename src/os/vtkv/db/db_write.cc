@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
+#include "vtkv/commit/write_buffer.h"
 #include "vtkv/db/db_impl.h"
 #include "vtkv/db/own_submission.h"
 #include "vtkv/mem/memtable_inserter.h"
 #include "vtkv/util/invariants.h"
-#include "vtkv/wal/write_buffer.h"
 
 namespace vtkv {
 

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <set>
 
+#include "vtkv/commit/write_buffer.h"
 #include "vtkv/gc/value_collector.h"
 #include "vtkv/util/crc32c.h"
 #include "vtkv/util/invariants.h"
 #include "vtkv/wal/log_sweep.h"
-#include "vtkv/wal/write_buffer.h"
 
 namespace vtkv {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "vtkv/wal/commit_pipeline.h"
+#include "vtkv/commit/commit_pipeline.h"
 
 namespace vtkv {
 

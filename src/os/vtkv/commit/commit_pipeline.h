@@ -35,11 +35,11 @@
 #include <memory>
 #include <vector>
 
+#include "vtkv/commit/commit_queue.h"
+#include "vtkv/commit/group_pacer.h"
 #include "vtkv/db.h"
 #include "vtkv/env/sync_failures.h"
 #include "vtkv/util/mutex.h"
-#include "vtkv/wal/commit_queue.h"
-#include "vtkv/wal/group_pacer.h"
 #include "vtkv/wal/log_writer.h"
 
 namespace vtkv {

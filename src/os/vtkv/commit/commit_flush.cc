@@ -2,9 +2,9 @@
 // The commit pipeline's second half: completed writes, flushes, and who is told.
 #include <algorithm>
 
+#include "vtkv/commit/commit_group.h"
+#include "vtkv/commit/commit_pipeline.h"
 #include "vtkv/util/invariants.h"
-#include "vtkv/wal/commit_group.h"
-#include "vtkv/wal/commit_pipeline.h"
 
 namespace vtkv {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "vtkv/wal/commit_pipeline.h"
+#include "vtkv/commit/commit_pipeline.h"
 
 #include <algorithm>
 
+#include "vtkv/commit/commit_group.h"
 #include "vtkv/util/invariants.h"
-#include "vtkv/wal/commit_group.h"
 
 namespace vtkv {
 
