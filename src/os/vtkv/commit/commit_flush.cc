@@ -2,17 +2,10 @@
 // The commit pipeline's second half: completed writes, flushes, and who is told.
 #include <algorithm>
 
-#include "vtkv/commit/commit_group.h"
 #include "vtkv/commit/commit_pipeline.h"
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
-
-namespace {
-
-constexpr size_t kKeptBufferBytes = 4u << 20;  // of a spare group
-
-}  // namespace
 
 // --- completions --------------------------------------------------------------------------------------
 
@@ -20,42 +13,46 @@ bool CommitPipeline::reap(IoQueue& io) {
   m_completed.clear();
   io.reap(&m_completed);
   for (IoRequest* completed : m_completed) {
-    on_done(*static_cast<Tracked*>(completed->owner));
+    on_done(*static_cast<CommitRequest*>(completed->owner));
   }
   return !m_completed.empty();
 }
 
-void CommitPipeline::on_done(Tracked& request) {
+void CommitPipeline::on_done(CommitRequest& request) {
   if (!request.io.result.ok()) {
-    fail(request.kind == Tracked::Kind::data ? tell_owner(request) : request.io.result);
-  } else if (!m_failed.load()) {
+    fail(request.kind == CommitRequest::Kind::data ? tell_owner(request) : request.io.result);
+  } else if (!failed()) {
     switch (request.kind) {
-      case Tracked::Kind::data:
-        for (Dequeued* dequeued : request.dequeued) {
+      case CommitRequest::Kind::data:
+        for (DequeuedWrite* dequeued : request.dequeued) {
           data_done(*dequeued);
         }
         break;
-      case Tracked::Kind::log:
-        --m_log_writes;
-        --request.group->writes_left;
-        request.group->logged = true;
-        if (request.group->record.buffer.capacity() > kKeptBufferBytes) {
-          request.group->record.buffer = AlignedBuffer();
-        }
+      case CommitRequest::Kind::log:
+        m_groups.log_write_ended(request.group);
         note_logged();
         break;
-      case Tracked::Kind::sync:
-        if (--m_syncs_left == 0) {
+      case CommitRequest::Kind::sync:
+        if (m_flush.sync_ended()) {
           finish_flush();
         }
         break;
     }
   }
-  recycle(&request);
+  m_requests.recycle(&request);
+}
+
+void CommitPipeline::data_done(DequeuedWrite& dequeued) {
+  if (--dequeued.data_left == 0) {
+    dequeued.submission->data_written();
+    if (dequeued.group) {
+      --dequeued.group->writes_left;
+    }
+  }
 }
 
 // The owner of the data may learn from the failure; what it says goes with the error.
-Status CommitPipeline::tell_owner(const Tracked& request) {
+Status CommitPipeline::tell_owner(const CommitRequest& request) {
   const IoRequest& io = request.io;
   const std::string words = request.dequeued.front()->submission->data_failed(io.file, io.offset, io.buffers);
   return words.empty() ? io.result
@@ -67,17 +64,14 @@ Status CommitPipeline::tell_owner(const Tracked& request) {
 void CommitPipeline::note_logged() {
   uint64_t bytes = 0;
   size_t first = 0;
-  for (const std::unique_ptr<Group>& group : m_groups) {
-    if (!group->logged) {
-      break;
-    }
-    const size_t end = first + group->submissions;
+  for (size_t i = 0; i < m_groups.size() && m_groups[i].logged; ++i) {
+    const size_t end = first + m_groups[i].submissions;
     for (; first < end; ++first) {
-      Dequeued& dequeued = m_dequeued[first];
+      DequeuedWrite& dequeued = m_dequeued[first];
       bytes += dequeued.write_buffer ? dequeued.write_buffer->bytes() : 0;
       dequeued.write_buffer.reset();
     }
-    m_logged.store(std::max(m_logged.load(), group->record.position.sequence));
+    m_progress.advance_logged(m_groups[i].record.position.sequence);
   }
   if (bytes > 0) {
     m_write_buffer_bytes.fetch_sub(bytes);
@@ -88,28 +82,22 @@ void CommitPipeline::note_logged() {
 // --- flushes ------------------------------------------------------------------------------------------
 
 bool CommitPipeline::start_flush(IoQueue& io) {
-  if (m_flushing_groups > 0) {
+  if (m_groups.flushing()) {
     return false;
   }
-  m_sync_scratch.clear();
-  size_t count = 0;
-  size_t submissions = 0;
-  size_t waiters = 0;
-  for (; count < m_groups.size() && m_groups[count]->writes_left == 0; ++count) {
-    submissions += m_groups[count]->submissions;
-    waiters += m_groups[count]->waiters;
-  }
+  const size_t count = m_groups.written();
   if (count == 0) {
     return m_options.mutations.durable_per_group && flush_out_of_order();
   }
-  collect_sync_files(count);
-  if (waiters > 0) {
-    m_pool->note_waited_flush();
+  size_t submissions = 0;
+  size_t waiters = 0;
+  for (size_t i = 0; i < count; ++i) {
+    submissions += m_groups[i].submissions;
+    waiters += m_groups[i].waiters;
   }
-  m_flushing_groups = count;
+  m_flush.begin(m_groups, count, waiters);
+  m_groups.begin_flush(count);
   m_pacer.flush_began(m_env->now_us());
-  m_flush_is_slow = std::any_of(m_groups.begin(), m_groups.begin() + static_cast<ptrdiff_t>(count),
-                                [](const auto& group) { return !group->sync_files.empty(); });
   if (m_options.mutations.acknowledge_before_flush) {
     acknowledge(0, submissions);
   }
@@ -117,20 +105,15 @@ bool CommitPipeline::start_flush(IoQueue& io) {
     finish_flush();
     return true;
   }
-  m_sync_count.fetch_add(m_sync_scratch.size(), std::memory_order_relaxed);
-  if (m_sync_scratch.size() == 1 && alone()) {
-    const Status status = m_sync_scratch.front()->sync();
+  m_counters.count_syncs(m_flush.files().size());
+  if (m_flush.files().size() == 1 && alone()) {
+    const Status status = m_flush.files().front()->sync();
     status.ok() ? finish_flush() : fail(status);
     return true;
   }
-  m_syncs_left = m_sync_scratch.size();
-  for (File* file : m_sync_scratch) {
-    Tracked* request = new_request();
-    request->kind = Tracked::Kind::sync;
-    request->io.op = IoRequest::Op::sync;
-    request->io.file = file;
-    request->io.offset = 0;
-    io.submit(&request->io);
+  m_flush.syncs_began();
+  for (File* file : m_flush.files()) {
+    io.submit(&m_requests.take(CommitRequest::Kind::sync, IoRequest::Op::sync, file, 0)->io);
   }
   return true;
 }
@@ -139,76 +122,48 @@ bool CommitPipeline::start_flush(IoQueue& io) {
 // is still being written.
 bool CommitPipeline::flush_out_of_order() {
   size_t first = 0;
-  for (const std::unique_ptr<Group>& group : m_groups) {
-    const SequenceNumber last = group->record.position.sequence;
-    if (group->writes_left == 0 && last > m_durable.load()) {
-      for (File* file : group->sync_files) {
+  for (size_t i = 0; i < m_groups.size(); ++i) {
+    const CommitGroup& group = m_groups[i];
+    const SequenceNumber last = group.record.position.sequence;
+    if (group.writes_left == 0 && last > durable_sequence()) {
+      for (File* file : group.sync_files) {
         (void)file->sync();
       }
-      (void)group->record.segment->file->sync();
-      advance_durable(last);
-      raise_horizon(group->record.durable_seq);
-      acknowledge(first, group->submissions);
+      (void)group.record.segment->file->sync();
+      m_progress.advance_durable(last);
+      m_progress.raise_horizon(group.record.durable_seq);
+      acknowledge(first, group.submissions);
       return true;
     }
-    first += group->submissions;
+    first += group.submissions;
   }
   return false;
 }
 
-// The files whose sync makes the first `count` groups durable.
-void CommitPipeline::collect_sync_files(size_t count) {
-  const auto add = [this](File* file) {
-    if (std::find(m_sync_scratch.begin(), m_sync_scratch.end(), file) == m_sync_scratch.end()) {
-      m_sync_scratch.push_back(file);
-    }
-  };
-  for (size_t i = 0; i < count; ++i) {
-    const Group& group = *m_groups[i];
-    std::for_each(group.sync_files.begin(), group.sync_files.end(), add);
-    const bool primed = group.record.segment->primed.load() || m_options.mutations.trust_unprimed;
-    if (!m_options.single_flush || !primed) {
-      add(group.record.segment->file.get());
-    }
-  }
-  // One sync of any file reaches the device and covers what was written to primed segments.
-  if (m_sync_scratch.empty()) {
-    const LogSegment* any =
-        m_options.mutations.trust_unprimed ? m_pool->segments().front() : m_groups[count - 1]->record.segment;
-    add(any->file.get());
-  }
-}
-
 // Nothing else could make progress during a sync that blocks the worker.
 bool CommitPipeline::alone() const {
-  if (m_ungrouped > 0 || m_groups.size() > m_flushing_groups) {
-    return false;
-  }
-  return m_queue.empty();
+  return m_dequeued.ungrouped() == 0 && m_groups.unflushed() == 0 && m_queue.empty();
 }
 
 void CommitPipeline::finish_flush() {
-  if (const Status status = m_syncs.check(); !status.ok()) {
+  if (const Status status = m_flush.end(); !status.ok()) {
     fail(status);
     return;
   }
-  m_flush_is_slow = false;
   size_t submissions = 0;
   size_t waiters = 0;
-  for (; m_flushing_groups > 0; --m_flushing_groups) {
-    std::unique_ptr<Group> group = std::move(m_groups.front());
-    m_groups.pop_front();
-    submissions += group->submissions;
-    waiters += group->waiters;
-    if (!group->continues || m_options.mutations.durable_inside_batch) {
-      advance_durable(group->record.position.sequence);
+  while (m_groups.flushing()) {
+    const CommitGroup& group = m_groups.end_first();
+    submissions += group.submissions;
+    waiters += group.waiters;
+    if (!group.continues || m_options.mutations.durable_inside_batch) {
+      m_progress.advance_durable(group.record.position.sequence);
     }
-    raise_horizon(group->record.durable_seq);
-    m_spare_groups.push_back(std::move(group));
+    m_progress.raise_horizon(group.record.durable_seq);
   }
-  m_pacer.flush_ended(waiters, m_ungrouped_waiters + m_queue.waiting(), m_env->now_us());
+  m_pacer.flush_ended(waiters, m_dequeued.ungrouped_waiters() + m_queue.waiting(), m_env->now_us());
   acknowledge(0, submissions);
-  m_dequeued.erase(m_dequeued.begin(), m_dequeued.begin() + static_cast<ptrdiff_t>(submissions));
+  m_dequeued.forget(submissions);
   m_observer->commit_advanced();
 }
 
@@ -221,7 +176,7 @@ void CommitPipeline::acknowledge(size_t first, size_t count) {
   }
 }
 
-void CommitPipeline::end_one(const Dequeued& dequeued, const Status& status) {
+void CommitPipeline::end_one(const DequeuedWrite& dequeued, const Status& status) {
   if (dequeued.continues()) {
     return;
   }
@@ -242,24 +197,12 @@ void CommitPipeline::drain_failed(IoQueue& io) {
   const Status status = failure();
   if (!m_failure_told) {
     m_failure_told = true;
-    m_observer->commit_failed(status);
-  }
-  std::deque<Dequeued> ended;
-  ended.swap(m_dequeued);
-  m_queue.close_write_buffer();
-  m_batch_of_queue.clear();
-  std::chrono::microseconds wait{0};
-  m_queue.dequeue(m_env->now_us(), &m_batch_of_queue, &wait);
-  for (QueuedWrite& write : m_batch_of_queue) {
-    ended.emplace_back().submission = write.submission;
-    ended.back().write_buffer = std::move(write.write_buffer);
+    if (m_options.on_fatal) {
+      m_options.on_fatal(status);
+    }
   }
   m_groups.clear();
-  m_ungrouped = 0;
-  m_ungrouped_waiters = 0;
-  m_ungrouped_bytes = 0;
-  m_flushing_groups = 0;
-  for (const Dequeued& dequeued : ended) {
+  for (const DequeuedWrite& dequeued : m_dequeued.take_failed(m_queue, m_env->now_us())) {
     if (!dequeued.acknowledged) {
       end_one(dequeued, status);
     }

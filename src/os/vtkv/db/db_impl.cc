@@ -220,18 +220,6 @@ void DbImpl::commit_advanced() {
   notify_waiters();
 }
 
-void DbImpl::horizon_moved(SequenceNumber horizon) {
-  if (m_options.on_reuse_horizon) {
-    m_options.on_reuse_horizon(horizon);
-  }
-}
-
-void DbImpl::commit_failed(const Status& status) {
-  if (m_options.on_fatal) {
-    m_options.on_fatal(status);
-  }
-}
-
 // The least time between two commit groups: it grows with what waits to be flushed and compacted, so that writers
 // slow down long before anything could run out, and never stop.
 std::chrono::microseconds DbImpl::throttle_delay() {

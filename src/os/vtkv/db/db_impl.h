@@ -80,8 +80,6 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
 
   // CommitObserver
   void commit_advanced() override;
-  void horizon_moved(SequenceNumber horizon) override;
-  void commit_failed(const Status& status) override;
   std::chrono::microseconds throttle_delay() override;
 
   // ValueGcHost (db_collect.cc)
