@@ -63,17 +63,16 @@ Status DbImpl::get(std::string_view key, std::string* value, const Snapshot* sna
   return result == Lookup::found ? Status() : kNotFound;
 }
 
-// `checked` comes before the state, as in gc_read_state().
 std::unique_ptr<Iterator> DbImpl::new_iterator(std::string_view lower, std::string_view upper,
                                                const Snapshot* snapshot) {
-  const SequenceNumber checked = m_states->visible();
-  std::shared_ptr<const ReadState> state = m_states->current();
+  SequenceNumber checked = 0;
+  std::shared_ptr<const ReadState> state = m_states->checked_state(&checked);
   const SequenceNumber sequence = m_states->read_sequence(snapshot);
   const bool may_write = m_options.fragmented_values_min > 0 && !snapshot && !read_only();
-  ScanHost* const host = this;
   return std::make_unique<DbIterator>(
-      std::move(state), m_values.get(), m_fetcher.get(), lower, upper, sequence, host,
-      may_write ? FragmentedValues(host, checked, m_options.fragmented_values_min) : FragmentedValues());
+      std::move(state), m_values.get(), m_fetcher.get(), lower, upper, sequence, &m_scan_lengths,
+      may_write ? FragmentedValues(m_scan_relocator.get(), checked, m_options.fragmented_values_min)
+                : FragmentedValues());
 }
 
 const Snapshot* DbImpl::take_snapshot() { return m_states->take_snapshot(); }
@@ -183,7 +182,7 @@ DBStatistics DbImpl::statistics() const {
   if (m_gc) {
     m_writes->add_statistics(&statistics);
     statistics.gc_moved_bytes = m_gc->moved_bytes();
-    statistics.scan_moved_bytes = m_scan_moved_bytes.load();
+    statistics.scan_moved_bytes = m_scan_relocator->moved_bytes();
     statistics.gc_lookups = m_gc->lookups();
     statistics.gc_freed_segments = m_gc->freed_segments();
   }

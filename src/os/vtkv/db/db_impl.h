@@ -13,7 +13,6 @@
 #include <memory>
 #include <string>
 
-#include "vtkv/blob/scan_host.h"
 #include "vtkv/blob/value_fetcher.h"
 #include "vtkv/blob/value_reader.h"
 #include "vtkv/commit/commit_pipeline.h"
@@ -22,12 +21,14 @@
 #include "vtkv/db/compactor.h"
 #include "vtkv/db/flusher.h"
 #include "vtkv/db/log_maintenance.h"
+#include "vtkv/db/scan_relocator.h"
 #include "vtkv/db/throttle.h"
 #include "vtkv/db/write_path.h"
 #include "vtkv/env/background_errors.h"
 #include "vtkv/env/workers.h"
 #include "vtkv/gc/value_gc.h"
 #include "vtkv/iter/read_states.h"
+#include "vtkv/iter/scan_lengths.h"
 #include "vtkv/wal/segment_pool.h"
 
 namespace vtkv {
@@ -37,7 +38,7 @@ enum class CheckpointCopy;
 struct Salvaged;
 struct SalvagedDb;
 
-class DbImpl final : public DB, private CommitObserver, private ValueGcHost, private ScanHost {
+class DbImpl final : public DB, private CommitObserver {
  public:
   DbImpl(Env* env, std::string directory, const Options& options);
   ~DbImpl() override;
@@ -79,27 +80,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   void commit_advanced() override;
   std::chrono::microseconds throttle_delay() override;
 
-  // ValueGcHost (db_collect.cc)
-  std::shared_ptr<const ReadState> gc_read_state(SequenceNumber* sequence) override;
-  Status gc_relocate(const Relocation* first, size_t count, SequenceNumber checked, SequenceNumber* last) override {
-    return m_writes->relocate(first, count, checked, last);
-  }
-  SequenceNumber gc_logged_sequence() override { return m_pipeline->logged_sequence(); }
-  SequenceNumber gc_oldest_snapshot() override { return m_states->oldest_snapshot(); }
-  uint64_t gc_start_reader_epoch() override { return m_states->start_reader_epoch(); }
-  bool gc_reader_epoch_has_ended(uint64_t reader_epoch) override {
-    return m_states->reader_epoch_has_ended(reader_epoch);
-  }
-  void gc_request_flush() override { m_flusher->request(); }
-  void gc_released() override { m_log->segments_freed(); }
-  void gc_wake() override { m_workers.wake(Workers::Role::gc); }
-  void gc_finished() override { m_waiters->notify(); }
-  std::chrono::microseconds gc_outcome(const Status& status) override;
-  uint64_t gc_now_us() override { return m_env->now_us(); }
-  Status run_gc(ValueGc::Request what);
-
-  // ScanHost (db_collect.cc)
-  void relocate_values(const std::vector<Relocation>& values, SequenceNumber checked) override;
+  Status run_gc(GcRequest what);
 
   // Opening (db_open.cc).
   Status open_files(Salvaged* salvaged = nullptr);
@@ -130,6 +111,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   const Throttle m_throttle;
   BackgroundErrors m_errors;
   Workers m_workers;
+  ScanLengths m_scan_lengths;
 
   // Set by the open, before any worker starts; those from m_fetcher on are null when it was opened read-only.
   std::unique_ptr<FileLock> m_file_lock;
@@ -145,7 +127,7 @@ class DbImpl final : public DB, private CommitObserver, private ValueGcHost, pri
   std::unique_ptr<Flusher> m_flusher;
   std::unique_ptr<Compactor> m_compactor;
   std::unique_ptr<ValueGc> m_gc;
-  std::atomic<uint64_t> m_scan_moved_bytes{0};
+  std::unique_ptr<ScanRelocator> m_scan_relocator;
 };
 
 }  // namespace vtkv

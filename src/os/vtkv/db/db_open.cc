@@ -341,8 +341,21 @@ void DbImpl::make_parts(const LogPosition& position, SequenceNumber horizon) {
   m_compactor = std::make_unique<Compactor>(m_tree.get(), m_states.get(), m_pipeline.get(), &m_errors, &m_workers,
                                             m_waiters.get());
   m_fetcher = std::make_unique<ValueFetcher>(m_env, m_options.io_depth);
-  m_gc = std::make_unique<ValueGc>(m_options, m_tree.get(), m_pool.get(), m_values.get(), m_fetcher.get(),
-                                   static_cast<ValueGcHost*>(this));
+  m_gc = std::make_unique<ValueGc>(m_options, ValueGc::Database{.env = m_env,
+                                                                .tree = m_tree.get(),
+                                                                .pool = m_pool.get(),
+                                                                .reader = m_values.get(),
+                                                                .fetcher = m_fetcher.get(),
+                                                                .states = m_states.get(),
+                                                                .pipeline = m_pipeline.get(),
+                                                                .relocator = m_writes.get(),
+                                                                .errors = &m_errors,
+                                                                .workers = &m_workers,
+                                                                .waiters = m_waiters.get(),
+                                                                .request_flush = [this] { m_flusher->request(); },
+                                                                .segments_freed = [this] { m_log->segments_freed(); }});
+  m_scan_relocator =
+      std::make_unique<ScanRelocator>(m_options, m_pipeline.get(), m_pool.get(), m_gc.get(), m_writes.get());
 }
 
 void DbImpl::start_workers(const LogPosition& position, std::shared_ptr<MemTable> memtable) {

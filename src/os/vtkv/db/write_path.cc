@@ -208,7 +208,7 @@ Status WritePath::write_and_wait(WriteBatch batch) {
   return submission.wait();
 }
 
-Status WritePath::relocate(const Relocation* first, size_t count, SequenceNumber checked, SequenceNumber* last) {
+Status WritePath::relocate(std::span<const Relocation> values, SequenceNumber checked, SequenceNumber* last) {
   WriteBatch batch;
   bool wake_worker = false;
   {
@@ -221,12 +221,12 @@ Status WritePath::relocate(const Relocation* first, size_t count, SequenceNumber
     if (m_tree->newest_log_position().sequence > checked) {
       return Status::busy("a memtable was flushed meanwhile");
     }
-    for (const Relocation* value = first; value < first + count; ++value) {
+    for (const Relocation& value : values) {
       const bool newer = !m_options.mutations.relocation_wins &&
                          std::any_of(state->memtables.begin(), state->memtables.end(),
-                                     [&](const auto& memtable) { return memtable->touches(value->key, checked); });
+                                     [&](const auto& memtable) { return memtable->touches(value.key, checked); });
       if (!newer) {
-        batch.put(value->key, value->value);
+        batch.put(value.key, value.value);
       }
     }
     wake_worker = !batch.empty() && insert_into_write_buffer(batch);

@@ -11,7 +11,7 @@
 #include <atomic>
 #include <memory>
 
-#include "vtkv/blob/relocation.h"
+#include "vtkv/blob/relocator.h"
 #include "vtkv/commit/commit_pipeline.h"
 #include "vtkv/commit/waiters.h"
 #include "vtkv/db/waiting_writer.h"
@@ -21,7 +21,7 @@
 
 namespace vtkv {
 
-class WritePath {
+class WritePath final : public Relocator {
  public:
   WritePath(Env* env, const Options& options, Tree* tree, ReadStates* states, CommitPipeline* pipeline,
             Waiters* waiters, Workers* workers)
@@ -40,9 +40,9 @@ class WritePath {
 
   void submit(Submission* submission) EXCLUDES(m_lock);
   Status write(WriteBatch batch, const WriteOptions& options) EXCLUDES(m_lock);
-  // Relocates those values for whose keys nothing was submitted after `checked`. *last: what was put is at or below
-  // it. Code::busy when that cannot be told any more: check again.
-  Status relocate(const Relocation* first, size_t count, SequenceNumber checked, SequenceNumber* last) EXCLUDES(m_lock);
+  // Of values whose keys may be in a memtable that was flushed since `checked`: Code::busy, check again.
+  Status relocate(std::span<const Relocation> values, SequenceNumber checked, SequenceNumber* last) override
+      EXCLUDES(m_lock);
   // Closes the memtable when there is anything that a checkpoint would change; returns how many memtables must have
   // been flushed for everything so far to be in the tree.
   uint64_t close_memtable() EXCLUDES(m_lock);

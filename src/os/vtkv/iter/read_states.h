@@ -37,6 +37,13 @@ class ReadStates {
     MutexLock lock(m_lock);
     return m_state;
   }
+  // For who will write what he read: the state, and a sequence at or below which everything is in it. The sequence
+  // comes before the state, other than for a reader: a put in a memtable that is younger than the state would be
+  // neither seen there nor, at or below the sequence, looked for when it is written (WritePath::relocate).
+  std::shared_ptr<const ReadState> checked_state(SequenceNumber* checked) const EXCLUDES(m_lock) {
+    *checked = visible();
+    return current();
+  }
   // The newest sequence that a reader sees. Everything at or below it is in the states taken afterwards, and those
   // taken before have what of it was in their memtables then.
   SequenceNumber visible() const { return m_visible.load(std::memory_order_acquire); }
