@@ -21,7 +21,7 @@ PAGE_COLUMNS_MAX = 110
 
 # A layer may include itself and lower ones. Equal ranks know nothing of each other.
 # Headers at a folder's root are its public face: any layer may include them.
-VTKV_RANKS = {"util": 0, "env": 1, "mem": 2, "zone": 2, "wal": 3, "span": 3, "blob": 4, "table": 4, "compaction": 5,
+VTKV_RANKS = {"util": 0, "env": 1, "mem": 2, "zone": 2, "wal": 3, "span": 3, "blob": 4, "commit": 4, "table": 4, "compaction": 5,
               "tree": 6, "iter": 7, "gc": 8, "db": 9, "ceph": 10, "testing": 10, "tool": 11}
 SWIMSTORE_RANKS = {"format": 0, "container": 1, "cube": 2, "ops": 3, "directory": 4, "object": 5, "transaction": 6,
                    "fsck": 6, "admin": 7, "ceph": 8, "testing": 8, "tool": 9}

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "vtkv/blob/scan_host.h"
+#include "vtkv/blob/relocator.h"
 
 namespace vtkv {
 
@@ -18,10 +18,10 @@ class FragmentedValues {
  public:
   FragmentedValues() = default;  // gathers nothing
   // Values have to be the newest of their keys at `checked`; fewer than `values_min` are not worth it.
-  FragmentedValues(ScanHost* host, SequenceNumber checked, size_t values_min)
-      : m_host(host), m_checked(checked), m_values_min(values_min) {}
+  FragmentedValues(Relocator* relocator, SequenceNumber checked, size_t values_min)
+      : m_relocator(relocator), m_checked(checked), m_values_min(values_min) {}
 
-  bool gathers() const { return m_host != nullptr; }
+  bool gathers() const { return m_relocator != nullptr; }
   // Does it pay for a value of so many bytes? Larger ones are read at nearly the same speed wherever they lie.
   bool wants(size_t value_bytes) const { return gathers() && value_bytes <= kValueBytesMost; }
   // In the order of the keys, which follow one another in the database.
@@ -37,7 +37,7 @@ class FragmentedValues {
     size_t key_bytes, value_bytes;
   };
 
-  ScanHost* m_host = nullptr;
+  Relocator* m_relocator = nullptr;
   SequenceNumber m_checked = 0;
   size_t m_values_min = 0;
   std::string m_bytes;  // key, value, key, value…

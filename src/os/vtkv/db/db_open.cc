@@ -190,6 +190,7 @@ Status DbImpl::open_files(Salvaged* salvaged) {
   m_pool = std::make_unique<SegmentPool>(m_env, log_path(m_directory), m_tree->geometry(), m_tree->uuid(),
                                          m_options.primed_bytes_per_commit, m_options.make_room);
   m_values = std::make_unique<ValueReader>(m_pool.get(), m_tree->cache());
+  m_states = std::make_unique<ReadStates>(m_tree.get());
   return m_pool->load(salvaged ? &salvaged->notes : nullptr);
 }
 
@@ -209,10 +210,11 @@ Status DbImpl::recover() {
   VTKV_RETURN_IF_ERROR(recovery.report_orphans());
   VTKV_RETURN_IF_ERROR(recovery.check_data());
   VTKV_RETURN_IF_ERROR(load_participant());
-  VTKV_RETURN_IF_ERROR(replay(recovery));
+  std::shared_ptr<MemTable> memtable;
+  VTKV_RETURN_IF_ERROR(replay(recovery, &memtable));
   LogPosition position;
   VTKV_RETURN_IF_ERROR(end_recovery(recovery, &position));
-  start_workers(position);
+  start_workers(position, std::move(memtable));
   return Status();
 }
 
@@ -224,22 +226,20 @@ Status DbImpl::recover_read_only(std::unique_ptr<Env> env) {
   VTKV_RETURN_IF_ERROR(recovery.report_orphans());
   VTKV_RETURN_IF_ERROR(recovery.check_data(/*assume_written=*/true));
   VTKV_RETURN_IF_ERROR(load_participant());
-  VTKV_RETURN_IF_ERROR(replay(recovery));
-  end_reading(recovery);
+  std::shared_ptr<MemTable> memtable;
+  VTKV_RETURN_IF_ERROR(replay(recovery, &memtable));
+  end_reading(recovery, std::move(memtable));
   return Status();
 }
 
-void DbImpl::end_reading(const LogRecovery& recovery) {
-  MutexLock lock(m_write_lock);
-  m_last_sequence = recovery.recovered_end().sequence;
-  m_visible.store(m_last_sequence);
-  install_first_state();
+void DbImpl::end_reading(const LogRecovery& recovery, std::shared_ptr<MemTable> memtable) {
+  m_states->begin(std::move(memtable), entry_order(), recovery.recovered_end().sequence);
 }
 
 Status DbImpl::load_participant() {
   auto state = std::make_shared<ReadState>();
   state->version = m_tree->current();
-  state->order = EntryOrder(!m_options.mutations.drop_tie_by_source);
+  state->order = entry_order();
   if (!m_options.participant) {
     return Status();
   }
@@ -281,13 +281,10 @@ class Replay final : public BatchVisitor {
 
 }  // namespace
 
-Status DbImpl::replay(LogRecovery& recovery) {
-  auto memtable = std::make_shared<MemTable>();
-  Replay visitor(memtable.get(), m_options);
-  VTKV_RETURN_IF_ERROR(recovery.replay(visitor));
-  MutexLock lock(m_write_lock);
-  m_active = std::move(memtable);
-  return Status();
+Status DbImpl::replay(LogRecovery& recovery, std::shared_ptr<MemTable>* memtable) {
+  *memtable = std::make_shared<MemTable>();
+  Replay visitor(memtable->get(), m_options);
+  return recovery.replay(visitor);
 }
 
 // What recovery has read may still be in a volatile cache, written by a process that was killed: it decides
@@ -331,49 +328,49 @@ Status DbImpl::end_recovery(const LogRecovery& recovery, LogPosition* position) 
   return m_pool->remove_half_made();
 }
 
-void DbImpl::install_first_state() {
-  m_tree->set_snapshot_source([this] { return m_snapshots.sequences(); });
-  auto state = std::make_shared<ReadState>();
-  state->memtables.push_back(m_active);
-  state->version = m_tree->current();
-  state->order = EntryOrder(!m_options.mutations.drop_tie_by_source);
-  MutexLock lock(m_state_lock);
-  m_state = std::move(state);
-}
-
-void DbImpl::start_workers(const LogPosition& position) {
-  const SequenceNumber horizon = m_options.mutations.skip_recovery_record ? position.sequence : position.sequence - 1;
+void DbImpl::make_parts(const LogPosition& position, SequenceNumber horizon) {
   m_pipeline = std::make_unique<CommitPipeline>(m_env, m_options, m_pool.get(), m_tree->uuid(), position, horizon,
                                                 static_cast<CommitObserver*>(this));
-  bool is_full = false;
-  {
-    MutexLock lock(m_write_lock);
-    m_last_sequence = position.sequence;
-    m_last_content.store(horizon);
-    m_visible.store(position.sequence);
-    m_last_closed = m_tree->newest_log_position().sequence;
-    install_first_state();
-    is_full = m_active->memory_bytes() >= m_options.memtable_bytes;
-  }
-  m_told_checkpoint = m_tree->oldest_log_position().sequence;
-  m_release_below = m_tree->oldest_log_position().epoch;
+  m_waiters = std::make_unique<Waiters>(m_env, &m_pipeline->fatal_error());
+  m_writes = std::make_unique<WritePath>(m_env, m_options, m_tree.get(), m_states.get(), m_pipeline.get(),
+                                         m_waiters.get(), &m_workers);
+  m_log = std::make_unique<LogMaintenance>(m_options, m_tree.get(), m_pool.get(), m_states.get(), m_pipeline.get(),
+                                           &m_errors, &m_workers);
+  m_flusher = std::make_unique<Flusher>(m_options, m_tree.get(), m_states.get(), m_pipeline.get(), m_writes.get(),
+                                        m_log.get(), &m_errors, &m_workers, m_waiters.get());
+  m_compactor = std::make_unique<Compactor>(m_tree.get(), m_states.get(), m_pipeline.get(), &m_errors, &m_workers,
+                                            m_waiters.get());
   m_fetcher = std::make_unique<ValueFetcher>(m_env, m_options.io_depth);
-  m_gc = std::make_unique<ValueGc>(m_options, m_tree.get(), m_pool.get(), m_values.get(), m_fetcher.get(),
-                                   static_cast<ValueGcHost*>(this));
-  m_defragmenter = std::make_unique<Defragmenter>(m_tree.get());
-  {
-    MutexLock lock(m_workers_lock);
-    start_worker(Role::log, "vtkv_log", 0, [this](IoQueue&) { return log_step(); });
-    start_worker(Role::flush, "vtkv_flush", 0, [this](IoQueue&) { return flush_step(); });
-    start_worker(Role::compaction, "vtkv_compaction", 0, [this](IoQueue&) { return compaction_step(); });
-  }
+  m_gc = std::make_unique<ValueGc>(m_options, ValueGc::Database{.env = m_env,
+                                                                .tree = m_tree.get(),
+                                                                .pool = m_pool.get(),
+                                                                .reader = m_values.get(),
+                                                                .fetcher = m_fetcher.get(),
+                                                                .states = m_states.get(),
+                                                                .pipeline = m_pipeline.get(),
+                                                                .relocator = m_writes.get(),
+                                                                .errors = &m_errors,
+                                                                .workers = &m_workers,
+                                                                .waiters = m_waiters.get(),
+                                                                .request_flush = [this] { m_flusher->request(); },
+                                                                .segments_freed = [this] { m_log->segments_freed(); }});
+  m_scan_relocator =
+      std::make_unique<ScanRelocator>(m_options, m_pipeline.get(), m_pool.get(), m_gc.get(), m_writes.get());
+}
+
+void DbImpl::start_workers(const LogPosition& position, std::shared_ptr<MemTable> memtable) {
+  const SequenceNumber horizon = m_options.mutations.skip_recovery_record ? position.sequence : position.sequence - 1;
+  make_parts(position, horizon);
+  m_tree->set_snapshot_source([this] { return m_states->snapshots(); });
+  const bool is_full = m_writes->begin(std::move(memtable), position.sequence, horizon);
+  using Role = Workers::Role;
+  m_workers.start({{Role::log, "vtkv_log", 0, [this](IoQueue&) { return m_log->step(); }},
+                   {Role::flush, "vtkv_flush", 0, [this](IoQueue&) { return m_flusher->step(); }},
+                   {Role::compaction, "vtkv_compaction", 0, [this](IoQueue&) { return m_compactor->step(); }}});
   m_pipeline->start();
-  {
-    MutexLock lock(m_workers_lock);
-    start_worker(Role::gc, "vtkv_gc", 1, [this](IoQueue& io) { return gc_step(io); });
-  }
+  m_workers.start({{Role::gc, "vtkv_gc", 1, [this](IoQueue& io) { return gc_step(io); }}});
   if (is_full) {
-    request_flush();
+    m_flusher->request();
   }
 }
 
@@ -381,8 +378,8 @@ void DbImpl::start_workers(const LogPosition& position) {
 void DbImpl::verify_values(std::vector<std::string>* findings, const std::atomic<bool>* cancelled) {
   const std::string end(64, '\xff');
   const ValueReader values(m_pool.get(), nullptr);
-  const std::shared_ptr<const ReadState> state = read_state();
-  DbIterator iterator(state, &values, m_fetcher.get(), "", end, read_sequence(nullptr));
+  const std::shared_ptr<const ReadState> state = m_states->current();
+  DbIterator iterator(state, &values, m_fetcher.get(), "", end, m_states->visible());
   iterator.seek_to_first();
   while (iterator.valid() && !(cancelled && *cancelled)) {
     iterator.next();
@@ -398,18 +395,21 @@ void DbImpl::verify(std::vector<std::string>* findings, const std::atomic<bool>*
   if (cancelled && *cancelled) {
     return;
   }
-  MutexLock lock(m_log_files_lock);
-  const SequenceNumber durable = durable_sequence();
-  LogRecovery reader = new_recovery();
-  const Status status = reader.read_chain();
-  lock.unlock();
-  wake(Role::flush);
-  wake(Role::log);
+  SequenceNumber durable = 0;
+  SequenceNumber end = 0;
+  Status status;
+  const auto read = [&] {
+    durable = durable_sequence();
+    LogRecovery reader = new_recovery();
+    status = reader.read_chain();
+    end = reader.recovered_end().sequence;
+  };
+  m_log ? m_log->while_files_stay(read) : read();
   if (!status.ok()) {
     findings->push_back(std::string(status.message()));
-  } else if (reader.recovered_end().sequence < durable) {
-    findings->push_back("log: it can be read up to sequence " + std::to_string(reader.recovered_end().sequence) +
-                        " only, although sequence " + std::to_string(durable) + " is durable");
+  } else if (end < durable) {
+    findings->push_back("log: it can be read up to sequence " + std::to_string(end) + " only, although sequence " +
+                        std::to_string(durable) + " is durable");
   }
 }
 

@@ -122,7 +122,7 @@ Status DbImpl::salvage(Env* env, const std::string& directory, CheckpointCopy co
   opened->m_read_only_env = std::move(guard);
   Salvaged salvaged{.copy = copy, .notes = {}, .lost = {}};
   VTKV_RETURN_IF_ERROR(opened->recover_without(&salvaged));
-  *loss = {.unknown = 0, .entries = 0, .end = opened->m_visible.load(), .reason = {}};
+  *loss = {.unknown = 0, .entries = 0, .end = opened->m_states->visible(), .reason = {}};
   for (const LostKeys& lost : salvaged.lost) {
     loss->unknown += lost.kind != LostKeys::Kind::entries ? 1 : 0;
     loss->entries += lost.entries;
@@ -130,7 +130,7 @@ Status DbImpl::salvage(Env* env, const std::string& directory, CheckpointCopy co
   }
   const std::map<std::string, std::string> values = opened->lose_values(&salvaged);
   result->notes = std::move(salvaged.notes);
-  result->lost = std::make_unique<LostEntriesImpl>(opened->read_state(), std::move(salvaged.lost), values);
+  result->lost = std::make_unique<LostEntriesImpl>(opened->m_states->current(), std::move(salvaged.lost), values);
   result->db = std::move(opened);
   return Status();
 }
@@ -164,14 +164,15 @@ Status DbImpl::recover_without(Salvaged* salvaged) {
   VTKV_RETURN_IF_ERROR(recovery.report_orphans());
   VTKV_RETURN_IF_ERROR(recovery.check_data(/*assume_written=*/true));
   recovery.cut_unreadable();
-  VTKV_RETURN_IF_ERROR(replay(recovery));
-  end_reading(recovery);
+  std::shared_ptr<MemTable> memtable;
+  VTKV_RETURN_IF_ERROR(replay(recovery, &memtable));
+  end_reading(recovery, std::move(memtable));
   return Status();
 }
 
 std::map<std::string, std::string> DbImpl::lose_values(Salvaged* salvaged) {
   std::map<std::string, std::string> lost;
-  VisibleIterator iterator(read_state(), "", std::string(64, '\xff'), m_visible.load());
+  VisibleIterator iterator(m_states->current(), "", std::string(64, '\xff'), m_states->visible());
   std::string value;
   for (iterator.seek_to_first(); iterator.valid(); iterator.next()) {
     if (iterator.type() == EntryType::value_pointer) {
@@ -184,11 +185,11 @@ std::map<std::string, std::string> DbImpl::lose_values(Salvaged* salvaged) {
     salvaged->notes.push_back("the tree could be read at first, and no more: " +
                               std::string(iterator.status().message()));
   }
-  MutexLock lock(m_write_lock);
+  SequenceNumber last = m_states->visible();
   for (const auto& [key, reason] : lost) {
-    m_active->remove(++m_last_sequence, key);
+    m_states->current()->memtables.front()->remove(++last, key);
   }
-  m_visible.store(m_last_sequence);
+  m_states->set_visible(last);
   return lost;
 }
 

@@ -4,38 +4,19 @@
 #include <algorithm>
 
 #include "vtkv/gc/value_gc.h"
+#include "vtkv/tree/tree_failure.h"
 
 namespace vtkv {
-
-namespace {
-
-constexpr double kStart = 0.92;            // of the target: ahead of need, or writers would outrun it
-constexpr double kRoundWorthwhile = 0.95;  // of a candidate that may be live, when one is asked for
-constexpr double kFullWorthwhile = 0.90;
-
-}  // namespace
-
-bool ValueGc::is_pending_free(uint64_t epoch) const {
-  return std::any_of(m_pending_free.begin(), m_pending_free.end(),
-                     [&](const PendingFree& pending) { return pending.epoch == epoch; });
-}
-
-// The checkpoint comes first: what it seals is in every account from then on, whole. A flush in between would bring
-// values, and a later end of a segment, that an account of before does not know.
-std::vector<SegmentValues> ValueGc::account(uint64_t* sealed_below) const {
-  *sealed_below = m_tree->newest_log_position().epoch;
-  return m_tree->value_segments();
-}
 
 // Everything in these segments is in the tree: the checkpoint lies in a later one. What could not be read of them
 // before need not be read any more.
 bool ValueGc::mark_unreferenced() {
   bool any = false;
   uint64_t sealed_below = 0;
-  for (const SegmentValues& values : account(&sealed_below)) {
-    if (values.entries == 0 && values.epoch < sealed_below && !is_pending_free(values.epoch) &&
+  for (const SegmentValues& values : m_choice.account(&sealed_below)) {
+    if (values.entries == 0 && values.epoch < sealed_below && !m_pending_free.contains(values.epoch) &&
         !m_reader.is_reading(values.epoch)) {
-      m_pending_free.push_back({values.epoch, 0, false, 0});
+      m_pending_free.add(values.epoch, 0);
       release_from_quarantine(values.epoch);
       std::erase_if(m_chosen, [&](const SegmentValues& chosen) { return chosen.epoch == values.epoch; });
       m_addresses.erase(values.epoch);
@@ -45,78 +26,20 @@ bool ValueGc::mark_unreferenced() {
   return any;
 }
 
-// The log's files against what lives in them. Of what is not in the tree yet, as large a part counts as new as of
-// the last flush; the rest lives in place of an older version, which is counted. What is in quarantine counts on
-// neither side: others need not be emptied for it.
-double ValueGc::fullness(const std::vector<SegmentValues>& segments) const {
-  uint64_t listed = 0;
-  uint64_t live = 0;
-  uint64_t quarantined_bytes = 0;
-  for (const SegmentValues& values : segments) {
-    const LogSegment* segment = m_pool->find(values.segment_id);
-    if (segment && segment->epoch == values.epoch) {
-      listed += segment->bytes;
-      const bool quarantined = m_quarantine.contains(values.epoch);
-      live += quarantined ? 0 : values.live_bytes();
-      quarantined_bytes += quarantined ? segment->bytes : 0;
-    }
-  }
-  uint64_t total = m_pool->file_bytes();
-  total -= std::min(total, quarantined_bytes);
-  const uint64_t used = m_pool->used_bytes();
-  const uint64_t unlisted_in_use = used - std::min(used, listed);
-  for (const PendingFree& pending : m_pending_free) {
-    total -= std::min(total, m_pool->bytes_of_epoch(pending.epoch));
-  }
-  const double fresh = static_cast<double>(unlisted_in_use) * (1 - m_tree->overwritten_share());
-  const double allowed = m_options.space_amplification_target * (static_cast<double>(live) + fresh);
-  return allowed > 0 ? static_cast<double>(total) / allowed : 0;
-}
-
 std::vector<SegmentValues> ValueGc::choose() {
-  uint64_t newest = 0;
-  const std::vector<SegmentValues> segments = account(&newest);
-  const bool full = m_serving > 0 && m_serving_what == Request::full;
-  const bool round = m_serving > 0 && m_serving_what == Request::round;
-  m_pressure.store(0, std::memory_order_relaxed);
-  const double filled = m_options.space_amplification_target > 0 ? fullness(segments) : 0;
-  if (!full && !round && filled <= kStart) {
-    return {};
-  }
-  const uint64_t below = full ? std::min(newest, m_full_below) : newest;
-  // At the target, 1 / target of the log lives in the mean. Where better candidates than halfway from there to whole
-  // are not to be had, the log is large for another reason, and to move much would free little.
-  const double halfway = (1 + 1 / std::max(1.0, m_options.space_amplification_target)) / 2;
-  const double worthwhile = full ? kFullWorthwhile : round ? kRoundWorthwhile : halfway;
-  std::vector<std::pair<double, SegmentValues>> scored;
-  for (const SegmentValues& values : segments) {
-    const LogSegment* segment = m_pool->find(values.segment_id);
-    if (!segment || segment->epoch != values.epoch || values.epoch >= below || is_pending_free(values.epoch) ||
-        m_quarantine.contains(values.epoch)) {
-      continue;
-    }
-    const double used = static_cast<double>(values.live_bytes()) / static_cast<double>(segment->bytes);
-    if (used <= worthwhile) {
-      scored.push_back({(1 - used) * static_cast<double>(newest - values.epoch) / (1 + used), values});
-    }
-  }
-  std::stable_sort(scored.begin(), scored.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<SegmentValues> candidates;
-  for (const auto& [score, values] : scored) {
-    candidates.push_back(values);
-  }
-  if (!candidates.empty() && !full && !round) {
-    m_pressure.store(filled, std::memory_order_relaxed);
-  }
-  return candidates;
+  using Extent = CandidateChoice::Extent;
+  return m_choice.choose(m_requests.serving(GcRequest::full)    ? Extent::full
+                         : m_requests.serving(GcRequest::round) ? Extent::round
+                                                                : Extent::due,
+                         m_full_below);
 }
 
 GcPlan ValueGc::plan(const std::vector<SegmentValues>& choice) const {
-  const bool one = m_serving > 0 && m_serving_what == Request::round;
+  const bool one = m_requests.serving(GcRequest::round);
   if (m_quarantine.contains(kScan)) {  // looking values up meets what cannot be read less often
     return {.way = Way::whole, .candidates = {choice.front()}};
   }
-  return plan_gc(m_options, *m_pool, m_tree->statistics().entries, choice, one);
+  return plan_gc(m_options, *m_db.pool, m_db.tree->statistics().entries, choice, one);
 }
 
 bool ValueGc::start_next() {
@@ -140,7 +63,7 @@ void ValueGc::give_up(uint64_t epoch, const Status& status) {
   stop_with(status);
   if (!m_stop.load(std::memory_order_relaxed)) {
     m_addresses.erase(epoch);
-    m_quarantine.add(epoch, status, m_host->gc_now_us());
+    m_quarantine.add(epoch, status, m_db.env->now_us());
     (void)tell();
   }
 }
@@ -152,16 +75,18 @@ void ValueGc::release_from_quarantine(uint64_t epoch) {
 }
 
 std::chrono::microseconds ValueGc::tell() {
-  return m_host->gc_outcome(m_freeing.ok() ? m_quarantine.status() : m_freeing);
+  m_db.errors->note(kCollectWork, m_freeing.ok() ? m_quarantine.status() : m_freeing);
+  stop_with_tree(*m_db.tree, m_db.pipeline, m_db.waiters);
+  return m_db.errors->wait(kCollectWork);
 }
 
 // What failed once may fail again: in turn with segments that give something back for certain, and behind them in a
 // request, which ends: what fails is tried again when it is over. A scan of the tree is one look, and spares many.
 bool ValueGc::try_or_start() {
-  const uint64_t now_us = m_host->gc_now_us();
-  const uint64_t failures = m_serving > 0 ? m_failures_before : UINT64_MAX;
+  const uint64_t now_us = m_db.env->now_us();
+  const uint64_t failures = m_requests.serving() ? m_failures_before : UINT64_MAX;
   const std::optional<uint64_t> due = m_quarantine.due(now_us, failures);
-  const bool comes_first = due && (*due == kScan || (m_serving == 0 && m_candidates_turn_over));
+  const bool comes_first = due && (*due == kScan || (!m_requests.serving() && m_candidates_turn_over));
   if (comes_first) {
     m_candidates_turn_over = false;
     return try_again(due);
@@ -180,8 +105,8 @@ bool ValueGc::try_again(std::optional<uint64_t> epoch) {
     return true;
   }
   uint64_t sealed_below = 0;
-  for (const SegmentValues& values : account(&sealed_below)) {
-    const LogSegment* segment = m_pool->find(values.segment_id);
+  for (const SegmentValues& values : m_choice.account(&sealed_below)) {
+    const LogSegment* segment = m_db.pool->find(values.segment_id);
     if (values.epoch == *epoch && segment && segment->epoch == *epoch) {
       start_reading(values);
       return true;
@@ -196,7 +121,7 @@ void ValueGc::scan_again() {
   ValueScan scan(nullptr, nullptr, &m_stop);
   scan.start({kScan}, m_scan_failed_at);
   std::map<uint64_t, std::vector<uint64_t>> none;
-  const Status status = scan.find_addresses(*m_tree->current(), &none);
+  const Status status = scan.find_addresses(*m_db.tree->current(), &none);
   status.ok() ? release_from_quarantine(kScan) : give_up(kScan, status);
 }
 

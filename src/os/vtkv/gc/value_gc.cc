@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <set>
 
+#include "vtkv/commit/write_buffer.h"
 #include "vtkv/gc/value_collector.h"
 #include "vtkv/util/crc32c.h"
 #include "vtkv/util/invariants.h"
 #include "vtkv/wal/log_sweep.h"
-#include "vtkv/wal/write_buffer.h"
 
 namespace vtkv {
 
@@ -22,26 +22,14 @@ constexpr size_t kBatchValues = 64;                 // a lookup of each under th
 constexpr size_t kUnwrittenShare = 2;
 constexpr std::chrono::milliseconds kCheckAgain{1};
 constexpr std::chrono::milliseconds kReadersGone{20};  // between two looks
-constexpr uint64_t kWaitingShare = 12;              // of the log: emptied and waiting for a checkpoint
 
 }  // namespace
 
-ValueGc::ValueGc(const Options& options, Tree* tree, SegmentPool* pool, const ValueReader* reader,
-                 ValueFetcher* fetcher, ValueGcHost* host)
-    : m_options(options), m_tree(tree), m_pool(pool), m_host(host), m_scan(reader, fetcher, &m_stop) {}
-
-uint64_t ValueGc::request(Request what) {
-  // One that nobody has taken up yet is served as well: the kinds grow with what they do.
-  Request asked = m_request.load();
-  while (asked < what && !m_request.compare_exchange_weak(asked, what)) {
-  }
-  return m_requested.fetch_add(1) + 1;
-}
-
-Status ValueGc::error() const {
-  MutexLock lock(m_error_lock);
-  return m_error;
-}
+ValueGc::ValueGc(const Options& options, Database database)
+    : m_options(options),
+      m_db(std::move(database)),
+      m_choice(options, m_db.tree, m_db.pool, &m_pending_free, &m_quarantine),
+      m_scan(m_db.reader, m_db.fetcher, &m_stop) {}
 
 // --- steps -----------------------------------------------------------------------------------------------
 
@@ -58,40 +46,35 @@ void ValueGc::start(const std::vector<SegmentValues>& choice) {
   for (const SegmentValues& values : m_candidates) {
     epochs.push_back(values.epoch);
   }
-  m_flushed = m_tree->newest_log_position().sequence;
+  m_flushed = m_db.tree->newest_log_position().sequence;
   m_addresses.clear();
   m_scan.start(std::move(epochs));
   m_phase = Phase::scanning;
 }
 
 void ValueGc::start_reading(const SegmentValues& values) {
-  m_flushed = m_tree->newest_log_position().sequence;
+  m_flushed = m_db.tree->newest_log_position().sequence;
   m_way = m_addresses.contains(values.epoch) ? Way::index_filtered : Way::whole;
   m_candidates.assign(1, values);
-  m_segment = m_pool->find(values.segment_id);
+  m_segment = m_db.pool->find(values.segment_id);
   m_offset = kLogBlockBytes;
   m_phase = Phase::reading;
 }
 
 void ValueGc::take_request() {
-  if (m_serving == 0 && m_requested.load() > m_served.load()) {
-    m_serving = m_requested.load();
-    m_serving_what = m_request.exchange(Request::settle);
-    m_full_below = m_tree->newest_log_position().epoch;
-    if (m_serving_what == Request::full) {
-      m_quarantine.hurry(m_host->gc_now_us());
+  if (m_requests.take()) {
+    m_full_below = m_db.tree->newest_log_position().epoch;
+    if (m_requests.serving(GcRequest::full)) {
+      m_quarantine.hurry(m_db.env->now_us());
     }
     m_failures_before = m_quarantine.failures();
-    MutexLock lock(m_error_lock);
-    m_error = Status();
+    m_requests.set_error(Status());
   }
 }
 
 void ValueGc::end_request() {
-  VTKV_ASSERT(m_serving > m_served.load());
-  m_served.store(m_serving);
-  m_serving = 0;
-  m_host->gc_finished();
+  m_requests.end();
+  m_db.waiters->notify();
 }
 
 NextStep ValueGc::step(IoQueue& io) {
@@ -113,7 +96,7 @@ NextStep ValueGc::idle_step() {
   bool did = mark_unreferenced();
   const Status status = free_pending(&did);
   const std::chrono::microseconds wait = note_freeing(status);
-  if (status.ok() && (m_serving == 0 || m_serving_what != Request::settle) && try_or_start()) {
+  if (status.ok() && !m_requests.serving(GcRequest::settle) && try_or_start()) {
     return NextStep::now();
   }
   m_bytes = AlignedBuffer();
@@ -121,15 +104,14 @@ NextStep ValueGc::idle_step() {
     m_reader.clear();
   }
   m_scan.clear();
-  m_values = {};
-  if (m_serving > 0) {
+  m_slice.values = {};
+  if (m_requests.serving()) {
     end_request();
     return NextStep::now();
   }
   // Otherwise a flush, a released snapshot or a request wakes us; a reader that ends does not.
-  const bool waits = std::any_of(m_pending_free.begin(), m_pending_free.end(),
-                                 [](const PendingFree& pending) { return pending.in_reader_epoch; });
-  const auto retry = status.ok() ? m_quarantine.wait(m_host->gc_now_us()) : std::nullopt;
+  const bool waits = m_pending_free.await_readers();
+  const auto retry = status.ok() ? m_quarantine.wait(m_db.env->now_us()) : std::nullopt;
   if (did || !(waits || retry)) {
     return did ? NextStep::now() : NextStep::on_event();
   }
@@ -142,8 +124,7 @@ std::chrono::microseconds ValueGc::note_freeing(const Status& status) {
     m_freeing = status;
     const std::chrono::microseconds wait = tell();
     if (!status.ok()) {
-      MutexLock lock(m_error_lock);
-      m_error = status;
+      m_requests.set_error(status);
       return wait;
     }
   }
@@ -151,7 +132,7 @@ std::chrono::microseconds ValueGc::note_freeing(const Status& status) {
 }
 
 CandidateReader::Slice ValueGc::slice_of(const SegmentValues& values, uint64_t offset) const {
-  LogSegment* const segment = m_pool->find(values.segment_id);
+  LogSegment* const segment = m_db.pool->find(values.segment_id);
   return {segment, values.epoch, offset, std::min(kSliceBytes, segment->bytes - offset)};
 }
 
@@ -186,7 +167,7 @@ void ValueGc::read_ahead(IoQueue& io) {
     m_reader.start(io, slice_of(candidate(), m_offset));
     return;
   }
-  if (m_chosen.empty() && m_serving == 0) {
+  if (m_chosen.empty() && !m_requests.serving()) {
     std::vector<SegmentValues> choice = choose();
     std::erase_if(choice, [this](const SegmentValues& values) { return values.epoch == candidate().epoch; });
     if (!choice.empty() && plan(choice).way == Way::whole) {
@@ -201,15 +182,15 @@ void ValueGc::read_ahead(IoQueue& io) {
 // Takes the records from m_offset on, of which `slice` bytes were read, as many as are whole.
 Status ValueGc::parse_slice(uint64_t slice) {
   const uint64_t left = m_segment->bytes - m_offset;
-  m_values.clear();
+  m_slice.begin();
   const auto addresses = m_addresses.find(candidate().epoch);
-  ValueCollector collector(addresses == m_addresses.end() ? nullptr : &addresses->second, m_offset, &m_values);
+  ValueCollector collector(addresses == m_addresses.end() ? nullptr : &addresses->second, m_offset, &m_slice.values);
   uint64_t used = 0;
   for (bool more = true; more;) {
     more = false;
     record_header_t header;
     while (used + kLogBlockBytes <= slice &&
-           decode_record_header({m_bytes.data() + used, kLogBlockBytes}, m_pool->uuid(), &header) &&
+           decode_record_header({m_bytes.data() + used, kLogBlockBytes}, m_db.pool->uuid(), &header) &&
            header.epoch == candidate().epoch && header.padded_bytes() <= left - used) {
       if (header.padded_bytes() > slice - used) {
         if (used == 0) {  // one record larger than a slice
@@ -234,32 +215,28 @@ Status ValueGc::parse_slice(uint64_t slice) {
                               " is damaged; the segment is not collected");
   }
   m_offset += used;
-  std::sort(m_values.begin(), m_values.end(), [](const Relocation& a, const Relocation& b) {
+  std::sort(m_slice.values.begin(), m_slice.values.end(), [](const Relocation& a, const Relocation& b) {
     return a.key != b.key ? a.key < b.key : a.pointer.offset < b.pointer.offset;
   });
-  m_next_value = 0;
-  m_checked = 0;
   m_phase = Phase::moving;
   return Status();
 }
 
 // Looks for what the tree points to next in the candidates.
 NextStep ValueGc::scanning_step() {
-  m_values.clear();
-  m_next_value = 0;
-  m_checked = 0;
+  m_slice.begin();
   Status status;
   if (!m_scan.at_end()) {
-    const auto version = m_tree->current();
+    const auto version = m_db.tree->current();
     status = m_way == Way::index_filtered ? m_scan.find_addresses(*version, &m_addresses)
-                                          : m_scan.find(*version, kSliceBytes, &m_values);
+                                          : m_scan.find(*version, kSliceBytes, &m_slice.values);
   }
   if (!status.ok()) {
     m_addresses.clear();  // not all of them
     m_scan_failed_at = m_scan.next_key();
     give_up(kScan, status);
-  } else if (!m_values.empty()) {
-    m_fetched = false;
+  } else if (!m_slice.values.empty()) {
+    m_slice.fetched = false;
     m_phase = Phase::moving;
   } else if (m_scan.at_end()) {
     m_way == Way::index_filtered ? sort_addresses() : finish_candidates();
@@ -283,11 +260,11 @@ NextStep ValueGc::fetching_step() {
   if (m_scan.reading()) {
     return NextStep::on_event();
   }
-  m_fetched = true;
+  m_slice.fetched = true;
   m_phase = Phase::moving;
-  for (size_t i = 0; i < m_values.size(); ++i) {
-    if (const Status status = m_scan.take(i, &m_values[i]); !status.ok()) {
-      give_up(m_values[i].pointer.epoch,
+  for (size_t i = 0; i < m_slice.values.size(); ++i) {
+    if (const Status status = m_scan.take(i, &m_slice.values[i]); !status.ok()) {
+      give_up(m_slice.values[i].pointer.epoch,
               Status::make(status.code(), std::string(status.message()) + "; the segment is not collected"));
       break;
     }
@@ -309,11 +286,11 @@ Status ValueGc::is_live(const ReadState& state, AscendingLookups* lookups, const
   return Status();
 }
 
-// Keeps of the values from m_next_value on those that are alive. Code::busy: ask again soon. Any other error is of the
-// value that m_next_value then names.
+// Keeps of the values from m_slice.next on those that are alive. Code::busy: ask again soon. Any other error is of the
+// value that m_slice.next then names.
 Status ValueGc::check_slice() {
   SequenceNumber checked = 0;
-  const std::shared_ptr<const ReadState> state = m_host->gc_read_state(&checked);
+  const std::shared_ptr<const ReadState> state = m_db.states->checked_state(&checked);
   // A memtable whose flush has just ended still hides what it became: its values are not pointers.
   const bool hides = std::any_of(state->memtables.begin(), state->memtables.end(), [this](const auto& memtable) {
     return !memtable->empty() && memtable->last_sequence() <= m_flushed;
@@ -323,35 +300,31 @@ Status ValueGc::check_slice() {
   }
   const std::unique_ptr<AscendingLookups> lookups = state->version->ascending_lookups();
   std::vector<Relocation> live;
-  m_lookups.fetch_add(m_values.size() - m_next_value, std::memory_order_relaxed);
-  for (size_t i = m_next_value; i < m_values.size(); ++i) {
+  m_lookups.fetch_add(m_slice.values.size() - m_slice.next, std::memory_order_relaxed);
+  for (size_t i = m_slice.next; i < m_slice.values.size(); ++i) {
     if (m_stop.load(std::memory_order_relaxed)) {
       return Status::failed("the database is being closed");
     }
     bool is = false;
-    if (const Status status = is_live(*state, lookups.get(), m_values[i], &is); !status.ok()) {
-      m_next_value = i;
+    if (const Status status = is_live(*state, lookups.get(), m_slice.values[i], &is); !status.ok()) {
+      m_slice.next = i;
       return status;
     }
     if (is) {
-      live.push_back(m_values[i]);
+      live.push_back(m_slice.values[i]);
     }
   }
-  m_values = std::move(live);
-  m_next_value = 0;
-  m_checked = checked;
+  m_slice.values = std::move(live);
+  m_slice.next = 0;
+  m_slice.checked = checked;
   return Status();
 }
 
 // False: the log's progress will wake us. It looks at the flag after it has moved on, we look after we have set it.
 bool ValueGc::may_relocate() {
   m_waits_for_log.store(true);
-  const SequenceNumber logged = m_host->gc_logged_sequence();
-  while (!m_relocating.empty() && m_relocating.front().last <= logged) {
-    m_relocating_bytes -= m_relocating.front().bytes;
-    m_relocating.pop_front();
-  }
-  if (m_relocating_bytes >= unwritten_bytes_most(m_options.memtable_bytes) / kUnwrittenShare) {
+  m_unwritten.forget_logged(m_db.pipeline->logged_sequence());
+  if (m_unwritten.bytes() >= unwritten_bytes_most(m_options.memtable_bytes) / kUnwrittenShare) {
     return false;
   }
   m_waits_for_log.store(false);
@@ -359,43 +332,42 @@ bool ValueGc::may_relocate() {
 }
 
 NextStep ValueGc::moving_step() {
-  if (m_checked == 0) {
+  if (m_slice.checked == 0) {
     const Status status = check_slice();
     if (status.code() == Status::Code::busy) {
       return NextStep::later(kCheckAgain);
     }
     if (!status.ok()) {
-      give_up(m_values[m_next_value].pointer.epoch,
+      give_up(m_slice.values[m_slice.next].pointer.epoch,
               Status::make(status.code(), std::string(status.message()) + "; a segment of the log is not collected"));
     }
     return NextStep::now();  // the look-ups took a while
   }
-  if (m_way == Way::sparse && !m_fetched) {
-    m_scan.read(m_values, [this] { m_host->gc_wake(); });
+  if (m_way == Way::sparse && !m_slice.fetched) {
+    m_scan.read(m_slice.values, [this] { m_db.workers->wake(Workers::Role::gc); });
     m_phase = Phase::fetching;
     return NextStep::now();
   }
-  while (m_next_value < m_values.size()) {
+  while (m_slice.next < m_slice.values.size()) {
     if (!may_relocate()) {
       return NextStep::on_event();
     }
-    const size_t first = m_next_value;
+    const size_t first = m_slice.next;
     size_t bytes = 0;
     size_t end = first;
-    for (; end < m_values.size() && end - first < kBatchValues && bytes < kBatchBytes; ++end) {
-      bytes += m_values[end].key.size() + m_values[end].value.size();
+    for (; end < m_slice.values.size() && end - first < kBatchValues && bytes < kBatchBytes; ++end) {
+      bytes += m_slice.values[end].key.size() + m_slice.values[end].value.size();
     }
     SequenceNumber last = 0;
-    const Status status = m_host->gc_relocate(&m_values[first], end - first, m_checked, &last);
+    const Status status = m_db.relocator->relocate({&m_slice.values[first], end - first}, m_slice.checked, &last);
     if (status.ok()) {
-      m_next_value = end;
-      m_relocating.push_back({last, bytes});
-      m_relocating_bytes += bytes;
+      m_slice.next = end;
+      m_unwritten.add(last, bytes);
       m_moved_bytes.fetch_add(bytes, std::memory_order_relaxed);
       continue;
     }
     if (status.code() == Status::Code::busy) {
-      m_checked = 0;
+      m_slice.checked = 0;
       return NextStep::now();
     }
     stop_with(status);
@@ -407,79 +379,51 @@ NextStep ValueGc::moving_step() {
 
 void ValueGc::stop_with(const Status& status) {
   m_phase = Phase::idle;
-  MutexLock lock(m_error_lock);
-  m_error = status;
+  m_requests.set_error(status);
 }
 
 void ValueGc::finish_candidates() {
-  SequenceNumber now = 0;
-  (void)m_host->gc_read_state(&now);
+  const SequenceNumber now = m_db.states->visible();
   VTKV_ASSERT(now >= m_flushed);
   for (const SegmentValues& candidate : m_candidates) {
-    VTKV_ASSERT(!is_pending_free(candidate.epoch));
-    m_pending_free.push_back({candidate.epoch, now, false, 0});
+    m_pending_free.add(candidate.epoch, now);
     m_addresses.erase(candidate.epoch);
     release_from_quarantine(candidate.epoch);
   }
   m_phase = Phase::idle;
-  if (m_serving > 0 && m_serving_what == Request::round) {
+  if (m_requests.serving(GcRequest::round)) {
     end_request();
   }
 }
 
 // --- freeing ------------------------------------------------------------------------------------------
 
-// Without one, what was emptied would wait for the next that comes by itself, and the log be larger by so much.
-void ValueGc::ask_for_checkpoint(SequenceNumber checkpoint) {
-  uint64_t waiting_bytes = 0;
-  SequenceNumber newest = 0;
-  for (const PendingFree& pending : m_pending_free) {
-    if (pending.gc_seq > checkpoint) {
-      waiting_bytes += m_pool->bytes_of_epoch(pending.epoch);
-      newest = std::max(newest, pending.gc_seq);
-    }
-  }
-  if (waiting_bytes * kWaitingShare >= m_pool->used_bytes() && m_asked <= checkpoint && newest > 0) {
-    m_asked = newest;
-    m_host->gc_request_flush();
-  }
-}
-
 // The four steps of the header's comment.
 Status ValueGc::free_pending(bool* did) {
   if (m_pending_free.empty()) {
     return Status();
   }
-  const SequenceNumber checkpoint = m_tree->newest_log_position().sequence;
-  const SequenceNumber snapshot = m_host->gc_oldest_snapshot();
-  ask_for_checkpoint(checkpoint);
-  std::vector<PendingFree*> ready;
-  for (PendingFree& pending : m_pending_free) {
-    const bool safe = m_options.mutations.recycle_early || (pending.gc_seq <= checkpoint && pending.gc_seq <= snapshot);
-    if (!pending.in_reader_epoch && safe) {
-      ready.push_back(&pending);
-    }
+  SequenceNumber checkpoint = m_db.tree->newest_log_position().sequence;
+  SequenceNumber snapshot = m_db.states->oldest_snapshot();
+  if (m_pending_free.wants_checkpoint(checkpoint, m_db.pool->used_bytes(),
+                                      [this](uint64_t epoch) { return m_db.pool->bytes_of_epoch(epoch); })) {
+    m_db.request_flush();
   }
-  if (!ready.empty()) {
-    const uint64_t reader_epoch = m_host->gc_start_reader_epoch();
-    for (PendingFree* pending : ready) {
-      pending->in_reader_epoch = true;
-      pending->reader_epoch = reader_epoch;
-    }
+  if (m_options.mutations.recycle_early) {
+    checkpoint = snapshot = UINT64_MAX;
   }
-  std::set<uint64_t> epochs;
-  for (const PendingFree& pending : m_pending_free) {
-    if (pending.in_reader_epoch && m_host->gc_reader_epoch_has_ended(pending.reader_epoch)) {
-      epochs.insert(pending.epoch);
-    }
+  if (m_pending_free.any_unneeded(checkpoint, snapshot)) {
+    m_pending_free.enter_reader_epoch(checkpoint, snapshot, m_db.states->start_reader_epoch());
   }
+  const std::set<uint64_t> epochs = m_pending_free.unread(
+      [this](uint64_t reader_epoch) { return m_db.states->reader_epoch_has_ended(reader_epoch); });
   if (epochs.empty()) {
     return Status();
   }
-  VTKV_RETURN_IF_ERROR(m_tree->forget_segments(epochs));
-  std::erase_if(m_pending_free, [&](const PendingFree& pending) { return epochs.contains(pending.epoch); });
+  VTKV_RETURN_IF_ERROR(m_db.tree->forget_segments(epochs));
+  m_pending_free.remove(epochs);
   m_freed_segments.fetch_add(epochs.size(), std::memory_order_relaxed);
-  m_host->gc_released();
+  m_db.segments_freed();
   *did = true;
   return Status();
 }

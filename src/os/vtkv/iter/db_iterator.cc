@@ -19,7 +19,7 @@ constexpr size_t kRememberedItems = 64;        // in a window: a long scan stops
 
 bool DbIterator::runs_ahead() const {
   return m_fetcher && m_visible.valid() && m_visible.type() == EntryType::value_pointer &&
-         (m_steps >= kStepsBefore || (m_host && m_host->usual_steps() >= kStepsUsually));
+         (m_steps >= kStepsBefore || (m_lengths && m_lengths->usual_steps() >= kStepsUsually));
 }
 
 // m_visible has come to an entry, and there are no windows.
@@ -48,8 +48,8 @@ void DbIterator::leave() {
     gather_fragmented(window);
   }
   m_fragmented.relocate();
-  if (m_host && m_in_scan) {
-    m_host->scan_ended(m_steps);
+  if (m_lengths && m_in_scan) {
+    m_lengths->scan_ended(m_steps);
   }
   m_windows.clear();
   m_steps = 0;
@@ -124,7 +124,7 @@ void DbIterator::add_window() {
     return;
   }
   Window window;
-  const size_t expected = std::max(m_steps, m_host ? m_host->usual_steps() : 0);
+  const size_t expected = std::max(m_steps, m_lengths ? m_lengths->usual_steps() : 0);
   const size_t items = std::clamp(expected / kPassedPerItem, kWindowItemsMin, kWindowItemsMax);
   window.fetch = std::make_shared<ValueFetch>(m_values, m_state, items <= kRememberedItems);
   window.items.reserve(items);

@@ -14,6 +14,7 @@
 #include "vtkv/blob/fragmented_values.h"
 #include "vtkv/blob/value_fetcher.h"
 #include "vtkv/blob/value_reader.h"
+#include "vtkv/iter/scan_lengths.h"
 #include "vtkv/iter/visible_iterator.h"
 #include "vtkv/iterator.h"
 
@@ -21,15 +22,15 @@ namespace vtkv {
 
 class DbIterator final : public Iterator {
  public:
-  // `fetcher` null: nothing is read ahead. `host` null: nothing is learnt of other scans.
+  // `fetcher` null: nothing is read ahead. `lengths` null: nothing is learnt of other scans.
   DbIterator(std::shared_ptr<const ReadState> state, const ValueReader* values, ValueFetcher* fetcher,
-             std::string_view lower, std::string_view upper, SequenceNumber sequence, ScanHost* host = nullptr,
+             std::string_view lower, std::string_view upper, SequenceNumber sequence, ScanLengths* lengths = nullptr,
              FragmentedValues fragmented = {})
       : m_state(state),
         m_visible(std::move(state), lower, upper, sequence),
         m_values(values),
         m_fetcher(fetcher),
-        m_host(host),
+        m_lengths(lengths),
         m_fragmented(std::move(fragmented)) {}
   ~DbIterator() override { leave(); }
 
@@ -79,7 +80,7 @@ class DbIterator final : public Iterator {
   VisibleIterator m_visible;  // behind the last window, if there are any
   const ValueReader* const m_values;
   ValueFetcher* const m_fetcher;
-  ScanHost* const m_host;
+  ScanLengths* const m_lengths;
   FragmentedValues m_fragmented;
   std::deque<Window> m_windows;  // the current item is in the first; none: m_visible stands on the entry
   bool m_in_scan = false;        // it stands somewhere

@@ -15,7 +15,7 @@ struct ReadState {
   std::vector<std::shared_ptr<MemTable>> memtables;  // newest first; the first one is written to
   std::shared_ptr<const Version> version;
   EntryOrder order;  // of the entries of all of them
-  // Shared by the states that readers may have taken before a certain moment: see ValueGcHost.
+  // Shared by the states that readers may have taken before a certain moment: see ReadStates.
   std::shared_ptr<const int> reader_epoch = std::make_shared<const int>(0);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "vtkv/wal/group_pacer.h"
+#include "vtkv/commit/group_pacer.h"
 
 #include <gtest/gtest.h>
 

@@ -16,10 +16,10 @@
 #include <memory>
 #include <vector>
 
+#include "vtkv/commit/write_buffer.h"
 #include "vtkv/db.h"
 #include "vtkv/util/mutex.h"
 #include "vtkv/wal/log_position.h"
-#include "vtkv/wal/write_buffer.h"
 
 namespace vtkv {
 

@@ -27,6 +27,11 @@
 //   write buffer: open -> dequeued -> in a group -> logged (its memory may go) -> durable
 //   group:        held back (the group-commit delay: delays_group_commit) -> writing (form_record) -> written (on_done)
 //                 -> flushing (start_flush) -> durable (finish_flush)
+//
+// The worker's state is in parts, its own: DequeuedWrites, DataWrites, CommitGroups, GroupFlush, CommitRequests. What
+// others see of it: CommitQueue, CommitProgress, FatalError, CommitCounters.
+//
+// Thread-safe but for enqueue() and append(). Nothing here waits but stop().
 #pragma once
 
 #include <algorithm>
@@ -35,11 +40,19 @@
 #include <memory>
 #include <vector>
 
+#include "vtkv/commit/commit_counters.h"
+#include "vtkv/commit/commit_groups.h"
+#include "vtkv/commit/commit_progress.h"
+#include "vtkv/commit/commit_queue.h"
+#include "vtkv/commit/commit_requests.h"
+#include "vtkv/commit/commit_worker.h"
+#include "vtkv/commit/data_writes.h"
+#include "vtkv/commit/dequeued_writes.h"
+#include "vtkv/commit/fatal_error.h"
+#include "vtkv/commit/group_flush.h"
+#include "vtkv/commit/group_interval.h"
+#include "vtkv/commit/group_pacer.h"
 #include "vtkv/db.h"
-#include "vtkv/env/sync_failures.h"
-#include "vtkv/util/mutex.h"
-#include "vtkv/wal/commit_queue.h"
-#include "vtkv/wal/group_pacer.h"
 #include "vtkv/wal/log_writer.h"
 
 namespace vtkv {
@@ -51,8 +64,6 @@ class CommitObserver {
   // durable_seq moved, or batches that nobody waits for were written, or everything failed; durable() was called where
   // due.
   virtual void commit_advanced() = 0;
-  virtual void horizon_moved(SequenceNumber horizon) = 0;
-  virtual void commit_failed(const Status& status) = 0;
   // How long to hold the next group back, so that writers do not outrun the flush.
   virtual std::chrono::microseconds throttle_delay() = 0;
 };
@@ -84,9 +95,9 @@ class CommitPipeline {
   }
   // Of appended batches that are not in the log's file yet.
   uint64_t write_buffer_bytes() const { return m_write_buffer_bytes.load(); }
-  void wake() { m_worker->wake(); }
+  void wake() { m_worker.wake(); }
   // For other workers, which may begin before this one and outlive it.
-  void wake_unless_stopped() EXCLUDES(m_stop_lock);
+  void wake_unless_stopped() { m_worker.wake_unless_stopped(); }
   // The record that holds `sequence`, the last one enqueued, ends with it.
   void request_flush_point(SequenceNumber sequence) { m_queue.request_flush_point(sequence); }
   // The position after the record that ends with a requested flush point; false while it is not formed.
@@ -95,114 +106,77 @@ class CommitPipeline {
   }
   void forget_flush_points_before(SequenceNumber sequence) { m_queue.forget_flush_points_before(sequence); }
 
-  SequenceNumber durable_sequence() const { return m_durable.load(); }
+  SequenceNumber durable_sequence() const { return m_progress.durable(); }
   // Everything at or below it is in the log's files, where it can be read; a crash may still take it.
-  SequenceNumber logged_sequence() const { return m_logged.load(); }
-  SequenceNumber reuse_horizon() const;
+  SequenceNumber logged_sequence() const { return m_progress.logged(); }
+  SequenceNumber reuse_horizon() const { return m_progress.reuse_horizon(); }
   // A checkpoint at `sequence` is durable.
   void checkpoint_advanced(SequenceNumber sequence);
   // Submissions whose durable() has not returned.
   uint64_t outstanding() const { return m_outstanding.load(); }
 
   // Stops everything; the reason goes to whoever waits.
-  void fail(const Status& status) EXCLUDES(m_failure_lock, m_stop_lock);
-  bool failed() const { return m_failed.load(); }
-  Status failure() const;
+  void fail(const Status& status);
+  bool failed() const { return m_failure.is_set(); }
+  Status failure() const { return m_failure.status(); }
+  const FatalError& fatal_error() const { return m_failure; }
 
-  uint64_t log_bytes() const { return m_log_bytes.load(std::memory_order_relaxed); }
+  uint64_t log_bytes() const { return m_counters.log_bytes(); }
   void add_statistics(DBStatistics* statistics) const;
 
  private:
   static constexpr uint64_t kUncutBytesMost = 64u << 20;  // of a batch, however large segments are
 
-  struct Group;
-  struct Dequeued;
-  struct Tracked;
-  struct DataSlice;
-
   NextStep step(IoQueue& io);
   bool dequeue(IoQueue& io, std::chrono::microseconds* wait);
-  void dequeue_fragments(Submission* submission);
-  void start_data(IoQueue& io, size_t first);
-  bool joins(const Tracked& request, const ExternalData& data) const;
   bool may_form(std::chrono::microseconds* wait);
   bool delays_group_commit(std::chrono::microseconds* wait);
   size_t wake_threshold() const;
   bool form_record(IoQueue& io);
   size_t choose_batches(size_t* bytes);  // how many of the ungrouped go into the next record
-  void add_sync_file(Group& group, File* file);
+  void write_record(IoQueue& io, CommitGroup* group);
+  void tell_horizon();
   bool reap(IoQueue& io);
-  void on_done(Tracked& request);
-  static Status tell_owner(const Tracked& request);
-  void data_done(Dequeued& dequeued);
+  void on_done(CommitRequest& request);
+  static Status tell_owner(const CommitRequest& request);
+  static void data_done(DequeuedWrite& dequeued);
   void note_logged();
   bool start_flush(IoQueue& io);
-  void collect_sync_files(size_t count);
   bool alone() const;
-  void end_one(const Dequeued& dequeued, const Status& status);
+  void end_one(const DequeuedWrite& dequeued, const Status& status);
   void finish_flush();
-  void advance_durable(SequenceNumber to);
-  bool raise_horizon(SequenceNumber horizon);
   bool flush_out_of_order();
   void acknowledge(size_t first, size_t count);
   void drain_failed(IoQueue& io);
-  Tracked* new_request();
-  void recycle(Tracked* request);
 
   Env* const m_env;
   const Options& m_options;
   CommitObserver* const m_observer;
-  SegmentPool* const m_pool;
   LogWriter m_writer;
 
   CommitQueue m_queue;
-  mutable Mutex m_failure_lock;
-  Status m_failure GUARDED_BY(m_failure_lock);
-
-  std::atomic<SequenceNumber> m_durable;
-  std::atomic<SequenceNumber> m_logged;
-  std::atomic<SequenceNumber> m_horizon;
-  std::atomic<SequenceNumber> m_enqueued;
+  CommitProgress m_progress;
+  FatalError m_failure;
+  CommitCounters m_counters;
   std::atomic<uint64_t> m_outstanding{0};
   std::atomic<uint64_t> m_write_buffer_bytes{0};
   // So many submissions without data have to be in the queue before the worker is woken for them.
   std::atomic<size_t> m_wake_at{0};
-  std::atomic<bool> m_failed{false};
-  const SyncWatch m_syncs;
-  std::atomic<uint64_t> m_log_bytes{0};
-  std::atomic<uint64_t> m_external_bytes{0};
-  std::atomic<uint64_t> m_group_count{0};
-  std::atomic<uint64_t> m_sync_count{0};
-  std::atomic<uint64_t> m_throttled_groups{0}, m_throttled_us{0};
 
   // The worker's own.
-  std::deque<Dequeued> m_dequeued;  // in sequence order: grouped ones first
-  size_t m_ungrouped = 0;  // at the end of m_dequeued
-  size_t m_ungrouped_waiters = 0;  // of these, submissions
-  std::deque<std::unique_ptr<Group>> m_groups;
-  std::vector<std::unique_ptr<Group>> m_spare_groups;
-  std::vector<std::unique_ptr<Tracked>> m_requests;  // all ever made
-  std::vector<Tracked*> m_spare_requests;
-  std::vector<QueuedWrite> m_batch_of_queue;  // scratch
-  std::vector<DataSlice> m_slices;  // scratch
-  std::vector<File*> m_files_seen;  // scratch
-  std::vector<BatchView> m_views;  // scratch
-  std::vector<File*> m_sync_scratch;  // scratch
-  std::vector<IoRequest*> m_completed;  // scratch
-  size_t m_log_writes = 0;  // in flight
-  size_t m_ungrouped_bytes = 0;
-  size_t m_flushing_groups = 0;
+  DequeuedWrites m_dequeued;
+  CommitGroups m_groups;
+  CommitRequests m_requests;
+  DataWrites m_data;
+  GroupFlush m_flush;
   GroupPacer m_pacer;
-  bool m_flush_is_slow = false;  // a file of a group under flush has extents to convert
-  size_t m_syncs_left = 0;
-  uint64_t m_last_group_us = 0;
-  uint64_t m_held_since_us = 0;  // the next group is held back for the flush to catch up; 0: it is not
+  GroupInterval m_interval;
+  std::vector<BatchView> m_views;  // scratch
+  std::vector<IoRequest*> m_completed;  // scratch
   bool m_failure_told = false;
   SequenceNumber m_horizon_told;
-  Mutex m_stop_lock;
-  bool m_stopped GUARDED_BY(m_stop_lock) = false;
-  // Set under m_stop_lock by start(), reset by stop(): in between, as long as submissions may come, it stays.
-  std::unique_ptr<Worker> m_worker;
+
+  CommitWorker m_worker;
 };
 
 }  // namespace vtkv

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The database's writing side: batches enter the memtable and the commit queue.
+#include "vtkv/db/write_path.h"
 
 #include <algorithm>
 
-#include "vtkv/db/db_impl.h"
+#include "vtkv/commit/write_buffer.h"
 #include "vtkv/db/own_submission.h"
 #include "vtkv/mem/memtable_inserter.h"
 #include "vtkv/util/invariants.h"
-#include "vtkv/wal/write_buffer.h"
 
 namespace vtkv {
 
@@ -34,7 +33,17 @@ Status cut_batch(Submission* submission, uint64_t record_bytes, uint64_t fragmen
 
 }  // namespace
 
-bool DbImpl::memtable_is_full() const {
+bool WritePath::begin(std::shared_ptr<MemTable> active, SequenceNumber position, SequenceNumber content) {
+  MutexLock lock(m_lock);
+  m_active = std::move(active);
+  m_last_sequence = position;
+  m_last_content.store(content);
+  m_last_closed = m_tree->newest_log_position().sequence;
+  m_states->begin(m_active, EntryOrder(!m_options.mutations.drop_tie_by_source), position);
+  return m_active->memory_bytes() >= m_options.memtable_bytes;
+}
+
+bool WritePath::memtable_is_full() const {
   // The log is bounded too: a batch may be large there and small, or nothing, in the memtable.
   const Geometry& geometry = m_tree->geometry();
   const uint64_t usual = std::max<uint64_t>(1, geometry.initial_log_segments / 2) * geometry.log_segment_bytes;
@@ -47,27 +56,22 @@ bool DbImpl::memtable_is_full() const {
 }
 
 // What the keys, and what is not durable yet, leave free.
-size_t DbImpl::kept_bytes_wanted() const {
+size_t WritePath::kept_bytes_wanted() const {
   const size_t own = m_active->memory_bytes() - m_active->kept_bytes();
   const size_t taken = own + m_pipeline->write_buffer_bytes();
   const size_t most = m_options.memtable_bytes / 4 * 3;
   return std::max(kept_bytes_least(m_options), most - std::min(most, taken));
 }
 
-Status DbImpl::refuse_write() const {
-  return Status::invalid_argument(m_directory + ": the database was opened read-only");
-}
-
 // Returns where to say where in the log they lie; null when no value stays there.
-LogAddress* DbImpl::insert_operations(std::string_view encoded, uint32_t sequence_count) {
+LogAddress* WritePath::insert_operations(std::string_view encoded, uint32_t sequence_count) {
   MemTableInserter inserter(m_active.get(), m_last_sequence + 1, encoded, m_options.value_separation_bytes);
   (void)WriteBatch::iterate(encoded, inserter);  // built by WriteBatch itself: well-formed
   m_last_sequence += sequence_count;
   return inserter.address();
 }
 
-// True: the commit worker has to be woken.
-bool DbImpl::insert(Submission* submission) {
+bool WritePath::insert(Submission* submission) {
   const WriteBatch& batch = submission->batch;
   if (submission->fragments.empty()) {
     submission->log_address = insert_operations(batch.encoded(), batch.sequence_count());
@@ -76,7 +80,7 @@ bool DbImpl::insert(Submission* submission) {
     fragment.log_address = insert_operations(fragment.encoded, fragment.sequence_count);
   }
   submission->last_sequence = m_last_sequence;
-  m_visible.store(m_last_sequence, std::memory_order_release);
+  m_states->set_visible(m_last_sequence);
   if (!batch.empty()) {
     m_last_content.store(m_last_sequence);
   }
@@ -88,11 +92,7 @@ bool DbImpl::insert(Submission* submission) {
   return wake_worker;
 }
 
-void DbImpl::submit(Submission* submission) {
-  if (read_only()) {
-    submission->durable(refuse_write());
-    return;
-  }
+void WritePath::submit(Submission* submission) {
   if (const Status status = cut_batch(submission, m_pipeline->record_bytes_most(), m_pipeline->fragment_bytes());
       !status.ok()) {
     submission->durable(status);
@@ -100,7 +100,7 @@ void DbImpl::submit(Submission* submission) {
   }
   bool wake_worker = false;
   {
-    MutexLock lock(m_write_lock);
+    MutexLock lock(m_lock);
     if (!m_pipeline->failed()) {
       wake_worker = insert(submission);
       submission = nullptr;
@@ -113,7 +113,7 @@ void DbImpl::submit(Submission* submission) {
   }
 }
 
-void DbImpl::switch_memtable() {
+void WritePath::switch_memtable() {
   const SequenceNumber as_of = m_last_sequence;
   VTKV_ASSERT(as_of >= m_last_closed);
   if (m_options.participant) {
@@ -124,37 +124,25 @@ void DbImpl::switch_memtable() {
     }
   }
   auto fresh = std::make_shared<MemTable>();
-  {
-    MutexLock lock(m_state_lock);
-    auto state = std::make_shared<ReadState>(*m_state);
-    state->memtables.insert(state->memtables.begin(), fresh);
-    m_closed.push_back({m_active, as_of});
-    m_closed_count.store(m_closed.size());
-    m_state = std::move(state);
-  }
+  m_states->switch_memtable(m_active, as_of, fresh);
   m_active = std::move(fresh);
   m_last_closed = as_of;
   ++m_memtables_closed;
   m_log_bytes_at_switch = m_pipeline->log_bytes();
   m_pipeline->request_flush_point(as_of);
-  wake(Role::flush);
+  m_workers->wake(Workers::Role::flush);
 }
 
-// Closes the memtable when there is anything that a checkpoint would change; returns how many memtables
-// must have been flushed for everything so far to be in the tree.
-uint64_t DbImpl::close_memtable() {
-  MutexLock lock(m_write_lock);
+uint64_t WritePath::close_memtable() {
+  MutexLock lock(m_lock);
   const bool copies_differ = m_tree->oldest_log_position().sequence < m_tree->newest_log_position().sequence;
-  if (!m_pipeline->failed() && (m_last_sequence > m_last_closed || (copies_differ && m_closed_count.load() == 0))) {
+  if (!m_pipeline->failed() && (m_last_sequence > m_last_closed || (copies_differ && m_states->closed_count() == 0))) {
     switch_memtable();
   }
   return m_memtables_closed;
 }
 
-void DbImpl::advance_reuse_horizon() {
-  if (read_only()) {
-    return;
-  }
+void WritePath::advance_reuse_horizon() {
   const SequenceNumber horizon = m_pipeline->reuse_horizon();
   if (m_last_content.load() <= horizon || m_pipeline->durable_sequence() <= horizon ||
       m_horizon_submitted.exchange(true)) {
@@ -163,8 +151,7 @@ void DbImpl::advance_reuse_horizon() {
   submit(new OwnSubmission([this] { m_horizon_submitted.store(false); }));
 }
 
-// True: the commit worker has to be woken.
-bool DbImpl::insert_into_write_buffer(const WriteBatch& batch) {
+bool WritePath::insert_into_write_buffer(const WriteBatch& batch) {
   const SequenceNumber first = m_last_sequence + 1;
   m_last_sequence += batch.sequence_count();
   std::shared_ptr<WriteBuffer> write_buffer;
@@ -177,7 +164,7 @@ bool DbImpl::insert_into_write_buffer(const WriteBatch& batch) {
   if (inserter.keeps()) {
     m_active->keep(write_buffer, write_buffer->capacity());
   }
-  m_visible.store(m_last_sequence, std::memory_order_release);
+  m_states->set_visible(m_last_sequence);
   m_last_content.store(m_last_sequence);
   if (opened) {
     m_active->release_kept(m_pipeline->logged_sequence(), kept_bytes_wanted());
@@ -188,13 +175,13 @@ bool DbImpl::insert_into_write_buffer(const WriteBatch& batch) {
   return opened;
 }
 
-Status DbImpl::write(WriteBatch batch, const WriteOptions& options) {
-  if (options.sync || batch.empty() || read_only() || batch.encoded_bytes() > m_pipeline->record_bytes_most()) {
+Status WritePath::write(WriteBatch batch, const WriteOptions& options) {
+  if (options.sync || batch.empty() || batch.encoded_bytes() > m_pipeline->record_bytes_most()) {
     return write_and_wait(std::move(batch));
   }
   bool wake_worker = false;
   {
-    MutexLock lock(m_write_lock);
+    MutexLock lock(m_lock);
     if (m_pipeline->failed()) {
       return m_pipeline->failure();
     }
@@ -208,55 +195,52 @@ Status DbImpl::write(WriteBatch batch, const WriteOptions& options) {
     return Status();
   }
   const uint64_t start_us = m_env->now_us();
-  const Status status = wait_until([&] { return m_pipeline->write_buffer_bytes() <= most; });
-  m_write_waits.fetch_add(1, std::memory_order_relaxed);
-  m_write_waited_us.fetch_add(m_env->now_us() - start_us, std::memory_order_relaxed);
+  const Status status = m_waiters->wait_until([&] { return m_pipeline->write_buffer_bytes() <= most; });
+  m_waits.fetch_add(1, std::memory_order_relaxed);
+  m_waited_us.fetch_add(m_env->now_us() - start_us, std::memory_order_relaxed);
   return status;
 }
 
-// A thread that waits in write().
-class DbImpl::Writer final : public Submission {
- public:
-  explicit Writer(DbImpl* db) : m_db(db) {
-    MutexLock lock(db->m_writers_lock);
-    if (db->m_idle_writers.empty()) {
-      db->m_idle_writers.push_back(std::make_unique<WaitingWriter>(db->m_env));
-    }
-    m_waiting = std::move(db->m_idle_writers.back());
-    db->m_idle_writers.pop_back();
-  }
-  ~Writer() override {
-    MutexLock lock(m_db->m_writers_lock);
-    m_db->m_idle_writers.push_back(std::move(m_waiting));
-  }
-  // This object may be gone as soon as the writer can see that it is done.
-  void durable(const Status& status) override {
-    WaitingWriter* const waiting = m_waiting.get();
-    {
-      MutexLock lock(waiting->lock);
-      waiting->result = status;
-      waiting->done = true;
-    }
-    waiting->signal->notify_all();
-  }
-  Status wait() {
-    WaitingWriter& waiting = *m_waiting;
-    MutexLock lock(waiting.lock);
-    waiting.signal->wait(lock, [&waiting]() REQUIRES(waiting.lock) { return waiting.done; });
-    waiting.done = false;  // for the next one
-    return waiting.result;
-  }
+Status WritePath::write_and_wait(WriteBatch batch) {
+  WaitingSubmission submission(&m_idle_writers);
+  submission.batch = std::move(batch);
+  submit(&submission);
+  return submission.wait();
+}
 
- private:
-  DbImpl* const m_db;
-  std::unique_ptr<WaitingWriter> m_waiting;
-};
+Status WritePath::relocate(std::span<const Relocation> values, SequenceNumber checked, SequenceNumber* last) {
+  WriteBatch batch;
+  bool wake_worker = false;
+  {
+    MutexLock lock(m_lock);
+    if (m_pipeline->failed()) {
+      return m_pipeline->failure();
+    }
+    // The memtables first: what a flush took away from them since is then above the tree's position.
+    const std::shared_ptr<const ReadState> state = m_states->current();
+    if (m_tree->newest_log_position().sequence > checked) {
+      return Status::busy("a memtable was flushed meanwhile");
+    }
+    for (const Relocation& value : values) {
+      const bool newer = !m_options.mutations.relocation_wins &&
+                         std::any_of(state->memtables.begin(), state->memtables.end(),
+                                     [&](const auto& memtable) { return memtable->touches(value.key, checked); });
+      if (!newer) {
+        batch.put(value.key, value.value);
+      }
+    }
+    wake_worker = !batch.empty() && insert_into_write_buffer(batch);
+    *last = m_last_sequence;
+  }
+  if (wake_worker) {
+    m_pipeline->wake();
+  }
+  return Status();
+}
 
-Status DbImpl::write_and_wait(WriteBatch batch) {
-  Writer writer(this);
-  writer.batch = std::move(batch);
-  submit(&writer);
-  return writer.wait();
+void WritePath::add_statistics(DBStatistics* statistics) const {
+  statistics->write_waits = m_waits.load(std::memory_order_relaxed);
+  statistics->write_waited_us = m_waited_us.load(std::memory_order_relaxed);
 }
 
 }  // namespace vtkv

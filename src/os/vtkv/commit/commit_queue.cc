@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "vtkv/wal/commit_queue.h"
+#include "vtkv/commit/commit_queue.h"
 
 #include <algorithm>
 #include <iterator>

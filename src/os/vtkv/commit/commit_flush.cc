@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The commit pipeline's second half: completed writes, flushes, and who is told.
+#include <algorithm>
+
+#include "vtkv/commit/commit_pipeline.h"
+#include "vtkv/util/invariants.h"
+
+namespace vtkv {
+
+// --- completions --------------------------------------------------------------------------------------
+
+bool CommitPipeline::reap(IoQueue& io) {
+  m_completed.clear();
+  io.reap(&m_completed);
+  for (IoRequest* completed : m_completed) {
+    on_done(*static_cast<CommitRequest*>(completed->owner));
+  }
+  return !m_completed.empty();
+}
+
+void CommitPipeline::on_done(CommitRequest& request) {
+  if (!request.io.result.ok()) {
+    fail(request.kind == CommitRequest::Kind::data ? tell_owner(request) : request.io.result);
+  } else if (!failed()) {
+    switch (request.kind) {
+      case CommitRequest::Kind::data:
+        for (DequeuedWrite* dequeued : request.dequeued) {
+          data_done(*dequeued);
+        }
+        break;
+      case CommitRequest::Kind::log:
+        m_groups.log_write_ended(request.group);
+        note_logged();
+        break;
+      case CommitRequest::Kind::sync:
+        if (m_flush.sync_ended()) {
+          finish_flush();
+        }
+        break;
+    }
+  }
+  m_requests.recycle(&request);
+}
+
+void CommitPipeline::data_done(DequeuedWrite& dequeued) {
+  if (--dequeued.data_left == 0) {
+    dequeued.submission->data_written();
+    if (dequeued.group) {
+      --dequeued.group->writes_left;
+    }
+  }
+}
+
+// The owner of the data may learn from the failure; what it says goes with the error.
+Status CommitPipeline::tell_owner(const CommitRequest& request) {
+  const IoRequest& io = request.io;
+  const std::string words = request.dequeued.front()->submission->data_failed(io.file, io.offset, io.buffers);
+  return words.empty() ? io.result
+                       : Status::make(io.result.code(), std::string(io.result.message()) + " (" + words + ")",
+                                      io.result.error_number());
+}
+
+// Write buffers in records that have arrived need their memory no longer: readers find their values in the file.
+void CommitPipeline::note_logged() {
+  uint64_t bytes = 0;
+  size_t first = 0;
+  for (size_t i = 0; i < m_groups.size() && m_groups[i].logged; ++i) {
+    const size_t end = first + m_groups[i].submissions;
+    for (; first < end; ++first) {
+      DequeuedWrite& dequeued = m_dequeued[first];
+      bytes += dequeued.write_buffer ? dequeued.write_buffer->bytes() : 0;
+      dequeued.write_buffer.reset();
+    }
+    m_progress.advance_logged(m_groups[i].record.position.sequence);
+  }
+  if (bytes > 0) {
+    m_write_buffer_bytes.fetch_sub(bytes);
+    m_observer->commit_advanced();
+  }
+}
+
+// --- flushes ------------------------------------------------------------------------------------------
+
+bool CommitPipeline::start_flush(IoQueue& io) {
+  if (m_groups.flushing()) {
+    return false;
+  }
+  const size_t count = m_groups.written();
+  if (count == 0) {
+    return m_options.mutations.durable_per_group && flush_out_of_order();
+  }
+  size_t submissions = 0;
+  size_t waiters = 0;
+  for (size_t i = 0; i < count; ++i) {
+    submissions += m_groups[i].submissions;
+    waiters += m_groups[i].waiters;
+  }
+  m_flush.begin(m_groups, count, waiters);
+  m_groups.begin_flush(count);
+  m_pacer.flush_began(m_env->now_us());
+  if (m_options.mutations.acknowledge_before_flush) {
+    acknowledge(0, submissions);
+  }
+  if (m_options.mutations.skip_flush) {
+    finish_flush();
+    return true;
+  }
+  m_counters.count_syncs(m_flush.files().size());
+  if (m_flush.files().size() == 1 && alone()) {
+    const Status status = m_flush.files().front()->sync();
+    status.ok() ? finish_flush() : fail(status);
+    return true;
+  }
+  m_flush.syncs_began();
+  for (File* file : m_flush.files()) {
+    io.submit(&m_requests.take(CommitRequest::Kind::sync, IoRequest::Op::sync, file, 0)->io);
+  }
+  return true;
+}
+
+// The mutation: a group that is written is flushed and acknowledged, and durable_seq moves over it, while one before it
+// is still being written.
+bool CommitPipeline::flush_out_of_order() {
+  size_t first = 0;
+  for (size_t i = 0; i < m_groups.size(); ++i) {
+    const CommitGroup& group = m_groups[i];
+    const SequenceNumber last = group.record.position.sequence;
+    if (group.writes_left == 0 && last > durable_sequence()) {
+      for (File* file : group.sync_files) {
+        (void)file->sync();
+      }
+      (void)group.record.segment->file->sync();
+      m_progress.advance_durable(last);
+      m_progress.raise_horizon(group.record.durable_seq);
+      acknowledge(first, group.submissions);
+      return true;
+    }
+    first += group.submissions;
+  }
+  return false;
+}
+
+// Nothing else could make progress during a sync that blocks the worker.
+bool CommitPipeline::alone() const {
+  return m_dequeued.ungrouped() == 0 && m_groups.unflushed() == 0 && m_queue.empty();
+}
+
+void CommitPipeline::finish_flush() {
+  if (const Status status = m_flush.end(); !status.ok()) {
+    fail(status);
+    return;
+  }
+  size_t submissions = 0;
+  size_t waiters = 0;
+  while (m_groups.flushing()) {
+    const CommitGroup& group = m_groups.end_first();
+    submissions += group.submissions;
+    waiters += group.waiters;
+    if (!group.continues || m_options.mutations.durable_inside_batch) {
+      m_progress.advance_durable(group.record.position.sequence);
+    }
+    m_progress.raise_horizon(group.record.durable_seq);
+  }
+  m_pacer.flush_ended(waiters, m_dequeued.ungrouped_waiters() + m_queue.waiting(), m_env->now_us());
+  acknowledge(0, submissions);
+  m_dequeued.forget(submissions);
+  m_observer->commit_advanced();
+}
+
+void CommitPipeline::acknowledge(size_t first, size_t count) {
+  for (size_t i = first; i < first + count; ++i) {
+    if (!m_dequeued[i].acknowledged) {
+      m_dequeued[i].acknowledged = true;
+      end_one(m_dequeued[i], Status());
+    }
+  }
+}
+
+void CommitPipeline::end_one(const DequeuedWrite& dequeued, const Status& status) {
+  if (dequeued.continues()) {
+    return;
+  }
+  if (dequeued.write_buffer) {
+    m_write_buffer_bytes.fetch_sub(dequeued.write_buffer->bytes());
+  } else if (dequeued.submission) {
+    dequeued.submission->durable(status);
+  }
+  const uint64_t outstanding = m_outstanding.fetch_sub(1);
+  VTKV_ASSERT(outstanding > 0);
+}
+
+// Requests in flight use the submissions' buffers: they are all reaped before anybody is told.
+void CommitPipeline::drain_failed(IoQueue& io) {
+  if (io.in_flight() > 0) {
+    return;
+  }
+  const Status status = failure();
+  if (!m_failure_told) {
+    m_failure_told = true;
+    if (m_options.on_fatal) {
+      m_options.on_fatal(status);
+    }
+  }
+  m_groups.clear();
+  for (const DequeuedWrite& dequeued : m_dequeued.take_failed(m_queue, m_env->now_us())) {
+    if (!dequeued.acknowledged) {
+      end_one(dequeued, status);
+    }
+  }
+  m_observer->commit_advanced();
+}
+
+}  // namespace vtkv

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "vtkv/commit/commit_pipeline.h"
+
+#include <algorithm>
+
+#include "vtkv/util/invariants.h"
+
+namespace vtkv {
+
+namespace {
+
+constexpr size_t kMaxBodyBytes = 1u << 20;       // of a record, unless one batch is larger
+constexpr size_t kMaxUnflushedGroups = 1;        // besides the ones being flushed
+constexpr size_t kMaxUnflushedHeavy = 16;        // under a heavy load
+constexpr size_t kMaxLogWritesHeavy = 3;         // in flight
+constexpr size_t kHeavyBytes = 256u << 10;       // waiting for a record
+
+}  // namespace
+
+CommitPipeline::CommitPipeline(Env* env, const Options& options, SegmentPool* pool, const Uuid& uuid,
+                               const LogPosition& start, SequenceNumber horizon, CommitObserver* observer)
+    : m_env(env),
+      m_options(options),
+      m_observer(observer),
+      m_writer(env, pool, uuid),
+      m_queue(std::clamp<size_t>(pool->segment_bytes() / 32, 4096, WriteBuffer::kUsualBytes)),
+      m_progress(options, start.sequence, horizon),
+      m_data(options, &m_requests, &m_counters),
+      m_flush(options, pool),
+      m_horizon_told(horizon) {
+  m_writer.start_after(start);
+  m_queue.start_after(start);
+}
+
+CommitPipeline::~CommitPipeline() = default;
+
+void CommitPipeline::start() {
+  m_worker.start(m_env, m_options.io_depth, [this](IoQueue& io) { return step(io); });
+}
+
+void CommitPipeline::stop() { m_worker.stop(); }
+
+// --- called by the database ---------------------------------------------------------------------------
+
+// With step(): this looks at the threshold after the queue has the submission, the worker at the queue after it has
+// set the threshold. So one of them sees the other.
+bool CommitPipeline::enqueue(Submission* submission) {
+  const bool has_data = !submission->data.empty();
+  m_outstanding.fetch_add(1);
+  m_progress.enqueued(submission->last_sequence);
+  const size_t waiting = m_queue.enqueue(submission);
+  return has_data || waiting >= m_wake_at.load();
+}
+
+bool CommitPipeline::append(std::string_view encoded, uint32_t sequence_count, SequenceNumber last,
+                            std::shared_ptr<WriteBuffer>* write_buffer, std::string_view* copy) {
+  m_write_buffer_bytes.fetch_add(encoded.size());
+  m_progress.enqueued(last);
+  // Counted before the worker can see it.
+  m_outstanding.fetch_add(1);
+  const bool opened = m_queue.append(encoded, sequence_count, last, m_env->now_us(), write_buffer, copy);
+  if (!opened) {
+    m_outstanding.fetch_sub(1);
+  }
+  return opened;
+}
+
+void CommitPipeline::checkpoint_advanced(SequenceNumber sequence) {
+  if (m_progress.raise_horizon(sequence)) {
+    wake_unless_stopped();
+  }
+}
+
+void CommitPipeline::fail(const Status& status) {
+  m_failure.set(status);
+  wake_unless_stopped();
+}
+
+void CommitPipeline::add_statistics(DBStatistics* statistics) const {
+  statistics->durable_sequence = m_progress.durable();
+  m_counters.add_to(statistics);
+}
+
+// --- the worker ---------------------------------------------------------------------------------------
+
+NextStep CommitPipeline::step(IoQueue& io) {
+  std::chrono::microseconds wait{0};
+  std::chrono::microseconds linger{0};
+  for (bool progress = true; progress;) {
+    progress = reap(io);
+    if (failed()) {
+      m_wake_at.store(0);
+      drain_failed(io);
+      return NextStep::on_event();
+    }
+    progress |= dequeue(io, &linger);
+    progress |= start_flush(io);
+    progress |= may_form(&wait) && form_record(io);
+    tell_horizon();
+    if (!progress) {
+      m_wake_at.store(wake_threshold());
+      const size_t waiting = m_queue.waiting();
+      progress = waiting > 0 && waiting >= m_wake_at.load();
+    }
+  }
+  if (wait.count() == 0 || (linger.count() > 0 && linger < wait)) {
+    wait = linger;
+  }
+  return wait.count() > 0 ? NextStep::later(wait) : NextStep::on_event();
+}
+
+void CommitPipeline::tell_horizon() {
+  if (const SequenceNumber horizon = reuse_horizon(); horizon != m_horizon_told) {
+    m_horizon_told = horizon;
+    if (m_options.on_reuse_horizon) {
+      m_options.on_reuse_horizon(horizon);
+    }
+  }
+}
+
+bool CommitPipeline::dequeue(IoQueue& io, std::chrono::microseconds* wait) {
+  const size_t first = m_dequeued.size();
+  if (!m_dequeued.take(m_queue, m_env->now_us(), wait)) {
+    return false;
+  }
+  m_data.start(io, m_dequeued, first);
+  return true;
+}
+
+// --- records ------------------------------------------------------------------------------------------
+
+// Should what waits for a record wait on, for the end of the flush or for more? *wait: at most so long; 0: for the
+// flush. A full record goes at once, and so does one that nobody waits for.
+bool CommitPipeline::delays_group_commit(std::chrono::microseconds* wait) {
+  if (m_dequeued.ungrouped_waiters() == 0 || m_dequeued.ungrouped_bytes() >= kMaxBodyBytes) {
+    return false;
+  }
+  if (!m_pacer.flushing()) {
+    *wait = m_pacer.hold(m_dequeued.ungrouped_waiters(), m_env->now_us());
+    return wait->count() > 0;
+  }
+  return true;
+}
+
+// See m_wake_at. Nothing is formed before the log is written and flushed, or else when all who are expected are there.
+size_t CommitPipeline::wake_threshold() const {
+  if (m_pacer.flushing() || m_groups.log_writes() > 0) {
+    return SIZE_MAX;
+  }
+  const size_t waiting = m_dequeued.ungrouped_waiters();
+  return waiting > 0 && waiting < m_pacer.expected() ? m_pacer.expected() - waiting : 0;
+}
+
+bool CommitPipeline::may_form(std::chrono::microseconds* wait) {
+  *wait = std::chrono::microseconds(0);
+  const bool heavy = m_dequeued.ungrouped_bytes() >= kHeavyBytes;
+  const size_t unflushed_max =
+      (heavy ? kMaxUnflushedHeavy : kMaxUnflushedGroups) + (m_options.mutations.durable_per_group ? 1 : 0);
+  if (m_dequeued.ungrouped() == 0 || m_groups.log_writes() >= (heavy ? kMaxLogWritesHeavy : 1) ||
+      m_groups.unflushed() >= unflushed_max) {
+    return false;
+  }
+  // What comes during a slow flush shares the next one; and large data would hold up its whole group.
+  if (m_flush.is_slow() || (m_dequeued.size() > 1 && m_dequeued[m_dequeued.first_ungrouped()].awaits_large_data())) {
+    return false;
+  }
+  if (delays_group_commit(wait)) {
+    return false;
+  }
+  const std::chrono::microseconds delay = m_observer->throttle_delay();
+  if (delay.count() > 0) {
+    *wait = m_interval.hold(delay, m_env->now_us());
+  }
+  return wait->count() == 0;
+}
+
+size_t CommitPipeline::choose_batches(size_t* chosen_bytes) {
+  // A flush point asked for after this look is that of the newest submission; nothing newer can be among
+  // the dequeued ones, so the record ends with it or before it in any case.
+  const SequenceNumber flush_point = m_queue.next_flush_point();
+  size_t bytes = 0;
+  size_t count = 0;
+  uint64_t limit = kMaxBodyBytes;
+  m_views.clear();
+  *chosen_bytes = 0;
+  for (size_t i = m_dequeued.first_ungrouped(); i < m_dequeued.size(); ++i) {
+    const DequeuedWrite& dequeued = m_dequeued[i];
+    if (count > 0 && (dequeued.fragment || dequeued.awaits_large_data())) {
+      break;
+    }
+    bytes += sizeof(batch_frame_t) + dequeued.encoded().size();
+    if (count == 0) {
+      limit = std::min(limit, bytes <= m_writer.room() ? m_writer.room() : m_writer.segment_room());
+    } else if (bytes > limit) {
+      break;
+    }
+    m_views.push_back({dequeued.sequence_count(), dequeued.encoded(), dequeued.address()});
+    *chosen_bytes += dequeued.encoded().size();
+    ++count;
+    if (dequeued.fragment || dequeued.last_sequence == flush_point) {
+      break;
+    }
+  }
+  return count;
+}
+
+bool CommitPipeline::form_record(IoQueue& io) {
+  size_t bytes = 0;
+  const size_t count = choose_batches(&bytes);
+  CommitGroup& group = m_groups.open();
+  const size_t first = m_dequeued.first_ungrouped();
+  SequenceNumber durable_seq = durable_sequence();
+  if (m_options.mutations.watermark_ahead_of_flush && first > 0) {
+    durable_seq = m_dequeued[first - 1].last_sequence;
+  }
+  group.begin(m_dequeued[first], count);
+  WriteBuffer* const lone = count == 1 ? m_dequeued[first].write_buffer.get() : nullptr;
+  const Status status = m_writer.form(m_views, durable_seq, group.continues ? kContinues : 0, &group.record,
+                                      lone ? lone->buffer().data() : nullptr);
+  if (!status.ok()) {
+    fail(status);
+    return true;
+  }
+  for (size_t i = first; i < first + count; ++i) {
+    group.add(m_dequeued[i]);
+  }
+  m_dequeued.grouped(count, group.waiters, bytes);
+  m_queue.record_formed(group.record.position);
+  write_record(io, &group);
+  return true;
+}
+
+void CommitPipeline::write_record(IoQueue& io, CommitGroup* group) {
+  const FormedRecord& record = group->record;
+  CommitRequest* const request =
+      m_requests.take(CommitRequest::Kind::log, IoRequest::Op::write, record.segment->file.get(), record.write_offset);
+  request->group = group;
+  request->io.buffers.push_back({const_cast<char*>(record.data), record.write_bytes});
+  m_groups.log_write_began();
+  if (uint64_t held_us = 0; m_interval.formed(m_env->now_us(), &held_us)) {
+    m_counters.count_throttled(held_us);
+  }
+  m_counters.count_group(record.write_bytes);
+  io.submit(&request->io);
+}
+
+}  // namespace vtkv

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Why a database stopped: the first error after which nothing is written, flushed or acknowledged any more.
+//
+// Thread-safe. Its lock is held for a moment; whether there is an error is asked without it.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "vtkv/status.h"
+#include "vtkv/util/mutex.h"
+
+namespace vtkv {
+
+class FatalError {
+ public:
+  // Later ones change nothing.
+  void set(const Status& status) EXCLUDES(m_lock) {
+    {
+      MutexLock lock(m_lock);
+      if (m_status.ok()) {
+        m_status = status;
+      }
+    }
+    m_is_set.store(true);
+  }
+  bool is_set() const { return m_is_set.load(); }
+  // What whoever waits, or wants to write, is told.
+  Status status() const EXCLUDES(m_lock) {
+    MutexLock lock(m_lock);
+    return Status::failed("the database stopped: " + std::string(m_status.message()));
+  }
+
+ private:
+  mutable Mutex m_lock;
+  Status m_status GUARDED_BY(m_lock);
+  std::atomic<bool> m_is_set{false};
+};
+
+}  // namespace vtkv

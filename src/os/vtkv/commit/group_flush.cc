@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "vtkv/commit/group_flush.h"
+
+#include <algorithm>
+
+namespace vtkv {
+
+void GroupFlush::begin(const CommitGroups& groups, size_t count, size_t waiters) {
+  collect_files(groups, count);
+  if (waiters > 0) {
+    m_pool->note_waited_flush();
+  }
+  m_is_slow = false;
+  for (size_t i = 0; i < count; ++i) {
+    m_is_slow |= !groups[i].sync_files.empty();
+  }
+}
+
+void GroupFlush::add(File* file) {
+  if (std::find(m_files.begin(), m_files.end(), file) == m_files.end()) {
+    m_files.push_back(file);
+  }
+}
+
+void GroupFlush::collect_files(const CommitGroups& groups, size_t count) {
+  m_files.clear();
+  for (size_t i = 0; i < count; ++i) {
+    const CommitGroup& group = groups[i];
+    for (File* file : group.sync_files) {
+      add(file);
+    }
+    const bool primed = group.record.segment->primed.load() || m_options.mutations.trust_unprimed;
+    if (!m_options.single_flush || !primed) {
+      add(group.record.segment->file.get());
+    }
+  }
+  // One sync of any file reaches the device and covers what was written to primed segments.
+  if (m_files.empty()) {
+    const LogSegment* any =
+        m_options.mutations.trust_unprimed ? m_pool->segments().front() : groups[count - 1].record.segment;
+    add(any->file.get());
+  }
+}
+
+Status GroupFlush::end() {
+  const Status status = m_syncs.check();
+  m_is_slow = m_is_slow && !status.ok();
+  return status;
+}
+
+}  // namespace vtkv

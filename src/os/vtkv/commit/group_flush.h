@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The flush of commit groups: which files have to be synced, how many of these syncs are under way, and whether what
+// they say can be believed (env/sync_failures.h). One at a time.
+//
+// Not thread-safe: the commit worker's. Never waits, and syncs nothing itself.
+#pragma once
+
+#include <vector>
+
+#include "vtkv/commit/commit_groups.h"
+#include "vtkv/env/sync_failures.h"
+#include "vtkv/options.h"
+#include "vtkv/wal/segment_pool.h"
+
+namespace vtkv {
+
+class GroupFlush {
+ public:
+  GroupFlush(const Options& options, SegmentPool* pool) : m_options(options), m_pool(pool) {}
+
+  // Of the first `count` groups, in which `waiters` submissions are; files() are to be synced.
+  void begin(const CommitGroups& groups, size_t count, size_t waiters);
+  const std::vector<File*>& files() const { return m_files; }
+  // A file of one of the groups has extents to convert.
+  bool is_slow() const { return m_is_slow; }
+  // All of files() are being synced.
+  void syncs_began() { m_syncs_left = m_files.size(); }
+  // True: that was the last one.
+  bool sync_ended() { return --m_syncs_left == 0; }
+  // All syncs have succeeded. An error: no promise can be made.
+  Status end();
+
+ private:
+  void collect_files(const CommitGroups& groups, size_t count);
+  void add(File* file);
+
+  const Options& m_options;
+  SegmentPool* const m_pool;
+  const SyncWatch m_syncs;
+  std::vector<File*> m_files;
+  size_t m_syncs_left = 0;
+  bool m_is_slow = false;
+};
+
+}  // namespace vtkv

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Which segments the collector of the value log empties next, and whether it is time to: the log's files against what
+// lives in them.
+//
+// pressure() is for any thread; the rest is the collector's worker's. Takes no lock of its own, reads no file.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "vtkv/blob/value_account.h"
+#include "vtkv/gc/pending_free.h"
+#include "vtkv/gc/segment_quarantine.h"
+#include "vtkv/options.h"
+#include "vtkv/tree/tree.h"
+#include "vtkv/wal/segment_pool.h"
+
+namespace vtkv {
+
+// A segment of which everything is in the tree.
+struct SealedSegment {
+  SegmentValues values;
+  uint64_t bytes = 0;
+};
+// Those of which at most the part `worthwhile` lives, the best first: by (1 - u) * age / (1 + u), u being that part
+// (Rosenblum and Ousterhout's cost-benefit), and the age in epochs before `newest`.
+std::vector<SegmentValues> rank_candidates(const std::vector<SealedSegment>& segments, uint64_t newest,
+                                           double worthwhile);
+
+class CandidateChoice {
+ public:
+  CandidateChoice(const Options& options, const Tree* tree, const SegmentPool* pool, const PendingFree* pending_free,
+                  const SegmentQuarantine* quarantine)
+      : m_options(options), m_tree(tree), m_pool(pool), m_pending_free(pending_free), m_quarantine(quarantine) {}
+
+  // What is wanted: what the log's size makes worth it; one segment, where hardly anything is worth it; or all of those
+  // with an epoch below `full_below`.
+  enum class Extent { due, round, full };
+  // What may be emptied now, best first.
+  std::vector<SegmentValues> choose(Extent extent, uint64_t full_below);
+  // The account of the log's values, and the epoch of the segment that the newest checkpoint lies in, or of one before.
+  std::vector<SegmentValues> account(uint64_t* sealed_below) const;
+
+  // How far the log is beyond its target while something can be done about it: 1.2 is a fifth more. At most 1
+  // when all is well.
+  double pressure() const { return m_pressure.load(std::memory_order_relaxed); }
+
+ private:
+  // The log's files as a multiple of what they may take.
+  double fullness(const std::vector<SegmentValues>& segments) const;
+
+  const Options& m_options;
+  const Tree* const m_tree;
+  const SegmentPool* const m_pool;
+  const PendingFree* const m_pending_free;
+  const SegmentQuarantine* const m_quarantine;
+  std::atomic<double> m_pressure{0};
+};
+
+}  // namespace vtkv

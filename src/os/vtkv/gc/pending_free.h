@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The segments that the collector has emptied and that an old checkpoint, snapshot or reader may still be led into:
+// steps 1 to 3 of value_gc.h.
+//
+// Not thread-safe: the collector's worker's. Never waits.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "vtkv/write_batch.h"
+
+namespace vtkv {
+
+class PendingFree {
+ public:
+  // All of the segment had been looked at by `gc_seq`. REQUIRES: it is not here.
+  void add(uint64_t epoch, SequenceNumber gc_seq);
+  bool contains(uint64_t epoch) const;
+  bool empty() const { return m_segments.empty(); }
+  uint64_t bytes(const std::function<uint64_t(uint64_t epoch)>& bytes_of) const;
+
+  // Do those that wait for a checkpoint above `checkpoint`, the newest, take a notable part of `used_bytes`? Asked for
+  // once: true again only when that checkpoint has come.
+  bool wants_checkpoint(SequenceNumber checkpoint, uint64_t used_bytes,
+                        const std::function<uint64_t(uint64_t epoch)>& bytes_of);
+
+  // Are there any that neither a recovery from `checkpoint` nor a snapshot leads to, and that are in no reader epoch?
+  bool any_unneeded(SequenceNumber checkpoint, SequenceNumber oldest_snapshot) const;
+  // These wait for the end of `reader_epoch` now.
+  void enter_reader_epoch(SequenceNumber checkpoint, SequenceNumber oldest_snapshot, uint64_t reader_epoch);
+  bool await_readers() const;
+  // Those whose reader epoch has ended.
+  std::set<uint64_t> unread(const std::function<bool(uint64_t reader_epoch)>& has_ended) const;
+  void remove(const std::set<uint64_t>& epochs);
+
+ private:
+  struct Segment {
+    // Nothing but readers leads to it.
+    bool is_unneeded(SequenceNumber checkpoint, SequenceNumber oldest_snapshot) const {
+      return !in_reader_epoch && gc_seq <= checkpoint && gc_seq <= oldest_snapshot;
+    }
+
+    uint64_t epoch = 0;
+    SequenceNumber gc_seq = 0;
+    bool in_reader_epoch = false;  // waits for that epoch's end
+    uint64_t reader_epoch = 0;
+  };
+
+  std::vector<Segment> m_segments;
+  SequenceNumber m_asked = 0;  // for a checkpoint at or above it
+};
+
+}  // namespace vtkv
