@@ -7,7 +7,7 @@
 
 #include "vtkv/mem/entry_order.h"
 #include "vtkv/mem/memtable.h"
-#include "vtkv/tree/tree.h"
+#include "vtkv/tree/version.h"
 
 namespace vtkv {
 
