@@ -17,10 +17,12 @@
 #include "swimstore/format/container_header.h"
 #include "vtkv/env/small_file.h"
 #include "vtkv/env/uuid.h"
+#include "vtkv/util/mutations.h"
 #include "vtkv/util/mutex.h"
 
 namespace swimstore {
 
+using vtkv::Mutation;
 using vtkv::MutexLock;
 using vtkv::NextStep;
 using vtkv::SequenceNumber;
@@ -202,7 +204,7 @@ Status ContainerSetImplementation::open_files() {
     m_containers[size_class] = std::make_unique<Container>(size_class, m_options.chunk_bytes, std::move(file));
     VTKV_RETURN_IF_ERROR(m_containers[size_class]->open(header.primed_slots[size_class], bytes_max));
   }
-  m_promises = std::make_unique<SpacePromises>(m_env, m_directory, m_options, m_reserve, m_containers);
+  m_promises = std::make_unique<SpacePromises>(m_env, m_directory, m_reserve, m_containers);
   m_primer = std::make_unique<Primer>(m_env, m_directory, m_options, m_reserve, *m_promises, m_containers, m_quarantine,
                                       m_errors, host.single_flush);
   m_reclaimer = std::make_unique<Reclaimer>(m_env, m_directory, m_options, m_reserve, *m_promises, m_containers);
@@ -246,7 +248,7 @@ bool ContainerSetImplementation::take(unsigned size_class, uint32_t bytes, bool 
   slot.bytes = bytes;
   // Another thread may take what this one grew, so it is tried again while growing helps.
   while (!container.take(&slot)) {
-    if (!may_grow || (!container.cancel_punch(m_options.trust_failed_punch) && !grow(container))) {
+    if (!may_grow || (!container.cancel_punch() && !grow(container))) {
       return false;
     }
   }
@@ -318,8 +320,7 @@ bool ContainerSetImplementation::break_up_larger(unsigned size_class, uint32_t b
   slot.bytes = bytes;
   for (unsigned larger = size_class + 1; larger < kSizeClasses; larger++) {
     Container& container = *m_containers[larger];
-    if (container.break_up(size_class, &slot) ||
-        (container.cancel_punch(m_options.trust_failed_punch) && container.break_up(size_class, &slot))) {
+    if (container.break_up(size_class, &slot) || (container.cancel_punch() && container.break_up(size_class, &slot))) {
       slots->push_back(slot);
       return true;
     }
@@ -383,9 +384,9 @@ void ContainerSetImplementation::apply(SequenceNumber sequence, const Allocation
   }
   uint64_t waiting = 0;
   for (const SlotBlocks& blocks : delta.freed) {
-    waiting += m_containers[blocks.slot.container()]->apply_freed(sequence, blocks, m_options.skip_reuse_horizon);
+    waiting += m_containers[blocks.slot.container()]->apply_freed(sequence, blocks);
   }
-  if (waiting > 0 && !m_options.skip_reuse_horizon) {
+  if (waiting > 0 && !mutated(Mutation::slot_reused_at_once)) {
     m_waiting.fetch_add(waiting, std::memory_order_relaxed);
   }
   wake_worker(m_activity.note());
@@ -462,13 +463,13 @@ Status ContainerSetImplementation::replay(const AllocationDelta& delta) {
 }
 
 Status ContainerSetImplementation::finish_recovery() {
-  if (!m_options.forget_quarantine) {
+  if (!mutated(Mutation::quarantine_forgotten)) {
     for (const SlotAddress& slot : m_quarantine.slots()) {
       m_containers[slot.size_class]->quarantine(slot.index);
     }
   }
   for (auto& container : m_containers) {
-    VTKV_RETURN_IF_ERROR(container->finish_recovery(m_options.punch_at_once || m_options.punch_fragments_at_once));
+    VTKV_RETURN_IF_ERROR(container->finish_recovery());
   }
   if (!m_options.maintenance) {
     return {};

@@ -45,13 +45,6 @@ struct ContainerOptions {
   bool read_only = false;  // recovery makes nothing that is missing, and gives back nothing
   // When maintenance begins to fail, fails in another way, and when that is over. Called on its thread.
   std::function<void(const vtkv::BackgroundError&)> on_background_error;
-  // Test builds only: break a safety rule on purpose and see that the tests notice.
-  bool skip_reuse_horizon = false;  // reuse at once
-  bool punch_at_once = false;       // while a durable page still says primed
-  bool punch_fragments_at_once = false;  // the same, of fragments of chunks only
-  bool trust_failed_punch = false;  // what a punch was tried on is as primed as before
-  bool forget_quarantine = false;   // hand bad slots out again
-  bool promise_blindly = false;     // room that is not there
 };
 
 // One slot of a reservation. `bytes` is a multiple of kBlockBytes, at most the slot's size.

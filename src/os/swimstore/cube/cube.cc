@@ -10,9 +10,11 @@
 #include "swimstore/format/split_slot.h"
 #include "vtkv/env/read_only_env.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 
 namespace swimstore {
 
+using vtkv::Mutation;
 using vtkv::SequenceNumber;
 using vtkv::Status;
 
@@ -92,6 +94,7 @@ CubeImplementation::CubeImplementation(vtkv::Env* env, std::string directory, co
       m_options(options) {
   m_options.containers.maintenance &= !read_only;
   m_options.containers.read_only = read_only;
+  m_options.database.single_flush |= mutated(Mutation::single_flush_everywhere);
 }
 
 CubeImplementation::~CubeImplementation() {
@@ -120,7 +123,7 @@ Status CubeImplementation::open() {
   options.make_room = [this] { return m_containers->make_room(); };
   const auto open_database = m_read_only_env ? vtkv::DB::open_read_only : vtkv::DB::open;
   VTKV_RETURN_IF_ERROR(open_database(m_env, m_directory, options, &m_database));
-  if (!m_options.keep_damage_marks) {
+  if (!mutated(Mutation::damage_mark_kept)) {
     m_damage.keep_only([this](const SlotBlocks& blocks) { return m_containers->is_owned(blocks); });
   }
   if (m_read_only_env) {

@@ -24,8 +24,6 @@ namespace swimstore {
 struct CubeOptions {
   vtkv::Options database;
   ContainerOptions containers;
-  // Test builds only: break a safety rule on purpose and see that the tests notice.
-  bool keep_damage_marks = false;  // of what recovery finds that nobody owns
 };
 
 // One transaction on its way through a cube. The store derives from it; the cube fills in the rest.

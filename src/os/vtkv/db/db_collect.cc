@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "vtkv/db/db_impl.h"
+#include "vtkv/util/mutations.h"
 #include "vtkv/wal/write_buffer.h"
 
 namespace vtkv {
@@ -67,7 +68,7 @@ Status DbImpl::gc_relocate(const Relocation* first, size_t count, SequenceNumber
       return Status::busy("a memtable was flushed meanwhile");
     }
     for (const Relocation* value = first; value < first + count; ++value) {
-      const bool newer = !m_options.mutations.relocation_wins &&
+      const bool newer = !mutated(Mutation::relocation_wins) &&
                          std::any_of(state->memtables.begin(), state->memtables.end(),
                                      [&](const auto& memtable) { return memtable->touches(value->key, checked); });
       if (!newer) {

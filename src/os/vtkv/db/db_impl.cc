@@ -6,6 +6,7 @@
 #include "vtkv/db/own_submission.h"
 #include "vtkv/iter/db_iterator.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 
 namespace vtkv {
 
@@ -310,7 +311,7 @@ NextStep DbImpl::flush_step() {
   }
   LogPosition position;
   const bool formed = m_pipeline->flush_point_position(closed.last_sequence, &position);
-  if (m_options.mutations.flush_memtable_early) {
+  if (mutated(Mutation::memtable_flushed_early)) {
     return formed ? flush_one(closed, position) : NextStep::later(std::chrono::microseconds(10));
   }
   // The tree must never hold what a crash could take back: a memtable is flushed when all of it is at or below
@@ -329,7 +330,7 @@ NextStep DbImpl::flush_one(const Closed& closed, const LogPosition& position) {
   m_errors.note(kFlushWork, status);
   m_written = closed;
   // The mutation's window, held open: so few histories would meet it that one would wait long for it.
-  return m_options.mutations.look_behind_memtable ? NextStep::later(kHeldOpen) : NextStep::now();
+  return mutated(Mutation::candidate_looked_up_behind_memtable) ? NextStep::later(kHeldOpen) : NextStep::now();
 }
 
 NextStep DbImpl::flush_failed(const Status& status) {
@@ -381,7 +382,7 @@ void DbImpl::tell_checkpoint() {
   if (oldest.sequence > m_told_checkpoint) {
     m_told_checkpoint = oldest.sequence;
     Release release{oldest.epoch, {}};
-    if (m_options.value_separation_bytes > 0 && !m_options.mutations.recycle_read_segments) {
+    if (m_options.value_separation_bytes > 0 && !mutated(Mutation::read_segment_recycled)) {
       release.reader_epoch = gc_start_reader_epoch();
     }
     m_releases.push_back(release);

@@ -13,6 +13,7 @@
 #include "vtkv/mem/memtable_inserter.h"
 #include "vtkv/table/salvaged.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 #include "vtkv/wal/log_recovery.h"
 
 namespace vtkv {
@@ -239,7 +240,6 @@ void DbImpl::end_reading(const LogRecovery& recovery) {
 Status DbImpl::load_participant() {
   auto state = std::make_shared<ReadState>();
   state->version = m_tree->current();
-  state->order = EntryOrder(!m_options.mutations.drop_tie_by_source);
   if (!m_options.participant) {
     return Status();
   }
@@ -251,14 +251,23 @@ Status DbImpl::load_participant() {
 
 namespace {
 
+// What a submission puts in, but for what a mutation loses: there is nothing to notice when the submission loses it,
+// too.
+class ReplayInserter final : public MemTableInserter {
+ public:
+  using MemTableInserter::MemTableInserter;
+  void remove_range(std::string_view begin, std::string_view end) override {
+    mutated(Mutation::range_delete_lost) ? pass_over() : MemTableInserter::remove_range(begin, end);
+  }
+};
+
 class Replay final : public BatchVisitor {
  public:
   Replay(MemTable* memtable, const Options& options) : m_memtable(memtable), m_options(options) {}
 
   Status batch(SequenceNumber first, uint32_t sequence_count, std::string_view encoded,
                const LogAddress& address) override {
-    MemTableInserter inserter(m_memtable, first, encoded, m_options.value_separation_bytes, nullptr, 0,
-                              m_options.mutations.lose_range_deletes);
+    ReplayInserter inserter(m_memtable, first, encoded, m_options.value_separation_bytes);
     VTKV_RETURN_IF_ERROR(WriteBatch::iterate(encoded, inserter));
     if (inserter.address()) {
       *inserter.address() = address;
@@ -315,7 +324,7 @@ Status DbImpl::end_recovery(const LogRecovery& recovery, LogPosition* position) 
   m_pool->use_epochs_above(recovery.greatest_epoch());
   m_pool->release_before(m_tree->oldest_log_position().epoch, m_tree->listed_epochs());
   *position = recovery.recovered_end();
-  if (m_options.mutations.skip_recovery_record) {
+  if (mutated(Mutation::no_recovery_record)) {
     return m_pool->remove_half_made();
   }
   LogWriter writer(m_env, m_pool.get(), m_tree->uuid());
@@ -336,13 +345,12 @@ void DbImpl::install_first_state() {
   auto state = std::make_shared<ReadState>();
   state->memtables.push_back(m_active);
   state->version = m_tree->current();
-  state->order = EntryOrder(!m_options.mutations.drop_tie_by_source);
   MutexLock lock(m_state_lock);
   m_state = std::move(state);
 }
 
 void DbImpl::start_workers(const LogPosition& position) {
-  const SequenceNumber horizon = m_options.mutations.skip_recovery_record ? position.sequence : position.sequence - 1;
+  const SequenceNumber horizon = mutated(Mutation::no_recovery_record) ? position.sequence : position.sequence - 1;
   m_pipeline = std::make_unique<CommitPipeline>(m_env, m_options, m_pool.get(), m_tree->uuid(), position, horizon,
                                                 static_cast<CommitObserver*>(this));
   bool is_full = false;

@@ -7,6 +7,7 @@
 #include "vtkv/gc/value_collector.h"
 #include "vtkv/util/crc32c.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 #include "vtkv/wal/log_sweep.h"
 #include "vtkv/wal/write_buffer.h"
 
@@ -318,7 +319,7 @@ Status ValueGc::check_slice() {
   const bool hides = std::any_of(state->memtables.begin(), state->memtables.end(), [this](const auto& memtable) {
     return !memtable->empty() && memtable->last_sequence() <= m_flushed;
   });
-  if (hides && !m_options.mutations.look_behind_memtable) {
+  if (hides && !mutated(Mutation::candidate_looked_up_behind_memtable)) {
     return Status::busy("a memtable that was flushed is still being read");
   }
   const std::unique_ptr<AscendingLookups> lookups = state->version->ascending_lookups();
@@ -455,7 +456,8 @@ Status ValueGc::free_pending(bool* did) {
   ask_for_checkpoint(checkpoint);
   std::vector<PendingFree*> ready;
   for (PendingFree& pending : m_pending_free) {
-    const bool safe = m_options.mutations.recycle_early || (pending.gc_seq <= checkpoint && pending.gc_seq <= snapshot);
+    const bool safe =
+        mutated(Mutation::segment_recycled_early) || (pending.gc_seq <= checkpoint && pending.gc_seq <= snapshot);
     if (!pending.in_reader_epoch && safe) {
       ready.push_back(&pending);
     }

@@ -11,6 +11,7 @@
 #include "vtkv/tree/overwrite_sample.h"
 #include "vtkv/util/hash.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 
 namespace vtkv {
 
@@ -222,8 +223,8 @@ Status Tree::write_run(const MemTable& memtable, const std::vector<SequenceNumbe
     }
   }
   m_overwritten_share.store(sample ? sample->overwritten_share() : 0, std::memory_order_relaxed);
-  auto tombstones = m_options.mutations.lose_range_deletes ? std::make_shared<RangeTombstones>()
-                                                           : compaction_iterator.tombstones_left();
+  auto tombstones = mutated(Mutation::range_delete_lost) ? std::make_shared<RangeTombstones>()
+                                                         : compaction_iterator.tombstones_left();
   VTKV_RETURN_IF_ERROR(older.status());
   return writer.finish(std::move(tombstones), run);
 }
@@ -268,7 +269,6 @@ Status Tree::flush(const MemTable& memtable, const LogPosition& position,
 StitchPolicy Tree::stitch_policy() const {
   StitchPolicy policy;
   policy.bytes_min = m_stitch_threshold_bytes.load();
-  policy.order = EntryOrder(!m_options.mutations.drop_tie_by_source);
   return policy;
 }
 

@@ -4,6 +4,7 @@
 
 #include "vtkv/tree/tree.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 
 namespace vtkv {
 
@@ -21,7 +22,7 @@ Status Tree::fail(Status status) {
 }
 
 Status Tree::checkpoint_failed(const Runs& runs, Status status, bool final) {
-  if (!m_options.mutations.free_doubtful_runs) {
+  if (!mutated(Mutation::doubtful_run_freed)) {
     MutexLock lock(m_lock);
     if (m_doubtful.empty() || m_doubtful.back() != runs) {
       m_doubtful.push_back(runs);
@@ -92,7 +93,7 @@ Status Tree::flushed_run(const MemTable& memtable, const std::vector<SequenceNum
 // --- compactions -------------------------------------------------------------------------------------------
 
 SnapshotSource Tree::listed(const SnapshotSource& snapshots) const {
-  return m_options.mutations.list_snapshots_early ? SnapshotSource(snapshots()) : snapshots;
+  return mutated(Mutation::snapshots_listed_early) ? SnapshotSource(snapshots()) : snapshots;
 }
 
 void Tree::give_up(const Claim& claimed, const Status& status) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 #include "vtkv/wal/commit_group.h"
 #include "vtkv/wal/commit_pipeline.h"
 
@@ -100,7 +101,7 @@ bool CommitPipeline::start_flush(IoQueue& io) {
     waiters += m_groups[count]->waiters;
   }
   if (count == 0) {
-    return m_options.mutations.durable_per_group && flush_out_of_order();
+    return mutated(Mutation::watermark_per_group) && flush_out_of_order();
   }
   collect_sync_files(count);
   if (waiters > 0) {
@@ -110,10 +111,10 @@ bool CommitPipeline::start_flush(IoQueue& io) {
   m_pacer.flush_began(m_env->now_us());
   m_flush_is_slow = std::any_of(m_groups.begin(), m_groups.begin() + static_cast<ptrdiff_t>(count),
                                 [](const auto& group) { return !group->sync_files.empty(); });
-  if (m_options.mutations.acknowledge_before_flush) {
+  if (mutated(Mutation::acknowledged_before_flush)) {
     acknowledge(0, submissions);
   }
-  if (m_options.mutations.skip_flush) {
+  if (mutated(Mutation::flush_removed)) {
     finish_flush();
     return true;
   }
@@ -166,15 +167,15 @@ void CommitPipeline::collect_sync_files(size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const Group& group = *m_groups[i];
     std::for_each(group.sync_files.begin(), group.sync_files.end(), add);
-    const bool primed = group.record.segment->primed.load() || m_options.mutations.trust_unprimed;
+    const bool primed = group.record.segment->primed.load() || mutated(Mutation::unprimed_segment_not_synced);
     if (!m_options.single_flush || !primed) {
       add(group.record.segment->file.get());
     }
   }
   // One sync of any file reaches the device and covers what was written to primed segments.
   if (m_sync_scratch.empty()) {
-    const LogSegment* any =
-        m_options.mutations.trust_unprimed ? m_pool->segments().front() : m_groups[count - 1]->record.segment;
+    const LogSegment* any = mutated(Mutation::unprimed_segment_not_synced) ? m_pool->segments().front()
+                                                                           : m_groups[count - 1]->record.segment;
     add(any->file.get());
   }
 }
@@ -200,7 +201,7 @@ void CommitPipeline::finish_flush() {
     m_groups.pop_front();
     submissions += group->submissions;
     waiters += group->waiters;
-    if (!group->continues || m_options.mutations.durable_inside_batch) {
+    if (!group->continues || mutated(Mutation::durable_inside_batch)) {
       advance_durable(group->record.position.sequence);
     }
     raise_horizon(group->record.durable_seq);

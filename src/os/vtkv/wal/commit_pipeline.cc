@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 #include "vtkv/wal/commit_group.h"
 
 namespace vtkv {
@@ -87,20 +88,20 @@ bool CommitPipeline::append(std::string_view encoded, uint32_t sequence_count, S
 }
 
 SequenceNumber CommitPipeline::reuse_horizon() const {
-  return m_options.mutations.reuse_immediately ? m_enqueued.load() : m_horizon.load();
+  return mutated(Mutation::slot_reused_at_once) ? m_enqueued.load() : m_horizon.load();
 }
 
 // It never moves back. (Where a mutation moves it over a later group first, the earlier ones change nothing.)
 void CommitPipeline::advance_durable(SequenceNumber to) {
   const SequenceNumber before = m_durable.load();
-  VTKV_ASSERT(to >= before || m_options.mutations.durable_per_group);
+  VTKV_ASSERT(to >= before || mutated(Mutation::watermark_per_group));
   VTKV_ASSERT(to <= m_enqueued.load());
   m_durable.store(std::max(before, to));
 }
 
 bool CommitPipeline::raise_horizon(SequenceNumber horizon) {
-  VTKV_ASSERT(horizon <= m_durable.load() || m_options.mutations.flush_memtable_early ||
-              m_options.mutations.watermark_ahead_of_flush);
+  VTKV_ASSERT(horizon <= m_durable.load() || mutated(Mutation::memtable_flushed_early) ||
+              mutated(Mutation::watermark_ahead_of_flush));
   SequenceNumber before = m_horizon.load();
   while (before < horizon) {
     if (m_horizon.compare_exchange_weak(before, horizon)) {
@@ -332,7 +333,7 @@ bool CommitPipeline::may_form(std::chrono::microseconds* wait) {
   const bool heavy = m_ungrouped_bytes >= kHeavyBytes;
   const size_t unflushed = m_groups.size() - m_flushing_groups;
   const size_t unflushed_max =
-      (heavy ? kMaxUnflushedHeavy : kMaxUnflushedGroups) + (m_options.mutations.durable_per_group ? 1 : 0);
+      (heavy ? kMaxUnflushedHeavy : kMaxUnflushedGroups) + (mutated(Mutation::watermark_per_group) ? 1 : 0);
   if (m_ungrouped == 0 || m_log_writes >= (heavy ? kMaxLogWritesHeavy : 1) || unflushed >= unflushed_max) {
     return false;
   }
@@ -397,7 +398,7 @@ bool CommitPipeline::form_record(IoQueue& io) {
 
   const size_t first = m_dequeued.size() - m_ungrouped;
   SequenceNumber durable_seq = m_durable.load();
-  if (m_options.mutations.watermark_ahead_of_flush && first > 0) {
+  if (mutated(Mutation::watermark_ahead_of_flush) && first > 0) {
     durable_seq = m_dequeued[first - 1].last_sequence;
   }
   group.submissions = count;
