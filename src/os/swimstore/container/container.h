@@ -7,7 +7,6 @@
 // Threads: all methods may be called from any thread.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <deque>
 #include <map>
@@ -239,7 +238,5 @@ class Container {
   std::atomic<bool> m_knows_holes{false};
   const std::unique_ptr<vtkv::File> m_file;
 };
-
-using ContainerArray = std::array<std::unique_ptr<Container>, kSizeClasses>;
 
 }  // namespace swimstore
