@@ -65,6 +65,10 @@ swim_name_corpus(src/os/vtkv/testing/fuzz/kv_fuzz_corpus_test.cc)
 target_link_libraries(vtkv_tests PRIVATE swim_flags vtkv_bench_library vtkv_testing
   GTest::gmock GTest::gtest GTest::gtest_main)
 swim_add_tests(vtkv_tests)
+# A build in which no rule can be broken: what tells it apart, and one that asks.
+add_test(NAME vtkv_without_mutations COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only
+  -I${CMAKE_SOURCE_DIR}/src/os vtkv/testing/mutations.cc vtkv/wal/log_sweep.cc
+  WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/src/os)
 
 add_test(NAME vtkv_bench_test
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/vtkv_bench_test.py $<TARGET_FILE:vtkv_bench>)

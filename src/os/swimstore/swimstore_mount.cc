@@ -9,7 +9,6 @@
 #include "common/debug.h"
 #include "global/global_context.h"
 #include "log/Log.h"
-#include "swimstore/cube/read_only_cube.h"
 #include "swimstore/directory/store_directory.h"
 #include "swimstore/ops/background_alert.h"
 #include "swimstore/ops/last_words.h"
@@ -272,7 +271,7 @@ Status SwimStore::open(Purpose purpose) {
     opened = swimstore::Cube::open(m_env, directory.cube_path(0), options, &cube);
   }
   if (purpose == Purpose::check && opened.code() == Status::Code::unsupported) {
-    opened = swimstore::open_cube_read_only(m_env, directory.cube_path(0), options, &cube);
+    opened = swimstore::Cube::open_read_only(m_env, directory.cube_path(0), options, &cube);
     read_only = true;
   }
   VTKV_RETURN_IF_ERROR(opened);

@@ -128,33 +128,6 @@ struct Options {
   // again; false: there is no more, and the database stops. Called by workers, also while the database is opened; must
   // not use the database.
   std::function<bool()> make_room;
-
-  // Test builds only: break a safety rule on purpose and see that the tests notice.
-  struct Mutations {
-    bool skip_flush = false;
-    bool trust_unprimed = false;  // one sync for all, also where log segments are not primed
-    bool acknowledge_before_flush = false;
-    bool reuse_immediately = false;
-    bool skip_body_crc = false;
-    bool skip_external_check = false;
-    bool skip_recovery_record = false;
-    bool skip_previous_checksum = false;
-    bool trust_tail_record = false;
-    bool next_segment_by_epoch = false;
-    bool watermark_ahead_of_flush = false;
-    bool durable_per_group = false;
-    bool flush_memtable_early = false;
-    bool lose_range_deletes = false;
-    bool recycle_early = false;  // collected segments, before the checkpoint above their values' new addresses
-    bool look_behind_memtable = false;  // for a GC candidate's pointers, while a flushed memtable still hides them
-    bool drop_tie_by_source = false;  // of one version in several sources, whichever comes first counts
-    bool durable_inside_batch = false;  // durable_seq moves over the first fragments of a batch
-    bool keep_half_batches = false;  // recovery ends the log between two fragments of a batch
-    bool recycle_read_segments = false;  // while a reader may be led into them by a memtable
-    bool list_snapshots_early = false;  // before a compaction claims its runs
-    bool free_doubtful_runs = false;  // which a checkpoint names that failed and may be on disk
-    bool relocation_wins = false;  // over a put that came after the value was found alive
-  } mutations;
 };
 
 }  // namespace vtkv

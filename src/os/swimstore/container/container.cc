@@ -6,9 +6,11 @@
 
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 
 namespace swimstore {
 
+using vtkv::Mutation;
 using vtkv::MutexLock;
 using vtkv::SequenceNumber;
 using vtkv::Status;
@@ -260,7 +262,7 @@ void Container::end_free(const SlotBlocks& blocks) {
   m_being_freed.erase(first_in_container(blocks));
 }
 
-uint64_t Container::apply_freed(SequenceNumber sequence, const SlotBlocks& blocks, bool reuse_at_once) {
+uint64_t Container::apply_freed(SequenceNumber sequence, const SlotBlocks& blocks) {
   FreeChange change(*this);
   const uint64_t slot = blocks.slot.whole().index;
   bool splits = false;
@@ -268,20 +270,20 @@ uint64_t Container::apply_freed(SequenceNumber sequence, const SlotBlocks& block
   VTKV_ASSERT(status.ok());
   m_being_freed.erase(first_in_container(blocks));
   if (!m_split.contains(slot)) {
-    wait(sequence, slot, 0, 0, reuse_at_once);
+    wait(sequence, slot, 0, 0);
     return 1;
   }
   const uint32_t never_written = splits ? slot_blocks(m_size_class) - blocks.written : 0;
   if (never_written > 0) {
-    wait(sequence, slot, blocks.written, never_written, reuse_at_once);
+    wait(sequence, slot, blocks.written, never_written);
   }
-  wait(sequence, slot, blocks.first_block(), blocks.count, reuse_at_once);
+  wait(sequence, slot, blocks.first_block(), blocks.count);
   return never_written > 0 ? 2 : 1;
 }
 
-void Container::wait(SequenceNumber sequence, uint64_t slot, uint32_t first, uint32_t count, bool reuse_at_once) {
+void Container::wait(SequenceNumber sequence, uint64_t slot, uint32_t first, uint32_t count) {
   const Waiting freed{sequence, slot, first, count};
-  if (reuse_at_once) {
+  if (mutated(Mutation::slot_reused_at_once)) {
     make_free(freed);
     return;
   }
@@ -385,7 +387,7 @@ Status Container::replay(const SlotBlocks& blocks, bool owned) {
   return {};
 }
 
-Status Container::finish_recovery(bool trust_pages) {
+Status Container::finish_recovery() {
   std::vector<vtkv::FileRange> holes;
   uint64_t size = 0;
   VTKV_RETURN_IF_ERROR(m_file->size(&size));
@@ -401,7 +403,7 @@ Status Container::finish_recovery(bool trust_pages) {
     holes.push_back({size, m_slots.slots() * slot_bytes(m_size_class) - size});  // a chunk that a crash cut short
   }
   for (const vtkv::FileRange& hole : holes) {
-    make_hole(hole.offset / kBlockBytes, (hole.offset + hole.length + kBlockBytes - 1) / kBlockBytes, trust_pages);
+    make_hole(hole.offset / kBlockBytes, (hole.offset + hole.length + kBlockBytes - 1) / kBlockBytes);
   }
   note_fragments();
   m_used = m_slots.owned() > 0;

@@ -7,7 +7,6 @@
 // Threads: all methods may be called from any thread.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <deque>
 #include <map>
@@ -66,7 +65,7 @@ class Container {
   bool begin_free(const SlotBlocks& blocks);
   void end_free(const SlotBlocks& blocks);
   // Returns how much more waits, in units of set_reuse_horizon()'s.
-  uint64_t apply_freed(vtkv::SequenceNumber sequence, const SlotBlocks& blocks, bool reuse_at_once);
+  uint64_t apply_freed(vtkv::SequenceNumber sequence, const SlotBlocks& blocks);
   // How much ends to wait.
   uint64_t set_reuse_horizon(vtkv::SequenceNumber horizon);
   void set_primed(uint64_t slot);
@@ -77,8 +76,8 @@ class Container {
   vtkv::Status load(const SplitSlotRecord& record);  // after the pages
   vtkv::Status replay(const SlotBlocks& blocks, bool owned);
   // Asks the host which free blocks have no space; none of these is primed, whatever the pages say, which would be a
-  // broken rule. `trust_pages`: unless it does (a test's mutation, that breaks it).
-  vtkv::Status finish_recovery(bool trust_pages);
+  // broken rule.
+  vtkv::Status finish_recovery();
   // Gives space again to what is owned and has none: after a crash a write may be there and the growth before it not,
   // and a copy may leave zeros out. At most *room_bytes, from which it takes what it gave. What gets none becomes a
   // hole when it is free.
@@ -92,19 +91,17 @@ class Container {
   // done when another thread made slots available meanwhile.
   vtkv::Status grow(bool only_when_empty);
   // Gives back what is withheld and no punch was tried on, one chunk or fragment; false when there is none.
-  // `also_tried`: any (a test's mutation).
-  bool cancel_punch(bool also_tried);
+  bool cancel_punch();
   // Writes zeros to at most `bytes` of unprimed slots; *bytes_done 0: there are none. What was written counts once
   // sync_primed() returned. Code::busy: some of them cannot be written and went into the quarantine; try again.
   vtkv::Status prime(uint64_t bytes, Quarantine& quarantine, uint64_t* bytes_done);
   vtkv::Status sync_primed();
   uint64_t priming_bytes() const;
   // Withholds a wholly free chunk, the last one first; false when there is none. `durable`: as in punch().
-  // `punch_at_once`: without waiting for a checkpoint (a test's mutation).
-  bool withhold_one(vtkv::SequenceNumber durable, bool punch_at_once);
+  bool withhold_one(vtkv::SequenceNumber durable);
   // Withholds a free fragment of 2^size_class blocks, of a chunk or of a slot that is split; *withheld: its bytes, 0
   // when none was found. True: there is more to look at, for the next call. With another size it begins anew.
-  bool withhold_fragment(unsigned size_class, vtkv::SequenceNumber durable, bool punch_at_once, uint64_t* withheld);
+  bool withhold_fragment(unsigned size_class, vtkv::SequenceNumber durable, uint64_t* withheld);
   // The host can tell where it has no space: only then a later open knows of holes.
   bool knows_holes() const { return m_knows_holes; }
   // Punches what is durably unprimed, at most `limit` chunks and as many of their fragments as take about as long.
@@ -181,9 +178,8 @@ class Container {
   std::vector<Range> due_punches(vtkv::SequenceNumber durable, uint64_t limit) EXCLUDES(m_lock);
   // What is withheld has no space any more, and no punch of it waits.
   void dropped(const Range& range) REQUIRES(m_lock);
-  void withhold(const Range& range, bool was_primed, vtkv::SequenceNumber durable, bool punch_at_once) REQUIRES(m_lock);
-  void withhold_run(uint64_t slots, vtkv::SequenceNumber durable, bool punch_at_once, uint64_t* withheld)
-      REQUIRES(m_lock);
+  void withhold(const Range& range, bool was_primed, vtkv::SequenceNumber durable) REQUIRES(m_lock);
+  void withhold_run(uint64_t slots, vtkv::SequenceNumber durable, uint64_t* withheld) REQUIRES(m_lock);
   bool clear_primed(uint64_t slot) REQUIRES(m_lock);
   // The blocks of a fragment become free again, unprimed.
   void give_back(const Range& range) REQUIRES(m_lock);
@@ -193,7 +189,7 @@ class Container {
   bool overlaps(const Range& range, uint64_t slot) const;
   std::vector<Range> holes_of(uint64_t slot) const REQUIRES(m_lock);
   // What the host says has no space, of what is free, is a hole; of what is owned it goes to m_owned_holes.
-  void make_hole(uint64_t first, uint64_t end, bool trust_pages) REQUIRES(m_lock);
+  void make_hole(uint64_t first, uint64_t end) REQUIRES(m_lock);
   void add_hole(uint64_t first, uint64_t count) REQUIRES(m_lock);
   // What is owned and has no space, neighbours in one.
   std::vector<Range> owned_holes() const REQUIRES(m_lock);
@@ -203,8 +199,7 @@ class Container {
   vtkv::Status set_owned(const SlotBlocks& blocks, bool owned, bool* splits) REQUIRES(m_lock);
   vtkv::Status set_blocks_owned(uint64_t slot, const SlotBlocks& blocks, bool owned) REQUIRES(m_lock);
   bool owns(const SlotBlocks& blocks) const REQUIRES(m_lock);
-  void wait(vtkv::SequenceNumber sequence, uint64_t slot, uint32_t first, uint32_t count, bool reuse_at_once)
-      REQUIRES(m_lock);
+  void wait(vtkv::SequenceNumber sequence, uint64_t slot, uint32_t first, uint32_t count) REQUIRES(m_lock);
   void make_free(const Waiting& freed) REQUIRES(m_lock);
   bool take_fragment_locked(unsigned size_class, AllocatedSlot* slot) REQUIRES(m_lock);
   void claim_blocks(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) REQUIRES(m_lock);
@@ -243,7 +238,5 @@ class Container {
   std::atomic<bool> m_knows_holes{false};
   const std::unique_ptr<vtkv::File> m_file;
 };
-
-using ContainerArray = std::array<std::unique_ptr<Container>, kSizeClasses>;
 
 }  // namespace swimstore

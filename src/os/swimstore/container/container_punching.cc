@@ -5,9 +5,11 @@
 #include <algorithm>
 
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 
 namespace swimstore {
 
+using vtkv::Mutation;
 using vtkv::MutexLock;
 using vtkv::SequenceNumber;
 using vtkv::Status;
@@ -120,26 +122,27 @@ std::vector<Container::Punch>::iterator Container::find_punch(const Range& range
 
 // What was primed before the store was opened, or before a fragment of it was withheld, and is no more, the older
 // copy of the manifest may still call so.
-void Container::withhold(const Range& range, bool was_primed, SequenceNumber durable, bool punch_at_once) {
+void Container::withhold(const Range& range, bool was_primed, SequenceNumber durable) {
   Punch punch;
   punch.range = range;
   const bool checkpointed = m_first_collected && *m_first_collected <= durable;
-  punch.needs_checkpoint = (was_primed || !checkpointed) && !punch_at_once;
+  punch.needs_checkpoint = (was_primed || !checkpointed) && !mutated(Mutation::slot_punched_early) &&
+                           (range.is_chunk || !mutated(Mutation::fragment_punched_early));
   m_punches.push_back(punch);
 }
 
-bool Container::withhold_one(SequenceNumber durable, bool punch_at_once) {
+bool Container::withhold_one(SequenceNumber durable) {
   FreeChange change(*this);
   const uint64_t chunk = m_slots.find_whole_free_from_end(m_slots.chunks());
   if (chunk == SlotAllocator::npos) {
     return false;
   }
   const bool was_primed = m_slots.withhold(chunk);
-  withhold(chunk_range(chunk), was_primed, durable, punch_at_once);
+  withhold(chunk_range(chunk), was_primed, durable);
   return true;
 }
 
-bool Container::withhold_fragment(unsigned size_class, SequenceNumber durable, bool punch_at_once, uint64_t* withheld) {
+bool Container::withhold_fragment(unsigned size_class, SequenceNumber durable, uint64_t* withheld) {
   *withheld = 0;
   FreeChange change(*this);
   if (size_class >= m_size_class) {
@@ -147,7 +150,7 @@ bool Container::withhold_fragment(unsigned size_class, SequenceNumber durable, b
       m_fragment_class = size_class;
       m_fragment_cursor = 0;
     }
-    withhold_run(uint64_t{1} << (size_class - m_size_class), durable, punch_at_once, withheld);
+    withhold_run(uint64_t{1} << (size_class - m_size_class), durable, withheld);
     const bool more = m_fragment_cursor != SlotAllocator::npos;
     m_fragment_cursor = more ? m_fragment_cursor : 0;
     return more;
@@ -156,14 +159,14 @@ bool Container::withhold_fragment(unsigned size_class, SequenceNumber durable, b
   uint32_t first = 0;
   if (m_split.take(size_class, slot_blocks(size_class), &slot, &first)) {
     const bool was_primed = clear_primed(slot);
-    withhold({slot * slot_blocks(m_size_class) + first, slot_blocks(size_class)}, was_primed, durable, punch_at_once);
+    withhold({slot * slot_blocks(m_size_class) + first, slot_blocks(size_class)}, was_primed, durable);
     *withheld = slot_bytes(size_class);
     note_fragments();
   }
   return m_split.fragments(size_class) > 0;
 }
 
-void Container::withhold_run(uint64_t slots, SequenceNumber durable, bool punch_at_once, uint64_t* withheld) {
+void Container::withhold_run(uint64_t slots, SequenceNumber durable, uint64_t* withheld) {
   if (slots > m_slots.chunk_slots()) {
     m_fragment_cursor = SlotAllocator::npos;
   }
@@ -177,7 +180,7 @@ void Container::withhold_run(uint64_t slots, SequenceNumber durable, bool punch_
     was_primed |= clear_primed(slot);
   }
   const uint64_t blocks = slot_blocks(m_size_class);
-  withhold({first * blocks, slots * blocks}, was_primed, durable, punch_at_once);
+  withhold({first * blocks, slots * blocks}, was_primed, durable);
   *withheld = slots * slot_bytes(m_size_class);
 }
 
@@ -192,12 +195,12 @@ bool Container::clear_primed(uint64_t slot) {
 
 // A punch that failed may have made holes, in which nothing is primed and for which the host may have no space: that
 // comes back through grow().
-bool Container::cancel_punch(bool also_tried) {
+bool Container::cancel_punch() {
   // Under the growth lock, so that no hole is being punched in what is given back.
   MutexLock growth(m_growth_lock);
   FreeChange change(*this);
   const auto punch = std::find_if(m_punches.rbegin(), m_punches.rend(),
-                                  [also_tried](const Punch& it) { return also_tried || !it.tried; });
+                                  [](const Punch& it) { return !it.tried || mutated(Mutation::failed_punch_trusted); });
   if (punch == m_punches.rend()) {
     return false;
   }
@@ -304,8 +307,15 @@ std::vector<Container::Range> Container::holes_of(uint64_t slot) const {
   return holes;
 }
 
+namespace {
+
+// Broken, these rules leave holes in what pages call primed: found here, they would do no harm.
+bool pages_are_trusted() { return mutated(Mutation::slot_punched_early) || mutated(Mutation::fragment_punched_early); }
+
+}  // namespace
+
 // What is owned may have holes, too, when somebody made them: a copy that leaves out zeros, or `fallocate -d`.
-void Container::make_hole(uint64_t first, uint64_t end, bool trust_pages) {
+void Container::make_hole(uint64_t first, uint64_t end) {
   const uint64_t blocks = slot_blocks(m_size_class);
   const uint64_t chunk_blocks = m_growth_bytes / kBlockBytes;
   end = std::min(end, m_slots.slots() * blocks);
@@ -314,7 +324,7 @@ void Container::make_hole(uint64_t first, uint64_t end, bool trust_pages) {
     const uint64_t behind = std::min((slot + 1) * blocks, end);
     if (!m_slots.is_backed(first / chunk_blocks)) {
       first = (first / chunk_blocks + 1) * chunk_blocks;
-    } else if (trust_pages && m_slots.is_primed(slot)) {
+    } else if (pages_are_trusted() && m_slots.is_primed(slot)) {
       first = behind;
     } else if (m_split.contains(slot)) {
       if (m_split.take_these(slot, static_cast<uint32_t>(first % blocks), 1)) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// tidy: long because the interface's many small calls are passed on here to those who carry them out.
 #include "swimstore/container/container_set.h"
 
 #include <algorithm>
@@ -15,12 +14,15 @@
 #include "swimstore/container/space_promises.h"
 #include "swimstore/container/space_reserve.h"
 #include "swimstore/format/container_header.h"
+#include "vtkv/env/background_errors.h"
 #include "vtkv/env/small_file.h"
 #include "vtkv/env/uuid.h"
+#include "vtkv/util/mutations.h"
 #include "vtkv/util/mutex.h"
 
 namespace swimstore {
 
+using vtkv::Mutation;
 using vtkv::MutexLock;
 using vtkv::NextStep;
 using vtkv::SequenceNumber;
@@ -93,105 +95,24 @@ Status read_header(vtkv::Env* env, const std::string& directory, ContainerHeader
   return ContainerHeader::decode(header_path(directory), bytes, header);
 }
 
-class ContainerSetImplementation final : public ContainerSet {
- public:
-  ContainerSetImplementation(vtkv::Env* env, std::string directory, const ContainerOptions& options)
-      : m_env(env),
-        m_directory(std::move(directory)),
-        m_options(options),
-        m_quarantine(env, m_directory),
-        m_errors(env, options.on_background_error) {}
-  ~ContainerSetImplementation() override { stop(); }
+}  // namespace
 
-  Status open_files();
+ContainerSet::ContainerSet(vtkv::Env* env, std::string directory, const ContainerOptions& options)
+    : m_env(env),
+      m_directory(std::move(directory)),
+      m_options(options),
+      m_reserve(std::make_unique<SpaceReserve>()),
+      m_quarantine(std::make_unique<Quarantine>(env, m_directory)),
+      m_errors(std::make_unique<vtkv::BackgroundErrors>(env, options.on_background_error)) {}
 
-  Status allocate(uint64_t bytes, std::vector<AllocatedSlot>* slots) override;
-  void abandon(const std::vector<AllocatedSlot>& slots) override;
-  bool promise(uint64_t bytes, Urgency urgency) override;
-  void give_back(uint64_t bytes) override { m_promises->give_back(bytes); }
-  void apply(SequenceNumber sequence, const AllocationDelta& delta) override;
-  void set_reuse_horizon(SequenceNumber horizon) override;
-  bool has_waiting() const override { return m_waiting.load(std::memory_order_relaxed) > 0; }
-  void mark_primed(const std::vector<SlotAddress>& slots) override;
-  vtkv::File* file(unsigned container) override { return m_containers[container]->file(); }
-  std::string note_failed_write(vtkv::File* file, uint64_t offset, const std::vector<iovec>& buffers) override;
-  std::vector<SlotAddress> quarantined() const override { return m_quarantine.slots(); }
-  bool make_room() override {
-    bool gave = false;
-    return m_reserve.give_slice(&gave).ok() && gave;
-  }
+ContainerSet::~ContainerSet() { stop(); }
 
-  Status begin_recovery() override;
-  Status load_page(std::string_view key, std::string_view value) override;
-  Status load_split_slot(std::string_view key, std::string_view value) override;
-  Status replay(const AllocationDelta& delta) override;
-  Status finish_recovery() override;
-  void collect_pages(SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) override;
-  void checkpoint_durable(SequenceNumber as_of) override;
-  void set_checkpoint_request(std::function<void()> request) override {
-    m_reclaimer->set_checkpoint_request(std::move(request));
-  }
-
-  bool is_owned(const SlotBlocks& blocks) const override {
-    return blocks.is_valid() && m_containers[blocks.slot.container()]->is_owned(blocks);
-  }
-  bool begin_free(const SlotBlocks& blocks) override {
-    return blocks.is_valid() && m_containers[blocks.slot.container()]->begin_free(blocks);
-  }
-  void end_free(const SlotBlocks& blocks) override { m_containers[blocks.slot.container()]->end_free(blocks); }
-  bool is_primed(SlotAddress slot) const override {
-    return slot.is_valid() && m_containers[slot.container()]->is_primed(slot.whole().index);
-  }
-  bool next_owned(unsigned container, uint64_t from, std::vector<SlotBlocks>* owned, bool* split) const override {
-    return m_containers[container]->next_owned(from, owned, split);
-  }
-  Status claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) override;
-  void stop() override;
-  Status sync_all() override;
-  ContainerStatistics statistics() const override;
-  std::vector<vtkv::BackgroundError> background_errors() const override { return m_errors.current(); }
-
- private:
-  // A fragment of a split slot, the smallest container's first.
-  bool take_fragment(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots);
-  // A fragment, or one slot of exactly this class: a free one, or a new one of a new chunk.
-  bool take(unsigned size_class, uint32_t bytes, bool may_grow, std::vector<AllocatedSlot>* slots);
-  // Slots of smaller classes, largest first, at most `limit` of them. All of `bytes` or nothing.
-  bool take_smaller(const WriteSlice& slice, size_t limit, bool may_grow, std::vector<AllocatedSlot>* slots);
-  bool take_elsewhere(const WriteSlice& slice, std::vector<AllocatedSlot>* slots);
-  // Splits a free slot of a larger class.
-  bool break_up_larger(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots);
-  // Whatever is free, in fragments however small, none larger than what it holds.
-  bool take_scraps(uint32_t bytes, std::vector<AllocatedSlot>* slots);
-  bool grow(Container& container);
-  void wake_worker(bool asleep) EXCLUDES(m_worker_lock);
-  NextStep maintenance_step();
-
-  vtkv::Env* const m_env;
-  const std::string m_directory;
-  // Set by open_files(), as what the pointers below point to.
-  ContainerOptions m_options;
-  ContainerArray m_containers;
-
-  SpaceReserve m_reserve;
-  Quarantine m_quarantine;
-  vtkv::BackgroundErrors m_errors;
-  std::unique_ptr<SpacePromises> m_promises;
-  std::unique_ptr<Primer> m_primer;
-  std::unique_ptr<Reclaimer> m_reclaimer;
-
-  std::atomic<uint64_t> m_waiting{0};
-  Activity m_activity;
-  vtkv::Mutex m_worker_lock;
-  std::unique_ptr<vtkv::Worker> m_worker GUARDED_BY(m_worker_lock);
-};
-
-Status ContainerSetImplementation::open_files() {
+Status ContainerSet::open_files() {
   ContainerHeader header;
   VTKV_RETURN_IF_ERROR(read_header(m_env, m_directory, &header));
   m_options.chunk_bytes = header.chunk_bytes;
-  VTKV_RETURN_IF_ERROR(m_quarantine.open(header.uuid));
-  VTKV_RETURN_IF_ERROR(m_reserve.open(m_env, m_directory, m_options.reserve_bytes));
+  VTKV_RETURN_IF_ERROR(m_quarantine->open(header.uuid));
+  VTKV_RETURN_IF_ERROR(m_reserve->open(m_env, m_directory, m_options.reserve_bytes));
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
   const uint64_t bytes_max =
@@ -202,16 +123,16 @@ Status ContainerSetImplementation::open_files() {
     m_containers[size_class] = std::make_unique<Container>(size_class, m_options.chunk_bytes, std::move(file));
     VTKV_RETURN_IF_ERROR(m_containers[size_class]->open(header.primed_slots[size_class], bytes_max));
   }
-  m_promises = std::make_unique<SpacePromises>(m_env, m_directory, m_options, m_reserve, m_containers);
-  m_primer = std::make_unique<Primer>(m_env, m_directory, m_options, m_reserve, *m_promises, m_containers, m_quarantine,
-                                      m_errors, host.single_flush);
-  m_reclaimer = std::make_unique<Reclaimer>(m_env, m_directory, m_options, m_reserve, *m_promises, m_containers);
+  m_promises = std::make_unique<SpacePromises>(m_env, m_directory, *m_reserve, m_containers);
+  m_primer = std::make_unique<Primer>(m_env, m_directory, m_options, *m_reserve, *m_promises, m_containers,
+                                      *m_quarantine, *m_errors, host.single_flush);
+  m_reclaimer = std::make_unique<Reclaimer>(m_env, m_directory, m_options, *m_reserve, *m_promises, m_containers);
   return {};
 }
 
 // ---- allocation
 
-Status ContainerSetImplementation::allocate(uint64_t bytes, std::vector<AllocatedSlot>* slots) {
+Status ContainerSet::allocate(uint64_t bytes, std::vector<AllocatedSlot>* slots) {
   if (bytes == 0) {
     return Status::invalid_argument("an allocation of 0 bytes");
   }
@@ -236,8 +157,7 @@ Status ContainerSetImplementation::allocate(uint64_t bytes, std::vector<Allocate
   return {};
 }
 
-bool ContainerSetImplementation::take(unsigned size_class, uint32_t bytes, bool may_grow,
-                                      std::vector<AllocatedSlot>* slots) {
+bool ContainerSet::take(unsigned size_class, uint32_t bytes, bool may_grow, std::vector<AllocatedSlot>* slots) {
   if (take_fragment(size_class, bytes, slots)) {
     return true;
   }
@@ -246,7 +166,7 @@ bool ContainerSetImplementation::take(unsigned size_class, uint32_t bytes, bool 
   slot.bytes = bytes;
   // Another thread may take what this one grew, so it is tried again while growing helps.
   while (!container.take(&slot)) {
-    if (!may_grow || (!container.cancel_punch(m_options.trust_failed_punch) && !grow(container))) {
+    if (!may_grow || (!container.cancel_punch() && !grow(container))) {
       return false;
     }
   }
@@ -254,7 +174,7 @@ bool ContainerSetImplementation::take(unsigned size_class, uint32_t bytes, bool 
   return true;
 }
 
-bool ContainerSetImplementation::take_fragment(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots) {
+bool ContainerSet::take_fragment(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots) {
   AllocatedSlot slot;
   slot.bytes = bytes;
   for (unsigned container = size_class + 1; container < kSizeClasses; container++) {
@@ -266,9 +186,9 @@ bool ContainerSetImplementation::take_fragment(unsigned size_class, uint32_t byt
   return false;
 }
 
-bool ContainerSetImplementation::grow(Container& container) {
+bool ContainerSet::grow(Container& container) {
   vtkv::FileSystemInfo host;
-  if (!m_env->file_system_info(m_directory, &host).ok() || m_reserve.growable_bytes(host) < container.growth_bytes()) {
+  if (!m_env->file_system_info(m_directory, &host).ok() || m_reserve->growable_bytes(host) < container.growth_bytes()) {
     return false;
   }
   const Status status = container.grow(true);
@@ -276,8 +196,8 @@ bool ContainerSetImplementation::grow(Container& container) {
   return status.ok();
 }
 
-bool ContainerSetImplementation::take_smaller(const WriteSlice& slice, size_t limit, bool may_grow,
-                                              std::vector<AllocatedSlot>* slots) {
+bool ContainerSet::take_smaller(const WriteSlice& slice, size_t limit, bool may_grow,
+                                std::vector<AllocatedSlot>* slots) {
   const size_t before = slots->size();
   uint32_t left = slice.bytes;
   for (unsigned size_class = slice.size_class; left > 0 && size_class-- > 0;) {
@@ -302,7 +222,7 @@ bool ContainerSetImplementation::take_smaller(const WriteSlice& slice, size_t li
 }
 
 // The class is exhausted and cannot grow. First what wastes little, then what still works.
-bool ContainerSetImplementation::take_elsewhere(const WriteSlice& slice, std::vector<AllocatedSlot>* slots) {
+bool ContainerSet::take_elsewhere(const WriteSlice& slice, std::vector<AllocatedSlot>* slots) {
   m_reclaimer->short_of_space();
   wake_worker(m_activity.note());
   if (take_smaller(slice, 4, false, slots)) {
@@ -312,14 +232,12 @@ bool ContainerSetImplementation::take_elsewhere(const WriteSlice& slice, std::ve
          take_smaller(slice, kSlotBytesMax / kBlockBytes, true, slots) || take_scraps(slice.bytes, slots);
 }
 
-bool ContainerSetImplementation::break_up_larger(unsigned size_class, uint32_t bytes,
-                                                 std::vector<AllocatedSlot>* slots) {
+bool ContainerSet::break_up_larger(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots) {
   AllocatedSlot slot;
   slot.bytes = bytes;
   for (unsigned larger = size_class + 1; larger < kSizeClasses; larger++) {
     Container& container = *m_containers[larger];
-    if (container.break_up(size_class, &slot) ||
-        (container.cancel_punch(m_options.trust_failed_punch) && container.break_up(size_class, &slot))) {
+    if (container.break_up(size_class, &slot) || (container.cancel_punch() && container.break_up(size_class, &slot))) {
       slots->push_back(slot);
       return true;
     }
@@ -327,7 +245,7 @@ bool ContainerSetImplementation::break_up_larger(unsigned size_class, uint32_t b
   return false;
 }
 
-bool ContainerSetImplementation::take_scraps(uint32_t bytes, std::vector<AllocatedSlot>* slots) {
+bool ContainerSet::take_scraps(uint32_t bytes, std::vector<AllocatedSlot>* slots) {
   const size_t before = slots->size();
   uint32_t left = bytes;
   unsigned size_class = kSizeClasses - 1;
@@ -351,7 +269,7 @@ bool ContainerSetImplementation::take_scraps(uint32_t bytes, std::vector<Allocat
   return left == 0;
 }
 
-bool ContainerSetImplementation::promise(uint64_t bytes, Urgency urgency) {
+bool ContainerSet::promise(uint64_t bytes, Urgency urgency) {
   if (m_promises->take(bytes, urgency)) {
     return true;
   }
@@ -360,13 +278,13 @@ bool ContainerSetImplementation::promise(uint64_t bytes, Urgency urgency) {
   return false;
 }
 
-void ContainerSetImplementation::abandon(const std::vector<AllocatedSlot>& slots) {
+void ContainerSet::abandon(const std::vector<AllocatedSlot>& slots) {
   for (const AllocatedSlot& slot : slots) {
     m_containers[slot.address.container()]->put_back(slot);
   }
 }
 
-Status ContainerSetImplementation::claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) {
+Status ContainerSet::claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) {
   if (!blocks.is_valid()) {
     return Status::invalid_argument("there is no slot of size class " + std::to_string(blocks.slot.size_class) +
                                     ", split " + std::to_string(blocks.slot.split_levels) + " times, of " +
@@ -375,23 +293,51 @@ Status ContainerSetImplementation::claim(const SlotBlocks& blocks, std::vector<S
   return m_containers[blocks.slot.container()]->claim(blocks, claimed);
 }
 
+bool ContainerSet::begin_free(const SlotBlocks& blocks) {
+  return blocks.is_valid() && m_containers[blocks.slot.container()]->begin_free(blocks);
+}
+
+void ContainerSet::end_free(const SlotBlocks& blocks) { m_containers[blocks.slot.container()]->end_free(blocks); }
+
+void ContainerSet::give_back(uint64_t bytes) { m_promises->give_back(bytes); }
+
+// ---- what there is
+
+vtkv::File* ContainerSet::file(unsigned container) { return m_containers[container]->file(); }
+
+std::vector<SlotAddress> ContainerSet::quarantined() const { return m_quarantine->slots(); }
+
+bool ContainerSet::is_owned(const SlotBlocks& blocks) const {
+  return blocks.is_valid() && m_containers[blocks.slot.container()]->is_owned(blocks);
+}
+
+bool ContainerSet::is_primed(SlotAddress slot) const {
+  return slot.is_valid() && m_containers[slot.container()]->is_primed(slot.whole().index);
+}
+
+bool ContainerSet::next_owned(unsigned container, uint64_t from, std::vector<SlotBlocks>* owned, bool* split) const {
+  return m_containers[container]->next_owned(from, owned, split);
+}
+
+std::vector<vtkv::BackgroundError> ContainerSet::background_errors() const { return m_errors->current(); }
+
 // ---- transactions
 
-void ContainerSetImplementation::apply(SequenceNumber sequence, const AllocationDelta& delta) {
+void ContainerSet::apply(SequenceNumber sequence, const AllocationDelta& delta) {
   for (const SlotBlocks& blocks : delta.allocated) {
     m_containers[blocks.slot.container()]->apply_allocated(blocks);
   }
   uint64_t waiting = 0;
   for (const SlotBlocks& blocks : delta.freed) {
-    waiting += m_containers[blocks.slot.container()]->apply_freed(sequence, blocks, m_options.skip_reuse_horizon);
+    waiting += m_containers[blocks.slot.container()]->apply_freed(sequence, blocks);
   }
-  if (waiting > 0 && !m_options.skip_reuse_horizon) {
+  if (waiting > 0 && !mutated(Mutation::slot_reused_at_once)) {
     m_waiting.fetch_add(waiting, std::memory_order_relaxed);
   }
   wake_worker(m_activity.note());
 }
 
-void ContainerSetImplementation::set_reuse_horizon(SequenceNumber horizon) {
+void ContainerSet::set_reuse_horizon(SequenceNumber horizon) {
   if (!has_waiting()) {
     return;
   }
@@ -400,26 +346,25 @@ void ContainerSetImplementation::set_reuse_horizon(SequenceNumber horizon) {
     released += container->set_reuse_horizon(horizon);
   }
   m_waiting.fetch_sub(released, std::memory_order_relaxed);
-  if (released > 0 && m_reserve.held_bytes() < m_reserve.target_bytes()) {
+  if (released > 0 && m_reserve->held_bytes() < m_reserve->target_bytes()) {
     wake_worker(m_activity.note());  // the host may get it back
   }
 }
 
-void ContainerSetImplementation::mark_primed(const std::vector<SlotAddress>& slots) {
+void ContainerSet::mark_primed(const std::vector<SlotAddress>& slots) {
   for (const SlotAddress& slot : slots) {
     m_containers[slot.size_class]->set_primed(slot.index);
   }
 }
 
-std::string ContainerSetImplementation::note_failed_write(vtkv::File* file, uint64_t offset,
-                                                          const std::vector<iovec>& buffers) {
+std::string ContainerSet::note_failed_write(vtkv::File* file, uint64_t offset, const std::vector<iovec>& buffers) {
   for (uint8_t size_class = 0; size_class < kSizeClasses; size_class++) {
     if (m_containers[size_class]->file() == file) {
       const std::vector<SlotAddress> bad = find_bad_slots(*file, size_class, offset, buffers);
       if (bad.empty()) {
         return "written again slot by slot, and none was refused: nothing is quarantined";
       }
-      const Status status = m_quarantine.add(bad);
+      const Status status = m_quarantine->add(bad);
       return to_string(bad, *file) + " " +
              (status.ok() ? "quarantined: not used again after the next start"
                           : "cannot be quarantined: " + std::string(status.message()));
@@ -428,30 +373,35 @@ std::string ContainerSetImplementation::note_failed_write(vtkv::File* file, uint
   return {};
 }
 
+bool ContainerSet::make_room() {
+  bool gave = false;
+  return m_reserve->give_slice(&gave).ok() && gave;
+}
+
 // ---- recovery and checkpoints
 
-Status ContainerSetImplementation::begin_recovery() {
+Status ContainerSet::begin_recovery() {
   if (m_options.read_only) {
     return {};
   }
   bool changed = false;
-  VTKV_RETURN_IF_ERROR(m_reserve.make_room(&changed));  // recovery may need what the host has lost since
-  return m_quarantine.make_missing();
+  VTKV_RETURN_IF_ERROR(m_reserve->make_room(&changed));  // recovery may need what the host has lost since
+  return m_quarantine->make_missing();
 }
 
-Status ContainerSetImplementation::load_page(std::string_view key, std::string_view value) {
+Status ContainerSet::load_page(std::string_view key, std::string_view value) {
   AllocationPage page;
   VTKV_RETURN_IF_ERROR(AllocationPage::decode(key, value, &page));
   return m_containers[page.size_class]->load(page);
 }
 
-Status ContainerSetImplementation::load_split_slot(std::string_view key, std::string_view value) {
+Status ContainerSet::load_split_slot(std::string_view key, std::string_view value) {
   SplitSlotRecord record;
   VTKV_RETURN_IF_ERROR(SplitSlotRecord::decode(key, value, &record));
   return m_containers[record.container]->load(record);
 }
 
-Status ContainerSetImplementation::replay(const AllocationDelta& delta) {
+Status ContainerSet::replay(const AllocationDelta& delta) {
   for (const SlotBlocks& blocks : delta.allocated) {
     VTKV_RETURN_IF_ERROR(m_containers[blocks.slot.container()]->replay(blocks, true));
   }
@@ -461,21 +411,21 @@ Status ContainerSetImplementation::replay(const AllocationDelta& delta) {
   return {};
 }
 
-Status ContainerSetImplementation::finish_recovery() {
-  if (!m_options.forget_quarantine) {
-    for (const SlotAddress& slot : m_quarantine.slots()) {
+Status ContainerSet::finish_recovery() {
+  if (!mutated(Mutation::quarantine_forgotten)) {
+    for (const SlotAddress& slot : m_quarantine->slots()) {
       m_containers[slot.size_class]->quarantine(slot.index);
     }
   }
   for (auto& container : m_containers) {
-    VTKV_RETURN_IF_ERROR(container->finish_recovery(m_options.punch_at_once || m_options.punch_fragments_at_once));
+    VTKV_RETURN_IF_ERROR(container->finish_recovery());
   }
   if (!m_options.maintenance) {
     return {};
   }
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
-  uint64_t room_bytes = m_reserve.growable_bytes(host);
+  uint64_t room_bytes = m_reserve->growable_bytes(host);
   for (auto& container : m_containers) {
     container->fill_owned(&room_bytes);
   }
@@ -487,18 +437,22 @@ Status ContainerSetImplementation::finish_recovery() {
   return {};
 }
 
-void ContainerSetImplementation::collect_pages(SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) {
+void ContainerSet::collect_pages(SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) {
   for (auto& container : m_containers) {
     container->collect_pages(as_of, entries);
   }
 }
 
-void ContainerSetImplementation::checkpoint_durable(SequenceNumber as_of) {
+void ContainerSet::checkpoint_durable(SequenceNumber as_of) {
   m_reclaimer->checkpoint_durable(as_of);
   wake_worker(m_activity.note());
 }
 
-void ContainerSetImplementation::stop() {
+void ContainerSet::set_checkpoint_request(std::function<void()> request) {
+  m_reclaimer->set_checkpoint_request(std::move(request));
+}
+
+void ContainerSet::stop() {
   std::unique_ptr<vtkv::Worker> worker;
   {
     MutexLock lock(m_worker_lock);
@@ -506,7 +460,7 @@ void ContainerSetImplementation::stop() {
   }
 }
 
-Status ContainerSetImplementation::sync_all() {
+Status ContainerSet::sync_all() {
   for (auto& container : m_containers) {
     VTKV_RETURN_IF_ERROR(container->file()->sync());
   }
@@ -515,7 +469,7 @@ Status ContainerSetImplementation::sync_all() {
 
 // ---- the worker
 
-void ContainerSetImplementation::wake_worker(bool asleep) {
+void ContainerSet::wake_worker(bool asleep) {
   if (!asleep) {
     return;
   }
@@ -525,18 +479,18 @@ void ContainerSetImplementation::wake_worker(bool asleep) {
   }
 }
 
-NextStep ContainerSetImplementation::maintenance_step() {
+NextStep ContainerSet::maintenance_step() {
   const bool busy = m_activity.look();
   bool worked = false;
   Primer::Result priming;
   // What an error of the host left undone is found again by the next round, which comes with the next activity.
-  const Status balanced = m_reserve.balance(&worked);
-  if (!worked && m_reserve.held_bytes() < m_reserve.target_bytes()) {
+  const Status balanced = m_reserve->balance(&worked);
+  if (!worked && m_reserve->held_bytes() < m_reserve->target_bytes()) {
     m_reclaimer->short_of_space();  // the host has no room for it: what data can spare is the reserve's
   }
   const Status reclaimed = m_reclaimer->step(&worked);
-  m_errors.note(kReserveWork, balanced);
-  m_errors.note(kReclaimWork, reclaimed);
+  m_errors->note(kReserveWork, balanced);
+  m_errors->note(kReclaimWork, reclaimed);
   m_primer->step(busy, &priming);
   const bool went_well = balanced.ok() && reclaimed.ok();
   if (went_well && priming.worked) {
@@ -551,10 +505,10 @@ NextStep ContainerSetImplementation::maintenance_step() {
   if (!m_activity.fall_asleep()) {
     return NextStep::later(kMaintenanceInterval);
   }
-  return m_errors.current().empty() ? NextStep::on_event() : NextStep::later(kRetryInterval);
+  return m_errors->current().empty() ? NextStep::on_event() : NextStep::later(kRetryInterval);
 }
 
-ContainerStatistics ContainerSetImplementation::statistics() const {
+ContainerStatistics ContainerSet::statistics() const {
   ContainerStatistics statistics;
   for (unsigned size_class = 0; size_class < kSizeClasses; size_class++) {
     const Container& container = *m_containers[size_class];
@@ -580,21 +534,19 @@ ContainerStatistics ContainerSetImplementation::statistics() const {
   }
   vtkv::FileSystemInfo host;
   if (m_env->file_system_info(m_directory, &host).ok()) {
-    statistics.growable_bytes = m_reserve.growable_bytes(host);
+    statistics.growable_bytes = m_reserve->growable_bytes(host);
   }
   statistics.kept_bytes = m_promises->kept_bytes();
   statistics.promised_bytes = m_promises->promised_bytes();
   statistics.growth_error = m_promises->growth_error();
-  statistics.reserve_bytes = m_reserve.held_bytes();
-  statistics.reserve_target_bytes = m_reserve.target_bytes();
-  statistics.reserve_lent_bytes = m_reserve.lent_bytes();
+  statistics.reserve_bytes = m_reserve->held_bytes();
+  statistics.reserve_target_bytes = m_reserve->target_bytes();
+  statistics.reserve_lent_bytes = m_reserve->lent_bytes();
   statistics.primed_bytes_total = m_primer->primed_bytes();
   statistics.punched_bytes_total = m_reclaimer->punched_bytes();
   statistics.punched_fragments_bytes_total = m_reclaimer->punched_fragments_bytes();
   return statistics;
 }
-
-}  // namespace
 
 Status ContainerSet::create(vtkv::Env* env, const std::string& directory, const ContainerOptions& asked) {
   VTKV_RETURN_IF_ERROR(check_options(asked));
@@ -621,7 +573,7 @@ Status ContainerSet::create(vtkv::Env* env, const std::string& directory, const 
 
 Status ContainerSet::open(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
                           std::unique_ptr<ContainerSet>* containers) {
-  auto opened = std::make_unique<ContainerSetImplementation>(env, directory, options);
+  std::unique_ptr<ContainerSet> opened(new ContainerSet(env, directory, options));
   VTKV_RETURN_IF_ERROR(opened->open_files());
   *containers = std::move(opened);
   return {};

@@ -17,18 +17,25 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "swimstore/container/activity.h"
 #include "swimstore/format/note_record.h"
 #include "swimstore/format/size_class.h"
 #include "vtkv/background_error.h"
 #include "vtkv/env.h"
 #include "vtkv/options.h"
+#include "vtkv/util/mutex.h"
 #include "vtkv/write_batch.h"
+
+namespace vtkv {
+class BackgroundErrors;
+}  // namespace vtkv
 
 namespace swimstore {
 
@@ -45,13 +52,6 @@ struct ContainerOptions {
   bool read_only = false;  // recovery makes nothing that is missing, and gives back nothing
   // When maintenance begins to fail, fails in another way, and when that is over. Called on its thread.
   std::function<void(const vtkv::BackgroundError&)> on_background_error;
-  // Test builds only: break a safety rule on purpose and see that the tests notice.
-  bool skip_reuse_horizon = false;  // reuse at once
-  bool punch_at_once = false;       // while a durable page still says primed
-  bool punch_fragments_at_once = false;  // the same, of fragments of chunks only
-  bool trust_failed_punch = false;  // what a punch was tried on is as primed as before
-  bool forget_quarantine = false;   // hand bad slots out again
-  bool promise_blindly = false;     // room that is not there
 };
 
 // One slot of a reservation. `bytes` is a multiple of kBlockBytes, at most the slot's size.
@@ -90,79 +90,126 @@ struct ContainerStatistics {
 // Of a transaction that needs room, see SpacePromises.
 enum class Urgency { usual, late, privileged };
 
+class Container;
+class Primer;
+class Quarantine;
+class Reclaimer;
+class SpacePromises;
+class SpaceReserve;
+struct WriteSlice;
+using ContainerArray = std::array<std::unique_ptr<Container>, kSizeClasses>;
+
 class ContainerSet {
  public:
   static vtkv::Status create(vtkv::Env* env, const std::string& directory, const ContainerOptions& options);
   // Changes nothing on disk.
   static vtkv::Status open(vtkv::Env* env, const std::string& directory, const ContainerOptions& options,
                            std::unique_ptr<ContainerSet>* containers);
-  virtual ~ContainerSet() = default;
+  ~ContainerSet();
+  ContainerSet(const ContainerSet&) = delete;
+  ContainerSet& operator=(const ContainerSet&) = delete;
 
   // Best fit: the smallest slot that holds `bytes` (rounded up to blocks); when that wastes more than a
   // quarter, two smaller ones; above kSlotBytesMax, several of the largest first. Fragments of split slots go first.
   // Falls back to other classes when one is exhausted. Next-fit inside a class, so that slots taken one after another
   // are neighbours on disk. All or nothing; Code::no_space. It succeeds as long as the caller holds a promise of
   // most_slot_bytes(bytes) not yet used up.
-  virtual vtkv::Status allocate(uint64_t bytes, std::vector<AllocatedSlot>* slots) = 0;
-  virtual void abandon(const std::vector<AllocatedSlot>& slots) = 0;
+  vtkv::Status allocate(uint64_t bytes, std::vector<AllocatedSlot>* slots);
+  void abandon(const std::vector<AllocatedSlot>& slots);
   // A transaction that is not applied yet will free these blocks. False: nobody owns them, or another one frees some of
   // them; only a damaged store's extents lead there.
-  virtual bool begin_free(const SlotBlocks& blocks) = 0;
+  bool begin_free(const SlotBlocks& blocks);
   // It will not: the transaction is taken back.
-  virtual void end_free(const SlotBlocks& blocks) = 0;
+  void end_free(const SlotBlocks& blocks);
   // Room for the allocations of a transaction, before it is planned (space_promises.h); give_back() when they were
   // made. False: there is none. Never waits, but for the host. 0 bytes: asks only for room of log and tree.
-  virtual bool promise(uint64_t bytes, Urgency urgency) = 0;
-  virtual void give_back(uint64_t bytes) = 0;
-  virtual void apply(vtkv::SequenceNumber sequence, const AllocationDelta& delta) = 0;
-  virtual void set_reuse_horizon(vtkv::SequenceNumber horizon) = 0;
-  virtual bool has_waiting() const = 0;
+  bool promise(uint64_t bytes, Urgency urgency);
+  void give_back(uint64_t bytes);
+  void apply(vtkv::SequenceNumber sequence, const AllocationDelta& delta);
+  void set_reuse_horizon(vtkv::SequenceNumber horizon);
+  bool has_waiting() const { return m_waiting.load(std::memory_order_relaxed) > 0; }
   // The first fill of these slots is durable (own file synced): from now on they count as primed.
-  virtual void mark_primed(const std::vector<SlotAddress>& slots) = 0;
+  void mark_primed(const std::vector<SlotAddress>& slots);
 
   // Of the container of that class.
-  virtual vtkv::File* file(unsigned container) = 0;
+  vtkv::File* file(unsigned container);
   // A write of these bytes to a container failed. Writes them once more, slot by slot, to find out which slots are bad,
   // and makes that durable knowledge: after the next open they are never handed out, whoever has them now. Returns what
   // it found, in words, to go with the error.
-  virtual std::string note_failed_write(vtkv::File* file, uint64_t offset, const std::vector<iovec>& buffers) = 0;
+  std::string note_failed_write(vtkv::File* file, uint64_t offset, const std::vector<iovec>& buffers);
   // Known to be bad. Owned ones among them are read as ever.
-  virtual std::vector<SlotAddress> quarantined() const = 0;
+  std::vector<SlotAddress> quarantined() const;
   // The log needs space that the host refuses: gives a slice of the reserve back. False: there is none.
-  virtual bool make_room() = 0;
+  bool make_room();
 
   // Recovery. begin_recovery: the store's lock is held, the host may be changed: the reserve makes room.
   // Then pages as of the checkpoint, then split slots, then deltas after it, then finish. Code::corruption when a delta
   // allocates an owned slot or frees a free one, or a page does not fit the container.
-  virtual vtkv::Status begin_recovery() = 0;
-  virtual vtkv::Status load_page(std::string_view key, std::string_view value) = 0;
-  virtual vtkv::Status load_split_slot(std::string_view key, std::string_view value) = 0;
-  virtual vtkv::Status replay(const AllocationDelta& delta) = 0;
-  virtual vtkv::Status finish_recovery() = 0;  // starts the workers (growth, priming, reclaim)
+  vtkv::Status begin_recovery();
+  vtkv::Status load_page(std::string_view key, std::string_view value);
+  vtkv::Status load_split_slot(std::string_view key, std::string_view value);
+  vtkv::Status replay(const AllocationDelta& delta);
+  vtkv::Status finish_recovery();  // starts the workers (growth, priming, reclaim)
   // Pages that changed since the last call, as of the last apply(), which was at `as_of`; see
   // CheckpointParticipant::collect.
-  virtual void collect_pages(vtkv::SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) = 0;
+  void collect_pages(vtkv::SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries);
   // No recovery starts before a checkpoint that holds the pages collected at `as_of`: holes may be punched.
-  virtual void checkpoint_durable(vtkv::SequenceNumber as_of) = 0;
+  void checkpoint_durable(vtkv::SequenceNumber as_of);
   // Space that cannot be given back before a checkpoint is wanted: called on a worker, at most once per
   // checkpoint. Set before finish_recovery().
-  virtual void set_checkpoint_request(std::function<void()> request) = 0;
+  void set_checkpoint_request(std::function<void()> request);
 
-  virtual bool is_owned(const SlotBlocks& blocks) const = 0;  // all of them
-  virtual bool is_primed(SlotAddress slot) const = 0;
+  bool is_owned(const SlotBlocks& blocks) const;  // all of them
+  bool is_primed(SlotAddress slot) const;
   // What is owned of the first slot of the container with an owner at or above `from`: all of it, or runs of blocks
   // when it is *split. False when there is none.
-  virtual bool next_owned(unsigned container, uint64_t from, std::vector<SlotBlocks>* owned, bool* split) const = 0;
+  bool next_owned(unsigned container, uint64_t from, std::vector<SlotBlocks>* owned, bool* split) const;
   // Reserves those of these blocks that are free, whose bytes stay as they are, for a transaction that makes them
   // owned. *claimed, empty before: what that is to name; all of a whole slot that was free. Code::busy when none of
   // them is; Code::invalid_argument past the container's end; Code::no_space.
-  virtual vtkv::Status claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) = 0;
+  vtkv::Status claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed);
   // Ends the workers; no other call but these of the database's callbacks and the destructor may follow.
-  virtual void stop() = 0;
-  virtual vtkv::Status sync_all() = 0;
-  virtual ContainerStatistics statistics() const = 0;
+  void stop();
+  vtkv::Status sync_all();
+  ContainerStatistics statistics() const;
   // What maintenance fails at.
-  virtual std::vector<vtkv::BackgroundError> background_errors() const = 0;
+  std::vector<vtkv::BackgroundError> background_errors() const;
+
+ private:
+  ContainerSet(vtkv::Env* env, std::string directory, const ContainerOptions& options);
+  vtkv::Status open_files();
+  // A fragment of a split slot, the smallest container's first.
+  bool take_fragment(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots);
+  // A fragment, or one slot of exactly this class: a free one, or a new one of a new chunk.
+  bool take(unsigned size_class, uint32_t bytes, bool may_grow, std::vector<AllocatedSlot>* slots);
+  // Slots of smaller classes, largest first, at most `limit` of them. All of `bytes` or nothing.
+  bool take_smaller(const WriteSlice& slice, size_t limit, bool may_grow, std::vector<AllocatedSlot>* slots);
+  bool take_elsewhere(const WriteSlice& slice, std::vector<AllocatedSlot>* slots);
+  // Splits a free slot of a larger class.
+  bool break_up_larger(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots);
+  // Whatever is free, in fragments however small, none larger than what it holds.
+  bool take_scraps(uint32_t bytes, std::vector<AllocatedSlot>* slots);
+  bool grow(Container& container);
+  void wake_worker(bool asleep) EXCLUDES(m_worker_lock);
+  vtkv::NextStep maintenance_step();
+
+  vtkv::Env* const m_env;
+  const std::string m_directory;
+  // Set by open_files(), as what the pointers below point to.
+  ContainerOptions m_options;
+  ContainerArray m_containers;
+
+  const std::unique_ptr<SpaceReserve> m_reserve;
+  const std::unique_ptr<Quarantine> m_quarantine;
+  const std::unique_ptr<vtkv::BackgroundErrors> m_errors;
+  std::unique_ptr<SpacePromises> m_promises;
+  std::unique_ptr<Primer> m_primer;
+  std::unique_ptr<Reclaimer> m_reclaimer;
+
+  std::atomic<uint64_t> m_waiting{0};
+  Activity m_activity;
+  vtkv::Mutex m_worker_lock;
+  std::unique_ptr<vtkv::Worker> m_worker GUARDED_BY(m_worker_lock);
 };
 
 }  // namespace swimstore

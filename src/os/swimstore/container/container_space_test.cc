@@ -8,6 +8,7 @@
 #include "swimstore/container/container_set.h"
 #include "swimstore/format/quarantine_record.h"
 #include "vtkv/env/aligned_buffer.h"
+#include "vtkv/testing/mutations.h"
 #include "vtkv/testing/sim_env.h"
 
 namespace swimstore {
@@ -147,7 +148,8 @@ TEST_F(ContainerSpaceTest, WhatAPunchWasTriedOnIsNotPrimed) {
 }
 
 TEST_F(ContainerSpaceTest, TrustInAFailedPunchIsNoticed) {
-  m_options.trust_failed_punch = true;
+  VTKV_NEEDS_MUTATIONS();
+  const vtkv::ScopedMutation broken(vtkv::Mutation::failed_punch_trusted);
   reopen();
   EXPECT_GT(slots_wrongly_primed_after_a_failed_punch(), 0u);
 }

@@ -58,7 +58,7 @@ bool Reclaimer::withhold_one(Container& container) {
   if (!m_promises.take_spare(container.growth_bytes())) {
     return false;
   }
-  const bool withheld = container.withhold_one(m_durable.load(), m_options.punch_at_once);
+  const bool withheld = container.withhold_one(m_durable.load());
   m_promises.give_back(container.growth_bytes());
   return withheld;
 }
@@ -69,8 +69,7 @@ bool Reclaimer::withhold_fragment(Container& container, uint64_t* withheld) {
     m_refused = true;
     return false;
   }
-  const bool more = container.withhold_fragment(m_fragment_class, m_durable.load(),
-                                                m_options.punch_at_once || m_options.punch_fragments_at_once, withheld);
+  const bool more = container.withhold_fragment(m_fragment_class, m_durable.load(), withheld);
   m_promises.give_back(bytes);
   return more;
 }

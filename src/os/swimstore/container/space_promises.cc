@@ -5,9 +5,11 @@
 #include <cerrno>
 
 #include "swimstore/container/best_fit.h"
+#include "vtkv/util/mutations.h"
 
 namespace swimstore {
 
+using vtkv::Mutation;
 using vtkv::MutexLock;
 using vtkv::Status;
 
@@ -33,7 +35,7 @@ uint64_t SpacePromises::free_bytes() const {
 // one was counted had taken its slots before.
 bool SpacePromises::take_free(uint64_t bytes, uint64_t left_bytes) {
   const uint64_t promised = m_promised_bytes.fetch_add(bytes) + bytes;
-  if (free_bytes() >= promised + left_bytes || m_options.promise_blindly) {
+  if (free_bytes() >= promised + left_bytes || mutated(Mutation::room_promised_blindly)) {
     return true;
   }
   give_back(bytes);
@@ -90,7 +92,7 @@ bool SpacePromises::take(uint64_t bytes, Urgency urgency) {
 
 bool SpacePromises::make_free(unsigned size_class, Urgency urgency) {
   for (auto& container : m_containers) {
-    if (container->cancel_punch(m_options.trust_failed_punch)) {
+    if (container->cancel_punch()) {
       return true;
     }
   }

@@ -37,13 +37,8 @@ namespace swimstore {
 
 class SpacePromises {
  public:
-  SpacePromises(vtkv::Env* env, std::string directory, const ContainerOptions& options, SpaceReserve& reserve,
-                ContainerArray& containers)
-      : m_env(env),
-        m_directory(std::move(directory)),
-        m_options(options),
-        m_reserve(reserve),
-        m_containers(containers) {}
+  SpacePromises(vtkv::Env* env, std::string directory, SpaceReserve& reserve, ContainerArray& containers)
+      : m_env(env), m_directory(std::move(directory)), m_reserve(reserve), m_containers(containers) {}
 
   // Grows containers when too little is free. False: there is no room, now.
   bool take(uint64_t bytes, Urgency urgency) EXCLUDES(m_growth_lock);
@@ -80,7 +75,6 @@ class SpacePromises {
 
   vtkv::Env* const m_env;
   const std::string m_directory;
-  const ContainerOptions m_options;
   SpaceReserve& m_reserve;
   ContainerArray& m_containers;
   vtkv::Mutex m_growth_lock;  // one grows, the others look again

@@ -7,6 +7,7 @@
 
 #include "swimstore/container/best_fit.h"
 #include "swimstore/container/container_set.h"
+#include "vtkv/testing/mutations.h"
 #include "vtkv/testing/sim_env.h"
 
 namespace swimstore {
@@ -118,7 +119,8 @@ TEST_F(SpacePromisesTest, WhatWasPromisedIsThere) {
 }
 
 TEST_F(SpacePromisesTest, APromiseOfWhatIsNotThereIsNoticed) {
-  m_options.promise_blindly = true;
+  VTKV_NEEDS_MUTATIONS();
+  const vtkv::ScopedMutation broken(vtkv::Mutation::room_promised_blindly);
   open();
   fill(64 * kKiB);
   EXPECT_GT(m_broken, 0u);

@@ -3,16 +3,17 @@
 
 #include <algorithm>
 
-#include "swimstore/cube/cube_implementation.h"
-#include "swimstore/cube/read_only_cube.h"
+#include "swimstore/cube/idle_committer.h"
 #include "swimstore/cube/slot_check.h"
 #include "swimstore/format/allocation_page.h"
 #include "swimstore/format/split_slot.h"
 #include "vtkv/env/read_only_env.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 
 namespace swimstore {
 
+using vtkv::Mutation;
 using vtkv::SequenceNumber;
 using vtkv::Status;
 
@@ -70,31 +71,31 @@ Status Cube::create(vtkv::Env* env, const std::string& directory, const CubeOpti
 
 Status Cube::open(vtkv::Env* env, const std::string& directory, const CubeOptions& options,
                   std::unique_ptr<Cube>* cube) {
-  auto opened = std::make_unique<CubeImplementation>(env, directory, options, /*read_only=*/false);
-  VTKV_RETURN_IF_ERROR(opened->open());
+  std::unique_ptr<Cube> opened(new Cube(env, directory, options, /*read_only=*/false));
+  VTKV_RETURN_IF_ERROR(opened->open_parts());
   *cube = std::move(opened);
   return {};
 }
 
-Status open_cube_read_only(vtkv::Env* env, const std::string& directory, const CubeOptions& options,
-                           std::unique_ptr<Cube>* cube) {
-  auto opened = std::make_unique<CubeImplementation>(env, directory, options, /*read_only=*/true);
-  VTKV_RETURN_IF_ERROR(opened->open());
+Status Cube::open_read_only(vtkv::Env* env, const std::string& directory, const CubeOptions& options,
+                            std::unique_ptr<Cube>* cube) {
+  std::unique_ptr<Cube> opened(new Cube(env, directory, options, /*read_only=*/true));
+  VTKV_RETURN_IF_ERROR(opened->open_parts());
   *cube = std::move(opened);
   return {};
 }
 
-CubeImplementation::CubeImplementation(vtkv::Env* env, std::string directory, const CubeOptions& options,
-                                       bool read_only)
+Cube::Cube(vtkv::Env* env, std::string directory, const CubeOptions& options, bool read_only)
     : m_read_only_env(read_only ? std::make_unique<vtkv::ReadOnlyEnv>(env) : nullptr),
       m_env(read_only ? m_read_only_env.get() : env),
       m_directory(std::move(directory)),
       m_options(options) {
   m_options.containers.maintenance &= !read_only;
   m_options.containers.read_only = read_only;
+  m_options.database.single_flush |= mutated(Mutation::single_flush_everywhere);
 }
 
-CubeImplementation::~CubeImplementation() {
+Cube::~Cube() {
   m_idle_committer.reset();
   // Waits for what was submitted, whose callbacks use the containers, whose worker may still ask for a checkpoint.
   if (m_containers) {
@@ -104,7 +105,7 @@ CubeImplementation::~CubeImplementation() {
   m_containers.reset();
 }
 
-Status CubeImplementation::open() {
+Status Cube::open_parts() {
   VTKV_RETURN_IF_ERROR(
       ContainerSet::open(m_env, containers_directory(m_directory), m_options.containers, &m_containers));
   vtkv::Options& options = m_options.database;
@@ -120,7 +121,7 @@ Status CubeImplementation::open() {
   options.make_room = [this] { return m_containers->make_room(); };
   const auto open_database = m_read_only_env ? vtkv::DB::open_read_only : vtkv::DB::open;
   VTKV_RETURN_IF_ERROR(open_database(m_env, m_directory, options, &m_database));
-  if (!m_options.keep_damage_marks) {
+  if (!mutated(Mutation::damage_mark_kept)) {
     m_damage.keep_only([this](const SlotBlocks& blocks) { return m_containers->is_owned(blocks); });
   }
   if (m_read_only_env) {
@@ -131,14 +132,14 @@ Status CubeImplementation::open() {
   return m_containers->finish_recovery();
 }
 
-std::vector<vtkv::BackgroundError> CubeImplementation::background_errors() const {
+std::vector<vtkv::BackgroundError> Cube::background_errors() const {
   std::vector<vtkv::BackgroundError> errors = m_database->background_errors();
   const std::vector<vtkv::BackgroundError> of_containers = m_containers->background_errors();
   errors.insert(errors.end(), of_containers.begin(), of_containers.end());
   return errors;
 }
 
-void CubeImplementation::submit(CubeTransaction* transaction) {
+void Cube::submit(CubeTransaction* transaction) {
   VTKV_ASSERT(transaction->m_cube == nullptr);  // each goes once
   transaction->m_cube = this;
   if (m_options.database.single_flush && !transaction->m_first_fills.empty()) {
@@ -150,14 +151,14 @@ void CubeImplementation::submit(CubeTransaction* transaction) {
   m_database->submit(transaction);
 }
 
-void CubeImplementation::apply(SequenceNumber sequence, const CubeDelta& delta) {
+void Cube::apply(SequenceNumber sequence, const CubeDelta& delta) {
   m_containers->apply(sequence, delta.allocation);
   m_counters.apply(delta);
   m_damage.apply(delta.allocation);
   m_idle_committer->note_activity();
 }
 
-Status CubeImplementation::verify(const vtkv::ExternalWrite& write, bool* matches) {
+Status Cube::verify(const vtkv::ExternalWrite& write, bool* matches) {
   *matches = false;
   if (write.container >= kSizeClasses) {
     return {};
@@ -165,7 +166,7 @@ Status CubeImplementation::verify(const vtkv::ExternalWrite& write, bool* matche
   return check_slot(*m_containers->file(write.container), write, matches);
 }
 
-Status CubeImplementation::load(const TreeReader& tree) {
+Status Cube::load(const TreeReader& tree) {
   VTKV_RETURN_IF_ERROR(m_containers->begin_recovery());
   VTKV_RETURN_IF_ERROR(visit_prefix(tree, kAllocationKeyPrefix, [this](std::string_view key, std::string_view value) {
     return m_containers->load_page(key, value);
@@ -177,13 +178,13 @@ Status CubeImplementation::load(const TreeReader& tree) {
                       [this](std::string_view key, std::string_view value) { return m_counters.load(key, value); });
 }
 
-Status CubeImplementation::replay(SequenceNumber, std::string_view encoded) {
+Status Cube::replay(SequenceNumber, std::string_view encoded) {
   NoteReader reader(*m_containers, m_counters);
   VTKV_RETURN_IF_ERROR(vtkv::WriteBatch::iterate(encoded, reader));
   return reader.status();
 }
 
-void CubeImplementation::collect(SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) {
+void Cube::collect(SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) {
   m_containers->collect_pages(as_of, entries);
   m_counters.collect(entries);
 }

@@ -16,16 +16,19 @@
 #include <vector>
 
 #include "swimstore/container/container_set.h"
+#include "swimstore/cube/cube_counters.h"
+#include "swimstore/cube/damage_list.h"
 #include "swimstore/format/note_record.h"
 #include "vtkv/db.h"
 
 namespace swimstore {
 
+class Cube;
+class IdleCommitter;
+
 struct CubeOptions {
   vtkv::Options database;
   ContainerOptions containers;
-  // Test builds only: break a safety rule on purpose and see that the tests notice.
-  bool keep_damage_marks = false;  // of what recovery finds that nobody owns
 };
 
 // One transaction on its way through a cube. The store derives from it; the cube fills in the rest.
@@ -42,7 +45,7 @@ class CubeTransaction : public vtkv::Submission {
   virtual void committed(const vtkv::Status& status) = 0;
 
  private:
-  friend class CubeImplementation;
+  friend class Cube;
   // A slot that this transaction is the first to write since it was punched or grown.
   struct FirstFill {
     SlotAddress slot;
@@ -56,28 +59,61 @@ class CubeTransaction : public vtkv::Submission {
   // Fills the short rest of slots written for the first time with zeros, so that they are primed.
   void pad_first_fills(ContainerSet& containers);
 
-  class CubeImplementation* m_cube = nullptr;
+  Cube* m_cube = nullptr;
   std::vector<FirstFill> m_first_fills;
 };
 
-class Cube {
+class Cube final : private vtkv::ExternalStore, private vtkv::CheckpointParticipant {
  public:
   static vtkv::Status create(vtkv::Env* env, const std::string& directory, const CubeOptions& options);
   static vtkv::Status open(vtkv::Env* env, const std::string& directory, const CubeOptions& options,
                            std::unique_ptr<Cube>* cube);
-  virtual ~Cube() = default;
+  // To be looked at: what a recovery would do to it is done in memory. Nothing on disk is changed; nothing may be
+  // submitted.
+  static vtkv::Status open_read_only(vtkv::Env* env, const std::string& directory, const CubeOptions& options,
+                                     std::unique_ptr<Cube>* cube);
+  ~Cube() override;
+  Cube(const Cube&) = delete;
+  Cube& operator=(const Cube&) = delete;
 
   // Encodes the delta into the batch and submits. Visible at once; committed() comes in order.
-  virtual void submit(CubeTransaction* transaction) = 0;
-  virtual vtkv::DB& database() = 0;
-  virtual ContainerSet& containers() = 0;
+  void submit(CubeTransaction* transaction);
+  vtkv::DB& database() { return *m_database; }
+  ContainerSet& containers() { return *m_containers; }
   // Reserves a fresh object id (never reused; durable with the transaction whose delta carries it).
-  virtual uint64_t new_object_id() = 0;
-  virtual std::map<int64_t, PoolUsage> pool_usage() const = 0;
+  uint64_t new_object_id() { return m_counters.new_object_id(); }
+  std::map<int64_t, PoolUsage> pool_usage() const { return m_counters.pool_usage(); }
   // Of the database and of the containers: what fails at present, and is tried again.
-  virtual std::vector<vtkv::BackgroundError> background_errors() const = 0;
+  std::vector<vtkv::BackgroundError> background_errors() const;
   // Blocks whose read failed while the log was checked; reads of them give -EIO until overwritten.
-  virtual bool is_damaged(SlotAddress slot, uint32_t block) const = 0;
+  bool is_damaged(SlotAddress slot, uint32_t block) const { return m_damage.contains(slot, block); }
+
+ private:
+  friend class CubeTransaction;
+  Cube(vtkv::Env* env, std::string directory, const CubeOptions& options, bool read_only);
+  vtkv::Status open_parts();
+  // Under the database's write lock, in sequence order.
+  void apply(vtkv::SequenceNumber sequence, const CubeDelta& delta);
+  // ExternalStore
+  vtkv::Status verify(const vtkv::ExternalWrite& write, bool* matches) override;
+  void mark_damaged(const vtkv::ExternalWrite& write) override { m_damage.add(write); }
+  vtkv::Status sync_all() override { return m_containers->sync_all(); }
+  // CheckpointParticipant
+  vtkv::Status load(const TreeReader& tree) override;
+  vtkv::Status replay(vtkv::SequenceNumber last_sequence, std::string_view encoded) override;
+  void collect(vtkv::SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) override;
+  void checkpoint_durable(vtkv::SequenceNumber as_of) override { m_containers->checkpoint_durable(as_of); }
+
+  const std::unique_ptr<vtkv::Env> m_read_only_env;  // null: it may be written to
+  vtkv::Env* const m_env;
+  const std::string m_directory;
+  CubeOptions m_options;  // changed by open_parts() alone
+  CubeCounters m_counters;
+  DamageList m_damage;
+  // Made by open_parts(). Destroyed in the order of ~Cube: nothing below calls what is gone.
+  std::unique_ptr<ContainerSet> m_containers;
+  std::unique_ptr<vtkv::DB> m_database;
+  std::unique_ptr<IdleCommitter> m_idle_committer;
 };
 
 }  // namespace swimstore

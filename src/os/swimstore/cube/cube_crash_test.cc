@@ -12,13 +12,14 @@
 #include <cstdlib>
 
 #include "swimstore/testing/cube_crash_target.h"
-#include "swimstore/testing/mutations.h"
+#include "vtkv/testing/mutations.h"
 
 namespace swimstore {
 namespace {
 
 using vtkv::CrashExplorer;
 using vtkv::CrashRun;
+using vtkv::Mutation;
 using vtkv::SimProfile;
 
 constexpr unsigned kTransactions = 120;
@@ -31,11 +32,7 @@ uint64_t number_from_environment(const char* name, uint64_t otherwise) {
 
 CrashExplorer new_explorer(CubeEvents* events) {
   return CrashExplorer([events](const CrashRun& run) -> std::unique_ptr<vtkv::CrashTarget> {
-    CubeOptions options = CubeCrashTarget::options_for(run.profile);
-    if (!run.mutation.empty() && !apply_mutation(run.mutation, &options)) {
-      return nullptr;
-    }
-    return std::make_unique<CubeCrashTarget>(run, options, events);
+    return std::make_unique<CubeCrashTarget>(run, CubeCrashTarget::options_for(run.profile), events);
   });
 }
 
@@ -50,7 +47,7 @@ TEST_P(CubeCrash, EveryCrashLeavesAPrefixWithAllThatWasAcknowledged) {
   for (uint64_t seed = first; explorer.counts().states < budget || (events.quarantined == 0 && seed < first + 40);
        seed++) {
     const bool interleaved = seed / 2 % 2 == 1;
-    const auto violation = explorer.explore({"cube", "", GetParam(), seed, kTransactions, interleaved}, kLimits);
+    const auto violation = explorer.explore({"cube", {}, GetParam(), seed, kTransactions, interleaved}, kLimits);
     ASSERT_FALSE(violation) << to_script(*violation);
   }
   std::printf("%s: %" PRIu64 " states, %" PRIu64 " nested, %" PRIu64 " distinct; %" PRIu64 " flushes, %" PRIu64
@@ -72,16 +69,17 @@ INSTANTIATE_TEST_SUITE_P(Profiles, CubeCrash,
 
 // The explorer is worth what it notices. Each rule broken on purpose must be seen. (Range deletes, which a cube's
 // own transactions do not make, and the structure of the log are looked at in vtkv's own test.)
-class CubeCrashNotices : public testing::TestWithParam<const char*> {};
+class CubeCrashNotices : public testing::TestWithParam<Mutation> {};
 
 TEST_P(CubeCrashNotices, TheBrokenRule) {
-  const std::string name = GetParam();
-  const SimProfile profile = name == "single_flush_everywhere" ? SimProfile::weakest : SimProfile::ext4;
+  VTKV_NEEDS_MUTATIONS();
+  const Mutation mutation = GetParam();
+  const SimProfile profile = mutation == Mutation::single_flush_everywhere ? SimProfile::weakest : SimProfile::ext4;
   // It hands out a slot for which the host has no space, long before a crash could find data lost.
-  const bool shows_at_once = name == "failed_punch_trusted";
+  const bool shows_at_once = mutation == Mutation::failed_punch_trusted;
   CrashExplorer explorer = new_explorer(nullptr);
   for (uint64_t seed = 1; seed <= 200; seed++) {
-    const auto violation = explorer.explore({"cube", name, profile, seed, kTransactions}, kLimits);
+    const auto violation = explorer.explore({"cube", mutation, profile, seed, kTransactions}, kLimits);
     if (violation && (shows_at_once || !violation->what.starts_with("without any crash"))) {
       std::printf("noticed after %" PRIu64 " states: %s\n", explorer.counts().states, violation->what.c_str());
       return;
@@ -91,11 +89,12 @@ TEST_P(CubeCrashNotices, TheBrokenRule) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, CubeCrashNotices,
-                         testing::Values("slot_reused_at_once", "slot_punched_early", "fragment_punched_early",
-                                         "failed_punch_trusted", "damage_mark_kept", "quarantine_forgotten",
-                                         "flush_removed", "acknowledged_before_flush", "data_crc_not_checked",
-                                         "single_flush_everywhere"),
-                         [](const auto& info) { return std::string(info.param); });
+                         testing::Values(Mutation::slot_reused_at_once, Mutation::slot_punched_early,
+                                         Mutation::fragment_punched_early, Mutation::failed_punch_trusted,
+                                         Mutation::damage_mark_kept, Mutation::quarantine_forgotten,
+                                         Mutation::flush_removed, Mutation::acknowledged_before_flush,
+                                         Mutation::data_crc_not_checked, Mutation::single_flush_everywhere),
+                         [](const auto& info) { return std::string(to_string(info.param)); });
 
 }  // namespace
 }  // namespace swimstore

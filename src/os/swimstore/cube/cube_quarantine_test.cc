@@ -10,6 +10,7 @@
 #include "swimstore/cube/cube.h"
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/testing/crash_images.h"
+#include "vtkv/testing/mutations.h"
 #include "vtkv/testing/sim_env.h"
 #include "vtkv/util/crc32c.h"
 
@@ -133,7 +134,8 @@ TEST_F(CubeQuarantineTest, BadSlotIsNamedAndNotMetAgain) {
 
 TEST_F(CubeQuarantineTest, AForgottenQuarantineIsNoticed) {
   meet_bad_slots();
-  m_options.containers.forget_quarantine = true;
+  VTKV_NEEDS_MUTATIONS();
+  const vtkv::ScopedMutation broken(vtkv::Mutation::quarantine_forgotten);
   open(&m_env);
   EXPECT_GT(times_bad_slots_are_used(), 0u);
   EXPECT_FALSE(m_fatal.ok());

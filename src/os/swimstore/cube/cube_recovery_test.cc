@@ -11,6 +11,7 @@
 #include "swimstore/format/allocation_page.h"
 #include "swimstore/format/counter_record.h"
 #include "vtkv/env/aligned_buffer.h"
+#include "vtkv/testing/mutations.h"
 #include "vtkv/testing/raw_log.h"
 #include "vtkv/testing/sim_env.h"
 #include "vtkv/testing/sim_fault.h"
@@ -136,8 +137,7 @@ TEST_F(CubeRecoveryTest, SlotThatCannotBeReadIsDamagedAndItsRecordStays) {
 // Two slots of one record: one cannot be read, the other's data did not arrive, so the record goes. And a record that
 // stays, followed by one that frees its slot.
 TEST_F(CubeRecoveryTest, DamageMarkGoesWithItsCause) {
-  const auto mark_stays = [this](bool keep_marks) {
-    m_options.keep_damage_marks = keep_marks;
+  const auto mark_stays = [this] {
     WriteBatch freed;
     freed.note(CubeDelta{.allocation = {.allocated = {SlotBlocks::all({0, 2})}}}.encode());
     freed.external_write({.container = 0, .slot = 2, .offset = 0, .length = 4096, .crc32c = 17});
@@ -159,8 +159,11 @@ TEST_F(CubeRecoveryTest, DamageMarkGoesWithItsCause) {
     m_cube.reset();
     return stays;
   };
-  EXPECT_TRUE(mark_stays(true));
-  EXPECT_FALSE(mark_stays(false));
+  if (vtkv::kCanMutate) {
+    const vtkv::ScopedMutation broken(vtkv::Mutation::damage_mark_kept);
+    EXPECT_TRUE(mark_stays());
+  }
+  EXPECT_FALSE(mark_stays());
 }
 
 TEST_F(CubeRecoveryTest, CheckOfASlotReadsItSliceBySliceAndTellsErrors) {

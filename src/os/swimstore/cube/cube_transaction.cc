@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "swimstore/cube/cube.h"
-#include "swimstore/cube/cube_implementation.h"
 #include "vtkv/util/invariants.h"
 
 namespace swimstore {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -12,7 +13,6 @@
 
 #include "swimstore/testing/cube_crash_target.h"
 #include "swimstore/testing/explorer_program.h"
-#include "swimstore/testing/mutations.h"
 #include "swimstore/testing/store_crash_target.h"
 #include "swimstore/testing/store_damage.h"
 #include "swimstore/testing/store_forgery.h"
@@ -35,7 +35,7 @@ constexpr SimProfile kProfiles[] = {SimProfile::ext4, SimProfile::xfs, SimProfil
 struct Settings {
   std::vector<std::string> stacks;
   std::vector<SimProfile> profiles;
-  std::string mutation;
+  std::optional<vtkv::Mutation> mutation;
   uint64_t seed = 1;
   uint64_t states = 0;
   uint64_t nested_every = vtkv::CrashLimits().nested_every;
@@ -45,18 +45,13 @@ struct Settings {
 
 std::unique_ptr<CrashTarget> new_target(CephContext* cct, const CrashRun& run) {
   if (run.stack == "vtkv") {
-    vtkv::KvWorkloadSettings settings;
-    if (!run.mutation.empty() && !vtkv::apply_mutation(run.mutation, &settings.mutations)) {
+    if (run.mutation && !vtkv::is_of_engine(*run.mutation)) {
       return nullptr;
     }
-    return std::make_unique<vtkv::KvCrashTarget>(run, settings);
-  }
-  swimstore::CubeOptions options = swimstore::CubeCrashTarget::options_for(run.profile);
-  if (!run.mutation.empty() && !swimstore::apply_mutation(run.mutation, &options)) {
-    return nullptr;
+    return std::make_unique<vtkv::KvCrashTarget>(run, vtkv::KvWorkloadSettings());
   }
   if (run.stack == "cube") {
-    return std::make_unique<swimstore::CubeCrashTarget>(run, options);
+    return std::make_unique<swimstore::CubeCrashTarget>(run, swimstore::CubeCrashTarget::options_for(run.profile));
   }
   swimstore::StoreCrashTargetOptions store;
   // Every third seed has few large objects, every third small ones that share a slot.
@@ -64,9 +59,6 @@ std::unique_ptr<CrashTarget> new_target(CephContext* cct, const CrashRun& run) {
     store.workload = {.objects = 2, .object_bytes_max = 4u << 20};
   } else if (run.seed % 3 == 1) {
     store.workload = {.objects = 3, .object_bytes_max = 40000};
-  }
-  if (!run.mutation.empty()) {
-    store.mutate = [name = run.mutation](swimstore::CubeOptions& cube) { swimstore::apply_mutation(name, &cube); };
   }
   return run.stack == "store" ? std::make_unique<swimstore::StoreCrashTarget>(cct, run, store) : nullptr;
 }
@@ -197,7 +189,7 @@ class Exploration {
 
 int main(int argc, char** argv) {
   Settings settings;
-  std::string stack, profile, script;
+  std::string stack, profile, script, mutation;
   po::options_description text(
       "swimstore_crash_explorer: what crashes leave of a store in a simulated host\n\nOptions");
   text.add_options()("help,h", "show this")("version", "print versions")(
@@ -209,8 +201,9 @@ int main(int argc, char** argv) {
       "crash again in the recovery of every so many states; 0: never")(
       "time", po::value(&settings.seconds)->default_value(60), "stop after so many seconds")(
       "profile", po::value(&profile)->default_value("all"), "ext4, xfs, btrfs, weakest or all")(
-      "mutation", po::value(&settings.mutation), "break a rule on purpose: see --list-mutations")(
-      "list-mutations", "name them")("replay", po::value(&script), "show the violation of this script again")(
+      "mutation", po::value(&mutation), "break a rule on purpose: see --list-mutations")(
+      "list-mutations", "name them, and what each breaks")("replay", po::value(&script),
+                                                           "show the violation of this script again")(
       "damage", "instead, damage a small store sector by sector: some of each file")("long",
                                                                                      "with --damage: every sector")(
       "forge", "instead, change fields of a small store's image under good checksums; --seed is the first case")(
@@ -219,16 +212,16 @@ int main(int argc, char** argv) {
   if (int status; !swimstore::parse_options(argc, argv, text, &values, &status)) {
     return status;
   }
-  const std::vector<std::string> mutations = swimstore::mutation_names();
   if (values.count("list-mutations")) {
-    for (const std::string& name : mutations) {
-      std::cout << name << "\n";
+    for (const vtkv::Mutation one : vtkv::mutations()) {
+      std::cout << to_string(one) << ": " << what_is_broken(one) << "\n";
     }
     return 0;
   }
-  if (!settings.mutation.empty() &&
-      std::find(mutations.begin(), mutations.end(), settings.mutation) == mutations.end()) {
-    return complain("there is no mutation '" + settings.mutation + "': see --list-mutations");
+  if (!mutation.empty()) {
+    if (const vtkv::Status status = vtkv::parse_mutation(mutation, &settings.mutation.emplace()); !status.ok()) {
+      return complain(std::string(status.message()));
+    }
   }
   for (const char* one : kStacks) {
     if (stack == "all" || stack == one) {
@@ -238,11 +231,8 @@ int main(int argc, char** argv) {
   if (settings.stacks.empty()) {
     return complain("there is no stack '" + stack + "': use store, cube, vtkv or all");
   }
-  if (!settings.mutation.empty() && stack == "all") {
-    vtkv::Options::Mutations none;
-    if (!vtkv::apply_mutation(settings.mutation, &none)) {
-      settings.stacks.pop_back();  // a rule of the containers
-    }
+  if (stack == "all" && settings.mutation && !vtkv::is_of_engine(*settings.mutation)) {
+    settings.stacks.pop_back();  // the engine alone, which has no such rule
   }
   SimProfile one_profile;
   if (profile == "all") {

@@ -28,7 +28,6 @@ std::unique_ptr<SwimStore> StoreCrashTarget::open_store(vtkv::SimEnv* env) const
   auto store = std::make_unique<SwimStore>(m_cct, kPath, env);
   // A failed disk is not tested here.
   store->set_fatal_handler([](const vtkv::Status& status) { ceph_abort_msg(status.to_string()); });
-  store->set_cube_options_hook(m_options.mutate);
   return store;
 }
 

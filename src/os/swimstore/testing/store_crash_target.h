@@ -6,7 +6,6 @@
 // simulated time at which the store gives them.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,9 +20,8 @@ class SwimStore;
 namespace swimstore {
 
 struct StoreCrashTargetOptions {
-  unsigned in_flight_max = 4;                  // queued before the simulated host moves on
+  unsigned in_flight_max = 4;  // queued before the simulated host moves on
   WorkloadOptions workload;
-  std::function<void(CubeOptions&)> mutate{};  // breaks a rule
 };
 
 class StoreCrashTarget final : public vtkv::CrashTarget {

@@ -5,10 +5,10 @@
 
 #include "global/global_context.h"
 #include "swimstore/swimstore.h"
-#include "swimstore/testing/mutations.h"
 #include "swimstore/testing/small_store.h"
 #include "swimstore/testing/store_crash_target.h"
 #include "vtkv/testing/crash_images.h"
+#include "vtkv/testing/mutations.h"
 
 namespace swimstore {
 
@@ -16,23 +16,20 @@ namespace {
 
 using vtkv::CrashExplorer;
 using vtkv::CrashRun;
+using vtkv::Mutation;
 using vtkv::SimProfile;
 
 constexpr vtkv::CrashLimits kLimits{.states = 400, .nested_every = 20, .nested_states = 8};
 
 CrashExplorer new_explorer(const WorkloadOptions& workload) {
   return CrashExplorer([workload](const CrashRun& run) {
-    StoreCrashTargetOptions options{.workload = workload};
-    if (!run.mutation.empty()) {
-      options.mutate = [name = run.mutation](CubeOptions& cube) { ceph_assert(apply_mutation(name, &cube)); };
-    }
-    return std::make_unique<StoreCrashTarget>(g_ceph_context, run, options);
+    return std::make_unique<StoreCrashTarget>(g_ceph_context, run, StoreCrashTargetOptions{.workload = workload});
   });
 }
 
 void explore(uint64_t seed, SimProfile profile, const WorkloadOptions& workload = {}, bool interleaved = false) {
   CrashExplorer explorer = new_explorer(workload);
-  const auto violation = explorer.explore({"store", "", profile, seed, 24, interleaved}, kLimits);
+  const auto violation = explorer.explore({"store", {}, profile, seed, 24, interleaved}, kLimits);
   EXPECT_FALSE(violation) << to_script(*violation);
   const vtkv::CrashCounts& counts = explorer.counts();
   std::printf("%lu states, %lu nested, %lu distinct, %.2f ms of processor time each\n", counts.states, counts.nested,
@@ -96,15 +93,15 @@ TEST(StoreCrashTest, DamageToTheLastDataOfAnIdleStoreIsAReadError) {
 
 // The explorer's own test: a store that breaks a rule is found out. (The other rules show in larger histories than
 // these, and are looked at in the engine's and the cube's tests.)
-class StoreCrashNotices : public testing::TestWithParam<const char*> {};
+class StoreCrashNotices : public testing::TestWithParam<Mutation> {};
 
 TEST_P(StoreCrashNotices, TheBrokenRule) {
-  const std::string name = GetParam();
-  const SimProfile profile = name == "single_flush_everywhere" ? SimProfile::weakest : SimProfile::ext4;
+  VTKV_NEEDS_MUTATIONS();
+  const SimProfile profile = GetParam() == Mutation::single_flush_everywhere ? SimProfile::weakest : SimProfile::ext4;
   CrashExplorer explorer = new_explorer({});
   for (uint64_t seed = 1; seed <= 8; ++seed) {
-    const auto violation =
-        explorer.explore({"store", name, profile, seed, 40}, {.states = 300, .nested_every = 20, .nested_states = 4});
+    const auto violation = explorer.explore({"store", GetParam(), profile, seed, 40},
+                                            {.states = 300, .nested_every = 20, .nested_states = 4});
     if (violation && !violation->what.starts_with("without any crash")) {
       std::printf("noticed after %lu states: %s\n", explorer.counts().states + explorer.counts().nested,
                   violation->what.c_str());
@@ -115,10 +112,11 @@ TEST_P(StoreCrashNotices, TheBrokenRule) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, StoreCrashNotices,
-                         testing::Values("flush_removed", "acknowledged_before_flush", "data_crc_not_checked",
-                                         "tail_record_trusted", "body_crc_not_checked", "memtable_flushed_early",
-                                         "watermark_per_group", "slot_reused_at_once", "range_delete_lost",
-                                         "single_flush_everywhere"),
-                         [](const auto& info) { return std::string(info.param); });
+                         testing::Values(Mutation::flush_removed, Mutation::acknowledged_before_flush,
+                                         Mutation::data_crc_not_checked, Mutation::tail_record_trusted,
+                                         Mutation::body_crc_not_checked, Mutation::memtable_flushed_early,
+                                         Mutation::watermark_per_group, Mutation::slot_reused_at_once,
+                                         Mutation::range_delete_lost, Mutation::single_flush_everywhere),
+                         [](const auto& info) { return std::string(to_string(info.param)); });
 
 }  // namespace swimstore

@@ -4,6 +4,7 @@
 
 #include "vtkv/commit/commit_pipeline.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 
 namespace vtkv {
 
@@ -87,7 +88,7 @@ bool CommitPipeline::start_flush(IoQueue& io) {
   }
   const size_t count = m_groups.written();
   if (count == 0) {
-    return m_options.mutations.durable_per_group && flush_out_of_order();
+    return mutated(Mutation::watermark_per_group) && flush_out_of_order();
   }
   size_t submissions = 0;
   size_t waiters = 0;
@@ -98,10 +99,10 @@ bool CommitPipeline::start_flush(IoQueue& io) {
   m_flush.begin(m_groups, count, waiters);
   m_groups.begin_flush(count);
   m_pacer.flush_began(m_env->now_us());
-  if (m_options.mutations.acknowledge_before_flush) {
+  if (mutated(Mutation::acknowledged_before_flush)) {
     acknowledge(0, submissions);
   }
-  if (m_options.mutations.skip_flush) {
+  if (mutated(Mutation::flush_removed)) {
     finish_flush();
     return true;
   }
@@ -156,7 +157,7 @@ void CommitPipeline::finish_flush() {
     const CommitGroup& group = m_groups.end_first();
     submissions += group.submissions;
     waiters += group.waiters;
-    if (!group.continues || m_options.mutations.durable_inside_batch) {
+    if (!group.continues || mutated(Mutation::durable_inside_batch)) {
       m_progress.advance_durable(group.record.position.sequence);
     }
     m_progress.raise_horizon(group.record.durable_seq);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 
 namespace vtkv {
 
@@ -155,7 +156,7 @@ bool CommitPipeline::may_form(std::chrono::microseconds* wait) {
   *wait = std::chrono::microseconds(0);
   const bool heavy = m_dequeued.ungrouped_bytes() >= kHeavyBytes;
   const size_t unflushed_max =
-      (heavy ? kMaxUnflushedHeavy : kMaxUnflushedGroups) + (m_options.mutations.durable_per_group ? 1 : 0);
+      (heavy ? kMaxUnflushedHeavy : kMaxUnflushedGroups) + (mutated(Mutation::watermark_per_group) ? 1 : 0);
   if (m_dequeued.ungrouped() == 0 || m_groups.log_writes() >= (heavy ? kMaxLogWritesHeavy : 1) ||
       m_groups.unflushed() >= unflushed_max) {
     return false;
@@ -210,7 +211,7 @@ bool CommitPipeline::form_record(IoQueue& io) {
   CommitGroup& group = m_groups.open();
   const size_t first = m_dequeued.first_ungrouped();
   SequenceNumber durable_seq = durable_sequence();
-  if (m_options.mutations.watermark_ahead_of_flush && first > 0) {
+  if (mutated(Mutation::watermark_ahead_of_flush) && first > 0) {
     durable_seq = m_dequeued[first - 1].last_sequence;
   }
   group.begin(m_dequeued[first], count);

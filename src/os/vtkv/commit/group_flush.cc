@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "vtkv/util/mutations.h"
+
 namespace vtkv {
 
 void GroupFlush::begin(const CommitGroups& groups, size_t count, size_t waiters) {
@@ -29,7 +31,7 @@ void GroupFlush::collect_files(const CommitGroups& groups, size_t count) {
     for (File* file : group.sync_files) {
       add(file);
     }
-    const bool primed = group.record.segment->primed.load() || m_options.mutations.trust_unprimed;
+    const bool primed = group.record.segment->primed.load() || mutated(Mutation::unprimed_segment_not_synced);
     if (!m_options.single_flush || !primed) {
       add(group.record.segment->file.get());
     }
@@ -37,7 +39,7 @@ void GroupFlush::collect_files(const CommitGroups& groups, size_t count) {
   // One sync of any file reaches the device and covers what was written to primed segments.
   if (m_files.empty()) {
     const LogSegment* any =
-        m_options.mutations.trust_unprimed ? m_pool->segments().front() : groups[count - 1].record.segment;
+        mutated(Mutation::unprimed_segment_not_synced) ? m_pool->segments().front() : groups[count - 1].record.segment;
     add(any->file.get());
   }
 }

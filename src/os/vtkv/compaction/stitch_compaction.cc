@@ -26,7 +26,7 @@ StitchCompaction::StitchCompaction(const std::vector<std::shared_ptr<const Run>>
 }
 
 bool StitchCompaction::InTurn::operator()(size_t a, size_t b) const {
-  return compaction->m_policy.order.before(compaction->position_of(a), compaction->position_of(b));
+  return comes_before(compaction->position_of(a), compaction->position_of(b));
 }
 
 bool StitchCompaction::limit(std::string_view* key) const {

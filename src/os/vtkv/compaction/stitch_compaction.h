@@ -43,7 +43,6 @@ struct StitchPolicy {
   uint64_t moved_max = UINT64_MAX;  // bytes; what comes behind them stays where it lies
   // When set: of the runs, the one whose entries are written. The others only have a say in what is kept of it.
   std::optional<size_t> only;
-  EntryOrder order;
 };
 
 class StitchCompaction {

@@ -101,7 +101,6 @@ class DbImpl final : public DB, private CommitObserver {
   // Opened so: there is no pipeline and nothing behind it, and m_env lets nothing be changed.
   bool read_only() const { return m_read_only_env != nullptr; }
   Status refuse_write() const;
-  EntryOrder entry_order() const { return EntryOrder(!m_options.mutations.drop_tie_by_source); }
   void verify_values(std::vector<std::string>* findings, const std::atomic<bool>* cancelled);
 
   std::unique_ptr<Env> m_read_only_env;  // what m_env points to then; outlives the files

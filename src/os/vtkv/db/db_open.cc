@@ -13,6 +13,7 @@
 #include "vtkv/mem/memtable_inserter.h"
 #include "vtkv/table/salvaged.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 #include "vtkv/wal/log_recovery.h"
 
 namespace vtkv {
@@ -233,13 +234,12 @@ Status DbImpl::recover_read_only(std::unique_ptr<Env> env) {
 }
 
 void DbImpl::end_reading(const LogRecovery& recovery, std::shared_ptr<MemTable> memtable) {
-  m_states->begin(std::move(memtable), entry_order(), recovery.recovered_end().sequence);
+  m_states->begin(std::move(memtable), recovery.recovered_end().sequence);
 }
 
 Status DbImpl::load_participant() {
   auto state = std::make_shared<ReadState>();
   state->version = m_tree->current();
-  state->order = entry_order();
   if (!m_options.participant) {
     return Status();
   }
@@ -251,14 +251,23 @@ Status DbImpl::load_participant() {
 
 namespace {
 
+// What a submission puts in, but for what a mutation loses: there is nothing to notice when the submission loses it,
+// too.
+class ReplayInserter final : public MemTableInserter {
+ public:
+  using MemTableInserter::MemTableInserter;
+  void remove_range(std::string_view begin, std::string_view end) override {
+    mutated(Mutation::range_delete_lost) ? pass_over() : MemTableInserter::remove_range(begin, end);
+  }
+};
+
 class Replay final : public BatchVisitor {
  public:
   Replay(MemTable* memtable, const Options& options) : m_memtable(memtable), m_options(options) {}
 
   Status batch(SequenceNumber first, uint32_t sequence_count, std::string_view encoded,
                const LogAddress& address) override {
-    MemTableInserter inserter(m_memtable, first, encoded, m_options.value_separation_bytes, nullptr, 0,
-                              m_options.mutations.lose_range_deletes);
+    ReplayInserter inserter(m_memtable, first, encoded, m_options.value_separation_bytes);
     VTKV_RETURN_IF_ERROR(WriteBatch::iterate(encoded, inserter));
     if (inserter.address()) {
       *inserter.address() = address;
@@ -312,7 +321,7 @@ Status DbImpl::end_recovery(const LogRecovery& recovery, LogPosition* position) 
   m_pool->use_epochs_above(recovery.greatest_epoch());
   m_pool->release_before(m_tree->oldest_log_position().epoch, m_tree->listed_epochs());
   *position = recovery.recovered_end();
-  if (m_options.mutations.skip_recovery_record) {
+  if (mutated(Mutation::no_recovery_record)) {
     return m_pool->remove_half_made();
   }
   LogWriter writer(m_env, m_pool.get(), m_tree->uuid());
@@ -359,7 +368,7 @@ void DbImpl::make_parts(const LogPosition& position, SequenceNumber horizon) {
 }
 
 void DbImpl::start_workers(const LogPosition& position, std::shared_ptr<MemTable> memtable) {
-  const SequenceNumber horizon = m_options.mutations.skip_recovery_record ? position.sequence : position.sequence - 1;
+  const SequenceNumber horizon = mutated(Mutation::no_recovery_record) ? position.sequence : position.sequence - 1;
   make_parts(position, horizon);
   m_tree->set_snapshot_source([this] { return m_states->snapshots(); });
   const bool is_full = m_writes->begin(std::move(memtable), position.sequence, horizon);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "vtkv/testing/db_fixture.h"
+#include "vtkv/testing/mutations.h"
 #include "vtkv/testing/raw_log.h"
 #include "vtkv/testing/sim_fault.h"
 #include "vtkv/tree/manifest.h"
@@ -422,11 +423,13 @@ TEST_F(DbOpenTest, VerifyTellsALogThatNoLongerReachesWhatIsDurable) {
 TEST_F(DbOpenTest, WithoutTheRecoveryRecordNothingIsWritten) {
   make();
   const uint64_t end = ClosedLog(&m_env, "/db").end().end_offset;
-  m_options.mutations.skip_recovery_record = true;
-  ASSERT_TRUE(open().ok());
-  m_db.reset();
+  VTKV_NEEDS_MUTATIONS();
+  {
+    const ScopedMutation broken(Mutation::no_recovery_record);
+    ASSERT_TRUE(open().ok());
+    m_db.reset();
+  }
   EXPECT_EQ(ClosedLog(&m_env, "/db").end().end_offset, end);
-  m_options.mutations.skip_recovery_record = false;
   ASSERT_TRUE(open().ok());
   m_db.reset();
   EXPECT_EQ(ClosedLog(&m_env, "/db").end().end_offset, end + kLogBlockBytes);

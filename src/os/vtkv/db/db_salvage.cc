@@ -11,7 +11,7 @@
 #include "vtkv/iter/visible_iterator.h"
 #include "vtkv/salvage.h"
 #include "vtkv/table/salvaged.h"
-#include "vtkv/tree/version.h"
+#include "vtkv/tree/run_version.h"
 #include "vtkv/util/hash.h"
 #include "vtkv/wal/log_recovery.h"
 

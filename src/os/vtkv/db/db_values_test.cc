@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "vtkv/testing/mutations.h"
 #include "vtkv/testing/values_fixture.h"
 
 namespace vtkv {
@@ -131,7 +132,8 @@ TEST_F(ReadSegmentTest, IsNotWrittenAgainWhileItIsRead) {
 }
 
 TEST_F(ReadSegmentTest, WithoutTheRuleItIsWrittenAgain) {
-  m_options.mutations.recycle_read_segments = true;
+  VTKV_NEEDS_MUTATIONS();
+  const ScopedMutation broken(Mutation::read_segment_recycled);
   EXPECT_NE(read_after_the_log_went_round(), "old");
 }
 

@@ -2,6 +2,7 @@
 #include "vtkv/db/flusher.h"
 
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 
 namespace vtkv {
 
@@ -62,7 +63,7 @@ NextStep Flusher::step() {
   }
   LogPosition position;
   const bool formed = m_pipeline->flush_point_position(closed.last_sequence, &position);
-  if (m_options.mutations.flush_memtable_early) {
+  if (mutated(Mutation::memtable_flushed_early)) {
     return formed ? flush_one(closed, position) : NextStep::later(std::chrono::microseconds(10));
   }
   // The tree must never hold what a crash could take back: a memtable is flushed when all of it is at or below
@@ -81,7 +82,7 @@ NextStep Flusher::flush_one(const ClosedMemTable& closed, const LogPosition& pos
   m_errors->note(kFlushWork, status);
   m_written = closed;
   // The mutation's window, held open: so few histories would meet it that one would wait long for it.
-  return m_options.mutations.look_behind_memtable ? NextStep::later(kHeldOpen) : NextStep::now();
+  return mutated(Mutation::candidate_looked_up_behind_memtable) ? NextStep::later(kHeldOpen) : NextStep::now();
 }
 
 NextStep Flusher::flush_failed(const Status& status) {

@@ -2,6 +2,7 @@
 #include "vtkv/db/log_maintenance.h"
 
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 
 namespace vtkv {
 
@@ -25,7 +26,7 @@ void LogMaintenance::tell_checkpoint() {
   if (oldest.sequence > m_told_checkpoint) {
     m_told_checkpoint = oldest.sequence;
     Release release{oldest.epoch, {}};
-    if (m_options.value_separation_bytes > 0 && !m_options.mutations.recycle_read_segments) {
+    if (m_options.value_separation_bytes > 0 && !mutated(Mutation::read_segment_recycled)) {
       release.reader_epoch = m_states->start_reader_epoch();
     }
     m_releases.push_back(release);

@@ -7,6 +7,7 @@
 #include "vtkv/db/own_submission.h"
 #include "vtkv/mem/memtable_inserter.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 
 namespace vtkv {
 
@@ -39,7 +40,7 @@ bool WritePath::begin(std::shared_ptr<MemTable> active, SequenceNumber position,
   m_last_sequence = position;
   m_last_content.store(content);
   m_last_closed = m_tree->newest_log_position().sequence;
-  m_states->begin(m_active, EntryOrder(!m_options.mutations.drop_tie_by_source), position);
+  m_states->begin(m_active, position);
   return m_active->memory_bytes() >= m_options.memtable_bytes;
 }
 
@@ -222,7 +223,7 @@ Status WritePath::relocate(std::span<const Relocation> values, SequenceNumber ch
       return Status::busy("a memtable was flushed meanwhile");
     }
     for (const Relocation& value : values) {
-      const bool newer = !m_options.mutations.relocation_wins &&
+      const bool newer = !mutated(Mutation::relocation_wins) &&
                          std::any_of(state->memtables.begin(), state->memtables.end(),
                                      [&](const auto& memtable) { return memtable->touches(value.key, checked); });
       if (!newer) {

@@ -8,6 +8,7 @@
 #include "vtkv/gc/value_collector.h"
 #include "vtkv/util/crc32c.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 #include "vtkv/wal/log_sweep.h"
 
 namespace vtkv {
@@ -295,7 +296,7 @@ Status ValueGc::check_slice() {
   const bool hides = std::any_of(state->memtables.begin(), state->memtables.end(), [this](const auto& memtable) {
     return !memtable->empty() && memtable->last_sequence() <= m_flushed;
   });
-  if (hides && !m_options.mutations.look_behind_memtable) {
+  if (hides && !mutated(Mutation::candidate_looked_up_behind_memtable)) {
     return Status::busy("a memtable that was flushed is still being read");
   }
   const std::unique_ptr<AscendingLookups> lookups = state->version->ascending_lookups();
@@ -409,7 +410,7 @@ Status ValueGc::free_pending(bool* did) {
                                       [this](uint64_t epoch) { return m_db.pool->bytes_of_epoch(epoch); })) {
     m_db.request_flush();
   }
-  if (m_options.mutations.recycle_early) {
+  if (mutated(Mutation::segment_recycled_early)) {
     checkpoint = snapshot = UINT64_MAX;
   }
   if (m_pending_free.any_unneeded(checkpoint, snapshot)) {

@@ -9,14 +9,14 @@ constexpr SequenceNumber kNewest = UINT64_MAX;
 
 }  // namespace
 
-MergingIterator::MergingIterator(std::vector<std::unique_ptr<EntryIterator>> sources, EntryOrder order)
-    : m_sources(std::move(sources)), m_order(order), m_heap(InTurn{this}) {
+MergingIterator::MergingIterator(std::vector<std::unique_ptr<EntryIterator>> sources)
+    : m_sources(std::move(sources)), m_heap(InTurn{this}) {
   m_heap.reserve(m_sources.size());
 }
 
 bool MergingIterator::InTurn::operator()(size_t a, size_t b) const {
   const EntryPosition left = merging->position_of(a), right = merging->position_of(b);
-  return merging->m_forward ? merging->m_order.before(left, right) : merging->m_order.before(right, left);
+  return merging->m_forward ? comes_before(left, right) : comes_before(right, left);
 }
 
 void MergingIterator::check(const EntryIterator& source) {

@@ -17,7 +17,7 @@ namespace vtkv {
 
 class MergingIterator final : public EntryIterator {
  public:
-  explicit MergingIterator(std::vector<std::unique_ptr<EntryIterator>> sources, EntryOrder order = EntryOrder());
+  explicit MergingIterator(std::vector<std::unique_ptr<EntryIterator>> sources);
   MergingIterator(const MergingIterator&) = delete;
   MergingIterator& operator=(const MergingIterator&) = delete;
 
@@ -58,7 +58,6 @@ class MergingIterator final : public EntryIterator {
   void move_behind(size_t other, const EntryPosition& position);
 
   std::vector<std::unique_ptr<EntryIterator>> m_sources;
-  const EntryOrder m_order;
   SourceHeap<InTurn> m_heap;  // of valid sources
   bool m_forward = true;
   Status m_status;

@@ -79,7 +79,7 @@ class TiesTest : public testing::TestWithParam<uint64_t> {
 
   std::mt19937_64 m_random{GetParam()};
   std::vector<std::unique_ptr<MemTable>> m_tables;
-  std::vector<Version> m_all;  // in the order of EntryOrder
+  std::vector<Version> m_all;  // in the order of comes_before()
   std::unique_ptr<MergingIterator> m_merged;
 };
 

@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "vtkv/mem/entry_order.h"
 #include "vtkv/mem/memtable.h"
 #include "vtkv/tree/tree.h"
 
@@ -14,7 +13,6 @@ namespace vtkv {
 struct ReadState {
   std::vector<std::shared_ptr<MemTable>> memtables;  // newest first; the first one is written to
   std::shared_ptr<const Version> version;
-  EntryOrder order;  // of the entries of all of them
   // Shared by the states that readers may have taken before a certain moment: see ReadStates.
   std::shared_ptr<const int> reader_epoch = std::make_shared<const int>(0);
 };

@@ -5,12 +5,11 @@
 
 namespace vtkv {
 
-void ReadStates::begin(std::shared_ptr<MemTable> active, EntryOrder order, SequenceNumber visible) {
+void ReadStates::begin(std::shared_ptr<MemTable> active, SequenceNumber visible) {
   set_visible(visible);
   auto state = std::make_shared<ReadState>();
   state->memtables.push_back(std::move(active));
   state->version = m_tree->current();
-  state->order = order;
   MutexLock lock(m_lock);
   m_state = std::move(state);
 }

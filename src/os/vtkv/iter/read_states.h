@@ -32,7 +32,7 @@ class ReadStates {
   explicit ReadStates(Tree* tree) : m_tree(tree) {}
 
   // The first state, before anybody reads.
-  void begin(std::shared_ptr<MemTable> active, EntryOrder order, SequenceNumber visible) EXCLUDES(m_lock);
+  void begin(std::shared_ptr<MemTable> active, SequenceNumber visible) EXCLUDES(m_lock);
   std::shared_ptr<const ReadState> current() const EXCLUDES(m_lock) {
     MutexLock lock(m_lock);
     return m_state;

@@ -23,7 +23,7 @@ VisibleIterator::VisibleIterator(std::shared_ptr<const ReadState> state, std::st
   for (const auto& tombstones : m_tombstones) {
     m_any_tombstones |= tombstones && !tombstones->empty();
   }
-  m_entries = std::make_unique<MergingIterator>(std::move(sources), m_state->order);
+  m_entries = std::make_unique<MergingIterator>(std::move(sources));
 }
 
 bool VisibleIterator::hidden(const Entry& entry, size_t* source) const {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "vtkv/util/mutations.h"
 #include "vtkv/write_batch.h"
 
 namespace vtkv {
@@ -20,20 +21,12 @@ struct EntryPosition {
   size_t source = 0;
 };
 
-class EntryOrder {
- public:
-  // `ties_by_source` false: Options::Mutations::drop_tie_by_source.
-  explicit EntryOrder(bool ties_by_source = true) : m_ties_by_source(ties_by_source) {}
-
-  bool before(const EntryPosition& a, const EntryPosition& b) const {
-    if (const int order = a.key.compare(b.key); order != 0) {
-      return order < 0;
-    }
-    return a.sequence != b.sequence ? a.sequence > b.sequence : m_ties_by_source && a.source < b.source;
+inline bool comes_before(const EntryPosition& a, const EntryPosition& b) {
+  if (const int order = a.key.compare(b.key); order != 0) {
+    return order < 0;
   }
-
- private:
-  bool m_ties_by_source;
-};
+  return a.sequence != b.sequence ? a.sequence > b.sequence
+                                  : a.source < b.source && !mutated(Mutation::tie_by_source_dropped);
+}
 
 }  // namespace vtkv

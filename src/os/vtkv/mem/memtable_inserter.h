@@ -8,20 +8,18 @@
 
 namespace vtkv {
 
-class MemTableInserter final : public WriteBatch::Handler {
+class MemTableInserter : public WriteBatch::Handler {
  public:
   // `encoded` is the batch; it lies in `shared` from its byte `base` on, unless that is null.
-  // Values of at least `threshold` bytes (0: none) stay in the log. `lose_range_tombstones` breaks replay on
-  // purpose (Options::Mutations).
+  // Values of at least `threshold` bytes (0: none) stay in the log.
   MemTableInserter(MemTable* memtable, SequenceNumber first, std::string_view encoded, size_t threshold,
-                   LoggedBytes* shared = nullptr, size_t base = 0, bool lose_range_tombstones = false)
+                   LoggedBytes* shared = nullptr, size_t base = 0)
       : m_memtable(memtable),
         m_next(first),
         m_encoded(encoded),
         m_threshold(threshold),
         m_shared(shared),
-        m_base(base),
-        m_lose_range_tombstones(lose_range_tombstones) {}
+        m_base(base) {}
 
   void put(std::string_view key, std::string_view value) override {
     if (m_threshold == 0 || value.size() < m_threshold) {
@@ -41,10 +39,7 @@ class MemTableInserter final : public WriteBatch::Handler {
   }
   void remove(std::string_view key) override { m_memtable->remove(m_next++, key); }
   void remove_range(std::string_view begin, std::string_view end) override {
-    const SequenceNumber sequence = m_next++;
-    if (!m_lose_range_tombstones) {
-      m_memtable->remove_range(sequence, begin, end);
-    }
+    m_memtable->remove_range(m_next++, begin, end);
   }
   // The sequence after the last operation's.
   SequenceNumber next_sequence() const { return m_next; }
@@ -52,6 +47,10 @@ class MemTableInserter final : public WriteBatch::Handler {
   LogAddress* address() const { return m_address; }
   // Does the memtable refer to `shared` now?
   bool keeps() const { return m_keeps; }
+
+ protected:
+  // An operation takes its sequence and is not put in.
+  void pass_over() { ++m_next; }
 
  private:
   MemTable* const m_memtable;
@@ -62,7 +61,6 @@ class MemTableInserter final : public WriteBatch::Handler {
   const size_t m_base;
   bool m_keeps = false;
   LogAddress* m_address = nullptr;
-  const bool m_lose_range_tombstones;
 };
 
 }  // namespace vtkv

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "vtkv/testing/image_hash.h"
+#include "vtkv/testing/mutations.h"
 
 namespace vtkv {
 
@@ -45,6 +46,7 @@ bool has_landed(const CrashState& state, uint32_t op) {
 
 struct CrashExplorer::Recorded {
   CrashRun run;
+  std::optional<ScopedMutation> broken;  // as long as anything below is there
   std::unique_ptr<CrashTarget> target;
   std::unique_ptr<CrashImages> images;
   ImageHash hash;
@@ -53,9 +55,13 @@ struct CrashExplorer::Recorded {
 
 std::string CrashExplorer::record(const CrashRun& run, Recorded* recorded) {
   recorded->run = run;
+  if (run.mutation) {
+    recorded->broken.emplace(*run.mutation);
+  }
   recorded->target = m_factory(run);
   if (!recorded->target) {
-    return "there is no stack '" + run.stack + "', or it has no mutation '" + run.mutation + "'";
+    return "there is no stack '" + run.stack + "'" +
+           (run.mutation ? ", or it has no mutation '" + std::string(to_string(*run.mutation)) + "'" : "");
   }
   SimEnv env({.seed = run.seed, .profile = run.profile, .interleaved = run.interleaved});
   std::string wrong = recorded->target->record(&env);

@@ -17,13 +17,14 @@
 #include <unordered_set>
 
 #include "vtkv/testing/crash_images.h"
+#include "vtkv/util/mutations.h"
 
 namespace vtkv {
 
 // What decides a run, wholly.
 struct CrashRun {
-  std::string stack;     // names the target
-  std::string mutation;  // a rule broken on purpose; empty: none
+  std::string stack;                 // names the target
+  std::optional<Mutation> mutation;  // broken while the run is explored
   SimProfile profile = SimProfile::ext4;
   uint64_t seed = 1;
   unsigned steps = 24;   // length of the history
@@ -43,7 +44,7 @@ class CrashTarget {
                             std::unique_ptr<CrashTarget>* next) = 0;
 };
 
-// Null: there is no such stack or mutation.
+// Null: there is no such stack, or it has no such rule.
 using CrashTargetFactory = std::function<std::unique_ptr<CrashTarget>(const CrashRun& run)>;
 
 struct CrashViolation {

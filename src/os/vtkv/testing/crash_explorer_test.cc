@@ -13,36 +13,37 @@ namespace vtkv {
 namespace {
 
 std::unique_ptr<CrashTarget> new_target(const CrashRun& run) {
-  KvWorkloadSettings settings;
-  (void)apply_mutation(run.mutation, &settings.mutations);
-  return std::make_unique<KvCrashTarget>(run, settings);
+  return std::make_unique<KvCrashTarget>(run, KvWorkloadSettings());
 }
 
 constexpr CrashLimits kLimits{.states = 300, .nested_every = 2, .nested_states = 12};
 
-CrashViolation some_violation(CrashExplorer& explorer, const std::string& mutation) {
+CrashViolation some_violation(CrashExplorer& explorer, Mutation mutation) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     if (auto violation = explorer.explore({"vtkv", mutation, SimProfile::ext4, seed, 24}, kLimits)) {
       return *violation;
     }
   }
-  ADD_FAILURE() << mutation << " was not noticed";
+  ADD_FAILURE() << to_string(mutation) << " was not noticed";
   return {};
 }
 
 TEST(CrashExplorerTest, AScriptShowsTheSameViolationAgain) {
+  VTKV_NEEDS_MUTATIONS();
   CrashExplorer explorer(new_target);
-  const CrashViolation found = some_violation(explorer, "flush_removed");
+  const CrashViolation found = some_violation(explorer, Mutation::flush_removed);
   CrashViolation parsed;
   ASSERT_TRUE(parse_script(to_script(found), &parsed).ok()) << to_script(found);
   EXPECT_EQ(explorer.replay(parsed), found.what);
 }
 
 TEST(CrashExplorerTest, AScriptOfASecondCrashShowsItAgain) {
+  VTKV_NEEDS_MUTATIONS();
   CrashExplorer explorer(new_target);
   CrashViolation found;
   for (uint64_t seed = 1; seed <= 400 && !found.second; ++seed) {
-    if (auto violation = explorer.explore({"vtkv", "no_recovery_record", SimProfile::ext4, seed, 24}, kLimits)) {
+    if (auto violation =
+            explorer.explore({"vtkv", Mutation::no_recovery_record, SimProfile::ext4, seed, 24}, kLimits)) {
       found = *violation;
     }
   }
@@ -53,8 +54,9 @@ TEST(CrashExplorerTest, AScriptOfASecondCrashShowsItAgain) {
 }
 
 TEST(CrashExplorerTest, ASmallerScriptStillShowsAViolation) {
+  VTKV_NEEDS_MUTATIONS();
   CrashExplorer explorer(new_target);
-  const CrashViolation found = some_violation(explorer, "flush_removed");
+  const CrashViolation found = some_violation(explorer, Mutation::flush_removed);
   const CrashViolation smaller = explorer.shrink(found, kLimits);
   EXPECT_LE(smaller.run.steps, found.run.steps);
   EXPECT_EQ(explorer.replay(smaller), smaller.what);

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "vtkv/testing/crash_explorer.h"
+#include "vtkv/testing/mutations.h"
 
 namespace vtkv {
 
@@ -78,8 +79,7 @@ bool parse_line(std::string key, const std::vector<std::string>& words, CrashVio
     return true;
   }
   if (key == "mutation") {
-    run.mutation = word;
-    return true;
+    return parse_mutation(word, &run.mutation.emplace()).ok();
   }
   return key == "profile"       ? parse_profile(word, &run.profile)
          : key == "seed"        ? to_number(word, &run.seed)
@@ -103,8 +103,8 @@ std::string to_script(const CrashViolation& violation) {
   if (run.interleaved) {
     out += "interleaved yes\n";
   }
-  if (!run.mutation.empty()) {
-    out += "mutation " + run.mutation + "\n";
+  if (run.mutation) {
+    out += "mutation " + std::string(to_string(*run.mutation)) + "\n";
   }
   add_state(violation.state, "", &out);
   out += "check-seed " + std::to_string(violation.check_seed) + "\n";

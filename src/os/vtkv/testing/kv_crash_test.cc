@@ -18,11 +18,7 @@ namespace {
 constexpr uint64_t kSeeds = 16;
 
 std::unique_ptr<CrashTarget> new_target(const CrashRun& run) {
-  KvWorkloadSettings settings;
-  if (!run.mutation.empty() && !apply_mutation(run.mutation, &settings.mutations)) {
-    return nullptr;
-  }
-  return std::make_unique<KvCrashTarget>(run, settings);
+  return std::make_unique<KvCrashTarget>(run, KvWorkloadSettings());
 }
 
 uint64_t budget_factor() {
@@ -36,7 +32,7 @@ TEST_P(KvCrashTest, EveryAcknowledgedBatchSurvivesAndNoneIsHalf) {
   CrashExplorer explorer(new_target);
   const CrashLimits limits{.states = 300, .nested_every = 4, .nested_states = 12};
   for (uint64_t seed = 1; seed <= kSeeds * budget_factor(); ++seed) {
-    const auto violation = explorer.explore({"vtkv", "", GetParam(), seed, 24, seed % 2 == 0}, limits);
+    const auto violation = explorer.explore({"vtkv", {}, GetParam(), seed, 24, seed % 2 == 0}, limits);
     ASSERT_FALSE(violation) << to_script(explorer.shrink(*violation, limits));
   }
   const CrashCounts& counts = explorer.counts();
@@ -152,14 +148,26 @@ TEST(KvCreateCrashTest, HalfMadeDatabaseIsMadeAgain) {
   EXPECT_GT(whole, 0u);
 }
 
+// Those of the engine, but for three that a test of their own notices: TreeWorkersMutationTest, TreeSnapshotsTest,
+// ReadSegmentTest.
+std::vector<Mutation> noticed_by_explorer() {
+  std::vector<Mutation> noticed(mutations().begin(), mutations().end());
+  std::erase_if(noticed, [](Mutation one) {
+    return !is_of_engine(one) || one == Mutation::doubtful_run_freed || one == Mutation::snapshots_listed_early ||
+           one == Mutation::read_segment_recycled;
+  });
+  return noticed;
+}
+
 // A rule broken on purpose must be noticed, or the explorer proves nothing.
 class KvMutationTest : public testing::TestWithParam<Mutation> {};
 
 TEST_P(KvMutationTest, IsNoticed) {
+  VTKV_NEEDS_MUTATIONS();
   CrashExplorer explorer(new_target);
   std::optional<CrashViolation> violation;
   for (uint64_t seed = 1; seed <= 400 && !violation; ++seed) {
-    violation = explorer.explore({"vtkv", std::string(GetParam().name), SimProfile::ext4, seed, 24},
+    violation = explorer.explore({"vtkv", GetParam(), SimProfile::ext4, seed, 24},
                                  {.states = 300, .nested_every = 2, .nested_states = 24});
     if (violation && violation->what.starts_with("without any crash")) {
       violation.reset();  // the run never came to a crash: it shows nothing
@@ -170,8 +178,8 @@ TEST_P(KvMutationTest, IsNoticed) {
               violation->what.c_str());
 }
 
-INSTANTIATE_TEST_SUITE_P(, KvMutationTest, testing::ValuesIn(mutations().begin(), mutations().end()),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(, KvMutationTest, testing::ValuesIn(noticed_by_explorer()),
+                         [](const auto& info) { return std::string(to_string(info.param)); });
 
 }  // namespace
 }  // namespace vtkv

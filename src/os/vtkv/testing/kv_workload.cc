@@ -135,7 +135,6 @@ Options KvWorkload::options_for(SimEnv* env, const KvWorkloadSettings& settings)
   options.primed_bytes_per_commit = settings.primed_bytes_per_commit;
   options.io_depth = settings.io_depth;
   options.gc_lookup_cost_bytes = settings.gc_lookup_cost_bytes;
-  options.mutations = settings.mutations;
   FileSystemInfo info;
   options.single_flush = env->file_system_info("/", &info).ok() && info.single_flush;
   return options;

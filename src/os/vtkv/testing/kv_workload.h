@@ -28,7 +28,6 @@ inline constexpr uint64_t kCollectedMark = 5ull << 32;  // + what the participan
 using KvCollected = std::map<std::string, uint64_t>;
 
 struct KvWorkloadSettings {
-  Options::Mutations mutations;
   uint64_t slots = 10;
   uint64_t external_keys = 6;
   size_t memtable_bytes = 4096;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <set>
 
 #include "vtkv/testing/crash_images.h"
@@ -24,9 +25,8 @@ constexpr SimProfile kProfiles[] = {SimProfile::ext4, SimProfile::xfs, SimProfil
 
 // What a slot holds is told by its bytes: no two transactions write the same. Records of one block, as the model has
 // them, some of more than one sector; checkpoints seldom or often.
-KvWorkloadSettings settings_for(uint64_t seed, const Options::Mutations& mutations) {
+KvWorkloadSettings settings_for(uint64_t seed) {
   KvWorkloadSettings settings;
-  settings.mutations = mutations;
   settings.repeated_tags = false;
   settings.large_batches = false;
   settings.longest_value = 300;
@@ -124,10 +124,10 @@ std::unique_ptr<CrashTarget> crash(CrashTarget& target, const SimTrace& recorded
 }
 
 // What else is found wrong afterwards is others' to judge (KvCrashTest).
-void print_trace(const Options::Mutations& mutations, uint64_t seed) {
-  const CrashRun run{"vtkv", "", kProfiles[seed % std::size(kProfiles)], seed, kSteps};
+void print_trace(uint64_t seed) {
+  const CrashRun run{"vtkv", {}, kProfiles[seed % std::size(kProfiles)], seed, kSteps};
   LogTrace trace({"/db/log", "/db/manifest", "/slots"}, {});
-  KvCrashTarget target(run, settings_for(seed, mutations));
+  KvCrashTarget target(run, settings_for(seed));
   auto env = std::make_unique<SimEnv>(SimOptions{.seed = seed, .profile = run.profile});
   std::string wrong = target.record(env.get());
   if (wrong.empty()) {
@@ -160,20 +160,23 @@ void print_trace(const Options::Mutations& mutations, uint64_t seed) {
 }  // namespace vtkv
 
 int main(int argc, char** argv) {
-  vtkv::Options::Mutations mutations;
-  const std::string mutation = argc > 3 ? argv[3] : "";
-  if (argc < 3 || argc > 4 || (!mutation.empty() && !vtkv::apply_mutation(mutation, &mutations))) {
-    std::fprintf(stderr, "usage: vtkv_log_traces FIRST_SEED COUNT [MUTATION]\nmutations:");
-    for (const vtkv::Mutation& one : vtkv::mutations()) {
-      std::fprintf(stderr, " %s", std::string(one.name).c_str());
-    }
-    std::fprintf(stderr, "\n");
+  if (argc < 3 || argc > 4) {
+    std::fprintf(stderr, "usage: vtkv_log_traces FIRST_SEED COUNT [MUTATION]\n");
     return 2;
+  }
+  std::optional<vtkv::ScopedMutation> broken;
+  if (argc > 3) {
+    vtkv::Mutation mutation{};
+    if (const vtkv::Status status = vtkv::parse_mutation(argv[3], &mutation); !status.ok()) {
+      std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+      return 2;
+    }
+    broken.emplace(mutation);
   }
   const uint64_t first = std::strtoull(argv[1], nullptr, 10);
   const uint64_t count = std::strtoull(argv[2], nullptr, 10);
   for (uint64_t seed = first; seed < first + count; ++seed) {
-    vtkv::print_trace(mutations, seed);
+    vtkv::print_trace(seed);
   }
   return 0;
 }

@@ -1,47 +1,57 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/testing/mutations.h"
 
+#include <algorithm>
+#include <iterator>
+#include <string>
+
 namespace vtkv {
 
 namespace {
 
-using Rules = Options::Mutations;
+#define VTKV_MUTATION(name, broken) Mutation::name,
+constexpr Mutation kMutations[] = {VTKV_ENGINE_MUTATIONS(VTKV_MUTATION) VTKV_STORE_MUTATIONS(VTKV_MUTATION)};
+constexpr Mutation kOfEngine[] = {VTKV_ENGINE_MUTATIONS(VTKV_MUTATION)};
+#undef VTKV_MUTATION
 
-constexpr Mutation kMutations[] = {
-    {"flush_removed", &Rules::skip_flush},
-    {"unprimed_segment_not_synced", &Rules::trust_unprimed},
-    {"slot_reused_at_once", &Rules::reuse_immediately},
-    {"body_crc_not_checked", &Rules::skip_body_crc},
-    {"data_crc_not_checked", &Rules::skip_external_check},
-    {"watermark_ahead_of_flush", &Rules::watermark_ahead_of_flush},
-    {"memtable_flushed_early", &Rules::flush_memtable_early},
-    {"acknowledged_before_flush", &Rules::acknowledge_before_flush},
-    {"tail_record_trusted", &Rules::trust_tail_record},
-    {"range_delete_lost", &Rules::lose_range_deletes},
-    {"no_recovery_record", &Rules::skip_recovery_record},
-    {"previous_checksum_dropped", &Rules::skip_previous_checksum},
-    {"next_segment_by_epoch_alone", &Rules::next_segment_by_epoch},
-    {"watermark_per_group", &Rules::durable_per_group},
-    {"segment_recycled_early", &Rules::recycle_early},
-    {"tie_by_source_dropped", &Rules::drop_tie_by_source},
-    {"relocation_wins", &Rules::relocation_wins},
-    {"durable_inside_batch", &Rules::durable_inside_batch},
-    {"half_batch_kept", &Rules::keep_half_batches},
-    {"candidate_looked_up_behind_memtable", &Rules::look_behind_memtable},
-};
+#define VTKV_MUTATION(name, broken) #name,
+constexpr std::string_view kNames[] = {VTKV_ENGINE_MUTATIONS(VTKV_MUTATION) VTKV_STORE_MUTATIONS(VTKV_MUTATION)};
+#undef VTKV_MUTATION
+
+#define VTKV_MUTATION(name, broken) broken,
+constexpr std::string_view kBroken[] = {VTKV_ENGINE_MUTATIONS(VTKV_MUTATION) VTKV_STORE_MUTATIONS(VTKV_MUTATION)};
+#undef VTKV_MUTATION
+
+static_assert(std::size(kMutations) <= 64);  // bits of BrokenRules
+static_assert(kCanMutate || !mutated(Mutation::flush_removed));
 
 }  // namespace
 
+ScopedMutation::ScopedMutation(Mutation rule)
+    : m_before(BrokenRules::s_rules.fetch_or(kCanMutate ? BrokenRules::bit(rule) : 0)) {}
+
+ScopedMutation::~ScopedMutation() { BrokenRules::s_rules.store(m_before); }
+
 std::span<const Mutation> mutations() { return kMutations; }
 
-bool apply_mutation(std::string_view name, Options::Mutations* mutations) {
-  for (const Mutation& mutation : kMutations) {
-    if (mutation.name == name) {
-      mutations->*mutation.rule = true;
-      return true;
-    }
+bool is_of_engine(Mutation mutation) { return static_cast<size_t>(mutation) < std::size(kOfEngine); }
+
+std::string_view to_string(Mutation mutation) { return kNames[static_cast<size_t>(mutation)]; }
+
+std::string_view what_is_broken(Mutation mutation) { return kBroken[static_cast<size_t>(mutation)]; }
+
+Status parse_mutation(std::string_view name, Mutation* mutation) {
+  const auto found = std::find(std::begin(kNames), std::end(kNames), name);
+  if (found == std::end(kNames)) {
+    return Status::invalid_argument("there is no mutation '" + std::string(name) +
+                                    "': swimstore_crash_explorer --list-mutations names them");
   }
-  return false;
+  if (!kCanMutate) {
+    return Status::unsupported("this build cannot break the rule '" + std::string(name) +
+                               "': it was configured with SWIM_MUTATIONS=OFF");
+  }
+  *mutation = kMutations[found - std::begin(kNames)];
+  return {};
 }
 
 }  // namespace vtkv

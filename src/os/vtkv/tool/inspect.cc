@@ -212,7 +212,7 @@ Status Inspection::dump_log(bool operations, Report& report) {
   for (LogSegment* segment : m_pool->segments()) {
     SegmentRecords found;
     uint64_t greatest_epoch = 0;
-    VTKV_RETURN_IF_ERROR(sweep_segment(segment, m_newest.uuid, false, &found, &greatest_epoch));
+    VTKV_RETURN_IF_ERROR(sweep_segment(segment, m_newest.uuid, &found, &greatest_epoch));
     for (const auto& [offset, record] : found) {
       records[record.header.first_sequence].push_back(record);
     }

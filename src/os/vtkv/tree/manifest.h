@@ -12,9 +12,11 @@
 #include "vtkv/blob/value_account.h"
 #include "vtkv/env.h"
 #include "vtkv/env/aligned_buffer.h"
+#include "vtkv/env/uuid.h"
+#include "vtkv/options.h"
 #include "vtkv/table/run_format.h"
-#include "vtkv/tree/tree.h"
 #include "vtkv/util/features.h"
+#include "vtkv/wal/log_position.h"
 
 namespace vtkv {
 

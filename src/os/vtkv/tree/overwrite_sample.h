@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "vtkv/blob/value_account.h"
-#include "vtkv/tree/tree.h"
+#include "vtkv/tree/version.h"
 
 namespace vtkv {
 

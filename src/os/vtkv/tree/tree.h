@@ -10,32 +10,33 @@
 // read by any thread.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "vtkv/compaction/compaction_policy.h"
 #include "vtkv/env.h"
+#include "vtkv/env/sync_failures.h"
 #include "vtkv/env/uuid.h"
 #include "vtkv/mem/memtable.h"
 #include "vtkv/options.h"
+#include "vtkv/table/run_writer.h"
+#include "vtkv/tree/manifest.h"
+#include "vtkv/tree/run_version.h"
+#include "vtkv/util/mutex.h"
 #include "vtkv/util/read_cache.h"
 #include "vtkv/wal/log_position.h"
 
 namespace vtkv {
-
-// Lookups of many keys in ascending order: neighbours share the search, the reads and the blocks. Not thread-safe.
-class AscendingLookups {
- public:
-  virtual ~AscendingLookups() = default;
-  // As Version::get for the newest version. REQUIRES: `key` is not below the one before.
-  virtual Status get(std::string_view key, Lookup* result, std::string* value) = 0;
-};
 
 // Asks for the sequences that snapshots name, ascending. A compaction asks when its runs are claimed: a snapshot that
 // comes later is at or above everything in them. (One that came between a look and the claim might name something that
@@ -55,21 +56,6 @@ class SnapshotSource {
   std::function<std::vector<SequenceNumber>()> m_ask;
 };
 
-// An immutable set of runs. Readers hold it by shared_ptr; that pins its runs and zones.
-class Version {
- public:
-  virtual ~Version() = default;
-  // Newest version of `key` at or below `at_most`. Errors: corruption, io_error.
-  virtual Status get(std::string_view key, SequenceNumber at_most, Lookup* result, std::string* value) const = 0;
-  virtual std::unique_ptr<AscendingLookups> ascending_lookups() const = 0;  // lives no longer than the version
-  // One iterator and one set of range tombstones (null: none in the bounds) per run, newest run first,
-  // restricted to runs that overlap [lower, upper); an empty upper is no limit. Iterators are not clipped
-  // to the bounds; they live no longer than the version.
-  virtual void new_iterators(std::string_view lower, std::string_view upper,
-                             std::vector<std::unique_ptr<EntryIterator>>* iterators,
-                             std::vector<std::shared_ptr<const RangeTombstones>>* tombstones) const = 0;
-};
-
 struct TreeStatistics {
   uint64_t flushes = 0, flush_bytes = 0, compactions = 0;
   uint64_t compaction_bytes = 0;  // written by compactions, purges and moves: blocks, indexes, filters, descriptors
@@ -85,8 +71,9 @@ struct TreeStatistics {
   uint32_t runs = 0, levels = 0;
 };
 
+struct KeyRange;
 struct Salvaged;
-struct SegmentValues;
+struct StitchPolicy;
 
 // What the newest version refers to in one zone.
 struct ZoneUsage {
@@ -103,56 +90,56 @@ class Tree {
   static Status create(Env* env, const std::string& directory, const Geometry& geometry, const Uuid& uuid,
                        const LogPosition& start);
   static Status open(Env* env, const std::string& directory, const Options& options, std::unique_ptr<Tree>* tree);
-  virtual ~Tree() = default;
+  Tree(const Tree&) = delete;
+  Tree& operator=(const Tree&) = delete;
 
   // Before the first write to the database, not where it is only read (manifest.h); then Code::unsupported forbids to
   // write.
-  virtual Status clear_torn_checkpoint() = 0;
+  Status clear_torn_checkpoint();
 
-  virtual const Geometry& geometry() const = 0;
-  virtual const Uuid& uuid() const = 0;
+  const Geometry& geometry() const { return m_geometry; }
+  const Uuid& uuid() const { return m_uuid; }
   // Of the newest checkpoint, and of the older of the two manifest copies (segments before it may go).
-  virtual LogPosition newest_log_position() const = 0;
-  virtual LogPosition oldest_log_position() const = 0;
+  LogPosition newest_log_position() const;
+  LogPosition oldest_log_position() const;
 
-  virtual std::shared_ptr<const Version> current() const = 0;
+  std::shared_ptr<const Version> current() const;
 
   // The log segments that the newest checkpoint's runs point to, and the epochs of those that either manifest
   // copy lists: a listed segment must not be written to.
-  virtual std::vector<SegmentValues> value_segments() const = 0;
-  virtual std::set<uint64_t> listed_epochs() const = 0;
+  std::vector<SegmentValues> value_segments() const;
+  std::set<uint64_t> listed_epochs() const;
   // Of the keys that the newest flush wrote, about: the part that had a value already. 0 before the first.
-  virtual double overwritten_share() const = 0;
+  double overwritten_share() const { return m_overwritten_share.load(std::memory_order_relaxed); }
   // Writes checkpoints until neither copy lists these epochs and both copies have the newest log position.
   // REQUIRES: nobody will follow a pointer into them (gc/value_gc.h).
-  virtual Status forget_segments(const std::set<uint64_t>& epochs) = 0;
+  Status forget_segments(const std::set<uint64_t>& epochs);
 
   // Writes `memtable` as a run and a checkpoint at `position`; both durable on return. Versions of a key
   // that no snapshot in `snapshots` (ascending) can tell apart are dropped. An empty memtable only writes
   // the checkpoint. The caller keeps the memtable readable until this returned (then current() has it).
-  virtual Status flush(const MemTable& memtable, const LogPosition& position,
-                       const std::vector<SequenceNumber>& snapshots) = 0;
+  Status flush(const MemTable& memtable, const LogPosition& position, const std::vector<SequenceNumber>& snapshots);
   // Is there a compaction worth doing? Does one, durably; with none to do, lets go of what the last ones replaced. *did
   // says whether there was any such thing.
   // A compaction that fails because something cannot be read or written is quarantined, with its runs, and others go
   // on.
-  virtual Status compact_once(const SnapshotSource& snapshots, bool* did) = 0;
+  Status compact_once(const SnapshotSource& snapshots, bool* did);
   // With it, a long compaction does smaller ones that become due meanwhile in between: these need the snapshots of
   // their own time. Called before the first compaction.
-  virtual void set_snapshot_source(SnapshotSource source) = 0;
+  void set_snapshot_source(SnapshotSource source) { m_snapshot_source = std::move(source); }
   // Compacts everything into one run, what is quarantined as well.
-  virtual Status compact_all(const SnapshotSource& snapshots) = 0;
+  Status compact_all(const SnapshotSource& snapshots);
   // What is quarantined is not among the debt.
   struct Quarantine {
     Status status;  // of the newest compaction that was; ok: none is
     uint64_t failures = 0;  // how many were, ever
   };
-  virtual Quarantine quarantine() const = 0;
-  virtual void retry_quarantined() = 0;
+  Quarantine quarantine() const;
+  void retry_quarantined();
   // TreeStatistics::debt_bytes alone, cheaply.
-  virtual uint64_t compaction_debt() const = 0;
+  uint64_t compaction_debt() const { return m_debt_bytes.load(std::memory_order_relaxed); }
   // By zone. For whoever chooses what to move.
-  virtual std::vector<ZoneUsage> zone_usage() const = 0;
+  std::vector<ZoneUsage> zone_usage() const;
   // Rewrites what the runs hold in these zones, so that they become free once older versions are let go. One run
   // is rewritten, the oldest that has anything there, and of it about `bytes_max`, in key order, or as much more as its
   // descriptor, which is written anew, makes worthwhile. Everything else of the run stays.
@@ -161,22 +148,175 @@ class Tree {
     uint64_t moved_bytes = 0;  // blocks of entries and their indexes
     uint64_t written_bytes = 0;  // these, and what else a run needs
   };
-  virtual Status move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max, const SnapshotSource& snapshots,
-                             Moved* moved) = 0;
+  Status move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max, const SnapshotSource& snapshots,
+                     Moved* moved);
   // Gives zones that nobody uses back to the file system, all of them; some are kept otherwise.
-  virtual void give_back_zones() = 0;
+  void give_back_zones() { m_reader.file().give_back_surplus(true); }
   // Not ok: it could not be said what is durable, and nothing is written any more. An error of flush() or a compaction
   // for want of space is none of these: they may be tried again.
-  virtual Status failure() const = 0;
+  Status failure() const;
   // For closing: a flush or compaction under way returns Code::busy soon, and so does every later one. Thread-safe.
-  virtual void stop() = 0;
+  void stop() { m_stop = true; }
   // Reads the manifest and every block; one sentence per finding. As DB::verify().
-  virtual void verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled = nullptr) = 0;
+  void verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled = nullptr);
   // Options::stitch_threshold_bytes, for compactions that begin from now on.
-  virtual void set_stitch_threshold(uint64_t bytes) = 0;
+  void set_stitch_threshold(uint64_t bytes) { m_stitch_threshold_bytes = bytes; }
   // Of blocks, and of what else the database reads.
-  virtual const std::shared_ptr<ReadCache>& cache() const = 0;
-  virtual TreeStatistics statistics() const = 0;
+  const std::shared_ptr<ReadCache>& cache() const { return m_cache; }
+  TreeStatistics statistics() const;
+
+ private:
+  friend Status salvage_tree(Env* env, const std::string& directory, const Options& options, Salvaged* salvaged,
+                             std::unique_ptr<Tree>* tree);
+  Tree(Env* env, const Options& options, std::unique_ptr<Manifest> manifest, std::shared_ptr<ZoneFile> zones,
+       Checkpoint newest);
+  // The two files.
+  static Status open_files(Env* env, const std::string& directory, std::unique_ptr<Manifest>* manifest,
+                           std::shared_ptr<ZoneFile>* zones, Checkpoint* newest, Checkpoint* older);
+  // Opens the runs that the two copies name. A copy whose runs cannot be read is not this one's concern
+  // when it is the older.
+  Status load(const Checkpoint& older);
+  // Opens what can be read of those of the newest copy. In tree_salvage.cc.
+  void load_salvaged(Salvaged* salvaged);
+
+  using Runs = std::vector<std::shared_ptr<const Run>>;
+  // What a manifest copy names: keeps its runs' zones until the copy is overwritten.
+  struct ManifestCopy {
+    uint64_t epoch = 0;  // 0: the copy holds nothing valid
+    LogPosition position;
+    Runs runs;
+    std::vector<SegmentValues> segments;
+  };
+
+  Status open_runs(const std::vector<RunLocation>& locations, const Runs& known, Runs* runs) const;
+  Runs current_runs() const;
+  // For new filters, when that many entries are about to come.
+  int filter_bits(uint64_t new_entries) const;
+  RunWriter::Settings compaction_settings(uint32_t level, const CompactionPace& pace);
+  // Or the one that was written for it before. Null when nothing is left of it.
+  Status flushed_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
+                     std::shared_ptr<const Run>* run) REQUIRES(m_flush_lock);
+  Status write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
+                   std::shared_ptr<const Run>* run);
+  Status compact_into(const Runs& inputs, const Runs& below, const std::vector<SequenceNumber>& snapshots,
+                      const StitchPolicy& policy, const CompactionPace& pace, ValueDelta* values, RunWriter* writer,
+                      std::shared_ptr<const Run>* compacted);
+  // What a compaction has written, whatever becomes of it; one more of a kind; what was read for filters.
+  void count_written(uint64_t written_bytes, uint64_t stitched_bytes);
+  void count(uint64_t TreeStatistics::* kind);
+  void count_filter_read(uint64_t bytes);
+  // Runs that one compaction works on, so that no other takes them.
+  struct Claim {
+    Runs inputs;
+    Runs below;  // the runs that are older
+    uint32_t level = 0;
+    bool urgent = false;  // a flush waits: neither stopped nor interrupted by other compactions
+  };
+  using Choose = std::function<CompactionChoice(const Runs& runs, const std::set<uint64_t>& busy)>;
+  // Claims what `choose` names, which is asked under m_lock; false when that is nothing.
+  bool claim(const Choose& choose, Claim* claimed);
+  // Compacts, installs, and gives the claim up.
+  Status compact(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy);
+  // The mutation: the snapshots of now, whenever it is asked.
+  SnapshotSource listed(const SnapshotSource& snapshots) const;
+  // Runs that are on disk, synced, and whose checkpoint had no space: they are listed before anything else is
+  // compacted, instead of being written again. Of use for as long as the inputs are among the runs as they were:
+  // flushes and other compactions change nothing in them.
+  struct Unlisted {
+    Runs inputs, outputs;
+    ValueDelta values;
+  };
+  // Installs what earlier compactions have written. *did says whether there was any such thing.
+  Status install_unlisted(bool* did);
+  // Takes out what is of no use any more with these runs.
+  std::vector<Unlisted> take_useless_unlisted(const Runs& current) REQUIRES(m_lock);
+  Status compact_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
+                         const StitchPolicy& policy);
+  // Of the one run that is claimed, what the policy says. In tree_zones.cc.
+  Status move_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots, const StitchPolicy& policy,
+                      Moved* moved);
+  // Writes the n-th of the runs concerned anew, without what is hidden in the key range; *left is null when nothing is
+  // left. In tree_purge.cc, like the next three.
+  struct Purge;
+  Status purge_run(Purge* purge, size_t number, const Runs& older_runs, std::shared_ptr<const Run>* left);
+  Status renew_filter(Purge* purge, const Runs& older_runs, std::shared_ptr<const Run>* run);
+  Status purge_claimed(const Claim& claimed, const KeyRange& range, const std::vector<SequenceNumber>& snapshots);
+  // Does one purge that is worth it (purge_policy.h).
+  Status purge_once(const SnapshotSource& snapshots, bool* did);
+  // `status`: what became of it. The runs are quarantined when they, or the result, could not be read or written.
+  void give_up(const Claim& claimed, const Status& status);
+  static bool is_quarantined(const Status& status);
+  void forget_quarantined(const Runs& current) REQUIRES(m_lock);  // but these
+  uint64_t debt_of(const Runs& runs) const REQUIRES(m_lock);
+  Status let_go_of_replaced(bool* did);
+  Status install_compaction(const Runs& inputs, const Runs& outputs, const ValueDelta& values);
+  // Between two steps of work: whether to stop.
+  Status go_on() const;
+  // Between two steps of a compaction into `level`: that, and compactions of smaller levels that are due.
+  Status give_way(uint32_t level);
+  StitchPolicy stitch_policy() const;
+  Status make_room_in_manifest(const std::vector<SequenceNumber>& snapshots);
+  // Whatever the shape, and for a flush that waits; *did says whether any could be.
+  Status compact_neighbours(const std::vector<SequenceNumber>& snapshots, bool* did) EXCLUDES(m_emergency_lock);
+  Status sync_zones();
+  using Segments = std::vector<SegmentValues>;
+  // Writes a checkpoint of the current runs and segments as the edits change them, and makes it current.
+  Status install(const std::function<void(Runs*)>& edit, const LogPosition* position,
+                 const std::function<void(Segments*)>& edit_segments) EXCLUDES(m_checkpoint_lock, m_lock);
+  // A checkpoint that may name `runs` could not be made durable.
+  Status checkpoint_failed(const Runs& runs, Status status, bool final);
+  Status fail(Status status);
+
+  Env* const m_env;
+  const Options m_options;
+  const CompactionShape m_shape;
+  const Geometry m_geometry;
+  const Uuid m_uuid;
+  const std::shared_ptr<ReadCache> m_cache;
+  const SpanReader m_reader;
+  const size_t m_runs_max;  // of the manifest
+  SnapshotSource m_snapshot_source;  // set before the workers start
+  std::atomic<uint64_t> m_next_run_id;
+  std::atomic<uint64_t> m_stitch_threshold_bytes;
+  std::atomic<bool> m_stop{false};
+  std::atomic<uint64_t> m_debt_bytes{0};  // of m_current; set with it
+  std::atomic<double> m_overwritten_share{0};
+
+  // The first four are each held over a whole piece of work, its I/O with it: one flush at a time, one compaction,
+  // one checkpoint. Readers need none of them.
+  Mutex m_flush_lock ACQUIRED_BEFORE(m_emergency_lock);
+  Mutex m_compaction_lock ACQUIRED_BEFORE(m_emergency_lock);
+  // A flush compacts to make room; whoever claims all runs waits for it.
+  Mutex m_emergency_lock ACQUIRED_BEFORE(m_checkpoint_lock);
+  Mutex m_checkpoint_lock ACQUIRED_BEFORE(m_lock);
+  const std::unique_ptr<Manifest> m_manifest PT_GUARDED_BY(m_checkpoint_lock);
+  Checkpoint m_checkpoint GUARDED_BY(m_checkpoint_lock);  // the newest
+
+  // Likewise of a flush, of this memtable.
+  struct UnlistedFlush {
+    const MemTable* memtable = nullptr;
+    SequenceNumber last_sequence = 0;
+    uint64_t entries = 0;
+    std::shared_ptr<const Run> run;
+    ValueDelta values;
+  };
+  UnlistedFlush m_unlisted_flush GUARDED_BY(m_flush_lock);
+
+  const SyncWatch m_syncs;
+  mutable Mutex m_lock;  // held for moments
+  std::shared_ptr<const RunVersion> m_current GUARDED_BY(m_lock);
+  std::array<ManifestCopy, 2> m_copies GUARDED_BY(m_lock);  // by epoch mod 2
+  uint64_t m_epoch GUARDED_BY(m_lock) = 0;
+  std::set<uint64_t> m_busy GUARDED_BY(m_lock);  // ids of the runs that are claimed
+  // Of those whose compaction has failed; false: it may be tried again.
+  std::map<uint64_t, bool> m_quarantined GUARDED_BY(m_lock);
+  Quarantine m_quarantine_state GUARDED_BY(m_lock);
+  Status m_failure GUARDED_BY(m_lock);  // of a sync or a checkpoint: nothing is written any more
+  // Of checkpoints that failed and are in the manifest all the same, perhaps, until one has taken their place: what
+  // they name stays as it is, also while workers that had begun before write on.
+  std::vector<Runs> m_doubtful GUARDED_BY(m_lock);
+  std::vector<Unlisted> m_unlisted GUARDED_BY(m_lock);  // of compactions that met this
+  TreeStatistics m_statistics GUARDED_BY(m_lock);
 };
 
 // As Tree::open, without what cannot be read, and to be read only. Code::not_found: there is no older copy.

@@ -2,17 +2,18 @@
 // What becomes of a checkpoint or a compaction that fails, of what it wrote, and of the work that comes after it.
 #include <algorithm>
 
-#include "vtkv/tree/tree_impl.h"
+#include "vtkv/tree/tree.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 
 namespace vtkv {
 
-Status TreeImpl::failure() const {
+Status Tree::failure() const {
   MutexLock lock(m_lock);
   return m_failure;
 }
 
-Status TreeImpl::fail(Status status) {
+Status Tree::fail(Status status) {
   MutexLock lock(m_lock);
   if (m_failure.ok()) {
     m_failure = status;
@@ -20,8 +21,8 @@ Status TreeImpl::fail(Status status) {
   return status;
 }
 
-Status TreeImpl::checkpoint_failed(const Runs& runs, Status status, bool final) {
-  if (!m_options.mutations.free_doubtful_runs) {
+Status Tree::checkpoint_failed(const Runs& runs, Status status, bool final) {
+  if (!mutated(Mutation::doubtful_run_freed)) {
     MutexLock lock(m_lock);
     if (m_doubtful.empty() || m_doubtful.back() != runs) {
       m_doubtful.push_back(runs);
@@ -30,7 +31,7 @@ Status TreeImpl::checkpoint_failed(const Runs& runs, Status status, bool final) 
   return final ? fail(std::move(status)) : status;
 }
 
-Status TreeImpl::sync_zones() {
+Status Tree::sync_zones() {
   Status status = m_reader.file().sync();
   if (status.ok()) {
     status = m_syncs.check();
@@ -39,7 +40,7 @@ Status TreeImpl::sync_zones() {
 }
 
 // A snapshot that was taken since is above everything in the inputs, as for a compaction under way.
-Status TreeImpl::install_unlisted(bool* did) {
+Status Tree::install_unlisted(bool* did) {
   Unlisted unlisted;
   const auto next = [&](const Runs& runs, const std::set<uint64_t>& busy) REQUIRES(m_lock) {
     for (const Unlisted& one : m_unlisted) {
@@ -61,7 +62,7 @@ Status TreeImpl::install_unlisted(bool* did) {
   return {};
 }
 
-std::vector<TreeImpl::Unlisted> TreeImpl::take_useless_unlisted(const Runs& current) {
+std::vector<Tree::Unlisted> Tree::take_useless_unlisted(const Runs& current) {
   std::vector<Unlisted> useless;
   std::erase_if(m_unlisted, [&](Unlisted& one) {
     const auto found = std::search(current.begin(), current.end(), one.inputs.begin(), one.inputs.end());
@@ -74,8 +75,8 @@ std::vector<TreeImpl::Unlisted> TreeImpl::take_useless_unlisted(const Runs& curr
   return useless;
 }
 
-Status TreeImpl::flushed_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
-                             std::shared_ptr<const Run>* run) {
+Status Tree::flushed_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
+                         std::shared_ptr<const Run>* run) {
   UnlistedFlush& last = m_unlisted_flush;
   if (last.memtable != &memtable || last.last_sequence != memtable.last_sequence() ||
       last.entries != memtable.entries()) {
@@ -91,11 +92,11 @@ Status TreeImpl::flushed_run(const MemTable& memtable, const std::vector<Sequenc
 
 // --- compactions -------------------------------------------------------------------------------------------
 
-SnapshotSource TreeImpl::listed(const SnapshotSource& snapshots) const {
-  return m_options.mutations.list_snapshots_early ? SnapshotSource(snapshots()) : snapshots;
+SnapshotSource Tree::listed(const SnapshotSource& snapshots) const {
+  return mutated(Mutation::snapshots_listed_early) ? SnapshotSource(snapshots()) : snapshots;
 }
 
-void TreeImpl::give_up(const Claim& claimed, const Status& status) {
+void Tree::give_up(const Claim& claimed, const Status& status) {
   const bool quarantines = is_quarantined(status);
   MutexLock lock(m_lock);
   for (const auto& run : claimed.inputs) {
@@ -111,16 +112,16 @@ void TreeImpl::give_up(const Claim& claimed, const Status& status) {
   }
 }
 
-bool TreeImpl::is_quarantined(const Status& status) {
+bool Tree::is_quarantined(const Status& status) {
   return status.is_corruption() || status.code() == Status::Code::io_error;
 }
 
-Tree::Quarantine TreeImpl::quarantine() const {
+Tree::Quarantine Tree::quarantine() const {
   MutexLock lock(m_lock);
   return m_quarantine_state;
 }
 
-void TreeImpl::retry_quarantined() {
+void Tree::retry_quarantined() {
   MutexLock lock(m_lock);
   if (m_quarantined.empty()) {
     return;
@@ -131,7 +132,7 @@ void TreeImpl::retry_quarantined() {
   m_debt_bytes = debt_of(m_current->runs());
 }
 
-void TreeImpl::forget_quarantined(const Runs& current) {
+void Tree::forget_quarantined(const Runs& current) {
   std::erase_if(m_quarantined, [&](const auto& entry) {
     return std::none_of(current.begin(), current.end(),
                         [&](const auto& run) { return run->location().run_id == entry.first; });
@@ -142,7 +143,7 @@ void TreeImpl::forget_quarantined(const Runs& current) {
 }
 
 // Writers are slowed for what compactions can still do, and for nothing else.
-uint64_t TreeImpl::debt_of(const Runs& runs) const {
+uint64_t Tree::debt_of(const Runs& runs) const {
   Runs rest = runs;
   std::erase_if(rest, [this](const auto& run) REQUIRES(m_lock) {
     const auto found = m_quarantined.find(run->location().run_id);
@@ -152,7 +153,7 @@ uint64_t TreeImpl::debt_of(const Runs& runs) const {
 }
 
 // Writing on is no use when the result could not be made durable.
-Status TreeImpl::go_on() const {
+Status Tree::go_on() const {
   return m_stop.load(std::memory_order_relaxed) ? Status::busy("the database is being closed") : failure();
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "vtkv/tree/tree_impl.h"
+#include "vtkv/tree/tree.h"
 
 namespace vtkv {
 
@@ -27,8 +27,8 @@ Status Tree::create(Env* env, const std::string& directory, const Geometry& geom
   return Manifest::create(env, directory, first);
 }
 
-Status open_files(Env* env, const std::string& directory, std::unique_ptr<Manifest>* manifest,
-                  std::shared_ptr<ZoneFile>* zones, Checkpoint* newest, Checkpoint* older) {
+Status Tree::open_files(Env* env, const std::string& directory, std::unique_ptr<Manifest>* manifest,
+                        std::shared_ptr<ZoneFile>* zones, Checkpoint* newest, Checkpoint* older) {
   VTKV_RETURN_IF_ERROR(Manifest::open(env, directory, manifest, newest, older));
   for (const Checkpoint* const checkpoint : {newest, older}) {
     VTKV_RETURN_IF_ERROR(checkpoint->features.check((*manifest)->path(), known_features(), /*to_write=*/false));
@@ -46,13 +46,13 @@ Status Tree::open(Env* env, const std::string& directory, const Options& options
   Checkpoint newest, older;
   std::shared_ptr<ZoneFile> zones;
   VTKV_RETURN_IF_ERROR(open_files(env, directory, &manifest, &zones, &newest, &older));
-  auto opened = std::make_unique<TreeImpl>(env, options, std::move(manifest), std::move(zones), std::move(newest));
+  std::unique_ptr<Tree> opened(new Tree(env, options, std::move(manifest), std::move(zones), std::move(newest)));
   VTKV_RETURN_IF_ERROR(opened->load(older));
   *tree = std::move(opened);
   return {};
 }
 
-Status TreeImpl::open_runs(const std::vector<RunLocation>& locations, const Runs& known, Runs* runs) const {
+Status Tree::open_runs(const std::vector<RunLocation>& locations, const Runs& known, Runs* runs) const {
   for (const RunLocation& location : locations) {
     const auto found = std::find_if(known.begin(), known.end(),
                                     [&](const auto& run) { return run->location().run_id == location.run_id; });
@@ -67,7 +67,7 @@ Status TreeImpl::open_runs(const std::vector<RunLocation>& locations, const Runs
   return {};
 }
 
-Status TreeImpl::load(const Checkpoint& older) {
+Status Tree::load(const Checkpoint& older) {
   MutexLock checkpoint_lock(m_checkpoint_lock);
   Runs runs;
   VTKV_RETURN_IF_ERROR(open_runs(m_checkpoint.runs, {}, &runs));

@@ -11,14 +11,15 @@
 
 #include "vtkv/compaction/older_runs.h"
 #include "vtkv/compaction/purge_policy.h"
+#include "vtkv/compaction/stitch_compaction.h"
 #include "vtkv/table/filter_merge.h"
-#include "vtkv/tree/tree_impl.h"
+#include "vtkv/tree/tree.h"
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
 
 // What its steps share.
-struct TreeImpl::Purge {
+struct Tree::Purge {
   const KeyRange& range;
   const std::vector<SequenceNumber>& snapshots;
   const CompactionPace pace;
@@ -27,7 +28,7 @@ struct TreeImpl::Purge {
   uint64_t written_bytes = 0, stitched_bytes = 0;
 };
 
-Status TreeImpl::purge_run(Purge* purge, size_t number, const Runs& older_runs, std::shared_ptr<const Run>* left) {
+Status Tree::purge_run(Purge* purge, size_t number, const Runs& older_runs, std::shared_ptr<const Run>* left) {
   const std::shared_ptr<const Run>& run = purge->concerned[number];
   RunWriter writer(m_env, m_reader, compaction_settings(run->location().level, purge->pace));
   const RangeTombstones none;
@@ -60,7 +61,7 @@ Status TreeImpl::purge_run(Purge* purge, size_t number, const Runs& older_runs, 
 
 // A run that has lost most of its entries gets a filter of what is left. Reads all of it: after an error the run is as
 // it was.
-Status TreeImpl::renew_filter(Purge* purge, const Runs& older_runs, std::shared_ptr<const Run>* run) {
+Status Tree::renew_filter(Purge* purge, const Runs& older_runs, std::shared_ptr<const Run>* run) {
   const std::shared_ptr<const Run> old = *run;
   QuotientFilter filter;
   uint64_t read_bytes = 0;
@@ -80,8 +81,7 @@ Status TreeImpl::renew_filter(Purge* purge, const Runs& older_runs, std::shared_
   return {};
 }
 
-Status TreeImpl::purge_claimed(const Claim& claimed, const KeyRange& range,
-                               const std::vector<SequenceNumber>& snapshots) {
+Status Tree::purge_claimed(const Claim& claimed, const KeyRange& range, const std::vector<SequenceNumber>& snapshots) {
   const Runs& inputs = claimed.inputs;
   Purge purge{range, snapshots, [&](uint64_t) { return give_way(claimed.level); }, {}, {}};
   Runs outputs;
@@ -101,7 +101,7 @@ Status TreeImpl::purge_claimed(const Claim& claimed, const KeyRange& range,
   return {};
 }
 
-Status TreeImpl::purge_once(const SnapshotSource& source, bool* did) {
+Status Tree::purge_once(const SnapshotSource& source, bool* did) {
   if (m_options.purge_tombstones_min == 0) {
     return {};
   }

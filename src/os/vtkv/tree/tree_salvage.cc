@@ -2,11 +2,11 @@
 // Opening a tree of which a part cannot be read.
 
 #include "vtkv/table/salvaged.h"
-#include "vtkv/tree/tree_impl.h"
+#include "vtkv/tree/tree.h"
 
 namespace vtkv {
 
-void TreeImpl::load_salvaged(Salvaged* salvaged) {
+void Tree::load_salvaged(Salvaged* salvaged) {
   MutexLock checkpoint_lock(m_checkpoint_lock);
   Runs runs;
   for (const RunLocation& location : m_checkpoint.runs) {
@@ -23,15 +23,15 @@ Status salvage_tree(Env* env, const std::string& directory, const Options& optio
   std::unique_ptr<Manifest> manifest;
   Checkpoint newest, older;
   std::shared_ptr<ZoneFile> zones;
-  VTKV_RETURN_IF_ERROR(open_files(env, directory, &manifest, &zones, &newest, &older));
+  VTKV_RETURN_IF_ERROR(Tree::open_files(env, directory, &manifest, &zones, &newest, &older));
   const bool to_newest = salvaged->copy == CheckpointCopy::newest;
   if (!to_newest && older.epoch == 0) {
     return Status::not_found(manifest->path() + ": there is no older checkpoint");
   }
   // Nothing that the older one needs was written over by the database, and the log from it on is kept; should anything
   // have been all the same, its checksums and span ids tell.
-  auto opened = std::make_unique<TreeImpl>(env, options, std::move(manifest), std::move(zones),
-                                           std::move(to_newest ? newest : older));
+  std::unique_ptr<Tree> opened(
+      new Tree(env, options, std::move(manifest), std::move(zones), std::move(to_newest ? newest : older)));
   opened->load_salvaged(salvaged);
   *tree = std::move(opened);
   return {};

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "vtkv/testing/mutations.h"
 #include "vtkv/testing/sim_env.h"
 #include "vtkv/tree/tree.h"
 
@@ -22,13 +23,11 @@ using Content = std::map<std::string, std::string>;
 
 class TreeWorkers {
  public:
-  explicit TreeWorkers(uint64_t seed, const Options::Mutations& mutations = {})
-      : m_env({.seed = seed, .record = false, .interleaved = true}) {
+  explicit TreeWorkers(uint64_t seed) : m_env({.seed = seed, .record = false, .interleaved = true}) {
     m_options.geometry.zone_bytes = 16 << 10;
     m_options.growth_factor = m_options.runs_per_level = 2;
     m_options.stitch_threshold_bytes = 0;
     m_options.block_cache_bytes = 0;
-    m_options.mutations = mutations;
   }
 
   Status open() {
@@ -122,8 +121,8 @@ class TreeWorkers {
 };
 
 // The n-th call fails in whichever worker it is; the other is in the middle of something. "" or what is wrong.
-std::string fail_nth(SimCall call, uint64_t n, uint64_t seed, const Options::Mutations& mutations, bool* reached) {
-  TreeWorkers workers(seed, mutations);
+std::string fail_nth(SimCall call, uint64_t n, uint64_t seed, bool* reached) {
+  TreeWorkers workers(seed);
   if (const Status status = workers.open(); !status.ok()) {
     return status.to_string();
   }
@@ -140,7 +139,7 @@ TEST_P(TreeWorkersFaultTest, AFailureInOneWhileTheOtherWritesLosesNothing) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     bool reached = true;
     for (uint64_t n = 1; reached; ++n) {
-      ASSERT_EQ(fail_nth(GetParam(), n, seed, {}, &reached), "") << "call " << n << ", seed " << seed;
+      ASSERT_EQ(fail_nth(GetParam(), n, seed, &reached), "") << "call " << n << ", seed " << seed;
       struck += reached;
     }
   }
@@ -152,13 +151,13 @@ INSTANTIATE_TEST_SUITE_P(, TreeWorkersFaultTest, testing::Values(SimCall::write,
 
 // A rule broken on purpose: the zones of a run that the manifest may name are written again.
 TEST(TreeWorkersMutationTest, ZonesFreedAfterAFailedCheckpointAreNoticed) {
-  Options::Mutations mutations;
-  mutations.free_doubtful_runs = true;
+  VTKV_NEEDS_MUTATIONS();
+  const ScopedMutation broken(Mutation::doubtful_run_freed);
   uint64_t histories = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     bool reached = true;
     for (uint64_t n = 1; reached; ++n, ++histories) {
-      if (const std::string wrong = fail_nth(SimCall::sync, n, seed, mutations, &reached); !wrong.empty()) {
+      if (const std::string wrong = fail_nth(SimCall::sync, n, seed, &reached); !wrong.empty()) {
         std::printf("noticed after %lu histories: %s\n", histories, wrong.c_str());
         return;
       }
@@ -172,12 +171,11 @@ TEST(TreeWorkersMutationTest, ZonesFreedAfterAFailedCheckpointAreNoticed) {
 // What a snapshot at 350 reads after a compaction that was asked for just before: when the compaction asks for the
 // list, a version of before the snapshot and one of behind it are flushed together. The list that it gets is of before
 // all that.
-std::string read_through_late_snapshot(const Options::Mutations& mutations) {
+std::string read_through_late_snapshot() {
   SimEnv env;
   Options options;
   options.geometry.zone_bytes = 16 << 10;
   options.growth_factor = options.runs_per_level = 2;
-  options.mutations = mutations;
   EXPECT_TRUE(env.create_directory("/db").ok());
   EXPECT_TRUE(Tree::create(&env, "/db", options.geometry, Uuid{1, 2, 3}, {}).ok());
   std::unique_ptr<Tree> tree;
@@ -211,13 +209,13 @@ std::string read_through_late_snapshot(const Options::Mutations& mutations) {
 }
 
 TEST(TreeSnapshotsTest, ACompactionAsksForThemWhenItHasClaimedItsRuns) {
-  EXPECT_EQ(read_through_late_snapshot({}), "300");
+  EXPECT_EQ(read_through_late_snapshot(), "300");
 }
 
 TEST(TreeSnapshotsTest, TheyAreLostWhenItAsksBefore) {
-  Options::Mutations mutations;
-  mutations.list_snapshots_early = true;
-  EXPECT_NE(read_through_late_snapshot(mutations), "300");
+  VTKV_NEEDS_MUTATIONS();
+  const ScopedMutation broken(Mutation::snapshots_listed_early);
+  EXPECT_NE(read_through_late_snapshot(), "300");
 }
 
 }  // namespace

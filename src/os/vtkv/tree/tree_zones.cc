@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "vtkv/compaction/older_runs.h"
-#include "vtkv/tree/tree_impl.h"
+#include "vtkv/compaction/stitch_compaction.h"
+#include "vtkv/tree/tree.h"
 
 namespace vtkv {
 
@@ -11,7 +12,7 @@ namespace {
 constexpr uint64_t kMovedShare = 8;  // at least, for each byte of a descriptor
 }  // namespace
 
-std::vector<ZoneUsage> TreeImpl::zone_usage() const {
+std::vector<ZoneUsage> Tree::zone_usage() const {
   const uint64_t zone_bytes = m_geometry.zone_bytes;
   const std::vector<bool> pinned = m_reader.file().map().pinned();
   std::vector<ZoneUsage> zones(pinned.size());
@@ -38,8 +39,8 @@ std::vector<ZoneUsage> TreeImpl::zone_usage() const {
 }
 
 // Filter and range tombstones stay unless they lie there as well.
-Status TreeImpl::move_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
-                              const StitchPolicy& policy, Moved* moved) {
+Status Tree::move_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
+                          const StitchPolicy& policy, Moved* moved) {
   const std::shared_ptr<const Run>& run = claimed.inputs.front();
   const CompactionPace pace = [&](uint64_t) { return give_way(claimed.level); };
   RunWriter writer(m_env, m_reader, compaction_settings(claimed.level, pace));
@@ -57,8 +58,8 @@ Status TreeImpl::move_claimed(const Claim& claimed, const std::vector<SequenceNu
   return {};
 }
 
-Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max, const SnapshotSource& given,
-                             Moved* moved) {
+Status Tree::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max, const SnapshotSource& given,
+                         Moved* moved) {
   MutexLock compaction_lock(m_compaction_lock);
   *moved = {};
   const SnapshotSource snapshots = listed(given);
@@ -101,7 +102,7 @@ Status TreeImpl::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max
 
 // Every compaction leaves what it replaced to the older copy, up to the size of the tree. With no compaction to come,
 // one more checkpoint lets go of it, when it is worth that.
-Status TreeImpl::let_go_of_replaced(bool* did) {
+Status Tree::let_go_of_replaced(bool* did) {
   constexpr uint64_t kWorthOf = 8;  // a part of what the runs take
   Runs replaced, runs;
   {

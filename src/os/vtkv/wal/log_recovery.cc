@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "vtkv/util/crc32c.h"
+#include "vtkv/util/mutations.h"
 
 namespace vtkv {
 
@@ -40,8 +41,8 @@ Status LogRecovery::sweep() {
       continue;
     }
     UnreadableBlocks unreadable;
-    const Status status = sweep_segment(segment, m_uuid, m_options.mutations.skip_body_crc, &m_records[segment->id],
-                                        &m_greatest_epoch, m_notes ? &unreadable : nullptr);
+    const Status status =
+        sweep_segment(segment, m_uuid, &m_records[segment->id], &m_greatest_epoch, m_notes ? &unreadable : nullptr);
     // A segment that no recovery needs may be unreadable.
     if (segment->epoch >= m_checkpoint.epoch) {
       VTKV_RETURN_IF_ERROR(status);
@@ -53,7 +54,7 @@ Status LogRecovery::sweep() {
 
 bool LogRecovery::continues(const FoundRecord& record, const LogPosition& position) const {
   return record.header.epoch == record.segment->epoch && record.header.first_sequence == position.sequence + 1 &&
-         (record.header.previous_crc == position.header_checksum || m_options.mutations.skip_previous_checksum);
+         (record.header.previous_crc == position.header_checksum || mutated(Mutation::previous_checksum_dropped));
 }
 
 // The mutation: the newest segment, whatever its first record follows.
@@ -70,7 +71,7 @@ const FoundRecord* LogRecovery::find_in_newest_segment(const LogPosition& positi
 }
 
 const FoundRecord* LogRecovery::find_in_other_segment(const LogPosition& position) const {
-  if (m_options.mutations.next_segment_by_epoch) {
+  if (mutated(Mutation::next_segment_by_epoch_alone)) {
     return find_in_newest_segment(position);
   }
   const FoundRecord* best = nullptr;
@@ -199,7 +200,7 @@ Status LogRecovery::read_chain() {
 
 // Nobody was told of a batch of which a fragment is missing, and durable_seq does not lie in it.
 void LogRecovery::drop_half_batch() {
-  while (!m_chain.empty() && (m_chain.back().header.flags & kContinues) && !m_options.mutations.keep_half_batches) {
+  while (!m_chain.empty() && (m_chain.back().header.flags & kContinues) && !mutated(Mutation::half_batch_kept)) {
     m_half_batch.push_back(m_chain.back());
     m_chain.pop_back();
   }
@@ -208,8 +209,8 @@ void LogRecovery::drop_half_batch() {
 
 // By mutations only.
 bool LogRecovery::trusted(size_t index) const {
-  return m_options.mutations.skip_external_check ||
-         (m_options.mutations.trust_tail_record && index + 1 == m_chain.size());
+  return mutated(Mutation::data_crc_not_checked) ||
+         (mutated(Mutation::tail_record_trusted) && index + 1 == m_chain.size());
 }
 
 Status LogRecovery::check_data(bool assume_written) {

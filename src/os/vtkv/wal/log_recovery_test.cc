@@ -7,6 +7,7 @@
 
 #include <optional>
 
+#include "vtkv/testing/mutations.h"
 #include "vtkv/testing/raw_log.h"
 #include "vtkv/testing/sim_env.h"
 
@@ -199,7 +200,8 @@ TEST_F(LogRecoveryTest, RecordThatNamesAnotherBeforeItEndsTheChain) {
   at.header_checksum ^= 1;
   append(at, put("b"));
   EXPECT_EQ(structural_end(), 1u);
-  m_options.mutations.skip_previous_checksum = true;
+  VTKV_NEEDS_MUTATIONS();
+  const ScopedMutation broken(Mutation::previous_checksum_dropped);
   EXPECT_EQ(structural_end(), 2u);
 }
 
@@ -236,9 +238,9 @@ TEST_F(LogRecoveryTest, NewestSegmentNeedNotBeTheNextOne) {
     second->epoch = 5;
     write(second, kLogBlockBytes, at, raw_record(put("b")));
     write(third, kLogBlockBytes, {17, 1, 1, 0, 99}, raw_record(put("of nothing")));
-    m_options.mutations.next_segment_by_epoch = false;
     EXPECT_EQ(structural_end(), 2u);
-    m_options.mutations.next_segment_by_epoch = true;
+    VTKV_NEEDS_MUTATIONS();
+    const ScopedMutation broken(Mutation::next_segment_by_epoch_alone);
     EXPECT_EQ(structural_end(), epoch == 9 ? 1u : 2u);
   }
 }
@@ -305,7 +307,8 @@ TEST_F(LogRecoveryTest, RecordWithoutItsBodyEndsTheChain) {
   record.more_body_bytes = 1;  // the checksum is that of one byte less
   append(m_start, record);
   EXPECT_EQ(structural_end(), 0u);
-  m_options.mutations.skip_body_crc = true;
+  VTKV_NEEDS_MUTATIONS();
+  const ScopedMutation broken(Mutation::body_crc_not_checked);
   EXPECT_EQ(structural_end(), 1u);
 }
 
@@ -433,14 +436,15 @@ TEST_F(LogRecoveryDataTest, RuleIsNeededForEveryRecord) {
   SequenceNumber end = 0;
   ASSERT_TRUE(recover(&end).ok());
   EXPECT_EQ(end, 0u);
-  m_options.mutations.trust_tail_record = true;
+  VTKV_NEEDS_MUTATIONS();
+  const ScopedMutation last_is_trusted(Mutation::tail_record_trusted);
   ASSERT_TRUE(recover(&end).ok());
   EXPECT_EQ(end, 0u);
   m_slots.arrived = {1};
   ASSERT_TRUE(recover(&end).ok());
   EXPECT_EQ(end, 2u);
   m_slots.arrived = {};
-  m_options.mutations.skip_external_check = true;
+  const ScopedMutation all_are_trusted(Mutation::data_crc_not_checked);
   ASSERT_TRUE(recover(&end).ok());
   EXPECT_EQ(end, 2u);
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "vtkv/util/crc32c.h"
+#include "vtkv/util/mutations.h"
 
 namespace vtkv {
 
@@ -62,8 +63,8 @@ bool is_newer(std::string_view bytes, const Uuid& uuid, uint64_t epoch) {
 
 }  // namespace
 
-Status sweep_segment(LogSegment* segment, const Uuid& uuid, bool accept_any_body, SegmentRecords* records,
-                     uint64_t* greatest_epoch, UnreadableBlocks* unreadable) {
+Status sweep_segment(LogSegment* segment, const Uuid& uuid, SegmentRecords* records, uint64_t* greatest_epoch,
+                     UnreadableBlocks* unreadable) {
   FileWindow window(segment->file.get(), segment->bytes, kLogReadBytes, unreadable);
   uint64_t offset = kLogBlockBytes;
   while (offset + kLogBlockBytes <= segment->bytes) {
@@ -82,7 +83,7 @@ Status sweep_segment(LogSegment* segment, const Uuid& uuid, bool accept_any_body
     if (is_header && found.header.padded_bytes() <= segment->bytes - offset) {
       VTKV_RETURN_IF_ERROR(window.view(offset, sizeof(record_header_t) + found.header.body_bytes, &bytes));
       bytes.remove_prefix(sizeof(record_header_t));
-      if (accept_any_body || crc32c(bytes.data(), bytes.size()) == found.header.body_crc) {
+      if (crc32c(bytes.data(), bytes.size()) == found.header.body_crc || mutated(Mutation::body_crc_not_checked)) {
         found.segment = segment;
         found.offset = offset;
         step = found.header.padded_bytes();

@@ -57,8 +57,8 @@ using SegmentRecords = std::map<uint64_t, FoundRecord>;
 
 // Code::unsupported where a newer program wrote a record: it is not passed over as one that did not arrive.
 // *greatest_epoch is raised to that of any record header met, also of one whose body did not arrive.
-// `accept_any_body` breaks rule 2 on purpose (Options::Mutations::skip_body_crc). `unreadable`: as FileWindow.
-Status sweep_segment(LogSegment* segment, const Uuid& uuid, bool accept_any_body, SegmentRecords* records,
-                     uint64_t* greatest_epoch, UnreadableBlocks* unreadable = nullptr);
+// `unreadable`: as FileWindow.
+Status sweep_segment(LogSegment* segment, const Uuid& uuid, SegmentRecords* records, uint64_t* greatest_epoch,
+                     UnreadableBlocks* unreadable = nullptr);
 
 }  // namespace vtkv

@@ -4,14 +4,15 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include <fmt/format.h>
 #include <boost/program_options.hpp>
 
 #include "swimstore/testing/disk/real_store.h"
 #include "swimstore/testing/explorer_program.h"
-#include "swimstore/testing/mutations.h"
 #include "vtkv/testing/disk/flush_rule.h"
+#include "vtkv/testing/mutations.h"
 
 namespace po = boost::program_options;
 
@@ -29,7 +30,6 @@ constexpr unsigned kNestedStates = 2;        // of each
 
 struct Settings {
   std::string file_system = "ext4";
-  std::string mutation;
   std::string image;
   uint64_t seed = 1;
   uint64_t states = 100;
@@ -91,18 +91,8 @@ class Exploration {
   bool done() const { return !m_wrong.empty() || m_states >= m_settings.states || seconds() > m_settings.seconds; }
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - m_start).count(); }
 
-  swimstore::RealStoreOptions options(uint64_t seed) const {
-    swimstore::RealStoreOptions options{.seed = seed};
-    if (!m_settings.mutation.empty()) {
-      options.mutate = [name = m_settings.mutation](swimstore::CubeOptions& cube) {
-        swimstore::apply_mutation(name, &cube);
-      };
-    }
-    return options;
-  }
-
   void explore(uint64_t seed) {
-    RealStore store(m_cct, m_lab, options(seed));
+    RealStore store(m_cct, m_lab, {.seed = seed});
     std::unique_ptr<DiskCrashes> crashes;
     m_wrong = store.record(&crashes);
     const uint32_t position = m_lab->disk().position();
@@ -177,6 +167,7 @@ int ask(vtkv::DiskLab& lab) {
 
 int main(int argc, char** argv) {
   Settings settings;
+  std::string mutation;
   po::options_description text(
       "real_fs_explorer: what crashes leave of a store on a file system of this host\n\n"
       "The file system lies on a loop device over a disk in memory that records every write and flush.\n\nOptions");
@@ -187,7 +178,7 @@ int main(int argc, char** argv) {
                                                            "stop after so many states of first crashes (100)")(
       "time", po::value(&settings.seconds), "stop after so many seconds (600)")(
       "image", po::value(&settings.image), "keep the disk of a violation in this file")(
-      "mutation", po::value(&settings.mutation), "break a rule on purpose: swimstore_crash_explorer --list-mutations");
+      "mutation", po::value(&mutation), "break a rule on purpose: swimstore_crash_explorer --list-mutations");
   po::variables_map values;
   if (int status; !swimstore::parse_options(argc, argv, text, &values, &status)) {
     return status;
@@ -196,9 +187,13 @@ int main(int argc, char** argv) {
   if (!parse_kind(settings.file_system, &kind)) {
     return complain("there is no file system '" + settings.file_system + "' to test: use ext4, xfs or btrfs");
   }
-  swimstore::CubeOptions ignored;
-  if (!settings.mutation.empty() && !swimstore::apply_mutation(settings.mutation, &ignored)) {
-    return complain("there is no mutation '" + settings.mutation + "'");
+  std::optional<vtkv::ScopedMutation> broken;
+  if (!mutation.empty()) {
+    vtkv::Mutation rule{};
+    if (const vtkv::Status status = vtkv::parse_mutation(mutation, &rule); !status.ok()) {
+      return complain(std::string(status.message()));
+    }
+    broken.emplace(rule);
   }
 
   // The disk's server is forked before there are threads.

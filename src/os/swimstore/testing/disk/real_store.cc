@@ -48,9 +48,6 @@ std::unique_ptr<SwimStore> RealStore::open_store() const {
     if (m_options.seed % 2 == 0) {
       options.database.primed_bytes_per_commit = 0;  // log segments that are not primed have their own syncs
     }
-    if (m_options.mutate) {
-      m_options.mutate(options);
-    }
   });
   return store;
 }

@@ -5,7 +5,6 @@
 // Not thread-safe.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "include/common_fwd.h"
@@ -20,10 +19,9 @@ namespace swimstore {
 
 struct RealStoreOptions {
   uint64_t seed = 1;
-  unsigned transactions = 120;                 // of a recording
-  unsigned more = 6;                           // after a crash
-  unsigned in_flight_max = 4;                  // queued before one waits for them
-  std::function<void(CubeOptions&)> mutate{};  // breaks a rule
+  unsigned transactions = 120;  // of a recording
+  unsigned more = 6;            // after a crash
+  unsigned in_flight_max = 4;   // queued before one waits for them
 };
 
 class RealStore {

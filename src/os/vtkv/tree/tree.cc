@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "vtkv/tree/tree_impl.h"
+#include "vtkv/tree/tree.h"
 
 #include <algorithm>
 #include <optional>
@@ -11,6 +11,7 @@
 #include "vtkv/tree/overwrite_sample.h"
 #include "vtkv/util/hash.h"
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/mutations.h"
 
 namespace vtkv {
 
@@ -45,8 +46,8 @@ class BelowFlush final : public CompactionIterator::Older {
 
 }  // namespace
 
-TreeImpl::TreeImpl(Env* env, const Options& options, std::unique_ptr<Manifest> manifest,
-                   std::shared_ptr<ZoneFile> zones, Checkpoint newest)
+Tree::Tree(Env* env, const Options& options, std::unique_ptr<Manifest> manifest, std::shared_ptr<ZoneFile> zones,
+           Checkpoint newest)
     : m_env(env),
       m_options(options),
       m_shape{options.runs_per_level, options.growth_factor, options.memtable_bytes},
@@ -60,35 +61,35 @@ TreeImpl::TreeImpl(Env* env, const Options& options, std::unique_ptr<Manifest> m
       m_manifest(std::move(manifest)),
       m_checkpoint(std::move(newest)) {}
 
-Status TreeImpl::clear_torn_checkpoint() {
+Status Tree::clear_torn_checkpoint() {
   MutexLock checkpoint_lock(m_checkpoint_lock);
   VTKV_RETURN_IF_ERROR(m_checkpoint.features.check(m_manifest->path(), known_features(), /*to_write=*/true));
   return m_manifest->clear_torn();
 }
 
-LogPosition TreeImpl::newest_log_position() const {
+LogPosition Tree::newest_log_position() const {
   MutexLock lock(m_lock);
   return m_copies[m_epoch % 2].position;
 }
 
-LogPosition TreeImpl::oldest_log_position() const {
+LogPosition Tree::oldest_log_position() const {
   MutexLock lock(m_lock);
   const ManifestCopy& older = m_copies[(m_epoch + 1) % 2];
   return older.epoch > 0 ? older.position : m_copies[m_epoch % 2].position;
 }
 
-std::shared_ptr<const Version> TreeImpl::current() const {
+std::shared_ptr<const Version> Tree::current() const {
   MutexLock lock(m_lock);
   return m_current;
 }
 
-TreeImpl::Runs TreeImpl::current_runs() const {
+Tree::Runs Tree::current_runs() const {
   MutexLock lock(m_lock);
   return m_current->runs();
 }
 
-Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPosition* position,
-                         const std::function<void(Segments*)>& edit_segments) {
+Status Tree::install(const std::function<void(Runs*)>& edit, const LogPosition* position,
+                     const std::function<void(Segments*)>& edit_segments) {
   MutexLock checkpoint_lock(m_checkpoint_lock);
   VTKV_RETURN_IF_ERROR(failure());
   Runs runs = current_runs();
@@ -140,12 +141,12 @@ Status TreeImpl::install(const std::function<void(Runs*)>& edit, const LogPositi
   return {};
 }
 
-std::vector<SegmentValues> TreeImpl::value_segments() const {
+std::vector<SegmentValues> Tree::value_segments() const {
   MutexLock lock(m_lock);
   return m_copies[m_epoch % 2].segments;
 }
 
-std::set<uint64_t> TreeImpl::listed_epochs() const {
+std::set<uint64_t> Tree::listed_epochs() const {
   std::set<uint64_t> epochs;
   MutexLock lock(m_lock);
   for (const ManifestCopy& copy : m_copies) {
@@ -156,7 +157,7 @@ std::set<uint64_t> TreeImpl::listed_epochs() const {
   return epochs;
 }
 
-Status TreeImpl::forget_segments(const std::set<uint64_t>& epochs) {
+Status Tree::forget_segments(const std::set<uint64_t>& epochs) {
   for (int copy = 0; copy < 2; ++copy) {
     VTKV_RETURN_IF_ERROR(
         install([](Runs*) {}, nullptr,
@@ -167,7 +168,7 @@ Status TreeImpl::forget_segments(const std::set<uint64_t>& epochs) {
   return {};
 }
 
-int TreeImpl::filter_bits(uint64_t new_entries) const {
+int Tree::filter_bits(uint64_t new_entries) const {
   uint64_t entries = new_entries;
   for (const auto& run : current_runs()) {
     entries += run->entries();
@@ -175,7 +176,7 @@ int TreeImpl::filter_bits(uint64_t new_entries) const {
   return QuotientFilter::fingerprint_bits(entries, m_options.filter_false_positive_rate);
 }
 
-RunWriter::Settings TreeImpl::compaction_settings(uint32_t level, const CompactionPace& pace) {
+RunWriter::Settings Tree::compaction_settings(uint32_t level, const CompactionPace& pace) {
   RunWriter::Settings settings;
   settings.run_id = m_next_run_id.fetch_add(1);
   settings.level = level;
@@ -186,8 +187,8 @@ RunWriter::Settings TreeImpl::compaction_settings(uint32_t level, const Compacti
   return settings;
 }
 
-Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
-                           std::shared_ptr<const Run>* run) {
+Status Tree::write_run(const MemTable& memtable, const std::vector<SequenceNumber>& snapshots, ValueDelta* delta,
+                       std::shared_ptr<const Run>* run) {
   const CompactionPace pace = [this](uint64_t) { return go_on(); };
   const BelowFlush older(current_runs(), memtable, pace);
   RunWriter::Settings settings;
@@ -222,14 +223,14 @@ Status TreeImpl::write_run(const MemTable& memtable, const std::vector<SequenceN
     }
   }
   m_overwritten_share.store(sample ? sample->overwritten_share() : 0, std::memory_order_relaxed);
-  auto tombstones = m_options.mutations.lose_range_deletes ? std::make_shared<RangeTombstones>()
-                                                           : compaction_iterator.tombstones_left();
+  auto tombstones = mutated(Mutation::range_delete_lost) ? std::make_shared<RangeTombstones>()
+                                                         : compaction_iterator.tombstones_left();
   VTKV_RETURN_IF_ERROR(older.status());
   return writer.finish(std::move(tombstones), run);
 }
 
-Status TreeImpl::flush(const MemTable& memtable, const LogPosition& position,
-                       const std::vector<SequenceNumber>& snapshots) {
+Status Tree::flush(const MemTable& memtable, const LogPosition& position,
+                   const std::vector<SequenceNumber>& snapshots) {
   MutexLock flush_lock(m_flush_lock);
   VTKV_RETURN_IF_ERROR(failure());
   if (Status status = make_room_in_manifest(snapshots); !status.ok() && current_runs().size() >= m_runs_max) {
@@ -265,14 +266,13 @@ Status TreeImpl::flush(const MemTable& memtable, const LogPosition& position,
 
 // --- compaction --------------------------------------------------------------------------------------------
 
-StitchPolicy TreeImpl::stitch_policy() const {
+StitchPolicy Tree::stitch_policy() const {
   StitchPolicy policy;
   policy.bytes_min = m_stitch_threshold_bytes.load();
-  policy.order = EntryOrder(!m_options.mutations.drop_tie_by_source);
   return policy;
 }
 
-bool TreeImpl::claim(const Choose& choose, Claim* claimed) {
+bool Tree::claim(const Choose& choose, Claim* claimed) {
   MutexLock lock(m_lock);
   const Runs& runs = m_current->runs();
   std::set<uint64_t> busy = m_busy;
@@ -294,14 +294,14 @@ bool TreeImpl::claim(const Choose& choose, Claim* claimed) {
   return true;
 }
 
-Status TreeImpl::compact(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy) {
+Status Tree::compact(const Claim& claimed, const SnapshotSource& snapshots, const StitchPolicy& policy) {
   Status status = compact_claimed(claimed, snapshots(), policy);
   give_up(claimed, status);
   return status;
 }
 
 // Puts the outputs, newest first, in the place of the inputs.
-Status TreeImpl::install_compaction(const Runs& inputs, const Runs& outputs, const ValueDelta& values) {
+Status Tree::install_compaction(const Runs& inputs, const Runs& outputs, const ValueDelta& values) {
   if (!outputs.empty()) {
     VTKV_RETURN_IF_ERROR(sync_zones());
   }
@@ -352,9 +352,9 @@ class CompactionDrops final : public EntryObserver {
 
 }  // namespace
 
-Status TreeImpl::compact_into(const Runs& inputs, const Runs& below, const std::vector<SequenceNumber>& snapshots,
-                              const StitchPolicy& policy, const CompactionPace& pace, ValueDelta* values,
-                              RunWriter* writer, std::shared_ptr<const Run>* compacted) {
+Status Tree::compact_into(const Runs& inputs, const Runs& below, const std::vector<SequenceNumber>& snapshots,
+                          const StitchPolicy& policy, const CompactionPace& pace, ValueDelta* values, RunWriter* writer,
+                          std::shared_ptr<const Run>* compacted) {
   const OlderRuns older(below, kCompactionRangeReadsMax, pace);
   std::vector<RangeTombstone> all_tombstones;
   for (const auto& run : inputs) {
@@ -383,8 +383,8 @@ Status TreeImpl::compact_into(const Runs& inputs, const Runs& below, const std::
   return writer->finish(std::move(tombstones_left), compacted, &filter);
 }
 
-Status TreeImpl::compact_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
-                                 const StitchPolicy& policy) {
+Status Tree::compact_claimed(const Claim& claimed, const std::vector<SequenceNumber>& snapshots,
+                             const StitchPolicy& policy) {
   const Runs& inputs = claimed.inputs;
   const CompactionPace pace = [&](uint64_t) { return claimed.urgent ? go_on() : give_way(claimed.level); };
   RunWriter writer(m_env, m_reader, compaction_settings(claimed.level, pace));
@@ -397,25 +397,25 @@ Status TreeImpl::compact_claimed(const Claim& claimed, const std::vector<Sequenc
   return {};
 }
 
-void TreeImpl::count_written(uint64_t written_bytes, uint64_t stitched_bytes) {
+void Tree::count_written(uint64_t written_bytes, uint64_t stitched_bytes) {
   MutexLock lock(m_lock);
   m_statistics.compaction_bytes += written_bytes;
   m_statistics.stitched_bytes += stitched_bytes;
 }
 
-void TreeImpl::count(uint64_t TreeStatistics::* kind) {
+void Tree::count(uint64_t TreeStatistics::* kind) {
   MutexLock lock(m_lock);
   ++(m_statistics.*kind);
 }
 
-void TreeImpl::count_filter_read(uint64_t bytes) {
+void Tree::count_filter_read(uint64_t bytes) {
   MutexLock lock(m_lock);
   m_statistics.filter_read_bytes += bytes;
 }
 
 // A long compaction must not let small runs pile up: it does their compactions in between. Each is of smaller levels
 // than the one it interrupts, so this ends.
-Status TreeImpl::give_way(uint32_t level) {
+Status Tree::give_way(uint32_t level) {
   VTKV_RETURN_IF_ERROR(go_on());
   Claim claimed;
   while (level > 1 && m_snapshot_source && m_options.auto_compaction &&
@@ -431,7 +431,7 @@ Status TreeImpl::give_way(uint32_t level) {
 }
 
 // However far compaction has fallen behind, a flush waits for the compaction of a few small neighbours at most.
-Status TreeImpl::make_room_in_manifest(const std::vector<SequenceNumber>& snapshots) {
+Status Tree::make_room_in_manifest(const std::vector<SequenceNumber>& snapshots) {
   const size_t limit = m_runs_max - std::min<size_t>(64, m_runs_max / 4);
   for (bool did = true; did && current_runs().size() >= limit;) {
     VTKV_RETURN_IF_ERROR(compact_neighbours(snapshots, &did));
@@ -439,7 +439,7 @@ Status TreeImpl::make_room_in_manifest(const std::vector<SequenceNumber>& snapsh
   return {};
 }
 
-Status TreeImpl::compact_neighbours(const std::vector<SequenceNumber>& snapshots, bool* did) {
+Status Tree::compact_neighbours(const std::vector<SequenceNumber>& snapshots, bool* did) {
   MutexLock emergency_lock(m_emergency_lock);
   VTKV_RETURN_IF_ERROR(install_unlisted(did));
   if (*did) {
@@ -452,7 +452,7 @@ Status TreeImpl::compact_neighbours(const std::vector<SequenceNumber>& snapshots
   return is_quarantined(status) ? Status() : status;  // others may do
 }
 
-Status TreeImpl::compact_once(const SnapshotSource& given, bool* did) {
+Status Tree::compact_once(const SnapshotSource& given, bool* did) {
   MutexLock compaction_lock(m_compaction_lock);
   *did = false;
   const SnapshotSource snapshots = listed(given);
@@ -473,7 +473,7 @@ Status TreeImpl::compact_once(const SnapshotSource& given, bool* did) {
   return {};
 }
 
-Status TreeImpl::compact_all(const SnapshotSource& given) {
+Status Tree::compact_all(const SnapshotSource& given) {
   MutexLock compaction_lock(m_compaction_lock);
   const SnapshotSource snapshots = listed(given);
   VTKV_RETURN_IF_ERROR(failure());
@@ -499,7 +499,7 @@ Status TreeImpl::compact_all(const SnapshotSource& given) {
 
 // --- looking ------------------------------------------------------------------------------------------
 
-void TreeImpl::verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled) {
+void Tree::verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled) {
   {
     MutexLock checkpoint_lock(m_checkpoint_lock);
     m_manifest->verify(m_checkpoint, findings);
@@ -509,7 +509,7 @@ void TreeImpl::verify(std::vector<std::string>* findings, const std::atomic<bool
   }
 }
 
-TreeStatistics TreeImpl::statistics() const {
+TreeStatistics Tree::statistics() const {
   TreeStatistics result;
   Runs runs;
   {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "vtkv/tree/version.h"
+#include "vtkv/tree/run_version.h"
 
 #include "vtkv/table/run_iterator.h"
 #include "vtkv/util/hash.h"
