@@ -4,7 +4,7 @@
 
 format: the layout, as .clang-format has it (--fix: makes it so). thread-safety: do locks guard what their annotations
 (src/os/vtkv/util/thread_annotations.h) say? It looks at a source again when that, or a header that it includes, has
-changed since it passed.
+changed since it passed, here or, where there is ccache, in any build folder that shares its cache.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -30,7 +31,7 @@ LEFT_OUT = ("-c", "-M", "-O", "-W", "-g", "-fsanitize", "-fno-sanitize", "-fprof
 RULES = """\
 ninja_required_version = 1.5
 rule thread-safety
-  command = clang++ $words -fsyntax-only -Wno-everything -Wthread-safety -Werror -MD -MF $out.d -MT $out $in && touch $out
+  command = $launcher clang++ $words -fsyntax-only -Wno-everything -Wthread-safety -Werror -MD -MF $out.d -MT $out $in && touch $out
   depfile = $out.d
   deps = gcc
 """
@@ -76,7 +77,8 @@ def run_thread_safety(root, compile_commands, below, jobs):
     sys.exit(f"clang_checks.py: error: {compile_commands} compiles nothing below {' or '.join(below)}")
   folder = compile_commands.resolve().parent / "clang_checks"
   folder.mkdir(exist_ok=True)
-  (folder / "build.ninja").write_text(RULES + "".join(edges(root, found)))
+  launcher = f"launcher = {shutil.which('ccache') or ''}\n"  # it keeps what has passed, also of -fsyntax-only
+  (folder / "build.ninja").write_text(launcher + RULES + "".join(edges(root, found)))
   return subprocess.run(["ninja", "-C", folder, "--quiet", "-k0", f"-j{jobs}"]).returncode
 
 

@@ -3,7 +3,9 @@
 """Tests of clang_checks.py: each check finds its fault, and is silent without it."""
 
 import json
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -48,6 +50,7 @@ class ClangChecks(unittest.TestCase):
       self.write(name, (clang_checks.CHECKOUT / name).read_text())
     self.source = self.write("src/os/vtkv/counter.cc", SOURCE % "MutexLock lock(m_lock);")
     self.write("src/os/vtkv/counter.h", HEADER)
+    self.environment = dict(os.environ, CCACHE_DIR=str(self.root / "ccache"), CCACHE_BASEDIR=str(self.root))
     command = f"g++ -I{self.root}/src/os -O2 -Wall -fno-builtin-malloc -std=gnu++20 -o counter.o -c {self.source}"
     self.write("build/compile_commands.json",
                json.dumps([{"directory": str(self.root / "build"), "command": command, "file": str(self.source)}]))
@@ -60,7 +63,7 @@ class ClangChecks(unittest.TestCase):
 
   def check(self, *words):
     done = subprocess.run([sys.executable, clang_checks.__file__, "--root", self.root, *words], capture_output=True,
-                          text=True)
+                          text=True, env=self.environment)
     return done.returncode, done.stdout + done.stderr
 
   def assert_fault(self, words, *checks):
@@ -82,6 +85,22 @@ class ClangChecks(unittest.TestCase):
     self.write("src/os/vtkv/counter.h", HEADER.replace("GUARDED_BY(m_lock)", "GUARDED_BY(m_other)").replace(
         "Mutex m_lock;", "Mutex m_lock, m_other;"))
     self.assert_fault("requires holding mutex 'm_other'", "thread-safety")
+
+  @unittest.skipUnless(shutil.which("ccache"), "no ccache")
+  def test_what_has_passed_is_kept_for_other_build_folders(self):
+    def hits():
+      said = subprocess.run(["ccache", "--print-stats"], env=self.environment, check=True, capture_output=True, text=True)
+      return int(dict(line.split("\t") for line in said.stdout.splitlines())["direct_cache_hit"])
+
+    self.assert_none("thread-safety")
+    self.assertEqual(hits(), 0)
+    shutil.rmtree(self.root / "build/clang_checks")
+    self.assert_none("thread-safety")
+    self.assertEqual(hits(), 1)
+    self.source.write_text(SOURCE % "")
+    for _ in range(2):  # a fault is not kept
+      shutil.rmtree(self.root / "build/clang_checks")
+      self.assert_fault("requires holding mutex 'm_lock'", "thread-safety")
 
   def test_a_layout_of_its_own(self):
     self.assert_none("format")

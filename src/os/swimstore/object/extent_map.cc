@@ -77,6 +77,7 @@ size_t split_at(ExtentShard* shard, uint32_t first, uint32_t last) {
 void ExtentMap::set_all_loaded() {
   vtkv::MutexLock lock(m_mutex);
   m_all_loaded = true;
+  ++m_generation;
 }
 
 void ExtentMap::set_inline(ExtentShard shard) {
@@ -95,39 +96,41 @@ void ExtentMap::add(uint32_t number, ExtentShard shard) {
   }
 }
 
+void ExtentMap::add_loaded(uint64_t generation, Loaded loaded) {
+  VTKV_ASSERT(generation == m_generation);  // cleared or taken meanwhile: the collection was not locked
+  for (auto& [number, shard] : loaded) {
+    add(number, std::move(shard));
+  }
+}
+
 vtkv::Status ExtentMap::load(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last) {
+  if (last - first >= kLoadAllShards) {
+    return load_all(database, nid);
+  }
+  std::vector<uint32_t> missing;
   vtkv::MutexLock lock(m_mutex);
   if (m_all_loaded) {
     return {};
   }
-  if (last - first >= kLoadAllShards) {
-    VTKV_RETURN_IF_ERROR(load_range(database, nid, 0, UINT32_MAX));
-    m_all_loaded = true;
+  for (uint32_t number = first; number <= last && missing.size() < kRangeLoadShards; ++number) {
+    if (!m_shards.contains(number)) {
+      missing.push_back(number);
+    }
+  }
+  if (missing.empty()) {
     return {};
   }
-  uint32_t missing = 0;
-  for (uint32_t number = first; number <= last && missing < kRangeLoadShards; ++number) {
-    missing += !m_shards.contains(number);
-  }
-  if (missing >= kRangeLoadShards) {
-    return load_range(database, nid, first, last);
-  }
-  std::string value;
-  for (uint32_t number = first; number <= last && missing > 0; ++number) {
-    if (m_shards.contains(number)) {
-      continue;
+  const uint64_t generation = m_generation;
+  lock.unlock();
+  Loaded loaded;
+  VTKV_RETURN_IF_ERROR(missing.size() >= kRangeLoadShards ? read_range(database, nid, first, last, &loaded)
+                                                          : read(database, nid, missing, &loaded));
+  lock.lock();
+  add_loaded(generation, std::move(loaded));
+  if (missing.size() >= kRangeLoadShards) {
+    for (uint32_t number = first; number <= last; ++number) {
+      m_shards.try_emplace(number);
     }
-    ExtentShard shard;
-    const vtkv::Status status = database.get(extent_key(nid, number), &value);
-    if (status.ok()) {
-      if (!decode_extent_shard(value, &shard)) {
-        return damaged_shard(nid, number);
-      }
-    } else if (!status.is_not_found()) {
-      return status;
-    }
-    add(number, std::move(shard));
-    --missing;
   }
   return {};
 }
@@ -137,12 +140,34 @@ vtkv::Status ExtentMap::load_all(vtkv::DB& database, uint64_t nid) {
   if (m_all_loaded) {
     return {};
   }
-  VTKV_RETURN_IF_ERROR(load_range(database, nid, 0, UINT32_MAX));
+  const uint64_t generation = m_generation;
+  lock.unlock();
+  Loaded loaded;
+  VTKV_RETURN_IF_ERROR(read_range(database, nid, 0, UINT32_MAX, &loaded));
+  lock.lock();
+  add_loaded(generation, std::move(loaded));
   m_all_loaded = true;
   return {};
 }
 
-vtkv::Status ExtentMap::load_range(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last) {
+vtkv::Status ExtentMap::read(vtkv::DB& database, uint64_t nid, const std::vector<uint32_t>& numbers, Loaded* loaded) {
+  std::string value;
+  for (const uint32_t number : numbers) {
+    ExtentShard shard;
+    const vtkv::Status status = database.get(extent_key(nid, number), &value);
+    if (status.ok()) {
+      if (!decode_extent_shard(value, &shard)) {
+        return damaged_shard(nid, number);
+      }
+    } else if (!status.is_not_found()) {
+      return status;
+    }
+    loaded->emplace_back(number, std::move(shard));
+  }
+  return {};
+}
+
+vtkv::Status ExtentMap::read_range(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last, Loaded* loaded) {
   const std::string begin = extent_key(nid, first);
   const std::string end = last == UINT32_MAX ? extent_range_end(nid) : extent_key(nid, last + 1);
   const auto iterator = database.new_iterator(begin, end);
@@ -154,15 +179,9 @@ vtkv::Status ExtentMap::load_range(vtkv::DB& database, uint64_t nid, uint32_t fi
         !decode_extent_shard(iterator->value(), &shard)) {
       return damaged_shard(nid, number);
     }
-    add(number, std::move(shard));
+    loaded->emplace_back(number, std::move(shard));
   }
-  VTKV_RETURN_IF_ERROR(iterator->status());
-  if (last != UINT32_MAX) {
-    for (uint32_t number = first; number <= last; ++number) {
-      m_shards.try_emplace(number);
-    }
-  }
-  return {};
+  return iterator->status();
 }
 
 void ExtentMap::resolve(uint64_t first, uint64_t count, std::vector<MappedRun>* runs) const {
@@ -299,6 +318,7 @@ void ExtentMap::clear() {
   m_extents_allocated = 0;
   m_dirty.clear();
   m_all_loaded = true;
+  ++m_generation;
 }
 
 void ExtentMap::take(ExtentMap* other) {
@@ -310,11 +330,13 @@ void ExtentMap::take(ExtentMap* other) {
     shards.swap(other->m_shards);
     extents_allocated = std::exchange(other->m_extents_allocated, 0);
     all_loaded = std::exchange(other->m_all_loaded, true);
+    ++other->m_generation;
   }
   vtkv::MutexLock lock(m_mutex);
   m_shards = std::move(shards);
   m_extents_allocated = extents_allocated;
   m_all_loaded = all_loaded;
+  ++m_generation;
   m_dirty = std::exchange(other->m_dirty, {});
 }
 

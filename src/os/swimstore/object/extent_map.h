@@ -5,11 +5,17 @@
 //
 // Threads: readers (who hold the collection's lock shared) may call load and resolve at once. The methods that change
 // extents, and shard(), are for the transaction planner, who holds the collection's lock alone: what shard() returns
-// stays its own.
+// stays its own. No lock of the map is held while the database is read.
+//
+// Why a load never puts an old shard into the map: who changes a shard has it in the map first, and there it stays
+// until the onode goes; what is there when a load ends is kept, and what the load has read of it is not. Only clear(),
+// take() and set_all_loaded() say otherwise what the map lacks: none of them may come while a load is under way, which
+// the collection's lock sees to, and a load that meets one ends the process rather than mix two states of an object.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "swimstore/format/extent_record.h"
@@ -66,7 +72,12 @@ class ExtentMap {
   size_t memory_bytes() const;
 
  private:
-  vtkv::Status load_range(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last) REQUIRES(m_mutex);
+  using Loaded = std::vector<std::pair<uint32_t, ExtentShard>>;  // by number, ascending
+
+  static vtkv::Status read(vtkv::DB& database, uint64_t nid, const std::vector<uint32_t>& numbers, Loaded* loaded);
+  static vtkv::Status read_range(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last, Loaded* loaded);
+  // What was read since m_generation was `generation`.
+  void add_loaded(uint64_t generation, Loaded loaded) REQUIRES(m_mutex);
   void add(uint32_t number, ExtentShard shard) REQUIRES(m_mutex);
   ExtentShard& shard_locked(uint32_t number) REQUIRES(m_mutex);
   // As split_at(), with what it allocates counted.
@@ -76,6 +87,7 @@ class ExtentMap {
   std::map<uint32_t, ExtentShard> m_shards GUARDED_BY(m_mutex);
   size_t m_extents_allocated GUARDED_BY(m_mutex) = 0;  // by all of them
   bool m_all_loaded GUARDED_BY(m_mutex) = false;       // what is not in m_shards is empty
+  uint64_t m_generation GUARDED_BY(m_mutex) = 0;       // how often it was said anew what m_shards lacks
   std::vector<uint32_t> m_dirty;                       // the planner's
 };
 

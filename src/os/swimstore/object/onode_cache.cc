@@ -22,25 +22,47 @@ OnodeCache::Shard& OnodeCache::shard_of(const ghobject_t& oid) {
 
 vtkv::Status OnodeCache::find(const ghobject_t& oid, OnodeRef* onode) {
   Shard& shard = shard_of(oid);
+  OnodeRef loaded;  // freed, if it is another's that is taken, without the lock
   vtkv::MutexLock lock(shard.mutex);
-  if (const auto found = shard.by_name.find(oid); found != shard.by_name.end()) {
+  if (take_cached(shard, oid, onode)) {
     m_hits.fetch_add(1, std::memory_order_relaxed);
-    shard.entries.splice(shard.entries.begin(), shard.entries, found->second);
-    *onode = found->second->onode;
     return {};
   }
   m_misses.fetch_add(1, std::memory_order_relaxed);
-  // Loaded under the shard's mutex, so that two readers cannot make two onodes of one object.
-  VTKV_RETURN_IF_ERROR(load(oid, onode));
-  const size_t bytes = (*onode)->memory_bytes() + kEntryOverheadBytes;
-  shard.entries.push_front({*onode, bytes});
+  vtkv::Status status;
+  Load under_way{oid, true};
+  while (under_way.outdated) {
+    under_way.outdated = false;
+    shard.loads.push_back(&under_way);
+    lock.unlock();
+    status = load(oid, &loaded);
+    lock.lock();
+    std::erase(shard.loads, &under_way);
+    if (take_cached(shard, oid, onode)) {
+      return {};  // another was first
+    }
+  }
+  VTKV_RETURN_IF_ERROR(status);
+  *onode = loaded;
+  const size_t bytes = loaded->memory_bytes() + kEntryOverheadBytes;
+  shard.entries.push_front({std::move(loaded), bytes});
   shard.by_name.emplace(oid, shard.entries.begin());
   shard.bytes += bytes;
   trim(shard, m_capacity_bytes / kShards);
   return {};
 }
 
-vtkv::Status OnodeCache::load(const ghobject_t& oid, OnodeRef* onode) {
+bool OnodeCache::take_cached(Shard& shard, const ghobject_t& oid, OnodeRef* onode) {
+  const auto found = shard.by_name.find(oid);
+  if (found == shard.by_name.end()) {
+    return false;
+  }
+  shard.entries.splice(shard.entries.begin(), shard.entries, found->second);
+  *onode = found->second->onode;
+  return true;
+}
+
+vtkv::Status OnodeCache::load(const ghobject_t& oid, OnodeRef* onode) const {
   OnodeRef loaded(new Onode(oid));
   std::string value;
   const vtkv::Status status = m_database.get(loaded->key, &value);
@@ -74,6 +96,9 @@ void OnodeCache::forget(const ghobject_t& oid) {
 
 void OnodeCache::erase(Shard& shard, std::list<Entry>::iterator entry) {
   VTKV_ASSERT(shard.bytes >= entry->bytes);
+  for (Load* load : shard.loads) {
+    load->outdated |= load->oid == entry->onode->oid;
+  }
   shard.bytes -= entry->bytes;
   shard.by_name.erase(entry->onode->oid);
   shard.entries.erase(entry);

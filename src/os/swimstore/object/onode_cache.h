@@ -5,13 +5,24 @@
 // touch the cache.
 //
 // Threads: every method may be called from any thread. Whoever looks up an object holds the lock of its
-// collection.
+// collection, shared or not. No lock of the cache is held while the database is read.
+//
+// Why no old state of an object is ever in the cache:
+// * Who changes an object does so in the onode that find() gave, and refers to it until the change was submitted,
+//   so trim() leaves it there (forget() drops one whose change is never submitted). So at any time the cache has the
+//   object's newest onode, or none, and in that case the database has its newest record.
+// * A load reads the database while the cache has no onode of that name. Another one may enter meanwhile: then that
+//   one is taken, it may have been changed already. It may even enter, be changed, and leave again: what was read may
+//   be older than that change. So erase(), through which alone an onode leaves, marks the loads of its name that are
+//   under way, and such a one reads again.
+// * A load that is not marked, and finds none at its end, met none all the while: nobody changed the object.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <list>
 #include <unordered_map>
+#include <vector>
 
 #include "swimstore/object/onode.h"
 #include "vtkv/db.h"
@@ -24,7 +35,7 @@ class OnodeCache {
   OnodeCache(vtkv::DB& database, size_t capacity_bytes);
 
   // The object's onode, loaded when needed; exists == false when there is no such object. Fails only on
-  // a damaged record or a read error.
+  // a damaged record or a read error. Of several at once that miss the same object each may read it; all get one onode.
   vtkv::Status find(const ghobject_t& oid, OnodeRef* onode);
   // Drops it, so that the next find loads it again. For a transaction that is taken back.
   void forget(const ghobject_t& oid);
@@ -48,17 +59,25 @@ class OnodeCache {
     OnodeRef onode;
     size_t bytes = 0;
   };
+  // A read of the database, on the stack of its thread.
+  struct Load {
+    const ghobject_t& oid;
+    bool outdated = false;  // under the shard's mutex: an onode of this name left the cache since it began
+  };
   struct Shard {
     mutable vtkv::Mutex mutex;
     std::list<Entry> entries GUARDED_BY(mutex);  // most recently used first
     std::unordered_map<ghobject_t, std::list<Entry>::iterator> by_name GUARDED_BY(mutex);
+    std::vector<Load*> loads GUARDED_BY(mutex);  // under way: at most one per thread
     size_t bytes GUARDED_BY(mutex) = 0;
   };
 
   Shard& shard_of(const ghobject_t& oid);
+  // False: it is not there.
+  bool take_cached(Shard& shard, const ghobject_t& oid, OnodeRef* onode) REQUIRES(shard.mutex);
   void trim(Shard& shard, size_t capacity_bytes) REQUIRES(shard.mutex);
   void erase(Shard& shard, std::list<Entry>::iterator entry) REQUIRES(shard.mutex);
-  vtkv::Status load(const ghobject_t& oid, OnodeRef* onode);
+  vtkv::Status load(const ghobject_t& oid, OnodeRef* onode) const;
   vtkv::Status count_again(const Onode& onode, size_t extents_before, const vtkv::Status& loaded);
 
   vtkv::DB& m_database;

@@ -150,6 +150,11 @@ class ObjectTransferTest : public DamageFixture {
     DamageFixture::TearDown();
   }
 
+  static bool says(const TransferResult& result, const std::string& words) {
+    return std::any_of(result.omitted.begin(), result.omitted.end(),
+                       [&](const std::string& text) { return text.find(words) != std::string::npos; });
+  }
+
   // In the copy.
   StoredObject found(const std::string& name) {
     std::unique_ptr<StoreFiles> files;
@@ -267,6 +272,42 @@ TEST_P(ObjectTransferTest, ObjectsOfADamagedCollectionAreSaved) {
   EXPECT_EQ(5u, m_exported.objects);
   m_made = {kPg};
   EXPECT_EQ("", difference(m_before, imported(archive)));
+}
+
+// Whoever imports may not have seen what export said.
+TEST_P(ObjectTransferTest, WhatExportLeavesOutTheArchiveNames) {
+  put(object_key(named("other")), "damaged");
+  const std::string archive = exported();
+  const std::string left_out = "object " + describe_object_key(object_key(named("other"))) + " was left out";
+  EXPECT_EQ(4u, m_exported.objects);
+  EXPECT_TRUE(says(m_exported, left_out));
+  m_before.erase(named("other"));
+  EXPECT_EQ("", difference(m_before, imported(archive)));
+  EXPECT_TRUE(says(m_imported, "the archive says: " + left_out));
+}
+
+// The archive has a sentence for each; memory and what is printed have not.
+TEST_P(ObjectTransferTest, OfVeryManyObjectsLeftOutTheFirstThousandAreTold) {
+  constexpr size_t kMore = 5;
+  damage([](Cube&, Damage& damage) {
+    for (size_t number = 0; number < TransferResult::kToldMax + kMore; ++number) {
+      damage.batch.put(object_key(named("damaged" + std::to_string(number))), "damaged");
+    }
+  });
+  const std::string archive = exported();
+  EXPECT_EQ(5u, m_exported.objects);
+  EXPECT_EQ(TransferResult::kToldMax, m_exported.omitted.size());
+  EXPECT_EQ(kMore, m_exported.untold);
+  size_t notes = 0;
+  const auto offsets = record_offsets(archive);
+  for (size_t record = 0; record + 1 < offsets.size(); ++record) {
+    notes += archive[offsets[record]] == 'N';
+  }
+  EXPECT_EQ(TransferResult::kToldMax + kMore, notes);
+  EXPECT_EQ("", difference(m_before, imported(archive)));
+  EXPECT_EQ(TransferResult::kToldMax + 2, m_imported.omitted.size());  // and what to do about them and about the PG
+  EXPECT_EQ(kMore, m_imported.untold);
+  EXPECT_TRUE(says(m_imported, "ceph pg repair"));
 }
 
 // The store was split, or was not, since the archive was written.
@@ -420,6 +461,30 @@ TEST_P(ObjectTransferTest, WhatIsDoubtfulIsImportedOnRequestOnly) {
   EXPECT_NE(std::string::npos, m_imported.omitted.back().find("PGs of what was left out are incomplete"));
   m_with_doubtful = true;
   EXPECT_EQ("", difference(m_before, imported(marked)));
+  EXPECT_EQ(1u, m_imported.doubtful);
+}
+
+TEST_P(ObjectTransferTest, APgWhoseOwnObjectIsDoubtfulIsNamedAndHowToGetIt) {
+  spg_t pgid;
+  ASSERT_TRUE(kPg.is_pg(&pgid));
+  mounted([&](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+    Transaction txn;
+    txn.touch(kPg, pgid.make_pgmeta_oid());
+    store.queue_transaction(pg, std::move(txn));
+  });
+  const std::string archive = exported();
+  const auto offsets = record_offsets(archive);
+  ASSERT_EQ('O', archive[offsets[1]]);  // its own, which is the first
+  std::ostringstream doubt;
+  ArchiveWriter writer(&doubt, kArchive, vtkv::decode_fixed64(archive.data() + 16));
+  ASSERT_TRUE(writer.write(ArchiveRecord::doubtful, "it may be older").ok());
+  const std::string marked = archive.substr(0, offsets[2]) + doubt.str().substr(28) + archive.substr(offsets[2]);
+  imported(marked);
+  EXPECT_TRUE(says(m_imported, "lacks its own object"));
+  EXPECT_TRUE(says(m_imported, "import again with --doubtful if it was left out for that"));
+  m_with_doubtful = true;
+  imported(marked);
+  EXPECT_FALSE(says(m_imported, "lacks its own object"));
   EXPECT_EQ(1u, m_imported.doubtful);
 }
 
