@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The descriptor of a run: the body of its block of kind descriptor, or of several (span/long_body.h). Format
-// version: the block's.
-//
-//   varint64  run id
-//   varint64  smallest sequence; varint64 greatest (of entries and range tombstones)
-//   varint32  spans; of each: fixed64 id, varint64 offset / 4096, varint32 units, varint32 units of its index
-//             (0: no entries), varint32 unit of its index when there is one
-//   varint32  slices, in key order; of each: varint32 ordinal of the span, string first key, varint64 its
-//             sequence, BlockRange (span/block_range.h)
-//   varint32  tombstone blocks; of each: BlockHandle
-//   varint32  filter blocks; of each: BlockHandle
-// string: varint32 length, bytes.
+// The descriptor of a run: the body of its block of kind descriptor, or of several (span/long_body.h). Its bytes:
+// doc/on_disk_format.md, "Run descriptor", "Span of a run", "Slice of a run".
 #pragma once
 
 #include <cstdint>
