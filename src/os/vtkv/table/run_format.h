@@ -56,6 +56,16 @@ struct RunLocation {
   uint32_t unit = 0;
 };
 
+// The value of an entry in a block of tombstones, of equal ranges: doc/on_disk_format.md, "Range tombstone".
+struct TombstoneRange {
+  std::string_view end;
+  std::vector<SequenceNumber> sequences;  // descending
+
+  void encode(std::string* out) const;
+  // False when malformed, or with a sequence 0. `end` points into `in`.
+  bool decode(std::string_view in);
+};
+
 // Is the handle inside its span?
 bool is_inside(const BlockHandle& handle, const std::vector<Span>& spans);
 
