@@ -424,6 +424,97 @@ def check_walks(tree):
           yield name, line, f"{target} has no {function}"
 
 
+# Every durable byte is described on this page, and nowhere else.
+FORMAT_PAGE = "doc/on_disk_format.md"
+FORMAT_COLUMNS = ["OFFSET", "TYPE", "FIELD", "MEANING"]
+# What in a product source is a durable structure: a magic number, a struct that is written as it lies in memory, and in
+# a header a function that encodes.
+MAGIC = re.compile(r"^[^\n/]*\bk\w*Magic\b[^;=()\n]*=\s", re.M)
+LAYOUT = re.compile(r"\bsizeof\((?!u?int\d+_t)(\w+_t|Layout)\) ==")
+ENCODER = re.compile(r"^ *(?:static )?(?:(?:std::string|void) (?:encode(?:_\w+)?|serialized)|std::string \w+_key)\(",
+                     re.M)
+NO_FORMATS = {
+    "src/os/vtkv/util/coding.h": "what structures are made of: the page's conventions",
+    "src/os/vtkv/env/posix/file_system_info.cc": "the number of another's format",
+    "src/os/vtkv/tree/manifest.h": "the structure is in manifest_format.h",
+    "src/os/swimstore/fsck/fsck.h": "a key in words, for messages",
+}
+POINTER = re.compile(re.escape(FORMAT_PAGE) + r",((?:\s+(?://\s*)?(?:and\s+)?\"[^\"]+\",?)+)")
+
+
+def format_sections(text):
+  """Of the page: (line, heading, whether it has a structure's table, the names of its examples), in order."""
+  sections = []
+  in_code = False
+  for number, line in enumerate(text.splitlines(), 1):
+    if line.startswith("```"):
+      if not in_code and line.startswith("```hex ") and sections:
+        sections[-1][3].append(line[len("```hex "):])
+      in_code = not in_code
+    elif not in_code and line.startswith("#"):
+      sections.append([number, line.lstrip("#").strip(), False, []])
+    elif not in_code and sections and cells_of(line) == FORMAT_COLUMNS:
+      sections[-1][2] = True
+  return sections
+
+
+def sections_named(text):
+  """The headings of the page that comments point to: the page's path, then each in quotes."""
+  return {re.sub(r"\s+(?://\s*)?", " ", name)
+          for match in POINTER.finditer(text) for name in re.findall(r'"([^"]+)"', match.group(1))}
+
+
+def check_formats(tree):
+  """Each durable structure has a section of the page, which the source names, and each section a test."""
+  if FORMAT_PAGE not in tree.files:
+    return
+  sections = format_sections(tree.text(FORMAT_PAGE))
+  yield from format_page_faults(sections)
+  headings = {heading for _, heading, _, _ in sections}
+  for name in tree.matching("src/os/*.h", "src/os/*.cc"):
+    if not is_product(name) or name in NO_FORMATS:
+      continue
+    text = tree.text(name)
+    for missing in sorted(sections_named(text) - headings):
+      yield name, 1, f'{FORMAT_PAGE} has no section "{missing}"'
+    found = [*MAGIC.finditer(text), *LAYOUT.finditer(text)]
+    structures = len(set(LAYOUT.findall(text)))
+    if name.endswith(".h"):
+      found += ENCODER.finditer(text)
+      structures += len(ENCODER.findall(text))
+    pointed = sections_named(text)
+    header = name.removesuffix(".cc") + ".h"
+    if name.endswith(".cc") and header in tree.files:
+      pointed |= sections_named(tree.text(header))
+    if found and len(pointed & headings) < max(structures, 1):
+      line = line_of(text, min(match.start() for match in found))
+      yield name, line, (f"{max(structures, 1)} durable structures, and {len(pointed & headings)} sections of "
+                         f'{FORMAT_PAGE} named: name each in a comment, {FORMAT_PAGE}, "Section"')
+  yield from untested_sections(tree, sections)
+
+
+def format_page_faults(sections):
+  seen = set()
+  for line, heading, is_structure, examples in sections:
+    for name in [("heading", heading), *(("example", example) for example in examples)]:
+      if name in seen:
+        yield FORMAT_PAGE, line, f"a second {name[0]} '{name[1]}'"
+      seen.add(name)
+    if is_structure != bool(examples):
+      yield FORMAT_PAGE, line, f"'{heading}' lacks an example, or the table of what its example shows"
+
+
+def untested_sections(tree, sections):
+  tested = set()
+  for name in filter(is_test, tree.matching("src/os/*.cc")):
+    for test in re.split(r"^(?=TEST)", tree.text(name), flags=re.M):
+      if re.match(r"TEST\w*\(\w+,\s*\w*AsOnThePage\)", test):
+        tested |= set(re.findall(r'"([^"\n]+)"', test))
+  for line, heading, is_structure, _ in sections:
+    if is_structure and heading not in tested:
+      yield FORMAT_PAGE, line, f"no test '…AsOnThePage' holds '{heading}' against the code"
+
+
 def check_pages(tree):
   """A page's lines can be read in a terminal; rows of tables, code and a command in backticks may be longer."""
   for name in tree.matching("doc/*.md", "doc/*.rst", "*.md"):
@@ -496,7 +587,7 @@ def check_programs(tree):
 
 
 CHECKS = (check_sizes, check_folders, check_layers, check_names, check_doors, check_documents, check_comments,
-          check_links, check_walks, check_pages, check_licence, check_whitespace, check_notes, check_words,
+          check_links, check_walks, check_formats, check_pages, check_licence, check_whitespace, check_notes, check_words,
           check_programs)
 
 

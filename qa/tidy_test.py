@@ -317,6 +317,62 @@ class Walks(TidyTest):
     self.assert_none(tidy.check_walks)
 
 
+class Formats(TidyTest):
+  """One structure that has all it needs; each test takes something away."""
+
+  PAGE = ("# Bytes\n\n## Thing\n\n| OFFSET | TYPE | FIELD | MEANING |\n|---|---|---|---|\n| 0 | u8 | a | |\n\n"
+          "```hex thing\n01  a\n```\n")
+  HEADER = ('// A thing: doc/on_disk_format.md, "Thing".\nstruct thing_t {\n  uint8_t a;\n};\n'
+            "static_assert(sizeof(thing_t) == 1);\n")
+  TEST = 'TEST(Thing, ThingIsAsOnThePage) {\n  FormatCheck<Thing> check("Thing", encode, decode);\n}\n'
+
+  def setUp(self):
+    super().setUp()
+    self.write("doc/on_disk_format.md", self.PAGE)
+    self.write("src/os/vtkv/wal/thing.h", self.HEADER)
+    self.write("src/os/vtkv/wal/thing_test.cc", self.TEST)
+
+  def test_what_has_all(self):
+    self.assert_none(tidy.check_formats)
+
+  def test_a_structure_that_is_not_on_the_page(self):
+    for text in ("struct thing_t {\n};\nstatic_assert(sizeof(thing_t) == 1);\n",
+                 "struct Thing {\n  std::string encode() const;\n};\n",
+                 "std::string thing_key(int number);\n",
+                 "constexpr char kMagic[8] = {'T'};\n"):
+      self.write("src/os/vtkv/wal/thing.h", text)
+      self.assert_one(tidy.check_formats, "src/os/vtkv/wal/thing.h", "1 durable structures, and 0 sections")
+
+  def test_a_second_structure_in_a_file(self):
+    self.write("src/os/vtkv/wal/thing.h", self.HEADER + "void encode_other(std::string* out);\n")
+    self.assert_one(tidy.check_formats, "src/os/vtkv/wal/thing.h", "2 durable structures, and 1 sections")
+
+  def test_a_magic_in_a_source(self):
+    self.write("src/os/vtkv/wal/thing.cc", "constexpr char kMagic[8] = {'T'};\n")
+    self.assert_none(tidy.check_formats)  # its header names the section
+    self.write("src/os/vtkv/wal/other.cc", "constexpr char kMagic[8] = {'T'};\n")
+    self.assert_one(tidy.check_formats, "src/os/vtkv/wal/other.cc", "name each in a comment")
+
+  def test_a_section_that_is_not_there(self):
+    self.write("src/os/vtkv/wal/thing.h", self.HEADER.replace('"Thing"', '"Thing", "Another\n// thing"'))
+    self.assert_one(tidy.check_formats, "src/os/vtkv/wal/thing.h", 'no section "Another thing"')
+
+  def test_a_section_without_a_test(self):
+    for test in (self.TEST.replace("IsAsOnThePage", "IsFine"), self.TEST.replace('"Thing"', '"Other"')):
+      self.write("src/os/vtkv/wal/thing_test.cc", test)
+      self.assert_one(tidy.check_formats, "doc/on_disk_format.md", "'Thing' against the code")
+
+  def test_a_section_without_an_example(self):
+    self.write("doc/on_disk_format.md", self.PAGE.replace("```hex thing", "```text"))
+    self.assert_one(tidy.check_formats, "doc/on_disk_format.md", "lacks an example")
+
+  def test_a_name_twice(self):
+    self.write("doc/on_disk_format.md", self.PAGE + "```hex thing\n02  a\n```\n")
+    self.assert_one(tidy.check_formats, "doc/on_disk_format.md", "a second example 'thing'")
+    self.write("doc/on_disk_format.md", self.PAGE + "## Thing\n")
+    self.assert_one(tidy.check_formats, "doc/on_disk_format.md", "a second heading 'Thing'")
+
+
 class Pages(TidyTest):
   def test_a_long_line(self):
     self.write("doc/a.md", "words " * 19 + "\n")

@@ -285,7 +285,7 @@ gtest_discover_tests(ceph_test_keyvaluedb NO_PRETTY_VALUES
   TEST_PREFIX kv_test: TEST_FILTER "Vtkv/KVTest.*-*.RocksDB*:*.Sharding*" PROPERTIES TIMEOUT 900)
 
 kv_program(vtkv_ceph_tests ${vtkv_ceph_tests_sources} ${CMAKE_SOURCE_DIR}/qa/ceph/swimstore_test_main.cc)
-target_link_libraries(vtkv_ceph_tests PRIVATE swim_ceph_flags GTest::gmock GTest::gtest)
+target_link_libraries(vtkv_ceph_tests PRIVATE swim_ceph_flags vtkv_testing GTest::gmock GTest::gtest)
 set_target_properties(vtkv_ceph_tests PROPERTIES TEST_LAUNCHER ${in_scratch})
 swim_add_tests(vtkv_ceph_tests)
 

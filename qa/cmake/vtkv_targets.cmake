@@ -23,6 +23,10 @@ function(swim_name_corpus source)
     COMPILE_DEFINITIONS SWIM_FUZZ_CORPUS="${CMAKE_SOURCE_DIR}/qa/fuzz/corpus")
 endfunction()
 
+# The page that tests hold the formats against.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/os/vtkv/testing/format_page.cc PROPERTIES
+  COMPILE_DEFINITIONS SWIM_FORMAT_PAGE="${CMAKE_SOURCE_DIR}/doc/on_disk_format.md")
+
 # --- libraries ------------------------------------------------------------------
 
 function(vtkv_library name)

@@ -5,14 +5,6 @@
 
 #include "vtkv/util/coding.h"
 
-// Encoded form: operations back to back, each a tag byte and its fields. Strings are length-prefixed
-// (varint32), numbers are varints but for the checksum, which is fixed.
-//   1 put           key value
-//   2 remove        key
-//   3 remove_range  begin end           begin < end
-//   4 external      container slot offset length crc32c
-//   5 note          bytes
-
 namespace vtkv {
 
 namespace {

@@ -2,7 +2,7 @@
 // A set of updates that become visible together and durable together.
 //
 // Operations take effect in the order they were added: a later one wins over an earlier one of the same
-// batch. Not thread-safe. Encoded form: doc/on_disk_format.md, "Batch".
+// batch. Not thread-safe. Encoded form: doc/on_disk_format.md, "Batch", "Operation put" and those below it.
 #pragma once
 
 #include <cstdint>

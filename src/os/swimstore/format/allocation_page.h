@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Allocation pages: who owns 4096 neighbouring slots of one class, as of a checkpoint. An entry of the tree.
-//
-// Key:   OFFSET SIZE FIELD
-//        0      1    'A'
-//        1      1    size class
-//        2      4    page number, big-endian: the page's first slot is 4096 times this
-// Value: 0      1    version (1)
-//        1      1    0
-//        2      2    number of slots in the page, 1 to 4096
-//        4      8*w  owned, bit i of word j: slot 64 * j + i; w = slots / 64 rounded up
-//        4+8*w  8*w  primed, the same way
-// No checksum of its own: the tree's blocks have one.
+// doc/on_disk_format.md, "A: allocation page", "Key of an allocation page". No checksum of its own: the tree's blocks
+// have one.
 #pragma once
 
 #include <array>

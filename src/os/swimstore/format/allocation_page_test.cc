@@ -3,8 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "vtkv/testing/format_page.h"
+
 namespace swimstore {
 namespace {
+
+using vtkv::FormatCheck;
+using vtkv::PageValue;
 
 AllocationPage example() {
   AllocationPage page;
@@ -17,16 +22,33 @@ AllocationPage example() {
   return page;
 }
 
-TEST(AllocationPage, GoldenBytes) {
-  EXPECT_EQ(example().encode_key(), std::string("A\x02\x00\x00\x01\x02", 6));
-  const std::string expected(
-      "\x01\x00\x46\x00"                  // version, 0, 70 slots
-      "\x01\x00\x00\x00\x00\x00\x00\x80"  // owned: 0, 63
-      "\x20\x00\x00\x00\x00\x00\x00\x00"  // 69
-      "\x03\x00\x00\x00\x00\x00\x00\x00"  // primed: 0, 1
-      "\x00\x00\x00\x00\x00\x00\x00\x00",
-      36);
-  EXPECT_EQ(example().encode_value(), expected);
+TEST(AllocationPage, AllocationPageIsAsOnThePage) {
+  const auto decode = [](const std::string& bytes, AllocationPage* page) {
+    return AllocationPage::decode(example().encode_key(), bytes, page).ok();
+  };
+  FormatCheck<AllocationPage> check(
+      "A: allocation page", [](const AllocationPage& page) { return page.encode_value(); }, decode);
+  check.example("allocation page", example());
+  check.constant("version", kAllocationPageVersion);
+  check.field("slots", 0x7f, &AllocationPage::slots);
+  check.part("owned", vtkv::raw_bytes(uint64_t{0x1122334455667788}) + vtkv::raw_bytes(uint64_t{0x3f}),
+             [](AllocationPage& it) { it.owned = {0x1122334455667788, 0x3f}; });
+  check.part("primed", vtkv::raw_bytes(uint64_t{0x2233445566778899}) + vtkv::raw_bytes(uint64_t{0x1f}),
+             [](AllocationPage& it) { it.primed = {0x2233445566778899, 0x1f}; });
+  EXPECT_EQ(check.findings(), "");
+}
+
+TEST(AllocationPage, KeyIsAsOnThePage) {
+  FormatCheck<AllocationPage> check(
+      "Key of an allocation page", [](const AllocationPage& page) { return page.encode_key(); },
+      [](const std::string& bytes, AllocationPage* page) {
+        return AllocationPage::decode(bytes, example().encode_value(), page).ok();
+      });
+  check.example("key of an allocation page", example());
+  check.constant("prefix", std::string(1, kAllocationKeyPrefix));
+  check.field("size class", 9, &AllocationPage::size_class);
+  check.field("page number", 0x11223344, &AllocationPage::number);
+  EXPECT_EQ(check.findings(), "");
 }
 
 TEST(AllocationPage, DecodesWhatItEncoded) {

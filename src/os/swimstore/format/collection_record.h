@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What the tree keeps of one collection.
-//
-// Encoded:
-//   u8      version, 1
-//   varint  bits: significant bits of the hash
-//   varint  number of hash ranges, then per hash range:
-//     u32 LE  hash prefix   objects whose hash matches it in `bits` bits ...
-//     varint  bits
-//     varint  cube          ... lie in this cube
+// doc/on_disk_format.md, "C: collection", "Hash range".
 #pragma once
 
 #include <cstdint>

@@ -1,18 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The file `header` beside the containers: what was fixed when they were made. Written once, 4096 bytes.
-//
-// OFFSET SIZE FIELD
-// 0      8    magic "SWIMCONT"
-// 8      4    version (1)
-// 12     4    number of size classes (11)
-// 16     16   uuid of this set of containers
-// 32     8    chunk bytes, a power of two from 4 KiB to 1 TiB
-// 40     4    block bytes (4096)
-// 44     4    0
-// 48     88   per class, u64: slots from slot 0 on that were primed at creation; an allocation page in the
-//             tree, where there is one, says more than this
-// 136    4    crc32c of bytes 0 to 135
-// 140    ..   0
+// doc/on_disk_format.md, "Container header". An allocation page in the tree, where there is one, says more than its
+// counts of primed slots.
 #pragma once
 
 #include <array>

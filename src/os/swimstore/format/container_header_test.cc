@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include "vtkv/testing/format_page.h"
 #include "vtkv/util/coding.h"
 #include "vtkv/util/crc32c.h"
 
 namespace swimstore {
 namespace {
 
+using vtkv::FormatCheck;
+using vtkv::PageValue;
 using vtkv::Status;
 
 ContainerHeader example() {
@@ -21,21 +24,29 @@ ContainerHeader example() {
   return header;
 }
 
-TEST(ContainerHeader, GoldenBytes) {
-  std::string expected(
-      "SWIMCONT"
-      "\x01\x00\x00\x00"                                                  // version
-      "\x0b\x00\x00\x00"                                                  // size classes
-      "\xb0\xb1\xb2\xb3\xb4\xb5\xb6\xb7\xb8\xb9\xba\xbb\xbc\xbd\xbe\xbf"  // uuid
-      "\x00\x00\x00\x02\x00\x00\x00\x00"                                  // chunk bytes
-      "\x00\x10\x00\x00\x00\x00\x00\x00"                                  // block bytes, 0
-      "\x00\x10\x00\x00\x00\x00\x00\x00"                                  // primed slots of 4K,
-      "\x00\x08\x00\x00\x00\x00\x00\x00",                                 // of 8K
-      64);
-  expected.resize(136);
-  vtkv::put_fixed32(&expected, vtkv::crc32c(expected));
-  expected.resize(ContainerHeader::kBytes);
-  EXPECT_EQ(example().encode(), expected);
+TEST(ContainerHeader, ContainerHeaderIsAsOnThePage) {
+  FormatCheck<ContainerHeader> check(
+      "Container header", [](const ContainerHeader& header) { return header.encode(); },
+      [](const std::string& bytes, ContainerHeader* header) {
+        return ContainerHeader::decode("header", bytes, header).ok();
+      });
+  check.example("container header", example());
+  check.constant("magic", "SWIMCONT");
+  check.constant("version", kContainerHeaderVersion);
+  check.constant("size classes", kSizeClasses);
+  check.field("uuid", std::array<uint8_t, 16>{9, 8, 7}, &ContainerHeader::uuid);
+  check.field("chunk bytes", 1u << 13, &ContainerHeader::chunk_bytes);
+  check.constant("block bytes", kBlockBytes);
+  std::string primed;
+  for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
+    primed += vtkv::raw_bytes(uint64_t{0x100} + size_class);
+  }
+  check.part("primed slots", primed, [](ContainerHeader& it) {
+    for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
+      it.primed_slots[size_class] = 0x100 + size_class;
+    }
+  });
+  EXPECT_EQ(check.findings(), "");
 }
 
 TEST(ContainerHeader, DecodesWhatItEncoded) {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Counters of a cube, as of a checkpoint. Entries of the tree.
-//
-//   Key                                            Value
-//   'N' 'I'                                        u8 version (1), varint: all object ids below it are taken
-//   'N' 'P' i64 pool, big-endian, sign flipped     u8 version (1), zigzag varints: allocated, stored, omap,
-//                                                  objects
+// doc/on_disk_format.md, "N: object ids", "N: counters of a pool", "Key of a pool's counters".
 #pragma once
 
 #include <cstdint>

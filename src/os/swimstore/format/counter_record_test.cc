@@ -3,17 +3,59 @@
 
 #include <gtest/gtest.h>
 
+#include "vtkv/testing/format_page.h"
+
 namespace swimstore {
 namespace {
 
-TEST(CounterRecord, GoldenBytes) {
+using vtkv::FormatCheck;
+using vtkv::PageValue;
+
+TEST(CounterRecord, ObjectIdsAreAsOnThePage) {
   EXPECT_EQ(Counters::next_object_id_key(), "NI");
-  EXPECT_EQ(Counters::pool_key(5), std::string("NP\x80\x00\x00\x00\x00\x00\x00\x05", 10));
-  EXPECT_EQ(Counters::pool_key(-2), std::string("NP\x7f\xff\xff\xff\xff\xff\xff\xfe", 10));
+  FormatCheck<Counters> check(
+      "N: object ids", [](const Counters& it) { return it.next_object_id_value(); },
+      [](const std::string& bytes, Counters* it) { return it->load(Counters::next_object_id_key(), bytes).ok(); });
   Counters counters;
   counters.next_object_id = 300;
-  EXPECT_EQ(counters.next_object_id_value(), std::string("\x01\xac\x02", 3));
-  EXPECT_EQ(Counters::pool_value({4096, -1, 7, 1}), std::string("\x01\x80\x40\x01\x0e\x02", 6));
+  check.example("object ids", counters);
+  check.constant("version", kCounterVersion);
+  check.field("next object id", 0x22334455667788, &Counters::next_object_id);
+  EXPECT_EQ(check.findings(), "");
+}
+
+TEST(CounterRecord, CountersOfAPoolAreAsOnThePage) {
+  const auto decode = [](const std::string& bytes, PoolUsage* usage) {
+    Counters counters;
+    const bool good = counters.load(Counters::pool_key(1), bytes).ok();
+    *usage = counters.pools[1];
+    return good;
+  };
+  FormatCheck<PoolUsage> check("N: counters of a pool", Counters::pool_value, decode);
+  check.example("counters of a pool", {4096, -1, 7, 1});
+  check.constant("version", kCounterVersion);
+  check.field("allocated", -0x1122334455667788, &PoolUsage::allocated);
+  check.field("stored", 0x1122334455667788, &PoolUsage::stored);
+  check.field("omap", -1, &PoolUsage::omap);
+  check.field("objects", INT64_MIN, &PoolUsage::objects);
+  EXPECT_EQ(check.findings(), "");
+}
+
+TEST(CounterRecord, KeyOfAPoolIsAsOnThePage) {
+  struct Pool {
+    int64_t id = 0;
+  };
+  const auto decode = [](const std::string& bytes, Pool* pool) {
+    Counters counters;
+    const bool good = counters.load(bytes, Counters::pool_value({})).ok() && counters.pools.size() == 1;
+    pool->id = good ? counters.pools.begin()->first : 0;
+    return good;
+  };
+  FormatCheck<Pool> check("Key of a pool's counters", [](const Pool& it) { return Counters::pool_key(it.id); }, decode);
+  check.example("key of a pool's counters", {-2});
+  check.constant("prefix", std::string(1, kCounterKeyPrefix) + "P");
+  check.field("pool", 0x1122334455667788, &Pool::id);
+  EXPECT_EQ(check.findings(), "");
 }
 
 TEST(CounterRecord, LoadsWhatItEncoded) {

@@ -1,17 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // An extent shard: where the blocks of 64 KiB of an object's data lie, and their checksums.
-//
-// Encoded (varints as in vtkv/util/coding.h):
-//   u8      version, 1
-//   varint  number of extents
-//   per extent, in ascending order of blocks:
-//     u8      first block in the shard (low nibble), number of blocks - 1 (high nibble)
-//     u8      size class of the slot (low 6 bits); bit 6: a fragment of a larger slot; bit 7: shared
-//     u8      split levels, only of a fragment
-//     varint  slot index
-//     varint  first block in the slot      } absent for a slot of one block
-//     varint  blocks written to the slot   }
-//     u32 LE  crc32c of each block
+// doc/on_disk_format.md, "E: extent shard", "Extent".
 #pragma once
 
 #include <array>

@@ -5,8 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include "vtkv/testing/format_page.h"
+
 namespace swimstore {
 namespace {
+
+using vtkv::FormatCheck;
+using vtkv::PageValue;
 
 ExtentShard example() {
   ExtentShard shard;
@@ -24,16 +29,61 @@ std::string encoded(const ExtentShard& shard) {
   return bytes;
 }
 
-TEST(ExtentRecord, GoldenBytes) {
-  const std::string expected(
-      "\x01\x02"                                           // version, two extents
-      "\x00\x00\xac\x02"
-      "\x01\x02\x03\x04"                // block 0, one; 4K slot 300; crc
-      "\x14\x85\x07\x10\x20"                               // blocks 4-5; 128K, shared; slot 7; from 16 of 32
-      "\x11\x12\x13\x14"
-      "\x21\x22\x23\x24",
-      23);
-  EXPECT_EQ(encoded(example()), expected);
+bool decode_shard(const std::string& bytes, ExtentShard* shard) { return decode_extent_shard(bytes, shard); }
+
+TEST(ExtentRecord, ExtentShardIsAsOnThePage) {
+  FormatCheck<ExtentShard> check("E: extent shard", encoded, decode_shard);
+  check.example("extent shard", example());
+  check.constant("version", kExtentRecordVersion);
+  check.derived("number of extents", [](const ExtentShard& it) { return PageValue(it.extents.size()); });
+  check.part("extents", vtkv::page_example("extent"), [](ExtentShard& it) { it.extents.pop_back(); });
+  EXPECT_EQ(check.findings(), "");
+  EXPECT_EQ(encoded(example()).substr(2), vtkv::page_example("extent") + vtkv::page_example("extent of a large slot"));
+}
+
+// Of a shard that has nothing else.
+ExtentShard with_extent(const Extent& extent) {
+  ExtentShard shard;
+  shard.extents = {extent};
+  shard.crc32c = example().crc32c;
+  return shard;
+}
+
+std::string checksums_of(const ExtentShard& shard) {
+  std::string bytes;
+  for (unsigned i = 0; i < shard.extents[0].count; ++i) {
+    bytes += vtkv::raw_bytes(shard.crc32c[shard.extents[0].block + i]);
+  }
+  return bytes;
+}
+
+TEST(ExtentRecord, ExtentIsAsOnThePage) {
+  FormatCheck<ExtentShard> check(
+      "Extent", [](const ExtentShard& shard) { return encoded(shard).substr(2); },
+      [](const std::string& bytes, ExtentShard* shard) { return decode_extent_shard("\1\1" + bytes, shard); });
+  check.example("extent of a fragment", with_extent({4, 2, false, {5, 7, 2}, 16, 32}));
+  check.example("extent of a large slot", with_extent({4, 2, true, {5, 7}, 16, 32}));
+  check.example("extent", with_extent({0, 1, false, {0, 300}, 0, 1}));
+  const auto field = [&check](const std::string& row, PageValue other, auto access) {
+    check.field(row, std::move(other), [access](ExtentShard& it) -> auto& { return access(it.extents[0]); });
+  };
+  field("first block", 9, [](Extent& it) -> auto& { return it.block; });
+  check.field(
+      "blocks less 1", 4, [](ExtentShard& it) { return PageValue(it.extents[0].count - 1); },
+      [](ExtentShard& it, const PageValue& value) { it.extents[0].count = static_cast<uint8_t>(*value.number + 1); });
+  field("size class", 6, [](Extent& it) -> auto& { return it.slot.size_class; });
+  check.derived("fragment", [](const ExtentShard& it) { return PageValue(it.extents[0].slot.split_levels > 0); });
+  field("shared", 1, [](Extent& it) -> auto& { return it.shared; });
+  field("levels split", 3, [](Extent& it) -> auto& { return it.slot.split_levels; });
+  field("slot index", 0x33445566778899, [](Extent& it) -> auto& { return it.slot.index; });
+  field("first block in the slot", 30, [](Extent& it) -> auto& { return it.slot_block; });
+  field("blocks written", 31, [](Extent& it) -> auto& { return it.slot_written_blocks; });
+  check.derived("checksums", [](const ExtentShard& it) { return PageValue(checksums_of(it)); });
+  check.part("checksums", vtkv::raw_bytes(0x11223344) + vtkv::raw_bytes(0x55667788), [](ExtentShard& it) {
+    it.crc32c[4] = 0x11223344;
+    it.crc32c[5] = 0x55667788;
+  });
+  EXPECT_EQ(check.findings(), "");
 }
 
 TEST(ExtentRecord, DecodesWhatItEncoded) {

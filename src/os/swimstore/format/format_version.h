@@ -1,25 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The named versions of everything SwimStore keeps on disk, and their history.
-//
-//   what               version  since  change
-//   superblock               1    0.1  first
-//                            2    0.2  slots may be split: notes, extent shards, slot references, split slots
-//                            3    0.3  features by name; a store of version 2 stays as it is until an upgrade is asked
-//                            for
-//   container header         1    0.1  first
-//   allocation page          1    0.1  first
-//   split slot               1    0.2  first
-//   note                     1    0.1  first
-//                            2    0.2  slots in part, and fragments of slots
-//   slot references          1    0.1  one count for the slot
-//                            2    0.2  a count for each block
-//   counter                  1    0.1  first
-//   quarantine               1    0.2  first; older programs leave the file alone, and stores without one get it
-//
-// and the features (vtkv/util/features.h) of a store:
-//
-//   class     name         since  what
-//   incompat  split_slots    0.2  slots may be split
+// The versions of everything SwimStore keeps on disk. doc/on_disk_format.md, "Versions", has their history.
 //
 // Onodes, extent shards and collections carry a version byte, too, by which a newer one is told from a damaged one.
 // Whoever changes the form of anything gives it a new version and adds a feature, of the class that says what an older

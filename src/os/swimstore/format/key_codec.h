@@ -1,32 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Keys of everything SwimStore keeps in a cube's tree.
-//
-// One prefix byte, then:
-//
-//   C  collection record     coll_t as text
-//   O  onode record          encoded ghobject_t; byte order equals ghobject_t's operator<=>
-//   E  extent shard          nid (u64 BE), shard number (u32 BE)
-//   H  omap header           nid (u64 BE)
-//   M  omap value            nid (u64 BE), the user's key as it is
-//   S  slot references       packed slot address (u64 BE), group (u8); format/slot_references.h
-//   L  quarantined entry     number (u32 BE), then the key of an entry that repair took out of service
-//   A, B, N                  belong to the cube
+// doc/on_disk_format.md, "Keys of the tree", "Object name", "Key of a collection", "Key of an extent shard",
+// "Key of an omap header", "Key of an omap value", "Key of slot references", "Key of a quarantined entry". The prefixes
+// A, B and N belong to the cube.
 //
 // An object key holds no collection: a split or a merge rewrites no object. Omap and extents hang on the
 // object's nid, so a rename rewrites the onode record only.
-//
-// Encoded ghobject_t:
-//   u8       0, or 1 for ghobject_t::get_max() (nothing follows then)
-//   u8       shard + 0x80
-//   u64 BE   pool with the sign bit flipped; ~0 is hobject_t's max
-//   u32 BE   hash, bits reversed
-//   text     namespace
-//   text     effective key (key, or the name when there is no key)
-//   u8       '=' the name is the effective key; '<' or '>' name follows, as it sorts against the key
-//   text     name, only after '<' or '>'
-//   u64 BE   snap
-//   u64 BE   generation
-// text: byte 00 becomes 01 01, byte 01 becomes 01 02, end is 00; so a prefix sorts first.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +48,7 @@ bool decode_omap_header_key(std::string_view key, uint64_t* nid);
 
 inline constexpr size_t kOmapPrefixBytes = 9;  // what stands before the user's key
 std::string omap_key(uint64_t nid, std::string_view user_key);  // user_key "": start of nid's omap
-std::string omap_range_end(uint64_t nid);                       // above every omap key of nid
+std::string omap_range_end(uint64_t nid);  // above every omap key of nid
 bool decode_omap_key(std::string_view key, uint64_t* nid, std::string_view* user_key);
 
 // Of blocks from kReferenceGroupBlocks * group on.

@@ -6,8 +6,13 @@
 
 #include <gtest/gtest.h>
 
+#include "vtkv/testing/format_page.h"
+
 namespace swimstore {
 namespace {
+
+using vtkv::FormatCheck;
+using vtkv::PageValue;
 
 // Texts that differ where an encoding may go wrong: prefixes, the escaped bytes, the highest byte.
 const std::vector<std::string> kTexts = {
@@ -92,17 +97,127 @@ TEST(KeyCodec, MutatedObjectKeysDecodeToAnotherObjectOrToNone) {
   }
 }
 
-TEST(KeyCodec, GoldenObjectKey) {
-  const hobject_t hobj(object_t("rbd"), "", CEPH_NOSNAP, 0x12345678, 3, "ns");
-  const std::string expected(
-      "O\x00\x7f"                          // object, not max, no shard (-1)
-      "\x80\x00\x00\x00\x00\x00\x00\x03"   // pool 3
-      "\x1e\x6a\x2c\x48"                   // hash, bits reversed
-      "ns\x00rbd\x00="                     // namespace, effective key, the name is the same
-      "\xff\xff\xff\xff\xff\xff\xff\xfe"   // no snap
-      "\xff\xff\xff\xff\xff\xff\xff\xff",  // no generation
-      39);
-  EXPECT_EQ(object_key(ghobject_t(hobj)), expected);
+bool decode_object(const std::string& key, ghobject_t* oid) { return decode_object_key(key, oid); }
+
+// The greatest hobject_t has no pool of its own; this is what stands in its place.
+int64_t pool_of(const ghobject_t& oid) { return oid.hobj.is_max() ? INT64_MAX : oid.hobj.pool; }
+
+TEST(KeyCodec, ObjectNameIsAsOnThePage) {
+  FormatCheck<ghobject_t> check("Object name", object_key, decode_object);
+  const hobject_t hobj(object_t("rbd"), "l\1c", 5, 0x12345678, 3, "ns");
+  ghobject_t of_greatest;
+  of_greatest.hobj = hobject_t::get_max();
+  check.example("object name with a locator", ghobject_t(hobj, 7, shard_id_t(2)));
+  check.example("object name", ghobject_t(hobject_t(object_t("a"), "", CEPH_NOSNAP, 1, 1, "")));
+  check.example("greatest hobject_t", of_greatest);
+  check.example("greatest object name", ghobject_t::get_max());
+  check.constant("prefix", std::string(1, key_prefix::object));
+  check.derived("greatest", [](const ghobject_t& oid) { return PageValue(oid.max ? 1 : 0); });
+  check.field("shard", -1, [](ghobject_t& it) -> auto& { return it.shard_id.id; });
+  check.field(
+      "pool", -0x1122334455667788, [](ghobject_t& it) { return PageValue(pool_of(it)); },
+      [](ghobject_t& it, const PageValue& value) { it.hobj.pool = static_cast<int64_t>(*value.number); });
+  check.field(
+      "hash", 0x22334455, [](ghobject_t& it) { return PageValue(it.hobj.get_hash()); },
+      [](ghobject_t& it, const PageValue& value) { it.hobj.set_hash(static_cast<uint32_t>(*value.number)); });
+  check.field("namespace", std::string("n\0\1s", 4), [](ghobject_t& it) -> auto& { return it.hobj.nspace; });
+  check.field(
+      "effective key", "zz", [](ghobject_t& it) { return PageValue(it.hobj.get_effective_key()); },
+      [](ghobject_t& it, const PageValue& value) { it.hobj.set_key(*value.bytes); });
+  check.derived("relation", [](const ghobject_t& it) {
+    const int order = it.hobj.oid.name.compare(it.hobj.get_effective_key());
+    return PageValue(order == 0 ? "=" : order < 0 ? "<" : ">");
+  });
+  check.names(
+      "relation",
+      {{"the name is the effective key", "="}, {"the name sorts before it", "<"}, {"the name sorts behind it", ">"}});
+  check.field("name", "a", [](ghobject_t& it) -> auto& { return it.hobj.oid.name; });
+  check.field("snap", 0x1122334455667788, [](ghobject_t& it) -> auto& { return it.hobj.snap.val; });
+  check.field("generation", 0x1122334455667788, &ghobject_t::generation);
+  EXPECT_EQ(check.findings(), "");
+}
+
+// What the other keys are made of; each has no use for some of it.
+struct KeyFields {
+  uint64_t nid = 0;
+  uint32_t number = 0;
+  std::string rest;
+  SlotAddress slot;
+};
+
+TEST(KeyCodec, KeyOfACollectionIsAsOnThePage) {
+  FormatCheck<coll_t> check("Key of a collection", collection_key,
+                            [](const std::string& key, coll_t* cid) { return decode_collection_key(key, cid); });
+  check.example("key of a collection", coll_t(spg_t(pg_t(0x1f, 2))));
+  check.constant("prefix", std::string(1, key_prefix::collection));
+  check.part("name", "7.3s2_head", [](coll_t& it) { it = coll_t(spg_t(pg_t(3, 7), shard_id_t(2))); });
+  EXPECT_EQ(check.findings(), "");
+}
+
+TEST(KeyCodec, KeyOfAnExtentShardIsAsOnThePage) {
+  FormatCheck<KeyFields> check(
+      "Key of an extent shard", [](const KeyFields& it) { return extent_key(it.nid, it.number); },
+      [](const std::string& key, KeyFields* it) { return decode_extent_key(key, &it->nid, &it->number); });
+  check.example("key of an extent shard", {.nid = 0x0102, .number = 3});
+  check.constant("prefix", std::string(1, key_prefix::extent));
+  check.field("nid", 0x1122334455667788, &KeyFields::nid);
+  check.field("shard number", 0x11223344, &KeyFields::number);
+  EXPECT_EQ(check.findings(), "");
+}
+
+TEST(KeyCodec, KeyOfAnOmapHeaderIsAsOnThePage) {
+  FormatCheck<KeyFields> check(
+      "Key of an omap header", [](const KeyFields& it) { return omap_header_key(it.nid); },
+      [](const std::string& key, KeyFields* it) { return decode_omap_header_key(key, &it->nid); });
+  check.example("key of an omap header", {.nid = 0x0102});
+  check.constant("prefix", std::string(1, key_prefix::omap_header));
+  check.field("nid", 0x1122334455667788, &KeyFields::nid);
+  EXPECT_EQ(check.findings(), "");
+}
+
+TEST(KeyCodec, KeyOfAnOmapValueIsAsOnThePage) {
+  FormatCheck<KeyFields> check(
+      "Key of an omap value", [](const KeyFields& it) { return omap_key(it.nid, it.rest); },
+      [](const std::string& key, KeyFields* it) {
+        std::string_view rest;
+        const bool good = decode_omap_key(key, &it->nid, &rest);
+        it->rest = rest;
+        return good;
+      });
+  check.example("key of an omap value", {.nid = 0x0102, .rest = "user"});
+  check.constant("prefix", std::string(1, key_prefix::omap));
+  check.field("nid", 0x1122334455667788, &KeyFields::nid);
+  check.field("key", std::string("\0\1", 2), &KeyFields::rest);
+  EXPECT_EQ(check.findings(), "");
+}
+
+TEST(KeyCodec, KeyOfAQuarantinedEntryIsAsOnThePage) {
+  FormatCheck<KeyFields> check(
+      "Key of a quarantined entry", [](const KeyFields& it) { return quarantined_key(it.number, it.rest); },
+      [](const std::string& key, KeyFields* it) {
+        std::string_view rest;
+        const bool good = decode_quarantined_key(key, &it->number, &rest);
+        it->rest = rest;
+        return good;
+      });
+  check.example("key of a quarantined entry", {.number = 0x0102, .rest = "Cx"});
+  check.constant("prefix", std::string(1, key_prefix::quarantined));
+  check.field("number", 0x11223344, &KeyFields::number);
+  check.field("key", omap_key(7, "user"), &KeyFields::rest);
+  EXPECT_EQ(check.findings(), "");
+}
+
+TEST(KeyCodec, KeyOfSlotReferencesIsAsOnThePage) {
+  FormatCheck<KeyFields> check(
+      "Key of slot references", [](const KeyFields& it) { return slot_reference_key(it.slot, it.number); },
+      [](const std::string& key, KeyFields* it) { return decode_slot_reference_key(key, &it->slot, &it->number); });
+  check.example("key of slot references", {.number = 1, .slot = {8, 0x0102, 2}});
+  check.constant("prefix", std::string(1, key_prefix::slot_reference));
+  check.field("levels split", 1, [](KeyFields& it) -> auto& { return it.slot.split_levels; });
+  check.field("size class", 7, [](KeyFields& it) -> auto& { return it.slot.size_class; });
+  check.field("slot index", 0x33445566778899, [](KeyFields& it) -> auto& { return it.slot.index; });
+  check.field("group", 3, &KeyFields::number);
+  EXPECT_EQ(check.findings(), "");
 }
 
 TEST(KeyCodec, KeysUnderANidStayWithinItsRange) {

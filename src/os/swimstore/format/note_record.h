@@ -2,19 +2,7 @@
 // What one transaction changes besides the tree: slots that change hands, sums per pool, object ids.
 // It travels in the log as a note of the batch, so that no transaction writes allocation pages or
 // counters; recovery replays it onto what the last checkpoint holds.
-//
-// Encoded form, version 2 (varint: LEB128; zigzag for signed numbers):
-//   u8      version
-//   varint  next object id (0: unchanged)
-//   varint  number of slots allocated, then that many
-//   varint  number of slots freed, as a whole or in part, then that many
-//   varint  number of pools, then per pool: zigzag id, allocated, stored, omap, objects
-// A slot is
-//   u8      size class (low nibble), split levels (high nibble)
-//   varint  zigzag difference of its index to the index of the slot before it in the same list (0 before the first)
-//   varint  blocks written to it when it was filled, times 2; plus 1 when not all of these are meant
-//   varint  first block, then number of blocks; only when not all are meant
-// The last two are absent for a slot of one block.
+// doc/on_disk_format.md, "Note", "Slot of a note", "Pool of a note".
 #pragma once
 
 #include <cstdint>

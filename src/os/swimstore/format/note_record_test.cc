@@ -5,8 +5,13 @@
 
 #include <random>
 
+#include "vtkv/testing/format_page.h"
+
 namespace swimstore {
 namespace {
+
+using vtkv::FormatCheck;
+using vtkv::PageValue;
 
 CubeDelta example() {
   CubeDelta delta;
@@ -17,26 +22,88 @@ CubeDelta example() {
   return delta;
 }
 
-TEST(NoteRecord, GoldenBytes) {
-  const std::string expected(
-      "\x02"                      // version
-      "\x82\x01"                  // next object id 130
-      "\x03"                      // three allocated:
-      "\x00\x0a"                  //   4K, +5
-      "\xa0\x02"                  //   4K of a slot of 4M, +1
-      "\x0a\x09\xd0\x0f"          //   4M, -5, 1000 blocks written
-      "\x02"                      // two freed:
-      "\x03\xd8\x04"              //   32K, +300,
-      "\x11\x02\x05"              //     8 blocks written, of which from 2 on 5
-      "\x31\x01\x04"              //   8K of a slot of 64K, -1, 2 blocks written
-      "\x01"                      // one pool:
-      "\x03"                      //   -2
-      "\x80\x40"                  //   allocated 4096
-      "\xc7\x01"                  //   stored -100
-      "\x0e"                      //   omap 7
-      "\x02",                     //   objects 1
-      30);
-  EXPECT_EQ(example().encode(), expected);
+bool decode_note(const std::string& bytes, CubeDelta* delta) { return CubeDelta::decode(bytes, delta).ok(); }
+
+TEST(NoteRecord, NoteIsAsOnThePage) {
+  FormatCheck<CubeDelta> check("Note", [](const CubeDelta& delta) { return delta.encode(); }, decode_note);
+  check.example("note", example());
+  check.constant("version", kNoteVersion);
+  check.field("next object id", 0x22334455667788, &CubeDelta::next_object_id);
+  check.derived("number allocated", [](const CubeDelta& it) { return PageValue(it.allocation.allocated.size()); });
+  check.part("allocated", vtkv::page_example("slot of a note") + std::string("\0\2", 2),
+             [](CubeDelta& it) { it.allocation.allocated = {SlotBlocks::all({0, 5}), SlotBlocks::all({0, 6})}; });
+  check.derived("number freed", [](const CubeDelta& it) { return PageValue(it.allocation.freed.size()); });
+  check.part("freed", vtkv::page_example("slot of a note, in part"),
+             [](CubeDelta& it) { it.allocation.freed.pop_back(); });
+  check.derived("number of pools", [](const CubeDelta& it) { return PageValue(it.pools.size()); });
+  check.part("pools", vtkv::page_example("pool of a note") + std::string("\2\0\0\0\2", 5),
+             [](CubeDelta& it) { it.pools[1] = {0, 0, 0, 1}; });
+  EXPECT_EQ(check.findings(), "");
+  EXPECT_EQ(vtkv::page_example("note"), example().encode());
+}
+
+// Of a note that has nothing else.
+CubeDelta with_slot(const SlotBlocks& blocks) {
+  CubeDelta delta;
+  delta.allocation.allocated = {blocks};
+  return delta;
+}
+
+TEST(NoteRecord, SlotOfANoteIsAsOnThePage) {
+  const auto encode = [](const SlotBlocks& blocks) {
+    const std::string bytes = with_slot(blocks).encode();
+    return bytes.substr(3, bytes.size() - 5);
+  };
+  const auto decode = [](const std::string& bytes, SlotBlocks* blocks) {
+    CubeDelta delta;
+    const bool good = decode_note(std::string("\2\0\1", 3) + bytes + std::string(2, '\0'), &delta);
+    *blocks = good ? delta.allocation.allocated.at(0) : SlotBlocks{};
+    return good;
+  };
+  FormatCheck<SlotBlocks> check("Slot of a note", encode, decode);
+  check.example("slot of a note, in part", {{3, 300}, 2, 5, 8});
+  check.example("slot of a note", SlotBlocks::all({0, 5}));
+  check.example("slot of a note, all its blocks", SlotBlocks::all({10, 5}, 1000));
+  check.field("size class", 4, [](SlotBlocks& it) -> auto& { return it.slot.size_class; });
+  check.field("levels split", 5, [](SlotBlocks& it) -> auto& { return it.slot.split_levels; });
+  check.field("index", 0x33445566778899, [](SlotBlocks& it) -> auto& { return it.slot.index; });
+  check.derived("in part", [](const SlotBlocks& it) { return PageValue(it.count != it.written); });
+  check.field("written", 7, &SlotBlocks::written);
+  check.field("first block", 1, &SlotBlocks::first);
+  check.field("blocks", 3, &SlotBlocks::count);
+  EXPECT_EQ(check.findings(), "");
+}
+
+TEST(NoteRecord, ASlotsIndexIsLessThatOfTheOneBefore) {
+  CubeDelta delta = with_slot(SlotBlocks::all({0, 6}));
+  delta.allocation.allocated.push_back(SlotBlocks::all({10, 1}, 1000));
+  EXPECT_EQ(delta.encode().substr(5, 4), "\x0a\x09\xd0\x0f");
+}
+
+TEST(NoteRecord, PoolOfANoteIsAsOnThePage) {
+  struct Pool {
+    int64_t id = 0;
+    PoolUsage usage;
+  };
+  const auto encode = [](const Pool& pool) {
+    CubeDelta delta;
+    delta.pools[pool.id] = pool.usage;
+    return delta.encode().substr(5);
+  };
+  const auto decode = [](const std::string& bytes, Pool* pool) {
+    CubeDelta delta;
+    const bool good = decode_note(std::string("\2\0\0\0\1", 5) + bytes, &delta);
+    *pool = good ? Pool{delta.pools.begin()->first, delta.pools.begin()->second} : Pool{};
+    return good;
+  };
+  FormatCheck<Pool> check("Pool of a note", encode, decode);
+  check.example("pool of a note", {-2, {4096, -100, 7, 1}});
+  check.field("pool", 0x1122334455667788, &Pool::id);
+  check.field("allocated", -0x1122334455667788, [](Pool& it) -> auto& { return it.usage.allocated; });
+  check.field("stored", 0x1122334455667788, [](Pool& it) -> auto& { return it.usage.stored; });
+  check.field("omap", -1, [](Pool& it) -> auto& { return it.usage.omap; });
+  check.field("objects", INT64_MIN, [](Pool& it) -> auto& { return it.usage.objects; });
+  EXPECT_EQ(check.findings(), "");
 }
 
 TEST(NoteRecord, DecodesWhatItEncoded) {

@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What the tree keeps of one object, except its extents beyond the first shard and its omap.
-//
-// Encoded:
-//   u8      version, 1
-//   u8      flags
-//   varint  nid
-//   varint  size, bytes
-//   varint  expected object size   } only with flag has_hints
-//   varint  expected write size    }
-//   varint  hint flags             }
-//   varint  number of attrs, then per attr: name, value (each varint length + bytes)
-//   extent record                  only with flag shard_inline; takes the rest
+// doc/on_disk_format.md, "O: onode", "Attribute of an onode".
 #pragma once
 
 #include <cstdint>

@@ -2,16 +2,7 @@
 // The file `quarantine` beside the containers: slots to which a write failed and that nobody gets again. Two copies of
 // 4096 bytes, written in turn (copy = epoch mod 2), each with the whole list; the valid one with the greater epoch
 // counts. A copy of zeros was never written.
-//
-// OFFSET SIZE FIELD
-// 0      8    magic "SWIMQUAR"
-// 8      4    version (1)
-// 12     4    number of slots, at most 500
-// 16     16   uuid of this set of containers
-// 32     8    epoch: 1, 2, …
-// 40     8·n  slots: class in the top byte, index below
-// ..          0
-// 4092   4    crc32c of bytes 0 to 4091
+// doc/on_disk_format.md, "Quarantine", "Quarantined slot".
 #pragma once
 
 #include <array>

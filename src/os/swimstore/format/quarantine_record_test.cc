@@ -5,11 +5,15 @@
 
 #include <cstring>
 
+#include "vtkv/testing/format_page.h"
 #include "vtkv/util/coding.h"
 #include "vtkv/util/crc32c.h"
 
 namespace swimstore {
 namespace {
+
+using vtkv::FormatCheck;
+using vtkv::PageValue;
 
 QuarantineRecord example() {
   QuarantineRecord record;
@@ -21,19 +25,40 @@ QuarantineRecord example() {
   return record;
 }
 
-TEST(QuarantineRecord, GoldenBytes) {
-  std::string expected(
-      "SWIMQUAR"
-      "\x01\x00\x00\x00"                                                  // version
-      "\x02\x00\x00\x00"                                                  // slots
-      "\xb0\xb1\xb2\xb3\xb4\xb5\xb6\xb7\xb8\xb9\xba\xbb\xbc\xbd\xbe\xbf"  // uuid
-      "\x07\x00\x00\x00\x00\x00\x00\x00"                                  // epoch
-      "\x11\x00\x00\x00\x00\x00\x00\x00"                                  // slot 17 of 4K
-      "\x03\x00\x00\x00\x00\x00\x00\x0a",                                 // slot 3 of 4M
-      56);
-  expected.resize(4092);
-  vtkv::put_fixed32(&expected, vtkv::crc32c(expected));
-  EXPECT_EQ(example().encode(), expected);
+bool decode_copy(const std::string& bytes, QuarantineRecord* record) {
+  return QuarantineRecord::decode("quarantine", bytes, record).ok();
+}
+
+TEST(QuarantineRecord, QuarantineIsAsOnThePage) {
+  FormatCheck<QuarantineRecord> check(
+      "Quarantine", [](const QuarantineRecord& record) { return record.encode(); }, decode_copy);
+  check.example("quarantine", example());
+  check.constant("magic", "SWIMQUAR");
+  check.constant("version", kQuarantineVersion);
+  check.derived("number of slots", [](const QuarantineRecord& it) { return PageValue(it.slots.size()); });
+  check.field("uuid", std::array<uint8_t, 16>{9, 8, 7}, &QuarantineRecord::uuid);
+  check.field("epoch", 0x2233445566778899, &QuarantineRecord::epoch);
+  check.part("slots", vtkv::page_example("quarantined slot"), [](QuarantineRecord& it) { it.slots = {{10, 3}}; });
+  EXPECT_EQ(check.findings(), "");
+}
+
+TEST(QuarantineRecord, QuarantinedSlotIsAsOnThePage) {
+  constexpr size_t kOffset = 40;
+  const auto encode = [](const QuarantineRecord& record) { return record.encode().substr(kOffset, 8); };
+  const auto decode = [](const std::string& bytes, QuarantineRecord* record) {
+    std::string copy = example().encode();
+    copy.replace(kOffset, bytes.size(), bytes);
+    vtkv::encode_fixed32(copy.data() + 4092, vtkv::crc32c(copy.data(), 4092));
+    return decode_copy(copy, record);
+  };
+  FormatCheck<QuarantineRecord> check("Quarantined slot", encode, decode);
+  QuarantineRecord record = example();
+  record.slots = {{10, 3}};
+  check.example("quarantined slot", record);
+  check.field("index", 0x33445566778899, [](QuarantineRecord& it) -> auto& { return it.slots[0].index; });
+  check.field("size class", 4, [](QuarantineRecord& it) -> auto& { return it.slots[0].size_class; });
+  check.field("levels split", 5, [](QuarantineRecord& it) -> auto& { return it.slots[0].split_levels; });
+  EXPECT_EQ(check.findings(), "");
 }
 
 TEST(QuarantineRecord, DecodesWhatItEncoded) {

@@ -2,12 +2,7 @@
 // Which blocks of a slot are referred to more than once. An entry of the tree for each group of 64 blocks,
 // key_codec.h's 'S'; a group that has none has no block with more than one reference. Groups bound what a transaction
 // writes that ends one of many references.
-//
-// Value: u8      version (2; 1 was one count for the whole slot)
-//        per run of blocks with equally many references, ascending:
-//        varint  blocks between the end of the run before (0 before the first) and its first
-//        varint  number of blocks
-//        varint  references to each of them, less 2
+// doc/on_disk_format.md, "S: slot references", "Run of references".
 #pragma once
 
 #include <cstdint>

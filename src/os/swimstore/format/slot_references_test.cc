@@ -5,17 +5,57 @@
 
 #include <random>
 
+#include "vtkv/testing/format_page.h"
+
 namespace swimstore {
 namespace {
 
+using vtkv::FormatCheck;
+using vtkv::PageValue;
 using Counts = SlotReferences::Counts;
 
-TEST(SlotReferences, GoldenBytes) {
-  EXPECT_EQ(SlotReferences::encode(Counts{1, 2, 2, 1, 1, 1, 5, 0}),
-            std::string("\x02"           // version
-                        "\x01\x02\x00"   // 1 block on: 2 blocks with 2 references
-                        "\x03\x01\x03",  // 3 blocks on: 1 block with 5
-                        7));
+std::string encode_counts(const Counts& counts) { return SlotReferences::encode(counts); }
+
+TEST(SlotReferences, SlotReferencesAreAsOnThePage) {
+  const auto decode = [](const std::string& bytes, Counts* counts) {
+    counts->assign(8, 1);
+    return SlotReferences::decode(bytes, *counts);
+  };
+  FormatCheck<Counts> check("S: slot references", encode_counts, decode);
+  check.example("slot references", {1, 2, 2, 1, 1, 1, 5, 1});
+  check.constant("version", kSlotReferencesVersion);
+  check.part("runs", vtkv::page_example("run of references"), [](Counts& it) { it = {1, 1, 1, 5, 1, 1, 1, 1}; });
+  EXPECT_EQ(check.findings(), "");
+  EXPECT_EQ(encode_counts({1, 2, 2, 1, 1, 1, 5, 0}), vtkv::page_example("slot references"));
+}
+
+TEST(SlotReferences, RunOfReferencesIsAsOnThePage) {
+  struct Run {
+    uint32_t gap = 0, blocks = 0, references = 0;
+  };
+  const auto encode = [](const Run& run) {
+    Counts counts(run.gap, 1);
+    counts.resize(run.gap + run.blocks, run.references);
+    return encode_counts(counts).substr(1);
+  };
+  const auto decode = [](const std::string& bytes, Run* run) {
+    Counts counts(1000, 0);
+    const bool good = SlotReferences::decode(std::string(1, kSlotReferencesVersion) + bytes, counts);
+    for (const uint32_t count : counts) {
+      run->gap += count == 0 && run->blocks == 0;
+      run->blocks += count > 0;
+      run->references = std::max(run->references, count);
+    }
+    return good;
+  };
+  FormatCheck<Run> check("Run of references", encode, decode);
+  check.example("run of references", {3, 1, 5});
+  check.field("gap", 300, &Run::gap);
+  check.field("blocks", 300, &Run::blocks);
+  check.field(
+      "references less 2", 300, [](Run& it) { return PageValue(it.references - 2); },
+      [](Run& it, const PageValue& value) { it.references = static_cast<uint32_t>(*value.number + 2); });
+  EXPECT_EQ(check.findings(), "");
 }
 
 TEST(SlotReferences, NothingIsKeptOfBlocksWithOneOrNone) { EXPECT_EQ(SlotReferences::encode(Counts{1, 0, 1, 1}), ""); }

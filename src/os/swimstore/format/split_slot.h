@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // A slot whose blocks have more than one owner, or some of them none, as of a checkpoint. An entry of the tree, beside
 // the allocation page, which calls the slot owned; without it all of an owned slot is one owner's.
-//
-// Key:   OFFSET SIZE FIELD
-//        0      1    'B'
-//        1      1    class of the container
-//        2      8    number of the slot, big-endian
-// Value: 0      1    version (1)
-//        1      n    owned, bit i of byte j: block 8 * j + i; n = blocks of the slot / 8 rounded up
+// doc/on_disk_format.md, "B: split slot", "Key of a split slot".
 #pragma once
 
 #include <cstdint>

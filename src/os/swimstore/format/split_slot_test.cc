@@ -3,18 +3,43 @@
 
 #include <gtest/gtest.h>
 
+#include "vtkv/testing/format_page.h"
+
 namespace swimstore {
 namespace {
 
+using vtkv::FormatCheck;
+using vtkv::PageValue;
 using vtkv::Status;
 
-TEST(SplitSlotRecord, GoldenBytes) {
-  const SplitSlotRecord record{.container = 4, .slot = 0x0102, .owned = {0x8001}};
-  EXPECT_EQ(SplitSlotRecord::encode_key(4, 0x0102), std::string("B\x04\x00\x00\x00\x00\x00\x00\x01\x02", 10));
-  EXPECT_EQ(record.encode_value(),
-            std::string("\x01"       // version
-                        "\x01\x80",  // blocks 0 and 15 of 16
-                        3));
+SplitSlotRecord example() { return {.container = 4, .slot = 0x0102, .owned = {0x8001}}; }
+
+std::string key_of(const SplitSlotRecord& record) { return SplitSlotRecord::encode_key(record.container, record.slot); }
+
+TEST(SplitSlotRecord, SplitSlotIsAsOnThePage) {
+  FormatCheck<SplitSlotRecord> check(
+      "B: split slot", [](const SplitSlotRecord& record) { return record.encode_value(); },
+      [](const std::string& bytes, SplitSlotRecord* record) {
+        return SplitSlotRecord::decode(key_of(example()), bytes, record).ok();
+      });
+  check.example("split slot", example());
+  check.constant("version", kSplitSlotVersion);
+  check.part("owned", "\x22\x11", [](SplitSlotRecord& it) { it.owned = {0x1122}; });
+  EXPECT_EQ(check.findings(), "");
+}
+
+TEST(SplitSlotRecord, KeyIsAsOnThePage) {
+  // Whatever the class: the value is that of a slot of 16 blocks.
+  FormatCheck<SplitSlotRecord> check("Key of a split slot", key_of,
+                                     [](const std::string& bytes, SplitSlotRecord* record) {
+                                       const std::string value(1 + (bytes[1] == 5 ? 4 : 2), '\1');
+                                       return SplitSlotRecord::decode(bytes, value, record).ok();
+                                     });
+  check.example("key of a split slot", example());
+  check.constant("prefix", std::string(1, kSplitSlotKeyPrefix));
+  check.field("container", 5, &SplitSlotRecord::container);
+  check.field("slot", 0x22334455667788, &SplitSlotRecord::slot);
+  EXPECT_EQ(check.findings(), "");
 }
 
 TEST(SplitSlotRecord, DecodesWhatItEncoded) {

@@ -2,25 +2,10 @@
 // The store's root file `superblock`: what was fixed at mkfs, and what a program has to know to use the store. Written
 // at once, by mkfs and by an upgrade that was asked for; two copies, at 0 and at 4096, so that one damaged block does
 // not lose a store.
+// doc/on_disk_format.md, "Superblock".
 //
-// OFFSET SIZE FIELD
-// 0      8    magic "SWIMSTOR"
-// 8      4    version (3; 2 where no upgrade was asked for since)
-// 12     4    number of cubes
-// 16     16   uuid of the store (the OSD's fsid)
-// 32     8    time of creation, microseconds since the Unix epoch
-// 40     8    container chunk bytes
-// 48     8    log segment bytes
-// 56     8    zone bytes
-// 64     4    initial log segments
-// 68     4    block bytes
-// 72     4    bytes of the features: n, at most 4016 (version 2: 0)
-// 76     4    crc32c of bytes 0 to 75, and of bytes 80 to 79 + n behind them
-// 80     n    features (vtkv/util/features.h)
-// 80 + n ..   0, up to 4096
-//
-// Magic, version, n and checksum keep their offsets in every version to come, so that a newer superblock is told from a
-// damaged one.
+// Magic, version, bytes of the features and checksum keep their offsets in every version to come, so that a newer
+// superblock is told from a damaged one.
 #pragma once
 
 #include <array>

@@ -1,31 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// A file of objects, as export writes and import reads it: a stream of records that can be read once, in order.
-//
-// OFFSET SIZE FIELD
-// 0      8    magic "SWIMARCH"
-// 8      4    version (4; 3 has no notes and nothing doubtful, 2 no seed either and names no collection in an object, 1
-//             no hints and no collection without a name either)
-// 12     4    crc32c of bytes 0 to 11
-// 16     8    seed, random: an archive may lie in the data of an object of another, and is not taken for a part of that
-// 24     4    crc32c of the seed
-// then records:
-// 0      1    kind
-// 1      4    length of the body, at most 2^28
-// 5      4    crc32c of the seed, kind, length and body
-// 9      ..   body (integers little-endian, strings as varint length and bytes):
-//   'N'  note         what was damaged in the store, in words; before everything else
-//   'C'  collection   name, varint bits. Import makes it where it is missing. Name "": what follows was in none
-//   'O'  object       its key in the tree (format/key_codec.h), varint size, and its collection as in 'C'. It belongs
-//                     to the collection whose pool and hashes match, or else to that one; what follows belongs to the
-//                     object, up to its 'E'
-//   'Q'  doubtful     why the object may not be what it last was, in words
-//   'T'  hints        varint expected object size, varint expected write size, varint flags
-//   'A'  attribute    name, value
-//   'D'  data         u64 offset, the bytes. What no record covers is a hole
-//   'H'  omap header  the bytes
-//   'M'  omap values  per value: key, value
-//   'E'  end of the object, which is whole
-//   'Z'  end of the archive: u64 number of objects, u64 seed. A file without it is cut short
+// A file of objects, as export writes and import reads it, a stream of records that can be read once, in order:
+// doc/on_disk_format.md, "Archive", "Archive record", "End of an archive".
 //
 // Not thread-safe.
 #pragma once

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // How a KeyValueDB's (prefix, key) becomes one key of the engine, so that the engine's order is: by prefix,
-// then by key, both bytewise.
+// then by key, both bytewise: doc/on_disk_format.md, "Keys of a KeyValueDB".
 //
-//   key of the engine = escaped prefix, byte 00, key
-//
-// In the prefix 00 and 01 become 01 01 and 01 02, fe and ff become fe 01 and fe 02, everything else stays.
-// So the byte 00 ends a prefix and sorts before whatever could go on with it; no key of the engine reaches
+// The byte 00 ends a prefix and sorts before whatever could go on with it; no key of the engine reaches
 // ff, which bounds them all; and a prefix of ordinary text is stored as it is. For good: it is on disk.
 #pragma once
 

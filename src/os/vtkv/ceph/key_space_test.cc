@@ -6,10 +6,23 @@
 #include <utility>
 #include <vector>
 
+#include "vtkv/testing/format_page.h"
+
 namespace vtkv {
 namespace {
 
 using Pair = std::pair<std::string, std::string>;
+
+TEST(KeySpace, KeyOfAKeyValueDbIsAsOnThePage) {
+  FormatCheck<Pair> check(
+      "Keys of a KeyValueDB", [](const Pair& it) { return encode_key(it.first, it.second); },
+      [](const std::string& bytes, Pair* it) { return decode_key(bytes, &it->first, &it->second); });
+  check.example("key of a KeyValueDB", {"paxos\xff", std::string("12\0", 3)});
+  check.part("prefix", std::string("\1\1\1\2\2\xfd\xfe\1\0", 9),
+             [](Pair& it) { it.first = std::string("\0\1\2\xfd\xfe", 5); });
+  check.field("key", std::string("\0\1\xfe\xff", 4), &Pair::second);
+  EXPECT_EQ(check.findings(), "");
+}
 
 // Every string of up to `length` bytes from the ones that are special, and two that are not.
 std::vector<std::string> strings(size_t length) {

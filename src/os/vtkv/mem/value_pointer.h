@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Where a value lies that stayed in the log (WiscKey, section 3): what the tree holds in its place.
-//
-// Encoded, as the value of an entry of type value_pointer:
-//   varint64  segment id
-//   varint64  epoch of the segment; a segment that was reused since has another one
-//   varint64  offset of the value in the segment's file
-//   varint32  length of the value
-//   fixed32   crc32c of key and value, one behind the other
+// The value of an entry of type value_pointer: doc/on_disk_format.md, "Value pointer".
 #pragma once
 
 #include <cstdint>

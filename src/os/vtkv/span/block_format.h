@@ -1,41 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The block: the unit that is written, checksummed, read and cached. Format version 1.
+// The block: the unit that is written, checksummed, read and cached: doc/on_disk_format.md, "Block", "Block handle".
+// What is in its body: "Entry", and "Filter" (table/quotient_filter.h) and "Run descriptor" (table/run_format.h).
 //
-// A block starts at a multiple of 4096 bytes (a unit) and takes whole units; what is behind its body is
-// zeros. All integers are little endian.
-//
-//   OFFSET  SIZE  FIELD
-//        0     4  crc32c of the bytes from 4 to the end of the body
-//        4     2  magic 0x6b62 ("bk")
-//        6     1  format version: 1
-//        7     1  kind (BlockKind)
-//        8     8  id of the span it lies in; ids are never used twice, so that a block of an earlier
-//                 owner of the zone, or one read from the wrong address, is not taken for this one
-//       16     4  unit of the span at which it starts
-//       20     4  body length in bytes
-//       24     4  number of entries
-//       28     4  number of restarts
-//       32     …  body
-//
-// Body of the kinds entries, index and tombstones: the entries one after the other, then one fixed32 per
-// restart, ascending: the offset in the body of an entry that shares no key bytes (the first entry is one).
-// Entry:
-//   varint32  key bytes shared with the entry before
-//   varint32  key bytes that follow
-//   byte      EntryType
-//   varint64  sequence
-//   varint32  value bytes
-//   key bytes, value bytes
-// Order: key ascending, then sequence descending.
-//
-//   entries    the user's
-//   index      of one span, behind its blocks of entries, one entry per block: the block's first key and
-//              sequence; value: where in the span it lies and what it holds (span/block_range.h)
-//   tombstones   one entry per fragment: key = begin; value: varint32 length of end, end, varint32 count,
-//              that many varint64 sequences, descending; the entry's own sequence is the first of them
-// Body of filter and descriptor: bytes, see table/quotient_filter.h and table/run_format.h; no entries, no restarts.
-//
-// BlockHandle: varint32 ordinal of the span in the run's list, varint32 unit, varint32 units.
+// Ids of spans are never used twice, so that a block of an earlier owner of the zone, or one read from the wrong
+// address, is not taken for this one.
 #pragma once
 
 #include <bit>

@@ -34,10 +34,8 @@ struct BlockRange {
   // Takes the blocks directly behind these in.
   void append(const BlockRange& next);
 
-  // Everything but first_key and first_sequence, which stand before it wherever it is:
-  //   varint32 unit, varint32 units, varint64 entries, varint64 doubtful, varint64 pointers,
-  //   varint64 smallest sequence, varint64 greatest - smallest,
-  //   varint32 bytes that last_key shares with first_key, string: the rest of it
+  // Everything but first_key and first_sequence, which stand before it wherever it is: doc/on_disk_format.md, "Block
+  // range".
   void encode(std::string* out) const;
   // REQUIRES: first_key and first_sequence are set. False when malformed or contradictory.
   bool decode(std::string_view* in);

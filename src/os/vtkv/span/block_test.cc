@@ -8,7 +8,7 @@
 #include <random>
 
 #include "vtkv/span/block_builder.h"
-#include "vtkv/testing/golden.h"
+#include "vtkv/testing/format_page.h"
 #include "vtkv/util/crc32c.h"
 #include "vtkv/wal/log_format.h"
 
@@ -24,39 +24,126 @@ void fix_checksum(std::string* bytes) {
   std::memcpy(bytes->data(), &crc, 4);
 }
 
-TEST(BlockFormat, Golden) {
-  BlockBuilder builder(BlockKind::entries);
-  builder.add({"apple", 300, EntryType::value, "red"});
-  builder.add({"apply", 7, EntryType::tombstone, ""});
+struct OwnedEntry {
+  std::string key;
+  SequenceNumber sequence = 0;
+  EntryType type = EntryType::value;
+  std::string value;
+};
+
+struct BlockExample {
+  Block::Identity identity;
+  std::vector<OwnedEntry> entries;
+};
+
+std::string encode_block(const BlockExample& example) {
+  BlockBuilder builder(example.identity.kind);
+  for (const OwnedEntry& entry : example.entries) {
+    builder.add({entry.key, entry.sequence, entry.type, entry.value});
+  }
   const size_t announced = builder.bytes();
   std::string bytes;
-  builder.finish(kIdentity.span_id, kIdentity.unit, &bytes);
+  builder.finish(example.identity.span_id, example.identity.unit, &bytes);
+  EXPECT_EQ(units_of(announced) * kUnitBytes, bytes.size());
+  return bytes;
+}
 
-  std::string expected = bytes_from_hex(R"(
-    00 00 00 00              # crc32c, filled in below
-    62 6b                    # magic "bk"
-    01                       # format version
-    01                       # kind: entries
-    88 77 66 55 44 33 22 11  # span id
-    03 00 00 00              # unit
-    18 00 00 00              # body: two entries of 14 and 6 bytes, a restart of 4
-    02 00 00 00              # entries
-    01 00 00 00              # restarts
-    00 05 01                 # shares 0, adds 5 key bytes, value
-    ac 02                    # sequence 300
-    03                       # value bytes
-    61 70 70 6c 65           # "apple"
-    72 65 64                 # "red"
-    04 01 00                 # shares 4, adds 1, tombstone
-    07                       # sequence 7
-    00                       # value bytes
-    79                       # "y"
-    00 00 00 00              # restart: offset 0
-  )");
-  fix_checksum(&expected);
-  EXPECT_EQ(announced, expected.size());
-  expected.resize(4096);
-  EXPECT_EQ(hex_dump(bytes), hex_dump(expected));
+bool decode_block(const std::string& bytes, BlockExample* example) {
+  block_header_t header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  example->identity = {static_cast<BlockKind>(header.kind), header.span_id, header.unit};
+  std::shared_ptr<const Block> block;
+  if (!Block::parse(bytes, example->identity, &block).ok()) {
+    return false;
+  }
+  BlockIterator iterator(block);
+  for (iterator.seek_to_first(); iterator.valid(); iterator.next()) {
+    const Entry& entry = iterator.entry();
+    example->entries.push_back({std::string(entry.key), entry.sequence, entry.type, std::string(entry.value)});
+  }
+  return iterator.status().ok();
+}
+
+BlockExample two_entries() {
+  return {kIdentity, {{"apple", 300, EntryType::value, "red"}, {"apply", 7, EntryType::tombstone, ""}}};
+}
+
+TEST(BlockFormat, BlockIsAsOnThePage) {
+  FormatCheck<BlockExample> check("Block", encode_block, decode_block);
+  check.example("block", two_entries());
+  check.constant("magic", raw_bytes(kBlockMagic));
+  check.constant("version", kBlockVersion);
+  check.field("kind", BlockKind::tombstones, [](BlockExample& it) -> auto& { return it.identity.kind; });
+  check.names("kind", {{"entries", BlockKind::entries},
+                       {"index", BlockKind::index},
+                       {"tombstones", BlockKind::tombstones},
+                       {"filter", BlockKind::filter},
+                       {"descriptor", BlockKind::descriptor}});
+  check.field("span id", 0x2233445566778899, [](BlockExample& it) -> auto& { return it.identity.span_id; });
+  check.field("unit", 0x22334455, [](BlockExample& it) -> auto& { return it.identity.unit; });
+  // The entries of the example, as bytes of the body.
+  const auto body_bytes = [](const BlockExample& it) { return it.entries.size() == 2 ? 20u : 14u; };
+  check.derived("body bytes", [&](const BlockExample& it) { return PageValue(body_bytes(it) + 4); });
+  check.derived("entries", [](const BlockExample& it) { return PageValue(it.entries.size()); });
+  check.derived("restarts", [](const BlockExample&) { return PageValue(1); });
+  check.part("body", std::string("\x00\x05\x01\xac\x02\x03", 6) + "applered",
+             [](BlockExample& it) { it.entries.pop_back(); });
+  check.derived("restart offsets", [](const BlockExample&) { return PageValue(std::string(4, '\0')); });
+  EXPECT_EQ(check.findings(), "");
+  EXPECT_EQ(page_example("block").substr(32 + 14, 6), page_example("entry"));
+}
+
+// The 17th is at the next one.
+TEST(BlockFormat, AnEntryThatSharesNoBytesIsAtEachRestart) {
+  BlockExample example{kIdentity, {}};
+  for (char c = 'a'; c < 'a' + 17; ++c) {
+    example.entries.push_back({std::string("k") + c, 1, EntryType::value, ""});
+  }
+  const std::string bytes = encode_block(example);
+  // The first has 2 bytes of its own, 15 have one.
+  EXPECT_EQ(bytes.substr(32 + 7 + 15 * 6, 7), std::string("\x00\x02\x01\x01\x00kq", 7));
+  EXPECT_EQ(bytes.substr(32 + 7 + 15 * 6 + 7, 8), std::string("\0\0\0\0\x61\0\0\0", 8));
+}
+
+// Behind "apple".
+TEST(BlockFormat, EntryIsAsOnThePage) {
+  const OwnedEntry before{"apple", 300, EntryType::value, "red"};
+  constexpr size_t kBefore = sizeof(block_header_t) + 14;
+  const auto encode = [&](const OwnedEntry& entry) {
+    const std::string bytes = encode_block({kIdentity, {before, entry}});
+    block_header_t header;
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    return bytes.substr(kBefore, sizeof(header) + header.body_bytes - 4 - kBefore);
+  };
+  const auto decode = [&](const std::string& bytes, OwnedEntry* entry) {
+    std::string block = encode_block({kIdentity, {before}});
+    block.replace(kBefore, 4 + bytes.size(), bytes + std::string(4, '\0'));
+    const uint32_t body_bytes = static_cast<uint32_t>(14 + bytes.size() + 4), entries = 2;
+    std::memcpy(block.data() + offsetof(block_header_t, body_bytes), &body_bytes, 4);
+    std::memcpy(block.data() + offsetof(block_header_t, entries), &entries, 4);
+    fix_checksum(&block);
+    BlockExample found;
+    if (!decode_block(block, &found) || found.entries.size() != 2) {
+      return false;
+    }
+    *entry = found.entries[1];
+    return true;
+  };
+  const auto shared = [](const OwnedEntry& entry) { return entry.key.starts_with("appl") ? 4u : 1u; };
+  FormatCheck<OwnedEntry> check("Entry", encode, decode);
+  check.example("entry", {"apply", 7, EntryType::tombstone, ""});
+  check.example("entry with a value", {"apply", 300, EntryType::value, "red"});
+  check.derived("shared", [&](const OwnedEntry& entry) { return PageValue(shared(entry)); });
+  check.derived("key bytes", [&](const OwnedEntry& entry) { return PageValue(entry.key.size() - shared(entry)); });
+  check.field("type", EntryType::value_pointer, &OwnedEntry::type);
+  check.names(
+      "type",
+      {{"tombstone", EntryType::tombstone}, {"value", EntryType::value}, {"value pointer", EntryType::value_pointer}});
+  check.field("sequence", 0x1122334455667788, &OwnedEntry::sequence);
+  check.derived("value bytes", [](const OwnedEntry& entry) { return PageValue(entry.value.size()); });
+  check.part("rest of the key", "zoo", [](OwnedEntry& entry) { entry.key = "azoo"; });
+  check.field("value", std::string(200, 'x'), &OwnedEntry::value);
+  EXPECT_EQ(check.findings(), "");
 }
 
 class BlockTest : public testing::Test {

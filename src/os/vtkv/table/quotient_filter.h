@@ -95,8 +95,7 @@ class QuotientFilter {
     uint64_t m_fingerprint = 0;
   };
 
-  // On disk: fixed64 entries, fixed32 groups, byte q, byte r, fixed16 zeros, then the groups as they lie in
-  // memory; nothing at all for an inactive filter.
+  // Its bytes on disk: doc/on_disk_format.md, "Filter". Nothing at all for an inactive filter.
   std::string serialized() const;
   // False when no filter has these bytes. Every bit is checked: nothing is assumed of them.
   [[nodiscard]] static bool parse(std::string_view bytes, QuotientFilter* filter);

@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "vtkv/testing/format_page.h"
 #include "vtkv/util/hash.h"
 
 namespace vtkv {
@@ -47,6 +48,63 @@ double wrong_answers(const QuotientFilter& filter, uint64_t strangers) {
 
 // Binomial: what `tries` may differ from the truth by, with one chance in millions that it does not.
 double slack(double rate, uint64_t tries) { return 5.5 * std::sqrt(rate * (1 - rate) / static_cast<double>(tries)); }
+
+// The groups of a filter of one group, made as the page says.
+std::string group_words(std::vector<uint64_t> fingerprints, int remainder_bits) {
+  std::vector<uint64_t> words(3 + remainder_bits);
+  std::sort(fingerprints.begin(), fingerprints.end());
+  uint64_t next = 0, before = 64;
+  for (const uint64_t fingerprint : fingerprints) {
+    const uint64_t quotient = fingerprint >> remainder_bits;
+    const uint64_t slot = std::max(next, quotient);
+    words[0] |= uint64_t{1} << quotient;
+    words[1] |= uint64_t{quotient == before} << slot;
+    words[2] |= uint64_t{slot != quotient} << slot;
+    for (int bit = 0; bit < remainder_bits; ++bit) {
+      const uint64_t at = slot * remainder_bits + bit;
+      words[3 + at / 64] |= (fingerprint >> bit & 1) << at % 64;
+    }
+    before = quotient;
+    next = slot + 1;
+  }
+  std::string bytes;
+  for (const uint64_t word : words) {
+    bytes += raw_bytes(word);
+  }
+  return bytes;
+}
+
+struct FilterExample {
+  std::vector<uint64_t> fingerprints;
+  int remainder_bits = 0;
+};
+
+TEST(QuotientFilter, FilterIsAsOnThePage) {
+  const auto encode = [](const FilterExample& it) {
+    std::vector<uint64_t> key_hashes;
+    for (const uint64_t fingerprint : it.fingerprints) {
+      key_hashes.push_back(fingerprint << (58 - it.remainder_bits));
+    }
+    return QuotientFilter::build(&key_hashes, 6 + it.remainder_bits).serialized();
+  };
+  const auto decode = [](const std::string& bytes, FilterExample* it) {
+    QuotientFilter filter;
+    const bool good = QuotientFilter::parse(bytes, &filter);
+    const std::multiset<uint64_t> found = contents(filter);
+    *it = {{found.begin(), found.end()}, filter.bits() - filter.quotient_bits()};
+    return good;
+  };
+  FormatCheck<FilterExample> check("Filter", encode, decode);
+  check.example("filter", {{2 << 4 | 0x5, 2 << 4 | 0xa, 63 << 4 | 0x1}, 4});
+  check.derived("fingerprints", [](const FilterExample& it) { return PageValue(it.fingerprints.size()); });
+  check.derived("groups", [](const FilterExample&) { return PageValue(1); });
+  check.derived("q", [](const FilterExample&) { return PageValue(6); });
+  check.derived("r", [](const FilterExample& it) { return PageValue(it.remainder_bits); });
+  const FilterExample other{{7, 8, 9, 17 << 5, 17 << 5 | 3, 18 << 5 | 1, 62 << 5}, 5};
+  check.part("group words", group_words(other.fingerprints, other.remainder_bits),
+             [&](FilterExample& it) { it = other; });
+  EXPECT_EQ(check.findings(), "");
+}
 
 TEST(QuotientFilter, AgreesWithAMultisetOfFingerprints) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {

@@ -5,7 +5,6 @@
 
 #include "vtkv/span/long_body.h"
 #include "vtkv/table/run_iterator.h"
-#include "vtkv/util/coding.h"
 #include "vtkv/util/hash.h"
 
 namespace vtkv {
@@ -14,19 +13,16 @@ namespace {
 
 // The keys go to `keys`: the block does not stay.
 Status load_tombstone(const Entry& entry, std::deque<std::string>* keys, std::vector<RangeTombstone>* tombstones) {
-  std::string_view in = entry.value, end;
-  uint32_t count = 0;
-  bool good = get_length_prefixed(&in, &end) && get_varint32(&in, &count) && entry.key < end;
-  const std::string& begin_key = keys->emplace_back(entry.key);
-  const std::string& end_key = keys->emplace_back(end);
-  for (; good && count > 0; --count) {
-    SequenceNumber sequence;
-    good = get_varint64(&in, &sequence) && sequence > 0;
-    if (good) {
-      tombstones->push_back({begin_key, end_key, sequence});
-    }
+  TombstoneRange range;
+  if (!range.decode(entry.value) || entry.key >= range.end) {
+    return Status::corruption("a range tombstone is malformed");
   }
-  return good && in.empty() ? Status() : Status::corruption("a range tombstone is malformed");
+  const std::string& begin_key = keys->emplace_back(entry.key);
+  const std::string& end_key = keys->emplace_back(range.end);
+  for (const SequenceNumber sequence : range.sequences) {
+    tombstones->push_back({begin_key, end_key, sequence});
+  }
+  return {};
 }
 
 }  // namespace

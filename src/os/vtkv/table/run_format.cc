@@ -78,6 +78,25 @@ bool decode_slices(std::string_view* in, const std::vector<Span>& spans, std::ve
 
 }  // namespace
 
+void TombstoneRange::encode(std::string* out) const {
+  put_length_prefixed(out, end);
+  put_varint32(out, static_cast<uint32_t>(sequences.size()));
+  for (const SequenceNumber sequence : sequences) {
+    put_varint64(out, sequence);
+  }
+}
+
+bool TombstoneRange::decode(std::string_view in) {
+  uint32_t count = 0;
+  bool good = get_length_prefixed(&in, &end) && get_varint32(&in, &count);
+  for (; good && count > 0; --count) {
+    SequenceNumber sequence = 0;
+    good = get_varint64(&in, &sequence) && sequence > 0;
+    sequences.push_back(sequence);
+  }
+  return good && in.empty();
+}
+
 bool is_inside(const BlockHandle& handle, const std::vector<Span>& spans) {
   return handle.span < spans.size() && handle.units > 0 && handle.units <= kBlockBytesMax / kUnitBytes &&
          handle.unit < spans[handle.span].units && handle.units <= spans[handle.span].units - handle.unit;

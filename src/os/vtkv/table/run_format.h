@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The descriptor of a run: the body of its block of kind descriptor, or of several (span/long_body.h). Format
-// version: the block's.
-//
-//   varint64  run id
-//   varint64  smallest sequence; varint64 greatest (of entries and range tombstones)
-//   varint32  spans; of each: fixed64 id, varint64 offset / 4096, varint32 units, varint32 units of its index
-//             (0: no entries), varint32 unit of its index when there is one
-//   varint32  slices, in key order; of each: varint32 ordinal of the span, string first key, varint64 its
-//             sequence, BlockRange (span/block_range.h)
-//   varint32  tombstone blocks; of each: BlockHandle
-//   varint32  filter blocks; of each: BlockHandle
-// string: varint32 length, bytes.
+// The descriptor of a run: the body of its block of kind descriptor, or of several (span/long_body.h). Its bytes:
+// doc/on_disk_format.md, "Run descriptor", "Span of a run", "Slice of a run".
 #pragma once
 
 #include <cstdint>
@@ -64,6 +54,16 @@ struct RunLocation {
   uint32_t level = 0;
   Span span;  // that holds the descriptor block and nothing else of this run
   uint32_t unit = 0;
+};
+
+// The value of an entry in a block of tombstones, of equal ranges: doc/on_disk_format.md, "Range tombstone".
+struct TombstoneRange {
+  std::string_view end;
+  std::vector<SequenceNumber> sequences;  // descending
+
+  void encode(std::string* out) const;
+  // False when malformed, or with a sequence 0. `end` points into `in`.
+  bool decode(std::string_view in);
 };
 
 // Is the handle inside its span?

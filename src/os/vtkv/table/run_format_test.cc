@@ -6,7 +6,7 @@
 #include <functional>
 #include <random>
 
-#include "vtkv/testing/golden.h"
+#include "vtkv/testing/format_page.h"
 
 namespace vtkv {
 namespace {
@@ -33,27 +33,176 @@ RunDescriptor example() {
   return descriptor;
 }
 
-TEST(RunFormat, Golden) {
-  std::string encoded;
-  example().encode(&encoded);
-  EXPECT_EQ(hex_dump(encoded), hex_dump(bytes_from_hex(R"(
-    05                              # run id
-    09 e8 07                        # sequences 9 to 1000
-    02                              # spans
-    08 07 06 05 04 03 02 01         #   id
-    04 10 01 0f                     #   offset 4 * 4096, 16 units; index: 1 unit, at unit 15
-    18 17 16 15 14 13 12 11         #   id
-    20 03 00                        #   offset 32 * 4096, 3 units, no entries
-    01                              # slices
-    00                              #   of span 0
-    05 61 70 70 6c 65 0c            #   first key "apple" at 12
-    04 03                           #   unit 4, 3 units
-    ac 02 02 01                     #   300 entries, 2 doubtful, 1 pointer
-    09 df 07                        #   sequences from 9, 991 more
-    02 05 72 69 63 6f 74            #   last key: 2 bytes of the first, then "ricot"
-    01 01 01 01                     # tombstone blocks: span 1, unit 1, 1 unit
-    01 01 02 01                     # filter blocks: span 1, unit 2, 1 unit
-  )")));
+std::string encode_descriptor(const RunDescriptor& descriptor) {
+  std::string bytes;
+  descriptor.encode(&bytes);
+  return bytes;
+}
+
+bool decode_descriptor(const std::string& bytes, RunDescriptor* descriptor) {
+  return RunDescriptor::decode(bytes, uint64_t{1} << 45, descriptor).ok();
+}
+
+TEST(RunFormat, RunDescriptorIsAsOnThePage) {
+  FormatCheck<RunDescriptor> check("Run descriptor", encode_descriptor, decode_descriptor);
+  check.example("run descriptor", example());
+  check.field("run id", 0x1122334455667788, &RunDescriptor::run_id);
+  check.field("smallest sequence", 0x1122334455667788, &RunDescriptor::smallest_sequence);
+  check.field("greatest sequence", 0x1122334455667788, &RunDescriptor::greatest_sequence);
+  check.derived("number of spans", [](const RunDescriptor& it) { return PageValue(it.spans.size()); });
+  std::string first = page_example("span with an index");
+  first.back() = 15;  // where its index lies
+  const std::string second = page_example("span without an index");
+  check.part("spans", first + second + first, [](RunDescriptor& it) { it.spans.push_back(it.spans[0]); });
+  check.derived("number of slices", [](const RunDescriptor& it) { return PageValue(it.slices.size()); });
+  check.part("slices", "", [](RunDescriptor& it) { it.slices.clear(); });
+  check.derived("number of tombstone blocks",
+                [](const RunDescriptor& it) { return PageValue(it.tombstone_blocks.size()); });
+  check.part("tombstone blocks", std::string("\1\1\1\1\2\1"),
+             [](RunDescriptor& it) { it.tombstone_blocks.push_back(it.filter_blocks[0]); });
+  check.derived("number of filter blocks", [](const RunDescriptor& it) { return PageValue(it.filter_blocks.size()); });
+  check.part("filter blocks", std::string("\1\2\1\1\1\1"),
+             [](RunDescriptor& it) { it.filter_blocks.push_back(it.tombstone_blocks[0]); });
+  EXPECT_EQ(check.findings(), "");
+  // Its lists are made of the structures below.
+  const std::string bytes = encode_descriptor(example());
+  EXPECT_EQ(bytes.substr(5, first.size() + second.size()), first + second);
+  EXPECT_EQ(bytes.substr(6 + first.size() + second.size(), page_example("slice of a run").size()),
+            page_example("slice of a run"));
+  EXPECT_TRUE(page_example("slice of a run").ends_with(page_example("block range")));
+}
+
+// Of a descriptor that has nothing else.
+RunDescriptor with_span(const Span& span) {
+  RunDescriptor descriptor;
+  descriptor.spans = {span};
+  return descriptor;
+}
+
+TEST(RunFormat, SpanIsAsOnThePage) {
+  const auto encode = [](const RunDescriptor& it) {
+    const std::string bytes = encode_descriptor(it);
+    return bytes.substr(4, bytes.size() - 4 - 3);
+  };
+  const auto decode = [](const std::string& bytes, RunDescriptor* it) {
+    return decode_descriptor(std::string("\0\0\0\1", 4) + bytes + std::string(3, '\0'), it);
+  };
+  FormatCheck<RunDescriptor> check("Span of a run", encode, decode);
+  Span with_index = example().spans[0];
+  with_index.index_unit = 14;
+  check.example("span with an index", with_span(with_index));
+  check.example("span without an index", with_span(example().spans[1]));
+  check.field("id", 0x2233445566778899, [](RunDescriptor& it) -> auto& { return it.spans[0].id; });
+  check.field(
+      "first unit", 0x11223344, [](RunDescriptor& it) { return PageValue(it.spans[0].offset / kUnitBytes); },
+      [](RunDescriptor& it, const PageValue& value) { it.spans[0].offset = *value.number * kUnitBytes; });
+  check.field("units", 0x1122, [](RunDescriptor& it) -> auto& { return it.spans[0].units; });
+  check.field("index unit", 3, [](RunDescriptor& it) -> auto& { return it.spans[0].index_unit; });
+  check.field("index units", 2, [](RunDescriptor& it) -> auto& { return it.spans[0].index_units; });
+  EXPECT_EQ(check.findings(), "");
+}
+
+TEST(RunFormat, SliceIsAsOnThePage) {
+  const auto before = [] {
+    RunDescriptor descriptor;
+    descriptor.spans = {example().spans[0], example().spans[0]};
+    return descriptor;
+  };
+  const size_t offset = encode_descriptor(before()).size() - 2;
+  const auto encode = [&](const RunDescriptor& it) {
+    const std::string bytes = encode_descriptor(it);
+    return bytes.substr(offset, bytes.size() - offset - 2);
+  };
+  const auto decode = [&](const std::string& bytes, RunDescriptor* it) {
+    std::string whole = encode_descriptor(before());
+    whole[offset - 1] = 1;
+    return decode_descriptor(whole.insert(offset, bytes), it);
+  };
+  RunDescriptor descriptor = before();
+  descriptor.slices = example().slices;
+  FormatCheck<RunDescriptor> check("Slice of a run", encode, decode);
+  check.example("slice of a run", descriptor);
+  check.field("span", 1, [](RunDescriptor& it) -> auto& { return it.slices[0].span; });
+  // The last key begins with as much of it as before.
+  check.field("first key", "ape", [](RunDescriptor& it) -> auto& { return it.slices[0].blocks.first_key; });
+  check.field("first sequence", 900, [](RunDescriptor& it) -> auto& { return it.slices[0].blocks.first_sequence; });
+  check.part("blocks", std::string("\5") + page_example("block range").substr(1),
+             [](RunDescriptor& it) { it.slices[0].blocks.unit = 5; });
+  EXPECT_EQ(check.findings(), "");
+}
+
+TEST(RunFormat, BlockHandleIsAsOnThePage) {
+  const auto encode = [](const BlockHandle& handle) {
+    std::string bytes;
+    handle.encode(&bytes);
+    return bytes;
+  };
+  const auto decode = [](const std::string& bytes, BlockHandle* handle) {
+    std::string_view cursor = bytes;
+    return handle->decode(&cursor) && cursor.empty();
+  };
+  FormatCheck<BlockHandle> check("Block handle", encode, decode);
+  check.example("block handle", {1, 300, 2});
+  check.field("span", 0x11223344, &BlockHandle::span);
+  check.field("unit", 0x11223344, &BlockHandle::unit);
+  check.field("units", 0x11223344, &BlockHandle::units);
+  EXPECT_EQ(check.findings(), "");
+}
+
+struct TombstoneExample {
+  std::string end;
+  std::vector<SequenceNumber> sequences;
+};
+
+TEST(RunFormat, RangeTombstoneIsAsOnThePage) {
+  const auto encode = [](const TombstoneExample& it) {
+    std::string bytes;
+    TombstoneRange{it.end, it.sequences}.encode(&bytes);
+    return bytes;
+  };
+  const auto decode = [](const std::string& bytes, TombstoneExample* it) {
+    TombstoneRange range;
+    const bool good = range.decode(bytes);
+    *it = {std::string(range.end), range.sequences};
+    return good;
+  };
+  FormatCheck<TombstoneExample> check("Range tombstone", encode, decode);
+  check.example("range tombstone", {"hi", {300, 7}});
+  check.field("end", "another end", &TombstoneExample::end);
+  check.derived("count", [](const TombstoneExample& it) { return PageValue(it.sequences.size()); });
+  check.part("sequences", "\x08\x07\x06", [](TombstoneExample& it) { it.sequences = {8, 7, 6}; });
+  EXPECT_EQ(check.findings(), "");
+  TombstoneExample read;
+  EXPECT_FALSE(decode(std::string("\1z\2\7\0", 5), &read)) << "sequence 0";
+  EXPECT_FALSE(decode("\1z\2\7", &read)) << "cut";
+  EXPECT_FALSE(decode("\1z\1\7x", &read)) << "left over";
+}
+
+TEST(RunFormat, BlockRangeIsAsOnThePage) {
+  const auto encode = [](const BlockRange& range) {
+    std::string bytes;
+    range.encode(&bytes);
+    return bytes;
+  };
+  const auto decode = [](const std::string& bytes, BlockRange* range) {
+    std::string_view cursor = bytes;
+    range->first_key = "apple";
+    range->first_sequence = 12;
+    return range->decode(&cursor) && cursor.empty();
+  };
+  FormatCheck<BlockRange> check("Block range", encode, decode);
+  check.example("block range", example().slices[0].blocks);
+  check.field("unit", 0x11223344, &BlockRange::unit);
+  check.field("units", 0x11223344, &BlockRange::units);
+  check.field("entries", 0x1122334455667788, &BlockRange::entries);
+  check.field("doubtful", 299, &BlockRange::doubtful);
+  check.field("pointers", 299, &BlockRange::pointers);
+  check.field("smallest sequence", 10, &BlockRange::smallest_sequence);
+  check.derived("sequences",
+                [](const BlockRange& it) { return PageValue(it.greatest_sequence - it.smallest_sequence); });
+  check.derived("shared", [](const BlockRange& it) { return PageValue(it.last_key == "apricot" ? 2 : 1); });
+  check.part("rest of the last key", "zoo", [](BlockRange& it) { it.last_key = "azoo"; });
+  EXPECT_EQ(check.findings(), "");
 }
 
 TEST(RunFormat, DecodesWhatItEncoded) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "vtkv/span/long_body.h"
-#include "vtkv/util/coding.h"
 #include "vtkv/util/hash.h"
 #include "vtkv/util/invariants.h"
 
@@ -128,19 +127,16 @@ Status RunWriter::write_tombstones(const RangeTombstones& tombstones) {
   });
   BlockBuilder builder(BlockKind::tombstones);
   const auto finish = [&] { return append_other(&builder, &m_descriptor.tombstone_blocks.emplace_back()); };
-  std::string value, sequences;
+  std::string value;
   for (size_t i = 0; i < all.size();) {
     const RangeTombstone& first = all[i];
-    uint32_t count = 0;
-    sequences.clear();
-    for (; i < all.size() && all[i].begin == first.begin && all[i].end == first.end; ++i, ++count) {
-      put_varint64(&sequences, all[i].sequence);
+    TombstoneRange range{first.end, {}};
+    for (; i < all.size() && all[i].begin == first.begin && all[i].end == first.end; ++i) {
+      range.sequences.push_back(all[i].sequence);
       note_sequence(all[i].sequence);
     }
     value.clear();
-    put_length_prefixed(&value, first.end);
-    put_varint32(&value, count);
-    value.append(sequences);
+    range.encode(&value);
     const Entry entry{first.begin, first.sequence, EntryType::tombstone, value};
     if (!builder.empty() && builder.bytes_with(entry) > m_settings.block_bytes) {
       VTKV_RETURN_IF_ERROR(finish());

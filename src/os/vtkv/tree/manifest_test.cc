@@ -7,8 +7,9 @@
 #include <functional>
 #include <memory>
 
-#include "vtkv/testing/golden.h"
+#include "vtkv/testing/format_page.h"
 #include "vtkv/testing/sim_env.h"
+#include "vtkv/tree/manifest_format.h"
 #include "vtkv/util/crc32c.h"
 #include "vtkv/wal/log_format.h"
 
@@ -36,53 +37,90 @@ void fix_checksum(std::string* copy) {
   std::memcpy(copy->data() + 8, &crc, 4);
 }
 
-TEST(ManifestFormat, Golden) {
-  std::string expected = bytes_from_hex(R"(
-    76 74 6b 76 6d 6e 66 74  # magic "vtkvmnft"
-    00 00 00 00              # crc32c, filled in below
-    01 00 00 00              # format version
-    d8 00 00 00              # length: 128 + 48 + 40
-    01 00 00 00              # runs
-    01 00 00 00 00 00 00 00  # epoch
-    a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 aa ab ac ad ae af  # uuid
-    00 10 00 00              # geometry: block
-    02 00 00 00              # geometry: log segments at creation
-    00 00 01 00 00 00 00 00  # geometry: log segment
-    00 80 00 00 00 00 00 00  # geometry: zone
-    28 27 26 25              # log position: header checksum
-    01 00 00 00              # log segments with values
-    21 00 00 00 00 00 00 00  # log position: sequence
-    22 00 00 00 00 00 00 00  # log position: segment id
-    23 00 00 00 00 00 00 00  # log position: epoch
-    00 40 02 00 00 00 00 00  # log position: end offset
-    08 00 00 00 00 00 00 00  # next run id
-    00 00 00 00 00 00 00 00
-    07 00 00 00 00 00 00 00  # run id
-    38 37 36 35 34 33 32 31  # span id
-    00 30 00 00 00 00 00 00  # offset
-    02 00 00 00              # units
-    01 00 00 00              # level
-    00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00
-    41 00 00 00 00 00 00 00  # segment id
-    42 00 00 00 00 00 00 00  # its epoch
-    43 00 00 00 00 00 00 00  # pointers
-    44 00 00 00 00 00 00 00  # bytes of their values
-    45 00 00 00 00 00 00 00  # end of the last one
-  )");
-  fix_checksum(&expected);
-  EXPECT_EQ(hex_dump(example().encode()), hex_dump(expected));
+bool decode_copy(const std::string& bytes, Checkpoint* checkpoint) {
+  return Checkpoint::decode(bytes, checkpoint).ok();
 }
 
-TEST(ManifestFormat, GoldenWithFeatures) {
-  Checkpoint checkpoint = example();
-  checkpoint.features = {.compat = {"notes"}, .ro_compat = {}, .incompat = {"zoned"}};
-  std::string expected = example().encode();
-  expected[12] = 2;                       // format version
-  expected[16] = static_cast<char>(0xe6);  // length: 128 + 48 + 40 + 14
-  expected[120] = 14;                     // bytes of the features
-  expected += bytes_from_hex("00 05 6e 6f 74 65 73  02 05 7a 6f 6e 65 64");
-  fix_checksum(&expected);
-  EXPECT_EQ(hex_dump(checkpoint.encode()), hex_dump(expected));
+TEST(ManifestFormat, ManifestIsAsOnThePage) {
+  FormatCheck<Checkpoint> check(
+      "Manifest", [](const Checkpoint& checkpoint) { return checkpoint.encode(); }, decode_copy);
+  Checkpoint with_features;
+  with_features.epoch = 2;
+  with_features.uuid = example().uuid;
+  with_features.geometry = example().geometry;
+  with_features.features = {.compat = {"notes"}, .ro_compat = {}, .incompat = {"zoned"}};
+  check.example("manifest of version 1", example());
+  check.example("manifest of version 2", with_features);
+  check.constant("magic", std::string_view(kManifestMagic, sizeof(kManifestMagic)));
+  check.constant("version", kManifestVersion);
+  check.derived("version", [](const Checkpoint& checkpoint) { return PageValue(checkpoint.format_version()); });
+  check.derived("length", [](const Checkpoint& checkpoint) {
+    return PageValue(128 + 48 * checkpoint.runs.size() + 40 * checkpoint.segments.size() +
+                     checkpoint.features.encode().size());
+  });
+  check.derived("runs", [](const Checkpoint& checkpoint) { return PageValue(checkpoint.runs.size()); });
+  check.field("epoch", 0x22334455667788, &Checkpoint::epoch);
+  check.field("uuid", Uuid{9, 8, 7}, &Checkpoint::uuid);
+  check.field("block bytes", 0x3000, [](Checkpoint& it) -> auto& { return it.geometry.block_bytes; });
+  check.field("log segments", 0x11223, [](Checkpoint& it) -> auto& { return it.geometry.initial_log_segments; });
+  check.field("log segment bytes", 0x1122334000, [](Checkpoint& it) -> auto& { return it.geometry.log_segment_bytes; });
+  check.field("zone bytes", 0x1122334000, [](Checkpoint& it) -> auto& { return it.geometry.zone_bytes; });
+  check.field("log checksum", 0x11223344, [](Checkpoint& it) -> auto& { return it.position.header_checksum; });
+  check.derived("segments", [](const Checkpoint& checkpoint) { return PageValue(checkpoint.segments.size()); });
+  check.field("log sequence", 0x22334455667788, [](Checkpoint& it) -> auto& { return it.position.sequence; });
+  check.field("log segment id", 0x1122334455667788, [](Checkpoint& it) -> auto& { return it.position.segment_id; });
+  check.field("log epoch", 0x22334455667788, [](Checkpoint& it) -> auto& { return it.position.epoch; });
+  check.field("log end offset", 0x22334455667000, [](Checkpoint& it) -> auto& { return it.position.end_offset; });
+  check.field("next run id", 0x22334455667788, &Checkpoint::next_run_id);
+  check.derived("feature bytes",
+                [](const Checkpoint& checkpoint) { return PageValue(checkpoint.features.encode().size()); });
+  check.part("run records", "", [](Checkpoint& it) { it.runs.clear(); });
+  check.part("segment records", page_example("segment record") + page_example("segment record"),
+             [](Checkpoint& it) { it.segments.push_back(it.segments[0]); });
+  check.part("features", page_example("feature"),
+             [](Checkpoint& it) { it.features = {.compat = {}, .ro_compat = {"sums"}, .incompat = {}}; });
+  EXPECT_EQ(check.findings(), "");
+  // The records of the example are those below it.
+  EXPECT_EQ(example().encode().substr(128), page_example("run record") + page_example("segment record"));
+}
+
+// Decodes a manifest whose bytes from `offset` on are these.
+bool decode_with(size_t offset, const std::string& bytes, Checkpoint* checkpoint) {
+  std::string copy = example().encode();
+  copy.replace(offset, bytes.size(), bytes);
+  fix_checksum(&copy);
+  return decode_copy(copy, checkpoint);
+}
+
+TEST(ManifestFormat, RunRecordIsAsOnThePage) {
+  constexpr size_t kOffset = sizeof(manifest_header_t);
+  FormatCheck<Checkpoint> check(
+      "Run record", [](const Checkpoint& it) { return it.encode().substr(kOffset, sizeof(manifest_run_t)); },
+      [](const std::string& bytes, Checkpoint* it) { return decode_with(kOffset, bytes, it); });
+  check.example("run record", example());
+  check.field("run id", 3, [](Checkpoint& it) -> auto& { return it.runs[0].run_id; });
+  check.field("span id", 0x1122334455667788, [](Checkpoint& it) -> auto& { return it.runs[0].span.id; });
+  check.field("offset", 0x22334455667000, [](Checkpoint& it) -> auto& { return it.runs[0].span.offset; });
+  check.field("units", 0x3344, [](Checkpoint& it) -> auto& { return it.runs[0].span.units; });
+  check.field("level", 0x11223344, [](Checkpoint& it) -> auto& { return it.runs[0].level; });
+  EXPECT_EQ(check.findings(), "");
+}
+
+TEST(ManifestFormat, SegmentRecordIsAsOnThePage) {
+  constexpr size_t kOffset = sizeof(manifest_header_t) + sizeof(manifest_run_t);
+  FormatCheck<Checkpoint> check(
+      "Segment record", [](const Checkpoint& it) { return it.encode().substr(kOffset); },
+      [](const std::string& bytes, Checkpoint* it) { return decode_with(kOffset, bytes, it); });
+  check.example("segment record", example());
+  const auto field = [&check](const std::string& row, PageValue other, auto member) {
+    check.field(row, std::move(other), [member](Checkpoint& it) -> auto& { return it.segments[0].*member; });
+  };
+  field("segment id", 0x1122334455667788, &SegmentValues::segment_id);
+  field("epoch", 0x22334455667788, &SegmentValues::epoch);
+  field("pointers", 0x22334455667788, &SegmentValues::entries);
+  field("bytes", 0x22334455667788, &SegmentValues::bytes);
+  field("end", 0x22334455667788, &SegmentValues::end);
+  EXPECT_EQ(check.findings(), "");
 }
 
 TEST(ManifestFormat, EveryFlippedBitIsNoticed) {

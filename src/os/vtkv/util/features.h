@@ -8,10 +8,7 @@
 //   1  ro_compat  may read, and must not write
 //   2  incompat   must not read either
 //
-// Encoded, per feature, ascending by class and name:
-//   u8   class
-//   u8   bytes of the name, 1 to 63
-//   ...  name: a to z, 0 to 9, _
+// Encoded, per feature: doc/on_disk_format.md, "Features".
 #pragma once
 
 #include <set>

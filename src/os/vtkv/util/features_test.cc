@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "vtkv/testing/format_page.h"
 #include "vtkv/testing/golden.h"
 
 namespace vtkv {
@@ -10,13 +11,41 @@ namespace {
 
 Features example() { return {.compat = {"notes"}, .ro_compat = {"sums", "a_1"}, .incompat = {"zoned"}}; }
 
-TEST(Features, Golden) {
-  EXPECT_EQ(hex_dump(example().encode()), hex_dump(bytes_from_hex(R"(
-    00 05 6e 6f 74 65 73  # compat "notes"
-    01 03 61 5f 31        # ro_compat "a_1"
-    01 04 73 75 6d 73     # ro_compat "sums"
-    02 05 7a 6f 6e 65 64  # incompat "zoned"
-  )")));
+struct Feature {
+  int number = 0;
+  std::string name;
+};
+
+// Several in the order of their classes and names.
+TEST(Features, FeatureIsAsOnThePage) {
+  constexpr Features::Names Features::* kClasses[] = {&Features::compat, &Features::ro_compat, &Features::incompat};
+  const auto encode = [&](const Feature& feature) {
+    Features features;
+    (features.*kClasses[feature.number]).insert(feature.name);
+    return features.encode();
+  };
+  const auto decode = [&](const std::string& bytes, Feature* feature) {
+    Features features;
+    const bool good = Features::decode(bytes, &features);
+    for (int number = 0; number < 3; ++number) {
+      for (const std::string& name : features.*kClasses[number]) {
+        *feature = {number, name};
+      }
+    }
+    return good;
+  };
+  FormatCheck<Feature> check("Features", encode, decode);
+  check.example("feature", {1, "sums"});
+  check.field("class", 2, &Feature::number);
+  check.names("class", {{"compat", 0}, {"ro_compat", 1}, {"incompat", 2}});
+  check.derived("bytes of the name", [](const Feature& feature) { return PageValue(feature.name.size()); });
+  check.field("name", "another_1", &Feature::name);
+  EXPECT_EQ(check.findings(), "");
+  std::string all;
+  for (const Feature& feature : {Feature{0, "notes"}, {1, "a_1"}, {1, "sums"}, {2, "zoned"}}) {
+    all += encode(feature);
+  }
+  EXPECT_EQ(example().encode(), all);
 }
 
 TEST(Features, AreReadAsTheyWereWritten) {

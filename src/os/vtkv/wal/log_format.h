@@ -1,53 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Bytes of the log: segment headers and records. Little endian.
-//
-// A segment is one file of fixed size. Its first block (kLogBlockBytes) holds the segment header; records
-// follow, each starting on a block boundary and padded with zeros to the next.
-//
-// segment header, version 3
-//   OFFSET  SIZE  FIELD
-//        0     8  magic            "vtkvlseg"
-//        8     4  version          3
-//       12     4  flags            SegmentFlags; 0 in version 1
-//       16    16  uuid             of the database
-//       32     8  segment_id       names the file
-//       40     8  epoch            grows with every use of any segment; 0: never used
-//       48     8  segment_bytes    size of the file
-//       56     4  reserved         0
-//       60     4  header_crc       crc32c of bytes 0..59
-//
-// record header, version 1
-//   OFFSET  SIZE  FIELD
-//        0     4  magic            "vrec"
-//        4     2  version          1
-//        6     2  flags            RecordFlags
-//        8    16  uuid             of the database
-//       24     8  epoch            of the segment when the record was written
-//       32     8  first_sequence
-//       40     4  sequence_count   at least 1; the last sequence is first_sequence + sequence_count - 1
-//       44     4  batch_count
-//       48     4  body_bytes       follows the header directly
-//       52     4  previous_crc     header_crc of the record before it in the history; 0 for the very first
-//       56     8  nonce            random: two records that differ in nothing else differ in header_crc
-//       64     8  durable_seq      everything at or below it was durable when the record was formed
-//       72     4  body_crc         crc32c of the body
-//       76     4  header_crc       crc32c of bytes 0..75
+// Bytes of the log, segment headers and records: doc/on_disk_format.md, "Segment header", "Record", "Batch in a
+// record".
 //
 // A batch may be cut into fragments, each alone in a record. All but the last have kContinues, and lie in segments of
 // version 3. Recovery takes all of them or none; a durable_seq is never that of a record with kContinues.
-//
-// body: when flags has kCrossCube, first
-//        0     8  transaction_id
-//        8     4  participant_count
-//       12     4  reserved         0
-//       16  16*n  participants     {u32 cube, u32 reserved, u64 sequence}
-// then batch_count times
-//        0     4  sequence_count
-//        4     4  encoded_bytes
-//        8     n  WriteBatch::encoded()
-//
-// History: version 1 is the first. Segment header, version 2: flags; version 1 is read as having none. Version 3:
-// records may have kContinues.
 #pragma once
 
 #include <bit>

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/format/collection_record.h"
+
+#include <gtest/gtest.h>
+
+#include "vtkv/testing/format_page.h"
+
+namespace swimstore {
+namespace {
+
+using vtkv::FormatCheck;
+using vtkv::PageValue;
+
+CollectionRecord example() { return {.bits = 5, .hash_ranges = {{0x12345678, 5, 300}}}; }
+
+bool decode(const std::string& bytes, CollectionRecord* record) { return decode_collection(bytes, record); }
+
+TEST(CollectionRecord, CollectionIsAsOnThePage) {
+  FormatCheck<CollectionRecord> check("C: collection", encode_collection, decode);
+  check.example("collection", example());
+  check.constant("version", kCollectionRecordVersion);
+  check.field("bits", 31, &CollectionRecord::bits);
+  check.derived("number of hash ranges", [](const CollectionRecord& it) { return PageValue(it.hash_ranges.size()); });
+  check.part("hash ranges", vtkv::page_example("hash range") + vtkv::page_example("hash range"),
+             [](CollectionRecord& it) { it.hash_ranges.push_back(it.hash_ranges[0]); });
+  EXPECT_EQ(check.findings(), "");
+}
+
+TEST(CollectionRecord, HashRangeIsAsOnThePage) {
+  FormatCheck<CollectionRecord> check(
+      "Hash range", [](const CollectionRecord& it) { return encode_collection(it).substr(3); },
+      [](const std::string& bytes, CollectionRecord* it) { return decode("\1\5\1" + bytes, it); });
+  check.example("hash range", example());
+  check.field("hash prefix", 0x22334455, [](CollectionRecord& it) -> auto& { return it.hash_ranges[0].hash_prefix; });
+  check.field("bits", 31, [](CollectionRecord& it) -> auto& { return it.hash_ranges[0].bits; });
+  check.field("cube", 0x22334455, [](CollectionRecord& it) -> auto& { return it.hash_ranges[0].cube; });
+  EXPECT_EQ(check.findings(), "");
+}
+
+}  // namespace
+}  // namespace swimstore
