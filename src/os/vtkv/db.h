@@ -36,9 +36,9 @@ namespace vtkv {
 // Data of an external write, written by the engine's ring together with the log record.
 struct ExternalData {
   File* file = nullptr;
-  uint64_t offset = 0;         // in the file
+  uint64_t offset = 0;  // in the file
   std::vector<iovec> buffers;  // aligned; stay valid until Submission::data_written
-  bool primed = false;         // false: the file needs a sync of its own even in single-flush mode
+  bool primed = false;  // false: the file needs a sync of its own even in single-flush mode
 };
 
 // One batch on its way. The caller makes it, hands it to DB::submit, and gets it back in durable().

@@ -19,11 +19,11 @@ class Iterator {
   virtual bool valid() const = 0;
   virtual void seek_to_first() = 0;
   virtual void seek_to_last() = 0;
-  virtual void seek(std::string_view target) = 0;           // first key >= target
+  virtual void seek(std::string_view target) = 0;  // first key >= target
   virtual void seek_for_previous(std::string_view target) = 0;  // last key <= target
-  virtual void next() = 0;      // REQUIRES: valid()
+  virtual void next() = 0;  // REQUIRES: valid()
   virtual void previous() = 0;  // REQUIRES: valid()
-  virtual std::string_view key() const = 0;    // REQUIRES: valid()
+  virtual std::string_view key() const = 0;  // REQUIRES: valid()
   virtual std::string_view value() const = 0;  // REQUIRES: valid()
   // Not ok when the iteration stopped because of an error; then valid() is false.
   virtual Status status() const = 0;

@@ -25,7 +25,7 @@ CommitPipeline::CommitPipeline(Env* env, const Options& options, SegmentPool* po
       m_observer(observer),
       m_writer(env, pool, uuid),
       m_queue(std::clamp<size_t>(pool->segment_bytes() / 32, 4096, WriteBuffer::kUsualBytes)),
-      m_progress(options, start.sequence, horizon),
+      m_progress(start.sequence, horizon),
       m_data(options, &m_requests, &m_counters),
       m_flush(options, pool),
       m_horizon_told(horizon) {

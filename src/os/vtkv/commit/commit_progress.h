@@ -18,8 +18,8 @@ namespace vtkv {
 class CommitProgress {
  public:
   // After a recovery that ended at `start`.
-  CommitProgress(const Options& options, SequenceNumber start, SequenceNumber horizon)
-      : m_options(options), m_enqueued(start), m_logged(start), m_durable(start), m_horizon(horizon) {}
+  CommitProgress(SequenceNumber start, SequenceNumber horizon)
+      : m_enqueued(start), m_logged(start), m_durable(start), m_horizon(horizon) {}
 
   // Everything up to `last` is in the commit queue.
   void enqueued(SequenceNumber last);
@@ -33,7 +33,6 @@ class CommitProgress {
   bool raise_horizon(SequenceNumber horizon);
 
  private:
-  const Options& m_options;
   std::atomic<SequenceNumber> m_enqueued;
   std::atomic<SequenceNumber> m_logged;
   std::atomic<SequenceNumber> m_durable;

@@ -8,8 +8,7 @@ namespace {
 
 class CommitProgressTest : public testing::Test {
  protected:
-  Options m_options;
-  CommitProgress m_progress{m_options, 10, 9};
+  CommitProgress m_progress{10, 9};
 };
 
 TEST_F(CommitProgressTest, BeginsWhereRecoveryEnded) {

@@ -345,8 +345,8 @@ void DbImpl::make_parts(const LogPosition& position, SequenceNumber horizon) {
                                          m_waiters.get(), &m_workers);
   m_log = std::make_unique<LogMaintenance>(m_options, m_tree.get(), m_pool.get(), m_states.get(), m_pipeline.get(),
                                            &m_errors, &m_workers);
-  m_flusher = std::make_unique<Flusher>(m_options, m_tree.get(), m_states.get(), m_pipeline.get(), m_writes.get(),
-                                        m_log.get(), &m_errors, &m_workers, m_waiters.get());
+  m_flusher = std::make_unique<Flusher>(m_tree.get(), m_states.get(), m_pipeline.get(), m_writes.get(), m_log.get(),
+                                        &m_errors, &m_workers, m_waiters.get());
   m_compactor = std::make_unique<Compactor>(m_tree.get(), m_states.get(), m_pipeline.get(), &m_errors, &m_workers,
                                             m_waiters.get());
   m_fetcher = std::make_unique<ValueFetcher>(m_env, m_options.io_depth);

@@ -21,10 +21,9 @@ namespace vtkv {
 
 class Flusher {
  public:
-  Flusher(const Options& options, Tree* tree, ReadStates* states, CommitPipeline* pipeline, WritePath* writes,
-          LogMaintenance* log, BackgroundErrors* errors, Workers* workers, Waiters* waiters)
-      : m_options(options),
-        m_tree(tree),
+  Flusher(Tree* tree, ReadStates* states, CommitPipeline* pipeline, WritePath* writes, LogMaintenance* log,
+          BackgroundErrors* errors, Workers* workers, Waiters* waiters)
+      : m_tree(tree),
         m_states(states),
         m_pipeline(pipeline),
         m_writes(writes),
@@ -50,7 +49,6 @@ class Flusher {
   // Nothing to flush.
   NextStep idle() const;
 
-  const Options& m_options;
   Tree* const m_tree;
   ReadStates* const m_states;
   CommitPipeline* const m_pipeline;
