@@ -12,6 +12,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -37,6 +38,11 @@ rule thread-safety
 """
 
 
+# What names a lock, or what one guards (src/os/vtkv/util/mutex.h, thread_annotations.h; SwimStore's shared_mutex.h).
+LOCK = re.compile(r"\b(?:Mutex|SharedMutex|MutexLock|SharedLock|ExclusiveLock|(?:PT_)?GUARDED_BY|REQUIRES(?:_SHARED)?)\b")
+OUR_INCLUDE = re.compile(r'^#include "((?:vtkv|swimstore)/[^"]+)"', re.MULTILINE)
+
+
 def words_of(entry):
   """What a command of compile_commands.json tells the compiler, but for its output."""
   words = iter(shlex.split(entry["command"]))
@@ -60,6 +66,14 @@ def sources(root, compile_commands, below=tuple(SOURCES)):
   return found
 
 
+def has_locks(root, path):
+  """Does a source that is no test name a lock, or a header of ours that it includes?"""
+  text = path.read_text()
+  headers = [root / "src/os" / name for name in OUR_INCLUDE.findall(text)]
+  texts = [text, *(header.read_text() for header in headers if header.exists())]
+  return not path.name.endswith("_test.cc") and any(map(LOCK.search, texts))
+
+
 def escape(text):
   return text.replace("$", "$$").replace(" ", "$ ").replace(":", "$:")
 
@@ -71,12 +85,15 @@ def edges(root, found):
     yield f"build {stamp}.checked: thread-safety {escape(str(path))}\n  words = {words}\n"
 
 
-def run_thread_safety(root, compile_commands, below, jobs):
-  found = sources(root, compile_commands, tuple(below))
+def run_thread_safety(root, compile_commands, below, locking, jobs):
+  found = {path: words for path, words in sources(root, compile_commands, tuple(below)).items()
+           if not locking or has_locks(root, path)}
   if not found:
     sys.exit(f"clang_checks.py: error: {compile_commands} compiles nothing below {' or '.join(below)}")
-  folder = compile_commands.resolve().parent / "clang_checks"
-  folder.mkdir(exist_ok=True)
+  # One for each choice of sources: two may run at a time.
+  choice = "_".join(name.strip("/").replace("/", "-") for name in below)
+  folder = compile_commands.resolve().parent / "clang_checks" / choice
+  folder.mkdir(parents=True, exist_ok=True)
   launcher = f"launcher = {shutil.which('ccache') or ''}\n"  # it keeps what has passed, also of -fsyntax-only
   (folder / "build.ninja").write_text(launcher + RULES + "".join(edges(root, found)))
   return subprocess.run(["ninja", "-C", folder, "--quiet", "-k0", f"-j{jobs}"]).returncode
@@ -98,6 +115,8 @@ def main():
   parser.add_argument("--compile-commands", type=pathlib.Path, metavar="FILE",
                       help="of a build folder (default: build/compile_commands.json)")
   parser.add_argument("--below", action="append", metavar="FOLDER", help="thread-safety: only sources of these folders")
+  parser.add_argument("--locking", action="store_true",
+                      help="thread-safety: no tests, and of the rest what names a lock, or includes a header of ours that does")
   parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="at a time (default: the number of cores)")
   parser.add_argument("--fix", action="store_true", help="format: change the files")
   args = parser.parse_args()
@@ -108,7 +127,7 @@ def main():
     compile_commands = args.compile_commands or root / "build/compile_commands.json"
     if not compile_commands.exists():
       sys.exit(f"clang_checks.py: error: there is no {compile_commands}: run cmake first")
-    status = run_thread_safety(root, compile_commands, args.below or SOURCES, args.jobs)
+    status = run_thread_safety(root, compile_commands, args.below or SOURCES, args.locking, args.jobs)
   return 1 if status else 0
 
 

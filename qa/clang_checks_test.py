@@ -102,6 +102,17 @@ class ClangChecks(unittest.TestCase):
       shutil.rmtree(self.root / "build/clang_checks")
       self.assert_fault("requires holding mutex 'm_lock'", "thread-safety")
 
+  def test_sources_with_locks(self):
+    for name, text, has in (("of_its_own.cc", "static vtkv::Mutex lock;\n", True),
+                            ("of_a_header.cc", '#include "vtkv/counter.h"\n', True),
+                            ("none.cc", '#include "vtkv/util/plain.h"\n#include <mutex>\n// Mutexes\n', False),
+                            ("a_test.cc", "static vtkv::Mutex lock;\n", False)):
+      path = self.write(f"src/os/vtkv/{name}", text)
+      self.assertEqual(clang_checks.has_locks(self.root, path), has, name)
+    self.assert_none("thread-safety", "--locking")
+    self.source.write_text(SOURCE % "")
+    self.assert_fault("requires holding mutex 'm_lock'", "thread-safety", "--locking")
+
   def test_a_layout_of_its_own(self):
     self.assert_none("format")
     self.source.write_text(SOURCE % "MutexLock   lock( m_lock );")
