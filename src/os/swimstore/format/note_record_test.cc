@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "swimstore/format/format_version.h"
 #include "vtkv/testing/format_page.h"
 
 namespace swimstore {

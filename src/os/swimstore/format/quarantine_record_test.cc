@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "swimstore/format/format_version.h"
 #include "vtkv/testing/format_page.h"
 #include "vtkv/util/coding.h"
 #include "vtkv/util/crc32c.h"

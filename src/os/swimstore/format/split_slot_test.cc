@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "swimstore/format/format_version.h"
 #include "vtkv/testing/format_page.h"
 
 namespace swimstore {
