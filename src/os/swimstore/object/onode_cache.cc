@@ -29,20 +29,12 @@ vtkv::Status OnodeCache::find(const ghobject_t& oid, OnodeRef* onode) {
     return {};
   }
   m_misses.fetch_add(1, std::memory_order_relaxed);
-  vtkv::Status status;
-  Load under_way{oid, true};
-  while (under_way.outdated) {
-    under_way.outdated = false;
-    shard.loads.push_back(&under_way);
-    lock.unlock();
-    status = load(oid, &loaded);
-    lock.lock();
-    std::erase(shard.loads, &under_way);
-    if (take_cached(shard, oid, onode)) {
-      return {};  // another was first
-    }
+  lock.unlock();
+  VTKV_RETURN_IF_ERROR(load(oid, &loaded));
+  lock.lock();
+  if (take_cached(shard, oid, onode)) {
+    return {};  // another was first
   }
-  VTKV_RETURN_IF_ERROR(status);
   *onode = loaded;
   const size_t bytes = loaded->memory_bytes() + kEntryOverheadBytes;
   shard.entries.push_front({std::move(loaded), bytes});
@@ -96,9 +88,6 @@ void OnodeCache::forget(const ghobject_t& oid) {
 
 void OnodeCache::erase(Shard& shard, std::list<Entry>::iterator entry) {
   VTKV_ASSERT(shard.bytes >= entry->bytes);
-  for (Load* load : shard.loads) {
-    load->outdated |= load->oid == entry->onode->oid;
-  }
   shard.bytes -= entry->bytes;
   shard.by_name.erase(entry->onode->oid);
   shard.entries.erase(entry);

@@ -10,19 +10,16 @@
 // Why no old state of an object is ever in the cache:
 // * Who changes an object does so in the onode that find() gave, and refers to it until the change was submitted,
 //   so trim() leaves it there (forget() drops one whose change is never submitted). So at any time the cache has the
-//   object's newest onode, or none, and in that case the database has its newest record.
-// * A load reads the database while the cache has no onode of that name. Another one may enter meanwhile: then that
-//   one is taken, it may have been changed already. It may even enter, be changed, and leave again: what was read may
-//   be older than that change. So erase(), through which alone an onode leaves, marks the loads of its name that are
-//   under way, and such a one reads again.
-// * A load that is not marked, and finds none at its end, met none all the while: nobody changed the object.
+//   object's newest onode, or none, and in that case the database has its newest record. (When the database has
+//   stopped, a submitted change is in neither: the process is about to end.)
+// * A change needs the collection's lock alone, a load holds it at least shared: while one reads the database, only
+//   other readers' onodes of the same record can enter. The first one that did is taken by all.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <list>
 #include <unordered_map>
-#include <vector>
 
 #include "swimstore/object/onode.h"
 #include "vtkv/db.h"
@@ -59,16 +56,10 @@ class OnodeCache {
     OnodeRef onode;
     size_t bytes = 0;
   };
-  // A read of the database, on the stack of its thread.
-  struct Load {
-    const ghobject_t& oid;
-    bool outdated = false;  // under the shard's mutex: an onode of this name left the cache since it began
-  };
   struct Shard {
     mutable vtkv::Mutex mutex;
     std::list<Entry> entries GUARDED_BY(mutex);  // most recently used first
     std::unordered_map<ghobject_t, std::list<Entry>::iterator> by_name GUARDED_BY(mutex);
-    std::vector<Load*> loads GUARDED_BY(mutex);  // under way: at most one per thread
     size_t bytes GUARDED_BY(mutex) = 0;
   };
 
