@@ -92,7 +92,7 @@ def run_thread_safety(root, compile_commands, below, locking, jobs):
     sys.exit(f"clang_checks.py: error: {compile_commands} compiles nothing below {' or '.join(below)}")
   # One for each choice of sources: two may run at a time.
   choice = "_".join(name.strip("/").replace("/", "-") for name in below)
-  folder = compile_commands.resolve().parent / "clang_checks" / choice
+  folder = compile_commands.resolve().parent / "clang_checks" / (choice + ("_locking" if locking else ""))
   folder.mkdir(parents=True, exist_ok=True)
   launcher = f"launcher = {shutil.which('ccache') or ''}\n"  # it keeps what has passed, also of -fsyntax-only
   (folder / "build.ninja").write_text(launcher + RULES + "".join(edges(root, found)))

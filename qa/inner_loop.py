@@ -61,7 +61,8 @@ def filter_of(text):
   """What makes a test program run the tests of this file, and no others."""
   patterns = []
   for kind, suite, name in TEST.findall(text):
-    patterns.append(f"*/{suite}.{name}/*" if kind == "_P" else f"{suite}.{name}")
+    # Of a parameterized suite: instantiated with a name before it, or with an empty one.
+    patterns += [f"*/{suite}.{name}/*", f"{suite}.{name}/*"] if kind == "_P" else [f"{suite}.{name}"]
   return ":".join(patterns)
 
 

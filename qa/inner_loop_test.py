@@ -20,7 +20,7 @@ TEST_F(WithAFixture, Works) {
 }
 TEST_P(Each, OfSeveral) {}
 """
-FILTER = "Alone.Works:WithAFixture.Works:*/Each.OfSeveral/*"
+FILTER = "Alone.Works:WithAFixture.Works:*/Each.OfSeveral/*:Each.OfSeveral/*"
 
 
 class InnerLoop(unittest.TestCase):

@@ -21,7 +21,7 @@ if("${clang_format_version}" MATCHES "version 19\\.")
   add_test(NAME clang_format COMMAND ${clang_checks} format)
   set(thread_safety ${clang_checks} thread-safety --compile-commands ${CMAKE_BINARY_DIR}/compile_commands.json)
   add_test(NAME clang_thread_safety COMMAND ${thread_safety} --below src/os/vtkv/)
-  # Nearly each takes Ceph's headers, ten seconds: only those that can find something.
+  # Nearly each takes Ceph's headers, ten seconds: only those that name a lock, or whose headers do.
   add_test(NAME clang_thread_safety_of_swimstore COMMAND ${thread_safety} --below src/os/swimstore/ --locking)
   include(ProcessorCount)
   ProcessorCount(processors)

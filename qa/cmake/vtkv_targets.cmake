@@ -84,6 +84,10 @@ add_test(NAME vtkv_example_test
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/vtkv_example_test.py $<TARGET_FILE:vtkv_example>)
 
 swim_add_program(vtkv_log_traces src/os/vtkv/testing/log_traces_main.cc vtkv_testing)
+if(SWIM_MUTATIONS)
+  add_test(NAME log_traces_of_a_stores_mutation COMMAND vtkv_log_traces 1 1 slot_punched_early)
+  set_tests_properties(log_traces_of_a_stores_mutation PROPERTIES PASS_REGULAR_EXPRESSION "breaks a rule of a store")
+endif()
 add_test(NAME log_traces
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/model/check_traces.py $<TARGET_FILE:vtkv_log_traces>)
 

@@ -195,7 +195,7 @@ class ContainerSet {
 
   vtkv::Env* const m_env;
   const std::string m_directory;
-  // Set by open_files(), as what the pointers below point to.
+  // Set by open_files(), as what those below point to that are not const.
   ContainerOptions m_options;
   ContainerArray m_containers;
 

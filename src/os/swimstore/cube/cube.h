@@ -107,7 +107,7 @@ class Cube final : private vtkv::ExternalStore, private vtkv::CheckpointParticip
   const std::unique_ptr<vtkv::Env> m_read_only_env;  // null: it may be written to
   vtkv::Env* const m_env;
   const std::string m_directory;
-  CubeOptions m_options;  // changed by open_parts() alone
+  CubeOptions m_options;  // changed by the constructor and open_parts() alone
   CubeCounters m_counters;
   DamageList m_damage;
   // Made by open_parts(). Destroyed in the order of ~Cube: nothing below calls what is gone.

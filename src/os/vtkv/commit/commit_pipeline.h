@@ -31,7 +31,7 @@
 // The worker's state is in parts, its own: DequeuedWrites, DataWrites, CommitGroups, GroupFlush, CommitRequests. What
 // others see of it: CommitQueue, CommitProgress, FatalError, CommitCounters.
 //
-// Thread-safe but for enqueue() and append(). Nothing here waits but stop().
+// Thread-safe but for enqueue() and append(). Nothing here waits but start() and stop().
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The commit worker's thread, as others see it who may begin before it and outlive it.
 //
-// Thread-safe: wake() between start() and stop(), wake_unless_stopped() at any time. stop() waits for the worker's step
-// to end, without the lock.
+// Thread-safe: wake() between start() and stop(), wake_unless_stopped() at any time. start() waits with the lock for
+// the new thread; stop() waits for the worker's step to end, without it.
 #pragma once
 
 #include <memory>

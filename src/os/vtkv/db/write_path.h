@@ -4,8 +4,8 @@
 // Who writes holds the write lock for that, and for nothing that waits: it is never held over I/O. With it a full
 // memtable is closed, too, and the participant asked for what its checkpoint needs.
 //
-// Thread-safe. write() waits for the commit when its caller asks for that, or when too much is unwritten; nothing else
-// here waits.
+// Thread-safe. write() waits for the commit when its caller asks for that, when the batch is empty or larger than a
+// record, or when too much is unwritten; nothing else here waits.
 #pragma once
 
 #include <atomic>

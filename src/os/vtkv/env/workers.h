@@ -3,7 +3,7 @@
 //
 // They wake one another, also while they start and while they end: who is not here is not woken.
 //
-// Thread-safe. end() waits for the steps under way, without the lock.
+// Thread-safe. start() waits with the lock for the new threads; end() waits for the steps under way, without it.
 #pragma once
 
 #include <array>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "vtkv/env.h"
+#include "vtkv/util/invariants.h"
 #include "vtkv/util/mutex.h"
 
 namespace vtkv {
@@ -27,6 +28,12 @@ class Workers {
   };
 
   explicit Workers(Env* env) : m_env(env) {}
+  // REQUIRES: each was ended. What their steps use may be gone by now.
+  ~Workers() {
+    for (const std::unique_ptr<Worker>& worker : m_workers) {
+      VTKV_ASSERT(!worker);
+    }
+  }
 
   // None of them is woken by another before all are here.
   void start(std::vector<Start> starts) EXCLUDES(m_lock) {

@@ -69,7 +69,7 @@ namespace vtkv {
 
 class ValueGc {
  public:
-  // The parts of the database that it works with. They outlive it.
+  // The parts of the database that it works with. They outlive it, but for the fetcher: that ends after the worker.
   struct Database {
     Env* env;
     Tree* tree;

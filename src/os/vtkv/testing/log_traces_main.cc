@@ -171,6 +171,10 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
       return 2;
     }
+    if (!vtkv::is_of_engine(mutation)) {
+      std::fprintf(stderr, "mutation '%s' breaks a rule of a store: the engine has no trace of it\n", argv[3]);
+      return 2;
+    }
     broken.emplace(mutation);
   }
   const uint64_t first = std::strtoull(argv[1], nullptr, 10);
