@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <regex>
+#include <sstream>
 #include <stdexcept>
 
 #include "vtkv/testing/golden.h"
@@ -59,9 +60,8 @@ struct Page {
   std::map<std::string, std::string> examples;  // which section has it
 };
 
-Page read_page() {
+Page read_page(std::istream& file) {
   Page page;
-  std::ifstream file(SWIM_FORMAT_PAGE);
   Section* section = nullptr;
   bool in_block = false, in_example = false, in_table = false;
   for (std::string line; std::getline(file, line);) {
@@ -100,13 +100,16 @@ Page read_page() {
 }
 
 const Page& the_page() {
-  static const Page page = read_page();
+  static const Page page = [] {
+    std::ifstream file(SWIM_FORMAT_PAGE);
+    return read_page(file);
+  }();
   return page;
 }
 
-const Section& section_of(const std::string& name) {
-  const auto found = the_page().sections.find(name);
-  if (found == the_page().sections.end()) {
+const Section& section_of(const Page& page, const std::string& name) {
+  const auto found = page.sections.find(name);
+  if (found == page.sections.end()) {
     fail("there is no section '" + name + "'");
   }
   return found->second;
@@ -134,8 +137,20 @@ bool PageStructure::is_zeros(const Row& row) { return row.type.ends_with("zeros"
 bool PageStructure::is_checksum(const Row& row) { return row.type == "crc32c"; }
 
 PageStructure::PageStructure(std::string_view section) : m_section(section) {
-  const Section& found = section_of(m_section);
-  for (const auto& table : found.tables) {
+  const Section& found = section_of(the_page(), m_section);
+  parse(found.tables, found.examples);
+}
+
+PageStructure::PageStructure(std::string_view section, const std::string& text) : m_section(section) {
+  std::istringstream stream(text);
+  const Page page = read_page(stream);
+  const Section& found = section_of(page, m_section);
+  parse(found.tables, found.examples);
+}
+
+void PageStructure::parse(const std::vector<std::vector<std::vector<std::string>>>& tables,
+                          const std::vector<std::pair<std::string, std::vector<std::string>>>& examples) {
+  for (const auto& table : tables) {
     if (table.front() != kColumns) {
       continue;
     }
@@ -146,10 +161,10 @@ PageStructure::PageStructure(std::string_view section) : m_section(section) {
       parse_row(table[i]);
     }
   }
-  if (m_rows.empty() || found.examples.empty()) {
+  if (m_rows.empty() || examples.empty()) {
     fail("section '" + m_section + "' lacks a table or an example");
   }
-  for (const auto& [name, lines] : found.examples) {
+  for (const auto& [name, lines] : examples) {
     parse_example(name, lines);
   }
   check_offsets();
@@ -227,7 +242,12 @@ void PageStructure::parse_example(const std::string& name, const std::vector<std
   m_examples[name] = fields;
 }
 
-// A number: so in every example. "…": where a row before may be absent, or of any length.
+// Zeros "up to 4096": what follows lies there.
+bool PageStructure::is_padding_up_to_an_offset(const Row& row) {
+  return row.type == "zeros" && row.meaning.starts_with("up to ") && !row.meaning.starts_with("up to a multiple");
+}
+
+// A number: where all rows before are always there, each of one length, or are padded up to it. "…": elsewhere.
 void PageStructure::check_offsets() const {
   bool fixed = true;
   for (size_t unit = 0; unit < m_units.size(); ++unit) {
@@ -239,16 +259,17 @@ void PageStructure::check_offsets() const {
         offset += field->bytes.size();
       }
       const bool is_there = field != fields.end() && field->unit == unit;
-      everywhere = everywhere && is_there;
+      everywhere = everywhere && (is_there || field == fields.end());
       for (const size_t row : m_units[unit].rows) {
         const std::string& stated = m_rows[row].offset;
-        if (is_there && !(stated == kOpen ? !fixed : number_of(stated) == offset)) {
+        if (is_there && !(stated == kOpen ? !fixed : fixed && number_of(stated) == offset)) {
           fail("example '" + name + "' has '" + m_rows[row].name + "' at " + std::to_string(offset) +
                ", the table at " + stated);
         }
       }
     }
-    fixed = fixed && everywhere && page_type_bytes(m_units[unit].type).has_value();
+    fixed = (fixed && everywhere && page_type_bytes(m_units[unit].type).has_value()) ||
+            is_padding_up_to_an_offset(m_rows[m_units[unit].rows[0]]);
   }
 }
 
@@ -473,7 +494,7 @@ std::string page_example(std::string_view name) {
 }
 
 std::vector<std::vector<std::string>> page_table(std::string_view section, const std::vector<std::string>& columns) {
-  for (const auto& table : section_of(std::string(section)).tables) {
+  for (const auto& table : section_of(the_page(), std::string(section)).tables) {
     if (table.front() == columns) {
       return {table.begin() + 1, table.end()};
     }

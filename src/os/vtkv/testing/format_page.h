@@ -43,6 +43,8 @@ namespace vtkv {
 class PageStructure {
  public:
   explicit PageStructure(std::string_view section);
+  // Of another page, whose text this is.
+  PageStructure(std::string_view section, const std::string& text);
 
   struct Row {
     std::string offset, type, name, meaning;
@@ -77,9 +79,12 @@ class PageStructure {
   };
   using Fields = std::vector<Field>;
 
+  void parse(const std::vector<std::vector<std::vector<std::string>>>& tables,
+             const std::vector<std::pair<std::string, std::vector<std::string>>>& examples);
   size_t index(std::string_view row) const;
   void parse_row(const std::vector<std::string>& cells);
   void parse_example(const std::string& name, const std::vector<std::string>& lines);
+  static bool is_padding_up_to_an_offset(const Row& row);
   void check_offsets() const;
   void check_stated(const std::string& name, const Fields& fields) const;
   void check_filled(const std::string& name, const Fields& fields) const;
@@ -142,9 +147,18 @@ class FormatCheck {
 
   // "" when page and code agree.
   std::string findings() {
+    return findings_of([this] { return PageStructure(m_section); });
+  }
+  // Of another page, whose text this is.
+  std::string findings_on(const std::string& text) {
+    return findings_of([this, &text] { return PageStructure(m_section, text); });
+  }
+
+ private:
+  std::string findings_of(const std::function<PageStructure()>& read) {
     std::string found;
     try {
-      PageStructure page(m_section);
+      PageStructure page = read();
       for (const auto& [name, bytes] : m_outside) {
         page.set_outside(name, bytes);
       }
@@ -155,7 +169,6 @@ class FormatCheck {
     return found;
   }
 
- private:
   struct Change {
     PageValue other;
     std::function<PageValue(T&)> get;
@@ -217,6 +230,9 @@ class FormatCheck {
       const bool follows = PageStructure::is_zeros(row) || PageStructure::is_checksum(row);
       if (checked.erase(row.name) == 0 && !follows) {
         *found += "row '" + row.name + "' is not checked\n";
+      }
+      if (page.names(row.name).size() > 1 && !m_names.contains(row.name)) {
+        *found += "the names of row '" + row.name + "' are not checked\n";
       }
     }
     for (const std::string& row : checked) {
