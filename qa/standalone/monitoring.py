@@ -13,6 +13,7 @@ import contextlib
 import json
 import pathlib
 import subprocess
+import threading
 import time
 
 import scenario as scenario_module
@@ -78,12 +79,41 @@ def background(cluster, *words):
       load.wait()
 
 
+def freeze(cluster):
+  subprocess.run(["fsfreeze", "--freeze", cluster.osd_dir(OSD)], check=True)
+
+
+def thaw(cluster):
+  subprocess.run(["fsfreeze", "--unfreeze", cluster.osd_dir(OSD)], check=True)
+
+
+@contextlib.contextmanager
+def slow_device(cluster):
+  """Meanwhile the device below stands still most of the time: a commit takes milliseconds, however quick the disk."""
+  over = threading.Event()
+
+  def stand_still():
+    while not over.is_set():
+      freeze(cluster)
+      time.sleep(0.02)
+      thaw(cluster)
+      time.sleep(0.005)
+  thread = threading.Thread(target=stand_still)
+  thread.start()
+  try:
+    yield
+  finally:
+    over.set()
+    thread.join()
+
+
 def osd_perf(scenario, cluster):
-  """An OSD tells the average since it told the last, and 0 of a second without commits: the load must not pause."""
+  """An OSD tells the average since it told the last, 0 of a second without commits: the load must not pause. And it tells whole
+  milliseconds, 0 of less than one."""
   def told():
     stats = cluster.ceph_json("pg", "dump", "osds")["osd_stats"][OSD]["perf_stat"]
-    return stats["apply_latency_ns"] == stats["commit_latency_ns"] > 0
-  with background(cluster, "bench", 90, "write", "-b", SMALL, "-t", 1, "--run-name", "meanwhile"):
+    return stats["apply_latency_ms"] == stats["commit_latency_ms"] >= 1
+  with background(cluster, "bench", 90, "write", "-b", SMALL, "-t", 1, "--run-name", "meanwhile"), slow_device(cluster):
     scenario.until(told, 60, "ceph osd perf: the time of a commit, in both columns")
 
 
@@ -120,11 +150,11 @@ def slow_operations(scenario, cluster):
   scenario.check(ALERT not in health(cluster), "no operation is told as slow before")
   with background(cluster, "bench", 5, "write", "-b", SMALL, "-t", 8, "--run-name", "slow") as load:
     time.sleep(1)
-    subprocess.run(["fsfreeze", "--freeze", cluster.osd_dir(OSD)], check=True)
+    freeze(cluster)
     try:
       time.sleep(STOP_S)
     finally:
-      subprocess.run(["fsfreeze", "--unfreeze", cluster.osd_dir(OSD)], check=True)
+      thaw(cluster)
     load.wait(timeout=60)
   said = [line for line in osd_log(cluster) if "slow operation: commit of" in line]
   counted = counter(cluster, "slow_operations")

@@ -87,10 +87,14 @@ def repair_by_scrub(scenario, cluster, pgs, what):
     for pg in pgs - inconsistent():
       cluster.ceph("pg", "deep-scrub", pg)
     return pgs <= inconsistent()
+  def fixed():
+    # Asked for again: a scrub that is about to begin when it is asked for takes its place.
+    for pg in pgs & inconsistent():
+      cluster.ceph("pg", "repair", pg)
+      cluster.wait_clean()
+    return not inconsistent()
   scenario.until(found, 120, f"deep scrub finds {what}")
-  for pg in pgs:
-    cluster.ceph("pg", "repair", pg)
-  scenario.until(lambda: not inconsistent(), 120, "pg repair fixes them")
+  scenario.until(fixed, 120, "pg repair fixes them")
 
 
 def overwrite_copy(cluster, osd, names):
