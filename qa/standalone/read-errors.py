@@ -87,6 +87,7 @@ def repair_by_scrub(scenario, cluster, pgs, what):
     for pg in pgs - inconsistent():
       cluster.ceph("pg", "deep-scrub", pg)
     return pgs <= inconsistent()
+
   def fixed():
     # Asked for again: a scrub that is about to begin when it is asked for takes its place.
     for pg in pgs & inconsistent():
