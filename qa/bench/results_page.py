@@ -41,7 +41,7 @@ def caption(run):
   missing = [name for name in ("date", "machine", "command") if name not in run]
   if missing:
     raise Refused(f"the results do not tell {', '.join(missing)}: measure again with this bench")
-  return f"{run['date']}, {run['machine']}, {run['device']}, {run['fs']}:\n`{run['command']}`"
+  return f"{run['date']}, {run['machine']},\n{run['device']}, {run['fs']}:\n`{run['command']}`"
 
 
 def cell(entry, shown):

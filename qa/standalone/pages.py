@@ -63,7 +63,7 @@ def run_inside(scenario, device, archive, version):
 
 
 def check_marks(scenario):
-  for page in (sysroot.CHECKOUT / "README.md", *sorted((sysroot.CHECKOUT / "doc").iterdir())):
+  for page in page_commands.pages(sysroot.CHECKOUT):
     for where in page_commands.unmarked(page.name, page.read_text()):
       scenario.check(False, f"{where}: stands in a block marked as commands")
 

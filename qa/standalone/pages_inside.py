@@ -290,7 +290,7 @@ def check_libraries():
 
 def pages():
   return [(path.name if path.parent == CHECKOUT else f"doc/{path.name}", path.read_text())
-          for path in (CHECKOUT / "README.md", *sorted((CHECKOUT / "doc").iterdir()))]
+          for path in page_commands.pages(CHECKOUT)]
 
 
 def check_ceph_commands(osd):

@@ -30,6 +30,12 @@ class Command:
   printed: str = ""  # what the page says it prints
 
 
+def pages(checkout):
+  """Paths of the README and of doc/, without its pictures."""
+  doc = sorted(path for path in (checkout / "doc").iterdir() if path.suffix in (".md", ".rst"))
+  return [checkout / "README.md", *doc]
+
+
 def is_command(text):
   first = text.split()[0] if text.split() else ""
   return first.removeprefix("build/bin/") in PROGRAMS or bool(re.fullmatch(r"qa/[\w/-]+\.(py|sh)", first))

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Tests of page_commands.py: which words of a page are commands."""
 
+import pathlib
 import unittest
 
 import page_commands
@@ -97,6 +98,11 @@ class PageCommands(unittest.TestCase):
     self.assertEqual(page_commands.unmarked("a.md", MD), [])
     self.assertEqual(page_commands.unmarked("a.md", MD.replace("```sh", "```")), ["a.md:8: qa/run.sh --a      # comment"])
     self.assertEqual(page_commands.unmarked("a.rst", RST.replace("[osd]", "ceph status")), ["a.rst:6: ceph status"])
+
+  def test_a_picture_beside_the_pages_is_none(self):
+    checkout = pathlib.Path(__file__).resolve().parent.parent.parent
+    self.assertTrue((checkout / "doc" / "rados_bench.png").exists())
+    self.assertGreater(sum(len(page.read_text()) for page in page_commands.pages(checkout)), 0)
 
   def test_brackets_are_two_commands(self):
     self.assertEqual(page_commands.optional("a [--b] c"), ["a c", "a --b c"])

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What a scan has read that is fragmented over the log, one read for each value, is relocated in the order of its
 // keys: the next scan there has it with one read. So only what is scanned is written again, and once; WiscKey (section
-// 3.3.1) bears with the random reads.
+// 3.3.1) bears with the random reads. What it gains, and the command that shows it: doc/benchmarks.md, "YCSB alone",
+// how E develops.
 //
 // Not thread-safe.
 #pragma once

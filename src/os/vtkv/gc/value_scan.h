@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Of some log segments, the values that the newest entries of the tree point to: found by going through it once, in key
-// order. They can be read one by one: then nothing is read of what is dead.
+// order. They can be read one by one: then nothing is read of what is dead. What it gains, and the command that shows
+// it: doc/benchmarks.md, "Index-filtered garbage collection".
 //
 // Not thread-safe. Never waits.
 #pragma once
