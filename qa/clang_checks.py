@@ -27,6 +27,7 @@ FILES_AT_A_TIME = 32
 # Of the compiler's own words: where its output goes, and what makes no difference here or is gcc's.
 WITH_A_VALUE = ("-o", "-MF", "-MT", "-MQ")
 LEFT_OUT = ("-c", "-M", "-O", "-W", "-g", "-fsanitize", "-fno-sanitize", "-fprofile", "-fcoverage")
+PRECOMPILED = "/cmake_pch.hxx"  # by gcc; without it a source has to include what it uses
 
 # Warnings about Ceph's headers and the like are others'.
 RULES = """\
@@ -50,9 +51,13 @@ def words_of(entry):
   for word in words:
     if word in WITH_A_VALUE:
       next(words)
+    elif word == "-include":
+      header = next(words)
+      if not header.endswith(PRECOMPILED):
+        kept += [word, header]
     elif word.startswith("-") and not word.startswith(LEFT_OUT):
       # A folder may be a word of its own.
-      kept += [word, next(words)] if word in ("-isystem", "-include", "-I", "-D") else [word]
+      kept += [word, next(words)] if word in ("-isystem", "-I", "-D") else [word]
   return " ".join(map(shlex.quote, kept))
 
 

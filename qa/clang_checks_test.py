@@ -121,8 +121,9 @@ class ClangChecks(unittest.TestCase):
     self.assertEqual(self.source.read_text(), SOURCE % "MutexLock lock(m_lock);")
 
   def test_the_words_of_a_command(self):
-    command = "ccache /usr/bin/c++ -DA='\"b c\"' -isystem /x -O2 -g1 -Wall -MD -MF a.d -o a.o -c /y/a.cc -I/z"
-    self.assertEqual(clang_checks.words_of({"command": command}), "'-DA=\"b c\"' -isystem /x -I/z")
+    command = ("ccache /usr/bin/c++ -DA='\"b c\"' -isystem /x -O2 -g1 -Wall -MD -MF a.d -include /b/cmake_pch.hxx "
+               "-include /y/b.h -o a.o -c /y/a.cc -I/z")
+    self.assertEqual(clang_checks.words_of({"command": command}), "'-DA=\"b c\"' -isystem /x -include /y/b.h -I/z")
 
   def test_without_a_build(self):
     (self.root / "build/compile_commands.json").unlink()

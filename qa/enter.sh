@@ -82,6 +82,8 @@ export CCACHE_DIR=${CCACHE_DIR:-$SWIM_CACHE/ccache}
 # Checkouts in different places share what they have compiled.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$checkout}
 export CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-2G}
+# What a precompiled header needs to be kept, and what is compiled with it; no source here looks at the time.
+export CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=true
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export LANG=C.UTF-8
 unset LD_PRELOAD LD_LIBRARY_PATH LC_ALL LANGUAGE
