@@ -26,6 +26,6 @@ if("${clang_format_version}" MATCHES "version 19\\.")
   include(ProcessorCount)
   ProcessorCount(processors)
   set_tests_properties(clang_thread_safety clang_thread_safety_of_swimstore PROPERTIES
-    TIMEOUT 1500 PROCESSORS ${processors})
+    LABELS clang TIMEOUT 3000 PROCESSORS ${processors})
   add_test(NAME clang_checks_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/clang_checks_test.py)
 endif()
