@@ -19,10 +19,11 @@ endif()
 if("${clang_format_version}" MATCHES "version 19\\.")
   set(clang_checks ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/clang_checks.py)
   add_test(NAME clang_format COMMAND ${clang_checks} format)
-  set(thread_safety ${clang_checks} thread-safety --compile-commands ${CMAKE_BINARY_DIR}/compile_commands.json)
-  add_test(NAME clang_thread_safety COMMAND ${thread_safety} --below src/os/vtkv/)
-  # Nearly each takes Ceph's headers, ten seconds: only those that name a lock, or whose headers do.
-  add_test(NAME clang_thread_safety_of_swimstore COMMAND ${thread_safety} --below src/os/swimstore/ --locking)
+  set(build --compile-commands ${CMAKE_BINARY_DIR}/compile_commands.json)
+  set(thread_safety ${clang_checks} thread-safety)
+  add_test(NAME clang_thread_safety COMMAND ${thread_safety} src/os/vtkv/ ${build})
+  # Nearly each takes Ceph's headers, ten seconds: only those that have to do with locks.
+  add_test(NAME clang_thread_safety_of_swimstore COMMAND ${thread_safety} src/os/swimstore/ --which locking ${build})
   include(ProcessorCount)
   ProcessorCount(processors)
   set_tests_properties(clang_thread_safety clang_thread_safety_of_swimstore PROPERTIES
