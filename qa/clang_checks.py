@@ -3,12 +3,14 @@
 """What clang says of our sources, beside compiling them.
 
 format: the layout, as .clang-format has it (--fix: makes it so). thread-safety: do locks guard what their annotations
-(src/os/vtkv/util/thread_annotations.h) say? It looks at a source again when that, or a header that it includes, has
-changed since it passed, here or, where there is ccache, in any build folder that shares its cache.
+(src/os/vtkv/util/thread_annotations.h) say? tidy: what .clang-tidy asks for, and thread-safety at once. The last two
+look at a source again when that, or a header that it includes, has changed since it passed, here or, where there is
+ccache, in any build folder that shares its cache.
 """
 
 import argparse
 import concurrent.futures
+import hashlib
 import json
 import os
 import pathlib
@@ -29,18 +31,28 @@ WITH_A_VALUE = ("-o", "-MF", "-MT", "-MQ")
 LEFT_OUT = ("-c", "-M", "-O", "-W", "-g", "-fsanitize", "-fno-sanitize", "-fprofile", "-fcoverage")
 PRECOMPILED = "/cmake_pch.hxx"  # by gcc; without it a source has to include what it uses
 
-# Warnings about Ceph's headers and the like are others'.
+# Warnings about Ceph's headers and the like are others'. Templates that nobody uses are not parsed where only locks are
+# looked at, which would not look at them either. ccache keeps clang-tidy's results by its configuration, too, and
+# by what the headers say, not by what the preprocessor leaves of them: comments may name a check (NOLINT).
 RULES = """\
 ninja_required_version = 1.5
+switches = -fsyntax-only -Wno-everything -Wthread-safety -Werror
 rule thread-safety
-  command = $launcher clang++ $words -fsyntax-only -Wno-everything -Wthread-safety -Werror -MD -MF $out.d -MT $out $in && touch $out
+  command = $launcher clang++ $words $switches -fdelayed-template-parsing -MD -MF $out.d -MT $out $in && touch $out
+  depfile = $out.d
+  deps = gcc
+rule tidy
+  command = env CCACHE_COMPILERTYPE=clang CCACHE_DEPEND=1 CCACHE_COMPILERCHECK='%compiler% --version' $
+    CCACHE_EXTRAFILES=$tidy:$root/.clang-tidy $launcher $tidy $words $switches -MD -MF $out.d -MT $out $in && touch $out
   depfile = $out.d
   deps = gcc
 """
-
+TIDY = CHECKOUT / "qa/clang_tidy_compiler.sh"
 
 # What names a lock, or what one guards (src/os/vtkv/util/mutex.h, thread_annotations.h; SwimStore's shared_mutex.h).
 LOCK = re.compile(r"\b(?:Mutex|SharedMutex|MutexLock|SharedLock|ExclusiveLock|(?:PT_)?GUARDED_BY|REQUIRES(?:_SHARED)?)\b")
+# The members that a lock guards, and the functions that want it held.
+GUARDED = re.compile(r"(\w+)\s+(?:PT_)?GUARDED_BY\(|(\w+)\([^;{}]*?\)[\s\w]*?\bREQUIRES(?:_SHARED)?\(")
 OUR_INCLUDE = re.compile(r'^#include "((?:vtkv|swimstore)/[^"]+)"', re.MULTILINE)
 
 
@@ -71,36 +83,89 @@ def sources(root, compile_commands, below=tuple(SOURCES)):
   return found
 
 
-def has_locks(root, path):
-  """Does a source that is no test name a lock, or a header of ours that it includes?"""
-  text = path.read_text()
-  headers = [root / "src/os" / name for name in OUR_INCLUDE.findall(text)]
-  texts = [text, *(header.read_text() for header in headers if header.exists())]
-  return not path.name.endswith("_test.cc") and any(map(LOCK.search, texts))
+class Includes:
+  """Which headers of ours the sources include."""
+
+  def __init__(self, root):
+    self._folder = root / "src/os"
+    self._texts = {}
+
+  def text(self, path):
+    if path not in self._texts:
+      self._texts[path] = path.read_text() if path.exists() else ""
+    return self._texts[path]
+
+  def direct(self, path):
+    return {self._folder / name for name in OUR_INCLUDE.findall(self.text(path))}
+
+  def all(self, path):
+    """Also those that headers include."""
+    found, left = set(), [path]
+    while left:
+      new = self.direct(left.pop()) - found
+      found |= new
+      left += new
+    return found
+
+
+def with_locks(root, paths):
+  """Of these sources those that locks matter to.
+
+  They name one, or what one guards, or include a header that does. A header that only other headers include is looked
+  at in one of the sources that it gets to.
+  """
+  includes = Includes(root)
+  reached = {path: {header for header in includes.all(path) if LOCK.search(includes.text(header))} for path in paths}
+  guarded = {header: {name for pair in GUARDED.findall(includes.text(header)) for name in pair if name}
+             for headers in reached.values() for header in headers}
+
+  def matters(path):
+    words = set(re.findall(r"\w+", includes.text(path)))
+    return (LOCK.search(includes.text(path)) or reached[path] & includes.direct(path) or
+            any(guarded[header] & words for header in reached[path]))
+
+  chosen = set(filter(matters, paths))
+  looked_at = set().union(*(reached[path] for path in chosen))
+  for path in sorted(paths):
+    if reached[path] - looked_at:
+      chosen.add(path)
+      looked_at |= reached[path]
+  return chosen
 
 
 def escape(text):
   return text.replace("$", "$$").replace(" ", "$ ").replace(":", "$:")
 
 
-def edges(root, found):
+def edges(root, check, found):
   for path, words in sorted(found.items()):
     stamp = path.relative_to(root)
     words = words.replace("$", "$$")
-    yield f"build {stamp}.checked: thread-safety {escape(str(path))}\n  words = {words}\n"
+    more = " | $root/.clang-tidy $tidy" if check == "tidy" else ""
+    yield f"build {stamp}.checked: {check} {escape(str(path))}{more}\n  words = {words}\n"
 
 
-def run_thread_safety(root, compile_commands, below, locking, jobs):
+def is_test(path):
+  return path.name.endswith("_test.cc")
+
+
+def run_over_sources(root, check, compile_commands, below, not_below, which, jobs):
   found = {path: words for path, words in sources(root, compile_commands, tuple(below)).items()
-           if not locking or has_locks(root, path)}
-  if not found:
-    sys.exit(f"clang_checks.py: error: {compile_commands} compiles nothing below {' or '.join(below)}")
+           if not str(path.relative_to(root)).startswith(tuple(not_below))}
+  chosen = {path for path in found if which == "all" or is_test(path) == (which == "tests")}
+  if which == "locking":
+    chosen = with_locks(root, chosen)
+  if not chosen:
+    sys.exit(f"clang_checks.py: error: {compile_commands} compiles nothing of that kind below {' or '.join(below)}")
   # One for each choice of sources: two may run at a time.
-  choice = "_".join(name.strip("/").replace("/", "-") for name in below)
-  folder = compile_commands.resolve().parent / "clang_checks" / (choice + ("_locking" if locking else ""))
+  choice = hashlib.sha256("\0".join([check, which, *below, "", *not_below]).encode()).hexdigest()[:16]
+  folder = compile_commands.resolve().parent / "clang_checks" / choice
   folder.mkdir(parents=True, exist_ok=True)
-  launcher = f"launcher = {shutil.which('ccache') or ''}\n"  # it keeps what has passed, also of -fsyntax-only
-  (folder / "build.ninja").write_text(launcher + RULES + "".join(edges(root, found)))
+  variables = {"launcher": shutil.which("ccache") or "",  # it keeps what has passed, also of -fsyntax-only
+               "tidy": TIDY, "root": root}
+  (folder / "build.ninja").write_text("".join([
+    *(f"{name} = {value}\n" for name, value in variables.items()), RULES,
+    *edges(root, check, {path: found[path] for path in chosen})]))
   return subprocess.run(["ninja", "-C", folder, "--quiet", "-k0", f"-j{jobs}"]).returncode
 
 
@@ -115,13 +180,16 @@ def run_format(root, jobs, fix):
 def main():
   what, _, how = __doc__.partition("\n\n")
   parser = argparse.ArgumentParser(description=what, epilog=how)
-  parser.add_argument("check", choices=("format", "thread-safety"))
+  parser.add_argument("check", choices=("format", "thread-safety", "tidy"))
+  parser.add_argument("below", nargs="*", default=SOURCES, metavar="PATH",
+                      help="thread-safety, tidy: only these sources, or those of these folders")
+  parser.add_argument("--not-below", action="append", default=[], metavar="PATH", help="but not these")
   parser.add_argument("--root", type=pathlib.Path, default=CHECKOUT, help="the checkout (default: this one)")
   parser.add_argument("--compile-commands", type=pathlib.Path, metavar="FILE",
                       help="of a build folder (default: build/compile_commands.json)")
-  parser.add_argument("--below", action="append", metavar="FOLDER", help="thread-safety: only sources of these folders")
-  parser.add_argument("--locking", action="store_true",
-                      help="thread-safety: no tests, and of the rest what names a lock, or includes a header of ours that does")
+  parser.add_argument("--which", choices=("all", "product", "tests", "locking"), default="all",
+                      help="thread-safety, tidy: tests (x_test.cc), all others, or of these those that name a lock or "
+                           "what one guards, or include a header that does")
   parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="at a time (default: the number of cores)")
   parser.add_argument("--fix", action="store_true", help="format: change the files")
   args = parser.parse_args()
@@ -132,7 +200,7 @@ def main():
     compile_commands = args.compile_commands or root / "build/compile_commands.json"
     if not compile_commands.exists():
       sys.exit(f"clang_checks.py: error: there is no {compile_commands}: run cmake first")
-    status = run_thread_safety(root, compile_commands, args.below or SOURCES, args.locking, args.jobs)
+    status = run_over_sources(root, args.check, compile_commands, args.below, args.not_below, args.which, args.jobs)
   return 1 if status else 0
 
 

@@ -38,6 +38,36 @@ class Counter {
 
 }  // namespace vtkv
 """
+WORD_SOURCE = """\
+#include "vtkv/word.h"
+
+int vtkv::size_of(Word word) {
+  // It is the caller's no more.
+  %s
+}
+"""
+WORD_HEADER = """\
+#include <utility>
+
+namespace vtkv {
+
+struct Word {
+  Word() = default;
+  Word(Word&& other) noexcept : size(std::exchange(other.size, 0)) {}
+  int size = 1;
+};
+
+int size_of(Word word);
+inline int again(Word word) {
+  // Likewise.
+  %s
+}
+
+}  // namespace vtkv
+"""
+SOUND = "return word.size;"
+MISTAKE = "const Word other = std::move(word); return other.size + word.size;"
+LET_PASS = "  // NOLINT(bugprone-use-after-move)"
 
 
 class ClangChecks(unittest.TestCase):
@@ -45,15 +75,19 @@ class ClangChecks(unittest.TestCase):
     folder = tempfile.TemporaryDirectory()
     self.addCleanup(folder.cleanup)
     self.root = pathlib.Path(folder.name).resolve()
-    self.write(".clang-format", (clang_checks.CHECKOUT / ".clang-format").read_text())
+    for name in (".clang-format", ".clang-tidy"):
+      self.write(name, (clang_checks.CHECKOUT / name).read_text())
     for name in ("src/os/vtkv/util/mutex.h", "src/os/vtkv/util/thread_annotations.h"):
       self.write(name, (clang_checks.CHECKOUT / name).read_text())
     self.source = self.write("src/os/vtkv/counter.cc", SOURCE % "MutexLock lock(m_lock);")
     self.write("src/os/vtkv/counter.h", HEADER)
     self.environment = dict(os.environ, CCACHE_DIR=str(self.root / "ccache"), CCACHE_BASEDIR=str(self.root))
-    command = f"g++ -I{self.root}/src/os -O2 -Wall -fno-builtin-malloc -std=gnu++20 -o counter.o -c {self.source}"
+    self.word = self.write("src/os/vtkv/word.cc", WORD_SOURCE % SOUND)
+    self.word_header = self.write("src/os/vtkv/word.h", WORD_HEADER % SOUND)
+    command = f"g++ -I{self.root}/src/os -O2 -Wall -fno-builtin-malloc -std=gnu++20 -o x.o -c"
     self.write("build/compile_commands.json",
-               json.dumps([{"directory": str(self.root / "build"), "command": command, "file": str(self.source)}]))
+               json.dumps([{"directory": str(self.root / "build"), "command": f"{command} {source}", "file": str(source)}
+                           for source in (self.source, self.word)]))
 
   def write(self, name, text):
     path = self.root / name
@@ -72,7 +106,16 @@ class ClangChecks(unittest.TestCase):
     self.assertIn(words, said)
 
   def assert_none(self, *checks):
-    self.assertEqual(self.check(*checks)[0], 0, self.check(*checks)[1])
+    status, said = self.check(*checks)
+    self.assertEqual(status, 0, said)
+    self.assertEqual(said, "")
+
+  def forget_build(self):
+    shutil.rmtree(self.root / "build/clang_checks", ignore_errors=True)
+
+  def hits(self):
+    said = subprocess.run(["ccache", "--print-stats"], env=self.environment, check=True, capture_output=True, text=True)
+    return int(dict(line.split("\t") for line in said.stdout.splitlines())["direct_cache_hit"])
 
   def test_a_member_without_its_lock(self):
     self.assert_none("thread-safety")
@@ -88,30 +131,79 @@ class ClangChecks(unittest.TestCase):
 
   @unittest.skipUnless(shutil.which("ccache"), "no ccache")
   def test_what_has_passed_is_kept_for_other_build_folders(self):
-    def hits():
-      said = subprocess.run(["ccache", "--print-stats"], env=self.environment, check=True, capture_output=True, text=True)
-      return int(dict(line.split("\t") for line in said.stdout.splitlines())["direct_cache_hit"])
+    for check, source, sound, wrong, fault in (
+        ("thread-safety", self.source, SOURCE % "MutexLock lock(m_lock);", SOURCE % "", "requires holding mutex 'm_lock'"),
+        ("tidy", self.word, WORD_SOURCE % SOUND, WORD_SOURCE % MISTAKE, "bugprone-use-after-move")):
+      with self.subTest(check=check):
+        hits = self.hits()
+        self.assert_none(check, source.relative_to(self.root))
+        self.assertEqual(self.hits(), hits)
+        self.forget_build()
+        self.assert_none(check, source.relative_to(self.root))
+        self.assertEqual(self.hits(), hits + 1)
+        source.write_text(wrong)
+        for _ in range(2):  # a fault is not kept
+          self.forget_build()
+          self.assert_fault(fault, check)
+        source.write_text(sound)
 
-    self.assert_none("thread-safety")
-    self.assertEqual(hits(), 0)
-    shutil.rmtree(self.root / "build/clang_checks")
-    self.assert_none("thread-safety")
-    self.assertEqual(hits(), 1)
+  def tidy_finds(self, mistake):
+    self.assert_fault("bugprone-use-after-move", "tidy", "src/os/vtkv/word.cc") if mistake else self.assert_none(
+      "tidy", "src/os/vtkv/word.cc")
+
+  def test_a_mistake_that_compiles(self):
+    self.tidy_finds(False)
+    self.word.write_text(WORD_SOURCE % MISTAKE)
+    self.tidy_finds(True)
+    self.tidy_finds(True)  # it has not passed
+    self.word.write_text(WORD_SOURCE % (MISTAKE + LET_PASS))
+    self.tidy_finds(False)
+
+  def test_a_mistake_in_a_header(self):
+    self.word_header.write_text(WORD_HEADER % (MISTAKE + LET_PASS))
+    self.tidy_finds(False)
+    self.word_header.write_text(WORD_HEADER % MISTAKE)
+    self.forget_build()
+    self.tidy_finds(True)  # for ccache, too, comments count
+
+  def test_other_wishes(self):
+    wishes = self.root / ".clang-tidy"
+    all_of_them = wishes.read_text()
+    wishes.write_text(all_of_them.replace("bugprone-*,", ""))
+    self.word.write_text(WORD_SOURCE % MISTAKE)
+    self.tidy_finds(False)
+    wishes.write_text(all_of_them)
+    self.tidy_finds(True)
+    self.forget_build()
+    self.tidy_finds(True)  # ccache knows of them, too
+
+  def test_tidy_looks_at_locks(self):
     self.source.write_text(SOURCE % "")
-    for _ in range(2):  # a fault is not kept
-      shutil.rmtree(self.root / "build/clang_checks")
-      self.assert_fault("requires holding mutex 'm_lock'", "thread-safety")
+    self.assert_fault("requires holding mutex 'm_lock'", "tidy", "src/os/vtkv/counter.cc")
 
   def test_sources_with_locks(self):
+    self.write("src/os/vtkv/deep.h", '#include "vtkv/counter.h"\n')
+    self.write("src/os/vtkv/only_deep.h", "static vtkv::Mutex another;\n")
+    self.write("src/os/vtkv/to_it.h", '#include "vtkv/only_deep.h"\n')
+    sources = {}
     for name, text, has in (("of_its_own.cc", "static vtkv::Mutex lock;\n", True),
                             ("of_a_header.cc", '#include "vtkv/counter.h"\n', True),
-                            ("none.cc", '#include "vtkv/util/plain.h"\n#include <mutex>\n// Mutexes\n', False),
-                            ("a_test.cc", "static vtkv::Mutex lock;\n", False)):
-      path = self.write(f"src/os/vtkv/{name}", text)
-      self.assertEqual(clang_checks.has_locks(self.root, path), has, name)
-    self.assert_none("thread-safety", "--locking")
+                            ("what_is_guarded.cc", '#include "vtkv/deep.h"\nint x() { return counter.m_value; }\n', True),
+                            ("needs_none.cc", '#include "vtkv/deep.h"\nint x() { return counter.value(); }\n', False),
+                            ("a_header_of_no_other.cc", '#include "vtkv/to_it.h"\n', True),
+                            ("none.cc", '#include "vtkv/util/plain.h"\n#include <mutex>\n// Mutexes\n', False)):
+      sources[self.write(f"src/os/vtkv/{name}", text)] = has
+    chosen = clang_checks.with_locks(self.root, set(sources))
+    self.assertEqual({path.name for path in chosen}, {path.name for path, has in sources.items() if has})
+    self.assert_none("thread-safety", "--which", "locking")
     self.source.write_text(SOURCE % "")
-    self.assert_fault("requires holding mutex 'm_lock'", "thread-safety", "--locking")
+    self.assert_fault("requires holding mutex 'm_lock'", "thread-safety", "--which", "locking")
+
+  def test_only_some_sources(self):
+    self.source.write_text(SOURCE % "")
+    self.assert_fault("compiles nothing of that kind", "thread-safety", "--which", "tests")
+    self.assert_fault("compiles nothing of that kind", "thread-safety", "src/os/swimstore/")
+    self.assert_fault("requires holding mutex 'm_lock'", "thread-safety", "--which", "product", "src/os/vtkv/counter.cc")
 
   def test_a_layout_of_its_own(self):
     self.assert_none("format")

@@ -56,13 +56,19 @@ interrupted() {
   exit 130
 }
 
-# run COMMAND...
-run() {
-  local status=0
+# start COMMAND...: does not wait; its process is $started.
+start() {
   set -m
   "$@" </dev/null 8>&- &  # 8: see share_images
   set +m
-  wait $! || status=$?
+  started=$!
+}
+
+# run COMMAND...
+run() {
+  local status=0
+  start "$@"
+  wait "$started" || status=$?
   return "$status"
 }
 
@@ -160,21 +166,34 @@ share_images() {
   trap '! flock --exclusive --nonblock 8 || rm -f "$images"/*.img' EXIT
 }
 
-# run_ctest BUILD ARGUMENT...: ctest there, with $jobs of them at a time; adds to $passed and $failed.
-run_ctest() {
-  local build=$1 results=$checkout/$1/test-results.xml tests_passed=0 tests_failed=1
-  shift
-  say "tests"
+# ctest_in BUILD RESULTS ARGUMENT...: ctest there, with $jobs tests at a time. What became of them is in the file RESULTS.
+ctest_in() {
+  local build=$1 results=$2
+  shift 2
   rm -f "$results"
-  run "$here/enter.sh" ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error \
-    --output-junit "$results" "$@" || true
-  if [ -e "$results" ]; then
-    read -r tests_passed tests_failed < <("$here/enter.sh" python3 "$here/cmake/count_tests.py" "$results")
+  "$here/enter.sh" ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error \
+    --output-junit "$results" "$@"
+}
+
+# count_tests RESULTS: adds to $passed and $failed.
+count_tests() {
+  local tests_passed=0 tests_failed=1
+  if [ -e "$1" ]; then
+    read -r tests_passed tests_failed < <("$here/enter.sh" python3 "$here/cmake/count_tests.py" "$1")
   else
     say "ctest wrote no results"
   fi
   passed=$((passed + tests_passed))
   failed=$((failed + tests_failed))
+}
+
+# run_ctest BUILD ARGUMENT...
+run_ctest() {
+  local build=$1 results=$checkout/$1/test-results.xml
+  shift
+  say "tests"
+  run ctest_in "$build" "$results" "$@" || true
+  count_tests "$results"
 }
 
 # Ends the script with its last line.

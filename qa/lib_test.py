@@ -52,6 +52,21 @@ class Commands(unittest.TestCase):
       with self.assertRaises(ProcessLookupError):
         os.kill(sleeper, 0)
 
+  def test_a_signal_ends_what_runs_beside_it_too(self):
+    process = self.start("""start bash -c 'trap "sleep 0.5; echo tidy; exit" TERM; echo $$; sleep 1000 & wait'
+      run sleep 1000; echo behind""")
+    beside = int(process.stdout.readline())
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=30)
+    self.assertEqual(process.returncode, 130)
+    self.assertEqual(said, "tidy\n")
+    with self.assertRaises(ProcessLookupError):
+      os.kill(beside, 0)
+
+  def test_the_status_of_what_was_started_is_told_later(self):
+    process = self.start('start bash -c "exit 3"; beside=$started; run true; wait $beside || echo $?')
+    self.assertEqual(process.communicate(timeout=30)[0].split(), ["3"])
+
   def test_a_signal_that_comes_at_once_ends_it_too(self):
     process = self.start("""set -T
       trap 'case $BASH_COMMAND in "set +m" | "job="*) trap - DEBUG; kill -TERM $$ ;; esac' DEBUG

@@ -107,12 +107,6 @@ bool CommitPipeline::start_flush(IoQueue& io) {
     return true;
   }
   m_counters.count_syncs(m_flush.files().size());
-  if (m_flush.files().size() == 1 && alone()) {
-    const Status status = m_flush.files().front()->sync();
-    status.ok() ? finish_flush() : fail(status);
-    return true;
-  }
-  m_flush.syncs_began();
   for (File* file : m_flush.files()) {
     io.submit(&m_requests.take(CommitRequest::Kind::sync, IoRequest::Op::sync, file, 0)->io);
   }
@@ -139,11 +133,6 @@ bool CommitPipeline::flush_out_of_order() {
     first += group.submissions;
   }
   return false;
-}
-
-// Nothing else could make progress during a sync that blocks the worker.
-bool CommitPipeline::alone() const {
-  return m_dequeued.ungrouped() == 0 && m_groups.unflushed() == 0 && m_queue.empty();
 }
 
 void CommitPipeline::finish_flush() {

@@ -142,7 +142,6 @@ class CommitPipeline {
   static void data_done(DequeuedWrite& dequeued);
   void note_logged();
   bool start_flush(IoQueue& io);
-  bool alone() const;
   void end_one(const DequeuedWrite& dequeued, const Status& status);
   void finish_flush();
   bool flush_out_of_order();

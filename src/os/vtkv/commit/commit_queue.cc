@@ -67,11 +67,6 @@ void CommitQueue::dequeue(uint64_t now_us, std::vector<QueuedWrite>* dequeued, s
   }
 }
 
-bool CommitQueue::empty() const {
-  MutexLock lock(m_lock);
-  return m_writes.empty();
-}
-
 void CommitQueue::request_flush_point(SequenceNumber sequence) {
   MutexLock lock(m_lock);
   VTKV_ASSERT(sequence >= m_formed.sequence);

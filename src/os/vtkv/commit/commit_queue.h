@@ -48,7 +48,6 @@ class CommitQueue {
 
   // Moves what is due now. *wait: until the rest is due; 0: nothing is left.
   void dequeue(uint64_t now_us, std::vector<QueuedWrite>* dequeued, std::chrono::microseconds* wait);
-  bool empty() const;
 
   // The record that holds `sequence`, the last one submitted, ends with it.
   void request_flush_point(SequenceNumber sequence);

@@ -9,6 +9,7 @@ namespace vtkv {
 
 void GroupFlush::begin(const CommitGroups& groups, size_t count, size_t waiters) {
   collect_files(groups, count);
+  m_syncs_left = m_files.size();
   if (waiters > 0) {
     m_pool->note_waited_flush();
   }

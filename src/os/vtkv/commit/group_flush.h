@@ -18,13 +18,11 @@ class GroupFlush {
  public:
   GroupFlush(const Options& options, SegmentPool* pool) : m_options(options), m_pool(pool) {}
 
-  // Of the first `count` groups, in which `waiters` submissions are; files() are to be synced.
+  // Of the first `count` groups, in which `waiters` submissions are; files() are to be synced, each of them.
   void begin(const CommitGroups& groups, size_t count, size_t waiters);
   const std::vector<File*>& files() const { return m_files; }
   // A file of one of the groups has extents to convert.
   bool is_slow() const { return m_is_slow; }
-  // All of files() are being synced.
-  void syncs_began() { m_syncs_left = m_files.size(); }
   // True: that was the last one.
   bool sync_ended() { return --m_syncs_left == 0; }
   // All syncs have succeeded. An error: no promise can be made.

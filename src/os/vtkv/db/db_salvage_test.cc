@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "vtkv/span/block.h"
@@ -219,6 +221,48 @@ TEST_P(DbSalvageTest, WithItsIndexGoneABlockIsLostBetweenItsNeighbours) {
     const bool is_lost = std::find(lost.begin(), lost.end(), key(number)) != lost.end();
     EXPECT_EQ(get(number), is_lost ? "none" : value(number, 'a')) << number;
     EXPECT_TRUE(!is_lost || may_hold(number)) << number;
+  }
+}
+
+// Or a reader that comes from behind would look for the key's oldest version where it is lost.
+TEST_P(DbSalvageTest, ABlockThatEndsInVersionsOfAKeyIsLostWithTheNext) {
+  constexpr int kSplit = 20;
+  open();
+  put(0, kSplit, 'a');
+  std::vector<const Snapshot*> snapshots;  // keep all versions
+  for (char kind = 'b'; kind < 'n'; ++kind) {
+    put(kSplit, kSplit + 1, kind, 1000);
+    snapshots.push_back(m_db->take_snapshot());
+  }
+  put(kSplit + 1, 2 * kSplit, 'a');
+  const Blocks run = flush();
+  for (const Snapshot* snapshot : snapshots) {
+    m_db->release_snapshot(snapshot);
+  }
+  put(kKeys, kKeys + 1, 'b');
+  flush();  // now both copies of the manifest name the run
+  const auto lost = std::find_if(run.begin(), run.end(), [&](const auto& block) {
+    return block.second == BlockKind::entries && keys_of(block.first).front() == key(kSplit);
+  });
+  ASSERT_TRUE(lost != run.end() && lost != run.begin());
+  const std::vector<std::string> before = keys_of(std::prev(lost)->first);
+  ASSERT_EQ(before.back(), key(kSplit));
+  ASSERT_GT(before.size(), 1u);
+  damage(tree_path(), lost->first, kUnitBytes);
+  salvage();
+  std::set<std::string> found;
+  const auto it = m_salvaged.db->new_iterator("", "z", nullptr);
+  for (it->seek_to_last(); it->valid(); it->previous()) {
+    found.emplace(it->key());
+  }
+  EXPECT_TRUE(it->status().ok()) << it->status().to_string();
+  for (int number = 0; number < 2 * kSplit; ++number) {
+    const bool is_lost = std::find(before.begin(), before.end(), key(number)) != before.end();
+    EXPECT_EQ(may_hold(number), is_lost) << number;
+    if (number != kSplit) {  // of which older versions are left
+      EXPECT_EQ(found.contains(key(number)), !is_lost) << number;
+      EXPECT_EQ(get(number), is_lost ? "none" : value(number, 'a')) << number;
+    }
   }
 }
 

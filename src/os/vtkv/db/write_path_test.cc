@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "vtkv/db/write_path.h"
+
+#include <gtest/gtest.h>
+
+#include "vtkv/commit/write_buffer.h"
+#include "vtkv/testing/db_parts_fixture.h"
+
+namespace vtkv {
+namespace {
+
+class WritePathTest : public DbPartsFixture {
+ protected:
+  void write_unsynced(const std::string& key, size_t value_bytes) {
+    WriteBatch batch;
+    batch.put(key, std::string(value_bytes, 'v'));
+    ASSERT_TRUE(m_writes->write(std::move(batch), {.sync = false}).ok());
+  }
+  // Empty ones, which take a block of the log and nothing of the memtable.
+  void submit_empty(int count) {
+    for (int i = 0; i < count; ++i) {
+      Write write;
+      m_writes->submit(&write);
+      m_env.run_until_idle();
+      ASSERT_TRUE(write.ended);
+    }
+  }
+};
+
+TEST_F(WritePathTest, ABatchIsVisibleAtOnceAndDurableLater) {
+  make();
+  Write write;
+  write.batch.put("a", "");
+  write.batch.put("b", "");
+  m_writes->submit(&write);
+  EXPECT_EQ(write.last_sequence, 2u);
+  EXPECT_EQ(m_states->visible(), 2u);
+  EXPECT_EQ(look_up("b"), Lookup::found);
+  EXPECT_FALSE(write.ended);
+  m_env.run_until_idle();
+  EXPECT_TRUE(write.ended);
+  EXPECT_TRUE(write.result.ok());
+}
+
+TEST_F(WritePathTest, ABatchIsToldItsSequenceWhenItHasIt) {
+  make();
+  Write first, second;
+  first.batch.put("a", "");
+  m_writes->submit(&first);
+  EXPECT_EQ(first.sequenced_at, 1u);
+  second.batch.remove_range("a", "c");
+  second.batch.put("b", "");
+  m_writes->submit(&second);
+  EXPECT_EQ(second.sequenced_at, 3u);
+  m_env.run_until_idle();
+}
+
+TEST_F(WritePathTest, AFullMemtableIsClosedBehindTheBatchThatFilledIt) {
+  m_options.memtable_bytes = 64 << 10;
+  make();
+  put("small");
+  EXPECT_EQ(m_states->closed_count(), 0u);
+  put("large", std::string(64 << 10, 'v'));
+  ASSERT_EQ(m_states->closed_count(), 1u);
+  EXPECT_EQ(m_states->oldest_closed().last_sequence, 2u);
+  LogPosition position;
+  ASSERT_TRUE(m_pipeline->flush_point_position(2, &position));
+  EXPECT_EQ(position.sequence, 2u);
+  put("next");
+  EXPECT_EQ(m_states->closed_count(), 1u);
+}
+
+TEST_F(WritePathTest, ALongLogClosesAMemtableThatIsSmall) {
+  m_options.checkpoint_log_bytes = 16 * kLogBlockBytes;
+  make();
+  submit_empty(8);
+  EXPECT_EQ(m_states->closed_count(), 0u);
+  submit_empty(12);
+  EXPECT_EQ(m_states->closed_count(), 1u);
+}
+
+class Participant final : public CheckpointParticipant {
+ public:
+  Status load(const TreeReader&) override { return Status(); }
+  Status replay(SequenceNumber, std::string_view) override { return Status(); }
+  void collect(SequenceNumber as_of, std::vector<CheckpointEntry>* entries) override {
+    asked = as_of;
+    entries->push_back({"of the participant", "state"});
+    entries->push_back({"a", std::nullopt});
+  }
+  void checkpoint_durable(SequenceNumber) override {}
+  SequenceNumber asked = 0;
+};
+
+TEST_F(WritePathTest, TheParticipantsEntriesAreInTheMemtableThatIsClosed) {
+  Participant participant;
+  m_options.participant = &participant;
+  make();
+  put("a");
+  m_writes->close_memtable();
+  EXPECT_EQ(participant.asked, 1u);
+  const MemTable& closed = *m_states->oldest_closed().memtable;
+  std::string value;
+  EXPECT_EQ(closed.get("of the participant", 1, &value), Lookup::found);
+  EXPECT_EQ(value, "state");
+  EXPECT_EQ(closed.get("a", 1, &value), Lookup::removed);
+}
+
+// Both copies of the manifest are to have what is in the tree, so that the log can be given up.
+TEST_F(WritePathTest, AnEmptyMemtableIsClosedUntilBothManifestCopiesAreTheSame) {
+  make();
+  put("a");
+  EXPECT_EQ(m_writes->close_memtable(), 1u);
+  EXPECT_EQ(m_writes->close_memtable(), 1u);  // the closed one will make a checkpoint
+  flush();
+  EXPECT_EQ(m_writes->close_memtable(), 2u);
+  flush();
+  EXPECT_EQ(m_writes->close_memtable(), 2u);
+}
+
+TEST_F(WritePathTest, AWriterThatRunsAheadOfTheLogWaits) {
+  make();
+  const uint64_t most = unwritten_bytes_most(m_options.memtable_bytes);
+  DBStatistics statistics;
+  while (m_pipeline->write_buffer_bytes() + (32 << 10) <= most) {
+    write_unsynced("a", 31 << 10);
+  }
+  m_writes->add_statistics(&statistics);
+  EXPECT_EQ(statistics.write_waits, 0u);
+  write_unsynced("a", 32 << 10);
+  m_writes->add_statistics(&statistics);
+  EXPECT_EQ(statistics.write_waits, 1u);
+  EXPECT_LE(m_pipeline->write_buffer_bytes(), most);
+}
+
+TEST_F(WritePathTest, ABatchLargerThanARecordIsWaitedFor) {
+  make();
+  write_unsynced("small", 100);
+  EXPECT_EQ(m_pipeline->durable_sequence(), 0u);
+  write_unsynced("large", 128 << 10);
+  EXPECT_EQ(m_pipeline->durable_sequence(), 2u);
+}
+
+TEST_F(WritePathTest, AValueThatWasPutSinceIsNotRelocated) {
+  make();
+  put("a");
+  put("b");
+  const SequenceNumber checked = m_states->visible();
+  put("a", "newer");
+  SequenceNumber last = 0;
+  ASSERT_TRUE(m_writes->relocate(std::vector<Relocation>{{"a", "value", {}}, {"b", "value", {}}}, checked, &last).ok());
+  EXPECT_EQ(last, 4u);
+  std::string value;
+  const MemTable& memtable = *m_states->current()->memtables.front();
+  ASSERT_EQ(memtable.get("a", last, &value), Lookup::found);
+  EXPECT_EQ(value, "newer");
+  EXPECT_TRUE(memtable.touches("b", 3));
+}
+
+// The memtable that would tell what was put since is gone.
+TEST_F(WritePathTest, NothingIsRelocatedWhenAMemtableWasFlushedMeanwhile) {
+  make();
+  put("a");
+  const SequenceNumber checked = m_states->visible();
+  put("a", "newer");
+  flush();
+  SequenceNumber last = 0;
+  EXPECT_EQ(m_writes->relocate(std::vector<Relocation>{{"a", "value", {}}}, checked, &last).code(), Status::Code::busy);
+  EXPECT_EQ(look_up("a"), Lookup::absent);
+}
+
+TEST_F(WritePathTest, TheReuseHorizonMovesByOneEmptyRecordWhenItIsBehind) {
+  make();
+  m_writes->advance_reuse_horizon();
+  m_env.run_until_idle();
+  EXPECT_EQ(m_states->visible(), 0u);  // there is nothing that it could move over
+  put("a");
+  EXPECT_EQ(m_pipeline->reuse_horizon(), 0u);
+  m_writes->advance_reuse_horizon();
+  m_writes->advance_reuse_horizon();
+  m_env.run_until_idle();
+  EXPECT_EQ(m_states->visible(), 2u);
+  EXPECT_EQ(m_pipeline->reuse_horizon(), 1u);
+  m_writes->advance_reuse_horizon();
+  m_env.run_until_idle();
+  EXPECT_EQ(m_states->visible(), 2u);
+}
+
+TEST_F(WritePathTest, NothingIsTakenAfterAFailure) {
+  make();
+  m_pipeline->fail(Status::failed("a test"));
+  Write write;
+  write.batch.put("a", "");
+  m_writes->submit(&write);
+  EXPECT_TRUE(write.ended);
+  EXPECT_FALSE(write.result.ok());
+  WriteBatch batch;
+  batch.put("b", "");
+  EXPECT_FALSE(m_writes->write(std::move(batch), {.sync = false}).ok());
+  SequenceNumber last = 0;
+  EXPECT_FALSE(m_writes->relocate(std::vector<Relocation>{{"c", "", {}}}, 0, &last).ok());
+  EXPECT_EQ(m_states->visible(), 0u);
+  for (const char* key : {"a", "b", "c"}) {
+    EXPECT_EQ(look_up(key), Lookup::absent);
+  }
+}
+
+}  // namespace
+}  // namespace vtkv
