@@ -11,23 +11,27 @@ object written once: the same content without the past.
 Then, going from store to store: whole objects of 4 KiB, 64 KiB and 4 MiB written, overwritten and read, 16
 at a time; everything that was there read and compared; and objects of 4 MiB added until the store says that
 it is 95 % full. Each figure of the aged store must be 0.9 of the new one's or more, and BlueStore's or more.
-Medians are compared. "empty" is the new store before it was given anything.
+Medians are compared; "least" and "most" are of the pairs that were measured one after the other. "empty" is the
+new store before it was given anything. Where BlueStore fails, or takes more than --patience to trim a round's
+snapshot, the scenario goes on without it, and the table says so.
 """
 
+import contextlib
 import json
 import pathlib
 import random
 import statistics
+import subprocess
 import time
 
 import scenario as scenario_module
 import images
 import sysroot
-from scenario import GIB
+from scenario import GIB, UserError
 from rados_bench import load_generator, wait_quiet
 from units import show_size
 
-COLUMNS = ("empty", "fresh", "aged", "x fresh", "BlueStore", "x BlueStore")
+COLUMNS = ("empty", "fresh", "aged", "x fresh", "least", "most", "BlueStore", "x BlueStore")
 LOAD = pathlib.Path(__file__).resolve().parent / "aging_load.py"
 POOL = "aging"
 KIB, MIB = 1 << 10, 1 << 20
@@ -47,12 +51,18 @@ CONF = {"osd heartbeat interval": LOOK_SECONDS}
 FULL_RATIO = 0.965
 
 
+class GaveUp(Exception):
+  """What a rival could not do."""
+
+
 class Target:
   """One store, what it holds, and what was measured of it."""
 
   def __init__(self, scenario, name, store):
     self.scenario = scenario
     self.name = name
+    self.is_rival = name == BLUESTORE
+    self.gave_up = ""  # of a rival: when and why
     self.cluster = scenario.start(osds=1, size_bytes=scenario.args.size, conf=CONF, store=store, name=name)
     self.cluster.create_pool(POOL, size=1)
     self.cluster.ceph("osd", "set-full-ratio", str(FULL_RATIO))
@@ -81,6 +91,36 @@ class Target:
     missing = int(share * space["total"]) - (space["total"] - space["available"])
     return missing if missing > NEAR_SHARE * space["total"] else 0
 
+  def check(self, good, what, detail=""):
+    """A claim; no failure of the scenario's when a rival does not hold it."""
+    if self.is_rival and not good:
+      raise GaveUp(f"gave up: {what}: {detail or 'no'}")
+    return self.scenario.check(good, what, detail)
+
+  def until_trimmed(self, nth):
+    self.scenario.cluster = self.cluster
+    if not self.is_rival:
+      self.scenario.until_trimmed()
+      return
+    patience = self.scenario.args.patience
+    end = time.monotonic() + patience
+    while self.cluster.ceph_json("osd", "dump")["removed_snaps_queue"]:
+      if self.cluster.osd_crashed(0) or time.monotonic() > end:
+        raise GaveUp(f"gave up in round {nth} after {patience:.0f} s")
+      time.sleep(0.5)
+
+  @contextlib.contextmanager
+  def own_fault(self):
+    """A rival that fails within is left behind, and the table says so. Of ours it is the scenario's failure."""
+    try:
+      yield
+    except (GaveUp, UserError, sysroot.CommandFailed, subprocess.SubprocessError) as error:
+      if not self.is_rival:
+        raise
+      self.gave_up = str(error).strip().splitlines()[0]
+      self.scenario.say(f"{self.name} {self.gave_up}; on without it")
+      self.cluster.stop()
+
   def note(self, what, figure):
     self.figures.setdefault(what, []).append(figure)
 
@@ -101,11 +141,10 @@ def age(scenario, target, rounds):
   for nth in range(rounds + 1):
     if nth > 0:
       target.load("thin")
-      scenario.cluster = target.cluster
-      scenario.until_trimmed()
+      target.until_trimmed(nth)
     told = fill(target, FULL, MIXES[nth % len(MIXES)])
-    scenario.check(told and not told["errors"], f"{target.name}: filled to {FULL:.0%}, round {nth} of {rounds}, "
-                   f"after {time.monotonic() - begun:.0f} s: {told_briefly(told)}", alerts(target))
+    target.check(told and not told["errors"], f"{target.name}: filled to {FULL:.0%}, round {nth} of {rounds}, "
+                 f"after {time.monotonic() - begun:.0f} s: {told_briefly(told)}", alerts(target))
     if scenario.failures:
       return
 
@@ -137,26 +176,32 @@ def measure_all(scenario, targets):
   for nth in range(scenario.args.repeats):
     turn = nth % len(targets)
     for size in SIZES:
-      for target in targets[turn:] + targets[:turn]:
-        measure(target, size, nth, scenario.args.seconds)
-    for target in targets[turn:] + targets[:turn]:
-      read_all(scenario, target)
+      for target in those_left(targets[turn:] + targets[:turn]):
+        with target.own_fault():
+          measure(target, size, nth, scenario.args.seconds)
+    for target in those_left(targets[turn:] + targets[:turn]):
+      with target.own_fault():
+        read_all(target)
     scenario.say(f"measured {nth + 1} of {scenario.args.repeats} times")
 
 
-def read_all(scenario, target):
+def those_left(targets):
+  return [target for target in targets if not target.gave_up]
+
+
+def read_all(target):
   told = target.load("read", errors_allowed=True)
-  scenario.check(not told["errors"], f"{target.name}: {told['objects']} objects are as they should be",
-                 str(told["errors"]))
+  target.check(not told["errors"], f"{target.name}: {told['objects']} objects are as they should be",
+               str(told["errors"]))
   target.note(("all that was there read, MB/s", ""), told["bytes"] / told["seconds"] / 1e6)
 
 
-def fill_to_the_brim(scenario, target):
+def fill_to_the_brim(target):
   space = target.space()
   target.note(("allocated beside stored", ""), space["allocated"] / space["data_stored"])
   told = fill(target, BRIM, (4 * MIB, 4 * MIB))
-  scenario.check(told and not told["errors"],
-                 f"{target.name}: takes objects until it says that it is {BRIM:.0%} full", told_briefly(told))
+  target.check(told and not told["errors"],
+               f"{target.name}: takes objects until it says that it is {BRIM:.0%} full", told_briefly(told))
   target.note(("fits at the brim, MiB", ""), (told or {"object_bytes": 0})["object_bytes"] >> 20)
 
 
@@ -165,14 +210,21 @@ def median(target, what, when=""):
   return statistics.median(found) if found else None
 
 
+def ratios(aged, fresh, what):
+  """Of what was measured one after the other: least and most."""
+  found = [mine / its for mine, its in zip(aged.figures.get((what, ""), []), fresh.figures.get((what, ""), []))]
+  return (min(found), max(found)) if found else (None, None)
+
+
 def compare(targets):
   """Rows: what, then the figures that COLUMNS names; None where there is none."""
-  found = {target.name: target for target in targets}
+  found = {target.name: target for target in those_left(targets)}
   rows = []
   for what in [what for what, when in found[AGED].figures if not when]:
     aged, fresh, bluestore = (median(found.get(name), what) for name in (AGED, FRESH, BLUESTORE))
-    rows.append((what, median(found[FRESH], what, "empty"), fresh, aged, fresh and aged / fresh, bluestore,
-                 bluestore and aged / bluestore))
+    rows.append((what, median(found[FRESH], what, "empty"), fresh, aged, fresh and aged / fresh,
+                 *ratios(found[AGED], found[FRESH], what), bluestore, bluestore and aged / bluestore))
+  rows += [(f"{target.name} {target.gave_up}",) + (None,) * len(COLUMNS) for target in targets if target.gave_up]
   return rows
 
 
@@ -185,9 +237,9 @@ def table(rows):
 
 
 def check_bars(scenario, rows):
-  for what, _, fresh, aged, of_fresh, bluestore, of_bluestore in rows:
-    if what.startswith("allocated"):
-      continue  # less is better there, and what fits tells it
+  for what, _, _, aged, of_fresh, _, _, _, of_bluestore in rows:
+    if what.startswith("allocated") or aged is None:
+      continue  # less is better there, and what fits tells it; or it says that a rival gave up
     if scenario.args.quick and not what.startswith("fits"):
       continue  # one second of one run says nothing of speed
     scenario.check(of_fresh >= OF_FRESH_MIN, f"{what}: {of_fresh:.2f} of the new store's",
@@ -230,15 +282,18 @@ def run(scenario):
   for name, store in stores.items():
     scenario.rng.seed(args.seed)
     targets.append(Target(scenario, name, store))
-    age(scenario, targets[-1], args.rounds)
+    with targets[-1].own_fault():
+      age(scenario, targets[-1], args.rounds)
     if scenario.failures:
       return
   targets.insert(0, make_fresh(scenario, targets[0]))
   measure_all(scenario, targets)
-  for target in targets:
-    fill_to_the_brim(scenario, target)
-    scenario.cluster = target.cluster
-    scenario.check_daemons()
+  for target in those_left(targets):
+    with target.own_fault():
+      fill_to_the_brim(target)
+    if not target.is_rival:
+      scenario.cluster = target.cluster
+      scenario.check_daemons()
   if not scenario.failures:
     conclude(scenario, targets)
 
@@ -264,5 +319,7 @@ if __name__ == "__main__":
       (("--size",), {"type": scenario_module.size, "help": "of each device (default: 6G; with --quick 2G)"}),
       (("--seconds",), {"type": float, "help": "of each measured phase (default: 5; with --quick 1)"}),
       (("--repeats",), {"type": int, "help": "of the measurements (default: 3; with --quick 1)"}),
+      (("--patience",), {"type": float, "default": 600, "metavar": "SECONDS",
+                         "help": "for BlueStore to trim what one round removed (default: %(default)s)"}),
       (("--no-bluestore",), {"action": "store_true", "help": "leave out BlueStore, as --quick does"}),
       (("--seed",), {"type": int, "default": random.randrange(1 << 32), "help": "of the objects"})))

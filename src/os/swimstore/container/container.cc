@@ -47,8 +47,11 @@ Status Container::open(uint64_t primed_slots, uint64_t bytes_max) {
   return {};
 }
 
-bool Container::take(AllocatedSlot* slot) {
+bool Container::take(bool only_primed, AllocatedSlot* slot) {
   FreeChange change(*this);
+  if (only_primed && m_slots.primed_available() == 0) {
+    return false;
+  }
   const uint64_t index = m_slots.take(&slot->primed);
   if (index == SlotAllocator::npos) {
     return false;
@@ -58,31 +61,33 @@ bool Container::take(AllocatedSlot* slot) {
   return true;
 }
 
-bool Container::take_fragment(unsigned size_class, AllocatedSlot* slot) {
-  if ((m_fragment_classes.load(std::memory_order_relaxed) >> size_class & 1) == 0) {
+bool Container::take_fragment(unsigned size_class, bool only_primed, AllocatedSlot* slot) {
+  const std::atomic<uint32_t>& classes = only_primed ? m_primed_fragment_classes : m_fragment_classes;
+  if ((classes.load(std::memory_order_relaxed) >> size_class & 1) == 0) {
     return false;
   }
   FreeChange change(*this);
-  return take_fragment_locked(size_class, slot);
+  return take_fragment_locked(size_class, only_primed ? SplitSlots::Wanted::primed : SplitSlots::Wanted::primed_first,
+                              slot);
 }
 
-bool Container::take_fragment_locked(unsigned size_class, AllocatedSlot* slot) {
+bool Container::take_fragment_locked(unsigned size_class, SplitSlots::Wanted wanted, AllocatedSlot* slot) {
   uint64_t whole = 0;
   uint32_t first = 0;
-  if (!m_split.take(size_class, slot->bytes / kBlockBytes, &whole, &first)) {
+  if (!m_split.take(size_class, slot->bytes / kBlockBytes, wanted, &whole, &first)) {
     return false;
   }
   note_fragments();
   const unsigned levels = m_size_class - size_class;
   slot->address = {static_cast<uint8_t>(size_class), whole << levels | first >> size_class,
                    static_cast<uint8_t>(levels)};
-  slot->primed = m_slots.is_primed(whole);
+  slot->primed = m_split.is_primed(whole, first, slot->bytes / kBlockBytes);
   return true;
 }
 
 bool Container::break_up(unsigned size_class, AllocatedSlot* slot) {
   FreeChange change(*this);
-  if (take_fragment_locked(size_class, slot)) {
+  if (take_fragment_locked(size_class, SplitSlots::Wanted::primed_first, slot)) {
     return true;  // one that came back meanwhile
   }
   bool primed = false;
@@ -91,25 +96,27 @@ bool Container::break_up(unsigned size_class, AllocatedSlot* slot) {
     return false;
   }
   m_used = true;
-  m_split.split(whole, 0);
+  m_split.split(whole, 0, primed ? slot_blocks(m_size_class) : 0);
   m_split.put_back(whole, 0, slot_blocks(m_size_class));
-  return take_fragment_locked(size_class, slot);
+  return take_fragment_locked(size_class, SplitSlots::Wanted::primed_first, slot);
 }
 
-uint64_t Container::fragment_bytes(unsigned size_class) const {
+uint64_t Container::fragment_bytes(unsigned size_class, bool only_primed) const {
   if ((m_fragment_classes.load(std::memory_order_relaxed) >> size_class & 1) == 0) {
     return 0;
   }
   MutexLock lock(m_lock);
-  return m_split.fragments(size_class) * slot_bytes(size_class);
+  return (only_primed ? m_split.primed_fragments(size_class) : m_split.fragments(size_class)) * slot_bytes(size_class);
 }
 
 void Container::note_fragments() {
-  uint32_t classes = 0;
+  uint32_t classes = 0, primed = 0;
   for (unsigned k = 0; k < m_size_class; k++) {
     classes |= uint32_t{m_split.fragments(k) > 0} << k;
+    primed |= uint32_t{m_split.primed_fragments(k) > 0} << k;
   }
   m_fragment_classes.store(classes, std::memory_order_relaxed);
+  m_primed_fragment_classes.store(primed, std::memory_order_relaxed);
 }
 
 void Container::note_free() {
@@ -155,6 +162,7 @@ Status Container::claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claim
     m_slots.back(chunk);
   }
   m_used = true;
+  m_written_unknown = true;
   if (!m_split.contains(slot)) {
     if (!m_slots.take_this(slot)) {
       return Status::busy(name + " is not free");
@@ -163,7 +171,7 @@ Status Container::claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claim
       claimed->push_back(SlotBlocks::all(blocks.slot, blocks.written));
       return {};
     }
-    m_split.split(slot, 0);
+    m_split.split(slot, 0, primed_blocks(slot, 0));
     m_split.put_back(slot, 0, slot_blocks(m_size_class));
   }
   claim_blocks(blocks, claimed);
@@ -220,7 +228,7 @@ Status Container::set_owned(const SlotBlocks& blocks, bool owned, bool* splits) 
                                 std::to_string(slot) + " of " + m_file->path() + ", which is " +
                                 (owned ? "owned" : "not split"));
     }
-    m_split.split(slot, owned ? 0 : blocks.written);
+    m_split.split(slot, owned ? 0 : blocks.written, primed_blocks(slot, owned ? 0 : blocks.written));
     *splits = true;
   }
   return set_blocks_owned(slot, blocks, owned);
@@ -237,11 +245,31 @@ Status Container::set_blocks_owned(uint64_t slot, const SlotBlocks& blocks, bool
   return m_slots.is_owned(slot) == has_owner ? Status{} : m_slots.set_owned(slot, has_owner);
 }
 
+uint32_t Container::primed_blocks(uint64_t slot, uint32_t written) const {
+  if (m_slots.is_primed(slot)) {
+    return slot_blocks(m_size_class);
+  }
+  return slot < m_written.size() && m_written.test(slot) ? written : 0;
+}
+
+// The transaction writes the blocks, and syncs this file if they were not primed, before anything that was freed later
+// is free.
 void Container::apply_allocated(const SlotBlocks& blocks) {
   MutexLock lock(m_lock);
   bool splits = false;
   const Status status = set_owned(blocks, true, &splits);
   VTKV_ASSERT(status.ok() && !splits);
+  const uint64_t slot = blocks.slot.whole().index;
+  if (m_split.contains(slot)) {
+    if (!m_written_unknown) {
+      m_split.set_primed(slot, blocks.first_block(), blocks.count, true);
+    }
+    return;
+  }
+  if (slot >= m_written.size()) {
+    m_written.resize(m_slots.slots());
+  }
+  m_written.assign(slot, !m_written_unknown);
 }
 
 bool Container::begin_free(const SlotBlocks& blocks) {
@@ -297,19 +325,25 @@ void Container::make_free(const Waiting& freed) {
   const uint64_t first = freed.slot * blocks;
   if (freed.count > 0 && m_split.put_back(freed.slot, freed.first, freed.count)) {
     for (const Range& hole : take_owned_holes(first + freed.first, freed.count)) {
-      if (m_split.take_these(freed.slot, static_cast<uint32_t>(hole.first - first),
-                             static_cast<uint32_t>(hole.count))) {
+      const auto first_of_hole = static_cast<uint32_t>(hole.first - first);
+      if (m_split.take_these(freed.slot, first_of_hole, static_cast<uint32_t>(hole.count))) {
+        m_split.set_primed(freed.slot, first_of_hole, static_cast<uint32_t>(hole.count), false);
         add_hole(hole.first, hole.count);
       }
     }
     note_fragments();
     return;
   }
+  bool primed = false;
   if (freed.count > 0) {
+    primed = m_split.is_primed(freed.slot, 0, slot_blocks(m_size_class));
     m_split.unite(freed.slot);
     note_fragments();
   }
   if (take_owned_holes(first, blocks).empty()) {
+    if (primed) {
+      m_slots.set_primed(freed.slot);
+    }
     m_slots.put_back(freed.slot);
   } else {
     add_hole(first, blocks);
@@ -337,6 +371,10 @@ void Container::set_primed(uint64_t slot) {
       std::any_of(m_punches.begin(), m_punches.end(), [&](const Punch& punch) { return overlaps(punch.range, slot); });
   if (!is_punched && holes_of(slot).empty()) {
     m_slots.set_primed(slot);
+    if (m_split.contains(slot)) {
+      m_split.set_primed(slot, 0, slot_blocks(m_size_class), true);
+      note_fragments();
+    }
   }
 }
 
@@ -369,7 +407,7 @@ Status Container::load(const SplitSlotRecord& record) {
     return Status::corruption("slot " + std::to_string(record.slot) + " of " + m_file->path() +
                               " is split, says the tree, and has no owner, says its allocation page");
   }
-  m_split.load(record);
+  m_split.load(record, m_slots.is_primed(record.slot));
   return {};
 }
 

@@ -19,6 +19,7 @@
 #include "swimstore/container/container_set.h"
 #include "swimstore/container/quarantine.h"
 #include "swimstore/container/slot_allocator.h"
+#include "swimstore/container/slot_bitmap.h"
 #include "swimstore/container/split_slots.h"
 #include "vtkv/env.h"
 #include "vtkv/util/mutex.h"
@@ -47,14 +48,14 @@ class Container {
 
   // Of whole slots and fragments: what take() and its like may hand out. Once it fell, it is so for every thread.
   uint64_t free_bytes() const { return m_free_bytes.load(std::memory_order_acquire); }
-  // False when nothing is available; does no I/O.
-  bool take(AllocatedSlot* slot);
+  // What is primed comes first; with `only_primed` nothing else does. False when nothing is available; does no I/O.
+  bool take(bool only_primed, AllocatedSlot* slot);
   // A fragment of a split slot, for slot->bytes; the smallest that holds them is 2^size_class blocks.
-  bool take_fragment(unsigned size_class, AllocatedSlot* slot);
+  bool take_fragment(unsigned size_class, bool only_primed, AllocatedSlot* slot);
   // The same, of a free slot that is split for it.
   bool break_up(unsigned size_class, AllocatedSlot* slot);
-  // Free fragments of 2^size_class blocks; their bytes.
-  uint64_t fragment_bytes(unsigned size_class) const;
+  // Free fragments of 2^size_class blocks, or those that are primed; their bytes.
+  uint64_t fragment_bytes(unsigned size_class, bool only_primed) const;
   void put_back(const AllocatedSlot& slot);
   // See ContainerSet.
   vtkv::Status claim(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed);
@@ -201,7 +202,9 @@ class Container {
   bool owns(const SlotBlocks& blocks) const REQUIRES(m_lock);
   void wait(vtkv::SequenceNumber sequence, uint64_t slot, uint32_t first, uint32_t count) REQUIRES(m_lock);
   void make_free(const Waiting& freed) REQUIRES(m_lock);
-  bool take_fragment_locked(unsigned size_class, AllocatedSlot* slot) REQUIRES(m_lock);
+  bool take_fragment_locked(unsigned size_class, SplitSlots::Wanted wanted, AllocatedSlot* slot) REQUIRES(m_lock);
+  // How many of the first blocks of a slot that is about to split are primed.
+  uint32_t primed_blocks(uint64_t slot, uint32_t written) const REQUIRES(m_lock);
   void claim_blocks(const SlotBlocks& blocks, std::vector<SlotBlocks>* claimed) REQUIRES(m_lock);
   void note_fragments() REQUIRES(m_lock);
   void note_free() REQUIRES(m_lock);
@@ -215,7 +218,8 @@ class Container {
   SplitSlots m_split GUARDED_BY(m_lock);
   // Written under m_lock.
   std::atomic<uint64_t> m_free_bytes{0};
-  std::atomic<uint32_t> m_fragment_classes{0};  // bit k: there may be a free fragment of 2^k blocks
+  std::atomic<uint32_t> m_fragment_classes{0};  // bit k: there may be a free fragment of 2^k blocks,
+  std::atomic<uint32_t> m_primed_fragment_classes{0};  // one that is primed
   std::map<uint64_t, uint64_t> m_being_freed GUARDED_BY(m_lock);  // runs of blocks of the container: first, end
   std::deque<Waiting> m_waiting GUARDED_BY(m_lock);  // ascending sequence
   uint64_t m_waiting_slots GUARDED_BY(m_lock) = 0;  // of them, whole ones
@@ -223,6 +227,9 @@ class Container {
   std::map<uint64_t, uint64_t> m_holes GUARDED_BY(m_lock);  // fragments that were punched: first block, count
   uint64_t m_hole_blocks GUARDED_BY(m_lock) = 0;  // of them,
   uint64_t m_split_hole_blocks GUARDED_BY(m_lock) = 0;  // of which in split slots
+  // Whole slots whose last owner has written them since open; m_written_unknown: owners may come that do not.
+  SlotBitmap m_written GUARDED_BY(m_lock);
+  bool m_written_unknown GUARDED_BY(m_lock) = false;
   // Without space: first block, count; each in one slot.
   std::map<uint64_t, uint64_t> m_owned_holes GUARDED_BY(m_lock);
   unsigned m_fragment_class GUARDED_BY(m_lock) = 0;  // of withhold_fragment(),

@@ -157,8 +157,11 @@ bool Container::withhold_fragment(unsigned size_class, SequenceNumber durable, u
   }
   uint64_t slot = 0;
   uint32_t first = 0;
-  if (m_split.take(size_class, slot_blocks(size_class), &slot, &first)) {
+  if (m_split.take(size_class, slot_blocks(size_class), SplitSlots::Wanted::any, &slot, &first)) {
     const bool was_primed = clear_primed(slot);
+    if (!mutated(Mutation::punched_block_primed)) {
+      m_split.set_primed(slot, first, slot_blocks(size_class), false);
+    }
     withhold({slot * slot_blocks(m_size_class) + first, slot_blocks(size_class)}, was_primed, durable);
     *withheld = slot_bytes(size_class);
     note_fragments();
@@ -332,6 +335,7 @@ void Container::make_hole(uint64_t first, uint64_t end) {
       } else if (m_split.is_owned(slot, static_cast<uint32_t>(first % blocks), 1)) {
         m_owned_holes.emplace(first, 1);
       }
+      m_split.set_primed(slot, 0, slot_blocks(m_size_class), false);
       clear_primed(slot);
       first++;
     } else {

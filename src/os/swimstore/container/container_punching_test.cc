@@ -175,6 +175,33 @@ TEST_F(ContainerPunchingTest, FragmentsOfSplitSlotsGoToo) {
   EXPECT_EQ(blocks_without_space(take_all(4 * kKiB)), 0u);
 }
 
+// What the host has lent space for again is not: it would need a sync of its own.
+TEST_F(ContainerPunchingTest, APunchedFragmentLeavesTheRestOfItsSlotPrimed) {
+  fill(256 * kKiB);
+  prime_all();
+  checkpoint();
+  take_from_the_reserve(6);
+  uint64_t freed_bytes = 0;
+  AllocationDelta delta;
+  for (SlotBlocks& blocks : m_owned) {
+    delta.freed.push_back({blocks.slot, 8, 56, 64});
+    freed_bytes += 56 * kBlockBytes;
+    blocks.count = 8;
+  }
+  m_set->apply(++m_sequence, delta);
+  m_set->set_reuse_horizon(m_sequence);
+  for (unsigned i = 0; i < 4; ++i) {
+    checkpoint();
+  }
+  const uint64_t punched_bytes = statistics().punched_fragments_bytes_total;
+  ASSERT_GT(punched_bytes, 0u);
+  uint64_t primed_bytes = 0;
+  for (const AllocatedSlot& slot : take_all(4 * kKiB)) {
+    primed_bytes += slot.primed && slot.address.split_levels > 0 ? slot.bytes : 0;
+  }
+  EXPECT_EQ(primed_bytes, freed_bytes - punched_bytes);
+}
+
 TEST_F(ContainerPunchingTest, WithTheReserveWholeNoFragmentGoes) {
   fill(16 * kKiB);
   free_each(2);

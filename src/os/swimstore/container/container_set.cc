@@ -158,14 +158,22 @@ Status ContainerSet::allocate(uint64_t bytes, std::vector<AllocatedSlot>* slots)
 }
 
 bool ContainerSet::take(unsigned size_class, uint32_t bytes, bool may_grow, std::vector<AllocatedSlot>* slots) {
-  if (take_fragment(size_class, bytes, slots)) {
-    return true;
-  }
   Container& container = *m_containers[size_class];
   AllocatedSlot slot;
   slot.bytes = bytes;
+  const bool is_small = size_class <= m_options.primed_class_max;
+  if (is_small && take_fragment(size_class, bytes, true, slots)) {
+    return true;
+  }
+  if (is_small && container.take(true, &slot)) {
+    slots->push_back(slot);
+    return true;
+  }
+  if (take_fragment(size_class, bytes, false, slots)) {
+    return true;
+  }
   // Another thread may take what this one grew, so it is tried again while growing helps.
-  while (!container.take(&slot)) {
+  while (!container.take(false, &slot)) {
     if (!may_grow || (!container.cancel_punch() && !grow(container))) {
       return false;
     }
@@ -174,11 +182,12 @@ bool ContainerSet::take(unsigned size_class, uint32_t bytes, bool may_grow, std:
   return true;
 }
 
-bool ContainerSet::take_fragment(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots) {
+bool ContainerSet::take_fragment(unsigned size_class, uint32_t bytes, bool only_primed,
+                                 std::vector<AllocatedSlot>* slots) {
   AllocatedSlot slot;
   slot.bytes = bytes;
   for (unsigned container = size_class + 1; container < kSizeClasses; container++) {
-    if (m_containers[container]->take_fragment(size_class, &slot)) {
+    if (m_containers[container]->take_fragment(size_class, only_primed, &slot)) {
       slots->push_back(slot);
       return true;
     }

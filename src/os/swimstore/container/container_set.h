@@ -179,8 +179,9 @@ class ContainerSet {
   ContainerSet(vtkv::Env* env, std::string directory, const ContainerOptions& options);
   vtkv::Status open_files();
   // A fragment of a split slot, the smallest container's first.
-  bool take_fragment(unsigned size_class, uint32_t bytes, std::vector<AllocatedSlot>* slots);
-  // A fragment, or one slot of exactly this class: a free one, or a new one of a new chunk.
+  bool take_fragment(unsigned size_class, uint32_t bytes, bool only_primed, std::vector<AllocatedSlot>* slots);
+  // A fragment, or one slot of exactly this class: a free one, or a new one of a new chunk. Of a class that is primed
+  // ahead, what is not primed comes last: its sync would cost more than the write.
   bool take(unsigned size_class, uint32_t bytes, bool may_grow, std::vector<AllocatedSlot>* slots);
   // Slots of smaller classes, largest first, at most `limit` of them. All of `bytes` or nothing.
   bool take_smaller(const WriteSlice& slice, size_t limit, bool may_grow, std::vector<AllocatedSlot>* slots);

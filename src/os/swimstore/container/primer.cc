@@ -29,11 +29,11 @@ Primer::Primer(vtkv::Env* env, const std::string& directory, const ContainerOpti
       m_errors(errors),
       m_prime(prime) {}
 
-// Of split slots, which were written before.
-uint64_t Primer::fragment_bytes(unsigned size_class) const {
+// Of split slots.
+uint64_t Primer::fragment_bytes(unsigned size_class, bool only_primed) const {
   uint64_t bytes = 0;
   for (unsigned larger = size_class + 1; larger < kSizeClasses; larger++) {
-    bytes += m_containers[larger]->fragment_bytes(size_class);
+    bytes += m_containers[larger]->fragment_bytes(size_class, only_primed);
   }
   return bytes;
 }
@@ -67,7 +67,7 @@ void Primer::step_class(Container& container, bool busy, Result* result) {
     return;
   }
   const uint64_t ready = (counts.available + counts.waiting) * slot_bytes(container.size_class());
-  if (ready + fragment_bytes(container.size_class()) < container.growth_bytes() / 4) {
+  if (ready + fragment_bytes(container.size_class(), false) < container.growth_bytes() / 4) {
     result->worked |= grow_ahead(container);
   }
 }
@@ -75,7 +75,7 @@ void Primer::step_class(Container& container, bool busy, Result* result) {
 Status Primer::prime_class(Container& container, const Container::Counts& counts, bool busy, Result* result) {
   const uint64_t bytes = slot_bytes(container.size_class());
   const uint64_t ready = (counts.primed_available + counts.waiting) * bytes + container.priming_bytes() +
-                         fragment_bytes(container.size_class());
+                         fragment_bytes(container.size_class(), true);
   if (m_host_bytes == 0) {
     vtkv::FileSystemInfo host;
     VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));

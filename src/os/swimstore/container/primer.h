@@ -47,7 +47,7 @@ class Primer {
   // Nothing is primed while what is free may be wanted by transactions.
   vtkv::Status prime_unit(Container& container, uint64_t* done);
   uint64_t target_bytes() const;
-  uint64_t fragment_bytes(unsigned size_class) const;
+  uint64_t fragment_bytes(unsigned size_class, bool only_primed) const;
 
   vtkv::Env* const m_env;
   const std::string m_directory;

@@ -87,6 +87,13 @@ class SplitInPlaceTest : public testing::Test {
     m_set->mark_primed({slots[0].address});
     return slots[0].address;
   }
+  // 200 of 256 KiB: not primed, since it is not written to its end.
+  SlotAddress own_a_part() {
+    const std::vector<AllocatedSlot> slots = allocate(200 * kKiB);
+    EXPECT_EQ(slots.size(), 1u);
+    own(slots);
+    return slots[0].address;
+  }
   void free_now(const SlotBlocks& blocks) {
     apply({.allocated = {}, .freed = {blocks}});
     m_set->set_reuse_horizon(m_sequence);
@@ -140,11 +147,60 @@ TEST_F(SplitInPlaceTest, WhatWasNeverWrittenIsFreeOnceTheSlotIsSplit) {
   EXPECT_EQ(m_set->statistics().classes[k256K].split_free_blocks, 15u);
 }
 
-TEST_F(SplitInPlaceTest, AnUnprimedSlotHasUnprimedFragments) {
-  const std::vector<AllocatedSlot> slots = allocate(256 * kKiB);
-  own(slots);
-  free_now({slots[0].address, 0, 32, 64});
-  EXPECT_FALSE(allocate(4 * kKiB)[0].primed);
+// It was durable before it could be freed.
+TEST_F(SplitInPlaceTest, WhatAnOwnerWroteOfAnUnprimedSlotIsPrimed) {
+  const SlotAddress slot = own_a_part();
+  free_now({slot, 8, 4, 50});
+  const AllocatedSlot fragment = allocate(16 * kKiB)[0];
+  EXPECT_EQ(fragment.address.whole(), slot);
+  EXPECT_TRUE(fragment.primed);
+}
+
+TEST_F(SplitInPlaceTest, WhatWasNeverWrittenIsNotPrimedAndComesLast) {
+  const SlotAddress slot = own_a_part();
+  free_now({slot, 0, 2, 50});
+  std::vector<AllocatedSlot> taken;
+  while (m_set->statistics().classes[k256K].split_free_blocks > 0) {
+    taken.push_back(allocate(4 * kKiB)[0]);
+  }
+  EXPECT_GT(taken.size(), 16u) << "slots that are primed come before";
+  for (size_t i = 0; i < taken.size(); i++) {
+    const bool written = taken[i].address.split_levels == 0 || taken[i].address.first_block() < 50;
+    EXPECT_EQ(taken[i].primed, written) << i;
+    EXPECT_EQ(taken[i].address.whole() == slot, i < 2 || i >= taken.size() - 14) << i;
+  }
+}
+
+TEST_F(SplitInPlaceTest, AfterAnOpenNothingOfAnUnprimedSlotIsPrimed) {
+  const SlotAddress slot = own_a_part();
+  free_now({slot, 8, 4, 50});
+  checkpoint();
+  open();
+  free_now({slot, 16, 8, 50});
+  std::vector<AllocatedSlot> taken;
+  while (m_set->statistics().classes[k256K].split_free_blocks > 0) {
+    taken.push_back(allocate(4 * kKiB)[0]);
+  }
+  for (const AllocatedSlot& fragment : taken) {
+    EXPECT_EQ(fragment.primed, fragment.address.whole() != slot);
+  }
+}
+
+TEST_F(SplitInPlaceTest, ASlotThatWasWrittenPieceByPieceIsPrimedWhenItIsWholeAgain) {
+  const SlotAddress slot = own_a_part();
+  free_now({slot, 0, 25, 50});
+  std::vector<AllocatedSlot> fragments;
+  while (m_set->statistics().classes[k256K].split_free_blocks > 0) {
+    fragments.push_back(allocate(4 * kKiB)[0]);
+  }
+  own(fragments);
+  for (const AllocatedSlot& fragment : fragments) {
+    free_now(fragment.blocks());
+  }
+  EXPECT_FALSE(m_set->is_primed(slot));
+  free_now({slot, 25, 25, 50});
+  EXPECT_EQ(m_set->statistics().classes[k256K].split, 0u);
+  EXPECT_TRUE(m_set->is_primed(slot));
 }
 
 TEST_F(SplitInPlaceTest, ASlotOfWhichAllIsFreeIsWholeAgain) {

@@ -96,12 +96,14 @@ SplitSlots::Slot& SplitSlots::insert(uint64_t slot) {
   const size_t words = (blocks() + kWordBits - 1) / kWordBits;
   found->second.owned.resize(words);
   found->second.busy.resize(words);
+  found->second.primed.resize(words);
   m_changed.insert(slot);
   return found->second;
 }
 
-void SplitSlots::split(uint64_t slot, uint32_t owned) {
+void SplitSlots::split(uint64_t slot, uint32_t owned, uint32_t primed) {
   Slot& it = insert(slot);
+  assign(&it.primed, 0, primed, true);
   assign(&it.owned, 0, owned, true);
   count_owned(it, owned);
   assign(&it.busy, 0, blocks(), true);
@@ -126,79 +128,117 @@ void SplitSlots::count_owned(Slot& slot, int64_t difference) {
 
 // ---- fragments
 
-SplitSlots::Words SplitSlots::starts(const Slot& slot, unsigned size_class) const {
+namespace {
+
+// Of blocks, those at which a fragment of this size begins.
+Words starts(Words blocks, unsigned size_class) {
+  for (unsigned k = 1; k <= size_class; ++k) {
+    halves_to_wholes(&blocks, k);
+  }
+  return blocks;
+}
+
+}  // namespace
+
+SplitSlots::Words SplitSlots::free_blocks(const Slot& slot, bool only_primed) const {
   Words free = slot.busy;
-  for (uint64_t& word : free) {
-    word = ~word;
+  for (size_t i = 0; i < free.size(); ++i) {
+    free[i] = ~free[i] & (only_primed ? slot.primed[i] : ~uint64_t{0});
   }
   if (blocks() < kWordBits) {
     free[0] &= (uint64_t{1} << blocks()) - 1;
   }
-  for (unsigned k = 1; k <= size_class; ++k) {
-    halves_to_wholes(&free, k);
-  }
   return free;
 }
 
-int SplitSlots::largest(const Slot& slot) {
+SplitSlots::Counts SplitSlots::count_fragments(Words free) const {
+  Counts fragments{};
+  for (unsigned k = 0; k <= m_container; ++k) {
+    if (k > 0) {
+      halves_to_wholes(&free, k);
+    }
+    fragments[k] = static_cast<uint16_t>(count_bits(free));
+  }
+  return fragments;
+}
+
+int SplitSlots::largest(const Counts& fragments) {
   int size_class = kSizeClasses - 1;
-  while (size_class >= 0 && slot.fragments[static_cast<unsigned>(size_class)] == 0) {
+  while (size_class >= 0 && fragments[static_cast<unsigned>(size_class)] == 0) {
     --size_class;
   }
   return size_class;
 }
 
-void SplitSlots::forget_fragments(uint64_t number, const Slot& slot) {
+void SplitSlots::Index::add(uint64_t slot, const Counts& fragments) {
   for (unsigned k = 0; k < kSizeClasses; ++k) {
-    VTKV_ASSERT(m_fragments[k] >= slot.fragments[k]);
-    m_fragments[k] -= slot.fragments[k];
+    counts[k] += fragments[k];
   }
-  if (const int before = largest(slot); before >= 0) {
-    m_by_largest[static_cast<unsigned>(before)].erase(number);
+  if (const int now = largest(fragments); now >= 0) {
+    by_largest[static_cast<unsigned>(now)].insert(slot);
   }
+}
+
+void SplitSlots::Index::remove(uint64_t slot, const Counts& fragments) {
+  for (unsigned k = 0; k < kSizeClasses; ++k) {
+    VTKV_ASSERT(counts[k] >= fragments[k]);
+    counts[k] -= fragments[k];
+  }
+  if (const int before = largest(fragments); before >= 0) {
+    by_largest[static_cast<unsigned>(before)].erase(slot);
+  }
+}
+
+uint64_t SplitSlots::Index::find(unsigned size_class) const {
+  unsigned largest = size_class;
+  while (by_largest[largest].empty()) {
+    ++largest;
+  }
+  return *by_largest[largest].begin();
+}
+
+void SplitSlots::forget_fragments(uint64_t number, const Slot& slot) {
+  m_free.remove(number, slot.free);
+  m_primed.remove(number, slot.primed_free);
 }
 
 void SplitSlots::recount(uint64_t number, Slot& slot) {
   forget_fragments(number, slot);
-  slot.fragments.fill(0);
+  slot.free.fill(0);
+  slot.primed_free.fill(0);
   if (m_quarantined.contains(number)) {
     return;
   }
-  Words free = starts(slot, 0);
-  for (unsigned k = 0; k <= m_container; ++k) {
-    if (k > 0) {
-      halves_to_wholes(&free, k);
-    }
-    slot.fragments[k] = static_cast<uint16_t>(count_bits(free));
-    m_fragments[k] += slot.fragments[k];
-  }
-  if (const int now = largest(slot); now >= 0) {
-    m_by_largest[static_cast<unsigned>(now)].insert(number);
-  }
+  const Words free = free_blocks(slot, false);
+  const Words primed = free_blocks(slot, true);
+  slot.free = count_fragments(free);
+  slot.primed_free = primed == free ? slot.free : count_fragments(primed);
+  m_free.add(number, slot.free);
+  m_primed.add(number, slot.primed_free);
 }
 
-bool SplitSlots::take(unsigned size_class, uint32_t blocks, uint64_t* slot, uint32_t* first) {
-  if (m_fragments[size_class] == 0) {
+bool SplitSlots::take(unsigned size_class, uint32_t blocks, Wanted wanted, uint64_t* slot, uint32_t* first) {
+  const bool primed = wanted == Wanted::primed || (wanted == Wanted::primed_first && m_primed.counts[size_class] > 0);
+  const Index& index = primed ? m_primed : m_free;
+  if (index.counts[size_class] == 0) {
     return false;
   }
-  unsigned largest = size_class;
-  while (m_by_largest[largest].empty()) {
-    ++largest;
-  }
-  *slot = *m_by_largest[largest].begin();
+  *slot = index.find(size_class);
   Slot& it = at(*slot);
-  Words free = starts(it, size_class);
-  if (size_class < m_container && it.fragments[size_class] > 2 * it.fragments[size_class + 1]) {
+  const Counts& fragments = primed ? it.primed_free : it.free;
+  const Words free = free_blocks(it, primed);
+  Words found = starts(free, size_class);
+  if (size_class < m_container && fragments[size_class] > 2 * fragments[size_class + 1]) {
     // Leave out the halves of larger fragments.
-    const Words larger = starts(it, size_class + 1);
+    const Words larger = starts(free, size_class + 1);
     const uint32_t length = 2u << size_class;
     for (uint32_t at = 0; at < this->blocks(); at += length) {
       if (larger[at / kWordBits] >> (at % kWordBits) & 1) {
-        assign(&free, at, length, false);
+        assign(&found, at, length, false);
       }
     }
   }
-  *first = first_bit(free);
+  *first = first_bit(found);
   VTKV_ASSERT(none(it.busy, *first, blocks) && none(it.owned, *first, blocks));
   assign(&it.busy, *first, blocks, true);
   recount(*slot, it);
@@ -221,6 +261,18 @@ bool SplitSlots::put_back(uint64_t slot, uint32_t first, uint32_t count) {
   assign(&it.busy, first, count, false);
   recount(slot, it);
   return !none(it.busy, 0, blocks());
+}
+
+void SplitSlots::set_primed(uint64_t slot, uint32_t first, uint32_t count, bool primed) {
+  Slot& it = at(slot);
+  assign(&it.primed, first, count, primed);
+  if (!all(it.busy, first, count)) {
+    recount(slot, it);
+  }
+}
+
+bool SplitSlots::is_primed(uint64_t slot, uint32_t first, uint32_t count) const {
+  return all(at(slot).primed, first, count);
 }
 
 // ---- owners
@@ -271,8 +323,9 @@ SplitSlotRecord SplitSlots::record(uint64_t slot) const {
   return {static_cast<uint8_t>(m_container), slot, at(slot).owned};
 }
 
-void SplitSlots::load(const SplitSlotRecord& record) {
+void SplitSlots::load(const SplitSlotRecord& record, bool primed) {
   Slot& it = insert(record.slot);
+  assign(&it.primed, 0, primed ? blocks() : 0, true);
   it.owned = record.owned;
   count_owned(it, count_bits(it.owned));
   m_changed.erase(record.slot);

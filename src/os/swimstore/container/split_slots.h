@@ -4,17 +4,21 @@
 // A slot splits when some of the blocks written to it are freed; from then on each of its blocks is owned, or waits
 // for the reuse horizon, or is free. A write takes a free fragment: 2^k blocks at a multiple of their number, as in a
 // buddy system, so that fragments find together again by themselves when their neighbours are freed. Splitting and
-// uniting cost no I/O: the blocks were written before, so a fragment of a primed slot is primed.
+// uniting cost no I/O.
 //
-// For each block there are two bits, as there are two states of a slot (container_set.h):
+// For each block there are three bits; two as there are two states of a slot (container_set.h):
 //   busy    may not be handed out: reserved, owned, or waiting
 //   owned   as of the last applied sequence; what the tree's entry of the slot holds (format/split_slot.h)
-// Invariants: owned => busy, once recovery is finished. A slot without a busy block is split no more.
+//   primed  written and synced since it was last punched; of one that is owned: when it is free, at the latest. Whoever
+//           owned a block has written it, so a slot that was never filled or that was punched in part becomes primed
+//           block by block. It is kept in memory alone: after an open, all of a slot's or none, as its page says.
+// Invariants: owned => busy, once recovery is finished. A slot without a busy block is split no more. All blocks of a
+// slot that is primed are.
 //
 // Source: buddy allocation, Knowlton 1965 (CACM 8:10); the paper (HotStorage '18, 3.2) punches dead fragments instead.
 //
-// Memory: about 300 bytes for a slot of 4 MiB. Costs: a look at the slot's words, 16 of them for 4 MiB, and a step
-// in an ordered set. Not thread-safe.
+// Memory: about 500 bytes for a slot of 4 MiB. Costs: a look at the slot's words, 16 of them for 4 MiB, and a step
+// in an ordered set or two. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -32,54 +36,71 @@ namespace swimstore {
 
 class SplitSlots {
  public:
+  enum class Wanted { any, primed_first, primed };
+
   explicit SplitSlots(unsigned container) : m_container(container) {}
 
   bool contains(uint64_t slot) const { return m_slots.contains(slot); }
   // From now on no fragment of it is handed out. Before finish_recovery().
   void quarantine(uint64_t slot) { m_quarantined.insert(slot); }
-  // Splits the slot: all of it is busy, its first `owned` blocks are owned.
-  void split(uint64_t slot, uint32_t owned);
+  // Splits the slot: all of it is busy, its first `owned` blocks are owned, its first `primed` ones primed.
+  void split(uint64_t slot, uint32_t owned, uint32_t primed);
   // The slot is split no more; whoever names it next names all of it. REQUIRES: no block of it is owned.
   void unite(uint64_t slot);
 
-  // How many fragments of 2^size_class blocks may be handed out.
-  uint64_t fragments(unsigned size_class) const { return m_fragments[size_class]; }
+  // How many fragments of 2^size_class blocks may be handed out; how many of them are primed.
+  uint64_t fragments(unsigned size_class) const { return m_free.counts[size_class]; }
+  uint64_t primed_fragments(unsigned size_class) const { return m_primed.counts[size_class]; }
   // Finds a free fragment of 2^size_class blocks and makes the first `blocks` of them busy; one that is part of no
   // larger fragment, if there is one in the slot. False: there is none.
-  bool take(unsigned size_class, uint32_t blocks, uint64_t* slot, uint32_t* first);
+  bool take(unsigned size_class, uint32_t blocks, Wanted wanted, uint64_t* slot, uint32_t* first);
   // Makes these busy; false when one of them is.
   bool take_these(uint64_t slot, uint32_t first, uint32_t count);
   // REQUIRES: they are busy and not owned. False: nothing of the slot is busy any more, unite() it.
   bool put_back(uint64_t slot, uint32_t first, uint32_t count);
 
-  // REQUIRES: contains(slot), for all four.
+  // REQUIRES: contains(slot), for all that follow.
+  void set_primed(uint64_t slot, uint32_t first, uint32_t count, bool primed);
+  bool is_primed(uint64_t slot, uint32_t first, uint32_t count) const;  // all of them
   void set_owned(uint64_t slot, uint32_t first, uint32_t count, bool owned);
   bool is_owned(uint64_t slot, uint32_t first, uint32_t count) const;  // all of them
-  bool is_free(uint64_t slot, uint32_t first, uint32_t count) const;   // none of them owned
+  bool is_free(uint64_t slot, uint32_t first, uint32_t count) const;  // none of them owned
   bool owns_any(uint64_t slot) const;
 
   // For checkpoints: the slots that changed since the last call, split or not.
   std::vector<uint64_t> take_changed();
   SplitSlotRecord record(uint64_t slot) const;  // REQUIRES: contains(slot)
-  // Recovery: owned blocks as of the checkpoint.
-  void load(const SplitSlotRecord& record);
+  // Recovery: owned blocks as of the checkpoint; all blocks are primed, or none.
+  void load(const SplitSlotRecord& record, bool primed);
   // Makes busy what is owned, and the rest of the slots free.
   void finish_recovery();
 
   uint64_t slots() const { return m_slots.size(); }
   uint64_t slots_with_owner() const { return m_slots_with_owner; }
   uint64_t owned_blocks() const { return m_owned_blocks; }
-  uint64_t free_blocks() const { return m_fragments[0]; }
+  uint64_t free_blocks() const { return m_free.counts[0]; }
   // Runs of owned blocks of the slot: first, count. REQUIRES: contains(slot).
   std::vector<std::pair<uint32_t, uint32_t>> owned_runs(uint64_t slot) const;
 
  private:
   using Words = std::vector<uint64_t>;  // bit i of word j: block 64 * j + i
+  using Counts = std::array<uint16_t, kSizeClasses>;  // of fragments, by size
   struct Slot {
     Words owned;
     Words busy;
-    std::array<uint16_t, kSizeClasses> fragments{};  // free ones, by size
+    Words primed;
+    Counts free{};  // fragments
+    Counts primed_free{};  // those of them that are primed
     uint32_t owned_blocks = 0;
+  };
+  // Where there are fragments of one kind.
+  struct Index {
+    std::array<std::set<uint64_t>, kSizeClasses> by_largest;  // slots by their largest fragment
+    std::array<uint64_t, kSizeClasses> counts{};  // sums over all slots
+
+    void add(uint64_t slot, const Counts& fragments);
+    void remove(uint64_t slot, const Counts& fragments);
+    uint64_t find(unsigned size_class) const;  // REQUIRES: counts[size_class] > 0
   };
 
   uint32_t blocks() const { return slot_blocks(m_container); }
@@ -87,17 +108,16 @@ class SplitSlots {
   const Slot& at(uint64_t slot) const;  // REQUIRES: contains(slot)
   Slot& insert(uint64_t slot);
   void count_owned(Slot& slot, int64_t difference);
-  // Of blocks that are free, those at which a free fragment of this size begins.
-  Words starts(const Slot& slot, unsigned size_class) const;
-  // After a change of busy blocks.
+  Words free_blocks(const Slot& slot, bool only_primed) const;
+  Counts count_fragments(Words free) const;
+  // After a change of busy or primed blocks.
   void recount(uint64_t number, Slot& slot);
   void forget_fragments(uint64_t number, const Slot& slot);
-  static int largest(const Slot& slot);  // class of its largest free fragment; -1: none
+  static int largest(const Counts& fragments);  // class of the largest; -1: none
 
   const unsigned m_container;
   std::unordered_map<uint64_t, Slot> m_slots;
-  std::array<std::set<uint64_t>, kSizeClasses> m_by_largest;  // slots by their largest free fragment
-  std::array<uint64_t, kSizeClasses> m_fragments{};           // sums over all slots
+  Index m_free, m_primed;
   std::set<uint64_t> m_changed;
   std::unordered_set<uint64_t> m_quarantined;
   uint64_t m_owned_blocks = 0;

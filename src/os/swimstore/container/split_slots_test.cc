@@ -15,7 +15,7 @@ constexpr uint32_t kBlocks = slot_blocks(kContainer);
 // A slot whose blocks are all busy, but for what is put back.
 SplitSlots with_free(const std::vector<std::pair<uint32_t, uint32_t>>& free, unsigned container = kContainer) {
   SplitSlots slots(container);
-  slots.split(7, 0);
+  slots.split(7, 0, 0);
   for (const auto& [first, count] : free) {
     EXPECT_TRUE(slots.put_back(7, first, count));
   }
@@ -25,7 +25,7 @@ SplitSlots with_free(const std::vector<std::pair<uint32_t, uint32_t>>& free, uns
 uint32_t take(SplitSlots& slots, unsigned size_class, uint32_t blocks) {
   uint64_t slot = 0;
   uint32_t first = 0;
-  EXPECT_TRUE(slots.take(size_class, blocks, &slot, &first));
+  EXPECT_TRUE(slots.take(size_class, blocks, SplitSlots::Wanted::any, &slot, &first));
   EXPECT_EQ(slot, 7u);
   return first;
 }
@@ -37,7 +37,7 @@ TEST(SplitSlots, FragmentsLieAtMultiplesOfTheirSize) {
   EXPECT_EQ(slots.fragments(2), 0u);
   uint64_t slot = 0;
   uint32_t first = 0;
-  EXPECT_FALSE(slots.take(2, 4, &slot, &first));
+  EXPECT_FALSE(slots.take(2, 4, SplitSlots::Wanted::any, &slot, &first));
   EXPECT_EQ(take(slots, 1, 2), 2u);
   EXPECT_EQ(take(slots, 1, 2), 4u);
 }
@@ -50,11 +50,11 @@ TEST(SplitSlots, SmallFragmentsAreTakenBeforeLargerOnesAreBroken) {
 
 TEST(SplitSlots, SlotsWithSmallFragmentsComeFirst) {
   SplitSlots slots = with_free({{0, 512}});
-  slots.split(8, 0);
+  slots.split(8, 0, 0);
   EXPECT_TRUE(slots.put_back(8, 3, 1));
   uint64_t slot = 0;
   uint32_t first = 0;
-  ASSERT_TRUE(slots.take(0, 1, &slot, &first));
+  ASSERT_TRUE(slots.take(0, 1, SplitSlots::Wanted::any, &slot, &first));
   EXPECT_EQ(slot, 8u);
   EXPECT_EQ(first, 3u);
 }
@@ -93,7 +93,7 @@ TEST(SplitSlots, NeighboursFindTogetherAgain) {
 
 TEST(SplitSlots, ASlotWithNothingBusyIsToBeUnited) {
   SplitSlots slots(2);
-  slots.split(3, 4);
+  slots.split(3, 4, 0);
   slots.set_owned(3, 0, 4, false);
   EXPECT_TRUE(slots.put_back(3, 0, 3));
   EXPECT_FALSE(slots.put_back(3, 3, 1));
@@ -102,7 +102,41 @@ TEST(SplitSlots, ASlotWithNothingBusyIsToBeUnited) {
   EXPECT_EQ(slots.free_blocks(), 0u);
   uint64_t slot = 0;
   uint32_t first = 0;
-  EXPECT_FALSE(slots.take(0, 1, &slot, &first));
+  EXPECT_FALSE(slots.take(0, 1, SplitSlots::Wanted::any, &slot, &first));
+}
+
+TEST(SplitSlots, PrimedFragmentsComeFirstWhereTheyAreWanted) {
+  SplitSlots slots = with_free({{0, 4}, {9, 1}});
+  slots.set_primed(7, 2, 2, true);
+  EXPECT_EQ(slots.primed_fragments(0), 2u);
+  EXPECT_EQ(slots.primed_fragments(1), 1u);
+  EXPECT_EQ(slots.primed_fragments(2), 0u);
+  uint64_t slot = 0;
+  uint32_t first = 0;
+  EXPECT_FALSE(slots.take(2, 4, SplitSlots::Wanted::primed, &slot, &first));
+  ASSERT_TRUE(slots.take(0, 1, SplitSlots::Wanted::primed_first, &slot, &first));
+  EXPECT_EQ(first, 2u);
+  EXPECT_TRUE(slots.is_primed(7, first, 1));
+  EXPECT_EQ(take(slots, 0, 1), 3u) << "what is left of a fragment";
+  EXPECT_FALSE(slots.take(0, 1, SplitSlots::Wanted::primed, &slot, &first));
+  ASSERT_TRUE(slots.take(0, 1, SplitSlots::Wanted::primed_first, &slot, &first));
+  EXPECT_EQ(first, 9u);
+  EXPECT_FALSE(slots.is_primed(7, first, 1));
+}
+
+TEST(SplitSlots, ABlockStaysPrimedWhoeverHasIt) {
+  SplitSlots slots(2);
+  slots.split(3, 4, 2);
+  slots.set_owned(3, 0, 4, false);
+  EXPECT_TRUE(slots.put_back(3, 0, 3));
+  EXPECT_EQ(slots.primed_fragments(0), 2u);
+  EXPECT_TRUE(slots.take_these(3, 0, 2));
+  EXPECT_EQ(slots.primed_fragments(0), 0u);
+  EXPECT_TRUE(slots.put_back(3, 0, 2));
+  EXPECT_EQ(slots.primed_fragments(1), 1u);
+  slots.set_primed(3, 1, 1, false);  // punched
+  EXPECT_EQ(slots.primed_fragments(0), 1u);
+  EXPECT_EQ(slots.primed_fragments(1), 0u);
 }
 
 TEST(SplitSlots, TakesTheVeryBlocksThatAreAskedForOnce) {
@@ -114,7 +148,7 @@ TEST(SplitSlots, TakesTheVeryBlocksThatAreAskedForOnce) {
 
 TEST(SplitSlots, ACheckpointBringsBackWhoOwnsWhat) {
   SplitSlots before(kContainer);
-  before.split(5, 700);
+  before.split(5, 700, 0);
   before.set_owned(5, 100, 50, false);
   EXPECT_EQ(before.take_changed(), std::vector<uint64_t>{5});
   EXPECT_TRUE(before.take_changed().empty());
@@ -123,7 +157,7 @@ TEST(SplitSlots, ACheckpointBringsBackWhoOwnsWhat) {
       SplitSlotRecord::decode(SplitSlotRecord::encode_key(kContainer, 5), before.record(5).encode_value(), &record)
           .ok());
   SplitSlots after(kContainer);
-  after.load(record);
+  after.load(record, false);
   after.finish_recovery();
   EXPECT_EQ(after.owned_blocks(), 650u);
   EXPECT_EQ(after.free_blocks(), kBlocks - 650);  // nothing waits any more
@@ -134,12 +168,12 @@ TEST(SplitSlots, ACheckpointBringsBackWhoOwnsWhat) {
 TEST(SplitSlots, NothingOfAQuarantinedSlotIsHandedOut) {
   SplitSlots slots(2);
   slots.quarantine(3);
-  slots.split(3, 4);
+  slots.split(3, 4, 0);
   slots.set_owned(3, 0, 4, false);
   EXPECT_TRUE(slots.put_back(3, 0, 2));
   uint64_t slot = 0;
   uint32_t first = 0;
-  EXPECT_FALSE(slots.take(0, 1, &slot, &first));
+  EXPECT_FALSE(slots.take(0, 1, SplitSlots::Wanted::any, &slot, &first));
   EXPECT_EQ(slots.free_blocks(), 0u);
   EXPECT_FALSE(slots.put_back(3, 2, 2));  // to be united all the same
 }
@@ -150,8 +184,8 @@ TEST(SplitSlots, RandomUseMatchesAModel) {
     const uint32_t blocks = slot_blocks(container);
     std::mt19937_64 random(container);
     SplitSlots slots(container);
-    slots.split(0, 0);
-    slots.split(1, 0);
+    slots.split(0, 0, 0);
+    slots.split(1, 0, 0);
     std::vector<std::vector<bool>> busy(2, std::vector<bool>(blocks, true));
     std::vector<std::tuple<uint64_t, uint32_t, uint32_t>> taken = {{0, 0, blocks}, {1, 0, blocks - 1}};
     for (int step = 0; step < 4000; ++step) {
@@ -182,7 +216,7 @@ TEST(SplitSlots, RandomUseMatchesAModel) {
       ASSERT_EQ(slots.fragments(size_class), fragments);
       uint64_t slot = 0;
       uint32_t first = 0;
-      ASSERT_EQ(slots.take(size_class, wanted, &slot, &first), fragments > 0);
+      ASSERT_EQ(slots.take(size_class, wanted, SplitSlots::Wanted::any, &slot, &first), fragments > 0);
       if (fragments > 0) {
         ASSERT_EQ(first % slot_blocks(size_class), 0u);
         for (uint32_t block = first; block < first + slot_blocks(size_class); ++block) {

@@ -90,7 +90,7 @@ void add_space(std::vector<Option>& table) {
   table.push_back(
       ratio_option("swimstore_host_free_min_ratio", level, 0.01, "the same, as a share of the host file system"));
   table.push_back(ratio_option("swimstore_space_throttle_time", level, 10.0,
-                               "when little space is left, data is taken in no faster than what would fill it in so "
+                               "when little space is left, it is used up no faster than all of it would be in so "
                                "many seconds; 0: at full speed")
                       .set_flag(Option::FLAG_STARTUP));
   table.push_back(ratio_option("swimstore_space_wait_time", level, 5.0,

@@ -11,6 +11,7 @@ namespace swimstore {
 namespace {
 
 constexpr uint64_t kUnlimited = UINT64_MAX;
+constexpr uint64_t kLooking = UINT64_MAX;
 constexpr uint64_t kLookInterval_us = 50 * 1000;
 // Below it writers are slowed: before the default full ratio, 95 %.
 constexpr double kLeftRatioMin = 0.06;
@@ -25,20 +26,27 @@ constexpr uint64_t kTooLittleToGrow = 64u << 20;
 SpaceLeft space_left(const ContainerStatistics& statistics) {
   SpaceLeft space;
   space.left_bytes = statistics.growable_bytes - std::min(statistics.growable_bytes, kTooLittleToGrow);
-  for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
-    space.left_bytes += statistics.classes[size_class].free * slot_bytes(size_class) +
-                        statistics.classes[size_class].split_free_blocks * kBlockBytes;
-  }
+  space.left_bytes += statistics.file_bytes - std::min(statistics.file_bytes, statistics.owned_bytes);
   space.left_bytes -= std::min(space.left_bytes, statistics.kept_bytes);
   space.capacity_bytes = statistics.owned_bytes + statistics.free_bytes + statistics.growable_bytes;
   return space;
 }
 
-void SpaceThrottle::look() {
+void SpaceThrottle::look(uint64_t now_us) {
   const SpaceLeft space = space_left(m_containers.statistics());
   const uint64_t on_its_way = std::min(m_on_its_way_bytes, space.capacity_bytes / 16);  // as in space_report()
   const bool is_short = space.left_bytes < kLeftRatioMin * space.capacity_bytes + on_its_way;
-  m_bytes_per_s = is_short ? static_cast<uint64_t>(space.left_bytes / m_seconds) : kUnlimited;
+  if (!is_short) {
+    m_least_left_bytes = 0;
+    m_bytes_per_s = kUnlimited;
+    return;
+  }
+  const auto bytes_per_s = static_cast<uint64_t>(space.left_bytes / m_seconds);
+  const auto used_up = static_cast<uint64_t>(1e-6 * (now_us - m_looked_us) * bytes_per_s);
+  m_looked_us = now_us;
+  m_least_left_bytes = std::max(m_least_left_bytes - std::min(m_least_left_bytes, used_up),
+                                space.left_bytes - std::min(space.left_bytes, bytes_per_s));
+  m_bytes_per_s = space.left_bytes <= m_least_left_bytes ? bytes_per_s : kUnlimited;
 }
 
 std::chrono::microseconds SpaceThrottle::delay_for(uint64_t bytes) {
@@ -47,8 +55,9 @@ std::chrono::microseconds SpaceThrottle::delay_for(uint64_t bytes) {
   }
   const uint64_t now_us = m_env->now_us();
   uint64_t next_us = m_next_look_us;
-  if (now_us >= next_us && m_next_look_us.compare_exchange_strong(next_us, now_us + kLookInterval_us)) {
-    look();
+  if (now_us >= next_us && m_next_look_us.compare_exchange_strong(next_us, kLooking)) {
+    look(now_us);
+    m_next_look_us = now_us + kLookInterval_us;
   }
   const uint64_t bytes_per_s = m_bytes_per_s;
   if (bytes_per_s == kUnlimited) {

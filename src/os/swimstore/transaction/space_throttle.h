@@ -2,10 +2,15 @@
 // Slows writers down when space runs short, so that the cluster notices before it has run out.
 //
 // An OSD reports how full it is every few seconds, a fast disk fills its last few percent in less; and a
-// transaction that was queued cannot be refused. So when little is left, data is taken in no faster than
-// what would use up the rest in swimstore_space_throttle_time: the rest shrinks ever more slowly, and the full
-// ratios take effect in time. Far from full nothing is slowed. One turn is 5 s at most: where that is too little,
-// transaction/space_gate.h stops what finds no room.
+// transaction that was queued cannot be refused. So when little is left, it is used up no faster than all of it would
+// be in swimstore_space_throttle_time: the rest shrinks ever more slowly, and the full ratios take effect in time.
+//
+// What counts is what stays. An overwrite frees as much as it takes, and a store that is nearly full may live on such
+// writes for years. So a few times a second it is looked at what is left. As long as that has not shrunk by more than
+// the rate allows, but for one second's worth, nobody waits; when it has, all that is written is slowed to the rate.
+//
+// Far from full nothing is slowed. One turn is 5 s at most: where that is too little, transaction/space_gate.h stops
+// what finds no room.
 //
 // Thread-safe.
 #pragma once
@@ -34,19 +39,25 @@ class SpaceThrottle {
   uint64_t before_write_us(uint64_t bytes, HBHandle* handle);
 
  private:
-  void look();
+  void look(uint64_t now_us);
 
   vtkv::Env* const m_env;
   ContainerSet& m_containers;
   const double m_seconds;
   const uint64_t m_on_its_way_bytes;
-  std::atomic<uint64_t> m_next_look_us{0};
-  // What may be written per second; kUnlimited far from full.
+  // Of look(), which is one thread's at a time.
+  uint64_t m_looked_us = 0;
+  uint64_t m_least_left_bytes = 0;  // with no more than that the store was filled too fast; 0: it is far from full
+
+  std::atomic<uint64_t> m_next_look_us{0};  // kLooking: somebody does
+  // What may be written per second; kUnlimited while nobody is slowed.
   std::atomic<uint64_t> m_bytes_per_s{UINT64_MAX};
   std::atomic<uint64_t> m_last_turn_us{0};  // when the last of those who wait may go on
 };
 
-// What could still be written, of what the containers could hold in all.
+// What could still be written, of what the containers could hold in all. What waits for the reuse horizon, or is
+// reserved by transactions that are being planned, is still left: when these have freed what they overwrite, nothing
+// has changed.
 struct SpaceLeft {
   uint64_t left_bytes = 0;
   uint64_t capacity_bytes = 0;

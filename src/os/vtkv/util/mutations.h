@@ -47,7 +47,8 @@ namespace vtkv {
   X(damage_mark_kept, "blocks that recovery cannot read and that nobody owns stay marked")                 \
   X(quarantine_forgotten, "bad slots are handed out again")                                                \
   X(room_promised_blindly, "transactions are promised room that is not there")                             \
-  X(single_flush_everywhere, "one sync covers all files, also on hosts where it does not")
+  X(single_flush_everywhere, "one sync covers all files, also on hosts where it does not")                 \
+  X(punched_block_primed, "a block of a split slot stays primed when it is punched")
 
 enum class Mutation : uint8_t {
 #define VTKV_MUTATION(name, broken) name,

@@ -159,7 +159,7 @@ std::string_view to_string(FileSystemKind kind) {
   return "other";
 }
 
-Status read_file_system_info(const std::string& path, FileSystemInfo* info) {
+Status read_file_system_space(const std::string& path, FileSystemInfo* info, uint64_t* device) {
   struct statfs magic{};
   struct statvfs space{};
   struct stat status{};
@@ -172,12 +172,16 @@ Status read_file_system_info(const std::string& path, FileSystemInfo* info) {
   info->total_bytes = static_cast<uint64_t>(space.f_blocks) * space.f_frsize;
   info->available_bytes = static_cast<uint64_t>(space.f_bavail) * space.f_frsize;
   info->read_only = (space.f_flag & ST_RDONLY) != 0;
+  *device = status.st_dev;
+  return {};
+}
+
+void describe_file_system(const std::string& path, uint64_t device, FileSystemInfo* info) {
   std::error_code error;
   const fs::path resolved = fs::canonical(path, error);
   std::ifstream mountinfo("/proc/self/mountinfo");
   const Mount mount = find_mount(mountinfo, error ? path : resolved.string());
   info->mount_point = mount.point;
-  dev_t device = status.st_dev;
   info->single_flush =
       info->kind == FileSystemKind::xfs ||
       (info->kind == FileSystemKind::ext4 && !journals_data(mount.options) && !journals_data(ext4_options(device)));
@@ -187,6 +191,12 @@ Status read_file_system_info(const std::string& path, FileSystemInfo* info) {
     device = source.st_rdev;
   }
   describe_device(device, info);
+}
+
+Status read_file_system_info(const std::string& path, FileSystemInfo* info) {
+  uint64_t device = 0;
+  VTKV_RETURN_IF_ERROR(read_file_system_space(path, info, &device));
+  describe_file_system(path, device, info);
   return {};
 }
 

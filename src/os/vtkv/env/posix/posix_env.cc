@@ -16,7 +16,6 @@
 #include <thread>
 
 #include "vtkv/env/blocking_queue.h"
-#include "vtkv/env/posix/file_system_info.h"
 #include "vtkv/env/posix/io_ring.h"
 #include "vtkv/env/posix/posix_file.h"
 #include "vtkv/env/posix/posix_worker.h"
@@ -156,7 +155,7 @@ bool PosixEnv::exists(const std::string& path) {
 }
 
 Status PosixEnv::file_system_info(const std::string& path, FileSystemInfo* info) {
-  return read_file_system_info(path, info);
+  return m_file_systems.read(path, now_us(), info);
 }
 
 Status PosixEnv::lock_file(const std::string& path, std::unique_ptr<FileLock>* lock) {

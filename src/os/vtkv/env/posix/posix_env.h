@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vtkv/env.h"
+#include "vtkv/env/posix/file_system_info_cache.h"
 #include "vtkv/env/worker_queue.h"
 #include "vtkv/util/mutex.h"
 
@@ -47,6 +48,7 @@ class PosixEnv : public Env {
   const bool m_use_io_uring;
   const std::chrono::milliseconds m_lock_patience;
   std::atomic<bool> m_refusal_reported{false};
+  FileSystemInfoCache m_file_systems;
   Mutex m_mutex;
   // Lock files held by this process. Every ring refers to those held when it was made.
   std::vector<int> m_lock_descriptors GUARDED_BY(m_mutex);
