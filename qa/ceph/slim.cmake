@@ -283,6 +283,11 @@ set_target_properties(ceph_test_objectstore PROPERTIES
 gtest_discover_tests(ceph_test_objectstore NO_PRETTY_VALUES
   DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
   TEST_PREFIX store_test: TEST_FILTER ${store_test_filter} PROPERTIES TIMEOUT 900)
+# Once more in stores of several cubes. The others are the same for them: they have one collection, or none.
+gtest_discover_tests(ceph_test_objectstore NO_PRETTY_VALUES EXTRA_ARGS --swimstore_cubes 4
+  DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_LIST store_test_of_cubes
+  TEST_PREFIX store_test_of_cubes: TEST_FILTER "SwimStore/StoreTest.*Col*:SwimStore/StoreTest.*Merge*:SwimStore/StoreTest.*Split*:SwimStore/StoreTest.*Synthetic*"
+  PROPERTIES TIMEOUT 900)
 
 add_library(ceph_kv_test_objects OBJECT ${CMAKE_SOURCE_DIR}/qa/ceph/kv_test_params.cc)
 target_link_libraries(ceph_kv_test_objects PRIVATE ceph_source_flags)

@@ -55,9 +55,15 @@ Status SwimStore::check(const FsckOptions& options, CheckResult* result) {
   {
     FsckOptions asked = options;
     asked.may_hold_newer = m_mounted->read_only;
-    Fsck fsck(m_mounted->context, m_mounted->objects, asked);
-    fsck.run();
-    *result = fsck.result();
+    *result = {};
+    for (const auto& cube : m_mounted->context.cubes) {
+      if (options.cube.value_or(cube->number) != cube->number) {
+        continue;
+      }
+      Fsck fsck(m_mounted->context, *cube, asked);
+      fsck.run();
+      *result += fsck.result();
+    }
   }
   close();
   if (StoreDirectory(m_env, path).is_repair_unfinished()) {
@@ -107,30 +113,53 @@ Status SwimStore::hold_lock(const std::function<Status(StoreDirectory&)>& work) 
 
 Status SwimStore::repair(const RepairOptions& options, std::vector<Repaired>* changes, CheckResult* result) {
   return hold_lock([&](StoreDirectory& directory) {
-    FsckOptions checks;
+    FsckOptions checks{.cube = options.cube};
     if (!options.only_copies) {
       pass_over(FindingClass::only_copy_undecodable, &checks);
     }
     VTKV_RETURN_IF_ERROR(repair_all(checks, directory, changes));
-    return check({.deep = options.deep}, result);
+    return check({.deep = options.deep, .cube = options.cube}, result);
   });
 }
 
 // Ok as well where the store does not open, which the check that follows says; but not where a newer program wrote it.
 Status SwimStore::repair_all(const FsckOptions& checks, StoreDirectory& directory, std::vector<Repaired>* changes) {
+  // An earlier repair may have been cut short in another cube.
+  const bool concerns_others = checks.cube && directory.is_repair_unfinished();
+  unsigned cubes = 1;
+  for (unsigned cube = 0; cube < cubes; ++cube) {
+    bool ended = false;
+    VTKV_RETURN_IF_ERROR(repair_cube(cube, checks, directory, changes, &cubes, &ended));
+    if (!ended) {
+      return {};
+    }
+  }
+  return concerns_others ? Status() : directory.end_repair();
+}
+
+// *cubes: how many the store has. *ended: nothing is left that can be repaired; not where the store does not open.
+Status SwimStore::repair_cube(unsigned number, const FsckOptions& checks, StoreDirectory& directory,
+                              std::vector<Repaired>* changes, unsigned* cubes, bool* ended) {
   FsckOptions options = checks;
   for (unsigned pass = 0; pass < kRepairPassesMax; ++pass) {
     if (const Status status = open(Purpose::repair); !status.ok()) {
       return status.code() == Status::Code::unsupported ? status : Status();
+    }
+    *cubes = m_mounted->cubes->size();
+    if (checks.cube.value_or(number) != number) {
+      close();
+      *ended = true;
+      return {};
     }
     const size_t before = changes->size();
     FindingClass kind;
     Status status;
     bool due = false;
     {
-      Fsck fsck(m_mounted->context, m_mounted->objects, options);
+      swimstore::StoreCube& cube = m_mounted->context.cubes[number];
+      Fsck fsck(m_mounted->context, cube, options);
       fsck.run();
-      swimstore::Repair repair(m_mounted->context, fsck);
+      swimstore::Repair repair(m_mounted->context, cube, fsck);
       due = repair.next(&kind);
       if (due) {
         status = directory.begin_repair();
@@ -142,7 +171,8 @@ Status SwimStore::repair_all(const FsckOptions& checks, StoreDirectory& director
     close();
     VTKV_RETURN_IF_ERROR(status);
     if (!due) {
-      return directory.end_repair();
+      *ended = true;
+      return {};
     }
     if (changes->size() == before) {
       options.passed_over[static_cast<size_t>(kind)] += swimstore::kFindingsOfClassMax;
@@ -156,9 +186,12 @@ Status SwimStore::repair_all(const FsckOptions& checks, StoreDirectory& director
 Status SwimStore::put_back(uint64_t* entries, uint64_t* left, std::vector<Repaired>* changes, CheckResult* result) {
   return hold_lock([&](StoreDirectory& directory) {
     VTKV_RETURN_IF_ERROR(open(Purpose::repair));
+    *entries = *left = 0;
     Status status = directory.begin_repair();
-    if (status.ok()) {
-      status = swimstore::Repair::put_back(m_mounted->context, entries, left);
+    for (const auto& cube : m_mounted->context.cubes) {
+      if (status.ok()) {
+        status = swimstore::Repair::put_back(m_mounted->context, *cube, entries, left);
+      }
     }
     close();
     VTKV_RETURN_IF_ERROR(status);
@@ -189,7 +222,13 @@ Status SwimStore::upgrade(Superblock* before, Superblock* after) {
 
 Status SwimStore::forget_quarantined(uint64_t* entries) {
   VTKV_RETURN_IF_ERROR(open(Purpose::repair));
-  const Status status = swimstore::Repair::forget_quarantined(m_mounted->context, entries);
+  *entries = 0;
+  Status status;
+  for (const auto& cube : m_mounted->context.cubes) {
+    if (status.ok()) {
+      status = swimstore::Repair::forget_quarantined(m_mounted->context, *cube, entries);
+    }
+  }
   close();
   return status;
 }

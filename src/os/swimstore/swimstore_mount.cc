@@ -35,14 +35,14 @@ namespace {
 constexpr size_t kFirstCacheBytes = 64u << 20;
 
 std::vector<swimstore::ManagedCache> managed_caches(swimstore::StoreContext& store) {
-  vtkv::DB& database = store.cube.database();
+  swimstore::StoreCubes& cubes = store.cubes;
   return {
-      {"onodes", "swimstore_cache_meta_ratio", [&store] { return store.onodes.memory_bytes(); },
-       [&store](uint64_t bytes) { store.onodes.set_capacity(bytes); }},
-      {"tree", "swimstore_cache_kv_ratio", [&database] { return database.statistics().block_cache_bytes; },
-       [&database](uint64_t bytes) { database.set_block_cache_bytes(bytes); }},
-      {"data", nullptr, [&store] { return store.data.memory_bytes(); },
-       [&store](uint64_t bytes) { store.data.set_capacity(bytes); }},
+      {"onodes", "swimstore_cache_meta_ratio", [&cubes] { return cubes.onode_bytes(); },
+       [&cubes](uint64_t bytes) { cubes.set_onode_capacity(bytes); }},
+      {"tree", "swimstore_cache_kv_ratio", [&cubes] { return cubes.tree_bytes(); },
+       [&cubes](uint64_t bytes) { cubes.set_tree_capacity(bytes); }},
+      {"data", nullptr, [&cubes] { return cubes.data_bytes(); },
+       [&cubes](uint64_t bytes) { cubes.set_data_capacity(bytes); }},
   };
 }
 
@@ -55,18 +55,18 @@ uuid_d to_uuid(const Superblock& superblock) {
 }  // namespace
 
 SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vtkv::FileLock> held_lock,
-                            std::unique_ptr<swimstore::Cube> opened_cube, Finisher& finisher, PerfCounters& counters,
-                            swimstore::MetadataFailure metadata_failure)
+                            std::unique_ptr<swimstore::CubeSet> opened_cubes, Finisher& finisher,
+                            PerfCounters& counters, swimstore::MetadataFailure metadata_failure)
     : lock(std::move(held_lock)),
-      cube(std::move(opened_cube)),
-      context(cct, env, *cube, finisher, counters, std::move(metadata_failure), kFirstCacheBytes, kFirstCacheBytes),
+      cubes(std::move(opened_cubes)),
+      context(cct, env, *cubes, finisher, counters, std::move(metadata_failure), kFirstCacheBytes, kFirstCacheBytes),
       objects(context),
       omaps(context, objects),
       lister(context),
       pipeline(context),
       memory(cct, managed_caches(context)),
       commands(context, pipeline.throttle()),
-      fsck(context, objects),
+      fsck(context),
       verify(context) {}
 
 int SwimStore::fail(const char* what, const Status& status) const {
@@ -119,12 +119,13 @@ Status SwimStore::make() {
   VTKV_RETURN_IF_ERROR(directory.begin_mkfs());
   VTKV_RETURN_IF_ERROR(directory.write_meta("type", "swimstore"));
   VTKV_RETURN_IF_ERROR(directory.write_meta("fsid", m_fsid.to_string()));
-  VTKV_RETURN_IF_ERROR(m_env->create_directory(path + "/cubes"));
-  const swimstore::CubeOptions options = cube_options(settings, single_flush);
-  VTKV_RETURN_IF_ERROR(swimstore::Cube::create(m_env, directory.cube_path(0), options));
-  VTKV_RETURN_IF_ERROR(m_env->sync_directory(path + "/cubes"));
-
+  VTKV_RETURN_IF_ERROR(m_env->create_directory(directory.cubes_path()));
   Superblock superblock;
+  superblock.cubes = swimstore::CubeSet::cubes_for(settings.cubes);
+  const swimstore::CubeOptions options =
+      swimstore::CubeSet::layout(cube_options(settings, single_flush), superblock.cubes);
+  VTKV_RETURN_IF_ERROR(swimstore::CubeSet::create(m_env, directory.cubes_path(), options, superblock.cubes));
+
   std::copy_n(m_fsid.bytes(), superblock.uuid.size(), superblock.uuid.begin());
   superblock.created_us = m_env->wall_clock_us();
   superblock.chunk_bytes = options.containers.chunk_bytes;
@@ -200,9 +201,10 @@ Status SwimStore::check_identity(StoreDirectory& directory, const Superblock& su
                     "these are files of two stores",
                     path, text, fsid.to_string()));
   }
-  if (superblock.cubes != 1) {
+  if (!swimstore::CubeSet::is_valid_count(superblock.cubes)) {
     return Status::unsupported(
-        fmt::format("{} has {} cubes, this program serves one: use a newer version", path, superblock.cubes));
+        fmt::format("{} has {} cubes, which this program makes no store of: use the newer program that made it", path,
+                    superblock.cubes));
   }
   m_fsid = fsid;
   return {};
@@ -264,25 +266,28 @@ Status SwimStore::open(Purpose purpose) {
   VTKV_RETURN_IF_ERROR(settings.choose_single_flush(host, &single_flush));
   swimstore::CubeOptions options = cube_options(settings, single_flush);
   options.containers.maintenance = purpose == Purpose::serve;
-  std::unique_ptr<swimstore::Cube> cube;
+  std::unique_ptr<swimstore::CubeSet> cubes;
   Status opened = may_write;
   bool read_only = false;  // it has features that this program does not know
   if (opened.ok()) {
-    opened = swimstore::Cube::open(m_env, directory.cube_path(0), options, &cube);
+    opened = swimstore::CubeSet::open(m_env, directory.cubes_path(), options, superblock.cubes, false, &cubes);
   }
   if (purpose == Purpose::check && opened.code() == Status::Code::unsupported) {
-    opened = swimstore::Cube::open_read_only(m_env, directory.cube_path(0), options, &cube);
+    opened = swimstore::CubeSet::open(m_env, directory.cubes_path(), options, superblock.cubes, true, &cubes);
     read_only = true;
   }
   VTKV_RETURN_IF_ERROR(opened);
 
-  auto mounted = std::make_unique<Mounted>(cct, m_env, std::move(lock), std::move(cube), m_finisher, *m_counters->get(),
+  auto mounted = std::make_unique<Mounted>(cct, m_env, std::move(lock), std::move(cubes), m_finisher, *m_counters->get(),
                                            metadata_failure(purpose));
   mounted->superblock = superblock;
   mounted->single_flush = single_flush;
   mounted->read_only = read_only;
   if (purpose == Purpose::serve) {
-    VTKV_RETURN_IF_ERROR(mounted->context.collections.load(mounted->cube->database()));
+    for (unsigned cube = 0; cube < superblock.cubes; ++cube) {
+      VTKV_RETURN_IF_ERROR(
+          mounted->context.collections.load((*mounted->cubes)[cube].database(), cube, superblock.cubes));
+    }
   }
   mounted->memory.adjust();
   m_finisher.start();

@@ -15,14 +15,15 @@
 #include "swimstore/transaction/transaction_pipeline.h"
 
 struct SwimStore::Mounted {
-  Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vtkv::FileLock> lock, std::unique_ptr<swimstore::Cube> cube,
-          Finisher& finisher, PerfCounters& counters, swimstore::MetadataFailure metadata_failure);
+  Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vtkv::FileLock> lock,
+          std::unique_ptr<swimstore::CubeSet> cubes, Finisher& finisher, PerfCounters& counters,
+          swimstore::MetadataFailure metadata_failure);
 
   std::unique_ptr<vtkv::FileLock> lock;
   swimstore::Superblock superblock;
   bool single_flush = false;
   bool read_only = false;  // it has features that this program does not know, and is only looked at
-  std::unique_ptr<swimstore::Cube> cube;
+  std::unique_ptr<swimstore::CubeSet> cubes;
   swimstore::StoreContext context;
   swimstore::ObjectReader objects;
   swimstore::OmapReader omaps;

@@ -30,11 +30,12 @@ swimstore::SpaceWaiters space_waiters(const swimstore::SpaceGate& gate, uint64_t
 }
 
 swimstore::MemoryGauges memory_gauges(const swimstore::StoreContext& store, const swimstore::CommitThrottle& throttle) {
-  return {.onodes = store.onodes.size(),
-          .onode_bytes = store.onodes.memory_bytes(),
-          .onode_hits = store.onodes.hits(),
-          .onode_misses = store.onodes.misses(),
-          .data_bytes = store.data.memory_bytes(),
+  const auto& cubes = store.cubes;
+  return {.onodes = cubes.sum([](const auto& cube) { return cube.onodes.size(); }),
+          .onode_bytes = cubes.onode_bytes(),
+          .onode_hits = cubes.sum([](const auto& cube) { return cube.onodes.hits(); }),
+          .onode_misses = cubes.sum([](const auto& cube) { return cube.onodes.misses(); }),
+          .data_bytes = cubes.data_bytes(),
           .throttle_bytes = throttle.taken_bytes()};
 }
 
@@ -58,7 +59,8 @@ objectstore_perf_stat_t SwimStore::get_cur_stats() {
 
 void SwimStore::refresh_perf_counters() {
   if (m_mounted) {
-    m_counters->refresh_gauges(*m_mounted->cube, memory_gauges(m_mounted->context, m_mounted->pipeline.throttle()));
+    m_counters->refresh_gauges(m_mounted->cubes->database_statistics(), m_mounted->cubes->container_statistics(),
+                               memory_gauges(m_mounted->context, m_mounted->pipeline.throttle()));
   }
 }
 
@@ -73,7 +75,7 @@ void SwimStore::dump_perf_counters(ceph::Formatter* formatter) {
 
 void SwimStore::get_db_statistics(ceph::Formatter* formatter) {
   formatter->open_object_section("vtkv");
-  swimstore::dump_database(m_mounted->cube->database().statistics(), formatter);
+  swimstore::dump_database(m_mounted->cubes->database_statistics(), formatter);
   formatter->close_section();
 }
 
@@ -86,18 +88,19 @@ void SwimStore::dump_cache_stats(std::ostream& out) {
 }
 
 int SwimStore::flush_cache(std::ostream*) {
-  m_mounted->context.onodes.clear();
-  m_mounted->context.data.clear();
-  vtkv::DB& database = m_mounted->cube->database();
-  database.set_block_cache_bytes(0);
-  m_mounted->memory.adjust();  // gives the tree's cache its capacity back
+  for (const auto& cube : m_mounted->context.cubes) {
+    cube->onodes.clear();
+    cube->data.clear();
+    cube->database().set_block_cache_bytes(0);
+  }
+  m_mounted->memory.adjust();  // gives the trees' caches their capacity back
   return 0;
 }
 
 int SwimStore::compact() {
-  vtkv::Status status = m_mounted->cube->database().flush();
+  vtkv::Status status = m_mounted->cubes->flush();
   if (status.ok()) {
-    status = m_mounted->cube->database().compact();
+    status = m_mounted->cubes->compact();
   }
   return status.ok() ? 0 : fail("compact", status);
 }
@@ -109,18 +112,18 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
     return fail("statfs", status);
   }
   PoolUsage sum;
-  for (const auto& [pool, usage] : m_mounted->cube->pool_usage()) {
+  for (const auto& [pool, usage] : m_mounted->cubes->pool_usage()) {
     sum += usage;
   }
   const auto limits = swimstore::SpaceLimits::read(cct->_conf);
-  const swimstore::ContainerStatistics slots = m_mounted->cube->containers().statistics();
-  *report = swimstore::space_report(host, slots, m_mounted->cube->database().statistics(), sum, limits);
+  const swimstore::ContainerStatistics slots = m_mounted->cubes->container_statistics();
+  *report = swimstore::space_report(host, slots, m_mounted->cubes->database_statistics(), sum, limits);
   if (alerts != nullptr) {
     alerts->clear();
     swimstore::add_space_alerts(path, host, slots, limits, space_waiters(m_mounted->pipeline.space(), m_env->now_us()),
                                 alerts);
-    swimstore::add_background_alert(path, host, m_mounted->cube->background_errors(), alerts);
-    swimstore::add_quarantine_alert(path, m_mounted->cube->containers().quarantined(), alerts);
+    swimstore::add_background_alert(path, host, m_mounted->cubes->background_errors(), alerts);
+    swimstore::add_quarantine_alert(path, m_mounted->cubes->quarantined(), alerts);
     if (const uint64_t errors = m_counters->get()->get(swimstore::l_swimstore_read_errors); errors > 0) {
       alerts->emplace(
           "SWIMSTORE_READ_ERRORS",
@@ -140,7 +143,7 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
 
 // Omap is not counted by pool: where an OSD says so, monitors reckon it from what the last deep scrub of each PG found.
 int SwimStore::pool_statfs(uint64_t pool_id, store_statfs_t* report, bool* per_pool_omap) {
-  const auto usage_by_pool = m_mounted->cube->pool_usage();
+  const auto usage_by_pool = m_mounted->cubes->pool_usage();
   report->reset();
   *per_pool_omap = false;
   const auto found = usage_by_pool.find(static_cast<int64_t>(pool_id));

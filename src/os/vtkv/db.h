@@ -80,6 +80,7 @@ struct WriteOptions {
   bool sync = true;
 };
 
+// operator+=: sums, for several databases together; the greatest of sequences and levels.
 struct DBStatistics {
   SequenceNumber last_sequence = 0;  // submitted
   SequenceNumber durable_sequence = 0;
@@ -109,6 +110,8 @@ struct DBStatistics {
   uint64_t background_failures = 0;  // attempts at work in the background that failed, ever
   uint64_t background_failing = 0;  // kinds of such work that fail at present
   uint32_t runs = 0, levels = 0, log_segments = 0, unprimed_log_segments = 0;  // the last: in use
+
+  DBStatistics& operator+=(const DBStatistics& other);
 };
 
 class DB {

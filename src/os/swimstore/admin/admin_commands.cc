@@ -31,8 +31,8 @@ void dump_database(const vtkv::DBStatistics& statistics, ceph::Formatter* format
   formatter->dump_unsigned("block_cache_misses", statistics.block_cache_misses);
 }
 
-void dump_containers(const ContainerSet& containers, ceph::Formatter* formatter) {
-  const ContainerStatistics statistics = containers.statistics();
+void dump_containers(const ContainerStatistics& statistics, const std::vector<SlotAddress>& quarantined,
+                     ceph::Formatter* formatter) {
   formatter->dump_unsigned("owned_bytes", statistics.owned_bytes);
   formatter->dump_unsigned("free_bytes", statistics.free_bytes);
   formatter->dump_unsigned("file_bytes", statistics.file_bytes);
@@ -59,7 +59,7 @@ void dump_containers(const ContainerSet& containers, ceph::Formatter* formatter)
   }
   formatter->close_section();
   formatter->open_array_section("quarantined_slots");
-  for (const SlotAddress& slot : containers.quarantined()) {
+  for (const SlotAddress& slot : quarantined) {
     formatter->open_object_section("slot");
     formatter->dump_unsigned("slot_bytes", slot_bytes(slot.size_class));
     formatter->dump_unsigned("slot_index", slot.index);
@@ -69,14 +69,15 @@ void dump_containers(const ContainerSet& containers, ceph::Formatter* formatter)
 }
 
 void dump_caches(StoreContext& store, ceph::Formatter* formatter) {
-  formatter->dump_unsigned("onodes", store.onodes.size());
-  formatter->dump_unsigned("onode_bytes", store.onodes.memory_bytes());
-  formatter->dump_unsigned("onode_capacity_bytes", store.onodes.capacity());
-  formatter->dump_unsigned("onode_hits", store.onodes.hits());
-  formatter->dump_unsigned("onode_misses", store.onodes.misses());
-  formatter->dump_unsigned("data_bytes", store.data.memory_bytes());
-  formatter->dump_unsigned("data_capacity_bytes", store.data.capacity());
-  formatter->dump_unsigned("slots_in_flight", store.in_flight.size());
+  const auto dump = [&](const char* name, const auto& sum) { formatter->dump_unsigned(name, store.cubes.sum(sum)); };
+  dump("onodes", [](const StoreCube& cube) { return cube.onodes.size(); });
+  dump("onode_bytes", [](const StoreCube& cube) { return cube.onodes.memory_bytes(); });
+  dump("onode_capacity_bytes", [](const StoreCube& cube) { return cube.onodes.capacity(); });
+  dump("onode_hits", [](const StoreCube& cube) { return cube.onodes.hits(); });
+  dump("onode_misses", [](const StoreCube& cube) { return cube.onodes.misses(); });
+  dump("data_bytes", [](const StoreCube& cube) { return cube.data.memory_bytes(); });
+  dump("data_capacity_bytes", [](const StoreCube& cube) { return cube.data.capacity(); });
+  dump("slots_in_flight", [](const StoreCube& cube) { return cube.in_flight.size(); });
 }
 
 void dump_throttle(const CommitThrottle& throttle, ceph::Formatter* formatter) {
@@ -106,31 +107,58 @@ int fail_command(int error, const std::string& reason, ceph::Formatter* formatte
   return error;
 }
 
+// Of one among several: what tells it from the others.
+void AdminCommands::dump_cube(StoreCube& cube, ceph::Formatter* formatter) const {
+  uint64_t collections = 0;
+  for (const CollectionRef& collection : m_store.collections.all()) {
+    SharedLock lock(collection->lock);
+    collections += collection->exists && collection->record.home() == cube.number;
+  }
+  const vtkv::DBStatistics database = cube.database().statistics();
+  const ContainerStatistics containers = cube.containers().statistics();
+  formatter->open_object_section("cube");
+  formatter->dump_unsigned("cube", cube.number);
+  formatter->dump_unsigned("collections", collections);
+  formatter->dump_unsigned("durable_sequence", database.durable_sequence);
+  formatter->dump_unsigned("commit_groups", database.commit_groups);
+  formatter->dump_unsigned("syncs", database.syncs);
+  formatter->dump_unsigned("log_file_bytes", database.log_file_bytes);
+  formatter->dump_unsigned("tree_file_bytes", database.tree_file_bytes);
+  formatter->dump_unsigned("owned_bytes", containers.owned_bytes);
+  formatter->dump_unsigned("free_bytes", containers.free_bytes);
+  formatter->close_section();
+}
+
 int AdminCommands::call(std::string_view command, const cmdmap_t&, const ceph::bufferlist&, ceph::Formatter* formatter,
                         std::ostream& errors, ceph::bufferlist& output) {
   if (command == "swimstore flush") {
-    const vtkv::Status status = m_store.cube.database().flush();
+    const vtkv::Status status = m_store.cubes.set().flush();
     if (!status.ok()) {
       return fail_command(-status.error_number(), status.to_string(), formatter, errors, output);
     }
     formatter->open_object_section("flush");
-    formatter->dump_unsigned("durable_sequence", m_store.cube.database().statistics().durable_sequence);
+    formatter->dump_unsigned("durable_sequence", m_store.cubes.set().database_statistics().durable_sequence);
     formatter->close_section();
     return 0;
   }
   formatter->open_object_section("swimstore");
   formatter->dump_string("swimstore_version", vtkv::program_version());
   formatter->open_object_section("database");
-  dump_database(m_store.cube.database().statistics(), formatter);
+  dump_database(m_store.cubes.set().database_statistics(), formatter);
   formatter->close_section();
   formatter->open_object_section("containers");
-  dump_containers(m_store.cube.containers(), formatter);
+  dump_containers(m_store.cubes.set().container_statistics(), m_store.cubes.set().quarantined(), formatter);
   formatter->close_section();
   formatter->open_object_section("caches");
   dump_caches(m_store, formatter);
   formatter->close_section();
   formatter->open_object_section("throttle");
   dump_throttle(m_throttle, formatter);
+  formatter->close_section();
+  formatter->open_array_section("cubes");
+  for (const auto& cube : m_store.cubes) {
+    dump_cube(*cube, formatter);
+  }
   formatter->close_section();
   formatter->close_section();
   return 0;

@@ -23,6 +23,8 @@ class AdminCommands final : public AdminSocketHook {
            ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output) override;
 
  private:
+  void dump_cube(StoreCube& cube, ceph::Formatter* formatter) const;
+
   StoreContext& m_store;
   const CommitThrottle& m_throttle;
 };
@@ -33,7 +35,8 @@ int fail_command(int error, const std::string& reason, ceph::Formatter* formatte
                  ceph::bufferlist& output);
 
 void dump_database(const vtkv::DBStatistics& statistics, ceph::Formatter* formatter);
-void dump_containers(const ContainerStatistics& statistics, ceph::Formatter* formatter);
+void dump_containers(const ContainerStatistics& statistics, const std::vector<SlotAddress>& quarantined,
+                     ceph::Formatter* formatter);
 void dump_caches(StoreContext& store, ceph::Formatter* formatter);
 void dump_throttle(const CommitThrottle& throttle, ceph::Formatter* formatter);
 

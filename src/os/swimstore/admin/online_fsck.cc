@@ -37,7 +37,7 @@ uint64_t memory_limit_bytes(CephContext* cct) {
 
 }  // namespace
 
-OnlineFsck::OnlineFsck(StoreContext& store, ObjectReader& reader) : m_store(store), m_reader(reader) {
+OnlineFsck::OnlineFsck(StoreContext& store) : m_store(store) {
   AdminSocket* const socket = store.cct->get_admin_socket();
   socket->register_command("swimstore fsck name=deep,type=CephBool,req=false name=cube,type=CephInt,req=false", this,
                            "check the store in the background; deep: read all data, too");
@@ -68,11 +68,15 @@ int OnlineFsck::start(const cmdmap_t& arguments, ceph::Formatter* formatter, std
                       ceph::bufferlist& output) {
   bool deep = false;
   int64_t cube = 0;
+  unsigned first = 0, end = m_store.cubes.size();
   ceph::common::cmd_getval(arguments, "deep", deep);
-  ceph::common::cmd_getval(arguments, "cube", cube);
-  if (cube != 0) {
-    return fail_command(-EINVAL, fmt::format("there is no cube {}: this store has one, cube 0", cube), formatter,
-                        errors, output);
+  if (ceph::common::cmd_getval(arguments, "cube", cube)) {
+    if (cube < 0 || cube >= end) {
+      return fail_command(-EINVAL, fmt::format("there is no cube {}: this store has cubes 0 to {}", cube, end - 1),
+                          formatter, errors, output);
+    }
+    first = static_cast<unsigned>(cube);
+    end = first + 1;
   }
   {
     vtkv::MutexLock lock(m_lock);
@@ -80,7 +84,7 @@ int OnlineFsck::start(const cmdmap_t& arguments, ceph::Formatter* formatter, std
       return fail_command(-EBUSY, "a check is under way: see swimstore fsck status", formatter, errors, output);
     }
   }
-  const Estimate expected = estimate(deep);
+  const Estimate expected = estimate(deep, first, end);
   if (expected.passes > kPassesMax) {
     return fail_command(
         -EINVAL,
@@ -95,27 +99,36 @@ int OnlineFsck::start(const cmdmap_t& arguments, ceph::Formatter* formatter, std
   end_worker();
   {
     vtkv::MutexLock lock(m_lock);
-    begin(deep, expected);
+    begin(deep, first, end, expected);
   }
   m_worker = m_store.env->start_worker("fsck", 0, [this](vtkv::IoQueue&) { return step(); });
   dump_status(formatter);
   return 0;
 }
 
-void OnlineFsck::begin(bool deep, const Estimate& expected) {
-  m_fsck = std::make_unique<Fsck>(
-      m_store, m_reader, FsckOptions{.deep = deep, .online = true, .passes = static_cast<unsigned>(expected.passes)});
-  m_progress = Progress{.state = "running", .phase = m_fsck->phase(), .deep = deep, .estimate = expected};
+void OnlineFsck::begin(bool deep, unsigned first, unsigned end, const Estimate& expected) {
+  m_progress = Progress{.state = "running", .deep = deep, .end = end, .estimate = expected};
+  begin_cube(first);
+}
+
+void OnlineFsck::begin_cube(unsigned cube) {
+  const FsckOptions options{
+      .deep = m_progress.deep, .online = true, .passes = static_cast<unsigned>(m_progress.estimate.passes)};
+  m_fsck = std::make_unique<Fsck>(m_store, m_store.cubes[cube], options);
+  m_progress.cube = cube;
+  m_progress.phase = m_fsck->phase();
 }
 
 void OnlineFsck::begin_anew() {
-  m_progress.result = m_fsck->result();
+  m_progress.result = m_progress.before;
+  m_progress.result += m_fsck->result();
   keep_result();
   Estimate expected = m_progress.estimate;
   expected.passes *= 2;
   expected.seconds *= 2;
   if (expected.passes <= kPassesMax) {
-    begin(m_progress.deep, expected);
+    m_progress.estimate = expected;
+    begin_cube(m_progress.cube);
     return;
   }
   m_fsck.reset();
@@ -175,9 +188,12 @@ vtkv::NextStep OnlineFsck::step() {
     m_progress.phase = m_fsck->phase();
     m_progress.pass = m_fsck->pass();
     m_progress.objects_read = m_fsck->objects_read();
-    CheckResult now = m_fsck->counts();
-    now.findings = now.errors == m_progress.result.errors ? std::move(m_progress.result.findings) : m_fsck->findings();
-    m_progress.result = std::move(now);
+    note_result();
+    if (!more && m_progress.cube + 1 < m_progress.end) {
+      m_progress.before = m_progress.result;
+      begin_cube(m_progress.cube + 1);
+      return vtkv::NextStep::later(interval);
+    }
     m_progress.state = more ? "running" : "done";
     if (!more) {
       keep_result();
@@ -190,21 +206,46 @@ vtkv::NextStep OnlineFsck::step() {
   return vtkv::NextStep::later(std::max(interval, std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6))));
 }
 
-OnlineFsck::Estimate OnlineFsck::estimate(bool deep) const {
+// Findings are copied only when there are more.
+void OnlineFsck::note_result() {
+  const CheckResult now = m_fsck->counts();
+  if (m_progress.before.errors + now.errors != m_progress.result.errors) {
+    m_progress.result = m_progress.before;
+    m_progress.result += now;
+    m_progress.result.findings.insert(m_progress.result.findings.end(), m_fsck->findings().begin(),
+                                      m_fsck->findings().end());
+    return;
+  }
+  m_progress.result.objects = m_progress.before.objects + now.objects;
+  m_progress.result.slots = m_progress.before.slots + now.slots;
+  m_progress.result.unclear = m_progress.before.unclear + now.unclear;
+  m_progress.result.quarantined_entries = m_progress.before.quarantined_entries + now.quarantined_entries;
+}
+
+OnlineFsck::Estimate OnlineFsck::estimate(bool deep, unsigned first, unsigned end) const {
   Estimate result;
-  int64_t objects = 0, allocated = 0;
-  for (const auto& [pool, usage] : m_store.cube.pool_usage()) {
-    objects += usage.objects;
-    allocated += usage.allocated;
+  int64_t allocated = 0;
+  uint64_t largest = 0;  // what one cube has of objects and slots: it is checked by itself
+  for (unsigned number = first; number < end; ++number) {
+    StoreCube& cube = m_store.cubes[number];
+    int64_t objects = 0;
+    uint64_t slots = 0;
+    for (const auto& [pool, usage] : cube.cube.pool_usage()) {
+      objects += usage.objects;
+      allocated += usage.allocated;
+    }
+    for (const ContainerStatistics::Class& one : cube.containers().statistics().classes) {
+      slots += one.owned;
+    }
+    const uint64_t counted = static_cast<uint64_t>(std::max<int64_t>(objects, 0));
+    result.objects += counted;
+    result.slots += slots;
+    result.entries += std::max(counted, cube.database().statistics().tree_entries);
+    largest = std::max(largest, counted + slots);
   }
-  for (const ContainerStatistics::Class& one : m_store.cube.containers().statistics().classes) {
-    result.slots += one.owned;
-  }
-  result.objects = static_cast<uint64_t>(std::max<int64_t>(objects, 0));
-  result.entries = std::max(result.objects, m_store.cube.database().statistics().tree_entries);
   result.data_blocks = deep ? static_cast<uint64_t>(std::max<int64_t>(allocated, 0)) / kBlockBytes : 0;
   result.memory_limit_bytes = memory_limit_bytes(m_store.cct);
-  const uint64_t memory_bytes = (result.objects + result.slots) * kCheckedEntryBytes;
+  const uint64_t memory_bytes = largest * kCheckedEntryBytes;
   result.passes = std::max<uint64_t>(1, (memory_bytes + result.memory_limit_bytes - 1) / result.memory_limit_bytes);
   result.memory_bytes = memory_bytes / result.passes;
   const double tree = static_cast<double>(result.entries * result.passes) / per_second(m_store, false);
@@ -224,6 +265,7 @@ void OnlineFsck::dump_status(ceph::Formatter* formatter) const {
     formatter->dump_string("error", m_progress.error);
   }
   const Estimate& expected = m_progress.estimate;
+  formatter->dump_unsigned("cube", m_progress.cube);
   formatter->dump_unsigned("pass", m_progress.pass + 1);
   formatter->open_object_section("estimate");
   formatter->dump_unsigned("seconds", expected.seconds);

@@ -26,7 +26,7 @@ namespace swimstore {
 
 class OnlineFsck final : public AdminSocketHook {
  public:
-  OnlineFsck(StoreContext& store, ObjectReader& reader);
+  explicit OnlineFsck(StoreContext& store);
   ~OnlineFsck() override;
 
   int call(std::string_view command, const cmdmap_t& arguments, const ceph::bufferlist& input,
@@ -51,10 +51,13 @@ class OnlineFsck final : public AdminSocketHook {
     std::string error;                // why it failed
     const char* phase = "";
     bool deep = false;
+    unsigned cube = 0;  // being checked
+    unsigned end = 0;   // behind the last one
     unsigned pass = 0;
     uint64_t objects_read = 0;
     Estimate estimate;
-    CheckResult result;
+    CheckResult before;  // of the cubes that are done
+    CheckResult result;  // of all so far
   };
 
   int start(const cmdmap_t& arguments, ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output)
@@ -62,17 +65,19 @@ class OnlineFsck final : public AdminSocketHook {
   int stop(ceph::Formatter* formatter) REQUIRES(m_command_lock);
   void dump_status(ceph::Formatter* formatter) const EXCLUDES(m_lock);
   vtkv::NextStep step() EXCLUDES(m_lock);
-  void begin(bool deep, const Estimate& expected) REQUIRES(m_lock);
+  // Cubes [first, end).
+  void begin(bool deep, unsigned first, unsigned end, const Estimate& expected) REQUIRES(m_lock);
+  void begin_cube(unsigned cube) REQUIRES(m_lock);
   // What slots take that are split or shared shows only on the way.
   void begin_anew() REQUIRES(m_lock);
+  void note_result() REQUIRES(m_lock);
   // What a check found stays until one that looks at as much finds nothing.
   void keep_result() REQUIRES(m_lock);
-  Estimate estimate(bool deep) const;
+  Estimate estimate(bool deep, unsigned first, unsigned end) const;
   // Not under m_lock, which its step takes.
   void end_worker() REQUIRES(m_command_lock) EXCLUDES(m_lock);
 
   StoreContext& m_store;
-  ObjectReader& m_reader;
 
   vtkv::Mutex m_command_lock ACQUIRED_BEFORE(m_lock);  // one command at a time
   std::unique_ptr<vtkv::Worker> m_worker GUARDED_BY(m_command_lock);

@@ -75,7 +75,9 @@ vtkv::NextStep OnlineVerify::step() {
     }
   }
   std::vector<std::string> findings;
-  m_store.cube.database().verify(&findings, &m_cancelled);
+  for (const auto& cube : m_store.cubes) {
+    cube->database().verify(&findings, &m_cancelled);
+  }
   const size_t count = findings.size();
   findings.resize(std::min(count, kFindingsMax));
   for (const std::string& finding : findings) {

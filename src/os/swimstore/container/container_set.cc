@@ -101,7 +101,8 @@ ContainerSet::ContainerSet(vtkv::Env* env, std::string directory, const Containe
     : m_env(env),
       m_directory(std::move(directory)),
       m_options(options),
-      m_reserve(std::make_unique<SpaceReserve>()),
+      m_shares_reserve(options.reserve != nullptr),
+      m_reserve(m_shares_reserve ? options.reserve : std::make_shared<SpaceReserve>()),
       m_quarantine(std::make_unique<Quarantine>(env, m_directory)),
       m_errors(std::make_unique<vtkv::BackgroundErrors>(env, options.on_background_error)) {}
 
@@ -112,7 +113,9 @@ Status ContainerSet::open_files() {
   VTKV_RETURN_IF_ERROR(read_header(m_env, m_directory, &header));
   m_options.chunk_bytes = header.chunk_bytes;
   VTKV_RETURN_IF_ERROR(m_quarantine->open(header.uuid));
-  VTKV_RETURN_IF_ERROR(m_reserve->open(m_env, m_directory, m_options.reserve_bytes));
+  if (!m_shares_reserve) {
+    VTKV_RETURN_IF_ERROR(m_reserve->open(m_env, m_directory, m_options.reserve_bytes));
+  }
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
   const uint64_t bytes_max =
@@ -232,8 +235,7 @@ bool ContainerSet::take_smaller(const WriteSlice& slice, size_t limit, bool may_
 
 // The class is exhausted and cannot grow. First what wastes little, then what still works.
 bool ContainerSet::take_elsewhere(const WriteSlice& slice, std::vector<AllocatedSlot>* slots) {
-  m_reclaimer->short_of_space();
-  wake_worker(m_activity.note());
+  short_of_space();
   if (take_smaller(slice, 4, false, slots)) {
     return true;
   }
@@ -282,9 +284,20 @@ bool ContainerSet::promise(uint64_t bytes, Urgency urgency) {
   if (m_promises->take(bytes, urgency)) {
     return true;
   }
+  short_of_space();
+  return false;
+}
+
+void ContainerSet::short_of_space() {
+  give_space_back();  // one class has what another lacks
+  if (m_options.on_short_of_space) {
+    m_options.on_short_of_space();
+  }
+}
+
+void ContainerSet::give_space_back() {
   m_reclaimer->short_of_space();
   wake_worker(m_activity.note());
-  return false;
 }
 
 void ContainerSet::abandon(const std::vector<AllocatedSlot>& slots) {
@@ -560,10 +573,12 @@ ContainerStatistics ContainerSet::statistics() const {
 Status ContainerSet::create(vtkv::Env* env, const std::string& directory, const ContainerOptions& asked) {
   VTKV_RETURN_IF_ERROR(check_options(asked));
   VTKV_RETURN_IF_ERROR(env->create_directory(directory));
-  SpaceReserve reserve;
-  VTKV_RETURN_IF_ERROR(reserve.open(env, directory, asked.reserve_bytes));
   ContainerOptions options = asked;
-  options.chunk_bytes = lendable_chunk(asked.chunk_bytes, reserve.target_bytes());
+  if (!asked.reserve) {
+    options.reserve = std::make_shared<SpaceReserve>();
+    VTKV_RETURN_IF_ERROR(options.reserve->open(env, directory, asked.reserve_bytes));
+  }
+  options.chunk_bytes = lendable_chunk(asked.chunk_bytes, options.reserve->target_bytes());
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(env->file_system_info(directory, &host));
   ContainerHeader header;
@@ -574,7 +589,7 @@ Status ContainerSet::create(vtkv::Env* env, const std::string& directory, const 
   }
   VTKV_RETURN_IF_ERROR(Quarantine::create(env, directory));
   for (bool changed = true; changed;) {
-    VTKV_RETURN_IF_ERROR(reserve.balance(&changed));
+    VTKV_RETURN_IF_ERROR(options.reserve->balance(&changed));
   }
   // Last: a set without its header is one whose creation was cut short.
   return vtkv::replace_small_file(env, header_path(directory), header.encode());

@@ -39,6 +39,8 @@ class BackgroundErrors;
 
 namespace swimstore {
 
+class SpaceReserve;
+
 struct ContainerOptions {
   // Fixed at creation, kept in the container headers or the superblock.
   uint64_t chunk_bytes = 32u << 20;  // unit of growth; at least one slot of each class
@@ -46,12 +48,15 @@ struct ContainerOptions {
   unsigned primed_class_max = 3;          // classes up to this one are primed ahead of demand
   uint64_t primed_ahead_bytes = 64u << 20;  // free primed bytes kept ready per such class
   uint64_t reserve_bytes = 128u << 20;      // host space that only privileged allocations may take
+  std::shared_ptr<SpaceReserve> reserve;    // shared with other sets, and open; null: one of its own, of that size
   uint64_t hole_bytes_min = 64u << 10;      // least run of free blocks that is punched by itself
   // False: nothing is grown, primed or punched, so that what nobody owns stays as it is. For checks and repair.
   bool maintenance = true;
   bool read_only = false;  // recovery makes nothing that is missing, and gives back nothing
   // When maintenance begins to fail, fails in another way, and when that is over. Called on its thread.
   std::function<void(const vtkv::BackgroundError&)> on_background_error;
+  // The host has no room for what a transaction wants to store. Called on its thread.
+  std::function<void()> on_short_of_space;
 };
 
 // One slot of a reservation. `bytes` is a multiple of kBlockBytes, at most the slot's size.
@@ -95,7 +100,6 @@ class Primer;
 class Quarantine;
 class Reclaimer;
 class SpacePromises;
-class SpaceReserve;
 struct WriteSlice;
 using ContainerArray = std::array<std::unique_ptr<Container>, kSizeClasses>;
 
@@ -137,6 +141,8 @@ class ContainerSet {
   // and makes that durable knowledge: after the next open they are never handed out, whoever has them now. Returns what
   // it found, in words, to go with the error.
   std::string note_failed_write(vtkv::File* file, uint64_t offset, const std::vector<iovec>& buffers);
+  // Others on the same host are short of space: whole chunks and large fragments that are free go back to it, soon.
+  void give_space_back();
   // Known to be bad. Owned ones among them are read as ever.
   std::vector<SlotAddress> quarantined() const;
   // The log needs space that the host refuses: gives a slice of the reserve back. False: there is none.
@@ -191,6 +197,7 @@ class ContainerSet {
   // Whatever is free, in fragments however small, none larger than what it holds.
   bool take_scraps(uint32_t bytes, std::vector<AllocatedSlot>* slots);
   bool grow(Container& container);
+  void short_of_space();
   void wake_worker(bool asleep) EXCLUDES(m_worker_lock);
   vtkv::NextStep maintenance_step();
 
@@ -200,7 +207,8 @@ class ContainerSet {
   ContainerOptions m_options;
   ContainerArray m_containers;
 
-  const std::unique_ptr<SpaceReserve> m_reserve;
+  const bool m_shares_reserve;
+  const std::shared_ptr<SpaceReserve> m_reserve;
   const std::unique_ptr<Quarantine> m_quarantine;
   const std::unique_ptr<vtkv::BackgroundErrors> m_errors;
   std::unique_ptr<SpacePromises> m_promises;

@@ -9,7 +9,8 @@
 // takes free slots away for another reason, to prime them or to give them back to the host, takes a promise meanwhile.
 //
 // Some of what is free, and of the reserve, is kept for those who cannot wait:
-//   usual        leaves an eighth of the reserve's size free; a small one less, down to a quarter of that. So
+//   usual        leaves an eighth of the reserve's size free (where sets share it, its share of that); a small one less,
+//                down to a quarter. So
 //                overwrites of a full store go on, each with what those before it have freed.
 //   late         has waited in vain: leaves that quarter only, and grows containers with half of the reserve
 //   privileged   deletes, and what else makes room or must not wait: all that is free, three quarters of the reserve
@@ -58,7 +59,7 @@ class SpacePromises {
   uint64_t free_bytes() const;
   uint64_t promised_bytes() const { return m_promised_bytes.load(); }
   // Free bytes that usual transactions leave.
-  uint64_t kept_bytes() const { return m_reserve.target_bytes() / 8; }
+  uint64_t kept_bytes() const { return m_reserve.target_bytes() / 8 / m_reserve.sharers(); }
 
  private:
   uint64_t kept_from(uint64_t bytes, Urgency urgency) const;

@@ -17,9 +17,10 @@ constexpr uint64_t kSlices = 8;
 
 }  // namespace
 
-Status SpaceReserve::open(vtkv::Env* env, const std::string& directory, uint64_t bytes) {
+Status SpaceReserve::open(vtkv::Env* env, const std::string& directory, uint64_t bytes, unsigned sharers) {
   MutexLock lock(m_lock);
   m_env = env;
+  m_sharers = sharers;
   m_directory = directory;
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(env->file_system_info(directory, &host));

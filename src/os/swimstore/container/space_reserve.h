@@ -21,8 +21,8 @@ namespace swimstore {
 class SpaceReserve {
  public:
   // Changes nothing on disk. The file may be missing (an operator in need may delete it): balance() makes it
-  // again. The target is `bytes`, at most a sixteenth of the host's size.
-  vtkv::Status open(vtkv::Env* env, const std::string& directory, uint64_t bytes);
+  // again. The target is `bytes`, at most a sixteenth of the host's size. `sharers`: sets of containers that use it.
+  vtkv::Status open(vtkv::Env* env, const std::string& directory, uint64_t bytes, unsigned sharers = 1);
 
   // How much of `host`'s space containers may still take.
   uint64_t growable_bytes(const vtkv::FileSystemInfo& host) const;
@@ -46,6 +46,7 @@ class SpaceReserve {
   vtkv::Status balance(bool* changed);
   uint64_t held_bytes() const { return m_held_bytes.load(std::memory_order_relaxed); }
   uint64_t target_bytes() const { return m_target_bytes; }
+  unsigned sharers() const { return m_sharers; }
 
  private:
   uint64_t margin_bytes() const { return m_target_bytes / 4; }
@@ -58,6 +59,7 @@ class SpaceReserve {
   std::string m_directory;
   uint64_t m_target_bytes = 0;
   uint64_t m_slice_bytes = 0;
+  unsigned m_sharers = 1;
 
   vtkv::Mutex m_lock;  // held while the file's size changes
   std::unique_ptr<vtkv::File> m_file GUARDED_BY(m_lock);  // null: missing

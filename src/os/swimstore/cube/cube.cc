@@ -19,8 +19,6 @@ using vtkv::Status;
 
 namespace {
 
-std::string containers_directory(const std::string& directory) { return directory + "/containers"; }
-
 // Finds the notes of a recovered batch and replays them.
 class NoteReader final : public vtkv::WriteBatch::Handler {
  public:
@@ -46,6 +44,13 @@ class NoteReader final : public vtkv::WriteBatch::Handler {
   CubeCounters& m_counters;
   Status m_status;
 };
+
+CubeOptions with_object_ids(CubeOptions options) {
+  if (!options.object_ids) {
+    options.object_ids = std::make_shared<ObjectIds>();
+  }
+  return options;
+}
 
 // Calls visit(key, value) for every entry whose key starts with `prefix`.
 template <class Visit>
@@ -89,7 +94,8 @@ Cube::Cube(vtkv::Env* env, std::string directory, const CubeOptions& options, bo
     : m_read_only_env(read_only ? std::make_unique<vtkv::ReadOnlyEnv>(env) : nullptr),
       m_env(read_only ? m_read_only_env.get() : env),
       m_directory(std::move(directory)),
-      m_options(options) {
+      m_options(with_object_ids(options)),
+      m_counters(*m_options.object_ids) {
   m_options.containers.maintenance &= !read_only;
   m_options.containers.read_only = read_only;
   m_options.database.single_flush |= mutated(Mutation::single_flush_everywhere);

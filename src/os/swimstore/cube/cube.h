@@ -29,6 +29,7 @@ class IdleCommitter;
 struct CubeOptions {
   vtkv::Options database;
   ContainerOptions containers;
+  std::shared_ptr<ObjectIds> object_ids;  // of all cubes of a store; null: of this one alone
 };
 
 // One transaction on its way through a cube. The store derives from it; the cube fills in the rest.
@@ -68,6 +69,8 @@ class Cube final : private vtkv::ExternalStore, private vtkv::CheckpointParticip
   static vtkv::Status create(vtkv::Env* env, const std::string& directory, const CubeOptions& options);
   static vtkv::Status open(vtkv::Env* env, const std::string& directory, const CubeOptions& options,
                            std::unique_ptr<Cube>* cube);
+  // Of a cube in `directory`.
+  static std::string containers_directory(const std::string& directory) { return directory + "/containers"; }
   // To be looked at: what a recovery would do to it is done in memory. Nothing on disk is changed; nothing may be
   // submitted.
   static vtkv::Status open_read_only(vtkv::Env* env, const std::string& directory, const CubeOptions& options,
@@ -80,8 +83,9 @@ class Cube final : private vtkv::ExternalStore, private vtkv::CheckpointParticip
   void submit(CubeTransaction* transaction);
   vtkv::DB& database() { return *m_database; }
   ContainerSet& containers() { return *m_containers; }
-  // Reserves a fresh object id (never reused; durable with the transaction whose delta carries it).
-  uint64_t new_object_id() { return m_counters.new_object_id(); }
+  // Takes a fresh object id (durable with the transaction whose delta carries it; one that is lost with a crash may be
+  // given again).
+  uint64_t new_object_id() { return m_options.object_ids->take(); }
   std::map<int64_t, PoolUsage> pool_usage() const { return m_counters.pool_usage(); }
   // Of the database and of the containers: what fails at present, and is tried again.
   std::vector<vtkv::BackgroundError> background_errors() const;
@@ -108,7 +112,7 @@ class Cube final : private vtkv::ExternalStore, private vtkv::CheckpointParticip
   vtkv::Env* const m_env;
   const std::string m_directory;
   CubeOptions m_options;  // changed by the constructor and open_parts() alone
-  CubeCounters m_counters;
+  CubeCounters m_counters;  // uses object ids of m_options
   DamageList m_damage;
   // Made by open_parts(). Destroyed in the order of ~Cube: nothing below calls what is gone.
   std::unique_ptr<ContainerSet> m_containers;

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/cube/cube_counters.h"
 
-#include <algorithm>
-
-#include "vtkv/util/invariants.h"
-
 namespace swimstore {
 
 using vtkv::MutexLock;
@@ -21,15 +17,9 @@ void CubeCounters::apply(const CubeDelta& delta) {
   }
   if (delta.next_object_id > m_counters.next_object_id) {
     m_counters.next_object_id = delta.next_object_id;
-    m_next_reserved = std::max(m_next_reserved, delta.next_object_id);
+    m_object_ids.begin_at(delta.next_object_id);  // one that is replayed
     m_next_object_id_changed = true;
   }
-}
-
-uint64_t CubeCounters::new_object_id() {
-  MutexLock lock(m_lock);
-  VTKV_ASSERT(m_next_reserved >= m_counters.next_object_id);
-  return m_next_reserved++;
 }
 
 std::map<int64_t, PoolUsage> CubeCounters::pool_usage() const {
@@ -54,7 +44,7 @@ void CubeCounters::collect(std::vector<vtkv::CheckpointEntry>* entries) {
 Status CubeCounters::load(std::string_view key, std::string_view value) {
   MutexLock lock(m_lock);
   VTKV_RETURN_IF_ERROR(m_counters.load(key, value));
-  m_next_reserved = m_counters.next_object_id;
+  m_object_ids.begin_at(m_counters.next_object_id);
   return {};
 }
 

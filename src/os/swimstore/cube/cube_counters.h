@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "swimstore/cube/object_ids.h"
 #include "swimstore/format/counter_record.h"
 #include "vtkv/options.h"
 #include "vtkv/util/mutex.h"
@@ -18,9 +19,9 @@ namespace swimstore {
 
 class CubeCounters {
  public:
+  explicit CubeCounters(ObjectIds& object_ids) : m_object_ids(object_ids) {}
+
   void apply(const CubeDelta& delta);
-  // Reserved in memory; an id whose transaction is lost with a crash is given again.
-  uint64_t new_object_id();
   std::map<int64_t, PoolUsage> pool_usage() const;
 
   // At a checkpoint: entries of what changed since the last call.
@@ -28,9 +29,9 @@ class CubeCounters {
   vtkv::Status load(std::string_view key, std::string_view value);
 
  private:
+  ObjectIds& m_object_ids;
   mutable vtkv::Mutex m_lock;
-  Counters m_counters GUARDED_BY(m_lock);           // as of the last applied sequence
-  uint64_t m_next_reserved GUARDED_BY(m_lock) = 1;  // object ids below it are taken or reserved
+  Counters m_counters GUARDED_BY(m_lock);  // as of the last applied sequence
   std::set<int64_t> m_changed_pools GUARDED_BY(m_lock);
   bool m_next_object_id_changed GUARDED_BY(m_lock) = false;
 };

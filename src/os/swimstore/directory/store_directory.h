@@ -25,6 +25,7 @@ class StoreDirectory {
   StoreDirectory(vtkv::Env* env, std::string path) : m_env(env), m_path(std::move(path)) {}
 
   const std::string& path() const { return m_path; }
+  std::string cubes_path() const { return file("cubes"); }
   std::string cube_path(unsigned cube) const;
   bool has_superblock() const;
 

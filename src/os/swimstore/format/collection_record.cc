@@ -12,7 +12,7 @@ constexpr uint32_t kHashBits = 32;
 }  // namespace
 
 std::string encode_collection(const CollectionRecord& record) {
-  std::string out(1, static_cast<char>(kCollectionRecordVersion));
+  std::string out(1, static_cast<char>(record.generation == 0 ? 1 : kCollectionRecordVersion));
   vtkv::put_varint32(&out, record.bits);
   vtkv::put_varint32(&out, static_cast<uint32_t>(record.hash_ranges.size()));
   for (const CollectionRecord::HashRange& range : record.hash_ranges) {
@@ -20,14 +20,18 @@ std::string encode_collection(const CollectionRecord& record) {
     vtkv::put_varint32(&out, range.bits);
     vtkv::put_varint32(&out, range.cube);
   }
+  if (record.generation > 0) {
+    vtkv::put_varint64(&out, record.generation);
+  }
   return out;
 }
 
 bool decode_collection(std::string_view bytes, CollectionRecord* record) {
   *record = CollectionRecord();
-  if (bytes.empty() || bytes[0] != static_cast<char>(kCollectionRecordVersion)) {
+  if (bytes.empty() || bytes[0] < 1 || bytes[0] > static_cast<char>(kCollectionRecordVersion)) {
     return false;
   }
+  const bool has_generation = bytes[0] > 1;
   bytes.remove_prefix(1);
   uint32_t count = 0;
   if (!vtkv::get_varint32(&bytes, &record->bits) || record->bits > kHashBits || !vtkv::get_varint32(&bytes, &count)) {
@@ -40,6 +44,9 @@ bool decode_collection(std::string_view bytes, CollectionRecord* record) {
       return false;
     }
     record->hash_ranges.push_back(range);
+  }
+  if (has_generation && (!vtkv::get_varint64(&bytes, &record->generation) || record->generation == 0)) {
+    return false;
   }
   return bytes.empty();
 }

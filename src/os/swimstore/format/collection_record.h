@@ -10,7 +10,8 @@
 
 namespace swimstore {
 
-inline constexpr uint8_t kCollectionRecordVersion = 1;
+// Records of a store with one cube are of version 1, which knows no generation.
+inline constexpr uint8_t kCollectionRecordVersion = 2;
 
 struct CollectionRecord {
   struct HashRange {
@@ -20,7 +21,16 @@ struct CollectionRecord {
     bool operator==(const HashRange&) const = default;
   };
   uint32_t bits = 0;
+  // One: the whole collection, and the cube that it lies in.
   std::vector<HashRange> hash_ranges;
+  // Of two records that claim the same objects, in two cubes, the one with the greater generation is right. 0: the
+  // store has one cube.
+  uint64_t generation = 0;
+
+  CollectionRecord() = default;
+  CollectionRecord(uint32_t hash, uint32_t bits, uint32_t home, uint64_t generation)
+      : bits(bits), hash_ranges{{hash, bits, home}}, generation(generation) {}
+  uint32_t home() const { return hash_ranges.empty() ? 0 : hash_ranges.front().cube; }
   bool operator==(const CollectionRecord&) const = default;
 };
 

@@ -11,7 +11,7 @@ namespace {
 using vtkv::FormatCheck;
 using vtkv::PageValue;
 
-CollectionRecord example() { return {.bits = 5, .hash_ranges = {{0x12345678, 5, 300}}}; }
+CollectionRecord example() { return {0x12345678, 5, 300, 7}; }
 
 bool decode(const std::string& bytes, CollectionRecord* record) { return decode_collection(bytes, record); }
 
@@ -23,13 +23,27 @@ TEST(CollectionRecord, CollectionIsAsOnThePage) {
   check.derived("number of hash ranges", [](const CollectionRecord& it) { return PageValue(it.hash_ranges.size()); });
   check.part("hash ranges", vtkv::page_example("hash range") + vtkv::page_example("hash range"),
              [](CollectionRecord& it) { it.hash_ranges.push_back(it.hash_ranges[0]); });
+  check.field("generation", 0x22334455, &CollectionRecord::generation);
   EXPECT_EQ(check.findings(), "");
+}
+
+// As older programs read and write it.
+TEST(CollectionRecord, OneOfAStoreWithOneCubeIsOfVersionOne) {
+  const CollectionRecord record(0x12345678, 5, 0, 0);
+  const std::string bytes = encode_collection(record);
+  EXPECT_EQ(bytes, std::string("\1\5\1\x78\x56\x34\x12\5\0", 9));
+  CollectionRecord decoded;
+  ASSERT_TRUE(decode(bytes, &decoded));
+  EXPECT_EQ(decoded, record);
 }
 
 TEST(CollectionRecord, HashRangeIsAsOnThePage) {
   FormatCheck<CollectionRecord> check(
-      "Hash range", [](const CollectionRecord& it) { return encode_collection(it).substr(3); },
-      [](const std::string& bytes, CollectionRecord* it) { return decode("\1\5\1" + bytes, it); });
+      "Hash range", [](const CollectionRecord& it) {
+        const std::string record = encode_collection(it);
+        return record.substr(3, record.size() - 4);
+      },
+      [](const std::string& bytes, CollectionRecord* it) { return decode("\2\5\1" + bytes + "\7", it); });
   check.example("hash range", example());
   check.field("hash prefix", 0x22334455, [](CollectionRecord& it) -> auto& { return it.hash_ranges[0].hash_prefix; });
   check.field("bits", 31, [](CollectionRecord& it) -> auto& { return it.hash_ranges[0].bits; });

@@ -43,4 +43,15 @@ constexpr std::array<Description, kFindingClasses> kDescriptions = {{
 std::string_view to_string(FindingClass kind) { return kDescriptions[static_cast<unsigned>(kind)].name; }
 std::string_view repair_of(FindingClass kind) { return kDescriptions[static_cast<unsigned>(kind)].repair; }
 
+CheckResult& CheckResult::operator+=(const CheckResult& other) {
+  findings.insert(findings.end(), other.findings.begin(), other.findings.end());
+  errors += other.errors;
+  objects += other.objects;
+  slots += other.slots;
+  unclear += other.unclear;
+  quarantined_entries += other.quarantined_entries;
+  quarantined_slots.insert(quarantined_slots.end(), other.quarantined_slots.begin(), other.quarantined_slots.end());
+  return *this;
+}
+
 }  // namespace swimstore

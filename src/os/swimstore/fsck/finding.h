@@ -62,6 +62,8 @@ struct CheckResult {
   uint64_t quarantined_entries = 0;
   // Never handed out again, as writes to them failed. No error of the store's; the disk ages.
   std::vector<SlotAddress> quarantined_slots;
+
+  CheckResult& operator+=(const CheckResult& other);  // of another cube
 };
 
 // As printed, and as documented: "slot_leaked".

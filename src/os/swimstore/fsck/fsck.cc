@@ -73,14 +73,14 @@ const Fsck::TreePhase* Fsck::tree_phase(Phase phase) {
   return found == std::end(kPhases) ? nullptr : found;
 }
 
-Fsck::Fsck(StoreContext& store, ObjectReader& reader, FsckOptions options)
+Fsck::Fsck(StoreContext& store, StoreCube& cube, FsckOptions options)
     : m_store(store),
-      m_reader(reader),
+      m_cube(cube),
       m_options(options),
       m_began_us(store.env->now_us()),
       m_passes(options.online ? std::max(1u, options.passes) : 1) {
   if (m_options.online) {
-    m_snapshot = m_store.cube.database().take_snapshot();
+    m_snapshot = m_cube.database().take_snapshot();
   }
 }
 
@@ -91,7 +91,7 @@ Fsck::~Fsck() {
 
 void Fsck::release_snapshot() {
   if (m_snapshot != nullptr) {
-    m_store.cube.database().release_snapshot(std::exchange(m_snapshot, nullptr));
+    m_cube.database().release_snapshot(std::exchange(m_snapshot, nullptr));
   }
 }
 
@@ -106,7 +106,7 @@ CheckResult Fsck::counts() const {
 CheckResult Fsck::result() const {
   CheckResult all = counts();
   all.findings = m_findings;
-  all.quarantined_slots = m_store.cube.containers().quarantined();
+  all.quarantined_slots = m_cube.containers().quarantined();
   return all;
 }
 
@@ -141,6 +141,7 @@ void Fsck::found(Finding finding) {
       break;
   }
   ++m_errors;
+  finding.cube = m_cube.number;
   const auto kind = static_cast<size_t>(finding.kind);
   const uint64_t number = m_errors_of_class[kind]++;
   const uint64_t first_kept = m_options.passed_over[kind];
@@ -238,7 +239,7 @@ void Fsck::next_pass() {
   m_ranges.clear();
   m_last_omap_nid = UINT64_MAX;
   m_foreign_undecodable = 0;
-  m_snapshot = m_store.cube.database().take_snapshot();
+  m_snapshot = m_cube.database().take_snapshot();
   m_phase = Phase::collections;
 }
 
@@ -250,7 +251,7 @@ bool Fsck::is_mine(SlotAddress slot) const {
 
 void Fsck::step_tree(const TreePhase& phase, uint64_t work) {
   if (!m_iterator) {
-    m_iterator = m_store.cube.database().new_iterator(std::string(1, phase.prefix),
+    m_iterator = m_cube.database().new_iterator(std::string(1, phase.prefix),
                                                       std::string(1, static_cast<char>(phase.prefix + 1)), m_snapshot);
     m_iterator->seek_to_first();
   }
@@ -449,7 +450,7 @@ void Fsck::check_shard(const Object& object, uint64_t nid, uint32_t number, cons
 void Fsck::check_slot(const Object& object, uint64_t nid, uint32_t number, const std::string& key,
                       const Extent& extent) {
   const std::string conflict = m_references.add(extent, object.pool);
-  const bool is_owned = m_options.online || m_store.cube.containers().is_owned(extent.blocks());
+  const bool is_owned = m_options.online || m_cube.containers().is_owned(extent.blocks());
   if (conflict.empty() && is_owned) {
     return;
   }

@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -36,8 +37,8 @@
 
 #include "swimstore/fsck/finding.h"
 #include "swimstore/fsck/reference_audit.h"
+#include "swimstore/object/block_reader.h"
 #include "swimstore/object/collection_list.h"
-#include "swimstore/object/object_reader.h"
 #include "swimstore/object/store_context.h"
 
 namespace swimstore {
@@ -47,6 +48,7 @@ struct FsckOptions {
   bool online = false;  // false: nothing is queued while it runs
   // The store has features that this program does not know: an entry in a version that it does not know is not damaged.
   bool may_hold_newer = false;
+  std::optional<uint32_t> cube{};  // only this one of the store
   unsigned passes = 1;  // online; the memory that it takes is divided by them
   // So many of each class are counted, and then the next thousand are kept instead of the first.
   std::array<uint64_t, kFindingClasses> passed_over{};
@@ -67,7 +69,8 @@ class Fsck {
   };
   using Objects = std::unordered_map<uint64_t, Object>;  // by nid
 
-  Fsck(StoreContext& store, ObjectReader& reader, FsckOptions options);
+  // Of one cube.
+  Fsck(StoreContext& store, StoreCube& cube, FsckOptions options);
   ~Fsck();
 
   // Does about so much: a unit is an entry of the tree, or a block of data; a read counts as kReadBlocks at least.
@@ -158,7 +161,7 @@ class Fsck {
   bool lies_in_a_collection(const ghobject_t& oid) const;
 
   StoreContext& m_store;
-  ObjectReader& m_reader;
+  StoreCube& m_cube;
   const FsckOptions m_options;
   const vtkv::Snapshot* m_snapshot = nullptr;
   const uint64_t m_began_us;

@@ -50,7 +50,7 @@ bool Fsck::read_slice(const Object& object, uint64_t offset) {
   while (const CollectionRef collection = m_store.collections.find_owner(oid)) {
     SharedLock lock(collection->lock);
     if (collection->exists && collection->contains(oid)) {
-      return read_slice_of(oid, object, offset);
+      return collection->record.home() == m_cube.number && read_slice_of(oid, object, offset);
     }
     // A split or a merge came before the lock.
   }
@@ -60,7 +60,7 @@ bool Fsck::read_slice(const Object& object, uint64_t offset) {
 bool Fsck::read_slice_of(const ghobject_t& oid, const Object& object, uint64_t offset) {
   const std::string name = describe_object_key(object.key);
   OnodeRef onode;
-  if (const vtkv::Status status = m_store.onodes.find(oid, &onode); !status.ok()) {
+  if (const vtkv::Status status = m_cube.onodes.find(oid, &onode); !status.ok()) {
     found({.kind = FindingClass::metadata_unreadable,
            .object = name,
            .text = fmt::format("object {} cannot be read: {}", name, status.to_string())});
@@ -74,7 +74,7 @@ bool Fsck::read_slice_of(const ghobject_t& oid, const Object& object, uint64_t o
   // By itself: a read that cannot load them ends the OSD.
   const auto first = static_cast<uint32_t>(block_of(offset) / kShardBlocks);
   const auto last = static_cast<uint32_t>(block_of(offset + bytes - 1) / kShardBlocks);
-  const vtkv::Status loaded = m_store.onodes.load_extents(*onode, first, last);
+  const vtkv::Status loaded = m_cube.onodes.load_extents(*onode, first, last);
   if (!loaded.ok()) {
     found({.kind = FindingClass::metadata_unreadable,
            .object = name,
@@ -83,7 +83,7 @@ bool Fsck::read_slice_of(const ghobject_t& oid, const Object& object, uint64_t o
   }
   ceph::bufferlist data;
   constexpr uint32_t kFromDisk = CEPH_OSD_OP_FLAG_BYPASS_CLEAN_CACHE | CEPH_OSD_OP_FLAG_FADVISE_DONTNEED;
-  if (m_reader.read_range(*onode, offset, bytes, kFromDisk, &data) < 0) {
+  if (BlockReader(m_store, m_cube).read(*onode, offset, bytes, kFromDisk, &data) < 0) {
     found({.kind = FindingClass::data_unreadable,
            .object = name,
            .offset = offset,
@@ -94,7 +94,7 @@ bool Fsck::read_slice_of(const ghobject_t& oid, const Object& object, uint64_t o
 
 void Fsck::check_database() {
   std::vector<std::string> findings;
-  m_store.cube.database().verify(&findings);
+  m_cube.database().verify(&findings);
   for (std::string& finding : findings) {
     found(FindingClass::database_damaged, std::move(finding));
   }

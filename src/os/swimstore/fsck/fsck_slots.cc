@@ -56,7 +56,7 @@ void Fsck::judge_withheld() {
 }
 
 void Fsck::check_owned_slots() {
-  const ContainerSet& containers = m_store.cube.containers();
+  const ContainerSet& containers = m_cube.containers();
   std::vector<SlotBlocks> owned;
   bool split = false;
   for (unsigned container = 0; container < kSizeClasses; ++container) {
@@ -90,7 +90,7 @@ void Fsck::check_usage() {
   if (m_options.online || !knows_all_owners()) {
     return;
   }
-  std::map<int64_t, PoolUsage> kept = m_store.cube.pool_usage();
+  std::map<int64_t, PoolUsage> kept = m_cube.cube.pool_usage();
   for (const auto& [pool, counted] : m_usage) {
     kept.try_emplace(pool);
   }

@@ -86,7 +86,7 @@ TEST_P(FsckTest, CollectionThatCannotBeDecodedKeepsTheStoreFromServing) {
 }
 
 TEST_P(FsckTest, CollectionsMustNotOverlap) {
-  put(collection_key(coll_t(spg_t(pg_t(1, 1)))), encode_collection({.bits = 0}));
+  put(collection_key(coll_t(spg_t(pg_t(1, 1)))), encode_collection({0, 0, 0, 0}));
   EXPECT_EQ(Kinds({FindingClass::collections_overlap}), check());
 }
 

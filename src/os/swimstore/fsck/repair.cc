@@ -60,7 +60,7 @@ class Repair::Transaction final : public CubeTransaction {
   Status m_status GUARDED_BY(m_mutex);
 };
 
-Repair::Repair(StoreContext& store, const Fsck& fsck) : m_store(store), m_fsck(fsck) {}
+Repair::Repair(StoreContext& store, StoreCube& cube, const Fsck& fsck) : m_store(store), m_cube(cube), m_fsck(fsck) {}
 
 Repair::~Repair() = default;
 
@@ -136,7 +136,7 @@ void Repair::repair_one(const Finding& finding) {
 // ---- entries
 
 bool Repair::get(const std::string& key, std::string* value) {
-  const Status status = m_store.cube.database().get(key, value);
+  const Status status = m_cube.database().get(key, value);
   if (!status.ok() && !status.is_not_found()) {
     m_status = status;
   }
@@ -171,7 +171,7 @@ void Repair::quarantine_omap(const Finding& finding) {
     return;
   }
   uint64_t entries = 0;
-  const auto it = m_store.cube.database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
+  const auto it = m_cube.database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
   for (it->seek_to_first(); it->valid() && m_status.ok(); it->next()) {
     move_to_quarantine(it->key(), it->value());
     ++entries;
@@ -204,7 +204,7 @@ void Repair::announce_omap(const Finding& finding) {
 // references are counted together, whichever write filled the blocks.
 void Repair::share_conflicts() {
   SharedSlots slots = conflicting_slots();
-  vtkv::DB& database = m_store.cube.database();
+  vtkv::DB& database = m_cube.database();
   for (const char prefix : {key_prefix::object, key_prefix::extent}) {
     const auto it = database.new_iterator(std::string(1, prefix), std::string(1, static_cast<char>(prefix + 1)));
     for (it->seek_to_first(); it->valid(); it->next()) {
@@ -305,7 +305,7 @@ void Repair::put_counts(SlotAddress slot, SlotReferences::Counts counts) {
 
 void Repair::claim(const SlotBlocks& blocks) {
   std::vector<SlotBlocks> claimed;
-  if (const Status status = m_store.cube.containers().claim(blocks, &claimed); !status.ok()) {
+  if (const Status status = m_cube.containers().claim(blocks, &claimed); !status.ok()) {
     m_status = status.is_no_space() && m_status.ok() ? status : m_status;
     // Claimed with an earlier finding; or past the container's end, say: there is nothing to be owned. Reads of it
     // fail.
@@ -319,7 +319,7 @@ void Repair::claim(const SlotBlocks& blocks) {
 
 // What was counted names every pool that is said to have something, too.
 void Repair::recount_usage() {
-  std::map<int64_t, PoolUsage> said = m_store.cube.pool_usage();
+  std::map<int64_t, PoolUsage> said = m_cube.cube.pool_usage();
   for (const auto& [pool, counted] : m_fsck.usage()) {
     const PoolUsage& before = said[pool];
     const PoolUsage difference{.allocated = counted.allocated - before.allocated,
@@ -345,12 +345,12 @@ void Repair::flush(bool all) {
   if (!m_status.ok() || m_transaction->empty() || (!all && bytes < kTransactionBytes)) {
     return;
   }
-  m_status = m_transaction->commit(m_store.cube);
+  m_status = m_transaction->commit(m_cube.cube);
   m_transaction = std::make_unique<Transaction>(m_store.env);
 }
 
-Status Repair::put_back(StoreContext& store, uint64_t* entries, uint64_t* left) {
-  vtkv::DB& database = store.cube.database();
+Status Repair::put_back(StoreContext& store, StoreCube& cube, uint64_t* entries, uint64_t* left) {
+  vtkv::DB& database = cube.database();
   const std::string lower(1, key_prefix::quarantined);
   const std::string upper(1, static_cast<char>(key_prefix::quarantined + 1));
   std::map<std::string, uint32_t> newest;  // they ascend by number
@@ -363,7 +363,6 @@ Status Repair::put_back(StoreContext& store, uint64_t* entries, uint64_t* left) 
     }
   }
   VTKV_RETURN_IF_ERROR(it->status());
-  *entries = *left = 0;
   auto transaction = std::make_unique<Transaction>(store.env);
   for (it->seek_to_first(); it->valid(); it->next()) {
     std::string present;
@@ -378,26 +377,27 @@ Status Repair::put_back(StoreContext& store, uint64_t* entries, uint64_t* left) 
     transaction->batch.remove(it->key());
     ++*entries;
     if (transaction->batch.encoded_bytes() >= kTransactionBytes) {
-      VTKV_RETURN_IF_ERROR(transaction->commit(store.cube));
+      VTKV_RETURN_IF_ERROR(transaction->commit(cube.cube));
       transaction = std::make_unique<Transaction>(store.env);
     }
   }
   VTKV_RETURN_IF_ERROR(it->status());
-  return transaction->empty() ? Status() : transaction->commit(store.cube);
+  return transaction->empty() ? Status() : transaction->commit(cube.cube);
 }
 
-Status Repair::forget_quarantined(StoreContext& store, uint64_t* entries) {
+Status Repair::forget_quarantined(StoreContext& store, StoreCube& cube, uint64_t* entries) {
   const std::string lower(1, key_prefix::quarantined);
   const std::string upper(1, static_cast<char>(key_prefix::quarantined + 1));
-  const auto it = store.cube.database().new_iterator(lower, upper);
-  *entries = 0;
+  const auto it = cube.database().new_iterator(lower, upper);
+  uint64_t found = 0;
   for (it->seek_to_first(); it->valid(); it->next()) {
-    ++*entries;
+    ++found;
   }
   VTKV_RETURN_IF_ERROR(it->status());
   Transaction transaction(store.env);
   transaction.batch.remove_range(lower, upper);
-  return *entries > 0 ? transaction.commit(store.cube) : Status();
+  *entries += found;
+  return found > 0 ? transaction.commit(cube.cube) : Status();
 }
 
 }  // namespace swimstore

@@ -29,6 +29,7 @@ namespace swimstore {
 struct RepairOptions {
   bool deep = false;         // the check that ends it
   bool only_copies = false;  // quarantines, too, what no other OSD has a copy of
+  std::optional<uint32_t> cube{};  // only this one
 };
 
 struct Repaired {
@@ -38,8 +39,8 @@ struct Repaired {
 
 class Repair {
  public:
-  // What `fsck`, which is over, found.
-  Repair(StoreContext& store, const Fsck& fsck);
+  // What `fsck` of this cube, which is over, found.
+  Repair(StoreContext& store, StoreCube& cube, const Fsck& fsck);
   ~Repair();
 
   // The class to be repaired next, of those that the check kept findings of; false: there is none left.
@@ -47,12 +48,12 @@ class Repair {
   // Appends what was changed. Nothing appended: nothing could be done about the findings that were kept.
   vtkv::Status apply(FindingClass kind, std::vector<Repaired>* changes);
 
-  // Puts quarantined entries back where they were, the newest of each key, where nothing else is now. *entries: how
-  // many were put back; *left: how many stay in quarantine. The next repair counts again what they own.
-  static vtkv::Status put_back(StoreContext& store, uint64_t* entries, uint64_t* left);
-  // Removes all quarantined entries for good. *entries: their number. What they owned is found leaked by the next
+  // Puts quarantined entries back where they were, the newest of each key, where nothing else is now. *entries grows
+  // by how many were put back, *left by how many stay in quarantine. The next repair counts again what they own.
+  static vtkv::Status put_back(StoreContext& store, StoreCube& cube, uint64_t* entries, uint64_t* left);
+  // Removes all quarantined entries for good. *entries grows by their number. What they owned is found leaked by the next
   // check.
-  static vtkv::Status forget_quarantined(StoreContext& store, uint64_t* entries);
+  static vtkv::Status forget_quarantined(StoreContext& store, StoreCube& cube, uint64_t* entries);
 
  private:
   class Transaction;
@@ -82,6 +83,7 @@ class Repair {
   void flush(bool all);
 
   StoreContext& m_store;
+  StoreCube& m_cube;
   const Fsck& m_fsck;
   FindingClass m_kind = FindingClass::usage_wrong;
   std::unique_ptr<Transaction> m_transaction;

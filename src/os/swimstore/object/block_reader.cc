@@ -105,7 +105,7 @@ int BlockReader::read_block(Onode& onode, uint64_t block, char* destination) {
 }
 
 int BlockReader::find(Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks) {
-  const vtkv::Status status = m_store.onodes.load_extents(onode, static_cast<uint32_t>(first / kShardBlocks),
+  const vtkv::Status status = m_cube.onodes.load_extents(onode, static_cast<uint32_t>(first / kShardBlocks),
                                                           static_cast<uint32_t>((first + count - 1) / kShardBlocks));
   if (!status.ok()) {
     return m_store.metadata_failure.met(status, "the extents of object ", onode.oid);
@@ -127,7 +127,7 @@ bool BlockReader::may_share(const std::vector<Found>& found, uint64_t count) {
 }
 
 void BlockReader::find_run(const MappedRun& run, Caching caching, Whereabouts* blocks) {
-  if (ceph::bufferlist data = m_store.in_flight.find(run.slot); data.length() > 0) {
+  if (ceph::bufferlist data = m_cube.in_flight.find(run.slot); data.length() > 0) {
     ceph::bufferlist slice;
     slice.substr_of(data, run.slot_block * kBlockBytes, run.count * kBlockBytes);
     if (!slice.is_contiguous()) {
@@ -147,7 +147,7 @@ void BlockReader::find_run(const MappedRun& run, Caching caching, Whereabouts* b
   bool after_hit = true;
   for (uint32_t i = 0; i < run.count;) {
     uint32_t absent = 0;
-    ceph::bufferptr bytes = m_store.data.get(run.slot, run.slot_block + i, run.count - i, &absent, caching.scan);
+    ceph::bufferptr bytes = m_cube.data.get(run.slot, run.slot_block + i, run.count - i, &absent, caching.scan);
     if (const uint32_t found = bytes.length() / kBlockBytes; found > 0) {
       blocks->found.push_back({run.block + i, std::move(bytes)});
       hits += found;
@@ -187,8 +187,8 @@ int BlockReader::gather(const Onode& onode, uint64_t first, uint64_t count, Cach
   }
   for (const SlotSlice& slice : blocks->missing) {
     const ceph::bufferptr read(memory, slice.destination - destination, slice.bytes());
-    caching.scan ? m_store.data.add_if_room(slice.slot, slice.slot_block, read)
-                 : m_store.data.add(slice.slot, slice.slot_block, read);
+    caching.scan ? m_cube.data.add_if_room(slice.slot, slice.slot_block, read)
+                 : m_cube.data.add(slice.slot, slice.slot_block, read);
   }
   return 0;
 }
@@ -205,7 +205,7 @@ int BlockReader::read_slices(const Onode& onode, const std::vector<SlotSlice>& s
          ++end) {
       bytes += slices[end].bytes();
     }
-    requests.push_back({m_store.cube.containers().file(slices[begin].slot.container()),
+    requests.push_back({m_cube.containers().file(slices[begin].slot.container()),
                         slices[begin].file_offset(),
                         bytes,
                         slices[begin].destination,
@@ -248,7 +248,7 @@ int BlockReader::verify(const Onode& onode, const SlotSlice& slice, const vtkv::
     m_store.counters.inc(l_swimstore_read_retries);
     dout(1) << "object " << onode.oid << " block " << slice.block + bad << ": "
             << (status.ok() ? "the data does not match its checksum" : status.to_string()) << "; trying again" << dendl;
-    status = m_store.cube.containers()
+    status = m_cube.containers()
                  .file(slice.slot.container())
                  ->read(slice.file_offset(), slice.bytes(), slice.destination);
   }
@@ -258,7 +258,7 @@ int BlockReader::verify(const Onode& onode, const SlotSlice& slice, const vtkv::
 uint32_t BlockReader::first_bad_block(const SlotSlice& slice) const {
   for (uint32_t i = 0; i < slice.count; ++i) {
     if (vtkv::crc32c(slice.destination + uint64_t{i} * kBlockBytes, kBlockBytes) != slice.crc32c[i] ||
-        m_store.cube.is_damaged(slice.slot, slice.slot_block + i)) {
+        m_cube.cube.is_damaged(slice.slot, slice.slot_block + i)) {
       return i;
     }
   }

@@ -14,7 +14,7 @@ namespace swimstore {
 
 class BlockReader {
  public:
-  explicit BlockReader(StoreContext& store) : m_store(store) {}
+  BlockReader(StoreContext& store, StoreCube& cube) : m_store(store), m_cube(cube) {}
 
   // Appends `length` bytes from `offset`; holes read as zeros. 0, or -EIO.
   int read(Onode& onode, uint64_t offset, uint64_t length, uint32_t op_flags, ceph::bufferlist* out);
@@ -66,6 +66,7 @@ class BlockReader {
   uint32_t first_bad_block(const SlotSlice& slice) const;
 
   StoreContext& m_store;
+  StoreCube& m_cube;  // that the objects lie in
 };
 
 }  // namespace swimstore

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/object/collection.h"
 
+#include <algorithm>
+
 #include "osd/osd_types.h"
 
 #include "swimstore/format/key_codec.h"
@@ -20,7 +22,7 @@ bool Collection::is_of_pool_of(const ghobject_t& oid) const {
   return oid.shard_id == m_pgid.shard && (oid.hobj.pool == pool || oid.hobj.pool == -2 - pool);
 }
 
-vtkv::Status CollectionTable::load(vtkv::DB& database) {
+vtkv::Status CollectionTable::load(vtkv::DB& database, unsigned cube, unsigned cubes) {
   const auto iterator =
       database.new_iterator(std::string(1, key_prefix::collection), std::string(1, key_prefix::collection + 1));
   for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
@@ -30,6 +32,14 @@ vtkv::Status CollectionTable::load(vtkv::DB& database) {
       return vtkv::Status::corruption("the record of collection '" + std::string(iterator->key().substr(1)) +
                                       "' cannot be decoded");
     }
+    if (record.home() != cube || (cubes > 1) != (record.generation > 0)) {
+      return vtkv::Status::corruption("the record of collection '" + cid.to_str() + "' in cube " +
+                                      std::to_string(cube) + " says that it lies in cube " +
+                                      std::to_string(record.home()) + ", generation " +
+                                      std::to_string(record.generation) + ", of a store with " +
+                                      std::to_string(cubes) + " cubes");
+    }
+    m_generation = std::max(m_generation.load(), record.generation);
     const CollectionRef collection = prepare(cid);
     {
       ExclusiveLock lock(collection->lock);
@@ -116,7 +126,7 @@ OpSequencerRef CollectionTable::sequencer_of(const coll_t& cid) {
   std::weak_ptr<OpSequencer>& known = m_sequencers[cid];
   OpSequencerRef sequencer = known.lock();
   if (!sequencer) {
-    sequencer = std::make_shared<OpSequencer>();
+    sequencer = std::make_shared<OpSequencer>(m_env);
     known = sequencer;
   }
   return sequencer;

@@ -6,6 +6,7 @@
 // included: that keeps the slots it resolved from being freed and written again.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <vector>
@@ -50,10 +51,12 @@ using CollectionRef = ceph::ref_t<Collection>;
 // Thread-safe.
 class CollectionTable {
  public:
-  explicit CollectionTable(CephContext* cct) : m_cct(cct) {}
+  CollectionTable(CephContext* cct, vtkv::Env* env) : m_cct(cct), m_env(env) {}
 
-  // Reads all collection records; once, before anything else.
-  vtkv::Status load(vtkv::DB& database);
+  // Reads all collection records of a cube; once for each of so many cubes, before anything else.
+  vtkv::Status load(vtkv::DB& database, unsigned cube, unsigned cubes);
+  // Greater than any that a record has.
+  uint64_t new_generation() { return ++m_generation; }
   CollectionRef find(const coll_t& cid) const;  // null when there is none
   // The collection that an object of this name lies in; null when there is none.
   CollectionRef find_owner(const ghobject_t& oid) const;
@@ -72,6 +75,8 @@ class CollectionTable {
   OpSequencerRef sequencer_of(const coll_t& cid) REQUIRES(m_mutex);
 
   CephContext* const m_cct;
+  vtkv::Env* const m_env;
+  std::atomic<uint64_t> m_generation{0};
   mutable SharedMutex m_mutex;
   std::map<coll_t, CollectionRef> m_collections GUARDED_BY(m_mutex);
   std::map<coll_t, CollectionRef> m_prepared GUARDED_BY(m_mutex);

@@ -58,7 +58,7 @@ int CollectionLister::list(Collection& collection, const ghobject_t& start, cons
       continue;
     }
     // Past `high` too: the first object there is the one to go on with.
-    const auto it = m_store.cube.database().new_iterator(object_key(low), object_key(range.end));
+    const auto it = m_store.home(collection).database().new_iterator(object_key(low), object_key(range.end));
     for (it->seek_to_first(); it->valid() && !full; it->next()) {
       ghobject_t oid;
       if (!decode_object_key(it->key(), &oid)) {

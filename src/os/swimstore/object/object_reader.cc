@@ -9,7 +9,7 @@ int ObjectReader::find(Collection& collection, const ghobject_t& oid, OnodeRef* 
   if (!collection.exists || !collection.contains(oid)) {
     return -ENOENT;
   }
-  const vtkv::Status status = m_store.onodes.find(oid, onode);
+  const vtkv::Status status = m_store.home(collection).onodes.find(oid, onode);
   if (!status.ok()) {
     return m_store.metadata_failure.met(status, "object ", oid);
   }
@@ -56,7 +56,8 @@ int ObjectReader::read(Collection& collection, const ghobject_t& oid, uint64_t o
     length = size;
   }
   if (offset < size) {
-    r = read_range(*onode, offset, std::min<uint64_t>(length, size - offset), op_flags, &out);
+    BlockReader blocks(m_store, m_store.home(collection));
+    r = blocks.read(*onode, offset, std::min<uint64_t>(length, size - offset), op_flags, &out);
   }
   return end_read(oid, r, began_us, out);
 }
@@ -88,8 +89,9 @@ int ObjectReader::readv(Collection& collection, const ghobject_t& oid, interval_
   } else {
     intervals.clear();
   }
+  BlockReader blocks(m_store, m_store.home(collection));
   for (auto at = intervals.begin(); at != intervals.end() && r == 0; ++at) {
-    r = read_range(*onode, at.get_start(), at.get_len(), op_flags, &out);
+    r = blocks.read(*onode, at.get_start(), at.get_len(), op_flags, &out);
   }
   return end_read(oid, r, began_us, out);
 }
@@ -109,8 +111,8 @@ int ObjectReader::fiemap(Collection& collection, const ghobject_t& oid, uint64_t
   const uint64_t end = offset + std::min<uint64_t>(length, size - offset);
   const uint64_t first = block_of(offset);
   const uint64_t last = block_of(end - 1);
-  const vtkv::Status status = m_store.onodes.load_extents(*onode, static_cast<uint32_t>(first / kShardBlocks),
-                                                          static_cast<uint32_t>(last / kShardBlocks));
+  const vtkv::Status status = m_store.home(collection).onodes.load_extents(
+      *onode, static_cast<uint32_t>(first / kShardBlocks), static_cast<uint32_t>(last / kShardBlocks));
   if (!status.ok()) {
     return m_store.metadata_failure.met(status, "the extents of object ", oid);
   }
@@ -167,7 +169,7 @@ int ObjectReader::dump_onode(Collection& collection, const ghobject_t& oid, cons
     return r;
   }
   const OnodeRecord& record = onode->record;
-  if (const auto status = m_store.onodes.load_all_extents(*onode); !status.ok()) {
+  if (const auto status = m_store.home(collection).onodes.load_all_extents(*onode); !status.ok()) {
     return m_store.metadata_failure.met(status, "the extents of object ", oid);
   }
   std::vector<MappedRun> runs;

@@ -20,7 +20,7 @@ namespace swimstore {
 
 class ObjectReader {
  public:
-  explicit ObjectReader(StoreContext& store) : m_store(store), m_blocks(store) {}
+  explicit ObjectReader(StoreContext& store) : m_store(store) {}
 
   bool exists(Collection& collection, const ghobject_t& oid);
   int stat(Collection& collection, const ghobject_t& oid, struct stat* st);
@@ -38,11 +38,6 @@ class ObjectReader {
   int dump_onode(Collection& collection, const ghobject_t& oid, const std::string& section, ceph::Formatter* formatter);
 
   int find(Collection& collection, const ghobject_t& oid, OnodeRef* onode) REQUIRES_SHARED(collection.lock);
-  // For callers that hold the lock of the object's collection, shared or alone, which the onode does not know.
-  // Appends `length` bytes from `offset`; holes and what lies past the end read as zeros.
-  int read_range(Onode& onode, uint64_t offset, uint64_t length, uint32_t op_flags, ceph::bufferlist* out) {
-    return m_blocks.read(onode, offset, length, op_flags, out);
-  }
 
  private:
   // find, with the errors that a metadata read has: -EIO when injected.
@@ -52,7 +47,6 @@ class ObjectReader {
   int end_read(const ghobject_t& oid, int r, uint64_t began_us, const ceph::bufferlist& out);
 
   StoreContext& m_store;
-  BlockReader m_blocks;
 };
 
 }  // namespace swimstore

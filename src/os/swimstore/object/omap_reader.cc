@@ -36,13 +36,13 @@ int OmapReader::failed(const Onode& onode, const vtkv::Status& status) const {
   return m_store.metadata_failure.met(status, "the omap of object ", onode.oid);
 }
 
-int OmapReader::header_of(const Onode& onode, ceph::bufferlist* header) {
+int OmapReader::header_of(vtkv::DB& database, const Onode& onode, ceph::bufferlist* header) {
   header->clear();
   if (!onode.has_omap()) {
     return 0;
   }
   std::string value;
-  const vtkv::Status status = m_store.cube.database().get(omap_header_key(onode.record.nid), &value);
+  const vtkv::Status status = database.get(omap_header_key(onode.record.nid), &value);
   if (status.is_not_found()) {
     return 0;
   }
@@ -54,12 +54,12 @@ int OmapReader::header_of(const Onode& onode, ceph::bufferlist* header) {
 }
 
 template <typename Visit>
-int OmapReader::for_each(const Onode& onode, const Visit& visit) {
+int OmapReader::for_each(vtkv::DB& database, const Onode& onode, const Visit& visit) {
   if (!onode.has_omap()) {
     return 0;
   }
   const uint64_t nid = onode.record.nid;
-  const auto it = m_store.cube.database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
+  const auto it = database.new_iterator(omap_key(nid, ""), omap_range_end(nid));
   for (it->seek_to_first(); it->valid(); it->next()) {
     visit(it->key().substr(kOmapPrefixBytes), it->value());
   }
@@ -67,13 +67,14 @@ int OmapReader::for_each(const Onode& onode, const Visit& visit) {
 }
 
 template <typename Visit>
-int OmapReader::look_up(const Onode& onode, const std::set<std::string>& keys, const Visit& visit) {
+int OmapReader::look_up(vtkv::DB& database, const Onode& onode, const std::set<std::string>& keys,
+                        const Visit& visit) {
   if (!onode.has_omap()) {
     return 0;
   }
   std::string value;
   for (const std::string& key : keys) {
-    const vtkv::Status status = m_store.cube.database().get(omap_key(onode.record.nid, key), &value);
+    const vtkv::Status status = database.get(omap_key(onode.record.nid, key), &value);
     if (status.ok()) {
       visit(key, value);
     } else if (!status.is_not_found()) {
@@ -90,10 +91,10 @@ int OmapReader::get(Collection& collection, const ghobject_t& oid, ceph::bufferl
   if (const int r = find(collection, oid, &onode); r < 0) {
     return r;
   }
-  if (const int r = header_of(*onode, header); r < 0) {
+  if (const int r = header_of(m_store.home(collection).database(), *onode, header); r < 0) {
     return r;
   }
-  return for_each(*onode, [values](std::string_view key, std::string_view value) {
+  return for_each(m_store.home(collection).database(), *onode, [values](std::string_view key, std::string_view value) {
     values->emplace_hint(values->end(), key, to_bufferlist(value));
   });
 }
@@ -105,7 +106,7 @@ int OmapReader::get_header(Collection& collection, const ghobject_t& oid, ceph::
   if (const int r = find(collection, oid, &onode); r < 0) {
     return r;
   }
-  return header_of(*onode, header);
+  return header_of(m_store.home(collection).database(), *onode, header);
 }
 
 int OmapReader::get_keys(Collection& collection, const ghobject_t& oid, std::set<std::string>* keys) {
@@ -115,7 +116,7 @@ int OmapReader::get_keys(Collection& collection, const ghobject_t& oid, std::set
   if (const int r = find(collection, oid, &onode); r < 0) {
     return r;
   }
-  return for_each(*onode, [keys](std::string_view key, std::string_view) { keys->emplace_hint(keys->end(), key); });
+  return for_each(m_store.home(collection).database(), *onode, [keys](std::string_view key, std::string_view) { keys->emplace_hint(keys->end(), key); });
 }
 
 int OmapReader::get_values(Collection& collection, const ghobject_t& oid, const std::set<std::string>& keys,
@@ -126,7 +127,7 @@ int OmapReader::get_values(Collection& collection, const ghobject_t& oid, const 
   if (const int r = find(collection, oid, &onode); r < 0) {
     return r;
   }
-  return look_up(*onode, keys,
+  return look_up(m_store.home(collection).database(), *onode, keys,
                  [values](const std::string& key, const std::string& value) { (*values)[key] = to_bufferlist(value); });
 }
 
@@ -138,7 +139,7 @@ int OmapReader::check_keys(Collection& collection, const ghobject_t& oid, const 
   if (const int r = find(collection, oid, &onode); r < 0) {
     return r;
   }
-  return look_up(*onode, keys, [found](const std::string& key, const std::string&) { found->insert(key); });
+  return look_up(m_store.home(collection).database(), *onode, keys, [found](const std::string& key, const std::string&) { found->insert(key); });
 }
 
 ObjectMap::ObjectMapIterator OmapReader::iterator(Collection& collection, const ghobject_t& oid) {
@@ -150,7 +151,7 @@ ObjectMap::ObjectMapIterator OmapReader::iterator(Collection& collection, const 
   std::unique_ptr<vtkv::Iterator> entries;
   const uint64_t nid = onode->record.nid;
   if (onode->has_omap()) {
-    entries = m_store.cube.database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
+    entries = m_store.home(collection).database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
   }
   return std::make_shared<OmapIterator>(m_store, oid, nid, std::move(entries));
 }

@@ -2,35 +2,78 @@
 #include "swimstore/object/op_sequencer.h"
 
 #include <algorithm>
-
-#include "vtkv/util/invariants.h"
+#include <utility>
 
 namespace swimstore {
 
 // The commit may be reported before queueing has returned: only the greatest of each count.
 
-void OpSequencer::submitted(vtkv::SequenceNumber sequence) {
-  vtkv::MutexLock lock(m_mutex);
-  m_submitted = std::max(m_submitted, sequence);
+OpSequencer::Progress& OpSequencer::of(unsigned cube) {
+  if (cube >= m_progress.size()) {
+    m_progress.resize(cube + 1);
+  }
+  return m_progress[cube];
 }
 
-void OpSequencer::committed(vtkv::SequenceNumber sequence, std::list<Context*>* ready) {
+void OpSequencer::submitted(unsigned cube, vtkv::SequenceNumber sequence) {
   vtkv::MutexLock lock(m_mutex);
-  m_committed = std::max(m_committed, sequence);
-  while (!m_waiters.empty() && m_waiters.front().first <= m_committed) {
-    ready->push_back(m_waiters.front().second);
+  Progress& progress = of(cube);
+  progress.submitted = std::max(progress.submitted, sequence);
+}
+
+void OpSequencer::committed(unsigned cube, vtkv::SequenceNumber sequence, std::list<Context*>* ready) {
+  vtkv::MutexLock lock(m_mutex);
+  Progress& progress = of(cube);
+  progress.committed = std::max(progress.committed, sequence);
+  while (!m_waiters.empty() && is_satisfied(m_waiters.front())) {
+    ready->push_back(m_waiters.front().context);
     m_waiters.pop_front();
   }
+  if (m_waiting_threads > 0) {
+    m_committed_elsewhere->notify_all();
+  }
+}
+
+bool OpSequencer::is_satisfied(const Waiter& waiter) const {
+  for (size_t cube = 0; cube < waiter.until.size(); ++cube) {
+    if (m_progress[cube].committed < waiter.until[cube]) {
+      return false;
+    }
+  }
+  return true;
 }
 
 bool OpSequencer::flush_commit(Context* context) {
   vtkv::MutexLock lock(m_mutex);
-  if (m_submitted <= m_committed) {
+  Waiter waiter;
+  waiter.context = context;
+  for (const Progress& progress : m_progress) {
+    waiter.until.push_back(progress.submitted);
+  }
+  if (is_satisfied(waiter)) {
     return true;
   }
-  VTKV_ASSERT(m_waiters.empty() || m_waiters.back().first <= m_submitted);
-  m_waiters.emplace_back(m_submitted, context);
+  m_waiters.push_back(std::move(waiter));
   return false;
+}
+
+bool OpSequencer::is_idle_but_in(unsigned cube) const {
+  for (size_t other = 0; other < m_progress.size(); ++other) {
+    if (other != cube && !m_progress[other].is_idle()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void OpSequencer::wait_for_others(unsigned cube) {
+  vtkv::MutexLock lock(m_mutex);
+  if (is_idle_but_in(cube)) {
+    return;
+  }
+  ++m_waiting_threads;
+  m_committed_elsewhere->wait(lock, [this, cube]() REQUIRES(m_mutex) { return is_idle_but_in(cube); });
+  --m_waiting_threads;
 }
 
 }  // namespace swimstore

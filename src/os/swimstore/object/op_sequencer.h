@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The order of one collection's transactions: what was submitted, what is durable, who waits.
 //
-// Completions come in sequence order for the whole cube, so this only counts; it outlives its collection,
-// so that one removed and created again keeps its order.
+// Completions come in sequence order for a whole cube, so this only counts, for each cube that had transactions of the
+// collection: one, but for the OSD's own collection, which transactions of any cube may name. It outlives its
+// collection, so that one removed and created again keeps its order.
 //
 // Thread-safe.
 #pragma once
@@ -10,10 +11,12 @@
 #include <deque>
 #include <list>
 #include <memory>
-#include <utility>
+
+#include <boost/container/small_vector.hpp>
 
 #include "include/Context.h"
 
+#include "vtkv/env.h"
 #include "vtkv/util/mutex.h"
 #include "vtkv/write_batch.h"
 
@@ -21,17 +24,37 @@ namespace swimstore {
 
 class OpSequencer {
  public:
-  void submitted(vtkv::SequenceNumber sequence);
+  explicit OpSequencer(vtkv::Env* env) : m_committed_elsewhere(env->new_signal()) {}
+
+  void submitted(unsigned cube, vtkv::SequenceNumber sequence);
   // Appends the waiters that this satisfies to *ready.
-  void committed(vtkv::SequenceNumber sequence, std::list<Context*>* ready);
+  void committed(unsigned cube, vtkv::SequenceNumber sequence, std::list<Context*>* ready);
   // True: nothing is under way, the context is not touched. False: it is completed later.
   bool flush_commit(Context* context);
+  // Waits until nothing is under way in another cube than this: what follows there is to become durable later.
+  void wait_for_others(unsigned cube);
 
  private:
+  struct Progress {
+    vtkv::SequenceNumber submitted = 0;
+    vtkv::SequenceNumber committed = 0;
+    bool is_idle() const { return submitted <= committed; }
+  };
+  using ByCube = boost::container::small_vector<Progress, 1>;
+  struct Waiter {
+    boost::container::small_vector<vtkv::SequenceNumber, 1> until;  // by cube
+    Context* context = nullptr;
+  };
+
+  Progress& of(unsigned cube) REQUIRES(m_mutex);
+  bool is_satisfied(const Waiter& waiter) const REQUIRES(m_mutex);
+  bool is_idle_but_in(unsigned cube) const REQUIRES(m_mutex);
+
   vtkv::Mutex m_mutex;
-  vtkv::SequenceNumber m_submitted GUARDED_BY(m_mutex) = 0;
-  vtkv::SequenceNumber m_committed GUARDED_BY(m_mutex) = 0;
-  std::deque<std::pair<vtkv::SequenceNumber, Context*>> m_waiters GUARDED_BY(m_mutex);  // ascending
+  ByCube m_progress GUARDED_BY(m_mutex);
+  std::deque<Waiter> m_waiters GUARDED_BY(m_mutex);  // each waits for all that those before it wait for
+  const std::unique_ptr<vtkv::Signal> m_committed_elsewhere;
+  unsigned m_waiting_threads GUARDED_BY(m_mutex) = 0;
 };
 
 using OpSequencerRef = std::shared_ptr<OpSequencer>;

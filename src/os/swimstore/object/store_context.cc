@@ -11,6 +11,42 @@ constexpr const char* kRandomOption = "swimstore_debug_random_read_err";
 
 }  // namespace
 
+StoreCubes::StoreCubes(CubeSet& cubes, size_t onode_cache_bytes, size_t data_cache_bytes) : m_set(cubes) {
+  for (unsigned number = 0; number < cubes.size(); ++number) {
+    m_cubes.push_back(std::make_unique<StoreCube>(number, cubes[number], onode_cache_bytes / cubes.size(),
+                                                  data_cache_bytes / cubes.size()));
+  }
+}
+
+template <typename Held, typename Set>
+void StoreCubes::divide(uint64_t bytes, const Held& held, const Set& set) {
+  const uint64_t all = sum(held);
+  const uint64_t even = bytes / size() / (all > 0 ? 2 : 1);
+  const double by_use = static_cast<double>(bytes - even * size());
+  for (const auto& cube : m_cubes) {
+    const double part = all > 0 ? static_cast<double>(held(*cube)) / static_cast<double>(all) : 0;
+    set(*cube, even + static_cast<uint64_t>(by_use * part));
+  }
+}
+
+void StoreCubes::set_onode_capacity(uint64_t bytes) {
+  divide(
+      bytes, [](const StoreCube& cube) { return cube.onodes.memory_bytes(); },
+      [](StoreCube& cube, uint64_t share) { cube.onodes.set_capacity(share); });
+}
+
+void StoreCubes::set_data_capacity(uint64_t bytes) {
+  divide(
+      bytes, [](const StoreCube& cube) { return cube.data.memory_bytes(); },
+      [](StoreCube& cube, uint64_t share) { cube.data.set_capacity(share); });
+}
+
+void StoreCubes::set_tree_capacity(uint64_t bytes) {
+  divide(
+      bytes, [](const StoreCube& cube) { return cube.cube.database().statistics().block_cache_bytes; },
+      [](StoreCube& cube, uint64_t share) { cube.database().set_block_cache_bytes(share); });
+}
+
 InjectedErrors::InjectedErrors(CephContext* cct, vtkv::Env* env)
     : m_cct(cct),
       m_env(env),

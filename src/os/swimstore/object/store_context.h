@@ -4,18 +4,19 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <vector>
 
 #include "common/Finisher.h"
 #include "common/hobject.h"
 #include "common/perf_counters.h"
 
-#include "swimstore/cube/cube.h"
+#include "swimstore/cube/cube_set.h"
 #include "swimstore/object/collection.h"
-#include "swimstore/object/data_cache.h"
-#include "swimstore/object/onode_cache.h"
+#include "swimstore/object/store_cube.h"
 #include "swimstore/ops/metadata_failure.h"
 #include "swimstore/ops/option_watch.h"
 #include "swimstore/ops/perf_counters.h"
@@ -49,32 +50,73 @@ class InjectedErrors {
   std::set<ghobject_t> m_data GUARDED_BY(m_mutex), m_metadata GUARDED_BY(m_mutex);
 };
 
+// All cubes of a mounted store.
+class StoreCubes {
+ public:
+  StoreCubes(CubeSet& cubes, size_t onode_cache_bytes, size_t data_cache_bytes);
+
+  unsigned size() const { return static_cast<unsigned>(m_cubes.size()); }
+  StoreCube& operator[](unsigned cube) { return *m_cubes[cube]; }
+  auto begin() const { return m_cubes.begin(); }
+  auto end() const { return m_cubes.end(); }
+  CubeSet& set() { return m_set; }
+
+  // Over all: sum(cube) of each.
+  template <typename Sum>
+  uint64_t sum(const Sum& sum) const {
+    uint64_t all = 0;
+    for (const auto& cube : m_cubes) {
+      all += sum(*cube);
+    }
+    return all;
+  }
+  uint64_t onode_bytes() const {
+    return sum([](const StoreCube& cube) { return cube.onodes.memory_bytes(); });
+  }
+  uint64_t data_bytes() const {
+    return sum([](const StoreCube& cube) { return cube.data.memory_bytes(); });
+  }
+  uint64_t tree_bytes() const { return m_set.database_statistics().block_cache_bytes; }
+
+  // A total: half of it is divided evenly, half as what each holds now.
+  void set_onode_capacity(uint64_t bytes);
+  void set_data_capacity(uint64_t bytes);
+  void set_tree_capacity(uint64_t bytes);
+
+ private:
+  template <typename Held, typename Set>
+  void divide(uint64_t bytes, const Held& held, const Set& set);
+
+  CubeSet& m_set;
+  std::vector<std::unique_ptr<StoreCube>> m_cubes;
+};
+
 struct StoreContext {
-  StoreContext(CephContext* cct, vtkv::Env* env, Cube& cube, Finisher& finisher, PerfCounters& counters,
+  StoreContext(CephContext* cct, vtkv::Env* env, CubeSet& cube_set, Finisher& finisher, PerfCounters& counters,
                MetadataFailure metadata_failure, size_t onode_cache_bytes, size_t data_cache_bytes)
       : cct(cct),
         env(env),
-        cube(cube),
+        cubes(cube_set, onode_cache_bytes, data_cache_bytes),
         finisher(finisher),
         counters(counters),
         slow(cct, env, counters),
         metadata_failure(std::move(metadata_failure)),
-        collections(cct),
-        onodes(cube.database(), onode_cache_bytes),
-        data(data_cache_bytes),
+        collections(cct, env),
         injected(cct, env) {}
+
+  // The cube that the collection's objects lie in.
+  StoreCube& home(const Collection& collection) REQUIRES_SHARED(collection.lock) {
+    return cubes[collection.record.home()];
+  }
 
   CephContext* const cct;
   vtkv::Env* const env;
-  Cube& cube;
+  StoreCubes cubes;
   Finisher& finisher;      // for contexts of collections without a commit queue
   PerfCounters& counters;  // indices: ops/perf_counters.h
   SlowOperations slow;
   const MetadataFailure metadata_failure;
   CollectionTable collections;
-  OnodeCache onodes;
-  DataCache data;
-  InFlightData in_flight;
   InjectedErrors injected;
 
   // Counts the time of an operation on `object`, and tells of it if it was long.

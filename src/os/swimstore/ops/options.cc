@@ -41,6 +41,14 @@ void add_geometry(std::vector<Option>& table) {
   table.push_back(
       size_option("swimstore_chunk_size", level, 32 * kMiB, "bytes by which a data container grows and shrinks")
           .set_flag(Option::FLAG_CREATE));
+  table.push_back(Option("swimstore_cubes", Option::TYPE_UINT, level)
+                      .set_default(1)
+                      .set_description("cubes that the placement groups are spread over, a power of two")
+                      .set_long_description(
+                          "Each has a log, a metadata tree and data containers of its own. With more than one, the "
+                          "OSD's own collection lies in another cube besides.")
+                      .set_flag(Option::FLAG_CREATE)
+                      .add_service("osd"));
 }
 
 void add_writing(std::vector<Option>& table) {

@@ -3,7 +3,6 @@
 
 #include "common/ceph_context.h"
 #include "common/perf_counters_collection.h"
-#include "swimstore/cube/cube.h"
 
 namespace swimstore {
 
@@ -119,9 +118,8 @@ StoreCounters::~StoreCounters() {
   delete m_counters;
 }
 
-void StoreCounters::refresh_gauges(Cube& cube, const MemoryGauges& memory) {
-  const vtkv::DBStatistics db = cube.database().statistics();
-  const ContainerStatistics slots = cube.containers().statistics();
+void StoreCounters::refresh_gauges(const vtkv::DBStatistics& db, const ContainerStatistics& slots,
+                                   const MemoryGauges& memory) {
   const std::pair<int, uint64_t> values[] = {
       {l_swimstore_onode_hits, memory.onode_hits},
       {l_swimstore_onode_misses, memory.onode_misses},

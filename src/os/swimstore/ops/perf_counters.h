@@ -10,9 +10,10 @@
 #include "common/perf_counters.h"
 #include "include/common_fwd.h"
 
-namespace swimstore {
+#include "swimstore/container/container_set.h"
+#include "vtkv/db.h"
 
-class Cube;
+namespace swimstore {
 
 enum {
   l_swimstore_first = 735100,
@@ -98,7 +99,7 @@ class StoreCounters {
   StoreCounters& operator=(const StoreCounters&) = delete;
 
   PerfCounters* get() const { return m_counters; }
-  void refresh_gauges(Cube& cube, const MemoryGauges& memory);
+  void refresh_gauges(const vtkv::DBStatistics& db, const ContainerStatistics& slots, const MemoryGauges& memory);
 
  private:
   CephContext* m_cct;

@@ -75,6 +75,12 @@ Status Settings::read(CephContext* cct, Settings* settings) {
   VTKV_RETURN_IF_ERROR(check_layout("swimstore_tree_block_size", tree_block_bytes, kBlockBytes, 64 * kKiB));
   settings->geometry.block_bytes = static_cast<uint32_t>(tree_block_bytes);
   settings->chunk_bytes = size_value(cct, "swimstore_chunk_size");
+  const uint64_t cubes = cct->_conf.get_val<uint64_t>("swimstore_cubes");
+  VTKV_RETURN_IF_ERROR(check_range("swimstore_cubes", cubes, 1, 64));
+  if (!std::has_single_bit(cubes)) {
+    return Status::invalid_argument(fmt::format("option swimstore_cubes is {}: it must be a power of two", cubes));
+  }
+  settings->cubes = static_cast<unsigned>(cubes);
   settings->memtable_bytes = size_value(cct, "swimstore_memtable_size");
   const uint64_t io_depth = cct->_conf.get_val<uint64_t>("swimstore_io_depth");
   VTKV_RETURN_IF_ERROR(check_range("swimstore_io_depth", io_depth, 1, 4096));

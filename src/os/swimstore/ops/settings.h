@@ -17,6 +17,7 @@ enum class FlushMode { automatic, single, per_file };
 struct Settings {
   vtkv::Geometry geometry;     // of a store to be made
   uint64_t chunk_bytes = 0;    // likewise
+  unsigned cubes = 1;          // likewise: that placement groups are spread over
   FlushMode flush_mode = FlushMode::automatic;
   uint64_t memtable_bytes = 0;
   unsigned io_depth = 0;

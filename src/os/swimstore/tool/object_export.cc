@@ -174,6 +174,7 @@ std::string describe(const vtkv::LostEntries::Range& range) {
                      describe_key(range.first_key), describe_key(range.last_key), range.reason, kConsequence);
 }
 
+// Of one cube.
 class Exporter {
  public:
   Exporter(const StoreFiles& files, ArchiveWriter& writer, TransferResult* result)
@@ -184,7 +185,6 @@ class Exporter {
   Status export_the_rest();
   // What repair quarantined is in no collection.
   Status name_quarantined();
-  Status end();
 
  private:
   using KeyRange = std::pair<std::string, std::string>;  // without its end
@@ -335,34 +335,44 @@ Status Exporter::name_quarantined() {
   return {};
 }
 
-Status Exporter::end() { return m_writer.end(m_result.objects); }
-
 }  // namespace
 
 Status export_objects(StoreFiles& files, const std::string& only, const std::string& name, std::ostream* out,
                       TransferResult* result) {
-  VTKV_RETURN_IF_ERROR(files.open_cube());
-  result->omitted = files.notes();
-  if (files.lost() != nullptr) {
-    for (const vtkv::LostEntries::Range& range : files.lost()->ranges()) {
-      result->omitted.push_back(describe(range));
-    }
-  }
   ArchiveWriter writer(out, name, files.env()->random_u64());
-  for (const std::string& text : result->omitted) {
-    VTKV_RETURN_IF_ERROR(writer.write(ArchiveRecord::note, text));
-  }
-  Exporter exporter(files, writer, result);
-  VTKV_RETURN_IF_ERROR(exporter.export_collections(only));
-  if (only.empty()) {
-    VTKV_RETURN_IF_ERROR(exporter.export_the_rest());
-    VTKV_RETURN_IF_ERROR(exporter.name_quarantined());
-  } else if (result->collections == 0) {
+  size_t noted = 0;  // of the files' notes
+  const auto note = [&](const std::string& text) {
+    result->omitted.push_back(text);
+    return writer.write(ArchiveRecord::note, text);
+  };
+  const auto note_files = [&] {
+    for (; noted < files.notes().size(); ++noted) {
+      VTKV_RETURN_IF_ERROR(note(files.notes()[noted]));
+    }
+    return Status();
+  };
+  VTKV_RETURN_IF_ERROR(files.for_each_cube([&] {
+    VTKV_RETURN_IF_ERROR(note_files());
+    if (files.lost() != nullptr) {
+      for (const vtkv::LostEntries::Range& range : files.lost()->ranges()) {
+        VTKV_RETURN_IF_ERROR(note(describe(range)));
+      }
+    }
+    Exporter exporter(files, writer, result);
+    VTKV_RETURN_IF_ERROR(exporter.export_collections(only));
+    if (only.empty()) {
+      VTKV_RETURN_IF_ERROR(exporter.export_the_rest());
+      VTKV_RETURN_IF_ERROR(exporter.name_quarantined());
+    }
+    return Status();
+  }));
+  VTKV_RETURN_IF_ERROR(note_files());
+  if (!only.empty() && result->collections == 0) {
     return Status::not_found(
         fmt::format("{} has no collection {}{}; list --collections prints them", files.path(), only,
                     files.salvages() ? ", or its record is lost: without --collection its objects are saved" : ""));
   }
-  return exporter.end();
+  return writer.end(result->objects);
 }
 
 }  // namespace swimstore

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -119,23 +120,26 @@ Status report_info(StoreFiles& files, Report& report) {
   VTKV_RETURN_IF_ERROR(files.env()->file_system_info(files.path(), &host));
   report.field("host_file_system", std::string(to_string(host.kind)));
   report.field("host_available_bytes", host.available_bytes);
-  VTKV_RETURN_IF_ERROR(files.open_cube());
   uint64_t objects = 0, undecodable = 0, bytes = 0, collections = 0, quarantined = 0;
-  VTKV_RETURN_IF_ERROR(files.for_each_object([&](const StoredObject& object) {
-    ++objects;
-    undecodable += !object.decodable;
-    bytes += object.record.size;
-    return Status();
-  }));
+  vtkv::DBStatistics statistics;
   const auto count_into = [](uint64_t* count) {
     return [count](std::string_view, std::string_view) {
       ++*count;
       return Status();
     };
   };
-  VTKV_RETURN_IF_ERROR(files.for_each(key_prefix::collection, count_into(&collections)));
-  VTKV_RETURN_IF_ERROR(files.for_each(key_prefix::quarantined, count_into(&quarantined)));
-  const vtkv::DBStatistics statistics = files.database().statistics();
+  VTKV_RETURN_IF_ERROR(files.for_each_cube([&] {
+    VTKV_RETURN_IF_ERROR(files.for_each_object([&](const StoredObject& object) {
+      ++objects;
+      undecodable += !object.decodable;
+      bytes += object.record.size;
+      return Status();
+    }));
+    VTKV_RETURN_IF_ERROR(files.for_each(key_prefix::collection, count_into(&collections)));
+    VTKV_RETURN_IF_ERROR(files.for_each(key_prefix::quarantined, count_into(&quarantined)));
+    statistics += files.database().statistics();
+    return Status();
+  }));
   report.field("collections", collections);
   report.field("objects", objects);
   report.field("undecodable_objects", undecodable);
@@ -148,42 +152,21 @@ Status report_info(StoreFiles& files, Report& report) {
 }
 
 Status list_collections(StoreFiles& files, Report& report) {
-  VTKV_RETURN_IF_ERROR(files.open_cube());
-  std::vector<ListedCollection> collections;
-  VTKV_RETURN_IF_ERROR(read_collections(files, &collections));
-  VTKV_RETURN_IF_ERROR(files.for_each_object([&](const StoredObject& object) {
-    if (ListedCollection* const owner = owner_of(collections, object)) {
-      ++owner->objects;
-    }
-    return Status();
-  }));
   report.begin_table("collections", true);
-  for (const ListedCollection& collection : collections) {
-    report.row(
-        {{"collection", collection.name}, {"bits", uint64_t{collection.record.bits}}, {"objects", collection.objects}});
-  }
-  report.end_table();
-  return {};
-}
-
-Status list_objects(StoreFiles& files, const std::string& name, Report& report) {
-  VTKV_RETURN_IF_ERROR(files.open_cube());
-  std::vector<ListedCollection> collections;
-  VTKV_RETURN_IF_ERROR(read_collections(files, &collections));
-  if (!name.empty() && std::none_of(collections.begin(), collections.end(),
-                                    [&](const ListedCollection& one) { return one.name == name; })) {
-    return Status::not_found(
-        fmt::format("{} has no collection {}; list --collections prints them", files.path(), name));
-  }
-  report.begin_table("objects", true);
-  const Status status = files.for_each_object([&](const StoredObject& object) {
-    const ListedCollection* const owner = owner_of(collections, object);
-    if (name.empty() || (owner != nullptr && owner->name == name)) {
-      report.row({{"collection", owner != nullptr ? owner->name : std::string("-")},
-                  {"object", object.name()},
-                  {"size", object.record.size},
-                  {"id", object.record.nid},
-                  {"decodable", object.has_name && object.decodable}});
+  const Status status = files.for_each_cube([&] {
+    std::vector<ListedCollection> collections;
+    VTKV_RETURN_IF_ERROR(read_collections(files, &collections));
+    VTKV_RETURN_IF_ERROR(files.for_each_object([&](const StoredObject& object) {
+      if (ListedCollection* const owner = owner_of(collections, object)) {
+        ++owner->objects;
+      }
+      return Status();
+    }));
+    for (const ListedCollection& collection : collections) {
+      report.row({{"collection", collection.name},
+                  {"cube", uint64_t{files.cube()}},
+                  {"bits", uint64_t{collection.record.bits}},
+                  {"objects", collection.objects}});
     }
     return Status();
   });
@@ -191,19 +174,47 @@ Status list_objects(StoreFiles& files, const std::string& name, Report& report) 
   return status;
 }
 
+Status list_objects(StoreFiles& files, const std::string& name, Report& report) {
+  bool found = name.empty();
+  report.begin_table("objects", true);
+  const Status status = files.for_each_cube([&] {
+    std::vector<ListedCollection> collections;
+    VTKV_RETURN_IF_ERROR(read_collections(files, &collections));
+    found |= std::any_of(collections.begin(), collections.end(),
+                         [&](const ListedCollection& one) { return one.name == name; });
+    return files.for_each_object([&](const StoredObject& object) {
+      const ListedCollection* const owner = owner_of(collections, object);
+      if (name.empty() || (owner != nullptr && owner->name == name)) {
+        report.row({{"collection", owner != nullptr ? owner->name : std::string("-")},
+                    {"object", object.name()},
+                    {"size", object.record.size},
+                    {"id", object.record.nid},
+                    {"decodable", object.has_name && object.decodable}});
+      }
+      return Status();
+    });
+  });
+  report.end_table();
+  VTKV_RETURN_IF_ERROR(status);
+  return found ? Status()
+               : Status::not_found(
+                     fmt::format("{} has no collection {}; list --collections prints them", files.path(), name));
+}
+
 Status list_quarantined_entries(StoreFiles& files, Report& report) {
-  VTKV_RETURN_IF_ERROR(files.open_cube());
   report.begin_table("entries", true);
-  const Status status = files.for_each(key_prefix::quarantined, [&](std::string_view key, std::string_view value) {
+  const auto visit = [&](std::string_view key, std::string_view value) {
     uint32_t number = 0;
     std::string_view entry = key;
     const bool is_object = decode_quarantined_key(key, &number, &entry) && entry.front() == key_prefix::object;
-    report.row({{"number", uint64_t{number}},
+    report.row({{"cube", uint64_t{files.cube()}},
+                {"number", uint64_t{number}},
                 {"key", vtkv::to_notation(entry)},
                 {"object", is_object ? StoredObject{.key = std::string(entry)}.name() : std::string("-")},
                 {"value_bytes", static_cast<uint64_t>(value.size())}});
     return Status();
-  });
+  };
+  const Status status = files.for_each_cube([&] { return files.for_each(key_prefix::quarantined, visit); });
   report.end_table();
   return status;
 }
@@ -232,7 +243,7 @@ void dump_superblock(const StoreFiles& files, Report& report) {
 }
 
 Status dump_containers(StoreFiles& files, Report& report) {
-  VTKV_RETURN_IF_ERROR(files.open_cube());
+  VTKV_RETURN_IF_ERROR(files.open_only_cube());
   std::array<PageCounts, kSizeClasses> counts{};
   VTKV_RETURN_IF_ERROR(count_pages(files, &counts));
   report.field("chunk_bytes", files.containers().chunk_bytes);
@@ -310,7 +321,7 @@ Status dump_slot(StoreFiles& files, const std::string& text, const std::string& 
     return Status::invalid_argument(
         fmt::format("'{}' names no slot: give a container and a number, as in 64K/17", text));
   }
-  VTKV_RETURN_IF_ERROR(files.open_cube());
+  VTKV_RETURN_IF_ERROR(files.open_only_cube());
   vtkv::AlignedBuffer buffer;
   buffer.resize(slot_bytes(slot.size_class));
   VTKV_RETURN_IF_ERROR(files.container(slot.size_class).read(slot.byte_offset(), buffer.size(), buffer.data()));
@@ -331,10 +342,9 @@ Status dump_slot(StoreFiles& files, const std::string& text, const std::string& 
 
 // ---- onodes
 
-Status dump_onode(StoreFiles& files, const std::string& name, Report& report) {
-  VTKV_RETURN_IF_ERROR(files.open_cube());
-  StoredObject object;
-  VTKV_RETURN_IF_ERROR(files.find_object(name, &object));
+namespace {
+
+Status dump_object(const StoreFiles& files, const StoredObject& object, Report& report) {
   report.field("object", object.name());
   report.field("key", vtkv::to_notation(object.key));
   report.field("decodable", object.decodable);
@@ -369,6 +379,25 @@ Status dump_onode(StoreFiles& files, const std::string& name, Report& report) {
   }
   report.end_table();
   return {};
+}
+
+}  // namespace
+
+Status dump_onode(StoreFiles& files, const std::string& name, Report& report) {
+  bool found = false;
+  VTKV_RETURN_IF_ERROR(files.for_each_cube([&] {
+    StoredObject object;
+    const Status status = files.find_object(name, &object);
+    if (status.is_not_found()) {
+      return Status();
+    }
+    if (status.ok() && std::exchange(found, true)) {
+      return Status::invalid_argument(fmt::format("objects in several cubes are called {}: give --cube too", name));
+    }
+    return status.ok() ? dump_object(files, object, report) : status;
+  }));
+  return found ? Status()
+               : Status::not_found(fmt::format("{} has no object {}; list prints their names", files.path(), name));
 }
 
 // ---- checks

@@ -17,7 +17,7 @@ using vtkv::Status;
 
 std::string StoredObject::name() const { return describe_object_key(key); }
 
-Status StoreFiles::open(vtkv::Env* env, const std::string& path, uint32_t cube, Purpose purpose,
+Status StoreFiles::open(vtkv::Env* env, const std::string& path, std::optional<uint32_t> cube, Purpose purpose,
                         std::unique_ptr<StoreFiles>* files) {
   std::unique_ptr<StoreFiles> opened(new StoreFiles(std::make_unique<vtkv::ReadOnlyEnv>(env), purpose));
   VTKV_RETURN_IF_ERROR(opened->open_root(path, cube));
@@ -25,9 +25,8 @@ Status StoreFiles::open(vtkv::Env* env, const std::string& path, uint32_t cube, 
   return {};
 }
 
-Status StoreFiles::open_root(const std::string& path, uint32_t cube) {
+Status StoreFiles::open_root(const std::string& path, std::optional<uint32_t> cube) {
   m_path = path;
-  m_cube = cube;
   StoreDirectory directory(m_env.get(), path);
   if (!m_env->exists(path)) {
     return Status::not_found(path + ": there is no such directory");
@@ -38,11 +37,55 @@ Status StoreFiles::open_root(const std::string& path, uint32_t cube) {
   if (superblock.ok()) {  // an upgrade may have come before the lock
     VTKV_RETURN_IF_ERROR(do_without(read_superblock()));
   }
-  if (cube >= m_superblock.cubes) {
-    return Status::invalid_argument(
-        fmt::format("{} has no cube {}: it has {}, counted from 0", path, cube, m_superblock.cubes));
+  const uint32_t cubes = count_cubes(superblock.ok());
+  if (cube && *cube >= cubes) {
+    return Status::invalid_argument(fmt::format("{} has no cube {}: it has {}, counted from 0", path, *cube, cubes));
   }
+  for (uint32_t number = 0; number < cubes; ++number) {
+    if (!cube || *cube == number) {
+      m_cubes.push_back(number);
+    }
+  }
+  m_cube = m_cubes.front();
   return {};
+}
+
+uint32_t StoreFiles::count_cubes(bool has_superblock) const {
+  uint32_t cubes = m_superblock.cubes;
+  while (!has_superblock && m_env->exists(StoreDirectory(m_env.get(), m_path).cube_path(cubes))) {
+    ++cubes;
+  }
+  return cubes;
+}
+
+void StoreFiles::select(uint32_t cube) {
+  m_cube = cube;
+  m_database.reset();
+  m_lost.reset();
+  m_header = {};
+  m_containers = {};
+}
+
+Status StoreFiles::for_each_cube(const std::function<Status()>& visit) {
+  Status unopened;
+  bool any = false;
+  for (const uint32_t cube : m_cubes) {
+    if (cube != m_cube) {
+      select(cube);
+    }
+    const Status opened = open_cube();
+    if (!opened.ok() && (!salvages() || opened.code() == Status::Code::unsupported)) {
+      return opened;
+    }
+    if (!opened.ok()) {
+      m_notes.push_back(fmt::format("cube {} is left out, it does not open: {}", cube, opened.message()));
+      unopened = opened;
+      continue;
+    }
+    any = true;
+    VTKV_RETURN_IF_ERROR(visit());
+  }
+  return any ? Status() : unopened;
 }
 
 Status StoreFiles::do_without(const Status& status) {
@@ -79,6 +122,18 @@ bool StoreFiles::is_copy_whole(unsigned copy) const {
   const std::string one = m_superblock_bytes.substr(copy * Superblock::kCopyBytes, Superblock::kCopyBytes);
   Superblock ignored;
   return Superblock::decode("superblock", one + one, &ignored).ok();
+}
+
+Status StoreFiles::open_only_cube() {
+  VTKV_RETURN_IF_ERROR(check_only_cube());
+  return open_cube();
+}
+
+Status StoreFiles::check_only_cube() const {
+  return m_cubes.size() == 1
+             ? Status()
+             : Status::invalid_argument(fmt::format("{} has cubes {} to {}: say which one with --cube", m_path,
+                                                    m_cubes.front(), m_cubes.back()));
 }
 
 Status StoreFiles::open_cube() {

@@ -8,6 +8,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,11 +43,14 @@ class StoreFiles {
  public:
   // salvage: goes on without what reading objects can do without, and notes() says what that was.
   enum class Purpose { look, salvage };
-  // Code::busy while somebody has it mounted; invalid_argument when there is no such cube.
-  static vtkv::Status open(vtkv::Env* env, const std::string& path, uint32_t cube, Purpose purpose,
+  // `cube`: the only one that is to be looked at; none: all. Code::busy while somebody has the store mounted;
+  // invalid_argument when there is no such cube.
+  static vtkv::Status open(vtkv::Env* env, const std::string& path, std::optional<uint32_t> cube, Purpose purpose,
                            std::unique_ptr<StoreFiles>* files);
 
   const std::string& path() const { return m_path; }
+  const std::vector<uint32_t>& cubes() const { return m_cubes; }  // those that are to be looked at
+  uint32_t cube() const { return m_cube; }  // that what follows is of; at first, the first of them
   std::string cube_path() const;
   vtkv::Env* env() const { return m_env.get(); }
   bool salvages() const { return m_purpose == Purpose::salvage; }
@@ -59,9 +63,16 @@ class StoreFiles {
   vtkv::Status check_features() const;
   // It has features that this program does not know, so that what cannot be decoded may be in a newer form.
   bool may_hold_newer() const;
+  // Calls visit with each of cubes() open, in turn. In a salvage one that does not open is noted and passed over, but
+  // for the last one when none did.
+  vtkv::Status for_each_cube(const std::function<vtkv::Status()>& visit);
+  // Code::invalid_argument where several cubes are to be looked at.
+  vtkv::Status check_only_cube() const;
   // REQUIRES, for all that follows: ok. It may fail where the other calls still work. Code::unsupported: there are
   // features without which nobody may read. Once is enough.
   vtkv::Status open_cube();
+  // Both.
+  vtkv::Status open_only_cube();
   vtkv::DB& database() const { return *m_database; }
   // Of the tree. Null: it is whole, or nothing would have opened.
   const vtkv::LostEntries* lost() const { return m_lost.get(); }
@@ -85,7 +96,10 @@ class StoreFiles {
 
  private:
   StoreFiles(std::unique_ptr<vtkv::Env> env, Purpose purpose) : m_env(std::move(env)), m_purpose(purpose) {}
-  vtkv::Status open_root(const std::string& path, uint32_t cube);
+  vtkv::Status open_root(const std::string& path, std::optional<uint32_t> cube);
+  // How many the superblock says, or, where there is none to be had, how many lie there.
+  uint32_t count_cubes(bool has_superblock) const;
+  void select(uint32_t cube);
   vtkv::Status read_superblock();
   vtkv::Status read_header();
   // The status as it is; ok after a note of it where it is to be done without, which what is merely newer never is.
@@ -95,6 +109,7 @@ class StoreFiles {
   const Purpose m_purpose;
   std::vector<std::string> m_notes;
   std::string m_path;
+  std::vector<uint32_t> m_cubes;
   uint32_t m_cube = 0;
   std::unique_ptr<vtkv::FileLock> m_lock;
   std::string m_superblock_bytes;

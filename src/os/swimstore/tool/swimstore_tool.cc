@@ -12,6 +12,7 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <optional>
 
 #include "common/ceph_argparse.h"
 #include "global/global_init.h"
@@ -35,7 +36,7 @@ struct Arguments {
   std::string conf;
   std::vector<std::string> options;  // name=value, of Ceph's configuration
   std::string path;
-  uint32_t cube = 0;
+  std::optional<uint32_t> cube;
   bool deep = false;
   std::string fsid, collection, object, slot, file;
   bool collections = false, quarantined_entries = false, operations = false, force = false;
@@ -114,6 +115,7 @@ class Tool {
   }
   Status dump_log() {
     return look([this](StoreFiles& files) {
+      VTKV_RETURN_IF_ERROR(files.check_only_cube());
       VTKV_RETURN_IF_ERROR(files.check_features());
       std::unique_ptr<vtkv::Inspection> database;
       VTKV_RETURN_IF_ERROR(vtkv::Inspection::open(files.env(), files.cube_path(), &database));
@@ -125,7 +127,7 @@ class Tool {
     VTKV_RETURN_IF_ERROR(check_cube());
     SwimStore store(context(), m_arguments.path);
     CheckResult result;
-    VTKV_RETURN_IF_ERROR(store.check({.deep = m_arguments.deep}, &result));
+    VTKV_RETURN_IF_ERROR(store.check({.deep = m_arguments.deep, .cube = m_arguments.cube}, &result));
     report_findings(result, *m_report);
     m_found = result.errors > 0;
     return {};
@@ -137,7 +139,8 @@ class Tool {
     std::vector<Repaired> changes;
     CheckResult result;
     const Status status =
-        store.repair({.deep = m_arguments.deep, .only_copies = m_arguments.only_copies}, &changes, &result);
+        store.repair({.deep = m_arguments.deep, .only_copies = m_arguments.only_copies, .cube = m_arguments.cube},
+                     &changes, &result);
     report_repairs(changes, *m_report);
     VTKV_RETURN_IF_ERROR(status);
     report_findings(result, *m_report);
@@ -199,7 +202,7 @@ class Tool {
   }
 
   Status put_back() {
-    VTKV_RETURN_IF_ERROR(check_cube());
+    VTKV_RETURN_IF_ERROR(check_whole_store());
     SwimStore store(context(), m_arguments.path);
     uint64_t entries = 0, left = 0;
     std::vector<Repaired> changes;
@@ -214,7 +217,7 @@ class Tool {
   }
 
   Status upgrade() {
-    VTKV_RETURN_IF_ERROR(check_cube());
+    VTKV_RETURN_IF_ERROR(check_whole_store());
     SwimStore store(context(), m_arguments.path);
     Superblock before, after;
     VTKV_RETURN_IF_ERROR(store.upgrade(&before, &after));
@@ -230,7 +233,7 @@ class Tool {
         "entries of the tree that repair quarantined");
   }
   Status forget_quarantined_entries() {
-    VTKV_RETURN_IF_ERROR(check_cube());
+    VTKV_RETURN_IF_ERROR(check_whole_store());
     if (!m_arguments.force) {
       return Status::invalid_argument(
           "forget-quarantined-entries destroys what may be the last copy: look at "
@@ -248,6 +251,16 @@ class Tool {
     std::unique_ptr<StoreFiles> files;
     VTKV_RETURN_IF_ERROR(StoreFiles::open(vtkv::posix_env(), m_arguments.path, m_arguments.cube, m_purpose, &files));
     return command(*files);
+  }
+
+  // Of what concerns all cubes.
+  Status check_whole_store() {
+    const Status status = look([this](StoreFiles& files) {
+      return m_arguments.cube && files.superblock().cubes > 1
+                 ? Status::invalid_argument("--cube: this command takes all cubes of the store")
+                 : Status();
+    });
+    return status.is_corruption() ? Status() : status;
   }
 
   // A damaged superblock is for the check to say.
@@ -371,7 +384,7 @@ class CommandLine {
   CLI::App* add(CLI::App& parent, const char* name, const char* description, Command command) {
     CLI::App* one = parent.add_subcommand(name, description);
     one->add_option("PATH", m_arguments.path, "the OSD's directory")->required();
-    one->add_option("--cube", m_arguments.cube, "which cube of the store (default 0)");
+    one->add_option("--cube", m_arguments.cube, "only this cube of the store (default: all that it has)");
     one->fallthrough();
     one->callback([this, command] { m_command = [command](Tool& tool) { return (tool.*command)(); }; });
     return one;

@@ -76,7 +76,7 @@ int ObjectWriter::load(Onode& onode, uint64_t first, uint64_t count) {
   if (count == 0) {
     return 0;
   }
-  const vtkv::Status status = m_plan.store.onodes.load_extents(
+  const vtkv::Status status = m_plan.home.onodes.load_extents(
       onode, static_cast<uint32_t>(first / kShardBlocks), static_cast<uint32_t>((first + count - 1) / kShardBlocks));
   if (!status.ok()) {
     return m_plan.store.metadata_failure.met(status, "the extents of object ", onode.oid);
@@ -172,7 +172,7 @@ int ObjectWriter::put_blocks(Onode& onode, uint64_t first, ceph::bufferlist data
   const uint64_t count = data.length() / kBlockBytes;
   std::vector<uint32_t> crcs = block_checksums(data);
   std::vector<AllocatedSlot> slots;
-  const vtkv::Status status = store.cube.containers().allocate(data.length(), &slots);
+  const vtkv::Status status = m_plan.home.containers().allocate(data.length(), &slots);
   if (!status.ok()) {
     derr << "no space for " << data.length() << " bytes of object " << onode.oid << ": " << status.to_string() << dendl;
     return status.is_no_space() ? -ENOSPC : -EIO;
@@ -190,7 +190,7 @@ int ObjectWriter::put_blocks(Onode& onode, uint64_t first, ceph::bufferlist data
     for (uint32_t i = 1; i < blocks; ++i) {
       crc = vtkv::crc32c_combine(crc, crcs[done + i], kBlockBytes);
     }
-    store.data.forget(slot.address, 0, blocks);  // of the slot's life before
+    m_plan.home.data.forget(slot.address, 0, blocks);  // of the slot's life before
     ceph::bufferlist slice;
     slice.substr_of(data, uint64_t{done} * kBlockBytes, slot.bytes);
     m_plan.txn.write_slot(slot, std::move(slice), crc, keep);
@@ -222,7 +222,7 @@ void ObjectWriter::keep_block(Onode& onode, uint64_t block, const char* bytes) {
   std::vector<MappedRun> runs;
   onode.extents.resolve(block, 1, &runs);
   if (vtkv::crc32c(bytes, kBlockBytes) == runs.front().crc32c.front()) {  // not a lost one
-    m_plan.store.data.add(runs.front().slot, runs.front().slot_block,
+    m_plan.home.data.add(runs.front().slot, runs.front().slot_block,
                           ceph::buffer::ptr(ceph::buffer::copy(bytes, kBlockBytes)));
   }
 }
@@ -375,7 +375,7 @@ int ObjectWriter::remove(Onode& onode) {
   if (r < 0) {
     return r;
   }
-  const vtkv::Status status = m_plan.store.onodes.load_all_extents(onode);
+  const vtkv::Status status = m_plan.home.onodes.load_all_extents(onode);
   if (!status.ok()) {
     return m_plan.store.metadata_failure.met(status, "the extents of object ", onode.oid);
   }

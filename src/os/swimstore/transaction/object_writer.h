@@ -21,7 +21,7 @@ namespace swimstore {
 
 class ObjectWriter {
  public:
-  explicit ObjectWriter(TxnPlan& plan) : m_plan(plan), m_reader(plan.store) {}
+  explicit ObjectWriter(TxnPlan& plan) : m_plan(plan), m_reader(plan.store, plan.home) {}
 
   int write(Onode& onode, uint64_t offset, ceph::bufferlist& data);
   int zero(Onode& onode, uint64_t offset, uint64_t length);

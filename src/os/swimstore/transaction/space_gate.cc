@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "common/ceph_context.h"
 #include "common/debug.h"
@@ -24,35 +25,35 @@ constexpr auto kLookInterval = std::chrono::milliseconds(20);
 
 }  // namespace
 
-SpaceGate::SpaceGate(CephContext* cct, vtkv::Env* env, ContainerSet& containers)
+SpaceGate::SpaceGate(CephContext* cct, vtkv::Env* env, std::function<ContainerStatistics()> statistics)
     : m_cct(cct),
       m_env(env),
-      m_containers(containers),
-      m_throttle(env, containers, cct->_conf.get_val<double>("swimstore_space_throttle_time"),
+      m_throttle(env, std::move(statistics), cct->_conf.get_val<double>("swimstore_space_throttle_time"),
                  SpaceLimits::read(cct->_conf).on_its_way_bytes),
       m_patience_us(static_cast<uint64_t>(1e6 * cct->_conf.get_val<double>("swimstore_space_wait_time"))),
       m_look(env->new_signal()) {
   m_worker = env->start_worker("space", 0, [this](vtkv::IoQueue&) { return look_again(); });
 }
 
-bool SpaceGate::promise(const SpaceNeed& need, uint64_t waited_us) {
+bool SpaceGate::promise(ContainerSet& containers, const SpaceNeed& need, uint64_t waited_us) {
   const Urgency of_waiting = waited_us > 0 && waited_us >= m_patience_us ? Urgency::late : Urgency::usual;
-  return m_containers.promise(need.slot_bytes, need.may_wait ? of_waiting : Urgency::privileged);
+  return containers.promise(need.slot_bytes, need.may_wait ? of_waiting : Urgency::privileged);
 }
 
 uint64_t SpaceGate::throttle_us(const SpaceNeed& need, uint64_t bytes, HBHandle* handle) {
   return !need.is_none() && need.may_wait ? m_throttle.before_write_us(bytes, handle) : 0;
 }
 
-uint64_t SpaceGate::enter_us(const SpaceNeed& need, uint64_t throttled_us, HBHandle* handle) {
-  if (need.is_none() || promise(need, 0)) {
+uint64_t SpaceGate::enter_us(ContainerSet& containers, const SpaceNeed& need, uint64_t throttled_us,
+                             HBHandle* handle) {
+  if (need.is_none() || promise(containers, need, 0)) {
     return 0;
   }
   const SuspendedTimeout suspended(handle);
-  return wait_us(need, throttled_us);
+  return wait_us(containers, need, throttled_us);
 }
 
-uint64_t SpaceGate::wait_us(const SpaceNeed& need, uint64_t throttled_us) {
+uint64_t SpaceGate::wait_us(ContainerSet& containers, const SpaceNeed& need, uint64_t throttled_us) {
   vtkv::MutexLock lock(m_mutex);
   const uint64_t began_us = m_env->now_us();
   const auto began = m_began_us.insert(began_us);
@@ -66,7 +67,7 @@ uint64_t SpaceGate::wait_us(const SpaceNeed& need, uint64_t throttled_us) {
   for (bool promised = false; !promised;) {
     m_look->wait(lock, [this, looks = m_looks]() REQUIRES(m_mutex) { return m_looks != looks; });
     lock.unlock();
-    promised = promise(need, throttled_us + m_env->now_us() - began_us);
+    promised = promise(containers, need, throttled_us + m_env->now_us() - began_us);
     lock.lock();
   }
   m_began_us.erase(began);
@@ -84,9 +85,9 @@ vtkv::NextStep SpaceGate::look_again() {
   return vtkv::NextStep::later(kLookInterval);
 }
 
-void SpaceGate::leave(const SpaceNeed& need) {
+void SpaceGate::leave(ContainerSet& containers, const SpaceNeed& need) {
   if (need.slot_bytes > 0) {
-    m_containers.give_back(need.slot_bytes);
+    containers.give_back(need.slot_bytes);
   }
 }
 

@@ -37,14 +37,14 @@ namespace swimstore {
 
 class SpaceGate {
  public:
-  SpaceGate(CephContext* cct, vtkv::Env* env, ContainerSet& containers);
+  SpaceGate(CephContext* cct, vtkv::Env* env, std::function<ContainerStatistics()> statistics);
 
   // Both return the time waited; handle: as CommitThrottle's. First the throttle, for a transaction of so many bytes.
   uint64_t throttle_us(const SpaceNeed& need, uint64_t bytes, HBHandle* handle);
-  // Waits for room, and has it promised.
-  uint64_t enter_us(const SpaceNeed& need, uint64_t throttled_us, HBHandle* handle);
+  // Waits for room in these containers, and has it promised.
+  uint64_t enter_us(ContainerSet& containers, const SpaceNeed& need, uint64_t throttled_us, HBHandle* handle);
   // It was planned, or cannot be.
-  void leave(const SpaceNeed& need);
+  static void leave(ContainerSet& containers, const SpaceNeed& need);
 
   uint64_t waiting() const { return m_waiting.load(); }  // threads
   // Since when the one that waits longest does; 0: nobody waits.
@@ -54,13 +54,12 @@ class SpaceGate {
 
  private:
   // Asks the host.
-  bool promise(const SpaceNeed& need, uint64_t waited_us) EXCLUDES(m_mutex);
-  uint64_t wait_us(const SpaceNeed& need, uint64_t throttled_us);
+  bool promise(ContainerSet& containers, const SpaceNeed& need, uint64_t waited_us) EXCLUDES(m_mutex);
+  uint64_t wait_us(ContainerSet& containers, const SpaceNeed& need, uint64_t throttled_us);
   vtkv::NextStep look_again();
 
   CephContext* const m_cct;
   vtkv::Env* const m_env;
-  ContainerSet& m_containers;
   SpaceThrottle m_throttle;
   const uint64_t m_patience_us;
   std::atomic<uint64_t> m_waiting{0};

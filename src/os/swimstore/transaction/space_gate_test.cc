@@ -56,7 +56,7 @@ class SpaceGateTest : public ::testing::Test {
     ASSERT_TRUE(ContainerSet::create(&m_env, m_path + "/containers", options).ok());
     ASSERT_TRUE(ContainerSet::open(&m_env, m_path + "/containers", options, &m_containers).ok());
     ASSERT_TRUE(m_containers->finish_recovery().ok());
-    m_gate = std::make_unique<SpaceGate>(g_ceph_context, &m_env, *m_containers);
+    m_gate = std::make_unique<SpaceGate>(g_ceph_context, &m_env, [this] { return m_containers->statistics(); });
     while (m_containers->promise(kMiB, Urgency::usual)) {
     }
     m_promised_bytes = m_containers->statistics().promised_bytes;
@@ -69,7 +69,7 @@ class SpaceGateTest : public ::testing::Test {
   }
   std::future<uint64_t> enter(uint64_t throttled_us) {
     return std::async(std::launch::async,
-                      [this, throttled_us] { return m_gate->enter_us(m_need, throttled_us, nullptr); });
+                      [this, throttled_us] { return m_gate->enter_us(*m_containers, m_need, throttled_us, nullptr); });
   }
 
   const std::string m_path = std::filesystem::absolute(::testing::UnitTest::GetInstance()->current_test_info()->name());

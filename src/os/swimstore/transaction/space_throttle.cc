@@ -33,7 +33,7 @@ SpaceLeft space_left(const ContainerStatistics& statistics) {
 }
 
 void SpaceThrottle::look(uint64_t now_us) {
-  const SpaceLeft space = space_left(m_containers.statistics());
+  const SpaceLeft space = space_left(m_statistics());
   const uint64_t on_its_way = std::min(m_on_its_way_bytes, space.capacity_bytes / 16);  // as in space_report()
   const bool is_short = space.left_bytes < kLeftRatioMin * space.capacity_bytes + on_its_way;
   if (!is_short) {

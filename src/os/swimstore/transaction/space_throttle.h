@@ -18,6 +18,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "common/HBHandle.h"
 
@@ -29,8 +31,10 @@ namespace swimstore {
 class SpaceThrottle {
  public:
   // seconds: the time to use up what is left; 0: no throttle. on_its_way_bytes: as in SpaceLimits.
-  SpaceThrottle(vtkv::Env* env, ContainerSet& containers, double seconds, uint64_t on_its_way_bytes = 0)
-      : m_env(env), m_containers(containers), m_seconds(seconds), m_on_its_way_bytes(on_its_way_bytes) {}
+  // statistics: of the store, of all its cubes.
+  SpaceThrottle(vtkv::Env* env, std::function<ContainerStatistics()> statistics, double seconds,
+                uint64_t on_its_way_bytes = 0)
+      : m_env(env), m_statistics(std::move(statistics)), m_seconds(seconds), m_on_its_way_bytes(on_its_way_bytes) {}
 
   // How long a writer of so many bytes should wait first; it takes its turn behind those who wait. Cheap.
   std::chrono::microseconds delay_for(uint64_t bytes);
@@ -42,7 +46,7 @@ class SpaceThrottle {
   void look(uint64_t now_us);
 
   vtkv::Env* const m_env;
-  ContainerSet& m_containers;
+  const std::function<ContainerStatistics()> m_statistics;
   const double m_seconds;
   const uint64_t m_on_its_way_bytes;
   // Of look(), which is one thread's at a time.

@@ -11,6 +11,7 @@
 #include "common/errno.h"
 
 #include "swimstore/ops/last_words.h"
+#include "swimstore/transaction/placement.h"
 #include "swimstore/transaction/txn_context.h"
 #include "swimstore/transaction/txn_planner.h"
 #include "vtkv/util/invariants.h"
@@ -27,18 +28,30 @@ namespace {
 using Transaction = ObjectStore::Transaction;
 using Iterators = boost::container::small_vector<Transaction::iterator, 2>;
 
-// The unique lock of every collection that the transactions name, taken in one global order. Clang cannot follow a list
-// of locks: who needs one of them asserts that it is held.
+using Collections = boost::container::small_vector<CollectionRef, 4>;
+
+// The collections that the transactions name, existing or to be made, and the one that they are queued on: first.
+Collections find_named(const CollectionTable& table, const CollectionRef& queued_on, const Iterators& transactions) {
+  Collections named{queued_on};
+  const auto add = [&named](const CollectionRef& collection) {
+    if (collection && std::find(named.begin(), named.end(), collection) == named.end()) {
+      named.push_back(collection);
+    }
+  };
+  for (const Transaction::iterator& transaction : transactions) {
+    for (const coll_t& cid : transaction.colls) {
+      add(table.find(cid));
+      add(table.find_prepared(cid));
+    }
+  }
+  return named;
+}
+
+// The unique lock of each, taken in one global order. Clang cannot follow a list of locks: who needs one of them
+// asserts that it is held.
 class CollectionLocks {
  public:
-  CollectionLocks(const CollectionTable& table, const CollectionRef& queued_on, const Iterators& transactions) {
-    m_collections.push_back(queued_on);
-    for (const Transaction::iterator& transaction : transactions) {
-      for (const coll_t& cid : transaction.colls) {
-        add(table.find(cid));
-        add(table.find_prepared(cid));
-      }
-    }
+  explicit CollectionLocks(const Collections& named) : m_collections(named) {
     std::sort(m_collections.begin(), m_collections.end());
     for (const CollectionRef& collection : m_collections) {
       collection->lock.lock();
@@ -52,17 +65,20 @@ class CollectionLocks {
   CollectionLocks(const CollectionLocks&) = delete;
   CollectionLocks& operator=(const CollectionLocks&) = delete;
 
-  const auto& collections() const { return m_collections; }
-
  private:
-  void add(const CollectionRef& collection) {
-    if (collection && std::find(m_collections.begin(), m_collections.end(), collection) == m_collections.end()) {
-      m_collections.push_back(collection);
+  Collections m_collections;
+};
+
+// One that lay in another cube before, or is there again after its removal from another: what was queued there comes
+// first, and is durable first. Others than placement groups may be named by transactions of any cube; only the order of
+// what is queued on them counts.
+void wait_for_other_cubes(const Collections& named, unsigned home) {
+  for (const CollectionRef& collection : named) {
+    if (collection == named.front() || collection->cid.is_pg()) {
+      collection->sequencer->wait_for_others(home);
     }
   }
-
-  boost::container::small_vector<CollectionRef, 4> m_collections;
-};
+}
 
 constexpr const char* kThrottleOption = "swimstore_throttle_bytes";
 // What a transaction holds in memory beside its bytes: itself, its contexts, its place in the queues.
@@ -73,15 +89,15 @@ constexpr uint64_t kTransactionBytes = 4096;
 // A transaction that was let in: its room and its bytes go back when it was planned, or cannot be.
 class TransactionPipeline::Admission {
  public:
-  Admission(TransactionPipeline& pipeline, std::vector<Transaction>& transactions, HBHandle* handle)
-      : m_pipeline(pipeline), m_need(SpaceNeed::of(transactions)) {
+  Admission(TransactionPipeline& pipeline, StoreCube& home, std::vector<Transaction>& transactions, HBHandle* handle)
+      : m_pipeline(pipeline), m_home(home), m_need(SpaceNeed::of(transactions)) {
     for (Transaction& transaction : transactions) {
       m_bytes += transaction.get_num_bytes();
     }
     ++pipeline.m_active;
     const uint64_t throttled_us = pipeline.m_space.throttle_us(m_need, m_bytes - kTransactionBytes, handle);
     note(l_swimstore_space_throttle_latency, throttled_us);
-    note(l_swimstore_space_latency, pipeline.m_space.enter_us(m_need, throttled_us, handle));
+    note(l_swimstore_space_latency, pipeline.m_space.enter_us(home.containers(), m_need, throttled_us, handle));
     note(l_swimstore_throttle_latency, pipeline.m_throttle.take_us(m_bytes, handle));
   }
   ~Admission() {
@@ -93,11 +109,12 @@ class TransactionPipeline::Admission {
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
+  StoreCube& home() { return m_home; }
   uint64_t throttled_bytes() const { return m_bytes; }
   // What room it needs, it has.
   void planned() {
     if (!m_planned) {
-      m_pipeline.m_space.leave(m_need);
+      SpaceGate::leave(m_home.containers(), m_need);
       m_planned = true;
     }
   }
@@ -115,6 +132,7 @@ class TransactionPipeline::Admission {
   }
 
   TransactionPipeline& m_pipeline;
+  StoreCube& m_home;
   const SpaceNeed m_need;
   uint64_t m_bytes = kTransactionBytes;
   bool m_planned = false;
@@ -123,7 +141,7 @@ class TransactionPipeline::Admission {
 
 TransactionPipeline::TransactionPipeline(StoreContext& store)
     : m_store(store),
-      m_space(store.cct, store.env, store.cube.containers()),
+      m_space(store.cct, store.env, [&store] { return store.cubes.set().container_statistics(); }),
       m_throttle(store.env, store.cct->_conf.get_val<Option::size_t>(kThrottleOption)),
       m_throttle_option(
           store.cct, kThrottleOption,
@@ -145,24 +163,41 @@ int TransactionPipeline::plan(TxnPlanner& planner, std::span<Transaction::iterat
 }
 
 int TransactionPipeline::queue(CollectionRef collection, std::vector<Transaction>& transactions, HBHandle* handle) {
-  const uint64_t began_us = m_store.env->now_us();
-  Admission admission(*this, transactions, handle);
-  const uint64_t admitted_us = m_store.env->now_us();
-  TxnContextRef txn(new TxnContext(m_store, *this, collection, admission.throttled_bytes()));
-  std::list<Context*> on_applied, on_applied_sync;
-  Transaction::collect_contexts(transactions, &on_applied, &txn->on_commit, &on_applied_sync);
+  // Again where the collection was moved to another cube while this thread waited to be let in.
+  while (!try_queue(collection, transactions, handle)) {
+  }
+  return 0;
+}
+
+bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector<Transaction>& transactions,
+                                    HBHandle* handle) {
   Iterators iterators;
   for (Transaction& transaction : transactions) {
     iterators.push_back(transaction.begin());
   }
+  const uint64_t began_us = m_store.env->now_us();
+  const unsigned cubes = m_store.cubes.size();
+  const Home home = cubes == 1 ? Home() : home_of(find_named(m_store.collections, collection, iterators), cubes);
+  Admission admission(*this, m_store.cubes[home.cube], transactions, handle);
+  const uint64_t admitted_us = m_store.env->now_us();
+  std::list<Context*> on_applied, on_applied_sync;
   {
-    CollectionLocks locks(m_store.collections, collection, iterators);
-    for (const CollectionRef& other : locks.collections()) {
+    const Collections named = find_named(m_store.collections, collection, iterators);
+    CollectionLocks locks(named);
+    if (cubes > 1) {
+      if (home_of_locked(named, cubes).cube != home.cube) {
+        return false;
+      }
+      wait_for_other_cubes(named, home.cube);
+    }
+    TxnContextRef txn(new TxnContext(m_store, m_store.cubes[home.cube], *this, collection, admission.throttled_bytes()));
+    Transaction::collect_contexts(transactions, &on_applied, &txn->on_commit, &on_applied_sync);
+    for (const CollectionRef& other : named) {
       if (other != collection) {
         txn->add_sequencer(other->sequencer);
       }
     }
-    TxnPlanner planner(m_store, *txn, locks.collections());
+    TxnPlanner planner(m_store, *txn, named);
     size_t planned = 0;
     if (const int r = plan(planner, iterators, &planned); r < 0) {
       planner.take_back();
@@ -176,8 +211,9 @@ int TransactionPipeline::queue(CollectionRef collection, std::vector<Transaction
     m_store.counters.tinc(l_swimstore_plan_latency, std::chrono::microseconds(planned_us - admitted_us));
     txn->submit();
     admission.submitted();
-    dout(5) << "transaction " << txn->last_sequence << " of " << collection->cid << ": " << planner.operations()
-            << " operations, " << admission.throttled_bytes() - kTransactionBytes << " bytes" << dendl;
+    dout(5) << "transaction " << txn->last_sequence << " of " << collection->cid << " in cube " << home.cube << ": "
+            << planner.operations() << " operations, " << admission.throttled_bytes() - kTransactionBytes << " bytes"
+            << dendl;
     m_store.counters.tinc(l_swimstore_submit_latency, std::chrono::microseconds(m_store.env->now_us() - planned_us));
     m_store.counters.inc(l_swimstore_operations, planner.operations());
   }
@@ -196,7 +232,7 @@ int TransactionPipeline::queue(CollectionRef collection, std::vector<Transaction
   }
   m_store.counters.inc(l_swimstore_transactions);
   m_store.counters.tinc(l_swimstore_queue_latency, std::chrono::microseconds(m_store.env->now_us() - began_us));
-  return 0;
+  return true;
 }
 
 void TransactionPipeline::fail(Transaction& transaction, int r) {

@@ -44,6 +44,9 @@ class TransactionPipeline {
   friend class TxnContext;
   class Admission;
 
+  // False: it has to be tried again.
+  bool try_queue(const CollectionRef& collection, std::vector<ObjectStore::Transaction>& transactions,
+                 HBHandle* handle);
   void ended(uint64_t throttled_bytes);
   // *planned: how many of them. An exception, as of a transaction that cannot be decoded, is one more error.
   int plan(TxnPlanner& planner, std::span<ObjectStore::Transaction::iterator> transactions, size_t* planned);

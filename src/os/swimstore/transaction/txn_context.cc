@@ -15,9 +15,13 @@
 
 namespace swimstore {
 
-TxnContext::TxnContext(StoreContext& store, TransactionPipeline& pipeline, CollectionRef collection,
+TxnContext::TxnContext(StoreContext& store, StoreCube& home, TransactionPipeline& pipeline, CollectionRef collection,
                        uint64_t throttled_bytes)
-    : m_store(store), m_pipeline(pipeline), m_collection(std::move(collection)), m_throttled_bytes(throttled_bytes) {
+    : m_store(store),
+      m_home(home),
+      m_pipeline(pipeline),
+      m_collection(std::move(collection)),
+      m_throttled_bytes(throttled_bytes) {
   add_sequencer(m_collection->sequencer);
 }
 
@@ -28,9 +32,9 @@ void TxnContext::write_slot(const AllocatedSlot& slot, ceph::bufferlist data, ui
   for (const ceph::bufferptr& buffer : data.buffers()) {
     buffers.push_back({const_cast<char*>(buffer.c_str()), buffer.length()});
   }
-  add_slot_write(m_store.cube.containers(), slot, 0, std::move(buffers), slot.bytes, crc32c);
+  add_slot_write(m_home.containers(), slot, 0, std::move(buffers), slot.bytes, crc32c);
   // Keeps the memory alive until data_written, too.
-  m_store.in_flight.add(slot.address, std::move(data));
+  m_home.in_flight.add(slot.address, std::move(data));
   m_writes.push_back({slot, keep});
   dout(20) << "  slot " << slot_bytes(slot.address.container()) / 1024 << "K/" << slot.address.whole().index
            << " block " << slot.address.first_block() << ": " << slot.bytes << " bytes"
@@ -47,10 +51,10 @@ void TxnContext::take_back() {
   m_state = State::ended;
   std::vector<AllocatedSlot> slots;
   for (const SlotWrite& write : m_writes) {
-    m_store.in_flight.remove(write.slot.address);
+    m_home.in_flight.remove(write.slot.address);
     slots.push_back(write.slot);
   }
-  ContainerSet& containers = m_store.cube.containers();
+  ContainerSet& containers = m_home.containers();
   containers.abandon(slots);
   for (const SlotBlocks& blocks : delta.allocation.freed) {
     containers.end_free(blocks);
@@ -75,9 +79,9 @@ void TxnContext::submit() {
   correct_throttle();
   m_submitted_us = m_store.env->now_us();
   m_store.counters.inc(l_swimstore_encoded_bytes, batch.encoded_bytes());
-  m_store.cube.submit(this);
+  m_home.cube.submit(this);
   for (const OpSequencerRef& sequencer : m_sequencers) {
-    sequencer->submitted(last_sequence);
+    sequencer->submitted(m_home.number, last_sequence);
   }
 }
 
@@ -86,9 +90,9 @@ void TxnContext::data_written() {
   for (const SlotWrite& write : m_writes) {
     const SlotAddress slot = write.slot.address;
     if (write.keep) {  // before it leaves the other, so that a reader finds it in one
-      m_store.data.add(slot, m_store.in_flight.find(slot));
+      m_home.data.add(slot, m_home.in_flight.find(slot));
     }
-    m_store.in_flight.remove(slot);
+    m_home.in_flight.remove(slot);
   }
 }
 
@@ -111,7 +115,7 @@ void TxnContext::committed(const vtkv::Status& status) {
   }
   std::list<Context*> ready = std::move(on_commit);
   for (const OpSequencerRef& sequencer : m_sequencers) {
-    sequencer->committed(last_sequence, &ready);
+    sequencer->committed(m_home.number, last_sequence, &ready);
   }
   const uint64_t latency_us = m_store.env->now_us() - m_submitted_us;
   m_store.took(l_swimstore_commit_latency, "commit", std::chrono::microseconds(latency_us), m_collection->cid);

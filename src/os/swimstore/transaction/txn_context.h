@@ -23,7 +23,11 @@ class TransactionPipeline;
 class TxnContext final : public CubeTransaction, public boost::intrusive_ref_counter<TxnContext> {
  public:
   // throttled_bytes: what the throttle counts for it so far.
-  TxnContext(StoreContext& store, TransactionPipeline& pipeline, CollectionRef collection, uint64_t throttled_bytes);
+  TxnContext(StoreContext& store, StoreCube& home, TransactionPipeline& pipeline, CollectionRef collection,
+             uint64_t throttled_bytes);
+
+  // The cube that it commits in: all of it, so that it needs no other.
+  StoreCube& home() { return m_home; }
 
   // Adds the write of a whole reservation. The data is readable at once, from memory; `keep`: also later,
   // from the data cache.
@@ -52,6 +56,7 @@ class TxnContext final : public CubeTransaction, public boost::intrusive_ref_cou
   void committed(const vtkv::Status& status) override;
 
   StoreContext& m_store;
+  StoreCube& m_home;
   TransactionPipeline& m_pipeline;
   CollectionRef m_collection;
   boost::container::small_vector<OpSequencerRef, 2> m_sequencers;

@@ -22,7 +22,7 @@ struct TxnPlan {
     uint32_t tail_padding = 0;  // before the transaction: bytes of the last block past the end
   };
 
-  TxnPlan(StoreContext& store, TxnContext& txn) : store(store), txn(txn) {}
+  TxnPlan(StoreContext& store, TxnContext& txn) : store(store), home(txn.home()), txn(txn) {}
 
   // Registers the object, before its first change.
   ChangedObject& change(const OnodeRef& onode, int64_t pool) {
@@ -33,9 +33,10 @@ struct TxnPlan {
     return changed[onode->change - 1];
   }
   vtkv::WriteBatch& batch() { return txn.batch; }
-  vtkv::DB& database() { return store.cube.database(); }
+  vtkv::DB& database() { return home.database(); }
 
   StoreContext& store;
+  StoreCube& home;  // that it commits in
   TxnContext& txn;
   SlotDelta slots;
   PoolUsageDelta usage;

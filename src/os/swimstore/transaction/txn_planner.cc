@@ -173,7 +173,7 @@ int TxnPlanner::find(Collection& collection, const ghobject_t& oid, OnodeRef* on
     derr << "object " << oid << " does not belong to collection " << collection.cid << dendl;
     return -EINVAL;
   }
-  const vtkv::Status status = m_plan.store.onodes.find(oid, onode);
+  const vtkv::Status status = m_plan.store.home(collection).onodes.find(oid, onode);
   if (!status.ok()) {
     return m_plan.store.metadata_failure.met(status, "object ", oid);
   }
@@ -336,7 +336,7 @@ int TxnPlanner::finish() {
     }
   }
   std::vector<std::string> contradictions;
-  const vtkv::Status status = m_plan.slots.settle(m_plan.store.cube, &m_plan.batch(), &m_plan.txn.delta.allocation,
+  const vtkv::Status status = m_plan.slots.settle(m_plan.home.cube, &m_plan.batch(), &m_plan.txn.delta.allocation,
                                                   &m_plan.usage, &contradictions);
   for (const std::string& contradiction : contradictions) {
     derr << contradiction << ": it is left as it is; check the store with ceph-swimstore-tool fsck, and repair it"
@@ -346,7 +346,7 @@ int TxnPlanner::finish() {
     return m_plan.store.metadata_failure.met(status, "the references of slots");
   }
   for (const SlotBlocks& blocks : m_plan.txn.delta.allocation.freed) {
-    m_plan.store.data.forget(blocks.slot, blocks.first, blocks.count);  // nobody reads them any more
+    m_plan.home.data.forget(blocks.slot, blocks.first, blocks.count);  // nobody reads them any more
   }
   m_plan.usage.add_to(&m_plan.txn.delta.pools);
   m_plan.txn.delta.next_object_id = m_object_ids_end;
@@ -355,7 +355,7 @@ int TxnPlanner::finish() {
 
 void TxnPlanner::take_back() {
   for (const TxnPlan::ChangedObject& changed : m_plan.changed) {
-    m_plan.store.onodes.forget(changed.onode->oid);
+    m_plan.home.onodes.forget(changed.onode->oid);
   }
   for (auto before = m_before.rbegin(); before != m_before.rend(); ++before) {
     const CollectionRef& collection = before->collection;

@@ -76,6 +76,7 @@ class TxnPlanner {
   int merge_collection(CollectionRef* source, Collection& target, uint32_t bits) REQUIRES(target.lock);
   int is_empty(const Collection& collection, bool* empty) REQUIRES(collection.lock);
   void put_record(Collection& collection) REQUIRES(collection.lock);
+  uint64_t new_generation();
   void forget_collection(CollectionRef* collection) REQUIRES((*collection)->lock);
 
   struct CollectionBefore {

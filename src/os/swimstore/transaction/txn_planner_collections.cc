@@ -23,6 +23,10 @@ void TxnPlanner::put_record(Collection& collection) {
   m_plan.batch().put(collection_key(collection.cid), encode_collection(collection.record));
 }
 
+uint64_t TxnPlanner::new_generation() {
+  return m_plan.store.cubes.size() > 1 ? m_plan.store.collections.new_generation() : 0;
+}
+
 int TxnPlanner::create_collection(const coll_t& cid, uint32_t bits, CollectionRef* collection) {
   constexpr uint32_t kHashBits = 32;
   if (*collection) {
@@ -43,7 +47,7 @@ int TxnPlanner::create_collection(const coll_t& cid, uint32_t bits, CollectionRe
   remember(**collection);
   spg_t pgid;
   const uint32_t hash = cid.is_pg(&pgid) ? pgid.ps() : 0;
-  (*collection)->record = {bits, {{hash, bits, 0}}};
+  (*collection)->record = CollectionRecord(hash, bits, m_plan.home.number, new_generation());
   (*collection)->exists = true;
   m_plan.store.collections.publish(*collection);
   put_record(**collection);
@@ -119,7 +123,7 @@ int TxnPlanner::split_collection(Collection& parent, Collection& child, uint32_t
   remember(parent);
   // Objects carry no collection: which of them are the child's follows from the bits.
   parent.record.bits = bits;
-  parent.record.hash_ranges = {{parent_pg.ps(), bits, 0}};
+  parent.record.hash_ranges = {{parent_pg.ps(), bits, m_plan.home.number}};
   put_record(parent);
   return 0;
 }
@@ -134,7 +138,7 @@ int TxnPlanner::set_collection_bits(Collection& collection, uint32_t bits) {
   }
   remember(collection);
   collection.record.bits = bits;
-  collection.record.hash_ranges = {{pg.ps(), bits, 0}};
+  collection.record.hash_ranges = {{pg.ps(), bits, m_plan.home.number}};
   put_record(collection);
   return 0;
 }
@@ -150,7 +154,7 @@ int TxnPlanner::merge_collection(CollectionRef* source, Collection& target, uint
   remember(**source);
   remember(target);
   target.record.bits = bits;
-  target.record.hash_ranges = {{target_pg.ps(), bits, 0}};
+  target.record = CollectionRecord(target_pg.ps(), bits, m_plan.home.number, new_generation());
   put_record(target);
   // Its order is kept: this transaction comes after all of the source's, and the target's flush_commit
   // waits for this one.

@@ -26,7 +26,7 @@ void TxnPlanner::touch(OnodeRef& onode, int64_t pool) {
   }
   onode->exists = true;
   onode->record = OnodeRecord();
-  onode->record.nid = m_plan.store.cube.new_object_id();
+  onode->record.nid = m_plan.home.cube.new_object_id();
   onode->record.set(OnodeRecord::shard_inline, true);
   onode->extents.clear();
   m_object_ids_end = std::max(m_object_ids_end, onode->record.nid + 1);
@@ -146,14 +146,14 @@ int TxnPlanner::encode(TxnPlan::ChangedObject& changed) {
     if (changed.existed) {
       batch.remove(onode.key);
     }
-    m_plan.store.onodes.resized(onode);  // of a removed object, or the source of a rename: its extents are gone
+    m_plan.home.onodes.resized(onode);  // of a removed object, or the source of a rename: its extents are gone
     return 0;
   }
   OnodeRecord& record = onode.record;
   const bool was_inline = record.test(OnodeRecord::shard_inline);
   const bool is_inline = record.size <= kShardBytes;
   if (is_inline && !was_inline) {
-    const vtkv::Status status = m_plan.store.onodes.load_extents(onode, 0, 0);
+    const vtkv::Status status = m_plan.home.onodes.load_extents(onode, 0, 0);
     if (!status.ok()) {
       return m_plan.store.metadata_failure.met(status, "the extents of object ", onode.oid);
     }
@@ -181,7 +181,7 @@ int TxnPlanner::encode(TxnPlan::ChangedObject& changed) {
   static const ExtentShard no_extents;
   encode_onode(record, is_inline ? onode.extents.shard(0) : no_extents, &value);
   batch.put(onode.key, value);
-  m_plan.store.onodes.resized(onode);
+  m_plan.home.onodes.resized(onode);
   return 0;
 }
 

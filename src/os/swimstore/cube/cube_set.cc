@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/cube/cube_set.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "swimstore/container/space_reserve.h"
+
+namespace swimstore {
+
+using vtkv::Status;
+
+namespace {
+
+constexpr unsigned kDataCubesMax = 64;
+// Below these a share is too small to work with, whatever the total.
+constexpr uint64_t kMemtableBytesMin = 1u << 20;
+constexpr uint64_t kSegmentBytesMin = 4u << 20;
+
+// Shares are no smaller than what serves; a total that is, is left alone.
+uint64_t share(uint64_t total, unsigned of, uint64_t least) { return std::max(total / of, std::min(total, least)); }
+
+void add(const ContainerStatistics& more, ContainerStatistics* sum) {
+  for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
+    ContainerStatistics::Class& to = sum->classes[size_class];
+    const ContainerStatistics::Class& from = more.classes[size_class];
+    to.slots += from.slots;
+    to.owned += from.owned;
+    to.free += from.free;
+    to.waiting += from.waiting;
+    to.reserved += from.reserved;
+    to.primed_free += from.primed_free;
+    to.split += from.split;
+    to.split_free_blocks += from.split_free_blocks;
+  }
+  sum->owned_bytes += more.owned_bytes;
+  sum->file_bytes += more.file_bytes;
+  sum->free_bytes += more.free_bytes;
+  sum->kept_bytes += more.kept_bytes;
+  sum->promised_bytes += more.promised_bytes;
+  sum->hole_bytes += more.hole_bytes;
+  sum->primed_bytes_total += more.primed_bytes_total;
+  sum->punched_bytes_total += more.punched_bytes_total;
+  sum->punched_fragments_bytes_total += more.punched_fragments_bytes_total;
+  if (sum->growth_error.empty()) {
+    sum->growth_error = more.growth_error;
+  }
+}
+
+// Where the reserve's file lies: that of a store with one cube, too.
+std::string reserve_directory(const std::string& directory) {
+  return Cube::containers_directory(CubeSet::cube_path(directory, 0));
+}
+
+}  // namespace
+
+bool CubeSet::is_valid_count(unsigned cubes) {
+  const unsigned data = data_cubes(cubes);
+  return cubes > 0 && data <= kDataCubesMax && std::has_single_bit(data) && cubes == cubes_for(data);
+}
+
+std::string CubeSet::cube_path(const std::string& directory, unsigned cube) {
+  return directory + "/" + std::to_string(cube);
+}
+
+CubeOptions CubeSet::layout(const CubeOptions& total, unsigned cubes) {
+  CubeOptions options = total;
+  const unsigned data = data_cubes(cubes);
+  uint64_t& segment_bytes = options.database.geometry.log_segment_bytes;
+  segment_bytes = share(segment_bytes, data, kSegmentBytesMin) / kBlockBytes * kBlockBytes;
+  uint64_t& chunk_bytes = options.containers.chunk_bytes;
+  chunk_bytes = std::bit_floor(share(chunk_bytes, data, kSlotBytesMax));
+  return options;
+}
+
+namespace {
+
+CubeOptions with_shares(const CubeOptions& total, unsigned cubes, std::shared_ptr<SpaceReserve> reserve) {
+  CubeOptions options = total;
+  const unsigned data = CubeSet::data_cubes(cubes);
+  options.database.memtable_bytes = share(total.database.memtable_bytes, data, kMemtableBytesMin);
+  options.containers.primed_ahead_bytes = total.containers.primed_ahead_bytes / data;
+  options.containers.reserve = std::move(reserve);
+  return options;
+}
+
+}  // namespace
+
+// Cube 0 comes first, and the reserve with it.
+Status CubeSet::create(vtkv::Env* env, const std::string& directory, const CubeOptions& options, unsigned cubes) {
+  VTKV_RETURN_IF_ERROR(Cube::create(env, cube_path(directory, 0), with_shares(options, cubes, nullptr)));
+  if (cubes == 1) {
+    return env->sync_directory(directory);
+  }
+  const auto reserve = std::make_shared<SpaceReserve>();
+  VTKV_RETURN_IF_ERROR(reserve->open(env, reserve_directory(directory), options.containers.reserve_bytes, cubes));
+  for (unsigned cube = 1; cube < cubes; ++cube) {
+    VTKV_RETURN_IF_ERROR(Cube::create(env, cube_path(directory, cube), with_shares(options, cubes, reserve)));
+  }
+  return env->sync_directory(directory);
+}
+
+Status CubeSet::open(vtkv::Env* env, const std::string& directory, const CubeOptions& total, unsigned cubes,
+                     bool read_only, std::unique_ptr<CubeSet>* opened) {
+  const auto reserve = std::make_shared<SpaceReserve>();
+  VTKV_RETURN_IF_ERROR(reserve->open(env, reserve_directory(directory), total.containers.reserve_bytes, cubes));
+  CubeOptions options = with_shares(total, cubes, reserve);
+  options.object_ids = std::make_shared<ObjectIds>();
+  std::unique_ptr<CubeSet> set(new CubeSet);
+  for (unsigned number = 0; number < cubes; ++number) {
+    options.containers.on_short_of_space = [&set = *set, number] { set.give_space_back(number); };
+    std::unique_ptr<Cube> cube;
+    const auto open_cube = read_only ? Cube::open_read_only : Cube::open;
+    VTKV_RETURN_IF_ERROR(open_cube(env, cube_path(directory, number), options, &cube));
+    set->m_cubes.push_back(std::move(cube));
+  }
+  set->m_all_open = true;
+  *opened = std::move(set);
+  return {};
+}
+
+// Asked for by transactions alone, of which there are none while cubes come or go.
+void CubeSet::give_space_back(unsigned wanted_by) {
+  for (unsigned cube = 0; m_all_open && cube < size(); ++cube) {
+    if (cube != wanted_by) {
+      m_cubes[cube]->containers().give_space_back();
+    }
+  }
+}
+
+vtkv::DBStatistics CubeSet::database_statistics() const {
+  vtkv::DBStatistics sum;
+  for (const auto& cube : m_cubes) {
+    sum += cube->database().statistics();
+  }
+  return sum;
+}
+
+ContainerStatistics CubeSet::container_statistics() const {
+  ContainerStatistics sum = m_cubes.front()->containers().statistics();
+  for (size_t cube = 1; cube < m_cubes.size(); ++cube) {
+    add(m_cubes[cube]->containers().statistics(), &sum);
+  }
+  return sum;
+}
+
+std::map<int64_t, PoolUsage> CubeSet::pool_usage() const {
+  std::map<int64_t, PoolUsage> sum;
+  for (const auto& cube : m_cubes) {
+    for (const auto& [pool, usage] : cube->pool_usage()) {
+      sum[pool] += usage;
+    }
+  }
+  return sum;
+}
+
+std::vector<vtkv::BackgroundError> CubeSet::background_errors() const {
+  std::vector<vtkv::BackgroundError> errors;
+  for (const auto& cube : m_cubes) {
+    const std::vector<vtkv::BackgroundError> more = cube->background_errors();
+    errors.insert(errors.end(), more.begin(), more.end());
+  }
+  return errors;
+}
+
+std::vector<SlotAddress> CubeSet::quarantined() const {
+  std::vector<SlotAddress> slots;
+  for (const auto& cube : m_cubes) {
+    const std::vector<SlotAddress> more = cube->containers().quarantined();
+    slots.insert(slots.end(), more.begin(), more.end());
+  }
+  return slots;
+}
+
+Status CubeSet::flush() {
+  for (const auto& cube : m_cubes) {
+    VTKV_RETURN_IF_ERROR(cube->database().flush());
+  }
+  return {};
+}
+
+Status CubeSet::compact() {
+  for (const auto& cube : m_cubes) {
+    VTKV_RETURN_IF_ERROR(cube->database().compact());
+  }
+  return {};
+}
+
+}  // namespace swimstore

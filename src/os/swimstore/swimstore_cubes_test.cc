@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Stores of several cubes, in the simulated host.
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "common/admin_socket.h"
+#include "common/ceph_context.h"
+#include "swimstore/format/superblock.h"
+#include "swimstore/fsck/finding.h"
+#include "swimstore/fsck/fsck.h"
+#include "swimstore/testing/sim_store_fixture.h"
+#include "swimstore/testing/store_workload.h"
+#include "swimstore/transaction/placement.h"
+
+namespace swimstore {
+
+namespace {
+
+coll_t pg(unsigned number, uint64_t pool = 1) { return coll_t(spg_t(pg_t(number, pool))); }
+
+// Waits for its completion.
+class Committed final : public Context {
+ public:
+  explicit Committed(unsigned* order, unsigned* at) : m_order(order), m_at(at) {}
+
+ private:
+  void finish(int) override { *m_at = ++*m_order; }
+  unsigned* const m_order;
+  unsigned* const m_at;
+};
+
+class CubesTest : public SimStoreFixture {
+ protected:
+  CubesTest() : SimStoreFixture({{"swimstore_cubes", "4"}}) {}
+
+  void TearDown() override {
+    m_handles.clear();
+    SimStoreFixture::TearDown();
+    EXPECT_EQ(0, m_store->fsck(true));
+    use_small_stores(g_ceph_context);
+  }
+
+  ObjectStore::CollectionHandle& handle(const coll_t& cid) {
+    ObjectStore::CollectionHandle& known = m_handles[cid];
+    if (!known) {
+      known = m_store->open_collection(cid);
+    }
+    return known;
+  }
+  void queue(const coll_t& on, ObjectStore::Transaction&& transaction) {
+    ASSERT_EQ(0, m_store->queue_transaction(handle(on), std::move(transaction)));
+  }
+  void create(const coll_t& cid, unsigned bits) {
+    m_handles[cid] = m_store->create_new_collection(cid);
+    ObjectStore::Transaction create;
+    create.create_collection(cid, bits);
+    queue(cid, std::move(create));
+  }
+  void remount() {
+    m_pg.reset();
+    m_handles.clear();
+    m_env.run_until_idle();
+    ASSERT_EQ(0, m_store->umount());
+    ASSERT_EQ(0, m_store->fsck(true));
+    ASSERT_EQ(0, m_store->mount());
+    m_pg = m_store->open_collection(kPg);
+  }
+  // Cubes that have something of it.
+  unsigned home(const coll_t& cid) {
+    auto& collection = handle(cid);
+    auto& found = static_cast<Collection&>(*collection);
+    SharedLock lock(found.lock);
+    return found.record.home();
+  }
+  static ghobject_t object(const coll_t& cid, const std::string& name, uint32_t hash) {
+    spg_t pgid;
+    EXPECT_TRUE(cid.is_pg(&pgid));
+    return ghobject_t(hobject_t(object_t(name), "", CEPH_NOSNAP, hash, static_cast<int64_t>(pgid.pool()), ""));
+  }
+  static ceph::bufferlist bytes(size_t length, char fill) {
+    ceph::bufferlist data;
+    data.append(std::string(length, fill));
+    return data;
+  }
+  void write(const coll_t& cid, const ghobject_t& oid, size_t length, char fill) {
+    ObjectStore::Transaction txn;
+    ceph::bufferlist data = bytes(length, fill);
+    txn.write(cid, oid, 0, length, data);
+    queue(cid, std::move(txn));
+  }
+  std::string read(const coll_t& cid, const ghobject_t& oid) {
+    ceph::bufferlist data;
+    auto& collection = handle(cid);
+    const int r = m_store->read(collection, oid, 0, 0, data);
+    return r < 0 ? "error " + std::to_string(r) : data.to_str();
+  }
+
+  std::map<coll_t, ObjectStore::CollectionHandle> m_handles;
+};
+
+TEST(Placement, SpreadsGroupsOverTheDataCubes) {
+  for (const uint64_t pool : {1, 2, 17}) {
+    std::map<unsigned, unsigned> groups;
+    for (unsigned number = 0; number < 64; ++number) {
+      ++groups[new_home(pg(number, pool), 5)];
+    }
+    EXPECT_EQ(groups, (std::map<unsigned, unsigned>{{1, 16}, {2, 16}, {3, 16}, {4, 16}})) << pool;
+  }
+}
+
+// A pool is shrunk by merging group n + groups into group n.
+TEST(Placement, GroupsThatMergeLieTogetherWhileThereAreManyOfThem) {
+  for (unsigned groups = 32; groups >= 4; groups /= 2) {
+    for (unsigned number = 0; number < groups; ++number) {
+      EXPECT_EQ(new_home(pg(number), 5), new_home(pg(number + groups), 5)) << number << " of " << groups;
+    }
+  }
+}
+
+TEST(Placement, OneCubeHasEverything) {
+  EXPECT_EQ(new_home(pg(5), 1), 0u);
+  EXPECT_EQ(new_home(coll_t::meta(), 9), 0u);
+}
+
+TEST_F(CubesTest, EachGroupKeepsItsHomeOverARemount) {
+  std::map<coll_t, unsigned> homes;
+  create(coll_t::meta(), 0);
+  homes[coll_t::meta()] = home(coll_t::meta());
+  EXPECT_EQ(homes[coll_t::meta()], 0u);
+  std::set<unsigned> used;
+  for (unsigned number = 0; number < 8; ++number) {
+    const coll_t cid = pg(number, 2);
+    create(cid, 3);
+    write(cid, object(cid, "object", number), 10000, static_cast<char>('a' + number));
+    used.insert(homes[cid] = home(cid));
+  }
+  EXPECT_EQ(used, (std::set<unsigned>{1, 2, 3, 4}));
+  remount();
+  for (const auto& [cid, cube] : homes) {
+    EXPECT_EQ(home(cid), cube) << cid;
+  }
+  for (unsigned number = 0; number < 8; ++number) {
+    const coll_t cid = pg(number, 2);
+    EXPECT_EQ(read(cid, object(cid, "object", number)), std::string(10000, static_cast<char>('a' + number)));
+  }
+}
+
+// Slots of two cubes have the same addresses: what is in memory of one is never taken for the other's.
+TEST_F(CubesTest, TheSameSlotOfTwoCubesIsTwoSlots) {
+  for (unsigned number = 0; number < 4; ++number) {
+    const coll_t cid = pg(number, 3);
+    create(cid, 2);
+    write(cid, object(cid, "object", number), 4096, static_cast<char>('a' + number));
+  }
+  for (const bool in_flight : {true, false}) {
+    for (unsigned number = 0; number < 4; ++number) {
+      const coll_t cid = pg(number, 3);
+      EXPECT_EQ(read(cid, object(cid, "object", number)), std::string(4096, static_cast<char>('a' + number)))
+          << in_flight;
+    }
+    m_env.run_until_idle();
+  }
+}
+
+TEST_F(CubesTest, TheChildOfASplitLiesWhereItsParentDoes) {
+  const coll_t parent = pg(0, 4), child = pg(1, 4);
+  create(parent, 0);
+  write(parent, object(parent, "stays", 0), 5000, 's');
+  write(parent, object(parent, "goes", 1), 5000, 'g');
+  m_handles[child] = m_store->create_new_collection(child);
+  ObjectStore::Transaction split;
+  split.create_collection(child, 1);
+  split.split_collection(parent, 1, 1, child);
+  queue(parent, std::move(split));
+  EXPECT_EQ(home(child), home(parent));
+  EXPECT_NE(home(child), new_home(child, 5)) << "else this shows nothing";
+  remount();
+  EXPECT_EQ(read(child, object(child, "goes", 1)), std::string(5000, 'g'));
+  EXPECT_EQ(read(parent, object(parent, "stays", 0)), std::string(5000, 's'));
+}
+
+// As an OSD removes temporary objects of a group: queued on the handle of its own collection.
+TEST_F(CubesTest, ATransactionCommitsWhereWhatItNamesLies) {
+  create(coll_t::meta(), 0);
+  const coll_t cid = pg(2, 5);
+  create(cid, 2);
+  write(cid, object(cid, "object", 2), 4096, 'x');
+  ObjectStore::Transaction remove;
+  remove.remove(cid, object(cid, "object", 2));
+  queue(coll_t::meta(), std::move(remove));
+  remount();
+  auto& collection = handle(cid);
+  EXPECT_FALSE(m_store->exists(collection, object(cid, "object", 2)));
+}
+
+// Whatever cubes they commit in.
+TEST_F(CubesTest, CommitsOfOneCollectionAreToldInTheirOrder) {
+  create(coll_t::meta(), 0);
+  const coll_t first = pg(0, 6), second = pg(1, 6);
+  create(first, 1);
+  create(second, 1);
+  ASSERT_NE(home(first), home(second));
+  unsigned order = 0;
+  std::array<unsigned, 6> at{};
+  for (unsigned i = 0; i < at.size(); ++i) {
+    const coll_t& cid = i % 2 == 0 ? first : second;
+    ObjectStore::Transaction txn;
+    ceph::bufferlist data = bytes(i % 2 == 0 ? 400000 : 100, 'x');
+    txn.write(cid, object(cid, "object", i % 2), 0, data.length(), data);
+    txn.register_on_commit(new Committed(&order, &at[i]));
+    queue(coll_t::meta(), std::move(txn));
+  }
+  auto& meta = handle(coll_t::meta());
+  C_SaferCond all;
+  if (!meta->flush_commit(&all)) {
+    all.wait();
+  }
+  m_env.run_until_idle();
+  for (unsigned i = 0; i < at.size(); ++i) {
+    EXPECT_EQ(at[i], i + 1);
+  }
+}
+
+TEST_F(CubesTest, WhatIsStoredIsCountedOverAllCubes) {
+  store_statfs_t before, after;
+  ASSERT_EQ(0, m_store->statfs(&before));
+  for (unsigned number = 0; number < 4; ++number) {
+    const coll_t cid = pg(number, 7);
+    create(cid, 2);
+    write(cid, object(cid, "object", number), 8192, 'x');
+  }
+  m_env.run_until_idle();
+  ASSERT_EQ(0, m_store->statfs(&after));
+  EXPECT_EQ(after.data_stored, before.data_stored + 4 * 8192);
+  bool per_pool_omap = false;
+  store_statfs_t of_pool;
+  ASSERT_EQ(0, m_store->pool_statfs(7, &of_pool, &per_pool_omap));
+  EXPECT_EQ(of_pool.data_stored, 4 * 8192);
+}
+
+TEST_F(CubesTest, TheStatusListsTheCubes) {
+  ceph::bufferlist in, out;
+  std::ostringstream errors;
+  ASSERT_EQ(
+      0, g_ceph_context->get_admin_socket()->execute_command({R"({"prefix": "swimstore status"})"}, in, errors, &out));
+  for (unsigned cube = 0; cube < 5; ++cube) {
+    EXPECT_NE(std::string::npos, out.to_str().find("\"cube\": " + std::to_string(cube))) << out.to_str();
+  }
+}
+
+// What is damaged in one cube is found in a check of that one, and of all, and of no other.
+TEST_F(CubesTest, ACheckIsOfAllCubesOrOfOne) {
+  const coll_t cid = pg(1, 8);
+  create(cid, 1);
+  write(cid, object(cid, "object", 1), 4096, 'x');
+  m_env.run_until_idle();
+  const unsigned cube = home(cid);
+  m_pg.reset();
+  m_handles.clear();
+  ASSERT_EQ(0, m_store->umount());
+  const std::string file = kPath + "/cubes/" + std::to_string(cube) + "/containers/4K";
+  m_env.flip_bits(file, 100, 1);
+  for (uint32_t asked = 0; asked < 5; ++asked) {
+    CheckResult result;
+    ASSERT_TRUE(m_store->check({.deep = true, .cube = asked}, &result).ok());
+    EXPECT_EQ(result.errors, asked == cube ? 1u : 0u) << asked;
+  }
+  CheckResult result;
+  ASSERT_TRUE(m_store->check({.deep = true}, &result).ok());
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings.front().cube, cube);
+  m_env.flip_bits(file, 100, 1);
+  ASSERT_EQ(0, m_store->mount());
+}
+
+TEST_F(CubesTest, AWrongNumberOfCubesIsRefusedByName) {
+  use_small_stores(g_ceph_context, {{"swimstore_cubes", "3"}});
+  ASSERT_TRUE(m_env.create_directory("/other").ok());
+  SwimStore other(g_ceph_context, "/other", &m_env);
+  const vtkv::Status status = other.make();
+  EXPECT_NE(status.to_string().find("swimstore_cubes is 3"), std::string::npos) << status.to_string();
+}
+
+// A superblock that was damaged, or a newer program's.
+TEST_F(CubesTest, AStoreWithANumberOfCubesThatNobodyMakesIsRefused) {
+  m_pg.reset();
+  m_handles.clear();
+  ASSERT_EQ(0, m_store->umount());
+  Superblock superblock;
+  ASSERT_TRUE(Superblock::read(&m_env, kPath, &superblock).ok());
+  superblock.cubes = 4;
+  ASSERT_TRUE(superblock.write(&m_env, kPath).ok());
+  const vtkv::Status status = m_store->try_mount();
+  EXPECT_NE(status.to_string().find("has 4 cubes"), std::string::npos) << status.to_string();
+  superblock.cubes = 5;
+  ASSERT_TRUE(superblock.write(&m_env, kPath).ok());
+  ASSERT_EQ(0, m_store->mount());
+}
+
+// The same histories as of a store with one cube, one in each group, against the model.
+TEST_F(CubesTest, KeepWhatTheModelSays) {
+  std::vector<std::unique_ptr<StoreWorkload>> workloads;
+  for (unsigned number = 0; number < 4; ++number) {
+    create(pg(number, 9), 2);
+    workloads.push_back(std::make_unique<StoreWorkload>(pg(number, 9), WorkloadOptions{.seed = 100 + number}));
+  }
+  std::mt19937_64 random(1);
+  for (unsigned done = 0; done < 400; ++done) {
+    const auto number = static_cast<unsigned>(random() % 4);
+    queue(pg(number, 9), workloads[number]->next());
+    if (random() % 4 == 0) {
+      m_env.run_until_idle();
+    }
+    if (done % 100 == 99) {
+      ASSERT_NO_FATAL_FAILURE(remount());
+      for (unsigned each = 0; each < 4; ++each) {
+        std::string error;
+        const ModelCollection found = read_collection(*m_store, handle(pg(each, 9)), &error);
+        ASSERT_EQ(error, "");
+        ASSERT_EQ(difference(workloads[each]->model(), found), "");
+      }
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace swimstore

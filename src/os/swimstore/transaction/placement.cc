@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/transaction/placement.h"
+
+#include "swimstore/cube/cube_set.h"
+
+namespace swimstore {
+
+namespace {
+
+// Spreads pools of few groups over the cubes.
+uint64_t mix(uint64_t pool) { return (pool * 0x9e3779b97f4a7c15) >> 32; }
+
+// What is known so far of the collections that a transaction names.
+class HomeChoice {
+ public:
+  explicit HomeChoice(unsigned cubes) : m_cubes(cubes) {}
+
+  void add(const Collection& collection) REQUIRES_SHARED(collection.lock) {
+    if (!collection.cid.is_pg()) {
+      return;
+    }
+    if (!collection.exists) {
+      m_new_home = m_new_home == 0 ? new_home(collection.cid, m_cubes) : m_new_home;
+    } else if (!m_found) {
+      m_home.cube = collection.record.home();
+      m_found = true;
+    } else {
+      m_home.is_elsewhere |= collection.record.home() != m_home.cube;
+    }
+  }
+  Home home() const { return m_found ? m_home : Home{.cube = m_new_home}; }
+
+ private:
+  const unsigned m_cubes;
+  Home m_home;
+  unsigned m_new_home = 0;
+  bool m_found = false;
+};
+
+}  // namespace
+
+unsigned new_home(const coll_t& cid, unsigned cubes) {
+  spg_t pg;
+  if (cubes == 1 || !cid.is_pg(&pg)) {
+    return 0;
+  }
+  return 1 + static_cast<unsigned>((pg.ps() + mix(pg.pool())) & (CubeSet::data_cubes(cubes) - 1));
+}
+
+Home home_of(std::span<const CollectionRef> named, unsigned cubes) {
+  HomeChoice choice(cubes);
+  for (const CollectionRef& collection : named) {
+    SharedLock lock(collection->lock);
+    choice.add(*collection);
+  }
+  return choice.home();
+}
+
+Home home_of_locked(std::span<const CollectionRef> named, unsigned cubes) {
+  HomeChoice choice(cubes);
+  for (const CollectionRef& collection : named) {
+    collection->lock.assert_held();
+    choice.add(*collection);
+  }
+  return choice.home();
+}
+
+}  // namespace swimstore

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Which cube a collection lies in, and so which one a transaction commits in.
+//
+// A new placement group goes where its number and pool say, so that groups which merge later mostly meet. From then on
+// its record says it, and nothing is computed again: the child of a split lies where its objects are. Everything but
+// placement groups lies in cube 0.
+#pragma once
+
+#include <span>
+
+#include "os/ObjectStore.h"
+
+#include "swimstore/object/store_context.h"
+
+namespace swimstore {
+
+// Of a collection to be made, in a store with so many cubes.
+unsigned new_home(const coll_t& cid, unsigned cubes);
+
+// Where a transaction commits.
+struct Home {
+  unsigned cube = 0;
+  bool is_elsewhere = false;  // a placement group that it names lies in another cube
+};
+// `named`: all collections that it names, existing or not, the one that it is queued on first. The home of the first
+// placement group among them that exists; else that of the first to be made; else cube 0.
+// Takes their locks, shared, one after the other: by the time that they are taken again it may have changed.
+Home home_of(std::span<const CollectionRef> named, unsigned cubes);
+// The same, under the locks of all.
+Home home_of_locked(std::span<const CollectionRef> named, unsigned cubes);
+
+}  // namespace swimstore
