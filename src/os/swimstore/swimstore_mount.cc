@@ -10,6 +10,7 @@
 #include "global/global_context.h"
 #include "log/Log.h"
 #include "swimstore/directory/store_directory.h"
+#include "swimstore/omap/part_sweeper.h"
 #include "swimstore/ops/background_alert.h"
 #include "swimstore/ops/last_words.h"
 #include "swimstore/ops/perf_counters.h"
@@ -278,8 +279,8 @@ Status SwimStore::open(Purpose purpose) {
   }
   VTKV_RETURN_IF_ERROR(opened);
 
-  auto mounted = std::make_unique<Mounted>(cct, m_env, std::move(lock), std::move(cubes), m_finisher, *m_counters->get(),
-                                           metadata_failure(purpose));
+  auto mounted = std::make_unique<Mounted>(cct, m_env, std::move(lock), std::move(cubes), m_finisher,
+                                           *m_counters->get(), metadata_failure(purpose));
   mounted->superblock = superblock;
   mounted->single_flush = single_flush;
   mounted->read_only = read_only;
@@ -288,6 +289,7 @@ Status SwimStore::open(Purpose purpose) {
       VTKV_RETURN_IF_ERROR(
           mounted->context.collections.load((*mounted->cubes)[cube].database(), cube, superblock.cubes));
     }
+    swimstore::sweep_omap_parts(mounted->context);
   }
   mounted->memory.adjust();
   m_finisher.start();

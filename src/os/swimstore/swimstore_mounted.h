@@ -8,7 +8,7 @@
 #include "swimstore/format/superblock.h"
 #include "swimstore/object/collection_list.h"
 #include "swimstore/object/object_reader.h"
-#include "swimstore/object/omap_reader.h"
+#include "swimstore/omap/omap_reader.h"
 #include "swimstore/ops/memory_manager.h"
 #include "swimstore/ops/pool_options.h"
 #include "swimstore/swimstore.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Numbers that no two objects of a store share, whatever cubes they lie in: taken in order, never given again once the
-// transaction that took one is durable. So the greater of two numbers was taken later.
+// Numbers that no two objects of a store share, nor writes to omaps in parts (format/omap_row.h), whatever cubes they
+// lie in: taken in order, never given again once the transaction that took one is durable. So the greater of two was
+// taken later.
 //
 // Thread-safe.
 #pragma once

@@ -58,6 +58,28 @@ bool take_prefix(std::string_view* key, char prefix) {
   return true;
 }
 
+bool decode_number_key(std::string_view key, char prefix, uint64_t* number) {
+  return take_prefix(&key, prefix) && vtkv::get_ordered64(&key, number) && key.empty();
+}
+
+// What the user calls it, below an object's id.
+std::string user_key_of(char prefix, uint64_t nid, std::string_view user_key) {
+  std::string key;
+  key.reserve(kOmapPrefixBytes + user_key.size());
+  key.push_back(prefix);
+  vtkv::put_ordered64(&key, nid);
+  key.append(user_key);
+  return key;
+}
+
+bool decode_user_key(std::string_view key, char prefix, uint64_t* nid, std::string_view* user_key) {
+  if (!take_prefix(&key, prefix) || !vtkv::get_ordered64(&key, nid)) {
+    return false;
+  }
+  *user_key = key;
+  return true;
+}
+
 bool decode_name(std::string_view* cursor, const std::string& effective_key, std::string* name, std::string* key) {
   if (cursor->empty()) {
     return false;
@@ -201,26 +223,41 @@ bool decode_extent_key(std::string_view key, uint64_t* nid, uint32_t* shard) {
 std::string omap_header_key(uint64_t nid) { return number_key(key_prefix::omap_header, nid); }
 
 bool decode_omap_header_key(std::string_view key, uint64_t* nid) {
-  return take_prefix(&key, key_prefix::omap_header) && vtkv::get_ordered64(&key, nid) && key.empty();
+  return decode_number_key(key, key_prefix::omap_header, nid);
 }
 
-std::string omap_key(uint64_t nid, std::string_view user_key) {
-  std::string key;
-  key.reserve(kOmapPrefixBytes + user_key.size());
-  key.push_back(key_prefix::omap);
-  vtkv::put_ordered64(&key, nid);
-  key.append(user_key);
-  return key;
-}
+std::string omap_key(uint64_t nid, std::string_view user_key) { return user_key_of(key_prefix::omap, nid, user_key); }
 
 std::string omap_range_end(uint64_t nid) { return number_key(key_prefix::omap, nid + 1); }
 
 bool decode_omap_key(std::string_view key, uint64_t* nid, std::string_view* user_key) {
-  if (!take_prefix(&key, key_prefix::omap) || !vtkv::get_ordered64(&key, nid)) {
-    return false;
-  }
-  *user_key = key;
-  return true;
+  return decode_user_key(key, key_prefix::omap, nid, user_key);
+}
+
+std::string omap_row_key(uint64_t nid, std::string_view user_key) {
+  return user_key_of(key_prefix::omap_row, nid, user_key);
+}
+
+std::string omap_row_range_end(uint64_t nid) { return number_key(key_prefix::omap_row, nid + 1); }
+
+bool decode_omap_row_key(std::string_view key, uint64_t* nid, std::string_view* user_key) {
+  return decode_user_key(key, key_prefix::omap_row, nid, user_key);
+}
+
+std::string omap_tombstone_key(uint64_t nid, std::string_view user_key) {
+  return user_key_of(key_prefix::omap_tombstone, nid, user_key);
+}
+
+std::string omap_tombstone_range_end(uint64_t nid) { return number_key(key_prefix::omap_tombstone, nid + 1); }
+
+bool decode_omap_tombstone_key(std::string_view key, uint64_t* nid, std::string_view* user_key) {
+  return decode_user_key(key, key_prefix::omap_tombstone, nid, user_key);
+}
+
+std::string omap_floor_key(uint64_t nid) { return number_key(key_prefix::omap_floor, nid); }
+
+bool decode_omap_floor_key(std::string_view key, uint64_t* nid) {
+  return decode_number_key(key, key_prefix::omap_floor, nid);
 }
 
 std::string slot_reference_key(SlotAddress slot, uint32_t group) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Keys of everything SwimStore keeps in a cube's tree.
 // doc/on_disk_format.md, "Keys of the tree", "Object name", "Key of a collection", "Key of an extent shard",
-// "Key of an omap header", "Key of an omap value", "Key of slot references", "Key of a quarantined entry". The prefixes
-// A, B and N belong to the cube.
+// "Key of an omap header", "Key of an omap value", "Key of a row", "Key of a floor", "Key of a tombstone", "Key of slot
+// references", "Key of a quarantined entry". The prefixes A, B and N belong to the cube.
 //
 // An object key holds no collection: a split or a merge rewrites no object. Omap and extents hang on the
 // object's nid, so a rename rewrites the onode record only.
@@ -25,6 +25,9 @@ inline constexpr char object = 'O';
 inline constexpr char extent = 'E';
 inline constexpr char omap_header = 'H';
 inline constexpr char omap = 'M';
+inline constexpr char omap_row = 'P';
+inline constexpr char omap_floor = 'F';
+inline constexpr char omap_tombstone = 'T';
 inline constexpr char slot_reference = 'S';
 inline constexpr char quarantined = 'L';
 }  // namespace key_prefix
@@ -50,6 +53,17 @@ inline constexpr size_t kOmapPrefixBytes = 9;  // what stands before the user's 
 std::string omap_key(uint64_t nid, std::string_view user_key);  // user_key "": start of nid's omap
 std::string omap_range_end(uint64_t nid);  // above every omap key of nid
 bool decode_omap_key(std::string_view key, uint64_t* nid, std::string_view* user_key);
+
+// Of an omap that is kept in parts (omap_row.h): rows in each cube; which of them are tombstones, beside them; and a
+// floor in cube 0. What stands before the user's key is as long as in an omap key.
+std::string omap_row_key(uint64_t nid, std::string_view user_key);  // user_key "": start of nid's rows
+std::string omap_row_range_end(uint64_t nid);
+bool decode_omap_row_key(std::string_view key, uint64_t* nid, std::string_view* user_key);
+std::string omap_tombstone_key(uint64_t nid, std::string_view user_key);
+std::string omap_tombstone_range_end(uint64_t nid);
+bool decode_omap_tombstone_key(std::string_view key, uint64_t* nid, std::string_view* user_key);
+std::string omap_floor_key(uint64_t nid);
+bool decode_omap_floor_key(std::string_view key, uint64_t* nid);
 
 // Of blocks from kReferenceGroupBlocks * group on.
 std::string slot_reference_key(SlotAddress slot, uint32_t group);

@@ -175,19 +175,48 @@ TEST(KeyCodec, KeyOfAnOmapHeaderIsAsOnThePage) {
   EXPECT_EQ(check.findings(), "");
 }
 
-TEST(KeyCodec, KeyOfAnOmapValueIsAsOnThePage) {
+// Of a user's key below an object's id.
+std::string check_user_key(const char* section, const char* example, char prefix,
+                           std::string (*encode)(uint64_t, std::string_view),
+                           bool (*decode)(std::string_view, uint64_t*, std::string_view*)) {
   FormatCheck<KeyFields> check(
-      "Key of an omap value", [](const KeyFields& it) { return omap_key(it.nid, it.rest); },
-      [](const std::string& key, KeyFields* it) {
+      section, [encode](const KeyFields& it) { return encode(it.nid, it.rest); },
+      [decode](const std::string& key, KeyFields* it) {
         std::string_view rest;
-        const bool good = decode_omap_key(key, &it->nid, &rest);
+        const bool good = decode(key, &it->nid, &rest);
         it->rest = rest;
         return good;
       });
-  check.example("key of an omap value", {.nid = 0x0102, .rest = "user"});
-  check.constant("prefix", std::string(1, key_prefix::omap));
+  check.example(example, {.nid = 0x0102, .rest = "user"});
+  check.constant("prefix", std::string(1, prefix));
   check.field("nid", 0x1122334455667788, &KeyFields::nid);
   check.field("key", std::string("\0\1", 2), &KeyFields::rest);
+  return check.findings();
+}
+
+TEST(KeyCodec, KeyOfAnOmapValueIsAsOnThePage) {
+  EXPECT_EQ(check_user_key("Key of an omap value", "key of an omap value", key_prefix::omap, omap_key, decode_omap_key),
+            "");
+}
+
+TEST(KeyCodec, KeyOfARowIsAsOnThePage) {
+  EXPECT_EQ(check_user_key("Key of a row", "key of a row", key_prefix::omap_row, omap_row_key, decode_omap_row_key),
+            "");
+}
+
+TEST(KeyCodec, KeyOfATombstoneIsAsOnThePage) {
+  EXPECT_EQ(check_user_key("Key of a tombstone", "key of a tombstone", key_prefix::omap_tombstone, omap_tombstone_key,
+                           decode_omap_tombstone_key),
+            "");
+}
+
+TEST(KeyCodec, KeyOfAFloorIsAsOnThePage) {
+  FormatCheck<KeyFields> check(
+      "Key of a floor", [](const KeyFields& it) { return omap_floor_key(it.nid); },
+      [](const std::string& key, KeyFields* it) { return decode_omap_floor_key(key, &it->nid); });
+  check.example("key of a floor", {.nid = 0x0102});
+  check.constant("prefix", std::string(1, key_prefix::omap_floor));
+  check.field("nid", 0x1122334455667788, &KeyFields::nid);
   EXPECT_EQ(check.findings(), "");
 }
 
@@ -231,6 +260,10 @@ TEST(KeyCodec, KeysUnderANidStayWithinItsRange) {
       ASSERT_TRUE(decode_omap_key(key, &found_nid, &user_key));
       EXPECT_EQ(found_nid, nid);
       EXPECT_EQ(user_key, text);
+      EXPECT_LE(omap_row_key(nid, ""), omap_row_key(nid, text));
+      EXPECT_LT(omap_row_key(nid, text), omap_row_range_end(nid));
+      EXPECT_EQ(omap_row_key(nid, text).size(), kOmapPrefixBytes + text.size());
+      EXPECT_LT(omap_tombstone_key(nid, text), omap_tombstone_range_end(nid));
     }
     EXPECT_LT(extent_key(nid, UINT32_MAX), extent_range_end(nid));
     EXPECT_LT(extent_key(nid, 255), extent_key(nid, 256));

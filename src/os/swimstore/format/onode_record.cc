@@ -8,7 +8,8 @@ namespace swimstore {
 
 namespace {
 
-constexpr uint8_t kKnownFlags = OnodeRecord::has_omap | OnodeRecord::shard_inline | OnodeRecord::has_hints;
+constexpr uint8_t kKnownFlags =
+    OnodeRecord::has_omap | OnodeRecord::shard_inline | OnodeRecord::has_hints | OnodeRecord::omap_in_parts;
 
 bool decode_attrs(std::string_view* cursor, OnodeRecord* record) {
   uint32_t count = 0;

@@ -23,6 +23,7 @@ struct OnodeRecord {
     has_omap = 1,      // there may be omap keys or a header
     shard_inline = 2,  // size <= kShardBytes: shard 0 is in this record, and there are no extent keys
     has_hints = 4,
+    omap_in_parts = 8,  // it is in rows (omap_row.h): of an object of no PG, in a store with several cubes
   };
 
   uint64_t nid = 0;  // 0: none given yet

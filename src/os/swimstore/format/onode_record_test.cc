@@ -69,7 +69,8 @@ TEST(OnodeRecord, OnodeIsAsOnThePage) {
   field("flags", OnodeRecord::has_omap, &OnodeRecord::flags);
   check.names("flags", {{"there may be omap", OnodeRecord::has_omap},
                         {"the only extent shard is here", OnodeRecord::shard_inline},
-                        {"there are hints", OnodeRecord::has_hints}});
+                        {"there are hints", OnodeRecord::has_hints},
+                        {"its omap is in parts", OnodeRecord::omap_in_parts}});
   field("nid", 0x22334455667788, &OnodeRecord::nid);
   field("size", 0x11223344, &OnodeRecord::size);
   field("expected object size", 0x1122334455667788, &OnodeRecord::expected_object_size);

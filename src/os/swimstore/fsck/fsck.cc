@@ -65,6 +65,7 @@ const Fsck::TreePhase* Fsck::tree_phase(Phase phase) {
       {Phase::extents, key_prefix::extent, "extents", &Fsck::visit_extents, nullptr},
       {Phase::omap_headers, key_prefix::omap_header, "omap headers", &Fsck::visit_omap_header, nullptr},
       {Phase::omap, key_prefix::omap, "omap keys", &Fsck::visit_omap, nullptr},
+      {Phase::omap_rows, key_prefix::omap_row, "omap rows", &Fsck::visit_omap_row, nullptr},
       {Phase::quarantined, key_prefix::quarantined, "quarantined entries", &Fsck::visit_quarantined, nullptr},
       {Phase::slot_counts, key_prefix::slot_reference, "slot references", &Fsck::visit_slot_count, nullptr},
   };
@@ -80,19 +81,13 @@ Fsck::Fsck(StoreContext& store, StoreCube& cube, FsckOptions options)
       m_began_us(store.env->now_us()),
       m_passes(options.online ? std::max(1u, options.passes) : 1) {
   if (m_options.online) {
-    m_snapshot = m_cube.database().take_snapshot();
+    take_snapshots();
   }
 }
 
 Fsck::~Fsck() {
   m_iterator.reset();
-  release_snapshot();
-}
-
-void Fsck::release_snapshot() {
-  if (m_snapshot != nullptr) {
-    m_cube.database().release_snapshot(std::exchange(m_snapshot, nullptr));
-  }
+  release_snapshots();
 }
 
 CheckResult Fsck::counts() const {
@@ -217,7 +212,7 @@ void Fsck::next_phase() {
     m_phase = Phase::done;  // 'swimstore verify' is that; it cannot be done a little at a time
   }
   if (m_phase >= Phase::data) {
-    release_snapshot();
+    release_snapshots();
   }
   if (m_phase == Phase::done && m_pass + 1 < m_passes) {
     next_pass();
@@ -237,9 +232,10 @@ void Fsck::next_pass() {
   m_objects = {};
   m_references = {};
   m_ranges.clear();
-  m_last_omap_nid = UINT64_MAX;
+  m_last_omap_nid = m_last_row_nid = UINT64_MAX;
+  m_row_owners.reset();
   m_foreign_undecodable = 0;
-  m_snapshot = m_cube.database().take_snapshot();
+  take_snapshots();
   m_phase = Phase::collections;
 }
 
@@ -252,7 +248,7 @@ bool Fsck::is_mine(SlotAddress slot) const {
 void Fsck::step_tree(const TreePhase& phase, uint64_t work) {
   if (!m_iterator) {
     m_iterator = m_cube.database().new_iterator(std::string(1, phase.prefix),
-                                                      std::string(1, static_cast<char>(phase.prefix + 1)), m_snapshot);
+                                                std::string(1, static_cast<char>(phase.prefix + 1)), m_snapshot);
     m_iterator->seek_to_first();
   }
   for (; m_iterator->valid() && work > 0; --work) {

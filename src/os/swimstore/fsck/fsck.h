@@ -4,7 +4,8 @@
 //   collections  every record can be read; no object belongs to two
 //   objects      every key and record can be read; each lies in a collection; object ids are unique
 //   extents      lie within the object, in the blocks that were written there; each belongs to an object
-//   omap         every header and key belongs to an object that says it has omap
+//   omap         every header and key belongs to an object that says it has omap; every row of an omap in parts can be
+//                read, and belongs to an object of cube 0, or to one whose removal left a floor there
 //   slots        every block without the shared flag has exactly one owner; the reference counts in the tree equal
 //                the references found; a block is owned if and only if somebody refers to it
 //   usage        the pools' sums equal what was counted
@@ -106,6 +107,7 @@ class Fsck {
     extents,
     omap_headers,
     omap,
+    omap_rows,
     quarantined,
     slot_counts,
     slots,
@@ -133,7 +135,8 @@ class Fsck {
   // Are this object (by its id) and this slot judged in this pass?
   bool is_mine(uint64_t nid) const { return nid % m_passes == m_pass; }
   bool is_mine(SlotAddress slot) const;
-  void release_snapshot();
+  void take_snapshots();
+  void release_snapshots();
 
   void visit_collection(std::string_view key, std::string_view value);
   void sort_collections();
@@ -146,6 +149,10 @@ class Fsck {
   void visit_omap_header(std::string_view key, std::string_view value);
   void visit_omap(std::string_view key, std::string_view value);
   void check_omap_owner(const char* what, std::string_view key, uint64_t nid);
+  // fsck_parts.cc
+  void visit_omap_row(std::string_view key, std::string_view value);
+  void load_row_owners();
+
   void visit_quarantined(std::string_view key, std::string_view value);
   void visit_slot_count(std::string_view key, std::string_view value);
   void check_slots();
@@ -164,6 +171,7 @@ class Fsck {
   StoreCube& m_cube;
   const FsckOptions m_options;
   const vtkv::Snapshot* m_snapshot = nullptr;
+  const vtkv::Snapshot* m_owner_snapshot = nullptr;  // of cube 0, of the same moment; with another cube
   const uint64_t m_began_us;
   const unsigned m_passes;
 
@@ -194,6 +202,13 @@ class Fsck {
   std::vector<ObjectRange> m_ranges;  // of all collections, ascending
   Objects m_objects;
   uint64_t m_last_omap_nid = UINT64_MAX;
+  uint64_t m_last_row_nid = UINT64_MAX;
+  // Of cube 0, read when the first row is met: ids of objects whose omap is in parts, and of those with a floor.
+  struct RowOwners {
+    std::unordered_set<uint64_t> nids;
+    bool all = true;  // none is among what cannot be read
+  };
+  std::unique_ptr<RowOwners> m_row_owners;
   ReferenceAudit m_references;
   std::map<int64_t, PoolUsage> m_usage;
 };

@@ -166,12 +166,14 @@ void Repair::quarantine(const std::string& key) {
 void Repair::quarantine_omap(const Finding& finding) {
   uint64_t nid = 0;
   std::string_view user_key;
-  if (!decode_omap_key(finding.key, &nid, &user_key)) {
+  const bool is_row = decode_omap_row_key(finding.key, &nid, &user_key);
+  if (!is_row && !decode_omap_key(finding.key, &nid, &user_key)) {
     quarantine(finding.key);
     return;
   }
   uint64_t entries = 0;
-  const auto it = m_cube.database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
+  const auto it = is_row ? m_cube.database().new_iterator(omap_row_key(nid, ""), omap_row_range_end(nid))
+                         : m_cube.database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
   for (it->seek_to_first(); it->valid() && m_status.ok(); it->next()) {
     move_to_quarantine(it->key(), it->value());
     ++entries;

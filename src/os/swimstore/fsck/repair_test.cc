@@ -4,6 +4,7 @@
 
 #include "swimstore/fsck/repair.h"
 
+#include "swimstore/format/omap_row.h"
 #include "swimstore/format/superblock.h"
 #include "swimstore/testing/damage_fixture.h"
 
@@ -62,6 +63,30 @@ TEST_P(RepairTest, AnObjectWhoseExtentsAreUndecodableIsQuarantinedAsAWhole) {
   expect_unchanged_but({"large"});
   // The clone's data is shared with what is in quarantine: both stay.
   EXPECT_EQ(m_before[named("clone")], contents()[named("clone")]);
+}
+
+TEST_P(RepairTest, OmapRowsOfNobodyAreQuarantined) {
+  std::string row;
+  encode_omap_row({OmapRow::Kind::value, 7, "value"}, &row);
+  put(omap_row_key(kNobody, "a"), row);
+  put(omap_row_key(kNobody, "b"), row);
+  EXPECT_EQ(Kinds({FindingClass::omap_orphaned}), check());
+  EXPECT_EQ(1u, m_result.errors);
+  EXPECT_EQ(Kinds(), repair());
+  EXPECT_EQ(2u, m_result.quarantined_entries);
+  expect_unchanged_but({});
+}
+
+TEST_P(RepairTest, ADamagedOmapRowIsQuarantinedOnlyByOption) {
+  put(omap_floor_key(kNobody), encode_omap_floor(7));  // of an object that was removed
+  put(omap_row_key(kNobody, "a"), "damaged");
+  EXPECT_EQ(Kinds({FindingClass::only_copy_undecodable}), check());
+  SwimStore store(g_ceph_context, m_path, m_env);
+  ASSERT_TRUE(store.repair({}, &m_changes, &m_result).ok());
+  EXPECT_EQ(1u, m_result.errors);
+  ASSERT_TRUE(store.repair({.only_copies = true}, &m_changes, &m_result).ok());
+  EXPECT_EQ(0u, m_result.errors);
+  EXPECT_EQ(1u, m_result.quarantined_entries);
 }
 
 // A PG's record, and what the OSD keeps for itself: to lose them is to lose the PG on this OSD, or the OSD.
@@ -308,6 +333,7 @@ TEST_P(RepairTest, AnEntryIsNewerOnlyWhereAFeatureIsNotKnown) {
       ASSERT_TRUE(cube.database().get(key, &newer[key]).ok());
       newer[key].front() = 2;
     }
+    newer[collection].front() = kCollectionRecordVersion + 1;
     // The shard in the record of an object that has one only.
     std::string& inline_shard = newer[object_key(named("other"))];
     encode_onode(stored(cube, "other").record, {}, &inline_shard);

@@ -31,6 +31,8 @@ class Onode : public boost::intrusive_ref_counter<Onode> {
   uint32_t change = 0;  // the planner's: position among the objects the transaction changes; 0: unchanged
 
   bool has_omap() const { return exists && record.test(OnodeRecord::has_omap); }
+  // Then it always has omap.
+  bool has_omap_in_parts() const { return exists && record.test(OnodeRecord::omap_in_parts); }
   size_t memory_bytes() const;
 };
 

@@ -16,6 +16,7 @@
 
 #include "swimstore/cube/cube_set.h"
 #include "swimstore/object/collection.h"
+#include "swimstore/object/parts_in_doubt.h"
 #include "swimstore/object/store_cube.h"
 #include "swimstore/ops/metadata_failure.h"
 #include "swimstore/ops/option_watch.h"
@@ -118,6 +119,7 @@ struct StoreContext {
   const MetadataFailure metadata_failure;
   CollectionTable collections;
   InjectedErrors injected;
+  PartsInDoubt parts_in_doubt;  // used with several cubes alone
 
   // Counts the time of an operation on `object`, and tells of it if it was long.
   template <typename Object>

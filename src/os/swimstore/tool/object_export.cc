@@ -117,6 +117,9 @@ Status read_object(const StoreFiles& files, const std::string& collection, const
 std::string doubt_of(const StoreFiles& files, const StoredObject& object) {
   const vtkv::LostEntries* const lost = files.lost();
   const uint64_t nid = object.record.nid;
+  if (object.record.test(OnodeRecord::omap_in_parts)) {
+    return "its omap is left out, which is spread over all cubes; ceph-objectstore-tool sees it";
+  }
   if (lost == nullptr || lost->ranges().empty()) {
     return "";
   }
@@ -150,7 +153,8 @@ std::string describe_key(std::string_view key) {
   if (decode_extent_key(key, &nid, &number)) {
     return fmt::format("the data of object number {}", nid);
   }
-  if (decode_omap_header_key(key, &nid) || decode_omap_key(key, &nid, &rest)) {
+  if (decode_omap_header_key(key, &nid) || decode_omap_key(key, &nid, &rest) || decode_omap_row_key(key, &nid, &rest) ||
+      decode_omap_tombstone_key(key, &nid, &rest) || decode_omap_floor_key(key, &nid)) {
     return fmt::format("the omap of object number {}", nid);
   }
   if (key.starts_with(key_prefix::object)) {

@@ -76,6 +76,9 @@ void TxnContext::submit() {
   VTKV_ASSERT(m_state == State::planned);
   m_state = State::submitted;
   intrusive_ptr_add_ref(this);  // the cube's; committed() gives it back
+  if (!removed_rows.empty()) {
+    m_store.parts_in_doubt.removed(m_home.number, removed_rows);
+  }
   correct_throttle();
   m_submitted_us = m_store.env->now_us();
   m_store.counters.inc(l_swimstore_encoded_bytes, batch.encoded_bytes());
@@ -112,6 +115,9 @@ void TxnContext::committed(const vtkv::Status& status) {
     // Never acknowledged; the store is about to end the process.
     m_pipeline.ended(m_throttled_bytes);
     return;
+  }
+  if (!removed_rows.empty()) {
+    m_store.parts_in_doubt.removals_durable(m_home.number, removed_rows);
   }
   std::list<Context*> ready = std::move(on_commit);
   for (const OpSequencerRef& sequencer : m_sequencers) {

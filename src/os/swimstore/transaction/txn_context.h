@@ -42,6 +42,7 @@ class TxnContext final : public CubeTransaction, public boost::intrusive_ref_cou
   void submit();
 
   std::list<Context*> on_commit;
+  std::vector<std::string> removed_rows;  // of omaps in parts: PartsInDoubt
 
  private:
   enum class State : uint8_t { planned, submitted, ended };

@@ -4,6 +4,7 @@
 // Not thread-safe: one transaction's, under the unique locks of its collections.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "swimstore/object/store_context.h"
@@ -32,6 +33,12 @@ struct TxnPlan {
     }
     return changed[onode->change - 1];
   }
+  // An id that no object and no write has, which becomes durable with the transaction.
+  uint64_t new_object_id() {
+    const uint64_t id = home.cube.new_object_id();
+    object_ids_end = std::max(object_ids_end, id + 1);
+    return id;
+  }
   vtkv::WriteBatch& batch() { return txn.batch; }
   vtkv::DB& database() { return home.database(); }
 
@@ -41,6 +48,7 @@ struct TxnPlan {
   SlotDelta slots;
   PoolUsageDelta usage;
   std::vector<ChangedObject> changed;
+  uint64_t object_ids_end = 0;  // above every id taken; 0: none taken
   uint32_t fadvise_flags = 0;  // of the transaction: CEPH_OSD_OP_FLAG_FADVISE_*
 };
 

@@ -50,7 +50,7 @@ bool changes_omap_only(uint32_t op, const Onode& onode) {
     case Transaction::OP_OMAP_SETHEADER:
       return onode.has_omap();
     case Transaction::OP_OMAP_CLEAR:
-      return !onode.has_omap();
+      return !onode.has_omap() || onode.has_omap_in_parts();
     case Transaction::OP_OMAP_RMKEYS:
     case Transaction::OP_OMAP_RMKEYRANGE:
       return true;
@@ -74,7 +74,10 @@ std::string name_of(const Transaction::Op& op, const Transaction::iterator& tran
 }  // namespace
 
 TxnPlanner::TxnPlanner(StoreContext& store, TxnContext& txn, std::span<const CollectionRef> locked)
-    : m_plan(store, txn), m_data(m_plan), m_omap(m_plan), m_locked(locked) {}
+    : m_plan(store, txn),
+      m_data(m_plan),
+      m_omap({store, txn.home(), txn.batch, txn.removed_rows, [this] { return m_plan.new_object_id(); }}),
+      m_locked(locked) {}
 
 TxnPlanner::~TxnPlanner() {
   for (const TxnPlan::ChangedObject& changed : m_plan.changed) {
@@ -202,6 +205,9 @@ int TxnPlanner::apply_object_operation(const Transaction::Op& op, Transaction::i
 
 int TxnPlanner::apply_to_object(const Transaction::Op& op, Transaction::iterator& transaction, Collection& collection,
                                 OnodeRef& onode) {
+  if (m_plan.store.home(collection).number != m_plan.home.number) {
+    return apply_from_elsewhere(op, transaction, collection, *onode);
+  }
   const int64_t pool = pool_of(collection);
   switch (op.op) {
     case Transaction::OP_TRIMCACHE:
@@ -269,25 +275,49 @@ int TxnPlanner::apply_to_object(const Transaction::Op& op, Transaction::iterator
   }
 }
 
+int TxnPlanner::apply_from_elsewhere(const Transaction::Op& op, Transaction::iterator& transaction,
+                                     Collection& collection, Onode& onode) {
+  switch (op.op) {
+    case Transaction::OP_TRIMCACHE:
+      return 0;
+    case Transaction::OP_TOUCH:
+    case Transaction::OP_CREATE:
+      if (onode.exists) {
+        return 0;
+      }
+      break;
+    case Transaction::OP_OMAP_SETKEYS:
+    case Transaction::OP_OMAP_RMKEYS:
+      if (onode.has_omap_in_parts()) {
+        return apply_to_omap(op, transaction, onode);
+      }
+      break;
+    default:
+      break;
+  }
+  derr << "operation " << op.op << " on object " << onode.oid << " of collection " << collection.cid
+       << " cannot be part of this transaction, which commits in cube " << m_plan.home.number
+       << ": the object lies in cube " << m_plan.store.home(collection).number
+       << ", and no transaction spans cubes. Of what exists in collection " << coll_t::meta()
+       << ", omap keys can be set and removed, nothing else" << dendl;
+  return -EOPNOTSUPP;
+}
+
 int TxnPlanner::apply_to_omap(const Transaction::Op& op, Transaction::iterator& transaction, Onode& onode) {
   ceph::bufferlist argument;
   switch (op.op) {
     case Transaction::OP_OMAP_CLEAR:
-      m_omap.clear(onode);
-      return 0;
+      return m_omap.clear(onode);
     case Transaction::OP_OMAP_SETKEYS:
       transaction.decode_attrset_bl(&argument);
-      m_omap.set(onode, argument);
-      return 0;
+      return m_omap.set(onode, argument);
     case Transaction::OP_OMAP_RMKEYS:
       transaction.decode_keyset_bl(&argument);
-      m_omap.remove(onode, argument);
-      return 0;
+      return m_omap.remove(onode, argument);
     case Transaction::OP_OMAP_RMKEYRANGE: {
       const std::string first = transaction.decode_string();
       const std::string last = transaction.decode_string();
-      m_omap.remove_range(onode, first, last);
-      return 0;
+      return m_omap.remove_range(onode, first, last);
     }
     case Transaction::OP_OMAP_SETHEADER:
       transaction.decode_bl(argument);
@@ -349,7 +379,7 @@ int TxnPlanner::finish() {
     m_plan.home.data.forget(blocks.slot, blocks.first, blocks.count);  // nobody reads them any more
   }
   m_plan.usage.add_to(&m_plan.txn.delta.pools);
-  m_plan.txn.delta.next_object_id = m_object_ids_end;
+  m_plan.txn.delta.next_object_id = m_plan.object_ids_end;
   return 0;
 }
 

@@ -15,8 +15,8 @@
 
 #include "os/ObjectStore.h"
 
+#include "swimstore/omap/omap_writer.h"
 #include "swimstore/transaction/object_writer.h"
-#include "swimstore/transaction/omap_writer.h"
 #include "swimstore/transaction/txn_plan.h"
 
 namespace swimstore {
@@ -49,6 +49,9 @@ class TxnPlanner {
   int apply_object_operation(const Transaction::Op& op, Transaction::iterator& transaction);
   int apply_to_object(const Transaction::Op& op, Transaction::iterator& transaction, Collection& collection,
                       OnodeRef& onode) REQUIRES(collection.lock);
+  // Of a transaction that commits in another cube than the object's.
+  int apply_from_elsewhere(const Transaction::Op& op, Transaction::iterator& transaction, Collection& collection,
+                           Onode& onode) REQUIRES(collection.lock);
   int apply_to_omap(const Transaction::Op& op, Transaction::iterator& transaction, Onode& onode);
   int apply_to_two(const Transaction::Op& op, Transaction::iterator& transaction, Collection& collection,
                    OnodeRef& onode) REQUIRES(collection.lock);
@@ -91,7 +94,6 @@ class TxnPlanner {
   OmapWriter m_omap;
   Names m_names;
   uint64_t m_operations = 0;
-  uint64_t m_object_ids_end = 0;  // above every id taken; 0: none taken
   std::vector<CollectionBefore> m_before;
   std::span<const CollectionRef> m_locked;
 };

@@ -26,10 +26,14 @@ void TxnPlanner::touch(OnodeRef& onode, int64_t pool) {
   }
   onode->exists = true;
   onode->record = OnodeRecord();
-  onode->record.nid = m_plan.home.cube.new_object_id();
+  onode->record.nid = m_plan.new_object_id();
   onode->record.set(OnodeRecord::shard_inline, true);
+  if (pool < 0 && m_plan.store.cubes.size() > 1) {
+    // What other cubes' transactions do to its omap cannot be told to the record.
+    onode->record.set(OnodeRecord::omap_in_parts, true);
+    onode->record.set(OnodeRecord::has_omap, true);
+  }
   onode->extents.clear();
-  m_object_ids_end = std::max(m_object_ids_end, onode->record.nid + 1);
   m_plan.usage.of(pool).objects += 1;
 }
 
@@ -53,11 +57,13 @@ int TxnPlanner::truncate(OnodeRef& onode, uint64_t size) {
 }
 
 int TxnPlanner::remove(OnodeRef& onode) {
-  const int r = m_data.remove(*onode);
+  int r = m_data.remove(*onode);
+  if (r == 0) {
+    r = m_omap.end(*onode);
+  }
   if (r < 0) {
     return r;
   }
-  m_omap.clear(*onode);
   m_plan.store.injected.forget(onode->oid);
   onode->exists = false;
   onode->record = OnodeRecord();
@@ -85,12 +91,11 @@ int TxnPlanner::clone(OnodeRef& source, OnodeRef& target, int64_t pool) {
   if (r == 0) {
     r = m_data.clone_range(*source, *target, 0, source->record.size, 0);
   }
-  if (r < 0) {
-    return r;
+  if (r == 0) {
+    target->record.attrs = source->record.attrs;
+    r = m_omap.clear(*target);
   }
-  target->record.attrs = source->record.attrs;
-  m_omap.clear(*target);
-  return m_omap.clone(*source, *target);
+  return r < 0 ? r : m_omap.clone(*source, *target);
 }
 
 int TxnPlanner::clone_range(OnodeRef& source, OnodeRef& target, int64_t pool, uint64_t source_offset, uint64_t length,
@@ -114,6 +119,9 @@ int TxnPlanner::rename(OnodeRef& source, OnodeRef& target, int64_t pool) {
   m_plan.change(target, pool);
   // Extents and omap hang on the nid: they move with the record. The padding counted for the source is
   // the target's from now on.
+  if (source->has_omap_in_parts()) {
+    m_plan.store.parts_in_doubt.object_changes(source->record.nid);
+  }
   TxnPlan::ChangedObject& from = m_plan.changed[source->change - 1];
   TxnPlan::ChangedObject& to = m_plan.changed[target->change - 1];
   target->record = std::exchange(source->record, OnodeRecord());

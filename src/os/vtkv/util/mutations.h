@@ -46,6 +46,7 @@ namespace vtkv {
   X(failed_punch_trusted, "what a punch was tried on is as primed as before")                              \
   X(damage_mark_kept, "blocks that recovery cannot read and that nobody owns stay marked")                 \
   X(quarantine_forgotten, "bad slots are handed out again")                                                \
+  X(tombstone_left_out, "of an omap key that another cube removed, too, and may have again")               \
   X(room_promised_blindly, "transactions are promised room that is not there")                             \
   X(single_flush_everywhere, "one sync covers all files, also on hosts where it does not")                 \
   X(punched_block_primed, "a block of a split slot stays primed when it is punched")

@@ -168,6 +168,9 @@ void run_key(std::string_view bytes) {
   if ((decode_extent_key(bytes, &nid, &number) && extent_key(nid, number) != bytes) ||
       (decode_omap_header_key(bytes, &nid) && omap_header_key(nid) != bytes) ||
       (decode_omap_key(bytes, &nid, &user_key) && omap_key(nid, user_key) != bytes) ||
+      (decode_omap_row_key(bytes, &nid, &user_key) && omap_row_key(nid, user_key) != bytes) ||
+      (decode_omap_tombstone_key(bytes, &nid, &user_key) && omap_tombstone_key(nid, user_key) != bytes) ||
+      (decode_omap_floor_key(bytes, &nid) && omap_floor_key(nid) != bytes) ||
       (decode_slot_reference_key(bytes, &slot, &group) && slot_reference_key(slot, group) != bytes)) {
     fuzz_violation("a key is another one after it was encoded again");
   }
@@ -184,6 +187,9 @@ std::vector<std::string> key_seeds() {
           extent_key(300, 4),
           omap_header_key(300),
           omap_key(300, "user key"),
+          omap_row_key(300, "user key"),
+          omap_tombstone_key(300, "user key"),
+          omap_floor_key(300),
           slot_reference_key({3, 77}, 0)};
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "swimstore/object/object_reader.h"
+#include "swimstore/omap/object_omap.h"
 
 namespace swimstore {
 
@@ -31,13 +32,16 @@ class OmapReader {
 
  private:
   int find(Collection& collection, const ghobject_t& oid, OnodeRef* onode) REQUIRES_SHARED(collection.lock);
-  int header_of(vtkv::DB& database, const Onode& onode, ceph::bufferlist* header);
+  ObjectOmap omap_of(Collection& collection, const Onode& onode) REQUIRES_SHARED(collection.lock) {
+    return ObjectOmap(m_store, m_store.home(collection), onode);
+  }
+  int header_of(ObjectOmap omap, const Onode& onode, ceph::bufferlist* header);
   // Calls visit(key, value) for every entry.
   template <typename Visit>
-  int for_each(vtkv::DB& database, const Onode& onode, const Visit& visit);
+  int for_each(ObjectOmap omap, const Onode& onode, const Visit& visit);
   // Calls visit(key, value) for those of `keys` that exist.
   template <typename Visit>
-  int look_up(vtkv::DB& database, const Onode& onode, const std::set<std::string>& keys, const Visit& visit);
+  int look_up(ObjectOmap omap, const Onode& onode, const std::set<std::string>& keys, const Visit& visit);
   int failed(const Onode& onode, const vtkv::Status& status) const;
 
   StoreContext& m_store;

@@ -10,14 +10,15 @@
 #include "os/ObjectMap.h"
 
 #include "swimstore/object/store_context.h"
-#include "vtkv/iterator.h"
+#include "swimstore/omap/part_cursor.h"
 
 namespace swimstore {
 
 class OmapIterator final : public ObjectMap::ObjectMapIteratorImpl {
  public:
   // entries null: the object has no omap.
-  OmapIterator(StoreContext& store, const ghobject_t& oid, uint64_t nid, std::unique_ptr<vtkv::Iterator> entries);
+  OmapIterator(StoreContext& store, const ghobject_t& oid, std::unique_ptr<OmapCursor> entries)
+      : m_store(store), m_oid(oid), m_entries(std::move(entries)) {}
 
   // These return 0, or -EIO when the tree could not be read. Those who use an iterator ask valid() alone, and would
   // take that for the end: see MetadataFailure::met_by_iterator().
@@ -39,8 +40,7 @@ class OmapIterator final : public ObjectMap::ObjectMapIteratorImpl {
 
   StoreContext& m_store;
   const ghobject_t m_oid;
-  const uint64_t m_nid;
-  const std::unique_ptr<vtkv::Iterator> m_entries;
+  const std::unique_ptr<OmapCursor> m_entries;
   bool m_positioned = false;
 };
 

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "swimstore/object/omap_iterator.h"
+#include "swimstore/omap/omap_iterator.h"
 
 #include "common/ceph_time.h"
-#include "swimstore/format/key_codec.h"
 #include "swimstore/ops/perf_counters.h"
 
 namespace swimstore {
-
-OmapIterator::OmapIterator(StoreContext& store, const ghobject_t& oid, uint64_t nid,
-                           std::unique_ptr<vtkv::Iterator> entries)
-    : m_store(store), m_oid(oid), m_nid(nid), m_entries(std::move(entries)) {}
 
 int OmapIterator::status() { return m_entries == nullptr || m_entries->status().ok() ? 0 : -EIO; }
 
@@ -23,9 +18,8 @@ int OmapIterator::seek(const std::string& user_key, bool after) {
     return 0;
   }
   const auto start = ceph::mono_clock::now();
-  const std::string target = omap_key(m_nid, user_key);
-  m_entries->seek(target);
-  if (after && m_entries->valid() && m_entries->key() == target) {
+  m_entries->seek(user_key);
+  if (after && m_entries->valid() && m_entries->key() == user_key) {
     m_entries->next();
   }
   m_positioned = true;
@@ -62,7 +56,7 @@ int OmapIterator::next() {
 
 std::string OmapIterator::key() {
   ensure_positioned();
-  return std::string(m_entries->key().substr(kOmapPrefixBytes));
+  return std::string(m_entries->key());
 }
 
 ceph::bufferlist OmapIterator::value() {

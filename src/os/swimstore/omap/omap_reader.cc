@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "swimstore/object/omap_reader.h"
+#include "swimstore/omap/omap_reader.h"
 
 #include "common/ceph_time.h"
 #include "include/scope_guard.h"
-#include "swimstore/format/key_codec.h"
-#include "swimstore/object/omap_iterator.h"
+#include "swimstore/omap/omap_iterator.h"
 
 namespace swimstore {
 
@@ -36,13 +35,13 @@ int OmapReader::failed(const Onode& onode, const vtkv::Status& status) const {
   return m_store.metadata_failure.met(status, "the omap of object ", onode.oid);
 }
 
-int OmapReader::header_of(vtkv::DB& database, const Onode& onode, ceph::bufferlist* header) {
+int OmapReader::header_of(ObjectOmap omap, const Onode& onode, ceph::bufferlist* header) {
   header->clear();
   if (!onode.has_omap()) {
     return 0;
   }
   std::string value;
-  const vtkv::Status status = database.get(omap_header_key(onode.record.nid), &value);
+  const vtkv::Status status = omap.get_header(&value);
   if (status.is_not_found()) {
     return 0;
   }
@@ -54,27 +53,25 @@ int OmapReader::header_of(vtkv::DB& database, const Onode& onode, ceph::bufferli
 }
 
 template <typename Visit>
-int OmapReader::for_each(vtkv::DB& database, const Onode& onode, const Visit& visit) {
+int OmapReader::for_each(ObjectOmap omap, const Onode& onode, const Visit& visit) {
   if (!onode.has_omap()) {
     return 0;
   }
-  const uint64_t nid = onode.record.nid;
-  const auto it = database.new_iterator(omap_key(nid, ""), omap_range_end(nid));
-  for (it->seek_to_first(); it->valid(); it->next()) {
-    visit(it->key().substr(kOmapPrefixBytes), it->value());
+  const auto it = omap.new_cursor();
+  for (it->seek(""); it->valid(); it->next()) {
+    visit(it->key(), it->value());
   }
   return it->status().ok() ? 0 : failed(onode, it->status());
 }
 
 template <typename Visit>
-int OmapReader::look_up(vtkv::DB& database, const Onode& onode, const std::set<std::string>& keys,
-                        const Visit& visit) {
+int OmapReader::look_up(ObjectOmap omap, const Onode& onode, const std::set<std::string>& keys, const Visit& visit) {
   if (!onode.has_omap()) {
     return 0;
   }
   std::string value;
   for (const std::string& key : keys) {
-    const vtkv::Status status = database.get(omap_key(onode.record.nid, key), &value);
+    const vtkv::Status status = omap.get(key, &value);
     if (status.ok()) {
       visit(key, value);
     } else if (!status.is_not_found()) {
@@ -91,10 +88,10 @@ int OmapReader::get(Collection& collection, const ghobject_t& oid, ceph::bufferl
   if (const int r = find(collection, oid, &onode); r < 0) {
     return r;
   }
-  if (const int r = header_of(m_store.home(collection).database(), *onode, header); r < 0) {
+  if (const int r = header_of(omap_of(collection, *onode), *onode, header); r < 0) {
     return r;
   }
-  return for_each(m_store.home(collection).database(), *onode, [values](std::string_view key, std::string_view value) {
+  return for_each(omap_of(collection, *onode), *onode, [values](std::string_view key, std::string_view value) {
     values->emplace_hint(values->end(), key, to_bufferlist(value));
   });
 }
@@ -106,7 +103,7 @@ int OmapReader::get_header(Collection& collection, const ghobject_t& oid, ceph::
   if (const int r = find(collection, oid, &onode); r < 0) {
     return r;
   }
-  return header_of(m_store.home(collection).database(), *onode, header);
+  return header_of(omap_of(collection, *onode), *onode, header);
 }
 
 int OmapReader::get_keys(Collection& collection, const ghobject_t& oid, std::set<std::string>* keys) {
@@ -116,7 +113,8 @@ int OmapReader::get_keys(Collection& collection, const ghobject_t& oid, std::set
   if (const int r = find(collection, oid, &onode); r < 0) {
     return r;
   }
-  return for_each(m_store.home(collection).database(), *onode, [keys](std::string_view key, std::string_view) { keys->emplace_hint(keys->end(), key); });
+  return for_each(omap_of(collection, *onode), *onode,
+                  [keys](std::string_view key, std::string_view) { keys->emplace_hint(keys->end(), key); });
 }
 
 int OmapReader::get_values(Collection& collection, const ghobject_t& oid, const std::set<std::string>& keys,
@@ -127,7 +125,7 @@ int OmapReader::get_values(Collection& collection, const ghobject_t& oid, const 
   if (const int r = find(collection, oid, &onode); r < 0) {
     return r;
   }
-  return look_up(m_store.home(collection).database(), *onode, keys,
+  return look_up(omap_of(collection, *onode), *onode, keys,
                  [values](const std::string& key, const std::string& value) { (*values)[key] = to_bufferlist(value); });
 }
 
@@ -139,7 +137,8 @@ int OmapReader::check_keys(Collection& collection, const ghobject_t& oid, const 
   if (const int r = find(collection, oid, &onode); r < 0) {
     return r;
   }
-  return look_up(m_store.home(collection).database(), *onode, keys, [found](const std::string& key, const std::string&) { found->insert(key); });
+  return look_up(omap_of(collection, *onode), *onode, keys,
+                 [found](const std::string& key, const std::string&) { found->insert(key); });
 }
 
 ObjectMap::ObjectMapIterator OmapReader::iterator(Collection& collection, const ghobject_t& oid) {
@@ -148,12 +147,11 @@ ObjectMap::ObjectMapIterator OmapReader::iterator(Collection& collection, const 
   if (find(collection, oid, &onode) < 0) {
     return {};
   }
-  std::unique_ptr<vtkv::Iterator> entries;
-  const uint64_t nid = onode->record.nid;
+  std::unique_ptr<OmapCursor> entries;
   if (onode->has_omap()) {
-    entries = m_store.home(collection).database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
+    entries = omap_of(collection, *onode).new_cursor();
   }
-  return std::make_shared<OmapIterator>(m_store, oid, nid, std::move(entries));
+  return std::make_shared<OmapIterator>(m_store, oid, std::move(entries));
 }
 
 }  // namespace swimstore
