@@ -230,7 +230,7 @@ class SwimstoreTool(unittest.TestCase):
                      [(PG, 5000), (PG, len(self.data["beta"])), (PG, 0)])
     self.assertEqual(self.json("list", self.store, "--collection", PG)["objects"], objects)
     self.assertEqual(self.json("list", self.store, "--collections")["collections"],
-                     [{"collection": PG, "bits": 0, "objects": 3}])
+                     [{"collection": PG, "cube": 0, "bits": 0, "objects": 3}])
     self.assertIn("has no collection 9.9_head",
                   self.run_tool("list", self.store, "--collection", "9.9_head", status=2))
     self.assertIn("alpha", self.run_tool("list", self.store))

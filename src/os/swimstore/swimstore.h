@@ -183,9 +183,8 @@ class SwimStore : public ObjectStore {
   vtkv::Status hold_lock(const std::function<vtkv::Status(swimstore::StoreDirectory&)>& work);
   vtkv::Status repair_all(const swimstore::FsckOptions& options, swimstore::StoreDirectory& directory,
                           std::vector<swimstore::Repaired>* changes);
-  vtkv::Status repair_cube(unsigned number, const swimstore::FsckOptions& options,
-                           swimstore::StoreDirectory& directory, std::vector<swimstore::Repaired>* changes,
-                           unsigned* cubes, bool* ended);
+  vtkv::Status repair_cube(unsigned number, const swimstore::FsckOptions& options, swimstore::StoreDirectory& directory,
+                           std::vector<swimstore::Repaired>* changes, unsigned* cubes, bool* ended);
   vtkv::Status consider_obstacles(vtkv::FileSystemInfo* host) const;
   void end_process(const vtkv::Status& status);
   int fail(const char* what, const vtkv::Status& status) const;

@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <set>
+#include <sstream>
 
+#include "common/Cond.h"
+#include "common/Formatter.h"
 #include "common/admin_socket.h"
 #include "common/ceph_context.h"
 #include "swimstore/format/superblock.h"
@@ -202,6 +206,8 @@ TEST_F(CubesTest, CommitsOfOneCollectionAreToldInTheirOrder) {
   create(first, 1);
   create(second, 1);
   ASSERT_NE(home(first), home(second));
+  StepwiseCommits commits(&m_env);
+  m_store->set_collection_commit_queue(coll_t::meta(), commits.queue());
   unsigned order = 0;
   std::array<unsigned, 6> at{};
   for (unsigned i = 0; i < at.size(); ++i) {
@@ -212,15 +218,40 @@ TEST_F(CubesTest, CommitsOfOneCollectionAreToldInTheirOrder) {
     txn.register_on_commit(new Committed(&order, &at[i]));
     queue(coll_t::meta(), std::move(txn));
   }
-  auto& meta = handle(coll_t::meta());
-  C_SaferCond all;
-  if (!meta->flush_commit(&all)) {
-    all.wait();
-  }
   m_env.run_until_idle();
   for (unsigned i = 0; i < at.size(); ++i) {
     EXPECT_EQ(at[i], i + 1);
   }
+  m_store->set_collection_commit_queue(coll_t::meta(), nullptr);
+}
+
+// An OSD removes a map when its groups have said that they need it no more: a crash must not keep the removal alone.
+TEST_F(CubesTest, WhatIsRemovedFromMetaFollowsWhatWasQueuedInOtherCubes) {
+  create(coll_t::meta(), 0);
+  const ghobject_t map(hobject_t(sobject_t(object_t("map"), 0)));
+  ObjectStore::Transaction touch;
+  touch.touch(coll_t::meta(), map);
+  queue(coll_t::meta(), std::move(touch));
+  const coll_t cid = pg(1, 10);
+  create(cid, 1);
+  m_env.run_until_idle();
+  StepwiseCommits commits(&m_env);
+  m_store->set_collection_commit_queue(cid, commits.queue());
+  unsigned order = 0, said = 0;
+  ObjectStore::Transaction says;
+  ceph::bufferlist data = bytes(300000, 'x');
+  says.write(cid, object(cid, "object", 1), 0, data.length(), data);
+  says.register_on_commit(new Committed(&order, &said));
+  queue(cid, std::move(says));
+  ASSERT_EQ(said, 0u) << "else this shows nothing";
+  ObjectStore::Transaction remove;
+  remove.remove(coll_t::meta(), map);
+  queue(coll_t::meta(), std::move(remove));
+  auto& collection = handle(cid);
+  C_SaferCond waiter;
+  EXPECT_TRUE(collection->flush_commit(&waiter)) << "what the group said is durable by now";
+  m_env.run_until_idle();
+  m_store->set_collection_commit_queue(cid, nullptr);
 }
 
 TEST_F(CubesTest, WhatIsStoredIsCountedOverAllCubes) {
@@ -255,13 +286,21 @@ TEST_F(CubesTest, ACheckIsOfAllCubesOrOfOne) {
   const coll_t cid = pg(1, 8);
   create(cid, 1);
   write(cid, object(cid, "object", 1), 4096, 'x');
-  m_env.run_until_idle();
+  m_env.advance(std::chrono::seconds(1));  // an idle cube's next record says that the write is durable
   const unsigned cube = home(cid);
+  JSONFormatter formatter;
+  ASSERT_EQ(0, m_store->dump_onode(handle(cid), object(cid, "object", 1), "onode", &formatter));
+  std::ostringstream dump;
+  formatter.flush(dump);
+  std::smatch slot;
+  const std::string text = dump.str();
+  ASSERT_TRUE(std::regex_search(text, slot, std::regex(R"("slot_bytes":4096,"slot_index":(\d+))"))) << text;
+  const uint64_t at = std::stoull(slot[1]) * 4096 + 100;
   m_pg.reset();
   m_handles.clear();
   ASSERT_EQ(0, m_store->umount());
   const std::string file = kPath + "/cubes/" + std::to_string(cube) + "/containers/4K";
-  m_env.flip_bits(file, 100, 1);
+  m_env.flip_bits(file, at, 1);
   for (uint32_t asked = 0; asked < 5; ++asked) {
     CheckResult result;
     ASSERT_TRUE(m_store->check({.deep = true, .cube = asked}, &result).ok());
@@ -271,7 +310,7 @@ TEST_F(CubesTest, ACheckIsOfAllCubesOrOfOne) {
   ASSERT_TRUE(m_store->check({.deep = true}, &result).ok());
   ASSERT_EQ(result.findings.size(), 1u);
   EXPECT_EQ(result.findings.front().cube, cube);
-  m_env.flip_bits(file, 100, 1);
+  m_env.flip_bits(file, at, 1);
   ASSERT_EQ(0, m_store->mount());
 }
 
@@ -281,6 +320,7 @@ TEST_F(CubesTest, AWrongNumberOfCubesIsRefusedByName) {
   SwimStore other(g_ceph_context, "/other", &m_env);
   const vtkv::Status status = other.make();
   EXPECT_NE(status.to_string().find("swimstore_cubes is 3"), std::string::npos) << status.to_string();
+  use_small_stores(g_ceph_context);  // a mount reads it, too
 }
 
 // A superblock that was damaged, or a newer program's.

@@ -10,6 +10,7 @@
 #include "global/global_context.h"
 #include "log/Log.h"
 #include "swimstore/directory/store_directory.h"
+#include "swimstore/move/collection_mover.h"
 #include "swimstore/omap/part_sweeper.h"
 #include "swimstore/ops/background_alert.h"
 #include "swimstore/ops/last_words.h"
@@ -64,7 +65,11 @@ SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vt
       objects(context),
       omaps(context, objects),
       lister(context),
-      pipeline(context),
+      pipeline(context,
+               [this](swimstore::Collection& collection, unsigned to, uint64_t* lacking_bytes) {
+                 collection.lock.assert_held();
+                 return swimstore::CollectionMover(context, pipeline).move(collection, to, lacking_bytes);
+               }),
       memory(cct, managed_caches(context)),
       commands(context, pipeline.throttle()),
       fsck(context),
@@ -285,10 +290,12 @@ Status SwimStore::open(Purpose purpose) {
   mounted->single_flush = single_flush;
   mounted->read_only = read_only;
   if (purpose == Purpose::serve) {
+    std::vector<swimstore::OutdatedRecord> outdated;
     for (unsigned cube = 0; cube < superblock.cubes; ++cube) {
       VTKV_RETURN_IF_ERROR(
-          mounted->context.collections.load((*mounted->cubes)[cube].database(), cube, superblock.cubes));
+          mounted->context.collections.load((*mounted->cubes)[cube].database(), cube, superblock.cubes, &outdated));
     }
+    VTKV_RETURN_IF_ERROR(swimstore::CollectionMover(mounted->context, mounted->pipeline).finish_interrupted(outdated));
     swimstore::sweep_omap_parts(mounted->context);
   }
   mounted->memory.adjust();

@@ -159,9 +159,7 @@ bool Container::withhold_fragment(unsigned size_class, SequenceNumber durable, u
   uint32_t first = 0;
   if (m_split.take(size_class, slot_blocks(size_class), SplitSlots::Wanted::any, &slot, &first)) {
     const bool was_primed = clear_primed(slot);
-    if (!mutated(Mutation::punched_block_primed)) {
-      m_split.set_primed(slot, first, slot_blocks(size_class), false);
-    }
+    m_split.set_primed(slot, first, slot_blocks(size_class), false);
     withhold({slot * slot_blocks(m_size_class) + first, slot_blocks(size_class)}, was_primed, durable);
     *withheld = slot_bytes(size_class);
     note_fragments();

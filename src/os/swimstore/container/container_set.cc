@@ -530,46 +530,6 @@ NextStep ContainerSet::maintenance_step() {
   return m_errors->current().empty() ? NextStep::on_event() : NextStep::later(kRetryInterval);
 }
 
-ContainerStatistics ContainerSet::statistics() const {
-  ContainerStatistics statistics;
-  for (unsigned size_class = 0; size_class < kSizeClasses; size_class++) {
-    const Container& container = *m_containers[size_class];
-    const Container::Counts counts = container.counts();
-    // What is withheld is given back when a transaction needs it before it is punched.
-    const uint64_t withheld = counts.withheld_chunks * (container.growth_bytes() / slot_bytes(size_class));
-    ContainerStatistics::Class& it = statistics.classes[size_class];
-    it.slots = counts.slots - counts.hole_slots + withheld;
-    it.owned = counts.owned;
-    it.free = counts.available + withheld + counts.withheld_slots;
-    it.waiting = counts.waiting;
-    it.reserved = it.slots - std::min(it.slots, it.owned + it.free + it.waiting);
-    it.primed_free = counts.primed_available;
-    it.split = counts.split;
-    it.split_free_blocks = counts.split_free_blocks;
-    const uint64_t split_blocks = counts.split * slot_blocks(size_class);
-    statistics.owned_bytes +=
-        (it.owned - counts.split_with_owner) * slot_bytes(size_class) + counts.split_owned_blocks * kBlockBytes;
-    statistics.free_bytes += (it.free + it.waiting) * slot_bytes(size_class) +
-                             (split_blocks - counts.split_owned_blocks - counts.split_hole_blocks) * kBlockBytes;
-    statistics.file_bytes += it.slots * slot_bytes(size_class) - counts.split_hole_blocks * kBlockBytes;
-    statistics.hole_bytes += counts.hole_bytes;
-  }
-  vtkv::FileSystemInfo host;
-  if (m_env->file_system_info(m_directory, &host).ok()) {
-    statistics.growable_bytes = m_reserve->growable_bytes(host);
-  }
-  statistics.kept_bytes = m_promises->kept_bytes();
-  statistics.promised_bytes = m_promises->promised_bytes();
-  statistics.growth_error = m_promises->growth_error();
-  statistics.reserve_bytes = m_reserve->held_bytes();
-  statistics.reserve_target_bytes = m_reserve->target_bytes();
-  statistics.reserve_lent_bytes = m_reserve->lent_bytes();
-  statistics.primed_bytes_total = m_primer->primed_bytes();
-  statistics.punched_bytes_total = m_reclaimer->punched_bytes();
-  statistics.punched_fragments_bytes_total = m_reclaimer->punched_fragments_bytes();
-  return statistics;
-}
-
 Status ContainerSet::create(vtkv::Env* env, const std::string& directory, const ContainerOptions& asked) {
   VTKV_RETURN_IF_ERROR(check_options(asked));
   VTKV_RETURN_IF_ERROR(env->create_directory(directory));

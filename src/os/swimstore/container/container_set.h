@@ -90,6 +90,9 @@ struct ContainerStatistics {
   uint64_t punched_fragments_bytes_total = 0;                // of these, fragments of chunks
   // Why the host lets containers not grow, but for want of space, and what to do; empty: it does.
   std::string growth_error;
+
+  // Of sets that share one host and one reserve, which are counted once.
+  ContainerStatistics& operator+=(const ContainerStatistics& other);
 };
 
 // Of a transaction that needs room, see SpacePromises.

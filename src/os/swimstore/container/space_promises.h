@@ -9,9 +9,9 @@
 // takes free slots away for another reason, to prime them or to give them back to the host, takes a promise meanwhile.
 //
 // Some of what is free, and of the reserve, is kept for those who cannot wait:
-//   usual        leaves an eighth of the reserve's size free (where sets share it, its share of that); a small one less,
-//                down to a quarter. So
-//                overwrites of a full store go on, each with what those before it have freed.
+//   usual        leaves an eighth of the reserve's size free (where sets share it, its share of that); a small one
+//                less, down to a quarter. So overwrites of a full store go on, each with what those before it have
+//                freed.
 //   late         has waited in vain: leaves that quarter only, and grows containers with half of the reserve
 //   privileged   deletes, and what else makes room or must not wait: all that is free, three quarters of the reserve
 // The reserve's last slices are the log's and the tree's: with half of it gone usual transactions find no room, with

@@ -77,11 +77,9 @@ TEST_P(CubeCrashNotices, TheBrokenRule) {
   const SimProfile profile = mutation == Mutation::single_flush_everywhere ? SimProfile::weakest : SimProfile::ext4;
   // It hands out a slot for which the host has no space, long before a crash could find data lost.
   const bool shows_at_once = mutation == Mutation::failed_punch_trusted;
-  // What was punched has to be lent space again and written to before anything else syncs its file.
-  const bool interleaved = mutation == Mutation::punched_block_primed;
   CrashExplorer explorer = new_explorer(nullptr);
   for (uint64_t seed = 1; seed <= 200; seed++) {
-    const auto violation = explorer.explore({"cube", mutation, profile, seed, kTransactions, interleaved}, kLimits);
+    const auto violation = explorer.explore({"cube", mutation, profile, seed, kTransactions}, kLimits);
     if (violation && (shows_at_once || !violation->what.starts_with("without any crash"))) {
       std::printf("noticed after %" PRIu64 " states: %s\n", explorer.counts().states, violation->what.c_str());
       return;
@@ -93,10 +91,9 @@ TEST_P(CubeCrashNotices, TheBrokenRule) {
 INSTANTIATE_TEST_SUITE_P(Rules, CubeCrashNotices,
                          testing::Values(Mutation::slot_reused_at_once, Mutation::slot_punched_early,
                                          Mutation::fragment_punched_early, Mutation::failed_punch_trusted,
-                                         Mutation::punched_block_primed, Mutation::damage_mark_kept,
-                                         Mutation::quarantine_forgotten, Mutation::flush_removed,
-                                         Mutation::acknowledged_before_flush, Mutation::data_crc_not_checked,
-                                         Mutation::single_flush_everywhere),
+                                         Mutation::damage_mark_kept, Mutation::quarantine_forgotten,
+                                         Mutation::flush_removed, Mutation::acknowledged_before_flush,
+                                         Mutation::data_crc_not_checked, Mutation::single_flush_everywhere),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
 }  // namespace

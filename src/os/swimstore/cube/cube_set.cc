@@ -20,33 +20,6 @@ constexpr uint64_t kSegmentBytesMin = 4u << 20;
 // Shares are no smaller than what serves; a total that is, is left alone.
 uint64_t share(uint64_t total, unsigned of, uint64_t least) { return std::max(total / of, std::min(total, least)); }
 
-void add(const ContainerStatistics& more, ContainerStatistics* sum) {
-  for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
-    ContainerStatistics::Class& to = sum->classes[size_class];
-    const ContainerStatistics::Class& from = more.classes[size_class];
-    to.slots += from.slots;
-    to.owned += from.owned;
-    to.free += from.free;
-    to.waiting += from.waiting;
-    to.reserved += from.reserved;
-    to.primed_free += from.primed_free;
-    to.split += from.split;
-    to.split_free_blocks += from.split_free_blocks;
-  }
-  sum->owned_bytes += more.owned_bytes;
-  sum->file_bytes += more.file_bytes;
-  sum->free_bytes += more.free_bytes;
-  sum->kept_bytes += more.kept_bytes;
-  sum->promised_bytes += more.promised_bytes;
-  sum->hole_bytes += more.hole_bytes;
-  sum->primed_bytes_total += more.primed_bytes_total;
-  sum->punched_bytes_total += more.punched_bytes_total;
-  sum->punched_fragments_bytes_total += more.punched_fragments_bytes_total;
-  if (sum->growth_error.empty()) {
-    sum->growth_error = more.growth_error;
-  }
-}
-
 // Where the reserve's file lies: that of a store with one cube, too.
 std::string reserve_directory(const std::string& directory) {
   return Cube::containers_directory(CubeSet::cube_path(directory, 0));
@@ -139,7 +112,7 @@ vtkv::DBStatistics CubeSet::database_statistics() const {
 ContainerStatistics CubeSet::container_statistics() const {
   ContainerStatistics sum = m_cubes.front()->containers().statistics();
   for (size_t cube = 1; cube < m_cubes.size(); ++cube) {
-    add(m_cubes[cube]->containers().statistics(), &sum);
+    sum += m_cubes[cube]->containers().statistics();
   }
   return sum;
 }

@@ -39,7 +39,8 @@ TEST(CollectionRecord, OneOfAStoreWithOneCubeIsOfVersionOne) {
 
 TEST(CollectionRecord, HashRangeIsAsOnThePage) {
   FormatCheck<CollectionRecord> check(
-      "Hash range", [](const CollectionRecord& it) {
+      "Hash range",
+      [](const CollectionRecord& it) {
         const std::string record = encode_collection(it);
         return record.substr(3, record.size() - 4);
       },

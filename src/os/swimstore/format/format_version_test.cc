@@ -8,7 +8,9 @@
 
 #include "swimstore/format/collection_record.h"
 #include "swimstore/format/extent_record.h"
+#include "swimstore/format/omap_row.h"
 #include "swimstore/format/onode_record.h"
+#include "swimstore/format/unowned_range.h"
 #include "swimstore/tool/object_archive.h"
 #include "vtkv/span/block_format.h"
 #include "vtkv/testing/format_page.h"
@@ -41,6 +43,9 @@ TEST(FormatVersion, VersionsAreAsOnThePage) {
       {"counter", {kCounterVersion, kCounterVersion}},
       {"onode", {kOnodeRecordVersion, kOnodeRecordVersion}},
       {"slot references", {kSlotReferencesVersion, kSlotReferencesVersion}},
+      {"row of an omap in parts", {kOmapRowVersion, kOmapRowVersion}},
+      {"floor of an omap in parts", {kOmapFloorVersion, kOmapFloorVersion}},
+      {"unowned range", {kUnownedRangeVersion, kUnownedRangeVersion}},
       {"archive", {kArchiveVersion, kArchiveVersion}},
   };
   std::map<std::string, Versions> found;

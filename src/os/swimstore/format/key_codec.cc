@@ -80,6 +80,26 @@ bool decode_user_key(std::string_view key, char prefix, uint64_t* nid, std::stri
   return true;
 }
 
+// Not by coll_t::parse, which aborts on names that mean a collection and are not the ones it writes.
+bool decode_collection_name(std::string_view bytes, coll_t* cid) {
+  const std::string name(bytes);
+  spg_t pg;
+  if (name == coll_t::meta().to_str()) {
+    *cid = coll_t::meta();
+    return true;
+  }
+  if (!pg.parse(name.substr(0, name.find('_')))) {
+    return false;
+  }
+  for (const coll_t& found : {coll_t(pg), coll_t(pg).get_temp()}) {
+    if (found.to_str() == name) {
+      *cid = found;
+      return true;
+    }
+  }
+  return false;
+}
+
 bool decode_name(std::string_view* cursor, const std::string& effective_key, std::string* name, std::string* key) {
   if (cursor->empty()) {
     return false;
@@ -102,27 +122,14 @@ bool decode_name(std::string_view* cursor, const std::string& effective_key, std
 
 std::string collection_key(const coll_t& cid) { return key_prefix::collection + cid.to_str(); }
 
-// Not by coll_t::parse, which aborts on names that mean a collection and are not the ones it writes.
 bool decode_collection_key(std::string_view key, coll_t* cid) {
-  if (!take_prefix(&key, key_prefix::collection)) {
-    return false;
-  }
-  const std::string name(key);
-  spg_t pg;
-  if (name == coll_t::meta().to_str()) {
-    *cid = coll_t::meta();
-    return true;
-  }
-  if (!pg.parse(name.substr(0, name.find('_')))) {
-    return false;
-  }
-  for (const coll_t& found : {coll_t(pg), coll_t(pg).get_temp()}) {
-    if (found.to_str() == name) {
-      *cid = found;
-      return true;
-    }
-  }
-  return false;
+  return take_prefix(&key, key_prefix::collection) && decode_collection_name(key, cid);
+}
+
+std::string unowned_range_key(const coll_t& cid) { return key_prefix::unowned + cid.to_str(); }
+
+bool decode_unowned_range_key(std::string_view key, coll_t* cid) {
+  return take_prefix(&key, key_prefix::unowned) && decode_collection_name(key, cid);
 }
 
 void append_object_key(const ghobject_t& oid, std::string* key) {

@@ -154,6 +154,15 @@ TEST(KeyCodec, KeyOfACollectionIsAsOnThePage) {
   EXPECT_EQ(check.findings(), "");
 }
 
+TEST(KeyCodec, KeyOfAnUnownedRangeIsAsOnThePage) {
+  FormatCheck<coll_t> check("Key of an unowned range", unowned_range_key,
+                            [](const std::string& key, coll_t* cid) { return decode_unowned_range_key(key, cid); });
+  check.example("key of an unowned range", coll_t(spg_t(pg_t(0x1f, 2))));
+  check.constant("prefix", std::string(1, key_prefix::unowned));
+  check.part("name", "7.3s2_head", [](coll_t& it) { it = coll_t(spg_t(pg_t(3, 7), shard_id_t(2))); });
+  EXPECT_EQ(check.findings(), "");
+}
+
 TEST(KeyCodec, KeyOfAnExtentShardIsAsOnThePage) {
   FormatCheck<KeyFields> check(
       "Key of an extent shard", [](const KeyFields& it) { return extent_key(it.nid, it.number); },

@@ -10,6 +10,7 @@
 #include "swimstore/format/format_version.h"
 #include "swimstore/format/key_codec.h"
 #include "swimstore/format/newer_entry.h"
+#include "swimstore/format/unowned_range.h"
 
 #define dout_context m_store.cct
 #define dout_subsys SWIM_SUBSYS
@@ -60,7 +61,8 @@ struct Fsck::TreePhase {
 
 const Fsck::TreePhase* Fsck::tree_phase(Phase phase) {
   static constexpr TreePhase kPhases[] = {
-      {Phase::collections, key_prefix::collection, "collections", &Fsck::visit_collection, &Fsck::sort_collections},
+      {Phase::collections, key_prefix::collection, "collections", &Fsck::visit_collection, nullptr},
+      {Phase::unowned, key_prefix::unowned, "unowned ranges", &Fsck::visit_unowned, &Fsck::sort_ranges},
       {Phase::objects, key_prefix::object, "objects", &Fsck::visit_object, nullptr},
       {Phase::extents, key_prefix::extent, "extents", &Fsck::visit_extents, nullptr},
       {Phase::omap_headers, key_prefix::omap_header, "omap headers", &Fsck::visit_omap_header, nullptr},
@@ -294,7 +296,20 @@ void Fsck::visit_collection(std::string_view key, std::string_view value) {
   }
 }
 
-void Fsck::sort_collections() {
+// What a move that was cut short left: the next mount removes it.
+void Fsck::visit_unowned(std::string_view key, std::string_view value) {
+  coll_t cid;
+  UnownedRange unowned;
+  if (decode_unowned_range_key(key, &cid) && decode_unowned_range(value, &unowned)) {
+    for (ObjectRange& range : object_ranges(cid, unowned.bits)) {
+      m_ranges.push_back(std::move(range));
+    }
+  } else if (m_pass == 0) {
+    found(FindingClass::collection_undecodable, fmt::format("the entry of unowned range {} is damaged", to_hex(key)));
+  }
+}
+
+void Fsck::sort_ranges() {
   std::sort(m_ranges.begin(), m_ranges.end(),
             [](const ObjectRange& a, const ObjectRange& b) { return a.begin < b.begin; });
   for (size_t i = 1; i < m_ranges.size() && m_pass == 0; ++i) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Checks that everything the store keeps agrees with everything else.
 //
-//   collections  every record can be read; no object belongs to two
-//   objects      every key and record can be read; each lies in a collection; object ids are unique
+//   collections  every record can be read; no object belongs to two, nor to one and to nobody
+//   objects      every key and record can be read; each lies in a collection, or in a range that is nobody's while a
+//                collection moves between cubes; object ids are unique
 //   extents      lie within the object, in the blocks that were written there; each belongs to an object
 //   omap         every header and key belongs to an object that says it has omap; every row of an omap in parts can be
 //                read, and belongs to an object of cube 0, or to one whose removal left a floor there
@@ -103,6 +104,7 @@ class Fsck {
  private:
   enum class Phase {
     collections,
+    unowned,
     objects,
     extents,
     omap_headers,
@@ -139,7 +141,8 @@ class Fsck {
   void release_snapshots();
 
   void visit_collection(std::string_view key, std::string_view value);
-  void sort_collections();
+  void visit_unowned(std::string_view key, std::string_view value);
+  void sort_ranges();
   void visit_object(std::string_view key, std::string_view value);
   void visit_extents(std::string_view key, std::string_view value);
   // `object` has no key when it is another pass's and not at hand.
@@ -199,7 +202,7 @@ class Fsck {
   uint64_t m_quarantined_entries = 0;
   uint64_t m_quarantined_owners = 0;  // of them, those that may own slots
 
-  std::vector<ObjectRange> m_ranges;  // of all collections, ascending
+  std::vector<ObjectRange> m_ranges;  // of all collections, and what is nobody's; ascending
   Objects m_objects;
   uint64_t m_last_omap_nid = UINT64_MAX;
   uint64_t m_last_row_nid = UINT64_MAX;

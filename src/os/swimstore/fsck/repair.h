@@ -51,8 +51,8 @@ class Repair {
   // Puts quarantined entries back where they were, the newest of each key, where nothing else is now. *entries grows
   // by how many were put back, *left by how many stay in quarantine. The next repair counts again what they own.
   static vtkv::Status put_back(StoreContext& store, StoreCube& cube, uint64_t* entries, uint64_t* left);
-  // Removes all quarantined entries for good. *entries grows by their number. What they owned is found leaked by the next
-  // check.
+  // Removes all quarantined entries for good. *entries grows by their number. What they owned is found leaked by the
+  // next check.
   static vtkv::Status forget_quarantined(StoreContext& store, StoreCube& cube, uint64_t* entries);
 
  private:

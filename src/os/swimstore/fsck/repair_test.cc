@@ -4,6 +4,7 @@
 
 #include "swimstore/fsck/repair.h"
 
+#include "swimstore/format/collection_record.h"
 #include "swimstore/format/omap_row.h"
 #include "swimstore/format/superblock.h"
 #include "swimstore/testing/damage_fixture.h"
@@ -331,7 +332,7 @@ TEST_P(RepairTest, AnEntryIsNewerOnlyWhereAFeatureIsNotKnown) {
     const std::string collection = collection_key(kPg);
     for (const std::string& key : {small, large, shard, collection}) {
       ASSERT_TRUE(cube.database().get(key, &newer[key]).ok());
-      newer[key].front() = 2;
+      newer[key].front() = key == collection ? kCollectionRecordVersion + 1 : 2;
     }
     newer[collection].front() = kCollectionRecordVersion + 1;
     // The shard in the record of an object that has one only.

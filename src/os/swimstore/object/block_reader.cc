@@ -106,7 +106,7 @@ int BlockReader::read_block(Onode& onode, uint64_t block, char* destination) {
 
 int BlockReader::find(Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks) {
   const vtkv::Status status = m_cube.onodes.load_extents(onode, static_cast<uint32_t>(first / kShardBlocks),
-                                                          static_cast<uint32_t>((first + count - 1) / kShardBlocks));
+                                                         static_cast<uint32_t>((first + count - 1) / kShardBlocks));
   if (!status.ok()) {
     return m_store.metadata_failure.met(status, "the extents of object ", onode.oid);
   }
@@ -248,9 +248,8 @@ int BlockReader::verify(const Onode& onode, const SlotSlice& slice, const vtkv::
     m_store.counters.inc(l_swimstore_read_retries);
     dout(1) << "object " << onode.oid << " block " << slice.block + bad << ": "
             << (status.ok() ? "the data does not match its checksum" : status.to_string()) << "; trying again" << dendl;
-    status = m_cube.containers()
-                 .file(slice.slot.container())
-                 ->read(slice.file_offset(), slice.bytes(), slice.destination);
+    status =
+        m_cube.containers().file(slice.slot.container())->read(slice.file_offset(), slice.bytes(), slice.destination);
   }
   return 0;
 }

@@ -22,7 +22,8 @@ bool Collection::is_of_pool_of(const ghobject_t& oid) const {
   return oid.shard_id == m_pgid.shard && (oid.hobj.pool == pool || oid.hobj.pool == -2 - pool);
 }
 
-vtkv::Status CollectionTable::load(vtkv::DB& database, unsigned cube, unsigned cubes) {
+vtkv::Status CollectionTable::load(vtkv::DB& database, unsigned cube, unsigned cubes,
+                                   std::vector<OutdatedRecord>* outdated) {
   const auto iterator =
       database.new_iterator(std::string(1, key_prefix::collection), std::string(1, key_prefix::collection + 1));
   for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
@@ -33,22 +34,39 @@ vtkv::Status CollectionTable::load(vtkv::DB& database, unsigned cube, unsigned c
                                       "' cannot be decoded");
     }
     if (record.home() != cube || (cubes > 1) != (record.generation > 0)) {
-      return vtkv::Status::corruption("the record of collection '" + cid.to_str() + "' in cube " +
-                                      std::to_string(cube) + " says that it lies in cube " +
-                                      std::to_string(record.home()) + ", generation " +
-                                      std::to_string(record.generation) + ", of a store with " +
-                                      std::to_string(cubes) + " cubes");
+      return vtkv::Status::corruption(
+          "the record of collection '" + cid.to_str() + "' in cube " + std::to_string(cube) +
+          " says that it lies in cube " + std::to_string(record.home()) + ", generation " +
+          std::to_string(record.generation) + ", of a store with " + std::to_string(cubes) + " cubes");
     }
     m_generation = std::max(m_generation.load(), record.generation);
-    const CollectionRef collection = prepare(cid);
-    {
-      ExclusiveLock lock(collection->lock);
-      collection->record = std::move(record);
-      collection->exists = true;
-    }
-    publish(collection);
+    VTKV_RETURN_IF_ERROR(add(cid, std::move(record), outdated));
   }
   return iterator->status();
+}
+
+vtkv::Status CollectionTable::add(const coll_t& cid, CollectionRecord record, std::vector<OutdatedRecord>* outdated) {
+  const CollectionRef known = find(cid);
+  const CollectionRef collection = known ? known : prepare(cid);
+  {
+    ExclusiveLock lock(collection->lock);
+    if (known && record.generation == known->record.generation) {
+      return vtkv::Status::corruption("cubes " + std::to_string(known->record.home()) + " and " +
+                                      std::to_string(record.home()) + " both have a record of collection '" +
+                                      cid.to_str() + "', of generation " + std::to_string(record.generation));
+    }
+    if (known && record.generation < known->record.generation) {
+      outdated->push_back({cid, record.home(), record.bits});
+      return {};
+    }
+    if (known) {
+      outdated->push_back({cid, known->record.home(), known->record.bits});
+    }
+    collection->record = std::move(record);
+    collection->exists = true;
+  }
+  publish(collection);
+  return {};
 }
 
 CollectionRef CollectionTable::find(const coll_t& cid) const {

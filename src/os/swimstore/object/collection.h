@@ -48,13 +48,21 @@ class Collection final : public ObjectStore::CollectionImpl {
 
 using CollectionRef = ceph::ref_t<Collection>;
 
+// What a cube says of a collection that another cube has a record of with a greater generation: it moved there.
+struct OutdatedRecord {
+  coll_t cid;
+  unsigned cube = 0;
+  uint32_t bits = 0;
+};
+
 // Thread-safe.
 class CollectionTable {
  public:
   CollectionTable(CephContext* cct, vtkv::Env* env) : m_cct(cct), m_env(env) {}
 
-  // Reads all collection records of a cube; once for each of so many cubes, before anything else.
-  vtkv::Status load(vtkv::DB& database, unsigned cube, unsigned cubes);
+  // Reads all collection records of a cube; once for each of so many cubes, before anything else. Of two records of a
+  // collection the one with the greater generation counts, and the other is appended to *outdated.
+  vtkv::Status load(vtkv::DB& database, unsigned cube, unsigned cubes, std::vector<OutdatedRecord>* outdated);
   // Greater than any that a record has.
   uint64_t new_generation() { return ++m_generation; }
   CollectionRef find(const coll_t& cid) const;  // null when there is none
@@ -68,10 +76,11 @@ class CollectionTable {
 
   // ---- the planner's ----
   CollectionRef find_prepared(const coll_t& cid) const;  // null when prepare was not called
-  void publish(const CollectionRef& collection);         // prepared -> found by find
-  void withdraw(const coll_t& cid);                      // not found any more
+  void publish(const CollectionRef& collection);  // prepared -> found by find
+  void withdraw(const coll_t& cid);  // not found any more
 
  private:
+  vtkv::Status add(const coll_t& cid, CollectionRecord record, std::vector<OutdatedRecord>* outdated);
   OpSequencerRef sequencer_of(const coll_t& cid) REQUIRES(m_mutex);
 
   CephContext* const m_cct;

@@ -111,8 +111,9 @@ int ObjectReader::fiemap(Collection& collection, const ghobject_t& oid, uint64_t
   const uint64_t end = offset + std::min<uint64_t>(length, size - offset);
   const uint64_t first = block_of(offset);
   const uint64_t last = block_of(end - 1);
-  const vtkv::Status status = m_store.home(collection).onodes.load_extents(
-      *onode, static_cast<uint32_t>(first / kShardBlocks), static_cast<uint32_t>(last / kShardBlocks));
+  const vtkv::Status status = m_store.home(collection)
+                                  .onodes.load_extents(*onode, static_cast<uint32_t>(first / kShardBlocks),
+                                                       static_cast<uint32_t>(last / kShardBlocks));
   if (!status.ok()) {
     return m_store.metadata_failure.met(status, "the extents of object ", oid);
   }

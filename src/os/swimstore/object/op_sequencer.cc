@@ -66,14 +66,20 @@ bool OpSequencer::is_idle_but_in(unsigned cube) const {
   return true;
 }
 
-void OpSequencer::wait_for_others(unsigned cube) {
+void OpSequencer::failed() {
   vtkv::MutexLock lock(m_mutex);
-  if (is_idle_but_in(cube)) {
-    return;
+  m_failed = true;
+  m_committed_elsewhere->notify_all();
+}
+
+bool OpSequencer::wait_for_others(unsigned cube) {
+  vtkv::MutexLock lock(m_mutex);
+  if (!m_failed && !is_idle_but_in(cube)) {
+    ++m_waiting_threads;
+    m_committed_elsewhere->wait(lock, [this, cube]() REQUIRES(m_mutex) { return m_failed || is_idle_but_in(cube); });
+    --m_waiting_threads;
   }
-  ++m_waiting_threads;
-  m_committed_elsewhere->wait(lock, [this, cube]() REQUIRES(m_mutex) { return is_idle_but_in(cube); });
-  --m_waiting_threads;
+  return !m_failed;
 }
 
 }  // namespace swimstore

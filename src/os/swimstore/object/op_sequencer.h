@@ -8,6 +8,7 @@
 // Thread-safe.
 #pragma once
 
+#include <climits>
 #include <deque>
 #include <list>
 #include <memory>
@@ -31,8 +32,13 @@ class OpSequencer {
   void committed(unsigned cube, vtkv::SequenceNumber sequence, std::list<Context*>* ready);
   // True: nothing is under way, the context is not touched. False: it is completed later.
   bool flush_commit(Context* context);
-  // Waits until nothing is under way in another cube than this: what follows there is to become durable later.
-  void wait_for_others(unsigned cube);
+  // Nothing more becomes durable in a cube that has transactions of the collection: the process is about to end.
+  void failed();
+  // Waits until nothing is under way in another cube than this: what follows there is to become durable later. False:
+  // some of it failed.
+  bool wait_for_others(unsigned cube);
+  // Waits until all is durable. False: some of it failed.
+  bool wait_for_all() { return wait_for_others(UINT_MAX); }
 
  private:
   struct Progress {
@@ -55,6 +61,7 @@ class OpSequencer {
   std::deque<Waiter> m_waiters GUARDED_BY(m_mutex);  // each waits for all that those before it wait for
   const std::unique_ptr<vtkv::Signal> m_committed_elsewhere;
   unsigned m_waiting_threads GUARDED_BY(m_mutex) = 0;
+  bool m_failed GUARDED_BY(m_mutex) = false;
 };
 
 using OpSequencerRef = std::shared_ptr<OpSequencer>;

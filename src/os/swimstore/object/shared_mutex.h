@@ -15,6 +15,7 @@
 // It takes the lock shared, or releases it.
 #define ACQUIRE_SHARED(...) VTKV_ANNOTATION(acquire_shared_capability(__VA_ARGS__))
 #define RELEASE_SHARED(...) VTKV_ANNOTATION(release_shared_capability(__VA_ARGS__))
+#define TRY_ACQUIRE_SHARED(...) VTKV_ANNOTATION(try_acquire_shared_capability(__VA_ARGS__))
 // It ends the process unless the caller holds the lock alone.
 #define ASSERT_CAPABILITY(lock) VTKV_ANNOTATION(assert_capability(lock))
 
@@ -35,6 +36,7 @@ class CAPABILITY("shared mutex") SharedMutex {
     m_mutex.unlock();
   }
   void lock_shared() ACQUIRE_SHARED() { m_mutex.lock_shared(); }
+  bool try_lock_shared() TRY_ACQUIRE_SHARED(true) { return m_mutex.try_lock_shared(); }
   void unlock_shared() RELEASE_SHARED() { m_mutex.unlock_shared(); }
 
   // For those who took it by a list of locks, which clang cannot follow: this thread holds it alone.

@@ -29,7 +29,7 @@ using vtkv::SimProfile;
 
 namespace {
 
-constexpr const char* kStacks[] = {"store", "cube", "vtkv"};
+constexpr const char* kStacks[] = {"store", "cubes", "cube", "vtkv"};
 constexpr SimProfile kProfiles[] = {SimProfile::ext4, SimProfile::xfs, SimProfile::btrfs, SimProfile::weakest};
 
 struct Settings {
@@ -60,7 +60,9 @@ std::unique_ptr<CrashTarget> new_target(CephContext* cct, const CrashRun& run) {
   } else if (run.seed % 3 == 1) {
     store.workload = {.objects = 3, .object_bytes_max = 40000};
   }
-  return run.stack == "store" ? std::make_unique<swimstore::StoreCrashTarget>(cct, run, store) : nullptr;
+  store.workload.moves = run.stack == "cubes";
+  const bool known = run.stack == "store" || run.stack == "cubes";
+  return known ? std::make_unique<swimstore::StoreCrashTarget>(cct, run, store) : nullptr;
 }
 
 constexpr uint64_t kSectorsMax = 96;  // of a file, without --long
@@ -193,7 +195,7 @@ int main(int argc, char** argv) {
   po::options_description text(
       "swimstore_crash_explorer: what crashes leave of a store in a simulated host\n\nOptions");
   text.add_options()("help,h", "show this")("version", "print versions")(
-      "stack", po::value(&stack)->default_value("all"), "store, cube, vtkv or all")(
+      "stack", po::value(&stack)->default_value("all"), "store, cubes (a store of three), cube, vtkv or all")(
       "seed", po::value(&settings.seed)->default_value(1), "first seed")(
       "states", po::value(&settings.states)->default_value(0),
       "stop after so many states of first crashes; 0: no limit")(

@@ -8,6 +8,7 @@
 #include "common/config.h"
 #include "include/Context.h"
 #include "os/ObjectStore.h"
+#include "swimstore/fsck/fsck.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/testing/small_store.h"
 
@@ -17,11 +18,23 @@ namespace {
 
 constexpr const char* kPath = "/store";
 
+uint64_t count_objects(SwimStore& store) {
+  std::vector<coll_t> cids;
+  store.list_collections(cids);
+  std::vector<ghobject_t> oids;
+  for (const coll_t& cid : cids) {
+    auto handle = store.open_collection(cid);
+    ghobject_t next;
+    store.collection_list(handle, ghobject_t(), ghobject_t::get_max(), INT_MAX, &oids, &next);
+  }
+  return oids.size();
+}
+
 }  // namespace
 
 StoreCrashTarget::StoreCrashTarget(CephContext* cct, const vtkv::CrashRun& run, const StoreCrashTargetOptions& options)
     : m_cct(cct), m_run(run), m_options(options) {
-  use_small_stores(cct);
+  use_small_stores(cct, {{"swimstore_cubes", options.workload.moves ? "2" : "1"}});
 }
 
 std::unique_ptr<SwimStore> StoreCrashTarget::open_store(vtkv::SimEnv* env) const {
@@ -71,17 +84,27 @@ std::string StoreCrashTarget::check(vtkv::SimEnv* env, std::span<const vtkv::Sim
   }
   const std::vector<size_t> acknowledged = m_oracle.acknowledged(ids);
   const auto store = open_store(env);
+  if (m_options.workload.moves) {  // what a move left is no damage
+    if (const int errors = store->fsck(true); errors != 0) {
+      return fmt::format("fsck before the mount found {} errors", errors);
+    }
+  }
   if (const int r = store->mount(); r < 0) {
     return fmt::format("mount failed: {}", r);
   }
   std::vector<size_t> found;
   const std::string wrong = m_oracle.check(*store, acknowledged, &found);
+  const uint64_t objects = count_objects(*store);
   store->umount();
   if (!wrong.empty()) {
     return wrong;
   }
-  if (const int errors = store->fsck(true); errors != 0) {
-    return fmt::format("fsck found {} errors", errors);
+  CheckResult result;
+  if (const vtkv::Status status = store->check({.deep = true}, &result); !status.ok() || result.errors > 0) {
+    return fmt::format("fsck found {} errors {}", result.errors, status.to_string());
+  }
+  if (result.objects != objects) {
+    return fmt::format("there are {} objects, and {} in collections", result.objects, objects);
   }
   if (next) {
     auto target = std::make_unique<StoreCrashTarget>(m_cct, m_run, m_options);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// A whole store, as the crash explorer's target: transactions of every kind in two collections.
+// A whole store, as the crash explorer's target: transactions of every kind in two collections, which may move between
+// the cubes of the store.
 //
 // Of every state: the store mounts; each collection holds the effect of a prefix of its transactions, with
-// everything that was acknowledged in it; a deep fsck finds nothing. Acknowledgements are marked at the moment of
-// simulated time at which the store gives them.
+// everything that was acknowledged in it; a deep fsck finds nothing, and no object that is in no collection.
+// Acknowledgements are marked at the moment of simulated time at which the store gives them.
 #pragma once
 
 #include <string>

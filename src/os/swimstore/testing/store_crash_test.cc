@@ -21,6 +21,8 @@ using vtkv::SimProfile;
 
 constexpr vtkv::CrashLimits kLimits{.states = 400, .nested_every = 20, .nested_states = 8};
 
+constexpr WorkloadOptions kMoving{.objects = 4, .object_bytes_max = 64 * 1024, .moves = true};
+
 CrashExplorer new_explorer(const WorkloadOptions& workload) {
   return CrashExplorer([workload](const CrashRun& run) {
     return std::make_unique<StoreCrashTarget>(g_ceph_context, run, StoreCrashTargetOptions{.workload = workload});
@@ -54,6 +56,10 @@ TEST(StoreCrashTest, SmallObjectsThatLieInOneShard) {
 TEST(StoreCrashTest, LargeObjectsWhoseSlotsAreSoonReused) {
   explore(6, SimProfile::ext4, {.objects = 2, .object_bytes_max = 4u << 20});
 }
+
+TEST(StoreCrashTest, CollectionsMoveBetweenCubes) { explore(11, SimProfile::ext4, kMoving); }
+TEST(StoreCrashTest, CollectionsMoveBetweenCubesOnTheWeakestHost) { explore(12, SimProfile::weakest, kMoving); }
+TEST(StoreCrashTest, WorkersAreLeftInTheMiddleOfAMove) { explore(13, SimProfile::ext4, kMoving, true); }
 
 // The last record of a log that nobody followed is trusted only as far as its data is whole. Soon another one says that
 // it arrived; then damage is a read error of that object, and no longer looks as if the write had never been made.
@@ -98,7 +104,7 @@ class StoreCrashNotices : public testing::TestWithParam<Mutation> {};
 TEST_P(StoreCrashNotices, TheBrokenRule) {
   VTKV_NEEDS_MUTATIONS();
   const SimProfile profile = GetParam() == Mutation::single_flush_everywhere ? SimProfile::weakest : SimProfile::ext4;
-  CrashExplorer explorer = new_explorer({});
+  CrashExplorer explorer = new_explorer(GetParam() >= Mutation::moved_before_copied ? kMoving : WorkloadOptions());
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     const auto violation = explorer.explore({"store", GetParam(), profile, seed, 40},
                                             {.states = 300, .nested_every = 20, .nested_states = 4});
@@ -116,7 +122,9 @@ INSTANTIATE_TEST_SUITE_P(Rules, StoreCrashNotices,
                                          Mutation::data_crc_not_checked, Mutation::tail_record_trusted,
                                          Mutation::body_crc_not_checked, Mutation::memtable_flushed_early,
                                          Mutation::watermark_per_group, Mutation::slot_reused_at_once,
-                                         Mutation::range_delete_lost, Mutation::single_flush_everywhere),
+                                         Mutation::range_delete_lost, Mutation::single_flush_everywhere,
+                                         Mutation::moved_before_copied, Mutation::old_copy_unmarked,
+                                         Mutation::swept_before_moved),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
 }  // namespace swimstore

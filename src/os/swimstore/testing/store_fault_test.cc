@@ -3,6 +3,8 @@
 // nothing acknowledged is lost, no wrong byte is read, nothing aborts. Not even when the power fails afterwards: what
 // a failed sync should have covered is then taken for lost.
 
+#include <optional>
+
 #include <gtest/gtest.h>
 
 #include "global/global_context.h"
@@ -58,6 +60,29 @@ TEST_P(StoreFaultTest, NthFailureLosesNothing) {
   }
   std::printf("%s: %lu calls failed, one after the other\n", fault.name, n - 1);
   EXPECT_GT(n, 1u) << "nothing failed";
+}
+
+// From when a collection begins to move to another cube until the end.
+TEST_P(StoreFaultTest, NthFailureOfAMoveLosesNothing) {
+  const SimFault& fault = GetParam();
+  uint64_t n = 0;
+  for (bool reached = true; reached;) {
+    ASSERT_LT(++n, kRunsMax) << "the script never ran clean";
+    SimEnv env({.seed = n, .profile = n % 2 == 0 ? SimProfile::ext4 : SimProfile::weakest});
+    ASSERT_TRUE(env.create_directory(StoreScript::kPath).ok());
+    ASSERT_TRUE(env.sync_directory("/").ok());
+    std::optional<vtkv::NthFailure> failure;
+    StoreScript script(g_ceph_context, &env, n, [&] { failure.emplace(&env, fault.call, n, fault.persistent); });
+    const std::string wrong = script.run();
+    ASSERT_TRUE(failure);
+    StoreHistory history = script.history();
+    history.may_have_lost_blocks = fault.call == SimCall::read;
+    reached = failure->end();
+    ASSERT_EQ(wrong, "") << fault.name << " " << n;
+    ASSERT_EQ(check_crashes(env, history, n), "") << fault.name << " " << n;
+    ASSERT_EQ(StoreScript::check(g_ceph_context, &env, history), "") << fault.name << " " << n;
+  }
+  std::printf("%s: %lu calls failed, one after the other\n", fault.name, n - 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -11,6 +11,7 @@ namespace swimstore {
 namespace {
 
 constexpr unsigned kCollections = 2;
+constexpr unsigned kAnchors = 2;
 constexpr unsigned kPgBits = 4;
 
 uint64_t mark_of(size_t collection, size_t transaction) { return uint64_t{collection} << 32 | transaction; }
@@ -98,13 +99,29 @@ StoreLoad::StoreLoad(SwimStore& store, StoreOracle& oracle, uint64_t seed, const
     own.seed = seed * kCollections + i;
     m_workloads.emplace_back(collection.cid, own, collection.history.back());
   }
+  for (unsigned i = 0; i < kAnchors && options.moves; ++i) {
+    const coll_t cid(spg_t(pg_t(kCollections + i, 1)));
+    const bool is_new = !store.collection_exists(cid);
+    m_anchors.push_back(is_new ? store.create_new_collection(cid) : store.open_collection(cid));
+    store.set_collection_commit_queue(cid, queue);
+    if (is_new) {
+      ObjectStore::Transaction create;
+      create.create_collection(cid, kPgBits);
+      store.queue_transaction(m_anchors.back(), std::move(create));
+    }
+  }
 }
 
 void StoreLoad::queue(size_t collection, size_t number, ObjectStore::Transaction txn) {
+  queue(collection, number, std::move(txn), m_handles[collection]);
+}
+
+void StoreLoad::queue(size_t collection, size_t number, ObjectStore::Transaction txn,
+                      ObjectStore::CollectionHandle& handle) {
   const uint64_t mark = mark_of(collection, number);
   ++m_queued;
   txn.register_on_commit(new LambdaContext([acknowledge = m_acknowledge, mark](int) { acknowledge(mark); }));
-  m_store.queue_transaction(m_handles[collection], std::move(txn));
+  m_store.queue_transaction(handle, std::move(txn));
 }
 
 void StoreLoad::queue_one(std::mt19937_64& random) {
@@ -112,7 +129,17 @@ void StoreLoad::queue_one(std::mt19937_64& random) {
   ObjectStore::Transaction txn = m_workloads[i].next();
   std::vector<ModelCollection>& history = m_oracle.m_collections[i].history;
   history.push_back(m_workloads[i].model());
-  queue(i, history.size() - 1, std::move(txn));
+  if (m_anchors.empty() || random() % 3 != 0) {
+    queue(i, history.size() - 1, std::move(txn));
+    return;
+  }
+  ObjectStore::CollectionHandle& anchor = m_anchors[random() % kAnchors];
+  spg_t pg;
+  anchor->cid.is_pg(&pg);
+  ObjectStore::Transaction with_anchor;
+  with_anchor.touch(anchor->cid, ghobject_t(hobject_t(object_t("anchor"), "", CEPH_NOSNAP, pg.ps(), pg.pool(), "")));
+  with_anchor.append(txn);
+  queue(i, history.size() - 1, std::move(with_anchor), anchor);
 }
 
 }  // namespace swimstore

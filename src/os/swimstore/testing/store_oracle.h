@@ -49,13 +49,16 @@ class StoreLoad {
   // complete; null: in the store's finisher.
   StoreLoad(SwimStore& store, StoreOracle& oracle, uint64_t seed, const WorkloadOptions& options, ContextQueue* queue,
             Acknowledge acknowledge);
-  // One transaction more, in either collection.
+  // One transaction more, in either collection. Where collections move, it may name an object of a third or a fourth
+  // one, which lie in two cubes and stay there: it commits where that lies, so that the collection has to go there
+  // first.
   void queue_one(std::mt19937_64& random);
   // Transactions so far; each is acknowledged once.
   uint64_t queued() const { return m_queued; }
 
  private:
   void queue(size_t collection, size_t number, ObjectStore::Transaction txn);
+  void queue(size_t collection, size_t number, ObjectStore::Transaction txn, ObjectStore::CollectionHandle& handle);
 
   SwimStore& m_store;
   StoreOracle& m_oracle;
@@ -63,6 +66,7 @@ class StoreLoad {
   uint64_t m_queued = 0;
   std::vector<ObjectStore::CollectionHandle> m_handles;
   std::vector<StoreWorkload> m_workloads;
+  std::vector<ObjectStore::CollectionHandle> m_anchors;  // in each cube that collections move between
 };
 
 // The mark that so many transactions of each collection were found, or acknowledged.

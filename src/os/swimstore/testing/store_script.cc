@@ -26,6 +26,9 @@ class Acknowledgement final : public Context {
 
 const coll_t kParent(spg_t(pg_t(0, 1)));
 const coll_t kChild(spg_t(pg_t(1, 1)));
+// Of a store with three cubes; in another one than these.
+const coll_t kAnchor(spg_t(pg_t(0, 2)));
+const ghobject_t kAnchored(hobject_t(object_t("anchored"), "", CEPH_NOSNAP, 0, 2, ""));
 const ghobject_t kOdd(hobject_t(object_t("odd"), "", CEPH_NOSNAP, 1, 1, ""));
 constexpr unsigned kOmapKeys = 24;
 
@@ -69,10 +72,14 @@ std::string differences(const StoreHistory::State& expected, const StoreHistory:
 
 }  // namespace
 
-StoreScript::StoreScript(CephContext* cct, vtkv::SimEnv* env, uint64_t seed)
-    : m_cct(cct), m_env(env), m_workload(kParent, {.seed = seed, .objects = 4, .object_bytes_max = 40000}) {
+StoreScript::StoreScript(CephContext* cct, vtkv::SimEnv* env, uint64_t seed, std::function<void()> before_move)
+    : m_cct(cct),
+      m_env(env),
+      m_workload(kParent, {.seed = seed, .objects = 4, .object_bytes_max = 40000}),
+      m_before_move(std::move(before_move)) {
   // What cannot be carried out throws its error instead of ending the process.
-  use_small_stores(cct, {{"objectstore_debug_throw_on_failed_txc", "true"}});
+  use_small_stores(cct,
+                   {{"objectstore_debug_throw_on_failed_txc", "true"}, {"swimstore_cubes", m_before_move ? "2" : "1"}});
 }
 
 std::unique_ptr<SwimStore> StoreScript::open_store(CephContext* cct, vtkv::SimEnv* env) {
@@ -127,7 +134,8 @@ bool StoreScript::queue(SwimStore& store, const coll_t& cid, Transaction txn, bo
     m_stopped = true;  // an OSD ends here, with the transaction's dump
     return false;
   }
-  if (wait) {
+  // What is under way in two cubes may be lost in one of them, whichever came first.
+  if (wait || m_before_move) {
     m_env->run_until_idle();
   }
   return !m_stopped;
@@ -137,6 +145,9 @@ StoreHistory::State StoreScript::expected() const {
   StoreHistory::State state = {{kParent, m_workload.model()}};
   if (m_is_split) {
     state[kChild];
+  }
+  if (m_has_anchor) {
+    state[kAnchor][kAnchored];
   }
   if (m_odd) {
     state[m_is_split ? kChild : kParent][kOdd] = *m_odd;
@@ -171,6 +182,23 @@ bool StoreScript::merge(SwimStore& store) {
   return queue(store, kParent, std::move(txn), true);
 }
 
+// Where the other collection lies.
+bool StoreScript::move_child(SwimStore& store) {
+  Transaction create;
+  store.create_new_collection(kAnchor);
+  create.create_collection(kAnchor, 0);
+  create.touch(kAnchor, kAnchored);
+  m_has_anchor = true;
+  if (!queue(store, kAnchor, std::move(create), true)) {
+    return false;
+  }
+  m_before_move();
+  Transaction both;
+  both.touch(kAnchor, kAnchored);
+  both.touch(kChild, kOdd);
+  return queue(store, kAnchor, std::move(both), true);
+}
+
 std::string StoreScript::first_life(SwimStore& store) {
   Transaction create;
   create.create_collection(kParent, 0);
@@ -197,6 +225,9 @@ std::string StoreScript::first_life(SwimStore& store) {
 std::string StoreScript::second_life(SwimStore& store) {
   if (const std::string wrong = compare(store); !wrong.empty()) {
     return wrong;
+  }
+  if (m_before_move && !move_child(store)) {
+    return {};
   }
   Transaction overwrite;  // of a part of a block: it is read first
   m_odd->data.replace(100, 10, std::string(10, 'O'));

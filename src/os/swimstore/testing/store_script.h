@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The whole life of a small store, as a script: mkfs, mount, transactions of every kind, a collection split, umount,
-// mount, the collections merged again, umount. A host that fails may cut it short anywhere.
+// mount, the collections merged again, umount. A host that fails may cut it short anywhere. In a store of three cubes
+// one of them lies elsewhere before they are merged.
 //
 // What no store may do then: abort, acknowledge what it loses, give wrong bytes for right ones, lose a store that
 // mkfs had made. What it may do: fail an operation with an error; end (SwimStore::set_fatal_handler).
@@ -8,6 +9,7 @@
 // Not thread-safe.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,8 +42,9 @@ class StoreScript {
  public:
   static constexpr const char* kPath = "/store";
 
-  // Options of the context are set for small stores, and stay so. The directory is there.
-  StoreScript(CephContext* cct, vtkv::SimEnv* env, uint64_t seed);
+  // Options of the context are set for small stores, and stay so. The directory is there. `before_move`: given, the
+  // store has three cubes, and it is called before the collection that is merged later moves away.
+  StoreScript(CephContext* cct, vtkv::SimEnv* env, uint64_t seed, std::function<void()> before_move = {});
 
   // Until the end or the first error. "" or what no store may do. `lives`: 1 stops at the first umount.
   std::string run(unsigned lives = 2);
@@ -61,6 +64,7 @@ class StoreScript {
   bool work(SwimStore& store, unsigned transactions);
   bool split(SwimStore& store);
   bool merge(SwimStore& store);
+  bool move_child(SwimStore& store);
   std::string compare(SwimStore& store) const;
   StoreHistory::State expected() const;
 
@@ -69,6 +73,8 @@ class StoreScript {
   StoreWorkload m_workload;  // on the collection that is there from the beginning
   std::optional<ModelObject> m_odd;  // the object that goes to the other collection when that is split off
   bool m_is_split = false;
+  const std::function<void()> m_before_move;
+  bool m_has_anchor = false;
   StoreHistory m_history;
   ContextQueue* m_commits = nullptr;
   std::vector<std::unique_ptr<Context>> m_acknowledgements;

@@ -29,8 +29,7 @@ ghobject_t StoreWorkload::any_name() {
   spg_t pg;
   m_cid.is_pg(&pg);
   const uint64_t number = pick(m_options.objects);
-  // Few hashes: an object can be cloned only to one of the same hash.
-  const uint32_t hash = pg.ps() | static_cast<uint32_t>(number % 2 * 2654435761u) << 8;
+  const uint32_t hash = pg.ps() | static_cast<uint32_t>(number % m_options.hashes * 2654435761u) << 8;
   return ghobject_t(hobject_t(object_t("object_" + std::to_string(number)), "", CEPH_NOSNAP, hash, pg.pool(), ""));
 }
 

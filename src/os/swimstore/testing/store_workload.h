@@ -16,8 +16,10 @@ namespace swimstore {
 struct WorkloadOptions {
   uint64_t seed = 1;
   unsigned objects = 6;            // names to choose from
+  unsigned hashes = 2;             // of these names: an object can be cloned only to one of the same hash
   unsigned operations_max = 4;     // per transaction
   uint64_t object_bytes_max = 256 * 1024;
+  bool moves = false;  // now and then a collection moves to another cube, of a store that has three
 };
 
 class StoreWorkload {

@@ -5,6 +5,7 @@
 
 #include "swimstore/format/collection_record.h"
 #include "swimstore/format/newer_entry.h"
+#include "swimstore/format/unowned_range.h"
 #include "swimstore/fsck/fsck.h"
 #include "swimstore/object/collection_list.h"
 #include "swimstore/tool/object_archive.h"
@@ -117,9 +118,6 @@ Status read_object(const StoreFiles& files, const std::string& collection, const
 std::string doubt_of(const StoreFiles& files, const StoredObject& object) {
   const vtkv::LostEntries* const lost = files.lost();
   const uint64_t nid = object.record.nid;
-  if (object.record.test(OnodeRecord::omap_in_parts)) {
-    return "its omap is left out, which is spread over all cubes; ceph-objectstore-tool sees it";
-  }
   if (lost == nullptr || lost->ranges().empty()) {
     return "";
   }
@@ -184,11 +182,15 @@ class Exporter {
   Exporter(const StoreFiles& files, ArchiveWriter& writer, TransferResult* result)
       : m_files(files), m_writer(writer), m_result(*result) {}
 
+  // Objects that a move which was cut short has left: half of a copy, or the old one. The next mount removes them.
+  Status pass_over_unowned();
   Status export_collections(const std::string& only);
   // What no collection holds that could be read.
   Status export_the_rest();
   // What repair quarantined is in no collection.
   Status name_quarantined();
+  // Each cube has some of the omap of an object of the OSD's own (omap/object_omap.h).
+  Status name_parts();
 
  private:
   using KeyRange = std::pair<std::string, std::string>;  // without its end
@@ -295,6 +297,27 @@ Status Exporter::export_collections(const std::string& only) {
              : status;
 }
 
+Status Exporter::pass_over_unowned() {
+  const Status status = m_files.for_each(key_prefix::unowned, [&](std::string_view key, std::string_view value) {
+    coll_t cid;
+    UnownedRange unowned;
+    if (!decode_unowned_range_key(key, &cid) || !decode_unowned_range(value, &unowned)) {
+      return note(
+          fmt::format("what a move that was cut short has left in cube {} cannot be told: of objects that are in "
+                      "the archive twice, those of no collection may be the worse",
+                      m_files.cube()));
+    }
+    for (const ObjectRange& range : object_ranges(cid, unowned.bits)) {
+      m_ranges.emplace_back(object_key(range.begin), object_key(range.end));
+    }
+    return note(
+        fmt::format("objects of collection {} in cube {} are left out, which a move that was cut short has left: "
+                    "the collection lies in another cube",
+                    cid.to_str(), m_files.cube()));
+  });
+  return m_files.salvages() && m_written.ok() ? Status() : status;
+}
+
 Status Exporter::export_the_rest() {
   std::sort(m_ranges.begin(), m_ranges.end());
   m_ranges.emplace_back(std::string(1, key_prefix::object + 1), "");
@@ -339,6 +362,24 @@ Status Exporter::name_quarantined() {
   return {};
 }
 
+Status Exporter::name_parts() {
+  uint64_t rows = 0;
+  const Status status = m_files.for_each(key_prefix::omap_row, [&rows](std::string_view, std::string_view) {
+    ++rows;
+    return Status();
+  });
+  if (!status.ok() && !m_files.salvages()) {
+    return status;
+  }
+  if (rows > 0) {  // said here alone: whoever imports PGs misses nothing
+    m_result.tell(
+        fmt::format("{} omap keys of the OSD's own objects in cube {} are left out: the map of snapshots, which "
+                    "scrubs of the PGs make anew",
+                    rows, m_files.cube()));
+  }
+  return {};
+}
+
 }  // namespace
 
 Status export_objects(StoreFiles& files, const std::string& only, const std::string& name, std::ostream* out,
@@ -363,12 +404,13 @@ Status export_objects(StoreFiles& files, const std::string& only, const std::str
       }
     }
     Exporter exporter(files, writer, result);
+    VTKV_RETURN_IF_ERROR(exporter.pass_over_unowned());
     VTKV_RETURN_IF_ERROR(exporter.export_collections(only));
     if (only.empty()) {
       VTKV_RETURN_IF_ERROR(exporter.export_the_rest());
       VTKV_RETURN_IF_ERROR(exporter.name_quarantined());
     }
-    return Status();
+    return only.empty() || only == coll_t::meta().to_str() ? exporter.name_parts() : Status();
   }));
   VTKV_RETURN_IF_ERROR(note_files());
   if (!only.empty() && result->collections == 0) {

@@ -130,10 +130,9 @@ Status StoreFiles::open_only_cube() {
 }
 
 Status StoreFiles::check_only_cube() const {
-  return m_cubes.size() == 1
-             ? Status()
-             : Status::invalid_argument(fmt::format("{} has cubes {} to {}: say which one with --cube", m_path,
-                                                    m_cubes.front(), m_cubes.back()));
+  return m_cubes.size() == 1 ? Status()
+                             : Status::invalid_argument(fmt::format("{} has cubes {} to {}: say which one with --cube",
+                                                                    m_path, m_cubes.front(), m_cubes.back()));
 }
 
 Status StoreFiles::open_cube() {

@@ -223,7 +223,7 @@ void ObjectWriter::keep_block(Onode& onode, uint64_t block, const char* bytes) {
   onode.extents.resolve(block, 1, &runs);
   if (vtkv::crc32c(bytes, kBlockBytes) == runs.front().crc32c.front()) {  // not a lost one
     m_plan.home.data.add(runs.front().slot, runs.front().slot_block,
-                          ceph::buffer::ptr(ceph::buffer::copy(bytes, kBlockBytes)));
+                         ceph::buffer::ptr(ceph::buffer::copy(bytes, kBlockBytes)));
   }
 }
 
@@ -367,6 +367,33 @@ int ObjectWriter::share(Onode& source, uint64_t source_block, uint64_t count, On
                           run.slot_written_blocks, true, run.crc32c.data());
     m_plan.usage.of(pool_number).stored += int64_t{run.count} * kBlockBytes;
   }
+  return 0;
+}
+
+int ObjectWriter::copy_in(Onode& onode, uint64_t first, ceph::bufferlist blocks, std::vector<uint64_t> lost) {
+  int r = begin(onode);
+  if (r == 0) {
+    r = load(onode, first, blocks.length() / kBlockBytes);
+  }
+  if (r < 0) {
+    return r;
+  }
+  m_unreadable = std::move(lost);
+  return put_blocks(onode, first, std::move(blocks));
+}
+
+int ObjectWriter::refer(Onode& onode, uint64_t first, const SlotBlocks& blocks, const uint32_t* crc32c) {
+  int r = begin(onode);
+  if (r == 0) {
+    r = load(onode, first, blocks.count);
+  }
+  if (r < 0) {
+    return r;
+  }
+  const int64_t pool_number = pool(onode);
+  m_plan.slots.shared(blocks, pool_number);
+  onode.extents.insert(first, blocks.count, blocks.slot, blocks.first, blocks.written, true, crc32c);
+  m_plan.usage.of(pool_number).stored += int64_t{blocks.count} * kBlockBytes;
   return 0;
 }
 

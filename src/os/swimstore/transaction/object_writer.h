@@ -32,6 +32,11 @@ class ObjectWriter {
   int remove(Onode& onode);
   // Counts what the changes to an object's data mean for its pool. Once per changed object, at the end.
   int settle(TxnPlan::ChangedObject& changed);
+  // Whole blocks of another copy of the object, from `first` on. `lost`: those of them that could not be read.
+  // REQUIRES: they are holes.
+  int copy_in(Onode& onode, uint64_t first, ceph::bufferlist blocks, std::vector<uint64_t> lost);
+  // The same blocks as somebody else's. REQUIRES: the flag of all that refer to them is set.
+  int refer(Onode& onode, uint64_t first, const SlotBlocks& blocks, const uint32_t* crc32c);
   // Bytes of the object's last block that lie past its end.
   int tail_padding(Onode& onode, uint32_t* bytes);
 

@@ -44,8 +44,7 @@ uint64_t SpaceGate::throttle_us(const SpaceNeed& need, uint64_t bytes, HBHandle*
   return !need.is_none() && need.may_wait ? m_throttle.before_write_us(bytes, handle) : 0;
 }
 
-uint64_t SpaceGate::enter_us(ContainerSet& containers, const SpaceNeed& need, uint64_t throttled_us,
-                             HBHandle* handle) {
+uint64_t SpaceGate::enter_us(ContainerSet& containers, const SpaceNeed& need, uint64_t throttled_us, HBHandle* handle) {
   if (need.is_none() || promise(containers, need, 0)) {
     return 0;
   }

@@ -50,6 +50,9 @@ void add(const Transaction::Op& op, const Transaction::iterator& transaction, Sp
     case Transaction::OP_CLONERANGE2:
       need->slot_bytes += bytes_of_clone(op, transaction);
       break;
+    case Transaction::OP_REMOVE:
+      need->removes_internal |= transaction.colls[op.cid].is_meta();
+      break;
     case Transaction::OP_OMAP_SETKEYS:
     case Transaction::OP_OMAP_SETHEADER:
       need->may_wait |= !is_internal(op, transaction);

@@ -15,6 +15,7 @@ struct SpaceNeed {
   // It stores data or omap of clients, and waits where there is no room. What does not, makes room or keeps the store
   // going: deletes, the unaligned edges of truncate and zero, logs and infos of PGs, the OSD's maps.
   bool may_wait = false;
+  bool removes_internal = false;  // objects of the OSD's own collection
 
   static SpaceNeed of(std::vector<ObjectStore::Transaction>& transactions);
   bool is_none() const { return slot_bytes == 0 && !may_wait; }

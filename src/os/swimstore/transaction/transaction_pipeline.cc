@@ -11,6 +11,7 @@
 #include "common/errno.h"
 
 #include "swimstore/ops/last_words.h"
+#include "swimstore/ops/suspended_timeout.h"
 #include "swimstore/transaction/placement.h"
 #include "swimstore/transaction/txn_context.h"
 #include "swimstore/transaction/txn_planner.h"
@@ -51,14 +52,17 @@ Collections find_named(const CollectionTable& table, const CollectionRef& queued
 // asserts that it is held.
 class CollectionLocks {
  public:
-  explicit CollectionLocks(const Collections& named) : m_collections(named) {
+  explicit CollectionLocks(const Collections& named) {
+    for (const CollectionRef& collection : named) {
+      m_collections.push_back(collection.get());
+    }
     std::sort(m_collections.begin(), m_collections.end());
-    for (const CollectionRef& collection : m_collections) {
+    for (Collection* const collection : m_collections) {
       collection->lock.lock();
     }
   }
   ~CollectionLocks() {
-    for (const CollectionRef& collection : m_collections) {
+    for (Collection* const collection : m_collections) {
       collection->lock.unlock();
     }
   }
@@ -66,18 +70,17 @@ class CollectionLocks {
   CollectionLocks& operator=(const CollectionLocks&) = delete;
 
  private:
-  Collections m_collections;
+  boost::container::small_vector<Collection*, 4> m_collections;
 };
 
 // One that lay in another cube before, or is there again after its removal from another: what was queued there comes
 // first, and is durable first. Others than placement groups may be named by transactions of any cube; only the order of
-// what is queued on them counts.
-void wait_for_other_cubes(const Collections& named, unsigned home) {
-  for (const CollectionRef& collection : named) {
-    if (collection == named.front() || collection->cid.is_pg()) {
-      collection->sequencer->wait_for_others(home);
-    }
-  }
+// what is queued on them counts. False: nothing becomes durable any more.
+bool wait_for_other_cubes(const Collections& named, unsigned home) {
+  return std::all_of(named.begin(), named.end(), [&](const CollectionRef& collection) {
+    const bool is_ordered = collection == named.front() || collection->cid.is_pg();
+    return !is_ordered || collection->sequencer->wait_for_others(home);
+  });
 }
 
 constexpr const char* kThrottleOption = "swimstore_throttle_bytes";
@@ -110,6 +113,7 @@ class TransactionPipeline::Admission {
   Admission& operator=(const Admission&) = delete;
 
   StoreCube& home() { return m_home; }
+  const SpaceNeed& need() const { return m_need; }
   uint64_t throttled_bytes() const { return m_bytes; }
   // What room it needs, it has.
   void planned() {
@@ -139,8 +143,9 @@ class TransactionPipeline::Admission {
   bool m_submitted = false;
 };
 
-TransactionPipeline::TransactionPipeline(StoreContext& store)
+TransactionPipeline::TransactionPipeline(StoreContext& store, Move move)
     : m_store(store),
+      m_move(std::move(move)),
       m_space(store.cct, store.env, [&store] { return store.cubes.set().container_statistics(); }),
       m_throttle(store.env, store.cct->_conf.get_val<Option::size_t>(kThrottleOption)),
       m_throttle_option(
@@ -163,14 +168,25 @@ int TransactionPipeline::plan(TxnPlanner& planner, std::span<Transaction::iterat
 }
 
 int TransactionPipeline::queue(CollectionRef collection, std::vector<Transaction>& transactions, HBHandle* handle) {
-  // Again where the collection was moved to another cube while this thread waited to be let in.
-  while (!try_queue(collection, transactions, handle)) {
+  // Again where the collection was moved to another cube while this thread waited to be let in, and where there is no
+  // room to move one.
+  for (Obstacle obstacle; !try_queue(collection, transactions, handle, &obstacle); obstacle = {}) {
+    wait_for(obstacle, handle);
   }
   return 0;
 }
 
+void TransactionPipeline::wait_for(const Obstacle& obstacle, HBHandle* handle) {
+  if (obstacle.lacking_bytes > 0) {
+    ContainerSet& containers = m_store.cubes[obstacle.cube].containers();
+    const SpaceNeed need{.slot_bytes = obstacle.lacking_bytes, .may_wait = true};
+    m_space.enter_us(containers, need, 0, handle);
+    SpaceGate::leave(containers, need);
+  }
+}
+
 bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector<Transaction>& transactions,
-                                    HBHandle* handle) {
+                                    HBHandle* handle, Obstacle* obstacle) {
   Iterators iterators;
   for (Transaction& transaction : transactions) {
     iterators.push_back(transaction.begin());
@@ -179,18 +195,36 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
   const unsigned cubes = m_store.cubes.size();
   const Home home = cubes == 1 ? Home() : home_of(find_named(m_store.collections, collection, iterators), cubes);
   Admission admission(*this, m_store.cubes[home.cube], transactions, handle);
+  if (cubes > 1 && admission.need().removes_internal && !wait_for_all_cubes()) {
+    return true;  // never acknowledged; the process is about to end
+  }
   const uint64_t admitted_us = m_store.env->now_us();
   std::list<Context*> on_applied, on_applied_sync;
   {
     const Collections named = find_named(m_store.collections, collection, iterators);
     CollectionLocks locks(named);
     if (cubes > 1) {
-      if (home_of_locked(named, cubes).cube != home.cube) {
+      const Home now = home_of_locked(named, cubes);
+      if (now.cube != home.cube) {
         return false;
       }
-      wait_for_other_cubes(named, home.cube);
+      int r = now.is_elsewhere ? gather(named, home.cube, handle, &obstacle->lacking_bytes) : 0;
+      if (obstacle->lacking_bytes > 0) {
+        obstacle->cube = home.cube;
+        return false;
+      }
+      if (r == 0 && !wait_for_other_cubes(named, home.cube)) {
+        r = -ESHUTDOWN;
+      }
+      if (r == -ESHUTDOWN) {
+        return true;  // never acknowledged; the process is about to end
+      }
+      if (r < 0) {
+        refuse(transactions.front(), r);
+      }
     }
-    TxnContextRef txn(new TxnContext(m_store, m_store.cubes[home.cube], *this, collection, admission.throttled_bytes()));
+    TxnContextRef txn(
+        new TxnContext(m_store, m_store.cubes[home.cube], *this, collection, admission.throttled_bytes()));
     Transaction::collect_contexts(transactions, &on_applied, &txn->on_commit, &on_applied_sync);
     for (const CollectionRef& other : named) {
       if (other != collection) {
@@ -201,19 +235,15 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
     size_t planned = 0;
     if (const int r = plan(planner, iterators, &planned); r < 0) {
       planner.take_back();
-      if (!m_store.cct->_conf.get_val<bool>("objectstore_debug_throw_on_failed_txc")) {
-        fail(transactions[std::min(planned, transactions.size() - 1)], r);
-      }
-      throw r;
+      refuse(transactions[std::min(planned, transactions.size() - 1)], r);
     }
     admission.planned();
     const uint64_t planned_us = m_store.env->now_us();
     m_store.counters.tinc(l_swimstore_plan_latency, std::chrono::microseconds(planned_us - admitted_us));
     txn->submit();
     admission.submitted();
-    dout(5) << "transaction " << txn->last_sequence << " of " << collection->cid << " in cube " << home.cube << ": "
-            << planner.operations() << " operations, " << admission.throttled_bytes() - kTransactionBytes << " bytes"
-            << dendl;
+    dout(5) << "transaction " << txn->last_sequence << " of " << collection->cid << ": " << planner.operations()
+            << " operations, " << admission.throttled_bytes() - kTransactionBytes << " bytes" << dendl;
     m_store.counters.tinc(l_swimstore_submit_latency, std::chrono::microseconds(m_store.env->now_us() - planned_us));
     m_store.counters.inc(l_swimstore_operations, planner.operations());
   }
@@ -235,7 +265,35 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
   return true;
 }
 
-void TransactionPipeline::fail(Transaction& transaction, int r) {
+// What the OSD removes of its own, as a map that no placement group needs any more, it removes behind transactions of
+// other collections that say so. These are to outlive a crash as well: in one cube they would by themselves.
+bool TransactionPipeline::wait_for_all_cubes() {
+  for (const auto& cube : m_store.cubes) {
+    if (cube->number != 0 && !cube->database().wait_durable(cube->database().statistics().last_sequence).ok()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+int TransactionPipeline::gather(std::span<const CollectionRef> named, unsigned home, HBHandle* handle,
+                                uint64_t* lacking_bytes) {
+  const SuspendedTimeout suspended(handle);
+  for (const CollectionRef& collection : named) {
+    collection->lock.assert_held();
+    if (collection->exists && collection->cid.is_pg() && collection->record.home() != home) {
+      if (const int r = m_move(*collection, home, lacking_bytes); r < 0) {
+        return r;
+      }
+    }
+  }
+  return 0;
+}
+
+void TransactionPipeline::refuse(Transaction& transaction, int r) {
+  if (m_store.cct->_conf.get_val<bool>("objectstore_debug_throw_on_failed_txc")) {
+    throw r;
+  }
   last_words().lock();
   derr << "a transaction cannot be carried out: " << cpp_strerror(r) << "; dump follows" << dendl;
   JSONFormatter formatter(true);

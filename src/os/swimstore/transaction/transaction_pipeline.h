@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,7 +28,11 @@ class TxnPlanner;
 
 class TransactionPipeline {
  public:
-  explicit TransactionPipeline(StoreContext& store);
+  // Moves a collection to another cube (move/collection_mover.h). 0. *lacking_bytes set: so many have to be free there.
+  // -ESHUTDOWN: nothing becomes durable any more. Others were said in the log. The caller holds the collection's lock.
+  using Move = std::function<int(Collection& collection, unsigned to, uint64_t* lacking_bytes)>;
+
+  TransactionPipeline(StoreContext& store, Move move);
 
   // Waits until there is room for what it stores, and while swimstore_throttle_bytes are under way, before anything
   // is planned or locked, with the timeout of `handle` suspended (nullptr: none, as for the OSD's client writes).
@@ -41,19 +46,31 @@ class TransactionPipeline {
   const SpaceGate& space() const { return m_space; }
 
  private:
+  friend class OwnTransaction;
   friend class TxnContext;
   class Admission;
 
+  // Why a transaction was not queued, and has to be tried again.
+  struct Obstacle {
+    unsigned cube = 0;
+    uint64_t lacking_bytes = 0;  // of room there, for a collection that has to be moved there; 0: none lacks
+  };
+  // False: nothing becomes durable any more.
+  bool wait_for_all_cubes();
   // False: it has to be tried again.
-  bool try_queue(const CollectionRef& collection, std::vector<ObjectStore::Transaction>& transactions,
-                 HBHandle* handle);
+  bool try_queue(const CollectionRef& collection, std::vector<ObjectStore::Transaction>& transactions, HBHandle* handle,
+                 Obstacle* obstacle);
+  void wait_for(const Obstacle& obstacle, HBHandle* handle);
   void ended(uint64_t throttled_bytes);
   // *planned: how many of them. An exception, as of a transaction that cannot be decoded, is one more error.
   int plan(TxnPlanner& planner, std::span<ObjectStore::Transaction::iterator> transactions, size_t* planned);
 
-  [[noreturn]] void fail(ObjectStore::Transaction& transaction, int r);
+  // Moves placement groups that lie elsewhere to the cube in which the transaction that names them commits.
+  int gather(std::span<const CollectionRef> named, unsigned home, HBHandle* handle, uint64_t* lacking_bytes);
+  [[noreturn]] void refuse(ObjectStore::Transaction& transaction, int r);
 
   StoreContext& m_store;
+  const Move m_move;
   SpaceGate m_space;
   CommitThrottle m_throttle;
   const OptionWatch m_throttle_option;

@@ -99,6 +99,17 @@ void TxnContext::data_written() {
   }
 }
 
+void TxnContext::call_back(std::list<Context*>& contexts) {
+  if (contexts.empty()) {
+    return;
+  }
+  if (ContextQueue* const queue = m_collection->commit_queue; queue != nullptr) {
+    queue->queue(contexts);
+  } else {
+    m_store.finisher.queue(contexts);
+  }
+}
+
 void TxnContext::committed(const vtkv::Status& status) {
   VTKV_ASSERT(m_state == State::submitted);
   m_state = State::ended;
@@ -113,28 +124,27 @@ void TxnContext::committed(const vtkv::Status& status) {
       ceph_abort_msg(text);
     }
     // Never acknowledged; the store is about to end the process.
+    for (const OpSequencerRef& sequencer : m_sequencers) {
+      sequencer->failed();
+    }
     m_pipeline.ended(m_throttled_bytes);
     return;
   }
   if (!removed_rows.empty()) {
     m_store.parts_in_doubt.removals_durable(m_home.number, removed_rows);
   }
-  std::list<Context*> ready = std::move(on_commit);
-  for (const OpSequencerRef& sequencer : m_sequencers) {
-    sequencer->committed(m_home.number, last_sequence, &ready);
-  }
   const uint64_t latency_us = m_store.env->now_us() - m_submitted_us;
   m_store.took(l_swimstore_commit_latency, "commit", std::chrono::microseconds(latency_us), m_collection->cid);
   m_store.counters.hinc(l_swimstore_commit_latency_histogram, latency_us, m_bytes);
   dout(5) << "transaction " << last_sequence << " of " << m_collection->cid << " is durable after " << latency_us
           << " us" << dendl;
-  if (!ready.empty()) {
-    if (ContextQueue* const queue = m_collection->commit_queue; queue != nullptr) {
-      queue->queue(ready);
-    } else {
-      m_store.finisher.queue(ready);
-    }
+  call_back(on_commit);
+  // Behind that: whom this wakes may queue what is durable in another cube at once, and its place is behind this one.
+  std::list<Context*> waiters;
+  for (const OpSequencerRef& sequencer : m_sequencers) {
+    sequencer->committed(m_home.number, last_sequence, &waiters);
   }
+  call_back(waiters);
   m_pipeline.ended(m_throttled_bytes);
 }
 

@@ -55,6 +55,7 @@ class TxnContext final : public CubeTransaction, public boost::intrusive_ref_cou
   void correct_throttle();
   void data_written() override;
   void committed(const vtkv::Status& status) override;
+  void call_back(std::list<Context*>& contexts);
 
   StoreContext& m_store;
   StoreCube& m_home;

@@ -53,9 +53,10 @@ struct TxnPlan {
 };
 
 // The pool a collection's bytes are counted for; -1 for collections of no PG.
-inline int64_t pool_of(const Collection& collection) {
+inline int64_t pool_of(const coll_t& cid) {
   spg_t pgid;
-  return collection.cid.is_pg(&pgid) ? static_cast<int64_t>(pgid.pool()) : -1;
+  return cid.is_pg(&pgid) ? static_cast<int64_t>(pgid.pool()) : -1;
 }
+inline int64_t pool_of(const Collection& collection) { return pool_of(collection.cid); }
 
 }  // namespace swimstore

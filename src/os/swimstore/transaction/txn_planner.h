@@ -36,6 +36,12 @@ class TxnPlanner {
   void take_back();
   uint64_t operations() const { return m_operations; }
 
+  // ---- for transactions of the store's own, which have no operations (own_transaction.h)
+  void touch(OnodeRef& onode, int64_t pool);  // creates it when it is not there
+  int discard(OnodeRef& onode);               // with its data and its omap
+  ObjectWriter& data() { return m_data; }
+  TxnPlan& plan() { return m_plan; }
+
  private:
   using Transaction = ObjectStore::Transaction;
 
@@ -58,7 +64,6 @@ class TxnPlanner {
   int find(Collection& collection, const ghobject_t& oid, OnodeRef* onode) REQUIRES(collection.lock);
 
   // txn_planner_objects.cc
-  void touch(OnodeRef& onode, int64_t pool);  // creates it when it is not there
   int write(OnodeRef& onode, uint64_t offset, uint64_t length, ceph::bufferlist& data);
   int zero(OnodeRef& onode, uint64_t offset, uint64_t length);
   int truncate(OnodeRef& onode, uint64_t size);

@@ -57,6 +57,11 @@ int TxnPlanner::truncate(OnodeRef& onode, uint64_t size) {
 }
 
 int TxnPlanner::remove(OnodeRef& onode) {
+  m_plan.store.injected.forget(onode->oid);
+  return discard(onode);
+}
+
+int TxnPlanner::discard(OnodeRef& onode) {
   int r = m_data.remove(*onode);
   if (r == 0) {
     r = m_omap.end(*onode);
@@ -64,7 +69,6 @@ int TxnPlanner::remove(OnodeRef& onode) {
   if (r < 0) {
     return r;
   }
-  m_plan.store.injected.forget(onode->oid);
   onode->exists = false;
   onode->record = OnodeRecord();
   m_plan.usage.of(m_plan.change(onode, 0).pool).objects -= 1;

@@ -49,7 +49,9 @@ namespace vtkv {
   X(tombstone_left_out, "of an omap key that another cube removed, too, and may have again")               \
   X(room_promised_blindly, "transactions are promised room that is not there")                             \
   X(single_flush_everywhere, "one sync covers all files, also on hosts where it does not")                 \
-  X(punched_block_primed, "a block of a split slot stays primed when it is punched")
+  X(moved_before_copied, "a collection's record names its new cube before its objects are there")          \
+  X(old_copy_unmarked, "nothing says that objects are one of two copies, to be removed after a crash")     \
+  X(swept_before_moved, "the old copy of a collection is removed before the new one is durable")
 
 enum class Mutation : uint8_t {
 #define VTKV_MUTATION(name, broken) name,

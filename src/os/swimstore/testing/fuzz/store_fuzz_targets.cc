@@ -147,7 +147,9 @@ void run_collection(std::string_view bytes) {
   }
 }
 
-std::vector<std::string> collection_seeds() { return {encode_collection({0x1234, 5, 0, 0}), encode_collection({0x1234, 5, 3, 9})}; }
+std::vector<std::string> collection_seeds() {
+  return {encode_collection({0x1234, 5, 0, 0}), encode_collection({0x1234, 5, 3, 9})};
+}
 
 // All kinds of keys: the first byte says which.
 void run_key(std::string_view bytes) {

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/move/collection_copier.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "common/debug.h"
+#include "include/rados.h"
+
+#include "swimstore/container/best_fit.h"
+#include "swimstore/format/key_codec.h"
+#include "swimstore/object/collection_list.h"
+
+#define dout_context m_copier.m_store.cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore.move "
+
+namespace swimstore {
+
+namespace {
+
+constexpr uint64_t kRunBlocksMax = kSlotBytesMax / kBlockBytes;  // as much as one slot holds
+constexpr uint64_t kStepBytesMax = kSlotBytesMax + (256u << 10);  // data and metadata of a transaction
+constexpr uint64_t kUnderWayBytesMax = 16u << 20;
+constexpr uint32_t kLoadedShards = 64;  // of extents, at once
+constexpr size_t kListedObjects = 256;  // of a range, at once
+constexpr uint64_t kObjectBytes = 512;  // metadata of a small object, about
+
+}  // namespace
+
+bool CollectionCopier::Run::continues_with(uint64_t block, const Block& source, const Place* place) const {
+  if (empty() || end() != block || shared.size() == kRunBlocksMax || places.empty() != (place == nullptr)) {
+    return false;
+  }
+  if (place != nullptr) {
+    return place->slot == places.back().slot && place->number == places.back().number + 1;
+  }
+  return source.is_unshared() || std::find(shared.begin(), shared.end(), source) == shared.end();
+}
+
+// All objects of the collection: those of one hash one after another.
+class CollectionCopier::Objects {
+ public:
+  Objects(vtkv::DB& database, const coll_t& cid, uint32_t bits) : m_database(database) {
+    for (const ObjectRange& range : object_ranges(cid, bits)) {
+      m_lists.push_back({.next_key = object_key(range.begin), .end_key = object_key(range.end)});
+    }
+  }
+
+  // False: there is none more, or what is there cannot be read.
+  bool next(ghobject_t* oid) {
+    List* lowest = nullptr;
+    for (List& list : m_lists) {
+      if (m_status.ok() && list.oids.empty() && !list.is_read) {
+        m_status = read(&list);
+      }
+      if (!list.oids.empty() && (lowest == nullptr || hash_of(list) < hash_of(*lowest))) {
+        lowest = &list;
+      }
+    }
+    if (!m_status.ok() || lowest == nullptr) {
+      return false;
+    }
+    *oid = std::move(lowest->oids.back());
+    lowest->oids.pop_back();
+    return true;
+  }
+  const vtkv::Status& status() const { return m_status; }
+
+ private:
+  struct List {
+    std::string next_key, end_key;
+    bool is_read = false;            // to its end
+    std::vector<ghobject_t> oids{};  // descending
+  };
+  static uint32_t hash_of(const List& list) { return list.oids.back().hobj.get_bitwise_key_u32(); }
+
+  vtkv::Status read(List* list) {
+    const auto iterator = m_database.new_iterator(list->next_key, list->end_key);
+    for (iterator->seek_to_first(); iterator->valid() && list->oids.size() < kListedObjects; iterator->next()) {
+      if (!decode_object_key(iterator->key(), &list->oids.emplace_back())) {
+        return vtkv::Status::corruption("an object's key cannot be decoded");
+      }
+    }
+    list->is_read = !iterator->valid();
+    if (!list->is_read) {
+      list->next_key = iterator->key();
+    }
+    std::reverse(list->oids.begin(), list->oids.end());
+    return iterator->status();
+  }
+
+  vtkv::DB& m_database;
+  std::vector<List> m_lists;
+  vtkv::Status m_status;
+};
+
+// What is done with each object, and with its blocks.
+class CollectionCopier::Visitor {
+ public:
+  virtual ~Visitor() = default;
+  virtual int begin(Onode& source) = 0;
+  virtual int run(Onode& source, const Run& run) = 0;
+  virtual int end(Onode& source) = 0;
+};
+
+class CollectionCopier::Measure final : public Visitor {
+ public:
+  explicit Measure(CollectionCopier& copier) : m_copier(copier) {}
+  uint64_t slot_bytes() const { return m_slot_bytes; }
+
+ private:
+  int begin(Onode&) override { return 0; }
+  int run(Onode&, const Run& run) override {
+    if (run.places.empty()) {
+      m_slot_bytes += most_slot_bytes(run.shared.size() * kBlockBytes);
+      for (const Block& block : run.shared) {
+        if (!block.is_unshared()) {
+          m_copier.m_copied.emplace(block, Place());
+        }
+      }
+    }
+    return 0;
+  }
+  int end(Onode&) override { return 0; }
+
+  CollectionCopier& m_copier;
+  uint64_t m_slot_bytes = 0;
+};
+
+class CollectionCopier::Copy final : public Visitor {
+ public:
+  Copy(CollectionCopier& copier, const std::function<void(uint64_t)>& used)
+      : m_copier(copier), m_used(used), m_reader(copier.m_store, copier.m_from), m_pool(pool_of(copier.m_collection)) {}
+  // What is planned and not yet submitted.
+  int finish() { return m_step ? submit() : 0; }
+
+ private:
+  int begin(Onode& source) override {
+    if (const int r = make_room(kObjectBytes); r < 0) {
+      return r;
+    }
+    if (const int r = m_step->find(source.oid, &m_target); r < 0) {
+      return r;
+    }
+    if (m_target->exists) {
+      derr << "object " << source.oid << " lies in cube " << m_copier.m_to.number
+           << " already, in no collection: check "
+           << "the store with ceph-swimstore-tool fsck" << dendl;
+      return -EEXIST;
+    }
+    touch();
+    OnodeRecord& record = m_target->record;
+    record.size = source.record.size;
+    record.set(OnodeRecord::has_hints, source.record.test(OnodeRecord::has_hints));
+    record.expected_object_size = source.record.expected_object_size;
+    record.expected_write_size = source.record.expected_write_size;
+    record.alloc_hint_flags = source.record.alloc_hint_flags;
+    record.attrs = source.record.attrs;
+    return 0;
+  }
+
+  int run(Onode& source, const Run& run) override { return run.places.empty() ? write(source, run) : refer(run); }
+
+  int end(Onode& source) override {
+    const int r = source.has_omap() ? copy_omap(source) : 0;
+    m_target.reset();
+    ++m_copier.m_objects;
+    return r;
+  }
+
+  int write(Onode& source, const Run& run) {
+    const uint64_t count = run.shared.size();
+    if (const int r = make_room(count * kBlockBytes); r < 0) {
+      return r;
+    }
+    ceph::bufferlist data;
+    std::vector<uint64_t> lost;
+    read(source, run.first, count, &data, &lost);
+    ObjectWriter& writer = m_step->planner().data();
+    if (const int r = writer.copy_in(*m_target, run.first, std::move(data), std::move(lost)); r < 0) {
+      return r;
+    }
+    m_used(most_slot_bytes(count * kBlockBytes));
+    m_copier.m_bytes += count * kBlockBytes;
+    remember(run);
+    return 0;
+  }
+
+  // Where the blocks lie now that others may share.
+  void remember(const Run& run) {
+    for (uint64_t i = 0; i < run.shared.size(); ++i) {
+      if (run.shared[i].is_unshared()) {
+        continue;
+      }
+      m_target->extents.share(run.first + i, 1);
+    }
+    std::vector<MappedRun> mapped;
+    m_target->extents.resolve(run.first, run.shared.size(), &mapped);
+    for (const MappedRun& part : mapped) {
+      for (uint32_t i = 0; i < part.count; ++i) {
+        const Block& block = run.shared[part.block - run.first + i];
+        if (!block.is_unshared()) {
+          m_copier.m_copied[block] = {part.slot, part.slot_block + i, part.slot_written_blocks, part.crc32c[i]};
+        }
+      }
+    }
+  }
+
+  int refer(const Run& run) {
+    if (const int r = make_room(kObjectBytes); r < 0) {
+      return r;
+    }
+    std::vector<uint32_t> checksums;
+    for (const Place& place : run.places) {
+      checksums.push_back(place.crc32c);
+    }
+    const Place& first = run.places.front();
+    const SlotBlocks blocks{first.slot, first.number, static_cast<uint32_t>(run.places.size()), first.written};
+    return m_step->planner().data().refer(*m_target, run.first, blocks, checksums.data());
+  }
+
+  // *lost: blocks that cannot be read, which are zeros in *data.
+  void read(Onode& source, uint64_t first, uint64_t count, ceph::bufferlist* data, std::vector<uint64_t>* lost) {
+    constexpr uint32_t kNotAgain = CEPH_OSD_OP_FLAG_FADVISE_DONTNEED;
+    if (m_reader.read(source, first * kBlockBytes, count * kBlockBytes, kNotAgain, data) == 0) {
+      return;
+    }
+    data->clear();
+    for (uint64_t block = first; block < first + count; ++block) {
+      ceph::bufferlist bytes;
+      if (m_reader.read(source, block * kBlockBytes, kBlockBytes, kNotAgain, &bytes) == 0) {
+        data->claim_append(bytes);
+        continue;
+      }
+      m_copier.m_store.counters.inc(l_swimstore_read_errors);
+      derr << "object " << source.oid << " block " << block << " cannot be read to be moved to cube "
+           << m_copier.m_to.number << "; it stays unreadable until it is repaired or written as a whole" << dendl;
+      data->append_zero(kBlockBytes);
+      lost->push_back(block);
+    }
+  }
+
+  int copy_omap(Onode& source) {
+    StoreContext& store = m_copier.m_store;
+    vtkv::DB& database = m_copier.m_from.database();
+    const uint64_t from = source.record.nid, to = m_target->record.nid;
+    m_target->record.set(OnodeRecord::has_omap, true);
+    std::string header;
+    const vtkv::Status found = database.get(omap_header_key(from), &header);
+    if (!found.ok() && !found.is_not_found()) {
+      return store.metadata_failure.met(found, "the omap of object ", source.oid);
+    }
+    if (found.ok()) {
+      m_step->batch().put(omap_header_key(to), header);
+    }
+    const auto iterator = database.new_iterator(omap_key(from, ""), omap_range_end(from));
+    for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
+      if (const int r = make_room(iterator->key().size() + iterator->value().size()); r < 0) {
+        return r;
+      }
+      m_step->batch().put(omap_key(to, iterator->key().substr(kOmapPrefixBytes)), iterator->value());
+    }
+    const vtkv::Status& read = iterator->status();
+    return read.ok() ? 0 : store.metadata_failure.met(read, "the omap of object ", source.oid);
+  }
+
+  // There is a transaction that takes so much more, and the object under way is one that it changes.
+  int make_room(uint64_t bytes) {
+    if (m_step && m_step_bytes > 0 && m_step_bytes + bytes > kStepBytesMax) {
+      if (const int r = submit(); r < 0) {
+        return r;
+      }
+    }
+    if (!m_step) {
+      m_step.emplace(m_copier.m_store, m_copier.m_pipeline, m_copier.m_to, m_copier.m_collection);
+      if (m_target) {
+        touch();
+      }
+    }
+    m_step_bytes += bytes;
+    return 0;
+  }
+
+  int submit() {
+    const int r = m_step->submit();
+    m_step.reset();
+    m_under_way_bytes += std::exchange(m_step_bytes, 0);
+    if (r == 0 && m_under_way_bytes > kUnderWayBytesMax) {
+      m_under_way_bytes = 0;
+      return m_copier.m_collection.sequencer->wait_for_all() ? 0 : -ESHUTDOWN;
+    }
+    return r;
+  }
+
+  void touch() { m_step->planner().touch(m_target, m_pool); }
+
+  CollectionCopier& m_copier;
+  const std::function<void(uint64_t)>& m_used;
+  BlockReader m_reader;
+  const int64_t m_pool;
+  std::optional<OwnTransaction> m_step;
+  OnodeRef m_target;  // of the object under way
+  uint64_t m_step_bytes = 0;
+  uint64_t m_under_way_bytes = 0;
+};
+
+CollectionCopier::CollectionCopier(StoreContext& store, TransactionPipeline& pipeline, Collection& collection,
+                                   StoreCube& from, StoreCube& to)
+    : m_store(store), m_pipeline(pipeline), m_collection(collection), m_from(from), m_to(to) {}
+
+CollectionCopier::~CollectionCopier() = default;
+
+int CollectionCopier::measure(uint64_t* slot_bytes) {
+  Measure measure(*this);
+  const int r = for_each_object(measure);
+  *slot_bytes = measure.slot_bytes();
+  return r;
+}
+
+int CollectionCopier::copy(const std::function<void(uint64_t)>& used) {
+  Copy copy(*this, used);
+  const int r = for_each_object(copy);
+  return r < 0 ? r : copy.finish();
+}
+
+int CollectionCopier::for_each_object(Visitor& visitor) {
+  Objects objects(m_from.database(), m_collection.cid, m_collection.record.bits);
+  ghobject_t oid;
+  std::optional<uint32_t> hash;
+  while (objects.next(&oid)) {
+    if (hash != oid.hobj.get_hash()) {
+      m_copied.clear();
+      hash = oid.hobj.get_hash();
+    }
+    OnodeRef source;
+    if (const vtkv::Status status = m_from.onodes.find(oid, &source); !status.ok()) {
+      return m_store.metadata_failure.met(status, "object ", oid);
+    }
+    int r = visitor.begin(*source);
+    if (r == 0) {
+      r = for_each_run(*source, visitor);
+    }
+    if (r == 0) {
+      r = visitor.end(*source);
+    }
+    if (r < 0) {
+      return r;
+    }
+  }
+  m_copied.clear();
+  return objects.status().ok()
+             ? 0
+             : m_store.metadata_failure.met(objects.status(), "the list of collection ", m_collection.cid);
+}
+
+int CollectionCopier::for_each_run(Onode& source, Visitor& visitor) {
+  const auto shards = static_cast<uint32_t>((blocks_for(source.record.size) + kShardBlocks - 1) / kShardBlocks);
+  Run run;
+  for (uint32_t number = 0; number < shards; ++number) {
+    if (number % kLoadedShards == 0) {
+      const vtkv::Status status =
+          m_from.onodes.load_extents(source, number, std::min(number + kLoadedShards, shards) - 1);
+      if (!status.ok()) {
+        return m_store.metadata_failure.met(status, "the extents of object ", source.oid);
+      }
+    }
+    for (const Extent& extent : source.extents.shard(number).extents) {
+      for (uint32_t i = 0; i < extent.count; ++i) {
+        const uint64_t block = uint64_t{number} * kShardBlocks + extent.block + i;
+        const Block shared = extent.shared ? Block{extent.slot.packed(), extent.slot_block + i} : Block();
+        const Place* place = find_copied(shared);
+        if (!run.continues_with(block, shared, place)) {
+          if (const int r = end_run(source, visitor, &run); r < 0) {
+            return r;
+          }
+          run.first = block;
+          place = find_copied(shared);  // if the run that ended had it, too
+        }
+        run.shared.push_back(shared);
+        if (place != nullptr) {
+          run.places.push_back(*place);
+        }
+      }
+    }
+  }
+  return end_run(source, visitor, &run);
+}
+
+const CollectionCopier::Place* CollectionCopier::find_copied(const Block& block) const {
+  const auto found = block.is_unshared() ? m_copied.end() : m_copied.find(block);
+  return found == m_copied.end() ? nullptr : &found->second;
+}
+
+int CollectionCopier::end_run(Onode& source, Visitor& visitor, Run* run) {
+  const int r = run->empty() ? 0 : visitor.run(source, *run);
+  *run = {};
+  return r;
+}
+
+}  // namespace swimstore

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Copies all objects of a collection from one cube to another: onodes, data, omap.
+//
+// Blocks that objects share in the one, an object and its clones, they share in the other. Who shares has the same hash
+// (ObjectWriter::clone_range), so objects are copied hash by hash, a collection's temporary objects with its others,
+// and what was copied where is remembered for one hash at a time. (No OSD renames an object to another hash; whoever
+// does parts it from those that it shares with.)
+//
+// A block that cannot be read is unreadable in the copy, too: the OSD repairs it from a replica, before or after.
+//
+// Transactions hold a few MiB each, and so do those that are under way. Not thread-safe; the caller holds the
+// collection's unique lock.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "swimstore/move/own_transaction.h"
+#include "swimstore/object/block_reader.h"
+#include "swimstore/object/store_context.h"
+
+namespace swimstore {
+
+class CollectionCopier {
+ public:
+  // In `to` nobody sees the copy: its range is marked as unowned there.
+  CollectionCopier(StoreContext& store, TransactionPipeline& pipeline, Collection& collection, StoreCube& from,
+                   StoreCube& to);
+  ~CollectionCopier();
+
+  // What copy() takes of slots, at most. Reads all extents. 0, or -EIO.
+  int measure(uint64_t* slot_bytes) REQUIRES(m_collection.lock);
+  // REQUIRES: `to` has promised what measure() says; used() is called with each part that is taken of it. All is
+  // submitted, in order. 0, -ESHUTDOWN: nothing becomes durable any more, or the error of a step.
+  int copy(const std::function<void(uint64_t)>& used) REQUIRES(m_collection.lock);
+
+  uint64_t objects() const { return m_objects; }  // copied so far
+  uint64_t bytes() const { return m_bytes; }  // of their blocks, written
+
+ private:
+  // A block, where the source has it.
+  struct Block {
+    uint64_t slot = 0;  // packed
+    uint32_t number = UINT32_MAX;
+    bool is_unshared() const { return number == UINT32_MAX; }  // which one it is, is of no interest
+    bool operator==(const Block&) const = default;
+  };
+  struct BlockHash {
+    size_t operator()(const Block& block) const {
+      return std::hash<uint64_t>()(block.slot * 0x9e3779b97f4a7c15 + block.number);
+    }
+  };
+  // The same block, where the copy has it.
+  struct Place {
+    SlotAddress slot;
+    uint32_t number = 0;
+    uint32_t written = 0;
+    uint32_t crc32c = 0;
+  };
+  // Neighbouring blocks of an object: none of them was copied before, or all were, to neighbouring places.
+  struct Run {
+    uint64_t first = 0;  // in the object
+    std::vector<Block> shared;  // each of them
+    std::vector<Place> places;  // each of them; empty: not copied before
+    bool empty() const { return shared.empty(); }
+    uint64_t end() const { return first + shared.size(); }
+    // `place`: null: not copied before.
+    bool continues_with(uint64_t block, const Block& source, const Place* place) const;
+  };
+  class Objects;
+  class Visitor;
+  class Measure;
+  class Copy;
+
+  int for_each_object(Visitor& visitor) REQUIRES(m_collection.lock);
+  // Calls visitor.run() for all blocks that are mapped, ascending.
+  int for_each_run(Onode& source, Visitor& visitor);
+  const Place* find_copied(const Block& block) const;
+  int end_run(Onode& source, Visitor& visitor, Run* run);
+
+  StoreContext& m_store;
+  TransactionPipeline& m_pipeline;
+  Collection& m_collection;
+  StoreCube& m_from;
+  StoreCube& m_to;
+  std::unordered_map<Block, Place, BlockHash> m_copied;  // of one hash, those that may be shared
+  uint64_t m_objects = 0;
+  uint64_t m_bytes = 0;
+};
+
+}  // namespace swimstore

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/move/own_transaction.h"
+
+#include "include/rados.h"
+
+#include "swimstore/transaction/transaction_pipeline.h"
+
+namespace swimstore {
+
+OwnTransaction::OwnTransaction(StoreContext& store, TransactionPipeline& pipeline, StoreCube& home,
+                               Collection& collection)
+    : m_store(store),
+      m_pipeline(pipeline),
+      m_txn(new TxnContext(store, home, pipeline, CollectionRef(&collection), 0)),
+      m_planner(store, *m_txn, {}) {
+  ++pipeline.m_active;
+  m_planner.plan().fadvise_flags = CEPH_OSD_OP_FLAG_FADVISE_DONTNEED;  // what is cached is what clients use
+}
+
+OwnTransaction::~OwnTransaction() {
+  if (!m_submitted) {
+    m_planner.take_back();
+    m_pipeline.ended(0);
+  }
+}
+
+int OwnTransaction::find(const ghobject_t& oid, OnodeRef* onode) {
+  const vtkv::Status status = m_txn->home().onodes.find(oid, onode);
+  return status.ok() ? 0 : m_store.metadata_failure.met(status, "object ", oid);
+}
+
+int OwnTransaction::submit() {
+  if (const int r = m_planner.finish(); r < 0) {
+    return r;
+  }
+  m_txn->submit();
+  m_submitted = true;
+  return 0;
+}
+
+}  // namespace swimstore

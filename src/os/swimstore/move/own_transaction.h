@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// A transaction that the store makes by itself, in any cube, of the objects of one collection: planned as those of the
+// OSD are, but let in at once, and nobody is called back. Whoever makes many of them bounds by himself what is under
+// way: CommitThrottle and SpaceGate wait, which nobody does who holds a collection's lock.
+//
+// Not thread-safe.
+#pragma once
+
+#include "swimstore/transaction/txn_context.h"
+#include "swimstore/transaction/txn_planner.h"
+
+namespace swimstore {
+
+class TransactionPipeline;
+
+class OwnTransaction {
+ public:
+  // The collection's sequencer tells when it is durable. The caller holds the unique lock of the collection that has
+  // the objects, or nobody else knows it, until submit() has returned.
+  OwnTransaction(StoreContext& store, TransactionPipeline& pipeline, StoreCube& home, Collection& collection);
+  ~OwnTransaction();  // takes it back when it was not submitted
+  OwnTransaction(const OwnTransaction&) = delete;
+  OwnTransaction& operator=(const OwnTransaction&) = delete;
+
+  TxnPlanner& planner() { return m_planner; }
+  vtkv::WriteBatch& batch() { return m_txn->batch; }
+  // 0, or -EIO: its record cannot be read.
+  int find(const ghobject_t& oid, OnodeRef* onode);
+  // 0, or the error that makes it impossible; then it is taken back.
+  int submit();
+
+ private:
+  StoreContext& m_store;
+  TransactionPipeline& m_pipeline;
+  const TxnContextRef m_txn;
+  TxnPlanner m_planner;
+  bool m_submitted = false;
+};
+
+}  // namespace swimstore
