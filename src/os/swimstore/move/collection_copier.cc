@@ -314,6 +314,7 @@ CollectionCopier::CollectionCopier(StoreContext& store, TransactionPipeline& pip
 CollectionCopier::~CollectionCopier() = default;
 
 int CollectionCopier::measure(uint64_t* slot_bytes) {
+  m_collection.lock.assert_held();
   Measure measure(*this);
   const int r = for_each_object(measure);
   *slot_bytes = measure.slot_bytes();
@@ -321,6 +322,7 @@ int CollectionCopier::measure(uint64_t* slot_bytes) {
 }
 
 int CollectionCopier::copy(const std::function<void(uint64_t)>& used) {
+  m_collection.lock.assert_held();
   Copy copy(*this, used);
   const int r = for_each_object(copy);
   return r < 0 ? r : copy.finish();

@@ -24,6 +24,7 @@
 
 namespace swimstore {
 
+// REQUIRES: who measures or copies holds the collection's lock alone.
 class CollectionCopier {
  public:
   // In `to` nobody sees the copy: its range is marked as unowned there.
@@ -32,10 +33,10 @@ class CollectionCopier {
   ~CollectionCopier();
 
   // What copy() takes of slots, at most. Reads all extents. 0, or -EIO.
-  int measure(uint64_t* slot_bytes) REQUIRES(m_collection.lock);
+  int measure(uint64_t* slot_bytes);
   // REQUIRES: `to` has promised what measure() says; used() is called with each part that is taken of it. All is
   // submitted, in order. 0, -ESHUTDOWN: nothing becomes durable any more, or the error of a step.
-  int copy(const std::function<void(uint64_t)>& used) REQUIRES(m_collection.lock);
+  int copy(const std::function<void(uint64_t)>& used);
 
   uint64_t objects() const { return m_objects; }  // copied so far
   uint64_t bytes() const { return m_bytes; }  // of their blocks, written

@@ -50,17 +50,17 @@ vtkv::Status CollectionTable::add(const coll_t& cid, CollectionRecord record, st
   const CollectionRef collection = known ? known : prepare(cid);
   {
     ExclusiveLock lock(collection->lock);
-    if (known && record.generation == known->record.generation) {
-      return vtkv::Status::corruption("cubes " + std::to_string(known->record.home()) + " and " +
+    if (known && record.generation == collection->record.generation) {
+      return vtkv::Status::corruption("cubes " + std::to_string(collection->record.home()) + " and " +
                                       std::to_string(record.home()) + " both have a record of collection '" +
                                       cid.to_str() + "', of generation " + std::to_string(record.generation));
     }
-    if (known && record.generation < known->record.generation) {
+    if (known && record.generation < collection->record.generation) {
       outdated->push_back({cid, record.home(), record.bits});
       return {};
     }
     if (known) {
-      outdated->push_back({cid, known->record.home(), known->record.bits});
+      outdated->push_back({cid, collection->record.home(), collection->record.bits});
     }
     collection->record = std::move(record);
     collection->exists = true;
