@@ -2,6 +2,7 @@
 // SwimStore looked over while nobody uses it.
 
 #include <climits>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -32,6 +33,12 @@ namespace {
 // Each repairs up to a thousand findings of one class.
 constexpr unsigned kRepairPassesMax = 10000;
 
+Status find_cube(const std::string& path, unsigned cubes, std::optional<uint32_t> asked) {
+  return !asked || *asked < cubes ? Status()
+                                  : Status::invalid_argument(fmt::format("{} has no cube {}: it has {}, counted from 0",
+                                                                         path, *asked, cubes));
+}
+
 }  // namespace
 
 int SwimStore::fsck(bool deep) {
@@ -52,6 +59,10 @@ Status SwimStore::check(const FsckOptions& options, CheckResult* result) {
     return {};
   }
   VTKV_RETURN_IF_ERROR(status);
+  if (const Status found = find_cube(path, m_mounted->cubes->size(), options.cube); !found.ok()) {
+    close();
+    return found;
+  }
   {
     FsckOptions asked = options;
     asked.may_hold_newer = m_mounted->read_only;
@@ -126,14 +137,14 @@ Status SwimStore::repair(const RepairOptions& options, std::vector<Repaired>* ch
 Status SwimStore::repair_all(const FsckOptions& checks, StoreDirectory& directory, std::vector<Repaired>* changes) {
   // An earlier repair may have been cut short in another cube.
   const bool concerns_others = checks.cube && directory.is_repair_unfinished();
-  unsigned cubes = 1;
-  for (unsigned cube = 0; cube < cubes; ++cube) {
+  unsigned cube = checks.cube.value_or(0), cubes = 1;
+  do {
     bool ended = false;
     VTKV_RETURN_IF_ERROR(repair_cube(cube, checks, directory, changes, &cubes, &ended));
     if (!ended) {
       return {};
     }
-  }
+  } while (!checks.cube && ++cube < cubes);
   return concerns_others ? Status() : directory.end_repair();
 }
 
@@ -146,10 +157,9 @@ Status SwimStore::repair_cube(unsigned number, const FsckOptions& checks, StoreD
       return status.code() == Status::Code::unsupported ? status : Status();
     }
     *cubes = m_mounted->cubes->size();
-    if (checks.cube.value_or(number) != number) {
+    if (const Status status = find_cube(path, *cubes, checks.cube); !status.ok()) {
       close();
-      *ended = true;
-      return {};
+      return status;
     }
     const size_t before = changes->size();
     FindingClass kind;

@@ -14,6 +14,7 @@
 #include "swimstore/format/superblock.h"
 #include "swimstore/fsck/finding.h"
 #include "swimstore/fsck/fsck.h"
+#include "swimstore/fsck/repair.h"
 #include "swimstore/testing/sim_store_fixture.h"
 #include "swimstore/testing/store_workload.h"
 #include "swimstore/transaction/placement.h"
@@ -71,7 +72,7 @@ class CubesTest : public SimStoreFixture {
     ASSERT_EQ(0, m_store->mount());
     m_pg = m_store->open_collection(kPg);
   }
-  // Cubes that have something of it.
+  // The cube that it lies in.
   unsigned home(const coll_t& cid) {
     auto& collection = handle(cid);
     auto& found = static_cast<Collection&>(*collection);
@@ -311,6 +312,12 @@ TEST_F(CubesTest, ACheckIsOfAllCubesOrOfOne) {
   ASSERT_EQ(result.findings.size(), 1u);
   EXPECT_EQ(result.findings.front().cube, cube);
   m_env.flip_bits(file, at, 1);
+  std::vector<Repaired> changes;
+  for (const vtkv::Status& status :
+       {m_store->check({.cube = 5}, &result), m_store->repair({.cube = 5}, &changes, &result)}) {
+    EXPECT_NE(status.to_string().find("has no cube 5: it has 5, counted from 0"), std::string::npos)
+        << status.to_string();
+  }
   ASSERT_EQ(0, m_store->mount());
 }
 

@@ -334,7 +334,6 @@ TEST_P(RepairTest, AnEntryIsNewerOnlyWhereAFeatureIsNotKnown) {
       ASSERT_TRUE(cube.database().get(key, &newer[key]).ok());
       newer[key].front() = key == collection ? kCollectionRecordVersion + 1 : 2;
     }
-    newer[collection].front() = kCollectionRecordVersion + 1;
     // The shard in the record of an object that has one only.
     std::string& inline_shard = newer[object_key(named("other"))];
     encode_onode(stored(cube, "other").record, {}, &inline_shard);

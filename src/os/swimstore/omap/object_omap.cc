@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/omap/object_omap.h"
 
+#include <utility>
+
 #include "swimstore/format/key_codec.h"
 
 namespace swimstore {
@@ -62,6 +64,21 @@ std::unique_ptr<OmapCursor> ObjectOmap::new_cursor() {
     parts.push_back(cube->database().new_iterator(omap_row_key(m_nid, ""), omap_row_range_end(m_nid)));
   }
   return std::make_unique<PartCursor>(m_nid, std::move(parts), floor, status);
+}
+
+Status ObjectOmap::read(OmapContents* contents) {
+  std::string header;
+  const Status status = get_header(&header);
+  if (status.ok()) {
+    contents->header = std::move(header);
+  } else if (!status.is_not_found()) {
+    return status;
+  }
+  const auto cursor = new_cursor();
+  for (cursor->seek(""); cursor->valid(); cursor->next()) {
+    contents->values.emplace_hint(contents->values.end(), cursor->key(), cursor->value());
+  }
+  return cursor->status();
 }
 
 }  // namespace swimstore

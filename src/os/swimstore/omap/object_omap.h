@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "swimstore/object/store_context.h"
+#include "swimstore/omap/omap_contents.h"
 #include "swimstore/omap/part_cursor.h"
 
 namespace swimstore {
@@ -30,6 +31,8 @@ class ObjectOmap {
   vtkv::Status get_header(std::string* header);
   vtkv::Status get(std::string_view key, std::string* value);
   std::unique_ptr<OmapCursor> new_cursor();
+  // All of it. *contents: empty.
+  vtkv::Status read(OmapContents* contents);
 
  private:
   vtkv::Status get_newest(std::string_view key, std::string* value);

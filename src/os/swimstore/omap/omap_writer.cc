@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/omap/omap_writer.h"
 
+#include "swimstore/omap/object_omap.h"
+
 namespace swimstore {
 
 // What the batch so far does to the omap of one object, on top of what the tree has.
@@ -121,23 +123,9 @@ int OmapWriter::clear(Onode& onode) {
 int OmapWriter::end(Onode& onode) { return onode.has_omap_in_parts() ? m_parts.end(onode) : clear(onode); }
 
 int OmapWriter::read(const Onode& source, OmapContents* contents) {
-  const uint64_t nid = source.record.nid;
-  std::string header;
-  vtkv::Status status = m_txn.home.database().get(omap_header_key(nid), &header);
-  if (status.ok()) {
-    contents->header = std::move(header);
-  } else if (status.is_not_found()) {
-    status = {};
-  }
-  const auto iterator = m_txn.home.database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
-  for (iterator->seek_to_first(); status.ok() && iterator->valid(); iterator->next()) {
-    contents->values.emplace(iterator->key().substr(kOmapPrefixBytes), iterator->value());
-  }
-  if (status.ok()) {
-    status = iterator->status();
-  }
-  if (status.ok() && m_touched.contains(nid)) {
-    Overlay overlay(nid, contents);
+  vtkv::Status status = ObjectOmap(m_txn.store, m_txn.home, source).read(contents);
+  if (status.ok() && m_touched.contains(source.record.nid)) {
+    Overlay overlay(source.record.nid, contents);
     status = m_txn.batch.iterate(overlay);
   }
   if (!status.ok()) {

@@ -251,19 +251,7 @@ int PartWriter::end(const Onode& onode) {
 }
 
 Status PartWriter::read(const Onode& source, OmapContents* contents) {
-  ObjectOmap omap(m_txn.store, m_txn.home, source);
-  std::string header;
-  const Status status = omap.get_header(&header);
-  if (status.ok()) {
-    contents->header = std::move(header);
-  } else if (!status.is_not_found()) {
-    return status;
-  }
-  const auto cursor = omap.new_cursor();
-  for (cursor->seek(""); cursor->valid(); cursor->next()) {
-    contents->values.emplace_hint(contents->values.end(), cursor->key(), cursor->value());
-  }
-  VTKV_RETURN_IF_ERROR(cursor->status());
+  VTKV_RETURN_IF_ERROR(ObjectOmap(m_txn.store, m_txn.home, source).read(contents));
   Overlay overlay(source.record.nid, contents);
   return m_written.contains(source.record.nid) ? m_txn.batch.iterate(overlay) : Status();
 }

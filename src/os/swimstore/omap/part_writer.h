@@ -9,12 +9,11 @@
 //   Sets. A row has a write id greater than that of every row before it. The transaction's note carries the id, so what
 //     is given after the crash is greater than that of any row that is left.
 //   Removals. Where nothing but the transaction's own cube can have a row of the key, the row goes, without a trace:
-//   the
-//     removal and the row come and go together, in one log. Where another cube has one, whatever it says, a tombstone
-//     takes the key's place: that row may outlive this removal, or come after it in the order, and write ids tell. And
-//     where another cube had one, and its removal is not durable yet, a tombstone as well: else this removal might
-//     outlive that one, and the row that both removed would count again. (PartsInDoubt knows these.) So a key that is
-//     in two cubes keeps a row in each that had one, until the sweeper ends them (part_sweeper.h).
+//     the removal and the row come and go together, in one log. Where another cube has one, whatever it says, a
+//     tombstone takes the key's place: that row may outlive this removal, or come after it in the order, and write ids
+//     tell. And where another cube had one, and its removal is not durable yet, a tombstone as well: else this removal
+//     might outlive that one, and the row that both removed would count again. (PartsInDoubt knows these.) So a key
+//     that is in two cubes keeps a row in each that had one, until the sweeper ends them (part_sweeper.h).
 //   Clearing, by a transaction of cube 0 alone, writes a floor there: rows with a smaller write id do not count, in
 //     whatever cube they are, and whenever they come back. The transaction's later rows get an id that is not below it.
 //   Removal of the object, by a transaction of cube 0 alone, too: its id is never given again, so its rows are never

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <algorithm>
+#include <iterator>
 
 #include "vtkv/db.h"
 
@@ -50,6 +51,8 @@ DBStatistics& DBStatistics::operator+=(const DBStatistics& other) {
       &DBStatistics::background_failures,
       &DBStatistics::background_failing,
   };
+  static_assert(sizeof(DBStatistics) == (2 + std::size(kSums)) * sizeof(uint64_t) + 4 * sizeof(uint32_t),
+                "a member is left out");
   for (const auto member : kSums) {
     this->*member += other.*member;
   }
