@@ -277,10 +277,10 @@ class Cluster:
     """Ended without being told to. The pid file tells nothing: a daemon that gets a fatal signal removes it."""
     return osd in self._started and not self.osd_alive(osd)
 
-  def wait_up(self, timeout=90):
-    """Until every OSD process says it is active, which needs the monitor to have taken it in."""
+  def wait_up(self, timeout=90, osds=None):
+    """Until every OSD process, or each of these, says it is active: the monitor has taken it in then."""
     deadline = time.monotonic() + timeout
-    for osd in range(self.spec.osds):
+    for osd in range(self.spec.osds) if osds is None else osds:
       while True:
         if not self.osd_alive(osd):
           raise UserError(f"osd.{osd} ended while starting; the end of its log:\n{self.log_tail(f'osd.{osd}')}")

@@ -9,24 +9,18 @@ made anew, as its last words advise, and Ceph fills it.
 """
 
 import json
-import mmap
-import os
 import random
-import struct
 import subprocess
 
 import scenario as scenario_module
 import sysroot
+from cube_damage import overwrite_blocks
 from scenario import UserError
 
 OSDS = 3
 POOL = "many"
 LOAD = sysroot.CHECKOUT / "qa" / "standalone" / "many_objects.py"
 LAST_WORDS = "metadata cannot be read"
-UNIT = 4096
-BLOCK_MAGIC = 0x6b62
-FEW = 16  # blocks of a kind: of a third of them none might be read
-KINDS = {"entries": 1, "index": 2, "tombstones": 3, "filter": 4, "descriptor": 5}
 
 
 def load(cluster, mode, count, generation):
@@ -47,20 +41,6 @@ def all_answer_right(scenario, cluster, mode, count, generation, when):
 
 def tree_of(cluster, osd):
   return cluster.osd_dir(osd) / "cubes" / "0" / "tree"
-
-
-def overwrite_blocks(cluster, osd, kind, share, rng):
-  """Random bytes in place of a part of the tree's blocks of this kind, wherever one was ever written; of all if FEW."""
-  with open(tree_of(cluster, osd), "r+b") as file:
-    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as tree:
-      found = [at for at in range(0, len(tree) - UNIT + 1, UNIT)
-               if struct.unpack_from("<4xHBB", tree, at) == (BLOCK_MAGIC, 1, KINDS[kind])]
-    for at in rng.sample(found, max(round(len(found) * share), min(FEW, len(found)))):
-      file.seek(at)
-      file.write(rng.randbytes(UNIT))
-    file.flush()
-    os.fsync(file.fileno())
-  return len(found)
 
 
 def crash_reports(cluster):
@@ -91,7 +71,7 @@ def damage_in_use(scenario, cluster, osd, kind, mode, generation):
   """Returns the generation that the objects have now."""
   what = f"a third of the blocks of kind {kind} of osd.{osd}, overwritten"
   settle(cluster, osd)
-  blocks = overwrite_blocks(cluster, osd, kind, 1 / 3, scenario.rng)
+  blocks = overwrite_blocks(tree_of(cluster, osd), [kind], 1 / 3, scenario.rng)
   scenario.say(f"{what} ({blocks} in all)")
   cluster.ask_osd(osd, "flush_store_cache")
   generation += mode == "write"
@@ -109,7 +89,7 @@ def damage_while_stopped(scenario, cluster, osd, kind, generation):
   what = f"all blocks of kind {kind} of osd.{osd}, overwritten"
   settle(cluster, osd)
   cluster.stop_osd(osd)
-  if overwrite_blocks(cluster, osd, kind, 1, scenario.rng) == 0:
+  if overwrite_blocks(tree_of(cluster, osd), [kind], 1, scenario.rng) == 0:
     raise UserError(f"osd.{osd} has no blocks of kind {kind}")
   try:
     cluster.start_osd(osd)

@@ -8,7 +8,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/Finisher.h"
@@ -21,6 +23,7 @@ namespace swimstore {
 class MetadataFailure;
 class StoreCounters;
 struct CheckResult;
+class CubeSet;
 class StoreDirectory;
 struct CubeOptions;
 struct FsckOptions;
@@ -83,6 +86,10 @@ class SwimStore : public ObjectStore {
   // be decoded stays where it is. *entries: how much that was; *left: how much stays quarantined.
   vtkv::Status put_back(uint64_t* entries, uint64_t* left, std::vector<swimstore::Repaired>* changes,
                         swimstore::CheckResult* result);
+  // Makes a cube anew, empty, that a mount has abandoned: its placement groups lie in others since. Code::failed: it is
+  // not abandoned, as cube 0 never is; or, unless `force`, a placement group's copy is not whole yet, and the cube may
+  // have what no other has.
+  vtkv::Status reset_cube(unsigned cube, bool force);
   // Removes for good what repair quarantined. *entries: how much that was.
   vtkv::Status forget_quarantined(uint64_t* entries);
   // Gives the store the newest format and all features that this program knows: then older programs may refuse it. A
@@ -168,6 +175,9 @@ class SwimStore : public ObjectStore {
 
   // repair changes what a check only looks at; where this program may not write, a check opens to read.
   enum class Purpose { serve, repair, check };
+  // ended: nothing is left that can be repaired. left_out: the cube does not open, and was not touched. cut_short: the
+  // store, or the cube, does not open any more.
+  enum class CubeRepair { ended, left_out, cut_short };
 
   swimstore::CubeOptions cube_options(const swimstore::Settings& settings, bool single_flush);
   void throw_away(std::vector<Transaction>& transactions);
@@ -175,8 +185,13 @@ class SwimStore : public ObjectStore {
   vtkv::Status check_made(swimstore::StoreDirectory& directory);
   vtkv::Status check_identity(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);
   void renew_superblock(const swimstore::Superblock& superblock);
-  swimstore::MetadataFailure metadata_failure(Purpose purpose) const;
+  swimstore::MetadataFailure metadata_failure(Purpose purpose, const swimstore::Superblock& superblock) const;
   vtkv::Status open(Purpose purpose);
+  swimstore::CubeOptions options_of_cubes(swimstore::Settings settings, const swimstore::Superblock& superblock,
+                                          bool single_flush);
+  vtkv::Status leave_out_damaged(swimstore::StoreDirectory& directory, const std::map<unsigned, std::string>& abandoned,
+                                 swimstore::CubeSet& cubes);
+  vtkv::Status load_collections(Mounted& mounted);
   void close();
   vtkv::Status take_lock(swimstore::StoreDirectory& directory, std::unique_ptr<vtkv::FileLock>* lock);
   // Takes the lock for as long as `work` runs, whatever that opens and closes.
@@ -184,7 +199,8 @@ class SwimStore : public ObjectStore {
   vtkv::Status repair_all(const swimstore::FsckOptions& options, swimstore::StoreDirectory& directory,
                           std::vector<swimstore::Repaired>* changes);
   vtkv::Status repair_cube(unsigned number, const swimstore::FsckOptions& options, swimstore::StoreDirectory& directory,
-                           std::vector<swimstore::Repaired>* changes, unsigned* cubes, bool* ended);
+                           std::vector<swimstore::Repaired>* changes, unsigned* cubes, CubeRepair* outcome);
+  void add_missing(std::optional<uint32_t> asked, swimstore::CheckResult* result);
   vtkv::Status consider_obstacles(vtkv::FileSystemInfo* host) const;
   void end_process(const vtkv::Status& status);
   int fail(const char* what, const vtkv::Status& status) const;

@@ -9,6 +9,8 @@
 #include "common/debug.h"
 #include "swimstore/directory/store_directory.h"
 #include "swimstore/fsck/repair.h"
+#include "swimstore/isolation/damaged_cubes.h"
+#include "swimstore/isolation/lost_groups.h"
 #include "swimstore/ops/settings.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/swimstore_mounted.h"
@@ -67,6 +69,7 @@ Status SwimStore::check(const FsckOptions& options, CheckResult* result) {
     FsckOptions asked = options;
     asked.may_hold_newer = m_mounted->read_only;
     *result = {};
+    add_missing(options.cube, result);
     for (const auto& cube : m_mounted->context.cubes) {
       if (options.cube.value_or(cube->number) != cube->number) {
         continue;
@@ -84,6 +87,30 @@ Status SwimStore::check(const FsckOptions& options, CheckResult* result) {
     ++result->errors;
   }
   return {};
+}
+
+// A cube that is abandoned is no error: nothing of the store lies in it any more.
+void SwimStore::add_missing(std::optional<uint32_t> asked, CheckResult* result) {
+  swimstore::MissingCubes abandoned;
+  StoreDirectory directory(m_env, path);
+  const Status status = swimstore::find_abandoned_cubes(directory, m_mounted->cubes->size(), &abandoned);
+  for (const auto& [cube, why] : m_mounted->cubes->missing()) {
+    const bool is_abandoned = status.ok() && abandoned.contains(cube);
+    if (asked.value_or(cube) != cube) {
+      continue;
+    }
+    const std::string text =
+        is_abandoned ? fmt::format(
+                           "cube {} is abandoned, and not checked: {}. 'ceph-swimstore-tool reset {} --cube "
+                           "{}' makes it anew",
+                           cube, why, path, cube)
+                     : fmt::format("cube {} does not open: {}", cube, why);
+    derr << text << dendl;
+    if (!is_abandoned) {
+      result->findings.push_back({.kind = FindingClass::store_does_not_open, .cube = cube, .text = text});
+      ++result->errors;
+    }
+  }
 }
 
 int SwimStore::repair(bool deep) {
@@ -133,24 +160,27 @@ Status SwimStore::repair(const RepairOptions& options, std::vector<Repaired>* ch
   });
 }
 
-// Ok as well where the store does not open, which the check that follows says; but not where a newer program wrote it.
+// Ok as well where the store, or a cube of it, does not open, which the check that follows says; but not where a newer
+// program wrote it.
 Status SwimStore::repair_all(const FsckOptions& checks, StoreDirectory& directory, std::vector<Repaired>* changes) {
-  // An earlier repair may have been cut short in another cube.
-  const bool concerns_others = checks.cube && directory.is_repair_unfinished();
+  // An earlier repair may have been cut short in a cube that is not repaired now.
+  const bool was_unfinished = directory.is_repair_unfinished();
+  bool all = !checks.cube;
   unsigned cube = checks.cube.value_or(0), cubes = 1;
   do {
-    bool ended = false;
-    VTKV_RETURN_IF_ERROR(repair_cube(cube, checks, directory, changes, &cubes, &ended));
-    if (!ended) {
+    CubeRepair outcome = CubeRepair::cut_short;
+    VTKV_RETURN_IF_ERROR(repair_cube(cube, checks, directory, changes, &cubes, &outcome));
+    if (outcome == CubeRepair::cut_short) {
       return {};
     }
+    all &= outcome == CubeRepair::ended;
   } while (!checks.cube && ++cube < cubes);
-  return concerns_others ? Status() : directory.end_repair();
+  return was_unfinished && !all ? Status() : directory.end_repair();
 }
 
-// *cubes: how many the store has. *ended: nothing is left that can be repaired; not where the store does not open.
+// *cubes: how many the store has.
 Status SwimStore::repair_cube(unsigned number, const FsckOptions& checks, StoreDirectory& directory,
-                              std::vector<Repaired>* changes, unsigned* cubes, bool* ended) {
+                              std::vector<Repaired>* changes, unsigned* cubes, CubeRepair* outcome) {
   FsckOptions options = checks;
   for (unsigned pass = 0; pass < kRepairPassesMax; ++pass) {
     if (const Status status = open(Purpose::repair); !status.ok()) {
@@ -160,6 +190,15 @@ Status SwimStore::repair_cube(unsigned number, const FsckOptions& checks, StoreD
     if (const Status status = find_cube(path, *cubes, checks.cube); !status.ok()) {
       close();
       return status;
+    }
+    if (!m_mounted->context.cubes.has(number)) {
+      close();
+      swimstore::MissingCubes abandoned;
+      VTKV_RETURN_IF_ERROR(swimstore::find_abandoned_cubes(directory, *cubes, &abandoned));
+      *outcome = abandoned.contains(number) ? CubeRepair::ended
+                 : pass == 0                ? CubeRepair::left_out
+                                            : CubeRepair::cut_short;
+      return {};
     }
     const size_t before = changes->size();
     FindingClass kind;
@@ -181,7 +220,7 @@ Status SwimStore::repair_cube(unsigned number, const FsckOptions& checks, StoreD
     close();
     VTKV_RETURN_IF_ERROR(status);
     if (!due) {
-      *ended = true;
+      *outcome = CubeRepair::ended;
       return {};
     }
     if (changes->size() == before) {
@@ -219,14 +258,57 @@ Status SwimStore::upgrade(Superblock* before, Superblock* after) {
   return hold_lock([&](StoreDirectory& directory) {
     VTKV_RETURN_IF_ERROR(directory.read_superblock(before));
     VTKV_RETURN_IF_ERROR(open(Purpose::repair));  // what this program may write to, in all its parts
+    const swimstore::MissingCubes missing = m_mounted->cubes->missing();
     close();
+    if (!missing.empty()) {
+      return Status::failed(
+          fmt::format("cube {} of {} is missing: {}. Nothing was changed: upgrade the store when it is "
+                      "whole",
+                      missing.begin()->first, path, missing.begin()->second));
+    }
     *after = *before;
     after->version = swimstore::kSuperblockVersion;
-    after->features.add(swimstore::known_features());
+    after->features.add(swimstore::features_of(after->cubes));
     if (after->features.encode().size() > Superblock::kFeatureBytesMax) {
       return Status::corruption(fmt::format("{}/superblock: it names so many features that no program wrote it", path));
     }
     return after->encode() == before->encode() ? Status() : after->write(m_env, path);
+  });
+}
+
+Status SwimStore::reset_cube(unsigned cube, bool force) {
+  return hold_lock([&](StoreDirectory& directory) {
+    Superblock superblock;
+    VTKV_RETURN_IF_ERROR(directory.read_superblock(&superblock));
+    VTKV_RETURN_IF_ERROR(find_cube(path, superblock.cubes, cube));
+    swimstore::MissingCubes abandoned;
+    VTKV_RETURN_IF_ERROR(swimstore::find_abandoned_cubes(directory, superblock.cubes, &abandoned));
+    if (!abandoned.contains(cube)) {
+      return Status::failed(
+          fmt::format("cube {} of {} is not abandoned, or was made anew already; nothing was changed. Only an OSD that "
+                      "runs with swimstore_mount_damaged_cubes=incomplete abandons a cube, when it is damaged{}",
+                      cube, path, cube == 0 ? ", and never cube 0, which has what is the OSD's own" : ""));
+    }
+    // A crash may have come before its placement groups were made anew.
+    VTKV_RETURN_IF_ERROR(open(Purpose::serve));
+    const bool single_flush = m_mounted->single_flush;
+    std::vector<coll_t> unfilled;
+    const Status filled = swimstore::find_unfilled_groups(m_mounted->context, &unfilled);
+    close();
+    VTKV_RETURN_IF_ERROR(filled);
+    if (!unfilled.empty() && !force) {
+      return Status::failed(fmt::format(
+          "{} placement groups of {} are not whole yet, the first is {}, and cube {} may have what no other "
+          "OSD has; nothing was changed. Start the OSD and wait until they are active+clean. Where other "
+          "OSDs are known to have all, or 'export --salvage --cube {}' has saved it: --force",
+          unfilled.size(), path, unfilled.front().to_str(), cube, cube));
+    }
+    swimstore::Settings settings;
+    VTKV_RETURN_IF_ERROR(swimstore::Settings::read(cct, &settings));
+    VTKV_RETURN_IF_ERROR(directory.empty_cube(cube));
+    VTKV_RETURN_IF_ERROR(swimstore::CubeSet::create_one(
+        m_env, directory.cubes_path(), options_of_cubes(settings, superblock, single_flush), superblock.cubes, cube));
+    return directory.end_cube_mark(cube);
   });
 }
 

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "common/code_environment.h"
@@ -10,6 +12,8 @@
 #include "global/global_context.h"
 #include "log/Log.h"
 #include "swimstore/directory/store_directory.h"
+#include "swimstore/isolation/damaged_cubes.h"
+#include "swimstore/isolation/lost_groups.h"
 #include "swimstore/move/collection_mover.h"
 #include "swimstore/omap/part_sweeper.h"
 #include "swimstore/ops/background_alert.h"
@@ -46,6 +50,17 @@ std::vector<swimstore::ManagedCache> managed_caches(swimstore::StoreContext& sto
       {"data", nullptr, [&cubes] { return cubes.data_bytes(); },
        [&cubes](uint64_t bytes) { cubes.set_data_capacity(bytes); }},
   };
+}
+
+// Where a mark cannot be written, the next mount uses the cube, and meets the damage again.
+void mark_suspect(StoreDirectory directory, unsigned cubes, unsigned suspected, const std::string& reason) {
+  for (unsigned cube = 1; cube < cubes; ++cube) {
+    std::optional<swimstore::CubeMark> mark;
+    if ((suspected == cube || suspected == MetadataFailure::kUnknownCube) &&
+        directory.read_cube_mark(cube, &mark).ok() && !mark) {
+      (void)directory.mark_cube(cube, {swimstore::CubeMark::State::suspect, reason});
+    }
+  }
 }
 
 uuid_d to_uuid(const Superblock& superblock) {
@@ -128,6 +143,7 @@ Status SwimStore::make() {
   VTKV_RETURN_IF_ERROR(m_env->create_directory(directory.cubes_path()));
   Superblock superblock;
   superblock.cubes = swimstore::CubeSet::cubes_for(settings.cubes);
+  superblock.features = swimstore::features_of(superblock.cubes);
   const swimstore::CubeOptions options =
       swimstore::CubeSet::layout(cube_options(settings, single_flush), superblock.cubes);
   VTKV_RETURN_IF_ERROR(swimstore::CubeSet::create(m_env, directory.cubes_path(), options, superblock.cubes));
@@ -136,6 +152,9 @@ Status SwimStore::make() {
   superblock.created_us = m_env->wall_clock_us();
   superblock.chunk_bytes = options.containers.chunk_bytes;
   superblock.geometry = options.database.geometry;
+  for (unsigned cube = 1; cube < superblock.cubes; ++cube) {
+    VTKV_RETURN_IF_ERROR(directory.end_cube_mark(cube));  // of a store that was here before
+  }
   VTKV_RETURN_IF_ERROR(superblock.write(m_env, path));
   VTKV_RETURN_IF_ERROR(directory.end_mkfs());
   dout(1) << "made a store, fsid " << m_fsid << dendl;
@@ -227,11 +246,17 @@ void SwimStore::renew_superblock(const Superblock& superblock) {
 }
 
 // An OSD is a daemon; whatever else opens a store is a tool, which goes on where it can.
-MetadataFailure SwimStore::metadata_failure(Purpose purpose) const {
+MetadataFailure SwimStore::metadata_failure(Purpose purpose, const Superblock& superblock) const {
   const bool serves_an_osd = purpose == Purpose::serve && g_code_env == CODE_ENVIRONMENT_DAEMON;
+  MetadataFailure::Suspect suspect;
+  if (purpose == Purpose::serve && superblock.cubes > 1) {
+    suspect = [env = m_env, path = path, cubes = superblock.cubes](unsigned cube, const std::string& reason) {
+      mark_suspect(StoreDirectory(env, path), cubes, cube, reason);
+    };
+  }
   return MetadataFailure(cct, path,
                          serves_an_osd ? MetadataFailure::Policy::end_process : MetadataFailure::Policy::give_error,
-                         m_metadata_failure_handler);
+                         m_metadata_failure_handler, std::move(suspect));
 }
 
 // To be checked, the store is left as it is behind what recovery does, and opens with what would keep it from
@@ -265,42 +290,102 @@ Status SwimStore::open(Purpose purpose) {
     renew_superblock(superblock);
   }
 
-  settings.geometry = superblock.geometry;
-  settings.chunk_bytes = superblock.chunk_bytes;
   VTKV_RETURN_IF_ERROR(consider_obstacles(&host));
   bool single_flush = false;
   VTKV_RETURN_IF_ERROR(settings.choose_single_flush(host, &single_flush));
-  swimstore::CubeOptions options = cube_options(settings, single_flush);
+  swimstore::CubeOptions options = options_of_cubes(settings, superblock, single_flush);
   options.containers.maintenance = purpose == Purpose::serve;
+  swimstore::CubeSet::Opening opening{.cubes = superblock.cubes, .goes_on = true};
+  VTKV_RETURN_IF_ERROR(swimstore::find_abandoned_cubes(directory, superblock.cubes, &opening.left_out));
   std::unique_ptr<swimstore::CubeSet> cubes;
-  Status opened = may_write;
-  bool read_only = false;  // it has features that this program does not know
+  Status opened = may_write;  // not where it has features that this program does not know
   if (opened.ok()) {
-    opened = swimstore::CubeSet::open(m_env, directory.cubes_path(), options, superblock.cubes, false, &cubes);
+    opened = swimstore::CubeSet::open(m_env, directory.cubes_path(), options, opening, &cubes);
   }
   if (purpose == Purpose::check && opened.code() == Status::Code::unsupported) {
-    opened = swimstore::CubeSet::open(m_env, directory.cubes_path(), options, superblock.cubes, true, &cubes);
-    read_only = true;
+    opening.read_only = true;
+    opened = swimstore::CubeSet::open(m_env, directory.cubes_path(), options, opening, &cubes);
   }
   VTKV_RETURN_IF_ERROR(opened);
+  if (purpose == Purpose::serve && superblock.cubes > 1) {
+    VTKV_RETURN_IF_ERROR(leave_out_damaged(directory, opening.left_out, *cubes));
+  }
 
   auto mounted = std::make_unique<Mounted>(cct, m_env, std::move(lock), std::move(cubes), m_finisher,
-                                           *m_counters->get(), metadata_failure(purpose));
+                                           *m_counters->get(), metadata_failure(purpose, superblock));
   mounted->superblock = superblock;
   mounted->single_flush = single_flush;
-  mounted->read_only = read_only;
+  mounted->read_only = opening.read_only;
   if (purpose == Purpose::serve) {
-    std::vector<swimstore::OutdatedRecord> outdated;
-    for (unsigned cube = 0; cube < superblock.cubes; ++cube) {
-      VTKV_RETURN_IF_ERROR(
-          mounted->context.collections.load((*mounted->cubes)[cube].database(), cube, superblock.cubes, &outdated));
-    }
-    VTKV_RETURN_IF_ERROR(swimstore::CollectionMover(mounted->context, mounted->pipeline).finish_interrupted(outdated));
-    swimstore::sweep_omap_parts(mounted->context);
+    VTKV_RETURN_IF_ERROR(load_collections(*mounted));
   }
   mounted->memory.adjust();
   m_finisher.start();
   m_mounted = std::move(mounted);
+  return {};
+}
+
+// What mkfs has settled comes from the superblock.
+swimstore::CubeOptions SwimStore::options_of_cubes(Settings settings, const Superblock& superblock, bool single_flush) {
+  settings.geometry = superblock.geometry;
+  settings.chunk_bytes = superblock.chunk_bytes;
+  return cube_options(settings, single_flush);
+}
+
+Status SwimStore::leave_out_damaged(StoreDirectory& directory, const swimstore::MissingCubes& abandoned,
+                                    swimstore::CubeSet& cubes) {
+  swimstore::MissingCubes damaged;
+  {
+    swimstore::StoreContext probe(cct, m_env, cubes, m_finisher, *m_counters->get(),
+                                  MetadataFailure(cct, path, MetadataFailure::Policy::give_error, {}), kFirstCacheBytes,
+                                  kFirstCacheBytes);
+    swimstore::DamagedCubes found(probe, directory, abandoned);
+    VTKV_RETURN_IF_ERROR(found.find());
+    if (found.damaged().empty()) {
+      return {};
+    }
+    const bool is_tool = g_code_env != CODE_ENVIRONMENT_DAEMON;
+    if (is_tool || cct->_conf.get_val<std::string>("swimstore_mount_damaged_cubes") != "incomplete") {
+      return found.refusal(is_tool);
+    }
+    VTKV_RETURN_IF_ERROR(found.abandon());
+    damaged = found.damaged();
+  }
+  for (const auto& [cube, why] : damaged) {
+    if (cubes.has(cube)) {
+      cubes.remove(cube, why);
+    }
+  }
+  return {};
+}
+
+// And ends what a crash, or the loss of a cube, left undone.
+Status SwimStore::load_collections(Mounted& mounted) {
+  swimstore::StoreContext& store = mounted.context;
+  std::vector<swimstore::OutdatedRecord> outdated;
+  for (const auto& cube : store.cubes) {
+    VTKV_RETURN_IF_ERROR(store.collections.load(cube->database(), cube->number, store.cubes.size(), &outdated));
+  }
+  VTKV_RETURN_IF_ERROR(swimstore::CollectionMover(store, mounted.pipeline).finish_interrupted(outdated));
+  swimstore::sweep_omap_parts(store);
+  const swimstore::MissingCubes& missing = store.cubes.set().missing();
+  if (mounted.superblock.features.ro_compat.contains(swimstore::kWitnessFeature)) {
+    std::vector<swimstore::LostGroup> lost;
+    if (!missing.empty()) {
+      VTKV_RETURN_IF_ERROR(swimstore::find_lost_groups(store, missing, &lost));
+    }
+    // Their witnesses say that they lay in a cube that is gone, until it is durable that they lie elsewhere.
+    const Status made = swimstore::make_anew(store, mounted.pipeline, lost);
+    mounted.pipeline.drain();  // else they would outlive a mount that is refused
+    VTKV_RETURN_IF_ERROR(made);
+    store.keeps_witnesses = true;
+    VTKV_RETURN_IF_ERROR(swimstore::settle_witnesses(store));
+  } else if (!missing.empty()) {
+    return Status::failed(
+        fmt::format("cube {} is marked as abandoned, and the store does not know which placement groups "
+                    "lay there: remove the OSD and make it anew",
+                    missing.begin()->first));
+  }
   return {};
 }
 

@@ -124,6 +124,7 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
                                 alerts);
     swimstore::add_background_alert(path, host, m_mounted->cubes->background_errors(), alerts);
     swimstore::add_quarantine_alert(path, m_mounted->cubes->quarantined(), alerts);
+    swimstore::add_abandoned_alert(path, m_mounted->cubes->missing(), alerts);
     if (const uint64_t errors = m_counters->get()->get(swimstore::l_swimstore_read_errors); errors > 0) {
       alerts->emplace(
           "SWIMSTORE_READ_ERRORS",
@@ -174,7 +175,7 @@ void SwimStore::collect_metadata(std::map<std::string, std::string>* metadata) {
   (*metadata)["swimstore_min_alloc_size"] = std::to_string(swimstore::kBlockBytes);
   if (m_mounted) {
     (*metadata)["swimstore_format_version"] = std::to_string(m_mounted->superblock.version);
-    (*metadata)["swimstore_upgradable"] = m_mounted->superblock.version < swimstore::kSuperblockVersion ? "1" : "0";
+    (*metadata)["swimstore_upgradable"] = m_mounted->superblock.is_upgradable() ? "1" : "0";
     (*metadata)["swimstore_flush_mode"] = m_mounted->single_flush ? "single" : "per-file";
     (*metadata)["swimstore_cubes"] = std::to_string(m_mounted->superblock.cubes);
   }

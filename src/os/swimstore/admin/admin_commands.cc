@@ -109,10 +109,12 @@ int fail_command(int error, const std::string& reason, ceph::Formatter* formatte
 
 // Of one among several: what tells it from the others.
 void AdminCommands::dump_cube(StoreCube& cube, ceph::Formatter* formatter) const {
-  uint64_t collections = 0;
+  std::vector<coll_t> collections;
   for (const CollectionRef& collection : m_store.collections.all()) {
     if (collection->lock.try_lock_shared()) {  // one that is being moved is locked for long, and counted nowhere
-      collections += collection->exists && collection->record.home() == cube.number;
+      if (collection->exists && collection->record.home() == cube.number) {
+        collections.push_back(collection->cid);
+      }
       collection->lock.unlock_shared();
     }
   }
@@ -120,7 +122,14 @@ void AdminCommands::dump_cube(StoreCube& cube, ceph::Formatter* formatter) const
   const ContainerStatistics containers = cube.containers().statistics();
   formatter->open_object_section("cube");
   formatter->dump_unsigned("cube", cube.number);
-  formatter->dump_unsigned("collections", collections);
+  formatter->dump_unsigned("collections", collections.size());
+  formatter->open_array_section("placement_groups");
+  for (const coll_t& cid : collections) {
+    if (spg_t pgid; cid.is_pg(&pgid)) {
+      formatter->dump_stream("pgid") << pgid;
+    }
+  }
+  formatter->close_section();
   formatter->dump_unsigned("durable_sequence", database.durable_sequence);
   formatter->dump_unsigned("commit_groups", database.commit_groups);
   formatter->dump_unsigned("syncs", database.syncs);
@@ -160,6 +169,12 @@ int AdminCommands::call(std::string_view command, const cmdmap_t&, const ceph::b
   formatter->open_array_section("cubes");
   for (const auto& cube : m_store.cubes) {
     dump_cube(*cube, formatter);
+  }
+  for (const auto& [cube, why] : m_store.cubes.set().missing()) {
+    formatter->open_object_section("cube");
+    formatter->dump_unsigned("cube", cube);
+    formatter->dump_string("abandoned", vtkv::to_utf8(why));
+    formatter->close_section();
   }
   formatter->close_section();
   formatter->close_section();

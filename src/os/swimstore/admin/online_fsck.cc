@@ -77,6 +77,10 @@ int OnlineFsck::start(const cmdmap_t& arguments, ceph::Formatter* formatter, std
     }
     first = static_cast<unsigned>(cube);
     end = first + 1;
+    if (!m_store.cubes.has(first)) {
+      return fail_command(-ENOENT, fmt::format("cube {} is abandoned: see swimstore status", cube), formatter, errors,
+                          output);
+    }
   }
   {
     vtkv::MutexLock lock(m_lock);
@@ -189,9 +193,9 @@ vtkv::NextStep OnlineFsck::step() {
     m_progress.pass = m_fsck->pass();
     m_progress.objects_read = m_fsck->objects_read();
     note_result();
-    if (!more && m_progress.cube + 1 < m_progress.end) {
+    if (const unsigned next = m_store.cubes.next(m_progress.cube); !more && next < m_progress.end) {
       m_progress.before = m_progress.result;
-      begin_cube(m_progress.cube + 1);
+      begin_cube(next);
       return vtkv::NextStep::later(interval);
     }
     m_progress.state = more ? "running" : "done";
@@ -226,7 +230,7 @@ OnlineFsck::Estimate OnlineFsck::estimate(bool deep, unsigned first, unsigned en
   Estimate result;
   int64_t allocated = 0;
   uint64_t largest = 0;  // what one cube has of objects and slots: it is checked by itself
-  for (unsigned number = first; number < end; ++number) {
+  for (unsigned number = first; number < end; number = m_store.cubes.next(number)) {
     StoreCube& cube = m_store.cubes[number];
     int64_t objects = 0;
     uint64_t slots = 0;

@@ -3,12 +3,19 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 
 #include "swimstore/container/space_reserve.h"
+#include "vtkv/util/invariants.h"
 
 namespace swimstore {
 
 using vtkv::Status;
+
+bool is_damage(const Status& status) {
+  const bool is_unreadable = status.code() == Status::Code::io_error && status.error_number() == EIO;
+  return is_unreadable || status.is_corruption() || status.is_not_found();
+}
 
 namespace {
 
@@ -73,30 +80,60 @@ Status CubeSet::create(vtkv::Env* env, const std::string& directory, const CubeO
   return env->sync_directory(directory);
 }
 
-Status CubeSet::open(vtkv::Env* env, const std::string& directory, const CubeOptions& total, unsigned cubes,
-                     bool read_only, std::unique_ptr<CubeSet>* opened) {
+Status CubeSet::create_one(vtkv::Env* env, const std::string& directory, const CubeOptions& options, unsigned cubes,
+                           unsigned cube) {
   const auto reserve = std::make_shared<SpaceReserve>();
-  VTKV_RETURN_IF_ERROR(reserve->open(env, reserve_directory(directory), total.containers.reserve_bytes, cubes));
-  CubeOptions options = with_shares(total, cubes, reserve);
+  VTKV_RETURN_IF_ERROR(reserve->open(env, reserve_directory(directory), options.containers.reserve_bytes, cubes));
+  VTKV_RETURN_IF_ERROR(Cube::create(env, cube_path(directory, cube), with_shares(options, cubes, reserve)));
+  return env->sync_directory(directory);
+}
+
+Status CubeSet::open(vtkv::Env* env, const std::string& directory, const CubeOptions& total, const Opening& opening,
+                     std::unique_ptr<CubeSet>* opened) {
+  const auto reserve = std::make_shared<SpaceReserve>();
+  VTKV_RETURN_IF_ERROR(reserve->open(env, reserve_directory(directory), total.containers.reserve_bytes, opening.cubes));
+  CubeOptions options = with_shares(total, opening.cubes, reserve);
   options.object_ids = std::make_shared<ObjectIds>();
   std::unique_ptr<CubeSet> set(new CubeSet);
-  for (unsigned number = 0; number < cubes; ++number) {
-    options.containers.on_short_of_space = [&set = *set, number] { set.give_space_back(number); };
+  set->m_missing = opening.left_out;
+  for (unsigned number = 0; number < opening.cubes; ++number) {
     std::unique_ptr<Cube> cube;
-    const auto open_cube = read_only ? Cube::open_read_only : Cube::open;
-    VTKV_RETURN_IF_ERROR(open_cube(env, cube_path(directory, number), options, &cube));
-    set->m_cubes.push_back(std::move(cube));
+    if (!set->m_missing.contains(number)) {
+      options.containers.on_short_of_space = [&set = *set, number] { set.give_space_back(number); };
+      const auto open_cube = opening.read_only ? Cube::open_read_only : Cube::open;
+      Status status = open_cube(env, cube_path(directory, number), options, &cube);
+      if (status.code() == Status::Code::io_error && opening.goes_on) {  // it may have been a moment's
+        status = open_cube(env, cube_path(directory, number), options, &cube);
+      }
+      if (!status.ok() && (number == 0 || !opening.goes_on || !is_damage(status))) {
+        return status;
+      }
+      if (!status.ok()) {
+        set->m_missing.emplace(number, status.message());
+      }
+    }
+    set->m_by_number.push_back(cube.get());
+    if (cube) {
+      set->m_cubes.push_back(std::move(cube));
+    }
   }
   set->m_all_open = true;
   *opened = std::move(set);
   return {};
 }
 
+void CubeSet::remove(unsigned cube, std::string why) {
+  VTKV_ASSERT(cube != 0 && has(cube));
+  std::erase_if(m_cubes, [gone = m_by_number[cube]](const auto& one) { return one.get() == gone; });
+  m_by_number[cube] = nullptr;
+  m_missing.emplace(cube, std::move(why));
+}
+
 // Asked for by transactions alone, of which there are none while cubes come or go.
 void CubeSet::give_space_back(unsigned wanted_by) {
   for (unsigned cube = 0; m_all_open && cube < size(); ++cube) {
-    if (cube != wanted_by) {
-      m_cubes[cube]->containers().give_space_back();
+    if (cube != wanted_by && has(cube)) {
+      m_by_number[cube]->containers().give_space_back();
     }
   }
 }

@@ -3,9 +3,10 @@
 // and the object ids, and what a store may take of memory and of space ahead of need is divided among them.
 //
 // A store has one cube, or 1 + 2^k of them: cube 0 then holds the OSD's own collection, the others placement groups.
-// No transaction spans cubes, so each commits and recovers by itself.
+// No transaction spans cubes, so each commits and recovers by itself. One that holds placement groups may be missing,
+// and the others are used all the same.
 //
-// Threads: every method may be called from any thread.
+// Threads: every method may be called from any thread, but for remove().
 #pragma once
 
 #include <atomic>
@@ -18,6 +19,12 @@
 #include "swimstore/cube/cube.h"
 
 namespace swimstore {
+
+// And why. Cube 0 is never among them.
+using MissingCubes = std::map<unsigned, std::string>;
+
+// Is this what a damaged cube says of itself? Not what a newer program wrote, nor what memory or space were short for.
+bool is_damage(const vtkv::Status& status);
 
 class CubeSet {
  public:
@@ -33,15 +40,31 @@ class CubeSet {
   static CubeOptions layout(const CubeOptions& total, unsigned cubes);
   // Makes cubes 0 to count - 1 in `directory`, which exists. REQUIRES: options are a layout() for that many.
   static vtkv::Status create(vtkv::Env* env, const std::string& directory, const CubeOptions& options, unsigned cubes);
-  // Opens all. `total`: of the store, but for what layout() has settled. The first one that does not open decides.
-  static vtkv::Status open(vtkv::Env* env, const std::string& directory, const CubeOptions& total, unsigned cubes,
-                           bool read_only, std::unique_ptr<CubeSet>* opened);
+  // Makes one of them anew. REQUIRES: its directory, if there is one, holds no files.
+  static vtkv::Status create_one(vtkv::Env* env, const std::string& directory, const CubeOptions& options,
+                                 unsigned cubes, unsigned cube);
+  struct Opening {
+    unsigned cubes = 1;
+    bool read_only = false;
+    MissingCubes left_out{};  // not to be opened
+    bool goes_on = false;  // without those, but for cube 0, that are damaged; else the first one decides
+  };
+  // `total`: of the store, but for what layout() has settled. Whatever `goes_on` says: what a newer program wrote is
+  // refused.
+  static vtkv::Status open(vtkv::Env* env, const std::string& directory, const CubeOptions& total,
+                           const Opening& opening, std::unique_ptr<CubeSet>* opened);
   CubeSet(const CubeSet&) = delete;
   CubeSet& operator=(const CubeSet&) = delete;
 
-  unsigned size() const { return static_cast<unsigned>(m_cubes.size()); }
-  Cube& operator[](unsigned cube) { return *m_cubes[cube]; }
-  const Cube& operator[](unsigned cube) const { return *m_cubes[cube]; }
+  // Missing ones, too.
+  unsigned size() const { return static_cast<unsigned>(m_by_number.size()); }
+  bool has(unsigned cube) const { return m_by_number[cube] != nullptr; }
+  // REQUIRES: has(cube).
+  Cube& operator[](unsigned cube) { return *m_by_number[cube]; }
+  const Cube& operator[](unsigned cube) const { return *m_by_number[cube]; }
+  const MissingCubes& missing() const { return m_missing; }
+  // Closes it: from now on it is missing. REQUIRES: it is not cube 0, and nobody uses the set meanwhile.
+  void remove(unsigned cube, std::string why);
 
   // Over all cubes; sequences, the greatest of any.
   vtkv::DBStatistics database_statistics() const;
@@ -59,7 +82,9 @@ class CubeSet {
   // The host has no room for one: what is free in the others may become the host's again.
   void give_space_back(unsigned wanted_by);
 
-  std::vector<std::unique_ptr<Cube>> m_cubes;
+  std::vector<std::unique_ptr<Cube>> m_cubes;  // without those that are missing
+  std::vector<Cube*> m_by_number;  // null: missing
+  MissingCubes m_missing;
   std::atomic<bool> m_all_open{false};
 };
 

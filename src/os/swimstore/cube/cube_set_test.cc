@@ -42,7 +42,7 @@ class CubeSetTest : public testing::Test {
   static void check(const Status& status) { ASSERT_TRUE(status.ok()) << status.to_string(); }
   void open() {
     m_cubes.reset();
-    check(CubeSet::open(&m_env, "/cubes", m_options, kCubes, false, &m_cubes));
+    check(CubeSet::open(&m_env, "/cubes", m_options, {.cubes = kCubes}, &m_cubes));
   }
   // One durable transaction that takes an object id.
   uint64_t take_id(unsigned cube) {
@@ -135,7 +135,7 @@ TEST_F(CubeSetTest, WhatIsFreeInOneCubeBecomesRoomForAnother) {
 TEST_F(CubeSetTest, OneThatDoesNotOpenIsNamed) {
   m_cubes.reset();
   check(m_env.remove_file("/cubes/3/containers/header"));
-  const Status status = CubeSet::open(&m_env, "/cubes", m_options, kCubes, false, &m_cubes);
+  const Status status = CubeSet::open(&m_env, "/cubes", m_options, {.cubes = kCubes}, &m_cubes);
   EXPECT_FALSE(status.ok());
   EXPECT_NE(status.to_string().find("/cubes/3/"), std::string::npos) << status.to_string();
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/directory/store_directory.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace swimstore {
@@ -173,6 +175,51 @@ Status StoreDirectory::begin_repair() {
 Status StoreDirectory::end_repair() { return remove_mark(kRepairing); }
 
 bool StoreDirectory::is_repair_unfinished() const { return m_env->exists(file(kRepairing)); }
+
+// ---- cubes
+
+namespace {
+
+constexpr std::string_view kSuspect = "suspect: ";
+constexpr std::string_view kAbandoned = "abandoned: ";
+
+std::string cube_mark_name(unsigned cube) { return fmt::format("cube_{}_failed", cube); }
+
+}  // namespace
+
+Status StoreDirectory::mark_cube(unsigned cube, const CubeMark& mark) {
+  std::string text = fmt::format("{}{}", mark.state == CubeMark::State::abandoned ? kAbandoned : kSuspect, mark.reason);
+  text.resize(std::min<size_t>(text.size(), kMetaBytesMax - 1));
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return write_meta(cube_mark_name(cube), text);
+}
+
+// What an abandoned cube has is old: where it is not sure that one is not, nothing is served.
+Status StoreDirectory::read_cube_mark(unsigned cube, std::optional<CubeMark>* mark) {
+  std::string text;
+  const Status status = read_meta(cube_mark_name(cube), &text);
+  mark->reset();
+  if (status.is_not_found()) {
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(status);
+  const bool is_abandoned = text.starts_with(kAbandoned);
+  if (!is_abandoned && !text.starts_with(kSuspect)) {
+    return Status::corruption(
+        fmt::format("{} says neither 'suspect: ' nor 'abandoned: ', and why: write the line anew, "
+                    "'suspect: ' unless the cube was abandoned",
+                    file(cube_mark_name(cube))));
+  }
+  mark->emplace(is_abandoned ? CubeMark::State::abandoned : CubeMark::State::suspect,
+                text.substr((is_abandoned ? kAbandoned : kSuspect).size()));
+  return {};
+}
+
+Status StoreDirectory::end_cube_mark(unsigned cube) { return remove_mark(cube_mark_name(cube)); }
+
+Status StoreDirectory::empty_cube(unsigned cube) {
+  return m_env->exists(cube_path(cube)) ? remove_below(cube_path(cube)) : Status();
+}
 
 // ---- small files
 

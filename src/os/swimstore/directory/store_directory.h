@@ -9,9 +9,11 @@
 //   lock                           held while mounted
 //   spare                          one written block, so that a small file can be replaced on a full host
 //   cubes/N/                       the cubes
+//   cube_N_failed                  there while cube N is not to be used, or not before it was checked
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "swimstore/format/superblock.h"
@@ -19,6 +21,16 @@
 #include "vtkv/env.h"
 
 namespace swimstore {
+
+// What is known of a cube beside its own files.
+struct CubeMark {
+  enum class State {
+    suspect,   // something of it could not be read: it is checked before it is used
+    abandoned,  // the store goes on without it, its placement groups lie elsewhere: it is never opened again
+  };
+  State state = State::suspect;
+  std::string reason;  // one line
+};
 
 class StoreDirectory {
  public:
@@ -46,6 +58,14 @@ class StoreDirectory {
   vtkv::Status begin_repair();
   vtkv::Status end_repair();
   bool is_repair_unfinished() const;
+
+  // Durable, once it has returned. REQUIRES: locked; read_cube_mark does without.
+  vtkv::Status mark_cube(unsigned cube, const CubeMark& mark);
+  // No mark: *mark is empty.
+  vtkv::Status read_cube_mark(unsigned cube, std::optional<CubeMark>* mark);
+  vtkv::Status end_cube_mark(unsigned cube);
+  // Leaves its directories, without files. REQUIRES: locked.
+  vtkv::Status empty_cube(unsigned cube);
 
   // A missing file is Code::not_found. Trailing white space is not part of the value.
   vtkv::Status read_meta(const std::string& key, std::string* value);

@@ -10,7 +10,18 @@ const vtkv::Features& features_of_version_2() {
   return features;
 }
 
-const vtkv::Features& known_features() { return features_of_version_2(); }
+const vtkv::Features& known_features() {
+  static const vtkv::Features features = features_of(2);
+  return features;
+}
+
+vtkv::Features features_of(unsigned cubes) {
+  vtkv::Features features = features_of_version_2();
+  if (cubes > 1) {
+    features.ro_compat.insert(kWitnessFeature);
+  }
+  return features;
+}
 
 vtkv::Status check_version(std::string_view what, uint32_t found, uint32_t known, uint32_t oldest) {
   if (found == 0) {

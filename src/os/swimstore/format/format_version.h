@@ -30,9 +30,13 @@ inline constexpr uint8_t kSlotReferencesVersion = 2;
 inline constexpr uint8_t kCounterVersion = 1;
 inline constexpr uint32_t kQuarantineVersion = 1;
 
-// Those of every store that this program makes, and all that it knows.
+// All that this program knows.
 const vtkv::Features& known_features();
+// Those of a store with so many cubes that this program makes.
+vtkv::Features features_of(unsigned cubes);
 const vtkv::Features& features_of_version_2();
+// With it, cube 0 keeps witnesses of placement groups (witness.h). An older program would let them fall behind.
+inline constexpr const char* kWitnessFeature = "witness";
 
 // Ok when `found` is from `oldest` to `known`. Otherwise one sentence that names them, and the remedy.
 vtkv::Status check_version(std::string_view what, uint32_t found, uint32_t known, uint32_t oldest = 1);

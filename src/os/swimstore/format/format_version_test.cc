@@ -11,6 +11,7 @@
 #include "swimstore/format/omap_row.h"
 #include "swimstore/format/onode_record.h"
 #include "swimstore/format/unowned_range.h"
+#include "swimstore/format/witness.h"
 #include "swimstore/tool/object_archive.h"
 #include "vtkv/span/block_format.h"
 #include "vtkv/testing/format_page.h"
@@ -45,6 +46,7 @@ TEST(FormatVersion, VersionsAreAsOnThePage) {
       {"slot references", {kSlotReferencesVersion, kSlotReferencesVersion}},
       {"row of an omap in parts", {kOmapRowVersion, kOmapRowVersion}},
       {"floor of an omap in parts", {kOmapFloorVersion, kOmapFloorVersion}},
+      {"witness", {kWitnessVersion, kWitnessVersion}},
       {"unowned range", {kUnownedRangeVersion, kUnownedRangeVersion}},
       {"archive", {kArchiveVersion, kArchiveVersion}},
   };
@@ -68,8 +70,9 @@ TEST(FormatVersion, FeaturesAreAsOnThePage) {
   vtkv::Features found;
   for (const std::vector<std::string>& row :
        vtkv::page_table("Features", {"where", "class", "name", "since", "what"})) {
-    if (row.at(0) == "superblock" && row.at(1) == "incompat") {
-      found.incompat.insert(row.at(2).substr(1, row[2].size() - 2));
+    if (row.at(0) == "superblock") {
+      ASSERT_TRUE(row.at(1) == "incompat" || row.at(1) == "ro_compat") << row[1];
+      (row[1] == "incompat" ? found.incompat : found.ro_compat).insert(row.at(2).substr(1, row[2].size() - 2));
     }
   }
   EXPECT_EQ(found, known_features());

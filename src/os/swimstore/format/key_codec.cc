@@ -132,6 +132,23 @@ bool decode_unowned_range_key(std::string_view key, coll_t* cid) {
   return take_prefix(&key, key_prefix::unowned) && decode_collection_name(key, cid);
 }
 
+std::string witness_key(const coll_t& cid, std::string_view item) {
+  std::string key = key_prefix::witness + cid.to_str();
+  key.push_back('\0');
+  key.append(item);
+  return key;
+}
+
+bool decode_witness_key(std::string_view key, coll_t* cid, std::string_view* item) {
+  const size_t end = key.find('\0');
+  if (end == std::string_view::npos || !take_prefix(&key, key_prefix::witness) ||
+      !decode_collection_name(key.substr(0, end - 1), cid)) {
+    return false;
+  }
+  *item = key.substr(end);
+  return true;
+}
+
 void append_object_key(const ghobject_t& oid, std::string* key) {
   key->push_back(key_prefix::object);
   key->push_back(oid.max ? 1 : 0);

@@ -2,7 +2,8 @@
 // Keys of everything SwimStore keeps in a cube's tree.
 // doc/on_disk_format.md, "Keys of the tree", "Object name", "Key of a collection", "Key of an extent shard",
 // "Key of an omap header", "Key of an omap value", "Key of a row", "Key of a floor", "Key of a tombstone", "Key of slot
-// references", "Key of a quarantined entry", "Key of an unowned range". The prefixes A, B and N belong to the cube.
+// references", "Key of a quarantined entry", "Key of an unowned range", "Key of a witness". The prefixes A, B and N
+// belong to the cube.
 //
 // An object key holds no collection: a split or a merge rewrites no object. Omap and extents hang on the
 // object's nid, so a rename rewrites the onode record only.
@@ -31,6 +32,7 @@ inline constexpr char omap_tombstone = 'T';
 inline constexpr char slot_reference = 'S';
 inline constexpr char quarantined = 'L';
 inline constexpr char unowned = 'U';
+inline constexpr char witness = 'W';
 }  // namespace key_prefix
 
 // A range over a whole kind is
@@ -40,6 +42,10 @@ bool decode_collection_key(std::string_view key, coll_t* cid);
 
 std::string unowned_range_key(const coll_t& cid);
 bool decode_unowned_range_key(std::string_view key, coll_t* cid);
+
+// Of a placement group's witness (witness.h).
+std::string witness_key(const coll_t& cid, std::string_view item);
+bool decode_witness_key(std::string_view key, coll_t* cid, std::string_view* item);
 
 void append_object_key(const ghobject_t& oid, std::string* key);
 std::string object_key(const ghobject_t& oid);

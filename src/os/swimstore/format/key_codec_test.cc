@@ -163,6 +163,27 @@ TEST(KeyCodec, KeyOfAnUnownedRangeIsAsOnThePage) {
   EXPECT_EQ(check.findings(), "");
 }
 
+TEST(KeyCodec, KeyOfAWitnessIsAsOnThePage) {
+  struct Fields {
+    coll_t cid;
+    std::string item;
+  };
+  FormatCheck<Fields> check(
+      "Key of a witness", [](const Fields& it) { return witness_key(it.cid, it.item); },
+      [](const std::string& key, Fields* it) {
+        std::string_view item;
+        const bool is_one = decode_witness_key(key, &it->cid, &item);
+        it->item = item;
+        return is_one;
+      });
+  check.example("key of a witness", {.cid = coll_t(spg_t(pg_t(0x1f, 2))), .item = "_info"});
+  check.constant("prefix", std::string(1, key_prefix::witness));
+  check.part("name", "7.3s2_head", [](Fields& it) { it.cid = coll_t(spg_t(pg_t(3, 7), shard_id_t(2))); });
+  check.constant("end", uint8_t{0});
+  check.part("item", "", [](Fields& it) { it.item = ""; });
+  EXPECT_EQ(check.findings(), "");
+}
+
 TEST(KeyCodec, KeyOfAnExtentShardIsAsOnThePage) {
   FormatCheck<KeyFields> check(
       "Key of an extent shard", [](const KeyFields& it) { return extent_key(it.nid, it.number); },

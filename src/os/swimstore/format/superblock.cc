@@ -154,4 +154,10 @@ bool Superblock::is_whole(vtkv::Env* env, const std::string& root) const {
   return vtkv::read_small_file(env, root + "/" + kFileName, &bytes).ok() && bytes == encode();
 }
 
+bool Superblock::is_upgradable() const {
+  vtkv::Features newest = features;
+  newest.add(features_of(cubes));
+  return version < kSuperblockVersion || newest != features;
+}
+
 }  // namespace swimstore

@@ -29,7 +29,10 @@ struct Superblock {
   uint64_t chunk_bytes = 0;
   vtkv::Geometry geometry;
   uint32_t version = kSuperblockVersion;
-  vtkv::Features features = known_features();  // of version 2, what it stands for
+  vtkv::Features features = features_of_version_2();
+
+  // Has this program a newer format, or features that it would have made the store with?
+  bool is_upgradable() const;
 
   static constexpr size_t kCopyBytes = 4096;
   static constexpr size_t kFeatureBytesMax = 4016;  // the rest of a copy

@@ -11,6 +11,7 @@
 #include "swimstore/format/key_codec.h"
 #include "swimstore/format/newer_entry.h"
 #include "swimstore/format/unowned_range.h"
+#include "swimstore/format/witness.h"
 
 #define dout_context m_store.cct
 #define dout_subsys SWIM_SUBSYS
@@ -63,6 +64,7 @@ const Fsck::TreePhase* Fsck::tree_phase(Phase phase) {
   static constexpr TreePhase kPhases[] = {
       {Phase::collections, key_prefix::collection, "collections", &Fsck::visit_collection, nullptr},
       {Phase::unowned, key_prefix::unowned, "unowned ranges", &Fsck::visit_unowned, &Fsck::sort_ranges},
+      {Phase::witnesses, key_prefix::witness, "witnesses", &Fsck::visit_witness, nullptr},
       {Phase::objects, key_prefix::object, "objects", &Fsck::visit_object, nullptr},
       {Phase::extents, key_prefix::extent, "extents", &Fsck::visit_extents, nullptr},
       {Phase::omap_headers, key_prefix::omap_header, "omap headers", &Fsck::visit_omap_header, nullptr},
@@ -207,6 +209,9 @@ bool Fsck::step(uint64_t work) {
 
 void Fsck::next_phase() {
   m_phase = static_cast<Phase>(static_cast<int>(m_phase) + 1);
+  if (m_phase == Phase::witnesses && (m_store.cubes.size() == 1 || m_cube.number != 0)) {
+    m_phase = Phase::objects;  // cube 0 has them, of a store with several
+  }
   if (m_phase == Phase::data && !m_options.deep) {
     m_phase = Phase::done;
   }
@@ -306,6 +311,16 @@ void Fsck::visit_unowned(std::string_view key, std::string_view value) {
     }
   } else if (m_pass == 0) {
     found(FindingClass::collection_undecodable, fmt::format("the entry of unowned range {} is damaged", to_hex(key)));
+  }
+}
+
+void Fsck::visit_witness(std::string_view key, std::string_view value) {
+  coll_t cid;
+  std::string_view item;
+  WitnessedGroup group;
+  if (m_pass == 0 &&
+      (!decode_witness_key(key, &cid, &item) || (item.empty() && !decode_witnessed_group(value, &group)))) {
+    found(FindingClass::collection_undecodable, fmt::format("the witness {} is damaged", to_hex(key)));
   }
 }
 

@@ -105,6 +105,7 @@ class Fsck {
   enum class Phase {
     collections,
     unowned,
+    witnesses,
     objects,
     extents,
     omap_headers,
@@ -142,6 +143,7 @@ class Fsck {
 
   void visit_collection(std::string_view key, std::string_view value);
   void visit_unowned(std::string_view key, std::string_view value);
+  void visit_witness(std::string_view key, std::string_view value);
   void sort_ranges();
   void visit_object(std::string_view key, std::string_view value);
   void visit_extents(std::string_view key, std::string_view value);

@@ -251,7 +251,7 @@ class CollectionCopier::Copy final : public Visitor {
     std::string header;
     const vtkv::Status found = database.get(omap_header_key(from), &header);
     if (!found.ok() && !found.is_not_found()) {
-      return store.metadata_failure.met(found, "the omap of object ", source.oid);
+      return store.metadata_failure.met(m_copier.m_from.number, found, "the omap of object ", source.oid);
     }
     if (found.ok()) {
       m_step->batch().put(omap_header_key(to), header);
@@ -264,7 +264,7 @@ class CollectionCopier::Copy final : public Visitor {
       m_step->batch().put(omap_key(to, iterator->key().substr(kOmapPrefixBytes)), iterator->value());
     }
     const vtkv::Status& read = iterator->status();
-    return read.ok() ? 0 : store.metadata_failure.met(read, "the omap of object ", source.oid);
+    return read.ok() ? 0 : store.metadata_failure.met(m_copier.m_from.number, read, "the omap of object ", source.oid);
   }
 
   // There is a transaction that takes so much more, and the object under way is one that it changes.
@@ -339,7 +339,7 @@ int CollectionCopier::for_each_object(Visitor& visitor) {
     }
     OnodeRef source;
     if (const vtkv::Status status = m_from.onodes.find(oid, &source); !status.ok()) {
-      return m_store.metadata_failure.met(status, "object ", oid);
+      return m_store.metadata_failure.met(m_from.number, status, "object ", oid);
     }
     int r = visitor.begin(*source);
     if (r == 0) {
@@ -353,9 +353,9 @@ int CollectionCopier::for_each_object(Visitor& visitor) {
     }
   }
   m_copied.clear();
-  return objects.status().ok()
-             ? 0
-             : m_store.metadata_failure.met(objects.status(), "the list of collection ", m_collection.cid);
+  return objects.status().ok() ? 0
+                               : m_store.metadata_failure.met(m_from.number, objects.status(),
+                                                              "the list of collection ", m_collection.cid);
 }
 
 int CollectionCopier::for_each_run(Onode& source, Visitor& visitor) {
@@ -366,7 +366,7 @@ int CollectionCopier::for_each_run(Onode& source, Visitor& visitor) {
       const vtkv::Status status =
           m_from.onodes.load_extents(source, number, std::min(number + kLoadedShards, shards) - 1);
       if (!status.ok()) {
-        return m_store.metadata_failure.met(status, "the extents of object ", source.oid);
+        return m_store.metadata_failure.met(m_from.number, status, "the extents of object ", source.oid);
       }
     }
     for (const Extent& extent : source.extents.shard(number).extents) {

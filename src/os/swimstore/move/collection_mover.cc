@@ -11,6 +11,7 @@
 #include "swimstore/move/collection_copier.h"
 #include "swimstore/move/own_transaction.h"
 #include "swimstore/object/collection_list.h"
+#include "swimstore/omap/witness_writer.h"
 #include "swimstore/transaction/transaction_pipeline.h"
 #include "vtkv/util/mutations.h"
 
@@ -157,7 +158,10 @@ int CollectionMover::put_record(StoreCube& to, Collection& collection) {
     return -ESHUTDOWN;
   }
   collection.record = std::move(record);
-  return 0;
+  // Before the old record goes: whichever of the two cubes is lost, the other has a record, or the witness names it.
+  WitnessWriter witness(m_store, to);
+  witness.set_group(collection.cid, collection.record.bits);
+  return witness.write() ? 0 : -ESHUTDOWN;
 }
 
 int CollectionMover::disown(StoreCube& cube, const UnownedObjects& objects, Collection& collection) {
@@ -173,7 +177,7 @@ int CollectionMover::disown(StoreCube& cube, const UnownedObjects& objects, Coll
 int CollectionMover::sweep_leftovers(StoreCube& cube, Collection& collection) {
   std::vector<UnownedObjects> leftovers;
   if (const vtkv::Status status = m_sweeper.list(cube, &leftovers); !status.ok()) {
-    return m_store.metadata_failure.met(status, "the unowned ranges of cube ", cube.number);
+    return m_store.metadata_failure.met(cube.number, status, "the unowned ranges of cube ", cube.number);
   }
   // Of others' moves, which are under way, their threads hold the locks.
   for (const UnownedObjects& objects : leftovers) {

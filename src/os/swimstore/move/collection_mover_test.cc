@@ -140,7 +140,9 @@ class CollectionMoverTest : public SimStoreFixture {
     settings.geometry = superblock.geometry;
     settings.chunk_bytes = superblock.chunk_bytes;
     std::unique_ptr<CubeSet> cubes;
-    ASSERT_TRUE(CubeSet::open(&m_env, kPath + "/cubes", settings.cube_options(true), 3, true, &cubes).ok());
+    ASSERT_TRUE(
+        CubeSet::open(&m_env, kPath + "/cubes", settings.cube_options(true), {.cubes = 3, .read_only = true}, &cubes)
+            .ok());
     usage->clear();
     for (unsigned cube = 0; cube < 3; ++cube) {
       usage->push_back((*cubes)[cube].pool_usage()[kPool]);

@@ -26,7 +26,7 @@ OwnTransaction::~OwnTransaction() {
 
 int OwnTransaction::find(const ghobject_t& oid, OnodeRef* onode) {
   const vtkv::Status status = m_txn->home().onodes.find(oid, onode);
-  return status.ok() ? 0 : m_store.metadata_failure.met(status, "object ", oid);
+  return status.ok() ? 0 : m_store.metadata_failure.met(m_txn->home().number, status, "object ", oid);
 }
 
 int OwnTransaction::submit() {

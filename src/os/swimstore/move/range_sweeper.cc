@@ -59,13 +59,13 @@ int RangeSweeper::remove_some(StoreCube& cube, const UnownedObjects& range, Coll
     for (iterator->seek_to_first(); iterator->valid() && !more; iterator->next()) {
       more = oids.size() == kObjectsMax;
       if (!more && !decode_object_key(iterator->key(), &oids.emplace_back())) {
-        return m_store.metadata_failure.met(vtkv::Status::corruption("an object's key cannot be decoded"),
+        return m_store.metadata_failure.met(cube.number, vtkv::Status::corruption("an object's key cannot be decoded"),
                                             "what is left of collection ", range.cid, " in cube ", cube.number);
       }
     }
     if (!iterator->status().ok()) {
-      return m_store.metadata_failure.met(iterator->status(), "what is left of collection ", range.cid, " in cube ",
-                                          cube.number);
+      return m_store.metadata_failure.met(cube.number, iterator->status(), "what is left of collection ", range.cid,
+                                          " in cube ", cube.number);
     }
   }
   size_t removed = 0;

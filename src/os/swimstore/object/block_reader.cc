@@ -108,7 +108,7 @@ int BlockReader::find(Onode& onode, uint64_t first, uint64_t count, Caching cach
   const vtkv::Status status = m_cube.onodes.load_extents(onode, static_cast<uint32_t>(first / kShardBlocks),
                                                          static_cast<uint32_t>((first + count - 1) / kShardBlocks));
   if (!status.ok()) {
-    return m_store.metadata_failure.met(status, "the extents of object ", onode.oid);
+    return m_store.metadata_failure.met(m_cube.number, status, "the extents of object ", onode.oid);
   }
   onode.extents.resolve(first, count, &blocks->runs);
   for (const MappedRun& run : blocks->runs) {

@@ -50,6 +50,7 @@ int CollectionLister::list(Collection& collection, const ghobject_t& start, cons
   if (!collection.exists) {
     return -ENOENT;
   }
+  StoreCube& home = m_store.home(collection);
   bool full = false;
   for (const ObjectRange& range : object_ranges(collection.cid, collection.record.bits)) {
     const ghobject_t& low = std::max(start, range.begin);
@@ -58,11 +59,11 @@ int CollectionLister::list(Collection& collection, const ghobject_t& start, cons
       continue;
     }
     // Past `high` too: the first object there is the one to go on with.
-    const auto it = m_store.home(collection).database().new_iterator(object_key(low), object_key(range.end));
+    const auto it = home.database().new_iterator(object_key(low), object_key(range.end));
     for (it->seek_to_first(); it->valid() && !full; it->next()) {
       ghobject_t oid;
       if (!decode_object_key(it->key(), &oid)) {
-        return m_store.metadata_failure.met(vtkv::Status::corruption("an object's key cannot be decoded"),
+        return m_store.metadata_failure.met(home.number, vtkv::Status::corruption("an object's key cannot be decoded"),
                                             "the list of collection ", collection.cid);
       }
       if (oid >= high || objects->size() >= static_cast<size_t>(std::max(max, 0))) {
@@ -73,7 +74,7 @@ int CollectionLister::list(Collection& collection, const ghobject_t& start, cons
       }
     }
     if (!it->status().ok()) {
-      return m_store.metadata_failure.met(it->status(), "the list of collection ", collection.cid);
+      return m_store.metadata_failure.met(home.number, it->status(), "the list of collection ", collection.cid);
     }
   }
   if (next != nullptr) {

@@ -11,7 +11,7 @@ int ObjectReader::find(Collection& collection, const ghobject_t& oid, OnodeRef* 
   }
   const vtkv::Status status = m_store.home(collection).onodes.find(oid, onode);
   if (!status.ok()) {
-    return m_store.metadata_failure.met(status, "object ", oid);
+    return m_store.metadata_failure.met(m_store.home(collection).number, status, "object ", oid);
   }
   return (*onode)->exists ? 0 : -ENOENT;
 }
@@ -115,7 +115,7 @@ int ObjectReader::fiemap(Collection& collection, const ghobject_t& oid, uint64_t
                                   .onodes.load_extents(*onode, static_cast<uint32_t>(first / kShardBlocks),
                                                        static_cast<uint32_t>(last / kShardBlocks));
   if (!status.ok()) {
-    return m_store.metadata_failure.met(status, "the extents of object ", oid);
+    return m_store.metadata_failure.met(m_store.home(collection).number, status, "the extents of object ", oid);
   }
   std::vector<MappedRun> runs;
   onode->extents.resolve(first, last - first + 1, &runs);
@@ -171,7 +171,7 @@ int ObjectReader::dump_onode(Collection& collection, const ghobject_t& oid, cons
   }
   const OnodeRecord& record = onode->record;
   if (const auto status = m_store.home(collection).onodes.load_all_extents(*onode); !status.ok()) {
-    return m_store.metadata_failure.met(status, "the extents of object ", oid);
+    return m_store.metadata_failure.met(m_store.home(collection).number, status, "the extents of object ", oid);
   }
   std::vector<MappedRun> runs;
   onode->extents.resolve(0, blocks_for(record.size), &runs);

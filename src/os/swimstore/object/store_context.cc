@@ -12,17 +12,21 @@ constexpr const char* kRandomOption = "swimstore_debug_random_read_err";
 }  // namespace
 
 StoreCubes::StoreCubes(CubeSet& cubes, size_t onode_cache_bytes, size_t data_cache_bytes) : m_set(cubes) {
+  m_by_number.resize(cubes.size());
   for (unsigned number = 0; number < cubes.size(); ++number) {
-    m_cubes.push_back(std::make_unique<StoreCube>(number, cubes[number], onode_cache_bytes / cubes.size(),
-                                                  data_cache_bytes / cubes.size()));
+    if (cubes.has(number)) {
+      m_cubes.push_back(std::make_unique<StoreCube>(number, cubes[number], onode_cache_bytes / cubes.size(),
+                                                    data_cache_bytes / cubes.size()));
+      m_by_number[number] = m_cubes.back().get();
+    }
   }
 }
 
 template <typename Held, typename Set>
 void StoreCubes::divide(uint64_t bytes, const Held& held, const Set& set) {
   const uint64_t all = sum(held);
-  const uint64_t even = bytes / size() / (all > 0 ? 2 : 1);
-  const double by_use = static_cast<double>(bytes - even * size());
+  const uint64_t even = bytes / m_cubes.size() / (all > 0 ? 2 : 1);
+  const double by_use = static_cast<double>(bytes - even * m_cubes.size());
   for (const auto& cube : m_cubes) {
     const double part = all > 0 ? static_cast<double>(held(*cube)) / static_cast<double>(all) : 0;
     set(*cube, even + static_cast<uint64_t>(by_use * part));

@@ -18,6 +18,7 @@
 #include "swimstore/object/collection.h"
 #include "swimstore/object/parts_in_doubt.h"
 #include "swimstore/object/store_cube.h"
+#include "swimstore/object/witnessed_values.h"
 #include "swimstore/ops/metadata_failure.h"
 #include "swimstore/ops/option_watch.h"
 #include "swimstore/ops/perf_counters.h"
@@ -51,13 +52,22 @@ class InjectedErrors {
   std::set<ghobject_t> m_data GUARDED_BY(m_mutex), m_metadata GUARDED_BY(m_mutex);
 };
 
-// All cubes of a mounted store.
+// All cubes of a mounted store, but for those that are missing.
 class StoreCubes {
  public:
   StoreCubes(CubeSet& cubes, size_t onode_cache_bytes, size_t data_cache_bytes);
 
-  unsigned size() const { return static_cast<unsigned>(m_cubes.size()); }
-  StoreCube& operator[](unsigned cube) { return *m_cubes[cube]; }
+  unsigned size() const { return m_set.size(); }  // missing ones, too
+  bool has(unsigned cube) const { return m_set.has(cube); }
+  // REQUIRES: has(cube).
+  StoreCube& operator[](unsigned cube) { return *m_by_number[cube]; }
+  // After this one, the next that is not missing; size() when there is none.
+  unsigned next(unsigned cube) const {
+    do {
+      ++cube;
+    } while (cube < size() && !has(cube));
+    return cube;
+  }
   auto begin() const { return m_cubes.begin(); }
   auto end() const { return m_cubes.end(); }
   CubeSet& set() { return m_set; }
@@ -90,6 +100,7 @@ class StoreCubes {
 
   CubeSet& m_set;
   std::vector<std::unique_ptr<StoreCube>> m_cubes;
+  std::vector<StoreCube*> m_by_number;  // null: missing
 };
 
 struct StoreContext {
@@ -120,6 +131,8 @@ struct StoreContext {
   CollectionTable collections;
   InjectedErrors injected;
   PartsInDoubt parts_in_doubt;  // used with several cubes alone
+  bool keeps_witnesses = false;  // of placement groups, in cube 0; set by the mount
+  WitnessedValues witnessed;
 
   // Counts the time of an operation on `object`, and tells of it if it was long.
   template <typename Object>

@@ -33,6 +33,8 @@ class ObjectOmap {
   std::unique_ptr<OmapCursor> new_cursor();
   // All of it. *contents: empty.
   vtkv::Status read(OmapContents* contents);
+  // Where it lies, for MetadataFailure::met().
+  unsigned cube() const { return m_in_parts ? MetadataFailure::kUnknownCube : m_home.number; }
 
  private:
   vtkv::Status get_newest(std::string_view key, std::string* value);

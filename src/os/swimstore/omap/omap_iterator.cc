@@ -10,7 +10,7 @@ int OmapIterator::status() { return m_entries == nullptr || m_entries->status().
 
 int OmapIterator::moved() {
   const vtkv::Status status = m_entries->status();
-  return status.ok() ? 0 : m_store.metadata_failure.met_by_iterator(status, "the omap of object ", m_oid);
+  return status.ok() ? 0 : m_store.metadata_failure.met_by_iterator(m_cube, status, "the omap of object ", m_oid);
 }
 
 int OmapIterator::seek(const std::string& user_key, bool after) {

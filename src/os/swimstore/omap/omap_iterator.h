@@ -17,8 +17,9 @@ namespace swimstore {
 class OmapIterator final : public ObjectMap::ObjectMapIteratorImpl {
  public:
   // entries null: the object has no omap.
-  OmapIterator(StoreContext& store, const ghobject_t& oid, std::unique_ptr<OmapCursor> entries)
-      : m_store(store), m_oid(oid), m_entries(std::move(entries)) {}
+  // `cube`: as ObjectOmap::cube().
+  OmapIterator(StoreContext& store, const ghobject_t& oid, unsigned cube, std::unique_ptr<OmapCursor> entries)
+      : m_store(store), m_oid(oid), m_cube(cube), m_entries(std::move(entries)) {}
 
   // These return 0, or -EIO when the tree could not be read. Those who use an iterator ask valid() alone, and would
   // take that for the end: see MetadataFailure::met_by_iterator().
@@ -40,6 +41,7 @@ class OmapIterator final : public ObjectMap::ObjectMapIteratorImpl {
 
   StoreContext& m_store;
   const ghobject_t m_oid;
+  const unsigned m_cube;
   const std::unique_ptr<OmapCursor> m_entries;
   bool m_positioned = false;
 };

@@ -31,8 +31,8 @@ int OmapReader::find(Collection& collection, const ghobject_t& oid, OnodeRef* on
   return m_objects.find(collection, oid, onode);
 }
 
-int OmapReader::failed(const Onode& onode, const vtkv::Status& status) const {
-  return m_store.metadata_failure.met(status, "the omap of object ", onode.oid);
+int OmapReader::failed(const ObjectOmap& omap, const Onode& onode, const vtkv::Status& status) const {
+  return m_store.metadata_failure.met(omap.cube(), status, "the omap of object ", onode.oid);
 }
 
 int OmapReader::header_of(ObjectOmap omap, const Onode& onode, ceph::bufferlist* header) {
@@ -46,7 +46,7 @@ int OmapReader::header_of(ObjectOmap omap, const Onode& onode, ceph::bufferlist*
     return 0;
   }
   if (!status.ok()) {
-    return failed(onode, status);
+    return failed(omap, onode, status);
   }
   *header = to_bufferlist(value);
   return 0;
@@ -61,7 +61,7 @@ int OmapReader::for_each(ObjectOmap omap, const Onode& onode, const Visit& visit
   for (it->seek(""); it->valid(); it->next()) {
     visit(it->key(), it->value());
   }
-  return it->status().ok() ? 0 : failed(onode, it->status());
+  return it->status().ok() ? 0 : failed(omap, onode, it->status());
 }
 
 template <typename Visit>
@@ -75,7 +75,7 @@ int OmapReader::look_up(ObjectOmap omap, const Onode& onode, const std::set<std:
     if (status.ok()) {
       visit(key, value);
     } else if (!status.is_not_found()) {
-      return failed(onode, status);
+      return failed(omap, onode, status);
     }
   }
   return 0;
@@ -147,11 +147,8 @@ ObjectMap::ObjectMapIterator OmapReader::iterator(Collection& collection, const 
   if (find(collection, oid, &onode) < 0) {
     return {};
   }
-  std::unique_ptr<OmapCursor> entries;
-  if (onode->has_omap()) {
-    entries = omap_of(collection, *onode).new_cursor();
-  }
-  return std::make_shared<OmapIterator>(m_store, oid, std::move(entries));
+  ObjectOmap omap = omap_of(collection, *onode);
+  return std::make_shared<OmapIterator>(m_store, oid, omap.cube(), onode->has_omap() ? omap.new_cursor() : nullptr);
 }
 
 }  // namespace swimstore

@@ -42,7 +42,7 @@ class OmapReader {
   // Calls visit(key, value) for those of `keys` that exist.
   template <typename Visit>
   int look_up(ObjectOmap omap, const Onode& onode, const std::set<std::string>& keys, const Visit& visit);
-  int failed(const Onode& onode, const vtkv::Status& status) const;
+  int failed(const ObjectOmap& omap, const Onode& onode, const vtkv::Status& status) const;
 
   StoreContext& m_store;
   ObjectReader& m_objects;

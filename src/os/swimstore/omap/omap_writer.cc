@@ -129,7 +129,7 @@ int OmapWriter::read(const Onode& source, OmapContents* contents) {
     status = m_txn.batch.iterate(overlay);
   }
   if (!status.ok()) {
-    return m_txn.store.metadata_failure.met(status, "the omap of object ", source.oid);
+    return m_txn.store.metadata_failure.met(m_txn.home.number, status, "the omap of object ", source.oid);
   }
   return 0;
 }

@@ -57,7 +57,7 @@ class PartWriter::Overlay final : public vtkv::WriteBatch::Handler {
 };
 
 int PartWriter::failed(const Onode& onode, const Status& status) {
-  return m_txn.store.metadata_failure.met(status, "the omap of object ", onode.oid);
+  return m_txn.store.metadata_failure.met(MetadataFailure::kUnknownCube, status, "the omap of object ", onode.oid);
 }
 
 uint64_t PartWriter::write_id() {

@@ -56,4 +56,22 @@ void add_quarantine_alert(const std::string& path, const std::vector<SlotAddress
                               path, slots.size(), bytes / 1024));
 }
 
+void add_abandoned_alert(const std::string& path, const std::map<unsigned, std::string>& abandoned,
+                         osd_alert_list_t* alerts) {
+  if (abandoned.empty()) {
+    return;
+  }
+  std::string cubes;
+  for (const auto& [cube, why] : abandoned) {
+    cubes += fmt::format("{}cube {} ({})", cubes.empty() ? "" : ", ", cube, why);
+  }
+  alerts->emplace(
+      "SWIMSTORE_CUBE_FAILED",
+      fmt::format("store at {} goes on without {}; the placement groups that lay there are made anew in its "
+                  "other cubes, and filled by their peers. Remedy: check the disk. When all PGs are "
+                  "active+clean, stop the OSD, run 'ceph-swimstore-tool reset {} --cube {}' and start it. "
+                  "While a PG is incomplete, leave the cube's files and its mark as they are",
+                  path, cubes, path, abandoned.begin()->first));
+}
+
 }  // namespace swimstore

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What goes wrong in the background, as an operator hears of it: work of the metadata's engine that fails and is tried
-// again, and slots that cannot be written.
+// again, slots that cannot be written, cubes that are abandoned.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,5 +24,9 @@ void add_background_alert(const std::string& path, const vtkv::FileSystemInfo& h
 
 // SWIMSTORE_QUARANTINE while there are such slots: for ever.
 void add_quarantine_alert(const std::string& path, const std::vector<SlotAddress>& slots, osd_alert_list_t* alerts);
+
+// SWIMSTORE_CUBE_FAILED while the store goes on without some.
+void add_abandoned_alert(const std::string& path, const std::map<unsigned, std::string>& abandoned,
+                         osd_alert_list_t* alerts);
 
 }  // namespace swimstore

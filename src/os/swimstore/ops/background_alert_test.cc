@@ -59,4 +59,16 @@ TEST(BackgroundAlertTest, SlotsThatCannotBeWrittenAreCounted) {
   EXPECT_NE(text.find("2 slots of 4100 KiB"), std::string::npos) << text;
 }
 
+TEST(BackgroundAlert, CubesThatAreAbandonedAreNamedWithTheRemedy) {
+  osd_alert_list_t alerts;
+  add_abandoned_alert("/var/lib/osd", {}, &alerts);
+  EXPECT_TRUE(alerts.empty());
+  add_abandoned_alert("/var/lib/osd", {{2, "its tree is damaged"}, {4, "no manifest"}}, &alerts);
+  const std::string text = alerts.at("SWIMSTORE_CUBE_FAILED");
+  for (const char* part : {"/var/lib/osd", "cube 2 (its tree is damaged), cube 4 (no manifest)",
+                           "ceph-swimstore-tool reset /var/lib/osd --cube 2"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+}
+
 }  // namespace swimstore

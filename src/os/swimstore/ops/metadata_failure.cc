@@ -12,6 +12,7 @@
 #include "common/debug.h"
 #include "include/ceph_assert.h"
 
+#include "swimstore/cube/cube_set.h"
 #include "swimstore/ops/last_words.h"
 
 #define dout_context m_cct
@@ -21,20 +22,21 @@
 
 namespace swimstore {
 
-int MetadataFailure::report(const std::string& what, const vtkv::Status& status) const {
+int MetadataFailure::report(unsigned cube, const std::string& what, const vtkv::Status& status) const {
   if (m_handler) {
-    m_handler(last_words(what, status));
+    suspect(cube, what, status);
+    m_handler(last_words(cube, what, status));
   } else if (m_policy == Policy::end_process) {
-    end_process(last_words(what, status));
+    end_process(cube, what, status);
   } else {
     derr << what << " cannot be read: " << status.to_string() << dendl;
   }
   return -EIO;
 }
 
-int MetadataFailure::report_iteration(const std::string& what, const vtkv::Status& status) const {
+int MetadataFailure::report_iteration(unsigned cube, const std::string& what, const vtkv::Status& status) const {
   if (m_handler || m_policy == Policy::end_process) {
-    return report(what, status);
+    return report(cube, what, status);
   }
   std::cerr << fmt::format(
                    "{} cannot be read to its end: {}; nothing that would hold a part of it goes on. "
@@ -44,11 +46,23 @@ int MetadataFailure::report_iteration(const std::string& what, const vtkv::Statu
   ::_exit(EXIT_FAILURE);
 }
 
-std::string MetadataFailure::last_words(const std::string& what, const vtkv::Status& status) const {
+// Without cube 0 there is no OSD: nothing can be served in its stead. And what keeps the store from writing, as a sync
+// that failed, is no damage.
+void MetadataFailure::suspect(unsigned cube, const std::string& what, const vtkv::Status& status) const {
+  if (m_suspect && cube != 0 && is_damage(status)) {
+    m_suspect(cube, fmt::format("metadata could not be read, {}: {}", what, status.message()));
+  }
+}
+
+std::string MetadataFailure::last_words(unsigned cube, const std::string& what, const vtkv::Status& status) const {
+  const bool is_one_of_several = m_suspect && cube != 0;
   return fmt::format(
       "metadata cannot be read, {}: {}. This OSD ends, so that its peers serve every object instead of "
-      "it. {}",
-      what, status.message(), remedy(m_path));
+      "it. {}{}",
+      what, status.message(), remedy(m_path),
+      is_one_of_several ? ". Or, with swimstore_mount_damaged_cubes=incomplete in ceph.conf, it serves its other "
+                          "cubes when it is started"
+                        : "");
 }
 
 std::string MetadataFailure::remedy(const std::string& store_path) {
@@ -60,9 +74,12 @@ std::string MetadataFailure::remedy(const std::string& store_path) {
       store_path);
 }
 
-void MetadataFailure::end_process(const std::string& message) const {
+// The message first: a disk that hangs keeps nobody from hearing of it.
+void MetadataFailure::end_process(unsigned cube, const std::string& what, const vtkv::Status& status) const {
   swimstore::last_words().lock();
+  const std::string message = last_words(cube, what, status);
   derr << "FATAL: " << message << dendl;
+  suspect(cube, what, status);
   ceph_abort_msg(message);
 }
 

@@ -26,20 +26,30 @@ class MetadataFailure {
   enum class Policy { end_process, give_error };
   // Called with the message in place of either; the caller then gets the error. For tests.
   using Handler = std::function<void(const std::string& message)>;
+  // Makes it durable that this cube, or which one is not known, is to be checked before it is used again. Called before
+  // the process ends.
+  using Suspect = std::function<void(unsigned cube, const std::string& reason)>;
+  // Of what may lie in several: an omap in parts.
+  static constexpr unsigned kUnknownCube = ~0u;
 
-  MetadataFailure(CephContext* cct, std::string store_path, Policy policy, Handler handler)
-      : m_cct(cct), m_path(std::move(store_path)), m_policy(policy), m_handler(std::move(handler)) {}
+  // No `suspect`: of a store with one cube.
+  MetadataFailure(CephContext* cct, std::string store_path, Policy policy, Handler handler, Suspect suspect = {})
+      : m_cct(cct),
+        m_path(std::move(store_path)),
+        m_policy(policy),
+        m_handler(std::move(handler)),
+        m_suspect(std::move(suspect)) {}
 
-  // `what` ("the omap of object ", oid) cannot be read. The result is the caller's: -EIO.
+  // `what` ("the omap of object ", oid) cannot be read, in this cube. The result is the caller's: -EIO.
   template <typename... What>
-  int met(const vtkv::Status& status, const What&... what) const {
-    return report(to_text(what...), status);
+  int met(unsigned cube, const vtkv::Status& status, const What&... what) const {
+    return report(cube, to_text(what...), status);
   }
   // As met(), where the caller would take an error for the end of what it goes through, as every user of an
   // ObjectMapIterator does: a tool ends as well.
   template <typename... What>
-  int met_by_iterator(const vtkv::Status& status, const What&... what) const {
-    return report_iteration(to_text(what...), status);
+  int met_by_iterator(unsigned cube, const vtkv::Status& status, const What&... what) const {
+    return report_iteration(cube, to_text(what...), status);
   }
   // What an operator does about a store whose metadata is damaged.
   static std::string remedy(const std::string& store_path);
@@ -51,15 +61,17 @@ class MetadataFailure {
     (text << ... << what);
     return text.str();
   }
-  int report(const std::string& what, const vtkv::Status& status) const;
-  int report_iteration(const std::string& what, const vtkv::Status& status) const;
-  std::string last_words(const std::string& what, const vtkv::Status& status) const;
-  [[noreturn]] void end_process(const std::string& message) const;
+  int report(unsigned cube, const std::string& what, const vtkv::Status& status) const;
+  int report_iteration(unsigned cube, const std::string& what, const vtkv::Status& status) const;
+  std::string last_words(unsigned cube, const std::string& what, const vtkv::Status& status) const;
+  void suspect(unsigned cube, const std::string& what, const vtkv::Status& status) const;
+  [[noreturn]] void end_process(unsigned cube, const std::string& what, const vtkv::Status& status) const;
 
   CephContext* const m_cct;
   const std::string m_path;
   const Policy m_policy;
   const Handler m_handler;
+  const Suspect m_suspect;
 };
 
 }  // namespace swimstore

@@ -51,6 +51,21 @@ void add_geometry(std::vector<Option>& table) {
                       .add_service("osd"));
 }
 
+void add_isolation(std::vector<Option>& table) {
+  table.push_back(
+      Option("swimstore_mount_damaged_cubes", Option::TYPE_STR, Option::LEVEL_ADVANCED)
+          .set_default("refuse")
+          .set_enum_allowed({"refuse", "incomplete"})
+          .set_description("what a mount does about cubes that are damaged")
+          .set_long_description("refuse: the OSD does not start. incomplete: it serves the other cubes. The placement "
+                                "groups of those that are damaged are made anew, empty, and Ceph fills them from their "
+                                "peers; one that no peer has a new enough copy of stays incomplete. A cube that was "
+                                "left so is used again only after 'ceph-swimstore-tool reset'.")
+          .set_flag(Option::FLAG_STARTUP)
+          .add_see_also("swimstore_cubes")
+          .add_service("osd"));
+}
+
 void add_writing(std::vector<Option>& table) {
   constexpr auto level = Option::LEVEL_ADVANCED;
   table.push_back(
@@ -169,6 +184,7 @@ void add_renamed(std::vector<Option>& table) {
 std::vector<Option> option_table() {
   std::vector<Option> table;
   add_geometry(table);
+  add_isolation(table);
   add_writing(table);
   add_space(table);
   add_memory(table);

@@ -20,6 +20,7 @@ void use_small_stores(CephContext* cct, OptionValues others) {
        {"swimstore_primed_ahead_size", "65536"},
        {"swimstore_reserve_size", "1048576"},
        {"swimstore_cubes", "1"},
+       {"swimstore_mount_damaged_cubes", "refuse"},
        {"swimstore_cache_autotune", "false"},
        {"swimstore_cache_size", "8388608"},
        {"swimstore_allow_unproven_file_system", "true"},

@@ -222,9 +222,7 @@ Status list_quarantined_entries(StoreFiles& files, Report& report) {
 void dump_features(const Superblock& superblock, Report& report) {
   report.field("format_version", uint64_t{superblock.version});
   report_features("", superblock.features, report);
-  vtkv::Features newest = superblock.features;
-  newest.add(known_features());
-  report.field("upgradable", superblock.version < kSuperblockVersion || newest != superblock.features);
+  report.field("upgradable", superblock.is_upgradable());
 }
 
 void dump_superblock(const StoreFiles& files, Report& report) {

@@ -42,7 +42,16 @@ Status StoreFiles::open_root(const std::string& path, std::optional<uint32_t> cu
     return Status::invalid_argument(fmt::format("{} has no cube {}: it has {}, counted from 0", path, *cube, cubes));
   }
   for (uint32_t number = 0; number < cubes; ++number) {
-    if (!cube || *cube == number) {
+    std::optional<CubeMark> mark;
+    if (number != 0) {
+      VTKV_RETURN_IF_ERROR(do_without(directory.read_cube_mark(number, &mark)));
+    }
+    if (!cube && mark && mark->state == CubeMark::State::abandoned) {
+      m_notes.push_back(
+          fmt::format("cube {} is left out, it is abandoned: what lay there lies in other cubes since. "
+                      "--cube {} looks at it all the same",
+                      number, number));
+    } else if (!cube || *cube == number) {
       m_cubes.push_back(number);
     }
   }

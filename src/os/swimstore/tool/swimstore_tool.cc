@@ -227,6 +227,16 @@ class Tool {
     return {};
   }
 
+  Status reset() {
+    if (!m_arguments.cube) {
+      return Status::invalid_argument("reset makes one cube anew: say which with --cube");
+    }
+    SwimStore store(context(), m_arguments.path);
+    VTKV_RETURN_IF_ERROR(store.reset_cube(*m_arguments.cube, m_arguments.force));
+    m_report->field("reset_cube", uint64_t{*m_arguments.cube});
+    return {};
+  }
+
   Status forget_lost() {
     return Status::invalid_argument(
         "forget-lost is called forget-quarantined-entries now: it removes for good the "
@@ -335,6 +345,8 @@ class CommandLine {
         &Tool::forget_quarantined_entries)
         ->add_flag("--force", m_arguments.force, "it is known what this destroys");
     add(m_app, "forget-lost", "", &Tool::forget_lost)->group("")->fallthrough(false)->allow_extras();
+    add(m_app, "reset", "make a cube anew, empty, that the OSD has abandoned", &Tool::reset)
+        ->add_flag("--force", m_arguments.force, "it is known what this destroys");
     add(m_app, "upgrade", "give the store the newest format, which older programs refuse", &Tool::upgrade);
     CLI::App* to_file =
         add(m_app, "export", "write objects to a file, also from a store that does not mount", &Tool::export_all);

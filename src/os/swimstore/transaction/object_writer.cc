@@ -79,7 +79,7 @@ int ObjectWriter::load(Onode& onode, uint64_t first, uint64_t count) {
   const vtkv::Status status = m_plan.home.onodes.load_extents(
       onode, static_cast<uint32_t>(first / kShardBlocks), static_cast<uint32_t>((first + count - 1) / kShardBlocks));
   if (!status.ok()) {
-    return m_plan.store.metadata_failure.met(status, "the extents of object ", onode.oid);
+    return m_plan.store.metadata_failure.met(m_plan.home.number, status, "the extents of object ", onode.oid);
   }
   return 0;
 }
@@ -404,7 +404,7 @@ int ObjectWriter::remove(Onode& onode) {
   }
   const vtkv::Status status = m_plan.home.onodes.load_all_extents(onode);
   if (!status.ok()) {
-    return m_plan.store.metadata_failure.met(status, "the extents of object ", onode.oid);
+    return m_plan.store.metadata_failure.met(m_plan.home.number, status, "the extents of object ", onode.oid);
   }
   punch(onode, 0, kBlocksMax);
   if (!onode.record.test(OnodeRecord::shard_inline)) {

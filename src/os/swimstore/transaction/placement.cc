@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/transaction/placement.h"
 
+#include <vector>
+
 #include "swimstore/cube/cube_set.h"
 
 namespace swimstore {
@@ -13,7 +15,7 @@ uint64_t mix(uint64_t pool) { return (pool * 0x9e3779b97f4a7c15) >> 32; }
 // What is known so far of the collections that a transaction names.
 class HomeChoice {
  public:
-  explicit HomeChoice(unsigned cubes) : m_cubes(cubes) {}
+  explicit HomeChoice(const CubeSet& cubes) : m_cubes(cubes) {}
 
   void add(const Collection& collection) REQUIRES_SHARED(collection.lock) {
     if (!collection.cid.is_pg()) {
@@ -31,7 +33,7 @@ class HomeChoice {
   Home home() const { return m_found ? m_home : Home{.cube = m_new_home}; }
 
  private:
-  const unsigned m_cubes;
+  const CubeSet& m_cubes;
   Home m_home;
   unsigned m_new_home = 0;
   bool m_found = false;
@@ -47,7 +49,24 @@ unsigned new_home(const coll_t& cid, unsigned cubes) {
   return 1 + static_cast<unsigned>((pg.ps() + mix(pg.pool())) & (CubeSet::data_cubes(cubes) - 1));
 }
 
-Home home_of(std::span<const CollectionRef> named, unsigned cubes) {
+unsigned new_home(const coll_t& cid, const CubeSet& cubes) {
+  const unsigned home = new_home(cid, cubes.size());
+  if (home == 0 || cubes.has(home)) {
+    return home;
+  }
+  std::vector<unsigned> others;
+  for (unsigned cube = 1; cube < cubes.size(); ++cube) {
+    if (cubes.has(cube)) {
+      others.push_back(cube);
+    }
+  }
+  spg_t pg;
+  cid.is_pg(&pg);
+  // Groups of one cube differ in the bits above those that chose it.
+  return others.empty() ? 0 : others[pg.ps() / CubeSet::data_cubes(cubes.size()) % others.size()];
+}
+
+Home home_of(std::span<const CollectionRef> named, const CubeSet& cubes) {
   HomeChoice choice(cubes);
   for (const CollectionRef& collection : named) {
     SharedLock lock(collection->lock);
@@ -56,7 +75,7 @@ Home home_of(std::span<const CollectionRef> named, unsigned cubes) {
   return choice.home();
 }
 
-Home home_of_locked(std::span<const CollectionRef> named, unsigned cubes) {
+Home home_of_locked(std::span<const CollectionRef> named, const CubeSet& cubes) {
   HomeChoice choice(cubes);
   for (const CollectionRef& collection : named) {
     collection->lock.assert_held();

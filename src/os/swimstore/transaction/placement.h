@@ -16,6 +16,9 @@ namespace swimstore {
 
 // Of a collection to be made, in a store with so many cubes.
 unsigned new_home(const coll_t& cid, unsigned cubes);
+// The same, or where that one is missing, one of the others, over which its groups are spread. 0: all that could have
+// it are missing.
+unsigned new_home(const coll_t& cid, const CubeSet& cubes);
 
 // Where a transaction commits.
 struct Home {
@@ -25,8 +28,8 @@ struct Home {
 // `named`: all collections that it names, existing or not, the one that it is queued on first. The home of the first
 // placement group among them that exists; else that of the first to be made; else cube 0.
 // Takes their locks, shared, one after the other: by the time that they are taken again it may have changed.
-Home home_of(std::span<const CollectionRef> named, unsigned cubes);
+Home home_of(std::span<const CollectionRef> named, const CubeSet& cubes);
 // The same, under the locks of all.
-Home home_of_locked(std::span<const CollectionRef> named, unsigned cubes);
+Home home_of_locked(std::span<const CollectionRef> named, const CubeSet& cubes);
 
 }  // namespace swimstore

@@ -87,7 +87,7 @@ TEST_F(CommitLogTest, TheFirstThatEndsAnOsdIsNotCutShortByTheNext) {
     ::signal(SIGABRT, report_crash);
     std::thread reader([] {
       const MetadataFailure failure(g_ceph_context, kPath, MetadataFailure::Policy::end_process, {});
-      failure.met(vtkv::Status::corruption("damaged"), "an object");
+      failure.met(0, vtkv::Status::corruption("damaged"), "an object");
     });
     fail_to_write();
     reader.join();

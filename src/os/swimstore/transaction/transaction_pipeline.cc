@@ -193,7 +193,8 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
   }
   const uint64_t began_us = m_store.env->now_us();
   const unsigned cubes = m_store.cubes.size();
-  const Home home = cubes == 1 ? Home() : home_of(find_named(m_store.collections, collection, iterators), cubes);
+  const Home home =
+      cubes == 1 ? Home() : home_of(find_named(m_store.collections, collection, iterators), m_store.cubes.set());
   Admission admission(*this, m_store.cubes[home.cube], transactions, handle);
   if (cubes > 1 && admission.need().removes_internal && !wait_for_all_cubes()) {
     return true;  // never acknowledged; the process is about to end
@@ -204,7 +205,7 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
     const Collections named = find_named(m_store.collections, collection, iterators);
     CollectionLocks locks(named);
     if (cubes > 1) {
-      const Home now = home_of_locked(named, cubes);
+      const Home now = home_of_locked(named, m_store.cubes.set());
       if (now.cube != home.cube) {
         return false;
       }
@@ -225,7 +226,6 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
     }
     TxnContextRef txn(
         new TxnContext(m_store, m_store.cubes[home.cube], *this, collection, admission.throttled_bytes()));
-    Transaction::collect_contexts(transactions, &on_applied, &txn->on_commit, &on_applied_sync);
     for (const CollectionRef& other : named) {
       if (other != collection) {
         txn->add_sequencer(other->sequencer);
@@ -238,10 +238,19 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
       refuse(transactions[std::min(planned, transactions.size() - 1)], r);
     }
     admission.planned();
+    if (!write_witnesses(planner.witnesses(), handle)) {
+      planner.take_back();
+      return true;  // never acknowledged; the process is about to end
+    }
+    Transaction::collect_contexts(transactions, &on_applied, &txn->on_commit, &on_applied_sync);
     const uint64_t planned_us = m_store.env->now_us();
     m_store.counters.tinc(l_swimstore_plan_latency, std::chrono::microseconds(planned_us - admitted_us));
     txn->submit();
     admission.submitted();
+    if (planner.witnesses().has_removals()) {
+      const SuspendedTimeout suspended(handle);
+      planner.witnesses().write_removals(txn->last_sequence);
+    }
     dout(5) << "transaction " << txn->last_sequence << " of " << collection->cid << ": " << planner.operations()
             << " operations, " << admission.throttled_bytes() - kTransactionBytes << " bytes" << dendl;
     m_store.counters.tinc(l_swimstore_submit_latency, std::chrono::microseconds(m_store.env->now_us() - planned_us));
@@ -274,6 +283,14 @@ bool TransactionPipeline::wait_for_all_cubes() {
     }
   }
   return true;
+}
+
+bool TransactionPipeline::write_witnesses(WitnessWriter& witnesses, HBHandle* handle) {
+  if (!witnesses.has_news()) {
+    return true;
+  }
+  const SuspendedTimeout suspended(handle);
+  return witnesses.write();
 }
 
 int TransactionPipeline::gather(std::span<const CollectionRef> named, unsigned home, HBHandle* handle,

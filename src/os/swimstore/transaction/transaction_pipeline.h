@@ -25,6 +25,7 @@
 namespace swimstore {
 
 class TxnPlanner;
+class WitnessWriter;
 
 class TransactionPipeline {
  public:
@@ -65,6 +66,8 @@ class TransactionPipeline {
   // *planned: how many of them. An exception, as of a transaction that cannot be decoded, is one more error.
   int plan(TxnPlanner& planner, std::span<ObjectStore::Transaction::iterator> transactions, size_t* planned);
 
+  // Waits for them, if there are any. False: nothing becomes durable any more.
+  static bool write_witnesses(WitnessWriter& witnesses, HBHandle* handle);
   // Moves placement groups that lie elsewhere to the cube in which the transaction that names them commits.
   int gather(std::span<const CollectionRef> named, unsigned home, HBHandle* handle, uint64_t* lacking_bytes);
   [[noreturn]] void refuse(ObjectStore::Transaction& transaction, int r);

@@ -77,6 +77,7 @@ TxnPlanner::TxnPlanner(StoreContext& store, TxnContext& txn, std::span<const Col
     : m_plan(store, txn),
       m_data(m_plan),
       m_omap({store, txn.home(), txn.batch, txn.removed_rows, [this] { return m_plan.new_object_id(); }}),
+      m_witnesses(store, txn.home()),
       m_locked(locked) {}
 
 TxnPlanner::~TxnPlanner() {
@@ -178,7 +179,7 @@ int TxnPlanner::find(Collection& collection, const ghobject_t& oid, OnodeRef* on
   }
   const vtkv::Status status = m_plan.store.home(collection).onodes.find(oid, onode);
   if (!status.ok()) {
-    return m_plan.store.metadata_failure.met(status, "object ", oid);
+    return m_plan.store.metadata_failure.met(m_plan.store.home(collection).number, status, "object ", oid);
   }
   return 0;
 }
@@ -310,6 +311,7 @@ int TxnPlanner::apply_to_omap(const Transaction::Op& op, Transaction::iterator& 
       return m_omap.clear(onode);
     case Transaction::OP_OMAP_SETKEYS:
       transaction.decode_attrset_bl(&argument);
+      m_witnesses.set_keys(onode.oid, argument);
       return m_omap.set(onode, argument);
     case Transaction::OP_OMAP_RMKEYS:
       transaction.decode_keyset_bl(&argument);
@@ -373,7 +375,7 @@ int TxnPlanner::finish() {
          << dendl;
   }
   if (!status.ok()) {
-    return m_plan.store.metadata_failure.met(status, "the references of slots");
+    return m_plan.store.metadata_failure.met(m_plan.home.number, status, "the references of slots");
   }
   for (const SlotBlocks& blocks : m_plan.txn.delta.allocation.freed) {
     m_plan.home.data.forget(blocks.slot, blocks.first, blocks.count);  // nobody reads them any more

@@ -16,6 +16,7 @@
 #include "os/ObjectStore.h"
 
 #include "swimstore/omap/omap_writer.h"
+#include "swimstore/omap/witness_writer.h"
 #include "swimstore/transaction/object_writer.h"
 #include "swimstore/transaction/txn_plan.h"
 
@@ -35,6 +36,8 @@ class TxnPlanner {
   // Undoes everything in memory.
   void take_back();
   uint64_t operations() const { return m_operations; }
+  // Of the placement groups whose past it changes: written before the transaction is submitted, and after.
+  WitnessWriter& witnesses() { return m_witnesses; }
 
   // ---- for transactions of the store's own, which have no operations (own_transaction.h)
   void touch(OnodeRef& onode, int64_t pool);  // creates it when it is not there
@@ -97,6 +100,7 @@ class TxnPlanner {
   TxnPlan m_plan;
   ObjectWriter m_data;
   OmapWriter m_omap;
+  WitnessWriter m_witnesses;
   Names m_names;
   uint64_t m_operations = 0;
   std::vector<CollectionBefore> m_before;

@@ -21,6 +21,7 @@ void TxnPlanner::remember(Collection& collection) {
 
 void TxnPlanner::put_record(Collection& collection) {
   m_plan.batch().put(collection_key(collection.cid), encode_collection(collection.record));
+  m_witnesses.set_group(collection.cid, collection.record.bits);
 }
 
 uint64_t TxnPlanner::new_generation() {
@@ -99,7 +100,8 @@ int TxnPlanner::is_empty(const Collection& collection, bool* empty) {
       }
     }
     if (!iterator->status().ok()) {
-      return m_plan.store.metadata_failure.met(iterator->status(), "the list of collection ", collection.cid);
+      return m_plan.store.metadata_failure.met(m_plan.home.number, iterator->status(), "the list of collection ",
+                                               collection.cid);
     }
   }
   return 0;
@@ -107,6 +109,7 @@ int TxnPlanner::is_empty(const Collection& collection, bool* empty) {
 
 void TxnPlanner::forget_collection(CollectionRef* collection) {
   m_plan.batch().remove(collection_key((*collection)->cid));
+  m_witnesses.remove((*collection)->cid);
   (*collection)->exists = false;
   m_plan.store.collections.withdraw((*collection)->cid);
   collection->reset();

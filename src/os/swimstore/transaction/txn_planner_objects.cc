@@ -167,7 +167,7 @@ int TxnPlanner::encode(TxnPlan::ChangedObject& changed) {
   if (is_inline && !was_inline) {
     const vtkv::Status status = m_plan.home.onodes.load_extents(onode, 0, 0);
     if (!status.ok()) {
-      return m_plan.store.metadata_failure.met(status, "the extents of object ", onode.oid);
+      return m_plan.store.metadata_failure.met(m_plan.home.number, status, "the extents of object ", onode.oid);
     }
     batch.remove_range(extent_key(record.nid, 0), extent_range_end(record.nid));
     onode.extents.set_all_loaded();

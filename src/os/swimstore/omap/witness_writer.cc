@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/omap/witness_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "osd/osd_types.h"
+
+#include "swimstore/format/key_codec.h"
+#include "swimstore/format/witness.h"
+#include "swimstore/omap/omap_contents.h"
+#include "vtkv/util/mutations.h"
+
+namespace swimstore {
+
+using ceph::encode;
+
+namespace {
+
+// The group whose own object this is.
+coll_t group_of_pgmeta(const ghobject_t& oid) {
+  return coll_t(spg_t(pg_t(oid.hobj.get_hash(), static_cast<uint64_t>(oid.hobj.pool)), oid.shard_id));
+}
+
+// What was acknowledged in the epoch that a copy was last started in may be in no other: it counts as started for the
+// whole group. Not where a backfill of the copy is under way: then others are whole, and Ceph asks those. A copy of a
+// group that was never started has nothing to forget.
+std::string forget_objects(const pg_info_t& had) {
+  pg_info_t has(had.pgid);
+  has.history = had.history;
+  if (!had.is_incomplete()) {
+    has.history.last_epoch_started = std::max(had.history.last_epoch_started, had.last_epoch_started);
+    has.history.last_interval_started = std::max(had.history.last_interval_started, had.last_interval_started);
+  }
+  if (had.is_incomplete() || !had.is_empty() || has.history.last_epoch_started > 0) {
+    has.set_last_backfill(hobject_t());
+  }
+  ceph::bufferlist encoded;
+  has.encode(encoded);
+  return encoded.to_str();
+}
+
+std::string without_purged_snaps(const PastIntervals& intervals) {
+  ceph::bufferlist encoded;
+  intervals.encode(encoded);
+  encode(interval_set<snapid_t>(), encoded);
+  return encoded.to_str();
+}
+
+}  // namespace
+
+std::optional<std::string> witnessed_value(std::string_view key, const std::string& value) {
+  if (key != kInfoKey && key != kBigInfoKey) {
+    return value;
+  }
+  try {
+    ceph::bufferlist bytes;
+    bytes.append(value);
+    auto at = bytes.cbegin();
+    if (key == kInfoKey) {
+      pg_info_t info;
+      info.decode(at);
+      return forget_objects(info);
+    }
+    PastIntervals intervals;
+    intervals.decode(at);
+    return without_purged_snaps(intervals);
+  } catch (const ceph::buffer::error&) {
+    return std::nullopt;
+  }
+}
+
+void remove_witness(const coll_t& cid, vtkv::WriteBatch* batch) {
+  batch->remove(witness_key(cid, ""));
+  for (const std::string_view key : kWitnessedKeys) {
+    batch->remove(witness_key(cid, key));
+  }
+}
+
+void WitnessWriter::add(const coll_t& cid, std::string item, std::string value) {
+  std::erase_if(m_news, [&](const News& earlier) { return earlier.cid == cid && earlier.item == item; });
+  if (!m_store.witnessed.has(cid, item, value)) {
+    m_news.push_back({cid, std::move(item), std::move(value)});
+  }
+}
+
+void WitnessWriter::set_group(const coll_t& cid, uint32_t bits) {
+  if (keeps() && cid.is_pg()) {
+    m_removed.erase(cid);
+    add(cid, "", encode_witnessed_group({bits, m_home.number}));
+  }
+}
+
+// What cannot be decoded is kept as it is: who needs it says so.
+void WitnessWriter::set_keys(const ghobject_t& oid, const ceph::bufferlist& encoded) {
+  if (!keeps() || !oid.is_pgmeta()) {
+    return;
+  }
+  OmapArguments arguments(encoded);
+  for (std::string_view key, bytes; arguments.next(&key, &bytes);) {
+    if (is_witnessed(key)) {
+      std::string value(bytes);
+      add(group_of_pgmeta(oid), std::string(key), witnessed_value(key, value).value_or(value));
+    }
+  }
+}
+
+void WitnessWriter::remove(const coll_t& cid) {
+  if (keeps() && cid.is_pg()) {
+    m_removed.insert(cid);
+  }
+}
+
+bool WitnessWriter::write() {
+  if (m_news.empty()) {
+    return true;
+  }
+  vtkv::WriteBatch batch;
+  vtkv::WriteOptions options{.sync = false};
+  for (News& news : std::exchange(m_news, {})) {
+    options.sync |= news.item != kEpochKey;
+    batch.put(witness_key(news.cid, news.item), news.value);
+    m_store.witnessed.set(news.cid, news.item, std::move(news.value));
+  }
+  options.sync &= !mutated(vtkv::Mutation::witness_not_awaited);
+  return m_store.cubes[0].database().write(std::move(batch), options).ok();
+}
+
+bool WitnessWriter::write_removals(vtkv::SequenceNumber sequence) {
+  if (m_removed.empty()) {
+    return true;
+  }
+  if (!m_home.database().wait_durable(sequence).ok()) {
+    return false;
+  }
+  vtkv::WriteBatch batch;
+  for (const coll_t& cid : std::exchange(m_removed, {})) {
+    remove_witness(cid, &batch);
+    m_store.witnessed.forget(cid);
+  }
+  return m_store.cubes[0].database().write(std::move(batch)).ok();
+}
+
+}  // namespace swimstore
