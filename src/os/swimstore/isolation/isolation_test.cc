@@ -78,7 +78,7 @@ class IsolationTest : public SimStoreFixture {
     ASSERT_EQ(0, m_store->umount());
     m_mounted = false;
   }
-  // All of its files; the last one first, as they are found.
+  // All of its files.
   void remove_cube(unsigned cube = kLost) {
     const std::string below = kPath + "/cubes/" + std::to_string(cube) + "/";
     for (const std::string& file : m_env.files()) {
