@@ -107,15 +107,21 @@ int fail_command(int error, const std::string& reason, ceph::Formatter* formatte
   return error;
 }
 
+constexpr unsigned kLockTriesMax = 100'000;  // some milliseconds
+
 // Of one among several: what tells it from the others.
 void AdminCommands::dump_cube(StoreCube& cube, ceph::Formatter* formatter) const {
   std::vector<coll_t> collections;
   for (const CollectionRef& collection : m_store.collections.all()) {
-    if (collection->lock.try_lock_shared()) {  // one that is being moved is locked for long, and counted nowhere
-      if (collection->exists && collection->record.home() == cube.number) {
-        collections.push_back(collection->cid);
+    // Transactions hold it for a moment, a move for long: what is being moved is counted nowhere.
+    for (unsigned tries = 0; tries < kLockTriesMax; ++tries) {
+      if (collection->lock.try_lock_shared()) {
+        if (collection->exists && collection->record.home() == cube.number) {
+          collections.push_back(collection->cid);
+        }
+        collection->lock.unlock_shared();
+        break;
       }
-      collection->lock.unlock_shared();
     }
   }
   const vtkv::DBStatistics database = cube.database().statistics();
