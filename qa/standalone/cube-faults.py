@@ -102,8 +102,10 @@ class Faults:
     try:
       if client.stdout.readline().strip() != "loading":
         raise UserError(f"the load does not start: {client.communicate()[0].strip()}")
-      yield
-      said, _ = client.communicate(timeout=60)
+      try:
+        yield
+      finally:
+        said, _ = client.communicate(timeout=60)  # whatever came in between: what it did has to be known
     finally:
       if client.poll() is None:
         client.kill()
@@ -336,7 +338,8 @@ class Faults:
       blocks = cube_damage.overwrite_blocks(tree, kind.blocks, 1 / 3, self.rng)
       self.scenario.say(f"{contents(osd, cube, homes)}: a third of {blocks} blocks overwritten")
       begun = time.monotonic()
-      self.cluster.ask_osd(osd, "flush_store_cache")
+      with contextlib.suppress(admin_socket.NotAnswering):  # it may have ended already
+        self.cluster.ask_osd(osd, "flush_store_cache")
       # A replica's copies are read, too.
       self.cluster.shell("\n".join(f"ceph pg deep-scrub {pg}" for pg, home in homes.items() if home == cube))
       self._until_ended(osd)
