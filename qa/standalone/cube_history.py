@@ -142,9 +142,9 @@ class History:
       self.faults.start(self.a, self.cube)
       self.scenario.until(lambda: all("incomplete" in self._states()[pg] for pg in waiting), 60,
                           f"{when}: the groups in the lost cube are incomplete (held, alone)")
-      self.scenario.until(lambda: all("active" in self._states()[pg] for pg in others), 120,
+      self.scenario.until(lambda: all("active" in self._states()[pg] for pg in others), 240,
                           f"{when}: the {len(others)} groups of its other cubes are active")
-      self.scenario.until(lambda: self._read("control") == "version 1", 120,
+      self.scenario.until(lambda: self._read("control") == "version 1", 240,
                           f"{when}: where nothing is known of the group, the older copy is served (control)")
     self._waited(answers, when)
 
@@ -152,7 +152,7 @@ class History:
     when = f"then osd.{self.b}"
     with self._asked(["alone"]) as answers:
       self.faults.start(self.b, self.cube)
-      self.scenario.until(lambda: self._states()[self.pg["held"]].startswith("active+clean"), 120,
+      self.scenario.until(lambda: self._states()[self.pg["held"]].startswith("active+clean"), 240,
                           f"{when}: the group that it has is active+clean (held)")
       self.scenario.check(self._read("held") == "version 2", f"{when}: with what was written last (held)",
                           self._read("held"))
