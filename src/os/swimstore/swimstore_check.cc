@@ -91,11 +91,8 @@ Status SwimStore::check(const FsckOptions& options, CheckResult* result) {
 
 // A cube that is abandoned is no error: nothing of the store lies in it any more.
 void SwimStore::add_missing(std::optional<uint32_t> asked, CheckResult* result) {
-  swimstore::MissingCubes abandoned;
-  StoreDirectory directory(m_env, path);
-  const Status status = swimstore::find_abandoned_cubes(directory, m_mounted->cubes->size(), &abandoned);
   for (const auto& [cube, why] : m_mounted->cubes->missing()) {
-    const bool is_abandoned = status.ok() && abandoned.contains(cube);
+    const bool is_abandoned = m_mounted->abandoned.contains(cube);
     if (asked.value_or(cube) != cube) {
       continue;
     }
@@ -192,12 +189,10 @@ Status SwimStore::repair_cube(unsigned number, const FsckOptions& checks, StoreD
       return status;
     }
     if (!m_mounted->context.cubes.has(number)) {
+      *outcome = m_mounted->abandoned.contains(number) ? CubeRepair::ended
+                 : pass == 0                           ? CubeRepair::left_out
+                                                       : CubeRepair::cut_short;
       close();
-      swimstore::MissingCubes abandoned;
-      VTKV_RETURN_IF_ERROR(swimstore::find_abandoned_cubes(directory, *cubes, &abandoned));
-      *outcome = abandoned.contains(number) ? CubeRepair::ended
-                 : pass == 0                ? CubeRepair::left_out
-                                            : CubeRepair::cut_short;
       return {};
     }
     const size_t before = changes->size();

@@ -316,6 +316,7 @@ Status SwimStore::open(Purpose purpose) {
   mounted->superblock = superblock;
   mounted->single_flush = single_flush;
   mounted->read_only = opening.read_only;
+  mounted->abandoned = std::move(opening.left_out);
   if (purpose == Purpose::serve) {
     VTKV_RETURN_IF_ERROR(load_collections(*mounted));
   }

@@ -22,6 +22,7 @@ struct SwimStore::Mounted {
   std::unique_ptr<vtkv::FileLock> lock;
   swimstore::Superblock superblock;
   bool single_flush = false;
+  swimstore::MissingCubes abandoned;  // before this mount
   bool read_only = false;  // it has features that this program does not know, and is only looked at
   std::unique_ptr<swimstore::CubeSet> cubes;
   swimstore::StoreContext context;

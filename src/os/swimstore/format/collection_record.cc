@@ -5,12 +5,6 @@
 
 namespace swimstore {
 
-namespace {
-
-constexpr uint32_t kHashBits = 32;
-
-}  // namespace
-
 std::string encode_collection(const CollectionRecord& record) {
   std::string out(1, static_cast<char>(record.generation == 0 ? 1 : kCollectionRecordVersion));
   vtkv::put_varint32(&out, record.bits);

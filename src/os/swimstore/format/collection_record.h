@@ -10,6 +10,8 @@
 
 namespace swimstore {
 
+inline constexpr uint32_t kHashBits = 32;  // of an object's hash
+
 // Records of a store with one cube are of version 1, which knows no generation.
 inline constexpr uint8_t kCollectionRecordVersion = 2;
 

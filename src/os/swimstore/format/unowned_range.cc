@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/format/unowned_range.h"
 
+#include "swimstore/format/collection_record.h"
 #include "vtkv/util/coding.h"
 
 namespace swimstore {
-
-namespace {
-
-constexpr uint32_t kHashBits = 32;
-
-}  // namespace
 
 std::string encode_unowned_range(const UnownedRange& range) {
   std::string out(1, static_cast<char>(kUnownedRangeVersion));

@@ -3,15 +3,10 @@
 
 #include <algorithm>
 
+#include "swimstore/format/collection_record.h"
 #include "vtkv/util/coding.h"
 
 namespace swimstore {
-
-namespace {
-
-constexpr uint32_t kHashBits = 32;
-
-}  // namespace
 
 bool is_witnessed(std::string_view omap_key) {
   return omap_key.starts_with('_') && std::ranges::find(kWitnessedKeys, omap_key) != kWitnessedKeys.end();

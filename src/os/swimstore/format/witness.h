@@ -23,7 +23,6 @@ bool is_witnessed(std::string_view omap_key);
 struct WitnessedGroup {
   uint32_t bits = 0;
   uint32_t home = 0;  // the cube
-  bool operator==(const WitnessedGroup&) const = default;
 };
 
 std::string encode_witnessed_group(const WitnessedGroup& group);

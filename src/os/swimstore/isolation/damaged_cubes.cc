@@ -114,7 +114,11 @@ Status DamagedCubes::try_read_collections(StoreCube& cube) {
 Status DamagedCubes::find_lost(std::vector<LostGroup>* lost) const {
   MissingCubes missing = m_damaged;
   missing.insert(m_abandoned.begin(), m_abandoned.end());
-  return find_lost_groups(m_probe, missing, lost);
+  const Status status = find_lost_groups(m_probe, missing, lost);
+  return status.ok() ? status
+                     : Status::failed(fmt::format("{}. The OSD cannot go on without it: {}. Nothing was changed: "
+                                                  "repair the cube, or remove the OSD and make it anew",
+                                                  names(), status.message()));
 }
 
 std::string DamagedCubes::names() const {
@@ -132,12 +136,7 @@ Status DamagedCubes::abandon() {
                     names()));
   }
   std::vector<LostGroup> lost;
-  if (const Status status = find_lost(&lost); !status.ok()) {
-    return Status::failed(
-        fmt::format("{}. The OSD cannot go on without it: {}. Nothing was changed: repair the cube, or "
-                    "remove the OSD and make it anew",
-                    names(), status.message()));
-  }
+  VTKV_RETURN_IF_ERROR(find_lost(&lost));
   for (const auto& [cube, why] : m_damaged) {
     VTKV_RETURN_IF_ERROR(m_directory.mark_cube(cube, {CubeMark::State::abandoned, why}));
     derr << "cube " << cube << " is abandoned, the others are served: " << why << dendl;
@@ -147,12 +146,7 @@ Status DamagedCubes::abandon() {
 
 Status DamagedCubes::refusal(bool is_tool) const {
   std::vector<LostGroup> lost;
-  if (const Status status = find_lost(&lost); !status.ok()) {
-    return Status::failed(
-        fmt::format("{}. Nothing was changed, and the OSD could not go on without it: {}. Repair the "
-                    "cube, or remove the OSD and make it anew",
-                    names(), status.message()));
-  }
+  VTKV_RETURN_IF_ERROR(find_lost(&lost));
   return Status::failed(
       fmt::format("{}. {} placement groups lie there; the other cubes open. Nothing was changed{}. Check the disk. To "
                   "let the OSD serve the other cubes, set swimstore_mount_damaged_cubes=incomplete in ceph.conf and "

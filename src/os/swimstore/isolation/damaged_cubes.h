@@ -37,6 +37,7 @@ class DamagedCubes {
   vtkv::Status check_suspect(StoreCube& cube);
   vtkv::Status read_collections(StoreCube& cube);
   vtkv::Status try_read_collections(StoreCube& cube);
+  // Those that would be made anew. Code::failed: it is not known of all of them how.
   vtkv::Status find_lost(std::vector<LostGroup>* lost) const;
   std::string names() const;
 

@@ -535,21 +535,12 @@ TEST_F(IsolationTest, ARepairGoesOnBehindACubeThatDoesNotOpenAndEnds) {
   expect_the_others_served();
 }
 
-pg_info_t decoded(const std::string& encoded) {
-  pg_info_t info;
-  ceph::bufferlist bytes;
-  bytes.append(encoded);
-  auto at = bytes.cbegin();
-  info.decode(at);
-  return info;
-}
-
 TEST(WitnessedValue, AnInfoForgetsItsObjectsAndRemembersWhenItWasInUse) {
   ceph::bufferlist encoded;
   info_started_in(group(1), 30).encode(encoded);
   const auto witnessed = witnessed_value("_info", encoded.to_str());
   ASSERT_TRUE(witnessed);
-  const pg_info_t info = decoded(*witnessed);
+  const pg_info_t info = decode_info(*witnessed).value();
   EXPECT_EQ(info.history.last_epoch_started, 30u);
   EXPECT_TRUE(info.is_incomplete() && info.is_empty());
   EXPECT_EQ(witnessed_value("_info", *witnessed), witnessed) << "once is enough";
@@ -566,7 +557,7 @@ TEST(WitnessedValue, ACopyOfAGroupThatWasNeverStartedStaysWhole) {
   had.history.epoch_created = 5;
   ceph::bufferlist encoded;
   had.encode(encoded);
-  EXPECT_FALSE(decoded(*witnessed_value("_info", encoded.to_str())).is_incomplete());
+  EXPECT_FALSE(decode_info(*witnessed_value("_info", encoded.to_str()))->is_incomplete());
 }
 
 // Ceph does not ask it when it looks for the newest copy, either.
@@ -575,7 +566,7 @@ TEST(WitnessedValue, ACopyThatIsBeingFilledKeepsTheGroupsHistory) {
   had.set_last_backfill(hobject_t());
   ceph::bufferlist encoded;
   had.encode(encoded);
-  EXPECT_EQ(decoded(*witnessed_value("_info", encoded.to_str())).history.last_epoch_started, 29u);
+  EXPECT_EQ(decode_info(*witnessed_value("_info", encoded.to_str()))->history.last_epoch_started, 29u);
 }
 
 }  // namespace

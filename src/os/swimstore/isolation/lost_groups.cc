@@ -242,16 +242,11 @@ Status find_unfilled_groups(StoreContext& store, std::vector<coll_t>* unfilled) 
     if (encoded == values.end()) {
       continue;
     }
-    pg_info_t info;
-    ceph::bufferlist bytes;
-    bytes.append(encoded->second);
-    try {
-      auto at = bytes.cbegin();
-      info.decode(at);
-    } catch (const ceph::buffer::error&) {
+    const std::optional<pg_info_t> info = decode_info(encoded->second);
+    if (!info) {
       return Status::corruption("the info of placement group '" + collection->cid.to_str() + "' cannot be decoded");
     }
-    if (info.is_incomplete()) {
+    if (info->is_incomplete()) {
       unfilled->push_back(collection->cid);
     }
   }

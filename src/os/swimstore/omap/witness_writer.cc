@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "osd/osd_types.h"
-
 #include "swimstore/format/key_codec.h"
 #include "swimstore/format/witness.h"
 #include "swimstore/omap/omap_contents.h"
@@ -47,27 +45,35 @@ std::string without_purged_snaps(const PastIntervals& intervals) {
   return encoded.to_str();
 }
 
-}  // namespace
-
-std::optional<std::string> witnessed_value(std::string_view key, const std::string& value) {
-  if (key != kInfoKey && key != kBigInfoKey) {
-    return value;
-  }
+// From the start of the bytes.
+template <typename Decoded>
+std::optional<Decoded> decode_as(const std::string& encoded) {
+  ceph::bufferlist bytes;
+  bytes.append(encoded);
+  Decoded decoded;
   try {
-    ceph::bufferlist bytes;
-    bytes.append(value);
     auto at = bytes.cbegin();
-    if (key == kInfoKey) {
-      pg_info_t info;
-      info.decode(at);
-      return forget_objects(info);
-    }
-    PastIntervals intervals;
-    intervals.decode(at);
-    return without_purged_snaps(intervals);
+    decoded.decode(at);
   } catch (const ceph::buffer::error&) {
     return std::nullopt;
   }
+  return decoded;
+}
+
+}  // namespace
+
+std::optional<pg_info_t> decode_info(const std::string& encoded) { return decode_as<pg_info_t>(encoded); }
+
+std::optional<std::string> witnessed_value(std::string_view key, const std::string& value) {
+  if (key == kInfoKey) {
+    const auto info = decode_info(value);
+    return info ? std::optional(forget_objects(*info)) : std::nullopt;
+  }
+  if (key == kBigInfoKey) {
+    const auto intervals = decode_as<PastIntervals>(value);
+    return intervals ? std::optional(without_purged_snaps(*intervals)) : std::nullopt;
+  }
+  return value;
 }
 
 void remove_witness(const coll_t& cid, vtkv::WriteBatch* batch) {

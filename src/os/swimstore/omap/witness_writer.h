@@ -18,6 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "osd/osd_types.h"
+
 #include "swimstore/object/store_context.h"
 #include "vtkv/write_batch.h"
 
@@ -60,6 +62,9 @@ class WitnessWriter {
 
 // Of a group that is gone.
 void remove_witness(const coll_t& cid, vtkv::WriteBatch* batch);
+
+// Nothing: it cannot be decoded.
+std::optional<pg_info_t> decode_info(const std::string& encoded);
 
 // What is witnessed of the value of such an omap key: of an info, what a copy that has nothing yet would say, and
 // remember when this one was last in use; of the intervals, those alone; of others all. Nothing: it cannot be decoded.

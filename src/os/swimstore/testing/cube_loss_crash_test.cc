@@ -25,7 +25,6 @@ using vtkv::CrashRun;
 using vtkv::Mutation;
 using vtkv::SimProfile;
 
-constexpr const char* kPath = "/store";
 constexpr unsigned kGroups = 4;
 constexpr unsigned kDataCubes = 2;
 constexpr unsigned kInFlightMax = 6;
@@ -37,25 +36,17 @@ class CubeLossTarget final : public vtkv::CrashTarget {
   explicit CubeLossTarget(const CrashRun& run) : m_run(run) { use("refuse"); }
 
   std::string record(vtkv::SimEnv* env) override {
-    if (!env->create_directory(kPath).ok() || !env->sync_directory("/").ok()) {
-      return "the directory cannot be made";
-    }
-    const auto store = open_store(env);
-    if (store->mkfs() < 0 || store->mount() < 0) {
-      return "no store could be made";
-    }
-    {
+    return record_crash_store(g_ceph_context, env, [this, env](SwimStore& store) {
       StepwiseCommits commits(env);
-      work(*store, env, commits.queue());
-    }
-    return store->umount() == 0 ? "" : "umount failed";
+      work(store, env, commits.queue());
+    });
   }
 
   // Which one is lost, the state decides. A second crash strikes the mount that goes on without it.
   std::string check(vtkv::SimEnv* env, std::span<const vtkv::SimMark> marks, uint64_t,
                     std::unique_ptr<vtkv::CrashTarget>* next) override {
     const unsigned lost = m_lost != 0 ? m_lost : 1 + static_cast<unsigned>(marks.size()) % kDataCubes;
-    const std::string below = fmt::format("{}/cubes/{}/", kPath, lost);
+    const std::string below = fmt::format("{}/cubes/{}/", kCrashStore, lost);
     for (const std::string& file : env->files()) {
       if (file.starts_with(below) && !env->remove_file(file).ok()) {
         return "a file cannot be removed";
@@ -74,7 +65,7 @@ class CubeLossTarget final : public vtkv::CrashTarget {
       *next = std::move(target);
     }
     use("incomplete");
-    const auto store = open_store(env);
+    const auto store = open_crash_store(g_ceph_context, env);
     g_code_env = CODE_ENVIRONMENT_DAEMON;
     const int r = store->mount();
     g_code_env = CODE_ENVIRONMENT_UTILITY;
@@ -97,12 +88,6 @@ class CubeLossTarget final : public vtkv::CrashTarget {
   static void use(const char* damaged_cubes) {
     use_small_stores(g_ceph_context, {{"swimstore_cubes", "2"}, {"swimstore_mount_damaged_cubes", damaged_cubes}});
   }
-  static std::unique_ptr<SwimStore> open_store(vtkv::SimEnv* env) {
-    auto store = std::make_unique<SwimStore>(g_ceph_context, kPath, env);
-    store->set_fatal_handler([](const vtkv::Status& status) { ceph_abort_msg(status.to_string()); });
-    return store;
-  }
-
   // The number of a step is the epoch that its group starts in.
   void work(SwimStore& store, vtkv::SimEnv* env, ContextQueue* queue) {
     std::vector<ObjectStore::CollectionHandle> handles;

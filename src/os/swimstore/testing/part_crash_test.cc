@@ -25,7 +25,6 @@ using vtkv::CrashRun;
 using vtkv::Mutation;
 using vtkv::SimProfile;
 
-constexpr const char* kPath = "/store";
 constexpr unsigned kInFlightMax = 8;
 
 class PartCrashTarget final : public vtkv::CrashTarget {
@@ -35,23 +34,15 @@ class PartCrashTarget final : public vtkv::CrashTarget {
   }
 
   std::string record(vtkv::SimEnv* env) override {
-    if (!env->create_directory(kPath).ok() || !env->sync_directory("/").ok()) {
-      return "the directory cannot be made";
-    }
-    const auto store = open_store(env);
-    if (store->mkfs() < 0 || store->mount() < 0) {
-      return "no store could be made";
-    }
-    {
+    return record_crash_store(g_ceph_context, env, [this, env](SwimStore& store) {
       StepwiseCommits commits(env);
-      work(*store, env, commits.queue());
-    }
-    return store->umount() == 0 ? "" : "umount failed";
+      work(store, env, commits.queue());
+    });
   }
 
   std::string check(vtkv::SimEnv* env, std::span<const vtkv::SimMark> marks, uint64_t,
                     std::unique_ptr<vtkv::CrashTarget>* next) override {
-    const auto store = open_store(env);
+    const auto store = open_crash_store(g_ceph_context, env);
     if (const int r = store->mount(); r < 0) {
       return fmt::format("mount failed: {}", r);
     }
@@ -75,12 +66,6 @@ class PartCrashTarget final : public vtkv::CrashTarget {
   }
 
  private:
-  static std::unique_ptr<SwimStore> open_store(vtkv::SimEnv* env) {
-    auto store = std::make_unique<SwimStore>(g_ceph_context, kPath, env);
-    store->set_fatal_handler([](const vtkv::Status& status) { ceph_abort_msg(status.to_string()); });
-    return store;
-  }
-
   void work(SwimStore& store, vtkv::SimEnv* env, ContextQueue* queue) {
     auto handles = PartWorkload::open(store);
     for (unsigned by = 0; by < handles.size(); ++by) {

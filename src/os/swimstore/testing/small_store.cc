@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/testing/small_store.h"
 
+#include <fmt/format.h>
+
 #include "common/ceph_context.h"
 #include "common/config.h"
+#include "include/ceph_assert.h"
 
 namespace swimstore {
 
@@ -38,6 +41,28 @@ void make_smaller(CubeOptions* options) {
   options->containers.primed_ahead_bytes = 32u << 10;
   options->containers.reserve_bytes = 512u << 10;
   options->containers.hole_bytes_min = 8u << 10;
+}
+
+std::unique_ptr<SwimStore> open_crash_store(CephContext* cct, vtkv::SimEnv* env) {
+  auto store = std::make_unique<SwimStore>(cct, kCrashStore, env);
+  store->set_fatal_handler([](const vtkv::Status& status) { ceph_abort_msg(status.to_string()); });
+  return store;
+}
+
+std::string record_crash_store(CephContext* cct, vtkv::SimEnv* env, const std::function<void(SwimStore&)>& work) {
+  if (!env->create_directory(kCrashStore).ok() || !env->sync_directory("/").ok()) {
+    return "the directory cannot be made";
+  }
+  const auto store = open_crash_store(cct, env);
+  if (const int r = store->mkfs(); r < 0) {
+    return fmt::format("mkfs failed: {}", r);
+  }
+  if (const int r = store->mount(); r < 0) {
+    return fmt::format("mount failed: {}", r);
+  }
+  work(*store);
+  const int r = store->umount();
+  return r == 0 ? "" : fmt::format("umount failed: {}", r);
 }
 
 StepwiseCommits::StepwiseCommits(vtkv::SimEnv* env) : m_env(env) {

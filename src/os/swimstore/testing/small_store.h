@@ -5,7 +5,10 @@
 // Not thread-safe.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "common/Finisher.h"
@@ -13,6 +16,7 @@
 #include "include/common_fwd.h"
 
 #include "swimstore/cube/cube.h"
+#include "swimstore/swimstore.h"
 #include "vtkv/testing/sim_env.h"
 
 namespace swimstore {
@@ -22,6 +26,12 @@ using OptionValues = std::initializer_list<std::pair<const char*, const char*>>;
 void use_small_stores(CephContext* cct, OptionValues others = {});
 // Below what the options allow: chunks of a few slots, so that freed ones are soon taken again.
 void make_smaller(CubeOptions* options);
+
+inline constexpr const char* kCrashStore = "/store";
+// There, of a crash explorer's target: a failed disk is not tested there.
+std::unique_ptr<SwimStore> open_crash_store(CephContext* cct, vtkv::SimEnv* env);
+// Makes it, mounts it, hands it to `work` and unmounts it: what a target records. Empty, or what failed.
+std::string record_crash_store(CephContext* cct, vtkv::SimEnv* env, const std::function<void(SwimStore&)>& work);
 
 class StepwiseCommits {
  public:

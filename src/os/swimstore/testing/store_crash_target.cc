@@ -16,8 +16,6 @@ namespace swimstore {
 
 namespace {
 
-constexpr const char* kPath = "/store";
-
 uint64_t count_objects(SwimStore& store) {
   std::vector<coll_t> cids;
   store.list_collections(cids);
@@ -37,27 +35,8 @@ StoreCrashTarget::StoreCrashTarget(CephContext* cct, const vtkv::CrashRun& run, 
   use_small_stores(cct, {{"swimstore_cubes", options.workload.moves ? "2" : "1"}});
 }
 
-std::unique_ptr<SwimStore> StoreCrashTarget::open_store(vtkv::SimEnv* env) const {
-  auto store = std::make_unique<SwimStore>(m_cct, kPath, env);
-  // A failed disk is not tested here.
-  store->set_fatal_handler([](const vtkv::Status& status) { ceph_abort_msg(status.to_string()); });
-  return store;
-}
-
 std::string StoreCrashTarget::record(vtkv::SimEnv* env) {
-  if (!env->create_directory(kPath).ok() || !env->sync_directory("/").ok()) {
-    return "the directory cannot be made";
-  }
-  const auto store = open_store(env);
-  if (const int r = store->mkfs(); r < 0) {
-    return fmt::format("mkfs failed: {}", r);
-  }
-  if (const int r = store->mount(); r < 0) {
-    return fmt::format("mount failed: {}", r);
-  }
-  run_transactions(*store, env);
-  const int r = store->umount();
-  return r == 0 ? "" : fmt::format("umount failed: {}", r);
+  return record_crash_store(m_cct, env, [this, env](SwimStore& store) { run_transactions(store, env); });
 }
 
 void StoreCrashTarget::run_transactions(SwimStore& store, vtkv::SimEnv* env) {
@@ -83,7 +62,7 @@ std::string StoreCrashTarget::check(vtkv::SimEnv* env, std::span<const vtkv::Sim
     ids.push_back(mark.id);
   }
   const std::vector<size_t> acknowledged = m_oracle.acknowledged(ids);
-  const auto store = open_store(env);
+  const auto store = open_crash_store(m_cct, env);
   if (m_options.workload.moves) {  // what a move left is no damage
     if (const int errors = store->fsck(true); errors != 0) {
       return fmt::format("fsck before the mount found {} errors", errors);

@@ -36,7 +36,6 @@ class StoreCrashTarget final : public vtkv::CrashTarget {
                     std::unique_ptr<vtkv::CrashTarget>* next) override;
 
  private:
-  std::unique_ptr<SwimStore> open_store(vtkv::SimEnv* env) const;
   void run_transactions(SwimStore& store, vtkv::SimEnv* env);
 
   CephContext* const m_cct;

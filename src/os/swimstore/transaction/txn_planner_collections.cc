@@ -29,7 +29,6 @@ uint64_t TxnPlanner::new_generation() {
 }
 
 int TxnPlanner::create_collection(const coll_t& cid, uint32_t bits, CollectionRef* collection) {
-  constexpr uint32_t kHashBits = 32;
   if (*collection) {
     return -EEXIST;
   }
