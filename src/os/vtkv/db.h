@@ -177,6 +177,9 @@ class DB {
   // Empties zones of the tree's file that are little used, or used in small fragments; waits for it. Writes and
   // reads go on. What older snapshots of the tree still hold becomes free when they are let go.
   virtual Status defragment(const DefragmentOptions& options) = 0;
+  // Compactions, collections and flushes of memtables that are under way end soon, and none begins: only closing it may
+  // follow. For one of several databases that share threads (env/shared_threads.h), before the first of them is closed.
+  virtual void stop_background() = 0;
   // Checks every block and run, the values that the newest state leads to (up to the first damaged one), and the
   // log records that a recovery would read; appends one sentence per finding. Ends soon, with less, when *cancelled
   // becomes true.

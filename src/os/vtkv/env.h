@@ -32,7 +32,8 @@
 
 namespace vtkv {
 
-class MutexLock;  // util/mutex.h
+class GroupPacer;  // util/group_pacer.h
+class MutexLock;   // util/mutex.h
 
 // Every offset, length and buffer address of direct I/O is a multiple of this many bytes.
 inline constexpr size_t kIoAlignment = 4096;
@@ -89,6 +90,8 @@ class File {
   virtual Status list_holes(std::vector<FileRange>* holes) = 0;
 };
 
+class IoQueue;
+
 // One asynchronous request. The caller owns it and everything it points to until it is reaped.
 struct IoRequest {
   enum class Op : uint8_t { read, write, sync };
@@ -96,8 +99,11 @@ struct IoRequest {
   File* file = nullptr;
   uint64_t offset = 0;
   std::vector<iovec> buffers;  // read, write: aligned; total length a multiple of kIoAlignment
+  bool any_file = false;       // sync: any file will do (single_flush, and all of it was written to primed space)
+  size_t waiters = 0;          // sync: so many submissions wait for it
   Status result;               // valid once reaped; a short transfer is completed or an error
   void* owner = nullptr;       // the caller's
+  IoQueue* queue = nullptr;    // of SharedThreads: whose completion this is
 };
 
 // Asynchronous I/O of one worker. Used only inside that worker's step.
@@ -110,6 +116,8 @@ class IoQueue {
   // Appends what has completed since the last call; does not block.
   virtual void reap(std::vector<IoRequest*>* completed) = 0;
   virtual size_t in_flight() const = 0;
+  // Where several workers share syncs of any file: what paces all of them. Null: each has its own.
+  virtual GroupPacer* shared_pacer() { return nullptr; }
 };
 
 // What a worker's step says about when to call it again.
@@ -173,6 +181,7 @@ class Env {
   virtual uint64_t now_us() = 0;  // monotonic
   virtual uint64_t wall_clock_us() = 0;  // since the Unix epoch
   virtual uint64_t random_u64() = 0;
+  virtual unsigned processors() = 0;  // that this process may use
 };
 
 // The process-wide implementation on the host. Never destroyed.

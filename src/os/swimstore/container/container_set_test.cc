@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "swimstore/container/best_fit.h"
-#include "vtkv/testing/env_wrapper.h"
+#include "vtkv/env/env_wrapper.h"
 
 namespace swimstore {
 namespace {

@@ -2,10 +2,16 @@
 #include "swimstore/cube/cube_set.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
+#include <functional>
+#include <set>
+#include <thread>
 
 #include "swimstore/container/space_reserve.h"
+#include "vtkv/env/sync_failures.h"
+#include "vtkv/env/workers.h"
 #include "vtkv/util/invariants.h"
 
 namespace swimstore {
@@ -88,6 +94,45 @@ Status CubeSet::create_one(vtkv::Env* env, const std::string& directory, const C
   return env->sync_directory(directory);
 }
 
+namespace {
+
+// Calls for 0 to count - 1, at once on as many threads as there are processors.
+void for_each_at_once(unsigned processors, unsigned count, const std::function<void(unsigned)>& call) {
+  std::atomic<unsigned> next{0};
+  const auto take_turns = [&] {
+    for (unsigned turn = next++; turn < count; turn = next++) {
+      call(turn);
+    }
+  };
+  std::vector<std::thread> others;
+  while (others.size() + 1 < std::min(processors, count)) {
+    others.emplace_back(take_turns);
+  }
+  take_turns();
+  for (std::thread& other : others) {
+    other.join();
+  }
+}
+
+// What is read may have failed for a moment only.
+Status open_cube(vtkv::Env* env, const std::string& path, const CubeOptions& options, const CubeSet::Opening& opening,
+                 std::unique_ptr<Cube>* cube) {
+  const auto open = opening.read_only ? Cube::open_read_only : Cube::open;
+  Status status = open(env, path, options, cube);
+  if (status.code() == Status::Code::io_error && opening.goes_on) {
+    status = open(env, path, options, cube);
+  }
+  return status;
+}
+
+}  // namespace
+
+CubeSet::~CubeSet() {
+  for (const auto& cube : m_cubes) {
+    cube->database().stop_background();
+  }
+}
+
 Status CubeSet::open(vtkv::Env* env, const std::string& directory, const CubeOptions& total, const Opening& opening,
                      std::unique_ptr<CubeSet>* opened) {
   const auto reserve = std::make_shared<SpaceReserve>();
@@ -95,28 +140,39 @@ Status CubeSet::open(vtkv::Env* env, const std::string& directory, const CubeOpt
   CubeOptions options = with_shares(total, opening.cubes, reserve);
   options.object_ids = std::make_shared<ObjectIds>();
   std::unique_ptr<CubeSet> set(new CubeSet);
+  if (opening.cubes > 1) {
+    // A small compaction goes ahead of a large one in its cube; so it does not wait for that of another.
+    set->m_threads = std::make_unique<vtkv::SharedThreads>(env, std::set<std::string>{vtkv::kCompactionWorkerName});
+    env = set->m_threads.get();
+  }
   set->m_missing = opening.left_out;
-  for (unsigned number = 0; number < opening.cubes; ++number) {
-    std::unique_ptr<Cube> cube;
-    if (!set->m_missing.contains(number)) {
-      options.containers.on_short_of_space = [&set = *set, number] { set.give_space_back(number); };
-      const auto open_cube = opening.read_only ? Cube::open_read_only : Cube::open;
-      Status status = open_cube(env, cube_path(directory, number), options, &cube);
-      if (status.code() == Status::Code::io_error && opening.goes_on) {  // it may have been a moment's
-        status = open_cube(env, cube_path(directory, number), options, &cube);
-      }
-      if (!status.ok() && (number == 0 || !opening.goes_on || !is_damage(status))) {
-        return status;
-      }
-      if (!status.ok()) {
-        set->m_missing.emplace(number, status.message());
-      }
+  const vtkv::SyncWatch syncs;
+  std::vector<std::unique_ptr<Cube>> cubes(opening.cubes);
+  std::vector<Status> statuses(opening.cubes);
+  for_each_at_once(env->processors(), opening.cubes, [&](unsigned number) {
+    if (!opening.left_out.contains(number)) {
+      CubeOptions own = options;
+      own.containers.on_short_of_space = [&set = *set, number] { set.give_space_back(number); };
+      statuses[number] = open_cube(env, cube_path(directory, number), own, opening, &cubes[number]);
     }
+  });
+  for (std::unique_ptr<Cube>& cube : cubes) {
     set->m_by_number.push_back(cube.get());
     if (cube) {
       set->m_cubes.push_back(std::move(cube));
     }
   }
+  for (unsigned number = 0; number < opening.cubes; ++number) {
+    const Status& status = statuses[number];
+    if (!status.ok() && (number == 0 || !opening.goes_on || !is_damage(status))) {
+      return status;
+    }
+    if (!status.ok()) {
+      set->m_missing.emplace(number, status.message());
+    }
+  }
+  // One that failed in a cube may have lost what another recovered meanwhile.
+  VTKV_RETURN_IF_ERROR(syncs.check());
   set->m_all_open = true;
   *opened = std::move(set);
   return {};

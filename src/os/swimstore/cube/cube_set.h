@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// All cubes of a store. Each has a log, a tree and containers of its own; they share the host's free space, the reserve
-// and the object ids, and what a store may take of memory and of space ahead of need is divided among them.
+// All cubes of a store. Each has a log, a tree and containers of its own; they share the host's free space, the
+// reserve, the object ids, threads and flushes, and what a store may take of memory and of space ahead of need is
+// divided among them.
 //
 // A store has one cube, or 1 + 2^k of them: cube 0 then holds the OSD's own collection, the others placement groups.
 // No transaction spans cubes, so each commits and recovers by itself. One that holds placement groups may be missing,
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "swimstore/cube/cube.h"
+#include "vtkv/env/shared_threads.h"
 
 namespace swimstore {
 
@@ -53,6 +55,7 @@ class CubeSet {
   // refused.
   static vtkv::Status open(vtkv::Env* env, const std::string& directory, const CubeOptions& total,
                            const Opening& opening, std::unique_ptr<CubeSet>* opened);
+  ~CubeSet();
   CubeSet(const CubeSet&) = delete;
   CubeSet& operator=(const CubeSet&) = delete;
 
@@ -82,6 +85,7 @@ class CubeSet {
   // The host has no room for one: what is free in the others may become the host's again.
   void give_space_back(unsigned wanted_by);
 
+  std::unique_ptr<vtkv::SharedThreads> m_threads;  // null: of one cube, which has its own
   std::vector<std::unique_ptr<Cube>> m_cubes;  // without those that are missing
   std::vector<Cube*> m_by_number;  // null: missing
   MissingCubes m_missing;

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <chrono>
+
 #include "vtkv/testing/sim_env.h"
 
 namespace swimstore {
@@ -130,6 +133,44 @@ TEST_F(CubeSetTest, WhatIsFreeInOneCubeBecomesRoomForAnother) {
     check(m_cubes->flush());  // holes wait for a checkpoint
   }
   EXPECT_GT(allocated(2, 64 * kKiB), before + 500);
+}
+
+// Mostly: a flush of the simulated host takes hardly longer than a write, so little is held back for others.
+TEST_F(CubeSetTest, WhatCubesCommitAtOnceIsFlushedAtOnce) {
+  constexpr unsigned kRounds = 50;
+  const uint64_t before = m_env.calls(vtkv::SimCall::sync);
+  for (unsigned round = 0; round < kRounds; ++round) {
+    EmptyTransaction transactions[kCubes];
+    for (unsigned cube = 0; cube < kCubes; ++cube) {
+      (*m_cubes)[cube].submit(&transactions[cube]);
+    }
+    m_env.advance(std::chrono::milliseconds(1));
+    for (const EmptyTransaction& transaction : transactions) {
+      ASSERT_TRUE(transaction.done);
+    }
+  }
+  const uint64_t syncs = m_env.calls(vtkv::SimCall::sync) - before;
+  EXPECT_LE(syncs, kRounds * kCubes * 2 / 3) << "of their own they would be " << kRounds * kCubes;
+}
+
+// The device may have dropped what another cube wrote and takes for synced.
+TEST_F(CubeSetTest, NoneIsUsedOnceASyncFailedWhileTheyWereOpened) {
+  unsigned failed = 0;
+  for (uint64_t nth = 1;; ++nth) {
+    m_cubes.reset();
+    const uint64_t before = m_env.calls(vtkv::SimCall::sync);
+    m_env.fail_nth(vtkv::SimCall::sync, nth, Status::from_errno(EIO, "sync"), false);
+    const Status status = CubeSet::open(&m_env, "/cubes", m_options, {.cubes = kCubes, .goes_on = true}, &m_cubes);
+    const bool struck = m_env.calls(vtkv::SimCall::sync) - before >= nth;
+    m_env.clear_faults();
+    if (!struck) {
+      EXPECT_TRUE(status.ok()) << status.to_string();
+      break;
+    }
+    EXPECT_FALSE(status.ok()) << "sync " << nth;
+    ++failed;
+  }
+  EXPECT_GT(failed, kCubes);
 }
 
 TEST_F(CubeSetTest, OneThatDoesNotOpenIsNamed) {

@@ -50,6 +50,7 @@ class TellingDatabase final : public vtkv::DB {
   vtkv::Status compact() override { return m_database.compact(); }
   vtkv::Status collect_garbage(bool full) override { return m_database.collect_garbage(full); }
   vtkv::Status defragment(const vtkv::DefragmentOptions& options) override { return m_database.defragment(options); }
+  void stop_background() override { m_database.stop_background(); }
   void verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled) override {
     m_database.verify(findings, cancelled);
   }

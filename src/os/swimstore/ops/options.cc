@@ -83,7 +83,7 @@ void add_writing(std::vector<Option>& table) {
                       .set_flag(Option::FLAG_STARTUP));
   table.push_back(Option("swimstore_io_depth", Option::TYPE_UINT, level)
                       .set_default(128)
-                      .set_description("requests in flight at the host per cube")
+                      .set_description("requests in flight at the host")
                       .set_flag(Option::FLAG_STARTUP)
                       .add_service("osd"));
   table.push_back(size_option("swimstore_throttle_bytes", level, 64 * kMiB,

@@ -83,7 +83,7 @@ void add_gauges(PerfCountersBuilder& b) {
   count(l_swimstore_block_cache_hits, "block_cache_hits", "Tree blocks found in memory");
   count(l_swimstore_block_cache_misses, "block_cache_misses", "Tree blocks read");
   count(l_swimstore_commit_groups, "commit_groups", "Commit groups made durable");
-  count(l_swimstore_syncs, "syncs", "Syncs issued");
+  count(l_swimstore_syncs, "syncs", "Syncs that commits asked for; where cubes share one, each counts");
   count(l_swimstore_log_bytes, "log_bytes", "Bytes written to the log", UNIT_BYTES);
   count(l_swimstore_external_bytes, "external_bytes", "Bytes written to slots by commit groups", UNIT_BYTES);
   bytes(l_swimstore_memtable_bytes, "memtable_bytes", "Memory of updates not yet in the tree");

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "vtkv/testing/env_wrapper.h"
+#include "vtkv/env/env_wrapper.h"
 
 namespace swimstore {
 

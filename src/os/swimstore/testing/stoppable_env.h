@@ -9,7 +9,7 @@
 #include <mutex>
 #include <set>
 
-#include "vtkv/testing/env_wrapper.h"
+#include "vtkv/env/env_wrapper.h"
 
 namespace swimstore {
 

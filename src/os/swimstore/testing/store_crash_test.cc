@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, StoreCrashNotices,
                                          Mutation::watermark_per_group, Mutation::slot_reused_at_once,
                                          Mutation::range_delete_lost, Mutation::single_flush_everywhere,
                                          Mutation::moved_before_copied, Mutation::old_copy_unmarked,
-                                         Mutation::swept_before_moved),
+                                         Mutation::swept_before_moved, Mutation::flush_joined_late),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
 }  // namespace swimstore

@@ -98,7 +98,9 @@ bool CommitPipeline::start_flush(IoQueue& io) {
   }
   m_flush.begin(m_groups, count, waiters);
   m_groups.begin_flush(count);
-  m_pacer.flush_began(m_env->now_us());
+  if (m_pacer == &m_own_pacer) {
+    m_pacer->flush_began(m_env->now_us());
+  }
   if (mutated(Mutation::acknowledged_before_flush)) {
     acknowledge(0, submissions);
   }
@@ -108,7 +110,10 @@ bool CommitPipeline::start_flush(IoQueue& io) {
   }
   m_counters.count_syncs(m_flush.files().size());
   for (File* file : m_flush.files()) {
-    io.submit(&m_requests.take(CommitRequest::Kind::sync, IoRequest::Op::sync, file, 0)->io);
+    IoRequest& sync = m_requests.take(CommitRequest::Kind::sync, IoRequest::Op::sync, file, 0)->io;
+    sync.any_file = m_flush.is_of_any_file();
+    sync.waiters = waiters;
+    io.submit(&sync);
   }
   return true;
 }
@@ -151,7 +156,9 @@ void CommitPipeline::finish_flush() {
     }
     m_progress.raise_horizon(group.record.durable_seq);
   }
-  m_pacer.flush_ended(waiters, m_dequeued.ungrouped_waiters() + m_queue.waiting(), m_env->now_us());
+  if (m_pacer == &m_own_pacer) {
+    m_pacer->flush_ended(waiters, m_env->now_us());
+  }
   acknowledge(0, submissions);
   m_dequeued.forget(submissions);
   m_observer->commit_advanced();

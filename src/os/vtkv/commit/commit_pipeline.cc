@@ -85,6 +85,13 @@ void CommitPipeline::add_statistics(DBStatistics* statistics) const {
 // --- the worker ---------------------------------------------------------------------------------------
 
 NextStep CommitPipeline::step(IoQueue& io) {
+  m_pacer = io.shared_pacer() ? io.shared_pacer() : &m_own_pacer;
+  const NextStep next = do_step(io);
+  tell_pacer();
+  return next;
+}
+
+NextStep CommitPipeline::do_step(IoQueue& io) {
   std::chrono::microseconds wait{0};
   std::chrono::microseconds linger{0};
   for (bool progress = true; progress;) {
@@ -136,24 +143,33 @@ bool CommitPipeline::delays_group_commit(std::chrono::microseconds* wait) {
   if (m_dequeued.ungrouped_waiters() == 0 || m_dequeued.ungrouped_bytes() >= kMaxBodyBytes) {
     return false;
   }
-  if (!m_pacer.flushing()) {
-    *wait = m_pacer.hold(m_dequeued.ungrouped_waiters(), m_env->now_us());
-    return wait->count() > 0;
+  if (m_groups.flushing() || m_pacer->flushing()) {
+    return true;
   }
-  return true;
+  tell_pacer();
+  *wait = m_pacer->hold(m_env->now_us());
+  m_is_held = wait->count() > 0;
+  return m_is_held;
+}
+
+// A record whose data needs a sync of its own file will not ask for a flush that others could share.
+void CommitPipeline::tell_pacer() {
+  const bool asks_soon =
+      !m_groups.flushing() && m_groups.unflushed() > 0 && m_groups[m_groups.size() - 1].sync_files.empty();
+  m_pacer->update(&m_paced, m_dequeued.ungrouped_waiters(), asks_soon);
 }
 
 // See m_wake_at. Nothing is formed before the log is written and flushed, or else when all who are expected are there.
 size_t CommitPipeline::wake_threshold() const {
-  if (m_pacer.flushing() || m_groups.log_writes() > 0) {
+  if (m_groups.flushing() || m_pacer->flushing() || m_groups.log_writes() > 0) {
     return SIZE_MAX;
   }
-  const size_t waiting = m_dequeued.ungrouped_waiters();
-  return waiting > 0 && waiting < m_pacer.expected() ? m_pacer.expected() - waiting : 0;
+  return m_is_held ? m_pacer->missing_of_each() : 0;
 }
 
 bool CommitPipeline::may_form(std::chrono::microseconds* wait) {
   *wait = std::chrono::microseconds(0);
+  m_is_held = false;
   const bool heavy = m_dequeued.ungrouped_bytes() >= kHeavyBytes;
   const size_t unflushed_max =
       (heavy ? kMaxUnflushedHeavy : kMaxUnflushedGroups) + (mutated(Mutation::watermark_per_group) ? 1 : 0);
@@ -226,6 +242,7 @@ bool CommitPipeline::form_record(IoQueue& io) {
     group.add(m_dequeued[i]);
   }
   m_dequeued.grouped(count, group.waiters, bytes);
+  m_pacer->record_formed();
   m_queue.record_formed(group.record.position);
   write_record(io, &group);
   return true;

@@ -51,8 +51,8 @@
 #include "vtkv/commit/fatal_error.h"
 #include "vtkv/commit/group_flush.h"
 #include "vtkv/commit/group_interval.h"
-#include "vtkv/commit/group_pacer.h"
 #include "vtkv/db.h"
+#include "vtkv/util/group_pacer.h"
 #include "vtkv/wal/log_writer.h"
 
 namespace vtkv {
@@ -128,9 +128,11 @@ class CommitPipeline {
   static constexpr uint64_t kUncutBytesMost = 64u << 20;  // of a batch, however large segments are
 
   NextStep step(IoQueue& io);
+  NextStep do_step(IoQueue& io);
   bool dequeue(IoQueue& io, std::chrono::microseconds* wait);
   bool may_form(std::chrono::microseconds* wait);
   bool delays_group_commit(std::chrono::microseconds* wait);
+  void tell_pacer();
   size_t wake_threshold() const;
   bool form_record(IoQueue& io);
   size_t choose_batches(size_t* bytes);  // how many of the ungrouped go into the next record
@@ -168,7 +170,10 @@ class CommitPipeline {
   CommitRequests m_requests;
   DataWrites m_data;
   GroupFlush m_flush;
-  GroupPacer m_pacer;
+  GroupPacer m_own_pacer;
+  GroupPacer* m_pacer = &m_own_pacer;  // or that of its queue
+  PacedWriter m_paced;
+  bool m_is_held = false;  // what waits for a record is, by the pacer
   GroupInterval m_interval;
   std::vector<BatchView> m_views;  // scratch
   std::vector<IoRequest*> m_completed;  // scratch

@@ -37,6 +37,8 @@ class CommitRequests {
     request->io.op = op;
     request->io.file = file;
     request->io.offset = offset;
+    request->io.any_file = false;
+    request->io.waiters = 0;
     return request;
   }
   // It was reaped.

@@ -38,7 +38,8 @@ void GroupFlush::collect_files(const CommitGroups& groups, size_t count) {
     }
   }
   // One sync of any file reaches the device and covers what was written to primed segments.
-  if (m_files.empty()) {
+  m_is_of_any_file = m_files.empty();
+  if (m_is_of_any_file) {
     const LogSegment* any =
         mutated(Mutation::unprimed_segment_not_synced) ? m_pool->segments().front() : groups[count - 1].record.segment;
     add(any->file.get());

@@ -21,6 +21,8 @@ class GroupFlush {
   // Of the first `count` groups, in which `waiters` submissions are; files() are to be synced, each of them.
   void begin(const CommitGroups& groups, size_t count, size_t waiters);
   const std::vector<File*>& files() const { return m_files; }
+  // It is one sync, and any file's will do.
+  bool is_of_any_file() const { return m_is_of_any_file; }
   // A file of one of the groups has extents to convert.
   bool is_slow() const { return m_is_slow; }
   // True: that was the last one.
@@ -37,6 +39,7 @@ class GroupFlush {
   const SyncWatch m_syncs;
   std::vector<File*> m_files;
   size_t m_syncs_left = 0;
+  bool m_is_of_any_file = false;
   bool m_is_slow = false;
 };
 

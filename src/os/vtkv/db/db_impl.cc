@@ -21,17 +21,22 @@ DbImpl::~DbImpl() {
   if (!m_pipeline) {
     return;
   }
-  // Workers give up what they are at, however long it would take.
-  m_workers.stop();
-  m_tree->stop();
-  m_pool->stop();
-  m_gc->stop();
+  stop_background();
   m_workers.end({Workers::Role::gc});  // it submits
   m_pipeline->hurry();
   m_waiters->wait([this] { return m_pipeline->outstanding() == 0; });
   m_pipeline->stop();
   m_workers.end({Workers::Role::compaction, Workers::Role::flush, Workers::Role::log});
   m_fetcher.reset();  // it wakes the collector
+}
+
+void DbImpl::stop_background() {
+  if (m_pipeline) {
+    m_workers.stop();
+    m_tree->stop();
+    m_pool->stop();
+    m_gc->stop();
+  }
 }
 
 Status DbImpl::refuse_write() const {

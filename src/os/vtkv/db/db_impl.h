@@ -69,6 +69,7 @@ class DbImpl final : public DB, private CommitObserver {
   Status compact() override;
   Status collect_garbage(bool full) override;
   Status defragment(const DefragmentOptions& options) override;
+  void stop_background() override;
   void verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled) override;
   void set_stitch_threshold(uint64_t bytes) override { m_tree->set_stitch_threshold(bytes); }
   void set_block_cache_bytes(size_t bytes) override { m_tree->cache()->resize(bytes); }

@@ -375,7 +375,7 @@ void DbImpl::start_workers(const LogPosition& position, std::shared_ptr<MemTable
   using Role = Workers::Role;
   m_workers.start({{Role::log, "vtkv_log", 0, [this](IoQueue&) { return m_log->step(); }},
                    {Role::flush, "vtkv_flush", 0, [this](IoQueue&) { return m_flusher->step(); }},
-                   {Role::compaction, "vtkv_compaction", 0, [this](IoQueue&) { return m_compactor->step(); }}});
+                   {Role::compaction, kCompactionWorkerName, 0, [this](IoQueue&) { return m_compactor->step(); }}});
   m_pipeline->start();
   m_workers.start({{Role::gc, "vtkv_gc", 1, [this](IoQueue& io) { return gc_step(io); }}});
   if (is_full) {

@@ -13,6 +13,7 @@
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/env/posix/posix_env.h"
 #include "vtkv/env/read_all.h"
+#include "vtkv/env/shared_threads.h"
 #include "vtkv/env/small_file.h"
 #include "vtkv/testing/sim_env.h"
 #include "vtkv/util/mutex.h"
@@ -23,6 +24,7 @@ namespace {
 // An Env and an empty folder in it. The host's folder is in the working directory: a build folder is on
 // a disk, where /tmp may have no direct I/O.
 struct EnvUnderTest {
+  std::unique_ptr<Env> base;  // of env, if it has one
   std::unique_ptr<Env> env;
   std::string folder;
   bool on_host = true;
@@ -31,13 +33,18 @@ struct EnvUnderTest {
 EnvUnderTest host_env(bool use_io_uring) {
   std::string folder = std::filesystem::current_path() / "env_test.XXXXXX";
   EXPECT_NE(::mkdtemp(folder.data()), nullptr);
-  return {std::make_unique<PosixEnv>(use_io_uring), folder};
+  return {nullptr, std::make_unique<PosixEnv>(use_io_uring), folder};
 }
 
 EnvUnderTest simulated_env() {
   auto env = std::make_unique<SimEnv>();
   EXPECT_TRUE(env->create_directory("/store").ok());
-  return {std::move(env), "/store", /*on_host=*/false};
+  return {nullptr, std::move(env), "/store", /*on_host=*/false};
+}
+
+EnvUnderTest with_shared_threads(EnvUnderTest base) {
+  auto env = std::make_unique<SharedThreads>(base.env.get());
+  return {std::move(base.env), std::move(env), base.folder, base.on_host};
 }
 
 struct Kind {
@@ -578,7 +585,9 @@ TEST_P(EnvTest, ClocksAndRandomness) {
 INSTANTIATE_TEST_SUITE_P(All, EnvTest,
                          testing::Values(Kind{"io_uring", [] { return host_env(true); }},
                                          Kind{"blocking", [] { return host_env(false); }},
-                                         Kind{"simulated", simulated_env}),
+                                         Kind{"simulated", simulated_env},
+                                         Kind{"shared", [] { return with_shared_threads(host_env(true)); }},
+                                         Kind{"shared_simulated", [] { return with_shared_threads(simulated_env()); }}),
                          [](const auto& kind) { return kind.param.name; });
 
 }  // namespace

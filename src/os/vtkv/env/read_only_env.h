@@ -35,6 +35,7 @@ class ReadOnlyEnv final : public Env {
   uint64_t now_us() override { return m_base->now_us(); }
   uint64_t wall_clock_us() override { return m_base->wall_clock_us(); }
   uint64_t random_u64() override { return m_base->random_u64(); }
+  unsigned processors() override { return m_base->processors(); }
 
  private:
   static Status refuse(std::string_view what, const std::string& path);

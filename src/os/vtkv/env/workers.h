@@ -17,6 +17,9 @@
 
 namespace vtkv {
 
+// Of the worker that compacts, for an Env that runs it in another way than the rest (shared_threads.h).
+inline constexpr const char* kCompactionWorkerName = "vtkv_compaction";
+
 class Workers {
  public:
   enum class Role : uint8_t { flush, compaction, log, gc };

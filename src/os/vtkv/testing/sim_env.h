@@ -85,6 +85,7 @@ class SimEnv : public Env {
   uint64_t now_us() override;
   uint64_t wall_clock_us() override;
   uint64_t random_u64() override;
+  unsigned processors() override { return 1; }
 
   // Driving
 

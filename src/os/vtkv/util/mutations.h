@@ -52,6 +52,7 @@ namespace vtkv {
   X(moved_before_copied, "a collection's record names its new cube before its objects are there")          \
   X(old_copy_unmarked, "nothing says that objects are one of two copies, to be removed after a crash")     \
   X(swept_before_moved, "the old copy of a collection is removed before the new one is durable")           \
+  X(flush_joined_late, "a cube that asks for a flush is served by the one under way")                      \
   X(witness_not_awaited, "a group's transaction commits before its witness in cube 0 is durable")
 
 enum class Mutation : uint8_t {

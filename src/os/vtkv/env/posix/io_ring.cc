@@ -38,32 +38,49 @@ int set_up_ring(unsigned entries, io_uring* ring) {
 
 }  // namespace
 
-Status IoRing::create(unsigned depth, const std::vector<int>& lock_descriptors, std::unique_ptr<WorkerQueue>* queue) {
+Status IoRing::create(unsigned depth, const HeldLocks* locks, std::unique_ptr<WorkerQueue>* queue) {
   const int wake_descriptor = ::eventfd(0, EFD_CLOEXEC);
   if (wake_descriptor < 0) {
     return Status::from_errno(errno, "cannot create an eventfd");
   }
   // The constructor owns the descriptor from here; the ring exists once ring_fd is set.
-  std::unique_ptr<IoRing> ring(new IoRing(depth, wake_descriptor));
+  std::unique_ptr<IoRing> ring(new IoRing(depth, locks, wake_descriptor));
   // Room for every request and the read of the eventfd: the submission queue can never be full.
   int result = set_up_ring(depth + 1, &ring->m_ring);
   if (result < 0) {
     ring->m_ring.ring_fd = -1;
     return Status::from_errno(-result, "cannot set up io_uring");
   }
-  if (!lock_descriptors.empty()) {
-    result =
-        io_uring_register_files(&ring->m_ring, lock_descriptors.data(), static_cast<unsigned>(lock_descriptors.size()));
-    if (result < 0) {
-      return Status::from_errno(-result, "cannot register the lock files with io_uring");
-    }
-  }
+  VTKV_RETURN_IF_ERROR(ring->refer_to_locks());
   ring->arm_wake();
   *queue = std::move(ring);
   return {};
 }
 
-IoRing::IoRing(unsigned depth, int wake_descriptor) : m_wake_descriptor(wake_descriptor), m_entries(depth) {
+// The table is of one size from the start: what is in it stays there while others are added. No request uses a file of
+// it, so changing it waits for none.
+Status IoRing::refer_to_locks() {
+  return m_locks->use([this](const HeldLocks::Locks& locks, uint64_t version) -> Status {
+    int result = 0;
+    if (m_locks_version == 0) {
+      const std::vector<int> none(locks.size(), -1);
+      result = io_uring_register_files(&m_ring, none.data(), static_cast<unsigned>(none.size()));
+    }
+    for (unsigned place = 0; place < locks.size() && result >= 0; ++place) {
+      if (locks[place].changed > m_locks_version) {
+        result = io_uring_register_files_update(&m_ring, place, &locks[place].descriptor, 1);
+      }
+    }
+    if (result < 0) {
+      return Status::from_errno(-result, "cannot register the lock files with io_uring");
+    }
+    m_locks_version = version;
+    return {};
+  });
+}
+
+IoRing::IoRing(unsigned depth, const HeldLocks* locks, int wake_descriptor)
+    : m_locks(locks), m_wake_descriptor(wake_descriptor), m_entries(depth) {
   m_ring.ring_fd = -1;
   for (Entry& entry : m_entries) {
     m_free_entries.push_back(&entry);
@@ -219,7 +236,14 @@ void IoRing::finish(Entry* entry, Status status) {
   }
 }
 
-void IoRing::accept_wakes() { m_woken_in_sync |= m_woken.exchange(false); }
+// Locks that were taken since are those of files that the step to come may write to. Where the kernel has no memory for
+// them at present, it is tried again.
+void IoRing::accept_wakes() {
+  m_woken_in_sync |= m_woken.exchange(false);
+  if (m_locks->version() != m_locks_version) {
+    (void)refer_to_locks();
+  }
+}
 
 void IoRing::start_lone_sync() {
   if (m_lone_sync != nullptr) {

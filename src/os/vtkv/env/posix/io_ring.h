@@ -10,8 +10,9 @@
 // meanwhile (one client, waiting for each), a lone sync is called directly instead of sleeping, which
 // saves that detour; the first wake during one ends this, so that writes overlap with syncs again.
 //
-// The ring holds a reference to each lock file it is given until it is shut down. After SIGKILL the kernel drops it
-// when the last request has ended (doc/crash_consistency.md, What it asks in return).
+// The ring holds a reference to each lock file that the process holds, until the next step after it is given up or the
+// ring is shut down. After SIGKILL the kernel drops it when the last request has ended (doc/crash_consistency.md, What
+// it asks in return).
 #pragma once
 
 #include <liburing.h>
@@ -21,14 +22,15 @@
 #include <memory>
 #include <vector>
 
+#include "vtkv/env/posix/held_locks.h"
 #include "vtkv/env/worker_queue.h"
 
 namespace vtkv {
 
 class IoRing : public WorkerQueue {
  public:
-  // At most `depth` requests are at the kernel at once. Fails when the host refuses io_uring.
-  static Status create(unsigned depth, const std::vector<int>& lock_descriptors, std::unique_ptr<WorkerQueue>* queue);
+  // At most `depth` requests are at the kernel at once. Fails when the host refuses io_uring. `locks` outlive it.
+  static Status create(unsigned depth, const HeldLocks* locks, std::unique_ptr<WorkerQueue>* queue);
   ~IoRing() override;
 
   IoRing(const IoRing&) = delete;
@@ -51,7 +53,8 @@ class IoRing : public WorkerQueue {
     std::vector<iovec> rest;  // used only after a short transfer
   };
 
-  IoRing(unsigned depth, int wake_descriptor);
+  IoRing(unsigned depth, const HeldLocks* locks, int wake_descriptor);
+  Status refer_to_locks();
   void start(IoRequest* request);
   void prepare(Entry* entry);
   void arm_wake();
@@ -67,11 +70,13 @@ class IoRing : public WorkerQueue {
   void note_sync_end();
 
   io_uring m_ring{};
+  const HeldLocks* const m_locks;
   const int m_wake_descriptor;
   std::atomic<bool> m_woken{false};
   std::atomic<bool> m_sleeping{false};
 
   // The worker's own.
+  uint64_t m_locks_version = 0;  // that is referred to; 0: there is no table yet
   uint64_t m_wake_count = 0;  // where the armed read of the eventfd puts its result
   bool m_wake_armed = false;
   std::vector<Entry> m_entries;

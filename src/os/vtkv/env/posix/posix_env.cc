@@ -67,20 +67,14 @@ int open_directory(const std::string& path) { return ::open(path.c_str(), O_RDON
 // process, and the description lives until the last ring that refers to it is gone.
 class PosixEnv::Lock : public FileLock {
  public:
-  Lock(PosixEnv* env, int descriptor) : m_env(env), m_descriptor(descriptor) {}
-  // The workers that wrote under the lock are gone by now, and they waited for their requests. Rings of
-  // other stores may still refer to the description: closing alone would not unlock.
-  ~Lock() override {
-    const MutexLock guard(m_env->m_mutex);
-    std::erase(m_env->m_lock_descriptors, m_descriptor);
-    ::flock(m_descriptor, LOCK_UN);
-    ::close(m_descriptor);
-  }
+  Lock(HeldLocks* held, int descriptor) : m_held(held), m_descriptor(descriptor) {}
+  // The workers that wrote under the lock are gone by now, and they waited for their requests.
+  ~Lock() override { m_held->give_up(m_descriptor); }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
  private:
-  PosixEnv* const m_env;
+  HeldLocks* const m_held;
   const int m_descriptor;
 };
 
@@ -173,9 +167,12 @@ Status PosixEnv::lock_file(const std::string& path, std::unique_ptr<FileLock>* l
     }
     return Status::from_errno(error_number, "cannot lock " + path);
   }
-  const MutexLock guard(m_mutex);
-  m_lock_descriptors.push_back(descriptor);
-  *lock = std::make_unique<Lock>(this, descriptor);
+  if (!m_locks.add(descriptor)) {
+    ::close(descriptor);
+    return Status::failed("cannot lock " + path + ": this process holds " + std::to_string(HeldLocks::kMax) +
+                          " locks already");
+  }
+  *lock = std::make_unique<Lock>(&m_locks, descriptor);
   return {};
 }
 
@@ -184,11 +181,7 @@ std::unique_ptr<WorkerQueue> PosixEnv::make_queue(unsigned io_depth) {
     return std::make_unique<BlockingQueue>(io_depth);
   }
   std::unique_ptr<WorkerQueue> queue;
-  Status status;
-  {
-    const MutexLock guard(m_mutex);
-    status = IoRing::create(io_depth, m_lock_descriptors, &queue);
-  }
+  const Status status = IoRing::create(io_depth, &m_locks, &queue);
   if (status.ok()) {
     return queue;
   }
@@ -216,6 +209,8 @@ uint64_t PosixEnv::random_u64() {
   }
   return value;
 }
+
+unsigned PosixEnv::processors() { return std::max(1u, std::thread::hardware_concurrency()); }
 
 Env* posix_env() {
   static auto* const env = new PosixEnv(/*use_io_uring=*/true);

@@ -10,8 +10,8 @@
 
 #include "vtkv/env.h"
 #include "vtkv/env/posix/file_system_info_cache.h"
+#include "vtkv/env/posix/held_locks.h"
 #include "vtkv/env/worker_queue.h"
-#include "vtkv/util/mutex.h"
 
 namespace vtkv {
 
@@ -40,6 +40,7 @@ class PosixEnv : public Env {
   uint64_t now_us() override;
   uint64_t wall_clock_us() override;
   uint64_t random_u64() override;
+  unsigned processors() override;
 
  private:
   class Lock;
@@ -49,9 +50,7 @@ class PosixEnv : public Env {
   const std::chrono::milliseconds m_lock_patience;
   std::atomic<bool> m_refusal_reported{false};
   FileSystemInfoCache m_file_systems;
-  Mutex m_mutex;
-  // Lock files held by this process. Every ring refers to those held when it was made.
-  std::vector<int> m_lock_descriptors GUARDED_BY(m_mutex);
+  HeldLocks m_locks;
 };
 
 }  // namespace vtkv

@@ -49,10 +49,11 @@ TEST_F(PosixEnvTest, AWorkerThatAbortsMeetsTheProgramsHandler) {
 
 bool host_has_io_uring() {
   std::unique_ptr<WorkerQueue> queue;
-  return IoRing::create(1, {}, &queue).ok();
+  const HeldLocks none;
+  return IoRing::create(1, &none, &queue).ok();
 }
 
-// "UserFiles" of every ring of this process, as the kernel lists them.
+// How many files every ring of this process refers to: what the kernel lists between "UserFiles" and "UserBufs".
 std::vector<unsigned> registered_files_of_rings() {
   std::vector<unsigned> counts;
   for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
@@ -61,9 +62,15 @@ std::vector<unsigned> registered_files_of_rings() {
       continue;
     }
     std::ifstream info("/proc/self/fdinfo/" + entry.path().filename().string());
+    bool is_listed = false;
     for (std::string line; std::getline(info, line);) {
-      if (line.rfind("UserFiles:", 0) == 0) {
-        counts.push_back(static_cast<unsigned>(std::stoul(line.substr(10))));
+      if (line.starts_with("UserFiles:")) {
+        is_listed = true;
+        counts.push_back(0);
+      } else if (line.starts_with("UserBufs:")) {
+        is_listed = false;
+      } else if (is_listed && line.find("<none>") == std::string::npos) {
+        ++counts.back();
       }
     }
   }
@@ -91,15 +98,40 @@ bool can_be_locked(const std::string& path) {
   return locked;
 }
 
-TEST_F(PosixEnvTest, RingsReferToTheLocksHeldWhenTheyAreMade) {
+// Also to those that are taken later: a thread that several databases share was started by the first of them.
+TEST_F(PosixEnvTest, StepsOfARingHaveAllLocksReferredTo) {
   if (!host_has_io_uring()) {
     GTEST_SKIP() << "this host refuses io_uring";
   }
   PosixEnv env(true);
-  std::unique_ptr<FileLock> lock;
-  ASSERT_TRUE(env.lock_file(path("lock"), &lock).ok());
+  std::unique_ptr<FileLock> first;
+  ASSERT_TRUE(env.lock_file(path("first"), &first).ok());
   auto worker = env.start_worker("ring", 4, [](IoQueue&) { return NextStep::on_event(); });
   EXPECT_EQ(registered_files_of_rings(), std::vector<unsigned>{1});
+  const auto refers_to = [&](unsigned locks) {
+    worker->wake();
+    return comes_true_within(std::chrono::seconds(5),
+                             [&] { return registered_files_of_rings() == std::vector<unsigned>{locks}; });
+  };
+  std::unique_ptr<FileLock> second;
+  ASSERT_TRUE(env.lock_file(path("second"), &second).ok());
+  EXPECT_TRUE(refers_to(2));
+  first.reset();
+  EXPECT_TRUE(refers_to(1));
+  second.reset();
+  EXPECT_TRUE(refers_to(0));
+}
+
+TEST_F(PosixEnvTest, ALockThatNoRingCouldReferToIsRefused) {
+  PosixEnv env(true);
+  std::vector<std::unique_ptr<FileLock>> locks(HeldLocks::kMax);
+  for (size_t i = 0; i < locks.size(); ++i) {
+    ASSERT_TRUE(env.lock_file(path("lock" + std::to_string(i)), &locks[i]).ok());
+  }
+  std::unique_ptr<FileLock> one_more;
+  EXPECT_FALSE(env.lock_file(path("one_more"), &one_more).ok());
+  locks.front().reset();
+  EXPECT_TRUE(env.lock_file(path("one_more"), &one_more).ok());
 }
 
 TEST_F(PosixEnvTest, RingThatIsShutDownRefersToNoLock) {
@@ -109,9 +141,11 @@ TEST_F(PosixEnvTest, RingThatIsShutDownRefersToNoLock) {
   // A pipe in place of the lock file: it tells when the last reference to its end is gone.
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+  HeldLocks locks;
+  locks.add(ends[1]);
   std::unique_ptr<WorkerQueue> ring;
-  ASSERT_TRUE(IoRing::create(4, {ends[1]}, &ring).ok());
-  ::close(ends[1]);
+  ASSERT_TRUE(IoRing::create(4, &locks, &ring).ok());
+  locks.give_up(ends[1]);
   char byte = 0;
   EXPECT_LT(::read(ends[0], &byte, 1), 0) << "the ring holds the other end";
   ring->shut_down();

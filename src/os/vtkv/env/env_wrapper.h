@@ -40,6 +40,7 @@ class EnvWrapper : public Env {
   uint64_t now_us() override { return m_base->now_us(); }
   uint64_t wall_clock_us() override { return m_base->wall_clock_us(); }
   uint64_t random_u64() override { return m_base->random_u64(); }
+  unsigned processors() override { return m_base->processors(); }
 
  protected:
   Env* const m_base;
