@@ -59,16 +59,22 @@ def median_figures(rounds):
   return result
 
 
-def summarize(measured):
+def baseline(stores):
+  """The store that others are measured by."""
+  return "bluestore" if "bluestore" in stores else stores[0]
+
+
+def summarize(measured, base_store="bluestore"):
   """`measured`: {(store, phase, size): [line of rados_load, one per round]} -> the same keys with medians."""
   medians = {key: median_figures([figures(phase) for phase in rounds]) for key, rounds in measured.items()}
   for key, entry in medians.items():
     entry["seconds"] = sum(line["seconds"] for line in measured[key])
     entry["rounds"] = len(measured[key])
   for (store, phase, size), entry in medians.items():
-    base_key = ("bluestore", phase, size)
+    base_key = (base_store, phase, size)
     base = medians.get(base_key)
-    entry["ratio_to_bluestore"] = entry["iops"] / base["iops"] if base and base["iops"] else None
+    entry["ratio"] = entry["iops"] / base["iops"] if base and base["iops"] else None
+    entry["ratio_to_bluestore"] = entry["ratio"] if base_store == "bluestore" else None
     ratios = _ratios_of_rounds(measured[store, phase, size], measured.get(base_key, []))
     entry["ratio_lowest"], entry["ratio_highest"] = (min(ratios), max(ratios)) if ratios else (None, None)
     entry["is_result"] = min(side["seconds"] for side in (entry, base) if side) >= RESULT_SECONDS_MIN
@@ -76,7 +82,7 @@ def summarize(measured):
 
 
 def _ratios_of_rounds(ours, theirs):
-  """Of each round to BlueStore's of the same round; none where there is no spread to tell."""
+  """Of each round to the baseline's of the same round; none where there is no spread to tell."""
   if len(ours) < 2 or len(ours) != len(theirs):
     return []
   return [figures(our)["iops"] / figures(their)["iops"] for our, their in zip(ours, theirs)]
@@ -100,22 +106,24 @@ def _rounded(figures_):
   return {name: round(value, 4) if isinstance(value, float) else value for name, value in figures_.items()}
 
 
-def table(medians, stores, sizes):
+def table(medians, stores, sizes, base_store="bluestore"):
+  base_title = "BlueStore" if base_store == "bluestore" else "first"
+  columns = max(19, *(len(store) + 1 for store in stores))
   lines = []
   for phase in PHASES:
     shown = [(size, store) for size in sizes for store in stores if (store, phase, size) in medians]
     if not shown:
       continue
-    lines += ["", f"{TITLES[phase]:<28}{'IOPS':>9}{'MB/s':>9}{'x BlueStore':>13}{'rounds':>11}{'p99 ms':>9}{'cv':>7}"
+    lines += ["", f"{TITLES[phase]:<{columns + 9}}{'IOPS':>9}{'MB/s':>9}{'x ' + base_title:>13}{'rounds':>11}{'p99 ms':>9}{'cv':>7}"
                   f"{'device B/B':>12}{'flushes/op':>12}"]
     for size, store in shown:
       entry = medians[store, phase, size]
       mark = " " if entry["is_result"] else "~"
-      lines.append(f"{mark} {show_size(size):>5}  {store:<19}{entry['iops']:>9.0f}{entry['mb_per_s']:>9.1f}"
-                   f"{_cell(entry['ratio_to_bluestore'], 13)}{_spread(entry):>11}{_cell(entry['p99_ms'], 9)}{_cell(entry['cv'], 7)}"
+      lines.append(f"{mark} {show_size(size):>5}  {store:<{columns}}{entry['iops']:>9.0f}{entry['mb_per_s']:>9.1f}"
+                   f"{_cell(entry['ratio'], 13)}{_spread(entry):>11}{_cell(entry['p99_ms'], 9)}{_cell(entry['cv'], 7)}"
                    f"{_cell(entry['device_bytes_per_client_byte'], 12)}{_cell(entry['device_flushes_per_op'], 12)}")
   if any(not entry["is_result"] for entry in medians.values()):
-    lines += ["", f"~ is no result: it, or BlueStore beside it, was measured for less than {RESULT_SECONDS_MIN} s, "
+    lines += ["", f"~ is no result: it, or {'BlueStore' if base_store == 'bluestore' else base_store} beside it, was measured for less than {RESULT_SECONDS_MIN} s, "
                   "all rounds together"]
   return "\n".join(lines)
 

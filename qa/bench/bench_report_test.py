@@ -97,6 +97,16 @@ class Summary(unittest.TestCase):
         ("bluestore", "write", 4096): [phase("write", 400)] * 3}), ["kstore"], [4096])
     self.assertRegex(text, r"kstore .* 0\.50 +0\.25-2\.25 ")
 
+  def test_without_bluestore_the_first_store_is_the_measure(self):
+    stores = ["swimstore", "swimstore:swimstore_cubes=4"]
+    base = bench_report.baseline(stores)
+    medians = bench_report.summarize({(store, "write", 4096): [phase("write", ops)] * 5
+                                      for store, ops in zip(stores, (100, 150))}, base)
+    self.assertEqual(medians[stores[1], "write", 4096]["ratio"], 1.5)
+    self.assertIsNone(medians[stores[1], "write", 4096]["ratio_to_bluestore"])
+    self.assertRegex(bench_report.table(medians, stores, [4096], base), r"x first(.*\n)*.*cubes=4 +75 .* 1\.50 ")
+    self.assertEqual(bench_report.baseline(["kstore", "bluestore"]), "bluestore")
+
   def test_no_ratio_where_bluestore_did_not_run(self):
     self.assertIsNone(self.medians["kstore", "seq", 4096]["ratio_to_bluestore"])
 

@@ -19,6 +19,9 @@ device per byte of the client, replicas included (for reads: what was read from 
 got. Each OSD has a loop device with direct I/O over a file written beforehand; BlueStore has it raw, its best case, the
 others through a file system.
 
+A store can be named several times, with options of its own (`--stores swimstore,swimstore:swimstore_cubes=4`). Without
+BlueStore the ratios are those to the first store named.
+
 --quick takes at most 5 minutes, the default at most 40, set-up not counted: on a slow machine the phases get shorter,
 unless --seconds or --rounds ask for a length. The first run on a machine makes the
 sysroot, builds ceph-osd and writes the devices' files; all of it is kept in SWIM_CACHE.
@@ -31,6 +34,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shlex
 import shutil
 import subprocess
@@ -66,8 +70,9 @@ STEP_OVERHEAD_SECONDS = 4
 def parse_args(argv):
   parser = argparse.ArgumentParser(prog="run-rados-bench.sh", description=__doc__,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
-  parser.add_argument("--stores", default=STORES, help=f"some of {', '.join(BACKING)} (default: %(default)s); filestore "
-                      "comes from Ceph 16.2 in a sysroot of its own")
+  parser.add_argument("--stores", default=STORES, help=f"some of {', '.join(BACKING)}, each with options or without: "
+                      "NAME:OPTION=VALUE:OPTION=VALUE (default: %(default)s); filestore comes from Ceph 16.2 in a "
+                      "sysroot of its own")
   parser.add_argument("--sizes", help=f"object sizes (default: {SIZES}; with --quick {QUICK_SIZES})")
   parser.add_argument("--osds", type=int, default=1, help="OSDs per cluster; pools keep min(3, N) copies (default: 1)")
   parser.add_argument("--seconds", type=float, help="length of each phase (default: 5; with --quick 3)")
@@ -87,6 +92,7 @@ def parse_args(argv):
   args = parser.parse_args(argv)
   args.command = bench_report.told_command("qa/run-rados-bench.sh", argv)
   args.stores = list(dict.fromkeys(args.stores.split(",")))
+  args.kinds = {kind_of(store) for store in args.stores}
   sizes = args.sizes or (QUICK_SIZES if args.quick else SIZES)
   args.sizes = [parse_size(size, "--sizes") for size in dict.fromkeys(sizes.split(","))]
   args.budget = None if args.seconds or args.rounds else QUICK_SECONDS_MAX if args.quick else SECONDS_MAX
@@ -98,7 +104,7 @@ def parse_args(argv):
 
 
 def check_args(args):
-  if args.one_binary and (args.ceph_osd or "filestore" in args.stores):
+  if args.one_binary and (args.ceph_osd or "filestore" in args.kinds):
     raise UserError("--one-binary: leave out --ceph-osd, and filestore, which is of another release")
   for store in args.stores:
     spec_of(args, store).check_values()
@@ -116,14 +122,28 @@ def check_args(args):
       raise UserError(f"{option} {target}: its directory does not exist or cannot be written; choose another place")
 
 
+def kind_of(store):
+  """Of a store with options."""
+  return store.split(":")[0]
+
+
+def options_of(store):
+  options = [option.partition("=") for option in store.split(":")[1:]]
+  for name, sign, value in options:
+    if not name or not sign or not value:
+      raise UserError(f"--stores {store}: an option is given as NAME:OPTION=VALUE")
+  return {name: value for name, _, value in options}
+
+
 def spec_of(args, store):
-  conf = {BUFFERED_WRITE: str(args.buffered_write).lower()} if store == "bluestore" else {}
-  return Spec(store=store, osds=args.osds, size_bytes=args.device_size, fs=args.fs, conf=conf,
-              ceph_osd=ONE_BINARY if args.one_binary else args.ceph_osd if store == "swimstore" else "")
+  kind = kind_of(store)
+  conf = {BUFFERED_WRITE: str(args.buffered_write).lower()} if kind == "bluestore" else {}
+  return Spec(store=kind, osds=args.osds, size_bytes=args.device_size, fs=args.fs, conf=conf | options_of(store),
+              ceph_osd=ONE_BINARY if args.one_binary else args.ceph_osd if kind == "swimstore" else "")
 
 
 def cluster_of(store):
-  return Cluster(sysroot.cache_dir() / "bench" / store, say)
+  return Cluster(sysroot.cache_dir() / "bench" / re.sub(r"[^\w.-]", "_", store), say)
 
 
 def wanted_images(args):
@@ -133,14 +153,14 @@ def wanted_images(args):
 def set_up(args):
   """The sysroots, swimstore's ceph-osd and the load generator: whatever of it is missing."""
   needs = ["--loop", "--setup", "build", "--images", images.missing_bytes(wanted_images(args))]
-  needs += ["--setup", "filestore"] if "filestore" in args.stores else []
-  needs += ["--build", "build-all" if args.one_binary else "build"] if "swimstore" in args.stores and not args.ceph_osd else []
+  needs += ["--setup", "filestore"] if "filestore" in args.kinds else []
+  needs += ["--build", "build-all" if args.one_binary else "build"] if "swimstore" in args.kinds and not args.ceph_osd else []
   sysroot.check_host(*needs)
   sysroot.prepare()
-  if "filestore" in args.stores:
+  if "filestore" in args.kinds:
     os.environ.pop("SWIM_NO_SETUP", None)
     sysroot.prepare(spec_of(args, "filestore").root())
-  if args.one_binary or ("swimstore" in args.stores and not args.ceph_osd):
+  if args.one_binary or ("swimstore" in args.kinds and not args.ceph_osd):
     say("building ceph-osd")
     folder, extra = ("build-all", "-DSWIM_WITH_BLUESTORE=ON") if args.one_binary else ("build", "")
     build = (f"cmake --preset release -B {folder} {extra} >&2 && "
@@ -237,7 +257,7 @@ class Bench:
                "--prefix", f"bench_{nth}_{size}", "--before-cold", drop_caches(cluster)]
     devices = cluster.devices()
     if devices:
-      mounts = [cluster.osd_dir(osd) for osd in range(args.osds)] if BACKING[store] == "fs" else []
+      mounts = [cluster.osd_dir(osd) for osd in range(args.osds)] if BACKING[kind_of(store)] == "fs" else []
       command += ["--devices", ",".join(devices)]
       command += ["--sync", ",".join(str(mount) for mount in mounts)] if mounts else []
     try:
@@ -301,8 +321,8 @@ def write_json(path, args, medians):
               "fs": args.fs, "device": "loop, direct I/O, backing file written beforehand",
               "order": "of the stores: drawn anew for each size of each round", "write_caching": write_caching(args),
               "programs": programs(args),
-              "is_result": f"measured for {bench_report.RESULT_SECONDS_MIN} s or more, all rounds together, and BlueStore, too",
-              "ratio_lowest": "of the rounds, each beside BlueStore's of the same round; likewise ratio_highest",
+              "is_result": f"measured for {bench_report.RESULT_SECONDS_MIN} s or more, all rounds together, and what it is compared with, too",
+              "ratio": f"to {bench_report.baseline(args.stores)}", "ratio_lowest": "of the rounds, each beside the compared one's of the same round; likewise ratio_highest",
               "p99_ms": "exact, over all operations of a phase as the client saw them; median of the rounds",
               "overwrite": "inside the write entries: the same objects once more, whole, in random order"},
   }
@@ -345,8 +365,9 @@ def main(argv):
     finally:
       bench.shut_down()
     lock.close()
-    medians = bench_report.summarize(bench.measured)
-    print(bench_report.table(medians, args.stores, args.sizes))
+    base_store = bench_report.baseline(args.stores)
+    medians = bench_report.summarize(bench.measured, base_store)
+    print(bench_report.table(medians, args.stores, args.sizes, base_store))
     print(f"\n{write_caching(args)}\nprograms: {programs(args)}")
     if args.json:
       write_json(args.json, args, medians)

@@ -21,7 +21,6 @@ import sysroot
 from scenario import GIB, UserError
 from loop_disk import mounted, read_counters
 
-SIZE = 4096
 FLUSHES_PER_OP_MAX = 1.01
 FOREGROUND_BYTES_MAX = 8 * 1024
 TOTAL_BYTES_MAX = 9 * 1024
@@ -32,12 +31,13 @@ OBJECTS = 8  # of 4 MiB, in each of two PGs
 
 def measure(scenario, disk, directory, seconds, result):
   """Run the bench; returns its result and the counters sampled along."""
+  options = [f"--{name.replace(' ', '_')}={value}" for name, value in scenario.args.conf]
   bench = sysroot.CHECKOUT / "build/bin/swimstore_bench"
   if not bench.exists():
     raise UserError(f"{bench}: no such program; build it first")
-  process = subprocess.Popen(sysroot.command([bench, "--store", "swimstore", "--op", "overwrite", "--size", SIZE,
+  process = subprocess.Popen(sysroot.command([bench, "--store", "swimstore", "--op", "overwrite", "--size", "4K",
                                               "--depth", 1, "--objects", OBJECTS, "--seconds", seconds, "--path", directory, "--json",
-                                              result]),
+                                              result, "--", *options]),
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
   samples = []
   while process.poll() is None:

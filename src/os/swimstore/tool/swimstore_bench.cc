@@ -10,6 +10,7 @@
 
 #include "common/ceph_argparse.h"
 #include "common/errno.h"
+#include "common/strtol.h"
 #include "global/global_init.h"
 #include "swimstore/program_version.h"
 #include "swimstore/tool/store_load.h"
@@ -26,6 +27,27 @@ struct Arguments {
   LoadOptions load;
   std::vector<std::string> for_ceph;
 };
+
+// A number of bytes as options take it: 4096, 4K, 4M.
+struct Bytes {
+  uint64_t count;
+};
+
+void validate(boost::any& value, const std::vector<std::string>& words, Bytes*, int) {
+  const std::string& word = po::validators::get_single_string(words);
+  std::string error;
+  const uint64_t count = strict_iecstrtoll(word, &error);
+  if (!error.empty()) {
+    throw po::validation_error(po::validation_error::invalid_option_value, "", word);
+  }
+  value = Bytes{count};
+}
+
+po::typed_value<Bytes>* bytes(uint64_t* field, uint64_t preset, const char* shown) {
+  return po::value<Bytes>()->default_value({preset}, shown)->notifier([field](const Bytes& given) {
+    *field = given.count;
+  });
+}
 
 constexpr std::pair<const char*, LoadOp> kOps[] = {{"write", LoadOp::write},
                                                    {"overwrite", LoadOp::overwrite},
@@ -45,14 +67,14 @@ po::options_description describe(Arguments* arguments) {
   add("store", po::value(&arguments->store)->default_value("swimstore"), "store type");
   add("op", po::value(&arguments->op)->default_value("write"),
       "write: new objects; overwrite, read: at random in existing ones; append; omap: keys of existing ones");
-  add("size", po::value(&load.size_bytes)->default_value(4096), "bytes per operation");
+  add("size", bytes(&load.size_bytes, 4096, "4K"), "bytes per operation");
   add("depth", po::value(&load.depth)->default_value(16), "operations in flight");
   add("threads", po::value(&load.threads)->default_value(2), "submitting threads, each with a PG of its own");
   add("seconds", po::value(&load.seconds)->default_value(10), "how long");
   add("operations", po::value(&load.operations)->default_value(0), "end earlier, after so many; 0: do not");
   add("objects", po::value(&load.objects)->default_value(64), "existing objects per PG");
-  add("object-size", po::value(&load.object_bytes)->default_value(4u << 20), "their bytes");
-  add("fragment", po::value(&load.fragment_bytes)->default_value(0),
+  add("object-size", bytes(&load.object_bytes, 4u << 20, "4M"), "their bytes");
+  add("fragment", bytes(&load.fragment_bytes, 0, "0"),
       "overwrite existing objects in slices of so many bytes first, in random order; 0: leave them whole");
   add("path", po::value(&arguments->path)->required(), "directory for the store");
   add("json", po::value(&arguments->json), "write the result to this file");
