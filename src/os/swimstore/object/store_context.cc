@@ -7,6 +7,9 @@ namespace swimstore {
 
 namespace {
 
+// The even part lets a cube that holds nothing begin to; what a cube that stays empty has of it, nobody uses.
+constexpr uint64_t kEvenShare = 8;
+
 constexpr const char* kRandomOption = "swimstore_debug_random_read_err";
 
 }  // namespace
@@ -25,7 +28,7 @@ StoreCubes::StoreCubes(CubeSet& cubes, size_t onode_cache_bytes, size_t data_cac
 template <typename Held, typename Set>
 void StoreCubes::divide(uint64_t bytes, const Held& held, const Set& set) {
   const uint64_t all = sum(held);
-  const uint64_t even = bytes / m_cubes.size() / (all > 0 ? 2 : 1);
+  const uint64_t even = bytes / m_cubes.size() / (all > 0 ? kEvenShare : 1);
   const double by_use = static_cast<double>(bytes - even * m_cubes.size());
   for (const auto& cube : m_cubes) {
     const double part = all > 0 ? static_cast<double>(held(*cube)) / static_cast<double>(all) : 0;

@@ -89,7 +89,7 @@ class StoreCubes {
   }
   uint64_t tree_bytes() const { return m_set.database_statistics().block_cache_bytes; }
 
-  // A total: half of it is divided evenly, half as what each holds now.
+  // A total: an eighth of it is divided evenly, the rest as what each holds now.
   void set_onode_capacity(uint64_t bytes);
   void set_data_capacity(uint64_t bytes);
   void set_tree_capacity(uint64_t bytes);
