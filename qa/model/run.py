@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Checks the model of the log (one_log.pml) with Spin: all rules on, and each rule off.
+"""Checks the models with Spin, all rules on and each rule off: of the log (one_log.pml), of the flush that cubes share
+(shared_flush.pml), of a collection's move from cube to cube (move.pml) and of the loss of a cube (witness.pml).
 
 With all rules on no violation may be found. With a rule off one must be found, or the model could not have
-noticed it; the one rule that others imply says so. D is durable_seq, W the watermark. Exits 1 when a verdict is not the expected one.
+noticed it; the one rule that others imply says so. D is durable_seq, W the watermark.
+Exits 1 when a verdict is not the expected one.
 """
 
 import argparse
@@ -18,7 +20,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-MODEL = Path(__file__).resolve().parent / "one_log.pml"
+MODELS = Path(__file__).resolve().parent
+LOG = "one_log"
 
 ONE_CUBE = {"TXNS": 3, "EMPTIES": 0, "CRASHES": 2}
 TWO_CUBES = {"CUBES": 2, "TXNS": 1, "EMPTIES": 0, "CRASHES": 2, "SEGS": 2, "POS": 4}
@@ -31,6 +34,7 @@ class Rule:
   text: str
   bounds: dict
   implied: bool = False  # others keep the promise without it: no violation to be found
+  model: str = LOG
 
 
 RULES = {
@@ -59,12 +63,24 @@ RULES = {
     "participants": Rule("a record needs its participant in the other cube", TWO_CUBES),
     "participants_durable": Rule("D waits for participants", TWO_CUBES),
     "serve_together": Rule("no cube serves before all recovery records are durable", TWO_CUBES),
+    "flush_begins_later": Rule("a flush serves those that asked before it began", {}, model="shared_flush"),
+    "failure_is_final": Rule("after a failed flush none is believed", {}, model="shared_flush"),
+    "new_copy_marked": Rule("the new cube calls the range unowned before it has objects", {}, model="move"),
+    "record_after_copies": Rule("the new record follows the copies", {}, model="move"),
+    "new_record_durable_first": Rule("the old record goes when the new one is durable", {}, model="move"),
+    "old_copy_marked": Rule("with the old record's end its range is unowned", {}, model="move"),
+    "old_record_gone_first": Rule("the transaction waits for the old record's end", {}, model="move"),
+    "witness_awaited": Rule("a group starts when its witness is durable", {}, model="witness"),
+    "group_remade": Rule("a lost group is made anew, from its witness", {}, model="witness"),
 }
 
-# All rules on: what, bounds, whether only --long looks at it.
+# All rules on: what, bounds, whether only --long looks at it, the model if it is another than the log's.
 WHOLE = [
     ("all rules, one cube", ONE_CUBE, False),
     ("all rules, two cubes", TWO_CUBES, False),
+    ("all rules, a shared flush", {}, False, "shared_flush"),
+    ("all rules, a move", {}, False, "move"),
+    ("all rules, a witness", {}, False, "witness"),
     ("all rules, one cube, empty records", WITH_EMPTY, True),
     ("all rules, one cube, 4 segments", FOUR_SEGMENTS, True),
     ("all rules, one cube, 3 slots", ONE_CUBE | {"SLOTS": 3}, True),
@@ -88,9 +104,9 @@ def run(command, folder, limit_s=None):
   return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=limit_s)
 
 
-def build(folder, defines, optimize, thorough, shortest):
-  shutil.copy(MODEL, folder)  # the trail is written beside the model
-  made = run(["spin", "-a", *defines, MODEL.name], folder)
+def build(folder, model, defines, optimize, thorough, shortest):
+  shutil.copy(MODELS / f"{model}.pml", folder)  # the trail is written beside the model
+  made = run(["spin", "-a", *defines, f"{model}.pml"], folder)
   if made.returncode != 0:
     sys.exit(f"run.py: error: spin does not accept the model:\n{made.stdout}{made.stderr}")
   # One process: partial order reduction has nothing to reduce.
@@ -102,14 +118,14 @@ def build(folder, defines, optimize, thorough, shortest):
     sys.exit(f"run.py: error: gcc does not accept what spin made:\n{made.stderr}")
 
 
-def check(bounds, rule_off=None, thorough=False, shortest=False, limit_s=None):
+def check(bounds, rule_off=None, thorough=False, shortest=False, limit_s=None, model=LOG):
   """Explores all states within the bounds, or up to the first violation."""
   defines = [f"-D{name}={value}" for name, value in bounds.items()]
   defines += [f"-DNO_{rule_off.upper()}"] if rule_off else []
-  with tempfile.TemporaryDirectory(prefix="one_log") as folder:
+  with tempfile.TemporaryDirectory(prefix=model) as folder:
     # A violation is found before an optimized build would be done.
     small = rule_off is not None and not RULES[rule_off].implied and not shortest
-    build(folder, defines, "-O0" if small else "-O2" if thorough else "-O1", thorough, shortest)
+    build(folder, model, defines, "-O0" if small else "-O2" if thorough else "-O1", thorough, shortest)
     # -E: an end that was cut off by the bounds is no deadlock.
     command = ["./pan", "-E", "-m100000", "-w26" if thorough else "-w21"] + (["-i"] if shortest else [])
     try:
@@ -120,7 +136,7 @@ def check(bounds, rule_off=None, thorough=False, shortest=False, limit_s=None):
     story = []
     if list(Path(folder).glob("*.trail")):
       story = [line.strip() for line in run(["./pan", "-r"], folder).stdout.splitlines()]
-      story = [line for line in story if re.match(r"cubes? |both |flush|recovery|power|the process|a dead|VIOL", line)]
+      story = [line for line in story if re.match(r"cubes? |OSD |group |both |flush|recovery|power|the process|a dead|VIOL", line)]
     violation = next((line.removeprefix("VIOLATION: ") for line in story if line.startswith("VIOL")), "")
     complete = bool(states) and "max search depth too small" not in found.stdout and found.returncode == 0
     if "errors: 0" not in found.stdout and not violation:
@@ -134,10 +150,10 @@ def show(name, verdict, expected, passed, seconds):
         f" (expected: {expected})", flush=True)
 
 
-def judge(name, bounds, rule, thorough):
+def judge(name, bounds, rule, thorough, model):
   """One line of the table; whether the verdict is the expected one."""
   start = time.monotonic()
-  verdict = check(bounds, rule, thorough)
+  verdict = check(bounds, rule, thorough, model=model)
   wants_violation = rule is not None and not RULES[rule].implied
   passed = bool(verdict.violation) if wants_violation else verdict.complete and not verdict.violation
   expected = "a violation" if wants_violation else "none" if rule is None else "none: other rules imply it"
@@ -146,8 +162,9 @@ def judge(name, bounds, rule, thorough):
 
 
 def check_all(long, jobs):
-  work = [(name, bounds, None, long) for name, bounds, only_long in WHOLE if long or not only_long]
-  work += [(f"without {name}", rule.bounds, name, False) for name, rule in RULES.items() if long or not rule.implied]
+  work = [(name, bounds, None, long, model[0] if model else LOG) for name, bounds, only_long, *model in WHOLE
+          if long or not only_long]
+  work += [(f"without {name}", rule.bounds, name, False, rule.model) for name, rule in RULES.items() if long or not rule.implied]
   print(f"{'rule':<40} {'states':>11} {'time':>8}       verdict")
   with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
     results = list(pool.map(lambda job: judge(*job), work))
@@ -161,7 +178,7 @@ def show_rule(name):
   """The shortest history that breaks the promise when the rule is not kept."""
   rule = RULES[name]
   print(f"{name}: {rule.text}\nwithout it:")
-  verdict = check(rule.bounds, name, shortest=not rule.implied)
+  verdict = check(rule.bounds, name, shortest=not rule.implied, model=rule.model)
   for line in verdict.story:
     print(f"  {line}")
   print(f"{verdict.states:,} states" + ("" if verdict.story else ", no violation"))
