@@ -40,7 +40,9 @@ def all_answer_right(scenario, cluster, mode, count, generation, when):
 
 
 def tree_of(cluster, osd):
-  return cluster.osd_dir(osd) / "cubes" / "0" / "tree"
+  """Of the last cube: where there are several, it has placement groups."""
+  cubes = cluster.osd_dir(osd) / "cubes"
+  return max(cubes.iterdir(), key=lambda cube: int(cube.name)) / "tree"
 
 
 def crash_reports(cluster):
