@@ -96,7 +96,8 @@ Status CubeSet::create_one(vtkv::Env* env, const std::string& directory, const C
 
 namespace {
 
-// Calls for 0 to count - 1, at once on as many threads as there are processors.
+// Calls for 0 to count - 1, at once on as many threads as there are processors: on the caller's alone where there is
+// one, as in the simulator.
 void for_each_at_once(unsigned processors, unsigned count, const std::function<void(unsigned)>& call) {
   std::atomic<unsigned> next{0};
   const auto take_turns = [&] {
