@@ -98,6 +98,7 @@ bool CommitPipeline::start_flush(IoQueue& io) {
   }
   m_flush.begin(m_groups, count, waiters);
   m_groups.begin_flush(count);
+  be_paced_by(m_flush.is_of_any_file() && io.shared_pacer() ? io.shared_pacer() : &m_own_pacer);
   if (m_pacer == &m_own_pacer) {
     m_pacer->flush_began(m_env->now_us());
   }
@@ -159,6 +160,7 @@ void CommitPipeline::finish_flush() {
   if (m_pacer == &m_own_pacer) {
     m_pacer->flush_ended(waiters, m_env->now_us());
   }
+  tell_pacer(m_queue.waiting());
   acknowledge(0, submissions);
   m_dequeued.forget(submissions);
   m_observer->commit_advanced();

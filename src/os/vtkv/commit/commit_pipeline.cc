@@ -85,7 +85,6 @@ void CommitPipeline::add_statistics(DBStatistics* statistics) const {
 // --- the worker ---------------------------------------------------------------------------------------
 
 NextStep CommitPipeline::step(IoQueue& io) {
-  m_pacer = io.shared_pacer() ? io.shared_pacer() : &m_own_pacer;
   const NextStep next = do_step(io);
   tell_pacer();
   return next;
@@ -152,11 +151,20 @@ bool CommitPipeline::delays_group_commit(std::chrono::microseconds* wait) {
   return m_is_held;
 }
 
-// A record whose data needs a sync of its own file will not ask for a flush that others could share.
-void CommitPipeline::tell_pacer() {
-  const bool asks_soon =
-      !m_groups.flushing() && m_groups.unflushed() > 0 && m_groups[m_groups.size() - 1].sync_files.empty();
-  m_pacer->update(&m_paced, m_dequeued.ungrouped_waiters(), asks_soon);
+// A record that needs a sync of its own files will not ask for a flush that others could share.
+void CommitPipeline::tell_pacer(size_t more_waiting) {
+  const bool asks_soon = !failed() && !m_groups.flushing() && m_groups.unflushed() > 0 &&
+                         !m_flush.needs_own_sync(m_groups[m_groups.size() - 1]);
+  m_pacer->update(m_pacer == &m_own_pacer ? &m_paced : &m_paced_shared, m_dequeued.ungrouped_waiters() + more_waiting,
+                  asks_soon);
+}
+
+// The other one expects nothing of it any more.
+void CommitPipeline::be_paced_by(GroupPacer* pacer) {
+  if (pacer != m_pacer) {
+    m_pacer->update(m_pacer == &m_own_pacer ? &m_paced : &m_paced_shared, 0, false);
+    m_pacer = pacer;
+  }
 }
 
 // See m_wake_at. Nothing is formed before the log is written and flushed, or else when all who are expected are there.

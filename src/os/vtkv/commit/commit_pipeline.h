@@ -132,7 +132,8 @@ class CommitPipeline {
   bool dequeue(IoQueue& io, std::chrono::microseconds* wait);
   bool may_form(std::chrono::microseconds* wait);
   bool delays_group_commit(std::chrono::microseconds* wait);
-  void tell_pacer();
+  void tell_pacer(size_t more_waiting = 0);
+  void be_paced_by(GroupPacer* pacer);
   size_t wake_threshold() const;
   bool form_record(IoQueue& io);
   size_t choose_batches(size_t* bytes);  // how many of the ungrouped go into the next record
@@ -170,9 +171,11 @@ class CommitPipeline {
   CommitRequests m_requests;
   DataWrites m_data;
   GroupFlush m_flush;
+  // The pacer of the last flush: its own, or that of its queue if others shared it.
   GroupPacer m_own_pacer;
-  GroupPacer* m_pacer = &m_own_pacer;  // or that of its queue
-  PacedWriter m_paced;
+  GroupPacer* m_pacer = &m_own_pacer;
+  PacedWriter m_paced;  // by its own
+  PacedWriter m_paced_shared;  // by that of the queue
   bool m_is_held = false;  // what waits for a record is, by the pacer
   GroupInterval m_interval;
   std::vector<BatchView> m_views;  // scratch

@@ -19,6 +19,15 @@ void GroupFlush::begin(const CommitGroups& groups, size_t count, size_t waiters)
   }
 }
 
+bool GroupFlush::needs_own_sync(const CommitGroup& group) const {
+  return !group.sync_files.empty() || log_needs_own_sync(group);
+}
+
+bool GroupFlush::log_needs_own_sync(const CommitGroup& group) const {
+  const bool primed = group.record.segment->primed.load() || mutated(Mutation::unprimed_segment_not_synced);
+  return !m_options.single_flush || !primed;
+}
+
 void GroupFlush::add(File* file) {
   if (std::find(m_files.begin(), m_files.end(), file) == m_files.end()) {
     m_files.push_back(file);
@@ -32,8 +41,7 @@ void GroupFlush::collect_files(const CommitGroups& groups, size_t count) {
     for (File* file : group.sync_files) {
       add(file);
     }
-    const bool primed = group.record.segment->primed.load() || mutated(Mutation::unprimed_segment_not_synced);
-    if (!m_options.single_flush || !primed) {
+    if (log_needs_own_sync(group)) {
       add(group.record.segment->file.get());
     }
   }

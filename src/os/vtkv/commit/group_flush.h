@@ -18,6 +18,8 @@ class GroupFlush {
  public:
   GroupFlush(const Options& options, SegmentPool* pool) : m_options(options), m_pool(pool) {}
 
+  // No flush of another file covers what it writes.
+  bool needs_own_sync(const CommitGroup& group) const;
   // Of the first `count` groups, in which `waiters` submissions are; files() are to be synced, each of them.
   void begin(const CommitGroups& groups, size_t count, size_t waiters);
   const std::vector<File*>& files() const { return m_files; }
@@ -31,6 +33,7 @@ class GroupFlush {
   Status end();
 
  private:
+  bool log_needs_own_sync(const CommitGroup& group) const;
   void collect_files(const CommitGroups& groups, size_t count);
   void add(File* file);
 

@@ -213,11 +213,11 @@ NextStep SharedThread::step(IoQueue& io) {
   for (SharedWorker* worker : m_stepped) {
     next = sooner(next, worker->run(io, m_step_together));
   }
-  if (m_flush.pacer().take_released()) {
-    next = NextStep::now();
-  }
   if (const auto hold = m_flush.begin(io); hold.count() > 0) {
     next = sooner(next, NextStep::later(hold));
+  }
+  if (m_flush.pacer().take_released()) {
+    next = NextStep::now();
   }
   {
     const MutexLock lock(m_mutex);

@@ -33,7 +33,8 @@ class GroupPacer {
  public:
   // Each writer tells it before it asks how long to hold, and at the end of its step.
   void update(PacedWriter* writer, size_t waiting, bool is_writing) {
-    // Those that it has since the flush came while that was under way, and are expected like those it served.
+    // Those that it has since the flush came while that was under way, and are expected like those it served: so this
+    // is told before anybody is told of the flush's end.
     if (m_expected > 0 && writer->flushes != m_flushes && waiting > writer->waiting) {
       m_expected += waiting - writer->waiting;
     }
@@ -48,6 +49,14 @@ class GroupPacer {
   void record_formed() {
     m_released |= m_expected > 0;
     m_expected = 0;
+  }
+  // A flush is asked for: records that are held back join it as they are. False: none is.
+  bool let_go() {
+    const bool is_held = m_expected > 0 && m_waiting > 0;
+    if (is_held) {
+      record_formed();
+    }
+    return is_held;
   }
   // Since the last call writers that hold theirs back were let go.
   bool take_released() { return std::exchange(m_released, false); }

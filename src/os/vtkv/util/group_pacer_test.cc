@@ -94,6 +94,24 @@ TEST_F(GroupPacerTest, OnceOneRecordIsFormedTheOthersAre) {
   EXPECT_FALSE(m_pacer.take_released());
 }
 
+TEST_F(GroupPacerTest, WhoIsBackWhenTheArrivalsWereToldIsNotExpectedTwice) {
+  tell(0, 0);
+  m_pacer.flush_began(1000);
+  m_pacer.flush_ended(1, 1400);
+  tell(0, 0);  // before anybody is told of the end
+  EXPECT_EQ(hold(1, 1400), 0);
+}
+
+TEST_F(GroupPacerTest, RecordsThatAreHeldBackAreLetGoForAFlush) {
+  flush(1000, 10, 0);
+  EXPECT_FALSE(m_pacer.let_go()) << "there is none";
+  EXPECT_GT(hold(4, 1000), 0);
+  EXPECT_TRUE(m_pacer.let_go());
+  EXPECT_TRUE(m_pacer.take_released());
+  EXPECT_EQ(hold(4, 1000), 0);
+  EXPECT_FALSE(m_pacer.let_go());
+}
+
 TEST_F(GroupPacerTest, AFlushWaitsForRecordsThatAreBeingWritten) {
   flush(1000, 10, 0);
   tell(0, 0, true);
