@@ -146,7 +146,7 @@ bool CommitPipeline::delays_group_commit(std::chrono::microseconds* wait) {
     return true;
   }
   tell_pacer();
-  *wait = m_pacer->hold(m_env->now_us());
+  *wait = m_pacer->hold(paced(), m_env->now_us());
   m_is_held = wait->count() > 0;
   return m_is_held;
 }
@@ -155,14 +155,13 @@ bool CommitPipeline::delays_group_commit(std::chrono::microseconds* wait) {
 void CommitPipeline::tell_pacer(size_t more_waiting) {
   const bool asks_soon = !failed() && !m_groups.flushing() && m_groups.unflushed() > 0 &&
                          !m_flush.needs_own_sync(m_groups[m_groups.size() - 1]);
-  m_pacer->update(m_pacer == &m_own_pacer ? &m_paced : &m_paced_shared, m_dequeued.ungrouped_waiters() + more_waiting,
-                  asks_soon);
+  m_pacer->update(&paced(), m_dequeued.ungrouped_waiters() + more_waiting, asks_soon);
 }
 
 // The other one expects nothing of it any more.
 void CommitPipeline::be_paced_by(GroupPacer* pacer) {
   if (pacer != m_pacer) {
-    m_pacer->update(m_pacer == &m_own_pacer ? &m_paced : &m_paced_shared, 0, false);
+    m_pacer->update(&paced(), 0, false);
     m_pacer = pacer;
   }
 }

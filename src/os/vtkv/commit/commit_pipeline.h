@@ -134,6 +134,7 @@ class CommitPipeline {
   bool delays_group_commit(std::chrono::microseconds* wait);
   void tell_pacer(size_t more_waiting = 0);
   void be_paced_by(GroupPacer* pacer);
+  PacedWriter& paced() { return m_pacer == &m_own_pacer ? m_paced : m_paced_shared; }
   size_t wake_threshold() const;
   bool form_record(IoQueue& io);
   size_t choose_batches(size_t* bytes);  // how many of the ungrouped go into the next record

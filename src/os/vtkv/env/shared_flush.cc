@@ -17,7 +17,7 @@ void SharedFlush::add(IoRequest* request) {
 }
 
 std::chrono::microseconds SharedFlush::begin(IoQueue& io) {
-  if (m_waiting.empty() || m_pacer.flushing() || m_pacer.let_go()) {
+  if (m_waiting.empty() || m_pacer.flushing()) {
     return {};
   }
   const uint64_t now_us = m_env->now_us();

@@ -25,8 +25,8 @@ class SharedFlush {
 
   GroupPacer& pacer() { return m_pacer; }
   void add(IoRequest* request);
-  // Begins one by way of `io` if somebody waits for one, none is under way and no record is held back: else that is let
-  // go (GroupPacer::take_released). It is held back for records that are being written: for so long; 0: it is not.
+  // Begins one by way of `io` if somebody waits for one and none is under way. It is held back for records that are
+  // being written: for so long; 0: it is not.
   std::chrono::microseconds begin(IoQueue& io);
   bool is(const IoRequest* request) const { return request == &m_flush; }
   // It was reaped. Those that it served, each with its result; good until the next begin().

@@ -93,28 +93,6 @@ TEST_F(SharedFlushTest, IsHeldBackForRecordsThatAreBeingWritten) {
   EXPECT_EQ(end_after(std::chrono::microseconds(400)).size(), 2U);
 }
 
-TEST_F(SharedFlushTest, TakesRecordsAlongThatWereHeldBackForOthers) {
-  PacedWriter held;
-  m_requests[0].waiters = 3;
-  m_flush.add(&m_requests[0]);
-  m_flush.begin(m_queue);
-  end_after(std::chrono::microseconds(400));
-  m_flush.pacer().update(&held, 1, false);
-  EXPECT_GT(m_flush.pacer().hold(m_sim.now_us()).count(), 0) << "three are to come";
-  m_flush.add(&m_requests[0]);
-  m_flush.begin(m_queue);
-  EXPECT_EQ(m_queue.m_submitted.size(), 1U);
-  EXPECT_TRUE(m_flush.pacer().take_released());
-  EXPECT_EQ(m_flush.pacer().hold(m_sim.now_us()).count(), 0);
-  m_flush.pacer().update(&held, 0, true);
-  EXPECT_GT(m_flush.begin(m_queue).count(), 0) << "it is being written";
-  m_flush.add(&m_requests[1]);
-  m_flush.pacer().update(&held, 0, false);
-  m_flush.begin(m_queue);
-  EXPECT_EQ(m_queue.m_submitted.size(), 2U);
-  EXPECT_EQ(end_after(std::chrono::microseconds(400)).size(), 2U);
-}
-
 TEST_F(SharedFlushTest, TellsThePacerHowManyItServed) {
   PacedWriter writer;
   m_requests[0].waiters = 2;
@@ -126,7 +104,7 @@ TEST_F(SharedFlushTest, TellsThePacerHowManyItServed) {
   end_after(std::chrono::microseconds(400));
   EXPECT_FALSE(m_flush.pacer().flushing());
   m_flush.pacer().update(&writer, 4, false);
-  EXPECT_GT(m_flush.pacer().hold(m_sim.now_us()).count(), 0);
+  EXPECT_GT(m_flush.pacer().hold(writer, m_sim.now_us()).count(), 0);
 }
 
 TEST_F(SharedFlushTest, OneAloneNeverWaits) {

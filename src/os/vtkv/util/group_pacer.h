@@ -26,6 +26,7 @@ struct PacedWriter {
   size_t waiting = 0;  // submissions that wait for a record
   bool is_writing = false;  // a record was formed, and no flush asked for yet
   uint64_t flushes = 0;  // had ended by then
+  uint64_t waits_since = 0;  // so many had when the first of these came
   bool is_known = false;
 };
 
@@ -41,22 +42,18 @@ class GroupPacer {
     m_waiting += waiting - writer->waiting;
     m_writers += writer->is_known ? 0 : 1;
     m_writing += size_t{is_writing} - size_t{writer->is_writing};
-    *writer = {waiting, is_writing, m_flushes, true};
+    *writer = {waiting, is_writing, m_flushes, writer->waiting == 0 ? m_flushes : writer->waits_since, true};
   }
-  // How long a record is held back now; 0: form it. REQUIRES: !flushing().
-  std::chrono::microseconds hold(uint64_t now_us) const { return left(m_waiting < m_expected, m_due_us, now_us); }
+  // How long the writer's record is held back now; 0: form it. One that two flushes have ended without is not held back
+  // again. REQUIRES: !flushing().
+  std::chrono::microseconds hold(const PacedWriter& writer, uint64_t now_us) const {
+    const bool is_late = m_flushes - writer.waits_since >= 2;
+    return left(m_waiting < m_expected && !is_late, m_due_us, now_us);
+  }
   // It was: that of no other writer is held back before the next flush.
   void record_formed() {
     m_released |= m_expected > 0;
     m_expected = 0;
-  }
-  // A flush is asked for: records that are held back join it as they are. False: none is.
-  bool let_go() {
-    const bool is_held = m_expected > 0 && m_waiting > 0;
-    if (is_held) {
-      record_formed();
-    }
-    return is_held;
   }
   // Since the last call writers that hold theirs back were let go.
   bool take_released() { return std::exchange(m_released, false); }
