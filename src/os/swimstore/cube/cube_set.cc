@@ -115,12 +115,14 @@ void for_each_at_once(unsigned processors, unsigned count, const std::function<v
   }
 }
 
-// What is read may have failed for a moment only.
+// What is read may have failed for a moment only. A failed sync is not tried again: the next recovery would build on
+// what that sync has lost.
 Status open_cube(vtkv::Env* env, const std::string& path, const CubeOptions& options, const CubeSet::Opening& opening,
                  std::unique_ptr<Cube>* cube) {
   const auto open = opening.read_only ? Cube::open_read_only : Cube::open;
+  const vtkv::SyncWatch syncs;
   Status status = open(env, path, options, cube);
-  if (status.code() == Status::Code::io_error && opening.goes_on) {
+  if (status.code() == Status::Code::io_error && opening.goes_on && syncs.check().ok()) {
     status = open(env, path, options, cube);
   }
   return status;
