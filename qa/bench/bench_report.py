@@ -107,7 +107,8 @@ def _rounded(figures_):
 
 
 def table(medians, stores, sizes, base_store="bluestore"):
-  base_title = "BlueStore" if base_store == "bluestore" else "first"
+  base = "BlueStore" if base_store == "bluestore" else base_store
+  base_title = base if base_store == "bluestore" else "first"
   columns = max(19, *(len(store) + 1 for store in stores))
   lines = []
   for phase in PHASES:
@@ -123,7 +124,7 @@ def table(medians, stores, sizes, base_store="bluestore"):
                    f"{_cell(entry['ratio'], 13)}{_spread(entry):>11}{_cell(entry['p99_ms'], 9)}{_cell(entry['cv'], 7)}"
                    f"{_cell(entry['device_bytes_per_client_byte'], 12)}{_cell(entry['device_flushes_per_op'], 12)}")
   if any(not entry["is_result"] for entry in medians.values()):
-    lines += ["", f"~ is no result: it, or {'BlueStore' if base_store == 'bluestore' else base_store} beside it, was measured for less than {RESULT_SECONDS_MIN} s, "
+    lines += ["", f"~ is no result: it, or {base} beside it, was measured for less than {RESULT_SECONDS_MIN} s, "
                   "all rounds together"]
   return "\n".join(lines)
 

@@ -302,6 +302,11 @@ class Cluster:
   def ask_osd(self, osd, command, **arguments):
     return admin_socket.ask(self.socket(osd), command, **arguments)
 
+  def homes(self, osd):
+    """{placement group: its cube}, as the running OSD of a swimstore says it."""
+    status = self.ask_osd(osd, "swimstore status")
+    return {pg: cube["cube"] for cube in status["cubes"] for pg in cube.get("placement_groups", [])}
+
   def osd_memory_bytes(self, osd):
     """What is resident of its process; 0 when it does not run."""
     try:

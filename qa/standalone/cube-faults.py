@@ -142,11 +142,6 @@ class Faults:
 
   # -- what the OSD says -------------------------------------------------------------------------------------
 
-  def homes(self, osd):
-    """{placement group: its cube}, as the running OSD says it."""
-    status = self.cluster.ask_osd(osd, "swimstore status")
-    return {pg: cube["cube"] for cube in status["cubes"] for pg in cube.get("placement_groups", [])}
-
   def mark(self, osd, cube):
     path = self.cluster.osd_dir(osd) / f"cube_{cube}_failed"
     return path.read_text(errors="replace").strip() if path.exists() else ""
@@ -242,11 +237,11 @@ class Faults:
   def victim(self):
     """An OSD and a cube of it that holds placement groups, as another of its cubes does."""
     osd = self.rng.randrange(OSDS)
-    if len(set(self.homes(osd).values())) < 2:
+    if len(set(self.cluster.homes(osd).values())) < 2:
       self.scenario.say(f"osd.{osd}: all placement groups lie in one cube; it is made anew")
       self.cluster.stop_osd(osd)
       self.remake(osd)
-    return osd, self.rng.choice(sorted(set(self.homes(osd).values())))
+    return osd, self.rng.choice(sorted(set(self.cluster.homes(osd).values())))
 
   def remake(self, osd):
     self.cluster.ceph("osd", "down", str(osd))  # a monitor may not know yet
@@ -296,7 +291,7 @@ class Faults:
     self.cluster.wait_clean()
     if kind.settled:
       self.settle(osd)
-    homes = self.homes(osd)
+    homes = self.cluster.homes(osd)
     self.rng.choice((self.cluster.stop_osd, self.cluster.kill_osd))(osd)
     did = kind.damage(self.cube_dir(osd, cube), self.rng)
     self.scenario.say(f"{contents(osd, cube, homes)}: {did}")
@@ -331,7 +326,7 @@ class Faults:
     self.scenario.say(f"       {line}")
 
   def _damage_running(self, kind, osd, cube):
-    homes = self.homes(osd)
+    homes = self.cluster.homes(osd)
     with self.load():
       time.sleep(self.rng.uniform(0.5, 2.5))
       self.settle(osd)
@@ -408,7 +403,7 @@ class Faults:
     """Groups of the other cubes lie where they lay, with what they held."""
     others = {pg: home for pg, home in homes.items() if home != cube}
     filled = sorted(self._filled(osd) & others.keys())
-    now = self.homes(osd)
+    now = self.cluster.homes(osd)
     moved = {pg: (home, now.get(pg)) for pg, home in others.items() if now.get(pg) != home}
     self.check(not moved, f"the {len(others)} groups of its other cubes lie where they lay", str(moved))
     self.check(not filled, "none of these was filled anew", str(filled))
@@ -416,7 +411,7 @@ class Faults:
   def _made_anew(self, osd, cube, homes):
     gone = {pg for pg, home in homes.items() if home == cube}
     empty = sorted(gone - self._filled(osd))
-    now = self.homes(osd)
+    now = self.cluster.homes(osd)
     wrong = {pg: now.get(pg) for pg in gone if now.get(pg) in (None, 0, cube)}
     self.check(not wrong, f"the {len(gone)} of this cube were made anew in others", str(wrong))
     self.check(not empty, "and filled by their peers", str(empty))

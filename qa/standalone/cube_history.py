@@ -53,7 +53,7 @@ class History:
       self.cluster.create_pool(pool, pg_num=PGS, size=OSDS)  # which writes while two of the three are up
     self.cluster.ceph("osd", "pool", "set", "alone", "min_size", "1")
     self.cluster.wait_clean()
-    self.homes = self.faults.homes(self.a)
+    self.homes = self.faults.cluster.homes(self.a)
     self._choose("held", lambda cube: True)
     self.cube = self.homes[self.pg["held"]]
     self._choose("alone", lambda cube: cube == self.cube)

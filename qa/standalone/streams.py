@@ -66,9 +66,8 @@ class Side:
   def _homes(self):
     """{pool: the cube of its one group}"""
     names = {str(pool["poolnum"]): pool["poolname"] for pool in self.cluster.ceph_json("osd", "lspools")}
-    return {names[group.partition(".")[0]]: cube["cube"]
-            for cube in self.cluster.ask_osd(0, "swimstore status")["cubes"]
-            for group in cube.get("placement_groups", []) if group.partition(".")[0] in names}
+    pools = ((group.partition(".")[0], cube) for group, cube in self.cluster.homes(0).items())
+    return {names[number]: cube for number, cube in pools if number in names}
 
   def measure(self, nth, seconds):
     stream = begin(self.cluster, self.large, "4M", 4, f"large{nth}", seconds + STREAM_SECONDS_MORE, "--phases",

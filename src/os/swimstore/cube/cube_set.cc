@@ -118,9 +118,8 @@ void for_each_at_once(unsigned processors, unsigned count, const std::function<v
 // What is read may have failed for a moment only. A failed sync is not tried again: the next recovery would build on
 // what that sync has lost.
 Status open_cube(vtkv::Env* env, const std::string& path, const CubeOptions& options, const CubeSet::Opening& opening,
-                 std::unique_ptr<Cube>* cube) {
+                 const vtkv::SyncWatch& syncs, std::unique_ptr<Cube>* cube) {
   const auto open = opening.read_only ? Cube::open_read_only : Cube::open;
-  const vtkv::SyncWatch syncs;
   Status status = open(env, path, options, cube);
   if (status.code() == Status::Code::io_error && opening.goes_on && syncs.check().ok()) {
     status = open(env, path, options, cube);
@@ -156,7 +155,7 @@ Status CubeSet::open(vtkv::Env* env, const std::string& directory, const CubeOpt
     if (!opening.left_out.contains(number)) {
       CubeOptions own = options;
       own.containers.on_short_of_space = [&set = *set, number] { set.give_space_back(number); };
-      statuses[number] = open_cube(env, cube_path(directory, number), own, opening, &cubes[number]);
+      statuses[number] = open_cube(env, cube_path(directory, number), own, opening, syncs, &cubes[number]);
     }
   });
   for (std::unique_ptr<Cube>& cube : cubes) {

@@ -142,11 +142,11 @@ bool CommitPipeline::delays_group_commit(std::chrono::microseconds* wait) {
   if (m_dequeued.ungrouped_waiters() == 0 || m_dequeued.ungrouped_bytes() >= kMaxBodyBytes) {
     return false;
   }
-  if (m_groups.flushing() || m_pacer->flushing()) {
+  if (awaits_flush()) {
     return true;
   }
   tell_pacer();
-  *wait = m_pacer->hold(paced(), m_env->now_us());
+  *wait = m_pacer->hold(m_paced, m_env->now_us());
   m_is_held = wait->count() > 0;
   return m_is_held;
 }
@@ -155,20 +155,19 @@ bool CommitPipeline::delays_group_commit(std::chrono::microseconds* wait) {
 void CommitPipeline::tell_pacer(size_t more_waiting) {
   const bool asks_soon = !failed() && !m_groups.flushing() && m_groups.unflushed() > 0 &&
                          !m_flush.needs_own_sync(m_groups[m_groups.size() - 1]);
-  m_pacer->update(&paced(), m_dequeued.ungrouped_waiters() + more_waiting, asks_soon);
+  m_pacer->update(&m_paced, m_dequeued.ungrouped_waiters() + more_waiting, asks_soon);
 }
 
-// The other one expects nothing of it any more.
 void CommitPipeline::be_paced_by(GroupPacer* pacer) {
   if (pacer != m_pacer) {
-    m_pacer->update(&paced(), 0, false);
+    m_pacer->leave(&m_paced);
     m_pacer = pacer;
   }
 }
 
 // See m_wake_at. Nothing is formed before the log is written and flushed, or else when all who are expected are there.
 size_t CommitPipeline::wake_threshold() const {
-  if (m_groups.flushing() || m_pacer->flushing() || m_groups.log_writes() > 0) {
+  if (awaits_flush() || m_groups.log_writes() > 0) {
     return SIZE_MAX;
   }
   return m_is_held ? m_pacer->missing_of_each() : 0;

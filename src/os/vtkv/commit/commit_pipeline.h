@@ -134,7 +134,7 @@ class CommitPipeline {
   bool delays_group_commit(std::chrono::microseconds* wait);
   void tell_pacer(size_t more_waiting = 0);
   void be_paced_by(GroupPacer* pacer);
-  PacedWriter& paced() { return m_pacer == &m_own_pacer ? m_paced : m_paced_shared; }
+  bool awaits_flush() const { return m_groups.flushing() || m_pacer->flushing(); }
   size_t wake_threshold() const;
   bool form_record(IoQueue& io);
   size_t choose_batches(size_t* bytes);  // how many of the ungrouped go into the next record
@@ -175,8 +175,7 @@ class CommitPipeline {
   // The pacer of the last flush: its own, or that of its queue if others shared it.
   GroupPacer m_own_pacer;
   GroupPacer* m_pacer = &m_own_pacer;
-  PacedWriter m_paced;  // by its own
-  PacedWriter m_paced_shared;  // by that of the queue
+  PacedWriter m_paced;  // by m_pacer
   bool m_is_held = false;  // what waits for a record is, by the pacer
   GroupInterval m_interval;
   std::vector<BatchView> m_views;  // scratch

@@ -5,7 +5,8 @@
 // complete by then, so it is covered. It is held back, a quarter of a flush at most, for workers whose writes are under
 // way (util/group_pacer.h, which also keeps their records together).
 //
-// Gain: four cubes commit with the flushes of one (doc/benchmarks.md, Cubes).
+// Gain: four cubes take a third to a half of the flushes that they take with flushes of their own (doc/benchmarks.md,
+// Cubes).
 //
 // Not thread-safe: a shared thread's (env/shared_threads.h). Never waits, and holds no lock.
 #pragma once

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <optional>
 #include <utility>
 
 #include "vtkv/env/shared_flush.h"
@@ -66,7 +65,6 @@ class SharedThread {
   SharedThread(Env* env, const std::string& name, unsigned io_depth);
   ~SharedThread();
 
-  size_t size() EXCLUDES(m_mutex);
   void add(SharedWorker* worker) EXCLUDES(m_mutex);
   // Waits until it is in no step and nothing of it is in flight, and ends it.
   void remove(SharedWorker* worker) EXCLUDES(m_mutex);
@@ -119,22 +117,25 @@ class SharedWorker final : public Worker {
     if (std::exchange(m_is_new, false)) {
       return NextStep::now();  // this step's queue may not know of the locks that the worker writes under
     }
-    if (m_due_us) {
-      if (const uint64_t now_us = m_thread->now_us(); now_us < *m_due_us && !is_event && !is_due()) {
-        return NextStep::later(std::chrono::microseconds(*m_due_us - now_us));
+    if (!m_woken.exchange(false) && !is_event && !m_queue.has_completed()) {
+      if (m_due_us == kNever) {
+        return NextStep::on_event();
       }
-    } else if (!is_event && !is_due()) {
-      return NextStep::on_event();
+      if (const uint64_t now_us = m_thread->now_us(); now_us < m_due_us) {
+        return NextStep::later(std::chrono::microseconds(m_due_us - now_us));
+      }
     }
-    m_woken.exchange(false);
-    m_due_us.reset();
+    m_due_us = kNever;
     m_queue.lend(&io);
     const NextStep next = m_step(m_queue);
-    m_is_again = next.when == NextStep::When::now || m_queue.has_completed();
+    if (next.when == NextStep::When::now || m_queue.has_completed()) {
+      m_woken.store(true);
+      return NextStep::now();
+    }
     if (next.when == NextStep::When::later) {
       m_due_us = m_thread->now_us() + static_cast<uint64_t>(next.delay.count());
     }
-    return m_is_again ? NextStep::now() : next;
+    return next;
   }
   bool may_end() {
     if (m_ending.load()) {
@@ -145,7 +146,7 @@ class SharedWorker final : public Worker {
   }
 
  private:
-  bool is_due() const { return m_woken.load() || m_is_again || m_queue.has_completed(); }
+  static constexpr uint64_t kNever = UINT64_MAX;
 
   SharedThread* const m_thread;
   const Step m_step;
@@ -153,8 +154,7 @@ class SharedWorker final : public Worker {
   std::atomic<bool> m_ending{false};
   SharedQueue m_queue;
   bool m_is_new = true;
-  bool m_is_again = false;
-  std::optional<uint64_t> m_due_us;
+  uint64_t m_due_us = kNever;
 };
 
 }  // namespace
@@ -166,11 +166,9 @@ SharedThread::SharedThread(Env* env, const std::string& name, unsigned io_depth)
       m_flush(env),
       m_worker(env->start_worker(name, io_depth, [this](IoQueue& io) { return step(io); })) {}
 
-SharedThread::~SharedThread() { VTKV_ASSERT(size() == 0); }
-
-size_t SharedThread::size() {
+SharedThread::~SharedThread() {
   const MutexLock lock(m_mutex);
-  return m_workers.size();
+  VTKV_ASSERT(m_workers.empty());
 }
 
 void SharedThread::add(SharedWorker* worker) {

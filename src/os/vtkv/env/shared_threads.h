@@ -8,8 +8,8 @@
 // (shared_flush.h). While one is in its step, the others of its name wait; where steps take too long for that, workers
 // keep threads of their own. No worker waits for another one (env.h), so sharing a thread cannot stop them.
 //
-// Gain: a store has the threads and the flushes of one cube, and four more threads, with four (doc/benchmarks.md,
-// Cubes).
+// Gain: a store of four data cubes has four threads more than one of one cube, instead of some thirty
+// (doc/benchmarks.md, Cubes).
 //
 // What else it does, the Env below does. Thread-safe, as that is. It outlives the workers that it made.
 #pragma once

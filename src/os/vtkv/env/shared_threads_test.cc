@@ -86,35 +86,37 @@ TEST_F(SharedThreadsTest, AFlushServesAllThatWaitForOne) {
   EXPECT_EQ(syncs() - before, 10U);
 }
 
-TEST_F(SharedThreadsTest, ASyncOfItsOwnFileIsSharedWithNobody) {
-  const std::unique_ptr<File> files[] = {create("/a"), create("/b")};
-  IoRequest first = sync_of(files[0].get(), false);
-  IoRequest second = sync_of(files[1].get(), false);
-  Submitter one(&m_env, "commit");
-  Submitter other(&m_env, "commit");
-  m_sim.run_until_idle();
+// Two, each of which syncs a file.
+class TwoSubmittersTest : public SharedThreadsTest {
+ protected:
+  TwoSubmittersTest() { m_sim.run_until_idle(); }
+  // Both at once, to their end.
+  void submit_both(bool any_file) {
+    m_first = sync_of(m_files[0].get(), any_file);
+    m_second = sync_of(m_files[1].get(), any_file);
+    m_one.submit(&m_first);
+    m_other.submit(&m_second);
+    m_sim.run_until_idle();
+    EXPECT_EQ(m_one.ended() + m_other.ended(), 2);
+  }
+
+  const std::unique_ptr<File> m_files[2] = {create("/a"), create("/b")};
+  IoRequest m_first, m_second;
+  Submitter m_one{&m_env, "commit"};
+  Submitter m_other{&m_env, "commit"};
+};
+
+TEST_F(TwoSubmittersTest, ASyncOfItsOwnFileIsSharedWithNobody) {
   const uint64_t before = syncs();
-  one.submit(&first);
-  other.submit(&second);
-  m_sim.run_until_idle();
-  EXPECT_EQ(one.ended() + other.ended(), 2);
+  submit_both(/*any_file=*/false);
   EXPECT_EQ(syncs() - before, 2U);
 }
 
-TEST_F(SharedThreadsTest, AFailedFlushFailsForAllThatItServes) {
-  const std::unique_ptr<File> files[] = {create("/a"), create("/b")};
-  IoRequest first = sync_of(files[0].get(), true);
-  IoRequest second = sync_of(files[1].get(), true);
-  Submitter one(&m_env, "commit");
-  Submitter other(&m_env, "commit");
-  m_sim.run_until_idle();
+TEST_F(TwoSubmittersTest, AFailedFlushFailsForAllThatItServes) {
   m_sim.fail_nth(SimCall::sync, 1, Status::from_errno(EIO, "sync"), false);
-  one.submit(&first);
-  other.submit(&second);
-  m_sim.run_until_idle();
-  EXPECT_EQ(one.ended() + other.ended(), 2);
-  EXPECT_EQ(first.result.error_number(), EIO);
-  EXPECT_EQ(second.result.error_number(), EIO);
+  submit_both(/*any_file=*/true);
+  EXPECT_EQ(m_first.result.error_number(), EIO);
+  EXPECT_EQ(m_second.result.error_number(), EIO);
 }
 
 // Where each step ran, and whether two ran at once.

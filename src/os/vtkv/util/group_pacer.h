@@ -27,7 +27,7 @@ struct PacedWriter {
   bool is_writing = false;  // a record was formed, and no flush asked for yet
   uint64_t flushes = 0;  // had ended by then
   uint64_t waits_since = 0;  // so many had when the first of these came
-  bool is_known = false;
+  bool is_paced = false;
 };
 
 class GroupPacer {
@@ -40,9 +40,15 @@ class GroupPacer {
       m_expected += waiting - writer->waiting;
     }
     m_waiting += waiting - writer->waiting;
-    m_writers += writer->is_known ? 0 : 1;
+    m_writers += writer->is_paced ? 0 : 1;
     m_writing += size_t{is_writing} - size_t{writer->is_writing};
     *writer = {waiting, is_writing, m_flushes, writer->waiting == 0 ? m_flushes : writer->waits_since, true};
+  }
+  // It is paced by another one from now on.
+  void leave(PacedWriter* writer) {
+    update(writer, 0, false);
+    --m_writers;
+    *writer = {};
   }
   // How long the writer's record is held back now; 0: form it. One that two flushes have ended without is not held back
   // again. REQUIRES: !flushing().
@@ -90,7 +96,7 @@ class GroupPacer {
     return std::chrono::microseconds(waits && now_us < until_us ? until_us - now_us : 0);
   }
 
-  size_t m_writers = 0;  // that ever told anything
+  size_t m_writers = 0;
   size_t m_waiting = 0;  // of all writers
   size_t m_writing = 0;  // writers
   bool m_flushing = false;
