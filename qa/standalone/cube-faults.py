@@ -502,7 +502,7 @@ def without_fault(scenario, cluster, faults):
   faults.still_load("write")
   with faults.load():
     time.sleep(2)
-    pgs = faults.homes(0)
+    pgs = cluster.homes(0)
     cluster.stop_osd(0)
     scenario.start_s = faults.start_timed(0, 0, pgs)
   scenario.say(f"without a fault an OSD's groups are active {scenario.start_s:.1f} s after its start")
