@@ -18,6 +18,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
 from superblock import crc32c  # noqa: E402
+from store_archive import begin, end, parse, prefixed, record, varint  # noqa: E402
 
 TOOL = VTKV = ""
 
@@ -28,18 +29,6 @@ PG = "1.0_head"
 NOSNAP, NOGEN = 2 ** 64 - 2, 2 ** 64 - 1
 
 
-def varint(number):
-  out = b""
-  while number >= 0x80:
-    out += bytes([number & 0x7f | 0x80])
-    number >>= 7
-  return out + bytes([number])
-
-
-def prefixed(data):
-  return varint(len(data)) + data
-
-
 OF_PG = prefixed(PG.encode()) + varint(0)
 
 
@@ -47,41 +36,6 @@ def object_key(name, reversed_hash):
   """Of an object of pool 1, without shard, namespace and locator."""
   return (b"O\0\x7f" + struct.pack(">QI", 1 << 63 | 1, reversed_hash) + b"\0" + (name if isinstance(name, bytes) else name.encode()) + b"\0="
           + struct.pack(">QQ", NOSNAP, NOGEN))
-
-
-def record(kind, body):
-  head = kind + struct.pack("<I", len(body))
-  return head + struct.pack("<I", crc32c(head + body)) + body
-
-
-def get_varint(data, at):
-  value = shift = 0
-  while data[at] & 0x80:
-    value, shift, at = value | (data[at] & 0x7f) << shift, shift + 7, at + 1
-  return value | data[at] << shift, at + 1
-
-
-def parse(archive):
-  """What is in an archive, and not called doubtful there: object key and size to its data and its other records."""
-  has_seed = struct.unpack_from("<I", archive, 8)[0] >= 3
-  objects, position, current = {}, 28 if has_seed else 16, None
-  while position < len(archive):
-    kind, length = archive[position:position + 1], struct.unpack_from("<I", archive, position + 1)[0]
-    body = archive[position + 9:position + 9 + length]
-    position += 9 + length
-    if kind == b"O":
-      length, at = get_varint(body, 0)
-      name = body[:get_varint(body, at + length)[1]]
-      current = objects[name] = {"data": bytearray(), "rest": []}
-    elif kind == b"Q":
-      del objects[name]
-    elif kind == b"D":
-      offset = struct.unpack_from("<Q", body)[0]
-      assert offset == len(current["data"])
-      current["data"] += body[8:]
-    elif kind in b"AHME":
-      current["rest"].append((kind, body))
-  return objects
 
 
 class SwimstoreTool(unittest.TestCase):
@@ -137,8 +91,7 @@ class SwimstoreTool(unittest.TestCase):
 
   def archive(self, keys=9):
     """alpha and beta with data, gamma with omap."""
-    header = b"SWIMARCH" + struct.pack("<I", 1)
-    out = header + struct.pack("<I", crc32c(header)) + record(b"C", OF_PG)
+    out = begin() + record(b"C", OF_PG)
     for name, key in self.names.items():
       data = self.data.get(name, b"")
       out += record(b"O", prefixed(key) + varint(len(data)))
@@ -152,7 +105,7 @@ class SwimstoreTool(unittest.TestCase):
         out += record(b"H", b"header")
         out += record(b"M", b"".join(prefixed(b"key%d" % n) + prefixed(b"value") for n in range(keys)))
       out += record(b"E", b"")
-    return out + record(b"Z", struct.pack("<Q", len(self.names)))
+    return out + end(len(self.names))
 
   def fill(self, keys=9):
     (self.base / "archive").write_bytes(self.archive(keys))
@@ -309,6 +262,42 @@ class SwimstoreTool(unittest.TestCase):
     self.assertEqual(self.classes(0, "--deep"), set())
     self.assertEqual(self.json("repair", self.store, "--deep")["repairs"], [])
     self.assertIn("has no cube 1", self.run_tool("fsck", self.store, "--cube", 1, status=2))
+
+  def homes(self, store):
+    return {one["collection"]: one["cube"] for one in self.json("list", store, "--collections")["collections"]}
+
+  def test_groups_are_moved_and_balanced(self):
+    store = self.base / "cubes"
+    store.mkdir()
+    self.run_tool("--set", "swimstore_cubes=4", "mkfs", store)
+    groups = [f"1.{number}_head" for number in range(4)]
+    records = b"".join(record(b"C", prefixed(group.encode()) + varint(2)) for group in groups)
+    (self.base / "groups").write_bytes(begin() + records + end(0))
+    self.run_tool("import", store, "--in", self.base / "groups")
+    at_first = self.homes(store)
+    self.assertEqual(sorted(at_first.values()), [1, 2, 3, 4])
+    for group in groups:
+      moved = self.json("move", store, "--collection", group, "--to", 2)
+      self.assertEqual((moved["moved"], moved["from_cube"], moved["to_cube"]),
+                       (at_first[group] != 2, at_first[group], 2))
+    self.assertEqual(set(self.homes(store).values()), {2})
+    planned = self.json("balance", store, "--dry-run")["planned_moves"]
+    self.assertEqual(len(planned), 3)
+    self.assertEqual(set(self.homes(store).values()), {2})
+    self.assertEqual(self.json("balance", store)["moves"], planned)
+    self.assertEqual(sorted(self.homes(store).values()), [1, 2, 3, 4])
+    self.assertEqual(self.json("fsck", store)["errors"], 0)
+    self.assertIn("lie in cubes 1 to 4, not in cube 5",
+                  self.run_tool("move", store, "--collection", groups[0], "--to", 5, status=2))
+    self.assertIn("names no collection", self.run_tool("move", store, "--collection", "1.x", "--to", 1, status=2))
+    self.assertIn("has no placement group 7.0_head",
+                  self.run_tool("move", store, "--collection", "7.0_head", "--to", 1, status=2))
+    self.assertIn("takes all cubes", self.run_tool("balance", store, "--cube", 1, status=2))
+
+  def test_a_store_with_one_cube_has_nothing_to_move(self):
+    self.fill()
+    self.assertIn("has one cube", self.run_tool("move", self.store, "--collection", PG, "--to", 1, status=2))
+    self.assertEqual(self.json("balance", self.store)["moves"], [])
 
   def test_damaged_data_stays_and_is_named(self):
     self.fill()

@@ -20,6 +20,7 @@
 #include "vtkv/status.h"
 
 namespace swimstore {
+class Collection;
 class MetadataFailure;
 class StoreCounters;
 struct CheckResult;
@@ -27,6 +28,8 @@ class CubeSet;
 class StoreDirectory;
 struct CubeOptions;
 struct FsckOptions;
+struct GroupMove;
+struct GroupSize;
 struct RepairOptions;
 struct Repaired;
 struct Settings;
@@ -95,6 +98,13 @@ class SwimStore : public ObjectStore {
   // Gives the store the newest format and all features that this program knows: then older programs may refuse it. A
   // mount never does. The same superblock twice: there was nothing to do.
   vtkv::Status upgrade(swimstore::Superblock* before, swimstore::Superblock* after);
+
+  // ---- placement groups between cubes, of a store that is not mounted (swimstore_move.cc) ----
+  // Takes as long as the copy does. *move: what was done; nothing, where it lies there already. Code::no_space: it lies
+  // where it was. A process that ends in between loses nothing: the next mount removes what is there twice.
+  vtkv::Status move_group(const coll_t& cid, unsigned cube, swimstore::GroupMove* move);
+  // Moves what plan_balance() says, and calls `moved` after each one; with `only_plan` it calls, and moves nothing.
+  vtkv::Status balance_cubes(bool only_plan, const std::function<void(const swimstore::GroupMove&)>& moved);
 
   // ---- reports and knobs (swimstore_report.cc) ----
   objectstore_perf_stat_t get_cur_stats() override;
@@ -200,6 +210,8 @@ class SwimStore : public ObjectStore {
                           std::vector<swimstore::Repaired>* changes);
   vtkv::Status repair_cube(unsigned number, const swimstore::FsckOptions& options, swimstore::StoreDirectory& directory,
                            std::vector<swimstore::Repaired>* changes, unsigned* cubes, CubeRepair* outcome);
+  vtkv::Status measure_group(swimstore::Collection& group, swimstore::GroupSize* size);
+  vtkv::Status move_measured(swimstore::Collection& group, const swimstore::GroupMove& move);
   void add_missing(std::optional<uint32_t> asked, swimstore::CheckResult* result);
   vtkv::Status consider_obstacles(vtkv::FileSystemInfo* host) const;
   void end_process(const vtkv::Status& status);

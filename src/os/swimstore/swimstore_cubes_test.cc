@@ -15,6 +15,7 @@
 #include "swimstore/fsck/finding.h"
 #include "swimstore/fsck/fsck.h"
 #include "swimstore/fsck/repair.h"
+#include "swimstore/move/group_balance.h"
 #include "swimstore/testing/sim_store_fixture.h"
 #include "swimstore/testing/store_workload.h"
 #include "swimstore/transaction/placement.h"
@@ -319,6 +320,91 @@ TEST_F(CubesTest, ACheckIsOfAllCubesOrOfOne) {
         << status.to_string();
   }
   ASSERT_EQ(0, m_store->mount());
+}
+
+// As an operator moves them, while the OSD is stopped.
+class OfflineMoveTest : public CubesTest {
+ protected:
+  void SetUp() override {
+    CubesTest::SetUp();
+    for (unsigned number = 0; number < 8; ++number) {
+      const coll_t cid = pg(number, 2);
+      create(cid, 3);
+      write(cid, object(cid, "object", number), 300'000, static_cast<char>('a' + number));
+    }
+  }
+  void umount() {
+    m_pg.reset();
+    m_handles.clear();
+    m_env.run_until_idle();
+    ASSERT_EQ(0, m_store->umount());
+  }
+  void mount() {
+    ASSERT_EQ(0, m_store->fsck(true));
+    ASSERT_EQ(0, m_store->mount());
+    for (unsigned number = 0; number < 8; ++number) {
+      const coll_t cid = pg(number, 2);
+      EXPECT_EQ(read(cid, object(cid, "object", number)), std::string(300'000, static_cast<char>('a' + number)));
+    }
+  }
+  void expect_refused(const coll_t& cid, unsigned cube, const std::string& why) {
+    GroupMove move;
+    const vtkv::Status status = m_store->move_group(cid, cube, &move);
+    EXPECT_NE(status.to_string().find(why), std::string::npos) << status.to_string();
+  }
+  std::vector<GroupMove> balance(bool only_plan) {
+    std::vector<GroupMove> moves;
+    const vtkv::Status status =
+        m_store->balance_cubes(only_plan, [&moves](const GroupMove& move) { moves.push_back(move); });
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    return moves;
+  }
+};
+
+TEST_F(OfflineMoveTest, AGroupGoesWhereItIsToldTo) {
+  const coll_t cid = pg(3, 2);
+  const unsigned from = home(cid), to = from % 4 + 1;
+  umount();
+  GroupMove move;
+  vtkv::Status status = m_store->move_group(cid, to, &move);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(move.from, from);
+  EXPECT_GE(move.slot_bytes, 300'000u);
+  mount();
+  EXPECT_EQ(home(cid), to);
+  umount();
+  status = m_store->move_group(cid, to, &move);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(move.from, to) << "it lies there already";
+  mount();
+}
+
+TEST_F(OfflineMoveTest, WhatCannotBeMovedIsRefusedByName) {
+  umount();
+  expect_refused(pg(3, 2), 0, "lie in cubes 1 to 4, not in cube 0");
+  expect_refused(pg(3, 2), 5, "lie in cubes 1 to 4, not in cube 5");
+  expect_refused(pg(3, 9), 1, "has no placement group 9.3_head");
+  expect_refused(coll_t::meta(), 1, "has no placement group meta");
+  mount();
+}
+
+TEST_F(OfflineMoveTest, GroupsOfOneCubeAreSpread) {
+  umount();
+  for (unsigned number = 0; number < 8; ++number) {
+    GroupMove move;
+    ASSERT_TRUE(m_store->move_group(pg(number, 2), 1, &move).ok());
+  }
+  const std::vector<GroupMove> plan = balance(true);
+  EXPECT_EQ(plan.size(), 6u);
+  EXPECT_EQ(balance(true).size(), plan.size()) << "a plan moves nothing";
+  EXPECT_EQ(balance(false).size(), plan.size());
+  EXPECT_TRUE(balance(false).empty());
+  mount();
+  std::map<unsigned, unsigned> groups;
+  for (unsigned number = 0; number < 8; ++number) {
+    ++groups[home(pg(number, 2))];
+  }
+  EXPECT_EQ(groups, (std::map<unsigned, unsigned>{{1, 2}, {2, 2}, {3, 2}, {4, 2}}));
 }
 
 TEST_F(CubesTest, AWrongNumberOfCubesIsRefusedByName) {

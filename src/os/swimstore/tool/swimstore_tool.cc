@@ -17,6 +17,7 @@
 #include "common/ceph_argparse.h"
 #include "global/global_init.h"
 #include "swimstore/fsck/repair.h"
+#include "swimstore/move/group_balance.h"
 #include "swimstore/ops/options.h"
 #include "swimstore/program_version.h"
 #include "swimstore/swimstore.h"
@@ -41,6 +42,8 @@ struct Arguments {
   std::string fsid, collection, object, slot, file;
   bool collections = false, quarantined_entries = false, operations = false, force = false;
   bool only_copies = false, salvage = false, doubtful = false;
+  std::optional<uint32_t> target;  // a cube
+  bool dry_run = false;
   bool list_lost = false;  // --quarantined-entries, by the name that it had
 };
 
@@ -237,6 +240,37 @@ class Tool {
     return {};
   }
 
+  Status move() {
+    VTKV_RETURN_IF_ERROR(check_whole_store());
+    coll_t cid;
+    if (!cid.parse(m_arguments.collection)) {
+      return Status::invalid_argument("--collection '" + m_arguments.collection +
+                                      "' names no collection; list --collections prints them");
+    }
+    SwimStore store(context(), m_arguments.path);
+    GroupMove done;
+    VTKV_RETURN_IF_ERROR(store.move_group(cid, *m_arguments.target, &done));
+    m_report->field("moved", done.from != done.to);
+    m_report->field("from_cube", uint64_t{done.from});
+    m_report->field("to_cube", uint64_t{done.to});
+    m_report->field("slot_bytes", done.slot_bytes);
+    return {};
+  }
+
+  Status balance() {
+    VTKV_RETURN_IF_ERROR(check_whole_store());
+    SwimStore store(context(), m_arguments.path);
+    m_report->begin_table(m_arguments.dry_run ? "planned_moves" : "moves", true);
+    const Status status = store.balance_cubes(m_arguments.dry_run, [this](const GroupMove& one) {
+      m_report->row({{"collection", one.cid.to_str()},
+                     {"from_cube", uint64_t{one.from}},
+                     {"to_cube", uint64_t{one.to}},
+                     {"slot_bytes", one.slot_bytes}});
+    });
+    m_report->end_table();
+    return status;
+  }
+
   Status forget_lost() {
     return Status::invalid_argument(
         "forget-lost is called forget-quarantined-entries now: it removes for good the "
@@ -347,6 +381,11 @@ class CommandLine {
     add(m_app, "forget-lost", "", &Tool::forget_lost)->group("")->fallthrough(false)->allow_extras();
     add(m_app, "reset", "make a cube anew, empty, that the OSD has abandoned", &Tool::reset)
         ->add_flag("--force", m_arguments.force, "it is known what this destroys");
+    CLI::App* move = add(m_app, "move", "move a placement group to another cube", &Tool::move);
+    move->add_option("--collection", m_arguments.collection, "the group, as list --collections prints it")->required();
+    move->add_option("--to", m_arguments.target, "the cube")->required();
+    add(m_app, "balance", "move placement groups until the cubes hold about as much each", &Tool::balance)
+        ->add_flag("--dry-run", m_arguments.dry_run, "print what would be moved, and move nothing");
     add(m_app, "upgrade", "give the store the newest format, which older programs refuse", &Tool::upgrade);
     CLI::App* to_file =
         add(m_app, "export", "write objects to a file, also from a store that does not mount", &Tool::export_all);

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/move/group_balance.h"
+
+#include <algorithm>
+#include <map>
+
+namespace swimstore {
+
+namespace {
+
+uint64_t weight(const GroupSize& group) { return group.slot_bytes + kGroupWeight; }
+
+}  // namespace
+
+std::vector<GroupMove> plan_balance(const std::vector<GroupSize>& groups, const std::vector<unsigned>& cubes) {
+  std::map<unsigned, std::vector<GroupSize>> unmoved;
+  std::map<unsigned, uint64_t> held;
+  for (const unsigned cube : cubes) {
+    held[cube] = 0;
+  }
+  uint64_t total = 0;
+  for (const GroupSize& group : groups) {
+    unmoved[group.cube].push_back(group);
+    held[group.cube] += weight(group);
+    total += weight(group);
+  }
+  const auto by_bytes = [](const auto& a, const auto& b) { return a.second < b.second; };
+  std::vector<GroupMove> moves;
+  while (held.size() > 1) {
+    const auto fullest = std::max_element(held.begin(), held.end(), by_bytes);
+    const auto emptiest = std::min_element(held.begin(), held.end(), by_bytes);
+    const uint64_t gap = fullest->second - emptiest->second;
+    const auto gap_without = [gap](const GroupSize& group) {
+      const uint64_t moved = 2 * weight(group);
+      return moved > gap ? moved - gap : gap - moved;
+    };
+    std::vector<GroupSize>& candidates = unmoved[fullest->first];
+    const auto best = std::min_element(candidates.begin(), candidates.end(),
+                                       [&](const auto& a, const auto& b) { return gap_without(a) < gap_without(b); });
+    if (best == candidates.end() || gap_without(*best) + total / cubes.size() / 10 >= gap) {
+      return moves;
+    }
+    moves.push_back({best->cid, fullest->first, emptiest->first, best->slot_bytes});
+    fullest->second -= weight(*best);
+    emptiest->second += weight(*best);
+    candidates.erase(best);
+  }
+  return moves;
+}
+
+}  // namespace swimstore

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Which placement groups to move so that the cubes of a store hold about as much each.
+//
+// A group weighs what its blocks take of slots, and kGroupWeight: so groups without data, or with omap alone, are
+// spread by their number. From the fullest cube to the emptiest goes the group that leaves the least difference between
+// the two, as long as that is less than before by a tenth of what a cube holds on average. (The greedy rule for moving
+// jobs between machines: G. Aggarwal, R. Motwani, A. Zhu, "The load rebalancing problem", SPAA 2003.)
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "osd/osd_types.h"
+
+namespace swimstore {
+
+struct GroupMove {
+  coll_t cid;
+  unsigned from = 0, to = 0;
+  uint64_t slot_bytes = 0;  // that its blocks take, at most
+};
+
+struct GroupSize {
+  coll_t cid;
+  unsigned cube = 0;
+  uint64_t slot_bytes = 0;
+};
+
+inline constexpr uint64_t kGroupWeight = 1u << 20;  // bytes
+
+// In the order in which they are to be made; each group moves once at most.
+// REQUIRES: each group lies in one of `cubes`.
+std::vector<GroupMove> plan_balance(const std::vector<GroupSize>& groups, const std::vector<unsigned>& cubes);
+
+}  // namespace swimstore

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/move/group_balance.h"
+
+#include <map>
+#include <random>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace swimstore {
+
+namespace {
+
+constexpr uint64_t kMiB = 1u << 20;
+
+coll_t pg(unsigned number) { return coll_t(spg_t(pg_t(number, 1))); }
+
+std::map<unsigned, uint64_t> held_after(const std::vector<GroupSize>& groups, const std::vector<unsigned>& cubes,
+                                        const std::vector<GroupMove>& moves) {
+  std::map<coll_t, GroupSize> now;
+  for (const GroupSize& group : groups) {
+    now[group.cid] = group;
+  }
+  std::set<coll_t> moved;
+  for (const GroupMove& move : moves) {
+    EXPECT_EQ(now[move.cid].cube, move.from) << move.cid;
+    EXPECT_EQ(now[move.cid].slot_bytes, move.slot_bytes) << move.cid;
+    EXPECT_TRUE(moved.insert(move.cid).second) << move.cid << " moves twice";
+    now[move.cid].cube = move.to;
+  }
+  std::map<unsigned, uint64_t> held;
+  for (const unsigned cube : cubes) {
+    held[cube] = 0;
+  }
+  for (const auto& [cid, group] : now) {
+    held[group.cube] += group.slot_bytes;
+  }
+  return held;
+}
+
+}  // namespace
+
+// As the groups of a pool that grew from one of them by splitting.
+TEST(GroupBalance, GroupsThatLieInOneCubeAreSpreadEvenly) {
+  std::vector<GroupSize> groups;
+  for (unsigned number = 0; number < 16; ++number) {
+    groups.push_back({pg(number), 2, 10 * kMiB});
+  }
+  const std::vector<GroupMove> moves = plan_balance(groups, {1, 2, 3, 4});
+  EXPECT_EQ(moves.size(), 12u) << "no more than has to go";
+  EXPECT_EQ(held_after(groups, {1, 2, 3, 4}, moves),
+            (std::map<unsigned, uint64_t>{{1, 40 * kMiB}, {2, 40 * kMiB}, {3, 40 * kMiB}, {4, 40 * kMiB}}));
+}
+
+TEST(GroupBalance, GroupsWithoutDataAreSpreadByTheirNumber) {
+  std::vector<GroupSize> groups;
+  for (unsigned number = 0; number < 8; ++number) {
+    groups.push_back({pg(number), 1, 0});
+  }
+  EXPECT_EQ(plan_balance(groups, {1, 2}).size(), 4u);
+}
+
+TEST(GroupBalance, NothingMovesThatWouldNotHelp) {
+  EXPECT_TRUE(plan_balance({}, {1, 2}).empty());
+  EXPECT_TRUE(plan_balance({{pg(0), 1, 100 * kMiB}}, {1, 2}).empty()) << "it would be as unequal the other way round";
+  EXPECT_TRUE(plan_balance({{pg(0), 1, 100 * kMiB}, {pg(1), 2, 97 * kMiB}, {pg(2), 1, kMiB}}, {1, 2}).empty())
+      << "a few percent are not worth a copy";
+  EXPECT_TRUE(plan_balance({{pg(0), 1, kMiB}, {pg(1), 1, kMiB}}, {1}).empty()) << "the others are abandoned";
+}
+
+TEST(GroupBalance, WhateverTheSizesTheCubesDifferLessThanBefore) {
+  std::mt19937_64 random(1);
+  for (unsigned round = 0; round < 200; ++round) {
+    const std::vector<unsigned> cubes = {1, 2, 3, 4, 6};
+    std::vector<GroupSize> groups;
+    for (unsigned number = 0; number < 40; ++number) {
+      groups.push_back({pg(number), cubes[random() % (1 + round % cubes.size())], (random() % 100) * kMiB});
+    }
+    const auto spread = [](const std::map<unsigned, uint64_t>& held) {
+      uint64_t least = UINT64_MAX, most = 0;
+      for (const auto& [cube, bytes] : held) {
+        least = std::min(least, bytes);
+        most = std::max(most, bytes);
+      }
+      return most - least;
+    };
+    const auto after = held_after(groups, cubes, plan_balance(groups, cubes));
+    EXPECT_LE(spread(after), spread(held_after(groups, cubes, {})) + kMiB * 40) << round;
+    EXPECT_LE(spread(after), 2 * 100 * kMiB) << round;  // the largest group at either end
+  }
+}
+
+}  // namespace swimstore

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Placement groups that go from cube to cube of a store that no OSD uses, as an operator asks for it.
+
+#include <fmt/format.h>
+
+#include "swimstore/move/collection_copier.h"
+#include "swimstore/move/collection_mover.h"
+#include "swimstore/move/group_balance.h"
+#include "swimstore/swimstore.h"
+#include "swimstore/swimstore_mounted.h"
+
+using swimstore::Collection;
+using swimstore::CollectionRef;
+using swimstore::CubeSet;
+using swimstore::ExclusiveLock;
+using swimstore::GroupMove;
+using swimstore::GroupSize;
+using vtkv::Status;
+
+namespace {
+
+Status check_target(const std::string& path, const CubeSet& cubes, unsigned cube) {
+  if (cubes.size() == 1) {
+    return Status::invalid_argument(fmt::format("{} has one cube: there is none to move anything to", path));
+  }
+  if (cube == 0 || cube >= cubes.size()) {
+    return Status::invalid_argument(
+        fmt::format("placement groups of {} lie in cubes 1 to {}, not in cube {}", path, cubes.size() - 1, cube));
+  }
+  const auto missing = cubes.missing().find(cube);
+  return missing == cubes.missing().end()
+             ? Status()
+             : Status::failed(
+                   fmt::format("cube {} of {} is abandoned: {}. Choose another one", cube, path, missing->second));
+}
+
+Status move_failed(int r, const coll_t& cid, const GroupMove& move, uint64_t lacking_bytes) {
+  const std::string what =
+      fmt::format("collection {} cannot be moved from cube {} to cube {}", cid.to_str(), move.from, move.to);
+  if (lacking_bytes > 0) {
+    return Status::make(Status::Code::no_space,
+                        fmt::format("{}: its copy needs {} bytes there, for which the host has no room. It lies where "
+                                    "it was, whole: make room, or move a smaller one",
+                                    what, lacking_bytes),
+                        ENOSPC);
+  }
+  return Status::from_errno(-r, what +
+                                    ". It lies in one of the two, whole, and the next mount removes what the other "
+                                    "has of it. Run fsck");
+}
+
+}  // namespace
+
+// What its blocks take of slots, and where it lies.
+Status SwimStore::measure_group(Collection& group, GroupSize* size) {
+  ExclusiveLock lock(group.lock);
+  swimstore::StoreCube& home = m_mounted->context.home(group);
+  swimstore::CollectionCopier copier(m_mounted->context, m_mounted->pipeline, group, home, home);
+  *size = {group.cid, home.number, 0};
+  const int r = copier.measure(&size->slot_bytes);
+  return r == 0 ? Status()
+                : Status::from_errno(-r, fmt::format("the extents of collection {} in cube {} cannot be read: run fsck",
+                                                     group.cid.to_str(), home.number));
+}
+
+Status SwimStore::move_measured(Collection& group, const GroupMove& move) {
+  ExclusiveLock lock(group.lock);
+  uint64_t lacking_bytes = 0;
+  const int r =
+      swimstore::CollectionMover(m_mounted->context, m_mounted->pipeline).move(group, move.to, &lacking_bytes);
+  return r == 0 ? Status() : move_failed(r, group.cid, move, lacking_bytes);
+}
+
+Status SwimStore::move_group(const coll_t& cid, unsigned cube, GroupMove* move) {
+  VTKV_RETURN_IF_ERROR(open(Purpose::serve));
+  Status status = check_target(path, *m_mounted->cubes, cube);
+  const CollectionRef group = m_mounted->context.collections.find(cid);
+  if (status.ok() && (!group || !cid.is_pg())) {
+    status = Status::not_found(
+        fmt::format("{} has no placement group {}; list --collections prints them", path, cid.to_str()));
+  }
+  GroupSize size;
+  if (status.ok()) {
+    status = measure_group(*group, &size);
+  }
+  if (status.ok()) {
+    *move = {cid, size.cube, cube, size.slot_bytes};
+    status = size.cube == cube ? Status() : move_measured(*group, *move);
+  }
+  close();
+  return status;
+}
+
+Status SwimStore::balance_cubes(bool only_plan, const std::function<void(const GroupMove&)>& moved) {
+  VTKV_RETURN_IF_ERROR(open(Purpose::serve));
+  const CubeSet& cubes = *m_mounted->cubes;
+  std::vector<unsigned> targets;
+  for (unsigned cube = 1; cube < cubes.size(); ++cube) {
+    if (cubes.has(cube)) {
+      targets.push_back(cube);
+    }
+  }
+  Status status;
+  std::vector<GroupSize> groups;
+  for (const CollectionRef& group : m_mounted->context.collections.all()) {
+    if (status.ok() && group->cid.is_pg() && !targets.empty()) {
+      status = measure_group(*group, &groups.emplace_back());
+    }
+  }
+  if (status.ok()) {
+    for (const GroupMove& move : swimstore::plan_balance(groups, targets)) {
+      if (status.ok() && !only_plan) {
+        status = move_measured(*m_mounted->context.collections.find(move.cid), move);
+      }
+      if (status.ok()) {
+        moved(move);
+      }
+    }
+  }
+  close();
+  return status;
+}
