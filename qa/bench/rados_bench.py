@@ -9,8 +9,9 @@ of them. Per round, size and store, with 16 whole objects in flight as `rados be
   write      new objects: the store's first fill
   overwrite  the same objects, whole, in random order: its steady state
   seq, rand  reading them back; every read is checked against what was written last
-  cold       the same once more, each object once, in random order, after the OSD (`cache drop`) and the kernel have
-             dropped what they kept. BlueStore's RocksDB keeps its block cache. KStore and MemStore cannot drop theirs
+  cold       the same once more, each object once, in random order, after the OSDs were started anew and the kernel
+             has dropped what it kept. Not of MemStore, which forgets then; --quick leaves it out. So the writes of
+             the next size meet an OSD that was started for the cold reads of this one
 
 Reported are medians over the rounds, and beside the ratio to BlueStore those of the single rounds, lowest and highest.
 What was measured for less than 5 s, all rounds together, is marked as no result. p99 is exact, over every operation of
@@ -35,7 +36,6 @@ import os
 import pathlib
 import random
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -54,8 +54,10 @@ from units import parse_size, show_size
 DEPTH = 16
 ONE_BINARY = str(sysroot.CHECKOUT / "build-all/bin/ceph-osd")
 BUFFERED_WRITE = "bluestore_default_buffered_write"
+DROP_CACHES = "/proc/sys/vm/drop_caches"
 POOL = "bench"
 STORES = "swimstore,bluestore,kstore,memstore"
+WARM_PHASES = tuple(phase for phase in bench_report.PHASES if phase != "cold")
 SIZES = "4K,16K,64K,1M,4M"
 QUICK_SIZES = "4K,64K,4M"
 FILL_BYTES_MAX = 1 << 30
@@ -63,8 +65,9 @@ QUIET_SECONDS_MAX = 5
 # What a run may take, boot included. On a slow machine phases become shorter instead.
 QUICK_SECONDS_MAX = 290
 SECONDS_MAX = 39 * 60
-# Per size and store, besides its four timed phases: deleting, syncing, waiting for quiet.
+# Per size and store, besides its timed phases: deleting, syncing, waiting for quiet, and what a start of the OSDs takes.
 STEP_OVERHEAD_SECONDS = 4
+RESTART_SECONDS = 8
 
 
 def parse_args(argv):
@@ -98,6 +101,7 @@ def parse_args(argv):
   args.budget = None if args.seconds or args.rounds else QUICK_SECONDS_MAX if args.quick else SECONDS_MAX
   args.seconds = (3 if args.quick else 5) if args.seconds is None else args.seconds
   args.rounds = (1 if args.quick else 3) if args.rounds is None else args.rounds
+  args.phases = WARM_PHASES if args.quick else bench_report.PHASES
   args.device_size = parse_size(args.device_size, "--device-size")
   check_args(args)
   return args
@@ -244,38 +248,50 @@ class Bench:
     if self.args.budget is None:
       return self.args.seconds
     left = self.args.budget - (time.monotonic() - self.begun)
-    share = (left / steps_left - STEP_OVERHEAD_SECONDS) / len(bench_report.PHASES)
+    overhead = STEP_OVERHEAD_SECONDS + (RESTART_SECONDS if "cold" in self.args.phases else 0)
+    share = (left / steps_left - overhead) / len(self.args.phases)
     return round(max(1.0, min(self.args.seconds, share)), 1)
 
   def _measure(self, store, size, nth, seconds):
     if store in self.failed:
       return
-    cluster, args = self.clusters[store], self.args
-    command = [load_generator(), "--conf", cluster.dir / "ceph.conf", "--pool", POOL, "--depth", DEPTH,
-               "--size", size, "--seconds", seconds, "--fill-bytes-max", max(FILL_BYTES_MAX, 64 * size),
-               "--seed", nth + 1, "--phases", ",".join(bench_report.PHASES + ("delete",)),
-               "--prefix", f"bench_{nth}_{size}", "--before-cold", drop_caches(cluster)]
-    devices = cluster.devices()
-    if devices:
-      mounts = [cluster.osd_dir(osd) for osd in range(args.osds)] if BACKING[kind_of(store)] == "fs" else []
-      command += ["--devices", ",".join(devices)]
-      command += ["--sync", ",".join(str(mount) for mount in mounts)] if mounts else []
     try:
-      said = sysroot.run(command, timeout=60 + 20 * seconds).stdout
-    except sysroot.CommandFailed as failed:
+      self._load(store, size, nth, seconds)
+    except (sysroot.CommandFailed, UserError) as failed:
+      cluster = self.clusters[store]
       self.failed.append(store)
-      dead = [osd for osd in range(args.osds) if not cluster.osd_alive(osd)]
+      dead = [osd for osd in range(self.args.osds) if not cluster.osd_alive(osd)]
       say(f"{store}: {failed}")
       for osd in dead:
         say(f"{store}: osd.{osd} has ended; the end of its log:\n{cluster.log_tail(f'osd.{osd}')}")
       say(f"{store}: left out from here on")
       return
+    wait_quiet(self.clusters[store])
+
+  def _load(self, store, size, nth, seconds):
+    cluster, args = self.clusters[store], self.args
+    command = [load_generator(), "--conf", cluster.dir / "ceph.conf", "--pool", POOL, "--depth", DEPTH,
+               "--size", size, "--seconds", seconds, "--fill-bytes-max", max(FILL_BYTES_MAX, 64 * size),
+               "--seed", nth + 1, "--prefix", f"bench_{nth}_{size}", "--state", cluster.dir / "run" / "load_state"]
+    devices = cluster.devices()
+    if devices:
+      mounts = [cluster.osd_dir(osd) for osd in range(args.osds)] if BACKING[kind_of(store)] == "fs" else []
+      command += ["--devices", ",".join(devices)]
+      command += ["--sync", ",".join(str(mount) for mount in mounts)] if mounts else []
+    timeout = 60 + 20 * seconds
+    self._note(store, size, sysroot.run([*command, "--phases", ",".join(WARM_PHASES)], timeout=timeout).stdout)
+    last = ["delete"]
+    if "cold" in args.phases and kind_of(store) != "memstore":
+      start_cold(cluster)
+      last = ["cold", "delete"]
+    self._note(store, size, sysroot.run([*command, "--phases", ",".join(last)], timeout=timeout).stdout)
+
+  def _note(self, store, size, said):
     for line in said.splitlines():
       phase = json.loads(line)
-      phase["on_device"] = bool(devices)
+      phase["on_device"] = bool(self.clusters[store].devices())
       if phase["phase"] in bench_report.PHASES and phase["ops"]:
         self.measured.setdefault((store, phase["phase"], size), []).append(phase)
-    wait_quiet(cluster)
 
   def _last(self, store, size):
     shown = []
@@ -286,9 +302,22 @@ class Bench:
     return "failed" if store in self.failed else ", ".join(shown)
 
 
-def drop_caches(cluster):
-  sockets = [str(cluster.socket(osd)) for osd in range(cluster.spec.osds)]
-  return shlex.join(["python3", str(sysroot.CHECKOUT / "qa/bench/drop_caches.py"), *sockets])
+def start_cold(cluster):
+  """The OSDs anew, with nothing of their stores in memory."""
+  osds = range(cluster.spec.osds)
+  for osd in osds:
+    cluster.stop_osd(osd)
+  os.sync()  # what is dirty is not dropped
+  try:
+    pathlib.Path(DROP_CACHES).write_text("3\n")
+  except OSError as error:
+    raise UserError(f"{DROP_CACHES} cannot be written, {error.strerror}: run this where the kernel lets root do so, or "
+                    "with --quick, which leaves cold reads out") from None
+  for osd in osds:
+    cluster.start_osd(osd)
+  cluster.wait_up()
+  cluster.wait_clean()
+  wait_quiet(cluster)
 
 
 def wait_quiet(cluster):
@@ -324,6 +353,7 @@ def write_json(path, args, medians):
               "is_result": f"measured for {bench_report.RESULT_SECONDS_MIN} s or more, all rounds together, and what it is compared with, too",
               "ratio": f"to {bench_report.baseline(args.stores)}", "ratio_lowest": "of the rounds, each beside the compared one's of the same round; likewise ratio_highest",
               "p99_ms": "exact, over all operations of a phase as the client saw them; median of the rounds",
+              "cold": "the OSDs were started anew, and the kernel's page cache was dropped",
               "overwrite": "inside the write entries: the same objects once more, whole, in random order"},
   }
   pathlib.Path(path).write_text(json.dumps(document, indent=2) + "\n")

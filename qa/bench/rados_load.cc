@@ -9,8 +9,7 @@
 //   write      new objects, first fill
 //   overwrite  the same objects in random order, whole
 //   seq, rand  reads of them; each one is checked: its length, and that it holds what was written last
-//   cold       the same, each object once, in random order, after --before-cold has dropped all caches; where that
-//              command fails, the phase is left out
+//   cold       the same, each object once, in random order
 //   delete     all of them
 //
 // Output: one JSON object per phase and line. Exit status 1 when any operation failed or any data was wrong.
@@ -53,7 +52,7 @@ struct Settings {
   std::vector<std::string> phases;
   std::vector<std::string> devices;  // /dev/loopN, counted together
   std::vector<std::string> sync_paths;  // file systems to sync before the last count
-  std::string before_cold;
+  std::string state;
   std::size_t size_bytes = 4096;
   std::size_t depth = 16;
   double seconds = 5;
@@ -129,6 +128,26 @@ class Load {
   }
 
   bool run(const std::string& phase);
+  // What a later run has to know of the objects.
+  void write_state(const std::string& path) const {
+    std::ofstream out(path, std::ios::trunc);
+    out << m_settings.prefix << " " << m_settings.size_bytes << "\n";
+    std::copy(m_versions.begin(), m_versions.end(), std::ostream_iterator<std::uint64_t>(out, "\n"));
+    if (!out.flush()) {
+      std::cerr << "rados_load: cannot write " << path << "\n";
+      std::exit(2);
+    }
+  }
+  void read_state(const std::string& path) {
+    std::ifstream in(path);
+    std::string prefix;
+    std::size_t size_bytes = 0;
+    if (!(in >> prefix >> size_bytes) || prefix != m_settings.prefix || size_bytes != m_settings.size_bytes) {
+      std::cerr << "rados_load: " << path << " is not what a run with this --prefix and --size has left\n";
+      std::exit(2);
+    }
+    m_versions.assign(std::istream_iterator<std::uint64_t>(in), {});
+  }
 
  private:
   void begin(const std::string& phase, Slot& slot);
@@ -282,9 +301,6 @@ bool Load::run(const std::string& phase) {
     m_order.resize(m_versions.size());
     std::iota(m_order.begin(), m_order.end(), 0);
     std::shuffle(m_order.begin(), m_order.end(), m_random);
-    if (std::system(m_settings.before_cold.c_str()) != 0) {
-      return true;
-    }
   }
   const auto device_before = count_devices(m_settings.devices);
   std::unique_lock lock(m_mutex);
@@ -410,8 +426,8 @@ Settings parse_args(int argc, char** argv) {
       settings.devices = split(value);
     } else if (option == "--sync") {
       settings.sync_paths = split(value);
-    } else if (option == "--before-cold") {
-      settings.before_cold = value;
+    } else if (option == "--state") {
+      settings.state = value;
     } else if (option == "--size") {
       settings.size_bytes = parse_size(argv[i], value, sizeof(Stamp), std::uint64_t{64} << 20);
     } else if (option == "--depth") {
@@ -425,10 +441,10 @@ Settings parse_args(int argc, char** argv) {
     } else if (option == "--seed") {
       settings.seed = parse_number<std::uint64_t>(argv[i], value, 0, ~std::uint64_t{0});
     } else {
-      std::cerr
-          << "usage: rados_load --conf FILE --pool POOL --phases write,overwrite,seq,rand,cold,delete\n"
-             "  [--size SIZE] [--depth N] [--seconds S] [--fill-seconds S] [--fill-bytes-max SIZE]\n"
-             "  [--prefix NAME] [--seed N] [--devices /dev/loop0,...] [--sync PATH,...] [--before-cold COMMAND]\n";
+      std::cerr << "usage: rados_load --conf FILE --pool POOL --phases write,overwrite,seq,rand,cold,delete\n"
+                   "  [--size SIZE] [--depth N] [--seconds S] [--fill-seconds S] [--fill-bytes-max SIZE]\n"
+                   "  [--prefix NAME] [--seed N] [--devices /dev/loop0,...] [--sync PATH,...] [--state FILE]\n"
+                   "With --state, phases without write go on with what an earlier run left.\n";
       std::exit(2);
     }
   }
@@ -436,10 +452,6 @@ Settings parse_args(int argc, char** argv) {
     static const std::vector<std::string> known = {"write", "overwrite", "seq", "rand", "cold", "delete"};
     if (std::find(known.begin(), known.end(), phase) == known.end()) {
       std::cerr << "rados_load: --phases: " << phase << " is none of write, overwrite, seq, rand, cold, delete\n";
-      std::exit(2);
-    }
-    if (phase == "cold" && settings.before_cold.empty()) {
-      std::cerr << "rados_load: the phase cold needs --before-cold, which drops the caches\n";
       std::exit(2);
     }
   }
@@ -466,8 +478,14 @@ int main(int argc, char** argv) {
   bool good = true;
   {
     const auto load = std::make_unique<Load>(settings, io);
+    if (!settings.state.empty() && !settings.phases.empty() && settings.phases.front() != "write") {
+      load->read_state(settings.state);
+    }
     for (const auto& phase : settings.phases) {
       good = good && load->run(phase);
+    }
+    if (!settings.state.empty()) {
+      load->write_state(settings.state);
     }
   }
   rados_ioctx_destroy(io);

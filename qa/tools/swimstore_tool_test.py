@@ -124,9 +124,9 @@ class SwimstoreTool(unittest.TestCase):
     self.assertEqual(found["errors"], len(found["findings"]))
     return {finding["class"] for finding in found["findings"]}
 
-  def put(self, key, value):
+  def put(self, key, value, cube=None):
     """An entry of the cube's tree, behind the store's back."""
-    cube = self.store / "cubes" / "0"
+    cube = cube or self.store / "cubes" / "0"
     (cube / "containers").rename(self.base / "containers")
     notation = ["".join(f"\\x{byte:02x}" for byte in text) for text in (key, value)]
     done = subprocess.run([VTKV, "put", cube, *notation], capture_output=True, text=True)
@@ -266,7 +266,8 @@ class SwimstoreTool(unittest.TestCase):
   def homes(self, store):
     return {one["collection"]: one["cube"] for one in self.json("list", store, "--collections")["collections"]}
 
-  def test_groups_are_moved_and_balanced(self):
+  def new_groups(self):
+    """A store with cubes, and four groups in it."""
     store = self.base / "cubes"
     store.mkdir()
     self.run_tool("--set", "swimstore_cubes=4", "mkfs", store)
@@ -274,6 +275,19 @@ class SwimstoreTool(unittest.TestCase):
     records = b"".join(record(b"C", prefixed(group.encode()) + varint(2)) for group in groups)
     (self.base / "groups").write_bytes(begin() + records + end(0))
     self.run_tool("import", store, "--in", self.base / "groups")
+    return store, groups
+
+  def test_what_lies_in_the_way_of_a_group_is_kept(self):
+    store, groups = self.new_groups()
+    target = self.homes(store)[groups[1]] % 4 + 1
+    self.put(object_key("stray", 0x9 << 28), b"value", store / "cubes" / str(target))
+    for _ in range(2):  # there is a mount in between
+      self.assertIn(f"objects of its range lie in cube {target} already, in no collection",
+                    self.run_tool("move", store, "--collection", groups[1], "--to", target, status=2))
+    self.assertEqual([one["collection"] for one in self.json("list", store, "--cube", target)["objects"]], ["-"])
+
+  def test_groups_are_moved_and_balanced(self):
+    store, groups = self.new_groups()
     at_first = self.homes(store)
     self.assertEqual(sorted(at_first.values()), [1, 2, 3, 4])
     for group in groups:

@@ -101,9 +101,11 @@ class SwimStore : public ObjectStore {
 
   // ---- placement groups between cubes, of a store that is not mounted (swimstore_move.cc) ----
   // Takes as long as the copy does. *move: what was done; nothing, where it lies there already. Code::no_space: it lies
-  // where it was. A process that ends in between loses nothing: the next mount removes what is there twice.
+  // where it was. Code::failed: see its message; it lies in one of the two, whole. A process that ends in between loses
+  // nothing: the next mount removes what is there twice.
   vtkv::Status move_group(const coll_t& cid, unsigned cube, swimstore::GroupMove* move);
   // Moves what plan_balance() says, and calls `moved` after each one; with `only_plan` it calls, and moves nothing.
+  // Code::no_space: one or more had no room; the others were moved.
   vtkv::Status balance_cubes(bool only_plan, const std::function<void(const swimstore::GroupMove&)>& moved);
 
   // ---- reports and knobs (swimstore_report.cc) ----

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <iostream>
 #include <optional>
 
 #include <fmt/format.h>
@@ -459,12 +460,14 @@ Status SwimStore::consider_obstacles(vtkv::FileSystemInfo* host) const {
   return {};
 }
 
-// An OSD leaves a crash report, whose message 'ceph crash info' shows; a tool just ends.
+// An OSD leaves a crash report, whose message 'ceph crash info' shows; a tool ends with one line, for its log may go
+// nowhere.
 void SwimStore::end_process(const Status& status) {
-  const std::string text = fmt::format(
-      "{}: nothing can be made durable any more; this OSD ends, its peers take over. Check the disk, then "
-      "start it again",
-      status.to_string());
+  const bool is_osd = g_code_env == CODE_ENVIRONMENT_DAEMON;
+  const std::string text =
+      fmt::format("{}: nothing can be made durable any more; {}", status.to_string(),
+                  is_osd ? "this OSD ends, its peers take over. Check the disk, then start it again"
+                         : "check the disk, then run this again");
   if (m_fatal_handler) {
     derr << "FATAL: " << text << dendl;
     m_fatal_handler(status);
@@ -472,7 +475,7 @@ void SwimStore::end_process(const Status& status) {
   }
   swimstore::last_words().lock();
   derr << "FATAL: " << text << dendl;
-  if (g_code_env == CODE_ENVIRONMENT_DAEMON) {
+  if (is_osd) {
     if (status.error_number() != 0) {  // the report says that it was the disk, and no core is dumped for that
       constexpr int kWrite = 2;
       ceph::global::note_io_error_event(nullptr, path.c_str(), -status.error_number(), kWrite, 0, 0);
@@ -480,5 +483,9 @@ void SwimStore::end_process(const Status& status) {
     ceph_abort_msg(text);
   }
   cct->_log->flush();
-  ::_exit(1);
+  if (!cct->_conf->err_to_stderr) {
+    std::cerr << path << ": " << text << std::endl;
+  }
+  constexpr int kNotCarriedOut = 2;  // as the tool's manual says
+  ::_exit(kNotCarriedOut);
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "common/errno.h"
 #include "swimstore/move/collection_copier.h"
 #include "swimstore/move/collection_mover.h"
 #include "swimstore/move/group_balance.h"
@@ -34,19 +35,24 @@ Status check_target(const std::string& path, const CubeSet& cubes, unsigned cube
                    fmt::format("cube {} of {} is abandoned: {}. Choose another one", cube, path, missing->second));
 }
 
-Status move_failed(int r, const coll_t& cid, const GroupMove& move, uint64_t lacking_bytes) {
+Status move_failed(const std::string& path, int r, const GroupMove& move, unsigned lies_in, uint64_t lacking_bytes) {
   const std::string what =
-      fmt::format("collection {} cannot be moved from cube {} to cube {}", cid.to_str(), move.from, move.to);
+      fmt::format("collection {} cannot be moved from cube {} to cube {}", move.cid.to_str(), move.from, move.to);
   if (lacking_bytes > 0) {
     return Status::make(Status::Code::no_space,
-                        fmt::format("{}: its copy needs {} bytes there, for which the host has no room. It lies where "
-                                    "it was, whole: make room, or move a smaller one",
-                                    what, lacking_bytes),
+                        fmt::format("{}: the copy needs {} bytes there, for which neither that cube nor the host has "
+                                    "room. It lies in cube {}, whole: make room on the host",
+                                    what, lacking_bytes, lies_in),
                         ENOSPC);
   }
-  return Status::from_errno(-r, what +
-                                    ". It lies in one of the two, whole, and the next mount removes what the other "
-                                    "has of it. Run fsck");
+  const std::string why = r == -EEXIST
+                              ? fmt::format("objects of its range lie in cube {} already, in no collection", move.to)
+                              : cpp_strerror(r);
+  return Status::make(Status::Code::failed,
+                      fmt::format("{}: {}. It lies in cube {}, whole; what was copied is removed by the next mount. "
+                                  "'ceph-swimstore-tool fsck {}' tells what is damaged",
+                                  what, why, lies_in, path),
+                      -r);
 }
 
 }  // namespace
@@ -59,8 +65,11 @@ Status SwimStore::measure_group(Collection& group, GroupSize* size) {
   *size = {group.cid, home.number, 0};
   const int r = copier.measure(&size->slot_bytes);
   return r == 0 ? Status()
-                : Status::from_errno(-r, fmt::format("the extents of collection {} in cube {} cannot be read: run fsck",
-                                                     group.cid.to_str(), home.number));
+                : Status::make(Status::Code::failed,
+                               fmt::format("the extents of collection {} in cube {} cannot be read, {}; nothing was "
+                                           "moved. 'ceph-swimstore-tool fsck {}' tells what is damaged",
+                                           group.cid.to_str(), home.number, cpp_strerror(r), path),
+                               -r);
 }
 
 Status SwimStore::move_measured(Collection& group, const GroupMove& move) {
@@ -68,14 +77,17 @@ Status SwimStore::move_measured(Collection& group, const GroupMove& move) {
   uint64_t lacking_bytes = 0;
   const int r =
       swimstore::CollectionMover(m_mounted->context, m_mounted->pipeline).move(group, move.to, &lacking_bytes);
-  return r == 0 ? Status() : move_failed(r, group.cid, move, lacking_bytes);
+  return r == 0 ? Status() : move_failed(path, r, move, group.record.home(), lacking_bytes);
 }
 
 Status SwimStore::move_group(const coll_t& cid, unsigned cube, GroupMove* move) {
   VTKV_RETURN_IF_ERROR(open(Purpose::serve));
   Status status = check_target(path, *m_mounted->cubes, cube);
   const CollectionRef group = m_mounted->context.collections.find(cid);
-  if (status.ok() && (!group || !cid.is_pg())) {
+  if (status.ok() && !cid.is_pg()) {
+    status = Status::invalid_argument(fmt::format("{} is no placement group, and stays in cube 0", cid.to_str()));
+  }
+  if (status.ok() && !group) {
     status = Status::not_found(
         fmt::format("{} has no placement group {}; list --collections prints them", path, cid.to_str()));
   }
@@ -107,16 +119,18 @@ Status SwimStore::balance_cubes(bool only_plan, const std::function<void(const G
       status = measure_group(*group, &groups.emplace_back());
     }
   }
-  if (status.ok()) {
-    for (const GroupMove& move : swimstore::plan_balance(groups, targets)) {
-      if (status.ok() && !only_plan) {
-        status = move_measured(*m_mounted->context.collections.find(move.cid), move);
-      }
-      if (status.ok()) {
-        moved(move);
-      }
+  Status no_room;
+  for (const GroupMove& move : status.ok() ? swimstore::plan_balance(groups, targets) : std::vector<GroupMove>()) {
+    const Status done = only_plan ? Status() : move_measured(*m_mounted->context.collections.find(move.cid), move);
+    if (done.is_no_space()) {
+      no_room = done;  // there may be room for a smaller one
+    } else if (!done.ok()) {
+      status = done;
+      break;
+    } else {
+      moved(move);
     }
   }
   close();
-  return status;
+  return status.ok() ? no_room : status;
 }

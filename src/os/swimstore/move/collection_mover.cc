@@ -66,8 +66,8 @@ int CollectionMover::move(Collection& collection, unsigned to, uint64_t* lacking
   const int r = try_move(collection, from, m_store.cubes[to], lacking_bytes);
   if (r < 0 && *lacking_bytes == 0 && r != -ESHUTDOWN) {
     derr
-        << "collection " << collection.cid << " cannot be moved from cube " << from.number << " to cube " << to
-        << ", where a transaction needs it: " << cpp_strerror(r) << ". It lies in cube " << collection.record.home()
+        << "collection " << collection.cid << " cannot be moved from cube " << from.number << " to cube " << to << ": "
+        << cpp_strerror(r) << ". It lies in cube " << collection.record.home()
         << ", whole; the next mount removes what the other holds of it. Check the store with ceph-swimstore-tool fsck, "
         << "and repair it" << dendl;
   }
@@ -122,13 +122,33 @@ int CollectionMover::copy(Collection& collection, StoreCube& from, StoreCube& to
     *lacking_bytes = std::max(slot_bytes, uint64_t{kBlockBytes});  // without data, too: log and tree have no room
     return -ENOSPC;
   }
-  int r = mark_unowned(to, collection);
+  int r = check_nobody_is_there(to, collection);
+  if (r == 0) {
+    r = mark_unowned(to, collection);
+  }
   if (r == 0) {
     r = copier.copy([&room](uint64_t bytes) { room.used(bytes); });
   }
   dout(5) << "copied " << copier.objects() << " objects of " << collection.cid << ", " << copier.bytes() << " bytes"
           << dendl;
   return r;
+}
+
+// Marked as nobody's, it would be removed: objects that no collection has, which fsck tells of and keeps.
+int CollectionMover::check_nobody_is_there(StoreCube& cube, const Collection& collection) const {
+  for (const ObjectRange& range : object_ranges(collection.cid, collection.record.bits)) {
+    const auto iterator = cube.database().new_iterator(object_key(range.begin), object_key(range.end));
+    iterator->seek_to_first();
+    if (iterator->valid()) {
+      derr << "collection " << collection.cid << " cannot be moved to cube " << cube.number
+           << ": objects of its range lie there, in no collection. ceph-swimstore-tool fsck names them" << dendl;
+      return -EEXIST;
+    }
+    if (!iterator->status().ok()) {
+      return m_store.metadata_failure.met(cube.number, iterator->status(), "the objects of cube ", cube.number);
+    }
+  }
+  return 0;
 }
 
 int CollectionMover::mark_unowned(StoreCube& cube, Collection& collection) {

@@ -45,6 +45,7 @@ class CollectionMover {
   int try_move(Collection& collection, StoreCube& from, StoreCube& to, uint64_t* lacking_bytes)
       REQUIRES(collection.lock);
   int copy(Collection& collection, StoreCube& from, StoreCube& to, uint64_t* lacking_bytes) REQUIRES(collection.lock);
+  int check_nobody_is_there(StoreCube& cube, const Collection& collection) const REQUIRES(collection.lock);
   int mark_unowned(StoreCube& cube, Collection& collection) REQUIRES(collection.lock);
   int put_record(StoreCube& to, Collection& collection) REQUIRES(collection.lock);
   int disown(StoreCube& cube, const UnownedObjects& objects, Collection& collection);

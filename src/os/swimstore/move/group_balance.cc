@@ -26,10 +26,13 @@ std::vector<GroupMove> plan_balance(const std::vector<GroupSize>& groups, const 
   }
   const auto by_bytes = [](const auto& a, const auto& b) { return a.second < b.second; };
   std::vector<GroupMove> moves;
-  while (held.size() > 1) {
-    const auto fullest = std::max_element(held.begin(), held.end(), by_bytes);
+  for (std::map<unsigned, uint64_t> sources = held; !sources.empty();) {
+    const auto fullest = std::max_element(sources.begin(), sources.end(), by_bytes);
     const auto emptiest = std::min_element(held.begin(), held.end(), by_bytes);
     const uint64_t gap = fullest->second - emptiest->second;
+    if (gap <= total / cubes.size() / 10) {
+      return moves;  // nor do others differ by more
+    }
     const auto gap_without = [gap](const GroupSize& group) {
       const uint64_t moved = 2 * weight(group);
       return moved > gap ? moved - gap : gap - moved;
@@ -37,12 +40,17 @@ std::vector<GroupMove> plan_balance(const std::vector<GroupSize>& groups, const 
     std::vector<GroupSize>& candidates = unmoved[fullest->first];
     const auto best = std::min_element(candidates.begin(), candidates.end(),
                                        [&](const auto& a, const auto& b) { return gap_without(a) < gap_without(b); });
-    if (best == candidates.end() || gap_without(*best) + total / cubes.size() / 10 >= gap) {
-      return moves;
+    if (best == candidates.end() || gap_without(*best) + weight(*best) / 2 > gap) {
+      sources.erase(fullest);
+      continue;
     }
     moves.push_back({best->cid, fullest->first, emptiest->first, best->slot_bytes});
-    fullest->second -= weight(*best);
     emptiest->second += weight(*best);
+    held[fullest->first] -= weight(*best);
+    fullest->second = held[fullest->first];
+    if (const auto source = sources.find(emptiest->first); source != sources.end()) {
+      source->second = emptiest->second;
+    }
     candidates.erase(best);
   }
   return moves;

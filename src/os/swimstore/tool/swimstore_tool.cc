@@ -351,7 +351,8 @@ class Tool {
 // The words that --help adds to what CLI11 makes of the options.
 constexpr char kFooter[] =
     "PATH is the OSD's directory. A store in use is refused: stop its OSD first. fsck opens the store\n"
-    "as a mount does, which recovers it; info, list, dump and export change nothing on disk.\n\n"
+    "as a mount does, which recovers it, as do move and balance; info, list, dump and export change nothing on "
+    "disk.\n\n"
     "Exit status: 0 done, and nothing wrong was found; 1 findings; 2 wrong usage, or the command could not be\n"
     "carried out. Errors go to standard error, in one line.";
 
@@ -384,7 +385,7 @@ class CommandLine {
     CLI::App* move = add(m_app, "move", "move a placement group to another cube", &Tool::move);
     move->add_option("--collection", m_arguments.collection, "the group, as list --collections prints it")->required();
     move->add_option("--to", m_arguments.target, "the cube")->required();
-    add(m_app, "balance", "move placement groups until the cubes hold about as much each", &Tool::balance)
+    add(m_app, "balance", "spread placement groups evenly over the cubes", &Tool::balance)
         ->add_flag("--dry-run", m_arguments.dry_run, "print what would be moved, and move nothing");
     add(m_app, "upgrade", "give the store the newest format, which older programs refuse", &Tool::upgrade);
     CLI::App* to_file =

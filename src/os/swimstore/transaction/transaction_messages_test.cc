@@ -97,7 +97,7 @@ TEST_F(CommitLogTest, TheFirstThatEndsAnOsdIsNotCutShortByTheNext) {
 
 TEST_F(CommitLogTest, AToolThatCannotWriteEnds) {
   g_code_env = CODE_ENVIRONMENT_UTILITY;
-  EXPECT_EXIT(fail_to_write(), ::testing::ExitedWithCode(1), "nothing can be made durable any more");
+  EXPECT_EXIT(fail_to_write(), ::testing::ExitedWithCode(2), "nothing can be made durable any more");
 }
 
 }  // namespace
