@@ -18,6 +18,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -57,9 +58,17 @@ class Submission {
   virtual std::string data_failed(File* /*file*/, uint64_t /*offset*/, const std::vector<iovec>& /*buffers*/) {
     return {};
   }
+  // Of a relaxed one: it and all before it are in their files. What only ends the process does not take it back any
+  // more, a loss of power may. On the commit worker, in sequence order, before durable().
+  virtual void written() {}
   // Durable, or failed for good (then nothing later becomes durable either). On the commit worker, in
   // sequence order; the database does not touch the object afterwards.
   virtual void durable(const Status& status) = 0;
+
+  // Whoever submits it waits for written() alone. It becomes durable with the next one that is not relaxed, at the
+  // latest after kRelaxedDelay, or with 32 MiB or 256 records of them. One larger than a log record is never relaxed.
+  bool relaxed = false;
+  static constexpr std::chrono::milliseconds kRelaxedDelay{1000};
 
   SequenceNumber last_sequence = 0;  // set by submit
   LogAddress* log_address = nullptr;  // the engine's

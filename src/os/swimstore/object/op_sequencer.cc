@@ -15,22 +15,51 @@ OpSequencer::Progress& OpSequencer::of(unsigned cube) {
   return m_progress[cube];
 }
 
-void OpSequencer::submitted(unsigned cube, vtkv::SequenceNumber sequence) {
+bool OpSequencer::prepare_relaxed(unsigned cube, Relaxed* relaxed) {
+  vtkv::MutexLock lock(m_mutex);
+  relaxed->m_behind = of(cube).strict;
+  return is_idle_but_in(cube);
+}
+
+void OpSequencer::submitted(unsigned cube, vtkv::SequenceNumber sequence, bool relaxed) {
   vtkv::MutexLock lock(m_mutex);
   Progress& progress = of(cube);
   progress.submitted = std::max(progress.submitted, sequence);
+  if (!relaxed) {
+    progress.strict = std::max(progress.strict, sequence);
+  }
+}
+
+bool OpSequencer::written(unsigned cube, Relaxed* relaxed) {
+  vtkv::MutexLock lock(m_mutex);
+  Progress& progress = of(cube);
+  if (progress.committed >= relaxed->m_behind) {
+    return true;
+  }
+  progress.untold.push_back(relaxed);
+  return false;
 }
 
 void OpSequencer::committed(unsigned cube, vtkv::SequenceNumber sequence, std::list<Context*>* ready) {
-  vtkv::MutexLock lock(m_mutex);
-  Progress& progress = of(cube);
-  progress.committed = std::max(progress.committed, sequence);
-  while (!m_waiters.empty() && is_satisfied(m_waiters.front())) {
-    ready->push_back(m_waiters.front().context);
-    m_waiters.pop_front();
+  boost::container::small_vector<Relaxed*, 4> allowed;
+  {
+    vtkv::MutexLock lock(m_mutex);
+    Progress& progress = of(cube);
+    progress.committed = std::max(progress.committed, sequence);
+    while (!m_waiters.empty() && is_satisfied(m_waiters.front())) {
+      ready->push_back(m_waiters.front().context);
+      m_waiters.pop_front();
+    }
+    if (m_waiting_threads > 0) {
+      m_committed_elsewhere->notify_all();
+    }
+    for (; !progress.untold.empty() && progress.untold.front()->m_behind <= progress.committed;
+         progress.untold.pop_front()) {
+      allowed.push_back(progress.untold.front());
+    }
   }
-  if (m_waiting_threads > 0) {
-    m_committed_elsewhere->notify_all();
+  for (Relaxed* const relaxed : allowed) {
+    relaxed->tell();
   }
 }
 

@@ -27,8 +27,25 @@ class OpSequencer {
  public:
   explicit OpSequencer(vtkv::Env* env) : m_committed_elsewhere(env->new_signal()) {}
 
-  void submitted(unsigned cube, vtkv::SequenceNumber sequence);
-  // Appends the waiters that this satisfies to *ready.
+  // A transaction that may be told when it is written, before it is durable.
+  class Relaxed {
+   public:
+    virtual ~Relaxed() = default;
+    virtual void tell() = 0;
+
+   private:
+    friend class OpSequencer;
+    vtkv::SequenceNumber m_behind = 0;  // the last one before it that is told when it is durable
+  };
+
+  // Before it is submitted, with the collection's lock held until then. False: something of the collection is under way
+  // in another cube, and to tell it early could be out of order.
+  bool prepare_relaxed(unsigned cube, Relaxed* relaxed);
+  // `relaxed`: it was prepared so.
+  void submitted(unsigned cube, vtkv::SequenceNumber sequence, bool relaxed = false);
+  // True: it may be told. False: not before another one is durable; committed() tells it then.
+  bool written(unsigned cube, Relaxed* relaxed);
+  // Appends the waiters that this satisfies to *ready. Then tells those that were written and had to wait.
   void committed(unsigned cube, vtkv::SequenceNumber sequence, std::list<Context*>* ready);
   // True: nothing is under way, the context is not touched. False: it is completed later.
   bool flush_commit(Context* context);
@@ -43,6 +60,8 @@ class OpSequencer {
  private:
   struct Progress {
     vtkv::SequenceNumber submitted = 0;
+    vtkv::SequenceNumber strict = 0;  // submitted, and told when it is durable
+    std::deque<Relaxed*> untold{};  // written, in their order
     vtkv::SequenceNumber committed = 0;
     bool is_idle() const { return submitted <= committed; }
   };

@@ -91,6 +91,16 @@ void add_writing(std::vector<Option>& table) {
                       .set_long_description("When there are so many, the next ones wait in queue_transactions. One "
                                             "larger than this goes alone. 0: no limit.")
                       .set_flag(Option::FLAG_RUNTIME));
+  table.push_back(
+      Option("swimstore_relaxed_pools", Option::TYPE_STR, level)
+          .set_default("")
+          .set_description("numbers of replicated pools whose writes are acknowledged before they are durable")
+          .set_long_description(
+              "They are acknowledged when they are written; a flush follows within a second. Where only the "
+              "OSD's process ends, nothing is lost. Where its host loses power, acknowledged writes of that "
+              "second may be. Erasure-coded pools stay strict. A health alert names the pools.")
+          .set_flag(Option::FLAG_RUNTIME)
+          .add_service("osd"));
   table.push_back(size_option("swimstore_prime_slot_size_max", level, 32 * kKiB,
                               "slots up to this size are written ahead of demand, so that using them needs no sync "
                               "of their own file")

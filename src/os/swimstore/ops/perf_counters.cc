@@ -43,6 +43,8 @@ void add_data(PerfCountersBuilder& b) {
   b.add_u64_counter(l_swimstore_write_split, "write_split", "Writes cut into several slots");
   b.add_u64_counter(l_swimstore_write_merge_reads, "write_merge_reads", "Blocks read to complete unaligned writes");
   b.add_u64_counter(l_swimstore_write_unprimed, "write_unprimed", "Slot writes that needed a sync of their own");
+  b.add_u64_counter(l_swimstore_relaxed_transactions, "relaxed_transactions",
+                    "Transactions that were acknowledged before they were durable");
   b.add_time_avg(l_swimstore_read_latency, "read_latency", "Time of a read", "rlat", kCritical);
   bytes(l_swimstore_read_bytes, "read_bytes", "Bytes read by callers");
   bytes(l_swimstore_read_slot_bytes, "read_slot_bytes", "Bytes read from slots");

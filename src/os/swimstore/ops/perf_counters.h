@@ -36,6 +36,7 @@ enum {
   l_swimstore_write_split,  // writes cut into several slots
   l_swimstore_write_merge_reads,  // blocks read to complete an unaligned write
   l_swimstore_write_unprimed,  // slot writes that need a sync of their own
+  l_swimstore_relaxed_transactions,  // acknowledged before they were durable
   // Data reads
   l_swimstore_read_latency,
   l_swimstore_read_bytes,  // handed to the caller

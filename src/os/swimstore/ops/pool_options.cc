@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/ops/pool_options.h"
 
+#include <charconv>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "common/Checksummer.h"
+#include "common/debug.h"
 #include "swimstore/format/size_class.h"
 
+#define dout_context m_cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore.pools "
+
 namespace swimstore {
+
+using vtkv::Status;
 
 namespace {
 
@@ -75,6 +84,88 @@ void IgnoredPoolOptions::add_alert(const std::string& path, const std::vector<co
                     "unset', or keep these pools on OSDs of another store",
                     path, texts));
   }
+}
+
+// ---- relaxed pools
+
+Status parse_relaxed_pools(const std::string& text, std::set<int64_t>* pools) {
+  std::set<int64_t> parsed;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at != end;) {
+    if (*at == ',' || *at == ' ') {
+      ++at;
+      continue;
+    }
+    int64_t pool = 0;
+    const auto [stop, error] = std::from_chars(at, end, pool);
+    if (error != std::errc() || pool < 0 || (stop != end && *stop != ',' && *stop != ' ')) {
+      return Status::invalid_argument(
+          fmt::format("option {} is '{}': give the numbers of pools with commas in between, as 'ceph osd lspools' "
+                      "prints them",
+                      kRelaxedPoolsOption, text));
+    }
+    parsed.insert(pool);
+    at = stop;
+  }
+  *pools = std::move(parsed);
+  return {};
+}
+
+RelaxedPools::RelaxedPools(CephContext* cct)
+    : m_cct(cct), m_watch(cct, kRelaxedPoolsOption, [this](const ConfigProxy& conf) {
+        set(conf.get_val<std::string>(kRelaxedPoolsOption));
+      }) {
+  set(cct->_conf.get_val<std::string>(kRelaxedPoolsOption));
+}
+
+void RelaxedPools::set(const std::string& text) {
+  std::set<int64_t> pools;
+  if (const Status status = parse_relaxed_pools(text, &pools); !status.ok()) {
+    derr << status.message() << "; the pools stay as they were" << dendl;
+    return;
+  }
+  vtkv::MutexLock lock(m_mutex);
+  m_any = !pools.empty();
+  m_pools = std::move(pools);
+}
+
+bool RelaxedPools::contains(const coll_t& cid) const {
+  spg_t pgid;
+  if (!m_any || !cid.is_pg(&pgid) || pgid.shard != shard_id_t::NO_SHARD) {
+    return false;
+  }
+  vtkv::MutexLock lock(m_mutex);
+  return m_pools.contains(static_cast<int64_t>(pgid.pool()));
+}
+
+void RelaxedPools::add_alert(const std::string& path, const std::vector<coll_t>& collections,
+                             osd_alert_list_t* alerts) const {
+  std::set<int64_t> named, relaxed, strict;
+  {
+    vtkv::MutexLock lock(m_mutex);
+    named = m_pools;
+  }
+  if (named.empty()) {
+    return;
+  }
+  for (const coll_t& cid : collections) {
+    if (spg_t pgid; cid.is_pg(&pgid) && named.contains(static_cast<int64_t>(pgid.pool()))) {
+      (pgid.shard == shard_id_t::NO_SHARD ? relaxed : strict).insert(static_cast<int64_t>(pgid.pool()));
+    }
+  }
+  std::string text;
+  if (!relaxed.empty()) {
+    text += fmt::format(" writes of pools {} are acknowledged before they are durable, and may be lost with the power;",
+                        fmt::join(relaxed, ", "));
+  }
+  if (!strict.empty()) {
+    text += fmt::format(" pools {} are erasure-coded and stay strict;", fmt::join(strict, ", "));
+  }
+  if (relaxed.empty() && strict.empty()) {
+    text += " no placement group of these pools lies here;";
+  }
+  alerts->emplace("SWIMSTORE_RELAXED_POOLS", fmt::format("store at {}:{} option {} is {}", path, text,
+                                                         kRelaxedPoolsOption, fmt::join(named, ",")));
 }
 
 }  // namespace swimstore

@@ -9,6 +9,7 @@
 #include "common/config.h"
 
 #include "swimstore/ops/options.h"
+#include "swimstore/ops/pool_options.h"
 
 namespace swimstore {
 
@@ -66,6 +67,8 @@ Status parse_flush_mode(const std::string& text, FlushMode* mode) {
 
 Status Settings::read(CephContext* cct, Settings* settings) {
   VTKV_RETURN_IF_ERROR(check_names(cct));
+  std::set<int64_t> relaxed;
+  VTKV_RETURN_IF_ERROR(parse_relaxed_pools(cct->_conf.get_val<std::string>(kRelaxedPoolsOption), &relaxed));
   settings->geometry.log_segment_bytes = size_value(cct, "swimstore_log_segment_size");
   const uint64_t segments = cct->_conf.get_val<uint64_t>("swimstore_log_segments");
   VTKV_RETURN_IF_ERROR(check_range("swimstore_log_segments", segments, 2, 1024));

@@ -151,6 +151,7 @@ TransactionPipeline::TransactionPipeline(StoreContext& store, Move move)
       m_throttle_option(
           store.cct, kThrottleOption,
           [this](const ConfigProxy& conf) { m_throttle.set_limit(conf.get_val<Option::size_t>(kThrottleOption)); }),
+      m_relaxed(store.cct),
       m_idle(store.env->new_signal()) {}
 
 int TransactionPipeline::plan(TxnPlanner& planner, std::span<Transaction::iterator> transactions, size_t* planned) {
@@ -230,6 +231,9 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
       if (other != collection) {
         txn->add_sequencer(other->sequencer);
       }
+    }
+    if (m_relaxed.contains(collection->cid)) {
+      txn->allow_relaxed();
     }
     TxnPlanner planner(m_store, *txn, named);
     size_t planned = 0;
@@ -333,6 +337,9 @@ void TransactionPipeline::ended(uint64_t throttled_bytes) {
 }
 
 void TransactionPipeline::drain() {
+  for (const auto& cube : m_store.cubes) {  // nothing relaxed is left to its delay
+    (void)cube->database().wait_durable(cube->database().statistics().last_sequence);
+  }
   vtkv::MutexLock lock(m_mutex);
   m_idle->wait(lock, [this] { return m_active == 0; });
 }

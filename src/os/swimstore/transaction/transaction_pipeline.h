@@ -18,6 +18,7 @@
 
 #include "swimstore/object/store_context.h"
 #include "swimstore/ops/option_watch.h"
+#include "swimstore/ops/pool_options.h"
 #include "swimstore/transaction/commit_throttle.h"
 #include "swimstore/transaction/space_gate.h"
 #include "vtkv/util/mutex.h"
@@ -45,6 +46,7 @@ class TransactionPipeline {
   void drain();
   const CommitThrottle& throttle() const { return m_throttle; }
   const SpaceGate& space() const { return m_space; }
+  const RelaxedPools& relaxed_pools() const { return m_relaxed; }
 
  private:
   friend class OwnTransaction;
@@ -77,6 +79,7 @@ class TransactionPipeline {
   SpaceGate m_space;
   CommitThrottle m_throttle;
   const OptionWatch m_throttle_option;
+  const RelaxedPools m_relaxed;
   // Calls of queue() that wait or were submitted, and are not yet committed. It falls under m_mutex: when drain() sees
   // none left, no worker still has to do with this object, which may end then.
   std::atomic<uint64_t> m_active{0};

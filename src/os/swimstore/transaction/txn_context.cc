@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/transaction/txn_context.h"
 
+#include <utility>
+
 #include "common/debug.h"
 #include "include/ceph_assert.h"
 
@@ -80,11 +82,12 @@ void TxnContext::submit() {
     m_store.parts_in_doubt.removed(m_home.number, removed_rows);
   }
   correct_throttle();
+  relaxed = m_may_relax && m_collection->sequencer->prepare_relaxed(m_home.number, this);
   m_submitted_us = m_store.env->now_us();
   m_store.counters.inc(l_swimstore_encoded_bytes, batch.encoded_bytes());
   m_home.cube.submit(this);
   for (const OpSequencerRef& sequencer : m_sequencers) {
-    sequencer->submitted(m_home.number, last_sequence);
+    sequencer->submitted(m_home.number, last_sequence, relaxed);
   }
 }
 
@@ -110,6 +113,31 @@ void TxnContext::call_back(std::list<Context*>& contexts) {
   }
 }
 
+void TxnContext::note_latency(const char* what) {
+  const uint64_t latency_us = m_store.env->now_us() - m_submitted_us;
+  m_store.took(l_swimstore_commit_latency, "commit", std::chrono::microseconds(latency_us), m_collection->cid);
+  m_store.counters.hinc(l_swimstore_commit_latency_histogram, latency_us, m_bytes);
+  dout(5) << "transaction " << last_sequence << " of " << m_collection->cid << " is " << what << " after " << latency_us
+          << " us" << dendl;
+}
+
+void TxnContext::written() {
+  VTKV_ASSERT(m_state == State::submitted);
+  if (m_collection->sequencer->written(m_home.number, this)) {
+    tell();
+  }
+}
+
+// Written, and all of its collection before it is told.
+void TxnContext::tell() {
+  VTKV_ASSERT(m_state == State::submitted);
+  note_latency("written");
+  m_store.counters.inc(l_swimstore_relaxed_transactions);
+  // Else what waits for it might be what would bring a flush.
+  m_pipeline.m_throttle.give_back(std::exchange(m_throttled_bytes, 0));
+  call_back(on_commit);
+}
+
 void TxnContext::committed(const vtkv::Status& status) {
   VTKV_ASSERT(m_state == State::submitted);
   m_state = State::ended;
@@ -133,12 +161,10 @@ void TxnContext::committed(const vtkv::Status& status) {
   if (!removed_rows.empty()) {
     m_store.parts_in_doubt.removals_durable(m_home.number, removed_rows);
   }
-  const uint64_t latency_us = m_store.env->now_us() - m_submitted_us;
-  m_store.took(l_swimstore_commit_latency, "commit", std::chrono::microseconds(latency_us), m_collection->cid);
-  m_store.counters.hinc(l_swimstore_commit_latency_histogram, latency_us, m_bytes);
-  dout(5) << "transaction " << last_sequence << " of " << m_collection->cid << " is durable after " << latency_us
-          << " us" << dendl;
-  call_back(on_commit);
+  if (!relaxed) {
+    note_latency("durable");
+  }
+  call_back(on_commit);  // there are none, if written() has called them
   // Behind that: whom this wakes may queue what is durable in another cube at once, and its place is behind this one.
   std::list<Context*> waiters;
   for (const OpSequencerRef& sequencer : m_sequencers) {

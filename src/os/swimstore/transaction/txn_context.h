@@ -20,7 +20,9 @@ namespace swimstore {
 
 class TransactionPipeline;
 
-class TxnContext final : public CubeTransaction, public boost::intrusive_ref_counter<TxnContext> {
+class TxnContext final : public CubeTransaction,
+                         public OpSequencer::Relaxed,
+                         public boost::intrusive_ref_counter<TxnContext> {
  public:
   // throttled_bytes: what the throttle counts for it so far.
   TxnContext(StoreContext& store, StoreCube& home, TransactionPipeline& pipeline, CollectionRef collection,
@@ -38,6 +40,11 @@ class TxnContext final : public CubeTransaction, public boost::intrusive_ref_cou
 
   // Another collection whose flush_commit has to wait for this transaction.
   void add_sequencer(OpSequencerRef sequencer) { m_sequencers.push_back(std::move(sequencer)); }
+  // It may be told before it is durable, as its pool's operator asked for; it is not, where the order of its collection
+  // forbids it, or it does what has to be durable.
+  void allow_relaxed() { m_may_relax = true; }
+  void forbid_relaxed() { m_may_relax = false; }
+  bool may_relax() const { return m_may_relax; }
   // Hands the transaction to the cube. The caller holds the lock of every collection it names.
   void submit();
 
@@ -54,8 +61,11 @@ class TxnContext final : public CubeTransaction, public boost::intrusive_ref_cou
   // Counts what planning has added: copies, and the blocks around unaligned writes.
   void correct_throttle();
   void data_written() override;
+  void written() override;
+  void tell() override;
   void committed(const vtkv::Status& status) override;
   void call_back(std::list<Context*>& contexts);
+  void note_latency(const char* what);
 
   StoreContext& m_store;
   StoreCube& m_home;
@@ -66,6 +76,7 @@ class TxnContext final : public CubeTransaction, public boost::intrusive_ref_cou
   uint64_t m_throttled_bytes;
   uint64_t m_bytes = 0;  // of batch and slots; once planned
   uint64_t m_submitted_us = 0;
+  bool m_may_relax = false;
   State m_state = State::planned;  // the planner's, then the commit worker's
 };
 

@@ -6,6 +6,9 @@
 #include "common/debug.h"
 #include "common/errno.h"
 
+#include "swimstore/format/witness.h"
+#include "swimstore/omap/omap_contents.h"
+
 #define dout_context m_plan.store.cct
 #define dout_subsys SWIM_SUBSYS
 #undef dout_prefix
@@ -59,6 +62,19 @@ bool changes_omap_only(uint32_t op, const Onode& onode) {
   }
 }
 
+// Of a placement group: what other OSDs are told of its past, and must find again.
+bool tells_of_peering(const ghobject_t& oid, const ceph::bufferlist& encoded_keys) {
+  if (oid.is_pgmeta()) {
+    OmapArguments arguments(encoded_keys);
+    for (std::string_view key, value; arguments.next(&key, &value);) {
+      if (is_witnessed(key)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 // What the operation is on; for the log.
 std::string name_of(const Transaction::Op& op, const Transaction::iterator& transaction) {
   std::ostringstream text;
@@ -104,6 +120,9 @@ int TxnPlanner::apply(Transaction::iterator& transaction) {
     dout(10) << "operation " << op->op << " " << name_of(*op, transaction) << " " << op->off << "~" << op->len << dendl;
     bool done = op->op == Transaction::OP_NOP;
     int r = done ? 0 : apply_collection_operation(*op, transaction, &done);
+    if (done && op->op != Transaction::OP_NOP && op->op != Transaction::OP_COLL_HINT) {
+      m_plan.txn.forbid_relaxed();
+    }
     if (!done && r == 0) {
       r = apply_object_operation(*op, transaction);
       if (is_tolerated(op->op, r)) {
@@ -311,6 +330,9 @@ int TxnPlanner::apply_to_omap(const Transaction::Op& op, Transaction::iterator& 
       return m_omap.clear(onode);
     case Transaction::OP_OMAP_SETKEYS:
       transaction.decode_attrset_bl(&argument);
+      if (m_plan.txn.may_relax() && tells_of_peering(onode.oid, argument)) {
+        m_plan.txn.forbid_relaxed();
+      }
       m_witnesses.set_keys(onode.oid, argument);
       return m_omap.set(onode, argument);
     case Transaction::OP_OMAP_RMKEYS:

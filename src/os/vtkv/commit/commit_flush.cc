@@ -16,7 +16,22 @@ bool CommitPipeline::reap(IoQueue& io) {
   for (IoRequest* completed : m_completed) {
     on_done(*static_cast<CommitRequest*>(completed->owner));
   }
+  if (!failed()) {
+    tell_written();
+  }
   return !m_completed.empty();
+}
+
+void CommitPipeline::tell_written() {
+  for (const size_t written = m_groups.written(); m_told_written.groups < written;) {
+    const CommitGroup& group = m_groups[m_told_written.groups];
+    for (size_t i = m_told_written.writes; i < m_told_written.writes + group.submissions; ++i) {
+      if (m_dequeued[i].is_relaxed() && !m_dequeued[i].acknowledged) {
+        m_dequeued[i].submission->written();
+      }
+    }
+    m_told_written.pass(group);
+  }
 }
 
 void CommitPipeline::on_done(CommitRequest& request) {
@@ -64,15 +79,15 @@ Status CommitPipeline::tell_owner(const CommitRequest& request) {
 // Write buffers in records that have arrived need their memory no longer: readers find their values in the file.
 void CommitPipeline::note_logged() {
   uint64_t bytes = 0;
-  size_t first = 0;
-  for (size_t i = 0; i < m_groups.size() && m_groups[i].logged; ++i) {
-    const size_t end = first + m_groups[i].submissions;
-    for (; first < end; ++first) {
-      DequeuedWrite& dequeued = m_dequeued[first];
+  while (m_told_logged.groups < m_groups.size() && m_groups[m_told_logged.groups].logged) {
+    const CommitGroup& group = m_groups[m_told_logged.groups];
+    for (size_t i = m_told_logged.writes; i < m_told_logged.writes + group.submissions; ++i) {
+      DequeuedWrite& dequeued = m_dequeued[i];
       bytes += dequeued.write_buffer ? dequeued.write_buffer->bytes() : 0;
       dequeued.write_buffer.reset();
     }
-    m_progress.advance_logged(m_groups[i].record.position.sequence);
+    m_told_logged.pass(group);
+    m_progress.advance_logged(group.record.position.sequence);
   }
   if (bytes > 0) {
     m_write_buffer_bytes.fetch_sub(bytes);
@@ -82,13 +97,29 @@ void CommitPipeline::note_logged() {
 
 // --- flushes ------------------------------------------------------------------------------------------
 
-bool CommitPipeline::start_flush(IoQueue& io) {
+// Nobody waits for what is written, and there is not much of it yet. *wait: until it is due.
+bool CommitPipeline::delays_flush(std::chrono::microseconds* wait) {
+  if (!m_groups.written_are_relaxed() || durable_sequence() < m_wanted_durable.load() ||
+      m_groups.written_unflushed() >= kMaxRelaxedGroups || m_groups.written_bytes() >= kMaxRelaxedBytes) {
+    return false;
+  }
+  const uint64_t due_us = m_groups[0].formed_us + std::chrono::microseconds(Submission::kRelaxedDelay).count();
+  const uint64_t now_us = m_env->now_us();
+  *wait = std::chrono::microseconds(due_us - std::min(due_us, now_us));
+  return now_us < due_us;
+}
+
+bool CommitPipeline::start_flush(IoQueue& io, std::chrono::microseconds* wait) {
+  *wait = std::chrono::microseconds(0);
   if (m_groups.flushing()) {
     return false;
   }
   const size_t count = m_groups.written();
   if (count == 0) {
     return mutated(Mutation::watermark_per_group) && flush_out_of_order();
+  }
+  if (delays_flush(wait)) {
+    return false;
   }
   size_t submissions = 0;
   size_t waiters = 0;
@@ -97,7 +128,7 @@ bool CommitPipeline::start_flush(IoQueue& io) {
     waiters += m_groups[i].waiters;
   }
   m_flush.begin(m_groups, count, waiters);
-  m_groups.begin_flush(count);
+  m_groups.begin_flush();
   be_paced_by(m_flush.is_of_any_file() && io.shared_pacer() ? io.shared_pacer() : &m_own_pacer);
   if (m_pacer == &m_own_pacer) {
     m_pacer->flush_began(m_env->now_us());
@@ -146,11 +177,11 @@ void CommitPipeline::finish_flush() {
     fail(status);
     return;
   }
-  size_t submissions = 0;
+  GroupFront ended;
   size_t waiters = 0;
   while (m_groups.flushing()) {
     const CommitGroup& group = m_groups.end_first();
-    submissions += group.submissions;
+    ended.pass(group);
     waiters += group.waiters;
     if (!group.continues || mutated(Mutation::durable_inside_batch)) {
       m_progress.advance_durable(group.record.position.sequence);
@@ -161,8 +192,10 @@ void CommitPipeline::finish_flush() {
     m_pacer->flush_ended(waiters, m_env->now_us());
   }
   tell_pacer(m_queue.waiting());
-  acknowledge(0, submissions);
-  m_dequeued.forget(submissions);
+  acknowledge(0, ended.writes);
+  m_dequeued.forget(ended.writes);
+  m_told_logged.ended(ended);
+  m_told_written.ended(ended);
   m_observer->commit_advanced();
 }
 
@@ -201,6 +234,7 @@ void CommitPipeline::drain_failed(IoQueue& io) {
     }
   }
   m_groups.clear();
+  m_told_logged = m_told_written = {};
   for (const DequeuedWrite& dequeued : m_dequeued.take_failed(m_queue, m_env->now_us())) {
     if (!dequeued.acknowledged) {
       end_one(dequeued, status);

@@ -16,6 +16,8 @@ constexpr size_t kKeptBufferBytes = 4u << 20;  // of a spare group
 void CommitGroup::begin(const DequeuedWrite& first, size_t count) {
   submissions = count;
   waiters = 0;
+  relaxed = true;
+  bytes = 0;
   writes_left = 1;
   logged = false;
   continues = first.continues();
@@ -24,7 +26,9 @@ void CommitGroup::begin(const DequeuedWrite& first, size_t count) {
 
 void CommitGroup::add(DequeuedWrite& write) {
   write.group = this;
-  waiters += write.submission ? 1 : 0;
+  waiters += write.has_waiter() ? 1 : 0;
+  relaxed &= write.is_relaxed();
+  bytes += write.data_bytes;
   writes_left += write.data_left > 0 ? 1 : 0;
   for (File* file : write.sync_files) {
     if (std::find(sync_files.begin(), sync_files.end(), file) == sync_files.end()) {
@@ -52,23 +56,26 @@ void CommitGroups::log_write_ended(CommitGroup* group) {
   }
 }
 
-size_t CommitGroups::written() const {
-  VTKV_ASSERT(m_flushing == 0);
-  size_t count = 0;
-  while (count < m_groups.size() && m_groups[count]->writes_left == 0) {
-    ++count;
+size_t CommitGroups::written() {
+  for (; m_written < m_groups.size() && m_groups[m_written]->writes_left == 0; ++m_written) {
+    m_written_strict += m_groups[m_written]->relaxed ? 0 : 1;
+    m_written_bytes += m_groups[m_written]->bytes;
   }
-  return count;
+  return m_written;
 }
 
-void CommitGroups::begin_flush(size_t count) {
-  VTKV_ASSERT(m_flushing == 0 && count > 0 && count <= m_groups.size());
-  m_flushing = count;
+void CommitGroups::begin_flush() {
+  VTKV_ASSERT(m_flushing == 0 && m_written > 0);
+  m_flushing = m_written;
+  m_unflushed_strict -= m_written_strict;
+  m_written_strict = 0;
+  m_written_bytes = 0;
 }
 
 const CommitGroup& CommitGroups::end_first() {
-  VTKV_ASSERT(m_flushing > 0);
+  VTKV_ASSERT(m_flushing > 0 && m_written > 0);
   --m_flushing;
+  --m_written;
   m_spare.push_back(std::move(m_groups.front()));
   m_groups.pop_front();
   return *m_spare.back();
@@ -76,7 +83,8 @@ const CommitGroup& CommitGroups::end_first() {
 
 void CommitGroups::clear() {
   m_groups.clear();
-  m_flushing = 0;
+  m_flushing = m_written = m_written_strict = m_unflushed_strict = 0;
+  m_written_bytes = 0;
 }
 
 }  // namespace vtkv

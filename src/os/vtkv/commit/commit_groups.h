@@ -20,12 +20,29 @@ struct CommitGroup {
   void add(DequeuedWrite& write);
 
   size_t submissions = 0;  // and write buffers and fragments
-  size_t waiters = 0;      // of these, submissions
+  size_t waiters = 0;      // of these, somebody waits until they are durable
+  bool relaxed = true;     // all of them are
+  uint64_t formed_us = 0;
+  uint64_t bytes = 0;      // of record and data
   size_t writes_left = 0;
   bool logged = false;     // its record is in the file
   bool continues = false;  // its record ends inside a batch
   FormedRecord record;
   std::vector<File*> sync_files;  // of its data; besides the log's
+};
+
+// How far something went over the groups: so many of the first ones, with the writes in them.
+struct GroupFront {
+  size_t groups = 0, writes = 0;
+  void pass(const CommitGroup& group) {
+    ++groups;
+    writes += group.submissions;
+  }
+  // The first ones have ended.
+  void ended(const GroupFront& gone) {
+    groups -= gone.groups;
+    writes -= gone.writes;
+  }
 };
 
 class CommitGroups {
@@ -36,16 +53,25 @@ class CommitGroups {
   size_t size() const { return m_groups.size(); }
   const CommitGroup& operator[](size_t i) const { return *m_groups[i]; }
   size_t unflushed() const { return m_groups.size() - m_flushing; }
+  // Of these, those that are not relaxed.
+  size_t unflushed_strict() const { return m_unflushed_strict; }
+  // All of its members are known: a group that open() gave.
+  void formed(const CommitGroup& group) { m_unflushed_strict += group.relaxed ? 0 : 1; }
 
   // Records that are being written.
   size_t log_writes() const { return m_log_writes; }
   void log_write_began() { ++m_log_writes; }
   void log_write_ended(CommitGroup* group);
 
-  // So many groups, the first ones, are written and not being flushed.
-  size_t written() const;
+  // So many groups, the first ones, are written; those that are being flushed are among them.
+  size_t written();
+  // Of these, those that are not being flushed: how many, were all their members relaxed, bytes of records and data.
+  size_t written_unflushed() { return written() - m_flushing; }
+  bool written_are_relaxed() const { return m_written_strict == 0; }
+  uint64_t written_bytes() const { return m_written_bytes; }
   bool flushing() const { return m_flushing > 0; }
-  void begin_flush(size_t count);
+  // Of all that are written. REQUIRES: there are some, and none is being flushed.
+  void begin_flush();
   // The first group is durable: ends it. REQUIRES: flushing(). What it returns is good until the next open().
   const CommitGroup& end_first();
   // Nothing is written any more.
@@ -56,6 +82,10 @@ class CommitGroups {
   std::vector<std::unique_ptr<CommitGroup>> m_spare;
   size_t m_log_writes = 0;
   size_t m_flushing = 0;  // the first ones
+  size_t m_unflushed_strict = 0;
+  size_t m_written = 0;   // the first ones
+  size_t m_written_strict = 0;   // of these, those that are not relaxed and not being flushed
+  uint64_t m_written_bytes = 0;  // of these, those that are not being flushed
 };
 
 }  // namespace vtkv

@@ -46,11 +46,17 @@ void CommitPipeline::stop() { m_worker.stop(); }
 // With step(): this looks at the threshold after the queue has the submission, the worker at the queue after it has
 // set the threshold. So one of them sees the other.
 bool CommitPipeline::enqueue(Submission* submission) {
-  const bool has_data = !submission->data.empty();
+  const bool wakes = !submission->data.empty() || submission->relaxed;
   m_outstanding.fetch_add(1);
   m_progress.enqueued(submission->last_sequence);
   const size_t waiting = m_queue.enqueue(submission);
-  return has_data || waiting >= m_wake_at.load();
+  return wakes || waiting >= m_wake_at.load();
+}
+
+void CommitPipeline::want_durable(SequenceNumber sequence) {
+  SequenceNumber wanted = m_wanted_durable.load();
+  while (wanted < sequence && !m_wanted_durable.compare_exchange_weak(wanted, sequence)) {
+  }
 }
 
 bool CommitPipeline::append(std::string_view encoded, uint32_t sequence_count, SequenceNumber last,
@@ -93,6 +99,7 @@ NextStep CommitPipeline::step(IoQueue& io) {
 NextStep CommitPipeline::do_step(IoQueue& io) {
   std::chrono::microseconds wait{0};
   std::chrono::microseconds linger{0};
+  std::chrono::microseconds flush_due{0};
   for (bool progress = true; progress;) {
     progress = reap(io);
     if (failed()) {
@@ -101,7 +108,7 @@ NextStep CommitPipeline::do_step(IoQueue& io) {
       return NextStep::on_event();
     }
     progress |= dequeue(io, &linger);
-    progress |= start_flush(io);
+    progress |= start_flush(io, &flush_due);
     progress |= may_form(&wait) && form_record(io);
     tell_horizon();
     if (!progress) {
@@ -110,8 +117,10 @@ NextStep CommitPipeline::do_step(IoQueue& io) {
       progress = waiting > 0 && waiting >= m_wake_at.load();
     }
   }
-  if (wait.count() == 0 || (linger.count() > 0 && linger < wait)) {
-    wait = linger;
+  for (const std::chrono::microseconds other : {linger, flush_due}) {
+    if (wait.count() == 0 || (other.count() > 0 && other < wait)) {
+      wait = other;
+    }
   }
   return wait.count() > 0 ? NextStep::later(wait) : NextStep::on_event();
 }
@@ -153,7 +162,7 @@ bool CommitPipeline::delays_group_commit(std::chrono::microseconds* wait) {
 
 // A record that needs a sync of its own files will not ask for a flush that others could share.
 void CommitPipeline::tell_pacer(size_t more_waiting) {
-  const bool asks_soon = !failed() && !m_groups.flushing() && m_groups.unflushed() > 0 &&
+  const bool asks_soon = !failed() && !m_groups.flushing() && m_groups.unflushed_strict() > 0 &&
                          !m_flush.needs_own_sync(m_groups[m_groups.size() - 1]);
   m_pacer->update(&m_paced, m_dequeued.ungrouped_waiters() + more_waiting, asks_soon);
 }
@@ -179,12 +188,15 @@ bool CommitPipeline::may_form(std::chrono::microseconds* wait) {
   const bool heavy = m_dequeued.ungrouped_bytes() >= kHeavyBytes;
   const size_t unflushed_max =
       (heavy ? kMaxUnflushedHeavy : kMaxUnflushedGroups) + (mutated(Mutation::watermark_per_group) ? 1 : 0);
+  const size_t held_back = m_groups.written_are_relaxed() ? m_groups.written_unflushed() : 0;
   if (m_dequeued.ungrouped() == 0 || m_groups.log_writes() >= (heavy ? kMaxLogWritesHeavy : 1) ||
-      m_groups.unflushed() >= unflushed_max) {
+      m_groups.unflushed() - held_back >= unflushed_max || held_back >= kMaxRelaxedGroups ||
+      (held_back > 0 && m_groups.written_bytes() >= kMaxRelaxedBytes)) {
     return false;
   }
   // What comes during a slow flush shares the next one; and large data would hold up its whole group.
-  if (m_flush.is_slow() || (m_dequeued.size() > 1 && m_dequeued[m_dequeued.first_ungrouped()].awaits_large_data())) {
+  const DequeuedWrite& first = m_dequeued[m_dequeued.first_ungrouped()];
+  if ((m_flush.is_slow() && !first.is_relaxed()) || (m_dequeued.size() > 1 && first.awaits_large_data())) {
     return false;
   }
   if (delays_group_commit(wait)) {
@@ -247,8 +259,13 @@ bool CommitPipeline::form_record(IoQueue& io) {
   for (size_t i = first; i < first + count; ++i) {
     group.add(m_dequeued[i]);
   }
+  group.bytes += group.record.write_bytes;
+  group.formed_us = group.relaxed ? m_env->now_us() : 0;
+  m_groups.formed(group);
   m_dequeued.grouped(count, group.waiters, bytes);
-  m_pacer->record_formed();
+  if (!group.relaxed) {
+    m_pacer->record_formed();
+  }
   m_queue.record_formed(group.record.position);
   write_record(io, &group);
   return true;

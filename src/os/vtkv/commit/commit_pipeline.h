@@ -9,6 +9,8 @@
 //   * a submission with large data joins a record when its data is written, and no record is formed during a flush
 //     that also converts extents: what comes meanwhile shares the next;
 //   * under a heavy load several records are under way at once;
+//   * relaxed submissions are told when they are written, and wait for a flush that somebody needs, within bounds;
+//     meanwhile records go on;
 //   * while one group is being flushed the next is written when it is full or nobody waits for it. Otherwise it is
 //     formed when the flush is over and those whom it woke are back (group_pacer.h); its data goes out meanwhile.
 //
@@ -26,7 +28,7 @@
 //   submission:   queued -> dequeued (its data in flight) -> in a group -> durable
 //   write buffer: open -> dequeued -> in a group -> logged (its memory may go) -> durable
 //   group:        held back (the group-commit delay: delays_group_commit) -> writing (form_record) -> written (on_done)
-//                 -> flushing (start_flush) -> durable (finish_flush)
+//                 -> flushing (start_flush; relaxed ones are held back: delays_flush) -> durable (finish_flush)
 //
 // The worker's state is in parts, its own: DequeuedWrites, DataWrites, CommitGroups, GroupFlush, CommitRequests. What
 // others see of it: CommitQueue, CommitProgress, FatalError, CommitCounters.
@@ -88,8 +90,9 @@ class CommitPipeline {
   // A batch whose writer does not wait for it; *copy is its address in *write_buffer. True: wake().
   bool append(std::string_view encoded, uint32_t sequence_count, SequenceNumber last,
               std::shared_ptr<WriteBuffer>* write_buffer, std::string_view* copy);
-  // Somebody waits for what is in the open write buffer.
-  void hurry() {
+  // Somebody waits until all up to `sequence` is durable, be it in the open write buffer or relaxed.
+  void hurry(SequenceNumber sequence) {
+    want_durable(sequence);
     m_queue.close_write_buffer();
     wake();
   }
@@ -99,7 +102,10 @@ class CommitPipeline {
   // For other workers, which may begin before this one and outlive it.
   void wake_unless_stopped() { m_worker.wake_unless_stopped(); }
   // The record that holds `sequence`, the last one enqueued, ends with it.
-  void request_flush_point(SequenceNumber sequence) { m_queue.request_flush_point(sequence); }
+  void request_flush_point(SequenceNumber sequence) {
+    want_durable(sequence);
+    m_queue.request_flush_point(sequence);
+  }
   // The position after the record that ends with a requested flush point; false while it is not formed.
   bool flush_point_position(SequenceNumber sequence, LogPosition* position) const {
     return m_queue.flush_point_position(sequence, position);
@@ -126,9 +132,12 @@ class CommitPipeline {
 
  private:
   static constexpr uint64_t kUncutBytesMost = 64u << 20;  // of a batch, however large segments are
+  static constexpr size_t kMaxRelaxedGroups = 256;
+  static constexpr uint64_t kMaxRelaxedBytes = 32u << 20;
 
   NextStep step(IoQueue& io);
   NextStep do_step(IoQueue& io);
+  void want_durable(SequenceNumber sequence);
   bool dequeue(IoQueue& io, std::chrono::microseconds* wait);
   bool may_form(std::chrono::microseconds* wait);
   bool delays_group_commit(std::chrono::microseconds* wait);
@@ -145,7 +154,9 @@ class CommitPipeline {
   static Status tell_owner(const CommitRequest& request);
   static void data_done(DequeuedWrite& dequeued);
   void note_logged();
-  bool start_flush(IoQueue& io);
+  void tell_written();
+  bool delays_flush(std::chrono::microseconds* wait);
+  bool start_flush(IoQueue& io, std::chrono::microseconds* wait);
   void end_one(const DequeuedWrite& dequeued, const Status& status);
   void finish_flush();
   bool flush_out_of_order();
@@ -163,12 +174,16 @@ class CommitPipeline {
   CommitCounters m_counters;
   std::atomic<uint64_t> m_outstanding{0};
   std::atomic<uint64_t> m_write_buffer_bytes{0};
+  // What is not durable up to here is flushed as soon as it is written.
+  std::atomic<SequenceNumber> m_wanted_durable{0};
   // So many submissions without data have to be in the queue before the worker is woken for them.
   std::atomic<size_t> m_wake_at{0};
 
   // The worker's own.
   DequeuedWrites m_dequeued;
   CommitGroups m_groups;
+  GroupFront m_told_logged;  // note_logged()
+  GroupFront m_told_written;  // tell_written()
   CommitRequests m_requests;
   DataWrites m_data;
   GroupFlush m_flush;

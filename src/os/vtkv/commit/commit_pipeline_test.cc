@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 
 #include "vtkv/db.h"
 #include "vtkv/env/aligned_buffer.h"
+#include "vtkv/testing/crash_images.h"
 #include "vtkv/testing/sim_env.h"
 
 namespace vtkv {
@@ -16,6 +18,24 @@ namespace {
 class Write final : public Submission {
  public:
   void durable(const Status& status) override { ended = status.ok(); }
+  bool ended = false;
+};
+
+class RelaxedWrite final : public Submission {
+ public:
+  explicit RelaxedWrite(const std::string& key = "key") {
+    relaxed = true;
+    batch.put(key, "value");
+  }
+  void written() override {
+    EXPECT_FALSE(is_written || ended);
+    is_written = true;
+  }
+  void durable(const Status& status) override {
+    EXPECT_TRUE(is_written || !status.ok());
+    ended = status.ok();
+  }
+  bool is_written = false;
   bool ended = false;
 };
 
@@ -65,6 +85,178 @@ TEST(CommitPipelineStartTest, AFailureBeforeTheStartEndsIt) {
   env.run_until_idle();
   EXPECT_FALSE(failure.ok());
   pipeline.stop();
+}
+
+// --- relaxed submissions ---
+
+TEST_F(CommitPipelineTest, ARelaxedWriteIsToldBeforeItIsDurable) {
+  m_env.run_until_idle();
+  const uint64_t syncs = m_env.calls(SimCall::sync);
+  RelaxedWrite write;
+  m_db->submit(&write);
+  m_env.run_until_idle();
+  EXPECT_TRUE(write.is_written);
+  EXPECT_FALSE(write.ended);
+  EXPECT_EQ(m_env.calls(SimCall::sync), syncs) << "nobody waits for a flush";
+  m_env.advance(Submission::kRelaxedDelay);
+  EXPECT_TRUE(write.ended) << "but it does not stay so for long";
+}
+
+TEST_F(CommitPipelineTest, WhoeverWaitsForAFlushBringsRelaxedWritesAlong) {
+  RelaxedWrite first, second;
+  m_db->submit(&first);
+  m_env.run_until_idle();
+  m_db->submit(&second);
+  m_env.run_until_idle();
+  EXPECT_TRUE(second.is_written && !first.ended);
+  Write strict;
+  strict.batch.put("strict", "value");
+  m_db->submit(&strict);
+  m_env.run_until_idle();
+  EXPECT_TRUE(first.ended && second.ended && strict.ended);
+}
+
+TEST_F(CommitPipelineTest, WaitDurableHurriesRelaxedWrites) {
+  RelaxedWrite write;
+  m_db->submit(&write);
+  m_env.run_until_idle();
+  const uint64_t before_us = m_env.now_us();
+  ASSERT_TRUE(m_db->wait_durable(write.last_sequence).ok());
+  EXPECT_TRUE(write.ended);
+  EXPECT_LT(m_env.now_us() - before_us, 100'000u);
+}
+
+// The log would grow, and so would what waits to be freed.
+TEST_F(CommitPipelineTest, ManyRelaxedWritesAreFlushedWithoutDelay) {
+  std::deque<RelaxedWrite> writes;
+  const uint64_t before_us = m_env.now_us();
+  for (int i = 0; i < 300; ++i) {
+    m_db->submit(&writes.emplace_back(std::to_string(i)));
+    m_env.run_until_idle();
+  }
+  EXPECT_TRUE(writes.back().is_written);
+  EXPECT_TRUE(writes.front().ended);
+  EXPECT_FALSE(writes.back().ended) << "else this shows nothing";
+  EXPECT_LT(m_env.now_us() - before_us, 1'000'000u);
+  m_db.reset();
+}
+
+TEST_F(CommitPipelineTest, MuchRelaxedDataIsFlushedWithoutDelay) {
+  const auto file = new_file("/data");
+  AlignedBuffer large;
+  large.append(std::string(4u << 20, 'x'));
+  std::deque<RelaxedWrite> writes;
+  for (int i = 0; i < 10; ++i) {
+    RelaxedWrite& write = writes.emplace_back();
+    write.data.push_back({.file = file.get(), .offset = large.size() * i, .buffers = {{large.data(), large.size()}}});
+    m_db->submit(&write);
+    m_env.run_until_idle();
+  }
+  EXPECT_TRUE(writes.back().is_written);
+  EXPECT_TRUE(writes.front().ended);
+  EXPECT_FALSE(writes.back().ended) << "else this shows nothing";
+  m_db.reset();
+}
+
+// A record may be there before the data that it names, and those of several writes arrive in any order.
+TEST(RelaxedWriteTest, IsToldBehindItsDataAndInItsOrder) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    SimEnv env({.seed = seed, .record = false});
+    Options options;
+    options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 2, .zone_bytes = 64 << 10};
+    ASSERT_TRUE(DB::create(&env, "/db", options).ok());
+    std::unique_ptr<DB> db;
+    ASSERT_TRUE(DB::open(&env, "/db", options, &db).ok());
+    std::unique_ptr<File> file;
+    ASSERT_TRUE(env.open_file("/data", {.create = true}, &file).ok());
+    AlignedBuffer data;
+    data.append(std::string(4096, 'x'));
+    int told = 0;
+    class Told final : public Submission {
+     public:
+      Told(File* file, int number, int* told) : m_file(file), m_number(number), m_told(told) {}
+      void written() override {
+        AlignedBuffer found;
+        found.resize(4096);
+        EXPECT_TRUE(m_file->read(4096 * static_cast<uint64_t>(m_number), found.size(), found.data()).ok());
+        EXPECT_EQ(std::string_view(found.data(), found.size()), std::string(4096, 'x')) << m_number;
+        EXPECT_EQ(m_number, (*m_told)++);
+      }
+      void durable(const Status&) override {}
+
+     private:
+      File* const m_file;
+      const int m_number;
+      int* const m_told;
+    };
+    std::deque<Told> writes;
+    for (int number = 0; number < 12; ++number) {
+      Told& write = writes.emplace_back(file.get(), number, &told);
+      write.relaxed = true;
+      write.batch.put(std::to_string(number), "value");
+      if (number % 3 != 2) {
+        write.data.push_back({.file = file.get(),
+                              .offset = 4096 * static_cast<uint64_t>(number),
+                              .buffers = {{data.data(), data.size()}}});
+      } else {
+        ASSERT_TRUE(file->write(4096 * static_cast<uint64_t>(number), data.data(), data.size()).ok());
+      }
+      db->submit(&write);
+    }
+    env.run_until_idle();
+    EXPECT_EQ(told, 12) << seed;
+    db.reset();
+  }
+}
+
+// The flush that they wait for never comes to its end.
+TEST_F(CommitPipelineTest, AFailedFlushEndsRelaxedWrites) {
+  Status fatal;
+  m_options.on_fatal = [&fatal](const Status& status) { fatal = status; };
+  m_db.reset();
+  ASSERT_TRUE(DB::open(&m_env, "/db", m_options, &m_db).ok());
+  RelaxedWrite write;
+  m_db->submit(&write);
+  m_env.run_until_idle();
+  ASSERT_TRUE(write.is_written);
+  m_env.fail_nth(SimCall::sync, 1, Status::from_errno(EIO, "sync"), false);
+  m_env.advance(Submission::kRelaxedDelay);
+  EXPECT_FALSE(fatal.ok());
+  EXPECT_FALSE(write.ended);
+  RelaxedWrite late("late");
+  m_db->submit(&late);
+  m_env.run_until_idle();
+  EXPECT_FALSE(late.is_written || late.ended);
+}
+
+// What was told is in the files: the end of the process alone takes nothing back, a loss of power may take the newest.
+TEST_F(CommitPipelineTest, WhatIsWrittenOutlivesTheProcess) {
+  std::deque<RelaxedWrite> writes;
+  for (int i = 0; i < 12; ++i) {
+    m_db->submit(&writes.emplace_back(std::to_string(i)));
+    m_env.run_until_idle();
+    ASSERT_TRUE(writes.back().is_written && !writes.back().ended) << i;
+  }
+  CrashImages images(m_env.trace(), {});
+  const size_t last = images.cut_count() - 1;
+  CrashState killed = images.state(last, 0);
+  killed.landed = images.in_doubt(last);
+  std::sort(killed.landed.begin(), killed.landed.end());
+  CrashState power_lost = killed;
+  power_lost.landed.clear();
+  const auto keys_found = [&](const CrashState& state) {
+    const auto env = images.materialize(state);
+    std::unique_ptr<DB> db;
+    EXPECT_TRUE(DB::open(env.get(), "/db", m_options, &db).ok());
+    int found = 0;
+    for (std::string value; found < 12 && db->get(std::to_string(found), &value).ok();) {
+      ++found;
+    }
+    return found;
+  };
+  EXPECT_EQ(keys_found(killed), 12);
+  EXPECT_LT(keys_found(power_lost), 12) << "else this shows nothing";
+  m_db.reset();
 }
 
 // Its fragments fill more than one segment. Values stay in the log, in several records.

@@ -9,10 +9,11 @@
 namespace vtkv {
 
 size_t CommitQueue::enqueue(Submission* submission) {
+  const size_t waiters = submission->relaxed ? 0 : 1;
   MutexLock lock(m_lock);
   m_writes.push_back({submission, nullptr});
   m_open = false;
-  return m_waiting.fetch_add(1) + 1;
+  return m_waiting.fetch_add(waiters) + waiters;
 }
 
 bool CommitQueue::append(std::string_view encoded, uint32_t sequence_count, SequenceNumber last, uint64_t now_us,

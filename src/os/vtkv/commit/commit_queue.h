@@ -36,7 +36,7 @@ class CommitQueue {
   // `write_buffer_bytes`: how large one grows.
   explicit CommitQueue(size_t write_buffer_bytes) : m_write_buffer_bytes(write_buffer_bytes) {}
 
-  // Returns how many submissions are there now.
+  // Returns how many are there now that somebody waits for.
   size_t enqueue(Submission* submission);
   size_t waiting() const { return m_waiting.load(); }
   // Adds to the open write buffer, or opens one. *copy is where the batch lies in it. True when the worker has to be
@@ -64,7 +64,7 @@ class CommitQueue {
   const size_t m_write_buffer_bytes;
   mutable Mutex m_lock;
   std::vector<QueuedWrite> m_writes GUARDED_BY(m_lock);
-  std::atomic<size_t> m_waiting{0};  // submissions among them; changed under the lock
+  std::atomic<size_t> m_waiting{0};  // among them, until they are durable; changed under the lock
   bool m_open GUARDED_BY(m_lock) = false;  // the last of them is a write buffer that takes more
   std::deque<SequenceNumber> m_flush_points GUARDED_BY(m_lock);  // wanted, not formed yet
   std::map<SequenceNumber, LogPosition> m_flush_point_positions GUARDED_BY(m_lock);

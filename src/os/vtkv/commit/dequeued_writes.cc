@@ -27,8 +27,9 @@ bool DequeuedWrites::take(CommitQueue& queue, uint64_t now_us, std::chrono::micr
     m_ungrouped_bytes += dequeued.encoded().size();
   }
   m_ungrouped += m_writes.size() - first;
-  m_ungrouped_waiters += static_cast<size_t>(std::count_if(m_batch_of_queue.begin(), m_batch_of_queue.end(),
-                                                           [](const QueuedWrite& write) { return write.submission; }));
+  m_ungrouped_waiters +=
+      static_cast<size_t>(std::count_if(m_writes.begin() + static_cast<ptrdiff_t>(first), m_writes.end(),
+                                        [](const DequeuedWrite& write) { return write.has_waiter(); }));
   return true;
 }
 

@@ -43,6 +43,9 @@ struct DequeuedWrite {
   }
   // More fragments of its batch follow.
   bool continues() const { return fragment && !submission; }
+  // Somebody waits until it is durable.
+  bool has_waiter() const { return submission && !is_relaxed(); }
+  bool is_relaxed() const { return submission && submission->relaxed; }
   // Its write takes longer than a record's.
   bool awaits_large_data() const { return data_left > 0 && data_bytes >= kLargeDataBytes; }
 
@@ -61,7 +64,7 @@ class DequeuedWrites {
   DequeuedWrite& operator[](size_t i) { return m_writes[i]; }
   const DequeuedWrite& operator[](size_t i) const { return m_writes[i]; }
 
-  // Of those that wait for a record: the first one, how many, how many of them submissions, and their batches' bytes.
+  // Of those that wait for a record: the first one, how many, how many of them have a waiter, and their batches' bytes.
   size_t first_ungrouped() const { return m_writes.size() - m_ungrouped; }
   size_t ungrouped() const { return m_ungrouped; }
   size_t ungrouped_waiters() const { return m_ungrouped_waiters; }

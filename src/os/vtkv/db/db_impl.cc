@@ -23,7 +23,7 @@ DbImpl::~DbImpl() {
   }
   stop_background();
   m_workers.end({Workers::Role::gc});  // it submits
-  m_pipeline->hurry();
+  m_pipeline->hurry(UINT64_MAX);
   m_waiters->wait([this] { return m_pipeline->outstanding() == 0; });
   m_pipeline->stop();
   m_workers.end({Workers::Role::compaction, Workers::Role::flush, Workers::Role::log});
@@ -110,7 +110,7 @@ Status DbImpl::wait_durable(SequenceNumber sequence) {
   if (read_only()) {
     return Status();
   }
-  m_pipeline->hurry();
+  m_pipeline->hurry(sequence);
   return m_waiters->wait_until([&] { return durable_sequence() >= sequence; });
 }
 

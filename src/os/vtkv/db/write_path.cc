@@ -99,6 +99,7 @@ void WritePath::submit(Submission* submission) {
     submission->durable(status);
     return;
   }
+  submission->relaxed &= submission->fragments.empty();
   bool wake_worker = false;
   {
     MutexLock lock(m_lock);

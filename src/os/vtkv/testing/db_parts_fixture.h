@@ -42,7 +42,7 @@ class DbPartsFixture : public testing::Test, private CommitObserver {
     if (m_pipeline) {
       m_workers->stop();
       m_env.clear_faults();
-      m_pipeline->hurry();
+      m_pipeline->hurry(UINT64_MAX);
       m_env.run_until_idle();
       m_pipeline->stop();
     }

@@ -49,6 +49,16 @@ INSTANTIATE_TEST_SUITE_P(, KvCrashTest,
                          testing::Values(SimProfile::ext4, SimProfile::xfs, SimProfile::btrfs, SimProfile::weakest),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
+TEST_P(KvCrashTest, RelaxedBatchesAreLostInTheirOrder) {
+  CrashExplorer explorer(
+      [](const CrashRun& run) { return std::make_unique<KvCrashTarget>(run, KvWorkloadSettings{.relaxed = true}); });
+  const CrashLimits limits{.states = 150, .nested_every = 4, .nested_states = 12};
+  for (uint64_t seed = 1; seed <= kSeeds * budget_factor(); ++seed) {
+    const auto violation = explorer.explore({"vtkv", {}, GetParam(), seed, 24, seed % 2 == 0}, limits);
+    ASSERT_FALSE(violation) << to_script(explorer.shrink(*violation, limits));
+  }
+}
+
 // Otherwise the crashes above would say nothing of the collector, of scans, the defragmenter and purges.
 TEST(KvLoadTest, CollectsGarbageAndReshapesTheTree) {
   uint64_t moved = 0;

@@ -305,6 +305,7 @@ void KvWorkload::submit_one() {
     delete batch;
     return;
   }
+  batch->relaxed = m_settings.relaxed && number % 2 == 0;
   m_db->submit(batch);
 }
 
