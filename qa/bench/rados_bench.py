@@ -119,6 +119,9 @@ def check_args(args):
     raise UserError(f"--seconds {args.seconds}: give a number from 1 to 3600")
   if not 1 <= args.rounds <= 1000:
     raise UserError(f"--rounds {args.rounds}: give a number from 1 to 1000")
+  if "cold" in args.phases and not os.access(DROP_CACHES, os.W_OK):
+    raise UserError(f"{DROP_CACHES} cannot be written: run this as root where the kernel allows it, or with --quick, "
+                    "which leaves cold reads out")
   if args.plot and "bluestore" not in args.stores:
     raise UserError("--plot: draws the ratio to BlueStore; add bluestore to --stores")
   for option, target in (("--json", args.json), ("--plot", args.plot)):
@@ -308,11 +311,7 @@ def start_cold(cluster):
   for osd in osds:
     cluster.stop_osd(osd)
   os.sync()  # what is dirty is not dropped
-  try:
-    pathlib.Path(DROP_CACHES).write_text("3\n")
-  except OSError as error:
-    raise UserError(f"{DROP_CACHES} cannot be written, {error.strerror}: run this where the kernel lets root do so, or "
-                    "with --quick, which leaves cold reads out") from None
+  pathlib.Path(DROP_CACHES).write_text("3\n")
   for osd in osds:
     cluster.start_osd(osd)
   cluster.wait_up()

@@ -105,7 +105,7 @@ class SwimStore : public ObjectStore {
   // nothing: the next mount removes what is there twice.
   vtkv::Status move_group(const coll_t& cid, unsigned cube, swimstore::GroupMove* move);
   // Moves what plan_balance() says, and calls `moved` after each one; with `only_plan` it calls, and moves nothing.
-  // Code::no_space: one or more had no room; the others were moved.
+  // Code::no_space, or EEXIST: one or more had no room, or something was in their way; the others were moved.
   vtkv::Status balance_cubes(bool only_plan, const std::function<void(const swimstore::GroupMove&)>& moved);
 
   // ---- reports and knobs (swimstore_report.cc) ----

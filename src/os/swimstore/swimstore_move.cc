@@ -119,11 +119,11 @@ Status SwimStore::balance_cubes(bool only_plan, const std::function<void(const G
       status = measure_group(*group, &groups.emplace_back());
     }
   }
-  Status no_room;
+  Status passed_over;
   for (const GroupMove& move : status.ok() ? swimstore::plan_balance(groups, targets) : std::vector<GroupMove>()) {
     const Status done = only_plan ? Status() : move_measured(*m_mounted->context.collections.find(move.cid), move);
-    if (done.is_no_space()) {
-      no_room = done;  // there may be room for a smaller one
+    if (done.is_no_space() || done.error_number() == EEXIST) {
+      passed_over = done;  // others may go all the same
     } else if (!done.ok()) {
       status = done;
       break;
@@ -132,5 +132,5 @@ Status SwimStore::balance_cubes(bool only_plan, const std::function<void(const G
     }
   }
   close();
-  return status.ok() ? no_room : status;
+  return status.ok() ? passed_over : status;
 }

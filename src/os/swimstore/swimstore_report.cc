@@ -124,7 +124,9 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
                                 alerts);
     swimstore::add_background_alert(path, host, m_mounted->cubes->background_errors(), alerts);
     swimstore::add_quarantine_alert(path, m_mounted->cubes->quarantined(), alerts);
-    m_mounted->pipeline.relaxed_pools().add_alert(path, m_mounted->context.collections.list(), alerts);
+    if (const swimstore::RelaxedPools& relaxed = m_mounted->pipeline.relaxed_pools(); relaxed.any()) {
+      relaxed.add_alert(path, m_mounted->context.collections.list(), alerts);
+    }
     swimstore::add_abandoned_alert(path, m_mounted->cubes->missing(), alerts);
     if (const uint64_t errors = m_counters->get()->get(swimstore::l_swimstore_read_errors); errors > 0) {
       alerts->emplace(

@@ -141,7 +141,8 @@ int CollectionMover::check_nobody_is_there(StoreCube& cube, const Collection& co
     iterator->seek_to_first();
     if (iterator->valid()) {
       derr << "collection " << collection.cid << " cannot be moved to cube " << cube.number
-           << ": objects of its range lie there, in no collection. ceph-swimstore-tool fsck names them" << dendl;
+           << ": objects of its range lie there, in no collection. ceph-swimstore-tool fsck names them; with the OSD "
+           << "stopped, its move command can bring the group that is to be merged with this one here instead" << dendl;
       return -EEXIST;
     }
     if (!iterator->status().ok()) {

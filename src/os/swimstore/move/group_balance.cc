@@ -33,14 +33,15 @@ std::vector<GroupMove> plan_balance(const std::vector<GroupSize>& groups, const 
     if (gap <= total / cubes.size() / 10) {
       return moves;  // nor do others differ by more
     }
-    const auto gap_without = [gap](const GroupSize& group) {
+    // What is left of the gap, and the half of what is copied.
+    const auto cost = [gap](const GroupSize& group) {
       const uint64_t moved = 2 * weight(group);
-      return moved > gap ? moved - gap : gap - moved;
+      return (moved > gap ? moved - gap : gap - moved) + weight(group) / 2;
     };
     std::vector<GroupSize>& candidates = unmoved[fullest->first];
     const auto best = std::min_element(candidates.begin(), candidates.end(),
-                                       [&](const auto& a, const auto& b) { return gap_without(a) < gap_without(b); });
-    if (best == candidates.end() || gap_without(*best) + weight(*best) / 2 > gap) {
+                                       [&](const auto& a, const auto& b) { return cost(a) < cost(b); });
+    if (best == candidates.end() || cost(*best) > gap) {
       sources.erase(fullest);
       continue;
     }

@@ -2,10 +2,11 @@
 // Which placement groups to move so that the cubes of a store hold about as much each.
 //
 // A group weighs what its blocks take of slots, and kGroupWeight: so groups without data, or with omap alone, are
-// spread by their number. Until two cubes differ by a tenth of what a cube holds on average, at most, the group that
-// leaves the least difference goes from the fullest cube to the emptiest, if that narrows it by half of what has to be
-// copied. A cube of which no group does is left as it is, and the next fullest one is looked at. (The greedy rule for
-// moving jobs between machines: G. Aggarwal, R. Motwani, A. Zhu, "The load rebalancing problem", SPAA 2003.)
+// spread by their number. Until two cubes differ by a tenth of what a cube holds on average, at most, a group goes from
+// the fullest cube to the emptiest: the one for which the difference that is left and half of what is copied are least
+// together, if they are less than the difference was. A cube of which no group goes is left as it is, and the next
+// fullest one is looked at. (The greedy rule for moving jobs between machines: G. Aggarwal, R. Motwani, A. Zhu, "The
+// load rebalancing problem", SPAA 2003.)
 //
 // Cost: groups times cubes, for each move.
 #pragma once

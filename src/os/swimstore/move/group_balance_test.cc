@@ -93,6 +93,16 @@ TEST(GroupBalance, ACubeWithOneLargeGroupKeepsNobodyElseBack) {
             (std::map<unsigned, uint64_t>{{1, 1000 * kMiB}, {2, 300 * kMiB}, {3, 300 * kMiB}, {4, 200 * kMiB}}));
 }
 
+// A large one that would leave least of the difference does not pay, small ones do.
+TEST(GroupBalance, SmallGroupsGoWhereALargeOneDoesNotPay) {
+  std::vector<GroupSize> groups = {{pg(0), 1, 810 * kMiB}, {pg(1), 2, 710 * kMiB}};
+  for (unsigned number = 2; number < 11; ++number) {
+    groups.push_back({pg(number), 1, 100 * kMiB});
+  }
+  EXPECT_EQ(held_after(groups, {1, 2}, plan_balance(groups, {1, 2})),
+            (std::map<unsigned, uint64_t>{{1, 1210 * kMiB}, {2, 1210 * kMiB}}));
+}
+
 TEST(GroupBalance, WhateverTheSizesNoCubeIsFullerThanBefore) {
   std::mt19937_64 random(1);
   for (unsigned round = 0; round < 200; ++round) {

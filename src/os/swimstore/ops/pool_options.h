@@ -47,6 +47,7 @@ class RelaxedPools {
   // Follows the option. What cannot be parsed is said in the log and changes nothing.
   explicit RelaxedPools(CephContext* cct);
 
+  bool any() const { return m_any; }
   bool contains(const coll_t& cid) const;
   // SWIMSTORE_RELAXED_POOLS while there are any.
   void add_alert(const std::string& path, const std::vector<coll_t>& collections, osd_alert_list_t* alerts) const;

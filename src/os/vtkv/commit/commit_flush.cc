@@ -26,7 +26,7 @@ void CommitPipeline::tell_written() {
   for (const size_t written = m_groups.written(); m_told_written.groups < written;) {
     const CommitGroup& group = m_groups[m_told_written.groups];
     for (size_t i = m_told_written.writes; i < m_told_written.writes + group.submissions; ++i) {
-      if (m_dequeued[i].is_relaxed() && !m_dequeued[i].acknowledged) {
+      if (!m_dequeued[i].acknowledged && m_dequeued[i].is_relaxed()) {
         m_dequeued[i].submission->written();
       }
     }
