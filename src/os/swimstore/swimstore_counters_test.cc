@@ -23,6 +23,7 @@ const std::set<std::string> kElsewhere = {
     "throttle_latency",  // waits of several threads: swimstore_throttle_test
     "space_latency",     // a full host: swimstore_full_test
     "space_throttle_latency",  // the same: space_throttle_test has what it waits, swimstore_full_test that it is used
+    "relaxed_transactions",  // of pools that an option names: relaxed_pools_test
     "primed_bytes",  // where the fragments of split slots do not suffice: container_set_test
     "punched_bytes",  // chunks given back to a host that lacks space: container_punching_test
 };

@@ -337,8 +337,10 @@ void TransactionPipeline::ended(uint64_t throttled_bytes) {
 }
 
 void TransactionPipeline::drain() {
-  for (const auto& cube : m_store.cubes) {  // nothing relaxed is left to its delay
-    (void)cube->database().wait_durable(cube->database().statistics().last_sequence);
+  if (m_relaxed.any()) {  // nothing is left to its delay
+    for (const auto& cube : m_store.cubes) {
+      (void)cube->database().wait_durable(cube->database().statistics().last_sequence);
+    }
   }
   vtkv::MutexLock lock(m_mutex);
   m_idle->wait(lock, [this] { return m_active == 0; });
