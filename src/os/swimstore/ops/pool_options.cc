@@ -99,10 +99,10 @@ Status parse_relaxed_pools(const std::string& text, std::set<int64_t>* pools) {
     int64_t pool = 0;
     const auto [stop, error] = std::from_chars(at, end, pool);
     if (error != std::errc() || pool < 0 || (stop != end && *stop != ',' && *stop != ' ')) {
-      return Status::invalid_argument(
-          fmt::format("option {} is '{}': give the numbers of pools with commas in between, as 'ceph osd pool ls detail' "
-                      "prints them",
-                      kRelaxedPoolsOption, text));
+      return Status::invalid_argument(fmt::format(
+          "option {} is '{}': give the numbers of pools with commas in between, as 'ceph osd pool ls detail' "
+          "prints them",
+          kRelaxedPoolsOption, text));
     }
     parsed.insert(pool);
     at = stop;
