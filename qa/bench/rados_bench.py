@@ -282,12 +282,11 @@ class Bench:
       command += ["--devices", ",".join(devices)]
       command += ["--sync", ",".join(str(mount) for mount in mounts)] if mounts else []
     timeout = 60 + 20 * seconds
-    self._note(store, size, sysroot.run([*command, "--phases", ",".join(WARM_PHASES)], timeout=timeout).stdout)
-    last = ["delete"]
-    if "cold" in args.phases and kind_of(store) != "memstore":
-      start_cold(cluster)
-      last = ["cold", "delete"]
-    self._note(store, size, sysroot.run([*command, "--phases", ",".join(last)], timeout=timeout).stdout)
+    has_cold = "cold" in args.phases and kind_of(store) != "memstore"
+    for phases in [WARM_PHASES, ("cold", "delete")] if has_cold else [(*WARM_PHASES, "delete")]:
+      if "cold" in phases:
+        start_cold(cluster)
+      self._note(store, size, sysroot.run([*command, "--phases", ",".join(phases)], timeout=timeout).stdout)
 
   def _note(self, store, size, said):
     for line in said.splitlines():

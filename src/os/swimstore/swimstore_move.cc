@@ -105,11 +105,10 @@ Status SwimStore::move_group(const coll_t& cid, unsigned cube, GroupMove* move) 
 
 Status SwimStore::balance_cubes(bool only_plan, const std::function<void(const GroupMove&)>& moved) {
   VTKV_RETURN_IF_ERROR(open(Purpose::serve));
-  const CubeSet& cubes = *m_mounted->cubes;
   std::vector<unsigned> targets;
-  for (unsigned cube = 1; cube < cubes.size(); ++cube) {
-    if (cubes.has(cube)) {
-      targets.push_back(cube);
+  for (const auto& cube : m_mounted->context.cubes) {  // without those that are missing
+    if (cube->number != 0) {
+      targets.push_back(cube->number);
     }
   }
   Status status;

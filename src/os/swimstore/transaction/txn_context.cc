@@ -164,7 +164,7 @@ void TxnContext::committed(const vtkv::Status& status) {
   if (!relaxed) {
     note_latency("durable");
   }
-  call_back(on_commit);  // there are none, if written() has called them
+  call_back(on_commit);  // there are none, if tell() has called them
   // Behind that: whom this wakes may queue what is durable in another cube at once, and its place is behind this one.
   std::list<Context*> waiters;
   for (const OpSequencerRef& sequencer : m_sequencers) {
