@@ -23,10 +23,7 @@ Collection& collection_of(ObjectStore::CollectionHandle& c) { return *static_cas
 }  // namespace
 
 SwimStore::SwimStore(CephContext* cct, const std::string& path, vtkv::Env* env)
-    : ObjectStore(cct, path),
-      m_env(env),
-      m_counters(std::make_unique<swimstore::StoreCounters>(cct)),
-      m_finisher(cct, "swimstore", "swim_finish") {}
+    : ObjectStore(cct, path), m_env(env), m_counters(std::make_unique<swimstore::StoreCounters>(cct)) {}
 
 SwimStore::~SwimStore() {
   if (m_mounted) {

@@ -13,9 +13,9 @@
 #include <optional>
 #include <string>
 
-#include "common/Finisher.h"
 #include "os/ObjectStore.h"
 
+#include "swimstore/object/callback_threads.h"
 #include "vtkv/env.h"
 #include "vtkv/status.h"
 
@@ -225,7 +225,7 @@ class SwimStore : public ObjectStore {
   std::function<void(const std::string&)> m_metadata_failure_handler;
   std::function<void(swimstore::CubeOptions&)> m_cube_options_hook;
   std::unique_ptr<swimstore::StoreCounters> m_counters;
-  Finisher m_finisher;
+  swimstore::CallbackThreads m_callbacks;
   std::unique_ptr<vtkv::FileLock> m_held_lock;  // of hold_lock()
   std::unique_ptr<Mounted> m_mounted;
 

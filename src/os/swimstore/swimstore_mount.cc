@@ -73,11 +73,11 @@ uuid_d to_uuid(const Superblock& superblock) {
 }  // namespace
 
 SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vtkv::FileLock> held_lock,
-                            std::unique_ptr<swimstore::CubeSet> opened_cubes, Finisher& finisher,
+                            std::unique_ptr<swimstore::CubeSet> opened_cubes, swimstore::CallbackThreads& callbacks,
                             PerfCounters& counters, swimstore::MetadataFailure metadata_failure)
     : lock(std::move(held_lock)),
       cubes(std::move(opened_cubes)),
-      context(cct, env, *cubes, finisher, counters, std::move(metadata_failure), kFirstCacheBytes, kFirstCacheBytes),
+      context(cct, env, *cubes, callbacks, counters, std::move(metadata_failure), kFirstCacheBytes, kFirstCacheBytes),
       objects(context),
       omaps(context, objects),
       lister(context),
@@ -312,7 +312,7 @@ Status SwimStore::open(Purpose purpose) {
     VTKV_RETURN_IF_ERROR(leave_out_damaged(directory, opening.left_out, *cubes));
   }
 
-  auto mounted = std::make_unique<Mounted>(cct, m_env, std::move(lock), std::move(cubes), m_finisher,
+  auto mounted = std::make_unique<Mounted>(cct, m_env, std::move(lock), std::move(cubes), m_callbacks,
                                            *m_counters->get(), metadata_failure(purpose, superblock));
   mounted->superblock = superblock;
   mounted->single_flush = single_flush;
@@ -322,7 +322,7 @@ Status SwimStore::open(Purpose purpose) {
     VTKV_RETURN_IF_ERROR(load_collections(*mounted));
   }
   mounted->memory.adjust();
-  m_finisher.start();
+  m_callbacks.start(cct, settings.callback_threads);
   m_mounted = std::move(mounted);
   return {};
 }
@@ -338,7 +338,7 @@ Status SwimStore::leave_out_damaged(StoreDirectory& directory, const swimstore::
                                     swimstore::CubeSet& cubes) {
   swimstore::MissingCubes damaged;
   {
-    swimstore::StoreContext probe(cct, m_env, cubes, m_finisher, *m_counters->get(),
+    swimstore::StoreContext probe(cct, m_env, cubes, m_callbacks, *m_counters->get(),
                                   MetadataFailure(cct, path, MetadataFailure::Policy::give_error, {}), kFirstCacheBytes,
                                   kFirstCacheBytes);
     swimstore::DamagedCubes found(probe, directory, abandoned);
@@ -426,8 +426,7 @@ Status SwimStore::try_mount() {
 
 void SwimStore::close() {
   m_mounted->pipeline.drain();
-  m_finisher.wait_for_empty();
-  m_finisher.stop();
+  m_callbacks.stop();
   m_mounted.reset();
 }
 

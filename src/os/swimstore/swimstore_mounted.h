@@ -16,7 +16,7 @@
 
 struct SwimStore::Mounted {
   Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vtkv::FileLock> lock,
-          std::unique_ptr<swimstore::CubeSet> cubes, Finisher& finisher, PerfCounters& counters,
+          std::unique_ptr<swimstore::CubeSet> cubes, swimstore::CallbackThreads& callbacks, PerfCounters& counters,
           swimstore::MetadataFailure metadata_failure);
 
   std::unique_ptr<vtkv::FileLock> lock;

@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "common/Finisher.h"
 #include "common/hobject.h"
 #include "common/perf_counters.h"
 
 #include "swimstore/cube/cube_set.h"
+#include "swimstore/object/callback_threads.h"
 #include "swimstore/object/collection.h"
 #include "swimstore/object/parts_in_doubt.h"
 #include "swimstore/object/store_cube.h"
@@ -104,12 +104,12 @@ class StoreCubes {
 };
 
 struct StoreContext {
-  StoreContext(CephContext* cct, vtkv::Env* env, CubeSet& cube_set, Finisher& finisher, PerfCounters& counters,
+  StoreContext(CephContext* cct, vtkv::Env* env, CubeSet& cube_set, CallbackThreads& callbacks, PerfCounters& counters,
                MetadataFailure metadata_failure, size_t onode_cache_bytes, size_t data_cache_bytes)
       : cct(cct),
         env(env),
         cubes(cube_set, onode_cache_bytes, data_cache_bytes),
-        finisher(finisher),
+        callbacks(callbacks),
         counters(counters),
         slow(cct, env, counters),
         metadata_failure(std::move(metadata_failure)),
@@ -124,7 +124,7 @@ struct StoreContext {
   CephContext* const cct;
   vtkv::Env* const env;
   StoreCubes cubes;
-  Finisher& finisher;      // for contexts of collections without a commit queue
+  CallbackThreads& callbacks;
   PerfCounters& counters;  // indices: ops/perf_counters.h
   SlowOperations slow;
   const MetadataFailure metadata_failure;

@@ -86,6 +86,12 @@ void add_writing(std::vector<Option>& table) {
                       .set_description("requests in flight at the host")
                       .set_flag(Option::FLAG_STARTUP)
                       .add_service("osd"));
+  table.push_back(Option("swimstore_callback_threads", Option::TYPE_UINT, level)
+                      .set_default(2)
+                      .set_description("threads that tell the OSD which transactions are durable")
+                      .set_long_description("0: the OSD's own op threads find out, which wakes more of them up.")
+                      .set_flag(Option::FLAG_STARTUP)
+                      .add_service("osd"));
   table.push_back(size_option("swimstore_throttle_bytes", level, 64 * kMiB,
                               "bytes of transactions that may be under way, that is accepted and not durable")
                       .set_long_description("When there are so many, the next ones wait in queue_transactions. One "

@@ -88,6 +88,9 @@ Status Settings::read(CephContext* cct, Settings* settings) {
   const uint64_t io_depth = cct->_conf.get_val<uint64_t>("swimstore_io_depth");
   VTKV_RETURN_IF_ERROR(check_range("swimstore_io_depth", io_depth, 1, 4096));
   settings->io_depth = static_cast<unsigned>(io_depth);
+  const uint64_t callback_threads = cct->_conf.get_val<uint64_t>("swimstore_callback_threads");
+  VTKV_RETURN_IF_ERROR(check_range("swimstore_callback_threads", callback_threads, 0, 64));
+  settings->callback_threads = static_cast<unsigned>(callback_threads);
   settings->prime_slot_bytes_max = size_value(cct, "swimstore_prime_slot_size_max");
   settings->primed_ahead_bytes = size_value(cct, "swimstore_primed_ahead_size");
   settings->reserve_bytes = size_value(cct, "swimstore_reserve_size");

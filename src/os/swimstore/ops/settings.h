@@ -21,6 +21,7 @@ struct Settings {
   FlushMode flush_mode = FlushMode::automatic;
   uint64_t memtable_bytes = 0;
   unsigned io_depth = 0;
+  unsigned callback_threads = 0;
   uint64_t prime_slot_bytes_max = 0;
   uint64_t primed_ahead_bytes = 0;
   uint64_t reserve_bytes = 0;

@@ -24,6 +24,7 @@ void use_small_stores(CephContext* cct, OptionValues others) {
        {"swimstore_reserve_size", "1048576"},
        {"swimstore_cubes", "1"},
        {"swimstore_mount_damaged_cubes", "refuse"},
+       {"swimstore_callback_threads", "0"},  // StepwiseCommits has a queue
        {"swimstore_cache_autotune", "false"},
        {"swimstore_cache_size", "8388608"},
        {"swimstore_allow_unproven_file_system", "true"},

@@ -263,13 +263,7 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
   for (Context* const context : on_applied_sync) {
     context->complete(0);
   }
-  if (!on_applied.empty()) {
-    if (ContextQueue* const queue = collection->commit_queue; queue != nullptr) {
-      queue->queue(on_applied);
-    } else {
-      m_store.finisher.queue(on_applied);
-    }
-  }
+  m_store.callbacks.give(*collection, on_applied);
   if (const std::chrono::microseconds taken(m_store.env->now_us() - admitted_us); m_store.slow.is_slow(taken)) {
     m_store.slow.note("queueing of a transaction", collection->cid.to_str(), taken);
   }

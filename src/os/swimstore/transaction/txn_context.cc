@@ -102,17 +102,6 @@ void TxnContext::data_written() {
   }
 }
 
-void TxnContext::call_back(std::list<Context*>& contexts) {
-  if (contexts.empty()) {
-    return;
-  }
-  if (ContextQueue* const queue = m_collection->commit_queue; queue != nullptr) {
-    queue->queue(contexts);
-  } else {
-    m_store.finisher.queue(contexts);
-  }
-}
-
 void TxnContext::note_latency(const char* what) {
   const uint64_t latency_us = m_store.env->now_us() - m_submitted_us;
   m_store.took(l_swimstore_commit_latency, "commit", std::chrono::microseconds(latency_us), m_collection->cid);
@@ -135,7 +124,7 @@ void TxnContext::tell() {
   m_store.counters.inc(l_swimstore_relaxed_transactions);
   // Else what waits for it might be what would bring a flush.
   m_pipeline.m_throttle.give_back(std::exchange(m_throttled_bytes, 0));
-  call_back(on_commit);
+  m_store.callbacks.give(*m_collection, on_commit);
 }
 
 void TxnContext::committed(const vtkv::Status& status) {
@@ -164,13 +153,13 @@ void TxnContext::committed(const vtkv::Status& status) {
   if (!relaxed) {
     note_latency("durable");
   }
-  call_back(on_commit);  // there are none, if tell() has called them
+  m_store.callbacks.give(*m_collection, on_commit);  // there are none, if tell() has called them
   // Behind that: whom this wakes may queue what is durable in another cube at once, and its place is behind this one.
   std::list<Context*> waiters;
   for (const OpSequencerRef& sequencer : m_sequencers) {
     sequencer->committed(m_home.number, last_sequence, &waiters);
   }
-  call_back(waiters);
+  m_store.callbacks.give(*m_collection, waiters);
   m_pipeline.ended(m_throttled_bytes);
 }
 

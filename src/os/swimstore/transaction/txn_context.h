@@ -64,7 +64,6 @@ class TxnContext final : public CubeTransaction,
   void written() override;
   void tell() override;
   void committed(const vtkv::Status& status) override;
-  void call_back(std::list<Context*>& contexts);
   void note_latency(const char* what);
 
   StoreContext& m_store;

@@ -15,6 +15,9 @@ constexpr size_t kMaxUnflushedGroups = 1;        // besides the ones being flush
 constexpr size_t kMaxUnflushedHeavy = 16;        // under a heavy load
 constexpr size_t kMaxLogWritesHeavy = 3;         // in flight
 constexpr size_t kHeavyBytes = 256u << 10;       // waiting for a record
+// Queued data that is not left until the worker wakes up by itself. Less is written beside the record that waits, too,
+// in hardly more time than that takes; the worker is woken less often, and neighbours share more requests.
+constexpr size_t kEarlyDataBytes = 128u << 10;
 
 }  // namespace
 
@@ -46,11 +49,11 @@ void CommitPipeline::stop() { m_worker.stop(); }
 // With step(): this looks at the threshold after the queue has the submission, the worker at the queue after it has
 // set the threshold. So one of them sees the other.
 bool CommitPipeline::enqueue(Submission* submission) {
-  const bool wakes = !submission->data.empty() || submission->relaxed;
+  const bool relaxed = submission->relaxed;  // from here on it may end at any time
   m_outstanding.fetch_add(1);
   m_progress.enqueued(submission->last_sequence);
-  const size_t waiting = m_queue.enqueue(submission);
-  return wakes || waiting >= m_wake_at.load();
+  const CommitQueue::Waiting waiting = m_queue.enqueue(submission);
+  return relaxed || waiting.data_bytes >= kEarlyDataBytes || waiting.submissions >= m_wake_at.load();
 }
 
 void CommitPipeline::want_durable(SequenceNumber sequence) {

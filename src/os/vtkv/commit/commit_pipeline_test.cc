@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <string>
+#include <utility>
 
 #include "vtkv/db.h"
 #include "vtkv/env/aligned_buffer.h"
@@ -366,6 +368,55 @@ TEST_F(CommitPipelineTest, DataIsWrittenInTheOrderInWhichItsFilesAppear) {
     }
   }
   EXPECT_EQ(written, order);
+}
+
+// Of a write with so much data that comes while another's record is being written: in how many of 20 histories its data
+// goes out before that has arrived.
+int histories_with_early_data(uint64_t data_bytes) {
+  int early = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SimEnv env({.seed = seed});
+    Options options;
+    options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 2, .zone_bytes = 64 << 10};
+    EXPECT_TRUE(DB::create(&env, "/db", options).ok());
+    std::unique_ptr<DB> db;
+    EXPECT_TRUE(DB::open(&env, "/db", options, &db).ok());
+    std::unique_ptr<File> file;
+    EXPECT_TRUE(env.open_file("/file", {.create = true}, &file).ok());
+    AlignedBuffer buffer;
+    buffer.append(std::string(data_bytes, 'd'));
+    env.run_until_idle();
+
+    Write first, second;
+    first.batch.put("first", "value");
+    second.batch.put("second", "value");
+    second.data.push_back(
+        {.file = file.get(), .offset = 0, .buffers = {{buffer.data(), buffer.size()}}, .primed = true});
+    const size_t before = env.trace().ops.size();
+    bool submitted = false;
+    env.set_step_observer([&] {
+      if (!std::exchange(submitted, true)) {
+        db->submit(&second);
+      }
+    });
+    db->submit(&first);
+    env.run_until_idle();
+    EXPECT_TRUE(first.ended && second.ended);
+    env.set_step_observer({});
+
+    const auto& ops = env.trace().ops;
+    const SimOp& record = ops[before];
+    const auto data = std::find_if(ops.begin(), ops.end(), [&](const SimOp& op) {
+      return op.kind == SimOp::Kind::write && op.length == data_bytes;
+    });
+    early += data->submitted < record.executed;
+  }
+  return early;
+}
+
+TEST(CommitWakeupTest, OnlyMuchDataWakesTheWorkerInTheMiddleOfACommit) {
+  EXPECT_EQ(histories_with_early_data(16 << 10), 0);
+  EXPECT_GT(histories_with_early_data(128 << 10), 0);
 }
 
 // The sync that the second one needs may come with a later group, after the first was acknowledged.

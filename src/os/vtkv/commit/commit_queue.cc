@@ -8,12 +8,19 @@
 
 namespace vtkv {
 
-size_t CommitQueue::enqueue(Submission* submission) {
+CommitQueue::Waiting CommitQueue::enqueue(Submission* submission) {
   const size_t waiters = submission->relaxed ? 0 : 1;
+  size_t data_bytes = 0;
+  for (const ExternalData& data : submission->data) {
+    for (const iovec& buffer : data.buffers) {
+      data_bytes += buffer.iov_len;
+    }
+  }
   MutexLock lock(m_lock);
   m_writes.push_back({submission, nullptr});
   m_open = false;
-  return m_waiting.fetch_add(waiters) + waiters;
+  m_data_bytes += data_bytes;
+  return {m_waiting.fetch_add(waiters) + waiters, m_data_bytes};
 }
 
 bool CommitQueue::append(std::string_view encoded, uint32_t sequence_count, SequenceNumber last, uint64_t now_us,
@@ -61,6 +68,7 @@ void CommitQueue::dequeue(uint64_t now_us, std::vector<QueuedWrite>* dequeued, s
   std::move(m_writes.begin(), m_writes.end(), std::back_inserter(*dequeued));
   m_writes.clear();
   m_waiting.store(0);
+  m_data_bytes = 0;
   if (open.write_buffer) {
     m_writes.push_back(std::move(open));
   } else {

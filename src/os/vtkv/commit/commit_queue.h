@@ -36,8 +36,13 @@ class CommitQueue {
   // `write_buffer_bytes`: how large one grows.
   explicit CommitQueue(size_t write_buffer_bytes) : m_write_buffer_bytes(write_buffer_bytes) {}
 
-  // Returns how many are there now that somebody waits for.
-  size_t enqueue(Submission* submission);
+  // What is there: submissions that somebody waits for, and data of all.
+  struct Waiting {
+    size_t submissions = 0;
+    size_t data_bytes = 0;
+  };
+  // With this one.
+  Waiting enqueue(Submission* submission);
   size_t waiting() const { return m_waiting.load(); }
   // Adds to the open write buffer, or opens one. *copy is where the batch lies in it. True when the worker has to be
   // woken for it.
@@ -65,6 +70,7 @@ class CommitQueue {
   mutable Mutex m_lock;
   std::vector<QueuedWrite> m_writes GUARDED_BY(m_lock);
   std::atomic<size_t> m_waiting{0};  // among them, until they are durable; changed under the lock
+  size_t m_data_bytes GUARDED_BY(m_lock) = 0;  // of their data
   bool m_open GUARDED_BY(m_lock) = false;  // the last of them is a write buffer that takes more
   std::deque<SequenceNumber> m_flush_points GUARDED_BY(m_lock);  // wanted, not formed yet
   std::map<SequenceNumber, LogPosition> m_flush_point_positions GUARDED_BY(m_lock);
