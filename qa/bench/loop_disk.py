@@ -63,11 +63,16 @@ def read_counters(device):
 
 
 class LoopDisk:
-  """`image` is the backing file; the device exists between attach() and detach()."""
+  """The device over `image` exists between attach() and detach()."""
 
   def __init__(self, image, size_bytes):
     self.image = pathlib.Path(image)
     self.size_bytes = size_bytes
+
+  @property
+  def backing(self):
+    """The file that the kernel is given."""
+    return self.image
 
   def write_image(self, say):
     """Zeros, to the full size, on stable storage. An image of the right size is used again, or taken where one is free."""
@@ -101,14 +106,14 @@ class LoopDisk:
     """/dev/loopN while attached, else None. The kernel is asked: a recorded name goes stale at a reboot."""
     listing = _host("losetup", "--json", "--list", "--output", "NAME,BACK-FILE")
     for entry in json.loads(listing or '{"loopdevices": []}')["loopdevices"]:
-      if entry["back-file"] == str(self.image):
+      if entry["back-file"] == str(self.backing):
         return entry["name"]
     return None
 
   def attach(self):
     device = self.device()
     if device is None:
-      device = _host("losetup", "--find", "--show", "--direct-io=on", self.image)
+      device = _host("losetup", "--find", "--show", "--direct-io=on", self.backing)
     # The class of the disk decides OSD shards and deferred writes; all stores get the same.
     pathlib.Path("/sys/block", pathlib.Path(device).name, "queue/rotational").write_text("0")
     return device
@@ -145,16 +150,19 @@ class LoopDisk:
       if self.device() is None:
         return
       time.sleep(0.25)
-    raise sysroot.UserError(f"{device}: still in use after detaching {self.image}; end what uses it "
+    raise sysroot.UserError(f"{device}: still in use after detaching {self.backing}; end what uses it "
                             f"(a mount in another namespace: grep {device} /proc/*/mounts) and stop again")
 
 
 @contextlib.contextmanager
-def mounted(folder, size_bytes, kind, say, keep=False):
-  """A new file system on a loop device of its own, mounted at `folder`/mnt until the end of the block; the LoopDisk."""
+def mounted(folder, size_bytes, kind, say, keep=False, make=LoopDisk):
+  """A new file system on a loop device of its own, mounted at `folder`/mnt until the end of the block; the LoopDisk.
+
+  `make`: of which class.
+  """
   folder = pathlib.Path(folder)
   folder.mkdir(parents=True, exist_ok=True)
-  disk = LoopDisk(folder / "disk.img", size_bytes)
+  disk = make(folder / "disk.img", size_bytes)
 
   def undo():
     unmount(folder / "mnt")

@@ -255,6 +255,8 @@ kv_program(ceph-kvstore-tool $<TARGET_OBJECTS:ceph_kvstore_tool_objects>)
 # Load generators are ordinary librados clients.
 find_library(RADOS NAMES rados librados.so.2)
 swim_add_program(rados_load qa/bench/rados_load.cc ${RADOS} fmt::fmt Threads::Threads)
+# A disk of the scenarios.
+swim_add_program(fault_disk qa/bench/fault_disk.cc PkgConfig::FUSE3 fmt::fmt Threads::Threads)
 
 # --- tests ----------------------------------------------------------------------
 
