@@ -26,6 +26,7 @@ import admin_socket
 import ending
 import images
 import sysroot
+from fault_disk import FaultDisk
 from loop_disk import FILE_SYSTEMS, LoopDisk, is_mounted, read_counters, share, unmount
 from sysroot import UserError
 
@@ -49,6 +50,7 @@ class Spec:
   osd_memory_target: int = 2 * GIB
   ceph_osd: str = ""
   mixed: list = dataclasses.field(default_factory=list)  # the store of each OSD, where not all have `store`
+  fault_disks: bool = False  # devices that can be told to fail (fault_disk.py)
 
   def check(self):
     self.check_values()
@@ -323,7 +325,7 @@ class Cluster:
             if spec.backing_of(osd) != "memory"]
 
   def disk(self, osd):
-    return LoopDisk(self.dir / f"osd.{osd}.img", self.spec.size_bytes)
+    return (FaultDisk if self.spec.fault_disks else LoopDisk)(self.dir / f"osd.{osd}.img", self.spec.size_bytes)
 
   def devices(self):
     """Loop devices in use, by OSD; empty for memstore."""

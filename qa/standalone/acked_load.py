@@ -4,16 +4,19 @@
 
   acked_load.py load CONF POOL MODEL SEED    writes until its stdin ends, then saves MODEL and exits at once
   acked_load.py verify CONF POOL MODEL SEED  reads every object, compares, saves MODEL as found
+  acked_load.py serve CONF POOL MODEL SEED   for many of both, without a process for each: see serve()
 
 Every operation changes data, one xattr and some omap keys of one object together. At most one operation of an object
 is under way. So after a crash an object must be exactly in its acknowledged state, or, where an operation had been
 sent and not acknowledged, in the state before or after the whole of it.
 """
 
+import concurrent.futures
 import os
 import random
 import sys
 import threading
+import time
 
 import rados
 
@@ -24,6 +27,8 @@ IN_FLIGHT = 16
 SNAPS = 2
 DATA_BYTES_MAX = 256 << 10
 OMAP_KEYS = 24
+READERS = 8
+ANSWERED_S = 60  # what is not answered by then never is
 
 
 class State:
@@ -116,47 +121,111 @@ def take_snapshot(cluster, ioctx, model):
   cluster.wait_for_latest_osdmap()
 
 
-def load(ioctx, model, rng):
-  """Submit until stdin ends. Acknowledgements are recorded by librados's own thread."""
-  lock = threading.Lock()
-  free = threading.Semaphore(IN_FLIGHT)
-  ended = threading.Event()
-  closed = threading.Event()
-  threading.Thread(target=lambda: (sys.stdin.read(), ended.set(), free.release()), daemon=True).start()
-  failed = []
+class Load:
+  """Submits operations until it is told to stop. Acknowledgements are recorded by librados's own thread."""
 
-  def submit(number):
+  def __init__(self, ioctx, model, rng):
+    self.failed = []
+    self._ioctx, self._model, self._rng = ioctx, model, rng
+    self._lock = threading.Lock()
+    self._free = threading.Semaphore(IN_FLIGHT)
+    self._told_to_stop = threading.Event()
+    self._closed = False
+
+  def stop(self):
+    self._told_to_stop.set()
+    self._free.release()
+
+  def run(self):
+    while not self._told_to_stop.is_set() and not self.failed:
+      self._free.acquire()
+      if self._told_to_stop.is_set():
+        break
+      with self._lock:
+        idle = [number for number in range(OBJECTS) if number not in self._model.pending]
+      self._submit(self._rng.choice(idle))
+
+  def close(self):
+    """What is not acknowledged now counts as under way."""
+    with self._lock:
+      self._closed = True
+
+  def wait_for_answers(self):
+    """Whether all came."""
+    begun = time.monotonic()
+    while time.monotonic() - begun < ANSWERED_S:
+      with self._lock:
+        if not self._model.pending:
+          return True
+      time.sleep(0.01)
+    return False
+
+  def _submit(self, number):
+    model = self._model
     with rados.WriteOpCtx() as op:
       version = model.versions = model.versions + 1
-      with lock:
-        model.pending[number] = after = mutate(rng, model.acked[number], version, op, ioctx)
+      with self._lock:
+        model.pending[number] = after = mutate(self._rng, model.acked[number], version, op, self._ioctx)
 
       def acknowledged(completion):
         result = completion.get_return_value()
-        with lock:
-          if closed.is_set():
-            return  # the model is being saved: there it counts as under way
+        with self._lock:
+          if self._closed:
+            return
           if result < 0:
-            failed.append(f"object {number}: error {result}")
+            self.failed.append(f"object {number}: error {result}")
           else:
             model.acked[number] = after
             model.operations_acked += 1
           del model.pending[number]
-        free.release()
+        self._free.release()
 
-      ioctx.operate_aio_write_op(op, f"acked{number}", acknowledged)
+      self._ioctx.operate_aio_write_op(op, f"acked{number}", acknowledged)
 
+
+def load(ioctx, model, rng):
+  """Submit until stdin ends."""
+  under_way = Load(ioctx, model, rng)
+  threading.Thread(target=lambda: (sys.stdin.read(), under_way.stop()), daemon=True).start()
   print("loading", flush=True)
-  while not ended.is_set() and not failed:
-    free.acquire()
-    if ended.is_set():
-      break
-    with lock:
-      idle = [number for number in range(OBJECTS) if number not in model.pending]
-    submit(rng.choice(idle))
-  with lock:
-    closed.set()
-    return model, failed
+  under_way.run()
+  under_way.close()
+  return under_way.failed
+
+
+def end_load(under_way, thread, model):
+  under_way.stop()
+  thread.join()
+  if not under_way.wait_for_answers():
+    print(f"acked: operations of objects {sorted(model.pending)[:5]} are not answered in {ANSWERED_S} s")
+  under_way.close()
+  for line in under_way.failed:
+    print(line)
+
+
+def serve(cluster, ioctx, model, rng):
+  """Lines of stdin are orders; each is answered by lines of which the last is "done".
+
+  load    begin to submit; a snapshot is taken first at times
+  stop    end, and wait for all that is under way; nothing, if there is no load. Lines before the last: what failed
+  verify  nothing is under way: read every object and compare; lines as of `verify`
+  """
+  under_way, thread, loads = None, None, 0
+  for order in sys.stdin:
+    if order.strip() == "load":
+      if loads % 8 == 0:
+        take_snapshot(cluster, ioctx, model)
+      loads += 1
+      under_way = Load(ioctx, model, rng)
+      thread = threading.Thread(target=under_way.run, daemon=True)
+      thread.start()
+    elif order.strip() == "stop":
+      if under_way:
+        end_load(under_way, thread, model)
+      under_way = None
+    else:
+      verify(ioctx, model)
+    print("done", flush=True)
 
 
 def read_state(ioctx, number):
@@ -175,15 +244,18 @@ def read_state(ioctx, number):
 
 def verify(ioctx, model):
   """Returns the number of wrong objects, each of which is named."""
-  wrong = 0
-  for number in range(OBJECTS):
-    allowed = [model.acked[number]] + ([model.pending[number]] if number in model.pending else [])
-    found = check(ioctx, number, allowed, "")
-    wrong += found is None
-    model.acked[number] = found or allowed[0]
-  for name, states in model.snaps.items():
-    ioctx.set_read(ioctx.lookup_snap(name).snap_id)
-    wrong += sum(check(ioctx, number, [state], f" in snapshot {name}") is None for number, state in enumerate(states))
+  with concurrent.futures.ThreadPoolExecutor(READERS) as readers:
+    allowed = [[state] + ([model.pending[number]] if number in model.pending else [])
+               for number, state in enumerate(model.acked)]
+    found = list(readers.map(lambda number: check(ioctx, number, allowed[number], ""), range(OBJECTS)))
+    wrong = sum(state is None for state in found)
+    model.acked = [state or only[0] for state, only in zip(found, allowed)]
+    for name, states in model.snaps.items():
+      ioctx.set_read(ioctx.lookup_snap(name).snap_id)
+      found = list(readers.map(lambda number: check(ioctx, number, [states[number]], f" in snapshot {name}"),
+                               range(OBJECTS)))
+      wrong += sum(state is None for state in found)
+    ioctx.set_read(rados.LIBRADOS_SNAP_HEAD)
   there = sum(state.data is not None for state in model.acked)
   print(f"{there} objects, {len(model.snaps)} snapshots, {model.operations_acked} operations acknowledged so far, "
         f"{len(model.pending)} were under way, {wrong} wrong")
@@ -213,19 +285,21 @@ def main():
   cluster.connect(timeout=30)
   ioctx = cluster.open_ioctx(pool)
   model = Model.open(path)
+  rng = random.Random(int(seed))
+  failed, wrong = [], 0
   if mode == "load":
     take_snapshot(cluster, ioctx, model)
-    model, failed = load(ioctx, model, random.Random(int(seed)))
-    model.save(path)
-    for line in failed:
-      print(line)
-    sys.stdout.flush()
-    # Not waiting for the operations under way: their OSD may be dead on purpose.
-    os._exit(1 if failed else 0)
-  wrong = verify(ioctx, model)
+    failed = load(ioctx, model, rng)
+  elif mode == "serve":
+    serve(cluster, ioctx, model, rng)
+  else:
+    wrong = verify(ioctx, model)
   model.save(path)
+  for line in failed:
+    print(line)
   sys.stdout.flush()
-  os._exit(1 if wrong else 0)
+  # Not waiting for the operations under way: their OSD may be dead on purpose.
+  os._exit(1 if failed or wrong else 0)
 
 
 main()

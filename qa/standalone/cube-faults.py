@@ -25,6 +25,7 @@ import time
 import cube_damage
 import scenario as scenario_module
 import admin_socket
+import cube_io_faults
 import sysroot
 from cube_history import History
 from scenario import CRASH_MARKS, UserError
@@ -37,7 +38,6 @@ LOAD = pathlib.Path(__file__).resolve().parent / "acked_load.py"
 STILL_LOAD = LOAD.parent / "many_objects.py"
 STILL_OBJECTS = 200  # that are written once: what is known of them lies in the tree
 ALERT = "SWIMSTORE_CUBE_FAILED"
-INCOMPLETE = "--swimstore_mount_damaged_cubes=incomplete"
 LAST_WORDS = "metadata cannot be read"
 STARTS_MAX = 4  # until an OSD that meets the damage a block at a time has given the cube up
 BAR_S = 5  # of a start with a damaged cube, beyond one without
@@ -76,6 +76,7 @@ class Row(collections.Counter):
 
 class Faults:
   """Faults of one cube after the other, under one model of what was acknowledged."""
+  INCOMPLETE = "--swimstore_mount_damaged_cubes=incomplete"
 
   def __init__(self, scenario, cluster):
     self.scenario = scenario
@@ -89,16 +90,20 @@ class Faults:
   def check(self, good, claim, detail=""):
     return self.scenario.check(good, f"{self.what}: {claim}", detail)
 
+  @property
+  def bar_s(self):
+    return QUICK_BAR_S if self.scenario.args.quick else BAR_S
+
   # -- load --------------------------------------------------------------------------------------------------
 
-  def _acked_load(self, mode):
+  def acked_load(self, mode):
     return sysroot.command(["python3", LOAD, mode, self.cluster.dir / "ceph.conf", POOL, self._model,
                             self.rng.randrange(1 << 32)])
 
   @contextlib.contextmanager
   def load(self):
     """Meanwhile objects change; then it is known what was acknowledged."""
-    client = subprocess.Popen(self._acked_load("load"), text=True, stdin=subprocess.PIPE,
+    client = subprocess.Popen(self.acked_load("load"), text=True, stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
       if client.stdout.readline().strip() != "loading":
@@ -115,9 +120,18 @@ class Faults:
       self.check(False, "no operation failed", said.strip())
     time.sleep(1)  # what the client sent last may still be under way
 
-  def all_right(self, when):
-    """Reads every object and compares it with what was acknowledged."""
-    done = subprocess.run(self._acked_load("verify"), text=True, stdin=subprocess.DEVNULL,
+  def all_right(self, when, changing=True):
+    """Reads every object and compares it with what was acknowledged; or only those that do not change."""
+    if changing:
+      self._all_changing_right(when)
+    answers = self.still_load("read")
+    self._row["lost"] += answers["absent"]
+    self._row["wrong"] += answers["wrong"] + answers["refused"]
+    if answers["right"] != STILL_OBJECTS:
+      self.check(False, f"{when}: {STILL_OBJECTS} objects that were written once", str(answers))
+
+  def _all_changing_right(self, when):
+    done = subprocess.run(self.acked_load("verify"), text=True, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900)
     lines = done.stdout.strip().splitlines() or ["no output"]
     bad = [line for line in lines if line.startswith("acked")]
@@ -125,11 +139,6 @@ class Faults:
     self._row["lost"] += len(lost)
     self._row["wrong"] += len(bad) - len(lost)
     self.check(done.returncode == 0, f"{when}: {lines[-1]}", "\n".join(lines[:10]))
-    answers = self.still_load("read")
-    self._row["lost"] += answers["absent"]
-    self._row["wrong"] += answers["wrong"] + answers["refused"]
-    if answers["right"] != STILL_OBJECTS:
-      self.check(False, f"{when}: {STILL_OBJECTS} objects that were written once", str(answers))
 
   def still_load(self, mode):
     done = subprocess.run(sysroot.command(["python3", STILL_LOAD, mode, self.cluster.dir / "ceph.conf", POOL,
@@ -156,6 +165,12 @@ class Faults:
     answer = self.cluster.ask_osd(osd, "dump_pgstate_history")
     return {pg["pg"]: (pg["currently"], before(pg)) for pg in answer["pgs"]}
 
+  @staticmethod
+  def is_active(state):
+    """The group takes part, as a primary or as a replica."""
+    return (state.startswith(("Started/Primary/Active", "Started/ReplicaActive"))
+            and not state.endswith("Activating"))
+
   def alert(self):
     """The alert's text; empty: there is none."""
     found = self.cluster.ceph_json("health", "detail")["checks"].get(ALERT)
@@ -174,7 +189,7 @@ class Faults:
     """And again when it ends for its damaged cube, as an init system does it."""
     for _ in range(STARTS_MAX):
       try:
-        self.cluster.start_osd(osd, INCOMPLETE)
+        self.cluster.start_osd(osd, self.INCOMPLETE)
         self.cluster.wait_up(osds=[osd])
         return
       except UserError:
@@ -223,7 +238,7 @@ class Faults:
     self.start(osd, cube)
     while True:
       states = self.pg_states(osd)
-      waiting = [pg for pg in pgs if not is_active(states.get(pg, ("absent", []))[0])]
+      waiting = [pg for pg in pgs if not self.is_active(states.get(pg, ("absent", []))[0])]
       took = time.monotonic() - begun
       if not waiting:
         return took
@@ -344,10 +359,9 @@ class Faults:
       time.sleep(self.rng.uniform(0, 2))
       others = [pg for pg, home in homes.items() if home != cube]
       took = self.start_timed(osd, cube, others)
-      bar_s = QUICK_BAR_S if self.scenario.args.quick else BAR_S
-      self.check(took <= self.scenario.start_s + bar_s,
+      self.check(took <= self.scenario.start_s + self.bar_s,
                  f"{len(others)} placement groups of its other cubes are active {took:.1f} s after its start "
-                 f"({self.scenario.start_s:.1f} s without a fault, and {bar_s} s)")
+                 f"({self.scenario.start_s:.1f} s without a fault, and {self.bar_s} s)")
     return homes
 
   def _until_ended(self, osd, timeout=60):
@@ -370,7 +384,7 @@ class Faults:
                "the mark says abandoned, and why", f"{self.marks(osd)}: {mark!r}")
     self.scenario.say(f"       {mark}")
     self._made_anew(osd, cube, homes)
-    self._others_untouched(osd, cube, homes)
+    self.others_untouched(osd, cube, homes)
     self.scenario.until(self.alert, 60, f"{self.what}: the health of the cluster tells of it ({ALERT})")
     self.check(f"cube {cube}" in self.alert(), "the alert names the cube", self.alert())
     self.reset(osd, cube)
@@ -378,7 +392,7 @@ class Faults:
 
   def _is_whole(self, osd, cube, homes):
     """None of the damage was met. Where fsck finds some, the cube is marked by hand: then the start does."""
-    self._others_untouched(osd, cube, homes)
+    self.others_untouched(osd, cube, homes)
     self.cluster.stop_osd(osd)
     status, said = self.tool(osd, "fsck")
     deep_status, deep_said = self.tool(osd, "fsck", "--deep")
@@ -399,7 +413,7 @@ class Faults:
       self.until_clean(osd, cube)
     return True
 
-  def _others_untouched(self, osd, cube, homes):
+  def others_untouched(self, osd, cube, homes):
     """Groups of the other cubes lie where they lay, with what they held."""
     others = {pg: home for pg, home in homes.items() if home != cube}
     filled = sorted(self._filled(osd) & others.keys())
@@ -435,24 +449,19 @@ class Faults:
   def has_lost(self):
     return any(row["wrong"] or row["lost"] for row in self.table.values())
 
-  def print_table(self):
-    heads = ["kind of fault", *Row.COLUMNS.values()]
-    rows = [[name, *(str(row[column]) for column in Row.COLUMNS)] for name, row in self.table.items()]
-    total = sum(self.table.values(), Row())
-    rows.append(["all", *(str(total[column]) for column in Row.COLUMNS)])
-    widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
-    for row in [heads, *rows]:
-      print("| " + " | ".join(word.ljust(width) for word, width in zip(row, widths)) + " |", flush=True)
+
+def print_table(table, columns):
+  """`table`: {kind: Counter}"""
+  heads = ["kind of fault", *columns.values()]
+  total = sum(table.values(), collections.Counter())
+  rows = [[name, *(f"{row[column]:.0f}" for column in columns)] for name, row in [*table.items(), ("all", total)]]
+  widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
+  for row in [heads, *rows]:
+    print("| " + " | ".join(word.ljust(width) for word, width in zip(row, widths)) + " |", flush=True)
 
 
 def contents(osd, cube, homes):
   return f"osd.{osd}, cube {cube} with {list(homes.values()).count(cube)} of {len(homes)} placement groups"
-
-
-def is_active(state):
-  """The group takes part, as a primary or as a replica."""
-  return (state.startswith(("Started/Primary/Active", "Started/ReplicaActive"))
-          and not state.endswith("Activating"))
 
 
 def evenly(rng, kinds, count):
@@ -472,28 +481,49 @@ def choose_kinds(rng, count):
 
 
 def run(scenario):
-  count = scenario.args.faults
-  if count is None:
-    count = 3 if scenario.args.quick else 40
-  scenario.rng = random.Random(scenario.args.seed)
-  scenario.say(f"{count} faults, seed {scenario.args.seed}")
+  args = scenario.args
+  count = args.faults if args.faults is not None else 3 if args.quick else 40
+  scenario.rng = random.Random(args.seed)
+  plan = io_plan(scenario)
+  scenario.say(f"{count} damages, {len(plan)} faults of I/O, seed {args.seed}")
   # `incomplete` is given to each start: so the option's default can be tried, too.
-  cluster = scenario.start(osds=OSDS, conf={"swimstore cubes": CUBES})
-  cluster.create_pool(POOL, pg_num=PGS_QUICK if scenario.args.quick else PGS, size=OSDS)
+  cluster = scenario.start(osds=OSDS, conf={"swimstore cubes": CUBES, "log max recent": 500}, fault_disks=True)
+  cluster.create_pool(POOL, pg_num=PGS_QUICK if args.quick or not count else PGS, size=OSDS)
   cluster.wait_clean()
   faults = Faults(scenario, cluster)
   without_fault(scenario, cluster, faults)
+  if plan:
+    below = cube_io_faults.IoFaults(scenario, cluster, faults)
+    try:
+      below.run(plan, args.minutes * 60)
+    finally:
+      print_table(below.table, below.COLUMNS)
+    if below.has_lost():
+      return
+    cluster.wait_clean()
   try:
     for nth, kind in enumerate(choose_kinds(scenario.rng, count)):
-      scenario.say(f"fault {nth + 1}/{count}")
+      scenario.say(f"damage {nth + 1}/{count}")
       faults.run(kind, refused_first=nth == 0)
       if faults.has_lost():
         return
   finally:
-    faults.print_table()
-  History(scenario, cluster, faults).run()
+    print_table(faults.table, Row.COLUMNS)
+  if count:
+    History(scenario, cluster, faults).run()
   scenario.check_daemons()
   scenario.deep_scrub()
+
+
+def io_plan(scenario):
+  """[(kind, cube)]: so many in each cube, in any order."""
+  if scenario.args.quick and scenario.args.per_cube is None:
+    return [(kind, scenario.rng.randint(1, CUBES)) for kind in cube_io_faults.QUICK]
+  kinds = [kind for kind in cube_io_faults.KINDS if scenario.args.only in kind.name]
+  per_cube = 10 if scenario.args.per_cube is None else scenario.args.per_cube
+  plan = [(kind, cube) for cube in range(1, CUBES + 1) for kind in evenly(scenario.rng, kinds, per_cube)]
+  scenario.rng.shuffle(plan)
+  return plan
 
 
 def without_fault(scenario, cluster, faults):
@@ -512,6 +542,11 @@ def without_fault(scenario, cluster, faults):
 
 if __name__ == "__main__":
   scenario_module.main("cube-faults", run, __doc__, stores=("swimstore",), options=(
-      (("--faults",), {"type": int, "help": "how many (default: 40; with --quick 3)"}),
+      (("--faults",), {"type": int, "help": "how many damages of files, and the history, unless 0 "
+                                            "(default: 40; with --quick 3)"}),
+      (("--per-cube",), {"type": int, "help": "how many faults of I/O in each of the four cubes (default: 10; "
+                                              "with --quick 3 in all)"}),
+      (("--only",), {"default": "", "help": "faults of I/O of whose kind this is a part, such as 'write of log'"}),
+      (("--minutes",), {"type": float, "default": 120, "help": "for faults of I/O (default: %(default)s)"}),
       (("--seed",), {"type": int, "default": random.randrange(1 << 32),
                      "help": "of kinds, places and moments"})))

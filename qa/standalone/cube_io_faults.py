@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Reads, writes and syncs of one cube's files fail below its OSD, while that serves or when it starts.
+
+For cube-faults.py. The disks are fault_disk's: they fail what touches the blocks of one file, the n-th time or
+always. Whatever becomes of the OSD, it is started again, twice at most with a fault that stays, then without.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import queue
+import subprocess
+import threading
+import time
+
+import admin_socket
+import sysroot
+from fault_disk import ALWAYS, ranges_of
+from loop_disk import unmount
+from sysroot import UserError
+
+OSDS = 3
+NTH_MAX = 4
+STARTS_WITH_FAULT = 2
+MEET_S = 4  # that a fault may wait for what it fails
+LINGER_S = 1  # that one which stays goes on when the OSD lives
+SCRUB_EACH = 40  # faults
+SERVED_S = 120  # an order to the load
+
+
+@dataclasses.dataclass(frozen=True)
+class IoKind:
+  file: str  # log, tree, manifest, header, data
+  io: str  # read, write, sync
+  at_start: bool = False
+  always: bool = False
+
+  @property
+  def name(self):
+    return (f"{self.io} of {self.file}, {'at the start' if self.at_start else 'running'}, "
+            f"{'always' if self.always else 'once'}")
+
+  @property
+  def is_confined(self):
+    """A sync's failure is the OSD's."""
+    return self.io != "sync"
+
+
+# What is never read or written at that time is left out.
+RUNNING = (("log", "write"), ("log", "sync"), ("tree", "read"), ("tree", "write"), ("tree", "sync"), ("manifest", "write"),
+           ("manifest", "sync"), ("data", "read"), ("data", "write"), ("data", "sync"))
+AT_START = (("log", "read"), ("log", "write"), ("log", "sync"), ("tree", "read"), ("manifest", "read"), ("manifest", "write"),
+            ("manifest", "sync"), ("header", "read"), ("data", "read"))
+KINDS = tuple(IoKind(file, io, at_start, always) for at_start, pairs in ((False, RUNNING), (True, AT_START))
+              for file, io in pairs for always in (False, True))
+QUICK = (IoKind("tree", "read"), IoKind("log", "write", always=True), IoKind("log", "read", at_start=True))
+
+
+class LoadFailed(Exception):
+  """Without it nothing can be judged any more."""
+
+
+class ServedLoad:
+  """acked_load.py serve."""
+
+  def __init__(self, command):
+    self._process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                     stderr=subprocess.STDOUT)
+    self._lines = queue.Queue()
+    self._owed = 0  # answers
+    threading.Thread(target=self._read, daemon=True).start()
+
+  def _read(self):
+    for line in self._process.stdout:
+      self._lines.put(line.rstrip("\n"))
+    self._lines.put(None)
+
+  def tell(self, order):
+    self._owed += 1
+    self._process.stdin.write(order + "\n")
+    self._process.stdin.flush()
+
+  def answer(self):
+    """The lines to the last order."""
+    lines = []
+    deadline = time.monotonic() + SERVED_S
+    while True:
+      try:
+        line = self._lines.get(timeout=max(0, deadline - time.monotonic()))
+      except queue.Empty:
+        raise LoadFailed(f"the load does not answer in {SERVED_S} s; so far: {lines[-3:]}") from None
+      if line is None:
+        raise LoadFailed(f"the load ended: {lines[-5:]}")
+      if line == "done":
+        self._owed -= 1
+        return lines
+      lines.append(line)
+
+  def settle(self):
+    """Nothing is under way, and it waits for an order."""
+    while self._owed:
+      self.answer()
+    self.order("stop")
+
+  def order(self, order):
+    self.tell(order)
+    return self.answer()
+
+  def end(self):
+    """What it knows is saved."""
+    self._process.stdin.close()
+    self._process.wait(timeout=60)
+
+  def kill(self):
+    if self._process.poll() is None:
+      self._process.kill()
+      self._process.wait()
+
+
+class IoFaults:
+  """One after the other. `faults`: cube-faults.py's, for what both do."""
+  COLUMNS = {"times": "times", "met": "met", "ended": "OSD ended", "abandoned": "cube given up",
+             "confined": "as it should be", "wrong": "objects wrong", "lost": "lost", "seconds": "seconds"}
+
+  def __init__(self, scenario, cluster, faults):
+    self.scenario = scenario
+    self.cluster = cluster
+    self.faults = faults
+    self.rng = scenario.rng
+    self.table = {}
+    self._row = collections.Counter()
+    self._load = None
+    self._pgs = set()
+
+  def check(self, good, claim, detail=""):
+    """Only what fails is told: there are hundreds of faults."""
+    if good:
+      self.scenario.held += 1
+    else:
+      self.scenario.check(False, f"{self.faults.what}: {claim}", detail)
+    return good
+
+  # -- all of them -------------------------------------------------------------------------------------------
+
+  def run(self, plan, seconds):
+    """`plan`: (kind, cube) each, as far as the time reaches."""
+    deadline = time.monotonic() + seconds
+    self._pgs = set().union(*(self.faults.pg_states(osd) for osd in range(OSDS)))
+    self._load = ServedLoad(self.faults.acked_load("serve"))
+    done = 0
+    try:
+      for kind, cube in plan:
+        if time.monotonic() > deadline:
+          self.scenario.say(f"the time is over after {done} of {len(plan)} faults")
+          break
+        self._one(kind, cube)
+        done += 1
+        if self.has_lost():
+          self.scenario.say("what was acknowledged is not there: no use to go on")
+          return
+        if done % SCRUB_EACH == 0:
+          self._scrub()
+      self._load.end()
+      self.faults.all_right("after all faults below running OSDs")
+    except LoadFailed as error:
+      self.check(False, "the load goes on", str(error))
+    finally:
+      self._load.kill()
+      self._clear_all()
+      self.scenario.check(done > 0, f"{done} faults of I/O")
+
+  def has_lost(self):
+    return any(row["wrong"] or row["lost"] for row in self.table.values())
+
+  def _clear_all(self):
+    for osd in range(OSDS):
+      with contextlib.suppress(OSError):
+        self.cluster.disk(osd).clear()
+
+  def _scrub(self):
+    self.faults.what = "scrub"
+    self.faults.all_right("objects that were written once", changing=False)
+    self.scenario.deep_scrub()
+
+  # -- one of them -------------------------------------------------------------------------------------------
+
+  def _one(self, kind, cube):
+    begun = time.monotonic()
+    self._row = self.table.setdefault(kind.name, collections.Counter())
+    self._row["times"] += 1
+    failures = self.scenario.failures
+    osd = self._osd_with(cube)
+    self.faults.what = f"{kind.name}: cube {cube} of osd.{osd}"
+    told = "?"
+    try:
+      told = self._fault(kind, osd, cube)
+    except (UserError, OSError, sysroot.CommandFailed, subprocess.SubprocessError, admin_socket.NotAnswering) as error:
+      self.check(False, "goes to its end", f"{type(error).__name__}: {str(error)[:600]}\n{self._last_words(osd)}")
+      self._rescue(osd)
+    took = time.monotonic() - begun
+    self._row["seconds"] += took
+    good = self.scenario.failures == failures
+    self._row["confined"] += good
+    self.scenario.say(f"{'ok  ' if good else 'FAIL'} {self.faults.what}: {told} ({took:.1f} s)")
+
+  def _last_words(self, osd):
+    """What the OSD's log says last of errors."""
+    lines = self.cluster.log_tail(f"osd.{osd}", 20_000).splitlines()
+    told = [line for line in lines if not line.startswith(" ") and ("FATAL" in line or " -1 " in line[:60])]
+    return "\n".join(line[:400] for line in told[-6:])
+
+  def _osd_with(self, cube):
+    """One of which placement groups lie in this cube."""
+    for osd in self.rng.sample(range(OSDS), OSDS):
+      if cube in self.cluster.homes(osd).values():
+        return osd
+    osd = self.rng.randrange(OSDS)
+    self.cluster.stop_osd(osd)
+    self.faults.remake(osd)
+    return osd
+
+  def _rescue(self, osd):
+    """The next fault shall find all as it should be."""
+    self._clear_all()
+    if self.cluster.osd_alive(osd):
+      self.cluster.kill_osd(osd)
+    self._remount_if_broken(osd)
+    self.faults.remake(osd)
+    self._load.settle()
+
+  def _fault(self, kind, osd, cube):
+    homes = self.cluster.homes(osd)
+    disk = self.cluster.disk(osd)
+    is_read = kind.io == "read" and not kind.at_start
+    nth = self.rng.randint(1, NTH_MAX)
+    self._load.order("load")
+    time.sleep(self.rng.uniform(0.1, 0.5))
+    if is_read:
+      self._stop_load()
+    ended = 0
+    if kind.at_start:
+      self.rng.choice((self.cluster.stop_osd, self.cluster.kill_osd))(osd)
+      file = self._set(disk, kind, osd, cube, nth)
+      ended, took = self._start(osd, cube, homes, disk, ended)
+    else:
+      file = self._set(disk, kind, osd, cube, nth)
+      if is_read:
+        self._load.tell("verify")
+      self._meet(kind, osd, disk)
+      took = 0
+      if self.cluster.osd_crashed(osd):
+        ended, took = self._start(osd, cube, homes, disk, 1)
+    # It may end later: for a replica's read, or when the load goes on.
+    if is_read:
+      self._compare(self._load.answer(), "meanwhile")
+    else:
+      self._stop_load()
+    if self.cluster.osd_crashed(osd):
+      ended, took = self._start(osd, cube, homes, disk, ended + 1)
+    met = disk.failed() if ended < STARTS_WITH_FAULT else 1
+    disk.clear()
+    if self.cluster.osd_crashed(osd):
+      ended, took = self._start(osd, cube, homes, disk, ended + 1)
+    self._until_clean()
+    self._compare(self._load.order("verify"), "at the end")
+    abandoned = self._judge(kind, osd, cube, homes, ended, took, met)
+    self._row["met"] += met > 0
+    self._row["ended"] += ended > 0
+    self._row["abandoned"] += abandoned
+    told = "not met" if not met else "met" if ended >= STARTS_WITH_FAULT else f"failed {met} times"
+    if ended:
+      told += f", ended {ended} times, others active after {took:.1f} s"
+    return f"{file}, number {nth}: {told}" + (", cube given up" if abandoned else "")
+
+  def _set(self, disk, kind, osd, cube, nth):
+    """Tells the disk; which file it is."""
+    folder = self.faults.cube_dir(osd, cube)
+    if kind.file == "log":
+      files = sorted((folder / "log").glob("*.log"))
+    elif kind.file == "data":
+      containers = [path for path in (folder / "containers").iterdir() if path.name[0].isdigit()]
+      files = [self.rng.choice(sorted(path for path in containers if path.stat().st_blocks))]
+    else:
+      files = [folder / ("containers/header" if kind.file == "header" else kind.file)]
+    disk.fail(kind.io, nth, ALWAYS if kind.always else 1, [span for file in files for span in ranges_of(file)])
+    return files[0].name if len(files) == 1 else f"{len(files)} segments"
+
+  def _meet(self, kind, osd, disk):
+    """Asks for what fails, until it has."""
+    begun = asked = time.monotonic()
+    self._provoke(kind, osd)
+    while time.monotonic() - begun < MEET_S and not self.cluster.osd_crashed(osd):
+      if disk.failed():
+        # The OSD may be ending, or go on.
+        end = time.monotonic() + LINGER_S
+        while time.monotonic() < end and not self.cluster.osd_crashed(osd):
+          time.sleep(0.05)
+        return
+      if time.monotonic() - asked > 1:
+        asked = time.monotonic()
+        self._provoke(kind, osd)
+      time.sleep(0.05)
+
+  def _provoke(self, kind, osd):
+    with contextlib.suppress(admin_socket.NotAnswering):  # it may have ended
+      if kind.file in ("tree", "manifest"):
+        self.cluster.ask_osd(osd, "compact", timeout=60)
+      if kind.io == "read":
+        self.cluster.ask_osd(osd, "flush_store_cache")
+
+  def _start(self, osd, cube, homes, disk, ended):
+    """Until it runs: (how often it ended in all, seconds until groups of its other cubes are active)."""
+    others = [pg for pg, home in homes.items() if home != cube]
+    while True:
+      if ended >= STARTS_WITH_FAULT:
+        disk.clear()
+      self._remount_if_broken(osd)
+      begun = time.monotonic()
+      try:
+        self.cluster.start_osd(osd, self.faults.INCOMPLETE)
+        self.cluster.wait_up(osds=[osd])
+        while True:
+          states = self.faults.pg_states(osd)
+          if all(self.faults.is_active(states.get(pg, ("absent", []))[0]) for pg in others):
+            return ended, time.monotonic() - begun
+          if time.monotonic() - begun > 60:
+            raise UserError(f"groups of other cubes are not active after a minute: {states}")
+          time.sleep(0.05)
+      except (UserError, admin_socket.NotAnswering):
+        time.sleep(0.2)  # it may be about to end
+        if self.cluster.osd_alive(osd) or ended > STARTS_WITH_FAULT:
+          raise
+        ended += 1
+
+  def _remount_if_broken(self, osd):
+    """A file system whose journal could not be synced refuses to be written."""
+    probe = self.cluster.osd_dir(osd) / "probe"
+    try:
+      probe.touch()
+      probe.unlink()
+    except OSError:
+      self.cluster.disk(osd).clear()
+      unmount(self.cluster.osd_dir(osd))
+      self.cluster.disk(osd).mount(self.cluster.osd_dir(osd), self.cluster.spec.fs)
+
+  def _stop_load(self):
+    said = self._load.order("stop")
+    self.check(not said, "no operation failed", "\n".join(said))
+
+  def _compare(self, lines, when):
+    bad = [line for line in lines if line.startswith("acked")]
+    lost = [line for line in bad if "found nothing" in line or "ObjectNotFound" in line]
+    self._row["lost"] += len(lost)
+    self._row["wrong"] += len(bad) - len(lost)
+    self.check(not bad and lines, f"{when}: {lines[-1] if lines else 'nothing'}", "\n".join(bad[:10]))
+
+  def _until_clean(self, timeout=120):
+    """By the OSDs themselves: the manager's statistics come seconds later."""
+    deadline = time.monotonic() + timeout
+    while True:
+      missing = self._not_clean()
+      if not missing:
+        return
+      if time.monotonic() > deadline:
+        raise UserError(f"not active+clean after {timeout} s: {missing}")
+      time.sleep(0.1)
+
+  def _not_clean(self):
+    """Groups of which not one OSD is a clean primary, and all others active replicas."""
+    primaries, replicas = set(), collections.Counter()
+    for osd in range(OSDS):
+      for pg, (state, _) in self.faults.pg_states(osd).items():
+        if state == "Started/Primary/Active/Clean":
+          primaries.add(pg)
+        replicas[pg] += state.startswith("Started/ReplicaActive")
+    return sorted(pg for pg in self._pgs if pg not in primaries or replicas[pg] != OSDS - 1)
+
+  # -- what should have come of it ---------------------------------------------------------------------------
+
+  def _judge(self, kind, osd, cube, homes, ended, took, met):
+    """Whether the cube was given up."""
+    mark = self.faults.mark(osd, cube)
+    abandoned = mark.startswith("abandoned: ")
+    marks = self.faults.marks(osd)
+    if kind.is_confined:
+      self.check(marks == ([f"cube_{cube}_failed"] if mark else []), "no other cube is marked", str(marks))
+      self.faults.others_untouched(osd, cube, homes)
+    else:
+      self.check(not marks, "a sync that failed costs no cube", f"{marks}: {mark}")
+    if ended:
+      # Another group's cube is checked by nobody, so it is there as soon as after any start.
+      bar = self.scenario.start_s + self.faults.bar_s
+      self.check(took <= bar, f"groups of its other cubes are active {took:.1f} s after its start; {bar:.1f} s at most")
+    self._judge_osd(kind, ended, met, abandoned, mark)
+    if mark:
+      self._make_whole(osd, cube, abandoned)
+    return abandoned
+
+  def _judge_osd(self, kind, ended, met, abandoned, mark):
+    if not met:
+      self.check(not ended, "nothing failed, and the OSD lives")
+    elif kind.file == "data" and kind.io == "read":
+      self.check(not ended and not mark, "an unreadable block ends no OSD", f"ended {ended} times, {mark}")
+    elif kind.io == "write":
+      self.check(not mark, "a failed write is no damage", mark)
+    if abandoned:
+      self.check(kind.io == "read", "only what cannot be read costs a cube", mark)
+
+  def _make_whole(self, osd, cube, abandoned):
+    """The cube made anew, and groups in it again."""
+    self.cluster.stop_osd(osd)
+    if abandoned:
+      status, said = self.faults.tool(osd, "reset", "--cube", cube)
+      self.check(status == 0 and not self.faults.marks(osd), "reset makes the cube anew", f"exit {status}: {said[-500:]}")
+      status, said = self.faults.tool(osd, "balance")
+      self.check(status == 0, "balance puts groups into it", f"exit {status}: {said[-500:]}")
+    self.cluster.start_osd(osd, self.faults.INCOMPLETE)
+    self.cluster.wait_up(osds=[osd])
+    self.check(not self.faults.marks(osd), "no mark is left", str(self.faults.marks(osd)))
+    self._until_clean()
