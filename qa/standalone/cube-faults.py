@@ -34,6 +34,7 @@ OSDS = 3
 CUBES = 4  # that hold placement groups: 1 to 4
 PGS, PGS_QUICK = 32, 16
 POOL = "acked"
+MON_CONF = {"paxos propose interval": 0.1}  # a start waits for some maps: a second each, otherwise
 LOAD = pathlib.Path(__file__).resolve().parent / "acked_load.py"
 STILL_LOAD = LOAD.parent / "many_objects.py"
 STILL_OBJECTS = 200  # that are written once: what is known of them lies in the tree
@@ -413,14 +414,15 @@ class Faults:
       self.until_clean(osd, cube)
     return True
 
-  def others_untouched(self, osd, cube, homes):
+  def others_untouched(self, osd, cube, homes, check=None):
     """Groups of the other cubes lie where they lay, with what they held."""
+    check = check or self.check
     others = {pg: home for pg, home in homes.items() if home != cube}
     filled = sorted(self._filled(osd) & others.keys())
     now = self.cluster.homes(osd)
     moved = {pg: (home, now.get(pg)) for pg, home in others.items() if now.get(pg) != home}
-    self.check(not moved, f"the {len(others)} groups of its other cubes lie where they lay", str(moved))
-    self.check(not filled, "none of these was filled anew", str(filled))
+    check(not moved, f"the {len(others)} groups of its other cubes lie where they lay", str(moved))
+    check(not filled, "none of these was filled anew", str(filled))
 
   def _made_anew(self, osd, cube, homes):
     gone = {pg for pg, home in homes.items() if home == cube}
@@ -487,7 +489,8 @@ def run(scenario):
   plan = io_plan(scenario)
   scenario.say(f"{count} damages, {len(plan)} faults of I/O, seed {args.seed}")
   # `incomplete` is given to each start: so the option's default can be tried, too.
-  cluster = scenario.start(osds=OSDS, conf={"swimstore cubes": CUBES, "log max recent": 500}, fault_disks=True)
+  cluster = scenario.start(osds=OSDS, conf={"swimstore cubes": CUBES, "log max recent": 500},
+                           mon_conf=MON_CONF, fault_disks=True)
   cluster.create_pool(POOL, pg_num=PGS_QUICK if args.quick or not count else PGS, size=OSDS)
   cluster.wait_clean()
   faults = Faults(scenario, cluster)
