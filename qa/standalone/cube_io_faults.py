@@ -2,7 +2,7 @@
 """Reads, writes and syncs of one cube's files fail below its OSD, while that serves or when it starts.
 
 For cube-faults.py. The disks are fault_disk's: they fail what touches the blocks of one file, the n-th time or
-always. Whatever becomes of the OSD, it is started again, twice at most with a fault that stays, then without.
+always. Whatever becomes of the OSD, it is started again: a few times with a fault that stays, then without.
 """
 
 import collections
@@ -22,6 +22,7 @@ from sysroot import UserError
 
 OSDS = 3
 STARTS_WITH_FAULT = 2
+STARTS_UNREADABLE = 4  # one that meets the damage a block at a time
 MEET_S = 4  # that a fault may wait for what it fails
 LINGER_S = 1  # that one which stays goes on when the OSD lives
 SCRUB_EACH = 40  # faults
@@ -53,6 +54,16 @@ class IoKind:
     return {"header": 1, "manifest": 2, "tree": 2}.get(self.file, 2 if self.io == "read" else 4)
 
   @property
+  def starts_with_fault(self):
+    """So often it is started before the fault is taken away."""
+    return STARTS_UNREADABLE if self.io == "read" else STARTS_WITH_FAULT
+
+  @property
+  def costs_cube(self):
+    """If it is met: the OSD serves, and without this cube."""
+    return self.io == "read" and self.file != "data" and self.at_start and self.always
+
+  @property
   def is_read_running(self):
     return self.io == "read" and not self.at_start
 
@@ -69,7 +80,7 @@ AT_START = (("log", "read"), ("log", "write"), ("log", "sync"), ("tree", "read")
             ("data", "read"))
 KINDS = tuple(IoKind(file, io, at_start, always) for at_start, pairs in ((False, RUNNING), (True, AT_START))
               for file, io in pairs for always in (False, True))
-QUICK = (IoKind("tree", "read"), IoKind("log", "write", always=True), IoKind("log", "read", at_start=True))
+QUICK = (IoKind("tree", "read"), IoKind("log", "write", always=True), IoKind("log", "read", at_start=True, always=True))
 
 
 class LoadFailed(Exception):
@@ -154,6 +165,7 @@ class IoFaults:
     self.table = {}
     self._row = collections.Counter()
     self._failed = 0  # I/Os, by the fault under way
+    self._starts_with_fault = STARTS_WITH_FAULT
     self._load = None
     self._pgs = set()
 
@@ -263,6 +275,7 @@ class IoFaults:
 
   def _fault(self, kind, osd, cube):
     self._failed = 0
+    self._starts_with_fault = kind.starts_with_fault
     homes = self.cluster.homes(osd)
     nth = self.rng.randint(1, kind.nth_max)
     self._load.order("load")
@@ -364,7 +377,7 @@ class IoFaults:
     """Until it runs: (how often it ended in all, seconds until groups of its other cubes are active)."""
     others = [pg for pg, home in homes.items() if home != cube]
     while True:
-      if ended >= STARTS_WITH_FAULT:
+      if ended >= self._starts_with_fault:
         self._clear(osd)
       self._remount_if_broken(osd)
       begun = time.monotonic()
@@ -380,7 +393,7 @@ class IoFaults:
           time.sleep(0.05)
       except (UserError, admin_socket.NotAnswering):
         time.sleep(0.2)  # it may be about to end
-        if self.cluster.osd_alive(osd) or ended > STARTS_WITH_FAULT:
+        if self.cluster.osd_alive(osd) or ended > self._starts_with_fault:
           raise
         ended += 1
 
@@ -452,10 +465,13 @@ class IoFaults:
     for _ in range(2):
       if took <= self.scenario.start_s + bar_s:
         break
-      # The machine may be slower than when that was measured.
+      # The machine may be slower than when that was measured: the same without a fault, under load as well.
       homes = self.cluster.homes(osd)
+      self._load.order("load")
       self.cluster.kill_osd(osd)
+      time.sleep(1)
       self.scenario.start_s = self._start(osd, None, homes)[1]
+      self._stop_load()
       self._until_clean()
     self.check(took <= self.scenario.start_s + bar_s,
                f"groups of its other cubes are active {took:.1f} s after its start; without a fault "
@@ -464,6 +480,8 @@ class IoFaults:
   def _judge_osd(self, kind, ended, mark):
     if not self._failed:
       self.check(not ended, "nothing failed, and the OSD lives")
+    elif kind.costs_cube:
+      self.check(mark.startswith("abandoned: "), "the OSD serves the other cubes", mark or f"it ended {ended} times")
     elif kind.file == "data" and kind.io == "read":
       self.check(not ended and not mark, "an unreadable block ends no OSD", f"ended {ended} times, {mark}")
     elif kind.io == "write":
