@@ -217,9 +217,11 @@ ceph_program(ceph-objectstore-tool $<TARGET_OBJECTS:ceph_objectstore_tool_object
 target_link_libraries(ceph-objectstore-tool PRIVATE swim_ceph_flags)
 
 swimstore_program(ceph-swimstore-tool src/os/swimstore/tool/swimstore_tool.cc swimstore_inspect CLI11::CLI11)
-add_test(NAME swimstore_tool_test
-  COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/swimstore_tool_test.py
-    $<TARGET_FILE:ceph-swimstore-tool> $<TARGET_FILE:vtkv-tool>)
+foreach(name swimstore_tool_test swimstore_tool_cubes_test)
+  add_test(NAME ${name}
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/${name}.py
+      $<TARGET_FILE:ceph-swimstore-tool> $<TARGET_FILE:vtkv-tool>)
+endforeach()
 swimstore_program(swimstore_bench src/os/swimstore/tool/swimstore_bench.cc swimstore_inspect)
 swimstore_program(swimstore_crash_explorer src/os/swimstore/testing/crash_explorer_main.cc swimstore_testing)
 swimstore_program(real_fs_explorer src/os/swimstore/testing/disk/real_fs_main.cc swimstore_testing)

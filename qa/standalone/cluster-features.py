@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What Ceph does with a store beyond reading and writing, on three OSDs with three copies.
 
-active+clean, bench, pool snapshots, rbd with snapshots and clones, PG split and merge, an erasure-coded pool, an OSD
-out and in with backfill, an OSD killed and recovered, export and import of a PG, deep scrub with 0 errors at the end.
+active+clean, bench, pool snapshots, rbd with snapshots and clones, stores that get more cubes, PG split and merge, an
+erasure-coded pool, an OSD out and in with backfill, an OSD killed and recovered, export and import of a PG, deep scrub
+with 0 errors at the end.
 """
 
+import json
 import re
 
 import scenario as scenario_module
@@ -89,6 +91,52 @@ def rbd_images(scenario, cluster):
     test "$(rbd ls rbd)" = base
     rm -r $d; echo done""", timeout=600)
   scenario.check(out.endswith("done\n"), "rbd: image, snapshots, clone, flatten, rollback, all bytes equal", out[-500:])
+
+
+def more_cubes(scenario, cluster):
+  """Two OSDs' stores get more cubes than they were made with. On one the groups stay where they are."""
+  if cluster.spec.store != "swimstore":
+    return
+  cluster.shell("""set -e
+    for n in $(seq 20); do head -c $((n * 9000)) /dev/urandom | rados -p bench put cube_$n -; rados -p bench setomapval cube_$n key $n; done
+    rados -p bench mksnap cubes
+    for n in 1 2 3 4 5; do head -c 50000 /dev/urandom | rados -p bench put cube_$n -; done""")
+  objects = """for n in $(seq 20); do
+    for snap in "" "-s cubes"; do rados -p bench $snap get cube_$n - 2>/dev/null | sha256sum; done
+    rados -p bench getomapval cube_$n key | tail -2; done"""
+  before = cluster.shell(objects)
+  cluster.ceph("osd", "set", "noout")
+  for osd, balances in ((0, False), (1, True)):
+    cluster.stop_osd(osd)
+    at_first = _homes(cluster, osd)
+    had = int(_swimstore_tool(cluster, "info", osd)["cubes"])
+    wanted = 2 * max(had - 1, 1)
+    _swimstore_tool(cluster, "add-cubes", osd, "--to", wanted)
+    scenario.check(_homes(cluster, osd) == at_first, f"osd.{osd}: {had} cubes become {wanted + 1}, its {len(at_first)} groups stay where they are")
+    if balances:
+      _swimstore_tool(cluster, "balance", osd)
+      used = sorted(set(_homes(cluster, osd).values()))
+      scenario.check(used == list(range(1, wanted + 1)), f"osd.{osd}: after balance its groups lie in cubes {used}")
+    fsck = _swimstore_tool(cluster, "fsck", osd)
+    scenario.check(fsck["errors"] == 0, f"osd.{osd}: fsck is clean", str(fsck))
+    cluster.start_osd(osd)
+    cluster.wait_up()
+    cluster.wait_clean(300)
+    told = cluster.ceph_json("osd", "metadata", osd)["swimstore_cubes"]
+    scenario.check(told == str(wanted + 1), f"osd.{osd} tells of {told} cubes")
+  cluster.ceph("osd", "unset", "noout")
+  scenario.check(cluster.shell(objects) == before, "objects and their snapshots are the same")
+  cluster.shell("for n in 6 7 8; do rados -p bench rm cube_$n; done; rados -p bench rmsnap cubes")
+
+
+def _homes(cluster, osd):
+  listed = _swimstore_tool(cluster, "list", osd, "--collections")["collections"]
+  return {one["collection"]: one["cube"] for one in listed if one["collection"] != "meta"}
+
+
+def _swimstore_tool(cluster, command, osd, *words):
+  program = cluster.spec.beside_osd("ceph-swimstore-tool")
+  return json.loads(sysroot.run([program, "--format", "json", command, cluster.osd_dir(osd), *words], timeout=300).stdout)
 
 
 def split_and_merge(scenario, cluster):
@@ -198,7 +246,7 @@ def _objectstore_tool(cluster, osd):
   return [program, "--data-path", cluster.osd_dir(osd), "--type", cluster.spec.store, "--no-mon-config"]
 
 
-STEPS = (bench, device_class, pool_snapshot, rbd_images, split_and_merge, erasure_coded, out_and_in, export_and_import)
+STEPS = (bench, device_class, pool_snapshot, rbd_images, more_cubes, split_and_merge, erasure_coded, out_and_in, export_and_import)
 
 
 def run(scenario):

@@ -19,7 +19,7 @@ ARCHIVE, OTHER_FILE, DATABASE = "/run/archive", "/run/file", "/run/page-database
 VALUES = {"--bytes-per-second N": "--bytes-per-second 0", "--block-bytes": "--block-bytes 4096",
           "--log-segment-bytes": "--log-segment-bytes 16777216", "--zone-bytes": "--zone-bytes 8388608"}
 # What a whole store answers to a command that is for another one.
-REFUSED = {"reset": "is not abandoned", "move": "has one cube"}
+REFUSED = {"reset": "is not abandoned", "move": "has one cube", "add-cubes": "not over 0"}
 # A cluster is asked; a placeholder; no program of ours.
 NOT_ASKED = ("ceph", "rados", "rbd", "CMD", "mkdir", "apt-get", "clangd")
 # What a script does not know itself it hands on.

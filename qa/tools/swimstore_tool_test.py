@@ -6,64 +6,20 @@ Runs ceph-swimstore-tool the way its manual says, on stores that it makes itself
 """
 
 import fcntl
-import json
 import os
 import pathlib
 import struct
 import subprocess
 import sys
-import tempfile
 import time
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
+from store_archive import parse  # noqa: E402
 from superblock import crc32c  # noqa: E402
-from store_archive import begin, end, parse, prefixed, record, varint  # noqa: E402
-
-TOOL = VTKV = ""
-
-SETTINGS = ["swimstore_log_segment_size=1M", "swimstore_log_segments=2", "swimstore_zone_size=64K",
-            "swimstore_chunk_size=4M", "swimstore_memtable_size=256K", "swimstore_primed_ahead_size=64K",
-            "swimstore_reserve_size=1M", "swimstore_allow_unproven_file_system=true"]
-PG = "1.0_head"
-NOSNAP, NOGEN = 2 ** 64 - 2, 2 ** 64 - 1
+from swimstore_tool_store import PG, SETTINGS, StoreTest, main, object_key  # noqa: E402
 
 
-OF_PG = prefixed(PG.encode()) + varint(0)
-
-
-def object_key(name, reversed_hash):
-  """Of an object of pool 1, without shard, namespace and locator."""
-  return (b"O\0\x7f" + struct.pack(">QI", 1 << 63 | 1, reversed_hash) + b"\0" + (name if isinstance(name, bytes) else name.encode()) + b"\0="
-          + struct.pack(">QQ", NOSNAP, NOGEN))
-
-
-class SwimstoreTool(unittest.TestCase):
-  def setUp(self):
-    folder = tempfile.TemporaryDirectory(dir=".")
-    self.addCleanup(folder.cleanup)
-    self.base = pathlib.Path(folder.name).resolve()
-    self.store = self.new_store("store")
-    self.names = {name: object_key(name, number << 24) for number, name in
-                  enumerate(("alpha", "beta", "gamma"), 1)}
-    self.data = {"alpha": bytes(range(250)) * 20, "beta": bytes(7) + b"beta" * 70000}
-
-  def new_store(self, name):
-    path = self.base / name
-    path.mkdir()
-    self.run_tool("mkfs", path)
-    return path
-
-  def run_tool(self, *words, status=0):
-    settings = [word for setting in SETTINGS for word in ("--set", setting)]
-    done = subprocess.run([TOOL, *settings, *map(str, words)], capture_output=True, text=True)
-    self.assertEqual(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
-    if status == 2:
-      self.assertEqual(done.stdout, "")
-      return done.stderr
-    self.assertEqual(done.stderr, "")
-    return done.stdout
-
+class SwimstoreTool(StoreTest):
   def test_a_reader_of_all_that_is_said_may_be_slow(self):
     """`2>&1 | less`: Ceph's log sets O_NONBLOCK on a pipe at standard error, which is standard output too here."""
     self.fill(keys=500)
@@ -72,74 +28,11 @@ class SwimstoreTool(unittest.TestCase):
     ours, theirs = os.pipe()
     self.assertLess(fcntl.fcntl(ours, fcntl.F_SETPIPE_SZ, 4096), len(whole))
     with open(ours, encoding="utf-8") as said:
-      process = subprocess.Popen([TOOL, *map(str, words)], stdout=theirs, stderr=theirs)
+      process = subprocess.Popen([self.TOOL, *map(str, words)], stdout=theirs, stderr=theirs)
       os.close(theirs)
       time.sleep(1)
       self.assertEqual(said.read(), whole)
     self.assertEqual(process.wait(60), 0)
-
-  def json(self, *words, status=0):
-    return json.loads(self.run_tool("--format", "json", *words, status=status))
-
-  def json_error(self, *words, status=2):
-    settings = [word for setting in SETTINGS for word in ("--set", setting)]
-    done = subprocess.run([TOOL, *settings, "--format", "json", *words], capture_output=True)
-    self.assertEqual(done.returncode, status, done)
-    found = json.loads(done.stdout.decode())
-    self.assertEqual(list(found)[-1], "error")
-    return found
-
-  def archive(self, keys=9):
-    """alpha and beta with data, gamma with omap."""
-    out = begin() + record(b"C", OF_PG)
-    for name, key in self.names.items():
-      data = self.data.get(name, b"")
-      out += record(b"O", prefixed(key) + varint(len(data)))
-      if isinstance(name, bytes):
-        out += record(b"A", prefixed(name) + prefixed(b"x"))
-      else:
-        out += record(b"A", prefixed(b"_") + prefixed(name.encode()))
-      if data:
-        out += record(b"D", struct.pack("<Q", 0) + data)
-      else:
-        out += record(b"H", b"header")
-        out += record(b"M", b"".join(prefixed(b"key%d" % n) + prefixed(b"value") for n in range(keys)))
-      out += record(b"E", b"")
-    return out + end(len(self.names))
-
-  def fill(self, keys=9):
-    (self.base / "archive").write_bytes(self.archive(keys))
-    self.run_tool("import", self.store, "--in", self.base / "archive")
-    self.run_tool("fsck", self.store)  # leaves a log whose every record is known to be durable
-
-  def exported(self, status=0, store=None):
-    self.run_tool("export", store or self.store, "--out", self.base / "out", status=status)
-    return parse((self.base / "out").read_bytes())
-
-  def content(self):
-    return {p: p.read_bytes() for p in self.store.rglob("*") if p.is_file()}
-
-  def classes(self, status, *words):
-    found = self.json("fsck", self.store, *words, status=status)
-    self.assertEqual(found["errors"], len(found["findings"]))
-    return {finding["class"] for finding in found["findings"]}
-
-  def put(self, key, value, cube=None):
-    """An entry of the cube's tree, behind the store's back."""
-    cube = cube or self.store / "cubes" / "0"
-    (cube / "containers").rename(self.base / "containers")
-    notation = ["".join(f"\\x{byte:02x}" for byte in text) for text in (key, value)]
-    done = subprocess.run([VTKV, "put", cube, *notation], capture_output=True, text=True)
-    self.assertEqual((done.returncode, done.stderr), (0, ""))
-    (self.base / "containers").rename(cube / "containers")
-
-  def key_of(self, name):
-    """As parse() has it."""
-    return prefixed(self.names[name]) + varint(len(self.data.get(name, b"")))
-
-  def expect_unchanged_but(self, before, *names, status=0):
-    gone = [self.key_of(name) for name in names]
-    self.assertEqual(self.exported(status), {k: v for k, v in before.items() if k not in gone})
 
   def test_mkfs(self):
     fsid = self.json("info", self.store)["fsid"]
@@ -262,56 +155,6 @@ class SwimstoreTool(unittest.TestCase):
     self.assertEqual(self.classes(0, "--deep"), set())
     self.assertEqual(self.json("repair", self.store, "--deep")["repairs"], [])
     self.assertIn("has no cube 1", self.run_tool("fsck", self.store, "--cube", 1, status=2))
-
-  def homes(self, store):
-    return {one["collection"]: one["cube"] for one in self.json("list", store, "--collections")["collections"]}
-
-  def new_groups(self):
-    """A store with cubes, and four groups in it."""
-    store = self.base / "cubes"
-    store.mkdir()
-    self.run_tool("--set", "swimstore_cubes=4", "mkfs", store)
-    groups = [f"1.{number}_head" for number in range(4)]
-    records = b"".join(record(b"C", prefixed(group.encode()) + varint(2)) for group in groups)
-    (self.base / "groups").write_bytes(begin() + records + end(0))
-    self.run_tool("import", store, "--in", self.base / "groups")
-    return store, groups
-
-  def test_what_lies_in_the_way_of_a_group_is_kept(self):
-    store, groups = self.new_groups()
-    target = self.homes(store)[groups[1]] % 4 + 1
-    self.put(object_key("stray", 0x9 << 28), b"value", store / "cubes" / str(target))
-    for _ in range(2):  # there is a mount in between
-      self.assertIn(f"objects of its range lie in cube {target} already, in no collection",
-                    self.run_tool("move", store, "--collection", groups[1], "--to", target, status=2))
-    self.assertEqual([one["collection"] for one in self.json("list", store, "--cube", target)["objects"]], ["-"])
-
-  def test_groups_are_moved_and_balanced(self):
-    store, groups = self.new_groups()
-    at_first = self.homes(store)
-    self.assertEqual(sorted(at_first.values()), [1, 2, 3, 4])
-    for group in groups:
-      moved = self.json("move", store, "--collection", group, "--to", 2)
-      self.assertEqual((moved["moved"], moved["from_cube"], moved["to_cube"]),
-                       (at_first[group] != 2, at_first[group], 2))
-    self.assertEqual(set(self.homes(store).values()), {2})
-    planned = self.json("balance", store, "--dry-run")["planned_moves"]
-    self.assertEqual(len(planned), 3)
-    self.assertEqual(set(self.homes(store).values()), {2})
-    self.assertEqual(self.json("balance", store)["moves"], planned)
-    self.assertEqual(sorted(self.homes(store).values()), [1, 2, 3, 4])
-    self.assertEqual(self.json("fsck", store)["errors"], 0)
-    self.assertIn("lie in cubes 1 to 4, not in cube 5",
-                  self.run_tool("move", store, "--collection", groups[0], "--to", 5, status=2))
-    self.assertIn("names no collection", self.run_tool("move", store, "--collection", "1.x", "--to", 1, status=2))
-    self.assertIn("has no placement group 7.0_head",
-                  self.run_tool("move", store, "--collection", "7.0_head", "--to", 1, status=2))
-    self.assertIn("takes all cubes", self.run_tool("balance", store, "--cube", 1, status=2))
-
-  def test_a_store_with_one_cube_has_nothing_to_move(self):
-    self.fill()
-    self.assertIn("has one cube", self.run_tool("move", self.store, "--collection", PG, "--to", 1, status=2))
-    self.assertEqual(self.json("balance", self.store)["moves"], [])
 
   def test_damaged_data_stays_and_is_named(self):
     self.fill()
@@ -492,7 +335,7 @@ class SwimstoreTool(unittest.TestCase):
     out.write_bytes(b"of an earlier one")
     out.chmod(0o644)
     settings = [word for setting in SETTINGS for word in ("--set", setting)]
-    done = subprocess.run([TOOL, *settings, "export", self.store, "--out", out, *words], capture_output=True)
+    done = subprocess.run([self.TOOL, *settings, "export", self.store, "--out", out, *words], capture_output=True)
     self.assertIn(done.returncode, (0, 1, 2), done.stderr)
     if done.returncode < 2:
       self.assertEqual(out.stat().st_mode & 0o777, 0o600)
@@ -591,8 +434,4 @@ class SwimstoreTool(unittest.TestCase):
 
 
 if __name__ == "__main__":
-  if len(sys.argv) < 3:
-    sys.exit(__doc__.splitlines()[0])
-  VTKV = str(pathlib.Path(sys.argv.pop(2)).resolve())
-  TOOL = str(pathlib.Path(sys.argv.pop(1)).resolve())
-  unittest.main()
+  main(__doc__.splitlines()[0])

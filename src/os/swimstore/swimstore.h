@@ -99,6 +99,12 @@ class SwimStore : public ObjectStore {
   // mount never does. The same superblock twice: there was nothing to do.
   vtkv::Status upgrade(swimstore::Superblock* before, swimstore::Superblock* after);
 
+  // ---- more cubes, of a store that is not mounted (swimstore_grow.cc) ----
+  // From now on new placement groups are spread over so many cubes: a power of two, no less than it has. Those that are
+  // there stay where they are. *had: how many there were; as many again: nothing to do. Code::no_space: the host has no
+  // room for them. A process that ends in between loses nothing: call it again.
+  vtkv::Status add_cubes(unsigned data_cubes, unsigned* had);
+
   // ---- placement groups between cubes, of a store that is not mounted (swimstore_move.cc) ----
   // Takes as long as the copy does. *move: what was done; nothing, where it lies there already. Code::no_space: it lies
   // where it was. Code::failed: see its message; it lies in one of the two, whole. A process that ends in between loses
@@ -212,6 +218,12 @@ class SwimStore : public ObjectStore {
                           std::vector<swimstore::Repaired>* changes);
   vtkv::Status repair_cube(unsigned number, const swimstore::FsckOptions& options, swimstore::StoreDirectory& directory,
                            std::vector<swimstore::Repaired>* changes, unsigned* cubes, CubeRepair* outcome);
+  swimstore::CubeOptions options_of_new_cubes(swimstore::Settings settings, const swimstore::Superblock& superblock,
+                                              bool single_flush, unsigned cubes);
+  vtkv::Status check_before_adding(unsigned cubes, swimstore::CubeOptions* options);
+  vtkv::Status make_new_cubes(swimstore::StoreDirectory& directory, const swimstore::CubeOptions& options,
+                              unsigned first, unsigned cubes);
+  vtkv::Status settle_added_cubes(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);
   vtkv::Status measure_group(swimstore::Collection& group, swimstore::GroupSize* size);
   vtkv::Status move_measured(swimstore::Collection& group, const swimstore::GroupMove& move);
   void add_missing(std::optional<uint32_t> asked, swimstore::CheckResult* result);

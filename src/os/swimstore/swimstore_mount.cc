@@ -16,6 +16,7 @@
 #include "swimstore/isolation/damaged_cubes.h"
 #include "swimstore/isolation/lost_groups.h"
 #include "swimstore/move/collection_mover.h"
+#include "swimstore/move/cube_division.h"
 #include "swimstore/omap/part_sweeper.h"
 #include "swimstore/ops/background_alert.h"
 #include "swimstore/ops/last_words.h"
@@ -288,6 +289,7 @@ Status SwimStore::open(Purpose purpose) {
   }
   if (purpose == Purpose::serve) {
     VTKV_RETURN_IF_ERROR(directory.end_mkfs());
+    VTKV_RETURN_IF_ERROR(settle_added_cubes(directory, superblock));
     renew_superblock(superblock);
   }
 
@@ -367,6 +369,9 @@ Status SwimStore::load_collections(Mounted& mounted) {
   std::vector<swimstore::OutdatedRecord> outdated;
   for (const auto& cube : store.cubes) {
     VTKV_RETURN_IF_ERROR(store.collections.load(cube->database(), cube->number, store.cubes.size(), &outdated));
+  }
+  if (store.cubes.size() > 1) {
+    VTKV_RETURN_IF_ERROR(swimstore::CubeDivision(store).run());
   }
   VTKV_RETURN_IF_ERROR(swimstore::CollectionMover(store, mounted.pipeline).finish_interrupted(outdated));
   swimstore::sweep_omap_parts(store);

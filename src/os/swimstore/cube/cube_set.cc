@@ -25,7 +25,6 @@ bool is_damage(const Status& status) {
 
 namespace {
 
-constexpr unsigned kDataCubesMax = 64;
 // Below these a share is too small to work with, whatever the total.
 constexpr uint64_t kMemtableBytesMin = 1u << 20;
 constexpr uint64_t kSegmentBytesMin = 4u << 20;

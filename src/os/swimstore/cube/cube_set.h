@@ -30,6 +30,7 @@ bool is_damage(const vtkv::Status& status);
 
 class CubeSet {
  public:
+  static constexpr unsigned kDataCubesMax = 64;
   // Cubes that placement groups are spread over.
   static unsigned data_cubes(unsigned cubes) { return cubes == 1 ? 1 : cubes - 1; }
   // A store whose groups are spread over so many has how many in all?

@@ -2,6 +2,7 @@
 #include "swimstore/directory/store_directory.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@ constexpr const char* kSpare = "spare";
 constexpr const char* kNewMeta = "meta.new";
 constexpr const char* kUnfinished = "mkfs_unfinished";
 constexpr const char* kRepairing = "repair_unfinished";
+constexpr const char* kAddingCubes = "add_cubes_unfinished";
 constexpr const char* kUnfinishedText = "mkfs of swimstore";
 
 }  // namespace
@@ -216,6 +218,63 @@ Status StoreDirectory::read_cube_mark(unsigned cube, std::optional<CubeMark>* ma
 }
 
 Status StoreDirectory::end_cube_mark(unsigned cube) { return remove_mark(cube_mark_name(cube)); }
+
+// ---- more cubes
+
+Status StoreDirectory::read_added_cubes(unsigned* cubes) {
+  *cubes = 0;
+  std::string text;
+  const Status status = read_meta(kAddingCubes, &text);
+  if (status.is_not_found()) {
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(status);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *cubes);
+  return error == std::errc() && end == text.data() + text.size() && *cubes > 0
+             ? Status()
+             : Status::corruption(fmt::format("{} holds '{}': it should hold a number", file(kAddingCubes), text));
+}
+
+// An earlier attempt may have been about more.
+Status StoreDirectory::begin_adding_cubes(unsigned first, unsigned cubes) {
+  unsigned earlier = 0;
+  VTKV_RETURN_IF_ERROR(read_added_cubes(&earlier));
+  for (unsigned cube = first; cube < cubes && earlier == 0; ++cube) {
+    std::string found;
+    VTKV_RETURN_IF_ERROR(find_file(cube_path(cube), &found));
+    if (!found.empty()) {
+      return Status::failed(
+          fmt::format("{} is there, and not of this store, which has {} cubes. Nothing was changed: "
+                      "look at it, and move it away",
+                      found, first));
+    }
+  }
+  const unsigned end = std::max(cubes, earlier);
+  VTKV_RETURN_IF_ERROR(write_meta(kAddingCubes, fmt::format("{}", end)));
+  for (unsigned cube = first; cube < end; ++cube) {
+    VTKV_RETURN_IF_ERROR(empty_cube(cube));
+  }
+  return {};
+}
+
+Status StoreDirectory::end_adding_cubes() { return remove_mark(kAddingCubes); }
+
+Status StoreDirectory::find_file(const std::string& path, std::string* found) {
+  std::vector<std::string> names;
+  const Status listed = m_env->list_directory(path, &names);
+  if (listed.error_number() == ENOTDIR) {
+    *found = path;
+  }
+  if (!listed.ok()) {
+    return listed.is_not_found() || !found->empty() ? Status() : listed;
+  }
+  for (const std::string& name : names) {
+    if (found->empty()) {
+      VTKV_RETURN_IF_ERROR(find_file(path + "/" + name, found));
+    }
+  }
+  return {};
+}
 
 Status StoreDirectory::empty_cube(unsigned cube) {
   return m_env->exists(cube_path(cube)) ? remove_below(cube_path(cube)) : Status();

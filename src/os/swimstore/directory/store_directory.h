@@ -6,6 +6,7 @@
 //   mkfs_unfinished                there while mkfs is at work: what lies below cubes/ is then its own
 //   superblock                     format/superblock.h; written last by mkfs: without it there is no store
 //   repair_unfinished              there while a repair is at work: until one has come to its end, nothing is served
+//   add_cubes_unfinished           there while cubes are added: how many the store is about to have
 //   lock                           held while mounted
 //   spare                          one written block, so that a small file can be replaced on a full host
 //   cubes/N/                       the cubes
@@ -64,6 +65,14 @@ class StoreDirectory {
   // No mark: *mark is empty.
   vtkv::Status read_cube_mark(unsigned cube, std::optional<CubeMark>* mark);
   vtkv::Status end_cube_mark(unsigned cube);
+  // From begin to end, durably, the store is about to have so many cubes: what lies where those from `first` on will
+  // lie may be removed, and begin does so. Code::failed: something is there that no such attempt made. REQUIRES:
+  // locked, and `first` is what the superblock says.
+  vtkv::Status begin_adding_cubes(unsigned first, unsigned cubes);
+  vtkv::Status end_adding_cubes();
+  // 0: between no begin and end.
+  vtkv::Status read_added_cubes(unsigned* cubes);
+
   // Leaves its directories, without files. REQUIRES: locked.
   vtkv::Status empty_cube(unsigned cube);
 
@@ -82,6 +91,8 @@ class StoreDirectory {
   vtkv::Status refuse_remains(const std::string& path) const;
   vtkv::Status remove_mark(const std::string& name);
   vtkv::Status remove_below(const std::string& directory);
+  // The path itself, or one below it; empty when there are directories alone, or nothing.
+  vtkv::Status find_file(const std::string& path, std::string* found);
   void keep_spare();
 
   vtkv::Env* m_env;

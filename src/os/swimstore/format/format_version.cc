@@ -11,7 +11,11 @@ const vtkv::Features& features_of_version_2() {
 }
 
 const vtkv::Features& known_features() {
-  static const vtkv::Features features = features_of(2);
+  static const vtkv::Features features = [] {
+    vtkv::Features all = features_of(2);
+    all.ro_compat.insert(kGroupsInCube0Feature);
+    return all;
+  }();
   return features;
 }
 

@@ -37,6 +37,9 @@ vtkv::Features features_of(unsigned cubes);
 const vtkv::Features& features_of_version_2();
 // With it, cube 0 keeps witnesses of placement groups (witness.h). An older program would let them fall behind.
 inline constexpr const char* kWitnessFeature = "witness";
+// Of a store that had one cube and got others: placement groups lie in cube 0, too. An older program would let their
+// witnesses fall behind, and bring others there.
+inline constexpr const char* kGroupsInCube0Feature = "groups_in_cube_0";
 
 // Ok when `found` is from `oldest` to `known`. Otherwise one sentence that names them, and the remedy.
 vtkv::Status check_version(std::string_view what, uint32_t found, uint32_t known, uint32_t oldest = 1);

@@ -12,6 +12,16 @@
 
 namespace swimstore {
 
+namespace {
+
+// An object of no placement group. Where the store had one cube it has rows before its record says so (CubeDivision).
+bool is_internal(std::string_view object_key) {
+  ghobject_t oid;
+  return decode_object_key(object_key, &oid) && oid.hobj.pool == -1;
+}
+
+}  // namespace
+
 // Of this cube, and of the one that has the objects whose omap rows lie here. No transaction that changes such an omap
 // comes in between: it would hold this lock alone.
 void Fsck::take_snapshots() {
@@ -47,7 +57,7 @@ void Fsck::load_row_owners() {
     ExtentShard shard;
     if (!decode_onode(objects->value(), &record, &shard)) {
       m_row_owners->all = false;
-    } else if (record.test(OnodeRecord::omap_in_parts)) {
+    } else if (record.test(OnodeRecord::omap_in_parts) || is_internal(objects->key())) {
       m_row_owners->nids.insert(record.nid);
     }
   }

@@ -19,13 +19,25 @@ std::vector<GroupMove> plan_balance(const std::vector<GroupSize>& groups, const 
     held[cube] = 0;
   }
   uint64_t total = 0;
+  std::vector<GroupSize> elsewhere;
   for (const GroupSize& group : groups) {
-    unmoved[group.cube].push_back(group);
-    held[group.cube] += weight(group);
     total += weight(group);
+    if (held.contains(group.cube)) {
+      unmoved[group.cube].push_back(group);
+      held[group.cube] += weight(group);
+    } else {
+      elsewhere.push_back(group);
+    }
   }
   const auto by_bytes = [](const auto& a, const auto& b) { return a.second < b.second; };
   std::vector<GroupMove> moves;
+  std::stable_sort(elsewhere.begin(), elsewhere.end(),
+                   [](const GroupSize& a, const GroupSize& b) { return weight(a) > weight(b); });
+  for (const GroupSize& group : elsewhere) {
+    const auto emptiest = std::min_element(held.begin(), held.end(), by_bytes);
+    moves.push_back({group.cid, group.cube, emptiest->first, group.slot_bytes});
+    emptiest->second += weight(group);
+  }
   for (std::map<unsigned, uint64_t> sources = held; !sources.empty();) {
     const auto fullest = std::max_element(sources.begin(), sources.end(), by_bytes);
     const auto emptiest = std::min_element(held.begin(), held.end(), by_bytes);

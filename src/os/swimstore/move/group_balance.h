@@ -33,7 +33,7 @@ struct GroupSize {
 inline constexpr uint64_t kGroupWeight = 1u << 20;  // bytes
 
 // In the order in which they are to be made; each group moves once at most.
-// REQUIRES: each group lies in one of `cubes`.
+// Groups that lie in none of `cubes` are moved first, all of them, the largest first, each to the emptiest cube.
 std::vector<GroupMove> plan_balance(const std::vector<GroupSize>& groups, const std::vector<unsigned>& cubes);
 
 }  // namespace swimstore

@@ -53,6 +53,21 @@ TEST(GroupBalance, GroupsThatLieInOneCubeAreSpreadEvenly) {
             (std::map<unsigned, uint64_t>{{1, 40 * kMiB}, {2, 40 * kMiB}, {3, 40 * kMiB}, {4, 40 * kMiB}}));
 }
 
+// As those of a store that had one cube: all leave it, whatever a move costs.
+TEST(GroupBalance, GroupsThatLieInNoneOfTheCubesAllMoveThere) {
+  std::vector<GroupSize> groups = {{pg(100), 1, 30 * kMiB}};
+  for (unsigned number = 0; number < 9; ++number) {
+    groups.push_back({pg(number), 0, number < 8 ? 10 * kMiB : 1000 * kMiB});
+  }
+  std::vector<GroupMove> moves = plan_balance(groups, {1, 2});
+  ASSERT_EQ(moves.size(), 9u) << "and no other";
+  EXPECT_EQ(moves.front().cid, pg(8)) << "the largest first";
+  EXPECT_EQ(held_after(groups, {1, 2}, moves), (std::map<unsigned, uint64_t>{{1, 110 * kMiB}, {2, 1000 * kMiB}}));
+  moves = plan_balance({{pg(1), 0, 0}}, {3});
+  ASSERT_EQ(moves.size(), 1u);
+  EXPECT_EQ(moves.front().to, 3u);
+}
+
 TEST(GroupBalance, GroupsWithoutDataAreSpreadByTheirNumber) {
   std::vector<GroupSize> groups;
   for (unsigned number = 0; number < 8; ++number) {

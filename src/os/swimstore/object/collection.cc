@@ -33,7 +33,8 @@ vtkv::Status CollectionTable::load(vtkv::DB& database, unsigned cube, unsigned c
       return vtkv::Status::corruption("the record of collection '" + std::string(iterator->key().substr(1)) +
                                       "' cannot be decoded");
     }
-    if (record.home() != cube || (cubes > 1) != (record.generation > 0)) {
+    // Without a generation: of a store that had one cube, and got others just now.
+    if (record.home() != cube || (cubes == 1 ? record.generation > 0 : record.generation == 0 && cube != 0)) {
       return vtkv::Status::corruption(
           "the record of collection '" + cid.to_str() + "' in cube " + std::to_string(cube) +
           " says that it lies in cube " + std::to_string(record.home()) + ", generation " +

@@ -51,7 +51,7 @@ class WitnessWriter {
     std::string item, value;
   };
 
-  bool keeps() const { return m_store.keeps_witnesses && m_home.number != 0; }
+  bool keeps() const { return m_store.keeps_witnesses; }
   void add(const coll_t& cid, std::string item, std::string value);
 
   StoreContext& m_store;

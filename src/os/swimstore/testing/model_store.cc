@@ -79,6 +79,20 @@ std::string difference(const ModelCollection& expected, const ModelCollection& f
   return {};
 }
 
+std::string difference(const ModelState& expected, const ModelState& found) {
+  if (expected.size() != found.size()) {
+    return fmt::format("there are {} collections instead of {}", found.size(), expected.size());
+  }
+  for (const auto& [cid, objects] : expected) {
+    const auto at = found.find(cid);
+    const std::string what = at == found.end() ? "is missing" : difference(objects, at->second);
+    if (!what.empty()) {
+      return fmt::format("collection {}: {}", cid.to_str(), what);
+    }
+  }
+  return {};
+}
+
 ModelCollection read_collection(ObjectStore& store, ObjectStore::CollectionHandle& collection, std::string* error) {
   ModelCollection found;
   std::vector<ghobject_t> oids;
@@ -95,6 +109,23 @@ ModelCollection read_collection(ObjectStore& store, ObjectStore::CollectionHandl
     }
   }
   return found;
+}
+
+ModelState read_store(ObjectStore& store, std::string* error) {
+  ModelState state;
+  std::vector<coll_t> cids;
+  if (const int r = store.list_collections(cids); r < 0) {
+    *error = fmt::format("the collections cannot be listed: {}", r);
+    return state;
+  }
+  for (const coll_t& cid : cids) {
+    auto handle = store.open_collection(cid);
+    state[cid] = read_collection(store, handle, error);
+    if (!error->empty()) {
+      return state;
+    }
+  }
+  return state;
 }
 
 }  // namespace swimstore

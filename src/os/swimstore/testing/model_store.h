@@ -22,11 +22,15 @@ struct ModelObject {
 };
 
 using ModelCollection = std::map<ghobject_t, ModelObject>;
+using ModelState = std::map<coll_t, ModelCollection>;
 
 // Where they differ, as one sentence; empty when equal.
 std::string difference(const ModelCollection& expected, const ModelCollection& found);
+std::string difference(const ModelState& expected, const ModelState& found);
 
-// Everything a store says of one collection. A call that fails becomes *error, one sentence.
+// Everything a store says of one collection, or of all, up to the first that cannot be read. A call that fails becomes
+// *error, one sentence.
 ModelCollection read_collection(ObjectStore& store, ObjectStore::CollectionHandle& collection, std::string* error);
+ModelState read_store(ObjectStore& store, std::string* error);
 
 }  // namespace swimstore

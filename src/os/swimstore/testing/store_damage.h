@@ -59,7 +59,7 @@ class StoreDamage {
   const uint64_t m_sectors_max;
   vtkv::SimEnv m_env;
   std::string m_wrong;  // of the making
-  StoreHistory::State m_state;
+  ModelState m_state;
   std::map<uint64_t, Objects> m_owners;  // by packed slot address
   std::map<std::string, DamageTally> m_tallies;
 };

@@ -40,36 +40,6 @@ ceph::bufferlist filled(size_t count, char byte) {
 
 bool has_failed_cleanly(const std::string& error) { return error.ends_with(fmt::format(": {}", -EIO)); }
 
-std::string read_all(SwimStore& store, StoreHistory::State* found) {
-  std::vector<coll_t> cids;
-  if (const int r = store.list_collections(cids); r < 0) {
-    return fmt::format("the collections cannot be listed: {}", r);
-  }
-  for (const coll_t& cid : cids) {
-    auto handle = store.open_collection(cid);
-    std::string error;
-    (*found)[cid] = read_collection(store, handle, &error);
-    if (!error.empty()) {
-      return error;
-    }
-  }
-  return {};
-}
-
-std::string differences(const StoreHistory::State& expected, const StoreHistory::State& found) {
-  if (expected.size() != found.size()) {
-    return fmt::format("there are {} collections instead of {}", found.size(), expected.size());
-  }
-  for (const auto& [cid, objects] : expected) {
-    const auto at = found.find(cid);
-    const std::string what = at == found.end() ? "is missing" : difference(objects, at->second);
-    if (!what.empty()) {
-      return fmt::format("collection {}: {}", cid.to_str(), what);
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 StoreScript::StoreScript(CephContext* cct, vtkv::SimEnv* env, uint64_t seed, std::function<void()> before_move)
@@ -141,8 +111,8 @@ bool StoreScript::queue(SwimStore& store, const coll_t& cid, Transaction txn, bo
   return !m_stopped;
 }
 
-StoreHistory::State StoreScript::expected() const {
-  StoreHistory::State state = {{kParent, m_workload.model()}};
+ModelState StoreScript::expected() const {
+  ModelState state = {{kParent, m_workload.model()}};
   if (m_is_split) {
     state[kChild];
   }
@@ -247,12 +217,12 @@ std::string StoreScript::second_life(SwimStore& store) {
 }
 
 std::string StoreScript::compare(SwimStore& store) const {
-  StoreHistory::State found;
-  const std::string error = read_all(store, &found);
+  std::string error;
+  const ModelState found = read_store(store, &error);
   if (!error.empty()) {
     return has_failed_cleanly(error) ? "" : error;
   }
-  return differences(m_history.states.back(), found);
+  return difference(m_history.states.back(), found);
 }
 
 std::string StoreScript::check(CephContext* cct, vtkv::SimEnv* env, const StoreHistory& history) {
@@ -265,19 +235,19 @@ std::string StoreScript::check(CephContext* cct, vtkv::SimEnv* env, const StoreH
   if (const int r = store->mount(); r < 0) {
     return fmt::format("mount failed: {}", r);
   }
-  StoreHistory::State found;
-  std::string wrong = read_all(*store, &found);
+  std::string wrong;
+  const ModelState found = read_store(*store, &wrong);
   if (history.may_have_lost_blocks && has_failed_cleanly(wrong)) {
     store->umount();
     return {};
   }
   size_t n = history.acknowledged;
-  while (wrong.empty() && n < history.states.size() && !differences(history.states[n], found).empty()) {
+  while (wrong.empty() && n < history.states.size() && !difference(history.states[n], found).empty()) {
     ++n;
   }
   if (wrong.empty() && n == history.states.size()) {
     wrong = fmt::format("it holds no prefix of at least {} transactions: compared with that one, {}",
-                        history.acknowledged, differences(history.states[history.acknowledged], found));
+                        history.acknowledged, difference(history.states[history.acknowledged], found));
   }
   if (wrong.empty() && found.contains(kParent)) {
     StepwiseCommits commits(env);

@@ -28,10 +28,8 @@ namespace swimstore {
 
 // What the script did, and what it was promised.
 struct StoreHistory {
-  using State = std::map<coll_t, ModelCollection>;
-
   bool made = false;                                    // mkfs said so
-  std::vector<State> states = std::vector<State>(1);    // after 0, 1, 2, … transactions
+  std::vector<ModelState> states = std::vector<ModelState>(1);    // after 0, 1, 2, … transactions
   size_t acknowledged = 0;                              // of them
   // A block that could not be read when a part of it was written gives errors from then on: the store must not make
   // good data of bad, and does not end for it.
@@ -66,7 +64,7 @@ class StoreScript {
   bool merge(SwimStore& store);
   bool move_child(SwimStore& store);
   std::string compare(SwimStore& store) const;
-  StoreHistory::State expected() const;
+  ModelState expected() const;
 
   CephContext* const m_cct;
   vtkv::SimEnv* const m_env;

@@ -42,7 +42,7 @@ struct Arguments {
   std::string fsid, collection, object, slot, file;
   bool collections = false, quarantined_entries = false, operations = false, force = false;
   bool only_copies = false, salvage = false, doubtful = false;
-  std::optional<uint32_t> target;  // a cube
+  std::optional<uint32_t> target;  // a cube, or how many
   bool dry_run = false;
   bool list_lost = false;  // --quarantined-entries, by the name that it had
 };
@@ -271,6 +271,18 @@ class Tool {
     return status;
   }
 
+  Status add_cubes() {
+    VTKV_RETURN_IF_ERROR(check_whole_store());
+    SwimStore store(context(), m_arguments.path);
+    unsigned had = 0;
+    VTKV_RETURN_IF_ERROR(store.add_cubes(*m_arguments.target, &had));
+    m_report->field("data_cubes_before", uint64_t{had});
+    m_report->field("data_cubes", uint64_t{*m_arguments.target});
+    m_report->field("next", "placement groups stay where they are until they are moved: ceph-swimstore-tool balance " +
+                                m_arguments.path);
+    return {};
+  }
+
   Status forget_lost() {
     return Status::invalid_argument(
         "forget-lost is called forget-quarantined-entries now: it removes for good the "
@@ -387,6 +399,9 @@ class CommandLine {
     move->add_option("--to", m_arguments.target, "the cube")->required();
     add(m_app, "balance", "spread placement groups evenly over the cubes", &Tool::balance)
         ->add_flag("--dry-run", m_arguments.dry_run, "print what would be moved, and move nothing");
+    add(m_app, "add-cubes", "spread new placement groups over more cubes", &Tool::add_cubes)
+        ->add_option("--to", m_arguments.target, "over so many: a power of two, up to 64")
+        ->required();
     add(m_app, "upgrade", "give the store the newest format, which older programs refuse", &Tool::upgrade);
     CLI::App* to_file =
         add(m_app, "export", "write objects to a file, also from a store that does not mount", &Tool::export_all);

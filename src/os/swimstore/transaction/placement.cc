@@ -27,7 +27,9 @@ class HomeChoice {
       m_home.cube = collection.record.home();
       m_found = true;
     } else {
-      m_home.is_elsewhere |= collection.record.home() != m_home.cube;
+      const unsigned cube = collection.record.home();
+      m_home.is_elsewhere |= cube != m_home.cube;
+      m_home.cube = m_home.cube == 0 ? cube : m_home.cube;  // nothing moves to cube 0
     }
   }
   Home home() const { return m_found ? m_home : Home{.cube = m_new_home}; }

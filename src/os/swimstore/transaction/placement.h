@@ -3,7 +3,8 @@
 //
 // A new placement group goes where its number and pool say, so that groups which merge later mostly meet. From then on
 // its record says it, and nothing is computed again: the child of a split lies where its objects are. Everything but
-// placement groups lies in cube 0.
+// placement groups lies in cube 0. So do groups of a store that had one cube and got others, until they are moved; none
+// is moved there.
 #pragma once
 
 #include <span>
@@ -26,8 +27,8 @@ struct Home {
   bool is_elsewhere = false;  // a placement group that it names lies in another cube
 };
 // `named`: all collections that it names, existing or not, the one that it is queued on first. The home of the first
-// placement group among them that exists; else that of the first to be made; else cube 0.
-// Takes their locks, shared, one after the other: by the time that they are taken again it may have changed.
+// placement group among them that exists, cube 0 only if they all lie there; else that of the first to be made; else
+// cube 0. Takes their locks, shared, one after the other: by the time that they are taken again it may have changed.
 Home home_of(std::span<const CollectionRef> named, const CubeSet& cubes);
 // The same, under the locks of all.
 Home home_of_locked(std::span<const CollectionRef> named, const CubeSet& cubes);

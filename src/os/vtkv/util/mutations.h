@@ -53,7 +53,9 @@ namespace vtkv {
   X(old_copy_unmarked, "nothing says that objects are one of two copies, to be removed after a crash")     \
   X(swept_before_moved, "the old copy of a collection is removed before the new one is durable")           \
   X(flush_joined_late, "a cube that asks for a flush is served by the one under way")                      \
-  X(witness_not_awaited, "a group's transaction commits before its witness in cube 0 is durable")
+  X(witness_not_awaited, "a group's transaction commits before its witness in cube 0 is durable")          \
+  X(cubes_added_before_made, "the superblock names new cubes before they are durable")                     \
+  X(divided_before_copied, "an object's record says that its omap is in parts before its rows are there")
 
 enum class Mutation : uint8_t {
 #define VTKV_MUTATION(name, broken) name,

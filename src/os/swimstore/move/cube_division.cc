@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swimstore/move/cube_division.h"
+
+#include <utility>
+
+#include "common/debug.h"
+
+#include "swimstore/format/key_codec.h"
+#include "swimstore/format/omap_row.h"
+#include "swimstore/format/onode_record.h"
+#include "swimstore/fsck/fsck.h"
+#include "swimstore/object/collection_list.h"
+#include "vtkv/util/mutations.h"
+
+#define dout_context m_store.cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore.divide "
+
+namespace swimstore {
+
+using vtkv::Mutation;
+using vtkv::Status;
+
+namespace {
+
+constexpr size_t kBatchBytes = 1u << 20;  // about, of a transaction
+
+Status decode(std::string_view key, std::string_view value, OnodeRecord* record, ExtentShard* shard) {
+  ghobject_t oid;
+  return decode_object_key(key, &oid) && decode_onode(value, record, shard)
+             ? Status()
+             : Status::corruption("the record of an object of cube 0, " + describe_object_key(key) +
+                                  ", cannot be decoded");
+}
+
+}  // namespace
+
+Status CubeDivision::for_each_internal_object(const Visit& visit) {
+  for (const ObjectRange& range : object_ranges(coll_t::meta(), 0)) {
+    const auto objects = database().new_iterator(object_key(range.begin), object_key(range.end));
+    for (objects->seek_to_first(); objects->valid(); objects->next()) {
+      VTKV_RETURN_IF_ERROR(visit(objects->key(), objects->value()));
+    }
+    VTKV_RETURN_IF_ERROR(objects->status());
+  }
+  return {};
+}
+
+// What is put back later would have an omap of its own.
+Status CubeDivision::check_nothing_is_quarantined() {
+  const auto entries =
+      database().new_iterator(std::string(1, key_prefix::quarantined), std::string(1, key_prefix::quarantined + 1));
+  entries->seek_to_first();
+  return entries->valid() ? Status::failed(
+                                "there are entries that repair quarantined: put-back, or "
+                                "forget-quarantined-entries, comes first")
+                          : entries->status();
+}
+
+Status CubeDivision::measure(uint64_t* bytes) {
+  *bytes = 0;
+  VTKV_RETURN_IF_ERROR(check_nothing_is_quarantined());
+  return for_each_internal_object([&](std::string_view key, std::string_view value) {
+    OnodeRecord record;
+    ExtentShard shard;
+    VTKV_RETURN_IF_ERROR(decode(key, value, &record, &shard));
+    *bytes += key.size() + value.size();
+    const auto values = database().new_iterator(omap_key(record.nid, ""), omap_range_end(record.nid));
+    for (values->seek_to_first(); values->valid(); values->next()) {
+      *bytes += values->key().size() + values->value().size();
+    }
+    return values->status();
+  });
+}
+
+Status CubeDivision::run() {
+  bool is_divided = true;
+  for (const CollectionRef& collection : m_store.collections.all()) {
+    SharedLock lock(collection->lock);
+    is_divided &= collection->record.generation > 0;
+  }
+  if (is_divided) {
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(for_each_internal_object(
+      [this](std::string_view key, std::string_view value) { return put_in_parts(key, value); }));
+  VTKV_RETURN_IF_ERROR(give_generations());
+  dout(0) << "cube 0 was the only one: the omaps of " << m_objects << " objects of " << coll_t::meta()
+          << " are in parts"
+          << ", " << m_values << " values" << dendl;
+  return {};
+}
+
+// An attempt that was cut short may have copied some, or all.
+Status CubeDivision::copy_to_rows(uint64_t nid) {
+  vtkv::WriteBatch batch;
+  batch.remove_range(omap_row_key(nid, ""), omap_row_range_end(nid));
+  const auto values = database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
+  std::string row;
+  for (values->seek_to_first(); values->valid(); values->next(), ++m_values) {
+    row.clear();
+    // Every later write has an id above the object's.
+    encode_omap_row({OmapRow::Kind::value, nid, values->value()}, &row);
+    batch.put(omap_row_key(nid, values->key().substr(kOmapPrefixBytes)), row);
+    if (batch.encoded_bytes() >= kBatchBytes) {
+      VTKV_RETURN_IF_ERROR(database().write(std::exchange(batch, {}), {.sync = false}));
+    }
+  }
+  VTKV_RETURN_IF_ERROR(values->status());
+  return database().write(std::move(batch), {.sync = false});
+}
+
+Status CubeDivision::put_in_parts(std::string_view key, std::string_view value) {
+  OnodeRecord record;
+  ExtentShard shard;
+  VTKV_RETURN_IF_ERROR(decode(key, value, &record, &shard));
+  if (record.test(OnodeRecord::omap_in_parts)) {
+    return {};  // by an attempt that was cut short
+  }
+  const uint64_t nid = record.nid;
+  if (!vtkv::mutated(Mutation::divided_before_copied)) {
+    VTKV_RETURN_IF_ERROR(copy_to_rows(nid));
+  }
+  record.set(OnodeRecord::omap_in_parts, true);
+  record.set(OnodeRecord::has_omap, true);  // what other cubes' transactions do cannot be told to the record
+  std::string encoded;
+  encode_onode(record, shard, &encoded);
+  vtkv::WriteBatch batch;
+  batch.put(key, encoded);
+  if (!vtkv::mutated(Mutation::divided_before_copied)) {
+    batch.remove_range(omap_key(nid, ""), omap_range_end(nid));
+  }
+  ++m_objects;
+  VTKV_RETURN_IF_ERROR(database().write(std::move(batch), {.sync = false}));
+  return vtkv::mutated(Mutation::divided_before_copied) ? copy_to_rows(nid) : Status();
+}
+
+Status CubeDivision::give_generations() {
+  vtkv::WriteBatch batch;
+  for (const CollectionRef& collection : m_store.collections.all()) {
+    ExclusiveLock lock(collection->lock);
+    if (collection->record.generation == 0) {
+      collection->record.generation = m_store.collections.new_generation();
+      batch.put(collection_key(collection->cid), encode_collection(collection->record));
+    }
+  }
+  return database().write(std::move(batch));
+}
+
+}  // namespace swimstore

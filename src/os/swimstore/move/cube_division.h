@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// A store that had one cube, and got others (SwimStore::add_cubes): what its only cube has becomes what cube 0 has in a
+// store with several. Placement groups stay there, until they are moved.
+//
+//   1. Of each object of no placement group the values of its omap are copied to rows (omap/part_writer.h), some in a
+//      transaction. Nobody reads them yet.
+//   2. One transaction: the object's record says that its omap is in parts, and the values go.
+//   3. When that is done of all: one transaction, by which the collections' records get a generation. Until then they
+//      have none, and the next mount begins with 1 where this one ended.
+//
+// In one cube what was submitted first is durable first, so nothing is waited for but the last one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "swimstore/object/store_context.h"
+
+namespace swimstore {
+
+class CubeDivision {
+ public:
+  // REQUIRES: the collections are loaded, and nobody uses the store meanwhile.
+  explicit CubeDivision(StoreContext& store) : m_store(store) {}
+
+  // Of a store with one cube: can all be read that run() reads? *bytes: what it would copy. Changes nothing.
+  // Code::failed: repair has quarantined something.
+  vtkv::Status measure(uint64_t* bytes);
+  // Of a store with several: does what is left to be done, and waits until it is durable. Nothing is left where all
+  // collections have a generation. Code::corruption: cube 0 has what cannot be decoded.
+  vtkv::Status run();
+
+ private:
+  // Calls it for the record of each object of no placement group.
+  using Visit = std::function<vtkv::Status(std::string_view key, std::string_view value)>;
+  vtkv::Status for_each_internal_object(const Visit& visit);
+  vtkv::Status check_nothing_is_quarantined();
+  vtkv::Status copy_to_rows(uint64_t nid);
+  vtkv::Status put_in_parts(std::string_view key, std::string_view value);
+  vtkv::Status give_generations();
+  vtkv::DB& database() { return m_store.cubes[0].database(); }
+
+  StoreContext& m_store;
+  uint64_t m_objects = 0, m_values = 0;
+};
+
+}  // namespace swimstore

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What tests of stores that get more cubes share: a small store with some of everything.
+//
+// Not thread-safe.
+#pragma once
+
+#include "swimstore/swimstore.h"
+
+namespace swimstore {
+
+// The epoch that its placement groups started in.
+inline constexpr unsigned kGrowingStoreEpoch = 7;
+
+// Of a mounted store that is empty: groups with objects, clones and omap, and the OSD's own collection, whose objects
+// have data, an omap that the groups' transactions wrote (PartWorkload), and one of more than a transaction takes.
+void fill_growing_store(SwimStore& store, uint64_t seed);
+
+// The cube that a collection of a mounted store lies in.
+unsigned home_of(SwimStore& store, const coll_t& cid);
+
+}  // namespace swimstore
