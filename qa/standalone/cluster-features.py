@@ -127,6 +127,7 @@ def more_cubes(scenario, cluster):
   cluster.ceph("osd", "unset", "noout")
   scenario.check(cluster.shell(objects) == before, "objects and their snapshots are the same")
   cluster.shell("for n in 6 7 8; do rados -p bench rm cube_$n; done; rados -p bench rmsnap cubes")
+  scenario.until_trimmed()
 
 
 def _homes(cluster, osd):

@@ -26,7 +26,7 @@ struct CollectionRecord {
   // One: the whole collection, and the cube that it lies in.
   std::vector<HashRange> hash_ranges;
   // Of two records that claim the same objects, in two cubes, the one with the greater generation is right. 0: the
-  // store has one cube.
+  // store has one cube, or got others just now.
   uint64_t generation = 0;
 
   CollectionRecord() = default;

@@ -92,23 +92,24 @@ Status CubeDivision::run() {
   return {};
 }
 
+Status CubeDivision::write_if_full() {
+  return m_batch.encoded_bytes() < kBatchBytes ? Status()
+                                               : database().write(std::exchange(m_batch, {}), {.sync = false});
+}
+
 // An attempt that was cut short may have copied some, or all.
 Status CubeDivision::copy_to_rows(uint64_t nid) {
-  vtkv::WriteBatch batch;
-  batch.remove_range(omap_row_key(nid, ""), omap_row_range_end(nid));
+  m_batch.remove_range(omap_row_key(nid, ""), omap_row_range_end(nid));
   const auto values = database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
   std::string row;
   for (values->seek_to_first(); values->valid(); values->next(), ++m_values) {
     row.clear();
     // Every later write has an id above the object's.
     encode_omap_row({OmapRow::Kind::value, nid, values->value()}, &row);
-    batch.put(omap_row_key(nid, values->key().substr(kOmapPrefixBytes)), row);
-    if (batch.encoded_bytes() >= kBatchBytes) {
-      VTKV_RETURN_IF_ERROR(database().write(std::exchange(batch, {}), {.sync = false}));
-    }
+    m_batch.put(omap_row_key(nid, values->key().substr(kOmapPrefixBytes)), row);
+    VTKV_RETURN_IF_ERROR(write_if_full());
   }
-  VTKV_RETURN_IF_ERROR(values->status());
-  return database().write(std::move(batch), {.sync = false});
+  return values->status();
 }
 
 Status CubeDivision::put_in_parts(std::string_view key, std::string_view value) {
@@ -119,33 +120,31 @@ Status CubeDivision::put_in_parts(std::string_view key, std::string_view value) 
     return {};  // by an attempt that was cut short
   }
   const uint64_t nid = record.nid;
-  if (!vtkv::mutated(Mutation::divided_before_copied)) {
+  const bool is_early = vtkv::mutated(Mutation::divided_before_copied);
+  if (record.test(OnodeRecord::has_omap) && !is_early) {
     VTKV_RETURN_IF_ERROR(copy_to_rows(nid));
+    m_batch.remove_range(omap_key(nid, ""), omap_range_end(nid));
   }
   record.set(OnodeRecord::omap_in_parts, true);
   record.set(OnodeRecord::has_omap, true);  // what other cubes' transactions do cannot be told to the record
   std::string encoded;
   encode_onode(record, shard, &encoded);
-  vtkv::WriteBatch batch;
-  batch.put(key, encoded);
-  if (!vtkv::mutated(Mutation::divided_before_copied)) {
-    batch.remove_range(omap_key(nid, ""), omap_range_end(nid));
-  }
+  m_batch.put(key, encoded);
   ++m_objects;
-  VTKV_RETURN_IF_ERROR(database().write(std::move(batch), {.sync = false}));
-  return vtkv::mutated(Mutation::divided_before_copied) ? copy_to_rows(nid) : Status();
+  VTKV_RETURN_IF_ERROR(is_early ? copy_to_rows(nid) : Status());
+  return write_if_full();
 }
 
+// In the last transaction, so when it is durable, all is.
 Status CubeDivision::give_generations() {
-  vtkv::WriteBatch batch;
   for (const CollectionRef& collection : m_store.collections.all()) {
     ExclusiveLock lock(collection->lock);
     if (collection->record.generation == 0) {
       collection->record.generation = m_store.collections.new_generation();
-      batch.put(collection_key(collection->cid), encode_collection(collection->record));
+      m_batch.put(collection_key(collection->cid), encode_collection(collection->record));
     }
   }
-  return database().write(std::move(batch));
+  return database().write(std::exchange(m_batch, {}));
 }
 
 }  // namespace swimstore

@@ -164,7 +164,8 @@ class GrowFaultTest : public ::testing::TestWithParam<SimFault> {
   void TearDown() override { use_small_stores(g_ceph_context); }
 };
 
-// Also when the power fails afterwards: what a failed sync should have covered is then taken for lost.
+// The first eight calls one by one, then about every eighth of as many. Also when the power fails afterwards: what a
+// failed sync should have covered is then taken for lost.
 TEST_P(GrowFaultTest, NthFailureLosesNothing) {
   const SimFault& fault = GetParam();
   uint64_t n = 0, failed_runs = 0;

@@ -363,8 +363,8 @@ class Tool {
 // The words that --help adds to what CLI11 makes of the options.
 constexpr char kFooter[] =
     "PATH is the OSD's directory. A store in use is refused: stop its OSD first. fsck opens the store\n"
-    "as a mount does, which recovers it, as do move and balance; info, list, dump and export change nothing on "
-    "disk.\n\n"
+    "as a mount does, which recovers it, as do move, balance and add-cubes; info, list, dump and export change\n"
+    "nothing on disk.\n\n"
     "Exit status: 0 done, and nothing wrong was found; 1 findings; 2 wrong usage, or the command could not be\n"
     "carried out. Errors go to standard error, in one line.";
 
