@@ -15,7 +15,7 @@
 
 #include "os/ObjectStore.h"
 
-#include "swimstore/object/callback_threads.h"
+#include "swimstore/collection/callback_threads.h"
 #include "vtkv/env.h"
 #include "vtkv/status.h"
 

@@ -14,8 +14,8 @@
 #include "common/perf_counters.h"
 
 #include "swimstore/cube/cube_set.h"
-#include "swimstore/object/callback_threads.h"
-#include "swimstore/object/collection.h"
+#include "swimstore/collection/callback_threads.h"
+#include "swimstore/collection/collection.h"
 #include "swimstore/object/parts_in_doubt.h"
 #include "swimstore/object/store_cube.h"
 #include "swimstore/object/witnessed_values.h"

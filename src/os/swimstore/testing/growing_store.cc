@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "swimstore/object/collection.h"
+#include "swimstore/collection/collection.h"
 #include "swimstore/testing/group_info.h"
 #include "swimstore/testing/part_workload.h"
 #include "swimstore/testing/store_workload.h"

@@ -2,7 +2,7 @@
 // From ObjectStore transactions to a cube's log and back: plan, submit, call back.
 //
 // on_applied_sync runs inside queue; on_applied right after; on_commit when the transaction is durable, in
-// queue order per collection (object/callback_threads.h).
+// queue order per collection (collection/callback_threads.h).
 //
 // Thread-safe.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "swimstore/object/op_sequencer.h"
+#include "swimstore/collection/op_sequencer.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "swimstore/object/callback_threads.h"
+#include "swimstore/collection/callback_threads.h"
 
 #include <algorithm>
 #include <string>

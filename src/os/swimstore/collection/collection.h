@@ -14,8 +14,8 @@
 #include "os/ObjectStore.h"
 
 #include "swimstore/format/collection_record.h"
-#include "swimstore/object/op_sequencer.h"
-#include "swimstore/object/shared_mutex.h"
+#include "swimstore/collection/op_sequencer.h"
+#include "swimstore/collection/shared_mutex.h"
 #include "vtkv/db.h"
 
 class ContextQueue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "swimstore/object/collection.h"
+#include "swimstore/collection/collection.h"
 
 #include <algorithm>
 

@@ -18,7 +18,7 @@
 
 #include "common/Finisher.h"
 
-#include "swimstore/object/collection.h"
+#include "swimstore/collection/collection.h"
 
 namespace swimstore {
 
