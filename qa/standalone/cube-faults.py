@@ -8,6 +8,9 @@ swimstore_mount_damaged_cubes=incomplete to do without. Each time: every acknowl
 once and when all placement groups are clean; the groups of its other cubes lie where they lay, and are not
 filled anew; mark and alert name the cube, until it is reset. By default the OSD refuses to start.
 
+First placement groups move between the cubes of an OSD under load, a few as they are told and then those that
+`balance` chooses.
+
 At last the history in which a lost cube is dangerous: what was written last lay there alone, or lies on an
 OSD that is down, and one with an older copy is up. The group has to wait. Where nothing is known of a group,
 for it was removed from the OSD, the older copy is served: so the test would notice.
@@ -33,6 +36,7 @@ from scenario import CRASH_MARKS, UserError
 OSDS = 3
 CUBES = 4  # that hold placement groups: 1 to 4
 PGS, PGS_QUICK = 32, 16
+MOVED = 3
 POOL = "acked"
 MON_CONF = {"paxos propose interval": 0.1}  # a start waits for some maps: a second each, otherwise
 LOAD = pathlib.Path(__file__).resolve().parent / "acked_load.py"
@@ -495,6 +499,7 @@ def run(scenario):
   cluster.wait_clean()
   faults = Faults(scenario, cluster)
   without_fault(scenario, cluster, faults)
+  moved_in_use(scenario, cluster, faults)
   if plan:
     below = cube_io_faults.IoFaults(scenario, cluster, faults)
     try:
@@ -541,6 +546,42 @@ def without_fault(scenario, cluster, faults):
   scenario.say(f"without a fault an OSD's groups are active {scenario.start_s:.1f} s after its start")
   faults.until_clean(0, 0)
   faults.all_right("at first")
+
+
+def moved_in_use(scenario, cluster, faults):
+  """Groups go to other cubes while clients change them: so many to one that a balance has something to do."""
+  osd = scenario.rng.randrange(OSDS)
+  faults.what = f"moves under load, osd.{osd}"
+
+  def carry_out(command, **arguments):
+    cluster.ask_osd(osd, command, **arguments)
+    scenario.until(lambda: not is_moving(report()), 60, f"{faults.what}: {command} comes to its end")
+    return report()
+
+  def report():
+    return cluster.ask_osd(osd, "swimstore status")["move"]
+
+  with faults.load():
+    cube = scenario.rng.choice(sorted(set(cluster.homes(osd).values())))
+    others = [pg for pg, home in sorted(cluster.homes(osd).items()) if home != cube]
+    chosen = scenario.rng.sample(others, MOVED)
+    for pg in chosen:
+      told = carry_out("swimstore move", collection=pg, cube=cube)
+      faults.check(told["state"] == "done", f"{pg} was moved, {told['copied_bytes']} bytes in {told['pass']} passes",
+                   str(told))
+    homes = cluster.homes(osd)
+    faults.check(all(homes[pg] == cube for pg in chosen), f"{MOVED} groups lie in cube {cube}", str(homes))
+    told = carry_out("swimstore balance")
+    faults.check(told["state"] == "done" and "error" not in told and told["done"] == len(told["plan"]) > 0,
+                 f"a balance moved {told['done']} groups", str(told))
+    now = cluster.homes(osd)
+    faults.check(list(now.values()).count(cube) < list(homes.values()).count(cube), f"cube {cube} has fewer", str(now))
+  faults.until_clean(osd, 0)
+  faults.all_right("afterwards")
+
+
+def is_moving(report):
+  return report["state"] in ("moving", "measuring")
 
 
 if __name__ == "__main__":

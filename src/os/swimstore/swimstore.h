@@ -30,6 +30,7 @@ struct CubeOptions;
 struct FsckOptions;
 struct GroupMove;
 struct GroupSize;
+struct MoveLimits;
 struct RepairOptions;
 struct Repaired;
 struct Settings;
@@ -113,6 +114,11 @@ class SwimStore : public ObjectStore {
   // Moves what plan_balance() says, and calls `moved` after each one; with `only_plan` it calls, and moves nothing.
   // Code::no_space, or EEXIST: one or more had no room, or something was in their way; the others were moved.
   vtkv::Status balance_cubes(bool only_plan, const std::function<void(const swimstore::GroupMove&)>& moved);
+
+  // The same of a store that is in use, by the caller's thread; `between` is called whenever clients come in. For
+  // tests: an OSD's operator asks for it by the admin socket (admin/move_commands.h). See OnlineMove::run().
+  vtkv::Status move_in_use(const coll_t& cid, unsigned cube, const swimstore::MoveLimits& limits,
+                           const std::function<void()>& between);
 
   // ---- reports and knobs (swimstore_report.cc) ----
   objectstore_perf_stat_t get_cur_stats() override;

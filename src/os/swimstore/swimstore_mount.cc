@@ -85,12 +85,15 @@ SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vt
       pipeline(context,
                [this](swimstore::Collection& collection, unsigned to, uint64_t* lacking_bytes) {
                  collection.lock.assert_held();
+                 mover.make_way(collection, to);
                  return swimstore::CollectionMover(context, pipeline).move(collection, to, lacking_bytes);
                }),
+      mover(context, pipeline),
       memory(cct, managed_caches(context)),
-      commands(context, pipeline.throttle()),
+      commands(context, pipeline.throttle(), mover),
       fsck(context),
-      verify(context) {}
+      verify(context),
+      move_commands(cct, mover) {}
 
 int SwimStore::fail(const char* what, const Status& status) const {
   derr << what << ": " << status.message() << dendl;
@@ -430,6 +433,7 @@ Status SwimStore::try_mount() {
 }
 
 void SwimStore::close() {
+  m_mounted->mover.stop();
   m_mounted->pipeline.drain();
   m_callbacks.stop();
   m_mounted.reset();

@@ -3,9 +3,11 @@
 #pragma once
 
 #include "swimstore/admin/admin_commands.h"
+#include "swimstore/admin/move_commands.h"
 #include "swimstore/admin/online_fsck.h"
 #include "swimstore/admin/online_verify.h"
 #include "swimstore/format/superblock.h"
+#include "swimstore/move/online_mover.h"
 #include "swimstore/object/collection_list.h"
 #include "swimstore/object/object_reader.h"
 #include "swimstore/omap/omap_reader.h"
@@ -30,9 +32,11 @@ struct SwimStore::Mounted {
   swimstore::OmapReader omaps;
   swimstore::CollectionLister lister;
   swimstore::TransactionPipeline pipeline;
+  swimstore::OnlineMover mover;
   swimstore::MemoryManager memory;
   swimstore::AdminCommands commands;
   swimstore::OnlineFsck fsck;
   swimstore::OnlineVerify verify;
+  swimstore::MoveCommands move_commands;
   swimstore::IgnoredPoolOptions ignored_options;
 };

@@ -20,21 +20,6 @@ using vtkv::Status;
 
 namespace {
 
-Status check_target(const std::string& path, const CubeSet& cubes, unsigned cube) {
-  if (cubes.size() == 1) {
-    return Status::invalid_argument(fmt::format("{} has one cube: there is none to move anything to", path));
-  }
-  if (cube == 0 || cube >= cubes.size()) {
-    return Status::invalid_argument(
-        fmt::format("placement groups of {} lie in cubes 1 to {}, not in cube {}", path, cubes.size() - 1, cube));
-  }
-  const auto missing = cubes.missing().find(cube);
-  return missing == cubes.missing().end()
-             ? Status()
-             : Status::failed(
-                   fmt::format("cube {} of {} is abandoned: {}. Choose another one", cube, path, missing->second));
-}
-
 Status move_failed(const std::string& path, int r, const GroupMove& move, unsigned lies_in, uint64_t lacking_bytes) {
   const std::string what =
       fmt::format("collection {} cannot be moved from cube {} to cube {}", move.cid.to_str(), move.from, move.to);
@@ -61,7 +46,8 @@ Status move_failed(const std::string& path, int r, const GroupMove& move, unsign
 Status SwimStore::measure_group(Collection& group, GroupSize* size) {
   ExclusiveLock lock(group.lock);
   swimstore::StoreCube& home = m_mounted->context.home(group);
-  swimstore::CollectionCopier copier(m_mounted->context, m_mounted->pipeline, group, home, home);
+  swimstore::CopyPace in_one_go;
+  swimstore::CollectionCopier copier(m_mounted->context, m_mounted->pipeline, group, group, home, home, in_one_go);
   *size = {group.cid, home.number, 0};
   const int r = copier.measure(&size->slot_bytes);
   return r == 0 ? Status()
@@ -82,7 +68,7 @@ Status SwimStore::move_measured(Collection& group, const GroupMove& move) {
 
 Status SwimStore::move_group(const coll_t& cid, unsigned cube, GroupMove* move) {
   VTKV_RETURN_IF_ERROR(open(Purpose::serve));
-  Status status = check_target(path, *m_mounted->cubes, cube);
+  Status status = m_mounted->mover.check_target(cube);
   const CollectionRef group = m_mounted->context.collections.find(cid);
   if (status.ok() && !cid.is_pg()) {
     status = Status::invalid_argument(fmt::format("{} is no placement group, and stays in cube 0", cid.to_str()));
@@ -132,4 +118,9 @@ Status SwimStore::balance_cubes(bool only_plan, const std::function<void(const G
   }
   close();
   return status.ok() ? passed_over : status;
+}
+
+Status SwimStore::move_in_use(const coll_t& cid, unsigned cube, const swimstore::MoveLimits& limits,
+                              const std::function<void()>& between) {
+  return m_mounted->mover.move_now(cid, cube, limits, between);
 }

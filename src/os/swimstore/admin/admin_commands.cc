@@ -86,10 +86,37 @@ void dump_throttle(const CommitThrottle& throttle, ceph::Formatter* formatter) {
   formatter->dump_unsigned("waiting", throttle.waiting());
 }
 
-AdminCommands::AdminCommands(StoreContext& store, const CommitThrottle& throttle)
-    : m_store(store), m_throttle(throttle) {
+void dump_move(const OnlineMover::Report& report, ceph::Formatter* formatter) {
+  formatter->open_object_section("move");
+  formatter->dump_string("state", report.state);
+  if (!report.error.empty()) {
+    formatter->dump_string("error", vtkv::to_utf8(report.error));
+  }
+  formatter->dump_unsigned("done", report.done);
+  formatter->open_array_section("plan");
+  for (const GroupMove& move : report.plan) {
+    formatter->open_object_section("move");
+    formatter->dump_stream("collection") << move.cid;
+    formatter->dump_unsigned("to", move.to);
+    formatter->close_section();
+  }
+  formatter->close_section();
+  if (report.passes > 0 || report.is_under_way()) {
+    formatter->dump_string("phase", report.phase);
+    formatter->dump_unsigned("slot_bytes", report.slot_bytes);
+    formatter->dump_unsigned("copied_objects", report.objects);
+    formatter->dump_unsigned("copied_bytes", report.bytes);
+    formatter->dump_unsigned("pass", report.passes);
+    formatter->dump_unsigned("hashes_left", report.hashes_left);
+    formatter->dump_unsigned("blocked_ms", report.blocked_us / 1000);
+  }
+  formatter->close_section();
+}
+
+AdminCommands::AdminCommands(StoreContext& store, const CommitThrottle& throttle, const OnlineMover& mover)
+    : m_store(store), m_throttle(throttle), m_mover(mover) {
   AdminSocket* socket = store.cct->get_admin_socket();
-  socket->register_command("swimstore status", this, "show version, log, tree, containers, caches and throttle");
+  socket->register_command("swimstore status", this, "show version, log, tree, containers, caches, throttle and moves");
   socket->register_command("swimstore flush", this, "write the memtable to the tree");
 }
 
@@ -172,6 +199,7 @@ int AdminCommands::call(std::string_view command, const cmdmap_t&, const ceph::b
   formatter->open_object_section("throttle");
   dump_throttle(m_throttle, formatter);
   formatter->close_section();
+  dump_move(m_mover.report(), formatter);
   formatter->open_array_section("cubes");
   for (const auto& cube : m_store.cubes) {
     dump_cube(*cube, formatter);

@@ -8,6 +8,7 @@
 #include "common/admin_socket.h"
 #include "include/common_fwd.h"
 
+#include "swimstore/move/online_mover.h"
 #include "swimstore/object/store_context.h"
 #include "swimstore/transaction/commit_throttle.h"
 
@@ -16,7 +17,7 @@ namespace swimstore {
 // Registered as long as it lives. A second store of the same process gets none: the first keeps its own.
 class AdminCommands final : public AdminSocketHook {
  public:
-  AdminCommands(StoreContext& store, const CommitThrottle& throttle);
+  AdminCommands(StoreContext& store, const CommitThrottle& throttle, const OnlineMover& mover);
   ~AdminCommands() override;
 
   int call(std::string_view command, const cmdmap_t& arguments, const ceph::bufferlist& input,
@@ -27,6 +28,7 @@ class AdminCommands final : public AdminSocketHook {
 
   StoreContext& m_store;
   const CommitThrottle& m_throttle;
+  const OnlineMover& m_mover;
 };
 
 // What a command returns that cannot be carried out: the error, as it is. The reason goes to the caller in words, and
@@ -38,6 +40,7 @@ void dump_database(const vtkv::DBStatistics& statistics, ceph::Formatter* format
 void dump_containers(const ContainerStatistics& statistics, const std::vector<SlotAddress>& quarantined,
                      ceph::Formatter* formatter);
 void dump_caches(StoreContext& store, ceph::Formatter* formatter);
+void dump_move(const OnlineMover::Report& report, ceph::Formatter* formatter);
 void dump_throttle(const CommitThrottle& throttle, ceph::Formatter* formatter);
 
 }  // namespace swimstore

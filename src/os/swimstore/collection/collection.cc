@@ -2,10 +2,12 @@
 #include "swimstore/collection/collection.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "osd/osd_types.h"
 
 #include "swimstore/format/key_codec.h"
+#include "vtkv/util/mutations.h"
 
 namespace swimstore {
 
@@ -13,6 +15,19 @@ Collection::Collection(CephContext* cct, const coll_t& cid, OpSequencerRef seque
     : CollectionImpl(cct, cid), sequencer(std::move(sequencer)), m_is_pg(cid.is_pg(&m_pgid)) {}
 
 bool Collection::contains(const ghobject_t& oid) const { return !m_is_pg || oid.match(record.bits, m_pgid.ps()); }
+
+void Collection::give_up_copy(const char* why) {
+  if (m_changes) {
+    m_changes->given_up = why;
+    m_changes.reset();
+  }
+}
+
+void Collection::note_change(const ghobject_t& oid) {
+  if (m_changes && !vtkv::mutated(vtkv::Mutation::changes_not_copied)) {
+    m_changes->hashes.insert(oid.hobj.get_hash());
+  }
+}
 
 bool Collection::is_of_pool_of(const ghobject_t& oid) const {
   if (!m_is_pg) {
@@ -149,6 +164,40 @@ OpSequencerRef CollectionTable::sequencer_of(const coll_t& cid) {
     known = sequencer;
   }
   return sequencer;
+}
+
+void UnownedCopies::add(unsigned cube, const coll_t& cid, uint32_t bits) {
+  Range range{.cube = cube, .group = {}, .bits = bits};
+  if (cid.is_pg(&range.group)) {
+    vtkv::MutexLock lock(m_mutex);
+    m_ranges.push_back(range);
+    m_any = true;
+  }
+}
+
+void UnownedCopies::remove(unsigned cube, const coll_t& cid) {
+  spg_t group;
+  if (cid.is_pg(&group)) {
+    vtkv::MutexLock lock(m_mutex);
+    std::erase_if(m_ranges, [&](const Range& range) { return range.cube == cube && range.group == group; });
+    m_any = !m_ranges.empty();
+  }
+}
+
+// A group's number has no more bits than the group. So two groups are apart if their numbers differ in the bits that
+// both are sure to have.
+bool UnownedCopies::could_meet(unsigned cube, const coll_t& cid) const {
+  spg_t group;
+  if (!m_any || !cid.is_pg(&group)) {
+    return false;
+  }
+  vtkv::MutexLock lock(m_mutex);
+  return std::any_of(m_ranges.begin(), m_ranges.end(), [&](const Range& range) {
+    const uint32_t sure = std::min<uint32_t>(range.bits, std::bit_width(group.ps()));
+    const auto mask = static_cast<uint32_t>((uint64_t{1} << sure) - 1);
+    return range.cube == cube && range.group.pool() == group.pool() && range.group.shard == group.shard &&
+           (range.group.ps() & mask) == (group.ps() & mask);
+  });
 }
 
 }  // namespace swimstore

@@ -9,6 +9,8 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "os/ObjectStore.h"
@@ -17,10 +19,18 @@
 #include "swimstore/collection/op_sequencer.h"
 #include "swimstore/collection/shared_mutex.h"
 #include "vtkv/db.h"
+#include "vtkv/util/mutex.h"
 
 class ContextQueue;
 
 namespace swimstore {
+
+// What transactions have changed of a collection since its copy to another cube began, while it is in use
+// (move/online_move.h). `hashes`: changed under the collection's unique lock, and read under it, shared or not.
+struct CollectionChanges {
+  std::unordered_set<uint32_t> hashes;         // of objects that a transaction named
+  std::atomic<const char*> given_up{nullptr};  // why nothing more is noted, so that the copy is of no use
+};
 
 class Collection final : public ObjectStore::CollectionImpl {
  public:
@@ -35,6 +45,16 @@ class Collection final : public ObjectStore::CollectionImpl {
   // Are the object's pool and shard this collection's, temporary objects included? Says nothing of the hash.
   bool is_of_pool_of(const ghobject_t& oid) const;
 
+  // A copy begins: from now on it is noted what changes.
+  std::shared_ptr<CollectionChanges> begin_copy() REQUIRES(lock) {
+    m_changes = std::make_shared<CollectionChanges>();
+    return m_changes;
+  }
+  // It has ended, or cannot come to its end: what the collection is changes, too. Nothing, where there is none.
+  void give_up_copy(const char* why) REQUIRES(lock);
+  // A transaction names the object.
+  void note_change(const ghobject_t& oid) REQUIRES(lock);
+
   void flush() override {}  // what was queued is visible already
   bool flush_commit(Context* context) override { return sequencer->flush_commit(context); }
 
@@ -42,6 +62,7 @@ class Collection final : public ObjectStore::CollectionImpl {
   FRIEND_MAKE_REF(Collection);
   Collection(CephContext* cct, const coll_t& cid, OpSequencerRef sequencer);
 
+  std::shared_ptr<CollectionChanges> m_changes GUARDED_BY(lock);  // null: it is not being copied
   spg_t m_pgid;  // set by the constructor
   const bool m_is_pg;
 };
@@ -91,6 +112,30 @@ class CollectionTable {
   std::map<coll_t, CollectionRef> m_prepared GUARDED_BY(m_mutex);
   // Also of collections gone, while in use.
   std::map<coll_t, std::weak_ptr<OpSequencer>> m_sequencers GUARDED_BY(m_mutex);
+};
+
+// Where objects lie that a move in the background has copied and nobody owns yet, or that it has left behind: no new
+// collection may lie there that would take them for its own, until they are removed.
+//
+// Thread-safe; free when there are none.
+class UnownedCopies {
+ public:
+  // Those that the collection would have there. Before they can be there, and when they are gone.
+  void add(unsigned cube, const coll_t& cid, uint32_t bits);
+  void remove(unsigned cube, const coll_t& cid);
+  // Some of them could be objects of a new placement group of this name, however many bits it gets.
+  bool could_meet(unsigned cube, const coll_t& cid) const;
+
+ private:
+  struct Range {
+    unsigned cube = 0;
+    spg_t group;
+    uint32_t bits = 0;
+  };
+
+  mutable vtkv::Mutex m_mutex;
+  std::atomic<bool> m_any{false};  // changed under m_mutex
+  std::vector<Range> m_ranges GUARDED_BY(m_mutex);
 };
 
 }  // namespace swimstore

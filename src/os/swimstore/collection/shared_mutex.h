@@ -18,6 +18,8 @@
 #define TRY_ACQUIRE_SHARED(...) VTKV_ANNOTATION(try_acquire_shared_capability(__VA_ARGS__))
 // It ends the process unless the caller holds the lock alone.
 #define ASSERT_CAPABILITY(lock) VTKV_ANNOTATION(assert_capability(lock))
+// The caller holds it, at least shared; nothing checks it.
+#define ASSERT_SHARED_CAPABILITY(lock) VTKV_ANNOTATION(assert_shared_capability(lock))
 
 namespace swimstore {
 
@@ -43,6 +45,9 @@ class CAPABILITY("shared mutex") SharedMutex {
   void assert_held() const ASSERT_CAPABILITY(this) {
     VTKV_ASSERT(m_owner.load(std::memory_order_relaxed) == std::this_thread::get_id());
   }
+
+  // The same where it is held at least shared; by whom, nobody knows.
+  void assert_held_shared() const ASSERT_SHARED_CAPABILITY(this) {}
 
  private:
   std::shared_mutex m_mutex;

@@ -104,6 +104,9 @@ class CollectionCopier::Visitor {
   virtual int begin(Onode& source) = 0;
   virtual int run(Onode& source, const Run& run) = 0;
   virtual int end(Onode& source) = 0;
+  virtual int pause() = 0;
+  // The object under way is left as it is.
+  virtual void abandon() {}
 };
 
 class CollectionCopier::Measure final : public Visitor {
@@ -125,6 +128,7 @@ class CollectionCopier::Measure final : public Visitor {
     return 0;
   }
   int end(Onode&) override { return 0; }
+  int pause() override { return m_copier.m_pace.pause(*m_copier.m_hash); }
 
   CollectionCopier& m_copier;
   uint64_t m_slot_bytes = 0;
@@ -132,10 +136,32 @@ class CollectionCopier::Measure final : public Visitor {
 
 class CollectionCopier::Copy final : public Visitor {
  public:
-  Copy(CollectionCopier& copier, const std::function<void(uint64_t)>& used)
-      : m_copier(copier), m_used(used), m_reader(copier.m_store, copier.m_from), m_pool(pool_of(copier.m_collection)) {}
+  explicit Copy(CollectionCopier& copier)
+      : m_copier(copier), m_reader(copier.m_store, copier.m_from), m_pool(pool_of(copier.m_collection)) {}
   // What is planned and not yet submitted.
   int finish() { return m_step ? submit() : 0; }
+
+  // What the copy has in this range.
+  int remove(const ObjectRange& range) {
+    vtkv::Status status;
+    for (const ghobject_t& oid : list(range, &status)) {
+      int r = make_room(kObjectBytes);
+      OnodeRef onode;
+      if (r == 0) {
+        r = m_step->find(oid, &onode);
+      }
+      if (r == 0 && onode->exists) {
+        m_step->planner().plan().change(onode, m_pool);
+        r = m_step->planner().discard(onode);
+      }
+      if (r < 0) {
+        return r;
+      }
+    }
+    return status.ok() ? 0
+                       : m_copier.m_store.metadata_failure.met(m_copier.m_to.number, status, "the copy of collection ",
+                                                               m_copier.m_collection.cid);
+  }
 
  private:
   int begin(Onode& source) override {
@@ -171,6 +197,27 @@ class CollectionCopier::Copy final : public Visitor {
     return r;
   }
 
+  int pause() override {
+    const int r = finish();
+    m_under_way_bytes = 0;
+    return r < 0 ? r : m_copier.m_pace.pause(*m_copier.m_hash);
+  }
+
+  void abandon() override { m_target.reset(); }
+
+  std::vector<ghobject_t> list(const ObjectRange& range, vtkv::Status* status) {
+    std::vector<ghobject_t> oids;
+    const auto iterator = m_copier.m_to.database().new_iterator(object_key(range.begin), object_key(range.end));
+    for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
+      if (!decode_object_key(iterator->key(), &oids.emplace_back())) {
+        *status = vtkv::Status::corruption("an object's key cannot be decoded");
+        return {};
+      }
+    }
+    *status = iterator->status();
+    return oids;
+  }
+
   int write(Onode& source, const Run& run) {
     const uint64_t count = run.shared.size();
     if (const int r = make_room(count * kBlockBytes); r < 0) {
@@ -183,7 +230,7 @@ class CollectionCopier::Copy final : public Visitor {
     if (const int r = writer.copy_in(*m_target, run.first, std::move(data), std::move(lost)); r < 0) {
       return r;
     }
-    m_used(most_slot_bytes(count * kBlockBytes));
+    m_copier.m_pace.used(most_slot_bytes(count * kBlockBytes));
     m_copier.m_bytes += count * kBlockBytes;
     remember(run);
     return 0;
@@ -274,8 +321,13 @@ class CollectionCopier::Copy final : public Visitor {
         return r;
       }
     }
+    if (m_copier.m_pace.is_enough(bytes)) {
+      if (const int r = pause(); r < 0) {
+        return r;
+      }
+    }
     if (!m_step) {
-      m_step.emplace(m_copier.m_store, m_copier.m_pipeline, m_copier.m_to, m_copier.m_collection);
+      m_step.emplace(m_copier.m_store, m_copier.m_pipeline, m_copier.m_to, m_copier.m_account);
       if (m_target) {
         touch();
       }
@@ -290,7 +342,7 @@ class CollectionCopier::Copy final : public Visitor {
     m_under_way_bytes += std::exchange(m_step_bytes, 0);
     if (r == 0 && m_under_way_bytes > kUnderWayBytesMax) {
       m_under_way_bytes = 0;
-      return m_copier.m_collection.sequencer->wait_for_all() ? 0 : -ESHUTDOWN;
+      return m_copier.m_account.sequencer->wait_for_all() ? 0 : -ESHUTDOWN;
     }
     return r;
   }
@@ -298,7 +350,6 @@ class CollectionCopier::Copy final : public Visitor {
   void touch() { m_step->planner().touch(m_target, m_pool); }
 
   CollectionCopier& m_copier;
-  const std::function<void(uint64_t)>& m_used;
   BlockReader m_reader;
   const int64_t m_pool;
   std::optional<OwnTransaction> m_step;
@@ -308,47 +359,81 @@ class CollectionCopier::Copy final : public Visitor {
 };
 
 CollectionCopier::CollectionCopier(StoreContext& store, TransactionPipeline& pipeline, Collection& collection,
-                                   StoreCube& from, StoreCube& to)
-    : m_store(store), m_pipeline(pipeline), m_collection(collection), m_from(from), m_to(to) {}
+                                   Collection& account, StoreCube& from, StoreCube& to, CopyPace& pace)
+    : m_store(store),
+      m_pipeline(pipeline),
+      m_collection(collection),
+      m_account(account),
+      m_from(from),
+      m_to(to),
+      m_pace(pace) {}
 
 CollectionCopier::~CollectionCopier() = default;
 
 int CollectionCopier::measure(uint64_t* slot_bytes) {
-  m_collection.lock.assert_held();
+  m_collection.lock.assert_held_shared();
   Measure measure(*this);
-  const int r = for_each_object(measure);
+  const int r = for_each_object(m_collection.cid, m_collection.record.bits, measure);
   *slot_bytes = measure.slot_bytes();
   return r;
 }
 
-int CollectionCopier::copy(const std::function<void(uint64_t)>& used) {
-  m_collection.lock.assert_held();
-  Copy copy(*this, used);
-  const int r = for_each_object(copy);
+int CollectionCopier::copy() {
+  m_collection.lock.assert_held_shared();
+  Copy copy(*this);
+  const int r = for_each_object(m_collection.cid, m_collection.record.bits, copy);
   return r < 0 ? r : copy.finish();
 }
 
-int CollectionCopier::for_each_object(Visitor& visitor) {
-  Objects objects(m_from.database(), m_collection.cid, m_collection.record.bits);
+int CollectionCopier::copy_again(std::span<const uint32_t> hashes, size_t* done) {
+  Copy copy(*this);
+  for (*done = 0; *done < hashes.size(); ++*done) {
+    m_hash = hashes[*done];
+    if (!m_pace.wants(*m_hash)) {
+      continue;
+    }
+    const coll_t group = group_of_hash(*m_hash);
+    int r = 0;
+    for (const ObjectRange& range : object_ranges(group, kHashBits)) {
+      r = r < 0 ? r : copy.remove(range);
+    }
+    if (r == 0) {
+      r = for_each_object(group, kHashBits, copy);
+    }
+    if (r < 0 && r != -EAGAIN) {
+      return r;
+    }
+  }
+  return copy.finish();
+}
+
+// As if the objects of one hash were a group's.
+coll_t CollectionCopier::group_of_hash(uint32_t hash) const {
+  spg_t group;
+  m_collection.cid.is_pg(&group);
+  return coll_t(spg_t(pg_t(hash, group.pool()), group.shard));
+}
+
+// While the lock is given up objects come and go, those that are listed already among them. Their hashes are noted.
+int CollectionCopier::for_each_object(const coll_t& cid, uint32_t bits, Visitor& visitor) {
+  Objects objects(m_from.database(), cid, bits);
   ghobject_t oid;
-  std::optional<uint32_t> hash;
+  bool is_wanted = true;
+  m_hash.reset();
   while (objects.next(&oid)) {
-    if (hash != oid.hobj.get_hash()) {
+    if (m_hash != oid.hobj.get_hash()) {
       m_copied.clear();
-      hash = oid.hobj.get_hash();
+      m_hash = oid.hobj.get_hash();
+      is_wanted = m_pace.wants(*m_hash);
     }
-    OnodeRef source;
-    if (const vtkv::Status status = m_from.onodes.find(oid, &source); !status.ok()) {
-      return m_store.metadata_failure.met(m_from.number, status, "object ", oid);
+    int r = m_pace.is_enough(0) ? visitor.pause() : 0;
+    if (r == 0 && is_wanted) {
+      r = visit(oid, visitor);
     }
-    int r = visitor.begin(*source);
-    if (r == 0) {
-      r = for_each_run(*source, visitor);
-    }
-    if (r == 0) {
-      r = visitor.end(*source);
-    }
-    if (r < 0) {
+    if (r == -EAGAIN) {
+      visitor.abandon();
+      is_wanted = false;
+    } else if (r < 0 && r != -ENOENT) {
       return r;
     }
   }
@@ -356,6 +441,21 @@ int CollectionCopier::for_each_object(Visitor& visitor) {
   return objects.status().ok() ? 0
                                : m_store.metadata_failure.met(m_from.number, objects.status(),
                                                               "the list of collection ", m_collection.cid);
+}
+
+int CollectionCopier::visit(const ghobject_t& oid, Visitor& visitor) {
+  OnodeRef source;
+  if (const vtkv::Status status = m_from.onodes.find(oid, &source); !status.ok()) {
+    return m_store.metadata_failure.met(m_from.number, status, "object ", oid);
+  }
+  if (!source->exists) {
+    return -ENOENT;
+  }
+  int r = visitor.begin(*source);
+  if (r == 0) {
+    r = for_each_run(*source, visitor);
+  }
+  return r < 0 ? r : visitor.end(*source);
 }
 
 int CollectionCopier::for_each_run(Onode& source, Visitor& visitor) {

@@ -8,12 +8,12 @@
 //
 // A block that cannot be read is unreadable in the copy, too: the OSD repairs it from a replica, before or after.
 //
-// Transactions hold a few MiB each, and so do those that are under way. Not thread-safe; the caller holds the
-// collection's unique lock.
+// Transactions hold a few MiB each, and so do those that are under way. Not thread-safe.
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -24,19 +24,37 @@
 
 namespace swimstore {
 
-// REQUIRES: who measures or copies holds the collection's lock alone.
+// Who copies a collection that others use gives up its lock now and then. By default it is copied in one go.
+class CopyPace {
+ public:
+  virtual ~CopyPace() = default;
+  // Is it time for a pause, rather than for so many bytes more? Cheap.
+  virtual bool is_enough(uint64_t) { return false; }
+  // The collection's lock may be given up meanwhile, and is held again at the end. 0. -EAGAIN: something was changed of
+  // the objects of this hash, so that no more of them is copied. Others end the copy.
+  virtual int pause(uint32_t) { return 0; }
+  // False: the objects of this hash are passed over.
+  virtual bool wants(uint32_t) { return true; }
+  // A part was taken of the room that `to` has promised.
+  virtual void used(uint64_t) {}
+};
+
+// REQUIRES: who measures or copies holds the collection's lock, shared or alone.
 class CollectionCopier {
  public:
-  // In `to` nobody sees the copy: its range is marked as unowned there.
-  CollectionCopier(StoreContext& store, TransactionPipeline& pipeline, Collection& collection, StoreCube& from,
-                   StoreCube& to);
+  // In `to` nobody sees the copy: its range is marked as unowned there. `account`: a collection whose sequencer tells
+  // when the copies are durable.
+  CollectionCopier(StoreContext& store, TransactionPipeline& pipeline, Collection& collection, Collection& account,
+                   StoreCube& from, StoreCube& to, CopyPace& pace);
   ~CollectionCopier();
 
   // What copy() takes of slots, at most. Reads all extents. 0, or -EIO.
   int measure(uint64_t* slot_bytes);
-  // REQUIRES: `to` has promised what measure() says; used() is called with each part that is taken of it. All is
-  // submitted, in order. 0, -ESHUTDOWN: nothing becomes durable any more, or the error of a step.
-  int copy(const std::function<void(uint64_t)>& used);
+  // REQUIRES, of both: `to` has promised room. All is submitted, in order. 0, -ESHUTDOWN: nothing becomes durable any
+  // more, or the error of a step.
+  int copy();
+  // The objects of these hashes once more: what `to` has of them goes. *done: how many hashes were dealt with.
+  int copy_again(std::span<const uint32_t> hashes, size_t* done);
 
   uint64_t objects() const { return m_objects; }  // copied so far
   uint64_t bytes() const { return m_bytes; }  // of their blocks, written
@@ -76,7 +94,11 @@ class CollectionCopier {
   class Measure;
   class Copy;
 
-  int for_each_object(Visitor& visitor) REQUIRES(m_collection.lock);
+  // Of a group of this name and so many bits.
+  int for_each_object(const coll_t& cid, uint32_t bits, Visitor& visitor);
+  // -ENOENT: it is not there any more.
+  int visit(const ghobject_t& oid, Visitor& visitor);
+  coll_t group_of_hash(uint32_t hash) const;
   // Calls visitor.run() for all blocks that are mapped, ascending.
   int for_each_run(Onode& source, Visitor& visitor);
   const Place* find_copied(const Block& block) const;
@@ -85,8 +107,11 @@ class CollectionCopier {
   StoreContext& m_store;
   TransactionPipeline& m_pipeline;
   Collection& m_collection;
+  Collection& m_account;
   StoreCube& m_from;
   StoreCube& m_to;
+  CopyPace& m_pace;
+  std::optional<uint32_t> m_hash;  // under way
   std::unordered_map<Block, Place, BlockHash> m_copied;  // of one hash, those that may be shared
   uint64_t m_objects = 0;
   uint64_t m_bytes = 0;

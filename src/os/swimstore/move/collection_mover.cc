@@ -10,6 +10,7 @@
 #include "swimstore/format/unowned_range.h"
 #include "swimstore/move/collection_copier.h"
 #include "swimstore/move/own_transaction.h"
+#include "swimstore/move/promised_room.h"
 #include "swimstore/object/collection_list.h"
 #include "swimstore/omap/witness_writer.h"
 #include "swimstore/transaction/transaction_pipeline.h"
@@ -27,39 +28,24 @@ using vtkv::Mutation;
 
 namespace {
 
-// Of which the rest goes back when the copy has ended.
-class PromisedRoom {
+class InOneGo final : public CopyPace {
  public:
-  PromisedRoom(ContainerSet& containers, uint64_t bytes) : m_containers(containers), m_left_bytes(bytes) {
-    // A promise grows containers as far as the host lets them, and what it is short of stays with them: so it is asked
-    // for when there is enough. Late: who waits for room before the next attempt (SpaceGate) gets no more.
-    const ContainerStatistics statistics = containers.statistics();
-    const bool is_enough = statistics.free_bytes + statistics.growable_bytes + statistics.reserve_bytes / 2 >= bytes;
-    m_promised = is_enough && containers.promise(bytes, Urgency::late);
-  }
-  ~PromisedRoom() {
-    if (m_promised) {
-      m_containers.give_back(m_left_bytes);
-    }
-  }
-  PromisedRoom(const PromisedRoom&) = delete;
-  PromisedRoom& operator=(const PromisedRoom&) = delete;
-
-  explicit operator bool() const { return m_promised; }
-  void used(uint64_t bytes) {
-    m_left_bytes -= bytes;
-    m_containers.give_back(bytes);
-  }
+  explicit InOneGo(PromisedRoom& room) : m_room(room) {}
+  void used(uint64_t bytes) override { m_room.used(bytes); }
 
  private:
-  ContainerSet& m_containers;
-  uint64_t m_left_bytes;
-  bool m_promised = false;
+  PromisedRoom& m_room;
 };
 
-bool overlap(const ObjectRange& a, const ObjectRange& b) { return a.begin < b.end && b.begin < a.end; }
-
 }  // namespace
+
+// No collection that the table knows.
+CollectionMover::CollectionMover(StoreContext& store, TransactionPipeline& pipeline)
+    : m_store(store),
+      m_pipeline(pipeline),
+      m_account(
+          ceph::make_ref<Collection>(store.cct, coll_t(spg_t(pg_t(0, 0))), std::make_shared<OpSequencer>(store.env))),
+      m_sweeper(store, pipeline) {}
 
 int CollectionMover::move(Collection& collection, unsigned to, uint64_t* lacking_bytes) {
   StoreCube& from = m_store.home(collection);
@@ -78,9 +64,6 @@ int CollectionMover::try_move(Collection& collection, StoreCube& from, StoreCube
   const uint64_t began_us = m_store.env->now_us();
   const UnownedObjects old_copy{collection.cid, collection.record.bits};
   int r = collection.sequencer->wait_for_all() ? 0 : -ESHUTDOWN;
-  if (r == 0) {
-    r = sweep_leftovers(to, collection);
-  }
   if (r == 0 && mutated(Mutation::moved_before_copied)) {
     r = put_record(to, collection);
   }
@@ -91,15 +74,10 @@ int CollectionMover::try_move(Collection& collection, StoreCube& from, StoreCube
     r = put_record(to, collection);
   }
   if (r == 0) {
-    r = disown(from, old_copy, collection);
-  }
-  // Durable before a later transaction in the new cube is, which may end the collection: the old cube's record would be
-  // the only one.
-  if (r == 0 && !collection.sequencer->wait_for_all()) {
-    r = -ESHUTDOWN;
+    r = disown(from, old_copy);
   }
   if (r == 0) {
-    r = m_sweeper.sweep(from, old_copy, collection);
+    r = sweep(from, old_copy);
   }
   if (r == 0) {
     dout(1) << "collection " << collection.cid << " was moved from cube " << from.number << " to cube " << to.number
@@ -109,12 +87,16 @@ int CollectionMover::try_move(Collection& collection, StoreCube& from, StoreCube
 }
 
 int CollectionMover::copy(Collection& collection, StoreCube& from, StoreCube& to, uint64_t* lacking_bytes) {
-  CollectionCopier copier(m_store, m_pipeline, collection, from, to);
   uint64_t slot_bytes = 0;
-  if (const int r = copier.measure(&slot_bytes); r < 0) {
+  CopyPace pace;
+  int r = sweep_leftovers(to, collection);
+  if (r == 0) {
+    r = CollectionCopier(m_store, m_pipeline, collection, *m_account, from, to, pace).measure(&slot_bytes);
+  }
+  if (r < 0) {
     return r;
   }
-  PromisedRoom room(to.containers(), slot_bytes);
+  PromisedRoom room(to.containers(), slot_bytes, Urgency::late);
   if (!room) {
     dout(1) << "collection " << collection.cid << " has to be moved to cube " << to.number
             << ", where there is no room "
@@ -122,16 +104,20 @@ int CollectionMover::copy(Collection& collection, StoreCube& from, StoreCube& to
     *lacking_bytes = std::max(slot_bytes, uint64_t{kBlockBytes});  // without data, too: log and tree have no room
     return -ENOSPC;
   }
-  int r = check_nobody_is_there(to, collection);
+  InOneGo in_one_go(room);
+  CollectionCopier copier(m_store, m_pipeline, collection, *m_account, from, to, in_one_go);
+  r = begin(collection, to);
   if (r == 0) {
-    r = mark_unowned(to, collection);
-  }
-  if (r == 0) {
-    r = copier.copy([&room](uint64_t bytes) { room.used(bytes); });
+    r = copier.copy();
   }
   dout(5) << "copied " << copier.objects() << " objects of " << collection.cid << ", " << copier.bytes() << " bytes"
           << dendl;
   return r;
+}
+
+int CollectionMover::begin(Collection& collection, StoreCube& to) {
+  const int r = check_nobody_is_there(to, collection);
+  return r < 0 ? r : mark_unowned(to, collection);
 }
 
 // Marked as nobody's, it would be removed: objects that no collection has, which fsck tells of and keeps.
@@ -152,11 +138,11 @@ int CollectionMover::check_nobody_is_there(StoreCube& cube, const Collection& co
   return 0;
 }
 
-int CollectionMover::mark_unowned(StoreCube& cube, Collection& collection) {
+int CollectionMover::mark_unowned(StoreCube& cube, const Collection& collection) {
   if (mutated(Mutation::old_copy_unmarked) || mutated(Mutation::moved_before_copied)) {
     return 0;
   }
-  OwnTransaction transaction(m_store, m_pipeline, cube, collection);
+  OwnTransaction transaction(m_store, m_pipeline, cube, *m_account);
   transaction.batch().put(unowned_range_key(collection.cid), encode_unowned_range({collection.record.bits}));
   return transaction.submit();
 }
@@ -168,14 +154,14 @@ int CollectionMover::put_record(StoreCube& to, Collection& collection) {
   }
   record.generation = m_store.collections.new_generation();
   {
-    OwnTransaction transaction(m_store, m_pipeline, to, collection);
+    OwnTransaction transaction(m_store, m_pipeline, to, *m_account);
     transaction.batch().put(collection_key(collection.cid), encode_collection(record));
     transaction.batch().remove(unowned_range_key(collection.cid));
     if (const int r = transaction.submit(); r < 0) {
       return r;
     }
   }
-  if (!mutated(Mutation::swept_before_moved) && !collection.sequencer->wait_for_all()) {
+  if (!mutated(Mutation::swept_before_moved) && !m_account->sequencer->wait_for_all()) {
     return -ESHUTDOWN;
   }
   collection.record = std::move(record);
@@ -185,8 +171,15 @@ int CollectionMover::put_record(StoreCube& to, Collection& collection) {
   return witness.write() ? 0 : -ESHUTDOWN;
 }
 
-int CollectionMover::disown(StoreCube& cube, const UnownedObjects& objects, Collection& collection) {
-  OwnTransaction transaction(m_store, m_pipeline, cube, collection);
+// Durable before a later transaction in the new cube is, which may end the collection: the old cube's record would be
+// the only one.
+int CollectionMover::disown(StoreCube& cube, const UnownedObjects& objects) {
+  const int r = submit_disowning(cube, objects);
+  return r < 0 || m_account->sequencer->wait_for_all() ? r : -ESHUTDOWN;
+}
+
+int CollectionMover::submit_disowning(StoreCube& cube, const UnownedObjects& objects) {
+  OwnTransaction transaction(m_store, m_pipeline, cube, *m_account);
   transaction.batch().remove(collection_key(objects.cid));
   if (!mutated(Mutation::old_copy_unmarked)) {
     transaction.batch().put(unowned_range_key(objects.cid), encode_unowned_range({objects.bits}));
@@ -194,17 +187,23 @@ int CollectionMover::disown(StoreCube& cube, const UnownedObjects& objects, Coll
   return transaction.submit();
 }
 
+int CollectionMover::sweep(StoreCube& cube, const UnownedObjects& objects, const std::atomic<bool>* stop) {
+  return m_sweeper.sweep(cube, objects, *m_account, stop);
+}
+
 // Of a move of the collection that failed, in a process that went on.
-int CollectionMover::sweep_leftovers(StoreCube& cube, Collection& collection) {
+int CollectionMover::sweep_leftovers(StoreCube& cube, const Collection& collection) {
   std::vector<UnownedObjects> leftovers;
   if (const vtkv::Status status = m_sweeper.list(cube, &leftovers); !status.ok()) {
     return m_store.metadata_failure.met(cube.number, status, "the unowned ranges of cube ", cube.number);
   }
   // Of others' moves, which are under way, their threads hold the locks.
   for (const UnownedObjects& objects : leftovers) {
-    const int r = objects.cid == collection.cid ? m_sweeper.sweep(cube, objects, collection) : 0;
-    if (r < 0) {
-      return r;
+    if (objects.cid == collection.cid) {
+      if (const int r = sweep(cube, objects); r < 0) {
+        return r;
+      }
+      m_store.unowned.remove(cube.number, objects.cid);
     }
   }
   return 0;
@@ -214,30 +213,22 @@ int CollectionMover::sweep_leftovers(StoreCube& cube, Collection& collection) {
 vtkv::Status CollectionMover::check_nobody_owns(const StoreCube& cube, const UnownedObjects& objects) const {
   for (const CollectionRef& collection : m_store.collections.all()) {
     SharedLock lock(collection->lock);
-    if (collection->record.home() != cube.number) {
-      continue;
-    }
-    for (const ObjectRange& owned : object_ranges(collection->cid, collection->record.bits)) {
-      for (const ObjectRange& range : object_ranges(objects.cid, objects.bits)) {
-        if (overlap(owned, range)) {
-          return vtkv::Status::corruption("cube " + std::to_string(cube.number) + " says of objects of collection '" +
-                                          collection->cid.to_str() + "', which lies there, that they are nobody's");
-        }
-      }
+    if (collection->record.home() == cube.number &&
+        overlap(collection->cid, collection->record.bits, objects.cid, objects.bits)) {
+      return vtkv::Status::corruption("cube " + std::to_string(cube.number) + " says of objects of collection '" +
+                                      collection->cid.to_str() + "', which lies there, that they are nobody's");
     }
   }
   return {};
 }
 
 vtkv::Status CollectionMover::finish_interrupted(const std::vector<OutdatedRecord>& outdated) {
-  const coll_t none(spg_t(pg_t(0, 0)));
-  const auto nobody = ceph::make_ref<Collection>(m_store.cct, none, std::make_shared<OpSequencer>(m_store.env));
-  const vtkv::Status status = sweep_all(outdated, *nobody);
+  const vtkv::Status status = sweep_all(outdated);
   m_pipeline.drain();  // else they would outlive a mount that is refused
   return status;
 }
 
-vtkv::Status CollectionMover::sweep_all(const std::vector<OutdatedRecord>& outdated, Collection& nobody) {
+vtkv::Status CollectionMover::sweep_all(const std::vector<OutdatedRecord>& outdated) {
   const auto failed = [](const coll_t& cid, unsigned cube) {
     return vtkv::Status::failed("what a move of collection '" + cid.to_str() +
                                 "' that was cut short has left in cube " + std::to_string(cube) + " cannot be removed");
@@ -245,7 +236,7 @@ vtkv::Status CollectionMover::sweep_all(const std::vector<OutdatedRecord>& outda
   for (const OutdatedRecord& record : outdated) {
     const UnownedObjects objects{record.cid, record.bits};
     VTKV_RETURN_IF_ERROR(check_nobody_owns(m_store.cubes[record.cube], objects));
-    if (disown(m_store.cubes[record.cube], objects, nobody) < 0) {
+    if (submit_disowning(m_store.cubes[record.cube], objects) < 0) {
       return failed(record.cid, record.cube);
     }
   }
@@ -255,15 +246,15 @@ vtkv::Status CollectionMover::sweep_all(const std::vector<OutdatedRecord>& outda
     for (const UnownedObjects& objects : leftovers) {
       VTKV_RETURN_IF_ERROR(check_nobody_owns(*cube, objects));
       const uint64_t before = m_sweeper.objects();
-      if (m_sweeper.sweep(*cube, objects, nobody) < 0) {
+      if (sweep(*cube, objects) < 0) {
         return failed(objects.cid, cube->number);
       }
       dout(0) << "a move of collection " << objects.cid << " was cut short: " << m_sweeper.objects() - before
               << " objects that it left in cube " << cube->number << " are removed" << dendl;
     }
   }
-  return nobody.sequencer->wait_for_all() ? vtkv::Status()
-                                          : vtkv::Status::failed("nothing can be made durable any more");
+  return m_account->sequencer->wait_for_all() ? vtkv::Status()
+                                              : vtkv::Status::failed("nothing can be made durable any more");
 }
 
 }  // namespace swimstore

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Moves a collection to another cube, as a whole: for a transaction that names placement groups of several cubes, as
-// the merge of two does, and has to commit in one.
+// Moves a collection to another cube, as a whole and under its lock: for a transaction that names placement groups of
+// several cubes, as the merge of two does, and has to commit in one. online_move.h takes the same steps while the
+// collection is in use.
 //
 //   1. An entry in the new cube: objects of this range are nobody's there (format/unowned_range.h).
 //   2. The objects are copied.
@@ -16,6 +17,7 @@
 // Not thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -28,10 +30,9 @@ class TransactionPipeline;
 
 class CollectionMover {
  public:
-  CollectionMover(StoreContext& store, TransactionPipeline& pipeline)
-      : m_store(store), m_pipeline(pipeline), m_sweeper(store, pipeline) {}
+  CollectionMover(StoreContext& store, TransactionPipeline& pipeline);
 
-  // Waits until what is under way of the collection is durable, and then for its own steps. 0. -ENOSPC, with
+  // In one go. Waits until what is under way of the collection is durable, and then for its own steps. 0. -ENOSPC, with
   // *lacking_bytes set: nothing was changed, and so many have to be free in the new cube. -ESHUTDOWN: nothing becomes
   // durable any more; the process is about to end. Others are said in the log; the next mount removes what was copied.
   // REQUIRES: it exists; *lacking_bytes is 0.
@@ -41,20 +42,32 @@ class CollectionMover {
   // behind. `outdated`: as CollectionTable::load() found them. Waits until it is durable.
   vtkv::Status finish_interrupted(const std::vector<OutdatedRecord>& outdated);
 
+  // ---- the steps, also of a move in the background (online_move.h); 0 or an error as of move()
+  // 1. -EEXIST: objects of its range lie there, in no collection.
+  int begin(Collection& collection, StoreCube& to) REQUIRES(collection.lock);
+  // 3, and waits.
+  int put_record(StoreCube& to, Collection& collection) REQUIRES(collection.lock);
+  // 4, and waits.
+  int disown(StoreCube& cube, const UnownedObjects& objects);
+  // 5, or what a move that failed has left. `stop`: see RangeSweeper.
+  int sweep(StoreCube& cube, const UnownedObjects& objects, const std::atomic<bool>* stop = nullptr);
+  // Its sequencer tells when all this is durable: what waits for the collection's transactions need not wait for that.
+  Collection& account() { return *m_account; }
+
  private:
   int try_move(Collection& collection, StoreCube& from, StoreCube& to, uint64_t* lacking_bytes)
       REQUIRES(collection.lock);
   int copy(Collection& collection, StoreCube& from, StoreCube& to, uint64_t* lacking_bytes) REQUIRES(collection.lock);
   int check_nobody_is_there(StoreCube& cube, const Collection& collection) const REQUIRES(collection.lock);
-  int mark_unowned(StoreCube& cube, Collection& collection) REQUIRES(collection.lock);
-  int put_record(StoreCube& to, Collection& collection) REQUIRES(collection.lock);
-  int disown(StoreCube& cube, const UnownedObjects& objects, Collection& collection);
-  int sweep_leftovers(StoreCube& cube, Collection& collection);
+  int mark_unowned(StoreCube& cube, const Collection& collection) REQUIRES(collection.lock);
+  int submit_disowning(StoreCube& cube, const UnownedObjects& objects);
+  int sweep_leftovers(StoreCube& cube, const Collection& collection);
   vtkv::Status check_nobody_owns(const StoreCube& cube, const UnownedObjects& objects) const;
-  vtkv::Status sweep_all(const std::vector<OutdatedRecord>& outdated, Collection& nobody);
+  vtkv::Status sweep_all(const std::vector<OutdatedRecord>& outdated);
 
   StoreContext& m_store;
   TransactionPipeline& m_pipeline;
+  const CollectionRef m_account;
   RangeSweeper m_sweeper;
 };
 

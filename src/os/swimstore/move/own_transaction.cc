@@ -7,11 +7,10 @@
 
 namespace swimstore {
 
-OwnTransaction::OwnTransaction(StoreContext& store, TransactionPipeline& pipeline, StoreCube& home,
-                               Collection& collection)
+OwnTransaction::OwnTransaction(StoreContext& store, TransactionPipeline& pipeline, StoreCube& home, Collection& account)
     : m_store(store),
       m_pipeline(pipeline),
-      m_txn(new TxnContext(store, home, pipeline, CollectionRef(&collection), 0)),
+      m_txn(new TxnContext(store, home, pipeline, CollectionRef(&account), 0)),
       m_planner(store, *m_txn, {}) {
   ++pipeline.m_active;
   m_planner.plan().fadvise_flags = CEPH_OSD_OP_FLAG_FADVISE_DONTNEED;  // what is cached is what clients use

@@ -15,9 +15,9 @@ class TransactionPipeline;
 
 class OwnTransaction {
  public:
-  // The collection's sequencer tells when it is durable. The caller holds the unique lock of the collection that has
-  // the objects, or nobody else knows it, until submit() has returned.
-  OwnTransaction(StoreContext& store, TransactionPipeline& pipeline, StoreCube& home, Collection& collection);
+  // The sequencer of `account`, any collection, tells when it is durable. Nobody else knows the objects in this cube,
+  // or the caller holds the unique lock of the collection that has them, until submit() has returned.
+  OwnTransaction(StoreContext& store, TransactionPipeline& pipeline, StoreCube& home, Collection& account);
   ~OwnTransaction();  // takes it back when it was not submitted
   OwnTransaction(const OwnTransaction&) = delete;
   OwnTransaction& operator=(const OwnTransaction&) = delete;

@@ -34,14 +34,18 @@ vtkv::Status RangeSweeper::list(StoreCube& cube, std::vector<UnownedObjects>* ra
   return iterator->status();
 }
 
-int RangeSweeper::sweep(StoreCube& cube, const UnownedObjects& range, Collection& collection) {
+int RangeSweeper::sweep(StoreCube& cube, const UnownedObjects& range, Collection& account,
+                        const std::atomic<bool>* stop) {
   bool done = false;
   ghobject_t start;
   for (unsigned transactions = 1; !done; ++transactions) {
-    if (const int r = remove_some(cube, range, collection, &start, &done); r < 0) {
+    if (stop != nullptr && *stop) {
+      return -ECANCELED;
+    }
+    if (const int r = remove_some(cube, range, account, &start, &done); r < 0) {
       return r;
     }
-    if (transactions % kUnderWayMax == 0 && !collection.sequencer->wait_for_all()) {
+    if (transactions % kUnderWayMax == 0 && !account.sequencer->wait_for_all()) {
       return -ESHUTDOWN;
     }
   }
@@ -49,7 +53,7 @@ int RangeSweeper::sweep(StoreCube& cube, const UnownedObjects& range, Collection
 }
 
 // From *start on, which moves: so nobody walks over what was removed. *done: the entry, too.
-int RangeSweeper::remove_some(StoreCube& cube, const UnownedObjects& range, Collection& collection, ghobject_t* start,
+int RangeSweeper::remove_some(StoreCube& cube, const UnownedObjects& range, Collection& account, ghobject_t* start,
                               bool* done) {
   std::vector<ghobject_t> oids;
   bool more = false;
@@ -69,7 +73,7 @@ int RangeSweeper::remove_some(StoreCube& cube, const UnownedObjects& range, Coll
     }
   }
   size_t removed = 0;
-  OwnTransaction transaction(m_store, m_pipeline, cube, collection);
+  OwnTransaction transaction(m_store, m_pipeline, cube, account);
   for (; removed < oids.size() && transaction.batch().encoded_bytes() < kBatchBytesMax; ++removed) {
     OnodeRef onode;
     int r = transaction.find(oids[removed], &onode);

@@ -5,6 +5,7 @@
 // Not thread-safe.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include "swimstore/object/store_context.h"
@@ -25,14 +26,14 @@ class RangeSweeper {
 
   // All entries of the cube.
   vtkv::Status list(StoreCube& cube, std::vector<UnownedObjects>* ranges) const;
-  // Counts as transactions of `collection`; what is under way of them stays bounded. 0, -ESHUTDOWN: nothing becomes
-  // durable any more, or the error of one.
+  // Counts as transactions of `account`; what is under way of them stays bounded. 0, -ESHUTDOWN: nothing becomes
+  // durable any more, or the error of one. -ECANCELED: *stop was set; the entry and the rest are there.
   // REQUIRES: the range's entry is in the cube, submitted; nobody else looks at its objects.
-  int sweep(StoreCube& cube, const UnownedObjects& range, Collection& collection);
+  int sweep(StoreCube& cube, const UnownedObjects& range, Collection& account, const std::atomic<bool>* stop);
   uint64_t objects() const { return m_objects; }  // removed so far
 
  private:
-  int remove_some(StoreCube& cube, const UnownedObjects& range, Collection& collection, ghobject_t* start, bool* done);
+  int remove_some(StoreCube& cube, const UnownedObjects& range, Collection& account, ghobject_t* start, bool* done);
 
   StoreContext& m_store;
   TransactionPipeline& m_pipeline;

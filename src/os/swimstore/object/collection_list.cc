@@ -41,6 +41,17 @@ std::vector<ObjectRange> object_ranges(const coll_t& cid, uint32_t bits) {
   return {hash_range(pg.shard, temporary_pool, pg.ps(), bits), hash_range(pg.shard, pool, pg.ps(), bits)};
 }
 
+bool overlap(const coll_t& a, uint32_t a_bits, const coll_t& b, uint32_t b_bits) {
+  for (const ObjectRange& of_a : object_ranges(a, a_bits)) {
+    for (const ObjectRange& of_b : object_ranges(b, b_bits)) {
+      if (of_a.begin < of_b.end && of_b.begin < of_a.end) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 int CollectionLister::list(Collection& collection, const ghobject_t& start, const ghobject_t& end, int max,
                            std::vector<ghobject_t>* objects, ghobject_t* next) {
   const auto began = ceph::mono_clock::now();

@@ -30,5 +30,7 @@ struct ObjectRange {
   ghobject_t begin, end;
 };
 std::vector<ObjectRange> object_ranges(const coll_t& cid, uint32_t bits);
+// Could an object belong to both?
+bool overlap(const coll_t& a, uint32_t a_bits, const coll_t& b, uint32_t b_bits);
 
 }  // namespace swimstore

@@ -130,6 +130,7 @@ struct StoreContext {
   const MetadataFailure metadata_failure;
   CollectionTable collections;
   InjectedErrors injected;
+  UnownedCopies unowned;
   PartsInDoubt parts_in_doubt;  // used with several cubes alone
   bool keeps_witnesses = false;  // of placement groups, in cube 0; set by the mount
   WitnessedValues witnessed;

@@ -51,6 +51,9 @@ void StoreCrashTarget::run_transactions(SwimStore& store, vtkv::SimEnv* env) {
     for (uint64_t batch = 1 + random() % m_options.in_flight_max; batch > 0; --batch, ++done) {
       load.queue_one(random);
     }
+    if (m_options.workload.moves && random() % 4 == 0) {
+      load.move_one(random);
+    }
     env->run_until_idle();
   }
 }

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include "include/Context.h"
+#include "include/ceph_assert.h"
+#include "swimstore/move/online_move.h"
 #include "swimstore/swimstore.h"
 
 namespace swimstore {
@@ -140,6 +142,20 @@ void StoreLoad::queue_one(std::mt19937_64& random) {
   with_anchor.touch(anchor->cid, ghobject_t(hobject_t(object_t("anchor"), "", CEPH_NOSNAP, pg.ps(), pg.pool(), "")));
   with_anchor.append(txn);
   queue(i, history.size() - 1, std::move(with_anchor), anchor);
+}
+
+void StoreLoad::move_one(std::mt19937_64& random) {
+  const coll_t& cid = m_oracle.m_collections[random() % kCollections].cid;
+  const unsigned cube = 1 + random() % kAnchors;
+  const MoveLimits limits{.batch_bytes = 1 + random() % 50'000, .last_bytes = 500'000};
+  uint64_t transactions = random() % 8;
+  const vtkv::Status status = m_store.move_in_use(cid, cube, limits, [&] {
+    if (transactions > 0 && random() % 3 == 0) {
+      --transactions;
+      queue_one(random);
+    }
+  });
+  ceph_assert(status.ok() || status.error_number() == ECANCELED);
 }
 
 }  // namespace swimstore

@@ -15,14 +15,14 @@ uint64_t mix(uint64_t pool) { return (pool * 0x9e3779b97f4a7c15) >> 32; }
 // What is known so far of the collections that a transaction names.
 class HomeChoice {
  public:
-  explicit HomeChoice(const CubeSet& cubes) : m_cubes(cubes) {}
+  explicit HomeChoice(StoreContext& store) : m_store(store) {}
 
   void add(const Collection& collection) REQUIRES_SHARED(collection.lock) {
     if (!collection.cid.is_pg()) {
       return;
     }
     if (!collection.exists) {
-      m_new_home = m_new_home == 0 ? new_home(collection.cid, m_cubes) : m_new_home;
+      m_new_home = m_new_home == 0 ? new_home(collection.cid, m_store) : m_new_home;
     } else if (!m_found) {
       m_home.cube = collection.record.home();
       m_found = true;
@@ -35,7 +35,7 @@ class HomeChoice {
   Home home() const { return m_found ? m_home : Home{.cube = m_new_home}; }
 
  private:
-  const CubeSet& m_cubes;
+  StoreContext& m_store;
   Home m_home;
   unsigned m_new_home = 0;
   bool m_found = false;
@@ -51,14 +51,16 @@ unsigned new_home(const coll_t& cid, unsigned cubes) {
   return 1 + static_cast<unsigned>((pg.ps() + mix(pg.pool())) & (CubeSet::data_cubes(cubes) - 1));
 }
 
-unsigned new_home(const coll_t& cid, const CubeSet& cubes) {
+unsigned new_home(const coll_t& cid, StoreContext& store) {
+  const StoreCubes& cubes = store.cubes;
+  const auto can_have = [&](unsigned cube) { return cubes.has(cube) && !store.unowned.could_meet(cube, cid); };
   const unsigned home = new_home(cid, cubes.size());
-  if (home == 0 || cubes.has(home)) {
+  if (home == 0 || can_have(home)) {
     return home;
   }
   std::vector<unsigned> others;
   for (unsigned cube = 1; cube < cubes.size(); ++cube) {
-    if (cubes.has(cube)) {
+    if (can_have(cube)) {
       others.push_back(cube);
     }
   }
@@ -68,8 +70,8 @@ unsigned new_home(const coll_t& cid, const CubeSet& cubes) {
   return others.empty() ? 0 : others[pg.ps() / CubeSet::data_cubes(cubes.size()) % others.size()];
 }
 
-Home home_of(std::span<const CollectionRef> named, const CubeSet& cubes) {
-  HomeChoice choice(cubes);
+Home home_of(std::span<const CollectionRef> named, StoreContext& store) {
+  HomeChoice choice(store);
   for (const CollectionRef& collection : named) {
     SharedLock lock(collection->lock);
     choice.add(*collection);
@@ -77,8 +79,8 @@ Home home_of(std::span<const CollectionRef> named, const CubeSet& cubes) {
   return choice.home();
 }
 
-Home home_of_locked(std::span<const CollectionRef> named, const CubeSet& cubes) {
-  HomeChoice choice(cubes);
+Home home_of_locked(std::span<const CollectionRef> named, StoreContext& store) {
+  HomeChoice choice(store);
   for (const CollectionRef& collection : named) {
     collection->lock.assert_held();
     choice.add(*collection);

@@ -17,9 +17,9 @@ namespace swimstore {
 
 // Of a collection to be made, in a store with so many cubes.
 unsigned new_home(const coll_t& cid, unsigned cubes);
-// The same, or where that one is missing, one of the others, over which its groups are spread. 0: all that could have
-// it are missing.
-unsigned new_home(const coll_t& cid, const CubeSet& cubes);
+// The same, or where that one is missing, or has objects of such a name that are being removed, one of the others, over
+// which its groups are spread. 0: all that could have it are missing.
+unsigned new_home(const coll_t& cid, StoreContext& store);
 
 // Where a transaction commits.
 struct Home {
@@ -29,8 +29,8 @@ struct Home {
 // `named`: all collections that it names, existing or not, the one that it is queued on first. The home of the first
 // placement group among them that exists, cube 0 only if they all lie there; else that of the first to be made; else
 // cube 0. Takes their locks, shared, one after the other: by the time that they are taken again it may have changed.
-Home home_of(std::span<const CollectionRef> named, const CubeSet& cubes);
+Home home_of(std::span<const CollectionRef> named, StoreContext& store);
 // The same, under the locks of all.
-Home home_of_locked(std::span<const CollectionRef> named, const CubeSet& cubes);
+Home home_of_locked(std::span<const CollectionRef> named, StoreContext& store);
 
 }  // namespace swimstore

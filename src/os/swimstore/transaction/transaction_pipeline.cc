@@ -194,8 +194,7 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
   }
   const uint64_t began_us = m_store.env->now_us();
   const unsigned cubes = m_store.cubes.size();
-  const Home home =
-      cubes == 1 ? Home() : home_of(find_named(m_store.collections, collection, iterators), m_store.cubes.set());
+  const Home home = cubes == 1 ? Home() : home_of(find_named(m_store.collections, collection, iterators), m_store);
   Admission admission(*this, m_store.cubes[home.cube], transactions, handle);
   if (cubes > 1 && admission.need().removes_internal && !wait_for_all_cubes()) {
     return true;  // never acknowledged; the process is about to end
@@ -206,7 +205,7 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
     const Collections named = find_named(m_store.collections, collection, iterators);
     CollectionLocks locks(named);
     if (cubes > 1) {
-      const Home now = home_of_locked(named, m_store.cubes.set());
+      const Home now = home_of_locked(named, m_store);
       if (now.cube != home.cube) {
         return false;
       }
@@ -328,6 +327,12 @@ void TransactionPipeline::ended(uint64_t throttled_bytes) {
   if (--m_active == 0) {
     m_idle->notify_all();
   }
+}
+
+void TransactionPipeline::wait_for_turn(uint64_t bytes) {
+  m_space.throttle_us({.slot_bytes = bytes, .may_wait = true}, bytes, nullptr);
+  m_throttle.take_us(bytes, nullptr);
+  m_throttle.give_back(bytes);
 }
 
 void TransactionPipeline::drain() {

@@ -42,6 +42,9 @@ class TransactionPipeline {
   // cannot be carried out ends the process, after the transaction was dumped (or throws its int, with
   // objectstore_debug_throw_on_failed_txc).
   int queue(CollectionRef collection, std::vector<ObjectStore::Transaction>& transactions, HBHandle* handle);
+  // Waits as a write of so many bytes would, for the throttle and while space runs short. For what the store itself
+  // writes, before it takes any lock.
+  void wait_for_turn(uint64_t bytes);
   // Waits until everything queued is durable, or failed, and its contexts are queued. For umount.
   void drain();
   const CommitThrottle& throttle() const { return m_throttle; }

@@ -196,6 +196,7 @@ int TxnPlanner::find(Collection& collection, const ghobject_t& oid, OnodeRef* on
     derr << "object " << oid << " does not belong to collection " << collection.cid << dendl;
     return -EINVAL;
   }
+  collection.note_change(oid);
   const vtkv::Status status = m_plan.store.home(collection).onodes.find(oid, onode);
   if (!status.ok()) {
     return m_plan.store.metadata_failure.met(m_plan.store.home(collection).number, status, "object ", oid);

@@ -16,6 +16,7 @@
 namespace swimstore {
 
 void TxnPlanner::remember(Collection& collection) {
+  collection.give_up_copy("the collection was split, merged or removed");
   m_before.push_back({CollectionRef(&collection), collection.record, collection.exists});
 }
 

@@ -40,20 +40,21 @@ namespace vtkv {
   X(snapshots_listed_early, "a compaction lists snapshots before it claims its runs")                       \
   X(doubtful_run_freed, "a run that is named by a checkpoint which failed and may be on disk")
 
-#define VTKV_STORE_MUTATIONS(X)                                                                            \
-  X(slot_punched_early, "a chunk is punched while a durable page still calls its slots primed")            \
-  X(fragment_punched_early, "a fragment of a chunk is punched while a durable page still calls it primed") \
-  X(failed_punch_trusted, "what a punch was tried on is as primed as before")                              \
-  X(damage_mark_kept, "blocks that recovery cannot read and that nobody owns stay marked")                 \
-  X(quarantine_forgotten, "bad slots are handed out again")                                                \
-  X(tombstone_left_out, "of an omap key that another cube removed, too, and may have again")               \
-  X(room_promised_blindly, "transactions are promised room that is not there")                             \
-  X(single_flush_everywhere, "one sync covers all files, also on hosts where it does not")                 \
-  X(moved_before_copied, "a collection's record names its new cube before its objects are there")          \
-  X(old_copy_unmarked, "nothing says that objects are one of two copies, to be removed after a crash")     \
-  X(swept_before_moved, "the old copy of a collection is removed before the new one is durable")           \
-  X(flush_joined_late, "a cube that asks for a flush is served by the one under way")                      \
-  X(witness_not_awaited, "a group's transaction commits before its witness in cube 0 is durable")          \
+#define VTKV_STORE_MUTATIONS(X)                                                                                   \
+  X(slot_punched_early, "a chunk is punched while a durable page still calls its slots primed")                   \
+  X(fragment_punched_early, "a fragment of a chunk is punched while a durable page still calls it primed")        \
+  X(failed_punch_trusted, "what a punch was tried on is as primed as before")                                     \
+  X(damage_mark_kept, "blocks that recovery cannot read and that nobody owns stay marked")                        \
+  X(quarantine_forgotten, "bad slots are handed out again")                                                       \
+  X(tombstone_left_out, "of an omap key that another cube removed, too, and may have again")                      \
+  X(room_promised_blindly, "transactions are promised room that is not there")                                    \
+  X(single_flush_everywhere, "one sync covers all files, also on hosts where it does not")                        \
+  X(moved_before_copied, "a collection's record names its new cube before its objects are there")                 \
+  X(old_copy_unmarked, "nothing says that objects are one of two copies, to be removed after a crash")            \
+  X(swept_before_moved, "the old copy of a collection is removed before the new one is durable")                  \
+  X(changes_not_copied, "what clients change while a collection is copied to another cube stays out of the copy") \
+  X(flush_joined_late, "a cube that asks for a flush is served by the one under way")                             \
+  X(witness_not_awaited, "a group's transaction commits before its witness in cube 0 is durable") \
   X(cubes_added_before_made, "the superblock names new cubes before they are durable")                     \
   X(divided_before_copied, "an object's record says that its omap is in parts before its rows are there")
 

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Placement groups that go to other cubes in the background, by way of the admin socket's commands, on the host and
+// with threads that change them meanwhile.
+
+#include "swimstore/admin/move_commands.h"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "common/Cond.h"
+#include "global/global_context.h"
+#include "swimstore/swimstore.h"
+#include "swimstore/testing/model_store.h"
+#include "swimstore/testing/small_store.h"
+#include "swimstore/testing/store_workload.h"
+
+namespace swimstore {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr unsigned kGroups = 4;
+constexpr int64_t kPool = 3;
+
+class MoveCommandsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    use_small_stores(g_ceph_context, {{"swimstore_cubes", "2"},
+                                      {"swimstore_log_segment_size", "1048576"},
+                                      {"swimstore_slow_ops_warn_threshold", "0"}});
+    m_path = std::filesystem::absolute("store");
+    std::filesystem::remove_all(m_path);
+    std::filesystem::create_directory(m_path);
+    m_store = std::make_unique<SwimStore>(g_ceph_context, m_path);
+    ASSERT_EQ(0, m_store->mkfs());
+    ASSERT_EQ(0, m_store->mount());
+    for (unsigned number = 0; number < kGroups; ++number) {
+      m_groups[number] = m_store->create_new_collection(cid(number));
+      ObjectStore::Transaction create;
+      create.create_collection(cid(number), 2);
+      ASSERT_EQ(0, m_store->queue_transaction(m_groups[number], std::move(create)));
+      m_loads.emplace_back(cid(number), WorkloadOptions{.seed = number, .objects = 30, .hashes = 12});
+      for (unsigned i = 0; i < 60; ++i) {
+        change(number);
+      }
+    }
+  }
+  void TearDown() override {
+    for (unsigned number = 0; number < kGroups; ++number) {
+      if (m_groups[number]) {
+        std::string error;
+        const ModelCollection found = read_collection(*m_store, m_groups[number], &error);
+        EXPECT_EQ("", error);
+        EXPECT_EQ("", difference(m_loads[number].model(), found)) << number;
+      }
+    }
+    m_groups = {};
+    ASSERT_EQ(0, m_store->umount());
+    EXPECT_EQ(0, m_store->fsck(true));
+    m_store.reset();
+    std::filesystem::remove_all(m_path);
+    use_small_stores(g_ceph_context);
+  }
+
+  static coll_t cid(unsigned number) { return coll_t(spg_t(pg_t(number, kPool))); }
+  // As a client that waits for each.
+  void change(unsigned number) {
+    C_SaferCond committed;
+    ObjectStore::Transaction txn = m_loads[number].next();
+    txn.register_on_commit(&committed);
+    ASSERT_EQ(0, m_store->queue_transaction(m_groups[number], std::move(txn)));
+    committed.wait();
+  }
+
+  int command(const std::string& prefix, const std::string& arguments, std::string* printed) {
+    ceph::bufferlist in, out;
+    std::ostringstream errors;
+    const std::string text = R"({"prefix": "swimstore )" + prefix + '"' + arguments + '}';
+    const int r = g_ceph_context->get_admin_socket()->execute_command({text}, in, errors, &out);
+    *printed = out.to_str() + errors.str();
+    return r;
+  }
+  int move(const std::string& group, unsigned cube, std::string* printed) {
+    return command("move", R"(, "collection": ")" + group + R"(", "cube": )" + std::to_string(cube), printed);
+  }
+  std::string status() {
+    std::string printed;
+    EXPECT_EQ(0, command("status", "", &printed));
+    return printed;
+  }
+  bool says(const std::string& state) { return status().find(R"("state": ")" + state + '"') != std::string::npos; }
+  void finish() {
+    for (unsigned i = 0; i < 3000 && (says("moving") || says("measuring")); ++i) {
+      std::this_thread::sleep_for(10ms);
+    }
+  }
+  unsigned home(unsigned number) {
+    const std::string all = status(), name = "\"3." + std::to_string(number) + '"';
+    const size_t at = all.rfind("\"cube\": ", all.find(name));
+    return all.find(name) == std::string::npos ? 0 : static_cast<unsigned>(std::stoul(all.substr(at + 8)));
+  }
+
+  std::string m_path;
+  std::unique_ptr<SwimStore> m_store;
+  std::array<ObjectStore::CollectionHandle, kGroups> m_groups;
+  std::vector<StoreWorkload> m_loads;
+};
+
+}  // namespace
+
+// Two groups change all the time; they and the others go to and fro.
+TEST_F(MoveCommandsTest, ClientsGoOnWhileGroupsMove) {
+  std::atomic<bool> ended{false};
+  std::vector<std::thread> clients;
+  for (const unsigned number : {0u, 1u}) {
+    clients.emplace_back([&, number] {
+      while (!ended) {
+        change(number);
+      }
+    });
+    clients.emplace_back([&, number] {
+      while (!ended) {
+        std::vector<ghobject_t> oids;
+        m_store->collection_list(m_groups[number], ghobject_t(), ghobject_t::get_max(), 100, &oids, nullptr);
+        for (const ghobject_t& oid : oids) {
+          ceph::bufferlist data;
+          EXPECT_NE(-EIO, m_store->read(m_groups[number], oid, 0, 0, data));
+        }
+      }
+    });
+  }
+  unsigned moved = 0;
+  for (unsigned round = 0; round < 8; ++round) {
+    const unsigned number = round % 3;
+    const unsigned cube = 3 - home(number);
+    std::string printed;
+    ASSERT_EQ(0, move("3." + std::to_string(number) + "_head", cube, &printed)) << printed;
+    finish();
+    ASSERT_TRUE(says("done")) << status();
+    moved += home(number) == cube;
+  }
+  EXPECT_EQ(8u, moved);
+  std::string printed;
+  EXPECT_EQ(0, command("balance", "", &printed)) << printed;
+  finish();
+  EXPECT_TRUE(says("done")) << status();
+  ended = true;
+  for (std::thread& client : clients) {
+    client.join();
+  }
+}
+
+TEST_F(MoveCommandsTest, BalanceMovesWhatItPlanned) {
+  std::string printed;
+  for (unsigned number = 0; number < kGroups; ++number) {
+    ASSERT_EQ(0, move("3." + std::to_string(number), 1, &printed)) << printed;  // the shorter name, too
+    finish();
+    ASSERT_EQ(1u, home(number));
+  }
+  ASSERT_EQ(0, command("balance", R"(, "dry_run": true)", &printed));
+  finish();
+  EXPECT_TRUE(says("planned")) << status();
+  EXPECT_NE(std::string::npos, status().find(R"("to": 2)")) << status();
+  for (unsigned number = 0; number < kGroups; ++number) {
+    EXPECT_EQ(1u, home(number));
+  }
+  ASSERT_EQ(0, command("balance", "", &printed));
+  finish();
+  EXPECT_TRUE(says("done")) << status();
+  unsigned in_first = 0;
+  for (unsigned number = 0; number < kGroups; ++number) {
+    in_first += home(number) == 1;
+  }
+  EXPECT_GT(in_first, 0u);
+  EXPECT_LT(in_first, kGroups);
+}
+
+TEST_F(MoveCommandsTest, OneAtATimeAndItCanBeStopped) {
+  std::string printed;
+  const unsigned cube = home(0);
+  ASSERT_EQ(0, move("3.0_head", 3 - cube, &printed));
+  EXPECT_NE(std::string::npos, printed.find(R"("state": "moving")")) << printed;
+  if (move("3.1_head", 1, &printed) != 0) {  // or the first was very quick
+    EXPECT_NE(std::string::npos, printed.find(R"("error": "a move is under way)")) << printed;
+  }
+  EXPECT_EQ(0, command("move stop", "", &printed));
+  finish();
+  EXPECT_TRUE(says("stopped") || says("done")) << status();
+  ASSERT_EQ(0, move("3.0_head", 3 - cube, &printed)) << printed;
+  finish();
+  EXPECT_TRUE(says("done")) << status();
+  EXPECT_EQ(3 - cube, home(0));
+}
+
+TEST_F(MoveCommandsTest, WhatCannotBeIsRefused) {
+  std::string printed;
+  EXPECT_EQ(-EINVAL, move("nonsense", 1, &printed));
+  EXPECT_NE(std::string::npos, printed.find("no name of a collection")) << printed;
+  EXPECT_EQ(-EINVAL, move("3.0_head", 7, &printed));
+  EXPECT_NE(std::string::npos, printed.find("lie in cubes 1 to 2, not in cube 7")) << printed;
+  EXPECT_EQ(-ENOENT, move("3.9_head", 1, &printed));
+  EXPECT_EQ(-EINVAL, move("meta", 1, &printed));
+}
+
+// The copy is left to the next mount.
+TEST_F(MoveCommandsTest, AnUnmountEndsIt) {
+  for (unsigned round = 0; round < 5; ++round) {
+    std::string printed;
+    ASSERT_EQ(0, move("3.2_head", 3 - home(2), &printed));
+    std::this_thread::sleep_for(round * 5ms);
+    m_groups = {};
+    ASSERT_EQ(0, m_store->umount());
+    ASSERT_EQ(0, m_store->fsck(true));
+    ASSERT_EQ(0, m_store->mount());
+    for (unsigned number = 0; number < kGroups; ++number) {
+      m_groups[number] = m_store->open_collection(cid(number));
+    }
+    EXPECT_TRUE(says("idle"));
+    change(2);
+  }
+}
+
+// A merge moves a group to where its copy is just made, or its old objects are just removed.
+TEST_F(MoveCommandsTest, AMergeDoesNotMeetTheCopy) {
+  std::string printed;
+  const unsigned cube = home(0);
+  for (unsigned round = 0; round < 12; ++round) {
+    if (home(2) == cube) {
+      ASSERT_EQ(0, move("3.2_head", 3 - cube, &printed)) << printed;
+      finish();
+    }
+    ASSERT_NE(cube, home(2));
+    for (unsigned i = 0; i < 10; ++i) {
+      change(2);
+    }
+    ASSERT_EQ(0, move("3.2_head", cube, &printed));
+    std::this_thread::sleep_for(round * 3ms);
+    // A transaction of both, as a merge is one.
+    const ghobject_t oid(hobject_t(object_t("anchor"), "", CEPH_NOSNAP, 0, kPool, ""));
+    ObjectStore::Transaction both, change_of_one = m_loads[2].next();
+    both.touch(cid(0), oid);
+    both.remove(cid(0), oid);
+    both.append(change_of_one);
+    ASSERT_EQ(0, m_store->queue_transaction(m_groups[0], std::move(both)));
+    ASSERT_EQ(cube, home(2));
+    finish();
+    std::string error;
+    const ModelCollection found = read_collection(*m_store, m_groups[2], &error);
+    ASSERT_EQ("", error);
+    ASSERT_EQ("", difference(m_loads[2].model(), found)) << round;
+  }
+}
+
+}  // namespace swimstore
