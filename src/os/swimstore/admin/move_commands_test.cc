@@ -34,7 +34,7 @@ class MoveCommandsTest : public ::testing::Test {
     use_small_stores(g_ceph_context, {{"swimstore_cubes", "2"},
                                       {"swimstore_log_segment_size", "1048576"},
                                       {"swimstore_slow_ops_warn_threshold", "0"}});
-    m_path = std::filesystem::absolute("store");
+    m_path = std::filesystem::absolute("store_in_use");
     std::filesystem::remove_all(m_path);
     std::filesystem::create_directory(m_path);
     m_store = std::make_unique<SwimStore>(g_ceph_context, m_path);

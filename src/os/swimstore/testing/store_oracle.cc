@@ -146,16 +146,18 @@ void StoreLoad::queue_one(std::mt19937_64& random) {
 
 void StoreLoad::move_one(std::mt19937_64& random) {
   const coll_t& cid = m_oracle.m_collections[random() % kCollections].cid;
-  const unsigned cube = 1 + random() % kAnchors;
-  const MoveLimits limits{.batch_bytes = 1 + random() % 50'000, .last_bytes = 500'000};
-  uint64_t transactions = random() % 8;
-  const vtkv::Status status = m_store.move_in_use(cid, cube, limits, [&] {
-    if (transactions > 0 && random() % 3 == 0) {
-      --transactions;
-      queue_one(random);
-    }
-  });
-  ceph_assert(status.ok() || status.error_number() == ECANCELED);
+  const uint64_t first = random();
+  for (unsigned i = 0; i < kAnchors; ++i) {  // in one of the cubes it lies already
+    const MoveLimits limits{.batch_bytes = 1 + random() % 50'000, .last_bytes = 500'000};
+    uint64_t transactions = random() % 8;
+    const vtkv::Status status = m_store.move_in_use(cid, 1 + (first + i) % kAnchors, limits, [&] {
+      if (transactions > 0 && random() % 3 == 0) {
+        --transactions;
+        queue_one(random);
+      }
+    });
+    ceph_assert(status.ok() || status.error_number() == ECANCELED);
+  }
 }
 
 }  // namespace swimstore

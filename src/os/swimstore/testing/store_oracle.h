@@ -53,7 +53,7 @@ class StoreLoad {
   // one, which lie in two cubes and stay there: it commits where that lies, so that the collection has to go there
   // first.
   void queue_one(std::mt19937_64& random);
-  // Either collection goes to a cube while it is in use: transactions of both come in between.
+  // Either collection goes to another cube while it is in use, perhaps and back: transactions of both come in between.
   void move_one(std::mt19937_64& random);
   // Transactions so far; each is acknowledged once.
   uint64_t queued() const { return m_queued; }
