@@ -434,7 +434,10 @@ Status SwimStore::try_mount() {
 
 void SwimStore::close() {
   m_mounted->mover.stop();
-  m_mounted->pipeline.drain();
+  for (int i = 0; i < 2; ++i) {  // a callback may queue a transaction
+    m_mounted->pipeline.drain();
+    m_callbacks.wait();
+  }
   m_callbacks.stop();
   m_mounted.reset();
 }

@@ -203,7 +203,7 @@ TEST_F(MoveCommandsTest, WhatCannotBeIsRefused) {
   EXPECT_EQ(-EINVAL, move("nonsense", 1, &printed));
   EXPECT_NE(std::string::npos, printed.find("no name of a collection")) << printed;
   EXPECT_EQ(-EINVAL, move("3.0_head", 7, &printed));
-  EXPECT_NE(std::string::npos, printed.find("lie in cubes 1 to 2, not in cube 7")) << printed;
+  EXPECT_NE(std::string::npos, printed.find("are moved to cubes 1 to 2, not to cube 7")) << printed;
   EXPECT_EQ(-ENOENT, move("3.9_head", 1, &printed));
   EXPECT_EQ(-EINVAL, move("meta", 1, &printed));
 }

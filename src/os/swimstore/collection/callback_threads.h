@@ -4,8 +4,8 @@
 //
 // An OSD offers a queue for each collection, which its own worker threads empty (set_collection_commit_queue). Each
 // time something comes into an empty one all threads of a shard wake up, and one of them takes it. A thread of the
-// store's takes all that a flush made durable at once, for half as many wakeups; so it does so unless it is told to use
-// the queue (option swimstore_callback_threads; doc/benchmarks.md, "Who calls the OSD back").
+// store's is awake already for most of what one flush made durable, which saves a third of the wakeups; so it calls,
+// unless the option swimstore_callback_threads says 0 (doc/benchmarks.md, "Who calls the OSD back").
 //
 // Not the thread that commits: a callback waits for its placement group's lock, whose holder may wait for a commit.
 //
@@ -24,12 +24,15 @@ namespace swimstore {
 
 class CallbackThreads {
  public:
-  // As many as `count`. 0: the collections' queues take what comes, and one thread what is of a collection without one.
+  // As many as `count` for placement groups, and one for the OSD's own collection, whose callbacks may take long. 0:
+  // the collections' queues take what comes, and the one thread what is of a collection without a queue.
   void start(CephContext* cct, unsigned count);
-  // Completes all that was given. REQUIRES: nothing more is given.
+  // Until all that was given is completed.
+  void wait();
+  // What is given later is not completed any more.
   void stop();
 
-  // Takes all of them.
+  // Takes all of them. REQUIRES: start() was called.
   void give(const Collection& collection, std::list<Context*>& contexts);
 
  private:

@@ -50,6 +50,7 @@ TEST_F(CallbackThreadsTest, EachCollectionIsCalledBackInOrder) {
       give(*each, number);
     }
   }
+  m_threads.wait();
   m_threads.stop();
   EXPECT_TRUE(m_queue.empty()) << "the threads are faster";
   ASSERT_EQ(m_called.size(), groups.size());
@@ -65,6 +66,7 @@ TEST_F(CallbackThreadsTest, WithoutThreadsAQueueIsUsedWhereThereIsOne) {
   with->commit_queue = &m_queue;
   give(*with, 1);
   give(*without, 2);
+  m_threads.wait();
   m_threads.stop();
   EXPECT_EQ(m_called.count(with->cid), 0u);
   EXPECT_EQ(m_called[without->cid], std::vector<int>{2});

@@ -15,9 +15,9 @@
 
 #include "os/ObjectStore.h"
 
-#include "swimstore/format/collection_record.h"
 #include "swimstore/collection/op_sequencer.h"
 #include "swimstore/collection/shared_mutex.h"
+#include "swimstore/format/collection_record.h"
 #include "vtkv/db.h"
 #include "vtkv/util/mutex.h"
 

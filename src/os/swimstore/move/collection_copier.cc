@@ -226,6 +226,9 @@ class CollectionCopier::Copy final : public Visitor {
     ceph::bufferlist data;
     std::vector<uint64_t> lost;
     read(source, run.first, count, &data, &lost);
+    if (!lost.empty() && !m_copier.m_pace.takes_unreadable()) {
+      return -ENODATA;
+    }
     ObjectWriter& writer = m_step->planner().data();
     if (const int r = writer.copy_in(*m_target, run.first, std::move(data), std::move(lost)); r < 0) {
       return r;
@@ -429,11 +432,12 @@ int CollectionCopier::for_each_object(const coll_t& cid, uint32_t bits, Visitor&
     int r = m_pace.is_enough(0) ? visitor.pause() : 0;
     if (r == 0 && is_wanted) {
       r = visit(oid, visitor);
+      r = r == -ENOENT ? 0 : r;
     }
     if (r == -EAGAIN) {
       visitor.abandon();
       is_wanted = false;
-    } else if (r < 0 && r != -ENOENT) {
+    } else if (r < 0) {
       return r;
     }
   }

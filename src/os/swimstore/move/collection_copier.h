@@ -35,6 +35,8 @@ class CopyPace {
   virtual int pause(uint32_t) { return 0; }
   // False: the objects of this hash are passed over.
   virtual bool wants(uint32_t) { return true; }
+  // A block that cannot be read is unreadable in the copy, too; else the copy ends with -ENODATA.
+  virtual bool takes_unreadable() const { return true; }
   // A part was taken of the room that `to` has promised.
   virtual void used(uint64_t) {}
 };

@@ -109,6 +109,7 @@ int OnlineMove::measure(uint64_t* slot_bytes) {
   }
   StoreCube& home = m_store.home(collection);
   m_from = home.number;
+  m_bits = collection.record.bits;
   begin_batch(m_limits.batch_bytes, m_limits.batch_us);
   const int r =
       CollectionCopier(m_store, m_pipeline, collection, m_steps.account(), home, home, *this).measure(slot_bytes);
@@ -143,9 +144,12 @@ int OnlineMove::copy_changes() {
 }
 
 std::vector<uint32_t> OnlineMove::take_changes() {
-  Collection& collection = *m_collection;
-  ExclusiveLock lock(collection.lock);
-  const std::unordered_set<uint32_t> hashes = std::exchange(m_changes->hashes, {});
+  std::unordered_set<uint32_t> hashes;
+  {
+    Collection& collection = *m_collection;
+    ExclusiveLock lock(collection.lock);
+    hashes.swap(m_changes->hashes);
+  }
   m_progress.hashes_left = hashes.size();
   return {hashes.begin(), hashes.end()};
 }
@@ -225,8 +229,8 @@ int OnlineMove::switch_over(Collection& collection) {
   if (const int r = m_steps.put_record(m_store.cubes[m_to], collection); r < 0) {
     return r;
   }
+  m_store.unowned.remove(m_to, old_copy.cid);  // first: a new group always has a cube to go to
   m_store.unowned.add(m_from, old_copy.cid, old_copy.bits);
-  m_store.unowned.remove(m_to, old_copy.cid);
   m_leftover = Leftover{m_from, old_copy};
   collection.give_up_copy("it was moved");
   return m_steps.disown(m_store.cubes[m_from], old_copy);
@@ -265,6 +269,7 @@ void OnlineMove::make_way(unsigned cube, const coll_t& cid, uint32_t bits) {
   vtkv::MutexLock busy(m_busy);
   if (m_leftover && m_leftover->cube == cube && overlap(m_leftover->objects.cid, m_leftover->objects.bits, cid, bits)) {
     sweep();
+    m_leftover.reset();  // whatever came of it: from now on the caller answers for what is there
   }
 }
 
@@ -283,7 +288,7 @@ int OnlineMove::before_batch(uint64_t room_bytes) {
   if (room_bytes == 0) {
     return 0;
   }
-  m_pipeline.wait_for_turn(room_bytes);
+  m_pipeline.wait_for_turn(std::min(room_bytes, m_limits.batch_bytes));  // in which others wait behind it
   m_room.emplace(m_store.cubes[m_to].containers(), room_bytes, Urgency::usual);
   if (!*m_room) {
     m_room.reset();
@@ -331,7 +336,8 @@ int OnlineMove::pause(uint32_t hash) NO_THREAD_SAFETY_ANALYSIS {
   m_busy.lock();
   begin_batch(m_limits.batch_bytes, m_limits.batch_us);
   if (r == 0 && !m_copier) {
-    return collection.exists && collection.record.home() == m_from ? 0 : -ENOENT;
+    const bool is_same = collection.exists && collection.record.home() == m_from && collection.record.bits == m_bits;
+    return is_same ? 0 : -ESTALE;
   }
   r = r < 0 ? r : check();
   return r == 0 && m_changes->hashes.contains(hash) ? -EAGAIN : r;
@@ -362,7 +368,14 @@ Status OnlineMove::to_status(int r) const {
               what),
           EBUSY);
     case -ENOENT:
-      return Status::make(Status::Code::failed, what + ": it was removed, or moved, meanwhile", ENOENT);
+    case -ESTALE:
+      return Status::make(Status::Code::failed, what + ": it was split, merged, moved or removed meanwhile", -r);
+    case -ENODATA:
+      return Status::make(Status::Code::failed,
+                          what +
+                              ": a block of it cannot be read, see the log. Repair the placement group first, or "
+                              "move it with the OSD stopped: then the block is unreadable in the copy, too",
+                          EIO);
     case -ECANCELED: {
       const char* const why = m_stop.cancel || !m_changes ? nullptr : m_changes->given_up.load();
       return Status::make(Status::Code::failed, what + ": " + (why == nullptr ? "it was stopped" : why), ECANCELED);

@@ -5,9 +5,8 @@
 //   a. A first pass copies all objects, a few MiB or milliseconds under the collection's lock, shared, at a time; in
 //      between nothing is locked. Meanwhile the collection notes the hashes of what transactions name
 //      (Collection::note_change).
-//   b. Further passes copy the objects of these hashes once more: what the copy has of a hash is removed, for objects
-//   of
-//      one hash may share blocks.
+//   b. Further passes copy the objects of these hashes once more. What the copy has of a hash is removed first, for
+//      objects of one hash may share blocks.
 //   c. When few hashes are left, a last pass holds the lock alone, and the steps 3 and 4 follow under it. It ends early
 //      where it takes too long, and the passes go on: so nobody waits for long, and a collection that changes faster
 //      than it is copied stays where it is.
@@ -67,7 +66,8 @@ class OnlineMove final : private CopyPace {
              MoveProgress& progress);
   ~OnlineMove() override;
 
-  // What the group's blocks take of slots, at most. 0, -ECANCELED, -ENOENT: it is gone, or -EIO.
+  // What the group's blocks take of slots, at most. 0, -ECANCELED, -ENOENT or -ESTALE: it is gone or another one, or
+  // -EIO.
   int measure(uint64_t* slot_bytes);
   // To its end. Code::no_space: there is no room. Code::busy: the collection changes faster than it is copied.
   // Code::failed: it was stopped, given up for what the collection was changed to, or see the message. Always: the
@@ -81,6 +81,7 @@ class OnlineMove final : private CopyPace {
   bool is_enough(uint64_t bytes) override;
   int pause(uint32_t hash) override;
   bool wants(uint32_t hash) override;
+  bool takes_unreadable() const override { return false; }
   void used(uint64_t slot_bytes) override { m_room->used(slot_bytes); }
 
   bool has_room(uint64_t bytes) const;

@@ -242,6 +242,31 @@ TEST_F(OnlineMoveTest, ASplitEndsIt) {
   ASSERT_NO_FATAL_FAILURE(check());
 }
 
+// What it measures under its lock is guarded by it no more, where a split has given it to another.
+TEST_F(OnlineMoveTest, ASplitEndsTheMeasuring) {
+  const coll_t child(spg_t(pg_t(3, kPool)));
+  MoveLimits limits = kShort;
+  limits.batch_us = 0;
+  unsigned calls = 0;
+  ObjectStore::CollectionHandle child_handle;
+  const Status status = move(3 - home(), limits, [&] {
+    if (++calls == 3) {
+      child_handle = m_store->create_new_collection(child);
+      ObjectStore::Transaction split;
+      split.create_collection(child, 2);
+      split.split_collection(kGroup[1], 2, 1 | 2, child);
+      ASSERT_EQ(0, m_store->queue_transaction(m_groups[1], std::move(split)));
+    }
+  });
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("split"), std::string::npos) << status.to_string();
+  EXPECT_EQ(calls, 3u);
+  ObjectStore::Transaction merge;
+  merge.merge_collection(child, kGroup[1], 1);
+  ASSERT_EQ(0, m_store->queue_transaction(m_groups[1], std::move(merge)));
+  ASSERT_NO_FATAL_FAILURE(compare());
+}
+
 // Another transaction moves it to the very cube that it is being copied to: the copy goes first.
 TEST_F(OnlineMoveTest, AMoveByATransactionEndsIt) {
   const ghobject_t anchor(hobject_t(object_t("anchor"), "", CEPH_NOSNAP, 0, kPool, ""));

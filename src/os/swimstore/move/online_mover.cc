@@ -40,7 +40,7 @@ Status OnlineMover::check_target(unsigned cube) const {
   }
   if (cube == 0 || cube >= cubes.size()) {
     return Status::invalid_argument(
-        fmt::format("placement groups lie in cubes 1 to {}, not in cube {}", cubes.size() - 1, cube));
+        fmt::format("placement groups are moved to cubes 1 to {}, not to cube {}", cubes.size() - 1, cube));
   }
   const auto missing = cubes.missing().find(cube);
   return missing == cubes.missing().end()
@@ -105,6 +105,7 @@ void OnlineMover::stop() {
   cancel();
   vtkv::MutexLock lock(m_worker_lock);
   m_ended = true;
+  cancel();  // what has begun since, too
   m_worker.reset();  // waits for its step
 }
 
@@ -166,7 +167,7 @@ Status OnlineMover::measure(const CollectionRef& group, const std::function<void
   }
   OnlineMove unmoved(m_store, m_pipeline, group, size->cube, between, {}, m_stop, progress);
   const int r = unmoved.measure(&size->slot_bytes);
-  return r == 0 || r == -ENOENT
+  return r == 0 || r == -ENOENT || r == -ESTALE
              ? Status()
              : Status::make(Status::Code::failed,
                             r == -ECANCELED ? "it was stopped"

@@ -4,8 +4,9 @@
 // A shard in memory is always what was submitted last; so an unused onode can be dropped at any time.
 //
 // Threads: readers (who hold the collection's lock shared) may call load and resolve at once. The methods that change
-// extents, and shard(), are for the transaction planner, who holds the collection's lock alone: what shard() returns
-// stays its own. No lock of the map is held while the database is read.
+// extents are for the transaction planner, who holds the collection's lock alone. What shard() returns stays where it
+// is, and changes under that lock alone: the planner's, and for reading whoever holds the lock shared. No lock of the
+// map is held while the database is read.
 //
 // Why a load never puts an old shard into the map: who changes a shard has it in the map first, and there it stays
 // until the onode goes; what is there when a load ends is kept, and what the load has read of it is not. Only clear(),

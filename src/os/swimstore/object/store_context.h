@@ -13,9 +13,9 @@
 #include "common/hobject.h"
 #include "common/perf_counters.h"
 
-#include "swimstore/cube/cube_set.h"
 #include "swimstore/collection/callback_threads.h"
 #include "swimstore/collection/collection.h"
+#include "swimstore/cube/cube_set.h"
 #include "swimstore/object/parts_in_doubt.h"
 #include "swimstore/object/store_cube.h"
 #include "swimstore/object/witnessed_values.h"

@@ -87,7 +87,7 @@ void add_writing(std::vector<Option>& table) {
                       .set_flag(Option::FLAG_STARTUP)
                       .add_service("osd"));
   table.push_back(Option("swimstore_callback_threads", Option::TYPE_UINT, level)
-                      .set_default(2)
+                      .set_default(4)
                       .set_description("threads that tell the OSD which transactions are durable")
                       .set_long_description("0: the OSD's own op threads find out, which wakes more of them up.")
                       .set_flag(Option::FLAG_STARTUP)

@@ -12,7 +12,7 @@
 //   * relaxed submissions are told when they are written, and wait for a flush that somebody needs, within bounds;
 //     meanwhile records go on;
 //   * while one group is being flushed the next is written when it is full or nobody waits for it. Otherwise it is
-//     formed when the flush is over and those whom it woke are back (group_pacer.h); its data goes out meanwhile.
+//     formed when the flush is over and those whom it woke are back (group_pacer.h). Much data goes out meanwhile.
 //
 // Invariants:
 //   1. Records are formed and their writes started in sequence order; a few may be under way at once. What a crash
@@ -176,7 +176,7 @@ class CommitPipeline {
   std::atomic<uint64_t> m_write_buffer_bytes{0};
   // What is not durable up to here is flushed as soon as it is written.
   std::atomic<SequenceNumber> m_wanted_durable{0};
-  // So many submissions without data have to be in the queue before the worker is woken for them.
+  // So many strict submissions, if they have little data, have to be in the queue before the worker is woken.
   std::atomic<size_t> m_wake_at{0};
 
   // The worker's own.

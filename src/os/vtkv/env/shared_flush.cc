@@ -26,6 +26,10 @@ std::chrono::microseconds SharedFlush::begin(IoQueue& io) {
     m_served.swap(m_waiting);
     m_waiting.clear();
     m_flush.file = m_served.front()->file;
+    m_flush.waiters = 0;
+    for (const IoRequest* request : m_served) {
+      m_flush.waiters += request->waiters;
+    }
     m_pacer.flush_began(now_us);
     io.submit(&m_flush);
   }
@@ -33,12 +37,10 @@ std::chrono::microseconds SharedFlush::begin(IoQueue& io) {
 }
 
 const std::vector<IoRequest*>& SharedFlush::end() {
-  size_t waiters = 0;
   for (IoRequest* request : m_served) {
     request->result = m_flush.result;
-    waiters += request->waiters;
   }
-  m_pacer.flush_ended(waiters, m_env->now_us());
+  m_pacer.flush_ended(m_flush.waiters, m_env->now_us());
   return m_served;
 }
 

@@ -100,6 +100,7 @@ TEST_F(SharedFlushTest, TellsThePacerHowManyItServed) {
   m_flush.add(&m_requests[0]);
   m_flush.add(&m_requests[1]);
   m_flush.begin(m_queue);
+  EXPECT_EQ(m_queue.m_submitted[0]->waiters, 5U) << "no lone sync of one client (IoRing)";
   EXPECT_TRUE(m_flush.pacer().flushing());
   end_after(std::chrono::microseconds(400));
   EXPECT_FALSE(m_flush.pacer().flushing());

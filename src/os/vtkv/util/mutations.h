@@ -54,8 +54,8 @@ namespace vtkv {
   X(swept_before_moved, "the old copy of a collection is removed before the new one is durable")                  \
   X(changes_not_copied, "what clients change while a collection is copied to another cube stays out of the copy") \
   X(flush_joined_late, "a cube that asks for a flush is served by the one under way")                             \
-  X(witness_not_awaited, "a group's transaction commits before its witness in cube 0 is durable") \
-  X(cubes_added_before_made, "the superblock names new cubes before they are durable")                     \
+  X(witness_not_awaited, "a group's transaction commits before its witness in cube 0 is durable")                 \
+  X(cubes_added_before_made, "the superblock names new cubes before they are durable")                            \
   X(divided_before_copied, "an object's record says that its omap is in parts before its rows are there")
 
 enum class Mutation : uint8_t {

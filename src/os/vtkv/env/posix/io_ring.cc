@@ -101,7 +101,7 @@ void IoRing::submit(IoRequest* request) {
   start_lone_sync();  // it is not alone now
   if (request->op == IoRequest::Op::sync) {
     m_woken_in_sync = false;
-    if (m_free_entries.size() == m_entries.size()) {
+    if (request->waiters <= 1 && m_free_entries.size() == m_entries.size()) {
       m_lone_sync = request;
       return;
     }

@@ -6,9 +6,9 @@
 // thread wakes the sleeper through an eventfd whose read is always armed in the ring, and pays a system
 // call for it only when the worker does sleep.
 //
-// io_uring hands every sync to a kernel thread. While a worker's syncs pass without anybody waking it
-// meanwhile (one client, waiting for each), a lone sync is called directly instead of sleeping, which
-// saves that detour; the first wake during one ends this, so that writes overlap with syncs again.
+// io_uring hands every sync to a kernel thread. While a worker's syncs have one waiter each and pass without
+// anybody waking it meanwhile (one client, waiting for each), a lone sync is called directly instead of
+// sleeping, which saves that detour; the first wake during one ends this, so that writes overlap with syncs again.
 //
 // The ring holds a reference to each lock file that the process holds, until the next step after it is given up or the
 // ring is shut down. After SIGKILL the kernel drops it when the last request has ended (doc/crash_consistency.md, What
@@ -84,7 +84,7 @@ class IoRing : public WorkerQueue {
   std::deque<IoRequest*> m_backlog;  // beyond the ring's depth
   std::vector<IoRequest*> m_completed;
 
-  // A sync that was submitted while nothing else was in flight, until it is known how to run it.
+  // A sync for one waiter that was submitted while nothing else was in flight, until it is known how to run it.
   IoRequest* m_lone_sync = nullptr;
   unsigned m_quiet_syncs = 0;   // in a row, during which nobody woke this worker
   bool m_woken_in_sync = false;
