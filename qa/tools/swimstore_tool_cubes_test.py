@@ -5,8 +5,10 @@
 What ceph-swimstore-tool does with the cubes of a store: more of them, and placement groups that go from one to another.
 """
 
+import struct
+
 from store_archive import begin, end, prefixed, record, varint
-from swimstore_tool_store import PG, StoreTest, main, object_key
+from swimstore_tool_store import NOGEN, PG, StoreTest, main, object_key
 
 
 class SwimstoreToolCubes(StoreTest):
@@ -48,7 +50,7 @@ class SwimstoreToolCubes(StoreTest):
     self.assertEqual(self.json("balance", store)["moves"], planned)
     self.assertEqual(sorted(self.homes(store).values()), [1, 2, 3, 4])
     self.assertEqual(self.json("fsck", store)["errors"], 0)
-    self.assertIn("lie in cubes 1 to 4, not in cube 5",
+    self.assertIn("are moved to cubes 1 to 4, not to cube 5",
                   self.run_tool("move", store, "--collection", groups[0], "--to", 5, status=2))
     self.assertIn("names no collection", self.run_tool("move", store, "--collection", "1.x", "--to", 1, status=2))
     self.assertIn("has no placement group 7.0_head",
@@ -79,11 +81,41 @@ class SwimstoreToolCubes(StoreTest):
     self.assertEqual(self.json("add-cubes", self.store, "--to", 4)["data_cubes_before"], 4)
     self.assertIn("over 4 cubes already", self.run_tool("add-cubes", self.store, "--to", 2, status=2))
     self.assertIn("takes all cubes", self.run_tool("add-cubes", self.store, "--to", 8, "--cube", 1, status=2))
-    self.assertIn("not in cube 0", self.run_tool("move", self.store, "--collection", PG, "--to", 0, status=2))
+    self.assertIn("not to cube 0", self.run_tool("move", self.store, "--collection", PG, "--to", 0, status=2))
     self.assertEqual([(one["collection"], one["from_cube"]) for one in self.json("balance", self.store)["moves"]], [(PG, 0)])
     self.assertNotEqual(self.homes(self.store)[PG], 0)
     self.assertEqual(self.classes(0, "--deep"), set())
     self.assertEqual(self.exported(), before)
+
+  def test_the_omap_of_an_own_object_is_left_out_once_there_are_more_cubes(self):
+    own = b"O\0\x7f" + struct.pack(">QI", (1 << 63) - 1, 0) + b"\0" + b"map" + b"\0=" + struct.pack(">QQ", 0, NOGEN)
+    archive = (begin() + record(b"C", prefixed(b"meta") + varint(0)) + record(b"O", prefixed(own) + varint(0))
+               + record(b"A", prefixed(b"_") + prefixed(b"x")) + record(b"M", prefixed(b"key") + prefixed(b"value"))
+               + record(b"E", b"") + end(1))
+    (self.base / "own").write_bytes(archive)
+    self.run_tool("import", self.store, "--in", self.base / "own")
+    before = self.exported()
+    self.run_tool("add-cubes", self.store, "--to", 2)
+    self.assertEqual(self.classes(0, "--deep"), set())
+    after = self.exported(1)
+    self.assertNotEqual(after, before)
+    self.assertEqual(set(after), set(before))
+
+  def test_a_link_is_not_followed(self):
+    self.fill()
+    outside = self.base / "outside"
+    outside.mkdir()
+    (outside / "precious").write_bytes(b"mine")
+    (self.store / "cubes/2").symlink_to(outside)
+    self.assertIn(f"{self.store}/cubes/2 is there", self.run_tool("add-cubes", self.store, "--to", 2, status=2))
+    (self.store / "add_cubes_unfinished").write_text("3\n")
+    for number in (1, 2, 4):
+      self.assertIn(f"{self.store}/cubes/2 is a symbolic link",
+                    self.run_tool("add-cubes", self.store, "--to", number, status=2))
+    self.assertEqual((outside / "precious").read_bytes(), b"mine")
+    (self.store / "cubes/2").unlink()
+    self.json("add-cubes", self.store, "--to", 1)
+    self.assertFalse((self.store / "add_cubes_unfinished").exists())
 
   def test_more_cubes_where_they_cannot_be_made(self):
     self.fill()

@@ -381,8 +381,8 @@ TEST_F(OfflineMoveTest, AGroupGoesWhereItIsToldTo) {
 
 TEST_F(OfflineMoveTest, WhatCannotBeMovedIsRefusedByName) {
   umount();
-  expect_refused(pg(3, 2), 0, "lie in cubes 1 to 4, not in cube 0");
-  expect_refused(pg(3, 2), 5, "lie in cubes 1 to 4, not in cube 5");
+  expect_refused(pg(3, 2), 0, "are moved to cubes 1 to 4, not to cube 0");
+  expect_refused(pg(3, 2), 5, "are moved to cubes 1 to 4, not to cube 5");
   expect_refused(pg(3, 9), 1, "has no placement group 9.3_head");
   expect_refused(coll_t::meta(), 1, "meta is no placement group");
   mount();

@@ -9,14 +9,18 @@
 //   and
 //      makes witnesses of the placement groups. An earlier mount, by whoever, does that as well.
 //
-// A crash before 3 leaves the store as it was, and files that the next attempt removes.
+// A crash before 3 leaves the store as it was, and files that the next attempt removes, with the mark, before it
+// begins.
 
 #include <algorithm>
 #include <bit>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "common/debug.h"
+#include "swimstore/container/container.h"
 #include "swimstore/directory/store_directory.h"
 #include "swimstore/move/cube_division.h"
 #include "swimstore/ops/settings.h"
@@ -38,12 +42,21 @@ using vtkv::Status;
 
 namespace {
 
-// What an empty cube takes at once, of any sizes, beside its log and the copies of its manifest.
+// What an empty cube takes at once, of any sizes, beside its log, the copies of its manifest and its containers.
 constexpr uint64_t kCubeFilesBytes = 1u << 20;
 
-uint64_t made_bytes(const CubeOptions& options) {
+uint64_t made_bytes(const CubeOptions& options, const vtkv::FileSystemInfo& host) {
   const vtkv::Geometry& geometry = options.database.geometry;
-  return geometry.initial_log_segments * geometry.log_segment_bytes + 2 * geometry.zone_bytes + kCubeFilesBytes;
+  uint64_t bytes =
+      geometry.initial_log_segments * geometry.log_segment_bytes + 2 * geometry.zone_bytes + kCubeFilesBytes;
+  for (unsigned size_class = 0; size_class < swimstore::kSizeClasses; ++size_class) {
+    bytes += swimstore::Container::created_bytes(size_class, options.containers, host);
+  }
+  return bytes;
+}
+
+Status with_message(const Status& status, std::string message) {
+  return Status::make(status.code(), std::move(message), status.error_number());
 }
 
 Status check_count(const std::string& path, unsigned has, unsigned asked) {
@@ -55,6 +68,36 @@ Status check_count(const std::string& path, unsigned has, unsigned asked) {
              ? Status()
              : Status::invalid_argument(fmt::format(
                    "{} spreads its placement groups over {} cubes already, and none is taken away", path, has));
+}
+
+std::string describe_damaged_mark(const StoreDirectory& directory, unsigned cubes) {
+  return fmt::format(
+      "{0} does not hold a number of cubes, and should: an add-cubes was interrupted, and the store has {1} cubes. "
+      "Remove what is there of {2} and of those with greater numbers, and then this file",
+      directory.added_cubes_path(), cubes, directory.cube_path(cubes));
+}
+
+Status remove_interrupted(StoreDirectory& directory, unsigned cubes) {
+  std::optional<unsigned> marked;
+  VTKV_RETURN_IF_ERROR(directory.read_added_cubes(&marked));
+  if (!marked) {
+    return {};
+  }
+  if (!CubeSet::is_valid_count(*marked)) {
+    return Status::failed(describe_damaged_mark(directory, cubes));
+  }
+  VTKV_RETURN_IF_ERROR(directory.empty_new_cubes(cubes, *marked));
+  return directory.end_adding_cubes();
+}
+
+// Not the mark, where it is more than a lack of room: what a failed sync should have covered may come back.
+Status undo_adding(StoreDirectory& directory, unsigned first, unsigned cubes, const Status& why) {
+  Status removed = directory.empty_new_cubes(first, cubes);
+  removed = removed.ok() && why.is_no_space() ? directory.end_adding_cubes() : removed;
+  return with_message(
+      why, fmt::format("{}. {} is as it was{}: {}", why.message(), directory.path(),
+                       removed.ok() ? "" : ", but for files that the next add-cubes removes",
+                       why.is_no_space() ? "make room, or add fewer" : "look at the disk, then run add-cubes again"));
 }
 
 }  // namespace
@@ -74,55 +117,75 @@ CubeOptions SwimStore::options_of_new_cubes(Settings settings, const Superblock&
   return options;
 }
 
-// Changes nothing but what a mount does.
+// Of the mounted store. Changes nothing.
 Status SwimStore::check_before_adding(unsigned cubes, CubeOptions* options) {
-  VTKV_RETURN_IF_ERROR(open(Purpose::serve));
-  Status status;
   const Superblock& superblock = m_mounted->superblock;
   if (const swimstore::MissingCubes& missing = m_mounted->cubes->missing(); !missing.empty()) {
-    status = Status::failed(
+    return Status::failed(
         fmt::format("cube {0} of {1} is abandoned: {2}. Nothing was changed: make it anew with 'ceph-swimstore-tool "
                     "reset {1} --cube {0}' before cubes are added",
                     missing.begin()->first, path, missing.begin()->second));
   }
   uint64_t bytes = 0;
-  if (status.ok() && superblock.cubes == 1) {
-    status = swimstore::CubeDivision(m_mounted->context).measure(&bytes);
-    if (!status.ok()) {
-      status = Status::make(status.code(),
-                            fmt::format("{}. Nothing was changed: 'ceph-swimstore-tool fsck {}' tells "
-                                        "what is damaged",
-                                        status.message(), path),
-                            status.error_number());
+  if (superblock.cubes == 1) {
+    const Status measured = swimstore::CubeDivision(m_mounted->context).measure(&bytes);
+    if (measured.code() == Status::Code::failed) {
+      return measured;
+    }
+    if (!measured.ok()) {
+      return with_message(measured, fmt::format("{}. Nothing was changed: 'ceph-swimstore-tool fsck {}' tells what is "
+                                                "damaged",
+                                                measured.message(), path));
     }
   }
   Settings settings;
-  if (status.ok()) {
-    status = Settings::read(cct, &settings);
-  }
-  if (status.ok()) {
-    *options = options_of_new_cubes(settings, superblock, m_mounted->single_flush, cubes);
-    bytes += (cubes - superblock.cubes) * made_bytes(*options);
-    const uint64_t has = m_mounted->cubes->container_statistics().growable_bytes;
-    if (has < bytes) {
-      status = Status::make(Status::Code::no_space,
+  VTKV_RETURN_IF_ERROR(Settings::read(cct, &settings));
+  vtkv::FileSystemInfo host;
+  VTKV_RETURN_IF_ERROR(m_env->file_system_info(path, &host));
+  *options = options_of_new_cubes(settings, superblock, m_mounted->single_flush, cubes);
+  bytes += (cubes - superblock.cubes) * made_bytes(*options, host);
+  const uint64_t has = m_mounted->cubes->container_statistics().growable_bytes;
+  return has >= bytes
+             ? Status()
+             : Status::make(Status::Code::no_space,
                             fmt::format("{} new cubes take {} bytes to begin with, and the host of {} has room for {} "
                                         "beside the reserve. Nothing was changed: make room, or add fewer",
                                         cubes - superblock.cubes, bytes, path, has),
                             ENOSPC);
-    }
-  }
-  close();
-  return status;
 }
 
+// And names them in the superblock.
 Status SwimStore::make_new_cubes(StoreDirectory& directory, const CubeOptions& options, unsigned first,
                                  unsigned cubes) {
-  for (unsigned cube = first; cube < cubes; ++cube) {
-    VTKV_RETURN_IF_ERROR(directory.end_cube_mark(cube));  // of a store that was here before
-    VTKV_RETURN_IF_ERROR(CubeSet::create_one(m_env, directory.cubes_path(), options, cubes, cube));
+  Superblock superblock;
+  VTKV_RETURN_IF_ERROR(directory.read_superblock(&superblock));
+  superblock.cubes = cubes;
+  superblock.chunk_bytes = options.containers.chunk_bytes;
+  superblock.geometry = options.database.geometry;
+  if (first == 1) {
+    superblock.version = swimstore::kSuperblockVersion;
+    superblock.features.add(swimstore::features_of(cubes));
+    superblock.features.ro_compat.insert(swimstore::kGroupsInCube0Feature);
   }
-  return {};
+  const bool is_early = vtkv::mutated(vtkv::Mutation::cubes_added_before_made);
+  VTKV_RETURN_IF_ERROR(is_early ? superblock.write(m_env, path) : Status());
+  Status made;
+  for (unsigned cube = first; cube < cubes && made.ok(); ++cube) {
+    made = directory.end_cube_mark(cube);  // of a store that was here before
+    made = made.ok() ? CubeSet::create_one(m_env, directory.cubes_path(), options, cubes, cube) : made;
+  }
+  if (!made.ok()) {
+    return undo_adding(directory, first, cubes, made);
+  }
+  const Status written = superblock.write(m_env, path);
+  Superblock found;
+  if (written.is_no_space() && directory.read_superblock(&found).ok() && found.cubes == first) {
+    return undo_adding(directory, first, cubes, written);
+  }
+  return written.ok() ? written
+                      : with_message(written, fmt::format("{}. Whether {} has its new cubes the next mount finds out: "
+                                                          "look at the disk, then run add-cubes again",
+                                                          written.message(), path));
 }
 
 Status SwimStore::add_cubes(unsigned data_cubes, unsigned* had) {
@@ -131,48 +194,58 @@ Status SwimStore::add_cubes(unsigned data_cubes, unsigned* had) {
     VTKV_RETURN_IF_ERROR(directory.read_superblock(&superblock));
     *had = CubeSet::data_cubes(superblock.cubes);
     VTKV_RETURN_IF_ERROR(check_count(path, *had, data_cubes));
-    const unsigned first = superblock.cubes;
     const unsigned cubes = CubeSet::cubes_for(data_cubes);
-    if (cubes > first) {
-      CubeOptions options;
-      VTKV_RETURN_IF_ERROR(check_before_adding(cubes, &options));
-      VTKV_RETURN_IF_ERROR(directory.begin_adding_cubes(first, cubes));
-      superblock.cubes = cubes;
-      superblock.chunk_bytes = options.containers.chunk_bytes;
-      superblock.geometry = options.database.geometry;
-      if (first == 1) {
-        superblock.version = swimstore::kSuperblockVersion;
-        superblock.features.add(swimstore::features_of(cubes));
-        superblock.features.ro_compat.insert(swimstore::kGroupsInCube0Feature);
-      }
-      const bool is_early = vtkv::mutated(vtkv::Mutation::cubes_added_before_made);
-      VTKV_RETURN_IF_ERROR(is_early ? superblock.write(m_env, path) : Status());
-      if (const Status made = make_new_cubes(directory, options, first, cubes); !made.ok()) {
-        // Not the mark, where it is more than a lack of room: what a failed sync should have covered may come back.
-        Status removed = directory.begin_adding_cubes(first, cubes);
-        removed = removed.ok() && made.is_no_space() ? directory.end_adding_cubes() : removed;
-        return Status::make(made.code(),
-                            fmt::format("{}. {} is as it was{}", made.message(), path,
-                                        removed.ok() ? "" : ", but for files that the next add-cubes removes"),
-                            made.error_number());
-      }
-      VTKV_RETURN_IF_ERROR(superblock.write(m_env, path));
-      VTKV_RETURN_IF_ERROR(directory.end_adding_cubes());
-    }
+    // What an interrupted attempt left takes room, and goes first; but not before a mount found the superblock good.
     VTKV_RETURN_IF_ERROR(open(Purpose::serve));
+    Status status = remove_interrupted(directory, superblock.cubes);
+    CubeOptions options;
+    if (status.ok() && cubes > superblock.cubes) {
+      status = check_before_adding(cubes, &options);
+    }
+    close();
+    if (!status.ok() || cubes == superblock.cubes) {
+      return status;
+    }
+    VTKV_RETURN_IF_ERROR(directory.claim_new_cubes(superblock.cubes, cubes));
+    VTKV_RETURN_IF_ERROR(make_new_cubes(directory, options, superblock.cubes, cubes));
+    status = directory.end_adding_cubes();
+    if (status.ok()) {
+      status = open(Purpose::serve);
+    }
+    if (!status.ok()) {
+      return with_message(status, fmt::format("{}. {} has its new cubes, {} in all for placement groups: the next "
+                                              "mount, or add-cubes again, ends what is left",
+                                              status.message(), path, data_cubes));
+    }
     close();
     return Status();
   });
 }
 
-// With the mark the superblock becomes durable, if it was not: nothing is served before.
+// Where there is a mark the superblock may have been written just before the crash: it becomes durable first, so
+// nothing is served, and the mark does not go, before it is.
 Status SwimStore::settle_added_cubes(StoreDirectory& directory, const Superblock& superblock) {
-  unsigned cubes = 0;
-  VTKV_RETURN_IF_ERROR(directory.read_added_cubes(&cubes));
-  if (cubes > superblock.cubes) {
-    derr << "add-cubes was interrupted, and the store is as it was: run 'ceph-swimstore-tool add-cubes " << path
-         << " --to " << CubeSet::data_cubes(cubes) << "' again, or its files keep their room" << dendl;
+  std::optional<unsigned> marked;
+  VTKV_RETURN_IF_ERROR(directory.read_added_cubes(&marked));
+  if (!marked) {
+    const std::string beyond = directory.cube_path(superblock.cubes);
+    return m_env->exists(beyond + "/manifest")
+               ? Status::failed(fmt::format("{} holds a cube, and {}/superblock says that there are {}: is it an old "
+                                            "copy? Nothing was changed: bring back a newer one, or, if that cube is "
+                                            "not of this store, move it away",
+                                            beyond, path, superblock.cubes))
+               : Status();
+  }
+  VTKV_RETURN_IF_ERROR(directory.sync());
+  if (!CubeSet::is_valid_count(*marked)) {
+    derr << describe_damaged_mark(directory, superblock.cubes) << dendl;
     return {};
   }
-  return cubes == 0 ? Status() : directory.end_adding_cubes();
+  if (*marked > superblock.cubes) {
+    derr << "add-cubes was interrupted, and the store is as it was: run 'ceph-swimstore-tool add-cubes " << path
+         << " --to " << CubeSet::data_cubes(*marked) << "' again, or, to have the room of its files back, with --to "
+         << CubeSet::data_cubes(superblock.cubes) << dendl;
+    return {};
+  }
+  return directory.end_adding_cubes();
 }

@@ -160,6 +160,7 @@ Status SwimStore::make() {
   for (unsigned cube = 1; cube < superblock.cubes; ++cube) {
     VTKV_RETURN_IF_ERROR(directory.end_cube_mark(cube));  // of a store that was here before
   }
+  VTKV_RETURN_IF_ERROR(directory.end_adding_cubes());
   VTKV_RETURN_IF_ERROR(superblock.write(m_env, path));
   VTKV_RETURN_IF_ERROR(directory.end_mkfs());
   dout(1) << "made a store, fsid " << m_fsid << dendl;
@@ -373,8 +374,10 @@ Status SwimStore::load_collections(Mounted& mounted) {
   for (const auto& cube : store.cubes) {
     VTKV_RETURN_IF_ERROR(store.collections.load(cube->database(), cube->number, store.cubes.size(), &outdated));
   }
+  VTKV_RETURN_IF_ERROR(swimstore::check_witnessed_homes(store));
   if (store.cubes.size() > 1) {
-    VTKV_RETURN_IF_ERROR(swimstore::CubeDivision(store).run());
+    const bool had_one = mounted.superblock.features.ro_compat.contains(swimstore::kGroupsInCube0Feature);
+    VTKV_RETURN_IF_ERROR(swimstore::CubeDivision(store).run(had_one));
   }
   VTKV_RETURN_IF_ERROR(swimstore::CollectionMover(store, mounted.pipeline).finish_interrupted(outdated));
   swimstore::sweep_omap_parts(store);

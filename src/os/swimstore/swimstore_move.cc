@@ -24,11 +24,13 @@ Status move_failed(const std::string& path, int r, const GroupMove& move, unsign
   const std::string what =
       fmt::format("collection {} cannot be moved from cube {} to cube {}", move.cid.to_str(), move.from, move.to);
   if (lacking_bytes > 0) {
-    return Status::make(Status::Code::no_space,
-                        fmt::format("{}: the copy needs {} bytes there, for which neither that cube nor the host has "
-                                    "room. It lies in cube {}, whole: make room on the host",
-                                    what, lacking_bytes, lies_in),
-                        ENOSPC);
+    return Status::make(
+        Status::Code::no_space,
+        fmt::format("{}: the copy needs {} bytes there, for which neither that cube nor the host has "
+                    "room. It lies in cube {}, whole: make room on the host{}",
+                    what, lacking_bytes, lies_in,
+                    move.from == 0 ? ", or try again: what has left cube 0 is given back meanwhile" : ""),
+        ENOSPC);
   }
   const std::string why = r == -EEXIST
                               ? fmt::format("objects of its range lie in cube {} already, in no collection", move.to)

@@ -33,6 +33,13 @@ uint64_t Container::growth_bytes(unsigned size_class, uint64_t chunk_bytes) {
   return std::max<uint64_t>(chunk_bytes, slot_bytes(size_class));
 }
 
+uint64_t Container::created_bytes(unsigned size_class, const ContainerOptions& options,
+                                  const vtkv::FileSystemInfo& host) {
+  const uint64_t growth = growth_bytes(size_class, options.chunk_bytes);
+  const bool primes = size_class <= options.primed_class_max && host.single_flush;
+  return primes && growth <= host.available_bytes / 64 ? growth : 0;
+}
+
 Status Container::open(uint64_t primed_slots, uint64_t bytes_max) {
   uint64_t size = 0;
   VTKV_RETURN_IF_ERROR(m_file->size(&size));

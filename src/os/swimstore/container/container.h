@@ -32,6 +32,9 @@ class Container {
   static std::string file_name(unsigned size_class);
   // Bytes by which the file of a class grows.
   static uint64_t growth_bytes(unsigned size_class, uint64_t chunk_bytes);
+  // Of what the host gives a container when it is made: its first chunk, if its class is primed there and the host is
+  // large, else nothing.
+  static uint64_t created_bytes(unsigned size_class, const ContainerOptions& options, const vtkv::FileSystemInfo& host);
 
   Container(unsigned size_class, uint64_t chunk_bytes, std::unique_ptr<vtkv::File> file)
       : m_size_class(size_class),

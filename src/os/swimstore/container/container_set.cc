@@ -75,9 +75,7 @@ Status create_container(vtkv::Env* env, const std::string& directory, const Cont
   open.exclusive = true;
   std::unique_ptr<vtkv::File> file;
   VTKV_RETURN_IF_ERROR(env->open_file(container_path(directory, size_class), open, &file));
-  const uint64_t growth = Container::growth_bytes(size_class, options.chunk_bytes);
-  const bool primes = size_class <= options.primed_class_max && host.single_flush;
-  if (primes && growth <= host.available_bytes / 64) {
+  if (const uint64_t growth = Container::created_bytes(size_class, options, host); growth > 0) {
     const uint64_t bytes = std::min({growth, kPrimedAtCreationBytes, options.primed_ahead_bytes}) /
                            slot_bytes(size_class) * slot_bytes(size_class);
     VTKV_RETURN_IF_ERROR(file->allocate(0, growth));

@@ -3,7 +3,8 @@
 // reserve, the object ids, threads and flushes, and what a store may take of memory and of space ahead of need is
 // divided among them.
 //
-// A store has one cube, or 1 + 2^k of them: cube 0 then holds the OSD's own collection, the others placement groups.
+// A store has one cube, or 1 + 2^k of them: cube 0 then holds the OSD's own collection, the others placement groups. Of
+// a store that had one cube, cube 0 holds groups, too, until they are moved.
 // No transaction spans cubes, so each commits and recovers by itself. One that holds placement groups may be missing,
 // and the others are used all the same.
 //

@@ -117,8 +117,9 @@ Status StoreDirectory::refuse_remains(const std::string& path) const {
   return Status::corruption(
       fmt::format("there is no {}/superblock, but {} is there: a store was made here, or the folder is somebody "
                   "else's. Its data may be whole: do not run mkfs here. See that the whole of its file system is "
-                  "mounted, and bring the file back from a copy, if there is one. If there is none, make the OSD anew "
-                  "in another directory, let its peers fill it, and keep this one until all PGs are active+clean",
+                  "mounted, and bring the file back from a copy that was made since cubes were last added, if there is "
+                  "one. If there is none, make the OSD anew in another directory, let its peers fill it, and keep this "
+                  "one until all PGs are active+clean",
                   m_path, path));
 }
 
@@ -137,13 +138,20 @@ Status StoreDirectory::begin_mkfs() {
   if (!m_env->exists(cubes)) {
     return {};
   }
-  // To open it tells whether it is a link: none is followed.
-  std::unique_ptr<vtkv::File> ignored;
-  if (m_env->open_file(cubes, {.read_only = true, .direct = false}, &ignored).error_number() == ELOOP) {
-    return Status::invalid_argument(
-        fmt::format("{} is a symbolic link, and what it leads to is left alone: remove the link", cubes));
-  }
+  VTKV_RETURN_IF_ERROR(refuse_link(cubes));
   return remove_below(cubes);
+}
+
+// To open it tells: none is followed.
+bool StoreDirectory::is_link(const std::string& path) {
+  std::unique_ptr<vtkv::File> ignored;
+  return m_env->open_file(path, {.read_only = true, .direct = false}, &ignored).error_number() == ELOOP;
+}
+
+Status StoreDirectory::refuse_link(const std::string& path) {
+  return is_link(path) ? Status::invalid_argument(fmt::format(
+                             "{} is a symbolic link, and what it leads to is left alone: remove the link", path))
+                       : Status();
 }
 
 Status StoreDirectory::end_mkfs() { return remove_mark(kUnfinished); }
@@ -221,37 +229,40 @@ Status StoreDirectory::end_cube_mark(unsigned cube) { return remove_mark(cube_ma
 
 // ---- more cubes
 
-Status StoreDirectory::read_added_cubes(unsigned* cubes) {
-  *cubes = 0;
+std::string StoreDirectory::added_cubes_path() const { return file(kAddingCubes); }
+
+Status StoreDirectory::read_added_cubes(std::optional<unsigned>* cubes) {
+  cubes->reset();
   std::string text;
   const Status status = read_meta(kAddingCubes, &text);
-  if (status.is_not_found()) {
+  if (status.is_not_found() || status.is_corruption()) {
+    *cubes = status.is_not_found() ? std::nullopt : std::optional(0u);
     return {};
   }
   VTKV_RETURN_IF_ERROR(status);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *cubes);
-  return error == std::errc() && end == text.data() + text.size() && *cubes > 0
-             ? Status()
-             : Status::corruption(fmt::format("{} holds '{}': it should hold a number", file(kAddingCubes), text));
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  *cubes = error == std::errc() && end == text.data() + text.size() ? number : 0;
+  return {};
 }
 
-// An earlier attempt may have been about more.
-Status StoreDirectory::begin_adding_cubes(unsigned first, unsigned cubes) {
-  unsigned earlier = 0;
-  VTKV_RETURN_IF_ERROR(read_added_cubes(&earlier));
-  for (unsigned cube = first; cube < cubes && earlier == 0; ++cube) {
+Status StoreDirectory::claim_new_cubes(unsigned first, unsigned cubes) {
+  for (unsigned cube = first; cube < cubes; ++cube) {
     std::string found;
     VTKV_RETURN_IF_ERROR(find_file(cube_path(cube), &found));
     if (!found.empty()) {
       return Status::failed(
-          fmt::format("{} is there, and not of this store, which has {} cubes. Nothing was changed: "
-                      "look at it, and move it away",
+          fmt::format("{} is there, and the store has {} cubes: it is not of this store, unless the superblock is an "
+                      "old copy. Nothing was changed: look at it, and move it away",
                       found, first));
     }
   }
-  const unsigned end = std::max(cubes, earlier);
-  VTKV_RETURN_IF_ERROR(write_meta(kAddingCubes, fmt::format("{}", end)));
-  for (unsigned cube = first; cube < end; ++cube) {
+  return write_meta(kAddingCubes, fmt::format("{}", cubes));
+}
+
+Status StoreDirectory::empty_new_cubes(unsigned first, unsigned cubes) {
+  for (unsigned cube = first; cube < cubes; ++cube) {
+    VTKV_RETURN_IF_ERROR(refuse_link(cube_path(cube)));
     VTKV_RETURN_IF_ERROR(empty_cube(cube));
   }
   return {};
@@ -262,11 +273,12 @@ Status StoreDirectory::end_adding_cubes() { return remove_mark(kAddingCubes); }
 Status StoreDirectory::find_file(const std::string& path, std::string* found) {
   std::vector<std::string> names;
   const Status listed = m_env->list_directory(path, &names);
-  if (listed.error_number() == ENOTDIR) {
+  if (listed.error_number() == ENOTDIR || is_link(path)) {
     *found = path;
+    return {};
   }
   if (!listed.ok()) {
-    return listed.is_not_found() || !found->empty() ? Status() : listed;
+    return listed.is_not_found() ? Status() : listed;
   }
   for (const std::string& name : names) {
     if (found->empty()) {

@@ -65,13 +65,19 @@ class StoreDirectory {
   // No mark: *mark is empty.
   vtkv::Status read_cube_mark(unsigned cube, std::optional<CubeMark>* mark);
   vtkv::Status end_cube_mark(unsigned cube);
-  // From begin to end, durably, the store is about to have so many cubes: what lies where those from `first` on will
-  // lie may be removed, and begin does so. Code::failed: something is there that no such attempt made. REQUIRES:
-  // locked, and `first` is what the superblock says.
-  vtkv::Status begin_adding_cubes(unsigned first, unsigned cubes);
+  // From claim to end, durably, the store is about to have so many cubes: what lies where those from `first` on will
+  // lie is of this attempt. Code::failed: something is there already. REQUIRES: locked, there is no other attempt, and
+  // `first` is what the superblock says.
+  vtkv::Status claim_new_cubes(unsigned first, unsigned cubes);
+  // Leaves their directories, without files, durably. REQUIRES: locked, and claimed.
+  vtkv::Status empty_new_cubes(unsigned first, unsigned cubes);
   vtkv::Status end_adding_cubes();
-  // 0: between no begin and end.
-  vtkv::Status read_added_cubes(unsigned* cubes);
+  // Nothing: between no claim and end. 0: what says how many is damaged.
+  vtkv::Status read_added_cubes(std::optional<unsigned>* cubes);
+  // That file, for messages.
+  std::string added_cubes_path() const;
+  // What was renamed here becomes durable.
+  vtkv::Status sync() { return m_env->sync_directory(m_path); }
 
   // Leaves its directories, without files. REQUIRES: locked.
   vtkv::Status empty_cube(unsigned cube);
@@ -89,9 +95,12 @@ class StoreDirectory {
   // A file of a store; empty when there is none.
   vtkv::Status find_remains(std::string* path);
   vtkv::Status refuse_remains(const std::string& path) const;
+  // Whatever it leads to.
+  bool is_link(const std::string& path);
+  vtkv::Status refuse_link(const std::string& path);
   vtkv::Status remove_mark(const std::string& name);
   vtkv::Status remove_below(const std::string& directory);
-  // The path itself, or one below it; empty when there are directories alone, or nothing.
+  // The path itself, or one below it, links too; empty when there are directories alone, or nothing.
   vtkv::Status find_file(const std::string& path, std::string* found);
   void keep_spare();
 

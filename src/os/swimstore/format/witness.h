@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What cube 0 knows of a placement group that lies in another cube, so that it can be made anew if that cube is lost:
+// What cube 0 knows of a placement group, so that it can be made anew if the cube that it lies in is lost:
 // which cube that is, as many bits of the hash as it has, and what Ceph keeps of its past. Each is an entry of its own,
 // the former under the item "". That of collection `meta` says that all groups have a witness.
 // doc/on_disk_format.md, "W: witness".

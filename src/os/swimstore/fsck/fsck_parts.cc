@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "swimstore/format/collection_record.h"
 #include "swimstore/format/key_codec.h"
 #include "swimstore/format/newer_entry.h"
 #include "swimstore/format/omap_row.h"
@@ -14,10 +15,18 @@ namespace swimstore {
 
 namespace {
 
-// An object of no placement group. Where the store had one cube it has rows before its record says so (CubeDivision).
 bool is_internal(std::string_view object_key) {
   ghobject_t oid;
-  return decode_object_key(object_key, &oid) && oid.hobj.pool == -1;
+  return decode_object_key(object_key, &oid) && oid.hobj.is_meta();
+}
+
+// The store had one cube, and what is of no placement group may have rows before its record says so (CubeDivision).
+bool is_undivided(vtkv::DB& database, const vtkv::Snapshot* snapshot) {
+  const std::string key = collection_key(coll_t::meta());
+  const auto found = database.new_iterator(key, key + '\0', snapshot);
+  CollectionRecord record;
+  found->seek_to_first();
+  return found->valid() && decode_collection(found->value(), &record) && record.generation == 0;
 }
 
 }  // namespace
@@ -46,8 +55,9 @@ void Fsck::release_snapshots() {
 
 void Fsck::load_row_owners() {
   m_row_owners = std::make_unique<RowOwners>();
-  const auto all_of = [this](char prefix) {
-    const vtkv::Snapshot* const snapshot = m_cube.number == 0 ? m_snapshot : m_owner_snapshot;
+  const vtkv::Snapshot* const snapshot = m_cube.number == 0 ? m_snapshot : m_owner_snapshot;
+  const bool undivided = is_undivided(m_store.cubes[0].database(), snapshot);
+  const auto all_of = [this, snapshot](char prefix) {
     return m_store.cubes[0].database().new_iterator(std::string(1, prefix),
                                                     std::string(1, static_cast<char>(prefix + 1)), snapshot);
   };
@@ -57,7 +67,7 @@ void Fsck::load_row_owners() {
     ExtentShard shard;
     if (!decode_onode(objects->value(), &record, &shard)) {
       m_row_owners->all = false;
-    } else if (record.test(OnodeRecord::omap_in_parts) || is_internal(objects->key())) {
+    } else if (record.test(OnodeRecord::omap_in_parts) || (undivided && is_internal(objects->key()))) {
       m_row_owners->nids.insert(record.nid);
     }
   }

@@ -144,7 +144,7 @@ Status find_lost_groups(StoreContext& store, const MissingCubes& cubes, std::vec
   if (!witnesses.are_complete || !witnesses.damaged.empty()) {
     return Status::corruption(witnesses.damaged.empty()
                                   ? "cube 0 does not know all placement groups: the store was not mounted as a whole "
-                                    "since its upgrade"
+                                    "since its upgrade, or since it got more cubes"
                                   : std::to_string(witnesses.damaged.size()) +
                                         " entries of what cube 0 knows of placement groups are damaged");
   }
@@ -183,6 +183,22 @@ Status make_anew(StoreContext& store, TransactionPipeline& pipeline, const std::
   for (const CollectionRef& collection : made) {
     if (!collection->sequencer->wait_for_all()) {
       return Status::failed("nothing can be made durable any more");
+    }
+  }
+  return {};
+}
+
+Status check_witnessed_homes(StoreContext& store) {
+  Witnesses witnesses;
+  VTKV_RETURN_IF_ERROR(read_witnesses(store, &witnesses));
+  for (const auto& [cid, values] : witnesses.groups) {
+    const auto group = values.find("");
+    WitnessedGroup witnessed;
+    if (group != values.end() && decode_witnessed_group(group->second, &witnessed) &&
+        witnessed.home >= store.cubes.size()) {
+      return Status::failed("placement group '" + cid.to_str() + "' lies in cube " + std::to_string(witnessed.home) +
+                            ", and the superblock says that there are " + std::to_string(store.cubes.size()) +
+                            " cubes: is it an old copy? Nothing was changed: bring back a newer one");
     }
   }
   return {};

@@ -33,6 +33,9 @@ vtkv::Status find_lost_groups(StoreContext& store, const MissingCubes& cubes, st
 // Makes them anew, where new groups go. Waits until that is durable. To make one again, after a crash, changes nothing.
 vtkv::Status make_anew(StoreContext& store, TransactionPipeline& pipeline, const std::vector<LostGroup>& lost);
 
+// Code::failed: one names a cube that the store does not have. An old copy of its superblock may not know its cubes.
+vtkv::Status check_witnessed_homes(StoreContext& store);
+
 // Reads what a witness is made of. An error tells that the group's cube is damaged.
 vtkv::Status check_readable(StoreContext& store, Collection& collection);
 

@@ -47,15 +47,31 @@ Status CubeDivision::for_each_internal_object(const Visit& visit) {
   return {};
 }
 
+namespace {
+
+// Not what is known to be of a placement group.
+bool may_be_internal(std::string_view key) {
+  ghobject_t oid;
+  return !decode_object_key(key, &oid) || oid.hobj.is_meta();
+}
+
+}  // namespace
+
 // What is put back later would have an omap of its own.
 Status CubeDivision::check_nothing_is_quarantined() {
   const auto entries =
       database().new_iterator(std::string(1, key_prefix::quarantined), std::string(1, key_prefix::quarantined + 1));
-  entries->seek_to_first();
-  return entries->valid() ? Status::failed(
-                                "there are entries that repair quarantined: put-back, or "
-                                "forget-quarantined-entries, comes first")
-                          : entries->status();
+  for (entries->seek_to_first(); entries->valid(); entries->next()) {
+    uint32_t number = 0;
+    std::string_view key;
+    if (!decode_quarantined_key(entries->key(), &number, &key) || may_be_internal(key)) {
+      return Status::failed(
+          "repair has quarantined entries that may be of the OSD's own objects, and those have to be whole before "
+          "cube 0 becomes one of several: look at 'ceph-swimstore-tool list --quarantined-entries', then use put-back, "
+          "or forget-quarantined-entries");
+    }
+  }
+  return entries->status();
 }
 
 Status CubeDivision::measure(uint64_t* bytes) {
@@ -74,15 +90,20 @@ Status CubeDivision::measure(uint64_t* bytes) {
   });
 }
 
-Status CubeDivision::run() {
+Status CubeDivision::run(bool had_one_cube) {
   bool is_divided = true;
   for (const CollectionRef& collection : m_store.collections.all()) {
     SharedLock lock(collection->lock);
+    if (collection->record.generation == 0 && !had_one_cube) {
+      return Status::corruption("the record of collection '" + collection->cid.to_str() +
+                                "' in cube 0 has no generation, in a store that was made with several cubes");
+    }
     is_divided &= collection->record.generation > 0;
   }
   if (is_divided) {
     return {};
   }
+  VTKV_RETURN_IF_ERROR(check_nothing_is_quarantined());
   VTKV_RETURN_IF_ERROR(for_each_internal_object(
       [this](std::string_view key, std::string_view value) { return put_in_parts(key, value); }));
   VTKV_RETURN_IF_ERROR(give_generations());

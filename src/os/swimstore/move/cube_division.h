@@ -30,8 +30,9 @@ class CubeDivision {
   // Code::failed: repair has quarantined something.
   vtkv::Status measure(uint64_t* bytes);
   // Of a store with several: does what is left to be done, and waits until it is durable. Nothing is left where all
-  // collections have a generation. Code::corruption: cube 0 has what cannot be decoded.
-  vtkv::Status run();
+  // collections have a generation. Code::corruption: cube 0 has what cannot be decoded, or there is something to be
+  // done, though the store did not have one cube. Code::failed: as above.
+  vtkv::Status run(bool had_one_cube);
 
  private:
   // Calls it for the record of each object of no placement group.

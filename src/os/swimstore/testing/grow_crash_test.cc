@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "global/global_context.h"
+#include "swimstore/directory/store_directory.h"
 #include "swimstore/format/superblock.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/testing/growing_store.h"
@@ -29,6 +30,7 @@ using vtkv::SimFault;
 using vtkv::SimProfile;
 
 constexpr unsigned kTo = 2;  // data cubes
+constexpr unsigned kMore = 5;  // of another attempt, all
 constexpr uint64_t kGrown = 1;  // the mark
 
 unsigned cubes_of(SimEnv* env) {
@@ -62,6 +64,9 @@ std::string check_grown(SwimStore& store, SimEnv* env, const ModelState& expecte
     return "add_cubes failed: " + status.to_string();
   }
   const std::string wrong = check_mount(store, expected);
+  if (wrong.empty() && env->exists(std::string(kCrashStore) + "/add_cubes_unfinished")) {
+    return "its mark is still there";
+  }
   return wrong.empty() && cubes_of(env) != kTo + 1 ? "it has not the cubes that it was given" : wrong;
 }
 
@@ -70,15 +75,20 @@ class GrowTarget final : public vtkv::CrashTarget {
   explicit GrowTarget(const CrashRun& run) : m_run(run) { use_small_stores(g_ceph_context); }
 
   std::string record(SimEnv* env) override {
-    std::string wrong = record_crash_store(g_ceph_context, env, [&](SwimStore& store) {
+    std::string wrong;
+    const std::string failed = record_crash_store(g_ceph_context, env, [&](SwimStore& store) {
       fill_growing_store(store, m_run.seed);
       m_expected = read_store(store, &wrong);
       env->run_until_idle();
     });
-    if (!wrong.empty()) {
-      return wrong;
+    if (!failed.empty() || !wrong.empty()) {
+      return failed + wrong;
     }
     env->run_until_idle();
+    // Of every other run: an attempt to add more was killed.
+    if (m_run.seed % 2 == 0 && !StoreDirectory(env, kCrashStore).claim_new_cubes(1, kMore).ok()) {
+      return "the new cubes cannot be claimed";
+    }
     env->restart_trace();
     const auto store = open_crash_store(g_ceph_context, env);
     unsigned had = 0;
@@ -168,7 +178,7 @@ class GrowFaultTest : public ::testing::TestWithParam<SimFault> {
 // failed sync should have covered is then taken for lost.
 TEST_P(GrowFaultTest, NthFailureLosesNothing) {
   const SimFault& fault = GetParam();
-  uint64_t n = 0, failed_runs = 0;
+  uint64_t n = 0, failed_runs = 0, told_unchanged = 0, told_grown = 0;
   for (bool reached = true; reached; n += 1 + n / 8) {
     ASSERT_LT(n, kRunsMax) << "it never ran clean";
     use_small_stores(g_ceph_context);
@@ -192,6 +202,14 @@ TEST_P(GrowFaultTest, NthFailureLosesNothing) {
       reached = failure.end();
       failed_runs += !status.ok();
       ASSERT_TRUE(reached || status.ok()) << status.to_string();
+      const bool says_unchanged = status.message().find("is as it was") != std::string::npos;
+      const bool says_grown = status.ok() || status.message().find("has its new cubes, ") != std::string::npos;
+      ASSERT_TRUE(!says_unchanged || cubes_of(&env) == 1) << status.to_string();
+      ASSERT_TRUE(!says_grown || cubes_of(&env) == kTo + 1) << status.to_string();
+      ASSERT_TRUE(says_grown || cubes_of(&env) == 1 || status.message().find("finds out") != std::string::npos)
+          << status.to_string();
+      told_unchanged += says_unchanged;
+      told_grown += says_grown && !status.ok();
     }
     vtkv::CrashImages images(env.trace(), {.seed = n + 1});
     const size_t end = images.cut_count() - 1;
@@ -206,7 +224,8 @@ TEST_P(GrowFaultTest, NthFailureLosesNothing) {
     ASSERT_EQ("", check_mount(*store, expected)) << fault.name << " " << n;
     ASSERT_EQ("", check_grown(*store, &env, expected)) << fault.name << " " << n;
   }
-  std::printf("%s: up to call %lu, %lu attempts failed\n", fault.name, n, failed_runs);
+  std::printf("%s: up to call %lu, %lu attempts failed, %lu said that nothing changed, %lu that it has the cubes\n",
+              fault.name, n, failed_runs, told_unchanged, told_grown);
 }
 
 INSTANTIATE_TEST_SUITE_P(

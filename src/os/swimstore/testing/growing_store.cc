@@ -31,6 +31,8 @@ ceph::bufferlist filled(size_t bytes, char byte) {
 
 }  // namespace
 
+ghobject_t growing_store_object() { return own_object("large"); }
+
 void fill_growing_store(SwimStore& store, uint64_t seed) {
   std::vector<ObjectStore::CollectionHandle> handles = PartWorkload::open(store);
   for (unsigned by = 0; by < handles.size(); ++by) {
@@ -54,8 +56,8 @@ void fill_growing_store(SwimStore& store, uint64_t seed) {
   for (unsigned i = 0; i < kValues; ++i) {
     values[fmt::format("key_{:02}", i)] = filled(kValueBytes, static_cast<char>('a' + i));
   }
-  txn.touch(own, own_object("large"));
-  txn.omap_setkeys(own, own_object("large"), values);
+  txn.touch(own, growing_store_object());
+  txn.omap_setkeys(own, growing_store_object(), values);
   store.queue_transaction(handles[0], std::move(txn));
   for (unsigned pool = 0; pool < kPools; ++pool) {
     const coll_t cid(spg_t(pg_t(0, 10 + pool)));
