@@ -10,16 +10,19 @@
 // It is told what to do at PATH, a Unix socket: one line for a connection, answered by one line of JSON, which is
 // {"error": "..."} where the line is not understood.
 //
-//   fail KIND NTH TIMES [OFFSET LENGTH]...   KIND is read, write or sync. Of the requests of this kind that touch one
-//                                            of these byte ranges, the NTH (from 1) fails with EIO, and those after it,
-//                                            TIMES in all; TIMES 0: for ever. A sync touches what was written since the
-//                                            last one that did not fail. Without ranges, all requests count.
+//   fail KIND NTH TIMES RANGES               KIND is read, write or sync; RANGES are one or more of OFFSET LENGTH, in
+//                                            bytes, or the word disk: all of it. Of the requests of this kind that
+//                                            touch one of the ranges, the NTH (from 1) fails with EIO, and those after
+//                                            it, TIMES in all; TIMES 0: for ever. A sync touches what was written since
+//                                            the last one that did not fail.
 //   sync_delay MILLISECONDS                  each sync takes so much longer
 //   limit OPERATIONS BYTES                   reads and writes in a second; 0: as many as there come
-//   clear                                    none of the above any more
+//   clear                                    none of the above any more; answered by the status as it was, and no
+//                                            request fails after that
 //   status                                   {"reads": N, "writes": N, "syncs": N, and of the `fail` lines since the
 //                                            last clear, in order, "rules": [{"seen": N, "failed": N, "first":
 //                                            OFFSET}]}
+// All other orders are answered by the status, too. A line that does not come within some seconds is given up.
 //
 // A write that fails has changed nothing; what a failed sync did not flush is there all the same. It ends when nobody
 // uses the mount any more, and by no signal but SIGKILL: what lies on the disk could not be unmounted in peace.
@@ -33,6 +36,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -60,6 +64,8 @@ constexpr size_t kRequestMax = 1u << 20;
 constexpr size_t kAlignment = 4096;
 constexpr unsigned kThreads = 32;  // one that waits serves nobody else
 constexpr double kForeverS = 1e9;  // attributes never change
+constexpr timeval kPatience{5, 0};  // with who has connected and neither says nor reads anything
+constexpr auto kAcceptAgain = std::chrono::milliseconds(50);
 
 enum class Kind { kRead, kWrite, kSync };
 
@@ -75,13 +81,14 @@ struct Rule {
   uint64_t nth;
   uint64_t times;  // 0: for ever
   std::vector<Range> ranges;
+  bool whole_disk = false;  // without ranges
   uint64_t seen = 0;
   uint64_t failed = 0;
   uint64_t first = 0;  // where it failed first
   bool is_dirty = false;  // of a sync: one of the ranges was written since the last
 
   bool touches(uint64_t offset, uint64_t length) const {
-    return ranges.empty() ||
+    return whole_disk ||
            std::any_of(ranges.begin(), ranges.end(), [&](const Range& range) { return range.touches(offset, length); });
   }
 
@@ -116,7 +123,7 @@ class Orders {
     const std::lock_guard lock(m_mutex);
     bool failed = false;
     for (Rule& rule : m_rules) {
-      if (rule.kind == Kind::kSync && (rule.is_dirty || rule.ranges.empty())) {
+      if (rule.kind == Kind::kSync && (rule.is_dirty || rule.whole_disk)) {
         failed |= rule.meets(0);
       }
     }
@@ -144,53 +151,60 @@ class Orders {
     return std::chrono::duration<double, std::milli>(m_sync_delay_ms.load());
   }
 
-  // One line of the control socket; what is wrong with it, or nothing.
-  std::string obey(const std::string& line) {
+  // What an order is answered by.
+  struct Answer {
+    std::string wrong;  // with the order; empty: it was carried out
+    std::string rules;  // and what they met: JSON
+  };
+
+  // One line of the control socket. No request comes between the order and its answer.
+  Answer obey(const std::string& line) {
+    const std::lock_guard lock(m_mutex);
     std::istringstream words(line);
     std::string order;
     words >> order;
-    if (order == "fail") {
-      return add_rule(words);
-    }
-    if (order == "sync_delay") {
-      double delay = -1;
-      words >> delay;
-      return is_end(words) && delay >= 0 ? (m_sync_delay_ms = delay, "") : "sync_delay: give milliseconds";
-    }
-    const std::lock_guard lock(m_mutex);
-    if (order == "limit") {
-      double operations = -1;
-      double bytes = -1;
-      words >> operations >> bytes;
-      if (!is_end(words) || operations < 0 || bytes < 0) {
-        return "limit: give operations and bytes in a second";
-      }
-      m_operations_per_second = operations;
-      m_bytes_per_second = bytes;
-      return "";
-    }
     if (order == "clear") {
+      Answer answer{"", rules_as_json()};
       m_rules.clear();
       m_sync_delay_ms = m_operations_per_second = m_bytes_per_second = 0;
-      return "";
+      return answer;
     }
-    return order == "status" ? "" : "unknown order: " + order;
-  }
-
-  std::string rules_as_json() const {
-    const std::lock_guard lock(m_mutex);
-    std::string text;
-    for (const Rule& rule : m_rules) {
-      text += fmt::format(R"({}{{"seen": {}, "failed": {}, "first": {}}})", text.empty() ? "" : ", ", rule.seen,
-                          rule.failed, rule.first);
-    }
-    return "[" + text + "]";
+    const std::string wrong = order == "fail"         ? add_rule(words)
+                              : order == "sync_delay" ? set_sync_delay(words)
+                              : order == "limit"      ? set_limit(words)
+                              : order == "status"     ? ""
+                                                      : "unknown order: " + order;
+    return {wrong, rules_as_json()};
   }
 
  private:
   static bool is_end(std::istringstream& words) {
     std::string more;
     return !words.fail() && !(words >> more);
+  }
+
+  // These hold m_mutex, and return what is wrong, or nothing.
+
+  std::string set_sync_delay(std::istringstream& words) {
+    double delay = -1;
+    words >> delay;
+    if (!is_end(words) || delay < 0) {
+      return "sync_delay: give milliseconds";
+    }
+    m_sync_delay_ms = delay;
+    return "";
+  }
+
+  std::string set_limit(std::istringstream& words) {
+    double operations = -1;
+    double bytes = -1;
+    words >> operations >> bytes;
+    if (!is_end(words) || operations < 0 || bytes < 0) {
+      return "limit: give operations and bytes in a second";
+    }
+    m_operations_per_second = operations;
+    m_bytes_per_second = bytes;
+    return "";
   }
 
   std::string add_rule(std::istringstream& words) {
@@ -201,16 +215,33 @@ class Orders {
       return "fail: give read, write or sync, which of them from 1 on, how many times, and ranges";
     }
     rule.kind = kind == "read" ? Kind::kRead : kind == "write" ? Kind::kWrite : Kind::kSync;
-    Range range{};
-    while (words >> range.offset >> range.length) {
+    std::string word;
+    while (words >> word) {
+      Range range{};
+      std::istringstream offset(word);
+      if (word == "disk" && rule.ranges.empty() && is_end(words)) {
+        rule.whole_disk = true;
+        break;
+      }
+      if (!(offset >> range.offset) || !offset.eof() || !(words >> range.length)) {
+        return "fail: ranges are pairs of offset and length in bytes";
+      }
       rule.ranges.push_back(range);
     }
-    if (!words.eof()) {
-      return "fail: ranges are pairs of offset and length in bytes";
+    if (rule.ranges.empty() && !rule.whole_disk) {
+      return "fail: give ranges, or the word disk";
     }
-    const std::lock_guard lock(m_mutex);
     m_rules.push_back(std::move(rule));
     return "";
+  }
+
+  std::string rules_as_json() const {
+    std::string text;
+    for (const Rule& rule : m_rules) {
+      text += fmt::format(R"({}{{"seen": {}, "failed": {}, "first": {}}})", text.empty() ? "" : ", ", rule.seen,
+                          rule.failed, rule.first);
+    }
+    return "[" + text + "]";
   }
 
   mutable std::mutex m_mutex;  // guards m_rules, the limits, m_next
@@ -227,9 +258,13 @@ struct Disk {
   Orders orders;
   std::atomic<uint64_t> reads = 0, writes = 0, syncs = 0;
 
-  std::string status() const {
+  std::string obey(const std::string& line) {
+    const Orders::Answer answer = orders.obey(line);
+    if (!answer.wrong.empty()) {
+      return fmt::format(R"({{"error": "{}"}})", answer.wrong);
+    }
     return fmt::format(R"({{"reads": {}, "writes": {}, "syncs": {}, "rules": {}}})", reads.load(), writes.load(),
-                       syncs.load(), orders.rules_as_json());
+                       syncs.load(), answer.rules);
   }
 };
 
@@ -318,6 +353,9 @@ void on_fallocate(fuse_req_t request, fuse_ino_t, int, off_t, off_t, fuse_file_i
 }
 
 void answer(int connection, Disk& disk) {
+  // One that says nothing must not keep the others waiting for ever.
+  ::setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+  ::setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
   std::string line;
   char piece[4096];
   while (line.empty() || line.back() != '\n') {
@@ -328,8 +366,7 @@ void answer(int connection, Disk& disk) {
     line.append(piece, static_cast<size_t>(got));
   }
   line.pop_back();
-  const std::string wrong = disk.orders.obey(line);
-  const std::string said = (wrong.empty() ? disk.status() : fmt::format(R"({{"error": "{}"}})", wrong)) + "\n";
+  const std::string said = disk.obey(line) + "\n";
   if (::write(connection, said.data(), said.size()) < 0) {
     std::cerr << "fault_disk: nobody waits for the answer to: " << line << "\n";
   }
@@ -356,7 +393,11 @@ void obey_all(int listener, Disk& disk) {
   while (true) {
     const int connection = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
     if (connection < 0) {
-      return;  // shut down
+      if (errno == EINVAL) {
+        return;  // shut down
+      }
+      std::this_thread::sleep_for(kAcceptAgain);  // no descriptor is free, say
+      continue;
     }
     answer(connection, disk);
     ::close(connection);

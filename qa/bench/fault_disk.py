@@ -27,6 +27,7 @@ from loop_disk import LoopDisk, is_mounted, share, unmount
 
 PROGRAM = sysroot.CHECKOUT / "build/bin/fault_disk"
 ALWAYS = 0  # times, of fail()
+WHOLE_DISK = (("disk",),)  # ranges, of fail()
 START_S = 20
 FS_IOC_FIEMAP = 0xC020660B
 FIEMAP_FLAG_SYNC = 1
@@ -48,6 +49,8 @@ class FaultDisk(LoopDisk):
   def attach(self):
     if not PROGRAM.exists():
       raise sysroot.UserError(f"{PROGRAM}: no such program; build it first (qa/enter.sh ninja -C build fault_disk)")
+    if is_mounted(self.backing) and not self._clears():
+      self.detach()  # the program was killed
     if not is_mounted(self.backing):
       share(self.image.parent)
       self._serve()
@@ -61,6 +64,30 @@ class FaultDisk(LoopDisk):
 
   def _serve(self):
     self.backing.touch()
+    self._socket.unlink(missing_ok=True)  # of one that was killed
+    try:
+      program = self._mount_and_start()
+      for _ in range(START_S * 20):
+        if self._clears():
+          return
+        if program.poll() is not None:
+          break
+        time.sleep(0.05)
+      raise sysroot.UserError(f"{PROGRAM} does not serve {self.image}, for the reason above")
+    except BaseException:
+      unmount(self.backing)
+      raise
+
+  def _clears(self):
+    """Whether the program answers. What it was told before, by a run that was killed, holds no more."""
+    try:
+      self.clear()
+    except sysroot.UserError:
+      return False
+    return True
+
+  def _mount_and_start(self):
+    """The program, which may not listen yet."""
     device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
     try:
       options = f"fd={device},rootmode={stat.S_IFREG:o},user_id=0,group_id=0"
@@ -70,36 +97,31 @@ class FaultDisk(LoopDisk):
                                 f"{os.strerror(ctypes.get_errno())}")
       # Without ending's mark: it ends when it is unmounted. What uses the disk has to end before.
       environment = {name: value for name, value in os.environ.items() if name != ending.MARK}
-      program = subprocess.Popen(
+      return subprocess.Popen(
           sysroot.command([PROGRAM, "--image", self.image, "--fuse", device, "--socket", self._socket]),
           pass_fds=(device,), env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
     finally:
       os.close(device)  # the program's alone: the kernel ends the mount with it
-    for _ in range(START_S * 20):
-      if self._socket.exists():
-        return
-      if program.poll() is not None:
-        break
-      time.sleep(0.05)
-    unmount(self.backing)
-    raise sysroot.UserError(f"{PROGRAM} does not serve {self.image}, for the reason above")
 
   # -- orders ------------------------------------------------------------------------------------------------
 
   def _tell(self, *words):
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-      connection.settimeout(20)
-      connection.connect(str(self._socket))
-      connection.sendall((" ".join(str(word) for word in words) + "\n").encode())
-      with connection.makefile() as answers:
-        answer = json.loads(answers.readline())
+    try:
+      with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(20)
+        connection.connect(str(self._socket))
+        connection.sendall((" ".join(str(word) for word in words) + "\n").encode())
+        with connection.makefile() as answers:
+          answer = json.loads(answers.readline())
+    except (OSError, ValueError) as error:  # ValueError: it ended instead of an answer
+      raise sysroot.UserError(f"{self.image}: fault_disk does not answer: {error}") from error
     if "error" in answer:
       raise sysroot.UserError(f"{self.image}: {answer['error']}")
     return answer
 
-  def fail(self, kind, nth=1, times=1, ranges=()):
-    """`kind`: read, write or sync; `ranges`: (offset, length) on the disk, or none for all of it."""
-    self._tell("fail", kind, nth, times, *(number for span in ranges for number in span))
+  def fail(self, kind, ranges, nth=1, times=1):
+    """`kind`: read, write or sync; `ranges`: (offset, length) on the disk, one or more, or WHOLE_DISK."""
+    self._tell("fail", kind, nth, times, *(word for span in ranges for word in span))
 
   def delay_syncs(self, milliseconds):
     self._tell("sync_delay", milliseconds)
@@ -108,14 +130,19 @@ class FaultDisk(LoopDisk):
     self._tell("limit", operations, bytes_per_second)
 
   def clear(self):
-    self._tell("clear")
+    """Nothing fails any more; how many requests failed since the last clear()."""
+    return count_failed(self._tell("clear"))
 
   def status(self):
     return self._tell("status")
 
   def failed(self):
     """How many requests failed since the last clear()."""
-    return sum(rule["failed"] for rule in self.status()["rules"])
+    return count_failed(self.status())
+
+
+def count_failed(status):
+  return sum(rule["failed"] for rule in status["rules"])
 
 
 def ranges_of(path):

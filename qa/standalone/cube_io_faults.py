@@ -213,7 +213,7 @@ class IoFaults:
 
   def _clear_all(self):
     for osd in range(OSDS):
-      with contextlib.suppress(OSError):
+      with contextlib.suppress(UserError):
         self.cluster.disk(osd).clear()
 
   def _scrub(self):
@@ -314,9 +314,7 @@ class IoFaults:
     return f"{file}, number {nth}: {told}" + (", cube given up" if abandoned else "")
 
   def _clear(self, osd):
-    disk = self.cluster.disk(osd)
-    self._failed += disk.failed()
-    disk.clear()
+    self._failed += self.cluster.disk(osd).clear()
 
   def _set(self, kind, osd, cube, nth):
     """Tells the disk; which file it is."""
@@ -334,7 +332,8 @@ class IoFaults:
       for file in files:
         forget_cached(file)
     self._clear(osd)
-    self.cluster.disk(osd).fail(kind.io, nth, ALWAYS if kind.always else 1, [span for file in files for span in ranges_of(file)])
+    self.cluster.disk(osd).fail(kind.io, [span for file in files for span in ranges_of(file)], nth,
+                                ALWAYS if kind.always else 1)
     return files[0].name if len(files) == 1 else f"{len(files)} files"
 
   def _meet(self, kind, osd, cube, nth):
