@@ -90,7 +90,7 @@ class Faults:
     self.table = {}
     self.what = ""  # the fault under way
     self._model = cluster.dir / "run" / "acked.model"
-    self._row = Row()
+    self.row = Row()
 
   def check(self, good, claim, detail=""):
     return self.scenario.check(good, f"{self.what}: {claim}", detail)
@@ -130,8 +130,8 @@ class Faults:
     if changing:
       self._all_changing_right(when)
     answers = self.still_load("read")
-    self._row["lost"] += answers["absent"]
-    self._row["wrong"] += answers["wrong"] + answers["refused"]
+    self.row["lost"] += answers["absent"]
+    self.row["wrong"] += answers["wrong"] + answers["refused"]
     if answers["right"] != STILL_OBJECTS:
       self.check(False, f"{when}: {STILL_OBJECTS} objects that were written once", str(answers))
 
@@ -141,8 +141,8 @@ class Faults:
     lines = done.stdout.strip().splitlines() or ["no output"]
     bad = [line for line in lines if line.startswith("acked")]
     lost = [line for line in bad if "found nothing" in line or "ObjectNotFound" in line]
-    self._row["lost"] += len(lost)
-    self._row["wrong"] += len(bad) - len(lost)
+    self.row["lost"] += len(lost)
+    self.row["wrong"] += len(bad) - len(lost)
     self.check(done.returncode == 0, f"{when}: {lines[-1]}", "\n".join(lines[:10]))
 
   def still_load(self, mode):
@@ -279,8 +279,8 @@ class Faults:
 
   def run(self, kind, refused_first=False):
     """One fault of this kind. One that does not go as it should leaves a new OSD for the next."""
-    self._row = self.table.setdefault(kind.name, Row())
-    self._row["times"] += 1
+    self.row = self.table.setdefault(kind.name, Row())
+    self.row["times"] += 1
     failures = self.scenario.failures
     osd, cube = self.victim()
     self.what = f"{kind.name}: cube {cube} of osd.{osd}"
@@ -294,9 +294,9 @@ class Faults:
     except (UserError, sysroot.CommandFailed, subprocess.SubprocessError, admin_socket.NotAnswering) as error:
       self.check(False, "goes to its end", str(error))
     if self.scenario.failures == failures:
-      self._row["confined"] += 1
-      self._row["whole"] += whole
-    elif not self._row["wrong"] and not self._row["lost"]:
+      self.row["confined"] += 1
+      self.row["whole"] += whole
+    elif not self.row["wrong"] and not self.row["lost"]:
       self._after_failure(osd)
 
   def _after_failure(self, osd):
@@ -418,11 +418,14 @@ class Faults:
       self.until_clean(osd, cube)
     return True
 
-  def others_untouched(self, osd, cube, homes, check=None):
-    """Groups of the other cubes lie where they lay, with what they held."""
+  def others_untouched(self, osd, cube, homes, check=None, filled=None):
+    """Groups of the other cubes lie where they lay, with what they held.
+
+    `filled`: those that were backfilled on it (default: since it started).
+    """
     check = check or self.check
     others = {pg: home for pg, home in homes.items() if home != cube}
-    filled = sorted(self._filled(osd) & others.keys())
+    filled = sorted((self._filled(osd) if filled is None else filled) & others.keys())
     now = self.cluster.homes(osd)
     moved = {pg: (home, now.get(pg)) for pg, home in others.items() if now.get(pg) != home}
     check(not moved, f"the {len(others)} groups of its other cubes lie where they lay", str(moved))
@@ -438,8 +441,13 @@ class Faults:
 
   def _filled(self, osd):
     """Groups that were backfilled on it since it started."""
-    return {pg for pg, (_, before) in self.pg_states(osd).items()
-            if any("Backfill" in state for state in before)}
+    return self.backfilled(self.pg_states(osd))
+
+  @staticmethod
+  def backfilled(states):
+    """Those groups of pg_states() that were. A primary's state tells of its peers' copies."""
+    return {pg for pg, (_, before) in states.items()
+            if any("Replica" in state and "Backfill" in state for state in before)}
 
   def reset(self, osd, cube):
     self.cluster.stop_osd(osd)
@@ -454,16 +462,6 @@ class Faults:
 
   def has_lost(self):
     return any(row["wrong"] or row["lost"] for row in self.table.values())
-
-
-def print_table(table, columns):
-  """`table`: {kind: Counter}"""
-  heads = ["kind of fault", *columns.values()]
-  total = sum(table.values(), collections.Counter())
-  rows = [[name, *(f"{row[column]:.0f}" for column in columns)] for name, row in [*table.items(), ("all", total)]]
-  widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
-  for row in [heads, *rows]:
-    print("| " + " | ".join(word.ljust(width) for word, width in zip(row, widths)) + " |", flush=True)
 
 
 def contents(osd, cube, homes):
@@ -505,7 +503,7 @@ def run(scenario):
     try:
       below.run(plan, args.minutes * 60)
     finally:
-      print_table(below.table, below.COLUMNS)
+      scenario_module.print_table(below.table, below.COLUMNS, "kind of fault")
     if below.has_lost():
       return
     cluster.wait_clean()
@@ -516,11 +514,11 @@ def run(scenario):
       if faults.has_lost():
         return
   finally:
-    print_table(faults.table, Row.COLUMNS)
+    scenario_module.print_table(faults.table, Row.COLUMNS, "kind of fault")
   if count:
     History(scenario, cluster, faults).run()
+    scenario.deep_scrub()
   scenario.check_daemons()
-  scenario.deep_scrub()
 
 
 def io_plan(scenario):

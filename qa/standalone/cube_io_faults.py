@@ -24,9 +24,14 @@ OSDS = 3
 STARTS_WITH_FAULT = 2
 STARTS_UNREADABLE = 4  # one that meets the damage a block at a time
 MEET_S = 4  # that a fault may wait for what it fails
+TRIED_ENOUGH = 3  # that a kind has to be met once
 LINGER_S = 1  # that one which stays goes on when the OSD lives
 SCRUB_EACH = 40  # faults
 SERVED_S = 120  # an order to the load
+TRIED_AGAIN = "has failed ("  # what the OSD's log says of work in the background
+
+TROUBLE = (UserError, OSError, sysroot.CommandFailed, subprocess.SubprocessError, admin_socket.NotAnswering, ValueError,
+           LookupError)
 
 
 def forget_cached(path):
@@ -50,8 +55,10 @@ class IoKind:
 
   @property
   def nth_max(self):
-    """Few are asked of some files."""
-    return {"header": 1, "manifest": 2, "tree": 2}.get(self.file, 2 if self.io == "read" else 4)
+    """Few are asked of some files, and at some times."""
+    if self.file == "header" or (self.file == "data" and self.at_start):
+      return 1
+    return 2 if self.file in ("manifest", "tree") or self.io == "read" else 4
 
   @property
   def starts_with_fault(self):
@@ -85,6 +92,27 @@ QUICK = (IoKind("tree", "read"), IoKind("log", "write", always=True), IoKind("lo
 
 class LoadFailed(Exception):
   """Without it nothing can be judged any more."""
+
+
+@dataclasses.dataclass
+class Course:
+  """Of a fault: what came of it so far."""
+  file: str = ""  # in which it is
+  failed: int = 0  # I/Os
+  ended: int = 0  # times
+  took: float = 0  # seconds of the slowest start, until groups of the other cubes were active; 0: none
+  filled_before: set = dataclasses.field(default_factory=set)  # groups backfilled on the OSD as it runs, by then
+  filled: set = dataclasses.field(default_factory=set)  # and since
+  log_bytes: int = 0  # of the OSD, before
+  abandoned: bool = False
+
+  def __str__(self):
+    told = f"{self.file}: " + (f"failed {self.failed} times" if self.failed else "not met")
+    if self.ended:
+      told += f", ended {self.ended} times"
+    if self.took:
+      told += f", others active after {self.took:.1f} s"
+    return told + (", cube given up" if self.abandoned else "")
 
 
 class ServedLoad:
@@ -164,10 +192,11 @@ class IoFaults:
     self.rng = scenario.rng
     self.table = {}
     self._row = collections.Counter()
-    self._failed = 0  # I/Os, by the fault under way
+    self._course = Course()  # of the fault under way
     self._starts_with_fault = STARTS_WITH_FAULT
     self._load = None
     self._pgs = set()
+    self._osd = None  # the one below which the fault is
 
   def check(self, good, claim, detail=""):
     """Only what fails is told: there are hundreds of faults."""
@@ -193,19 +222,23 @@ class IoFaults:
           break
         self._one(kind, cube)
         done += 1
+        if done % SCRUB_EACH == 0:
+          self._scrub()
         if self.has_lost():
           self.scenario.say("what was acknowledged is not there: no use to go on")
           return
-        if done % SCRUB_EACH == 0:
-          self._scrub()
       self._load.end()
-      self.faults.all_right("after all faults below running OSDs")
-    except LoadFailed as error:
-      self.check(False, "the load goes on", str(error))
+      self.faults.what = "after all faults below running OSDs"
+      self.faults.all_right("at the end")
+      self._row["wrong"] += self.scenario.deep_scrub()
+    except (LoadFailed, *TROUBLE) as error:
+      self.check(False, "the next fault can be tried", f"{type(error).__name__}: {str(error)[:600]}")
     finally:
       self._load.kill()
       self._clear_all()
       met = sum(row["met"] for row in self.table.values())
+      unmet = [name for name, row in self.table.items() if row["times"] >= TRIED_ENOUGH and not row["met"]]
+      self.scenario.check(not unmet, f"each kind of fault that was tried {TRIED_ENOUGH} times was met once", str(unmet))
       self.scenario.check(2 * met > done, f"{done} faults of I/O in {time.monotonic() - begun:.0f} s, {met} of them met")
 
   def has_lost(self):
@@ -219,28 +252,29 @@ class IoFaults:
   def _scrub(self):
     self.faults.what = "scrub"
     self.faults.all_right("objects that were written once", changing=False)
-    self.scenario.deep_scrub()
+    self._row["wrong"] += self.scenario.deep_scrub()
 
   # -- one of them -------------------------------------------------------------------------------------------
 
   def _one(self, kind, cube):
     begun = time.monotonic()
-    self._row = self.table.setdefault(kind.name, collections.Counter())
+    # What is found later, by a scrub or at the end, counts for the last fault before.
+    self._row = self.faults.row = self.table.setdefault(kind.name, collections.Counter())
     self._row["times"] += 1
     failures = self.scenario.failures
-    osd = self._osd_with(cube)
+    osd = self._osd = self._osd_with(cube)
     self.faults.what = f"{kind.name}: cube {cube} of osd.{osd}"
-    told = "?"
+    self._course = Course()
     try:
-      told = self._fault(kind, osd, cube)
-    except (UserError, OSError, sysroot.CommandFailed, subprocess.SubprocessError, admin_socket.NotAnswering) as error:
+      self._fault(kind, osd, cube)
+    except TROUBLE as error:
       self.check(False, "goes to its end", f"{type(error).__name__}: {str(error)[:600]}\n{self._last_words(osd)}")
       self._rescue(osd)
     took = time.monotonic() - begun
     self._row["seconds"] += took
     good = self.scenario.failures == failures
     self._row["confined"] += good
-    self.scenario.say(f"{'ok  ' if good else 'FAIL'} {self.faults.what}: {told} ({took:.1f} s)")
+    self.scenario.say(f"{'ok  ' if good else 'FAIL'} {self.faults.what}: {self._course} ({took:.1f} s)")
 
   def _last_words(self, osd):
     """What the OSD's log says last of errors."""
@@ -274,70 +308,79 @@ class IoFaults:
     self._load.settle()
 
   def _fault(self, kind, osd, cube):
-    self._failed = 0
+    course = self._course
+    course.log_bytes = self._log(osd).stat().st_size
     self._starts_with_fault = kind.starts_with_fault
+    course.filled_before = self.faults.backfilled(self.faults.pg_states(osd))
     homes = self.cluster.homes(osd)
     nth = self.rng.randint(1, kind.nth_max)
     self._load.order("load")
     time.sleep(self.rng.uniform(0.1, 0.5))
-    ended, took = 0, 0
     if kind.at_start:
+      if kind.file == "tree":
+        self.cluster.ask_osd(osd, "compact", timeout=60)  # there is one
       # Only after a crash a start reads data.
       self.rng.choice((self.cluster.stop_osd, self.cluster.kill_osd)[kind.file == "data":])(osd)
-      file = self._set(kind, osd, cube, nth)
-      ended, took = self._start(osd, cube, homes)
+      self._set(kind, osd, cube, nth)
+      self._start(osd, cube, homes)
     else:
-      file = self._meet(kind, osd, cube, nth)
-      if self.cluster.osd_crashed(osd):
-        ended, took = self._start(osd, cube, homes, 1)
+      self._meet(kind, osd, cube, nth)
+      self._start_if_ended(osd, cube, homes)
     # It may end later: for a replica's read, or when the load goes on.
     if kind.is_read_running:
       self._compare(self._load.answer(), "meanwhile")
     else:
       self._stop_load()
-    if self.cluster.osd_crashed(osd):
-      ended, took = self._start(osd, cube, homes, ended + 1)
+    with contextlib.suppress(admin_socket.NotAnswering):  # it may have ended, and what it did is lost with it
+      self._note_filled(self.faults.pg_states(osd))
+    self._start_if_ended(osd, cube, homes)
     self._clear(osd)
-    if self.cluster.osd_crashed(osd):
-      ended, took = self._start(osd, cube, homes, ended + 1)
+    self._start_if_ended(osd, cube, homes)
     self._until_clean()
+    self._forget_cached()
     self._compare(self._load.order("verify"), "at the end")
-    abandoned = self._judge(kind, osd, cube, homes, ended, took)
-    self._row["met"] += self._failed > 0
-    self._row["ended"] += ended > 0
-    self._row["abandoned"] += abandoned
-    told = f"failed {self._failed} times" if self._failed else "not met"
-    if ended:
-      told += f", ended {ended} times"
-    if took:
-      told += f", others active after {took:.1f} s"
-    return f"{file}, number {nth}: {told}" + (", cube given up" if abandoned else "")
+    self._judge(kind, osd, cube, homes)
+    self._row["met"] += course.failed > 0
+    self._row["ended"] += course.ended > 0
+    self._row["abandoned"] += course.abandoned
+
+  def _forget_cached(self):
+    """What is verified now is read from the disks."""
+    for osd in range(OSDS):
+      self.cluster.ask_osd(osd, "flush_store_cache")
+
+  def _log(self, osd):
+    return self.cluster.dir / "log" / f"osd.{osd}.log"
 
   def _clear(self, osd):
-    self._failed += self.cluster.disk(osd).clear()
+    self._course.failed += self.cluster.disk(osd).clear()
 
   def _set(self, kind, osd, cube, nth):
-    """Tells the disk; which file it is."""
+    """Tells the disk."""
     folder = self.faults.cube_dir(osd, cube)
     if kind.file == "log":
       files = sorted((folder / "log").glob("*.log"))
     elif kind.file == "data":
       containers = [path for path in (folder / "containers").iterdir() if path.name[0].isdigit()]
       files = sorted(path for path in containers if path.stat().st_blocks)
-      if self.rng.random() < 0.5:
-        files = [self.rng.choice(files)]
     else:
       files = [folder / ("containers/header" if kind.file == "header" else kind.file)]
     if kind.at_start:
       for file in files:
         forget_cached(file)
+    ranges = {file: ranges_of(file) for file in files}
+    there = [file for file in files if ranges[file]]
+    if not there:
+      raise UserError(f"nothing of {kind.file} lies on the disk: {[file.name for file in files]}")
+    if kind.file == "data" and not kind.at_start and self.rng.random() < 0.5:
+      there = [self.rng.choice(there)]
     self._clear(osd)
-    self.cluster.disk(osd).fail(kind.io, [span for file in files for span in ranges_of(file)], nth,
+    self.cluster.disk(osd).fail(kind.io, [span for file in there for span in ranges[file]], nth,
                                 ALWAYS if kind.always else 1)
-    return files[0].name if len(files) == 1 else f"{len(files)} files"
+    self._course.file = (there[0].name if len(there) == 1 else f"{len(there)} files") + f", number {nth}"
 
   def _meet(self, kind, osd, cube, nth):
-    """Sets the fault, and asks for what fails until it has; what _set() says."""
+    """Sets the fault, and asks for what fails until it has."""
     disk = self.cluster.disk(osd)
     if kind.is_read_running:
       self._stop_load()
@@ -345,7 +388,7 @@ class IoFaults:
       # What a compaction frees is the file system's again, and another file's soon. So that comes first.
       self.cluster.ask_osd(osd, "compact", timeout=60)
     begun = asked = time.monotonic()
-    file = self._set(kind, osd, cube, nth)
+    self._set(kind, osd, cube, nth)
     if kind.io == "read":
       self._load.tell("verify")
     self._provoke(kind, osd)
@@ -360,10 +403,9 @@ class IoFaults:
         break
       if kind.io != "read" and time.monotonic() - asked > 1:
         asked = time.monotonic()
-        file = self._set(kind, osd, cube, nth)  # the file may lie elsewhere now
+        self._set(kind, osd, cube, nth)  # the file may lie elsewhere now
         self._provoke(kind, osd)
       time.sleep(0.05)
-    return file
 
   def _provoke(self, kind, osd):
     with contextlib.suppress(admin_socket.NotAnswering):  # it may have ended
@@ -372,11 +414,17 @@ class IoFaults:
       if kind.io == "read":
         self.cluster.ask_osd(osd, "flush_store_cache")
 
-  def _start(self, osd, cube, homes, ended=0):
-    """Until it runs: (how often it ended in all, seconds until groups of its other cubes are active)."""
+  def _start_if_ended(self, osd, cube, homes):
+    if self.cluster.osd_crashed(osd):
+      self._course.ended += 1
+      self._start(osd, cube, homes)
+
+  def _start(self, osd, cube, homes):
+    """Until it runs; the seconds until groups of its other cubes are active."""
+    course = self._course
     others = [pg for pg, home in homes.items() if home != cube]
     while True:
-      if ended >= self._starts_with_fault:
+      if course.ended >= self._starts_with_fault:
         self._clear(osd)
       self._remount_if_broken(osd)
       begun = time.monotonic()
@@ -385,16 +433,20 @@ class IoFaults:
         self.cluster.wait_up(osds=[osd])
         while True:
           states = self.faults.pg_states(osd)
+          course.filled |= self.faults.backfilled(states)
+          course.filled_before = set()  # it tells those since its start
+          took = time.monotonic() - begun
           if all(self.faults.is_active(states.get(pg, ("absent", []))[0]) for pg in others):
-            return ended, time.monotonic() - begun
-          if time.monotonic() - begun > 60:
+            course.took = max(course.took, took)
+            return took
+          if took > 60:
             raise UserError(f"groups of other cubes are not active after a minute: {states}")
           time.sleep(0.05)
       except (UserError, admin_socket.NotAnswering):
         time.sleep(0.2)  # it may be about to end
-        if self.cluster.osd_alive(osd) or ended > self._starts_with_fault:
+        if self.cluster.osd_alive(osd) or course.ended > self._starts_with_fault:
           raise
-        ended += 1
+        course.ended += 1
 
   def _remount_if_broken(self, osd):
     """A file system whose journal could not be synced refuses to be written."""
@@ -429,11 +481,17 @@ class IoFaults:
         raise UserError(f"not active+clean after {timeout} s: {missing}")
       time.sleep(0.1)
 
+  def _note_filled(self, states):
+    self._course.filled |= self.faults.backfilled(states) - self._course.filled_before
+
   def _not_clean(self):
     """Groups of which not one OSD is a clean primary, and all others active replicas."""
     primaries, replicas = set(), collections.Counter()
     for osd in range(OSDS):
-      for pg, (state, _) in self.faults.pg_states(osd).items():
+      states = self.faults.pg_states(osd)
+      if osd == self._osd:
+        self._note_filled(states)
+      for pg, (state, _) in states.items():
         if state == "Started/Primary/Active/Clean":
           primaries.add(pg)
         replicas[pg] += state.startswith("Started/ReplicaActive")
@@ -441,51 +499,85 @@ class IoFaults:
 
   # -- what should have come of it ---------------------------------------------------------------------------
 
-  def _judge(self, kind, osd, cube, homes, ended, took):
-    """Whether the cube was given up."""
+  def _judge(self, kind, osd, cube, homes):
+    course = self._course
     mark = self.faults.mark(osd, cube)
-    abandoned = mark.startswith("abandoned: ")
+    course.abandoned = mark.startswith("abandoned: ")
     marks = self.faults.marks(osd)
     if kind.is_confined:
       self.check(marks == ([f"cube_{cube}_failed"] if mark else []), "no other cube is marked", str(marks))
-      self.faults.others_untouched(osd, cube, homes, self.check)
+      self._note_filled(self.faults.pg_states(osd))
+      self.faults.others_untouched(osd, cube, homes, self.check, course.filled)
     else:
       self.check(not marks, "a sync that failed costs no cube", f"{marks}: {mark}")
-    if took:
-      self._judge_time(osd, took)
-    self._judge_osd(kind, ended, mark)
+    self._judge_osd(kind, osd, mark)
+    if course.took:
+      self._judge_time(osd, course.took)
     if mark:
-      self._make_whole(osd, cube, abandoned)
-    return abandoned
+      self._make_whole(osd, cube, course.abandoned)
 
   def _judge_time(self, osd, took):
     """What is whole is there as soon as after any start."""
-    bar_s = self.faults.bar_s
+    bar_s, without_s = self.faults.bar_s, self.scenario.start_s
     for _ in range(2):
-      if took <= self.scenario.start_s + bar_s:
+      if took <= without_s + bar_s:
         break
       # The machine may be slower than when that was measured: the same without a fault, under load as well.
       homes = self.cluster.homes(osd)
       self._load.order("load")
       self.cluster.kill_osd(osd)
       time.sleep(1)
-      self.scenario.start_s = self._start(osd, None, homes)[1]
+      course, self._course = self._course, Course()
+      without_s = max(without_s, self._start(osd, None, homes))
       self._stop_load()
       self._until_clean()
-    self.check(took <= self.scenario.start_s + bar_s,
-               f"groups of its other cubes are active {took:.1f} s after its start; without a fault "
-               f"{self.scenario.start_s:.1f} s")
+      self.check(not self._course.ended, "without a fault it starts")
+      self._course = course
+    self.check(took <= without_s + bar_s,
+               f"groups of its other cubes are active {took:.1f} s after its start; without a fault {without_s:.1f} s")
 
-  def _judge_osd(self, kind, ended, mark):
-    if not self._failed:
-      self.check(not ended, "nothing failed, and the OSD lives")
-    elif kind.costs_cube:
-      self.check(mark.startswith("abandoned: "), "the OSD serves the other cubes", mark or f"it ended {ended} times")
-    elif kind.file == "data" and kind.io == "read":
-      self.check(not ended and not mark, "an unreadable block ends no OSD", f"ended {ended} times, {mark}")
-    elif kind.io == "write":
-      # One that does not let a start write its log does not open; while it serves a failed write is no damage.
-      self.check(not mark or (kind.file == "log" and (kind.at_start or kind.always)), "a failed write is no damage", mark)
+  def _judge_osd(self, kind, osd, mark):
+    """What doc/cubes.md says of a fault that was met."""
+    course = self._course
+    told = f"it ended {course.ended} times; {mark or 'no mark'}"
+    if not course.failed:
+      self.check(not course.ended and not mark, "nothing failed, and the OSD lives", told)
+    elif kind.io == "read":
+      self._judge_read(kind, mark, told)
+    elif kind.io == "sync":
+      self.check(course.ended, "a sync that fails ends the OSD", told)
+    else:
+      self._judge_write(kind, osd, mark, told)
+
+  def _judge_read(self, kind, mark, told):
+    ended, abandoned = self._course.ended > 0, mark.startswith("abandoned: ")
+    if kind.costs_cube:
+      self.check(abandoned, "the OSD serves the other cubes", told)
+    elif kind.file == "data":
+      self.check(not ended and not mark, "an unreadable block of data ends no OSD", told)
+    elif not kind.always:
+      self.check(not ended and not mark, "a read that fails once is tried again", told)
+    else:
+      # What only a compaction reads ends nothing.
+      self.check(abandoned if ended else not mark, "the OSD ended and gave the cube up, or neither", told)
+
+  def _judge_write(self, kind, osd, mark, told):
+    if kind.at_start:
+      # A cube that cannot write its log does not open.
+      self.check(mark.startswith("abandoned: ") if kind.always else not mark, "a start writes the log, or gives the cube up",
+                 told)
+      return
+    # Of what is written in the background some is tried again, which the log tells: a compaction, and zeros.
+    self.check(self._course.ended or (kind.file != "manifest" and self._tried_again(osd)),
+               "a failed write ends the OSD, unless it is told and tried again", told)
+    self.check(not mark or (kind.file == "log" and kind.always and mark.startswith("abandoned: ")),
+               "a failed write is no damage", told)
+
+  def _tried_again(self, osd):
+    """Whether the OSD's log tells, since the fault, of work in the background that failed."""
+    with open(self._log(osd), errors="replace") as file:
+      file.seek(self._course.log_bytes)
+      return any(TRIED_AGAIN in line for line in file)
 
   def _make_whole(self, osd, cube, abandoned):
     """The cube made anew, and groups in it again."""

@@ -6,6 +6,7 @@ every check held, 1 otherwise.
 """
 
 import argparse
+import collections
 import fcntl
 import pathlib
 import subprocess
@@ -91,7 +92,7 @@ class Scenario:
     raise UserError(f"no use to go on without: {what}")
 
   def deep_scrub(self, timeout=300):
-    """Deep-scrub every PG and check that none found an error."""
+    """Deep-scrub every PG and check that none found an error; returns how many were found."""
     def scrubbed():
       return {pg["pgid"]: (pg["last_deep_scrub_stamp"], pg["stat_sum"]["num_scrub_errors"])
               for pg in self.cluster.ceph_json("pg", "dump", "pgs")["pg_stats"]}
@@ -112,6 +113,7 @@ class Scenario:
     self.check(not waiting, f"deep scrub of {len(before)} PGs ends", f"not within {timeout} s: {sorted(waiting)[:5]}")
     errors = {pg: count for pg, (_, count) in scrubbed().items() if count}
     self.check(not errors, "deep scrub finds 0 errors", str(errors))
+    return sum(errors.values())
 
   def until_trimmed(self, timeout=600):
     """Check that removed snapshots are gone, as the monitor knows it; returns the seconds it took."""
@@ -123,6 +125,16 @@ class Scenario:
     for osd in range(self.cluster.spec.osds):
       if self.cluster.osd_crashed(osd):
         self.check(False, f"osd.{osd} is alive", "the end of its log:\n" + self.cluster.log_tail(f"osd.{osd}", 40))
+
+
+def print_table(table, columns, kinds):
+  """`table`: {kind: Counter}; `columns`: {its key: head}; `kinds`: the first one's head. And the sums."""
+  heads = [kinds, *columns.values()]
+  total = sum(table.values(), collections.Counter())
+  rows = [[name, *(f"{row[column]:.0f}" for column in columns)] for name, row in [*table.items(), ("all", total)]]
+  widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
+  for row in [heads, *rows]:
+    print("| " + " | ".join(word.ljust(width) for word, width in zip(row, widths)) + " |", flush=True)
 
 
 def only_one_run(name):
