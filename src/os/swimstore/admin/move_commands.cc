@@ -7,6 +7,7 @@
 #include "common/ceph_context.h"
 #include "common/cmdparse.h"
 #include "swimstore/admin/admin_commands.h"
+#include "swimstore/format/collection_name.h"
 
 namespace swimstore {
 
@@ -39,7 +40,7 @@ Status MoveCommands::carry_out(std::string_view command, const cmdmap_t& argumen
   ceph::common::cmd_getval(arguments, "collection", name);
   ceph::common::cmd_getval(arguments, "cube", cube);
   coll_t cid;
-  if (!cid.parse(name) && !cid.parse(name + "_head")) {
+  if (!decode_collection_name(name, &cid) && !decode_collection_name(name + "_head", &cid)) {
     return Status::invalid_argument(fmt::format("'{}' is no name of a collection", name));
   }
   return cube < 0 ? Status::invalid_argument("there are no cubes below 0")

@@ -202,6 +202,8 @@ TEST_F(MoveCommandsTest, WhatCannotBeIsRefused) {
   std::string printed;
   EXPECT_EQ(-EINVAL, move("nonsense", 1, &printed));
   EXPECT_NE(std::string::npos, printed.find("no name of a collection")) << printed;
+  EXPECT_EQ(-EINVAL, move("3.00_head", 1, &printed)) << "coll_t::parse() would end the process";
+  EXPECT_EQ(-ENOENT, move("3.1b", 1, &printed)) << "here, too";
   EXPECT_EQ(-EINVAL, move("3.0_head", 7, &printed));
   EXPECT_NE(std::string::npos, printed.find("are moved to cubes 1 to 2, not to cube 7")) << printed;
   EXPECT_EQ(-ENOENT, move("3.9_head", 1, &printed));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/format/key_codec.h"
 
+#include "swimstore/format/collection_name.h"
 #include "swimstore/format/slot_references.h"
 #include "vtkv/util/coding.h"
 
@@ -78,26 +79,6 @@ bool decode_user_key(std::string_view key, char prefix, uint64_t* nid, std::stri
   }
   *user_key = key;
   return true;
-}
-
-// Not by coll_t::parse, which aborts on names that mean a collection and are not the ones it writes.
-bool decode_collection_name(std::string_view bytes, coll_t* cid) {
-  const std::string name(bytes);
-  spg_t pg;
-  if (name == coll_t::meta().to_str()) {
-    *cid = coll_t::meta();
-    return true;
-  }
-  if (!pg.parse(name.substr(0, name.find('_')))) {
-    return false;
-  }
-  for (const coll_t& found : {coll_t(pg), coll_t(pg).get_temp()}) {
-    if (found.to_str() == name) {
-      *cid = found;
-      return true;
-    }
-  }
-  return false;
 }
 
 bool decode_name(std::string_view* cursor, const std::string& effective_key, std::string* name, std::string* key) {

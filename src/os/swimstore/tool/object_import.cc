@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/Cond.h"
+#include "swimstore/format/collection_name.h"
 #include "swimstore/object/collection_list.h"
 #include "swimstore/tool/object_archive.h"
 #include "swimstore/tool/object_transfer.h"
@@ -240,7 +241,7 @@ class Importer {
     if (!vtkv::get_length_prefixed(body, &name) || !vtkv::get_varint32(body, &named->bits) || named->bits > 32) {
       return false;
     }
-    return name.empty() || named->cid.emplace().parse(std::string(name));
+    return name.empty() || decode_collection_name(name, &named->cid.emplace());
   }
 
   Status begin_collection(std::string_view body) {

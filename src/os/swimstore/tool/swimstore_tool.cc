@@ -16,6 +16,7 @@
 
 #include "common/ceph_argparse.h"
 #include "global/global_init.h"
+#include "swimstore/format/collection_name.h"
 #include "swimstore/fsck/repair.h"
 #include "swimstore/move/group_balance.h"
 #include "swimstore/ops/options.h"
@@ -243,7 +244,7 @@ class Tool {
   Status move() {
     VTKV_RETURN_IF_ERROR(check_whole_store());
     coll_t cid;
-    if (!cid.parse(m_arguments.collection)) {
+    if (!decode_collection_name(m_arguments.collection, &cid)) {
       return Status::invalid_argument("--collection '" + m_arguments.collection +
                                       "' names no collection; list --collections prints them");
     }
