@@ -192,6 +192,7 @@ TEST_F(GrowTest, RowsThatARecordDoesNotTellOfAreFoundOnceItIsDivided) {
     const std::string key = object_key(growing_store_object());
     ASSERT_TRUE(database.get(key, &bytes).ok() && decode_onode(bytes, &record, &shard));
     record.set(OnodeRecord::omap_in_parts, false);
+    bytes.clear();
     encode_onode(record, shard, &bytes);
     batch->put(key, bytes);
   });
