@@ -247,6 +247,7 @@ TEST_F(OnlineMoveTest, ASplitEndsTheMeasuring) {
   const coll_t child(spg_t(pg_t(3, kPool)));
   MoveLimits limits = kShort;
   limits.batch_us = 0;
+  change(20);
   unsigned calls = 0;
   ObjectStore::CollectionHandle child_handle;
   const Status status = move(3 - home(), limits, [&] {
