@@ -5,9 +5,8 @@
 //   2. The new cubes are made, durably.
 //   3. The superblock: from now on the store has them.
 //   4. The mark goes.
-//   5. A mount. In a store that had one cube it brings cube 0 into the form that it has beside others (CubeDivision),
-//   and
-//      makes witnesses of the placement groups. An earlier mount, by whoever, does that as well.
+//   5. A mount. In a store that had one cube it brings cube 0 into the form that it has beside others, by CubeDivision,
+//      and makes witnesses of the placement groups. An earlier mount, by whoever, does that as well.
 //
 // A crash before 3 leaves the store as it was, and files that the next attempt removes, with the mark, before it
 // begins.
