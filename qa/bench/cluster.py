@@ -305,9 +305,12 @@ class Cluster:
     return admin_socket.ask(self.socket(osd), command, **arguments)
 
   def homes(self, osd):
-    """{placement group: its cube}, as the running OSD of a swimstore says it."""
-    status = self.ask_osd(osd, "swimstore status")
-    return {pg: cube["cube"] for cube in status["cubes"] for pg in cube.get("placement_groups", [])}
+    """{placement group: its cube}, as the running OSD of a swimstore says it. It leaves out what is locked just then."""
+    homes = {}
+    for _ in range(3):
+      status = self.ask_osd(osd, "swimstore status")
+      homes |= {pg: cube["cube"] for cube in status["cubes"] for pg in cube.get("placement_groups", [])}
+    return homes
 
   def osd_memory_bytes(self, osd):
     """What is resident of its process; 0 when it does not run."""
