@@ -307,7 +307,7 @@ class Cluster:
   def homes(self, osd):
     """{placement group: its cube}, as the running OSD of a swimstore says it. It leaves out what is locked just then."""
     homes = {}
-    for _ in range(3):
+    for _ in range(8):
       status = self.ask_osd(osd, "swimstore status")
       homes |= {pg: cube["cube"] for cube in status["cubes"] for pg in cube.get("placement_groups", [])}
     return homes
