@@ -437,10 +437,10 @@ Status SwimStore::try_mount() {
 
 void SwimStore::close() {
   m_mounted->mover.stop();
-  for (int i = 0; i < 2; ++i) {  // a callback may queue a transaction
+  do {
     m_mounted->pipeline.drain();
     m_callbacks.wait();
-  }
+  } while (!m_mounted->pipeline.is_idle());  // a callback may have queued a transaction
   m_callbacks.stop();
   m_mounted.reset();
 }

@@ -47,6 +47,7 @@ class TransactionPipeline {
   void wait_for_turn(uint64_t bytes);
   // Waits until everything queued is durable, or failed, and its contexts are queued. For umount.
   void drain();
+  bool is_idle() const { return m_active == 0; }  // nothing is queued that has not ended
   const CommitThrottle& throttle() const { return m_throttle; }
   const SpaceGate& space() const { return m_space; }
   const RelaxedPools& relaxed_pools() const { return m_relaxed; }
