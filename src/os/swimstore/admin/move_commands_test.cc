@@ -94,9 +94,16 @@ class MoveCommandsTest : public ::testing::Test {
     EXPECT_EQ(0, command("status", "", &printed));
     return printed;
   }
-  bool says(const std::string& state) { return status().find(R"("state": ")" + state + '"') != std::string::npos; }
+  static bool says(const std::string& printed, const std::string& state) {
+    return printed.find(R"("state": ")" + state + '"') != std::string::npos;
+  }
+  bool says(const std::string& state) { return says(status(), state); }
   void finish() {
-    for (unsigned i = 0; i < 3000 && (says("moving") || says("measuring")); ++i) {
+    for (unsigned i = 0; i < 3000; ++i) {
+      const std::string printed = status();  // of one moment: measuring is followed by moving
+      if (!says(printed, "moving") && !says(printed, "measuring")) {
+        return;
+      }
       std::this_thread::sleep_for(10ms);
     }
   }
