@@ -88,7 +88,11 @@ class FaultDisk(LoopDisk):
 
   def _mount_and_start(self):
     """The program, which may not listen yet."""
-    device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+    try:
+      device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+      raise sysroot.UserError(f"/dev/fuse: {error.strerror}: run 'modprobe fuse'; a container needs --privileged, or "
+                              "--device /dev/fuse") from None
     try:
       options = f"fd={device},rootmode={stat.S_IFREG:o},user_id=0,group_id=0"
       if ctypes.CDLL(None, use_errno=True).mount(b"fault_disk", str(self.backing).encode(), b"fuse", 0,

@@ -73,13 +73,7 @@ class CubesTest : public SimStoreFixture {
     ASSERT_EQ(0, m_store->mount());
     m_pg = m_store->open_collection(kPg);
   }
-  // The cube that it lies in.
-  unsigned home(const coll_t& cid) {
-    auto& collection = handle(cid);
-    auto& found = static_cast<Collection&>(*collection);
-    SharedLock lock(found.lock);
-    return found.record.home();
-  }
+  unsigned home(const coll_t& cid) { return home_of(*m_store, cid); }
   static ghobject_t object(const coll_t& cid, const std::string& name, uint32_t hash) {
     spg_t pgid;
     EXPECT_TRUE(cid.is_pg(&pgid));

@@ -23,13 +23,7 @@ TEST_F(GrowTest, WhatCannotBeDoneIsSaidAndChangesNothing) {
   unsigned had = 0;
   EXPECT_EQ(Status::Code::busy, other.add_cubes(4, &had).code());
   unmount();
-  // Somebody's directory where a cube would lie.
-  ASSERT_TRUE(m_env.create_directory(kGrowPath + "/cubes/4").ok());
-  put_file(kGrowPath + "/cubes/4/precious");
-  const Status foreign = add(4);
-  EXPECT_EQ(Status::Code::failed, foreign.code());
-  EXPECT_NE(std::string::npos, foreign.message().find("/store/cubes/4/precious is there")) << foreign.to_string();
-  EXPECT_TRUE(m_env.exists(kGrowPath + "/cubes/4/precious"));
+  expect_precious_kept();
   EXPECT_FALSE(m_env.exists(kGrowPath + "/cubes/3"));
   EXPECT_FALSE(m_env.exists(kGrowPath + "/add_cubes_unfinished"));
   EXPECT_EQ(before, superblock().encode());
@@ -41,12 +35,7 @@ TEST_F(GrowTest, WhatCannotBeDoneIsSaidAndChangesNothing) {
 TEST_F(GrowTest, WhatSomebodyPutThereSinceAnInterruptedAttemptIsKept) {
   ASSERT_NO_FATAL_FAILURE(make(1));
   interrupt(1, 2, 3);
-  ASSERT_TRUE(m_env.create_directory(kGrowPath + "/cubes/4").ok());
-  put_file(kGrowPath + "/cubes/4/precious");
-  const Status foreign = add(4);
-  EXPECT_EQ(Status::Code::failed, foreign.code());
-  EXPECT_NE(std::string::npos, foreign.message().find("/store/cubes/4/precious is there")) << foreign.to_string();
-  EXPECT_TRUE(m_env.exists(kGrowPath + "/cubes/4/precious"));
+  expect_precious_kept();
   EXPECT_FALSE(is_marked());
   EXPECT_EQ(1u, superblock().cubes);
   ASSERT_TRUE(add(2).ok());

@@ -93,12 +93,7 @@ Status SwimStore::move_group(const coll_t& cid, unsigned cube, GroupMove* move) 
 
 Status SwimStore::balance_cubes(bool only_plan, const std::function<void(const GroupMove&)>& moved) {
   VTKV_RETURN_IF_ERROR(open(Purpose::serve));
-  std::vector<unsigned> targets;
-  for (const auto& cube : m_mounted->context.cubes) {  // without those that are missing
-    if (cube->number != 0) {
-      targets.push_back(cube->number);
-    }
-  }
+  const std::vector<unsigned> targets = m_mounted->mover.targets();
   Status status;
   std::vector<GroupSize> groups;
   for (const CollectionRef& group : m_mounted->context.collections.all()) {

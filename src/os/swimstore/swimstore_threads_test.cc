@@ -40,8 +40,10 @@ class StoreThreadsTest : public ::testing::Test {
   void SetUp() override {
     use_small_stores(g_ceph_context,
                      {{"swimstore_fsck_online_rate", "100000"},
+                      {"swimstore_callback_threads", "4"},
                       {"swimstore_slow_ops_warn_threshold", "0"}});  // how fast the machine is, is no matter
     m_path = std::filesystem::absolute("store");
+    std::filesystem::remove_all(m_path);  // of another test
     std::filesystem::create_directory(m_path);
     m_store = std::make_unique<SwimStore>(g_ceph_context, m_path);
     ASSERT_EQ(0, m_store->mkfs());
@@ -213,6 +215,28 @@ TEST_F(StoreThreadsTest, EveryPgHoldsWhatItsWriterQueuedWhateverElseGoesOn) {
     EXPECT_EQ(kTransactions, pg.committed);
   }
   compare();
+}
+
+// As an OSD's do that goes on with what it is about.
+TEST_F(StoreThreadsTest, AnUnmountWaitsForWhatACallbackQueues) {
+  for (unsigned round = 1; round <= 10; ++round) {
+    Pg& pg = m_pgs[0];
+    std::atomic<bool> told{false};
+    ObjectStore::Transaction first;
+    put_number(&first, pg, 2 * round);
+    first.register_on_commit(new LambdaContext([&, handle = pg.handle, round](int) mutable {
+      ObjectStore::Transaction second;
+      put_number(&second, pg, 2 * round + 1);
+      second.register_on_commit(new LambdaContext([&told](int) { told = true; }));
+      EXPECT_EQ(0, m_store->queue_transaction(handle, std::move(second)));
+    }));
+    ASSERT_EQ(0, m_store->queue_transaction(pg.handle, std::move(first)));
+    remount();
+    ASSERT_TRUE(told) << round;
+    ceph::bufferlist data;
+    ASSERT_LT(0, m_store->read(pg.handle, pg.last, 0, 0, data));
+    EXPECT_EQ(std::to_string(2 * round + 1), data.to_str());
+  }
 }
 
 }  // namespace swimstore

@@ -136,21 +136,26 @@ int fail_command(int error, const std::string& reason, ceph::Formatter* formatte
 
 constexpr unsigned kLockTriesMax = 100'000;  // some milliseconds
 
-// Of one among several: what tells it from the others.
-void AdminCommands::dump_cube(StoreCube& cube, ceph::Formatter* formatter) const {
-  std::vector<coll_t> collections;
+// What lies in each cube.
+AdminCommands::Homes AdminCommands::find_homes() const {
+  Homes homes;
   for (const CollectionRef& collection : m_store.collections.all()) {
     // Transactions hold it for a moment, a move for long: what is being moved is counted nowhere.
     for (unsigned tries = 0; tries < kLockTriesMax; ++tries) {
       if (collection->lock.try_lock_shared()) {
-        if (collection->exists && collection->record.home() == cube.number) {
-          collections.push_back(collection->cid);
+        if (collection->exists) {
+          homes[collection->record.home()].push_back(collection->cid);
         }
         collection->lock.unlock_shared();
         break;
       }
     }
   }
+  return homes;
+}
+
+// Of one among several: what tells it from the others.
+void AdminCommands::dump_cube(StoreCube& cube, const std::vector<coll_t>& collections, ceph::Formatter* formatter) {
   const vtkv::DBStatistics database = cube.database().statistics();
   const ContainerStatistics containers = cube.containers().statistics();
   formatter->open_object_section("cube");
@@ -201,8 +206,9 @@ int AdminCommands::call(std::string_view command, const cmdmap_t&, const ceph::b
   formatter->close_section();
   dump_move(m_mover.report(), formatter);
   formatter->open_array_section("cubes");
+  Homes homes = find_homes();
   for (const auto& cube : m_store.cubes) {
-    dump_cube(*cube, formatter);
+    dump_cube(*cube, homes[cube->number], formatter);
   }
   for (const auto& [cube, why] : m_store.cubes.set().missing()) {
     formatter->open_object_section("cube");

@@ -2,6 +2,7 @@
 // `ceph daemon osd.N swimstore ...`: commands of the store's own on the admin socket.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -24,7 +25,9 @@ class AdminCommands final : public AdminSocketHook {
            ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output) override;
 
  private:
-  void dump_cube(StoreCube& cube, ceph::Formatter* formatter) const;
+  using Homes = std::map<unsigned, std::vector<coll_t>>;  // by cube
+  Homes find_homes() const;
+  static void dump_cube(StoreCube& cube, const std::vector<coll_t>& collections, ceph::Formatter* formatter);
 
   StoreContext& m_store;
   const CommitThrottle& m_throttle;

@@ -107,19 +107,7 @@ class MoveCommandsTest : public ::testing::Test {
       std::this_thread::sleep_for(10ms);
     }
   }
-  // A group that is locked at the moment is left out of the status.
-  unsigned home(unsigned number) {
-    const std::string name = "\"3." + std::to_string(number) + '"';
-    std::string all = status();
-    for (unsigned i = 0; i < 3000 && all.find(name) == std::string::npos; ++i) {
-      std::this_thread::sleep_for(1ms);
-      all = status();
-    }
-    const size_t found = all.find(name);
-    return found == std::string::npos
-               ? 0
-               : static_cast<unsigned>(std::stoul(all.substr(all.rfind("\"cube\": ", found) + 8)));
-  }
+  unsigned home(unsigned number) { return home_of(*m_store, cid(number)); }
 
   std::string m_path;
   std::unique_ptr<SwimStore> m_store;
@@ -191,6 +179,7 @@ TEST_F(MoveCommandsTest, BalanceMovesWhatItPlanned) {
   unsigned in_first = 0;
   for (unsigned number = 0; number < kGroups; ++number) {
     in_first += home(number) == 1;
+    EXPECT_NE(std::string::npos, status().find("\"3." + std::to_string(number) + '"')) << "it is in a cube's list";
   }
   EXPECT_GT(in_first, 0u);
   EXPECT_LT(in_first, kGroups);

@@ -22,11 +22,10 @@ bool is_internal(std::string_view object_key) {
 
 // The store had one cube, and what is of no placement group may have rows before its record says so (CubeDivision).
 bool is_undivided(vtkv::DB& database, const vtkv::Snapshot* snapshot) {
-  const std::string key = collection_key(coll_t::meta());
-  const auto found = database.new_iterator(key, key + '\0', snapshot);
+  std::string value;
   CollectionRecord record;
-  found->seek_to_first();
-  return found->valid() && decode_collection(found->value(), &record) && record.generation == 0;
+  return database.get(collection_key(coll_t::meta()), &value, snapshot).ok() && decode_collection(value, &record) &&
+         record.generation == 0;
 }
 
 }  // namespace

@@ -149,12 +149,7 @@ class IsolationTest : public SimStoreFixture {
     const int r = handle ? m_store->read(handle, object_of(number), 0, 0, data) : -ENXIO;
     return r < 0 ? "error " + std::to_string(r) : data.to_str();
   }
-  unsigned home(unsigned number) {
-    auto handle = m_store->open_collection(group(number));
-    auto& collection = static_cast<Collection&>(*handle);
-    SharedLock lock(collection.lock);
-    return collection.record.home();
-  }
+  unsigned home(unsigned number) { return home_of(*m_store, group(number)); }
   static bool lay_in(unsigned number, unsigned cube) { return new_home(group(number), 5) == cube; }
   std::string alert() {
     store_statfs_t space;

@@ -146,14 +146,7 @@ class CollectionCopier::Copy final : public Visitor {
     vtkv::Status status;
     for (const ghobject_t& oid : list(range, &status)) {
       int r = make_room(kObjectBytes);
-      OnodeRef onode;
-      if (r == 0) {
-        r = m_step->find(oid, &onode);
-      }
-      if (r == 0 && onode->exists) {
-        m_step->planner().plan().change(onode, m_pool);
-        r = m_step->planner().discard(onode);
-      }
+      r = r < 0 ? r : m_step->remove(oid, m_pool);
       if (r < 0) {
         return r;
       }

@@ -54,7 +54,6 @@ Status OnlineMove::run() {
   if (r == 0) {
     r = copy_changes();
   }
-  m_room.reset();
   clean_up(r);
   if (r == 0) {
     dout(1) << "collection " << m_collection->cid << " was moved from cube " << m_from << " to cube " << m_to
@@ -119,15 +118,7 @@ int OnlineMove::measure(uint64_t* slot_bytes) {
 
 int OnlineMove::copy_all() {
   m_progress.passes = 1;
-  if (const int r = before_batch(room_for(m_limits.batch_bytes)); r < 0) {
-    return r;
-  }
-  Collection& collection = *m_collection;
-  SharedLock lock(collection.lock);
-  vtkv::MutexLock busy(m_busy);
-  begin_batch(m_limits.batch_bytes, m_limits.batch_us);
-  const int r = check();
-  return r < 0 ? r : m_copier->copy();
+  return copy_in_batches([this] { return m_copier->copy(); });
 }
 
 int OnlineMove::copy_changes() {
@@ -136,7 +127,9 @@ int OnlineMove::copy_changes() {
     if (const int r = try_to_switch(); r != -EAGAIN) {
       return r;
     }
-    if (const int r = copy_hashes(take_changes()); r < 0) {
+    const std::vector<uint32_t> hashes = take_changes();
+    size_t done = 0;
+    if (const int r = copy_in_batches([&] { return m_copier->copy_again(hashes, &done); }); r < 0) {
       return r;
     }
   }
@@ -154,7 +147,7 @@ std::vector<uint32_t> OnlineMove::take_changes() {
   return {hashes.begin(), hashes.end()};
 }
 
-int OnlineMove::copy_hashes(const std::vector<uint32_t>& hashes) {
+int OnlineMove::copy_in_batches(const std::function<int()>& copy) {
   if (const int r = before_batch(room_for(m_limits.batch_bytes)); r < 0) {
     return r;
   }
@@ -162,9 +155,8 @@ int OnlineMove::copy_hashes(const std::vector<uint32_t>& hashes) {
   SharedLock lock(collection.lock);
   vtkv::MutexLock busy(m_busy);
   begin_batch(m_limits.batch_bytes, m_limits.batch_us);
-  size_t done = 0;
   const int r = check();
-  return r < 0 ? r : m_copier->copy_again(hashes, &done);
+  return r < 0 ? r : copy();
 }
 
 int OnlineMove::try_to_switch() {

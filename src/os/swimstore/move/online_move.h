@@ -90,7 +90,8 @@ class OnlineMove final : private CopyPace {
   int copy_changes() EXCLUDES(m_busy);
   // What was changed since it was called last.
   std::vector<uint32_t> take_changes() EXCLUDES(m_busy);
-  int copy_hashes(const std::vector<uint32_t>& hashes) EXCLUDES(m_busy);
+  // A pass that gives the lock up between batches.
+  int copy_in_batches(const std::function<int()>& copy) EXCLUDES(m_busy);
   // -EAGAIN: it would take too long.
   int try_to_switch() EXCLUDES(m_busy);
   int copy_last(Collection& collection) REQUIRES(m_busy, collection.lock);

@@ -89,18 +89,7 @@ class OnlineMoveTest : public SimStoreFixture {
     g_ceph_context->get_admin_socket()->execute_command({"{" + arguments + "}"}, in, errors, &out);
     return out.to_str() + errors.str();
   }
-  // The cube that the second group lies in; none has objects of it but this one.
-  unsigned home() {
-    const std::string status = command(R"("prefix": "swimstore status")");
-    unsigned cube = 0;
-    for (size_t at = status.find("\"cube\": "); at != std::string::npos; at = status.find("\"cube\": ", at + 1)) {
-      const std::string one = status.substr(at, status.find("\"cube\": ", at + 1) - at);
-      if (one.find("\"2.1\"") != std::string::npos) {
-        cube = static_cast<unsigned>(std::stoul(one.substr(8)));
-      }
-    }
-    return cube;
-  }
+  unsigned home() { return home_of(*m_store, kGroup[1]); }
   void check() {
     m_pg.reset();
     m_groups = {};
@@ -239,6 +228,27 @@ TEST_F(OnlineMoveTest, ASplitEndsIt) {
     ASSERT_NO_FATAL_FAILURE(compare());
   }
   EXPECT_GT(splits, 4u);
+  ASSERT_NO_FATAL_FAILURE(check());
+}
+
+// Nobody has to move it: so nothing is given up that a replica may still repair, or that can be read later.
+TEST_F(OnlineMoveTest, ABlockThatCannotBeReadEndsIt) {
+  change(30);
+  m_env.run_until_idle();
+  const unsigned cube = home();
+  m_store->flush_cache();
+  for (const std::string& file : m_env.files()) {
+    if (file.starts_with(kPath + "/cubes/" + std::to_string(cube) + "/containers/")) {
+      m_env.set_bad(vtkv::SimBad::reads, file, 0, UINT64_MAX);
+    }
+  }
+  const Status status = move(3 - cube, {}, [] {});
+  m_env.clear_faults();
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("cannot be read"), std::string::npos) << status.to_string();
+  EXPECT_EQ(cube, home());
+  ASSERT_NO_FATAL_FAILURE(compare());
+  ASSERT_TRUE(move(3 - cube, {}, [] {}).ok());
   ASSERT_NO_FATAL_FAILURE(check());
 }
 

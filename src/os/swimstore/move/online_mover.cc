@@ -33,11 +33,15 @@ OnlineMover::OnlineMover(StoreContext& store, TransactionPipeline& pipeline) : m
 
 OnlineMover::~OnlineMover() { stop(); }
 
+Status OnlineMover::check_divided() const {
+  return m_store.cubes.size() > 1
+             ? Status()
+             : Status::invalid_argument("the store has one cube: there is none to move anything to");
+}
+
 Status OnlineMover::check_target(unsigned cube) const {
+  VTKV_RETURN_IF_ERROR(check_divided());
   const CubeSet& cubes = m_store.cubes.set();
-  if (cubes.size() == 1) {
-    return Status::invalid_argument("the store has one cube: there is none to move anything to");
-  }
   if (cube == 0 || cube >= cubes.size()) {
     return Status::invalid_argument(
         fmt::format("placement groups are moved to cubes 1 to {}, not to cube {}", cubes.size() - 1, cube));
@@ -46,6 +50,16 @@ Status OnlineMover::check_target(unsigned cube) const {
   return missing == cubes.missing().end()
              ? Status()
              : Status::failed(fmt::format("cube {} is abandoned: {}. Choose another one", cube, missing->second));
+}
+
+std::vector<unsigned> OnlineMover::targets() const {
+  std::vector<unsigned> targets;
+  for (const auto& cube : m_store.cubes) {  // without those that are missing
+    if (cube->number != 0) {
+      targets.push_back(cube->number);
+    }
+  }
+  return targets;
 }
 
 Status OnlineMover::find(const coll_t& cid, unsigned cube, CollectionRef* group) const {
@@ -64,7 +78,7 @@ Status OnlineMover::move(const coll_t& cid, unsigned cube) {
 }
 
 Status OnlineMover::balance(bool only_plan) {
-  VTKV_RETURN_IF_ERROR(check_target(1).code() == Status::Code::invalid_argument ? check_target(1) : Status());
+  VTKV_RETURN_IF_ERROR(check_divided());
   return begin({.is_balance = true, .only_plan = only_plan});
 }
 
@@ -177,19 +191,14 @@ Status OnlineMover::measure(const CollectionRef& group, const std::function<void
 }
 
 Status OnlineMover::balance_all(bool only_plan, const std::function<void(uint64_t)>& between) {
-  std::vector<unsigned> targets;
-  for (const auto& cube : m_store.cubes) {  // without those that are missing
-    if (cube->number != 0) {
-      targets.push_back(cube->number);
-    }
-  }
+  const std::vector<unsigned> cubes = targets();
   std::vector<GroupSize> groups;
   for (const CollectionRef& group : m_store.collections.all()) {
-    if (group->cid.is_pg() && !targets.empty()) {
+    if (group->cid.is_pg() && !cubes.empty()) {
       VTKV_RETURN_IF_ERROR(measure(group, between, &groups.emplace_back()));
     }
   }
-  const std::vector<GroupMove> plan = plan_balance(groups, targets);
+  const std::vector<GroupMove> plan = plan_balance(groups, cubes);
   {
     vtkv::MutexLock lock(m_lock);
     m_report.plan = plan;

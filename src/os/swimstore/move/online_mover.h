@@ -59,6 +59,8 @@ class OnlineMover {
 
   // No group can be moved there: why.
   vtkv::Status check_target(unsigned cube) const;
+  // Where groups can be moved to.
+  std::vector<unsigned> targets() const;
 
  private:
   struct Task {
@@ -68,6 +70,7 @@ class OnlineMover {
     unsigned to = 0;
   };
 
+  vtkv::Status check_divided() const;
   vtkv::Status find(const coll_t& cid, unsigned cube, CollectionRef* group) const;
   vtkv::Status begin(Task task);
   vtkv::NextStep step();

@@ -28,6 +28,15 @@ int OwnTransaction::find(const ghobject_t& oid, OnodeRef* onode) {
   return status.ok() ? 0 : m_store.metadata_failure.met(m_txn->home().number, status, "object ", oid);
 }
 
+int OwnTransaction::remove(const ghobject_t& oid, int64_t pool) {
+  OnodeRef onode;
+  if (const int r = find(oid, &onode); r < 0 || !onode->exists) {
+    return r;
+  }
+  m_planner.plan().change(onode, pool);
+  return m_planner.discard(onode);
+}
+
 int OwnTransaction::submit() {
   if (const int r = m_planner.finish(); r < 0) {
     return r;

@@ -26,6 +26,8 @@ class OwnTransaction {
   vtkv::WriteBatch& batch() { return m_txn->batch; }
   // 0, or -EIO: its record cannot be read.
   int find(const ghobject_t& oid, OnodeRef* onode);
+  // With all that it has, if it is there. 0, or the error of a step.
+  int remove(const ghobject_t& oid, int64_t pool);
   // 0, or the error that makes it impossible; then it is taken back.
   int submit();
 

@@ -75,13 +75,7 @@ int RangeSweeper::remove_some(StoreCube& cube, const UnownedObjects& range, Coll
   size_t removed = 0;
   OwnTransaction transaction(m_store, m_pipeline, cube, account);
   for (; removed < oids.size() && transaction.batch().encoded_bytes() < kBatchBytesMax; ++removed) {
-    OnodeRef onode;
-    int r = transaction.find(oids[removed], &onode);
-    if (r == 0 && onode->exists) {
-      transaction.planner().plan().change(onode, pool_of(range.cid));
-      r = transaction.planner().discard(onode);
-    }
-    if (r < 0) {
+    if (const int r = transaction.remove(oids[removed], pool_of(range.cid)); r < 0) {
       return r;
     }
   }

@@ -107,6 +107,16 @@ class GrowTest : public ::testing::Test {
       return file.starts_with(kGrowPath + "/cubes/") && !file.starts_with(kGrowPath + "/cubes/0/");
     });
   }
+  // Somebody's directory lies where a cube would.
+  void expect_precious_kept() {
+    const std::string precious = kGrowPath + "/cubes/4/precious";
+    ASSERT_TRUE(m_env.create_directory(kGrowPath + "/cubes/4").ok());
+    put_file(precious);
+    const vtkv::Status foreign = add(4);
+    EXPECT_EQ(vtkv::Status::Code::failed, foreign.code());
+    EXPECT_NE(std::string::npos, foreign.message().find(precious + " is there")) << foreign.to_string();
+    EXPECT_TRUE(m_env.exists(precious));
+  }
   bool is_marked() { return m_env.exists(kGrowPath + "/add_cubes_unfinished"); }
   void expect_refused(const std::string& why) {
     const vtkv::Status status = m_store->try_mount();

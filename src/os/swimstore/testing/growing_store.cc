@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "swimstore/collection/collection.h"
 #include "swimstore/testing/group_info.h"
 #include "swimstore/testing/part_workload.h"
 #include "swimstore/testing/store_workload.h"
@@ -70,13 +69,6 @@ void fill_growing_store(SwimStore& store, uint64_t seed) {
       store.queue_transaction(handle, workload.next());
     }
   }
-}
-
-unsigned home_of(SwimStore& store, const coll_t& cid) {
-  auto handle = store.open_collection(cid);
-  auto& collection = static_cast<Collection&>(*handle);
-  SharedLock lock(collection.lock);
-  return collection.record.home();
 }
 
 }  // namespace swimstore

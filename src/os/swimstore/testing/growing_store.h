@@ -18,7 +18,4 @@ void fill_growing_store(SwimStore& store, uint64_t seed);
 // The one of those with an omap of more than a transaction takes.
 ghobject_t growing_store_object();
 
-// The cube that a collection of a mounted store lies in.
-unsigned home_of(SwimStore& store, const coll_t& cid);
-
 }  // namespace swimstore

@@ -7,6 +7,8 @@
 #include "common/config.h"
 #include "include/ceph_assert.h"
 
+#include "swimstore/collection/collection.h"
+
 namespace swimstore {
 
 void use_small_stores(CephContext* cct, OptionValues others) {
@@ -64,6 +66,13 @@ std::string record_crash_store(CephContext* cct, vtkv::SimEnv* env, const std::f
   work(*store);
   const int r = store->umount();
   return r == 0 ? "" : fmt::format("umount failed: {}", r);
+}
+
+unsigned home_of(SwimStore& store, const coll_t& cid) {
+  const auto handle = store.open_collection(cid);
+  const auto& collection = static_cast<const Collection&>(*handle);
+  SharedLock lock(collection.lock);
+  return collection.record.home();
 }
 
 StepwiseCommits::StepwiseCommits(vtkv::SimEnv* env) : m_env(env) {

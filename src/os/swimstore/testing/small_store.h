@@ -33,6 +33,9 @@ std::unique_ptr<SwimStore> open_crash_store(CephContext* cct, vtkv::SimEnv* env)
 // Makes it, mounts it, hands it to `work` and unmounts it: what a target records. Empty, or what failed.
 std::string record_crash_store(CephContext* cct, vtkv::SimEnv* env, const std::function<void(SwimStore&)>& work);
 
+// The cube that a collection of a mounted store lies in.
+unsigned home_of(SwimStore& store, const coll_t& cid);
+
 class StepwiseCommits {
  public:
   explicit StepwiseCommits(vtkv::SimEnv* env);
