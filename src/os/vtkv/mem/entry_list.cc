@@ -15,7 +15,8 @@ class EntryList::Node {
  public:
   std::atomic<Node*> link{nullptr};
   SequenceNumber sequence : 56;  // a thousand years of a million a second
-  uint64_t type : 8;
+  uint64_t packed_type : 4;
+  uint64_t versions_before_indexed : 4;  // that follow it, of its key, before one that the tree knows; 0: it knows this
   uint32_t key_bytes;
   uint32_t value_bytes;
 
@@ -33,6 +34,13 @@ class EntryList::Node {
 };
 
 namespace {
+
+// The numbers of types are small, or their highest bit alone.
+constexpr unsigned packed(EntryType type) {
+  return (static_cast<uint8_t>(type) & 7) | (static_cast<uint8_t>(type) >> 4);
+}
+constexpr EntryType unpacked(unsigned packed) { return static_cast<EntryType>((packed & 7) | (packed & 8) << 4); }
+static_assert(unpacked(packed(EntryType::logged_value)) == EntryType::logged_value);
 
 // The eight bytes of `key` behind the first `skipped`, as a number that compares as they do; zeros behind the end.
 uint64_t window_of(std::string_view key, size_t skipped) {
@@ -170,13 +178,15 @@ EntryList::EntryList(Arena* arena) : m_arena(arena), m_head(new_node(Entry{})) {
 }
 
 EntryList::Node* EntryList::new_node(const Entry& entry) {
-  VTKV_ASSERT(entry.key.size() <= UINT32_MAX && entry.value.size() <= UINT32_MAX && entry.sequence >> 56 == 0);
+  VTKV_ASSERT(entry.key.size() <= UINT32_MAX && entry.value.size() <= UINT32_MAX && entry.sequence >> 56 == 0 &&
+              unpacked(packed(entry.type)) == entry.type);
   static_assert(sizeof(Node) == 24);
   Node* node = new (m_arena->allocate(sizeof(Node) + entry.key.size() + entry.value.size())) Node;
   node->sequence = entry.sequence;
   node->key_bytes = static_cast<uint32_t>(entry.key.size());
   node->value_bytes = static_cast<uint32_t>(entry.value.size());
-  node->type = static_cast<uint8_t>(entry.type);
+  node->packed_type = packed(entry.type);
+  node->versions_before_indexed = 0;
   if (!entry.key.empty()) {
     std::memcpy(node->bytes(), entry.key.data(), entry.key.size());
   }
@@ -275,10 +285,19 @@ void EntryList::add_to_index(const Path& path, int level, const Node* low, void*
 void EntryList::insert(const Entry& entry) {
   Path path;
   Node* before = descend(entry.key, entry.sequence, &path);
+  Node* after = before->next();
+  for (; after && after->before(entry.key, entry.sequence); after = after->next()) {
+    before = after;
+  }
   Node* node = new_node(entry);
-  node->link.store(before->next(), std::memory_order_relaxed);
+  const bool is_newest = after && after->key() == entry.key && (before == m_head || before->key() != entry.key);
+  node->versions_before_indexed =
+      is_newest && after->versions_before_indexed < kUnindexedVersions ? after->versions_before_indexed + 1 : 0;
+  node->link.store(after, std::memory_order_relaxed);
   before->link.store(node, std::memory_order_release);
-  add_to_index(path, 0, node, node);
+  if (node->versions_before_indexed == 0) {
+    add_to_index(path, 0, node, node);
+  }
 }
 
 const EntryList::Node* EntryList::first() const { return m_head->next(); }
@@ -315,7 +334,7 @@ const EntryList::Node* EntryList::previous(const Node* node) const {
 }
 
 Entry EntryList::entry_of(const Node* node) {
-  return {node->key(), node->sequence, static_cast<EntryType>(node->type), node->value()};
+  return {node->key(), node->sequence, unpacked(node->packed_type), node->value()};
 }
 
 }  // namespace vtkv

@@ -10,7 +10,11 @@
 // and walks on, or too late, notices and descends once more by what cannot mislead it. So it never waits for the
 // writer, wherever that has been stopped. Invariants:
 //   1. An entry is complete before it is linked (release), never changes but for its link, and is never unlinked.
-//   2. An entry is in the list before it is in the tree.
+//   2. An entry is in the list before it is in the tree. Of the versions of a key the tree need not know those that
+//   came
+//      as the newest: they lie before one that it knows, kUnindexedVersions of them at most, so a search for the newest
+//      finds it at once and one for an older version walks no further than that. What is written over and over, as the
+//      newest entry's number of a log is, costs the tree next to nothing.
 //   3. Order: key ascending, then sequence descending, then the one inserted later first; so that the
 //      first entry at or after (key, s) is the state of key at s.
 //   4. A node of the tree never moves and stays on its level. Its first cell is its least entry and never changes.
@@ -61,18 +65,19 @@ class EntryList {
 
   Node* new_node(const Entry& entry);
   Index* new_index(int level, const Node* low, const Node* high);
-  // Asks the tree for the last entry before (key, sequence), or the head. The writer, who wants the path too, gets it;
-  // a reader, whose `path` is null, may get another one.
+  // Asks the tree for the last entry that it knows before (key, sequence), or the head. The writer, who wants the path
+  // too, gets it; a reader, whose `path` is null, may get another one.
   Node* descend(std::string_view key, SequenceNumber sequence, Path* path) const;
   // The same for a reader, slower and never too late.
   Node* descend_by_entries(std::string_view key, SequenceNumber sequence) const;
-  // An entry before (key, sequence), or the head: the last one but for what the writer does meanwhile.
+  // An entry before (key, sequence), or the head: the last one but for what the tree does not know.
   Node* find_before(std::string_view key, SequenceNumber sequence) const;
   // What ends the range of the path's node of that level; null: nothing does.
   const Node* high_end(const Path& path, int level) const;
   // Puts an entry, or a node of the level below, behind the cell that the path takes on that level.
   void add_to_index(const Path& path, int level, const Node* low, void* added);
 
+  static constexpr unsigned kUnindexedVersions = 15;
   static constexpr size_t kIndexesAtOnce = 8;  // of the arena: what aligning them takes is little then
 
   Arena* const m_arena;

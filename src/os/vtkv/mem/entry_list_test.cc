@@ -12,6 +12,7 @@
 #include <map>
 #include <ostream>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -191,6 +192,53 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EntryListTest,
                                          Keys{"Grouped", [] { return grouped(12000, 24); }},
                                          Keys{"OneKey", [] { return std::vector<std::string>(300, "the same key"); }}),
                          [](const auto& info) { return std::string(info.param.name); });
+
+TEST(EntryList, VersionsOfAKeyComeInAnyOrder) {
+  std::vector<std::pair<std::string, SequenceNumber>> versions;
+  for (const std::string& key : ascending(20, "key")) {
+    for (SequenceNumber sequence = 1; sequence <= 100; ++sequence) {
+      versions.emplace_back(key, sequence);
+    }
+  }
+  std::mt19937_64 random(1);
+  for (const size_t sorted : {versions.size(), versions.size() / 2, size_t{0}}) {
+    std::stable_sort(versions.begin(), versions.end(),
+                     [](const auto& a, const auto& b) { return a.second < b.second; });
+    std::shuffle(versions.begin() + static_cast<ptrdiff_t>(sorted), versions.end(), random);
+    Arena arena;
+    EntryList list(&arena);
+    std::set<std::pair<std::string, SequenceNumber>, Order> in;
+    for (const auto& [key, sequence] : versions) {
+      list.insert({key, sequence, EntryType::value, {}});
+      in.emplace(key, sequence);
+      const EntryList::Node* const newest = list.find(key, UINT64_MAX >> 8);
+      ASSERT_NE(newest, nullptr);
+      EXPECT_EQ(EntryList::entry_of(newest).sequence, in.lower_bound({key, UINT64_MAX})->second);
+    }
+    const EntryList::Node* node = list.first();
+    const EntryList::Node* before = nullptr;
+    for (const auto& [key, sequence] : in) {
+      ASSERT_NE(node, nullptr);
+      EXPECT_EQ(EntryList::entry_of(node).key, key);
+      EXPECT_EQ(EntryList::entry_of(node).sequence, sequence);
+      EXPECT_EQ(list.find(key, sequence), node);
+      EXPECT_EQ(list.previous(node), before);
+      before = node;
+      node = EntryList::next(node);
+    }
+    EXPECT_EQ(node, nullptr);
+  }
+}
+
+TEST(EntryList, WhatIsWrittenOverAndOverTakesHardlyMoreThanItsEntries) {
+  Arena arena;
+  EntryList list(&arena);
+  constexpr size_t kVersions = 20000;
+  for (SequenceNumber sequence = 1; sequence <= kVersions; ++sequence) {
+    list.insert({"a key", sequence, EntryType::value, {}});
+  }
+  EXPECT_LT(arena.memory_bytes() / kVersions, 48u) << "32 are the entry's";
+}
 
 TEST(EntryList, TakesLessThanFiftyBytesForAnEntrysLinks) {
   for (const auto& keys : {shuffled(ascending(20000, "")), ascending(20000, ""), reversed(ascending(20000, ""))}) {
