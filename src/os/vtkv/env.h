@@ -116,6 +116,9 @@ class IoQueue {
   // Appends what has completed since the last call; does not block.
   virtual void reap(std::vector<IoRequest*>* completed) = 0;
   virtual size_t in_flight() const = 0;
+  // The worker has nothing to do before all that is in flight has completed: a hint for the sleep behind this step,
+  // which then need not end with each request. A wake may end it as late.
+  virtual void await_all() {}
   // Where several workers share syncs of any file: what paces all of them. Null: each has its own.
   virtual GroupPacer* shared_pacer() { return nullptr; }
 };

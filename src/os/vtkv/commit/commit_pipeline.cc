@@ -120,6 +120,9 @@ NextStep CommitPipeline::do_step(IoQueue& io) {
       progress = waiting > 0 && waiting >= m_wake_at.load();
     }
   }
+  if (m_groups.size() == 1 && !m_groups.flushing() && m_dequeued.ungrouped() == 0) {
+    io.await_all();  // what the flush of that group waits for
+  }
   for (const std::chrono::microseconds other : {linger, flush_due}) {
     if (wait.count() == 0 || (other.count() > 0 && other < wait)) {
       wait = other;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -437,37 +438,42 @@ TEST_P(EnvTest, QueuedWriteToAReadOnlyFileFailsAndNamesIt) {
   EXPECT_NE(status.message().find(path("a")), std::string::npos);
 }
 
-// One sync after the other, first undisturbed, then with a wake during each.
-TEST_P(EnvTest, LoneSyncsCompleteWithAndWithoutWakes) {
-  auto file = create("a");
-  IoRequest sync;
-  sync.op = IoRequest::Op::sync;
-  sync.file = file.get();
+// A sync alone, beside a write, beside another file's, in any order; undisturbed, and woken all the while.
+TEST_P(EnvTest, SyncsCompleteWithAndWithoutOthersAndWakes) {
+  auto first = create("a"), second = create("b");
+  AlignedBuffer block(4096);
   auto signal = env()->new_signal();
   Mutex mutex;
-  for (const bool wake : {false, true, false}) {
-    int done = 0;
-    Worker* self = nullptr;
-    auto worker = env()->start_worker("sync", 4, [&](IoQueue& io) {
+  for (const auto& [depth, wake] : {std::pair(4U, false), {4U, true}, {2U, false}, {2U, true}, {1U, false}}) {
+    std::array<IoRequest, 3> requests;
+    requests[0].op = requests[2].op = IoRequest::Op::sync;
+    requests[0].file = first.get();
+    requests[0].any_file = true;
+    requests[1].file = requests[2].file = second.get();
+    requests[1].buffers = {{block.data(), block.size()}};
+    size_t rounds = 0, left = 0;
+    auto worker = env()->start_worker("sync", depth, [&](IoQueue& io) {
       std::vector<IoRequest*> completed;
       io.reap(&completed);
       const MutexLock lock(mutex);
-      done += static_cast<int>(completed.size());
-      signal->notify_all();
-      if (io.in_flight() == 0 && done < 50) {
-        io.submit(&sync);
-        EXPECT_EQ(io.in_flight(), 1U);
-        if (wake && self != nullptr) {
-          self->wake();
+      left -= completed.size();
+      if (left == 0 && rounds++ < 90) {
+        for (; left <= rounds / 10 % requests.size(); ++left) {
+          io.submit(&requests[(left + rounds) % requests.size()]);
         }
+        EXPECT_EQ(io.in_flight(), left);
+        io.await_all();
       }
+      signal->notify_all();
       return NextStep::on_event();
     });
-    MutexLock lock(mutex);
-    self = worker.get();
-    signal->wait(lock, [&] { return done == 50; });
-    lock.unlock();
-    EXPECT_TRUE(sync.result.ok());
+    for (bool ended = false; !ended;) {
+      worker->wake();
+      MutexLock lock(mutex);
+      signal->wait(lock, [&, wake = wake] { return wake || rounds > 90; });
+      ended = rounds > 90;
+    }
+    EXPECT_TRUE(requests[0].result.ok() && requests[1].result.ok() && requests[2].result.ok());
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "vtkv/env/posix/posix_file.h"
 #include "vtkv/env/sync_failures.h"
@@ -17,6 +18,8 @@ namespace {
 
 // Direct calls begin after this many quiet syncs in a row.
 constexpr unsigned kQuietSyncs = 8;
+// A sync that is to be called waits for so many passes of a worker that has other requests' ends to look at.
+constexpr unsigned kSyncPassesMax = 8;
 
 size_t total_length(const std::vector<iovec>& buffers) {
   size_t length = 0;
@@ -97,11 +100,16 @@ size_t IoRing::in_flight() const {
          (m_lone_sync != nullptr ? 1 : 0);
 }
 
+// A file's own sync may take the file system long: it is called where nothing goes on beside it.
 void IoRing::submit(IoRequest* request) {
-  start_lone_sync();  // it is not alone now
-  if (request->op == IoRequest::Op::sync) {
+  const bool is_sync = request->op == IoRequest::Op::sync;
+  if (is_sync || (m_lone_sync != nullptr && !m_lone_sync->any_file)) {
+    start_lone_sync();  // it is alone no more
+  }
+  if (is_sync) {
     m_woken_in_sync = false;
-    if (request->waiters <= 1 && m_free_entries.size() == m_entries.size()) {
+    m_sync_passes = 0;
+    if (request->any_file || (request->waiters <= 1 && m_free_entries.size() == m_entries.size())) {
       m_lone_sync = request;
       return;
     }
@@ -247,9 +255,12 @@ void IoRing::accept_wakes() {
 
 void IoRing::start_lone_sync() {
   if (m_lone_sync != nullptr) {
-    IoRequest* request = m_lone_sync;
-    m_lone_sync = nullptr;
-    start(request);
+    IoRequest* request = std::exchange(m_lone_sync, nullptr);
+    if (m_free_entries.empty()) {
+      m_backlog.push_front(request);
+    } else {
+      start(request);
+    }
   }
 }
 
@@ -257,6 +268,7 @@ bool IoRing::call_lone_sync() {
   if (m_lone_sync == nullptr || m_quiet_syncs < kQuietSyncs) {
     return false;
   }
+  submit_prepared();
   IoRequest* request = m_lone_sync;
   m_lone_sync = nullptr;
   request->result = request->file->sync();
@@ -278,6 +290,10 @@ void IoRing::reap(std::vector<IoRequest*>* completed) {
 
 void IoRing::flush() {
   start_lone_sync();
+  submit_prepared();
+}
+
+void IoRing::submit_prepared() {
   if (!m_wake_armed) {
     arm_wake();
   }
@@ -287,9 +303,13 @@ void IoRing::flush() {
 }
 
 void IoRing::wait(std::optional<std::chrono::microseconds> limit) {
+  const bool awaits_all = std::exchange(m_awaits_all, false) && m_quiet_syncs >= kQuietSyncs;
   collect();
   if (!m_completed.empty()) {
-    flush();
+    if (m_woken.load() || m_quiet_syncs < kQuietSyncs || ++m_sync_passes > kSyncPassesMax) {
+      start_lone_sync();
+    }
+    submit_prepared();
     return;
   }
   if (!m_woken.load() && call_lone_sync()) {
@@ -306,15 +326,20 @@ void IoRing::wait(std::optional<std::chrono::microseconds> limit) {
     flush();
     return;
   }
+  const auto at_kernel = static_cast<unsigned>(m_entries.size() - m_free_entries.size());
+  const unsigned wanted = awaits_all && m_backlog.empty() ? std::max(1u, at_kernel) : 1;
   io_uring_cqe* first = nullptr;
   if (limit.has_value()) {
     const auto microseconds = limit->count();
     __kernel_timespec timeout{microseconds / 1000000, microseconds % 1000000 * 1000};
-    io_uring_submit_and_wait_timeout(&m_ring, &first, 1, &timeout, nullptr);
+    io_uring_submit_and_wait_timeout(&m_ring, &first, wanted, &timeout, nullptr);
   } else {
-    io_uring_submit_and_wait(&m_ring, 1);
+    io_uring_submit_and_wait(&m_ring, wanted);
   }
   m_sleeping.store(false);
+  if (wanted > 1 && m_woken.load()) {
+    m_quiet_syncs = 0;
+  }
 }
 
 void IoRing::shut_down() {

@@ -6,9 +6,10 @@
 // thread wakes the sleeper through an eventfd whose read is always armed in the ring, and pays a system
 // call for it only when the worker does sleep.
 //
-// io_uring hands every sync to a kernel thread. While a worker's syncs have one waiter each and pass without
-// anybody waking it meanwhile (one client, waiting for each), a lone sync is called directly instead of
-// sleeping, which saves that detour; the first wake during one ends this, so that writes overlap with syncs again.
+// io_uring hands every sync to a kernel thread, which wakes up for it and wakes the worker up behind it. While a
+// worker's syncs pass without anybody waking it meanwhile, the one that is submitted is called directly where the
+// worker would sleep, which saves that detour; the first wake during one ends this, so that writes overlap with syncs
+// again. By the same sign await_all() is believed.
 //
 // The ring holds a reference to each lock file that the process holds, until the next step after it is given up or the
 // ring is shut down. After SIGKILL the kernel drops it when the last request has ended (doc/crash_consistency.md, What
@@ -39,6 +40,7 @@ class IoRing : public WorkerQueue {
   void submit(IoRequest* request) override;
   void reap(std::vector<IoRequest*>* completed) override;
   size_t in_flight() const override;
+  void await_all() override { m_awaits_all = true; }
   void flush() override;
   void wait(std::optional<std::chrono::microseconds> limit) override;
   void accept_wakes() override;
@@ -64,6 +66,7 @@ class IoRing : public WorkerQueue {
   void complete(Entry* entry, int result);
   void finish(Entry* entry, Status status);
   bool transfer_goes_on(Entry* entry, size_t transferred);
+  void submit_prepared();
   void start_lone_sync();
   // Calls it here and now if that is the better way; false when it was not.
   bool call_lone_sync();
@@ -84,10 +87,12 @@ class IoRing : public WorkerQueue {
   std::deque<IoRequest*> m_backlog;  // beyond the ring's depth
   std::vector<IoRequest*> m_completed;
 
-  // A sync for one waiter that was submitted while nothing else was in flight, until it is known how to run it.
+  // The sync that was submitted last, until it is known how to run it.
   IoRequest* m_lone_sync = nullptr;
   unsigned m_quiet_syncs = 0;   // in a row, during which nobody woke this worker
   bool m_woken_in_sync = false;
+  unsigned m_sync_passes = 0;
+  bool m_awaits_all = false;
 };
 
 }  // namespace vtkv
