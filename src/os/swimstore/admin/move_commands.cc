@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/admin/move_commands.h"
 
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "common/Formatter.h"
@@ -43,8 +45,9 @@ Status MoveCommands::carry_out(std::string_view command, const cmdmap_t& argumen
   if (!decode_collection_name(name, &cid) && !decode_collection_name(name + "_head", &cid)) {
     return Status::invalid_argument(fmt::format("'{}' is no name of a collection", name));
   }
-  return cube < 0 ? Status::invalid_argument("there are no cubes below 0")
-                  : m_mover.move(cid, static_cast<unsigned>(cube));
+  return cube < 0 || cube > std::numeric_limits<int32_t>::max()
+             ? Status::invalid_argument(fmt::format("there is no cube {}", cube))
+             : m_mover.move(cid, static_cast<unsigned>(cube));
 }
 
 int MoveCommands::call(std::string_view command, const cmdmap_t& arguments, const ceph::bufferlist&,

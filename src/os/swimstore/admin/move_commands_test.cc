@@ -86,7 +86,7 @@ class MoveCommandsTest : public ::testing::Test {
     *printed = out.to_str() + errors.str();
     return r;
   }
-  int move(const std::string& group, unsigned cube, std::string* printed) {
+  int move(const std::string& group, int64_t cube, std::string* printed) {
     return command("move", R"(, "collection": ")" + group + R"(", "cube": )" + std::to_string(cube), printed);
   }
   std::string status() {
@@ -210,6 +210,9 @@ TEST_F(MoveCommandsTest, WhatCannotBeIsRefused) {
   EXPECT_EQ(-ENOENT, move("3.1b", 1, &printed)) << "here, too";
   EXPECT_EQ(-EINVAL, move("3.0_head", 7, &printed));
   EXPECT_NE(std::string::npos, printed.find("are moved to cubes 1 to 2, not to cube 7")) << printed;
+  EXPECT_EQ(-EINVAL, move("3.0_head", (int64_t{1} << 32) + 1, &printed));
+  EXPECT_NE(std::string::npos, printed.find("there is no cube 4294967297")) << printed;
+  EXPECT_EQ(-EINVAL, move("3.0_head", -1, &printed));
   EXPECT_EQ(-ENOENT, move("3.9_head", 1, &printed));
   EXPECT_EQ(-EINVAL, move("meta", 1, &printed));
 }
