@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Checks the models with Spin, all rules on and each rule off: of the log (one_log.pml), of the flush that cubes share
-(shared_flush.pml), of a collection's move from cube to cube (move.pml) and of the loss of a cube (witness.pml).
+(shared_flush.pml), of a collection's move from cube to cube (move.pml), also while it is in use (online_move.pml), and
+of the loss of a cube (witness.pml).
 
 With all rules on no violation may be found. With a rule off one must be found, or the model could not have
 noticed it; the one rule that others imply says so. D is durable_seq, W the watermark.
@@ -70,6 +71,12 @@ RULES = {
     "new_record_durable_first": Rule("the old record goes when the new one is durable", {}, model="move"),
     "old_copy_marked": Rule("with the old record's end its range is unowned", {}, model="move"),
     "old_record_gone_first": Rule("the transaction waits for the old record's end", {}, model="move"),
+    "noted_from_the_beginning": Rule("changes are noted before the first object is copied", {}, model="online_move"),
+    "changes_noted": Rule("each change of an object is noted", {}, model="online_move"),
+    "noted_with_the_change": Rule("under the lock under which it happens", {}, model="online_move"),
+    "taken_before_copied": Rule("the set is emptied before its objects are copied again", {}, model="online_move"),
+    "rest_noted_again": Rule("what a last pass leaves for want of time is noted again", {}, model="online_move"),
+    "last_pass_alone": Rule("nothing is written from the last pass to the switch", {}, model="online_move"),
     "witness_awaited": Rule("a group starts when its witness is durable", {}, model="witness"),
     "group_remade": Rule("a lost group is made anew, from its witness", {}, model="witness"),
 }
@@ -80,6 +87,7 @@ WHOLE = [
     ("all rules, two cubes", TWO_CUBES, False),
     ("all rules, a shared flush", {}, False, "shared_flush"),
     ("all rules, a move", {}, False, "move"),
+    ("all rules, a move while in use", {}, False, "online_move"),
     ("all rules, a witness", {}, False, "witness"),
     ("all rules, one cube, empty records", WITH_EMPTY, True),
     ("all rules, one cube, 4 segments", FOUR_SEGMENTS, True),
