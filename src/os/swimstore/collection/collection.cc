@@ -85,6 +85,12 @@ vtkv::Status CollectionTable::add(const coll_t& cid, CollectionRecord record, st
   return {};
 }
 
+CollectionTable::~CollectionTable() {
+  for (const auto& [cid, collection] : m_collections) {
+    collection->is_published = false;
+  }
+}
+
 CollectionRef CollectionTable::find(const coll_t& cid) const {
   SharedLock lock(m_mutex);
   const auto found = m_collections.find(cid);
@@ -107,6 +113,7 @@ CollectionRef CollectionTable::prepare(const coll_t& cid) {
   ExclusiveLock lock(m_mutex);
   auto collection = ceph::make_ref<Collection>(m_cct, cid, sequencer_of(cid));
   m_prepared[cid] = collection;
+  m_has_prepared = true;
   return collection;
 }
 
@@ -148,12 +155,21 @@ CollectionRef CollectionTable::find_prepared(const coll_t& cid) const {
 void CollectionTable::publish(const CollectionRef& collection) {
   ExclusiveLock lock(m_mutex);
   m_prepared.erase(collection->cid);
-  m_collections[collection->cid] = collection;
+  m_has_prepared = !m_prepared.empty();
+  CollectionRef& found = m_collections[collection->cid];
+  if (found) {
+    found->is_published = false;
+  }
+  found = collection;
+  found->is_published = true;
 }
 
 void CollectionTable::withdraw(const coll_t& cid) {
   ExclusiveLock lock(m_mutex);
-  m_collections.erase(cid);
+  if (const auto found = m_collections.find(cid); found != m_collections.end()) {
+    found->second->is_published = false;
+    m_collections.erase(found);
+  }
 }
 
 OpSequencerRef CollectionTable::sequencer_of(const coll_t& cid) {

@@ -38,6 +38,7 @@ class Collection final : public ObjectStore::CollectionImpl {
   CollectionRecord record GUARDED_BY(lock);
   bool exists GUARDED_BY(lock) = false;  // false before mkcoll and after rmcoll
   std::atomic<ContextQueue*> commit_queue{nullptr};
+  std::atomic<bool> is_published{false};  // CollectionTable::find() finds this one
   const OpSequencerRef sequencer;
 
   // Does the object's hash belong here? Everything belongs to a collection that is no PG's.
@@ -80,6 +81,7 @@ struct OutdatedRecord {
 class CollectionTable {
  public:
   CollectionTable(CephContext* cct, vtkv::Env* env) : m_cct(cct), m_env(env) {}
+  ~CollectionTable();  // who keeps one of its collections finds out that it is of no use
 
   // Reads all collection records of a cube; once for each of so many cubes, before anything else. Of two records of a
   // collection the one with the greater generation counts, and the other is appended to *outdated.
@@ -97,6 +99,7 @@ class CollectionTable {
 
   // ---- the planner's ----
   CollectionRef find_prepared(const coll_t& cid) const;  // null when prepare was not called
+  bool has_prepared() const { return m_has_prepared; }
   void publish(const CollectionRef& collection);  // prepared -> found by find
   void withdraw(const coll_t& cid);  // not found any more
 
@@ -107,6 +110,7 @@ class CollectionTable {
   CephContext* const m_cct;
   vtkv::Env* const m_env;
   std::atomic<uint64_t> m_generation{0};
+  std::atomic<bool> m_has_prepared{false};  // changed under m_mutex
   mutable SharedMutex m_mutex;
   std::map<coll_t, CollectionRef> m_collections GUARDED_BY(m_mutex);
   std::map<coll_t, CollectionRef> m_prepared GUARDED_BY(m_mutex);

@@ -16,8 +16,10 @@ constexpr size_t kEntryOverheadBytes = 256;  // list node, hash node with its co
 OnodeCache::OnodeCache(vtkv::DB& database, size_t capacity_bytes)
     : m_database(database), m_capacity_bytes(capacity_bytes) {}
 
+// By the hash that places the object, which is there already. Its lower bits are those of the group.
 OnodeCache::Shard& OnodeCache::shard_of(const ghobject_t& oid) {
-  return m_shards[std::hash<ghobject_t>()(oid) % kShards];
+  constexpr uint32_t kGoldenRatio = 0x9e3779b9;
+  return m_shards[(oid.hobj.get_hash() * kGoldenRatio >> 16) % kShards];
 }
 
 vtkv::Status OnodeCache::find(const ghobject_t& oid, OnodeRef* onode) {
@@ -37,6 +39,7 @@ vtkv::Status OnodeCache::find(const ghobject_t& oid, OnodeRef* onode) {
   }
   *onode = loaded;
   const size_t bytes = loaded->memory_bytes() + kEntryOverheadBytes;
+  loaded->counted_bytes = bytes;
   shard.entries.push_front({std::move(loaded), bytes});
   shard.by_name.emplace(oid, shard.entries.begin());
   shard.bytes += bytes;
@@ -112,10 +115,14 @@ vtkv::Status OnodeCache::count_again(const Onode& onode, size_t extents_before, 
 }
 
 void OnodeCache::resized(const Onode& onode) {
+  if (onode.memory_bytes() + kEntryOverheadBytes == onode.counted_bytes) {
+    return;
+  }
   Shard& shard = shard_of(onode.oid);
   vtkv::MutexLock lock(shard.mutex);
   if (const auto found = shard.by_name.find(onode.oid); found != shard.by_name.end()) {
     const size_t bytes = onode.memory_bytes() + kEntryOverheadBytes;
+    onode.counted_bytes = bytes;
     shard.bytes = shard.bytes - found->second->bytes + bytes;
     found->second->bytes = bytes;
     trim(shard, m_capacity_bytes / kShards);
