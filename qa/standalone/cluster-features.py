@@ -3,15 +3,20 @@
 """What Ceph does with a store beyond reading and writing, on three OSDs with three copies.
 
 active+clean, bench, pool snapshots, rbd with snapshots and clones, stores that get more cubes, PG split and merge, an
-erasure-coded pool, an OSD out and in with backfill, an OSD killed and recovered, export and import of a PG, deep scrub
-with 0 errors at the end.
+erasure-coded pool, OSDs stopped in the middle of its writes with an unmount, an OSD out and in with backfill, an OSD killed
+and recovered, export and import of a PG, deep scrub with 0 errors at the end.
 """
 
 import json
 import re
+import subprocess
+import time
 
 import scenario as scenario_module
 import sysroot
+from scenario import CRASH_MARKS
+
+import rados_bench
 
 OSDS = 3
 # Of a load: a fast machine would fill the devices in the seconds given, and a full OSD takes no backfill.
@@ -192,6 +197,38 @@ def erasure_coded(scenario, cluster):
   scenario.check(True, "the killed OSD recovers to active+clean")
 
 
+def slow_stop(scenario, cluster):
+  """OSDs that unmount their stores when they are stopped, in the middle of writes that wait for one another."""
+  cluster.ceph("config", "set", "osd", "osd_fast_shutdown", "false")
+  cluster.shell("""set -e
+    ceph osd erasure-code-profile set stopped k=2 m=1 crush-failure-domain=osd
+    ceph osd pool create stopped 8 8 erasure stopped
+    ceph osd pool application enable stopped bench
+    ceph osd pool set stopped allow_ec_overwrites true""")
+  cluster.wait_clean()
+  load = subprocess.Popen(
+      sysroot.command([rados_bench.load_generator(), "--conf", cluster.dir / "ceph.conf", "--pool", "stopped", "--size", "64K",
+                       "--depth", 32, "--fill-seconds", 1, "--seconds", 600, "--phases", "write,overwrite"]),
+      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+  try:
+    for osd in list(range(OSDS)) * (1 if scenario.args.quick else 5):
+      time.sleep(3)
+      log = cluster.dir / "log" / f"osd.{osd}.log"
+      before = log.stat().st_size
+      cluster.stop_osd(osd)
+      said = log.read_bytes()[before:].decode(errors="replace")
+      if cluster.spec.store == "swimstore":
+        scenario.check("unmounted" in said, f"osd.{osd} unmounts its store when it is stopped", said[-500:])
+      scenario.check(not any(mark in said for mark in CRASH_MARKS), f"osd.{osd} stops without a crash", said[-3000:])
+      cluster.start_osd(osd)
+      cluster.wait_up()
+  finally:
+    load.terminate()
+    load.wait()
+  cluster.ceph("config", "rm", "osd", "osd_fast_shutdown")
+  cluster.wait_clean(300)
+
+
 def _up(cluster):
   return cluster.ceph_json("osd", "stat")["num_up_osds"]
 
@@ -247,7 +284,7 @@ def _objectstore_tool(cluster, osd):
   return [program, "--data-path", cluster.osd_dir(osd), "--type", cluster.spec.store, "--no-mon-config"]
 
 
-STEPS = (bench, device_class, pool_snapshot, rbd_images, more_cubes, split_and_merge, erasure_coded, out_and_in, export_and_import)
+STEPS = (bench, device_class, pool_snapshot, rbd_images, more_cubes, split_and_merge, erasure_coded, slow_stop, out_and_in, export_and_import)
 
 
 def run(scenario):

@@ -39,6 +39,9 @@ using vtkv::Status;
 
 namespace {
 
+// Without it an OSD unmounts its store when it is stopped.
+constexpr const char* kFastShutdown = "osd_fast_shutdown";
+
 // Until the memory manager's first turn.
 constexpr size_t kFirstCacheBytes = 64u << 20;
 
@@ -328,7 +331,15 @@ Status SwimStore::open(Purpose purpose) {
     VTKV_RETURN_IF_ERROR(load_collections(*mounted));
   }
   mounted->memory.adjust();
-  m_callbacks.start(cct, settings.callback_threads);
+  m_callbacks.start(settings.callback_threads);
+  mounted->fast_shutdown.emplace(cct, kFastShutdown, [this](const ConfigProxy& conf) {
+    if (!conf.get_val<bool>(kFastShutdown)) {
+      m_callbacks.prefer_queues();
+    }
+  });
+  if (!cct->_conf.get_val<bool>(kFastShutdown)) {
+    m_callbacks.prefer_queues();
+  }
   m_mounted = std::move(mounted);
   return {};
 }
@@ -437,10 +448,12 @@ Status SwimStore::try_mount() {
 
 void SwimStore::close() {
   m_mounted->mover.stop();
+  uint64_t begun = 0;
   do {
+    begun = m_mounted->pipeline.begun();
     m_mounted->pipeline.drain();
     m_callbacks.wait();
-  } while (!m_mounted->pipeline.is_idle());  // a callback may have queued a transaction
+  } while (m_mounted->pipeline.begun() != begun);  // a callback may have queued a transaction
   m_callbacks.stop();
   m_mounted.reset();
 }

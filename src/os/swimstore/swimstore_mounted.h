@@ -2,6 +2,8 @@
 // The parts of a mounted SwimStore, in the order they depend on each other. Of swimstore*.cc only.
 #pragma once
 
+#include <optional>
+
 #include "swimstore/admin/admin_commands.h"
 #include "swimstore/admin/move_commands.h"
 #include "swimstore/admin/online_fsck.h"
@@ -12,6 +14,7 @@
 #include "swimstore/object/object_reader.h"
 #include "swimstore/omap/omap_reader.h"
 #include "swimstore/ops/memory_manager.h"
+#include "swimstore/ops/option_watch.h"
 #include "swimstore/ops/pool_options.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/transaction/transaction_pipeline.h"
@@ -39,4 +42,5 @@ struct SwimStore::Mounted {
   swimstore::OnlineVerify verify;
   swimstore::MoveCommands move_commands;
   swimstore::IgnoredPoolOptions ignored_options;
+  std::optional<swimstore::OptionWatch> fast_shutdown;
 };

@@ -217,25 +217,34 @@ TEST_F(StoreThreadsTest, EveryPgHoldsWhatItsWriterQueuedWhateverElseGoesOn) {
   compare();
 }
 
-// As an OSD's do that goes on with what it is about.
-TEST_F(StoreThreadsTest, AnUnmountWaitsForWhatACallbackQueues) {
-  for (unsigned round = 1; round <= 10; ++round) {
-    Pg& pg = m_pgs[0];
-    std::atomic<bool> told{false};
-    ObjectStore::Transaction first;
-    put_number(&first, pg, 2 * round);
-    first.register_on_commit(new LambdaContext([&, handle = pg.handle, round](int) mutable {
-      ObjectStore::Transaction second;
-      put_number(&second, pg, 2 * round + 1);
-      second.register_on_commit(new LambdaContext([&told](int) { told = true; }));
-      EXPECT_EQ(0, m_store->queue_transaction(handle, std::move(second)));
+// As an OSD's do that goes on with what it is about: each of two groups goes on with the other, some after a while.
+TEST_F(StoreThreadsTest, AnUnmountWaitsForWhatCallbacksQueue) {
+  constexpr unsigned kLinks = 50;
+  std::array<ObjectStore::CollectionHandle, 2> handles{m_pgs[0].handle, m_pgs[1].handle};
+  std::atomic<unsigned> told{0};
+  const std::function<void(unsigned)> queue = [&](unsigned link) {
+    ObjectStore::Transaction transaction;
+    put_number(&transaction, m_pgs[link % 2], link);
+    transaction.register_on_commit(new LambdaContext([&, link](int) {
+      std::this_thread::sleep_for(std::chrono::microseconds(link % 3 * 300));
+      EXPECT_EQ(link, ++told);
+      if (link < kLinks) {
+        queue(link + 1);
+      }
     }));
-    ASSERT_EQ(0, m_store->queue_transaction(pg.handle, std::move(first)));
+    EXPECT_EQ(0, m_store->queue_transaction(handles[link % 2], std::move(transaction)));
+  };
+  for (unsigned round = 0; round < 5; ++round) {
+    told = 0;
+    queue(1);
     remount();
-    ASSERT_TRUE(told) << round;
-    ceph::bufferlist data;
-    ASSERT_LT(0, m_store->read(pg.handle, pg.last, 0, 0, data));
-    EXPECT_EQ(std::to_string(2 * round + 1), data.to_str());
+    ASSERT_EQ(kLinks, told);
+    for (unsigned number : {0u, 1u}) {
+      ceph::bufferlist data;
+      ASSERT_LT(0, m_store->read(m_pgs[number].handle, m_pgs[number].last, 0, 0, data));
+      EXPECT_EQ(std::to_string(kLinks - (kLinks + number) % 2), data.to_str());
+      handles[number] = m_pgs[number].handle;
+    }
   }
 }
 

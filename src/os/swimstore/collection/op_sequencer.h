@@ -12,6 +12,7 @@
 #include <deque>
 #include <list>
 #include <memory>
+#include <vector>
 
 #include <boost/container/small_vector.hpp>
 
@@ -56,6 +57,13 @@ class OpSequencer {
   bool wait_for_others(unsigned cube);
   // Waits until all is durable. False: some of it failed.
   bool wait_for_all() { return wait_for_others(UINT_MAX); }
+
+  // What the collection's callers are to be told of, in order. CallbackThreads' alone, under its lock.
+  struct Callbacks {
+    std::vector<Context*> contexts;
+    bool is_listed = false;  // a thread has them, or is to take them
+  };
+  Callbacks callbacks;
 
  private:
   struct Progress {

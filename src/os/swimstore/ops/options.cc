@@ -87,9 +87,11 @@ void add_writing(std::vector<Option>& table) {
                       .set_flag(Option::FLAG_STARTUP)
                       .add_service("osd"));
   table.push_back(Option("swimstore_callback_threads", Option::TYPE_UINT, level)
-                      .set_default(4)
-                      .set_description("threads that tell the OSD which transactions are durable")
-                      .set_long_description("0: the OSD's own op threads find out, which wakes more of them up.")
+                      .set_default(32)
+                      .set_description("threads at most that tell the OSD which transactions are durable")
+                      .set_long_description("One does, as long as it gets through. More than the OSD has op threads, "
+                                            "which may make as many wait. 0: these find out for themselves, which "
+                                            "wakes more of them up.")
                       .set_flag(Option::FLAG_STARTUP)
                       .add_service("osd"));
   table.push_back(size_option("swimstore_throttle_bytes", level, 64 * kMiB,

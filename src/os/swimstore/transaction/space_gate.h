@@ -6,7 +6,8 @@
 //   2. A throttle slows clients' writes when little is left (transaction/space_throttle.h).
 //   3. A write that finds no room waits here, before the commit throttle and before any lock of the store, so that
 //      deletes pass, and smaller writes that find some. The OSD's thread that brought it waits with it, and holds its
-//      PG. So after swimstore_space_wait_time it may draw on half of the reserve, which is about what an OSD's threads
+//      PG; who tells the PG of a commit waits, too, and others have to tell other PGs (collection/callback_threads.h).
+//      So after swimstore_space_wait_time it may draw on half of the reserve, which is about what an OSD's threads
 //      bring at once; and the OSD's map, which by then says that the OSD is full, stops what is behind them. The time
 //      in the space throttle counts as waited.
 //

@@ -41,6 +41,9 @@ Collections find_named(const CollectionTable& table, const CollectionRef& queued
   };
   for (const Transaction::iterator& transaction : transactions) {
     for (const coll_t& cid : transaction.colls) {
+      if (cid == queued_on->cid && queued_on->is_published && !table.has_prepared()) {
+        continue;  // as nearly always
+      }
       add(table.find(cid));
       add(table.find_prepared(cid));
     }
@@ -98,6 +101,7 @@ class TransactionPipeline::Admission {
       m_bytes += transaction.get_num_bytes();
     }
     ++pipeline.m_active;
+    ++pipeline.m_begun;  // behind that: what begun() counts, drain() waits for
     const uint64_t throttled_us = pipeline.m_space.throttle_us(m_need, m_bytes - kTransactionBytes, handle);
     note(l_swimstore_space_throttle_latency, throttled_us);
     note(l_swimstore_space_latency, pipeline.m_space.enter_us(home.containers(), m_need, throttled_us, handle));

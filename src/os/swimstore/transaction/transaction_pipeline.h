@@ -47,7 +47,9 @@ class TransactionPipeline {
   void wait_for_turn(uint64_t bytes);
   // Waits until everything queued is durable, or failed, and its contexts are queued. For umount.
   void drain();
-  bool is_idle() const { return m_active == 0; }  // nothing is queued that has not ended
+  // How many queue() was called for. Where drain() is behind one count, and all callbacks behind that, and the count is
+  // the same, no callback has queued anything.
+  uint64_t begun() const { return m_begun; }
   const CommitThrottle& throttle() const { return m_throttle; }
   const SpaceGate& space() const { return m_space; }
   const RelaxedPools& relaxed_pools() const { return m_relaxed; }
@@ -87,6 +89,7 @@ class TransactionPipeline {
   // Calls of queue() that wait or were submitted, and are not yet committed. It falls under m_mutex: when drain() sees
   // none left, no worker still has to do with this object, which may end then.
   std::atomic<uint64_t> m_active{0};
+  std::atomic<uint64_t> m_begun{0};
   vtkv::Mutex m_mutex;
   std::unique_ptr<vtkv::Signal> m_idle;
 };
