@@ -55,10 +55,10 @@ def draw(results):
       draw_store(axis, place, width, entries_of(results, store, mode, part), sizes, store, f"C{nth}")
     axis.axhline(1, color="black", linewidth=0.8)
     axis.set_title(title)
-    axis.set_ylim(bottom=0)
     axis.set_xticks(range(len(sizes)), [show_size(size) for size in sizes])
     axis.grid(axis="y", alpha=0.3)
     axis.set_axisbelow(True)
+  axes[0, 0].set_ylim(bottom=0)  # of all panels, and fixed from now on: when they hold what they will
   for axis in axes[:, 0]:
     axis.set_ylabel("operations per second, BlueStore = 1")
   key = axes.flat[-1]

@@ -40,6 +40,10 @@ class PlotBench(unittest.TestCase):
     axis = self.axis([entry("swimstore", "write", 4 * KIB, 1.6, 1.25, 1.5)])
     self.assertEqual(error_bars(axis), [(1.25, 1.5)])  # of ratios that the medians' own lies outside of
 
+  def test_the_axis_holds_the_highest_bar_of_whatever_panel(self):
+    axis = self.axis([entry("swimstore", "write", 4 * KIB, 1.1), entry("swimstore", "rand", 4 * KIB, 2.5, 2, 3)])
+    self.assertGreater(axis.get_ylim()[1], 3)
+
   def test_one_round_has_no_error_bar(self):
     axis = self.axis([entry("swimstore", "write", 4 * KIB, 1.6)])
     self.assertEqual(error_bars(axis), [])
