@@ -47,6 +47,9 @@ def figures(phase):
       "cv": statistics.pstdev(per_second) / mean if len(per_second) > 1 and mean else None,
       "device_bytes_per_client_byte": device_bytes / client_bytes if phase["on_device"] else None,
       "device_flushes_per_op": phase["device_flushes"] / phase["ops"] if phase["on_device"] else None,
+      "osd_us_per_op": phase["processor_us"] / phase["ops"],
+      "osd_switches_per_op": phase["switches"] / phase["ops"],
+      "osd_page_faults_per_op": phase["page_faults"] / phase["ops"],
   }
 
 
@@ -116,13 +119,14 @@ def table(medians, stores, sizes, base_store="bluestore"):
     if not shown:
       continue
     lines += ["", f"{TITLES[phase]:<{columns + 9}}{'IOPS':>9}{'MB/s':>9}{'x ' + base_title:>13}{'rounds':>11}{'p99 ms':>9}{'cv':>7}"
-                  f"{'device B/B':>12}{'flushes/op':>12}"]
+                  f"{'device B/B':>12}{'flushes/op':>12}{'OSD us':>9}{'switches':>10}"]
     for size, store in shown:
       entry = medians[store, phase, size]
       mark = " " if entry["is_result"] else "~"
       lines.append(f"{mark} {show_size(size):>5}  {store:<{columns}}{entry['iops']:>9.0f}{entry['mb_per_s']:>9.1f}"
                    f"{_cell(entry['ratio'], 13)}{_spread(entry):>11}{_cell(entry['p99_ms'], 9)}{_cell(entry['cv'], 7)}"
-                   f"{_cell(entry['device_bytes_per_client_byte'], 12)}{_cell(entry['device_flushes_per_op'], 12)}")
+                   f"{_cell(entry['device_bytes_per_client_byte'], 12)}{_cell(entry['device_flushes_per_op'], 12)}"
+                   f"{entry['osd_us_per_op']:>9.0f}{entry['osd_switches_per_op']:>10.1f}")
   if any(not entry["is_result"] for entry in medians.values()):
     lines += ["", f"~ is no result: it, or {base} beside it, was measured for less than {RESULT_SECONDS_MIN} s, "
                   "all rounds together"]

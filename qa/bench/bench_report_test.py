@@ -9,10 +9,12 @@ from sysroot import UserError
 from units import parse_size, show_size
 
 
-def phase(name, ops, size=4096, seconds=2.0, per_second=(5, 5), written=0, read=0, flushes=0, on_device=True):
+def phase(name, ops, size=4096, seconds=2.0, per_second=(5, 5), written=0, read=0, flushes=0, on_device=True,
+          processor_us=0, switches=0):
   return {"phase": name, "ops": ops, "size_bytes": size, "seconds": seconds, "p99_ms": 3.0,
           "ops_per_second": list(per_second), "device_bytes_written": written, "device_bytes_read": read,
-          "device_flushes": flushes, "on_device": on_device}
+          "device_flushes": flushes, "on_device": on_device, "processor_us": processor_us, "switches": switches,
+          "page_faults": 0}
 
 
 class Figures(unittest.TestCase):
@@ -29,6 +31,11 @@ class Figures(unittest.TestCase):
     found = bench_report.figures(phase("write", 10, on_device=False))
     self.assertIsNone(found["device_bytes_per_client_byte"])
     self.assertIsNone(found["device_flushes_per_op"])
+
+  def test_what_the_osds_took_is_told_for_each_operation(self):
+    found = bench_report.figures(phase("write", 10, processor_us=1500, switches=42))
+    self.assertEqual(found["osd_us_per_op"], 150)
+    self.assertEqual(found["osd_switches_per_op"], 4.2)
 
   def test_variation_is_relative_and_needs_two_seconds(self):
     self.assertAlmostEqual(bench_report.figures(phase("write", 10, per_second=(50, 150)))["cv"], 0.5)

@@ -17,7 +17,8 @@ Reported are medians over the rounds, and beside the ratio to BlueStore those of
 What was measured for less than 5 s, all rounds together, is marked as no result. p99 is exact, over every operation of
 a phase. cv is the standard deviation of per-second operations over their mean. "device B/B" is what reached the block
 device per byte of the client, replicas included (for reads: what was read from it), "flushes/op" the flush requests it
-got. Each OSD has a loop device with direct I/O over a file written beforehand; BlueStore has it raw, its best case, the
+got. "OSD us" is the processor time that the OSDs' processes took for each operation, "switches" how often their threads
+had to wait (voluntary context switches). Each OSD has a loop device with direct I/O over a file written beforehand; BlueStore has it raw, its best case, the
 others through a file system.
 
 A store can be named several times, with options of its own (`--stores swimstore,swimstore:swimstore_cubes=4`). Without
@@ -286,7 +287,9 @@ class Bench:
     for phases in [WARM_PHASES, ("cold", "delete")] if has_cold else [(*WARM_PHASES, "delete")]:
       if "cold" in phases:
         start_cold(cluster)
-      self._note(store, size, sysroot.run([*command, "--phases", ",".join(phases)], timeout=timeout).stdout)
+      processes = ",".join(str(cluster.osd_pid(osd)) for osd in range(args.osds))
+      self._note(store, size, sysroot.run([*command, "--processes", processes, "--phases", ",".join(phases)],
+                                          timeout=timeout).stdout)
 
   def _note(self, store, size, said):
     for line in said.splitlines():

@@ -25,6 +25,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -51,6 +52,7 @@ struct Settings {
   std::string prefix = "load";
   std::vector<std::string> phases;
   std::vector<std::string> devices;  // /dev/loopN, counted together
+  std::vector<std::string> processes;  // pids, counted together
   std::vector<std::string> sync_paths;  // file systems to sync before the last count
   std::string state;
   std::size_t size_bytes = 4096;
@@ -80,6 +82,46 @@ DeviceCounters count_devices(const std::vector<std::string>& devices) {
     sum.written_bytes += field[6] * 512;
     sum.read_bytes += field[2] * 512;
     sum.flushes += field[15];
+  }
+  return sum;
+}
+
+struct ProcessCounters {
+  std::uint64_t processor_us = 0;
+  std::uint64_t switches = 0;  // voluntary: a thread had to wait. Without those of threads that have ended
+  std::uint64_t page_faults = 0;  // minor
+};
+
+// The fields are those of proc_pid_stat(5), from the state on: a name in brackets stands before it.
+void count_process(const std::string& pid, ProcessCounters* sum) {
+  const std::filesystem::path folder = "/proc/" + pid;
+  std::string line;
+  std::getline(std::ifstream(folder / "stat"), line);
+  std::istringstream after_name(line.substr(std::min(line.size(), line.rfind(')') + 1)));
+  const std::vector<std::string> field{std::istream_iterator<std::string>(after_name), {}};
+  if (field.size() < 13) {
+    std::cerr << "rados_load: no process " << pid << "\n";
+    std::exit(2);
+  }
+  static const std::uint64_t us_per_tick = 1'000'000 / static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
+  sum->page_faults += std::stoull(field[7]);
+  sum->processor_us += (std::stoull(field[11]) + std::stoull(field[12])) * us_per_tick;
+  std::error_code gone;  // a thread may end meanwhile
+  for (const auto& thread : std::filesystem::directory_iterator(folder / "task", gone)) {
+    static constexpr std::string_view head = "voluntary_ctxt_switches:";
+    std::ifstream status(thread.path() / "status");
+    while (std::getline(status, line)) {
+      if (line.starts_with(head)) {
+        sum->switches += std::stoull(line.substr(head.size()));
+      }
+    }
+  }
+}
+
+ProcessCounters count_processes(const std::vector<std::string>& pids) {
+  ProcessCounters sum;
+  for (const auto& pid : pids) {
+    count_process(pid, &sum);
   }
   return sum;
 }
@@ -155,7 +197,8 @@ class Load {
   static void completed(rados_completion_t, void* slot);
   void record(Slot& slot, int result);
   bool holds_what_was_written(const Slot& slot) const;
-  void report(const std::string& phase, double elapsed, const DeviceCounters& device) const;
+  void report(const std::string& phase, double elapsed, const DeviceCounters& device,
+              const ProcessCounters& process) const;
   std::string name(std::uint64_t index) const { return m_settings.prefix + "_" + std::to_string(index); }
 
   const Settings& m_settings;
@@ -303,6 +346,7 @@ bool Load::run(const std::string& phase) {
     std::shuffle(m_order.begin(), m_order.end(), m_random);
   }
   const auto device_before = count_devices(m_settings.devices);
+  const auto process_before = count_processes(m_settings.processes);
   std::unique_lock lock(m_mutex);
   m_phase = phase;
   m_next = 0;
@@ -339,13 +383,18 @@ bool Load::run(const std::string& phase) {
   auto device = count_devices(m_settings.devices);
   device.flushes -= device_before.flushes;
   device.read_bytes -= device_before.read_bytes;
+  auto process = count_processes(m_settings.processes);
+  process.processor_us -= process_before.processor_us;
+  process.switches -= process_before.switches;
+  process.page_faults -= process_before.page_faults;
   sync_paths(m_settings.sync_paths);
   device.written_bytes = count_devices(m_settings.devices).written_bytes - device_before.written_bytes;
-  report(phase, elapsed, device);
+  report(phase, elapsed, device, process);
   return m_failed == 0 && m_wrong == 0;
 }
 
-void Load::report(const std::string& phase, double elapsed, const DeviceCounters& device) const {
+void Load::report(const std::string& phase, double elapsed, const DeviceCounters& device,
+                  const ProcessCounters& process) const {
   auto sorted = m_latencies_ms;
   std::sort(sorted.begin(), sorted.end());
   const auto percentile = [&](double fraction) {
@@ -361,6 +410,8 @@ void Load::report(const std::string& phase, double elapsed, const DeviceCounters
             << ",\"p99_ms\":" << percentile(0.99) << ",\"max_ms\":" << (sorted.empty() ? 0.0 : sorted.back())
             << ",\"ops_per_second\":[" << per_second.str() << "],\"device_bytes_written\":" << device.written_bytes
             << ",\"device_bytes_read\":" << device.read_bytes << ",\"device_flushes\":" << device.flushes
+            << ",\"processor_us\":" << process.processor_us << ",\"switches\":" << process.switches
+            << ",\"page_faults\":" << process.page_faults
             << ",\"failed\":" << m_failed << ",\"wrong\":" << m_wrong << "}" << std::endl;
   if (m_failed > 0) {
     std::cerr << "rados_load: " << phase << ": " << m_failed << " operations failed, the first: " << m_first_failure
@@ -424,6 +475,8 @@ Settings parse_args(int argc, char** argv) {
       settings.phases = split(value);
     } else if (option == "--devices") {
       settings.devices = split(value);
+    } else if (option == "--processes") {
+      settings.processes = split(value);
     } else if (option == "--sync") {
       settings.sync_paths = split(value);
     } else if (option == "--state") {
@@ -443,7 +496,8 @@ Settings parse_args(int argc, char** argv) {
     } else {
       std::cerr << "usage: rados_load --conf FILE --pool POOL --phases write,overwrite,seq,rand,cold,delete\n"
                    "  [--size SIZE] [--depth N] [--seconds S] [--fill-seconds S] [--fill-bytes-max SIZE]\n"
-                   "  [--prefix NAME] [--seed N] [--devices /dev/loop0,...] [--sync PATH,...] [--state FILE]\n"
+                   "  [--prefix NAME] [--seed N] [--devices /dev/loop0,...] [--processes PID,...] [--sync PATH,...]\n"
+                   "  [--state FILE]\n"
                    "With --state, phases without write go on with what an earlier run left.\n";
       std::exit(2);
     }
