@@ -9,7 +9,7 @@ checkout=$(dirname "$here")
 
 usage() {
   cat <<USAGE
-usage: qa/enter.sh [--root trixie|bookworm] [--bind DIR]... COMMAND [ARG...]
+usage: qa/enter.sh [--root trixie|bookworm] [--scratch] [--bind DIR]... COMMAND [ARG...]
 
 Runs COMMAND in the sysroot (made first if it is not there), as root, in the
 current directory, or in the checkout if that one does not exist inside. The
@@ -23,12 +23,14 @@ that holds it is shared (findmnt -o TARGET,PROPAGATION), as all are under system
 scripts here make a shared mount of each folder that they mount something in.
 
   --root bookworm   Ceph 16.2, the last release with FileStore
+  --scratch         whatever the command changes in the root is forgotten at its end
   SWIM_CACHE        folder of the sysroots (/var/cache/swimstore)
   SWIM_NO_SETUP=1   do not check whether the set-up is complete
 USAGE
 }
 
 root_name=trixie
+scratch=
 binds=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -36,6 +38,10 @@ while [ $# -gt 0 ]; do
       [ $# -gt 1 ] || die "--root needs a name: trixie or bookworm"
       root_name=$2
       shift 2
+      ;;
+    --scratch)
+      scratch=1
+      shift
       ;;
     --bind)
       [ $# -gt 1 ] && [ -d "$2" ] || die "--bind needs an existing folder, not '${2:-}'"
@@ -90,8 +96,15 @@ unset LD_PRELOAD LD_LIBRARY_PATH LC_ALL LANGUAGE
 mkdir -p "$CCACHE_DIR"
 
 exec unshare --mount --propagation slave bash -c '
-  root=$1 directory=$2 count=$3
-  shift 3
+  root=$1 scratch=$2 directory=$3 count=$4
+  shift 4
+  if [ -n "$scratch" ]; then
+    # What is changed is kept in memory. The kernel has the name of the mount for whoever asks where it is.
+    over=$root/mnt
+    mount -t tmpfs swim-scratch "$over" && mkdir "$over"/{changed,work,root} &&
+      mount -t overlay -o "lowerdir=$root,upperdir=$over/changed,workdir=$over/work" swim-scratch "$over/root" || exit 125
+    root=$over/root
+  fi
   for ((; count > 0; --count)); do
     mkdir -p "$root$1" && mount --rbind "$1" "$root$1" || exit 125
     mount --make-rslave "$root$1"
@@ -107,4 +120,4 @@ exec unshare --mount --propagation slave bash -c '
     fi
   done
   exec chroot "$root" /usr/bin/env -C "$directory" -- "$@"' \
-  enter "$root" "$directory" "${#binds[@]}" "${binds[@]}" "$@"
+  enter "$root" "$scratch" "$directory" "${#binds[@]}" "${binds[@]}" "$@"
