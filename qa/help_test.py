@@ -12,7 +12,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 class Help(unittest.TestCase):
   def test_each_command_says_how_it_is_used(self):
     scenarios = [path for path in HERE.glob("standalone/*.py") if "import scenario" in path.read_text()]
-    commands = [HERE / "vstart.py", HERE / "inner_loop.py", HERE / "clang_checks.py", *HERE.glob("run-*.sh"), *scenarios]
+    commands = [HERE / "vstart.py", HERE / "inner_loop.py", HERE / "clang_checks.py", HERE / "build-deb.sh", *HERE.glob("run-*.sh"),
+                *scenarios]
     self.assertGreater(len(commands), 20)
     for command in commands:
       with self.subTest(command=command.name):

@@ -580,7 +580,7 @@ def check_programs(tree):
   """In qa, a command or a scenario has dashes in its name, what others import or call underscores."""
   for name in tree.matching("qa/*.py", "qa/*.sh"):
     base = os.path.basename(name)
-    is_command = fnmatch.fnmatch(name, "qa/run[-_]*.sh")
+    is_command = re.fullmatch(r"qa/(?:run|build)[-_][\w-]*\.sh", name)
     if "_" in base and (is_command or re.search(r"^import scenario\b", tree.text(name), re.M)):
       yield name, 1, "a command or a scenario has dashes in its name"
     elif "-" in base and not is_command and os.path.dirname(name) != "qa/standalone":

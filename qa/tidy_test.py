@@ -482,6 +482,7 @@ class Words(TidyTest):
 class Programs(TidyTest):
   def test_dashes_and_underscores(self):
     self.write("qa/run-a-test.sh", "")
+    self.write("qa/build-deb.sh", "")
     self.write("qa/standalone/full-disk.py", "import scenario\n")
     self.write("qa/standalone/rbd_load.py", "import rados\n")
     self.write("qa/setup/check_host.sh", "")

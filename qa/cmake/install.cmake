@@ -1,20 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# What an OSD's host needs beside the packages: doc/swimstore-operations.rst says how it is used.
-
-include(GNUInstallDirs)
+# What the Debian package takes of the build (qa/debian): in a folder of their own, for three have names of Ceph's.
 
 foreach(program vtkv-tool ceph-osd ceph-objectstore-tool ceph-swimstore-tool ceph-kvstore-tool)
   if(TARGET ${program})
-    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(TARGETS ${program} RUNTIME DESTINATION lib/ceph-swimstore)
   endif()
 endforeach()
-if(SWIM_WITH_CEPH)
-  # It names the prefix, which is known for certain only now: --prefix may give another one.
-  install(CODE "
-    configure_file(\"${CMAKE_SOURCE_DIR}/qa/ceph/ceph-osd.service.conf.in\" \"${CMAKE_BINARY_DIR}/ceph-osd.service.conf\" @ONLY)")
-  install(FILES ${CMAKE_BINARY_DIR}/ceph-osd.service.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/swimstore)
-endif()
-# Side by side as in the repository, so that their links hold.
-install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/swimstore)
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/doc DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/swimstore)

@@ -12,7 +12,7 @@ import subprocess
 import page_commands
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path("/opt/swimstore/bin")
+BIN = pathlib.Path("/usr/lib/ceph-swimstore")
 OBJECT = "object"  # one that the store holds
 ARCHIVE, OTHER_FILE, DATABASE = "/run/archive", "/run/file", "/run/page-database"
 # An option that the page names without its value, or whose value must be another than that of its neighbours.

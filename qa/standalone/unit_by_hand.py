@@ -7,9 +7,10 @@
   unit_by_hand.py start UNIT
   unit_by_hand.py stop UNIT
 
-Of a unit it obeys Environment, EnvironmentFile, ExecStartPre, ExecStart and LimitNOFILE, and the specifiers %i and %%. The
-program runs as systemd would start it: in /, as root, without the caller's environment. Its pid is left in /run/UNIT.pid, what
-it says in /run/UNIT.log. systemd-analyze looks at the unit first: a setting that systemd would not know is an error here.
+Of a unit it obeys Environment, EnvironmentFile, ExecStartPre, ExecStart, LimitNOFILE, WantedBy, RequiresMountsFor, for which it
+mounts what /etc/fstab has, and the specifiers %i and %%. The program runs as systemd would start it: in /, as root, without the
+caller's environment. Its pid is left in /run/UNIT.pid, what it says in /run/UNIT.log. systemd-analyze looks at the unit first: a
+setting that systemd would not know is an error here.
 
 What this cannot show is how the program does under the rest of the unit: PrivateTmp, ProtectSystem and its kin,
 MemoryDenyWriteExecute, LockPersonality, RestrictSUIDSGID, TasksMax and LimitNPROC are not applied, dependencies and their order
@@ -38,6 +39,7 @@ class Unit:
     main = next((path for one in names for path in self._found(one) if path.is_file()), None)
     if main is None:
       sys.exit(f"Unit {name} not found")
+    self.path = main
     drop_ins = [path for one in reversed(names) for folder in self._found(f"{one}.d") for path in sorted(folder.glob("*.conf"))]
     for path in (main, *drop_ins):
       self._read(path)
@@ -48,7 +50,7 @@ class Unit:
 
   def _read(self, path):
     section = ""
-    for line in path.read_text().splitlines():
+    for line in path.read_text().replace("\\\n", " ").splitlines():
       line = line.strip()
       if not line or line[0] in "#;":
         continue
@@ -87,10 +89,25 @@ class Unit:
     return words
 
 
+def enable(unit):
+  for target in unit.get("WantedBy", "Install"):
+    link = pathlib.Path(FOLDERS[0], f"{target}.wants", unit.name)
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not link.is_symlink():
+      link.symlink_to(unit.path)
+
+
+def mount_for(unit):
+  """systemd has a unit for each line of /etc/fstab; what is not there is no mount, or somebody else's."""
+  lines = (line.split() for line in pathlib.Path("/etc/fstab").read_text().splitlines())
+  known = {words[1] for words in lines if len(words) > 1 and not words[0].startswith("#")}
+  for where in unit.get("RequiresMountsFor", "Unit"):
+    if where in known and not os.path.ismount(where):
+      subprocess.run(["mount", where], stdin=subprocess.DEVNULL, check=True)
+
+
 def start(unit):
-  for mount in unit.get("RequiresMountsFor", "Unit"):
-    if not os.path.ismount(mount):
-      sys.exit(f"{unit.name}: {mount} is not mounted")
+  mount_for(unit)
   if len(unit.get("ExecStart")) != 1:
     sys.exit(f"{unit.name}: {len(unit.get('ExecStart'))} ExecStart, of which a simple service has one")
 
@@ -127,7 +144,7 @@ def is_running(pid):
 
 
 def main(argv):
-  if argv == ["daemon-reload"]:
+  if argv in (["daemon-reload"], ["--system", "daemon-reload"]):
     return
   if not (len(argv) == 3 and argv[:2] == ["enable", "--now"] or len(argv) == 2 and argv[0] in ("start", "stop")):
     sys.exit(f"unknown: systemctl {' '.join(argv)}")
@@ -139,7 +156,10 @@ def main(argv):
                         stderr=subprocess.STDOUT, stdout=subprocess.PIPE)
   if done.returncode != 0 or done.stdout:
     sys.exit(f"systemd-analyze verify {name}: exit {done.returncode}: {done.stdout}")
-  start(Unit(name))
+  unit = Unit(name)
+  if argv[0] == "enable":
+    enable(unit)
+  start(unit)
 
 
 if __name__ == "__main__":

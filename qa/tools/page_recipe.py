@@ -9,18 +9,15 @@ before its first command, not turn it loose on the disks of the machine that tes
 import os
 import pathlib
 import re
-import shlex
 
 import page_commands
 
-BUILD, INSTALL, MAKE, START, UPDATE = "Build", "Install", "Make an OSD", "Start it", "Update"
+BUILD, INSTALL, MAKE, START, UPDATE, REMOVE = "Build", "Install", "Make an OSD", "Start it", "Update", "Remove"
 DEVICE = "/dev/disk/by-id/NAME-OF-THE-DISK"
-VERSION = "V=VERSION-OF-THE-BUILD"
 NUMBER = "ID=NUMBER-OF-THE-OSD"
-SIMULATED = {"apt-get install ": "apt-get install --simulate "}
 # All that the first block may run, which is run in the repository and by the machine itself.
-BUILD_PROGRAMS = ("cmake", "ninja", "dpkg-query")
-INSTALL_DIR, ARCHIVE = "build/install", "build/swimstore.tar.gz"
+BUILD_COMMAND = "qa/build-deb.sh"
+SCRATCH = "swim-scratch"  # the name of qa/enter.sh's mount
 
 
 class Refused(Exception):
@@ -52,33 +49,12 @@ def section_blocks(name, text, heading):
   return found
 
 
-def check_build_command(where, text):
-  """`qa/enter.sh PROGRAM …`, with `DESTDIR=…` before it or without, and `tar -C build/install …`: one plain command."""
-  lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
-  lexer.whitespace_split = True
-  words = list(lexer)
-  plain = (not any(set(word) <= set("();<>|&") for word in words) and
-           not any(art in text for art in ("`", "$(", "\n")))
-  inside = words[1:] if words[0] == f"DESTDIR=$PWD/{INSTALL_DIR}" else words
-  allowed = (len(inside) > 1 and inside[0] == "qa/enter.sh" and inside[1] in BUILD_PROGRAMS or
-             words == ["tar", "-C", INSTALL_DIR, "-czf", ARCHIVE, "opt/swimstore"])
-  if not plain or not allowed:
-    raise Refused(f"{where}: '{text}' is not run on this machine: page_recipe.py says what may be")
-
-
-def build_commands(name, text, folder):
-  """The commands of the build, with what they make in `folder`, and nothing compiled: the test command has built
-  everything. What ninja would do, a copy of its file in `folder` tells: with its own, it would say no more than that it
-  looks for new files first."""
+def check_build(name, text):
+  """That the section says what is run in its place, and nothing else."""
   (block,) = section_blocks(name, text, BUILD)
-  commands = page_commands.commands(block)
-  for command in commands:
-    check_build_command(f"{name}:{command.line}", command.text)
-  whole = "\n".join(command.text for command in commands)
-  whole = replaced(whole, {f"DESTDIR=$PWD/{INSTALL_DIR} ": f"DESTDIR={folder}/install ",
-                           f"-C {INSTALL_DIR} ": f"-C {folder}/install ", f" {ARCHIVE} ": f" {folder}/swimstore.tar.gz ",
-                           "ninja -C build": f"ninja -C build -f {folder}/build.ninja -n"}, f"{name}, '{BUILD}'")
-  return [page_commands.Command(command.line, words) for command, words in zip(commands, whole.splitlines(), strict=True)]
+  for command in page_commands.commands(block):
+    if command.text != BUILD_COMMAND:
+      raise Refused(f"{name}:{command.line}: '{command.text}' is not run on this machine, only {BUILD_COMMAND}")
 
 
 def check_devices(script, device):
@@ -88,10 +64,9 @@ def check_devices(script, device):
     raise Refused(f"a device that is not the test's own: {', '.join(strangers)}")
 
 
-def section_commands(name, text, heading, device="", version="", osd=""):
+def section_commands(name, text, heading, device="", osd=""):
   """The commands of a section of the OSD's host, ready to be run there."""
-  tables = {INSTALL: {VERSION: f"V={version}"} | SIMULATED, MAKE: {DEVICE: device}, START: {},
-            UPDATE: {VERSION: f"V={version}", NUMBER: f"ID={osd}"} | SIMULATED}
+  tables = {INSTALL: {}, MAKE: {DEVICE: device}, START: {}, UPDATE: {NUMBER: f"ID={osd}"}, REMOVE: {}}
   commands = [command for block in section_blocks(name, text, heading) for command in page_commands.commands(block)]
   whole = replaced("\0".join(command.text for command in commands), tables[heading], f"{name}, '{heading}'")
   check_devices(whole.replace("\0", "\n"), device)
@@ -109,10 +84,12 @@ def script(commands, after=()):
   return "\n".join([*lines, "echo @@done"])
 
 
-def check_root(cache_dir):
-  """Alone in namespaces of its own, in the sysroot: never on the machine itself."""
+def check_root(mounts=None):
+  """Alone in namespaces of its own, in a root whose changes are forgotten: never on the machine itself."""
   if os.getpid() != 1:
     raise Refused("not the first process of a namespace of its own: run qa/standalone/pages.py, which makes one")
-  root = pathlib.Path(cache_dir, "trixie")
-  if not root.is_dir() or not os.path.samefile("/", root):
-    raise Refused(f"/ is not the sysroot {root}: run qa/standalone/pages.py, which goes there")
+  lines = pathlib.Path("/proc/self/mountinfo").read_text() if mounts is None else mounts
+  # Behind the dash: file system, name of the mount.
+  over = [line.partition(" - ")[2].split()[:2] for line in lines.splitlines() if line.split()[4] == "/"]
+  if over[-1:] != [["overlay", SCRATCH]]:
+    raise Refused(f"what is changed in / is not forgotten: run qa/standalone/pages.py, which enters a root where it is: {over}")

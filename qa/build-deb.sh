@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Makes the Debian package: see usage().
+
+set -euo pipefail
+here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
+checkout=$(dirname "$here")
+. "$here/lib.sh"
+trap_signals
+
+usage() {
+  cat <<USAGE
+usage: qa/build-deb.sh [--jobs N] [--lintian]
+
+Sets up what is missing, builds the programs, and makes the package ceph-osd-swimstore of
+them, in build/deb. Its last line is the package's path. It can be installed beside that
+version of Ceph's packages which the set-up has installed, and no other.
+
+  --jobs N      parallel compilations (default: the number of cores)
+  --lintian     also asks lintian, which is installed for that and forgotten again
+  SWIM_CACHE    where set-up keeps its things (/var/cache/swimstore)
+USAGE
+}
+
+jobs=$(nproc)
+lintian=false
+while [ $# -gt 0 ]; do
+  case $1 in
+    --jobs)
+      [ $# -gt 1 ] || fail_usage "$1 needs a value"
+      jobs=$2
+      shift
+      ;;
+    --lintian) lintian=true ;;
+    -h | --help)
+      usage
+      exit 0
+      ;;
+    *) fail_usage "unknown argument '$1'" ;;
+  esac
+  shift
+done
+check_jobs "$jobs"
+
+PROGRAMS=(ceph-osd ceph-objectstore-tool ceph-kvstore-tool ceph-swimstore-tool vtkv-tool)
+BUILD=build
+OUT=$checkout/$BUILD/deb
+
+# logged COMMAND...: what it says is shown only if it fails.
+logged() {
+  if ! run "$@" >"$OUT/log" 2>&1; then
+    tail -n 20 "$OUT/log" >&2
+    die "$* failed: see $OUT/log"
+  fi
+}
+
+# What is newer sorts behind, of our source and, for one commit, of Ceph's packages. Where something is not committed, the
+# time is that of this build.
+version_of_source() {
+  local project time
+  project=$(sed -n 's/^project(swimstore VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt)
+  if git -c 'safe.directory=*' status --porcelain 2>/dev/null | grep -q . ||
+    ! time=$(TZ=UTC git -c 'safe.directory=*' log -1 --date=format-local:%Y%m%d%H%M%S --format=%cd.%h 2>/dev/null); then
+    time=$(date -u +%Y%m%d%H%M%S)
+  fi
+  echo "$project+$time"
+}
+
+changelog() {
+  cat <<CHANGELOG
+ceph-osd-swimstore ($1) trixie; urgency=medium
+
+  * Built for Ceph's packages $2.
+    /usr/share/doc/ceph-osd-swimstore/doc/changes.md tells what changed.
+
+ -- $(sed -n 's/^Maintainer: //p' "$here/debian/control")  $(date -uR)
+CHANGELOG
+}
+
+stage() {
+  rm -rf "$OUT"
+  mkdir -p "$OUT/source"
+  cp -r README.md doc qa/debian "$OUT/source"
+  # The plug-in for ceph-volume.
+  [ ! -d src/os/swimstore/deploy ] || cp -r src/os/swimstore/deploy "$OUT/source"
+}
+
+ask_lintian() {
+  "$here/enter.sh" --scratch bash -c "set -e
+    apt-get update && apt-get install -y --no-install-recommends lintian
+    lintian --allow-root --tag-display-limit 0 --fail-on error,warning $1"
+}
+
+cd "$checkout"
+check_host --setup build --build "$BUILD"
+say "programs"
+run "$here/enter.sh" cmake --preset release >/dev/null
+export SWIM_NO_SETUP=1
+run "$here/enter.sh" ninja -C "$BUILD" -j "$jobs" "${PROGRAMS[@]}" >&2
+say "package"
+stage
+ceph_version=$("$here/enter.sh" dpkg-query -W -f '${Version}' librados2)
+version=$(version_of_source)+${ceph_version//-/.}
+changelog "$version" "$ceph_version" >"$OUT/source/debian/changelog"
+(cd "$OUT/source" && logged "$here/enter.sh" dpkg-buildpackage -b -us -uc)
+package=$OUT/ceph-osd-swimstore_${version}_amd64.deb
+[ -e "$package" ] || die "there is no $package: see $OUT/log"
+if $lintian; then
+  say "lintian"
+  run ask_lintian "$package" >&2
+fi
+say "took $SECONDS s"
+echo "${package#"$checkout/"}"
