@@ -84,7 +84,7 @@ class Root(unittest.TestCase):
       page_recipe.check_root(scratch)
 
   def test_the_program_refuses_before_it_does_anything(self):
-    for name in ("pages_inside.py",):
+    for name in ("pages_inside.py", "package_inside.py"):
       program = CHECKOUT / "qa" / "standalone" / name
       done = subprocess.run([sys.executable, program, "/dev/null", "package"], text=True, timeout=60,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={"PATH": "/nowhere"})
