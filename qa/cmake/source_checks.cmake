@@ -8,7 +8,7 @@ endif()
 find_program(SWIM_FLAKE8 flake8)
 
 if(SWIM_FLAKE8)
-  add_test(NAME python_lint COMMAND ${SWIM_FLAKE8} qa WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME python_lint COMMAND ${SWIM_FLAKE8} qa src WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()
 # Of one version only: each lays out a little otherwise. The sysroot has it (qa/setup/packages.sh).
 find_program(SWIM_CLANG_FORMAT clang-format)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""`activate` and `trigger`: an OSD that is on a device is mounted and started. `deactivate`: the opposite."""
+
+import argparse
+import textwrap
+
+from ceph_volume import decorators, terminal
+
+from . import crypt, filesystem, host, names, osds, units
+from .errors import Failed, Refused
+from .undo import Undo
+
+
+def add_no_systemd(parser):
+  parser.add_argument("--no-systemd", action="store_true", help="leave systemd alone: nothing is enabled, nor started")
+
+
+def add_osd(parser):
+  parser.add_argument("osd_id", nargs="?", type=int, metavar="ID", help="its number")
+  parser.add_argument("osd_fsid", nargs="?", type=names.valid_fsid, metavar="FSID",
+                      help="needed where several devices have that number")
+
+
+@decorators.needs_root
+def activate(osd, no_systemd):
+  """Does what is not done yet. What it did itself before something fails is taken back."""
+  with host.lock(osd.osd_fsid), Undo() as undo:
+    _mount(osd, undo)
+    filesystem.check_content(osd)
+    filesystem.give_to_ceph(osd.folder)
+  if no_systemd:
+    terminal.info(f"{osd.name} is mounted on {osd.folder}; with --no-systemd it is not started")
+    return
+  units.start(osd.osd_id, osd.osd_fsid)
+  terminal.success(f"{osd.name} is mounted on {osd.folder}, and started")
+
+
+def _mount(osd, undo):
+  there = host.mounted_on(osd.folder)
+  mapping = osd.mapping if not osd.encrypted or crypt.is_open(osd.osd_fsid) else None
+  if there:
+    if mapping and there.device == host.BlockDevice(mapping).number:
+      return
+    raise Refused(f"something else is mounted on {osd.folder}: unmount it first; {osd.name} is on {osd.device}")
+  if osd.mounted:
+    raise Refused(f"{osd.device} is mounted on {osd.mounted}: unmount it first; it belongs on {osd.folder}")
+  if not mapping:
+    undo.add("the encrypted device", lambda: crypt.close(osd.osd_fsid))
+    mapping = crypt.open_by_monitor(osd.device, osd.osd_id, osd.osd_fsid)
+  undo.add("the directory", lambda: filesystem.remove_folder(osd.folder))
+  filesystem.make_folder(osd.folder)
+  undo.add("the mount", lambda: filesystem.unmount(osd.folder))
+  filesystem.check_and_mount(osd.fs or crypt.read_token(osd.device)["fs"], mapping, osd.folder)
+
+
+def activate_all(no_systemd):
+  """Each that can be; those that cannot are named."""
+  found = osds.find_all()
+  failed = []
+  if not found:
+    terminal.warning("no device of this host holds an OSD of SwimStore")
+  for key in sorted({(osd.osd_id, osd.osd_fsid) for osd in found}):
+    try:
+      activate(_only(key, found), no_systemd)
+    except (Refused, Failed, RuntimeError) as error:
+      terminal.error(f"osd.{key[0]}: {error}")
+      failed.append(f"osd.{key[0]}")
+  if failed:
+    raise Failed(f"not activated: {', '.join(failed)}; the lines above say why")
+
+
+def _only(key, found):
+  others = sorted({osd.device for osd in found if osd.osd_id == key[0] and osd.osd_fsid != key[1]})
+  if others:
+    raise Refused(f"{', '.join(others)} has this number, too: activate one of them by number and fsid, zap the other")
+  return osds.find(*key)
+
+
+class Activate:
+  help = "Mount an OSD that is on a device of this host, and start it"
+
+  def __init__(self, argv):
+    self.argv = argv
+
+  def main(self):
+    parser = argparse.ArgumentParser(prog="ceph-volume swimstore activate",
+                                     description=f"{self.help}. What is done already is left.")
+    add_osd(parser)
+    parser.add_argument("--all", action="store_true", help="all OSDs of SwimStore that are on devices of this host")
+    add_no_systemd(parser)
+    args = parser.parse_args(self.argv)
+    if args.all == (args.osd_id is not None):
+      parser.error("give an ID, or --all")
+    if args.all:
+      activate_all(args.no_systemd)
+    else:
+      activate(osds.find(args.osd_id, args.osd_fsid), args.no_systemd)
+
+
+class Trigger:
+  help = "What systemd calls at the start of the host, in ceph-volume@swimstore-ID-FSID.service"
+
+  def __init__(self, argv):
+    self.argv = argv
+
+  def main(self):
+    parser = argparse.ArgumentParser(prog="ceph-volume swimstore trigger", description=f"{self.help}.")
+    parser.add_argument("systemd_data", metavar="ID-FSID")
+    args = parser.parse_args(self.argv)
+    activate(osds.find(*names.parse_trigger(args.systemd_data)), no_systemd=False)
+
+
+def _deactivate(osd, no_systemd):
+  if not no_systemd:
+    # Where it is not mounted, another OSD may be that has its number.
+    (units.forget if osd.mounted else units.disable_volume)(osd.osd_id, osd.osd_fsid)
+  if osd.mounted:
+    filesystem.unmount(osd.folder)
+    filesystem.remove_folder(osd.folder)
+  if osd.encrypted:
+    crypt.close(osd.osd_fsid)
+
+
+class Deactivate:
+  help = "Unmount an OSD that is stopped, close its encrypted device, and start it no more with the host"
+
+  def __init__(self, argv):
+    self.argv = argv
+
+  @decorators.needs_root
+  def main(self):
+    parser = argparse.ArgumentParser(prog="ceph-volume swimstore deactivate", formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     description=textwrap.dedent(f"""\
+        {self.help}.
+        Its disk may move to another host then; 'activate' takes it up again, there or here."""))
+    add_osd(parser)
+    add_no_systemd(parser)
+    args = parser.parse_args(self.argv)
+    if args.osd_id is None:
+      parser.error("give an ID")
+    osd = osds.find(args.osd_id, args.osd_fsid)
+    if osd.process:
+      raise Refused(f"{osd.name} is in use by process {osd.process}: 'systemctl stop {units.osd_unit(osd.osd_id)}' first")
+    if osd.mounted and osd.mounted != osd.folder:
+      raise Refused(f"{osd.device} is mounted on {osd.mounted}: unmount that first")
+    with host.lock(osd.osd_fsid):
+      _deactivate(osd, args.no_systemd)
+    terminal.success(f"{osd.name} is not mounted any more")

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Calls of other programs: shown, logged by ceph-volume, and never without a look at how they ended."""
+
+from ceph_volume import process
+
+from .errors import Failed
+
+
+def call(*words, stdin=None, show=True, good=(0,), secret=False, **keywords):
+  """What it printed. `good`: ends that are none to complain of; `secret`: what it prints goes to no log."""
+  words = [str(word) for word in words]
+  try:
+    # An empty line: who asks a question gets no answer, instead of waiting for one.
+    out, err, code = process.call(list(words), stdin=stdin or "\n", show_command=show, verbose_on_failure=show,
+                                  logfile_verbose=not secret, **keywords)
+  except FileNotFoundError:
+    raise Failed(f"{words[0]} is not there: install it") from None
+  if code not in good:
+    said = next((line.strip() for line in reversed(err or out) if line.strip()), "it says nothing")
+    raise Failed(f"{' '.join(words)}: exit {code}: {said}")
+  return "\n".join(out)

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What ends a command. ceph-volume prints the class and the text, in one line, and exits with 1."""
+
+
+class Refused(RuntimeError):
+  """Nothing was done; the text names what was found and the remedy."""
+
+
+class Failed(RuntimeError):
+  """A program that was called, or what it made, is not as it should be."""

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The file system below an OSD, and the OSD's directory, which is where it is mounted."""
+
+import os
+import pathlib
+import shutil
+import time
+
+from ceph_volume import conf
+from ceph_volume.util import system
+
+from . import host, names, osds
+from .command import call
+from .errors import Failed, Refused
+
+FSCK_REPAIRED = (0, 1)
+UNMOUNT_SECONDS = 15
+
+
+def make(kind, device, osd_id=None, osd_fsid=None):
+  """With number and fsid as label and UUID; without, inside an encrypted device, whose header has them."""
+  label = names.label_of(osd_id) if osd_fsid else ""
+  if kind == "xfs":
+    call("mkfs.xfs", "-q", *(("-L", label, "-m", f"uuid={osd_fsid}") if label else ()), device)
+  else:
+    # Nothing is kept for root: an OSD that runs as ceph never gets it.
+    call("mkfs.ext4", "-q", "-m", "0", *(("-L", label, "-U", osd_fsid) if label else ()), device)
+
+
+def make_folder(path):
+  """The mount point. What is in it already would be hidden."""
+  if os.path.isdir(path) and os.listdir(path):
+    raise Refused(f"{path} is not empty: whatever is in it would be hidden; move it away")
+  system.mkdir_p(path)
+
+
+def remove_folder(path):
+  """Only an empty one goes; returns whether it did."""
+  if not os.path.isdir(path) or host.mounted_on(path) or os.listdir(path):
+    return False
+  os.rmdir(path)
+  return True
+
+
+def mount(kind, device, path):
+  call("mount", "-t", kind, "-o", "noatime", device, path)
+  if shutil.which("selinuxenabled"):
+    system.set_context(path)
+
+
+def check_and_mount(kind, device, path):
+  """As the host does with what /etc/fstab has: ext4 is looked at first, xfs looks after itself."""
+  if kind == "ext4":
+    try:
+      call("fsck.ext4", "-p", device, good=FSCK_REPAIRED)
+    except Failed as error:
+      raise Failed(f"{error}; the file system needs 'e2fsck -f {device}', by hand") from error
+  mount(kind, device, path)
+
+
+def unmount(path):
+  """Returns whether anything was mounted. Patient: a program that was ended, or ends just now, may hold it for a moment."""
+  if not host.mounted_on(path):
+    return False
+  deadline = time.monotonic() + UNMOUNT_SECONDS
+  while True:
+    try:
+      call("umount", path)
+      return True
+    except Failed as error:
+      if "busy" not in str(error) or time.monotonic() > deadline:
+        raise
+      time.sleep(0.5)
+
+
+def write_file(folder, name, text, mode=0o644):
+  """Of the user ceph, and durable."""
+  path = os.path.join(folder, name)
+  with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w") as out:
+    os.fchmod(out.fileno(), mode)
+    os.fchown(out.fileno(), *system.get_ceph_user_ids())
+    out.write(text)
+    out.flush()
+    os.fsync(out.fileno())
+  descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+  try:
+    os.fsync(descriptor)
+  finally:
+    os.close(descriptor)
+
+
+def give_to_ceph(folder):
+  """All of it, where it is not ceph's: that of another host may have had another number."""
+  if os.stat(folder).st_uid != system.get_ceph_user_ids()[0]:
+    call("chown", "-R", "ceph:ceph", folder)
+
+
+def cluster_fsid():
+  """Of ceph.conf."""
+  fsid = conf.ceph.get_safe("global", "fsid", check_valid=False)
+  if not fsid:
+    raise Refused(f"{conf.path} has no fsid in its section [global]: it is not known which cluster an OSD is of")
+  return fsid.strip()
+
+
+def check_content(osd):
+  """That what is mounted is the OSD that the device says, of this cluster."""
+  wanted = {"type": "swimstore", "whoami": str(osd.osd_id), "fsid": osd.osd_fsid, "ceph_fsid": cluster_fsid()}
+  for name, value in wanted.items():
+    found = osds.read_meta(osd.folder, name)
+    if found == value:
+      continue
+    if name == "ceph_fsid" and found:
+      raise Refused(f"{osd.device} holds osd.{osd.osd_id} of another cluster, {found}; {conf.path} is of {value}")
+    if not found and not pathlib.Path(osd.folder, "ready").exists():
+      raise Refused(f"{osd.device}: osd.{osd.osd_id} was never made to its end: "
+                    f"'ceph-volume swimstore zap {osd.device}', and make another one")
+    raise Refused(f"{osd.device}: the file '{name}' says '{found}', not '{value}': is it the device it was? Its label and UUID "
+                  "can be changed with tune2fs, xfs_admin or cryptsetup config")

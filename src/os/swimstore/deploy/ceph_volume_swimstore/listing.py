@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""`list`: the OSDs of SwimStore that this host has devices of."""
+
+import argparse
+import json
+
+from ceph_volume import decorators
+
+from . import osds
+
+COLUMNS = {"osd_id": "ID", "osd_fsid": "FSID", "device": "DEVICE", "fs": "FS", "encrypted": "ENCRYPTED", "mounted": "MOUNTED",
+           "up": "UP"}
+
+
+def in_words(value):
+  if isinstance(value, bool):
+    return "yes" if value else "no"
+  return str(value) if value != "" else "-"
+
+
+def as_table(reports):
+  """Lines, the first one the heads."""
+  rows = [list(COLUMNS.values()), *([in_words(report[key]) for key in COLUMNS] for report in reports)]
+  widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+  return ["  ".join(word.ljust(width) for word, width in zip(row, widths)).rstrip() for row in rows]
+
+
+class List:
+  help = "Show the OSDs of SwimStore that are on devices of this host"
+
+  def __init__(self, argv):
+    self.argv = argv
+
+  @decorators.needs_root
+  def main(self):
+    parser = argparse.ArgumentParser(prog="ceph-volume swimstore list", description=f"{self.help}.", epilog="""
+      'mounted' is where, 'up' whether a process has the store open. Those made by hand are shown while they are mounted.""")
+    parser.add_argument("--format", default="plain", choices=("plain", "json"), help="(default: %(default)s)")
+    args = parser.parse_args(self.argv)
+    reports = [osd.report() for osd in osds.find_all()]
+    if args.format == "json":
+      print(json.dumps(reports, indent=2))
+    else:
+      print("\n".join(as_table(reports) if reports else ["no device of this host holds an OSD of SwimStore"]))

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The SwimStore OSDs that this host has devices of, as the devices tell it."""
+
+import dataclasses
+import pathlib
+
+from ceph_volume import conf
+
+from . import crypt, host, names
+from .errors import Failed, Refused
+
+
+@dataclasses.dataclass(frozen=True)
+class Osd:
+  osd_id: int
+  osd_fsid: str
+  device: str
+  fs: str  # ext4 or xfs; "" where an encrypted one is closed and its token cannot be read
+  encrypted: bool
+  mounted: str  # where; "" for nowhere
+  process: int  # of who has the store open; 0 for none
+
+  @property
+  def name(self):
+    return f"osd.{self.osd_id}"
+
+  @property
+  def folder(self):
+    return names.folder_of(conf.cluster, self.osd_id)
+
+  @property
+  def mapping(self):
+    """The device that the file system is on."""
+    return f"/dev/mapper/{names.mapping_of(self.osd_fsid)}" if self.encrypted else self.device
+
+  def report(self):
+    return {"osd_id": self.osd_id, "osd_fsid": self.osd_fsid, "device": self.device, "fs": self.fs,
+            "encrypted": self.encrypted, "mounted": self.mounted, "up": self.process != 0}
+
+
+def find_all():
+  """By number. Those made by hand, which have no label, are among them where they are mounted."""
+  found = [osd for entry in host.all_devices() for osd in _labelled(entry)]
+  devices = {osd.mounted for osd in found if osd.mounted}
+  found += [osd for mount in host.mounts() if mount.path not in devices for osd in _made_by_hand(mount)]
+  return sorted(found, key=lambda osd: (osd.osd_id, osd.osd_fsid, osd.device))
+
+
+def _labelled(entry):
+  osd_id = names.id_of_label(entry.get("LABEL"))
+  kind = entry.get("TYPE")
+  if osd_id is None or kind not in (*names.FILE_SYSTEMS, names.LUKS) or "UUID" not in entry:
+    return
+  try:
+    device = host.BlockDevice(entry["DEVNAME"])
+  except Refused:
+    return  # it went away
+  encrypted = kind == names.LUKS
+  if not encrypted and device.holders():
+    return  # a path of a multipath device, say, which is listed itself
+  yield _with_state(osd_id, entry["UUID"], device, "" if encrypted else kind, encrypted)
+
+
+def _with_state(osd_id, osd_fsid, device, fs, encrypted):
+  inner = device
+  if encrypted:
+    inner = host.BlockDevice(f"/dev/mapper/{names.mapping_of(osd_fsid)}") if crypt.is_open(osd_fsid) else None
+    try:
+      fs = crypt.read_token(device.path)["fs"]
+    except (Failed, KeyError):
+      fs = ""
+  where = inner.mounts() if inner else []
+  folder = names.folder_of(conf.cluster, osd_id)
+  mounted = next((mount.path for mount in where if mount.path == folder), where[0].path if where else "")
+  return Osd(osd_id, osd_fsid, device.path, fs, encrypted, mounted, (mounted and host.process_of(mounted)) or 0)
+
+
+def _made_by_hand(mount):
+  """By the recipe of doc/swimstore-operations.rst."""
+  osd_id = names.id_of_folder(conf.cluster, mount.path)
+  folder = pathlib.Path(mount.path)
+  if osd_id is None or mount.fs not in names.FILE_SYSTEMS or read_meta(folder, "type") != "swimstore":
+    return
+  name = (host.SYS / mount.device).resolve().name
+  yield Osd(osd_id, read_meta(folder, "fsid"), f"/dev/{name}", mount.fs, False, mount.path, host.process_of(mount.path) or 0)
+
+
+def read_meta(folder, name):
+  """A file of a line, as Ceph writes them into an OSD's directory; "" where there is none."""
+  try:
+    return pathlib.Path(folder, name).read_text().strip()
+  except OSError:
+    return ""
+
+
+def find(osd_id=None, osd_fsid=None):
+  """The one. Refused where there is none, or where several devices say that they are it."""
+  asked = f"osd.{osd_id}" if osd_id is not None else "the OSD"
+  asked += f" with fsid {osd_fsid}" if osd_fsid else ""
+  found = [osd for osd in find_all() if osd_id in (None, osd.osd_id) and osd_fsid in (None, "", osd.osd_fsid)]
+  if len(found) > 1 and len({osd.osd_fsid for osd in found}) == 1:
+    # A snapshot or a copy beside it.
+    found = [osd for osd in found if osd.mounted == osd.folder] or found
+  if not found:
+    raise Refused(f"{asked} is on no device of this host: 'ceph-volume swimstore list' shows those that are")
+  if len(found) > 1:
+    told = ", ".join(f"{osd.device} (fsid {osd.osd_fsid})" for osd in found)
+    raise Refused(f"several devices say that they are {asked}: {told}; give the fsid, or take away or zap the one that is not")
+  return found[0]

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""`prepare` and `create`: an empty device becomes an OSD, or stays an empty device."""
+
+import argparse
+import shutil
+import textwrap
+
+from ceph_volume import conf, decorators, terminal
+from ceph_volume.devices.lvm.zap import wipefs
+from ceph_volume.util import system
+
+from . import activate, crypt, filesystem, host, monitor, names, osds, parsing, units
+from .command import call
+from .errors import Refused
+from .undo import Undo
+
+
+def parser_of(command, description):
+  parser = argparse.ArgumentParser(prog=f"ceph-volume swimstore {command}", description=textwrap.dedent(description),
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument("--data", required=True, metavar="DEVICE", help="a disk, a partition or a logical volume, by its path, "
+                      "which the OSD gets as a whole; it must be empty")
+  parser.add_argument("--fs", default="ext4", choices=names.FILE_SYSTEMS, help="the file system (default: %(default)s)")
+  parser.add_argument("--dmcrypt", action="store_true", help="encrypt it; the monitors keep the key")
+  parser.add_argument("--osd-id", type=int, metavar="N", help="a number that is free, or that of an OSD that was destroyed")
+  parser.add_argument("--osd-fsid", type=names.valid_fsid, metavar="UUID", help="default: a new one")
+  parser.add_argument("--crush-device-class", metavar="CLASS", help="default: what the disk tells, hdd or ssd")
+  return parser
+
+
+def check_device(path):
+  """Refuses one that holds anything, or that somebody uses; returns it."""
+  device = host.BlockDevice(path)
+  remedy = f"if nobody needs it any more: ceph-volume swimstore zap {path}"
+  partitions = device.partitions()
+  if partitions:
+    raise Refused(f"{path} has partitions, {', '.join(partitions)}: name one that is empty, or, {remedy} --destroy")
+  signatures = device.signatures()
+  held = parsing.describe(signatures)
+  destroy = "" if parsing.swimstore_of(signatures) else " --destroy"
+  busy = device.busy()
+  if busy:
+    raise Refused(f"{path} {busy}" + (f"; it holds {held}; then, {remedy}{destroy}" if held else ""))
+  if held:
+    raise Refused(f"{path} holds {held}; {remedy}{destroy}")
+  if device.is_read_only:
+    raise Refused(f"{path} is read-only: see 'blockdev --setrw', or take another one")
+  return device
+
+
+def check_host(args):
+  """What would make one of the later steps fail. Returns whether the number was destroyed before."""
+  units.program()
+  if not getattr(args, "no_systemd", True):
+    units.check_drop_in(args.osd_id)
+  monitor.check_keyring()
+  filesystem.cluster_fsid()
+  system.get_ceph_user_ids()
+  for program in (f"mkfs.{args.fs}", "wipefs"):
+    if not shutil.which(program):
+      raise Refused(f"{program} is not there: install it (xfsprogs, e2fsprogs, util-linux)")
+  if args.dmcrypt:
+    crypt.check_host()
+  for osd in osds.find_all():
+    if args.osd_id == osd.osd_id or args.osd_fsid == osd.osd_fsid:
+      raise Refused(f"{osd.device} holds {osd.name} already, fsid {osd.osd_fsid}: 'ceph-volume swimstore zap {osd.device}' if "
+                    f"nobody needs it any more")
+  return monitor.check_wishes(args.osd_id, args.osd_fsid)
+
+
+@decorators.needs_root
+def make(args, undo):
+  """The OSD, mounted, with what it takes to take it back in `undo`."""
+  check_device(args.data)
+  was_destroyed = check_host(args)
+  osd_fsid = args.osd_fsid or system.generate_uuid()
+  secrets = monitor.new_secrets(args.dmcrypt)
+  undo.add("the OSD's number", lambda: monitor.give_back(osd_fsid, was_destroyed),
+           f"'ceph osd purge-new' what has the fsid {osd_fsid}")
+  osd_id = monitor.new_number(osd_fsid, secrets, args.osd_id)
+  osd = osds.Osd(osd_id, osd_fsid, args.data, args.fs, args.dmcrypt, "", 0)
+  names.label_of(osd_id)
+  undo.add("the directory", lambda: filesystem.remove_folder(osd.folder))
+  filesystem.make_folder(osd.folder)
+  undo.add(f"what was written to {args.data}", lambda: _wipe(args.data), f"wipefs --all {args.data}")
+  if args.dmcrypt:
+    _encrypt(osd, secrets, undo)
+    filesystem.make(args.fs, osd.mapping)
+  else:
+    filesystem.make(args.fs, args.data, osd_id, osd_fsid)
+  undo.add("the mount", lambda: filesystem.unmount(osd.folder), f"umount {osd.folder}")
+  filesystem.mount(args.fs, osd.mapping, osd.folder)
+  _fill(osd, secrets["cephx_secret"], args.crush_device_class)
+  return osd
+
+
+def _wipe(path):
+  if not host.BlockDevice(path).signatures():
+    return False
+  wipefs(path)
+  return True
+
+
+def _encrypt(osd, secrets, undo):
+  crypt.make(osd.device, secrets["dmcrypt_key"], osd.osd_id, osd.osd_fsid)
+  crypt.write_token(osd.device, crypt.token_text(osd.osd_id, osd.osd_fsid, filesystem.cluster_fsid(), osd.fs,
+                                                 secrets["cephx_lockbox_secret"]))
+  undo.add("the encrypted device", lambda: crypt.close(osd.osd_fsid), f"cryptsetup close {names.mapping_of(osd.osd_fsid)}")
+  crypt.open_with(secrets["dmcrypt_key"], osd.device, osd.osd_fsid)
+
+
+def _fill(osd, secret, device_class):
+  filesystem.give_to_ceph(osd.folder)
+  filesystem.write_file(osd.folder, "keyring", crypt.keyring_text(osd.name, secret), 0o600)
+  if device_class:
+    filesystem.write_file(osd.folder, "crush_device_class", f"{device_class}\n")
+  # In /, as systemd runs it: Debian's `osd class dir` is a relative path.
+  call(units.program(), "--cluster", conf.cluster, "-i", osd.osd_id, "--mkfs", "--osd-uuid", osd.osd_fsid,
+       "--osd-objectstore", "swimstore", "--osd-data", osd.folder, "--setuser", "ceph", "--setgroup", "ceph", cwd="/")
+  filesystem.check_content(osd)
+
+
+class Prepare:
+  help = "Make an OSD on an empty device, without starting it"
+
+  def __init__(self, argv):
+    self.argv = argv
+
+  def main(self):
+    args = parser_of("prepare", self.help + ".").parse_args(self.argv)
+    with host.lock("devices"), Undo() as undo:
+      osd = make(args, undo)
+    terminal.success(f"{osd.name} is made on {osd.device}, fsid {osd.osd_fsid}: "
+                     f"'ceph-volume swimstore activate {osd.osd_id} {osd.osd_fsid}' starts it")
+
+
+class Create:
+  help = "Make an OSD on an empty device, and start it, now and at each start of the host"
+
+  def __init__(self, argv):
+    self.argv = argv
+
+  def main(self):
+    parser = parser_of("create", self.help + ".\n\nWhere anything fails, all that was done is taken back.")
+    activate.add_no_systemd(parser)
+    args = parser.parse_args(self.argv)
+    with host.lock("devices"), Undo() as undo:
+      osd = make(args, undo)
+      if not args.no_systemd:
+        undo.add("the units", lambda: units.forget(osd.osd_id, osd.osd_fsid))
+      activate.activate(osd, args.no_systemd)
+    terminal.success(f"{osd.name} is made on {osd.device}, fsid {osd.osd_fsid}")

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Takes back what a command has done when it does not come to its end."""
+
+import signal
+
+from ceph_volume import terminal
+
+
+class Undo:
+  """`with Undo() as undo: undo.add("the mount", unmount)`: after an error all that was added is called, the last first.
+
+  What cannot be taken back is named, with what the operator is to do, and the rest is taken back all the same. Ctrl-C, SIGTERM
+  and SIGHUP are errors, too.
+  """
+
+  SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+  def __init__(self):
+    self._steps = []
+    self._before = {}
+
+  def add(self, what, how, by_hand=""):
+    """Before the step is taken: `how` returns whether there was anything to take back."""
+    self._steps.append((what, how, by_hand))
+
+  def __enter__(self):
+    for number in self.SIGNALS:
+      self._before[number] = signal.signal(number, self._interrupt)
+    return self
+
+  def __exit__(self, kind, error, trace):
+    for number in self.SIGNALS:
+      signal.signal(number, signal.SIG_IGN if kind else self._before[number])
+    if kind and self._steps:
+      before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+      terminal.error("it does not come to its end; what was done is taken back")
+      while self._steps:
+        self._take_back(*self._steps.pop())
+      signal.signal(signal.SIGINT, before)
+    for number in self.SIGNALS:
+      signal.signal(number, self._before[number])
+
+  @staticmethod
+  def _take_back(what, how, by_hand):
+    try:
+      if how():
+        terminal.info(f"taken back: {what}")
+    except Exception as error:
+      terminal.error(f"not taken back: {what}: {error}" + (f"; do it by hand: {by_hand}" if by_hand else ""))
+
+  @staticmethod
+  def _interrupt(number, frame):
+    raise SystemExit(128 + number)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Our program, and the units of systemd that bring an OSD up: ceph-volume@swimstore-ID-FSID at each start of the host, which
+calls `trigger`, and ceph-osd@ID, which that starts. A drop-in of the package tells the latter which program to run."""
+
+import os
+import pathlib
+
+from ceph_volume.systemd import systemctl
+
+from .command import call
+from .errors import Refused
+
+PACKAGE = "ceph-osd-swimstore"
+PROGRAM = "/usr/lib/ceph-swimstore/ceph-osd"
+PROGRAM_VARIABLE = "SWIMSTORE_CEPH_OSD"  # another program, for tests
+FOLDERS = ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+
+
+def program():
+  path = os.environ.get(PROGRAM_VARIABLE) or PROGRAM
+  if not os.access(path, os.X_OK):
+    raise Refused(f"{path} is not there, SwimStore's ceph-osd: install {PACKAGE}")
+  return path
+
+
+def has_drop_in(osd_id, folders=FOLDERS):
+  """For all OSDs, as the package brings it, or for this one."""
+  return any("swimstore" in path.read_text() for folder in folders for unit in ("ceph-osd@", f"ceph-osd@{osd_id}")
+             for path in sorted(pathlib.Path(folder, f"{unit}.service.d").glob("*.conf")))
+
+
+def check_drop_in(osd_id):
+  """Without it the packaged program would be started, which does not know the store."""
+  if not has_drop_in(osd_id):
+    raise Refused(f"no drop-in below ceph-osd@.service.d tells systemd to run SwimStore's program: install {PACKAGE}")
+
+
+def start(osd_id, osd_fsid):
+  """Now, and at each start of the host."""
+  check_drop_in(osd_id)
+  call("systemctl", "enable", volume_unit(osd_id, osd_fsid))
+  call("systemctl", "enable", "--runtime", osd_unit(osd_id))
+  call("systemctl", "start", osd_unit(osd_id))
+
+
+def disable_volume(osd_id, osd_fsid):
+  """What calls `trigger` for this very OSD. Another one may have the same number."""
+  call("systemctl", "disable", volume_unit(osd_id, osd_fsid))
+
+
+def forget(osd_id, osd_fsid):
+  """The opposite of start(), for the OSD that is mounted where this number's is."""
+  if systemctl.osd_is_active(osd_id):
+    call("systemctl", "stop", osd_unit(osd_id))
+  call("systemctl", "disable", "--runtime", osd_unit(osd_id))
+  disable_volume(osd_id, osd_fsid)
+  return True
+
+
+def volume_unit(osd_id, osd_fsid):
+  return systemctl.volume_unit % ("swimstore", osd_id, osd_fsid)
+
+
+def osd_unit(osd_id):
+  return systemctl.osd_unit % osd_id
