@@ -36,14 +36,17 @@ def build_package(scenario):
   return sysroot.CHECKOUT / done.stdout.split()[-1]
 
 
-def run(scenario, inside, disks=1):
-  """The program `inside PACKAGE DEVICE...`, whose claims become ours. All that it starts, and mounts, ends with it."""
+def run(scenario, inside, disks=(DISK_BYTES,), arguments=()):
+  """The program `inside PACKAGE ARGUMENT... DEVICE...`, whose claims become ours. All that it starts, and mounts, ends with it.
+
+  `disks`: how large each device is, in bytes.
+  """
   package = build_package(scenario)
   folder = scenario.directory()
   folder.mkdir(parents=True, exist_ok=True)
   with contextlib.ExitStack() as made:
-    devices = [made.enter_context(new_disk(folder / f"disk{number}.img")) for number in range(disks)]
-    command = ["--scratch", *NAMESPACES, "python3", HERE / inside, package, *devices]
+    devices = [made.enter_context(new_disk(folder / f"disk{number}.img", size)) for number, size in enumerate(disks)]
+    command = ["--scratch", *NAMESPACES, "python3", HERE / inside, package, *arguments, *devices]
     process = subprocess.Popen(sysroot.command(command), text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     try:
       for line in process.stdout:
@@ -56,13 +59,13 @@ def run(scenario, inside, disks=1):
 
 
 @contextlib.contextmanager
-def new_disk(image):
+def new_disk(image, size_bytes):
   """A loop device over a file that is sparse, for nothing is measured here."""
-  disk = LoopDisk(image, DISK_BYTES)
+  disk = LoopDisk(image, size_bytes)
   disk.detach()  # what a run left that was killed
   try:
     with open(image, "wb") as out:
-      out.truncate(DISK_BYTES)
+      out.truncate(size_bytes)
     yield disk.attach()
   finally:
     disk.detach()

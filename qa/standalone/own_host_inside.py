@@ -91,7 +91,8 @@ def claims():
   """What raises inside is a claim that failed; whatever the page or the host refuses, before anything is done."""
   try:
     page_recipe.check_root()
-    for heading in (page_recipe.INSTALL, page_recipe.MAKE, page_recipe.START, page_recipe.UPDATE, page_recipe.REMOVE):
+    for heading in (page_recipe.INSTALL, page_recipe.CREATE, page_recipe.MAKE, page_recipe.START, page_recipe.UPDATE,
+                    page_recipe.REMOVE):
       recipe(heading, device="/dev/loop")
   except page_recipe.Refused as error:
     sys.exit(f"{pathlib.Path(sys.argv[0]).name}: {error}")

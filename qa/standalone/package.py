@@ -17,7 +17,7 @@ import scenario as scenario_module
 
 
 def run(scenario):
-  own_host.run(scenario, "package_inside.py", disks=2)
+  own_host.run(scenario, "package_inside.py", disks=[own_host.DISK_BYTES] * 2)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def check_somebodys_disk(device):
     for where, asked in terminals.items():
       done = run(*asked, input="N\n" * 20)
       report(done.returncode == 1 and "@@" in done.stdout and "@@done" not in done.stdout and state(device) == before,
-             f"{RECIPE}: 'Make an OSD' on a disk with {what} changes nothing ({where})", done.stdout)
+             f"{RECIPE}: 'Make it by hand' on a disk with {what} changes nothing ({where})", done.stdout)
   must("wipefs", "--quiet", "--all", device)
 
 

@@ -3,14 +3,16 @@
 """What `systemctl` does with a unit, where no systemd runs: reads it with its drop-ins and runs what they say.
 
   unit_by_hand.py daemon-reload
-  unit_by_hand.py enable --now UNIT
+  unit_by_hand.py enable [--now | --runtime] UNIT
+  unit_by_hand.py disable [--runtime] UNIT
   unit_by_hand.py start UNIT
   unit_by_hand.py stop UNIT
+  unit_by_hand.py is-active UNIT
 
-Of a unit it obeys Environment, EnvironmentFile, ExecStartPre, ExecStart, LimitNOFILE, WantedBy, RequiresMountsFor, for which it
-mounts what /etc/fstab has, and the specifiers %i and %%. The program runs as systemd would start it: in /, as root, without the
-caller's environment. Its pid is left in /run/UNIT.pid, what it says in /run/UNIT.log. systemd-analyze looks at the unit first: a
-setting that systemd would not know is an error here.
+Of a unit it obeys Environment, EnvironmentFile, ExecStartPre, ExecStart, LimitNOFILE, Type=oneshot, WantedBy, RequiresMountsFor,
+for which it mounts what /etc/fstab has, and the specifiers %i and %%. The program runs as systemd would start it: in /, as root,
+without the caller's environment. Its pid is left in /run/UNIT.pid, what it says in /run/UNIT.log. systemd-analyze looks at a unit
+that stays first: a setting that systemd would not know is an error here.
 
 What this cannot show is how the program does under the rest of the unit: PrivateTmp, ProtectSystem and its kin,
 MemoryDenyWriteExecute, LockPersonality, RestrictSUIDSGID, TasksMax and LimitNPROC are not applied, dependencies and their order
@@ -27,6 +29,7 @@ import sys
 import time
 
 FOLDERS = ("/etc/systemd/system", "/usr/lib/systemd/system")
+RUNTIME_FOLDER = "/run/systemd/system"
 
 
 class Unit:
@@ -35,12 +38,13 @@ class Unit:
     template, _, instance = name.partition("@")
     self.instance = instance.removesuffix(".service")
     self.settings = {}  # (section, key): values, in order
+    self.path = None
     names = (name, f"{template}@.service")
     main = next((path for one in names for path in self._found(one) if path.is_file()), None)
     if main is None:
       sys.exit(f"Unit {name} not found")
-    self.path = main
     drop_ins = [path for one in reversed(names) for folder in self._found(f"{one}.d") for path in sorted(folder.glob("*.conf"))]
+    self.path = main
     for path in (main, *drop_ins):
       self._read(path)
 
@@ -89,12 +93,20 @@ class Unit:
     return words
 
 
-def enable(unit):
-  for target in unit.get("WantedBy", "Install"):
-    link = pathlib.Path(FOLDERS[0], f"{target}.wants", unit.name)
+def links(unit, folder):
+  return [pathlib.Path(folder, f"{target}.wants", unit.name) for target in unit.get("WantedBy", "Install")]
+
+
+def enable(unit, folder):
+  for link in links(unit, folder):
     link.parent.mkdir(parents=True, exist_ok=True)
     if not link.is_symlink():
       link.symlink_to(unit.path)
+
+
+def disable(unit, folder):
+  for link in links(unit, folder):
+    link.unlink(missing_ok=True)
 
 
 def mount_for(unit):
@@ -107,6 +119,14 @@ def mount_for(unit):
 
 
 def start(unit):
+  if is_active(unit.name):
+    return
+  if unit.get("Type") == ["oneshot"]:
+    with open(f"/run/{unit.name}.log", "w") as log:
+      subprocess.run(unit.command(unit.get("ExecStart")[0]), env=unit.environment(), cwd="/", stdout=log, stderr=log,
+                     stdin=subprocess.DEVNULL, check=True)
+    return
+  verify(unit.name)
   mount_for(unit)
   if len(unit.get("ExecStart")) != 1:
     sys.exit(f"{unit.name}: {len(unit.get('ExecStart'))} ExecStart, of which a simple service has one")
@@ -122,6 +142,20 @@ def start(unit):
     process = subprocess.Popen(unit.command(unit.get("ExecStart")[0]), env=unit.environment(), cwd="/", stdout=log, stderr=log,
                                stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=limit)
   pathlib.Path(f"/run/{unit.name}.pid").write_text(str(process.pid))
+
+
+def verify(name):
+  done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", name], text=True,
+                        stderr=subprocess.STDOUT, stdout=subprocess.PIPE)
+  if done.returncode != 0 or done.stdout:
+    sys.exit(f"systemd-analyze verify {name}: exit {done.returncode}: {done.stdout}")
+
+
+def is_active(name):
+  try:
+    return is_running(int(pathlib.Path(f"/run/{name}.pid").read_text()))
+  except FileNotFoundError:
+    return False
 
 
 def stop(name):
@@ -146,20 +180,23 @@ def is_running(pid):
 def main(argv):
   if argv in (["daemon-reload"], ["--system", "daemon-reload"]):
     return
-  if not (len(argv) == 3 and argv[:2] == ["enable", "--now"] or len(argv) == 2 and argv[0] in ("start", "stop")):
+  command, options, names = argv[0] if argv else "", argv[1:-1], argv[-1:]
+  known = {"enable": ([], ["--now"], ["--runtime"]), "disable": ([], ["--runtime"]), "start": ([],), "stop": ([],),
+           "is-active": ([],)}
+  if options not in known.get(command, ()) or not names:
     sys.exit(f"unknown: systemctl {' '.join(argv)}")
-  name = argv[-1] if argv[-1].endswith(".service") else f"{argv[-1]}.service"
-  if argv[0] == "stop":
+  name = names[0] if names[0].endswith(".service") else f"{names[0]}.service"
+  folder = RUNTIME_FOLDER if options == ["--runtime"] else FOLDERS[0]
+  if command == "stop":
     stop(name)
-    return
-  done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", name], text=True,
-                        stderr=subprocess.STDOUT, stdout=subprocess.PIPE)
-  if done.returncode != 0 or done.stdout:
-    sys.exit(f"systemd-analyze verify {name}: exit {done.returncode}: {done.stdout}")
-  unit = Unit(name)
-  if argv[0] == "enable":
-    enable(unit)
-  start(unit)
+  elif command == "is-active":
+    sys.exit(0 if is_active(name) else 3)
+  elif command == "disable":
+    disable(Unit(name), folder)
+  elif command == "enable":
+    enable(Unit(name), folder)
+  if command == "start" or options == ["--now"]:
+    start(Unit(name))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ import re
 
 import page_commands
 
-BUILD, INSTALL, MAKE, START, UPDATE, REMOVE = "Build", "Install", "Make an OSD", "Start it", "Update", "Remove"
+BUILD, INSTALL, CREATE, MAKE, START = "Build", "Install", "Make an OSD", "Make it by hand", "Start it"
+UPDATE, REMOVE = "Update", "Remove"
 DEVICE = "/dev/disk/by-id/NAME-OF-THE-DISK"
 NUMBER = "ID=NUMBER-OF-THE-OSD"
 # All that the first block may run, which is run in the repository and by the machine itself.
@@ -66,7 +67,7 @@ def check_devices(script, device):
 
 def section_commands(name, text, heading, device="", osd=""):
   """The commands of a section of the OSD's host, ready to be run there."""
-  tables = {INSTALL: {}, MAKE: {DEVICE: device}, START: {}, UPDATE: {NUMBER: f"ID={osd}"}, REMOVE: {}}
+  tables = {INSTALL: {}, CREATE: {DEVICE: device}, MAKE: {DEVICE: device}, START: {}, UPDATE: {NUMBER: f"ID={osd}"}, REMOVE: {}}
   commands = [command for block in section_blocks(name, text, heading) for command in page_commands.commands(block)]
   whole = replaced("\0".join(command.text for command in commands), tables[heading], f"{name}, '{heading}'")
   check_devices(whole.replace("\0", "\n"), device)

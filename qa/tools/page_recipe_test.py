@@ -29,13 +29,15 @@ def section(text, heading):
 class Page(unittest.TestCase):
   def test_the_page_as_it_is_is_taken(self):
     page_recipe.check_build(NAME, PAGE)
-    for heading in (page_recipe.INSTALL, page_recipe.MAKE, page_recipe.START, page_recipe.UPDATE, page_recipe.REMOVE):
+    for heading in (page_recipe.INSTALL, page_recipe.CREATE, page_recipe.MAKE, page_recipe.START, page_recipe.UPDATE,
+                    page_recipe.REMOVE):
       self.assertTrue(section(PAGE, heading))
-    self.assertEqual(section(PAGE, page_recipe.MAKE)[0].text, "DEVICE=/dev/loop7")
+    for heading in (page_recipe.CREATE, page_recipe.MAKE):
+      self.assertEqual(section(PAGE, heading)[0].text, "DEVICE=/dev/loop7")
     self.assertEqual(section(PAGE, page_recipe.UPDATE)[0].text, "ID=3")
 
   def test_a_placeholder_that_has_changed_is_refused(self):
-    for old, new, heading in ((page_recipe.DEVICE, "/dev/sdb", page_recipe.MAKE),
+    for old, new, heading in ((page_recipe.DEVICE, "/dev/sdb", page_recipe.CREATE),
                               (page_recipe.NUMBER, "ID=7", page_recipe.UPDATE)):
       with self.assertRaisesRegex(Refused, "is there 0 times"):
         section(changed(old, new), heading)
