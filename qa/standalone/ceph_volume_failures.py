@@ -22,7 +22,8 @@ esac
 exec {real} "$@"
 """
 FAILS = "echo 'it is broken' >&2; exit 5"
-WORKS = {"before": FAILS, "after": "{real} \"$@\"; " + FAILS, "ends ceph-volume": "kill -TERM $PPID; sleep 1; exit 0"}
+WORKS = {"before": FAILS, "after": "{real} \"$@\"; " + FAILS,
+         "ends ceph-volume": "kill -TERM $PPID; sleep 2; exec {real} \"$@\""}
 # {step: (program, what it is asked)}
 STEPS = {
     "the key": ("ceph-authtool", "*gen-print-key*"),
@@ -44,7 +45,7 @@ def broken(program, pattern, how):
   real = PROGRAM if program == "ceph-osd" else shutil.which(program)
   BROKEN.mkdir(exist_ok=True)
   stub = BROKEN / program
-  stub.write_text(STUB.format(pattern=pattern, real=real, work=WORKS[how].format(real=real)))
+  stub.write_text(STUB.format(pattern=pattern, real=real, work=WORKS.get(how, how).format(real=real)))
   stub.chmod(0o755)
   before = dict(os.environ)
   os.environ["PATH"] = f"{BROKEN}:{os.environ['PATH']}"
@@ -84,7 +85,22 @@ def check_nothing_left(device, step, how, *options):
          f"{different}; {run('wipefs', device).stdout}; {done.stdout}")
 
 
+def check_stranger(device):
+  """Somebody makes a file system on the device while create is at work: it stays, and what was done is taken back."""
+  for what, step, how in (
+      ("while the monitors are asked", "the number", f"mkfs.ext4 -q -L home {device}; exec {{real}} \"$@\""),
+      ("where mkfs fails", "mkfs", f"{{real}} -q -F -L home {device}; {FAILS}")):
+    before = traces()
+    with broken(*STEPS[step], how):
+      done = create(device)
+    label = run("blkid", "-c", "/dev/null", "-o", "value", "-s", "LABEL", device).stdout.strip()
+    report(done.returncode == 1 and label == "home" and traces() == before,
+           f"a file system that somebody makes {what} is left alone", f"{label} {done.stdout}")
+    must("wipefs", "--quiet", "--all", device)
+
+
 def check(device, quick):
+  check_stranger(device)
   chosen = QUICK if quick else [(step, how) for step in STEPS for how in WORKS]
   for step, how in chosen:
     check_nothing_left(device, step, how)

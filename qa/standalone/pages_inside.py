@@ -109,7 +109,7 @@ def check_osd(osd, osd_uuid):
 def check_drop_in():
   text = (CHECKOUT / RECIPE).read_text()
   shown = next(block.text for block in page_commands.blocks(RECIPE, text) if block.kind == "ini" and "ExecStart" in block.text)
-  installed = pathlib.Path("/usr/lib/systemd/system/ceph-osd@.service.d/swimstore.conf").read_text()
+  installed = pathlib.Path("/usr/lib/systemd/system/ceph-osd@.service.d/10-swimstore.conf").read_text()
   report(shown.strip() in installed, "the drop-in that is installed is the one that the page shows", installed)
 
 

@@ -264,7 +264,7 @@ class Made(unittest.TestCase):
     self.open = set()
     self.events = []
     device = types.SimpleNamespace(path=self.DEVICE, partitions=lambda: [], signatures=lambda: self.signatures, busy=lambda: "",
-                                   is_read_only=False)
+                                   is_read_only=False, identity="1")
     self.put(prepare, "wipefs", lambda path: self.event("wipefs", self.signatures.clear))
     self.put(host, "BlockDevice", lambda path: device)
     self.put(osds, "find_all", lambda: [])
@@ -281,7 +281,7 @@ class Made(unittest.TestCase):
     self.put(filesystem, "mount", lambda kind, path, folder: self.event(f"mount {path}", lambda: self.mounted.add(folder)))
     self.put(filesystem, "unmount", lambda folder: self.event("umount", lambda: self.mounted.discard(folder)))
     self.put(crypt, "check_host", lambda: None)
-    header = parsing.Signature("crypto_LUKS", "", "")
+    header = parsing.Signature("crypto_LUKS", "swim-7", FSID)
     self.put(crypt, "make", lambda *args: self.event("luksFormat", lambda: self.signatures.append(header)))
     self.put(crypt, "write_token", lambda *args: self.event("token"))
     self.put(crypt, "open_with", lambda *args: self.event("open", lambda: self.open.add(1)))
@@ -315,6 +315,33 @@ class Made(unittest.TestCase):
   MAPPING = f"/dev/mapper/swimstore-{FSID}"
   STEPS = ["number", "luksFormat", "token", "open", f"mkfs {MAPPING}", f"mount {MAPPING}", "chown", "keyring", "ceph-osd --mkfs",
            "look"]
+
+  def test_what_somebody_else_wrote_meanwhile_is_left(self):
+    home = parsing.Signature("ext4", "home", "")
+    self.put(self.prepare.crypt, "make", lambda *args: self.event("luksFormat", lambda: self.signatures.append(home)))
+    self.fail_at = "token"
+    with self.assertRaises(Failed):
+      self.make()
+    self.assertEqual((self.signatures, self.events[-1]), ([home], "give back"))
+
+  def test_another_device_of_the_same_name_is_left(self):
+    from ceph_volume_swimstore import host
+    device = host.BlockDevice(self.DEVICE)
+    self.put(self.prepare.monitor, "new_number", lambda *args: self.event("number", lambda: setattr(device, "identity", "2") or 7))
+    self.put(host, "BlockDevice", lambda path: types.SimpleNamespace(**vars(device)))
+    with self.assertRaisesRegex(Refused, "another device than a moment ago"):
+      self.make()
+    self.assertEqual(self.events, ["number", "rmdir", "give back"])
+
+  def test_the_number_of_another_host_is_not_given_back(self):
+    from ceph_volume_swimstore import monitor
+
+    def taken(*args):
+      raise monitor.Taken("EEXIST")
+    self.put(monitor, "new_number", taken)
+    with self.assertRaises(Failed):
+      self.make()
+    self.assertEqual(self.events, [])
 
   def test_in_order(self):
     osd = self.make()

@@ -30,7 +30,7 @@ def make(kind, device, osd_id=None, osd_fsid=None):
 def make_folder(path):
   """The mount point. What is in it already would be hidden."""
   if os.path.isdir(path) and os.listdir(path):
-    raise Refused(f"{path} is not empty: whatever is in it would be hidden; move it away")
+    raise Refused(f"{path} is not empty: whatever is in it would be hidden; unmount it, or move it away")
   system.mkdir_p(path)
 
 

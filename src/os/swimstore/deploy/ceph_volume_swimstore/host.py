@@ -28,6 +28,8 @@ class BlockDevice:
       raise Refused(f"{path} is no block device; name a disk, a partition or a logical volume, by its path in /dev")
     self.number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
     self._sys = SYS / self.number
+    # The kernel numbers what is attached: another disk under the same name has another one.
+    self.identity = (self.number, self._read("diskseq") or self._read("../diskseq"))
 
   def _read(self, name):
     try:
@@ -90,8 +92,9 @@ class BlockDevice:
 @contextlib.contextmanager
 def lock(name):
   """One at a time on this host; who comes later waits."""
-  os.makedirs("/run/lock", exist_ok=True)
-  with open(f"/run/lock/ceph-volume-swimstore.{name}", "w") as file:
+  folder = "/run/ceph-volume-swimstore"  # root's: nobody else can hold a lock there
+  os.makedirs(folder, 0o700, exist_ok=True)
+  with open(f"{folder}/{name}.lock", "w") as file:
     fcntl.flock(file, fcntl.LOCK_EX)
     yield
 

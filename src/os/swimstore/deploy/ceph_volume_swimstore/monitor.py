@@ -18,6 +18,10 @@ def keyring():
   return f"/var/lib/ceph/bootstrap-osd/{conf.cluster}.keyring"
 
 
+class Taken(Failed):
+  """The fsid has become another OSD's."""
+
+
 def check_keyring():
   if not os.path.exists(keyring()):
     raise Refused(f"{keyring()} is not there, with which an OSD is made: 'ceph auth get {BOOTSTRAP} -o {keyring()}'")
@@ -54,7 +58,7 @@ def check_wishes(osd_id, osd_fsid):
     if entry["osd"] != osd_id:
       continue
     if "destroyed" not in entry["state"]:
-      raise Refused(f"osd.{osd_id} is in the cluster: 'ceph osd destroy {osd_id}' first, or leave --osd-id out")
+      raise Refused(f"osd.{osd_id} is in the cluster: 'ceph osd destroy {osd_id} --yes-i-really-mean-it' first, or leave --osd-id out")
     was_destroyed = True
   return was_destroyed
 
@@ -62,7 +66,10 @@ def check_wishes(osd_id, osd_fsid):
 def new_number(osd_fsid, secrets, osd_id=None):
   """The OSD's number."""
   wanted = () if osd_id is None else (osd_id,)
-  return int(_ask("-i", "-", "osd", "new", osd_fsid, *wanted, stdin=json.dumps(secrets)).split()[-1])
+  try:
+    return int(_ask("-i", "-", "osd", "new", osd_fsid, *wanted, stdin=json.dumps(secrets)).split()[-1])
+  except Failed as error:
+    raise Taken(str(error)) if "EEXIST" in str(error) else error
 
 
 def give_back(osd_fsid, was_destroyed):

@@ -11,7 +11,7 @@ from ceph_volume.util import system
 
 from . import activate, crypt, filesystem, host, monitor, names, osds, parsing, units
 from .command import call
-from .errors import Refused
+from .errors import Failed, Refused
 from .undo import Undo
 
 
@@ -50,6 +50,9 @@ def check_device(path):
 
 def check_host(args):
   """What would make one of the later steps fail. Returns whether the number was destroyed before."""
+  if conf.cluster != "ceph":
+    raise Refused(f"the cluster is called '{conf.cluster}': OSDs of clusters with another name than 'ceph' are not started with the "
+                  "host, so none is made")
   units.program()
   if not getattr(args, "no_systemd", True):
     units.check_drop_in(args.osd_id)
@@ -65,24 +68,31 @@ def check_host(args):
     if args.osd_id == osd.osd_id or args.osd_fsid == osd.osd_fsid:
       raise Refused(f"{osd.device} holds {osd.name} already, fsid {osd.osd_fsid}: 'ceph-volume swimstore zap {osd.device}' if "
                     f"nobody needs it any more")
+  folder = names.folder_of(conf.cluster, args.osd_id) if args.osd_id is not None else ""
+  if folder and host.mounted_on(folder):
+    raise Refused(f"{folder} is still mounted: 'umount {folder}' first")
   return monitor.check_wishes(args.osd_id, args.osd_fsid)
 
 
-@decorators.needs_root
 def make(args, undo):
   """The OSD, mounted, with what it takes to take it back in `undo`."""
-  check_device(args.data)
+  device = check_device(args.data)
   was_destroyed = check_host(args)
   osd_fsid = args.osd_fsid or system.generate_uuid()
   secrets = monitor.new_secrets(args.dmcrypt)
   undo.add("the OSD's number", lambda: monitor.give_back(osd_fsid, was_destroyed),
-           f"'ceph osd purge-new' what has the fsid {osd_fsid}")
-  osd_id = monitor.new_number(osd_fsid, secrets, args.osd_id)
+           f"'ceph osd purge-new ID --yes-i-really-mean-it', of what has the fsid {osd_fsid} in 'ceph osd dump'")
+  try:
+    osd_id = monitor.new_number(osd_fsid, secrets, args.osd_id)
+  except monitor.Taken:
+    undo.drop()  # another host's, which came first
+    raise
   osd = osds.Osd(osd_id, osd_fsid, args.data, args.fs, args.dmcrypt, "", 0)
   names.label_of(osd_id)
   undo.add("the directory", lambda: filesystem.remove_folder(osd.folder))
   filesystem.make_folder(osd.folder)
-  undo.add(f"what was written to {args.data}", lambda: _wipe(args.data), f"wipefs --all {args.data}")
+  _check_again(device)
+  undo.add(f"what was written to {args.data}", lambda: _wipe(args.data, osd_id, osd_fsid), f"wipefs --all {args.data}")
   if args.dmcrypt:
     _encrypt(osd, secrets, undo)
     filesystem.make(args.fs, osd.mapping)
@@ -94,9 +104,21 @@ def make(args, undo):
   return osd
 
 
-def _wipe(path):
-  if not host.BlockDevice(path).signatures():
+def _check_again(device):
+  """The monitors have been asked meanwhile, which may have taken minutes."""
+  now = check_device(device.path)
+  if now.identity != device.identity:
+    raise Refused(f"{device.path} is another device than a moment ago: use one of the names in /dev/disk/by-id")
+
+
+def _wipe(path, osd_id, osd_fsid):
+  """What is there, if it is this OSD's; what somebody else has written there meanwhile is left alone."""
+  signatures = host.BlockDevice(path).signatures()
+  if not signatures:
     return False
+  found = parsing.swimstore_of(signatures)
+  if not found or found[:2] != (osd_id, osd_fsid):
+    raise Failed(f"{path} holds {parsing.describe(signatures)} now, which is not this OSD's")
   wipefs(path)
   return True
 
@@ -126,6 +148,7 @@ class Prepare:
   def __init__(self, argv):
     self.argv = argv
 
+  @decorators.needs_root
   def main(self):
     args = parser_of("prepare", self.help + ".").parse_args(self.argv)
     with host.lock("devices"), Undo() as undo:
@@ -140,6 +163,7 @@ class Create:
   def __init__(self, argv):
     self.argv = argv
 
+  @decorators.needs_root
   def main(self):
     parser = parser_of("create", self.help + ".\n\nWhere anything fails, all that was done is taken back.")
     activate.add_no_systemd(parser)

@@ -1,9 +1,29 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Takes back what a command has done when it does not come to its end."""
 
+import contextlib
+import os
+import pathlib
 import signal
+import time
 
 from ceph_volume import terminal
+
+
+CHILD_SECONDS = 15
+
+
+def end_children():
+  """A program that was called may still be at work: what it does behind its undoing would stay."""
+  listed = pathlib.Path("/proc/self/task").glob("*/children")
+  for child in {int(word) for children in listed for word in children.read_text().split()}:
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
+      os.kill(child, signal.SIGTERM)
+      deadline = time.monotonic() + CHILD_SECONDS
+      while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > deadline:
+          os.kill(child, signal.SIGKILL)
+        time.sleep(0.1)
 
 
 class Undo:
@@ -23,6 +43,10 @@ class Undo:
     """Before the step is taken: `how` returns whether there was anything to take back."""
     self._steps.append((what, how, by_hand))
 
+  def drop(self):
+    """The step that was added last was not ours to take."""
+    self._steps.pop()
+
   def __enter__(self):
     for number in self.SIGNALS:
       self._before[number] = signal.signal(number, self._interrupt)
@@ -34,6 +58,7 @@ class Undo:
     if kind and self._steps:
       before = signal.signal(signal.SIGINT, signal.SIG_IGN)
       terminal.error("it does not come to its end; what was done is taken back")
+      end_children()
       while self._steps:
         self._take_back(*self._steps.pop())
       signal.signal(signal.SIGINT, before)

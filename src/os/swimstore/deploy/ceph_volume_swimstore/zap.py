@@ -43,7 +43,6 @@ def _osd_on(device):
   return f". It is {osd.name}: {stop}'ceph-volume swimstore deactivate {osd.osd_id} {osd.osd_fsid}' first"
 
 
-@decorators.needs_root
 def zap(path, destroy, no_systemd):
   device = host.BlockDevice(path)
   _check_free(device)
@@ -66,8 +65,9 @@ def zap(path, destroy, no_systemd):
   _wipe(device, destroy)
   terminal.success(f"{path} is empty")
   if osd:
-    terminal.info(f"where osd.{osd[0]} is still in the cluster, 'ceph osd purge {osd[0]}' removes it, "
-                  f"'ceph osd destroy {osd[0]}' keeps its number for another disk")
+    terminal.info(f"where 'ceph osd dump' still has osd.{osd[0]} with the fsid {osd[1]}, 'ceph osd purge {osd[0]} "
+                  f"--yes-i-really-mean-it' removes it, 'ceph osd destroy {osd[0]} --yes-i-really-mean-it' keeps its number for "
+                  "another disk")
 
 
 def _wipe(device, destroy):
@@ -87,6 +87,7 @@ class Zap:
   def __init__(self, argv):
     self.argv = argv
 
+  @decorators.needs_root
   def main(self):
     parser = argparse.ArgumentParser(prog="ceph-volume swimstore zap", formatter_class=argparse.RawDescriptionHelpFormatter,
                                      description=textwrap.dedent(f"""\
