@@ -411,8 +411,8 @@ void Load::report(const std::string& phase, double elapsed, const DeviceCounters
             << ",\"ops_per_second\":[" << per_second.str() << "],\"device_bytes_written\":" << device.written_bytes
             << ",\"device_bytes_read\":" << device.read_bytes << ",\"device_flushes\":" << device.flushes
             << ",\"processor_us\":" << process.processor_us << ",\"switches\":" << process.switches
-            << ",\"page_faults\":" << process.page_faults
-            << ",\"failed\":" << m_failed << ",\"wrong\":" << m_wrong << "}" << std::endl;
+            << ",\"page_faults\":" << process.page_faults << ",\"failed\":" << m_failed << ",\"wrong\":" << m_wrong
+            << "}" << std::endl;
   if (m_failed > 0) {
     std::cerr << "rados_load: " << phase << ": " << m_failed << " operations failed, the first: " << m_first_failure
               << "\n";
