@@ -44,7 +44,7 @@ TEST_P(CubeCrash, EveryCrashLeavesAPrefixWithAllThatWasAcknowledged) {
   CrashExplorer explorer = new_explorer(&events);
   const uint64_t first = number_from_environment("SWIM_CRASH_SEED", 1);
   // Until a run met its bad slot, too: not every one does.
-  for (uint64_t seed = first; explorer.counts().states < budget || (events.quarantined == 0 && seed < first + 40);
+  for (uint64_t seed = first; explorer.counts().states < budget || (events.quarantined == 0 && seed < first + 120);
        seed++) {
     const bool interleaved = seed / 2 % 2 == 1;
     const auto violation = explorer.explore({"cube", {}, GetParam(), seed, kTransactions, interleaved}, kLimits);
