@@ -10,6 +10,7 @@ and what is no device of the machine.
 """
 
 import hashlib
+import itertools
 import os
 import pathlib
 import re
@@ -166,10 +167,13 @@ def check_ceph_command(where, text, osd):
     report(re.search(rf"^\s*{re.escape(words[1])}\b", run("rados", "--help").stdout, re.M), f"{where}: {text}: rados knows it")
   else:
     # Named without what it is done to, or of a module that does not load here: is it in the tables of commands?
-    prefix = " ".join(words[1:])
-    known = run("ceph", *words[1:], "--help").stdout.splitlines()
+    named = list(itertools.takewhile(lambda word: re.fullmatch(r"[a-z][\w-]*", word), words[1:]))
+    prefix = " ".join(named)
+    known = run("ceph", *named, "--help").stdout.splitlines()
+    shown = re.sub(r"\s", "", "".join(line[:40] for line in known))  # usage, in a column that breaks its words
+    options = all(word in shown for word in words if word.startswith("--"))
     modules = run("grep", "-rlF", prefix, "/usr/share/ceph/mgr", "--include=module.py").stdout
-    report(any(line.startswith(prefix) for line in known) or modules, f"{where}: {text}: the monitor or manager knows it",
+    report(any(line.startswith(prefix) for line in known) and options or modules, f"{where}: {text}: the monitor or manager knows it",
            "\n".join(known))
 
 
