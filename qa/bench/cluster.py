@@ -310,6 +310,7 @@ class Cluster:
     for _ in range(8):
       status = self.ask_osd(osd, "swimstore status")
       homes |= {pg: cube["cube"] for cube in status["cubes"] for pg in cube.get("placement_groups", [])}
+      time.sleep(0.05)
     return homes
 
   def osd_memory_bytes(self, osd):

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/admin/admin_commands.h"
 
+#include <thread>
+
 #include "common/Formatter.h"
 #include "common/ceph_context.h"
 #include "vtkv/program_version.h"
@@ -134,7 +136,7 @@ int fail_command(int error, const std::string& reason, ceph::Formatter* formatte
   return error;
 }
 
-constexpr unsigned kLockTriesMax = 100'000;  // some milliseconds
+constexpr unsigned kLockTriesMax = 100'000;  // some milliseconds, or more where others want the processor
 
 // What lies in each cube.
 AdminCommands::Homes AdminCommands::find_homes() const {
@@ -149,6 +151,7 @@ AdminCommands::Homes AdminCommands::find_homes() const {
         collection->lock.unlock_shared();
         break;
       }
+      std::this_thread::yield();  // to who has it
     }
   }
   return homes;

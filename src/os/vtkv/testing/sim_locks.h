@@ -14,7 +14,7 @@ class SimLockObserver {
   virtual ~SimLockObserver() = default;
   // A lock is about to be asked for, or was released: others may come first.
   virtual void at_lock() = 0;
-  // It is taken: lets others run, one of whom holds it.
+  // It is taken: lets others run, one of whom holds it, or a thread of the program that is not simulated.
   virtual void wait_for_lock() = 0;
 };
 
