@@ -18,8 +18,8 @@ What was measured for less than 5 s, all rounds together, is marked as no result
 a phase. cv is the standard deviation of per-second operations over their mean. "device B/B" is what reached the block
 device per byte of the client, replicas included (for reads: what was read from it), "flushes/op" the flush requests it
 got. "OSD us" is the processor time that the OSDs' processes took for each operation, "switches" how often their threads
-had to wait (voluntary context switches). Each OSD has a loop device with direct I/O over a file written beforehand; BlueStore has it raw, its best case, the
-others through a file system.
+had to wait (voluntary context switches). Each OSD has a loop device with direct I/O over a file written beforehand;
+BlueStore has it raw, its best case, the others through a file system.
 
 A store can be named several times, with options of its own (`--stores swimstore,swimstore:swimstore_cubes=4`). Without
 BlueStore the ratios are those to the first store named.

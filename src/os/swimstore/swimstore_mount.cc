@@ -332,14 +332,13 @@ Status SwimStore::open(Purpose purpose) {
   }
   mounted->memory.adjust();
   m_callbacks.start(settings.callback_threads);
-  mounted->fast_shutdown.emplace(cct, kFastShutdown, [this](const ConfigProxy& conf) {
+  const auto consider_shutdown = [this](const ConfigProxy& conf) {
     if (!conf.get_val<bool>(kFastShutdown)) {
       m_callbacks.prefer_queues();
     }
-  });
-  if (!cct->_conf.get_val<bool>(kFastShutdown)) {
-    m_callbacks.prefer_queues();
-  }
+  };
+  mounted->fast_shutdown.emplace(cct, kFastShutdown, consider_shutdown);
+  consider_shutdown(cct->_conf);
   m_mounted = std::move(mounted);
   return {};
 }

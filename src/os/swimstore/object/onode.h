@@ -29,7 +29,7 @@ class Onode : public boost::intrusive_ref_counter<Onode> {
   bool exists = false;  // false: the cache remembers that there is no such object
   OnodeRecord record;   // flag shard_inline: as in the tree; the planner sets it when it writes the record
   ExtentMap extents;
-  mutable std::atomic<size_t> counted_bytes{0};  // by OnodeCache
+  mutable std::atomic<size_t> counted_bytes{0};  // OnodeCache's, changed under its lock: what it takes of the capacity
   uint32_t change = 0;  // the planner's: position among the objects the transaction changes; 0: unchanged
 
   bool has_omap() const { return exists && record.test(OnodeRecord::has_omap); }

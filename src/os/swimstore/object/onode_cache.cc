@@ -40,7 +40,7 @@ vtkv::Status OnodeCache::find(const ghobject_t& oid, OnodeRef* onode) {
   *onode = loaded;
   const size_t bytes = loaded->memory_bytes() + kEntryOverheadBytes;
   loaded->counted_bytes = bytes;
-  shard.entries.push_front({std::move(loaded), bytes});
+  shard.entries.push_front(std::move(loaded));
   shard.by_name.emplace(oid, shard.entries.begin());
   shard.bytes += bytes;
   trim(shard, m_capacity_bytes / kShards);
@@ -53,7 +53,7 @@ bool OnodeCache::take_cached(Shard& shard, const ghobject_t& oid, OnodeRef* onod
     return false;
   }
   shard.entries.splice(shard.entries.begin(), shard.entries, found->second);
-  *onode = found->second->onode;
+  *onode = *found->second;
   return true;
 }
 
@@ -89,42 +89,36 @@ void OnodeCache::forget(const ghobject_t& oid) {
   }
 }
 
-void OnodeCache::erase(Shard& shard, std::list<Entry>::iterator entry) {
-  VTKV_ASSERT(shard.bytes >= entry->bytes);
-  shard.bytes -= entry->bytes;
-  shard.by_name.erase(entry->onode->oid);
+void OnodeCache::erase(Shard& shard, std::list<OnodeRef>::iterator entry) {
+  const Onode& onode = **entry;
+  VTKV_ASSERT(shard.bytes >= onode.counted_bytes);
+  shard.bytes -= onode.counted_bytes;
+  shard.by_name.erase(onode.oid);
   shard.entries.erase(entry);
 }
 
 vtkv::Status OnodeCache::load_extents(Onode& onode, uint32_t first, uint32_t last) {
-  const size_t before = onode.extents.memory_bytes();
-  return count_again(onode, before, onode.extents.load(m_database, onode.record.nid, first, last));
-}
-
-vtkv::Status OnodeCache::load_all_extents(Onode& onode) {
-  const size_t before = onode.extents.memory_bytes();
-  return count_again(onode, before, onode.extents.load_all(m_database, onode.record.nid));
-}
-
-// Of two readers that load at once, each counts what both have loaded.
-vtkv::Status OnodeCache::count_again(const Onode& onode, size_t extents_before, const vtkv::Status& loaded) {
-  if (onode.extents.memory_bytes() != extents_before) {
-    resized(onode);
-  }
+  const vtkv::Status loaded = onode.extents.load(m_database, onode.record.nid, first, last);
+  resized(onode);
   return loaded;
 }
 
+vtkv::Status OnodeCache::load_all_extents(Onode& onode) {
+  const vtkv::Status loaded = onode.extents.load_all(m_database, onode.record.nid);
+  resized(onode);
+  return loaded;
+}
+
+// Of two readers that load at once, each counts what both have loaded.
 void OnodeCache::resized(const Onode& onode) {
   if (onode.memory_bytes() + kEntryOverheadBytes == onode.counted_bytes) {
     return;
   }
   Shard& shard = shard_of(onode.oid);
   vtkv::MutexLock lock(shard.mutex);
-  if (const auto found = shard.by_name.find(onode.oid); found != shard.by_name.end()) {
+  if (const auto found = shard.by_name.find(onode.oid); found != shard.by_name.end() && *found->second == &onode) {
     const size_t bytes = onode.memory_bytes() + kEntryOverheadBytes;
-    onode.counted_bytes = bytes;
-    shard.bytes = shard.bytes - found->second->bytes + bytes;
-    found->second->bytes = bytes;
+    shard.bytes = shard.bytes - onode.counted_bytes.exchange(bytes) + bytes;
     trim(shard, m_capacity_bytes / kShards);
   }
 }
@@ -134,7 +128,7 @@ void OnodeCache::trim(Shard& shard, size_t capacity_bytes) {
   while (shard.bytes > capacity_bytes && at != shard.entries.begin()) {
     --at;
     // Nobody can begin to use it meanwhile: that takes the shard's mutex.
-    if (at->onode->use_count() == 1) {
+    if ((*at)->use_count() == 1) {
       erase(shard, at++);
     }
   }

@@ -39,7 +39,7 @@ class OnodeCache {
   // Makes shards [first, last] of its extents present, or all, and counts their memory.
   vtkv::Status load_extents(Onode& onode, uint32_t first, uint32_t last);
   vtkv::Status load_all_extents(Onode& onode);
-  // The onode was changed: count its memory again.
+  // The onode was changed: count its memory again. Free of locks where it is as large as before.
   void resized(const Onode& onode);
 
   void set_capacity(size_t bytes);
@@ -52,14 +52,10 @@ class OnodeCache {
 
  private:
   static constexpr size_t kShards = 16;
-  struct Entry {
-    OnodeRef onode;
-    size_t bytes = 0;
-  };
   struct Shard {
     mutable vtkv::Mutex mutex;
-    std::list<Entry> entries GUARDED_BY(mutex);  // most recently used first
-    std::unordered_map<ghobject_t, std::list<Entry>::iterator> by_name GUARDED_BY(mutex);
+    std::list<OnodeRef> entries GUARDED_BY(mutex);  // most recently used first
+    std::unordered_map<ghobject_t, std::list<OnodeRef>::iterator> by_name GUARDED_BY(mutex);
     size_t bytes GUARDED_BY(mutex) = 0;
   };
 
@@ -67,9 +63,8 @@ class OnodeCache {
   // False: it is not there.
   bool take_cached(Shard& shard, const ghobject_t& oid, OnodeRef* onode) REQUIRES(shard.mutex);
   void trim(Shard& shard, size_t capacity_bytes) REQUIRES(shard.mutex);
-  void erase(Shard& shard, std::list<Entry>::iterator entry) REQUIRES(shard.mutex);
+  void erase(Shard& shard, std::list<OnodeRef>::iterator entry) REQUIRES(shard.mutex);
   vtkv::Status load(const ghobject_t& oid, OnodeRef* onode) const;
-  vtkv::Status count_again(const Onode& onode, size_t extents_before, const vtkv::Status& loaded);
 
   vtkv::DB& m_database;
   std::atomic<size_t> m_capacity_bytes;

@@ -10,11 +10,10 @@
 // and walks on, or too late, notices and descends once more by what cannot mislead it. So it never waits for the
 // writer, wherever that has been stopped. Invariants:
 //   1. An entry is complete before it is linked (release), never changes but for its link, and is never unlinked.
-//   2. An entry is in the list before it is in the tree. Of the versions of a key the tree need not know those that
-//   came
-//      as the newest: they lie before one that it knows, kUnindexedVersions of them at most, so a search for the newest
-//      finds it at once and one for an older version walks no further than that. What is written over and over, as the
-//      newest entry's number of a log is, costs the tree next to nothing.
+//   2. An entry is in the list before it is in the tree. Versions of a key that come as the newest the tree need not
+//      know: they lie before one that it knows, kUnindexedVersions of them at most. So a search for the newest finds it
+//      at once, and one for an older version walks no further than that. What is written over and over, as the number
+//      of a log's newest entry is, costs the tree next to nothing.
 //   3. Order: key ascending, then sequence descending, then the one inserted later first; so that the
 //      first entry at or after (key, s) is the state of key at s.
 //   4. A node of the tree never moves and stays on its level. Its first cell is its least entry and never changes.

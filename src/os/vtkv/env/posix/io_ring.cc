@@ -264,13 +264,14 @@ void IoRing::start_lone_sync() {
   }
 }
 
+bool IoRing::is_quiet() const { return m_quiet_syncs >= kQuietSyncs && !m_woken.load(); }
+
 bool IoRing::call_lone_sync() {
-  if (m_lone_sync == nullptr || m_quiet_syncs < kQuietSyncs) {
+  if (m_lone_sync == nullptr || !is_quiet()) {
     return false;
   }
   submit_prepared();
-  IoRequest* request = m_lone_sync;
-  m_lone_sync = nullptr;
+  IoRequest* request = std::exchange(m_lone_sync, nullptr);
   request->result = request->file->sync();
   m_completed.push_back(request);
   note_sync_end();
@@ -303,16 +304,16 @@ void IoRing::submit_prepared() {
 }
 
 void IoRing::wait(std::optional<std::chrono::microseconds> limit) {
-  const bool awaits_all = std::exchange(m_awaits_all, false) && m_quiet_syncs >= kQuietSyncs;
+  const bool awaits_all = std::exchange(m_awaits_all, false) && is_quiet();
   collect();
   if (!m_completed.empty()) {
-    if (m_woken.load() || m_quiet_syncs < kQuietSyncs || ++m_sync_passes > kSyncPassesMax) {
+    if (!is_quiet() || ++m_sync_passes > kSyncPassesMax) {
       start_lone_sync();
     }
     submit_prepared();
     return;
   }
-  if (!m_woken.load() && call_lone_sync()) {
+  if (call_lone_sync()) {
     return;
   }
   start_lone_sync();

@@ -68,6 +68,8 @@ class IoRing : public WorkerQueue {
   bool transfer_goes_on(Entry* entry, size_t transferred);
   void submit_prepared();
   void start_lone_sync();
+  // Nobody woke this worker in a while: no other one is in a hurry.
+  bool is_quiet() const;
   // Calls it here and now if that is the better way; false when it was not.
   bool call_lone_sync();
   void note_sync_end();
