@@ -1,24 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """`activate` and `trigger`: an OSD that is on a device is mounted and started. `deactivate`: the opposite."""
 
-import argparse
-import textwrap
-
 from ceph_volume import decorators, terminal
 
 from . import crypt, filesystem, host, names, osds, units
+from .arguments import Command, add_no_systemd, add_osd, parser_of
 from .errors import Failed, Refused
 from .undo import Undo
-
-
-def add_no_systemd(parser):
-  parser.add_argument("--no-systemd", action="store_true", help="leave systemd alone: nothing is enabled, nor started")
-
-
-def add_osd(parser):
-  parser.add_argument("osd_id", nargs="?", type=int, metavar="ID", help="its number")
-  parser.add_argument("osd_fsid", nargs="?", type=names.valid_fsid, metavar="FSID",
-                      help="needed where several devices have that number")
 
 
 @decorators.needs_root
@@ -76,15 +64,11 @@ def _only(key, found):
   return osds.find(*key)
 
 
-class Activate:
+class Activate(Command):
   help = "Mount an OSD that is on a device of this host, and start it"
 
-  def __init__(self, argv):
-    self.argv = argv
-
   def main(self):
-    parser = argparse.ArgumentParser(prog="ceph-volume swimstore activate",
-                                     description=f"{self.help}. What is done already is left.")
+    parser = parser_of("activate", f"{self.help}. What is done already is left.")
     add_osd(parser)
     parser.add_argument("--all", action="store_true", help="all OSDs of SwimStore that are on devices of this host")
     add_no_systemd(parser)
@@ -97,14 +81,11 @@ class Activate:
       activate(osds.find(args.osd_id, args.osd_fsid), args.no_systemd)
 
 
-class Trigger:
+class Trigger(Command):
   help = "What systemd calls at the start of the host, in ceph-volume@swimstore-ID-FSID.service"
 
-  def __init__(self, argv):
-    self.argv = argv
-
   def main(self):
-    parser = argparse.ArgumentParser(prog="ceph-volume swimstore trigger", description=f"{self.help}.")
+    parser = parser_of("trigger", f"{self.help}.")
     parser.add_argument("systemd_data", metavar="ID-FSID")
     args = parser.parse_args(self.argv)
     activate(osds.find(*names.parse_trigger(args.systemd_data)), no_systemd=False)
@@ -121,18 +102,14 @@ def _deactivate(osd, no_systemd):
     crypt.close(osd.osd_fsid)
 
 
-class Deactivate:
+class Deactivate(Command):
   help = "Unmount an OSD that is stopped, close its encrypted device, and start it no more with the host"
-
-  def __init__(self, argv):
-    self.argv = argv
 
   @decorators.needs_root
   def main(self):
-    parser = argparse.ArgumentParser(prog="ceph-volume swimstore deactivate", formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     description=textwrap.dedent(f"""\
+    parser = parser_of("deactivate", f"""\
         {self.help}.
-        Its disk may move to another host then; 'activate' takes it up again, there or here."""))
+        Its disk may move to another host then; 'activate' takes it up again, there or here.""")
     add_osd(parser)
     add_no_systemd(parser)
     args = parser.parse_args(self.argv)

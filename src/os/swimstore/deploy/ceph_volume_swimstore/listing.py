@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """`list`: the OSDs of SwimStore that this host has devices of."""
 
-import argparse
 import json
 
 from ceph_volume import decorators
 
 from . import osds
+from .arguments import Command, parser_of
 
 COLUMNS = {"osd_id": "ID", "osd_fsid": "FSID", "device": "DEVICE", "fs": "FS", "encrypted": "ENCRYPTED", "mounted": "MOUNTED",
            "up": "UP"}
@@ -25,16 +25,14 @@ def as_table(reports):
   return ["  ".join(word.ljust(width) for word, width in zip(row, widths)).rstrip() for row in rows]
 
 
-class List:
+class List(Command):
   help = "Show the OSDs of SwimStore that are on devices of this host"
-
-  def __init__(self, argv):
-    self.argv = argv
 
   @decorators.needs_root
   def main(self):
-    parser = argparse.ArgumentParser(prog="ceph-volume swimstore list", description=f"{self.help}.", epilog="""
-      'mounted' is where, 'up' whether a process has the store open. Those made by hand are shown while they are mounted.""")
+    parser = parser_of("list", f"{self.help}.", epilog=(
+        "'mounted' is where, 'up' whether a process has the store open. Those made by hand\n"
+        "are shown while they are mounted."))
     parser.add_argument("--format", default="plain", choices=("plain", "json"), help="(default: %(default)s)")
     args = parser.parse_args(self.argv)
     reports = [osd.report() for osd in osds.find_all()]

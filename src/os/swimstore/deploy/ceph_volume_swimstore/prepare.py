@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """`prepare` and `create`: an empty device becomes an OSD, or stays an empty device."""
 
-import argparse
 import shutil
-import textwrap
 
 from ceph_volume import conf, decorators, terminal
 from ceph_volume.devices.lvm.zap import wipefs
 from ceph_volume.util import system
 
 from . import activate, crypt, filesystem, host, monitor, names, osds, parsing, units
+from .arguments import Command, add_no_systemd, parser_of
 from .command import call
 from .errors import Failed, Refused
 from .undo import Undo
 
 
-def parser_of(command, description):
-  parser = argparse.ArgumentParser(prog=f"ceph-volume swimstore {command}", description=textwrap.dedent(description),
-                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_with_device(command, description):
+  parser = parser_of(command, description)
   parser.add_argument("--data", required=True, metavar="DEVICE", help="a disk, a partition or a logical volume, by its path, "
                       "which the OSD gets as a whole; it must be empty")
   parser.add_argument("--fs", default="ext4", choices=names.FILE_SYSTEMS, help="the file system (default: %(default)s)")
@@ -142,31 +140,25 @@ def _fill(osd, secret, device_class):
   filesystem.check_content(osd)
 
 
-class Prepare:
+class Prepare(Command):
   help = "Make an OSD on an empty device, without starting it"
-
-  def __init__(self, argv):
-    self.argv = argv
 
   @decorators.needs_root
   def main(self):
-    args = parser_of("prepare", self.help + ".").parse_args(self.argv)
+    args = parser_with_device("prepare", self.help + ".").parse_args(self.argv)
     with host.lock("devices"), Undo() as undo:
       osd = make(args, undo)
     terminal.success(f"{osd.name} is made on {osd.device}, fsid {osd.osd_fsid}: "
                      f"'ceph-volume swimstore activate {osd.osd_id} {osd.osd_fsid}' starts it")
 
 
-class Create:
+class Create(Command):
   help = "Make an OSD on an empty device, and start it, now and at each start of the host"
-
-  def __init__(self, argv):
-    self.argv = argv
 
   @decorators.needs_root
   def main(self):
-    parser = parser_of("create", self.help + ".\n\nWhere anything fails, all that was done is taken back.")
-    activate.add_no_systemd(parser)
+    parser = parser_with_device("create", self.help + ".\n\nWhere anything fails, all that was done is taken back.")
+    add_no_systemd(parser)
     args = parser.parse_args(self.argv)
     with host.lock("devices"), Undo() as undo:
       osd = make(args, undo)

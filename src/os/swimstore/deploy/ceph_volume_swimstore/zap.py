@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """`zap`: a device that holds what nobody needs any more becomes an empty one."""
 
-import argparse
 import os
-import textwrap
 
 from ceph_volume import decorators, terminal
 from ceph_volume.devices.lvm.zap import wipefs
 
-from . import activate, crypt, host, names, osds, parsing, units
+from . import crypt, host, names, osds, parsing, units
+from .arguments import Command, add_no_systemd, parser_of
 from .errors import Failed, Refused
 
 END_BYTES = 16 << 20  # as large as the header of LUKS2, with its keys
@@ -81,26 +80,22 @@ def _wipe(device, destroy):
     overwrite_ends(device.path, device.size_bytes)
 
 
-class Zap:
+class Zap(Command):
   help = "Wipe a device, so that it is an empty one"
-
-  def __init__(self, argv):
-    self.argv = argv
 
   @decorators.needs_root
   def main(self):
-    parser = argparse.ArgumentParser(prog="ceph-volume swimstore zap", formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     description=textwrap.dedent(f"""\
+    parser = parser_of("zap", f"""\
         {self.help}. What is mounted or in use otherwise is refused.
 
         An OSD of SwimStore loses its label and the superblock of its file system. With --destroy anything else is wiped, too,
         partitions included, and nothing can be brought back by its superblock: 16 MiB at both ends are overwritten, and
-        the keys of an encrypted device."""))
+        the keys of an encrypted device.""")
     parser.add_argument("devices", nargs="*", metavar="DEVICE", help="disks, partitions or logical volumes, by their paths")
     parser.add_argument("--osd-id", type=int, metavar="N", help="the device that holds this OSD")
     parser.add_argument("--osd-fsid", type=names.valid_fsid, metavar="UUID", help="needed where several devices have that number")
     parser.add_argument("--destroy", action="store_true", help="also what is no OSD of SwimStore, and for good")
-    activate.add_no_systemd(parser)
+    add_no_systemd(parser)
     args = parser.parse_args(self.argv)
     by_osd = args.osd_id is not None or args.osd_fsid is not None
     if bool(args.devices) == by_osd:
