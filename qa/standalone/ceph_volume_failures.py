@@ -7,8 +7,8 @@ import os
 import pathlib
 import shutil
 
-from ceph_volume_host import OSDS, PROGRAM, create, devices_listed, enabled, is_empty, stop, swimstore, wait_up
-from own_host_inside import ceph, must, report, run
+from ceph_volume_host import OSDS, PROGRAM, create, devices_listed, enabled, is_empty, swimstore, wait_up
+from own_host_inside import ceph, must, report, run, stop
 
 OTHER_FSID = "3f2504e0-4f89-41d3-9a0c-0305e82c3309"
 BROKEN = pathlib.Path("/run/broken")

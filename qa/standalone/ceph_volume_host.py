@@ -58,13 +58,6 @@ def wait_up(osd):
   report(runs == str(PROGRAM) and f"Uid:\t{CEPH_UID}\t" in status, f"our program runs osd.{osd} as user ceph", runs)
 
 
-def stop(*osds):
-  for osd in osds:
-    must("systemctl", "stop", f"ceph-osd@{osd}", timeout=120)
-  report(until(lambda: not any(entry["up"] and entry["osd"] in osds for entry in ceph("osd", "dump")["osds"]), 60),
-         f"stopped: {', '.join(f'osd.{osd}' for osd in osds)}")
-
-
 def start_host():
   """What systemd would do: /run is empty, what is enabled is started."""
   shutil.rmtree("/run/systemd", ignore_errors=True)

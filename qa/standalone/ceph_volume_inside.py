@@ -14,9 +14,8 @@ import ceph_volume_failures
 import ceph_volume_refusals
 import own_host_inside as host
 import page_recipe
-from ceph_volume_host import (OSDS, create, devices_listed, enabled, is_empty, prepare_host, start_host, stop, swimstore, table_of,
-                              wait_up)
-from own_host_inside import CEPH_UID, ceph, must, pid_of, report, run
+from ceph_volume_host import (OSDS, create, devices_listed, enabled, is_empty, prepare_host, start_host, swimstore, table_of, wait_up)
+from own_host_inside import CEPH_UID, ceph, check_objects, must, pid_of, put_objects, report, run, stop
 
 BOOTSTRAP = pathlib.Path("/var/lib/ceph/bootstrap-osd/ceph.keyring")
 FSID = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
@@ -81,22 +80,6 @@ def check_list(first, second):
 
 # -- brings them up ---------------------------------------------------------------------------------------------------
 
-def put_objects():
-  must("ceph", "osd", "pool", "create", "volumes", "8", "8")
-  done = run("bash", "-c", """set -e
-    for i in $(seq 16); do
-      head -c $((i * 20011)) /dev/urandom >/run/object.$i
-      timeout 60 rados -p volumes put $i /run/object.$i
-    done""", timeout=120)
-  report(done.returncode == 0, "16 objects are written", done.stdout)
-
-
-def check_objects(when):
-  done = run("bash", "-c", """set -e -o pipefail
-    for i in $(seq 16); do timeout 60 rados -p volumes get $i - | cmp - /run/object.$i; done""", timeout=120)
-  report(done.returncode == 0, f"they read as they were written: {when}", done.stdout)
-
-
 def start_again(first):
   """The host: nothing runs, nothing is mounted, and what is in /run is forgotten."""
   report(len(enabled()) == 2 and all(name.startswith("ceph-volume@swimstore-") for name in enabled()),
@@ -110,7 +93,7 @@ def start_again(first):
   start_host()
   for osd in (0, 1):
     wait_up(osd)
-  check_objects("the host was started again")
+  check_objects("volumes", "the host was started again")
   pids = [pid_of(osd) for osd in (0, 1)]
   again = swimstore("activate", "--all")
   report(again.returncode == 0 and [pid_of(osd) for osd in (0, 1)] == pids, "activate --all of what is up does nothing",
@@ -151,7 +134,7 @@ def move_to_another_host(first, second, spare):
     strangers = must("find", OSDS / f"ceph-{osd}", "!", "-user", "ceph")
     report(not strangers, f"all of osd.{osd} belongs to this host's ceph", strangers)
   report(len(enabled()) == 2, "both are started with the host", enabled())
-  check_objects("on another host")
+  check_objects("volumes", "on another host")
 
 
 def check_what_is_not_activated(first, spare):
@@ -229,7 +212,8 @@ def main(argv):
     make_by_the_page(first)
     make_xfs(second)
     check_list(first, second)
-    put_objects()
+    must("ceph", "osd", "pool", "create", "volumes", "8", "8")
+    put_objects("volumes")
     start_again(first)
     move_to_another_host(first, second, third)
     exchange_disk(first, second)

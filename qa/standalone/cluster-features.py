@@ -164,13 +164,9 @@ def _pg_num(cluster, pool):
 
 def erasure_coded(scenario, cluster):
   # By name the monitor allows overwrites on BlueStore alone; `mon debug no require ...` is in this cluster's ceph.conf.
+  cluster.create_ec_pool("ec")
+  cluster.create_ec_pool("ec_overwrites", overwrites=True)
   out = cluster.shell(f"""set -e
-    ceph osd erasure-code-profile set two_one k=2 m=1 crush-failure-domain=osd
-    for pool in ec ec_overwrites; do
-      ceph osd pool create $pool 8 8 erasure two_one
-      ceph osd pool application enable $pool bench
-    done
-    ceph osd pool set ec_overwrites allow_ec_overwrites true
     d=$(mktemp -d); head -c 3333333 /dev/urandom >$d/object; head -c 2222222 /dev/urandom >$d/other
     for file in other object other object; do rados -p ec put object $d/$file; done
     rados -p ec put gone $d/other
@@ -200,11 +196,7 @@ def erasure_coded(scenario, cluster):
 def slow_stop(scenario, cluster):
   """OSDs that unmount their stores when they are stopped, in the middle of writes that wait for one another."""
   cluster.ceph("config", "set", "osd", "osd_fast_shutdown", "false")
-  cluster.shell("""set -e
-    ceph osd erasure-code-profile set stopped k=2 m=1 crush-failure-domain=osd
-    ceph osd pool create stopped 8 8 erasure stopped
-    ceph osd pool application enable stopped bench
-    ceph osd pool set stopped allow_ec_overwrites true""")
+  cluster.create_ec_pool("stopped", overwrites=True)
   cluster.wait_clean()
   load = subprocess.Popen(
       sysroot.command([rados_bench.load_generator(), "--conf", cluster.dir / "ceph.conf", "--pool", "stopped", "--size", "64K",

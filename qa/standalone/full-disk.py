@@ -27,10 +27,6 @@ BRIM_POOLS = "brim,ec-brim"
 BRIM_OSDS = 3
 IN_FLIGHT = 64
 QUICK_ROOM_BYTES = 512 << 20
-MAKE_EC_POOL = """set -e
-  ceph osd erasure-code-profile set brim k=2 m=1 crush-failure-domain=osd
-  ceph osd pool create ec-brim 8 8 erasure brim --autoscale-mode off
-  ceph osd pool application enable ec-brim bench"""
 
 
 def fill(path):
@@ -166,7 +162,7 @@ def fill_and_empty(scenario, cluster, number):
 def fill_by_clients(scenario):
   cluster = scenario.start(osds=BRIM_OSDS)
   cluster.create_pool("brim", pg_num=16, size=BRIM_OSDS)
-  cluster.shell(MAKE_EC_POOL)
+  cluster.create_ec_pool("ec-brim")
   cluster.wait_clean()
   if scenario.args.quick:
     for osd in range(BRIM_OSDS):

@@ -24,6 +24,7 @@ RECIPE = "doc/swimstore-operations.rst"
 PACKAGE = "ceph-osd-swimstore"
 PROGRAMS = pathlib.Path("/usr/lib/ceph-swimstore")
 CEPH_UID = 64045  # Debian gives it to all
+OBJECTS = 16
 CONF = """[global]
 fsid = {fsid}
 mon host = [v2:127.0.0.1:3300]
@@ -222,3 +223,33 @@ def pid_of(osd):
 
 def runs(osd):
   return unit_by_hand.is_running(pid_of(osd))
+
+
+def stop(*osds):
+  for osd in osds:
+    must("systemctl", "stop", f"ceph-osd@{osd}", timeout=120)
+  numbers = {int(osd) for osd in osds}
+  down = until(lambda: not any(entry["up"] and entry["osd"] in numbers for entry in ceph("osd", "dump")["osds"]), 60)
+  report(down, f"stopped: {', '.join(f'osd.{osd}' for osd in osds)}")
+
+
+def put_objects(pool):
+  put = run("bash", "-c", f"""set -e -o pipefail
+    mkdir /run/{pool}
+    for i in $(seq {OBJECTS}); do
+      head -c $((i * 20011)) /dev/urandom >/run/{pool}/$i
+      timeout 60 rados -p {pool} put $i /run/{pool}/$i
+      rados -p {pool} setomapval $i key value.$i
+    done""", timeout=120)
+  report(put.returncode == 0, f"{OBJECTS} objects are written to {pool}", put.stdout)
+
+
+def check_objects(pool, when):
+  got = run("bash", "-c", f"""set -e -o pipefail
+    test "$(timeout 60 rados -p {pool} ls | wc -l)" -eq {OBJECTS}
+    for i in $(seq {OBJECTS}); do
+      timeout 60 rados -p {pool} get $i - | cmp - /run/{pool}/$i
+      rados -p {pool} getomapval $i key /run/value >/dev/null
+      test "$(cat /run/value)" = value.$i
+    done""", timeout=120)
+  report(got.returncode == 0, f"the {OBJECTS} objects of {pool} read as they were written: {when}", got.stdout)

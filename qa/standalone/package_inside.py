@@ -16,7 +16,7 @@ import sys
 
 import own_host_inside as host
 import page_recipe
-from own_host_inside import PACKAGE, PROGRAMS, ceph, must, report, run, until
+from own_host_inside import PACKAGE, PROGRAMS, ceph, check_objects, must, put_objects, report, run, stop, until
 from unit_by_hand import is_running
 
 LAUNCHER = PROGRAMS / "ceph-osd-launcher"
@@ -33,7 +33,6 @@ OWN_PATHS = (r"/usr/lib/ceph-swimstore/[\w-]+", r"/usr/bin/(ceph-swimstore-tool|
 OTHERS = {"bluestore": "bluestore\n", "no type": None, "an empty one": "", "a longer name": "swimstore2\n",
           "a shorter name": "swim\n", "two names": "swimstore bluestore\n", "two lines": "swimstore\nbluestore\n",
           "a blank before": " swimstore\n", "capitals": "SwimStore\n"}
-OBJECTS = 10
 STUB = """#!/bin/sh
 echo "{name}"
 for argument in "$@"; do echo "<$argument>"; done
@@ -187,32 +186,7 @@ def make_pool(name, osd):
   must("ceph", "osd", "crush", "set-device-class", name, f"osd.{osd}")
   must("ceph", "osd", "crush", "rule", "create-replicated", name, "default", "osd", name)
   must("ceph", "osd", "pool", "create", name, "8", "8", "replicated", name)
-  put = run("bash", "-c", f"""set -e -o pipefail
-    mkdir /run/{name}
-    for i in $(seq {OBJECTS}); do
-      head -c $((i * 20011)) /dev/urandom >/run/{name}/$i
-      timeout 60 rados -p {name} put $i /run/{name}/$i
-      rados -p {name} setomapval $i key value.$i
-    done""", timeout=120)
-  report(put.returncode == 0, f"{OBJECTS} objects are written to osd.{osd}", put.stdout)
-
-
-def check_objects(name, when):
-  got = run("bash", "-c", f"""set -e -o pipefail
-    test "$(timeout 60 rados -p {name} ls | wc -l)" -eq {OBJECTS}
-    for i in $(seq {OBJECTS}); do
-      timeout 60 rados -p {name} get $i - | cmp - /run/{name}/$i
-      rados -p {name} getomapval $i key /run/value >/dev/null
-      test "$(cat /run/value)" = value.$i
-    done""", timeout=120)
-  report(got.returncode == 0, f"the {OBJECTS} objects of {name} read as they were written: {when}", got.stdout)
-
-
-def stop(*osds):
-  for osd in osds:
-    must("systemctl", "stop", f"ceph-osd@{osd}", timeout=120)
-  down = until(lambda: not any(entry["up"] for entry in ceph("osd", "dump")["osds"] if str(entry["osd"]) in osds), 60)
-  report(down, f"stopped: {', '.join(f'osd.{osd}' for osd in osds)}")
+  put_objects(name)
 
 
 def start_host_again(*osds):
