@@ -256,7 +256,7 @@ TEST_F(FullStoreTest, FilledAndEmptiedAgainAndAgainItHoldsAsMuch) {
     EXPECT_GT(m_written_bytes, kCapacity / 2);
     EXPECT_GT(m_written_bytes, first * 8 / 10);
     remove_objects(0);
-    wait_until([this] { return used_ratio() < 0.3; });
+    wait_until([this] { return used_ratio() < 0.15; });  // what the log, the tree and primed slots keep
   }
 }
 

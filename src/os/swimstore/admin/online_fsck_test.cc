@@ -320,7 +320,7 @@ class OnlineVerifyTest : public OnlineFsckTest {
 
   uint64_t reads() const { return m_env.calls(vtkv::SimCall::read); }
   void fill() {
-    for (unsigned i = 0; i < 2000; ++i) {
+    for (unsigned i = 0; i < 6000; ++i) {
       write(fmt::format("object {:0>400}", i), 4096);
     }
     m_store->compact();
