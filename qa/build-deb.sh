@@ -81,6 +81,7 @@ stage() {
   rm -rf "$OUT"
   mkdir -p "$OUT/source"
   cp -r README.md doc qa/debian "$OUT/source"
+  cp -r src/os/swimstore/monitoring "$OUT/source"
   # The plug-in for ceph-volume.
   [ ! -d src/os/swimstore/deploy ] || cp -r src/os/swimstore/deploy "$OUT/source"
 }

@@ -3,10 +3,9 @@
 """What an OSD tells of itself: to operators, and to the manager, whose exporters show it on.
 
 Commit latency by size; the counters that it sends to the manager; a pool's omap; then the device below stands still for
-a moment: slow operations, in log, counters and health; at last the host file system takes no write any more: the OSD
-ends, with a crash report, and starts again when it can.
-
-Debian's manager loads no modules where python3-bcrypt is installed: neither `ceph crash` nor the exporter is asked.
+a moment: slow operations, in log, counters, health and the alerts for Prometheus; then whether all metrics and labels are
+exported that the dashboard for Grafana and the rules for Prometheus name; at last the host file system takes no write any more:
+the OSD ends, with a crash report, and starts again when it can.
 """
 
 import contextlib
@@ -16,6 +15,7 @@ import subprocess
 import threading
 import time
 
+import exporter as exporter_module
 import scenario as scenario_module
 from scenario import UserError
 from loop_disk import unmount
@@ -34,6 +34,11 @@ LAST_WORDS = "nothing can be made durable any more"
 SENT = ["onode_hits", "onode_misses", "commit_latency", "read_latency", "queue_latency", "throttle_latency", "plan_latency",
         "submit_latency", "omap_latency", "omap_seek_latency", "omap_next_latency", "list_latency", "slow_operations",
         "read_checksum_errors", "read_errors", "read_retries", "transactions"]
+
+# Of four names that nothing has.
+WRONG = {"where": "made up", "made": [], "labels": ["nobody"],
+         "selectors": [["ceph_swimstore_no_such", []], ["ceph_osd_up", [["no_such", "=~", ".*"]]],
+                       ["ceph_osd_metadata", [["objectstore", "=", "filestore"]]]]}
 
 
 def write(cluster, bytes_each, count=WRITES):
@@ -146,7 +151,7 @@ def health(cluster):
   return cluster.ceph_json("health", "detail")["checks"]
 
 
-def slow_operations(scenario, cluster):
+def slow_operations(scenario, cluster, exporter):
   scenario.check(ALERT not in health(cluster), "no operation is told as slow before")
   with background(cluster, "bench", 5, "write", "-b", SMALL, "-t", 8, "--run-name", "slow") as load:
     time.sleep(1)
@@ -164,8 +169,29 @@ def slow_operations(scenario, cluster):
   scenario.until(lambda: ALERT in health(cluster), 60, f"the health of the cluster tells of them ({ALERT})")
   detail = str(health(cluster)[ALERT]["detail"])
   scenario.check("commit of" in detail and str(cluster.osd_dir(OSD)) in detail, "its text names the last and the store", detail)
+  scenario.until(lambda: exporter.value("ceph_health_detail", name=ALERT) == 1, 60, "Prometheus gets the alert")
   cluster.ceph("config", "set", "osd", "swimstore_slow_ops_warn_threshold", 0, "--force")
   scenario.until(lambda: ALERT not in health(cluster), 60, "threshold 0: no alert")
+  scenario.until(lambda: exporter.value("ceph_health_detail", name=ALERT) == 0, 60, "Prometheus gets its end")
+
+
+def dashboard_and_rules(scenario, cluster, exporter):
+  files, series = exporter_module.asked(), exporter.series()
+  of_store = [metric for metric in series if metric.startswith("ceph_swimstore_")]
+  named = {metric for one in files["expressions"] for metric, _ in one["selectors"]}
+  absent = exporter_module.missing(files, series)
+  scenario.check(len(of_store) > 50 and len(files["expressions"]) > 60 and not absent,
+                 f"{len(named)} metrics, and all labels, that {len(files['expressions'])} expressions of the dashboard and the rules name "
+                 f"are exported; {len(of_store)} of the store's are", "\n".join(absent))
+  wrong = exporter_module.missing({"expressions": [WRONG], "recorded": {}}, series)
+  scenario.check(len(wrong) == 4, "an expression that names others is told", "\n".join(wrong))
+  # Which the rules make in its place; where Ceph does one day, they are not needed any more.
+  scenario.check(not series.get("ceph_disk_occupation"), "the manager tells no disk of an OSD of SwimStore")
+  # The rules find it by its mount point, and Ceph's dashboards the host by its name.
+  metadata = cluster.ceph_json("osd", "metadata", OSD)
+  scenario.check(exporter.value("ceph_osd_metadata", ceph_daemon=f"osd.{OSD}", objectstore="swimstore",
+                                hostname=metadata["hostname"]) == 1, "it tells its store and host")
+  scenario.check(metadata["swimstore_host_mount_point"] == str(cluster.osd_dir(OSD)), "the OSD tells its mount point", str(metadata))
 
 
 def crash_reports(cluster):
@@ -214,14 +240,17 @@ def start_again(scenario, cluster):
 
 
 def run(scenario):
+  exporter_module.let_modules_load()
   cluster = scenario.start(osds=1, conf={"swimstore log op age": SLOW_S, "debug mgrc": 20})
+  exporter = exporter_module.Exporter(cluster)
   cluster.create_pool(POOL, pg_num=8)
   cluster.wait_clean()
   latency_by_size(scenario, cluster)
   osd_perf(scenario, cluster)
   sent_to_manager(scenario, cluster)
   pool_omap(scenario, cluster)
-  slow_operations(scenario, cluster)
+  slow_operations(scenario, cluster, exporter)
+  dashboard_and_rules(scenario, cluster, exporter)
   if cluster.spec.fs == "ext4":  # which can be told to fail
     end_of_writing(scenario, cluster)
   scenario.deep_scrub()

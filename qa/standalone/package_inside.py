@@ -27,6 +27,7 @@ SYSTEMCTL_LOG = pathlib.Path("/run/systemctl.log")
 # All that the package may hold, but for folders.
 OWN_PATHS = (r"/usr/lib/ceph-swimstore/[\w-]+", r"/usr/bin/(ceph-swimstore-tool|vtkv-tool)",
              r"/usr/lib/systemd/system/ceph-osd@\.service\.d/10-swimstore\.conf", rf"/usr/share/doc/{PACKAGE}/.+",
+             rf"/usr/share/{PACKAGE}/swimstore-(dashboard\.json|rules\.yml)",
              rf"/usr/share/lintian/overrides/{PACKAGE}", r"/usr/share/man/man[78]/.+\.gz",
              r"/usr/lib/python3/dist-packages/ceph_volume_swimstore.+")
 # Other OSDs of the host, and files that only look like one of a SwimStore.

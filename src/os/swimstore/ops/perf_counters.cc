@@ -11,6 +11,9 @@ namespace {
 constexpr int kUseful = PerfCountersBuilder::PRIO_USEFUL;
 constexpr int kCritical = PerfCountersBuilder::PRIO_CRITICAL;
 
+// Of what is told apart below: what the dashboard shows (src/os/swimstore/monitoring) has a short name.
+constexpr int priority(const char* nick) { return nick == nullptr ? 0 : kUseful; }
+
 void add_transactions(PerfCountersBuilder& b) {
   b.add_u64_counter(l_swimstore_transactions, "transactions", "Transactions queued", "txn", kUseful);
   b.add_u64_counter(l_swimstore_operations, "operations", "Operations in them");
@@ -34,22 +37,22 @@ void add_transactions(PerfCountersBuilder& b) {
 }
 
 void add_data(PerfCountersBuilder& b) {
-  const auto bytes = [&b](int index, const char* name, const char* description) {
-    b.add_u64_counter(index, name, description, nullptr, 0, unit_t(UNIT_BYTES));
+  const auto bytes = [&b](int index, const char* name, const char* description, const char* nick = nullptr) {
+    b.add_u64_counter(index, name, description, nick, priority(nick), unit_t(UNIT_BYTES));
   };
-  bytes(l_swimstore_write_bytes, "write_bytes", "Bytes written by callers");
+  bytes(l_swimstore_write_bytes, "write_bytes", "Bytes written by callers", "wrb");
   bytes(l_swimstore_write_slot_bytes, "write_slot_bytes", "Bytes written to slots");
   b.add_u64_counter(l_swimstore_write_slots, "write_slots", "Slot writes");
   b.add_u64_counter(l_swimstore_write_split, "write_split", "Writes cut into several slots");
   b.add_u64_counter(l_swimstore_write_merge_reads, "write_merge_reads", "Blocks read to complete unaligned writes");
   b.add_u64_counter(l_swimstore_write_unprimed, "write_unprimed", "Slot writes that needed a sync of their own");
   b.add_u64_counter(l_swimstore_relaxed_transactions, "relaxed_transactions",
-                    "Transactions that were acknowledged before they were durable");
+                    "Transactions that were acknowledged before they were durable", "rlxd", kUseful);
   b.add_time_avg(l_swimstore_read_latency, "read_latency", "Time of a read", "rlat", kCritical);
-  bytes(l_swimstore_read_bytes, "read_bytes", "Bytes read by callers");
+  bytes(l_swimstore_read_bytes, "read_bytes", "Bytes read by callers", "rdb");
   bytes(l_swimstore_read_slot_bytes, "read_slot_bytes", "Bytes read from slots");
-  bytes(l_swimstore_read_cache_hit_bytes, "read_cache_hit_bytes", "Bytes found in the data cache");
-  bytes(l_swimstore_read_cache_miss_bytes, "read_cache_miss_bytes", "Bytes not found in the data cache");
+  bytes(l_swimstore_read_cache_hit_bytes, "read_cache_hit_bytes", "Bytes found in the data cache", "rchb");
+  bytes(l_swimstore_read_cache_miss_bytes, "read_cache_miss_bytes", "Bytes not found in the data cache", "rcmb");
   b.add_u64_counter(l_swimstore_read_checksum_errors, "read_checksum_errors", "Blocks whose checksum was wrong", "csum",
                     kUseful);
   b.add_u64_counter(l_swimstore_read_retries, "read_retries", "Reads tried again", "retr", kUseful);
@@ -68,39 +71,40 @@ void add_metadata(PerfCountersBuilder& b) {
 }
 
 void add_gauges(PerfCountersBuilder& b) {
-  const auto bytes = [&b](int index, const char* name, const char* description) {
-    b.add_u64(index, name, description, nullptr, 0, unit_t(UNIT_BYTES));
+  const auto bytes = [&b](int index, const char* name, const char* description, const char* nick = nullptr) {
+    b.add_u64(index, name, description, nick, priority(nick), unit_t(UNIT_BYTES));
   };
-  const auto count = [&b](int index, const char* name, const char* description, unit_t unit = UNIT_NONE) {
-    b.add_u64_counter(index, name, description, nullptr, 0, unit);
+  const auto count = [&b](int index, const char* name, const char* description, const char* nick = nullptr,
+                          unit_t unit = UNIT_NONE) {
+    b.add_u64_counter(index, name, description, nick, priority(nick), unit);
   };
   b.add_u64_counter(l_swimstore_onode_hits, "onode_hits", "Onodes found in memory", "ohit", kUseful);
   b.add_u64_counter(l_swimstore_onode_misses, "onode_misses", "Onodes looked up in the tree", "omis", kUseful);
   b.add_u64(l_swimstore_throttle_bytes, "throttle_bytes", "Bytes of transactions that are under way", "thrb", kUseful,
             unit_t(UNIT_BYTES));
   b.add_u64(l_swimstore_onodes, "onodes", "Onodes in memory");
-  bytes(l_swimstore_onode_cache_bytes, "onode_cache_bytes", "Memory of onodes");
-  bytes(l_swimstore_data_cache_bytes, "data_cache_bytes", "Memory of cached data");
-  bytes(l_swimstore_block_cache_bytes, "block_cache_bytes", "Memory of cached tree blocks");
-  count(l_swimstore_block_cache_hits, "block_cache_hits", "Tree blocks found in memory");
-  count(l_swimstore_block_cache_misses, "block_cache_misses", "Tree blocks read");
+  bytes(l_swimstore_onode_cache_bytes, "onode_cache_bytes", "Memory of onodes", "onmb");
+  bytes(l_swimstore_data_cache_bytes, "data_cache_bytes", "Memory of cached data", "dcb");
+  bytes(l_swimstore_block_cache_bytes, "block_cache_bytes", "Memory of cached tree blocks", "bcb");
+  count(l_swimstore_block_cache_hits, "block_cache_hits", "Tree blocks found in memory", "bhit");
+  count(l_swimstore_block_cache_misses, "block_cache_misses", "Tree blocks read", "bmis");
   count(l_swimstore_commit_groups, "commit_groups", "Commit groups made durable");
-  count(l_swimstore_syncs, "syncs", "Syncs that commits asked for; where cubes share one, each counts");
-  count(l_swimstore_log_bytes, "log_bytes", "Bytes written to the log", UNIT_BYTES);
-  count(l_swimstore_external_bytes, "external_bytes", "Bytes written to slots by commit groups", UNIT_BYTES);
-  bytes(l_swimstore_memtable_bytes, "memtable_bytes", "Memory of updates not yet in the tree");
+  count(l_swimstore_syncs, "syncs", "Syncs that commits asked for; where cubes share one, each counts", "sync");
+  count(l_swimstore_log_bytes, "log_bytes", "Bytes written to the log", "logb", UNIT_BYTES);
+  count(l_swimstore_external_bytes, "external_bytes", "Bytes written to slots by commit groups", "extb", UNIT_BYTES);
+  bytes(l_swimstore_memtable_bytes, "memtable_bytes", "Memory of updates not yet in the tree", "memb");
   count(l_swimstore_memtable_flushes, "memtable_flushes", "Memtables written to the tree");
-  count(l_swimstore_flush_bytes, "flush_bytes", "Bytes written by them", UNIT_BYTES);
+  count(l_swimstore_flush_bytes, "flush_bytes", "Bytes that flushes of memtables wrote", "flub", UNIT_BYTES);
   count(l_swimstore_compactions, "compactions", "Compactions of runs");
-  count(l_swimstore_compaction_bytes, "compaction_bytes", "Bytes written by them", UNIT_BYTES);
-  b.add_u64(l_swimstore_runs, "runs", "Runs of the tree");
-  bytes(l_swimstore_log_file_bytes, "log_file_bytes", "Size of the log on the host");
-  bytes(l_swimstore_tree_file_bytes, "tree_file_bytes", "Size of the tree on the host");
-  bytes(l_swimstore_slot_owned_bytes, "slot_owned_bytes", "Slots that hold data");
-  bytes(l_swimstore_slot_free_bytes, "slot_free_bytes", "Slots that are free or soon will be");
-  bytes(l_swimstore_container_file_bytes, "container_file_bytes", "Size of the containers on the host");
-  count(l_swimstore_primed_bytes, "primed_bytes", "Bytes written ahead of demand", UNIT_BYTES);
-  count(l_swimstore_punched_bytes, "punched_bytes", "Bytes given back to the host", UNIT_BYTES);
+  count(l_swimstore_compaction_bytes, "compaction_bytes", "Bytes that compactions wrote", "cmpb", UNIT_BYTES);
+  b.add_u64(l_swimstore_runs, "runs", "Runs of the tree", "runs", kUseful);
+  bytes(l_swimstore_log_file_bytes, "log_file_bytes", "Size of the log on the host", "logf");
+  bytes(l_swimstore_tree_file_bytes, "tree_file_bytes", "Size of the tree on the host", "tref");
+  bytes(l_swimstore_slot_owned_bytes, "slot_owned_bytes", "Slots that hold data", "sown");
+  bytes(l_swimstore_slot_free_bytes, "slot_free_bytes", "Slots that are free or soon will be", "sfre");
+  bytes(l_swimstore_container_file_bytes, "container_file_bytes", "Size of the containers on the host", "cntf");
+  count(l_swimstore_primed_bytes, "primed_bytes", "Bytes written ahead of demand", "prmb", UNIT_BYTES);
+  count(l_swimstore_punched_bytes, "punched_bytes", "Bytes given back to the host", nullptr, UNIT_BYTES);
 }
 
 }  // namespace
