@@ -222,6 +222,9 @@ foreach(name swimstore_tool_test swimstore_tool_cubes_test)
     COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/${name}.py
       $<TARGET_FILE:ceph-swimstore-tool> $<TARGET_FILE:vtkv-tool>)
 endforeach()
+add_test(NAME bluestore_table_test
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/bluestore_table_test.py
+    $<TARGET_FILE:ceph-swimstore-tool>)
 swimstore_program(swimstore_bench src/os/swimstore/tool/swimstore_bench.cc swimstore_inspect)
 swimstore_program(swimstore_crash_explorer src/os/swimstore/testing/crash_explorer_main.cc swimstore_testing)
 swimstore_program(real_fs_explorer src/os/swimstore/testing/disk/real_fs_main.cc swimstore_testing)

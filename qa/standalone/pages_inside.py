@@ -163,7 +163,7 @@ def check_ceph_command(where, text, osd):
     words[-1:] = ["swimstore_throttle_bytes", "1000000"]
     refused, done = run(*words), run(*words, "--force")
     report(refused.returncode != 0 and done.returncode == 0, f"{where}: {text}: asks for --force", refused.stdout + done.stdout)
-  elif words[:3] == ["ceph", "config", "set"] or words[:4] == ["ceph", "mgr", "module", "enable"]:
+  elif (words[:3] == ["ceph", "config", "set"] and len(words) == 6) or words[:4] == ["ceph", "mgr", "module", "enable"]:
     done = run(*words, "--force")  # of a module that does not load here
     report(done.returncode == 0, f"{where}: {text}", done.stdout)
   elif words[0] == "rados":

@@ -125,6 +125,10 @@ class Programs:
     if program in ("apt-mark", "systemctl"):  # not ours that stands for systemctl here
       told = self.help_of([f"/usr/bin/{program}"])
       return "" if len(words) < 2 or re.search(rf"^\s*{re.escape(words[1])}\b", told, re.M) else f"no command {words[1]}"
+    if program == "ceph-volume":  # the packaged one, which loads ours
+      named = [word for word in words[:3] if re.fullmatch(r"[a-z-]+", word) and not word.startswith("-")]
+      told = self.help_of(named)
+      return " ".join(option for option in words if option.startswith("--") and option not in told) if told else f"no {named}"
     name = pathlib.PurePath(program).name
     if not program.startswith("qa/"):
       if not self._is_target(name):

@@ -11,8 +11,8 @@ import pathlib
 import re
 
 # A mention or an unmarked line that begins with one of these is a command; so is one that begins with a script below qa/.
-PROGRAMS = ("ceph", "rados", "rbd", "ceph-osd", "ceph-swimstore-tool", "ceph-objectstore-tool", "ceph-kvstore-tool", "vtkv-tool",
-            "vtkv_bench", "swimstore_bench", "swimstore_crash_explorer", "apt-mark", "systemctl", "cmake", "ninja")
+PROGRAMS = ("ceph", "rados", "rbd", "ceph-osd", "ceph-volume", "ceph-swimstore-tool", "ceph-objectstore-tool", "ceph-kvstore-tool",
+            "vtkv-tool", "vtkv_bench", "swimstore_bench", "swimstore_crash_explorer", "apt-mark", "systemctl", "cmake", "ninja")
 COMMAND_KINDS = ("sh", "console")
 
 

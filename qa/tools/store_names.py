@@ -53,6 +53,11 @@ def bluestore_options(source):
   return set(re.findall(r"^- name: ((?:bluestore|bluefs)_\w+)", text, re.M))
 
 
+def pool_options(source):
+  """Of BlueStore's."""
+  return set(re.findall(r'\("((?:compression|csum)_\w+)"', (source / "osd/osd_types.cc").read_text()))
+
+
 def bluestore_alerts(source):
   text = "\n".join((source / name).read_text() for name in ("os/bluestore/BlueStore.cc", "mon/PGMap.cc"))
   return set(re.findall(r'"((?:BLUESTORE|BLUEFS)_[A-Z_]+)"', text))
@@ -69,3 +74,9 @@ def bluestore_admin_commands(source):
 
 def bluestore_tool_commands(usage):
   return set(re.findall(r"[\w-]+", re.sub(r"\n\s+", " ", usage.partition("--command arg")[2]).partition("\n")[0]))
+
+
+def ceph_volume_commands(source, kind):
+  """Of `ceph-volume lvm` or `ceph-volume raw`."""
+  text = (source / f"ceph-volume/ceph_volume/devices/{kind}/main.py").read_text()
+  return set(re.findall(r"^ +'([\w-]+)':", re.search(r"mapper = \{(.*?)\}", text, re.S)[1], re.M))
