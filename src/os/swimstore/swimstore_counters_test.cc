@@ -6,9 +6,11 @@
 #include <map>
 #include <set>
 
+#include "common/Formatter.h"
 #include "common/admin_socket.h"
 #include "common/ceph_context.h"
 #include "common/perf_counters_collection.h"
+#include "swimstore/admin/admin_commands.h"
 #include "swimstore/ops/perf_counters.h"
 #include "swimstore/testing/sim_store_fixture.h"
 #include "vtkv/program_version.h"
@@ -213,6 +215,50 @@ TEST_F(CountersTest, TheStatusNamesTheVersionAndTheQuarantinedSlots) {
   std::map<std::string, std::string> metadata;
   m_store->collect_metadata(&metadata);
   EXPECT_EQ(version, metadata["swimstore_version"]);
+}
+
+// Every second block of an object dies: what was one piece is many.
+TEST_F(CountersTest, TheStatusTellsHowFragmentedTheStoreIs) {
+  const auto score = [](const char* of) {
+    ceph::bufferlist in, out;
+    std::ostringstream errors;
+    EXPECT_EQ(0, g_ceph_context->get_admin_socket()->execute_command({R"({"prefix": "swimstore status"})"}, in, errors,
+                                                                     &out));
+    const std::string text = out.to_str();
+    const size_t section = text.find("\"" + std::string(of) + "\": {", text.find("\"fragmentation\""));
+    const std::string name = "\"score\": ";
+    const size_t at = text.find(name, section);
+    EXPECT_NE(std::string::npos, at) << text;
+    return std::stod(text.substr(at + name.size()));
+  };
+  write("object", 0, 1 << 20);
+  const double before = score("data");
+  for (uint64_t offset = 0; offset < 1 << 20; offset += 8192) {
+    ObjectStore::Transaction txn;
+    txn.zero(kPg, named("object"), offset, 4096);
+    queue(std::move(txn));
+  }
+  EXPECT_GT(score("data"), before);
+  EXPECT_LE(score("data"), 1);
+  EXPECT_GE(score("metadata"), 0);
+  EXPECT_LE(score("metadata"), 1);
+}
+
+TEST_F(CountersTest, TheScoreOfMetadataIsOfTheZonesInUse) {
+  vtkv::DBStatistics database;
+  database.zones = 10;
+  database.zones_in_use = 4;
+  database.tree_file_bytes = 80 << 20;
+  database.tree_live_bytes = 8 << 20;
+  ceph::JSONFormatter formatter;
+  formatter.open_object_section("fragmentation");
+  dump_fragmentation({}, database, &formatter);
+  formatter.close_section();
+  std::ostringstream out;
+  formatter.flush(out);
+  EXPECT_NE(std::string::npos,
+            out.str().find(R"("metadata":{"score":0.75,"zones_bytes":33554432,"live_bytes":8388608})"))
+      << out.str();
 }
 
 // With what Ceph's dashboards show of BlueStore, managers and exporters are served.

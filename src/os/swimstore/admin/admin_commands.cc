@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/admin/admin_commands.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "common/Formatter.h"
@@ -70,6 +71,30 @@ void dump_containers(const ContainerStatistics& statistics, const std::vector<Sl
   formatter->close_section();
 }
 
+void dump_fragmentation(const FreePieces& pieces, const vtkv::DBStatistics& database, ceph::Formatter* formatter) {
+  formatter->open_object_section("data");
+  formatter->dump_float("score", pieces.score());
+  formatter->dump_unsigned("free_bytes", pieces.bytes());
+  formatter->open_array_section("pieces");
+  for (unsigned size = 0; size < kSizeClasses; ++size) {
+    formatter->open_object_section("size");
+    formatter->dump_unsigned("from_bytes", slot_bytes(size));
+    formatter->dump_unsigned("pieces", pieces.sizes[size].pieces);
+    formatter->dump_unsigned("free_bytes", pieces.sizes[size].bytes);
+    formatter->close_section();
+  }
+  formatter->close_section();
+  formatter->close_section();
+  const uint64_t zone_bytes = database.zones == 0 ? 0 : database.tree_file_bytes / database.zones;
+  const uint64_t used_bytes = database.zones_in_use * zone_bytes;
+  const uint64_t live_bytes = std::min(database.tree_live_bytes, used_bytes);
+  formatter->open_object_section("metadata");
+  formatter->dump_float("score", used_bytes == 0 ? 0 : 1 - static_cast<double>(live_bytes) / used_bytes);
+  formatter->dump_unsigned("zones_bytes", used_bytes);
+  formatter->dump_unsigned("live_bytes", live_bytes);
+  formatter->close_section();
+}
+
 void dump_caches(StoreContext& store, ceph::Formatter* formatter) {
   const auto dump = [&](const char* name, const auto& sum) { formatter->dump_unsigned(name, store.cubes.sum(sum)); };
   dump("onodes", [](const StoreCube& cube) { return cube.onodes.size(); });
@@ -118,7 +143,8 @@ void dump_move(const OnlineMover::Report& report, ceph::Formatter* formatter) {
 AdminCommands::AdminCommands(StoreContext& store, const CommitThrottle& throttle, const OnlineMover& mover)
     : m_store(store), m_throttle(throttle), m_mover(mover) {
   AdminSocket* socket = store.cct->get_admin_socket();
-  socket->register_command("swimstore status", this, "show version, log, tree, containers, caches, throttle and moves");
+  socket->register_command("swimstore status", this,
+                           "show version, log, tree, containers, fragmentation, caches, throttle, moves");
   socket->register_command("swimstore flush", this, "write the memtable to the tree");
 }
 
@@ -200,6 +226,9 @@ int AdminCommands::call(std::string_view command, const cmdmap_t&, const ceph::b
   formatter->close_section();
   formatter->open_object_section("containers");
   dump_containers(m_store.cubes.set().container_statistics(), m_store.cubes.set().quarantined(), formatter);
+  formatter->close_section();
+  formatter->open_object_section("fragmentation");
+  dump_fragmentation(m_store.cubes.set().free_pieces(), m_store.cubes.set().database_statistics(), formatter);
   formatter->close_section();
   formatter->open_object_section("caches");
   dump_caches(m_store, formatter);

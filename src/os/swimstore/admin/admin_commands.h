@@ -42,6 +42,8 @@ int fail_command(int error, const std::string& reason, ceph::Formatter* formatte
 void dump_database(const vtkv::DBStatistics& statistics, ceph::Formatter* formatter);
 void dump_containers(const ContainerStatistics& statistics, const std::vector<SlotAddress>& quarantined,
                      ceph::Formatter* formatter);
+// Of the free space of containers, and of the zones of the tree: what of those in use nothing live fills.
+void dump_fragmentation(const FreePieces& pieces, const vtkv::DBStatistics& database, ceph::Formatter* formatter);
 void dump_caches(StoreContext& store, ceph::Formatter* formatter);
 void dump_move(const OnlineMover::Report& report, ceph::Formatter* formatter);
 void dump_throttle(const CommitThrottle& throttle, ceph::Formatter* formatter);

@@ -128,6 +128,8 @@ class Container {
     bool used = false;  // a slot was taken since open, or is owned
   };
   Counts counts() const;
+  // See ContainerSet::free_pieces().
+  void add_free_pieces(FreePieces* pieces) const;
 
  private:
   // Of what could not be primed. Code::busy: what the disk refuses is quarantined; otherwise nothing is, but for the

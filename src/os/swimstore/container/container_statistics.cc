@@ -2,6 +2,7 @@
 // What a set of containers holds, and several together.
 
 #include <algorithm>
+#include <bit>
 
 #include "swimstore/container/container.h"
 #include "swimstore/container/container_set.h"
@@ -78,6 +79,87 @@ ContainerStatistics& ContainerStatistics::operator+=(const ContainerStatistics& 
     growth_error = other.growth_error;
   }
   return *this;
+}
+
+// ---- how free space lies
+
+void FreePieces::add(uint64_t blocks, uint64_t count) {
+  Size& size = sizes[std::min<unsigned>(std::bit_width(blocks) - 1, kSizeClasses - 1)];
+  size.pieces += count;
+  size.bytes += count * blocks * kBlockBytes;
+}
+
+FreePieces& FreePieces::operator+=(const FreePieces& other) {
+  for (unsigned size = 0; size < kSizeClasses; ++size) {
+    sizes[size].pieces += other.sizes[size].pieces;
+    sizes[size].bytes += other.sizes[size].bytes;
+  }
+  return *this;
+}
+
+uint64_t FreePieces::bytes() const {
+  uint64_t sum = 0;
+  for (const Size& size : sizes) {
+    sum += size.bytes;
+  }
+  return sum;
+}
+
+double FreePieces::score() const {
+  double small = 0;
+  for (unsigned size = 0; size < kSizeClasses; ++size) {
+    small += static_cast<double>(sizes[size].bytes) * (kSizeClasses - 1 - size) / (kSizeClasses - 1);
+  }
+  const uint64_t all = bytes();
+  return all == 0 ? 0 : small / static_cast<double>(all);
+}
+
+void Container::add_free_pieces(FreePieces* pieces) const {
+  constexpr uint64_t kWordsAtOnce = 128;
+  uint64_t run = 0;  // free slots up to here
+  const auto end_run = [&] {
+    if (run > 0) {
+      pieces->add(run * slot_blocks(m_size_class));
+      run = 0;
+    }
+  };
+  bool is_over = false;
+  for (uint64_t word = 0; !is_over;) {
+    vtkv::MutexLock lock(m_lock);
+    const uint64_t words = (m_slots.slots() + 63) / 64;
+    for (const uint64_t end = std::min(words, word + kWordsAtOnce); word < end; ++word) {
+      uint64_t free = m_slots.available_word(word);
+      for (unsigned left = 64; left > 0;) {
+        const auto ones = static_cast<unsigned>(std::countr_one(free));
+        run += ones;
+        left -= ones;
+        if (left == 0) {
+          break;
+        }
+        end_run();
+        const unsigned zeros = std::min(left, static_cast<unsigned>(std::countr_zero(free >> ones)));
+        left -= zeros;
+        free = left == 0 ? 0 : free >> (ones + zeros);
+      }
+    }
+    is_over = word >= words;
+    if (is_over) {
+      // Of fragments those that are part of no larger one.
+      for (unsigned size = 0; size < m_size_class; ++size) {
+        const uint64_t in_larger = size + 1 < kSizeClasses ? 2 * m_split.fragments(size + 1) : 0;
+        pieces->add(slot_blocks(size), m_split.fragments(size) - in_larger);
+      }
+    }
+  }
+  end_run();
+}
+
+FreePieces ContainerSet::free_pieces() const {
+  FreePieces pieces;
+  for (const auto& container : m_containers) {
+    container->add_free_pieces(&pieces);
+  }
+  return pieces;
 }
 
 }  // namespace swimstore

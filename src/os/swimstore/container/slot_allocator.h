@@ -53,6 +53,10 @@ class SlotAllocator {
   uint64_t find_run(uint64_t count, unsigned probes, uint64_t* from) const;
   void put_back(uint64_t slot);
   bool is_available(uint64_t slot) const { return m_primed_available.test(slot) || m_unprimed_available.test(slot); }
+  // 64 slots at once, as SlotBitmap::word().
+  uint64_t available_word(uint64_t word) const {
+    return m_primed_available.word(word) | m_unprimed_available.word(word);
+  }
   uint64_t available() const { return m_primed_available.count() + m_unprimed_available.count(); }
   uint64_t primed_available() const { return m_primed_available.count(); }
 

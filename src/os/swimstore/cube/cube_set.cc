@@ -211,6 +211,14 @@ ContainerStatistics CubeSet::container_statistics() const {
   return sum;
 }
 
+FreePieces CubeSet::free_pieces() const {
+  FreePieces sum;
+  for (const auto& cube : m_cubes) {
+    sum += cube->containers().free_pieces();
+  }
+  return sum;
+}
+
 std::map<int64_t, PoolUsage> CubeSet::pool_usage() const {
   std::map<int64_t, PoolUsage> sum;
   for (const auto& cube : m_cubes) {

@@ -75,6 +75,7 @@ class CubeSet {
   vtkv::DBStatistics database_statistics() const;
   // Over all cubes; what the host can give, and the reserve, once.
   ContainerStatistics container_statistics() const;
+  FreePieces free_pieces() const;  // see ContainerSet
   std::map<int64_t, PoolUsage> pool_usage() const;
   std::vector<vtkv::BackgroundError> background_errors() const;
   std::vector<SlotAddress> quarantined() const;
