@@ -23,9 +23,11 @@ import time
 import uuid
 
 import admin_socket
+import ceph_conf
 import ending
 import images
 import sysroot
+from ceph_conf import MDS, RADOSGW
 from fault_disk import FaultDisk
 from loop_disk import FILE_SYSTEMS, LoopDisk, is_mounted, read_counters, share, unmount
 from sysroot import UserError
@@ -123,7 +125,7 @@ class Cluster:
       for osd in self._osds_on("fs"):
         self.disk(osd).make_file_system(spec.fs)
       self._attach_all()
-      self._write_conf()
+      (self.dir / "ceph.conf").write_text(ceph_conf.text(self.dir, self.spec, self.state))
       self._boot_mon(new=True)
       self._make_osds()
       for osd in range(spec.osds):
@@ -170,6 +172,7 @@ class Cluster:
 
   def _stop(self):
     self._started.clear()
+    self.kill_front()
     daemons = [f"osd.{osd}" for osd in range(self.spec.osds)] + ["mgr.x", "mon.a"]
     for daemon in daemons:
       self._signal(daemon, signal.SIGTERM)
@@ -204,7 +207,7 @@ class Cluster:
     for entry in self.dir.iterdir():
       if is_mounted(entry):
         raise UserError(f"{entry}: still mounted; unmount it first")
-    names = ["mon.a", "mgr.x", "log", "run", "ceph.conf"]
+    names = ["mon.a", "mgr.x", "mds", "rgw", "log", "run", "ceph.conf"]
     names += [f"osd.{osd}" for osd in range(self.spec.osds if self.spec else 0)]
     for name in names:
       path = self.dir / name
@@ -222,8 +225,24 @@ class Cluster:
     """Names of the daemons that are alive."""
     if not self.state:
       return []
-    daemons = ["mon.a", "mgr.x"] + [f"osd.{osd}" for osd in range(self.spec.osds)]
+    daemons = ["mon.a", "mgr.x"] + [f"osd.{osd}" for osd in range(self.spec.osds)] + [MDS, RADOSGW]
     return [daemon for daemon in daemons if self._pid(daemon)]
+
+  # -- what some clients need in front of the OSDs ----------------------------------------------------------------
+
+  def start_mds(self):
+    (self.dir / "mds").mkdir(exist_ok=True)
+    self._spawn(MDS, ["ceph-mds", "-i", MDS.partition(".")[2]])
+
+  def start_radosgw(self, port):
+    """On loopback, without TLS."""
+    (self.dir / "rgw").mkdir(exist_ok=True)
+    self._spawn(RADOSGW, ["radosgw", "-n", RADOSGW, "--rgw-frontends", f"beast endpoint=127.0.0.1:{port}"])
+
+  def kill_front(self):
+    """Both, if they run. An MDS that is asked to end takes 10 s; neither has anything for itself."""
+    for daemon in (RADOSGW, MDS):
+      self._kill(daemon)
 
   # -- single OSDs ------------------------------------------------------------------------------------------------
 
@@ -235,10 +254,7 @@ class Cluster:
   def kill_osd(self, osd):
     """kill -9, and wait until the process is gone."""
     self._started.discard(osd)
-    self._signal(f"osd.{osd}", signal.SIGKILL)
-    if not self._wait_gone(f"osd.{osd}", 10):
-      raise UserError(f"osd.{osd} outlives SIGKILL; see {self.dir}/log")
-    self._pid_file(f"osd.{osd}").unlink(missing_ok=True)
+    self._kill(f"osd.{osd}")
 
   def freeze_osd(self, osd):
     """SIGSTOP, until thaw_osd()."""
@@ -486,49 +502,6 @@ class Cluster:
         link.unlink(missing_ok=True)
         link.symlink_to(device)
 
-  def _write_conf(self):
-    spec, port = self.spec, self.state["mon_port"]
-    conf = {
-        "fsid": self.state["fsid"], "mon host": f"[v2:127.0.0.1:{port}]",
-        "auth cluster required": "none", "auth service required": "none", "auth client required": "none",
-        "run dir": self.dir / "run", "pid file": f"{self.dir}/run/$name.pid",
-        "admin socket": f"{self.dir}/run/$name.asok", "log file": f"{self.dir}/log/$name.log",
-        "crash dir": f"{self.dir}/log", "mon cluster log file": f"{self.dir}/log/cluster.log",
-        "osd pool default size": min(3, spec.osds), "osd pool default min size": 1,
-        "osd crush chooseleaf type": 0, "osd pool default pg autoscale mode": "off",
-        "mon allow pool size one": "true", "mon allow pool delete": "true",
-        "mon warn on pool no redundancy": "false", "mon max pg per osd": 1000,
-        "mon warn on insecure global id reclaim allowed": "false",
-        "mgr initial modules": "",
-        # The host's own disk is shared with the user: its fill level is not this cluster's business.
-        "mon data avail warn": 2, "mon data avail crit": 1,
-    }
-    osd = {
-        "public addr": "127.0.0.1", "cluster addr": "127.0.0.1",
-        "osd objectstore": spec.store, "osd data": f"{self.dir}/osd.$id",
-        "osd memory target": spec.osd_memory_target,
-        # Without these the scheduler measures the device at boot, or throttles the run to a guess.
-        "osd mclock skip benchmark": "true", "osd mclock max capacity iops hdd": 1000000,
-        "osd mclock max capacity iops ssd": 1000000,
-    }
-    if spec.store == "filestore":
-      osd |= {"osd journal": f"{self.dir}/osd.$id/journal", "osd journal size": 1024,
-              # What FileStore asks for on ext4: its extended attributes are small there.
-              "osd max object name len": 256, "osd max object namespace len": 64}
-    if spec.store == "kstore":
-      osd["enable experimental unrecoverable data corrupting features"] = "kstore"
-    if spec.store == "memstore":
-      osd["memstore device bytes"] = spec.size_bytes
-    mgr = {"mgr data": f"{self.dir}/mgr.x", "public addr": "127.0.0.1"}
-    client = {"log file": "/dev/null", "admin socket": "", "pid file": ""}
-    text = ""
-    for section, entries in (("global", conf), ("client", client), ("mon", {"mon data": f"{self.dir}/mon.a"} | spec.mon_conf),
-                             ("mgr", mgr | spec.mgr_conf), ("osd", osd | spec.conf)):
-      text += f"[{section}]\n" + "".join(f"{key} = {value}\n" for key, value in entries.items()) + "\n"
-    for osd, store in enumerate(spec.mixed):
-      text += f"[osd.{osd}]\nosd objectstore = {store}\n\n"
-    (self.dir / "ceph.conf").write_text(text)
-
   def _boot_mon(self, new):
     for name in ("log", "run", "mon.a", "mgr.x"):
       (self.dir / name).mkdir(exist_ok=True)
@@ -563,6 +536,12 @@ class Cluster:
       self._inside(*argv)
     except sysroot.CommandFailed as failed:
       raise UserError(f"{daemon} did not start; {failed}\n{self.log_tail(daemon)}") from failed
+
+  def _kill(self, daemon):
+    self._signal(daemon, signal.SIGKILL)
+    if not self._wait_gone(daemon, 10):
+      raise UserError(f"{daemon} outlives SIGKILL; see {self.dir}/log")
+    self._pid_file(daemon).unlink(missing_ok=True)
 
   def _pid_file(self, daemon):
     return self.dir / "run" / f"{daemon}.pid"

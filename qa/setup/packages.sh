@@ -5,6 +5,9 @@
 CEPH_PACKAGES=(ceph-mon ceph-mgr ceph-osd ceph-common ceph-test
   ceph-mgr-modules-core librados-dev python3-rados python3-rbd rbd-nbd)
 
+# Users' programs, and the daemons of theirs (qa/standalone/clients.py).
+CLIENT_PACKAGES=(ceph-fuse ceph-mds fio radosgw s3cmd)
+
 # What builds and tests this project.
 TOOL_PACKAGES=(build-essential ca-certificates ccache cmake ninja-build pkgconf git
   gdb strace procps psmisc iproute2 util-linux file time

@@ -146,6 +146,7 @@ make_build() {
   run_step trixie-tools "build tools" step_install "$root" "${TOOL_PACKAGES[@]}"
   run_step trixie-checkers "source checkers" step_install "$root" "${CHECKER_PACKAGES[@]}"
   run_step trixie-ceph "Ceph packages" step_install "$root" "${CEPH_PACKAGES[@]}"
+  run_step trixie-clients "users' programs" step_install "$root" "${CLIENT_PACKAGES[@]}"
   version=$(in_root "$root" dpkg-query -W -f '${Version}' ceph-osd)
   version=${version%+b[0-9]*}
   [ -e "$SWIM_CACHE/ceph/source/src/ceph_osd.cc" ] || rm -f "$STAMPS/trixie-ceph-source"
