@@ -11,6 +11,7 @@ import fcntl
 import pathlib
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
@@ -47,6 +48,7 @@ class Scenario:
     self.failures = 0
     self.held = 0
     self.interrupted = False
+    self._counts = threading.Lock()
     self._begun = time.monotonic()
 
   def say(self, text):
@@ -54,8 +56,9 @@ class Scenario:
 
   def check(self, good, what, detail=""):
     """Record one claim; a broken one fails the scenario, which goes on where it can."""
-    self.held += bool(good)
-    self.failures += not good
+    with self._counts:
+      self.held += bool(good)
+      self.failures += not good
     self.say(f"{'ok  ' if good else 'FAIL'} {what}" + (f": {detail}" if detail and not good else ""))
     return good
 

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A user of RBD images: fio, by librbd.
+
+What fio writes follows from its options. So the same job writes a file, which says what an image, a snapshot or a clone
+should hold. Another job's blocks carry checksums of their own, and their places.
+"""
+
+import json
+
+SNAPSHOT = "first"
+# The buffers' content follows from the seed and the depth, whatever the engine. By default the time would be in it.
+DEPTH = 16
+FIO = f"""fio --name=load --output-format=json --thread --iodepth={DEPTH} --randrepeat=1 --allrandrepeat=1 \
+  --refill_buffers=1 --scramble_buffers=0"""
+WRITES = "--rw=randwrite --bsrange=4k-64k"
+DISCARDS = "--rw=randtrim --bs=64k"
+CHECKED = WRITES + " --verify=crc32c --verify_fatal=1 --verify_dump=0 --verify_state_save=0 --randseed={seed}"
+
+
+class RbdUser:
+  name = "RBD"
+  pool = "images"
+
+  def __init__(self, scenario, cluster, args):
+    self.scenario = scenario
+    self.cluster = cluster
+    self.mib = args.rbd_mib
+    self.pg_num = args.pg_num
+    self.folder = cluster.dir / "run" / "rbd"
+    self.model = self.folder / "model"
+    self.seed = args.seed
+    self.image = ""
+
+  def begin(self):
+    self.folder.mkdir()
+    self._shell(f"""set -e
+      ceph osd pool create {self.pool} {self.pg_num}
+      rbd pool init {self.pool}""")
+
+  def start(self):
+    pass  # librbd asks the OSDs
+
+  def before_restart(self):
+    pass
+
+  def prepare(self, name):
+    self.image, self.seed = name, self.seed + 10
+    self._write_file(self.model, "psync", f"{WRITES} --randseed={self.seed}")
+
+  def use(self):
+    """Returns what is measured, {what: (value, unit)}."""
+    self._shell(f"rbd create --size {self.mib}M {self._spec()}")
+    written = self._fio(self.image, f"{WRITES} --randseed={self.seed}")
+    self._shell(f"""set -e
+      rbd snap create --no-progress {self._spec()}@{SNAPSHOT}
+      rbd snap protect {self._spec()}@{SNAPSHOT}
+      rbd clone {self._spec()}@{SNAPSHOT} {self._spec()}.clone
+      cp {self.model} {self.model}.clone""")
+    checked = self._fio(self.image, CHECKED.format(seed=self.seed + 1))
+    self._change_clone()
+    return {"fio writes 4-64 KiB at random, 16 in flight": (written["write"]["bw_bytes"] / 1e6, "MB/s"),
+            "the same over a snapshot": (checked["write"]["bw_bytes"] / 1e6, "MB/s"),
+            "fio reads and verifies it": (checked["read"]["bw_bytes"] / 1e6, "MB/s")}
+
+  def _change_clone(self):
+    """Writes to half of it, and discards a quarter, both in the file as well."""
+    writes = f"{WRITES} --randseed={self.seed + 2} --io_size={self.mib // 2}M"
+    discards = f"{DISCARDS} --randseed={self.seed + 3} --io_size={self.mib // 4}M"
+    for engine, options in (("psync", writes), ("falloc", discards)):
+      self._write_file(f"{self.model}.clone", engine, options)
+      self._fio(f"{self.image}.clone", options)
+
+  def read_back(self, when):
+    for what, exported, wanted in (("snapshot", f"{self._spec()}@{SNAPSHOT}", self.model),
+                                   ("clone", f"{self._spec()}.clone", f"{self.model}.clone")):
+      out = self._shell(f"""set -o pipefail
+        rbd export --no-progress {exported} - | cmp - {wanted} 2>&1 && echo same || true""")
+      self.scenario.check(out == "same\n", f"rbd: the {what} holds what the same job wrote to a file, {when}", out[-500:])
+    self._fio(self.image, CHECKED.format(seed=self.seed + 1) + " --verify_only=1")
+    self.scenario.check(True, f"rbd: fio finds each block of the image right, {when}")
+
+  def remove(self):
+    self._shell(f"""set -e
+      rbd rm --no-progress {self._spec()}.clone
+      rbd snap unprotect {self._spec()}@{SNAPSHOT}
+      rbd snap purge --no-progress {self._spec()}
+      rbd rm --no-progress {self._spec()}""")
+
+  def _spec(self):
+    return f"{self.pool}/{self.image}"
+
+  def _write_file(self, path, engine, options):
+    self._shell(f"{FIO} --ioengine={engine} --filename={path} --size={self.mib}M {options} >/dev/null")
+
+  def _fio(self, image, options):
+    out = self._shell(f"{FIO} --ioengine=rbd --clientname=admin --pool={self.pool} --rbdname={image} {options}")
+    return json.loads(out[out.index("{"):])["jobs"][0]
+
+  def _shell(self, script):
+    return self.cluster.shell(script, timeout=900)
