@@ -5,18 +5,17 @@ import json
 import pathlib
 
 import sysroot
+from client_user import ClientUser
 
 LOAD = pathlib.Path(__file__).resolve().parent / "fs_load.py"
 
 
-class FsUser:
+class FsUser(ClientUser):
   name = "CephFS"
+  folder_name = "fs"
 
   def __init__(self, scenario, cluster, args):
-    self.scenario = scenario
-    self.cluster = cluster
-    self.args = args
-    self.folder = cluster.dir / "run" / "fs"
+    super().__init__(scenario, cluster, args)
     self.directory = ""
     self.seed = args.seed
 

@@ -7,6 +7,8 @@ should hold. Another job's blocks carry checksums of their own, and their places
 
 import json
 
+from client_user import ClientUser
+
 SNAPSHOT = "first"
 # The buffers' content follows from the seed and the depth, whatever the engine. By default the time would be in it.
 DEPTH = 16
@@ -17,16 +19,15 @@ DISCARDS = "--rw=randtrim --bs=64k"
 CHECKED = WRITES + " --verify=crc32c --verify_fatal=1 --verify_dump=0 --verify_state_save=0 --randseed={seed}"
 
 
-class RbdUser:
+class RbdUser(ClientUser):
+  """librbd asks the OSDs: there is nothing in front of them."""
   name = "RBD"
+  folder_name = "rbd"
   pool = "images"
 
   def __init__(self, scenario, cluster, args):
-    self.scenario = scenario
-    self.cluster = cluster
+    super().__init__(scenario, cluster, args)
     self.mib = args.rbd_mib
-    self.pg_num = args.pg_num
-    self.folder = cluster.dir / "run" / "rbd"
     self.model = self.folder / "model"
     self.seed = args.seed
     self.image = ""
@@ -34,14 +35,8 @@ class RbdUser:
   def begin(self):
     self.folder.mkdir()
     self._shell(f"""set -e
-      ceph osd pool create {self.pool} {self.pg_num}
+      ceph osd pool create {self.pool} {self.args.pg_num}
       rbd pool init {self.pool}""")
-
-  def start(self):
-    pass  # librbd asks the OSDs
-
-  def before_restart(self):
-    pass
 
   def prepare(self, name):
     self.image, self.seed = name, self.seed + 10

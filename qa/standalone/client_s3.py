@@ -5,6 +5,7 @@ import random
 import shutil
 import time
 
+from client_user import ClientUser
 from cluster import free_port
 
 USER = "swim"
@@ -22,14 +23,12 @@ multipart_chunk_size_mb = 5
 SMALL_BYTES_MAX = 100_000
 
 
-class S3User:
+class S3User(ClientUser):
   name = "RGW"
+  folder_name = "s3"
 
   def __init__(self, scenario, cluster, args):
-    self.scenario = scenario
-    self.cluster = cluster
-    self.args = args
-    self.folder = cluster.dir / "run" / "s3"
+    super().__init__(scenario, cluster, args)
     self.model = self.folder / "model"
     self.bucket = ""
     self.port = free_port()
@@ -42,9 +41,6 @@ class S3User:
 
   def start(self):
     self.cluster.start_radosgw(self.port)
-
-  def before_restart(self):
-    pass
 
   def prepare(self, name):
     self.bucket = name

@@ -13,7 +13,6 @@ and without kills, and prints how long each step took.
 
 import concurrent.futures
 import functools
-import json
 import random
 import statistics
 import time
@@ -24,7 +23,7 @@ import sysroot
 from client_fs import FsUser
 from client_rbd import RbdUser
 from client_s3 import S3User
-from scenario import CRASH_MARKS, FSCK_ON_MOUNT, GIB
+from scenario import CRASH_MARKS, GIB
 
 USERS = (RbdUser, FsUser, S3User)
 OSDS = 3
@@ -89,22 +88,12 @@ class Side:
     self.at_once(*(user.start for user in self.users))
 
   def check_stores(self):
-    """At the end: the OSDs are stopped."""
+    """At the end."""
     self.scenario.cluster = self.cluster
     self.scenario.check_daemons()
     self.scenario.deep_scrub()
     self.cluster.kill_front()
-    store = self.cluster.spec.store
-    for osd in range(OSDS):
-      self.cluster.stop_osd(osd)
-      if store == "swimstore":
-        command = [self.cluster.spec.beside_osd("ceph-swimstore-tool"), "--format", "json", "fsck", "--deep"]
-        found = json.loads(sysroot.run([*command, self.cluster.osd_dir(osd)], timeout=600).stdout)
-        self.scenario.check(found["errors"] == 0, f"osd.{osd}: a deep fsck is clean", str(found))
-      else:
-        self.cluster.start_osd(osd, *FSCK_ON_MOUNT[store])
-        self.cluster.wait_up(timeout=300, osds=[osd])
-        self.scenario.check(True, f"osd.{osd} of {store} starts with a deep fsck")
+    self.scenario.restart_with_fsck()
     logs = {path.name: path.read_text(errors="replace") for path in (self.cluster.dir / "log").glob("*.log")}
     crashed = [name for name, text in logs.items() if any(mark in text for mark in CRASH_MARKS)]
     self.scenario.check(len(logs) >= OSDS + 4 and not crashed, f"no daemon crashed, by {len(logs)} logs", str(crashed))

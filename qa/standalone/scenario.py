@@ -118,6 +118,16 @@ class Scenario:
     self.check(not errors, "deep scrub finds 0 errors", str(errors))
     return sum(errors.values())
 
+  def restart_with_fsck(self):
+    """Check that each OSD's store is clean: one that finds an error does not start."""
+    for osd in range(self.cluster.spec.osds):
+      self.cluster.stop_osd(osd)
+      self.cluster.start_osd(osd, *FSCK_ON_MOUNT.get(self.cluster.spec.store, []))
+      self.cluster.wait_up(timeout=300)
+    self.check_daemons()
+    self.cluster.wait_clean(300)
+    self.check(True, "every OSD starts with a deep fsck of its store")
+
   def until_trimmed(self, timeout=600):
     """Check that removed snapshots are gone, as the monitor knows it; returns the seconds it took."""
     return self.until(lambda: not self.cluster.ceph_json("osd", "dump")["removed_snaps_queue"], timeout,

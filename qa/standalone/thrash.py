@@ -16,7 +16,6 @@ import time
 
 import scenario as scenario_module
 import sysroot
-from scenario import FSCK_ON_MOUNT
 
 OSDS = 3
 OBJECTS = 50
@@ -121,18 +120,8 @@ def run(scenario):
                    load.failure or "")
   if scenario.failures:
     return
-  restart_with_fsck(scenario, cluster)
+  scenario.restart_with_fsck()
   scenario.deep_scrub()
-
-
-def restart_with_fsck(scenario, cluster):
-  for osd in range(OSDS):
-    cluster.stop_osd(osd)
-    cluster.start_osd(osd, *FSCK_ON_MOUNT.get(scenario.args.store, []))
-    cluster.wait_up(timeout=300)
-  scenario.check_daemons()
-  cluster.wait_clean(300)
-  scenario.check(True, "every OSD starts with a deep fsck of its store")
 
 
 if __name__ == "__main__":

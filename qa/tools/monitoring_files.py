@@ -7,13 +7,12 @@ Run as a program it prints it, as JSON: "expressions", objects with where, selec
 """
 
 import json
-import pathlib
 import re
 
 import promql
+import store_names
 
-CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
-FOLDER = CHECKOUT / "src/os/swimstore/monitoring"
+FOLDER = store_names.SWIMSTORE / "monitoring"
 DASHBOARD, RULES = FOLDER / "swimstore-dashboard.json", FOLDER / "swimstore-rules.yml"
 DISK_LABELS = ["ceph_daemon", "device", "instance", "job"]  # of all that is recorded
 LABEL_VALUES = re.compile(r"label_values\((?P<selector>.+), (?P<label>\w+)\)")
