@@ -23,7 +23,7 @@ last line counts: "N passed, N failed". Exits 1 if anything failed.
                    crashes, failures and damage in the simulator; qa/tsan.supp has the false
                    alarms
   --jobs N         parallel compilations and tests (default: the number of cores)
-  --time SECONDS   of the crash explorer, for each of its three stacks on each of four
+  --time SECONDS   of the crash explorer, for each of these stacks on each of four
                    kinds of file system (default 25)
   SWIM_CACHE       where set-up keeps its things (/var/cache/swimstore)
 USAGE
@@ -84,7 +84,7 @@ export TSAN_OPTIONS=suppressions=$here/tsan.supp:second_deadlock_stack=1
 
 explore() {
   local stack profile
-  for stack in vtkv cube store; do
+  for stack in vtkv cube store compressed; do
     for profile in ext4 xfs btrfs weakest; do
       say "crash explorer: $stack, $profile"
       if run "$here/enter.sh" "$build/bin/swimstore_crash_explorer" --stack "$stack" --profile "$profile" --time "$time"; then

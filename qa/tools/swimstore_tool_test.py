@@ -50,6 +50,44 @@ class SwimstoreTool(StoreTest):
     self.run_tool("import", copy, "--in", self.base / "out")
     self.assertEqual(self.exported(store=copy), found)
 
+  def test_compressed_objects_are_exported_as_they_were(self):
+    for algorithm in ("snappy", "zlib", "zstd", "lz4"):
+      with self.subTest(algorithm):
+        self.store = self.new_store(algorithm)
+        self.fill_compressed(algorithm)
+        self.assertEqual(self.exported(), parse(self.archive()))
+        found = self.json("dump", "onode", self.store, "beta")
+        blob = found["compressed_blobs"][0]
+        self.assertEqual((blob["algorithm"], blob["bytes"]), (algorithm, 65536))
+        slot = self.json("dump", "slot", self.store, blob["slot"])["references"]
+        self.assertIn(("beta", True), {(row["object"].split(":")[4], row["matches"]) for row in slot if row["compressed"]})
+
+  def test_without_compressor_plugins_nothing_is_taken_for_damage(self):
+    self.fill_compressed("zstd")
+    before = self.exported()
+    missing = ["--set", f"plugin_dir={self.base}"]
+    for words in (["fsck", "--deep", self.store], ["repair", "--deep", self.store],
+                  ["import", self.store, "--in", self.base / "archive"]):
+      self.assertIn(f"{self.store} has compressed data, of pool 1, and Ceph's compressor plugins cannot be loaded from "
+                    f"{self.base}/compressor: snappy, zlib, zstd, lz4. Install the package ceph-common in the version of "
+                    "this program, ", self.run_tool(*missing, *words, status=2))
+    for words in ("fsck", "info", "list"):  # look at no data
+      self.run_tool(*missing, words, self.store)
+    out = self.base / "out"
+    out.write_bytes(b"of an earlier one")
+    self.assertIn("it is compressed by zstd; Ceph's compressor plugins cannot be loaded",
+                  self.json_error(*missing, "export", self.store, "--out", out)["error"])
+    self.assertEqual(out.read_bytes(), b"of an earlier one")
+    self.assertIn("it is compressed by zstd; ",
+                  self.run_tool(*missing, "export", "--salvage", self.store, "--out", out, status=1))
+    self.assertEqual(self.exported(), before)
+
+  def fill_compressed(self, algorithm):
+    (self.base / "archive").write_bytes(self.archive())
+    self.run_tool("--set", "swimstore_compression_mode=force", "--set", f"swimstore_compression_algorithm={algorithm}",
+                  "import", self.store, "--in", self.base / "archive")
+    self.run_tool("fsck", "--deep", self.store)
+
   def test_import_leaves_what_is_there(self):
     self.fill()
     again = self.json("import", self.store, "--in", self.base / "archive", status=1)
@@ -279,7 +317,8 @@ class SwimstoreTool(StoreTest):
     self.fill()
     newest = (self.store / "superblock").read_bytes()
     info = self.json("info", self.store)
-    self.assertEqual((info["format_version"], info["incompat_features"], info["upgradable"]), (3, "split_slots", False))
+    features = "compressed_blobs, split_slots"
+    self.assertEqual((info["format_version"], info["incompat_features"], info["upgradable"]), (3, features, False))
     self.assertEqual((info["database_format_version"], info["database_incompat_features"]), (1, "-"))
     older = self.write_superblock(2)
     self.assertEqual(self.classes(0, "--deep"), set())
@@ -289,14 +328,20 @@ class SwimstoreTool(StoreTest):
     self.assertEqual((info["format_version"], info["incompat_features"], info["upgradable"]), (2, "split_slots", True))
     self.assertEqual(self.json("upgrade", self.store),
                      {"upgraded": True, "format_version_before": 2, "format_version": 3, "compat_features": "-",
-                      "ro_compat_features": "-", "incompat_features": "split_slots", "upgradable": False})
+                      "ro_compat_features": "-", "incompat_features": features, "upgradable": False})
     self.assertEqual((self.store / "superblock").read_bytes(), newest)
     self.assertFalse(self.json("upgrade", self.store)["upgraded"])
     self.assertEqual(self.classes(0, "--deep"), set())
+    self.write_superblock(3, self.feature("incompat", "split_slots"))  # of 0.5: nothing may be compressed
+    self.assertTrue(self.json("info", self.store)["upgradable"])
+    self.assertEqual(self.classes(0, "--deep"), set())
+    self.assertTrue(self.json("upgrade", self.store)["upgraded"])
+    self.assertEqual((self.store / "superblock").read_bytes(), newest)
 
   def test_what_a_newer_program_added_is_named(self):
     self.fill()
-    known = self.feature("incompat", "split_slots")
+    compressed, split = (self.feature("incompat", name) for name in ("compressed_blobs", "split_slots"))
+    known = compressed + split
     archive, out = self.base / "archive", self.base / "out"
     changing = (["repair"], ["put-back"], ["forget-quarantined-entries", "--force"], ["upgrade"],
                 ["import", "--in", archive])
@@ -317,12 +362,12 @@ class SwimstoreTool(StoreTest):
       self.assertIn("does not know: lines. ", self.json_error(*words, self.store)["error"])
     self.assertEqual(self.content(), before)
 
-    self.write_superblock(3, self.feature("incompat", "planes") + known)
+    self.write_superblock(3, compressed + self.feature("incompat", "planes") + split)
     before = self.content()
     for words in (*looking, *changing, ["export", "--salvage", "--out", out]):
       self.assertIn("cannot read without: planes; use that program", self.json_error(*words, self.store)["error"])
-    self.assertEqual(self.json_error("info", self.store)["incompat_features"], "planes, split_slots")
-    self.assertEqual(self.json("dump", "superblock", self.store)["incompat_features"], "planes, split_slots")
+    self.assertEqual(self.json_error("info", self.store)["incompat_features"], "compressed_blobs, planes, split_slots")
+    self.assertEqual(self.json("dump", "superblock", self.store)["incompat_features"], "compressed_blobs, planes, split_slots")
     self.assertEqual(self.content(), before)
 
     self.write_superblock(4, known)

@@ -51,6 +51,7 @@ int SwimStore::set_collection_opts(CollectionHandle& c, const pool_opts_t& opts)
   }
   lock.unlock();
   if (spg_t pgid; collection.cid.is_pg(&pgid)) {
+    m_mounted->context.compression.set_pool(static_cast<int64_t>(pgid.pool()), opts);
     const std::string ignored = m_mounted->ignored_options.note(pgid.pool(), opts);
     if (!ignored.empty()) {
       derr << "pool " << pgid.pool() << " has options that this store does not obey: " << ignored << dendl;

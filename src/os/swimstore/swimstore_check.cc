@@ -61,9 +61,11 @@ Status SwimStore::check(const FsckOptions& options, CheckResult* result) {
     return {};
   }
   VTKV_RETURN_IF_ERROR(status);
-  if (const Status found = find_cube(path, m_mounted->cubes->size(), options.cube); !found.ok()) {
+  Status may = find_cube(path, m_mounted->cubes->size(), options.cube);
+  may = may.ok() && options.deep ? check_compressors(*m_mounted) : may;
+  if (!may.ok()) {
     close();
-    return found;
+    return may;
   }
   {
     FsckOptions asked = options;
@@ -184,9 +186,11 @@ Status SwimStore::repair_cube(unsigned number, const FsckOptions& checks, StoreD
       return status.code() == Status::Code::unsupported ? status : Status();
     }
     *cubes = m_mounted->cubes->size();
-    if (const Status status = find_cube(path, *cubes, checks.cube); !status.ok()) {
+    Status may = find_cube(path, *cubes, checks.cube);
+    may = may.ok() && checks.deep ? check_compressors(*m_mounted) : may;
+    if (!may.ok()) {
       close();
-      return status;
+      return may;
     }
     if (!m_mounted->context.cubes.has(number)) {
       *outcome = m_mounted->abandoned.contains(number) ? CubeRepair::ended

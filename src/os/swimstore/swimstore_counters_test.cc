@@ -72,6 +72,16 @@ class CountersTest : public SimStoreFixture {
     look();  // while it is under way
     m_env.run_until_idle();
   }
+  void write_random(const std::string& name, uint64_t length) {
+    std::mt19937 random;
+    std::string bytes(length, '\0');
+    std::generate(bytes.begin(), bytes.end(), [&random] { return static_cast<char>(random()); });
+    ceph::bufferlist data;
+    data.append(bytes);
+    ObjectStore::Transaction txn;
+    txn.write(kPg, named(name), 0, length, data);
+    queue(std::move(txn));
+  }
   void write(const std::string& name, uint64_t offset, uint64_t length) {
     ceph::bufferlist data;
     data.append(std::string(length, static_cast<char>('a' + offset % 7)));
@@ -100,7 +110,12 @@ TEST_F(CountersTest, EachMoves) {
   set_age("5");
   write("large", 0, 1 << 20);  // slots that are not primed
   write("split", 0, 20 << 10);  // 16 KiB and 4 KiB
+  use_small_stores(g_ceph_context, {{"swimstore_compression_mode", "force"}});
+  write("compressed", 0, 64 << 10);
+  write_random("random", 64 << 10);
+  use_small_stores(g_ceph_context, {{"swimstore_compression_mode", "none"}});
   m_store->flush_cache(nullptr);
+  EXPECT_EQ(64 << 10, read("compressed"));
   write("large", 100, 100);  // in the middle of a block, which is read
   EXPECT_EQ(1 << 20, read("large"));
   EXPECT_EQ(1 << 20, read("large"));

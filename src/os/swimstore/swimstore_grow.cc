@@ -163,8 +163,7 @@ Status SwimStore::make_new_cubes(StoreDirectory& directory, const CubeOptions& o
   superblock.geometry = options.database.geometry;
   if (first == 1) {
     superblock.version = swimstore::kSuperblockVersion;
-    superblock.features.add(swimstore::features_of(cubes));
-    superblock.features.ro_compat.insert(swimstore::kGroupsInCube0Feature);
+    superblock.features.ro_compat.insert({swimstore::kWitnessFeature, swimstore::kGroupsInCube0Feature});
   }
   const bool is_early = vtkv::mutated(vtkv::Mutation::cubes_added_before_made);
   VTKV_RETURN_IF_ERROR(is_early ? superblock.write(m_env, path) : Status());

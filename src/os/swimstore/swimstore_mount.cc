@@ -78,10 +78,14 @@ uuid_d to_uuid(const Superblock& superblock) {
 
 SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vtkv::FileLock> held_lock,
                             std::unique_ptr<swimstore::CubeSet> opened_cubes, swimstore::CallbackThreads& callbacks,
-                            PerfCounters& counters, swimstore::MetadataFailure metadata_failure)
+                            PerfCounters& counters, swimstore::MetadataFailure metadata_failure,
+                            const swimstore::Superblock& its_superblock)
     : lock(std::move(held_lock)),
+      superblock(its_superblock),
       cubes(std::move(opened_cubes)),
-      context(cct, env, *cubes, callbacks, counters, std::move(metadata_failure), kFirstCacheBytes, kFirstCacheBytes),
+      context(cct, env, *cubes, callbacks, counters, std::move(metadata_failure),
+              superblock.features.incompat.contains(swimstore::kCompressionFeature), kFirstCacheBytes,
+              kFirstCacheBytes),
       objects(context),
       omaps(context, objects),
       lister(context),
@@ -269,7 +273,7 @@ MetadataFailure SwimStore::metadata_failure(Purpose purpose, const Superblock& s
 }
 
 // To be checked, the store is left as it is behind what recovery does, and opens with what would keep it from
-// serving: the check says it.
+// serving: the check says it. Without compressor plugins it opens where no data is read.
 Status SwimStore::open(Purpose purpose) {
   ceph_assert(!m_mounted);
   Settings settings;
@@ -322,8 +326,8 @@ Status SwimStore::open(Purpose purpose) {
   }
 
   auto mounted = std::make_unique<Mounted>(cct, m_env, std::move(lock), std::move(cubes), m_callbacks,
-                                           *m_counters->get(), metadata_failure(purpose, superblock));
-  mounted->superblock = superblock;
+                                           *m_counters->get(), metadata_failure(purpose, superblock), superblock);
+  VTKV_RETURN_IF_ERROR(purpose == Purpose::serve ? check_compressors(*mounted) : Status());
   mounted->single_flush = single_flush;
   mounted->read_only = opening.read_only;
   mounted->abandoned = std::move(opening.left_out);
@@ -355,8 +359,8 @@ Status SwimStore::leave_out_damaged(StoreDirectory& directory, const swimstore::
   swimstore::MissingCubes damaged;
   {
     swimstore::StoreContext probe(cct, m_env, cubes, m_callbacks, *m_counters->get(),
-                                  MetadataFailure(cct, path, MetadataFailure::Policy::give_error, {}), kFirstCacheBytes,
-                                  kFirstCacheBytes);
+                                  MetadataFailure(cct, path, MetadataFailure::Policy::give_error, {}), false,
+                                  kFirstCacheBytes, kFirstCacheBytes);
     swimstore::DamagedCubes found(probe, directory, abandoned);
     VTKV_RETURN_IF_ERROR(found.find());
     if (found.damaged().empty()) {
@@ -372,6 +376,21 @@ Status SwimStore::leave_out_damaged(StoreDirectory& directory, const swimstore::
   for (const auto& [cube, why] : damaged) {
     if (cubes.has(cube)) {
       cubes.remove(cube, why);
+    }
+  }
+  return {};
+}
+
+// Without a plugin its data looks damaged, and a write, a move or the OSD's repair would take it for that.
+Status SwimStore::check_compressors(Mounted& mounted) const {
+  const std::string& missing = mounted.context.compression.codec().missing();
+  if (missing.empty()) {
+    return {};
+  }
+  for (const auto& [pool, usage] : mounted.cubes->pool_usage()) {
+    if (usage.has_compressed()) {
+      return Status::unsupported(
+          fmt::format("{} has compressed data, of pool {}, and {}; nothing was changed", path, pool, missing));
     }
   }
   return {};

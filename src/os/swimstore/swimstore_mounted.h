@@ -22,10 +22,10 @@
 struct SwimStore::Mounted {
   Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vtkv::FileLock> lock,
           std::unique_ptr<swimstore::CubeSet> cubes, swimstore::CallbackThreads& callbacks, PerfCounters& counters,
-          swimstore::MetadataFailure metadata_failure);
+          swimstore::MetadataFailure metadata_failure, const swimstore::Superblock& superblock);
 
   std::unique_ptr<vtkv::FileLock> lock;
-  swimstore::Superblock superblock;
+  const swimstore::Superblock superblock;
   bool single_flush = false;
   swimstore::MissingCubes abandoned;  // before this mount
   bool read_only = false;  // it has features that this program does not know, and is only looked at

@@ -134,6 +134,7 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
           fmt::format("{} reads failed since the OSD at {} started: deep scrub its PGs, check the disk", errors, path));
     }
     m_mounted->context.slow.add_alert(path, host, alerts);
+    m_mounted->context.compression.add_alert(path, m_mounted->context.collections.list(), alerts);
     m_mounted->ignored_options.add_alert(path, m_mounted->context.collections.list(), alerts);
     if (const std::string text = m_mounted->fsck.alert(); !text.empty()) {
       alerts->emplace("SWIMSTORE_FSCK_FINDINGS", fmt::format("store at {}: {}", path, text));
@@ -154,6 +155,7 @@ int SwimStore::pool_statfs(uint64_t pool_id, store_statfs_t* report, bool* per_p
   if (found != usage_by_pool.end()) {
     report->allocated = found->second.allocated;
     report->data_stored = found->second.stored;
+    swimstore::add_compressed(found->second, report);
   }
   return 0;
 }

@@ -286,6 +286,8 @@ bool ContainerSet::promise(uint64_t bytes, Urgency urgency) {
   return false;
 }
 
+bool ContainerSet::promise_spare(uint64_t bytes) { return m_promises->take_spare(bytes); }
+
 void ContainerSet::short_of_space() {
   give_space_back();  // one class has what another lacks
   if (m_options.on_short_of_space) {

@@ -147,6 +147,8 @@ class ContainerSet {
   // Room for the allocations of a transaction, before it is planned (space_promises.h); give_back() when they were
   // made. False: there is none. Never waits, but for the host. 0 bytes: asks only for room of log and tree.
   bool promise(uint64_t bytes, Urgency urgency);
+  // The same for what could be done without: true when much is left. Grows nothing, and asks nobody for space.
+  bool promise_spare(uint64_t bytes);
   void give_back(uint64_t bytes);
   void apply(vtkv::SequenceNumber sequence, const AllocationDelta& delta);
   void set_reuse_horizon(vtkv::SequenceNumber horizon);

@@ -6,9 +6,6 @@
 
 namespace swimstore {
 
-using vtkv::get_signed;
-using vtkv::put_signed;
-
 using vtkv::Status;
 
 namespace {
@@ -23,7 +20,7 @@ std::string Counters::next_object_id_key() { return {kCounterKeyPrefix, 'I'}; }
 
 std::string Counters::next_object_id_value() const {
   std::string value;
-  vtkv::put_fixed8(&value, kCounterVersion);
+  vtkv::put_fixed8(&value, kCounterVersionOldest);
   vtkv::put_varint64(&value, next_object_id);
   return value;
 }
@@ -36,10 +33,8 @@ std::string Counters::pool_key(int64_t pool) {
 
 std::string Counters::pool_value(const PoolUsage& usage) {
   std::string value;
-  vtkv::put_fixed8(&value, kCounterVersion);
-  for (int64_t number : {usage.allocated, usage.stored, usage.omap, usage.objects}) {
-    put_signed(&value, number);
-  }
+  vtkv::put_fixed8(&value, usage.has_compressed() ? kCounterVersion : kCounterVersionOldest);
+  usage.encode(usage.has_compressed(), &value);
   return value;
 }
 
@@ -48,7 +43,7 @@ Status Counters::load(std::string_view key, std::string_view value) {
   if (key.size() < 2 || !vtkv::get_fixed8(&value, &version)) {
     return malformed();
   }
-  VTKV_RETURN_IF_ERROR(check_version("a counter in the tree", version, kCounterVersion));
+  VTKV_RETURN_IF_ERROR(check_version("a counter in the tree", version, kCounterVersion, kCounterVersionOldest));
   if (key == next_object_id_key()) {
     return vtkv::get_varint64(&value, &next_object_id) && value.empty() && next_object_id <= kObjectIdMax ? Status{}
                                                                                                           : malformed();
@@ -59,8 +54,7 @@ Status Counters::load(std::string_view key, std::string_view value) {
     return malformed();
   }
   key.remove_prefix(2);
-  if (!vtkv::get_ordered64(&key, &pool) || !key.empty() || !get_signed(&value, &usage.allocated) ||
-      !get_signed(&value, &usage.stored) || !get_signed(&value, &usage.omap) || !get_signed(&value, &usage.objects) ||
+  if (!vtkv::get_ordered64(&key, &pool) || !key.empty() || !usage.decode(&value, version == kCounterVersion) ||
       !value.empty()) {
     return malformed();
   }

@@ -20,7 +20,7 @@ TEST(CounterRecord, ObjectIdsAreAsOnThePage) {
   Counters counters;
   counters.next_object_id = 300;
   check.example("object ids", counters);
-  check.constant("version", kCounterVersion);
+  check.constant("version", kCounterVersionOldest);
   check.field("next object id", 0x22334455667788, &Counters::next_object_id);
   EXPECT_EQ(check.findings(), "");
 }
@@ -34,7 +34,19 @@ TEST(CounterRecord, CountersOfAPoolAreAsOnThePage) {
   };
   FormatCheck<PoolUsage> check("N: counters of a pool", Counters::pool_value, decode);
   check.example("counters of a pool", {4096, -1, 7, 1});
-  check.constant("version", kCounterVersion);
+  check.example("counters of a pool with compressed blobs", {.allocated = 4096,
+                                                             .stored = -1,
+                                                             .omap = 7,
+                                                             .objects = 1,
+                                                             .compressed_original = 8192,
+                                                             .compressed = 300,
+                                                             .compressed_allocated = 4096});
+  check.derived("version", [](const PoolUsage& it) {
+    return PageValue(it.has_compressed() ? kCounterVersion : kCounterVersionOldest);
+  });
+  check.field("compressed original", -3, &PoolUsage::compressed_original);
+  check.field("compressed", 4, &PoolUsage::compressed);
+  check.field("compressed allocated", -5, &PoolUsage::compressed_allocated);
   check.field("allocated", -0x1122334455667788, &PoolUsage::allocated);
   check.field("stored", 0x1122334455667788, &PoolUsage::stored);
   check.field("omap", -1, &PoolUsage::omap);
@@ -77,7 +89,7 @@ TEST(CounterRecord, RefusesWhatCannotBe) {
   EXPECT_TRUE(counters.load(Counters::pool_key(1), value + "x").is_corruption());
   EXPECT_TRUE(counters.load("NX", value).is_corruption());
   EXPECT_TRUE(counters.load("N", value).is_corruption());
-  EXPECT_EQ(counters.load(Counters::pool_key(1), "\x02").code(), vtkv::Status::Code::unsupported);
+  EXPECT_EQ(counters.load(Counters::pool_key(1), "\x03").code(), vtkv::Status::Code::unsupported);
 }
 
 TEST(CounterRecord, RefusesObjectIdsThatNobodyReaches) {

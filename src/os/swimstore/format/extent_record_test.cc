@@ -23,6 +23,31 @@ ExtentShard example() {
   return shard;
 }
 
+CompressedBlob example_blob() {
+  CompressedBlob blob;
+  blob.block = 6;
+  blob.count = 9;
+  blob.live = 0x3b00;
+  blob.algorithm = 4;
+  blob.bytes = 300;
+  blob.extents = {{0, 1, false, {0, 300}, 0, 1}};
+  blob.crc32c = {0x04030201};
+  return blob;
+}
+
+CompressedBlob zlib_blob() {
+  CompressedBlob blob = example_blob();
+  blob.algorithm = 2;
+  blob.message = -15;
+  return blob;
+}
+
+ExtentShard with_blobs(std::vector<CompressedBlob> blobs) {
+  ExtentShard shard = example();
+  shard.blobs = std::move(blobs);
+  return shard;
+}
+
 std::string encoded(const ExtentShard& shard) {
   std::string bytes;
   encode_extent_shard(shard, &bytes);
@@ -34,7 +59,12 @@ bool decode_shard(const std::string& bytes, ExtentShard* shard) { return decode_
 TEST(ExtentRecord, ExtentShardIsAsOnThePage) {
   FormatCheck<ExtentShard> check("E: extent shard", encoded, decode_shard);
   check.example("extent shard", example());
-  check.constant("version", kExtentRecordVersion);
+  check.example("extent shard with a compressed blob", with_blobs({example_blob()}));
+  check.derived("version",
+                [](const ExtentShard& it) { return PageValue(it.blobs.empty() ? 1 : kExtentRecordVersion); });
+  check.derived("number of blobs", [](const ExtentShard& it) { return PageValue(it.blobs.size()); });
+  check.part("blobs", vtkv::page_example("compressed blob, as zlib makes one"),
+             [](ExtentShard& it) { it.blobs = {zlib_blob()}; });
   check.derived("number of extents", [](const ExtentShard& it) { return PageValue(it.extents.size()); });
   check.part("extents", vtkv::page_example("extent"), [](ExtentShard& it) { it.extents.pop_back(); });
   EXPECT_EQ(check.findings(), "");
@@ -64,6 +94,9 @@ TEST(ExtentRecord, ExtentIsAsOnThePage) {
   check.example("extent of a fragment", with_extent({4, 2, false, {5, 7, 2}, 16, 32}));
   check.example("extent of a large slot", with_extent({4, 2, true, {5, 7}, 16, 32}));
   check.example("extent", with_extent({0, 1, false, {0, 300}, 0, 1}));
+  ExtentShard one_block = with_extent({0, 1, false, {0, 7, 2}, 0, 1});
+  one_block.crc32c[0] = 0x14131211;
+  check.example("extent of a fragment of one block", one_block);
   const auto field = [&check](const std::string& row, PageValue other, auto access) {
     check.field(row, std::move(other), [access](ExtentShard& it) -> auto& { return access(it.extents[0]); });
   };
@@ -86,20 +119,83 @@ TEST(ExtentRecord, ExtentIsAsOnThePage) {
   EXPECT_EQ(check.findings(), "");
 }
 
+TEST(ExtentRecord, CompressedBlobIsAsOnThePage) {
+  const auto behind_extents = [](const ExtentShard& shard) {
+    return encoded(shard).substr(2 + encoded(example()).substr(2).size() + 1);
+  };
+  FormatCheck<ExtentShard> check("Compressed blob", behind_extents, [](const std::string& bytes, ExtentShard* shard) {
+    std::string before = encoded(example());
+    before[0] = kExtentRecordVersion;
+    return decode_extent_shard(before + "\1" + bytes, shard);
+  });
+  check.example("compressed blob", with_blobs({example_blob()}));
+  check.example("compressed blob, as zlib makes one", with_blobs({zlib_blob()}));
+  const auto field = [&check](const std::string& row, PageValue other, auto access) {
+    check.field(row, std::move(other), [access](ExtentShard& it) -> auto& { return access(it.blobs[0]); });
+  };
+  field("first block", 5, [](CompressedBlob& it) -> auto& { return it.block; });
+  check.field(
+      "blocks less 1", 7, [](ExtentShard& it) { return PageValue(it.blobs[0].count - 1); },
+      [](ExtentShard& it, const PageValue& value) { it.blobs[0].count = static_cast<uint8_t>(*value.number + 1); });
+  field("algorithm", 3, [](CompressedBlob& it) -> auto& { return it.algorithm; });
+  check.derived("has a message", [](const ExtentShard& it) { return PageValue(it.blobs[0].message ? 1 : 0); });
+  field("live blocks", 0x0200, [](CompressedBlob& it) -> auto& { return it.live; });
+  field("compressed bytes", 4000, [](CompressedBlob& it) -> auto& { return it.bytes; });
+  check.field(
+      "message", 77, [](ExtentShard& it) { return PageValue(static_cast<uint32_t>(it.blobs[0].message.value_or(0))); },
+      [](ExtentShard& it, const PageValue& value) { it.blobs[0].message = static_cast<int32_t>(*value.number); });
+  check.derived("number of extents", [](const ExtentShard& it) { return PageValue(it.blobs[0].extents.size()); });
+  check.part("extents", vtkv::page_example("extent of a fragment of one block"), [](ExtentShard& it) {
+    it.blobs[0].extents = {{0, 1, false, {0, 7, 2}, 0, 1}};
+    it.blobs[0].crc32c = {0x14131211};
+  });
+  EXPECT_EQ(check.findings(), "");
+}
+
 TEST(ExtentRecord, DecodesWhatItEncoded) {
-  ExtentShard shard;
-  ASSERT_TRUE(decode_extent_shard(encoded(example()), &shard));
-  EXPECT_EQ(shard.extents, example().extents);
-  EXPECT_EQ(shard.crc32c, example().crc32c);
+  for (const ExtentShard& shard : {example(), with_blobs({example_blob()}), with_blobs({zlib_blob()})}) {
+    ExtentShard decoded;
+    ASSERT_TRUE(decode_extent_shard(encoded(shard), &decoded));
+    EXPECT_EQ(decoded, shard);
+  }
+}
+
+TEST(ExtentRecord, RefusesBlobsThatContradictThemselves) {
+  ExtentShard decoded;
+  const auto refuses = [&decoded](auto change) {
+    CompressedBlob blob = example_blob();
+    change(blob);
+    return !decode_extent_shard(encoded(with_blobs({blob})), &decoded);
+  };
+  EXPECT_FALSE(refuses([](CompressedBlob&) {}));
+  EXPECT_TRUE(refuses([](CompressedBlob& it) { it.live = 0; }));
+  EXPECT_TRUE(refuses([](CompressedBlob& it) { it.live |= 1 << 3; }));  // before it
+  EXPECT_TRUE(refuses([](CompressedBlob& it) {
+    it.live = 1 << 5;
+    it.block = 5;
+  }));  // an extent has that one
+  EXPECT_TRUE(refuses([](CompressedBlob& it) { it.count = 11; }));  // past the shard
+  EXPECT_TRUE(refuses([](CompressedBlob& it) {
+    it.block = 8;
+    it.count = 1;
+    it.live = 1 << 8;
+  }));  // saves nothing
+  EXPECT_TRUE(refuses([](CompressedBlob& it) { it.algorithm = 0; }));
+  EXPECT_TRUE(refuses([](CompressedBlob& it) { it.bytes = 0; }));
+  EXPECT_TRUE(refuses([](CompressedBlob& it) { it.bytes = 4097; }));  // there is one stored block
+  EXPECT_TRUE(refuses([](CompressedBlob& it) { it.extents[0].block = 1; }));  // a hole
+  EXPECT_FALSE(decode_extent_shard(encoded(with_blobs({example_blob(), example_blob()})), &decoded));
 }
 
 TEST(ExtentRecord, RefusesWhatIsCutOffOrTooLong) {
-  const std::string bytes = encoded(example());
-  ExtentShard shard;
-  for (size_t length = 0; length < bytes.size(); ++length) {
-    EXPECT_FALSE(decode_extent_shard(bytes.substr(0, length), &shard)) << length;
+  for (const ExtentShard& whole : {example(), with_blobs({zlib_blob()})}) {
+    const std::string bytes = encoded(whole);
+    ExtentShard shard;
+    for (size_t length = 0; length < bytes.size(); ++length) {
+      EXPECT_FALSE(decode_extent_shard(bytes.substr(0, length), &shard)) << length;
+    }
+    EXPECT_FALSE(decode_extent_shard(bytes + "x", &shard));
   }
-  EXPECT_FALSE(decode_extent_shard(bytes + "x", &shard));
 }
 
 TEST(ExtentRecord, RefusesExtentsThatOverlap) {
@@ -127,7 +223,7 @@ TEST(ExtentRecord, RefusesBlocksPastTheShardOrTheSlot) {
 TEST(ExtentRecord, MutatedBytesNeverDecodeToNonsense) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 100000; ++i) {
-    std::string bytes = encoded(example());
+    std::string bytes = encoded(i % 2 == 0 ? example() : with_blobs({zlib_blob()}));
     for (uint64_t flips = 1 + random() % 3; flips > 0; --flips) {
       bytes[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
     }
@@ -143,6 +239,12 @@ TEST(ExtentRecord, MutatedBytesNeverDecodeToNonsense) {
       ASSERT_LT(extent.slot.size_class, kSizeClasses);
       ASSERT_LE(extent.slot_block + extent.count, extent.slot_written_blocks);
       ASSERT_LE(extent.slot_written_blocks, slot_blocks(extent.slot.size_class));
+    }
+    for (const CompressedBlob& blob : shard.blobs) {
+      ASSERT_NE(blob.live, 0);
+      ASSERT_LT(blob.stored_blocks(), blob.count);
+      ASSERT_LE(blob.bytes, blob.stored_blocks() * kBlockBytes);
+      ASSERT_EQ(blob.live & ~block_bits(blob.block, blob.block + blob.count), 0);
     }
   }
 }

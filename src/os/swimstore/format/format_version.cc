@@ -21,6 +21,7 @@ const vtkv::Features& known_features() {
 
 vtkv::Features features_of(unsigned cubes) {
   vtkv::Features features = features_of_version_2();
+  features.incompat.insert(kCompressionFeature);
   if (cubes > 1) {
     features.ro_compat.insert(kWitnessFeature);
   }

@@ -24,10 +24,11 @@ inline constexpr uint32_t kSuperblockVersionOldest = 2;  // that is read
 inline constexpr uint32_t kContainerHeaderVersion = 1;
 inline constexpr uint8_t kAllocationPageVersion = 1;
 inline constexpr uint8_t kSplitSlotVersion = 1;
-inline constexpr uint8_t kNoteVersion = 2;
-inline constexpr uint8_t kNoteVersionOldest = 2;
+inline constexpr uint8_t kNoteVersion = 3;        // with sums of compressed blobs
+inline constexpr uint8_t kNoteVersionOldest = 2;  // without, and written where there are none
 inline constexpr uint8_t kSlotReferencesVersion = 2;
-inline constexpr uint8_t kCounterVersion = 1;
+inline constexpr uint8_t kCounterVersion = 2;  // as a note's
+inline constexpr uint8_t kCounterVersionOldest = 1;
 inline constexpr uint32_t kQuarantineVersion = 1;
 
 // All that this program knows.
@@ -40,6 +41,9 @@ inline constexpr const char* kWitnessFeature = "witness";
 // Of a store that had one cube and got others: placement groups lie in cube 0, too. An older program would let their
 // witnesses fall behind, and bring others there.
 inline constexpr const char* kGroupsInCube0Feature = "groups_in_cube_0";
+
+// With it, extent shards, notes and counters may tell of compressed blobs. An older program would read none of them.
+inline constexpr const char* kCompressionFeature = "compressed_blobs";
 
 // Ok when `found` is from `oldest` to `known`. Otherwise one sentence that names them, and the remedy.
 vtkv::Status check_version(std::string_view what, uint32_t found, uint32_t known, uint32_t oldest = 1);

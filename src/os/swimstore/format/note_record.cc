@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/format/note_record.h"
 
+#include <algorithm>
+#include <iterator>
+#include <span>
+
 #include "swimstore/format/format_version.h"
 #include "vtkv/util/coding.h"
 
@@ -70,7 +74,7 @@ bool get_slots(std::string_view* cursor, std::vector<SlotBlocks>* slots) {
   return true;
 }
 
-bool get_pools(std::string_view* cursor, std::map<int64_t, PoolUsage>* pools) {
+bool get_pools(std::string_view* cursor, bool with_compressed, std::map<int64_t, PoolUsage>* pools) {
   uint64_t count = 0;
   if (!vtkv::get_varint64(cursor, &count)) {
     return false;
@@ -78,8 +82,7 @@ bool get_pools(std::string_view* cursor, std::map<int64_t, PoolUsage>* pools) {
   for (uint64_t i = 0; i < count; i++) {
     int64_t id = 0;
     PoolUsage usage;
-    if (!get_signed(cursor, &id) || !get_signed(cursor, &usage.allocated) || !get_signed(cursor, &usage.stored) ||
-        !get_signed(cursor, &usage.omap) || !get_signed(cursor, &usage.objects) || !pools->emplace(id, usage).second) {
+    if (!get_signed(cursor, &id) || !usage.decode(cursor, with_compressed) || !pools->emplace(id, usage).second) {
       return false;
     }
   }
@@ -94,25 +97,40 @@ int64_t wrapping_add(int64_t a, int64_t b) {
 
 // Wraps instead of overflowing: the terms may come from a hostile disk.
 PoolUsage& PoolUsage::operator+=(const PoolUsage& other) {
-  allocated = wrapping_add(allocated, other.allocated);
-  stored = wrapping_add(stored, other.stored);
-  omap = wrapping_add(omap, other.omap);
-  objects = wrapping_add(objects, other.objects);
+  for (const auto sum : kSums) {
+    this->*sum = wrapping_add(this->*sum, other.*sum);
+  }
   return *this;
 }
 
+void PoolUsage::encode(bool with_compressed, std::string* to) const {
+  for (const auto sum : std::span(kSums).first(with_compressed ? std::size(kSums) : kSumsWithoutCompressed)) {
+    put_signed(to, this->*sum);
+  }
+}
+
+bool PoolUsage::decode(std::string_view* cursor, bool with_compressed) {
+  for (const auto sum : std::span(kSums).first(with_compressed ? std::size(kSums) : kSumsWithoutCompressed)) {
+    if (!get_signed(cursor, &(this->*sum))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 std::string CubeDelta::encode() const {
+  const bool with_compressed =
+      std::any_of(pools.begin(), pools.end(), [](const auto& pool) { return pool.second.has_compressed(); });
   std::string bytes;
   bytes.reserve(16 + 6 * (allocation.allocated.size() + allocation.freed.size()) + 24 * pools.size());
-  vtkv::put_fixed8(&bytes, kNoteVersion);
+  vtkv::put_fixed8(&bytes, with_compressed ? kNoteVersion : kNoteVersionOldest);
   vtkv::put_varint64(&bytes, next_object_id);
   put_slots(&bytes, allocation.allocated);
   put_slots(&bytes, allocation.freed);
   vtkv::put_varint64(&bytes, pools.size());
   for (const auto& [id, usage] : pools) {
-    for (int64_t value : {id, usage.allocated, usage.stored, usage.omap, usage.objects}) {
-      put_signed(&bytes, value);
-    }
+    put_signed(&bytes, id);
+    usage.encode(with_compressed, &bytes);
   }
   return bytes;
 }
@@ -125,8 +143,8 @@ Status CubeDelta::decode(std::string_view bytes, CubeDelta* delta) {
   }
   VTKV_RETURN_IF_ERROR(check_version("a note in the log", version, kNoteVersion, kNoteVersionOldest));
   if (!vtkv::get_varint64(&bytes, &delta->next_object_id) || !get_slots(&bytes, &delta->allocation.allocated) ||
-      !get_slots(&bytes, &delta->allocation.freed) || !get_pools(&bytes, &delta->pools) || !bytes.empty() ||
-      delta->next_object_id > kObjectIdMax) {
+      !get_slots(&bytes, &delta->allocation.freed) || !get_pools(&bytes, version == kNoteVersion, &delta->pools) ||
+      !bytes.empty() || delta->next_object_id > kObjectIdMax) {
     *delta = CubeDelta{};
     return Status::corruption("a note in the log is malformed");
   }

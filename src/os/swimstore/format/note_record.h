@@ -31,6 +31,24 @@ struct PoolUsage {
   int64_t stored = 0;     // logical bytes
   int64_t omap = 0;       // keys and values
   int64_t objects = 0;
+  // Of compressed blobs: what of `stored` lies in them, what that was compressed into, and the blocks it takes.
+  int64_t compressed_original = 0;
+  int64_t compressed = 0;
+  int64_t compressed_allocated = 0;
+
+  bool has_compressed() const { return compressed_original != 0 || compressed != 0 || compressed_allocated != 0; }
+  // In the order in which records have them: those of blobs last.
+  static constexpr int64_t PoolUsage::* kSums[] = {&PoolUsage::allocated,
+                                                   &PoolUsage::stored,
+                                                   &PoolUsage::omap,
+                                                   &PoolUsage::objects,
+                                                   &PoolUsage::compressed_original,
+                                                   &PoolUsage::compressed,
+                                                   &PoolUsage::compressed_allocated};
+  static constexpr size_t kSumsWithoutCompressed = 4;
+
+  void encode(bool with_compressed, std::string* to) const;
+  bool decode(std::string_view* cursor, bool with_compressed);  // false: malformed
   PoolUsage& operator+=(const PoolUsage& other);
   bool is_zero() const { return *this == PoolUsage{}; }
   bool operator==(const PoolUsage&) const = default;

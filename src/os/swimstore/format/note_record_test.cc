@@ -23,12 +23,28 @@ CubeDelta example() {
   return delta;
 }
 
+PoolUsage pool_with_blob() {
+  return {.allocated = 4096,
+          .stored = -100,
+          .omap = 7,
+          .objects = 1,
+          .compressed_original = 8192,
+          .compressed = 300,
+          .compressed_allocated = 4096};
+}
+
 bool decode_note(const std::string& bytes, CubeDelta* delta) { return CubeDelta::decode(bytes, delta).ok(); }
 
 TEST(NoteRecord, NoteIsAsOnThePage) {
   FormatCheck<CubeDelta> check("Note", [](const CubeDelta& delta) { return delta.encode(); }, decode_note);
   check.example("note", example());
-  check.constant("version", kNoteVersion);
+  CubeDelta on_blob;
+  on_blob.pools[-2] = pool_with_blob();
+  check.example("note on a compressed blob", on_blob);
+  check.derived("version", [](const CubeDelta& it) {
+    const bool compressed = it.pools.contains(-2) && it.pools.at(-2).has_compressed();
+    return PageValue(compressed ? kNoteVersion : kNoteVersionOldest);
+  });
   check.field("next object id", 0x22334455667788, &CubeDelta::next_object_id);
   check.derived("number allocated", [](const CubeDelta& it) { return PageValue(it.allocation.allocated.size()); });
   check.part("allocated", vtkv::page_example("slot of a note") + std::string("\0\2", 2),
@@ -93,12 +109,17 @@ TEST(NoteRecord, PoolOfANoteIsAsOnThePage) {
   };
   const auto decode = [](const std::string& bytes, Pool* pool) {
     CubeDelta delta;
-    const bool good = decode_note(std::string("\2\0\0\0\1", 5) + bytes, &delta);
+    const bool good = decode_note(std::string("\2\0\0\0\1", 5) + bytes, &delta) ||
+                      decode_note(std::string("\3\0\0\0\1", 5) + bytes, &delta);
     *pool = good ? Pool{delta.pools.begin()->first, delta.pools.begin()->second} : Pool{};
     return good;
   };
   FormatCheck<Pool> check("Pool of a note", encode, decode);
   check.example("pool of a note", {-2, {4096, -100, 7, 1}});
+  check.example("pool of a note on a compressed blob", {-2, pool_with_blob()});
+  check.field("compressed original", -3, [](Pool& it) -> auto& { return it.usage.compressed_original; });
+  check.field("compressed", 4, [](Pool& it) -> auto& { return it.usage.compressed; });
+  check.field("compressed allocated", -5, [](Pool& it) -> auto& { return it.usage.compressed_allocated; });
   check.field("pool", 0x1122334455667788, &Pool::id);
   check.field("allocated", -0x1122334455667788, [](Pool& it) -> auto& { return it.usage.allocated; });
   check.field("stored", 0x1122334455667788, [](Pool& it) -> auto& { return it.usage.stored; });

@@ -10,6 +10,7 @@ namespace swimstore {
 inline constexpr uint32_t kBlockBytes = 4096;  // unit of checksums and of direct I/O
 inline constexpr unsigned kSizeClasses = 11;   // 4K 8K 16K 32K 64K 128K 256K 512K 1M 2M 4M
 
+constexpr uint64_t blocks_for(uint64_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes; }
 constexpr uint32_t slot_bytes(unsigned size_class) { return kBlockBytes << size_class; }
 constexpr uint32_t slot_blocks(unsigned size_class) { return 1u << size_class; }
 inline constexpr uint32_t kSlotBytesMax = slot_bytes(kSizeClasses - 1);

@@ -2,6 +2,7 @@
 #include "swimstore/fsck/fsck.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include <fmt/format.h>
@@ -449,32 +450,50 @@ void Fsck::visit_extents(std::string_view key_bytes, std::string_view value) {
 void Fsck::check_shard(const Object& object, uint64_t nid, uint32_t number, const std::string& key,
                        const ExtentShard& shard) {
   for (const Extent& extent : shard.extents) {
-    if (is_mine(extent.slot)) {
-      check_slot(object, nid, number, key, extent);
+    check_slot(object, nid, number, key, extent.block, extent);
+  }
+  for (const CompressedBlob& blob : shard.blobs) {
+    for (const Extent& extent : blob.extents) {
+      check_slot(object, nid, number, key, blob.block, extent);
     }
-    if (!is_mine(nid)) {
-      continue;
-    }
-    const uint64_t first_block = uint64_t{number} * kShardBlocks + extent.block;
-    const uint64_t end_block = first_block + extent.count;
-    const uint64_t offset = first_block * kBlockBytes;
-    if (end_block > blocks_for(object.size)) {
-      const std::string name = describe_object_key(object.key);
-      found({.kind = FindingClass::extents_past_end,
-             .object = name,
-             .offset = offset,
-             .text = fmt::format("object {} of {} bytes has data up to block {}", name, object.size, end_block)});
-    }
-    PoolUsage& usage = m_usage[object.pool];
-    usage.stored += int64_t{extent.count} * kBlockBytes;
-    if (end_block * kBlockBytes > object.size) {
-      usage.stored -= end_block * kBlockBytes - object.size;
-    }
+  }
+  if (!is_mine(nid)) {
+    return;
+  }
+  for (const Extent& extent : shard.extents) {
+    count_stored(object, number, block_bits(extent.block, extent.block + extent.count));
+  }
+  PoolUsage& usage = m_usage[object.pool];
+  for (const CompressedBlob& blob : shard.blobs) {
+    count_stored(object, number, blob.live);
+    usage.compressed_original += int64_t{blob.live_blocks()} * kBlockBytes;
+    usage.compressed += blob.bytes;
+    usage.compressed_allocated += int64_t{blob.stored_blocks()} * kBlockBytes;
   }
 }
 
-void Fsck::check_slot(const Object& object, uint64_t nid, uint32_t number, const std::string& key,
+void Fsck::count_stored(const Object& object, uint32_t number, uint16_t blocks) {
+  const uint64_t first_block = uint64_t{number} * kShardBlocks + std::countr_zero(blocks);
+  const uint64_t end_block = uint64_t{number} * kShardBlocks + std::bit_width(blocks);
+  if (end_block > blocks_for(object.size)) {
+    const std::string name = describe_object_key(object.key);
+    found({.kind = FindingClass::extents_past_end,
+           .object = name,
+           .offset = first_block * kBlockBytes,
+           .text = fmt::format("object {} of {} bytes has data up to block {}", name, object.size, end_block)});
+  }
+  PoolUsage& usage = m_usage[object.pool];
+  usage.stored += int64_t{std::popcount(blocks)} * kBlockBytes;
+  if (end_block * kBlockBytes > object.size) {
+    usage.stored -= end_block * kBlockBytes - object.size;
+  }
+}
+
+void Fsck::check_slot(const Object& object, uint64_t nid, uint32_t number, const std::string& key, uint32_t block,
                       const Extent& extent) {
+  if (!is_mine(extent.slot)) {
+    return;
+  }
   const std::string conflict = m_references.add(extent, object.pool);
   const bool is_owned = m_options.online || m_cube.containers().is_owned(extent.blocks());
   if (conflict.empty() && is_owned) {
@@ -482,7 +501,7 @@ void Fsck::check_slot(const Object& object, uint64_t nid, uint32_t number, const
   }
   const std::string known = object.key.empty() ? std::string() : describe_object_key(object.key);
   const std::string name = known.empty() ? fmt::format("with id {}", nid) : known;
-  const uint64_t offset = (uint64_t{number} * kShardBlocks + extent.block) * kBlockBytes;
+  const uint64_t offset = (uint64_t{number} * kShardBlocks + block) * kBlockBytes;
   if (!conflict.empty()) {
     found({.kind = FindingClass::slot_claimed_twice,
            .object = known,

@@ -150,7 +150,11 @@ class Fsck {
   // `object` has no key when it is another pass's and not at hand.
   void check_shard(const Object& object, uint64_t nid, uint32_t number, const std::string& key,
                    const ExtentShard& shard);
-  void check_slot(const Object& object, uint64_t nid, uint32_t number, const std::string& key, const Extent& extent);
+  // Counts blocks of the shard that hold data, bit i is block i; they must not lie past the object's end.
+  void count_stored(const Object& object, uint32_t number, uint16_t blocks);
+  // `block`: of the shard, where the data begins that the extent is a part of.
+  void check_slot(const Object& object, uint64_t nid, uint32_t number, const std::string& key, uint32_t block,
+                  const Extent& extent);
   void visit_omap_header(std::string_view key, std::string_view value);
   void visit_omap(std::string_view key, std::string_view value);
   void check_omap_owner(const char* what, std::string_view key, uint64_t nid);

@@ -261,14 +261,14 @@ Repair::SharedSlots Repair::conflicting_slots() {
 
 bool Repair::share(ExtentShard* shard, SharedSlots* slots) {
   bool any = false;
-  for (Extent& extent : shard->extents) {
+  ExtentShard::for_each_extent(*shard, [&](Extent& extent) {
     const auto found = slots->find(extent.slot.whole().packed());
     if (found == slots->end()) {
-      continue;
+      return;
     }
     SlotReferences::Counts& counts = found->second;
     if (extent.slot.first_block() + extent.slot_block + extent.count > counts.size()) {
-      continue;  // of an orphaned shard, which nothing counted
+      return;  // of an orphaned shard, which nothing counted
     }
     extent.shared = true;
     extent.slot_block += extent.slot.first_block();
@@ -278,7 +278,7 @@ bool Repair::share(ExtentShard* shard, SharedSlots* slots) {
       ++counts[extent.slot_block + i];
     }
     any = true;
-  }
+  });
   return any;
 }
 
@@ -324,10 +324,10 @@ void Repair::recount_usage() {
   std::map<int64_t, PoolUsage> said = m_cube.cube.pool_usage();
   for (const auto& [pool, counted] : m_fsck.usage()) {
     const PoolUsage& before = said[pool];
-    const PoolUsage difference{.allocated = counted.allocated - before.allocated,
-                               .stored = counted.stored - before.stored,
-                               .omap = 0,
-                               .objects = counted.objects - before.objects};
+    PoolUsage difference;
+    for (const auto sum : PoolUsage::kSums) {
+      difference.*sum = sum == &PoolUsage::omap ? 0 : counted.*sum - before.*sum;
+    }
     if (!difference.is_zero()) {
       m_transaction->delta.pools[pool] = difference;
       changed(fmt::format("pool {} has {} objects of {} bytes in {} bytes of slots now", pool, counted.objects,

@@ -4,6 +4,10 @@
 
 #include "swimstore/fsck/repair.h"
 
+#include <random>
+
+#include "osd/osd_types.h"
+
 #include "swimstore/format/collection_record.h"
 #include "swimstore/format/omap_row.h"
 #include "swimstore/format/superblock.h"
@@ -216,6 +220,48 @@ TEST_P(RepairTest, ASlotThatTwoObjectsClaimIsSharedByThem) {
   expect_unchanged_but({"small"});
 }
 
+// Of a blob in two slots one is claimed by another object, too. Then a snapshot comes and goes: the head keeps both.
+TEST_P(RepairTest, ABlobOfWhichASlotIsSharedIsSharedAsAWhole) {
+  std::string text(65536, 'a');  // compressed to 9 blocks, which take a slot of 8 and one of 1
+  std::mt19937 random(1);
+  for (size_t i = 0; i < text.size(); ++i) {
+    text[i] = i % 4096 < 2200 ? static_cast<char>(random()) : 'a';
+  }
+  mounted([&](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+    pool_opts_t options;
+    options.set(pool_opts_t::COMPRESSION_MODE, std::string("force"));
+    ASSERT_EQ(0, store.set_collection_opts(pg, options));
+    Transaction txn;
+    ceph::bufferlist data;
+    data.append(text);
+    txn.write(kPg, named("blob"), 0, data.length(), data);
+    store.queue_transaction(pg, std::move(txn));
+  });
+  m_before = contents();
+  damage([](Cube& cube, Damage& damage) {
+    const ExtentShard shard = stored(cube, "blob").shard;
+    ASSERT_EQ(1u, shard.blobs.size());
+    ASSERT_EQ(2u, shard.blobs[0].extents.size());
+    Stored object = stored(cube, "small");
+    object.shard = {};
+    object.shard.extents = {shard.blobs[0].extents[0]};
+    std::copy(shard.blobs[0].crc32c.begin(), shard.blobs[0].crc32c.begin() + 8, object.shard.crc32c.begin());
+    object.record.size = 8 * kBlockBytes;
+    store(damage, "small", object);
+  });
+  EXPECT_TRUE(check().contains(FindingClass::slot_claimed_twice));
+  EXPECT_EQ(Kinds(), repair());
+  mounted([](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+    for (const bool comes : {true, false}) {
+      Transaction txn;
+      comes ? txn.clone(kPg, named("blob"), named("snapshot")) : txn.remove(kPg, named("snapshot"));
+      store.queue_transaction(pg, std::move(txn));
+    }
+  });
+  EXPECT_EQ(Kinds(), check(true));
+  expect_unchanged_but({"small"});
+}
+
 TEST_P(RepairTest, ASlotInUseThatIsMarkedFreeIsOwnedAgain) {
   damage([](Cube& cube, Damage& damage) {
     for (const Extent& extent : stored(cube, "small").shard.extents) {
@@ -332,13 +378,15 @@ TEST_P(RepairTest, AnEntryIsNewerOnlyWhereAFeatureIsNotKnown) {
     const std::string collection = collection_key(kPg);
     for (const std::string& key : {small, large, shard, collection}) {
       ASSERT_TRUE(cube.database().get(key, &newer[key]).ok());
-      newer[key].front() = key == collection ? kCollectionRecordVersion + 1 : 2;
+      newer[key].front() = key == collection ? kCollectionRecordVersion + 1
+                           : key == shard    ? kExtentRecordVersion + 1
+                                             : kOnodeRecordVersion + 1;
     }
     // The shard in the record of an object that has one only.
     std::string& inline_shard = newer[object_key(named("other"))];
     encode_onode(stored(cube, "other").record, {}, &inline_shard);
     ASSERT_EQ('\1', inline_shard[inline_shard.size() - 2]);  // its version, before its number of extents
-    inline_shard[inline_shard.size() - 2] = 2;
+    inline_shard[inline_shard.size() - 2] = kExtentRecordVersion + 1;
     const auto it = cube.database().new_iterator("S", "T");
     it->seek_to_first();
     ASSERT_TRUE(it->valid());

@@ -103,6 +103,7 @@ class CollectionCopier::Visitor {
   virtual ~Visitor() = default;
   virtual int begin(Onode& source) = 0;
   virtual int run(Onode& source, const Run& run) = 0;
+  virtual int blob(Onode& source, uint32_t shard, const CompressedBlob& blob) = 0;
   virtual int end(Onode& source) = 0;
   virtual int pause() = 0;
   // The object under way is left as it is.
@@ -124,6 +125,15 @@ class CollectionCopier::Measure final : public Visitor {
           m_copier.m_copied.emplace(block, Place());
         }
       }
+    }
+    return 0;
+  }
+  int blob(Onode&, uint32_t, const CompressedBlob& blob) override {
+    if (m_copier.find_copied(blob) == nullptr) {
+      if (blob.is_shared()) {
+        m_copier.m_copied_blobs.try_emplace(first_block(blob), CopiedBlob{blob, {}});
+      }
+      m_slot_bytes += most_slot_bytes(uint64_t{blob.stored_blocks()} * kBlockBytes);
     }
     return 0;
   }
@@ -183,6 +193,19 @@ class CollectionCopier::Copy final : public Visitor {
 
   int run(Onode& source, const Run& run) override { return run.places.empty() ? write(source, run) : refer(run); }
 
+  int blob(Onode& source, uint32_t shard, const CompressedBlob& blob) override {
+    const CopiedBlob* copied = m_copier.find_copied(blob);
+    if (copied == nullptr) {
+      return write_blob(source, shard, blob);
+    }
+    if (const int r = make_room(kObjectBytes); r < 0) {
+      return r;
+    }
+    CompressedBlob same = copied->copy;
+    same.live = blob.live;
+    return m_step->planner().data().refer_to_copied(*m_target, shard, std::move(same));
+  }
+
   int end(Onode& source) override {
     const int r = source.has_omap() ? copy_omap(source) : 0;
     m_target.reset();
@@ -223,12 +246,44 @@ class CollectionCopier::Copy final : public Visitor {
       return -ENODATA;
     }
     ObjectWriter& writer = m_step->planner().data();
-    if (const int r = writer.copy_in(*m_target, run.first, std::move(data), std::move(lost)); r < 0) {
+    if (const int r = writer.copy_in(*m_target, run.first, std::move(data), lost); r < 0) {
       return r;
     }
     m_copier.m_pace.used(most_slot_bytes(count * kBlockBytes));
     m_copier.m_bytes += count * kBlockBytes;
     remember(run);
+    return 0;
+  }
+
+  // As it is stored: costs no compression, and is no larger than what it is of.
+  int write_blob(Onode& source, uint32_t shard, const CompressedBlob& blob) {
+    const uint64_t bytes = uint64_t{blob.stored_blocks()} * kBlockBytes;
+    if (const int r = make_room(bytes); r < 0) {
+      return r;
+    }
+    ceph::bufferlist stored;
+    std::vector<uint32_t> lost;
+    m_reader.read_stored(source, uint64_t{shard} * kShardBlocks, blob, &stored, &lost);
+    if (!lost.empty()) {
+      m_copier.m_store.counters.inc(l_swimstore_read_errors);
+      derr << "object " << source.oid << " shard " << shard << ": compressed data cannot be read to be moved to cube "
+           << m_copier.m_to.number << "; it stays unreadable until it is repaired or written as a whole" << dendl;
+      if (!m_copier.m_pace.takes_unreadable()) {
+        return -ENODATA;
+      }
+    }
+    const int r = m_step->planner().data().copy_in_blob(*m_target, shard, blob, std::move(stored), std::move(lost));
+    if (r < 0) {
+      return r;
+    }
+    m_copier.m_pace.used(most_slot_bytes(bytes));
+    m_copier.m_bytes += bytes;
+    if (blob.is_shared()) {
+      const uint32_t first = std::countr_zero(blob.live);
+      m_target->extents.share(uint64_t{shard} * kShardBlocks + first, 1);
+      m_copier.m_copied_blobs.try_emplace(first_block(blob),
+                                          CopiedBlob{blob, *m_target->extents.shard(shard).find_blob(first)});
+    }
     return 0;
   }
 
@@ -419,6 +474,7 @@ int CollectionCopier::for_each_object(const coll_t& cid, uint32_t bits, Visitor&
   while (objects.next(&oid)) {
     if (m_hash != oid.hobj.get_hash()) {
       m_copied.clear();
+      m_copied_blobs.clear();
       m_hash = oid.hobj.get_hash();
       is_wanted = m_pace.wants(*m_hash);
     }
@@ -435,6 +491,7 @@ int CollectionCopier::for_each_object(const coll_t& cid, uint32_t bits, Visitor&
     }
   }
   m_copied.clear();
+  m_copied_blobs.clear();
   return objects.status().ok() ? 0
                                : m_store.metadata_failure.met(m_from.number, objects.status(),
                                                               "the list of collection ", m_collection.cid);
@@ -466,10 +523,13 @@ int CollectionCopier::for_each_run(Onode& source, Visitor& visitor) {
         return m_store.metadata_failure.met(m_from.number, status, "the extents of object ", source.oid);
       }
     }
-    for (const Extent& extent : source.extents.shard(number).extents) {
+    const ExtentShard& shard = source.extents.shard(number);
+    for (const Extent& extent : shard.extents) {
       for (uint32_t i = 0; i < extent.count; ++i) {
         const uint64_t block = uint64_t{number} * kShardBlocks + extent.block + i;
-        const Block shared = extent.shared ? Block{extent.slot.packed(), extent.slot_block + i} : Block();
+        const Block shared = extent.shared
+                                 ? Block{extent.slot.packed(), extent.slot_block + i, shard.crc32c[extent.block + i]}
+                                 : Block();
         const Place* place = find_copied(shared);
         if (!run.continues_with(block, shared, place)) {
           if (const int r = end_run(source, visitor, &run); r < 0) {
@@ -484,8 +544,23 @@ int CollectionCopier::for_each_run(Onode& source, Visitor& visitor) {
         }
       }
     }
+    for (const CompressedBlob& blob : source.extents.blobs(number)) {
+      if (const int r = visitor.blob(source, number, blob); r < 0) {
+        return r;
+      }
+    }
   }
   return end_run(source, visitor, &run);
+}
+
+CollectionCopier::Block CollectionCopier::first_block(const CompressedBlob& blob) {
+  return {blob.extents.front().slot.packed(), blob.extents.front().slot_block, blob.crc32c.front()};
+}
+
+// Where two objects claimed a slot and repair gave it to both, other blobs may begin with the same block.
+const CollectionCopier::CopiedBlob* CollectionCopier::find_copied(const CompressedBlob& blob) const {
+  const auto found = blob.is_shared() ? m_copied_blobs.find(first_block(blob)) : m_copied_blobs.end();
+  return found != m_copied_blobs.end() && found->second.source.has_data_of(blob) ? &found->second : nullptr;
 }
 
 const CollectionCopier::Place* CollectionCopier::find_copied(const Block& block) const {

@@ -62,10 +62,11 @@ class CollectionCopier {
   uint64_t bytes() const { return m_bytes; }  // of their blocks, written
 
  private:
-  // A block, where the source has it.
+  // A block, where the source has it. Whoever expects another checksum there wants another block.
   struct Block {
     uint64_t slot = 0;  // packed
     uint32_t number = UINT32_MAX;
+    uint32_t crc32c = 0;
     bool is_unshared() const { return number == UINT32_MAX; }  // which one it is, is of no interest
     bool operator==(const Block&) const = default;
   };
@@ -101,8 +102,14 @@ class CollectionCopier {
   // -ENOENT: it is not there any more.
   int visit(const ghobject_t& oid, Visitor& visitor);
   coll_t group_of_hash(uint32_t hash) const;
-  // Calls visitor.run() for all blocks that are mapped, ascending.
+  // Calls visitor.run() for all blocks that are mapped as they are, ascending, and visitor.blob() for compressed ones.
   int for_each_run(Onode& source, Visitor& visitor);
+  struct CopiedBlob {
+    CompressedBlob source, copy;
+  };
+  static Block first_block(const CompressedBlob& blob);
+  // Null: its data was not copied before.
+  const CopiedBlob* find_copied(const CompressedBlob& blob) const;
   const Place* find_copied(const Block& block) const;
   int end_run(Onode& source, Visitor& visitor, Run* run);
 
@@ -115,6 +122,7 @@ class CollectionCopier {
   CopyPace& m_pace;
   std::optional<uint32_t> m_hash;  // under way
   std::unordered_map<Block, Place, BlockHash> m_copied;  // of one hash, those that may be shared
+  std::unordered_map<Block, CopiedBlob, BlockHash> m_copied_blobs;  // the same, by their first stored blocks
   uint64_t m_objects = 0;
   uint64_t m_bytes = 0;
 };

@@ -22,6 +22,7 @@
 #include "swimstore/fsck/fsck.h"
 #include "swimstore/ops/settings.h"
 #include "swimstore/testing/capped_env.h"
+#include "swimstore/testing/damage_fixture.h"
 #include "swimstore/testing/model_store.h"
 #include "swimstore/testing/sim_store_fixture.h"
 #include "swimstore/testing/store_workload.h"
@@ -133,20 +134,54 @@ class CollectionMoverTest : public SimStoreFixture {
     ASSERT_EQ(merged, !m_groups[1]);
   }
   void read_usage(std::vector<PoolUsage>* usage) {
+    std::unique_ptr<CubeSet> cubes;
+    ASSERT_NO_FATAL_FAILURE(open_cubes(true, &cubes));
+    usage->clear();
+    for (unsigned cube = 0; cube < 3; ++cube) {
+      usage->push_back((*cubes)[cube].pool_usage()[kPool]);
+    }
+  }
+  // Of a store that is not mounted.
+  void open_cubes(bool read_only, std::unique_ptr<CubeSet>* cubes) {
     Superblock superblock;
     ASSERT_TRUE(StoreDirectory(&m_env, kPath).read_superblock(&superblock).ok());
     Settings settings;
     ASSERT_TRUE(Settings::read(g_ceph_context, &settings).ok());
     settings.geometry = superblock.geometry;
     settings.chunk_bytes = superblock.chunk_bytes;
-    std::unique_ptr<CubeSet> cubes;
-    ASSERT_TRUE(
-        CubeSet::open(&m_env, kPath + "/cubes", settings.cube_options(true), {.cubes = 3, .read_only = true}, &cubes)
-            .ok());
-    usage->clear();
-    for (unsigned cube = 0; cube < 3; ++cube) {
-      usage->push_back((*cubes)[cube].pool_usage()[kPool]);
+    ASSERT_TRUE(CubeSet::open(&m_env, kPath + "/cubes", settings.cube_options(true),
+                              {.cubes = 3, .read_only = read_only}, cubes)
+                    .ok());
+  }
+  struct Stored {
+    OnodeRecord record;
+    ExtentShard shard;
+  };
+  static Stored stored(Cube& cube, const ghobject_t& oid) {
+    std::string value;
+    Stored found;
+    EXPECT_TRUE(cube.database().get(object_key(oid), &value).ok());
+    EXPECT_TRUE(decode_onode(value, &found.record, &found.shard));
+    return found;
+  }
+  // The second group's objects claim what others own, and repair lets them share it.
+  void forge(const std::map<ghobject_t, Stored>& objects) {
+    {
+      std::unique_ptr<CubeSet> cubes;
+      ASSERT_NO_FATAL_FAILURE(open_cubes(false, &cubes));
+      Damage damage;
+      for (const auto& [oid, object] : objects) {
+        std::string value;
+        encode_onode(object.record, object.shard, &value);
+        damage.batch.put(object_key(oid), value);
+      }
+      (*cubes)[2].submit(&damage);
+      ASSERT_TRUE((*cubes)[2].database().wait_durable(damage.last_sequence).ok());
     }
+    std::vector<Repaired> changes;
+    CheckResult result;
+    ASSERT_TRUE(m_store->repair({}, &changes, &result).ok());
+    ASSERT_FALSE(changes.empty());
   }
 
   static inline const std::array<coll_t, 2> kGroup{coll_t(spg_t(pg_t(0, kPool))), coll_t(spg_t(pg_t(1, kPool)))};
@@ -251,6 +286,88 @@ TEST_F(CollectionMoverTest, ClonesGoOnSharing) {
   }
   ASSERT_NO_FATAL_FAILURE(remount());
   EXPECT_EQ(0u, usage().allocated);
+}
+
+// Compressed data takes no more room than before, whatever the pool asks for now, and goes on being shared.
+TEST_F(CollectionMoverTest, CompressedDataMovesAsItIsStored) {
+  pool_opts_t options;
+  options.set(pool_opts_t::COMPRESSION_MODE, std::string("force"));
+  ASSERT_EQ(0, m_store->set_collection_opts(m_groups[1], options));
+  std::string text(300000, 'a');
+  text.replace(70000, 10000, content(10000));
+  ObjectStore::Transaction txn;
+  write(&txn, object("image"), 0, text);
+  txn.clone(kGroup[1], object("image"), object("image", 1));
+  write(&txn, object("image"), 100000, content(70000, 2));
+  txn.clone(kGroup[1], object("image"), object("image", 2));
+  queue(1, std::move(txn));
+  ASSERT_NO_FATAL_FAILURE(remount());
+  const ModelCollection model = read(1);
+  const store_statfs_t before = usage();
+  ASSERT_GT(before.data_compressed_original, 600000);
+  ASSERT_NO_FATAL_FAILURE(merge());
+  EXPECT_EQ("", difference(model, read(0)));
+  ASSERT_NO_FATAL_FAILURE(remount());
+  EXPECT_EQ(before.allocated, usage().allocated);
+  EXPECT_EQ(before.data_compressed, usage().data_compressed);
+  EXPECT_EQ(before.data_compressed_original, usage().data_compressed_original);
+  for (const auto& oid : {object("image", 1), object("image"), object("image", 2)}) {
+    ObjectStore::Transaction remove;
+    remove.remove(kGroup[0], oid);
+    queue(0, std::move(remove));
+  }
+  ASSERT_NO_FATAL_FAILURE(remount());
+  EXPECT_EQ(0u, usage().allocated);
+  EXPECT_EQ(0u, usage().data_compressed_allocated);
+}
+
+// Two objects name the same blocks and expect other bytes there, as repair leaves them where both claimed a slot. What
+// was not to be read is not to be read behind the move, either.
+TEST_F(CollectionMoverTest, BlocksAreSharedOnlyByThoseWhoExpectTheSame) {
+  const std::string noise = content(12000);
+  pool_opts_t options;
+  options.set(pool_opts_t::COMPRESSION_MODE, std::string("force"));
+  ASSERT_EQ(0, m_store->set_collection_opts(m_groups[1], options));
+  ObjectStore::Transaction compressed, plain;
+  const std::string text = noise + std::string(50000, 'a');
+  write(&compressed, object("compressed"), 0, text);
+  write(&compressed, object("claims compressed"), 0, text);
+  queue(1, std::move(compressed));
+  options.set(pool_opts_t::COMPRESSION_MODE, std::string("none"));
+  ASSERT_EQ(0, m_store->set_collection_opts(m_groups[1], options));
+  write(&plain, object("plain"), 0, noise);
+  write(&plain, object("claims plain"), 0, noise);
+  queue(1, std::move(plain));
+  m_pg.reset();
+  m_groups = {};
+  ASSERT_EQ(0, m_store->umount());
+  std::map<ghobject_t, Stored> claims;
+  {
+    std::unique_ptr<CubeSet> cubes;
+    ASSERT_NO_FATAL_FAILURE(open_cubes(true, &cubes));
+    Stored& blob = claims[object("claims compressed")] = stored((*cubes)[2], object("compressed"));
+    ASSERT_EQ(1u, blob.shard.blobs.size());
+    ASSERT_LT(1u, blob.shard.blobs[0].crc32c.size());
+    blob.shard.blobs[0].crc32c.back() ^= 1;
+    Stored& extent = claims[object("claims plain")] = stored((*cubes)[2], object("plain"));
+    ASSERT_EQ(1u, extent.shard.extents.size());
+    extent.shard.crc32c[0] ^= 1;
+  }
+  ASSERT_NO_FATAL_FAILURE(forge(claims));
+  ASSERT_EQ(0, m_store->mount());
+  m_pg = m_store->open_collection(kPg);
+  m_groups = {m_store->open_collection(kGroup[0]), m_store->open_collection(kGroup[1])};
+  for (const unsigned group : {1, 0}) {
+    for (const std::string& name : {"compressed", "plain"}) {
+      ceph::bufferlist data;
+      EXPECT_EQ(-EIO, m_store->read(m_groups[group], object("claims " + name), 0, kBlock, data)) << name << group;
+      EXPECT_EQ(static_cast<int>(kBlock), m_store->read(m_groups[group], object(name), 0, kBlock, data));
+      EXPECT_EQ(noise.substr(0, kBlock), data.to_str()) << name << group;
+    }
+    if (group == 1) {
+      ASSERT_NO_FATAL_FAILURE(merge());
+    }
+  }
 }
 
 // Of many transactions: objects and omap that none holds whole.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/object/block_reader.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -39,6 +40,9 @@ bool matches(const MappedRun& run, const char* blocks) {
 void tell_checksum(const std::vector<MappedRun>& runs, uint64_t count, ceph::buffer::raw* raw) {
   uint32_t crc = 0;
   for (const MappedRun& run : runs) {
+    if (run.blob) {
+      return;  // nobody has the checksums of what was compressed
+    }
     for (const uint32_t block_crc : run.crc32c) {
       crc = vtkv::crc32c_combine(crc, block_crc, kBlockBytes);
     }
@@ -112,9 +116,98 @@ int BlockReader::find(Onode& onode, uint64_t first, uint64_t count, Caching cach
   }
   onode.extents.resolve(first, count, &blocks->runs);
   for (const MappedRun& run : blocks->runs) {
-    find_run(run, caching, blocks);
+    if (!run.blob) {
+      find_run(run, caching, &blocks->found, &blocks->missing);
+    }
+  }
+  blocks->blobs = blobs_of(blocks->runs);
+  for (BlobRead& read : blocks->blobs) {
+    find_stored(&read, caching);
   }
   return 0;
+}
+
+std::vector<BlockReader::BlobRead> BlockReader::blobs_of(const std::vector<MappedRun>& runs) {
+  std::vector<BlobRead> blobs;
+  uint64_t stored_blocks = 0;
+  for (const MappedRun& run : runs) {
+    if (!run.blob) {
+      continue;
+    }
+    const uint64_t shard_block = run.block / kShardBlocks * kShardBlocks;
+    auto found = blobs.rbegin();  // runs of one shard follow one another
+    while (found != blobs.rend() && found->block >= shard_block && found->blob != run.blob) {
+      ++found;
+    }
+    if (found == blobs.rend() || found->blob != run.blob) {
+      BlobRead& read = blobs.emplace_back();
+      read.blob = run.blob;
+      read.block = shard_block + run.blob->block;
+      stored_blocks += run.blob->stored_blocks();
+      found = blobs.rbegin();
+    }
+    found->wanted.emplace_back(run.block, run.count);
+  }
+  if (blobs.empty()) {
+    return blobs;
+  }
+  // One memory for all: what lies side by side in a slot, as after one write, is one request.
+  const ceph::bufferptr memory(ceph::buffer::create_page_aligned(stored_blocks * kBlockBytes));
+  uint64_t done = 0;
+  for (BlobRead& read : blobs) {
+    const uint64_t bytes = uint64_t{read.blob->stored_blocks()} * kBlockBytes;
+    read.stored = ceph::bufferptr(memory, done, bytes);
+    done += bytes;
+  }
+  return blobs;
+}
+
+// The cache holds stored blocks: more of them fit into it.
+void BlockReader::find_stored(BlobRead* read, Caching caching) {
+  const CompressedBlob& blob = *read->blob;
+  std::vector<Found> found;
+  for (const Extent& extent : blob.extents) {
+    const uint32_t* const crcs = &blob.crc32c[extent.block];
+    find_run({extent.block,
+              extent.count,
+              extent.slot,
+              extent.slot_block,
+              extent.slot_written_blocks,
+              {crcs, crcs + extent.count},
+              nullptr},
+             caching, &found, &read->missing);
+  }
+  for (const Found& blocks : found) {
+    std::memcpy(read->stored.c_str() + blocks.block * kBlockBytes, blocks.bytes.c_str(), blocks.bytes.length());
+  }
+  for (SlotSlice& slice : read->missing) {
+    slice.destination = read->stored.c_str() + slice.block * kBlockBytes;
+    slice.crc32c = &blob.crc32c[slice.block];
+    slice.block += read->block;  // for messages
+  }
+}
+
+void BlockReader::read_stored(const Onode& onode, uint64_t shard_block, const CompressedBlob& blob,
+                              ceph::bufferlist* stored, std::vector<uint32_t>* lost) {
+  BlobRead read;
+  read.blob = std::make_shared<const CompressedBlob>(blob);
+  read.block = shard_block + blob.block;
+  read.stored = ceph::buffer::create_page_aligned(uint64_t{blob.stored_blocks()} * kBlockBytes);
+  find_stored(&read, {.look = true, .keep = false});
+  if (!read.missing.empty() && read_slices(onode, read.missing) < 0) {
+    for (SlotSlice slice : read.missing) {
+      for (const uint64_t end = slice.block + std::exchange(slice.count, 1); slice.block < end; ++slice.block) {
+        if (read_slices(onode, {slice}) < 0) {
+          lost->push_back(static_cast<uint32_t>(slice.block - read.block));
+          std::memset(slice.destination, 0, kBlockBytes);
+        }
+        ++slice.slot_block;
+        ++slice.crc32c;
+        slice.destination += kBlockBytes;
+      }
+    }
+  }
+  stored->append(std::move(read.stored));
 }
 
 // A reply of many small buffers costs more than a copy.
@@ -126,7 +219,8 @@ bool BlockReader::may_share(const std::vector<Found>& found, uint64_t count) {
   return bytes == count * kBlockBytes && (found.size() == 1 || bytes / found.size() >= kSharedBytesMin);
 }
 
-void BlockReader::find_run(const MappedRun& run, Caching caching, Whereabouts* blocks) {
+void BlockReader::find_run(const MappedRun& run, Caching caching, std::vector<Found>* found,
+                           std::vector<SlotSlice>* missing) {
   if (ceph::bufferlist data = m_cube.in_flight.find(run.slot); data.length() > 0) {
     ceph::bufferlist slice;
     slice.substr_of(data, run.slot_block * kBlockBytes, run.count * kBlockBytes);
@@ -135,12 +229,12 @@ void BlockReader::find_run(const MappedRun& run, Caching caching, Whereabouts* b
     }
     const ceph::bufferptr& bytes = slice.front();
     if (matches(run, bytes.c_str())) {
-      blocks->found.push_back({run.block, bytes});
+      found->push_back({run.block, bytes});
       return;
     }
   }
   if (!caching.look) {
-    blocks->missing.push_back({run.slot, run.slot_block, run.count, run.block, run.crc32c.data()});
+    missing->push_back({run.slot, run.slot_block, run.count, run.block, run.crc32c.data()});
     return;
   }
   uint32_t hits = 0;
@@ -148,18 +242,18 @@ void BlockReader::find_run(const MappedRun& run, Caching caching, Whereabouts* b
   for (uint32_t i = 0; i < run.count;) {
     uint32_t absent = 0;
     ceph::bufferptr bytes = m_cube.data.get(run.slot, run.slot_block + i, run.count - i, &absent, caching.scan);
-    if (const uint32_t found = bytes.length() / kBlockBytes; found > 0) {
-      blocks->found.push_back({run.block + i, std::move(bytes)});
-      hits += found;
-      i += found;
+    if (const uint32_t present = bytes.length() / kBlockBytes; present > 0) {
+      found->push_back({run.block + i, std::move(bytes)});
+      hits += present;
+      i += present;
       after_hit = true;
       continue;
     }
     if (after_hit) {
-      blocks->missing.push_back({run.slot, run.slot_block + i, 0, run.block + i, &run.crc32c[i]});
+      missing->push_back({run.slot, run.slot_block + i, 0, run.block + i, &run.crc32c[i]});
       after_hit = false;
     }
-    blocks->missing.back().count += absent;
+    missing->back().count += absent;
     i += absent;
   }
   m_store.counters.inc(l_swimstore_read_cache_hit_bytes, uint64_t{hits} * kBlockBytes);
@@ -181,14 +275,48 @@ int BlockReader::gather(const Onode& onode, uint64_t first, uint64_t count, Cach
   for (SlotSlice& slice : blocks->missing) {
     slice.destination = destination + (slice.block - first) * kBlockBytes;
   }
-  const int r = blocks->missing.empty() ? 0 : read_slices(onode, blocks->missing);
-  if (r < 0 || !caching.keep) {
-    return r;
+  std::vector<SlotSlice> slices = blocks->missing;
+  for (const BlobRead& read : blocks->blobs) {
+    slices.insert(slices.end(), read.missing.begin(), read.missing.end());
   }
+  int r = slices.empty() ? 0 : read_slices(onode, slices);
   for (const SlotSlice& slice : blocks->missing) {
-    const ceph::bufferptr read(memory, slice.destination - destination, slice.bytes());
-    caching.scan ? m_cube.data.add_if_room(slice.slot, slice.slot_block, read)
-                 : m_cube.data.add(slice.slot, slice.slot_block, read);
+    if (r == 0) {
+      keep(caching, slice, memory);
+    }
+  }
+  for (size_t i = 0; i < blocks->blobs.size() && r == 0; ++i) {
+    const BlobRead& read = blocks->blobs[i];
+    for (const SlotSlice& slice : read.missing) {
+      keep(caching, slice, read.stored);
+    }
+    r = decompress(onode, first, read, destination);
+  }
+  return r;
+}
+
+void BlockReader::keep(Caching caching, const SlotSlice& slice, const ceph::bufferptr& memory) {
+  if (!caching.keep) {
+    return;
+  }
+  const ceph::bufferptr read(memory, slice.destination - memory.c_str(), slice.bytes());
+  caching.scan ? m_cube.data.add_if_room(slice.slot, slice.slot_block, read)
+               : m_cube.data.add(slice.slot, slice.slot_block, read);
+}
+
+int BlockReader::decompress(const Onode& onode, uint64_t first, const BlobRead& read, char* destination) {
+  ceph::bufferlist blocks;
+  const auto began = ceph::mono_clock::now();
+  const vtkv::Status status = m_store.compression.codec().decompress(*read.blob, read.stored, &blocks);
+  m_store.counters.tinc(l_swimstore_decompress_latency, ceph::mono_clock::now() - began);
+  if (!status.ok()) {
+    derr << "object " << onode.oid << " blocks " << read.block << " to " << read.block + read.blob->count - 1 << ": "
+         << status.message() << dendl;
+    return -EIO;
+  }
+  for (const auto& [block, count] : read.wanted) {
+    ceph::bufferlist::const_iterator at(&blocks, (block - read.block) * kBlockBytes);
+    at.copy(uint64_t{count} * kBlockBytes, destination + (block - first) * kBlockBytes);
   }
   return 0;
 }

@@ -4,6 +4,8 @@
 // Callers hold the lock of the object's collection. Thread-safe.
 #pragma once
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "include/buffer.h"
@@ -20,6 +22,10 @@ class BlockReader {
   int read(Onode& onode, uint64_t offset, uint64_t length, uint32_t op_flags, ceph::bufferlist* out);
   // One whole block.
   int read_block(Onode& onode, uint64_t block, char* destination);
+  // The stored blocks of a compressed blob that is one of the shard's that begins at `shard_block`. *lost: which of
+  // them cannot be read; they are zeros.
+  void read_stored(const Onode& onode, uint64_t shard_block, const CompressedBlob& blob, ceph::bufferlist* stored,
+                   std::vector<uint32_t>* lost);
 
  private:
   // Blocks that must come from a slot: neighbours in the slot and in the destination.
@@ -40,11 +46,20 @@ class BlockReader {
     uint64_t block = 0;  // in the object
     ceph::bufferptr bytes;
   };
+  // A compressed blob that some of the blocks live in.
+  struct BlobRead {
+    std::shared_ptr<const CompressedBlob> blob;
+    uint64_t block = 0;      // in the object: where what was compressed begins
+    ceph::bufferptr stored;  // its stored blocks: what was in memory is there, what is missing is not yet
+    std::vector<SlotSlice> missing;
+    std::vector<std::pair<uint64_t, uint32_t>> wanted;  // of the object: first block and how many
+  };
   // Where the blocks of a read are; holes are nowhere.
   struct Whereabouts {
     std::vector<MappedRun> runs;
     std::vector<Found> found;
     std::vector<SlotSlice> missing;
+    std::vector<BlobRead> blobs;
   };
   // What a read does with the data cache. A scrub wants what the disk holds.
   struct Caching {
@@ -54,12 +69,19 @@ class BlockReader {
   };
   static Caching caching(uint32_t op_flags, uint64_t length);
   int find(Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks);
-  void find_run(const MappedRun& run, Caching caching, Whereabouts* blocks);
+  void find_run(const MappedRun& run, Caching caching, std::vector<Found>* found, std::vector<SlotSlice>* missing);
+  // Those that runs live in, each once.
+  static std::vector<BlobRead> blobs_of(const std::vector<MappedRun>& runs);
+  // Looks for stored blocks in memory. REQUIRES: read->stored has room for all.
+  void find_stored(BlobRead* read, Caching caching);
   // Are all `count` of them in memory, in slices that can be handed out?
   static bool may_share(const std::vector<Found>& found, uint64_t count);
   // Puts all `count` of them into `memory`.
   int gather(const Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks,
              ceph::bufferptr& memory);
+  // Decompresses it, and puts those of the blocks that live in it where they belong in `destination`.
+  int decompress(const Onode& onode, uint64_t first, const BlobRead& read, char* destination);
+  void keep(Caching caching, const SlotSlice& slice, const ceph::bufferptr& memory);
   int read_slices(const Onode& onode, const std::vector<SlotSlice>& slices);
   int verify(const Onode& onode, const SlotSlice& slice, const vtkv::Status& first_read);
   // Index of the first block that is damaged or does not match; slice.count when all are good.

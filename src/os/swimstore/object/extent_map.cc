@@ -72,6 +72,26 @@ size_t split_at(ExtentShard* shard, uint32_t first, uint32_t last) {
          extents.begin();
 }
 
+bool first_live_less(const CompressedBlob& a, const CompressedBlob& b) {
+  return std::countr_zero(a.live) < std::countr_zero(b.live);
+}
+
+size_t memory_of(const CompressedBlob& blob) {
+  return sizeof(blob) + blob.extents.size() * sizeof(Extent) + blob.crc32c.size() * sizeof(uint32_t);
+}
+
+// Runs of the blocks among `wanted` that live in the blob.
+void resolve_blob(const CompressedBlob& blob, uint64_t shard_block, uint16_t wanted, std::vector<MappedRun>* runs) {
+  const auto live = static_cast<uint16_t>(blob.live & wanted);
+  const auto shared = live == 0 ? nullptr : std::make_shared<const CompressedBlob>(blob);
+  CompressedBlob::for_each_run(live, [&](uint32_t first, uint32_t count) {
+    MappedRun& run = runs->emplace_back();
+    run.block = shard_block + first;
+    run.count = count;
+    run.blob = shared;
+  });
+}
+
 }  // namespace
 
 void ExtentMap::set_all_loaded() {
@@ -93,6 +113,9 @@ void ExtentMap::add(uint32_t number, ExtentShard shard) {
   const auto [found, added] = m_shards.try_emplace(number, std::move(shard));
   if (added) {
     m_extents_allocated += found->second.extents.capacity();
+    for (const CompressedBlob& blob : found->second.blobs) {
+      m_blob_bytes += memory_of(blob);
+    }
   }
 }
 
@@ -193,6 +216,7 @@ void ExtentMap::resolve(uint64_t first, uint64_t count, std::vector<MappedRun>* 
       continue;
     }
     const ExtentShard& shard = found->second;
+    const size_t before_shard = runs->size();
     for (const Extent& extent : shard.extents) {
       const uint32_t from = std::max<uint32_t>(extent.block, step.begin);
       const uint32_t to = std::min<uint32_t>(extent.block + extent.count, step.begin + step.count);
@@ -204,16 +228,29 @@ void ExtentMap::resolve(uint64_t first, uint64_t count, std::vector<MappedRun>* 
       const auto* crcs = &shard.crc32c[from];
       if (!runs->empty()) {
         MappedRun& before = runs->back();
-        if (before.slot == slice.slot && before.block + before.count == block &&
+        if (!before.blob && before.slot == slice.slot && before.block + before.count == block &&
             before.slot_block + before.count == slice.slot_block) {
           before.count += slice.count;
           before.crc32c.insert(before.crc32c.end(), crcs, crcs + slice.count);
           continue;
         }
       }
-      runs->push_back(
-          {block, slice.count, slice.slot, slice.slot_block, slice.slot_written_blocks, {crcs, crcs + slice.count}});
+      runs->push_back({block,
+                       slice.count,
+                       slice.slot,
+                       slice.slot_block,
+                       slice.slot_written_blocks,
+                       {crcs, crcs + slice.count},
+                       nullptr});
     }
+    if (shard.blobs.empty()) {
+      continue;
+    }
+    for (const CompressedBlob& blob : shard.blobs) {
+      resolve_blob(blob, uint64_t{step.number} * kShardBlocks, block_bits(step.begin, step.begin + step.count), runs);
+    }
+    std::sort(runs->begin() + before_shard, runs->end(),
+              [](const MappedRun& a, const MappedRun& b) { return a.block < b.block; });
   }
 }
 
@@ -228,7 +265,7 @@ ExtentShard& ExtentMap::shard_locked(uint32_t number) {
   return found->second;
 }
 
-void ExtentMap::punch(uint64_t first, uint64_t count, std::vector<Extent>* released) {
+void ExtentMap::punch(uint64_t first, uint64_t count, Unmapped* unmapped) {
   if (count == 0) {
     return;
   }
@@ -246,13 +283,68 @@ void ExtentMap::punch(uint64_t first, uint64_t count, std::vector<Extent>* relea
     while (end < extents.size() && extents[end].block < to) {
       ++end;
     }
-    if (begin == end) {
+    bool changed = punch_blobs(at->first, &at->second, block_bits(from, to), unmapped);
+    if (begin < end) {
+      unmapped->extents.insert(unmapped->extents.end(), extents.begin() + begin, extents.begin() + end);
+      extents.erase(extents.begin() + begin, extents.begin() + end);
+      changed = true;
+    }
+    if (changed) {
+      mark_dirty(at->first);
+    }
+  }
+}
+
+bool ExtentMap::punch_blobs(uint32_t number, ExtentShard* shard, uint16_t blocks, Unmapped* unmapped) {
+  bool any = false, cut = false;
+  for (CompressedBlob& blob : shard->blobs) {
+    const auto ended = static_cast<uint16_t>(blob.live & blocks);
+    if (ended == 0) {
       continue;
     }
-    released->insert(released->end(), extents.begin() + begin, extents.begin() + end);
-    extents.erase(extents.begin() + begin, extents.begin() + end);
-    mark_dirty(at->first);
+    any = true;
+    unmapped->blob_blocks += std::popcount(ended);
+    blob.live &= ~blocks;
+    if (blob.live != 0) {
+      cut = true;
+      continue;
+    }
+    m_blob_bytes -= memory_of(blob);
+    unmapped->blobs.push_back(std::move(blob));
+    blob.live = 0;
   }
+  if (any) {
+    std::erase_if(shard->blobs, [](const CompressedBlob& blob) { return blob.live == 0; });
+    std::sort(shard->blobs.begin(), shard->blobs.end(), first_live_less);
+  }
+  if (cut) {
+    unmapped->cut_shards.push_back(number);
+  }
+  return any;
+}
+
+std::vector<CompressedBlob> ExtentMap::blobs(uint32_t number, bool only_worn) const {
+  std::vector<CompressedBlob> blobs;
+  vtkv::MutexLock lock(m_mutex);
+  if (const auto found = m_shards.find(number); found != m_shards.end()) {
+    std::copy_if(found->second.blobs.begin(), found->second.blobs.end(), std::back_inserter(blobs),
+                 [&](const CompressedBlob& blob) { return !only_worn || blob.is_worn(); });
+  }
+  return blobs;
+}
+
+void ExtentMap::insert_blob(uint32_t number, CompressedBlob blob) {
+  vtkv::MutexLock lock(m_mutex);
+  ExtentShard& target = shard_locked(number);
+  CompressedBlob::for_each_run(blob.live, [&](uint32_t first, uint32_t count) {
+    for (uint32_t block = first; block < first + count; ++block) {
+      ceph_assert(!target.is_mapped(block));
+    }
+  });
+  m_blob_bytes += memory_of(blob);
+  const auto at = std::lower_bound(target.blobs.begin(), target.blobs.end(), blob, first_live_less);
+  target.blobs.insert(at, std::move(blob));
+  mark_dirty(number);
 }
 
 void ExtentMap::insert(uint64_t first, uint64_t count, SlotAddress slot, uint32_t slot_block,
@@ -265,6 +357,9 @@ void ExtentMap::insert(uint64_t first, uint64_t count, SlotAddress slot, uint32_
         std::find_if(extents.begin(), extents.end(), [&](const Extent& extent) { return extent.block >= step.begin; });
     ceph_assert(at == extents.end() || step.begin + step.count <= at->block);
     ceph_assert(at == extents.begin() || uint32_t{std::prev(at)->block} + std::prev(at)->count <= step.begin);
+    for (const CompressedBlob& blob : target.blobs) {
+      ceph_assert((blob.live & block_bits(step.begin, step.begin + step.count)) == 0);
+    }
     m_extents_allocated -= extents.capacity();
     extents.insert(at, Extent{static_cast<uint8_t>(step.begin), static_cast<uint8_t>(step.count), shared, slot,
                               slot_block, slot_written_blocks});
@@ -284,6 +379,11 @@ void ExtentMap::share(uint64_t first, uint64_t count) {
     bool changed = false;
     for (const Extent& extent : target.extents) {
       changed |= !extent.shared && extent.block < end && step.begin < uint32_t{extent.block} + extent.count;
+    }
+    for (CompressedBlob& blob : target.blobs) {
+      if ((blob.live & block_bits(step.begin, end)) != 0 && blob.share()) {
+        mark_dirty(step.number);
+      }
     }
     if (!changed) {
       continue;
@@ -316,6 +416,7 @@ void ExtentMap::clear() {
   vtkv::MutexLock lock(m_mutex);
   m_shards.clear();
   m_extents_allocated = 0;
+  m_blob_bytes = 0;
   m_dirty.clear();
   m_all_loaded = true;
   ++m_generation;
@@ -323,18 +424,20 @@ void ExtentMap::clear() {
 
 void ExtentMap::take(ExtentMap* other) {
   std::map<uint32_t, ExtentShard> shards;
-  size_t extents_allocated = 0;
+  size_t extents_allocated = 0, blob_bytes = 0;
   bool all_loaded = false;
   {
     vtkv::MutexLock lock(other->m_mutex);
     shards.swap(other->m_shards);
     extents_allocated = std::exchange(other->m_extents_allocated, 0);
+    blob_bytes = std::exchange(other->m_blob_bytes, 0);
     all_loaded = std::exchange(other->m_all_loaded, true);
     ++other->m_generation;
   }
   vtkv::MutexLock lock(m_mutex);
   m_shards = std::move(shards);
   m_extents_allocated = extents_allocated;
+  m_blob_bytes = blob_bytes;
   m_all_loaded = all_loaded;
   ++m_generation;
   m_dirty = std::exchange(other->m_dirty, {});
@@ -346,7 +449,7 @@ size_t ExtentMap::memory_bytes() const {
   constexpr size_t kAllocatorBytes = 8;  // what it rounds up, in the mean
   vtkv::MutexLock lock(m_mutex);
   return m_shards.size() * (sizeof(ExtentShard) + kMapNodeBytes + kAllocatorBytes) +
-         m_extents_allocated * sizeof(Extent);
+         m_extents_allocated * sizeof(Extent) + m_blob_bytes;
 }
 
 }  // namespace swimstore

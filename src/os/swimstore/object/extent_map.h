@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -26,9 +27,8 @@
 namespace swimstore {
 
 constexpr uint64_t block_of(uint64_t offset) { return offset / kBlockBytes; }
-constexpr uint64_t blocks_for(uint64_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes; }
 
-// Neighbouring blocks of an object that are neighbours in one slot too.
+// Neighbouring blocks of an object that are neighbours in one slot too, or live in one compressed blob.
 struct MappedRun {
   uint64_t block = 0;  // in the object
   uint32_t count = 0;
@@ -36,6 +36,15 @@ struct MappedRun {
   uint32_t slot_block = 0;
   uint32_t slot_written_blocks = 0;
   std::vector<uint32_t> crc32c;  // per block
+  std::shared_ptr<const CompressedBlob> blob;  // then no slot is given; runs of one blob have the same pointer
+};
+
+// What an object gave up when blocks of it were unmapped.
+struct Unmapped {
+  std::vector<Extent> extents;          // slices of slots
+  std::vector<CompressedBlob> blobs;  // in which no block of it lives any more
+  uint64_t blob_blocks = 0;            // of the object, that lived in blobs, in these and in others
+  std::vector<uint32_t> cut_shards;     // in which a blob lost blocks, and has some left
 };
 
 class ExtentMap {
@@ -57,10 +66,14 @@ class ExtentMap {
   // REQUIRES: loaded. Creates an empty shard where there was none.
   ExtentShard& shard(uint32_t number);
   // Removes blocks [first, first + count); appends what was there, one extent per slice.
-  void punch(uint64_t first, uint64_t count, std::vector<Extent>* released);
+  void punch(uint64_t first, uint64_t count, Unmapped* unmapped);
   // Maps blocks [first, first + count) to the slot from slot_block on. REQUIRES: they are holes.
   void insert(uint64_t first, uint64_t count, SlotAddress slot, uint32_t slot_block, uint32_t slot_written_blocks,
               bool shared, const uint32_t* crc32c);
+  // A copy of the shard's, or of those that are worn; none where it is not in memory.
+  std::vector<CompressedBlob> blobs(uint32_t shard, bool only_worn = false) const;
+  // The blob's live blocks get to be this shard's. REQUIRES: they are holes.
+  void insert_blob(uint32_t shard, CompressedBlob blob);
   // Sets the shared flag of what covers the blocks.
   void share(uint64_t first, uint64_t count);
 
@@ -81,12 +94,15 @@ class ExtentMap {
   void add_loaded(uint64_t generation, Loaded loaded) REQUIRES(m_mutex);
   void add(uint32_t number, ExtentShard shard) REQUIRES(m_mutex);
   ExtentShard& shard_locked(uint32_t number) REQUIRES(m_mutex);
+  // False: none of them lived in a blob.
+  bool punch_blobs(uint32_t number, ExtentShard* shard, uint16_t blocks, Unmapped* unmapped) REQUIRES(m_mutex);
   // As split_at(), with what it allocates counted.
   size_t split_counted(ExtentShard* shard, uint32_t first, uint32_t last) REQUIRES(m_mutex);
 
   mutable vtkv::Mutex m_mutex;
   std::map<uint32_t, ExtentShard> m_shards GUARDED_BY(m_mutex);
   size_t m_extents_allocated GUARDED_BY(m_mutex) = 0;  // by all of them
+  size_t m_blob_bytes GUARDED_BY(m_mutex) = 0;        // of memory, about
   bool m_all_loaded GUARDED_BY(m_mutex) = false;       // what is not in m_shards is empty
   uint64_t m_generation GUARDED_BY(m_mutex) = 0;       // how often it was said anew what m_shards lacks
   std::vector<uint32_t> m_dirty;                       // the planner's

@@ -55,7 +55,7 @@ TEST(ExtentMap, AgreesWithAMapOfBlocks) {
   for (int step = 0; step < 20000; ++step) {
     const uint64_t first = random() % kBlocks;
     const uint64_t count = 1 + random() % std::min<uint64_t>(kBlocks - first, 40);
-    std::vector<Extent> released;
+    Unmapped released;
     size_t held = 0;
     switch (random() % 3) {
       case 0:
@@ -72,7 +72,7 @@ TEST(ExtentMap, AgreesWithAMapOfBlocks) {
         }
         map.punch(first, count, &released);
         size_t blocks = 0;
-        for (const Extent& extent : released) {
+        for (const Extent& extent : released.extents) {
           blocks += extent.count;
         }
         ASSERT_EQ(blocks, held);
@@ -106,7 +106,7 @@ TEST(ExtentMap, EveryChangedShardIsDirtyOnce) {
   map.insert(8, 2 * kShardBlocks, {10, 1}, 0, 32, false, crcs.data());
   EXPECT_EQ(map.take_dirty(), (std::vector<uint32_t>{0, 1, 2}));
   EXPECT_TRUE(map.take_dirty().empty());
-  std::vector<Extent> released;
+  Unmapped released;
   map.punch(kShardBlocks, 1, &released);
   map.punch(kShardBlocks + 1, 1, &released);
   EXPECT_EQ(map.take_dirty(), (std::vector<uint32_t>{1}));
@@ -122,13 +122,13 @@ TEST(ExtentMap, ReleasedSlicesSayWhereTheyLay) {
   map.set_all_loaded();
   const std::vector<uint32_t> crcs(kShardBlocks, 7);
   map.insert(0, kShardBlocks, {4, 9}, 0, kShardBlocks, false, crcs.data());
-  std::vector<Extent> released;
+  Unmapped released;
   map.punch(5, 2, &released);
-  ASSERT_EQ(released.size(), 1u);
-  EXPECT_EQ(released[0].slot, (SlotAddress{4, 9}));
-  EXPECT_EQ(released[0].slot_block, 5u);
-  EXPECT_EQ(released[0].count, 2);
-  EXPECT_EQ(released[0].slot_written_blocks, kShardBlocks);
+  ASSERT_EQ(released.extents.size(), 1u);
+  EXPECT_EQ(released.extents[0].slot, (SlotAddress{4, 9}));
+  EXPECT_EQ(released.extents[0].slot_block, 5u);
+  EXPECT_EQ(released.extents[0].count, 2);
+  EXPECT_EQ(released.extents[0].slot_written_blocks, kShardBlocks);
 }
 
 TEST(ExtentMap, TakeMovesEverything) {
@@ -141,6 +141,63 @@ TEST(ExtentMap, TakeMovesEverything) {
   EXPECT_TRUE(contents(from).empty());
   EXPECT_EQ(contents(to).size(), 1u);
   EXPECT_EQ(to.take_dirty(), (std::vector<uint32_t>{0}));
+}
+
+// 16 blocks in 3, of two slots.
+CompressedBlob blob_of_a_shard() {
+  CompressedBlob blob;
+  blob.count = kShardBlocks;
+  blob.live = 0xffff;
+  blob.algorithm = 1;
+  blob.bytes = 10000;
+  blob.extents = {{.block = 0, .count = 2, .slot = {1, 7}, .slot_written_blocks = 2},
+                  {.block = 2, .count = 1, .slot = {0, 8}, .slot_written_blocks = 1}};
+  blob.crc32c = {1, 2, 3};
+  return blob;
+}
+
+TEST(ExtentMap, ABlobIsKeptAsLongAsABlockLivesInIt) {
+  ExtentMap map;
+  map.set_all_loaded();
+  map.insert_blob(1, blob_of_a_shard());
+  const size_t bytes = map.memory_bytes();
+  const uint32_t crc = 5;
+  Unmapped unmapped;
+  map.punch(kShardBlocks + 3, 1, &unmapped);
+  map.insert(kShardBlocks + 3, 1, {0, 9}, 0, 1, false, &crc);
+  EXPECT_EQ(unmapped.blob_blocks, 1u);
+  EXPECT_TRUE(unmapped.blobs.empty());
+  std::vector<MappedRun> runs;
+  map.resolve(kShardBlocks + 2, 3, &runs);
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[0].block, kShardBlocks + 2);
+  EXPECT_FALSE(runs[1].blob);
+  EXPECT_EQ(runs[2].blob, runs[0].blob);
+
+  map.punch(kShardBlocks, kShardBlocks - 1, &unmapped);
+  EXPECT_TRUE(unmapped.blobs.empty());
+  map.punch(0, 4 * kShardBlocks, &unmapped);
+  ASSERT_EQ(unmapped.blobs.size(), 1u);
+  EXPECT_EQ(unmapped.blobs[0].extents, blob_of_a_shard().extents);
+  EXPECT_EQ(unmapped.blob_blocks, kShardBlocks);
+  EXPECT_LT(map.memory_bytes(), bytes);
+  EXPECT_EQ(map.take_dirty(), (std::vector<uint32_t>{1}));
+}
+
+TEST(ExtentMap, ASharedBlockSharesItsWholeBlob) {
+  for (const bool in_part : {false, true}) {  // before
+    ExtentMap map;
+    map.set_all_loaded();
+    CompressedBlob blob = blob_of_a_shard();
+    blob.extents[0].shared = in_part;
+    map.insert_blob(0, blob);
+    (void)map.take_dirty();
+    map.share(4, 1);
+    EXPECT_EQ(map.take_dirty(), (std::vector<uint32_t>{0}));
+    for (const Extent& extent : map.shard(0).blobs.at(0).extents) {
+      EXPECT_TRUE(extent.shared);
+    }
+  }
 }
 
 }  // namespace

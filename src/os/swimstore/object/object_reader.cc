@@ -192,6 +192,13 @@ int ObjectReader::dump_onode(Collection& collection, const ghobject_t& oid, cons
     formatter->open_object_section("extent");
     formatter->dump_unsigned("offset", run.block * kBlockBytes);
     formatter->dump_unsigned("length", run.count * kBlockBytes);
+    if (run.blob) {
+      formatter->dump_string("compressed", Compressor::get_comp_alg_name(run.blob->algorithm));
+      formatter->dump_unsigned("compressed_bytes", run.blob->bytes);
+      formatter->dump_unsigned("compressed_blocks", run.blob->count);
+      formatter->close_section();
+      continue;
+    }
     formatter->dump_unsigned("slot_bytes", slot_bytes(run.slot.container()));
     formatter->dump_unsigned("slot_index", run.slot.whole().index);
     formatter->dump_unsigned("slot_offset", (run.slot.first_block() + run.slot_block) * kBlockBytes);

@@ -178,9 +178,9 @@ TEST_F(OnodeLoadTest, ExtentsThatAnotherHasLoadedAreNotReplaced) {
     const OnodeRef onode = find();
     m_telling->after_read = [&] {
       ASSERT_TRUE(m_cache->load_extents(*onode, 3, 3).ok());
-      std::vector<Extent> released;
+      Unmapped released;
       onode->extents.punch(3 * kShardBlocks, 1, &released);
-      ASSERT_EQ(released.size(), 1u);
+      ASSERT_EQ(released.extents.size(), 1u);
       const uint32_t crc32c = 0;
       onode->extents.insert(3 * kShardBlocks, 1, kOtherSlot, 0, 1, false, &crc32c);
     };

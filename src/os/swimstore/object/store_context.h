@@ -15,6 +15,7 @@
 
 #include "swimstore/collection/callback_threads.h"
 #include "swimstore/collection/collection.h"
+#include "swimstore/compression/compression.h"
 #include "swimstore/cube/cube_set.h"
 #include "swimstore/object/parts_in_doubt.h"
 #include "swimstore/object/store_cube.h"
@@ -105,7 +106,7 @@ class StoreCubes {
 
 struct StoreContext {
   StoreContext(CephContext* cct, vtkv::Env* env, CubeSet& cube_set, CallbackThreads& callbacks, PerfCounters& counters,
-               MetadataFailure metadata_failure, size_t onode_cache_bytes, size_t data_cache_bytes)
+               MetadataFailure metadata_failure, bool may_compress, size_t onode_cache_bytes, size_t data_cache_bytes)
       : cct(cct),
         env(env),
         cubes(cube_set, onode_cache_bytes, data_cache_bytes),
@@ -114,7 +115,8 @@ struct StoreContext {
         slow(cct, env, counters),
         metadata_failure(std::move(metadata_failure)),
         collections(cct, env),
-        injected(cct, env) {}
+        injected(cct, env),
+        compression(cct, may_compress) {}
 
   // The cube that the collection's objects lie in.
   StoreCube& home(const Collection& collection) REQUIRES_SHARED(collection.lock) {
@@ -130,6 +132,7 @@ struct StoreContext {
   const MetadataFailure metadata_failure;
   CollectionTable collections;
   InjectedErrors injected;
+  Compression compression;
   UnownedCopies unowned;
   PartsInDoubt parts_in_doubt;  // used with several cubes alone
   bool keeps_witnesses = false;  // of placement groups, in cube 0; set by the mount

@@ -66,6 +66,33 @@ void add_isolation(std::vector<Option>& table) {
           .add_service("osd"));
 }
 
+void add_compression(std::vector<Option>& table) {
+  constexpr auto level = Option::LEVEL_ADVANCED;
+  table.push_back(Option("swimstore_compression_mode", Option::TYPE_STR, level)
+                      .set_default("none")
+                      .set_enum_allowed({"none", "passive", "aggressive", "force"})
+                      .set_description("which data is compressed, where a pool's compression_mode says nothing")
+                      .set_long_description("none: nothing. passive: objects that clients call compressible. "
+                                            "aggressive: all but those they call incompressible. force: all.")
+                      .set_flag(Option::FLAG_RUNTIME)
+                      .add_service("osd"));
+  table.push_back(Option("swimstore_compression_algorithm", Option::TYPE_STR, level)
+                      .set_default("snappy")
+                      .set_enum_allowed({"none", "snappy", "zlib", "zstd", "lz4"})
+                      .set_description("how, where a pool's compression_algorithm says nothing")
+                      .set_flag(Option::FLAG_RUNTIME)
+                      .add_service("osd"));
+  table.push_back(ratio_option("swimstore_compression_required_ratio", level, 0.875,
+                               "compressed data is kept if it takes at most this part of the blocks it had, rounded up")
+                      .set_flag(Option::FLAG_RUNTIME));
+  table.push_back(size_option("swimstore_compression_min_blob_size", level, 64 * kKiB,
+                              "data that is compressed together, at most; from 8K to 64K")
+                      .set_flag(Option::FLAG_RUNTIME));
+  table.push_back(size_option("swimstore_compression_max_blob_size", level, 64 * kKiB,
+                              "the same, of objects that are read in sequence and not overwritten")
+                      .set_flag(Option::FLAG_RUNTIME));
+}
+
 void add_writing(std::vector<Option>& table) {
   constexpr auto level = Option::LEVEL_ADVANCED;
   table.push_back(
@@ -204,6 +231,7 @@ std::vector<Option> option_table() {
   add_geometry(table);
   add_isolation(table);
   add_writing(table);
+  add_compression(table);
   add_space(table);
   add_memory(table);
   add_checks(table);

@@ -44,6 +44,12 @@ void add_data(PerfCountersBuilder& b) {
   bytes(l_swimstore_write_slot_bytes, "write_slot_bytes", "Bytes written to slots");
   b.add_u64_counter(l_swimstore_write_slots, "write_slots", "Slot writes");
   b.add_u64_counter(l_swimstore_write_split, "write_split", "Writes cut into several slots");
+  b.add_time_avg(l_swimstore_compress_latency, "compress_latency",
+                 "Average latency of compressing a piece of data, also in vain", "comp", kUseful);
+  b.add_u64_counter(l_swimstore_incompressible, "incompressible",
+                    "Pieces of data left uncompressed, because compression saved too little");
+  b.add_time_avg(l_swimstore_decompress_latency, "decompress_latency", "Average latency of decompressing a blob",
+                 "dcmp", kUseful);
   b.add_u64_counter(l_swimstore_write_merge_reads, "write_merge_reads", "Blocks read to complete unaligned writes");
   b.add_u64_counter(l_swimstore_write_unprimed, "write_unprimed", "Slot writes that needed a sync of their own");
   b.add_u64_counter(l_swimstore_relaxed_transactions, "relaxed_transactions",

@@ -34,6 +34,9 @@ enum {
   l_swimstore_write_slot_bytes,  // as written to slots
   l_swimstore_write_slots,  // slot writes
   l_swimstore_write_split,  // writes cut into several slots
+  l_swimstore_compress_latency,  // of each attempt
+  l_swimstore_incompressible,  // pieces of data that compression saved too little of
+  l_swimstore_decompress_latency,
   l_swimstore_write_merge_reads,  // blocks read to complete an unaligned write
   l_swimstore_write_unprimed,  // slot writes that need a sync of their own
   l_swimstore_relaxed_transactions,  // acknowledged before they were durable

@@ -30,10 +30,6 @@ std::string name_of_checksum(int64_t type) {
 
 std::string describe_ignored(const pool_opts_t& options) {
   std::vector<std::string> ignored;
-  std::string mode;
-  if (options.get(pool_opts_t::COMPRESSION_MODE, &mode) && mode != "none") {
-    ignored.push_back(fmt::format("compression_mode {} (nothing is compressed)", mode));
-  }
   int64_t type = Checksummer::CSUM_CRC32C, least = kBlockBytes, most = kBlockBytes;
   options.get(pool_opts_t::CSUM_TYPE, &type);
   options.get(pool_opts_t::CSUM_MIN_BLOCK, &least);

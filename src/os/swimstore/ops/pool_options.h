@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What is asked for by pool: options of Ceph's that this store accepts and does not obey, compression and checksums
-// other than its own; and pools whose writes need not be durable at once.
+// What is asked for by pool: options of Ceph's that this store accepts and does not obey, such as checksums other than
+// its own; and pools whose writes need not be durable at once.
 #pragma once
 
 #include <atomic>

@@ -15,8 +15,6 @@ using ::testing::Not;
 TEST(PoolOptions, WhatTheStoreDoesAnywayIsObeyed) {
   pool_opts_t options;
   EXPECT_EQ(describe_ignored(options), "");
-  options.set(pool_opts_t::COMPRESSION_MODE, std::string("none"));
-  options.set(pool_opts_t::COMPRESSION_ALGORITHM, std::string("zstd"));  // says nothing without a mode
   options.set(pool_opts_t::CSUM_TYPE, int64_t{4});                       // crc32c
   options.set(pool_opts_t::CSUM_MIN_BLOCK, int64_t{512});
   options.set(pool_opts_t::CSUM_MAX_BLOCK, int64_t{65536});
@@ -26,13 +24,11 @@ TEST(PoolOptions, WhatTheStoreDoesAnywayIsObeyed) {
 
 TEST(PoolOptions, WhatItDoesNotDoIsNamed) {
   pool_opts_t options;
-  options.set(pool_opts_t::COMPRESSION_MODE, std::string("aggressive"));
   options.set(pool_opts_t::CSUM_TYPE, int64_t{3});
   options.set(pool_opts_t::CSUM_MIN_BLOCK, int64_t{8192});
   options.set(pool_opts_t::CSUM_MAX_BLOCK, int64_t{512});
   const std::string text = describe_ignored(options);
-  for (const char* word :
-       {"compression_mode aggressive", "csum_type xxhash64", "csum_min_block 8192", "csum_max_block 512"}) {
+  for (const char* word : {"csum_type xxhash64", "csum_min_block 8192", "csum_max_block 512"}) {
     EXPECT_THAT(text, HasSubstr(word));
   }
   options.set(pool_opts_t::CSUM_TYPE, int64_t{99});
@@ -54,9 +50,9 @@ TEST_F(PoolOptionsAlertTest, LastsAsLongAsTheOptionAndThePool) {
   pool_opts_t options;
   EXPECT_EQ(0, m_store->set_collection_opts(m_pg, options));
   EXPECT_EQ(alert(), "");
-  options.set(pool_opts_t::COMPRESSION_MODE, std::string("force"));
+  options.set(pool_opts_t::CSUM_TYPE, int64_t{3});
   EXPECT_EQ(0, m_store->set_collection_opts(m_pg, options));
-  EXPECT_THAT(alert(), HasSubstr("pool 1: compression_mode force"));
+  EXPECT_THAT(alert(), HasSubstr("pool 1: csum_type xxhash64"));
   EXPECT_EQ(0, m_store->set_collection_opts(m_pg, pool_opts_t()));
   EXPECT_EQ(alert(), "");
   EXPECT_EQ(0, m_store->set_collection_opts(m_pg, options));

@@ -37,6 +37,12 @@ SpaceLimits SpaceLimits::read(const ConfigProxy& conf) {
               (conf.get_val<Option::size_t>("osd_max_write_size") << 20)};  // that one is in MiB
 }
 
+void add_compressed(const PoolUsage& usage, store_statfs_t* report) {
+  report->data_compressed = usage.compressed;
+  report->data_compressed_allocated = usage.compressed_allocated;
+  report->data_compressed_original = usage.compressed_original;
+}
+
 store_statfs_t space_report(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots,
                             const vtkv::DBStatistics& database, const PoolUsage& sum, const SpaceLimits& limits) {
   const uint64_t metadata_bytes = database.log_file_bytes + database.tree_file_bytes;
@@ -57,6 +63,7 @@ store_statfs_t space_report(const vtkv::FileSystemInfo& host, const ContainerSta
       std::min(host.available_bytes - growable_bytes + std::min(room, on_its_way), report.total - report.available);
   report.allocated = slots.owned_bytes;
   report.data_stored = sum.stored;
+  add_compressed(sum, &report);
   report.omap_allocated = sum.omap;
   report.internal_metadata = std::max<int64_t>(0, static_cast<int64_t>(metadata_bytes) - sum.omap);
   return report;

@@ -38,6 +38,9 @@ struct SpaceWaiters {
 store_statfs_t space_report(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots,
                             const vtkv::DBStatistics& database, const PoolUsage& sum, const SpaceLimits& limits);
 
+// What of the usage is about compressed blobs.
+void add_compressed(const PoolUsage& usage, store_statfs_t* report);
+
 // Sentences that stand alone: monitors print those of names they do not know as they are.
 void add_space_alerts(const std::string& path, const vtkv::FileSystemInfo& host, const ContainerStatistics& slots,
                       const SpaceLimits& limits, const SpaceWaiters& waiters, osd_alert_list_t* alerts);

@@ -29,7 +29,7 @@ using vtkv::SimProfile;
 
 namespace {
 
-constexpr const char* kStacks[] = {"store", "cubes", "cube", "vtkv"};
+constexpr const char* kStacks[] = {"store", "compressed", "cubes", "cube", "vtkv"};
 constexpr SimProfile kProfiles[] = {SimProfile::ext4, SimProfile::xfs, SimProfile::btrfs, SimProfile::weakest};
 
 struct Settings {
@@ -60,8 +60,9 @@ std::unique_ptr<CrashTarget> new_target(CephContext* cct, const CrashRun& run) {
   } else if (run.seed % 3 == 1) {
     store.workload = {.objects = 3, .object_bytes_max = 40000};
   }
-  store.workload.moves = run.stack == "cubes";
-  const bool known = run.stack == "store" || run.stack == "cubes";
+  store.workload.compressible = run.stack == "compressed";
+  store.workload.moves = run.stack == "cubes" || (store.workload.compressible && run.seed / 3 % 2 == 1);
+  const bool known = run.stack == "store" || run.stack == "compressed" || run.stack == "cubes";
   return known ? std::make_unique<swimstore::StoreCrashTarget>(cct, run, store) : nullptr;
 }
 
@@ -195,7 +196,8 @@ int main(int argc, char** argv) {
   po::options_description text(
       "swimstore_crash_explorer: what crashes leave of a store in a simulated host\n\nOptions");
   text.add_options()("help,h", "show this")("version", "print versions")(
-      "stack", po::value(&stack)->default_value("all"), "store, cubes (a store of three), cube, vtkv or all")(
+      "stack", po::value(&stack)->default_value("all"),
+      "store, compressed, cubes (a store of three), cube, vtkv or all")(
       "seed", po::value(&settings.seed)->default_value(1), "first seed")(
       "states", po::value(&settings.states)->default_value(0),
       "stop after so many states of first crashes; 0: no limit")(
@@ -231,7 +233,7 @@ int main(int argc, char** argv) {
     }
   }
   if (settings.stacks.empty()) {
-    return complain("there is no stack '" + stack + "': use store, cube, vtkv or all");
+    return complain("there is no stack '" + stack + "': use store, compressed, cubes, cube, vtkv or all");
   }
   if (stack == "all" && settings.mutation && !vtkv::is_of_engine(*settings.mutation)) {
     settings.stacks.pop_back();  // the engine alone, which has no such rule

@@ -25,6 +25,10 @@ void use_small_stores(CephContext* cct, OptionValues others) {
        {"swimstore_primed_ahead_size", "65536"},
        {"swimstore_reserve_size", "1048576"},
        {"swimstore_cubes", "1"},
+       {"swimstore_compression_mode", "none"},
+       {"swimstore_compression_algorithm", "snappy"},
+       {"swimstore_compression_required_ratio", "0.875"},
+       {"swimstore_compression_min_blob_size", "65536"},
        {"swimstore_mount_damaged_cubes", "refuse"},
        {"swimstore_callback_threads", "0"},  // StepwiseCommits has a queue
        {"swimstore_cache_autotune", "false"},

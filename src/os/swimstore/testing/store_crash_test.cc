@@ -57,6 +57,14 @@ TEST(StoreCrashTest, LargeObjectsWhoseSlotsAreSoonReused) {
   explore(6, SimProfile::ext4, {.objects = 2, .object_bytes_max = 4u << 20});
 }
 
+TEST(StoreCrashTest, CompressedObjects) {
+  explore(14, SimProfile::ext4, {.objects = 4, .compressible = true});
+  explore(15, SimProfile::weakest, {.objects = 4, .compressible = true});
+}
+TEST(StoreCrashTest, CompressedObjectsMoveBetweenCubes) {
+  explore(16, SimProfile::ext4, {.objects = 4, .object_bytes_max = 128 * 1024, .compressible = true, .moves = true});
+}
+
 TEST(StoreCrashTest, CollectionsMoveBetweenCubes) { explore(11, SimProfile::ext4, kMoving); }
 TEST(StoreCrashTest, CollectionsMoveBetweenCubesOnTheWeakestHost) { explore(12, SimProfile::weakest, kMoving); }
 TEST(StoreCrashTest, WorkersAreLeftInTheMiddleOfAMove) { explore(13, SimProfile::ext4, kMoving, true); }

@@ -75,6 +75,10 @@ class StoreModelTest : public ::testing::Test {
         ASSERT_NO_FATAL_FAILURE(compare(workload.model()));
       }
     }
+    if (options.compressible) {
+      EXPECT_GT(m_store->get_perf_counters()->get_tavg_ns(l_swimstore_compress_latency).second, transactions / 10);
+      EXPECT_GT(m_store->get_perf_counters()->get_tavg_ns(l_swimstore_decompress_latency).second, transactions / 10);
+    }
     // Without its objects nothing is left: the collection goes, and every slot is free again.
     ObjectStore::Transaction end;
     for (const auto& [oid, object] : workload.model()) {
@@ -135,6 +139,19 @@ ghobject_t object(const std::string& name) { return ghobject_t(hobject_t(object_
 TEST_F(StoreModelTest, FewObjectsOfSomeShards) { run({.seed = 1, .objects = 6, .object_bytes_max = 300000}, 1500); }
 TEST_F(StoreModelTest, ManySmallObjects) { run({.seed = 2, .objects = 60, .object_bytes_max = 30000}, 3000); }
 TEST_F(StoreModelTest, LargeObjects) { run({.seed = 3, .objects = 3, .object_bytes_max = 9000000}, 150); }
+
+TEST_F(StoreModelTest, CompressedObjects) {
+  use_small_stores(g_ceph_context, {{"swimstore_log_segment_size", "262144"}, {"swimstore_compression_mode", "force"}});
+  run({.seed = 4, .objects = 6, .object_bytes_max = 300000, .compressible = true}, 1500);
+}
+TEST_F(StoreModelTest, SomeObjectsAreCompressed) {
+  use_small_stores(g_ceph_context, {{"swimstore_log_segment_size", "262144"},
+                                    {"swimstore_compression_mode", "force"},
+                                    {"swimstore_compression_algorithm", "lz4"},
+                                    {"swimstore_compression_min_blob_size", "16384"}});
+  run({.seed = 5, .objects = 20, .object_bytes_max = 100000, .compressible = true}, 1500);
+  run({.seed = 6, .objects = 6, .object_bytes_max = 300000}, 500);
+}
 
 TEST_F(StoreModelTest, DamagedDataGivesEioAndNothingElse) {
   const ghobject_t oid = object("damaged");

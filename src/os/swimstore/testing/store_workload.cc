@@ -37,8 +37,9 @@ ghobject_t StoreWorkload::existing() { return std::next(m_model.begin(), pick(m_
 
 std::string StoreWorkload::bytes(uint64_t count) {
   std::string out(count, '\0');
+  uint64_t word = 0;
   for (uint64_t i = 0; i < count; i += sizeof(uint64_t)) {
-    const uint64_t word = m_random();
+    word = m_options.compressible && i % 64 != 0 ? word : m_random();
     std::memcpy(out.data() + i, &word, std::min<uint64_t>(sizeof word, count - i));
   }
   return out;

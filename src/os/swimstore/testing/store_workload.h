@@ -19,6 +19,7 @@ struct WorkloadOptions {
   unsigned hashes = 2;             // of these names: an object can be cloned only to one of the same hash
   unsigned operations_max = 4;     // per transaction
   uint64_t object_bytes_max = 256 * 1024;
+  bool compressible = false;  // the bytes that are written; the store compresses them
   bool moves = false;  // now and then a collection moves to another cube, of a store that has three
 };
 

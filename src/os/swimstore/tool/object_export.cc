@@ -24,32 +24,66 @@ constexpr size_t kOmapRecordBytes = 1u << 20;
 
 using Records = std::vector<std::pair<ArchiveRecord, std::string>>;
 
+// The part of these bytes that lies within the object.
+void add_record(const StoredObject& object, uint64_t offset, std::string_view bytes, Records* records,
+                uint64_t* total_bytes) {
+  const uint64_t size = object.record.size;
+  bytes = bytes.substr(0, size - std::min(size, offset));
+  if (bytes.empty()) {
+    return;  // nobody could read it
+  }
+  std::string body;
+  vtkv::put_fixed64(&body, offset);
+  body.append(bytes);
+  *total_bytes += bytes.size();
+  records->emplace_back(ArchiveRecord::data, std::move(body));
+}
+
+Status add_extent(const StoreFiles& files, const StoredObject& object, const StoredShard& shard, const Extent& extent,
+                  Records* records, uint64_t* total_bytes) {
+  const uint64_t offset = (uint64_t{shard.number} * kShardBlocks + extent.block) * kBlockBytes;
+  if (offset >= object.record.size) {
+    return {};
+  }
+  vtkv::AlignedBuffer buffer;
+  buffer.resize(uint64_t{extent.count} * kBlockBytes);
+  for (uint32_t i = 0; i < extent.count; ++i) {
+    char* const to = buffer.data() + uint64_t{i} * kBlockBytes;
+    VTKV_RETURN_IF_ERROR(files.read_block(extent.slot, extent.slot_block + i, to));
+    if (vtkv::crc32c(to, kBlockBytes) != shard.extents.crc32c[extent.block + i]) {
+      return Status::corruption(
+          fmt::format("the block at {} does not match its checksum", offset + uint64_t{i} * kBlockBytes));
+    }
+  }
+  add_record(object, offset, {buffer.data(), buffer.size()}, records, total_bytes);
+  return {};
+}
+
+Status add_blob(const StoreFiles& files, const StoredObject& object, const StoredShard& shard,
+                const CompressedBlob& blob, Records* records, uint64_t* total_bytes) {
+  const uint64_t shard_block = uint64_t{shard.number} * kShardBlocks;
+  ceph::bufferlist blocks;
+  if (const Status status = files.read_blob(blob, &blocks); !status.ok()) {
+    return Status::make(status.code(), fmt::format("compressed data at {}: {}",
+                                                   (shard_block + blob.block) * kBlockBytes, status.message()));
+  }
+  CompressedBlob::for_each_run(blob.live, [&](uint32_t first, uint32_t count) {
+    add_record(object, (shard_block + first) * kBlockBytes,
+               {blocks.c_str() + (first - blob.block) * kBlockBytes, uint64_t{count} * kBlockBytes}, records,
+               total_bytes);
+  });
+  return {};
+}
+
 Status add_data(const StoreFiles& files, const StoredObject& object, Records* records, uint64_t* bytes) {
   std::vector<StoredShard> shards;
   VTKV_RETURN_IF_ERROR(files.read_shards(object, &shards));
-  vtkv::AlignedBuffer buffer;
-  buffer.resize(kBlockBytes);
   for (const StoredShard& shard : shards) {
     for (const Extent& extent : shard.extents.extents) {
-      const uint64_t offset = (uint64_t{shard.number} * kShardBlocks + extent.block) * kBlockBytes;
-      if (offset >= object.record.size) {
-        continue;  // nobody could read it
-      }
-      std::string body;
-      vtkv::put_fixed64(&body, offset);
-      for (uint32_t i = 0; i < extent.count; ++i) {
-        VTKV_RETURN_IF_ERROR(files.read_block(extent.slot, extent.slot_block + i, buffer.data()));
-        if (vtkv::crc32c(buffer.data(), kBlockBytes) != shard.extents.crc32c[extent.block + i]) {
-          return Status::corruption(
-              fmt::format("the block at {} does not match its checksum", offset + uint64_t{i} * kBlockBytes));
-        }
-        const uint64_t at = offset + uint64_t{i} * kBlockBytes;
-        if (at < object.record.size) {
-          body.append(buffer.data(), std::min<uint64_t>(kBlockBytes, object.record.size - at));
-        }
-      }
-      *bytes += body.size() - sizeof(uint64_t);
-      records->emplace_back(ArchiveRecord::data, std::move(body));
+      VTKV_RETURN_IF_ERROR(add_extent(files, object, shard, extent, records, bytes));
+    }
+    for (const CompressedBlob& blob : shard.extents.blobs) {
+      VTKV_RETURN_IF_ERROR(add_blob(files, object, shard, blob, records, bytes));
     }
   }
   return {};
@@ -239,6 +273,9 @@ Status Exporter::export_range(const KeyRange& range) {
     Records records;
     uint64_t bytes = 0;
     if (const Status status = read_object(m_files, m_collection, object, &records, &bytes); !status.ok()) {
+      if (status.code() == Status::Code::unsupported && !m_files.missing_plugins().empty() && !m_files.salvages()) {
+        return status;  // there is a remedy
+      }
       return note(fmt::format("object {} was left out: {}", object.name(), status.message()));
     }
     if (std::string doubt = doubt_of(m_files, object); !doubt.empty()) {

@@ -289,23 +289,30 @@ Status write_file(const std::string& path, const char* bytes, size_t length) {
   return out.flush() ? Status() : Status::from_errno(errno, "cannot write " + path);
 }
 
-// Rows for the extents of one object that lie in the slot.
+// Rows for the extents of one object, and of its compressed blobs, that lie in the slot.
 void report_referrers(const StoredObject& object, const std::vector<StoredShard>& shards, SlotAddress slot,
                       const char* bytes, Report& report) {
   for (const StoredShard& shard : shards) {
-    for (const Extent& extent : shard.extents.extents) {
-      if (extent.slot.whole() != slot) {
-        continue;
-      }
-      for (uint32_t i = 0; i < extent.count; ++i) {
-        const uint32_t crc32c = shard.extents.crc32c[extent.block + i];
+    const auto report_extent = [&](const Extent& extent, const uint32_t* crc32cs, const CompressedBlob* blob) {
+      for (uint32_t i = 0; extent.slot.whole() == slot && i < extent.count; ++i) {
+        const uint32_t crc32c = crc32cs[extent.block + i];
         const uint32_t block = extent.slot.first_block() + extent.slot_block + i;
+        const uint32_t in_shard = blob != nullptr ? blob->block : extent.block + i;
         report.row({{"slot_block", uint64_t{block}},
                     {"object", object.name()},
-                    {"offset", (uint64_t{shard.number} * kShardBlocks + extent.block + i) * kBlockBytes},
+                    {"offset", (uint64_t{shard.number} * kShardBlocks + in_shard) * kBlockBytes},
+                    {"compressed", blob != nullptr},
                     {"shared", extent.shared},
                     {"crc32c", fmt::format("{:08x}", crc32c)},
                     {"matches", vtkv::crc32c(bytes + uint64_t{block} * kBlockBytes, kBlockBytes) == crc32c}});
+      }
+    };
+    for (const Extent& extent : shard.extents.extents) {
+      report_extent(extent, shard.extents.crc32c.data(), nullptr);
+    }
+    for (const CompressedBlob& blob : shard.extents.blobs) {
+      for (const Extent& extent : blob.extents) {
+        report_extent(extent, blob.crc32c.data(), &blob);
       }
     }
   }
@@ -363,16 +370,35 @@ Status dump_object(const StoreFiles& files, const StoredObject& object, Report& 
   report.end_table();
   std::vector<StoredShard> shards;
   VTKV_RETURN_IF_ERROR(files.read_shards(object, &shards));
+  const auto slot_name = [](const Extent& extent) {
+    return fmt::format("{}/{}", Container::file_name(extent.slot.container()), extent.slot.whole().index);
+  };
   report.begin_table("extents", true);
   for (const StoredShard& shard : shards) {
     for (const Extent& extent : shard.extents.extents) {
-      report.row(
-          {{"offset", (uint64_t{shard.number} * kShardBlocks + extent.block) * kBlockBytes},
-           {"bytes", uint64_t{extent.count} * kBlockBytes},
-           {"slot", fmt::format("{}/{}", Container::file_name(extent.slot.container()), extent.slot.whole().index)},
-           {"slot_block", uint64_t{extent.slot.first_block() + extent.slot_block}},
-           {"written_blocks", uint64_t{extent.slot_written_blocks}},
-           {"shared", extent.shared}});
+      report.row({{"offset", (uint64_t{shard.number} * kShardBlocks + extent.block) * kBlockBytes},
+                  {"bytes", uint64_t{extent.count} * kBlockBytes},
+                  {"slot", slot_name(extent)},
+                  {"slot_block", uint64_t{extent.slot.first_block() + extent.slot_block}},
+                  {"written_blocks", uint64_t{extent.slot_written_blocks}},
+                  {"shared", extent.shared}});
+    }
+  }
+  report.end_table();
+  report.begin_table("compressed_blobs", true);
+  for (const StoredShard& shard : shards) {
+    for (const CompressedBlob& blob : shard.extents.blobs) {
+      for (const Extent& extent : blob.extents) {
+        report.row({{"offset", (uint64_t{shard.number} * kShardBlocks + blob.block) * kBlockBytes},
+                    {"bytes", uint64_t{blob.count} * kBlockBytes},
+                    {"live_blocks", fmt::format("{:04x}", blob.live)},
+                    {"algorithm", Compressor::get_comp_alg_name(blob.algorithm)},
+                    {"compressed_bytes", uint64_t{blob.bytes}},
+                    {"stored_blocks", fmt::format("{}+{}", extent.block, extent.count)},
+                    {"slot", slot_name(extent)},
+                    {"slot_block", uint64_t{extent.slot.first_block() + extent.slot_block}},
+                    {"shared", extent.shared}});
+      }
     }
   }
   report.end_table();

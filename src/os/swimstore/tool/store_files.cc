@@ -5,11 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "global/global_context.h"
+
 #include "swimstore/container/container.h"
 #include "swimstore/directory/store_directory.h"
 #include "swimstore/fsck/fsck.h"
 #include "vtkv/env/read_only_env.h"
 #include "vtkv/env/small_file.h"
+#include "vtkv/util/crc32c.h"
 
 namespace swimstore {
 
@@ -24,6 +27,9 @@ Status StoreFiles::open(vtkv::Env* env, const std::string& path, std::optional<u
   *files = std::move(opened);
   return {};
 }
+
+StoreFiles::StoreFiles(std::unique_ptr<vtkv::Env> env, Purpose purpose)
+    : m_env(std::move(env)), m_purpose(purpose), m_codec(g_ceph_context) {}
 
 Status StoreFiles::open_root(const std::string& path, std::optional<uint32_t> cube) {
   m_path = path;
@@ -277,6 +283,20 @@ Status StoreFiles::read_block(SlotAddress slot, uint32_t block, char* destinatio
     return Status::corruption(fmt::format("container {} cannot be read", Container::file_name(slot.container())));
   }
   return container->read(slot.byte_offset() + uint64_t{block} * kBlockBytes, kBlockBytes, destination);
+}
+
+Status StoreFiles::read_blob(const CompressedBlob& blob, ceph::bufferlist* blocks) const {
+  ceph::bufferptr stored(ceph::buffer::create_page_aligned(uint64_t{blob.stored_blocks()} * kBlockBytes));
+  for (const Extent& extent : blob.extents) {
+    for (uint32_t i = extent.block; i < uint32_t{extent.block} + extent.count; ++i) {
+      char* const to = stored.c_str() + uint64_t{i} * kBlockBytes;
+      VTKV_RETURN_IF_ERROR(read_block(extent.slot, extent.slot_block + (i - extent.block), to));
+      if (vtkv::crc32c(to, kBlockBytes) != blob.crc32c[i]) {
+        return Status::corruption("a block of a compressed blob does not match its checksum");
+      }
+    }
+  }
+  return m_codec.decompress(blob, stored, blocks);
 }
 
 }  // namespace swimstore

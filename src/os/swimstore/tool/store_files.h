@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "swimstore/compression/blob_codec.h"
 #include "swimstore/format/container_header.h"
 #include "swimstore/format/key_codec.h"
 #include "swimstore/format/onode_record.h"
@@ -93,9 +94,14 @@ class StoreFiles {
   vtkv::Status read_shards(const StoredObject& object, std::vector<StoredShard>* shards) const;
   // One block of a slot. `destination` is aligned.
   vtkv::Status read_block(SlotAddress slot, uint32_t block, char* destination) const;
+  // "", or which compressor plugins are missing, and the remedy.
+  const std::string& missing_plugins() const { return m_codec.missing(); }
+  // What a compressed blob was made of. Code::unsupported without its plugin; corruption when a stored block does not
+  // match its checksum.
+  vtkv::Status read_blob(const CompressedBlob& blob, ceph::bufferlist* blocks) const;
 
  private:
-  StoreFiles(std::unique_ptr<vtkv::Env> env, Purpose purpose) : m_env(std::move(env)), m_purpose(purpose) {}
+  StoreFiles(std::unique_ptr<vtkv::Env> env, Purpose purpose);
   vtkv::Status open_root(const std::string& path, std::optional<uint32_t> cube);
   // How many the superblock says, or, where there is none to be had, how many lie there.
   uint32_t count_cubes(bool has_superblock) const;
@@ -107,6 +113,7 @@ class StoreFiles {
 
   const std::unique_ptr<vtkv::Env> m_env;  // changes nothing
   const Purpose m_purpose;
+  const BlobCodec m_codec;
   std::vector<std::string> m_notes;
   std::string m_path;
   std::vector<uint32_t> m_cubes;

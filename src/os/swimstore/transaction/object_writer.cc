@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "common/debug.h"
 #include "include/rados.h"
@@ -53,8 +55,12 @@ int ObjectWriter::settle(TxnPlan::ChangedObject& changed) {
   if (!changed.counts_data) {
     return 0;
   }
+  int r = rewrite_cut_blobs(changed);
+  if (r < 0) {
+    return r;
+  }
   uint32_t padding = 0;
-  const int r = tail_padding(*changed.onode, &padding);
+  r = tail_padding(*changed.onode, &padding);
   m_plan.usage.of(changed.pool).stored -= static_cast<int64_t>(padding) - changed.tail_padding;
   return r;
 }
@@ -84,8 +90,14 @@ int ObjectWriter::load(Onode& onode, uint64_t first, uint64_t count) {
   return 0;
 }
 
+bool ObjectWriter::has_blobs(Onode& onode, uint64_t first, uint64_t count) {
+  std::vector<MappedRun> runs;
+  onode.extents.resolve(first, count, &runs);
+  return std::any_of(runs.begin(), runs.end(), [](const MappedRun& run) { return run.blob != nullptr; });
+}
+
 bool ObjectWriter::is_mapped(Onode& onode, uint64_t block) {
-  return onode.extents.shard(static_cast<uint32_t>(block / kShardBlocks)).find(block % kShardBlocks) != nullptr;
+  return onode.extents.shard(static_cast<uint32_t>(block / kShardBlocks)).is_mapped(block % kShardBlocks);
 }
 
 int ObjectWriter::read_block(Onode& onode, uint64_t block, char* to) {
@@ -165,11 +177,30 @@ int ObjectWriter::write(Onode& onode, uint64_t offset, ceph::bufferlist& data) {
 }
 
 int ObjectWriter::put_blocks(Onode& onode, uint64_t first, ceph::bufferlist data) {
+  const uint64_t count = data.length() / kBlockBytes;
+  std::vector<uint32_t> lost;
+  for (const uint64_t block : std::exchange(m_unreadable, {})) {
+    if (block >= first && block < first + count) {
+      lost.push_back(static_cast<uint32_t>(block - first));
+    }
+  }
+  // A single block gains nothing, and a lost one would take a whole blob with it.
+  const auto how = count > 1 && lost.empty()
+                       ? m_plan.store.compression.of_write(pool(onode), onode.record.alloc_hint_flags)
+                       : std::nullopt;
+  StoredBlocks stored =
+      how ? StoredBlocks::compressed(m_plan.store.compression.codec(), *how, first, data, m_plan.store.counters)
+          : StoredBlocks::as_it_is(first, std::move(data));
+  stored.lost = std::move(lost);
+  return store(onode, first, count, std::move(stored));
+}
+
+int ObjectWriter::store(Onode& onode, uint64_t first, uint64_t count, StoredBlocks stored) {
   StoreContext& store = m_plan.store;
+  ceph::bufferlist& data = stored.data;
   if (!data.is_aligned_size_and_memory(kBlockBytes, kBlockBytes) || data.get_num_buffers() > kBuffersMax) {
     data.rebuild_aligned_size_and_memory(kBlockBytes, kBlockBytes, kBuffersMax);
   }
-  const uint64_t count = data.length() / kBlockBytes;
   std::vector<uint32_t> crcs = block_checksums(data);
   std::vector<AllocatedSlot> slots;
   const vtkv::Status status = m_plan.home.containers().allocate(data.length(), &slots);
@@ -182,7 +213,7 @@ int ObjectWriter::put_blocks(Onode& onode, uint64_t first, ceph::bufferlist data
     store.counters.inc(l_swimstore_write_split);
   }
   const int64_t pool_number = pool(onode);
-  const bool keep = worth_keeping(data.length()) && m_unreadable.empty();
+  const bool keep = worth_keeping(data.length()) && stored.lost.empty();
   uint32_t done = 0;  // blocks
   for (const AllocatedSlot& slot : slots) {
     const uint32_t blocks = slot.bytes / kBlockBytes;
@@ -197,19 +228,23 @@ int ObjectWriter::put_blocks(Onode& onode, uint64_t first, ceph::bufferlist data
     m_plan.slots.allocated(slot.address, blocks, pool_number);
     done += blocks;
   }
-  for (const uint64_t block : m_unreadable) {
-    if (block >= first && block < first + count) {
-      crcs[block - first] = ~crcs[block - first];
+  for (const uint32_t block : stored.lost) {
+    crcs[block] = ~crcs[block];
+  }
+  stored.lie_in(slots, crcs);
+  for (StoredBlocks::Piece& piece : stored.pieces) {
+    if (piece.blob) {
+      insert_blob(onode, static_cast<uint32_t>(piece.block / kShardBlocks), std::move(*piece.blob));
+      continue;
     }
+    done = 0;
+    for (const SlotBlocks& blocks : piece.slots) {
+      onode.extents.insert(piece.block + done, blocks.count, blocks.slot, blocks.first, blocks.written, false,
+                           &crcs[piece.stored_at + done]);
+      done += blocks.count;
+    }
+    m_plan.usage.of(pool_number).stored += int64_t{piece.count} * kBlockBytes;
   }
-  m_unreadable.clear();
-  done = 0;
-  for (const AllocatedSlot& slot : slots) {
-    const uint32_t blocks = slot.bytes / kBlockBytes;
-    onode.extents.insert(first + done, blocks, slot.address, 0, blocks, false, &crcs[done]);
-    done += blocks;
-  }
-  m_plan.usage.of(pool_number).stored += count * kBlockBytes;
   return 0;
 }
 
@@ -221,6 +256,9 @@ bool ObjectWriter::worth_keeping(uint64_t bytes) const {
 void ObjectWriter::keep_block(Onode& onode, uint64_t block, const char* bytes) {
   std::vector<MappedRun> runs;
   onode.extents.resolve(block, 1, &runs);
+  if (runs.front().blob) {
+    return;  // the cache holds stored blocks
+  }
   if (vtkv::crc32c(bytes, kBlockBytes) == runs.front().crc32c.front()) {  // not a lost one
     m_plan.home.data.add(runs.front().slot, runs.front().slot_block,
                          ceph::buffer::ptr(ceph::buffer::copy(bytes, kBlockBytes)));
@@ -228,12 +266,26 @@ void ObjectWriter::keep_block(Onode& onode, uint64_t block, const char* bytes) {
 }
 
 void ObjectWriter::punch(Onode& onode, uint64_t first, uint64_t count) {
-  std::vector<Extent> released;
-  onode.extents.punch(first, count, &released);
+  Unmapped unmapped;
+  onode.extents.punch(first, count, &unmapped);
   const int64_t pool_number = pool(onode);
-  for (const Extent& extent : released) {
+  for (const Extent& extent : unmapped.extents) {
     m_plan.slots.released(extent, pool_number);
     m_plan.usage.of(pool_number).stored -= int64_t{extent.count} * kBlockBytes;
+  }
+  if (unmapped.blob_blocks == 0) {
+    return;
+  }
+  auto& cut = m_plan.changed[onode.change - 1].cut_shards;
+  cut.insert(cut.end(), unmapped.cut_shards.begin(), unmapped.cut_shards.end());
+  PoolUsage& usage = m_plan.usage.of(pool_number);
+  usage.stored -= static_cast<int64_t>(unmapped.blob_blocks) * kBlockBytes;
+  usage.compressed_original -= static_cast<int64_t>(unmapped.blob_blocks) * kBlockBytes;
+  for (const CompressedBlob& blob : unmapped.blobs) {
+    for (const Extent& extent : blob.extents) {
+      m_plan.slots.released(extent, pool_number);
+    }
+    count_blob(pool_number, blob, -1);
   }
 }
 
@@ -317,6 +369,13 @@ int ObjectWriter::clone_range(Onode& source, Onode& target, uint64_t source_offs
   if (may_part || &source == &target || in_block(source_offset) != in_block(target_offset) || first >= end) {
     return copy(source, target, source_offset, length, target_offset);
   }
+  // A blob stays where it is in a shard. One copy of all: what was promised is room for one write.
+  if (!is_same_in_shard(source_offset, target_offset)) {
+    r = load(source, block_of(first), block_of(end - first));
+    if (r < 0 || has_blobs(source, block_of(first), block_of(end - first))) {
+      return r < 0 ? r : copy(source, target, source_offset, length, target_offset);
+    }
+  }
   r = zero(target, target_offset, length);
   if (r == 0) {
     r = load(target, block_of(target_offset), blocks_for(target_offset + length) - block_of(target_offset));
@@ -361,25 +420,35 @@ int ObjectWriter::share(Onode& source, uint64_t source_block, uint64_t count, On
   std::vector<MappedRun> runs;
   source.extents.resolve(source_block, count, &runs);
   const int64_t pool_number = pool(target);
-  for (const MappedRun& run : runs) {
+  std::vector<MappedRun> in_blobs;
+  for (MappedRun& run : runs) {
+    if (run.blob) {
+      in_blobs.push_back(std::move(run));
+      continue;
+    }
     m_plan.slots.shared({run.slot, run.slot_block, run.count, run.slot_written_blocks}, pool_number);
     target.extents.insert(target_block + (run.block - source_block), run.count, run.slot, run.slot_block,
                           run.slot_written_blocks, true, run.crc32c.data());
     m_plan.usage.of(pool_number).stored += int64_t{run.count} * kBlockBytes;
   }
+  share_blobs(in_blobs, target, static_cast<int64_t>(target_block - source_block));
   return 0;
 }
 
-int ObjectWriter::copy_in(Onode& onode, uint64_t first, ceph::bufferlist blocks, std::vector<uint64_t> lost) {
+int ObjectWriter::copy_in(Onode& onode, uint64_t first, ceph::bufferlist blocks, const std::vector<uint64_t>& lost) {
+  const uint64_t count = blocks.length() / kBlockBytes;
   int r = begin(onode);
   if (r == 0) {
-    r = load(onode, first, blocks.length() / kBlockBytes);
+    r = load(onode, first, count);
   }
   if (r < 0) {
     return r;
   }
-  m_unreadable = std::move(lost);
-  return put_blocks(onode, first, std::move(blocks));
+  StoredBlocks stored = StoredBlocks::as_it_is(first, std::move(blocks));
+  for (const uint64_t block : lost) {
+    stored.lost.push_back(static_cast<uint32_t>(block - first));
+  }
+  return store(onode, first, count, std::move(stored));
 }
 
 int ObjectWriter::refer(Onode& onode, uint64_t first, const SlotBlocks& blocks, const uint32_t* crc32c) {

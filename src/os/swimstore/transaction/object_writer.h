@@ -10,10 +10,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "include/buffer.h"
 
+#include "swimstore/compression/stored_blocks.h"
 #include "swimstore/object/block_reader.h"
 #include "swimstore/transaction/txn_plan.h"
 
@@ -34,7 +36,13 @@ class ObjectWriter {
   int settle(TxnPlan::ChangedObject& changed);
   // Whole blocks of another copy of the object, from `first` on. `lost`: those of them that could not be read.
   // REQUIRES: they are holes.
-  int copy_in(Onode& onode, uint64_t first, ceph::bufferlist blocks, std::vector<uint64_t> lost);
+  int copy_in(Onode& onode, uint64_t first, ceph::bufferlist blocks, const std::vector<uint64_t>& lost);
+  // A compressed blob of another copy, as it is stored. `lost`: the stored blocks of it that could not be read.
+  // REQUIRES: its live blocks are holes.
+  int copy_in_blob(Onode& onode, uint32_t shard, const CompressedBlob& blob, ceph::bufferlist stored,
+                   std::vector<uint32_t> lost);
+  // The same blob as somebody else's. REQUIRES: its live blocks are holes; the flag of all that refer to it is set.
+  int refer_to_copied(Onode& onode, uint32_t shard, CompressedBlob blob);
   // The same blocks as somebody else's. REQUIRES: the flag of all that refer to them is set.
   int refer(Onode& onode, uint64_t first, const SlotBlocks& blocks, const uint32_t* crc32c);
   // Bytes of the object's last block that lie past its end.
@@ -46,20 +54,32 @@ class ObjectWriter {
   int load(Onode& onode, uint64_t first, uint64_t count);
   int64_t pool(const Onode& onode) const { return m_plan.changed[onode.change - 1].pool; }
 
-  // Maps blocks from `first` on to new slots that get `data` (whole blocks).
+  // Maps blocks from `first` on to new slots that get `data` (whole blocks), compressed where that is asked for and
+  // gains enough.
   int put_blocks(Onode& onode, uint64_t first, ceph::bufferlist data);
+  // Unmaps `count` blocks from `first` on, and maps what is stored.
+  int store(Onode& onode, uint64_t first, uint64_t count, StoredBlocks stored);
+  void insert_blob(Onode& onode, uint32_t shard, CompressedBlob blob);
+  void count_blob(int64_t pool, const CompressedBlob& blob, int64_t sign);
+  int rewrite_cut_blobs(TxnPlan::ChangedObject& changed);
+  int rewrite(Onode& onode, uint64_t shard_block, const CompressedBlob& blob);
   // Is what is written likely to be read soon?
   bool worth_keeping(uint64_t bytes) const;
   void keep_block(Onode& onode, uint64_t block, const char* bytes);
   void punch(Onode& onode, uint64_t first, uint64_t count);
   // The block as it is, in *to (kBlockBytes); zeros where there is none.
   int read_block(Onode& onode, uint64_t block, char* to);
+  // Of these blocks, which are loaded, some live in compressed blobs.
+  bool has_blobs(Onode& onode, uint64_t first, uint64_t count);
   bool is_mapped(Onode& onode, uint64_t block);
   // Bytes [from, to) of a block become zero.
   int zero_in_block(Onode& onode, uint64_t block, uint32_t from, uint32_t to);
   int copy(Onode& source, Onode& target, uint64_t source_offset, uint64_t length, uint64_t target_offset);
   // REQUIRES: target's blocks are holes.
   int share(Onode& source, uint64_t source_block, uint64_t count, Onode& target, uint64_t target_block);
+
+  void share_blobs(std::span<const MappedRun> runs, Onode& target, int64_t shift);
+  void refer_to_blob(Onode& onode, uint32_t shard, CompressedBlob blob);
 
   TxnPlan& m_plan;
   BlockReader m_reader;

@@ -180,6 +180,28 @@ Status SlotDelta::load(vtkv::DB& database, SlotAddress slot, const std::set<uint
   return {};
 }
 
+Status SlotDelta::has_one_reference(vtkv::DB& database, const SlotBlocks& blocks, bool* has) const {
+  SlotReferences::Counts counts(blocks.written, 1);
+  const auto found = m_changes.find(blocks.slot.packed());
+  std::string contradiction;
+  if (found == m_changes.end() || !found->second.fresh) {
+    std::set<uint32_t> groups;
+    for (uint32_t block = blocks.first; block < blocks.first + blocks.count; ++block) {
+      groups.insert(block / kReferenceGroupBlocks);
+    }
+    std::map<uint32_t, std::string> ignored;
+    VTKV_RETURN_IF_ERROR(load(database, blocks.slot, groups, &counts, &ignored, &contradiction));
+  }
+  if (found != m_changes.end()) {
+    counts.resize(std::max<size_t>(counts.size(), found->second.written), 1);
+    count(found->second.steps, &counts, &contradiction);
+  }
+  *has =
+      contradiction.empty() && std::all_of(counts.begin() + blocks.first, counts.begin() + blocks.first + blocks.count,
+                                           [](uint32_t references) { return references == 1; });
+  return {};
+}
+
 // New references first: a block may lose its last old one in the same transaction.
 void SlotDelta::count(const std::vector<Step>& steps, SlotReferences::Counts* counts, std::string* contradiction) {
   for (const int references : {+1, -1}) {

@@ -31,6 +31,9 @@ class SlotDelta {
   // One more reference to each of these blocks.
   void shared(const SlotBlocks& blocks, int64_t pool);
 
+  // Is there one reference to each of these blocks, after what the transaction has done so far?
+  vtkv::Status has_one_reference(vtkv::DB& database, const SlotBlocks& blocks, bool* has) const;
+
   // Writes the references that changed and lists the slots taken and what was freed. Once, at the transaction's end.
   // Extents and counts of a damaged or forged store may contradict each other, name blocks that nobody owns, or one
   // block by two addresses or in two collections, whose transactions do not wait for one another: such a

@@ -2,6 +2,7 @@
 #include "swimstore/transaction/space_need.h"
 
 #include "swimstore/container/best_fit.h"
+#include "swimstore/format/extent_record.h"
 #include "swimstore/format/onode_record.h"
 
 namespace swimstore {
@@ -21,12 +22,13 @@ uint64_t bytes_of_edges(uint64_t offset, uint64_t end) {
   return (uint64_t{in_block(offset) != 0} + (in_block(end) != 0)) * kBlockBytes;
 }
 
-// As ObjectWriter::clone_range(): blocks are shared where they can be, and the edges copied.
+// As ObjectWriter::clone_range(): blocks are shared where they can be, and the edges copied. Elsewhere in a shard all
+// is copied if some of it is compressed, which nobody knows yet.
 uint64_t bytes_of_clone(const Transaction::Op& op, const Transaction::iterator& transaction) {
   const ghobject_t& source = transaction.objects[op.oid];
   const ghobject_t& target = transaction.objects[op.dest_oid];
   const bool shares = source.hobj.get_hash() == target.hobj.get_hash() && op.oid != op.dest_oid &&
-                      in_block(op.off) == in_block(op.dest_off);
+                      is_same_in_shard(op.off, op.dest_off);
   return shares ? 2 * bytes_of_edges(op.dest_off, op.dest_off + op.len) : bytes_of_write(op.dest_off, op.len);
 }
 
