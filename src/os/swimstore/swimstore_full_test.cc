@@ -129,9 +129,7 @@ class FullStoreTest : public ::testing::Test {
     EXPECT_EQ(0, m_store->statfs(&report));
     return report;
   }
-  double used_ratio() {
-    return statfs().get_used_raw_ratio();
-  }
+  double used_ratio() { return statfs().get_used_raw_ratio(); }
   bool somebody_waits() {
     store_statfs_t report;
     osd_alert_list_t alerts;
