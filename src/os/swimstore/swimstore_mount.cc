@@ -89,12 +89,17 @@ SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vt
       objects(context),
       omaps(context, objects),
       lister(context),
-      pipeline(context,
-               [this](swimstore::Collection& collection, unsigned to, uint64_t* lacking_bytes) {
-                 collection.lock.assert_held();
-                 mover.make_way(collection, to);
-                 return swimstore::CollectionMover(context, pipeline).move(collection, to, lacking_bytes);
-               }),
+      pipeline(
+          context,
+          [this](swimstore::Collection& collection, unsigned to, uint64_t* lacking_bytes) {
+            collection.lock.assert_held();
+            mover.make_way(collection, to);
+            return swimstore::CollectionMover(context, pipeline).move(collection, to, lacking_bytes);
+          },
+          [this](const swimstore::Collection& collection, unsigned cube) {
+            collection.lock.assert_held();
+            mover.make_way_for_more(collection, cube);
+          }),
       mover(context, pipeline),
       memory(cct, managed_caches(context)),
       commands(context, pipeline.throttle(), mover),

@@ -265,7 +265,9 @@ void OnlineMove::make_way(unsigned cube, const coll_t& cid, uint32_t bits) {
   }
 }
 
-int OnlineMove::check() const { return m_stop.cancel || m_changes->given_up != nullptr ? -ECANCELED : 0; }
+int OnlineMove::check() const {
+  return m_stop.cancel || m_changes->given_up != nullptr || !m_leftover ? -ECANCELED : 0;
+}
 
 int OnlineMove::before_batch(uint64_t room_bytes) {
   m_room.reset();

@@ -73,8 +73,8 @@ class OnlineMove final : private CopyPace {
   // Code::failed: it was stopped, given up for what the collection was changed to, or see the message. Always: the
   // collection lies in one of the two cubes, whole.
   vtkv::Status run();
-  // The collection, of this name and so many bits, is about to move to that cube: what this move has there goes first,
-  // by the caller's thread. The caller holds its lock, and has called give_up_copy().
+  // The collection is about to have, in that cube, whatever a group of this name and so many bits can have: what this
+  // move has there of it goes first, by the caller's thread. The caller holds its lock.
   void make_way(unsigned cube, const coll_t& cid, uint32_t bits) EXCLUDES(m_busy);
 
  private:
@@ -98,8 +98,8 @@ class OnlineMove final : private CopyPace {
   int switch_over(Collection& collection) REQUIRES(m_busy, collection.lock);
   void clean_up(int r) EXCLUDES(m_busy);
   void sweep() REQUIRES(m_busy);
-  // -ECANCELED: it was stopped or given up.
-  int check() const;
+  // -ECANCELED: it was stopped or given up, or its copies were removed to make way.
+  int check() const REQUIRES(m_busy);
   // Before the collection's lock is taken: waits until nothing of the move is under way and it has room. 0 bytes: it
   // copies nothing.
   int before_batch(uint64_t room_bytes) EXCLUDES(m_busy);

@@ -331,6 +331,84 @@ TEST_F(OnlineMoveTest, OneThatIsMadeAnewLiesWhereNothingIsLeft) {
   }
 }
 
+// A group gets as large as two, and the other one is gone, as where a group that is to be merged was removed from the
+// OSD: copies of it that lie in the first one's cube are not the first one's. And what this gets then stays.
+TEST_F(OnlineMoveTest, AGroupThatGetsLargerTakesNoCopies) {
+  const unsigned target = home_of(*m_store, kGroup[0]);
+  const ghobject_t later(hobject_t(object_t("later"), "", CEPH_NOSNAP, 1, kPool, ""));
+  for (const unsigned at : {4u, 9u, 20u}) {
+    change(20);
+    if (home() == target) {
+      ASSERT_TRUE(move(3 - target, {}, [] {}).ok());
+    }
+    unsigned calls = 0;
+    const Status status = move(target, kShort, [&] {
+      if (++calls != at) {
+        return;
+      }
+      ObjectStore::Transaction remove, larger;
+      for (const auto& [oid, object] : m_workload->model()) {
+        remove.remove(kGroup[1], oid);
+      }
+      remove.remove_collection(kGroup[1]);
+      ASSERT_EQ(0, m_store->queue_transaction(m_groups[1], std::move(remove)));
+      larger.collection_set_bits(kGroup[0], 0);
+      ASSERT_EQ(0, m_store->queue_transaction(m_groups[0], std::move(larger)));
+      std::string error;
+      EXPECT_EQ(0u, read_collection(*m_store, m_groups[0], &error).size()) << at;
+      ObjectStore::Transaction more;
+      more.touch(kGroup[0], later);
+      ASSERT_EQ(0, m_store->queue_transaction(m_groups[0], std::move(more)));
+    });
+    ASSERT_FALSE(status.ok());
+    std::string error;
+    EXPECT_EQ(1u, read_collection(*m_store, m_groups[0], &error).size()) << at;
+    // As it was.
+    ObjectStore::Transaction again;
+    again.remove(kGroup[0], later);
+    ASSERT_EQ(0, m_store->queue_transaction(m_groups[0], std::move(again)));
+    m_groups[1] = m_store->create_new_collection(kGroup[1]);
+    ObjectStore::Transaction split;
+    split.create_collection(kGroup[1], 1);
+    split.split_collection(kGroup[0], 1, 1, kGroup[1]);
+    ASSERT_EQ(0, m_store->queue_transaction(m_groups[0], std::move(split)));
+    m_workload.reset();
+    load(at);
+    ASSERT_NO_FATAL_FAILURE(check());
+  }
+}
+
+// Nor does one that is made there because the transaction names another group of that cube.
+TEST_F(OnlineMoveTest, OneThatIsMadeBesideAnotherTakesNoCopies) {
+  const unsigned target = home_of(*m_store, kGroup[0]);
+  const ghobject_t anchor(hobject_t(object_t("anchor"), "", CEPH_NOSNAP, 0, kPool, ""));
+  change(20);
+  unsigned calls = 0;
+  const Status status = move(target, kShort, [&] {
+    if (++calls != 9) {
+      return;
+    }
+    ObjectStore::Transaction remove, make;
+    for (const auto& [oid, object] : m_workload->model()) {
+      remove.remove(kGroup[1], oid);
+    }
+    remove.remove_collection(kGroup[1]);
+    ASSERT_EQ(0, m_store->queue_transaction(m_groups[1], std::move(remove)));
+    m_groups[1] = m_store->create_new_collection(kGroup[1]);
+    make.touch(kGroup[0], anchor);
+    make.create_collection(kGroup[1], 1);
+    ASSERT_EQ(0, m_store->queue_transaction(m_groups[0], std::move(make)));
+    EXPECT_EQ(target, home());
+    m_workload.reset();
+    load(2);
+    change(10);
+  });
+  ASSERT_FALSE(status.ok());
+  ASSERT_NO_FATAL_FAILURE(compare());
+  m_others = 1;
+  ASSERT_NO_FATAL_FAILURE(check());
+}
+
 TEST_F(OnlineMoveTest, WhatCannotBeIsRefused) {
   EXPECT_EQ(Status::Code::invalid_argument, move(0, {}, [] {}).code());
   EXPECT_EQ(Status::Code::invalid_argument, move(3, {}, [] {}).code());

@@ -237,7 +237,15 @@ OnlineMover::Report OnlineMover::report() const {
 
 void OnlineMover::make_way(Collection& collection, unsigned cube) {
   collection.give_up_copy("a transaction moved it");
-  if (!m_store.unowned.could_meet(cube, collection.cid)) {
+  remove_copies(cube, collection.cid, collection.record.bits);
+}
+
+void OnlineMover::make_way_for_more(const Collection& collection, unsigned cube) {
+  remove_copies(cube, collection.cid, 0);
+}
+
+void OnlineMover::remove_copies(unsigned cube, const coll_t& cid, uint32_t bits) {
+  if (!m_store.unowned.could_meet(cube, cid)) {
     return;
   }
   std::shared_ptr<OnlineMove> move;
@@ -246,7 +254,7 @@ void OnlineMover::make_way(Collection& collection, unsigned cube) {
     move = m_move;
   }
   if (move) {
-    move->make_way(cube, collection.cid, collection.record.bits);
+    move->make_way(cube, cid, bits);
   }
 }
 

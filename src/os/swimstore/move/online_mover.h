@@ -52,6 +52,9 @@ class OnlineMover {
   // The collection is about to move to that cube, and the caller holds its lock: a move of it in the background is
   // given up, and what one has left in the cube is removed.
   void make_way(Collection& collection, unsigned cube) REQUIRES(collection.lock);
+  // The collection is about to be made in that cube, or to get fewer bits there, and with them whatever lies there of
+  // what it did not have: what a move has there of other groups of its pool is removed.
+  void make_way_for_more(const Collection& collection, unsigned cube) REQUIRES(collection.lock);
 
   // The whole move by the caller's thread. `between`: called whenever clients come in. For tests.
   vtkv::Status move_now(const coll_t& cid, unsigned cube, const MoveLimits& limits,
@@ -80,6 +83,8 @@ class OnlineMover {
                         const std::function<void(uint64_t)>& between);
   vtkv::Status measure(const CollectionRef& group, const std::function<void(uint64_t)>& between, GroupSize* size);
   void end(const Task& task, const vtkv::Status& status);
+  // That a move has in the cube, and that a group of this name and so many bits would take for its own.
+  void remove_copies(unsigned cube, const coll_t& cid, uint32_t bits);
   // As long as the lock was held for, so that clients have at least half of the time.
   void rest(uint64_t us);
 

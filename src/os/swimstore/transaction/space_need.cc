@@ -55,6 +55,11 @@ void add(const Transaction::Op& op, const Transaction::iterator& transaction, Sp
     case Transaction::OP_REMOVE:
       need->removes_internal |= transaction.colls[op.cid].is_meta();
       break;
+    case Transaction::OP_MKCOLL:
+    case Transaction::OP_MERGE_COLLECTION:
+    case Transaction::OP_COLL_SET_BITS:
+      need->enlarges = true;
+      break;
     case Transaction::OP_OMAP_SETKEYS:
     case Transaction::OP_OMAP_SETHEADER:
       need->may_wait |= !is_internal(op, transaction);

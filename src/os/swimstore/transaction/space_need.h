@@ -16,6 +16,7 @@ struct SpaceNeed {
   // going: deletes, the unaligned edges of truncate and zero, logs and infos of PGs, the OSD's maps.
   bool may_wait = false;
   bool removes_internal = false;  // objects of the OSD's own collection
+  bool enlarges = false;  // a collection is made or may get fewer bits, and what lies in its cube
 
   static SpaceNeed of(std::vector<ObjectStore::Transaction>& transactions);
   bool is_none() const { return slot_bytes == 0 && !may_wait; }

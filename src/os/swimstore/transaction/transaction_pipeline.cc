@@ -147,9 +147,10 @@ class TransactionPipeline::Admission {
   bool m_submitted = false;
 };
 
-TransactionPipeline::TransactionPipeline(StoreContext& store, Move move)
+TransactionPipeline::TransactionPipeline(StoreContext& store, Move move, MakeWay make_way)
     : m_store(store),
       m_move(std::move(move)),
+      m_make_way(std::move(make_way)),
       m_space(store.cct, store.env, [&store] { return store.cubes.set().container_statistics(); }),
       m_throttle(store.env, store.cct->_conf.get_val<Option::size_t>(kThrottleOption)),
       m_throttle_option(
@@ -226,6 +227,9 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
       }
       if (r < 0) {
         refuse(transactions.front(), r);
+      }
+      if (admission.need().enlarges) {
+        make_way(named, home.cube, handle);
       }
     }
     TxnContextRef txn(
@@ -306,6 +310,16 @@ int TransactionPipeline::gather(std::span<const CollectionRef> named, unsigned h
     }
   }
   return 0;
+}
+
+void TransactionPipeline::make_way(std::span<const CollectionRef> named, unsigned home, HBHandle* handle) {
+  const SuspendedTimeout suspended(handle);
+  for (const CollectionRef& collection : named) {
+    collection->lock.assert_held();
+    if (collection->cid.is_pg()) {
+      m_make_way(*collection, home);
+    }
+  }
 }
 
 void TransactionPipeline::refuse(Transaction& transaction, int r) {

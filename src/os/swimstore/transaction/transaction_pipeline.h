@@ -34,7 +34,11 @@ class TransactionPipeline {
   // -ESHUTDOWN: nothing becomes durable any more. Others were said in the log. The caller holds the collection's lock.
   using Move = std::function<int(Collection& collection, unsigned to, uint64_t* lacking_bytes)>;
 
-  TransactionPipeline(StoreContext& store, Move move);
+  // Before the collection is made in that cube, or gets fewer bits there: nothing may lie there that it would take for
+  // its own. The caller holds its lock.
+  using MakeWay = std::function<void(const Collection& collection, unsigned cube)>;
+
+  TransactionPipeline(StoreContext& store, Move move, MakeWay make_way);
 
   // Waits until there is room for what it stores, and while swimstore_throttle_bytes are under way, before anything
   // is planned or locked, with the timeout of `handle` suspended (nullptr: none, as for the OSD's client writes).
@@ -78,10 +82,13 @@ class TransactionPipeline {
   static bool write_witnesses(WitnessWriter& witnesses, HBHandle* handle);
   // Moves placement groups that lie elsewhere to the cube in which the transaction that names them commits.
   int gather(std::span<const CollectionRef> named, unsigned home, HBHandle* handle, uint64_t* lacking_bytes);
+  // For those that are made or get fewer bits; which of them do, is not asked.
+  void make_way(std::span<const CollectionRef> named, unsigned home, HBHandle* handle);
   [[noreturn]] void refuse(ObjectStore::Transaction& transaction, int r);
 
   StoreContext& m_store;
   const Move m_move;
+  const MakeWay m_make_way;
   SpaceGate m_space;
   CommitThrottle m_throttle;
   const OptionWatch m_throttle_option;
