@@ -382,10 +382,10 @@ class Cluster:
       script = script.replace(f" --size {size} --autoscale-mode off", "")
     self.shell(script)
 
-  def create_ec_pool(self, name, overwrites=False):
-    """Two pieces and a third one, for three OSDs."""
+  def create_ec_pool(self, name, overwrites=False, k=2, m=1):
+    """For k + m OSDs, of which m may be lost."""
     script = f"""set -e
-      ceph osd erasure-code-profile set {name} k=2 m=1 crush-failure-domain=osd
+      ceph osd erasure-code-profile set {name} k={k} m={m} crush-failure-domain=osd
       ceph osd pool create {name} 8 8 erasure {name} --autoscale-mode off
       ceph osd pool application enable {name} bench"""
     self.shell(script + (f"\nceph osd pool set {name} allow_ec_overwrites true" if overwrites else ""))

@@ -30,6 +30,10 @@ EDITS = [
     ("src/os/ObjectStore.cc", r'type == "swimstore"',
      r'(  if \(type == "memstore"\) \{)',
      r'  if (type == "swimstore") {\n    return std::make_unique<SwimStore>(cct, data);\n  }\n\1'),
+    # It warns of stores without checksums, and means all but one.
+    ("src/osd/OSD.cc", r'get_type\(\) != "swimstore"',
+     r'(\n +)(store->get_type\(\) != "bluestore"\) \{\n +clog->warn)',
+     r'\1store->get_type() != "swimstore" &&\1\2'),
     ("src/common/subsys.h", r"SUBSYS\(swimstore,",
      r"(SUBSYS\(memstore, 1, 5\)\n)", r"\1SUBSYS(swimstore, 1, 5)\n"),
     ("src/common/options/global.yaml.in", r"- kstore\n  - swimstore",

@@ -90,6 +90,16 @@ else()
   set(ceph_heap_profiler perfglue/disabled_heap_profiler.cc)
 endif()
 
+# Ceph's own sources that have to know of SwimStore or vtkv: graft.py's edits, on copies.
+set(grafted ${CMAKE_BINARY_DIR}/grafted)
+foreach(name osd/OSD.cc tools/ceph_kvstore_tool.cc tools/kvstore_tool.cc)
+  add_custom_command(OUTPUT ${grafted}/${name}
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/ceph/graft.py ${SWIM_CEPH_SOURCE}
+      --only src/${name} --output ${grafted}/${name}
+    COMMAND ${CMAKE_COMMAND} -E touch ${grafted}/${name}
+    DEPENDS ${CMAKE_SOURCE_DIR}/qa/ceph/graft.py ${ceph}/${name} VERBATIM)
+endforeach()
+
 function(ceph_objects name)
   list(TRANSFORM ARGN PREPEND ${ceph}/)
   add_library(${name} OBJECT ${ARGN})
@@ -98,7 +108,7 @@ endfunction()
 
 ceph_objects(ceph_osd_objects
   objclass/class_api.cc
-  osd/objclass.cc osd/OSD.cc osd/Watch.cc osd/PG.cc osd/PGLog.cc osd/PrimaryLogPG.cc
+  osd/objclass.cc osd/Watch.cc osd/PG.cc osd/PGLog.cc osd/PrimaryLogPG.cc
   osd/ReplicatedBackend.cc osd/ECBackend.cc osd/ECTransaction.cc osd/PGBackend.cc
   osd/OSDCap.cc osd/Session.cc osd/SnapMapper.cc osd/ECUtil.cc osd/ExtentCache.cc
   osd/PeeringState.cc osd/PGStateUtils.cc osd/recovery_types.cc osd/MissingLoc.cc
@@ -111,6 +121,8 @@ ceph_objects(ceph_osd_objects
   mgr/OSDPerfMetricTypes.cc
   dmclock/src/dmclock_util.cc dmclock/support/src/run_every.cc
   erasure-code/ErasureCode.cc)
+target_sources(ceph_osd_objects PRIVATE ${grafted}/osd/OSD.cc)
+target_include_directories(ceph_osd_objects SYSTEM PRIVATE ${ceph}/osd)
 
 # --- SwimStore ------------------------------------------------------------------
 
@@ -235,15 +247,7 @@ if(SWIM_WITH_FUZZERS)
   target_link_options(swimstore_fuzz PRIVATE -fsanitize=fuzzer)
 endif()
 
-# Ceph's own tool, with vtkv among the types it knows: graft.py's edits, on copies.
-set(grafted ${CMAKE_BINARY_DIR}/grafted)
-foreach(name tools/ceph_kvstore_tool.cc tools/kvstore_tool.cc)
-  add_custom_command(OUTPUT ${grafted}/${name}
-    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/ceph/graft.py ${SWIM_CEPH_SOURCE}
-      --only src/${name} --output ${grafted}/${name}
-    COMMAND ${CMAKE_COMMAND} -E touch ${grafted}/${name}
-    DEPENDS ${CMAKE_SOURCE_DIR}/qa/ceph/graft.py ${ceph}/${name} VERBATIM)
-endforeach()
+# Ceph's own tool, with vtkv among the types it knows.
 add_library(ceph_kvstore_tool_objects OBJECT ${grafted}/tools/ceph_kvstore_tool.cc
   ${grafted}/tools/kvstore_tool.cc)
 if(NOT SWIM_WITH_BLUESTORE)

@@ -24,6 +24,7 @@ class RbdUser(ClientUser):
   name = "RBD"
   folder_name = "rbd"
   pool = "images"
+  data_pool = ""  # for the images' data, if it lies in another one
 
   def __init__(self, scenario, cluster, args):
     super().__init__(scenario, cluster, args)
@@ -44,12 +45,12 @@ class RbdUser(ClientUser):
 
   def use(self):
     """Returns what is measured, {what: (value, unit)}."""
-    self._shell(f"rbd create --size {self.mib}M {self._spec()}")
+    self._shell(f"rbd create --size {self.mib}M {self._data_pool()} {self._spec()}")
     written = self._fio(self.image, f"{WRITES} --randseed={self.seed}")
     self._shell(f"""set -e
       rbd snap create --no-progress {self._spec()}@{SNAPSHOT}
       rbd snap protect {self._spec()}@{SNAPSHOT}
-      rbd clone {self._spec()}@{SNAPSHOT} {self._spec()}.clone
+      rbd clone {self._data_pool()} {self._spec()}@{SNAPSHOT} {self._spec()}.clone
       cp {self.model} {self.model}.clone""")
     checked = self._fio(self.image, CHECKED.format(seed=self.seed + 1))
     self._change_clone()
@@ -80,6 +81,9 @@ class RbdUser(ClientUser):
       rbd snap unprotect {self._spec()}@{SNAPSHOT}
       rbd snap purge --no-progress {self._spec()}
       rbd rm --no-progress {self._spec()}""")
+
+  def _data_pool(self):
+    return f"--data-pool {self.data_pool}" if self.data_pool else ""
 
   def _spec(self):
     return f"{self.pool}/{self.image}"

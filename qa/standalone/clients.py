@@ -11,14 +11,12 @@ The long form does it three times. It goes on with rounds on SwimStore and on Bl
 and without kills, and prints how long each step took.
 """
 
-import concurrent.futures
 import functools
 import random
 import statistics
 import time
 
 import scenario as scenario_module
-import ending
 import sysroot
 from client_fs import FsUser
 from client_rbd import RbdUser
@@ -43,16 +41,7 @@ class Side:
                                   mon_conf={"osd pool default pg num": args.pg_num // 4} | MON_CONF)
     self.users = [user(scenario, self.cluster, args) for user in USERS]
     self._under_way = set()
-    self.at_once(*(functools.partial(self._begin, user) for user in self.users))
-
-  def at_once(self, *tasks):
-    with concurrent.futures.ThreadPoolExecutor(len(tasks)) as pool:
-      try:
-        for done in [pool.submit(task) for task in tasks]:
-          done.result()
-      except KeyboardInterrupt:
-        ending.end_processes()  # the threads wait for those that they started
-        raise
+    self.scenario.at_once(*(functools.partial(self._begin, user) for user in self.users))
 
   def _begin(self, user):
     user.begin()
@@ -60,7 +49,7 @@ class Side:
 
   def use_while_killed(self, osd):
     """All of them at once."""
-    self.at_once(lambda: self._kill_and_start(osd), *(functools.partial(self._use, user) for user in self.users))
+    self.scenario.at_once(lambda: self._kill_and_start(osd), *(functools.partial(self._use, user) for user in self.users))
 
   def _use(self, user):
     self._under_way.add(user.name)
@@ -82,10 +71,10 @@ class Side:
       user.before_restart()
     self.cluster.kill_front()
     self.cluster.kill_osd(killed)
-    self.at_once(*(functools.partial(self.cluster.stop_osd, osd) for osd in range(OSDS) if osd != killed))
-    self.at_once(*(functools.partial(self.cluster.start_osd, osd) for osd in range(OSDS)))
+    self.scenario.at_once(*(functools.partial(self.cluster.stop_osd, osd) for osd in range(OSDS) if osd != killed))
+    self.scenario.at_once(*(functools.partial(self.cluster.start_osd, osd) for osd in range(OSDS)))
     self.cluster.wait_up()
-    self.at_once(*(user.start for user in self.users))
+    self.scenario.at_once(*(user.start for user in self.users))
 
   def check_stores(self):
     """At the end."""
@@ -102,12 +91,12 @@ class Side:
 def use_and_check(scenario, side, rounds):
   """With kills, and everything read back."""
   for nth in range(rounds):
-    side.at_once(*(functools.partial(user.prepare, f"checked{nth}") for user in side.users))
+    scenario.at_once(*(functools.partial(user.prepare, f"checked{nth}") for user in side.users))
     side.use_while_killed(nth)
     side.restart((nth + 1) % OSDS)
-    side.at_once(*(functools.partial(user.read_back, "after all OSDs were started anew") for user in side.users))
+    scenario.at_once(*(functools.partial(user.read_back, "after all OSDs were started anew") for user in side.users))
     if not scenario.args.quick:
-      side.at_once(*(user.remove for user in side.users))
+      scenario.at_once(*(user.remove for user in side.users))
 
 
 def measure(scenario, sides, rounds):

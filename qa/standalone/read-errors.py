@@ -8,10 +8,10 @@ disk, found by reading, by deep scrub, and by the store's own check of a running
 
 import hashlib
 import json
-import mmap
 import random
 
 import scenario as scenario_module
+from bit_rot import BLOCK_BYTES, repair_by_scrub, rot
 from scenario import UserError
 
 OSDS = 3
@@ -79,58 +79,13 @@ def injected_replica_errors(scenario, cluster):
                   "injected errors of a replica")
 
 
-def repair_by_scrub(scenario, cluster, pgs, what):
-  def inconsistent():
-    return {pg["pgid"] for pg in cluster.ceph_json("pg", "dump", "pgs")["pg_stats"] if "inconsistent" in pg["state"]}
-
-  def found():
-    for pg in pgs - inconsistent():
-      cluster.ceph("pg", "deep-scrub", pg)
-    return pgs <= inconsistent()
-
-  def fixed():
-    # Asked for again: a scrub that is about to begin when it is asked for takes its place.
-    for pg in pgs & inconsistent():
-      cluster.ceph("pg", "repair", pg)
-      cluster.wait_clean()
-    return not inconsistent()
-  scenario.until(found, 120, f"deep scrub finds {what}")
-  scenario.until(fixed, 120, "pg repair fixes them")
-
-
-def overwrite_copy(cluster, osd, names):
-  """Flips a byte in the middle of each object's bytes, wherever the stopped OSD's files hold them."""
-  left = set(names)
-  for file in sorted(path for path in cluster.osd_dir(osd).rglob("*") if path.is_file() and path.stat().st_size > 0):
-    with open(file, "r+b") as open_file, mmap.mmap(open_file.fileno(), 0) as bytes_of_file:
-      for name in sorted(left):
-        at = bytes_of_file.find(content(name)[:4096])
-        if at >= 0:
-          bytes_of_file[at + 2000] ^= 0x40
-          bytes_of_file.flush()
-          left.discard(name)
-  if left:
-    raise UserError(f"osd.{osd}: its files do not hold {', '.join(sorted(left))}")
-
-
-def rot(cluster, osd, name):
-  """While the OSD is down, as a disk does it."""
-  cluster.ceph("osd", "set", "noout")
-  cluster.stop_osd(osd)
-  overwrite_copy(cluster, osd, [name])
-  cluster.start_osd(osd)
-  cluster.wait_up()
-  cluster.ceph("osd", "unset", "noout")
-  cluster.wait_clean()
-
-
 def rotten_bytes(scenario, cluster):
   names = ["rot-read", "rot-scrub"]
   put(cluster, names)
   for name in names:
     pg, primary, replica = where(cluster, name)
     osd = primary if name == "rot-read" else replica
-    rot(cluster, osd, name)
+    rot(cluster, osd, content(name)[:BLOCK_BYTES])
     before = repaired(cluster)
     if osd == where(cluster, name)[1]:
       scenario.check(reads_right(cluster, name), "a byte of the primary's copy is wrong: clients get the right bytes")
@@ -161,7 +116,7 @@ def online_fsck(scenario, cluster):
   name = "rot-fsck"
   put(cluster, [name])
   pg, _, osd = where(cluster, name)
-  rot(cluster, osd, name)
+  rot(cluster, osd, content(name)[:BLOCK_BYTES])
   status = checked_while_in_use(scenario, cluster, osd)
   scenario.check([name in finding["object"] for finding in status["findings"]] == [True],
                  "it finds a wrong byte, and nothing else", str(status["findings"]))

@@ -7,6 +7,7 @@ every check held, 1 otherwise.
 
 import argparse
 import collections
+import concurrent.futures
 import fcntl
 import pathlib
 import subprocess
@@ -78,6 +79,16 @@ class Scenario:
                              osd_memory_target=GIB, mixed=list(mixed), fault_disks=fault_disks,
                              ceph_osd=self.args.ceph_osd if store == self.args.store else ""))
     return self.cluster
+
+  @staticmethod
+  def at_once(*tasks):
+    with concurrent.futures.ThreadPoolExecutor(len(tasks)) as pool:
+      try:
+        for done in [pool.submit(task) for task in tasks]:
+          done.result()
+      except KeyboardInterrupt:
+        ending.end_processes()  # the threads wait for those that they started
+        raise
 
   def until(self, condition, timeout, what):
     """Check that `condition()` becomes true in time; returns the seconds it took. The scenario ends if it does not."""
