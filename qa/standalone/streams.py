@@ -5,10 +5,12 @@
 Two clusters of one OSD stand side by side and take turns. Each has a pool `small` and a pool `large` of one placement
 group each; where the store has several cubes, they lie in different ones. In each round `large` is written at depth 4,
 and meanwhile `small` is overwritten at depth 16. Printed are the medians and the ratios of the rounds, beside the targets:
-3 times the operations and a third of the 99th percentile. What is claimed is that the OSDs live and every write succeeds.
+3 times the operations and a third of the 99th percentile. And what limits them: `small` without the stream, and how much
+of the processors was idle. What is claimed is that the OSDs live and every write succeeds.
 """
 
 import json
+import pathlib
 import random
 import statistics
 import subprocess
@@ -42,6 +44,12 @@ def end(process, phase):
   return next(line for line in map(json.loads, said.splitlines()) if line["phase"] == phase)
 
 
+def processor_times():
+  """(idle, all), of the machine since it started."""
+  times = [int(word) for word in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+  return times[3] + times[4], sum(times)
+
+
 class Side:
   """A cluster with so many cubes, and what was measured on it."""
 
@@ -70,14 +78,21 @@ class Side:
     return {names[number]: cube for number, cube in pools if number in names}
 
   def measure(self, nth, seconds):
+    alone = self._overwrite_small(f"alone{nth}", seconds)
     stream = begin(self.cluster, self.large, "4M", 4, f"large{nth}", seconds + STREAM_SECONDS_MORE, "--phases",
                    "write,delete", "--fill-bytes-max", STREAM_BYTES_MAX)
-    small = end(begin(self.cluster, self.small, "4K", 16, f"small{nth}", seconds, "--phases", "write,overwrite,delete",
-                      "--fill-seconds", 1), "overwrite")
+    before = processor_times()
+    small = self._overwrite_small(f"small{nth}", seconds)
+    idle, passed = (now - then for now, then in zip(processor_times(), before))
     large = end(stream, "write")
     self.rounds.append({"iops": small["ops"] / small["seconds"], "p99_ms": small["p99_ms"],
-                        "MB/s": large["ops"] * 4.194304 / large["seconds"]})
+                        "MB/s": large["ops"] * 4.194304 / large["seconds"], "iops alone": alone["ops"] / alone["seconds"],
+                        "% idle": 100 * idle / passed})
     return self.rounds[-1]
+
+  def _overwrite_small(self, prefix, seconds):
+    return end(begin(self.cluster, self.small, "4K", 16, prefix, seconds, "--phases", "write,overwrite,delete",
+                     "--fill-seconds", 1), "overwrite")
 
   def median(self, figure):
     return statistics.median(one[figure] for one in self.rounds)
