@@ -96,10 +96,7 @@ SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vt
             mover.make_way(collection, to);
             return swimstore::CollectionMover(context, pipeline).move(collection, to, lacking_bytes);
           },
-          [this](const swimstore::Collection& collection, unsigned cube) {
-            collection.lock.assert_held();
-            mover.make_way_for_more(collection, cube);
-          }),
+          [this](unsigned cube, const coll_t& cid, uint32_t bits) { return mover.make_way(cube, cid, bits); }),
       mover(context, pipeline),
       memory(cct, managed_caches(context)),
       commands(context, pipeline.throttle(), mover),

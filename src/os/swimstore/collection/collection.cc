@@ -204,13 +204,19 @@ void UnownedCopies::remove(unsigned cube, const coll_t& cid) {
 // both are sure to have.
 bool UnownedCopies::could_meet(unsigned cube, const coll_t& cid) const {
   spg_t group;
-  if (!m_any || !cid.is_pg(&group)) {
-    return false;
-  }
+  return m_any && cid.is_pg(&group) && any_of(cube, group, std::bit_width(group.ps()));
+}
+
+bool UnownedCopies::meet(unsigned cube, const coll_t& cid, uint32_t bits) const {
+  spg_t group;
+  return m_any && cid.is_pg(&group) && any_of(cube, group, bits);
+}
+
+bool UnownedCopies::any_of(unsigned cube, const spg_t& group, uint32_t bits) const {
   vtkv::MutexLock lock(m_mutex);
   return std::any_of(m_ranges.begin(), m_ranges.end(), [&](const Range& range) {
-    const uint32_t sure = std::min<uint32_t>(range.bits, std::bit_width(group.ps()));
-    const auto mask = static_cast<uint32_t>((uint64_t{1} << sure) - 1);
+    const uint32_t common = std::min(range.bits, bits);
+    const auto mask = static_cast<uint32_t>((uint64_t{1} << common) - 1);
     return range.cube == cube && range.group.pool() == group.pool() && range.group.shard == group.shard &&
            (range.group.ps() & mask) == (group.ps() & mask);
   });

@@ -129,6 +129,8 @@ class UnownedCopies {
   void remove(unsigned cube, const coll_t& cid);
   // Some of them could be objects of a new placement group of this name, however many bits it gets.
   bool could_meet(unsigned cube, const coll_t& cid) const;
+  // Of one with so many bits.
+  bool meet(unsigned cube, const coll_t& cid, uint32_t bits) const;
 
  private:
   struct Range {
@@ -136,6 +138,8 @@ class UnownedCopies {
     spg_t group;
     uint32_t bits = 0;
   };
+  // Of that cube, pool and shard there is one whose hashes agree with these in so many bits, or in all that it has.
+  bool any_of(unsigned cube, const spg_t& group, uint32_t bits) const;
 
   mutable vtkv::Mutex m_mutex;
   std::atomic<bool> m_any{false};  // changed under m_mutex

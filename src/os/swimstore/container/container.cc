@@ -45,7 +45,7 @@ Status Container::open(uint64_t primed_slots, uint64_t bytes_max) {
   VTKV_RETURN_IF_ERROR(m_file->size(&size));
   if (size > bytes_max) {
     return Status::corruption(m_file->path() + " has " + std::to_string(size) + " bytes, more than could ever be " +
-                              "allocated here; restore it");
+                              "allocated here; restore it, or enlarge the file system again if it was made smaller");
   }
   FreeChange change(*this);
   // A last chunk that a crash cut short is made whole by the growth that wants it.

@@ -234,7 +234,8 @@ void OnlineMove::clean_up(int r) {
     Collection& collection = *m_collection;
     ExclusiveLock lock(collection.lock);
     if (m_changes->given_up == nullptr) {
-      collection.give_up_copy("it did not come to its end");
+      collection.give_up_copy(m_made_way ? "its copies had to make way for another group"
+                                         : "it did not come to its end");
     }
   }
   vtkv::MutexLock busy(m_busy);
@@ -260,6 +261,7 @@ void OnlineMove::sweep() {
 void OnlineMove::make_way(unsigned cube, const coll_t& cid, uint32_t bits) {
   vtkv::MutexLock busy(m_busy);
   if (m_leftover && m_leftover->cube == cube && overlap(m_leftover->objects.cid, m_leftover->objects.bits, cid, bits)) {
+    m_made_way = true;
     sweep();
     m_leftover.reset();  // whatever came of it: from now on the caller answers for what is there
   }

@@ -13,7 +13,8 @@
 //   d. Step 5 needs no lock again.
 //
 // Who splits, merges, removes or moves the collection meanwhile does not wait: the copy is of no use any more, and is
-// removed.
+// removed. Who makes another one in the cube that the copy lies in, or merges others there, whose range it lies in,
+// waits until it is removed: its objects would be theirs.
 //
 // Threads: one runs it; others may call make_way(), and set what `stop` refers to.
 #pragma once
@@ -136,6 +137,7 @@ class OnlineMove final : private CopyPace {
     UnownedObjects objects;
   };
   std::optional<Leftover> m_leftover GUARDED_BY(m_busy);  // what is there, to be removed at the end
+  std::atomic<bool> m_made_way{false};  // changed under m_busy
 };
 
 }  // namespace swimstore

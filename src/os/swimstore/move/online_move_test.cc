@@ -409,6 +409,29 @@ TEST_F(OnlineMoveTest, OneThatIsMadeBesideAnotherTakesNoCopies) {
   ASSERT_NO_FATAL_FAILURE(check());
 }
 
+// A group of that cube whose range has nothing to do with the copies.
+TEST_F(OnlineMoveTest, AnotherGroupsSplitDoesNotEndIt) {
+  const unsigned target = home_of(*m_store, kGroup[0]);
+  const coll_t child(spg_t(pg_t(2, kPool)));
+  change(20);
+  unsigned calls = 0;
+  const Status status = move(target, kShort, [&] {
+    if (++calls == 9) {
+      const ObjectStore::CollectionHandle handle = m_store->create_new_collection(child);
+      ObjectStore::Transaction split, merge;
+      split.create_collection(child, 2);
+      split.split_collection(kGroup[0], 2, 2, child);
+      ASSERT_EQ(0, m_store->queue_transaction(m_groups[0], std::move(split)));
+      merge.merge_collection(child, kGroup[0], 1);
+      ASSERT_EQ(0, m_store->queue_transaction(m_groups[0], std::move(merge)));
+    }
+  });
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  EXPECT_GT(calls, 9u);
+  EXPECT_EQ(target, home());
+  ASSERT_NO_FATAL_FAILURE(check());
+}
+
 TEST_F(OnlineMoveTest, WhatCannotBeIsRefused) {
   EXPECT_EQ(Status::Code::invalid_argument, move(0, {}, [] {}).code());
   EXPECT_EQ(Status::Code::invalid_argument, move(3, {}, [] {}).code());

@@ -240,12 +240,21 @@ void OnlineMover::make_way(Collection& collection, unsigned cube) {
   remove_copies(cube, collection.cid, collection.record.bits);
 }
 
-void OnlineMover::make_way_for_more(const Collection& collection, unsigned cube) {
-  remove_copies(cube, collection.cid, 0);
+int OnlineMover::make_way(unsigned cube, const coll_t& cid, uint32_t bits) {
+  remove_copies(cube, cid, bits);
+  if (!m_store.unowned.meet(cube, cid, bits)) {
+    return 0;
+  }
+  if (m_stop.leave) {
+    return -ESHUTDOWN;
+  }
+  derr << "copies of a move that lie in cube " << cube << " in the range of collection " << cid
+       << " cannot be removed; the next mount does it" << dendl;
+  return -EIO;
 }
 
 void OnlineMover::remove_copies(unsigned cube, const coll_t& cid, uint32_t bits) {
-  if (!m_store.unowned.could_meet(cube, cid)) {
+  if (!m_store.unowned.meet(cube, cid, bits)) {
     return;
   }
   std::shared_ptr<OnlineMove> move;

@@ -52,9 +52,10 @@ class OnlineMover {
   // The collection is about to move to that cube, and the caller holds its lock: a move of it in the background is
   // given up, and what one has left in the cube is removed.
   void make_way(Collection& collection, unsigned cube) REQUIRES(collection.lock);
-  // The collection is about to be made in that cube, or to get fewer bits there, and with them whatever lies there of
-  // what it did not have: what a move has there of other groups of its pool is removed.
-  void make_way_for_more(const Collection& collection, unsigned cube) REQUIRES(collection.lock);
+  // A collection of this name is about to be made in that cube, or to get so few bits there, and with them whatever
+  // lies there in its range: what a move has there of it is removed. The caller holds the collection's lock.
+  // -ESHUTDOWN: the store is being unmounted. -EIO: it cannot be removed.
+  int make_way(unsigned cube, const coll_t& cid, uint32_t bits);
 
   // The whole move by the caller's thread. `between`: called whenever clients come in. For tests.
   vtkv::Status move_now(const coll_t& cid, unsigned cube, const MoveLimits& limits,

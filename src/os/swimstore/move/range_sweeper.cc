@@ -91,7 +91,7 @@ int RangeSweeper::remove_some(StoreCube& cube, const UnownedObjects& range, Coll
     *start = oids[removed - 1];
   }
   for (const ghobject_t& oid : oids) {
-    cube.onodes.forget(oid);  // nobody asks this cube for them again
+    cube.onodes.forget(oid);  // whoever asks this cube for them again finds others
   }
   return 0;
 }

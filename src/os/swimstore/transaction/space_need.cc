@@ -56,9 +56,11 @@ void add(const Transaction::Op& op, const Transaction::iterator& transaction, Sp
       need->removes_internal |= transaction.colls[op.cid].is_meta();
       break;
     case Transaction::OP_MKCOLL:
-    case Transaction::OP_MERGE_COLLECTION:
     case Transaction::OP_COLL_SET_BITS:
-      need->enlarges = true;
+      need->new_bits.push_back({transaction.colls[op.cid], op.split_bits});
+      break;
+    case Transaction::OP_MERGE_COLLECTION:
+      need->new_bits.push_back({transaction.colls[op.dest_cid], op.split_bits});
       break;
     case Transaction::OP_OMAP_SETKEYS:
     case Transaction::OP_OMAP_SETHEADER:

@@ -9,6 +9,11 @@
 
 namespace swimstore {
 
+struct NewBits {
+  coll_t cid;
+  uint32_t bits = 0;
+};
+
 struct SpaceNeed {
   // Of slots, at most. 0: it stores no data.
   uint64_t slot_bytes = 0;
@@ -16,7 +21,7 @@ struct SpaceNeed {
   // going: deletes, the unaligned edges of truncate and zero, logs and infos of PGs, the OSD's maps.
   bool may_wait = false;
   bool removes_internal = false;  // objects of the OSD's own collection
-  bool enlarges = false;  // a collection is made or may get fewer bits, and what lies in its cube
+  std::vector<NewBits> new_bits;  // of collections that are made, or may get fewer
 
   static SpaceNeed of(std::vector<ObjectStore::Transaction>& transactions);
   bool is_none() const { return slot_bytes == 0 && !may_wait; }

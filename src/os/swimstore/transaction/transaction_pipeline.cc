@@ -219,6 +219,9 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
         obstacle->cube = home.cube;
         return false;
       }
+      if (r == 0 && !admission.need().new_bits.empty()) {
+        r = make_way(admission.need().new_bits, home.cube, handle);
+      }
       if (r == 0 && !wait_for_other_cubes(named, home.cube)) {
         r = -ESHUTDOWN;
       }
@@ -227,9 +230,6 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
       }
       if (r < 0) {
         refuse(transactions.front(), r);
-      }
-      if (admission.need().enlarges) {
-        make_way(named, home.cube, handle);
       }
     }
     TxnContextRef txn(
@@ -312,14 +312,14 @@ int TransactionPipeline::gather(std::span<const CollectionRef> named, unsigned h
   return 0;
 }
 
-void TransactionPipeline::make_way(std::span<const CollectionRef> named, unsigned home, HBHandle* handle) {
+int TransactionPipeline::make_way(std::span<const NewBits> groups, unsigned home, HBHandle* handle) {
   const SuspendedTimeout suspended(handle);
-  for (const CollectionRef& collection : named) {
-    collection->lock.assert_held();
-    if (collection->cid.is_pg()) {
-      m_make_way(*collection, home);
+  for (const NewBits& group : groups) {
+    if (const int r = m_make_way(home, group.cid, group.bits); r < 0) {
+      return r;
     }
   }
+  return 0;
 }
 
 void TransactionPipeline::refuse(Transaction& transaction, int r) {

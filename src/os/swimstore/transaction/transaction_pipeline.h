@@ -34,9 +34,9 @@ class TransactionPipeline {
   // -ESHUTDOWN: nothing becomes durable any more. Others were said in the log. The caller holds the collection's lock.
   using Move = std::function<int(Collection& collection, unsigned to, uint64_t* lacking_bytes)>;
 
-  // Before the collection is made in that cube, or gets fewer bits there: nothing may lie there that it would take for
-  // its own. The caller holds its lock.
-  using MakeWay = std::function<void(const Collection& collection, unsigned cube)>;
+  // Before a collection is made in that cube, or gets so few bits there: nothing may lie there that it would take for
+  // its own. 0; -ESHUTDOWN: it cannot be any more. Others were said in the log. The caller holds the collection's lock.
+  using MakeWay = std::function<int(unsigned cube, const coll_t& cid, uint32_t bits)>;
 
   TransactionPipeline(StoreContext& store, Move move, MakeWay make_way);
 
@@ -82,8 +82,7 @@ class TransactionPipeline {
   static bool write_witnesses(WitnessWriter& witnesses, HBHandle* handle);
   // Moves placement groups that lie elsewhere to the cube in which the transaction that names them commits.
   int gather(std::span<const CollectionRef> named, unsigned home, HBHandle* handle, uint64_t* lacking_bytes);
-  // For those that are made or get fewer bits; which of them do, is not asked.
-  void make_way(std::span<const CollectionRef> named, unsigned home, HBHandle* handle);
+  int make_way(std::span<const NewBits> groups, unsigned home, HBHandle* handle);
   [[noreturn]] void refuse(ObjectStore::Transaction& transaction, int r);
 
   StoreContext& m_store;
