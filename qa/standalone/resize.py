@@ -16,7 +16,7 @@ from scenario import GIB
 
 POOL = "data"
 SMALL, LARGE = 2 * GIB, 4 * GIB
-OBJECTS_WHILE_ENLARGED, OBJECTS = 60, 90  # of 8 MiB
+OBJECTS_WHILE_ENLARGED, OBJECTS = 60, 40  # of 8 MiB; log, reserve and primed slots take 1 GiB
 
 
 def is_about(cluster, size_bytes):
