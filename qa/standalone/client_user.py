@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the users of clients.py have in common.
+"""What the users of a cluster have in common (sides.py).
 
 begin() once, start() after each start of the OSDs; then for each name prepare(), use(), read_back() and remove(), with
 before_restart() where all is started anew in between.

@@ -200,19 +200,18 @@ void UnownedCopies::remove(unsigned cube, const coll_t& cid) {
   }
 }
 
-// A group's number has no more bits than the group. So two groups are apart if their numbers differ in the bits that
-// both are sure to have.
+// A group's number has no more bits than the group: so many are sure.
 bool UnownedCopies::could_meet(unsigned cube, const coll_t& cid) const {
   spg_t group;
-  return m_any && cid.is_pg(&group) && any_of(cube, group, std::bit_width(group.ps()));
+  return cid.is_pg(&group) && meet(cube, cid, std::bit_width(group.ps()));
 }
 
+// Two groups are apart if their numbers differ in the bits that both have.
 bool UnownedCopies::meet(unsigned cube, const coll_t& cid, uint32_t bits) const {
   spg_t group;
-  return m_any && cid.is_pg(&group) && any_of(cube, group, bits);
-}
-
-bool UnownedCopies::any_of(unsigned cube, const spg_t& group, uint32_t bits) const {
+  if (!m_any || !cid.is_pg(&group)) {
+    return false;
+  }
   vtkv::MutexLock lock(m_mutex);
   return std::any_of(m_ranges.begin(), m_ranges.end(), [&](const Range& range) {
     const uint32_t common = std::min(range.bits, bits);

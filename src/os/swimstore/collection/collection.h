@@ -138,8 +138,6 @@ class UnownedCopies {
     spg_t group;
     uint32_t bits = 0;
   };
-  // Of that cube, pool and shard there is one whose hashes agree with these in so many bits, or in all that it has.
-  bool any_of(unsigned cube, const spg_t& group, uint32_t bits) const;
 
   mutable vtkv::Mutex m_mutex;
   std::atomic<bool> m_any{false};  // changed under m_mutex

@@ -27,11 +27,9 @@ struct StoredBlocks {
     boost::container::small_vector<SlotBlocks, 1> slots;  // that hold the stored blocks; a blob's own extents say so
 
     uint32_t stored_blocks() const;
-    uint32_t live_blocks() const { return blob ? blob->live_blocks() : count; }
   };
-  using Pieces = boost::container::small_vector<Piece, 1>;
 
-  Pieces pieces;
+  boost::container::small_vector<Piece, 1> pieces;
   ceph::bufferlist data;       // stored blocks of all pieces
   std::vector<uint32_t> lost;  // those of them whose bytes are not what they should be, and can never be read
 

@@ -31,7 +31,8 @@ struct PoolUsage {
   int64_t stored = 0;     // logical bytes
   int64_t omap = 0;       // keys and values
   int64_t objects = 0;
-  // Of compressed blobs: what of `stored` lies in them, what that was compressed into, and the blocks it takes.
+  // Of compressed blobs: bytes of the blocks that live in them, whole ones, of what they were compressed into, and of
+  // the blocks that this takes.
   int64_t compressed_original = 0;
   int64_t compressed = 0;
   int64_t compressed_allocated = 0;

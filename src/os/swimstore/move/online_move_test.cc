@@ -64,6 +64,15 @@ class OnlineMoveTest : public SimStoreFixture {
       ASSERT_EQ(0, m_store->queue_transaction(m_groups[1], m_workload->next()));
     }
   }
+  // The second one, with all that it has, as an OSD does that has it no more.
+  void remove_group() {
+    ObjectStore::Transaction remove;
+    for (const auto& [oid, object] : m_workload->model()) {
+      remove.remove(kGroup[1], oid);
+    }
+    remove.remove_collection(kGroup[1]);
+    ASSERT_EQ(0, m_store->queue_transaction(m_groups[1], std::move(remove)));
+  }
   Status move(unsigned cube, const MoveLimits& limits, const std::function<void()>& between) {
     return m_store->move_in_use(kGroup[1], cube, limits, between);
   }
@@ -313,12 +322,7 @@ TEST_F(OnlineMoveTest, OneThatIsMadeAnewLiesWhereNothingIsLeft) {
       if (++calls != at) {
         return;
       }
-      ObjectStore::Transaction remove;
-      for (const auto& [oid, object] : m_workload->model()) {
-        remove.remove(kGroup[1], oid);
-      }
-      remove.remove_collection(kGroup[1]);
-      ASSERT_EQ(0, m_store->queue_transaction(m_groups[1], std::move(remove)));
+      ASSERT_NO_FATAL_FAILURE(remove_group());
       m_workload.reset();
       load(at);
       create(kGroup[1], 1, &m_groups[1]);
@@ -346,12 +350,8 @@ TEST_F(OnlineMoveTest, AGroupThatGetsLargerTakesNoCopies) {
       if (++calls != at) {
         return;
       }
-      ObjectStore::Transaction remove, larger;
-      for (const auto& [oid, object] : m_workload->model()) {
-        remove.remove(kGroup[1], oid);
-      }
-      remove.remove_collection(kGroup[1]);
-      ASSERT_EQ(0, m_store->queue_transaction(m_groups[1], std::move(remove)));
+      ASSERT_NO_FATAL_FAILURE(remove_group());
+      ObjectStore::Transaction larger;
       larger.collection_set_bits(kGroup[0], 0);
       ASSERT_EQ(0, m_store->queue_transaction(m_groups[0], std::move(larger)));
       std::string error;
@@ -388,12 +388,8 @@ TEST_F(OnlineMoveTest, OneThatIsMadeBesideAnotherTakesNoCopies) {
     if (++calls != 9) {
       return;
     }
-    ObjectStore::Transaction remove, make;
-    for (const auto& [oid, object] : m_workload->model()) {
-      remove.remove(kGroup[1], oid);
-    }
-    remove.remove_collection(kGroup[1]);
-    ASSERT_EQ(0, m_store->queue_transaction(m_groups[1], std::move(remove)));
+    ASSERT_NO_FATAL_FAILURE(remove_group());
+    ObjectStore::Transaction make;
     m_groups[1] = m_store->create_new_collection(kGroup[1]);
     make.touch(kGroup[0], anchor);
     make.create_collection(kGroup[1], 1);

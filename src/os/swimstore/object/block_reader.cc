@@ -275,15 +275,13 @@ int BlockReader::gather(const Onode& onode, uint64_t first, uint64_t count, Cach
   for (SlotSlice& slice : blocks->missing) {
     slice.destination = destination + (slice.block - first) * kBlockBytes;
   }
-  std::vector<SlotSlice> slices = blocks->missing;
+  const size_t plain = blocks->missing.size();
   for (const BlobRead& read : blocks->blobs) {
-    slices.insert(slices.end(), read.missing.begin(), read.missing.end());
+    blocks->missing.insert(blocks->missing.end(), read.missing.begin(), read.missing.end());
   }
-  int r = slices.empty() ? 0 : read_slices(onode, slices);
-  for (const SlotSlice& slice : blocks->missing) {
-    if (r == 0) {
-      keep(caching, slice, memory);
-    }
+  int r = blocks->missing.empty() ? 0 : read_slices(onode, blocks->missing);
+  for (size_t i = 0; i < plain && r == 0; ++i) {
+    keep(caching, blocks->missing[i], memory);
   }
   for (size_t i = 0; i < blocks->blobs.size() && r == 0; ++i) {
     const BlobRead& read = blocks->blobs[i];
