@@ -23,8 +23,8 @@ last line counts: "N passed, N failed". Exits 1 if anything failed.
                    crashes, failures and damage in the simulator; qa/tsan.supp has the false
                    alarms
   --jobs N         parallel compilations and tests (default: the number of cores)
-  --time SECONDS   of the crash explorer, for each of these stacks on each of four
-                   kinds of file system (default 25)
+  --time SECONDS   of the crash explorer, for each of the stacks vtkv, cube, store and
+                   compressed on each of four kinds of file system (default 25)
   SWIM_CACHE       where set-up keeps its things (/var/cache/swimstore)
 USAGE
 }

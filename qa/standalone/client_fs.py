@@ -13,6 +13,7 @@ LOAD = pathlib.Path(__file__).resolve().parent / "fs_load.py"
 class FsUser(ClientUser):
   name = "CephFS"
   folder_name = "fs"
+  daemons = 1
 
   def __init__(self, scenario, cluster, args):
     super().__init__(scenario, cluster, args)

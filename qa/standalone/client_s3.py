@@ -26,6 +26,7 @@ SMALL_BYTES_MAX = 100_000
 class S3User(ClientUser):
   name = "RGW"
   folder_name = "s3"
+  daemons = 1
 
   def __init__(self, scenario, cluster, args):
     super().__init__(scenario, cluster, args)

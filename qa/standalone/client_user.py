@@ -9,6 +9,7 @@ before_restart() where all is started anew in between.
 class ClientUser:
   name = ""
   folder_name = ""  # below the cluster's, for what is local
+  daemons = 0  # in front of the OSDs
 
   def __init__(self, scenario, cluster, args):
     self.scenario = scenario

@@ -74,8 +74,8 @@ class Side:
     self.scenario.restart_with_fsck()
     logs = {path.name: path.read_text(errors="replace") for path in (self.cluster.dir / "log").glob("*.log")}
     crashed = [name for name, text in logs.items() if any(mark in text for mark in CRASH_MARKS)]
-    self.scenario.check(len(logs) >= self.cluster.spec.osds and not crashed, f"no daemon crashed, by {len(logs)} logs",
-                        str(crashed))
+    daemons = self.cluster.spec.osds + sum(user.daemons for user in self.users) + 2  # monitor and manager
+    self.scenario.check(len(logs) >= daemons and not crashed, f"no daemon crashed, by {len(logs)} logs", str(crashed))
 
 
 def measure(scenario, sides, rounds):
