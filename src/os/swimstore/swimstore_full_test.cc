@@ -26,6 +26,7 @@ constexpr uint64_t kKiB = 1024;
 constexpr uint64_t kMiB = 1024 * kKiB;
 constexpr uint64_t kCapacity = 96 * kMiB;
 constexpr unsigned kWriters = 8;
+constexpr double kNearFull = 0.85;  // Ceph warns from there
 constexpr std::array<uint64_t, 8> kSizes = {100, 4 * kKiB, 8 * kKiB, 12 * kKiB, 64 * kKiB, 300001, kMiB, 4 * kMiB};
 
 class FullStoreTest : public ::testing::Test {
@@ -203,18 +204,18 @@ class LargeReserveTest : public FullStoreTest {
     join();
     wait_until([this] { return m_committed == m_queued; });
   }
-  // No write waits, and clients may go on. Metadata of small objects is more than the reserve within a second here, so
-  // that the store is full for a moment, until more is punched.
+  // No write waits, and clients may go on without a warning. Metadata of small objects is more than the reserve within
+  // a second here, so that the store is full for a moment, until more is punched.
   void expect_room(uint64_t bytes) {
     const uint64_t waits_before = waits();
     for (unsigned batch = 0; batch < 8; ++batch) {
-      ASSERT_TRUE(comes_true([this] { return used_ratio() < 0.8; })) << used_ratio() << " in batch " << batch;
+      ASSERT_TRUE(comes_true([this] { return used_ratio() < kNearFull; })) << used_ratio() << " in batch " << batch;
       for (uint64_t written = 0; written < 4 * kMiB; written += bytes) {
         write(m_pgs[0], bytes);
       }
     }
     EXPECT_EQ(waits(), waits_before);
-    EXPECT_TRUE(comes_true([this] { return used_ratio() < 0.8; })) << used_ratio();
+    EXPECT_TRUE(comes_true([this] { return used_ratio() < kNearFull; })) << used_ratio();
   }
 };
 
@@ -239,12 +240,13 @@ TEST_F(FullStoreTest, WritesPastTheBrimWaitForDeletes) {
 
 // As an OSD does it: clients stop at the full ratio, and delete everything.
 TEST_F(FullStoreTest, FilledAndEmptiedAgainAndAgainItHoldsAsMuch) {
-  int64_t first = 0;
   for (unsigned round = 0; round < 4; ++round) {
     m_stopped = false;
     start_writers([this] { return m_stopped.load(); });
     wait_until([this] { return used_ratio() > 0.95; });
-    const int64_t held = statfs().data_stored;
+    // What it took in, but has not committed yet, is used and not stored.
+    const auto holds_as_much = [this] { return statfs().data_stored > static_cast<int64_t>(kCapacity * 3 / 4); };
+    EXPECT_TRUE(comes_true(holds_as_much)) << statfs().data_stored;
     m_stopped = true;
     wait_until([this] {
       if (somebody_waits()) {
@@ -253,9 +255,6 @@ TEST_F(FullStoreTest, FilledAndEmptiedAgainAndAgainItHoldsAsMuch) {
       return m_committed == m_queued;
     });
     join();
-    first = round == 0 ? held : first;
-    EXPECT_GT(held, static_cast<int64_t>(kCapacity / 2));
-    EXPECT_GT(held, first * 8 / 10);
     remove_objects(0);
     wait_until([this] { return used_ratio() < 0.15; });  // what the log, the tree and primed slots keep
   }
