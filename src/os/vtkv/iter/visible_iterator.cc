@@ -103,6 +103,9 @@ void VisibleIterator::pass_key_backward(Newest* newest) {
   for (int steps = 0; m_entries->valid() && m_entries->entry().key == m_key; ++steps) {
     if (steps == kVersionStepsMost) {
       m_entries->seek(m_key, m_sequence);
+      if (!m_entries->status().ok()) {
+        return;  // another seek would forget that
+      }
       if (m_entries->valid() && m_entries->entry().key == m_key) {
         take(m_entries->entry());
       }

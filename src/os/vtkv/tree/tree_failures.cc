@@ -24,7 +24,7 @@ Status Tree::fail(Status status) {
 Status Tree::checkpoint_failed(const Runs& runs, Status status, bool final) {
   if (!mutated(Mutation::doubtful_run_freed)) {
     MutexLock lock(m_lock);
-    if (m_doubtful.empty() || m_doubtful.back() != runs) {
+    if (std::find(m_doubtful.begin(), m_doubtful.end(), runs) == m_doubtful.end()) {
       m_doubtful.push_back(runs);
     }
   }
