@@ -221,7 +221,9 @@ bool BlockReader::may_share(const std::vector<Found>& found, uint64_t count) {
 
 void BlockReader::find_run(const MappedRun& run, Caching caching, std::vector<Found>* found,
                            std::vector<SlotSlice>* missing) {
-  if (ceph::bufferlist data = m_cube.in_flight.find(run.slot); data.length() > 0) {
+  // An extent that is damaged may name more blocks than somebody else writes there.
+  if (ceph::bufferlist data = m_cube.in_flight.find(run.slot);
+      data.length() >= (uint64_t{run.slot_block} + run.count) * kBlockBytes) {
     ceph::bufferlist slice;
     slice.substr_of(data, run.slot_block * kBlockBytes, run.count * kBlockBytes);
     if (!slice.is_contiguous()) {

@@ -111,7 +111,7 @@ int ObjectWriter::read_block(Onode& onode, uint64_t block, char* to) {
     derr << "object " << onode.oid << " block " << block << " cannot be read to be merged with a write; it stays "
          << "unreadable until it is repaired or written as a whole" << dendl;
     std::memset(to, 0, kBlockBytes);
-    m_unreadable.push_back(block);
+    m_unreadable.insert(block);
   }
   return 0;
 }
@@ -400,15 +400,27 @@ int ObjectWriter::copy(Onode& source, Onode& target, uint64_t source_offset, uin
   ceph::bufferlist data;
   if (m_reader.read(source, source_offset, length, 0, &data) < 0) {
     m_plan.store.counters.inc(l_swimstore_read_errors);
-    derr << "object " << source.oid << " cannot be read at " << source_offset << "~" << length << " to be copied to "
-         << target.oid << ", which stays unreadable there until it is repaired" << dendl;
     data.clear();
-    data.append_zero(length);
-    for (uint64_t block = block_of(target_offset); block < blocks_for(target_offset + length); ++block) {
-      m_unreadable.push_back(block);
-    }
+    read_by_blocks(source, source_offset, length, target, target_offset, &data);
   }
   return write(target, target_offset, data);
+}
+
+// Only blocks of the target that get bytes of an unreadable one are lost.
+void ObjectWriter::read_by_blocks(Onode& source, uint64_t source_offset, uint64_t length, const Onode& target,
+                                  uint64_t target_offset, ceph::bufferlist* data) {
+  for (uint64_t done = 0, bytes = 0; done < length; done += bytes) {
+    bytes = std::min<uint64_t>(length - done, kBlockBytes - in_block(target_offset + done));
+    ceph::bufferlist piece;
+    if (m_reader.read(source, source_offset + done, bytes, 0, &piece) < 0) {
+      derr << "object " << source.oid << " cannot be read at " << source_offset + done << "~" << bytes
+           << " to be copied to " << target.oid << ", which stays unreadable there until it is repaired" << dendl;
+      piece.clear();
+      piece.append_zero(bytes);
+      m_unreadable.insert(block_of(target_offset + done));
+    }
+    data->claim_append(piece);
+  }
 }
 
 int ObjectWriter::share(Onode& source, uint64_t source_block, uint64_t count, Onode& target, uint64_t target_block) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -75,6 +76,8 @@ class ObjectWriter {
   // Bytes [from, to) of a block become zero.
   int zero_in_block(Onode& onode, uint64_t block, uint32_t from, uint32_t to);
   int copy(Onode& source, Onode& target, uint64_t source_offset, uint64_t length, uint64_t target_offset);
+  void read_by_blocks(Onode& source, uint64_t source_offset, uint64_t length, const Onode& target,
+                      uint64_t target_offset, ceph::bufferlist* data);
   // REQUIRES: target's blocks are holes.
   int share(Onode& source, uint64_t source_block, uint64_t count, Onode& target, uint64_t target_block);
 
@@ -83,7 +86,9 @@ class ObjectWriter {
 
   TxnPlan& m_plan;
   BlockReader m_reader;
-  std::vector<uint64_t> m_unreadable;  // blocks of the write under way whose old bytes are lost
+  // Blocks of the write under way whose old bytes are lost, each once: what marks a block as unreadable marks it as
+  // readable when it is done twice.
+  std::set<uint64_t> m_unreadable;
 };
 
 }  // namespace swimstore
