@@ -442,11 +442,11 @@ Status Container::finish_recovery() {
   }
   m_knows_holes = listed.ok();
   FreeChange change(*this);
-  m_slots.finish_recovery();
-  m_split.finish_recovery();
   if (m_knows_holes) {
     holes.push_back({size, m_slots.slots() * slot_bytes(m_size_class) - size});  // a chunk that a crash cut short
   }
+  m_slots.finish_recovery(chunks_with_space(holes));
+  m_split.finish_recovery();
   for (const vtkv::FileRange& hole : holes) {
     make_hole(hole.offset / kBlockBytes, (hole.offset + hole.length + kBlockBytes - 1) / kBlockBytes);
   }

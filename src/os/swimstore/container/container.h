@@ -196,6 +196,7 @@ class Container {
   std::vector<Range> holes_of(uint64_t slot) const REQUIRES(m_lock);
   // What the host says has no space, of what is free, is a hole; of what is owned it goes to m_owned_holes.
   void make_hole(uint64_t first, uint64_t end) REQUIRES(m_lock);
+  std::vector<bool> chunks_with_space(const std::vector<vtkv::FileRange>& holes) const REQUIRES(m_lock);
   void add_hole(uint64_t first, uint64_t count) REQUIRES(m_lock);
   // What is owned and has no space, neighbours in one.
   std::vector<Range> owned_holes() const REQUIRES(m_lock);

@@ -348,6 +348,25 @@ void Container::make_hole(uint64_t first, uint64_t end) {
   }
 }
 
+// One that was about to be punched when the store was last open still has its space. Nobody else could get it, if it
+// counted as without.
+std::vector<bool> Container::chunks_with_space(const std::vector<vtkv::FileRange>& holes) const {
+  std::vector<uint64_t> without(m_slots.chunks());  // bytes
+  for (const vtkv::FileRange& hole : holes) {
+    const uint64_t end = std::min(hole.offset + hole.length, without.size() * m_growth_bytes);
+    for (uint64_t at = hole.offset; at < end;) {
+      const uint64_t next = std::min(end, (at / m_growth_bytes + 1) * m_growth_bytes);
+      without[at / m_growth_bytes] += next - at;
+      at = next;
+    }
+  }
+  std::vector<bool> has_space(without.size());
+  for (size_t chunk = 0; m_knows_holes && chunk < without.size(); ++chunk) {
+    has_space[chunk] = without[chunk] < m_growth_bytes;
+  }
+  return has_space;
+}
+
 void Container::fill_owned(uint64_t* room_bytes) {
   MutexLock growth(m_growth_lock);
   std::vector<Range> holes;
@@ -376,11 +395,24 @@ std::vector<Container::Range> Container::owned_holes() const {
   return holes;
 }
 
+// What is left of one that reaches beyond stays.
 std::vector<Container::Range> Container::take_owned_holes(uint64_t first, uint64_t count) {
+  const uint64_t end = first + count;
   std::vector<Range> holes;
-  for (auto it = m_owned_holes.lower_bound(first); it != m_owned_holes.end() && it->first < first + count;) {
-    holes.push_back({it->first, it->second});
+  auto it = m_owned_holes.upper_bound(first);
+  if (it != m_owned_holes.begin() && std::prev(it)->first + std::prev(it)->second > first) {
+    --it;
+  }
+  while (it != m_owned_holes.end() && it->first < end) {
+    const auto [from, to] = std::pair(it->first, it->first + it->second);
     it = m_owned_holes.erase(it);
+    if (from < first) {
+      m_owned_holes.emplace(from, first - from);
+    }
+    if (to > end) {
+      m_owned_holes.emplace(end, to - end);
+    }
+    holes.push_back({std::max(from, first), std::min(to, end) - std::max(from, first)});
   }
   return holes;
 }

@@ -93,6 +93,21 @@ class ContainerPunchingTest : public testing::Test {
     m_set->apply(++m_sequence, delta);
     m_set->set_reuse_horizon(m_sequence);
   }
+  // Of slots of 256 KiB; returns the bytes of what was freed. Other owned slots stay.
+  uint64_t keep_eight_blocks_each() {
+    uint64_t freed_blocks = 0;
+    AllocationDelta delta;
+    for (SlotBlocks& blocks : m_owned) {
+      if (blocks.count == 64) {
+        delta.freed.push_back({blocks.slot, 8, 56, 64});
+        freed_blocks += 56;
+        blocks.count = 8;
+      }
+    }
+    m_set->apply(++m_sequence, delta);
+    m_set->set_reuse_horizon(m_sequence);
+    return freed_blocks * kBlockBytes;
+  }
   // The log takes it, and the host has no more than the margin.
   void take_from_the_reserve(unsigned slices) {
     for (; slices > 0; --slices) {
@@ -159,13 +174,7 @@ TEST_F(ContainerPunchingTest, FreeFragmentsOfChunksMakeTheReserveWhole) {
 TEST_F(ContainerPunchingTest, FragmentsOfSplitSlotsGoToo) {
   fill(256 * kKiB);
   take_from_the_reserve(6);
-  AllocationDelta delta;
-  for (SlotBlocks& blocks : m_owned) {
-    delta.freed.push_back({blocks.slot, 8, 56, 64});
-    blocks.count = 8;
-  }
-  m_set->apply(++m_sequence, delta);
-  m_set->set_reuse_horizon(m_sequence);
+  keep_eight_blocks_each();
   checkpoint();
   checkpoint();
   EXPECT_EQ(statistics().reserve_bytes, statistics().reserve_target_bytes);
@@ -181,15 +190,7 @@ TEST_F(ContainerPunchingTest, APunchedFragmentLeavesTheRestOfItsSlotPrimed) {
   prime_all();
   checkpoint();
   take_from_the_reserve(6);
-  uint64_t freed_bytes = 0;
-  AllocationDelta delta;
-  for (SlotBlocks& blocks : m_owned) {
-    delta.freed.push_back({blocks.slot, 8, 56, 64});
-    freed_bytes += 56 * kBlockBytes;
-    blocks.count = 8;
-  }
-  m_set->apply(++m_sequence, delta);
-  m_set->set_reuse_horizon(m_sequence);
+  const uint64_t freed_bytes = keep_eight_blocks_each();
   for (unsigned i = 0; i < 4; ++i) {
     checkpoint();
   }
@@ -397,6 +398,47 @@ TEST_F(ContainerPunchingTest, AnOwnedSlotThatGetsNoSpaceIsAHoleWhenItIsFree) {
   EXPECT_EQ(blocks_without_space(slots), 1u);
   free_each(1);
   EXPECT_EQ(blocks_without_space(take_all(16 * kKiB)), 0u);
+}
+
+// The slot is freed in pieces, whose bounds are not the hole's.
+TEST_F(ContainerPunchingTest, AnOwnedHoleIsFreedPieceByPiece) {
+  std::vector<AllocatedSlot> slots;
+  ASSERT_TRUE(write(16 * kKiB, &slots));
+  fill(16 * kKiB);
+  checkpoint();
+  const SlotAddress slot = slots.front().address;
+  check(m_set->file(slot.container())->punch_hole(slot.byte_offset(), 3 * kBlockBytes));
+  m_env.set_capacity(m_env.allocated_bytes() + 128 * kKiB);  // the margin
+  open();
+  for (const uint32_t block : {1u, 0u, 3u, 2u}) {
+    AllocationDelta delta;
+    delta.freed.push_back({.slot = slot, .first = block, .count = 1, .written = 4});
+    m_set->apply(++m_sequence, delta);
+    m_set->set_reuse_horizon(m_sequence);
+    EXPECT_EQ(blocks_without_space(take_all(4 * kKiB)), 0u) << "with block " << block;
+  }
+}
+
+// Its bits are durable, and it was closed, or killed, before the hole was punched.
+TEST_F(ContainerPunchingTest, WhatWasAboutToBePunchedWhenItWasClosedIsNotLost) {
+  fill(256 * kKiB);
+  prime_all();
+  checkpoint();
+  const uint64_t filled_bytes = m_env.allocated_bytes();
+  free_each(1);
+  m_env.advance(std::chrono::seconds(2));
+  EXPECT_EQ(m_env.allocated_bytes(), filled_bytes);
+  std::vector<vtkv::CheckpointEntry> entries;
+  m_set->collect_pages(++m_sequence, &entries);
+  for (const vtkv::CheckpointEntry& entry : entries) {
+    m_tree.insert_or_assign(entry.key, *entry.value);
+  }
+  open();
+  EXPECT_GT(statistics().free_bytes, filled_bytes / 2);
+  for (unsigned i = 0; i < 8; ++i) {
+    checkpoint();
+  }
+  EXPECT_LT(m_env.allocated_bytes(), filled_bytes / 2);
 }
 
 TEST_F(ContainerPunchingTest, WhatLiesPastTheFilesEndIsAHole) {

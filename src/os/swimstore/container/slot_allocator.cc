@@ -254,15 +254,14 @@ void SlotAllocator::assume_primed(uint64_t slots_primed) {
   }
 }
 
-// A chunk that holds an owned or a primed slot was not punched since; of the others it is not known whether
-// the host still holds their space, so they count as without.
-void SlotAllocator::finish_recovery() {
+void SlotAllocator::finish_recovery(const std::vector<bool>& has_space) {
+  VTKV_ASSERT(has_space.size() == m_chunks.size());
   for (uint64_t chunk = 0; chunk < m_chunks.size(); chunk++) {
     const uint64_t begin = chunk << m_chunk_shift;
     const uint64_t end = begin + chunk_slots();
     const uint64_t owned = m_owned.find_from(begin);
     const uint64_t primed = m_primed.find_from(begin);
-    if (std::min(owned, primed) >= end) {
+    if (std::min(owned, primed) >= end && !has_space[chunk]) {
       continue;
     }
     back(chunk);

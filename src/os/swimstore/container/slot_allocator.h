@@ -87,7 +87,9 @@ class SlotAllocator {
   // Pages and recovery.
   vtkv::Status load(const AllocationPage& page);
   void assume_primed(uint64_t slots);  // from the header; before load()
-  void finish_recovery();
+  // `has_space`, of each chunk: the host is known to hold some for it. A chunk with an owned or a primed slot has all
+  // of it, for it was not punched since. The others count as without.
+  void finish_recovery(const std::vector<bool>& has_space);
   // The next changed page at or after `from`; npos when there is none.
   uint64_t next_changed_page(uint64_t from) const { return m_changed_pages.find_from(from); }
   AllocationPage take_page(uint64_t number);

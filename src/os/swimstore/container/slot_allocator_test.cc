@@ -92,7 +92,7 @@ TEST(SlotAllocator, RecoversPagesAndWhatCameAfterThem) {
   ASSERT_TRUE(after.load(page).ok());
   EXPECT_TRUE(after.set_owned(7, true).ok());
   EXPECT_TRUE(after.set_owned(0, false).ok());
-  after.finish_recovery();
+  after.finish_recovery(std::vector<bool>(after.chunks()));
   EXPECT_EQ(after.owned(), 5u);
   EXPECT_TRUE(after.is_available(0));
   EXPECT_FALSE(after.is_available(7));
@@ -126,7 +126,7 @@ TEST(SlotAllocator, AFileThatGrewNeedNotHaveGrownForGood) {
   page.slots = 2 * kChunkSlots;
   page.owned[0] = 1;
   ASSERT_TRUE(slots.load(page).ok());
-  slots.finish_recovery();
+  slots.finish_recovery(std::vector<bool>(slots.chunks()));
   EXPECT_EQ(slots.owned(), 1u);
   EXPECT_EQ(slots.available(), kChunkSlots - 1);
 }
