@@ -58,6 +58,22 @@ class SwimstoreToolCubes(StoreTest):
                   self.run_tool("move", store, "--collection", "7.0_head", "--to", 1, status=2))
     self.assertIn("takes all cubes", self.run_tool("balance", store, "--cube", 1, status=2))
 
+  def test_of_an_abandoned_cube_nothing_is_taken_for_the_copy_that_was_made_in_its_stead(self):
+    store, groups = self.new_groups()
+    archive = self.base / "archive"
+    home = self.homes(store)[groups[0]]
+    for mark, status in (("abandoned: a test says so", 0), ("a mark that says nothing", 1)):
+      (store / f"cube_{home}_failed").write_text(mark + "\n")
+      said = self.run_tool("export", store, "--salvage", "--collection", groups[1], "--out", archive, status=2)
+      self.assertIn(f"what it had may lie in cube {home} alone", said)
+      self.assertFalse(archive.exists())
+      self.assertIn(f"lies in cube {home} alone", self.run_tool("export", store, "--salvage", "--out", archive, status=1))
+      self.json("export", store, "--salvage", "--collection", groups[0], "--cube", home, "--out", archive,
+                status=status)
+      self.assertIn("has no collection meta",
+                    self.run_tool("export", store, "--salvage", "--collection", "meta", "--out", archive, status=2))
+      archive.unlink()
+
   def test_a_store_with_one_cube_has_nothing_to_move(self):
     self.fill()
     self.assertIn("has one cube", self.run_tool("move", self.store, "--collection", PG, "--to", 1, status=2))

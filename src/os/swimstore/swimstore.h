@@ -34,6 +34,7 @@ struct MoveLimits;
 struct RepairOptions;
 struct Repaired;
 struct Settings;
+struct StoreContext;
 struct Superblock;
 }  // namespace swimstore
 
@@ -215,7 +216,7 @@ class SwimStore : public ObjectStore {
                                           bool single_flush);
   vtkv::Status leave_out_damaged(swimstore::StoreDirectory& directory, const std::map<unsigned, std::string>& abandoned,
                                  swimstore::CubeSet& cubes);
-  vtkv::Status check_compressors(Mounted& mounted) const;
+  vtkv::Status check_compressors(const swimstore::StoreContext& store) const;
   vtkv::Status load_collections(Mounted& mounted);
   void close();
   vtkv::Status take_lock(swimstore::StoreDirectory& directory, std::unique_ptr<vtkv::FileLock>* lock);

@@ -62,7 +62,7 @@ Status SwimStore::check(const FsckOptions& options, CheckResult* result) {
   }
   VTKV_RETURN_IF_ERROR(status);
   Status may = find_cube(path, m_mounted->cubes->size(), options.cube);
-  may = may.ok() && options.deep ? check_compressors(*m_mounted) : may;
+  may = may.ok() && options.deep ? check_compressors(m_mounted->context) : may;
   if (!may.ok()) {
     close();
     return may;
@@ -187,7 +187,7 @@ Status SwimStore::repair_cube(unsigned number, const FsckOptions& checks, StoreD
     }
     *cubes = m_mounted->cubes->size();
     Status may = find_cube(path, *cubes, checks.cube);
-    may = may.ok() && checks.deep ? check_compressors(*m_mounted) : may;
+    may = may.ok() && checks.deep ? check_compressors(m_mounted->context) : may;
     if (!may.ok()) {
       close();
       return may;

@@ -329,7 +329,7 @@ Status SwimStore::open(Purpose purpose) {
 
   auto mounted = std::make_unique<Mounted>(cct, m_env, std::move(lock), std::move(cubes), m_callbacks,
                                            *m_counters->get(), metadata_failure(purpose, superblock), superblock);
-  VTKV_RETURN_IF_ERROR(purpose == Purpose::serve ? check_compressors(*mounted) : Status());
+  VTKV_RETURN_IF_ERROR(purpose == Purpose::serve ? check_compressors(mounted->context) : Status());
   mounted->single_flush = single_flush;
   mounted->read_only = opening.read_only;
   mounted->abandoned = std::move(opening.left_out);
@@ -372,6 +372,7 @@ Status SwimStore::leave_out_damaged(StoreDirectory& directory, const swimstore::
     if (is_tool || cct->_conf.get_val<std::string>("swimstore_mount_damaged_cubes") != "incomplete") {
       return found.refusal(is_tool);
     }
+    VTKV_RETURN_IF_ERROR(check_compressors(probe));  // a cube is abandoned for ever: not where the mount is refused
     VTKV_RETURN_IF_ERROR(found.abandon());
     damaged = found.damaged();
   }
@@ -384,12 +385,12 @@ Status SwimStore::leave_out_damaged(StoreDirectory& directory, const swimstore::
 }
 
 // Without a plugin its data looks damaged, and a write, a move or the OSD's repair would take it for that.
-Status SwimStore::check_compressors(Mounted& mounted) const {
-  const std::string& missing = mounted.context.compression.codec().missing();
+Status SwimStore::check_compressors(const swimstore::StoreContext& store) const {
+  const std::string& missing = store.compression.codec().missing();
   if (missing.empty()) {
     return {};
   }
-  for (const auto& [pool, usage] : mounted.cubes->pool_usage()) {
+  for (const auto& [pool, usage] : store.cubes.set().pool_usage()) {
     if (usage.has_compressed()) {
       return Status::unsupported(
           fmt::format("{} has compressed data, of pool {}, and {}; nothing was changed", path, pool, missing));
@@ -418,6 +419,7 @@ Status SwimStore::load_collections(Mounted& mounted) {
     if (!missing.empty()) {
       VTKV_RETURN_IF_ERROR(swimstore::find_lost_groups(store, missing, &lost));
     }
+    VTKV_RETURN_IF_ERROR(swimstore::find_groups_without_info(store, &lost));
     // Their witnesses say that they lay in a cube that is gone, until it is durable that they lie elsewhere.
     const Status made = swimstore::make_anew(store, mounted.pipeline, lost);
     mounted.pipeline.drain();  // else they would outlive a mount that is refused

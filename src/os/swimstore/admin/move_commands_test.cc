@@ -8,6 +8,8 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -70,12 +72,44 @@ class MoveCommandsTest : public ::testing::Test {
 
   static coll_t cid(unsigned number) { return coll_t(spg_t(pg_t(number, kPool))); }
   // As a client that waits for each.
-  void change(unsigned number) {
+  void change(unsigned number) { queue(number, m_loads[number].next()); }
+  void write(unsigned number, const ghobject_t& oid, ceph::bufferlist data) {
+    ObjectStore::Transaction txn;
+    txn.write(cid(number), oid, 0, data.length(), data);
+    queue(number, std::move(txn));
+  }
+  void queue(unsigned number, ObjectStore::Transaction txn) {
     C_SaferCond committed;
-    ObjectStore::Transaction txn = m_loads[number].next();
     txn.register_on_commit(&committed);
     ASSERT_EQ(0, m_store->queue_transaction(m_groups[number], std::move(txn)));
     committed.wait();
+  }
+  // Of the plan that the status tells, in its order.
+  std::vector<unsigned> planned_groups() {
+    const std::string told = status();
+    const size_t begin = told.find("\"plan\"");
+    const std::string plan = told.substr(begin, told.find(']', begin) - begin);
+    std::vector<unsigned> groups;
+    for (size_t at = plan.find("\"3."); at != std::string::npos; at = plan.find("\"3.", at + 1)) {
+      groups.push_back(plan[at + 3] - '0');
+    }
+    return groups;
+  }
+  // Wherever a container holds these bytes.
+  void flip_a_byte(const std::string& bytes) const {
+    for (const auto& file : std::filesystem::recursive_directory_iterator(m_path)) {
+      if (file.path().string().find("/containers/") == std::string::npos || !file.is_regular_file()) {
+        continue;
+      }
+      std::fstream container(file.path(), std::ios::in | std::ios::out | std::ios::binary);
+      const std::string content(std::istreambuf_iterator<char>(container), {});
+      if (const size_t at = content.find(bytes); at != std::string::npos) {
+        container.seekp(static_cast<std::streamoff>(at));
+        container.put('~');
+        return;
+      }
+    }
+    FAIL() << "no container holds them";
   }
 
   int command(const std::string& prefix, const std::string& arguments, std::string* printed) {
@@ -183,6 +217,39 @@ TEST_F(MoveCommandsTest, BalanceMovesWhatItPlanned) {
   }
   EXPECT_GT(in_first, 0u);
   EXPECT_LT(in_first, kGroups);
+}
+
+// The largest groups go first: the others shall not wait until a replica has repaired one.
+TEST_F(MoveCommandsTest, BalancePassesOverAGroupWithABlockThatCannotBeRead) {
+  std::string printed;
+  std::array<std::string, kGroups> blocks;
+  const auto oid = [](unsigned number) {
+    return ghobject_t(hobject_t(object_t("rotten"), "", CEPH_NOSNAP, number, kPool, ""));
+  };
+  for (unsigned number = 0; number < kGroups; ++number) {
+    ASSERT_EQ(0, move("3." + std::to_string(number), 1, &printed)) << printed;
+    finish();
+    blocks[number] = std::string(4096, static_cast<char>('A' + number));
+    ceph::bufferlist data;
+    data.append(blocks[number]);
+    write(number, oid(number), std::move(data));
+  }
+  ASSERT_EQ(0, command("balance", R"(, "dry_run": true)", &printed));
+  finish();
+  std::vector<unsigned> planned = planned_groups();
+  ASSERT_GT(planned.size(), 1u) << status();
+  m_store->flush_cache();
+  flip_a_byte(blocks[planned[0]]);
+  ASSERT_EQ(0, command("balance", "", &printed));
+  finish();
+  EXPECT_NE(std::string::npos, status().find("3." + std::to_string(planned[0]) + "_head was not moved")) << status();
+  EXPECT_EQ(1u, home(planned[0]));
+  EXPECT_EQ(2u, home(planned[1])) << status();
+  for (unsigned number = 0; number < kGroups; ++number) {
+    ObjectStore::Transaction remove;
+    remove.remove(cid(number), oid(number));
+    queue(number, std::move(remove));
+  }
 }
 
 TEST_F(MoveCommandsTest, OneAtATimeAndItCanBeStopped) {

@@ -216,8 +216,9 @@ Status StoreDirectory::read_cube_mark(unsigned cube, std::optional<CubeMark>* ma
   const bool is_abandoned = text.starts_with(kAbandoned);
   if (!is_abandoned && !text.starts_with(kSuspect)) {
     return Status::corruption(
-        fmt::format("{} says neither 'suspect: ' nor 'abandoned: ', and why: write the line anew, "
-                    "'suspect: ' unless the cube was abandoned",
+        fmt::format("{} says neither 'suspect: ' nor 'abandoned: ', and why. Write the line anew: 'abandoned: ' if the "
+                    "OSD has gone on without the cube, or if that is not known, since what it has may be old then; "
+                    "'suspect: ' if it surely has not",
                     file(cube_mark_name(cube))));
   }
   mark->emplace(is_abandoned ? CubeMark::State::abandoned : CubeMark::State::suspect,

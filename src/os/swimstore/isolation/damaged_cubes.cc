@@ -7,6 +7,7 @@
 
 #include "common/debug.h"
 #include "swimstore/fsck/fsck.h"
+#include "swimstore/move/range_sweeper.h"
 
 #define dout_context m_probe.cct
 #define dout_subsys SWIM_SUBSYS
@@ -108,7 +109,8 @@ Status DamagedCubes::try_read_collections(StoreCube& cube) {
       VTKV_RETURN_IF_ERROR(check_readable(m_probe, *collection));
     }
   }
-  return {};
+  std::vector<UnownedObjects> unowned;  // the mount is to remove them
+  return RangeSweeper::list(cube, &unowned);
 }
 
 Status DamagedCubes::find_lost(std::vector<LostGroup>* lost) const {
@@ -147,13 +149,15 @@ Status DamagedCubes::abandon() {
 Status DamagedCubes::refusal(bool is_tool) const {
   std::vector<LostGroup> lost;
   VTKV_RETURN_IF_ERROR(find_lost(&lost));
-  return Status::failed(
-      fmt::format("{}. {} placement groups lie there; the other cubes open. Nothing was changed{}. Check the disk. To "
-                  "let the OSD serve the other cubes, set swimstore_mount_damaged_cubes=incomplete in ceph.conf and "
-                  "start it: Ceph fills those groups anew from their peers, and one that no peer has a new enough copy "
-                  "of stays incomplete. 'ceph-swimstore-tool export --salvage --cube {}' reads what the cube has",
-                  names(), lost.size(), is_tool ? ": to go on without a cube is decided by an OSD, not by a tool" : "",
-                  m_damaged.begin()->first));
+  return Status::failed(fmt::format(
+      "{0}. {1} placement groups lie there; the other cubes open. Nothing was changed{2}. Check the disk. What "
+      "'ceph-swimstore-tool fsck --cube {3}' calls undecodable, 'repair --cube {3}' quarantines object by "
+      "object. To let the OSD serve the other cubes, set swimstore_mount_damaged_cubes=incomplete in "
+      "ceph.conf and start it: Ceph fills those groups anew from their peers, and one that no peer has a new "
+      "enough copy of stays incomplete. 'ceph-swimstore-tool export --salvage --cube {3}' reads what the cube "
+      "has",
+      names(), lost.size(), is_tool ? ": to go on without a cube is decided by an OSD, not by a tool" : "",
+      m_damaged.begin()->first));
 }
 
 }  // namespace swimstore

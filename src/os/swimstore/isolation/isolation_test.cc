@@ -299,15 +299,47 @@ TEST_F(IsolationTest, AGroupThatWasMergedIntoAnotherIsNotMadeAnew) {
   EXPECT_FALSE(m_store->collection_exists(group(source)));
 }
 
-TEST_F(IsolationTest, AWitnessOutlivesTheObjectThatItIsOf) {
+// As where repair has quarantined its own object. An OSD that found none would say that it never had the group, and an
+// older copy could become the newest.
+TEST_F(IsolationTest, AGroupThatHasLostItsInfoIsToBeFilledAnew) {
   const unsigned number = in_lost_cube();
-  change(kLost, [&](vtkv::WriteBatch* batch) { batch->remove(object_key(pgmeta_of(number))); });
+  const ghobject_t pgmeta = pgmeta_of(number);
+  const std::string entry = "0000000007.00000000000000000001";  // of its log, which must not know more than its info
   ASSERT_TRUE(mount().ok());
-  unmount();
-  remove_cube();
+  auto handle = m_store->open_collection(group(number));
+  ObjectStore::Transaction txn;
+  txn.omap_setkeys(group(number), pgmeta, std::map<std::string, ceph::bufferlist>{{entry, {}}});
+  txn.omap_rmkeys(group(number), pgmeta, {std::string(kInfoKey)});
+  ASSERT_EQ(0, m_store->queue_transaction(handle, std::move(txn)));
+  for (const char* const lost : {"the info", "the object", "the cube"}) {
+    handle.reset();
+    unmount();
+    if (lost == std::string("the object")) {
+      change(kLost, [&](vtkv::WriteBatch* batch) { batch->remove(object_key(pgmeta)); });
+    } else if (lost == std::string("the cube")) {
+      remove_cube();
+    }
+    ASSERT_TRUE(mount(lost == std::string("the cube") ? "incomplete" : "refuse").ok()) << lost;
+    const std::optional<pg_info_t> info = read_info(*m_store, group(number));
+    ASSERT_TRUE(info) << lost;
+    EXPECT_TRUE(info->is_incomplete()) << lost;
+    EXPECT_EQ(info->history.last_epoch_started, kEpoch) << lost;
+    handle = m_store->open_collection(group(number));
+    std::map<std::string, ceph::bufferlist> found;
+    ASSERT_EQ(0, m_store->omap_get_values(handle, pgmeta, {entry}, &found));
+    EXPECT_TRUE(found.empty()) << lost;
+    const bool has_objects = read(number) == std::string(10000, static_cast<char>('a' + number));
+    EXPECT_EQ(has_objects, lost != std::string("the cube")) << "a backfill compares them";
+  }
+}
+
+// What a mount reads of each cube.
+TEST_F(IsolationTest, AnUnownedRangeThatCannotBeDecodedIsDamageOfItsCube) {
+  change(kLost, [](vtkv::WriteBatch* batch) { batch->put(unowned_range_key(group(0)), "no range"); });
+  const vtkv::Status refused = mount();
+  EXPECT_NE(refused.message().find("cube 2 is damaged"), std::string::npos) << refused.message();
   ASSERT_TRUE(mount("incomplete").ok());
-  ASSERT_TRUE(read_info(*m_store, group(number)));
-  EXPECT_EQ(read_info(*m_store, group(number))->history.last_epoch_started, kEpoch);
+  expect_the_others_served();
 }
 
 // Its files come back, as from a disk that was away: what it has is old by now.

@@ -163,6 +163,25 @@ Status find_lost_groups(StoreContext& store, const MissingCubes& cubes, std::vec
   return {};
 }
 
+Status find_groups_without_info(StoreContext& store, std::vector<LostGroup>* found) {
+  Witnesses witnesses;
+  VTKV_RETURN_IF_ERROR(read_witnesses(store, &witnesses));
+  for (const CollectionRef& collection : store.collections.all()) {
+    const auto known = witnesses.groups.find(collection->cid);
+    if (known == witnesses.groups.end() || !known->second.contains(std::string(kInfoKey))) {
+      continue;
+    }
+    Values values;
+    VTKV_RETURN_IF_ERROR(read_values(store, *collection, &values));
+    if (!values.contains(std::string(kInfoKey))) {
+      SharedLock lock(collection->lock);
+      const WitnessedGroup now{collection->record.bits, collection->record.home()};
+      VTKV_RETURN_IF_ERROR(to_lost_group(collection->cid, now, known->second, &found->emplace_back()));
+    }
+  }
+  return {};
+}
+
 Status make_anew(StoreContext& store, TransactionPipeline& pipeline, const std::vector<LostGroup>& lost) {
   std::vector<CollectionRef> made;
   for (const LostGroup& group : lost) {
@@ -172,12 +191,16 @@ Status make_anew(StoreContext& store, TransactionPipeline& pipeline, const std::
     }
     const ghobject_t pgmeta = pgmeta_of(group.cid);
     std::vector<ObjectStore::Transaction> transactions(1);
-    transactions[0].create_collection(group.cid, static_cast<int>(group.bits));
+    made.push_back(store.collections.find(group.cid));
+    if (!made.back()) {
+      made.back() = store.collections.prepare(group.cid);
+      transactions[0].create_collection(group.cid, static_cast<int>(group.bits));
+    }
     transactions[0].touch(group.cid, pgmeta);
+    transactions[0].omap_clear(group.cid, pgmeta);  // of a log that has lost its info
     transactions[0].omap_setkeys(group.cid, pgmeta, values);
-    made.push_back(store.collections.prepare(group.cid));
     pipeline.queue(made.back(), transactions, nullptr);
-    dout(0) << "placement group " << group.cid << " was lost with its cube: it is made anew, to be filled by its peers"
+    dout(0) << "placement group " << group.cid << " has lost its info or its cube: it is to be filled anew by its peers"
             << dendl;
   }
   for (const CollectionRef& collection : made) {
@@ -223,11 +246,6 @@ Status settle_witnesses(StoreContext& store) {
     Values now;
     VTKV_RETURN_IF_ERROR(witness_of(store, *collection, &now));
     const auto known = witnesses.groups.extract(collection->cid);
-    if (known && !now.contains(std::string(kInfoKey)) && known.mapped().contains(std::string(kInfoKey))) {
-      derr << "the own object of placement group " << collection->cid << " has no info, and had one: check the store "
-           << "with ceph-swimstore-tool fsck" << dendl;
-      continue;  // what cube 0 knows may be all that is left
-    }
     const bool is_right = known && known.mapped() == now;
     if (!is_right) {
       remove_witness(collection->cid, &batch);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Placement groups whose cube the store goes on without: made anew, empty, in another cube.
+// Placement groups whose cube the store goes on without, made anew, empty, in another cube; and those that have lost
+// their own object.
 //
 // An OSD that does not have a group says so to its peers, and they take it for one that never had it. An older copy may
 // then become the newest one that is known: what was acknowledged since is lost, and nobody notices. So the group is
@@ -30,7 +31,12 @@ struct LostGroup {
 // not all groups have one. REQUIRES: the collections of the other cubes were loaded.
 vtkv::Status find_lost_groups(StoreContext& store, const MissingCubes& cubes, std::vector<LostGroup>* lost);
 
-// Makes them anew, where new groups go. Waits until that is durable. To make one again, after a crash, changes nothing.
+// Those that are there and had an info, but have lost it, as when a repair has quarantined their own object: an OSD
+// does not load such a group, and says to its peers that it never had it. Code::corruption: a witness is damaged.
+vtkv::Status find_groups_without_info(StoreContext& store, std::vector<LostGroup>* found);
+
+// Makes them anew, where new groups go, or in place one that is there: its objects stay, and a backfill compares them.
+// Waits until that is durable. To make one again, after a crash, changes nothing.
 vtkv::Status make_anew(StoreContext& store, TransactionPipeline& pipeline, const std::vector<LostGroup>& lost);
 
 // Code::failed: one names a cube that the store does not have. An old copy of its superblock may not know its cubes.

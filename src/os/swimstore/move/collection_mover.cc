@@ -194,7 +194,7 @@ int CollectionMover::sweep(StoreCube& cube, const UnownedObjects& objects, const
 // Of a move of the collection that failed, in a process that went on.
 int CollectionMover::sweep_leftovers(StoreCube& cube, const Collection& collection) {
   std::vector<UnownedObjects> leftovers;
-  if (const vtkv::Status status = m_sweeper.list(cube, &leftovers); !status.ok()) {
+  if (const vtkv::Status status = RangeSweeper::list(cube, &leftovers); !status.ok()) {
     return m_store.metadata_failure.met(cube.number, status, "the unowned ranges of cube ", cube.number);
   }
   // Of others' moves, which are under way, their threads hold the locks.
@@ -242,7 +242,7 @@ vtkv::Status CollectionMover::sweep_all(const std::vector<OutdatedRecord>& outda
   }
   for (const auto& cube : m_store.cubes) {
     std::vector<UnownedObjects> leftovers;
-    VTKV_RETURN_IF_ERROR(m_sweeper.list(*cube, &leftovers));
+    VTKV_RETURN_IF_ERROR(RangeSweeper::list(*cube, &leftovers));
     for (const UnownedObjects& objects : leftovers) {
       VTKV_RETURN_IF_ERROR(check_nobody_owns(*cube, objects));
       const uint64_t before = m_sweeper.objects();

@@ -371,7 +371,7 @@ Status OnlineMove::to_status(int r) const {
                           what +
                               ": a block of it cannot be read, see the log. Repair the placement group first, or "
                               "move it with the OSD stopped: then the block is unreadable in the copy, too",
-                          EIO);
+                          ENODATA);
     case -ECANCELED: {
       const char* const why = m_stop.cancel || !m_changes ? nullptr : m_changes->given_up.load();
       return Status::make(Status::Code::failed, what + ": " + (why == nullptr ? "it was stopped" : why), ECANCELED);

@@ -211,7 +211,7 @@ Status OnlineMover::balance_all(bool only_plan, const std::function<void(uint64_
       if (m_stop.cancel || status.error_number() == ESHUTDOWN || status.error_number() == EIO) {
         return status;
       }
-      // Others may go all the same.
+      // Others may go all the same; metadata that cannot be read is no group's own matter.
       derr << status.message() << dendl;
       vtkv::MutexLock lock(m_lock);
       m_report.error = status.message();

@@ -18,7 +18,7 @@ constexpr unsigned kUnderWayMax = 16;          // transactions
 
 }  // namespace
 
-vtkv::Status RangeSweeper::list(StoreCube& cube, std::vector<UnownedObjects>* ranges) const {
+vtkv::Status RangeSweeper::list(StoreCube& cube, std::vector<UnownedObjects>* ranges) {
   const auto iterator =
       cube.database().new_iterator(std::string(1, key_prefix::unowned), std::string(1, key_prefix::unowned + 1));
   for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {

@@ -24,8 +24,8 @@ class RangeSweeper {
  public:
   RangeSweeper(StoreContext& store, TransactionPipeline& pipeline) : m_store(store), m_pipeline(pipeline) {}
 
-  // All entries of the cube.
-  vtkv::Status list(StoreCube& cube, std::vector<UnownedObjects>* ranges) const;
+  // All entries of the cube. Code::corruption: one cannot be decoded.
+  static vtkv::Status list(StoreCube& cube, std::vector<UnownedObjects>* ranges);
   // Counts as transactions of `account`; what is under way of them stays bounded. 0, -ESHUTDOWN: nothing becomes
   // durable any more, or the error of one. -ECANCELED: *stop was set; the entry and the rest are there.
   // REQUIRES: the range's entry is in the cube, submitted; nobody else looks at its objects.

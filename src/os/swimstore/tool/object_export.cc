@@ -419,6 +419,16 @@ Status Exporter::name_parts() {
 
 }  // namespace
 
+Status check_names_a_copy(const StoreFiles& files, const std::string& only) {
+  if (only.empty() || only == coll_t::meta().to_str() || files.left_out().empty()) {
+    return {};
+  }
+  return Status::invalid_argument(fmt::format(
+      "cube {0} of {1} is abandoned: collection {2} may be empty where it lies now, and what it had may lie "
+      "in cube {0} alone. Say which: --cube {0} exports what it had, another --cube what it has now",
+      files.left_out().front(), files.path(), only));
+}
+
 Status export_objects(StoreFiles& files, const std::string& only, const std::string& name, std::ostream* out,
                       TransferResult* result) {
   ArchiveWriter writer(out, name, files.env()->random_u64());

@@ -117,8 +117,9 @@ class Importer {
       if (target.cid.is_pg(&pgid) && m_store.stat(target.collection, pgid.make_pgmeta_oid(), &st) == -ENOENT) {
         m_result.omitted.push_back(fmt::format(
             "PG {} lacks its own object, without which an OSD cannot load it and ends when it is to make it: before "
-            "one "
-            "starts on this store, {}'ceph-objectstore-tool --op remove --pgid {} --force'",
+            "one starts on this store, {}'ceph-objectstore-tool --op remove --pgid {} --force'. The OSD says then that "
+            "it "
+            "never had the PG: let it start only while the OSDs with the newest copies are up",
             target.cid.to_str(), m_left_doubtful ? "import again with --doubtful if it was left out for that, or " : "",
             target.cid.to_str()));
       }

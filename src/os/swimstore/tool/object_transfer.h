@@ -37,6 +37,9 @@ struct TransferResult {
   }
 };
 
+// Code::invalid_argument: an export of this one collection (of all when it is empty) could be of an empty copy, made
+// anew for one that lies in an abandoned cube, and nobody has said which of the two is wanted.
+vtkv::Status check_names_a_copy(const StoreFiles& files, const std::string& collection);
 // `name`: the archive's, for messages. Of one collection, when it is named. Code::not_found when there is none of that
 // name; no_space, io_error when the archive cannot be written.
 vtkv::Status export_objects(StoreFiles& files, const std::string& collection, const std::string& name,

@@ -49,14 +49,15 @@ Status StoreFiles::open_root(const std::string& path, std::optional<uint32_t> cu
   }
   for (uint32_t number = 0; number < cubes; ++number) {
     std::optional<CubeMark> mark;
-    if (number != 0) {
-      VTKV_RETURN_IF_ERROR(do_without(directory.read_cube_mark(number, &mark)));
-    }
-    if (!cube && mark && mark->state == CubeMark::State::abandoned) {
+    const Status marked = number == 0 ? Status() : directory.read_cube_mark(number, &mark);
+    VTKV_RETURN_IF_ERROR(do_without(marked));
+    if (!cube && (!marked.ok() || (mark && mark->state == CubeMark::State::abandoned))) {
+      m_left_out.push_back(number);
       m_notes.push_back(
-          fmt::format("cube {} is left out, it is abandoned: what lay there lies in other cubes since. "
-                      "--cube {} looks at it all the same",
-                      number, number));
+          fmt::format("cube {0} is left out, {1}. Its placement groups were made anew, empty, in other cubes, and what "
+                      "Ceph has not "
+                      "filled since lies in cube {0} alone. --cube {0} looks at it all the same",
+                      number, marked.ok() ? "it is abandoned" : "it may be abandoned: its mark cannot be read"));
     } else if (!cube || *cube == number) {
       m_cubes.push_back(number);
     }

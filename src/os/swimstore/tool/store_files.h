@@ -51,6 +51,7 @@ class StoreFiles {
 
   const std::string& path() const { return m_path; }
   const std::vector<uint32_t>& cubes() const { return m_cubes; }  // those that are to be looked at
+  const std::vector<uint32_t>& left_out() const { return m_left_out; }  // abandoned, and nobody named them
   uint32_t cube() const { return m_cube; }  // that what follows is of; at first, the first of them
   std::string cube_path() const;
   vtkv::Env* env() const { return m_env.get(); }
@@ -117,6 +118,7 @@ class StoreFiles {
   std::vector<std::string> m_notes;
   std::string m_path;
   std::vector<uint32_t> m_cubes;
+  std::vector<uint32_t> m_left_out;
   uint32_t m_cube = 0;
   std::unique_ptr<vtkv::FileLock> m_lock;
   std::string m_superblock_bytes;

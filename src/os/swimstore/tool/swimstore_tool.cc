@@ -155,6 +155,7 @@ class Tool {
   Status export_all() {
     m_purpose = m_arguments.salvage ? StoreFiles::Purpose::salvage : StoreFiles::Purpose::look;
     return look([this](StoreFiles& files) {
+      VTKV_RETURN_IF_ERROR(check_names_a_copy(files, m_arguments.collection));
       // An earlier archive, which may be better than what can be read now, stays until this one is whole.
       std::error_code ignored;
       const std::filesystem::path target(m_arguments.file);
