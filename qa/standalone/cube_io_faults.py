@@ -8,16 +8,17 @@ always. Whatever becomes of the OSD, it is started again: a few times with a fau
 import collections
 import contextlib
 import dataclasses
+import json
 import os
-import queue
 import subprocess
-import threading
 import time
 
 import admin_socket
 import sysroot
+from bit_rot import repair_by_scrub
 from fault_disk import ALWAYS, ranges_of
 from loop_disk import unmount
+from served_load import LoadFailed, ServedLoad
 from sysroot import UserError
 
 OSDS = 3
@@ -27,7 +28,6 @@ MEET_S = 4  # that a fault may wait for what it fails
 TRIED_ENOUGH = 3  # that a kind has to be met once
 LINGER_S = 1  # that one which stays goes on when the OSD lives
 SCRUB_EACH = 40  # faults
-SERVED_S = 120  # an order to the load
 TRIED_AGAIN = "has failed ("  # what the OSD's log says of work in the background
 
 TROUBLE = (UserError, OSError, sysroot.CommandFailed, subprocess.SubprocessError, admin_socket.NotAnswering, ValueError,
@@ -90,10 +90,6 @@ KINDS = tuple(IoKind(file, io, at_start, always) for at_start, pairs in ((False,
 QUICK = (IoKind("tree", "read"), IoKind("log", "write", always=True), IoKind("log", "read", at_start=True, always=True))
 
 
-class LoadFailed(Exception):
-  """Without it nothing can be judged any more."""
-
-
 @dataclasses.dataclass
 class Course:
   """Of a fault: what came of it so far."""
@@ -115,71 +111,6 @@ class Course:
     return told + (", cube given up" if self.abandoned else "")
 
 
-class ServedLoad:
-  """acked_load.py serve."""
-
-  def __init__(self, command):
-    self._process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                     stderr=subprocess.STDOUT)
-    self._lines = queue.Queue()
-    self._owed = 0  # answers
-    self._answered = threading.Event()  # the last order was, though nobody asked for it yet
-    threading.Thread(target=self._read, daemon=True).start()
-
-  def _read(self):
-    for line in self._process.stdout:
-      self._lines.put(line.rstrip("\n"))
-      if line == "done\n":
-        self._answered.set()
-    self._lines.put(None)
-    self._answered.set()
-
-  def is_idle(self):
-    return self._answered.is_set()
-
-  def tell(self, order):
-    self._owed += 1
-    self._answered.clear()
-    self._process.stdin.write(order + "\n")
-    self._process.stdin.flush()
-
-  def answer(self):
-    """The lines to the last order."""
-    lines = []
-    deadline = time.monotonic() + SERVED_S
-    while True:
-      try:
-        line = self._lines.get(timeout=max(0, deadline - time.monotonic()))
-      except queue.Empty:
-        raise LoadFailed(f"the load does not answer in {SERVED_S} s; so far: {lines[-3:]}") from None
-      if line is None:
-        raise LoadFailed(f"the load ended: {lines[-5:]}")
-      if line == "done":
-        self._owed -= 1
-        return lines
-      lines.append(line)
-
-  def settle(self):
-    """Nothing is under way, and it waits for an order."""
-    while self._owed:
-      self.answer()
-    self.order("stop")
-
-  def order(self, order):
-    self.tell(order)
-    return self.answer()
-
-  def end(self):
-    """What it knows is saved."""
-    self._process.stdin.close()
-    self._process.wait(timeout=60)
-
-  def kill(self):
-    if self._process.poll() is None:
-      self._process.kill()
-      self._process.wait()
-
-
 class IoFaults:
   """One after the other. `faults`: cube-faults.py's, for what both do."""
   COLUMNS = {"times": "times", "met": "met", "ended": "OSD ended", "abandoned": "cube given up",
@@ -197,6 +128,7 @@ class IoFaults:
     self._load = None
     self._pgs = set()
     self._osd = None  # the one below which the fault is
+    self._unread = set()  # OSDs below which reads of data have failed since the last scrub
 
   def check(self, good, claim, detail=""):
     """Only what fails is told: there are hundreds of faults."""
@@ -230,7 +162,7 @@ class IoFaults:
       self._load.end()
       self.faults.what = "after all faults below running OSDs"
       self.faults.all_right("at the end")
-      self._row["wrong"] += self.scenario.deep_scrub()
+      self._deep_scrub()
     except (LoadFailed, *TROUBLE) as error:
       self.check(False, "the next fault can be tried", f"{type(error).__name__}: {str(error)[:600]}")
     finally:
@@ -252,7 +184,27 @@ class IoFaults:
   def _scrub(self):
     self.faults.what = "scrub"
     self.faults.all_right("objects that were written once", changing=False)
+    self._deep_scrub()
+
+  def _deep_scrub(self):
+    """A block that cannot be read to be merged with a write stays unreadable until it is repaired, also in a clone that
+    shares it. Clients are served by the other copies; so a scrub may be the first to find it, and nothing else."""
+    errors = self.scenario.deep_scrub_errors()
+    if errors and self._unread:
+      self.check(self._are_unmerged(errors), "a scrub finds but blocks that could not be merged with a write", str(errors))
+      repair_by_scrub(self.scenario, self.cluster, set(errors), f"what could not be merged on {sorted(self._unread)}")
+    self._unread.clear()
     self._row["wrong"] += self.scenario.deep_scrub()
+
+  def _are_unmerged(self, pgs):
+    """All errors are reads of OSDs below which reads of data have failed since the last scrub."""
+    for pg in pgs:
+      found = json.loads(self.cluster.client("rados", "list-inconsistent-obj", pg, "--format=json"))["inconsistents"]
+      bad = [shard for item in found for shard in item["shards"] if shard["errors"]]
+      if (not bad or any(item["errors"] for item in found) or
+          any(shard["errors"] != ["read_error"] or shard["osd"] not in self._unread for shard in bad)):
+        return False
+    return True
 
   # -- one of them -------------------------------------------------------------------------------------------
 
@@ -341,6 +293,8 @@ class IoFaults:
     self._compare(self._load.order("verify"), "at the end")
     self._judge(kind, osd, cube, homes)
     self._row["met"] += course.failed > 0
+    if course.failed and kind.file == "data" and kind.io == "read":
+      self._unread.add(osd)
     self._row["ended"] += course.ended > 0
     self._row["abandoned"] += course.abandoned
 

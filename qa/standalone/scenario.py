@@ -107,6 +107,12 @@ class Scenario:
 
   def deep_scrub(self, timeout=300):
     """Deep-scrub every PG and check that none found an error; returns how many were found."""
+    errors = self.deep_scrub_errors(timeout)
+    self.check(not errors, "deep scrub finds 0 errors", str(errors))
+    return sum(errors.values())
+
+  def deep_scrub_errors(self, timeout=300):
+    """Deep-scrub every PG; returns {PG: errors} of those that have some."""
     def scrubbed():
       return {pg["pgid"]: (pg["last_deep_scrub_stamp"], pg["stat_sum"]["num_scrub_errors"])
               for pg in self.cluster.ceph_json("pg", "dump", "pgs")["pg_stats"]}
@@ -125,9 +131,7 @@ class Scenario:
         # Not "all" again: those that are done would come before those that wait.
         self.cluster.shell("\n".join(f"ceph pg deep-scrub {pg}" for pg in sorted(waiting)[:8]))
     self.check(not waiting, f"deep scrub of {len(before)} PGs ends", f"not within {timeout} s: {sorted(waiting)[:5]}")
-    errors = {pg: count for pg, (_, count) in scrubbed().items() if count}
-    self.check(not errors, "deep scrub finds 0 errors", str(errors))
-    return sum(errors.values())
+    return {pg: count for pg, (_, count) in scrubbed().items() if count}
 
   def restart_with_fsck(self):
     """Check that each OSD's store is clean: one that finds an error does not start."""
