@@ -264,14 +264,17 @@ TEST_F(CubeRecoveryTest, OnlyAFreeSlotOfAContainerCanBeClaimed) {
   m_cube.reset();
 }
 
-// A chunk of which nothing is owned or primed may have been punched: its space is asked for again.
+// A chunk of which nothing is owned or primed was punched: its space is asked for again.
 TEST_F(CubeRecoveryTest, ClaimInAChunkWithoutSpaceAsksTheHost) {
   ASSERT_TRUE(open().ok());
   std::vector<AllocatedSlot> slots;
   ASSERT_TRUE(m_cube->containers().allocate(4 << 20, &slots).ok());  // grows the container of 4 MiB slots
   const SlotAddress slot = slots.front().address;
+  uint64_t bytes = 0;
+  vtkv::File* const file = m_cube->containers().file(slot.container());
+  ASSERT_TRUE(file->size(&bytes).ok() && file->punch_hole(0, bytes).ok());
   std::vector<SlotBlocks> claimed;
-  ASSERT_TRUE(open().ok());  // nothing of it was owned
+  ASSERT_TRUE(open().ok());
   m_env.fail_nth(SimCall::allocate, 1, Status::from_errno(ENOSPC, "full"), false);
   EXPECT_TRUE(m_cube->containers().claim(SlotBlocks::all(slot), &claimed).is_no_space());
   EXPECT_TRUE(m_cube->containers().claim(SlotBlocks::all(slot), &claimed).ok());

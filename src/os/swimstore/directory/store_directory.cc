@@ -226,6 +226,8 @@ Status StoreDirectory::read_cube_mark(unsigned cube, std::optional<CubeMark>* ma
   return {};
 }
 
+std::string StoreDirectory::cube_mark_path(unsigned cube) const { return file(cube_mark_name(cube)); }
+
 Status StoreDirectory::end_cube_mark(unsigned cube) { return remove_mark(cube_mark_name(cube)); }
 
 // ---- more cubes

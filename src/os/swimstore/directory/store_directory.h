@@ -65,6 +65,7 @@ class StoreDirectory {
   // No mark: *mark is empty.
   vtkv::Status read_cube_mark(unsigned cube, std::optional<CubeMark>* mark);
   vtkv::Status end_cube_mark(unsigned cube);
+  std::string cube_mark_path(unsigned cube) const;  // for messages
   // From claim to end, durably, the store is about to have so many cubes: what lies where those from `first` on will
   // lie is of this attempt. Code::failed: something is there already. REQUIRES: locked, there is no other attempt, and
   // `first` is what the superblock says.

@@ -137,6 +137,13 @@ Status DamagedCubes::abandon() {
                     "OSD and make it anew",
                     names()));
   }
+  if (m_damaged.size() > 1) {  // a path to the disk that failed for a moment is likelier, and the decision is for ever
+    return Status::failed(fmt::format(
+        "{}. More than one at a time is not given up by itself, and nothing was changed: check the disk and "
+        "what it is attached to, and start the OSD again. To go on without one that is damaged all the same, "
+        "write 'abandoned: ' and why into {}",
+        names(), m_directory.cube_mark_path(m_damaged.begin()->first)));
+  }
   std::vector<LostGroup> lost;
   VTKV_RETURN_IF_ERROR(find_lost(&lost));
   for (const auto& [cube, why] : m_damaged) {

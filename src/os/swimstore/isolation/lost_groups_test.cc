@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What a store knows of the placement groups whose cube or own object it has lost.
+
+#include <gtest/gtest.h>
+
+#include "swimstore/format/witness.h"
+#include "swimstore/omap/witness_writer.h"
+#include "swimstore/testing/isolation_fixture.h"
+
+namespace swimstore {
+namespace {
+
+using LostGroupsTest = IsolationFixture;
+
+TEST_F(LostGroupsTest, ACubeIsNotAbandonedWhenAWitnessIsDamaged) {
+  change(0, [](vtkv::WriteBatch* batch) { batch->put(witness_key(group(in_lost_cube()), "_info"), "no info"); });
+  spoil_pgmeta();
+  EXPECT_FALSE(mount("incomplete").ok());
+  EXPECT_FALSE(mark());
+}
+
+TEST_F(LostGroupsTest, AGroupThatWasMergedIntoAnotherIsNotMadeAnew) {
+  const unsigned target = in_lost_cube();
+  const unsigned source = target + 4;
+  ASSERT_TRUE(lay_in(source, kLost));
+  change(0, [&](vtkv::WriteBatch* batch) {
+    batch->put(witness_key(group(target), ""), encode_witnessed_group({.bits = 2, .home = kLost}));
+  });
+  remove_cube();
+  ASSERT_TRUE(mount("incomplete").ok());
+  EXPECT_TRUE(m_store->collection_exists(group(target)));
+  EXPECT_FALSE(m_store->collection_exists(group(source)));
+}
+
+TEST_F(LostGroupsTest, AGroupThatHasLostItsInfoIsToBeFilledAnew) {
+  const unsigned number = in_lost_cube();
+  const ghobject_t pgmeta = pgmeta_of(number);
+  const std::string entry = "0000000007.00000000000000000001";  // of its log, which must not know more than its info
+  ASSERT_TRUE(mount().ok());
+  auto handle = m_store->open_collection(group(number));
+  ObjectStore::Transaction txn;
+  txn.omap_setkeys(group(number), pgmeta, std::map<std::string, ceph::bufferlist>{{entry, {}}});
+  txn.omap_rmkeys(group(number), pgmeta, {std::string(kInfoKey)});
+  ASSERT_EQ(0, m_store->queue_transaction(handle, std::move(txn)));
+  for (const char* const lost : {"the info", "the object", "the cube"}) {
+    handle.reset();
+    unmount();
+    if (lost == std::string("the object")) {
+      change(kLost, [&](vtkv::WriteBatch* batch) { batch->remove(object_key(pgmeta)); });
+    } else if (lost == std::string("the cube")) {
+      remove_cube();
+    }
+    ASSERT_TRUE(mount(lost == std::string("the cube") ? "incomplete" : "refuse").ok()) << lost;
+    const std::optional<pg_info_t> info = read_info(*m_store, group(number));
+    ASSERT_TRUE(info) << lost;
+    EXPECT_TRUE(info->is_incomplete()) << lost;
+    EXPECT_EQ(info->history.last_epoch_started, kEpoch) << lost;
+    handle = m_store->open_collection(group(number));
+    std::map<std::string, ceph::bufferlist> found;
+    ASSERT_EQ(0, m_store->omap_get_values(handle, pgmeta, {entry}, &found));
+    EXPECT_TRUE(found.empty()) << lost;
+    const bool has_objects = read(number) == std::string(10000, static_cast<char>('a' + number));
+    EXPECT_EQ(has_objects, lost != std::string("the cube")) << "a backfill compares them";
+  }
+}
+
+TEST_F(LostGroupsTest, ARemovedGroupIsNotMadeAnew) {
+  ASSERT_TRUE(mount().ok());
+  unsigned number = 0;
+  while (!lay_in(number, kLost)) {
+    ++number;
+  }
+  {
+    auto handle = m_store->open_collection(group(number));
+    ObjectStore::Transaction txn;
+    txn.remove(group(number), object_of(number));
+    spg_t pgid;
+    group(number).is_pg(&pgid);
+    txn.remove(group(number), pgid.make_pgmeta_oid());
+    txn.remove_collection(group(number));
+    ASSERT_EQ(0, m_store->queue_transaction(handle, std::move(txn)));
+  }
+  unmount();
+  remove_cube();
+  ASSERT_TRUE(mount("incomplete").ok());
+  EXPECT_FALSE(m_store->collection_exists(group(number)));
+}
+
+TEST_F(LostGroupsTest, AnOlderStoreGetsWitnessesWithAnUpgradeAndAMount) {
+  make_older();
+  ASSERT_TRUE(mount().ok());
+  unmount();
+  Superblock before, after;
+  ASSERT_TRUE(m_store->upgrade(&before, &after).ok());
+  EXPECT_TRUE(before.is_upgradable());
+  EXPECT_FALSE(after.is_upgradable());
+  ASSERT_TRUE(mount().ok());
+  unmount();
+  remove_cube();
+  ASSERT_TRUE(mount("incomplete").ok());
+  expect_the_others_served();
+}
+
+TEST_F(LostGroupsTest, AnOlderStoreDoesNotGoOnWithoutACube) {
+  make_older();
+  remove_cube();
+  EXPECT_FALSE(mount("incomplete").ok());
+  EXPECT_FALSE(mark());
+  Superblock before, after;
+  EXPECT_EQ(m_store->upgrade(&before, &after).code(), vtkv::Status::Code::failed) << "it is too late for that";
+}
+
+TEST_F(LostGroupsTest, ACubeThatIsLostBetweenTheUpgradeAndAMountIsNotAbandoned) {
+  make_older();
+  Superblock before, after;
+  ASSERT_TRUE(m_store->upgrade(&before, &after).ok());
+  remove_cube();
+  const vtkv::Status status = mount("incomplete");
+  EXPECT_NE(status.message().find("since its upgrade"), std::string::npos) << status.to_string();
+  EXPECT_FALSE(mark());
+}
+
+TEST_F(LostGroupsTest, AGroupOfACubeThatIsThereIsNotMadeAnew) {
+  remove_cube();
+  ASSERT_TRUE(mount("incomplete").ok());
+  unsigned number = kGroups;
+  while (!lay_in(number, 1)) {
+    ++number;
+  }
+  make_group(number);
+  unmount();
+  change(1, [number](vtkv::WriteBatch* batch) {
+    batch->remove(collection_key(group(number)));
+    batch->remove(object_key(pgmeta_of(number)));
+    batch->remove(object_key(object_of(number)));
+  });
+  ASSERT_TRUE(mount().ok());
+  EXPECT_FALSE(m_store->collection_exists(group(number)));
+  EXPECT_TRUE(m_store->collection_exists(group(in_lost_cube())));
+}
+
+TEST_F(LostGroupsTest, WhatAWriteChangesOfAnInfoIsNoNewsForItsWitness) {
+  ASSERT_TRUE(mount().ok());
+  auto handle = m_store->open_collection(group(0));
+  const uint64_t before = groups_committed_by_cube_0();
+  ObjectStore::Transaction write;
+  put_info(group(0), kEpoch, &write, eversion_t(kEpoch, 99));
+  ASSERT_EQ(0, m_store->queue_transaction(handle, std::move(write)));
+  EXPECT_EQ(groups_committed_by_cube_0(), before);
+  ObjectStore::Transaction peers;
+  put_info(group(0), kEpoch + 1, &peers);
+  ASSERT_EQ(0, m_store->queue_transaction(handle, std::move(peers)));
+  EXPECT_GT(groups_committed_by_cube_0(), before);
+}
+
+const coll_t kGroup(spg_t(pg_t(1, 2)));
+
+TEST(WitnessedValue, AnInfoForgetsItsObjectsAndRemembersWhenItWasInUse) {
+  ceph::bufferlist encoded;
+  info_started_in(kGroup, 30).encode(encoded);
+  const auto witnessed = witnessed_value("_info", encoded.to_str());
+  ASSERT_TRUE(witnessed);
+  const pg_info_t info = decode_info(*witnessed).value();
+  EXPECT_EQ(info.history.last_epoch_started, 30u);
+  EXPECT_TRUE(info.is_incomplete() && info.is_empty());
+  EXPECT_EQ(witnessed_value("_info", *witnessed), witnessed) << "once is enough";
+  EXPECT_FALSE(witnessed_value("_info", "no info"));
+  EXPECT_FALSE(witnessed_value("_biginfo", "none"));
+  EXPECT_EQ(witnessed_value("_epoch", "any"), "any");
+}
+
+// It was empty, and is whole.
+TEST(WitnessedValue, ACopyOfAGroupThatWasNeverStartedStaysWhole) {
+  spg_t pgid;
+  kGroup.is_pg(&pgid);
+  pg_info_t had(pgid);
+  had.history.epoch_created = 5;
+  ceph::bufferlist encoded;
+  had.encode(encoded);
+  EXPECT_FALSE(decode_info(*witnessed_value("_info", encoded.to_str()))->is_incomplete());
+}
+
+// Ceph does not ask it when it looks for the newest copy, either.
+TEST(WitnessedValue, ACopyThatIsBeingFilledKeepsTheGroupsHistory) {
+  pg_info_t had = info_started_in(kGroup, 30);
+  had.set_last_backfill(hobject_t());
+  ceph::bufferlist encoded;
+  had.encode(encoded);
+  EXPECT_EQ(decode_info(*witnessed_value("_info", encoded.to_str()))->history.last_epoch_started, 29u);
+}
+
+}  // namespace
+}  // namespace swimstore
