@@ -166,12 +166,12 @@ share_images() {
   trap '! flock --exclusive --nonblock 8 || rm -f "$images"/*.img' EXIT
 }
 
-# ctest_in BUILD RESULTS ARGUMENT...: ctest there, with $jobs tests at a time. What became of them is in the file RESULTS.
+# ctest_in BUILD RESULTS JOBS ARGUMENT...: ctest there. What became of the tests is in the file RESULTS.
 ctest_in() {
-  local build=$1 results=$2
-  shift 2
+  local build=$1 results=$2 at_once=$3
+  shift 3
   rm -f "$results"
-  "$here/enter.sh" ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error \
+  "$here/enter.sh" ctest --test-dir "$build" -j "$at_once" --output-on-failure --no-tests=error \
     --output-junit "$results" "$@"
 }
 
@@ -187,12 +187,12 @@ count_tests() {
   failed=$((failed + tests_failed))
 }
 
-# run_ctest BUILD ARGUMENT...
+# run_ctest BUILD ARGUMENT...: twice as many tests at a time as there are $jobs, since most wait for a disk or a clock.
 run_ctest() {
   local build=$1 results=$checkout/$1/test-results.xml
   shift
   say "tests"
-  run ctest_in "$build" "$results" "$@" || true
+  run ctest_in "$build" "$results" $((2 * jobs)) "$@" || true
   count_tests "$results"
 }
 

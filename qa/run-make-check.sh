@@ -17,11 +17,11 @@ tests, the tidy checks, and the quick form of what qa/suites/quick lists. The la
 line counts: "N passed, N failed". Exits 1 if anything failed.
 
   --preset NAME     what to build: release (default), debug, asan, tsan
-  --jobs N          parallel compilations and tests (default: the number of cores)
+  --jobs N          parallel compilations, and half as many as tests (default: the number of cores)
   --tests REGEX     only the tests whose name matches; implies --no-standalone
   --no-standalone   leave out what qa/suites/quick lists
   SWIM_CACHE        where set-up keeps its things (/var/cache/swimstore)
-  SWIM_KEEP_IMAGES  set: keep the scenarios' devices, up to 6 GiB, for the next run
+  SWIM_KEEP_IMAGES  set: keep the scenarios' devices, up to 18 GiB, for the next run
 USAGE
 }
 
@@ -59,8 +59,8 @@ case $preset in
 esac
 check_jobs "$jobs"
 
-# What the scenarios' devices take at a time: three of 2 GiB, and logs.
-IMAGE_BYTES=$((8 << 30))
+# What the scenarios' devices take at a time: six of 2 GiB, one of 6, and logs.
+IMAGE_BYTES=$((20 << 30))
 
 cd "$checkout"
 passed=0
@@ -105,7 +105,43 @@ run_ctest "$build" --timeout 900 "${filter[@]}"
 clang_results=$checkout/$build/clang-results.xml
 check_with_clang() {
   renice -n 19 "$BASHPID" >/dev/null
-  ctest_in "$build" "$clang_results" -L clang
+  ctest_in "$build" "$clang_results" "$jobs" -L clang
+}
+
+# Scenarios wait for clusters most of their time: so two at once. What each says is shown when it ends.
+declare -A running=()  # script by process
+begin_scenario() {
+  say "$1 --quick"
+  start "$checkout/$1" --quick >"$scenario_logs/${1##*/}.log" 2>&1
+  running[$started]=$1
+}
+end_scenario() {
+  local process script status=0
+  wait -n -p process "${!running[@]}" || status=$?
+  script=${running[$process]}
+  unset "running[$process]"
+  cat "$scenario_logs/${script##*/}.log"
+  if [ "$status" -eq 0 ]; then
+    say "passed: $script --quick"
+    passed=$((passed + 1))
+  else
+    say "FAILED: $script --quick"
+    failed=$((failed + 1))
+  fi
+}
+run_scenarios() {
+  local script how most
+  scenario_logs=$checkout/$build/scenarios
+  mkdir -p "$scenario_logs"
+  while read -r script how; do
+    case $script in '' | '#'*) continue ;; esac
+    most=1
+    [ "$how" = alone ] || most=2
+    while [ ${#running[@]} -ge $most ]; do end_scenario; done
+    begin_scenario "$script"
+    [ "$how" != alone ] || end_scenario
+  done <"$here/suites/quick"
+  while [ ${#running[@]} -gt 0 ]; do end_scenario; done
 }
 
 if $standalone; then
@@ -116,16 +152,7 @@ if $standalone; then
   # The scenarios are Python programs, on the host.
   need_python
   share_images
-  while IFS= read -r script; do
-    case $script in '' | '#'*) continue ;; esac
-    say "$script --quick"
-    if run "$checkout/$script" --quick; then
-      passed=$((passed + 1))
-    else
-      say "FAILED: $script --quick"
-      failed=$((failed + 1))
-    fi
-  done <"$here/suites/quick"
+  run_scenarios
   if $clang_later; then
     say "clang's checks, which ran beside the scenarios"
     wait "$clang" || true
