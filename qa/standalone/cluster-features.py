@@ -158,6 +158,19 @@ def split_and_merge(scenario, cluster):
     scenario.check(cluster.shell(checksums, timeout=300) == before, f"objects are the same after the {word}")
 
 
+def split_unevenly(scenario, cluster):
+  """To a number that is no power of two: children of one group differ in bits, and are made at once."""
+  cluster.create_pool("uneven", pg_num=8)
+  cluster.shell("set -e; head -c 5000 /dev/urandom >/tmp/uneven.$$; for i in $(seq 60); do "
+                "rados -p uneven put object$i /tmp/uneven.$$; done; rm /tmp/uneven.$$")
+  checksums = "rados -p uneven ls | sort | while read o; do rados -p uneven get $o - | sha256sum; done"
+  before = cluster.shell(checksums, timeout=300)
+  cluster.shell("ceph osd pool set uneven pg_num 41; ceph osd pool set uneven pgp_num 41")
+  scenario.until(lambda: _pg_num(cluster, "uneven") == 41, 300, "8 PGs split to 41")
+  cluster.wait_clean(300)
+  scenario.check(cluster.shell(checksums, timeout=300) == before, "objects are the same after the split to 41")
+
+
 def _pg_num(cluster, pool):
   return next(entry["pg_num"] for entry in cluster.ceph_json("osd", "dump")["pools"] if entry["pool_name"] == pool)
 
@@ -276,7 +289,8 @@ def _objectstore_tool(cluster, osd):
   return [program, "--data-path", cluster.osd_dir(osd), "--type", cluster.spec.store, "--no-mon-config"]
 
 
-STEPS = (bench, device_class, pool_snapshot, rbd_images, more_cubes, split_and_merge, erasure_coded, slow_stop, out_and_in, export_and_import)
+STEPS = (bench, device_class, pool_snapshot, rbd_images, more_cubes, split_and_merge, split_unevenly, erasure_coded, slow_stop,
+         out_and_in, export_and_import)
 
 
 def run(scenario):

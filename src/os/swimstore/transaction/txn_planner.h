@@ -81,6 +81,7 @@ class TxnPlanner {
   // txn_planner_collections.cc
   int create_collection(const coll_t& cid, uint32_t bits, CollectionRef* collection);
   int remove_collection(CollectionRef* collection);
+  uint32_t bits_before(const Collection& collection) const REQUIRES_SHARED(collection.lock);
   int split_collection(Collection& parent, Collection& child, uint32_t bits, uint32_t remainder)
       REQUIRES(parent.lock, child.lock);
   int set_collection_bits(Collection& collection, uint32_t bits) REQUIRES(collection.lock);

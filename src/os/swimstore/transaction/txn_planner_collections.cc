@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/transaction/txn_planner.h"
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_set>
 
@@ -115,18 +116,29 @@ void TxnPlanner::forget_collection(CollectionRef* collection) {
   collection->reset();
 }
 
+// Before this transaction.
+uint32_t TxnPlanner::bits_before(const Collection& collection) const {
+  const auto changed = std::find_if(m_before.begin(), m_before.end(), [&](const CollectionBefore& before) {
+    return before.collection.get() == &collection;
+  });
+  return changed == m_before.end() ? collection.record.bits : changed->record.bits;
+}
+
+// An OSD says it of one child after the other, in the order of their numbers. Where the pool gets a number of groups
+// that is no power of two the children differ in bits, and so do what it says of the parent, which ends with the most
+// of them: what no child has is the parent's.
 int TxnPlanner::split_collection(Collection& parent, Collection& child, uint32_t bits, uint32_t remainder) {
   spg_t parent_pg, child_pg;
   if (!parent.cid.is_pg(&parent_pg) || !child.cid.is_pg(&child_pg) || child.record.bits != bits ||
-      bits < parent.record.bits || child_pg.ps() != remainder) {
+      bits < bits_before(parent) || child_pg.ps() != remainder) {
     derr << "collection " << parent.cid << " (" << parent.record.bits << " bits) cannot be split into " << child.cid
          << " (" << child.record.bits << " bits) at " << bits << " bits, remainder " << remainder << dendl;
     return -EINVAL;
   }
   remember(parent);
   // Objects carry no collection: which of them are the child's follows from the bits.
-  parent.record.bits = bits;
-  parent.record.hash_ranges = {{parent_pg.ps(), bits, m_plan.home.number}};
+  parent.record.bits = std::max(parent.record.bits, bits);
+  parent.record.hash_ranges = {{parent_pg.ps(), parent.record.bits, m_plan.home.number}};
   put_record(parent);
   return 0;
 }
