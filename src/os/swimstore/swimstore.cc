@@ -43,13 +43,9 @@ void SwimStore::set_collection_commit_queue(const coll_t& cid, ContextQueue* com
   m_mounted->context.collections.set_commit_queue(cid, commit_queue);
 }
 
+// Also of one that a transaction is still to make: so an OSD tells them of a group that is new here.
 int SwimStore::set_collection_opts(CollectionHandle& c, const pool_opts_t& opts) {
-  Collection& collection = collection_of(c);
-  swimstore::ExclusiveLock lock(collection.lock);
-  if (!collection.exists) {
-    return -ENOENT;
-  }
-  lock.unlock();
+  const Collection& collection = collection_of(c);
   if (spg_t pgid; collection.cid.is_pg(&pgid)) {
     m_mounted->context.compression.set_pool(static_cast<int64_t>(pgid.pool()), opts);
     const std::string ignored = m_mounted->ignored_options.note(pgid.pool(), opts);

@@ -69,11 +69,16 @@ class MemoryManager::Share : public PriorityCache::PriCache {
   double m_ratio = 0;
 };
 
-MemoryManager::MemoryManager(CephContext* cct, std::vector<ManagedCache> caches) : m_cct(cct) {
+std::vector<std::shared_ptr<MemoryManager::Share>> MemoryManager::shares_of(std::vector<ManagedCache> caches) {
+  std::vector<std::shared_ptr<Share>> shares;
   for (ManagedCache& cache : caches) {
-    m_shares.push_back(std::make_shared<Share>(std::move(cache)));
+    shares.push_back(std::make_shared<Share>(std::move(cache)));
   }
+  return shares;
 }
+
+MemoryManager::MemoryManager(CephContext* cct, std::vector<ManagedCache> caches)
+    : m_cct(cct), m_shares(shares_of(std::move(caches))) {}
 
 MemoryManager::~MemoryManager() = default;
 
@@ -87,6 +92,7 @@ void MemoryManager::start(vtkv::Env* env) {
 }
 
 void MemoryManager::adjust() {
+  vtkv::MutexLock lock(m_lock);
   read_ratios();
   if (m_cct->_conf.get_val<bool>("swimstore_cache_autotune")) {
     adjust_to_target();

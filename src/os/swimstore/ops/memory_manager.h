@@ -16,6 +16,7 @@
 #include "include/common_fwd.h"
 
 #include "vtkv/env.h"
+#include "vtkv/util/mutex.h"
 
 namespace swimstore {
 
@@ -34,17 +35,20 @@ class MemoryManager {
 
   // Adjusts again and again until destroyed.
   void start(vtkv::Env* env);
-  void adjust();
+  // Thread-safe.
+  void adjust() EXCLUDES(m_lock);
 
  private:
   class Share;
-  void read_ratios();
-  void adjust_to_target();
-  void adjust_to_fixed_size();
+  static std::vector<std::shared_ptr<Share>> shares_of(std::vector<ManagedCache> caches);
+  void read_ratios() REQUIRES(m_lock);
+  void adjust_to_target() REQUIRES(m_lock);
+  void adjust_to_fixed_size() REQUIRES(m_lock);
 
   CephContext* m_cct;
-  std::vector<std::shared_ptr<Share>> m_shares;
-  std::unique_ptr<PriorityCache::Manager> m_manager;
+  vtkv::Mutex m_lock;
+  const std::vector<std::shared_ptr<Share>> m_shares;  // what they hold: under m_lock
+  std::unique_ptr<PriorityCache::Manager> m_manager GUARDED_BY(m_lock);
   std::unique_ptr<vtkv::Worker> m_worker;  // last: ends first
 };
 

@@ -46,6 +46,20 @@ class PoolOptionsAlertTest : public SimStoreFixture {
   }
 };
 
+// As an OSD does it with a placement group that is new to it: before the transaction that makes the collection.
+TEST_F(PoolOptionsAlertTest, IsOfAGroupThatIsStillToBeMadeToo) {
+  pool_opts_t options;
+  options.set(pool_opts_t::CSUM_TYPE, int64_t{3});
+  const coll_t cid(spg_t(pg_t(0, 5)));
+  ObjectStore::CollectionHandle group = m_store->create_new_collection(cid);
+  EXPECT_EQ(0, m_store->set_collection_opts(group, options));
+  ObjectStore::Transaction txn;
+  txn.create_collection(cid, 0);
+  ASSERT_EQ(0, m_store->queue_transaction(group, std::move(txn)));
+  EXPECT_THAT(alert(), HasSubstr("pool 5: csum_type xxhash64"));
+  group.reset();
+}
+
 TEST_F(PoolOptionsAlertTest, LastsAsLongAsTheOptionAndThePool) {
   pool_opts_t options;
   EXPECT_EQ(0, m_store->set_collection_opts(m_pg, options));
