@@ -48,6 +48,10 @@ struct SalvagedDb {
 // header of a log segment; the log from where it is broken, and says how much lies behind. Of the manifest's two copies
 // it takes the one of which less is lost, if the log leads from there as far: so it may read everything up to three
 // times. Changes nothing on disk. Code::corruption when neither copy can be read.
-Status open_to_salvage(Env* env, const std::string& directory, SalvagedDb* salvaged);
+//
+// `external_store`: is asked whether the data of the log's last records arrived, as DB::open asks it, and outlives
+// salvaged->db. Without one it is taken to have arrived.
+Status open_to_salvage(Env* env, const std::string& directory, SalvagedDb* salvaged,
+                       ExternalStore* external_store = nullptr);
 
 }  // namespace vtkv

@@ -452,9 +452,12 @@ Status export_objects(StoreFiles& files, const std::string& only, const std::str
     }
     Exporter exporter(files, writer, result);
     VTKV_RETURN_IF_ERROR(exporter.pass_over_unowned());
+    const uint64_t before = result->collections;
     VTKV_RETURN_IF_ERROR(exporter.export_collections(only));
     if (only.empty()) {
       VTKV_RETURN_IF_ERROR(exporter.export_the_rest());
+    }
+    if (only.empty() || result->collections > before) {  // whose they are, not all of them tell
       VTKV_RETURN_IF_ERROR(exporter.name_quarantined());
     }
     return only.empty() || only == coll_t::meta().to_str() ? exporter.name_parts() : Status();

@@ -326,6 +326,42 @@ class SalvageTest : public DamageFixture {
 
 }  // namespace
 
+// Record and data of a transaction are written at the same time. Where the end came in between, what was acknowledged
+// before counts.
+TEST_P(SalvageTest, AnObjectWhoseNewDataHadNotArrivedIsAsItWasBefore) {
+  const ghobject_t oid = numbered("object", 16);
+  const std::string text = bytes(70'000, 'Z').to_str();
+  mounted([&](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+    Transaction txn;
+    auto data = bytes(70'000, 'Z');
+    txn.write(kPg, oid, 0, 70'000, data);
+    store.queue_transaction(pg, std::move(txn));
+  });
+  const std::string containers = m_path + "/cubes/0/containers/";
+  bool found = false;
+  for (const std::string& name : list(containers)) {
+    const size_t at = read(containers + name).find(text.substr(0, kBlock));
+    if (at != std::string::npos) {
+      write(containers + name, at, std::string(kBlock, '\0'));
+      found = true;
+    }
+  }
+  ASSERT_TRUE(found);
+  expect_nothing_lost("data", "the last transaction's");
+}
+
+// The name of a collection does not tell whose they are.
+TEST_P(SalvageTest, QuarantinedEntriesAreNamedInAnArchiveOfOneCollection) {
+  put(quarantined_key(0, object_key(named("gone"))), "no onode");
+  std::unique_ptr<StoreFiles> files;
+  TransferResult result;
+  std::ostringstream out;
+  ASSERT_TRUE(StoreFiles::open(m_env, m_path, 0, StoreFiles::Purpose::salvage, &files).ok());
+  ASSERT_TRUE(export_objects(*files, kPg.to_str(), "archive", &out, &result).ok());
+  ASSERT_EQ(1u, result.omitted.size());
+  EXPECT_NE(std::string::npos, result.omitted.front().find("1 entries that repair quarantined"));
+}
+
 TEST_P(SalvageTest, WhatTheStoreCanDoWithout) {
   const std::string cube = m_path + "/cubes/0";
   const std::string superblock = read(m_path + "/superblock");

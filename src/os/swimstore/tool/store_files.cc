@@ -8,6 +8,7 @@
 #include "global/global_context.h"
 
 #include "swimstore/container/container.h"
+#include "swimstore/cube/slot_check.h"
 #include "swimstore/directory/store_directory.h"
 #include "swimstore/fsck/fsck.h"
 #include "vtkv/env/read_only_env.h"
@@ -140,6 +141,15 @@ bool StoreFiles::is_copy_whole(unsigned copy) const {
   return Superblock::decode("superblock", one + one, &ignored).ok();
 }
 
+Status StoreFiles::ContainerData::verify(const vtkv::ExternalWrite& write, bool* matches) {
+  *matches = false;
+  if (write.container >= kSizeClasses) {
+    return {};
+  }
+  vtkv::File* const file = m_containers[write.container].get();
+  return file == nullptr ? Status::not_found("the container is missing") : check_slot(*file, write, matches);
+}
+
 Status StoreFiles::open_only_cube() {
   VTKV_RETURN_IF_ERROR(check_only_cube());
   return open_cube();
@@ -162,10 +172,12 @@ Status StoreFiles::open_cube() {
     VTKV_RETURN_IF_ERROR(do_without(m_env->open_file(path, {.read_only = true}, &m_containers[size_class])));
   }
   if (!salvages()) {
-    return vtkv::DB::open_read_only(m_env.get(), cube_path(), vtkv::Options(), &m_database);
+    vtkv::Options options;
+    options.external_store = &m_data;
+    return vtkv::DB::open_read_only(m_env.get(), cube_path(), options, &m_database);
   }
   vtkv::SalvagedDb salvaged;
-  VTKV_RETURN_IF_ERROR(vtkv::open_to_salvage(m_env.get(), cube_path(), &salvaged));
+  VTKV_RETURN_IF_ERROR(vtkv::open_to_salvage(m_env.get(), cube_path(), &salvaged, &m_data));
   m_database = std::move(salvaged.db);
   m_lost = std::move(salvaged.lost);
   m_notes.insert(m_notes.end(), salvaged.notes.begin(), salvaged.notes.end());

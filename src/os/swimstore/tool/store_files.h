@@ -102,6 +102,20 @@ class StoreFiles {
   vtkv::Status read_blob(const CompressedBlob& blob, ceph::bufferlist* blocks) const;
 
  private:
+  using Containers = std::array<std::unique_ptr<vtkv::File>, kSizeClasses>;
+  // Of the log's last records some may have reached the disk and their data not: what was there before counts then.
+  // What cannot be read is told when it is read.
+  class ContainerData final : public vtkv::ExternalStore {
+   public:
+    explicit ContainerData(const Containers& containers) : m_containers(containers) {}
+    vtkv::Status verify(const vtkv::ExternalWrite& write, bool* matches) override;
+    void mark_damaged(const vtkv::ExternalWrite&) override {}
+    vtkv::Status sync_all() override { return {}; }
+
+   private:
+    const Containers& m_containers;
+  };
+
   StoreFiles(std::unique_ptr<vtkv::Env> env, Purpose purpose);
   vtkv::Status open_root(const std::string& path, std::optional<uint32_t> cube);
   // How many the superblock says, or, where there is none to be had, how many lie there.
@@ -123,10 +137,11 @@ class StoreFiles {
   std::unique_ptr<vtkv::FileLock> m_lock;
   std::string m_superblock_bytes;
   Superblock m_superblock;
+  Containers m_containers;  // null: it was to be done without
+  ContainerData m_data{m_containers};
   std::unique_ptr<vtkv::DB> m_database;
   std::unique_ptr<vtkv::LostEntries> m_lost;
   ContainerHeader m_header;
-  std::array<std::unique_ptr<vtkv::File>, kSizeClasses> m_containers;  // null: it was to be done without
 };
 
 }  // namespace swimstore

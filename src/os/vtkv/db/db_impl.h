@@ -48,8 +48,8 @@ class DbImpl final : public DB, private CommitObserver {
   Status recover_read_only(std::unique_ptr<Env> env);
   // What open_to_salvage (salvage.h) does with one copy of the manifest. In db_salvage.cc.
   struct SalvageLoss;
-  static Status salvage(Env* env, const std::string& directory, CheckpointCopy copy, SalvagedDb* result,
-                        SalvageLoss* loss);
+  static Status salvage(Env* env, const std::string& directory, const Options& options, CheckpointCopy copy,
+                        SalvagedDb* result, SalvageLoss* loss);
 
   void submit(Submission* submission) override;
   Status write(WriteBatch batch, const WriteOptions& options) override;

@@ -115,10 +115,10 @@ struct DbImpl::SalvageLoss {
   }
 };
 
-Status DbImpl::salvage(Env* env, const std::string& directory, CheckpointCopy copy, SalvagedDb* result,
-                       SalvageLoss* loss) {
+Status DbImpl::salvage(Env* env, const std::string& directory, const Options& options, CheckpointCopy copy,
+                       SalvagedDb* result, SalvageLoss* loss) {
   auto guard = std::make_unique<ReadOnlyEnv>(env);
-  auto opened = std::make_unique<DbImpl>(guard.get(), directory, Options());
+  auto opened = std::make_unique<DbImpl>(guard.get(), directory, options);
   opened->m_read_only_env = std::move(guard);
   Salvaged salvaged{.copy = copy, .notes = {}, .lost = {}};
   VTKV_RETURN_IF_ERROR(opened->recover_without(&salvaged));
@@ -136,14 +136,16 @@ Status DbImpl::salvage(Env* env, const std::string& directory, CheckpointCopy co
 }
 
 // One holds the lock on the directory, so that each ends before the next begins.
-Status open_to_salvage(Env* env, const std::string& directory, SalvagedDb* salvaged) {
+Status open_to_salvage(Env* env, const std::string& directory, SalvagedDb* salvaged, ExternalStore* external_store) {
+  Options options;
+  options.external_store = external_store;
   DbImpl::SalvageLoss of_newest, of_older;
-  VTKV_RETURN_IF_ERROR(DbImpl::salvage(env, directory, CheckpointCopy::newest, salvaged, &of_newest));
+  VTKV_RETURN_IF_ERROR(DbImpl::salvage(env, directory, options, CheckpointCopy::newest, salvaged, &of_newest));
   if (!of_newest.is_any()) {
     return Status();
   }
   salvaged->close();
-  const Status status = DbImpl::salvage(env, directory, CheckpointCopy::older, salvaged, &of_older);
+  const Status status = DbImpl::salvage(env, directory, options, CheckpointCopy::older, salvaged, &of_older);
   if (status.ok() && of_older.is_less_than(of_newest)) {
     salvaged->notes.push_back(
         "went back to the checkpoint before, of which less is damaged, and read more of the log; of the "
@@ -152,7 +154,7 @@ Status open_to_salvage(Env* env, const std::string& directory, SalvagedDb* salva
     return Status();
   }
   salvaged->close();
-  return DbImpl::salvage(env, directory, CheckpointCopy::newest, salvaged, &of_newest);
+  return DbImpl::salvage(env, directory, options, CheckpointCopy::newest, salvaged, &of_newest);
 }
 
 // As recover_read_only.
