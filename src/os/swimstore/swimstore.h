@@ -216,7 +216,9 @@ class SwimStore : public ObjectStore {
                                           bool single_flush);
   vtkv::Status leave_out_damaged(swimstore::StoreDirectory& directory, const std::map<unsigned, std::string>& abandoned,
                                  swimstore::CubeSet& cubes);
-  vtkv::Status check_compressors(const swimstore::StoreContext& store) const;
+  // For an open store.
+  vtkv::Status check_all_open(const char* why) const;
+  vtkv::Status check_compressors(swimstore::StoreContext& store) const;
   vtkv::Status load_collections(Mounted& mounted);
   void close();
   vtkv::Status take_lock(swimstore::StoreDirectory& directory, std::unique_ptr<vtkv::FileLock>* lock);

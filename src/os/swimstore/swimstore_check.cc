@@ -235,7 +235,12 @@ Status SwimStore::put_back(uint64_t* entries, uint64_t* left, std::vector<Repair
   return hold_lock([&](StoreDirectory& directory) {
     VTKV_RETURN_IF_ERROR(open(Purpose::repair));
     *entries = *left = 0;
-    Status status = directory.begin_repair();
+    Status status = check_all_open("put-back has to end in all cubes");
+    if (!status.ok()) {
+      close();
+      return status;
+    }
+    status = directory.begin_repair();
     for (const auto& cube : m_mounted->context.cubes) {
       if (status.ok()) {
         status = swimstore::Repair::put_back(m_mounted->context, *cube, entries, left);
@@ -251,6 +256,18 @@ Status SwimStore::put_back(uint64_t* entries, uint64_t* left, std::vector<Repair
     VTKV_RETURN_IF_ERROR(repair_all(checks, directory, changes));
     return check({}, result);
   });
+}
+
+// Begun and not ended, it would keep the store from going on without the cube.
+Status SwimStore::check_all_open(const char* why) const {
+  for (const auto& [cube, reason] : m_mounted->cubes->missing()) {
+    if (!m_mounted->abandoned.contains(cube)) {
+      return Status::failed(
+          fmt::format("cube {} of {} does not open: {}. Nothing was changed: {}, but for those that are abandoned",
+                      cube, path, reason, why));
+    }
+  }
+  return {};
 }
 
 Status SwimStore::upgrade(Superblock* before, Superblock* after) {

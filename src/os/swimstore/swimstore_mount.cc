@@ -385,7 +385,7 @@ Status SwimStore::leave_out_damaged(StoreDirectory& directory, const swimstore::
 }
 
 // Without a plugin its data looks damaged, and a write, a move or the OSD's repair would take it for that.
-Status SwimStore::check_compressors(const swimstore::StoreContext& store) const {
+Status SwimStore::check_compressors(swimstore::StoreContext& store) const {
   const std::string& missing = store.compression.codec().missing();
   if (missing.empty()) {
     return {};

@@ -111,7 +111,7 @@ int OnlineFsck::start(const cmdmap_t& arguments, ceph::Formatter* formatter, std
 }
 
 void OnlineFsck::begin(bool deep, unsigned first, unsigned end, const Estimate& expected) {
-  m_progress = Progress{.state = "running", .deep = deep, .end = end, .estimate = expected};
+  m_progress = Progress{.state = "running", .deep = deep, .first = first, .end = end, .estimate = expected};
   begin_cube(first);
 }
 
@@ -146,11 +146,16 @@ void OnlineFsck::begin_anew() {
 
 void OnlineFsck::keep_result() {
   if (m_progress.result.errors > 0) {
-    (m_progress.deep ? m_last_deep : m_last_shallow) = m_progress.result;
+    (m_progress.deep ? m_last_deep : m_last_shallow) = {m_progress.result, m_progress.first, m_progress.end};
   } else if (m_progress.state == std::string_view("done")) {
-    m_last_shallow = {};
+    const auto end_if_covered = [this](Found& found) REQUIRES(m_lock) {
+      if (m_progress.first <= found.first && found.end <= m_progress.end) {
+        found = {};
+      }
+    };
+    end_if_covered(m_last_shallow);
     if (m_progress.deep) {
-      m_last_deep = {};
+      end_if_covered(m_last_deep);
     }
   }
 }
@@ -306,7 +311,7 @@ void OnlineFsck::dump_status(ceph::Formatter* formatter) const {
 std::string OnlineFsck::alert() const {
   vtkv::MutexLock lock(m_lock);
   const CheckResult* result = nullptr;
-  for (const CheckResult* const one : {&m_last_shallow, &m_last_deep, &m_progress.result}) {
+  for (const CheckResult* const one : {&m_last_shallow.result, &m_last_deep.result, &m_progress.result}) {
     result = one->errors > 0 ? one : result;
   }
   if (result == nullptr) {

@@ -9,6 +9,7 @@
 #include "common/Formatter.h"
 #include "swimstore/format/extent_record.h"
 #include "swimstore/ops/perf_counters.h"
+#include "swimstore/testing/model_store.h"
 #include "swimstore/testing/sim_store_fixture.h"
 #include "swimstore/testing/store_workload.h"
 
@@ -147,6 +148,30 @@ TEST_F(OnlineFsckTest, TheAlertOutlivesTheStartOfTheNextCheck) {
   write("first", 4096);
   start(true);
   finish();
+  EXPECT_FALSE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));
+}
+
+class OnlineFsckOfCubesTest : public OnlineFsckTest {
+ protected:
+  OnlineFsckOfCubesTest() { use_small_stores(g_ceph_context, {{"swimstore_cubes", "2"}}); }
+  ~OnlineFsckOfCubesTest() override { use_small_stores(g_ceph_context); }
+};
+
+TEST_F(OnlineFsckOfCubesTest, TheAlertStandsUntilItsCubeIsFoundWhole) {
+  write("first", 4096);
+  const unsigned home = home_of(*m_store, kPg);
+  m_env.flip_bits(kPath + "/cubes/" + std::to_string(home) + "/containers/4K", 100, 1);
+  const auto check_cube = [this](unsigned cube) {
+    std::string printed;
+    ASSERT_EQ(0, command(fmt::format(R"("prefix": "swimstore fsck", "deep": true, "cube": {})", cube), &printed));
+    finish();
+  };
+  check_cube(home);
+  ASSERT_TRUE(alerts().contains("SWIMSTORE_FSCK_FINDINGS")) << status();
+  check_cube(3 - home);
+  EXPECT_TRUE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));
+  write("first", 4096);
+  check_cube(home);
   EXPECT_FALSE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));
 }
 

@@ -161,6 +161,19 @@ TEST_F(IsolationTest, AStoreThatLostAllItsDataCubesIsRefused) {
   EXPECT_FALSE(mark(1));
 }
 
+// The mark of a repair that cannot end would keep the store from going on without the cube.
+TEST_F(IsolationTest, NothingIsPutBackWhileACubeDoesNotOpen) {
+  remove_cube();
+  uint64_t entries = 0, left = 0;
+  std::vector<Repaired> changes;
+  CheckResult result;
+  const vtkv::Status status = m_store->put_back(&entries, &left, &changes, &result);
+  EXPECT_NE(status.message().find("cube 2 of /store does not open"), std::string::npos) << status.message();
+  ASSERT_TRUE(mount("incomplete").ok());
+  unmount();
+  EXPECT_TRUE(m_store->put_back(&entries, &left, &changes, &result).ok()) << "it is abandoned";
+}
+
 // A controller that was away for a moment is no reason to give up what is whole.
 TEST_F(IsolationTest, SeveralAtOnceAreNotAbandonedWithoutAnOperatorsWord) {
   remove_cube();

@@ -215,6 +215,11 @@ class Tool {
     VTKV_RETURN_IF_ERROR(store.put_back(&entries, &left, &changes, &result));
     m_report->field("entries_put_back", entries);
     m_report->field("entries_left", left);
+    if (entries > 0) {
+      m_report->field("next",
+                      "an object that clients have removed since is back, too: 'ceph pg deep-scrub' and 'ceph pg "
+                      "repair' each PG of this OSD before clients read from it");
+    }
     report_repairs(changes, *m_report);
     report_findings(result, *m_report);
     m_found = result.errors > 0;
