@@ -5,6 +5,7 @@
 qa/standalone/ceph_volume.py has the rest, with loop devices and a cluster.
 """
 
+import contextlib
 import pathlib
 import re
 import shutil
@@ -362,6 +363,127 @@ class Made(unittest.TestCase):
                          [event for event, after in (("umount", f"mkfs {self.MAPPING}"), ("close", "token"), ("wipefs", "number"))
                           if event != "wipefs" and self.STEPS.index(step) > self.STEPS.index(after)
                           or event == "wipefs" and self.STEPS.index(step) > self.STEPS.index("luksFormat")])
+
+
+class PlayedHost(unittest.TestCase):
+  """Devices of which the kernel says what `attributes` of disk() says, and programs that answer what `answers` has."""
+
+  def setUp(self):
+    from ceph_volume_swimstore import host
+    self.sys = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+    self.numbers, self.entries, self.mounts, self.locked = {}, [], [], []
+    numbers = self.numbers
+
+    class Device(host.BlockDevice):
+      def __init__(self, path):
+        if path not in numbers:
+          raise Refused(f"{path}: No such file or directory")
+        self.path, self.number = path, numbers[path]
+        self._sys = host.SYS / self.number
+
+      def busy(self):
+        return "is mounted" if self.mounts() else ""
+
+    @contextlib.contextmanager
+    def lock(name):
+      self.assertNotIn(name, self.locked)  # it would wait for itself
+      self.locked.append(name)
+      yield
+      self.locked.remove(name)
+
+    self.put(host, "SYS", self.sys)
+    self.put(host, "BlockDevice", Device)
+    self.put(host, "all_devices", lambda: self.entries)
+    self.put(host, "mounts", lambda: self.mounts)
+    self.put(host, "process_of", lambda path: None)
+    self.put(host, "lock", lock)
+    self.put(sys.modules["ceph_volume"].conf, "cluster", "ceph")
+    self.said = []
+    for kind in ("info", "success", "warning", "error"):
+      self.put(sys.modules["ceph_volume"].terminal, kind, self.said.append)
+    self.player = Player()
+    self.put(sys.modules["ceph_volume"].process, "call", self.player)
+
+  def put(self, module, name, value):
+    self.enterContext(mock.patch.object(module, name, value, create=name == "cluster"))
+
+  def disk(self, path, osd_id=None, kind="ext4", fsid=FSID, **attributes):
+    """One with the label of an OSD, if a number is given; `attributes`: {file of sysfs, with / as __: what it says}"""
+    self.numbers[path] = f"8:{len(list(self.sys.iterdir()))}"
+    for name, text in attributes.items():
+      file = self.sys / self.numbers[path] / name.replace("__", "/")
+      file.parent.mkdir(parents=True, exist_ok=True)
+      file.write_text(f"{text}\n")
+    (self.sys / self.numbers[path]).mkdir(exist_ok=True)
+    if osd_id is not None:
+      self.entries.append({"DEVNAME": path, "TYPE": kind, "LABEL": f"swim-{osd_id}", "UUID": fsid})
+      signature = f'''{{"signatures": [{{"type": "{kind}", "label": "swim-{osd_id}", "uuid": "{fsid}"}}]}}'''
+      self.player.answers[f"wipefs --no-act --json --output TYPE,LABEL,UUID {path}"] = signature, 0
+
+  def mount(self, path, where, fs="ext4"):
+    self.mounts.append(parsing.Mount(self.numbers[path], where, fs))
+
+  def called(self, word):
+    return [text for text in self.player.said() if word in text]
+
+
+class Zapped(PlayedHost):
+  def zap(self, path, destroy=False):
+    from ceph_volume_swimstore import zap
+    zap.zap(path, destroy, no_systemd=False)
+
+  def test_another_path_to_the_disk_of_an_osd_is_refused(self):
+    for attributes in ({"device__wwid": "naa.5000"}, {"wwid": "nvme.1"}, {"serial": "x"}, {"loop__backing_file": "/a file"}, {}):
+      for mounted in (False, True):
+        for destroy in (False, True):
+          with self.subTest(attributes=attributes, mounted=mounted, destroy=destroy):
+            self.entries.clear(), self.mounts.clear(), self.player.calls.clear()
+            self.disk("/dev/sda", 7, **attributes)
+            self.disk("/dev/sdb", 7, **attributes)
+            if mounted:
+              self.mount("/dev/sda", "/var/lib/ceph/osd/ceph-7")
+            with self.assertRaisesRegex(Refused, "^/dev/sdb holds osd.7 of SwimStore.* and so does /dev/sda, "):
+              self.zap("/dev/sdb", destroy)
+            self.assertEqual(self.called("wipefs --all") + self.called("systemctl"), [])
+
+  def test_a_copy_goes_and_the_osd_stays_enabled(self):
+    self.disk("/dev/sda", 7, device__wwid="naa.5000")
+    self.disk("/dev/sdb", 7, device__wwid="naa.5001")
+    self.mount("/dev/sda", "/var/lib/ceph/osd/ceph-7")
+    self.zap("/dev/sdb")
+    self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sdb"])
+    self.assertEqual(self.called("systemctl"), [])
+    self.assertFalse([text for text in self.said if "purge" in text], self.said)
+
+  def test_the_last_one_is_not_started_any_more(self):
+    self.disk("/dev/sda", 7, device__wwid="naa.5000")
+    self.disk("/dev/sdb", 8, fsid=FSID.replace("3f", "4f"))
+    self.zap("/dev/sda")
+    self.assertEqual(self.called("systemctl"), [f"systemctl disable ceph-volume@swimstore-7-{FSID}"])
+    self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sda"])
+
+  def test_partitions_of_another_path(self):
+    for path in ("/dev/sda1", "/dev/sdb1"):
+      self.disk(path, 7, partition="1")
+    self.disk("/dev/sdb")
+    from ceph_volume_swimstore import host
+    self.put(host.BlockDevice, "partitions", lambda device: [f"{device.path}1"] if device.path == "/dev/sdb" else [])
+    with self.assertRaisesRegex(Refused, "^/dev/sdb1 holds osd.7 .* and so does /dev/sda1"):
+      self.zap("/dev/sdb", destroy=True)
+    self.assertEqual(self.called("wipefs --all"), [])
+
+
+class Found(PlayedHost):
+  def test_of_one_fsid_the_message_does_not_ask_for_it(self):
+    from ceph_volume_swimstore import osds
+    self.disk("/dev/sda", 7)
+    self.disk("/dev/sdb", 7)
+    with self.assertRaisesRegex(Refused, "several devices say that they are osd.7: /dev/sda.*, /dev/sdb.*multipath") as refused:
+      osds.find(7)
+    self.assertNotIn("give the fsid", str(refused.exception))
+    self.disk("/dev/sdc", 7, fsid=FSID.replace("3f", "4f"))
+    with self.assertRaisesRegex(Refused, "give the fsid"):
+      osds.find(7)
 
 
 class DropIns(unittest.TestCase):

@@ -37,6 +37,18 @@ class BlockDevice:
     except OSError:
       return ""
 
+  def _read_of_disk(self, name):
+    """A partition has what its disk has."""
+    return self._read(name) or (self._read(f"../{name}") if self._read("partition") else "")
+
+  @property
+  def disk(self):
+    """The same for each path to a disk, and for no other disk; "" where the kernel does not tell."""
+    found = next(filter(None, map(self._read_of_disk, ("device/wwid", "wwid", "serial", "loop/backing_file"))), "")
+    volume = self._read("dm/uuid")
+    # What lies on another path to the disk has another one: of the device mapper only volumes of LVM count.
+    return found or (volume if volume.startswith("LVM-") else "")
+
   @property
   def size_bytes(self):
     return int(self._read("size") or 0) * 512

@@ -105,5 +105,8 @@ def find(osd_id=None, osd_fsid=None):
     raise Refused(f"{asked} is on no device of this host: 'ceph-volume swimstore list' shows those that are")
   if len(found) > 1:
     told = ", ".join(f"{osd.device} (fsid {osd.osd_fsid})" for osd in found)
-    raise Refused(f"several devices say that they are {asked}: {told}; give the fsid, or take away or zap the one that is not")
+    remedy = "give the fsid, or take away or zap the one that is not"
+    if len({osd.osd_fsid for osd in found}) == 1:
+      remedy = "two paths to one disk need multipathd; of a disk and its copy or snapshot, take away or zap the one that is not"
+    raise Refused(f"several devices say that they are {asked}: {told}; {remedy}")
   return found[0]

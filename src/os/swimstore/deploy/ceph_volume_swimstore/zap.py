@@ -42,10 +42,28 @@ def _osd_on(device):
   return f". It is {osd.name}: {stop}'ceph-volume swimstore deactivate {osd.osd_id} {osd.osd_fsid}' first"
 
 
+def _others_of(device):
+  """Devices that say that they are the same OSD, where this one is a copy. Refused where it may be another path to their disk."""
+  osd = parsing.swimstore_of(device.signatures())
+  if not osd:
+    return []
+  found = [host.BlockDevice(one.device) for one in osds.find_all() if (one.osd_id, one.osd_fsid) == osd[:2]]
+  others = [other for other in found if other.number != device.number]
+  for other in others:
+    if "" in (device.disk, other.disk) or device.disk == other.disk:
+      what = "which is the same disk" if device.disk and other.disk else "and the kernel does not tell whether it is the same disk"
+      raise Refused(f"{device.path} holds osd.{osd[0]} of SwimStore, fsid {osd[1]}, and so does {other.path}, {what}: set up "
+                    "multipathd for two paths to one disk, or take one of the two away")
+  return others
+
+
 def zap(path, destroy, no_systemd):
   device = host.BlockDevice(path)
   _check_free(device)
   partitions = device.partitions()
+  for partition in partitions:
+    _others_of(host.BlockDevice(partition))
+  others = _others_of(device)
   signatures = device.signatures()
   held = parsing.describe(signatures)
   if partitions:
@@ -57,13 +75,15 @@ def zap(path, destroy, no_systemd):
   if held and not osd and not destroy:
     raise Refused(f"{path} holds {held}, no OSD of SwimStore: with --destroy it is wiped all the same")
   terminal.info(f"{path}, {parsing.size_in_words(device.size_bytes)}, holds {held or 'nothing that is known'}: it is wiped")
-  if osd and not no_systemd:
+  if osd and not others and not no_systemd:
     units.disable_volume(osd[0], osd[1])
   for partition in partitions:
     _wipe(host.BlockDevice(partition), destroy)
   _wipe(device, destroy)
   terminal.success(f"{path} is empty")
-  if osd:
+  if others:
+    terminal.info(f"osd.{osd[0]} with the fsid {osd[1]} is on {', '.join(other.path for other in others)}, too: that stays")
+  elif osd:
     terminal.info(f"where 'ceph osd dump' still has osd.{osd[0]} with the fsid {osd[1]}, 'ceph osd purge {osd[0]} "
                   f"--yes-i-really-mean-it' removes it, 'ceph osd destroy {osd[0]} --yes-i-really-mean-it' keeps its number for "
                   "another disk")
