@@ -486,6 +486,71 @@ class Found(PlayedHost):
       osds.find(7)
 
 
+class Content(PlayedHost):
+  def setUp(self):
+    super().setUp()
+    from ceph_volume_swimstore import filesystem, osds
+    self.filesystem = filesystem
+    self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+    self.put(names, "folder_of", lambda cluster, osd_id: str(self.folder))
+    self.put(filesystem, "cluster_fsid", lambda: "the cluster")
+    for name, text in (("type", "swimstore"), ("whoami", "7"), ("fsid", FSID), ("ceph_fsid", "the cluster"), ("ready", "ready")):
+      (self.folder / name).write_text(f"{text}\n")
+    self.osd = osds.Osd(7, FSID, "/dev/sda", "ext4", False, str(self.folder), 0)
+
+  def refused(self):
+    with self.assertRaises((Refused, Failed)) as refused:
+      self.filesystem.check_content(self.osd)
+    return str(refused.exception)
+
+  def test_one_that_is_whole(self):
+    self.filesystem.check_content(self.osd)
+
+  def test_one_that_was_never_made(self):
+    (self.folder / "type").unlink()
+    (self.folder / "ready").unlink()
+    self.assertIn("was never made to its end: 'ceph-volume swimstore zap /dev/sda'", self.refused())
+
+  def test_a_damaged_one_is_not_to_be_zapped(self):
+    (self.folder / "type").unlink()
+    (self.folder / "ready").unlink()
+    for name in ("superblock", "cubes"):
+      with self.subTest(name=name):
+        (self.folder / name).touch()
+        said = self.refused()
+        self.assertNotIn("zap", said)
+        self.assertRegex(said, f"'type' is not there, but '{name}' is: .*'new'.*kernel's log")
+        (self.folder / name).unlink()
+
+  def test_a_file_that_is_gone_or_cannot_be_read(self):
+    (self.folder / "type").unlink()
+    self.assertRegex(self.refused(), "'type' is not there")
+    (self.folder / "type").mkdir()  # read(2) fails
+    (self.folder / "ready").unlink()
+    said = self.refused()
+    self.assertRegex(said, "'type' .*cannot be read: Is a directory; look at the kernel's log")
+    self.assertNotRegex(said, "zap|tune2fs")
+
+  def test_a_file_full_of_rubbish(self):
+    (self.folder / "type").write_bytes(b"\xff\xfe\n")
+    self.assertIn("the file 'type' says", self.refused())
+
+  def test_another_label(self):
+    (self.folder / "whoami").write_text("9")
+    self.assertRegex(self.refused(), "the file 'whoami' says '9', not '7'.*tune2fs")
+
+  def test_e2fsck_is_named_where_fsck_asks_for_a_person(self):
+    for code, named in ((4, True), (5, True), (8, False), (12, False), (16, False), (-15, False)):
+      with self.subTest(code=code):
+        self.player.answers["fsck.ext4 -p"] = "", code
+        with self.assertRaisesRegex(Failed, f"fsck.ext4 -p /dev/sda: exit {code}") as failed:
+          self.filesystem.check_and_mount("ext4", "/dev/sda", "/x")
+        self.assertEqual("e2fsck" in str(failed.exception), named)
+    self.put(sys.modules["ceph_volume"].process, "call", mock.Mock(side_effect=FileNotFoundError))
+    with self.assertRaisesRegex(Failed, "fsck.ext4 is not there: install it$"):
+      self.filesystem.check_and_mount("ext4", "/dev/sda", "/x")
+
+
 class DropIns(unittest.TestCase):
   def test_of_all_of_one_and_of_another(self):
     from ceph_volume_swimstore import units

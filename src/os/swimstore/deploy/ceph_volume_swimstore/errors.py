@@ -7,4 +7,8 @@ class Refused(RuntimeError):
 
 
 class Failed(RuntimeError):
-  """A program that was called, or what it made, is not as it should be."""
+  """A program that was called, or what it made, is not as it should be. `code`: how it ended, where that is known."""
+
+  def __init__(self, text, code=None):
+    super().__init__(text)
+    self.code = code

@@ -2,7 +2,6 @@
 """The file system below an OSD, and the OSD's directory, which is where it is mounted."""
 
 import os
-import pathlib
 import shutil
 import time
 
@@ -14,6 +13,8 @@ from .command import call
 from .errors import Failed, Refused
 
 FSCK_REPAIRED = (0, 1)
+FSCK_ASKS = (4, 5)  # errors are left which it repairs only where somebody answers
+STORE = ("superblock", "cubes")
 UNMOUNT_SECONDS = 15
 
 
@@ -54,6 +55,8 @@ def check_and_mount(kind, device, path):
     try:
       call("fsck.ext4", "-p", device, good=FSCK_REPAIRED)
     except Failed as error:
+      if error.code not in FSCK_ASKS:
+        raise
       raise Failed(f"{error}; the file system needs 'e2fsck -f {device}', by hand") from error
   mount(kind, device, path)
 
@@ -107,13 +110,26 @@ def check_content(osd):
   """That what is mounted is the OSD that the device says, of this cluster."""
   wanted = {"type": "swimstore", "whoami": str(osd.osd_id), "fsid": osd.osd_fsid, "ceph_fsid": cluster_fsid()}
   for name, value in wanted.items():
-    found = osds.read_meta(osd.folder, name)
+    try:
+      found = osds.read_meta(osd.folder, name)
+    except OSError as error:
+      raise Failed(f"{osd.device}: the file '{name}' of {osd.name} cannot be read: {error.strerror}; look at the kernel's log") \
+          from error
     if found == value:
       continue
     if name == "ceph_fsid" and found:
       raise Refused(f"{osd.device} holds osd.{osd.osd_id} of another cluster, {found}; {conf.path} is of {value}")
-    if not found and not pathlib.Path(osd.folder, "ready").exists():
-      raise Refused(f"{osd.device}: osd.{osd.osd_id} was never made to its end: "
-                    f"'ceph-volume swimstore zap {osd.device}', and make another one")
+    if not found:
+      raise Refused(f"{osd.device}: {_without(name, osd)}")
     raise Refused(f"{osd.device}: the file '{name}' says '{found}', not '{value}': is it the device it was? Its label and UUID "
                   "can be changed with tune2fs, xfs_admin or cryptsetup config")
+
+
+def _without(name, osd):
+  """What is the matter with an OSD that lacks this file."""
+  there = os.listdir(osd.folder)
+  store = next((one for one in ("ready", *STORE) if one in there), "")
+  if not store:
+    return f"{osd.name} was never made to its end: 'ceph-volume swimstore zap {osd.device}', and make another one"
+  return (f"{osd.name} is damaged, or was not made to its end: the file '{name}' is not there, but '{store}' is: where "
+          "'ceph osd dump' has it as 'new' it was never up; otherwise change nothing on the device, and look at the kernel's log")

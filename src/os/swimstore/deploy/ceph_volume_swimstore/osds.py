@@ -79,17 +79,23 @@ def _made_by_hand(mount):
   """By the recipe of doc/swimstore-operations.rst."""
   osd_id = names.id_of_folder(conf.cluster, mount.path)
   folder = pathlib.Path(mount.path)
-  if osd_id is None or mount.fs not in names.FILE_SYSTEMS or read_meta(folder, "type") != "swimstore":
+  if osd_id is None or mount.fs not in names.FILE_SYSTEMS:
+    return
+  try:
+    kind, osd_fsid = read_meta(folder, "type"), read_meta(folder, "fsid")
+  except OSError:
+    return  # its disk answers no more: nobody knows whose it was
+  if kind != "swimstore":
     return
   name = (host.SYS / mount.device).resolve().name
-  yield Osd(osd_id, read_meta(folder, "fsid"), f"/dev/{name}", mount.fs, False, mount.path, host.process_of(mount.path) or 0)
+  yield Osd(osd_id, osd_fsid, f"/dev/{name}", mount.fs, False, mount.path, host.process_of(mount.path) or 0)
 
 
 def read_meta(folder, name):
-  """A file of a line, as Ceph writes them into an OSD's directory; "" where there is none."""
+  """A file of a line, as Ceph writes them into an OSD's directory; "" where there is none. OSError where it cannot be read."""
   try:
-    return pathlib.Path(folder, name).read_text().strip()
-  except OSError:
+    return pathlib.Path(folder, name).read_text(errors="replace").strip()
+  except FileNotFoundError:
     return ""
 
 
