@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The functions of ceph-volume's plugin that touch no device; what it calls is played by a list of answers.
 
-qa/standalone/ceph_volume.py has the rest, with loop devices and a cluster.
+deploy_host_test.py plays a host's devices, too; qa/standalone/ceph-volume.py has the rest, with loop devices and a cluster.
 """
 
-import contextlib
 import pathlib
 import re
 import shutil
@@ -21,8 +20,7 @@ sys.path.insert(0, str(HERE))
 
 from ceph_volume_swimstore import listing, names, parsing  # noqa: E402
 from ceph_volume_swimstore.errors import Failed, Refused  # noqa: E402
-
-FSID = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
+from played import FSID, Player, played  # noqa: E402
 
 
 class Names(unittest.TestCase):
@@ -123,30 +121,6 @@ class Listing(unittest.TestCase):
     heads, line = listing.as_table([report])
     self.assertEqual(heads.split(), ["ID", "FSID", "DEVICE", "FS", "ENCRYPTED", "MOUNTED", "UP"])
     self.assertEqual(line.split(), ["7", FSID, "/dev/sdb", "-", "yes", "-", "no"])
-
-
-class Player:
-  """Takes the place of ceph_volume's process.call: answers by the begin of a command, and remembers what was called."""
-
-  def __init__(self, answers=()):
-    self.answers = dict(answers)
-    self.calls = []
-
-  def __call__(self, words, stdin=None, **keywords):
-    text = " ".join(words)
-    self.calls.append((text, stdin))
-    for begin, (out, code) in self.answers.items():
-      if begin in text:
-        return out.splitlines(), [] if code == 0 else ["it says why"], code
-    return [], [], 0
-
-  def said(self):
-    return [text for text, _ in self.calls]
-
-
-def played(answers=()):
-  player = Player(answers)
-  return player, mock.patch("ceph_volume.process.call", player)
 
 
 class Calls(unittest.TestCase):
@@ -363,192 +337,6 @@ class Made(unittest.TestCase):
                          [event for event, after in (("umount", f"mkfs {self.MAPPING}"), ("close", "token"), ("wipefs", "number"))
                           if event != "wipefs" and self.STEPS.index(step) > self.STEPS.index(after)
                           or event == "wipefs" and self.STEPS.index(step) > self.STEPS.index("luksFormat")])
-
-
-class PlayedHost(unittest.TestCase):
-  """Devices of which the kernel says what `attributes` of disk() says, and programs that answer what `answers` has."""
-
-  def setUp(self):
-    from ceph_volume_swimstore import host
-    self.sys = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-    self.numbers, self.entries, self.mounts, self.locked = {}, [], [], []
-    numbers = self.numbers
-
-    class Device(host.BlockDevice):
-      def __init__(self, path):
-        if path not in numbers:
-          raise Refused(f"{path}: No such file or directory")
-        self.path, self.number = path, numbers[path]
-        self._sys = host.SYS / self.number
-
-      def busy(self):
-        return "is mounted" if self.mounts() else ""
-
-    @contextlib.contextmanager
-    def lock(name):
-      self.assertNotIn(name, self.locked)  # it would wait for itself
-      self.locked.append(name)
-      yield
-      self.locked.remove(name)
-
-    self.put(host, "SYS", self.sys)
-    self.put(host, "BlockDevice", Device)
-    self.put(host, "all_devices", lambda: self.entries)
-    self.put(host, "mounts", lambda: self.mounts)
-    self.put(host, "process_of", lambda path: None)
-    self.put(host, "lock", lock)
-    self.put(sys.modules["ceph_volume"].conf, "cluster", "ceph")
-    self.said = []
-    for kind in ("info", "success", "warning", "error"):
-      self.put(sys.modules["ceph_volume"].terminal, kind, self.said.append)
-    self.player = Player()
-    self.put(sys.modules["ceph_volume"].process, "call", self.player)
-
-  def put(self, module, name, value):
-    self.enterContext(mock.patch.object(module, name, value, create=name == "cluster"))
-
-  def disk(self, path, osd_id=None, kind="ext4", fsid=FSID, **attributes):
-    """One with the label of an OSD, if a number is given; `attributes`: {file of sysfs, with / as __: what it says}"""
-    self.numbers[path] = f"8:{len(list(self.sys.iterdir()))}"
-    for name, text in attributes.items():
-      file = self.sys / self.numbers[path] / name.replace("__", "/")
-      file.parent.mkdir(parents=True, exist_ok=True)
-      file.write_text(f"{text}\n")
-    (self.sys / self.numbers[path]).mkdir(exist_ok=True)
-    if osd_id is not None:
-      self.entries.append({"DEVNAME": path, "TYPE": kind, "LABEL": f"swim-{osd_id}", "UUID": fsid})
-      signature = f'''{{"signatures": [{{"type": "{kind}", "label": "swim-{osd_id}", "uuid": "{fsid}"}}]}}'''
-      self.player.answers[f"wipefs --no-act --json --output TYPE,LABEL,UUID {path}"] = signature, 0
-
-  def mount(self, path, where, fs="ext4"):
-    self.mounts.append(parsing.Mount(self.numbers[path], where, fs))
-
-  def called(self, word):
-    return [text for text in self.player.said() if word in text]
-
-
-class Zapped(PlayedHost):
-  def zap(self, path, destroy=False):
-    from ceph_volume_swimstore import zap
-    zap.zap(path, destroy, no_systemd=False)
-
-  def test_another_path_to_the_disk_of_an_osd_is_refused(self):
-    for attributes in ({"device__wwid": "naa.5000"}, {"wwid": "nvme.1"}, {"serial": "x"}, {"loop__backing_file": "/a file"}, {}):
-      for mounted in (False, True):
-        for destroy in (False, True):
-          with self.subTest(attributes=attributes, mounted=mounted, destroy=destroy):
-            self.entries.clear(), self.mounts.clear(), self.player.calls.clear()
-            self.disk("/dev/sda", 7, **attributes)
-            self.disk("/dev/sdb", 7, **attributes)
-            if mounted:
-              self.mount("/dev/sda", "/var/lib/ceph/osd/ceph-7")
-            with self.assertRaisesRegex(Refused, "^/dev/sdb holds osd.7 of SwimStore.* and so does /dev/sda, "):
-              self.zap("/dev/sdb", destroy)
-            self.assertEqual(self.called("wipefs --all") + self.called("systemctl"), [])
-
-  def test_a_copy_goes_and_the_osd_stays_enabled(self):
-    self.disk("/dev/sda", 7, device__wwid="naa.5000")
-    self.disk("/dev/sdb", 7, device__wwid="naa.5001")
-    self.mount("/dev/sda", "/var/lib/ceph/osd/ceph-7")
-    self.zap("/dev/sdb")
-    self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sdb"])
-    self.assertEqual(self.called("systemctl"), [])
-    self.assertFalse([text for text in self.said if "purge" in text], self.said)
-
-  def test_the_last_one_is_not_started_any_more(self):
-    self.disk("/dev/sda", 7, device__wwid="naa.5000")
-    self.disk("/dev/sdb", 8, fsid=FSID.replace("3f", "4f"))
-    self.zap("/dev/sda")
-    self.assertEqual(self.called("systemctl"), [f"systemctl disable ceph-volume@swimstore-7-{FSID}"])
-    self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sda"])
-
-  def test_partitions_of_another_path(self):
-    for path in ("/dev/sda1", "/dev/sdb1"):
-      self.disk(path, 7, partition="1")
-    self.disk("/dev/sdb")
-    from ceph_volume_swimstore import host
-    self.put(host.BlockDevice, "partitions", lambda device: [f"{device.path}1"] if device.path == "/dev/sdb" else [])
-    with self.assertRaisesRegex(Refused, "^/dev/sdb1 holds osd.7 .* and so does /dev/sda1"):
-      self.zap("/dev/sdb", destroy=True)
-    self.assertEqual(self.called("wipefs --all"), [])
-
-
-class Found(PlayedHost):
-  def test_of_one_fsid_the_message_does_not_ask_for_it(self):
-    from ceph_volume_swimstore import osds
-    self.disk("/dev/sda", 7)
-    self.disk("/dev/sdb", 7)
-    with self.assertRaisesRegex(Refused, "several devices say that they are osd.7: /dev/sda.*, /dev/sdb.*multipath") as refused:
-      osds.find(7)
-    self.assertNotIn("give the fsid", str(refused.exception))
-    self.disk("/dev/sdc", 7, fsid=FSID.replace("3f", "4f"))
-    with self.assertRaisesRegex(Refused, "give the fsid"):
-      osds.find(7)
-
-
-class Content(PlayedHost):
-  def setUp(self):
-    super().setUp()
-    from ceph_volume_swimstore import filesystem, osds
-    self.filesystem = filesystem
-    self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-    self.put(names, "folder_of", lambda cluster, osd_id: str(self.folder))
-    self.put(filesystem, "cluster_fsid", lambda: "the cluster")
-    for name, text in (("type", "swimstore"), ("whoami", "7"), ("fsid", FSID), ("ceph_fsid", "the cluster"), ("ready", "ready")):
-      (self.folder / name).write_text(f"{text}\n")
-    self.osd = osds.Osd(7, FSID, "/dev/sda", "ext4", False, str(self.folder), 0)
-
-  def refused(self):
-    with self.assertRaises((Refused, Failed)) as refused:
-      self.filesystem.check_content(self.osd)
-    return str(refused.exception)
-
-  def test_one_that_is_whole(self):
-    self.filesystem.check_content(self.osd)
-
-  def test_one_that_was_never_made(self):
-    (self.folder / "type").unlink()
-    (self.folder / "ready").unlink()
-    self.assertIn("was never made to its end: 'ceph-volume swimstore zap /dev/sda'", self.refused())
-
-  def test_a_damaged_one_is_not_to_be_zapped(self):
-    (self.folder / "type").unlink()
-    (self.folder / "ready").unlink()
-    for name in ("superblock", "cubes"):
-      with self.subTest(name=name):
-        (self.folder / name).touch()
-        said = self.refused()
-        self.assertNotIn("zap", said)
-        self.assertRegex(said, f"'type' is not there, but '{name}' is: .*'new'.*kernel's log")
-        (self.folder / name).unlink()
-
-  def test_a_file_that_is_gone_or_cannot_be_read(self):
-    (self.folder / "type").unlink()
-    self.assertRegex(self.refused(), "'type' is not there")
-    (self.folder / "type").mkdir()  # read(2) fails
-    (self.folder / "ready").unlink()
-    said = self.refused()
-    self.assertRegex(said, "'type' .*cannot be read: Is a directory; look at the kernel's log")
-    self.assertNotRegex(said, "zap|tune2fs")
-
-  def test_a_file_full_of_rubbish(self):
-    (self.folder / "type").write_bytes(b"\xff\xfe\n")
-    self.assertIn("the file 'type' says", self.refused())
-
-  def test_another_label(self):
-    (self.folder / "whoami").write_text("9")
-    self.assertRegex(self.refused(), "the file 'whoami' says '9', not '7'.*tune2fs")
-
-  def test_e2fsck_is_named_where_fsck_asks_for_a_person(self):
-    for code, named in ((4, True), (5, True), (8, False), (12, False), (16, False), (-15, False)):
-      with self.subTest(code=code):
-        self.player.answers["fsck.ext4 -p"] = "", code
-        with self.assertRaisesRegex(Failed, f"fsck.ext4 -p /dev/sda: exit {code}") as failed:
-          self.filesystem.check_and_mount("ext4", "/dev/sda", "/x")
-        self.assertEqual("e2fsck" in str(failed.exception), named)
-    self.put(sys.modules["ceph_volume"].process, "call", mock.Mock(side_effect=FileNotFoundError))
-    with self.assertRaisesRegex(Failed, "fsck.ext4 is not there: install it$"):
-      self.filesystem.check_and_mount("ext4", "/dev/sda", "/x")
 
 
 class DropIns(unittest.TestCase):

@@ -50,7 +50,7 @@ def activate_all(no_systemd):
   for key in sorted({(osd.osd_id, osd.osd_fsid) for osd in found}):
     try:
       activate(_only(key, found), no_systemd)
-    except (Refused, Failed, RuntimeError) as error:
+    except (RuntimeError, OSError) as error:
       terminal.error(f"osd.{key[0]}: {error}")
       failed.append(f"osd.{key[0]}")
   if failed:

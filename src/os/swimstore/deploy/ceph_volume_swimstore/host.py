@@ -130,10 +130,11 @@ def mounted_on(path):
 
 
 def process_of(folder):
-  """That of the OSD, or of a tool, which has the store in this folder open; None: nobody has."""
+  """That of the OSD, or of a tool, which has the store in this folder open; None: nobody has, or the file system answers no
+  more."""
   try:
     status = os.stat(os.path.join(folder, "lock"))
-  except FileNotFoundError:
+  except OSError:
     return None
   key = (os.major(status.st_dev), os.minor(status.st_dev), status.st_ino)
   return parsing.parse_locks(_text("/proc/locks")).get(key)

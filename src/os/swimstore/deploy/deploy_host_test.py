@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the commands of ceph-volume's plugin do with the devices that a host has: those are played, as in played.py."""
+
+import errno
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from ceph_volume_swimstore import names  # noqa: E402
+from ceph_volume_swimstore.errors import Failed, Refused  # noqa: E402
+from played import FSID, OTHER_FSID, PlayedHost  # noqa: E402
+
+
+class Zapped(PlayedHost):
+  def zap(self, path, destroy=False):
+    from ceph_volume_swimstore import zap
+    zap.zap(path, destroy, no_systemd=False)
+
+  def test_another_path_to_the_disk_of_an_osd_is_refused(self):
+    for attributes in ({"device__wwid": "naa.5000"}, {"wwid": "nvme.1"}, {"serial": "x"}, {"loop__backing_file": "/a file"}, {}):
+      for mounted in (False, True):
+        for destroy in (False, True):
+          with self.subTest(attributes=attributes, mounted=mounted, destroy=destroy):
+            self.entries.clear(), self.mounts.clear(), self.player.calls.clear()
+            self.disk("/dev/sda", 7, **attributes)
+            self.disk("/dev/sdb", 7, **attributes)
+            if mounted:
+              self.mount("/dev/sda", "/var/lib/ceph/osd/ceph-7")
+            with self.assertRaisesRegex(Refused, "^/dev/sdb holds osd.7 of SwimStore.* and so does /dev/sda, "):
+              self.zap("/dev/sdb", destroy)
+            self.assertEqual(self.called("wipefs --all") + self.called("systemctl"), [])
+
+  def test_a_copy_goes_and_the_osd_stays_enabled(self):
+    self.disk("/dev/sda", 7, device__wwid="naa.5000")
+    self.disk("/dev/sdb", 7, device__wwid="naa.5001")
+    self.mount("/dev/sda", "/var/lib/ceph/osd/ceph-7")
+    self.zap("/dev/sdb")
+    self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sdb"])
+    self.assertEqual(self.called("systemctl"), [])
+    self.assertFalse([text for text in self.said if "purge" in text], self.said)
+
+  def test_the_last_one_is_not_started_any_more(self):
+    self.disk("/dev/sda", 7, device__wwid="naa.5000")
+    self.disk("/dev/sdb", 8, fsid=OTHER_FSID)
+    self.zap("/dev/sda")
+    self.assertEqual(self.called("systemctl"), [f"systemctl disable ceph-volume@swimstore-7-{FSID}"])
+    self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sda"])
+
+  def test_partitions_of_another_path(self):
+    for path in ("/dev/sda1", "/dev/sdb1"):
+      self.disk(path, 7, partition="1")
+    self.disk("/dev/sdb")
+    from ceph_volume_swimstore import host
+    self.put(host.BlockDevice, "partitions", lambda device: [f"{device.path}1"] if device.path == "/dev/sdb" else [])
+    with self.assertRaisesRegex(Refused, "^/dev/sdb1 holds osd.7 .* and so does /dev/sda1"):
+      self.zap("/dev/sdb", destroy=True)
+    self.assertEqual(self.called("wipefs --all"), [])
+
+
+class Found(PlayedHost):
+  def test_of_one_fsid_the_message_does_not_ask_for_it(self):
+    from ceph_volume_swimstore import osds
+    self.disk("/dev/sda", 7)
+    self.disk("/dev/sdb", 7)
+    with self.assertRaisesRegex(Refused, "several devices say that they are osd.7: /dev/sda.*, /dev/sdb.*multipath") as refused:
+      osds.find(7)
+    self.assertNotIn("give the fsid", str(refused.exception))
+    self.disk("/dev/sdc", 7, fsid=OTHER_FSID)
+    with self.assertRaisesRegex(Refused, "give the fsid"):
+      osds.find(7)
+
+
+class DeadFileSystem(PlayedHost):
+  """As of an xfs that was shut down: everything below its mount is EIO."""
+
+  def setUp(self):
+    from ceph_volume_swimstore import host
+    process_of = host.process_of
+    super().setUp()
+    self.put(host, "process_of", process_of)
+    self.disk("/dev/sda", 7)
+    self.disk("/dev/sdb", 8, fsid=OTHER_FSID)
+    self.disk("/dev/sdc")
+    self.dead = ["/var/lib/ceph/osd/ceph-7", "/var/lib/ceph/osd/ceph-9"]
+    self.mount("/dev/sda", self.dead[0])
+    self.mount("/dev/sdc", self.dead[1], "xfs")
+    for module, name in ((host.os, "stat"), (host.os, "listdir"), (pathlib.Path, "read_text")):
+      self.put(module, name, self.broken(getattr(module, name)))
+
+  def broken(self, real):
+    def answer(path, *args, **keywords):
+      if str(path).startswith(tuple(self.dead)):
+        raise OSError(errno.EIO, "Input/output error", str(path))
+      return real(path, *args, **keywords)
+    return answer
+
+  def test_the_others_are_found(self):
+    from ceph_volume_swimstore import osds
+    self.assertEqual([(osd.name, osd.mounted, osd.process) for osd in osds.find_all()],
+                     [("osd.7", self.dead[0], 0), ("osd.8", "", 0)])
+
+  def test_the_others_are_activated(self):
+    from ceph_volume_swimstore import activate
+    done = []
+
+    def one(osd, no_systemd):
+      os.listdir(osd.folder) if osd.mounted else done.append(osd.name)
+
+    self.put(activate, "activate", one)
+    with self.assertRaisesRegex(Failed, "not activated: osd.7;"):
+      activate.activate_all(False)
+    self.assertEqual(done, ["osd.8"])
+    self.assertIn("Input/output error", self.said[0])
+
+
+class Content(PlayedHost):
+  def setUp(self):
+    super().setUp()
+    from ceph_volume_swimstore import filesystem, osds
+    self.filesystem = filesystem
+    self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+    self.put(names, "folder_of", lambda cluster, osd_id: str(self.folder))
+    self.put(filesystem, "cluster_fsid", lambda: "the cluster")
+    for name, text in (("type", "swimstore"), ("whoami", "7"), ("fsid", FSID), ("ceph_fsid", "the cluster"), ("ready", "ready")):
+      (self.folder / name).write_text(f"{text}\n")
+    self.osd = osds.Osd(7, FSID, "/dev/sda", "ext4", False, str(self.folder), 0)
+
+  def refused(self):
+    with self.assertRaises((Refused, Failed)) as refused:
+      self.filesystem.check_content(self.osd)
+    return str(refused.exception)
+
+  def test_one_that_is_whole(self):
+    self.filesystem.check_content(self.osd)
+
+  def test_one_that_was_never_made(self):
+    (self.folder / "type").unlink()
+    (self.folder / "ready").unlink()
+    self.assertIn("was never made to its end: 'ceph-volume swimstore zap /dev/sda'", self.refused())
+
+  def test_a_damaged_one_is_not_to_be_zapped(self):
+    (self.folder / "type").unlink()
+    (self.folder / "ready").unlink()
+    for name in ("superblock", "cubes"):
+      with self.subTest(name=name):
+        (self.folder / name).touch()
+        said = self.refused()
+        self.assertNotIn("zap", said)
+        self.assertRegex(said, f"'type' is not there, but '{name}' is: .*'new'.*kernel's log")
+        (self.folder / name).unlink()
+
+  def test_a_file_that_is_gone_or_cannot_be_read(self):
+    (self.folder / "type").unlink()
+    self.assertRegex(self.refused(), "'type' is not there")
+    (self.folder / "type").mkdir()  # read(2) fails
+    (self.folder / "ready").unlink()
+    said = self.refused()
+    self.assertRegex(said, "'type' .*cannot be read: Is a directory; look at the kernel's log")
+    self.assertNotRegex(said, "zap|tune2fs")
+
+  def test_a_file_full_of_rubbish(self):
+    (self.folder / "type").write_bytes(b"\xff\xfe\n")
+    self.assertIn("the file 'type' says", self.refused())
+
+  def test_another_label(self):
+    (self.folder / "whoami").write_text("9")
+    self.assertRegex(self.refused(), "the file 'whoami' says '9', not '7'.*tune2fs")
+
+  def test_e2fsck_is_named_where_fsck_asks_for_a_person(self):
+    for code, named in ((4, True), (5, True), (8, False), (12, False), (16, False), (-15, False)):
+      with self.subTest(code=code):
+        self.player.answers["fsck.ext4 -p"] = "", code
+        with self.assertRaisesRegex(Failed, f"fsck.ext4 -p /dev/sda: exit {code}") as failed:
+          self.filesystem.check_and_mount("ext4", "/dev/sda", "/x")
+        self.assertEqual("e2fsck" in str(failed.exception), named)
+    self.put(sys.modules["ceph_volume"].process, "call", mock.Mock(side_effect=FileNotFoundError))
+    with self.assertRaisesRegex(Failed, "fsck.ext4 is not there: install it$"):
+      self.filesystem.check_and_mount("ext4", "/dev/sda", "/x")
+
+
+if __name__ == "__main__":
+  unittest.main()
