@@ -5,6 +5,8 @@
 deploy_host_test.py plays a host's devices, too; qa/standalone/ceph-volume.py has the rest, with loop devices and a cluster.
 """
 
+import contextlib
+import os
 import pathlib
 import re
 import shutil
@@ -162,6 +164,36 @@ class TakenBack(unittest.TestCase):
 
   def test_nothing_where_it_came_to_its_end(self):
     self.assertEqual(self.run_with(None), ([], []))
+
+
+class LostTerminal(unittest.TestCase):
+  def test_all_is_taken_back(self):
+    """A pipe that nobody reads any more: each line that is shown, by a step that is taken back as well, is an error."""
+    from ceph_volume import terminal
+
+    from ceph_volume_swimstore.undo import Undo
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = []
+
+    def shown(name):
+      terminal.write(f"Running command: {name}")
+      return done.append(name) or True
+
+    def broken():
+      raise Failed("no")
+
+    stderr = os.fdopen(writer, "w", buffering=1)
+    with mock.patch.object(sys, "stderr", stderr):
+      with self.assertRaises(BrokenPipeError), Undo() as undo:
+        undo.add("the first", lambda: shown("first"))
+        undo.add("the second", broken, "by hand")
+        undo.add("the third", lambda: shown("third"))
+        terminal.write("Running command: mkfs")
+      self.assertIs(sys.stderr, stderr)
+    self.assertEqual(done, ["third", "first"])
+    with contextlib.suppress(BrokenPipeError):
+      stderr.close()
 
 
 class Encryption(unittest.TestCase):

@@ -5,12 +5,28 @@ import contextlib
 import os
 import pathlib
 import signal
+import sys
 import time
 
 from ceph_volume import terminal
 
 
 CHILD_SECONDS = 15
+
+
+class Unheard:
+  """What is shown may reach nobody: the terminal is gone, or who read the pipe."""
+
+  def __init__(self, stream):
+    self._stream = stream
+
+  def write(self, text):
+    with contextlib.suppress(OSError):
+      self._stream.write(text)
+
+  def flush(self):
+    with contextlib.suppress(OSError):
+      self._stream.flush()
 
 
 def end_children():
@@ -57,10 +73,11 @@ class Undo:
       signal.signal(number, signal.SIG_IGN if kind else self._before[number])
     if kind and self._steps:
       before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-      terminal.error("it does not come to its end; what was done is taken back")
-      end_children()
-      while self._steps:
-        self._take_back(*self._steps.pop())
+      with contextlib.redirect_stderr(Unheard(sys.stderr)):  # to which terminal and the calls of programs write
+        terminal.error("it does not come to its end; what was done is taken back")
+        end_children()
+        while self._steps:
+          self._take_back(*self._steps.pop())
       signal.signal(signal.SIGINT, before)
     for number in self.SIGNALS:
       signal.signal(number, self._before[number])
