@@ -7,6 +7,7 @@
   unit_by_hand.py disable [--runtime] UNIT
   unit_by_hand.py start UNIT
   unit_by_hand.py stop UNIT
+  unit_by_hand.py reset-failed UNIT
   unit_by_hand.py is-active UNIT
 
 Of a unit it obeys Environment, EnvironmentFile, ExecStartPre, ExecStart, LimitNOFILE, Type=oneshot, WantedBy, RequiresMountsFor,
@@ -16,7 +17,7 @@ that stays first: a setting that systemd would not know is an error here.
 
 What this cannot show is how the program does under the rest of the unit: PrivateTmp, ProtectSystem and its kin,
 MemoryDenyWriteExecute, LockPersonality, RestrictSUIDSGID, TasksMax and LimitNPROC are not applied, dependencies and their order
-but for RequiresMountsFor not either; nothing is started again (Restart, StartLimitBurst) or given up, so there is no reset-failed.
+but for RequiresMountsFor not either; nothing is started again (Restart, StartLimitBurst) or given up, so reset-failed has nothing to do.
 """
 
 import os
@@ -159,7 +160,9 @@ def is_active(name):
 
 
 def stop(name):
-  """As systemd does: SIGTERM, then patience, but SIGKILL after 90 s is not for us to hide."""
+  """As systemd does: nothing where it does not run; SIGTERM, then patience, but SIGKILL after 90 s is not for us to hide."""
+  if not is_active(name):
+    return
   pid = int(pathlib.Path(f"/run/{name}.pid").read_text())
   os.kill(pid, signal.SIGTERM)
   deadline = time.monotonic() + 90
@@ -182,7 +185,7 @@ def main(argv):
     return
   command, options, names = argv[0] if argv else "", argv[1:-1], argv[-1:]
   known = {"enable": ([], ["--now"], ["--runtime"]), "disable": ([], ["--runtime"]), "start": ([],), "stop": ([],),
-           "is-active": ([],)}
+           "is-active": ([],), "reset-failed": ([],)}
   if options not in known.get(command, ()) or not names:
     sys.exit(f"unknown: systemctl {' '.join(argv)}")
   name = names[0] if names[0].endswith(".service") else f"{names[0]}.service"

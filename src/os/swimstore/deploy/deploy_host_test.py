@@ -63,6 +63,27 @@ class Zapped(PlayedHost):
     self.assertEqual(self.called("wipefs --all"), [])
 
 
+class Units(PlayedHost):
+  def setUp(self):
+    super().setUp()
+    from ceph_volume_swimstore import units
+    self.units = units
+    self.put(units, "check_drop_in", lambda osd_id: None)
+
+  def test_one_that_crashed_too_often_is_started(self):
+    """systemd counts starts of a unit, and refuses more of them; it may also know nothing of it yet."""
+    for code in (0, 1):
+      self.player.calls.clear()
+      self.player.answers["systemctl reset-failed"] = "", code
+      self.units.start(7, FSID)
+      self.assertEqual(self.called("systemctl")[-2:], ["systemctl reset-failed ceph-osd@7", "systemctl start ceph-osd@7"])
+
+  def test_one_that_waits_for_its_next_start_is_stopped(self):
+    self.player.answers["is-active"] = "activating\n", 3
+    self.units.forget(7, FSID)
+    self.assertEqual(self.called("systemctl")[0], "systemctl stop ceph-osd@7")
+
+
 class Found(PlayedHost):
   def test_of_one_fsid_the_message_does_not_ask_for_it(self):
     from ceph_volume_swimstore import osds

@@ -40,6 +40,8 @@ def start(osd_id, osd_fsid):
   check_drop_in(osd_id)
   call("systemctl", "enable", volume_unit(osd_id, osd_fsid))
   call("systemctl", "enable", "--runtime", osd_unit(osd_id))
+  # Where it was started too often, systemd would refuse. Of a unit that it has not loaded there is nothing to forget.
+  call("systemctl", "reset-failed", osd_unit(osd_id), good=(0, 1))
   call("systemctl", "start", osd_unit(osd_id))
 
 
@@ -50,8 +52,8 @@ def disable_volume(osd_id, osd_fsid):
 
 def forget(osd_id, osd_fsid):
   """The opposite of start(), for the OSD that is mounted where this number's is."""
-  if systemctl.osd_is_active(osd_id):
-    call("systemctl", "stop", osd_unit(osd_id))
+  # Active or not: after a crash systemd waits before it starts it again.
+  call("systemctl", "stop", osd_unit(osd_id))
   call("systemctl", "disable", "--runtime", osd_unit(osd_id))
   disable_volume(osd_id, osd_fsid)
   return True
