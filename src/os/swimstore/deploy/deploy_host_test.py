@@ -53,9 +53,9 @@ class Zapped(PlayedHost):
     self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sda"])
 
   def test_partitions_of_another_path(self):
-    for path in ("/dev/sda1", "/dev/sdb1"):
-      self.disk(path, 7, partition="1")
-    self.disk("/dev/sdb")
+    for path in ("/dev/sda", "/dev/sdb"):
+      self.disk(path, device__wwid="naa.5000")
+      self.disk(f"{path}1", 7, part_of=path)
     from ceph_volume_swimstore import host
     self.put(host.BlockDevice, "partitions", lambda device: [f"{device.path}1"] if device.path == "/dev/sdb" else [])
     with self.assertRaisesRegex(Refused, "^/dev/sdb1 holds osd.7 .* and so does /dev/sda1"):
@@ -82,6 +82,41 @@ class Units(PlayedHost):
     self.player.answers["is-active"] = "activating\n", 3
     self.units.forget(7, FSID)
     self.assertEqual(self.called("systemctl")[0], "systemctl stop ceph-osd@7")
+
+
+class Multipath(PlayedHost):
+  """Two paths and what lies on both; then the same of a partition."""
+
+  def check(self, kind, *opened):
+    from ceph_volume_swimstore import osds
+    held = {"holders__dm-0__dm__name": "mpatha", "holders__dm-0__dm__uuid": "mpath-35000"}
+    with self.subTest(kind=kind, opened=opened):
+      self.entries.clear()
+      self.disk("/dev/sda", 7, kind, **held)
+      self.disk("/dev/sdb", 7, kind, **held)
+      self.disk("/dev/mapper/mpatha", 7, kind, **dict(opened))
+      self.assertEqual(osds.find(7).device, "/dev/mapper/mpatha")
+    with self.subTest(kind=kind, opened=opened, partition=1):
+      self.entries.clear()
+      for path in ("/dev/sda", "/dev/sdb"):
+        self.disk(path, **held)
+        self.disk(f"{path}1", 7, kind, part_of=path)
+      self.disk("/dev/mapper/mpatha-part1", 7, kind, **dict(opened))
+      self.assertEqual([osd.device for osd in osds.find_all()], ["/dev/mapper/mpatha-part1"])
+
+  def test_plain(self):
+    self.check("ext4")
+
+  def test_encrypted(self):
+    self.player.answers["token export"] = "{}", 0
+    self.check("crypto_LUKS")
+    self.check("crypto_LUKS", ("holders__dm-1__dm__uuid", f"CRYPT-LUKS2-{FSID.replace('-', '')}-swimstore-{FSID}"))
+
+  def test_without_multipath_an_open_one_is_found(self):
+    from ceph_volume_swimstore import osds
+    self.player.answers["token export"] = "{}", 0
+    self.disk("/dev/sda", 7, "crypto_LUKS", **{"holders__dm-1__dm__uuid": "CRYPT-LUKS2-3f25-by-hand"})
+    self.assertEqual(osds.find(7).device, "/dev/sda")
 
 
 class Found(PlayedHost):

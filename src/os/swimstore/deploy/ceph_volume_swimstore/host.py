@@ -64,11 +64,17 @@ class BlockDevice:
 
   def holders(self):
     """Kernel names of what lies on it, dm-3 or md0, by the name that it is known under: {"dm-3": "vg-lv"}."""
-    try:
-      found = sorted(os.listdir(self._sys / "holders"))
-    except OSError:
-      return {}
-    return {name: self._read(f"holders/{name}/dm/name") or name for name in found}
+    return {name: self._read(f"{folder}/dm/name") or name for name, folder in self._holders()}
+
+  def is_path(self):
+    """Another device has the same content, as that of multipath has. What dm-crypt makes of it is another one."""
+    return any(not self._read(f"{folder}/dm/uuid").startswith("CRYPT-") for _, folder in self._holders())
+
+  def _holders(self):
+    """What lies on a whole disk lies on its partitions, too."""
+    for folder in ("holders", "../holders") if self._read("partition") else ("holders",):
+      with contextlib.suppress(OSError):
+        yield from ((name, f"{folder}/{name}") for name in sorted(os.listdir(self._sys / folder)))
 
   def partitions(self):
     """Their paths, in order."""

@@ -56,8 +56,8 @@ def _labelled(entry):
   except Refused:
     return  # it went away
   encrypted = kind == names.LUKS
-  if not encrypted and device.holders():
-    return  # a path of a multipath device, say, which is listed itself
+  if device.is_path():
+    return  # of a multipath device, say, which is listed itself
   yield _with_state(osd_id, entry["UUID"], device, "" if encrypted else kind, encrypted)
 
 
