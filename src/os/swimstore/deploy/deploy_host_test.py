@@ -12,7 +12,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from ceph_volume_swimstore import names  # noqa: E402
+from ceph_volume_swimstore import names, parsing  # noqa: E402
 from ceph_volume_swimstore.errors import Failed, Refused  # noqa: E402
 from played import FSID, OTHER_FSID, PlayedHost  # noqa: E402
 
@@ -173,6 +173,90 @@ class DeadFileSystem(PlayedHost):
       activate.activate_all(False)
     self.assertEqual(done, ["osd.8"])
     self.assertIn("Input/output error", self.said[0])
+
+
+class DiskIsGone(PlayedHost):
+  """What it leaves: a mount that answers no more, and a unit for the next start of the host."""
+
+  FOLDER = "/var/lib/ceph/osd/ceph-7"
+
+  def setUp(self):
+    super().setUp()
+    from ceph_volume_swimstore import activate, filesystem, osds, units
+    self.activate = activate
+    folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+    self.put(units, "ENABLED", folder)
+    self.wants = folder / "multi-user.target.wants"
+    self.wants.mkdir()
+    self.enable(7, FSID)
+    self.enable(7, OTHER_FSID)
+    self.enable(77, FSID)
+    self.put(filesystem, "unmount", lambda path: self.player.calls.append((f"umount {path}", None)))
+    self.put(osds, "read_meta", self.read_meta)
+    self.kind = OSError(errno.EIO, "Input/output error")
+    self.player.answers["is-active"] = "", 3
+
+  def enable(self, osd_id, fsid):
+    (self.wants / f"ceph-volume@swimstore-{osd_id}-{fsid}.service").touch()
+
+  def read_meta(self, folder, name):
+    if isinstance(self.kind, OSError):
+      raise self.kind
+    return self.kind
+
+  def mount_left(self, fs="ext4"):
+    self.mounts.append(parsing.Mount("8:99", self.FOLDER, fs))
+
+  def deactivate(self, *words):
+    self.activate.Deactivate(list(map(str, words))).main()
+    return [text for text in self.player.said() if text.startswith(("systemctl", "umount"))]
+
+  def test_mount_and_units(self):
+    self.mount_left()
+    volumes = [f"systemctl disable ceph-volume@swimstore-7-{fsid}" for fsid in (FSID, OTHER_FSID)]
+    self.assertEqual(self.deactivate(7), ["systemctl is-active ceph-osd@7", *volumes, "systemctl stop ceph-osd@7",
+                                          "systemctl disable --runtime ceph-osd@7", f"umount {self.FOLDER}"])
+
+  def test_no_mount(self):
+    """The number may be another OSD's, which runs: only the unit of this one goes."""
+    self.assertEqual(self.deactivate(7, FSID), [f"systemctl disable ceph-volume@swimstore-7-{FSID}"])
+
+  def test_without_systemd(self):
+    self.mount_left()
+    self.assertEqual(self.deactivate(7, "--no-systemd"), ["systemctl is-active ceph-osd@7", f"umount {self.FOLDER}"])
+
+  def test_one_that_runs_is_left(self):
+    self.mount_left()
+    self.player.answers["is-active"] = "", 0
+    with self.assertRaisesRegex(Refused, "'systemctl stop ceph-osd@7' first"):
+      self.deactivate(7)
+    self.assertFalse(self.called("disable") + self.called("umount"))
+
+  def test_what_is_not_ours(self):
+    """A BlueStore, and a file system that answers."""
+    for fs, kind in (("tmpfs", self.kind), ("ext4", "filestore")):
+      self.mounts.clear()
+      self.mount_left(fs)
+      self.kind = kind
+      with self.assertRaisesRegex(Refused, "osd.7 with fsid .* is on no device of this host"):
+        self.deactivate(7, FSID.replace("3f", "5f"))
+    with self.assertRaisesRegex(Refused, "osd.5 is on no device of this host"):
+      self.deactivate(5)
+    self.assertFalse(self.called("disable") + self.called("umount"))
+
+  def test_the_number_on_a_new_disk(self):
+    """The old one may answer again: its unit is not to take the number at the next start."""
+    from ceph_volume_swimstore import osds, prepare
+    new = FSID.replace("3f", "5f")
+    self.enable(7, new)
+    self.put(prepare, "make", lambda args, undo: osds.Osd(7, new, "/dev/sda", "ext4", False, "", 0))
+    self.put(prepare.activate, "activate", lambda osd, no_systemd: self.player.calls.append(("activate", None)))
+    prepare.Create(["--data", "/dev/sda", "--osd-id", "7"]).main()
+    disabled = [f"systemctl disable ceph-volume@swimstore-7-{fsid}" for fsid in (FSID, OTHER_FSID)]
+    self.assertEqual(self.player.said(), ["activate", *disabled])
+    self.player.calls.clear()
+    prepare.Create(["--data", "/dev/sda", "--osd-id", "7", "--no-systemd"]).main()
+    self.assertEqual(self.player.said(), ["activate"])
 
 
 class Content(PlayedHost):

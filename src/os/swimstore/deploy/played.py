@@ -62,8 +62,10 @@ class PlayedHost(unittest.TestCase):
     def lock(name):
       self.assertNotIn(name, self.locked)  # it would wait for itself
       self.locked.append(name)
-      yield
-      self.locked.remove(name)
+      try:
+        yield
+      finally:
+        self.locked.remove(name)
 
     self.put(host, "SYS", self.sys)
     self.put(host, "BlockDevice", Device)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """`activate` and `trigger`: an OSD that is on a device is mounted and started. `deactivate`: the opposite."""
 
-from ceph_volume import decorators, terminal
+from ceph_volume import conf, decorators, terminal
 
 from . import crypt, filesystem, host, names, osds, units
 from .arguments import Command, add_no_systemd, add_osd, parser_of
@@ -98,8 +98,27 @@ def _deactivate(osd, no_systemd):
   if osd.mounted:
     filesystem.unmount(osd.folder)
     filesystem.remove_folder(osd.folder)
-  if osd.encrypted:
-    crypt.close(osd.osd_fsid)
+  crypt.close(osd.osd_fsid)
+
+
+def _deactivate_absent(osd_id, osd_fsid, no_systemd):
+  """What a disk that is gone left behind: its mount, and its units. Returns whether there was anything."""
+  folder = names.folder_of(conf.cluster, osd_id)
+  is_mounted = osds.is_dead(host.mounted_on(folder))
+  fsids = [fsid for fsid in units.volumes_of(osd_id) if osd_fsid in (None, fsid)]
+  if is_mounted and units.is_active(osd_id):
+    raise Refused(f"osd.{osd_id} runs: 'systemctl stop {units.osd_unit(osd_id)}' first")
+  if not no_systemd:
+    for fsid in fsids:
+      units.disable_volume(osd_id, fsid)
+    if is_mounted:
+      units.forget_mounted(osd_id)
+  if is_mounted:
+    filesystem.unmount(folder)
+    filesystem.remove_folder(folder)
+    for fsid in fsids:
+      crypt.close(fsid)
+  return is_mounted or (bool(fsids) and not no_systemd)
 
 
 class Deactivate(Command):
@@ -109,13 +128,21 @@ class Deactivate(Command):
   def main(self):
     parser = parser_of("deactivate", f"""\
         {self.help}.
-        Its disk may move to another host then; 'activate' takes it up again, there or here.""")
+        Its disk may move to another host then; 'activate' takes it up again, there or here. Of a disk that is gone already,
+        what it left behind is removed: the mount, and the unit that would start it again.""")
     add_osd(parser)
     add_no_systemd(parser)
     args = parser.parse_args(self.argv)
     if args.osd_id is None:
       parser.error("give an ID")
-    osd = osds.find(args.osd_id, args.osd_fsid)
+    try:
+      osd = osds.find(args.osd_id, args.osd_fsid)
+    except osds.Absent:
+      with host.lock("devices"):
+        if not _deactivate_absent(args.osd_id, args.osd_fsid, args.no_systemd):
+          raise
+      terminal.success(f"osd.{args.osd_id} is on no device of this host; what was left of it is removed")
+      return
     if osd.process:
       raise Refused(f"{osd.name} is in use by process {osd.process}: 'systemctl stop {units.osd_unit(osd.osd_id)}' first")
     if osd.mounted and osd.mounted != osd.folder:

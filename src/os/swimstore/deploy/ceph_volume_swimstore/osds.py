@@ -38,6 +38,10 @@ class Osd:
             "encrypted": self.encrypted, "mounted": self.mounted, "up": self.process != 0}
 
 
+class Absent(Refused):
+  """It is on no device of the host."""
+
+
 def find_all():
   """By number. Those made by hand, which have no label, are among them where they are mounted."""
   found = [osd for entry in host.all_devices() for osd in _labelled(entry)]
@@ -99,6 +103,17 @@ def read_meta(folder, name):
     return ""
 
 
+def is_dead(mount):
+  """What is mounted where an OSD's file system is was one, and answers no more."""
+  if not mount or mount.fs not in names.FILE_SYSTEMS:
+    return False
+  try:
+    read_meta(mount.path, "type")
+    return False
+  except OSError:
+    return True
+
+
 def find(osd_id=None, osd_fsid=None):
   """The one. Refused where there is none, or where several devices say that they are it."""
   asked = f"osd.{osd_id}" if osd_id is not None else "the OSD"
@@ -108,7 +123,7 @@ def find(osd_id=None, osd_fsid=None):
     # A snapshot or a copy beside it.
     found = [osd for osd in found if osd.mounted == osd.folder] or found
   if not found:
-    raise Refused(f"{asked} is on no device of this host: 'ceph-volume swimstore list' shows those that are")
+    raise Absent(f"{asked} is on no device of this host: 'ceph-volume swimstore list' shows those that are")
   if len(found) > 1:
     told = ", ".join(f"{osd.device} (fsid {osd.osd_fsid})" for osd in found)
     remedy = "give the fsid, or take away or zap the one that is not"

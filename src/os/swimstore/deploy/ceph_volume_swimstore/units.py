@@ -7,12 +7,14 @@ import pathlib
 
 from ceph_volume.systemd import systemctl
 
+from . import names
 from .command import call
 from .errors import Refused
 
 PACKAGE = "ceph-osd-swimstore"
 PROGRAM = "/usr/lib/ceph-swimstore/ceph-osd"
 PROGRAM_VARIABLE = "SWIMSTORE_CEPH_OSD"  # another program, for tests
+ENABLED = pathlib.Path("/etc/systemd/system")
 FOLDERS = ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 
 
@@ -50,13 +52,34 @@ def disable_volume(osd_id, osd_fsid):
   call("systemctl", "disable", volume_unit(osd_id, osd_fsid))
 
 
+def volumes_of(osd_id):
+  """The fsids with which this number is started with the host."""
+  units = ENABLED.glob(f"*.wants/{volume_unit(osd_id, '*')}.service")
+  return sorted({names.parse_trigger(unit.stem.partition("@swimstore-")[2])[1] for unit in units})
+
+
+def disable_others(osd_id, osd_fsid):
+  """Of disks that had this number before, which may answer again."""
+  for other in volumes_of(osd_id):
+    if other != osd_fsid:
+      disable_volume(osd_id, other)
+
+
+def is_active(osd_id):
+  return systemctl.osd_is_active(osd_id)
+
+
 def forget(osd_id, osd_fsid):
   """The opposite of start(), for the OSD that is mounted where this number's is."""
+  forget_mounted(osd_id)
+  disable_volume(osd_id, osd_fsid)
+  return True
+
+
+def forget_mounted(osd_id):
   # Active or not: after a crash systemd waits before it starts it again.
   call("systemctl", "stop", osd_unit(osd_id))
   call("systemctl", "disable", "--runtime", osd_unit(osd_id))
-  disable_volume(osd_id, osd_fsid)
-  return True
 
 
 def volume_unit(osd_id, osd_fsid):
