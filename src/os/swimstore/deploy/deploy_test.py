@@ -231,6 +231,12 @@ class Encryption(unittest.TestCase):
       with patch, self.assertRaisesRegex(Failed, "not SwimStore's"):
         self.crypt.read_token("/dev/x")
 
+  def test_one_that_was_not_made_to_its_end(self):
+    """The token is written behind the header."""
+    _, patch = played({"token export": ("", 1)})
+    with patch, self.assertRaisesRegex(Failed, "exit 1: it says why; .*'new'.*swimstore zap /dev/x'; otherwise .*a copy of the header"):
+      self.crypt.open_by_monitor("/dev/x", 7, FSID)
+
   def test_the_monitor_is_asked_as_the_lockbox(self):
     """As for BlueStore: the client, and the key that it may read; and its keyring is gone afterwards."""
     text = self.crypt.token_text(7, FSID, "the cluster", "xfs", "the secret")

@@ -46,7 +46,11 @@ def write_token(device, text):
 
 
 def read_token(device):
-  text = call("cryptsetup", "token", "export", "--token-id", TOKEN_ID, device, show=False, secret=True)
+  try:
+    text = call("cryptsetup", "token", "export", "--token-id", TOKEN_ID, device, show=False, secret=True)
+  except Failed as error:
+    raise Failed(f"{error}; where 'ceph osd dump' has the OSD as 'new', it was never made to its end: 'ceph-volume swimstore zap "
+                 f"{device}'; otherwise bring the token back from a copy of the header") from error
   try:
     token = json.loads(text)
     if token["type"] != TOKEN_TYPE:
