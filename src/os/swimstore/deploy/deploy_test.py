@@ -286,6 +286,7 @@ class Made(unittest.TestCase):
     self.put(monitor, "check_wishes", lambda osd_id, osd_fsid: False)
     self.put(monitor, "new_secrets", lambda encrypted: {"cephx_secret": "S", "dmcrypt_key": "K", "cephx_lockbox_secret": "L"})
     self.put(monitor, "new_number", lambda *args: self.event("number", lambda: 7))
+    self.give_back = monitor.give_back
     self.put(monitor, "give_back", lambda *args: self.event("give back", lambda: True))
     self.put(filesystem, "cluster_fsid", lambda: "the cluster")
     self.put(filesystem, "make_folder", lambda path: None)
@@ -320,8 +321,8 @@ class Made(unittest.TestCase):
       raise Failed(name)
     return effect()
 
-  def make(self):
-    args = types.SimpleNamespace(data=self.DEVICE, fs="ext4", dmcrypt=True, osd_id=None, osd_fsid=FSID, crush_device_class=None)
+  def make(self, osd_id=None):
+    args = types.SimpleNamespace(data=self.DEVICE, fs="ext4", dmcrypt=True, osd_id=osd_id, osd_fsid=FSID, crush_device_class=None)
     with self.undo() as undo:
       return self.prepare.make(args, undo)
 
@@ -355,6 +356,23 @@ class Made(unittest.TestCase):
     with self.assertRaises(Failed):
       self.make()
     self.assertEqual(self.events, [])
+
+  def test_one_remedy_for_a_number_that_is_not_given_back(self):
+    """purge-new would take the place in the tree away that a number keeps when its OSD is destroyed."""
+    from ceph_volume_swimstore import monitor, undo
+    for was_destroyed, remedy, other in ((True, "'ceph osd destroy 7 --yes-i-really-mean-it'", "purge-new"),
+                                         (False, "'ceph osd purge-new ID --yes-i-really-mean-it'", "destroy")):
+      with self.subTest(was_destroyed=was_destroyed):
+        self.put(monitor, "check_wishes", lambda *args: was_destroyed)
+        self.put(monitor, "give_back", self.give_back)
+        self.put(monitor, "_entries", lambda: [{"osd": 7, "uuid": FSID}])
+        _, patch = played({"osd destroy": ("", 1), "osd purge-new": ("", 1)})
+        self.fail_at = "token"
+        undo.terminal.reset_mock()
+        with patch, self.assertRaises(Failed):
+          self.make(osd_id=7)
+        (told,) = [call.args[0] for call in undo.terminal.error.mock_calls if "number" in call.args[0]]
+        self.assertEqual((told.count(remedy), told.count("by hand"), told.count(f"'ceph osd {other}")), (1, 1, 0), told)
 
   def test_in_order(self):
     osd = self.make()

@@ -79,6 +79,7 @@ def make(args, undo):
   osd_fsid = args.osd_fsid or system.generate_uuid()
   secrets = monitor.new_secrets(args.dmcrypt)
   undo.add("the OSD's number", lambda: monitor.give_back(osd_fsid, was_destroyed),
+           f"'ceph osd destroy {args.osd_id} --yes-i-really-mean-it', where client.admin is" if was_destroyed else
            f"'ceph osd purge-new ID --yes-i-really-mean-it', of what has the fsid {osd_fsid} in 'ceph osd dump'")
   try:
     osd_id = monitor.new_number(osd_fsid, secrets, args.osd_id)
