@@ -52,6 +52,25 @@ class Zapped(PlayedHost):
     self.assertEqual(self.called("systemctl"), [f"systemctl disable ceph-volume@swimstore-7-{FSID}"])
     self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sda"])
 
+  def test_nobody_activates_it_meanwhile(self):
+    """trigger at the start of the host, for one, opens an encrypted device: it has the lock of the fsid."""
+    from ceph_volume_swimstore import host, zap
+    self.disk("/dev/sda")
+    for number, fsid in ((1, FSID), (2, FSID), (3, OTHER_FSID)):
+      self.disk(f"/dev/sda{number}", 7, fsid=fsid, part_of="/dev/sda", device__wwid=f"naa.{number}")
+    self.disk("/dev/sdb", 8)
+    for path, locked in (("/dev/sda", [FSID, OTHER_FSID]), ("/dev/sdb", [FSID])):
+      with self.subTest(path=path):
+        seen = []
+        self.put(host.BlockDevice, "partitions",
+                 lambda device: [f"/dev/sda{number}" for number in (1, 2, 3)] if device.path == "/dev/sda" else [])
+        self.put(host.BlockDevice, "busy", lambda device: seen.append(("busy", *self.locked)) or "")
+        self.put(zap, "_wipe", lambda device, destroy: seen.append(("wipe", *self.locked)))
+        self.zap(path, destroy=True)
+        self.assertEqual({kind for kind, *_ in seen}, {"busy", "wipe"})
+        self.assertEqual({tuple(held) for _, *held in seen}, {tuple(locked)})
+    self.assertEqual(self.locked, [])
+
   def test_partitions_of_another_path(self):
     for path in ("/dev/sda", "/dev/sdb"):
       self.disk(path, device__wwid="naa.5000")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """`zap`: a device that holds what nobody needs any more becomes an empty one."""
 
+import contextlib
 import os
 
 from ceph_volume import decorators, terminal
@@ -57,8 +58,24 @@ def _others_of(device):
   return others
 
 
+@contextlib.contextmanager
+def _locked(device):
+  """Nobody activates an OSD that is on it meanwhile, as `trigger` does at the start of the host."""
+  parts = (device, *map(host.BlockDevice, device.partitions()))
+  held = filter(None, (parsing.swimstore_of(part.signatures()) for part in parts))
+  with contextlib.ExitStack() as locks:
+    for osd_fsid in sorted({osd_fsid for _, osd_fsid, _ in held}):
+      locks.enter_context(host.lock(osd_fsid))
+    yield
+
+
 def zap(path, destroy, no_systemd):
   device = host.BlockDevice(path)
+  with _locked(device):
+    _zap(path, device, destroy, no_systemd)
+
+
+def _zap(path, device, destroy, no_systemd):
   _check_free(device)
   partitions = device.partitions()
   for partition in partitions:
