@@ -102,6 +102,11 @@ class Units(PlayedHost):
     self.units.forget(7, FSID)
     self.assertEqual(self.called("systemctl")[0], "systemctl stop ceph-osd@7")
 
+  def test_one_made_by_hand_is_enabled_for_good(self):
+    self.units.forget(7, "")
+    self.assertEqual(self.called("disable"), ["systemctl disable --runtime ceph-osd@7", "systemctl disable ceph-osd@7",
+                                              "systemctl disable ceph-volume@swimstore-7-"])
+
 
 class Multipath(PlayedHost):
   """Two paths and what lies on both; then the same of a partition."""
@@ -234,7 +239,7 @@ class DiskIsGone(PlayedHost):
     self.mount_left()
     volumes = [f"systemctl disable ceph-volume@swimstore-7-{fsid}" for fsid in (FSID, OTHER_FSID)]
     self.assertEqual(self.deactivate(7), ["systemctl is-active ceph-osd@7", *volumes, "systemctl stop ceph-osd@7",
-                                          "systemctl disable --runtime ceph-osd@7", f"umount {self.FOLDER}"])
+                                          "systemctl disable --runtime ceph-osd@7", "systemctl disable ceph-osd@7", f"umount {self.FOLDER}"])
 
   def test_no_mount(self):
     """The number may be another OSD's, which runs: only the unit of this one goes."""

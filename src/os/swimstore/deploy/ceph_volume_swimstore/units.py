@@ -80,6 +80,7 @@ def forget_mounted(osd_id):
   # Active or not: after a crash systemd waits before it starts it again.
   call("systemctl", "stop", osd_unit(osd_id))
   call("systemctl", "disable", "--runtime", osd_unit(osd_id))
+  call("systemctl", "disable", osd_unit(osd_id))  # as one is enabled that was made by hand
 
 
 def volume_unit(osd_id, osd_fsid):
