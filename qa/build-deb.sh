@@ -59,7 +59,8 @@ logged() {
 version_of_source() {
   local project time
   project=$(sed -n 's/^project(swimstore VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt)
-  if git -c 'safe.directory=*' status --porcelain 2>/dev/null | grep -q . ||
+  # No pipe: git would end by SIGPIPE where there is much to tell, and a dirty tree pass for a clean one.
+  if [ -n "$(git -c 'safe.directory=*' status --porcelain 2>/dev/null)" ] ||
     ! time=$(TZ=UTC git -c 'safe.directory=*' log -1 --date=format-local:%Y%m%d%H%M%S --format=%cd.%h 2>/dev/null); then
     time=$(date -u +%Y%m%d%H%M%S)
   fi
