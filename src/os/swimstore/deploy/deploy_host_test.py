@@ -283,6 +283,71 @@ class DiskIsGone(PlayedHost):
     self.assertEqual(self.player.said(), ["activate"])
 
 
+class AnotherCluster(PlayedHost):
+  """A guest's disk, as a hypervisor sees it: nothing is written to it, be it by fsck or the replay of a journal."""
+
+  FOLDER = "/var/lib/ceph/osd/ceph-7"
+
+  def setUp(self):
+    super().setUp()
+    from ceph_volume_swimstore import activate, crypt, filesystem, osds, units
+    self.activate, self.token = activate, crypt.token_text
+    self.put(filesystem, "cluster_fsid", lambda: "ours")
+    self.put(filesystem.conf, "path", "/etc/ceph/ceph.conf")
+    for module, name in ((filesystem, "make_folder"), (filesystem, "remove_folder"), (filesystem, "check_content"),
+                         (filesystem, "give_to_ceph"), (units, "start")):
+      self.put(module, name, lambda *args: None)
+    self.put(filesystem, "unmount", lambda path: self.player.calls.append((f"umount {path}", None)))
+    self.put(filesystem.shutil, "which", lambda program: None)
+    self.put(osds, "read_meta", self.read_meta)
+    self.ceph_fsid = "ours"
+
+  def read_meta(self, folder, name):
+    self.assertEqual((folder, name), (self.FOLDER, "ceph_fsid"))
+    if isinstance(self.ceph_fsid, OSError):
+      raise self.ceph_fsid
+    return self.ceph_fsid
+
+  def one(self, kind):
+    self.entries.clear()
+    self.player.calls.clear()
+    self.said.clear()
+    self.disk("/dev/sda", 7, kind)
+
+  def did(self):
+    return [text for text in self.player.said() if text.startswith(("mount", "umount", "fsck", "cryptsetup")) and "export" not in text]
+
+  def test_plain(self):
+    for kind, options in (("ext4", "ro,noload"), ("xfs", "ro,norecovery")):
+      look = [f"mount -t {kind} -o {options} /dev/sda {self.FOLDER}", f"umount {self.FOLDER}"]
+      mounted = (["fsck.ext4 -p /dev/sda"] if kind == "ext4" else []) + [f"mount -t {kind} -o noatime /dev/sda {self.FOLDER}"]
+      self.one(kind)
+      self.ceph_fsid = "theirs"
+      with self.assertRaisesRegex(Failed, "not activated: osd.7"):
+        self.activate.activate_all(False)
+      self.assertEqual(self.did(), [*look, look[1]])  # the last one takes back
+      self.assertRegex("".join(self.said), "/dev/sda holds osd.7 of another cluster, theirs")
+      for known in ("ours", "", OSError(errno.EIO, "Input/output error")):  # where a journal has it, nobody can tell yet
+        self.one(kind)
+        self.ceph_fsid = known
+        self.activate.activate_all(False)
+        self.assertEqual(self.did(), [*look, *mounted])
+
+  def test_where_it_cannot_be_mounted_as_it_is(self):
+    self.one("ext4")
+    self.player.answers["mount -t ext4 -o ro"] = "", 32
+    self.activate.activate_all(False)
+    self.assertEqual(self.did()[1:], ["fsck.ext4 -p /dev/sda", f"mount -t ext4 -o noatime /dev/sda {self.FOLDER}"])
+
+  def test_encrypted(self):
+    self.one("crypto_LUKS")
+    self.player.answers["token export"] = self.token(7, FSID, "theirs", "xfs", "the secret"), 0
+    with self.assertRaisesRegex(Failed, "not activated: osd.7"):
+      self.activate.activate_all(False)
+    self.assertEqual(self.did(), [])
+    self.assertRegex("".join(self.said), "/dev/sda holds osd.7 of another cluster, theirs")
+
+
 class Content(PlayedHost):
   def setUp(self):
     super().setUp()

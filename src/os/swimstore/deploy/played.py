@@ -81,7 +81,7 @@ class PlayedHost(unittest.TestCase):
     self.put(sys.modules["ceph_volume"].process, "call", self.player)
 
   def put(self, module, name, value):
-    self.enterContext(mock.patch.object(module, name, value, create=name == "cluster"))
+    self.enterContext(mock.patch.object(module, name, value, create=name in ("cluster", "path")))
 
   def disk(self, path, osd_id=None, kind="ext4", fsid=FSID, part_of="", **attributes):
     """One with the label of an OSD, if a number is given; `attributes`: {file of sysfs, with / as __: what it says}"""

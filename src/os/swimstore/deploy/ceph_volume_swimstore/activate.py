@@ -32,13 +32,20 @@ def _mount(osd, undo):
     raise Refused(f"something else is mounted on {osd.folder}: unmount it first; {osd.name} is on {osd.device}")
   if osd.mounted:
     raise Refused(f"{osd.device} is mounted on {osd.mounted}: unmount it first; it belongs on {osd.folder}")
+  kind = osd.fs
+  if osd.encrypted:
+    token = crypt.read_token(osd.device)
+    filesystem.check_cluster(osd, token["ceph_fsid"])
+    kind = token["fs"]
   if not mapping:
     undo.add("the encrypted device", lambda: crypt.close(osd.osd_fsid))
     mapping = crypt.open_by_monitor(osd.device, osd.osd_id, osd.osd_fsid)
   undo.add("the directory", lambda: filesystem.remove_folder(osd.folder))
   filesystem.make_folder(osd.folder)
   undo.add("the mount", lambda: filesystem.unmount(osd.folder))
-  filesystem.check_and_mount(osd.fs or crypt.read_token(osd.device)["fs"], mapping, osd.folder)
+  if not osd.encrypted:
+    filesystem.look_for_cluster(osd, kind, mapping)
+  filesystem.check_and_mount(kind, mapping, osd.folder)
 
 
 def activate_all(no_systemd):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The file system below an OSD, and the OSD's directory, which is where it is mounted."""
 
+import contextlib
 import os
 import shutil
 import time
@@ -15,6 +16,7 @@ from .errors import Failed, Refused
 FSCK_REPAIRED = (0, 1)
 FSCK_ASKS = (4, 5)  # errors are left which it repairs only where somebody answers
 STORE = ("superblock", "cubes")
+LOOK = {"ext4": "ro,noload", "xfs": "ro,norecovery"}  # options of a mount that writes nothing
 UNMOUNT_SECONDS = 15
 
 
@@ -106,6 +108,29 @@ def cluster_fsid():
   return fsid.strip()
 
 
+def check_cluster(osd, found):
+  """`found`: the cluster that its disk tells; "" where it tells none."""
+  ours = cluster_fsid()
+  if found and found != ours:
+    raise Refused(f"{osd.device} holds osd.{osd.osd_id} of another cluster, {found}; {conf.path} is of {ours}")
+
+
+def look_for_cluster(osd, kind, device):
+  """Before anything is written, as fsck does, and a mount that replays a journal: it may be in use elsewhere. What is still in
+  the journal, or damaged, tells nothing yet."""
+  try:
+    call("mount", "-t", kind, "-o", LOOK[kind], device, osd.folder)
+  except Failed:
+    return
+  found = ""
+  try:
+    with contextlib.suppress(OSError):
+      found = osds.read_meta(osd.folder, "ceph_fsid")
+  finally:
+    unmount(osd.folder)
+  check_cluster(osd, found)
+
+
 def check_content(osd):
   """That what is mounted is the OSD that the device says, of this cluster."""
   wanted = {"type": "swimstore", "whoami": str(osd.osd_id), "fsid": osd.osd_fsid, "ceph_fsid": cluster_fsid()}
@@ -117,8 +142,8 @@ def check_content(osd):
           from error
     if found == value:
       continue
-    if name == "ceph_fsid" and found:
-      raise Refused(f"{osd.device} holds osd.{osd.osd_id} of another cluster, {found}; {conf.path} is of {value}")
+    if name == "ceph_fsid":
+      check_cluster(osd, found)
     if not found:
       raise Refused(f"{osd.device}: {_without(name, osd)}")
     raise Refused(f"{osd.device}: the file '{name}' says '{found}', not '{value}': is it the device it was? Its label and UUID "
