@@ -32,7 +32,7 @@ class Zapped(PlayedHost):
             self.disk("/dev/sdb", 7, **attributes)
             if mounted:
               self.mount("/dev/sda", "/var/lib/ceph/osd/ceph-7")
-            with self.assertRaisesRegex(Refused, "^/dev/sdb holds osd.7 of SwimStore.* and so does /dev/sda, "):
+            with self.assertRaisesRegex(Refused, "^/dev/sdb (is the same disk as|holds osd.7,.* so does) /dev/sda.* multipathd "):
               self.zap("/dev/sdb", destroy)
             self.assertEqual(self.called("wipefs --all") + self.called("systemctl"), [])
 
@@ -77,9 +77,36 @@ class Zapped(PlayedHost):
       self.disk(f"{path}1", 7, part_of=path)
     from ceph_volume_swimstore import host
     self.put(host.BlockDevice, "partitions", lambda device: [f"{device.path}1"] if device.path == "/dev/sdb" else [])
-    with self.assertRaisesRegex(Refused, "^/dev/sdb1 holds osd.7 .* and so does /dev/sda1"):
+    with self.assertRaisesRegex(Refused, "^/dev/sdb1 is the same disk as /dev/sda1, which holds osd.7"):
       self.zap("/dev/sdb", destroy=True)
     self.assertEqual(self.called("wipefs --all"), [])
+
+  def test_another_path_to_one_made_by_hand(self):
+    """Which has no label: it is known while it is mounted."""
+    from ceph_volume_swimstore import osds
+    self.disk("/dev/sda", device__wwid="naa.5000")
+    self.disk("/dev/sdb", device__wwid="naa.5000")
+    self.mount("/dev/sda", "/var/lib/ceph/osd/ceph-7")
+    (self.sys / self.numbers["/dev/sda"]).rename(self.sys / "sda")
+    (self.sys / self.numbers["/dev/sda"]).symlink_to(self.sys / "sda")
+    self.put(osds, "read_meta", lambda folder, name: "swimstore")
+    with self.assertRaisesRegex(Refused, "^/dev/sdb is the same disk as /dev/sda, which holds osd.7"):
+      self.zap("/dev/sdb", destroy=True)
+
+  def test_a_copy_on_the_same_disk(self):
+    self.disk("/dev/sda", device__wwid="naa.5000")
+    for name in ("1", "2"):
+      self.disk(f"/dev/sda{name}", 7, part_of="/dev/sda", part=name)
+    self.zap("/dev/sda2")
+    self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sda2"])
+
+  def test_where_an_osd_was_whose_disk_is_gone(self):
+    from ceph_volume_swimstore import osds
+    self.disk("/dev/sda", 8)
+    self.mounts.append(parsing.Mount("8:999", "/var/lib/ceph/osd/ceph-7", "ext4"))
+    self.put(osds, "read_meta", lambda folder, name: "swimstore")  # from memory
+    self.zap("/dev/sda")
+    self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sda"])
 
 
 class Units(PlayedHost):

@@ -83,14 +83,14 @@ class PlayedHost(unittest.TestCase):
   def put(self, module, name, value):
     self.enterContext(mock.patch.object(module, name, value, create=name in ("cluster", "path")))
 
-  def disk(self, path, osd_id=None, kind="ext4", fsid=FSID, part_of="", **attributes):
+  def disk(self, path, osd_id=None, kind="ext4", fsid=FSID, part_of="", part="1", **attributes):
     """One with the label of an OSD, if a number is given; `attributes`: {file of sysfs, with / as __: what it says}"""
     self.numbers[path] = f"8:{len(list(self.sys.iterdir()))}"
     if part_of:
       folder = self.sys / self.numbers[part_of] / pathlib.Path(path).name
       folder.mkdir()
       (self.sys / self.numbers[path]).symlink_to(folder)
-      attributes["partition"] = "1"
+      attributes["partition"] = part
     for name, text in attributes.items():
       file = self.sys / self.numbers[path] / name.replace("__", "/")
       file.parent.mkdir(parents=True, exist_ok=True)

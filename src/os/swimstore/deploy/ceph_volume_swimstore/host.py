@@ -43,11 +43,12 @@ class BlockDevice:
 
   @property
   def disk(self):
-    """The same for each path to a disk, and for no other disk; "" where the kernel does not tell."""
+    """The same for each path to a disk, or to a partition, and for no other one; "" where the kernel does not tell."""
     found = next(filter(None, map(self._read_of_disk, ("device/wwid", "wwid", "serial", "loop/backing_file"))), "")
     volume = self._read("dm/uuid")
     # What lies on another path to the disk has another one: of the device mapper only volumes of LVM count.
-    return found or (volume if volume.startswith("LVM-") else "")
+    found = found or (volume if volume.startswith("LVM-") else "")
+    return found and f"{found} {self._read('partition')}"
 
   @property
   def size_bytes(self):

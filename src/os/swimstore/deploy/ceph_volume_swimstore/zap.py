@@ -44,17 +44,24 @@ def _osd_on(device):
 
 
 def _others_of(device):
-  """Devices that say that they are the same OSD, where this one is a copy. Refused where it may be another path to their disk."""
-  osd = parsing.swimstore_of(device.signatures())
-  if not osd:
-    return []
-  found = [host.BlockDevice(one.device) for one in osds.find_all() if (one.osd_id, one.osd_fsid) == osd[:2]]
-  others = [other for other in found if other.number != device.number]
-  for other in others:
-    if "" in (device.disk, other.disk) or device.disk == other.disk:
-      what = "which is the same disk" if device.disk and other.disk else "and the kernel does not tell whether it is the same disk"
-      raise Refused(f"{device.path} holds osd.{osd[0]} of SwimStore, fsid {osd[1]}, and so does {other.path}, {what}: set up "
-                    "multipathd for two paths to one disk, or take one of the two away")
+  """Devices that say that they are the same OSD, where this one is a copy. Refused where it may be another path to an OSD's disk."""
+  held = parsing.swimstore_of(device.signatures())
+  others = []
+  for osd in osds.find_all():
+    try:
+      other = host.BlockDevice(osd.device)
+    except Refused:
+      continue  # it is gone, and its mount is left
+    if other.number == device.number:
+      continue
+    remedy = "set up multipathd for two paths to one disk, or take one of the two away"
+    if device.disk and device.disk == other.disk:
+      raise Refused(f"{device.path} is the same disk as {other.path}, which holds {osd.name}, fsid {osd.osd_fsid}: {remedy}")
+    if held and held[:2] == (osd.osd_id, osd.osd_fsid):
+      others.append(other)
+      if not device.disk or not other.disk:
+        raise Refused(f"{device.path} holds {osd.name}, fsid {osd.osd_fsid}, and so does {other.path}, and the kernel does not tell "
+                      f"whether it is the same disk: {remedy}")
   return others
 
 
