@@ -276,6 +276,12 @@ class DiskIsGone(PlayedHost):
     self.mount_left()
     self.assertEqual(self.deactivate(7, "--no-systemd"), ["systemctl is-active ceph-osd@7", f"umount {self.FOLDER}"])
 
+  def test_the_number_on_a_new_disk_that_answers_no_more(self):
+    """Its mount is not the old one's."""
+    self.disk("/dev/sdb", 7, fsid=FSID.replace("3f", "5f"))
+    self.mount("/dev/sdb", self.FOLDER)
+    self.assertEqual(self.deactivate(7, FSID), [f"systemctl disable ceph-volume@swimstore-7-{FSID}"])
+
   def test_one_that_runs_is_left(self):
     self.mount_left()
     self.player.answers["is-active"] = "", 0

@@ -111,7 +111,8 @@ def _deactivate(osd, no_systemd):
 def _deactivate_absent(osd_id, osd_fsid, no_systemd):
   """What a disk that is gone left behind: its mount, and its units. Returns whether there was anything."""
   folder = names.folder_of(conf.cluster, osd_id)
-  is_mounted = osds.is_dead(host.mounted_on(folder))
+  of_others = any(osd.mounted == folder for osd in osds.find_all())
+  is_mounted = not of_others and osds.is_dead(host.mounted_on(folder))
   fsids = [fsid for fsid in units.volumes_of(osd_id) if osd_fsid in (None, fsid)]
   if is_mounted and units.is_active(osd_id):
     raise Refused(f"osd.{osd_id} runs: 'systemctl stop {units.osd_unit(osd_id)}' first")

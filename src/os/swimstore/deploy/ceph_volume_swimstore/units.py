@@ -43,7 +43,7 @@ def start(osd_id, osd_fsid):
   call("systemctl", "enable", volume_unit(osd_id, osd_fsid))
   call("systemctl", "enable", "--runtime", osd_unit(osd_id))
   # Where it was started too often, systemd would refuse. Of a unit that it has not loaded there is nothing to forget.
-  call("systemctl", "reset-failed", osd_unit(osd_id), good=(0, 1))
+  call("systemctl", "reset-failed", osd_unit(osd_id), show=False, good=(0, 1))
   call("systemctl", "start", osd_unit(osd_id))
 
 
