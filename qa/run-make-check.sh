@@ -17,7 +17,7 @@ tests, the tidy checks, and the quick form of what qa/suites/quick lists. The la
 line counts: "N passed, N failed". Exits 1 if anything failed.
 
   --preset NAME     what to build: release (default), debug, asan, tsan
-  --jobs N          parallel compilations, and half as many as tests (default: the number of cores)
+  --jobs N          N compilations and 2 N tests at a time (default: the number of cores)
   --tests REGEX     only the tests whose name matches; implies --no-standalone
   --no-standalone   leave out what qa/suites/quick lists
   SWIM_CACHE        where set-up keeps its things (/var/cache/swimstore)
@@ -111,16 +111,22 @@ check_with_clang() {
 # Scenarios wait for clusters most of their time: so two at once. What each says is shown when it ends.
 declare -A running=()  # script by process
 begin_scenario() {
-  say "$1 --quick"
-  start "$checkout/$1" --quick >"$scenario_logs/${1##*/}.log" 2>&1
+  local log=$build/scenarios/${1##*/}.log
+  say "$1 --quick, its log: $log"
+  start "$checkout/$1" --quick >"$checkout/$log" 2>&1
   running[$started]=$1
 }
 end_scenario() {
-  local process script status=0
+  local process='' script status=0
   wait -n -p process "${!running[@]}" || status=$?
+  if [ -z "$process" ]; then  # one that a signal ended, bash may not tell of in this way
+    set -- "${!running[@]}"
+    process=$1 status=0
+    wait "$process" || status=$?
+  fi
   script=${running[$process]}
   unset "running[$process]"
-  cat "$scenario_logs/${script##*/}.log"
+  cat "$checkout/$build/scenarios/${script##*/}.log"
   if [ "$status" -eq 0 ]; then
     say "passed: $script --quick"
     passed=$((passed + 1))
@@ -131,8 +137,7 @@ end_scenario() {
 }
 run_scenarios() {
   local script how most
-  scenario_logs=$checkout/$build/scenarios
-  mkdir -p "$scenario_logs"
+  mkdir -p "$checkout/$build/scenarios"
   while read -r script how; do
     case $script in '' | '#'*) continue ;; esac
     most=1

@@ -22,7 +22,7 @@ last line counts: "N passed, N failed". Exits 1 if anything failed.
                    and has one thread: the crash explorer, if it is not named, and tests of
                    crashes, failures and damage in the simulator; qa/tsan.supp has the false
                    alarms
-  --jobs N         parallel compilations, and half as many as tests (default: the number of cores)
+  --jobs N         N compilations and 2 N tests at a time (default: the number of cores)
   --time SECONDS   of the crash explorer, for each of the stacks vtkv, cube, store and
                    compressed on each of four kinds of file system (default 25)
   SWIM_CACHE       where set-up keeps its things (/var/cache/swimstore)

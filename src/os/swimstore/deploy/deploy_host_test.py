@@ -36,6 +36,14 @@ class Zapped(PlayedHost):
               self.zap("/dev/sdb", destroy)
             self.assertEqual(self.called("wipefs --all") + self.called("systemctl"), [])
 
+  def test_another_disk_with_the_same_serial(self):
+    self.disk("/dev/sda", 7, serial="x")
+    self.disk("/dev/sdb", 8, serial="x", fsid=OTHER_FSID)
+    self.disk("/dev/sdc", 9, serial="x", size="4096")
+    for path in ("/dev/sdb", "/dev/sdc"):
+      self.zap(path)
+    self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sdb", "wipefs --all /dev/sdc"])
+
   def test_a_copy_goes_and_the_osd_stays_enabled(self):
     self.disk("/dev/sda", 7, device__wwid="naa.5000")
     self.disk("/dev/sdb", 7, device__wwid="naa.5001")
@@ -312,72 +320,25 @@ class DiskIsGone(PlayedHost):
     disabled = [f"systemctl disable ceph-volume@swimstore-7-{fsid}" for fsid in (FSID, OTHER_FSID)]
     self.assertEqual(self.player.said(), ["activate", *disabled])
     self.player.calls.clear()
+    self.player.answers["systemctl disable"] = "", 1  # the new one runs all the same
+    prepare.Create(["--data", "/dev/sda", "--osd-id", "7"]).main()
+    self.assertRegex("".join(self.said), "a disk that had the number osd.7 before may be started in its place")
+    self.player.calls.clear()
     prepare.Create(["--data", "/dev/sda", "--osd-id", "7", "--no-systemd"]).main()
     self.assertEqual(self.player.said(), ["activate"])
 
 
 class AnotherCluster(PlayedHost):
-  """A guest's disk, as a hypervisor sees it: nothing is written to it, be it by fsck or the replay of a journal."""
-
-  FOLDER = "/var/lib/ceph/osd/ceph-7"
-
-  def setUp(self):
-    super().setUp()
-    from ceph_volume_swimstore import activate, crypt, filesystem, osds, units
-    self.activate, self.token = activate, crypt.token_text
+  def test_of_an_encrypted_disk_nothing_is_opened(self):
+    """A guest's, as a hypervisor sees it."""
+    from ceph_volume_swimstore import activate, crypt, filesystem
     self.put(filesystem, "cluster_fsid", lambda: "ours")
     self.put(filesystem.conf, "path", "/etc/ceph/ceph.conf")
-    for module, name in ((filesystem, "make_folder"), (filesystem, "remove_folder"), (filesystem, "check_content"),
-                         (filesystem, "give_to_ceph"), (units, "start")):
-      self.put(module, name, lambda *args: None)
-    self.put(filesystem, "unmount", lambda path: self.player.calls.append((f"umount {path}", None)))
-    self.put(filesystem.shutil, "which", lambda program: None)
-    self.put(osds, "read_meta", self.read_meta)
-    self.ceph_fsid = "ours"
-
-  def read_meta(self, folder, name):
-    self.assertEqual((folder, name), (self.FOLDER, "ceph_fsid"))
-    if isinstance(self.ceph_fsid, OSError):
-      raise self.ceph_fsid
-    return self.ceph_fsid
-
-  def one(self, kind):
-    self.entries.clear()
-    self.player.calls.clear()
-    self.said.clear()
-    self.disk("/dev/sda", 7, kind)
-
-  def did(self):
-    return [text for text in self.player.said() if text.startswith(("mount", "umount", "fsck", "cryptsetup")) and "export" not in text]
-
-  def test_plain(self):
-    for kind, options in (("ext4", "ro,noload"), ("xfs", "ro,norecovery")):
-      look = [f"mount -t {kind} -o {options} /dev/sda {self.FOLDER}", f"umount {self.FOLDER}"]
-      mounted = (["fsck.ext4 -p /dev/sda"] if kind == "ext4" else []) + [f"mount -t {kind} -o noatime /dev/sda {self.FOLDER}"]
-      self.one(kind)
-      self.ceph_fsid = "theirs"
-      with self.assertRaisesRegex(Failed, "not activated: osd.7"):
-        self.activate.activate_all(False)
-      self.assertEqual(self.did(), [*look, look[1]])  # the last one takes back
-      self.assertRegex("".join(self.said), "/dev/sda holds osd.7 of another cluster, theirs")
-      for known in ("ours", "", OSError(errno.EIO, "Input/output error")):  # where a journal has it, nobody can tell yet
-        self.one(kind)
-        self.ceph_fsid = known
-        self.activate.activate_all(False)
-        self.assertEqual(self.did(), [*look, *mounted])
-
-  def test_where_it_cannot_be_mounted_as_it_is(self):
-    self.one("ext4")
-    self.player.answers["mount -t ext4 -o ro"] = "", 32
-    self.activate.activate_all(False)
-    self.assertEqual(self.did()[1:], ["fsck.ext4 -p /dev/sda", f"mount -t ext4 -o noatime /dev/sda {self.FOLDER}"])
-
-  def test_encrypted(self):
-    self.one("crypto_LUKS")
-    self.player.answers["token export"] = self.token(7, FSID, "theirs", "xfs", "the secret"), 0
+    self.disk("/dev/sda", 7, "crypto_LUKS")
+    self.player.answers["token export"] = crypt.token_text(7, FSID, "theirs", "xfs", "the secret"), 0
     with self.assertRaisesRegex(Failed, "not activated: osd.7"):
-      self.activate.activate_all(False)
-    self.assertEqual(self.did(), [])
+      activate.activate_all(False)
+    self.assertFalse([text for text in self.player.said() if text.startswith(("mount", "cryptsetup")) and "export" not in text])
     self.assertRegex("".join(self.said), "/dev/sda holds osd.7 of another cluster, theirs")
 
 

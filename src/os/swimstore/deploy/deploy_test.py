@@ -185,13 +185,14 @@ class LostTerminal(unittest.TestCase):
 
     stderr = os.fdopen(writer, "w", buffering=1)
     with mock.patch.object(sys, "stderr", stderr):
-      with self.assertRaises(BrokenPipeError), Undo() as undo:
+      with self.assertLogs("ceph_volume_swimstore.undo", "ERROR") as logged, self.assertRaises(BrokenPipeError), Undo() as undo:
         undo.add("the first", lambda: shown("first"))
         undo.add("the second", broken, "by hand")
         undo.add("the third", lambda: shown("third"))
         terminal.write("Running command: mkfs")
       self.assertIs(sys.stderr, stderr)
     self.assertEqual(done, ["third", "first"])
+    self.assertIn("not taken back: the second: no; do it by hand: by hand", "".join(logged.output))
     with contextlib.suppress(BrokenPipeError):
       stderr.close()
 

@@ -43,8 +43,6 @@ def _mount(osd, undo):
   undo.add("the directory", lambda: filesystem.remove_folder(osd.folder))
   filesystem.make_folder(osd.folder)
   undo.add("the mount", lambda: filesystem.unmount(osd.folder))
-  if not osd.encrypted:
-    filesystem.look_for_cluster(osd, kind, mapping)
   filesystem.check_and_mount(kind, mapping, osd.folder)
 
 

@@ -49,11 +49,13 @@ def read_token(device):
   try:
     text = call("cryptsetup", "token", "export", "--token-id", TOKEN_ID, device, show=False, secret=True)
   except Failed as error:
-    raise Failed(f"{error}; where 'ceph osd dump' has the OSD as 'new', it was never made to its end: 'ceph-volume swimstore zap "
-                 f"{device}'; otherwise bring the token back from a copy of the header") from error
+    if error.code is None:
+      raise
+    raise Failed(f"{error}; where 'ceph osd dump' has the OSD as 'new', it was never up: 'ceph-volume swimstore zap {device}'; "
+                 "otherwise bring the token back from a copy of the header") from error
   try:
     token = json.loads(text)
-    if token["type"] != TOKEN_TYPE:
+    if token["type"] != TOKEN_TYPE or not all(token[name] for name in ("osd_id", "osd_fsid", "ceph_fsid", "fs")):
       raise ValueError(token["type"])
     return token
   except (ValueError, KeyError, TypeError) as error:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The file system below an OSD, and the OSD's directory, which is where it is mounted."""
 
-import contextlib
 import os
 import shutil
 import time
@@ -16,7 +15,6 @@ from .errors import Failed, Refused
 FSCK_REPAIRED = (0, 1)
 FSCK_ASKS = (4, 5)  # errors are left which it repairs only where somebody answers
 STORE = ("superblock", "cubes")
-LOOK = {"ext4": "ro,noload", "xfs": "ro,norecovery"}  # options of a mount that writes nothing
 UNMOUNT_SECONDS = 15
 
 
@@ -113,22 +111,6 @@ def check_cluster(osd, found):
   ours = cluster_fsid()
   if found and found != ours:
     raise Refused(f"{osd.device} holds osd.{osd.osd_id} of another cluster, {found}; {conf.path} is of {ours}")
-
-
-def look_for_cluster(osd, kind, device):
-  """Before anything is written, as fsck does, and a mount that replays a journal: it may be in use elsewhere. What is still in
-  the journal, or damaged, tells nothing yet."""
-  try:
-    call("mount", "-t", kind, "-o", LOOK[kind], device, osd.folder)
-  except Failed:
-    return
-  found = ""
-  try:
-    with contextlib.suppress(OSError):
-      found = osds.read_meta(osd.folder, "ceph_fsid")
-  finally:
-    unmount(osd.folder)
-  check_cluster(osd, found)
 
 
 def check_content(osd):

@@ -166,6 +166,6 @@ class Create(Command):
       if not args.no_systemd:
         undo.add("the units", lambda: units.forget(osd.osd_id, osd.osd_fsid))
       activate.activate(osd, args.no_systemd)
-      if not args.no_systemd:
-        units.disable_others(osd.osd_id, osd.osd_fsid)
+    if not args.no_systemd:
+      units.disable_others(osd.osd_id, osd.osd_fsid)
     terminal.success(f"{osd.name} is made on {osd.device}, fsid {osd.osd_fsid}")

@@ -2,6 +2,7 @@
 """Takes back what a command has done when it does not come to its end."""
 
 import contextlib
+import logging
 import os
 import pathlib
 import signal
@@ -9,6 +10,8 @@ import sys
 import time
 
 from ceph_volume import terminal
+
+logger = logging.getLogger(__name__)
 
 
 CHILD_SECONDS = 15
@@ -88,7 +91,9 @@ class Undo:
       if how():
         terminal.info(f"taken back: {what}")
     except Exception as error:
-      terminal.error(f"not taken back: {what}: {error}" + (f"; do it by hand: {by_hand}" if by_hand else ""))
+      text = f"not taken back: {what}: {error}" + (f"; do it by hand: {by_hand}" if by_hand else "")
+      logger.error(text)  # the terminal may be gone
+      terminal.error(text)
 
   @staticmethod
   def _interrupt(number, frame):

@@ -5,11 +5,12 @@ calls `trigger`, and ceph-osd@ID, which that starts. A drop-in of the package te
 import os
 import pathlib
 
+from ceph_volume import terminal
 from ceph_volume.systemd import systemctl
 
 from . import names
 from .command import call
-from .errors import Refused
+from .errors import Failed, Refused
 
 PACKAGE = "ceph-osd-swimstore"
 PROGRAM = "/usr/lib/ceph-swimstore/ceph-osd"
@@ -62,7 +63,10 @@ def disable_others(osd_id, osd_fsid):
   """Of disks that had this number before, which may answer again."""
   for other in volumes_of(osd_id):
     if other != osd_fsid:
-      disable_volume(osd_id, other)
+      try:
+        disable_volume(osd_id, other)
+      except Failed as error:
+        terminal.warning(f"{error}; a disk that had the number osd.{osd_id} before may be started in its place")
 
 
 def is_active(osd_id):

@@ -35,8 +35,16 @@ def _check_free(device):
       raise Refused(f"{part.path} {busy}{_osd_on(part)}")
 
 
+def _number(path):
+  """"" where the device is gone, and its mount is left."""
+  try:
+    return host.BlockDevice(path).number
+  except Refused:
+    return ""
+
+
 def _osd_on(device):
-  osd = next((osd for osd in osds.find_all() if host.BlockDevice(osd.device).number == device.number), None)
+  osd = next((osd for osd in osds.find_all() if _number(osd.device) == device.number), None)
   if not osd:
     return ""
   stop = f"'systemctl stop {units.osd_unit(osd.osd_id)}' and " if osd.process else ""
@@ -55,7 +63,9 @@ def _others_of(device):
     if other.number == device.number:
       continue
     remedy = "set up multipathd for two paths to one disk, or take one of the two away"
-    if device.disk and device.disk == other.disk:
+    # Some kinds of disks all have the same serial number.
+    is_alike = device.size_bytes == other.size_bytes and device.signatures() == other.signatures()
+    if device.disk and device.disk == other.disk and is_alike:
       raise Refused(f"{device.path} is the same disk as {other.path}, which holds {osd.name}, fsid {osd.osd_fsid}: {remedy}")
     if held and held[:2] == (osd.osd_id, osd.osd_fsid):
       others.append(other)
