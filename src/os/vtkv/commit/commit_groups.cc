@@ -10,14 +10,7 @@ namespace vtkv {
 namespace {
 
 constexpr size_t kKeptBufferBytes = 4u << 20;  // of a spare group
-// Of the spares beyond the first few: relaxed writes may have had hundreds of groups under way.
-constexpr size_t kFewSpares = 16, kSmallBufferBytes = 64u << 10;
-
-void shrink(CommitGroup* group, size_t bytes_most) {
-  if (group->record.buffer.capacity() > bytes_most) {
-    group->record.buffer = AlignedBuffer();
-  }
-}
+constexpr size_t kSparesMost = 16;             // relaxed writes may have had hundreds of groups under way
 
 }  // namespace
 
@@ -59,7 +52,9 @@ void CommitGroups::log_write_ended(CommitGroup* group) {
   --m_log_writes;
   --group->writes_left;
   group->logged = true;
-  shrink(group, kKeptBufferBytes);
+  if (group->record.buffer.capacity() > kKeptBufferBytes) {
+    group->record.buffer = AlignedBuffer();
+  }
 }
 
 size_t CommitGroups::written() {
@@ -84,7 +79,9 @@ const CommitGroup& CommitGroups::end_first() {
   --m_written;
   m_spare.push_back(std::move(m_groups.front()));
   m_groups.pop_front();
-  shrink(m_spare.back().get(), m_spare.size() > kFewSpares ? kSmallBufferBytes : kKeptBufferBytes);
+  if (m_spare.size() > kSparesMost) {
+    m_spare.erase(m_spare.begin());
+  }
   return *m_spare.back();
 }
 
