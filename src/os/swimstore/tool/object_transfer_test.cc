@@ -518,6 +518,18 @@ TEST_P(ObjectTransferTest, TheLastRecordCountsTheObjects) {
 }
 
 // Import waits as a program does, which the simulator's one thread cannot.
+// The name of a collection does not tell whose they are.
+TEST_P(ObjectTransferTest, QuarantinedEntriesAreNamedInAnArchiveOfOneCollection) {
+  put(quarantined_key(0, object_key(named("gone"))), "no onode");
+  std::unique_ptr<StoreFiles> files;
+  TransferResult result;
+  std::ostringstream out;
+  ASSERT_TRUE(StoreFiles::open(m_env, m_path, 0, StoreFiles::Purpose::salvage, &files).ok());
+  ASSERT_TRUE(export_objects(*files, kPg.to_str(), "archive", &out, &result).ok());
+  ASSERT_EQ(1u, result.omitted.size());
+  EXPECT_NE(std::string::npos, result.omitted.front().find("1 entries that repair quarantined"));
+}
+
 INSTANTIATE_TEST_SUITE_P(OnTheHost, ObjectTransferTest, ::testing::Values(Host::real));
 
 }  // namespace swimstore

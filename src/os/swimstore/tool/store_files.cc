@@ -147,7 +147,12 @@ Status StoreFiles::ContainerData::verify(const vtkv::ExternalWrite& write, bool*
     return {};
   }
   vtkv::File* const file = m_containers[write.container].get();
-  return file == nullptr ? Status::not_found("the container is missing") : check_slot(*file, write, matches);
+  uint64_t bytes = 0;
+  if (file == nullptr || !file->size(&bytes).ok() ||
+      write.slot * slot_bytes(write.container) + write.offset + write.length > bytes) {
+    return Status::from_errno(EIO, "the container is missing, or was cut short");  // who reads the object says so
+  }
+  return check_slot(*file, write, matches);
 }
 
 Status StoreFiles::open_only_cube() {

@@ -213,14 +213,27 @@ bool LogRecovery::trusted(size_t index) const {
          (mutated(Mutation::tail_record_trusted) && index + 1 == m_chain.size());
 }
 
+void LogRecovery::note_not_arrived(size_t records) {
+  if (m_notes) {
+    m_notes->push_back("the last " + std::to_string(records) +
+                       " records of the log are left out, as a recovery does it: the data of the first of them had not "
+                       "arrived");
+  }
+}
+
 Status LogRecovery::check_data(bool assume_written) {
   size_t kept = 0;
   for (; kept < m_chain.size(); ++kept) {
     const FoundRecord& record = m_chain[kept];
     if (record.header.last_sequence() > m_watermark && !trusted(kept)) {
       bool arrived = false;
-      VTKV_RETURN_IF_ERROR(data_arrived(record, assume_written, &arrived));
+      const Status asked = data_arrived(record, assume_written, &arrived);
+      VTKV_RETURN_IF_ERROR(do_without(asked));
+      if (!asked.ok()) {
+        break;
+      }
       if (!arrived) {
+        note_not_arrived(m_chain.size() - kept);
         break;
       }
     }

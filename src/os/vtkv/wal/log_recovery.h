@@ -66,6 +66,7 @@ class LogRecovery {
   const FoundRecord* find_in_newest_segment(const LogPosition& position) const;
   bool trusted(size_t index) const;
   bool continues(const FoundRecord& record, const LogPosition& position) const;
+  void note_not_arrived(size_t records);
   Status data_arrived(const FoundRecord& record, bool assume_written, bool* arrived);
   Status visit(const FoundRecord& record, BatchVisitor& visitor);
 
