@@ -22,6 +22,7 @@ namespace {
 
 constexpr uint64_t kBlocksMax = uint64_t{1} << 20;  // of an object: no object reaches 4 GiB
 constexpr unsigned kBuffersMax = 256;               // of one write: what the kernel takes at once
+constexpr unsigned kUnreadableMost = 8;              // blocks of a copy, before the rest is not tried
 constexpr uint64_t kKeptWriteBytesMax = 64 << 10;   // a longer one would push out much that is read again
 
 constexpr uint32_t in_block(uint64_t offset) { return offset % kBlockBytes; }
@@ -406,13 +407,16 @@ int ObjectWriter::copy(Onode& source, Onode& target, uint64_t source_offset, uin
   return write(target, target_offset, data);
 }
 
-// Only blocks of the target that get bytes of an unreadable one are lost.
+// Only blocks of the target that get bytes of an unreadable one are lost. A disk may take seconds to say of each that
+// it cannot be read, and the collection is locked: behind the first few the rest is taken for unreadable, too.
 void ObjectWriter::read_by_blocks(Onode& source, uint64_t source_offset, uint64_t length, const Onode& target,
                                   uint64_t target_offset, ceph::bufferlist* data) {
+  unsigned failed = 0;
   for (uint64_t done = 0, bytes = 0; done < length; done += bytes) {
     bytes = std::min<uint64_t>(length - done, kBlockBytes - in_block(target_offset + done));
     ceph::bufferlist piece;
-    if (m_reader.read(source, source_offset + done, bytes, 0, &piece) < 0) {
+    if (failed >= kUnreadableMost || m_reader.read(source, source_offset + done, bytes, 0, &piece) < 0) {
+      ++failed;
       derr << "object " << source.oid << " cannot be read at " << source_offset + done << "~" << bytes
            << " to be copied to " << target.oid << ", which stays unreadable there until it is repaired" << dendl;
       piece.clear();

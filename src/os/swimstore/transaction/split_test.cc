@@ -127,6 +127,39 @@ TEST_P(SplitTest, IntoAllItsChildrenAtOnce) {
   m_groups.clear();
 }
 
+// What an OSD says that was down while a pool got fewer groups and then more.
+TEST_P(SplitTest, BehindAMergeInTheSameTransaction) {
+  const unsigned groups = GetParam().before;
+  if (groups < 2) {
+    return;
+  }
+  for (unsigned number = 0; number < groups; ++number) {
+    create(number, groups);
+  }
+  write_all(groups);
+  // The last one into its parent, which is split again at once.
+  const unsigned source = groups - 1, target = source & ~(1u << (cbits(source) - 1));
+  const unsigned merged_bits = bits(target, groups - 1), split_bits = bits(source, groups);
+  ObjectStore::Transaction txn;
+  txn.merge_collection(cid(source), cid(target), merged_bits);
+  ASSERT_EQ(0, m_store->queue_transaction(m_groups[target], std::move(txn)));
+  ObjectStore::Transaction again;
+  m_groups[source] = m_store->create_new_collection(cid(source));
+  again.create_collection(cid(source), static_cast<int>(split_bits));
+  again.split_collection(cid(target), split_bits, source, cid(source));
+  again.merge_collection(cid(source), cid(target), merged_bits);
+  again.collection_set_bits(cid(target), merged_bits);
+  queue(target, std::move(again));
+  ObjectStore::Transaction last;
+  m_groups[source] = m_store->create_new_collection(cid(source));
+  last.collection_set_bits(cid(target), merged_bits);
+  last.create_collection(cid(source), static_cast<int>(split_bits));
+  last.split_collection(cid(target), split_bits, source, cid(source));
+  queue(target, std::move(last));
+  expect_all(groups);
+  m_groups.clear();
+}
+
 std::string name_of(const ::testing::TestParamInfo<Split>& info) {
   return fmt::format("{}to{}in{}cubes", info.param.before, info.param.after, info.param.cubes);
 }

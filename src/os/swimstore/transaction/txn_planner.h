@@ -10,6 +10,7 @@
 // omap writes); anything else ends the OSD.
 #pragma once
 
+#include <map>
 #include <span>
 #include <vector>
 
@@ -81,7 +82,6 @@ class TxnPlanner {
   // txn_planner_collections.cc
   int create_collection(const coll_t& cid, uint32_t bits, CollectionRef* collection);
   int remove_collection(CollectionRef* collection);
-  uint32_t bits_before(const Collection& collection) const REQUIRES_SHARED(collection.lock);
   int split_collection(Collection& parent, Collection& child, uint32_t bits, uint32_t remainder)
       REQUIRES(parent.lock, child.lock);
   int set_collection_bits(Collection& collection, uint32_t bits) REQUIRES(collection.lock);
@@ -105,6 +105,8 @@ class TxnPlanner {
   Names m_names;
   uint64_t m_operations = 0;
   std::vector<CollectionBefore> m_before;
+  std::map<const Collection*, uint32_t>
+      m_split_from;  // the bits that the parent of a split had before the first of them
   std::span<const CollectionRef> m_locked;
 };
 

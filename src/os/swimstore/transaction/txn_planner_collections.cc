@@ -113,15 +113,8 @@ void TxnPlanner::forget_collection(CollectionRef* collection) {
   m_witnesses.remove((*collection)->cid);
   (*collection)->exists = false;
   m_plan.store.collections.withdraw((*collection)->cid);
+  m_split_from.erase(collection->get());
   collection->reset();
-}
-
-// Before this transaction.
-uint32_t TxnPlanner::bits_before(const Collection& collection) const {
-  const auto changed = std::find_if(m_before.begin(), m_before.end(), [&](const CollectionBefore& before) {
-    return before.collection.get() == &collection;
-  });
-  return changed == m_before.end() ? collection.record.bits : changed->record.bits;
 }
 
 // An OSD says it of one child after the other, in the order of their numbers. Where the pool gets a number of groups
@@ -130,7 +123,7 @@ uint32_t TxnPlanner::bits_before(const Collection& collection) const {
 int TxnPlanner::split_collection(Collection& parent, Collection& child, uint32_t bits, uint32_t remainder) {
   spg_t parent_pg, child_pg;
   if (!parent.cid.is_pg(&parent_pg) || !child.cid.is_pg(&child_pg) || child.record.bits != bits ||
-      bits < bits_before(parent) || child_pg.ps() != remainder) {
+      bits < m_split_from.try_emplace(&parent, parent.record.bits).first->second || child_pg.ps() != remainder) {
     derr << "collection " << parent.cid << " (" << parent.record.bits << " bits) cannot be split into " << child.cid
          << " (" << child.record.bits << " bits) at " << bits << " bits, remainder " << remainder << dendl;
     return -EINVAL;
@@ -152,6 +145,7 @@ int TxnPlanner::set_collection_bits(Collection& collection, uint32_t bits) {
     return -EINVAL;
   }
   remember(collection);
+  m_split_from.erase(&collection);
   collection.record.bits = bits;
   collection.record.hash_ranges = {{pg.ps(), bits, m_plan.home.number}};
   put_record(collection);
@@ -168,7 +162,7 @@ int TxnPlanner::merge_collection(CollectionRef* source, Collection& target, uint
   (*source)->lock.assert_held();
   remember(**source);
   remember(target);
-  target.record.bits = bits;
+  m_split_from.erase(&target);
   target.record = CollectionRecord(target_pg.ps(), bits, m_plan.home.number, new_generation());
   put_record(target);
   // Its order is kept: this transaction comes after all of the source's, and the target's flush_commit

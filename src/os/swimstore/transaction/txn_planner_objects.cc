@@ -58,6 +58,7 @@ int TxnPlanner::truncate(OnodeRef& onode, uint64_t size) {
 
 int TxnPlanner::remove(OnodeRef& onode) {
   m_plan.store.injected.forget(onode->oid);
+  m_witnesses.remove_object(onode->oid);
   return discard(onode);
 }
 
