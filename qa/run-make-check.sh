@@ -119,7 +119,7 @@ begin_scenario() {
 end_scenario() {
   local process='' script status=0
   wait -n -p process "${!running[@]}" || status=$?
-  if [ -z "$process" ]; then  # one that a signal ended, bash may not tell of in this way
+  if [ -z "${process:-}" ]; then  # one that a signal ended, bash may not tell of in this way
     set -- "${!running[@]}"
     process=$1 status=0
     wait "$process" || status=$?

@@ -294,7 +294,9 @@ class IoFaults:
     self._judge(kind, osd, cube, homes)
     self._row["met"] += course.failed > 0
     if course.failed and kind.file == "data" and kind.io == "read":
+      # Ceph's OSD ends where it is to send a clone to a peer and cannot read it (18.2.7, ObcLockManager).
       self._unread.add(osd)
+      self._deep_scrub()
     self._row["ended"] += course.ended > 0
     self._row["abandoned"] += course.abandoned
 

@@ -111,7 +111,7 @@ int OnlineFsck::start(const cmdmap_t& arguments, ceph::Formatter* formatter, std
 }
 
 void OnlineFsck::begin(bool deep, unsigned first, unsigned end, const Estimate& expected) {
-  m_progress = Progress{.state = "running", .deep = deep, .first = first, .end = end, .estimate = expected};
+  m_progress = Progress{.state = "running", .deep = deep, .end = end, .estimate = expected};
   begin_cube(first);
 }
 
@@ -126,7 +126,7 @@ void OnlineFsck::begin_cube(unsigned cube) {
 void OnlineFsck::begin_anew() {
   m_progress.result = m_progress.before;
   m_progress.result += m_fsck->result();
-  keep_result();
+  keep_result(false);
   Estimate expected = m_progress.estimate;
   expected.passes *= 2;
   expected.seconds *= 2;
@@ -144,18 +144,18 @@ void OnlineFsck::begin_anew() {
       kPassesMax, expected.memory_limit_bytes);
 }
 
-void OnlineFsck::keep_result() {
-  if (m_progress.result.errors > 0) {
-    (m_progress.deep ? m_last_deep : m_last_shallow) = {m_progress.result, m_progress.first, m_progress.end};
-  } else if (m_progress.state == std::string_view("done")) {
-    const auto end_if_covered = [this](Found& found) REQUIRES(m_lock) {
-      if (m_progress.first <= found.first && found.end <= m_progress.end) {
-        found = {};
-      }
-    };
-    end_if_covered(m_last_shallow);
+void OnlineFsck::keep_result(bool to_its_end) {
+  const CheckResult& all = m_progress.result;
+  const CheckResult& before = m_progress.before;
+  if (all.errors > before.errors) {
+    CheckResult found;
+    found.errors = all.errors - before.errors;
+    found.findings.assign(all.findings.begin() + static_cast<ptrdiff_t>(before.findings.size()), all.findings.end());
+    (m_progress.deep ? m_found_deep : m_found_shallow)[m_progress.cube] = std::move(found);
+  } else if (to_its_end) {
+    m_found_shallow.erase(m_progress.cube);
     if (m_progress.deep) {
-      end_if_covered(m_last_deep);
+      m_found_deep.erase(m_progress.cube);
     }
   }
 }
@@ -166,7 +166,7 @@ int OnlineFsck::stop(ceph::Formatter* formatter) {
     vtkv::MutexLock lock(m_lock);
     if (m_progress.state == std::string_view("running")) {
       m_progress.state = "stopped";
-      keep_result();
+      keep_result(false);
     }
   }
   dump_status(formatter);
@@ -199,13 +199,14 @@ vtkv::NextStep OnlineFsck::step() {
     m_progress.objects_read = m_fsck->objects_read();
     note_result();
     if (const unsigned next = m_store.cubes.next(m_progress.cube); !more && next < m_progress.end) {
+      keep_result(true);
       m_progress.before = m_progress.result;
       begin_cube(next);
       return vtkv::NextStep::later(interval);
     }
     m_progress.state = more ? "running" : "done";
     if (!more) {
-      keep_result();
+      keep_result(true);
     }
   }
   if (!more) {
@@ -310,15 +311,26 @@ void OnlineFsck::dump_status(ceph::Formatter* formatter) const {
 
 std::string OnlineFsck::alert() const {
   vtkv::MutexLock lock(m_lock);
-  const CheckResult* result = nullptr;
-  for (const CheckResult* const one : {&m_last_shallow.result, &m_last_deep.result, &m_progress.result}) {
-    result = one->errors > 0 ? one : result;
+  uint64_t errors = 0;
+  const Finding* first = nullptr;
+  const auto add = [&](const CheckResult& found) {
+    errors += found.errors;
+    first = first == nullptr && !found.findings.empty() ? &found.findings.front() : first;
+  };
+  for (const auto& [cube, found] : m_found_deep) {
+    add(found);
   }
-  if (result == nullptr) {
-    return {};
+  for (const auto& [cube, found] : m_found_shallow) {
+    if (!m_found_deep.contains(cube)) {
+      add(found);
+    }
   }
-  return fmt::format("fsck found {} errors, the first: {}. See 'swimstore fsck status' of the OSD", result->errors,
-                     result->findings.front().text);
+  if (errors == 0) {
+    add(m_progress.result);  // of a check under way
+  }
+  return first == nullptr ? std::string()
+                          : fmt::format("fsck found {} errors, the first: {}. See 'swimstore fsck status' of the OSD",
+                                        errors, first->text);
 }
 
 }  // namespace swimstore

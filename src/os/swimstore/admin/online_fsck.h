@@ -51,7 +51,6 @@ class OnlineFsck final : public AdminSocketHook {
     std::string error;                // why it failed
     const char* phase = "";
     bool deep = false;
-    unsigned first = 0;
     unsigned cube = 0;  // being checked
     unsigned end = 0;   // behind the last one
     unsigned pass = 0;
@@ -72,8 +71,8 @@ class OnlineFsck final : public AdminSocketHook {
   // What slots take that are split or shared shows only on the way.
   void begin_anew() REQUIRES(m_lock);
   void note_result() REQUIRES(m_lock);
-  // What a check found stays until one that looks at as much, of the same cubes at least, finds nothing.
-  void keep_result() REQUIRES(m_lock);
+  // What a check found in a cube stays until one of it that looks at as much finds nothing, to its end.
+  void keep_result(bool to_its_end) REQUIRES(m_lock);
   Estimate estimate(bool deep, unsigned first, unsigned end) const;
   // Not under m_lock, which its step takes.
   void end_worker() REQUIRES(m_command_lock) EXCLUDES(m_lock);
@@ -86,12 +85,8 @@ class OnlineFsck final : public AdminSocketHook {
 
   mutable vtkv::Mutex m_lock;
   Progress m_progress GUARDED_BY(m_lock);
-  // For the alert: findings of cubes [first, end).
-  struct Found {
-    CheckResult result;
-    unsigned first = 0, end = 0;
-  };
-  Found m_last_shallow GUARDED_BY(m_lock), m_last_deep GUARDED_BY(m_lock);
+  // By cube, for the alert.
+  std::map<unsigned, CheckResult> m_found_shallow GUARDED_BY(m_lock), m_found_deep GUARDED_BY(m_lock);
 };
 
 }  // namespace swimstore

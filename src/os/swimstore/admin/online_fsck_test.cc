@@ -157,22 +157,48 @@ class OnlineFsckOfCubesTest : public OnlineFsckTest {
   ~OnlineFsckOfCubesTest() override { use_small_stores(g_ceph_context); }
 };
 
-TEST_F(OnlineFsckOfCubesTest, TheAlertStandsUntilItsCubeIsFoundWhole) {
-  write("first", 4096);
-  const unsigned home = home_of(*m_store, kPg);
-  m_env.flip_bits(kPath + "/cubes/" + std::to_string(home) + "/containers/4K", 100, 1);
+TEST_F(OnlineFsckOfCubesTest, TheAlertStandsUntilEachCubeIsFoundWhole) {
+  // Each with an object in a group of its own.
+  std::map<unsigned, std::pair<coll_t, ObjectStore::CollectionHandle>> groups;
+  for (unsigned number = 1; groups.size() < 2; ++number) {
+    const coll_t cid(spg_t(pg_t(number, 9)));
+    ObjectStore::CollectionHandle handle = m_store->create_new_collection(cid);
+    ObjectStore::Transaction txn;
+    txn.create_collection(cid, 8);
+    ASSERT_EQ(0, m_store->queue_transaction(handle, std::move(txn)));
+    groups.try_emplace(home_of(*m_store, cid), cid, handle);
+  }
+  const auto write_in = [&](unsigned cube) {
+    auto& [cid, handle] = groups.at(cube);
+    spg_t pgid;
+    cid.is_pg(&pgid);
+    ceph::bufferlist data;
+    data.append(std::string(4096, 'x'));
+    ObjectStore::Transaction txn;
+    txn.write(cid, ghobject_t(hobject_t(object_t("one"), "", CEPH_NOSNAP, pgid.ps(), 9, "")), 0, 4096, data);
+    ASSERT_EQ(0, m_store->queue_transaction(handle, std::move(txn)));
+    m_env.run_until_idle();
+  };
   const auto check_cube = [this](unsigned cube) {
     std::string printed;
     ASSERT_EQ(0, command(fmt::format(R"("prefix": "swimstore fsck", "deep": true, "cube": {})", cube), &printed));
     finish();
   };
-  check_cube(home);
-  ASSERT_TRUE(alerts().contains("SWIMSTORE_FSCK_FINDINGS")) << status();
-  check_cube(3 - home);
-  EXPECT_TRUE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));
-  write("first", 4096);
-  check_cube(home);
+  for (const unsigned cube : {1u, 2u}) {
+    write_in(cube);
+    m_env.flip_bits(fmt::format("{}/cubes/{}/containers/4K", kPath, cube), 100, 1);
+    check_cube(cube);
+    ASSERT_TRUE(alerts().contains("SWIMSTORE_FSCK_FINDINGS")) << status();
+  }
+  write_in(2);
+  check_cube(2);
+  EXPECT_TRUE(alerts().contains("SWIMSTORE_FSCK_FINDINGS")) << "cube 1 is as it was";
+  write_in(1);
+  check_cube(1);
   EXPECT_FALSE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));
+  start(true);  // of all
+  finish();
+  EXPECT_FALSE(found_errors());
 }
 
 // A step that did more than its share is followed by a longer pause.

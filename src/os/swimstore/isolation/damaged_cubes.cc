@@ -130,6 +130,14 @@ std::string DamagedCubes::names() const {
              : fmt::format("{} cubes are damaged, the first is cube {}, {}", m_damaged.size(), cube, why);
 }
 
+std::string DamagedCubes::mark_paths() const {
+  std::string paths;
+  for (const auto& [cube, why] : m_damaged) {
+    paths += (paths.empty() ? "" : ", ") + m_directory.cube_mark_path(cube);
+  }
+  return paths;
+}
+
 Status DamagedCubes::abandon() {
   if (m_abandoned.size() + m_damaged.size() >= m_probe.cubes.size() - 1) {
     return Status::failed(
@@ -137,12 +145,16 @@ Status DamagedCubes::abandon() {
                     "OSD and make it anew",
                     names()));
   }
-  if (m_damaged.size() > 1) {  // a path to the disk that failed for a moment is likelier, and the decision is for ever
+  // A path to the disk that failed for a moment is likelier than several damaged cubes, and the decision is for ever.
+  // Where an operator has given up one, whose groups were not made anew yet, this is one of several.
+  std::vector<LostGroup> of_abandoned;
+  VTKV_RETURN_IF_ERROR(find_lost_groups(m_probe, m_abandoned, &of_abandoned));
+  if (m_damaged.size() > 1 || !of_abandoned.empty()) {
     return Status::failed(fmt::format(
         "{}. More than one at a time is not given up by itself, and nothing was changed: check the disk and "
-        "what it is attached to, and start the OSD again. To go on without one that is damaged all the same, "
-        "write 'abandoned: ' and why into {}",
-        names(), m_directory.cube_mark_path(m_damaged.begin()->first)));
+        "what it is attached to, and start the OSD again. To go on without those that are damaged all the "
+        "same, write 'abandoned: ' and why into a file for each: {}",
+        names(), mark_paths()));
   }
   std::vector<LostGroup> lost;
   VTKV_RETURN_IF_ERROR(find_lost(&lost));

@@ -40,6 +40,7 @@ class DamagedCubes {
   // Those that would be made anew. Code::failed: it is not known of all of them how.
   vtkv::Status find_lost(std::vector<LostGroup>* lost) const;
   std::string names() const;
+  std::string mark_paths() const;  // of the damaged ones, as a sentence lists them
 
   StoreContext& m_probe;
   StoreDirectory& m_directory;

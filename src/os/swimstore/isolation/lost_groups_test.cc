@@ -64,6 +64,22 @@ TEST_F(LostGroupsTest, AGroupThatHasLostItsInfoIsToBeFilledAnew) {
   }
 }
 
+// An OSD, or a tool, removes all objects of a group in several transactions, its own object first.
+TEST_F(LostGroupsTest, AGroupWhoseRemovalWasCutShortIsNotMadeAnew) {
+  const unsigned number = in_lost_cube();
+  ASSERT_TRUE(mount().ok());
+  auto handle = m_store->open_collection(group(number));
+  ObjectStore::Transaction txn;
+  txn.remove(group(number), pgmeta_of(number));
+  ASSERT_EQ(0, m_store->queue_transaction(handle, std::move(txn)));
+  handle.reset();
+  for (unsigned i = 0; i < 2; ++i) {
+    unmount();
+    ASSERT_TRUE(mount().ok());
+    EXPECT_FALSE(read_info(*m_store, group(number)));
+  }
+}
+
 TEST_F(LostGroupsTest, ARemovedGroupIsNotMadeAnew) {
   ASSERT_TRUE(mount().ok());
   unsigned number = 0;

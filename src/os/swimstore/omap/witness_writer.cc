@@ -105,6 +105,7 @@ void WitnessWriter::set_keys(const ghobject_t& oid, const ceph::bufferlist& enco
   OmapArguments arguments(encoded);
   for (std::string_view key, bytes; arguments.next(&key, &bytes);) {
     if (is_witnessed(key)) {
+      m_removed.erase(group_of_pgmeta(oid));
       std::string value(bytes);
       add(group_of_pgmeta(oid), std::string(key), witnessed_value(key, value).value_or(value));
     }
@@ -114,6 +115,12 @@ void WitnessWriter::set_keys(const ghobject_t& oid, const ceph::bufferlist& enco
 void WitnessWriter::remove(const coll_t& cid) {
   if (keeps() && cid.is_pg()) {
     m_removed.insert(cid);
+  }
+}
+
+void WitnessWriter::remove_object(const ghobject_t& oid) {
+  if (oid.is_pgmeta()) {
+    remove(group_of_pgmeta(oid));
   }
 }
 

@@ -35,14 +35,16 @@ class WitnessWriter {
   // Omap keys of an object are set: `encoded` as in Transaction::omap_setkeys.
   void set_keys(const ghobject_t& oid, const ceph::bufferlist& encoded);
   void remove(const coll_t& cid);
+  // A group's own object goes first where an OSD, or a tool, removes all of it step by step: then it is no lost one.
+  void remove_object(const ghobject_t& oid);
 
   bool has_news() const { return !m_news.empty(); }
   bool has_removals() const { return !m_removed.empty(); }
   // Before the transaction is submitted. Waits until it is durable, unless there is only an epoch. False: nothing
   // becomes durable any more.
   bool write();
-  // After the transaction was submitted, with this sequence in its home. Waits when a group was removed. False: as
-  // above.
+  // After the transaction was submitted, with this sequence in its home. Waits when a group or its own object was
+  // removed. False: as above.
   bool write_removals(vtkv::SequenceNumber sequence);
 
  private:
