@@ -14,6 +14,7 @@
 // Thread-safe.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 

@@ -148,7 +148,9 @@ Status DamagedCubes::abandon() {
   // A path to the disk that failed for a moment is likelier than several damaged cubes, and the decision is for ever.
   // Where an operator has given up one, whose groups were not made anew yet, this is one of several.
   std::vector<LostGroup> of_abandoned;
-  VTKV_RETURN_IF_ERROR(find_lost_groups(m_probe, m_abandoned, &of_abandoned));
+  if (!m_abandoned.empty()) {
+    VTKV_RETURN_IF_ERROR(find_lost_groups(m_probe, m_abandoned, &of_abandoned));
+  }
   if (m_damaged.size() > 1 || !of_abandoned.empty()) {
     return Status::failed(fmt::format(
         "{}. More than one at a time is not given up by itself, and nothing was changed: check the disk and "

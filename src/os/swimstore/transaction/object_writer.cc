@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t kBlocksMax = uint64_t{1} << 20;  // of an object: no object reaches 4 GiB
 constexpr unsigned kBuffersMax = 256;               // of one write: what the kernel takes at once
-constexpr unsigned kUnreadableMost = 8;              // blocks of a copy, before the rest is not tried
+constexpr unsigned kUnreadableMost = 8;             // blocks of a copy, before the rest is not tried
 constexpr uint64_t kKeptWriteBytesMax = 64 << 10;   // a longer one would push out much that is read again
 
 constexpr uint32_t in_block(uint64_t offset) { return offset % kBlockBytes; }

@@ -105,8 +105,8 @@ class TxnPlanner {
   Names m_names;
   uint64_t m_operations = 0;
   std::vector<CollectionBefore> m_before;
-  std::map<const Collection*, uint32_t>
-      m_split_from;  // the bits that the parent of a split had before the first of them
+  // The bits that the parent of a split had before the first of them, or since a merge.
+  std::map<const Collection*, uint32_t> m_split_from;
   std::span<const CollectionRef> m_locked;
 };
 
