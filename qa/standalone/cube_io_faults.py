@@ -288,7 +288,12 @@ class IoFaults:
     self._start_if_ended(osd, cube, homes)
     self._clear(osd)
     self._start_if_ended(osd, cube, homes)
-    self._until_clean()
+    try:
+      self._until_clean()
+    except admin_socket.NotAnswering:  # it was ending when the fault was taken away
+      time.sleep(LINGER_S)
+      self._start_if_ended(osd, cube, homes)
+      self._until_clean()
     self._forget_cached()
     self._compare(self._load.order("verify"), "at the end")
     self._judge(kind, osd, cube, homes)
