@@ -21,8 +21,8 @@ got. "OSD us" is the processor time that the OSDs' processes took for each opera
 had to wait (voluntary context switches). Each OSD has a loop device with direct I/O over a file written beforehand;
 BlueStore has it raw, its best case, the others through a file system.
 
-A store can be named several times, with options of its own (`--stores swimstore,swimstore:swimstore_cubes=4`). Without
-BlueStore the ratios are those to the first store named.
+A store can be named several times, with options of its own (`--stores swimstore,swimstore:swimstore_cubes=4`), or on
+another file system (`swimstore:fs=xfs`). Without BlueStore the ratios are those to the first store named.
 
 --quick takes at most 5 minutes, the default at most 40, set-up not counted: on a slow machine the phases get shorter,
 unless --seconds or --rounds ask for a length. The first run on a machine makes the
@@ -75,8 +75,8 @@ def parse_args(argv):
   parser = argparse.ArgumentParser(prog="run-rados-bench.sh", description=__doc__,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
   parser.add_argument("--stores", default=STORES, help=f"some of {', '.join(BACKING)}, each with options or without: "
-                      "NAME:OPTION=VALUE:OPTION=VALUE (default: %(default)s); filestore comes from Ceph 16.2 in a "
-                      "sysroot of its own")
+                      "NAME:OPTION=VALUE:OPTION=VALUE (default: %(default)s); the option fs is the file system below "
+                      "that one (--fs); filestore comes from Ceph 16.2 in a sysroot of its own")
   parser.add_argument("--sizes", help=f"object sizes (default: {SIZES}; with --quick {QUICK_SIZES})")
   parser.add_argument("--osds", type=int, default=1, help="OSDs per cluster; pools keep min(3, N) copies (default: 1)")
   parser.add_argument("--seconds", type=float, help="length of each phase (default: 5; with --quick 3)")
@@ -146,7 +146,9 @@ def options_of(store):
 def spec_of(args, store):
   kind = kind_of(store)
   conf = {BUFFERED_WRITE: str(args.buffered_write).lower()} if kind == "bluestore" else {}
-  return Spec(store=kind, osds=args.osds, size_bytes=args.device_size, fs=args.fs, conf=conf | options_of(store),
+  conf |= options_of(store)
+  fs = conf.pop("fs", args.fs)
+  return Spec(store=kind, osds=args.osds, size_bytes=args.device_size, fs=fs, conf=conf,
               ceph_osd=ONE_BINARY if args.one_binary else args.ceph_osd if kind == "swimstore" else "")
 
 

@@ -18,13 +18,15 @@ import sys
 import tempfile
 
 from scenario import Scenario, UserError
-from loop_disk import mounted
+from loop_disk import mounted, unmount
 import ending
 import sysroot
 
 PROGRAM = sysroot.CHECKOUT / "build/bin/real_fs_explorer"
 TESTS = sysroot.CHECKOUT / "build/bin/vtkv_tests"
-REFLINK_DISK_BYTES = 512 << 20
+BENCH = sysroot.CHECKOUT / "build/bin/swimstore_bench"
+OBJECTSTORE_TOOL = sysroot.CHECKOUT / "build/bin/ceph-objectstore-tool"
+HOST_DISK_BYTES = 512 << 20
 OVERHEAD_SECONDS = 120  # of a run beyond its --time: the last state, on a busy machine
 
 # Which share of the blocks survives when every write is lost that no flush covers.
@@ -78,12 +80,52 @@ def ask_flush_rule(scenario, fs):
 def find_copy_by_reflink(scenario):
   """Blocks that a file shares with its copy are written elsewhere: one flush of another file does not cover that."""
   folder = sysroot.cache_dir() / "scenarios" / "real-fs"
-  with mounted(folder, REFLINK_DISK_BYTES, "xfs", scenario.say):
-    done = subprocess.run(sysroot.command(["env", f"VTKV_REFLINK_FOLDER={folder / 'mnt'}", TESTS,
-                                           "--gtest_filter=*ReflinkTest*"]),
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=OVERHEAD_SECONDS)
-  scenario.check(done.returncode == 0 and "[  PASSED  ] 1 test" in done.stdout,
-                 "xfs: a file that shares blocks with a copy of it is found", done.stdout + done.stderr)
+  with mounted(folder, HOST_DISK_BYTES, "xfs", scenario.say):
+    check_by_test(scenario, "xfs: a file that shares blocks with a copy of it is found", "ReflinkTest",
+                  "VTKV_REFLINK_FOLDER", folder / "mnt")
+
+
+def inside(*command):
+  return subprocess.run(sysroot.command(command), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                        timeout=OVERHEAD_SECONDS)
+
+
+def check_by_test(scenario, claim, test, variable, folder):
+  """One of the engine's tests, which runs where it is given a folder for it."""
+  done = inside("env", f"{variable}={folder}", TESTS, f"--gtest_filter=*{test}*")
+  scenario.check(done.returncode == 0 and "[  PASSED  ] 1 test" in done.stdout, claim, done.stdout + done.stderr)
+
+
+def refuse_fast_commit(scenario):
+  """Linux loses what was synced there: no store is made, and one that is there does not start before it is taken away."""
+  folder = sysroot.cache_dir() / "scenarios" / "real-fs"
+  where = folder / "mnt"
+
+  def remount(disk, feature):
+    unmount(where)
+    sysroot.run(["tune2fs", "-O", feature, disk.device()])
+    disk.mount(where, "ext4")
+
+  def check_refused(claim, done):
+    scenario.check(done.returncode != 0 and "tune2fs -O ^fast_commit" in done.stdout + done.stderr, claim,
+                   done.stdout + done.stderr)
+
+  with mounted(folder, HOST_DISK_BYTES, "ext4", scenario.say) as disk:
+    for name in ("store", "other"):
+      (where / name).mkdir()
+    tool = [OBJECTSTORE_TOOL, "--no-mon-config", "--err-to-stderr", "--data-path", where / "store", "--op"]
+    check_by_test(scenario, "ext4: is not taken for one with fast_commit", "WithoutFastCommitTest",
+                  "VTKV_PLAIN_EXT4_FOLDER", where)
+    made = inside(BENCH, "--path", where / "store", "--seconds", 1)
+    scenario.check(made.returncode == 0, "ext4: a store is made", made.stdout + made.stderr)
+    remount(disk, "fast_commit")
+    check_by_test(scenario, "ext4 with fast_commit: is found", "WithFastCommitTest", "VTKV_FAST_COMMIT_FOLDER", where)
+    check_refused("ext4 with fast_commit: mkfs refuses, and says what to do",
+                  inside(BENCH, "--path", where / "other", "--seconds", 1))
+    check_refused("ext4 with fast_commit: so does a mount", inside(*tool, "list"))
+    remount(disk, "^fast_commit")
+    checked = inside(*tool, "fsck")
+    scenario.check(checked.returncode == 0, "ext4 without it again: the store is whole", checked.stdout + checked.stderr)
 
 
 def crash_store(scenario, fs, states, seconds):
@@ -109,6 +151,8 @@ def run(scenario):
   quick = scenario.args.quick
   if "xfs" in scenario.args.fs:
     find_copy_by_reflink(scenario)
+  if "ext4" in scenario.args.fs:
+    refuse_fast_commit(scenario)
   for fs in scenario.args.fs:
     ask_flush_rule(scenario, fs)
     crash_store(scenario, fs, scenario.args.states or (20 if quick else 2000), 6 if quick else 3600)

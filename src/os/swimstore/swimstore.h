@@ -238,6 +238,7 @@ class SwimStore : public ObjectStore {
   vtkv::Status move_measured(swimstore::Collection& group, const swimstore::GroupMove& move);
   void add_missing(std::optional<uint32_t> asked, swimstore::CheckResult* result);
   vtkv::Status consider_obstacles(vtkv::FileSystemInfo* host) const;
+  vtkv::Status refuse_fast_commit(const swimstore::Settings& settings) const;
   void end_process(const vtkv::Status& status);
   int fail(const char* what, const vtkv::Status& status) const;
 

@@ -24,6 +24,7 @@
 #include "swimstore/ops/settings.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/swimstore_mounted.h"
+#include "vtkv/env/posix/fast_commit.h"     // tidy: allow it: a mount asks what kind of host it is on
 #include "vtkv/env/posix/flush_obstacle.h"  // tidy: allow it: a mount asks what kind of host it is on
 
 #define dout_context cct
@@ -143,6 +144,7 @@ Status SwimStore::make() {
   if (directory.has_superblock()) {
     return check_made(directory);
   }
+  VTKV_RETURN_IF_ERROR(refuse_fast_commit(settings));
   bool single_flush = false;
   VTKV_RETURN_IF_ERROR(settings.choose_single_flush(host, &single_flush));
   std::unique_ptr<vtkv::FileLock> lock;
@@ -301,6 +303,7 @@ Status SwimStore::open(Purpose purpose) {
                     path));
   }
   if (purpose == Purpose::serve) {
+    VTKV_RETURN_IF_ERROR(refuse_fast_commit(settings));
     VTKV_RETURN_IF_ERROR(directory.end_mkfs());
     VTKV_RETURN_IF_ERROR(settle_added_cubes(directory, superblock));
     renew_superblock(superblock);
@@ -507,6 +510,20 @@ Status SwimStore::consider_obstacles(vtkv::FileSystemInfo* host) const {
     host->single_flush = false;
   }
   return {};
+}
+
+Status SwimStore::refuse_fast_commit(const Settings& settings) const {
+  if (settings.allow_unproven_file_system || m_env != vtkv::posix_env()) {
+    return {};
+  }
+  bool found = false;
+  VTKV_RETURN_IF_ERROR(vtkv::find_fast_commit(path, &found));
+  return found ? Status::unsupported(
+                     fmt::format("{} lies on an ext4 with the feature fast_commit, with which Linux loses what was "
+                                 "synced when the power fails: unmount it, and take the feature away with "
+                                 "'tune2fs -O ^fast_commit DEVICE'",
+                                 path))
+               : Status();
 }
 
 // An OSD leaves a crash report, whose message 'ceph crash info' shows; a tool ends with one line, for its log may go

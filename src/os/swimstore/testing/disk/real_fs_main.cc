@@ -30,6 +30,7 @@ constexpr unsigned kNestedStates = 2;        // of each
 
 struct Settings {
   std::string file_system = "ext4";
+  std::string mkfs_options;
   std::string image;
   uint64_t seed = 1;
   uint64_t states = 100;
@@ -173,6 +174,7 @@ int main(int argc, char** argv) {
       "The file system lies on a loop device over a disk in memory that records every write and flush.\n\nOptions");
   text.add_options()("help,h", "show this")("version", "print versions")("fs", po::value(&settings.file_system),
                                                                          "ext4 (default), xfs or btrfs")(
+      "mkfs-options", po::value(&settings.mkfs_options), "further ones of its mkfs, such as '-O fast_commit'")(
       "flush-rule", "instead of a store's crashes: does a sync of one file cover direct writes to another?")(
       "seed", po::value(&settings.seed), "first seed (1)")("states", po::value(&settings.states),
                                                            "stop after so many states of first crashes (100)")(
@@ -202,7 +204,8 @@ int main(int argc, char** argv) {
     return complain("no directory can be made in TMPDIR, or in /tmp");
   }
   std::unique_ptr<vtkv::DiskLab> lab;
-  if (const vtkv::Status status = vtkv::DiskLab::open(kind, scratch.path(), &lab); !status.ok()) {
+  if (const vtkv::Status status = vtkv::DiskLab::open(kind, settings.mkfs_options, scratch.path(), &lab);
+      !status.ok()) {
     return complain(status.to_string());
   }
   if (values.count("flush-rule")) {

@@ -63,17 +63,9 @@ bool is_below(const std::string& path, const std::string& folder) {
   return path.compare(0, folder.size(), folder) == 0 && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
-// The kernel's name of the block device that holds the file system, such as "sda1".
-std::string device_name(dev_t device) {
-  std::error_code error;
-  const fs::path block =
-      fs::canonical("/sys/dev/block/" + std::to_string(major(device)) + ":" + std::to_string(minor(device)), error);
-  return error ? "" : block.filename().string();
-}
-
 // An option that is kept in the ext4 file system itself (tune2fs -o journal_data) shows only here.
 std::string ext4_options(dev_t device) {
-  std::ifstream stream("/proc/fs/ext4/" + device_name(device) + "/options");
+  std::ifstream stream("/proc/fs/ext4/" + block_device_name(device) + "/options");
   std::ostringstream text;
   text << stream.rdbuf();
   return text.str();
@@ -191,6 +183,13 @@ void describe_file_system(const std::string& path, uint64_t device, FileSystemIn
     device = source.st_rdev;
   }
   describe_device(device, info);
+}
+
+std::string block_device_name(uint64_t device) {
+  std::error_code error;
+  const fs::path block =
+      fs::canonical("/sys/dev/block/" + std::to_string(major(device)) + ":" + std::to_string(minor(device)), error);
+  return error ? "" : block.filename().string();
 }
 
 Status read_file_system_info(const std::string& path, FileSystemInfo* info) {

@@ -19,6 +19,10 @@ Status read_file_system_space(const std::string& path, FileSystemInfo* info, uin
 // And what has to be looked for in /proc and /sys. REQUIRES: info->kind is set.
 void describe_file_system(const std::string& path, uint64_t device, FileSystemInfo* info);
 
+// The kernel's name of a block device, such as "sda1". `device`: as stat(2) has it of what lies on it. Empty when it
+// cannot be told.
+std::string block_device_name(uint64_t device);
+
 // Which mount a path lies on, as /proc/self/mountinfo tells it.
 struct Mount {
   std::string point;

@@ -16,14 +16,15 @@ constexpr uint32_t kCopiesMax = 1u << 20;    // 4 GiB, of which only what is use
 DiskLab::DiskLab(FileSystemKind kind, const std::string& scratch)
     : m_kind(kind), m_file(scratch + "/disk"), m_directory(scratch + "/mounted"), m_disk(kDiskBytes, kCopiesMax) {}
 
-Status DiskLab::open(FileSystemKind kind, const std::string& scratch, std::unique_ptr<DiskLab>* lab) {
+Status DiskLab::open(FileSystemKind kind, const std::string& mkfs_options, const std::string& scratch,
+                     std::unique_ptr<DiskLab>* lab) {
   std::unique_ptr<DiskLab> opened(new DiskLab(kind, scratch));
   std::ofstream(opened->m_file).flush();
   std::error_code error;
   std::filesystem::create_directory(opened->m_directory, error);
   VTKV_RETURN_IF_ERROR(FuseDisk::start(&opened->m_disk, opened->m_file, opened->m_directory, &opened->m_server));
   VTKV_RETURN_IF_ERROR(LoopDevice::attach(opened->m_file, &opened->m_device));
-  VTKV_RETURN_IF_ERROR(opened->m_device->make_file_system(kind));
+  VTKV_RETURN_IF_ERROR(opened->m_device->make_file_system(kind, mkfs_options));
   opened->m_empty = opened->m_disk.image();
   *lab = std::move(opened);
   return {};

@@ -15,8 +15,10 @@ namespace vtkv {
 
 class DiskLab {
  public:
-  // To be called before the process has threads. `scratch`: an empty directory.
-  static Status open(FileSystemKind kind, const std::string& scratch, std::unique_ptr<DiskLab>* lab);
+  // To be called before the process has threads. `scratch`: an empty directory. `mkfs_options`: further ones of the
+  // program that makes the file system.
+  static Status open(FileSystemKind kind, const std::string& mkfs_options, const std::string& scratch,
+                     std::unique_ptr<DiskLab>* lab);
 
   FileSystemKind kind() const { return m_kind; }
   RecordedDisk& disk() { return m_disk; }

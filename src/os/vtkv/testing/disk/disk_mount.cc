@@ -89,12 +89,14 @@ Status LoopDevice::invalidate() {
                                                : Status::from_errno(errno, "cannot forget what is cached of " + m_path);
 }
 
-Status LoopDevice::make_file_system(FileSystemKind kind) {
+Status LoopDevice::make_file_system(FileSystemKind kind, const std::string& options) {
   const char* const command = make_command(kind);
-  const int status = command == nullptr ? -1 : std::system(fmt::format("{} {} >/dev/null", command, m_path).c_str());
+  const int status =
+      command == nullptr ? -1 : std::system(fmt::format("{} {} {} >/dev/null", command, options, m_path).c_str());
   if (status != 0) {
-    return Status::unsupported(
-        fmt::format("cannot make {} on {}: install its tools (mkfs.{})", to_string(kind), m_path, to_string(kind)));
+    return Status::unsupported(fmt::format("cannot make {} on {}: install its tools (mkfs.{}), or correct "
+                                           "--mkfs-options '{}'",
+                                           to_string(kind), m_path, to_string(kind), options));
   }
   return invalidate();
 }

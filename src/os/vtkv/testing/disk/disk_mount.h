@@ -22,8 +22,8 @@ class LoopDevice {
   const std::string& path() const { return m_path; }
   // Forgets what was cached, after the file has changed below it.
   Status invalidate();
-  // Unsupported: the program for it is missing.
-  Status make_file_system(FileSystemKind kind);
+  // `options`: further ones of the program that makes it. Unsupported: it is missing, or does not know them.
+  Status make_file_system(FileSystemKind kind, const std::string& options);
 
  private:
   LoopDevice(int descriptor, std::string path) : m_descriptor(descriptor), m_path(std::move(path)) {}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "vtkv/env/posix/fast_commit.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace vtkv {
+namespace {
+
+TEST(FastCommit, IsShownByOneOption) {
+  EXPECT_TRUE(shows_fast_commit("rw\nnoquota\nfc_debug_force\nresuid=0\n"));
+  EXPECT_FALSE(shows_fast_commit("rw\nnoquota\nresuid=0\nfc_debug_max_replay=3\n"));
+  EXPECT_FALSE(shows_fast_commit(""));
+}
+
+TEST(FastCommit, IsCountedWhenMadeAndWhenPutOff) {
+  const std::string rest = "0 numblks\n0us avg_commit_time\nIneligible reasons:\n\"Resize\":\t3\n";
+  EXPECT_FALSE(counts_fast_commits("fc stats:\n0 commits\n0 ineligible\n" + rest));
+  EXPECT_TRUE(counts_fast_commits("fc stats:\n12 commits\n0 ineligible\n" + rest));
+  EXPECT_TRUE(counts_fast_commits("fc stats:\n0 commits\n1 ineligible\n" + rest));
+  EXPECT_FALSE(counts_fast_commits("fc stats:\n"));
+  EXPECT_FALSE(counts_fast_commits(""));
+}
+
+TEST(FastCommit, DirectoryThatIsNotThereIsTold) {
+  bool found = true;
+  EXPECT_EQ(find_fast_commit("/nowhere/at/all", &found).error_number(), ENOENT);
+  EXPECT_FALSE(found);
+}
+
+// qa/standalone/real-fs.py makes the folders, one on each kind of ext4.
+std::vector<std::string> folder_of(const char* variable) {
+  const char* const folder = std::getenv(variable);
+  return folder == nullptr ? std::vector<std::string>() : std::vector<std::string>{folder};
+}
+
+class FastCommitHostTest : public testing::TestWithParam<std::string> {
+ protected:
+  void expect(bool expected) const {
+    bool found = !expected;
+    const Status status = find_fast_commit(GetParam(), &found);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    EXPECT_EQ(found, expected);
+  }
+};
+
+class WithFastCommitTest : public FastCommitHostTest {};
+class WithoutFastCommitTest : public FastCommitHostTest {};
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(WithFastCommitTest);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(WithoutFastCommitTest);
+INSTANTIATE_TEST_SUITE_P(Folder, WithFastCommitTest, testing::ValuesIn(folder_of("VTKV_FAST_COMMIT_FOLDER")));
+INSTANTIATE_TEST_SUITE_P(Folder, WithoutFastCommitTest, testing::ValuesIn(folder_of("VTKV_PLAIN_EXT4_FOLDER")));
+
+TEST_P(WithFastCommitTest, IsFound) { expect(true); }
+TEST_P(WithoutFastCommitTest, IsNotFound) { expect(false); }
+
+}  // namespace
+}  // namespace vtkv
