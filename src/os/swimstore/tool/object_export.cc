@@ -199,9 +199,8 @@ std::string describe_key(std::string_view key) {
 
 std::string describe(const vtkv::LostEntries::Range& range) {
   constexpr std::string_view kConsequence =
-      "What they said is missing or as it was before, and what they removed may be back; objects that this may concern "
-      "are "
-      "doubtful";
+      "What they said is missing or as it was before, and what they removed may be back; objects that this may "
+      "concern are doubtful";
   if (range.of_any_key) {
     return fmt::format("entries of the tree are lost, which of them cannot be told: {}. {}", range.reason,
                        kConsequence);

@@ -21,6 +21,7 @@ using Transaction = ObjectStore::Transaction;
 namespace {
 
 constexpr uint64_t kBytesInFlightMax = 32u << 20;
+constexpr uint64_t kPerObjectBytes = 8u << 10;  // that a slot may be larger than what it holds, and metadata
 constexpr uint64_t kObjectBytesEnd = 0xffffffff;  // no object is so large
 
 std::string name_of(const ghobject_t& oid) {
@@ -117,9 +118,8 @@ class Importer {
       if (target.cid.is_pg(&pgid) && m_store.stat(target.collection, pgid.make_pgmeta_oid(), &st) == -ENOENT) {
         m_result.omitted.push_back(fmt::format(
             "PG {} lacks its own object, without which an OSD cannot load it and ends when it is to make it: before "
-            "one starts on this store, {}'ceph-objectstore-tool --op remove --pgid {} --force'. The OSD says then that "
-            "it "
-            "never had the PG: let it start only while the OSDs with the newest copies are up",
+            "one starts on this store, {}'ceph-objectstore-tool --op remove --pgid {} --force'. The OSD says then "
+            "that it never had the PG: let it start only while the OSDs with the newest copies are up",
             target.cid.to_str(), m_left_doubtful ? "import again with --doubtful if it was left out for that, or " : "",
             target.cid.to_str()));
       }
@@ -323,6 +323,7 @@ class Importer {
       m_result.tell(fmt::format("object {} is there already and was left as it is", name_of(m_oid)));
       return {};
     }
+    VTKV_RETURN_IF_ERROR(take_room(m_bytes + m_transaction.get_num_bytes()));
     m_bytes_in_flight += m_bytes + m_transaction.get_num_bytes();
     m_store.queue_transaction(m_collection, std::move(m_transaction));
     m_transaction = Transaction();
@@ -330,6 +331,29 @@ class Importer {
     m_result.doubtful += m_is_doubtful ? 1 : 0;
     m_result.bytes += m_bytes;
     return m_bytes_in_flight > kBytesInFlightMax ? wait_durable() : Status();
+  }
+
+  // Nobody removes anything while a tool has the store: a write that finds no room would wait for ever.
+  Status take_room(uint64_t bytes) {
+    const uint64_t needed = bytes + kPerObjectBytes;
+    if (m_room_bytes < needed) {
+      VTKV_RETURN_IF_ERROR(wait_durable());
+      store_statfs_t space;
+      if (const int r = m_store.statfs(&space, nullptr); r < 0) {
+        return Status::from_errno(-r, "cannot ask how much room the store has");
+      }
+      m_room_bytes = space.available;
+    }
+    if (m_room_bytes < needed) {
+      return Status::make(
+          Status::Code::no_space,
+          fmt::format("no room for object {}: it takes {} bytes, and the store has {}. {} objects were imported: "
+                      "enlarge the store, then import again, which leaves them as they are",
+                      name_of(m_oid), needed, m_room_bytes, m_result.objects),
+          ENOSPC);
+    }
+    m_room_bytes -= needed;
+    return {};
   }
 
   // Everything queued so far, all of it on one collection.
@@ -357,6 +381,7 @@ class Importer {
   uint64_t m_size = 0;
   uint64_t m_bytes = 0;  // of this object
   uint64_t m_bytes_in_flight = 0;
+  uint64_t m_room_bytes = 0;  // that the store had when it was asked last, less what was taken since
   uint64_t m_whole = 0;  // objects in the archive
   bool m_incomplete = false;  // something was left out
   bool m_in_object = false;

@@ -55,9 +55,8 @@ Status StoreFiles::open_root(const std::string& path, std::optional<uint32_t> cu
     if (!cube && (!marked.ok() || (mark && mark->state == CubeMark::State::abandoned))) {
       m_left_out.push_back(number);
       m_notes.push_back(
-          fmt::format("cube {0} is left out, {1}. Its placement groups were made anew, empty, in other cubes, and what "
-                      "Ceph has not "
-                      "filled since lies in cube {0} alone. --cube {0} looks at it all the same",
+          fmt::format("cube {0} is left out, {1}. Its placement groups were made anew, empty, in other cubes, and "
+                      "what Ceph has not filled since lies in cube {0} alone. --cube {0} looks at it all the same",
                       number, marked.ok() ? "it is abandoned" : "it may be abandoned: its mark cannot be read"));
     } else if (!cube || *cube == number) {
       m_cubes.push_back(number);
