@@ -124,7 +124,7 @@ def move_to_another_host(first, second, spare):
   keys = [BOOTSTRAP, pathlib.Path("/etc/ceph/ceph.client.admin.keyring")]
   for path in keys:
     shutil.move(path, f"/run/{path.name}")
-  check_what_is_not_activated(first, spare)
+  check_what_is_not_activated(first, second, spare)
   done = swimstore("activate", "--all", timeout=180)
   report(done.returncode == 0, "activate --all brings both up on a host that knows neither, without a key of the host", done.stdout)
   for path in keys:
@@ -137,12 +137,15 @@ def move_to_another_host(first, second, spare):
   check_objects("volumes", "on another host")
 
 
-def check_what_is_not_activated(first, spare):
+def check_what_is_not_activated(first, second, spare):
   fsid = devices_listed()[first]["osd_fsid"]
   text = pathlib.Path("/etc/ceph/ceph.conf").read_text()
   pathlib.Path("/etc/ceph/ceph.conf").write_text(text.replace("fsid = ", "fsid = 0000", 1))
-  refusals = {"of another cluster": ("activate", 0, fsid)}
-  check_refusals(refusals)
+  before = [ceph_volume_refusals.digest(device) for device in (first, second)]
+  check_refusals({"osd.0 of another cluster": ("activate", 0, fsid), "osd.1 of another cluster": ("activate", 1, FSID),
+                  f"'ceph-volume swimstore zap {second}'": ("zap", "--osd-id", 1)})
+  report([ceph_volume_refusals.digest(device) for device in (first, second)] == before,
+         "disks of another cluster, on ext4 and xfs, are as they were, byte for byte")
   pathlib.Path("/etc/ceph/ceph.conf").write_text(text)
   check_refusals({"osd.5 is on no device of this host": ("activate", 5),
                   f"osd.0 with fsid {FSID} is on no device": ("trigger", f"0-{FSID}")})

@@ -138,6 +138,30 @@ def partitioned(device):
     os.unlink(f"/dev/{name}")
 
 
+@contextlib.contextmanager
+def second_path(device):
+  """To a disk: the kernel has no partitions of it by this one."""
+  file = pathlib.Path("/sys/block", pathlib.Path(device).name, "loop/backing_file").read_text().strip()
+  other = must("losetup", "--find").split()[0]  # "(lost)" where there is no node
+  os.mknod(other, 0o600 | 0o060000, os.makedev(7, int(other.removeprefix("/dev/loop"))))
+  must("losetup", other, file)
+  try:
+    yield other
+  finally:
+    run("losetup", "--detach", other)
+    os.unlink(other)
+
+
+def check_second_path(device):
+  must("mkfs.ext4", "-q", "-F", "-L", "swim-7", "-U", "3f2504e0-4f89-41d3-9a0c-0305e82c3307", f"{device}p1")
+  with second_path(device) as other:
+    words = f"{other} is the same disk as {device}, where {device}p1 lies, which holds osd.7, fsid 3f2504e0-"
+    check_left(device, "another path to a disk of which a partition holds an OSD", words, lambda: swimstore("zap", "--destroy", other))
+    must("mount", "-o", "ro,noload", f"{device}p1", "/run/mnt")
+    check_left(device, "and while that is mounted", words, lambda: swimstore("zap", "--destroy", other))
+    must("umount", "/run/mnt")
+
+
 def check(device, quick):
   for what, (write_it, words) in HELD.items():
     if not quick or what in QUICK:
@@ -159,6 +183,7 @@ def check(device, quick):
     check_left(device, "a disk with a partition in use", f"{device}p1 is mounted on /run/mnt",
                lambda: swimstore("zap", "--destroy", device))
     must("umount", "/run/mnt")
+    check_second_path(device)
     done = swimstore("zap", "--destroy", device)
     report(done.returncode == 0 and f"with the partitions {device}p1" in done.stdout and is_empty(device),
            "zap --destroy wipes a disk with its partitions", done.stdout)

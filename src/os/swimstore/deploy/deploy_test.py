@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The functions of ceph-volume's plugin that touch no device; what it calls is played by a list of answers.
 
-deploy_host_test.py plays a host's devices, too; qa/standalone/ceph-volume.py has the rest, with loop devices and a cluster.
+deploy_host_test.py and deploy_paths_test.py play a host's devices, too; qa/standalone/ceph-volume.py has the rest, with loop devices and a cluster.
 """
 
 import contextlib
@@ -95,6 +95,14 @@ TYPE=xfs
     encrypted = self.wipefs(("crypto_LUKS", f'"{FSID}"', '"swim-7"'), ("crypto_LUKS", f'"{FSID}"', "null"))
     self.assertEqual(parsing.swimstore_of(encrypted), (7, FSID, "crypto_LUKS"))
     self.assertEqual(parsing.describe(encrypted), f"osd.7 of SwimStore, encrypted, fsid {FSID}")
+
+  def test_a_block(self):
+    """Of xfs_db, of debugfs."""
+    for text in ("000:  34 66 32 35 30 34 65 30 2d 34 66 38 39 2d 34 31  4f2504e0.4f89.41\n010:  64 33 0a 00 00 00  d3....\n",
+                 "0000  3466 3235 3034 6530 2d34 6638 392d 3431  4f2504e0-4f89-41\n0020  6433 0a00  d3..\n0040  0000  ..\n*\n"):
+      self.assertEqual(parsing.parse_block(text), "4f2504e0-4f89-41d3")
+    for other in ("", "no such file\n", "\n000:  "):
+      self.assertEqual(parsing.parse_block(other), "")
 
   def test_what_is_not_ours(self):
     for others, words in ((self.wipefs(("ext4", '"u"', '"home"')), "an ext4 file system 'home'"),
@@ -278,10 +286,11 @@ class Made(unittest.TestCase):
     self.open = set()
     self.events = []
     device = types.SimpleNamespace(path=self.DEVICE, partitions=lambda: [], signatures=lambda: self.signatures, busy=lambda: "",
-                                   is_read_only=False, identity="1")
+                                   is_read_only=False, identity="1", number="8:0", whole=lambda: device)
     self.put(prepare, "wipefs", lambda path: self.event("wipefs", self.signatures.clear))
     self.put(host, "BlockDevice", lambda path: device)
-    self.put(osds, "find_all", lambda: [])
+    self.find_all = mock.Mock(return_value=[])
+    self.put(osds, "find_all", self.find_all)
     self.put(units, "program", lambda: "/programs/ceph-osd")
     self.put(monitor, "check_keyring", lambda: None)
     self.put(monitor, "check_wishes", lambda osd_id, osd_fsid: False)
@@ -330,6 +339,10 @@ class Made(unittest.TestCase):
   MAPPING = f"/dev/mapper/swimstore-{FSID}"
   STEPS = ["number", "luksFormat", "token", "open", f"mkfs {MAPPING}", f"mount {MAPPING}", "chown", "keyring", "ceph-osd --mkfs",
            "look"]
+
+  def test_all_devices_are_asked_once(self):
+    self.make()
+    self.assertEqual(self.find_all.call_count, 1)
 
   def test_what_somebody_else_wrote_meanwhile_is_left(self):
     home = parsing.Signature("ext4", "home", "")
@@ -413,6 +426,52 @@ class DropIns(unittest.TestCase):
       self.assertTrue(units.has_drop_in(7, [folder]))
       put("ceph-osd@", "ExecStart=/usr/lib/ceph-swimstore/launch %i\n")
       self.assertTrue(units.has_drop_in(9, [folder]))
+
+
+class Peeked(unittest.TestCase):
+  """What the file systems' own programs read of one that is not mounted."""
+
+  OTHER = FSID.replace("3f", "4f")
+
+  def images(self, ceph_fsid):
+    """(kind, path) of each kind with the two files of an OSD."""
+    with tempfile.TemporaryDirectory() as folder:
+      files = pathlib.Path(folder, "files")
+      files.mkdir()
+      (files / "fsid").write_text(f"{FSID}\n")
+      (files / "ceph_fsid").write_bytes(ceph_fsid)
+      proto = pathlib.Path(folder, "proto")
+      proto.write_text("/\n0 0\nd--755 0 0\n" + "".join(f"{file.name} ---644 0 0 {file}\n" for file in files.iterdir()) +
+                       "$\n$\n")
+      image = pathlib.Path(folder, "image")
+      for kind, options in (("ext4", ("-d", files)), ("xfs", ("-p", proto))):
+        image.unlink(missing_ok=True)
+        image.touch()
+        os.truncate(image, 320 << 20)
+        subprocess.run([f"mkfs.{kind}", "-q", *options, image], check=True)
+        yield kind, image
+
+  def cluster(self, kind, image, osd_fsid=FSID):
+    from ceph_volume_swimstore import filesystem, osds
+    return filesystem.cluster_of(osds.Osd(7, osd_fsid, str(image), kind, False, "", 0))
+
+  def test_it_is_read_and_left_as_it_is(self):
+    for kind, image in self.images(f"{self.OTHER}\n".encode()):
+      before = image.stat().st_mtime_ns
+      self.assertEqual(self.cluster(kind, image), self.OTHER, kind)
+      self.assertEqual(self.cluster(kind, image, self.OTHER), "", kind)
+      self.assertEqual(image.stat().st_mtime_ns, before)
+
+  def test_of_a_file_that_is_something_else_no_more_than_a_block_is_read(self):
+    """As where the journal has a newer one."""
+    from ceph_volume_swimstore import filesystem
+    for text in (b"\xff" * (1 << 20), f"{self.OTHER}\nand more".encode(), b""):
+      for kind, image in self.images(text):
+        printed = []
+        real = filesystem.call
+        with mock.patch.object(filesystem, "call", lambda *words, **named: printed.append(real(*words, **named)) or printed[-1]):
+          self.assertEqual(self.cluster(kind, image), "", f"{kind}: {text[:9]}")
+        self.assertLess(max(map(len, printed)), 32 << 10)
 
 
 class Installed(unittest.TestCase):

@@ -28,6 +28,8 @@ class Player:
     self.calls.append((text, stdin))
     for begin, (out, code) in self.answers.items():
       if begin in text:
+        if isinstance(code, type):
+          raise code
         return out.splitlines(), [] if code == 0 else ["it says why"], code
     return [], [], 0
 
@@ -44,8 +46,8 @@ class PlayedHost(unittest.TestCase):
   """Devices of which the kernel says what `attributes` of disk() says, and programs that answer what `answers` has."""
 
   def setUp(self):
-    from ceph_volume_swimstore import host
-    self.sys = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+    from ceph_volume_swimstore import host, zap
+    self.sys, self.kernel = (pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) for _ in range(2))
     self.numbers, self.entries, self.mounts, self.locked = {}, [], [], []
     numbers = self.numbers
 
@@ -57,7 +59,8 @@ class PlayedHost(unittest.TestCase):
         self._sys = host.SYS / self.number
 
       def busy(self):
-        return "is mounted" if self.mounts() else ""
+        held = ", ".join(self.holders().values())
+        return "is mounted" if self.mounts() else held and f"is in use by {held}"
 
     @contextlib.contextmanager
     def lock(name):
@@ -74,6 +77,7 @@ class PlayedHost(unittest.TestCase):
     self.put(host, "mounts", lambda: self.mounts)
     self.put(host, "process_of", lambda path: None)
     self.put(host, "lock", lock)
+    self.put(zap, "overwrite_ends", lambda path, size_bytes: None)  # this host may have such a device
     self.put(sys.modules["ceph_volume"].conf, "cluster", "ceph")
     self.enterContext(mock.patch.dict(os.environ, {"CEPH_VOLUME_SKIP_NEEDS_ROOT": "1"}))
     self.said = []
@@ -87,17 +91,19 @@ class PlayedHost(unittest.TestCase):
 
   def disk(self, path, osd_id=None, kind="ext4", fsid=FSID, part_of="", part="1", **attributes):
     """One with the label of an OSD, if a number is given; `attributes`: {file of sysfs, with / as __: what it says}"""
-    self.numbers[path] = f"8:{len(list(self.sys.iterdir()))}"
+    number = f"8:{len(list(self.sys.iterdir()))}"
+    folder = self.kernel / number
     if part_of:
-      folder = self.sys / self.numbers[part_of] / pathlib.Path(path).name
-      folder.mkdir()
-      (self.sys / self.numbers[path]).symlink_to(folder)
+      folder = (self.sys / self.numbers[part_of]).resolve()
       attributes["partition"] = part
+    folder /= pathlib.Path(path).name
+    folder.mkdir(parents=True)
+    (self.sys / number).symlink_to(folder)
+    self.numbers[path] = number
     for name, text in attributes.items():
-      file = self.sys / self.numbers[path] / name.replace("__", "/")
+      file = folder / name.replace("__", "/")
       file.parent.mkdir(parents=True, exist_ok=True)
       file.write_text(f"{text}\n")
-    (self.sys / self.numbers[path]).mkdir(exist_ok=True)
     if osd_id is not None:
       self.entries.append({"DEVNAME": path, "TYPE": kind, "LABEL": f"swim-{osd_id}", "UUID": fsid})
       signature = f'''{{"signatures": [{{"type": "{kind}", "label": "swim-{osd_id}", "uuid": "{fsid}"}}]}}'''

@@ -32,11 +32,8 @@ def _mount(osd, undo):
     raise Refused(f"something else is mounted on {osd.folder}: unmount it first; {osd.name} is on {osd.device}")
   if osd.mounted:
     raise Refused(f"{osd.device} is mounted on {osd.mounted}: unmount it first; it belongs on {osd.folder}")
-  kind = osd.fs
-  if osd.encrypted:
-    token = crypt.read_token(osd.device)
-    filesystem.check_cluster(osd, token["ceph_fsid"])
-    kind = token["fs"]
+  filesystem.check_cluster(osd, filesystem.cluster_of(osd))
+  kind = crypt.read_token(osd.device)["fs"] if osd.encrypted else osd.fs
   if not mapping:
     undo.add("the encrypted device", lambda: crypt.close(osd.osd_fsid))
     mapping = crypt.open_by_monitor(osd.device, osd.osd_id, osd.osd_fsid)

@@ -8,7 +8,7 @@ import time
 from ceph_volume import conf
 from ceph_volume.util import system
 
-from . import host, names, osds
+from . import crypt, host, names, osds, parsing
 from .command import call
 from .errors import Failed, Refused
 
@@ -24,8 +24,8 @@ def make(kind, device, osd_id=None, osd_fsid=None):
   if kind == "xfs":
     call("mkfs.xfs", "-q", *(("-L", label, "-m", f"uuid={osd_fsid}") if label else ()), device)
   else:
-    # Nothing is kept for root: an OSD that runs as ceph never gets it.
-    call("mkfs.ext4", "-q", "-m", "0", *(("-L", label, "-U", osd_fsid) if label else ()), device)
+    # Nothing is kept for root: an OSD that runs as ceph never gets it. fast_commit loses data; mke2fs.conf may ask for it.
+    call("mkfs.ext4", "-q", "-m", "0", "-O", "^fast_commit", *(("-L", label, "-U", osd_fsid) if label else ()), device)
 
 
 def make_folder(path):
@@ -111,6 +111,30 @@ def check_cluster(osd, found):
   ours = cluster_fsid()
   if found and found != ours:
     raise Refused(f"{osd.device} holds osd.{osd.osd_id} of another cluster, {found}; {conf.path} is of {ours}")
+
+
+def cluster_of(osd):
+  """What its disk tells, without a write to it, as each mount may be one; "" where it cannot be told so."""
+  try:
+    if osd.encrypted:
+      return crypt.read_token(osd.device)["ceph_fsid"]
+    if osd.mounted:
+      return osds.read_meta(osd.mounted, "ceph_fsid")
+    # What is in the journal alone is not seen. Where the one file is not what it is to be, the other tells nothing either.
+    return _peek(osd, "ceph_fsid") if _peek(osd, "fsid") == osd.osd_fsid else ""
+  except (Failed, Refused, OSError, ValueError):
+    return ""
+
+
+def _peek(osd, name):
+  """The UUID in a file of an OSD that is not mounted, of which one block is read. A read-only mount would not do: ext4 takes up
+  orphans, and notes errors."""
+  if osd.fs == "xfs":
+    steps = (word for step in (f"path /{name}", "dblock 0", "type text", "print") for word in ("-c", step))
+    text = call("xfs_db", "-r", *steps, osd.device, show=False)
+  else:
+    text = call("debugfs", "-c", "-R", f"block_dump -f /{name} 0", osd.device, show=False)
+  return names.valid_fsid(parsing.parse_block(text))
 
 
 def check_content(osd):

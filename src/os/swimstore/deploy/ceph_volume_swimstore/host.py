@@ -6,13 +6,16 @@ import errno
 import fcntl
 import os
 import pathlib
+import re
 import stat
 
 from . import parsing
 from .command import call
-from .errors import Refused
+from .errors import Failed, Refused
 
 SYS = pathlib.Path("/sys/dev/block")
+WORLDWIDE = ("naa.", "eui.", "uuid.")  # identifiers that a standard gives to one disk
+OF_SEVERAL_DISKS = ("linux_raid_member", "zfs_member", "btrfs")  # all of them have one UUID
 
 
 class BlockDevice:
@@ -43,12 +46,79 @@ class BlockDevice:
 
   @property
   def disk(self):
-    """The same for each path to a disk, or to a partition, and for no other one; "" where the kernel does not tell."""
+    """The same for each path to a disk, and for no other one; "" where the kernel does not tell."""
     found = next(filter(None, map(self._read_of_disk, ("device/wwid", "wwid", "serial", "loop/backing_file"))), "")
     volume = self._read("dm/uuid")
     # What lies on another path to the disk has another one: of the device mapper only volumes of LVM count.
-    found = found or (volume if volume.startswith("LVM-") else "")
-    return found and f"{found} {self._read('partition')}"
+    return found or (volume if volume.startswith("LVM-") else "")
+
+  @property
+  def part(self):
+    """The number of the partition that it is, by the kernel or by kpartx; "" for none."""
+    return self._read("partition") or "".join(re.findall(r"^part(\d+)-", self._read("dm/uuid")))
+
+  def is_path_to(self, other):
+    """Whether both are one disk, as far as the kernel tells. Some kinds of disks all have the same serial number, so they have to
+    hold the same, too."""
+    if not self.disk or self.disk != other.disk:
+      return False
+    sure = self.disk.startswith(WORLDWIDE)
+    try:
+      return self._holds_same(other, sure) and self.table_uuid() == other.table_uuid()
+    except Failed:
+      return sure  # a path that answers no more
+
+  def may_be(self, other):
+    """Whether both hold the same volume or file system: where the kernel does not tell, they may be one."""
+    # Not by their partition tables: disks that were made of one image have the same.
+    with contextlib.suppress(Failed):  # one that answers no more
+      return self._holds_same(other) and any(one.uuid for one in self.signatures())
+    return False
+
+  def _holds_same(self, other, sure=False):
+    """`sure`: they are not two members of a RAID, and of a disk that was resized one path may still have the old size."""
+    found = self.signatures()
+    return found == other.signatures() and (sure or (self.size_bytes == other.size_bytes and
+                                                     not any(one.kind in OF_SEVERAL_DISKS for one in found)))
+
+  def whole(self):
+    """The disk that it is a partition of, or itself."""
+    if not self._read("partition"):
+      return self
+    try:
+      return BlockDevice(_dev(self._sys.resolve().parent.name))
+    except Refused:
+      return self  # a container may have the partition alone
+
+  def places(self):
+    """Where its bytes are: [(disk, the partition of it, or all of the disk)]. What is but another name, as that of multipath, is
+    what it names."""
+    lies_on = [self.whole()] if self._read("partition") else list(self._slaves())
+    if self in lies_on or not self._covers(lies_on):
+      return [(self, self)]
+    return [(disk, self if self.part and it is disk else it) for below in lies_on for disk, it in below.places()]
+
+  def places_below(self):
+    """Also what it shares with others, as a volume of LVM does its group's disks."""
+    own = self.places()
+    return own + [place for disk, _ in own for below in disk._slaves() for place in below.places_below()]
+
+  def _covers(self, lies_on):
+    """Whether it is all of what it lies on, by another name, or a partition of it."""
+    kind = self._read("dm/uuid")
+    if self.part or kind.startswith(("mpath-", "CRYPT-LUKS")):
+      return bool(lies_on)
+    is_mapped = self._read("dm/name") + self._read("loop/backing_file") != "" and not kind.startswith("LVM-")
+    return is_mapped and len(lies_on) == 1 and self.size_bytes == lies_on[0].size_bytes
+
+  def _slaves(self):
+    """What it lies on, of the device mapper, of MD, and of a loop device where that is no file."""
+    found = [self._read("loop/backing_file")]
+    with contextlib.suppress(OSError):
+      found += map(_dev, sorted(os.listdir(self._sys / "slaves")))
+    for path in filter(None, found):
+      with contextlib.suppress(Refused):
+        yield BlockDevice(path)
 
   @property
   def size_bytes(self):
@@ -81,10 +151,15 @@ class BlockDevice:
     """Their paths, in order."""
     folder = self._sys.resolve()
     names = [path.parent.name for path in folder.glob("*/partition")]
-    return sorted((f"/dev/{name}" for name in names), key=lambda name: (len(name), name))
+    return sorted(map(_dev, names), key=lambda name: (len(name), name))
 
   def signatures(self):
     return parsing.parse_wipefs(call("wipefs", "--no-act", "--json", "--output", "TYPE,LABEL,UUID", self.path, show=False))
+
+  def table_uuid(self):
+    """Of its partition table, which wipefs does not tell; "" for none."""
+    # 2: it holds nothing; 8: several things.
+    return call("blkid", "-p", "-s", "PTUUID", "-o", "value", self.path, show=False, good=(0, 2, 8)).strip()
 
   def mounts(self):
     return [mount for mount in mounts() if mount.device == self.number]
@@ -120,6 +195,17 @@ def lock(name):
 
 def _text(path):
   return pathlib.Path(path).read_text()
+
+
+def _dev(name):
+  """Of a name in sysfs, where a slash is written so."""
+  return f"/dev/{name.replace('!', '/')}"
+
+
+def path_of(number):
+  """That of the device with this number, as of a mount; "" where the kernel has none, as of tmpfs."""
+  folder = SYS / number
+  return _dev(folder.resolve().name) if folder.exists() else ""
 
 
 def _number(path):

@@ -54,6 +54,12 @@ def parse_locks(text):
           for process, major, minor, inode in pattern.findall(text)}
 
 
+def parse_block(text):
+  """The line that is all of a block as `xfs_db` or `debugfs` prints it, `000:  34 66 …  4f…` or `0000  3466 …  4f…`."""
+  found = bytes.fromhex("".join(re.findall(r"^[0-9a-f]+:?  ((?:[0-9a-f]{2} ?){1,16})", text, re.M)))
+  return found.rstrip(b"\0").decode().removesuffix("\n")
+
+
 def parse_wipefs(text):
   """Of `wipefs --json`, which prints nothing where it finds nothing. Both headers of LUKS2 count as one."""
   entries = json.loads(text)["signatures"] if text.strip() else []

@@ -7,7 +7,7 @@ from ceph_volume import conf, decorators, terminal
 from ceph_volume.devices.lvm.zap import wipefs
 from ceph_volume.util import system
 
-from . import activate, crypt, filesystem, host, monitor, names, osds, parsing, units
+from . import activate, crypt, filesystem, host, monitor, names, osds, parsing, paths, units
 from .arguments import Command, add_no_systemd, parser_of
 from .command import call
 from .errors import Failed, Refused
@@ -26,7 +26,7 @@ def parser_with_device(command, description):
   return parser
 
 
-def check_device(path):
+def check_device(path, found):
   """Refuses one that holds anything, or that somebody uses; returns it."""
   device = host.BlockDevice(path)
   remedy = f"if nobody needs it any more: ceph-volume swimstore zap {path}"
@@ -41,12 +41,13 @@ def check_device(path):
     raise Refused(f"{path} {busy}" + (f"; it holds {held}; then, {remedy}{destroy}" if held else ""))
   if held:
     raise Refused(f"{path} holds {held}; {remedy}{destroy}")
+  paths.check(device, found)  # what is decrypted of another one's data shows no signature
   if device.is_read_only:
     raise Refused(f"{path} is read-only: see 'blockdev --setrw', or take another one")
   return device
 
 
-def check_host(args):
+def check_host(args, found):
   """What would make one of the later steps fail. Returns whether the number was destroyed before."""
   if conf.cluster != "ceph":
     raise Refused(f"the cluster is called '{conf.cluster}': OSDs of clusters with another name than 'ceph' are not started with the "
@@ -62,7 +63,7 @@ def check_host(args):
       raise Refused(f"{program} is not there: install it (xfsprogs, e2fsprogs, util-linux)")
   if args.dmcrypt:
     crypt.check_host()
-  for osd in osds.find_all():
+  for osd in found:
     if args.osd_id == osd.osd_id or args.osd_fsid == osd.osd_fsid:
       raise Refused(f"{osd.device} holds {osd.name} already, fsid {osd.osd_fsid}: 'ceph-volume swimstore zap {osd.device}' if "
                     f"nobody needs it any more")
@@ -74,8 +75,9 @@ def check_host(args):
 
 def make(args, undo):
   """The OSD, mounted, with what it takes to take it back in `undo`."""
-  device = check_device(args.data)
-  was_destroyed = check_host(args)
+  found = osds.find_all()
+  device = check_device(args.data, found)
+  was_destroyed = check_host(args, found)
   osd_fsid = args.osd_fsid or system.generate_uuid()
   secrets = monitor.new_secrets(args.dmcrypt)
   undo.add("the OSD's number", lambda: monitor.give_back(osd_fsid, was_destroyed),
@@ -90,7 +92,7 @@ def make(args, undo):
   names.label_of(osd_id)
   undo.add("the directory", lambda: filesystem.remove_folder(osd.folder))
   filesystem.make_folder(osd.folder)
-  _check_again(device)
+  _check_again(device, found)
   undo.add(f"what was written to {args.data}", lambda: _wipe(args.data, osd_id, osd_fsid), f"wipefs --all {args.data}")
   if args.dmcrypt:
     _encrypt(osd, secrets, undo)
@@ -103,9 +105,9 @@ def make(args, undo):
   return osd
 
 
-def _check_again(device):
+def _check_again(device, found):
   """The monitors have been asked meanwhile, which may have taken minutes."""
-  now = check_device(device.path)
+  now = check_device(device.path, found)
   if now.identity != device.identity:
     raise Refused(f"{device.path} is another device than a moment ago: use one of the names in /dev/disk/by-id")
 

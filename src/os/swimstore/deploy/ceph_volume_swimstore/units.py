@@ -59,6 +59,10 @@ def volumes_of(osd_id):
   return sorted({names.parse_trigger(unit.stem.partition("@swimstore-")[2])[1] for unit in units})
 
 
+def is_started_with_host(osd_id, osd_fsid):
+  return any(ENABLED.glob(f"*.wants/{volume_unit(osd_id, osd_fsid)}.service"))
+
+
 def disable_others(osd_id, osd_fsid):
   """Of disks that had this number before, which may answer again."""
   for other in volumes_of(osd_id):

@@ -7,7 +7,7 @@ import os
 from ceph_volume import decorators, terminal
 from ceph_volume.devices.lvm.zap import wipefs
 
-from . import crypt, host, names, osds, parsing, units
+from . import crypt, filesystem, host, names, osds, parsing, paths, units
 from .arguments import Command, add_no_systemd, parser_of
 from .errors import Failed, Refused
 
@@ -26,59 +26,27 @@ def overwrite_ends(path, size_bytes):
     os.close(descriptor)
 
 
-def _check_free(device):
-  """Neither the device nor a partition of it is in use."""
+def _check(device, partitions, found):
+  """Nobody uses the device, or a partition of it, by this path or another one."""
   # Those first: the kernel holds a disk for whoever uses a partition of it.
-  for part in (*map(host.BlockDevice, device.partitions()), device):
+  parts = (*partitions, device)
+  for part in parts:
     busy = part.busy()
     if busy:
-      raise Refused(f"{part.path} {busy}{_osd_on(part)}")
-
-
-def _number(path):
-  """"" where the device is gone, and its mount is left."""
-  try:
-    return host.BlockDevice(path).number
-  except Refused:
-    return ""
-
-
-def _osd_on(device):
-  osd = next((osd for osd in osds.find_all() if _number(osd.device) == device.number), None)
-  if not osd:
-    return ""
-  stop = f"'systemctl stop {units.osd_unit(osd.osd_id)}' and " if osd.process else ""
-  return f". It is {osd.name}: {stop}'ceph-volume swimstore deactivate {osd.osd_id} {osd.osd_fsid}' first"
-
-
-def _others_of(device):
-  """Devices that say that they are the same OSD, where this one is a copy. Refused where it may be another path to an OSD's disk."""
-  held = parsing.swimstore_of(device.signatures())
-  others = []
-  for osd in osds.find_all():
-    try:
-      other = host.BlockDevice(osd.device)
-    except Refused:
-      continue  # it is gone, and its mount is left
-    if other.number == device.number:
-      continue
-    remedy = "set up multipathd for two paths to one disk, or take one of the two away"
-    # Some kinds of disks all have the same serial number.
-    is_alike = device.size_bytes == other.size_bytes and device.signatures() == other.signatures()
-    if device.disk and device.disk == other.disk and is_alike:
-      raise Refused(f"{device.path} is the same disk as {other.path}, which holds {osd.name}, fsid {osd.osd_fsid}: {remedy}")
-    if held and held[:2] == (osd.osd_id, osd.osd_fsid):
-      others.append(other)
-      if not device.disk or not other.disk:
-        raise Refused(f"{device.path} holds {osd.name}, fsid {osd.osd_fsid}, and so does {other.path}, and the kernel does not tell "
-                      f"whether it is the same disk: {remedy}")
-  return others
+      raise Refused(f"{part.path} {busy}{paths.osd_on(part, found)}")
+  for part in parts:
+    paths.check(part, found)
+  # What was only prepared, or was deactivated, goes with the disk, as a copy does.
+  for partition in partitions:
+    held = parsing.swimstore_of(partition.signatures())
+    if held and units.is_started_with_host(*held[:2]) and not paths.others_of(partition, found):
+      raise Refused(f"{device.path} has {partition.path}, which holds osd.{held[0]}, fsid {held[1]}, which is started with this "
+                    f"host: {paths.deactivation(*held[:2])} first")
 
 
 @contextlib.contextmanager
-def _locked(device):
-  """Nobody activates an OSD that is on it meanwhile, as `trigger` does at the start of the host."""
-  parts = (device, *map(host.BlockDevice, device.partitions()))
+def _locked(parts):
+  """Nobody activates an OSD that is on them meanwhile, as `trigger` does at the start of the host."""
   held = filter(None, (parsing.swimstore_of(part.signatures()) for part in parts))
   with contextlib.ExitStack() as locks:
     for osd_fsid in sorted({osd_fsid for _, osd_fsid, _ in held}):
@@ -88,20 +56,19 @@ def _locked(device):
 
 def zap(path, destroy, no_systemd):
   device = host.BlockDevice(path)
-  with _locked(device):
-    _zap(path, device, destroy, no_systemd)
+  partitions = [host.BlockDevice(partition) for partition in device.partitions()]
+  with _locked((*partitions, device)):
+    found = osds.find_all()
+    _check(device, partitions, found)
+    _zap(device, partitions, paths.others_of(device, found), destroy, no_systemd)
 
 
-def _zap(path, device, destroy, no_systemd):
-  _check_free(device)
-  partitions = device.partitions()
-  for partition in partitions:
-    _others_of(host.BlockDevice(partition))
-  others = _others_of(device)
+def _zap(device, partitions, others, destroy, no_systemd):
+  path = device.path
   signatures = device.signatures()
   held = parsing.describe(signatures)
   if partitions:
-    held += f" with the partitions {', '.join(partitions)}"
+    held += f" with the partitions {', '.join(map(_with_osd, partitions))}"
   if not held and not destroy:
     terminal.success(f"{path} holds nothing: it is left as it is")
     return
@@ -112,7 +79,7 @@ def _zap(path, device, destroy, no_systemd):
   if osd and not others and not no_systemd:
     units.disable_volume(osd[0], osd[1])
   for partition in partitions:
-    _wipe(host.BlockDevice(partition), destroy)
+    _wipe(partition, destroy)
   _wipe(device, destroy)
   terminal.success(f"{path} is empty")
   if others:
@@ -121,6 +88,12 @@ def _zap(path, device, destroy, no_systemd):
     terminal.info(f"where 'ceph osd dump' still has osd.{osd[0]} with the fsid {osd[1]}, 'ceph osd purge {osd[0]} "
                   f"--yes-i-really-mean-it' removes it, 'ceph osd destroy {osd[0]} --yes-i-really-mean-it' keeps its number for "
                   "another disk")
+
+
+def _with_osd(partition):
+  """Its path, and the OSD that it holds."""
+  signatures = partition.signatures()
+  return partition.path + (f" ({parsing.describe(signatures)})" if parsing.swimstore_of(signatures) else "")
 
 
 def _wipe(device, destroy):
@@ -134,13 +107,30 @@ def _wipe(device, destroy):
     overwrite_ends(device.path, device.size_bytes)
 
 
+def _by_number(osd_id, osd_fsid):
+  """Its device. Who names no more than a number means that of this host's cluster."""
+  osd = osds.find(osd_id, osd_fsid)
+  if osd_fsid:
+    return osd.device
+  try:
+    filesystem.cluster_fsid()
+  except RuntimeError:
+    return osd.device  # no ceph.conf, or none that tells
+  try:
+    filesystem.check_cluster(osd, filesystem.cluster_of(osd))
+  except Refused as error:
+    raise Refused(f"{error}; if nobody needs it any more: 'ceph-volume swimstore zap {osd.device}'") from error
+  return osd.device
+
+
 class Zap(Command):
   help = "Wipe a device, so that it is an empty one"
 
   @decorators.needs_root
   def main(self):
     parser = parser_of("zap", f"""\
-        {self.help}. What is mounted or in use otherwise is refused.
+        {self.help}. What is mounted or in use otherwise is refused, and so is another path to
+        an OSD of SwimStore or to what is mounted.
 
         An OSD of SwimStore loses its label and the superblock of its file system. With --destroy anything else is wiped, too,
         partitions included, and nothing can be brought back by its superblock: 16 MiB at both ends are overwritten, and
@@ -155,5 +145,5 @@ class Zap(Command):
     if bool(args.devices) == by_osd:
       parser.error("give devices, or --osd-id or --osd-fsid")
     with host.lock("devices"):
-      for device in [osds.find(args.osd_id, args.osd_fsid).device] if by_osd else args.devices:
+      for device in [_by_number(args.osd_id, args.osd_fsid)] if by_osd else args.devices:
         zap(device, args.destroy, args.no_systemd)
