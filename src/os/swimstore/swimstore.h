@@ -238,8 +238,12 @@ class SwimStore : public ObjectStore {
   vtkv::Status move_measured(swimstore::Collection& group, const swimstore::GroupMove& move);
   void add_missing(std::optional<uint32_t> asked, swimstore::CheckResult* result);
   vtkv::Status consider_obstacles(vtkv::FileSystemInfo* host) const;
-  vtkv::Status refuse_fast_commit(const swimstore::Settings& settings) const;
+  // REQUIRES: the directory is locked.
+  vtkv::Status refuse_fast_commit(const swimstore::StoreDirectory& directory,
+                                  const swimstore::Settings& settings) const;
   void end_process(const vtkv::Status& status);
+  void end_without_room(uint64_t bytes);
+  [[noreturn]] void end_tool(const std::string& text);
   int fail(const char* what, const vtkv::Status& status) const;
 
   vtkv::Env* const m_env;

@@ -144,7 +144,6 @@ Status SwimStore::make() {
   if (directory.has_superblock()) {
     return check_made(directory);
   }
-  VTKV_RETURN_IF_ERROR(refuse_fast_commit(settings));
   bool single_flush = false;
   VTKV_RETURN_IF_ERROR(settings.choose_single_flush(host, &single_flush));
   std::unique_ptr<vtkv::FileLock> lock;
@@ -152,6 +151,7 @@ Status SwimStore::make() {
   if (directory.has_superblock()) {
     return check_made(directory);  // another mkfs came first
   }
+  VTKV_RETURN_IF_ERROR(refuse_fast_commit(directory, settings));
   VTKV_RETURN_IF_ERROR(choose_fsid(directory));
   VTKV_RETURN_IF_ERROR(directory.begin_mkfs());
   VTKV_RETURN_IF_ERROR(directory.write_meta("type", "swimstore"));
@@ -303,7 +303,12 @@ Status SwimStore::open(Purpose purpose) {
                     path));
   }
   if (purpose == Purpose::serve) {
-    VTKV_RETURN_IF_ERROR(refuse_fast_commit(settings));
+    const Status refused = refuse_fast_commit(directory, settings);
+    if (!refused.ok() && g_code_env != CODE_ENVIRONMENT_DAEMON) {
+      derr << refused.message() << dendl;  // a tool may be here to save what there is
+    } else {
+      VTKV_RETURN_IF_ERROR(refused);
+    }
     VTKV_RETURN_IF_ERROR(directory.end_mkfs());
     VTKV_RETURN_IF_ERROR(settle_added_cubes(directory, superblock));
     renew_superblock(superblock);
@@ -333,6 +338,9 @@ Status SwimStore::open(Purpose purpose) {
   auto mounted = std::make_unique<Mounted>(cct, m_env, std::move(lock), std::move(cubes), m_callbacks,
                                            *m_counters->get(), metadata_failure(purpose, superblock), superblock);
   VTKV_RETURN_IF_ERROR(purpose == Purpose::serve ? check_compressors(mounted->context) : Status());
+  if (g_code_env != CODE_ENVIRONMENT_DAEMON) {
+    mounted->context.no_room = [this](uint64_t bytes) { end_without_room(bytes); };
+  }
   mounted->single_flush = single_flush;
   mounted->read_only = opening.read_only;
   mounted->abandoned = std::move(opening.left_out);
@@ -512,18 +520,17 @@ Status SwimStore::consider_obstacles(vtkv::FileSystemInfo* host) const {
   return {};
 }
 
-Status SwimStore::refuse_fast_commit(const Settings& settings) const {
+Status SwimStore::refuse_fast_commit(const StoreDirectory& directory, const Settings& settings) const {
   if (settings.allow_unproven_file_system || m_env != vtkv::posix_env()) {
     return {};
   }
-  bool found = false;
-  VTKV_RETURN_IF_ERROR(vtkv::find_fast_commit(path, &found));
-  return found ? Status::unsupported(
-                     fmt::format("{} lies on an ext4 with the feature fast_commit, with which Linux loses what was "
-                                 "synced when the power fails: unmount it, and take the feature away with "
-                                 "'tune2fs -O ^fast_commit DEVICE'",
-                                 path))
-               : Status();
+  const std::string device = vtkv::find_fast_commit(directory.lock_path());
+  return device.empty() ? Status()
+                        : Status::unsupported(fmt::format(
+                              "{} lies on an ext4 with the feature fast_commit, with which Linux loses what was synced "
+                              "when the power fails: unmount it, take the feature away with 'tune2fs -O ^fast_commit "
+                              "/dev/{}', and mount it again",
+                              path, device));
 }
 
 // An OSD leaves a crash report, whose message 'ceph crash info' shows; a tool ends with one line, for its log may go
@@ -548,6 +555,26 @@ void SwimStore::end_process(const Status& status) {
     }
     ceph_abort_msg(text);
   }
+  end_tool(text);
+}
+
+// Beside a tool nobody makes room.
+void SwimStore::end_without_room(uint64_t bytes) {
+  const std::string text = fmt::format(
+      "no room for {} bytes more: what was being written is not complete. Enlarge the store, or free space "
+      "on the host file system; then run this again, before an OSD starts on it",
+      bytes);
+  if (m_fatal_handler) {
+    derr << text << dendl;
+    m_fatal_handler(Status::make(Status::Code::no_space, text, ENOSPC));
+    return;
+  }
+  swimstore::last_words().lock();
+  derr << text << dendl;
+  end_tool(text);
+}
+
+void SwimStore::end_tool(const std::string& text) {
   cct->_log->flush();
   if (!cct->_conf->err_to_stderr) {
     std::cerr << path << ": " << text << std::endl;

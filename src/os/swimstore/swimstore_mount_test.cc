@@ -6,6 +6,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
 #include "common/config.h"
 #include "global/global_context.h"
 #include "swimstore/directory/store_directory.h"
@@ -13,6 +18,7 @@
 #include "swimstore/ops/options.h"
 #include "swimstore/ops/perf_counters.h"
 #include "swimstore/ops/settings.h"
+#include "swimstore/testing/small_store.h"
 #include "vtkv/testing/sim_env.h"
 #include "vtkv/testing/sim_fault.h"
 #include "vtkv/util/coding.h"
@@ -256,6 +262,39 @@ TEST_F(MountTest, OneFlushIsRefusedWhereItWasNotProven) {
   EXPECT_EQ(0, store.umount());
   set("swimstore_flush_mode", "single");
   EXPECT_EQ(-EINVAL, store.mount());
+}
+
+// qa/standalone/real-fs.py makes the folder, on an ext4 with fast_commit.
+std::vector<std::string> folders_with_fast_commit() {
+  const char* const folder = std::getenv("SWIM_FAST_COMMIT_FOLDER");
+  return folder == nullptr ? std::vector<std::string>() : std::vector<std::string>{folder};
+}
+
+class FastCommitMountTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    use_small_stores(g_ceph_context);
+    std::filesystem::create_directories(m_path);
+    ASSERT_EQ(0, SwimStore(g_ceph_context, m_path).mkfs());
+    use_small_stores(g_ceph_context, {{"swimstore_allow_unproven_file_system", "false"}});
+  }
+  void TearDown() override {
+    g_code_env = CODE_ENVIRONMENT_UTILITY;
+    use_small_stores(g_ceph_context);
+  }
+
+  const std::string m_path = GetParam() + "/allowed";
+};
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FastCommitMountTest);
+INSTANTIATE_TEST_SUITE_P(Folder, FastCommitMountTest, ::testing::ValuesIn(folders_with_fast_commit()));
+
+TEST_P(FastCommitMountTest, IsRefusedToAnOsdAndNotToATool) {
+  SwimStore store(g_ceph_context, m_path);
+  EXPECT_EQ(0, store.mount());
+  EXPECT_EQ(0, store.umount());
+  g_code_env = CODE_ENVIRONMENT_DAEMON;
+  EXPECT_EQ(-EOPNOTSUPP, store.mount());
 }
 
 // The n-th call of a kind fails, for n = 1, 2, …: mkfs says so, and can be done again; then the same of a mount.

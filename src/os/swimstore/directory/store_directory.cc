@@ -58,7 +58,7 @@ Status StoreDirectory::check_host(const Settings& settings, vtkv::FileSystemInfo
 }
 
 Status StoreDirectory::lock(std::unique_ptr<vtkv::FileLock>* lock) {
-  const Status status = m_env->lock_file(file("lock"), lock);
+  const Status status = m_env->lock_file(lock_path(), lock);
   if (status.code() == Status::Code::busy) {
     return Status::busy(fmt::format("{} is in use by another process: is its OSD running already?", m_path));
   }

@@ -46,6 +46,7 @@ class StoreDirectory {
   vtkv::Status check_host(const Settings& settings, vtkv::FileSystemInfo* host);
   // Code::busy when another process has the store mounted. REQUIRES: check_host.
   vtkv::Status lock(std::unique_ptr<vtkv::FileLock>* lock);
+  std::string lock_path() const { return file("lock"); }
   // Code::not_found when no store was ever made here; corruption when one was, and this is what is missing of it.
   vtkv::Status read_superblock(Superblock* superblock);
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -130,6 +131,7 @@ struct StoreContext {
   PerfCounters& counters;  // indices: ops/perf_counters.h
   SlowOperations slow;
   const MetadataFailure metadata_failure;
+  std::function<void(uint64_t bytes)> no_room;  // of a tool: ends it, where a write waits in vain; set by the mount
   CollectionTable collections;
   InjectedErrors injected;
   Compression compression;

@@ -21,7 +21,6 @@ using Transaction = ObjectStore::Transaction;
 namespace {
 
 constexpr uint64_t kBytesInFlightMax = 32u << 20;
-constexpr uint64_t kPerObjectBytes = 8u << 10;  // that a slot may be larger than what it holds, and metadata
 constexpr uint64_t kObjectBytesEnd = 0xffffffff;  // no object is so large
 
 std::string name_of(const ghobject_t& oid) {
@@ -323,7 +322,6 @@ class Importer {
       m_result.tell(fmt::format("object {} is there already and was left as it is", name_of(m_oid)));
       return {};
     }
-    VTKV_RETURN_IF_ERROR(take_room(m_bytes + m_transaction.get_num_bytes()));
     m_bytes_in_flight += m_bytes + m_transaction.get_num_bytes();
     m_store.queue_transaction(m_collection, std::move(m_transaction));
     m_transaction = Transaction();
@@ -331,29 +329,6 @@ class Importer {
     m_result.doubtful += m_is_doubtful ? 1 : 0;
     m_result.bytes += m_bytes;
     return m_bytes_in_flight > kBytesInFlightMax ? wait_durable() : Status();
-  }
-
-  // Nobody removes anything while a tool has the store: a write that finds no room would wait for ever.
-  Status take_room(uint64_t bytes) {
-    const uint64_t needed = bytes + kPerObjectBytes;
-    if (m_room_bytes < needed) {
-      VTKV_RETURN_IF_ERROR(wait_durable());
-      store_statfs_t space;
-      if (const int r = m_store.statfs(&space, nullptr); r < 0) {
-        return Status::from_errno(-r, "cannot ask how much room the store has");
-      }
-      m_room_bytes = space.available;
-    }
-    if (m_room_bytes < needed) {
-      return Status::make(
-          Status::Code::no_space,
-          fmt::format("no room for object {}: it takes {} bytes, and the store has {}. {} objects were imported: "
-                      "enlarge the store, then import again, which leaves them as they are",
-                      name_of(m_oid), needed, m_room_bytes, m_result.objects),
-          ENOSPC);
-    }
-    m_room_bytes -= needed;
-    return {};
   }
 
   // Everything queued so far, all of it on one collection.
@@ -381,7 +356,6 @@ class Importer {
   uint64_t m_size = 0;
   uint64_t m_bytes = 0;  // of this object
   uint64_t m_bytes_in_flight = 0;
-  uint64_t m_room_bytes = 0;  // that the store had when it was asked last, less what was taken since
   uint64_t m_whole = 0;  // objects in the archive
   bool m_incomplete = false;  // something was left out
   bool m_in_object = false;

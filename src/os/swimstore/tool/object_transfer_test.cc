@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "swimstore/format/collection_record.h"
-#include "swimstore/testing/capped_env.h"
 #include "swimstore/testing/damage_fixture.h"
 #include "swimstore/tool/object_archive.h"
 #include "vtkv/util/coding.h"
@@ -183,40 +182,6 @@ TEST_P(ObjectTransferTest, AnArchiveOfVersion2IsImported) {
   const std::string archive = exported();
   EXPECT_EQ("", difference(m_before, imported(without_seed(archive))));
   EXPECT_TRUE(m_imported.omitted.empty());
-}
-
-// It would wait for room that nobody makes.
-TEST_P(ObjectTransferTest, ImportEndsWhereThereIsNoRoom) {
-  mounted([](SwimStore& store, ObjectStore::CollectionHandle& pg) {
-    for (const char* const name : {"large1", "large2", "large3"}) {
-      Transaction txn;
-      txn.write(kPg, named(name), 0, 12 << 20, bytes(12 << 20, 'l'));
-      store.queue_transaction(pg, std::move(txn));
-    }
-  });
-  std::istringstream archive(exported());
-  m_copy = m_path + ".copy";
-  ASSERT_TRUE(m_env->create_directory(m_copy).ok());
-  CappedEnv env(m_env, m_copy, 64 << 20);
-  SwimStore store(g_ceph_context, m_copy, &env);
-  ASSERT_EQ(0, store.mkfs());
-  ASSERT_EQ(0, store.mount());
-  env.set_capacity(env.used_bytes() + (24 << 20));
-  const vtkv::Status status = import_objects(store, kArchive, &archive, false, &m_imported);
-  EXPECT_TRUE(status.is_no_space()) << status.to_string();
-  EXPECT_NE(status.message().find("no room for object"), std::string_view::npos) << status.message();
-  EXPECT_GT(m_imported.objects, 0u);
-  env.set_capacity(1 << 30);
-  archive.clear();
-  archive.seekg(0);
-  TransferResult again;
-  EXPECT_TRUE(import_objects(store, kArchive, &archive, false, &again).ok());
-  EXPECT_TRUE(says(again, "is there already"));
-  std::string error;
-  ObjectStore::CollectionHandle collection = store.open_collection(kPg);
-  EXPECT_EQ(8u, read_collection(store, collection, &error).size());
-  EXPECT_EQ("", error);
-  EXPECT_EQ(0, store.umount());
 }
 
 TEST_P(ObjectTransferTest, HintsAreKept) {

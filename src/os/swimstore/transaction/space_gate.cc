@@ -25,11 +25,13 @@ constexpr auto kLookInterval = std::chrono::milliseconds(20);
 
 }  // namespace
 
-SpaceGate::SpaceGate(CephContext* cct, vtkv::Env* env, std::function<ContainerStatistics()> statistics)
+SpaceGate::SpaceGate(CephContext* cct, vtkv::Env* env, std::function<ContainerStatistics()> statistics,
+                     std::function<void(uint64_t bytes)> give_up)
     : m_cct(cct),
       m_env(env),
       m_throttle(env, std::move(statistics), cct->_conf.get_val<double>("swimstore_space_throttle_time"),
                  SpaceLimits::read(cct->_conf).on_its_way_bytes),
+      m_give_up(std::move(give_up)),
       m_patience_us(static_cast<uint64_t>(1e6 * cct->_conf.get_val<double>("swimstore_space_wait_time"))),
       m_look(env->new_signal()) {
   m_worker = env->start_worker("space", 0, [this](vtkv::IoQueue&) { return look_again(); });
@@ -63,10 +65,16 @@ uint64_t SpaceGate::wait_us(ContainerSet& containers, const SpaceNeed& need, uin
          << "system or enlarge it" << dendl;
   }
   m_worker->wake();
+  bool gave_up = false;
   for (bool promised = false; !promised;) {
     m_look->wait(lock, [this, looks = m_looks]() REQUIRES(m_mutex) { return m_looks != looks; });
     lock.unlock();
-    promised = promise(containers, need, throttled_us + m_env->now_us() - began_us);
+    const uint64_t waited_us = throttled_us + m_env->now_us() - began_us;
+    promised = promise(containers, need, waited_us);
+    if (!promised && !gave_up && waited_us > m_patience_us + kGiveUp_us) {
+      gave_up = true;
+      m_give_up(need.slot_bytes);
+    }
     lock.lock();
   }
   m_began_us.erase(began);

@@ -11,7 +11,8 @@
 //      bring at once; and the OSD's map, which by then says that the OSD is full, stops what is behind them. The time
 //      in the space throttle counts as waited.
 //
-// Is that used up, too, it waits on, and the alert SWIMSTORE_NO_SPACE says who can end it. What a transaction frees
+// Is that used up, too, it waits on, and the alert SWIMSTORE_NO_SPACE says who can end it. A tool, beside which nobody
+// removes anything, gives up after a while. What a transaction frees
 // is free when it is durable: one that removes and writes waits as any other write does.
 //
 // What needs room and must not wait (SpaceNeed::may_wait) takes what is kept for it, and waits only when that is
@@ -38,7 +39,11 @@ namespace swimstore {
 
 class SpaceGate {
  public:
-  SpaceGate(CephContext* cct, vtkv::Env* env, std::function<ContainerStatistics()> statistics);
+  static constexpr uint64_t kGiveUp_us = 60 * 1000 * 1000;
+
+  // `give_up`: told once of each write, by its bytes, that has waited so long beyond its patience, and waits on.
+  SpaceGate(CephContext* cct, vtkv::Env* env, std::function<ContainerStatistics()> statistics,
+            std::function<void(uint64_t bytes)> give_up);
 
   // Both return the time waited; handle: as CommitThrottle's. First the throttle, for a transaction of so many bytes.
   uint64_t throttle_us(const SpaceNeed& need, uint64_t bytes, HBHandle* handle);
@@ -62,6 +67,7 @@ class SpaceGate {
   CephContext* const m_cct;
   vtkv::Env* const m_env;
   SpaceThrottle m_throttle;
+  const std::function<void(uint64_t bytes)> m_give_up;
   const uint64_t m_patience_us;
   std::atomic<uint64_t> m_waiting{0};
   mutable vtkv::Mutex m_mutex;

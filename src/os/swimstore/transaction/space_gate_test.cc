@@ -56,7 +56,9 @@ class SpaceGateTest : public ::testing::Test {
     ASSERT_TRUE(ContainerSet::create(&m_env, m_path + "/containers", options).ok());
     ASSERT_TRUE(ContainerSet::open(&m_env, m_path + "/containers", options, &m_containers).ok());
     ASSERT_TRUE(m_containers->finish_recovery().ok());
-    m_gate = std::make_unique<SpaceGate>(g_ceph_context, &m_env, [this] { return m_containers->statistics(); });
+    m_gate = std::make_unique<SpaceGate>(
+        g_ceph_context, &m_env, [this] { return m_containers->statistics(); },
+        [this](uint64_t bytes) { m_given_up.push_back(bytes); });
     while (m_containers->promise(kMiB, Urgency::usual)) {
     }
     m_promised_bytes = m_containers->statistics().promised_bytes;
@@ -78,6 +80,7 @@ class SpaceGateTest : public ::testing::Test {
   std::unique_ptr<SpaceGate> m_gate;
   const SpaceNeed m_need{kMiB, true};
   uint64_t m_promised_bytes = 0;
+  std::vector<uint64_t> m_given_up;  // of one who waits
 };
 
 }  // namespace
@@ -100,6 +103,16 @@ TEST_F(SpaceGateTest, WhoAsksWhoWaitsDoesNotWaitForTheHost) {
 TEST_F(SpaceGateTest, WhoFindsNoRoomWaitsAsLongAsItsPatienceAndThenGetsWhatOthersLeave) {
   EXPECT_GE(enter(0).get(), kPatience_us);
   EXPECT_EQ(m_containers->statistics().promised_bytes, m_promised_bytes + kMiB);
+}
+
+TEST_F(SpaceGateTest, WhoWaitsForLongGivesUpOnceAndGoesOnWhenThereIsRoom) {
+  while (m_containers->promise(kMiB, Urgency::late)) {
+  }
+  std::future<uint64_t> waiter = enter(SpaceGate::kGiveUp_us - kPatience_us);
+  EXPECT_EQ(waiter.wait_for(std::chrono::microseconds(4 * kPatience_us)), std::future_status::timeout);
+  m_containers->give_back(kMiB);
+  EXPECT_GE(waiter.get(), 2 * kPatience_us);
+  EXPECT_EQ(m_given_up, std::vector<uint64_t>{kMiB});
 }
 
 TEST_F(SpaceGateTest, TimeInTheThrottleCountsAsWaited) {

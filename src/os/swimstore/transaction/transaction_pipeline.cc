@@ -151,7 +151,13 @@ TransactionPipeline::TransactionPipeline(StoreContext& store, Move move, MakeWay
     : m_store(store),
       m_move(std::move(move)),
       m_make_way(std::move(make_way)),
-      m_space(store.cct, store.env, [&store] { return store.cubes.set().container_statistics(); }),
+      m_space(
+          store.cct, store.env, [&store] { return store.cubes.set().container_statistics(); },
+          [&store](uint64_t bytes) {
+            if (store.no_room) {
+              store.no_room(bytes);
+            }
+          }),
       m_throttle(store.env, store.cct->_conf.get_val<Option::size_t>(kThrottleOption)),
       m_throttle_option(
           store.cct, kThrottleOption,

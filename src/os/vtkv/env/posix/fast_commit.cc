@@ -7,7 +7,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -26,17 +25,17 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
-// A sync with something to commit, of a file that is gone when it is closed.
-Status sync_nameless_file(const std::string& directory) {
-  const int fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+constexpr int kProbes = 3;  // the commit after one that was not eligible is
+
+// A sync with something to commit.
+bool touch_and_sync(const std::string& file) {
+  const int fd = ::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) {
-    return Status::from_errno(errno, "cannot make a nameless file in " + directory);
+    return false;
   }
-  const char byte = 0;
-  const bool synced = ::pwrite(fd, &byte, 1, 0) == 1 && ::fdatasync(fd) == 0;
-  const int error_number = errno;
+  const bool synced = ::futimens(fd, nullptr) == 0 && ::fsync(fd) == 0;
   ::close(fd);
-  return synced ? Status() : Status::from_errno(error_number, "cannot sync a nameless file in " + directory);
+  return synced;
 }
 
 }  // namespace
@@ -61,35 +60,28 @@ bool counts_fast_commits(const std::string& fc_info) {
     std::istringstream words(line);
     uint64_t count = 0;
     std::string what;
-    if (words >> count >> what && count > 0 && (what == "commits" || what == "ineligible")) {
-      return true;
+    if (words >> count >> what && what == "commits") {
+      return count > 0;
     }
   }
   return false;
 }
 
-Status find_fast_commit(const std::string& directory, bool* found) {
-  *found = false;
+std::string find_fast_commit(const std::string& file) {
   struct statfs magic{};
   struct stat status{};
-  if (::statfs(directory.c_str(), &magic) != 0 || ::stat(directory.c_str(), &status) != 0) {
-    return Status::from_errno(errno, "cannot ask for the file system of " + directory);
+  if (::statfs(file.c_str(), &magic) != 0 || magic.f_type != EXT4_SUPER_MAGIC || ::stat(file.c_str(), &status) != 0) {
+    return "";
   }
-  if (magic.f_type != EXT4_SUPER_MAGIC) {
-    return {};
-  }
-  const std::string shown = "/proc/fs/ext4/" + block_device_name(status.st_dev);
+  const std::string device = block_device_name(status.st_dev);
+  const std::string shown = "/proc/fs/ext4/" + device;
   const std::string counts = read_text(shown + "/fc_info");
-  if (shows_fast_commit(read_text(shown + "/options")) || counts_fast_commits(counts)) {
-    *found = true;
-    return {};
+  bool found = shows_fast_commit(read_text(shown + "/options")) || counts_fast_commits(counts);
+  // Without that file it is a kernel that has no fast commits, or does not tell.
+  for (int i = 0; i < kProbes && !found && !counts.empty() && touch_and_sync(file); ++i) {
+    found = counts_fast_commits(read_text(shown + "/fc_info"));
   }
-  if (counts.empty()) {
-    return {};  // a kernel without fast commits
-  }
-  VTKV_RETURN_IF_ERROR(sync_nameless_file(directory));
-  *found = counts_fast_commits(read_text(shown + "/fc_info"));
-  return {};
+  return found ? device : "";
 }
 
 }  // namespace vtkv

@@ -6,17 +6,16 @@
 
 #include <string>
 
-#include "vtkv/status.h"
-
 namespace vtkv {
 
-// *found: does what lies in `directory`, which may be written to, depend on fast commits? Of another file system than
-// ext4: no. Where the kernel does not show the feature, it shows what it did at a sync: a nameless file is synced for
-// that.
-Status find_fast_commit(const std::string& directory, bool* found);
+// The block device ("sda1") of the file system that `file` lies on, if it has the feature; else, and where that cannot
+// be told, "". Where the kernel does not show the feature, it counts fast commits: `file`, a regular one, gets its time
+// changed and is synced for that, which takes no space.
+std::string find_fast_commit(const std::string& file);
 
 // Its two parts, of the files in /proc/fs/ext4/DEVICE. Of `options`: is a line of it the one that stands for the
-// feature (in kernels with CONFIG_EXT4_DEBUG)? Of `fc_info`: was a fast commit made, or put off?
+// feature (in kernels with CONFIG_EXT4_DEBUG)? Of `fc_info`: was a fast commit made? What it calls ineligible says
+// nothing: Linux 5.10 counts that without the feature, too.
 bool shows_fast_commit(const std::string& options);
 bool counts_fast_commits(const std::string& fc_info);
 

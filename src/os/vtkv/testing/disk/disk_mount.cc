@@ -94,9 +94,8 @@ Status LoopDevice::make_file_system(FileSystemKind kind, const std::string& opti
   const int status =
       command == nullptr ? -1 : std::system(fmt::format("{} {} {} >/dev/null", command, options, m_path).c_str());
   if (status != 0) {
-    return Status::unsupported(fmt::format("cannot make {} on {}: install its tools (mkfs.{}), or correct "
-                                           "--mkfs-options '{}'",
-                                           to_string(kind), m_path, to_string(kind), options));
+    return Status::unsupported(fmt::format("cannot make {0} on {1}: install mkfs.{0}, or correct its options '{2}'",
+                                           to_string(kind), m_path, options));
   }
   return invalidate();
 }
