@@ -2,6 +2,7 @@
 """A cluster with users in front of it (client_user.py), and two such clusters measured beside each other."""
 
 import functools
+import math
 import random
 import statistics
 import time
@@ -79,7 +80,7 @@ class Side:
 
 
 def measure(scenario, sides, rounds):
-  """Two sides by turns, one user at a time; prints a table."""
+  """Two sides by turns, one user at a time. Prints a table; returns {(user, what, unit): {store: value of each round}}."""
   found = {}
   for nth in range(1, rounds + 1):
     for side in random.sample(sides, len(sides)):
@@ -97,7 +98,16 @@ def measure(scenario, sides, rounds):
   ours, theirs = (side.cluster.spec.store for side in sides)
   print(f"| program | step | {ours} | {theirs} | ratio (of single rounds) |\n|---|---|---|---|---|")
   for (program, what, unit), values in found.items():
-    ratios = [one / other for one, other in zip(values[ours], values[theirs])]
+    ratios = [_ratio(one, other) for one, other in zip(values[ours], values[theirs])]
     medians = [statistics.median(values[store]) for store in (ours, theirs)]
-    print(f"| {program} | {what} | {medians[0]:.3g} {unit} | {medians[1]:.3g} {unit} | "
-          f"{medians[0] / medians[1]:.2f} ({min(ratios):.2f}–{max(ratios):.2f}) |", flush=True)
+    print(f"| {program} | {what} | {_shown(medians[0])} {unit} | {_shown(medians[1])} {unit} | "
+          f"{_ratio(*medians):.2f} ({min(ratios):.2f}–{max(ratios):.2f}) |", flush=True)
+  return found
+
+
+def _ratio(one, other):
+  return one / other if other else math.nan
+
+
+def _shown(value):
+  return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"
