@@ -158,6 +158,8 @@ class LoopDisk:
 def mounted(folder, size_bytes, kind, say, keep=False, make=LoopDisk):
   """A new file system on a loop device of its own, mounted at `folder`/mnt until the end of the block; the LoopDisk.
 
+  `kind` "": no file system, nothing is mounted.
+
   `make`: of which class.
   """
   folder = pathlib.Path(folder)
@@ -175,8 +177,9 @@ def mounted(folder, size_bytes, kind, say, keep=False, make=LoopDisk):
     share(folder)
     disk.attach()
     disk.wipe()
-    disk.make_file_system(kind)
-    disk.mount(folder / "mnt", kind)
+    if kind:
+      disk.make_file_system(kind)
+      disk.mount(folder / "mnt", kind)
     yield disk
   finally:
     if not keep:

@@ -147,8 +147,10 @@ def spec_of(args, store):
   kind = kind_of(store)
   conf = {BUFFERED_WRITE: str(args.buffered_write).lower()} if kind == "bluestore" else {}
   conf |= options_of(store)
-  fs = conf.pop("fs", args.fs)
-  return Spec(store=kind, osds=args.osds, size_bytes=args.device_size, fs=fs, conf=conf,
+  fs = conf.pop("fs", "")
+  if fs and BACKING.get(kind) != "fs":
+    raise UserError(f"--stores {store}: {kind} lies on no file system; leave fs out")
+  return Spec(store=kind, osds=args.osds, size_bytes=args.device_size, fs=fs or args.fs, conf=conf,
               ceph_osd=ONE_BINARY if args.one_binary else args.ceph_osd if kind == "swimstore" else "")
 
 

@@ -23,13 +23,14 @@ constexpr uint64_t kSectorBytes = 512;
 
 }  // namespace
 
-DeviceCounters read_device_counters(const std::string& directory) {
+DeviceCounters read_device_counters(const std::string& path) {
   DeviceCounters counters;
   struct stat st;
-  if (::stat(directory.c_str(), &st) != 0) {
+  if (::stat(path.c_str(), &st) != 0) {
     return counters;
   }
-  std::ifstream in(fmt::format("/sys/dev/block/{}:{}/stat", major(st.st_dev), minor(st.st_dev)));
+  const dev_t device = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev;
+  std::ifstream in(fmt::format("/sys/dev/block/{}:{}/stat", major(device), minor(device)));
   std::vector<uint64_t> fields;
   for (uint64_t field; in >> field;) {
     fields.push_back(field);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What the block device below a directory has done, from its statistics in /sys.
+// What a block device has done, from its statistics in /sys.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@ struct DeviceCounters {
   }
 };
 
-DeviceCounters read_device_counters(const std::string& directory);
+// `path`: a block device, or a directory that lies on one.
+DeviceCounters read_device_counters(const std::string& path);
 
 }  // namespace vtkv
