@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <mutex>
@@ -28,6 +29,17 @@ constexpr uint64_t kCapacity = 96 * kMiB;
 constexpr unsigned kWriters = 8;
 constexpr double kNearFull = 0.85;  // Ceph warns from there
 constexpr std::array<uint64_t, 8> kSizes = {100, 4 * kKiB, 8 * kKiB, 12 * kKiB, 64 * kKiB, 300001, kMiB, 4 * kMiB};
+
+// Whose clock can be put forward.
+class LaterEnv final : public CappedEnv {
+ public:
+  using CappedEnv::CappedEnv;
+  void pass(std::chrono::microseconds time) { m_passed_us += static_cast<uint64_t>(time.count()); }
+  uint64_t now_us() override { return CappedEnv::now_us() + m_passed_us; }
+
+ private:
+  std::atomic<uint64_t> m_passed_us{0};
+};
 
 class FullStoreTest : public ::testing::Test {
  protected:
@@ -173,7 +185,7 @@ class FullStoreTest : public ::testing::Test {
   uint64_t waits() const { return m_store->get_perf_counters()->get_tavg_ns(l_swimstore_space_latency).second; }
 
   const std::string m_path = std::filesystem::absolute(::testing::UnitTest::GetInstance()->current_test_info()->name());
-  CappedEnv m_env;
+  LaterEnv m_env;
   std::unique_ptr<SwimStore> m_store;
   std::array<Pg, kWriters> m_pgs;
   std::vector<std::thread> m_threads;
@@ -181,6 +193,7 @@ class FullStoreTest : public ::testing::Test {
   std::atomic<uint64_t> m_written_bytes{0};
   std::atomic<uint64_t> m_queued{0};
   std::atomic<uint64_t> m_committed{0};
+  std::atomic<uint64_t> m_given_up{0};
 };
 
 // So large that containers grow with slices of it.
@@ -236,6 +249,27 @@ TEST_F(FullStoreTest, WritesPastTheBrimWaitForDeletes) {
   m_stopped = true;
   remover.join();
   EXPECT_GT(m_store->get_perf_counters()->get_tavg_ns(l_swimstore_space_latency).second, 0u);
+}
+
+// This process is none of an OSD.
+TEST_F(FullStoreTest, AToolThatWaitsForRoomInVainEnds) {
+  m_store->set_fatal_handler([this](const vtkv::Status& status) {
+    EXPECT_TRUE(status.is_no_space()) << status.to_string();
+    ++m_given_up;
+  });
+  start_writers([this] { return m_stopped.load(); });
+  wait_until_nothing_moves();
+  EXPECT_EQ(m_given_up, 0u);
+  m_env.pass(std::chrono::minutes(2));
+  EXPECT_TRUE(comes_true([this] { return m_given_up > 0; }));
+  m_stopped = true;
+  wait_until([this] {
+    if (somebody_waits()) {
+      remove_objects(4);
+    }
+    return m_committed == m_queued;
+  });
+  join();
 }
 
 // As an OSD does it: clients stop at the full ratio, and delete everything.

@@ -7,7 +7,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <cstdint>
 #include <sstream>
 #include <string>
 
@@ -16,14 +16,6 @@
 namespace vtkv {
 
 namespace {
-
-// Empty where there is no such file.
-std::string read_text(const std::string& path) {
-  std::ifstream stream(path);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 constexpr int kProbes = 3;  // the commit after one that was not eligible is
 
@@ -40,15 +32,7 @@ bool touch_and_sync(const std::string& file) {
 
 }  // namespace
 
-bool shows_fast_commit(const std::string& options) {
-  std::istringstream lines(options);
-  for (std::string line; std::getline(lines, line);) {
-    if (line == "fc_debug_force") {
-      return true;
-    }
-  }
-  return false;
-}
+bool shows_fast_commit(const std::string& options) { return has_option(options, "fc_debug_force"); }
 
 // fc stats:
 // 3 commits
@@ -67,21 +51,27 @@ bool counts_fast_commits(const std::string& fc_info) {
   return false;
 }
 
+bool makes_fast_commits(const std::string& file) {
+  struct stat status{};
+  if (::stat(file.c_str(), &status) != 0) {
+    return false;
+  }
+  std::string counts = read_ext4_file(status.st_dev, "fc_info");
+  // Without that file it is a kernel that has no fast commits, or does not tell.
+  for (int i = 0; i < kProbes && !counts.empty() && !counts_fast_commits(counts) && touch_and_sync(file); ++i) {
+    counts = read_ext4_file(status.st_dev, "fc_info");
+  }
+  return counts_fast_commits(counts);
+}
+
 std::string find_fast_commit(const std::string& file) {
   struct statfs magic{};
   struct stat status{};
   if (::statfs(file.c_str(), &magic) != 0 || magic.f_type != EXT4_SUPER_MAGIC || ::stat(file.c_str(), &status) != 0) {
     return "";
   }
-  const std::string device = block_device_name(status.st_dev);
-  const std::string shown = "/proc/fs/ext4/" + device;
-  const std::string counts = read_text(shown + "/fc_info");
-  bool found = shows_fast_commit(read_text(shown + "/options")) || counts_fast_commits(counts);
-  // Without that file it is a kernel that has no fast commits, or does not tell.
-  for (int i = 0; i < kProbes && !found && !counts.empty() && touch_and_sync(file); ++i) {
-    found = counts_fast_commits(read_text(shown + "/fc_info"));
-  }
-  return found ? device : "";
+  const bool found = shows_fast_commit(read_ext4_file(status.st_dev, "options")) || makes_fast_commits(file);
+  return found ? block_device_name(status.st_dev) : "";
 }
 
 }  // namespace vtkv

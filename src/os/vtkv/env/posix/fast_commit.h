@@ -13,7 +13,9 @@ namespace vtkv {
 // changed and is synced for that, which takes no space.
 std::string find_fast_commit(const std::string& file);
 
-// Its two parts, of the files in /proc/fs/ext4/DEVICE. Of `options`: is a line of it the one that stands for the
+// How that is counted. REQUIRES: `file` lies on an ext4.
+bool makes_fast_commits(const std::string& file);
+// Of the files in /proc/fs/ext4/DEVICE. Of `options`: is a line of it the one that stands for the
 // feature (in kernels with CONFIG_EXT4_DEBUG)? Of `fc_info`: was a fast commit made? What it calls ineligible says
 // nothing: Linux 5.10 counts that without the feature, too.
 bool shows_fast_commit(const std::string& options);

@@ -63,14 +63,6 @@ bool is_below(const std::string& path, const std::string& folder) {
   return path.compare(0, folder.size(), folder) == 0 && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
-// An option that is kept in the ext4 file system itself (tune2fs -o journal_data) shows only here.
-std::string ext4_options(dev_t device) {
-  std::ifstream stream("/proc/fs/ext4/" + block_device_name(device) + "/options");
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
 bool is_rotational(const fs::path& block) {
   std::error_code error;
   // A mapped or striped device spins when anything below it does.
@@ -126,16 +118,18 @@ Mount find_mount(std::istream& mountinfo, const std::string& path) {
   return best;
 }
 
-bool journals_data(const std::string& options) {
+bool has_option(const std::string& options, std::string_view option) {
   for (size_t at = 0; at < options.size();) {
     const size_t end = std::min(options.find_first_of(",\n", at), options.size());
-    if (options.compare(at, end - at, "data=journal") == 0) {
+    if (options.compare(at, end - at, option) == 0) {
       return true;
     }
     at = end + 1;
   }
   return false;
 }
+
+bool journals_data(const std::string& options) { return has_option(options, "data=journal"); }
 
 std::string_view to_string(FileSystemKind kind) {
   switch (kind) {
@@ -175,8 +169,8 @@ void describe_file_system(const std::string& path, uint64_t device, FileSystemIn
   const Mount mount = find_mount(mountinfo, error ? path : resolved.string());
   info->mount_point = mount.point;
   info->single_flush =
-      info->kind == FileSystemKind::xfs ||
-      (info->kind == FileSystemKind::ext4 && !journals_data(mount.options) && !journals_data(ext4_options(device)));
+      info->kind == FileSystemKind::xfs || (info->kind == FileSystemKind::ext4 && !journals_data(mount.options) &&
+                                            !journals_data(read_ext4_file(device, "options")));
   // btrfs numbers its subvolumes itself: ask the device that is mounted.
   struct stat source{};
   if (major(device) == 0 && ::stat(mount.source.c_str(), &source) == 0 && S_ISBLK(source.st_mode)) {
@@ -190,6 +184,13 @@ std::string block_device_name(uint64_t device) {
   const fs::path block =
       fs::canonical("/sys/dev/block/" + std::to_string(major(device)) + ":" + std::to_string(minor(device)), error);
   return error ? "" : block.filename().string();
+}
+
+std::string read_ext4_file(uint64_t device, const std::string& file) {
+  std::ifstream stream("/proc/fs/ext4/" + block_device_name(device) + "/" + file);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
 }
 
 Status read_file_system_info(const std::string& path, FileSystemInfo* info) {

@@ -4,6 +4,7 @@
 
 #include <istream>
 #include <string>
+#include <string_view>
 
 #include "vtkv/env.h"
 
@@ -22,6 +23,9 @@ void describe_file_system(const std::string& path, uint64_t device, FileSystemIn
 // The kernel's name of a block device, such as "sda1". `device`: as stat(2) has it of what lies on it. Empty when it
 // cannot be told.
 std::string block_device_name(uint64_t device);
+// What the kernel shows of the ext4 there, in /proc/fs/ext4/NAME/`file`; empty where it does not. `options`: one in a
+// line; what is kept in the file system itself shows only there.
+std::string read_ext4_file(uint64_t device, const std::string& file);
 
 // Which mount a path lies on, as /proc/self/mountinfo tells it.
 struct Mount {
@@ -34,7 +38,9 @@ struct Mount {
 // on top.
 Mount find_mount(std::istream& mountinfo, const std::string& path);
 
-// Is one of these, all of them separated by commas or by lines, data=journal? Then data is written to the journal
+// Is it one of these, which are separated by commas or by lines?
+bool has_option(const std::string& options, std::string_view option);
+// Is one of them data=journal? Then data is written to the journal
 // first, and to its place at any time after: a sync of one file does not cover the writes to another.
 bool journals_data(const std::string& options);
 
