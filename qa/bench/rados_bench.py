@@ -50,7 +50,7 @@ import sysroot
 from cluster import BACKING, Cluster, Spec
 from loop_disk import FILE_SYSTEMS
 from sysroot import UserError, say
-from units import parse_size, show_size
+from units import check_targets, parse_size, show_size
 
 DEPTH = 16
 ONE_BINARY = str(sysroot.CHECKOUT / "build-all/bin/ceph-osd")
@@ -125,9 +125,7 @@ def check_args(args):
                     "which leaves cold reads out")
   if args.plot and "bluestore" not in args.stores:
     raise UserError("--plot: draws the ratio to BlueStore; add bluestore to --stores")
-  for option, target in (("--json", args.json), ("--plot", args.plot)):
-    if target and not os.access(pathlib.Path(target).resolve().parent, os.W_OK):
-      raise UserError(f"{option} {target}: its directory does not exist or cannot be written; choose another place")
+  check_targets(("--json", args.json), ("--plot", args.plot))
 
 
 def kind_of(store):
@@ -316,8 +314,7 @@ def start_cold(cluster):
   osds = range(cluster.spec.osds)
   for osd in osds:
     cluster.stop_osd(osd)
-  os.sync()  # what is dirty is not dropped
-  pathlib.Path(DROP_CACHES).write_text("3\n")
+  forget_caches()
   for osd in osds:
     cluster.start_osd(osd)
   cluster.wait_up()
@@ -325,16 +322,24 @@ def start_cold(cluster):
   wait_quiet(cluster)
 
 
-def wait_quiet(cluster):
-  """Let a store finish what it does in the background before the next one's turn, within reason."""
-  deadline = time.monotonic() + QUIET_SECONDS_MAX
+def forget_caches():
+  """What the kernel keeps of files and of file systems."""
+  os.sync()  # what is dirty is not dropped
+  pathlib.Path(DROP_CACHES).write_text("3\n")
+
+
+def wait_quiet(cluster, seconds_max=QUIET_SECONDS_MAX, every_s=0.5, moved_bytes=lambda step: step.written_bytes):
+  """Let a store finish what it does in the background before the next one's turn, within reason: until no device moves a MiB
+  in the time between two looks. `moved_bytes`: of what the counters of a device gained. Returns whether it came to that."""
+  deadline = time.monotonic() + seconds_max
   before = cluster.device_counters()
   while time.monotonic() < deadline:
-    time.sleep(0.5)
+    time.sleep(every_s)
     now = cluster.device_counters()
-    if all((after - earlier).written_bytes < 1 << 20 for after, earlier in zip(now, before)):
-      return
+    if all(moved_bytes(after - earlier) < 1 << 20 for after, earlier in zip(now, before)):
+      return True
     before = now
+  return False
 
 
 def programs(args):

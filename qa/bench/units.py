@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Sizes as people write them."""
+"""What people write on command lines: sizes, and where results go."""
 
+import os
+import pathlib
 import re
 
 from sysroot import UserError
@@ -21,3 +23,10 @@ def show_size(size_bytes):
     if size_bytes % _FACTOR[unit] == 0:
       return f"{size_bytes // _FACTOR[unit]}{unit}"
   return str(size_bytes)
+
+
+def check_targets(*targets):
+  """Before hours of measuring: (option, path or None) of what is to be written at the end."""
+  for option, target in targets:
+    if target and not os.access(pathlib.Path(target).resolve().parent, os.W_OK):
+      raise UserError(f"{option} {target}: its directory does not exist or cannot be written; choose another place")

@@ -12,7 +12,6 @@ lists engines and workloads:
 
 import argparse
 import fcntl
-import os
 import pathlib
 import shutil
 import subprocess
@@ -23,7 +22,7 @@ import images
 import sysroot
 from loop_disk import FILE_SYSTEMS, mounted
 from sysroot import UserError, say
-from units import parse_size
+from units import check_targets, parse_size
 
 QUICK_DEVICE = "2G"  # as the scenarios have
 
@@ -45,9 +44,7 @@ def parse_args(argv):
   # Not the large device's: it would be written anew each time.
   args.name = args.name or ("vtkv-bench-quick" if args.quick else "vtkv-bench")
   args.device_bytes = parse_size(args.device_size or (QUICK_DEVICE if args.quick else "6G"), "--device-size")
-  for option, target in (("--json", args.json), ("--plot", args.plot)):
-    if target and not os.access(pathlib.Path(target).resolve().parent, os.W_OK):
-      raise UserError(f"{option} {target}: its directory does not exist or cannot be written; choose another place")
+  check_targets(("--json", args.json), ("--plot", args.plot))
   return args, (["--suite", "quick"] if args.quick else []) + rest
 
 

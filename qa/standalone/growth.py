@@ -42,7 +42,8 @@ import sysroot
 from scenario import GIB, UserError
 from bench_report import machine, told_command
 from loop_disk import mounted
-from rados_bench import DROP_CACHES
+from rados_bench import DROP_CACHES, forget_caches
+from units import check_targets
 
 PLOT = sysroot.CHECKOUT / "qa" / "bench" / "plot_growth.py"
 STORES = {"swimstore": "fs", "bluestore": "raw"}
@@ -163,11 +164,6 @@ def program_of(stores):
   return program
 
 
-def forget_caches():
-  os.sync()
-  pathlib.Path(DROP_CACHES).write_text("3\n")
-
-
 def measure(scenario, store, count):
   """All of it at one count; returns {operation: result}."""
   check, seconds, found = scenario.check, scenario.args.seconds, {}
@@ -259,7 +255,7 @@ def check_arguments(args):
     raise UserError("--quick and --long: give one of them")
   if not os.access(DROP_CACHES, os.W_OK):
     raise UserError(f"{DROP_CACHES} cannot be written: run this as root where the kernel allows it")
-  scenario_module.check_targets(("--json", args.json), ("--plot", args.plot))
+  check_targets(("--json", args.json), ("--plot", args.plot))
   program_of(args.stores)
 
 

@@ -39,6 +39,8 @@ from sides import Side, measure
 
 import bench_report
 from fio_log import KINDS, FioLog
+from rados_bench import wait_quiet
+from units import check_targets
 
 BLOCK_BYTES = 4096
 IMAGES = ("first", "second")
@@ -52,7 +54,6 @@ OPERATIONS_TARGET = 1.5  # of BlueStore's
 P99_TARGET = 1.0         # of BlueStore's
 WORST_SECOND_TARGET = 0.6  # of the median one
 DEVICE_READS_MIN = 0.5   # bytes at the device per byte
-QUIET_BYTES = 1 << 20    # a second: a device that gets no more has done what was put off
 QUIET_SECONDS_MAX = 90
 
 OPERATIONS = "operations"
@@ -108,7 +109,7 @@ class MixedUser(RbdUser):
     self.per_second.append(seconds)
     worst, median = min(seconds), statistics.median(seconds)
     gaps = log.gaps_ms("write")
-    figures = {OPERATIONS: (log.rate(), "/s")} | {f"{kind}s": (log.rate(kind), "/s") for kind in KINDS}
+    figures = {OPERATIONS: (statistics.fmean(seconds), "/s")} | {f"{kind}s": (log.rate(kind), "/s") for kind in KINDS}
     for kind in KINDS:
       for percent in (50, 99, 99.9):
         figures[PERCENTILE.format(kind, percent)] = (log.percentile_ms(kind, percent), "ms")
@@ -123,14 +124,9 @@ class MixedUser(RbdUser):
     self._wait_quiet()
 
   def _wait_quiet(self):
-    for _ in range(QUIET_SECONDS_MAX):
-      before = self.cluster.device_counters()
-      time.sleep(1)
-      moved = [now - then for now, then in zip(self.cluster.device_counters(), before)]
-      if sum(step.written_bytes + step.read_bytes for step in moved) <= QUIET_BYTES:
-        return
-    self.scenario.check(False, f"{self.cluster.spec.store}: its device is quiet before the other's turn",
-                        f"not after {QUIET_SECONDS_MAX} s")
+    if not wait_quiet(self.cluster, QUIET_SECONDS_MAX, 1, lambda step: step.written_bytes + step.read_bytes):
+      self.scenario.check(False, f"{self.cluster.spec.store}: its device is quiet before the other's turn",
+                          f"not after {QUIET_SECONDS_MAX} s")
 
   def _log(self, number):
     return self.folder / f"mix{number}"
@@ -192,7 +188,7 @@ def run(scenario):
   args.pg_num = 8
   if args.quick:
     args.rbd_mib, args.seconds, args.round_seconds, args.rounds = 64, 4, 3, 1
-  scenario_module.check_targets(("--json", args.json))
+  check_targets(("--json", args.json))
   if min(args.seconds, args.round_seconds) < 3 or args.rounds < 1:
     raise UserError("give --seconds and --round-seconds of 3 or more, and --rounds of 1 or more")
   scenario.say(f"seed {args.seed}")

@@ -9,7 +9,6 @@ import argparse
 import collections
 import concurrent.futures
 import fcntl
-import os
 import pathlib
 import subprocess
 import sys
@@ -154,13 +153,6 @@ class Scenario:
     for osd in range(self.cluster.spec.osds):
       if self.cluster.osd_crashed(osd):
         self.check(False, f"osd.{osd} is alive", "the end of its log:\n" + self.cluster.log_tail(f"osd.{osd}", 40))
-
-
-def check_targets(*targets):
-  """Before hours of measuring: (option, path or None) of what is to be written at the end."""
-  for option, target in targets:
-    if target and not os.access(target.resolve().parent, os.W_OK):
-      raise UserError(f"{option} {target}: its directory does not exist or cannot be written; choose another place")
 
 
 def print_table(table, columns, kinds):

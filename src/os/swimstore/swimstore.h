@@ -241,9 +241,9 @@ class SwimStore : public ObjectStore {
   // REQUIRES: the directory is locked.
   vtkv::Status refuse_fast_commit(const swimstore::StoreDirectory& directory,
                                   const swimstore::Settings& settings) const;
-  void end_process(const vtkv::Status& status);
+  void end_undurable(const vtkv::Status& status);
   void end_without_room(uint64_t bytes);
-  [[noreturn]] void end_tool(const std::string& text);
+  void end_process(const vtkv::Status& status, const std::string& text);
   int fail(const char* what, const vtkv::Status& status) const;
 
   vtkv::Env* const m_env;

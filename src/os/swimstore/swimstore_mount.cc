@@ -201,7 +201,7 @@ Status SwimStore::choose_fsid(StoreDirectory& directory) {
 
 swimstore::CubeOptions SwimStore::cube_options(const Settings& settings, bool single_flush) {
   swimstore::CubeOptions options = settings.cube_options(single_flush);
-  options.database.on_fatal = [this](const Status& status) { end_process(status); };
+  options.database.on_fatal = [this](const Status& status) { end_undurable(status); };
   options.database.on_background_error = [this](const vtkv::BackgroundError& error) {
     derr << swimstore::describe(error, path) << dendl;
   };
@@ -533,29 +533,11 @@ Status SwimStore::refuse_fast_commit(const StoreDirectory& directory, const Sett
                               path, device));
 }
 
-// An OSD leaves a crash report, whose message 'ceph crash info' shows; a tool ends with one line, for its log may go
-// nowhere.
-void SwimStore::end_process(const Status& status) {
-  const bool is_osd = g_code_env == CODE_ENVIRONMENT_DAEMON;
-  const std::string text =
-      fmt::format("{}: nothing can be made durable any more; {}", status.to_string(),
-                  is_osd ? "this OSD ends, its peers take over. Check the disk, then start it again"
-                         : "check the disk, then run this again");
-  if (m_fatal_handler) {
-    derr << "FATAL: " << text << dendl;
-    m_fatal_handler(status);
-    return;
-  }
-  swimstore::last_words().lock();
-  derr << "FATAL: " << text << dendl;
-  if (is_osd) {
-    if (status.error_number() != 0) {  // the report says that it was the disk, and no core is dumped for that
-      constexpr int kWrite = 2;
-      ceph::global::note_io_error_event(nullptr, path.c_str(), -status.error_number(), kWrite, 0, 0);
-    }
-    ceph_abort_msg(text);
-  }
-  end_tool(text);
+void SwimStore::end_undurable(const Status& status) {
+  end_process(status, fmt::format("{}: nothing can be made durable any more; {}", status.to_string(),
+                                  g_code_env == CODE_ENVIRONMENT_DAEMON
+                                      ? "this OSD ends, its peers take over. Check the disk, then start it again"
+                                      : "check the disk, then run this again"));
 }
 
 // Beside a tool nobody makes room.
@@ -564,17 +546,26 @@ void SwimStore::end_without_room(uint64_t bytes) {
       "no room for {} bytes more: what was being written is not complete. Enlarge the store, or free space "
       "on the host file system; then run this again, before an OSD starts on it",
       bytes);
+  end_process(Status::make(Status::Code::no_space, text, ENOSPC), text);
+}
+
+// An OSD leaves a crash report, whose message 'ceph crash info' shows; a tool ends with one line, for its log may go
+// nowhere.
+void SwimStore::end_process(const Status& status, const std::string& text) {
   if (m_fatal_handler) {
-    derr << text << dendl;
-    m_fatal_handler(Status::make(Status::Code::no_space, text, ENOSPC));
+    derr << "FATAL: " << text << dendl;
+    m_fatal_handler(status);
     return;
   }
   swimstore::last_words().lock();
-  derr << text << dendl;
-  end_tool(text);
-}
-
-void SwimStore::end_tool(const std::string& text) {
+  derr << "FATAL: " << text << dendl;
+  if (g_code_env == CODE_ENVIRONMENT_DAEMON) {
+    if (status.error_number() != 0) {  // the report says that it was the disk, and no core is dumped for that
+      constexpr int kWrite = 2;
+      ceph::global::note_io_error_event(nullptr, path.c_str(), -status.error_number(), kWrite, 0, 0);
+    }
+    ceph_abort_msg(text);
+  }
   cct->_log->flush();
   if (!cct->_conf->err_to_stderr) {
     std::cerr << path << ": " << text << std::endl;

@@ -69,6 +69,9 @@ ghobject_t LoadClient::object(uint64_t number) const {
 
 uint64_t LoadClient::any_object() { return m_objects.first + m_random() % m_objects.count(); }
 
+// Of an object, each of an operation's size.
+uint64_t LoadClient::slices() const { return std::max<uint64_t>(1, m_options.object_bytes / m_options.size_bytes); }
+
 // What the object has there, in every run: a part of the PG's pattern, which repeats itself.
 ceph::bufferlist LoadClient::content(uint64_t number, uint64_t offset, uint64_t bytes) const {
   ceph::bufferlist out;
@@ -184,7 +187,6 @@ int LoadClient::first_io(LoadResult* result) {
 // False: there is nothing left to do.
 bool LoadClient::add_operation(Transaction* txn) {
   const uint64_t size = m_options.size_bytes;
-  const uint64_t slices = std::max<uint64_t>(1, m_options.object_bytes / size);
   const LoadOp op = m_options.op;
   if (op == LoadOp::remove && m_next == m_objects.end) {
     return false;
@@ -201,8 +203,8 @@ bool LoadClient::add_operation(Transaction* txn) {
     txn->omap_setkeys(m_cid, oid, values);
   } else {
     const uint64_t offset = op == LoadOp::write       ? 0
-                            : op == LoadOp::overwrite ? m_random() % slices * size
-                                                      : m_operations / m_options.objects % slices * size;
+                            : op == LoadOp::overwrite ? m_random() % slices() * size
+                                                      : m_operations / m_options.objects % slices() * size;
     txn->write(m_cid, oid, offset, size, content(number, offset, size));
   }
   if (m_options.pg_log) {
@@ -254,10 +256,17 @@ void LoadClient::submit(Transaction&& txn, Count* changed) {
 void LoadClient::finished(Clock::time_point began, int r, Count* changed) {
   const auto now = Clock::now();
   vtkv::MutexLock lock(m_mutex);
+  note(began, now, r);
+  if (r >= 0 && changed != nullptr) {
+    ++*changed;
+  }
+  --m_in_flight;
+  m_changed.notify_one();
+}
+
+void LoadClient::note(Clock::time_point began, Clock::time_point now, int r) {
   if (r < 0) {
     m_outcome.error = r;
-  } else if (changed != nullptr) {
-    ++*changed;
   }
   m_outcome.latencies_ms.push_back(std::chrono::duration<float, std::milli>(now - began).count());
   const size_t second = now < m_start ? 0 : std::chrono::duration_cast<std::chrono::seconds>(now - m_start).count();
@@ -266,26 +275,21 @@ void LoadClient::finished(Clock::time_point began, int r, Count* changed) {
     done.resize(second + 1);
   }
   ++done[second];
-  --m_in_flight;
-  m_changed.notify_one();
 }
 
 void LoadClient::read_one() {
   const auto began = Clock::now();
   const uint64_t size = m_options.size_bytes;
-  const uint64_t slices = std::max<uint64_t>(1, m_options.object_bytes / size);
   ceph::bufferlist out;
   const ghobject_t oid = object(any_object());
-  const uint64_t offset = m_random() % slices * size;
+  const uint64_t offset = m_random() % slices() * size;
   int r = m_store.read(m_collection, oid, offset, size, out, CEPH_OSD_OP_FLAG_FADVISE_RANDOM);
   if (r >= 0 && out.length() < size) {
     r = -ENODATA;
   }
-  {
-    vtkv::MutexLock lock(m_mutex);
-    ++m_in_flight;
-  }
-  finished(began, r, nullptr);
+  const auto now = Clock::now();
+  vtkv::MutexLock lock(m_mutex);
+  note(began, now, r);
 }
 
 // False: that was the last.
@@ -294,14 +298,12 @@ bool LoadClient::list_some() {
   std::vector<ghobject_t> found;
   ghobject_t next;
   const int r = m_store.collection_list(m_collection, m_listed_to, ghobject_t::get_max(), kListAtOnce, &found, &next);
-  const auto is_object = [](const ghobject_t& one) { return !one.is_pgmeta(); };
-  {
-    vtkv::MutexLock lock(m_mutex);
-    ++m_in_flight;
-    m_outcome.listed_objects += std::count_if(found.begin(), found.end(), is_object);
-  }
-  finished(began, r, nullptr);
+  const auto now = Clock::now();
   m_listed_to = next;
+  vtkv::MutexLock lock(m_mutex);
+  m_outcome.listed_objects +=
+      std::count_if(found.begin(), found.end(), [](const ghobject_t& one) { return !one.is_pgmeta(); });
+  note(began, now, r);
   return !next.is_max();
 }
 
@@ -312,14 +314,12 @@ bool LoadClient::check_one() {
   ceph::bufferlist out;
   const int r = m_store.read(m_collection, object(number), 0, m_options.object_bytes + 1, out);
   const bool right = r >= 0 && out.contents_equal(content(number, 0, m_options.object_bytes));
-  {
-    vtkv::MutexLock lock(m_mutex);
-    ++m_in_flight;
-    if (!right && m_outcome.wrong_objects++ == 0) {
-      m_outcome.first_wrong = object(number).hobj.oid.name;
-    }
+  const auto now = Clock::now();
+  vtkv::MutexLock lock(m_mutex);
+  if (!right && m_outcome.wrong_objects++ == 0) {
+    m_outcome.first_wrong = object(number).hobj.oid.name;
   }
-  finished(began, 0, nullptr);
+  note(began, now, 0);
   return number > m_objects.first;
 }
 

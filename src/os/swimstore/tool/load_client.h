@@ -47,6 +47,7 @@ class LoadClient {
   void fragment();
   ghobject_t object(uint64_t number) const;
   uint64_t any_object();
+  uint64_t slices() const;
   ceph::bufferlist content(uint64_t number, uint64_t offset, uint64_t bytes) const;
   ceph::bufferlist filler(size_t bytes) const;
   bool step();
@@ -55,6 +56,8 @@ class LoadClient {
   void add_pg_log(const ghobject_t& oid, ObjectStore::Transaction* txn);
   void submit(ObjectStore::Transaction&& txn, Count* changed);
   void finished(ceph::mono_clock::time_point began, int r, Count* changed) EXCLUDES(m_mutex);
+  // How long it took, and when it ended.
+  void note(ceph::mono_clock::time_point began, ceph::mono_clock::time_point now, int r) REQUIRES(m_mutex);
   void drain();
   void read_one();
   bool list_some();
