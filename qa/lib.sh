@@ -175,16 +175,31 @@ ctest_in() {
     --output-junit "$results" "$@"
 }
 
-# count_tests RESULTS: adds to $passed and $failed.
+passed=0
+failed=0
+failures=()  # a text for each: finish() tells of them once more
+
+count_pass() { passed=$((passed + 1)); }
+
+# count_failure NAME [LOG]: of the log, the checks that failed and the last lines are told at the end.
+count_failure() {
+  local shown=''
+  failed=$((failed + 1))
+  [ -z "${2:-}" ] || shown=$({ grep '^\[ *[0-9.]*\] FAIL ' "$2" | head -n 10; tail -n 15 "$2"; } | cut -c 1-400)
+  failures+=("FAILED: $1${shown:+$'\n'$shown}")
+}
+
+# count_tests RESULTS
 count_tests() {
-  local tests_passed=0 tests_failed=1
-  if [ -e "$1" ]; then
-    read -r tests_passed tests_failed < <("$here/enter.sh" python3 "$here/cmake/count_tests.py" "$1")
-  else
-    say "ctest wrote no results"
+  local told tests_passed tests_failed
+  if [ ! -e "$1" ] || ! told=$("$here/enter.sh" python3 "$here/cmake/count_tests.py" "$1"); then
+    count_failure "ctest: it wrote no results in $1"
+    return
   fi
+  read -r tests_passed tests_failed <<<"$told"
   passed=$((passed + tests_passed))
   failed=$((failed + tests_failed))
+  [ "$tests_failed" -eq 0 ] || failures+=("${told#*$'\n'}")
 }
 
 # run_ctest BUILD ARGUMENT...: twice as many tests at a time as there are $jobs, since most wait for a disk or a clock.
@@ -196,9 +211,10 @@ run_ctest() {
   count_tests "$results"
 }
 
-# Ends the script with its last line.
+# Ends the script: who has only the end of what it said must find there what failed, and the last line counts.
 finish() {
   say "took $SECONDS s"
+  [ ${#failures[@]} -eq 0 ] || printf '%s\n' "${failures[@]}"
   echo "$passed passed, $failed failed"
   [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
   exit

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Tests of what the shell scripts of this folder share: how a signal ends them, and who deletes the scenarios' images."""
+"""Tests of what the shell scripts of this folder share: how a signal ends them, what they
+say of failures at their end, and who deletes the scenarios' images."""
 
 import ctypes
 import os
@@ -90,6 +91,29 @@ class Commands(unittest.TestCase):
       process.communicate(timeout=20)
       self.assertEqual(process.returncode, 130)
       (self.base / "orphan").unlink()
+
+  def test_the_end_tells_what_failed(self):
+    log = self.base / "scenario.log"
+    log.write_text("[   0.1] FAIL osd.0 is alive: it is not\n" + "".join(f"line {number}\n" for number in range(99)))
+    (self.base / "results.xml").write_text("""<testsuite>
+      <testcase name="good" status="run"><system-out>fine</system-out></testcase>
+      <testcase name="bad" status="fail"><system-out>expected 1\nfound 2</system-out></testcase>
+      <testcase name="late" status="notrun"/></testsuite>""")
+    (self.base / "torn.xml").write_text("<testsuite>")
+    (self.base / "short.log").write_text("its only line\n")
+    (self.base / "enter.sh").write_text('#!/bin/sh\nexec "$@"\n')
+    (self.base / "enter.sh").chmod(0o755)
+    (self.base / "cmake").symlink_to(HERE / "cmake")
+    process = self.start(f"""here={self.base}; count_pass; count_failure first.py {log}
+      count_failure second.sh {self.base}/short.log; count_tests {self.base}/results.xml
+      for name in none torn; do count_tests {self.base}/$name.xml; done; finish""")
+    said = process.communicate(timeout=30)[0].splitlines()
+    self.assertEqual(process.returncode, 1)
+    self.assertEqual(said[:3], ["FAILED: first.py", "[   0.1] FAIL osd.0 is alive: it is not", "line 84"])
+    self.assertEqual(said[16:], ["line 98", "FAILED: second.sh", "its only line",
+                                 "FAILED: bad", "expected 1", "found 2", "FAILED: late: it did not run (notrun)",
+                                 f"FAILED: ctest: it wrote no results in {self.base}/none.xml",
+                                 f"FAILED: ctest: it wrote no results in {self.base}/torn.xml", "2 passed, 6 failed"])
 
   def share(self, end, **environment):
     """A command that shares images, leaves one, and ends once `end` is there."""

@@ -63,8 +63,6 @@ check_jobs "$jobs"
 IMAGE_BYTES=$((20 << 30))
 
 cd "$checkout"
-passed=0
-failed=0
 
 needs=(--setup "$what" --build "$build")
 if $standalone; then
@@ -80,14 +78,12 @@ say "build ($preset, $jobs jobs)"
 if ! run "$here/enter.sh" cmake --preset "$preset" >"$build-configure.log" 2>&1; then
   cat "$build-configure.log"
   rm -f "$build-configure.log"
-  say "configuration failed"
-  failed=1
+  count_failure "the configuration"
   finish
 fi
 mv "$build-configure.log" "$build/configure.log"
 if ! run "$here/enter.sh" cmake --build "$build" -j "$jobs"; then
-  say "build failed"
-  failed=1
+  count_failure "the build"
   finish
 fi
 
@@ -117,7 +113,7 @@ begin_scenario() {
   running[$started]=$1
 }
 end_scenario() {
-  local process='' script status=0
+  local process='' script log status=0
   wait -n -p process "${!running[@]}" || status=$?
   if [ -z "${process:-}" ]; then  # one that a signal ended, bash may not tell of in this way
     set -- "${!running[@]}"
@@ -126,13 +122,14 @@ end_scenario() {
   fi
   script=${running[$process]}
   unset "running[$process]"
-  cat "$checkout/$build/scenarios/${script##*/}.log"
+  log=$build/scenarios/${script##*/}.log
+  cat "$log"
   if [ "$status" -eq 0 ]; then
     say "passed: $script --quick"
-    passed=$((passed + 1))
+    count_pass
   else
     say "FAILED: $script --quick"
-    failed=$((failed + 1))
+    count_failure "$script --quick (status $status)" "$log"
   fi
 }
 run_scenarios() {

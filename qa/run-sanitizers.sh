@@ -69,12 +69,9 @@ say "set-up"
 run "$here/setup/sysroot.sh" build
 export SWIM_NO_SETUP=1
 say "build ($jobs jobs)"
-passed=0
-failed=0
 if ! run "$here/enter.sh" cmake --preset "$preset" >/dev/null ||
   ! run "$here/enter.sh" cmake --build "$build" -j "$jobs" --target "${programs[@]}"; then
-  say "build failed"
-  failed=1
+  count_failure "the build"
   finish
 fi
 
@@ -88,9 +85,9 @@ explore() {
     for profile in ext4 xfs btrfs weakest; do
       say "crash explorer: $stack, $profile"
       if run "$here/enter.sh" "$build/bin/swimstore_crash_explorer" --stack "$stack" --profile "$profile" --time "$time"; then
-        passed=$((passed + 1))
+        count_pass
       else
-        failed=$((failed + 1))
+        count_failure "crash explorer: $stack, $profile"
       fi
     done
   done
