@@ -99,7 +99,7 @@ struct IoRequest {
   File* file = nullptr;
   uint64_t offset = 0;
   std::vector<iovec> buffers;  // read, write: aligned; total length a multiple of kIoAlignment
-  bool any_file = false;       // sync: any file will do (single_flush, and all of it was written to primed space)
+  bool any_file = false;       // sync: any file of the database will do (single_flush, and all of it was primed)
   size_t waiters = 0;          // sync: so many submissions wait for it
   Status result;               // valid once reaped; a short transfer is completed or an error
   void* owner = nullptr;       // the caller's

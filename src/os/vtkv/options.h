@@ -111,6 +111,9 @@ struct Options {
   // Point reads of absent keys that a run's filter lets through; see table/quotient_filter.h.
   double filter_false_positive_rate = 0.008;
   bool single_flush = false;      // one sync of any file covers all that is primed: only where it was proven
+  // Submission::data goes to files of another file system than the database's: with single_flush, one sync there and
+  // one here cover all that is primed.
+  bool data_elsewhere = false;
   // Log space is primed (written with zeros ahead of need) while commits that somebody waits for come so often that
   // each has fewer bytes of log than this; otherwise it is not written twice. 0: none but the first segments.
   uint64_t primed_bytes_per_commit = 512u << 10;

@@ -23,6 +23,7 @@ void CommitGroup::begin(const DequeuedWrite& first, size_t count) {
   logged = false;
   continues = first.continues();
   sync_files.clear();
+  primed_elsewhere = nullptr;
 }
 
 void CommitGroup::add(DequeuedWrite& write) {
@@ -31,6 +32,7 @@ void CommitGroup::add(DequeuedWrite& write) {
   relaxed &= write.is_relaxed();
   bytes += write.data_bytes;
   writes_left += write.data_left > 0 ? 1 : 0;
+  primed_elsewhere = write.primed_elsewhere ? write.primed_elsewhere : primed_elsewhere;
   for (File* file : write.sync_files) {
     if (std::find(sync_files.begin(), sync_files.end(), file) == sync_files.end()) {
       sync_files.push_back(file);

@@ -29,6 +29,7 @@ struct CommitGroup {
   bool continues = false;  // its record ends inside a batch
   FormedRecord record;
   std::vector<File*> sync_files;  // of its data; besides the log's
+  File* primed_elsewhere = nullptr;  // one of those that DequeuedWrite calls so
 };
 
 // How far something went over the groups: so many of the first ones, with the writes in them.

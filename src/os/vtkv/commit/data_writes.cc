@@ -28,9 +28,12 @@ void DataWrites::add_slices(DequeuedWrite& dequeued) {
     auto seen = std::find(m_files_seen.begin(), m_files_seen.end(), data.file);
     seen = seen != m_files_seen.end() ? seen : m_files_seen.insert(seen, data.file);
     m_slices.push_back({&data, &dequeued, static_cast<size_t>(seen - m_files_seen.begin())});
-    if ((!data.primed || !m_options.single_flush) &&
+    const bool own_sync = !data.primed || !m_options.single_flush;
+    if (own_sync &&
         std::find(dequeued.sync_files.begin(), dequeued.sync_files.end(), data.file) == dequeued.sync_files.end()) {
       dequeued.sync_files.push_back(data.file);
+    } else if (!own_sync && m_options.data_elsewhere) {
+      dequeued.primed_elsewhere = data.file;
     }
   }
 }

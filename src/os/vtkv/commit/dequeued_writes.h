@@ -29,6 +29,8 @@ struct DequeuedWrite {
   CommitGroup* group = nullptr;
   bool acknowledged = false;
   std::vector<File*> sync_files;  // need a sync of their own
+  // Primed data on another file system than the log: one sync of any file there covers it. Null: none.
+  File* primed_elsewhere = nullptr;
 
   uint32_t sequence_count() const {
     return fragment       ? fragment->sequence_count

@@ -20,7 +20,7 @@ void GroupFlush::begin(const CommitGroups& groups, size_t count, size_t waiters)
 }
 
 bool GroupFlush::needs_own_sync(const CommitGroup& group) const {
-  return !group.sync_files.empty() || log_needs_own_sync(group);
+  return !group.sync_files.empty() || group.primed_elsewhere || log_needs_own_sync(group);
 }
 
 bool GroupFlush::log_needs_own_sync(const CommitGroup& group) const {
@@ -36,18 +36,28 @@ void GroupFlush::add(File* file) {
 
 void GroupFlush::collect_files(const CommitGroups& groups, size_t count) {
   m_files.clear();
+  File* primed_elsewhere = nullptr;
   for (size_t i = 0; i < count; ++i) {
     const CommitGroup& group = groups[i];
     for (File* file : group.sync_files) {
       add(file);
     }
-    if (log_needs_own_sync(group)) {
-      add(group.record.segment->file.get());
+    primed_elsewhere = group.primed_elsewhere ? group.primed_elsewhere : primed_elsewhere;
+  }
+  // One sync of any file reaches its device and covers what was written to primed space there.
+  if (primed_elsewhere && m_files.empty() && !mutated(Mutation::data_elsewhere_not_synced)) {
+    add(primed_elsewhere);
+  }
+  const size_t of_data = m_files.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (log_needs_own_sync(groups[i])) {
+      add(groups[i].record.segment->file.get());
     }
   }
-  // One sync of any file reaches the device and covers what was written to primed segments.
+  const bool is_apart = m_options.data_elsewhere && !mutated(Mutation::log_elsewhere_not_synced);
+  const bool log_is_covered = is_apart ? m_files.size() > of_data : !m_files.empty();
   m_is_of_any_file = m_files.empty();
-  if (m_is_of_any_file) {
+  if (!log_is_covered) {
     const LogSegment* any =
         mutated(Mutation::unprimed_segment_not_synced) ? m_pool->segments().front() : groups[count - 1].record.segment;
     add(any->file.get());

@@ -2,6 +2,9 @@
 // The flush of commit groups: which files have to be synced, how many of these syncs are under way, and whether what
 // they say can be believed (env/sync_failures.h). One at a time.
 //
+// Of each file system that the groups wrote primed space of, one file is synced, however many were written: on a disk
+// that spins, each sync is a turn of it.
+//
 // Not thread-safe: the commit worker's. Never waits, and syncs nothing itself.
 #pragma once
 
@@ -23,7 +26,7 @@ class GroupFlush {
   // Of the first `count` groups, in which `waiters` submissions are; files() are to be synced, each of them.
   void begin(const CommitGroups& groups, size_t count, size_t waiters);
   const std::vector<File*>& files() const { return m_files; }
-  // It is one sync, and any file's will do.
+  // It is one sync, and that of any of the database's files will do.
   bool is_of_any_file() const { return m_is_of_any_file; }
   // A file of one of the groups has extents to convert.
   bool is_slow() const { return m_is_slow; }

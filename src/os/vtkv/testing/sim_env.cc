@@ -226,8 +226,13 @@ Status SimEnv::file_system_info(const std::string& path, FileSystemInfo* info) {
   info->single_flush = info->kind == FileSystemKind::ext4 || info->kind == FileSystemKind::xfs;
   info->total_bytes = m_trace.capacity_bytes;
   info->available_bytes = m_trace.capacity_bytes - std::min(m_trace.capacity_bytes, allocated_bytes());
-  info->device = "sim0";
-  info->mount_point = "/";
+  const bool is_other = is_on_other_file_system(normalize(path));
+  if (is_other && m_other_capacity_bytes != kSimNever) {
+    info->total_bytes = m_other_capacity_bytes;
+    info->available_bytes = m_other_capacity_bytes - std::min(m_other_capacity_bytes, other_allocated_bytes());
+  }
+  info->device = is_other ? "sim1" : "sim0";
+  info->mount_point = is_other ? kSimOtherFileSystem : "/";
   return {};
 }
 
@@ -248,10 +253,21 @@ Status SimEnv::check_space(const SimOp& op) const {
     return {};
   }
   const uint64_t missing = m_image.inode(op.inode).missing_blocks(op.offset, op.length) * kSimBlock;
-  if (missing != 0 && allocated_bytes() + missing > m_trace.capacity_bytes) {
+  const bool is_full = allocated_bytes() + missing > m_trace.capacity_bytes ||
+                       (op.is_on_other && m_other_capacity_bytes != kSimNever &&
+                        other_allocated_bytes() + missing > m_other_capacity_bytes);
+  if (missing != 0 && is_full) {
     return Status::from_errno(ENOSPC, "cannot write " + path_of(op.inode) + " at " + std::to_string(op.offset));
   }
   return {};
+}
+
+uint64_t SimEnv::other_allocated_bytes() const {
+  uint64_t blocks = 0;
+  for (const auto& [name, inode] : m_image.names) {
+    blocks += is_on_other_file_system(name) ? m_image.inode(inode).allocated_blocks() : 0;
+  }
+  return blocks * kSimBlock;
 }
 
 std::string SimEnv::path_of(uint64_t inode) const {

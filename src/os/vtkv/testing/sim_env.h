@@ -9,6 +9,8 @@
 // With SimOptions::interleaved, a step is left in the middle, too, at its I/O and its locks, and others come in between
 // (sim_interleaving.h): what threads could do to one another, in an order that the seed gives again.
 //
+// What lies below kSimOtherFileSystem is on a file system and a device of its own.
+//
 // Everything is recorded for CrashImages (crash_images.h), which makes the SimEnvs that a crash could
 // have left. Those are ordinary SimEnvs: they are recorded as well.
 //
@@ -116,7 +118,10 @@ class SimEnv : public Env {
   uint64_t calls(SimCall call) const;
   // Space for more than this much is refused with Code::no_space.
   void set_capacity(uint64_t bytes) { m_trace.capacity_bytes = bytes; }
+  // The same of the other file system, which at first has as much as is wanted. What it has counts here as well.
+  void set_other_capacity(uint64_t bytes) { m_other_capacity_bytes = bytes; }
   uint64_t allocated_bytes() const { return m_image.allocated_bytes(); }
+  uint64_t other_allocated_bytes() const;
   // Behind the back of the program, durable at once. The byte is inside the file.
   void flip_bits(const std::string& path, uint64_t offset, char mask);
   std::vector<std::string> files() const;
@@ -204,6 +209,7 @@ class SimEnv : public Env {
   bool m_driving = false;
   size_t m_calls_under_way = 0;  // direct ones that others came in between
   uint64_t m_now_us = 0;
+  uint64_t m_other_capacity_bytes = kSimNever;
 };
 
 std::string_view to_string(SimProfile profile);

@@ -6,7 +6,11 @@
 namespace vtkv {
 
 SimFile::SimFile(SimEnv* env, std::string path, uint64_t inode, const OpenOptions& options)
-    : m_env(env), m_path(std::move(path)), m_inode(inode), m_options(options) {
+    : m_env(env),
+      m_path(std::move(path)),
+      m_inode(inode),
+      m_is_on_other(is_on_other_file_system(m_path)),
+      m_options(options) {
   m_env->m_open_files.insert(inode);
 }
 
@@ -36,6 +40,7 @@ Status SimFile::check_write(uint64_t offset, const std::vector<iovec>& buffers) 
 SimOp SimFile::write_op(uint64_t offset, const std::vector<iovec>& buffers) const {
   SimOp op;
   op.kind = SimOp::Kind::write;
+  op.is_on_other = m_is_on_other;
   op.inode = m_inode;
   op.offset = offset;
   op.data = SimData(offset, buffers);
@@ -89,6 +94,7 @@ Status SimFile::change_space(SimOp::Kind kind, SimCall call, uint64_t offset, ui
   }
   SimOp op;
   op.kind = kind;
+  op.is_on_other = m_is_on_other;
   op.inode = m_inode;
   op.offset = offset;
   op.length = length;

@@ -38,6 +38,7 @@ class SimFile : public File {
   SimEnv* const m_env;
   const std::string m_path;
   const uint64_t m_inode;
+  const bool m_is_on_other;
   const OpenOptions m_options;
 };
 

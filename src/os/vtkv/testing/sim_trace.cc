@@ -14,10 +14,13 @@ bool is_data(const SimOp& op) { return op.kind <= SimOp::Kind::truncate; }
 
 }  // namespace
 
+bool is_on_other_file_system(const std::string& path) { return is_above(kSimOtherFileSystem, path + "/"); }
+
 bool sim_covers(SimProfile profile, const SimSync& sync, const SimOp& op) {
   if (is_data(op)) {
     const bool one_flush_for_all = profile == SimProfile::ext4 || profile == SimProfile::xfs;
-    return (sync.inode != 0 && sync.inode == op.inode) || (one_flush_for_all && sync.inode != 0 && op.primed);
+    const bool is_together = op.is_on_other == is_on_other_file_system(sync.directory);
+    return sync.inode != 0 && (sync.inode == op.inode || (one_flush_for_all && is_together && op.primed));
   }
   if (sync.inode != 0) {
     // sync.directory is where the file was when it was synced.

@@ -25,11 +25,16 @@ inline constexpr uint64_t kSimNever = std::numeric_limits<uint64_t>::max();
 //   weakest:   its file's bytes and size; names only by a sync of their directory
 enum class SimProfile { ext4, xfs, btrfs, weakest };
 
+// What lies below is on a second file system, of the same kind on another device: no sync here covers anything there.
+inline constexpr const char* kSimOtherFileSystem = "/other";
+bool is_on_other_file_system(const std::string& path);
+
 struct SimOp {
   enum class Kind : uint8_t { write, zeros, allocate, punch_hole, truncate, create, create_directory, rename, remove };
   Kind kind = Kind::write;
   bool primed = false;   // it changes no metadata
   bool spoiled = false;  // a sync that would have covered it failed: no later one does
+  bool is_on_other = false;  // file system: of a file's data
   uint64_t inode = 0;
   uint64_t offset = 0;
   uint64_t length = 0;

@@ -56,7 +56,10 @@ namespace vtkv {
   X(flush_joined_late, "a cube that asks for a flush is served by the one under way")                             \
   X(witness_not_awaited, "a group's transaction commits before its witness in cube 0 is durable")                 \
   X(cubes_added_before_made, "the superblock names new cubes before they are durable")                            \
-  X(divided_before_copied, "an object's record says that its omap is in parts before its rows are there")
+  X(divided_before_copied, "an object's record says that its omap is in parts before its rows are there")         \
+  X(data_elsewhere_not_synced, "data on another file system than the log is not flushed")                         \
+  X(log_elsewhere_not_synced, "a flush of data on another file system is taken for one of the log")               \
+  X(metadata_used_before_copied, "a store uses moved log and tree before they are durable")
 
 enum class Mutation : uint8_t {
 #define VTKV_MUTATION(name, broken) name,
