@@ -38,6 +38,8 @@ def text(directory, spec, state):
     osd["enable experimental unrecoverable data corrupting features"] = "kstore"
   if spec.store == "memstore":
     osd["memstore device bytes"] = spec.size_bytes
+  if spec.metadata_bytes and spec.backing_of(0) == "fs":
+    osd["swimstore metadata path"] = f"{directory}/osd.$id.metadata/store"
   mgr = {"mgr data": f"{directory}/mgr.x", "public addr": "127.0.0.1"}
   client = {"log file": "/dev/null", "admin socket": "", "pid file": ""}
   # By default it talks to the monitor encrypted, for which it would need cephx.

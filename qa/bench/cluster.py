@@ -5,6 +5,7 @@
   DIR/ceph.conf      for `ceph -c`
   DIR/osd.N.img      backing file of OSD N's loop device (none for memstore)
   DIR/osd.N          OSD N's directory; the mount point of its own file system where the store needs one
+  DIR/osd.N.metadata(.img)  the same of a device for its metadata, where one is asked for
   DIR/{mon,mgr,log,run}
 
 Daemons belong to the cluster by their pid files, and a pid counts only if that process's command line names this
@@ -52,7 +53,8 @@ class Spec:
   osd_memory_target: int = 2 * GIB
   ceph_osd: str = ""
   mixed: list = dataclasses.field(default_factory=list)  # the store of each OSD, where not all have `store`
-  fault_disks: bool = False  # devices that can be told to fail (fault_disk.py)
+  fault_disks: bool = False  # devices that can be told to fail, or to be slow (fault_disk.py)
+  metadata_bytes: int = 0  # of each OSD's second device, never one of those: log and tree, or BlueStore's block.db; 0: none
 
   def check(self):
     self.check_values()
@@ -123,7 +125,8 @@ class Cluster:
         disk.attach()
         disk.wipe()
       for osd in self._osds_on("fs"):
-        self.disk(osd).make_file_system(spec.fs)
+        for disk in self._disks(osd):
+          disk.make_file_system(spec.fs)
       self._attach_all()
       (self.dir / "ceph.conf").write_text(ceph_conf.text(self.dir, self.spec, self.state))
       self._boot_mon(new=True)
@@ -184,8 +187,10 @@ class Cluster:
       self._pid_file(daemon).unlink(missing_ok=True)
     for osd in range(self.spec.osds):
       unmount(self.osd_dir(osd))
+      unmount(self.metadata_dir(osd))
     for osd in range(self.spec.osds):
-      self.disk(osd).detach()
+      for disk in self._disks(osd):
+        disk.detach()
     # Last: a loop device may hold its backing file through this mount.
     unmount(self.dir)
 
@@ -208,7 +213,7 @@ class Cluster:
       if is_mounted(entry):
         raise UserError(f"{entry}: still mounted; unmount it first")
     names = ["mon.a", "mgr.x", "mds", "rgw", "log", "run", "ceph.conf"]
-    names += [f"osd.{osd}" for osd in range(self.spec.osds if self.spec else 0)]
+    names += [f"osd.{osd}{end}" for osd in range(self.spec.osds if self.spec else 0) for end in ("", ".metadata")]
     for name in names:
       path = self.dir / name
       shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -279,6 +284,7 @@ class Cluster:
     for entry in self.osd_dir(osd).iterdir():
       if entry.name != "lost+found":
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    shutil.rmtree(self.metadata_dir(osd) / "store", ignore_errors=True)
     self.state["osd_uuids"][osd] = osd_uuid = str(uuid.uuid4())
     self._save()
     self.shell(f"set -e\nceph osd destroy {osd} --force --yes-i-really-mean-it\nceph osd new {osd_uuid} {osd}")
@@ -341,15 +347,25 @@ class Cluster:
 
   def wanted_images(self, spec):
     """What `spec` needs here, for images.check_room()."""
-    return [(self.dir / f"osd.{osd}.img", spec.size_bytes) for osd in range(spec.osds)
-            if spec.backing_of(osd) != "memory"]
+    osds = [osd for osd in range(spec.osds) if spec.backing_of(osd) != "memory"]
+    return ([(self.dir / f"osd.{osd}.img", spec.size_bytes) for osd in osds] +
+            [(self.dir / f"osd.{osd}.metadata.img", spec.metadata_bytes) for osd in osds if spec.metadata_bytes])
 
   def disk(self, osd):
     return (FaultDisk if self.spec.fault_disks else LoopDisk)(self.dir / f"osd.{osd}.img", self.spec.size_bytes)
 
+  def metadata_disk(self, osd):
+    return LoopDisk(self.dir / f"osd.{osd}.metadata.img", self.spec.metadata_bytes)
+
+  def metadata_dir(self, osd):
+    return self.dir / f"osd.{osd}.metadata"
+
+  def _disks(self, osd):
+    return [self.disk(osd), *([self.metadata_disk(osd)] if self.spec.metadata_bytes else [])]
+
   def devices(self):
     """Loop devices in use, by OSD; empty for memstore."""
-    found = [self.disk(osd).device() for osd in range(self.spec.osds)]
+    found = [disk.device() for osd in range(self.spec.osds) for disk in self._disks(osd)]
     return [device for device in found if device]
 
   def device_counters(self):
@@ -477,7 +493,7 @@ class Cluster:
       raise UserError(f"{self.dir}: a {self.spec.store} cluster runs here; stop it first")
 
   def _write_images(self):
-    disks = [self.disk(osd) for osd in self._osds_on("fs", "raw")]
+    disks = [disk for osd in self._osds_on("fs", "raw") for disk in self._disks(osd)]
     for disk in disks:
       disk.write_image(self.say)
     return disks
@@ -493,14 +509,16 @@ class Cluster:
       if backing == "memory":
         self.osd_dir(osd).mkdir(exist_ok=True)
         continue
-      device = self.disk(osd).attach()
-      if backing == "fs":
-        self.disk(osd).mount(self.osd_dir(osd), self.spec.fs)
-      else:
-        self.osd_dir(osd).mkdir(exist_ok=True)
-        link = self.osd_dir(osd) / "block"
-        link.unlink(missing_ok=True)
-        link.symlink_to(device)
+      places = (self.osd_dir(osd), "block"), (self.metadata_dir(osd), "block.db")
+      for disk, (folder, link_name) in zip(self._disks(osd), places):
+        device = disk.attach()
+        if backing == "fs":
+          disk.mount(folder, self.spec.fs)
+        else:
+          self.osd_dir(osd).mkdir(exist_ok=True)
+          link = self.osd_dir(osd) / link_name
+          link.unlink(missing_ok=True)
+          link.symlink_to(device)
 
   def _boot_mon(self, new):
     for name in ("log", "run", "mon.a", "mgr.x"):

@@ -229,7 +229,7 @@ ceph_program(ceph-objectstore-tool $<TARGET_OBJECTS:ceph_objectstore_tool_object
 target_link_libraries(ceph-objectstore-tool PRIVATE swim_ceph_flags)
 
 swimstore_program(ceph-swimstore-tool src/os/swimstore/tool/swimstore_tool.cc swimstore_inspect CLI11::CLI11)
-foreach(name swimstore_tool_test swimstore_tool_cubes_test)
+foreach(name swimstore_tool_test swimstore_tool_cubes_test swimstore_tool_metadata_test)
   add_test(NAME ${name}
     COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/${name}.py
       $<TARGET_FILE:ceph-swimstore-tool> $<TARGET_FILE:vtkv-tool>)

@@ -15,6 +15,7 @@ CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path("/usr/lib/ceph-swimstore")
 OBJECT = "object"  # one that the store holds
 ARCHIVE, OTHER_FILE, DATABASE = "/run/archive", "/run/file", "/run/page-database"
+METADATA = "/run/page-metadata"
 # An option that the page names without its value, or whose value must be another than that of its neighbours.
 VALUES = {"--bytes-per-second N": "--bytes-per-second 0", "--block-bytes": "--block-bytes 4096",
           "--log-segment-bytes": "--log-segment-bytes 16777216", "--zone-bytes": "--zone-bytes 8388608"}
@@ -43,7 +44,8 @@ class Programs:
     tool = BIN / "ceph-swimstore-tool"
     fsid = json.loads(run([tool, "info", data, "--format", "json"]).stdout)["fsid"]
     collection = json.loads(run([tool, "list", data, "--collections", "--format", "json"]).stdout)["collections"][0]["collection"]
-    known = {"PATH": data, "UUID": fsid, "OBJECT": OBJECT, "NAME": collection, "N": "0", "64K/17": "4K/0"}
+    known = {"PATH": data, "UUID": fsid, "OBJECT": OBJECT, "NAME": collection, "N": "0", "64K/17": "4K/0",
+             "DIRECTORY": METADATA}
     for line, variant in self._variants(text):
       files = {"FILE": ARCHIVE if variant.split()[0] in ("export", "import") else OTHER_FILE}
       pathlib.Path(files["FILE"] if "--out" in variant else OTHER_FILE).unlink(missing_ok=True)

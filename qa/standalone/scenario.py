@@ -67,7 +67,7 @@ class Scenario:
     return sysroot.cache_dir() / "scenarios" / (f"{self.name}.{name}" if name else self.name)
 
   def start(self, osds, size_bytes=2 * GIB, conf=None, mon_conf=None, mixed=(), store="", name="",
-            fault_disks=False):
+            fault_disks=False, metadata_bytes=0):
     """One more cluster. `store`: another than that of the options; `name`: where a scenario has several."""
     store = store or self.args.store
     self.cluster = Cluster(self.directory(name), self.say)
@@ -77,6 +77,7 @@ class Scenario:
                              conf=SCRUB_CONF | (conf or {}) | dict(self.args.conf), mon_conf=mon_conf or {},
                              mgr_conf=MGR_CONF,
                              osd_memory_target=GIB, mixed=list(mixed), fault_disks=fault_disks,
+                             metadata_bytes=metadata_bytes,
                              ceph_osd=self.args.ceph_osd if store == self.args.store else ""))
     return self.cluster
 

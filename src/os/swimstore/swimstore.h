@@ -30,7 +30,9 @@ struct CubeOptions;
 struct FsckOptions;
 struct GroupMove;
 struct GroupSize;
+struct MetadataMove;
 struct MoveLimits;
+struct StoreLayout;
 struct RepairOptions;
 struct Repaired;
 struct Settings;
@@ -107,6 +109,12 @@ class SwimStore : public ObjectStore {
   // room for them. A process that ends in between loses nothing: call it again.
   vtkv::Status add_cubes(unsigned data_cubes, unsigned* had);
 
+  // ---- log and tree on another file system, of a store that is not mounted (swimstore_metadata.cc) ----
+  // Moves them to the directory `to`, which is made where it is missing, or, where that is empty, back into the store's
+  // own. *bytes: what was copied; 0: they lay there. Code::no_space: they have no room there, and are where they were.
+  // A process that ends in between loses nothing: call it again.
+  vtkv::Status move_metadata(const std::string& to, uint64_t* bytes);
+
   // ---- placement groups between cubes, of a store that is not mounted (swimstore_move.cc) ----
   // Takes as long as the copy does. *move: what was done; nothing, where it lies there already. Code::no_space: it lies
   // where it was. Code::failed: see its message; it lies in one of the two, whole. A process that ends in between loses
@@ -138,7 +146,7 @@ class SwimStore : public ObjectStore {
   int get_devices(std::set<std::string>* names) override;
   int get_numa_node(int* node, std::set<int>* nodes, std::set<std::string>* failed) override;
   bool is_rotational() override;
-  bool is_journal_rotational() override { return is_rotational(); }
+  bool is_journal_rotational() override;
   uint64_t get_min_alloc_size() const override;
   bool has_builtin_csum() const override { return true; }
   bool can_sort_nibblewise() override { return true; }
@@ -204,7 +212,7 @@ class SwimStore : public ObjectStore {
   // store, or the cube, does not open any more.
   enum class CubeRepair { ended, left_out, cut_short };
 
-  swimstore::CubeOptions cube_options(const swimstore::Settings& settings, bool single_flush);
+  swimstore::CubeOptions cube_options(const swimstore::Settings& settings, const swimstore::StoreLayout& layout);
   void throw_away(std::vector<Transaction>& transactions);
   vtkv::Status choose_fsid(swimstore::StoreDirectory& directory);
   vtkv::Status check_made(swimstore::StoreDirectory& directory);
@@ -213,7 +221,7 @@ class SwimStore : public ObjectStore {
   swimstore::MetadataFailure metadata_failure(Purpose purpose, const swimstore::Superblock& superblock) const;
   vtkv::Status open(Purpose purpose);
   swimstore::CubeOptions options_of_cubes(swimstore::Settings settings, const swimstore::Superblock& superblock,
-                                          bool single_flush);
+                                          const swimstore::StoreLayout& layout);
   vtkv::Status leave_out_damaged(swimstore::StoreDirectory& directory, const std::map<unsigned, std::string>& abandoned,
                                  swimstore::CubeSet& cubes);
   // For an open store.
@@ -229,7 +237,7 @@ class SwimStore : public ObjectStore {
   vtkv::Status repair_cube(unsigned number, const swimstore::FsckOptions& options, swimstore::StoreDirectory& directory,
                            std::vector<swimstore::Repaired>* changes, unsigned* cubes, CubeRepair* outcome);
   swimstore::CubeOptions options_of_new_cubes(swimstore::Settings settings, const swimstore::Superblock& superblock,
-                                              bool single_flush, unsigned cubes);
+                                              unsigned cubes);
   vtkv::Status check_before_adding(unsigned cubes, swimstore::CubeOptions* options);
   vtkv::Status make_new_cubes(swimstore::StoreDirectory& directory, const swimstore::CubeOptions& options,
                               unsigned first, unsigned cubes);
@@ -237,10 +245,25 @@ class SwimStore : public ObjectStore {
   vtkv::Status measure_group(swimstore::Collection& group, swimstore::GroupSize* size);
   vtkv::Status move_measured(swimstore::Collection& group, const swimstore::GroupMove& move);
   void add_missing(std::optional<uint32_t> asked, swimstore::CheckResult* result);
-  vtkv::Status consider_obstacles(vtkv::FileSystemInfo* host) const;
+  // `host`: of the store's directory.
+  vtkv::Status find_layout(swimstore::StoreDirectory& directory, const swimstore::Settings& settings,
+                           vtkv::FileSystemInfo host, swimstore::StoreLayout* layout) const;
+  vtkv::Status consider_obstacles(const std::string& directory, vtkv::FileSystemInfo* host) const;
   // REQUIRES: the directory is locked.
   vtkv::Status refuse_fast_commit(const swimstore::StoreDirectory& directory,
                                   const swimstore::Settings& settings) const;
+  // `file`: a regular one.
+  vtkv::Status refuse_fast_commit(const std::string& file, const swimstore::Settings& settings) const;
+  vtkv::Status check_all_whole() const;
+  vtkv::Status end_interrupted_move(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);
+  vtkv::Status settle_metadata_move(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);
+  // `metadata_directory`: empty is fine.
+  vtkv::Status refuse_same_file_system(const std::string& metadata_directory,
+                                       const swimstore::Settings& settings) const;
+  vtkv::Status check_and_copy_metadata(swimstore::StoreDirectory& directory, const swimstore::MetadataMove& move,
+                                       const swimstore::Superblock& superblock, uint64_t* bytes);
+  vtkv::Status switch_metadata(swimstore::StoreDirectory& directory, const swimstore::MetadataMove& move,
+                               swimstore::Superblock superblock);
   void end_undurable(const vtkv::Status& status);
   void end_without_room(uint64_t bytes);
   void end_process(const vtkv::Status& status, const std::string& text);

@@ -307,7 +307,7 @@ Status SwimStore::reset_cube(unsigned cube, bool force) {
     }
     // A crash may have come before its placement groups were made anew.
     VTKV_RETURN_IF_ERROR(open(Purpose::serve));
-    const bool single_flush = m_mounted->single_flush;
+    const swimstore::StoreLayout layout = m_mounted->layout;
     std::vector<coll_t> unfilled;
     const Status filled = swimstore::find_unfilled_groups(m_mounted->context, &unfilled);
     close();
@@ -323,7 +323,7 @@ Status SwimStore::reset_cube(unsigned cube, bool force) {
     VTKV_RETURN_IF_ERROR(swimstore::Settings::read(cct, &settings));
     VTKV_RETURN_IF_ERROR(directory.empty_cube(cube));
     VTKV_RETURN_IF_ERROR(swimstore::CubeSet::create_one(
-        m_env, directory.cubes_path(), options_of_cubes(settings, superblock, single_flush), superblock.cubes, cube));
+        m_env, directory.cubes_path(), options_of_cubes(settings, superblock, layout), superblock.cubes, cube));
     return directory.end_cube_mark(cube);
   });
 }

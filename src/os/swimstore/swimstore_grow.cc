@@ -41,13 +41,14 @@ using vtkv::Status;
 
 namespace {
 
-// What an empty cube takes at once, of any sizes, beside its log, the copies of its manifest and its containers.
-constexpr uint64_t kCubeFilesBytes = 1u << 20;
+// What an empty cube takes at once: its log and the copies of its manifest ...
+uint64_t made_database_bytes(const vtkv::Geometry& geometry) {
+  return geometry.initial_log_segments * geometry.log_segment_bytes + 2 * geometry.zone_bytes;
+}
 
-uint64_t made_bytes(const CubeOptions& options, const vtkv::FileSystemInfo& host) {
-  const vtkv::Geometry& geometry = options.database.geometry;
-  uint64_t bytes =
-      geometry.initial_log_segments * geometry.log_segment_bytes + 2 * geometry.zone_bytes + kCubeFilesBytes;
+// ... and its containers, and files of any sizes.
+uint64_t made_container_bytes(const CubeOptions& options, const vtkv::FileSystemInfo& host) {
+  uint64_t bytes = 1u << 20;
   for (unsigned size_class = 0; size_class < swimstore::kSizeClasses; ++size_class) {
     bytes += swimstore::Container::created_bytes(size_class, options.containers, host);
   }
@@ -67,6 +68,15 @@ Status check_count(const std::string& path, unsigned has, unsigned asked) {
              ? Status()
              : Status::invalid_argument(fmt::format(
                    "{} spreads its placement groups over {} cubes already, and none is taken away", path, has));
+}
+
+Status check_room(unsigned added, uint64_t bytes, const std::string& path, uint64_t has) {
+  return has >= bytes ? Status()
+                      : Status::make(Status::Code::no_space,
+                                     fmt::format("{} new cubes take {} bytes to begin with, and the file system of {} "
+                                                 "has room for {}. Nothing was changed: make room, or add fewer",
+                                                 added, bytes, path, has),
+                                     ENOSPC);
 }
 
 std::string describe_damaged_mark(const StoreDirectory& directory, unsigned cubes) {
@@ -103,13 +113,12 @@ Status undo_adding(StoreDirectory& directory, unsigned first, unsigned cubes, co
 
 // The sizes of a store that is made with so many, whose totals are what this one was made with. None is larger than it
 // was.
-CubeOptions SwimStore::options_of_new_cubes(Settings settings, const Superblock& superblock, bool single_flush,
-                                            unsigned cubes) {
+CubeOptions SwimStore::options_of_new_cubes(Settings settings, const Superblock& superblock, unsigned cubes) {
   const unsigned had = CubeSet::data_cubes(superblock.cubes);
   settings.geometry = superblock.geometry;
   settings.geometry.log_segment_bytes *= had;
   settings.chunk_bytes = superblock.chunk_bytes * had;
-  CubeOptions options = CubeSet::layout(cube_options(settings, single_flush), cubes);
+  CubeOptions options = CubeSet::layout(cube_options(settings, m_mounted->layout), cubes);
   uint64_t& segment_bytes = options.database.geometry.log_segment_bytes;
   segment_bytes = std::min(segment_bytes, superblock.geometry.log_segment_bytes);
   options.containers.chunk_bytes = std::min(options.containers.chunk_bytes, superblock.chunk_bytes);
@@ -119,15 +128,10 @@ CubeOptions SwimStore::options_of_new_cubes(Settings settings, const Superblock&
 // Of the mounted store. Changes nothing.
 Status SwimStore::check_before_adding(unsigned cubes, CubeOptions* options) {
   const Superblock& superblock = m_mounted->superblock;
-  if (const swimstore::MissingCubes& missing = m_mounted->cubes->missing(); !missing.empty()) {
-    return Status::failed(
-        fmt::format("cube {0} of {1} is abandoned: {2}. Nothing was changed: make it anew with 'ceph-swimstore-tool "
-                    "reset {1} --cube {0}' before cubes are added",
-                    missing.begin()->first, path, missing.begin()->second));
-  }
-  uint64_t bytes = 0;
+  VTKV_RETURN_IF_ERROR(check_all_whole());
+  uint64_t database_bytes = 0;
   if (superblock.cubes == 1) {
-    const Status measured = swimstore::CubeDivision(m_mounted->context).measure(&bytes);
+    const Status measured = swimstore::CubeDivision(m_mounted->context).measure(&database_bytes);
     if (measured.code() == Status::Code::failed) {
       return measured;
     }
@@ -141,16 +145,19 @@ Status SwimStore::check_before_adding(unsigned cubes, CubeOptions* options) {
   VTKV_RETURN_IF_ERROR(Settings::read(cct, &settings));
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(m_env->file_system_info(path, &host));
-  *options = options_of_new_cubes(settings, superblock, m_mounted->single_flush, cubes);
-  bytes += (cubes - superblock.cubes) * made_bytes(*options, host);
-  const uint64_t has = m_mounted->cubes->container_statistics().growable_bytes;
-  return has >= bytes
-             ? Status()
-             : Status::make(Status::Code::no_space,
-                            fmt::format("{} new cubes take {} bytes to begin with, and the host of {} has room for {} "
-                                        "beside the reserve. Nothing was changed: make room, or add fewer",
-                                        cubes - superblock.cubes, bytes, path, has),
-                            ENOSPC);
+  *options = options_of_new_cubes(settings, superblock, cubes);
+  const unsigned added = cubes - superblock.cubes;
+  database_bytes += added * made_database_bytes(options->database.geometry);
+  const uint64_t container_bytes = added * made_container_bytes(*options, host);
+  const uint64_t room = m_mounted->cubes->container_statistics().growable_bytes;  // beside the reserve
+  const std::string& metadata = m_mounted->layout.metadata_directory;
+  if (metadata.empty()) {
+    return check_room(added, database_bytes + container_bytes, path, room);
+  }
+  vtkv::FileSystemInfo metadata_host;
+  VTKV_RETURN_IF_ERROR(m_env->file_system_info(metadata, &metadata_host));
+  VTKV_RETURN_IF_ERROR(check_room(added, database_bytes, metadata, metadata_host.available_bytes));
+  return check_room(added, container_bytes, path, room);
 }
 
 // And names them in the superblock.
@@ -226,7 +233,7 @@ Status SwimStore::settle_added_cubes(StoreDirectory& directory, const Superblock
   std::optional<unsigned> marked;
   VTKV_RETURN_IF_ERROR(directory.read_added_cubes(&marked));
   if (!marked) {
-    const std::string beyond = directory.cube_path(superblock.cubes);
+    const std::string beyond = directory.database_path(superblock.cubes);
     return m_env->exists(beyond + "/manifest")
                ? Status::failed(fmt::format("{} holds a cube, and {}/superblock says that there are {}: is it an old "
                                             "copy? Nothing was changed: bring back a newer one, or, if that cube is "

@@ -13,6 +13,7 @@
 #include "global/global_context.h"
 #include "log/Log.h"
 #include "swimstore/directory/store_directory.h"
+#include "swimstore/directory/store_layout.h"
 #include "swimstore/isolation/damaged_cubes.h"
 #include "swimstore/isolation/lost_groups.h"
 #include "swimstore/move/collection_mover.h"
@@ -24,8 +25,6 @@
 #include "swimstore/ops/settings.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/swimstore_mounted.h"
-#include "vtkv/env/posix/fast_commit.h"     // tidy: allow it: a mount asks what kind of host it is on
-#include "vtkv/env/posix/flush_obstacle.h"  // tidy: allow it: a mount asks what kind of host it is on
 
 #define dout_context cct
 #define dout_subsys SWIM_SUBSYS
@@ -35,6 +34,7 @@
 using swimstore::MetadataFailure;
 using swimstore::Settings;
 using swimstore::StoreDirectory;
+using swimstore::StoreLayout;
 using swimstore::Superblock;
 using vtkv::Status;
 
@@ -144,8 +144,8 @@ Status SwimStore::make() {
   if (directory.has_superblock()) {
     return check_made(directory);
   }
-  bool single_flush = false;
-  VTKV_RETURN_IF_ERROR(settings.choose_single_flush(host, &single_flush));
+  bool ignored = false;
+  VTKV_RETURN_IF_ERROR(settings.choose_single_flush(host, &ignored));  // before anything is written
   std::unique_ptr<vtkv::FileLock> lock;
   VTKV_RETURN_IF_ERROR(directory.lock(&lock));
   if (directory.has_superblock()) {
@@ -160,8 +160,15 @@ Status SwimStore::make() {
   Superblock superblock;
   superblock.cubes = swimstore::CubeSet::cubes_for(settings.cubes);
   superblock.features = swimstore::features_of(superblock.cubes);
-  const swimstore::CubeOptions options =
-      swimstore::CubeSet::layout(cube_options(settings, single_flush), superblock.cubes);
+  if (!settings.metadata_path.empty()) {
+    VTKV_RETURN_IF_ERROR(directory.make_metadata_directory(settings.metadata_path));
+    superblock.features.incompat.insert(swimstore::kMetadataElsewhereFeature);
+    VTKV_RETURN_IF_ERROR(refuse_same_file_system(directory.metadata_directory(), settings));
+    VTKV_RETURN_IF_ERROR(refuse_fast_commit(directory, settings));
+  }
+  StoreLayout layout;
+  VTKV_RETURN_IF_ERROR(find_layout(directory, settings, host, &layout));
+  const swimstore::CubeOptions options = swimstore::CubeSet::layout(cube_options(settings, layout), superblock.cubes);
   VTKV_RETURN_IF_ERROR(swimstore::CubeSet::create(m_env, directory.cubes_path(), options, superblock.cubes));
 
   std::copy_n(m_fsid.bytes(), superblock.uuid.size(), superblock.uuid.begin());
@@ -199,8 +206,9 @@ Status SwimStore::choose_fsid(StoreDirectory& directory) {
   return {};
 }
 
-swimstore::CubeOptions SwimStore::cube_options(const Settings& settings, bool single_flush) {
-  swimstore::CubeOptions options = settings.cube_options(single_flush);
+swimstore::CubeOptions SwimStore::cube_options(const Settings& settings, const StoreLayout& layout) {
+  swimstore::CubeOptions options = settings.cube_options(layout.single_flush);
+  options.metadata_directory = layout.metadata_directory;
   options.database.on_fatal = [this](const Status& status) { end_undurable(status); };
   options.database.on_background_error = [this](const vtkv::BackgroundError& error) {
     derr << swimstore::describe(error, path) << dendl;
@@ -295,6 +303,7 @@ Status SwimStore::open(Purpose purpose) {
                            ? superblock.features.check(path + "/superblock", swimstore::known_features(), false)
                            : may_write);
   VTKV_RETURN_IF_ERROR(check_identity(directory, superblock));
+  VTKV_RETURN_IF_ERROR(may_write.ok() ? settle_metadata_move(directory, superblock) : Status());
   if (purpose == Purpose::serve && directory.is_repair_unfinished()) {
     return Status::failed(
         fmt::format("a repair of {0} was begun and did not come to its end: what is stored may not "
@@ -314,10 +323,9 @@ Status SwimStore::open(Purpose purpose) {
     renew_superblock(superblock);
   }
 
-  VTKV_RETURN_IF_ERROR(consider_obstacles(&host));
-  bool single_flush = false;
-  VTKV_RETURN_IF_ERROR(settings.choose_single_flush(host, &single_flush));
-  swimstore::CubeOptions options = options_of_cubes(settings, superblock, single_flush);
+  StoreLayout layout;
+  VTKV_RETURN_IF_ERROR(find_layout(directory, settings, host, &layout));
+  swimstore::CubeOptions options = options_of_cubes(settings, superblock, layout);
   options.containers.maintenance = purpose == Purpose::serve;
   swimstore::CubeSet::Opening opening{.cubes = superblock.cubes, .goes_on = true};
   VTKV_RETURN_IF_ERROR(swimstore::find_abandoned_cubes(directory, superblock.cubes, &opening.left_out));
@@ -341,7 +349,7 @@ Status SwimStore::open(Purpose purpose) {
   if (g_code_env != CODE_ENVIRONMENT_DAEMON) {
     mounted->context.no_room = [this](uint64_t bytes) { end_without_room(bytes); };
   }
-  mounted->single_flush = single_flush;
+  mounted->layout = layout;
   mounted->read_only = opening.read_only;
   mounted->abandoned = std::move(opening.left_out);
   if (purpose == Purpose::serve) {
@@ -361,10 +369,11 @@ Status SwimStore::open(Purpose purpose) {
 }
 
 // What mkfs has settled comes from the superblock.
-swimstore::CubeOptions SwimStore::options_of_cubes(Settings settings, const Superblock& superblock, bool single_flush) {
+swimstore::CubeOptions SwimStore::options_of_cubes(Settings settings, const Superblock& superblock,
+                                                   const StoreLayout& layout) {
   settings.geometry = superblock.geometry;
   settings.chunk_bytes = superblock.chunk_bytes;
-  return cube_options(settings, single_flush);
+  return cube_options(settings, layout);
 }
 
 Status SwimStore::leave_out_damaged(StoreDirectory& directory, const swimstore::MissingCubes& abandoned,
@@ -474,8 +483,10 @@ Status SwimStore::try_mount() {
   if (cct->_conf.get_val<bool>("swimstore_cache_autotune")) {
     m_mounted->memory.start(m_env);
   }
-  dout(1) << "mounted, fsid " << m_fsid << (m_mounted->single_flush ? ", one flush" : ", a flush per file")
-          << " per commit group" << dendl;
+  dout(1) << "mounted, fsid " << m_fsid << (m_mounted->layout.single_flush ? ", one flush" : ", a flush per file")
+          << " per commit group"
+          << (m_mounted->layout.metadata_directory.empty() ? "" : " and file system, log and tree in ")
+          << m_mounted->layout.metadata_directory << dendl;
   return {};
 }
 
@@ -503,34 +514,6 @@ int SwimStore::umount() {
     }
   }
   return 0;
-}
-
-// The host's file system may be one where a flush covers all files, and a file of this store one that it does not
-// cover.
-Status SwimStore::consider_obstacles(vtkv::FileSystemInfo* host) const {
-  std::string obstacle;
-  if (!host->single_flush || m_env != vtkv::posix_env()) {
-    return {};
-  }
-  VTKV_RETURN_IF_ERROR(vtkv::find_flush_obstacle(path, &obstacle));
-  if (!obstacle.empty()) {
-    derr << obstacle << ": one flush does not cover it, so each file is flushed by itself, which is slower" << dendl;
-    host->single_flush = false;
-  }
-  return {};
-}
-
-Status SwimStore::refuse_fast_commit(const StoreDirectory& directory, const Settings& settings) const {
-  if (settings.allow_unproven_file_system || m_env != vtkv::posix_env()) {
-    return {};
-  }
-  const std::string device = vtkv::find_fast_commit(directory.lock_path());
-  return device.empty() ? Status()
-                        : Status::unsupported(fmt::format(
-                              "{} lies on an ext4 with the feature fast_commit, with which Linux loses what was synced "
-                              "when the power fails: unmount it, take the feature away with 'tune2fs -O ^fast_commit "
-                              "/dev/{}', and mount it again",
-                              path, device));
 }
 
 void SwimStore::end_undurable(const Status& status) {

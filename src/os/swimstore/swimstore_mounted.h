@@ -8,6 +8,7 @@
 #include "swimstore/admin/move_commands.h"
 #include "swimstore/admin/online_fsck.h"
 #include "swimstore/admin/online_verify.h"
+#include "swimstore/directory/store_layout.h"
 #include "swimstore/format/superblock.h"
 #include "swimstore/move/online_mover.h"
 #include "swimstore/object/collection_list.h"
@@ -26,7 +27,7 @@ struct SwimStore::Mounted {
 
   std::unique_ptr<vtkv::FileLock> lock;
   const swimstore::Superblock superblock;
-  bool single_flush = false;
+  swimstore::StoreLayout layout;
   swimstore::MissingCubes abandoned;  // before this mount
   bool read_only = false;  // it has features that this program does not know, and is only looked at
   std::unique_ptr<swimstore::CubeSet> cubes;

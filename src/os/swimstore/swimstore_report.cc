@@ -5,6 +5,7 @@
 
 #include "common/Formatter.h"
 #include "common/debug.h"
+#include "swimstore/directory/store_directory.h"
 #include "swimstore/format/format_version.h"
 #include "swimstore/ops/background_alert.h"
 #include "swimstore/ops/host_device.h"
@@ -117,11 +118,23 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
   }
   const auto limits = swimstore::SpaceLimits::read(cct->_conf);
   const swimstore::ContainerStatistics slots = m_mounted->cubes->container_statistics();
-  *report = swimstore::space_report(host, slots, m_mounted->cubes->database_statistics(), sum, limits);
+  const vtkv::DBStatistics database = m_mounted->cubes->database_statistics();
+  swimstore::MetadataHost metadata_host{m_mounted->layout.metadata_directory, {}};
+  const bool has_metadata_host = !metadata_host.directory.empty();
+  if (has_metadata_host) {
+    const vtkv::Status status = m_env->file_system_info(metadata_host.directory, &metadata_host.file_system);
+    if (!status.ok()) {
+      return fail("statfs", status);
+    }
+  }
+  *report = swimstore::space_report(host, has_metadata_host ? &metadata_host : nullptr, slots, database, sum, limits);
   if (alerts != nullptr) {
     alerts->clear();
     swimstore::add_space_alerts(path, host, slots, limits, space_waiters(m_mounted->pipeline.space(), m_env->now_us()),
                                 alerts);
+    if (has_metadata_host) {
+      swimstore::add_metadata_alerts(metadata_host, limits, alerts);
+    }
     swimstore::add_background_alert(path, host, m_mounted->cubes->background_errors(), alerts);
     swimstore::add_quarantine_alert(path, m_mounted->cubes->quarantined(), alerts);
     if (const swimstore::RelaxedPools& relaxed = m_mounted->pipeline.relaxed_pools(); relaxed.any()) {
@@ -181,8 +194,15 @@ void SwimStore::collect_metadata(std::map<std::string, std::string>* metadata) {
   if (m_mounted) {
     (*metadata)["swimstore_format_version"] = std::to_string(m_mounted->superblock.version);
     (*metadata)["swimstore_upgradable"] = m_mounted->superblock.is_upgradable() ? "1" : "0";
-    (*metadata)["swimstore_flush_mode"] = m_mounted->single_flush ? "single" : "per-file";
+    (*metadata)["swimstore_flush_mode"] = m_mounted->layout.single_flush ? "single" : "per-file";
     (*metadata)["swimstore_cubes"] = std::to_string(m_mounted->superblock.cubes);
+    const std::string& directory = m_mounted->layout.metadata_directory;
+    if (!directory.empty() && m_env->file_system_info(directory, &host).ok()) {
+      (*metadata)["swimstore_metadata_path"] = directory;
+      (*metadata)["swimstore_metadata_file_system"] = vtkv::to_string(host.kind);
+      (*metadata)["swimstore_metadata_device"] = host.device;
+      (*metadata)["swimstore_metadata_rotational"] = host.rotational ? "1" : "0";
+    }
   }
   const auto devices = swimstore::find_host_devices(path);
   if (devices.numa_nodes.size() == 1) {
@@ -193,6 +213,9 @@ void SwimStore::collect_metadata(std::map<std::string, std::string>* metadata) {
 int SwimStore::get_devices(std::set<std::string>* names) {
   const auto devices = swimstore::find_host_devices(path);
   names->insert(devices.names.begin(), devices.names.end());
+  if (m_mounted && !m_mounted->layout.metadata_directory.empty()) {
+    names->merge(swimstore::find_host_devices(m_mounted->layout.metadata_directory).names);
+  }
   return 0;
 }
 
@@ -215,6 +238,16 @@ int SwimStore::get_numa_node(int* node, std::set<int>* nodes, std::set<std::stri
 bool SwimStore::is_rotational() {
   vtkv::FileSystemInfo host;
   return m_env->file_system_info(path, &host).ok() && host.rotational;
+}
+
+// An OSD asks before it mounts, too.
+bool SwimStore::is_journal_rotational() {
+  swimstore::StoreDirectory directory(m_env, path);
+  swimstore::Superblock superblock;
+  vtkv::FileSystemInfo host;
+  return directory.read_superblock(&superblock).ok() && !directory.metadata_directory().empty()
+             ? m_env->file_system_info(directory.metadata_directory(), &host).ok() && host.rotational
+             : is_rotational();
 }
 
 void SwimStore::inject_data_error(const ghobject_t& oid) {

@@ -506,7 +506,12 @@ NextStep ContainerSet::maintenance_step() {
   bool worked = false;
   Primer::Result priming;
   // What an error of the host left undone is found again by the next round, which comes with the next activity.
-  const Status balanced = m_reserve->balance(&worked);
+  Status balanced = m_reserve->balance(&worked);
+  if (balanced.ok() && m_options.metadata_reserve) {
+    bool worked_there = false;
+    balanced = m_options.metadata_reserve->balance(&worked_there);
+    worked |= worked_there;
+  }
   if (!worked && m_reserve->held_bytes() < m_reserve->target_bytes()) {
     m_reclaimer->short_of_space();  // the host has no room for it: what data can spare is the reserve's
   }

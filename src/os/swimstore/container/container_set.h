@@ -49,6 +49,8 @@ struct ContainerOptions {
   uint64_t primed_ahead_bytes = 64u << 20;  // free primed bytes kept ready per such class
   uint64_t reserve_bytes = 128u << 20;      // host space that only privileged allocations may take
   std::shared_ptr<SpaceReserve> reserve;    // shared with other sets, and open; null: one of its own, of that size
+  // Of the log and the tree that belong to this set, on another file system: it is kept full. Null: there is none.
+  std::shared_ptr<SpaceReserve> metadata_reserve;
   uint64_t hole_bytes_min = 64u << 10;      // least run of free blocks that is punched by itself
   // False: nothing is grown, primed or punched, so that what nobody owns stays as it is. For checks and repair.
   bool maintenance = true;

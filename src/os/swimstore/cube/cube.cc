@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "swimstore/container/space_reserve.h"
 #include "swimstore/cube/idle_committer.h"
 #include "swimstore/cube/slot_check.h"
 #include "swimstore/format/allocation_page.h"
@@ -69,7 +70,8 @@ Status visit_prefix(const vtkv::CheckpointParticipant::TreeReader& tree, char pr
 // The database first: it wants an empty directory. The header of the containers is written last of all, and
 // the store's superblock after it, so that a creation cut short is told from a cube.
 Status Cube::create(vtkv::Env* env, const std::string& directory, const CubeOptions& options) {
-  VTKV_RETURN_IF_ERROR(vtkv::DB::create(env, directory, options.database));
+  VTKV_RETURN_IF_ERROR(vtkv::DB::create(env, database_directory(directory, options), options.database));
+  VTKV_RETURN_IF_ERROR(env->create_directory(directory));  // where the database is elsewhere
   VTKV_RETURN_IF_ERROR(ContainerSet::create(env, containers_directory(directory), options.containers));
   return env->sync_directory(directory);
 }
@@ -124,9 +126,14 @@ Status Cube::open_parts() {
       next(horizon);
     }
   };
-  options.make_room = [this] { return m_containers->make_room(); };
+  options.data_elsewhere = !m_options.metadata_directory.empty();
+  // What containers give back is no room for a log on another file system.
+  options.make_room = [this, reserve = m_options.containers.metadata_reserve] {
+    bool gave = false;
+    return reserve ? reserve->give_slice(&gave).ok() && gave : m_containers->make_room();
+  };
   const auto open_database = m_read_only_env ? vtkv::DB::open_read_only : vtkv::DB::open;
-  VTKV_RETURN_IF_ERROR(open_database(m_env, m_directory, options, &m_database));
+  VTKV_RETURN_IF_ERROR(open_database(m_env, database_directory(m_directory, m_options), options, &m_database));
   if (!mutated(Mutation::damage_mark_kept)) {
     m_damage.keep_only([this](const SlotBlocks& blocks) { return m_containers->is_owned(blocks); });
   }

@@ -30,6 +30,9 @@ struct CubeOptions {
   vtkv::Options database;
   ContainerOptions containers;
   std::shared_ptr<ObjectIds> object_ids;  // of all cubes of a store; null: of this one alone
+  // On another file system than the cube: its log and its tree; of a CubeSet, those of cube N in N there. Empty: they
+  // lie in the cube's directory.
+  std::string metadata_directory;
 };
 
 // One transaction on its way through a cube. The store derives from it; the cube fills in the rest.
@@ -51,7 +54,7 @@ class CubeTransaction : public vtkv::Submission {
   struct FirstFill {
     SlotAddress slot;
     uint32_t bytes = 0;  // written so far; the slot is primed when all of it was
-    uint32_t end = 0;    // of the write that reaches furthest
+    uint32_t end = 0;  // of the write that reaches furthest
   };
 
   void sequenced(vtkv::SequenceNumber sequence) final;
@@ -95,6 +98,9 @@ class Cube final : private vtkv::ExternalStore, private vtkv::CheckpointParticip
  private:
   friend class CubeTransaction;
   Cube(vtkv::Env* env, std::string directory, const CubeOptions& options, bool read_only);
+  static const std::string& database_directory(const std::string& directory, const CubeOptions& options) {
+    return options.metadata_directory.empty() ? directory : options.metadata_directory;
+  }
   vtkv::Status open_parts();
   // Under the database's write lock, in sequence order.
   void apply(vtkv::SequenceNumber sequence, const CubeDelta& delta);

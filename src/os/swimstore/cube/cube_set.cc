@@ -60,6 +60,30 @@ CubeOptions CubeSet::layout(const CubeOptions& total, unsigned cubes) {
 
 namespace {
 
+// Of cube `number`, whose total is given.
+CubeOptions with_place(CubeOptions options, unsigned number) {
+  if (!options.metadata_directory.empty()) {
+    options.metadata_directory = CubeSet::cube_path(options.metadata_directory, number);
+  }
+  return options;
+}
+
+// Null: log and tree lie with the containers, and share their reserve.
+Status open_metadata_reserve(vtkv::Env* env, const CubeOptions& options, unsigned cubes,
+                             std::shared_ptr<SpaceReserve>* reserve) {
+  if (options.metadata_directory.empty()) {
+    return {};
+  }
+  *reserve = std::make_shared<SpaceReserve>();
+  return (*reserve)->open(env, options.metadata_directory, options.containers.reserve_bytes, cubes);
+}
+
+// Names in both directories become durable.
+Status sync_directories(vtkv::Env* env, const std::string& directory, const CubeOptions& options) {
+  VTKV_RETURN_IF_ERROR(options.metadata_directory.empty() ? Status() : env->sync_directory(options.metadata_directory));
+  return env->sync_directory(directory);
+}
+
 CubeOptions with_shares(const CubeOptions& total, unsigned cubes, std::shared_ptr<SpaceReserve> reserve) {
   CubeOptions options = total;
   const unsigned data = CubeSet::data_cubes(cubes);
@@ -73,24 +97,31 @@ CubeOptions with_shares(const CubeOptions& total, unsigned cubes, std::shared_pt
 
 // Cube 0 comes first, and the reserve with it.
 Status CubeSet::create(vtkv::Env* env, const std::string& directory, const CubeOptions& options, unsigned cubes) {
-  VTKV_RETURN_IF_ERROR(Cube::create(env, cube_path(directory, 0), with_shares(options, cubes, nullptr)));
+  std::shared_ptr<SpaceReserve> metadata_reserve;
+  VTKV_RETURN_IF_ERROR(open_metadata_reserve(env, options, cubes, &metadata_reserve));
+  for (bool changed = metadata_reserve != nullptr; changed;) {
+    VTKV_RETURN_IF_ERROR(metadata_reserve->balance(&changed));
+  }
+  VTKV_RETURN_IF_ERROR(Cube::create(env, cube_path(directory, 0), with_place(with_shares(options, cubes, nullptr), 0)));
   if (cubes == 1) {
-    return env->sync_directory(directory);
+    return sync_directories(env, directory, options);
   }
   const auto reserve = std::make_shared<SpaceReserve>();
   VTKV_RETURN_IF_ERROR(reserve->open(env, reserve_directory(directory), options.containers.reserve_bytes, cubes));
   for (unsigned cube = 1; cube < cubes; ++cube) {
-    VTKV_RETURN_IF_ERROR(Cube::create(env, cube_path(directory, cube), with_shares(options, cubes, reserve)));
+    VTKV_RETURN_IF_ERROR(
+        Cube::create(env, cube_path(directory, cube), with_place(with_shares(options, cubes, reserve), cube)));
   }
-  return env->sync_directory(directory);
+  return sync_directories(env, directory, options);
 }
 
 Status CubeSet::create_one(vtkv::Env* env, const std::string& directory, const CubeOptions& options, unsigned cubes,
                            unsigned cube) {
   const auto reserve = std::make_shared<SpaceReserve>();
   VTKV_RETURN_IF_ERROR(reserve->open(env, reserve_directory(directory), options.containers.reserve_bytes, cubes));
-  VTKV_RETURN_IF_ERROR(Cube::create(env, cube_path(directory, cube), with_shares(options, cubes, reserve)));
-  return env->sync_directory(directory);
+  VTKV_RETURN_IF_ERROR(
+      Cube::create(env, cube_path(directory, cube), with_place(with_shares(options, cubes, reserve), cube)));
+  return sync_directories(env, directory, options);
 }
 
 namespace {
@@ -141,6 +172,8 @@ Status CubeSet::open(vtkv::Env* env, const std::string& directory, const CubeOpt
   CubeOptions options = with_shares(total, opening.cubes, reserve);
   options.object_ids = std::make_shared<ObjectIds>();
   std::unique_ptr<CubeSet> set(new CubeSet);
+  VTKV_RETURN_IF_ERROR(open_metadata_reserve(env, total, opening.cubes, &set->m_metadata_reserve));
+  options.containers.metadata_reserve = set->m_metadata_reserve;
   if (opening.cubes > 1) {
     // A small compaction goes ahead of a large one in its cube; so it does not wait for that of another.
     set->m_threads = std::make_unique<vtkv::SharedThreads>(env, std::set<std::string>{vtkv::kCompactionWorkerName});
@@ -152,7 +185,7 @@ Status CubeSet::open(vtkv::Env* env, const std::string& directory, const CubeOpt
   std::vector<Status> statuses(opening.cubes);
   for_each_at_once(env->processors(), opening.cubes, [&](unsigned number) {
     if (!opening.left_out.contains(number)) {
-      CubeOptions own = options;
+      CubeOptions own = with_place(options, number);
       own.containers.on_short_of_space = [&set = *set, number] { set.give_space_back(number); };
       statuses[number] = open_cube(env, cube_path(directory, number), own, opening, syncs, &cubes[number]);
     }

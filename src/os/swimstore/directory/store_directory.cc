@@ -15,6 +15,17 @@ namespace {
 constexpr uint64_t kMetaBytesMax = 4096;
 constexpr const char* kSpare = "spare";
 constexpr const char* kNewMeta = "meta.new";
+constexpr const char* kOwner = "fsid";  // of a metadata directory
+constexpr const char* kReserve = "reserve";
+
+// As Ceph writes it.
+std::string text_of(const std::array<uint8_t, 16>& uuid) {
+  std::string text;
+  for (size_t i = 0; i < uuid.size(); ++i) {
+    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+  }
+  return text;
+}
 constexpr const char* kUnfinished = "mkfs_unfinished";
 constexpr const char* kRepairing = "repair_unfinished";
 constexpr const char* kAddingCubes = "add_cubes_unfinished";
@@ -43,16 +54,21 @@ Status StoreDirectory::check_host(const Settings& settings, vtkv::FileSystemInfo
                     "empty directory",
                     m_path, type));
   }
-  VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_path, host));
+  return check_file_system(m_path, settings, host);
+}
+
+Status StoreDirectory::check_file_system(const std::string& path, const Settings& settings,
+                                         vtkv::FileSystemInfo* host) {
+  VTKV_RETURN_IF_ERROR(m_env->file_system_info(path, host));
   if (host->read_only) {
     return Status::make(Status::Code::io_error,
-                        fmt::format("the file system of {} is mounted read-only: remount it writable", m_path), EROFS);
+                        fmt::format("the file system of {} is mounted read-only: remount it writable", path), EROFS);
   }
   if (host->kind == vtkv::FileSystemKind::other && !settings.allow_unproven_file_system) {
     return Status::unsupported(
         fmt::format("{} lies on a file system other than ext4, xfs and btrfs: move it, or set "
                     "swimstore_allow_unproven_file_system",
-                    m_path));
+                    path));
   }
   return {};
 }
@@ -66,9 +82,17 @@ Status StoreDirectory::lock(std::unique_ptr<vtkv::FileLock>* lock) {
 }
 
 Status StoreDirectory::read_superblock(Superblock* superblock) {
+  m_metadata_directory.clear();
   if (has_superblock()) {
-    return Superblock::read(m_env, m_path, superblock);
+    if (const Status read = Superblock::read(m_env, m_path, superblock); !read.ok()) {
+      guess_metadata_directory();
+      return read;
+    }
+    m_fsid = text_of(superblock->uuid);
+    return superblock->features.incompat.contains(kMetadataElsewhereFeature) ? find_metadata_directory()
+                                                                             : refuse_old_superblock();
   }
+  guess_metadata_directory();
   bool half_made = false;
   VTKV_RETURN_IF_ERROR(is_half_made(&half_made));
   if (half_made) {
@@ -117,8 +141,9 @@ Status StoreDirectory::refuse_remains(const std::string& path) const {
   return Status::corruption(
       fmt::format("there is no {}/superblock, but {} is there: a store was made here, or the folder is somebody "
                   "else's. Its data may be whole: do not run mkfs here. See that the whole of its file system is "
-                  "mounted, and bring the file back from a copy that was made since cubes were last added, if there is "
-                  "one. If there is none, make the OSD anew in another directory, let its peers fill it, and keep this "
+                  "mounted, and bring the file back from a copy that was made since cubes were last added, or log and "
+                  "tree moved, if there is one. If there is none, make the OSD anew in another directory, let its "
+                  "peers fill it, and keep this "
                   "one until all PGs are active+clean",
                   m_path, path));
 }
@@ -169,11 +194,14 @@ Status StoreDirectory::remove_below(const std::string& directory) {
   std::vector<std::string> names;
   VTKV_RETURN_IF_ERROR(m_env->list_directory(directory, &names));
   for (const std::string& name : names) {
-    const std::string path = directory + "/" + name;
-    const Status status = m_env->remove_file(path);
-    VTKV_RETURN_IF_ERROR(status.error_number() == EISDIR ? remove_below(path) : status);
+    VTKV_RETURN_IF_ERROR(remove_name(directory + "/" + name));
   }
   return m_env->sync_directory(directory);
+}
+
+Status StoreDirectory::remove_name(const std::string& path) {
+  const Status status = m_env->remove_file(path);
+  return status.error_number() == EISDIR ? remove_below(path) : status;
 }
 
 // ---- repair
@@ -253,6 +281,7 @@ Status StoreDirectory::claim_new_cubes(unsigned first, unsigned cubes) {
   for (unsigned cube = first; cube < cubes; ++cube) {
     std::string found;
     VTKV_RETURN_IF_ERROR(find_file(cube_path(cube), &found));
+    VTKV_RETURN_IF_ERROR(found.empty() ? find_file(database_path(cube), &found) : Status());
     if (!found.empty()) {
       return Status::failed(
           fmt::format("{} is there, and the store has {} cubes: it is not of this store, unless the superblock is an "
@@ -266,6 +295,7 @@ Status StoreDirectory::claim_new_cubes(unsigned first, unsigned cubes) {
 Status StoreDirectory::empty_new_cubes(unsigned first, unsigned cubes) {
   for (unsigned cube = first; cube < cubes; ++cube) {
     VTKV_RETURN_IF_ERROR(refuse_link(cube_path(cube)));
+    VTKV_RETURN_IF_ERROR(refuse_link(database_path(cube)));
     VTKV_RETURN_IF_ERROR(empty_cube(cube));
   }
   return {};
@@ -292,7 +322,9 @@ Status StoreDirectory::find_file(const std::string& path, std::string* found) {
 }
 
 Status StoreDirectory::empty_cube(unsigned cube) {
-  return m_env->exists(cube_path(cube)) ? remove_below(cube_path(cube)) : Status();
+  const auto empty = [this](const std::string& path) { return m_env->exists(path) ? remove_below(path) : Status(); };
+  VTKV_RETURN_IF_ERROR(empty(cube_path(cube)));
+  return m_metadata_directory.empty() ? Status() : empty(database_path(cube));
 }
 
 // ---- small files
@@ -324,6 +356,10 @@ Status StoreDirectory::write_file(const std::string& name, const std::string& te
   VTKV_RETURN_IF_ERROR(out->write(0, text.data(), text.size()));
   VTKV_RETURN_IF_ERROR(out->truncate(text.size()));
   return out->sync();
+}
+
+bool StoreDirectory::is_small_file(const std::string& name) {
+  return name == kOwner || name == kSpare || name == kNewMeta || name == kReserve;
 }
 
 void StoreDirectory::keep_spare() {

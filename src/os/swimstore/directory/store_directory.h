@@ -5,6 +5,9 @@
 //   type, fsid, keyring, ready …   one line each, Ceph's
 //   mkfs_unfinished                there while mkfs is at work: what lies below cubes/ is then its own
 //   superblock                     format/superblock.h; written last by mkfs: without it there is no store
+//   move_metadata_unfinished       there while log and tree move: from where to where
+//   metadata_path                  where the superblock says so (kMetadataElsewhereFeature): the directory on another
+//                                  file system that has log and tree of cube N in N, and in `fsid` whose they are
 //   repair_unfinished              there while a repair is at work: until one has come to its end, nothing is served
 //   add_cubes_unfinished           there while cubes are added: how many the store is about to have
 //   lock                           held while mounted
@@ -16,7 +19,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "swimstore/directory/store_layout.h"
 #include "swimstore/format/superblock.h"
 #include "swimstore/ops/settings.h"
 #include "vtkv/env.h"
@@ -40,19 +45,31 @@ class StoreDirectory {
   const std::string& path() const { return m_path; }
   std::string cubes_path() const { return file("cubes"); }
   std::string cube_path(unsigned cube) const;
+  // Empty: log and tree lie in the cubes. Of a store that is there already, known from read_superblock() on.
+  const std::string& metadata_directory() const { return m_metadata_directory; }
+  // Of the log and the tree.
+  std::string database_path(unsigned cube) const;
   bool has_superblock() const;
 
   // The directory exists, is not another store's, and its file system will do.
   vtkv::Status check_host(const Settings& settings, vtkv::FileSystemInfo* host);
+  // The file system of one of its directories will do.
+  vtkv::Status check_file_system(const std::string& path, const Settings& settings, vtkv::FileSystemInfo* host);
   // Code::busy when another process has the store mounted. REQUIRES: check_host.
   vtkv::Status lock(std::unique_ptr<vtkv::FileLock>* lock);
   std::string lock_path() const { return file("lock"); }
-  // Code::not_found when no store was ever made here; corruption when one was, and this is what is missing of it.
+  // A regular file on each file system that the store lies on. REQUIRES: locked.
+  std::vector<std::string> file_of_each_host() const;
+  // Code::not_found when no store was ever made here; corruption when one was, and this is what is missing of it;
+  // failed when its metadata directory is not there.
   vtkv::Status read_superblock(Superblock* superblock);
 
   // Removes what an interrupted mkfs left, and what no mkfs left is refused. From here on an interrupted mkfs can be
   // told. REQUIRES: locked, no superblock.
   vtkv::Status begin_mkfs();
+  // Log and tree shall lie in `directory`: it is made where it is missing, and becomes this store's. What is in it is
+  // refused, unless an interrupted mkfs of this store left it. REQUIRES: begin_mkfs, and the file fsid is there.
+  vtkv::Status make_metadata_directory(const std::string& directory);
   // Whatever is missing from now on, it was not mkfs that left it out. REQUIRES: locked, a superblock.
   vtkv::Status end_mkfs();
 
@@ -67,6 +84,26 @@ class StoreDirectory {
   vtkv::Status read_cube_mark(unsigned cube, std::optional<CubeMark>* mark);
   vtkv::Status end_cube_mark(unsigned cube);
   std::string cube_mark_path(unsigned cube) const;  // for messages
+  // A move of log and tree. While its mark is there, those in the directory that the store does not use may be removed.
+  // Code::invalid_argument, or failed: something else lies in move.to. REQUIRES: locked, and there is no other move.
+  vtkv::Status begin_metadata_move(const MetadataMove& move, unsigned cubes);
+  // Its mark is there, readable or not.
+  bool has_metadata_move();
+  // No move: *move is empty.
+  vtkv::Status read_metadata_move(std::optional<MetadataMove>* move);
+  // What says where log and tree lie is durable afterwards, whatever a crash or a failed sync made doubtful.
+  vtkv::Status renew_metadata_path();
+  // Without slashes at its end. Code::invalid_argument: it is no path from / on, or lies in the store's directory.
+  vtkv::Status normalize_metadata_path(std::string* path) const;
+  // All of it is durable at move.to. REQUIRES: begun.
+  vtkv::Status copy_metadata(const MetadataMove& move, unsigned cubes, uint64_t* bytes);
+  // The store uses move.to from now on, as soon as the superblock, too, says that there is such a directory, or none.
+  // REQUIRES: copied.
+  vtkv::Status use_moved_metadata(const MetadataMove& move);
+  // Removes log and tree from the directory that is not used, and ends the move. Code::failed: it is not mounted.
+  vtkv::Status end_metadata_move(const std::string& unused, unsigned cubes);
+  // Bytes of log and tree there.
+  vtkv::Status measure_metadata(const std::string& metadata_directory, unsigned cubes, uint64_t* bytes);
   // From claim to end, durably, the store is about to have so many cubes: what lies where those from `first` on will
   // lie is of this attempt. Code::failed: something is there already. REQUIRES: locked, there is no other attempt, and
   // `first` is what the superblock says.
@@ -100,6 +137,20 @@ class StoreDirectory {
   // Whatever it leads to.
   bool is_link(const std::string& path);
   vtkv::Status refuse_link(const std::string& path);
+  // store_directory_metadata.cc
+  vtkv::Status own_fsid(std::string* fsid);
+  vtkv::Status find_metadata_directory();
+  void guess_metadata_directory();
+  vtkv::Status refuse_old_superblock();
+  // Is it a metadata directory of this store? Not where it cannot be read.
+  bool owns(const std::string& metadata_directory);
+  static bool is_small_file(const std::string& name);  // that write_meta() leaves in a metadata directory
+  vtkv::Status prepare_metadata_directory(const std::string& directory, bool may_hold_ours);
+  vtkv::Status claim_metadata_directory(const std::string& directory);
+  std::string database_path_in(const std::string& metadata_directory, unsigned cube) const;
+  vtkv::Status list_database(const std::string& metadata_directory, unsigned cube, std::vector<std::string>* names);
+  vtkv::Status remove_database(const std::string& metadata_directory, unsigned cube);
+  vtkv::Status remove_name(const std::string& path);
   vtkv::Status remove_mark(const std::string& name);
   vtkv::Status remove_below(const std::string& directory);
   // The path itself, or one below it, links too; empty when there are directories alone, or nothing.
@@ -108,6 +159,8 @@ class StoreDirectory {
 
   vtkv::Env* m_env;
   std::string m_path;
+  std::string m_metadata_directory;
+  std::string m_fsid;  // of the superblock; empty: it was not read
 };
 
 }  // namespace swimstore

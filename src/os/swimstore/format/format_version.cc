@@ -14,6 +14,7 @@ const vtkv::Features& known_features() {
   static const vtkv::Features features = [] {
     vtkv::Features all = features_of(2);
     all.ro_compat.insert(kGroupsInCube0Feature);
+    all.incompat.insert(kMetadataElsewhereFeature);
     return all;
   }();
   return features;

@@ -45,6 +45,10 @@ inline constexpr const char* kGroupsInCube0Feature = "groups_in_cube_0";
 // With it, extent shards, notes and counters may tell of compressed blobs. An older program would read none of them.
 inline constexpr const char* kCompressionFeature = "compressed_blobs";
 
+// With it, log and tree of every cube lie in the directory that the file metadata_path names. An older program would
+// find none.
+inline constexpr const char* kMetadataElsewhereFeature = "metadata_elsewhere";
+
 // Ok when `found` is from `oldest` to `known`. Otherwise one sentence that names them, and the remedy.
 vtkv::Status check_version(std::string_view what, uint32_t found, uint32_t known, uint32_t oldest = 1);
 

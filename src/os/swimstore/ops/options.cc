@@ -49,6 +49,14 @@ void add_geometry(std::vector<Option>& table) {
                           "OSD's own collection lies in another cube besides.")
                       .set_flag(Option::FLAG_CREATE)
                       .add_service("osd"));
+  table.push_back(Option("swimstore_metadata_path", Option::TYPE_STR, level)
+                      .set_default("")
+                      .set_description("directory on another, faster file system for the store's log and tree")
+                      .set_long_description(
+                          "Read when the store is made; from then on its file metadata_path counts. The directory is "
+                          "made where it is missing, and must be empty. Empty: they lie in the store's directory.")
+                      .set_flag(Option::FLAG_CREATE)
+                      .add_service("osd"));
 }
 
 void add_isolation(std::vector<Option>& table) {

@@ -84,6 +84,7 @@ Status Settings::read(CephContext* cct, Settings* settings) {
     return Status::invalid_argument(fmt::format("option swimstore_cubes is {}: it must be a power of two", cubes));
   }
   settings->cubes = static_cast<unsigned>(cubes);
+  settings->metadata_path = cct->_conf.get_val<std::string>("swimstore_metadata_path");
   settings->memtable_bytes = size_value(cct, "swimstore_memtable_size");
   const uint64_t io_depth = cct->_conf.get_val<uint64_t>("swimstore_io_depth");
   VTKV_RETURN_IF_ERROR(check_range("swimstore_io_depth", io_depth, 1, 4096));

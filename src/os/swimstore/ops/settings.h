@@ -18,6 +18,7 @@ struct Settings {
   vtkv::Geometry geometry;     // of a store to be made
   uint64_t chunk_bytes = 0;    // likewise
   unsigned cubes = 1;          // likewise: that placement groups are spread over
+  std::string metadata_path;   // likewise: where log and tree shall lie; empty: in the store's directory
   FlushMode flush_mode = FlushMode::automatic;
   uint64_t memtable_bytes = 0;
   unsigned io_depth = 0;

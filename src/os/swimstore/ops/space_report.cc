@@ -28,6 +28,12 @@ bool is_low(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots, 
          (slots.reserve_bytes + host.available_bytes) * 2 < slots.reserve_target_bytes;
 }
 
+// 1 with twice as much as is asked for, 0 with no more than that.
+double room_for_metadata(const vtkv::FileSystemInfo& host, const SpaceLimits& limits) {
+  const double least = std::max<double>(1, host_free_min(host, limits));
+  return std::clamp((host.available_bytes - least) / least, 0.0, 1.0);
+}
+
 }  // namespace
 
 SpaceLimits SpaceLimits::read(const ConfigProxy& conf) {
@@ -43,12 +49,13 @@ void add_compressed(const PoolUsage& usage, store_statfs_t* report) {
   report->data_compressed_original = usage.compressed_original;
 }
 
-store_statfs_t space_report(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots,
-                            const vtkv::DBStatistics& database, const PoolUsage& sum, const SpaceLimits& limits) {
+store_statfs_t space_report(const vtkv::FileSystemInfo& host, const MetadataHost* metadata_host,
+                            const ContainerStatistics& slots, const vtkv::DBStatistics& database, const PoolUsage& sum,
+                            const SpaceLimits& limits) {
   const uint64_t metadata_bytes = database.log_file_bytes + database.tree_file_bytes;
   const uint64_t growable_bytes = std::min(slots.growable_bytes, host.available_bytes);
   store_statfs_t report;
-  report.total = slots.owned_bytes + slots.free_bytes + metadata_bytes + host.available_bytes;
+  report.total = slots.owned_bytes + slots.free_bytes + (metadata_host ? 0 : metadata_bytes) + host.available_bytes;
   const uint64_t on_its_way = std::min(limits.on_its_way_bytes, report.total / 16) + slots.kept_bytes;
   const uint64_t room = slots.free_bytes + growable_bytes;
   report.available = room - std::min(room, on_its_way);
@@ -56,7 +63,11 @@ store_statfs_t space_report(const vtkv::FileSystemInfo& host, const ContainerSta
   const double left = std::clamp(1.0 - (limits.failsafe_full_ratio - kBelowFailsafe), 0.0, 1.0);
   const auto full_for_clients = static_cast<uint64_t>(left * report.total);
   report.available = is_low(host, slots, limits) ? full_for_clients : std::max(report.available, full_for_clients);
-  if (host.read_only) {
+  if (metadata_host) {
+    const double room_there = room_for_metadata(metadata_host->file_system, limits);
+    report.available = full_for_clients + static_cast<uint64_t>(room_there * (report.available - full_for_clients));
+  }
+  if (host.read_only || (metadata_host && metadata_host->file_system.read_only)) {
     report.available = 0;
   }
   report.internally_reserved =
@@ -93,6 +104,23 @@ void add_space_alerts(const std::string& path, const vtkv::FileSystemInfo& host,
                     fmt::format("the host file system of {} has {} MiB free, less than {} MiB: the store reports "
                                 "itself full; free space on {} or remove objects",
                                 path, host.available_bytes >> 20, least >> 20, host.mount_point));
+  }
+}
+
+void add_metadata_alerts(const MetadataHost& metadata_host, const SpaceLimits& limits, osd_alert_list_t* alerts) {
+  const vtkv::FileSystemInfo& host = metadata_host.file_system;
+  if (host.read_only) {
+    alerts->emplace("SWIMSTORE_READ_ONLY", fmt::format("the file system of {} was remounted read-only: remount it "
+                                                       "writable and restart the OSD",
+                                                       metadata_host.directory));
+  }
+  const double room = room_for_metadata(host, limits);
+  if (room < 1) {
+    alerts->emplace(room == 0 ? "SWIMSTORE_METADATA_FULL" : "SWIMSTORE_METADATA_NEARLY_FULL",
+                    fmt::format("the file system of {}, which has log and tree, has {} MiB free; with {} MiB the store "
+                                "reports itself full: enlarge {}, or free space there",
+                                metadata_host.directory, host.available_bytes >> 20, host_free_min(host, limits) >> 20,
+                                host.mount_point));
   }
 }
 

@@ -9,6 +9,10 @@
 //              host, took a quarter of the reserve, or less than half of it is left: then log and tree are short of
 //              room, however many slots are free. What data was lent of the reserve does not count, for these slots
 //              serve new data when they are free. 0 on a read-only host.
+//
+// Where log and tree lie on a file system of their own, that one is looked at, too: below swimstore_host_free_min_* of
+// it the store is full for clients, whatever its data has; from twice that on, `available` falls towards it, so that
+// backfill ends before. A reserve there is for deletes.
 #pragma once
 
 #include "common/config_proxy.h"
@@ -35,8 +39,16 @@ struct SpaceWaiters {
   uint64_t longest_s = 0;
 };
 
-store_statfs_t space_report(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots,
-                            const vtkv::DBStatistics& database, const PoolUsage& sum, const SpaceLimits& limits);
+// The host file system of log and tree.
+struct MetadataHost {
+  std::string directory;
+  vtkv::FileSystemInfo file_system;
+};
+
+// `metadata_host`: null where log and tree lie in the store's directory.
+store_statfs_t space_report(const vtkv::FileSystemInfo& host, const MetadataHost* metadata_host,
+                            const ContainerStatistics& slots, const vtkv::DBStatistics& database, const PoolUsage& sum,
+                            const SpaceLimits& limits);
 
 // What of the usage is about compressed blobs.
 void add_compressed(const PoolUsage& usage, store_statfs_t* report);
@@ -44,5 +56,7 @@ void add_compressed(const PoolUsage& usage, store_statfs_t* report);
 // Sentences that stand alone: monitors print those of names they do not know as they are.
 void add_space_alerts(const std::string& path, const vtkv::FileSystemInfo& host, const ContainerStatistics& slots,
                       const SpaceLimits& limits, const SpaceWaiters& waiters, osd_alert_list_t* alerts);
+// Of the file system of log and tree: when it is full, and when it soon will be.
+void add_metadata_alerts(const MetadataHost& metadata_host, const SpaceLimits& limits, osd_alert_list_t* alerts);
 
 }  // namespace swimstore

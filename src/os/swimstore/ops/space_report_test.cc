@@ -21,9 +21,10 @@ class SpaceReportTest : public ::testing::Test {
     m_database.tree_file_bytes = 20 * kMiB;
     m_limits = {64 * kMiB, 0.01};
   }
-  store_statfs_t report() const { return space_report(m_host, m_slots, m_database, m_sum, m_limits); }
+  store_statfs_t report() const { return space_report(m_host, m_metadata_host, m_slots, m_database, m_sum, m_limits); }
 
   vtkv::FileSystemInfo m_host;
+  const MetadataHost* m_metadata_host = nullptr;
   ContainerStatistics m_slots;
   vtkv::DBStatistics m_database;
   PoolUsage m_sum;
@@ -100,6 +101,34 @@ TEST_F(SpaceReportTest, WritesThatWaitRaiseAnAlert) {
   osd_alert_list_t alerts;
   add_space_alerts("/osd", m_host, m_slots, m_limits, {3, 12}, &alerts);
   EXPECT_NE(alerts["SWIMSTORE_NO_SPACE"].find("3 writes wait"), std::string::npos);
+}
+
+// On a file system of their own.
+TEST_F(SpaceReportTest, LogAndTreeThatAreShortOfRoomMakeTheStoreFull) {
+  MetadataHost metadata_host{"/fast/osd", {}};
+  metadata_host.file_system.total_bytes = 1000 * kMiB;
+  metadata_host.file_system.available_bytes = 128 * kMiB;
+  m_metadata_host = &metadata_host;
+  EXPECT_EQ(550 * kMiB, report().available);
+  EXPECT_EQ(200 * kMiB, report().get_used());  // without log and tree
+  osd_alert_list_t alerts;
+  add_metadata_alerts(metadata_host, m_limits, &alerts);
+  EXPECT_TRUE(alerts.empty());
+
+  metadata_host.file_system.available_bytes = 80 * kMiB;  // a quarter of the way: backfill ends, clients go on
+  EXPECT_GT(report().get_used_raw_ratio(), 0.8);
+  EXPECT_LT(report().get_used_raw_ratio(), 0.95);
+  add_metadata_alerts(metadata_host, m_limits, &alerts);
+  EXPECT_EQ(1u, alerts.count("SWIMSTORE_METADATA_NEARLY_FULL"));
+
+  metadata_host.file_system.available_bytes = 60 * kMiB;
+  EXPECT_GT(report().get_used_raw_ratio(), 0.95);
+  EXPECT_LT(report().get_used_raw_ratio(), 0.97);
+  alerts.clear();
+  add_metadata_alerts(metadata_host, m_limits, &alerts);
+  EXPECT_EQ(1u, alerts.count("SWIMSTORE_METADATA_FULL"));
+  metadata_host.file_system.read_only = true;
+  EXPECT_EQ(0u, report().available);
 }
 
 TEST_F(SpaceReportTest, AReadOnlyHostTakesNothing) {

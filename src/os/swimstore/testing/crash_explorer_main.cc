@@ -29,7 +29,10 @@ using vtkv::SimProfile;
 
 namespace {
 
-constexpr const char* kStacks[] = {"store", "compressed", "cubes", "cube", "vtkv"};
+constexpr const char* kStacks[] = {"store", "two-file-systems", "compressed", "cubes", "cube", "vtkv"};
+constexpr const char* kStackNames =
+    "store, two-file-systems (its log and tree on another one), compressed, cubes (a store of three), cube, vtkv or "
+    "all";
 constexpr SimProfile kProfiles[] = {SimProfile::ext4, SimProfile::xfs, SimProfile::btrfs, SimProfile::weakest};
 
 struct Settings {
@@ -60,9 +63,11 @@ std::unique_ptr<CrashTarget> new_target(CephContext* cct, const CrashRun& run) {
   } else if (run.seed % 3 == 1) {
     store.workload = {.objects = 3, .object_bytes_max = 40000};
   }
+  store.workload.two_file_systems = run.stack == "two-file-systems";
   store.workload.compressible = run.stack == "compressed";
-  store.workload.moves = run.stack == "cubes" || (store.workload.compressible && run.seed / 3 % 2 == 1);
-  const bool known = run.stack == "store" || run.stack == "compressed" || run.stack == "cubes";
+  const bool sometimes_moves = store.workload.compressible || store.workload.two_file_systems;
+  store.workload.moves = run.stack == "cubes" || (sometimes_moves && run.seed / 3 % 2 == 1);
+  const bool known = run.stack == "store" || run.stack == "cubes" || sometimes_moves;
   return known ? std::make_unique<swimstore::StoreCrashTarget>(cct, run, store) : nullptr;
 }
 
@@ -196,8 +201,7 @@ int main(int argc, char** argv) {
   po::options_description text(
       "swimstore_crash_explorer: what crashes leave of a store in a simulated host\n\nOptions");
   text.add_options()("help,h", "show this")("version", "print versions")(
-      "stack", po::value(&stack)->default_value("all"),
-      "store, compressed, cubes (a store of three), cube, vtkv or all")(
+      "stack", po::value(&stack)->default_value("all"), kStackNames)(
       "seed", po::value(&settings.seed)->default_value(1), "first seed")(
       "states", po::value(&settings.states)->default_value(0),
       "stop after so many states of first crashes; 0: no limit")(
@@ -233,7 +237,7 @@ int main(int argc, char** argv) {
     }
   }
   if (settings.stacks.empty()) {
-    return complain("there is no stack '" + stack + "': use store, compressed, cubes, cube, vtkv or all");
+    return complain("there is no stack '" + stack + "': use " + kStackNames);
   }
   if (stack == "all" && settings.mutation && !vtkv::is_of_engine(*settings.mutation)) {
     settings.stacks.pop_back();  // the engine alone, which has no such rule

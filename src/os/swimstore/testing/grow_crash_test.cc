@@ -11,7 +11,6 @@
 #include "swimstore/format/superblock.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/testing/growing_store.h"
-#include "swimstore/testing/model_store.h"
 #include "swimstore/testing/small_store.h"
 #include "vtkv/testing/crash_explorer.h"
 #include "vtkv/testing/crash_images.h"
@@ -36,26 +35,6 @@ constexpr uint64_t kGrown = 1;  // the mark
 unsigned cubes_of(SimEnv* env) {
   Superblock superblock;
   return Superblock::read(env, kCrashStore, &superblock).ok() ? superblock.cubes : 0;
-}
-
-// Whatever it has of the new cubes: it is checked without an error, mounts, and holds what it held.
-std::string check_mount(SwimStore& store, const ModelState& expected) {
-  if (const int errors = store.fsck(true); errors != 0) {
-    return fmt::format("before the mount fsck found {} errors", errors);
-  }
-  if (const int r = store.mount(); r < 0) {
-    return fmt::format("mount failed: {}", r);
-  }
-  std::string wrong;
-  const ModelState found = read_store(store, &wrong);
-  wrong = wrong.empty() ? difference(expected, found) : wrong;
-  if (store.umount() < 0 && wrong.empty()) {
-    wrong = "umount failed";
-  }
-  if (const int errors = wrong.empty() ? store.fsck(true) : 0; errors != 0) {
-    wrong = fmt::format("fsck found {} errors", errors);
-  }
-  return wrong;
 }
 
 std::string check_grown(SwimStore& store, SimEnv* env, const ModelState& expected) {

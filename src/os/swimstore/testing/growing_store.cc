@@ -71,4 +71,23 @@ void fill_growing_store(SwimStore& store, uint64_t seed) {
   }
 }
 
+std::string check_mount(SwimStore& store, const ModelState& expected) {
+  if (const int errors = store.fsck(true); errors != 0) {
+    return fmt::format("before the mount fsck found {} errors", errors);
+  }
+  if (const int r = store.mount(); r < 0) {
+    return fmt::format("mount failed: {}", r);
+  }
+  std::string wrong;
+  const ModelState found = read_store(store, &wrong);
+  wrong = wrong.empty() ? difference(expected, found) : wrong;
+  if (store.umount() < 0 && wrong.empty()) {
+    wrong = "umount failed";
+  }
+  if (const int errors = wrong.empty() ? store.fsck(true) : 0; errors != 0) {
+    wrong = fmt::format("fsck found {} errors", errors);
+  }
+  return wrong;
+}
+
 }  // namespace swimstore

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What tests of stores that get more cubes share: a small store with some of everything.
+// What tests of stores that are given another layout share: a small store with some of everything.
 //
 // Not thread-safe.
 #pragma once
 
+#include <string>
+
 #include "swimstore/swimstore.h"
+#include "swimstore/testing/model_store.h"
 
 namespace swimstore {
 
@@ -14,6 +17,10 @@ inline constexpr unsigned kGrowingStoreEpoch = 7;
 // Of a mounted store that is empty: groups with objects, clones and omap, and the OSD's own collection, whose objects
 // have data, an omap that the groups' transactions wrote (PartWorkload), and one of more than a transaction takes.
 void fill_growing_store(SwimStore& store, uint64_t seed);
+
+// "", or what is wrong: it is checked without an error, mounts, holds what it held, and is checked again. REQUIRES: not
+// mounted.
+std::string check_mount(SwimStore& store, const ModelState& expected);
 
 // The one of those with an omap of more than a transaction takes.
 ghobject_t growing_store_object();

@@ -25,6 +25,7 @@ void use_small_stores(CephContext* cct, OptionValues others) {
        {"swimstore_primed_ahead_size", "65536"},
        {"swimstore_reserve_size", "1048576"},
        {"swimstore_cubes", "1"},
+       {"swimstore_metadata_path", ""},
        {"swimstore_compression_mode", "none"},
        {"swimstore_compression_algorithm", "snappy"},
        {"swimstore_compression_required_ratio", "0.875"},
@@ -57,7 +58,8 @@ std::unique_ptr<SwimStore> open_crash_store(CephContext* cct, vtkv::SimEnv* env)
 }
 
 std::string record_crash_store(CephContext* cct, vtkv::SimEnv* env, const std::function<void(SwimStore&)>& work) {
-  if (!env->create_directory(kCrashStore).ok() || !env->sync_directory("/").ok()) {
+  if (!env->create_directory(kCrashStore).ok() || !env->create_directory(vtkv::kSimOtherFileSystem).ok() ||
+      !env->sync_directory("/").ok()) {
     return "the directory cannot be made";
   }
   const auto store = open_crash_store(cct, env);

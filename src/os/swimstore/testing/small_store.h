@@ -28,6 +28,7 @@ void use_small_stores(CephContext* cct, OptionValues others = {});
 void make_smaller(CubeOptions* options);
 
 inline constexpr const char* kCrashStore = "/store";
+inline constexpr const char* kCrashMetadata = "/other/metadata";  // on another file system, where one is asked for
 // There, of a crash explorer's target: a failed disk is not tested there.
 std::unique_ptr<SwimStore> open_crash_store(CephContext* cct, vtkv::SimEnv* env);
 // Makes it, mounts it, hands it to `work` and unmounts it: what a target records. Empty, or what failed.

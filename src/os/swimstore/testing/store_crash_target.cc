@@ -33,7 +33,8 @@ uint64_t count_objects(SwimStore& store) {
 StoreCrashTarget::StoreCrashTarget(CephContext* cct, const vtkv::CrashRun& run, const StoreCrashTargetOptions& options)
     : m_cct(cct), m_run(run), m_options(options) {
   use_small_stores(cct, {{"swimstore_cubes", options.workload.moves ? "2" : "1"},
-                         {"swimstore_compression_mode", options.workload.compressible ? "force" : "none"}});
+                         {"swimstore_compression_mode", options.workload.compressible ? "force" : "none"},
+                         {"swimstore_metadata_path", options.workload.two_file_systems ? kCrashMetadata : ""}});
 }
 
 std::string StoreCrashTarget::record(vtkv::SimEnv* env) {

@@ -21,6 +21,7 @@ using vtkv::SimProfile;
 
 constexpr vtkv::CrashLimits kLimits{.states = 400, .nested_every = 20, .nested_states = 8};
 
+constexpr WorkloadOptions kTwoFileSystems{.two_file_systems = true};
 constexpr WorkloadOptions kMoving{.objects = 4, .object_bytes_max = 64 * 1024, .moves = true};
 
 CrashExplorer new_explorer(const WorkloadOptions& workload) {
@@ -63,6 +64,16 @@ TEST(StoreCrashTest, CompressedObjects) {
 }
 TEST(StoreCrashTest, CompressedObjectsMoveBetweenCubes) {
   explore(16, SimProfile::ext4, {.objects = 4, .object_bytes_max = 128 * 1024, .compressible = true, .moves = true});
+}
+
+TEST(StoreCrashTest, LogAndTreeOnAnotherFileSystem) {
+  explore(17, SimProfile::ext4, {.two_file_systems = true});
+  explore(18, SimProfile::xfs, {.objects = 3, .object_bytes_max = 40000, .two_file_systems = true});
+  explore(19, SimProfile::btrfs, {.two_file_systems = true});
+  explore(21, SimProfile::weakest, {.two_file_systems = true});
+}
+TEST(StoreCrashTest, LogsAndTreesOfCubesOnAnotherFileSystem) {
+  explore(20, SimProfile::ext4, {.objects = 4, .object_bytes_max = 64 * 1024, .moves = true, .two_file_systems = true});
 }
 
 TEST(StoreCrashTest, CollectionsMoveBetweenCubes) { explore(11, SimProfile::ext4, kMoving); }
@@ -112,7 +123,11 @@ class StoreCrashNotices : public testing::TestWithParam<Mutation> {};
 TEST_P(StoreCrashNotices, TheBrokenRule) {
   VTKV_NEEDS_MUTATIONS();
   const SimProfile profile = GetParam() == Mutation::single_flush_everywhere ? SimProfile::weakest : SimProfile::ext4;
-  CrashExplorer explorer = new_explorer(GetParam() >= Mutation::moved_before_copied ? kMoving : WorkloadOptions());
+  const bool needs_two =
+      GetParam() == Mutation::data_elsewhere_not_synced || GetParam() == Mutation::log_elsewhere_not_synced;
+  CrashExplorer explorer = new_explorer(needs_two                                     ? kTwoFileSystems
+                                        : GetParam() >= Mutation::moved_before_copied ? kMoving
+                                                                                      : WorkloadOptions());
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     const auto violation = explorer.explore({"store", GetParam(), profile, seed, 40},
                                             {.states = 300, .nested_every = 20, .nested_states = 4});
@@ -132,7 +147,8 @@ INSTANTIATE_TEST_SUITE_P(Rules, StoreCrashNotices,
                                          Mutation::watermark_per_group, Mutation::slot_reused_at_once,
                                          Mutation::range_delete_lost, Mutation::single_flush_everywhere,
                                          Mutation::moved_before_copied, Mutation::old_copy_unmarked,
-                                         Mutation::swept_before_moved, Mutation::flush_joined_late),
+                                         Mutation::swept_before_moved, Mutation::flush_joined_late,
+                                         Mutation::data_elsewhere_not_synced, Mutation::log_elsewhere_not_synced),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
 }  // namespace swimstore

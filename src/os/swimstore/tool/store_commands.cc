@@ -81,7 +81,7 @@ void report_features(const std::string& of, const vtkv::Features& features, Repo
 void report_database_format(const StoreFiles& files, Report& report) {
   std::unique_ptr<vtkv::Manifest> manifest;
   vtkv::Checkpoint newest, older;
-  if (vtkv::Manifest::open(files.env(), files.cube_path(), &manifest, &newest, &older).ok()) {
+  if (vtkv::Manifest::open(files.env(), files.database_path(), &manifest, &newest, &older).ok()) {
     report.field("database_format_version", uint64_t{newest.format_version()});
     report_features("database_", newest.features, report);
   }
@@ -106,10 +106,25 @@ Status count_pages(const StoreFiles& files, std::array<PageCounts, kSizeClasses>
 
 }  // namespace
 
+Status report_metadata_place(StoreFiles& files, Report& report) {
+  const std::string& metadata = files.directory().metadata_directory();
+  if (metadata.empty()) {
+    return {};
+  }
+  vtkv::FileSystemInfo host;
+  VTKV_RETURN_IF_ERROR(files.env()->file_system_info(metadata, &host));
+  report.field("metadata_path", metadata);
+  report.field("metadata_mount_point", host.mount_point);
+  report.field("metadata_device", host.device);
+  report.field("metadata_file_system", std::string(to_string(host.kind)));
+  report.field("metadata_available_bytes", host.available_bytes);
+  return {};
+}
+
 Status report_info(StoreFiles& files, Report& report) {
   dump_superblock(files, report);
   report_database_format(files, report);
-  StoreDirectory directory(files.env(), files.path());
+  StoreDirectory& directory = files.directory();
   for (const char* name : {"type", "ready", "whoami", "ceph_fsid"}) {
     std::string value;
     if (directory.read_meta(name, &value).ok()) {
@@ -120,6 +135,7 @@ Status report_info(StoreFiles& files, Report& report) {
   VTKV_RETURN_IF_ERROR(files.env()->file_system_info(files.path(), &host));
   report.field("host_file_system", std::string(to_string(host.kind)));
   report.field("host_available_bytes", host.available_bytes);
+  VTKV_RETURN_IF_ERROR(report_metadata_place(files, report));
   uint64_t objects = 0, undecodable = 0, bytes = 0, collections = 0, quarantined = 0;
   vtkv::DBStatistics statistics;
   const auto count_into = [](uint64_t* count) {

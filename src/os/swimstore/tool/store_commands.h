@@ -11,6 +11,8 @@
 namespace swimstore {
 
 vtkv::Status report_info(StoreFiles& files, vtkv::Report& report);
+// Where log and tree lie, if that is another file system.
+vtkv::Status report_metadata_place(StoreFiles& files, vtkv::Report& report);
 vtkv::Status list_collections(StoreFiles& files, vtkv::Report& report);
 // Of one collection, when it is named.
 vtkv::Status list_objects(StoreFiles& files, const std::string& collection, vtkv::Report& report);

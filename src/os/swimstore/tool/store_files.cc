@@ -9,7 +9,6 @@
 
 #include "swimstore/container/container.h"
 #include "swimstore/cube/slot_check.h"
-#include "swimstore/directory/store_directory.h"
 #include "swimstore/fsck/fsck.h"
 #include "vtkv/env/read_only_env.h"
 #include "vtkv/env/small_file.h"
@@ -34,7 +33,8 @@ StoreFiles::StoreFiles(std::unique_ptr<vtkv::Env> env, Purpose purpose)
 
 Status StoreFiles::open_root(const std::string& path, std::optional<uint32_t> cube) {
   m_path = path;
-  StoreDirectory directory(m_env.get(), path);
+  m_directory = std::make_unique<StoreDirectory>(m_env.get(), path);
+  StoreDirectory& directory = *m_directory;
   if (!m_env->exists(path)) {
     return Status::not_found(path + ": there is no such directory");
   }
@@ -68,7 +68,7 @@ Status StoreFiles::open_root(const std::string& path, std::optional<uint32_t> cu
 
 uint32_t StoreFiles::count_cubes(bool has_superblock) const {
   uint32_t cubes = m_superblock.cubes;
-  while (!has_superblock && m_env->exists(StoreDirectory(m_env.get(), m_path).cube_path(cubes))) {
+  while (!has_superblock && m_env->exists(m_directory->cube_path(cubes))) {
     ++cubes;
   }
   return cubes;
@@ -113,7 +113,7 @@ Status StoreFiles::do_without(const Status& status) {
 }
 
 Status StoreFiles::read_superblock() {
-  VTKV_RETURN_IF_ERROR(StoreDirectory(m_env.get(), m_path).read_superblock(&m_superblock));
+  VTKV_RETURN_IF_ERROR(m_directory->read_superblock(&m_superblock));
   return vtkv::read_small_file(m_env.get(), m_path + "/superblock", &m_superblock_bytes);
 }
 
@@ -132,7 +132,9 @@ Status StoreFiles::read_header() {
   return ContainerHeader::decode(path, bytes, &m_header);
 }
 
-std::string StoreFiles::cube_path() const { return StoreDirectory(m_env.get(), m_path).cube_path(m_cube); }
+std::string StoreFiles::cube_path() const { return m_directory->cube_path(m_cube); }
+
+std::string StoreFiles::database_path() const { return m_directory->database_path(m_cube); }
 
 bool StoreFiles::is_copy_whole(unsigned copy) const {
   const std::string one = m_superblock_bytes.substr(copy * Superblock::kCopyBytes, Superblock::kCopyBytes);
@@ -178,10 +180,10 @@ Status StoreFiles::open_cube() {
   if (!salvages()) {
     vtkv::Options options;
     options.external_store = &m_data;
-    return vtkv::DB::open_read_only(m_env.get(), cube_path(), options, &m_database);
+    return vtkv::DB::open_read_only(m_env.get(), database_path(), options, &m_database);
   }
   vtkv::SalvagedDb salvaged;
-  VTKV_RETURN_IF_ERROR(vtkv::open_to_salvage(m_env.get(), cube_path(), &salvaged, &m_data));
+  VTKV_RETURN_IF_ERROR(vtkv::open_to_salvage(m_env.get(), database_path(), &salvaged, &m_data));
   m_database = std::move(salvaged.db);
   m_lost = std::move(salvaged.lost);
   m_notes.insert(m_notes.end(), salvaged.notes.begin(), salvaged.notes.end());

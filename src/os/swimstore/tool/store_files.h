@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "swimstore/compression/blob_codec.h"
+#include "swimstore/directory/store_directory.h"
 #include "swimstore/format/container_header.h"
 #include "swimstore/format/key_codec.h"
 #include "swimstore/format/onode_record.h"
@@ -50,10 +51,11 @@ class StoreFiles {
                            std::unique_ptr<StoreFiles>* files);
 
   const std::string& path() const { return m_path; }
+  StoreDirectory& directory() { return *m_directory; }
   const std::vector<uint32_t>& cubes() const { return m_cubes; }  // those that are to be looked at
   const std::vector<uint32_t>& left_out() const { return m_left_out; }  // abandoned, and nobody named them
   uint32_t cube() const { return m_cube; }  // that what follows is of; at first, the first of them
-  std::string cube_path() const;
+  std::string database_path() const;  // of its log and tree
   vtkv::Env* env() const { return m_env.get(); }
   bool salvages() const { return m_purpose == Purpose::salvage; }
   const std::vector<std::string>& notes() const { return m_notes; }  // a sentence each
@@ -123,6 +125,7 @@ class StoreFiles {
   void select(uint32_t cube);
   vtkv::Status read_superblock();
   vtkv::Status read_header();
+  std::string cube_path() const;
   // The status as it is; ok after a note of it where it is to be done without, which what is merely newer never is.
   vtkv::Status do_without(const vtkv::Status& status);
 
@@ -131,6 +134,7 @@ class StoreFiles {
   const BlobCodec m_codec;
   std::vector<std::string> m_notes;
   std::string m_path;
+  std::unique_ptr<StoreDirectory> m_directory;
   std::vector<uint32_t> m_cubes;
   std::vector<uint32_t> m_left_out;
   uint32_t m_cube = 0;

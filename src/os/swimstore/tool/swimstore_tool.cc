@@ -45,6 +45,7 @@ struct Arguments {
   bool only_copies = false, salvage = false, doubtful = false;
   std::optional<uint32_t> target;  // a cube, or how many
   bool dry_run = false;
+  bool back = false;
   bool list_lost = false;  // --quarantined-entries, by the name that it had
 };
 
@@ -122,7 +123,7 @@ class Tool {
       VTKV_RETURN_IF_ERROR(files.check_only_cube());
       VTKV_RETURN_IF_ERROR(files.check_features());
       std::unique_ptr<vtkv::Inspection> database;
-      VTKV_RETURN_IF_ERROR(vtkv::Inspection::open(files.env(), files.cube_path(), &database));
+      VTKV_RETURN_IF_ERROR(vtkv::Inspection::open(files.env(), files.database_path(), &database));
       return database->dump_log(m_arguments.operations, *m_report);
     });
   }
@@ -290,6 +291,19 @@ class Tool {
     return {};
   }
 
+  Status move_metadata() {
+    VTKV_RETURN_IF_ERROR(check_whole_store());
+    if (m_arguments.back == !m_arguments.file.empty()) {
+      return Status::invalid_argument("move-metadata needs one of --to DIRECTORY and --back");
+    }
+    SwimStore store(context(), m_arguments.path);
+    uint64_t bytes = 0;
+    VTKV_RETURN_IF_ERROR(store.move_metadata(m_arguments.file, &bytes));
+    m_report->field("moved", bytes > 0);
+    m_report->field("copied_bytes", bytes);
+    return look([this](StoreFiles& files) { return report_metadata_place(files, *m_report); });
+  }
+
   Status forget_lost() {
     return Status::invalid_argument(
         "forget-lost is called forget-quarantined-entries now: it removes for good the "
@@ -370,8 +384,8 @@ class Tool {
 // The words that --help adds to what CLI11 makes of the options.
 constexpr char kFooter[] =
     "PATH is the OSD's directory. A store in use is refused: stop its OSD first. fsck opens the store\n"
-    "as a mount does, which recovers it, as do move, balance and add-cubes; info, list, dump and export change\n"
-    "nothing on disk.\n\n"
+    "as a mount does, which recovers it, as do move, balance, add-cubes and move-metadata; info, list, dump and\n"
+    "export change nothing on disk.\n\n"
     "Exit status: 0 done, and nothing wrong was found; 1 findings; 2 wrong usage, or the command could not be\n"
     "carried out. Errors go to standard error, in one line.";
 
@@ -409,6 +423,9 @@ class CommandLine {
     add(m_app, "add-cubes", "spread new placement groups over more cubes", &Tool::add_cubes)
         ->add_option("--to", m_arguments.target, "over so many: a power of two, up to 64")
         ->required();
+    CLI::App* metadata = add(m_app, "move-metadata", "move log and tree to another file system", &Tool::move_metadata);
+    metadata->add_option("--to", m_arguments.file, "an empty directory there, from / on; made where it is missing");
+    metadata->add_flag("--back", m_arguments.back, "back into the store's own directory instead");
     add(m_app, "upgrade", "give the store the newest format, which older programs refuse", &Tool::upgrade);
     CLI::App* to_file =
         add(m_app, "export", "write objects to a file, also from a store that does not mount", &Tool::export_all);

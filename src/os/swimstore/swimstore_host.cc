@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The file systems that a store lies on: whether they will do, and what a flush covers there.
+
+#include <fmt/format.h>
+
+#include "common/debug.h"
+#include "swimstore/directory/store_directory.h"
+#include "swimstore/ops/settings.h"
+#include "swimstore/swimstore.h"
+#include "vtkv/env/posix/fast_commit.h"     // tidy: allow it: a mount asks what kind of host it is on
+#include "vtkv/env/posix/flush_obstacle.h"  // tidy: allow it: a mount asks what kind of host it is on
+
+#define dout_context cct
+#define dout_subsys SWIM_SUBSYS
+#undef dout_prefix
+#define dout_prefix *_dout << "swimstore(" << path << ") "
+
+using swimstore::Settings;
+using swimstore::StoreDirectory;
+using swimstore::StoreLayout;
+using vtkv::Status;
+
+Status SwimStore::find_layout(StoreDirectory& directory, const Settings& settings, vtkv::FileSystemInfo host,
+                              StoreLayout* layout) const {
+  layout->metadata_directory = directory.metadata_directory();
+  VTKV_RETURN_IF_ERROR(consider_obstacles(path, &host));
+  if (!layout->metadata_directory.empty()) {
+    vtkv::FileSystemInfo other;
+    VTKV_RETURN_IF_ERROR(directory.check_file_system(layout->metadata_directory, settings, &other));
+    VTKV_RETURN_IF_ERROR(consider_obstacles(layout->metadata_directory, &other));
+    host = host.single_flush ? other : host;  // the one where more syncs are needed decides for both
+  }
+  return settings.choose_single_flush(host, &layout->single_flush);
+}
+
+// The host's file system may be one where a flush covers all files, and a file of this store one that it does not
+// cover.
+Status SwimStore::consider_obstacles(const std::string& directory, vtkv::FileSystemInfo* host) const {
+  std::string obstacle;
+  if (!host->single_flush || m_env != vtkv::posix_env()) {
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(vtkv::find_flush_obstacle(directory, &obstacle));
+  if (!obstacle.empty()) {
+    derr << obstacle << ": one flush does not cover it, so each file is flushed by itself, which is slower" << dendl;
+    host->single_flush = false;
+  }
+  return {};
+}
+
+Status SwimStore::refuse_fast_commit(const StoreDirectory& directory, const Settings& settings) const {
+  for (const std::string& file : directory.file_of_each_host()) {
+    VTKV_RETURN_IF_ERROR(refuse_fast_commit(file, settings));
+  }
+  return {};
+}
+
+Status SwimStore::refuse_fast_commit(const std::string& file, const Settings& settings) const {
+  if (settings.allow_unproven_file_system || m_env != vtkv::posix_env()) {
+    return {};
+  }
+  const std::string device = vtkv::find_fast_commit(file);
+  return device.empty() ? Status()
+                        : Status::unsupported(fmt::format(
+                              "{} lies on an ext4 with the feature fast_commit, with which Linux loses what was synced "
+                              "when the power fails: unmount it, take the feature away with 'tune2fs -O ^fast_commit "
+                              "/dev/{}', and mount it again",
+                              file.substr(0, file.rfind('/')), device));
+}
+
+// There they would take two flushes where one would do, and their room is not what the reserve is for.
+Status SwimStore::refuse_same_file_system(const std::string& metadata_directory, const Settings& settings) const {
+  if (metadata_directory.empty() || settings.allow_unproven_file_system) {
+    return {};
+  }
+  vtkv::FileSystemInfo host, other;
+  VTKV_RETURN_IF_ERROR(m_env->file_system_info(path, &host));
+  VTKV_RETURN_IF_ERROR(m_env->file_system_info(metadata_directory, &other));
+  return other.device != host.device || other.mount_point != host.mount_point
+             ? Status()
+             : Status::invalid_argument(fmt::format("{} lies on the file system of {} itself, mounted at {}: mount the "
+                                                    "one that log and tree shall lie on, or leave them where they are",
+                                                    metadata_directory, path, host.mount_point));
+}
