@@ -206,10 +206,9 @@ Status StoreDirectory::find_metadata_directory() {
     return {};
   }
   return Status::failed(fmt::format(
-      "log and tree of {0} should lie in {1}, and that is not the one: {2}. Mount its file system, or, if it is "
-      "mounted "
-      "elsewhere, correct the line in {3}. If they are there, and its file fsid alone is lost, write the line {4} into "
-      "it. Nothing was changed",
+      "log and tree of {0} should lie in {1}, and that is not the one: {2}. Mount its file system; if it is mounted "
+      "elsewhere, correct the line in {3}; if they are there, and its file fsid alone is lost, write {4} into it. "
+      "Nothing was changed",
       m_path, m_metadata_directory,
       found.ok() ? fmt::format("its file fsid says {}, this store is {}", owner, fsid) : found.message(),
       file(kMetadataPath), fsid));

@@ -375,6 +375,7 @@ size_t SimEnv::submit_sync(uint64_t inode, const std::string& directory) {
   SimSync sync;
   sync.inode = inode;
   sync.directory = inode == 0 ? directory : sim_parent_of(path_of(inode));
+  sync.is_on_other = is_on_other_file_system(sync.directory);
   sync.submitted = tick();
   m_trace.syncs.push_back(std::move(sync));
   return m_trace.syncs.size() - 1;

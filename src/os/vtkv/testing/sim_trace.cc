@@ -19,8 +19,8 @@ bool is_on_other_file_system(const std::string& path) { return is_above(kSimOthe
 bool sim_covers(SimProfile profile, const SimSync& sync, const SimOp& op) {
   if (is_data(op)) {
     const bool one_flush_for_all = profile == SimProfile::ext4 || profile == SimProfile::xfs;
-    const bool is_together = op.is_on_other == is_on_other_file_system(sync.directory);
-    return sync.inode != 0 && (sync.inode == op.inode || (one_flush_for_all && is_together && op.primed));
+    return sync.inode != 0 &&
+           (sync.inode == op.inode || (one_flush_for_all && op.primed && op.is_on_other == sync.is_on_other));
   }
   if (sync.inode != 0) {
     // sync.directory is where the file was when it was synced.

@@ -49,6 +49,7 @@ struct SimOp {
 struct SimSync {
   uint64_t inode = 0;     // 0: of a directory
   std::string directory;
+  bool is_on_other = false;  // file system
   uint64_t submitted = 0;
   uint64_t completed = kSimNever;  // also of one that failed
 };
