@@ -19,8 +19,9 @@ METADATA = "/run/page-metadata"
 # An option that the page names without its value, or whose value must be another than that of its neighbours.
 VALUES = {"--bytes-per-second N": "--bytes-per-second 0", "--block-bytes": "--block-bytes 4096",
           "--log-segment-bytes": "--log-segment-bytes 16777216", "--zone-bytes": "--zone-bytes 8388608"}
-# What a whole store answers to a command that is for another one.
-REFUSED = {"reset": "is not abandoned", "move": "has one cube", "add-cubes": "not over 0"}
+# What a whole store answers to a command that is for another one, or for another file system than that of /run.
+REFUSED = {"reset": "is not abandoned", "move": "has one cube", "add-cubes": "not over 0",
+           "move-metadata PATH --to DIRECTORY": "lies on a file system other than ext4"}
 # A cluster is asked; a placeholder; no program of ours.
 NOT_ASKED = ("ceph", "rados", "rbd", "CMD", "mkdir", "apt-get", "clangd")
 # What a script does not know itself it hands on.
@@ -50,7 +51,7 @@ class Programs:
       files = {"FILE": ARCHIVE if variant.split()[0] in ("export", "import") else OTHER_FILE}
       pathlib.Path(files["FILE"] if "--out" in variant else OTHER_FILE).unlink(missing_ok=True)
       done = run([tool, *_filled(variant, known | files)])
-      refused = REFUSED.get(variant.split()[0])
+      refused = REFUSED.get(variant, REFUSED.get(variant.split()[0]))
       self._report(refused in done.stdout if refused else done.returncode in (0, 1),
                    f"doc/ceph-swimstore-tool.md:{line}: {variant}", done.stdout)
     self._check_options("doc/ceph-swimstore-tool.md", text, tool)
