@@ -193,6 +193,11 @@ def load_generator():
   return program
 
 
+def load_command(cluster, pool, *options):
+  """argv of rados_load on that pool, inside the sysroot."""
+  return [load_generator(), "--conf", cluster.dir / "ceph.conf", "--pool", pool, *options]
+
+
 class Bench:
   def __init__(self, args):
     self.args = args
@@ -276,9 +281,9 @@ class Bench:
 
   def _load(self, store, size, nth, seconds):
     cluster, args = self.clusters[store], self.args
-    command = [load_generator(), "--conf", cluster.dir / "ceph.conf", "--pool", POOL, "--depth", DEPTH,
-               "--size", size, "--seconds", seconds, "--fill-bytes-max", max(FILL_BYTES_MAX, 64 * size),
-               "--seed", nth + 1, "--prefix", f"bench_{nth}_{size}", "--state", cluster.dir / "run" / "load_state"]
+    command = load_command(cluster, POOL, "--depth", DEPTH, "--size", size, "--seconds", seconds,
+                           "--fill-bytes-max", max(FILL_BYTES_MAX, 64 * size), "--seed", nth + 1,
+                           "--prefix", f"bench_{nth}_{size}", "--state", cluster.dir / "run" / "load_state")
     devices = cluster.devices()
     if devices:
       mounts = [cluster.osd_dir(osd) for osd in range(args.osds)] if BACKING[kind_of(store)] == "fs" else []

@@ -28,7 +28,7 @@ import scenario as scenario_module
 import images
 import sysroot
 from scenario import GIB, UserError
-from rados_bench import load_generator, wait_quiet
+from rados_bench import load_command, wait_quiet
 from units import show_size
 
 COLUMNS = ("empty", "fresh", "aged", "x fresh", "least", "most", "BlueStore", "x BlueStore")
@@ -162,9 +162,9 @@ def alerts(target):
 
 def measure(target, size, nth, seconds, when=""):
   cluster, bytes_max = target.cluster, int(MEASURED_SHARE * target.scenario.args.size)
-  said = sysroot.run([load_generator(), "--conf", cluster.dir / "ceph.conf", "--pool", POOL, "--depth", DEPTH,
-                      "--size", size, "--seconds", seconds, "--fill-bytes-max", bytes_max, "--seed", nth + 1,
-                      "--phases", ",".join(PHASES + ("delete",)), "--prefix", f"measured_{nth}_{size}"],
+  said = sysroot.run(load_command(cluster, POOL, "--depth", DEPTH, "--size", size, "--seconds", seconds,
+                                  "--fill-bytes-max", bytes_max, "--seed", nth + 1,
+                                  "--phases", ",".join(PHASES + ("delete",)), "--prefix", f"measured_{nth}_{size}"),
                      timeout=120 + 20 * seconds).stdout
   for phase in map(json.loads, said.splitlines()):
     if phase["phase"] in PHASES:

@@ -212,8 +212,8 @@ def slow_stop(scenario, cluster):
   cluster.create_ec_pool("stopped", overwrites=True)
   cluster.wait_clean()
   load = subprocess.Popen(
-      sysroot.command([rados_bench.load_generator(), "--conf", cluster.dir / "ceph.conf", "--pool", "stopped", "--size", "64K",
-                       "--depth", 32, "--fill-seconds", 1, "--seconds", 600, "--phases", "write,overwrite"]),
+      sysroot.command(rados_bench.load_command(cluster, "stopped", "--size", "64K", "--depth", 32, "--fill-seconds", 1,
+                                               "--seconds", 600, "--phases", "write,overwrite")),
       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
   try:
     for osd in list(range(OSDS)) * (1 if scenario.args.quick else 5):

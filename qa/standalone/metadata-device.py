@@ -130,10 +130,10 @@ class Contender:
     disk = self.cluster.disk(OSD)
     disk.limit(operations)
     disk.delay_syncs(FLUSH_MS)
-    command = [rados_bench.load_generator(), "--conf", self.cluster.dir / "ceph.conf", "--pool", BENCH_POOL, "--depth",
-               rados_bench.DEPTH, "--size", SIZES[size], "--seconds", seconds, "--fill-bytes-max", FILL_BYTES_MAX,
-               "--seed", nth + 1, "--prefix", f"bench_{nth}_{size}", "--state", self.cluster.dir / "run" / "load_state",
-               "--phases", ",".join(PHASES)]
+    command = rados_bench.load_command(
+        self.cluster, BENCH_POOL, "--depth", rados_bench.DEPTH, "--size", SIZES[size], "--seconds", seconds,
+        "--fill-bytes-max", FILL_BYTES_MAX, "--seed", nth + 1, "--prefix", f"bench_{nth}_{size}",
+        "--state", self.cluster.dir / "run" / "load_state", "--phases", ",".join(PHASES))
     before = disk.status()
     for line in map(json.loads, sysroot.run(command, timeout=120 + 40 * seconds).stdout.splitlines()):
       if line["phase"] in PHASES and line["ops"]:

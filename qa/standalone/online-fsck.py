@@ -16,7 +16,7 @@ import time
 import scenario as scenario_module
 import sysroot
 from scenario import GIB, UserError
-from rados_bench import load_generator
+from rados_bench import load_command
 
 POOL = "checked"
 OSD = 0
@@ -34,7 +34,7 @@ class Load:
   """rados_load, which fills the pool and then runs pairs of windows until it is ended."""
 
   def __init__(self, cluster, objects, pairs):
-    fill = [load_generator(), "--conf", cluster.dir / "ceph.conf", "--pool", POOL, "--depth", DEPTH, "--size", SIZE]
+    fill = load_command(cluster, POOL, "--depth", DEPTH, "--size", SIZE)
     phases = ["write"] + list(PHASES) * pairs
     self._process = subprocess.Popen(
         sysroot.command([*fill, "--fill-bytes-max", objects * SIZE, "--phases", ",".join(phases),

@@ -31,9 +31,8 @@ STREAM_SECONDS_MORE = 3  # than the small pool is measured: its first fill, and 
 
 
 def begin(cluster, pool, size, depth, prefix, seconds, *options):
-  return subprocess.Popen(sysroot.command([
-      rados_bench.load_generator(), "--conf", cluster.dir / "ceph.conf", "--pool", pool, "--depth", depth,
-      "--size", size, "--prefix", prefix, "--seconds", seconds, *options]),
+  return subprocess.Popen(sysroot.command(rados_bench.load_command(
+      cluster, pool, "--depth", depth, "--size", size, "--prefix", prefix, "--seconds", seconds, *options)),
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
 
 
