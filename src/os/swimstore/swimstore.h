@@ -32,11 +32,11 @@ struct GroupMove;
 struct GroupSize;
 struct MetadataMove;
 struct MoveLimits;
-struct StoreLayout;
 struct RepairOptions;
 struct Repaired;
 struct Settings;
 struct StoreContext;
+struct StoreLayout;
 struct Superblock;
 }  // namespace swimstore
 

@@ -120,6 +120,16 @@ class FullStoreTest : public ::testing::Test {
     }
     m_threads.clear();
   }
+  // Those that wait have room made for them.
+  void let_writers_end(size_t keep) {
+    wait_until([this, keep] {
+      if (somebody_waits()) {
+        remove_objects(keep);
+      }
+      return m_committed == m_queued;
+    });
+    join();
+  }
   std::vector<ghobject_t> take_names(Pg& pg, size_t keep) {
     std::lock_guard lock(pg.mutex);
     const auto end = pg.names.end() - static_cast<ptrdiff_t>(std::min(keep, pg.names.size()));
@@ -263,13 +273,7 @@ TEST_F(FullStoreTest, AToolThatWaitsForRoomInVainEnds) {
   m_env.pass(std::chrono::minutes(2));
   EXPECT_TRUE(comes_true([this] { return m_given_up > 0; }));
   m_stopped = true;
-  wait_until([this] {
-    if (somebody_waits()) {
-      remove_objects(4);
-    }
-    return m_committed == m_queued;
-  });
-  join();
+  let_writers_end(4);
 }
 
 // As an OSD does it: clients stop at the full ratio, and delete everything.
@@ -282,13 +286,7 @@ TEST_F(FullStoreTest, FilledAndEmptiedAgainAndAgainItHoldsAsMuch) {
     const auto holds_as_much = [this] { return statfs().data_stored > static_cast<int64_t>(kCapacity * 3 / 4); };
     EXPECT_TRUE(comes_true(holds_as_much)) << statfs().data_stored;
     m_stopped = true;
-    wait_until([this] {
-      if (somebody_waits()) {
-        remove_objects(8);
-      }
-      return m_committed == m_queued;
-    });
-    join();
+    let_writers_end(8);
     remove_objects(0);
     wait_until([this] { return used_ratio() < 0.15; });  // what the log, the tree and primed slots keep
   }

@@ -55,10 +55,6 @@ uint64_t made_container_bytes(const CubeOptions& options, const vtkv::FileSystem
   return bytes;
 }
 
-Status with_message(const Status& status, std::string message) {
-  return Status::make(status.code(), std::move(message), status.error_number());
-}
-
 Status check_count(const std::string& path, unsigned has, unsigned asked) {
   if (asked == 0 || asked >= CubeSet::kDataCubesMax * 2 || !CubeSet::is_valid_count(CubeSet::cubes_for(asked))) {
     return Status::invalid_argument(fmt::format(
@@ -103,10 +99,10 @@ Status remove_interrupted(StoreDirectory& directory, unsigned cubes) {
 Status undo_adding(StoreDirectory& directory, unsigned first, unsigned cubes, const Status& why) {
   Status removed = directory.empty_new_cubes(first, cubes);
   removed = removed.ok() && why.is_no_space() ? directory.end_adding_cubes() : removed;
-  return with_message(
-      why, fmt::format("{}. {} is as it was{}: {}", why.message(), directory.path(),
-                       removed.ok() ? "" : ", but for files that the next add-cubes removes",
-                       why.is_no_space() ? "make room, or add fewer" : "look at the disk, then run add-cubes again"));
+  return why.with_message(
+      fmt::format("{}. {} is as it was{}: {}", why.message(), directory.path(),
+                  removed.ok() ? "" : ", but for files that the next add-cubes removes",
+                  why.is_no_space() ? "make room, or add fewer" : "look at the disk, then run add-cubes again"));
 }
 
 }  // namespace
@@ -136,9 +132,10 @@ Status SwimStore::check_before_adding(unsigned cubes, CubeOptions* options) {
       return measured;
     }
     if (!measured.ok()) {
-      return with_message(measured, fmt::format("{}. Nothing was changed: 'ceph-swimstore-tool fsck {}' tells what is "
-                                                "damaged",
-                                                measured.message(), path));
+      return measured.with_message(
+          fmt::format("{}. Nothing was changed: 'ceph-swimstore-tool fsck {}' tells what is "
+                      "damaged",
+                      measured.message(), path));
     }
   }
   Settings settings;
@@ -188,9 +185,9 @@ Status SwimStore::make_new_cubes(StoreDirectory& directory, const CubeOptions& o
     return undo_adding(directory, first, cubes, written);
   }
   return written.ok() ? written
-                      : with_message(written, fmt::format("{}. Whether {} has its new cubes the next mount finds out: "
-                                                          "look at the disk, then run add-cubes again",
-                                                          written.message(), path));
+                      : written.with_message(fmt::format("{}. Whether {} has its new cubes the next mount finds out: "
+                                                         "look at the disk, then run add-cubes again",
+                                                         written.message(), path));
 }
 
 Status SwimStore::add_cubes(unsigned data_cubes, unsigned* had) {
@@ -218,9 +215,10 @@ Status SwimStore::add_cubes(unsigned data_cubes, unsigned* had) {
       status = open(Purpose::serve);
     }
     if (!status.ok()) {
-      return with_message(status, fmt::format("{}. {} has its new cubes, {} in all for placement groups: the next "
-                                              "mount, or add-cubes again, ends what is left",
-                                              status.message(), path, data_cubes));
+      return status.with_message(
+          fmt::format("{}. {} has its new cubes, {} in all for placement groups: the next "
+                      "mount, or add-cubes again, ends what is left",
+                      status.message(), path, data_cubes));
     }
     close();
     return Status();

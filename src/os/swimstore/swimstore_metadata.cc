@@ -114,14 +114,6 @@ Status SwimStore::switch_metadata(StoreDirectory& directory, const MetadataMove&
   return superblock.write(m_env, path);
 }
 
-namespace {
-
-Status with_message(const Status& status, std::string message) {
-  return Status::make(status.code(), std::move(message), status.error_number());
-}
-
-}  // namespace
-
 Status SwimStore::move_metadata(const std::string& asked, uint64_t* bytes) {
   *bytes = 0;
   return hold_lock([&](StoreDirectory& directory) {
@@ -152,20 +144,20 @@ Status SwimStore::move_metadata(const std::string& asked, uint64_t* bytes) {
       // What a failed sync should have covered may come back: the mark stays then.
       const bool may_end = copied.code() != Status::Code::io_error && !copied.is_corruption();
       const bool removed = may_end && directory.end_metadata_move(move.to, superblock.cubes).ok();
-      return with_message(copied, fmt::format("{}. Log and tree of {} are where they were{}", copied.message(), path,
-                                              removed ? "" : "; what was copied, the next move removes"));
+      return copied.with_message(fmt::format("{}. Log and tree of {} are where they were{}", copied.message(), path,
+                                             removed ? "" : "; what was copied, the next move removes"));
     }
     if (const Status switched = switch_metadata(directory, move, superblock); !switched.ok()) {
-      return with_message(switched,
-                          fmt::format("{}. Log and tree of {} are whole, and where, the next mount finds out: "
-                                      "look at the disk, then move them again",
-                                      switched.message(), path));
+      return switched.with_message(
+          fmt::format("{}. Log and tree of {} are whole, and where, the next mount finds out: "
+                      "look at the disk, then move them again",
+                      switched.message(), path));
     }
     const Status ended = directory.end_metadata_move(move.from, superblock.cubes);
     return ended.ok() ? ended
-                      : with_message(ended, fmt::format("{}. Log and tree of {} have moved; what they left in {}, the "
-                                                        "same command again removes",
-                                                        ended.message(), path,
-                                                        move.from.empty() ? directory.cubes_path() : move.from));
+                      : ended.with_message(fmt::format("{}. Log and tree of {} have moved; what they left in {}, the "
+                                                       "same command again removes",
+                                                       ended.message(), path,
+                                                       move.from.empty() ? directory.cubes_path() : move.from));
   });
 }

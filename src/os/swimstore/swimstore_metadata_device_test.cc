@@ -37,6 +37,10 @@ class MetadataDeviceTest : public ::testing::Test {
     return std::make_unique<SwimStore>(g_ceph_context, path, m_env.get());
   }
   Status make(const char* path = kPath) { return store(path)->make(); }
+  void create(const std::string& path) {
+    std::unique_ptr<vtkv::File> file;
+    ASSERT_TRUE(m_env->open_file(path, {.create = true, .direct = false}, &file).ok());
+  }
   // Files whose path begins so, and goes on.
   size_t count(const std::string& prefix) const {
     const auto files = m_env->files();
@@ -60,14 +64,20 @@ class MetadataDeviceTest : public ::testing::Test {
       on.queue_transaction(handle, std::move(txn));
     }
   }
-  void expect_written(SwimStore& on, unsigned objects) {
-    auto handle = on.open_collection(kPg);
-    ASSERT_TRUE(handle);
-    for (unsigned number = 0; number < objects; ++number) {
-      ceph::bufferlist data;
-      on.read(handle, object(number), 0, 0, data);
-      EXPECT_EQ(bytes_of(number), data.to_str()) << number;
+  void expect_whole(unsigned objects) {
+    EXPECT_EQ(0, store()->fsck(true));
+    auto mounted = store();
+    ASSERT_EQ(0, mounted->mount());
+    {
+      auto handle = mounted->open_collection(kPg);
+      ASSERT_TRUE(handle);
+      for (unsigned number = 0; number < objects; ++number) {
+        ceph::bufferlist data;
+        mounted->read(handle, object(number), 0, 0, data);
+        EXPECT_EQ(bytes_of(number), data.to_str()) << number;
+      }
     }
+    EXPECT_EQ(0, mounted->umount());
   }
   // A store with this many objects, that was unmounted.
   void make_with(unsigned objects) {
@@ -107,11 +117,7 @@ TEST_F(MetadataDeviceTest, LogAndTreeLieThereAndDataHere) {
   EXPECT_EQ(count("/osd/cubes/0/"), count("/osd/cubes/0/containers/"));
   EXPECT_EQ(0u, count("/other/metadata/0/containers"));
 
-  EXPECT_EQ(0, store()->fsck(true));
-  auto again = store();
-  ASSERT_EQ(0, again->mount());
-  expect_written(*again, 20);
-  EXPECT_EQ(0, again->umount());
+  expect_whole(20);
 }
 
 TEST_F(MetadataDeviceTest, EachCubeHasItsOwn) {
@@ -171,10 +177,7 @@ TEST_F(MetadataDeviceTest, ADirectoryThatIsNotMountedIsNamed) {
   EXPECT_NE(0, store()->fsck(false));
 
   write_line("/osd/metadata_path", kMetadata);
-  auto again = store();
-  ASSERT_EQ(0, again->mount());
-  expect_written(*again, 4);
-  EXPECT_EQ(0, again->umount());
+  expect_whole(4);
 }
 
 TEST_F(MetadataDeviceTest, SoIsThatOfAnotherStore) {
@@ -296,9 +299,7 @@ TEST_F(MetadataDeviceTest, ASwitchIsDurableBeforeAnythingIsServed) {
 TEST_F(MetadataDeviceTest, MkfsLeavesAloneWhatIsThere) {
   ASSERT_TRUE(m_env->create_directory(kMetadata).ok());
   ASSERT_TRUE(m_env->create_directory("/other/metadata/lost+found").ok());
-  std::unique_ptr<vtkv::File> file;
-  ASSERT_TRUE(m_env->open_file("/other/metadata/pictures", {.create = true, .direct = false}, &file).ok());
-  file.reset();
+  create("/other/metadata/pictures");
   const Status status = make();
   EXPECT_EQ(Status::Code::invalid_argument, status.code());
   EXPECT_NE(std::string::npos, status.message().find("/other/metadata")) << status.message();
@@ -328,9 +329,7 @@ TEST_F(MetadataDeviceTest, ARepeatedMkfsEmptiesNoDirectoryThatIsNotItsOwn) {
   }
   ASSERT_FALSE(m_env->exists("/other/metadata/fsid"));
   ASSERT_TRUE(m_env->create_directory("/other/metadata/ceph-1").ok());
-  std::unique_ptr<vtkv::File> file;
-  ASSERT_TRUE(m_env->open_file("/other/metadata/ceph-1/log", {.create = true, .direct = false}, &file).ok());
-  file.reset();
+  create("/other/metadata/ceph-1/log");
   EXPECT_EQ(Status::Code::invalid_argument, make().code());
   EXPECT_TRUE(m_env->exists("/other/metadata/ceph-1/log"));
 }
@@ -380,11 +379,7 @@ TEST_F(MetadataDeviceTest, MoreCubesAreMadeInBothPlaces) {
     EXPECT_EQ(1u, count(std::string("/other/metadata/") + cube + "/manifest")) << cube;
     EXPECT_EQ(1u, count(std::string("/osd/cubes/") + cube + "/containers/header")) << cube;
   }
-  EXPECT_EQ(0, store()->fsck(true));
-  auto again = store();
-  ASSERT_EQ(0, again->mount());
-  expect_written(*again, 20);
-  EXPECT_EQ(0, again->umount());
+  expect_whole(20);
 }
 
 TEST_F(MetadataDeviceTest, ACubeThatIsAbandonedIsMadeAnewInBothPlaces) {

@@ -69,12 +69,6 @@ void mark_suspect(StoreDirectory directory, unsigned cubes, unsigned suspected, 
   }
 }
 
-uuid_d to_uuid(const Superblock& superblock) {
-  uuid_d fsid;
-  std::copy(superblock.uuid.begin(), superblock.uuid.end(), fsid.uuid.begin());
-  return fsid;
-}
-
 }  // namespace
 
 SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vtkv::FileLock> held_lock,
@@ -224,7 +218,7 @@ swimstore::CubeOptions SwimStore::cube_options(const Settings& settings, const S
 Status SwimStore::check_made(StoreDirectory& directory) {
   Superblock superblock;
   VTKV_RETURN_IF_ERROR(directory.read_superblock(&superblock));
-  const uuid_d fsid = to_uuid(superblock);
+  const uuid_d fsid = superblock.fsid();
   if (!m_fsid.is_zero() && m_fsid != fsid) {
     return Status::make(Status::Code::invalid_argument,
                         fmt::format("{} holds a store already, with fsid {} and not {}: remove it first, or use "
@@ -238,7 +232,7 @@ Status SwimStore::check_made(StoreDirectory& directory) {
 }
 
 Status SwimStore::check_identity(StoreDirectory& directory, const Superblock& superblock) {
-  const uuid_d fsid = to_uuid(superblock);
+  const uuid_d fsid = superblock.fsid();
   std::string text;
   const Status found = directory.read_meta("fsid", &text);
   if (!found.ok() && !found.is_not_found()) {
@@ -471,9 +465,7 @@ int SwimStore::mount() {
   // A file that is missing is damage, too. Without a superblock the message has another remedy.
   if ((status.is_corruption() || status.is_not_found() || status.code() == Status::Code::io_error) &&
       StoreDirectory(m_env, path).has_superblock()) {
-    return fail("mount",
-                Status::make(status.code(), fmt::format("{}. {}", status.message(), MetadataFailure::remedy(path)),
-                             status.error_number()));
+    return fail("mount", status.with_message(fmt::format("{}. {}", status.message(), MetadataFailure::remedy(path))));
   }
   return status.ok() ? 0 : fail("mount", status);
 }

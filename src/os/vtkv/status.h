@@ -45,6 +45,9 @@ class [[nodiscard]] Status {
   // From a host errno (positive); ENOSPC and ENOENT map to their own codes.
   static Status from_errno(int error_number, std::string message);
 
+  // The same, in other words. REQUIRES: not ok.
+  Status with_message(std::string message) const { return make(code(), std::move(message), error_number()); }
+
   bool ok() const { return m_rep == nullptr; }
   Code code() const { return m_rep ? m_rep->code : Code::ok; }
   bool is_not_found() const { return code() == Code::not_found; }

@@ -553,9 +553,7 @@ Status ContainerSet::create(vtkv::Env* env, const std::string& directory, const 
     VTKV_RETURN_IF_ERROR(create_container(env, directory, options, host, size_class, &header.primed_slots[size_class]));
   }
   VTKV_RETURN_IF_ERROR(Quarantine::create(env, directory));
-  for (bool changed = true; changed;) {
-    VTKV_RETURN_IF_ERROR(options.reserve->balance(&changed));
-  }
+  VTKV_RETURN_IF_ERROR(options.reserve->settle());
   // Last: a set without its header is one whose creation was cut short.
   return vtkv::replace_small_file(env, header_path(directory), header.encode());
 }

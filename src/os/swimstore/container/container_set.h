@@ -49,9 +49,10 @@ struct ContainerOptions {
   uint64_t primed_ahead_bytes = 64u << 20;  // free primed bytes kept ready per such class
   uint64_t reserve_bytes = 128u << 20;      // host space that only privileged allocations may take
   std::shared_ptr<SpaceReserve> reserve;    // shared with other sets, and open; null: one of its own, of that size
-  // Of the log and the tree that belong to this set, on another file system: it is kept full. Null: there is none.
+  // Of the log and the tree that belong to this set, on another file system, and open: it is kept full. Null: they lie
+  // on that of the containers.
   std::shared_ptr<SpaceReserve> metadata_reserve;
-  uint64_t hole_bytes_min = 64u << 10;      // least run of free blocks that is punched by itself
+  uint64_t hole_bytes_min = 64u << 10;  // least run of free blocks that is punched by itself
   // False: nothing is grown, primed or punched, so that what nobody owns stays as it is. For checks and repair.
   bool maintenance = true;
   bool read_only = false;  // recovery makes nothing that is missing, and gives back nothing
@@ -79,17 +80,17 @@ struct ContainerStatistics {
     uint64_t split = 0, split_free_blocks = 0;
   };
   std::array<Class, kSizeClasses> classes;
-  uint64_t owned_bytes = 0;      // whole slots, and what is owned of those that are split
-  uint64_t file_bytes = 0;       // allocated on the host by the containers
-  uint64_t growable_bytes = 0;   // what the host could still give, less the reserve
-  uint64_t free_bytes = 0;       // in free and waiting slots and fragments
-  uint64_t kept_bytes = 0;       // free ones that usual transactions leave
-  uint64_t promised_bytes = 0;   // to transactions that are being planned
+  uint64_t owned_bytes = 0;  // whole slots, and what is owned of those that are split
+  uint64_t file_bytes = 0;  // allocated on the host by the containers
+  uint64_t growable_bytes = 0;  // what the host could still give, less the reserve
+  uint64_t free_bytes = 0;  // in free and waiting slots and fragments
+  uint64_t kept_bytes = 0;  // free ones that usual transactions leave
+  uint64_t promised_bytes = 0;  // to transactions that are being planned
   uint64_t reserve_bytes = 0, reserve_target_bytes = 0;  // held, and what it is to be
-  uint64_t reserve_lent_bytes = 0;                       // what of the rest containers grew with
-  uint64_t hole_bytes = 0;                               // punched inside chunks, not given space again
+  uint64_t reserve_lent_bytes = 0;  // what of the rest containers grew with
+  uint64_t hole_bytes = 0;  // punched inside chunks, not given space again
   uint64_t primed_bytes_total = 0, punched_bytes_total = 0;  // since open
-  uint64_t punched_fragments_bytes_total = 0;                // of these, fragments of chunks
+  uint64_t punched_fragments_bytes_total = 0;  // of these, fragments of chunks
   // Why the host lets containers not grow, but for want of space, and what to do; empty: it does.
   std::string growth_error;
 

@@ -125,6 +125,13 @@ Status SpaceReserve::balance(bool* changed) {
   return extended.is_no_space() ? Status{} : extended;
 }
 
+Status SpaceReserve::settle() {
+  for (bool changed = true; changed;) {
+    VTKV_RETURN_IF_ERROR(balance(&changed));
+  }
+  return {};
+}
+
 Status SpaceReserve::shrink(uint64_t bytes) {
   VTKV_ASSERT(bytes <= held_bytes());
   VTKV_RETURN_IF_ERROR(m_file->truncate(bytes));

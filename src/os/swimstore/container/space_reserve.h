@@ -44,6 +44,8 @@ class SpaceReserve {
   // The same, and grows by one slice when there is plenty. *changed: it did either.
   // A host without room is no error here.
   vtkv::Status balance(bool* changed);
+  // Until that changes nothing more.
+  vtkv::Status settle();
   uint64_t held_bytes() const { return m_held_bytes.load(std::memory_order_relaxed); }
   uint64_t target_bytes() const { return m_target_bytes; }
   unsigned sharers() const { return m_sharers; }

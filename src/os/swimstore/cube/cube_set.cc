@@ -99,9 +99,7 @@ CubeOptions with_shares(const CubeOptions& total, unsigned cubes, std::shared_pt
 Status CubeSet::create(vtkv::Env* env, const std::string& directory, const CubeOptions& options, unsigned cubes) {
   std::shared_ptr<SpaceReserve> metadata_reserve;
   VTKV_RETURN_IF_ERROR(open_metadata_reserve(env, options, cubes, &metadata_reserve));
-  for (bool changed = metadata_reserve != nullptr; changed;) {
-    VTKV_RETURN_IF_ERROR(metadata_reserve->balance(&changed));
-  }
+  VTKV_RETURN_IF_ERROR(metadata_reserve ? metadata_reserve->settle() : Status());
   VTKV_RETURN_IF_ERROR(Cube::create(env, cube_path(directory, 0), with_place(with_shares(options, cubes, nullptr), 0)));
   if (cubes == 1) {
     return sync_directories(env, directory, options);
@@ -172,8 +170,7 @@ Status CubeSet::open(vtkv::Env* env, const std::string& directory, const CubeOpt
   CubeOptions options = with_shares(total, opening.cubes, reserve);
   options.object_ids = std::make_shared<ObjectIds>();
   std::unique_ptr<CubeSet> set(new CubeSet);
-  VTKV_RETURN_IF_ERROR(open_metadata_reserve(env, total, opening.cubes, &set->m_metadata_reserve));
-  options.containers.metadata_reserve = set->m_metadata_reserve;
+  VTKV_RETURN_IF_ERROR(open_metadata_reserve(env, total, opening.cubes, &options.containers.metadata_reserve));
   if (opening.cubes > 1) {
     // A small compaction goes ahead of a large one in its cube; so it does not wait for that of another.
     set->m_threads = std::make_unique<vtkv::SharedThreads>(env, std::set<std::string>{vtkv::kCompactionWorkerName});

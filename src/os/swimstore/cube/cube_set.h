@@ -77,8 +77,6 @@ class CubeSet {
   ContainerStatistics container_statistics() const;
   FreePieces free_pieces() const;  // see ContainerSet
   std::map<int64_t, PoolUsage> pool_usage() const;
-  // Of the file system that log and tree have for themselves. Null: they have none.
-  const SpaceReserve* metadata_reserve() const { return m_metadata_reserve.get(); }
   std::vector<vtkv::BackgroundError> background_errors() const;
   std::vector<SlotAddress> quarantined() const;
   // Of one after the other, the first error.
@@ -90,7 +88,6 @@ class CubeSet {
   // The host has no room for one: what is free in the others may become the host's again.
   void give_space_back(unsigned wanted_by);
 
-  std::shared_ptr<SpaceReserve> m_metadata_reserve;
   std::unique_ptr<vtkv::SharedThreads> m_threads;  // null: of one cube, which has its own
   std::vector<std::unique_ptr<Cube>> m_cubes;  // without those that are missing
   std::vector<Cube*> m_by_number;  // null: missing

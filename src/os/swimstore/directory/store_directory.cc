@@ -17,15 +17,6 @@ constexpr const char* kSpare = "spare";
 constexpr const char* kNewMeta = "meta.new";
 constexpr const char* kOwner = "fsid";  // of a metadata directory
 constexpr const char* kReserve = "reserve";
-
-// As Ceph writes it.
-std::string text_of(const std::array<uint8_t, 16>& uuid) {
-  std::string text;
-  for (size_t i = 0; i < uuid.size(); ++i) {
-    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
-  }
-  return text;
-}
 constexpr const char* kUnfinished = "mkfs_unfinished";
 constexpr const char* kRepairing = "repair_unfinished";
 constexpr const char* kAddingCubes = "add_cubes_unfinished";
@@ -88,7 +79,7 @@ Status StoreDirectory::read_superblock(Superblock* superblock) {
       guess_metadata_directory();
       return read;
     }
-    m_fsid = text_of(superblock->uuid);
+    m_fsid = superblock->fsid().to_string();
     return superblock->features.incompat.contains(kMetadataElsewhereFeature) ? find_metadata_directory()
                                                                              : refuse_old_superblock();
   }

@@ -16,6 +16,7 @@
 //   cube_N_failed                  there while cube N is not to be used, or not before it was checked
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -149,6 +150,9 @@ class StoreDirectory {
   vtkv::Status claim_metadata_directory(const std::string& directory);
   std::string database_path_in(const std::string& metadata_directory, unsigned cube) const;
   vtkv::Status list_database(const std::string& metadata_directory, unsigned cube, std::vector<std::string>* names);
+  using Visitor = std::function<vtkv::Status(const std::string& name)>;
+  vtkv::Status walk_database(const std::string& metadata_directory, unsigned cube, const Visitor& folder,
+                             const Visitor& file);
   vtkv::Status remove_database(const std::string& metadata_directory, unsigned cube);
   vtkv::Status remove_name(const std::string& path);
   vtkv::Status remove_mark(const std::string& name);

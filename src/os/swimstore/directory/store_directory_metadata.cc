@@ -44,23 +44,6 @@ Status copy_file(vtkv::Env* env, const std::string& from, const std::string& to,
   return out->sync();
 }
 
-// Calls visit(path below the directory) for every file; make(that of a directory) before those in it.
-template <class Make, class Visit>
-Status walk(vtkv::Env* env, const std::string& directory, const std::string& name, const Make& make,
-            const Visit& visit) {
-  std::vector<std::string> names;
-  const Status listed = env->list_directory(directory + "/" + name, &names);
-  if (listed.error_number() == ENOTDIR) {
-    return visit(name);
-  }
-  VTKV_RETURN_IF_ERROR(listed);
-  VTKV_RETURN_IF_ERROR(make(name));
-  for (const std::string& one : names) {
-    VTKV_RETURN_IF_ERROR(walk(env, directory, name + "/" + one, make, visit));
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string StoreDirectory::database_path_in(const std::string& metadata_directory, unsigned cube) const {
@@ -125,11 +108,10 @@ Status StoreDirectory::make_metadata_directory(const std::string& asked) {
 // Where it is missing it is made. Small files alone are what an interrupted command has left.
 Status StoreDirectory::prepare_metadata_directory(const std::string& directory, bool may_hold_ours) {
   if (const Status made = m_env->create_directory(directory); !made.ok()) {
-    return Status::make(made.code(),
-                        fmt::format("{}: log and tree need a directory on a file system that is mounted, "
-                                    "below one that is there",
-                                    made.message()),
-                        made.error_number());
+    return made.with_message(
+        fmt::format("{}: log and tree need a directory on a file system that is mounted, below one "
+                    "that is there",
+                    made.message()));
   }
   VTKV_RETURN_IF_ERROR(m_env->sync_directory(directory.substr(0, std::max<size_t>(directory.rfind('/'), 1))));
   const bool is_ours = owns(directory);
@@ -267,25 +249,45 @@ Status StoreDirectory::read_metadata_move(std::optional<MetadataMove>* move) {
   return {};
 }
 
-Status StoreDirectory::measure_metadata(const std::string& metadata_directory, unsigned cubes, uint64_t* bytes) {
-  *bytes = 0;
-  const auto add = [&](const std::string& path) {
-    std::unique_ptr<vtkv::File> one;
-    uint64_t its_bytes = 0;
-    VTKV_RETURN_IF_ERROR(m_env->open_file(path, {.read_only = true, .direct = false}, &one));
-    VTKV_RETURN_IF_ERROR(one->size(&its_bytes));
-    *bytes += its_bytes;
+// Calls file(its path below that of the cube's database) for each, and before those of a folder folder(the same of it).
+Status StoreDirectory::walk_database(const std::string& metadata_directory, unsigned cube, const Visitor& folder,
+                                     const Visitor& file) {
+  const std::string root = database_path_in(metadata_directory, cube);
+  const std::function<Status(const std::string&)> walk = [&](const std::string& name) {
+    std::vector<std::string> names;
+    const Status listed = m_env->list_directory(root + "/" + name, &names);
+    if (listed.error_number() == ENOTDIR) {
+      return file(name);
+    }
+    VTKV_RETURN_IF_ERROR(listed);
+    VTKV_RETURN_IF_ERROR(folder(name));
+    for (const std::string& one : names) {
+      VTKV_RETURN_IF_ERROR(walk(name + "/" + one));
+    }
     return Status();
   };
+  std::vector<std::string> names;
+  VTKV_RETURN_IF_ERROR(list_database(metadata_directory, cube, &names));
+  for (const std::string& name : names) {
+    VTKV_RETURN_IF_ERROR(walk(name));
+  }
+  return {};
+}
+
+Status StoreDirectory::measure_metadata(const std::string& metadata_directory, unsigned cubes, uint64_t* bytes) {
+  *bytes = 0;
   for (unsigned cube = 0; cube < cubes; ++cube) {
-    const std::string from = database_path_in(metadata_directory, cube);
-    std::vector<std::string> names;
-    VTKV_RETURN_IF_ERROR(list_database(metadata_directory, cube, &names));
-    for (const std::string& name : names) {
-      VTKV_RETURN_IF_ERROR(walk(
-          m_env, from, name, [](const std::string&) { return Status(); },
-          [&](const std::string& file) { return add(from + "/" + file); }));
-    }
+    const std::string root = database_path_in(metadata_directory, cube);
+    const auto add = [&](const std::string& name) {
+      std::unique_ptr<vtkv::File> file;
+      uint64_t its_bytes = 0;
+      VTKV_RETURN_IF_ERROR(m_env->open_file(root + "/" + name, {.read_only = true, .direct = false}, &file));
+      VTKV_RETURN_IF_ERROR(file->size(&its_bytes));
+      *bytes += its_bytes;
+      return Status();
+    };
+    const auto pass_over = [](const std::string&) { return Status(); };
+    VTKV_RETURN_IF_ERROR(walk_database(metadata_directory, cube, pass_over, add));
   }
   return {};
 }
@@ -294,20 +296,18 @@ Status StoreDirectory::copy_metadata(const MetadataMove& move, unsigned cubes, u
   *bytes = 0;
   for (unsigned cube = 0; cube < cubes; ++cube) {
     const std::string from = database_path_in(move.from, cube), to = database_path_in(move.to, cube);
-    std::vector<std::string> names, directories{to};
-    VTKV_RETURN_IF_ERROR(list_database(move.from, cube, &names));
+    std::vector<std::string> folders{to};
     VTKV_RETURN_IF_ERROR(m_env->create_directory(to));
-    for (const std::string& name : names) {
-      VTKV_RETURN_IF_ERROR(walk(
-          m_env, from, name,
-          [&](const std::string& directory) {
-            directories.push_back(to + "/" + directory);
-            return m_env->create_directory(directories.back());
-          },
-          [&](const std::string& file) { return copy_file(m_env, from + "/" + file, to + "/" + file, bytes); }));
-    }
-    for (const std::string& directory : directories) {
-      VTKV_RETURN_IF_ERROR(m_env->sync_directory(directory));
+    const auto make = [&](const std::string& name) {
+      folders.push_back(to + "/" + name);
+      return m_env->create_directory(folders.back());
+    };
+    const auto copy = [&](const std::string& name) {
+      return copy_file(m_env, from + "/" + name, to + "/" + name, bytes);
+    };
+    VTKV_RETURN_IF_ERROR(walk_database(move.from, cube, make, copy));
+    for (const std::string& folder : folders) {
+      VTKV_RETURN_IF_ERROR(m_env->sync_directory(folder));
     }
   }
   return m_env->sync_directory(move.to.empty() ? cubes_path() : move.to);

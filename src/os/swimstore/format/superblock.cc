@@ -78,6 +78,12 @@ Status decode_copy(const std::string& file, const char* bytes, Superblock* super
 
 }  // namespace
 
+uuid_d Superblock::fsid() const {
+  uuid_d fsid;
+  std::copy(uuid.begin(), uuid.end(), fsid.uuid.begin());
+  return fsid;
+}
+
 std::string Superblock::encode() const {
   Layout layout{};
   std::memcpy(layout.magic, kMagic, sizeof kMagic);

@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include "include/uuid.h"
+
 #include "swimstore/format/format_version.h"
 #include "vtkv/env.h"
 #include "vtkv/options.h"
@@ -30,6 +32,8 @@ struct Superblock {
   vtkv::Geometry geometry;
   uint32_t version = kSuperblockVersion;
   vtkv::Features features = features_of_version_2();
+
+  uuid_d fsid() const;
 
   // Has this program a newer format, or features that it would have made the store with?
   bool is_upgradable() const;

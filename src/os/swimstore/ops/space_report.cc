@@ -28,6 +28,15 @@ bool is_low(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots, 
          (slots.reserve_bytes + host.available_bytes) * 2 < slots.reserve_target_bytes;
 }
 
+void add_read_only_alert(const std::string& path, const vtkv::FileSystemInfo& host, osd_alert_list_t* alerts) {
+  if (host.read_only) {
+    alerts->emplace("SWIMSTORE_READ_ONLY",
+                    fmt::format("the host file system of {} was remounted read-only: remount it writable and "
+                                "restart the OSD",
+                                path));
+  }
+}
+
 // 1 with twice as much as is asked for, 0 with no more than that.
 double room_for_metadata(const vtkv::FileSystemInfo& host, const SpaceLimits& limits) {
   const double least = std::max<double>(1, host_free_min(host, limits));
@@ -82,12 +91,7 @@ store_statfs_t space_report(const vtkv::FileSystemInfo& host, const MetadataHost
 
 void add_space_alerts(const std::string& path, const vtkv::FileSystemInfo& host, const ContainerStatistics& slots,
                       const SpaceLimits& limits, const SpaceWaiters& waiters, osd_alert_list_t* alerts) {
-  if (host.read_only) {
-    alerts->emplace("SWIMSTORE_READ_ONLY",
-                    fmt::format("the host file system of {} was remounted read-only: remount it writable and "
-                                "restart the OSD",
-                                path));
-  }
+  add_read_only_alert(path, host, alerts);
   if (waiters.count > 0) {
     alerts->emplace(
         "SWIMSTORE_NO_SPACE",
@@ -109,11 +113,7 @@ void add_space_alerts(const std::string& path, const vtkv::FileSystemInfo& host,
 
 void add_metadata_alerts(const MetadataHost& metadata_host, const SpaceLimits& limits, osd_alert_list_t* alerts) {
   const vtkv::FileSystemInfo& host = metadata_host.file_system;
-  if (host.read_only) {
-    alerts->emplace("SWIMSTORE_READ_ONLY", fmt::format("the file system of {} was remounted read-only: remount it "
-                                                       "writable and restart the OSD",
-                                                       metadata_host.directory));
-  }
+  add_read_only_alert(metadata_host.directory, host, alerts);
   const double room = room_for_metadata(host, limits);
   if (room < 1) {
     alerts->emplace(room == 0 ? "SWIMSTORE_METADATA_FULL" : "SWIMSTORE_METADATA_NEARLY_FULL",

@@ -10,10 +10,10 @@
 #include "swimstore/directory/store_directory.h"
 #include "swimstore/format/superblock.h"
 #include "swimstore/swimstore.h"
+#include "swimstore/testing/explored_seeds.h"
 #include "swimstore/testing/growing_store.h"
 #include "swimstore/testing/small_store.h"
 #include "vtkv/testing/crash_explorer.h"
-#include "vtkv/testing/crash_images.h"
 #include "vtkv/testing/mutations.h"
 #include "vtkv/testing/sim_fault.h"
 
@@ -113,14 +113,8 @@ class GrowCrashTest : public ::testing::Test {
 
   static void explore(uint64_t first_seed, SimProfile profile) {
     CrashExplorer explorer = new_explorer();
-    for (uint64_t seed = first_seed; seed < first_seed + 2; ++seed) {
-      const auto violation =
-          explorer.explore({"grow", {}, profile, seed, 1}, {.states = 150, .nested_every = 15, .nested_states = 4});
-      ASSERT_FALSE(violation) << to_script(*violation);
-    }
-    std::printf("%lu states, %lu nested, %lu distinct\n", explorer.counts().states, explorer.counts().nested,
-                explorer.counts().distinct);
-    EXPECT_GT(explorer.counts().nested, 0u);
+    expect_no_violation(explorer, {"grow", {}, profile, first_seed, 1}, 2,
+                        {.states = 150, .nested_every = 15, .nested_states = 4});
   }
 };
 
@@ -190,18 +184,11 @@ TEST_P(GrowFaultTest, NthFailureLosesNothing) {
       told_unchanged += says_unchanged;
       told_grown += says_grown && !status.ok();
     }
-    vtkv::CrashImages images(env.trace(), {.seed = n + 1});
-    const size_t end = images.cut_count() - 1;
-    const uint64_t count = images.state_count(end);
-    for (const uint64_t number : {uint64_t{0}, count - 1}) {
-      const auto crashed = images.materialize(images.state(end, number));
-      const auto store = open_crash_store(g_ceph_context, crashed.get());
-      ASSERT_EQ("", check_mount(*store, expected)) << fault.name << " " << n << ", after a loss of power";
-      ASSERT_EQ("", check_grown(*store, crashed.get(), expected)) << fault.name << " " << n;
-    }
-    const auto store = open_crash_store(g_ceph_context, &env);
-    ASSERT_EQ("", check_mount(*store, expected)) << fault.name << " " << n;
-    ASSERT_EQ("", check_grown(*store, &env, expected)) << fault.name << " " << n;
+    const auto check = [&](SwimStore& store, SimEnv* its_env) {
+      const std::string wrong = check_mount(store, expected);
+      return wrong.empty() ? check_grown(store, its_env, expected) : wrong;
+    };
+    ASSERT_EQ("", check_after_failure(&env, n + 1, check)) << fault.name << " " << n;
   }
   std::printf("%s: up to call %lu, %lu attempts failed, %lu said that nothing changed, %lu that it has the cubes\n",
               fault.name, n, failed_runs, told_unchanged, told_grown);

@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include "global/global_context.h"
+
 #include "swimstore/testing/group_info.h"
 #include "swimstore/testing/part_workload.h"
+#include "swimstore/testing/small_store.h"
 #include "swimstore/testing/store_workload.h"
+#include "vtkv/testing/crash_images.h"
 
 namespace swimstore {
 
@@ -88,6 +92,20 @@ std::string check_mount(SwimStore& store, const ModelState& expected) {
     wrong = fmt::format("fsck found {} errors", errors);
   }
   return wrong;
+}
+
+std::string check_after_failure(vtkv::SimEnv* env, uint64_t seed,
+                                const std::function<std::string(SwimStore& store, vtkv::SimEnv* env)>& check) {
+  vtkv::CrashImages images(env->trace(), {.seed = seed});
+  const size_t end = images.cut_count() - 1;
+  for (const uint64_t number : {uint64_t{0}, images.state_count(end) - 1}) {
+    const auto crashed = images.materialize(images.state(end, number));
+    const std::string wrong = check(*open_crash_store(g_ceph_context, crashed.get()), crashed.get());
+    if (!wrong.empty()) {
+      return "after a loss of power: " + wrong;
+    }
+  }
+  return check(*open_crash_store(g_ceph_context, env), env);
 }
 
 }  // namespace swimstore

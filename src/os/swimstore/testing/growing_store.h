@@ -4,10 +4,12 @@
 // Not thread-safe.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "swimstore/swimstore.h"
 #include "swimstore/testing/model_store.h"
+#include "vtkv/testing/sim_env.h"
 
 namespace swimstore {
 
@@ -21,6 +23,11 @@ void fill_growing_store(SwimStore& store, uint64_t seed);
 // "", or what is wrong: it is checked without an error, mounts, holds what it held, and is checked again. REQUIRES: not
 // mounted.
 std::string check_mount(SwimStore& store, const ModelState& expected);
+
+// Of the store as a failed command left it, and as two losses of power at the end of the trace leave it: what `check`
+// says first of one, or "".
+std::string check_after_failure(vtkv::SimEnv* env, uint64_t seed,
+                                const std::function<std::string(SwimStore& store, vtkv::SimEnv* env)>& check);
 
 // The one of those with an omap of more than a transaction takes.
 ghobject_t growing_store_object();

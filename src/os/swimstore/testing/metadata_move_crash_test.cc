@@ -7,10 +7,10 @@
 #include "global/global_context.h"
 #include "swimstore/directory/store_directory.h"
 #include "swimstore/swimstore.h"
+#include "swimstore/testing/explored_seeds.h"
 #include "swimstore/testing/growing_store.h"
 #include "swimstore/testing/small_store.h"
 #include "vtkv/testing/crash_explorer.h"
-#include "vtkv/testing/crash_images.h"
 #include "vtkv/testing/mutations.h"
 #include "vtkv/testing/sim_fault.h"
 
@@ -140,14 +140,8 @@ class MetadataMoveCrashTest : public ::testing::Test {
 
   static void explore(uint64_t first_seed, SimProfile profile) {
     CrashExplorer explorer = new_explorer();
-    for (uint64_t seed = first_seed; seed < first_seed + 4; ++seed) {
-      const auto violation =
-          explorer.explore({"move", {}, profile, seed, 1}, {.states = 100, .nested_every = 15, .nested_states = 4});
-      ASSERT_FALSE(violation) << to_script(*violation);
-    }
-    std::printf("%lu states, %lu nested, %lu distinct\n", explorer.counts().states, explorer.counts().nested,
-                explorer.counts().distinct);
-    EXPECT_GT(explorer.counts().nested, 0u);
+    expect_no_violation(explorer, {"move", {}, profile, first_seed, 1}, 4,
+                        {.states = 100, .nested_every = 15, .nested_states = 4});
   }
 };
 
@@ -202,18 +196,11 @@ void MetadataMoveFaultTest::fail_each(const Route& route) {
       ASSERT_TRUE(!says_unmoved || place_of(&env) == route.from) << status.to_string();
       ASSERT_TRUE(!status.ok() || place_of(&env) == route.to);
     }
-    vtkv::CrashImages images(env.trace(), {.seed = n + 1});
-    const size_t end = images.cut_count() - 1;
-    const uint64_t count = images.state_count(end);
-    for (const uint64_t number : {uint64_t{0}, count - 1}) {
-      const auto crashed = images.materialize(images.state(end, number));
-      const auto store = open_crash_store(g_ceph_context, crashed.get());
-      ASSERT_EQ("", check_mount(*store, expected)) << fault.name << " " << n << ", after a loss of power";
-      ASSERT_EQ("", check_moved(*store, crashed.get(), route, expected)) << fault.name << " " << n;
-    }
-    const auto store = open_crash_store(g_ceph_context, &env);
-    ASSERT_EQ("", check_mount(*store, expected)) << fault.name << " " << n;
-    ASSERT_EQ("", check_moved(*store, &env, route, expected)) << fault.name << " " << n;
+    const auto check = [&](SwimStore& store, SimEnv* its_env) {
+      const std::string wrong = check_mount(store, expected);
+      return wrong.empty() ? check_moved(store, its_env, route, expected) : wrong;
+    };
+    ASSERT_EQ("", check_after_failure(&env, n + 1, check)) << fault.name << " " << n;
   }
   std::printf("%s, from '%s' to '%s': up to call %lu, %lu attempts failed\n", fault.name, route.from.c_str(),
               route.to.c_str(), n, failed_runs);

@@ -12,6 +12,7 @@
 
 #include "global/global_context.h"
 #include "swimstore/swimstore.h"
+#include "swimstore/testing/explored_seeds.h"
 #include "swimstore/testing/part_workload.h"
 #include "swimstore/testing/small_store.h"
 #include "vtkv/testing/crash_explorer.h"
@@ -133,14 +134,8 @@ class PartCrashTest : public ::testing::Test {
 
   static void explore(uint64_t first_seed, SimProfile profile) {
     CrashExplorer explorer = new_explorer();
-    for (uint64_t seed = first_seed; seed < first_seed + 4; ++seed) {
-      const auto violation =
-          explorer.explore({"parts", {}, profile, seed, 60}, {.states = 400, .nested_every = 20, .nested_states = 4});
-      ASSERT_FALSE(violation) << to_script(*violation);
-    }
-    std::printf("%lu states, %lu nested, %lu distinct\n", explorer.counts().states, explorer.counts().nested,
-                explorer.counts().distinct);
-    EXPECT_GT(explorer.counts().states, 0u);
+    expect_no_violation(explorer, {"parts", {}, profile, first_seed, 60}, 4,
+                        {.states = 400, .nested_every = 20, .nested_states = 4});
   }
 };
 

@@ -65,12 +65,6 @@ ListedCollection* owner_of(std::vector<ListedCollection>& collections, const Sto
   return nullptr;
 }
 
-std::string uuid_of(const Superblock& superblock) {
-  uuid_d uuid;
-  std::copy(superblock.uuid.begin(), superblock.uuid.end(), uuid.uuid.begin());
-  return uuid.to_string();
-}
-
 void report_features(const std::string& of, const vtkv::Features& features, Report& report) {
   report.field((of + "compat_features").c_str(), vtkv::to_text(features.compat));
   report.field((of + "ro_compat_features").c_str(), vtkv::to_text(features.ro_compat));
@@ -243,7 +237,7 @@ void dump_features(const Superblock& superblock, Report& report) {
 
 void dump_superblock(const StoreFiles& files, Report& report) {
   const Superblock& superblock = files.superblock();
-  report.field("fsid", uuid_of(superblock));
+  report.field("fsid", superblock.fsid().to_string());
   dump_features(superblock, report);
   report.field("cubes", uint64_t{superblock.cubes});
   report.field("created_us", superblock.created_us);

@@ -71,9 +71,7 @@ void CommitPipeline::data_done(DequeuedWrite& dequeued) {
 Status CommitPipeline::tell_owner(const CommitRequest& request) {
   const IoRequest& io = request.io;
   const std::string words = request.dequeued.front()->submission->data_failed(io.file, io.offset, io.buffers);
-  return words.empty() ? io.result
-                       : Status::make(io.result.code(), std::string(io.result.message()) + " (" + words + ")",
-                                      io.result.error_number());
+  return words.empty() ? io.result : io.result.with_message(std::string(io.result.message()) + " (" + words + ")");
 }
 
 // Write buffers in records that have arrived need their memory no longer: readers find their values in the file.

@@ -48,10 +48,8 @@ Status SpanReader::read_uncached(const Span& span, uint32_t unit, uint32_t units
   if (status.ok()) {
     return {};
   }
-  return Status::make(status.code(),
-                      "cannot read " + std::to_string(bytes) + " bytes at " + std::to_string(offset) + " of " +
-                          m_file->path() + ": " + std::string(status.message()),
-                      status.error_number());
+  return status.with_message("cannot read " + std::to_string(bytes) + " bytes at " + std::to_string(offset) + " of " +
+                             m_file->path() + ": " + std::string(status.message()));
 }
 
 bool ReadAhead::holds(const Span& span, uint32_t unit, uint32_t units) const {

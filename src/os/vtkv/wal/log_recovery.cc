@@ -308,10 +308,8 @@ Status LogRecovery::visit(const FoundRecord& record, BatchVisitor& visitor) {
   const LogAddress body{record.segment->id, record.segment->epoch, record.offset + sizeof(record_header_t)};
   const Status status = for_each_batch(record.header, bytes, body, visitor);
   if (!status.ok()) {
-    return Status::make(status.code(),
-                        record.segment->path + ", record at offset " + std::to_string(record.offset) + ": " +
-                            std::string(status.message()),
-                        status.error_number());
+    return status.with_message(record.segment->path + ", record at offset " + std::to_string(record.offset) + ": " +
+                               std::string(status.message()));
   }
   return Status();
 }

@@ -51,8 +51,7 @@ class Column {
           continue;
         }
         if (!status.ok()) {
-          return Status::make(status.code(), fmt::format("{} {}: {}", label, kind->name, status.message()),
-                              status.error_number());
+          return status.with_message(fmt::format("{} {}: {}", label, kind->name, status.message()));
         }
         say(fmt::format("{} {} {} B: {:.0f} op/s in {:.1f} s", label, kind->name, result.value_bytes,
                         *result[Metric::ops_per_s], *result[Metric::seconds]));
