@@ -64,12 +64,13 @@ def check_list(first, second):
   listed = devices_listed()
   of_first, of_second = listed[first], listed[second]
   report(sorted(listed) == sorted((first, second)) and of_second == {
-      "osd_id": 1, "osd_fsid": FSID, "device": second, "fs": "xfs", "encrypted": False, "mounted": f"{OSDS}/ceph-1", "up": True},
+      "osd_id": 1, "osd_fsid": FSID, "device": second, "fs": "xfs", "encrypted": False, "mounted": f"{OSDS}/ceph-1", "up": True,
+      "metadata": ""},
       "list --format json shows both", listed)
   report((of_first["osd_id"], of_first["fs"], of_first["up"]) == (0, "ext4", True), "and which is which", listed)
   table = table_of()
-  report(table[0] == ["ID", "FSID", "DEVICE", "FS", "ENCRYPTED", "MOUNTED", "UP"] and
-         table[2] == ["1", FSID, second, "xfs", "no", str(OSDS / "ceph-1"), "yes"], "list shows the same as a table", table)
+  report(table[0] == ["ID", "FSID", "DEVICE", "FS", "ENCRYPTED", "MOUNTED", "UP", "METADATA"] and
+         table[2] == ["1", FSID, second, "xfs", "no", str(OSDS / "ceph-1"), "yes", "-"], "list shows the same as a table", table)
   for osd in (0, 1):
     metadata = ceph("osd", "metadata", osd)
     report(metadata["osd_objectstore"] == "swimstore" and os.stat(OSDS / f"ceph-{osd}").st_uid == CEPH_UID,
@@ -179,7 +180,7 @@ def check_refusals(refusals):
 
 # -- zap, and an old number -------------------------------------------------------------------------------------------
 
-def exchange_disk(first, second):
+def exchange_disk(first, second, spare):
   """osd.1 gets another disk, which fails first; its old one is zapped."""
   stop(1)
   must("ceph", "osd", "destroy", 1, "--yes-i-really-mean-it")
@@ -197,11 +198,48 @@ def exchange_disk(first, second):
   report(refused.returncode == 1 and f"{first} holds osd.0 already" in refused.stdout, "a number that is on a disk here is refused",
          refused.stdout)
   ceph_volume_failures.check_destroyed(second)
+  use_faster_device(second, spare)
   done = create(second, "--osd-id", 1, "--fs", "ext4", "--no-systemd")
   report(done.returncode == 0 and enabled() and not any("swimstore-1-" in name for name in enabled()),
          "the number is used again; with --no-systemd nothing is enabled", done.stdout)
   must("systemctl", "start", "ceph-osd@1")
   wait_up(1)
+
+
+def use_faster_device(device, fast):
+  """osd.1, which was destroyed, with log and tree on a file system of that device; then both devices are empty again."""
+  folder = pathlib.Path("/fast")
+  folder.mkdir()
+  must("mkfs.ext4", "-q", "-O", "^fast_commit", fast)
+  must("mount", fast, folder)
+  refused = create(device, "--osd-id", 1, "--metadata", folder / "none")
+  report(refused.returncode == 1 and "is no directory" in refused.stdout and is_empty(device),
+         "--metadata that is not there is refused", refused.stdout)
+  done = create(device, "--osd-id", 1, "--metadata", folder)
+  report(done.returncode == 0, "an OSD with log and tree on a faster device", done.stdout)
+  wait_up(1)
+  listed = devices_listed()[device]
+  path = folder / f"swimstore-{listed['osd_fsid']}"
+  report(listed["metadata"] == ceph("osd", "metadata", 1)["swimstore_metadata_path"] == str(path) and (path / "0/manifest").exists() and
+         os.stat(path).st_uid == CEPH_UID, "list says where they are, and so does the OSD", listed)
+  stop(1)
+  must("umount", OSDS / "ceph-1")
+  must("umount", folder)
+  report(devices_listed()[device]["metadata"] == str(path), "of one that is not mounted as well")
+  refused = swimstore("activate", 1)
+  report(refused.returncode == 1 and f"are in {path}, which is not there: mount its file system" in refused.stdout and
+         host_mounts() == ["ceph-0"], "without that device it is not started, and not mounted", refused.stdout)
+  must("mount", fast, folder)
+  report(swimstore("activate", 1).returncode == 0, "with it, it is")
+  wait_up(1)
+  stop(1)
+  must("ceph", "osd", "destroy", 1, "--yes-i-really-mean-it")
+  must("ceph-volume", "swimstore", "deactivate", 1)
+  done = swimstore("zap", device)
+  report(done.returncode == 0 and is_empty(device) and [one.name for one in folder.iterdir()] == ["lost+found"],
+         "zap removes them, too", done.stdout)
+  must("umount", folder)
+  must("wipefs", "--all", fast)
 
 
 def main(argv):
@@ -219,7 +257,7 @@ def main(argv):
     put_objects("volumes")
     start_again(first)
     move_to_another_host(first, second, third)
-    exchange_disk(first, second)
+    exchange_disk(first, second, third)
     ceph_volume_refusals.check(foreign, how == "quick")
     ceph_volume_failures.check(third, how == "quick")
     ceph_volume_failures.check_encrypted(third, within)

@@ -115,6 +115,113 @@ class Zapped(PlayedHost):
     self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sda"])
 
 
+class Metadata(PlayedHost):
+  """Log and tree of an OSD on another file system."""
+
+  def setUp(self):
+    from ceph_volume_swimstore import metadata
+    super().setUp()
+    self.metadata = metadata
+    self.parent = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(dir="/var")))
+
+  def directory(self, name=f"swimstore-{FSID}", fsid=FSID):
+    path = self.parent / name
+    path.mkdir()
+    (path / "0").mkdir()
+    if fsid:
+      (path / "fsid").write_text(f"{fsid}\n")
+    self.put(self.metadata, "told_by", lambda osd: str(path) if osd.osd_fsid == FSID else "")
+    return path
+
+  def zap(self, path, destroy=False):
+    from ceph_volume_swimstore import zap
+    zap.zap(path, destroy, no_systemd=False)
+
+  def test_they_go_with_the_osd(self):
+    self.disk("/dev/sda", 7)
+    for fsid in (FSID, ""):
+      path = self.directory(fsid=fsid)
+      self.zap("/dev/sda")
+      self.assertEqual(list(self.parent.iterdir()), [])
+      self.assertIn(f"its log and tree, {path}, are removed", self.said)
+
+  def test_also_with_its_disk(self):
+    from ceph_volume_swimstore import host
+    self.disk("/dev/sda")
+    self.disk("/dev/sda1", 7, part_of="/dev/sda")
+    self.put(host.BlockDevice, "partitions", lambda device: ["/dev/sda1"] if device.path == "/dev/sda" else [])
+    self.directory()
+    self.zap("/dev/sda", destroy=True)
+    self.assertEqual(list(self.parent.iterdir()), [])
+
+  def test_what_is_not_this_osds_stays(self):
+    self.disk("/dev/sda", 7)
+    for fsid, name, said in ((OTHER_FSID, f"swimstore-{FSID}", f"belongs to the OSD with fsid {OTHER_FSID}; remove them yourself"),
+                             (FSID, "chosen", "remove that yourself")):
+      path = self.directory(name, fsid)
+      self.zap("/dev/sda")
+      self.assertTrue((path / "0").exists())
+      self.assertIn(said, "".join(self.said))
+
+  def test_where_they_are_not_there(self):
+    self.disk("/dev/sda", 7)
+    self.directory().rename(self.parent / "elsewhere")
+    self.zap("/dev/sda")
+    self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sda"])
+    self.assertIn("its file system may not be mounted; remove them yourself", "".join(self.said))
+
+  def test_those_of_an_osd_that_is_on_another_device_too(self):
+    self.disk("/dev/sda", 7, device__wwid="naa.5000")
+    self.disk("/dev/sdb", 7, device__wwid="naa.5001")
+    path = self.directory()
+    self.zap("/dev/sdb")
+    self.assertTrue((path / "0").exists())
+
+  def osd(self):
+    from ceph_volume_swimstore import osds
+    return osds.Osd(7, FSID, "/dev/sda", "ext4", False, str(self.parent), 0)
+
+  def test_an_osd_without_them_is_not_started(self):
+    for fsid, said in ((OTHER_FSID, f"which has those of the OSD with fsid {OTHER_FSID}: mount the right file system"),
+                       ("", "which has none: mount the right file system")):
+      self.directory(fsid=fsid)
+      with self.assertRaisesRegex(Refused, said):
+        self.metadata.check_there(self.osd())
+      (self.parent / f"swimstore-{FSID}").rename(self.parent / f"away{fsid}")
+    with self.assertRaisesRegex(Refused, "metadata_path says that log and tree of osd.7 are in .*, which is not there: mount"):
+      self.metadata.check_there(self.osd())
+
+  def test_with_them_they_are_cephs(self):
+    from ceph_volume_swimstore import filesystem
+    given = []
+    self.put(filesystem, "give_to_ceph", given.append)
+    path = self.directory()
+    self.metadata.check_there(self.osd())
+    self.assertEqual(given, [str(path)])
+
+  def test_where_they_may_be(self):
+    from ceph_volume_swimstore import host
+    number = f"{os.major(os.stat(self.parent).st_dev)}:{os.minor(os.stat(self.parent).st_dev)}"
+    self.disk("/dev/sda", dm__uuid="LVM-x")
+    self.disk("/dev/sdb", dm__uuid="CRYPT-LUKS2-x")
+    used = []
+    self.put(host, "path_of", lambda of: used.append(of) or "/dev/sda")
+    for fs, encrypted, said in (("ext4", False, ""), ("xfs", False, ""), ("btrfs", False, "lies on btrfs: log and tree need ext4 or xfs"),
+                                ("ext4", True, "not encrypted")):
+      self.mounts[:] = [parsing.Mount(number, "/var", fs)]
+      if said:
+        with self.assertRaisesRegex(Refused, said):
+          self.metadata.check(str(self.parent), encrypted)
+      else:
+        self.assertEqual(self.metadata.check(str(self.parent), encrypted), os.path.realpath(self.parent))
+    self.put(host, "path_of", lambda of: "/dev/sdb")
+    self.metadata.check(str(self.parent), True)
+    self.assertEqual(used, [number])
+    for path, said in ((self.parent / "none", "is no directory"), ("/tmp", "below /tmp, which systemd hides")):
+      with self.assertRaisesRegex(Refused, said):
+        self.metadata.check(str(path), False)
+
+
 class Units(PlayedHost):
   def setUp(self):
     super().setUp()

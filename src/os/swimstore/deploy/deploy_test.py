@@ -20,6 +20,8 @@ from unittest import mock
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import ceph_volume.process  # noqa: E402, F401: its modules import each other, and can be entered only here
+
 from ceph_volume_swimstore import listing, names, parsing  # noqa: E402
 from ceph_volume_swimstore.errors import Failed, Refused  # noqa: E402
 from played import FSID, Player, played  # noqa: E402
@@ -103,6 +105,8 @@ TYPE=xfs
       self.assertEqual(parsing.parse_block(text), "4f2504e0-4f89-41d3")
     for other in ("", "no such file\n", "\n000:  "):
       self.assertEqual(parsing.parse_block(other), "")
+    with self.assertRaises(ValueError):
+      parsing.parse_block("0000  6161 6161 6161 6161 6161 6161 6161 6161  aaaaaaaaaaaaaaaa\n*\n0100  0a00  ..\n")
 
   def test_what_is_not_ours(self):
     for others, words in ((self.wipefs(("ext4", '"u"', '"home"')), "an ext4 file system 'home'"),
@@ -127,10 +131,11 @@ TYPE=xfs
 
 class Listing(unittest.TestCase):
   def test_the_table(self):
-    report = {"osd_id": 7, "osd_fsid": FSID, "device": "/dev/sdb", "fs": "", "encrypted": True, "mounted": "", "up": False}
+    report = {"osd_id": 7, "osd_fsid": FSID, "device": "/dev/sdb", "fs": "", "encrypted": True, "mounted": "", "up": False,
+              "metadata": "/fast/x"}
     heads, line = listing.as_table([report])
-    self.assertEqual(heads.split(), ["ID", "FSID", "DEVICE", "FS", "ENCRYPTED", "MOUNTED", "UP"])
-    self.assertEqual(line.split(), ["7", FSID, "/dev/sdb", "-", "yes", "-", "no"])
+    self.assertEqual(heads.split(), ["ID", "FSID", "DEVICE", "FS", "ENCRYPTED", "MOUNTED", "UP", "METADATA"])
+    self.assertEqual(line.split(), ["7", FSID, "/dev/sdb", "-", "yes", "-", "no", "/fast/x"])
 
 
 class Calls(unittest.TestCase):
@@ -315,7 +320,8 @@ class Made(unittest.TestCase):
     self.put(prepare.conf, "cluster", "ceph")
     self.put(filesystem, "write_file", lambda *args: self.event("keyring"))
     self.put(filesystem, "check_content", lambda osd: self.event("look"))
-    self.put(prepare, "call", lambda *args, **keywords: self.event("ceph-osd --mkfs"))
+    self.put(prepare, "call", lambda *args, **keywords: self.calls.append(args) or self.event("ceph-osd --mkfs"))
+    self.calls = []
     self.put(prepare.shutil, "which", lambda name: name)
     self.put(sys.modules["ceph_volume_swimstore.undo"], "terminal", mock.Mock())
     self.fail_at = None
@@ -331,8 +337,9 @@ class Made(unittest.TestCase):
       raise Failed(name)
     return effect()
 
-  def make(self, osd_id=None):
-    args = types.SimpleNamespace(data=self.DEVICE, fs="ext4", dmcrypt=True, osd_id=osd_id, osd_fsid=FSID, crush_device_class=None)
+  def make(self, osd_id=None, metadata=None):
+    args = types.SimpleNamespace(data=self.DEVICE, fs="ext4", dmcrypt=True, osd_id=osd_id, osd_fsid=FSID, crush_device_class=None,
+                                 metadata=metadata)
     with self.undo() as undo:
       return self.prepare.make(args, undo)
 
@@ -408,6 +415,36 @@ class Made(unittest.TestCase):
                           if event != "wipefs" and self.STEPS.index(step) > self.STEPS.index(after)
                           or event == "wipefs" and self.STEPS.index(step) > self.STEPS.index("luksFormat")])
 
+  def make_with_metadata(self, parent):
+    from ceph_volume_swimstore import metadata
+    self.put(metadata, "check", lambda path, encrypted: path)
+    self.put(metadata.system, "get_ceph_user_ids", lambda: (os.getuid(), os.getgid()))
+    return self.make(metadata=parent)
+
+  def test_log_and_tree_get_a_directory(self):
+    with tempfile.TemporaryDirectory() as parent:
+      path = f"{parent}/swimstore-{FSID}"
+      self.make_with_metadata(parent)
+      self.assertEqual(os.stat(path).st_mode & 0o777, 0o750)
+      self.assertEqual(self.calls[-1][-2:], ("--swimstore-metadata-path", path))
+
+  def test_each_failure_leaves_no_directory(self):
+    for step in self.STEPS:
+      with self.subTest(step=step), tempfile.TemporaryDirectory() as parent:
+        self.fail_at = step
+        with self.assertRaisesRegex(Failed, f"^{re.escape(step)}$"):
+          self.make_with_metadata(parent)
+        self.assertEqual(os.listdir(parent), [])
+
+  def test_a_directory_that_is_there_is_left(self):
+    with tempfile.TemporaryDirectory() as parent:
+      there = pathlib.Path(parent, f"swimstore-{FSID}")
+      there.mkdir()
+      with self.assertRaisesRegex(Refused, "is there already"):
+        self.make_with_metadata(parent)
+      self.assertTrue(there.is_dir())
+      self.assertEqual((self.signatures, self.events[-1]), ([], "give back"))
+
 
 class DropIns(unittest.TestCase):
   def test_of_all_of_one_and_of_another(self):
@@ -433,13 +470,15 @@ class Peeked(unittest.TestCase):
 
   OTHER = FSID.replace("3f", "4f")
 
-  def images(self, ceph_fsid):
-    """(kind, path) of each kind with the two files of an OSD."""
+  def images(self, ceph_fsid, **more):
+    """(kind, path) of each kind with the two files of an OSD, and more of them."""
     with tempfile.TemporaryDirectory() as folder:
       files = pathlib.Path(folder, "files")
       files.mkdir()
       (files / "fsid").write_text(f"{FSID}\n")
       (files / "ceph_fsid").write_bytes(ceph_fsid)
+      for name, text in more.items():
+        (files / name).write_text(text)
       proto = pathlib.Path(folder, "proto")
       proto.write_text("/\n0 0\nd--755 0 0\n" + "".join(f"{file.name} ---644 0 0 {file}\n" for file in files.iterdir()) +
                        "$\n$\n")
@@ -461,6 +500,18 @@ class Peeked(unittest.TestCase):
       self.assertEqual(self.cluster(kind, image), self.OTHER, kind)
       self.assertEqual(self.cluster(kind, image, self.OTHER), "", kind)
       self.assertEqual(image.stat().st_mtime_ns, before)
+
+  def test_where_log_and_tree_are(self):
+    from ceph_volume_swimstore import metadata, osds
+    longest = "/" + "/".join(map(str, range(140)))
+    for text, wanted in ((None, ""), ("/fast/ceph-7\n", "/fast/ceph-7"), (f"{longest}\n", longest), ("fast\n", ""), ("\n", ""),
+                         ("/\xfc/\u20ac\n", "/\xfc/\u20ac")):
+      for kind, image in self.images(b"", **({metadata.FILE: text} if text is not None else {})):
+        self.assertEqual(metadata.told_by(osds.Osd(7, FSID, str(image), kind, False, "", 0)), wanted, kind)
+    # debugfs prints an asterisk for some of the first; the second is longer than what xfs_db does.
+    for path in (f"/{'x' * 100}", longest * 2):
+      for kind, image in self.images(b"", **{metadata.FILE: f"{path}\n"}):
+        self.assertIn(metadata.told_by(osds.Osd(7, FSID, str(image), kind, False, "", 0)), ("", path), kind)
 
   def test_of_a_file_that_is_something_else_no_more_than_a_block_is_read(self):
     """As where the journal has a newer one."""

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """`activate` and `trigger`: an OSD that is on a device is mounted and started. `deactivate`: the opposite."""
 
+import dataclasses
+
 from ceph_volume import conf, decorators, terminal
 
-from . import crypt, filesystem, host, names, osds, units
+from . import crypt, filesystem, host, metadata, names, osds, units
 from .arguments import Command, add_no_systemd, add_osd, parser_of
 from .errors import Failed, Refused
 from .undo import Undo
@@ -15,6 +17,7 @@ def activate(osd, no_systemd):
   with host.lock(osd.osd_fsid), Undo() as undo:
     _mount(osd, undo)
     filesystem.check_content(osd)
+    metadata.check_there(dataclasses.replace(osd, mounted=osd.folder))
     filesystem.give_to_ceph(osd.folder)
   if no_systemd:
     terminal.info(f"{osd.name} is mounted on {osd.folder}; with --no-systemd it is not started")

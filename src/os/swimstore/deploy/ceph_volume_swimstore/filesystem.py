@@ -85,6 +85,10 @@ def write_file(folder, name, text, mode=0o644):
     out.write(text)
     out.flush()
     os.fsync(out.fileno())
+  sync_folder(folder)
+
+
+def sync_folder(folder):
   descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
   try:
     os.fsync(descriptor)
@@ -121,20 +125,21 @@ def cluster_of(osd):
     if osd.mounted:
       return osds.read_meta(osd.mounted, "ceph_fsid")
     # What is in the journal alone is not seen. Where the one file is not what it is to be, the other tells nothing either.
-    return _peek(osd, "ceph_fsid") if _peek(osd, "fsid") == osd.osd_fsid else ""
+    is_it = names.valid_fsid(peek(osd, "fsid")) == osd.osd_fsid
+    return names.valid_fsid(peek(osd, "ceph_fsid")) if is_it else ""
   except (Failed, Refused, OSError, ValueError):
     return ""
 
 
-def _peek(osd, name):
-  """The UUID in a file of an OSD that is not mounted, of which one block is read. A read-only mount would not do: ext4 takes up
+def peek(osd, name):
+  """The line in a file of an OSD that is not mounted, of which one block is read. A read-only mount would not do: ext4 takes up
   orphans, and notes errors."""
   if osd.fs == "xfs":
     steps = (word for step in (f"path /{name}", "dblock 0", "type text", "print") for word in ("-c", step))
     text = call("xfs_db", "-r", *steps, osd.device, show=False)
   else:
     text = call("debugfs", "-c", "-R", f"block_dump -f /{name} 0", osd.device, show=False)
-  return names.valid_fsid(parsing.parse_block(text))
+  return parsing.parse_block(text)
 
 
 def check_content(osd):

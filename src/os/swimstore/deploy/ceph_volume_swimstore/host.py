@@ -129,6 +129,11 @@ class BlockDevice:
     return self._read("ro") == "1"
 
   @property
+  def is_encrypted(self):
+    """By the device mapper, or what it lies on is."""
+    return self._read("dm/uuid").startswith("CRYPT-") or any(below.is_encrypted for below in self._slaves())
+
+  @property
   def is_rotational(self):
     """A partition is what its disk is."""
     return (self._read("queue/rotational") or self._read("../queue/rotational")) == "1"

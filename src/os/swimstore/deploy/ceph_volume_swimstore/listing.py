@@ -5,11 +5,11 @@ import json
 
 from ceph_volume import decorators
 
-from . import osds
+from . import metadata, osds
 from .arguments import Command, parser_of
 
 COLUMNS = {"osd_id": "ID", "osd_fsid": "FSID", "device": "DEVICE", "fs": "FS", "encrypted": "ENCRYPTED", "mounted": "MOUNTED",
-           "up": "UP"}
+           "up": "UP", "metadata": "METADATA"}
 
 
 def in_words(value):
@@ -32,10 +32,11 @@ class List(Command):
   def main(self):
     parser = parser_of("list", f"{self.help}.", epilog=(
         "'mounted' is where, 'up' whether a process has the store open. Those made by hand\n"
-        "are shown while they are mounted."))
+        "are shown while they are mounted. 'metadata' is the directory of log and tree where they\n"
+        "lie on another file system; of an encrypted OSD it is known while that is mounted."))
     parser.add_argument("--format", default="plain", choices=("plain", "json"), help="(default: %(default)s)")
     args = parser.parse_args(self.argv)
-    reports = [osd.report() for osd in osds.find_all()]
+    reports = [osd.report() | {"metadata": metadata.told_by(osd)} for osd in osds.find_all()]
     if args.format == "json":
       print(json.dumps(reports, indent=2))
     else:

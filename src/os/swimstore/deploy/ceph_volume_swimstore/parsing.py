@@ -55,8 +55,12 @@ def parse_locks(text):
 
 
 def parse_block(text):
-  """The line that is all of a block as `xfs_db` or `debugfs` prints it, `000:  34 66 …  4f…` or `0000  3466 …  4f…`."""
-  found = bytes.fromhex("".join(re.findall(r"^[0-9a-f]+:?  ((?:[0-9a-f]{2} ?){1,16})", text, re.M)))
+  """The line that is all of a block as `xfs_db` or `debugfs` prints it, `000:  34 66 …  4f…` or `0000  3466 …  4f…`. ValueError
+  where its end is not told: it goes on in another block, or `*` stands for what is like the line before."""
+  told = text.partition("\n*\n")[0]
+  found = bytes.fromhex("".join(re.findall(r"^[0-9a-f]+:?  ((?:[0-9a-f]{2} ?){1,16})", told, re.M)))
+  if found and not found.endswith(b"\0"):
+    raise ValueError("a line whose end is not told")
   return found.rstrip(b"\0").decode().removesuffix("\n")
 
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """`prepare` and `create`: an empty device becomes an OSD, or stays an empty device."""
 
+import os
 import shutil
 
 from ceph_volume import conf, decorators, terminal
 from ceph_volume.devices.lvm.zap import wipefs
 from ceph_volume.util import system
 
-from . import activate, crypt, filesystem, host, monitor, names, osds, parsing, paths, units
+from . import activate, crypt, filesystem, host, metadata, monitor, names, osds, parsing, paths, units
 from .arguments import Command, add_no_systemd, parser_of
 from .command import call
 from .errors import Failed, Refused
@@ -19,6 +20,8 @@ def parser_with_device(command, description):
   parser.add_argument("--data", required=True, metavar="DEVICE", help="a disk, a partition or a logical volume, by its path, "
                       "which the OSD gets as a whole; it must be empty")
   parser.add_argument("--fs", default="ext4", choices=names.FILE_SYSTEMS, help="the file system (default: %(default)s)")
+  parser.add_argument("--metadata", metavar="FOLDER", help="a directory on the file system of a faster device: log and tree "
+                      "get a directory of their own in it")
   parser.add_argument("--dmcrypt", action="store_true", help="encrypt it; the monitors keep the key")
   parser.add_argument("--osd-id", type=int, metavar="N", help="a number that is free, or that of an OSD that was destroyed")
   parser.add_argument("--osd-fsid", type=names.valid_fsid, metavar="UUID", help="default: a new one")
@@ -63,6 +66,8 @@ def check_host(args, found):
       raise Refused(f"{program} is not there: install it (xfsprogs, e2fsprogs, util-linux)")
   if args.dmcrypt:
     crypt.check_host()
+  if args.metadata:
+    args.metadata = metadata.check(args.metadata, args.dmcrypt)
   for osd in found:
     if args.osd_id == osd.osd_id or args.osd_fsid == osd.osd_fsid:
       raise Refused(f"{osd.device} holds {osd.name} already, fsid {osd.osd_fsid}: 'ceph-volume swimstore zap {osd.device}' if "
@@ -101,7 +106,8 @@ def make(args, undo):
     filesystem.make(args.fs, args.data, osd_id, osd_fsid)
   undo.add("the mount", lambda: filesystem.unmount(osd.folder), f"umount {osd.folder}")
   filesystem.mount(args.fs, osd.mapping, osd.folder)
-  _fill(osd, secrets["cephx_secret"], args.crush_device_class)
+  directory = _make_metadata(args.metadata, osd_fsid, undo) if args.metadata else ""
+  _fill(osd, secrets["cephx_secret"], args.crush_device_class, directory)
   return osd
 
 
@@ -132,14 +138,23 @@ def _encrypt(osd, secrets, undo):
   crypt.open_with(secrets["dmcrypt_key"], osd.device, osd.osd_fsid)
 
 
-def _fill(osd, secret, device_class):
+def _make_metadata(parent, osd_fsid, undo):
+  path = metadata.directory_of(parent, osd_fsid)
+  if os.path.lexists(path):
+    raise Refused(f"{path} is there already: remove it, or leave --osd-fsid out")
+  undo.add("the directory of log and tree", lambda: metadata.remove(path, osd_fsid), f"rm -r {path}")
+  return metadata.make(parent, osd_fsid)
+
+
+def _fill(osd, secret, device_class, metadata_directory):
   filesystem.give_to_ceph(osd.folder)
   filesystem.write_file(osd.folder, "keyring", crypt.keyring_text(osd.name, secret), 0o600)
   if device_class:
     filesystem.write_file(osd.folder, "crush_device_class", f"{device_class}\n")
   # In /, as systemd runs it: Debian's `osd class dir` is a relative path.
   call(units.program(), "--cluster", conf.cluster, "-i", osd.osd_id, "--mkfs", "--osd-uuid", osd.osd_fsid,
-       "--osd-objectstore", "swimstore", "--osd-data", osd.folder, "--setuser", "ceph", "--setgroup", "ceph", cwd="/")
+       "--osd-objectstore", "swimstore", "--osd-data", osd.folder, "--setuser", "ceph", "--setgroup", "ceph",
+       *(("--swimstore-metadata-path", metadata_directory) if metadata_directory else ()), cwd="/")
   filesystem.check_content(osd)
 
 

@@ -7,7 +7,7 @@ import os
 from ceph_volume import decorators, terminal
 from ceph_volume.devices.lvm.zap import wipefs
 
-from . import crypt, filesystem, host, names, osds, parsing, paths, units
+from . import crypt, filesystem, host, metadata, names, osds, parsing, paths, units
 from .arguments import Command, add_no_systemd, parser_of
 from .errors import Failed, Refused
 
@@ -60,7 +60,10 @@ def zap(path, destroy, no_systemd):
   with _locked((*partitions, device)):
     found = osds.find_all()
     _check(device, partitions, found)
+    directories = [held for part in (*partitions, device) for held in _metadata_of(part, found)]
     _zap(device, partitions, paths.others_of(device, found), destroy, no_systemd)
+    for directory, osd_fsid in directories:
+      _remove_metadata(directory, osd_fsid)
 
 
 def _zap(device, partitions, others, destroy, no_systemd):
@@ -88,6 +91,31 @@ def _zap(device, partitions, others, destroy, no_systemd):
     terminal.info(f"where 'ceph osd dump' still has osd.{osd[0]} with the fsid {osd[1]}, 'ceph osd purge {osd[0]} "
                   f"--yes-i-really-mean-it' removes it, 'ceph osd destroy {osd[0]} --yes-i-really-mean-it' keeps its number for "
                   "another disk")
+
+
+def _metadata_of(device, found):
+  """(directory of log and tree on another device, fsid) of the OSD that is on it, and on no other one."""
+  osd = parsing.swimstore_of(device.signatures())
+  if osd and not paths.others_of(device, found):
+    osd_id, osd_fsid, kind = osd
+    directory = metadata.told_by(osds.Osd(osd_id, osd_fsid, device.path, kind, kind == names.LUKS, "", 0))
+    if directory:
+      yield directory, osd_fsid
+
+
+def _remove_metadata(directory, osd_fsid):
+  """What `create` made goes, what somebody chose is named: that device is not zapped."""
+  if os.path.basename(directory) != names.mapping_of(osd_fsid):
+    terminal.info(f"its log and tree were in {directory}: remove that yourself")
+    return
+  try:
+    if metadata.remove(directory, osd_fsid):
+      terminal.info(f"its log and tree, {directory}, are removed")
+      return
+    why = "it is not there: its file system may not be mounted"
+  except (RuntimeError, OSError) as error:
+    why = str(error)
+  terminal.warning(f"its log and tree, {directory}, are not removed: {why}; remove them yourself")
 
 
 def _with_osd(partition):
