@@ -23,6 +23,8 @@ int vtkv::Counter::value() {
 }
 """
 HEADER = """\
+#pragma once
+
 #include "vtkv/util/mutex.h"
 
 namespace vtkv {
@@ -81,7 +83,8 @@ class ClangChecks(unittest.TestCase):
       self.write(name, (clang_checks.CHECKOUT / name).read_text())
     self.source = self.write("src/os/vtkv/counter.cc", SOURCE % "MutexLock lock(m_lock);")
     self.write("src/os/vtkv/counter.h", HEADER)
-    self.environment = dict(os.environ, CCACHE_DIR=str(self.root / "ccache"), CCACHE_BASEDIR=str(self.root))
+    self.environment = dict(os.environ, CCACHE_DIR=str(self.root / "ccache"), CCACHE_BASEDIR=str(self.root),
+                            CCACHE_SLOPPINESS="pch_defines,time_macros", CCACHE_PCH_EXTSUM="true")
     self.word = self.write("src/os/vtkv/word.cc", WORD_SOURCE % SOUND)
     self.word_header = self.write("src/os/vtkv/word.h", WORD_HEADER % SOUND)
     command = f"g++ -I{self.root}/src/os -O2 -Wall -fno-builtin-malloc -std=gnu++20 -o x.o -c"
@@ -123,10 +126,34 @@ class ClangChecks(unittest.TestCase):
     self.assert_fault("requires holding mutex 'm_lock'", "thread-safety")
     self.assert_fault("requires holding mutex 'm_lock'", "thread-safety")  # it has not passed
 
-  def test_a_header_that_has_changed(self):
+  def test_headers_that_are_precompiled(self):
+    """By clang, once for all sources with the same words; and anew when what they include has changed."""
+    header = self.write("build/cmake_pch.hxx", "#include <vtkv/counter.h>\n")
+    commands = self.root / "build/compile_commands.json"
+    commands.write_text(commands.read_text().replace(" -o x.o", f" -include {header} -o x.o"))
     self.assert_none("thread-safety")
+    self.assertEqual(len(list(self.root.glob("build/clang_checks/*/*.pch"))), 1)
+    self.source.write_text((SOURCE % "").replace('#include "vtkv/counter.h"\n', ""))
+    self.assert_fault("requires holding mutex 'm_lock'", "thread-safety")
+    self.assert_fault("undeclared identifier 'vtkv'", "tidy", "src/os/vtkv/counter.cc")
+    self.source.write_text(SOURCE % "MutexLock lock(m_lock);")
+    self.assert_none("thread-safety")
+    self.forget_build()
+    hits = self.hits()
+    self.assert_none("thread-safety")
+    self.assertEqual(self.hits(), hits + 2)
+    self.change_guard()
+    for _ in range(2):
+      self.assert_fault("requires holding mutex 'm_other'", "thread-safety")
+      self.forget_build()
+
+  def change_guard(self):
     self.write("src/os/vtkv/counter.h", HEADER.replace("GUARDED_BY(m_lock)", "GUARDED_BY(m_other)").replace(
         "Mutex m_lock;", "Mutex m_lock, m_other;"))
+
+  def test_a_header_that_has_changed(self):
+    self.assert_none("thread-safety")
+    self.change_guard()
     self.assert_fault("requires holding mutex 'm_other'", "thread-safety")
 
   @unittest.skipUnless(shutil.which("ccache"), "no ccache")
@@ -215,7 +242,8 @@ class ClangChecks(unittest.TestCase):
   def test_the_words_of_a_command(self):
     command = ("ccache /usr/bin/c++ -DA='\"b c\"' -isystem /x -O2 -g1 -Wall -MD -MF a.d -include /b/cmake_pch.hxx "
                "-include /y/b.h -o a.o -c /y/a.cc -I/z")
-    self.assertEqual(clang_checks.words_of({"command": command}), "'-DA=\"b c\"' -isystem /x -include /y/b.h -I/z")
+    self.assertEqual(clang_checks.words_of({"command": command}),
+                     ("'-DA=\"b c\"' -isystem /x -include /y/b.h -I/z", "/b/cmake_pch.hxx"))
 
   def test_without_a_build(self):
     (self.root / "build/compile_commands.json").unlink()

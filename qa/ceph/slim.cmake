@@ -128,7 +128,7 @@ target_include_directories(ceph_osd_objects SYSTEM PRIVATE ${ceph}/osd)
 
 # What nearly each of these files includes of Ceph takes a compiler ten seconds, and one that reads it precompiled
 # three. ccache keeps the files compiled with it, too (CCACHE_SLOPPINESS in qa/enter.sh). Every file still includes what
-# it uses: clang's checks, the sanitizers' builds and a graft into Ceph's tree go without.
+# it uses: clang-tidy, the sanitizers' builds and a graft into Ceph's tree go without.
 add_library(swim_ceph_precompiled OBJECT ${CMAKE_SOURCE_DIR}/qa/ceph/precompiled.cc)
 target_link_libraries(swim_ceph_precompiled PRIVATE swim_ceph_flags)
 target_precompile_headers(swim_ceph_precompiled PRIVATE
@@ -334,10 +334,11 @@ add_test(NAME kvstore_tool_test
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/qa/tools/kvstore_tool_test.py
     $<TARGET_FILE:ceph-kvstore-tool> $<TARGET_FILE:vtkv-tool>)
 
-# At most 5 ms of processor time a state, unless a sanitizer takes its share.
+# A state takes 4 to 6 ms of processor time, by what runs beside it. At 20 something makes the lane useless, a sanitizer
+# or a debug build apart.
 set(explorer_limits --states 20000 --time 240)
 if(NOT SWIM_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-  list(APPEND explorer_limits --ms-per-state-max 5)
+  list(APPEND explorer_limits --ms-per-state-max 20)
 endif()
 add_test(NAME crash_explorer COMMAND swimstore_crash_explorer ${explorer_limits})
 set_tests_properties(crash_explorer PROPERTIES COST 100)  # begun first: no processor waits for it at the end

@@ -178,7 +178,7 @@ class Exploration {
                              counts.distinct, ms);
     const bool slow = m_settings.ms_per_state_max > 0 && ms > m_settings.ms_per_state_max;
     if (slow) {
-      std::cout << fmt::format("slower than the target of {} ms a state\n", m_settings.ms_per_state_max);
+      std::cout << fmt::format("slower than --ms-per-state-max, {} ms\n", m_settings.ms_per_state_max);
     }
     std::cout << fmt::format("{} states, {} nested, {} violations\n", counts.states, counts.nested, counts.violations);
     return counts.violations == 0 && !slow ? 0 : 1;
