@@ -79,6 +79,8 @@ def parse_args(argv):
                       "that one (--fs); filestore comes from Ceph 16.2 in a sysroot of its own")
   parser.add_argument("--sizes", help=f"object sizes (default: {SIZES}; with --quick {QUICK_SIZES})")
   parser.add_argument("--osds", type=int, default=1, help="OSDs per cluster; pools keep min(3, N) copies (default: 1)")
+  parser.add_argument("--phases", help=f"some of {','.join(bench_report.PHASES)}, write among them, which makes what the "
+                      f"others take (default: all; with --quick {','.join(WARM_PHASES)})")
   parser.add_argument("--seconds", type=float, help="length of each phase (default: 5; with --quick 3)")
   parser.add_argument("--rounds", type=int, help="interleaved rounds (default: 3; with --quick 1)")
   parser.add_argument("--quick", action="store_true", help="at most 5 minutes")
@@ -102,7 +104,7 @@ def parse_args(argv):
   args.budget = None if args.seconds or args.rounds else QUICK_SECONDS_MAX if args.quick else SECONDS_MAX
   args.seconds = (3 if args.quick else 5) if args.seconds is None else args.seconds
   args.rounds = (1 if args.quick else 3) if args.rounds is None else args.rounds
-  args.phases = WARM_PHASES if args.quick else bench_report.PHASES
+  args.phases = args.phases.split(",") if args.phases else WARM_PHASES if args.quick else bench_report.PHASES
   args.device_size = parse_size(args.device_size, "--device-size")
   check_args(args)
   return args
@@ -113,6 +115,8 @@ def check_args(args):
     raise UserError("--one-binary: leave out --ceph-osd, and filestore, which is of another release")
   for store in args.stores:
     spec_of(args, store).check_values()
+  if not {"write"} <= set(args.phases) <= set(bench_report.PHASES):
+    raise UserError(f"--phases {','.join(args.phases)}: give write and some of {', '.join(bench_report.PHASES[1:])}")
   for size in args.sizes:
     if not 512 <= size <= 64 << 20:
       raise UserError(f"--sizes {show_size(size)}: give sizes from 512 to 64M")
@@ -290,8 +294,9 @@ class Bench:
       command += ["--devices", ",".join(devices)]
       command += ["--sync", ",".join(str(mount) for mount in mounts)] if mounts else []
     timeout = 60 + 20 * seconds
+    warm = [phase for phase in WARM_PHASES if phase in args.phases]
     has_cold = "cold" in args.phases and kind_of(store) != "memstore"
-    for phases in [WARM_PHASES, ("cold", "delete")] if has_cold else [(*WARM_PHASES, "delete")]:
+    for phases in [warm, ("cold", "delete")] if has_cold else [(*warm, "delete")]:
       if "cold" in phases:
         start_cold(cluster)
       processes = ",".join(str(cluster.osd_pid(osd)) for osd in range(args.osds))
