@@ -42,7 +42,7 @@ ninja_required_version = 1.5
 switches = -Wno-everything -Wthread-safety -Werror
 rule precompile
   command = clang++ $words $switches -fdelayed-template-parsing -x c++-header -MD -MF $out.d -MT $out -o $out $in && $
-    clang++ $words -w -x c++-header -E -P $in | sha256sum >$out.sum
+    clang++ $words -w -x c++-header -E -P -dD $in | sha256sum >$out.sum
   depfile = $out.d
   deps = gcc
 rule thread-safety

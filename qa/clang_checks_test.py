@@ -126,6 +126,7 @@ class ClangChecks(unittest.TestCase):
     self.assert_fault("requires holding mutex 'm_lock'", "thread-safety")
     self.assert_fault("requires holding mutex 'm_lock'", "thread-safety")  # it has not passed
 
+  @unittest.skipUnless(shutil.which("ccache"), "no ccache")
   def test_headers_that_are_precompiled(self):
     """By clang, once for all sources with the same words; and anew when what they include has changed."""
     header = self.write("build/cmake_pch.hxx", "#include <vtkv/counter.h>\n")

@@ -23,8 +23,8 @@ last line counts: "N passed, N failed". Exits 1 if anything failed.
                    crashes, failures and damage in the simulator; qa/tsan.supp has the false
                    alarms
   --jobs N         N compilations and 2 N tests at a time (default: the number of cores)
-  --time SECONDS   of the crash explorer, for each of the stacks vtkv, cube, store and
-                   compressed on each of four kinds of file system (default 25)
+  --time SECONDS   of the crash explorer, for each of its stacks on each of four kinds of
+                   file system (default 25)
   SWIM_CACHE       where set-up keeps its things (/var/cache/swimstore)
 USAGE
 }
@@ -81,7 +81,7 @@ export TSAN_OPTIONS=suppressions=$here/tsan.supp:second_deadlock_stack=1
 
 explore() {
   local stack profile
-  for stack in vtkv cube store compressed; do
+  for stack in vtkv cube store two-file-systems compressed cubes; do
     for profile in ext4 xfs btrfs weakest; do
       say "crash explorer: $stack, $profile"
       if run "$here/enter.sh" "$build/bin/swimstore_crash_explorer" --stack "$stack" --profile "$profile" --time "$time"; then

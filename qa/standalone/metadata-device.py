@@ -103,8 +103,8 @@ def operate(scenario):
 
   cluster.stop_osd(OSD)
   moved = one.tool("move-metadata", "--back")
-  scenario.check(moved["moved"] and not any(path.is_file() for path in one.there.rglob("*")),
-                 "log and tree move back, and leave nothing", str(moved))
+  scenario.check(moved["moved"] and not any(path.is_file() and path.name != "lock" for path in one.there.rglob("*")),
+                 "log and tree move back, and leave nothing but a lock", str(moved))
   one.start("moved back")
   one.load(1.0)
   moved = one.tool("move-metadata", "--to", one.there)
@@ -145,7 +145,8 @@ class Contender:
                                   if (size, phase) in self.found))
     disk.limit(0)  # what it put off is not the next one's
     disk.delay_syncs(0)
-    rados_bench.wait_quiet(self.cluster, 60, 1)
+    if not rados_bench.wait_quiet(self.cluster, 60, 1):
+      self.scenario.check(False, f"{self.name}: its disk is quiet before the other's turn", "not after 60 s")
 
 
 def compare(scenario):

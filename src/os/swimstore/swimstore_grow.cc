@@ -41,14 +41,15 @@ using vtkv::Status;
 
 namespace {
 
-// What an empty cube takes at once: its log and the copies of its manifest ...
+// What an empty cube takes at once of any sizes, beside its log, the copies of its manifest and its containers.
+constexpr uint64_t kCubeFilesBytes = 1u << 20;
+
 uint64_t made_database_bytes(const vtkv::Geometry& geometry) {
   return geometry.initial_log_segments * geometry.log_segment_bytes + 2 * geometry.zone_bytes;
 }
 
-// ... and its containers, and files of any sizes.
 uint64_t made_container_bytes(const CubeOptions& options, const vtkv::FileSystemInfo& host) {
-  uint64_t bytes = 1u << 20;
+  uint64_t bytes = kCubeFilesBytes;
   for (unsigned size_class = 0; size_class < swimstore::kSizeClasses; ++size_class) {
     bytes += swimstore::Container::created_bytes(size_class, options.containers, host);
   }
@@ -66,12 +67,12 @@ Status check_count(const std::string& path, unsigned has, unsigned asked) {
                    "{} spreads its placement groups over {} cubes already, and none is taken away", path, has));
 }
 
-Status check_room(unsigned added, uint64_t bytes, const std::string& path, uint64_t has) {
+Status check_room(unsigned added, uint64_t bytes, const std::string& path, uint64_t has, const char* beside = "") {
   return has >= bytes ? Status()
                       : Status::make(Status::Code::no_space,
                                      fmt::format("{} new cubes take {} bytes to begin with, and the file system of {} "
-                                                 "has room for {}. Nothing was changed: make room, or add fewer",
-                                                 added, bytes, path, has),
+                                                 "has room for {}{}. Nothing was changed: make room, or add fewer",
+                                                 added, bytes, path, has, beside),
                                      ENOSPC);
 }
 
@@ -146,15 +147,16 @@ Status SwimStore::check_before_adding(unsigned cubes, CubeOptions* options) {
   const unsigned added = cubes - superblock.cubes;
   database_bytes += added * made_database_bytes(options->database.geometry);
   const uint64_t container_bytes = added * made_container_bytes(*options, host);
-  const uint64_t room = m_mounted->cubes->container_statistics().growable_bytes;  // beside the reserve
+  const uint64_t room = m_mounted->cubes->container_statistics().growable_bytes;
+  constexpr const char* kBeside = " beside the reserve";
   const std::string& metadata = m_mounted->layout.metadata_directory;
   if (metadata.empty()) {
-    return check_room(added, database_bytes + container_bytes, path, room);
+    return check_room(added, database_bytes + container_bytes, path, room, kBeside);
   }
   vtkv::FileSystemInfo metadata_host;
   VTKV_RETURN_IF_ERROR(m_env->file_system_info(metadata, &metadata_host));
   VTKV_RETURN_IF_ERROR(check_room(added, database_bytes, metadata, metadata_host.available_bytes));
-  return check_room(added, container_bytes, path, room);
+  return check_room(added, container_bytes, path, room, kBeside);
 }
 
 // And names them in the superblock.

@@ -5,7 +5,7 @@
 //      command's from now on.
 //   2. Log and tree are copied, durably.
 //   3. One write says where they are: of the superblock, or, from one such directory to another, of metadata_path.
-//   4. What lies where they were is removed, then the mark.
+//   4. What lies where they were is removed, then the mark, then what says whose that directory was.
 //
 // A crash before 3 leaves the store as it was, and later it has moved. What is left over then, the next move removes.
 
@@ -54,8 +54,8 @@ Status SwimStore::settle_metadata_move(StoreDirectory& directory, const Superblo
   VTKV_RETURN_IF_ERROR(directory.renew_metadata_path());
   const std::string& used = directory.metadata_directory();
   derr << "a move of log and tree was interrupted. They lie in " << (used.empty() ? directory.cubes_path() : used)
-       << ", whole, and files of theirs elsewhere, too. To remove those: ceph-swimstore-tool move-metadata " << path
-       << (used.empty() ? " --back" : " --to " + used) << dendl;
+       << ", whole; files may be left where they do not lie. With the OSD stopped, this removes them: "
+       << "ceph-swimstore-tool move-metadata " << path << (used.empty() ? " --back" : " --to " + used) << dendl;
   return {};
 }
 
@@ -86,7 +86,8 @@ Status SwimStore::check_and_copy_metadata(StoreDirectory& directory, const Metad
   VTKV_RETURN_IF_ERROR(Settings::read(cct, &settings));
   VTKV_RETURN_IF_ERROR(directory.check_file_system(host_path, settings, &host));
   VTKV_RETURN_IF_ERROR(refuse_same_file_system(move.to, settings));
-  VTKV_RETURN_IF_ERROR(refuse_fast_commit(move.to.empty() ? directory.lock_path() : move.to + "/fsid", settings));
+  VTKV_RETURN_IF_ERROR(
+      refuse_fast_commit(move.to.empty() ? directory.lock_path() : move.to + "/" + StoreDirectory::kOwner, settings));
   uint64_t needed = 0;
   VTKV_RETURN_IF_ERROR(directory.measure_metadata(move.from, superblock.cubes, &needed));
   needed += uint64_t{superblock.cubes} * superblock.geometry.log_segment_bytes;  // to go on with
@@ -137,12 +138,14 @@ Status SwimStore::move_metadata(const std::string& asked, uint64_t* bytes) {
     if (move.from == move.to) {
       return Status();
     }
-    VTKV_RETURN_IF_ERROR(directory.begin_metadata_move(move, superblock.cubes));
+    std::unique_ptr<vtkv::FileLock> lock;
+    VTKV_RETURN_IF_ERROR(directory.begin_metadata_move(move, superblock.cubes, &lock));
     const bool is_early = mutated(Mutation::metadata_used_before_copied);
     VTKV_RETURN_IF_ERROR(is_early ? switch_metadata(directory, move, superblock) : Status());
     if (const Status copied = check_and_copy_metadata(directory, move, superblock, bytes); !copied.ok()) {
       // What a failed sync should have covered may come back: the mark stays then.
       const bool may_end = copied.code() != Status::Code::io_error && !copied.is_corruption();
+      lock.reset();
       const bool removed = may_end && directory.end_metadata_move(move.to, superblock.cubes).ok();
       return copied.with_message(fmt::format("{}. Log and tree of {} are where they were{}", copied.message(), path,
                                              removed ? "" : "; what was copied, the next move removes"));

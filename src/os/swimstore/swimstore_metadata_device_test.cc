@@ -313,8 +313,76 @@ TEST_F(MetadataDeviceTest, MkfsLeavesAloneWhatIsThere) {
 TEST_F(MetadataDeviceTest, MkfsLeavesAloneTheMetadataOfAnotherStore) {
   make_with(4);
   ASSERT_TRUE(m_env->create_directory("/second").ok());
-  EXPECT_EQ(Status::Code::invalid_argument, make("/second").code());
+  const Status status = make("/second");
+  EXPECT_EQ(Status::Code::invalid_argument, status.code());
+  EXPECT_NE(std::string::npos, status.message().find("/other/metadata/0/")) << status.message();
   EXPECT_EQ(0, store()->fsck(true));
+}
+
+// Where one has just claimed it, there is no file in it yet that would keep the other one away.
+TEST_F(MetadataDeviceTest, TwoStoresThatWantOneDirectoryAtOnce) {
+  use_small_stores(g_ceph_context);
+  make_with(4);
+  for (const char* path : {"/second", "/third"}) {
+    ASSERT_TRUE(m_env->create_directory(path).ok());
+  }
+  ASSERT_TRUE(make("/second").ok());
+  StoreDirectory first(m_env.get(), kPath);
+  Superblock superblock;
+  ASSERT_TRUE(first.read_superblock(&superblock).ok());
+  std::unique_ptr<vtkv::FileLock> lock;
+  const Status begun = first.begin_metadata_move({"", kMetadata}, 1, &lock);
+  ASSERT_TRUE(begun.ok()) << begun.message();
+  std::string owner, owner_now;
+  ASSERT_TRUE(StoreDirectory(m_env.get(), kMetadata).read_meta("fsid", &owner).ok());
+
+  uint64_t bytes = 0;
+  const Status moved = store("/second")->move_metadata(kMetadata, &bytes);
+  EXPECT_EQ(Status::Code::busy, moved.code()) << moved.message();
+  EXPECT_NE(std::string::npos, moved.message().find(kMetadata)) << moved.message();
+  g_ceph_context->_conf.set_val_or_die("swimstore_metadata_path", kMetadata);
+  EXPECT_EQ(Status::Code::busy, make("/third").code());
+  ASSERT_TRUE(StoreDirectory(m_env.get(), kMetadata).read_meta("fsid", &owner_now).ok());
+  EXPECT_EQ(owner, owner_now);
+
+  lock.reset();
+  EXPECT_TRUE(store()->move_metadata(kMetadata, &bytes).ok());
+  expect_whole(4);
+  EXPECT_EQ(0, store("/second")->fsck(true));
+}
+
+// Else it would look like the store's own one when the file system that belongs there is not mounted.
+TEST_F(MetadataDeviceTest, ADirectoryThatIsRefusedIsNotClaimed) {
+  g_ceph_context->_conf.set_val_or_die("swimstore_allow_unproven_file_system", "false");
+  g_ceph_context->_conf.set_val_or_die("swimstore_metadata_path", "/near");
+  const Status status = make();
+  EXPECT_NE(std::string::npos, status.message().find("itself")) << status.message();
+  EXPECT_FALSE(m_env->exists("/near/fsid"));
+  EXPECT_FALSE(m_env->exists("/osd/metadata_path"));
+}
+
+// An mkfs that failed has named a place; so has a move, whose fast device is gone. A store in its cubes has neither.
+TEST_F(MetadataDeviceTest, WhatAnAttemptHasLeftMisleadsNobody) {
+  use_small_stores(g_ceph_context);
+  write_line("/osd/metadata_path", "/other/gone");
+  write_line("/osd/move_metadata_unfinished", "-\t/other/gone");
+  make_with(4);
+  EXPECT_FALSE(m_env->exists("/osd/metadata_path"));
+  EXPECT_FALSE(m_env->exists("/osd/move_metadata_unfinished"));
+  write_line("/osd/metadata_path", "/other/gone");
+  write_line("/osd/move_metadata_unfinished", "-\t/other/gone");
+  expect_whole(4);
+  EXPECT_FALSE(m_env->exists("/osd/metadata_path"));
+}
+
+TEST_F(MetadataDeviceTest, LogAndTreeDoNotMoveIntoThemselves) {
+  make_with(4);
+  uint64_t bytes = 0;
+  for (const char* to : {"/other/metadata/0/new", "/other/metadata/new", "/other//metadata/0"}) {
+    EXPECT_EQ(Status::Code::invalid_argument, store()->move_metadata(to, &bytes).code()) << to;
+    EXPECT_FALSE(m_env->exists("/osd/move_metadata_unfinished"));
+  }
+  expect_whole(4);
 }
 
 // The first one ended before the directory was its own; meanwhile a file system was mounted there.
@@ -415,11 +483,28 @@ TEST_F(MetadataDeviceTest, AStoreIsFullWhenEitherFileSystemIs) {
   EXPECT_EQ(0, mounted->umount());
 }
 
-// Its own reserve lets the store be mounted, emptied and recovered where that file system has no byte left.
+// Its own reserve lets the store be mounted, and objects removed, where that file system has no byte left.
 TEST_F(MetadataDeviceTest, AFullMetadataFileSystemTakesDeletes) {
+  constexpr uint64_t kHostBytes = 32u << 20;
+  m_env->set_other_capacity(kHostBytes);
   make_with(20);
-  EXPECT_EQ(1u, count("/other/metadata/reserve"));
-  m_env->set_other_capacity(m_env->other_allocated_bytes());
+  ASSERT_EQ(1u, count("/other/metadata/reserve"));
+  const auto reserve_bytes = [&] {
+    std::unique_ptr<vtkv::File> file;
+    uint64_t bytes = 0;
+    const Status status = m_env->open_file("/other/metadata/reserve", {.read_only = true, .direct = false}, &file);
+    EXPECT_TRUE(status.ok() && file->size(&bytes).ok());
+    return bytes;
+  };
+  const uint64_t whole_bytes = reserve_bytes();
+  {
+    std::unique_ptr<vtkv::File> file;
+    ASSERT_TRUE(m_env->open_file("/other/another", {.create = true, .direct = false}, &file).ok());
+    const std::string bytes(kHostBytes - m_env->other_allocated_bytes(), 'x');
+    ASSERT_TRUE(file->write(0, bytes.data(), bytes.size()).ok());
+  }
+  EXPECT_EQ(0, store()->fsck(true));
+  EXPECT_LT(reserve_bytes(), whole_bytes) << "nobody but recovery makes room for a check";
   auto mounted = store();
   ASSERT_EQ(0, mounted->mount());
   auto handle = mounted->open_collection(kPg);
@@ -427,7 +512,9 @@ TEST_F(MetadataDeviceTest, AFullMetadataFileSystemTakesDeletes) {
     for (unsigned number = 0; number < 20; ++number) {
       ObjectStore::Transaction txn;
       txn.remove(kPg, object(number));
-      txn.touch(kPg, object(number));
+      if (round < 29) {
+        txn.touch(kPg, object(number));
+      }
       mounted->queue_transaction(handle, std::move(txn));
     }
     m_env->run_until_idle();

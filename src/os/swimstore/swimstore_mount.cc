@@ -154,11 +154,17 @@ Status SwimStore::make() {
   Superblock superblock;
   superblock.cubes = swimstore::CubeSet::cubes_for(settings.cubes);
   superblock.features = swimstore::features_of(superblock.cubes);
+  std::unique_ptr<vtkv::FileLock> metadata_lock;
   if (!settings.metadata_path.empty()) {
-    VTKV_RETURN_IF_ERROR(directory.make_metadata_directory(settings.metadata_path));
+    std::string metadata = settings.metadata_path;
+    vtkv::FileSystemInfo metadata_host;
+    VTKV_RETURN_IF_ERROR(directory.take_metadata_directory(&metadata, &metadata_lock));
+    VTKV_RETURN_IF_ERROR(directory.check_file_system(metadata, settings, &metadata_host));
+    VTKV_RETURN_IF_ERROR(settings.choose_single_flush(metadata_host, &ignored));
+    VTKV_RETURN_IF_ERROR(refuse_same_file_system(metadata, settings));
+    VTKV_RETURN_IF_ERROR(refuse_fast_commit(metadata + "/" + StoreDirectory::kLock, settings));
+    VTKV_RETURN_IF_ERROR(directory.make_metadata_directory(metadata));
     superblock.features.incompat.insert(swimstore::kMetadataElsewhereFeature);
-    VTKV_RETURN_IF_ERROR(refuse_same_file_system(directory.metadata_directory(), settings));
-    VTKV_RETURN_IF_ERROR(refuse_fast_commit(directory, settings));
   }
   StoreLayout layout;
   VTKV_RETURN_IF_ERROR(find_layout(directory, settings, host, &layout));
@@ -173,6 +179,7 @@ Status SwimStore::make() {
     VTKV_RETURN_IF_ERROR(directory.end_cube_mark(cube));  // of a store that was here before
   }
   VTKV_RETURN_IF_ERROR(directory.end_adding_cubes());
+  VTKV_RETURN_IF_ERROR(directory.forget_other_metadata());
   VTKV_RETURN_IF_ERROR(superblock.write(m_env, path));
   VTKV_RETURN_IF_ERROR(directory.end_mkfs());
   dout(1) << "made a store, fsid " << m_fsid << dendl;
@@ -204,10 +211,11 @@ swimstore::CubeOptions SwimStore::cube_options(const Settings& settings, const S
   swimstore::CubeOptions options = settings.cube_options(layout.single_flush);
   options.metadata_directory = layout.metadata_directory;
   options.database.on_fatal = [this](const Status& status) { end_undurable(status); };
-  options.database.on_background_error = [this](const vtkv::BackgroundError& error) {
-    derr << swimstore::describe(error, path) << dendl;
+  const auto tell = [this](const std::string& where) {
+    return [this, where](const vtkv::BackgroundError& error) { derr << swimstore::describe(error, where) << dendl; };
   };
-  options.containers.on_background_error = options.database.on_background_error;
+  options.database.on_background_error = tell(layout.metadata_directory.empty() ? path : layout.metadata_directory);
+  options.containers.on_background_error = tell(path);
   if (m_cube_options_hook) {
     m_cube_options_hook(options);
   }

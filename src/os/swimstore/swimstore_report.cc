@@ -135,7 +135,9 @@ int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
     if (has_metadata_host) {
       swimstore::add_metadata_alerts(metadata_host, limits, alerts);
     }
-    swimstore::add_background_alert(path, host, m_mounted->cubes->background_errors(), alerts);
+    swimstore::add_background_alert(path, host.mount_point,
+                                    (has_metadata_host ? metadata_host.file_system : host).mount_point,
+                                    m_mounted->cubes->background_errors(), alerts);
     swimstore::add_quarantine_alert(path, m_mounted->cubes->quarantined(), alerts);
     if (const swimstore::RelaxedPools& relaxed = m_mounted->pipeline.relaxed_pools(); relaxed.any()) {
       relaxed.add_alert(path, m_mounted->context.collections.list(), alerts);

@@ -407,7 +407,9 @@ Status ContainerSet::begin_recovery() {
     return {};
   }
   bool changed = false;
-  VTKV_RETURN_IF_ERROR(m_reserve->make_room(&changed));  // recovery may need what the host has lost since
+  // Recovery may need what the host has lost since.
+  VTKV_RETURN_IF_ERROR(m_reserve->make_room(&changed));
+  VTKV_RETURN_IF_ERROR(m_options.metadata_reserve ? m_options.metadata_reserve->make_room(&changed) : Status());
   return m_quarantine->make_missing();
 }
 

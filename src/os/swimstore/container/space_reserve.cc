@@ -26,7 +26,7 @@ Status SpaceReserve::open(vtkv::Env* env, const std::string& directory, uint64_t
   VTKV_RETURN_IF_ERROR(env->file_system_info(directory, &host));
   m_slice_bytes = std::min(bytes, host.total_bytes / 16) / kSlices / kBlockBytes * kBlockBytes;
   m_target_bytes = m_slice_bytes * kSlices;
-  const Status opened = env->open_file(directory + "/reserve", {}, &m_file);
+  const Status opened = env->open_file(directory + "/" + kFileName, {}, &m_file);
   if (!opened.is_not_found()) {
     VTKV_RETURN_IF_ERROR(opened);
     uint64_t size = 0;
@@ -144,7 +144,7 @@ Status SpaceReserve::extend() {
   if (m_file == nullptr) {
     vtkv::OpenOptions options;
     options.create = true;
-    VTKV_RETURN_IF_ERROR(m_env->open_file(m_directory + "/reserve", options, &m_file));
+    VTKV_RETURN_IF_ERROR(m_env->open_file(m_directory + "/" + kFileName, options, &m_file));
   }
   const uint64_t slice = std::min(m_slice_bytes, m_target_bytes - held_bytes());
   VTKV_RETURN_IF_ERROR(m_file->allocate(held_bytes(), slice));

@@ -20,6 +20,8 @@ namespace swimstore {
 
 class SpaceReserve {
  public:
+  static constexpr const char* kFileName = "reserve";
+
   // Changes nothing on disk. The file may be missing (an operator in need may delete it): balance() makes it
   // again. The target is `bytes`, at most a sixteenth of the host's size. `sharers`: sets of containers that use it.
   vtkv::Status open(vtkv::Env* env, const std::string& directory, uint64_t bytes, unsigned sharers = 1);

@@ -145,11 +145,9 @@ Status Cube::open_parts() {
   return m_containers->finish_recovery();
 }
 
-std::vector<vtkv::BackgroundError> Cube::background_errors() const {
-  std::vector<vtkv::BackgroundError> errors = m_database->background_errors();
-  const std::vector<vtkv::BackgroundError> of_containers = m_containers->background_errors();
-  errors.insert(errors.end(), of_containers.begin(), of_containers.end());
-  return errors;
+void Cube::add_background_errors(CubeErrors* errors) const {
+  std::ranges::copy(m_database->background_errors(), std::back_inserter(errors->of_databases));
+  std::ranges::copy(m_containers->background_errors(), std::back_inserter(errors->of_containers));
 }
 
 void Cube::submit(CubeTransaction* transaction) {

@@ -17,6 +17,7 @@
 
 #include "swimstore/container/container_set.h"
 #include "swimstore/cube/cube_counters.h"
+#include "swimstore/cube/cube_errors.h"
 #include "swimstore/cube/damage_list.h"
 #include "swimstore/format/note_record.h"
 #include "vtkv/db.h"
@@ -91,7 +92,7 @@ class Cube final : private vtkv::ExternalStore, private vtkv::CheckpointParticip
   uint64_t new_object_id() { return m_options.object_ids->take(); }
   std::map<int64_t, PoolUsage> pool_usage() const { return m_counters.pool_usage(); }
   // Of the database and of the containers: what fails at present, and is tried again.
-  std::vector<vtkv::BackgroundError> background_errors() const;
+  void add_background_errors(CubeErrors* errors) const;
   // Blocks whose read failed while the log was checked; reads of them give -EIO until overwritten.
   bool is_damaged(SlotAddress slot, uint32_t block) const { return m_damage.contains(slot, block); }
 

@@ -259,11 +259,10 @@ std::map<int64_t, PoolUsage> CubeSet::pool_usage() const {
   return sum;
 }
 
-std::vector<vtkv::BackgroundError> CubeSet::background_errors() const {
-  std::vector<vtkv::BackgroundError> errors;
+CubeErrors CubeSet::background_errors() const {
+  CubeErrors errors;
   for (const auto& cube : m_cubes) {
-    const std::vector<vtkv::BackgroundError> more = cube->background_errors();
-    errors.insert(errors.end(), more.begin(), more.end());
+    cube->add_background_errors(&errors);
   }
   return errors;
 }

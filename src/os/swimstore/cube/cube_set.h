@@ -77,7 +77,7 @@ class CubeSet {
   ContainerStatistics container_statistics() const;
   FreePieces free_pieces() const;  // see ContainerSet
   std::map<int64_t, PoolUsage> pool_usage() const;
-  std::vector<vtkv::BackgroundError> background_errors() const;
+  CubeErrors background_errors() const;
   std::vector<SlotAddress> quarantined() const;
   // Of one after the other, the first error.
   vtkv::Status flush();

@@ -191,6 +191,21 @@ class Metadata(PlayedHost):
     with self.assertRaisesRegex(Refused, "metadata_path says that log and tree of osd.7 are in .*, which is not there: mount"):
       self.metadata.check_there(self.osd())
 
+  def test_a_line_that_counts_no_more(self):
+    """Log and tree are in the cubes: an mkfs or a move that did not come to its end has left it."""
+    (self.parent / "metadata_path").write_text("/gone\n")
+    superblock = self.parent / "superblock"
+    superblock.write_bytes(b"\x01\0compressed_blobs\0metadata_elsewhere\0")
+    self.assertEqual(self.metadata.told_by(self.osd()), "/gone")
+    superblock.write_bytes(b"\x01\0compressed_blobs\0")
+    self.assertEqual(self.metadata.told_by(self.osd()), "")
+    self.metadata.check_there(self.osd())
+
+  def test_nothing_tells_of_an_encrypted_one(self):
+    self.disk("/dev/sda", 7, kind="crypto_LUKS")
+    self.zap("/dev/sda")
+    self.assertIn(f"swimstore-{FSID}, if 'create' made it", "".join(self.said))
+
   def test_with_them_they_are_cephs(self):
     from ceph_volume_swimstore import filesystem
     given = []
@@ -204,7 +219,8 @@ class Metadata(PlayedHost):
     number = f"{os.major(os.stat(self.parent).st_dev)}:{os.minor(os.stat(self.parent).st_dev)}"
     self.disk("/dev/sda", dm__uuid="LVM-x")
     self.disk("/dev/sdb", dm__uuid="CRYPT-LUKS2-x")
-    used = []
+    used, mount_point = [], ["/var"]
+    self.put(self.metadata, "mount_point_of", lambda path: mount_point[0])
     self.put(host, "path_of", lambda of: used.append(of) or "/dev/sda")
     for fs, encrypted, said in (("ext4", False, ""), ("xfs", False, ""), ("btrfs", False, "lies on btrfs: log and tree need ext4 or xfs"),
                                 ("ext4", True, "not encrypted")):
@@ -214,6 +230,10 @@ class Metadata(PlayedHost):
           self.metadata.check(str(self.parent), encrypted)
       else:
         self.assertEqual(self.metadata.check(str(self.parent), encrypted), os.path.realpath(self.parent))
+    mount_point[0] = "/"
+    with self.assertRaisesRegex(Refused, "lies on the root file system: is the faster device's mounted?"):
+      self.metadata.check(str(self.parent), False)
+    mount_point[0] = "/var"
     self.put(host, "path_of", lambda of: "/dev/sdb")
     self.metadata.check(str(self.parent), True)
     self.assertEqual(used, [number])

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "swimstore/container/space_reserve.h"
+
 namespace swimstore {
 
 using vtkv::Status;
@@ -15,8 +17,6 @@ namespace {
 constexpr uint64_t kMetaBytesMax = 4096;
 constexpr const char* kSpare = "spare";
 constexpr const char* kNewMeta = "meta.new";
-constexpr const char* kOwner = "fsid";  // of a metadata directory
-constexpr const char* kReserve = "reserve";
 constexpr const char* kUnfinished = "mkfs_unfinished";
 constexpr const char* kRepairing = "repair_unfinished";
 constexpr const char* kAddingCubes = "add_cubes_unfinished";
@@ -350,7 +350,7 @@ Status StoreDirectory::write_file(const std::string& name, const std::string& te
 }
 
 bool StoreDirectory::is_small_file(const std::string& name) {
-  return name == kOwner || name == kSpare || name == kNewMeta || name == kReserve;
+  return name == kOwner || name == kLock || name == kSpare || name == kNewMeta || name == SpaceReserve::kFileName;
 }
 
 void StoreDirectory::keep_spare() {

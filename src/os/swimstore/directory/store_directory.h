@@ -41,6 +41,10 @@ struct CubeMark {
 
 class StoreDirectory {
  public:
+  // Files of the store's directory, and of a directory that has log and tree.
+  static constexpr const char* kOwner = "fsid";
+  static constexpr const char* kLock = "lock";
+
   StoreDirectory(vtkv::Env* env, std::string path) : m_env(env), m_path(std::move(path)) {}
 
   const std::string& path() const { return m_path; }
@@ -58,7 +62,7 @@ class StoreDirectory {
   vtkv::Status check_file_system(const std::string& path, const Settings& settings, vtkv::FileSystemInfo* host);
   // Code::busy when another process has the store mounted. REQUIRES: check_host.
   vtkv::Status lock(std::unique_ptr<vtkv::FileLock>* lock);
-  std::string lock_path() const { return file("lock"); }
+  std::string lock_path() const { return file(kLock); }
   // A regular file on each file system that the store lies on. REQUIRES: locked.
   std::vector<std::string> file_of_each_host() const;
   // Code::not_found when no store was ever made here; corruption when one was, and this is what is missing of it;
@@ -68,9 +72,14 @@ class StoreDirectory {
   // Removes what an interrupted mkfs left, and what no mkfs left is refused. From here on an interrupted mkfs can be
   // told. REQUIRES: locked, no superblock.
   vtkv::Status begin_mkfs();
-  // Log and tree shall lie in `directory`: it is made where it is missing, and becomes this store's. What is in it is
-  // refused, unless an interrupted mkfs of this store left it. REQUIRES: begin_mkfs, and the file fsid is there.
+  // Log and tree shall lie in *directory, whose path is made a plain one: it is made where it is missing, and while the
+  // lock is held nobody else takes it. What is in it is refused, unless an interrupted mkfs of this store left it.
+  // REQUIRES: begin_mkfs, and the file fsid is there.
+  vtkv::Status take_metadata_directory(std::string* directory, std::unique_ptr<vtkv::FileLock>* lock);
+  // It becomes this store's, and empty. REQUIRES: taken.
   vtkv::Status make_metadata_directory(const std::string& directory);
+  // What a store that was here before, or a mkfs that failed, has left of other places for log and tree.
+  vtkv::Status forget_other_metadata();
   // Whatever is missing from now on, it was not mkfs that left it out. REQUIRES: locked, a superblock.
   vtkv::Status end_mkfs();
 
@@ -86,8 +95,9 @@ class StoreDirectory {
   vtkv::Status end_cube_mark(unsigned cube);
   std::string cube_mark_path(unsigned cube) const;  // for messages
   // A move of log and tree. While its mark is there, those in the directory that the store does not use may be removed.
-  // Code::invalid_argument, or failed: something else lies in move.to. REQUIRES: locked, and there is no other move.
-  vtkv::Status begin_metadata_move(const MetadataMove& move, unsigned cubes);
+  // *lock, to be held until the move has ended: nobody else takes move.to. Code::invalid_argument, or failed: something
+  // else lies in move.to; busy: somebody else takes it. REQUIRES: locked, and there is no other move.
+  vtkv::Status begin_metadata_move(const MetadataMove& move, unsigned cubes, std::unique_ptr<vtkv::FileLock>* lock);
   // Its mark is there, readable or not.
   bool has_metadata_move();
   // No move: *move is empty.
@@ -146,7 +156,9 @@ class StoreDirectory {
   // Is it a metadata directory of this store? Not where it cannot be read.
   bool owns(const std::string& metadata_directory);
   static bool is_small_file(const std::string& name);  // that write_meta() leaves in a metadata directory
-  vtkv::Status prepare_metadata_directory(const std::string& directory, bool may_hold_ours);
+  vtkv::Status prepare_metadata_directory(const std::string& directory, bool may_hold_ours,
+                                          std::unique_ptr<vtkv::FileLock>* lock);
+  vtkv::Status refuse_what_is_in(const std::string& metadata_directory, bool may_hold_ours);
   vtkv::Status claim_metadata_directory(const std::string& directory);
   std::string database_path_in(const std::string& metadata_directory, unsigned cube) const;
   vtkv::Status list_database(const std::string& metadata_directory, unsigned cube, std::vector<std::string>* names);

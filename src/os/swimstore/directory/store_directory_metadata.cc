@@ -17,12 +17,22 @@ namespace {
 
 constexpr const char* kMetadataPath = "metadata_path";
 constexpr const char* kMoving = "move_metadata_unfinished";
-constexpr const char* kOwner = "fsid";
 constexpr const char* kContainers = "containers";
 constexpr const char* kLostAndFound = "lost+found";  // of an ext4, root's
 constexpr const char* kInTheCubes = "-";  // in the mark
 constexpr char kBetween = '\t';
 constexpr size_t kCopyBytes = 4u << 20;
+
+// Of the system, where a directory is to be made, or written to.
+Status explain_refusal(const Status& status) {
+  const int error = status.error_number();
+  const char* wanted = error == ENOENT || error == ENOTDIR ? "on a file system that is mounted, below one that is there"
+                       : error == EACCES || error == EPERM ? "that is of the user whom the OSD runs as"
+                                                           : "";
+  return *wanted == '\0'
+             ? status
+             : status.with_message(fmt::format("{}: log and tree need a directory {}", status.message(), wanted));
+}
 
 std::string name_of(const std::string& directory) { return directory.empty() ? kInTheCubes : directory; }
 std::string place_of(std::string_view name) { return name == kInTheCubes ? std::string() : std::string(name); }
@@ -94,26 +104,44 @@ Status StoreDirectory::normalize_metadata_path(std::string* path) const {
   return {};
 }
 
-Status StoreDirectory::make_metadata_directory(const std::string& asked) {
-  std::string claimed, directory = asked;
-  VTKV_RETURN_IF_ERROR(normalize_metadata_path(&directory));
-  const bool is_again = read_meta(kMetadataPath, &claimed).ok() && claimed == directory;
-  VTKV_RETURN_IF_ERROR(prepare_metadata_directory(directory, is_again));
+Status StoreDirectory::take_metadata_directory(std::string* directory, std::unique_ptr<vtkv::FileLock>* lock) {
+  std::string claimed;
+  VTKV_RETURN_IF_ERROR(normalize_metadata_path(directory));
+  const bool is_again = read_meta(kMetadataPath, &claimed).ok() && claimed == *directory;
+  return prepare_metadata_directory(*directory, is_again, lock);
+}
+
+Status StoreDirectory::make_metadata_directory(const std::string& directory) {
   VTKV_RETURN_IF_ERROR(write_meta(kMetadataPath, directory));
   VTKV_RETURN_IF_ERROR(claim_metadata_directory(directory));
   m_metadata_directory = directory;
   return {};
 }
 
-// Where it is missing it is made. Small files alone are what an interrupted command has left.
-Status StoreDirectory::prepare_metadata_directory(const std::string& directory, bool may_hold_ours) {
+Status StoreDirectory::forget_other_metadata() {
+  VTKV_RETURN_IF_ERROR(remove_mark(kMoving));
+  return m_metadata_directory.empty() ? remove_mark(kMetadataPath) : Status();
+}
+
+// Looked at before it is locked, too: a stranger's directory gets no file of ours.
+Status StoreDirectory::prepare_metadata_directory(const std::string& directory, bool may_hold_ours,
+                                                  std::unique_ptr<vtkv::FileLock>* lock) {
   if (const Status made = m_env->create_directory(directory); !made.ok()) {
-    return made.with_message(
-        fmt::format("{}: log and tree need a directory on a file system that is mounted, below one "
-                    "that is there",
-                    made.message()));
+    return explain_refusal(made);
   }
   VTKV_RETURN_IF_ERROR(m_env->sync_directory(directory.substr(0, std::max<size_t>(directory.rfind('/'), 1))));
+  VTKV_RETURN_IF_ERROR(refuse_what_is_in(directory, may_hold_ours));
+  const Status locked = m_env->lock_file(directory + "/" + kLock, lock);
+  if (locked.code() == Status::Code::busy) {
+    return Status::busy(fmt::format(
+        "another command makes {} the place of log and tree just now. Nothing was changed: name another directory",
+        directory));
+  }
+  return locked.ok() ? refuse_what_is_in(directory, may_hold_ours) : explain_refusal(locked);
+}
+
+// Small files alone are what an interrupted command has left.
+Status StoreDirectory::refuse_what_is_in(const std::string& directory, bool may_hold_ours) {
   const bool is_ours = owns(directory);
   if (may_hold_ours && is_ours) {
     return {};
@@ -137,7 +165,7 @@ Status StoreDirectory::prepare_metadata_directory(const std::string& directory, 
                             found));
 }
 
-// What makes it ours goes last and comes first: no directory without it is emptied.
+// `fsid` is written first and removed last: no directory without ours is ever emptied.
 Status StoreDirectory::claim_metadata_directory(const std::string& directory) {
   std::string fsid;
   std::vector<std::string> names;
@@ -145,7 +173,7 @@ Status StoreDirectory::claim_metadata_directory(const std::string& directory) {
   VTKV_RETURN_IF_ERROR(owns(directory) ? Status() : StoreDirectory(m_env, directory).write_meta(kOwner, fsid));
   VTKV_RETURN_IF_ERROR(m_env->list_directory(directory, &names));
   for (const std::string& name : names) {
-    const bool stays = name == kLostAndFound || name == kOwner;
+    const bool stays = name == kLostAndFound || name == kOwner || name == kLock;
     VTKV_RETURN_IF_ERROR(stays ? Status() : remove_name(directory + "/" + name));
   }
   return m_env->sync_directory(directory);
@@ -208,9 +236,17 @@ Status StoreDirectory::list_database(const std::string& metadata_directory, unsi
 
 // The directory that is not used keeps its `fsid` until the mark is gone. So while there is a mark, a directory without
 // our `fsid` is one that is not mounted.
-Status StoreDirectory::begin_metadata_move(const MetadataMove& move, unsigned cubes) {
+Status StoreDirectory::begin_metadata_move(const MetadataMove& move, unsigned cubes,
+                                           std::unique_ptr<vtkv::FileLock>* lock) {
+  for (std::string above = move.to; above.find('/', 1) != std::string::npos;) {
+    above.resize(above.rfind('/'));
+    if (owns(above)) {  // by whatever path
+      return Status::invalid_argument(
+          fmt::format("log and tree lie in {}: name a directory outside of it, not {}", above, move.to));
+    }
+  }
   if (!move.to.empty()) {
-    VTKV_RETURN_IF_ERROR(prepare_metadata_directory(move.to, /*may_hold_ours=*/false));
+    VTKV_RETURN_IF_ERROR(prepare_metadata_directory(move.to, /*may_hold_ours=*/false, lock));
     VTKV_RETURN_IF_ERROR(claim_metadata_directory(move.to));
   }
   for (unsigned cube = 0; move.to.empty() && cube < cubes; ++cube) {
@@ -315,8 +351,13 @@ Status StoreDirectory::copy_metadata(const MetadataMove& move, unsigned cubes, u
 
 bool StoreDirectory::has_metadata_move() { return m_env->exists(file(kMoving)); }
 
+// Of a store that lies in its cubes there is none: it would name a place that is of no use any more.
 Status StoreDirectory::renew_metadata_path() {
-  return m_metadata_directory.empty() ? sync() : write_meta(kMetadataPath, m_metadata_directory);
+  if (!m_metadata_directory.empty()) {
+    return write_meta(kMetadataPath, m_metadata_directory);
+  }
+  VTKV_RETURN_IF_ERROR(remove_mark(kMetadataPath));
+  return sync();
 }
 
 Status StoreDirectory::use_moved_metadata(const MetadataMove& move) {
@@ -340,26 +381,40 @@ Status StoreDirectory::remove_database(const std::string& metadata_directory, un
 }
 
 Status StoreDirectory::end_metadata_move(const std::string& unused, unsigned cubes) {
-  if (!unused.empty() && !owns(unused)) {
-    return Status::failed(
-        fmt::format("log and tree of {} lie in {}, and an interrupted move has left files in {}, which "
-                    "is not there: mount its file system. If it is gone for good, remove {}",
-                    m_path, m_metadata_directory.empty() ? cubes_path() : m_metadata_directory, unused, file(kMoving)));
-  }
+  const auto find = [&] {
+    return unused.empty() || owns(unused)
+               ? Status()
+               : Status::failed(
+                     fmt::format("log and tree of {} lie in {}, and an interrupted move has left files in {}, which "
+                                 "is not there: mount its file system. If it is gone for good, remove {}",
+                                 m_path, m_metadata_directory.empty() ? cubes_path() : m_metadata_directory, unused,
+                                 file(kMoving)));
+  };
+  // Nobody else takes the directory before the last of our files is gone.
+  std::unique_ptr<vtkv::FileLock> lock;
+  VTKV_RETURN_IF_ERROR(find());
+  VTKV_RETURN_IF_ERROR(unused.empty() ? Status() : m_env->lock_file(unused + "/" + kLock, &lock));
+  VTKV_RETURN_IF_ERROR(find());
   for (unsigned cube = 0; cube < cubes; ++cube) {
     VTKV_RETURN_IF_ERROR(remove_database(unused, cube));
   }
   VTKV_RETURN_IF_ERROR(m_metadata_directory.empty() ? remove_mark(kMetadataPath) : Status());
-  VTKV_RETURN_IF_ERROR(remove_mark(kMoving));
   if (unused.empty()) {
-    return {};
+    return remove_mark(kMoving);
   }
   std::vector<std::string> names;
   VTKV_RETURN_IF_ERROR(m_env->list_directory(unused, &names));
   for (const std::string& name : names) {
-    VTKV_RETURN_IF_ERROR(is_small_file(name) ? m_env->remove_file(unused + "/" + name) : Status());
+    const bool goes = is_small_file(name) && name != kOwner && name != kLock;
+    VTKV_RETURN_IF_ERROR(goes ? m_env->remove_file(unused + "/" + name) : Status());
   }
-  return m_env->sync_directory(unused);
+  VTKV_RETURN_IF_ERROR(m_env->sync_directory(unused));
+  VTKV_RETURN_IF_ERROR(remove_mark(kMoving));
+  // By itself it keeps nobody from the directory, so nothing is left to do where this fails. The lock stays: who waits
+  // for it has that very file open.
+  (void)m_env->remove_file(unused + "/" + kOwner);
+  (void)m_env->sync_directory(unused);
+  return {};
 }
 
 }  // namespace swimstore

@@ -30,11 +30,14 @@ std::string describe(const vtkv::BackgroundError& error, const std::string& moun
                      error.work->consequence, remedy(error, mount_point));
 }
 
-void add_background_alert(const std::string& path, const vtkv::FileSystemInfo& host,
-                          const std::vector<vtkv::BackgroundError>& errors, osd_alert_list_t* alerts) {
+void add_background_alert(const std::string& path, const std::string& data_mount_point,
+                          const std::string& metadata_mount_point, const CubeErrors& errors, osd_alert_list_t* alerts) {
   std::string text;
-  for (const vtkv::BackgroundError& error : errors) {
-    text += (text.empty() ? "" : "; ") + describe(error, host.mount_point);
+  for (const vtkv::BackgroundError& error : errors.of_databases) {
+    text += (text.empty() ? "" : "; ") + describe(error, metadata_mount_point);
+  }
+  for (const vtkv::BackgroundError& error : errors.of_containers) {
+    text += (text.empty() ? "" : "; ") + describe(error, data_mount_point);
   }
   if (!text.empty()) {
     alerts->emplace("SWIMSTORE_BACKGROUND_ERROR", fmt::format("store at {}: {}", path, text));

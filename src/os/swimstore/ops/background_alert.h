@@ -9,18 +9,18 @@
 
 #include "osd/osd_types.h"
 
+#include "swimstore/cube/cube_errors.h"
 #include "swimstore/format/size_class.h"
 #include "vtkv/background_error.h"
-#include "vtkv/env.h"
 
 namespace swimstore {
 
 // What has failed, what follows from it, and what to do; or that it is over.
 std::string describe(const vtkv::BackgroundError& error, const std::string& mount_point);
 
-// SWIMSTORE_BACKGROUND_ERROR while anything fails.
-void add_background_alert(const std::string& path, const vtkv::FileSystemInfo& host,
-                          const std::vector<vtkv::BackgroundError>& errors, osd_alert_list_t* alerts);
+// SWIMSTORE_BACKGROUND_ERROR while anything fails. The mount points are those of the containers, and of log and tree.
+void add_background_alert(const std::string& path, const std::string& data_mount_point,
+                          const std::string& metadata_mount_point, const CubeErrors& errors, osd_alert_list_t* alerts);
 
 // SWIMSTORE_QUARANTINE while there are such slots: for ever.
 void add_quarantine_alert(const std::string& path, const std::vector<SlotAddress>& slots, osd_alert_list_t* alerts);

@@ -10,11 +10,10 @@ using vtkv::Status;
 
 namespace {
 
-std::string alert_of(const std::vector<BackgroundError>& errors) {
-  vtkv::FileSystemInfo host;
-  host.mount_point = "/mnt/osd";
+std::string alert_of(const std::vector<BackgroundError>& of_databases,
+                     const std::vector<BackgroundError>& of_containers = {}) {
   osd_alert_list_t alerts;
-  add_background_alert("/var/lib/osd", host, errors, &alerts);
+  add_background_alert("/var/lib/osd", "/mnt/osd", "/mnt/fast", {of_databases, of_containers}, &alerts);
   return alerts.empty() ? "" : alerts.at("SWIMSTORE_BACKGROUND_ERROR");
 }
 
@@ -24,6 +23,12 @@ TEST(BackgroundAlertTest, NamesWhatFailedAndTheRemedy) {
   const std::string text = alert_of({{&vtkv::kFlushWork, Status::from_errno(ENOSPC, "cannot write /osd/tree"), 3}});
   EXPECT_NE(text.find("/var/lib/osd"), std::string::npos) << text;
   EXPECT_NE(text.find("cannot write /osd/tree"), std::string::npos) << text;
+  EXPECT_NE(text.find("free space on /mnt/fast"), std::string::npos) << text;
+}
+
+TEST(BackgroundAlertTest, NamesTheFileSystemThatHasNoRoom) {
+  constexpr vtkv::BackgroundWork kWork{"keeping the reserve of space", "nothing"};
+  const std::string text = alert_of({}, {{&kWork, Status::from_errno(ENOSPC, "cannot write"), 1}});
   EXPECT_NE(text.find("free space on /mnt/osd"), std::string::npos) << text;
 }
 

@@ -125,9 +125,9 @@ Status Settings::choose_single_flush(const vtkv::FileSystemInfo& host, bool* sin
   *single_flush = host.single_flush && flush_mode != FlushMode::per_file;
   if (flush_mode == FlushMode::single && !host.single_flush) {
     return Status::invalid_argument(
-        fmt::format("option swimstore_flush_mode is single, but on {} one flush was never proven to cover all "
-                    "files: use auto or per-file",
-                    vtkv::to_string(host.kind)));
+        fmt::format("option swimstore_flush_mode is single, but on the {} at {} one flush is not known to cover "
+                    "all files: use auto or per-file",
+                    vtkv::to_string(host.kind), host.mount_point));
   }
   return {};
 }

@@ -6,6 +6,7 @@ directory is by the file `fsid` in that: `ceph-swimstore-tool move-metadata`, or
 """
 
 import os
+import pathlib
 import shutil
 
 from ceph_volume.util import system
@@ -14,6 +15,7 @@ from . import filesystem, host, names, osds
 from .errors import Refused
 
 FILE = "metadata_path"
+FEATURE = b"metadata_elsewhere"  # as the superblock has it
 HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run/user")  # by the unit of an OSD: ProtectHome, PrivateTmp
 
 
@@ -31,6 +33,9 @@ def check(parent, encrypted):
   if hidden:
     raise Refused(f"--metadata {parent} is below {hidden}, which systemd hides from an OSD: name another directory")
   mount = _mount_of(path)
+  if mount_point_of(path) == "/":
+    raise Refused(f"--metadata {parent} lies on the root file system: is the faster device's mounted? Where you want them there, make "
+                  "the OSD without, and move them with 'ceph-swimstore-tool move-metadata'")
   if not mount or mount.fs not in names.FILE_SYSTEMS:
     raise Refused(f"--metadata {parent} lies on {mount.fs if mount else 'a file system that is not known'}: log and tree need "
                   f"{' or '.join(names.FILE_SYSTEMS)}")
@@ -40,8 +45,14 @@ def check(parent, encrypted):
   return path
 
 
+def mount_point_of(path):
+  while not os.path.ismount(path):
+    path = os.path.dirname(path)
+  return path
+
+
 def _mount_of(path):
-  """That which it lies on, as one sees it there."""
+  """One of those of the device that it lies on."""
   status = os.stat(path)
   number = f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
   return next((mount for mount in reversed(host.mounts()) if mount.device == number), None)
@@ -61,7 +72,9 @@ def told_by(osd):
   OSD's own directory, and where nothing tells: within an encrypted device that is not open."""
   try:
     if osd.mounted:
-      return osds.read_meta(osd.mounted, FILE)
+      # The superblock decides: a file may be there that was left by what did not come to its end.
+      superblock = pathlib.Path(osd.mounted, "superblock").read_bytes()
+      return osds.read_meta(osd.mounted, FILE) if FEATURE in superblock else ""
     found = "" if osd.encrypted else filesystem.peek(osd, FILE)
   except (RuntimeError, OSError, ValueError):
     return ""
@@ -75,7 +88,8 @@ def check_there(osd):
     return
   told = f"{os.path.join(osd.mounted, FILE)} says that log and tree of {osd.name} are in {path}"
   if not os.path.isdir(path):
-    raise Refused(f"{told}, which is not there: mount its file system; where it is mounted elsewhere now, correct the line")
+    raise Refused(f"{told}, which is not there: mount its file system, or unmount what covers it; where it is mounted elsewhere "
+                  "now, correct the line")
   found = osds.read_meta(path, "fsid")
   if found != osd.osd_fsid:
     raise Refused(f"{told}, which has {f'those of the OSD with fsid {found}' if found else 'none'}: mount the right file system "
