@@ -40,11 +40,11 @@ class SwimstoreToolMetadata(StoreTest):
 
     second = self.base / "second"
     self.json("move-metadata", self.store, "--to", second)
-    self.assertEqual(self.files(self.there), [])
+    self.assertEqual(self.files(self.there), ["lock"])
     self.assertEqual(self.objects(), before)
 
     self.assertTrue(self.json("move-metadata", self.store, "--back")["moved"])
-    self.assertEqual(self.files(second), [])
+    self.assertEqual(self.files(second), ["lock"])
     self.assertEqual(self.objects(), before)
     self.assertNotIn("metadata_path", self.json("info", self.store))
     self.assertTrue(self.json("move-metadata", self.store, "--to", self.there)["moved"])

@@ -400,6 +400,7 @@ class AnotherCluster(PlayedHost):
     self.entries.clear(), self.mounts.clear(), self.player.calls.clear(), self.player.answers.clear(), self.said.clear()
     self.disk("/dev/sda", 7, kind)
     for name, text in files.items():
+      text = text.ljust(64, "\0")  # as in a block
       pieces = [(at, text[at:at + 16].encode()) for at in range(0, len(text), 16)]
       self.player.answers[f"debugfs -c -R block_dump -f /{name} 0 /dev/sda"] = (
           "".join(f"{at:04o}  {piece.hex(' ', -2)}  x\n" for at, piece in pieces), 0)
