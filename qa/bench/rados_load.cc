@@ -29,6 +29,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -88,7 +89,7 @@ DeviceCounters count_devices(const std::vector<std::string>& devices) {
 
 struct ProcessCounters {
   std::uint64_t processor_us = 0;
-  std::uint64_t switches = 0;  // voluntary: a thread had to wait. Without those of threads that have ended
+  std::map<std::string, std::uint64_t> switches;  // voluntary, by thread: it had to wait
   std::uint64_t page_faults = 0;  // minor
 };
 
@@ -112,10 +113,21 @@ void count_process(const std::string& pid, ProcessCounters* sum) {
     std::ifstream status(thread.path() / "status");
     while (std::getline(status, line)) {
       if (line.starts_with(head)) {
-        sum->switches += std::stoull(line.substr(head.size()));
+        sum->switches[thread.path()] = std::stoull(line.substr(head.size()));
       }
     }
   }
+}
+
+// Without those of threads that have ended meanwhile.
+std::uint64_t switches_since(const ProcessCounters& before, const ProcessCounters& now) {
+  std::uint64_t sum = 0;
+  for (const auto& [thread, switches] : now.switches) {
+    const auto found = before.switches.find(thread);
+    const bool is_it = found != before.switches.end() && found->second <= switches;  // else another one has its number
+    sum += switches - (is_it ? found->second : 0);
+  }
+  return sum;
 }
 
 ProcessCounters count_processes(const std::vector<std::string>& pids) {
@@ -197,8 +209,8 @@ class Load {
   static void completed(rados_completion_t, void* slot);
   void record(Slot& slot, int result);
   bool holds_what_was_written(const Slot& slot) const;
-  void report(const std::string& phase, double elapsed, const DeviceCounters& device,
-              const ProcessCounters& process) const;
+  void report(const std::string& phase, double elapsed, const DeviceCounters& device, const ProcessCounters& process,
+              std::uint64_t switches) const;
   std::string name(std::uint64_t index) const { return m_settings.prefix + "_" + std::to_string(index); }
 
   const Settings& m_settings;
@@ -206,7 +218,7 @@ class Load {
   std::mt19937_64 m_random;
   std::vector<Slot> m_slots;
   std::vector<std::uint64_t> m_versions;  // by object; 0 while a write of it is under way
-  std::vector<std::uint64_t> m_order;     // of cold reads
+  std::vector<std::uint64_t> m_order;  // of cold reads
 
   // One phase's state. m_mutex guards what follows it.
   std::string m_phase;
@@ -385,16 +397,16 @@ bool Load::run(const std::string& phase) {
   device.read_bytes -= device_before.read_bytes;
   auto process = count_processes(m_settings.processes);
   process.processor_us -= process_before.processor_us;
-  process.switches -= process_before.switches;
+  const std::uint64_t switches = switches_since(process_before, process);
   process.page_faults -= process_before.page_faults;
   sync_paths(m_settings.sync_paths);
   device.written_bytes = count_devices(m_settings.devices).written_bytes - device_before.written_bytes;
-  report(phase, elapsed, device, process);
+  report(phase, elapsed, device, process, switches);
   return m_failed == 0 && m_wrong == 0;
 }
 
 void Load::report(const std::string& phase, double elapsed, const DeviceCounters& device,
-                  const ProcessCounters& process) const {
+                  const ProcessCounters& process, std::uint64_t switches) const {
   auto sorted = m_latencies_ms;
   std::sort(sorted.begin(), sorted.end());
   const auto percentile = [&](double fraction) {
@@ -410,7 +422,7 @@ void Load::report(const std::string& phase, double elapsed, const DeviceCounters
             << ",\"p99_ms\":" << percentile(0.99) << ",\"max_ms\":" << (sorted.empty() ? 0.0 : sorted.back())
             << ",\"ops_per_second\":[" << per_second.str() << "],\"device_bytes_written\":" << device.written_bytes
             << ",\"device_bytes_read\":" << device.read_bytes << ",\"device_flushes\":" << device.flushes
-            << ",\"processor_us\":" << process.processor_us << ",\"switches\":" << process.switches
+            << ",\"processor_us\":" << process.processor_us << ",\"switches\":" << switches
             << ",\"page_faults\":" << process.page_faults << ",\"failed\":" << m_failed << ",\"wrong\":" << m_wrong
             << "}" << std::endl;
   if (m_failed > 0) {
