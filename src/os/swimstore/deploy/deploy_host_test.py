@@ -18,10 +18,6 @@ from played import FSID, OTHER_FSID, PlayedHost  # noqa: E402
 
 
 class Zapped(PlayedHost):
-  def zap(self, path, destroy=False):
-    from ceph_volume_swimstore import zap
-    zap.zap(path, destroy, no_systemd=False)
-
   def test_another_path_to_the_disk_of_an_osd_is_refused(self):
     for attributes in ({"device__wwid": "naa.5000"}, {"wwid": "nvme.1"}, {"serial": "x"}, {"loop__backing_file": "/a file"}, {}):
       for mounted in (False, True):
@@ -132,10 +128,6 @@ class Metadata(PlayedHost):
       (path / "fsid").write_text(f"{fsid}\n")
     self.put(self.metadata, "told_by", lambda osd: str(path) if osd.osd_fsid == FSID else "")
     return path
-
-  def zap(self, path, destroy=False):
-    from ceph_volume_swimstore import zap
-    zap.zap(path, destroy, no_systemd=False)
 
   def test_they_go_with_the_osd(self):
     self.disk("/dev/sda", 7)

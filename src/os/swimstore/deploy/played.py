@@ -112,5 +112,9 @@ class PlayedHost(unittest.TestCase):
   def mount(self, path, where, fs="ext4"):
     self.mounts.append(parsing.Mount(self.numbers[path], where, fs))
 
+  def zap(self, path, destroy=False):
+    from ceph_volume_swimstore import zap
+    zap.zap(path, destroy, no_systemd=False)
+
   def called(self, word):
     return [text for text in self.player.said() if word in text]
