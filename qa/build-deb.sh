@@ -7,6 +7,7 @@ here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 checkout=$(dirname "$here")
 . "$here/lib.sh"
 trap_signals
+reef_only
 
 usage() {
   cat <<USAGE

@@ -9,7 +9,7 @@ checkout=$(dirname "$here")
 
 usage() {
   cat <<USAGE
-usage: qa/enter.sh [--root trixie|bookworm] [--scratch] [--bind DIR]... COMMAND [ARG...]
+usage: qa/enter.sh [--root trixie|forky|bookworm] [--scratch] [--bind DIR]... COMMAND [ARG...]
 
 Runs COMMAND in the sysroot (made first if it is not there), as root, in the
 current directory, or in the checkout if that one does not exist inside. The
@@ -22,20 +22,22 @@ is changed. What the host mounts or unmounts meanwhile, the command sees where t
 that holds it is shared (findmnt -o TARGET,PROPAGATION), as all are under systemd; the
 scripts here make a shared mount of each folder that they mount something in.
 
+  --root forky      Ceph 20.2 (Tentacle); trixie has Ceph 18.2 (Reef)
   --root bookworm   Ceph 16.2, the last release with FileStore
   --scratch         whatever the command changes in the root is forgotten at its end
   SWIM_CACHE        folder of the sysroots (/var/cache/swimstore)
+  SWIM_RELEASE      reef (default) or tentacle: which root it is where --root names none
   SWIM_NO_SETUP=1   do not check whether the set-up is complete
 USAGE
 }
 
-root_name=trixie
+root_name=
 scratch=
 binds=()
 while [ $# -gt 0 ]; do
   case $1 in
     --root)
-      [ $# -gt 1 ] || die "--root needs a name: trixie or bookworm"
+      [ -n "${2:-}" ] || die "--root needs a name: trixie, forky or bookworm"
       root_name=$2
       shift 2
       ;;
@@ -62,10 +64,12 @@ while [ $# -gt 0 ]; do
 done
 [ $# -gt 0 ] || die "no command given: see --help"
 
+[ -n "$root_name" ] || root_name=$(root_of_release)
 case $root_name in
-  trixie) what=build ;;
-  bookworm) what=filestore ;;
-  *) die "there is no root called '$root_name': use trixie or bookworm" ;;
+  trixie) what=build ceph=ceph ;;
+  forky) what=tentacle ceph=ceph-tentacle ;;
+  bookworm) what=filestore ceph=ceph ;;
+  *) die "there is no root called '$root_name': use trixie, forky or bookworm" ;;
 esac
 require_root
 if [ -z "${SWIM_NO_SETUP:-}" ]; then
@@ -82,8 +86,8 @@ for dir in "${binds[@]}"; do
 done
 
 export SWIM_CACHE
-export SWIM_CEPH_SOURCE=${SWIM_CEPH_SOURCE:-$SWIM_CACHE/ceph/source}
-export SWIM_CEPH_BUILD=${SWIM_CEPH_BUILD:-$SWIM_CACHE/ceph/build}
+export SWIM_CEPH_SOURCE=${SWIM_CEPH_SOURCE:-$SWIM_CACHE/$ceph/source}
+export SWIM_CEPH_BUILD=${SWIM_CEPH_BUILD:-$SWIM_CACHE/$ceph/build}
 export CCACHE_DIR=${CCACHE_DIR:-$SWIM_CACHE/ccache}
 # Checkouts in different places share what they have compiled.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$checkout}

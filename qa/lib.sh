@@ -18,6 +18,27 @@ fail_usage() {
   exit 2
 }
 
+# --- Ceph's release -------------------------------------------------------------
+
+# SWIM_RELEASE says for which release of Ceph is built, and in which it runs; use_release RELEASE sets it.
+use_release() {
+  case $1 in
+    reef | tentacle) export SWIM_RELEASE=$1 ;;
+    *) fail_usage "there is no release '$1' here: use reef or tentacle" ;;
+  esac
+}
+# For what knows of one release only.
+reef_only() {
+  [ "${SWIM_RELEASE:-reef}" = reef ] || die "this is for Reef only: unset SWIM_RELEASE, which is '$SWIM_RELEASE'"
+}
+root_of_release() {
+  case ${SWIM_RELEASE:-reef} in
+    reef) echo trixie ;;
+    tentacle) echo forky ;;
+    *) die "SWIM_RELEASE is '$SWIM_RELEASE': use reef or tentacle" ;;
+  esac
+}
+
 check_jobs() {
   case $1 in '' | *[!0-9]* | 0) fail_usage "--jobs needs a number of at least 1, not '$1'" ;; esac
 }

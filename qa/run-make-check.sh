@@ -10,13 +10,14 @@ trap_signals
 
 usage() {
   cat <<USAGE
-usage: qa/run-make-check.sh [--preset NAME] [--jobs N] [--tests REGEX] [--no-standalone]
+usage: qa/run-make-check.sh [--preset NAME] [--release NAME] [--jobs N] [--tests REGEX] [--no-standalone]
 
 Sets up what is missing, builds, and runs every test: unit tests, Ceph's object store
-tests, the tidy checks, and the quick form of what qa/suites/quick lists. The last
+tests, the tidy checks, and the quick form of what qa/suites/quick lists (for Tentacle qa/suites/tentacle). The last
 line counts: "N passed, N failed". Exits 1 if anything failed.
 
   --preset NAME     what to build: release (default), debug, asan, tsan
+  --release NAME    of Ceph: reef (18.2, default) or tentacle (20.2: its own set-up and build)
   --jobs N          N compilations and 2 N tests at a time (default: the number of cores)
   --tests REGEX     only the tests whose name matches; implies --no-standalone
   --no-standalone   leave out what qa/suites/quick lists
@@ -31,10 +32,11 @@ tests=
 standalone=true
 while [ $# -gt 0 ]; do
   case $1 in
-    --preset | --jobs | --tests)
+    --preset | --release | --jobs | --tests)
       [ $# -gt 1 ] || fail_usage "$1 needs a value"
       case $1 in
         --preset) preset=$2 ;;
+        --release) use_release "$2" ;;
         --jobs) jobs=$2 ;;
         --tests)
           tests=$2
@@ -52,9 +54,12 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-case $preset in
-  release) build=build what=build ;;
-  debug | asan | tsan) build=build-$preset what=build ;;
+use_release "${SWIM_RELEASE:-reef}"
+case $SWIM_RELEASE:$preset in
+  reef:release) build=build what=build suite=quick ;;
+  tentacle:release) preset=tentacle build=build-tentacle what=tentacle suite=tentacle ;;
+  tentacle:*) fail_usage "--release tentacle has no preset but release" ;;
+  reef:debug | reef:asan | reef:tsan) build=build-$preset what=build suite=quick ;;
   *) fail_usage "there is no preset '$preset' to test: use release, debug, asan or tsan" ;;
 esac
 check_jobs "$jobs"
@@ -142,7 +147,7 @@ run_scenarios() {
     while [ ${#running[@]} -ge $most ]; do end_scenario; done
     begin_scenario "$script"
     [ "$how" != alone ] || end_scenario
-  done <"$here/suites/quick"
+  done <"$here/suites/$suite"
   while [ ${#running[@]} -gt 0 ]; do end_scenario; done
 }
 

@@ -6,7 +6,8 @@
   qa/vstart.py status
   qa/vstart.py stop
 
-The daemons come from the sysroot (qa/enter.sh), ceph-osd for swimstore from build/bin. Every OSD has a loop device of
+The daemons come from the sysroot (qa/enter.sh), ceph-osd for swimstore from build/bin; with SWIM_RELEASE=tentacle
+in the environment those of Ceph 20.2, from build-tentacle/bin. Every OSD has a loop device of
 its own; everything lives in one directory. `start` on a stopped cluster takes it up again with its data, unless
 --new is given.
 """
@@ -21,7 +22,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "bench"))
 import ending  # noqa: E402
 import images  # noqa: E402
 import sysroot  # noqa: E402
-from cluster import BACKING, Cluster, Spec  # noqa: E402
+from cluster import Cluster  # noqa: E402
+from cluster_spec import BACKING, Spec  # noqa: E402
 from loop_disk import FILE_SYSTEMS  # noqa: E402
 from units import parse_size  # noqa: E402
 
@@ -98,7 +100,7 @@ def make_or_resume(cluster, args):
 
 
 def check_host(spec, image_bytes):
-  sysroot.check_host("--loop", "--setup", "filestore" if spec.root() else "build", "--images", image_bytes)
+  sysroot.check_host("--loop", "--setup", "filestore" if spec.root() else sysroot.release().set_up, "--images", image_bytes)
 
 
 def status(cluster):

@@ -29,71 +29,12 @@ import ending
 import images
 import sysroot
 from ceph_conf import MDS, RADOSGW
+from cluster_spec import Spec
 from fault_disk import FaultDisk
-from loop_disk import FILE_SYSTEMS, LoopDisk, is_mounted, read_counters, share, unmount
+from loop_disk import LoopDisk, is_mounted, read_counters, share, unmount
 from sysroot import UserError
 
-# Where a store keeps its bytes: on a file system of its own, on the raw device (BlueStore's best case), in memory.
-BACKING = {"swimstore": "fs", "kstore": "fs", "filestore": "fs", "bluestore": "raw", "memstore": "memory"}
-FILESTORE_ROOT = "bookworm"
 SOCKET_PATH_MAX = 107
-GIB = 1 << 30
-
-
-@dataclasses.dataclass
-class Spec:
-  """What one cluster is made of."""
-  store: str
-  osds: int = 1
-  size_bytes: int = 8 * GIB
-  fs: str = "ext4"
-  conf: dict = dataclasses.field(default_factory=dict)
-  mon_conf: dict = dataclasses.field(default_factory=dict)
-  mgr_conf: dict = dataclasses.field(default_factory=dict)
-  osd_memory_target: int = 2 * GIB
-  ceph_osd: str = ""
-  mixed: list = dataclasses.field(default_factory=list)  # the store of each OSD, where not all have `store`
-  fault_disks: bool = False  # devices that can be told to fail, or to be slow (fault_disk.py)
-  metadata_bytes: int = 0  # of each OSD's second device, never one of those: log and tree, or BlueStore's block.db; 0: none
-
-  def check(self):
-    self.check_values()
-    for osd in range(self.osds):
-      if self.store_of(osd) == "swimstore" and not os.access(self.osd_binary(osd), os.X_OK):
-        raise UserError(f"{self.osd_binary(osd)}: no such program; build it first (qa/run-make-check.sh --help)")
-
-  def check_values(self):
-    if self.store not in BACKING:
-      raise UserError(f"--store {self.store}: unknown store; choose one of {', '.join(BACKING)}")
-    if not 1 <= self.osds <= 16:
-      raise UserError(f"--osds {self.osds}: give a number from 1 to 16")
-    if self.mixed and (len(self.mixed) != self.osds or not set(self.mixed) <= BACKING.keys() - {"filestore"}):
-      raise UserError(f"mixed stores {', '.join(self.mixed)}: name one for each of {self.osds} OSDs, not filestore "
-                      "(its daemons are of another release)")
-    if self.fs not in FILE_SYSTEMS:
-      raise UserError(f"--fs {self.fs}: unknown file system; choose one of {', '.join(FILE_SYSTEMS)}")
-    if not 2 * GIB <= self.size_bytes <= 1024 * GIB:
-      raise UserError(f"--size {self.size_bytes}: an OSD's device needs 2 GiB or more, 1 TiB at most")
-
-  def store_of(self, osd):
-    return self.mixed[osd] if self.mixed else self.store
-
-  def backing_of(self, osd):
-    return BACKING[self.store_of(osd)]
-
-  def osd_binary(self, osd=0):
-    if self.ceph_osd:
-      return self.ceph_osd
-    return str(sysroot.CHECKOUT / "build/bin/ceph-osd") if self.store_of(osd) == "swimstore" else "ceph-osd"
-
-  def beside_osd(self, name, osd=0):
-    """Another program from where the ceph-osd is: its folder for swimstore, the packages otherwise."""
-    folder = os.path.dirname(self.osd_binary(osd))
-    return os.path.join(folder, name) if folder else name
-
-  def root(self):
-    """The sysroot that has this store's daemons."""
-    return FILESTORE_ROOT if self.store == "filestore" else None
 
 
 class Cluster:
@@ -117,7 +58,7 @@ class Cluster:
     self.spec = spec
     images.check_room(self.wanted_images(spec))
     self.dir.mkdir(parents=True, exist_ok=True)
-    self.state = {"fsid": str(uuid.uuid4()), "mon_port": free_port(),
+    self.state = {"fsid": str(uuid.uuid4()), "release": sysroot.release_name(), "mon_port": free_port(),
                   "osd_uuids": [str(uuid.uuid4()) for _ in range(spec.osds)]}
     self._save()
     try:
@@ -157,6 +98,9 @@ class Cluster:
     """Start the stopped cluster that DIR holds, with its data."""
     if not self.can_resume():
       raise UserError(f"{self.dir}: holds no cluster that could be taken up again; make a new one")
+    made_by = self.state.get("release", "reef")
+    if made_by != sysroot.release_name():
+      raise UserError(f"{self.dir}: its cluster is of {made_by}; set SWIM_RELEASE to that, or make a new one")
     try:
       self._attach_all()
       self._boot_mon(new=False)
@@ -288,7 +232,7 @@ class Cluster:
     self.state["osd_uuids"][osd] = osd_uuid = str(uuid.uuid4())
     self._save()
     self.shell(f"set -e\nceph osd destroy {osd} --force --yes-i-really-mean-it\nceph osd new {osd_uuid} {osd}")
-    self._inside(self.spec.osd_binary(osd), "-i", osd, "--mkfs", "--osd-uuid", osd_uuid)
+    self._make_osd(osd)
     self.start_osd(osd)
 
   def osd_alive(self, osd):
@@ -538,8 +482,11 @@ class Cluster:
     # Debian's Python refuses to load the manager's modules, none of which is needed here.
     self.shell("set -e\nceph health mute MGR_MODULE_DEPENDENCY --sticky 2>/dev/null\n" + "\n".join(
         f"ceph osd new {osd_uuid} {osd} >/dev/null" for osd, osd_uuid in enumerate(self.state["osd_uuids"])))
-    for osd, osd_uuid in enumerate(self.state["osd_uuids"]):
-      self._inside(self.spec.osd_binary(osd), "-i", osd, "--mkfs", "--osd-uuid", osd_uuid)
+    for osd in range(self.spec.osds):
+      self._make_osd(osd)
+
+  def _make_osd(self, osd):
+    self._inside(self.spec.osd_binary(osd), "-i", osd, "--mkfs", "--osd-uuid", self.state["osd_uuids"][osd])
 
   def _inside(self, program, *args):
     # In /, as an init system starts it: Debian's default of `osd class dir` is a relative path.

@@ -25,7 +25,7 @@ import ending
 import sysroot
 from loop_disk import LoopDisk, is_mounted, share, unmount
 
-PROGRAM = sysroot.CHECKOUT / "build/bin/fault_disk"
+PROGRAM = sysroot.built("fault_disk")
 ALWAYS = 0  # times, of fail()
 WHOLE_DISK = (("disk",),)  # ranges, of fail()
 START_S = 20

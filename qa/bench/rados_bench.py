@@ -47,7 +47,8 @@ import bench_report
 import ending
 import images
 import sysroot
-from cluster import BACKING, Cluster, Spec
+from cluster import Cluster
+from cluster_spec import BACKING, Spec
 from loop_disk import FILE_SYSTEMS
 from sysroot import UserError, say
 from units import check_targets, parse_size, show_size
@@ -94,8 +95,12 @@ def parse_args(argv):
   parser.add_argument("--one-binary", action="store_true", help="every store in the same ceph-osd, built here with "
                       "BlueStore and KStore in it, instead of theirs from Ceph's packages: the first time a build of "
                       "an hour or so")
-  parser.add_argument("--ceph-osd", default="", help="swimstore's ceph-osd (default: build/bin/ceph-osd)")
+  parser.add_argument("--release", choices=sysroot.RELEASES, help="of Ceph (default: reef); the first time with "
+                      "another one: its set-up, and a build of an hour or so")
+  parser.add_argument("--ceph-osd", default="", help="swimstore's ceph-osd (default: that of the build)")
   args = parser.parse_args(argv)
+  if args.release:
+    os.environ["SWIM_RELEASE"] = args.release
   args.command = bench_report.told_command("qa/run-rados-bench.sh", argv)
   args.stores = list(dict.fromkeys(args.stores.split(",")))
   args.kinds = {kind_of(store) for store in args.stores}
@@ -111,6 +116,10 @@ def parse_args(argv):
 
 
 def check_args(args):
+  if args.one_binary and sysroot.release_name() != "reef":
+    raise UserError("--one-binary: builds the BlueStore of Reef alone; use --release reef")
+  if "filestore" in args.kinds and sysroot.release_name() != "reef":
+    raise UserError("--stores filestore: is measured with clients of Reef alone; use --release reef")
   if args.one_binary and (args.ceph_osd or "filestore" in args.kinds):
     raise UserError("--one-binary: leave out --ceph-osd, and filestore, which is of another release")
   for store in args.stores:
@@ -166,9 +175,10 @@ def wanted_images(args):
 
 def set_up(args):
   """The sysroots, swimstore's ceph-osd and the load generator: whatever of it is missing."""
-  needs = ["--loop", "--setup", "build", "--images", images.missing_bytes(wanted_images(args))]
+  release = sysroot.release()
+  needs = ["--loop", "--setup", release.set_up, "--images", images.missing_bytes(wanted_images(args))]
   needs += ["--setup", "filestore"] if "filestore" in args.kinds else []
-  needs += ["--build", "build-all" if args.one_binary else "build"] if "swimstore" in args.kinds and not args.ceph_osd else []
+  needs += ["--build", "build-all" if args.one_binary else release.build] if "swimstore" in args.kinds and not args.ceph_osd else []
   sysroot.check_host(*needs)
   sysroot.prepare()
   if "filestore" in args.kinds:
@@ -176,8 +186,8 @@ def set_up(args):
     sysroot.prepare(spec_of(args, "filestore").root())
   if args.one_binary or ("swimstore" in args.kinds and not args.ceph_osd):
     say("building ceph-osd")
-    folder, extra = ("build-all", "-DSWIM_WITH_BLUESTORE=ON") if args.one_binary else ("build", "")
-    build = (f"cmake --preset release -B {folder} {extra} >&2 && "
+    folder, extra = ("build-all", "-DSWIM_WITH_BLUESTORE=ON") if args.one_binary else (release.build, "")
+    build = (f"cmake --preset {release.preset} -B {folder} {extra} >&2 && "
              f"cmake --build {folder} --target ceph-osd --parallel $(nproc) >&2")
     if subprocess.run(sysroot.command(["bash", "-c", build]), cwd=sysroot.CHECKOUT,
                       stdin=subprocess.DEVNULL).returncode != 0:
@@ -188,7 +198,7 @@ def load_generator():
   """Path of rados_load, compiled once per version of its source."""
   source = sysroot.CHECKOUT / "qa/bench/rados_load.cc"
   key = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
-  program = sysroot.cache_dir() / "bench" / "bin" / f"rados_load-{key}"
+  program = sysroot.cache_dir() / "bench" / "bin" / f"rados_load-{sysroot.release().root}-{key}"
   if not program.exists():
     program.parent.mkdir(parents=True, exist_ok=True)
     sysroot.run(["bash", "-c", f"g++ -std=c++20 -O2 -I$SWIM_CEPH_SOURCE/src/include {source} -o {program}.partial "

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Run commands inside the sysroot, where the packaged Ceph lives."""
 
+import dataclasses
 import os
 import pathlib
 import subprocess
@@ -12,12 +13,42 @@ ENTER = CHECKOUT / "qa" / "enter.sh"
 CHECK_HOST = CHECKOUT / "qa" / "setup" / "check_host.sh"
 
 
+@dataclasses.dataclass(frozen=True)
+class Release:
+  """A release of Ceph that SwimStore is built for."""
+  root: str  # of qa/enter.sh
+  set_up: str  # of qa/setup/sysroot.sh
+  preset: str  # of CMake
+  build: str  # where that one builds
+  source: str  # where Ceph's is, below SWIM_CACHE
+
+
+RELEASES = {"reef": Release("trixie", "build", "release", "build", "ceph/source"),
+            "tentacle": Release("forky", "tentacle", "tentacle", "build-tentacle", "ceph-tentacle/source")}
+if os.environ.get("SWIM_RELEASE", "reef") not in RELEASES:
+  sys.exit(f"SWIM_RELEASE is '{os.environ['SWIM_RELEASE']}': use {' or '.join(RELEASES)}")
+
+
 class UserError(Exception):
   """A mistake the caller can fix; its text names the thing and the remedy."""
 
 
 def say(text):
   print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
+
+
+def release_name():
+  """Of the release that is asked for."""
+  return os.environ.get("SWIM_RELEASE", "reef")
+
+
+def release():
+  return RELEASES[release_name()]
+
+
+def built(program):
+  """Path of a program of ours."""
+  return CHECKOUT / release().build / "bin" / program
 
 
 def cache_dir():

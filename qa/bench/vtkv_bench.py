@@ -51,13 +51,15 @@ def parse_args(argv):
 def program(args):
   """The program, built where it is ours."""
   image = sysroot.cache_dir() / args.name / "disk.img"
-  sysroot.check_host("--loop", "--setup", "build", "--images", images.missing_bytes([(image, args.device_bytes)]),
-                     *(() if args.program else ("--build", "build")))
+  release = sysroot.release()
+  sysroot.check_host("--loop", "--setup", release.set_up, "--images", images.missing_bytes([(image, args.device_bytes)]),
+                     *(() if args.program else ("--build", release.build)))
   sysroot.prepare()
   if args.program:
     return pathlib.Path(args.program).resolve()
-  build = "cmake --preset release >&2 && cmake --build --preset release --target vtkv_bench --parallel $(nproc) >&2"
-  found = sysroot.CHECKOUT / "build/bin/vtkv_bench"
+  build = (f"cmake --preset {release.preset} >&2 && "
+           f"cmake --build {release.build} --target vtkv_bench --parallel $(nproc) >&2")
+  found = sysroot.built("vtkv_bench")
   done = subprocess.run(sysroot.command(["bash", "-c", build]), cwd=sysroot.CHECKOUT, stdin=subprocess.DEVNULL,
                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
   if done.returncode != 0:

@@ -53,6 +53,16 @@ class GraftTest(unittest.TestCase):
     with self.assertRaisesRegex(graft.GraftError, "nothing is to be edited"):
       graft.graft_one(self.tree, "src/os/Transaction.cc")
 
+  def test_a_guard_is_never_put_into_another(self):
+    text = graft.graft_one(self.tree, "src/tools/kvstore_tool.cc")
+    depth = [0]
+    for line in text.splitlines():
+      if line.startswith("#if"):
+        depth.append(depth[-1] + 1)
+      elif line.startswith("#endif"):
+        depth.append(depth[-1] - 1)
+    self.assertEqual((max(depth), depth[-1]), (1, 0))
+
   def test_all_three_store_suites_get_the_parameter(self):
     graft.graft(self.tree, self.checkout)
     text = (self.tree / "src/test/objectstore/store_test.cc").read_text()

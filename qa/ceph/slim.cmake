@@ -6,16 +6,6 @@
 # its own copy, and two copies of a singleton are two singletons
 # (check_symbols.py refuses such a program).
 
-if(NOT EXISTS ${SWIM_CEPH_SOURCE}/src/ceph_osd.cc)
-  message(FATAL_ERROR "SWIM_WITH_CEPH is on, but SWIM_CEPH_SOURCE "
-    "('${SWIM_CEPH_SOURCE}') holds no Ceph source. Run cmake through qa/enter.sh, "
-    "which provides it, or set -DSWIM_WITH_CEPH=OFF to build vtkv alone.")
-endif()
-if(NOT EXISTS ${SWIM_CEPH_BUILD}/include/acconfig.h)
-  message(FATAL_ERROR "SWIM_CEPH_BUILD ('${SWIM_CEPH_BUILD}') is not a configured "
-    "build folder of Ceph. Run qa/setup/sysroot.sh, which makes one.")
-endif()
-
 find_library(CEPH_COMMON NAMES libceph-common.so.2
   PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/ceph /usr/lib/ceph /usr/lib64/ceph
   NO_DEFAULT_PATH REQUIRED)
@@ -35,7 +25,7 @@ if(NOT ceph_common_notes MATCHES "Build ID: ([0-9a-f]+)")
 endif()
 set(CEPH_COMMON_BUILD_ID ${CMAKE_MATCH_1})
 
-find_package(Boost REQUIRED COMPONENTS thread system program_options iostreams date_time)
+find_package(Boost REQUIRED COMPONENTS thread program_options iostreams date_time)
 pkg_check_modules(FUSE3 REQUIRED IMPORTED_TARGET fuse3)
 pkg_check_modules(BLKID REQUIRED IMPORTED_TARGET blkid)
 find_library(TCMALLOC tcmalloc)
@@ -45,10 +35,19 @@ find_library(TCMALLOC tcmalloc)
 set(ceph ${SWIM_CEPH_SOURCE}/src)
 add_library(ceph_flags INTERFACE)
 target_compile_definitions(ceph_flags INTERFACE
-  BOOST_ASIO_DISABLE_THREAD_KEYWORD_EXTENSION BOOST_ASIO_USE_TS_EXECUTOR_AS_DEFAULT
+  BOOST_ASIO_DISABLE_THREAD_KEYWORD_EXTENSION
   BOOST_MPL_CFG_NO_PREPROCESSED_HEADERS BOOST_MPL_LIMIT_LIST_SIZE=30
   HAVE_CONFIG_H _FILE_OFFSET_BITS=64 _GNU_SOURCE _REENTRANT _THREAD_SAFE __CEPH__
   __STDC_FORMAT_MACROS FMT_DEPRECATED_OSTREAM)
+if(ceph_release EQUAL tentacle)
+  target_compile_definitions(ceph_flags INTERFACE
+    BOOST_ASIO_HAS_IO_URING BOOST_ASIO_NO_TS_EXECUTORS BOOST_ALLOW_DEPRECATED_HEADERS)
+  target_compile_options(ceph_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/qa/ceph/slim/tentacle.h>)
+  target_link_libraries(ceph_flags INTERFACE fmt::fmt)
+else()
+  target_compile_definitions(ceph_flags INTERFACE BOOST_ASIO_USE_TS_EXECUTOR_AS_DEFAULT)
+endif()
 target_compile_options(ceph_flags INTERFACE
   -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
   -fno-strict-aliasing -fsigned-char $<$<COMPILE_LANGUAGE:CXX>:-ftemplate-depth-1024>)
@@ -81,7 +80,7 @@ endif()
 
 add_library(ceph_link INTERFACE)
 target_link_libraries(ceph_link INTERFACE ${CEPH_COMMON}
-  Boost::thread Boost::system Boost::program_options Boost::iostreams
+  Boost::thread Boost::program_options Boost::iostreams
   PkgConfig::FUSE3 PkgConfig::BLKID fmt::fmt crypto cap resolv ${CMAKE_DL_LIBS} Threads::Threads)
 if(TCMALLOC AND NOT SWIM_SANITIZE)
   target_link_libraries(ceph_link INTERFACE ${TCMALLOC})
@@ -106,12 +105,12 @@ function(ceph_objects name)
   target_link_libraries(${name} PRIVATE ceph_source_flags)
 endfunction()
 
-ceph_objects(ceph_osd_objects
+set(ceph_osd_sources
   objclass/class_api.cc
   osd/objclass.cc osd/Watch.cc osd/PG.cc osd/PGLog.cc osd/PrimaryLogPG.cc
   osd/ReplicatedBackend.cc osd/ECBackend.cc osd/ECTransaction.cc osd/PGBackend.cc
-  osd/OSDCap.cc osd/Session.cc osd/SnapMapper.cc osd/ECUtil.cc osd/ExtentCache.cc
-  osd/PeeringState.cc osd/PGStateUtils.cc osd/recovery_types.cc osd/MissingLoc.cc
+  osd/OSDCap.cc osd/Session.cc osd/SnapMapper.cc osd/ECUtil.cc
+  osd/PeeringState.cc osd/PGStateUtils.cc osd/MissingLoc.cc
   osd/osd_perf_counters.cc osd/osd_tracer.cc
   osd/scheduler/OpScheduler.cc osd/scheduler/OpSchedulerItem.cc
   osd/scheduler/mClockScheduler.cc
@@ -121,6 +120,16 @@ ceph_objects(ceph_osd_objects
   mgr/OSDPerfMetricTypes.cc
   dmclock/src/dmclock_util.cc dmclock/support/src/run_every.cc
   erasure-code/ErasureCode.cc)
+if(ceph_release EQUAL tentacle)
+  list(APPEND ceph_osd_sources
+    osd/ECCommon.cc osd/ECExtentCache.cc osd/ECInject.cc
+    osd/ECBackendL.cc osd/ECCommonL.cc osd/ECExtentCacheL.cc osd/ECTransactionL.cc osd/ECUtilL.cc
+    osd/scrubber/osd_scrub.cc osd/scrubber/scrub_job.cc
+    osd/scrubber/scrub_reservations.cc osd/scrubber/scrub_resources.cc)
+else()
+  list(APPEND ceph_osd_sources osd/ExtentCache.cc osd/recovery_types.cc)
+endif()
+ceph_objects(ceph_osd_objects ${ceph_osd_sources})
 target_sources(ceph_osd_objects PRIVATE ${grafted}/osd/OSD.cc)
 target_include_directories(ceph_osd_objects SYSTEM PRIVATE ${ceph}/osd)
 

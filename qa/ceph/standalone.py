@@ -236,7 +236,7 @@ def parse_args(argv):
   parser.add_argument("--list", action="store_true", help="say what would run and what cannot apply, and run nothing")
   parser.add_argument("--time-limit", type=int, default=1200, metavar="SECONDS", help="of one test (default: %(default)s)")
   parser.add_argument("--jobs", type=int, metavar="N", help="tests at once (default: 1; with --quick 2)")
-  parser.add_argument("--bin", default=str(sysroot.CHECKOUT / "build/bin"), metavar="DIR",
+  parser.add_argument("--bin", default=str(sysroot.built("")), metavar="DIR",
                       help="where ceph-osd and its tools are (default: %(default)s)")
   args = parser.parse_args(argv)
   args.jobs = (2 if args.quick else 1) if args.jobs is None else args.jobs
@@ -294,9 +294,10 @@ def main(argv):
   ending.arm()
   try:
     if not args.list:
-      sysroot.check_host("--loop", "--setup", "build", "--images", (QUICK_DISK_BYTES if args.quick else NEEDED_DISK_BYTES) * args.jobs)
+      sysroot.check_host("--loop", "--setup", sysroot.release().set_up,
+                         "--images", (QUICK_DISK_BYTES if args.quick else NEEDED_DISK_BYTES) * args.jobs)
     sysroot.prepare()
-    source = Source(pathlib.Path(os.environ.get("SWIM_CEPH_SOURCE") or sysroot.cache_dir() / "ceph" / "source"))
+    source = Source(pathlib.Path(os.environ.get("SWIM_CEPH_SOURCE") or sysroot.cache_dir() / sysroot.release().source))
     tests, left_out = choose(source, args)
     for test, why in left_out:
       print(f"n/a  {test}: {why}")

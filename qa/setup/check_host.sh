@@ -23,8 +23,8 @@ made. Exits 1 if anything is. Always: Debian on amd64, root, mounts.
 USAGE
 }
 
-setup_gib() { case $1 in build) echo 7 ;; clang) echo 8 ;; filestore) echo 2 ;; esac; }
-build_gib() { case $1 in build) echo 2 ;; *) echo 4 ;; esac; }
+setup_gib() { case $1 in build | tentacle) echo 7 ;; clang) echo 8 ;; filestore) echo 2 ;; esac; }
+build_gib() { case $1 in build | build-tentacle) echo 2 ;; *) echo 4 ;; esac; }
 GIB=1073741824
 
 missing=0

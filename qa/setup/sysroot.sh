@@ -16,6 +16,7 @@ usage: qa/setup/sysroot.sh [WHAT...]
 Makes, in SWIM_CACHE (now $SWIM_CACHE), what WHAT names:
   build      Debian 13 root, Ceph 18.2 packages and source, build tools and checkers (default)
   clang      build, and what clang needs besides for the fuzzer and coverage builds
+  tentacle   root of Debian's next release with Ceph 20.2 packages and source, and build tools
   filestore  Debian 12 root with Ceph 16.2, the last one that has FileStore
 
 Every step runs once and is kept; run again after a failure to go on from there.
@@ -93,25 +94,33 @@ step_install() {
 
 # --- Ceph's source -----------------------------------------------------------
 
+# step_ceph_source ROOT VERSION FOLDER ARCHIVES
+#
 # The signed index names the files and their checksums; apt-helper checks them. The
 # .dsc repeats what the index says, and not every mirror has it, so it is not asked
-# for. Debian's patches are applied, because the packaged library has them.
+# for. ARCHIVES: "patched", with Debian's patches, because the packaged library has them;
+# or "original", without, since not every mirror has them of Debian's next release.
 step_ceph_source() {
-  local root=$1 version=$2 dir=/usr/src/ceph-source
-  rm -rf "$SWIM_CACHE/ceph" "$root$dir"
+  local root=$1 version=$2 ceph=$3 archives=$4 dir=/usr/src/ceph-source without='[.]dsc '
+  [ "$archives" = patched ] || without='[.]dsc \|[.]debian[.]tar'
+  rm -rf "$root$dir"
   mkdir -p "$root$dir/ceph"
   in_root "$root" sh -ec "cd $dir
     apt-get source --print-uris --only-source ceph=$version | tr -d \"'\" >list
-    grep ' SHA256:' list | grep -v '[.]dsc ' | while read -r uri file size sum; do
+    [ -s list ] || { echo 'Debian has another ceph than $version by now: remove $root, and run again'; exit 1; }
+    grep ' SHA256:' list | grep -v '$without' | while read -r uri file size sum; do
       /usr/lib/apt/apt-helper download-file \"\$uri\" \"\$file\" \"\$sum\"
     done
     tar -xf ceph_*.orig.tar.* -C ceph --strip-components=1
-    tar -xf ceph_*.debian.tar.* -C ceph
-    dpkg-source --before-build ceph"
-  mkdir -p "$SWIM_CACHE/ceph"
-  mv "$root$dir/ceph" "$SWIM_CACHE/ceph/source"
+    if [ $archives = patched ]; then
+      tar -xf ceph_*.debian.tar.* -C ceph
+      dpkg-source --before-build ceph
+    fi"
+  rm -rf "$ceph"
+  mkdir -p "$ceph"
+  mv "$root$dir/ceph" "$ceph/source"
   rm -rf "$root$dir"
-  printf '%s\n' "$version" >"$SWIM_CACHE/ceph/version"
+  printf '%s\n' "$version" >"$ceph/version"
 }
 
 step_build_dep() {
@@ -121,7 +130,7 @@ step_build_dep() {
 
 # Only for acconfig.h and the generated option headers: nothing is built here.
 step_ceph_configure() {
-  local root=$1 script=$2 ceph=$SWIM_CACHE/ceph
+  local root=$1 ceph=$2 script=$3
   rm -rf "$ceph/build"
   printf '%s\n' "$script" >"$ceph/configure.sh"
   in_root "$root" bash "$ceph/configure.sh" "$ceph/source" "$ceph/build"
@@ -135,26 +144,41 @@ make_base() {
   local suite=$1 root=$SWIM_CACHE/$1
   # A new root knows nothing of what was installed in the old one.
   if ! step_is_done "$suite-base" step_base "$suite" "$root" || [ ! -d "$root/usr" ]; then
-    rm -f "$STAMPS/$suite"-* "$STAMPS"/*.complete
+    rm -f "$STAMPS/$suite"-*
+    case $suite in
+      trixie) rm -f "$STAMPS"/{build,clang}.complete ;;
+      forky) rm -f "$STAMPS/tentacle.complete" ;;
+      bookworm) rm -f "$STAMPS/filestore.complete" ;;
+    esac
   fi
   run_step "$suite-base" "Debian $suite root" step_base "$suite" "$root"
 }
 
-make_build() {
-  local root=$SWIM_CACHE/trixie version
-  make_base trixie
-  run_step trixie-tools "build tools" step_install "$root" "${TOOL_PACKAGES[@]}"
-  run_step trixie-checkers "source checkers" step_install "$root" "${CHECKER_PACKAGES[@]}"
-  run_step trixie-ceph "Ceph packages" step_install "$root" "${CEPH_PACKAGES[@]}"
-  run_step trixie-clients "users' programs" step_install "$root" "${CLIENT_PACKAGES[@]}"
+# make_ceph SUITE FOLDER ARCHIVES: a release of Ceph as this Debian has it, and what builds with it.
+make_ceph() {
+  local suite=$1 root=$SWIM_CACHE/$1 ceph=$2 archives=$3 version
+  make_base "$suite"
+  run_step "$suite-tools" "build tools" step_install "$root" "${TOOL_PACKAGES[@]}"
+  run_step "$suite-ceph" "Ceph packages" step_install "$root" "${CEPH_PACKAGES[@]}"
+  run_step "$suite-clients" "users' programs" step_install "$root" "${CLIENT_PACKAGES[@]}"
   version=$(in_root "$root" dpkg-query -W -f '${Version}' ceph-osd)
   version=${version%+b[0-9]*}
-  [ -e "$SWIM_CACHE/ceph/source/src/ceph_osd.cc" ] || rm -f "$STAMPS/trixie-ceph-source"
-  [ -e "$SWIM_CACHE/ceph/build/include/acconfig.h" ] || rm -f "$STAMPS/trixie-ceph-configure"
-  run_step trixie-ceph-source "Ceph source $version" step_ceph_source "$root" "$version"
-  run_step trixie-build-dep "Ceph build dependencies" step_build_dep "$root" "$version"
-  run_step trixie-ceph-configure "Ceph configuration" step_ceph_configure \
-    "$root" "$(<ceph_configure.sh)"
+  [ -e "$ceph/source/src/ceph_osd.cc" ] || rm -f "$STAMPS/$suite-ceph-source"
+  run_step "$suite-ceph-source" "Ceph source $version" step_ceph_source "$root" "$version" "$ceph" "$archives"
+  # A new source has no build folder.
+  [ -e "$ceph/build/include/acconfig.h" ] || rm -f "$STAMPS/$suite-ceph-configure"
+  run_step "$suite-build-dep" "Ceph build dependencies" step_build_dep "$root" "$version"
+  run_step "$suite-ceph-configure" "Ceph configuration" step_ceph_configure \
+    "$root" "$ceph" "$(<ceph_configure.sh)"
+}
+
+make_build() {
+  make_ceph trixie "$SWIM_CACHE/ceph" patched
+  run_step trixie-checkers "source checkers" step_install "$SWIM_CACHE/trixie" "${CHECKER_PACKAGES[@]}"
+}
+
+make_tentacle() {
+  make_ceph forky "$SWIM_CACHE/ceph-tentacle" original
 }
 
 make_clang() {
@@ -171,12 +195,14 @@ make_filestore() {
 # What a user may have removed to save space is made again.
 products_exist() {
   case $1 in
-    build | clang)
-      [ -d "$SWIM_CACHE/trixie/usr" ] && [ -e "$SWIM_CACHE/ceph/build/include/acconfig.h" ] &&
-        [ -e "$SWIM_CACHE/ceph/source/src/ceph_osd.cc" ]
-      ;;
+    build | clang) ceph_exists trixie ceph ;;
+    tentacle) ceph_exists forky ceph-tentacle ;;
     filestore) [ -d "$SWIM_CACHE/bookworm/usr" ] ;;
   esac
+}
+ceph_exists() {
+  [ -d "$SWIM_CACHE/$1/usr" ] && [ -e "$SWIM_CACHE/$2/build/include/acconfig.h" ] &&
+    [ -e "$SWIM_CACHE/$2/source/src/ceph_osd.cc" ]
 }
 
 main() {
@@ -185,8 +211,8 @@ main() {
   [ $# -gt 0 ] || set -- build
   for what in "$@"; do
     case $what in
-      build | clang | filestore) ;;
-      *) die "there is nothing called '$what' to set up: use build, clang or filestore (--help says more)" ;;
+      build | clang | tentacle | filestore) ;;
+      *) die "there is nothing called '$what' to set up: use build, clang, tentacle or filestore (--help says more)" ;;
     esac
   done
   require_root

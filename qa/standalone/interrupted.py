@@ -128,7 +128,7 @@ def stay(scenario):
 
 
 def run(scenario):
-  ceph_osd = scenario.args.ceph_osd or str(sysroot.CHECKOUT / "build/bin/ceph-osd")
+  ceph_osd = scenario.args.ceph_osd or str(sysroot.built("ceph-osd"))
   cluster = SCENARIOS / "interrupted.cluster"
   interrupt(scenario, Command("cluster", [QA / "vstart.py", "start", "--dir", cluster, "--size", "2G", "--ceph-osd", ceph_osd],
                               cluster), signal.SIGTERM)
@@ -140,7 +140,7 @@ def run(scenario):
   interrupt(scenario, Command("bench", [QA / "run-rados-bench.sh", "--stores", "swimstore,bluestore", "--device-size", "2G", "--sizes",
                                         "4K", "--ceph-osd", ceph_osd], bench, b"rados_load"), signal.SIGTERM)
   vtkv = sysroot.cache_dir() / "interrupted.vtkv"
-  interrupt(scenario, Command("vtkv_bench", [QA / "run-vtkv-bench.sh", "--quick", "--program", sysroot.CHECKOUT / "build/bin/vtkv_bench",
+  interrupt(scenario, Command("vtkv_bench", [QA / "run-vtkv-bench.sh", "--quick", "--program", sysroot.built("vtkv_bench"),
                                              "--name", "interrupted.vtkv"],
                               vtkv, b"vtkv_bench"), signal.SIGHUP)
   shutil.rmtree(vtkv)

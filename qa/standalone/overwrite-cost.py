@@ -32,7 +32,7 @@ OBJECTS = 8  # of 4 MiB, in each of two PGs
 def measure(scenario, disk, directory, seconds, result):
   """Run the bench; returns its result and the counters sampled along."""
   options = [f"--{name.replace(' ', '_')}={value}" for name, value in scenario.args.conf]
-  bench = sysroot.CHECKOUT / "build/bin/swimstore_bench"
+  bench = sysroot.built("swimstore_bench")
   if not bench.exists():
     raise UserError(f"{bench}: no such program; build it first")
   process = subprocess.Popen(sysroot.command([bench, "--store", "swimstore", "--op", "overwrite", "--size", "4K",

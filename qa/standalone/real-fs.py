@@ -22,10 +22,10 @@ from loop_disk import mounted, unmount
 import ending
 import sysroot
 
-PROGRAM = sysroot.CHECKOUT / "build/bin/real_fs_explorer"
-TESTS = sysroot.CHECKOUT / "build/bin/vtkv_tests"
-BENCH = sysroot.CHECKOUT / "build/bin/swimstore_bench"
-STORE_TESTS = sysroot.CHECKOUT / "build/bin/swimstore_tests"
+PROGRAM = sysroot.built("real_fs_explorer")
+TESTS = sysroot.built("vtkv_tests")
+BENCH = sysroot.built("swimstore_bench")
+STORE_TESTS = sysroot.built("swimstore_tests")
 HOST_DISK_BYTES = 512 << 20
 OVERHEAD_SECONDS = 120  # of a run beyond its --time: the last state, on a busy machine
 
@@ -126,7 +126,7 @@ def break_rules(scenario, fs, mutations, states, seconds):
 
 
 def run(scenario):
-  sysroot.check_host("--loop", "--fuse", "--setup", "build")
+  sysroot.check_host("--loop", "--fuse", "--setup", sysroot.release().set_up)
   sysroot.prepare()
   if not PROGRAM.exists():
     raise UserError(f"{PROGRAM}: no such program; build it first (qa/enter.sh ninja -C build real_fs_explorer)")

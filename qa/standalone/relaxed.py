@@ -29,7 +29,7 @@ def measure(scenario, where, load, relaxed):
   folder = where / "store"
   shutil.rmtree(folder, ignore_errors=True)
   result = where / "result.json"
-  bench = sysroot.CHECKOUT / "build/bin/swimstore_bench"
+  bench = sysroot.built("swimstore_bench")
   if not bench.exists():
     raise UserError(f"{bench}: no such program; build it first (qa/enter.sh ninja -C build swimstore_bench)")
   options = [f"--{name.replace(' ', '_')}={value}" for name, value in scenario.args.conf]

@@ -20,7 +20,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
 import admin_socket  # noqa: E402
 import ending  # noqa: E402
 import sysroot  # noqa: E402
-from cluster import BACKING, Cluster, Spec  # noqa: E402
+from cluster import Cluster  # noqa: E402
+from cluster_spec import BACKING, Spec  # noqa: E402
 from sysroot import UserError  # noqa: E402
 from units import parse_size  # noqa: E402
 
@@ -232,7 +233,7 @@ def main(name, run, description, stores=tuple(BACKING), options=None):
   ending.arm()
   lock = only_one_run(name)
   try:
-    sysroot.check_host("--loop", "--setup", "build")
+    sysroot.check_host("--loop", "--setup", sysroot.release().set_up)
     sysroot.prepare()
     run(scenario)
   except (UserError, sysroot.CommandFailed, subprocess.SubprocessError, admin_socket.NotAnswering) as error:

@@ -5,6 +5,10 @@
 
 #include "common/debug.h"
 
+#if SWIM_CEPH_HAS_OMAP_ITERATOR
+#include "swimstore/ceph/object_map_iterator.h"
+#endif
+#include "swimstore/omap/omap_iterator.h"
 #include "swimstore/ops/perf_counters.h"
 #include "swimstore/swimstore_mounted.h"
 
@@ -174,6 +178,38 @@ int SwimStore::omap_check_keys(CollectionHandle& c, const ghobject_t& oid, const
   return m_mounted->omaps.check_keys(collection_of(c), oid, keys, found);
 }
 
-ObjectMap::ObjectMapIterator SwimStore::get_omap_iterator(CollectionHandle& c, const ghobject_t& oid) {
-  return m_mounted->omaps.iterator(collection_of(c), oid);
+std::unique_ptr<swimstore::OmapIterator> SwimStore::omap_iterator(CollectionHandle& c, const ghobject_t& oid,
+                                                                  int* error) {
+  std::unique_ptr<swimstore::OmapIterator> iterator;
+  const int r = m_mounted->omaps.iterator(collection_of(c), oid, &iterator);
+  if (error != nullptr) {
+    *error = r;
+  }
+  return iterator;
 }
+
+#if SWIM_CEPH_HAS_OMAP_ITERATOR
+ObjectMap::ObjectMapIterator SwimStore::get_omap_iterator(CollectionHandle& c, const ghobject_t& oid) {
+  auto iterator = omap_iterator(c, oid);
+  return iterator ? std::make_shared<swimstore::ObjectMapIterator>(std::move(iterator)) : nullptr;
+}
+#endif
+
+#if SWIM_CEPH_HAS_OMAP_ITERATE
+int SwimStore::omap_iterate(CollectionHandle& c, const ghobject_t& oid, omap_iter_seek_t start_from,
+                            std::function<omap_iter_ret_t(std::string_view, std::string_view)> visitor) {
+  int r;
+  const auto iterator = omap_iterator(c, oid, &r);
+  if (!iterator) {
+    return r;
+  }
+  r = start_from.seek_type == omap_iter_seek_t::UPPER_BOUND ? iterator->upper_bound(start_from.seek_position)
+                                                            : iterator->lower_bound(start_from.seek_position);
+  for (; r == 0 && iterator->valid(); r = iterator->next()) {
+    if (visitor(iterator->key(), iterator->value()) == omap_iter_ret_t::STOP) {
+      return 1;
+    }
+  }
+  return r;
+}
+#endif

@@ -12,16 +12,19 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "os/ObjectStore.h"
 
 #include "swimstore/collection/callback_threads.h"
+#include "swimstore/release.h"
 #include "vtkv/env.h"
 #include "vtkv/status.h"
 
 namespace swimstore {
 class Collection;
 class MetadataFailure;
+class OmapIterator;
 class StoreCounters;
 struct CheckResult;
 class CubeSet;
@@ -67,6 +70,11 @@ class SwimStore : public ObjectStore {
   int mkfs() override;
   int mount() override;
   int umount() override;
+#if SWIM_CEPH_MOUNTS_TO_READ
+  // A mount recovers, as BlueStore's does here, too.
+  int mount_readonly() override { return mount(); }
+  int umount_readonly() override { return umount(); }
+#endif
   // The same, with the reason in words.
   vtkv::Status make();
   vtkv::Status try_mount();
@@ -153,7 +161,9 @@ class SwimStore : public ObjectStore {
   bool is_sync_onreadable() const override { return true; }
   int validate_hobject_key(const hobject_t&) const override { return 0; }
   unsigned get_max_attr_name_length() override { return 256; }
+#if SWIM_CEPH_ASKS_FOR_LIST_MAX
   int get_ideal_list_max() override { return 256; }
+#endif
   void inject_data_error(const ghobject_t& oid) override;
   void inject_mdata_error(const ghobject_t& oid) override;
 
@@ -201,7 +211,17 @@ class SwimStore : public ObjectStore {
                       std::map<std::string, ceph::bufferlist>* values) override;
   int omap_check_keys(CollectionHandle& c, const ghobject_t& oid, const std::set<std::string>& keys,
                       std::set<std::string>* found) override;
+#if SWIM_CEPH_HAS_OMAP_ITERATOR
   ObjectMap::ObjectMapIterator get_omap_iterator(CollectionHandle& c, const ghobject_t& oid) override;
+#endif
+#if SWIM_CEPH_HAS_OMAP_ITERATE
+  // Sees the omap as of the call, and holds no lock while it calls `visitor`.
+  int omap_iterate(CollectionHandle& c, const ghobject_t& oid, omap_iter_seek_t start_from,
+                   std::function<omap_iter_ret_t(std::string_view, std::string_view)> visitor) override;
+#endif
+  // What both are made of. Null, with -ENOENT or -EIO in *error, when there is none.
+  std::unique_ptr<swimstore::OmapIterator> omap_iterator(CollectionHandle& c, const ghobject_t& oid,
+                                                         int* error = nullptr);
 
  private:
   struct Mounted;

@@ -11,6 +11,7 @@
 #include "common/ceph_context.h"
 #include "common/perf_counters_collection.h"
 #include "swimstore/admin/admin_commands.h"
+#include "swimstore/omap/omap_iterator.h"
 #include "swimstore/ops/perf_counters.h"
 #include "swimstore/testing/sim_store_fixture.h"
 #include "vtkv/program_version.h"
@@ -132,7 +133,7 @@ TEST_F(CountersTest, EachMoves) {
   ceph::bufferlist header;
   std::map<std::string, ceph::bufferlist> found;
   EXPECT_EQ(0, m_store->omap_get(m_pg, named("omap"), &header, &found));
-  const auto entries = m_store->get_omap_iterator(m_pg, named("omap"));
+  const auto entries = m_store->omap_iterator(m_pg, named("omap"));
   entries->seek_to_first();
   entries->next();
   std::vector<ghobject_t> objects;

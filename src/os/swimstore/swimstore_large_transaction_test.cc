@@ -11,6 +11,7 @@
 
 #include "common/Cond.h"
 #include "global/global_context.h"
+#include "swimstore/omap/omap_iterator.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/testing/small_store.h"
 
@@ -88,7 +89,7 @@ class LargeTransactionTest : public ::testing::Test {
     }
   }
   uint64_t keys_of(const ghobject_t& oid) {
-    const ObjectMap::ObjectMapIterator iterator = m_store->get_omap_iterator(m_handle, oid);
+    const auto iterator = m_store->omap_iterator(m_handle, oid);
     uint64_t count = 0;
     for (iterator->seek_to_first(); iterator->valid(); iterator->next(), ++count) {
       if (iterator->key() != key_of(count)) {

@@ -70,7 +70,7 @@ const PerfCounters* SwimStore::get_perf_counters() const { return m_counters->ge
 void SwimStore::dump_perf_counters(ceph::Formatter* formatter) {
   refresh_perf_counters();
   formatter->open_object_section("perf_counters");
-  m_counters->get()->dump_formatted(formatter, false, false);
+  m_counters->get()->dump_formatted(formatter, false, SWIM_CEPH_UNLABELED);
   formatter->close_section();
 }
 

@@ -11,6 +11,7 @@
 #include "log/Log.h"
 #include "os/ObjectStore.h"
 #include "os/memstore/MemStore.h"
+#include "swimstore/release.h"
 #include "swimstore/swimstore.h"
 #ifdef SWIM_WITH_BLUESTORE
 #include "os/bluestore/BlueStore.h"
@@ -57,6 +58,10 @@ std::unique_ptr<ObjectStore> ObjectStore::create(CephContext* cct, const std::st
                                                  const std::string& journal, osflagbits_t flags) {
   return create(cct, type, data);
 }
+
+#if !SWIM_CEPH_ASKS_FOR_LIST_MAX
+int ObjectStore::get_ideal_list_max() { return static_cast<int>(cct->_conf->osd_objectstore_ideal_list_max); }
+#endif
 
 int ObjectStore::probe_block_device_fsid(CephContext* cct, const std::string& path, uuid_d* fsid) {
 #ifdef SWIM_WITH_BLUESTORE

@@ -54,17 +54,14 @@ int OmapIterator::next() {
   return moved();
 }
 
-std::string OmapIterator::key() {
+std::string_view OmapIterator::key() {
   ensure_positioned();
-  return std::string(m_entries->key());
+  return m_entries->key();
 }
 
-ceph::bufferlist OmapIterator::value() {
+std::string_view OmapIterator::value() {
   ensure_positioned();
-  const std::string_view bytes = m_entries->value();
-  ceph::bufferlist out;
-  out.append(bytes.data(), bytes.size());
-  return out;
+  return m_entries->value();
 }
 
 }  // namespace swimstore

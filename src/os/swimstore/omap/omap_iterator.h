@@ -6,15 +6,16 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
-#include "os/ObjectMap.h"
+#include "common/hobject.h"
 
 #include "swimstore/object/store_context.h"
 #include "swimstore/omap/part_cursor.h"
 
 namespace swimstore {
 
-class OmapIterator final : public ObjectMap::ObjectMapIteratorImpl {
+class OmapIterator final {
  public:
   // entries null: the object has no omap.
   // `cube`: as ObjectOmap::cube().
@@ -23,16 +24,17 @@ class OmapIterator final : public ObjectMap::ObjectMapIteratorImpl {
 
   // These return 0, or -EIO when the tree could not be read. Those who use an iterator ask valid() alone, and would
   // take that for the end: see MetadataFailure::met_by_iterator().
-  int seek_to_first() override;
-  int upper_bound(const std::string& after) override;
-  int lower_bound(const std::string& to) override;
-  int next() override;
-  int status() override;
+  int seek_to_first();
+  int upper_bound(const std::string& after);
+  int lower_bound(const std::string& to);
+  int next();
+  int status();
 
   // A new iterator stands at the first entry.
-  bool valid() override;
-  std::string key() override;         // REQUIRES: valid()
-  ceph::bufferlist value() override;  // REQUIRES: valid()
+  bool valid();
+  // REQUIRES: valid(). The bytes last until the iterator is moved.
+  std::string_view key();
+  std::string_view value();
 
  private:
   int seek(const std::string& user_key, bool after);

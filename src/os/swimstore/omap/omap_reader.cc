@@ -3,7 +3,6 @@
 
 #include "common/ceph_time.h"
 #include "include/scope_guard.h"
-#include "swimstore/omap/omap_iterator.h"
 
 namespace swimstore {
 
@@ -141,14 +140,16 @@ int OmapReader::check_keys(Collection& collection, const ghobject_t& oid, const 
                  [found](const std::string& key, const std::string&) { found->insert(key); });
 }
 
-ObjectMap::ObjectMapIterator OmapReader::iterator(Collection& collection, const ghobject_t& oid) {
+int OmapReader::iterator(Collection& collection, const ghobject_t& oid, std::unique_ptr<OmapIterator>* iterator) {
   SharedLock lock(collection.lock);
   OnodeRef onode;
-  if (find(collection, oid, &onode) < 0) {
-    return {};
+  if (const int r = find(collection, oid, &onode); r < 0) {
+    return r;
   }
   ObjectOmap omap = omap_of(collection, *onode);
-  return std::make_shared<OmapIterator>(m_store, oid, omap.cube(), onode->has_omap() ? omap.new_cursor() : nullptr);
+  *iterator =
+      std::make_unique<OmapIterator>(m_store, oid, omap.cube(), onode->has_omap() ? omap.new_cursor() : nullptr);
+  return 0;
 }
 
 }  // namespace swimstore

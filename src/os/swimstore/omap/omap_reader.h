@@ -8,11 +8,13 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 
 #include "swimstore/object/object_reader.h"
 #include "swimstore/omap/object_omap.h"
+#include "swimstore/omap/omap_iterator.h"
 
 namespace swimstore {
 
@@ -27,8 +29,8 @@ class OmapReader {
   int get_values(Collection& collection, const ghobject_t& oid, const std::set<std::string>& keys, Values* values);
   int check_keys(Collection& collection, const ghobject_t& oid, const std::set<std::string>& keys,
                  std::set<std::string>* found);
-  // Null when there is no such object. A later change of the object does not show in the iterator.
-  ObjectMap::ObjectMapIterator iterator(Collection& collection, const ghobject_t& oid);
+  // A later change of the object does not show in the iterator.
+  int iterator(Collection& collection, const ghobject_t& oid, std::unique_ptr<OmapIterator>* iterator);
 
  private:
   int find(Collection& collection, const ghobject_t& oid, OnodeRef* onode) REQUIRES_SHARED(collection.lock);

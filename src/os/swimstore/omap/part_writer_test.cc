@@ -11,6 +11,7 @@
 #include "swimstore/format/key_codec.h"
 #include "swimstore/format/omap_row.h"
 #include "swimstore/fsck/fsck.h"
+#include "swimstore/omap/omap_iterator.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/testing/part_workload.h"
 #include "swimstore/testing/small_store.h"
@@ -299,16 +300,49 @@ TEST_F(PartWriterTest, AnObjectKeepsItsKeysWithAnotherName) {
 
 TEST_F(PartWriterTest, AnIteratorSeesWhatThereWasWhenItWasMade) {
   set(1, "key_1", "then");
-  const auto iterator = m_store->get_omap_iterator(m_handles[0], kObject);
+  const auto iterator = m_store->omap_iterator(m_handles[0], kObject);
   set(2, "key_1", "now");
   set(3, "key_3", "now");
   ASSERT_EQ(0, iterator->seek_to_first());
   ASSERT_TRUE(iterator->valid());
-  EXPECT_EQ(iterator->value().to_str(), "then");
+  EXPECT_EQ(iterator->value(), "then");
   EXPECT_EQ(0, iterator->next());
   EXPECT_FALSE(iterator->valid());
   EXPECT_EQ(0, iterator->status());
 }
+
+#if SWIM_CEPH_HAS_OMAP_ITERATE
+TEST_F(PartWriterTest, OneIterationSeesEveryPart) {
+  set(1, "key_1", "one");
+  set(2, "key_2", "two");
+  set(3, "key_3", "three");
+  using Seek = ObjectStore::omap_iter_seek_t;
+  using Ret = ObjectStore::omap_iter_ret_t;
+  std::string seen;
+  const auto visit = [&seen](std::string_view key, std::string_view value) {
+    seen += fmt::format("{}={} ", key, value);
+    return key == "key_2" && value == "stop" ? Ret::STOP : Ret::NEXT;
+  };
+  const auto iterated = [&](const Seek& from) {
+    seen.clear();
+    return m_store->omap_iterate(m_handles[0], kObject, from, visit);
+  };
+  EXPECT_EQ(0, iterated(Seek::min_lower_bound()));
+  EXPECT_EQ("key_1=one key_2=two key_3=three ", seen);
+  EXPECT_EQ(0, iterated({"key_2", Seek::LOWER_BOUND}));
+  EXPECT_EQ("key_2=two key_3=three ", seen);
+  EXPECT_EQ(0, iterated({"key_2", Seek::UPPER_BOUND}));
+  EXPECT_EQ("key_3=three ", seen);
+  EXPECT_EQ(0, iterated({"key_3", Seek::UPPER_BOUND}));
+  EXPECT_EQ("", seen);
+  set(2, "key_2", "stop");
+  EXPECT_EQ(1, iterated(Seek::min_lower_bound()));
+  EXPECT_EQ("key_1=one key_2=stop ", seen);
+  ghobject_t absent = kObject;
+  absent.generation = 5;
+  EXPECT_EQ(-ENOENT, m_store->omap_iterate(m_handles[0], absent, Seek::min_lower_bound(), visit));
+}
+#endif
 
 TEST_F(PartWriterTest, OfWhatLiesInCubeZeroAnotherCubeChangesNothingButKeys) {
   const std::function<void(ObjectStore::Transaction&)> kRefused[] = {

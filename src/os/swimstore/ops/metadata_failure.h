@@ -45,8 +45,8 @@ class MetadataFailure {
   int met(unsigned cube, const vtkv::Status& status, const What&... what) const {
     return report(cube, to_text(what...), status);
   }
-  // As met(), where the caller would take an error for the end of what it goes through, as every user of an
-  // ObjectMapIterator does: a tool ends as well.
+  // As met(), where the caller would take an error for the end of what it goes through: a tool ends as well. So does
+  // every user of Reef's ObjectMapIterator; of Tentacle's omap_iterate, PGLog::read_log_and_missing.
   template <typename... What>
   int met_by_iterator(unsigned cube, const vtkv::Status& status, const What&... what) const {
     return report_iteration(cube, to_text(what...), status);

@@ -14,6 +14,7 @@
 #include "common/Formatter.h"
 #include "common/admin_socket.h"
 #include "common/code_environment.h"
+#include "swimstore/omap/omap_iterator.h"
 #include "swimstore/testing/sim_store_fixture.h"
 #include "vtkv/span/block_format.h"
 
@@ -140,8 +141,8 @@ class MetadataFailureTest : public SimStoreFixture {
       EXPECT_EQ(-EIO, r);
     }
   }
-  void iterate(const std::function<void(ObjectMap::ObjectMapIterator&)>& move) {
-    if (auto iterator = m_store->get_omap_iterator(m_pg, m_large)) {
+  void iterate(const std::function<void(std::unique_ptr<OmapIterator>&)>& move) {
+    if (auto iterator = m_store->omap_iterator(m_pg, m_large)) {
       move(iterator);
     }
   }
@@ -224,7 +225,7 @@ std::vector<Use> MetadataFailureTest::omap_reads() {
       {"omap_get_keys", kOmap, [this] { m_store->omap_get_keys(m_pg, m_large, &m_keys); }},
       {"omap_get_values", kOmap, [this] { m_store->omap_get_values(m_pg, m_large, {"key10500"}, &m_values); }},
       {"omap_check_keys", kOmap, [this] { m_store->omap_check_keys(m_pg, m_large, {"key10500"}, &m_keys); }},
-      {"an omap iterator", kObject, [this] { m_store->get_omap_iterator(m_pg, m_large); }},
+      {"an omap iterator", kObject, [this] { m_store->omap_iterator(m_pg, m_large); }},
       {"its first entry", kOmap, [this] { iterate([](auto& iterator) { EXPECT_FALSE(iterator->valid()); }); }},
       {"seek_to_first", kOmap, [this] { iterate([](auto& iterator) { EXPECT_EQ(-EIO, iterator->seek_to_first()); }); }},
       {"lower_bound", kOmap, [this] { iterate([](auto& it) { EXPECT_EQ(-EIO, it->lower_bound("key10500")); }); }},
@@ -289,7 +290,7 @@ TEST_P(MetadataFailureOf, WhoeverNeedsMoreThanAnOnodeInMemorySaysSo) {
 
 TEST_P(MetadataFailureOf, AnIterationThatBeganWellDoesNotEndEarly) {
   remount();
-  auto iterator = m_store->get_omap_iterator(m_pg, m_large);
+  auto iterator = m_store->omap_iterator(m_pg, m_large);
   ASSERT_TRUE(iterator->valid());
   ASSERT_LT(0u, destroy(GetParam()));
   unsigned entries = 0;
@@ -344,7 +345,7 @@ TEST_F(MetadataFailureTest, AToolGoesOnButForAnIteration) {
   destroy(BlockKind::entries);
   ceph::bufferptr value;
   EXPECT_EQ(-EIO, m_store->getattr(m_pg, m_small, "attribute", value));
-  EXPECT_EXIT(m_store->get_omap_iterator(m_pg, m_large)->valid(), ::testing::ExitedWithCode(1),
+  EXPECT_EXIT(m_store->omap_iterator(m_pg, m_large)->valid(), ::testing::ExitedWithCode(1),
               "omap of object .*large.* cannot be read to its end.*/tree");
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/ceph_context.h"
 #include "common/config_obs.h"
+#include "swimstore/release.h"
 
 namespace swimstore {
 
@@ -22,7 +23,11 @@ class OptionWatch final : private md_config_obs_t {
   OptionWatch& operator=(const OptionWatch&) = delete;
 
  private:
+#if SWIM_CEPH_OBSERVERS_NAME_STRINGS
+  std::vector<std::string> get_tracked_keys() const noexcept override { return {m_options[0]}; }
+#else
   const char** get_tracked_conf_keys() const override { return const_cast<const char**>(m_options); }
+#endif
   void handle_conf_change(const ConfigProxy& conf, const std::set<std::string>& changed) override;
 
   CephContext* const m_cct;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "swimstore/omap/omap_iterator.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/transaction/placement.h"
 
@@ -169,7 +170,7 @@ PartWorkload::Omap PartWorkload::read(SwimStore& store, ObjectStore::CollectionH
       })) {
     *wrong = fmt::format("asked for one by one there are {} keys, and listed {}", each.size(), values.size());
   }
-  const auto iterator = store.get_omap_iterator(own, object());
+  const auto iterator = store.omap_iterator(own, object());
   for (const std::string& key : asked) {
     const auto at = omap.lower_bound(key);
     const auto after = omap.upper_bound(key);
@@ -178,8 +179,7 @@ PartWorkload::Omap PartWorkload::read(SwimStore& store, ObjectStore::CollectionH
       *wrong = fmt::format("lower_bound({}) is at another key", key);
     }
     iterator->upper_bound(key);
-    if (iterator->valid() != (after != omap.end()) ||
-        (iterator->valid() && iterator->value().to_str() != after->second)) {
+    if (iterator->valid() != (after != omap.end()) || (iterator->valid() && iterator->value() != after->second)) {
       *wrong = fmt::format("upper_bound({}) is at another key", key);
     }
   }

@@ -10,6 +10,7 @@
 #include "common/Formatter.h"
 
 #include "swimstore/fsck/repair.h"
+#include "swimstore/omap/omap_iterator.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/testing/forged_image.h"
 #include "swimstore/testing/small_store.h"
@@ -75,7 +76,7 @@ class Client {
     count(m_store.getattrs(handle, oid, attrs));
     count(m_store.fiemap(handle, oid, 0, kReadBytesMax, extents));
     if (count(m_store.omap_get(handle, oid, &header, &omap))) {
-      auto it = m_store.get_omap_iterator(handle, oid);
+      auto it = m_store.omap_iterator(handle, oid);
       for (int n = 0; it && it->seek_to_first() == 0 && it->valid() && n < kListMax; ++n, it->next()) {
       }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What room a transaction needs before it may be planned: known from its operations alone, without a look at objects.
+// What room transactions need before they may be planned, on the device and in memory: known from their operations
+// alone, without a look at objects.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,8 @@ struct SpaceNeed {
   bool may_wait = false;
   bool removes_internal = false;  // objects of the OSD's own collection
   std::vector<NewBits> new_bits;  // of collections that are made, or may get fewer
+  // Of the transactions as they are: operations, names, attributes and data.
+  uint64_t bytes = 0;
 
   static SpaceNeed of(std::vector<ObjectStore::Transaction>& transactions);
   bool is_none() const { return slot_bytes == 0 && !may_wait; }

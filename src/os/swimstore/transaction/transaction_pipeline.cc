@@ -97,9 +97,7 @@ class TransactionPipeline::Admission {
  public:
   Admission(TransactionPipeline& pipeline, StoreCube& home, std::vector<Transaction>& transactions, HBHandle* handle)
       : m_pipeline(pipeline), m_home(home), m_need(SpaceNeed::of(transactions)) {
-    for (Transaction& transaction : transactions) {
-      m_bytes += transaction.get_num_bytes();
-    }
+    m_bytes += m_need.bytes;
     ++pipeline.m_active;
     ++pipeline.m_begun;  // behind that: what begun() counts, drain() waits for
     const uint64_t throttled_us = pipeline.m_space.throttle_us(m_need, m_bytes - kTransactionBytes, handle);

@@ -262,8 +262,11 @@ int TxnPlanner::apply_to_object(const Transaction::Op& op, Transaction::iterator
       return remove(onode);
     case Transaction::OP_SETATTR: {
       std::string name = transaction.decode_string();
+      ceph::bufferlist encoded;
+      transaction.decode_bl(encoded);
+      // Tentacle decodes no pointer. A copy, which does not keep all of the transaction in memory.
       ceph::bufferptr value;
-      transaction.decode_bp(value);
+      encoded.cbegin().copy_deep(encoded.length(), value);
       set_attr(onode, std::move(name), std::move(value));
       return 0;
     }

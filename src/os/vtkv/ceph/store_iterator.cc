@@ -105,6 +105,17 @@ std::pair<std::string, std::string> WholeSpaceIterator::raw_key() {
   return raw;
 }
 
+std::string_view WholeSpaceIterator::key_as_sv() { return key_part(m_iterator->key()); }
+std::string_view WholeSpaceIterator::value_as_sv() { return m_iterator->value(); }
+
+std::pair<std::string_view, std::string_view> WholeSpaceIterator::raw_key_as_sv() {
+  std::string key;
+  if (decode_key(m_iterator->key(), &m_prefix, &key)) {
+    return {m_prefix, key_as_sv()};
+  }
+  return {{}, m_iterator->key()};
+}
+
 bool WholeSpaceIterator::raw_key_is_prefixed(const std::string& prefix) {
   return m_iterator->key().starts_with(range_of_prefix(prefix).lower);
 }
@@ -127,6 +138,8 @@ int PrefixIterator::lower_bound(const std::string& to) { return m_iterator.seek(
 int PrefixIterator::next() { return m_iterator.next(); }
 int PrefixIterator::prev() { return m_iterator.previous(); }
 std::string PrefixIterator::key() { return std::string(key_part(m_iterator->key())); }
+std::string_view PrefixIterator::key_as_sv() { return key_part(m_iterator->key()); }
+std::string_view PrefixIterator::value_as_sv() { return m_iterator->value(); }
 ceph::buffer::list PrefixIterator::value() { return list_of(m_iterator->value()); }
 ceph::buffer::ptr PrefixIterator::value_as_ptr() { return pointer_to(m_iterator->value()); }
 int PrefixIterator::status() { return m_iterator.check(); }

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "kv/KeyValueDB.h"
@@ -54,6 +55,11 @@ class WholeSpaceIterator final : public KeyValueDB::WholeSpaceIteratorImpl {
   int prev() override;
   std::string key() override;
   std::pair<std::string, std::string> raw_key() override;
+  // These, here and in PrefixIterator, override since Tentacle. The bytes last until the iterator is moved, or asked
+  // again.
+  std::string_view key_as_sv();
+  std::pair<std::string_view, std::string_view> raw_key_as_sv();
+  std::string_view value_as_sv();
   bool raw_key_is_prefixed(const std::string& prefix) override;
   ceph::buffer::list value() override;
   ceph::buffer::ptr value_as_ptr() override;
@@ -63,6 +69,7 @@ class WholeSpaceIterator final : public KeyValueDB::WholeSpaceIteratorImpl {
 
  private:
   CheckedIterator m_iterator;
+  std::string m_prefix;  // of raw_key_as_sv()
 };
 
 class PrefixIterator final : public KeyValueDB::IteratorImpl {
@@ -80,6 +87,9 @@ class PrefixIterator final : public KeyValueDB::IteratorImpl {
   int prev() override;
   std::string key() override;
   std::pair<std::string, std::string> raw_key() override { return {m_prefix, key()}; }
+  std::string_view key_as_sv();
+  std::pair<std::string_view, std::string_view> raw_key_as_sv() { return {m_prefix, key_as_sv()}; }
+  std::string_view value_as_sv();
   ceph::buffer::list value() override;
   ceph::buffer::ptr value_as_ptr() override;
   int status() override;

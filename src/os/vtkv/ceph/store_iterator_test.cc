@@ -176,6 +176,27 @@ TEST_F(StoreIteratorTest, TombstonesElsewhereCostNothing) {
   EXPECT_LT(block_reads() - before, 30u);
 }
 
+// Ceph calls these since Tentacle.
+TEST_F(StoreIteratorTest, ViewsAreOfWhatTheCopiesAreOf) {
+  create();
+  fill("a", 1, 2);
+  fill("b", 2, 3);
+  const auto of_prefix = m_store->get_iterator("b");
+  auto& prefix = dynamic_cast<PrefixIterator&>(*of_prefix);
+  prefix.seek_to_first();
+  EXPECT_EQ(prefix.key_as_sv(), "00002");
+  EXPECT_EQ(prefix.value_as_sv(), "v00002");
+  EXPECT_EQ(Name(prefix.raw_key_as_sv()), Name("b", "00002"));
+  const auto of_all = m_store->get_wholespace_iterator();
+  auto& all = dynamic_cast<WholeSpaceIterator&>(*of_all);
+  all.seek_to_first();
+  EXPECT_EQ(Name(all.raw_key_as_sv()), Name("a", "00001"));
+  all.next();
+  EXPECT_EQ(all.key_as_sv(), "00002");
+  EXPECT_EQ(all.value_as_sv(), "v00002");
+  EXPECT_EQ(Name(all.raw_key_as_sv()), Name("b", "00002"));
+}
+
 TEST_F(StoreIteratorTest, EmptyPrefixIsEverything) {
   create();
   fill("a", 1, 2);

@@ -28,6 +28,10 @@ class StoreTransaction final : public KeyValueDB::TransactionImpl {
   // Of a prefix without operator: submitting the transaction fails, as a whole.
   void merge(const std::string& prefix, const std::string& key, const ceph::buffer::list& operand) override;
 
+  // Both override since Tentacle. Operations, each merge and removal of a range one; bytes of the encoded batch.
+  size_t get_count() const { return m_batch.empty() ? 0 : m_batch.sequence_count(); }
+  size_t get_size_bytes() const { return m_batch.encoded_bytes(); }
+
   const WriteBatch& batch() const { return m_batch; }
   // Positions among the batch's puts.
   const std::vector<uint32_t>& merges() const { return m_merges; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/ceph/vtkv_store.h"
 
+#include "ceph_ver.h"
 #include "common/ceph_context.h"
 #include "common/ceph_time.h"
 #include "common/debug.h"
@@ -21,6 +22,12 @@
 using vtkv::Status;
 
 namespace {
+
+#if CEPH_RELEASE >= 20
+constexpr auto kUnlabeled = select_labeled_t::unlabeled;
+#else
+constexpr bool kUnlabeled = false;
+#endif
 
 enum {
   l_vtkv_first = 734500,
@@ -341,7 +348,7 @@ void VtkvStore::get_statistics(ceph::Formatter* f) {
   }
   f->close_section();
   f->open_object_section("vtkv_perf_counters");
-  m_counters->dump_formatted(f, false, false);
+  m_counters->dump_formatted(f, false, kUnlabeled);
   f->close_section();
 }
 
