@@ -102,7 +102,9 @@ class GrowingStore:
     # An OSD's log goes to a file, too; what is an error is shown here.
     options = [f"--{name}_cache_autotune=false", f"--{name}_cache_size={cache}", "--log_to_stderr=false",
                "--err_to_stderr=true"]
-    if name == "bluestore":
+    if name == "swimstore":
+      options.append("--swimstore_fsck_memory=64G")  # one pass
+    else:
       # Onodes have a cache of their own in RocksDB, which without autotuning keeps the size that it has from the start.
       options += [f"--bluestore_block_path={device}", f"--rocksdb_cache_size={int(KV_ONODE_RATIO * cache)}"]
     self.options = options + [f"--{option.replace(' ', '_')}={value}" for option, value in scenario.args.conf]

@@ -8,6 +8,7 @@
 
 #include "common/debug.h"
 #include "swimstore/directory/store_directory.h"
+#include "swimstore/fsck/check_at_rest.h"
 #include "swimstore/fsck/repair.h"
 #include "swimstore/isolation/damaged_cubes.h"
 #include "swimstore/isolation/lost_groups.h"
@@ -76,9 +77,7 @@ Status SwimStore::check(const FsckOptions& options, CheckResult* result) {
       if (options.cube.value_or(cube->number) != cube->number) {
         continue;
       }
-      Fsck fsck(m_mounted->context, *cube, asked);
-      fsck.run();
-      *result += fsck.result();
+      *result += swimstore::check_at_rest(m_mounted->context, *cube, asked)->result();
     }
   }
   close();
@@ -205,9 +204,9 @@ Status SwimStore::repair_cube(unsigned number, const FsckOptions& checks, StoreD
     bool due = false;
     {
       swimstore::StoreCube& cube = m_mounted->context.cubes[number];
-      Fsck fsck(m_mounted->context, cube, options);
-      fsck.run();
-      swimstore::Repair repair(m_mounted->context, cube, fsck);
+      const std::unique_ptr<Fsck> fsck = swimstore::check_at_rest(m_mounted->context, cube, options);
+      options.passes = fsck->counts().passes;
+      swimstore::Repair repair(m_mounted->context, cube, *fsck);
       due = repair.next(&kind);
       if (due) {
         status = directory.begin_repair();

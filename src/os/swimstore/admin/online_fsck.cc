@@ -22,7 +22,6 @@ using namespace std::chrono_literals;
 constexpr auto kStepInterval = 10ms;
 constexpr auto kDataStepInterval = 100ms;
 constexpr unsigned kMemoryTargetDivisor = 16;
-constexpr uint64_t kPassesMax = 64;
 
 double per_second(const StoreContext& store, bool of_data) {
   const char* const name = of_data ? "swimstore_fsck_online_data_rate" : "swimstore_fsck_online_rate";
@@ -89,15 +88,15 @@ int OnlineFsck::start(const cmdmap_t& arguments, ceph::Formatter* formatter, std
     }
   }
   const Estimate expected = estimate(deep, first, end);
-  if (expected.passes > kPassesMax) {
+  if (expected.passes > kFsckPassesMax) {
     return fail_command(
         -EINVAL,
         fmt::format(
             "a check of {} objects and {} slots would go over the tree {} times with the {} bytes of memory that "
             "it may take (swimstore_fsck_online_memory, or a sixteenth of osd_memory_target); at most {} times "
             "are sensible: allow it {} bytes, or stop the OSD and run ceph-swimstore-tool fsck",
-            expected.objects, expected.slots, expected.passes, expected.memory_limit_bytes, kPassesMax,
-            (expected.objects + expected.slots) * kCheckedEntryBytes / kPassesMax + 1),
+            expected.objects, expected.slots, expected.passes, expected.memory_limit_bytes, kFsckPassesMax,
+            expected.largest_cube.limit_for(kFsckPassesMax / 2)),
         formatter, errors, output);
   }
   end_worker();
@@ -128,9 +127,9 @@ void OnlineFsck::begin_anew() {
   m_progress.result += m_fsck->result();
   keep_result(false);
   Estimate expected = m_progress.estimate;
-  expected.passes *= 2;
-  expected.seconds *= 2;
-  if (expected.passes <= kPassesMax) {
+  expected.passes = more_passes(expected.passes);
+  if (expected.passes > m_progress.estimate.passes) {
+    expected.seconds = expected.seconds * expected.passes / m_progress.estimate.passes;
     m_progress.estimate = expected;
     begin_cube(m_progress.cube);
     return;
@@ -141,7 +140,7 @@ void OnlineFsck::begin_anew() {
       "more than {} passes would be needed with the {} bytes of memory that it may take "
       "(swimstore_fsck_online_memory, or a sixteenth of osd_memory_target): allow it more, or "
       "stop the OSD and run ceph-swimstore-tool fsck",
-      kPassesMax, expected.memory_limit_bytes);
+      kFsckPassesMax, expected.memory_limit_bytes);
 }
 
 void OnlineFsck::keep_result(bool to_its_end) {
@@ -235,29 +234,21 @@ void OnlineFsck::note_result() {
 OnlineFsck::Estimate OnlineFsck::estimate(bool deep, unsigned first, unsigned end) const {
   Estimate result;
   int64_t allocated = 0;
-  uint64_t largest = 0;  // what one cube has of objects and slots: it is checked by itself
   for (unsigned number = first; number < end; number = m_store.cubes.next(number)) {
     StoreCube& cube = m_store.cubes[number];
-    int64_t objects = 0;
-    uint64_t slots = 0;
     for (const auto& [pool, usage] : cube.cube.pool_usage()) {
-      objects += usage.objects;
       allocated += usage.allocated;
     }
-    for (const ContainerStatistics::Class& one : cube.containers().statistics().classes) {
-      slots += one.owned;
-    }
-    const uint64_t counted = static_cast<uint64_t>(std::max<int64_t>(objects, 0));
-    result.objects += counted;
-    result.slots += slots;
-    result.entries += std::max(counted, cube.database().statistics().tree_entries);
-    largest = std::max(largest, counted + slots);
+    const CheckMemory memory = check_memory(cube.cube);
+    result.objects += memory.objects;
+    result.slots += memory.slots;
+    result.entries += std::max(memory.objects, cube.database().statistics().tree_entries);
+    result.largest_cube = memory.bytes > result.largest_cube.bytes ? memory : result.largest_cube;
   }
   result.data_blocks = deep ? static_cast<uint64_t>(std::max<int64_t>(allocated, 0)) / kBlockBytes : 0;
   result.memory_limit_bytes = memory_limit_bytes(m_store.cct);
-  const uint64_t memory_bytes = largest * kCheckedEntryBytes;
-  result.passes = std::max<uint64_t>(1, (memory_bytes + result.memory_limit_bytes - 1) / result.memory_limit_bytes);
-  result.memory_bytes = memory_bytes / result.passes;
+  result.passes = result.largest_cube.passes_for(result.memory_limit_bytes);
+  result.memory_bytes = result.largest_cube.bytes / result.passes;
   const double tree = static_cast<double>(result.entries * result.passes) / per_second(m_store, false);
   const uint64_t reads = deep ? result.objects : 0;
   const double data = static_cast<double>(result.data_blocks + reads * kReadBlocks) / per_second(m_store, true);

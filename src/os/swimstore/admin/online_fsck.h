@@ -20,7 +20,7 @@
 
 #include "common/admin_socket.h"
 
-#include "swimstore/fsck/fsck.h"
+#include "swimstore/fsck/check_memory.h"
 #include "vtkv/util/mutex.h"
 
 namespace swimstore {
@@ -40,6 +40,7 @@ class OnlineFsck final : public AdminSocketHook {
   // What a check that begins now will take, about.
   struct Estimate {
     uint64_t objects = 0, slots = 0;  // in the store
+    CheckMemory largest_cube;         // each is checked by itself
     uint64_t entries = 0;             // of the tree, read in each pass
     uint64_t data_blocks = 0;         // read in all, in a deep one
     uint64_t memory_limit_bytes = 0;

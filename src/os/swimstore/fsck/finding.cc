@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/fsck/finding.h"
 
+#include <algorithm>
 #include <array>
 
 namespace swimstore {
@@ -50,6 +51,8 @@ CheckResult& CheckResult::operator+=(const CheckResult& other) {
   slots += other.slots;
   unclear += other.unclear;
   quarantined_entries += other.quarantined_entries;
+  passes = std::max(passes, other.passes);
+  memory_bytes = std::max(memory_bytes, other.memory_bytes);
   quarantined_slots.insert(quarantined_slots.end(), other.quarantined_slots.begin(), other.quarantined_slots.end());
   return *this;
 }

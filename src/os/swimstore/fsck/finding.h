@@ -60,6 +60,9 @@ struct CheckResult {
   // Entries and slots without an owner, which may belong to what cannot be read or is quarantined.
   uint64_t unclear = 0;
   uint64_t quarantined_entries = 0;
+  // Of the cube that took most: passes over the tree, and bytes of memory for objects and slots, about.
+  unsigned passes = 0;
+  uint64_t memory_bytes = 0;
   // Never handed out again, as writes to them failed. No error of the store's; the disk ages.
   std::vector<SlotAddress> quarantined_slots;
 

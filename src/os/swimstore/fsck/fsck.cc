@@ -11,8 +11,6 @@
 #include "swimstore/format/format_version.h"
 #include "swimstore/format/key_codec.h"
 #include "swimstore/format/newer_entry.h"
-#include "swimstore/format/unowned_range.h"
-#include "swimstore/format/witness.h"
 
 #define dout_context m_store.cct
 #define dout_subsys SWIM_SUBSYS
@@ -29,8 +27,12 @@ int64_t pool_counted_for(const ghobject_t& oid) {
   return pool < -1 ? -2 - pool : pool;
 }
 
+constexpr size_t kUsualKeyBytes = 100;
+
 // The OSD's own superblock, its maps, what is to be trimmed; a PG's own record.
 bool is_on_this_osd_only(const ghobject_t& oid) { return oid.hobj.is_meta() || oid.is_pgmeta(); }
+
+}  // namespace
 
 std::string to_hex(std::string_view bytes) {
   std::string text;
@@ -39,8 +41,6 @@ std::string to_hex(std::string_view bytes) {
   }
   return text;
 }
-
-}  // namespace
 
 std::string describe_object_key(std::string_view key) {
   ghobject_t oid;
@@ -84,10 +84,8 @@ Fsck::Fsck(StoreContext& store, StoreCube& cube, FsckOptions options)
       m_cube(cube),
       m_options(options),
       m_began_us(store.env->now_us()),
-      m_passes(options.online ? std::max(1u, options.passes) : 1) {
-  if (m_options.online) {
-    take_snapshots();
-  }
+      m_passes(std::max(1u, options.passes)) {
+  take_snapshots();
 }
 
 Fsck::~Fsck() {
@@ -100,7 +98,9 @@ CheckResult Fsck::counts() const {
           .objects = m_objects_before + m_objects.size(),
           .slots = m_slots_before + m_references.entries().size(),
           .unclear = m_unclear,
-          .quarantined_entries = m_quarantined_entries};
+          .quarantined_entries = m_quarantined_entries,
+          .passes = m_passes,
+          .memory_bytes = m_memory_bytes_max};
 }
 
 CheckResult Fsck::result() const {
@@ -129,17 +129,6 @@ const char* Fsck::phase() const {
 }
 
 void Fsck::found(Finding finding) {
-  switch (finding.kind) {
-    case FindingClass::metadata_unreadable:
-    case FindingClass::entry_newer:
-    case FindingClass::object_undecodable:
-    case FindingClass::only_copy_undecodable:
-    case FindingClass::extents_undecodable:
-      ++m_unknown_owners;
-      break;
-    default:
-      break;
-  }
   ++m_errors;
   finding.cube = m_cube.number;
   const auto kind = static_cast<size_t>(finding.kind);
@@ -165,6 +154,11 @@ void Fsck::found_newer(const std::string& what, std::string object) {
          .text = fmt::format("{} was written by a newer program, which is to be used for this store", what)});
 }
 
+void Fsck::add_unknown_object() {
+  ++m_unknown_objects;
+  ++m_unknown_owners;
+}
+
 // Each pass meets the same block again.
 void Fsck::found_unreadable(std::string text) {
   const bool said = std::any_of(m_findings.begin(), m_findings.end(), [&](const Finding& one) {
@@ -173,12 +167,6 @@ void Fsck::found_unreadable(std::string text) {
   if (!said) {
     found(FindingClass::metadata_unreadable, std::move(text));
   }
-}
-
-int Fsck::run() {
-  while (step(UINT64_MAX)) {
-  }
-  return static_cast<int>(std::min<size_t>(m_errors, INT_MAX));
 }
 
 bool Fsck::step(uint64_t work) {
@@ -193,6 +181,7 @@ bool Fsck::step(uint64_t work) {
       return true;
     case Phase::usage:
       check_usage();
+      keep_damaged_references();
       m_next_object = m_objects.begin();
       next_phase();
       return true;
@@ -216,41 +205,42 @@ void Fsck::next_phase() {
   if (m_phase == Phase::data && !m_options.deep) {
     m_phase = Phase::done;
   }
-  if (m_phase == Phase::database && m_options.online) {
-    m_phase = Phase::done;  // 'swimstore verify' is that; it cannot be done a little at a time
+  if (m_phase == Phase::database && (m_options.online || !is_last_pass())) {
+    m_phase = Phase::done;  // online, 'swimstore verify' is that; it cannot be done a little at a time
   }
   if (m_phase >= Phase::data) {
     release_snapshots();
   }
-  if (m_phase == Phase::done && m_pass + 1 < m_passes) {
+  if (m_phase == Phase::done && !is_last_pass()) {
     next_pass();
   }
   if (m_phase == Phase::done) {
     judge_withheld();
     const CheckResult all = counts();
     dout(1) << (m_options.deep ? "deep, " : "") << all.objects << " objects, " << all.slots << " slots, " << m_errors
-            << " errors, " << (m_store.env->now_us() - m_began_us) / 1000 << " ms" << dendl;
+            << " errors, " << m_passes << " passes, " << (m_store.env->now_us() - m_began_us) / 1000 << " ms" << dendl;
   }
 }
 
 void Fsck::next_pass() {
   ++m_pass;
   m_objects_before += m_objects.size();
-  m_slots_before += m_references.entries().size();
   m_objects = {};
-  m_references = {};
+  m_object_bytes = 0;
   m_ranges.clear();
   m_last_omap_nid = m_last_row_nid = UINT64_MAX;
-  m_row_owners.reset();
+  if (m_options.online) {
+    m_row_owners.reset();
+  }
   m_foreign_undecodable = 0;
   take_snapshots();
   m_phase = Phase::collections;
 }
 
-// With all of its fragments.
-bool Fsck::is_mine(SlotAddress slot) const {
-  const SlotAddress whole = slot.whole();
-  return (whole.index + whole.size_class) % m_passes == m_pass;
+// Hashed: ids and slots in use may all be multiples of the number of passes.
+bool Fsck::is_mine(uint64_t number) const {
+  constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;  // Knuth, TAOCP 3, 6.4
+  return ((number * kGolden) >> 32) % m_passes == m_pass;
 }
 
 void Fsck::step_tree(const TreePhase& phase, uint64_t work) {
@@ -272,6 +262,8 @@ void Fsck::step_tree(const TreePhase& phase, uint64_t work) {
 void Fsck::end_tree(const TreePhase& phase) {
   if (const vtkv::Status status = m_iterator->status(); !status.ok()) {
     found_unreadable(fmt::format("{} cannot all be read: {}", phase.what, status.to_string()));
+    ++m_unknown_owners;
+    m_unknown_objects += phase.phase == Phase::objects;
   }
   m_iterator.reset();
   if (phase.end != nullptr) {
@@ -280,68 +272,7 @@ void Fsck::end_tree(const TreePhase& phase) {
   next_phase();
 }
 
-// ---- collections and objects
-
-void Fsck::visit_collection(std::string_view key, std::string_view value) {
-  coll_t cid;
-  CollectionRecord record;
-  if (!decode_collection_key(key, &cid) || !decode_collection(value, &record)) {
-    if (m_pass > 0) {
-      return;  // said in the first
-    }
-    if (m_options.may_hold_newer && is_newer_entry(value, kCollectionRecordVersion)) {
-      m_newer_collections = true;
-      found_newer(fmt::format("collection record {}", to_hex(key)));
-      return;
-    }
-    found(FindingClass::collection_undecodable, fmt::format("collection record {} is damaged", to_hex(key)));
-    return;
-  }
-  for (ObjectRange& range : object_ranges(cid, record.bits)) {
-    m_ranges.push_back(std::move(range));
-  }
-}
-
-// What a move that was cut short left: the next mount removes it.
-void Fsck::visit_unowned(std::string_view key, std::string_view value) {
-  coll_t cid;
-  UnownedRange unowned;
-  if (decode_unowned_range_key(key, &cid) && decode_unowned_range(value, &unowned)) {
-    for (ObjectRange& range : object_ranges(cid, unowned.bits)) {
-      m_ranges.push_back(std::move(range));
-    }
-  } else if (m_pass == 0) {
-    found(FindingClass::collection_undecodable, fmt::format("the entry of unowned range {} is damaged", to_hex(key)));
-  }
-}
-
-void Fsck::visit_witness(std::string_view key, std::string_view value) {
-  coll_t cid;
-  std::string_view item;
-  WitnessedGroup group;
-  if (m_pass == 0 &&
-      (!decode_witness_key(key, &cid, &item) || (item.empty() && !decode_witnessed_group(value, &group)))) {
-    found(FindingClass::collection_undecodable, fmt::format("the witness {} is damaged", to_hex(key)));
-  }
-}
-
-void Fsck::sort_ranges() {
-  std::sort(m_ranges.begin(), m_ranges.end(),
-            [](const ObjectRange& a, const ObjectRange& b) { return a.begin < b.begin; });
-  for (size_t i = 1; i < m_ranges.size() && m_pass == 0; ++i) {
-    if (m_ranges[i].begin < m_ranges[i - 1].end) {
-      std::ostringstream at;
-      at << m_ranges[i].begin;
-      found(FindingClass::collections_overlap, fmt::format("two collections overlap at {}", at.str()));
-    }
-  }
-}
-
-bool Fsck::lies_in_a_collection(const ghobject_t& oid) const {
-  const auto after = std::upper_bound(m_ranges.begin(), m_ranges.end(), oid,
-                                      [](const ghobject_t& o, const ObjectRange& r) { return o < r.begin; });
-  return after != m_ranges.begin() && oid < std::prev(after)->end;
-}
+// ---- objects
 
 void Fsck::visit_object(std::string_view key_bytes, std::string_view value) {
   const std::string key(key_bytes);
@@ -350,18 +281,20 @@ void Fsck::visit_object(std::string_view key_bytes, std::string_view value) {
     if (m_pass > 0) {
       return;
     }
+    add_unknown_object();
     found({.kind = FindingClass::object_undecodable,
            .text = fmt::format("an object's key is damaged: {}", to_hex(key)),
            .key = key});
     return;
   }
-  const std::string name = describe_object_key(key);
   OnodeRecord record;
   ExtentShard shard;
   if (!decode_onode(value, &record, &shard)) {
     if (m_pass > 0) {
       return;
     }
+    add_unknown_object();
+    const std::string name = describe_object_key(key);
     if (m_options.may_hold_newer && is_newer_onode(value)) {
       found_newer(fmt::format("the record of object {}", name), name);
       return;
@@ -376,19 +309,25 @@ void Fsck::visit_object(std::string_view key_bytes, std::string_view value) {
   if (record.test(OnodeRecord::shard_inline)) {
     check_shard({key, record.size, record.flags, pool}, record.nid, 0, key, shard);
   }
+  if (knows_pools() && m_pass == 0 && !record.test(OnodeRecord::shard_inline)) {
+    m_pools.try_emplace(record.nid, pool);
+  }
   if (!is_mine(record.nid)) {
     return;
   }
   if (!lies_in_a_collection(oid) && m_newer_collections) {
     ++m_unclear;
   } else if (!lies_in_a_collection(oid)) {
+    const std::string name = describe_object_key(key);
     found({.kind = FindingClass::object_in_no_collection,
            .object = name,
            .text = fmt::format("object {} lies in no collection", name)});
   }
   m_usage[pool].objects += 1;
   const auto [entry, unique] = m_objects.try_emplace(record.nid, Object{key, record.size, record.flags, pool});
+  m_object_bytes += kCheckedObjectBytes + key.size() - std::min(key.size(), kUsualKeyBytes);
   if (!unique) {
+    const std::string name = describe_object_key(key);
     // Its extents, if they are in its record, are counted all the same.
     found({.kind = FindingClass::object_id_twice,
            .object = name,
@@ -406,16 +345,14 @@ void Fsck::visit_extents(std::string_view key_bytes, std::string_view value) {
   const bool has_key = decode_extent_key(key, &nid, &number);
   ExtentShard shard;
   if (!is_mine(has_key ? nid : 0)) {
-    if (has_key && decode_extent_shard(value, &shard)) {
-      check_shard({}, nid, number, key, shard);
-    } else {
-      ++m_foreign_undecodable;
+    if (has_key) {
+      visit_foreign_extents(nid, number, key, value);
     }
     return;
   }
   const auto object = has_key ? m_objects.find(nid) : m_objects.end();
   if (object == m_objects.end()) {
-    if (!knows_all_owners()) {
+    if (m_unknown_objects > 0) {
       ++m_unclear;
       return;
     }
@@ -432,9 +369,11 @@ void Fsck::visit_extents(std::string_view key_bytes, std::string_view value) {
            .text = fmt::format("object {} has extent shard {} beside an inline one", name, number),
            .key = key});
   } else if (m_options.may_hold_newer && is_newer_entry(value, kExtentRecordVersion)) {
+    ++m_unknown_owners;
     found_newer(fmt::format("extent shard {} of object {}", number, name), name);
     m_newer_extents.insert(nid);
   } else if (!decode_extent_shard(value, &shard)) {
+    ++m_unknown_owners;
     ghobject_t oid;
     (void)decode_object_key(object->second.key, &oid);
     found_undecodable(oid, {.kind = FindingClass::extents_undecodable,
@@ -444,6 +383,23 @@ void Fsck::visit_extents(std::string_view key_bytes, std::string_view value) {
                             .key = object->second.key});
   } else {
     check_shard(object->second, nid, number, key, shard);
+  }
+}
+
+// A shard that belongs to no object refers to nothing; where that is not known it counts.
+void Fsck::visit_foreign_extents(uint64_t nid, uint32_t number, const std::string& key, std::string_view value) {
+  Object object;
+  if (knows_pools()) {
+    const auto found = m_pools.find(nid);
+    if (found == m_pools.end()) {
+      return;
+    }
+    object.pool = found->second;
+  }
+  if (ExtentShard shard; decode_extent_shard(value, &shard)) {
+    check_shard(object, nid, number, key, shard);
+  } else {
+    ++m_foreign_undecodable;
   }
 }
 
@@ -543,7 +499,7 @@ void Fsck::visit_omap(std::string_view key, std::string_view) {
 void Fsck::check_omap_owner(const char* what, std::string_view key, uint64_t nid) {
   const auto object = m_objects.find(nid);
   if (object == m_objects.end()) {
-    if (!knows_all_owners()) {
+    if (m_unknown_objects > 0) {
       ++m_unclear;
       return;
     }

@@ -15,14 +15,17 @@
 // An entry in a version that this program does not know was written by a newer one. It is no damage; it counts as one
 // that cannot be read, and nobody repairs it.
 //
-// What cannot be read may own what nobody else claims. So as long as something is unreadable or undecodable,
-// nothing is called orphaned, leaked or miscounted; and while entries are quarantined (key_codec.h, 'L') that may
-// own slots, no slot is called leaked and no reference count too high.
+// What cannot be read may own what nobody else claims. So as long as an object's record is unreadable or undecodable,
+// nothing is called orphaned; as long as such a record, extents, or any part of the tree is, nothing is called leaked
+// or miscounted; and while entries are quarantined (key_codec.h, 'L') that may own slots, no slot is called leaked and
+// no reference count too high.
 //
 // Online, it looks at a snapshot of the tree while transactions go on. Who owns a slot and the pools' sums
 // are not part of the snapshot and are left to the check of an unmounted store. Data is read as a scrub reads it.
-// In several passes, each keeps in mind, and judges, its share of the objects (by id) and of the slots, in a snapshot
-// of its own: all that is said of one slot, or of what belongs to one object, is of one moment.
+// In several passes, each keeps in mind, and judges, its share of the objects (by id) and of the slots; online in a
+// snapshot of its own: all that is said of one slot, or of what belongs to one object, is of one moment. At rest they
+// find what one pass finds, but for what follows from two objects with one id; a finding about a slot may know the
+// object of another pass by its id only.
 //
 // Reads only. Findings go to the log as well, one sentence each. Not thread-safe.
 #pragma once
@@ -36,6 +39,8 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
+
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include "swimstore/fsck/finding.h"
 #include "swimstore/fsck/reference_audit.h"
@@ -51,12 +56,12 @@ struct FsckOptions {
   // The store has features that this program does not know: an entry in a version that it does not know is not damaged.
   bool may_hold_newer = false;
   std::optional<uint32_t> cube{};  // only this one of the store
-  unsigned passes = 1;  // online; the memory that it takes is divided by them
+  unsigned passes = 1;  // over the tree; the memory that it takes is divided by them
   // So many of each class are counted, and then the next thousand are kept instead of the first.
   std::array<uint64_t, kFindingClasses> passed_over{};
 };
 
-inline constexpr uint64_t kCheckedEntryBytes = 300;  // memory for an object, or for a slot, about
+inline constexpr uint64_t kCheckedObjectBytes = 200;  // of memory, about, with a key of usual length
 
 inline constexpr uint64_t kReadBlocks = 64;  // what a disk reads in about the time that it takes to get there
 inline constexpr uint64_t kFindingsOfClassMax = 1000;  // kept and printed; all are counted
@@ -79,10 +84,9 @@ class Fsck {
   // False: the check is over.
   bool step(uint64_t work);
   uint64_t work_done() const { return m_work_done; }  // in the same unit
-  // What it keeps of objects and slots, about.
-  uint64_t memory_bytes() const { return m_objects.size() * kCheckedEntryBytes + m_references.bytes(); }
-  // All of it. The number of errors found.
-  int run();
+  // What it keeps of this pass's objects and slots, about. Beside that, at rest and in several passes, some 32 for each
+  // object that is larger than a shard.
+  uint64_t memory_bytes() const { return m_object_bytes + m_references.bytes(); }
 
   CheckResult result() const;
   CheckResult counts() const;  // without the findings and what is quarantined
@@ -93,8 +97,8 @@ class Fsck {
   const std::vector<Finding>& findings() const { return m_findings; }
   size_t errors() const { return m_errors; }  // findings, those not kept included
 
-  const Objects& objects() const { return m_objects; }
-  const ReferenceAudit& references() const { return m_references; }
+  // When it is over: of the slots that repair is to count anew, what was found.
+  const ReferenceAudit::Entries& damaged_references() const { return m_damaged_references; }
   const std::map<int64_t, PoolUsage>& usage() const { return m_usage; }  // counted
   // Quarantined entries may own slots.
   bool has_quarantined_owners() const { return m_quarantined_owners > 0; }
@@ -127,17 +131,23 @@ class Fsck {
   // Of an object's record or extents.
   void found_undecodable(const ghobject_t& oid, Finding finding);
   void found_newer(const std::string& what, std::string object = {});
+  // What cannot be read is, or may be, an object's record; it may own anything.
+  void add_unknown_object();
   void found_unreadable(std::string text);
-  // Fewer references than are counted: what another pass's object refers to may not be among them.
-  void withhold(Finding finding);
+  // References are missing. A shard of another pass that cannot be decoded may have them: then it is judged at the end.
+  void found_missing_reference(Finding finding);
   void judge_withheld();
   void step_tree(const TreePhase& phase, uint64_t work);
   void end_tree(const TreePhase& phase);
   void next_phase();
   void next_pass();
-  // Are this object (by its id) and this slot judged in this pass?
-  bool is_mine(uint64_t nid) const { return nid % m_passes == m_pass; }
-  bool is_mine(SlotAddress slot) const;
+  // Is this object (by its id), or this slot with all of its fragments, judged in this pass?
+  bool is_mine(uint64_t number) const;
+  bool is_mine(SlotAddress slot) const { return is_mine(slot.whole().packed()); }
+  bool is_last_pass() const { return m_pass + 1 == m_passes; }
+  // Does a pass know the pool of each extent shard, and which belong to no object? Online it would cost too much
+  // memory.
+  bool knows_pools() const { return m_passes > 1 && !m_options.online; }
   void take_snapshots();
   void release_snapshots();
 
@@ -147,6 +157,7 @@ class Fsck {
   void sort_ranges();
   void visit_object(std::string_view key, std::string_view value);
   void visit_extents(std::string_view key, std::string_view value);
+  void visit_foreign_extents(uint64_t nid, uint32_t number, const std::string& key, std::string_view value);
   // `object` has no key when it is another pass's and not at hand.
   void check_shard(const Object& object, uint64_t nid, uint32_t number, const std::string& key,
                    const ExtentShard& shard);
@@ -168,6 +179,7 @@ class Fsck {
   void check_owned_slots();
   void check_owned(const SlotBlocks& owned, bool split);
   void check_usage();
+  void keep_damaged_references();
   void check_data(uint64_t work);
   // One slice of the object's data; false when it was the last.
   bool read_slice(const Object& object, uint64_t offset);
@@ -197,9 +209,9 @@ class Fsck {
   size_t m_errors = 0;
   std::array<uint64_t, kFindingClasses> m_errors_of_class{};
   uint64_t m_unclear = 0;
-  uint64_t m_unknown_owners = 0;
-  // Extent shards met in this pass. The passes that they belong to say of them whether an object refers to them, so
-  // what follows from that is judged at the end.
+  uint64_t m_unknown_objects = 0;
+  uint64_t m_unknown_owners = 0;  // of slots: these, and others
+  // Extent shards of other passes met in this one, whose owners only those passes name.
   uint64_t m_foreign_undecodable = 0;
   std::vector<Finding> m_withheld;
   bool m_newer_collections = false;
@@ -210,6 +222,10 @@ class Fsck {
 
   std::vector<ObjectRange> m_ranges;  // of all collections, and what is nobody's; ascending
   Objects m_objects;
+  uint64_t m_object_bytes = 0;  // of memory
+  uint64_t m_memory_bytes_max = 0;
+  // Of all objects whose extents lie in entries of their own, by id; where knows_pools().
+  boost::unordered_flat_map<uint64_t, int64_t> m_pools;
   uint64_t m_last_omap_nid = UINT64_MAX;
   uint64_t m_last_row_nid = UINT64_MAX;
   // Of cube 0, read when the first row is met: ids of objects whose omap is in parts, and of those with a floor.
@@ -218,11 +234,13 @@ class Fsck {
     bool all = true;  // none is among what cannot be read
   };
   std::unique_ptr<RowOwners> m_row_owners;
-  ReferenceAudit m_references;
+  ReferenceAudit m_references;  // of this pass
+  ReferenceAudit::Entries m_damaged_references;
   std::map<int64_t, PoolUsage> m_usage;
 };
 
-// How a sentence names an object; bytes that are no object key are given in hex.
+// How sentences name an object, and bytes that are no key of one.
 std::string describe_object_key(std::string_view key);
+std::string to_hex(std::string_view bytes);
 
 }  // namespace swimstore

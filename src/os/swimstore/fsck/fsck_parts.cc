@@ -33,6 +33,9 @@ bool is_undivided(vtkv::DB& database, const vtkv::Snapshot* snapshot) {
 // Of this cube, and of the one that has the objects whose omap rows lie here. No transaction that changes such an omap
 // comes in between: it would hold this lock alone.
 void Fsck::take_snapshots() {
+  if (!m_options.online) {
+    return;
+  }
   const CollectionRef meta = m_store.collections.find(coll_t::meta());
   if (m_cube.number == 0 || !meta) {
     m_snapshot = m_cube.database().take_snapshot();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -43,10 +44,10 @@ void Fsck::check_slots() {
                                         entry.references, more ? "more than are counted" : "fewer than are counted"),
                     .key = slot_reference_key(slot, 0),
                     .blocks = {.slot = slot}};
-    if (more || m_foreign_undecodable == 0) {
+    if (more) {
       found(std::move(finding));
     } else {
-      withhold(std::move(finding));
+      found_missing_reference(std::move(finding));
     }
   }
   if (!m_options.online) {
@@ -54,8 +55,10 @@ void Fsck::check_slots() {
   }
 }
 
-void Fsck::withhold(Finding finding) {
-  if (m_withheld.size() < kFindingsOfClassMax) {
+void Fsck::found_missing_reference(Finding finding) {
+  if (m_foreign_undecodable == 0) {
+    found(std::move(finding));
+  } else if (m_withheld.size() < kFindingsOfClassMax) {
     m_withheld.push_back(std::move(finding));
   } else {
     ++m_unclear;
@@ -80,7 +83,9 @@ void Fsck::check_owned_slots() {
     for (uint64_t from = 0; containers.next_owned(container, from, &owned, &split);
          from = owned.front().slot.index + 1) {
       for (const SlotBlocks& blocks : owned) {
-        check_owned(blocks, split);
+        if (is_mine(blocks.slot)) {
+          check_owned(blocks, split);
+        }
       }
     }
   }
@@ -92,9 +97,10 @@ void Fsck::check_owned(const SlotBlocks& owned, bool split) {
       ++m_unclear;
       continue;
     }
-    found({.kind = FindingClass::slot_leaked,
-           .text = fmt::format("{} is marked as owned, and nothing refers to it", describe_blocks(leaked)),
-           .blocks = leaked});
+    found_missing_reference(
+        {.kind = FindingClass::slot_leaked,
+         .text = fmt::format("{} is marked as owned, and nothing refers to it", describe_blocks(leaked)),
+         .blocks = leaked});
   }
 }
 
@@ -104,7 +110,7 @@ void Fsck::check_usage() {
       m_usage[entry.pool].allocated += static_cast<int64_t>(entry.blocks() * kBlockBytes);
     }
   }
-  if (m_options.online || !knows_all_owners()) {
+  if (m_options.online || !is_last_pass() || !knows_all_owners()) {
     return;
   }
   std::map<int64_t, PoolUsage> kept = m_cube.cube.pool_usage();
@@ -119,6 +125,21 @@ void Fsck::check_usage() {
             fmt::format("pool {} is said to have {}; counted were {}", pool, describe(said), describe(counted)));
     }
   }
+}
+
+void Fsck::keep_damaged_references() {
+  std::unordered_set<uint64_t> miscounted;  // packed
+  for (const auto* const findings : {&m_findings, &m_withheld}) {
+    for (const Finding& finding : *findings) {
+      if (finding.kind == FindingClass::slot_count_wrong) {
+        miscounted.insert(finding.blocks.slot.packed());
+      }
+    }
+  }
+  m_slots_before += m_references.entries().size();
+  m_memory_bytes_max = std::max(m_memory_bytes_max, memory_bytes());
+  m_references.move_damaged(miscounted, &m_damaged_references);
+  m_references = {};
 }
 
 }  // namespace swimstore

@@ -2,6 +2,7 @@
 #include "swimstore/fsck/reference_audit.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -60,16 +61,13 @@ SlotReferences::Counts ReferenceAudit::Entry::counts() const {
 
 namespace {
 
-// With its node, its place in the table and what allocations cost.
-constexpr uint64_t kEntryBytes = sizeof(ReferenceAudit::Entry) + 120;
-constexpr uint64_t kWholeBytes = 100;
 constexpr uint64_t kCountBytes = sizeof(SlotReferences::Counts::value_type);
 
 }  // namespace
 
 ReferenceAudit::Entry& ReferenceAudit::entry_of(SlotAddress slot) {
   const auto [entry, added] = m_entries.try_emplace(slot.packed());
-  m_bytes += added ? kEntryBytes : 0;
+  m_bytes += added ? kEntryBytes + 2 * bitmap_bytes(slot_blocks(slot.size_class)) : 0;
   return entry->second;
 }
 
@@ -117,7 +115,7 @@ std::string ReferenceAudit::claim_in_whole(const Extent& extent, uint32_t block)
   const SlotAddress whole = extent.slot.whole();
   const auto [found, added] = m_referenced.try_emplace(whole.packed());
   std::vector<bool>& referenced = found->second;
-  m_bytes += added ? kWholeBytes + slot_blocks(whole.size_class) / 8 : 0;
+  m_bytes += added ? kWholeBytes + bitmap_bytes(slot_blocks(whole.size_class)) : 0;
   const uint32_t in_whole = extent.slot.first_block() + block;
   referenced.resize(std::max<size_t>(referenced.size(), in_whole + 1));
   if (!referenced[in_whole]) {
@@ -132,6 +130,23 @@ void ReferenceAudit::add_counts(SlotAddress slot, uint32_t group, const SlotRefe
   m_bytes += entry.kept.empty() ? slot_blocks(slot.size_class) * kCountBytes : 0;
   entry.kept.resize(slot_blocks(slot.size_class), 1);
   std::copy(counts.begin(), counts.end(), entry.kept.begin() + group * kReferenceGroupBlocks);
+}
+
+void ReferenceAudit::move_damaged(const std::unordered_set<uint64_t>& slots, Entries* damaged) {
+  std::unordered_set<uint64_t> conflicting;  // whole ones
+  for (const auto& [packed, entry] : m_entries) {
+    if (entry.conflict) {
+      conflicting.insert(SlotAddress::unpack(packed).whole().packed());
+    }
+  }
+  for (auto entry = m_entries.begin(); entry != m_entries.end();) {
+    const uint64_t packed = entry->first;
+    const auto next = std::next(entry);
+    if (slots.contains(packed) || conflicting.contains(SlotAddress::unpack(packed).whole().packed())) {
+      damaged->insert(m_entries.extract(entry));
+    }
+    entry = next;
+  }
 }
 
 const ReferenceAudit::Entry* ReferenceAudit::find(SlotAddress slot) const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "swimstore/format/extent_record.h"
@@ -44,8 +45,17 @@ class ReferenceAudit {
   std::string add(const Extent& extent, int64_t pool);
   // What the tree's entry of this group says, of each of its blocks.
   void add_counts(SlotAddress slot, uint32_t group, const SlotReferences::Counts& counts);
-  const std::unordered_map<uint64_t, Entry>& entries() const { return m_entries; }
+  // By packed address.
+  using Entries = std::unordered_map<uint64_t, Entry>;
+  const Entries& entries() const { return m_entries; }
+  // At its end: adds to *damaged what repair needs, the entries of each slot that extents contradict each other about,
+  // with its fragments, and of these `slots` (packed).
+  void move_damaged(const std::unordered_set<uint64_t>& slots, Entries* damaged);
   uint64_t bytes() const { return m_bytes; }  // of memory, about
+  // What it grows by for a slot that is neither split nor shared.
+  static constexpr uint64_t slot_memory_bytes(unsigned size_class) {
+    return kEntryBytes + kWholeBytes + 3 * bitmap_bytes(slot_blocks(size_class));
+  }
   // nullptr: nothing refers to it and it has no count.
   const Entry* find(SlotAddress slot) const;
   // Of `owned` blocks of a whole slot, as the containers say, the runs that nothing refers to. `split`: the slot is; of
@@ -53,12 +63,17 @@ class ReferenceAudit {
   std::vector<SlotBlocks> unreferenced(const SlotBlocks& owned, bool split) const;
 
  private:
+  // With its node, its place in the table and what allocations cost.
+  static constexpr uint64_t kEntryBytes = sizeof(Entry) + 60;
+  static constexpr uint64_t kWholeBytes = 80;
+  static constexpr uint64_t bitmap_bytes(uint32_t blocks) { return blocks / 8; }
+
   std::string claim_in_whole(const Extent& extent, uint32_t block);
 
   Entry& entry_of(SlotAddress slot);
 
   uint64_t m_bytes = 0;
-  std::unordered_map<uint64_t, Entry> m_entries;  // by packed address
+  Entries m_entries;
   std::unordered_map<uint64_t, std::vector<bool>> m_referenced;  // blocks of whole slots, by packed address
 };
 

@@ -32,6 +32,26 @@ TEST(ReferenceAuditTest, TwoOwnersOfOneBlockAreNot) {
   EXPECT_NE("", add(audit, extent(1, 1)));
 }
 
+// A conflict with its slot's fragments, and what is asked for; nothing else.
+TEST(ReferenceAuditTest, WhatRepairNeedsIsKept) {
+  const Extent whole = extent(0, 2);
+  Extent fragment = extent(0, 1, false, 1), alone = fragment, asked = extent(0, 2);
+  fragment.slot = {.size_class = 0, .index = 4 * 7, .split_levels = 2};
+  alone.slot.index = 8;
+  asked.slot.index = 9;
+  ReferenceAudit audit;
+  ReferenceAudit::Entries kept;
+  add(audit, whole);
+  EXPECT_NE("", add(audit, fragment));
+  add(audit, alone);
+  add(audit, asked);
+  audit.move_damaged({asked.slot.packed()}, &kept);
+  EXPECT_EQ(3u, kept.size());
+  for (const Extent& one : {whole, fragment, asked}) {
+    EXPECT_TRUE(kept.contains(one.slot.packed()));
+  }
+}
+
 TEST(ReferenceAuditTest, SharedBlocksMayHaveManyOwners) {
   ReferenceAudit audit;
   EXPECT_EQ("", add(audit, extent(0, 4, true)));

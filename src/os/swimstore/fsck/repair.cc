@@ -116,11 +116,11 @@ void Repair::repair_one(const Finding& finding) {
     case FindingClass::slot_count_wrong: {
       SlotAddress slot;
       uint32_t group = 0;
-      const ReferenceAudit::Entry* const entry = m_fsck.references().find(finding.blocks.slot);
+      const auto entry = m_fsck.damaged_references().find(finding.blocks.slot.packed());
       if (!decode_slot_reference_key(finding.key, &slot, &group)) {
         quarantine(finding.key);
       } else {
-        put_count(slot, entry != nullptr ? *entry : ReferenceAudit::Entry());
+        put_count(slot, entry != m_fsck.damaged_references().end() ? entry->second : ReferenceAudit::Entry());
       }
       break;
     }
@@ -239,12 +239,12 @@ void Repair::share_conflicts() {
 
 Repair::SharedSlots Repair::conflicting_slots() {
   SharedSlots slots;
-  for (const auto& [packed, entry] : m_fsck.references().entries()) {
+  for (const auto& [packed, entry] : m_fsck.damaged_references()) {
     if (entry.conflict) {
       slots[SlotAddress::unpack(packed).whole().packed()];
     }
   }
-  for (const auto& [packed, entry] : m_fsck.references().entries()) {
+  for (const auto& [packed, entry] : m_fsck.damaged_references()) {
     const SlotAddress slot = SlotAddress::unpack(packed);
     const auto found = slots.find(slot.whole().packed());
     if (found == slots.end()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Every class of findings that repair fixes: a small store is damaged, the check says what is wrong, repair fixes
-// it, the check is content, and no other object changed. In a simulated host, and with real files.
+// it, the check is content, and no other object changed. In a simulated host, also with a check in several passes, and
+// with real files.
 
 #include "swimstore/fsck/repair.h"
 
@@ -432,8 +433,11 @@ TEST_P(RepairTest, AStoreThatDoesNotOpenIsAFindingAndStaysAsItIs) {
   EXPECT_EQ(1u, m_result.errors);
 }
 
-INSTANTIATE_TEST_SUITE_P(Hosts, RepairTest, ::testing::Values(Host::simulated, Host::real), [](const auto& info) {
-  return info.param == Host::simulated ? std::string("Simulated") : std::string("Real");
-});
+INSTANTIATE_TEST_SUITE_P(Hosts, RepairTest, ::testing::Values(Host::simulated, Host::in_passes, Host::real),
+                         [](const auto& info) {
+                           return std::string(info.param == Host::simulated   ? "Simulated"
+                                              : info.param == Host::in_passes ? "InPasses"
+                                                                              : "Real");
+                         });
 
 }  // namespace swimstore

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/debug.h"
-#include "swimstore/fsck/fsck.h"
+#include "swimstore/fsck/check_at_rest.h"
 #include "swimstore/move/range_sweeper.h"
 
 #define dout_context m_probe.cct
@@ -73,16 +73,15 @@ Status DamagedCubes::check_suspect(StoreCube& cube) {
     return {};
   }
   dout(0) << "cube " << cube.number << " is checked before it is used: " << mark->reason << dendl;
-  Fsck fsck(m_probe, cube, {});
-  fsck.run();
-  const std::vector<Finding>& findings = fsck.findings();
+  const std::unique_ptr<Fsck> fsck = check_at_rest(m_probe, cube, {});
+  const std::vector<Finding>& findings = fsck->findings();
   const auto unreadable = std::find_if(findings.begin(), findings.end(),
                                        [](const Finding& finding) { return is_unreadable(finding.kind); });
   if (unreadable == findings.end()) {
     dout(0) << "all metadata of cube " << cube.number << " can be read: it is used again" << dendl;
     return m_directory.end_cube_mark(cube.number);
   }
-  m_damaged.emplace(cube.number, fmt::format("{}; fsck finds {} errors, one of them: {}", mark->reason, fsck.errors(),
+  m_damaged.emplace(cube.number, fmt::format("{}; fsck finds {} errors, one of them: {}", mark->reason, fsck->errors(),
                                              unreadable->text));
   return {};
 }

@@ -193,6 +193,10 @@ void add_checks(std::vector<Option>& table) {
   table.push_back(bool_option("swimstore_fsck_on_mount_deep", level, false, "and read all of its data then"));
   table.push_back(bool_option("swimstore_fsck_on_umount", level, false, "check the store after every umount"));
   table.push_back(bool_option("swimstore_fsck_on_umount_deep", level, false, "and read all of its data then"));
+  table.push_back(size_option("swimstore_fsck_memory", level, 0,
+                              "memory for a check or a repair of a store at rest, which goes over the tree in "
+                              "several passes where it needs more; 0: osd_memory_target")
+                      .add_see_also("osd_memory_target"));
   table.push_back(ratio_option("swimstore_fsck_online_rate", level, 40000.0,
                                "entries of the tree that 'swimstore fsck' of a running OSD goes through in a second"));
   table.push_back(ratio_option("swimstore_fsck_online_data_rate", level, 4096.0,

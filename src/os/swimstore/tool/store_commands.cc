@@ -449,6 +449,8 @@ void report_findings(const CheckResult& result, Report& report) {
   report.field("slots", result.slots);
   report.field("errors", result.errors);
   report.field("errors_not_listed", result.errors - result.findings.size());
+  report.field("passes", uint64_t{result.passes});
+  report.field("memory_bytes", result.memory_bytes);
   report.field("unclear", result.unclear);
   report.field("quarantined_entries", result.quarantined_entries);
   if (!result.quarantined_slots.empty()) {
