@@ -7,19 +7,20 @@ here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 checkout=$(dirname "$here")
 . "$here/lib.sh"
 trap_signals
-reef_only
 
 usage() {
   cat <<USAGE
-usage: qa/build-deb.sh [--jobs N] [--lintian]
+usage: qa/build-deb.sh [--release NAME] [--jobs N] [--lintian]
 
 Sets up what is missing, builds the programs, and makes the package ceph-osd-swimstore of
-them, in build/deb. Its last line is the package's path. It can be installed beside that
-version of Ceph's packages which the set-up has installed, and no other.
+them, in build/deb (for Tentacle in build-tentacle/deb). Its last line is the package's
+path. It can be installed beside that version of Ceph's packages which the set-up has
+installed, and no other.
 
-  --jobs N      parallel compilations (default: the number of cores)
-  --lintian     also asks lintian, which is installed for that and forgotten again
-  SWIM_CACHE    where set-up keeps its things (/var/cache/swimstore)
+  --release NAME  of Ceph: reef (18.2, default) or tentacle (20.2)
+  --jobs N        parallel compilations (default: the number of cores)
+  --lintian       also asks lintian, which is installed for that and forgotten again
+  SWIM_CACHE      where set-up keeps its things (/var/cache/swimstore)
 USAGE
 }
 
@@ -27,9 +28,12 @@ jobs=$(nproc)
 lintian=false
 while [ $# -gt 0 ]; do
   case $1 in
-    --jobs)
+    --release | --jobs)
       [ $# -gt 1 ] || fail_usage "$1 needs a value"
-      jobs=$2
+      case $1 in
+        --release) use_release "$2" ;;
+        --jobs) jobs=$2 ;;
+      esac
       shift
       ;;
     --lintian) lintian=true ;;
@@ -41,10 +45,14 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+use_release "${SWIM_RELEASE:-reef}"
 check_jobs "$jobs"
 
 PROGRAMS=(ceph-osd ceph-objectstore-tool ceph-kvstore-tool ceph-swimstore-tool vtkv-tool)
-BUILD=build
+case $SWIM_RELEASE in
+  reef) BUILD=build PRESET=release WHAT=build ;;
+  tentacle) BUILD=build-tentacle PRESET=tentacle WHAT=tentacle ;;
+esac
 OUT=$checkout/$BUILD/deb
 
 # logged COMMAND...: what it says is shown only if it fails.
@@ -70,7 +78,7 @@ version_of_source() {
 
 changelog() {
   cat <<CHANGELOG
-ceph-osd-swimstore ($1) trixie; urgency=medium
+ceph-osd-swimstore ($1) $(root_of_release); urgency=medium
 
   * Built for Ceph's packages $2.
     /usr/share/doc/ceph-osd-swimstore/doc/changes.md tells what changed.
@@ -95,9 +103,9 @@ ask_lintian() {
 }
 
 cd "$checkout"
-check_host --setup build --build "$BUILD"
+check_host --setup "$WHAT" --build "$BUILD"
 say "programs"
-run "$here/enter.sh" cmake --preset release >/dev/null
+run "$here/enter.sh" cmake --preset "$PRESET" >/dev/null
 export SWIM_NO_SETUP=1
 run "$here/enter.sh" ninja -C "$BUILD" -j "$jobs" "${PROGRAMS[@]}" >&2
 say "package"

@@ -193,11 +193,27 @@ class Cluster:
     for daemon in (RADOSGW, MDS):
       self._kill(daemon)
 
+  # -- another release --------------------------------------------------------------------------------------------
+
+  def change_release(self, daemon, release):
+    """From its next start on `daemon`, such as osd.0, is of that release of Ceph."""
+    self.state.setdefault("releases", {})[daemon] = release
+    self._save()
+
+  def restart_mon_and_mgr(self):
+    for daemon in ("mgr.x", "mon.a"):
+      self._end(daemon, 60)
+    self._boot_mon(new=False)
+
+  def _release_of(self, daemon):
+    """Empty: that of the other commands."""
+    return self.state.get("releases", {}).get(daemon, "")
+
   # -- single OSDs ------------------------------------------------------------------------------------------------
 
   def start_osd(self, osd, *options):
     """`options` go to the command line, such as --swimstore_fsck_on_mount=true."""
-    self._spawn(f"osd.{osd}", [self.spec.osd_binary(osd), "-i", osd, *options])
+    self._spawn(f"osd.{osd}", [self._osd_binary(osd), "-i", osd, *options])
     self._started.add(osd)
 
   def kill_osd(self, osd):
@@ -214,10 +230,7 @@ class Cluster:
 
   def stop_osd(self, osd, timeout=60):
     self._started.discard(osd)
-    self._signal(f"osd.{osd}", signal.SIGTERM)
-    if not self._wait_gone(f"osd.{osd}", timeout):
-      raise UserError(f"osd.{osd} did not end within {timeout} s; see {self.dir}/log")
-    self._pid_file(f"osd.{osd}").unlink(missing_ok=True)
+    self._end(f"osd.{osd}", timeout)
 
   def remake_osd(self, osd):
     """A new, empty store in the place of a stopped one's, started. Ceph fills it."""
@@ -486,11 +499,16 @@ class Cluster:
       self._make_osd(osd)
 
   def _make_osd(self, osd):
-    self._inside(self.spec.osd_binary(osd), "-i", osd, "--mkfs", "--osd-uuid", self.state["osd_uuids"][osd])
+    self._inside(self._osd_binary(osd), "-i", osd, "--mkfs", "--osd-uuid", self.state["osd_uuids"][osd], daemon=f"osd.{osd}")
 
-  def _inside(self, program, *args):
+  def _osd_binary(self, osd):
+    return self.spec.osd_binary(osd, self._release_of(f"osd.{osd}"))
+
+  def _inside(self, program, *args, daemon=""):
+    release = self._release_of(daemon)
+    root = sysroot.RELEASES[release].root if release else self.spec.root()
     # In /, as an init system starts it: Debian's default of `osd class dir` is a relative path.
-    return sysroot.run(["env", "-C", "/", program, "-c", self.dir / "ceph.conf", *args], root=self.spec.root())
+    return sysroot.run(["env", "-C", "/", program, "-c", self.dir / "ceph.conf", *args], root=root)
 
   def _spawn(self, daemon, argv):
     """The program puts itself into the background once it has initialised; its pid file tells the rest."""
@@ -498,9 +516,15 @@ class Cluster:
       raise UserError(f"{daemon} of {self.dir} runs already")
     self._pid_file(daemon).unlink(missing_ok=True)
     try:
-      self._inside(*argv)
+      self._inside(*argv, daemon=daemon)
     except sysroot.CommandFailed as failed:
       raise UserError(f"{daemon} did not start; {failed}\n{self.log_tail(daemon)}") from failed
+
+  def _end(self, daemon, timeout):
+    self._signal(daemon, signal.SIGTERM)
+    if not self._wait_gone(daemon, timeout):
+      raise UserError(f"{daemon} did not end within {timeout} s; see {self.dir}/log")
+    self._pid_file(daemon).unlink(missing_ok=True)
 
   def _kill(self, daemon):
     self._signal(daemon, signal.SIGKILL)

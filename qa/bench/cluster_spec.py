@@ -55,10 +55,11 @@ class Spec:
   def backing_of(self, osd):
     return BACKING[self.store_of(osd)]
 
-  def osd_binary(self, osd=0):
+  def osd_binary(self, osd=0, release=""):
+    """`release`: another one of Ceph than that of the other commands; not where ceph_osd is set."""
     if self.ceph_osd:
       return self.ceph_osd
-    return str(sysroot.built("ceph-osd")) if self.store_of(osd) == "swimstore" else "ceph-osd"
+    return str(sysroot.built("ceph-osd", release)) if self.store_of(osd) == "swimstore" else "ceph-osd"
 
   def beside_osd(self, name, osd=0):
     """Another program from where the ceph-osd is: its folder for swimstore, the packages otherwise."""

@@ -46,9 +46,9 @@ def release():
   return RELEASES[release_name()]
 
 
-def built(program):
-  """Path of a program of ours."""
-  return CHECKOUT / release().build / "bin" / program
+def built(program, of=""):
+  """Path of a program of ours, of the release that is asked for or of another."""
+  return CHECKOUT / RELEASES[of or release_name()].build / "bin" / program
 
 
 def cache_dir():

@@ -40,7 +40,8 @@ target_compile_definitions(ceph_flags INTERFACE
   HAVE_CONFIG_H _FILE_OFFSET_BITS=64 _GNU_SOURCE _REENTRANT _THREAD_SAFE __CEPH__
   __STDC_FORMAT_MACROS FMT_DEPRECATED_OSTREAM)
 if(ceph_release EQUAL tentacle)
-  target_compile_definitions(ceph_flags INTERFACE
+  # The package was built with its tests, which gives Messenger and Connection a member more.
+  target_compile_definitions(ceph_flags INTERFACE UNIT_TESTS_BUILT
     BOOST_ASIO_HAS_IO_URING BOOST_ASIO_NO_TS_EXECUTORS BOOST_ALLOW_DEPRECATED_HEADERS)
   target_compile_options(ceph_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/qa/ceph/slim/tentacle.h>)

@@ -23,13 +23,32 @@ def acked_load(cluster, mode, model, seed):
   return sysroot.command(["python3", LOAD, mode, cluster.dir / "ceph.conf", POOL, model, seed])
 
 
-def load_until_killed(scenario, cluster, model, seed, seconds):
-  """Load, kill osd.0 in the middle of it, and have the client save what it knows."""
+def begin_load(cluster, model, seed):
+  """The client, whose operations have begun. It ends when its standard input does, and saves what it knows."""
   client = subprocess.Popen(acked_load(cluster, "load", model, seed), text=True, stdin=subprocess.PIPE,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
   try:
     if client.stdout.readline().strip() != "loading":
       raise UserError(f"the load does not start: {client.communicate()[0].strip()}")
+  except BaseException:
+    client.kill()
+    client.wait()
+    raise
+  return client
+
+
+def verify(scenario, cluster, model, what):
+  """Every object is as acknowledged: `what` tells when."""
+  done = subprocess.run(acked_load(cluster, "verify", model, 0), text=True, stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600)
+  lines = done.stdout.strip().splitlines() or ["no output"]
+  scenario.check(done.returncode == 0, f"{what}: {lines[-1]}", "\n".join(lines[:10]))
+
+
+def load_until_killed(scenario, cluster, model, seed, seconds):
+  """Load, kill osd.0 in the middle of it, and have the client save what it knows."""
+  client = begin_load(cluster, model, seed)
+  try:
     time.sleep(seconds)
     if client.poll() is not None or not cluster.osd_alive(0):
       scenario.check_daemons()
@@ -59,12 +78,7 @@ def run(scenario):
     cluster.start_osd(0, *FSCK_ON_MOUNT.get(args.store, []))
     cluster.wait_up(timeout=180)
     boot = time.monotonic() - begun
-    done = subprocess.run(acked_load(cluster, "verify", model, 0), text=True, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600)
-    lines = done.stdout.strip().splitlines() or ["no output"]
-    scenario.check(done.returncode == 0,
-                   f"round {nth}/{rounds}: killed after {seconds:.1f} s, up again in {boot:.1f} s: "
-                   f"{lines[-1]}", "\n".join(lines[:10]))
+    verify(scenario, cluster, model, f"round {nth}/{rounds}: killed after {seconds:.1f} s, up again in {boot:.1f} s")
     scenario.check_daemons()
     if scenario.failures:
       return

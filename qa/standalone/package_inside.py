@@ -114,8 +114,8 @@ def command_of(pid):
 
 
 def packaged_arguments(osd):
-  """What the packaged unit gives its program."""
-  words = re.search(r"^ExecStart=(.*)$", UNIT.read_text(), re.M)[1]
+  """What the packaged unit gives its program, and the cluster's name, which that of Ceph 20.2 leaves out."""
+  words = re.search(r"^ExecStart=(.*)$", UNIT.read_text(), re.M)[1].replace("-f --id", "-f --cluster ${CLUSTER} --id")
   return shlex.split(words.replace("${CLUSTER}", "ceph").replace("%i", osd))[1:]
 
 
