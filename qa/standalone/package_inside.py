@@ -104,7 +104,9 @@ def check_hold():
   must("apt-mark", "unhold", PACKAGE)
   without = must("apt-get", *only_it, "--simulate", "dist-upgrade")
   must("apt-mark", "hold", PACKAGE)
-  report(f"Remv {PACKAGE}" in without, "without the hold dist-upgrade would remove it", without)
+  kept_back = re.search(r"^The following packages have been kept back:\n +ceph-osd$", without, re.M)
+  report(kept_back or f"Remv {PACKAGE}" in without,
+         f"without the hold dist-upgrade would {'leave both as they are' if kept_back else 'remove it'}", without)
 
 
 # -- who runs what ----------------------------------------------------------------------------------------------------
