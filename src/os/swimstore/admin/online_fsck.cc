@@ -21,17 +21,11 @@ using namespace std::chrono_literals;
 // Short, so that no request waits for long behind a step; of data, no shorter than what one read of it is worth.
 constexpr auto kStepInterval = 10ms;
 constexpr auto kDataStepInterval = 100ms;
-constexpr unsigned kMemoryTargetDivisor = 16;
+constexpr uint64_t kMemoryTargetDivisor = 16;
 
 double per_second(const StoreContext& store, bool of_data) {
   const char* const name = of_data ? "swimstore_fsck_online_data_rate" : "swimstore_fsck_online_rate";
   return std::max(store.cct->_conf.get_val<double>(name), 1.0);
-}
-
-// Of a check, for objects and slots.
-uint64_t memory_limit_bytes(CephContext* cct) {
-  const uint64_t set = cct->_conf.get_val<Option::size_t>("swimstore_fsck_online_memory");
-  return set > 0 ? set : cct->_conf.get_val<Option::size_t>("osd_memory_target") / kMemoryTargetDivisor;
 }
 
 }  // namespace
@@ -239,14 +233,14 @@ OnlineFsck::Estimate OnlineFsck::estimate(bool deep, unsigned first, unsigned en
     for (const auto& [pool, usage] : cube.cube.pool_usage()) {
       allocated += usage.allocated;
     }
-    const CheckMemory memory = check_memory(cube.cube);
+    const CheckMemory memory = memory_of_check(cube.cube);
     result.objects += memory.objects;
     result.slots += memory.slots;
     result.entries += std::max(memory.objects, cube.database().statistics().tree_entries);
     result.largest_cube = memory.bytes > result.largest_cube.bytes ? memory : result.largest_cube;
   }
   result.data_blocks = deep ? static_cast<uint64_t>(std::max<int64_t>(allocated, 0)) / kBlockBytes : 0;
-  result.memory_limit_bytes = memory_limit_bytes(m_store.cct);
+  result.memory_limit_bytes = check_memory_limit(*m_store.cct, "swimstore_fsck_online_memory", kMemoryTargetDivisor);
   result.passes = result.largest_cube.passes_for(result.memory_limit_bytes);
   result.memory_bytes = result.largest_cube.bytes / result.passes;
   const double tree = static_cast<double>(result.entries * result.passes) / per_second(m_store, false);

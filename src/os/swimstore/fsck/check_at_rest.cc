@@ -17,34 +17,12 @@ namespace {
 
 constexpr uint64_t kWorkBetweenLooks = 1u << 16;  // entries, between two looks at its memory
 
-uint64_t memory_limit_bytes(const CephContext& cct) {
-  const uint64_t set = cct._conf.get_val<Option::size_t>("swimstore_fsck_memory");
-  return set > 0 ? set : cct._conf.get_val<Option::size_t>("osd_memory_target");
-}
-
 }  // namespace
 
-CheckMemory check_memory(Cube& cube) {
-  int64_t objects = 0;
-  for (const auto& [pool, usage] : cube.pool_usage()) {
-    objects += usage.objects;
-  }
-  CheckMemory memory;
-  memory.objects = static_cast<uint64_t>(std::max<int64_t>(objects, 0));
-  memory.bytes = memory.objects * kCheckedObjectBytes;
-  const ContainerStatistics containers = cube.containers().statistics();
-  for (unsigned size_class = 0; size_class < kSizeClasses; ++size_class) {
-    const uint64_t owned = containers.classes[size_class].owned;
-    memory.slots += owned;
-    memory.bytes += owned * ReferenceAudit::slot_memory_bytes(size_class);
-  }
-  return memory;
-}
-
 std::unique_ptr<Fsck> check_at_rest(StoreContext& store, StoreCube& cube, FsckOptions options) {
-  const uint64_t limit = memory_limit_bytes(*store.cct);
+  const uint64_t limit = check_memory_limit(*store.cct, "swimstore_fsck_memory", 1);
   uint64_t passes =
-      std::max<uint64_t>(options.passes, std::min(check_memory(cube.cube).passes_for(limit), kFsckPassesMax));
+      std::max<uint64_t>(options.passes, std::min(memory_of_check(cube.cube).passes_for(limit), kFsckPassesMax));
   for (;; passes = more_passes(passes)) {
     options.passes = static_cast<unsigned>(passes);
     auto fsck = std::make_unique<Fsck>(store, cube, options);

@@ -74,7 +74,7 @@ TEST_P(CheckAtRestTest, BeginsAnewWhereItTakesMoreThanWasEstimated) {
     });
   }
   uint64_t limit = 0;
-  damage([&](Cube& cube, Damage&) { limit = check_memory(cube).limit_for(1); });
+  damage([&](Cube& cube, Damage&) { limit = memory_of_check(cube).limit_for(1); });
   const CheckResult at_once = result_with(0);
   ASSERT_LT(limit, at_once.memory_bytes);  // else this shows nothing
   const CheckResult limited = result_with(limit);

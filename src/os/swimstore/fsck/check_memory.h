@@ -25,7 +25,10 @@ struct CheckMemory {
   uint64_t divided_by(uint64_t number) const { return (bytes + bytes / 8 + number - 1) / number; }
 };
 
-CheckMemory check_memory(Cube& cube);
+CheckMemory memory_of_check(Cube& cube);
+
+// Bytes: what the option says, or if that is 0 this part of osd_memory_target.
+uint64_t check_memory_limit(const CephContext& cct, const char* option, uint64_t target_divisor);
 
 // What a check does that takes too much in so many passes: it begins anew with this many. The same: there are no more.
 inline uint64_t more_passes(uint64_t passes) { return std::min(passes * 2, std::max(passes, kFsckPassesMax)); }

@@ -181,7 +181,7 @@ bool Fsck::step(uint64_t work) {
       return true;
     case Phase::usage:
       check_usage();
-      keep_damaged_references();
+      end_references();
       m_next_object = m_objects.begin();
       next_phase();
       return true;

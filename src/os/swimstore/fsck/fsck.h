@@ -97,7 +97,7 @@ class Fsck {
   const std::vector<Finding>& findings() const { return m_findings; }
   size_t errors() const { return m_errors; }  // findings, those not kept included
 
-  // When it is over: of the slots that repair is to count anew, what was found.
+  // When it is over, at rest: of the slots that repair is to count anew, what was found.
   const ReferenceAudit::Entries& damaged_references() const { return m_damaged_references; }
   const std::map<int64_t, PoolUsage>& usage() const { return m_usage; }  // counted
   // Quarantined entries may own slots.
@@ -179,7 +179,8 @@ class Fsck {
   void check_owned_slots();
   void check_owned(const SlotBlocks& owned, bool split);
   void check_usage();
-  void keep_damaged_references();
+  // Of what is counted of the slots only that stays which repair needs.
+  void end_references();
   void check_data(uint64_t work);
   // One slice of the object's data; false when it was the last.
   bool read_slice(const Object& object, uint64_t offset);
@@ -211,7 +212,7 @@ class Fsck {
   uint64_t m_unclear = 0;
   uint64_t m_unknown_objects = 0;
   uint64_t m_unknown_owners = 0;  // of slots: these, and others
-  // Extent shards of other passes met in this one, whose owners only those passes name.
+  // Extent shards that this pass met and cannot decode, of objects that another pass judges.
   uint64_t m_foreign_undecodable = 0;
   std::vector<Finding> m_withheld;
   bool m_newer_collections = false;

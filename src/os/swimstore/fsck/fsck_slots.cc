@@ -127,18 +127,20 @@ void Fsck::check_usage() {
   }
 }
 
-void Fsck::keep_damaged_references() {
-  std::unordered_set<uint64_t> miscounted;  // packed
-  for (const auto* const findings : {&m_findings, &m_withheld}) {
-    for (const Finding& finding : *findings) {
-      if (finding.kind == FindingClass::slot_count_wrong) {
-        miscounted.insert(finding.blocks.slot.packed());
-      }
-    }
-  }
+void Fsck::end_references() {
   m_slots_before += m_references.entries().size();
   m_memory_bytes_max = std::max(m_memory_bytes_max, memory_bytes());
-  m_references.move_damaged(miscounted, &m_damaged_references);
+  if (!m_options.online) {
+    std::unordered_set<uint64_t> miscounted;  // packed
+    for (const auto* const findings : {&m_findings, &m_withheld}) {
+      for (const Finding& finding : *findings) {
+        if (finding.kind == FindingClass::slot_count_wrong) {
+          miscounted.insert(finding.blocks.slot.packed());
+        }
+      }
+    }
+    m_references.move_damaged(miscounted, &m_damaged_references);
+  }
   m_references = {};
 }
 

@@ -139,6 +139,9 @@ void ReferenceAudit::move_damaged(const std::unordered_set<uint64_t>& slots, Ent
       conflicting.insert(SlotAddress::unpack(packed).whole().packed());
     }
   }
+  if (slots.empty() && conflicting.empty()) {
+    return;
+  }
   for (auto entry = m_entries.begin(); entry != m_entries.end();) {
     const uint64_t packed = entry->first;
     const auto next = std::next(entry);
