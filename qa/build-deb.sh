@@ -49,11 +49,7 @@ use_release "${SWIM_RELEASE:-reef}"
 check_jobs "$jobs"
 
 PROGRAMS=(ceph-osd ceph-objectstore-tool ceph-kvstore-tool ceph-swimstore-tool vtkv-tool)
-case $SWIM_RELEASE in
-  reef) BUILD=build PRESET=release WHAT=build ;;
-  tentacle) BUILD=build-tentacle PRESET=tentacle WHAT=tentacle ;;
-esac
-OUT=$checkout/$BUILD/deb
+OUT=$checkout/$release_build/deb
 
 # logged COMMAND...: what it says is shown only if it fails.
 logged() {
@@ -78,7 +74,7 @@ version_of_source() {
 
 changelog() {
   cat <<CHANGELOG
-ceph-osd-swimstore ($1) $(root_of_release); urgency=medium
+ceph-osd-swimstore ($1) $release_root; urgency=medium
 
   * Built for Ceph's packages $2.
     /usr/share/doc/ceph-osd-swimstore/doc/changes.md tells what changed.
@@ -103,11 +99,11 @@ ask_lintian() {
 }
 
 cd "$checkout"
-check_host --setup "$WHAT" --build "$BUILD"
+check_host --setup "$release_set_up" --build "$release_build"
 say "programs"
-run "$here/enter.sh" cmake --preset "$PRESET" >/dev/null
+run "$here/enter.sh" cmake --preset "$release_preset" >/dev/null
 export SWIM_NO_SETUP=1
-run "$here/enter.sh" ninja -C "$BUILD" -j "$jobs" "${PROGRAMS[@]}" >&2
+run "$here/enter.sh" ninja -C "$release_build" -j "$jobs" "${PROGRAMS[@]}" >&2
 say "package"
 stage
 ceph_version=$("$here/enter.sh" dpkg-query -W -f '${Version}' librados2)

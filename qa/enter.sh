@@ -64,7 +64,10 @@ while [ $# -gt 0 ]; do
 done
 [ $# -gt 0 ] || die "no command given: see --help"
 
-[ -n "$root_name" ] || root_name=$(root_of_release)
+if [ -z "$root_name" ]; then
+  use_release "${SWIM_RELEASE:-reef}"
+  root_name=$release_root
+fi
 case $root_name in
   trixie) what=build ceph=ceph ;;
   forky) what=tentacle ceph=ceph-tentacle ;;

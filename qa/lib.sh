@@ -20,23 +20,19 @@ fail_usage() {
 
 # --- Ceph's release -------------------------------------------------------------
 
-# SWIM_RELEASE says for which release of Ceph is built, and in which it runs; use_release RELEASE sets it.
+# SWIM_RELEASE says for which release of Ceph is built, and in which it runs. use_release RELEASE sets it, and what is of
+# that release: its root (of qa/enter.sh), set-up (of qa/setup/sysroot.sh), CMake preset, and where that builds.
 use_release() {
   case $1 in
-    reef | tentacle) export SWIM_RELEASE=$1 ;;
-    *) fail_usage "there is no release '$1' here: use reef or tentacle" ;;
+    reef) release_root=trixie release_set_up=build release_preset=release release_build=build ;;
+    tentacle) release_root=forky release_set_up=tentacle release_preset=tentacle release_build=build-tentacle ;;
+    *) fail_usage "--release, or SWIM_RELEASE, is '$1': use reef or tentacle" ;;
   esac
+  export SWIM_RELEASE=$1
 }
 # For what knows of one release only.
 reef_only() {
   [ "${SWIM_RELEASE:-reef}" = reef ] || die "this is for Reef only: unset SWIM_RELEASE, which is '$SWIM_RELEASE'"
-}
-root_of_release() {
-  case ${SWIM_RELEASE:-reef} in
-    reef) echo trixie ;;
-    tentacle) echo forky ;;
-    *) die "SWIM_RELEASE is '$SWIM_RELEASE': use reef or tentacle" ;;
-  esac
 }
 
 check_jobs() {

@@ -56,10 +56,10 @@ while [ $# -gt 0 ]; do
 done
 use_release "${SWIM_RELEASE:-reef}"
 case $SWIM_RELEASE:$preset in
-  reef:release) build=build what=build suite=quick ;;
-  tentacle:release) preset=tentacle build=build-tentacle what=tentacle suite=tentacle ;;
+  reef:release) build=$release_build suite=quick ;;
+  tentacle:release) preset=$release_preset build=$release_build suite=tentacle ;;
   tentacle:*) fail_usage "--release tentacle has no preset but release" ;;
-  reef:debug | reef:asan | reef:tsan) build=build-$preset what=build suite=quick ;;
+  reef:debug | reef:asan | reef:tsan) build=build-$preset suite=quick ;;
   *) fail_usage "there is no preset '$preset' to test: use release, debug, asan or tsan" ;;
 esac
 check_jobs "$jobs"
@@ -69,14 +69,14 @@ IMAGE_BYTES=$((20 << 30))
 
 cd "$checkout"
 
-needs=(--setup "$what" --build "$build")
+needs=(--setup "$release_set_up" --build "$build")
 if $standalone; then
   needs+=(--loop --fuse --images "$IMAGE_BYTES")
 fi
 check_host "${needs[@]}"
 
 say "set-up"
-run "$here/setup/sysroot.sh" "$what"
+run "$here/setup/sysroot.sh" "$release_set_up"
 export SWIM_NO_SETUP=1
 
 say "build ($preset, $jobs jobs)"
