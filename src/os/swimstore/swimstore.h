@@ -30,6 +30,7 @@ struct CheckResult;
 class CubeSet;
 class StoreDirectory;
 struct CubeOptions;
+struct DefragmentCounts;
 struct FsckOptions;
 struct GroupMove;
 struct GroupSize;
@@ -147,6 +148,11 @@ class SwimStore : public ObjectStore {
   void dump_cache_stats(ceph::Formatter* formatter) override;
   void dump_cache_stats(std::ostream& out) override;
   int compact() override;
+  // Puts data together as 'swimstore defragment' does (admin/online_defragment.h), of a store that is in use, by the
+  // caller's thread, to its end; `between` is called where clients may come in between reading and writing. Else
+  // Code::failed, with DataDefragmenter::error(), or why nothing becomes durable any more. For tests.
+  vtkv::Status defragment_in_use(bool only_measure, const std::function<void()>& between,
+                                 swimstore::DefragmentCounts* counts);
   int statfs(store_statfs_t* report, osd_alert_list_t* alerts = nullptr) override;
   int pool_statfs(uint64_t pool_id, store_statfs_t* report, bool* per_pool_omap) override;
   uint64_t estimate_objects_overhead(uint64_t num_objects) override;

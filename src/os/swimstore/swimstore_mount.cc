@@ -97,7 +97,8 @@ SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vt
       commands(context, pipeline.throttle(), mover),
       fsck(context),
       verify(context),
-      move_commands(cct, mover) {}
+      move_commands(cct, mover),
+      defragment(context, pipeline) {}
 
 int SwimStore::fail(const char* what, const Status& status) const {
   derr << what << ": " << status.message() << dendl;
@@ -483,6 +484,7 @@ Status SwimStore::try_mount() {
   if (cct->_conf.get_val<bool>("swimstore_cache_autotune")) {
     m_mounted->memory.start(m_env);
   }
+  m_mounted->defragment.allow(is_rotational());
   dout(1) << "mounted, fsid " << m_fsid << (m_mounted->layout.single_flush ? ", one flush" : ", a flush per file")
           << " per commit group"
           << (m_mounted->layout.metadata_directory.empty() ? "" : " and file system, log and tree in ")
@@ -492,6 +494,7 @@ Status SwimStore::try_mount() {
 
 void SwimStore::close() {
   m_mounted->mover.stop();
+  m_mounted->defragment.end();
   uint64_t begun = 0;
   do {
     begun = m_mounted->pipeline.begun();

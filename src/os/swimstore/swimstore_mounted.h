@@ -6,6 +6,7 @@
 
 #include "swimstore/admin/admin_commands.h"
 #include "swimstore/admin/move_commands.h"
+#include "swimstore/admin/online_defragment.h"
 #include "swimstore/admin/online_fsck.h"
 #include "swimstore/admin/online_verify.h"
 #include "swimstore/directory/store_layout.h"
@@ -42,6 +43,7 @@ struct SwimStore::Mounted {
   swimstore::OnlineFsck fsck;
   swimstore::OnlineVerify verify;
   swimstore::MoveCommands move_commands;
+  swimstore::OnlineDefragment defragment;
   swimstore::IgnoredPoolOptions ignored_options;
   std::optional<swimstore::OptionWatch> fast_shutdown;
 };

@@ -106,6 +106,24 @@ int SwimStore::compact() {
   return status.ok() ? 0 : fail("compact", status);
 }
 
+vtkv::Status SwimStore::defragment_in_use(bool only_measure, const std::function<void()>& between,
+                                          swimstore::DefragmentCounts* counts) {
+  using swimstore::DataDefragmenter;
+  DataDefragmenter defragmenter(m_mounted->context, m_mounted->pipeline,
+                                {.only_measure = only_measure, .between = between});
+  uint64_t cost = 0;
+  DataDefragmenter::Outcome outcome{};
+  do {
+    outcome = defragmenter.step(&cost);
+    *counts = defragmenter.counts();
+    for (const auto& cube : m_mounted->context.cubes) {
+      vtkv::DB& database = cube->database();
+      VTKV_RETURN_IF_ERROR(database.wait_durable(database.statistics().last_sequence));
+    }
+  } while (outcome == DataDefragmenter::Outcome::more || outcome == DataDefragmenter::Outcome::not_now);
+  return outcome == DataDefragmenter::Outcome::done ? vtkv::Status() : vtkv::Status::failed(defragmenter.error());
+}
+
 int SwimStore::statfs(store_statfs_t* report, osd_alert_list_t* alerts) {
   refresh_perf_counters();  // the OSD asks every few seconds, and nobody tells before a "perf dump"
   vtkv::FileSystemInfo host;

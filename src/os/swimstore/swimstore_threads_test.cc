@@ -41,6 +41,7 @@ class StoreThreadsTest : public ::testing::Test {
     use_small_stores(g_ceph_context,
                      {{"swimstore_fsck_online_rate", "100000"},
                       {"swimstore_callback_threads", "4"},
+                      {"swimstore_defragment_rate", "4294967296"},
                       {"swimstore_slow_ops_warn_threshold", "0"}});  // how fast the machine is, is no matter
     m_path = std::filesystem::absolute("store");
     std::filesystem::remove_all(m_path);  // of another test
@@ -156,6 +157,8 @@ class StoreThreadsTest : public ::testing::Test {
     report();
     command(R"(fsck", "deep": true)");
     EXPECT_NE(std::string::npos, command(R"(fsck status")").find(R"("errors": 0)"));
+    EXPECT_EQ(std::string::npos, command(R"(defragment status")").find(R"("failed")"));
+    command(R"(defragment")");
     if (round % 3 == 0) {
       EXPECT_EQ(0, m_store->flush_cache());
       EXPECT_EQ(0, m_store->compact());
@@ -210,6 +213,7 @@ TEST_F(StoreThreadsTest, EveryPgHoldsWhatItsWriterQueuedWhateverElseGoesOn) {
     other.join();
   }
   compare();
+  command(R"(defragment")");  // an unmount ends it
   remount();
   for (const Pg& pg : m_pgs) {
     EXPECT_EQ(kTransactions, pg.committed);

@@ -51,6 +51,7 @@ class Collection final : public ObjectStore::CollectionImpl {
     m_changes = std::make_shared<CollectionChanges>();
     return m_changes;
   }
+  bool is_being_copied() const REQUIRES_SHARED(lock) { return m_changes != nullptr; }
   // It has ended, or cannot come to its end: what the collection is changes, too. Nothing, where there is none.
   void give_up_copy(const char* why) REQUIRES(lock);
   // A transaction names the object.

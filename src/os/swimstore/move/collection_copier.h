@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "swimstore/move/own_transaction.h"
+#include "swimstore/maintenance/own_transaction.h"
 #include "swimstore/object/block_reader.h"
 #include "swimstore/object/store_context.h"
 

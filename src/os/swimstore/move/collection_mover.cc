@@ -8,9 +8,9 @@
 
 #include "swimstore/format/key_codec.h"
 #include "swimstore/format/unowned_range.h"
+#include "swimstore/maintenance/own_transaction.h"
+#include "swimstore/maintenance/promised_room.h"
 #include "swimstore/move/collection_copier.h"
-#include "swimstore/move/own_transaction.h"
-#include "swimstore/move/promised_room.h"
 #include "swimstore/object/collection_list.h"
 #include "swimstore/omap/witness_writer.h"
 #include "swimstore/transaction/transaction_pipeline.h"
@@ -39,13 +39,8 @@ class InOneGo final : public CopyPace {
 
 }  // namespace
 
-// No collection that the table knows.
 CollectionMover::CollectionMover(StoreContext& store, TransactionPipeline& pipeline)
-    : m_store(store),
-      m_pipeline(pipeline),
-      m_account(
-          ceph::make_ref<Collection>(store.cct, coll_t(spg_t(pg_t(0, 0))), std::make_shared<OpSequencer>(store.env))),
-      m_sweeper(store, pipeline) {}
+    : m_store(store), m_pipeline(pipeline), m_account(OwnTransaction::new_account(store)), m_sweeper(store, pipeline) {}
 
 int CollectionMover::move(Collection& collection, unsigned to, uint64_t* lacking_bytes) {
   StoreCube& from = m_store.home(collection);

@@ -25,9 +25,9 @@
 #include <string>
 #include <vector>
 
+#include "swimstore/maintenance/promised_room.h"
 #include "swimstore/move/collection_copier.h"
 #include "swimstore/move/collection_mover.h"
-#include "swimstore/move/promised_room.h"
 #include "vtkv/util/mutex.h"
 
 namespace swimstore {

@@ -5,7 +5,7 @@
 
 #include "swimstore/format/key_codec.h"
 #include "swimstore/format/unowned_range.h"
-#include "swimstore/move/own_transaction.h"
+#include "swimstore/maintenance/own_transaction.h"
 #include "swimstore/object/collection_list.h"
 
 namespace swimstore {

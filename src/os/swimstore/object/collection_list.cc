@@ -55,13 +55,22 @@ bool overlap(const coll_t& a, uint32_t a_bits, const coll_t& b, uint32_t b_bits)
 int CollectionLister::list(Collection& collection, const ghobject_t& start, const ghobject_t& end, int max,
                            std::vector<ghobject_t>* objects, ghobject_t* next) {
   const auto began = ceph::mono_clock::now();
-  // Callers pass the same variable as `start` and `*next`: it is set last.
-  ghobject_t following = ghobject_t::get_max();
-  SharedLock lock(collection.lock);
+  const SharedLock lock(collection.lock);
   if (!collection.exists) {
     return -ENOENT;
   }
-  StoreCube& home = m_store.home(collection);
+  if (const vtkv::Status status = read(collection, start, end, max, objects, next); !status.ok()) {
+    return m_store.metadata_failure.met(m_store.home(collection).number, status, "the list of collection ",
+                                        collection.cid);
+  }
+  m_store.took(l_swimstore_list_latency, "list", ceph::mono_clock::now() - began, collection.cid);
+  return 0;
+}
+
+vtkv::Status CollectionLister::read(const Collection& collection, const ghobject_t& start, const ghobject_t& end,
+                                    int max, std::vector<ghobject_t>* objects, ghobject_t* next) {
+  // Callers pass the same variable as `start` and `*next`: it is set last.
+  ghobject_t following = ghobject_t::get_max();
   bool full = false;
   for (const ObjectRange& range : object_ranges(collection.cid, collection.record.bits)) {
     const ghobject_t& low = std::max(start, range.begin);
@@ -70,12 +79,11 @@ int CollectionLister::list(Collection& collection, const ghobject_t& start, cons
       continue;
     }
     // Past `high` too: the first object there is the one to go on with.
-    const auto it = home.database().new_iterator(object_key(low), object_key(range.end));
+    const auto it = m_store.home(collection).database().new_iterator(object_key(low), object_key(range.end));
     for (it->seek_to_first(); it->valid() && !full; it->next()) {
       ghobject_t oid;
       if (!decode_object_key(it->key(), &oid)) {
-        return m_store.metadata_failure.met(home.number, vtkv::Status::corruption("an object's key cannot be decoded"),
-                                            "the list of collection ", collection.cid);
+        return vtkv::Status::corruption("an object's key cannot be decoded");
       }
       if (oid >= high || objects->size() >= static_cast<size_t>(std::max(max, 0))) {
         following = std::move(oid);
@@ -84,15 +92,12 @@ int CollectionLister::list(Collection& collection, const ghobject_t& start, cons
         objects->push_back(std::move(oid));
       }
     }
-    if (!it->status().ok()) {
-      return m_store.metadata_failure.met(home.number, it->status(), "the list of collection ", collection.cid);
-    }
+    VTKV_RETURN_IF_ERROR(it->status());
   }
   if (next != nullptr) {
     *next = std::move(following);
   }
-  m_store.took(l_swimstore_list_latency, "list", ceph::mono_clock::now() - began, collection.cid);
-  return 0;
+  return {};
 }
 
 }  // namespace swimstore

@@ -20,6 +20,9 @@ class CollectionLister {
   // Takes the collection's lock itself. Thread-safe.
   int list(Collection& collection, const ghobject_t& start, const ghobject_t& end, int max,
            std::vector<ghobject_t>* objects, ghobject_t* next);
+  // The same for who holds the lock, of a collection that exists; what cannot be read is his to tell.
+  vtkv::Status read(const Collection& collection, const ghobject_t& start, const ghobject_t& end, int max,
+                    std::vector<ghobject_t>* objects, ghobject_t* next) REQUIRES_SHARED(collection.lock);
 
  private:
   StoreContext& m_store;

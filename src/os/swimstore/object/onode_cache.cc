@@ -22,11 +22,11 @@ OnodeCache::Shard& OnodeCache::shard_of(const ghobject_t& oid) {
   return m_shards[(oid.hobj.get_hash() * kGoldenRatio >> 16) % kShards];
 }
 
-vtkv::Status OnodeCache::find(const ghobject_t& oid, OnodeRef* onode) {
+vtkv::Status OnodeCache::find(const ghobject_t& oid, OnodeRef* onode, Use use) {
   Shard& shard = shard_of(oid);
   OnodeRef loaded;  // freed, if it is another's that is taken, without the lock
   vtkv::MutexLock lock(shard.mutex);
-  if (take_cached(shard, oid, onode)) {
+  if (take_cached(shard, oid, onode, use)) {
     m_hits.fetch_add(1, std::memory_order_relaxed);
     return {};
   }
@@ -34,25 +34,28 @@ vtkv::Status OnodeCache::find(const ghobject_t& oid, OnodeRef* onode) {
   lock.unlock();
   VTKV_RETURN_IF_ERROR(load(oid, &loaded));
   lock.lock();
-  if (take_cached(shard, oid, onode)) {
+  if (take_cached(shard, oid, onode, use)) {
     return {};  // another was first
   }
   *onode = loaded;
   const size_t bytes = loaded->memory_bytes() + kEntryOverheadBytes;
   loaded->counted_bytes = bytes;
-  shard.entries.push_front(std::move(loaded));
-  shard.by_name.emplace(oid, shard.entries.begin());
+  const auto entry =
+      shard.entries.insert(use == Use::again ? shard.entries.begin() : shard.entries.end(), std::move(loaded));
+  shard.by_name.emplace(oid, entry);
   shard.bytes += bytes;
   trim(shard, m_capacity_bytes / kShards);
   return {};
 }
 
-bool OnodeCache::take_cached(Shard& shard, const ghobject_t& oid, OnodeRef* onode) {
+bool OnodeCache::take_cached(Shard& shard, const ghobject_t& oid, OnodeRef* onode, Use use) {
   const auto found = shard.by_name.find(oid);
   if (found == shard.by_name.end()) {
     return false;
   }
-  shard.entries.splice(shard.entries.begin(), shard.entries, found->second);
+  if (use == Use::again) {
+    shard.entries.splice(shard.entries.begin(), shard.entries, found->second);
+  }
   *onode = *found->second;
   return true;
 }

@@ -31,9 +31,12 @@ class OnodeCache {
  public:
   OnodeCache(vtkv::DB& database, size_t capacity_bytes);
 
+  // `once`: by who goes through all objects; what was not in the cache before is the first to go again.
+  enum class Use { again, once };
+
   // The object's onode, loaded when needed; exists == false when there is no such object. Fails only on
   // a damaged record or a read error. Of several at once that miss the same object each may read it; all get one onode.
-  vtkv::Status find(const ghobject_t& oid, OnodeRef* onode);
+  vtkv::Status find(const ghobject_t& oid, OnodeRef* onode, Use use = Use::again);
   // Drops it, so that the next find loads it again. For a transaction that is taken back.
   void forget(const ghobject_t& oid);
   // Makes shards [first, last] of its extents present, or all, and counts their memory.
@@ -61,7 +64,7 @@ class OnodeCache {
 
   Shard& shard_of(const ghobject_t& oid);
   // False: it is not there.
-  bool take_cached(Shard& shard, const ghobject_t& oid, OnodeRef* onode) REQUIRES(shard.mutex);
+  bool take_cached(Shard& shard, const ghobject_t& oid, OnodeRef* onode, Use use) REQUIRES(shard.mutex);
   void trim(Shard& shard, size_t capacity_bytes) REQUIRES(shard.mutex);
   void erase(Shard& shard, std::list<OnodeRef>::iterator entry) REQUIRES(shard.mutex);
   vtkv::Status load(const ghobject_t& oid, OnodeRef* onode) const;

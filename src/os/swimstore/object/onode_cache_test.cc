@@ -3,8 +3,11 @@
 
 #include "swimstore/object/onode_cache.h"
 
+#include <functional>
+
 #include <gtest/gtest.h>
 
+#include "swimstore/defragment/data_defragmenter.h"
 #include "swimstore/ops/perf_counters.h"
 #include "swimstore/testing/sim_store_fixture.h"
 
@@ -122,6 +125,52 @@ TEST_F(SmallOnodeCacheTest, WhatReadsLoadIsDroppedWhenItIsTooMuch) {
   }
   // What was in use when its extents were loaded stays until the next of its shard.
   EXPECT_LE(cached(), kShards * one * 3 / 2);
+}
+
+// A cache that has room for a third of the objects.
+class FullOnodeCacheTest : public OnodeCacheTest {
+ protected:
+  static constexpr unsigned kMany = 400;
+  static constexpr unsigned kInUse = 4;
+
+  FullOnodeCacheTest() { use_small_stores(g_ceph_context, {{"swimstore_cache_size", "524288"}}); }
+  uint64_t misses(unsigned first, unsigned end) {
+    return misses_of([=, this] {
+      for (unsigned i = first; i < end; ++i) {
+        stat(i);
+      }
+    });
+  }
+  uint64_t misses_of(const std::function<void()>& look) {
+    m_store->refresh_perf_counters();
+    const uint64_t before = m_store->get_perf_counters()->get(l_swimstore_onode_misses);
+    look();
+    m_store->refresh_perf_counters();
+    return m_store->get_perf_counters()->get(l_swimstore_onode_misses) - before;
+  }
+};
+
+TEST_F(FullOnodeCacheTest, WhoGoesThroughAllObjectsDoesNotPushOutWhatIsInUse) {
+  for (unsigned i = 0; i < kMany; ++i) {
+    ObjectStore::Transaction txn;
+    if (i < kObjects) {
+      txn.remove(kPg, object(i));  // whose extents take more than all the others
+    }
+    txn.touch(kPg, object(i));
+    ceph::bufferlist value;
+    value.append(std::string(512, 'v'));
+    txn.setattr(kPg, object(i), "value", value);
+    m_store->queue_transaction(m_pg, std::move(txn));
+  }
+  m_env.run_until_idle();
+  m_store->flush_cache(nullptr);
+  EXPECT_EQ(kInUse, misses(0, kInUse));
+  DefragmentCounts counts;
+  EXPECT_EQ(kMany - kInUse, misses_of([&] { EXPECT_TRUE(m_store->defragment_in_use(true, {}, &counts).ok()); }));
+  EXPECT_EQ(kMany, counts.objects);
+  EXPECT_EQ(0u, misses(0, kInUse));
+  EXPECT_LT(kMany / 4, misses(kInUse, kMany));  // all do not fit
+  EXPECT_LT(0u, misses(0, kInUse));             // and others push them out
 }
 
 }  // namespace

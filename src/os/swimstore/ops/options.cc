@@ -236,6 +236,16 @@ void add_renamed(std::vector<Option>& table) {
   }
 }
 
+void add_defragmentation(std::vector<Option>& table) {
+  table.push_back(
+      size_option("swimstore_defragment_rate", Option::LEVEL_ADVANCED, 0,
+                  "how much 'swimstore defragment' of a running OSD does in a second")
+          .set_long_description("Bytes that it reads and writes, and 64 KiB for each piece that it reads. 64K to 4G. "
+                                "0: 32M, or 4M on a disk that turns.")
+          .set_min_max(Option::size_t{0}, Option::size_t{4096 * kMiB})
+          .set_flag(Option::FLAG_RUNTIME));
+}
+
 }  // namespace
 
 std::vector<Option> option_table() {
@@ -247,6 +257,7 @@ std::vector<Option> option_table() {
   add_space(table);
   add_memory(table);
   add_checks(table);
+  add_defragmentation(table);
   add_renamed(table);
   return table;
 }

@@ -67,6 +67,7 @@ std::unique_ptr<CrashTarget> new_target(CephContext* cct, const CrashRun& run) {
   store.workload.compressible = run.stack == "compressed";
   const bool sometimes_moves = store.workload.compressible || store.workload.two_file_systems;
   store.workload.moves = run.stack == "cubes" || (sometimes_moves && run.seed / 3 % 2 == 1);
+  store.workload.defragments = run.stack == "store" && run.seed / 3 % 2 == 1;
   const bool known = run.stack == "store" || run.stack == "cubes" || sometimes_moves;
   return known ? std::make_unique<swimstore::StoreCrashTarget>(cct, run, store) : nullptr;
 }

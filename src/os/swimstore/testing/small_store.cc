@@ -32,6 +32,7 @@ void use_small_stores(CephContext* cct, OptionValues others) {
        {"swimstore_compression_min_blob_size", "65536"},
        {"swimstore_mount_damaged_cubes", "refuse"},
        {"swimstore_fsck_memory", "0"},
+       {"swimstore_defragment_rate", "0"},
        {"swimstore_callback_threads", "0"},  // StepwiseCommits has a queue
        {"swimstore_cache_autotune", "false"},
        {"swimstore_cache_size", "8388608"},

@@ -56,7 +56,13 @@ void StoreCrashTarget::run_transactions(SwimStore& store, vtkv::SimEnv* env) {
     if (m_options.workload.moves && random() % 4 == 0) {
       load.move_one(random);
     }
+    if (m_options.workload.defragments) {
+      load.defragment(random);
+    }
     env->run_until_idle();
+  }
+  if (m_options.defragmented_bytes != nullptr) {
+    *m_options.defragmented_bytes += load.defragmented_bytes();
   }
 }
 

@@ -23,6 +23,7 @@ namespace swimstore {
 struct StoreCrashTargetOptions {
   unsigned in_flight_max = 4;  // queued before the simulated host moves on
   WorkloadOptions workload;
+  uint64_t* defragmented_bytes = nullptr;  // what was put together is counted there
 };
 
 class StoreCrashTarget final : public vtkv::CrashTarget {

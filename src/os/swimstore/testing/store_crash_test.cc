@@ -24,16 +24,19 @@ constexpr vtkv::CrashLimits kLimits{.states = 400, .nested_every = 20, .nested_s
 constexpr WorkloadOptions kTwoFileSystems{.two_file_systems = true};
 constexpr WorkloadOptions kMoving{.objects = 4, .object_bytes_max = 64 * 1024, .moves = true};
 
-CrashExplorer new_explorer(const WorkloadOptions& workload) {
-  return CrashExplorer([workload](const CrashRun& run) {
-    return std::make_unique<StoreCrashTarget>(g_ceph_context, run, StoreCrashTargetOptions{.workload = workload});
+CrashExplorer new_explorer(const WorkloadOptions& workload, uint64_t* defragmented_bytes = nullptr) {
+  return CrashExplorer([=](const CrashRun& run) {
+    return std::make_unique<StoreCrashTarget>(
+        g_ceph_context, run, StoreCrashTargetOptions{.workload = workload, .defragmented_bytes = defragmented_bytes});
   });
 }
 
 void explore(uint64_t seed, SimProfile profile, const WorkloadOptions& workload = {}, bool interleaved = false) {
-  CrashExplorer explorer = new_explorer(workload);
+  uint64_t defragmented_bytes = 0;
+  CrashExplorer explorer = new_explorer(workload, &defragmented_bytes);
   const auto violation = explorer.explore({"store", {}, profile, seed, 24, interleaved}, kLimits);
   EXPECT_FALSE(violation) << to_script(*violation);
+  EXPECT_EQ(workload.defragments, defragmented_bytes > 0);
   const vtkv::CrashCounts& counts = explorer.counts();
   std::printf("%lu states, %lu nested, %lu distinct, %.2f ms of processor time each\n", counts.states, counts.nested,
               counts.distinct, counts.seconds * 1000 / static_cast<double>(counts.states + counts.nested));
@@ -64,6 +67,14 @@ TEST(StoreCrashTest, CompressedObjects) {
 }
 TEST(StoreCrashTest, CompressedObjectsMoveBetweenCubes) {
   explore(16, SimProfile::ext4, {.objects = 4, .object_bytes_max = 128 * 1024, .compressible = true, .moves = true});
+}
+
+TEST(StoreCrashTest, DataIsPutTogether) {
+  explore(22, SimProfile::ext4, {.objects = 2, .object_bytes_max = 128 * 1024, .defragments = true});
+  explore(23, SimProfile::weakest, {.objects = 2, .object_bytes_max = 128 * 1024, .defragments = true});
+}
+TEST(StoreCrashTest, DataIsPutTogetherWhereCollectionsMove) {
+  explore(24, SimProfile::ext4, {.objects = 4, .object_bytes_max = 64 * 1024, .moves = true, .defragments = true});
 }
 
 TEST(StoreCrashTest, LogAndTreeOnAnotherFileSystem) {

@@ -5,6 +5,7 @@
 
 #include "include/Context.h"
 #include "include/ceph_assert.h"
+#include "swimstore/defragment/data_defragmenter.h"
 #include "swimstore/move/online_move.h"
 #include "swimstore/swimstore.h"
 
@@ -158,6 +159,22 @@ void StoreLoad::move_one(std::mt19937_64& random) {
     });
     ceph_assert(status.ok() || status.error_number() == ECANCELED);
   }
+}
+
+void StoreLoad::defragment(std::mt19937_64& random) {
+  uint64_t transactions = random() % 8;
+  DefragmentCounts counts;
+  const vtkv::Status status = m_store.defragment_in_use(
+      false,
+      [&] {
+        if (transactions > 0 && random() % 3 == 0) {
+          --transactions;
+          queue_one(random);
+        }
+      },
+      &counts);
+  ceph_assert(status.ok());
+  m_defragmented_bytes += counts.moved_bytes;
 }
 
 }  // namespace swimstore

@@ -55,6 +55,9 @@ class StoreLoad {
   void queue_one(std::mt19937_64& random);
   // Either collection goes to another cube while it is in use, perhaps and back: transactions of both come in between.
   void move_one(std::mt19937_64& random);
+  // Puts the data of all objects together, with transactions in between.
+  void defragment(std::mt19937_64& random);
+  uint64_t defragmented_bytes() const { return m_defragmented_bytes; }  // moved by that, so far
   // Transactions so far; each is acknowledged once.
   uint64_t queued() const { return m_queued; }
 
@@ -66,6 +69,7 @@ class StoreLoad {
   StoreOracle& m_oracle;
   const Acknowledge m_acknowledge;
   uint64_t m_queued = 0;
+  uint64_t m_defragmented_bytes = 0;
   std::vector<ObjectStore::CollectionHandle> m_handles;
   std::vector<StoreWorkload> m_workloads;
   std::vector<ObjectStore::CollectionHandle> m_anchors;  // in each cube that collections move between

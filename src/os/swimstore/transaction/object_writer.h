@@ -35,8 +35,8 @@ class ObjectWriter {
   int remove(Onode& onode);
   // Counts what the changes to an object's data mean for its pool. Once per changed object, at the end.
   int settle(TxnPlan::ChangedObject& changed);
-  // Whole blocks of another copy of the object, from `first` on. `lost`: those of them that could not be read.
-  // REQUIRES: they are holes.
+  // Whole blocks that are stored as they are, from `first` on, in the place of what is there: of another copy of the
+  // object, or its own. `lost`: those of them that could not be read.
   int copy_in(Onode& onode, uint64_t first, ceph::bufferlist blocks, const std::vector<uint64_t>& lost);
   // A compressed blob of another copy, as it is stored. `lost`: the stored blocks of it that could not be read.
   // REQUIRES: its live blocks are holes.

@@ -11,6 +11,7 @@
 #include "swimstore/transaction/pool_usage_delta.h"
 #include "swimstore/transaction/slot_delta.h"
 #include "swimstore/transaction/txn_context.h"
+#include "vtkv/util/invariants.h"
 
 namespace swimstore {
 
@@ -32,6 +33,7 @@ struct TxnPlan {
       changed.push_back({onode, pool, onode->exists});
       onode->change = changed.size();
     }
+    VTKV_ASSERT(onode->change <= changed.size() && changed[onode->change - 1].onode == onode);  // else another plan's
     return changed[onode->change - 1];
   }
   // An id that no object and no write has, which becomes durable with the transaction.

@@ -3,7 +3,7 @@
 //
 // Every operation takes effect on the onodes in memory at once, so later ones see earlier ones; finish()
 // encodes what changed. The caller holds the unique lock of every collection the transactions name, from
-// before the constructor until the transaction is submitted or taken back.
+// before the constructor until the planner is destroyed: so long its objects are marked as changed.
 //
 // Which errors an operation may have is BlueStore's rule: an object that is not there is fine for those
 // operations that may find it gone (remove, truncate, ...), not for those that need it (setattr, clone,

@@ -53,6 +53,7 @@ namespace vtkv {
   X(old_copy_unmarked, "nothing says that objects are one of two copies, to be removed after a crash")            \
   X(swept_before_moved, "the old copy of a collection is removed before the new one is durable")                  \
   X(changes_not_copied, "what clients change while a collection is copied to another cube stays out of the copy") \
+  X(changed_object_defragmented, "data is put together as it was read, whatever a client has written meanwhile")  \
   X(flush_joined_late, "a cube that asks for a flush is served by the one under way")                             \
   X(witness_not_awaited, "a group's transaction commits before its witness in cube 0 is durable")                 \
   X(cubes_added_before_made, "the superblock names new cubes before they are durable")                            \

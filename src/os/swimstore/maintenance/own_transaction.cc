@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "swimstore/move/own_transaction.h"
+#include "swimstore/maintenance/own_transaction.h"
 
 #include "include/rados.h"
 
 #include "swimstore/transaction/transaction_pipeline.h"
 
 namespace swimstore {
+
+CollectionRef OwnTransaction::new_account(StoreContext& store) {
+  return ceph::make_ref<Collection>(store.cct, coll_t(spg_t(pg_t(0, 0))), std::make_shared<OpSequencer>(store.env));
+}
 
 OwnTransaction::OwnTransaction(StoreContext& store, TransactionPipeline& pipeline, StoreCube& home, Collection& account)
     : m_store(store),

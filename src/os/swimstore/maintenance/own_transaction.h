@@ -15,8 +15,11 @@ class TransactionPipeline;
 
 class OwnTransaction {
  public:
+  // An account for transactions whose collections' own need not wait for them: a collection that no table knows.
+  static CollectionRef new_account(StoreContext& store);
+
   // The sequencer of `account`, any collection, tells when it is durable. Nobody else knows the objects in this cube,
-  // or the caller holds the unique lock of the collection that has them, until submit() has returned.
+  // or the caller holds the unique lock of the collection that has them, until this is destroyed.
   OwnTransaction(StoreContext& store, TransactionPipeline& pipeline, StoreCube& home, Collection& account);
   ~OwnTransaction();  // takes it back when it was not submitted
   OwnTransaction(const OwnTransaction&) = delete;
@@ -30,6 +33,7 @@ class OwnTransaction {
   int remove(const ghobject_t& oid, int64_t pool);
   // 0, or the error that makes it impossible; then it is taken back.
   int submit();
+  vtkv::SequenceNumber sequence() const { return m_txn->last_sequence; }  // of what was submitted
 
  private:
   StoreContext& m_store;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Room for a copy, promised by the containers that it goes to; what was not used goes back at the end.
+// Room for what the store itself writes, promised by the containers that it goes to; what was not used goes back at the
+// end.
 //
 // Not thread-safe.
 #pragma once

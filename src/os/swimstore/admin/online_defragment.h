@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// `ceph daemon osd.N swimstore defragment`: puts the data of objects together while the OSD serves, in the background
+// (defragment/data_defragmenter.h).
+//
+//   swimstore defragment [--dry-run]   begins; dry: only measures
+//   swimstore defragment status        how far it is, and what it has found and done
+//   swimstore defragment stop          ends it early: what is done is done
+//
+// It keeps to swimstore_defragment_rate. An unmount ends it. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "common/admin_socket.h"
+
+#include "swimstore/defragment/data_defragmenter.h"
+#include "swimstore/object/store_context.h"
+#include "vtkv/util/mutex.h"
+
+namespace swimstore {
+
+class OnlineDefragment final : public AdminSocketHook {
+ public:
+  OnlineDefragment(StoreContext& store, TransactionPipeline& pipeline);
+  ~OnlineDefragment() override;
+
+  // The store is mounted: until then none begins. The kind of disk decides on the rate where none is set.
+  void allow(bool is_rotational);
+  // For an unmount: it ends, and none begins any more. Waits for that.
+  void end();
+
+  int call(std::string_view command, const cmdmap_t& arguments, const ceph::bufferlist& input,
+           ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output) override;
+
+ private:
+  int start(bool only_measure, ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output);
+  void stop() REQUIRES(m_command_lock);
+  uint64_t rate() const;  // bytes a second
+  vtkv::NextStep step() EXCLUDES(m_lock);
+  // Does what the rate allows. True: it is over.
+  bool go_on() EXCLUDES(m_lock);
+  void dump_status(ceph::Formatter* formatter) const EXCLUDES(m_lock);
+  // Not under m_lock, which its step takes.
+  void end_worker() REQUIRES(m_command_lock) EXCLUDES(m_lock);
+
+  StoreContext& m_store;
+  TransactionPipeline& m_pipeline;
+  std::atomic<bool> m_is_rotational{false};
+
+  vtkv::Mutex m_command_lock ACQUIRED_BEFORE(m_lock);  // one command at a time
+  std::unique_ptr<vtkv::Worker> m_worker GUARDED_BY(m_command_lock);
+  bool m_is_allowed GUARDED_BY(m_command_lock) = false;
+  std::atomic<bool> m_cancelled{false};
+  // The worker's, while there is one; else of who has m_command_lock.
+  std::unique_ptr<DataDefragmenter> m_defragmenter;
+  double m_owed_bytes = 0;  // done ahead of the rate
+  uint64_t m_paid_us = 0;   // when that was counted
+
+  mutable vtkv::Mutex m_lock;
+  const char* m_state GUARDED_BY(m_lock) = "never run";  // running, done, stopped, failed
+  std::string m_error GUARDED_BY(m_lock);                // why it failed
+  bool m_dry_run GUARDED_BY(m_lock) = false;
+  DefragmentCounts m_counts GUARDED_BY(m_lock);
+};
+
+}  // namespace swimstore
