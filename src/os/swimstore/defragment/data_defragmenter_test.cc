@@ -346,7 +346,7 @@ TEST_F(FullDefragmenterTest, NothingIsMoved) {
 
 // What is free lies in single blocks: a new place would be no better, and the transaction is taken back.
 TEST_F(DataDefragmenterTest, WhatWouldLieInAsManyPiecesAgainStaysWhereItIs) {
-  constexpr unsigned kSmall = 900;
+  constexpr unsigned kSmall = 895;  // which fill their container, with what is written next
   const auto small = [](unsigned i) { return named("small" + std::to_string(i)); };
   for (unsigned i = 0; i < kSmall; ++i) {
     write(small(i), 0, std::string(kBlockBytes, 's'));
@@ -356,13 +356,18 @@ TEST_F(DataDefragmenterTest, WhatWouldLieInAsManyPiecesAgainStaysWhereItIs) {
   m_env.run_until_idle();
   vtkv::FileSystemInfo host;
   ASSERT_TRUE(m_env.file_system_info(kPath, &host).ok());
-  m_env.set_capacity(host.total_bytes - host.available_bytes);
-  for (unsigned i = 0; i < 15; ++i) {  // all of that size that its container has
-    write(named("large" + std::to_string(i)), 0, std::string(kObjectBytes, 'l'));
+  m_env.set_capacity(host.total_bytes - host.available_bytes + (3 << 20));
+  constexpr uint64_t kChunkBytes = 4 << 20;
+  for (const uint64_t bytes : {kObjectBytes, uint64_t{32} << 10, uint64_t{16} << 10, uint64_t{8} << 10}) {
+    for (uint64_t i = bytes == kObjectBytes ? 1 : 0; i < kChunkBytes / bytes; ++i) {  // all that is left of their size
+      write(named(std::to_string(bytes) + "-" + std::to_string(i)), 0, std::string(bytes, 'l'));
+    }
   }
   for (unsigned i = 0; i < kSmall; i += 2) {
     remove(small(i));
   }
+  m_env.run_until_idle();
+  write(small(1), 0, std::string(kBlockBytes, 't'));  // what was freed is free behind it
   m_env.run_until_idle();
   ASSERT_NO_FATAL_FAILURE(defragment());
   EXPECT_EQ(1u, m_counts.unplaced_ranges);
