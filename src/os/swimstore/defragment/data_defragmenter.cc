@@ -163,7 +163,9 @@ Status DataDefragmenter::look(uint64_t* cost) {
   if (end <= m_first) {
     return {};
   }
-  m_home = &m_store.home(collection);
+  StoreCube* const home = &m_store.home(collection);
+  m_unplaced_in_a_row = home == m_home ? m_unplaced_in_a_row : 0;  // another one may have room
+  m_home = home;
   VTKV_RETURN_IF_ERROR(m_home->onodes.load_extents(*onode, static_cast<uint32_t>(m_first / kShardBlocks),
                                                    static_cast<uint32_t>((end - 1) / kShardBlocks)));
   std::vector<FragmentedRange> ranges;
@@ -264,7 +266,7 @@ bool DataDefragmenter::may_begin(uint64_t bytes, Move* move) {
 }
 
 bool DataDefragmenter::is_durable() {
-  if (m_written_to->database().statistics().durable_sequence < m_written) {
+  if (m_written_to->database().durable_sequence() < m_written) {
     return false;
   }
   m_under_way_bytes = 0;
