@@ -5,15 +5,13 @@ What fio writes follows from its options. So the same job writes a file, which s
 should hold. Another job's blocks carry checksums of their own, and their places.
 """
 
-import json
-
+import rbd_image
 from client_user import ClientUser
 
 SNAPSHOT = "first"
 # The buffers' content follows from the seed and the depth, whatever the engine. By default the time would be in it.
 DEPTH = 16
-FIO = f"""fio --name=load --output-format=json --thread --iodepth={DEPTH} --randrepeat=1 --allrandrepeat=1 \
-  --refill_buffers=1 --scramble_buffers=0"""
+FIO = f"{rbd_image.FIO} --iodepth={DEPTH} --allrandrepeat=1 --scramble_buffers=0"
 WRITES = "--rw=randwrite --bsrange=4k-64k"
 DISCARDS = "--rw=randtrim --bs=64k"
 CHECKED = WRITES + " --verify=crc32c --verify_fatal=1 --verify_dump=0 --verify_state_save=0 --randseed={seed}"
@@ -92,8 +90,7 @@ class RbdUser(ClientUser):
     self._shell(f"{FIO} --ioengine={engine} --filename={path} --size={self.mib}M {options} >/dev/null")
 
   def _fio(self, image, options):
-    out = self._shell(f"{FIO} --ioengine=rbd --clientname=admin --pool={self.pool} --rbdname={image} {options}")
-    return json.loads(out[out.index("{"):])["jobs"][0]
+    return rbd_image.fio(self.cluster, self.pool, image, options, program=FIO)
 
   def _shell(self, script):
     return self.cluster.shell(script, timeout=900)

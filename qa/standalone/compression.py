@@ -10,9 +10,9 @@ written, also after kill -9, that compression gains, that an image in a pool wit
 scrub is clean. --quick: this store alone.
 """
 
-import json
 import statistics
 
+import rbd_image
 import scenario as scenario_module
 from scenario import GIB
 
@@ -42,15 +42,9 @@ class Side:
     self.cluster.shell(f"rbd pool init {name}")
 
   def fio(self, pool, image, options):
-    out = self.cluster.shell(
-        f"fio --name=load --output-format=json --thread --ioengine=rbd --clientname=admin --pool={pool} "
-        f"--rbdname={image} --refill_buffers=1 --buffer_compress_percentage={100 - self.scenario.args.noise} "
-        f"--buffer_compress_chunk=1k --randrepeat=1 {options}",
-        timeout=900)
-    return json.loads(out[out.index("{"):])["jobs"][0]
-
-  def checksum(self, image):
-    return self.cluster.shell(f"set -o pipefail; rbd export --no-progress {image} - | md5sum", timeout=300)
+    return rbd_image.fio(self.cluster, pool, image,
+                         f"--buffer_compress_percentage={100 - self.scenario.args.noise} --buffer_compress_chunk=1k "
+                         f"{options}")
 
   def usage(self, pool):
     """What ceph df says of the pool, once the OSD has told."""
@@ -91,7 +85,7 @@ def claims(scenario, side):
     scenario.check(gains == bool(algorithm), f"pool with {algorithm or 'no'} compression: {stats['stored']} bytes take "
                    f"{stats['bytes_used']}, {stats['compress_under_bytes']} were compressed into {stats['compress_bytes_used']}")
     cluster.shell(f"rbd snap create --no-progress {pool}/image@before")
-    before = side.checksum(f"{pool}/image")
+    before = rbd_image.checksum(cluster, f"{pool}/image")
     overwrites = f"--rw=randwrite --bsrange=4k-64k --iodepth={DEPTH} --size={mib}M --randseed=2 {VERIFY}"
     side.fio(pool, "image", overwrites)
     cluster.kill_osd(0)
@@ -100,7 +94,7 @@ def claims(scenario, side):
     cluster.wait_clean()
     side.fio(pool, "image", overwrites + " --verify_only=1")
     scenario.check(True, f"{pool}: each block that was overwritten is right after kill -9")
-    scenario.check(side.checksum(f"{pool}/image@before") == before, f"{pool}: and the snapshot is as it was")
+    scenario.check(rbd_image.checksum(cluster, f"{pool}/image@before") == before, f"{pool}: and the snapshot is as it was")
   scenario.deep_scrub()
 
 

@@ -13,10 +13,10 @@ too, as it was written and aged. Then clients read and write 4 KiB of the other 
 seconds, with and without a defragmentation by turns.
 """
 
-import json
 import statistics
 import time
 
+import rbd_image
 import scenario as scenario_module
 from scenario import GIB
 from rados_bench import forget_caches, wait_quiet
@@ -42,11 +42,7 @@ class Side:
     self.cluster.shell(f"rbd pool init {POOL} && rbd create --size {self.mib}M {POOL}/{AGED}")
 
   def fio(self, image, options):
-    """Of the job: {"read": …, "write": …}."""
-    out = self.cluster.shell(
-        f"fio --name=load --output-format=json --thread --ioengine=rbd --clientname=admin --pool={POOL} "
-        f"--rbdname={image} --refill_buffers=1 --randrepeat=1 {options}", timeout=900)
-    return json.loads(out[out.index("{"):])["jobs"][0]
+    return rbd_image.fio(self.cluster, POOL, image, options)
 
   def fill(self):
     self.fio(AGED, f"--rw=write --bs=4M --iodepth=4 --size={self.mib}M")
@@ -56,7 +52,7 @@ class Side:
              f"--io_size={self.scenario.args.overwritten}%")
 
   def checksum(self):
-    return self.cluster.shell(f"set -o pipefail; rbd export --no-progress {POOL}/{AGED} - | md5sum", timeout=600)
+    return rbd_image.checksum(self.cluster, f"{POOL}/{AGED}")
 
   def read_cold(self, what):
     """MB/s, from end to end, by 4 MiB."""

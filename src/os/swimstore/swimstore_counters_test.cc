@@ -7,12 +7,12 @@
 #include <set>
 
 #include "common/Formatter.h"
-#include "common/admin_socket.h"
 #include "common/ceph_context.h"
 #include "common/perf_counters_collection.h"
 #include "swimstore/admin/admin_commands.h"
 #include "swimstore/omap/omap_iterator.h"
 #include "swimstore/ops/perf_counters.h"
+#include "swimstore/testing/admin_command.h"
 #include "swimstore/testing/sim_store_fixture.h"
 #include "vtkv/program_version.h"
 
@@ -221,13 +221,11 @@ TEST_F(CountersTest, TheTimeOfACommitIsToldForBothColumns) {
 }
 
 TEST_F(CountersTest, TheStatusNamesTheVersionAndTheQuarantinedSlots) {
-  ceph::bufferlist in, out;
-  std::ostringstream errors;
-  ASSERT_EQ(
-      0, g_ceph_context->get_admin_socket()->execute_command({R"({"prefix": "swimstore status"})"}, in, errors, &out));
+  std::string printed;
+  ASSERT_EQ(0, admin_command(R"("prefix": "swimstore status")", &printed));
   const std::string version(vtkv::program_version());
-  EXPECT_NE(std::string::npos, out.to_str().find("\"swimstore_version\": \"" + version + "\"")) << out.to_str();
-  EXPECT_NE(std::string::npos, out.to_str().find("\"quarantined_slots\": []")) << out.to_str();
+  EXPECT_NE(std::string::npos, printed.find("\"swimstore_version\": \"" + version + "\"")) << printed;
+  EXPECT_NE(std::string::npos, printed.find("\"quarantined_slots\": []")) << printed;
   std::map<std::string, std::string> metadata;
   m_store->collect_metadata(&metadata);
   EXPECT_EQ(version, metadata["swimstore_version"]);
@@ -236,11 +234,8 @@ TEST_F(CountersTest, TheStatusNamesTheVersionAndTheQuarantinedSlots) {
 // Every second block of an object dies: what was one piece is many.
 TEST_F(CountersTest, TheStatusTellsHowFragmentedTheStoreIs) {
   const auto score = [](const char* of) {
-    ceph::bufferlist in, out;
-    std::ostringstream errors;
-    EXPECT_EQ(0, g_ceph_context->get_admin_socket()->execute_command({R"({"prefix": "swimstore status"})"}, in, errors,
-                                                                     &out));
-    const std::string text = out.to_str();
+    std::string text;
+    EXPECT_EQ(0, admin_command(R"("prefix": "swimstore status")", &text));
     const size_t section = text.find("\"" + std::string(of) + "\": {", text.find("\"fragmentation\""));
     const std::string name = "\"score\": ";
     const size_t at = text.find(name, section);

@@ -9,13 +9,13 @@
 
 #include "common/Cond.h"
 #include "common/Formatter.h"
-#include "common/admin_socket.h"
 #include "common/ceph_context.h"
 #include "swimstore/format/superblock.h"
 #include "swimstore/fsck/finding.h"
 #include "swimstore/fsck/fsck.h"
 #include "swimstore/fsck/repair.h"
 #include "swimstore/move/group_balance.h"
+#include "swimstore/testing/admin_command.h"
 #include "swimstore/testing/sim_store_fixture.h"
 #include "swimstore/testing/store_workload.h"
 #include "swimstore/transaction/placement.h"
@@ -268,12 +268,10 @@ TEST_F(CubesTest, WhatIsStoredIsCountedOverAllCubes) {
 }
 
 TEST_F(CubesTest, TheStatusListsTheCubes) {
-  ceph::bufferlist in, out;
-  std::ostringstream errors;
-  ASSERT_EQ(
-      0, g_ceph_context->get_admin_socket()->execute_command({R"({"prefix": "swimstore status"})"}, in, errors, &out));
+  std::string printed;
+  ASSERT_EQ(0, admin_command(R"("prefix": "swimstore status")", &printed));
   for (unsigned cube = 0; cube < 5; ++cube) {
-    EXPECT_NE(std::string::npos, out.to_str().find("\"cube\": " + std::to_string(cube))) << out.to_str();
+    EXPECT_NE(std::string::npos, printed.find("\"cube\": " + std::to_string(cube))) << printed;
   }
 }
 

@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "common/Cond.h"
-#include "common/admin_socket.h"
 #include "global/global_context.h"
+#include "swimstore/testing/admin_command.h"
 #include "swimstore/testing/small_store.h"
 #include "swimstore/testing/store_workload.h"
 
@@ -134,11 +134,9 @@ class StoreThreadsTest : public ::testing::Test {
     ASSERT_EQ(0, m_store->queue_transaction(number % 2 == 0 ? one.handle : other.handle, std::move(transaction)));
   }
   std::string command(const std::string& arguments) {
-    ceph::bufferlist in, out;
-    std::ostringstream errors;
-    g_ceph_context->get_admin_socket()->execute_command({"{\"prefix\": \"swimstore " + arguments + "}"}, in, errors,
-                                                        &out);
-    return out.to_str();
+    std::string printed;
+    admin_command(R"("prefix": "swimstore )" + arguments, &printed);
+    return printed;
   }
   void report() {
     store_statfs_t usage;

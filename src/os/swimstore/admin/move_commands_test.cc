@@ -17,6 +17,7 @@
 #include "common/Cond.h"
 #include "global/global_context.h"
 #include "swimstore/swimstore.h"
+#include "swimstore/testing/admin_command.h"
 #include "swimstore/testing/model_store.h"
 #include "swimstore/testing/small_store.h"
 #include "swimstore/testing/store_workload.h"
@@ -113,12 +114,7 @@ class MoveCommandsTest : public ::testing::Test {
   }
 
   int command(const std::string& prefix, const std::string& arguments, std::string* printed) {
-    ceph::bufferlist in, out;
-    std::ostringstream errors;
-    const std::string text = R"({"prefix": "swimstore )" + prefix + '"' + arguments + '}';
-    const int r = g_ceph_context->get_admin_socket()->execute_command({text}, in, errors, &out);
-    *printed = out.to_str() + errors.str();
-    return r;
+    return admin_command(R"("prefix": "swimstore )" + prefix + '"' + arguments, printed);
   }
   int move(const std::string& group, int64_t cube, std::string* printed) {
     return command("move", R"(, "collection": ")" + group + R"(", "cube": )" + std::to_string(cube), printed);

@@ -53,7 +53,6 @@ void OnlineDefragment::allow(bool is_rotational) {
 }
 
 void OnlineDefragment::end() {
-  m_cancelled = true;
   vtkv::MutexLock lock(m_command_lock);
   m_is_allowed = false;
   stop();
@@ -95,7 +94,6 @@ int OnlineDefragment::start(bool only_measure, ceph::Formatter* formatter, std::
     m_counts = {};
   }
   end_worker();
-  m_cancelled = false;
   m_owed_bytes = 0;
   m_paid_us = m_store.env->now_us();
   m_defragmenter = std::make_unique<DataDefragmenter>(
@@ -106,7 +104,6 @@ int OnlineDefragment::start(bool only_measure, ceph::Formatter* formatter, std::
 }
 
 void OnlineDefragment::stop() {
-  m_cancelled = true;
   end_worker();
   vtkv::MutexLock lock(m_lock);
   if (m_state == std::string_view("running")) {
@@ -127,7 +124,7 @@ uint64_t OnlineDefragment::rate() const {
 
 // What was done is paid for behind it.
 vtkv::NextStep OnlineDefragment::step() {
-  if (!m_defragmenter || m_cancelled) {
+  if (!m_defragmenter) {
     return vtkv::NextStep::on_event();
   }
   const uint64_t now_us = m_store.env->now_us();
@@ -153,7 +150,7 @@ bool OnlineDefragment::go_on() {
     uint64_t cost = 0;
     outcome = m_defragmenter->step(&cost);
     m_owed_bytes += static_cast<double>(cost);
-  } while (outcome == DataDefragmenter::Outcome::more && m_owed_bytes < budget && !m_cancelled &&
+  } while (outcome == DataDefragmenter::Outcome::more && m_owed_bytes < budget &&
            m_store.env->now_us() - begun_us < static_cast<uint64_t>(kStepInterval.count()));
   vtkv::MutexLock lock(m_lock);
   m_counts = m_defragmenter->counts();

@@ -9,7 +9,6 @@
 // It keeps to swimstore_defragment_rate. An unmount ends it. Thread-safe.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 
@@ -47,12 +46,11 @@ class OnlineDefragment final : public AdminSocketHook {
 
   StoreContext& m_store;
   TransactionPipeline& m_pipeline;
-  std::atomic<bool> m_is_rotational{false};
+  bool m_is_rotational = false;  // set before there is a worker
 
   vtkv::Mutex m_command_lock ACQUIRED_BEFORE(m_lock);  // one command at a time
   std::unique_ptr<vtkv::Worker> m_worker GUARDED_BY(m_command_lock);
   bool m_is_allowed GUARDED_BY(m_command_lock) = false;
-  std::atomic<bool> m_cancelled{false};
   // The worker's, while there is one; else of who has m_command_lock.
   std::unique_ptr<DataDefragmenter> m_defragmenter;
   double m_owed_bytes = 0;  // done ahead of the rate

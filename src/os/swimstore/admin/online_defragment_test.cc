@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "swimstore/testing/admin_command.h"
 #include "swimstore/testing/sim_store_fixture.h"
 
 namespace swimstore {
@@ -20,23 +21,17 @@ class OnlineDefragmentTest : public SimStoreFixture {
   OnlineDefragmentTest() : SimStoreFixture({{"swimstore_defragment_rate", "4194304"}}) {}
   ~OnlineDefragmentTest() override { use_small_stores(g_ceph_context); }
 
-  int command(const std::string& arguments, std::string* printed) {
-    ceph::bufferlist in, out;
-    std::ostringstream errors;
-    const int r = g_ceph_context->get_admin_socket()->execute_command({"{" + arguments + "}"}, in, errors, &out);
-    *printed = out.to_str() + errors.str();
-    return r;
-  }
   void start(bool dry_run = false) {
     std::string printed;
-    ASSERT_EQ(0, command(std::string(R"("prefix": "swimstore defragment", "dry_run": )") + (dry_run ? "true" : "false"),
+    ASSERT_EQ(
+        0, admin_command(std::string(R"("prefix": "swimstore defragment", "dry_run": )") + (dry_run ? "true" : "false"),
                          &printed))
         << printed;
     EXPECT_NE(std::string::npos, printed.find(R"("state": "running")")) << printed;
   }
   std::string status() {
     std::string printed;
-    EXPECT_EQ(0, command(R"("prefix": "swimstore defragment status")", &printed));
+    EXPECT_EQ(0, admin_command(R"("prefix": "swimstore defragment status")", &printed));
     return printed;
   }
   bool is(const std::string& state) { return status().find("\"state\": \"" + state + "\"") != std::string::npos; }
@@ -101,8 +96,8 @@ TEST_F(OnlineDefragmentTest, OneAtATimeAndItCanBeStopped) {
   start();
   m_env.advance(1s);
   std::string printed;
-  EXPECT_EQ(-EBUSY, command(R"("prefix": "swimstore defragment")", &printed));
-  EXPECT_EQ(0, command(R"("prefix": "swimstore defragment stop")", &printed));
+  EXPECT_EQ(-EBUSY, admin_command(R"("prefix": "swimstore defragment")", &printed));
+  EXPECT_EQ(0, admin_command(R"("prefix": "swimstore defragment stop")", &printed));
   EXPECT_TRUE(is("stopped"));
   const uint64_t moved = number("moved_bytes");
   m_env.advance(5s);

@@ -9,6 +9,7 @@
 #include "common/Formatter.h"
 #include "swimstore/format/extent_record.h"
 #include "swimstore/ops/perf_counters.h"
+#include "swimstore/testing/admin_command.h"
 #include "swimstore/testing/model_store.h"
 #include "swimstore/testing/sim_store_fixture.h"
 #include "swimstore/testing/store_workload.h"
@@ -28,23 +29,16 @@ class OnlineFsckTest : public SimStoreFixture {
                          {"swimstore_fsck_online_memory", "0"}},
                         interleaved) {}
 
-  // A command of the admin socket: its result, and what it printed.
-  int command(const std::string& arguments, std::string* printed) {
-    ceph::bufferlist in, out;
-    std::ostringstream errors;
-    const int r = g_ceph_context->get_admin_socket()->execute_command({"{" + arguments + "}"}, in, errors, &out);
-    *printed = out.to_str() + errors.str();
-    return r;
-  }
   static void set_option(const char* name, const char* value) { use_small_stores(g_ceph_context, {{name, value}}); }
   std::string status() {
     std::string printed;
-    EXPECT_EQ(0, command(R"("prefix": "swimstore fsck status")", &printed));
+    EXPECT_EQ(0, admin_command(R"("prefix": "swimstore fsck status")", &printed));
     return printed;
   }
   void start(bool deep) {
     std::string printed;
-    ASSERT_EQ(0, command(std::string(R"("prefix": "swimstore fsck", "deep": )") + (deep ? "true" : "false"), &printed))
+    ASSERT_EQ(
+        0, admin_command(std::string(R"("prefix": "swimstore fsck", "deep": )") + (deep ? "true" : "false"), &printed))
         << printed;
     EXPECT_TRUE(says("state", "running")) << printed;
   }
@@ -137,7 +131,7 @@ TEST_F(OnlineFsckTest, TheAlertOutlivesTheStartOfTheNextCheck) {
   start(true);
   EXPECT_TRUE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));
   std::string printed;
-  EXPECT_EQ(0, command(R"("prefix": "swimstore fsck stop")", &printed));
+  EXPECT_EQ(0, admin_command(R"("prefix": "swimstore fsck stop")", &printed));
   EXPECT_TRUE(alerts().contains("SWIMSTORE_FSCK_FINDINGS"));
   start(false);
   finish();
@@ -181,7 +175,7 @@ TEST_F(OnlineFsckOfCubesTest, TheAlertStandsUntilEachCubeIsFoundWhole) {
   };
   const auto check_cube = [this](unsigned cube) {
     std::string printed;
-    ASSERT_EQ(0, command(fmt::format(R"("prefix": "swimstore fsck", "deep": true, "cube": {})", cube), &printed));
+    ASSERT_EQ(0, admin_command(fmt::format(R"("prefix": "swimstore fsck", "deep": true, "cube": {})", cube), &printed));
     finish();
   };
   for (const unsigned cube : {1u, 2u}) {
@@ -252,9 +246,9 @@ TEST_F(OnlineFsckTest, TheExtentsThatItLoadsAreCountedAsMemory) {
 TEST_F(OnlineFsckTest, OneAtATimeAndItCanBeStopped) {
   std::string printed;
   start(true);
-  EXPECT_EQ(-EBUSY, command(R"("prefix": "swimstore fsck")", &printed));
+  EXPECT_EQ(-EBUSY, admin_command(R"("prefix": "swimstore fsck")", &printed));
   EXPECT_NE(std::string::npos, printed.find(R"("error": "a check is under way)")) << printed;
-  EXPECT_EQ(0, command(R"("prefix": "swimstore fsck stop")", &printed));
+  EXPECT_EQ(0, admin_command(R"("prefix": "swimstore fsck stop")", &printed));
   EXPECT_TRUE(says("state", "stopped"));
   start(false);
   finish();
@@ -265,7 +259,7 @@ TEST_F(OnlineFsckTest, ItSaysBeforehandWhatItWillTake) {
     write(fmt::format("object {}", i), 4096);
   }
   std::string printed;
-  ASSERT_EQ(0, command(R"("prefix": "swimstore fsck", "deep": true)", &printed));
+  ASSERT_EQ(0, admin_command(R"("prefix": "swimstore fsck", "deep": true)", &printed));
   for (const char* text : {R"("seconds": 5)", R"("memory_bytes": 10000)", R"("passes": 1)", R"("objects": 20)",
                            R"("slots": 20)", R"("data_blocks": 20)"}) {
     EXPECT_NE(std::string::npos, printed.find(text)) << text << " in " << printed;
@@ -311,7 +305,7 @@ TEST_F(OnlineFsckTest, WithTooLittleMemoryItIsRefused) {
   }
   set_option("swimstore_fsck_online_memory", "100");
   std::string printed;
-  EXPECT_EQ(-EINVAL, command(R"("prefix": "swimstore fsck")", &printed));
+  EXPECT_EQ(-EINVAL, admin_command(R"("prefix": "swimstore fsck")", &printed));
   EXPECT_NE(std::string::npos, printed.find("a check of 20 objects and 20 slots would go over the tree 113 times"))
       << printed;
   EXPECT_NE(std::string::npos, printed.find("run ceph-swimstore-tool fsck")) << printed;
@@ -323,7 +317,7 @@ TEST_F(OnlineFsckTest, WithTooLittleMemoryItIsRefused) {
 
 TEST_F(OnlineFsckTest, AnUnknownCubeIsRefused) {
   std::string printed;
-  EXPECT_EQ(-EINVAL, command(R"("prefix": "swimstore fsck", "cube": 7)", &printed));
+  EXPECT_EQ(-EINVAL, admin_command(R"("prefix": "swimstore fsck", "cube": 7)", &printed));
   EXPECT_NE(std::string::npos, printed.find(R"("error": "there is no cube 7)")) << printed;
 }
 
@@ -340,25 +334,25 @@ TEST_F(OnlineFsckTest, AnUnmountEndsIt) {
 TEST_F(OnlineFsckTest, VerifySaysWhetherItFoundDamage) {
   write("an object", 4096);
   std::string printed;
-  ASSERT_EQ(0, command(R"("prefix": "swimstore flush")", &printed)) << printed;
+  ASSERT_EQ(0, admin_command(R"("prefix": "swimstore flush")", &printed)) << printed;
   EXPECT_NE(std::string::npos, printed.find("\"durable_sequence\": ")) << printed;
   for (const bool damaged : {false, true}) {
     if (damaged) {
       m_env.flip_bits(kPath + "/cubes/0/tree", 40, 0x10);
     }
-    ASSERT_EQ(0, command(R"("prefix": "swimstore verify")", &printed));
+    ASSERT_EQ(0, admin_command(R"("prefix": "swimstore verify")", &printed));
     EXPECT_NE(std::string::npos, printed.find(R"("state": "running")")) << printed;  // it is not waited for
     EXPECT_EQ(std::string::npos, printed.find("damaged")) << printed;                // nobody knows yet
     EXPECT_FALSE(alerts().contains("SWIMSTORE_VERIFY_FINDINGS"));
-    EXPECT_EQ(-EBUSY, command(R"("prefix": "swimstore verify")", &printed));
+    EXPECT_EQ(-EBUSY, admin_command(R"("prefix": "swimstore verify")", &printed));
     m_env.advance(1s);
-    ASSERT_EQ(0, command(R"("prefix": "swimstore verify status")", &printed));
+    ASSERT_EQ(0, admin_command(R"("prefix": "swimstore verify status")", &printed));
     EXPECT_NE(std::string::npos, printed.find(R"("state": "done")")) << printed;
     EXPECT_NE(std::string::npos, printed.find(damaged ? "\"damaged\": true" : "\"damaged\": false")) << printed;
   }
   EXPECT_NE(std::string::npos, alerts()["SWIMSTORE_VERIFY_FINDINGS"].find(kPath + "/cubes/0/tree"));
   m_env.flip_bits(kPath + "/cubes/0/tree", 40, 0x10);
-  ASSERT_EQ(0, command(R"("prefix": "swimstore verify")", &printed));
+  ASSERT_EQ(0, admin_command(R"("prefix": "swimstore verify")", &printed));
   EXPECT_TRUE(alerts().contains("SWIMSTORE_VERIFY_FINDINGS"));  // until it is known that nothing is damaged any more
   m_env.advance(1s);
   EXPECT_FALSE(alerts().contains("SWIMSTORE_VERIFY_FINDINGS"));
@@ -379,11 +373,11 @@ class OnlineVerifyTest : public OnlineFsckTest {
   }
   void verify() {
     std::string printed;
-    ASSERT_EQ(0, command(R"("prefix": "swimstore verify")", &printed));
+    ASSERT_EQ(0, admin_command(R"("prefix": "swimstore verify")", &printed));
   }
   std::string verify_status(const std::string& what = "status") {
     std::string printed;
-    EXPECT_EQ(0, command(R"("prefix": "swimstore verify )" + what + "\"", &printed));
+    EXPECT_EQ(0, admin_command(R"("prefix": "swimstore verify )" + what + "\"", &printed));
     return printed;
   }
   // Begins one, and returns when it has read so much.
@@ -428,7 +422,7 @@ TEST_F(OnlineFsckTest, AFlushThatFailsSaysWhyInJson) {
   write("an object", 4096);
   m_env.fail_nth(vtkv::SimCall::write, 1, vtkv::Status::from_errno(EIO, "cannot write /\xff/tree"), true);
   std::string printed;
-  EXPECT_EQ(-EIO, command(R"("prefix": "swimstore flush")", &printed));
+  EXPECT_EQ(-EIO, admin_command(R"("prefix": "swimstore flush")", &printed));
   m_env.clear_faults();
   EXPECT_NE(std::string::npos, printed.find("\"error\": \"")) << printed;
   EXPECT_NE(std::string::npos, printed.find("/\\\\xff/tree")) << printed;

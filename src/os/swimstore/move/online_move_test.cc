@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "common/admin_socket.h"
 #include "swimstore/fsck/fsck.h"
+#include "swimstore/testing/admin_command.h"
 #include "swimstore/testing/model_store.h"
 #include "swimstore/testing/sim_store_fixture.h"
 #include "swimstore/testing/store_workload.h"
@@ -93,10 +93,9 @@ class OnlineMoveTest : public SimStoreFixture {
     return report.allocated;
   }
   std::string command(const std::string& arguments) {
-    ceph::bufferlist in, out;
-    std::ostringstream errors;
-    g_ceph_context->get_admin_socket()->execute_command({"{" + arguments + "}"}, in, errors, &out);
-    return out.to_str() + errors.str();
+    std::string printed;
+    admin_command(arguments, &printed);
+    return printed;
   }
   unsigned home() { return home_of(*m_store, kGroup[1]); }
   void check() {

@@ -12,9 +12,9 @@
 #include <gtest/gtest.h>
 
 #include "common/Formatter.h"
-#include "common/admin_socket.h"
 #include "common/code_environment.h"
 #include "swimstore/omap/omap_iterator.h"
+#include "swimstore/testing/admin_command.h"
 #include "swimstore/testing/sim_store_fixture.h"
 #include "vtkv/span/block_format.h"
 
@@ -354,16 +354,10 @@ TEST_F(MetadataFailureTest, AnOsdThatChecksItsStoreGoesOn) {
   remount_as_of(CODE_ENVIRONMENT_DAEMON);
   destroy(BlockKind::entries);
   std::string printed;
-  const auto command = [&printed](const std::string& text) {
-    ceph::bufferlist in, out;
-    std::ostringstream errors;
-    EXPECT_EQ(0, g_ceph_context->get_admin_socket()->execute_command({text}, in, errors, &out));
-    printed = out.to_str();
-  };
-  command(R"({"prefix": "swimstore fsck", "deep": true})");
+  EXPECT_EQ(0, admin_command(R"("prefix": "swimstore fsck", "deep": true)", &printed));
   for (unsigned i = 0; i < 1000 && printed.find("\"done\"") == std::string::npos; ++i) {
     m_env.advance(std::chrono::milliseconds(100));
-    command(R"({"prefix": "swimstore fsck status"})");
+    EXPECT_EQ(0, admin_command(R"("prefix": "swimstore fsck status")", &printed));
   }
   EXPECT_THAT(printed, AllOf(HasSubstr("\"done\""), HasSubstr("metadata_unreadable")));
   m_pg.reset();

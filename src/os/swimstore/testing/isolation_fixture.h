@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "common/admin_socket.h"
 #include "common/ceph_context.h"
 #include "common/code_environment.h"
 #include "swimstore/cube/cube_set.h"
@@ -19,6 +18,7 @@
 #include "swimstore/format/key_codec.h"
 #include "swimstore/format/superblock.h"
 #include "swimstore/ops/settings.h"
+#include "swimstore/testing/admin_command.h"
 #include "swimstore/testing/group_info.h"
 #include "swimstore/testing/sim_store_fixture.h"
 #include "swimstore/transaction/placement.h"
@@ -136,11 +136,9 @@ class IsolationFixture : public SimStoreFixture {
   }
   uint64_t groups_committed_by_cube_0() {
     m_env.run_until_idle();
-    ceph::bufferlist in, out;
-    std::ostringstream errors;
-    EXPECT_EQ(0, g_ceph_context->get_admin_socket()->execute_command({R"({"prefix": "swimstore status"})"}, in, errors,
-                                                                     &out));
-    const std::string text = out.to_str(), key = "\"commit_groups\": ";
+    std::string text;
+    EXPECT_EQ(0, admin_command(R"("prefix": "swimstore status")", &text));
+    const std::string key = "\"commit_groups\": ";
     const size_t at = text.find(key, text.find("\"cubes\": ["));
     return at == std::string::npos ? 0 : std::stoull(text.substr(at + key.size()));
   }

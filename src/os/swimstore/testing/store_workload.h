@@ -21,7 +21,7 @@ struct WorkloadOptions {
   uint64_t object_bytes_max = 256 * 1024;
   bool compressible = false;  // the bytes that are written; the store compresses them
   bool moves = false;  // now and then a collection moves to another cube, of a store that has three
-  bool defragments = false;  // now and then data is put together, while transactions come in
+  bool defragments = false;  // after each few transactions data is put together, while others come in
   bool two_file_systems = false;  // log and tree of the store lie on another one than the data
 };
 
