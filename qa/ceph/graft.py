@@ -118,7 +118,8 @@ target_include_directories(kv PUBLIC ${src_os})
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(VTKV_URING REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(VTKV_ISAL REQUIRED IMPORTED_TARGET libisal)
-target_link_libraries(kv PkgConfig::VTKV_URING PkgConfig::VTKV_ISAL fmt::fmt)
+pkg_check_modules(VTKV_LZ4 REQUIRED IMPORTED_TARGET liblz4)
+target_link_libraries(kv PkgConfig::VTKV_URING PkgConfig::VTKV_ISAL PkgConfig::VTKV_LZ4 fmt::fmt)
 """
 
 

@@ -34,7 +34,7 @@ function(vtkv_library name)
   target_link_libraries(${name} PRIVATE swim_flags PUBLIC ${ARGN})
 endfunction()
 
-vtkv_library(vtkv PkgConfig::URING PkgConfig::ISAL fmt::fmt Threads::Threads)
+vtkv_library(vtkv PkgConfig::URING PkgConfig::ISAL PkgConfig::LZ4 fmt::fmt Threads::Threads)
 target_include_directories(vtkv PUBLIC ${CMAKE_SOURCE_DIR}/src/os)
 vtkv_library(vtkv_inspect vtkv)
 vtkv_library(vtkv_testing vtkv_inspect)

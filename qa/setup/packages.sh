@@ -14,7 +14,7 @@ TOOL_PACKAGES=(build-essential ca-certificates ccache cmake ninja-build pkgconf 
   xfsprogs e2fsprogs btrfs-progs fuse3 libfuse3-dev
   python3 python3-matplotlib
   liburing-dev libfmt-dev libgtest-dev libgmock-dev libbenchmark-dev libcli11-dev
-  libisal-dev libxxhash-dev libboost-dev spin
+  libisal-dev liblz4-dev libxxhash-dev libboost-dev spin
   librocksdb-dev rocksdb-tools libleveldb-dev liblmdb-dev
   dpkg-dev)
 

@@ -21,6 +21,7 @@ import time
 
 import scenario as scenario_module
 import sysroot
+from cube_damage import blocks_of
 from scenario import CRASH_MARKS, UserError
 from superblock import with_version
 
@@ -356,10 +357,8 @@ def third_of_the_tree(drill):
   drill.cluster.ask_osd(drill.osd, "swimstore flush")  # a small store is in the log
   drill.stop()
   objects = drill.objects()
+  entries = blocks_of(drill.cube / "tree", "entries")
   with open(drill.cube / "tree", "r+b") as file:
-    content = file.read()
-    entries = [at for at in range(0, len(content) - BLOCK + 1, BLOCK)
-               if struct.unpack_from("<4xHBB", content, at) == (0x6b62, 1, 1)]
     drill.check(len(entries) >= 3, "its entries are in the tree", str(len(entries)))
     for at in entries[1::3]:  # the first has the collections: without them nothing opens
       file.seek(at)

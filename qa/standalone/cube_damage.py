@@ -8,6 +8,7 @@ import struct
 
 UNIT = 4096
 BLOCK_MAGIC = 0x6b62
+BLOCK_VERSIONS = (1, 2)  # the second is compressed
 BLOCK_KINDS = {"entries": 1, "index": 2, "tombstones": 3, "filter": 4, "descriptor": 5}
 FEW = 16  # blocks of a kind: of a third of them none might be read
 BITS_MAX = 8
@@ -25,9 +26,14 @@ def is_in_use(content, at):
   return content[at:at + UNIT] != bytes(UNIT)
 
 
-def is_block(content, at, kinds):
-  magic, version, kind = struct.unpack_from("<4xHBB", content, at)
-  return magic == BLOCK_MAGIC and version == 1 and kind in kinds
+def blocks_of(tree, *kinds):
+  """Where in the tree's file a block of these kinds begins, wherever one was ever written."""
+  numbers = [BLOCK_KINDS[kind] for kind in kinds]
+
+  def is_block(content, at):
+    magic, version, kind = struct.unpack_from("<4xHBB", content, at)
+    return magic == BLOCK_MAGIC and version in BLOCK_VERSIONS and kind in numbers
+  return units_of(tree, is_block)
 
 
 def overwrite(path, places, rng):
@@ -42,8 +48,7 @@ def overwrite(path, places, rng):
 
 def overwrite_blocks(tree, kinds, share, rng):
   """A share of the tree's blocks of these kinds, wherever one was ever written; all if FEW. Their number."""
-  numbers = [BLOCK_KINDS[kind] for kind in kinds]
-  found = units_of(tree, lambda content, at: is_block(content, at, numbers))
+  found = blocks_of(tree, *kinds)
   overwrite(tree, rng.sample(found, max(round(len(found) * share), min(FEW, len(found)))), rng)
   return len(found)
 

@@ -320,6 +320,9 @@ class SwimstoreTool(StoreTest):
     features = "compressed_blobs, split_slots"
     self.assertEqual((info["format_version"], info["incompat_features"], info["upgradable"]), (3, features, False))
     self.assertEqual((info["database_format_version"], info["database_incompat_features"]), (1, "-"))
+    self.assertFalse(info["database_upgradable"])
+    compressed = ("--set", "swimstore_compress_metadata=true")
+    self.assertTrue(self.json("info", self.store, *compressed)["database_upgradable"])
     older = self.write_superblock(2)
     self.assertEqual(self.classes(0, "--deep"), set())
     self.run_tool("import", self.store, "--in", self.base / "archive", status=1)  # all are there

@@ -37,8 +37,8 @@ class VtkvTool(unittest.TestCase):
     self.assertEqual(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
     return json.loads(done.stdout.decode())
 
-  def create(self):
-    self.run_tool("create", self.db, "--log-segment-bytes", 65536, "--zone-bytes", 65536)
+  def create(self, *more):
+    self.run_tool("create", self.db, "--log-segment-bytes", 65536, "--zone-bytes", 65536, *more)
 
   def fill(self):
     """In the tree: k0 to k4; in the log only: k0 changed, k1 removed, a binary key."""
@@ -81,7 +81,7 @@ class VtkvTool(unittest.TestCase):
     name = os.fsencode(self.base) + b"/\xff\xc3\xbc"
     self.assertIn(r"/\xffü: there is no such directory", self.json("list", os.fsdecode(name), status=3)["error"])
     # A block that is read after others were printed.
-    self.run_tool("create", self.base / "large", "--zone-bytes", 65536)
+    self.run_tool("create", self.base / "large", "--zone-bytes", 65536, "--no-compression")
     entries = "".join(f"key{n:05}\t{'v' * 100}\n" for n in range(2000))
     subprocess.run([TOOL, "load", self.base / "large"], input=entries, text=True, check=True, capture_output=True)
     self.run_tool("compact", self.base / "large")
@@ -154,7 +154,7 @@ class VtkvTool(unittest.TestCase):
       self.assertEqual(self.run_tool("scan", self.db), before)
 
   def test_defragments(self):
-    self.create()
+    self.create("--no-compression")  # all values look alike
     # Stitching leaves the zones of what was overwritten half empty.
     for wanted in (lambda key: True, lambda key: key // 150 % 2 == 0):
       lines = "".join(f"k{key:04}\t{'x' * 500}\n" for key in range(8000) if wanted(key))
@@ -169,6 +169,23 @@ class VtkvTool(unittest.TestCase):
     self.assertEqual(self.json("verify", self.db), {"damaged": False, "findings": []})
     self.assertIn("moved_bytes: ", self.run_tool("defragment", self.db))
     self.run_tool("defragment", self.db, "--gain", -1, status=2)
+
+  def test_an_upgrade_lets_it_be_compressed(self):
+    self.run_tool("create", self.db, "--no-compression")
+    stats = self.json("stats", self.db)
+    self.assertEqual((stats["format_version"], stats["incompat_features"]), (1, "-"))
+    lines = "".join(f"key {number:06}\tvalue {'v' * 100}\n" for number in range(2000))
+
+    def load():
+      subprocess.run([TOOL, "load", self.db], input=lines, text=True, check=True, stdout=subprocess.DEVNULL)
+    load()
+    plain = self.json("compact", self.db)["tree_live_bytes_after"]
+    self.assertTrue(self.json("upgrade", self.db)["upgraded"])
+    self.assertEqual(self.json("stats", self.db)["incompat_features"], "compressed_blocks")
+    self.assertFalse(self.json("upgrade", self.db)["upgraded"])
+    load()
+    self.assertLess(self.json("compact", self.db)["tree_live_bytes_after"], plain / 2)
+    self.assertEqual(len(self.run_tool("list", self.db).splitlines()), 2000)
 
   def test_looking_changes_nothing(self):
     self.fill()

@@ -108,9 +108,9 @@ class SwimStore : public ObjectStore {
   vtkv::Status reset_cube(unsigned cube, bool force);
   // Removes for good what repair quarantined. *entries: how much that was.
   vtkv::Status forget_quarantined(uint64_t* entries);
-  // Gives the store the newest format and all features that this program knows: then older programs may refuse it. A
-  // mount never does. The same superblock twice: there was nothing to do.
-  vtkv::Status upgrade(swimstore::Superblock* before, swimstore::Superblock* after);
+  // Gives the store, and its cubes' databases, the newest format and all features that this program would make them
+  // with: then older programs may refuse it. A mount never does. False in *changed: there was nothing to do.
+  vtkv::Status upgrade(swimstore::Superblock* before, swimstore::Superblock* after, bool* changed);
 
   // ---- more cubes, of a store that is not mounted (swimstore_grow.cc) ----
   // From now on new placement groups are spread over so many cubes: a power of two, no less than it has. Those that are

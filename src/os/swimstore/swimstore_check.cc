@@ -269,8 +269,10 @@ Status SwimStore::check_all_open(const char* why) const {
   return {};
 }
 
-Status SwimStore::upgrade(Superblock* before, Superblock* after) {
+Status SwimStore::upgrade(Superblock* before, Superblock* after, bool* changed) {
   return hold_lock([&](StoreDirectory& directory) {
+    swimstore::Settings settings;
+    VTKV_RETURN_IF_ERROR(swimstore::Settings::read(cct, &settings));
     VTKV_RETURN_IF_ERROR(directory.read_superblock(before));
     VTKV_RETURN_IF_ERROR(open(Purpose::repair));  // what this program may write to, in all its parts
     const swimstore::MissingCubes missing = m_mounted->cubes->missing();
@@ -287,7 +289,25 @@ Status SwimStore::upgrade(Superblock* before, Superblock* after) {
     if (after->features.encode().size() > Superblock::kFeatureBytesMax) {
       return Status::corruption(fmt::format("{}/superblock: it names so many features that no program wrote it", path));
     }
-    return after->encode() == before->encode() ? Status() : after->write(m_env, path);
+    *changed = after->encode() != before->encode();
+    const auto half_way = [](unsigned cubes, const Status& why) {
+      return why.with_message(
+          fmt::format("{}. The databases of cubes before {} are upgraded, and older programs refuse "
+                      "the store: look at the disk, then run upgrade again",
+                      why.message(), cubes));
+    };
+    for (unsigned cube = 0; cube < before->cubes; ++cube) {
+      bool database_changed = false;
+      const Status upgraded =
+          vtkv::DB::upgrade(m_env, directory.database_path(cube),
+                            settings.cube_options(/*single_flush=*/false).database, &database_changed);
+      if (!upgraded.ok()) {
+        return half_way(cube, upgraded);
+      }
+      *changed |= database_changed;
+    }
+    const Status written = after->encode() == before->encode() ? Status() : after->write(m_env, path);
+    return written.ok() ? Status() : half_way(before->cubes, written);
   });
 }
 
@@ -309,6 +329,7 @@ Status SwimStore::reset_cube(unsigned cube, bool force) {
     const swimstore::StoreLayout layout = m_mounted->layout;
     std::vector<coll_t> unfilled;
     const Status filled = swimstore::find_unfilled_groups(m_mounted->context, &unfilled);
+    const bool upgradable = m_mounted->cubes->is_upgradable();
     close();
     VTKV_RETURN_IF_ERROR(filled);
     if (!unfilled.empty() && !force) {
@@ -320,9 +341,11 @@ Status SwimStore::reset_cube(unsigned cube, bool force) {
     }
     swimstore::Settings settings;
     VTKV_RETURN_IF_ERROR(swimstore::Settings::read(cct, &settings));
+    swimstore::CubeOptions options = options_of_cubes(settings, superblock, layout);
+    options.database.compress_blocks = options.database.compress_blocks && !upgradable;  // as the others
     VTKV_RETURN_IF_ERROR(directory.empty_cube(cube));
-    VTKV_RETURN_IF_ERROR(swimstore::CubeSet::create_one(
-        m_env, directory.cubes_path(), options_of_cubes(settings, superblock, layout), superblock.cubes, cube));
+    VTKV_RETURN_IF_ERROR(
+        swimstore::CubeSet::create_one(m_env, directory.cubes_path(), options, superblock.cubes, cube));
     return directory.end_cube_mark(cube);
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Stores that get more cubes than they were made with, in the simulated host.
 
+#include "swimstore/testing/database_features.h"
 #include "swimstore/testing/grow_fixture.h"
 
 namespace swimstore {
@@ -63,6 +64,60 @@ TEST_P(GrowFromTo, AllIsThereAndGroupsStayUntilTheyAreMoved) {
   change_parts(4);
   change_objects(5);
   unmount();
+  mount();
+  expect_state();
+  unmount();
+}
+
+// Older programs go on with such a store until then.
+TEST_P(GrowFromTo, DatabasesOfNewCubesWaitForTheUpgradeToo) {
+  const auto [from, to] = GetParam();
+  ASSERT_NO_FATAL_FAILURE(make(from, "false"));
+  ASSERT_TRUE(add(to).ok());
+  const auto features = [this](unsigned cube) {
+    return database_features(&m_env, CubeSet::cube_path(kGrowPath + "/cubes", cube));
+  };
+  for (unsigned cube = 0; cube <= to; ++cube) {
+    EXPECT_TRUE(features(cube).empty()) << cube;
+  }
+  Superblock before, after;
+  bool changed = false;
+  ASSERT_TRUE(m_store->upgrade(&before, &after, &changed).ok());
+  EXPECT_TRUE(changed);
+  for (unsigned cube = 0; cube <= to; ++cube) {
+    EXPECT_TRUE(features(cube).incompat.contains(vtkv::kCompressedBlocksFeature)) << cube;
+  }
+  mount();
+  expect_state();
+  unmount();
+}
+
+// The first that fails is named; asked again, it ends. The superblock comes last.
+TEST_F(GrowTest, AnUpgradeThatFailsBetweenTwoCubesEndsWhenItIsAskedForAgain) {
+  ASSERT_NO_FATAL_FAILURE(make(2, "false"));
+  Superblock older = superblock();
+  older.version = 2;
+  ASSERT_TRUE(older.write(&m_env, kGrowPath).ok());
+  const auto is_upgraded = [this](unsigned cube) {
+    return !database_features(&m_env, CubeSet::cube_path(kGrowPath + "/cubes", cube)).empty();
+  };
+  Superblock before, after;
+  bool changed = false;
+  m_env.set_bad(vtkv::SimBad::writes, kGrowPath + "/cubes/1/manifest", 0, UINT64_MAX);
+  const Status failed = m_store->upgrade(&before, &after, &changed);
+  EXPECT_NE(std::string::npos, failed.message().find("cubes before 1 are upgraded")) << failed.to_string();
+  m_env.clear_faults();
+  EXPECT_TRUE(is_upgraded(0));
+  EXPECT_FALSE(is_upgraded(1));
+  EXPECT_FALSE(is_upgraded(2));
+  EXPECT_EQ(2u, superblock().version);
+  mount();
+  expect_state();
+  unmount();
+  ASSERT_TRUE(m_store->upgrade(&before, &after, &changed).ok());
+  EXPECT_TRUE(changed);
+  EXPECT_TRUE(is_upgraded(1) && is_upgraded(2));
+  EXPECT_EQ(kSuperblockVersion, superblock().version);
   mount();
   expect_state();
   unmount();

@@ -213,7 +213,8 @@ void SwimStore::collect_metadata(std::map<std::string, std::string>* metadata) {
   (*metadata)["swimstore_min_alloc_size"] = std::to_string(swimstore::kBlockBytes);
   if (m_mounted) {
     (*metadata)["swimstore_format_version"] = std::to_string(m_mounted->superblock.version);
-    (*metadata)["swimstore_upgradable"] = m_mounted->superblock.is_upgradable() ? "1" : "0";
+    const bool upgradable = m_mounted->superblock.is_upgradable() || m_mounted->cubes->is_upgradable();
+    (*metadata)["swimstore_upgradable"] = upgradable ? "1" : "0";
     (*metadata)["swimstore_flush_mode"] = m_mounted->layout.single_flush ? "single" : "per-file";
     (*metadata)["swimstore_cubes"] = std::to_string(m_mounted->superblock.cubes);
     const std::string& directory = m_mounted->layout.metadata_directory;

@@ -4,8 +4,8 @@
 
 #include "swimstore/format/superblock.h"
 #include "swimstore/testing/damage_fixture.h"
+#include "swimstore/testing/database_features.h"
 #include "swimstore/tool/store_files.h"
-#include "vtkv/tree/manifest.h"
 
 namespace swimstore {
 
@@ -31,14 +31,9 @@ class UpgradeTest : public DamageFixture {
     newer.features.add(features);
     ASSERT_TRUE(newer.write(m_env, m_path).ok());
   }
-  void give_database(const vtkv::Features& features) {
-    std::unique_ptr<vtkv::Manifest> manifest;
-    vtkv::Checkpoint newest, older;
-    ASSERT_TRUE(vtkv::Manifest::open(m_env, m_path + "/cubes/0", &manifest, &newest, &older).ok());
-    ++newest.epoch;
-    newest.features = features;
-    ASSERT_TRUE(manifest->write(newest).ok());
-  }
+  void give_database(const vtkv::Features& features) { give_database_features(m_env, m_path + "/cubes/0", features); }
+
+  vtkv::Features database() { return database_features(m_env, m_path + "/cubes/0"); }
 
   int mount() {
     SwimStore store(g_ceph_context, m_path, m_env);
@@ -114,13 +109,18 @@ TEST_P(UpgradeTest, AStoreOfVersion2IsServedAndStaysSo) {
 
 TEST_P(UpgradeTest, AnUpgradeIsMadeWhenItIsAskedFor) {
   make_version_2();
+  give_database({});
   SwimStore store(g_ceph_context, m_path, m_env);
   Superblock before, after;
-  ASSERT_TRUE(store.upgrade(&before, &after).ok());
+  bool changed = false;
+  ASSERT_TRUE(store.upgrade(&before, &after, &changed).ok());
+  EXPECT_TRUE(changed);
   EXPECT_EQ(2u, before.version);
   EXPECT_EQ(kSuperblockVersion, after.version);
   EXPECT_EQ(after.encode(), superblock().encode());
-  ASSERT_TRUE(store.upgrade(&before, &after).ok());
+  EXPECT_TRUE(database().incompat.contains(vtkv::kCompressedBlocksFeature));
+  ASSERT_TRUE(store.upgrade(&before, &after, &changed).ok());
+  EXPECT_FALSE(changed);
   EXPECT_EQ(before.encode(), after.encode());
   EXPECT_EQ(Kinds(), check(true));
   expect_unchanged_but({});
@@ -134,9 +134,46 @@ TEST_P(UpgradeTest, AnUnknownCompatFeatureIsNobodysConcern) {
   EXPECT_EQ(Kinds(), check(true));
   SwimStore store(g_ceph_context, m_path, m_env);
   Superblock before, after;
-  ASSERT_TRUE(store.upgrade(&before, &after).ok());
+  bool changed = false;
+  ASSERT_TRUE(store.upgrade(&before, &after, &changed).ok());
   EXPECT_TRUE(superblock().features.compat.contains("dots"));
+  EXPECT_TRUE(database().compat.contains("dots"));
   expect_unchanged_but({});
+}
+
+TEST_P(UpgradeTest, AnUpgradeOfTheDatabaseAloneIsOneToo) {
+  give_database({});
+  const std::string superblock_before = superblock().encode();
+  SwimStore store(g_ceph_context, m_path, m_env);
+  std::map<std::string, std::string> metadata;
+  ASSERT_EQ(0, store.mount());
+  store.collect_metadata(&metadata);
+  EXPECT_EQ("1", metadata["swimstore_upgradable"]);
+  ASSERT_EQ(0, store.umount());
+  Superblock before, after;
+  bool changed = false;
+  ASSERT_TRUE(store.upgrade(&before, &after, &changed).ok());
+  EXPECT_TRUE(changed);
+  EXPECT_EQ(superblock_before, superblock().encode());
+  EXPECT_TRUE(database().incompat.contains(vtkv::kCompressedBlocksFeature));
+  ASSERT_EQ(0, store.mount());
+  store.collect_metadata(&metadata);
+  EXPECT_EQ("0", metadata["swimstore_upgradable"]);
+  ASSERT_EQ(0, store.umount());
+  EXPECT_EQ(Kinds(), check(true));
+}
+
+// Where the option is off, the database stays as it is, too: older programs go on with it.
+TEST_P(UpgradeTest, AnUpgradeGivesADatabaseNoFeatureThatItsOptionDeclines) {
+  give_database({});
+  use_small_stores(g_ceph_context, {{"swimstore_compress_metadata", "false"}});
+  SwimStore store(g_ceph_context, m_path, m_env);
+  Superblock before, after;
+  bool changed = true;
+  ASSERT_TRUE(store.upgrade(&before, &after, &changed).ok());
+  EXPECT_FALSE(changed);
+  EXPECT_TRUE(database().empty());
+  use_small_stores(g_ceph_context);
 }
 
 // In the superblock or in the database: it is read, by a check too, and nothing on disk changes.
@@ -161,7 +198,8 @@ TEST_P(UpgradeTest, WithAnUnknownReadOnlyFeatureItIsReadAndNotWritten) {
     make_version_2();
     SwimStore store(g_ceph_context, m_path, m_env);
     Superblock older, newer;
-    const vtkv::Status upgraded = store.upgrade(&older, &newer);
+    bool changed = false;
+    const vtkv::Status upgraded = store.upgrade(&older, &newer, &changed);
     EXPECT_EQ(!in_database, upgraded.ok());
     EXPECT_TRUE(upgraded.ok() || says(upgraded, "/manifest: a newer program wrote here"));
     EXPECT_EQ(in_database ? 2u : kSuperblockVersion, superblock().version);

@@ -137,6 +137,11 @@ class DB {
   // store the data of the last batches is taken to have arrived. Code::busy while somebody has it open.
   static Status open_read_only(Env* env, const std::string& directory, const Options& options, std::unique_ptr<DB>* db);
 
+  // Gives the database the features that one made with these options has: a program that does not know them then
+  // refuses it. Durable on return; *changed, when ok: it lacked one. Errors as open(), and Code::no_space; after any,
+  // it is as it was or has the features, and may be opened or upgraded again. Costs what opening does, without the log.
+  static Status upgrade(Env* env, const std::string& directory, const Options& options, bool* changed);
+
   // Waits for everything submitted to be durable, then ends the workers; what they are at is given up soon. Does not
   // flush the memtable.
   virtual ~DB() = default;
@@ -197,6 +202,8 @@ class DB {
   virtual void set_stitch_threshold(uint64_t bytes) = 0;
   virtual void set_block_cache_bytes(size_t bytes) = 0;
   virtual DBStatistics statistics() const = 0;
+  // Would upgrade(), with the options that it was opened with, change it?
+  virtual bool is_upgradable() const = 0;
   // Work in the background that fails at present, and is tried again.
   virtual std::vector<BackgroundError> background_errors() const = 0;
 };

@@ -28,7 +28,7 @@ struct Geometry {
   uint64_t log_segment_bytes = 64ull << 20;
   uint32_t initial_log_segments = 4;  // at least 2
   uint64_t zone_bytes = 8ull << 20;
-  uint32_t block_bytes = 4096;  // target size of an entry block
+  uint32_t block_bytes = 4096;  // target size of an entry block, on disk
 };
 
 // What the engine asks of the owner of external writes (SwimStore's containers). Called during open only.
@@ -107,10 +107,13 @@ struct Options {
   // Tombstones in a key range from which on it is compacted by itself (compaction/purge_policy.h), or more where the
   // runs that hold them are large. 0: never.
   uint32_t purge_tombstones_min = 128;
-  bool auto_compaction = true;    // false: runs are never compacted, except by DB::compact
+  // Compresses blocks of entries by LZ4, where that saves a unit of 4 KiB. Only in a database with the feature: one
+  // that was created with this, or got it by DB::upgrade.
+  bool compress_blocks = true;
+  bool auto_compaction = true;  // false: runs are never compacted, except by DB::compact
   // Point reads of absent keys that a run's filter lets through; see table/quotient_filter.h.
   double filter_false_positive_rate = 0.008;
-  bool single_flush = false;      // one sync of any file covers all that is primed: only where it was proven
+  bool single_flush = false;  // one sync of any file covers all that is primed: only where it was proven
   // Submission::data goes to files of another file system than the database's: with single_flush, one sync there and
   // one here cover all that is primed.
   bool data_elsewhere = false;
@@ -119,8 +122,8 @@ struct Options {
   uint64_t primed_bytes_per_commit = 512u << 10;
   unsigned io_depth = 128;
 
-  ExternalStore* external_store = nullptr;           // needed when external writes are used
-  CheckpointParticipant* participant = nullptr;      // optional
+  ExternalStore* external_store = nullptr;  // needed when external writes are used
+  CheckpointParticipant* participant = nullptr;  // optional
   // Called once, on a worker, after a failed log write or flush: nothing more will be acknowledged.
   std::function<void(const Status&)> on_fatal;
   // Called on a worker when work in the background begins to fail, or fails in another way, and when that is over.

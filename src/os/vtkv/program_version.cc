@@ -15,7 +15,7 @@ namespace vtkv {
 std::string_view program_version() { return SWIM_VERSION; }
 
 std::vector<FormatSupport> format_support() {
-  return {{"manifest", kManifestVersion, kManifestVersion, kManifestVersionWithFeatures},
+  return {{"manifest", kManifestVersionWithFeatures, kManifestVersion, kManifestVersionWithFeatures},
           {"log segment", kSegmentVersion, kSegmentVersionOldest, kSegmentVersion}};
 }
 

@@ -225,6 +225,10 @@ void CubeSet::give_space_back(unsigned wanted_by) {
   }
 }
 
+bool CubeSet::is_upgradable() const {
+  return std::any_of(m_cubes.begin(), m_cubes.end(), [](const auto& cube) { return cube->database().is_upgradable(); });
+}
+
 vtkv::DBStatistics CubeSet::database_statistics() const {
   vtkv::DBStatistics sum;
   for (const auto& cube : m_cubes) {

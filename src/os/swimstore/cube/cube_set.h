@@ -75,6 +75,7 @@ class CubeSet {
   vtkv::DBStatistics database_statistics() const;
   // Over all cubes; what the host can give, and the reserve, once.
   ContainerStatistics container_statistics() const;
+  bool is_upgradable() const;  // a database of them is (vtkv/db.h)
   FreePieces free_pieces() const;  // see ContainerSet
   std::map<int64_t, PoolUsage> pool_usage() const;
   CubeErrors background_errors() const;

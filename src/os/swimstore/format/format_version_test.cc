@@ -15,6 +15,7 @@
 #include "swimstore/tool/object_archive.h"
 #include "vtkv/span/block_format.h"
 #include "vtkv/testing/format_page.h"
+#include "vtkv/tree/manifest.h"
 #include "vtkv/tree/manifest_format.h"
 #include "vtkv/wal/log_format.h"
 
@@ -34,8 +35,8 @@ TEST(FormatVersion, VersionsAreAsOnThePage) {
       {"quarantine", {kQuarantineVersion, kQuarantineVersion}},
       {"log segment", {vtkv::kSegmentVersion, vtkv::kSegmentVersion}},
       {"log record", {vtkv::kRecordVersion, vtkv::kRecordVersion}},
-      {"manifest", {vtkv::kManifestVersion, vtkv::kManifestVersionWithFeatures}},
-      {"block", {vtkv::kBlockVersion, vtkv::kBlockVersion}},
+      {"manifest", {vtkv::kManifestVersionWithFeatures, vtkv::kManifestVersionWithFeatures}},
+      {"block", {vtkv::kCompressedBlockVersion, vtkv::kCompressedBlockVersion}},
       {"note", {kNoteVersion, kNoteVersion}},
       {"allocation page", {kAllocationPageVersion, kAllocationPageVersion}},
       {"split slot", {kSplitSlotVersion, kSplitSlotVersion}},
@@ -67,15 +68,15 @@ TEST(FormatVersion, VersionsAreAsOnThePage) {
 }
 
 TEST(FormatVersion, FeaturesAreAsOnThePage) {
-  vtkv::Features found;
+  vtkv::Features found, of_databases;
   for (const std::vector<std::string>& row :
        vtkv::page_table("Features", {"where", "class", "name", "since", "what"})) {
-    if (row.at(0) == "superblock") {
-      ASSERT_TRUE(row.at(1) == "incompat" || row.at(1) == "ro_compat") << row[1];
-      (row[1] == "incompat" ? found.incompat : found.ro_compat).insert(row.at(2).substr(1, row[2].size() - 2));
-    }
+    vtkv::Features& features = row.at(0) == "superblock" ? found : of_databases;
+    ASSERT_TRUE(row.at(1) == "incompat" || row.at(1) == "ro_compat") << row[1];
+    (row[1] == "incompat" ? features.incompat : features.ro_compat).insert(row.at(2).substr(1, row[2].size() - 2));
   }
   EXPECT_EQ(found, known_features());
+  EXPECT_EQ(of_databases, vtkv::known_features());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "swimstore/fsck/fsck.h"
 #include "swimstore/fsck/repair.h"
+#include "swimstore/testing/database_features.h"
 #include "swimstore/testing/isolation_fixture.h"
 
 namespace swimstore {
@@ -140,6 +141,23 @@ TEST_F(IsolationTest, AnAbandonedCubeIsMadeAnew) {
   EXPECT_EQ(0, m_store->fsck(true));
   ASSERT_TRUE(mount().ok());
   EXPECT_EQ(read(number), std::string(10000, static_cast<char>('a' + number)));
+}
+
+// Older programs go on with such a store until then.
+TEST_F(IsolationTest, ACubeThatIsMadeAnewWaitsForTheUpgradeToo) {
+  const auto database = [](unsigned cube) { return CubeSet::cube_path(kPath + "/cubes", cube); };
+  for (unsigned cube = 0; cube <= 4; ++cube) {
+    give_database_features(&m_env, database(cube), {});
+  }
+  remove_cube();
+  ASSERT_TRUE(mount("incomplete").ok());
+  unmount();
+  ASSERT_TRUE(m_store->reset_cube(kLost, true).ok());
+  EXPECT_TRUE(database_features(&m_env, database(kLost)).empty());
+  Superblock before, after;
+  bool changed = false;
+  ASSERT_TRUE(m_store->upgrade(&before, &after, &changed).ok());
+  EXPECT_TRUE(database_features(&m_env, database(kLost)).incompat.contains(vtkv::kCompressedBlocksFeature));
 }
 
 // A crash came between the decision and what follows from it.

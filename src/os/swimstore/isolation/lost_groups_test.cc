@@ -107,7 +107,8 @@ TEST_F(LostGroupsTest, AnOlderStoreGetsWitnessesWithAnUpgradeAndAMount) {
   ASSERT_TRUE(mount().ok());
   unmount();
   Superblock before, after;
-  ASSERT_TRUE(m_store->upgrade(&before, &after).ok());
+  bool changed = false;
+  ASSERT_TRUE(m_store->upgrade(&before, &after, &changed).ok());
   EXPECT_TRUE(before.is_upgradable());
   EXPECT_FALSE(after.is_upgradable());
   ASSERT_TRUE(mount().ok());
@@ -123,13 +124,16 @@ TEST_F(LostGroupsTest, AnOlderStoreDoesNotGoOnWithoutACube) {
   EXPECT_FALSE(mount("incomplete").ok());
   EXPECT_FALSE(mark());
   Superblock before, after;
-  EXPECT_EQ(m_store->upgrade(&before, &after).code(), vtkv::Status::Code::failed) << "it is too late for that";
+  bool changed = false;
+  EXPECT_EQ(m_store->upgrade(&before, &after, &changed).code(), vtkv::Status::Code::failed)
+      << "it is too late for that";
 }
 
 TEST_F(LostGroupsTest, ACubeThatIsLostBetweenTheUpgradeAndAMountIsNotAbandoned) {
   make_older();
   Superblock before, after;
-  ASSERT_TRUE(m_store->upgrade(&before, &after).ok());
+  bool changed = false;
+  ASSERT_TRUE(m_store->upgrade(&before, &after, &changed).ok());
   remove_cube();
   const vtkv::Status status = mount("incomplete");
   EXPECT_NE(status.message().find("since its upgrade"), std::string::npos) << status.to_string();

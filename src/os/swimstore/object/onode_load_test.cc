@@ -57,6 +57,7 @@ class TellingDatabase final : public vtkv::DB {
   void set_stitch_threshold(uint64_t bytes) override { m_database.set_stitch_threshold(bytes); }
   void set_block_cache_bytes(size_t bytes) override { m_database.set_block_cache_bytes(bytes); }
   vtkv::DBStatistics statistics() const override { return m_database.statistics(); }
+  bool is_upgradable() const override { return m_database.is_upgradable(); }
   std::vector<vtkv::BackgroundError> background_errors() const override { return m_database.background_errors(); }
 
  private:

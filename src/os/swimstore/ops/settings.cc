@@ -86,6 +86,7 @@ Status Settings::read(CephContext* cct, Settings* settings) {
   settings->cubes = static_cast<unsigned>(cubes);
   settings->metadata_path = cct->_conf.get_val<std::string>("swimstore_metadata_path");
   settings->memtable_bytes = size_value(cct, "swimstore_memtable_size");
+  settings->compress_metadata = cct->_conf.get_val<bool>("swimstore_compress_metadata");
   const uint64_t io_depth = cct->_conf.get_val<uint64_t>("swimstore_io_depth");
   VTKV_RETURN_IF_ERROR(check_range("swimstore_io_depth", io_depth, 1, 4096));
   settings->io_depth = static_cast<unsigned>(io_depth);
@@ -136,6 +137,7 @@ CubeOptions Settings::cube_options(bool single_flush) const {
   CubeOptions options;
   options.database.geometry = geometry;
   options.database.memtable_bytes = memtable_bytes;
+  options.database.compress_blocks = compress_metadata;
   options.database.io_depth = io_depth;
   options.database.single_flush = single_flush;
   options.containers.chunk_bytes = chunk_bytes;

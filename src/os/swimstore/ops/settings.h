@@ -21,6 +21,7 @@ struct Settings {
   std::string metadata_path;   // likewise: where log and tree shall lie; empty: in the store's directory
   FlushMode flush_mode = FlushMode::automatic;
   uint64_t memtable_bytes = 0;
+  bool compress_metadata = false;
   unsigned io_depth = 0;
   unsigned callback_threads = 0;
   uint64_t prime_slot_bytes_max = 0;

@@ -9,6 +9,7 @@
 #include "swimstore/container/container.h"
 #include "swimstore/format/container_header.h"
 #include "swimstore/format/superblock.h"
+#include "vtkv/span/block_compression.h"
 #include "vtkv/span/block_format.h"
 #include "vtkv/testing/raw_log.h"
 #include "vtkv/tree/manifest_format.h"
@@ -244,6 +245,25 @@ void ForgedImage::name_new_checksum(uint32_t was, const record_header_t& record)
   }
 }
 
+// Of what is changed in compressed bytes, most is no compressed block any more. "" where there is no room for what
+// becomes of it.
+std::string ForgedImage::forge_below_compression(std::string* tree, size_t at) {
+  auto header = load<vtkv::block_header_t>(*tree, at);
+  std::unique_ptr<char[]> bytes;
+  uint32_t length = 0;
+  VTKV_ASSERT(vtkv::decompress_body({tree->data() + at + sizeof header, header.body_bytes}, &bytes, &length).ok());
+  std::string plain(bytes.get(), length), stored;
+  const std::string what = change(&plain, 0, plain.size());
+  const size_t room = uint64_t{vtkv::units_of(sizeof header + header.body_bytes)} * vtkv::kUnitBytes - sizeof header;
+  if (!vtkv::compress_body(plain, room, &stored)) {
+    return {};
+  }
+  header.body_bytes = static_cast<uint32_t>(stored.size());
+  store(tree, at, header);
+  tree->replace(at + sizeof header, stored.size(), stored);
+  return "below its compression " + what;
+}
+
 std::string ForgedImage::forge_block() {
   std::string tree = read_file(*m_env, cube_path("tree"));
   std::vector<size_t> blocks;
@@ -260,7 +280,13 @@ std::string ForgedImage::forge_block() {
   }
   const size_t at = blocks[pick(blocks.size())];
   const auto before = load<vtkv::block_header_t>(tree, at);
-  const std::string what = change(&tree, at + 6, at + sizeof before + before.body_bytes);
+  std::string what;
+  if (before.version == vtkv::kCompressedBlockVersion && pick(2) == 0) {
+    what = forge_below_compression(&tree, at);
+  }
+  if (what.empty()) {
+    what = change(&tree, at + 6, at + sizeof before + before.body_bytes);
+  }
   const size_t bytes = sizeof before + uint64_t{load<vtkv::block_header_t>(tree, at).body_bytes};
   if (bytes <= tree.size() - at) {
     store(&tree, at, vtkv::crc32c(tree.data() + at + 4, bytes - 4));

@@ -42,6 +42,7 @@ class ForgedImage {
   std::string forge_segment_header();
   std::string forge_record();
   std::string forge_block();
+  std::string forge_below_compression(std::string* tree, size_t at);
   std::string forge_entry();
   std::string forge_note();
 

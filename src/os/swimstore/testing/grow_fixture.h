@@ -46,9 +46,10 @@ class GrowTest : public ::testing::Test {
     use_small_stores(g_ceph_context);
   }
 
-  void make(unsigned data_cubes) {
+  void make(unsigned data_cubes, const char* compress_metadata = "true") {
     const std::string text = std::to_string(data_cubes);
-    use_small_stores(g_ceph_context, {{"swimstore_cubes", text.c_str()}});
+    use_small_stores(g_ceph_context,
+                     {{"swimstore_cubes", text.c_str()}, {"swimstore_compress_metadata", compress_metadata}});
     ASSERT_TRUE(m_env.create_directory(kGrowPath).ok());
     m_store = std::make_unique<SwimStore>(g_ceph_context, kGrowPath, &m_env);
     ASSERT_EQ(0, m_store->mkfs());

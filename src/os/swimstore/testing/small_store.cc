@@ -22,6 +22,7 @@ void use_small_stores(CephContext* cct, OptionValues others) {
        {"swimstore_zone_size", "65536"},
        {"swimstore_chunk_size", "4194304"},
        {"swimstore_memtable_size", "65536"},
+       {"swimstore_compress_metadata", "true"},
        {"swimstore_primed_ahead_size", "65536"},
        {"swimstore_reserve_size", "1048576"},
        {"swimstore_cubes", "1"},

@@ -71,13 +71,25 @@ void report_features(const std::string& of, const vtkv::Features& features, Repo
   report.field((of + "incompat_features").c_str(), vtkv::to_text(features.incompat));
 }
 
-// The database's own, where they can be read.
-void report_database_format(const StoreFiles& files, Report& report) {
-  std::unique_ptr<vtkv::Manifest> manifest;
-  vtkv::Checkpoint newest, older;
-  if (vtkv::Manifest::open(files.env(), files.database_path(), &manifest, &newest, &older).ok()) {
-    report.field("database_format_version", uint64_t{newest.format_version()});
-    report_features("database_", newest.features, report);
+// Those of the databases: of the first one, and whether an upgrade would change any; where they can be read.
+void report_database_formats(StoreFiles& files, const vtkv::Options& options, Report& report) {
+  bool any = false, upgradable = false;
+  for (const uint32_t cube : files.cubes()) {
+    std::unique_ptr<vtkv::Manifest> manifest;
+    vtkv::Checkpoint newest, older;
+    const std::string database = files.directory().database_path(cube);
+    if (!vtkv::Manifest::open(files.env(), database, &manifest, &newest, &older).ok()) {
+      continue;
+    }
+    if (!any) {
+      report.field("database_format_version", uint64_t{newest.format_version()});
+      report_features("database_", newest.features, report);
+    }
+    any = true;
+    upgradable |= vtkv::is_upgradable(newest.features, options);
+  }
+  if (any) {
+    report.field("database_upgradable", upgradable);
   }
 }
 
@@ -115,9 +127,9 @@ Status report_metadata_place(StoreFiles& files, Report& report) {
   return {};
 }
 
-Status report_info(StoreFiles& files, Report& report) {
+Status report_info(StoreFiles& files, const vtkv::Options& options, Report& report) {
   dump_superblock(files, report);
-  report_database_format(files, report);
+  report_database_formats(files, options, report);
   StoreDirectory& directory = files.directory();
   for (const char* name : {"type", "ready", "whoami", "ceph_fsid"}) {
     std::string value;

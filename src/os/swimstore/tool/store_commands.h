@@ -10,7 +10,8 @@
 
 namespace swimstore {
 
-vtkv::Status report_info(StoreFiles& files, vtkv::Report& report);
+// `options`: those that an upgrade would have.
+vtkv::Status report_info(StoreFiles& files, const vtkv::Options& options, vtkv::Report& report);
 // Where log and tree lie, if that is another file system.
 vtkv::Status report_metadata_place(StoreFiles& files, vtkv::Report& report);
 vtkv::Status list_collections(StoreFiles& files, vtkv::Report& report);

@@ -87,7 +87,9 @@ class Tool {
   }
 
   Status info() {
-    return look([this](StoreFiles& files) { return report_info(files, *m_report); });
+    vtkv::Options options;
+    options.compress_blocks = context()->_conf.get_val<bool>("swimstore_compress_metadata");
+    return look([&](StoreFiles& files) { return report_info(files, options, *m_report); });
   }
   Status list() {
     if (m_arguments.list_lost) {
@@ -231,8 +233,9 @@ class Tool {
     VTKV_RETURN_IF_ERROR(check_whole_store());
     SwimStore store(context(), m_arguments.path);
     Superblock before, after;
-    VTKV_RETURN_IF_ERROR(store.upgrade(&before, &after));
-    m_report->field("upgraded", after.encode() != before.encode());
+    bool changed = false;
+    VTKV_RETURN_IF_ERROR(store.upgrade(&before, &after, &changed));
+    m_report->field("upgraded", changed);
     m_report->field("format_version_before", uint64_t{before.version});
     dump_features(after, *m_report);
     return {};

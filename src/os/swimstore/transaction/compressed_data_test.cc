@@ -422,7 +422,8 @@ TEST_F(CompressedDataTest, AStoreOfBeforeHasToBeUpgraded) {
   EXPECT_EQ(alert(), "");
   m_pg.reset();
   ASSERT_EQ(0, m_store->umount());
-  ASSERT_TRUE(m_store->upgrade(&superblock, &after).ok());
+  bool changed = false;
+  ASSERT_TRUE(m_store->upgrade(&superblock, &after, &changed).ok());
   EXPECT_TRUE(after.features.incompat.contains(kCompressionFeature));
   ASSERT_EQ(0, m_store->mount());
   m_pg = m_store->open_collection(kPg);

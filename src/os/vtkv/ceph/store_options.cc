@@ -24,6 +24,7 @@ constexpr uint64_t kTiB = 1024 * 1024 * kMiB;
 constexpr Known kKnown[] = {
     {"block_bytes", 4 * kKiB, kMiB, [](Options* o, uint64_t v) { o->geometry.block_bytes = static_cast<uint32_t>(v); }},
     {"block_cache_bytes", 0, kTiB, [](Options* o, uint64_t v) { o->block_cache_bytes = v; }},
+    {"compress_blocks", 0, 1, [](Options* o, uint64_t v) { o->compress_blocks = v != 0; }},
     {"fragmented_values_min", 0, kMiB,
      [](Options* o, uint64_t v) { o->fragmented_values_min = static_cast<uint32_t>(v); }},
     {"gc_lookup_cost_bytes", 0, kMiB,

@@ -64,6 +64,8 @@ TEST_F(VtkvStoreTest, ADatabaseInsideAnotherStoreIsReadOnly) {
 TEST_F(VtkvStoreTest, OptionsAreNamedWhenTheyAreWrong) {
   VtkvStore store(g_ceph_context, m_directory, {});
   EXPECT_EQ(store.init("memtable_bytes=64K;block_cache_bytes=1M growth_factor=3"), 0);
+  EXPECT_EQ(store.init("compress_blocks=0"), 0);
+  EXPECT_EQ(store.init("compress_blocks=2"), -EINVAL);
   EXPECT_EQ(store.init("write_buffer_size=1"), -EINVAL);
   EXPECT_EQ(store.init("memtable_bytes=much"), -EINVAL);
   EXPECT_EQ(store.init("growth_factor=1"), -EINVAL);

@@ -46,6 +46,8 @@ class DbImpl final : public DB, private CommitObserver {
   Status recover();
   // The body of DB::open_read_only. `env` is the one given to the constructor.
   Status recover_read_only(std::unique_ptr<Env> env);
+  // The body of DB::upgrade. Recovers nothing.
+  Status add_features(bool* added);
   // What open_to_salvage (salvage.h) does with one copy of the manifest. In db_salvage.cc.
   struct SalvageLoss;
   static Status salvage(Env* env, const std::string& directory, const Options& options, CheckpointCopy copy,
@@ -74,6 +76,7 @@ class DbImpl final : public DB, private CommitObserver {
   void set_stitch_threshold(uint64_t bytes) override { m_tree->set_stitch_threshold(bytes); }
   void set_block_cache_bytes(size_t bytes) override { m_tree->cache()->resize(bytes); }
   DBStatistics statistics() const override;
+  bool is_upgradable() const override { return vtkv::is_upgradable(m_tree->features(), m_options); }
   std::vector<BackgroundError> background_errors() const override { return m_errors.current(); }
 
  private:

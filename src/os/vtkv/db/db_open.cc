@@ -154,9 +154,14 @@ Status DB::create(Env* env, const std::string& directory, const Options& options
   VTKV_RETURN_IF_ERROR(env->sync_directory(parent_of(directory)));
   VTKV_RETURN_IF_ERROR(env->sync_directory(directory));
   const LogPosition start{0, 1, 1, kLogBlockBytes, 0};
-  VTKV_RETURN_IF_ERROR(Tree::create(env, directory, options.geometry, uuid, start));
+  VTKV_RETURN_IF_ERROR(Tree::create(env, directory, options.geometry, uuid, start, features_of(options)));
   VTKV_RETURN_IF_ERROR(env->sync_directory(directory));
   return remove_unfinished_mark(env, directory);
+}
+
+Status DB::upgrade(Env* env, const std::string& directory, const Options& options, bool* changed) {
+  DbImpl upgraded(env, directory, options);
+  return upgraded.add_features(changed);
 }
 
 Status DB::open(Env* env, const std::string& directory, const Options& options, std::unique_ptr<DB>* db) {
@@ -199,10 +204,17 @@ LogRecovery DbImpl::new_recovery() const {
   return {m_pool.get(), m_tree->uuid(), m_options, m_tree->newest_log_position(), epochs_of(m_tree->value_segments())};
 }
 
+Status DbImpl::add_features(bool* added) {
+  VTKV_RETURN_IF_ERROR(open_files());
+  VTKV_RETURN_IF_ERROR(m_tree->prepare_to_write());
+  *added = is_upgradable() || !m_tree->features_agree();
+  return *added ? m_tree->add_features(features_of(m_options)) : Status();
+}
+
 // Everything up to end_recovery() only reads, but for what a crash left half done.
 Status DbImpl::recover() {
   VTKV_RETURN_IF_ERROR(open_files());
-  VTKV_RETURN_IF_ERROR(m_tree->clear_torn_checkpoint());
+  VTKV_RETURN_IF_ERROR(m_tree->prepare_to_write());
   if (m_env->exists(unfinished_path(m_directory))) {  // its making ended but for this
     VTKV_RETURN_IF_ERROR(remove_unfinished_mark(m_env, m_directory));
   }

@@ -387,6 +387,7 @@ TEST_F(NewerDbTest, WithAnUnknownIncompatFeatureItIsNotRead) {
 }
 
 TEST_F(NewerDbTest, ADatabaseWithoutFeaturesGetsNone) {
+  m_options.compress_blocks = false;
   make();
   ASSERT_TRUE(open().ok());
   ASSERT_TRUE(m_db->flush().ok());

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "vtkv/span/block_compression.h"
 #include "vtkv/util/coding.h"
 #include "vtkv/util/crc32c.h"
 
@@ -24,23 +25,31 @@ Status Block::parse(std::string_view bytes, const Identity& identity, std::share
   if (crc32c(bytes.data() + sizeof(header.crc32c), covered) != header.crc32c) {
     return Status::corruption("the block's checksum does not match");
   }
-  if (header.version != kBlockVersion) {
+  if (header.version != kBlockVersion && header.version != kCompressedBlockVersion) {
     return Status::unsupported("the block has format version " + std::to_string(header.version) +
-                               ", this program knows " + std::to_string(kBlockVersion));
+                               ", this program knows versions up to " + std::to_string(kCompressedBlockVersion));
   }
   if (header.span_id != identity.span_id || header.unit != identity.unit ||
       header.kind != static_cast<uint8_t>(identity.kind)) {
     return Status::corruption("another block lies there");
   }
-  if (header.restarts > header.body_bytes / sizeof(uint32_t) || (header.entries > 0 && header.restarts == 0)) {
+  auto block = std::make_shared<Block>();
+  const std::string_view stored = bytes.substr(sizeof(header), header.body_bytes);
+  if (header.version == kCompressedBlockVersion) {
+    if (identity.kind != BlockKind::entries) {
+      return Status::corruption("a block of a kind that is never compressed says that it is");
+    }
+    VTKV_RETURN_IF_ERROR(decompress_body(stored, &block->m_body, &block->m_body_bytes));
+  } else {
+    block->m_body = std::make_unique_for_overwrite<char[]>(stored.size());
+    block->m_body_bytes = header.body_bytes;
+    std::memcpy(block->m_body.get(), stored.data(), stored.size());
+  }
+  if (header.restarts > block->m_body_bytes / sizeof(uint32_t) || (header.entries > 0 && header.restarts == 0)) {
     return Status::corruption("the block's number of restarts is impossible");
   }
-  auto block = std::make_shared<Block>();
-  block->m_body = std::make_unique_for_overwrite<char[]>(header.body_bytes);
-  block->m_body_bytes = header.body_bytes;
   block->m_entries = header.entries;
   block->m_restarts = header.restarts;
-  std::memcpy(block->m_body.get(), bytes.data() + sizeof(header), header.body_bytes);
   for (uint32_t i = 0, previous = 0; i < header.restarts; ++i) {
     const uint32_t offset = block->restart_offset(i);
     if (offset >= block->entries_bytes()) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "vtkv/span/block_compression.h"
 #include "vtkv/util/coding.h"
 #include "vtkv/util/crc32c.h"
 #include "vtkv/util/invariants.h"
@@ -26,6 +27,7 @@ bool BlockHandle::decode(std::string_view* in) {
 }
 
 void BlockBuilder::add(const Entry& entry) {
+  VTKV_ASSERT(!m_closed);
   size_t shared = 0;
   if (m_entries % kEntriesPerRestart == 0) {
     m_restarts.push_back(static_cast<uint32_t>(m_body.size()));
@@ -48,14 +50,34 @@ size_t BlockBuilder::bytes_with(const Entry& entry) const {
   return bytes() + sizeof(uint32_t) + kEntryHeaderBytesMax + entry.key.size() + entry.value.size();
 }
 
-void BlockBuilder::finish(uint64_t span_id, uint32_t unit, std::string* out) {
-  for (const uint32_t restart : m_restarts) {
-    m_body.append(reinterpret_cast<const char*>(&restart), sizeof(restart));
+void BlockBuilder::close() {
+  if (!m_closed) {
+    VTKV_ASSERT(bytes() <= kBlockBytesMax);
+    m_body.append(reinterpret_cast<const char*>(m_restarts.data()), m_restarts.size() * sizeof(uint32_t));
+    m_closed = true;
   }
-  VTKV_ASSERT(sizeof(block_header_t) + m_body.size() <= kBlockBytesMax);
+}
+
+double BlockBuilder::compress() {
+  VTKV_ASSERT(m_kind == BlockKind::entries && !m_compressed);
+  close();
+  if (!compress_body(m_body, m_body.size(), &m_scratch)) {
+    return 1;
+  }
+  const size_t plain = bytes();
+  const size_t compressed = sizeof(block_header_t) + m_scratch.size();
+  if (units_of(compressed) < units_of(plain)) {
+    m_body.swap(m_scratch);
+    m_compressed = true;
+  }
+  return static_cast<double>(plain) / static_cast<double>(compressed);
+}
+
+void BlockBuilder::finish(uint64_t span_id, uint32_t unit, std::string* out) {
+  close();
   block_header_t header{};
   header.magic = kBlockMagic;
-  header.version = kBlockVersion;
+  header.version = m_compressed ? kCompressedBlockVersion : kBlockVersion;
   header.kind = static_cast<uint8_t>(m_kind);
   header.span_id = span_id;
   header.unit = unit;
@@ -74,6 +96,7 @@ void BlockBuilder::finish(uint64_t span_id, uint32_t unit, std::string* out) {
   m_last_key.clear();
   m_restarts.clear();
   m_entries = 0;
+  m_closed = m_compressed = false;
 }
 
 }  // namespace vtkv

@@ -19,6 +19,7 @@ static_assert(std::endian::native == std::endian::little, "durable structs are w
 inline constexpr uint32_t kUnitBytes = 4096;
 inline constexpr uint16_t kBlockMagic = 0x6b62;
 inline constexpr uint8_t kBlockVersion = 1;
+inline constexpr uint8_t kCompressedBlockVersion = 2;  // its body: span/block_compression.h
 // The largest batch is 1 GiB (wal/log_format.h), and all of it may be one key and value; a block adds its header, the
 // entry's, a restart and, in an index, where the block lies.
 inline constexpr uint32_t kBlockBytesMax = (1u << 30) + (64u << 10);

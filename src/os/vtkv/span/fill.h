@@ -10,6 +10,8 @@
 //   * blocks of long keys are kIndexShare times as large as their line, but no larger than kLongBlockBytes for it;
 //   * spans are kSliceMemoryShare times as large as their slice's memory, but for the end of a zone, of a run, and an
 //     index of kIndexBytesMost.
+// Blocks are as large as that before they are compressed, spans on disk. So the indexes of compressed blocks are a
+// larger share of the tree.
 #pragma once
 
 #include "vtkv/span/block_range.h"

@@ -34,7 +34,7 @@ Status RunWriter::out_of_order() const {
 }
 
 Status RunWriter::add(const Entry& entry) {
-  if (!m_block.empty() && m_block.bytes_with(entry) > m_settings.block_bytes &&
+  if (!m_block.empty() && m_block.bytes_with(entry) > m_compressed_size.plain_bytes(m_settings.block_bytes) &&
       m_block.bytes_with(entry) > m_fill.block_bytes_wanted(m_block_range)) {
     VTKV_RETURN_IF_ERROR(finish_block());
   }
@@ -53,6 +53,13 @@ Status RunWriter::add(const Entry& entry) {
 }
 
 Status RunWriter::finish_block() {
+  const bool half_full = m_block.bytes() >= m_compressed_size.plain_bytes(m_settings.block_bytes) / 2;
+  if (m_settings.compress_blocks && (half_full || m_block.bytes() > kUnitBytes)) {
+    const double ratio = m_block.compress();
+    if (half_full) {
+      m_compressed_size.saw(ratio);
+    }
+  }
   uint32_t span = 0;
   VTKV_RETURN_IF_ERROR(m_fill.append(&m_block, &m_block_range, &span));
   add_slice(span, std::move(m_block_range));

@@ -14,6 +14,7 @@
 #include "vtkv/span/fill.h"
 #include "vtkv/span/span_reader.h"
 #include "vtkv/span/span_writer.h"
+#include "vtkv/table/compressed_size.h"
 #include "vtkv/table/filter_builder.h"
 #include "vtkv/table/pace.h"
 #include "vtkv/table/run.h"
@@ -26,6 +27,7 @@ class RunWriter {
     uint64_t run_id = 0;
     uint32_t level = 0;
     uint32_t block_bytes = 4096;
+    bool compress_blocks = false;  // of entries
     ZoneStream stream = ZoneStream::flush;
     int filter_bits = 0;       // QuotientFilter::fingerprint_bits; 0: no filter
     CompactionPace pace;       // of what comes behind the entries: range tombstones and filter; may be empty
@@ -85,6 +87,7 @@ class RunWriter {
 
   BlockBuilder m_block{BlockKind::entries};
   BlockRange m_block_range;  // what it holds
+  CompressedSize m_compressed_size;
   std::string m_last_key;
   bool m_any = false;
 };

@@ -8,11 +8,16 @@ namespace {
 constexpr size_t kBatchesAfterRecovery = 4;
 constexpr unsigned kShallow = 8;
 
-// Each way of the collector (gc/value_gc.h) in turn.
+// Each way of the collector (gc/value_gc.h) in turn, and databases that are upgraded, with a crash in between, too.
 KvWorkloadSettings with_way_of(uint64_t seed, KvWorkloadSettings settings) {
   if (seed % 2 == 0) {
     settings.io_depth = kShallow;
     settings.gc_lookup_cost_bytes = seed % 4 == 2 ? 0 : settings.gc_lookup_cost_bytes;
+  }
+  if (seed / 4 % 4 == 1) {
+    settings.upgraded = true;
+    settings.value_separation_bytes = 0;  // all in the tree, so that there is something to compress
+    settings.memtable_bytes = 16 << 10;
   }
   return settings;
 }
@@ -27,6 +32,9 @@ std::string KvCrashTarget::record(SimEnv* env) {
     return status.to_string();
   }
   env->restart_trace();
+  if (const Status status = KvWorkload::upgrade(env, m_settings); !status.ok()) {
+    return status.to_string();
+  }
   KvWorkload workload(env, m_settings, {});
   if (std::string text = workload.open(0); !text.empty()) {
     return text;

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 
+#include "vtkv/span/block_format.h"
 #include "vtkv/testing/kv_crash_target.h"
 #include "vtkv/testing/mutations.h"
 
@@ -48,6 +49,24 @@ TEST_P(KvCrashTest, EveryAcknowledgedBatchSurvivesAndNoneIsHalf) {
 INSTANTIATE_TEST_SUITE_P(, KvCrashTest,
                          testing::Values(SimProfile::ext4, SimProfile::xfs, SimProfile::btrfs, SimProfile::weakest),
                          [](const auto& info) { return std::string(to_string(info.param)); });
+
+TEST(KvCrashTarget, DatabasesThatAreUpgradedHaveCompressedBlocks) {
+  int compressed = 0;
+  for (uint64_t seed = 4; seed < 8; ++seed) {
+    SimEnv env({.seed = seed});
+    EXPECT_EQ(KvCrashTarget({"vtkv", {}, SimProfile::ext4, seed, 24}, {}).record(&env), "");
+    std::unique_ptr<File> file;
+    ASSERT_TRUE(env.open_file("/db/tree", {.read_only = true, .direct = false}, &file).ok());
+    uint64_t bytes = 0;
+    ASSERT_TRUE(file->size(&bytes).ok());
+    for (uint64_t offset = 0; offset + kUnitBytes <= bytes; offset += kUnitBytes) {
+      block_header_t header;
+      ASSERT_TRUE(file->read(offset, sizeof(header), reinterpret_cast<char*>(&header)).ok());
+      compressed += header.magic == kBlockMagic && header.version == kCompressedBlockVersion;
+    }
+  }
+  EXPECT_GT(compressed, 0);
+}
 
 TEST_P(KvCrashTest, RelaxedBatchesAreLostInTheirOrder) {
   CrashExplorer explorer(

@@ -143,7 +143,14 @@ Options KvWorkload::options_for(SimEnv* env, const KvWorkloadSettings& settings)
 Status KvWorkload::create(SimEnv* env, const KvWorkloadSettings& settings) {
   VTKV_RETURN_IF_ERROR(SlotFile::create(env, kSlotPath, settings.slots));
   VTKV_RETURN_IF_ERROR(env->sync_directory("/"));
-  return DB::create(env, kDirectory, options_for(env, settings));
+  Options options = options_for(env, settings);
+  options.compress_blocks = !settings.upgraded;
+  return DB::create(env, kDirectory, options);
+}
+
+Status KvWorkload::upgrade(SimEnv* env, const KvWorkloadSettings& settings) {
+  bool changed = false;
+  return settings.upgraded ? DB::upgrade(env, kDirectory, options_for(env, settings), &changed) : Status();
 }
 
 std::string KvWorkload::open(size_t at_least, const KvCollected& collected_at_least) {

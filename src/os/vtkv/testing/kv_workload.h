@@ -31,6 +31,7 @@ struct KvWorkloadSettings {
   uint64_t slots = 10;
   uint64_t external_keys = 6;
   size_t memtable_bytes = 4096;
+  bool upgraded = false;  // made without compressed blocks, and then upgraded to them
   uint64_t log_segment_bytes = 16 << 10;
   size_t value_separation_bytes = 30;
   size_t longest_value = 3000;
@@ -50,6 +51,8 @@ class KvWorkload {
   ~KvWorkload();
 
   static Status create(SimEnv* env, const KvWorkloadSettings& settings);
+  // What `upgraded` asks for, of a database that was created; otherwise nothing.
+  static Status upgrade(SimEnv* env, const KvWorkloadSettings& settings);
   // Recovers and compares with the history, which is cut to what was found. Returns the violation, or
   // nothing. `at_least`: batches that must be there; `collected_at_least`: what the participant must load.
   std::string open(size_t at_least, const KvCollected& collected_at_least = {});

@@ -143,10 +143,12 @@ Status load_lines(DB* db, std::istream& in, uint64_t* count, bool* malformed) {
   return write();
 }
 
+Status check_may_change(Env* env, const std::string& directory) {
+  return env->exists(directory + "/manifest") ? check_sole_owner(env, directory) : Status();
+}
+
 Status open_to_change(Env* env, const std::string& directory, std::unique_ptr<DB>* db) {
-  if (env->exists(directory + "/manifest")) {
-    VTKV_RETURN_IF_ERROR(check_sole_owner(env, directory));
-  }
+  VTKV_RETURN_IF_ERROR(check_may_change(env, directory));
   return DB::open(env, directory, Options(), db);
 }
 

@@ -39,6 +39,7 @@ void report_zones(const DBStatistics& before, const DBStatistics& after, Report&
 Status load_lines(DB* db, std::istream& in, uint64_t* count, bool* malformed);
 
 // For a command that changes something. Code::invalid_argument when the database belongs to a larger store.
+Status check_may_change(Env* env, const std::string& directory);
 Status open_to_change(Env* env, const std::string& directory, std::unique_ptr<DB>* db);
 
 }  // namespace vtkv

@@ -104,6 +104,14 @@ class Tool {
 
   Status create() { return DB::create(posix_env(), m_arguments.directory, m_arguments.options); }
 
+  Status upgrade() {
+    bool changed = false;
+    VTKV_RETURN_IF_ERROR(check_may_change(posix_env(), m_arguments.directory));
+    VTKV_RETURN_IF_ERROR(DB::upgrade(posix_env(), m_arguments.directory, Options(), &changed));
+    m_report->field("upgraded", changed);
+    return {};
+  }
+
   Status put() {
     std::string key, value;
     VTKV_RETURN_IF_ERROR(decode(m_arguments.key, &key));
@@ -205,7 +213,8 @@ class Tool {
 constexpr char kFooter[] =
     "Keys and values are printed, and given, as text: printable ASCII stands for itself, a backslash is \\\\,\n"
     "any other byte \\xHH. Quote them from the shell.\n\n"
-    "All but create, put, remove, load, compact, gc and defragment change nothing on disk. A database in use cannot\n"
+    "All but create, upgrade, put, remove, load, compact, gc and defragment change nothing on disk. A database in use "
+    "cannot\n"
     "be opened.\n\n"
     "Exit status: 0 done; 1 no such key, or damage was found; 2 wrong usage; 3 the database cannot be opened,\n"
     "read or written. Errors go to standard error, in one line.";
@@ -284,6 +293,10 @@ class CommandLine {
     create->add_option("--log-segment-bytes", geometry.log_segment_bytes);
     create->add_option("--zone-bytes", geometry.zone_bytes);
     create->add_option("--block-bytes", geometry.block_bytes);
+    create->add_flag("!--no-compression", m_arguments.options.compress_blocks,
+                     "blocks of the tree stay as they are, and programs before 0.8 can read them");
+    add(m_app, "upgrade", "give the database all features that this program knows, so that older ones refuse it",
+        &Tool::upgrade);
     CLI::App* put = add(m_app, "put", "set a key to a value, durably", &Tool::put);
     put->add_option("key", m_arguments.key)->required();
     put->add_option("value", m_arguments.value)->required();

@@ -85,8 +85,22 @@ Status check_geometry(const Geometry& geometry) {
 }
 
 const Features& known_features() {
-  static const Features none;
-  return none;
+  static const Features features{.compat = {}, .ro_compat = {}, .incompat = {kCompressedBlocksFeature}};
+  return features;
+}
+
+Features features_of(const Options& options) {
+  Features features;
+  if (options.compress_blocks) {
+    features.incompat.insert(kCompressedBlocksFeature);
+  }
+  return features;
+}
+
+bool is_upgradable(const Features& features, const Options& options) {
+  Features upgraded = features;
+  upgraded.add(features_of(options));
+  return upgraded != features;
 }
 
 uint32_t Checkpoint::format_version() const {

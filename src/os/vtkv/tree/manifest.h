@@ -51,6 +51,9 @@ class Manifest {
   // Before anything else is written. A copy in which a crash left a part of a checkpoint is emptied: with what lies
   // there now, a part of the next one could make the first one whole, after the blocks that it names were written over.
   Status clear_torn();
+  // What is read may not be durable yet, if a process that was killed wrote it. Before the other copy is written: a
+  // loss of power might tear both.
+  Status sync() { return m_file->sync(); }
   // Durable on return. A failure may leave either state on disk, or none in this copy. Code::no_space: another
   // checkpoint may be written to the copy, and must be before the other copy is; after any other error no write may
   // follow.
@@ -73,6 +76,12 @@ class Manifest {
 
 // All that this program knows.
 const Features& known_features();
+// Of a database that is made with these options; and of one that is upgraded, which keeps what it has.
+Features features_of(const Options& options);
+bool is_upgradable(const Features& features, const Options& options);
+
+// Incompat. Blocks may be compressed (span/block_compression.h).
+inline constexpr const char* kCompressedBlocksFeature = "compressed_blocks";
 
 // Ok when every size is one that the engine can work with.
 Status check_geometry(const Geometry& geometry);

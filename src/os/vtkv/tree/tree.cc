@@ -57,14 +57,51 @@ Tree::Tree(Env* env, const Options& options, std::unique_ptr<Manifest> manifest,
       m_reader(std::move(zones), m_cache),
       m_runs_max(manifest->runs_max()),
       m_next_run_id(newest.next_run_id),
+      m_features(newest.features),
+      m_compress_blocks(options.compress_blocks && m_features.incompat.contains(kCompressedBlocksFeature)),
       m_stitch_threshold_bytes(options.stitch_threshold_bytes),
       m_manifest(std::move(manifest)),
       m_checkpoint(std::move(newest)) {}
 
-Status Tree::clear_torn_checkpoint() {
+Status Tree::prepare_to_write() {
+  {
+    MutexLock checkpoint_lock(m_checkpoint_lock);
+    VTKV_RETURN_IF_ERROR(m_checkpoint.features.check(m_manifest->path(), known_features(), /*to_write=*/true));
+    VTKV_RETURN_IF_ERROR(m_manifest->clear_torn());
+    if (m_features_agree) {
+      return {};
+    }
+  }
+  const Status status = write_features_again();
+  if (status.is_no_space()) {
+    m_compress_blocks = false;  // the next checkpoint gives the other copy the features
+    return {};
+  }
   MutexLock checkpoint_lock(m_checkpoint_lock);
-  VTKV_RETURN_IF_ERROR(m_checkpoint.features.check(m_manifest->path(), known_features(), /*to_write=*/true));
-  return m_manifest->clear_torn();
+  m_features_agree = status.ok();
+  return status;
+}
+
+bool Tree::features_agree() const {
+  MutexLock checkpoint_lock(m_checkpoint_lock);
+  return m_features_agree;
+}
+
+Status Tree::add_features(const Features& features) {
+  {
+    MutexLock checkpoint_lock(m_checkpoint_lock);
+    m_checkpoint.features.add(features);
+  }
+  VTKV_RETURN_IF_ERROR(write_features_again());
+  return write_features_again();
+}
+
+Status Tree::write_features_again() {
+  {
+    MutexLock checkpoint_lock(m_checkpoint_lock);
+    VTKV_RETURN_IF_ERROR(m_manifest->sync());
+  }
+  return install([](Runs*) {}, nullptr, [](Segments*) {});
 }
 
 LogPosition Tree::newest_log_position() const {
@@ -181,6 +218,7 @@ RunWriter::Settings Tree::compaction_settings(uint32_t level, const CompactionPa
   settings.run_id = m_next_run_id.fetch_add(1);
   settings.level = level;
   settings.block_bytes = m_geometry.block_bytes;
+  settings.compress_blocks = m_compress_blocks;
   settings.stream = ZoneStream::compaction;
   settings.filter_bits = filter_bits(0);
   settings.pace = pace;
@@ -194,6 +232,7 @@ Status Tree::write_run(const MemTable& memtable, const std::vector<SequenceNumbe
   RunWriter::Settings settings;
   settings.run_id = m_next_run_id.fetch_add(1);
   settings.block_bytes = m_geometry.block_bytes;
+  settings.compress_blocks = m_compress_blocks;
   settings.stream = ZoneStream::flush;
   settings.filter_bits = filter_bits(memtable.entries());
   settings.pace = pace;

@@ -88,17 +88,25 @@ class Tree {
  public:
   // Writes the files of an empty tree and its first checkpoint (durable on return).
   static Status create(Env* env, const std::string& directory, const Geometry& geometry, const Uuid& uuid,
-                       const LogPosition& start);
+                       const LogPosition& start, const Features& features = {});
   static Status open(Env* env, const std::string& directory, const Options& options, std::unique_ptr<Tree>* tree);
   Tree(const Tree&) = delete;
   Tree& operator=(const Tree&) = delete;
 
-  // Before the first write to the database, not where it is only read (manifest.h); then Code::unsupported forbids to
-  // write.
-  Status clear_torn_checkpoint();
+  // Before the first write to the database, not where it is only read; Code::unsupported forbids to write. Clears a
+  // torn checkpoint (manifest.h), and gives both copies the newest one's features: a program that does not know them
+  // must not go on with the other. Where the host has no space for that, blocks are not compressed until it is opened
+  // again.
+  Status prepare_to_write();
+  // Have both copies the same?
+  bool features_agree() const;
+  // Durably, in both copies. For whoever opens the tree to do this and nothing else: what it writes itself is still
+  // without them.
+  Status add_features(const Features& features);
 
   const Geometry& geometry() const { return m_geometry; }
   const Uuid& uuid() const { return m_uuid; }
+  const Features& features() const { return m_features; }  // as it was opened
   // Of the newest checkpoint, and of the older of the two manifest copies (segments before it may go).
   LogPosition newest_log_position() const;
   LogPosition oldest_log_position() const;
@@ -263,6 +271,7 @@ class Tree {
   // Writes a checkpoint of the current runs and segments as the edits change them, and makes it current.
   Status install(const std::function<void(Runs*)>& edit, const LogPosition* position,
                  const std::function<void(Segments*)>& edit_segments) EXCLUDES(m_checkpoint_lock, m_lock);
+  Status write_features_again() EXCLUDES(m_checkpoint_lock, m_lock);
   // A checkpoint that may name `runs` could not be made durable.
   Status checkpoint_failed(const Runs& runs, Status status, bool final);
   Status fail(Status status);
@@ -275,6 +284,8 @@ class Tree {
   const std::shared_ptr<ReadCache> m_cache;
   const SpanReader m_reader;
   const size_t m_runs_max;  // of the manifest
+  const Features m_features;
+  bool m_compress_blocks;  // set before the workers start
   SnapshotSource m_snapshot_source;  // set before the workers start
   std::atomic<uint64_t> m_next_run_id;
   std::atomic<uint64_t> m_stitch_threshold_bytes;
@@ -288,9 +299,10 @@ class Tree {
   Mutex m_compaction_lock ACQUIRED_BEFORE(m_emergency_lock);
   // A flush compacts to make room; whoever claims all runs waits for it.
   Mutex m_emergency_lock ACQUIRED_BEFORE(m_checkpoint_lock);
-  Mutex m_checkpoint_lock ACQUIRED_BEFORE(m_lock);
+  mutable Mutex m_checkpoint_lock ACQUIRED_BEFORE(m_lock);
   const std::unique_ptr<Manifest> m_manifest PT_GUARDED_BY(m_checkpoint_lock);
   Checkpoint m_checkpoint GUARDED_BY(m_checkpoint_lock);  // the newest
+  bool m_features_agree GUARDED_BY(m_checkpoint_lock) = true;  // of both copies, before the first checkpoint
 
   // Likewise of a flush, of this memtable.
   struct UnlistedFlush {

@@ -14,7 +14,7 @@ std::string zone_path(const std::string& directory) { return directory + "/tree"
 }  // namespace
 
 Status Tree::create(Env* env, const std::string& directory, const Geometry& geometry, const Uuid& uuid,
-                    const LogPosition& start) {
+                    const LogPosition& start, const Features& features) {
   VTKV_RETURN_IF_ERROR(check_geometry(geometry));
   VTKV_RETURN_IF_ERROR(ZoneFile::create(env, zone_path(directory)));
   // The manifest's name says that the rest is there: the rest comes first.
@@ -24,6 +24,7 @@ Status Tree::create(Env* env, const std::string& directory, const Geometry& geom
   first.uuid = uuid;
   first.geometry = geometry;
   first.position = start;
+  first.features = features;
   return Manifest::create(env, directory, first);
 }
 
@@ -71,6 +72,7 @@ Status Tree::load(const Checkpoint& older) {
   MutexLock checkpoint_lock(m_checkpoint_lock);
   Runs runs;
   VTKV_RETURN_IF_ERROR(open_runs(m_checkpoint.runs, {}, &runs));
+  m_features_agree = older.epoch == 0 || older.features == m_checkpoint.features;
   ManifestCopy copy{older.epoch, older.position, {}, older.segments};
   // Its runs are needed only should the newest copy be lost: if they cannot be read, it is no help.
   const bool older_is_good = older.epoch > 0 && open_runs(older.runs, runs, &copy.runs).ok();

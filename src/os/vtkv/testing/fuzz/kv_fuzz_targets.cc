@@ -6,6 +6,7 @@
 #include "vtkv/mem/value_pointer.h"
 #include "vtkv/span/block.h"
 #include "vtkv/span/block_builder.h"
+#include "vtkv/span/block_compression.h"
 #include "vtkv/span/block_range.h"
 #include "vtkv/table/quotient_filter.h"
 #include "vtkv/table/run_format.h"
@@ -179,7 +180,7 @@ void run_block(std::string_view bytes) {
   }
   std::memcpy(&header, bytes.data(), sizeof header);
   header.magic = kBlockMagic;
-  header.version = kBlockVersion;
+  header.version = header.version % 2 == 0 ? kCompressedBlockVersion : kBlockVersion;
   header.body_bytes = std::min<uint32_t>(header.body_bytes, static_cast<uint32_t>(bytes.size() - sizeof header));
   std::string sealed(bytes);
   std::memcpy(sealed.data(), &header, sizeof header);
@@ -188,6 +189,32 @@ void run_block(std::string_view bytes) {
   if (Block::parse(sealed, {static_cast<BlockKind>(header.kind), header.span_id, header.unit}, &block).ok()) {
     iterate(block);
   }
+}
+
+// The same block with a body that is compressed to literals alone: what another release of the library makes of it does
+// not matter.
+std::string as_compressed(const std::string& block) {
+  block_header_t header;
+  std::memcpy(&header, block.data(), sizeof header);
+  const std::string plain = block.substr(sizeof header, header.body_bytes);
+  constexpr size_t kLengthInToken = 15, kLengthByteMax = 255;
+  std::string literals("\xf0");
+  size_t length = plain.size() - kLengthInToken;
+  for (; length >= kLengthByteMax; length -= kLengthByteMax) {
+    literals.push_back('\xff');
+  }
+  literals.push_back(static_cast<char>(length));
+  literals += plain;
+  const compressed_body_t body{
+      static_cast<uint8_t>(CompressionAlgorithm::lz4), {}, static_cast<uint32_t>(plain.size())};
+  header.version = kCompressedBlockVersion;
+  header.body_bytes = static_cast<uint32_t>(sizeof body + literals.size());
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  bytes.append(reinterpret_cast<const char*>(&body), sizeof body);
+  bytes += literals;
+  constexpr size_t kCrcBytes = sizeof header.crc32c;
+  patch32(&bytes, 0, crc32c(bytes.data() + kCrcBytes, bytes.size() - kCrcBytes));
+  return bytes;
 }
 
 std::vector<std::string> block_seeds() {
@@ -205,7 +232,7 @@ std::vector<std::string> block_seeds() {
   // Without the padding: it says nothing to a fuzzer.
   with_entries.resize(with_entries.find_last_not_of('\0') + 4);
   with_bytes.resize(with_bytes.find_last_not_of('\0') + 1);
-  return {with_entries, with_bytes};
+  return {with_entries, with_bytes, as_compressed(with_entries)};
 }
 
 BlockRange some_blocks() {

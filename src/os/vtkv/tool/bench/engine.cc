@@ -55,8 +55,8 @@ const std::vector<EngineKind>& engine_kinds() {
   static const std::vector<EngineKind> kinds = {
       {"vtkv",
        "this engine",
-       {"auto_compaction", "gc_lookup_cost", "growth_factor", "purge", "runs_per_level", "fragmented", "separation",
-        "single_flush", "space_target", "stitch"},
+       {"auto_compaction", "compress", "gc_lookup_cost", "growth_factor", "purge", "runs_per_level", "fragmented",
+        "separation", "single_flush", "space_target", "stitch"},
        &open_vtkv},
       {"rocksdb", "RocksDB, leveled", {"background_jobs", "universal"}, kOpenRocksdb},
       {"blobdb",

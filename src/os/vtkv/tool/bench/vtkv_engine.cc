@@ -86,7 +86,7 @@ class VtkvEngine final : public Engine {
 
 Status VtkvEngine::open(const EngineSettings& settings) {
   double growth = 0, runs = 0, stitch = 0, auto_compaction = 0, single_flush = 0, separation = 0, space_target = 0,
-         purge = 0, fragmented = 0, gc_lookup_cost = 0;
+         purge = 0, fragmented = 0, gc_lookup_cost = 0, compress = 0;
   const Options defaults;
   VTKV_RETURN_IF_ERROR(number_option(settings, "growth_factor", defaults.growth_factor, &growth));
   VTKV_RETURN_IF_ERROR(number_option(settings, "runs_per_level", defaults.runs_per_level, &runs));
@@ -98,6 +98,7 @@ Status VtkvEngine::open(const EngineSettings& settings) {
   VTKV_RETURN_IF_ERROR(number_option(settings, "space_target", defaults.space_amplification_target, &space_target));
   VTKV_RETURN_IF_ERROR(number_option(settings, "fragmented", defaults.fragmented_values_min, &fragmented));
   VTKV_RETURN_IF_ERROR(number_option(settings, "gc_lookup_cost", defaults.gc_lookup_cost_bytes, &gc_lookup_cost));
+  VTKV_RETURN_IF_ERROR(number_option(settings, "compress", 0, &compress));
   Env* env = posix_env();
   FileSystemInfo info;
   VTKV_RETURN_IF_ERROR(env->file_system_info(settings.path, &info));
@@ -113,6 +114,7 @@ Status VtkvEngine::open(const EngineSettings& settings) {
   options.stitch_threshold_bytes = std::isinf(stitch) ? kNeverStitch : static_cast<uint64_t>(stitch);
   options.purge_tombstones_min = static_cast<uint32_t>(purge);
   options.auto_compaction = auto_compaction != 0;
+  options.compress_blocks = compress != 0;  // as the peers
   options.single_flush = single_flush != 0;
   options.fragmented_values_min = static_cast<uint32_t>(fragmented);
   options.space_amplification_target = space_target;
