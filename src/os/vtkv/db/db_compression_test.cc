@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "vtkv/db.h"
-#include "vtkv/span/block_format.h"
+#include "vtkv/testing/compressed_blocks.h"
 #include "vtkv/testing/sim_env.h"
 #include "vtkv/testing/sim_fault.h"
 #include "vtkv/tree/manifest.h"
@@ -85,20 +85,7 @@ class DbCompressionTest : public testing::Test {
     m_db->verify(&findings);
     EXPECT_TRUE(findings.empty()) << findings.front();
   }
-  // Of the whole file, also where no run lies any more.
-  int compressed_blocks() {
-    std::unique_ptr<File> file;
-    EXPECT_TRUE(m_env.open_file("/db/tree", {.direct = false}, &file).ok());
-    uint64_t bytes = 0;
-    EXPECT_TRUE(file->size(&bytes).ok());
-    int compressed = 0;
-    for (uint64_t offset = 0; offset + kUnitBytes <= bytes; offset += kUnitBytes) {
-      block_header_t header;
-      EXPECT_TRUE(file->read(offset, sizeof(header), reinterpret_cast<char*>(&header)).ok());
-      compressed += header.magic == kBlockMagic && header.version == kCompressedBlockVersion;
-    }
-    return compressed;
-  }
+  int compressed_blocks() { return vtkv::compressed_blocks(&m_env, "/db/tree"); }
   struct Copies {
     Checkpoint newest, older;
   };

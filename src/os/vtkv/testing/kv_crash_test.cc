@@ -8,7 +8,7 @@
 
 #include <cstdlib>
 
-#include "vtkv/span/block_format.h"
+#include "vtkv/testing/compressed_blocks.h"
 #include "vtkv/testing/kv_crash_target.h"
 #include "vtkv/testing/mutations.h"
 
@@ -55,15 +55,7 @@ TEST(KvCrashTarget, DatabasesThatAreUpgradedHaveCompressedBlocks) {
   for (uint64_t seed = 4; seed < 8; ++seed) {
     SimEnv env({.seed = seed});
     EXPECT_EQ(KvCrashTarget({"vtkv", {}, SimProfile::ext4, seed, 24}, {}).record(&env), "");
-    std::unique_ptr<File> file;
-    ASSERT_TRUE(env.open_file("/db/tree", {.read_only = true, .direct = false}, &file).ok());
-    uint64_t bytes = 0;
-    ASSERT_TRUE(file->size(&bytes).ok());
-    for (uint64_t offset = 0; offset + kUnitBytes <= bytes; offset += kUnitBytes) {
-      block_header_t header;
-      ASSERT_TRUE(file->read(offset, sizeof(header), reinterpret_cast<char*>(&header)).ok());
-      compressed += header.magic == kBlockMagic && header.version == kCompressedBlockVersion;
-    }
+    compressed += compressed_blocks(&env, "/db/tree");
   }
   EXPECT_GT(compressed, 0);
 }

@@ -213,9 +213,8 @@ class Tool {
 constexpr char kFooter[] =
     "Keys and values are printed, and given, as text: printable ASCII stands for itself, a backslash is \\\\,\n"
     "any other byte \\xHH. Quote them from the shell.\n\n"
-    "All but create, upgrade, put, remove, load, compact, gc and defragment change nothing on disk. A database in use "
-    "cannot\n"
-    "be opened.\n\n"
+    "All but create, upgrade, put, remove, load, compact, gc and defragment change nothing on disk. A database in\n"
+    "use cannot be opened.\n\n"
     "Exit status: 0 done; 1 no such key, or damage was found; 2 wrong usage; 3 the database cannot be opened,\n"
     "read or written. Errors go to standard error, in one line.";
 
