@@ -188,8 +188,13 @@ class DB {
   // one that is worth it after a compact(); waits for it. What a snapshot or an iterator can still see stays. It
   // also happens by itself: Options::space_amplification_target.
   virtual Status collect_garbage(bool full) = 0;
-  // Empties zones of the tree's file that are little used, or used in small fragments; waits for it. Writes and
-  // reads go on. What older snapshots of the tree still hold becomes free when they are let go.
+  // A pass empties zones of the tree's file that are little used, or used in small fragments. Writes and reads go on.
+  // What older snapshots of the tree still hold becomes free when they are let go. One that begins ends the one before.
+  virtual Status begin_defragment(const DefragmentOptions& options) = 0;
+  // The pass under way ends soon: what was moved stays so.
+  virtual void stop_defragment() = 0;
+  virtual DefragmentReport defragment_report() const = 0;
+  // Begins one and waits until none is under way; the newest one's end. Ok, too, where stop_defragment() was called.
   virtual Status defragment(const DefragmentOptions& options) = 0;
   // Compactions, collections and flushes of memtables that are under way end soon, and none begins: only closing it may
   // follow. For one of several databases that share threads (env/shared_threads.h), before the first of them is closed.
@@ -204,6 +209,8 @@ class DB {
   virtual DBStatistics statistics() const = 0;
   // Would upgrade(), with the options that it was opened with, change it?
   virtual bool is_upgradable() const = 0;
+  // Has it the feature that Options::compress_blocks needs?
+  virtual bool may_compress_blocks() const = 0;
   // Work in the background that fails at present, and is tried again.
   virtual std::vector<BackgroundError> background_errors() const = 0;
 };

@@ -71,11 +71,24 @@ class CheckpointParticipant {
   virtual void checkpoint_durable(SequenceNumber as_of) = 0;
 };
 
-// Of DB::defragment; see tree/defragmenter.h.
+// Of DB::begin_defragment and DB::defragment; see tree/defragmenter.h.
 struct DefragmentOptions {
   double gain_min = 0.5;                    // bytes gained for a byte moved: a zone that gains less stays
   uint64_t bytes_per_step = 16ull << 20;    // moved at once, or more of large runs; due compactions come in between
   uint64_t bytes_per_second = 64ull << 20;  // 0: no limit
+  bool only_measure = false;                // the pass ends when its zones are chosen
+};
+
+// Of the newest pass: what it found when it began, and how far it is.
+struct DefragmentReport {
+  bool is_running = false;
+  uint64_t chosen_zones = 0;   // worth emptying; 0: all of them together gain too little
+  uint64_t chosen_bytes = 0;   // in use in them, which have to move
+  uint64_t unused_bytes = 0;   // in them; free when they are empty
+  uint64_t fragments = 0;      // in them
+  uint64_t moved_bytes = 0;    // until now
+  uint64_t written_bytes = 0;  // for that, with what runs need beside their blocks
+  Status error;                // of one that failed
 };
 
 struct Options {

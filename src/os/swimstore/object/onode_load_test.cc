@@ -49,6 +49,11 @@ class TellingDatabase final : public vtkv::DB {
   void request_checkpoint() override { m_database.request_checkpoint(); }
   vtkv::Status compact() override { return m_database.compact(); }
   vtkv::Status collect_garbage(bool full) override { return m_database.collect_garbage(full); }
+  vtkv::Status begin_defragment(const vtkv::DefragmentOptions& options) override {
+    return m_database.begin_defragment(options);
+  }
+  void stop_defragment() override { m_database.stop_defragment(); }
+  vtkv::DefragmentReport defragment_report() const override { return m_database.defragment_report(); }
   vtkv::Status defragment(const vtkv::DefragmentOptions& options) override { return m_database.defragment(options); }
   void stop_background() override { m_database.stop_background(); }
   void verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled) override {
@@ -58,6 +63,7 @@ class TellingDatabase final : public vtkv::DB {
   void set_block_cache_bytes(size_t bytes) override { m_database.set_block_cache_bytes(bytes); }
   vtkv::DBStatistics statistics() const override { return m_database.statistics(); }
   bool is_upgradable() const override { return m_database.is_upgradable(); }
+  bool may_compress_blocks() const override { return m_database.may_compress_blocks(); }
   std::vector<vtkv::BackgroundError> background_errors() const override { return m_database.background_errors(); }
 
  private:

@@ -22,7 +22,7 @@ Status Compactor::compact() {
   return m_compact_error;
 }
 
-Status Compactor::defragment(const DefragmentOptions& options) {
+uint64_t Compactor::begin_defragment(const DefragmentOptions& options) {
   uint64_t wanted = 0;
   {
     MutexLock lock(m_lock);
@@ -31,9 +31,41 @@ Status Compactor::defragment(const DefragmentOptions& options) {
   }
   m_errors->hurry(kCompactionWork);
   m_workers->wake(Workers::Role::compaction);
+  return wanted;
+}
+
+void Compactor::stop_defragment() {
+  {
+    MutexLock lock(m_lock);
+    m_defragments_stopped = m_defragments_wanted;
+  }
+  m_workers->wake(Workers::Role::compaction);
+}
+
+Status Compactor::defragment(const DefragmentOptions& options) {
+  const uint64_t wanted = begin_defragment(options);
   VTKV_RETURN_IF_ERROR(m_waiters->wait_until([&] { return m_defragments_done.load() >= wanted; }));
   MutexLock lock(m_lock);
   return m_defragment_error;
+}
+
+// A pass is under way until its end was told.
+DefragmentReport Compactor::defragment_report() const {
+  MutexLock lock(m_lock);
+  DefragmentReport report;
+  if (m_defragments_started == m_defragments_wanted) {
+    report = m_defragmenter.report();
+  }
+  const bool is_over = m_defragments_done.load() == m_defragments_wanted;
+  report.error = is_over ? m_defragment_error : stopped();
+  report.is_running = !is_over && report.error.ok();
+  return report;
+}
+
+Status Compactor::stopped() const {
+  return m_pipeline->failed()    ? m_pipeline->fatal_error().status()
+         : m_workers->stopping() ? Status::busy("the database is being closed")
+                                 : Status();
 }
 
 NextStep Compactor::step() {
@@ -56,9 +88,9 @@ NextStep Compactor::step() {
   if (status.ok() && !did) {
     status = defragment_step(&did, &wait, &ended);
   } else if (!status.ok()) {
-    // The pass has to wait until compaction works again; whoever waits for it hears why.
+    // A pass would have to wait until compaction works again. Whoever waits for it hears why.
+    m_defragmenter.stop();
     MutexLock lock(m_lock);
-    m_defragments_started = m_defragments_wanted;
     ended = m_defragments_wanted > m_defragments_done.load() ? m_defragments_wanted : 0;
   }
   if (m_workers->stopping() && status.code() == Status::Code::busy) {
@@ -84,14 +116,15 @@ NextStep Compactor::step() {
     m_defragments_done.store(ended);
     m_waiters->notify();
   }
-  if (!status.ok() || !did) {
-    // Others may be due besides what failed; it is tried again later.
-    const std::chrono::microseconds retry = m_errors->wait(kCompactionWork);
-    return !status.ok() && !status.is_no_space() ? NextStep::later(std::min(retry, kOthersFirst))
-           : retry.count() > 0                   ? NextStep::later(retry)
-                                                 : NextStep::on_event();
+  // Others may be due besides what failed; it is tried again later.
+  const std::chrono::microseconds retry = m_errors->wait(kCompactionWork);
+  if (!status.ok() && !status.is_no_space()) {
+    return NextStep::later(std::min(retry, kOthersFirst));
   }
-  return wait.count() > 0 ? NextStep::later(wait) : NextStep::now();
+  if (status.ok() && wait.count() > 0) {
+    return NextStep::later(retry.count() > 0 ? std::min(retry, wait) : wait);
+  }
+  return status.ok() && did ? NextStep::now() : retry.count() > 0 ? NextStep::later(retry) : NextStep::on_event();
 }
 
 void Compactor::note(const Status& status) {
@@ -105,21 +138,39 @@ void Compactor::note(const Status& status) {
 }
 
 Status Compactor::defragment_step(bool* did, std::chrono::microseconds* wait, uint64_t* ended) {
-  if (!m_defragmenter.running()) {
-    DefragmentOptions options;
-    {
-      MutexLock lock(m_lock);
-      if (m_defragments_started == m_defragments_wanted) {
-        return {};
-      }
-      m_defragments_started = m_defragments_wanted;
-      options = m_defragment_options;
+  DefragmentOptions options;
+  uint64_t pass = 0;
+  bool begins = false, stops = false;
+  {
+    MutexLock lock(m_lock);
+    if (m_defragments_done.load() == m_defragments_wanted) {
+      return {};
     }
+    pass = m_defragments_wanted;
+    begins = m_defragments_started < pass;
+    stops = m_defragments_stopped == pass;
+    options = m_defragment_options;
+  }
+  if (begins) {
     m_defragmenter.start(options);
+    m_defragment_resumes_us = 0;
+    MutexLock lock(m_lock);
+    m_defragments_started = pass;
+  }
+  if (stops || options.only_measure) {
+    m_defragmenter.stop();
+    *ended = pass;
+    return {};
+  }
+  const uint64_t now_us = m_env->now_us();
+  if (now_us < m_defragment_resumes_us) {  // somebody woke the worker
+    *wait = std::chrono::microseconds(m_defragment_resumes_us - now_us);
+    return {};
   }
   *did = true;
   const Status status = m_defragmenter.step([this] { return m_states->snapshots(); }, wait);
-  *ended = m_defragmenter.running() ? 0 : m_defragments_started;
+  m_defragment_resumes_us = now_us + static_cast<uint64_t>(wait->count());
+  *ended = m_defragmenter.running() ? 0 : pass;
   return status;
 }
 

@@ -106,6 +106,128 @@ TEST_F(CompactorTest, WhatIsDueComesBeforeDefragmentation) {
   EXPECT_EQ(m_compactor->step().when, When::on_event);
 }
 
+// Of a tree of several zones, in which no compaction is due.
+class DefragmentationTest : public CompactorTest {
+ protected:
+  DefragmentationTest() { m_options.auto_compaction = false; }
+  void SetUp() override {
+    make();
+    for (int i = 0; i < 200; ++i) {
+      put("key" + std::to_string(1000 + i), std::string(2000, static_cast<char>('a' + i % 26)));
+      if (i % 20 == 19) {
+        flush();
+      }
+    }
+  }
+  // The first step of such a pass, which is held back for an hour then.
+  void begin_slow_pass() {
+    m_compactor->begin_defragment({.gain_min = 0, .bytes_per_step = 16 << 10, .bytes_per_second = 4});
+    const NextStep next = m_compactor->step();
+    ASSERT_EQ(next.when, When::later);
+    ASSERT_GT(next.delay, std::chrono::minutes(60));
+    ASSERT_GT(moved(), 0u);
+  }
+  uint64_t moved() const { return m_compactor->defragment_report().moved_bytes; }
+};
+
+TEST_F(DefragmentationTest, APassKeepsToItsRateHoweverOftenTheWorkerIsWoken) {
+  ASSERT_NO_FATAL_FAILURE(begin_slow_pass());
+  const uint64_t before = moved();
+  m_env.advance(std::chrono::minutes(1));
+  const NextStep next = m_compactor->step();
+  EXPECT_EQ(moved(), before);
+  EXPECT_EQ(next.when, When::later);
+  EXPECT_GT(next.delay, std::chrono::minutes(59));
+  m_env.advance(next.delay);
+  m_compactor->step();
+  EXPECT_GT(moved(), before);
+}
+
+TEST_F(DefragmentationTest, OneThatIsHeldBackIsStoppedAtOnce) {
+  ASSERT_NO_FATAL_FAILURE(begin_slow_pass());
+  const DefragmentReport before = m_compactor->defragment_report();
+  EXPECT_TRUE(before.is_running);
+  EXPECT_GE(before.chosen_zones, 5u);
+  EXPECT_LT(before.moved_bytes, before.chosen_bytes);
+  m_compactor->stop_defragment();
+  EXPECT_EQ(m_compactor->step().when, When::on_event);
+  const DefragmentReport after = m_compactor->defragment_report();
+  EXPECT_FALSE(after.is_running);
+  EXPECT_TRUE(after.error.ok());
+  EXPECT_EQ(after.moved_bytes, before.moved_bytes);
+  m_compactor->begin_defragment({.gain_min = 0, .bytes_per_second = 0});
+  EXPECT_EQ(m_compactor->defragment_report().moved_bytes, 0u) << "of the newest pass";
+  while (m_compactor->step().when == When::now) {
+  }
+  EXPECT_FALSE(m_compactor->defragment_report().is_running);
+  EXPECT_GT(moved(), before.moved_bytes);
+  EXPECT_EQ(m_compactor->defragmented_bytes(), before.moved_bytes + moved());
+}
+
+TEST_F(DefragmentationTest, OneThatOnlyMeasuresMovesNothing) {
+  m_compactor->begin_defragment({.gain_min = 0, .only_measure = true});
+  EXPECT_TRUE(m_compactor->defragment_report().is_running);
+  EXPECT_EQ(m_compactor->step().when, When::on_event);
+  const DefragmentReport report = m_compactor->defragment_report();
+  EXPECT_FALSE(report.is_running);
+  EXPECT_GE(report.chosen_zones, 5u);
+  EXPECT_GE(report.fragments, report.chosen_zones);
+  EXPECT_EQ(report.chosen_bytes + report.unused_bytes, report.chosen_zones * m_options.geometry.zone_bytes);
+  EXPECT_EQ(report.moved_bytes, 0u);
+  EXPECT_EQ(m_tree->statistics().compaction_bytes, 0u);
+}
+
+TEST_F(DefragmentationTest, OneThatFailsIsOverAndTellsWhy) {
+  ASSERT_NO_FATAL_FAILURE(begin_slow_pass());
+  m_env.advance(std::chrono::hours(24));
+  m_env.set_bad(SimBad::reads, "/db/tree", 0, uint64_t{1} << 40);
+  m_compactor->step();
+  const DefragmentReport report = m_compactor->defragment_report();
+  EXPECT_FALSE(report.is_running);
+  EXPECT_FALSE(report.error.ok());
+}
+
+// A compaction that was due came first.
+TEST_F(DefragmentationTest, OneThatFailsBeforeItBeginsTellsNothingOfTheOneBefore) {
+  ASSERT_NO_FATAL_FAILURE(begin_slow_pass());
+  m_compactor->stop_defragment();
+  m_compactor->step();
+  m_env.set_bad(SimBad::reads, "/db/tree", 0, uint64_t{1} << 40);
+  EXPECT_FALSE(with_compactor([this] {
+                 m_compactor->begin_defragment({.gain_min = 0});
+                 return m_compactor->compact();
+               }).ok());
+  const DefragmentReport report = m_compactor->defragment_report();
+  EXPECT_FALSE(report.is_running);
+  EXPECT_FALSE(report.error.ok());
+  EXPECT_EQ(report.chosen_zones, 0u);
+  EXPECT_EQ(report.moved_bytes, 0u);
+}
+
+TEST_F(DefragmentationTest, NoneRunsInADatabaseThatStops) {
+  ASSERT_NO_FATAL_FAILURE(begin_slow_pass());
+  m_workers->stop();
+  EXPECT_FALSE(m_compactor->defragment_report().is_running);
+  EXPECT_FALSE(m_compactor->defragment_report().error.ok());
+}
+
+// What is written meanwhile may lie in zones that it has emptied.
+TEST_F(DefragmentationTest, APassEndsHoweverMuchIsWrittenMeanwhile) {
+  m_compactor->begin_defragment({.gain_min = 0, .bytes_per_step = 16 << 10, .bytes_per_second = 1 << 20});
+  int steps = 0;
+  do {
+    ASSERT_LT(++steps, 200) << m_compactor->defragment_report().moved_bytes;
+    m_env.advance(m_compactor->step().delay);
+    for (int i = 0; i < 20; ++i) {
+      put("new" + std::to_string(steps * 100 + i), std::string(2000, 'n'));
+    }
+    flush();
+  } while (m_compactor->defragment_report().is_running);
+  const DefragmentReport report = m_compactor->defragment_report();
+  EXPECT_TRUE(report.error.ok());
+  EXPECT_LT(report.moved_bytes, 2 * report.chosen_bytes);
+}
+
 TEST_F(CompactorTest, NothingIsBegunWhenTheDatabaseIsClosed) {
   make();
   make_runs(2);

@@ -129,6 +129,22 @@ Status DbImpl::compact() {
   return m_compactor->compact();
 }
 
+Status DbImpl::begin_defragment(const DefragmentOptions& options) {
+  VTKV_RETURN_IF_ERROR(read_only() ? refuse_write() : Status());
+  m_compactor->begin_defragment(options);
+  return {};
+}
+
+void DbImpl::stop_defragment() {
+  if (m_compactor) {
+    m_compactor->stop_defragment();
+  }
+}
+
+DefragmentReport DbImpl::defragment_report() const {
+  return m_compactor ? m_compactor->defragment_report() : DefragmentReport();
+}
+
 Status DbImpl::defragment(const DefragmentOptions& options) {
   return read_only() ? refuse_write() : m_compactor->defragment(options);
 }

@@ -70,6 +70,9 @@ class DbImpl final : public DB, private CommitObserver {
   void request_checkpoint() override;
   Status compact() override;
   Status collect_garbage(bool full) override;
+  Status begin_defragment(const DefragmentOptions& options) override;
+  void stop_defragment() override;
+  DefragmentReport defragment_report() const override;
   Status defragment(const DefragmentOptions& options) override;
   void stop_background() override;
   void verify(std::vector<std::string>* findings, const std::atomic<bool>* cancelled) override;
@@ -77,6 +80,7 @@ class DbImpl final : public DB, private CommitObserver {
   void set_block_cache_bytes(size_t bytes) override { m_tree->cache()->resize(bytes); }
   DBStatistics statistics() const override;
   bool is_upgradable() const override { return vtkv::is_upgradable(m_tree->features(), m_options); }
+  bool may_compress_blocks() const override { return m_tree->features().incompat.contains(kCompressedBlocksFeature); }
   std::vector<BackgroundError> background_errors() const override { return m_errors.current(); }
 
  private:

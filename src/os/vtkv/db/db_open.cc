@@ -359,8 +359,8 @@ void DbImpl::make_parts(const LogPosition& position, SequenceNumber horizon) {
                                            &m_errors, &m_workers);
   m_flusher = std::make_unique<Flusher>(m_tree.get(), m_states.get(), m_pipeline.get(), m_writes.get(), m_log.get(),
                                         &m_errors, &m_workers, m_waiters.get());
-  m_compactor = std::make_unique<Compactor>(m_tree.get(), m_states.get(), m_pipeline.get(), &m_errors, &m_workers,
-                                            m_waiters.get());
+  m_compactor = std::make_unique<Compactor>(m_env, m_tree.get(), m_states.get(), m_pipeline.get(), &m_errors,
+                                            &m_workers, m_waiters.get());
   m_fetcher = std::make_unique<ValueFetcher>(m_env, m_options.io_depth);
   m_gc = std::make_unique<ValueGc>(m_options, ValueGc::Database{.env = m_env,
                                                                 .tree = m_tree.get(),

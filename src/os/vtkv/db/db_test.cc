@@ -216,6 +216,8 @@ TEST_P(DbTest, DefragmentsWhileItIsWrittenTo) {
       WriteBatch batch;
       batch.put("other" + std::to_string(i % 10), "value");
       ASSERT_TRUE(m_db->write(std::move(batch)).ok());
+      const DefragmentReport report = m_db->defragment_report();
+      ASSERT_LE(report.moved_bytes, 2 * report.chosen_bytes);
     }
   });
   const Status status = m_db->defragment({.gain_min = 0.2, .bytes_per_step = 64 << 10, .bytes_per_second = 0});

@@ -10,10 +10,13 @@ namespace {
 
 constexpr uint64_t kMovedShare = 8;  // in a batch, for each byte of descriptors
 
+uint64_t unused_bytes(const ZoneUsage& usage, uint64_t zone_bytes) {
+  return zone_bytes - std::min(zone_bytes, usage.live_bytes);
+}
+
 uint64_t gain_of(const ZoneUsage& usage, uint64_t zone_bytes) {
-  const uint64_t unused = zone_bytes - std::min(zone_bytes, usage.live_bytes);
   // One fragment remains one, wherever it goes.
-  return unused + (usage.fragments - 1) * Defragmenter::fragment_bytes(zone_bytes);
+  return unused_bytes(usage, zone_bytes) + (usage.fragments - 1) * Defragmenter::fragment_bytes(zone_bytes);
 }
 
 }  // namespace
@@ -51,8 +54,21 @@ void Defragmenter::start(const DefragmentOptions& options) {
   }
   m_batch.clear();
   MutexLock lock(m_lock);
-  m_report.running = true;
-  m_report.zones_chosen = m_waiting.size();
+  m_report = {};
+  m_report.is_running = !options.only_measure;
+  m_report.chosen_zones = m_waiting.size();
+  for (const uint64_t zone : m_waiting) {
+    m_report.chosen_bytes += m_usage[zone].live_bytes;
+    m_report.unused_bytes += unused_bytes(m_usage[zone], m_tree.geometry().zone_bytes);
+    m_report.fragments += m_usage[zone].fragments;
+  }
+}
+
+void Defragmenter::stop() {
+  m_waiting.clear();
+  m_batch.clear();
+  MutexLock lock(m_lock);
+  m_report.is_running = false;
 }
 
 bool Defragmenter::is_worthwhile() const {
@@ -67,12 +83,17 @@ bool Defragmenter::is_worthwhile() const {
 
 bool Defragmenter::running() const {
   MutexLock lock(m_lock);
-  return m_report.running;
+  return m_report.is_running;
 }
 
 DefragmentReport Defragmenter::report() const {
   MutexLock lock(m_lock);
   return m_report;
+}
+
+uint64_t Defragmenter::moved_in_all() const {
+  MutexLock lock(m_lock);
+  return m_moved_in_all;
 }
 
 void Defragmenter::next_batch() {
@@ -95,6 +116,12 @@ void Defragmenter::next_batch() {
   }
 }
 
+// Before anybody else writes there: the older checkpoint still keeps what was moved.
+void Defragmenter::drop_emptied() {
+  const std::vector<ZoneUsage> usage = m_tree.zone_usage();
+  std::erase_if(m_batch, [&usage](uint64_t zone) { return usage[zone].live_bytes == 0; });
+}
+
 Status Defragmenter::step(const SnapshotSource& snapshots, std::chrono::microseconds* wait) {
   *wait = {};
   if (m_batch.empty()) {
@@ -104,20 +131,20 @@ Status Defragmenter::step(const SnapshotSource& snapshots, std::chrono::microsec
   const Status status =
       m_batch.empty() ? Status() : m_tree.move_out_of(m_batch, m_options.bytes_per_step, snapshots, &moved);
   if (status.ok() && moved.any) {  // more of this run, or another one, may be there
+    drop_emptied();
     if (m_options.bytes_per_second > 0) {
       *wait = std::chrono::microseconds(moved.written_bytes * 1'000'000 / m_options.bytes_per_second);
     }
     MutexLock lock(m_lock);
     m_report.moved_bytes += moved.moved_bytes;
+    m_moved_in_all += moved.moved_bytes;
     m_report.written_bytes += moved.written_bytes;
     return status;
   }
   m_batch.clear();
   MutexLock lock(m_lock);
-  if (!status.ok() || m_waiting.empty()) {
-    m_report.running = false;
-    m_report.passes += status.ok();
-  }
+  m_report.is_running = status.ok() && !m_waiting.empty();
+  m_report.error = status;
   return status;
 }
 

@@ -15,12 +15,15 @@
 // others are neighbours of one another by key: these zones are emptied together, in key order, or the fragments would
 // remain fragments. Until the end of the pass that takes room for what they hold.
 //
+// An emptied zone is left alone from then on: what flushes and compactions write there meanwhile is not moved again, so
+// a pass ends however much is written.
+//
 // With each step the descriptor of a run is written anew, and it may be large. So a step moves several times as much,
 // if there is so much to move; and a pass that gains too little for the descriptors of all runs does not begin.
 //
 // One step moves bytes_per_step and says how long to wait, so that the pass keeps to its rate: of all that is written.
 //
-// Threads: one at a time calls start() and step(); report() may be called by any.
+// Threads: one at a time calls start(), step() and stop(); report() and moved_in_all() may be called by any.
 #pragma once
 
 #include <algorithm>
@@ -33,14 +36,6 @@
 #include "vtkv/util/mutex.h"
 
 namespace vtkv {
-
-struct DefragmentReport {
-  bool running = false;
-  uint64_t passes = 0;        // finished
-  uint64_t zones_chosen = 0;  // of the last pass
-  uint64_t moved_bytes = 0;    // of all passes
-  uint64_t written_bytes = 0;  // for that, with what runs need beside their blocks
-};
 
 class Defragmenter {
  public:
@@ -55,22 +50,27 @@ class Defragmenter {
   bool running() const;
   // REQUIRES: running(). *wait before the next step. An error ends the pass and changes nothing else.
   Status step(const SnapshotSource& snapshots, std::chrono::microseconds* wait);
+  // Ends the pass, if there is one, between two steps.
+  void stop();
   DefragmentReport report() const;
+  uint64_t moved_in_all() const;  // bytes, by all passes
 
  private:
   void next_batch();
+  void drop_emptied();  // out of the batch
   bool is_worthwhile() const;  // to begin with what waits
 
   Tree& m_tree;
-  // Of the thread that calls start() and step().
+  // Of the thread that calls start(), step() and stop().
   DefragmentOptions m_options;
-  std::vector<ZoneUsage> m_usage;   // when the pass began
+  std::vector<ZoneUsage> m_usage;  // when the pass began
   uint64_t m_descriptor_bytes = 0;  // likewise
   std::vector<uint64_t> m_waiting;  // zones, the next one last
   std::set<uint64_t> m_batch;
 
   mutable Mutex m_lock;
   DefragmentReport m_report GUARDED_BY(m_lock);
+  uint64_t m_moved_in_all GUARDED_BY(m_lock) = 0;
 };
 
 }  // namespace vtkv

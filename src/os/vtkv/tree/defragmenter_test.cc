@@ -101,8 +101,7 @@ TEST_F(DefragmentTest, APassReturnsWastedZonesAndChangesNoEntry) {
   EXPECT_EQ(contents(), before);
   EXPECT_LT(wasted(), wasted_before / 2);
   const DefragmentReport report = defragmenter.report();
-  EXPECT_EQ(report.passes, 1u);
-  EXPECT_GT(report.zones_chosen, 10u);
+  EXPECT_GT(report.chosen_zones, 10u);
   // Waits as long as its rate demands.
   EXPECT_NEAR(static_cast<double>(waited.count()), static_cast<double>(report.written_bytes) / 64 / 1.048576, 1000.0);
   EXPECT_EQ(report.written_bytes, m_tree->statistics().compaction_bytes - compacted_before);
