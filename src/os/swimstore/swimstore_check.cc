@@ -329,7 +329,7 @@ Status SwimStore::reset_cube(unsigned cube, bool force) {
     const swimstore::StoreLayout layout = m_mounted->layout;
     std::vector<coll_t> unfilled;
     const Status filled = swimstore::find_unfilled_groups(m_mounted->context, &unfilled);
-    const bool upgradable = m_mounted->cubes->is_upgradable();
+    const bool compressed = m_mounted->cubes->may_compress_blocks();
     close();
     VTKV_RETURN_IF_ERROR(filled);
     if (!unfilled.empty() && !force) {
@@ -342,7 +342,7 @@ Status SwimStore::reset_cube(unsigned cube, bool force) {
     swimstore::Settings settings;
     VTKV_RETURN_IF_ERROR(swimstore::Settings::read(cct, &settings));
     swimstore::CubeOptions options = options_of_cubes(settings, superblock, layout);
-    options.database.compress_blocks = options.database.compress_blocks && !upgradable;  // as the others
+    options.database.compress_blocks = compressed;  // as cube 0, whatever the option says
     VTKV_RETURN_IF_ERROR(directory.empty_cube(cube));
     VTKV_RETURN_IF_ERROR(
         swimstore::CubeSet::create_one(m_env, directory.cubes_path(), options, superblock.cubes, cube));

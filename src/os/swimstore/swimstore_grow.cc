@@ -109,7 +109,8 @@ Status undo_adding(StoreDirectory& directory, unsigned first, unsigned cubes, co
 }  // namespace
 
 // The sizes of a store that is made with so many, whose totals are what this one was made with. None is larger than it
-// was. What the databases of the other cubes wait for until an upgrade is asked for, these do without, too.
+// was. Their databases have the features of cube 0's, whatever the option says: no older program refuses the store
+// because of them, and none of them stays plain among others that are compressed.
 CubeOptions SwimStore::options_of_new_cubes(Settings settings, const Superblock& superblock, unsigned cubes) {
   const unsigned had = CubeSet::data_cubes(superblock.cubes);
   settings.geometry = superblock.geometry;
@@ -119,7 +120,7 @@ CubeOptions SwimStore::options_of_new_cubes(Settings settings, const Superblock&
   uint64_t& segment_bytes = options.database.geometry.log_segment_bytes;
   segment_bytes = std::min(segment_bytes, superblock.geometry.log_segment_bytes);
   options.containers.chunk_bytes = std::min(options.containers.chunk_bytes, superblock.chunk_bytes);
-  options.database.compress_blocks = options.database.compress_blocks && !m_mounted->cubes->is_upgradable();
+  options.database.compress_blocks = m_mounted->cubes->may_compress_blocks();
   return options;
 }
 

@@ -92,6 +92,21 @@ TEST_P(GrowFromTo, DatabasesOfNewCubesWaitForTheUpgradeToo) {
   unmount();
 }
 
+// The tool reads no ceph.conf.
+TEST_P(GrowFromTo, DatabasesOfNewCubesAreCompressedAsTheOthersWhateverTheOptionSays) {
+  const auto [from, to] = GetParam();
+  ASSERT_NO_FATAL_FAILURE(make(from));
+  use_small_stores(g_ceph_context, {{"swimstore_compress_metadata", "false"}});
+  ASSERT_TRUE(add(to).ok());
+  for (unsigned cube = 0; cube <= to; ++cube) {
+    const vtkv::Features features = database_features(&m_env, CubeSet::cube_path(kGrowPath + "/cubes", cube));
+    EXPECT_TRUE(features.incompat.contains(vtkv::kCompressedBlocksFeature)) << cube;
+  }
+  mount();
+  expect_state();
+  unmount();
+}
+
 // The first that fails is named; asked again, it ends. The superblock comes last.
 TEST_F(GrowTest, AnUpgradeThatFailsBetweenTwoCubesEndsWhenItIsAskedForAgain) {
   ASSERT_NO_FATAL_FAILURE(make(2, "false"));

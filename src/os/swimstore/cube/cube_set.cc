@@ -229,6 +229,8 @@ bool CubeSet::is_upgradable() const {
   return std::any_of(m_cubes.begin(), m_cubes.end(), [](const auto& cube) { return cube->database().is_upgradable(); });
 }
 
+bool CubeSet::may_compress_blocks() const { return m_by_number.front()->database().may_compress_blocks(); }
+
 vtkv::DBStatistics CubeSet::database_statistics() const {
   vtkv::DBStatistics sum;
   for (const auto& cube : m_cubes) {

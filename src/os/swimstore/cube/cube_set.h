@@ -76,6 +76,7 @@ class CubeSet {
   // Over all cubes; what the host can give, and the reserve, once.
   ContainerStatistics container_statistics() const;
   bool is_upgradable() const;  // a database of them is (vtkv/db.h)
+  bool may_compress_blocks() const;  // the database of cube 0 may: new ones are made like it
   FreePieces free_pieces() const;  // see ContainerSet
   std::map<int64_t, PoolUsage> pool_usage() const;
   CubeErrors background_errors() const;

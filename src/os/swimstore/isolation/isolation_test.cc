@@ -160,6 +160,16 @@ TEST_F(IsolationTest, ACubeThatIsMadeAnewWaitsForTheUpgradeToo) {
   EXPECT_TRUE(database_features(&m_env, database(kLost)).incompat.contains(vtkv::kCompressedBlocksFeature));
 }
 
+TEST_F(IsolationTest, ACubeThatIsMadeAnewIsCompressedAsTheOthersWhateverTheOptionSays) {
+  remove_cube();
+  ASSERT_TRUE(mount("incomplete").ok());
+  unmount();
+  use_small_stores(g_ceph_context, {{"swimstore_cubes", "4"}, {"swimstore_compress_metadata", "false"}});
+  ASSERT_TRUE(m_store->reset_cube(kLost, true).ok());
+  const vtkv::Features features = database_features(&m_env, CubeSet::cube_path(kPath + "/cubes", kLost));
+  EXPECT_TRUE(features.incompat.contains(vtkv::kCompressedBlocksFeature));
+}
+
 // A crash came between the decision and what follows from it.
 TEST_F(IsolationTest, AResetMakesTheGroupsAnewFirst) {
   remove_cube();
