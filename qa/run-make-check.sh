@@ -22,7 +22,7 @@ line counts: "N passed, N failed". Exits 1 if anything failed.
   --tests REGEX     only the tests whose name matches; implies --no-standalone
   --no-standalone   leave out what qa/suites/quick lists
   SWIM_CACHE        where set-up keeps its things (/var/cache/swimstore)
-  SWIM_KEEP_IMAGES  set: keep the scenarios' devices, up to 18 GiB, for the next run
+  SWIM_KEEP_IMAGES  set: keep the scenarios' devices, up to 24 GiB, for the next run
 USAGE
 }
 
@@ -64,8 +64,8 @@ case $SWIM_RELEASE:$preset in
 esac
 check_jobs "$jobs"
 
-# What the scenarios' devices take at a time: six of 2 GiB, one of 6, and logs.
-IMAGE_BYTES=$((20 << 30))
+# What the scenarios' devices take at a time: nine of 2 GiB, one of 6, and logs.
+IMAGE_BYTES=$((26 << 30))
 
 cd "$checkout"
 
@@ -109,7 +109,7 @@ check_with_clang() {
   ctest_in "$build" "$clang_results" "$jobs" -L clang
 }
 
-# Scenarios wait for clusters most of their time: so two at once. What each says is shown when it ends.
+# Scenarios wait for clusters most of their time: so three at once. What each says is shown when it ends.
 declare -A running=()  # script by process
 begin_scenario() {
   local log=$build/scenarios/${1##*/}.log
@@ -143,7 +143,7 @@ run_scenarios() {
   while read -r script how; do
     case $script in '' | '#'*) continue ;; esac
     most=1
-    [ "$how" = alone ] || most=2
+    [ "$how" = alone ] || most=3
     while [ ${#running[@]} -ge $most ]; do end_scenario; done
     begin_scenario "$script"
     [ "$how" != alone ] || end_scenario

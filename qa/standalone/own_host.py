@@ -6,8 +6,10 @@ It is the sysroot, with namespaces of its own for processes, mounts and the netw
 """
 
 import contextlib
+import fcntl
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -24,16 +26,20 @@ NAMESPACES = ("unshare", "--fork", "--pid", "--kill-child", "--net", "--mount", 
 
 
 def build_package(scenario):
-  """By the recipe's first section, in this repository; returns its path."""
+  """By the recipe's first section, in this repository; returns the path of a copy, for the next build removes this one."""
   try:
     page_recipe.check_build(RECIPE, (sysroot.CHECKOUT / RECIPE).read_text())
   except page_recipe.Refused as error:
     raise sysroot.UserError(str(error)) from error
-  done = subprocess.run([page_recipe.BUILD_COMMAND], cwd=sysroot.CHECKOUT, text=True, stdin=subprocess.DEVNULL,
-                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-  if not scenario.check(done.returncode == 0, f"{RECIPE}: {page_recipe.BUILD_COMMAND}", done.stderr[-1500:]):
-    raise sysroot.UserError("there is no package to install")
-  return sysroot.CHECKOUT / done.stdout.split()[-1]
+  folder = scenario.directory()
+  folder.mkdir(parents=True, exist_ok=True)
+  with open(sysroot.cache_dir() / "package.lock", "w") as lock:
+    fcntl.flock(lock, fcntl.LOCK_EX)  # another scenario may want one, too
+    done = subprocess.run([page_recipe.BUILD_COMMAND], cwd=sysroot.CHECKOUT, text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if not scenario.check(done.returncode == 0, f"{RECIPE}: {page_recipe.BUILD_COMMAND}", done.stderr[-1500:]):
+      raise sysroot.UserError("there is no package to install")
+    return shutil.copy(sysroot.CHECKOUT / done.stdout.split()[-1], folder)
 
 
 def run(scenario, inside, disks=(DISK_BYTES,), arguments=()):
@@ -43,7 +49,6 @@ def run(scenario, inside, disks=(DISK_BYTES,), arguments=()):
   """
   package = build_package(scenario)
   folder = scenario.directory()
-  folder.mkdir(parents=True, exist_ok=True)
   with contextlib.ExitStack() as made:
     devices = [made.enter_context(new_disk(folder / f"disk{number}.img", size)) for number, size in enumerate(disks)]
     command = ["--scratch", *NAMESPACES, "python3", HERE / inside, package, *arguments, *devices]
@@ -56,6 +61,7 @@ def run(scenario, inside, disks=(DISK_BYTES,), arguments=()):
     finally:
       process.kill()
       process.wait()
+      pathlib.Path(package).unlink()
 
 
 @contextlib.contextmanager
