@@ -6,7 +6,8 @@ One OSD. An image is written from end to end by 4 MiB, and then blocks of 4 KiB 
 (--overwritten percent of its size), which is what age does to images. A snapshot of it is made and removed. The OSD
 puts its data together, and that of another image, which is written to meanwhile, and is killed in the middle. What is
 claimed is that the image holds the same bytes before and after, that each block of the other one is right, that next
-to nothing is left to put together, that a deep scrub and a deep fsck are clean.
+to nothing is left to put together, that a deep scrub and a deep fsck are clean. The trees are defragmented beside
+writes, too: that it ends, and leaves less to do.
 
 Without --quick it is read from end to end, with cold caches: as it was written, aged, and put together; BlueStore's,
 too, as it was written and aged. Then clients read and write 4 KiB of the other image at random, in windows of two
@@ -18,9 +19,11 @@ import time
 
 import rbd_image
 import scenario as scenario_module
+import sysroot
 from scenario import GIB
 from rados_bench import forget_caches, wait_quiet
 
+OMAP_LOAD = sysroot.CHECKOUT / "qa" / "standalone" / "omap_load.py"
 POOL = "images"
 AGED, OTHER = "aged", "other"
 RATE = "swimstore_defragment_rate"
@@ -73,8 +76,8 @@ def defragment(cluster, *words, **arguments):
   return cluster.ask_osd(0, " ".join(("swimstore defragment", *words)), **arguments)
 
 
-def dry_run(scenario, cluster):
-  defragment(cluster, dry_run=True)
+def dry_run(scenario, cluster, **of):
+  defragment(cluster, dry_run=True, **of)
   return wait_until_over(scenario, cluster)
 
 
@@ -126,6 +129,30 @@ def put_together(scenario, side):
   scenario.check(side.checksum() == bytes_before, "and the image holds what it held")
 
 
+def defragment_trees(scenario, side):
+  """Of omap that was set, and half of it removed, while an image is written to."""
+  cluster = side.cluster
+  keys = 100000 if scenario.args.quick else 1000000
+  for mode in ("fill", "thin"):
+    cluster.shell(f"python3 {OMAP_LOAD} {mode} {cluster.dir}/ceph.conf {POOL} {keys}", timeout=600)
+    cluster.shell("ceph tell osd.0 compact")
+  before = dry_run(scenario, cluster, metadata=True)
+  scenario.check(before["zones"] >= 2, f"of the trees {before['zones']} zones are worth emptying: "
+                 f"{before['zones_used_bytes'] >> 10} KiB in {before['fragments']} fragments", str(before))
+  cluster.ask_osd(0, "config set", var=RATE, val=[str(before["zones_used_bytes"] // 8)])
+  defragment(cluster, metadata=True)
+  side.fio(OTHER, f"--rw=randwrite --bsrange=4k-64k --iodepth=16 --size=32M --randseed=3 {VERIFY} "
+           "--time_based --runtime=2")
+  half = defragment(cluster, "status")
+  scenario.check(half["state"] == "running", f"after two seconds of writes {half['moved_bytes'] >> 10} KiB are moved",
+                 str(half))
+  done = wait_until_over(scenario, cluster)
+  scenario.check(done["moved_bytes"] >= before["zones_used_bytes"] // 2, f"at the end {done['moved_bytes'] >> 10} KiB, "
+                 f"in {done['seconds']} s", str(done))
+  left = dry_run(scenario, cluster, metadata=True)
+  scenario.check(left["zones"] <= before["zones"] // 2, f"{left['zones']} zones are left", str(left))
+
+
 def cost(scenario, side):
   """What clients notice of it, at the rate that it has by default: windows by turns."""
   cluster = side.cluster
@@ -164,6 +191,7 @@ def run(scenario):
   if not args.quick:
     side.read_cold("put together")
     cost(scenario, side)
+  defragment_trees(scenario, side)
   scenario.deep_scrub()
   scenario.restart_with_fsck()
   if not args.quick:

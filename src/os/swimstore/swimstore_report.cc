@@ -5,6 +5,7 @@
 
 #include "common/Formatter.h"
 #include "common/debug.h"
+#include "swimstore/defragment/data_defragmenter.h"
 #include "swimstore/directory/store_directory.h"
 #include "swimstore/format/format_version.h"
 #include "swimstore/ops/background_alert.h"

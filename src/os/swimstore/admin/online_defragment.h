@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// `ceph daemon osd.N swimstore defragment`: puts the data of objects together while the OSD serves, in the background
-// (defragment/data_defragmenter.h).
+// `ceph daemon osd.N swimstore defragment`: puts the data of objects together, or what the trees hold, while the OSD
+// serves, in the background (defragment/defragment_pass.h).
 //
-//   swimstore defragment [--dry-run]   begins; dry: only measures
+//   swimstore defragment [--dry-run] [--pool ID]    data, of one pool or of all; dry: only measures
+//   swimstore defragment --metadata [--dry-run]     the trees
 //   swimstore defragment status        how far it is, and what it has found and done
 //   swimstore defragment stop          ends it early: what is done is done
 //
@@ -10,15 +11,19 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/admin_socket.h"
 
-#include "swimstore/defragment/data_defragmenter.h"
+#include "swimstore/defragment/defragment_pass.h"
 #include "swimstore/object/store_context.h"
 #include "vtkv/util/mutex.h"
 
 namespace swimstore {
+
+class TransactionPipeline;
 
 class OnlineDefragment final : public AdminSocketHook {
  public:
@@ -34,12 +39,20 @@ class OnlineDefragment final : public AdminSocketHook {
            ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output) override;
 
  private:
-  int start(bool only_measure, ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output);
+  using Outcome = DefragmentPass::Outcome;
+  struct Asked {
+    bool metadata = false, only_measure = false;
+    std::optional<int64_t> pool;
+  };
+  int start(const Asked& asked, ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output);
+  std::unique_ptr<DefragmentPass> new_pass(const Asked& asked);
   void stop() REQUIRES(m_command_lock);
   uint64_t rate() const;  // bytes a second
   vtkv::NextStep step() EXCLUDES(m_lock);
-  // Does what the rate allows. True: it is over.
-  bool go_on() EXCLUDES(m_lock);
+  // Does what the rate allows.
+  Outcome go_on() EXCLUDES(m_lock);
+  void note_progress() REQUIRES(m_lock);
+  std::string describe_fields() const REQUIRES(m_lock);
   void dump_status(ceph::Formatter* formatter) const EXCLUDES(m_lock);
   // Not under m_lock, which its step takes.
   void end_worker() REQUIRES(m_command_lock) EXCLUDES(m_lock);
@@ -52,15 +65,19 @@ class OnlineDefragment final : public AdminSocketHook {
   std::unique_ptr<vtkv::Worker> m_worker GUARDED_BY(m_command_lock);
   bool m_is_allowed GUARDED_BY(m_command_lock) = false;
   // The worker's, while there is one; else of who has m_command_lock.
-  std::unique_ptr<DataDefragmenter> m_defragmenter;
+  std::unique_ptr<DefragmentPass> m_pass;
   double m_owed_bytes = 0;  // done ahead of the rate
   uint64_t m_paid_us = 0;   // when that was counted
 
   mutable vtkv::Mutex m_lock;
   const char* m_state GUARDED_BY(m_lock) = "never run";  // running, done, stopped, failed
   std::string m_error GUARDED_BY(m_lock);                // why it failed
-  bool m_dry_run GUARDED_BY(m_lock) = false;
-  DefragmentCounts m_counts GUARDED_BY(m_lock);
+  Asked m_asked GUARDED_BY(m_lock);
+  std::vector<DefragmentPass::Field> m_fields GUARDED_BY(m_lock);
+  uint64_t m_begun_us GUARDED_BY(m_lock) = 0, m_ended_us GUARDED_BY(m_lock) = 0;  // 0: it is under way
+  double m_progress GUARDED_BY(m_lock) = 0;
+  uint64_t m_cost_of_found GUARDED_BY(m_lock) = 0;
+  uint64_t m_cost GUARDED_BY(m_lock) = 0;  // until now
 };
 
 }  // namespace swimstore

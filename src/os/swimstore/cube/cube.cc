@@ -150,6 +150,13 @@ void Cube::add_background_errors(CubeErrors* errors) const {
   std::ranges::copy(m_containers->background_errors(), std::back_inserter(errors->of_containers));
 }
 
+Status Cube::database_room(uint64_t* bytes) const {
+  vtkv::FileSystemInfo host;
+  VTKV_RETURN_IF_ERROR(m_env->file_system_info(database_directory(m_directory, m_options), &host));
+  *bytes = host.available_bytes;
+  return {};
+}
+
 void Cube::submit(CubeTransaction* transaction) {
   VTKV_ASSERT(transaction->m_cube == nullptr);  // each goes once
   transaction->m_cube = this;

@@ -87,6 +87,8 @@ class Cube final : private vtkv::ExternalStore, private vtkv::CheckpointParticip
   void submit(CubeTransaction* transaction);
   vtkv::DB& database() { return *m_database; }
   ContainerSet& containers() { return *m_containers; }
+  // That the file system of log and tree has free, beside what a reserve holds.
+  vtkv::Status database_room(uint64_t* bytes) const;
   // Takes a fresh object id (durable with the transaction whose delta carries it; one that is lost with a crash may be
   // given again).
   uint64_t new_object_id() { return m_options.object_ids->take(); }

@@ -2,6 +2,8 @@
 #include "swimstore/defragment/data_defragmenter.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,7 +61,30 @@ DataDefragmenter::DataDefragmenter(StoreContext& store, TransactionPipeline& pip
       m_account(OwnTransaction::new_account(store)),
       m_lister(store) {}
 
-DataDefragmenter::Outcome DataDefragmenter::step(uint64_t* cost) {
+std::vector<DefragmentPass::Field> DataDefragmenter::fields() const {
+  return {{"placement_groups", m_counts.groups},
+          {"placement_groups_done", m_counts.groups_done},
+          {"objects", m_counts.objects},
+          {"fragmented_bytes", m_counts.fragmented_bytes},
+          {"pieces", m_counts.pieces},
+          {"moved_bytes", m_counts.moved_bytes},
+          {"moved_pieces_before", m_counts.moved_pieces_before},
+          {"moved_pieces_after", m_counts.moved_pieces_after},
+          {"changed_ranges", m_counts.changed_ranges},
+          {"unreadable_ranges", m_counts.unreadable_ranges},
+          {"unplaced_ranges", m_counts.unplaced_ranges}};
+}
+
+double DataDefragmenter::progress() const {
+  return m_weight_in_all > 0 ? (m_weight_before + m_weight * m_share_listed) / m_weight_in_all : 0;
+}
+
+// Each byte is read and written, each piece sought.
+uint64_t DataDefragmenter::cost_of_found() const {
+  return 2 * m_counts.fragmented_bytes + m_counts.pieces * kPieceBytes;
+}
+
+DefragmentPass::Outcome DataDefragmenter::step(uint64_t* cost) {
   *cost = 0;
   Status status;
   if (!m_ranges.empty()) {
@@ -96,21 +121,66 @@ DataDefragmenter::Outcome DataDefragmenter::step(uint64_t* cost) {
   return m_collection ? Outcome::more : Outcome::done;
 }
 
-bool DataDefragmenter::next_collection() {
+// Of a group's objects, as their hashes are spread evenly: they are listed in the order of these, their bits reversed.
+double DataDefragmenter::share_before(const Collection& collection, const ghobject_t& oid) {
+  spg_t pgid;
+  if (oid == ghobject_t() || !collection.cid.is_pg(&pgid)) {
+    return 0;
+  }
+  const double range = std::exp2(32 - static_cast<int>(collection.record.bits));
+  const double first = hobject_t::_reverse_bits(pgid.ps());
+  return std::clamp((static_cast<double>(oid.hobj.get_bitwise_key()) - first) / range, 0.0, 1.0);
+}
+
+bool DataDefragmenter::is_wanted(const Collection& collection) const {
+  return collection.cid.is_pg() && (!m_options.pool || pool_of(collection) == *m_options.pool);
+}
+
+bool DataDefragmenter::has_pool(StoreContext& store, int64_t pool) {
+  const std::vector<CollectionRef> all = store.collections.all();
+  return std::any_of(all.begin(), all.end(), [pool](const CollectionRef& collection) {
+    return collection->cid.is_pg() && pool_of(*collection) == pool;
+  });
+}
+
+// Groups come and go meanwhile: they are counted anew. Each weighs what its pool holds, divided by the pool's groups.
+void DataDefragmenter::next_collection() {
   const CollectionRef before = std::exchange(m_collection, nullptr);
   m_next = ghobject_t();
-  for (const CollectionRef& collection : m_store.collections.all()) {  // ascending
-    if (collection->cid.is_pg() && (!before || before->cid < collection->cid)) {
+  m_counts.groups = m_counts.groups_done = 0;
+  std::map<int64_t, uint64_t> groups;
+  const std::vector<CollectionRef> all = m_store.collections.all();  // ascending
+  for (const CollectionRef& collection : all) {
+    groups[pool_of(*collection)] += is_wanted(*collection) ? 1 : 0;
+  }
+  const std::map<int64_t, PoolUsage> usage = m_store.cubes.set().pool_usage();
+  m_weight = m_weight_before = m_weight_in_all = m_share_listed = 0;
+  for (const CollectionRef& collection : all) {
+    if (!is_wanted(*collection)) {
+      continue;
+    }
+    const int64_t pool = pool_of(*collection);
+    const auto found = usage.find(pool);
+    const double stored = found == usage.end() ? 0 : static_cast<double>(std::max<int64_t>(0, found->second.stored));
+    const double weight = 1 + stored / static_cast<double>(groups[pool]);
+    ++m_counts.groups;
+    m_weight_in_all += weight;
+    if (before && !(before->cid < collection->cid)) {
+      ++m_counts.groups_done;
+      m_weight_before += weight;
+    } else if (!m_collection) {
       m_collection = collection;
-      return true;
+      m_weight = weight;
     }
   }
-  return false;
 }
 
 Status DataDefragmenter::list() {
   while (m_oids.empty()) {
-    if ((!m_collection || m_next == ghobject_t::get_max()) && !next_collection()) {
+    if (!m_collection || m_next == ghobject_t::get_max()) {
+      next_collection();
+    }
+    if (!m_collection) {
       return {};
     }
     const Collection& collection = *m_collection;
@@ -119,6 +189,7 @@ Status DataDefragmenter::list() {
       m_next = ghobject_t::get_max();
       continue;
     }
+    m_share_listed = share_before(collection, m_next);
     const Status status = m_lister.read(collection, m_next, ghobject_t::get_max(), kListedObjects, &m_oids, &m_next);
     if (!status.ok()) {
       m_oids.clear();

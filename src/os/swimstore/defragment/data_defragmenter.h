@@ -21,9 +21,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "swimstore/defragment/defragment_pass.h"
 #include "swimstore/defragment/fragmented_range.h"
 #include "swimstore/object/collection_list.h"
 #include "swimstore/object/store_context.h"
@@ -34,10 +36,12 @@ class TransactionPipeline;
 
 struct DataDefragmentOptions {
   bool only_measure = false;  // nothing is written
+  std::optional<int64_t> pool;  // of this one alone
   std::function<void()> between;  // for tests: called when a range was read and is not yet written, no lock held
 };
 
 struct DefragmentCounts {
+  uint64_t groups = 0, groups_done = 0;  // placement groups
   uint64_t objects = 0;  // looked at
   uint64_t fragmented_bytes = 0;  // of ranges that are worth it
   uint64_t pieces = 0;  // that these lay in
@@ -49,21 +53,22 @@ struct DefragmentCounts {
   uint64_t unplaced_ranges = 0;  // the containers had no large enough place for them
 };
 
-class DataDefragmenter {
+class DataDefragmenter final : public DefragmentPass {
  public:
-  enum class Outcome { more, not_now, done, failed };
-
   // Of all placement groups, in the order of their names.
   DataDefragmenter(StoreContext& store, TransactionPipeline& pipeline, DataDefragmentOptions options);
 
   // Lists some objects, looks at one part of one, of 4 MiB at most, reads some pieces of it, or writes a range of it.
-  // *cost: what that was worth, in bytes: those read and written, kPieceBytes for each piece that was read, and a
-  // little for looking. not_now: clients have all the store's attention, or enough is not yet durable; to be called
-  // again.
-  Outcome step(uint64_t* cost);
+  // *cost: the bytes read and written, kPieceBytes for each piece that was read, and a little for looking. not_now:
+  // clients have all the store's attention, or enough is not yet durable.
+  Outcome step(uint64_t* cost) override;
   const DefragmentCounts& counts() const { return m_counts; }
-  // Why it failed, and what to do, as one sentence.
-  const std::string& error() const { return m_error; }
+  std::vector<Field> fields() const override;
+  double progress() const override;
+  uint64_t cost_of_found() const override;
+  const std::string& error() const override { return m_error; }
+  // Has the store a placement group of it?
+  static bool has_pool(StoreContext& store, int64_t pool);
 
  private:
   // What lies where, and with which checksums.
@@ -73,7 +78,9 @@ class DataDefragmenter {
   };
   enum class Move { under_way, made, not_now, changed, unreadable, unplaced, no_gain };
 
-  bool next_collection();
+  static double share_before(const Collection& collection, const ghobject_t& oid) REQUIRES_SHARED(collection.lock);
+  bool is_wanted(const Collection& collection) const;
+  void next_collection();
   vtkv::Status list();
   vtkv::Status look(uint64_t* cost);
   void next_object();
@@ -100,6 +107,8 @@ class DataDefragmenter {
   CollectionLister m_lister;
 
   CollectionRef m_collection;  // under way
+  double m_weight = 0, m_weight_before = 0, m_weight_in_all = 0;  // of that group, of those before it, of all
+  double m_share_listed = 0;  // of its objects, from 0 to 1
   std::vector<ghobject_t> m_oids;  // of it, listed; the one under way, or to come, last
   ghobject_t m_next;  // behind these
   uint64_t m_first = 0;  // block of the object, where what is to be looked at begins

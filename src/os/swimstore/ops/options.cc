@@ -248,8 +248,9 @@ void add_defragmentation(std::vector<Option>& table) {
   table.push_back(
       size_option("swimstore_defragment_rate", Option::LEVEL_ADVANCED, 0,
                   "how much 'swimstore defragment' of a running OSD does in a second")
-          .set_long_description("Bytes that it reads and writes, and 64 KiB for each piece that it reads. 64K to 4G. "
-                                "0: 32M, or 4M on a disk that turns.")
+          .set_long_description("Bytes that it reads and writes, and 64 KiB for each piece that it reads; of metadata, "
+                                "bytes that it writes, and a change counts from the next cube on. 64K to 4G. 0: 32M, "
+                                "or 4M on a disk that turns.")
           .set_min_max(Option::size_t{0}, Option::size_t{4096 * kMiB})
           .set_flag(Option::FLAG_RUNTIME));
 }
