@@ -263,7 +263,9 @@ TEST_F(ContainerSetTest, PrimesAheadOfDemand) {
   for (int i = 0; i < 200; i++) {
     apply({allocate(4 * kKiB)[0].address}, {});
   }
-  eventually([&] { return m_set->statistics().classes[0].primed_free * 4 * kKiB >= m_options.primed_ahead_bytes; });
+  // The last of them may have taken up to a quarter of what was filled up before: that is left for the next round.
+  const uint64_t least = m_options.primed_ahead_bytes / 4 * 3;
+  eventually([&] { return m_set->statistics().classes[0].primed_free * 4 * kKiB >= least; });
   EXPECT_GT(m_set->statistics().primed_bytes_total, 0u);
 }
 
