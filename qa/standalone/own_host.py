@@ -26,7 +26,7 @@ NAMESPACES = ("unshare", "--fork", "--pid", "--kill-child", "--net", "--mount", 
 
 
 def build_package(scenario):
-  """By the recipe's first section, in this repository; returns the path of a copy, for the next build removes this one."""
+  """By the recipe's first section, in this repository; returns the path of a copy: the next build removes the package."""
   try:
     page_recipe.check_build(RECIPE, (sysroot.CHECKOUT / RECIPE).read_text())
   except page_recipe.Refused as error:
@@ -50,6 +50,7 @@ def run(scenario, inside, disks=(DISK_BYTES,), arguments=()):
   package = build_package(scenario)
   folder = scenario.directory()
   with contextlib.ExitStack() as made:
+    made.callback(pathlib.Path(package).unlink)
     devices = [made.enter_context(new_disk(folder / f"disk{number}.img", size)) for number, size in enumerate(disks)]
     command = ["--scratch", *NAMESPACES, "python3", HERE / inside, package, *arguments, *devices]
     process = subprocess.Popen(sysroot.command(command), text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
@@ -61,7 +62,6 @@ def run(scenario, inside, disks=(DISK_BYTES,), arguments=()):
     finally:
       process.kill()
       process.wait()
-      pathlib.Path(package).unlink()
 
 
 @contextlib.contextmanager

@@ -153,7 +153,7 @@ def check_ceph_command(where, text, osd):
     # It exits with 0 whenever the OSD answers. This one has nowhere to move anything to.
     has_one_cube = words[4:5] in (["move"], ["balance"]) and "the store has one cube" in done.stdout
     report(done.returncode == 0 and (has_one_cube or not done.stdout.startswith("ERROR")), f"{where}: {text}", done.stdout)
-  elif words[:3] == ["ceph", "osd", "metadata"] or words == ["ceph", "osd", "df"]:
+  elif words[:3] == ["ceph", "osd", "metadata"] or words in (["ceph", "osd", "df"], ["ceph", "osd", "lspools"]):
     done = run(*(osd if word == "N" else word for word in words))
     report(done.returncode == 0, f"{where}: {text}", done.stdout)
   elif words[:4] == ["ceph", "osd", "pool", "set"]:

@@ -156,7 +156,7 @@ class StoreThreadsTest : public ::testing::Test {
     command(R"(fsck", "deep": true)");
     EXPECT_NE(std::string::npos, command(R"(fsck status")").find(R"("errors": 0)"));
     EXPECT_EQ(std::string::npos, command(R"(defragment status")").find(R"("failed")"));
-    command(R"(defragment")");
+    command(round % 2 == 0 ? R"(defragment")" : R"(defragment", "metadata": true)");
     if (round % 3 == 0) {
       EXPECT_EQ(0, m_store->flush_cache());
       EXPECT_EQ(0, m_store->compact());

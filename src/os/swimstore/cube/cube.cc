@@ -153,7 +153,10 @@ void Cube::add_background_errors(CubeErrors* errors) const {
 Status Cube::database_room(uint64_t* bytes) const {
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(m_env->file_system_info(database_directory(m_directory, m_options), &host));
-  *bytes = host.available_bytes;
+  const auto& metadata_reserve = m_options.containers.metadata_reserve;
+  const uint64_t reserve =
+      metadata_reserve ? metadata_reserve->target_bytes() : m_containers->statistics().reserve_target_bytes;
+  *bytes = host.available_bytes - std::min(host.available_bytes, reserve);
   return {};
 }
 

@@ -124,7 +124,8 @@ DefragmentPass::Outcome DataDefragmenter::step(uint64_t* cost) {
 // Of a group's objects, as their hashes are spread evenly: they are listed in the order of these, their bits reversed.
 double DataDefragmenter::share_before(const Collection& collection, const ghobject_t& oid) {
   spg_t pgid;
-  if (oid == ghobject_t() || !collection.cid.is_pg(&pgid)) {
+  if (!collection.cid.is_pg(&pgid) ||
+      oid.hobj.pool != static_cast<int64_t>(pgid.pool())) {  // temporary ones come first
     return 0;
   }
   const double range = std::exp2(32 - static_cast<int>(collection.record.bits));

@@ -20,8 +20,9 @@ constexpr uint64_t kStepsPerSecond = 2;
 constexpr uint64_t kStepBytesMin = 64u << 10, kStepBytesMax = 16u << 20;
 
 std::string remedy(const Status& status) {
-  return status.is_no_space() ? "Delete objects or enlarge that file system, and begin again"
-                              : "Run 'swimstore verify' to see what is damaged";
+  return status.is_no_space() ? ". Make room on the file system of log and tree, and begin again"
+         : is_damage(status)  ? ". Run 'swimstore verify' to see what is damaged"
+                              : "";
 }
 
 }  // namespace
@@ -40,7 +41,6 @@ MetadataDefragmenter::MetadataDefragmenter(StoreContext& store, bool only_measur
 MetadataDefragmenter::~MetadataDefragmenter() {
   if (m_stage != Stage::next_cube) {
     database().stop_defragment();
-    let_go_of_emptied();
   }
 }
 
@@ -60,14 +60,12 @@ DefragmentPass::Outcome MetadataDefragmenter::step(uint64_t* cost) {
   Status status = m_stage == Stage::next_cube ? begin(Stage::measuring) : Status();
   if (status.ok()) {
     const DefragmentReport report = database().defragment_report();
-    if (!report.is_running || report.chosen_zones > 0) {  // else it has not chosen yet
-      m_current = report;
-    }
+    const bool has_chosen = report.chosen_zones > 0 || (!report.is_running && report.error.ok());
+    m_current = has_chosen ? report : m_current;  // else what was measured still holds
     if (report.is_running) {
       return Outcome::later;
     }
-    let_go_of_emptied();
-    status = end_stage();
+    status = end_stage(report.error);
   }
   if (status.ok() && m_stage != Stage::next_cube) {
     return Outcome::more;
@@ -89,9 +87,9 @@ Status MetadataDefragmenter::begin(Stage stage) {
   return {};
 }
 
-Status MetadataDefragmenter::end_stage() {
+Status MetadataDefragmenter::end_stage(const Status& status) {
   const bool has_measured = std::exchange(m_stage, Stage::next_cube) == Stage::measuring;
-  VTKV_RETURN_IF_ERROR(m_current.error);
+  VTKV_RETURN_IF_ERROR(status);
   if (has_measured && !m_only_measure && m_current.chosen_zones > 0) {
     VTKV_RETURN_IF_ERROR(check_room());
     return begin(Stage::moving);
@@ -99,29 +97,21 @@ Status MetadataDefragmenter::end_stage() {
   return {};
 }
 
-// The older checkpoint keeps what was moved.
-void MetadataDefragmenter::let_go_of_emptied() {
-  if (m_current.moved_bytes > 0) {
-    database().request_checkpoint();
-  }
-}
-
 Status MetadataDefragmenter::check_room() {
   uint64_t room = 0;
   VTKV_RETURN_IF_ERROR(m_store.cubes[m_cube].cube.database_room(&room));
-  const uint64_t reserve = m_store.cubes[m_cube].containers().statistics().reserve_target_bytes;
-  return room >= m_current.chosen_bytes + reserve
+  return room >= m_current.chosen_bytes
              ? Status()
              : Status::make(Status::Code::no_space,
-                            fmt::format("the file system of log and tree has {} bytes free; {} are needed until the "
-                                        "zones are empty, and {} must stay free (swimstore_reserve_size)",
-                                        room, m_current.chosen_bytes, reserve),
+                            fmt::format("what its zones hold takes {} bytes more until they are empty, and there is "
+                                        "room for {} beside the reserve (swimstore_reserve_size)",
+                                        m_current.chosen_bytes, room),
                             ENOSPC);
 }
 
 void MetadataDefragmenter::end_cube(const Status& status) {
   if (!status.ok() && m_error.empty()) {
-    m_error = fmt::format("the tree of cube {} is not defragmented: {}. {}", m_cube, status.message(), remedy(status));
+    m_error = fmt::format("the tree of cube {} is not defragmented: {}{}", m_cube, status.message(), remedy(status));
   }
   m_cubes_done += status.ok() ? 1 : 0;
   m_done = sum();

@@ -38,18 +38,17 @@ class MetadataDefragmenter final : public DefragmentPass {
 
   vtkv::DB& database() { return m_store.cubes[m_cube].database(); }
   vtkv::Status begin(Stage stage);
-  // When the pass of this stage is over.
-  vtkv::Status end_stage();
+  // The pass of this stage is over.
+  vtkv::Status end_stage(const vtkv::Status& status);
   vtkv::Status check_room();
-  void let_go_of_emptied();
   void end_cube(const vtkv::Status& status);
   vtkv::DefragmentReport sum() const;  // over all cubes until now
 
   StoreContext& m_store;
   const bool m_only_measure;
   const std::function<uint64_t()> m_bytes_per_second;
-  std::vector<uint64_t> m_weights;  // of each cube, in all and of those that are done: bytes of its tree, and 1
-  uint64_t m_weight_done = 0;
+  std::vector<uint64_t> m_weights;  // of each cube: bytes of its tree, and 1
+  uint64_t m_weight_done = 0;       // of cubes that are done
   unsigned m_cube = 0;  // whose turn it is
   unsigned m_cubes_done = 0;
   Stage m_stage = Stage::next_cube;  // of that cube

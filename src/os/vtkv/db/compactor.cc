@@ -102,6 +102,9 @@ NextStep Compactor::step() {
     m_workers->wake(Workers::Role::flush);  // tells of the checkpoint
     m_workers->wake(Workers::Role::gc);
   }
+  if (ended > 0 && status.ok()) {
+    status = give_back_emptied();
+  }
   {
     // Other compactions, which succeed, may come before those who wait have looked.
     MutexLock lock(m_lock);
@@ -125,6 +128,15 @@ NextStep Compactor::step() {
     return NextStep::later(retry.count() > 0 ? std::min(retry, wait) : wait);
   }
   return status.ok() && did ? NextStep::now() : retry.count() > 0 ? NextStep::later(retry) : NextStep::on_event();
+}
+
+// The older copy of the manifest, which an emptied zone has to wait for otherwise, is written over.
+Status Compactor::give_back_emptied() {
+  if (m_defragmenter.report().moved_bytes > 0) {
+    VTKV_RETURN_IF_ERROR(m_tree->forget_segments({}));
+    m_tree->give_back_zones();
+  }
+  return {};
 }
 
 void Compactor::note(const Status& status) {

@@ -90,9 +90,7 @@ void report_change(const DBStatistics& before, const DBStatistics& after, Report
 
 Status defragment_at_rest(DB* db, const DefragmentOptions& options) {
   VTKV_RETURN_IF_ERROR(db->flush());
-  VTKV_RETURN_IF_ERROR(db->defragment(options));
-  // The older of the two checkpoints keeps the old addresses: one more lets go of them.
-  return db->flush();
+  return db->defragment(options);
 }
 
 void report_zones(const DBStatistics& before, const DBStatistics& after, Report& report) {

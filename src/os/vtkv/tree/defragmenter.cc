@@ -96,7 +96,14 @@ uint64_t Defragmenter::moved_in_all() const {
   return m_moved_in_all;
 }
 
+void Defragmenter::drop_written_to() {
+  const std::vector<ZoneUsage> usage = m_tree.zone_usage();
+  std::erase_if(m_waiting,
+                [&](uint64_t zone) { return usage[zone].open || usage[zone].live_bytes > m_usage[zone].live_bytes; });
+}
+
 void Defragmenter::next_batch() {
+  drop_written_to();
   const uint64_t zone_bytes = m_tree.geometry().zone_bytes;
   const uint64_t batch_bytes_wanted = std::max(m_options.bytes_per_step, kMovedShare * m_descriptor_bytes);
   uint64_t batch_bytes = 0;

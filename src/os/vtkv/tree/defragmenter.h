@@ -15,8 +15,8 @@
 // others are neighbours of one another by key: these zones are emptied together, in key order, or the fragments would
 // remain fragments. Until the end of the pass that takes room for what they hold.
 //
-// An emptied zone is left alone from then on: what flushes and compactions write there meanwhile is not moved again, so
-// a pass ends however much is written.
+// A zone that others write to meanwhile, as they may once it is empty, is left alone from then on: a pass ends however
+// much is written.
 //
 // With each step the descriptor of a run is written anew, and it may be large. So a step moves several times as much,
 // if there is so much to move; and a pass that gains too little for the descriptors of all runs does not begin.
@@ -57,7 +57,8 @@ class Defragmenter {
 
  private:
   void next_batch();
-  void drop_emptied();  // out of the batch
+  void drop_emptied();     // out of the batch
+  void drop_written_to();  // of those that wait
   bool is_worthwhile() const;  // to begin with what waits
 
   Tree& m_tree;
