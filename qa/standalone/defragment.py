@@ -136,6 +136,12 @@ def defragment_trees(scenario, side):
   for mode in ("fill", "thin"):
     cluster.shell(f"python3 {OMAP_LOAD} {mode} {cluster.dir}/ceph.conf {POOL} {keys}", timeout=600)
     cluster.shell("ceph tell osd.0 compact")
+
+  def bytes_of_zones():
+    found = cluster.ask_osd(0, "swimstore status")["fragmentation"]["metadata"]
+    return found["zones_bytes"], found["live_bytes"]
+
+  in_use, live = bytes_of_zones()
   before = dry_run(scenario, cluster, metadata=True)
   scenario.check(before["zones"] >= 2, f"of the trees {before['zones']} zones are worth emptying: "
                  f"{before['zones_used_bytes'] >> 10} KiB in {before['fragments']} fragments", str(before))
@@ -151,6 +157,9 @@ def defragment_trees(scenario, side):
                  f"in {done['seconds']} s", str(done))
   left = dry_run(scenario, cluster, metadata=True)
   scenario.check(left["zones"] <= before["zones"] // 2, f"{left['zones']} zones are left", str(left))
+  in_use_after, live_after = bytes_of_zones()
+  scenario.check(in_use_after < in_use, f"zones in use: {in_use >> 20} MiB, of which {live >> 20} live; at the end "
+                 f"{in_use_after >> 20}, of which {live_after >> 20}", "no less")
 
 
 def cost(scenario, side):
