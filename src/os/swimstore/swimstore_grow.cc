@@ -130,7 +130,7 @@ Status SwimStore::check_before_adding(unsigned cubes, CubeOptions* options) {
   VTKV_RETURN_IF_ERROR(check_all_whole());
   uint64_t database_bytes = 0;
   if (superblock.cubes == 1) {
-    const Status measured = swimstore::CubeDivision(m_mounted->context).measure(&database_bytes);
+    Status measured = swimstore::CubeDivision(m_mounted->context).measure(&database_bytes);
     if (measured.code() == Status::Code::failed) {
       return measured;
     }

@@ -29,7 +29,7 @@ constexpr uint64_t kObjectBytes = 256 << 10;
 
 class DataDefragmenterTest : public SimStoreFixture {
  protected:
-  explicit DataDefragmenterTest(OptionValues options = {}) : SimStoreFixture(std::move(options)) {}
+  explicit DataDefragmenterTest(OptionValues options = {}) : SimStoreFixture(options) {}
   ~DataDefragmenterTest() override { use_small_stores(g_ceph_context); }
 
   void queue(ObjectStore::Transaction txn) { ASSERT_EQ(0, m_store->queue_transaction(m_pg, std::move(txn))); }
