@@ -32,7 +32,9 @@ class UndecodableTest : public SimStoreFixture {
     ceph::bufferlist damaged;
     damaged.append(bytes);
     auto from = damaged.cbegin();
-    return ObjectStore::Transaction(from);
+    ObjectStore::Transaction decoded;
+    decoded.decode(from);
+    return decoded;
   }
 };
 
