@@ -50,12 +50,13 @@ class OnlineDefragmentTest : public SimStoreFixture {
     return at == std::string::npos ? UINT64_MAX : std::stoull(text.substr(at + name.size()));
   }
   uint64_t number(const std::string& field) { return number_in(status(), field); }
-  void finish() {
+  void wait_for(const char* state) {
     for (unsigned i = 0; i < 1000 && is("running"); ++i) {
       m_env.advance(100ms);
     }
-    ASSERT_TRUE(is("done")) << status();
+    ASSERT_TRUE(is(state)) << status();
   }
+  void finish() { wait_for("done"); }
   // Objects of 128 KiB, in 32 pieces each.
   void age(unsigned objects) {
     for (uint64_t at = 0; at < 128 << 10; at += kBlockBytes) {
@@ -280,10 +281,7 @@ TEST_F(OnlineDefragmentTest, ATreeIsNotDefragmentedIntoTheReserve) {
   ASSERT_TRUE(m_env.file_system_info(kPath, &host).ok());
   m_env.set_capacity(host.total_bytes - host.available_bytes + (1 << 20));
   start(false, R"(, "metadata": true)");
-  for (unsigned i = 0; i < 100 && is("running"); ++i) {
-    m_env.advance(100ms);
-  }
-  EXPECT_TRUE(is("failed")) << status();
+  ASSERT_NO_FATAL_FAILURE(wait_for("failed"));
   EXPECT_NE(std::string::npos, status().find("Make room on the file system")) << status();
   EXPECT_EQ(0u, number("moved_bytes"));
 }
@@ -316,10 +314,7 @@ TEST_F(OnlineDefragmentOfCubesTest, OneThatFailsKeepsNoOtherFromIt) {
   const std::string cube = std::to_string(home_of(*m_store, kPg));
   m_env.set_bad(vtkv::SimBad::reads, kPath + "/cubes/" + cube + "/tree", 0, uint64_t{1} << 40);
   start(false, R"(, "metadata": true)");
-  for (unsigned i = 0; i < 100 && is("running"); ++i) {
-    m_env.advance(100ms);
-  }
-  EXPECT_TRUE(is("failed")) << status();
+  ASSERT_NO_FATAL_FAILURE(wait_for("failed"));
   EXPECT_NE(std::string::npos, status().find("the tree of cube " + cube)) << status();
   EXPECT_NE(std::string::npos, status().find("swimstore verify")) << status();
   EXPECT_EQ(4u, number("cubes_done"));

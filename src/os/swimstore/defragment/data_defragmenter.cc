@@ -133,38 +133,35 @@ double DataDefragmenter::share_before(const Collection& collection, const ghobje
   return std::clamp((static_cast<double>(oid.hobj.get_bitwise_key()) - first) / range, 0.0, 1.0);
 }
 
-bool DataDefragmenter::is_wanted(const Collection& collection) const {
-  return collection.cid.is_pg() && (!m_options.pool || pool_of(collection) == *m_options.pool);
+// Of all pools, or of one.
+std::vector<CollectionRef> DataDefragmenter::groups(StoreContext& store, std::optional<int64_t> pool) {
+  std::vector<CollectionRef> found = store.collections.all();  // ascending
+  std::erase_if(found, [pool](const CollectionRef& collection) {
+    return !collection->cid.is_pg() || (pool && pool_of(*collection) != *pool);
+  });
+  return found;
 }
 
-bool DataDefragmenter::has_pool(StoreContext& store, int64_t pool) {
-  const std::vector<CollectionRef> all = store.collections.all();
-  return std::any_of(all.begin(), all.end(), [pool](const CollectionRef& collection) {
-    return collection->cid.is_pg() && pool_of(*collection) == pool;
-  });
-}
+bool DataDefragmenter::has_pool(StoreContext& store, int64_t pool) { return !groups(store, pool).empty(); }
 
 // Groups come and go meanwhile: they are counted anew. Each weighs what its pool holds, divided by the pool's groups.
 void DataDefragmenter::next_collection() {
   const CollectionRef before = std::exchange(m_collection, nullptr);
   m_next = ghobject_t();
-  m_counts.groups = m_counts.groups_done = 0;
-  std::map<int64_t, uint64_t> groups;
-  const std::vector<CollectionRef> all = m_store.collections.all();  // ascending
+  m_counts.groups_done = 0;
+  const std::vector<CollectionRef> all = groups(m_store, m_options.pool);
+  m_counts.groups = all.size();
+  std::map<int64_t, uint64_t> groups_of_pool;
   for (const CollectionRef& collection : all) {
-    groups[pool_of(*collection)] += is_wanted(*collection) ? 1 : 0;
+    ++groups_of_pool[pool_of(*collection)];
   }
   const std::map<int64_t, PoolUsage> usage = m_store.cubes.set().pool_usage();
   m_weight = m_weight_before = m_weight_in_all = m_share_listed = 0;
   for (const CollectionRef& collection : all) {
-    if (!is_wanted(*collection)) {
-      continue;
-    }
     const int64_t pool = pool_of(*collection);
     const auto found = usage.find(pool);
     const double stored = found == usage.end() ? 0 : static_cast<double>(std::max<int64_t>(0, found->second.stored));
-    const double weight = 1 + stored / static_cast<double>(groups[pool]);
-    ++m_counts.groups;
+    const double weight = 1 + stored / static_cast<double>(groups_of_pool[pool]);
     m_weight_in_all += weight;
     if (before && !(before->cid < collection->cid)) {
       ++m_counts.groups_done;

@@ -79,7 +79,7 @@ class DataDefragmenter final : public DefragmentPass {
   enum class Move { under_way, made, not_now, changed, unreadable, unplaced, no_gain };
 
   static double share_before(const Collection& collection, const ghobject_t& oid) REQUIRES_SHARED(collection.lock);
-  bool is_wanted(const Collection& collection) const;
+  static std::vector<CollectionRef> groups(StoreContext& store, std::optional<int64_t> pool);
   void next_collection();
   vtkv::Status list();
   vtkv::Status look(uint64_t* cost);

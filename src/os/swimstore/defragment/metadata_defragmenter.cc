@@ -46,12 +46,11 @@ MetadataDefragmenter::~MetadataDefragmenter() {
 
 DefragmentReport MetadataDefragmenter::sum() const {
   DefragmentReport sum = m_done;
-  sum.chosen_zones += m_current.chosen_zones;
-  sum.chosen_bytes += m_current.chosen_bytes;
-  sum.unused_bytes += m_current.unused_bytes;
-  sum.fragments += m_current.fragments;
-  sum.moved_bytes += m_current.moved_bytes;
-  sum.written_bytes += m_current.written_bytes;
+  for (const auto member :
+       {&DefragmentReport::chosen_zones, &DefragmentReport::chosen_bytes, &DefragmentReport::unused_bytes,
+        &DefragmentReport::fragments, &DefragmentReport::moved_bytes, &DefragmentReport::written_bytes}) {
+    sum.*member += m_current.*member;
+  }
   return sum;
 }
 

@@ -96,15 +96,15 @@ NextStep Compactor::step() {
   if (m_workers->stopping() && status.code() == Status::Code::busy) {
     return NextStep::on_event();
   }
-  note(status);
   if (did || !status.ok()) {
     m_states->install_version(nullptr);
     m_workers->wake(Workers::Role::flush);  // tells of the checkpoint
     m_workers->wake(Workers::Role::gc);
   }
-  if (ended > 0 && status.ok()) {
-    status = give_back_emptied();
+  if (ended > 0 && status.ok() && m_defragmenter.report().moved_bytes > 0) {
+    status = m_tree->give_back_zones();
   }
+  note(status);
   {
     // Other compactions, which succeed, may come before those who wait have looked.
     MutexLock lock(m_lock);
@@ -128,15 +128,6 @@ NextStep Compactor::step() {
     return NextStep::later(retry.count() > 0 ? std::min(retry, wait) : wait);
   }
   return status.ok() && did ? NextStep::now() : retry.count() > 0 ? NextStep::later(retry) : NextStep::on_event();
-}
-
-// The older copy of the manifest, which an emptied zone has to wait for otherwise, is written over.
-Status Compactor::give_back_emptied() {
-  if (m_defragmenter.report().moved_bytes > 0) {
-    VTKV_RETURN_IF_ERROR(m_tree->forget_segments({}));
-    m_tree->give_back_zones();
-  }
-  return {};
 }
 
 void Compactor::note(const Status& status) {
@@ -169,8 +160,10 @@ Status Compactor::defragment_step(bool* did, std::chrono::microseconds* wait, ui
     MutexLock lock(m_lock);
     m_defragments_started = pass;
   }
-  if (stops || options.only_measure) {
+  if (stops) {
     m_defragmenter.stop();
+  }
+  if (!m_defragmenter.running()) {
     *ended = pass;
     return {};
   }

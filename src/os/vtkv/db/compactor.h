@@ -47,8 +47,6 @@ class Compactor {
   // When a pass is wanted or under way: does a step, or says how long its rate has it *wait. *ended: the number of a
   // pass that is over.
   Status defragment_step(bool* did, std::chrono::microseconds* wait, uint64_t* ended) EXCLUDES(m_lock);
-  // At the end of a pass.
-  Status give_back_emptied();
   // Why no step is done any more.
   Status stopped() const;
   // What became of it, and of what it did in between.

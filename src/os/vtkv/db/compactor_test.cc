@@ -204,6 +204,17 @@ TEST_F(DefragmentationTest, OneThatFailsBeforeItBeginsTellsNothingOfTheOneBefore
   EXPECT_EQ(report.moved_bytes, 0u);
 }
 
+// The manifest is written anew when a pass ends.
+TEST_F(DefragmentationTest, WhatFailsAtItsEndIsToldLikeAnyOther) {
+  ASSERT_NO_FATAL_FAILURE(begin_slow_pass());
+  m_env.fail_nth(SimCall::write, 1, Status::from_errno(ENOSPC, "a full disk"), true);
+  m_compactor->stop_defragment();
+  EXPECT_EQ(m_compactor->step().when, When::later);
+  EXPECT_TRUE(m_compactor->defragment_report().error.is_no_space());
+  EXPECT_TRUE(m_errors->status(kCompactionWork).is_no_space());
+  m_env.clear_faults();
+}
+
 TEST_F(DefragmentationTest, NoneRunsInADatabaseThatStops) {
   ASSERT_NO_FATAL_FAILURE(begin_slow_pass());
   m_workers->stop();

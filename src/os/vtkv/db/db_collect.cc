@@ -14,8 +14,7 @@ Status DbImpl::collect_garbage(bool full) {
   VTKV_RETURN_IF_ERROR(flush());  // a checkpoint above the new addresses
   VTKV_RETURN_IF_ERROR(run_gc(GcRequest::settle));
   if (full) {
-    VTKV_RETURN_IF_ERROR(m_tree->forget_segments({}));  // the older copy holds what compact() replaced
-    m_tree->give_back_zones();
+    VTKV_RETURN_IF_ERROR(m_tree->give_back_zones());
     m_pool->remove_spares();
     m_workers.wake(Workers::Role::log);
   }

@@ -151,7 +151,6 @@ Status Defragmenter::step(const SnapshotSource& snapshots, std::chrono::microsec
   m_batch.clear();
   MutexLock lock(m_lock);
   m_report.is_running = status.ok() && !m_waiting.empty();
-  m_report.error = status;
   return status;
 }
 

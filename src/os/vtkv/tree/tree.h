@@ -158,8 +158,9 @@ class Tree {
   };
   Status move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max, const SnapshotSource& snapshots,
                      Moved* moved);
-  // Gives zones that nobody uses back to the file system, all of them; some are kept otherwise.
-  void give_back_zones() { m_reader.file().give_back_surplus(true); }
+  // Gives zones that nobody uses back to the file system, all of them; some are kept otherwise. Both copies of the
+  // manifest are written anew before: the older one may hold what was replaced.
+  Status give_back_zones();
   // Not ok: it could not be said what is durable, and nothing is written any more. An error of flush() or a compaction
   // for want of space is none of these: they may be tried again.
   Status failure() const;

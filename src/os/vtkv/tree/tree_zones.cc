@@ -100,6 +100,12 @@ Status Tree::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max, co
   return status;
 }
 
+Status Tree::give_back_zones() {
+  VTKV_RETURN_IF_ERROR(forget_segments({}));
+  m_reader.file().give_back_surplus(true);
+  return {};
+}
+
 // Every compaction leaves what it replaced to the older copy, up to the size of the tree. With no compaction to come,
 // one more checkpoint lets go of it, when it is worth that.
 Status Tree::let_go_of_replaced(bool* did) {
