@@ -96,13 +96,15 @@ NextStep Compactor::step() {
   if (m_workers->stopping() && status.code() == Status::Code::busy) {
     return NextStep::on_event();
   }
-  if (did || !status.ok()) {
+  const bool gives_back = m_has_emptied_zones && status.ok() && !m_defragmenter.running();
+  if (gives_back) {
+    status = m_tree->give_back_zones();
+    m_has_emptied_zones = !status.ok();
+  }
+  if (did || gives_back || !status.ok()) {
     m_states->install_version(nullptr);
     m_workers->wake(Workers::Role::flush);  // tells of the checkpoint
     m_workers->wake(Workers::Role::gc);
-  }
-  if (ended > 0 && status.ok() && m_defragmenter.report().moved_bytes > 0) {
-    status = m_tree->give_back_zones();
   }
   note(status);
   {
@@ -174,6 +176,7 @@ Status Compactor::defragment_step(bool* did, std::chrono::microseconds* wait, ui
   }
   *did = true;
   const Status status = m_defragmenter.step([this] { return m_states->snapshots(); }, wait);
+  m_has_emptied_zones |= m_defragmenter.report().moved_bytes > 0;
   m_defragment_resumes_us = now_us + static_cast<uint64_t>(wait->count());
   *ended = m_defragmenter.running() ? 0 : pass;
   return status;

@@ -63,6 +63,7 @@ class Compactor {
   Defragmenter m_defragmenter;
   uint64_t m_quarantined = 0;  // the worker's: compactions that were, and that were noted
   uint64_t m_defragment_resumes_us = 0;  // likewise: the next step
+  bool m_has_emptied_zones = false;  // likewise: a pass did, and they are to be given back when none is under way
   std::atomic<uint64_t> m_compactions_wanted{0};
   std::atomic<uint64_t> m_compactions_done{0};
   std::atomic<uint64_t> m_defragments_done{0};

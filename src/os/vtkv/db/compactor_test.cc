@@ -205,14 +205,24 @@ TEST_F(DefragmentationTest, OneThatFailsBeforeItBeginsTellsNothingOfTheOneBefore
 }
 
 // The manifest is written anew when a pass ends.
-TEST_F(DefragmentationTest, WhatFailsAtItsEndIsToldLikeAnyOther) {
+TEST_F(DefragmentationTest, WhatFailsAtItsEndIsToldAndTriedAgain) {
   ASSERT_NO_FATAL_FAILURE(begin_slow_pass());
+  while (moved() < 3 * m_options.geometry.zone_bytes) {
+    m_env.advance(std::chrono::hours(24));
+    ASSERT_EQ(m_compactor->step().when, When::later);
+  }
+  const uint64_t before = m_env.allocated_bytes();
   m_env.fail_nth(SimCall::write, 1, Status::from_errno(ENOSPC, "a full disk"), true);
   m_compactor->stop_defragment();
   EXPECT_EQ(m_compactor->step().when, When::later);
   EXPECT_TRUE(m_compactor->defragment_report().error.is_no_space());
   EXPECT_TRUE(m_errors->status(kCompactionWork).is_no_space());
+  EXPECT_EQ(m_env.allocated_bytes(), before);
   m_env.clear_faults();
+  m_env.advance(std::chrono::minutes(10));
+  EXPECT_EQ(m_compactor->step().when, When::on_event);
+  EXPECT_TRUE(m_errors->current().empty());
+  EXPECT_LT(m_env.allocated_bytes(), before);
 }
 
 TEST_F(DefragmentationTest, NoneRunsInADatabaseThatStops) {

@@ -2,6 +2,7 @@
 // Collecting the garbage of the value log (value_gc.h) when somebody asks.
 
 #include "vtkv/db/db_impl.h"
+#include "vtkv/tree/tree_failure.h"
 
 namespace vtkv {
 
@@ -14,7 +15,9 @@ Status DbImpl::collect_garbage(bool full) {
   VTKV_RETURN_IF_ERROR(flush());  // a checkpoint above the new addresses
   VTKV_RETURN_IF_ERROR(run_gc(GcRequest::settle));
   if (full) {
-    VTKV_RETURN_IF_ERROR(m_tree->give_back_zones());
+    const Status status = m_tree->give_back_zones();
+    stop_with_tree(*m_tree, m_pipeline.get(), m_waiters.get());
+    VTKV_RETURN_IF_ERROR(status);
     m_pool->remove_spares();
     m_workers.wake(Workers::Role::log);
   }
