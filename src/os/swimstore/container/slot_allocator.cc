@@ -17,6 +17,8 @@ std::string slot_name(unsigned size_class, uint64_t slot) {
   return "slot " + std::to_string(slot) + " of the " + std::to_string(slot_bytes(size_class) / 1024) + " KiB container";
 }
 
+uint64_t mask_of_first(uint64_t slots) { return slots >= 64 ? ~uint64_t{0} : (uint64_t{1} << slots) - 1; }
+
 }  // namespace
 
 SlotAllocator::SlotAllocator(unsigned size_class, uint64_t chunk_slots)
@@ -49,14 +51,25 @@ void SlotAllocator::back(uint64_t chunk) {
   VTKV_ASSERT(it.state == State::unbacked && it.busy == 0);
   it.state = State::backed;
   m_backed++;
-  m_whole_free++;
-  for (uint64_t slot = chunk << m_chunk_shift; slot < (chunk + 1) << m_chunk_shift; slot++) {
-    make_available(slot);
+  const uint64_t begin = chunk << m_chunk_shift;
+  const uint64_t of_chunk = mask_of_first(chunk_slots()) << begin % 64;
+  for (uint64_t word = begin / 64; word * 64 < begin + chunk_slots(); word++) {  // recovery does this for all chunks
+    const uint64_t free = of_chunk & ~m_owned.word(word) & ~quarantined_word(word);
+    const uint64_t primed = m_primed.word(word);
+    m_primed_available.set_word(word, m_primed_available.word(word) | (free & primed));
+    m_unprimed_available.set_word(word, m_unprimed_available.word(word) | (free & ~primed));
+    it.busy += std::popcount(of_chunk & ~free);
   }
+  m_whole_free += it.busy == 0;
+}
+
+uint64_t SlotAllocator::quarantined_word(uint64_t word) const {
+  const auto found = m_quarantined.find(word);
+  return found != m_quarantined.end() ? found->second : 0;
 }
 
 void SlotAllocator::make_available(uint64_t slot) {
-  if (!m_quarantined.empty() && m_quarantined.contains(slot)) {
+  if ((quarantined_word(slot / 64) >> slot % 64 & 1) != 0) {
     made_busy(slot);
     return;
   }
@@ -218,18 +231,18 @@ void SlotAllocator::dropped(uint64_t chunk) {
 // A crash may take back the growth of a file that nothing has synced since; the page knows of it all the same. No
 // slot was written there: the first write of one brings its file's sync.
 Status SlotAllocator::load(const AllocationPage& page) {
-  const uint64_t first = page.first_slot();
-  for (uint64_t i = 0; i < page.slots; i++) {
-    const bool owned = page.owned[i / 64] >> (i % 64) & 1;
-    const bool primed = page.primed[i / 64] >> (i % 64) & 1;
-    if (first + i < slots()) {
-      m_owned.assign(first + i, owned);
-      m_primed.assign(first + i, primed);
-    } else if (owned || primed) {
+  for (uint64_t i = 0; i * 64 < page.slots; i++) {
+    const uint64_t word = uint64_t{page.number} * kPageWords + i;
+    const uint64_t there = word * 64 < slots() ? mask_of_first(slots() - word * 64) : 0;
+    if (((page.owned[i] | page.primed[i]) & ~there) != 0) {
       return Status::corruption("allocation page " + std::to_string(page.number) + " of the " +
                                 std::to_string(slot_bytes(m_size_class) / 1024) +
                                 " KiB container names slots past the container's end");
     }
+    // Of slots that came after the page was written it says nothing.
+    const uint64_t newer = there & ~mask_of_first(page.slots - i * 64);
+    m_owned.set_word(word, page.owned[i] | (m_owned.word(word) & newer));
+    m_primed.set_word(word, page.primed[i] | (m_primed.word(word) & newer));
   }
   return {};
 }
@@ -261,16 +274,8 @@ void SlotAllocator::finish_recovery(const std::vector<bool>& has_space) {
     const uint64_t end = begin + chunk_slots();
     const uint64_t owned = m_owned.find_from(begin);
     const uint64_t primed = m_primed.find_from(begin);
-    if (std::min(owned, primed) >= end && !has_space[chunk]) {
-      continue;
-    }
-    back(chunk);
-    for (uint64_t slot = owned; slot < end; slot = m_owned.find_from(slot + 1)) {
-      m_primed_available.clear(slot);
-      m_unprimed_available.clear(slot);
-      if (!m_quarantined.contains(slot)) {  // else it is busy already
-        made_busy(slot);
-      }
+    if (std::min(owned, primed) < end || has_space[chunk]) {
+      back(chunk);
     }
   }
   INVARIANT(is_consistent());

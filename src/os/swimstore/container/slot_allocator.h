@@ -14,7 +14,7 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "swimstore/container/slot_bitmap.h"
@@ -67,7 +67,7 @@ class SlotAllocator {
   uint64_t next_owned(uint64_t from) const { return m_owned.find_from(from); }  // npos: none
   // From now on it becomes available no more: once nobody has it, it stays busy. Before finish_recovery(), or while it
   // is busy.
-  void quarantine(uint64_t slot) { m_quarantined.insert(slot); }
+  void quarantine(uint64_t slot) { m_quarantined[slot / 64] |= uint64_t{1} << slot % 64; }
   // Primes a slot of a backed chunk; nothing happens to one that was withheld meanwhile.
   void set_primed(uint64_t slot);
   bool is_primed(uint64_t slot) const { return slot < slots() && m_primed.test(slot); }
@@ -107,6 +107,7 @@ class SlotAllocator {
   void taken(uint64_t slot);
   bool is_consistent() const;  // goes through all slots
   void make_available(uint64_t slot);
+  uint64_t quarantined_word(uint64_t word) const;
   void changed(uint64_t slot) { m_changed_pages.set(slot / kPageSlots); }
 
   const unsigned m_size_class;
@@ -120,7 +121,7 @@ class SlotAllocator {
   SlotBitmap m_primed_available;
   SlotBitmap m_unprimed_available;
   SlotBitmap m_changed_pages;
-  std::unordered_set<uint64_t> m_quarantined;
+  std::unordered_map<uint64_t, uint64_t> m_quarantined;  // few: words as of SlotBitmap, also past the end
   uint64_t m_cursor = 0;
   uint64_t m_priming_cursor = 0;
 };

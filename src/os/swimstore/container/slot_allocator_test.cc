@@ -118,6 +118,45 @@ TEST(SlotAllocator, RefusesALogThatContradictsIt) {
   EXPECT_TRUE(slots.load(page).is_corruption());
 }
 
+// Chunks of 16 slots: four share a word.
+TEST(SlotAllocator, QuarantinedSlotsAreBusyFromTheBeginning) {
+  SlotAllocator slots(0, 16);
+  slots.extend(3);
+  slots.quarantine(17);   // nobody's
+  slots.quarantine(20);   // owned, too
+  slots.quarantine(50);   // of a chunk that is to come
+  EXPECT_TRUE(slots.set_owned(20, true).ok());
+  slots.finish_recovery({true, true, false});
+  EXPECT_EQ(slots.available(), 30u);
+  EXPECT_EQ(slots.whole_free_chunks(), 1u);
+  EXPECT_FALSE(slots.is_available(17));
+  EXPECT_TRUE(slots.is_available(16));
+  slots.back(2);
+  EXPECT_EQ(slots.available(), 46u);
+  slots.extend(1);
+  slots.back(3);
+  EXPECT_EQ(slots.available(), 61u);
+  EXPECT_FALSE(slots.is_available(50));
+  EXPECT_EQ(slots.whole_free_chunks(), 2u);
+}
+
+TEST(SlotAllocator, APageSaysNothingOfSlotsThatCameAfterIt) {
+  SlotAllocator slots(0, 16);
+  slots.extend(6);
+  slots.assume_primed(96);
+  AllocationPage page;
+  page.slots = 80;
+  page.owned[1] = 1;
+  ASSERT_TRUE(slots.load(page).ok());
+  for (uint64_t slot = 0; slot < 96; slot++) {
+    EXPECT_EQ(slots.is_primed(slot), slot >= 80) << slot;
+  }
+  slots.finish_recovery({true, true, true, true, true, true});
+  EXPECT_EQ(slots.owned(), 1u);
+  EXPECT_FALSE(slots.is_available(64));
+  EXPECT_EQ(slots.primed_available(), 16u);
+}
+
 // The crash explorer found it: the file had grown, a checkpoint had told, and nothing had synced the file.
 TEST(SlotAllocator, AFileThatGrewNeedNotHaveGrownForGood) {
   SlotAllocator slots(0, kChunkSlots);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace swimstore {
 
@@ -59,6 +60,21 @@ void SlotBitmap::clear(uint64_t slot) {
       return;
     }
     slot /= 64;
+  }
+}
+
+void SlotBitmap::set_word(uint64_t word, uint64_t members) {
+  if (word * 64 >= m_size) {
+    return;
+  }
+  const uint64_t before = std::exchange(m_levels[0][word], members);
+  m_count += std::popcount(members);
+  m_count -= std::popcount(before);
+  for (size_t level = 1; level < m_levels.size(); level++) {
+    const bool any = m_levels[level - 1][word] != 0;
+    uint64_t& summary = m_levels[level][word / 64];
+    summary = (summary & ~(uint64_t{1} << word % 64)) | uint64_t{any} << word % 64;
+    word /= 64;
   }
 }
 

@@ -32,8 +32,10 @@ class SlotBitmap {
   // The same, going on from 0 at the end.
   uint64_t find_cyclic(uint64_t start) const;
 
-  // 64 slots at once, for pages: slot 64 * word is bit 0. Words past the end read as 0.
+  // 64 slots at once: slot 64 * word is bit 0. Words past the end read as 0.
   uint64_t word(uint64_t word) const { return word < m_levels[0].size() ? m_levels[0][word] : 0; }
+  // REQUIRES: no member is size() or greater. So a word past the end has none, and nothing is done.
+  void set_word(uint64_t word, uint64_t members);
 
  private:
   uint64_t m_size = 0;

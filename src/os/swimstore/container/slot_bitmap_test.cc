@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 
@@ -39,10 +40,23 @@ TEST(SlotBitmap, AgreesWithASet) {
   for (uint64_t size : {70u, 5000u, 270000u}) {
     SlotBitmap bitmap;
     bitmap.resize(size);
+    bitmap.set_word(size / 64 + 1, 0);
     std::set<uint64_t> model;
     for (int i = 0; i < 20000; i++) {
       const uint64_t slot = random() % size;
-      if (random() % 2 == 0) {
+      if (const uint64_t choice = random() % 8; choice == 0) {
+        const uint64_t word = slot / 64, slots = std::min<uint64_t>(64, size - word * 64);
+        const uint64_t members = random() % 2 == 0 ? 0 : random() & random() & ~uint64_t{0} >> (64 - slots);
+        bitmap.set_word(word, members);
+        ASSERT_EQ(bitmap.word(word), members);
+        for (uint64_t n = 0; n < slots; n++) {
+          if (members >> n & 1) {
+            model.insert(word * 64 + n);
+          } else {
+            model.erase(word * 64 + n);
+          }
+        }
+      } else if (choice % 2 == 0) {
         bitmap.set(slot);
         model.insert(slot);
       } else {

@@ -91,6 +91,35 @@ class QuotientFilter::Builder {
   uint64_t m_slots;
 };
 
+// Goes through the quotients that have a run, in ascending order, a word at a time.
+class QuotientFilter::OccupiedQuotients {
+ public:
+  static constexpr uint64_t kNone = UINT64_MAX;
+
+  explicit OccupiedQuotients(const QuotientFilter& filter)
+      : m_filter(filter), m_slots(filter.slots()), m_bits(filter.group(0)[kOccupied]) {}
+
+  // kNone behind the last one.
+  uint64_t next() {
+    while (m_bits == 0) {
+      m_first += kSlotsPerGroup;
+      if (m_first >= m_slots) {
+        return kNone;
+      }
+      m_bits = m_filter.group(m_first)[kOccupied];
+    }
+    const uint64_t quotient = m_first + std::countr_zero(m_bits);
+    m_bits &= m_bits - 1;
+    return quotient;
+  }
+
+ private:
+  const QuotientFilter& m_filter;
+  const uint64_t m_slots;
+  uint64_t m_first = 0;  // of the group
+  uint64_t m_bits;       // of it, without those that were returned
+};
+
 // The slots from the start of a cluster to the next empty one, taken apart to be changed and written again:
 // everything whose quotient lies among them lies there, and nothing else does.
 struct QuotientFilter::Region {
@@ -179,15 +208,18 @@ bool QuotientFilter::empty_at(uint64_t slot) const {
   return ((words[kOccupied] | words[kContinuation] | words[kShifted]) >> slot % kSlotsPerGroup & 1) == 0;
 }
 
-uint64_t QuotientFilter::remainder_at(uint64_t slot) const {
-  const uint64_t bit = slot % kSlotsPerGroup * m_remainder_bits;
-  const uint64_t* const word = group(slot) + kRemainders + bit / 64;
+// Of the n-th slot of a group of these words.
+uint64_t QuotientFilter::remainder_in(const uint64_t* words, uint64_t n) const {
+  const uint64_t bit = n * m_remainder_bits;
+  const uint64_t* const word = words + kRemainders + bit / 64;
   uint64_t value = word[0] >> bit % 64;
   if (bit % 64 + m_remainder_bits > 64) {
     value |= word[1] << (64 - bit % 64);
   }
   return value & mask_of(m_remainder_bits);
 }
+
+uint64_t QuotientFilter::remainder_at(uint64_t slot) const { return remainder_in(group(slot), slot % kSlotsPerGroup); }
 
 void QuotientFilter::set_remainder(uint64_t slot, uint64_t remainder) {
   const uint64_t bit = slot % kSlotsPerGroup * m_remainder_bits;
@@ -471,48 +503,45 @@ bool QuotientFilter::parse(std::string_view bytes, QuotientFilter* filter) {
   return true;
 }
 
-// Is this what Builder would have written for these fingerprints? Everything else in this file relies on it.
+// Is this what Builder would have written for these fingerprints? Everything else in this file relies on it. Asked of
+// every filter when a database is opened: most of it is done for 64 slots at a time.
 bool QuotientFilter::is_well_formed() const {
   const uint64_t quotients = uint64_t{1} << m_quotient_bits;
   const uint64_t all = slots();
-  uint64_t next_quotient = 0;  // not before this one the next run's
+  OccupiedQuotients occupied(*this);
   uint64_t entries = 0;
+  uint64_t behind_used = 0;  // 1 where the slot before is used
   uint64_t last_remainder = 0;
-  bool behind_used = false;
-  for (uint64_t slot = 0; slot < all; ++slot) {
-    const uint64_t remainder = remainder_at(slot);
-    if (empty_at(slot)) {
-      behind_used = false;
-      if (remainder != 0) {
-        return false;
-      }
-      continue;
-    }
-    const bool shifted = bit(kShifted, slot);
-    if (shifted && !behind_used) {
+  for (uint64_t first = 0; first < all; first += kSlotsPerGroup) {
+    const uint64_t* const words = group(first);
+    const uint64_t continued = words[kContinuation], shifted = words[kShifted];
+    const uint64_t used = words[kOccupied] | continued | shifted;
+    if ((shifted & ~(used << 1 | behind_used)) != 0 || (continued & ~shifted) != 0) {
       return false;
     }
-    if (bit(kContinuation, slot)) {
-      if (!shifted || remainder < last_remainder) {
+    behind_used = used >> (kSlotsPerGroup - 1);
+    entries += std::popcount(used);
+    for (uint64_t starts = used & ~continued; starts != 0; starts &= starts - 1) {
+      const int n = std::countr_zero(starts);
+      const uint64_t slot = first + n, quotient = occupied.next();
+      const bool is_shifted = (shifted >> n & 1) != 0;
+      if (quotient > slot || quotient >= quotients || is_shifted == (quotient == slot)) {
         return false;
       }
-    } else {
-      while (next_quotient < quotients && next_quotient <= slot && !bit(kOccupied, next_quotient)) {
-        ++next_quotient;
-      }
-      if (next_quotient == quotients || next_quotient > slot || shifted == (next_quotient == slot)) {
-        return false;
-      }
-      ++next_quotient;
     }
-    last_remainder = remainder;
-    behind_used = true;
-    ++entries;
+    uint64_t descends = 0, not_zero = 0;  // bit n: of slot first + n
+    for (uint64_t n = 0; n < kSlotsPerGroup; ++n) {
+      const uint64_t remainder = remainder_in(words, n);
+      descends |= uint64_t{remainder < last_remainder} << n;
+      not_zero |= uint64_t{remainder != 0} << n;
+      last_remainder = remainder;
+    }
+    if ((descends & continued) != 0 || (not_zero & ~used) != 0) {
+      return false;
+    }
   }
-  for (uint64_t slot = next_quotient; slot < all; ++slot) {
-    if (bit(kOccupied, slot)) {
-      return false;  // a quotient without a run, or none of the table's
-    }
+  if (occupied.next() != OccupiedQuotients::kNone) {
+    return false;  // a quotient without a run, or none of the table's
   }
   const bool last_group_is_needed = all == quotients || std::any_of(m_words.end() - words_per_group(), m_words.end(),
                                                                     [](uint64_t word) { return word != 0; });

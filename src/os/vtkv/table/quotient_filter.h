@@ -105,6 +105,7 @@ class QuotientFilter {
   static constexpr int kBitsMax = 60;
 
   class Builder;
+  class OccupiedQuotients;
   struct Region;
 
   uint64_t slots() const;
@@ -113,6 +114,7 @@ class QuotientFilter {
   uint64_t* group(uint64_t slot) { return m_words.data() + slot / 64 * words_per_group(); }
   bool bit(int plane, uint64_t slot) const { return group(slot)[plane] >> slot % 64 & 1; }
   bool empty_at(uint64_t slot) const;
+  uint64_t remainder_in(const uint64_t* words, uint64_t n) const;
   uint64_t remainder_at(uint64_t slot) const;
   void set_remainder(uint64_t slot, uint64_t remainder);
   uint64_t fingerprint_of(uint64_t key_hash) const { return key_hash >> (64 - bits()); }

@@ -90,6 +90,13 @@ Status Run::open(const SpanReader& reader, const RunLocation& location, std::sha
   return {};
 }
 
+Status Run::open_unread(const SpanReader& reader, const RunLocation& location, std::shared_ptr<const Run>* run) {
+  RunDescriptor descriptor;
+  VTKV_RETURN_IF_ERROR(read_descriptor(reader, location, &descriptor));
+  *run = std::make_shared<Run>(reader, location, std::move(descriptor), nullptr, nullptr);
+  return {};
+}
+
 Status Run::load_tombstones() {
   std::deque<std::string> keys;
   std::vector<RangeTombstone> tombstones;

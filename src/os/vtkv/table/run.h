@@ -28,6 +28,8 @@ class Run {
       std::shared_ptr<const RangeTombstones> tombstones, std::shared_ptr<const QuotientFilter> filter);
   // Reads descriptor, range tombstones and filter. Code::corruption, io_error.
   static Status open(const SpanReader& reader, const RunLocation& location, std::shared_ptr<const Run>* run);
+  // Reads the descriptor alone, for a run that only keeps its zones: its entries must not be read. Errors as of open().
+  static Status open_unread(const SpanReader& reader, const RunLocation& location, std::shared_ptr<const Run>* run);
   // The run without what cannot be read of it, to be read only. In run_salvage.cc.
   static std::shared_ptr<const Run> salvage(const SpanReader& reader, const RunLocation& location, Salvaged* salvaged);
 

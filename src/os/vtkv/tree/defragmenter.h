@@ -45,14 +45,14 @@ class Defragmenter {
   // Zones worth emptying, the best first.
   static std::vector<uint64_t> choose(const std::vector<ZoneUsage>& zones, uint64_t zone_bytes, double gain_min);
 
-  // Begins a pass; a pass under way is given up. It is over at once where it only measures.
+  // Begins a pass; a pass under way is given up. One that only measures is over at once.
   void start(const DefragmentOptions& options);
   bool running() const;
   // REQUIRES: running(). *wait before the next step. An error ends the pass and changes nothing else.
   Status step(const SnapshotSource& snapshots, std::chrono::microseconds* wait);
   // Ends the pass, if there is one, between two steps.
   void stop();
-  DefragmentReport report() const;  // without its error
+  DefragmentReport report() const;  // its error stays ok: step() returned it
   uint64_t moved_in_all() const;  // bytes, by all passes
 
  private:

@@ -189,7 +189,8 @@ class Tree {
   void load_salvaged(Salvaged* salvaged);
 
   using Runs = std::vector<std::shared_ptr<const Run>>;
-  // What a manifest copy names: keeps its runs' zones until the copy is overwritten.
+  // What a manifest copy names. Keeps its runs' zones until the copy is overwritten; its runs are never read. Those
+  // that only the older copy named when the tree was opened have no filter and no range tombstones (Run::open_unread).
   struct ManifestCopy {
     uint64_t epoch = 0;  // 0: the copy holds nothing valid
     LogPosition position;
@@ -197,7 +198,8 @@ class Tree {
     std::vector<SegmentValues> segments;
   };
 
-  Status open_runs(const std::vector<RunLocation>& locations, const Runs& known, Runs* runs) const;
+  using OpenRun = Status (*)(const SpanReader& reader, const RunLocation& location, std::shared_ptr<const Run>* run);
+  Status open_runs(const std::vector<RunLocation>& locations, const Runs& known, OpenRun open, Runs* runs) const;
   Runs current_runs() const;
   // For new filters, when that many entries are about to come.
   int filter_bits(uint64_t new_entries) const;

@@ -53,7 +53,7 @@ Status Tree::open(Env* env, const std::string& directory, const Options& options
   return {};
 }
 
-Status Tree::open_runs(const std::vector<RunLocation>& locations, const Runs& known, Runs* runs) const {
+Status Tree::open_runs(const std::vector<RunLocation>& locations, const Runs& known, OpenRun open, Runs* runs) const {
   for (const RunLocation& location : locations) {
     const auto found = std::find_if(known.begin(), known.end(),
                                     [&](const auto& run) { return run->location().run_id == location.run_id; });
@@ -62,7 +62,7 @@ Status Tree::open_runs(const std::vector<RunLocation>& locations, const Runs& kn
       continue;
     }
     std::shared_ptr<const Run> run;
-    VTKV_RETURN_IF_ERROR(Run::open(m_reader, location, &run));
+    VTKV_RETURN_IF_ERROR(open(m_reader, location, &run));
     runs->push_back(std::move(run));
   }
   return {};
@@ -71,11 +71,11 @@ Status Tree::open_runs(const std::vector<RunLocation>& locations, const Runs& kn
 Status Tree::load(const Checkpoint& older) {
   MutexLock checkpoint_lock(m_checkpoint_lock);
   Runs runs;
-  VTKV_RETURN_IF_ERROR(open_runs(m_checkpoint.runs, {}, &runs));
+  VTKV_RETURN_IF_ERROR(open_runs(m_checkpoint.runs, {}, Run::open, &runs));
   m_features_agree = older.epoch == 0 || older.features == m_checkpoint.features;
   ManifestCopy copy{older.epoch, older.position, {}, older.segments};
-  // Its runs are needed only should the newest copy be lost: if they cannot be read, it is no help.
-  const bool older_is_good = older.epoch > 0 && open_runs(older.runs, runs, &copy.runs).ok();
+  // Its runs are needed only should the newest copy be lost: if their descriptors cannot be read, it is no help.
+  const bool older_is_good = older.epoch > 0 && open_runs(older.runs, runs, Run::open_unread, &copy.runs).ok();
   MutexLock lock(m_lock);
   m_epoch = m_checkpoint.epoch;
   m_copies[m_epoch % 2] = {m_epoch, m_checkpoint.position, runs, m_checkpoint.segments};

@@ -101,7 +101,7 @@ Status Tree::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max, co
 }
 
 Status Tree::give_back_zones() {
-  VTKV_RETURN_IF_ERROR(forget_segments({}));
+  VTKV_RETURN_IF_ERROR(forget_segments({}));  // none: writes both copies
   m_reader.file().give_back_surplus(true);
   return {};
 }
