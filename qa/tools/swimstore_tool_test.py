@@ -319,10 +319,6 @@ class SwimstoreTool(StoreTest):
     info = self.json("info", self.store)
     features = "compressed_blobs, split_slots"
     self.assertEqual((info["format_version"], info["incompat_features"], info["upgradable"]), (3, features, False))
-    self.assertEqual((info["database_format_version"], info["database_incompat_features"]), (1, "-"))
-    self.assertFalse(info["database_upgradable"])
-    compressed = ("--set", "swimstore_compress_metadata=true")
-    self.assertTrue(self.json("info", self.store, *compressed)["database_upgradable"])
     older = self.write_superblock(2)
     self.assertEqual(self.classes(0, "--deep"), set())
     self.run_tool("import", self.store, "--in", self.base / "archive", status=1)  # all are there
@@ -331,7 +327,9 @@ class SwimstoreTool(StoreTest):
     self.assertEqual((info["format_version"], info["incompat_features"], info["upgradable"]), (2, "split_slots", True))
     self.assertEqual(self.json("upgrade", self.store),
                      {"upgraded": True, "format_version_before": 2, "format_version": 3, "compat_features": "-",
-                      "ro_compat_features": "-", "incompat_features": features, "upgradable": False})
+                      "ro_compat_features": "-", "incompat_features": features, "upgradable": False,
+                      "database_format_version": 2, "database_compat_features": "-", "database_ro_compat_features": "-",
+                      "database_incompat_features": "compressed_blocks", "database_upgradable": False})
     self.assertEqual((self.store / "superblock").read_bytes(), newest)
     self.assertFalse(self.json("upgrade", self.store)["upgraded"])
     self.assertEqual(self.classes(0, "--deep"), set())
@@ -340,6 +338,21 @@ class SwimstoreTool(StoreTest):
     self.assertEqual(self.classes(0, "--deep"), set())
     self.assertTrue(self.json("upgrade", self.store)["upgraded"])
     self.assertEqual((self.store / "superblock").read_bytes(), newest)
+
+  def test_databases_without_compressed_blocks_get_them_unless_declined(self):
+    def database(*words):
+      info = self.json("info", *words)
+      return info["database_format_version"], info["database_incompat_features"], info["database_upgradable"]
+
+    self.assertEqual(database(self.store), (2, "compressed_blocks", False))
+    older, without = self.base / "older", ("--set", "swimstore_compress_metadata=false")
+    older.mkdir()
+    self.run_tool("mkfs", older, *without)
+    self.assertEqual(database(older), (1, "-", True))
+    self.assertEqual(database(older, *without), (1, "-", False))
+    self.assertFalse(self.json("upgrade", older, *without)["upgraded"])
+    self.assertTrue(self.json("upgrade", older)["upgraded"])
+    self.assertEqual(database(older), (2, "compressed_blocks", False))
 
   def test_what_a_newer_program_added_is_named(self):
     self.fill()

@@ -116,14 +116,16 @@ void add_writing(std::vector<Option>& table) {
   table.push_back(size_option("swimstore_memtable_size", level, 32 * kMiB,
                               "metadata bytes gathered in memory before they go to the tree")
                       .set_flag(Option::FLAG_STARTUP));
-  table.push_back(Option("swimstore_compress_metadata", Option::TYPE_BOOL, level)
-                      .set_default(false)
-                      .set_description("compress blocks of the tree, where that saves space")
-                      .set_long_description("By LZ4. What is there stays as it is, until it is written anew. Only in "
-                                            "stores that were made with this option on, or upgraded so: "
-                                            "'ceph-swimstore-tool upgrade --set swimstore_compress_metadata=true'.")
-                      .set_flag(Option::FLAG_STARTUP)
-                      .add_service("osd"));
+  table.push_back(
+      Option("swimstore_compress_metadata", Option::TYPE_BOOL, level)
+          .set_default(true)
+          .set_description("compress blocks of the tree, where that saves space")
+          .set_long_description("By LZ4. What is there stays as it is, until it is written anew. Only in "
+                                "stores that were made with this option on, or upgraded by 'ceph-swimstore-tool "
+                                "upgrade' without '--set swimstore_compress_metadata=false'. Programs before 0.8 "
+                                "refuse these stores.")
+          .set_flag(Option::FLAG_STARTUP)
+          .add_service("osd"));
   table.push_back(Option("swimstore_io_depth", Option::TYPE_UINT, level)
                       .set_default(128)
                       .set_description("requests in flight at the host")

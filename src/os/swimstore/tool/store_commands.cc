@@ -71,28 +71,6 @@ void report_features(const std::string& of, const vtkv::Features& features, Repo
   report.field((of + "incompat_features").c_str(), vtkv::to_text(features.incompat));
 }
 
-// Those of the databases: of the first one, and whether an upgrade would change any; where they can be read.
-void report_database_formats(StoreFiles& files, const vtkv::Options& options, Report& report) {
-  bool any = false, upgradable = false;
-  for (const uint32_t cube : files.cubes()) {
-    std::unique_ptr<vtkv::Manifest> manifest;
-    vtkv::Checkpoint newest, older;
-    const std::string database = files.directory().database_path(cube);
-    if (!vtkv::Manifest::open(files.env(), database, &manifest, &newest, &older).ok()) {
-      continue;
-    }
-    if (!any) {
-      report.field("database_format_version", uint64_t{newest.format_version()});
-      report_features("database_", newest.features, report);
-    }
-    any = true;
-    upgradable |= vtkv::is_upgradable(newest.features, options);
-  }
-  if (any) {
-    report.field("database_upgradable", upgradable);
-  }
-}
-
 // Slots of a class as of the newest checkpoint.
 struct PageCounts {
   uint64_t owned = 0, primed = 0;
@@ -125,6 +103,27 @@ Status report_metadata_place(StoreFiles& files, Report& report) {
   report.field("metadata_file_system", std::string(to_string(host.kind)));
   report.field("metadata_available_bytes", host.available_bytes);
   return {};
+}
+
+void report_database_formats(StoreFiles& files, const vtkv::Options& options, Report& report) {
+  bool any = false, upgradable = false;
+  for (const uint32_t cube : files.cubes()) {
+    std::unique_ptr<vtkv::Manifest> manifest;
+    vtkv::Checkpoint newest, older;
+    const std::string database = files.directory().database_path(cube);
+    if (!vtkv::Manifest::open(files.env(), database, &manifest, &newest, &older).ok()) {
+      continue;
+    }
+    if (!any) {
+      report.field("database_format_version", uint64_t{newest.format_version()});
+      report_features("database_", newest.features, report);
+    }
+    any = true;
+    upgradable |= vtkv::is_upgradable(newest.features, options);
+  }
+  if (any) {
+    report.field("database_upgradable", upgradable);
+  }
 }
 
 Status report_info(StoreFiles& files, const vtkv::Options& options, Report& report) {

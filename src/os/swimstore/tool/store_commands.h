@@ -10,8 +10,10 @@
 
 namespace swimstore {
 
-// `options`: those that an upgrade would have.
+// `options`: those that an upgrade would have, or had.
 vtkv::Status report_info(StoreFiles& files, const vtkv::Options& options, vtkv::Report& report);
+// Those of the databases: of the first one, and whether an upgrade would change any; where they can be read.
+void report_database_formats(StoreFiles& files, const vtkv::Options& options, vtkv::Report& report);
 // Where log and tree lie, if that is another file system.
 vtkv::Status report_metadata_place(StoreFiles& files, vtkv::Report& report);
 vtkv::Status list_collections(StoreFiles& files, vtkv::Report& report);

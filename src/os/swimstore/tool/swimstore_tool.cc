@@ -87,9 +87,7 @@ class Tool {
   }
 
   Status info() {
-    vtkv::Options options;
-    options.compress_blocks = context()->_conf.get_val<bool>("swimstore_compress_metadata");
-    return look([&](StoreFiles& files) { return report_info(files, options, *m_report); });
+    return look([this](StoreFiles& files) { return report_info(files, upgrade_options(), *m_report); });
   }
   Status list() {
     if (m_arguments.list_lost) {
@@ -238,6 +236,10 @@ class Tool {
     m_report->field("upgraded", changed);
     m_report->field("format_version_before", uint64_t{before.version});
     dump_features(after, *m_report);
+    (void)look([this](StoreFiles& files) {  // the upgrade is done, whether it can be looked at or not
+      report_database_formats(files, upgrade_options(), *m_report);
+      return Status();
+    });
     return {};
   }
 
@@ -331,6 +333,13 @@ class Tool {
     std::unique_ptr<StoreFiles> files;
     VTKV_RETURN_IF_ERROR(StoreFiles::open(vtkv::posix_env(), m_arguments.path, m_arguments.cube, m_purpose, &files));
     return command(*files);
+  }
+
+  // Of the cubes' databases.
+  vtkv::Options upgrade_options() {
+    vtkv::Options options;
+    options.compress_blocks = context()->_conf.get_val<bool>("swimstore_compress_metadata");
+    return options;
   }
 
   // Of what concerns all cubes.
@@ -429,7 +438,8 @@ class CommandLine {
     CLI::App* metadata = add(m_app, "move-metadata", "move log and tree to another file system", &Tool::move_metadata);
     metadata->add_option("--to", m_arguments.file, "an empty directory there, from / on; made where it is missing");
     metadata->add_flag("--back", m_arguments.back, "back into the store's own directory instead");
-    add(m_app, "upgrade", "give the store the newest format, which older programs refuse", &Tool::upgrade);
+    add(m_app, "upgrade", "give the store the newest format and all features, which older programs refuse",
+        &Tool::upgrade);
     CLI::App* to_file =
         add(m_app, "export", "write objects to a file, also from a store that does not mount", &Tool::export_all);
     to_file->add_option("--collection", m_arguments.collection, "of this one only");
