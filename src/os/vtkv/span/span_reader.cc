@@ -65,7 +65,7 @@ Status ReadAhead::read(const Span& span, uint32_t unit, uint32_t units, uint32_t
   m_next_offset = offset + static_cast<uint64_t>(units) * kUnitBytes;
   if (m_use == Use::scan) {
     if (m_steps < kScanStepsMin) {
-      return m_reader->read(span, unit, units, BlockKind::entries, block);
+      return m_reader->read(span, unit, units, m_kind, block);
     }
     *block = m_reader->find(span, unit);
     if (*block) {
@@ -89,16 +89,15 @@ Status ReadAhead::read_window(const Span& span, uint32_t unit, uint32_t units, u
     m_buffer.reserve(bytes);
     const uint64_t offset = span.offset + static_cast<uint64_t>(unit) * kUnitBytes;
     if (!m_reader->file().file()->read(offset, bytes, m_buffer.data()).ok()) {
-      return m_reader->read_uncached(span, unit, units, BlockKind::entries, block);
+      return m_reader->read_uncached(span, unit, units, m_kind, block);
     }
     m_span_id = span.id;
     m_unit = unit;
     m_units = wanted;
   }
   const char* bytes = m_buffer.data() + static_cast<size_t>(unit - m_unit) * kUnitBytes;
-  const Status status =
-      Block::parse({bytes, static_cast<size_t>(units) * kUnitBytes}, {BlockKind::entries, span.id, unit}, block);
-  return status.ok() ? status : m_reader->read_uncached(span, unit, units, BlockKind::entries, block);
+  const Status status = Block::parse({bytes, static_cast<size_t>(units) * kUnitBytes}, {m_kind, span.id, unit}, block);
+  return status.ok() ? status : m_reader->read_uncached(span, unit, units, m_kind, block);
 }
 
 }  // namespace vtkv

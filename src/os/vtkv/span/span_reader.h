@@ -45,15 +45,16 @@ class SpanReader {
   std::shared_ptr<const Indexes> m_spare_indexes;  // null: none
 };
 
-// Blocks of entries for one reader that mostly goes forward: the further it gets without a jump, the more
-// is read at once, up to half a MiB.
+// Blocks of a kind for one reader that mostly goes forward: the further it gets without a jump, the more is read at
+// once, up to half a MiB.
 class ReadAhead {
  public:
   enum class Use {
     scan,        // through the cache; a long scan stops filling it
     compaction,  // past the cache
   };
-  ReadAhead(const SpanReader* reader, Use use) : m_reader(reader), m_use(use) {}
+  ReadAhead(const SpanReader* reader, Use use, BlockKind kind = BlockKind::entries)
+      : m_reader(reader), m_use(use), m_kind(kind) {}
   // The reader does not jump when it reads there next, wherever that is.
   void goes_on_at(const Span& span, uint32_t unit) {
     m_next_offset = span.offset + static_cast<uint64_t>(unit) * kUnitBytes;
@@ -68,6 +69,7 @@ class ReadAhead {
 
   const SpanReader* const m_reader;
   const Use m_use;
+  const BlockKind m_kind;
   uint64_t m_next_offset = 0;  // in the file: where a reader that does not jump goes on
   uint32_t m_steps = 0;        // without a jump
   uint32_t m_window_units = 0;

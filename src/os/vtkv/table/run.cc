@@ -116,10 +116,11 @@ Status Run::load_tombstones() {
 
 Status Run::load_filter() {
   std::string bytes;
+  ReadAhead ahead(&m_reader, ReadAhead::Use::compaction, BlockKind::filter);
   for (const BlockHandle& handle : m_descriptor.filter_blocks) {
+    const Span& span = m_descriptor.spans[handle.span];
     std::shared_ptr<const Block> block;
-    VTKV_RETURN_IF_ERROR(
-        m_reader.read_uncached(m_descriptor.spans[handle.span], handle.unit, handle.units, BlockKind::filter, &block));
+    VTKV_RETURN_IF_ERROR(ahead.read(span, handle.unit, handle.units, span.units, &block));
     bytes.append(block->body());
   }
   auto filter = std::make_shared<QuotientFilter>();
