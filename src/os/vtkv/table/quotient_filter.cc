@@ -16,6 +16,7 @@ namespace {
 enum Plane { kOccupied = 0, kContinuation = 1, kShifted = 2, kRemainders = 3 };
 constexpr uint64_t kSlotsPerGroup = 64;
 constexpr size_t kHeaderBytes = 16;
+constexpr uint64_t kNone = UINT64_MAX;
 constexpr size_t kSpareGroups = 4;              // behind the table, before it has to be allocated anew
 constexpr double kLoadMin = 0.375;
 constexpr double kHeadroomLoadMin = 0.4;        // below it a further bit would cost more than 3.4 bytes per entry
@@ -89,35 +90,6 @@ class QuotientFilter::Builder {
   uint64_t m_quotient = UINT64_MAX;
   uint64_t m_next;
   uint64_t m_slots;
-};
-
-// Goes through the quotients that have a run, in ascending order, a word at a time.
-class QuotientFilter::OccupiedQuotients {
- public:
-  static constexpr uint64_t kNone = UINT64_MAX;
-
-  explicit OccupiedQuotients(const QuotientFilter& filter)
-      : m_filter(filter), m_slots(filter.slots()), m_bits(filter.group(0)[kOccupied]) {}
-
-  // kNone behind the last one.
-  uint64_t next() {
-    while (m_bits == 0) {
-      m_first += kSlotsPerGroup;
-      if (m_first >= m_slots) {
-        return kNone;
-      }
-      m_bits = m_filter.group(m_first)[kOccupied];
-    }
-    const uint64_t quotient = m_first + std::countr_zero(m_bits);
-    m_bits &= m_bits - 1;
-    return quotient;
-  }
-
- private:
-  const QuotientFilter& m_filter;
-  const uint64_t m_slots;
-  uint64_t m_first = 0;  // of the group
-  uint64_t m_bits;       // of it, without those that were returned
 };
 
 // The slots from the start of a cluster to the next empty one, taken apart to be changed and written again:
@@ -206,6 +178,15 @@ uint64_t QuotientFilter::slots() const { return m_words.size() / words_per_group
 bool QuotientFilter::empty_at(uint64_t slot) const {
   const uint64_t* const words = group(slot);
   return ((words[kOccupied] | words[kContinuation] | words[kShifted]) >> slot % kSlotsPerGroup & 1) == 0;
+}
+
+uint64_t QuotientFilter::next_occupied(uint64_t from) const {
+  for (const uint64_t all = slots(); from < all; from = (from | 63) + 1) {
+    if (const uint64_t word = group(from)[kOccupied] >> from % kSlotsPerGroup; word != 0) {
+      return from + std::countr_zero(word);
+    }
+  }
+  return kNone;
 }
 
 // Of the n-th slot of a group of these words.
@@ -445,13 +426,7 @@ void QuotientFilter::Cursor::settle() {
   if ((words[kShifted] >> offset & 1) == 0) {
     m_quotient = m_slot;
   } else if ((words[kContinuation] >> offset & 1) == 0) {
-    ++m_quotient;
-    uint64_t occupied = m_filter->group(m_quotient)[kOccupied] >> m_quotient % kSlotsPerGroup;
-    while (occupied == 0) {
-      m_quotient = (m_quotient | 63) + 1;
-      occupied = m_filter->group(m_quotient)[kOccupied];
-    }
-    m_quotient += std::countr_zero(occupied);
+    m_quotient = m_filter->next_occupied(m_quotient + 1);
   }
   m_fingerprint = m_quotient << m_filter->m_remainder_bits | m_filter->remainder_at(m_slot);
 }
@@ -508,7 +483,7 @@ bool QuotientFilter::parse(std::string_view bytes, QuotientFilter* filter) {
 bool QuotientFilter::is_well_formed() const {
   const uint64_t quotients = uint64_t{1} << m_quotient_bits;
   const uint64_t all = slots();
-  OccupiedQuotients occupied(*this);
+  uint64_t next_quotient = 0;  // not before this one the next run's
   uint64_t entries = 0;
   uint64_t behind_used = 0;  // 1 where the slot before is used
   uint64_t last_remainder = 0;
@@ -523,11 +498,12 @@ bool QuotientFilter::is_well_formed() const {
     entries += std::popcount(used);
     for (uint64_t starts = used & ~continued; starts != 0; starts &= starts - 1) {
       const int n = std::countr_zero(starts);
-      const uint64_t slot = first + n, quotient = occupied.next();
+      const uint64_t slot = first + n, quotient = next_occupied(next_quotient);
       const bool is_shifted = (shifted >> n & 1) != 0;
       if (quotient > slot || quotient >= quotients || is_shifted == (quotient == slot)) {
         return false;
       }
+      next_quotient = quotient + 1;
     }
     uint64_t descends = 0, not_zero = 0;  // bit n: of slot first + n
     for (uint64_t n = 0; n < kSlotsPerGroup; ++n) {
@@ -540,7 +516,7 @@ bool QuotientFilter::is_well_formed() const {
       return false;
     }
   }
-  if (occupied.next() != OccupiedQuotients::kNone) {
+  if (next_occupied(next_quotient) != kNone) {
     return false;  // a quotient without a run, or none of the table's
   }
   const bool last_group_is_needed = all == quotients || std::any_of(m_words.end() - words_per_group(), m_words.end(),

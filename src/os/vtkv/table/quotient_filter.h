@@ -105,7 +105,6 @@ class QuotientFilter {
   static constexpr int kBitsMax = 60;
 
   class Builder;
-  class OccupiedQuotients;
   struct Region;
 
   uint64_t slots() const;
@@ -114,6 +113,8 @@ class QuotientFilter {
   uint64_t* group(uint64_t slot) { return m_words.data() + slot / 64 * words_per_group(); }
   bool bit(int plane, uint64_t slot) const { return group(slot)[plane] >> slot % 64 & 1; }
   bool empty_at(uint64_t slot) const;
+  // The first quotient with a run, from this one on; UINT64_MAX: there is none.
+  uint64_t next_occupied(uint64_t from) const;
   uint64_t remainder_in(const uint64_t* words, uint64_t n) const;
   uint64_t remainder_at(uint64_t slot) const;
   void set_remainder(uint64_t slot, uint64_t remainder);
