@@ -17,8 +17,6 @@ std::string slot_name(unsigned size_class, uint64_t slot) {
   return "slot " + std::to_string(slot) + " of the " + std::to_string(slot_bytes(size_class) / 1024) + " KiB container";
 }
 
-uint64_t mask_of_first(uint64_t slots) { return slots >= 64 ? ~uint64_t{0} : (uint64_t{1} << slots) - 1; }
-
 }  // namespace
 
 SlotAllocator::SlotAllocator(unsigned size_class, uint64_t chunk_slots)
@@ -51,15 +49,13 @@ void SlotAllocator::back(uint64_t chunk) {
   VTKV_ASSERT(it.state == State::unbacked && it.busy == 0);
   it.state = State::backed;
   m_backed++;
-  const uint64_t begin = chunk << m_chunk_shift;
-  const uint64_t of_chunk = mask_of_first(chunk_slots()) << begin % 64;
-  for (uint64_t word = begin / 64; word * 64 < begin + chunk_slots(); word++) {  // recovery does this for all chunks
+  for_each_word(chunk << m_chunk_shift, chunk_slots(), [&](uint64_t word, uint64_t of_chunk) {
     const uint64_t free = of_chunk & ~m_owned.word(word) & ~quarantined_word(word);
     const uint64_t primed = m_primed.word(word);
     m_primed_available.set_word(word, m_primed_available.word(word) | (free & primed));
     m_unprimed_available.set_word(word, m_unprimed_available.word(word) | (free & ~primed));
     it.busy += std::popcount(of_chunk & ~free);
-  }
+  });
   m_whole_free += it.busy == 0;
 }
 
@@ -231,19 +227,22 @@ void SlotAllocator::dropped(uint64_t chunk) {
 // A crash may take back the growth of a file that nothing has synced since; the page knows of it all the same. No
 // slot was written there: the first write of one brings its file's sync.
 Status SlotAllocator::load(const AllocationPage& page) {
-  for (uint64_t i = 0; i * 64 < page.slots; i++) {
-    const uint64_t word = uint64_t{page.number} * kPageWords + i;
-    const uint64_t there = word * 64 < slots() ? mask_of_first(slots() - word * 64) : 0;
-    if (((page.owned[i] | page.primed[i]) & ~there) != 0) {
-      return Status::corruption("allocation page " + std::to_string(page.number) + " of the " +
-                                std::to_string(slot_bytes(m_size_class) / 1024) +
-                                " KiB container names slots past the container's end");
-    }
-    // Of slots that came after the page was written it says nothing.
-    const uint64_t newer = there & ~mask_of_first(page.slots - i * 64);
-    m_owned.set_word(word, page.owned[i] | (m_owned.word(word) & newer));
-    m_primed.set_word(word, page.primed[i] | (m_primed.word(word) & newer));
+  const uint64_t first = page.first_slot();
+  const uint64_t there = std::min<uint64_t>(page.slots, slots() - std::min(first, slots()));
+  uint64_t past_the_end = 0;
+  for_each_word(there, page.slots - there,
+                [&](uint64_t i, uint64_t mask) { past_the_end |= (page.owned[i] | page.primed[i]) & mask; });
+  if (past_the_end != 0) {
+    return Status::corruption("allocation page " + std::to_string(page.number) + " of the " +
+                              std::to_string(slot_bytes(m_size_class) / 1024) +
+                              " KiB container names slots past the container's end");
   }
+  // Of slots that came after the page was written it says nothing.
+  for_each_word(uint64_t{0}, there, [&](uint64_t i, uint64_t mask) {
+    const uint64_t word = first / 64 + i;
+    m_owned.set_word(word, (m_owned.word(word) & ~mask) | (page.owned[i] & mask));
+    m_primed.set_word(word, (m_primed.word(word) & ~mask) | (page.primed[i] & mask));
+  });
   return {};
 }
 

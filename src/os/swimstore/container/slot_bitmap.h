@@ -5,6 +5,7 @@
 // Not thread-safe. Invariant: bit j of level k+1 is set if and only if word j of level k is not zero.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -42,5 +43,19 @@ class SlotBitmap {
   uint64_t m_count = 0;
   std::vector<std::vector<uint64_t>> m_levels;  // [0]: the slots; the last has one word
 };
+
+// Calls step(word, mask) for each word of 64 bits that holds some of the `count` bits from `first` on.
+template <class Integer, class Step>
+void for_each_word(Integer first, Integer count, Step step) {
+  constexpr Integer kWordBits = 64;
+  while (count > 0) {
+    const Integer bit = first % kWordBits;
+    const Integer bits = std::min(count, kWordBits - bit);
+    const uint64_t ones = bits == kWordBits ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+    step(first / kWordBits, ones << bit);
+    first += bits;
+    count -= bits;
+  }
+}
 
 }  // namespace swimstore

@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "swimstore/container/slot_bitmap.h"
 #include "vtkv/util/invariants.h"
 
 namespace swimstore {
@@ -19,19 +20,6 @@ constexpr unsigned kWordClass = 6;  // fragments of 2^6 blocks fill a word
 constexpr uint64_t kStarts[kWordClass + 1] = {~uint64_t{0},       0x5555555555555555, 0x1111111111111111,
                                               0x0101010101010101, 0x0001000100010001, 0x0000000100000001,
                                               0x0000000000000001};
-
-// Calls step(word, mask) for each word that holds some of the blocks.
-template <class Step>
-void for_each_word(uint32_t first, uint32_t count, Step step) {
-  while (count > 0) {
-    const uint32_t bit = first % kWordBits;
-    const uint32_t bits = std::min(count, kWordBits - bit);
-    const uint64_t ones = bits == kWordBits ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
-    step(first / kWordBits, ones << bit);
-    first += bits;
-    count -= bits;
-  }
-}
 
 void assign(Words* words, uint32_t first, uint32_t count, bool set) {
   for_each_word(first, count, [&](uint32_t word, uint64_t mask) {
