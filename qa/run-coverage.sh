@@ -7,7 +7,6 @@ here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 checkout=$(dirname "$here")
 . "$here/lib.sh"
 trap_signals
-reef_only
 
 usage() {
   cat <<USAGE
@@ -47,6 +46,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+reef_only
 check_jobs "$jobs"
 case $minimum in '' | *[!0-9.]*) fail_usage "--minimum needs a percentage, not '$minimum'" ;; esac
 

@@ -7,7 +7,6 @@ here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 checkout=$(dirname "$here")
 . "$here/lib.sh"
 trap_signals
-reef_only
 
 usage() {
   cat <<USAGE
@@ -56,6 +55,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+reef_only
 check_jobs "$jobs"
 case $time in '' | *[!0-9]* | 0) fail_usage "--time needs a number of seconds, not '$time'" ;; esac
 if [ ${#programs[@]} -eq 0 ]; then

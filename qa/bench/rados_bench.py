@@ -6,7 +6,7 @@ Every store gets a cluster of its own on this machine (mon, mgr, OSDs; see qa/vs
 the rounds go from store to store, in an order drawn anew for each size, so that what changes on the machine meets all
 of them. Per round, size and store, with 16 whole objects in flight as `rados bench` has them:
 
-  write      new objects: the store's first fill
+  write      new objects: the store's first fill, until they take a third of the device or the time is over
   overwrite  the same objects, whole, in random order: its steady state
   seq, rand  reading them back; every read is checked against what was written last
   cold       the same once more, each object once, in random order, after the OSDs were started anew and the kernel
@@ -62,7 +62,8 @@ STORES = "swimstore,bluestore,kstore,memstore"
 WARM_PHASES = tuple(phase for phase in bench_report.PHASES if phase != "cold")
 SIZES = "4K,16K,64K,1M,4M"
 QUICK_SIZES = "4K,64K,4M"
-FILL_BYTES_MAX = 1 << 30
+# A third of the device: the rest is room for a store that writes anew before it gives up what was there.
+FILL_SHARE = 3
 QUIET_SECONDS_MAX = 5
 # What a run may take, boot included. On a slow machine phases become shorter instead.
 QUICK_SECONDS_MAX = 290
@@ -296,7 +297,7 @@ class Bench:
   def _load(self, store, size, nth, seconds):
     cluster, args = self.clusters[store], self.args
     command = load_command(cluster, POOL, "--depth", DEPTH, "--size", size, "--seconds", seconds,
-                           "--fill-bytes-max", max(FILL_BYTES_MAX, 64 * size), "--seed", nth + 1,
+                           "--fill-bytes-max", max(args.device_size // FILL_SHARE, 64 * size), "--seed", nth + 1,
                            "--prefix", f"bench_{nth}_{size}", "--state", cluster.dir / "run" / "load_state")
     devices = cluster.devices()
     if devices:

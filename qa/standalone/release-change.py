@@ -55,6 +55,8 @@ def change_cluster(scenario, cluster, client):
 
 def prepare_new(scenario):
   """The set-up of the other release; its programs must be there."""
+  if sysroot.release_name() != "reef":
+    raise UserError("release-change begins with Reef: unset SWIM_RELEASE")
   if scenario.args.ceph_osd:
     raise UserError("--ceph-osd: here are two, of the builds of both releases; leave it out")
   new = sysroot.RELEASES[NEW]
@@ -95,7 +97,5 @@ def run(scenario):
 
 
 if __name__ == "__main__":
-  if sysroot.release_name() != "reef":
-    sys.exit("release-change: this begins with Reef: unset SWIM_RELEASE")
   scenario_module.main("release-change", run, __doc__, stores=("swimstore", "bluestore"), options=(
       (("--seed",), {"type": int, "default": 1, "help": "of the load (default: %(default)s)"}),))

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The names in doc/swimstore-and-bluestore.md: each is one of SwimStore's or BlueStore's, and each of theirs is there.
 
+BlueStore's are those of the release of Ceph that is built for, but for names that are marked as of another one.
+
 usage: bluestore_table_test.py CEPH_SWIMSTORE_TOOL
 """
 
@@ -17,9 +19,11 @@ PAGE = store_names.CHECKOUT / "doc/swimstore-and-bluestore.md"
 
 
 def quoted():
-  """What stands in backquotes, in one line each, without arguments."""
-  found = {" ".join(words.split()) for words in re.findall(r"`([^`]+)`", PAGE.read_text())}
-  return {re.sub(r"( [A-Z]+)+$", "", words) for words in found}
+  """What stands in backquotes, in one line each, without arguments and what is of another release: `name` (20.2)."""
+  source = store_names.ceph_source()
+  release = store_names.ceph_release(source) if source else ""
+  marked = re.findall(r"`([^`]+)`(?: \((\d+\.\d+)\))?", PAGE.read_text())
+  return {re.sub(r"( [A-Z]+)+$", "", " ".join(words.split())) for words, only_of in marked if only_of in ("", release)}
 
 
 def behind(program):

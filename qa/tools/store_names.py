@@ -37,7 +37,8 @@ def volume_commands():
 
 def tool_commands(usage):
   """Of what `ceph-swimstore-tool --help` prints."""
-  return set(re.findall(r"^  ([a-z][a-z-]+) +\S", usage.partition("Subcommands:\n")[2], re.M))
+  table = re.split(r"^subcommands:\n", usage, maxsplit=1, flags=re.I | re.M)[-1]
+  return set(re.findall(r"^  ([a-z][a-z-]+) +\S", table, re.M))
 
 
 # -- BlueStore --------------------------------------------------------------------------------------------------------
@@ -46,6 +47,11 @@ def ceph_source():
   """None where it is not there."""
   source = pathlib.Path(os.environ.get("SWIM_CEPH_SOURCE", "/nowhere")) / "src"
   return source if source.is_dir() else None
+
+
+def ceph_release(source):
+  """As in "18.2"."""
+  return re.search(r"^ *VERSION (\d+\.\d+)", (source.parent / "CMakeLists.txt").read_text(), re.M)[1]
 
 
 def bluestore_options(source):
