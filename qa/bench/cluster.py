@@ -16,6 +16,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -35,6 +36,12 @@ from loop_disk import LoopDisk, is_mounted, read_counters, share, unmount
 from sysroot import UserError
 
 SOCKET_PATH_MAX = 107
+
+
+def packaged_environment(root):
+  """NAME=VALUE of the environment file of Ceph's units: the size of tcmalloc's cache."""
+  file = sysroot.cache_dir() / root / "etc/default/ceph"
+  return re.findall(r"^\w+=\S*$", file.read_text(), re.M) if file.exists() else []
 
 
 class Cluster:
@@ -508,7 +515,7 @@ class Cluster:
     release = self._release_of(daemon)
     root = sysroot.RELEASES[release].root if release else self.spec.root()
     # In /, as an init system starts it: Debian's default of `osd class dir` is a relative path.
-    return sysroot.run(["env", "-C", "/", program, "-c", self.dir / "ceph.conf", *args], root=root)
+    return sysroot.run(["env", "-C", "/", *packaged_environment(root or sysroot.release().root), program, "-c", self.dir / "ceph.conf", *args], root=root)
 
   def _spawn(self, daemon, argv):
     """The program puts itself into the background once it has initialised; its pid file tells the rest."""

@@ -246,7 +246,8 @@ def bring_up_again(device, within):
   report(listed | {"mounted": "", "up": False} == listed and listed["fs"] == "xfs", "closed, list knows it by its header", listed)
   must("ceph", "config-key", "rm", f"dm-crypt/osd/{fsid}/luks")
   refused = swimstore("activate", osd, fsid)
-  report(refused.returncode == 1 and "Unable to retrieve dmcrypt secret" in refused.stdout and
+  report(refused.returncode == 1 and "it was destroyed or purged" in refused.stdout and
+         f"client.osd-lockbox.{fsid} does not get the key dm-crypt/osd/{fsid}/luks" in refused.stdout and
          not pathlib.Path(f"/dev/mapper/swimstore-{fsid}").exists() and not (OSDS / f"ceph-{osd}").exists(),
          "without the key of the monitors it stays closed", refused.stdout)
   done = swimstore("zap", "--osd-id", osd, "--destroy")

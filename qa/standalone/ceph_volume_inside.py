@@ -235,9 +235,9 @@ def use_faster_device(device, fast):
   stop(1)
   must("ceph", "osd", "destroy", 1, "--yes-i-really-mean-it")
   must("ceph-volume", "swimstore", "deactivate", 1)
-  done = swimstore("zap", device)
+  done = swimstore("zap", "--destroy", device)
   report(done.returncode == 0 and is_empty(device) and [one.name for one in folder.iterdir()] == ["lost+found"],
-         "zap removes them, too", done.stdout)
+         "zap --destroy removes them, too", done.stdout)
   must("umount", folder)
   must("wipefs", "--all", fast)
 

@@ -7,7 +7,6 @@ Then the cluster is told that all its OSDs are of the new release. The client is
 """
 
 import os
-import sys
 import time
 
 import scenario as scenario_module

@@ -466,6 +466,39 @@ class SwimstoreTool(StoreTest):
     self.run_tool("repair", self.store)
     self.assertEqual(self.classes(0), set())
 
+  def test_an_import_that_was_cut_short_keeps_the_store_from_serving(self):
+    self.fill()
+    before = self.exported()
+    mark = self.store / "import_unfinished"
+    archive = self.base / "archive"
+    mark.write_text(f"{archive}\n")
+    self.assertIn(f"'ceph-swimstore-tool import {self.store} --in {archive}'", self.run_tool("balance", self.store, status=2))
+    (self.base / "no_archive").write_text("not an archive")
+    self.run_tool("import", self.store, "--in", self.base / "no_archive", status=2)
+    (self.base / "other").write_bytes(archive.read_bytes())
+    self.run_tool("import", self.store, "--in", self.base / "other", status=1)  # all is there already
+    self.assertTrue(mark.exists())
+    self.run_tool("import", self.store, "--in", archive, status=1)
+    self.assertFalse(mark.exists())
+    self.run_tool("import", self.store, "--in", self.base / "no_archive", status=2)
+    self.assertFalse(mark.exists())
+    self.expect_unchanged_but(before)
+
+  def test_configuration_comes_from_the_file_that_is_named_alone(self):
+    conf = self.base / "conf"
+    conf.write_text("[osd.7]\nswimstore_memtable_size = 1\n")
+    tool = [self.TOOL, "--set", "swimstore_allow_unproven_file_system=true"]
+    for status, osd in ((0, "6"), (2, "7")):
+      (self.store / "whoami").write_text(osd + "\n")
+      done = subprocess.run([*tool, "--conf", conf, "fsck", self.store], capture_output=True, text=True)
+      self.assertEqual(done.returncode, status, done)
+    self.assertIn("swimstore_memtable_size", done.stderr)
+    for variables in ({"CEPH_CONF": str(conf)}, {"CEPH_ARGS": "--swimstore_memtable_size=1"}):
+      done = subprocess.run([*tool, "fsck", self.store], capture_output=True, text=True, env=os.environ | variables)
+      self.assertEqual(done.returncode, 0, done)
+    missing = self.base / "missing"
+    self.assertIn(f"cannot read --conf {missing}", self.run_tool("--conf", missing, "fsck", self.store, status=2))
+
   def test_a_store_whose_tree_is_damaged(self):
     self.fill()
     before = self.content()

@@ -79,6 +79,11 @@ class SwimStore : public ObjectStore {
   // The same, with the reason in words.
   vtkv::Status make();
   vtkv::Status try_mount();
+  // Mounts for the tool's import, which alone takes a store whose last import was cut short. From here to end_import(),
+  // durably, nobody else does: an OSD would take what is there for all there was. Where the import of another archive
+  // was cut short, it stays so.
+  vtkv::Status begin_import(const std::string& archive);
+  vtkv::Status end_import(const std::string& archive);  // REQUIRES: begun, and all that was queued is durable
   int mkjournal() override { return 0; }
   bool needs_journal() override { return false; }
   bool wants_journal() override { return false; }
@@ -297,6 +302,7 @@ class SwimStore : public ObjectStore {
 
   vtkv::Env* const m_env;
   uuid_d m_fsid;
+  bool m_imports = false;  // during the mount of begin_import()
   std::function<void(const vtkv::Status&)> m_fatal_handler;
   std::function<void(const std::string&)> m_metadata_failure_handler;
   std::function<void(swimstore::CubeOptions&)> m_cube_options_hook;

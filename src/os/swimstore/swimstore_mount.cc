@@ -180,6 +180,7 @@ Status SwimStore::make() {
     VTKV_RETURN_IF_ERROR(directory.end_cube_mark(cube));  // of a store that was here before
   }
   VTKV_RETURN_IF_ERROR(directory.end_adding_cubes());
+  VTKV_RETURN_IF_ERROR(directory.forget_repair_and_import());
   VTKV_RETURN_IF_ERROR(directory.forget_other_metadata());
   VTKV_RETURN_IF_ERROR(superblock.write(m_env, path));
   VTKV_RETURN_IF_ERROR(directory.end_mkfs());
@@ -313,6 +314,13 @@ Status SwimStore::open(Purpose purpose) {
                     "agree with itself. Run 'ceph-swimstore-tool repair {0}' again, until it says "
                     "what is left",
                     path));
+  }
+  std::string archive;
+  if (purpose == Purpose::serve && !m_imports && directory.is_import_unfinished(&archive)) {
+    return Status::failed(
+        fmt::format("the import of {1} into {0} was begun and did not come to its end: what is missing would pass for "
+                    "removed. Run 'ceph-swimstore-tool import {0} --in {1}' again, or make the OSD anew",
+                    path, archive));
   }
   if (purpose == Purpose::serve) {
     const Status refused = refuse_fast_commit(directory, settings);
@@ -465,9 +473,17 @@ Status SwimStore::take_lock(StoreDirectory& directory, std::unique_ptr<vtkv::Fil
 int SwimStore::mount() {
   if (cct->_conf.get_val<bool>("swimstore_fsck_on_mount")) {
     const int errors = fsck(cct->_conf.get_val<bool>("swimstore_fsck_on_mount_deep"));
-    if (errors != 0) {
-      derr << "mount: refused, fsck found " << errors << " errors" << dendl;
-      return errors < 0 ? errors : -EIO;
+    if (errors < 0) {
+      return errors;
+    }
+    if (errors > 0) {
+      derr << fmt::format(
+                  "mount: refused, the check of {0} that swimstore_fsck_on_mount asks for found {1} errors: "
+                  "'ceph-swimstore-tool fsck {0}' names them, 'repair {0}' fixes what can be fixed. For data that "
+                  "cannot be read start the OSD without swimstore_fsck_on_mount_deep, and run 'ceph pg repair'",
+                  path, errors)
+           << dendl;
+      return -EIO;
     }
   }
   const Status status = try_mount();
@@ -478,6 +494,15 @@ int SwimStore::mount() {
   }
   return status.ok() ? 0 : fail("mount", status);
 }
+
+Status SwimStore::begin_import(const std::string& archive) {
+  m_imports = true;
+  const Status status = try_mount();
+  m_imports = false;
+  return status.ok() ? StoreDirectory(m_env, path).begin_import(archive) : status;
+}
+
+Status SwimStore::end_import(const std::string& archive) { return StoreDirectory(m_env, path).end_import(archive); }
 
 Status SwimStore::try_mount() {
   VTKV_RETURN_IF_ERROR(open(Purpose::serve));
@@ -511,9 +536,12 @@ int SwimStore::umount() {
   dout(1) << "unmounted" << dendl;
   if (cct->_conf.get_val<bool>("swimstore_fsck_on_umount")) {
     const int errors = fsck(cct->_conf.get_val<bool>("swimstore_fsck_on_umount_deep"));
-    if (errors != 0) {
+    if (errors < 0) {
+      return errors;
+    }
+    if (errors > 0) {
       derr << "umount: fsck found " << errors << " errors" << dendl;
-      return errors < 0 ? errors : -EIO;
+      return -EIO;
     }
   }
   return 0;

@@ -477,4 +477,38 @@ TEST_F(MountTest, ASmallFileCanBeReplacedOnAFullHost) {
   EXPECT_EQ("yes", value);
 }
 
+// They would keep a store from its first mount.
+TEST_F(MountTest, MkfsForgetsWhatARepairAndAnImportBeforeItLeft) {
+  for (const char* mark : {"repair_unfinished", "import_unfinished"}) {
+    ASSERT_TRUE(StoreDirectory(&m_env, kPath).write_meta(mark, "left").ok());
+  }
+  ASSERT_EQ(0, mkfs());
+  EXPECT_EQ(0, mount());
+}
+
+// What is missing of a PG would pass for removed.
+TEST_F(MountTest, AStoreIntoWhichAnImportWasCutShortIsLeftToImport) {
+  ASSERT_EQ(0, mkfs());
+  {
+    SwimStore store(g_ceph_context, kPath, &m_env);
+    ASSERT_TRUE(store.begin_import("/archive").ok());
+    store.umount();
+  }
+  EXPECT_LT(mount(), 0);
+  {
+    SwimStore store(g_ceph_context, kPath, &m_env);
+    const vtkv::Status status = store.try_mount();
+    EXPECT_NE(std::string::npos, status.message().find("ceph-swimstore-tool import /osd --in /archive'"))
+        << status.to_string();
+  }
+  for (const std::string archive : {"/another", "/archive"}) {
+    SwimStore store(g_ceph_context, kPath, &m_env);
+    EXPECT_FALSE(store.try_mount().ok());
+    ASSERT_TRUE(store.begin_import(archive).ok());
+    ASSERT_TRUE(store.end_import(archive).ok());
+    store.umount();
+  }
+  EXPECT_EQ(0, mount());
+}
+
 }  // namespace swimstore

@@ -138,8 +138,9 @@ class DB {
   static Status open_read_only(Env* env, const std::string& directory, const Options& options, std::unique_ptr<DB>* db);
 
   // Gives the database the features that one made with these options has: a program that does not know them then
-  // refuses it. Durable on return; *changed, when ok: it lacked one. Errors as open(), and Code::no_space; after any,
-  // it is as it was or has the features, and may be opened or upgraded again. Costs what opening does, without the log.
+  // refuses it. Durable on return; *changed, valid when ok: a feature was missing. Errors as open(), and
+  // Code::no_space; after any, it is as it was or has the features, and may be opened or upgraded again. Costs what
+  // opening does, without the log.
   static Status upgrade(Env* env, const std::string& directory, const Options& options, bool* changed);
 
   // Waits for everything submitted to be durable, then ends the workers; what they are at is given up soon. Does not

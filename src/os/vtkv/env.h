@@ -67,6 +67,12 @@ struct FileRange {
   uint64_t length = 0;
 };
 
+// What of a file, up to its size, is not primed; ascending, neighbours in one.
+struct FileSpace {
+  std::vector<FileRange> holes;      // no space
+  std::vector<FileRange> unwritten;  // space that was not written since it was reserved
+};
+
 // An open file, never by way of a link. Thread-safe: any number of threads may call any method at once.
 class File {
  public:
@@ -86,8 +92,8 @@ class File {
   virtual Status write_zeros(uint64_t offset, uint64_t length) = 0;
   // Gives the range back to the file system; it reads as zeros and is no longer primed.
   virtual Status punch_hole(uint64_t offset, uint64_t length) = 0;
-  // Where the file, up to its size, has no space; ascending. Code::unsupported: the file system does not tell.
-  virtual Status list_holes(std::vector<FileRange>* holes) = 0;
+  // Code::unsupported: the file system does not tell. Takes time for each extent.
+  virtual Status map_space(FileSpace* space) = 0;
 };
 
 class IoQueue;

@@ -298,9 +298,13 @@ std::string OnlineFsck::alert() const {
   vtkv::MutexLock lock(m_lock);
   uint64_t errors = 0;
   const Finding* first = nullptr;
+  bool of_data = false, of_metadata = false;
   const auto add = [&](const CheckResult& found) {
     errors += found.errors;
     first = first == nullptr && !found.findings.empty() ? &found.findings.front() : first;
+    for (const Finding& finding : found.findings) {
+      (finding.kind == FindingClass::data_unreadable ? of_data : of_metadata) = true;
+    }
   };
   for (const auto& [cube, found] : m_found_deep) {
     add(found);
@@ -313,9 +317,13 @@ std::string OnlineFsck::alert() const {
   if (errors == 0) {
     add(m_progress.result);  // of a check under way
   }
-  return first == nullptr ? std::string()
-                          : fmt::format("fsck found {} errors, the first: {}. See 'swimstore fsck status' of the OSD",
-                                        errors, first->text);
+  if (first == nullptr) {
+    return {};
+  }
+  return fmt::format("fsck found {} errors, the first: {}. See 'swimstore fsck status' of the OSD.{}{}", errors,
+                     first->text,
+                     of_data ? " Unreadable data: 'ceph pg repair' its placement group, the OSD stays up." : "",
+                     of_metadata ? " Metadata: stop the OSD, run 'ceph-swimstore-tool fsck', then 'repair'." : "");
 }
 
 }  // namespace swimstore

@@ -113,6 +113,8 @@ TEST_F(OnlineFsckTest, DamagedDataIsNamedAndRaisesAnAlert) {
   EXPECT_TRUE(found_errors());
   EXPECT_TRUE(says("class", "data_unreadable")) << status();
   EXPECT_NE(std::string::npos, alerts()["SWIMSTORE_FSCK_FINDINGS"].find("first"));
+  EXPECT_NE(std::string::npos, alerts()["SWIMSTORE_FSCK_FINDINGS"].find("'ceph pg repair'"));
+  EXPECT_EQ(std::string::npos, alerts()["SWIMSTORE_FSCK_FINDINGS"].find("ceph-swimstore-tool"));
 
   write("first", 4096);
   start(true);

@@ -84,8 +84,8 @@ class CollectionTable {
   CollectionTable(CephContext* cct, vtkv::Env* env) : m_cct(cct), m_env(env) {}
   ~CollectionTable();  // who keeps one of its collections finds out that it is of no use
 
-  // Reads all collection records of a cube; once for each of so many cubes, before anything else. Of two records of a
-  // collection the one with the greater generation counts, and the other is appended to *outdated.
+  // Reads all collection records of a cube. To be called for each of the `cubes`, before anything else. Of two records
+  // of a collection the one with the greater generation counts, and the other is appended to *outdated.
   vtkv::Status load(vtkv::DB& database, unsigned cube, unsigned cubes, std::vector<OutdatedRecord>* outdated);
   // Greater than any that a record has.
   uint64_t new_generation() { return ++m_generation; }

@@ -432,29 +432,6 @@ Status Container::replay(const SlotBlocks& blocks, bool owned) {
   return {};
 }
 
-Status Container::finish_recovery() {
-  std::vector<vtkv::FileRange> holes;
-  uint64_t size = 0;
-  VTKV_RETURN_IF_ERROR(m_file->size(&size));
-  const Status listed = m_file->list_holes(&holes);
-  if (!listed.ok() && listed.code() != Status::Code::unsupported) {
-    return listed;
-  }
-  m_knows_holes = listed.ok();
-  FreeChange change(*this);
-  if (m_knows_holes) {
-    holes.push_back({size, m_slots.slots() * slot_bytes(m_size_class) - size});  // a chunk that a crash cut short
-  }
-  m_slots.finish_recovery(chunks_with_space(holes));
-  m_split.finish_recovery();
-  for (const vtkv::FileRange& hole : holes) {
-    make_hole(hole.offset / kBlockBytes, (hole.offset + hole.length + kBlockBytes - 1) / kBlockBytes);
-  }
-  note_fragments();
-  m_used = m_slots.owned() > 0;
-  return {};
-}
-
 void Container::quarantine(uint64_t slot) {
   MutexLock lock(m_lock);
   m_slots.quarantine(slot);

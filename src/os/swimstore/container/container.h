@@ -79,8 +79,8 @@ class Container {
   vtkv::Status load(const AllocationPage& page);
   vtkv::Status load(const SplitSlotRecord& record);  // after the pages
   vtkv::Status replay(const SlotBlocks& blocks, bool owned);
-  // Asks the host which free blocks have no space; none of these is primed, whatever the pages say, which would be a
-  // broken rule.
+  // Asks the host which blocks have no space, or none that was written; none of these is primed, whatever the pages
+  // say.
   vtkv::Status finish_recovery();
   // Gives space again to what is owned and has none: after a crash a write may be there and the growth before it not,
   // and a copy may leave zeros out. At most *room_bytes, from which it takes what it gave. What gets none becomes a
@@ -196,6 +196,8 @@ class Container {
   std::vector<Range> holes_of(uint64_t slot) const REQUIRES(m_lock);
   // What the host says has no space, of what is free, is a hole; of what is owned it goes to m_owned_holes.
   void make_hole(uint64_t first, uint64_t end) REQUIRES(m_lock);
+  // What the host says was never written is not primed.
+  void make_unprimed(uint64_t first, uint64_t end) REQUIRES(m_lock);
   std::vector<bool> chunks_with_space(const std::vector<vtkv::FileRange>& holes) const REQUIRES(m_lock);
   void add_hole(uint64_t first, uint64_t count) REQUIRES(m_lock);
   // What is owned and has no space, neighbours in one.

@@ -348,6 +348,27 @@ void Container::make_hole(uint64_t first, uint64_t end) {
   }
 }
 
+// A hole may have been given space at an earlier mount, after which no page was written.
+void Container::make_unprimed(uint64_t first, uint64_t end) {
+  const uint64_t blocks = slot_blocks(m_size_class);
+  end = std::min(end, m_slots.slots() * blocks);
+  while (first < end) {
+    const uint64_t slot = first / blocks;
+    const uint64_t behind = std::min((slot + 1) * blocks, end);
+    if (m_slots.is_primed(slot) && !pages_are_trusted()) {
+      if (m_split.contains(slot)) {
+        m_split.set_primed(slot, 0, static_cast<uint32_t>(blocks), false);  // as its page said so of all of them
+      }
+      const bool was_free = m_slots.take_this(slot);
+      clear_primed(slot);
+      if (was_free) {
+        m_slots.put_back(slot);
+      }
+    }
+    first = behind;
+  }
+}
+
 // One that was about to be punched when the store was last open still has its space. Nobody else could get it, if it
 // counted as without.
 std::vector<bool> Container::chunks_with_space(const std::vector<vtkv::FileRange>& holes) const {
@@ -365,6 +386,34 @@ std::vector<bool> Container::chunks_with_space(const std::vector<vtkv::FileRange
     has_space[chunk] = without[chunk] < m_growth_bytes;
   }
   return has_space;
+}
+
+Status Container::finish_recovery() {
+  vtkv::FileSpace space;
+  std::vector<vtkv::FileRange>& holes = space.holes;
+  uint64_t size = 0;
+  VTKV_RETURN_IF_ERROR(m_file->size(&size));
+  const Status mapped = m_file->map_space(&space);
+  if (!mapped.ok() && mapped.code() != Status::Code::unsupported) {
+    return mapped;
+  }
+  m_knows_holes = mapped.ok();
+  FreeChange change(*this);
+  if (m_knows_holes) {
+    holes.push_back({size, m_slots.slots() * slot_bytes(m_size_class) - size});  // a chunk that a crash cut short
+  }
+  m_slots.finish_recovery(chunks_with_space(holes));
+  m_split.finish_recovery();
+  for (const vtkv::FileRange& hole : holes) {
+    make_hole(hole.offset / kBlockBytes, (hole.offset + hole.length + kBlockBytes - 1) / kBlockBytes);
+  }
+  for (const vtkv::FileRange& unwritten : space.unwritten) {
+    make_unprimed(unwritten.offset / kBlockBytes,
+                  (unwritten.offset + unwritten.length + kBlockBytes - 1) / kBlockBytes);
+  }
+  note_fragments();
+  m_used = m_slots.owned() > 0;
+  return {};
 }
 
 void Container::fill_owned(uint64_t* room_bytes) {

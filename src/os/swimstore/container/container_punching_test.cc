@@ -79,6 +79,9 @@ class ContainerPunchingTest : public testing::Test {
   }
   void prime_all() {
     for (const SlotBlocks& blocks : m_owned) {
+      vtkv::File* const file = m_set->file(blocks.slot.container());
+      check(file->write_zeros(blocks.slot.byte_offset(), slot_bytes(blocks.slot.size_class)));
+      check(file->sync());
       m_set->mark_primed({blocks.slot});
     }
   }
@@ -120,10 +123,10 @@ class ContainerPunchingTest : public testing::Test {
   uint64_t blocks_without_space(const std::vector<AllocatedSlot>& slots) {
     uint64_t found = 0;
     for (unsigned container = 0; container < kSizeClasses; ++container) {
-      std::vector<vtkv::FileRange> holes;
-      check(m_set->file(container)->list_holes(&holes));
+      vtkv::FileSpace space;
+      check(m_set->file(container)->map_space(&space));
       std::set<uint64_t> blocks;
-      for (const vtkv::FileRange& hole : holes) {
+      for (const vtkv::FileRange& hole : space.holes) {
         for (uint64_t at = hole.offset; at < hole.offset + hole.length; at += kBlockBytes) {
           blocks.insert(at / kBlockBytes);
         }
@@ -305,10 +308,10 @@ TEST_F(ContainerPunchingTest, LargeFragmentsGoFirst) {
   checkpoint();
   checkpoint();
   ASSERT_EQ(statistics().reserve_bytes, statistics().reserve_target_bytes);
-  std::vector<vtkv::FileRange> holes;
-  check(m_set->file(2)->list_holes(&holes));
-  ASSERT_FALSE(holes.empty());
-  for (const vtkv::FileRange& hole : holes) {
+  vtkv::FileSpace space;
+  check(m_set->file(2)->map_space(&space));
+  ASSERT_FALSE(space.holes.empty());
+  for (const vtkv::FileRange& hole : space.holes) {
     EXPECT_GE(hole.length, 64 * kKiB) << hole.offset;
   }
 }
@@ -356,6 +359,48 @@ TEST_F(ContainerPunchingTest, AnOwnedSlotWithAHoleIsNotPrimedWhenItIsFree) {
   const SlotAddress slot = slots.front().address;
   ASSERT_TRUE(m_set->is_primed(slot));
   check(m_set->file(slot.container())->punch_hole(slot.byte_offset() + kBlockBytes, kBlockBytes));
+  open();
+  EXPECT_FALSE(m_set->is_primed(slot));
+  open();
+  EXPECT_FALSE(m_set->is_primed(slot)) << "no page was written since, and the host calls it reserved now";
+}
+
+TEST_F(ContainerPunchingTest, NothingOfASplitSlotWithReservedPartsIsPrimed) {
+  std::vector<AllocatedSlot> slots;
+  ASSERT_TRUE(write(64 * kKiB, &slots));
+  prime_all();
+  const SlotBlocks& whole = m_owned.front();
+  m_set->apply(++m_sequence, {.allocated = {}, .freed = {{whole.slot, 0, 4, whole.written}}});
+  m_set->set_reuse_horizon(m_sequence);
+  checkpoint();
+  for (const uint64_t block : {6, 10}) {
+    check(m_set->file(whole.slot.container())->punch_hole(whole.slot.byte_offset() + block * kBlockBytes, kBlockBytes));
+  }
+  open();
+  open();
+  EXPECT_FALSE(m_set->is_primed(whole.slot));
+  const SlotBlocks behind{whole.slot, 8, 4, whole.written};  // one of them lies in the second hole
+  m_set->apply(++m_sequence, {.allocated = {}, .freed = {behind}});
+  m_set->set_reuse_horizon(m_sequence);
+  std::vector<AllocatedSlot> taken;
+  while (m_set->allocate(16 * kKiB, &taken).ok()) {
+    EXPECT_FALSE(taken.back().primed &&
+                 taken.back().address.byte_offset() == whole.slot.byte_offset() + 8 * kBlockBytes);
+  }
+}
+
+TEST_F(ContainerPunchingTest, AFreeHoleThatGotSpaceAgainIsNotPrimedAtTheNextOpen) {
+  std::vector<AllocatedSlot> slots;
+  ASSERT_TRUE(write(16 * kKiB, &slots));
+  prime_all();
+  free_each(1);
+  checkpoint();
+  const SlotAddress slot = slots.front().address;
+  ASSERT_TRUE(m_set->is_primed(slot));
+  check(m_set->file(slot.container())->punch_hole(slot.byte_offset(), kBlockBytes));
+  open();
+  EXPECT_EQ(blocks_without_space(take_all(16 * kKiB)), 0u);
+  EXPECT_EQ(blocks_without_space(slots), 0u);
   open();
   EXPECT_FALSE(m_set->is_primed(slot));
 }

@@ -11,7 +11,8 @@
 // sequence order, so a page collected at a checkpoint is exact.
 //
 // A slot is primed when all its blocks were written and synced since they were last punched. On disk the
-// primed bit may be stale only towards 0: it is durably cleared before a hole is punched.
+// primed bit may be stale only towards 0: it is durably cleared before a hole is punched. What others punched, or left
+// out of a copy, is found at open, by the host's map.
 //
 // Threads: all methods may be called from any thread.
 #pragma once

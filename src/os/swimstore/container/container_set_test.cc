@@ -275,6 +275,9 @@ TEST_F(ContainerSetTest, FirstFillsArePrimedOnceTheyAreDurable) {
   EXPECT_FALSE(slot.primed);
   apply({slot.address}, {});
   EXPECT_FALSE(m_set->is_primed(slot.address));
+  vtkv::File* const file = m_set->file(slot.address.container());
+  ASSERT_TRUE(file->write_zeros(slot.address.byte_offset(), slot.bytes).ok());
+  ASSERT_TRUE(file->sync().ok());
   m_set->mark_primed({slot.address});
   EXPECT_TRUE(m_set->is_primed(slot.address));
   checkpoint();

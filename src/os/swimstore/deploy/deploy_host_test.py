@@ -7,6 +7,8 @@ import os
 import pathlib
 import sys
 import tempfile
+import threading
+import time
 import unittest
 from unittest import mock
 
@@ -55,6 +57,27 @@ class Zapped(PlayedHost):
     self.zap("/dev/sda")
     self.assertEqual(self.called("systemctl"), [f"systemctl disable ceph-volume@swimstore-7-{FSID}"])
     self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sda"])
+
+  def test_one_that_is_started_with_the_host(self):
+    """It did not come up: its log and tree are not mounted, say, or monitors are away."""
+    from ceph_volume_swimstore import units, zap
+    folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+    self.put(units, "ENABLED", folder)
+    unit = folder / "multi-user.target.wants" / f"ceph-volume@swimstore-7-{FSID}.service"
+    unit.parent.mkdir()
+    unit.touch()
+    for path, kind in (("/dev/sda", "ext4"), ("/dev/sdb", "crypto_LUKS")):
+      self.entries.clear()
+      self.disk(path, 7, kind)
+      for words in ([path], ["--destroy", path], ["--no-systemd", path], ["--osd-fsid", FSID]):
+        with self.subTest(words=words):
+          with self.assertRaisesRegex(Refused, f"^{path} holds osd.7, fsid {FSID}, which is started with this host: "
+                                      f"'ceph-volume swimstore deactivate 7 {FSID}' first$"):
+            zap.Zap(words).main()
+          self.assertEqual(self.called("wipefs --all") + self.called("systemctl") + self.called("luksErase"), [])
+    unit.unlink()
+    self.zap("/dev/sdb")
+    self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sdb"])
 
   def test_nobody_activates_it_meanwhile(self):
     """trigger at the start of the host, for one, opens an encrypted device: it has the lock of the fsid."""
@@ -129,11 +152,23 @@ class Metadata(PlayedHost):
     self.put(self.metadata, "told_by", lambda osd: str(path) if osd.osd_fsid == FSID else "")
     return path
 
+  def test_they_stay_where_the_osd_is_not_destroyed(self):
+    self.disk("/dev/sda", 7)
+    path = self.directory()
+    self.zap("/dev/sda")
+    self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sda"])
+    self.assertTrue((path / "0").exists())
+    self.assertIn(f"its log and tree, {path}, stay: if nobody needs them any more, 'rm -r {path}'", self.said)
+    (path / "fsid").write_text(f"{OTHER_FSID}\n")
+    self.said.clear()
+    self.zap("/dev/sda")
+    self.assertNotIn("rm -r", "".join(self.said))
+
   def test_they_go_with_the_osd(self):
     self.disk("/dev/sda", 7)
     for fsid in (FSID, ""):
       path = self.directory(fsid=fsid)
-      self.zap("/dev/sda")
+      self.zap("/dev/sda", destroy=True)
       self.assertEqual(list(self.parent.iterdir()), [])
       self.assertIn(f"its log and tree, {path}, are removed", self.said)
 
@@ -151,14 +186,14 @@ class Metadata(PlayedHost):
     for fsid, name, said in ((OTHER_FSID, f"swimstore-{FSID}", f"belongs to the OSD with fsid {OTHER_FSID}; remove them yourself"),
                              (FSID, "chosen", "remove that yourself")):
       path = self.directory(name, fsid)
-      self.zap("/dev/sda")
+      self.zap("/dev/sda", destroy=True)
       self.assertTrue((path / "0").exists())
       self.assertIn(said, "".join(self.said))
 
   def test_where_they_are_not_there(self):
     self.disk("/dev/sda", 7)
     self.directory().rename(self.parent / "elsewhere")
-    self.zap("/dev/sda")
+    self.zap("/dev/sda", destroy=True)
     self.assertEqual(self.called("wipefs --all"), ["wipefs --all /dev/sda"])
     self.assertIn("its file system may not be mounted; remove them yourself", "".join(self.said))
 
@@ -166,7 +201,7 @@ class Metadata(PlayedHost):
     self.disk("/dev/sda", 7, device__wwid="naa.5000")
     self.disk("/dev/sdb", 7, device__wwid="naa.5001")
     path = self.directory()
-    self.zap("/dev/sdb")
+    self.zap("/dev/sdb", destroy=True)
     self.assertTrue((path / "0").exists())
 
   def osd(self):
@@ -232,6 +267,45 @@ class Metadata(PlayedHost):
     for path, said in ((self.parent / "none", "is no directory"), ("/tmp", "below /tmp, which systemd hides")):
       with self.assertRaisesRegex(Refused, said):
         self.metadata.check(str(path), False)
+
+
+class Locks(PlayedHost):
+  """The real ones."""
+
+  def setUp(self):
+    from ceph_volume_swimstore import host
+    lock = host.lock
+    super().setUp()
+    self.lock = lock
+    self.put(host, "LOCKS", self.enterContext(tempfile.TemporaryDirectory()))
+
+  def wait(self, said):
+    """A second one says this, and has the lock when the first one has ended."""
+    taken = []
+
+    def take(name):
+      with self.lock(name):
+        taken.append(name)
+
+    later = threading.Thread(target=take, args=("devices",))
+    with self.lock("devices"):
+      take("another")
+      later.start()
+      until = time.monotonic() + 5
+      while not self.said and time.monotonic() < until:
+        time.sleep(0.01)
+      told = list(self.said), list(taken)
+    later.join()
+    self.assertEqual(told, ([said], ["another"]))
+    self.assertEqual((self.said, taken), ([said], ["another", "devices"]))
+
+  def test_who_comes_later_says_so_and_waits(self):
+    self.wait(f"another ceph-volume swimstore is at work, process {os.getpid()}: this one waits for it")
+
+  def test_where_the_process_is_not_known(self):
+    from ceph_volume_swimstore import host
+    self.put(host.parsing, "parse_locks", lambda text: {})
+    self.wait("another ceph-volume swimstore is at work: this one waits for it")
 
 
 class Units(PlayedHost):

@@ -359,7 +359,8 @@ class OtherPaths(PlayedHost):
     unit.touch()
     self.refused("/dev/sda", f"/dev/sda has /dev/sda1, which holds osd.7, fsid {FSID}, which is started with this host: "
                  f"'ceph-volume swimstore deactivate 7 {FSID}' first")
-    self.wiped("/dev/sda1")
+    self.refused("/dev/sda1", f"/dev/sda1 holds osd.7, fsid {FSID}, which is started with this host: "
+                 f"'ceph-volume swimstore deactivate 7 {FSID}' first")
     self.disk("/dev/sdb", 7, device__wwid="naa.5001")  # which is it?
     self.zap("/dev/sda")
     self.numbers.pop("/dev/sdb"), self.entries.pop(), self.player.calls.clear()

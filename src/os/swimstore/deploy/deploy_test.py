@@ -272,9 +272,25 @@ class Encryption(unittest.TestCase):
     self.assertTrue(asked.endswith(f"config-key get dm-crypt/osd/{FSID}/luks"), asked)
     self.assertEqual((seen["text"], seen["mode"]), (f"[client.osd-lockbox.{FSID}]\n\tkey = the secret\n", 0o600))
     self.assertFalse(pathlib.Path(seen["keyring"]).exists())
+    self.assertIn(" --connect-timeout 300 ", asked)
     opened, stdin = player.calls[-1]
     self.assertTrue(opened.endswith(f"--perf-no_write_workqueue luksOpen /dev/x swimstore-{FSID}"), opened)
     self.assertEqual(stdin, "the passphrase")
+
+  def test_a_key_that_the_monitors_do_not_give(self):
+    """They have forgotten it, or were not reached."""
+    text = self.crypt.token_text(7, FSID, "the cluster", "xfs", "the secret")
+    player, patch = played({"token export": (text, 0), "config-key get": ("", 2)})
+    with patch, mock.patch.multiple(self.crypt.conf, create=True, cluster="ceph", path="/etc/ceph/ceph.conf"):
+      with self.assertRaises(RuntimeError) as failed:
+        self.crypt.open_by_monitor("/dev/x", 7, FSID)
+    self.assertEqual(str(failed.exception), (
+        f"/dev/x: client.osd-lockbox.{FSID} does not get the key dm-crypt/osd/{FSID}/luks from the monitors: it says "
+        "why; where 'ceph osd dump' has no OSD with this fsid, it was destroyed or purged, and the key with it: "
+        "where somebody kept that, see 'No other OSD has what it held' in the operations page; otherwise "
+        f"'ceph-volume swimstore deactivate 7 {FSID}' and 'ceph-volume swimstore zap /dev/x'; where the monitors were "
+        "not reached, see to the network and to mon_host in /etc/ceph/ceph.conf, and activate it again"))
+    self.assertNotIn("luksOpen", "".join(player.said()))
 
 
 class Made(unittest.TestCase):
@@ -526,6 +542,16 @@ class Peeked(unittest.TestCase):
 
 
 class Installed(unittest.TestCase):
+  def test_its_pages_tell_how_to_call_and_to_install(self):
+    """On a host with the package alone."""
+    checkout = HERE.parents[3]
+    tool = (checkout / "doc/ceph-swimstore-tool.md").read_text()
+    self.assertRegex(tool, r"^# ceph-swimstore-tool\n\n`ceph-swimstore-tool COMMAND PATH`")
+    rules = (checkout / "src/os/swimstore/monitoring/swimstore-rules.yml").read_text().partition("\ngroups:")[0]
+    page, section = re.search(r"How to install this:\s+# (doc/\S+), section \"(.+?)\"", rules).groups()
+    body = re.search(rf"^{section}\n=+\n(.*?)\n=+\n", (checkout / page).read_text(), re.M | re.S)[1]
+    self.assertIn("``swimstore-rules.yml``", body)
+
   def test_ceph_volume_finds_it(self):
     """Installed as the package's build does it."""
     with tempfile.TemporaryDirectory() as folder:

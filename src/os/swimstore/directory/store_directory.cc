@@ -19,6 +19,7 @@ constexpr const char* kSpare = "spare";
 constexpr const char* kNewMeta = "meta.new";
 constexpr const char* kUnfinished = "mkfs_unfinished";
 constexpr const char* kRepairing = "repair_unfinished";
+constexpr const char* kImporting = "import_unfinished";
 constexpr const char* kAddingCubes = "add_cubes_unfinished";
 constexpr const char* kUnfinishedText = "mkfs of swimstore";
 
@@ -195,7 +196,7 @@ Status StoreDirectory::remove_name(const std::string& path) {
   return status.error_number() == EISDIR ? remove_below(path) : status;
 }
 
-// ---- repair
+// ---- repair and import
 
 Status StoreDirectory::begin_repair() {
   return is_repair_unfinished() ? Status() : write_meta(kRepairing, "repair of swimstore");
@@ -204,6 +205,31 @@ Status StoreDirectory::begin_repair() {
 Status StoreDirectory::end_repair() { return remove_mark(kRepairing); }
 
 bool StoreDirectory::is_repair_unfinished() const { return m_env->exists(file(kRepairing)); }
+
+Status StoreDirectory::begin_import(const std::string& archive) {
+  std::string other;
+  return is_import_unfinished(&other) ? Status() : write_meta(kImporting, archive);
+}
+
+Status StoreDirectory::end_import(const std::string& archive) {
+  std::string begun;
+  return is_import_unfinished(&begun) && begun != archive ? Status() : remove_mark(kImporting);
+}
+
+Status StoreDirectory::forget_repair_and_import() {
+  VTKV_RETURN_IF_ERROR(end_repair());
+  return remove_mark(kImporting);
+}
+
+bool StoreDirectory::is_import_unfinished(std::string* archive) {
+  if (!m_env->exists(file(kImporting))) {
+    return false;
+  }
+  if (!read_meta(kImporting, archive).ok()) {
+    *archive = "an archive";
+  }
+  return true;
+}
 
 // ---- cubes
 

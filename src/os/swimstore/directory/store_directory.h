@@ -9,6 +9,7 @@
 //   metadata_path                  where the superblock says so (kMetadataElsewhereFeature): the directory on another
 //                                  file system that has log and tree of cube N in N, and in `fsid` whose they are
 //   repair_unfinished              there while a repair is at work: until one has come to its end, nothing is served
+//   import_unfinished              there while objects are imported: until all are there, nothing is served
 //   add_cubes_unfinished           there while cubes are added: how many the store is about to have
 //   lock                           held while mounted
 //   spare                          one written block, so that a small file can be replaced on a full host
@@ -87,6 +88,12 @@ class StoreDirectory {
   vtkv::Status begin_repair();
   vtkv::Status end_repair();
   bool is_repair_unfinished() const;
+  // The same of the import of an archive. One of another archive that was cut short before stays unfinished.
+  vtkv::Status begin_import(const std::string& archive);
+  vtkv::Status end_import(const std::string& archive);
+  bool is_import_unfinished(std::string* archive);
+  // What a repair and an import of a store that was here before left.
+  vtkv::Status forget_repair_and_import();
 
   // Durable, once it has returned. REQUIRES: locked; read_cube_mark does without.
   vtkv::Status mark_cube(unsigned cube, const CubeMark& mark);

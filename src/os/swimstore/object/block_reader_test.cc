@@ -70,6 +70,19 @@ TEST_F(BlockReaderTest, AnOverwriteDoesNotReachWhatAReaderHolds) {
   read(0, kBytes);
 }
 
+// Its length is no int.
+TEST_F(BlockReaderTest, AReadOfTwoGibibytesIsRefused) {
+  constexpr uint64_t kLarge = 0xfffffffe;
+  ObjectStore::Transaction txn;
+  txn.truncate(kPg, m_object, kLarge);
+  m_store->queue_transaction(m_pg, std::move(txn));
+  ceph::bufferlist bytes;
+  EXPECT_EQ(-E2BIG, m_store->read(m_pg, m_object, 0, 0, bytes));
+  EXPECT_EQ(-E2BIG, m_store->read(m_pg, m_object, 0, 1u << 31, bytes));
+  EXPECT_EQ(0u, bytes.length());
+  EXPECT_EQ(kBytes, m_store->read(m_pg, m_object, kLarge - kBytes, kBytes, bytes));
+}
+
 TEST_F(BlockReaderTest, HolesBetweenSlicesInMemoryReadAsZeros) {
   ObjectStore::Transaction txn;
   txn.zero(kPg, m_object, 16 << 10, 16 << 10);

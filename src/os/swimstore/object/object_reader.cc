@@ -66,7 +66,7 @@ int ObjectReader::end_read(const ghobject_t& oid, int r, uint64_t began_us, cons
   m_store.took(l_swimstore_read_latency, "read", std::chrono::microseconds(m_store.env->now_us() - began_us), oid);
   if (r < 0 || m_store.injected.has_data_error(oid) || m_store.injected.fails_at_random(oid)) {
     m_store.counters.inc(l_swimstore_read_errors);
-    return -EIO;
+    return r == -E2BIG ? r : -EIO;  // no error of the disk, after which the OSD would repair the object
   }
   m_store.counters.inc(l_swimstore_read_bytes, out.length());
   return out.length();

@@ -178,10 +178,12 @@ void add_space(std::vector<Option>& table) {
   table.push_back(ratio_option("swimstore_space_throttle_time", level, 10.0,
                                "when little space is left, it is used up no faster than all of it would be in so "
                                "many seconds; 0: at full speed")
+                      .set_min_max(0.0, 3600.0)
                       .set_flag(Option::FLAG_STARTUP));
   table.push_back(ratio_option("swimstore_space_wait_time", level, 5.0,
                                "seconds that a write waits for free space before it may draw on the reserve")
                       .set_long_description("A thread of the OSD waits with it: stay well below osd_op_thread_timeout.")
+                      .set_min_max(0.0, 3600.0)
                       .set_flag(Option::FLAG_STARTUP));
 }
 

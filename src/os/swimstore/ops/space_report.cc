@@ -9,8 +9,15 @@ namespace swimstore {
 
 namespace {
 
-// Full for clients, not for their deletes: just below the ratio at which an OSD drops everything.
-constexpr double kBelowFailsafe = 0.01;
+// Full for clients, not for their deletes: just below the ratio at which an OSD drops everything, so that any full
+// ratio of the cluster that is below that one, too, is met.
+constexpr double kBelowFailsafe = 0.001;
+// Just above the usual full ratio of a cluster: a lower mark would stop no client, and before that ratio an OSD drops
+// nothing.
+constexpr double kFailsafeMin = 0.952;
+
+// As the OSD reads it: also in percent.
+double failsafe_ratio(double option) { return std::clamp(option > 1 ? option / 100 : option, kFailsafeMin, 1.0); }
 
 uint64_t host_free_min(const vtkv::FileSystemInfo& host, const SpaceLimits& limits) {
   const double by_ratio = std::clamp(limits.host_free_min_ratio, 0.0, 1.0) * host.total_bytes;
@@ -31,8 +38,9 @@ bool is_low(const vtkv::FileSystemInfo& host, const ContainerStatistics& slots, 
 void add_read_only_alert(const std::string& path, const vtkv::FileSystemInfo& host, osd_alert_list_t* alerts) {
   if (host.read_only) {
     alerts->emplace("SWIMSTORE_READ_ONLY",
-                    fmt::format("the host file system of {} was remounted read-only: remount it writable and "
-                                "restart the OSD",
+                    fmt::format("the host file system of {} was remounted read-only: look at the kernel's log for the "
+                                "reason, stop the OSD, unmount, check (e2fsck -f, xfs_repair) and mount it, start the "
+                                "OSD",
                                 path));
   }
 }
@@ -47,7 +55,8 @@ double room_for_metadata(const vtkv::FileSystemInfo& host, const SpaceLimits& li
 
 SpaceLimits SpaceLimits::read(const ConfigProxy& conf) {
   return {conf.get_val<Option::size_t>("swimstore_host_free_min_size"),
-          conf.get_val<double>("swimstore_host_free_min_ratio"), conf.get_val<double>("osd_failsafe_full_ratio"),
+          conf.get_val<double>("swimstore_host_free_min_ratio"),
+          failsafe_ratio(conf.get_val<double>("osd_failsafe_full_ratio")),
           conf.get_val<Option::size_t>("swimstore_throttle_bytes") +
               (conf.get_val<Option::size_t>("osd_max_write_size") << 20)};  // that one is in MiB
 }
@@ -69,7 +78,7 @@ store_statfs_t space_report(const vtkv::FileSystemInfo& host, const MetadataHost
   const uint64_t room = slots.free_bytes + growable_bytes;
   report.available = room - std::min(room, on_its_way);
   // The reserve takes deletes as long as there is a host to write to.
-  const double left = std::clamp(1.0 - (limits.failsafe_full_ratio - kBelowFailsafe), 0.0, 1.0);
+  const double left = 1.0 - (limits.failsafe_full_ratio - kBelowFailsafe);
   const auto full_for_clients = static_cast<uint64_t>(left * report.total);
   report.available = is_low(host, slots, limits) ? full_for_clients : std::max(report.available, full_for_clients);
   if (metadata_host) {

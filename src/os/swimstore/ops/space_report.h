@@ -26,7 +26,7 @@ namespace swimstore {
 struct SpaceLimits {
   uint64_t host_free_min_bytes = 0;
   double host_free_min_ratio = 0;
-  double failsafe_full_ratio = 0.97;
+  double failsafe_full_ratio = 0.97;  // from 0.952 to 1
   // What clients may have on its way to this OSD; of a small store, a sixteenth is enough.
   uint64_t on_its_way_bytes = 0;
 

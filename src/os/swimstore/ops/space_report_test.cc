@@ -52,12 +52,22 @@ TEST_F(SpaceReportTest, AFullHostMeansAFullStore) {
   m_slots.growable_bytes = 0;
   m_slots.reserve_target_bytes = 60 * kMiB;
   m_slots.reserve_bytes = 40 * kMiB;
-  // Past the cluster's full ratio, but below the one at which an OSD drops deletes.
-  EXPECT_GT(report().get_used_raw_ratio(), 0.95);
+  // Past any full ratio of the cluster that can be, but below the one at which an OSD drops deletes.
+  EXPECT_GT(report().get_used_raw_ratio(), 0.965);
   EXPECT_LT(report().get_used_raw_ratio(), 0.97);
   osd_alert_list_t alerts;
   add_space_alerts("/osd", m_host, m_slots, m_limits, {}, &alerts);
   EXPECT_EQ(1u, alerts.count("SWIMSTORE_HOST_FULL"));
+}
+
+// One below the cluster's full ratio would stop nobody; it may be given in percent, as for the OSD.
+TEST(SpaceLimitsTest, TheFailsafeRatioIsReadAsTheOsdReadsIt) {
+  for (const auto& [option, ratio] :
+       {std::pair{"0.97", 0.97}, {"0.98", 0.98}, {"98", 0.98}, {"0.96", 0.96}, {"0.9", 0.952}}) {
+    ConfigProxy conf{false};
+    ASSERT_EQ(0, conf.set_val("osd_failsafe_full_ratio", option)) << option;
+    EXPECT_DOUBLE_EQ(ratio, SpaceLimits::read(conf).failsafe_full_ratio) << option;
+  }
 }
 
 // Data stops growing a little below host_free_min: what is deleted then can be written anew.

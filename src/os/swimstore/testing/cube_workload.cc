@@ -235,10 +235,10 @@ void CubeWorkload::submit_one(History& history, std::mt19937_64& random) {
 
 bool CubeWorkload::has_space(const std::vector<AllocatedSlot>& slots) {
   for (const AllocatedSlot& slot : slots) {
-    std::vector<vtkv::FileRange> holes;
+    vtkv::FileSpace space;
     const uint64_t begin = slot.address.byte_offset();
-    if (!m_cube->containers().file(slot.address.container())->list_holes(&holes).ok() ||
-        std::any_of(holes.begin(), holes.end(), [&](const vtkv::FileRange& hole) {
+    if (!m_cube->containers().file(slot.address.container())->map_space(&space).ok() ||
+        std::any_of(space.holes.begin(), space.holes.end(), [&](const vtkv::FileRange& hole) {
           return hole.offset < begin + slot.bytes && begin < hole.offset + hole.length;
         })) {
       return false;

@@ -197,9 +197,17 @@ class Tool {
       return Status::from_errno(errno, "cannot read " + m_arguments.file);
     }
     SwimStore store(context(), m_arguments.path);
-    VTKV_RETURN_IF_ERROR(store.try_mount());
+    const std::string archive = std::filesystem::absolute(m_arguments.file).lexically_normal().string();
+    std::string begun;
+    const bool goes_on = StoreDirectory(vtkv::posix_env(), m_arguments.path).is_import_unfinished(&begun);
+    VTKV_RETURN_IF_ERROR(store.begin_import(archive));
     TransferResult result;
-    const Status status = import_objects(store, m_arguments.file, &in, m_arguments.doubtful, &result);
+    Status status = import_objects(store, m_arguments.file, &in, m_arguments.doubtful, &result);
+    const bool changed_nothing = !goes_on && result.objects == 0 && result.collections == 0;
+    if (status.ok() || changed_nothing) {
+      const Status ended = store.end_import(archive);
+      status = status.ok() ? ended : status;
+    }
     store.umount();
     if (status.ok() || result.objects > 0 || result.collections > 0) {
       report_transfer(result);
@@ -510,12 +518,21 @@ class CommandLine {
         ->required();
   }
 
-  // Ceph's, with no configuration but what the arguments say.
+  // Ceph's, with no configuration but what the arguments say. Of a file the OSD's own section counts, too.
   Status make_context(boost::intrusive_ptr<CephContext>* made) const {
     std::vector<std::string> words;
     if (!m_arguments.conf.empty()) {
+      if (::access(m_arguments.conf.c_str(), R_OK) != 0) {  // Ceph passes over one that is not there
+        return Status::from_errno(errno, "cannot read --conf " + m_arguments.conf);
+      }
       words = {"--conf", m_arguments.conf};
+      std::string osd;
+      if (std::ifstream(m_arguments.path + "/whoami") >> osd) {
+        words.insert(words.end(), {"--id", osd});
+      }
     }
+    ::unsetenv("CEPH_CONF");
+    ::unsetenv("CEPH_ARGS");
     std::vector<const char*> for_ceph;
     for (const std::string& word : words) {
       for_ceph.push_back(word.c_str());

@@ -86,8 +86,8 @@ class ObjectWriter {
 
   TxnPlan& m_plan;
   BlockReader m_reader;
-  // Blocks of the write under way whose old bytes are lost, each once: what marks a block as unreadable marks it as
-  // readable when it is done twice.
+  // Blocks of the write under way whose old bytes are lost. A set, because the mark is an inverted checksum: inverted
+  // twice, it would be none.
   std::set<uint64_t> m_unreadable;
 };
 

@@ -11,9 +11,9 @@
 //      bring at once; and the OSD's map, which by then says that the OSD is full, stops what is behind them. The time
 //      in the space throttle counts as waited.
 //
-// Is that used up, too, it waits on, and the alert SWIMSTORE_NO_SPACE says who can end it. A tool, beside which nobody
-// removes anything, gives up after a while. What a transaction frees
-// is free when it is durable: one that removes and writes waits as any other write does.
+// When that half is used up as well it goes on waiting, and the alert SWIMSTORE_NO_SPACE says who can end it. A tool,
+// beside which nobody removes anything, gives up after a while. What a transaction frees is free when it is durable:
+// one that removes and writes waits as any other write does.
 //
 // What needs room and must not wait (SpaceNeed::may_wait) takes what is kept for it, and waits only when that is
 // gone, too.

@@ -119,18 +119,19 @@ Status SimFile::punch_hole(uint64_t offset, uint64_t length) {
   return m_env->strike_bad(SimBad::punches, m_inode, offset, length);
 }
 
-Status SimFile::list_holes(std::vector<FileRange>* holes) {
+Status SimFile::map_space(FileSpace* space) {
   VTKV_RETURN_IF_ERROR(m_env->strike(SimCall::size));
-  holes->clear();
+  *space = {};
   const std::vector<SimBlock>& blocks = content().blocks();
   for (uint64_t i = 0; i < blocks.size(); ++i) {
-    if (blocks[i].space != SimSpace::hole) {
+    if (blocks[i].space != SimSpace::hole && blocks[i].space != SimSpace::reserved) {
       continue;
     }
-    if (!holes->empty() && holes->back().offset + holes->back().length == i * kSimBlock) {
-      holes->back().length += kSimBlock;
+    std::vector<FileRange>& ranges = blocks[i].space == SimSpace::hole ? space->holes : space->unwritten;
+    if (!ranges.empty() && ranges.back().offset + ranges.back().length == i * kSimBlock) {
+      ranges.back().length += kSimBlock;
     } else {
-      holes->push_back({i * kSimBlock, kSimBlock});
+      ranges.push_back({i * kSimBlock, kSimBlock});
     }
   }
   return {};

@@ -22,7 +22,7 @@ class SimFile : public File {
   Status allocate(uint64_t offset, uint64_t length) override;
   Status write_zeros(uint64_t offset, uint64_t length) override;
   Status punch_hole(uint64_t offset, uint64_t length) override;
-  Status list_holes(std::vector<FileRange>* holes) override;
+  Status map_space(FileSpace* space) override;
 
   uint64_t inode() const { return m_inode; }
   Status read_vector(uint64_t offset, const std::vector<iovec>& buffers);

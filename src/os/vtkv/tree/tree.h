@@ -307,7 +307,8 @@ class Tree {
   Checkpoint m_checkpoint GUARDED_BY(m_checkpoint_lock);  // the newest
   bool m_features_agree GUARDED_BY(m_checkpoint_lock) = true;  // of both copies, before the first checkpoint
 
-  // Likewise of a flush, of this memtable.
+  // A flush's run that is on disk and was in no checkpoint yet, for want of space: used when this memtable is flushed
+  // again.
   struct UnlistedFlush {
     const MemTable* memtable = nullptr;
     SequenceNumber last_sequence = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Finds the recovered end of the log (doc/crash_consistency.md, The mechanism) and hands its batches back.
 //
-// The steps are separate because a store of several cubes runs them in passes over all its databases:
-// read_chain, then watermark, then check_data; participants will be checked between the passes.
-// Nothing here writes.
+// Steps, in this order: read_chain() goes to the structural end, which yields the watermark; check_data() looks at what
+// lies above it; replay(). They are separate because the salvage and the inspecting tool leave some out. Writes
+// nothing. Threads: the one that opens.
 #pragma once
 
 #include <map>

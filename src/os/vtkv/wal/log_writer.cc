@@ -17,8 +17,6 @@ uint64_t LogWriter::room() const {
 uint64_t LogWriter::segment_room() const { return m_pool->segment_bytes() - kLogBlockBytes - sizeof(record_header_t); }
 
 Status LogWriter::move_to_next_segment(uint64_t record_bytes, bool for_recovery) {
-  LogSegment* const left = m_pool->find(m_position.segment_id);
-  left->written_bytes = std::max(left->written_bytes, m_position.end_offset);
   LogSegment* segment = nullptr;
   VTKV_RETURN_IF_ERROR(m_pool->take(kLogBlockBytes + record_bytes, for_recovery, &segment));
   m_position.segment_id = segment->id;
@@ -93,6 +91,9 @@ Status LogWriter::form(const std::vector<BatchView>& batches, SequenceNumber dur
   m_position.end_offset += record_bytes;
   m_position.header_checksum = header.header_crc;
   record->position = m_position;
+  if (record->write_offset <= segment->written_bytes) {  // else something before it was never written
+    segment->written_bytes = std::max(segment->written_bytes, m_position.end_offset);
+  }
   return Status();
 }
 

@@ -38,5 +38,16 @@ TEST_F(LogWriterTest, FragmentsDoNotGoToASegmentThatAnOlderProgramBegan) {
   EXPECT_EQ(segment_of_record(kContinues), fresh);
 }
 
+// What lies before the first record of an open may have holes, in a copy.
+TEST_F(LogWriterTest, WhatIsWrittenWithoutAGapCounts) {
+  LogSegment* const segment = m_pool.find(1);
+  const uint64_t begin = segment->written_bytes;
+  (void)segment_of_record(0);
+  EXPECT_EQ(segment->written_bytes, m_record.position.end_offset);
+  segment->written_bytes = begin;
+  (void)segment_of_record(0);
+  EXPECT_EQ(segment->written_bytes, begin);
+}
+
 }  // namespace
 }  // namespace vtkv

@@ -217,13 +217,29 @@ Status SegmentPool::load_segment(const std::string& name, uint64_t id) {
   }
   segment->bytes = bytes;
   segment->epoch = header.epoch;
-  segment->primed.store((header.flags & kUnprimedSegment) == 0);
   segment->header_version = header.version;
-  segment->written_bytes = kLogBlockBytes;
+  VTKV_RETURN_IF_ERROR(find_written(segment.get(), (header.flags & kUnprimedSegment) == 0));
   MutexLock lock(m_lock);
   m_next_epoch = std::max(m_next_epoch, header.epoch + 1);
   m_segments[id].segment = std::move(segment);
   return Status();
+}
+
+// A copy that leaves out zeros has holes in what the header calls primed.
+Status SegmentPool::find_written(LogSegment* segment, bool primed) const {
+  segment->written_bytes = kLogBlockBytes;
+  FileSpace space;
+  const Status mapped = segment->file->map_space(&space);
+  if (mapped.ok()) {
+    uint64_t written = segment->bytes;
+    for (const std::vector<FileRange>* ranges : {&space.holes, &space.unwritten}) {
+      written = ranges->empty() ? written : std::min(written, ranges->front().offset);
+    }
+    segment->written_bytes = std::max(kLogBlockBytes, written);
+    primed = primed && written == segment->bytes;
+  }
+  segment->primed.store(primed);
+  return mapped.code() == Status::Code::unsupported ? Status{} : mapped;
 }
 
 Status SegmentPool::load_without_header(const std::string& name, uint64_t id) {

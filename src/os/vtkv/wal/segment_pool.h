@@ -46,7 +46,7 @@ struct LogSegment {
   std::atomic<bool> primed{false};
   // The log writer's from take() until the segment is spare again; the pool's, or of who primes it, before and after.
   uint32_t header_version = kSegmentVersion;  // on disk, or of its next use
-  uint64_t written_bytes = 0;  // everything before it was written, also if the segment is not primed
+  uint64_t written_bytes = 0;  // everything before it was written, or is about to be, also if it is not primed
 };
 
 class SegmentPool {
@@ -135,6 +135,8 @@ class SegmentPool {
     return flushes * m_primed_bytes_per_commit >= m_geometry.log_segment_bytes;
   }
   Status load_segment(const std::string& name, uint64_t id);
+  // `primed`: so its header says.
+  Status find_written(LogSegment* segment, bool primed) const;
   Status load_without_header(const std::string& name, uint64_t id);
   Status holds_record(File& file, uint64_t bytes, bool* holds) const;
   std::string path_of(uint64_t id) const;

@@ -116,6 +116,9 @@ TEST_F(SegmentPoolTest, HeaderTellsTheNextOpen) {
   for (const bool primed : {false, true}) {
     LogSegment* const segment = take_unprimed();
     segment->primed.store(primed);
+    if (primed) {
+      ASSERT_TRUE(segment->file->write_zeros(0, kSegmentBytes).ok());
+    }
     const std::string block = m_pool->header_block(*segment);
     AlignedBuffer buffer(block.size());
     buffer.append(block);
@@ -124,6 +127,33 @@ TEST_F(SegmentPoolTest, HeaderTellsTheNextOpen) {
     m_pool = new_pool();
     ASSERT_TRUE(m_pool->load().ok());
     EXPECT_EQ(m_pool->find(id)->primed.load(), primed);
+  }
+}
+
+// A copy that leaves out zeros, and the mount after one that gave such a hole space.
+TEST_F(SegmentPoolTest, WhatTheHostDoesNotCallWrittenIsNotPrimed) {
+  LogSegment* const segment = take_unprimed();
+  ASSERT_TRUE(segment->file->write_zeros(0, kSegmentBytes).ok());
+  segment->primed.store(true);
+  AlignedBuffer buffer(kLogBlockBytes);
+  buffer.append(m_pool->header_block(*segment));
+  ASSERT_TRUE(segment->file->write(0, buffer.data(), buffer.size()).ok());
+  ASSERT_TRUE(segment->file->sync().ok());
+  const uint64_t id = segment->id;
+  const uint64_t hole = kSegmentBytes / 2;
+  for (const bool reserved : {false, true}) {
+    m_pool = new_pool();
+    ASSERT_TRUE(m_pool->load().ok());
+    EXPECT_EQ(m_pool->find(id)->primed.load(), !reserved);
+    File& file = *m_pool->find(id)->file;
+    ASSERT_TRUE(file.punch_hole(hole, kLogBlockBytes).ok());
+    if (reserved) {
+      ASSERT_TRUE(file.allocate(hole, kLogBlockBytes).ok());
+    }
+    m_pool = new_pool();
+    ASSERT_TRUE(m_pool->load().ok());
+    EXPECT_FALSE(m_pool->find(id)->primed.load());
+    EXPECT_EQ(m_pool->find(id)->written_bytes, hole);
   }
 }
 

@@ -17,5 +17,5 @@ def call(*words, stdin=None, show=True, good=(0,), secret=False, **keywords):
     raise Failed(f"{words[0]} is not there: install it") from None
   if code not in good:
     said = next((line.strip() for line in reversed(err or out) if line.strip()), "it says nothing")
-    raise Failed(f"{' '.join(words)}: exit {code}: {said}", code)
+    raise Failed(f"{' '.join(words)}: exit {code}: {said}", code, said)
   return "\n".join(out)

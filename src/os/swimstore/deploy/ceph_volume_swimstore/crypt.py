@@ -15,7 +15,7 @@ import tempfile
 from ceph_volume import conf
 from ceph_volume.util import encryption
 
-from . import host, names
+from . import host, monitor, names, paths
 from .command import call
 from .errors import Failed, Refused
 
@@ -77,18 +77,29 @@ def open_with(passphrase, device, osd_fsid):
 def open_by_monitor(device, osd_id, osd_fsid):
   """With the passphrase that the monitor has."""
   secret = read_token(device)["lockbox_secret"]
-  with _lockbox_keyring(osd_fsid, secret) as keyring:
-    passphrase = encryption.get_dmcrypt_key(osd_id, osd_fsid, lockbox_keyring=keyring)
+  client, key = f"client.osd-lockbox.{osd_fsid}", f"dm-crypt/osd/{osd_fsid}/luks"
+  try:
+    with _lockbox_keyring(client, secret) as keyring:
+      passphrase = monitor.passphrase(client, key, keyring)
+  except Failed as error:
+    if error.code is None:
+      raise
+    raise Failed(f"{device}: {client} does not get the key {key} from the monitors: {error.said}; where "
+                 "'ceph osd dump' has no OSD with this fsid, it was destroyed or purged, and the key with it: where somebody kept "
+                 "that, see 'No other OSD has what it held' in the operations page; otherwise "
+                 f"{paths.deactivation(osd_id, osd_fsid)} and 'ceph-volume swimstore zap {device}'; where the monitors "
+                 f"were not reached, see to the network and to mon_host in {conf.path}, "
+                 "and activate it again") from error
   return open_with(passphrase, device, osd_fsid)
 
 
 @contextlib.contextmanager
-def _lockbox_keyring(osd_fsid, secret):
+def _lockbox_keyring(client, secret):
   """For as long as the monitor is asked, in memory where /run is."""
   with tempfile.TemporaryDirectory(prefix="swimstore-", dir="/run") as folder:
     path = os.path.join(folder, "lockbox.keyring")
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
-      out.write(keyring_text(f"client.osd-lockbox.{osd_fsid}", secret))
+      out.write(keyring_text(client, secret))
     yield path
 
 

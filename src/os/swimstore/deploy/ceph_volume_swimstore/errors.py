@@ -7,8 +7,10 @@ class Refused(RuntimeError):
 
 
 class Failed(RuntimeError):
-  """A program that was called, or what it made, is not as it should be. `code`: how it ended, where that is known."""
+  """A program that was called, or what it made, is not as it should be. `code`, `said`: how it ended, and its last
+  line, where that is known."""
 
-  def __init__(self, text, code=None):
+  def __init__(self, text, code=None, said=""):
     super().__init__(text)
     self.code = code
+    self.said = said

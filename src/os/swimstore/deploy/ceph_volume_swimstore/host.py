@@ -9,11 +9,14 @@ import pathlib
 import re
 import stat
 
+from ceph_volume import terminal
+
 from . import parsing
 from .command import call
 from .errors import Failed, Refused
 
 SYS = pathlib.Path("/sys/dev/block")
+LOCKS = "/run/ceph-volume-swimstore"  # root's: nobody else can hold a lock there
 WORLDWIDE = ("naa.", "eui.", "uuid.")  # identifiers that a standard gives to one disk
 OF_SEVERAL_DISKS = ("linux_raid_member", "zfs_member", "btrfs")  # all of them have one UUID
 
@@ -190,11 +193,16 @@ class BlockDevice:
 
 @contextlib.contextmanager
 def lock(name):
-  """One at a time on this host; who comes later waits."""
-  folder = "/run/ceph-volume-swimstore"  # root's: nobody else can hold a lock there
-  os.makedirs(folder, 0o700, exist_ok=True)
-  with open(f"{folder}/{name}.lock", "w") as file:
-    fcntl.flock(file, fcntl.LOCK_EX)
+  """One at a time on this host; who comes later says so, and waits."""
+  os.makedirs(LOCKS, 0o700, exist_ok=True)
+  with open(f"{LOCKS}/{name}.lock", "w") as file:
+    try:
+      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+      process = _locked_by(os.fstat(file.fileno()))
+      told = f", process {process}" if process else ""
+      terminal.info(f"another ceph-volume swimstore is at work{told}: this one waits for it")
+      fcntl.flock(file, fcntl.LOCK_EX)
     yield
 
 
@@ -234,6 +242,11 @@ def process_of(folder):
     status = os.stat(os.path.join(folder, "lock"))
   except OSError:
     return None
+  return _locked_by(status)
+
+
+def _locked_by(status):
+  """The process that has a lock by flock() on the file; None: nobody has, or the kernel does not tell."""
   key = (os.major(status.st_dev), os.minor(status.st_dev), status.st_ino)
   return parsing.parse_locks(_text("/proc/locks")).get(key)
 

@@ -97,13 +97,20 @@ def check_there(osd):
   filesystem.give_to_ceph(path)
 
 
-def remove(path, osd_fsid):
-  """What make() made, if it still is that OSD's; returns whether it was there."""
+def is_there(path, osd_fsid):
+  """Whether what make() made is; refused where it is another OSD's now."""
   if not os.path.isdir(path):
     return False
   found = osds.read_meta(path, "fsid")
   if found and found != osd_fsid:
     raise Refused(f"{path} belongs to the OSD with fsid {found}")
+  return True
+
+
+def remove(path, osd_fsid):
+  """What make() made, if it still is that OSD's; returns whether it was there."""
+  if not is_there(path, osd_fsid):
+    return False
   shutil.rmtree(path)
   filesystem.sync_folder(os.path.dirname(path))
   return True

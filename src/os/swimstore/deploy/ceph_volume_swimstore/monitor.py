@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What is asked of the monitors when an OSD is made: a number, and that they forget it where that fails."""
+"""What is asked of the monitors: a number when an OSD is made, and that they forget it where that fails; the
+passphrase of an encrypted one."""
 
 import json
 import os
@@ -12,6 +13,7 @@ from .errors import Failed, Refused
 
 BOOTSTRAP = "client.bootstrap-osd"
 CONNECT_SECONDS = 30
+KEY_SECONDS = 300  # at a start of the host, when the monitors may start, too
 
 
 def keyring():
@@ -27,9 +29,12 @@ def check_keyring():
     raise Refused(f"{keyring()} is not there, with which an OSD is made: 'ceph auth get {BOOTSTRAP} -o {keyring()}'")
 
 
+def _call(*words, seconds=CONNECT_SECONDS, **keywords):
+  return call("ceph", "--cluster", conf.cluster, "--connect-timeout", seconds, *words, **keywords)
+
+
 def _ask(*words, **keywords):
-  return call("ceph", "--cluster", conf.cluster, "--connect-timeout", CONNECT_SECONDS, "--name", BOOTSTRAP,
-              "--keyring", keyring(), *words, **keywords)
+  return _call("--name", BOOTSTRAP, "--keyring", keyring(), *words, **keywords)
 
 
 def new_secrets(encrypted):
@@ -82,6 +87,10 @@ def give_back(osd_fsid, was_destroyed):
   if not was_destroyed:
     _ask("osd", "purge-new", f"osd.{osd_id}", "--yes-i-really-mean-it")
     return True
-  call("ceph", "--cluster", conf.cluster, "--connect-timeout", CONNECT_SECONDS, "osd", "destroy", f"osd.{osd_id}",
-       "--yes-i-really-mean-it")
+  _call("osd", "destroy", f"osd.{osd_id}", "--yes-i-really-mean-it")
   return True
+
+
+def passphrase(client, key, client_keyring):
+  return _call("--name", client, "--keyring", client_keyring, "config-key", "get", key, seconds=KEY_SECONDS,
+               secret=True).strip()

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import shlex
 
 from ceph_volume import decorators, terminal
 from ceph_volume.devices.lvm.zap import wipefs
@@ -27,7 +28,7 @@ def overwrite_ends(path, size_bytes):
 
 
 def _check(device, partitions, found):
-  """Nobody uses the device, or a partition of it, by this path or another one."""
+  """Nobody uses the device, or a partition of it, by this path or another one, nor will at the host's next start."""
   # Those first: the kernel holds a disk for whoever uses a partition of it.
   parts = (*partitions, device)
   for part in parts:
@@ -36,12 +37,13 @@ def _check(device, partitions, found):
       raise Refused(f"{part.path} {busy}{paths.osd_on(part, found)}")
   for part in parts:
     paths.check(part, found)
-  # What was only prepared, or was deactivated, goes with the disk, as a copy does.
-  for partition in partitions:
-    held = parsing.swimstore_of(partition.signatures())
-    if held and units.is_started_with_host(*held[:2]) and not paths.others_of(partition, found):
-      raise Refused(f"{device.path} has {partition.path}, which holds osd.{held[0]}, fsid {held[1]}, which is started with this "
-                    f"host: {paths.deactivation(*held[:2])} first")
+  # What was only prepared, or was deactivated, goes, as a copy does.
+  for part in parts:
+    held = parsing.swimstore_of(part.signatures())
+    if held and units.is_started_with_host(*held[:2]) and not paths.others_of(part, found):
+      where = "" if part is device else f"has {part.path}, which "
+      raise Refused(f"{device.path} {where}holds osd.{held[0]}, fsid {held[1]}, which is started with this host: "
+                    f"{paths.deactivation(*held[:2])} first")
 
 
 @contextlib.contextmanager
@@ -63,7 +65,7 @@ def zap(path, destroy, no_systemd):
     directories = [held for part in (*partitions, device) for held in _metadata_of(part, found)]
     _zap(device, partitions, paths.others_of(device, found), destroy, no_systemd)
     for directory, osd_fsid in directories:
-      _remove_metadata(directory, osd_fsid)
+      _end_metadata(directory, osd_fsid, destroy)
 
 
 def _zap(device, partitions, others, destroy, no_systemd):
@@ -106,14 +108,18 @@ def _metadata_of(device, found):
       yield directory, osd_fsid
 
 
-def _remove_metadata(directory, osd_fsid):
-  """What `create` made goes, what somebody chose is named: that device is not zapped."""
+def _end_metadata(directory, osd_fsid, destroy):
+  """With `destroy` what `create` made goes. Else, or where somebody chose it, it is named, not removed."""
   if os.path.basename(directory) != names.mapping_of(osd_fsid):
     terminal.info(f"its log and tree were in {directory}: remove that yourself")
     return
   try:
-    if metadata.remove(directory, osd_fsid):
+    if destroy and metadata.remove(directory, osd_fsid):
       terminal.info(f"its log and tree, {directory}, are removed")
+      return
+    if not destroy and metadata.is_there(directory, osd_fsid):
+      terminal.info(f"its log and tree, {directory}, stay: if nobody needs them any more, "
+                    f"'rm -r {shlex.quote(directory)}'")
       return
     why = "it is not there: its file system may not be mounted"
   except (RuntimeError, OSError) as error:
@@ -160,12 +166,13 @@ class Zap(Command):
   @decorators.needs_root
   def main(self):
     parser = parser_of("zap", f"""\
-        {self.help}. What is mounted or in use otherwise is refused, and so is another path to
-        an OSD of SwimStore or to what is mounted.
+        {self.help}. What is mounted or in use otherwise is refused, and so is an OSD of SwimStore
+        that is started with this host, and another path to one or to what is mounted.
 
-        An OSD of SwimStore loses its label and the superblock of its file system. With --destroy anything else is wiped, too,
-        partitions included, and nothing can be brought back by its superblock: 16 MiB at both ends are overwritten, and
-        the keys of an encrypted device.""")
+        An OSD of SwimStore loses its label and the superblock of its file system; log and tree on a faster device stay.
+        With --destroy they go where 'create' made their directory, anything else is wiped, too, partitions included,
+        and nothing can be brought back by its superblock: 16 MiB at both ends are overwritten, and the keys of an
+        encrypted device.""")
     parser.add_argument("devices", nargs="*", metavar="DEVICE", help="disks, partitions or logical volumes, by their paths")
     parser.add_argument("--osd-id", type=int, metavar="N", help="the device that holds this OSD")
     parser.add_argument("--osd-fsid", type=names.valid_fsid, metavar="UUID", help="needed where several devices have that number")

@@ -27,6 +27,19 @@ namespace {
 constexpr size_t kZeroSlice = 1 << 20;
 constexpr uint32_t kExtentsAtOnce = 512;
 
+// What of [begin, end) lies before `bytes`, behind the ranges that are there.
+void add_range(uint64_t begin, uint64_t end, uint64_t bytes, std::vector<FileRange>* ranges) {
+  end = std::min(end, bytes);
+  if (begin >= end) {
+    return;
+  }
+  if (!ranges->empty() && ranges->back().offset + ranges->back().length == begin) {
+    ranges->back().length += end - begin;
+  } else {
+    ranges->push_back({begin, end - begin});
+  }
+}
+
 const char* zero_slice() {
   // Never freed: files may be written while the process exits.
   static const AlignedBuffer& zeros = *[] {
@@ -212,8 +225,8 @@ Status PosixFile::write_zeros(uint64_t offset, uint64_t length) {
 }
 
 // SEEK_HOLE takes space that was reserved and never written for a hole; the map of extents tells them apart.
-Status PosixFile::list_holes(std::vector<FileRange>* holes) {
-  holes->clear();
+Status PosixFile::map_space(FileSpace* space) {
+  *space = {};
   uint64_t bytes = 0;
   VTKV_RETURN_IF_ERROR(size(&bytes));
   std::vector<uint64_t> memory((sizeof(fiemap) + kExtentsAtOnce * sizeof(fiemap_extent)) / sizeof(uint64_t));
@@ -232,15 +245,15 @@ Status PosixFile::list_holes(std::vector<FileRange>* holes) {
     }
     for (uint32_t i = 0; i < map->fm_mapped_extents; i++) {
       const fiemap_extent& extent = map->fm_extents[i];
-      if (extent.fe_logical > at) {
-        holes->push_back({at, extent.fe_logical - at});
+      const uint64_t end = extent.fe_logical + extent.fe_length;
+      add_range(at, extent.fe_logical, bytes, &space->holes);
+      if ((extent.fe_flags & FIEMAP_EXTENT_UNWRITTEN) != 0) {
+        add_range(extent.fe_logical, end, bytes, &space->unwritten);
       }
-      at = std::max<uint64_t>(at, extent.fe_logical + extent.fe_length);
+      at = std::max<uint64_t>(at, end);
     }
     if (map->fm_mapped_extents < kExtentsAtOnce) {
-      if (at < bytes) {
-        holes->push_back({at, bytes - at});
-      }
+      add_range(at, bytes, bytes, &space->holes);
       at = bytes;
     }
   }

@@ -25,7 +25,7 @@ class PosixFile : public File {
   Status allocate(uint64_t offset, uint64_t length) override;
   Status write_zeros(uint64_t offset, uint64_t length) override;
   Status punch_hole(uint64_t offset, uint64_t length) override;
-  Status list_holes(std::vector<FileRange>* holes) override;
+  Status map_space(FileSpace* space) override;
 
   // A descriptor, or -1 with errno. `flags`: of open(2), none about creation. No symbolic link is followed at the end
   // of the path.
