@@ -65,7 +65,7 @@ class Side:
   def measure(self, nth, algorithm, mib):
     """{what: figure}, of images in a pool made for it."""
     pool = f"pool{nth}"
-    content = text(self.cluster.dir / "text") if self.scenario.args.text else noise(self.scenario.args)
+    content = text(self.cluster.dir / "run" / "text") if self.scenario.args.text else noise(self.scenario.args)
     self.pool(pool, algorithm)
     figures = {}
     for what, options, depth in LOADS:

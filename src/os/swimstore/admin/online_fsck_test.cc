@@ -366,8 +366,9 @@ class OnlineVerifyTest : public OnlineFsckTest {
   OnlineVerifyTest() : OnlineFsckTest(true) {}
 
   uint64_t reads() const { return m_env.calls(vtkv::SimCall::read); }
+  // So much that a check is in its middle for long, whichever worker's turn it is.
   void fill() {
-    for (unsigned i = 0; i < 6000; ++i) {
+    for (unsigned i = 0; i < 15000; ++i) {
       write(fmt::format("object {:0>400}", i), 4096);
     }
     m_store->compact();

@@ -266,8 +266,8 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
       const SuspendedTimeout suspended(handle);
       planner.witnesses().write_removals(txn->last_sequence);
     }
-    dout(10) << "transaction " << txn->last_sequence << " of " << collection->cid << ": " << planner.operations()
-             << " operations, " << admission.throttled_bytes() - kTransactionBytes << " bytes" << dendl;
+    dout(5) << "transaction " << txn->last_sequence << " of " << collection->cid << ": " << planner.operations()
+            << " operations, " << admission.throttled_bytes() - kTransactionBytes << " bytes" << dendl;
     m_store.counters.tinc(l_swimstore_submit_latency, std::chrono::microseconds(m_store.env->now_us() - planned_us));
     m_store.counters.inc(l_swimstore_operations, planner.operations());
   }

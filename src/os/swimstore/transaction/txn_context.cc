@@ -106,8 +106,8 @@ void TxnContext::note_latency(const char* what) {
   const uint64_t latency_us = m_store.env->now_us() - m_submitted_us;
   m_store.took(l_swimstore_commit_latency, "commit", std::chrono::microseconds(latency_us), m_collection->cid);
   m_store.counters.hinc(l_swimstore_commit_latency_histogram, latency_us, m_bytes);
-  dout(10) << "transaction " << last_sequence << " of " << m_collection->cid << " is " << what << " after "
-           << latency_us << " us" << dendl;
+  dout(5) << "transaction " << last_sequence << " of " << m_collection->cid << " is " << what << " after " << latency_us
+          << " us" << dendl;
 }
 
 void TxnContext::written() {
