@@ -513,9 +513,10 @@ class Cluster:
 
   def _inside(self, program, *args, daemon=""):
     release = self._release_of(daemon)
-    root = sysroot.RELEASES[release].root if release else self.spec.root()
+    root = sysroot.RELEASES[release].root if release else self.spec.root() or sysroot.release().root
     # In /, as an init system starts it: Debian's default of `osd class dir` is a relative path.
-    return sysroot.run(["env", "-C", "/", *packaged_environment(root or sysroot.release().root), program, "-c", self.dir / "ceph.conf", *args], root=root)
+    return sysroot.run(["env", "-C", "/", *packaged_environment(root), program, "-c", self.dir / "ceph.conf", *args],
+                       root=root)
 
   def _spawn(self, daemon, argv):
     """The program puts itself into the background once it has initialised; its pid file tells the rest."""

@@ -80,9 +80,9 @@ class SwimStore : public ObjectStore {
   vtkv::Status make();
   vtkv::Status try_mount();
   // Mounts for the tool's import, which alone takes a store whose last import was cut short. From here to end_import(),
-  // durably, nobody else does: an OSD would take what is there for all there was. Where the import of another archive
-  // was cut short, it stays so.
-  vtkv::Status begin_import(const std::string& archive);
+  // durably, nobody else does: an OSD would take what is there for all there was. *goes_on: an import was cut short
+  // before; if it was of another archive, it stays so.
+  vtkv::Status begin_import(const std::string& archive, bool* goes_on);
   vtkv::Status end_import(const std::string& archive);  // REQUIRES: begun, and all that was queued is durable
   int mkjournal() override { return 0; }
   bool needs_journal() override { return false; }

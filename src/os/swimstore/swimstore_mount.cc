@@ -315,12 +315,12 @@ Status SwimStore::open(Purpose purpose) {
                     "what is left",
                     path));
   }
-  std::string archive;
-  if (purpose == Purpose::serve && !m_imports && directory.is_import_unfinished(&archive)) {
+  const std::optional<std::string> archive = directory.unfinished_import();
+  if (purpose == Purpose::serve && !m_imports && archive) {
     return Status::failed(
         fmt::format("the import of {1} into {0} was begun and did not come to its end: what is missing would pass for "
                     "removed. Run 'ceph-swimstore-tool import {0} --in {1}' again, or make the OSD anew",
-                    path, archive));
+                    path, *archive));
   }
   if (purpose == Purpose::serve) {
     const Status refused = refuse_fast_commit(directory, settings);
@@ -495,11 +495,11 @@ int SwimStore::mount() {
   return status.ok() ? 0 : fail("mount", status);
 }
 
-Status SwimStore::begin_import(const std::string& archive) {
+Status SwimStore::begin_import(const std::string& archive, bool* goes_on) {
   m_imports = true;
   const Status status = try_mount();
   m_imports = false;
-  return status.ok() ? StoreDirectory(m_env, path).begin_import(archive) : status;
+  return status.ok() ? StoreDirectory(m_env, path).begin_import(archive, goes_on) : status;
 }
 
 Status SwimStore::end_import(const std::string& archive) { return StoreDirectory(m_env, path).end_import(archive); }

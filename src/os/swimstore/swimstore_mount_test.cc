@@ -489,9 +489,11 @@ TEST_F(MountTest, MkfsForgetsWhatARepairAndAnImportBeforeItLeft) {
 // What is missing of a PG would pass for removed.
 TEST_F(MountTest, AStoreIntoWhichAnImportWasCutShortIsLeftToImport) {
   ASSERT_EQ(0, mkfs());
+  bool goes_on = true;
   {
     SwimStore store(g_ceph_context, kPath, &m_env);
-    ASSERT_TRUE(store.begin_import("/archive").ok());
+    ASSERT_TRUE(store.begin_import("/archive", &goes_on).ok());
+    EXPECT_FALSE(goes_on);
     store.umount();
   }
   EXPECT_LT(mount(), 0);
@@ -503,8 +505,9 @@ TEST_F(MountTest, AStoreIntoWhichAnImportWasCutShortIsLeftToImport) {
   }
   for (const std::string archive : {"/another", "/archive"}) {
     SwimStore store(g_ceph_context, kPath, &m_env);
-    EXPECT_FALSE(store.try_mount().ok());
-    ASSERT_TRUE(store.begin_import(archive).ok());
+    ASSERT_FALSE(store.try_mount().ok());
+    ASSERT_TRUE(store.begin_import(archive, &goes_on).ok());
+    EXPECT_TRUE(goes_on);
     ASSERT_TRUE(store.end_import(archive).ok());
     store.umount();
   }

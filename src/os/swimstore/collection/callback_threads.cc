@@ -79,27 +79,22 @@ void CallbackThreads::give(const Collection& collection, std::list<Context*>& co
     m_watch.notify_one();
   }
   // The OSD's own callbacks may take long.
-  const bool wants_another = awake() == 0 || m_ready.size() > kListsOfOne * awake() || !collection.cid.is_pg();
-  const bool wakes_one = wants_another && find_another();
-  lock.unlock();  // or who wakes meets it
-  if (wakes_one) {
-    m_work.notify_one();
+  if (awake() == 0 || m_ready.size() > kListsOfOne * awake() || !collection.cid.is_pg()) {
+    wake_another();
   }
 }
 
-bool CallbackThreads::find_another() {
+void CallbackThreads::wake_another() {
   if (m_asleep > m_wakes) {
     ++m_wakes;
-    return true;
-  }
-  if (m_threads.size() < m_most && !m_stopping) {
+    m_work.notify_one();
+  } else if (m_threads.size() < m_most && !m_stopping) {
     try {
       m_threads.push_back(make_named_thread("swim_callback", &CallbackThreads::run, this));
     } catch (const std::system_error&) {
       // The host has no room for one now: those that are there go on, and the watcher tries again.
     }
   }
-  return false;
 }
 
 void CallbackThreads::run() {
@@ -166,9 +161,7 @@ void CallbackThreads::watch() {
       m_stuck_turns = m_turns;
     }
     if (m_turns - turns < ready) {  // some of these still wait
-      if (find_another()) {
-        m_work.notify_one();
-      }
+      wake_another();
     } else if (quiet_turns > kQuietTurnsMax && m_ready.empty()) {
       m_is_watched = false;
     }

@@ -66,8 +66,7 @@ class CallbackThreads {
   // What the first list that is ready has; it is not ready any more.
   OpSequencerRef take_list(std::vector<Context*>* contexts) REQUIRES(m_mutex);
   void give_list_back(const OpSequencerRef& sequencer) REQUIRES(m_mutex);
-  // One more thread for the lists: a new one, or one that sleeps; true: m_work is to be told.
-  bool find_another() REQUIRES(m_mutex);
+  void wake_another() REQUIRES(m_mutex);
   // Will take the next list before long.
   size_t awake() const REQUIRES(m_mutex) { return m_threads.size() - m_asleep + m_wakes - m_stuck; }
 

@@ -350,22 +350,19 @@ void Container::make_hole(uint64_t first, uint64_t end) {
 
 // A hole may have been given space at an earlier mount, after which no page was written.
 void Container::make_unprimed(uint64_t first, uint64_t end) {
-  const uint64_t blocks = slot_blocks(m_size_class);
-  end = std::min(end, m_slots.slots() * blocks);
-  while (first < end) {
-    const uint64_t slot = first / blocks;
-    const uint64_t behind = std::min((slot + 1) * blocks, end);
-    if (m_slots.is_primed(slot) && !pages_are_trusted()) {
-      if (m_split.contains(slot)) {
-        m_split.set_primed(slot, 0, static_cast<uint32_t>(blocks), false);  // as its page said so of all of them
-      }
-      const bool was_free = m_slots.take_this(slot);
-      clear_primed(slot);
-      if (was_free) {
-        m_slots.put_back(slot);
-      }
+  const uint32_t blocks = slot_blocks(m_size_class);
+  for (uint64_t slot = first / blocks; slot * blocks < end; ++slot) {
+    if (!m_slots.is_primed(slot) || pages_are_trusted()) {
+      continue;
     }
-    first = behind;
+    if (m_split.contains(slot)) {
+      m_split.set_primed(slot, 0, blocks, false);  // its page said so of all of them
+    }
+    const bool was_free = m_slots.take_this(slot);
+    clear_primed(slot);
+    if (was_free) {
+      m_slots.put_back(slot);
+    }
   }
 }
 
@@ -405,11 +402,10 @@ Status Container::finish_recovery() {
   m_slots.finish_recovery(chunks_with_space(holes));
   m_split.finish_recovery();
   for (const vtkv::FileRange& hole : holes) {
-    make_hole(hole.offset / kBlockBytes, (hole.offset + hole.length + kBlockBytes - 1) / kBlockBytes);
+    make_hole(hole.offset / kBlockBytes, blocks_for(hole.offset + hole.length));
   }
   for (const vtkv::FileRange& unwritten : space.unwritten) {
-    make_unprimed(unwritten.offset / kBlockBytes,
-                  (unwritten.offset + unwritten.length + kBlockBytes - 1) / kBlockBytes);
+    make_unprimed(unwritten.offset / kBlockBytes, blocks_for(unwritten.offset + unwritten.length));
   }
   note_fragments();
   m_used = m_slots.owned() > 0;

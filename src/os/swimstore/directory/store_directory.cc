@@ -206,14 +206,13 @@ Status StoreDirectory::end_repair() { return remove_mark(kRepairing); }
 
 bool StoreDirectory::is_repair_unfinished() const { return m_env->exists(file(kRepairing)); }
 
-Status StoreDirectory::begin_import(const std::string& archive) {
-  std::string other;
-  return is_import_unfinished(&other) ? Status() : write_meta(kImporting, archive);
+Status StoreDirectory::begin_import(const std::string& archive, bool* goes_on) {
+  *goes_on = unfinished_import().has_value();
+  return *goes_on ? Status() : write_meta(kImporting, archive);
 }
 
 Status StoreDirectory::end_import(const std::string& archive) {
-  std::string begun;
-  return is_import_unfinished(&begun) && begun != archive ? Status() : remove_mark(kImporting);
+  return unfinished_import() == archive ? remove_mark(kImporting) : Status();
 }
 
 Status StoreDirectory::forget_repair_and_import() {
@@ -221,14 +220,12 @@ Status StoreDirectory::forget_repair_and_import() {
   return remove_mark(kImporting);
 }
 
-bool StoreDirectory::is_import_unfinished(std::string* archive) {
+std::optional<std::string> StoreDirectory::unfinished_import() {
   if (!m_env->exists(file(kImporting))) {
-    return false;
+    return {};
   }
-  if (!read_meta(kImporting, archive).ok()) {
-    *archive = "an archive";
-  }
-  return true;
+  std::string archive;
+  return read_meta(kImporting, &archive).ok() ? archive : "an archive";
 }
 
 // ---- cubes

@@ -88,10 +88,11 @@ class StoreDirectory {
   vtkv::Status begin_repair();
   vtkv::Status end_repair();
   bool is_repair_unfinished() const;
-  // The same of the import of an archive. One of another archive that was cut short before stays unfinished.
-  vtkv::Status begin_import(const std::string& archive);
+  // The same of the import of an archive. *goes_on: an import was cut short before; if it was of another archive, it
+  // stays unfinished.
+  vtkv::Status begin_import(const std::string& archive, bool* goes_on);
   vtkv::Status end_import(const std::string& archive);
-  bool is_import_unfinished(std::string* archive);
+  std::optional<std::string> unfinished_import();  // its archive
   // What a repair and an import of a store that was here before left.
   vtkv::Status forget_repair_and_import();
 

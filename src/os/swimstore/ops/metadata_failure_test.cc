@@ -360,6 +360,10 @@ TEST_F(MetadataFailureTest, AnOsdThatChecksItsStoreGoesOn) {
     EXPECT_EQ(0, admin_command(R"("prefix": "swimstore fsck status")", &printed));
   }
   EXPECT_THAT(printed, AllOf(HasSubstr("\"done\""), HasSubstr("metadata_unreadable")));
+  osd_alert_list_t alerts;
+  store_statfs_t statfs;
+  ASSERT_EQ(0, m_store->statfs(&statfs, &alerts));
+  EXPECT_THAT(alerts["SWIMSTORE_FSCK_FINDINGS"], HasSubstr("run 'ceph-swimstore-tool fsck', then 'repair'"));
   m_pg.reset();
   ASSERT_EQ(0, m_store->umount());
   EXPECT_NE(0, m_store->fsck(true));

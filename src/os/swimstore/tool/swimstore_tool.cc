@@ -198,9 +198,8 @@ class Tool {
     }
     SwimStore store(context(), m_arguments.path);
     const std::string archive = std::filesystem::absolute(m_arguments.file).lexically_normal().string();
-    std::string begun;
-    const bool goes_on = StoreDirectory(vtkv::posix_env(), m_arguments.path).is_import_unfinished(&begun);
-    VTKV_RETURN_IF_ERROR(store.begin_import(archive));
+    bool goes_on = false;
+    VTKV_RETURN_IF_ERROR(store.begin_import(archive, &goes_on));
     TransferResult result;
     Status status = import_objects(store, m_arguments.file, &in, m_arguments.doubtful, &result);
     const bool changed_nothing = !goes_on && result.objects == 0 && result.collections == 0;
