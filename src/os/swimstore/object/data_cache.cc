@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "vtkv/util/hash.h"
 #include "vtkv/util/invariants.h"
 
 namespace swimstore {
@@ -41,9 +42,7 @@ size_t InFlightData::size() const {
 }
 
 size_t DataCache::KeyHash::operator()(const Key& key) const {
-  constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
-  const uint64_t mixed = (key.slot * kGolden) ^ (uint64_t{key.page} * 0xff51afd7ed558ccd);
-  return mixed ^ mixed >> 32;
+  return vtkv::mix64(key.slot + vtkv::mix64(key.page));
 }
 
 uint32_t DataCache::Page::blocks() const {
@@ -113,7 +112,7 @@ void DataCache::add_page_if_room(const Key& key, uint32_t first, const ceph::buf
   ceph::bufferptr copy(ceph::buffer::copy(blocks.c_str(), blocks.length()));
   vtkv::MutexLock lock(shard.mutex);
   if (has_room(shard, key, count)) {
-    const auto page = shard.pages.insert(shard.pages.end(), {key, {}});
+    const auto page = shard.pages.insert(shard.pages.end(), {.key = key});
     page->slices.push_back({first, count, std::move(copy)});
     shard.by_address.emplace(key, page);
     account(shard, count);
@@ -130,11 +129,10 @@ void DataCache::add_to_page(const Key& key, Slice slice) {
   vtkv::MutexLock lock(shard.mutex);
   auto [found, is_new] = shard.by_address.try_emplace(key);
   if (is_new) {
-    found->second = shard.pages.insert(shard.pages.begin(), {key, {}});
-  } else {
-    shard.pages.splice(shard.pages.begin(), shard.pages, found->second);
+    found->second = shard.pages.insert(shard.pages.begin(), {.key = key});
   }
   Page& page = *found->second;
+  page.read_again |= !is_new;
   cut(shard, page, slice.first, slice.count, &removed);
   account(shard, slice.count);
   page.slices.push_back(std::move(slice));
@@ -153,9 +151,7 @@ ceph::bufferptr DataCache::get(SlotAddress slot, uint32_t first, uint32_t count,
     return {};
   }
   Page& page = *found->second;
-  if (!scan) {
-    shard.pages.splice(shard.pages.begin(), shard.pages, found->second);
-  }
+  page.read_again |= !scan;
   const Slice* const slice = page.find(in_page);
   if (slice == nullptr) {
     *missing = 1;
@@ -213,6 +209,10 @@ void DataCache::trim(Shard& shard, Removed* removed) {
   const size_t blocks_max = m_capacity_bytes / kShards / kBlockBytes;
   while (shard.blocks > blocks_max) {
     Page& last = shard.pages.back();
+    if (std::exchange(last.read_again, false)) {
+      shard.pages.splice(shard.pages.begin(), shard.pages, std::prev(shard.pages.end()));
+      continue;
+    }
     account(shard, -int64_t{last.blocks()});
     removed->insert(removed->end(), std::make_move_iterator(last.slices.begin()),
                     std::make_move_iterator(last.slices.end()));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <boost/container/small_vector.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include "include/buffer.h"
 
@@ -39,9 +40,9 @@ class InFlightData {
   std::array<Shard, kShards> m_shards;
 };
 
-// Blocks that match their checksums, bounded in bytes, least recently used go first. Thread-safe.
-// Memory is shared with whoever read or wrote the blocks, and never changed; a small part of much memory
-// is copied.
+// Blocks that match their checksums, bounded in bytes. The oldest go first, but what was read since it was last looked at
+// for that has another round, as in OnodeCache: a hit moves nothing. Thread-safe.
+// Memory is shared with whoever read or wrote the blocks, and never changed; a small part of much memory is copied.
 // Whoever writes a slot forgets its blocks first: its address may have had another life.
 class DataCache {
  public:
@@ -70,6 +71,7 @@ class DataCache {
     bool operator==(const Key&) const = default;
   };
   struct KeyHash {
+    using is_avalanching = void;  // told to the table: each bit of it depends on each of the key
     size_t operator()(const Key& key) const;
   };
   // Blocks [first, first + count) of the page.
@@ -80,19 +82,20 @@ class DataCache {
   };
   struct Page {
     Key key;
+    bool read_again = false;  // since trim() last came by
     boost::container::small_vector<Slice, 1> slices;  // in no order, none overlaps another
     uint32_t blocks() const;
     const Slice* find(uint32_t block) const;
   };
   struct Shard {
     vtkv::Mutex mutex;
-    std::list<Page> pages GUARDED_BY(mutex);  // most recently used first
-    std::unordered_map<Key, std::list<Page>::iterator, KeyHash> by_address GUARDED_BY(mutex);
+    std::list<Page> pages GUARDED_BY(mutex);  // the newest first
+    boost::unordered_flat_map<Key, std::list<Page>::iterator, KeyHash> by_address GUARDED_BY(mutex);
     size_t blocks GUARDED_BY(mutex) = 0;
   };
   using Removed = std::vector<Slice>;  // freed after the lock
 
-  Shard& shard_of(const Key& key) { return m_shards[KeyHash()(key) % kShards]; }
+  Shard& shard_of(const Key& key) { return m_shards[KeyHash()(key) >> 8 & (kShards - 1)]; }
   void add_to_page(const Key& key, Slice slice);
   void add_page_if_room(const Key& key, uint32_t first, const ceph::bufferptr& blocks);
   bool has_room(const Shard& shard, const Key& key, uint32_t count) const REQUIRES(shard.mutex);

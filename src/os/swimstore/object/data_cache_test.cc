@@ -109,7 +109,7 @@ TEST(DataCacheTest, AScanMakesNothingRecent) {
   cache.add_if_room(kSlot, 0, blocks_of("s"));
   uint32_t missing = 0;
   EXPECT_EQ(cache.get(kSlot, 0, 1, &missing, true).length(), kBlockBytes);
-  for (uint64_t index = 0; index < 512; ++index) {
+  for (uint64_t index = 0; index < 2048; ++index) {
     cache.add({0, index}, 0, blocks_of("x"));
     (void)cache.get(kSlot, 0, 1, &missing, true);
   }

@@ -126,10 +126,11 @@ void ExtentMap::add_loaded(uint64_t generation, Loaded loaded) {
   }
 }
 
-vtkv::Status ExtentMap::load(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last) {
+vtkv::Status ExtentMap::load(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last, bool* was_read) {
   if (last - first >= kLoadAllShards) {
-    return load_all(database, nid);
+    return load_all(database, nid, was_read);
   }
+  *was_read = false;
   std::vector<uint32_t> missing;
   vtkv::MutexLock lock(m_mutex);
   if (m_all_loaded) {
@@ -145,6 +146,7 @@ vtkv::Status ExtentMap::load(vtkv::DB& database, uint64_t nid, uint32_t first, u
   }
   const uint64_t generation = m_generation;
   lock.unlock();
+  *was_read = true;
   Loaded loaded;
   VTKV_RETURN_IF_ERROR(missing.size() >= kRangeLoadShards ? read_range(database, nid, first, last, &loaded)
                                                           : read(database, nid, missing, &loaded));
@@ -158,13 +160,15 @@ vtkv::Status ExtentMap::load(vtkv::DB& database, uint64_t nid, uint32_t first, u
   return {};
 }
 
-vtkv::Status ExtentMap::load_all(vtkv::DB& database, uint64_t nid) {
+vtkv::Status ExtentMap::load_all(vtkv::DB& database, uint64_t nid, bool* was_read) {
+  *was_read = false;
   vtkv::MutexLock lock(m_mutex);
   if (m_all_loaded) {
     return {};
   }
   const uint64_t generation = m_generation;
   lock.unlock();
+  *was_read = true;
   Loaded loaded;
   VTKV_RETURN_IF_ERROR(read_range(database, nid, 0, UINT32_MAX, &loaded));
   lock.lock();

@@ -54,9 +54,10 @@ class ExtentMap {
   // Shard 0 from the onode record, which then is the whole object.
   void set_inline(ExtentShard shard);
 
-  // Makes shards [first, last] present. Code::corruption names the key.
-  vtkv::Status load(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last);
-  vtkv::Status load_all(vtkv::DB& database, uint64_t nid);
+  // Makes shards [first, last] present. *was_read: not all of them were, so the map may take more memory now.
+  // Code::corruption names the key.
+  vtkv::Status load(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last, bool* was_read);
+  vtkv::Status load_all(vtkv::DB& database, uint64_t nid, bool* was_read);
 
   // Appends the runs that cover blocks [first, first + count), ascending; holes are left out.
   // REQUIRES: their shards are loaded.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <list>
 #include <string>
 
 #include <boost/intrusive_ptr.hpp>
@@ -29,7 +30,10 @@ class Onode : public boost::intrusive_ref_counter<Onode> {
   bool exists = false;  // false: the cache remembers that there is no such object
   OnodeRecord record;   // flag shard_inline: as in the tree; the planner sets it when it writes the record
   ExtentMap extents;
-  mutable std::atomic<size_t> counted_bytes{0};  // OnodeCache's, changed under its lock: what it takes of the capacity
+  // OnodeCache's, changed under its lock:
+  mutable std::atomic<size_t> counted_bytes{0};  // what it takes of the capacity
+  std::list<boost::intrusive_ptr<Onode>>::iterator in_cache;
+  bool looked_up = false;  // since trim() last came by
   uint32_t change = 0;  // the planner's: position among the objects the transaction changes; 0: unchanged
 
   bool has_omap() const { return exists && record.test(OnodeRecord::has_omap); }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/object/onode_cache.h"
 
+#include <iterator>
 #include <sstream>
+#include <utility>
 
 #include "vtkv/util/invariants.h"
 
@@ -9,7 +11,7 @@ namespace swimstore {
 
 namespace {
 
-constexpr size_t kEntryOverheadBytes = 256;  // list node, hash node with its copy of the name
+constexpr size_t kEntryOverheadBytes = 64;  // list node, entry of a table that is half full
 
 }  // namespace
 
@@ -23,10 +25,11 @@ OnodeCache::Shard& OnodeCache::shard_of(const ghobject_t& oid) {
 }
 
 vtkv::Status OnodeCache::find(const ghobject_t& oid, OnodeRef* onode, Use use) {
+  const Name name(oid);
   Shard& shard = shard_of(oid);
   OnodeRef loaded;  // freed, if it is another's that is taken, without the lock
   vtkv::MutexLock lock(shard.mutex);
-  if (take_cached(shard, oid, onode, use)) {
+  if (take_cached(shard, name, onode, use)) {
     m_hits.fetch_add(1, std::memory_order_relaxed);
     return {};
   }
@@ -34,29 +37,27 @@ vtkv::Status OnodeCache::find(const ghobject_t& oid, OnodeRef* onode, Use use) {
   lock.unlock();
   VTKV_RETURN_IF_ERROR(load(oid, &loaded));
   lock.lock();
-  if (take_cached(shard, oid, onode, use)) {
+  if (take_cached(shard, name, onode, use)) {
     return {};  // another was first
   }
   *onode = loaded;
   const size_t bytes = loaded->memory_bytes() + kEntryOverheadBytes;
   loaded->counted_bytes = bytes;
-  const auto entry =
-      shard.entries.insert(use == Use::again ? shard.entries.begin() : shard.entries.end(), std::move(loaded));
-  shard.by_name.emplace(oid, entry);
+  shard.by_name.insert({name.hash, loaded.get()});
+  const auto place = use == Use::again ? shard.onodes.begin() : shard.onodes.end();
+  (*onode)->in_cache = shard.onodes.insert(place, std::move(loaded));
   shard.bytes += bytes;
   trim(shard, m_capacity_bytes / kShards);
   return {};
 }
 
-bool OnodeCache::take_cached(Shard& shard, const ghobject_t& oid, OnodeRef* onode, Use use) {
-  const auto found = shard.by_name.find(oid);
+bool OnodeCache::take_cached(Shard& shard, const Name& name, OnodeRef* onode, Use use) {
+  const auto found = shard.by_name.find(name);
   if (found == shard.by_name.end()) {
     return false;
   }
-  if (use == Use::again) {
-    shard.entries.splice(shard.entries.begin(), shard.entries, found->second);
-  }
-  *onode = *found->second;
+  *onode = found->onode;
+  (*onode)->looked_up |= use == Use::again;
   return true;
 }
 
@@ -87,28 +88,33 @@ vtkv::Status OnodeCache::load(const ghobject_t& oid, OnodeRef* onode) const {
 void OnodeCache::forget(const ghobject_t& oid) {
   Shard& shard = shard_of(oid);
   vtkv::MutexLock lock(shard.mutex);
-  if (const auto found = shard.by_name.find(oid); found != shard.by_name.end()) {
-    erase(shard, found->second);
+  if (const auto found = shard.by_name.find(Name(oid)); found != shard.by_name.end()) {
+    erase(shard, *found->onode);
   }
 }
 
-void OnodeCache::erase(Shard& shard, std::list<OnodeRef>::iterator entry) {
-  const Onode& onode = **entry;
+void OnodeCache::erase(Shard& shard, Onode& onode) {
   VTKV_ASSERT(shard.bytes >= onode.counted_bytes);
   shard.bytes -= onode.counted_bytes;
-  shard.by_name.erase(onode.oid);
-  shard.entries.erase(entry);
+  shard.by_name.erase(Name(onode.oid));
+  shard.onodes.erase(onode.in_cache);  // the last reference, perhaps
 }
 
 vtkv::Status OnodeCache::load_extents(Onode& onode, uint32_t first, uint32_t last) {
-  const vtkv::Status loaded = onode.extents.load(m_database, onode.record.nid, first, last);
-  resized(onode);
+  bool was_read = false;
+  const vtkv::Status loaded = onode.extents.load(m_database, onode.record.nid, first, last, &was_read);
+  if (was_read) {
+    resized(onode);
+  }
   return loaded;
 }
 
 vtkv::Status OnodeCache::load_all_extents(Onode& onode) {
-  const vtkv::Status loaded = onode.extents.load_all(m_database, onode.record.nid);
-  resized(onode);
+  bool was_read = false;
+  const vtkv::Status loaded = onode.extents.load_all(m_database, onode.record.nid, &was_read);
+  if (was_read) {
+    resized(onode);
+  }
   return loaded;
 }
 
@@ -119,7 +125,7 @@ void OnodeCache::resized(const Onode& onode) {
   }
   Shard& shard = shard_of(onode.oid);
   vtkv::MutexLock lock(shard.mutex);
-  if (const auto found = shard.by_name.find(onode.oid); found != shard.by_name.end() && *found->second == &onode) {
+  if (const auto found = shard.by_name.find(Name(onode.oid)); found != shard.by_name.end() && found->onode == &onode) {
     const size_t bytes = onode.memory_bytes() + kEntryOverheadBytes;
     shard.bytes = shard.bytes - onode.counted_bytes.exchange(bytes) + bytes;
     trim(shard, m_capacity_bytes / kShards);
@@ -127,12 +133,16 @@ void OnodeCache::resized(const Onode& onode) {
 }
 
 void OnodeCache::trim(Shard& shard, size_t capacity_bytes) {
-  auto at = shard.entries.end();
-  while (shard.bytes > capacity_bytes && at != shard.entries.begin()) {
-    --at;
+  auto passed = shard.onodes.end();  // from here on all are in use
+  while (shard.bytes > capacity_bytes && passed != shard.onodes.begin()) {
+    const auto last = std::prev(passed);
     // Nobody can begin to use it meanwhile: that takes the shard's mutex.
-    if ((*at)->use_count() == 1) {
-      erase(shard, at++);
+    if ((*last)->use_count() > 1) {
+      passed = last;
+    } else if (std::exchange((*last)->looked_up, false)) {
+      shard.onodes.splice(shard.onodes.begin(), shard.onodes, last);
+    } else {
+      erase(shard, **last);
     }
   }
 }
@@ -158,7 +168,7 @@ size_t OnodeCache::size() const {
   size_t count = 0;
   for (const Shard& shard : m_shards) {
     vtkv::MutexLock lock(shard.mutex);
-    count += shard.entries.size();
+    count += shard.onodes.size();
   }
   return count;
 }

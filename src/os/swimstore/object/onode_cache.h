@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Onodes by name, bounded in bytes; least recently used go first, those in use never.
+// Onodes by name, bounded in bytes. Those in use stay. Of the others the oldest goes first, but what was looked up
+// since it was last considered has another round (CLOCK: Corbato, A Paging Experiment with the Multics System, 1968).
+// So a hit touches nothing but the onode, which its reader needs anyway: with millions of objects each other line of
+// memory is a miss of the processor's caches.
 //
 // Object names are unique over all collections (their keys hold none), so splits and merges do not
 // touch the cache.
@@ -19,7 +22,8 @@
 #include <array>
 #include <atomic>
 #include <list>
-#include <unordered_map>
+
+#include <boost/unordered/unordered_flat_set.hpp>
 
 #include "swimstore/object/onode.h"
 #include "vtkv/db.h"
@@ -55,18 +59,38 @@ class OnodeCache {
 
  private:
   static constexpr size_t kShards = 16;
+  struct Name {
+    explicit Name(const ghobject_t& oid) : hash(std::hash<ghobject_t>()(oid)), oid(oid) {}
+    size_t hash;
+    const ghobject_t& oid;
+  };
+  // With the hash: the table grows, and passes over others, without a look at their onodes.
+  struct Entry {
+    size_t hash;
+    Onode* onode;  // a list refers to it
+  };
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(const auto& entry) const { return entry.hash; }
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(const Entry& a, const Entry& b) const { return a.onode == b.onode; }
+    bool operator()(const Name& a, const Entry& b) const { return a.hash == b.hash && a.oid == b.onode->oid; }
+    bool operator()(const Entry& a, const Name& b) const { return (*this)(b, a); }
+  };
   struct Shard {
     mutable vtkv::Mutex mutex;
-    std::list<OnodeRef> entries GUARDED_BY(mutex);  // most recently used first
-    std::unordered_map<ghobject_t, std::list<OnodeRef>::iterator> by_name GUARDED_BY(mutex);
+    std::list<OnodeRef> onodes GUARDED_BY(mutex);  // the newest first
+    boost::unordered_flat_set<Entry, Hash, Equal> by_name GUARDED_BY(mutex);
     size_t bytes GUARDED_BY(mutex) = 0;
   };
 
   Shard& shard_of(const ghobject_t& oid);
   // False: it is not there.
-  bool take_cached(Shard& shard, const ghobject_t& oid, OnodeRef* onode, Use use) REQUIRES(shard.mutex);
+  bool take_cached(Shard& shard, const Name& name, OnodeRef* onode, Use use) REQUIRES(shard.mutex);
   void trim(Shard& shard, size_t capacity_bytes) REQUIRES(shard.mutex);
-  void erase(Shard& shard, std::list<OnodeRef>::iterator entry) REQUIRES(shard.mutex);
+  void erase(Shard& shard, Onode& onode) REQUIRES(shard.mutex);
   vtkv::Status load(const ghobject_t& oid, OnodeRef* onode) const;
 
   vtkv::DB& m_database;

@@ -148,22 +148,36 @@ class FullOnodeCacheTest : public OnodeCacheTest {
     m_store->refresh_perf_counters();
     return m_store->get_perf_counters()->get(l_swimstore_onode_misses) - before;
   }
+  // None of them in memory.
+  void make_many() {
+    for (unsigned i = 0; i < kMany; ++i) {
+      ObjectStore::Transaction txn;
+      if (i < kObjects) {
+        txn.remove(kPg, object(i));  // whose extents take more than all the others
+      }
+      txn.touch(kPg, object(i));
+      ceph::bufferlist value;
+      value.append(std::string(512, 'v'));
+      txn.setattr(kPg, object(i), "value", value);
+      m_store->queue_transaction(m_pg, std::move(txn));
+    }
+    m_env.run_until_idle();
+    m_store->flush_cache(nullptr);
+  }
 };
 
-TEST_F(FullOnodeCacheTest, WhoGoesThroughAllObjectsDoesNotPushOutWhatIsInUse) {
-  for (unsigned i = 0; i < kMany; ++i) {
-    ObjectStore::Transaction txn;
-    if (i < kObjects) {
-      txn.remove(kPg, object(i));  // whose extents take more than all the others
-    }
-    txn.touch(kPg, object(i));
-    ceph::bufferlist value;
-    value.append(std::string(512, 'v'));
-    txn.setattr(kPg, object(i), "value", value);
-    m_store->queue_transaction(m_pg, std::move(txn));
+TEST_F(FullOnodeCacheTest, WhatIsLookedUpNowAndThenOutlivesWhatIsNot) {
+  make_many();
+  EXPECT_EQ(kInUse, misses(0, kInUse));
+  for (unsigned i = kInUse; i < kMany; ++i) {
+    EXPECT_EQ(1u, misses(i, i + 1));
+    EXPECT_EQ(0u, misses(i % kInUse, i % kInUse + 1)) << i;
   }
-  m_env.run_until_idle();
-  m_store->flush_cache(nullptr);
+  EXPECT_LT(kMany / 4, misses(kInUse, kMany));  // all do not fit
+}
+
+TEST_F(FullOnodeCacheTest, WhoGoesThroughAllObjectsDoesNotPushOutWhatIsInUse) {
+  make_many();
   EXPECT_EQ(kInUse, misses(0, kInUse));
   DefragmentCounts counts;
   EXPECT_EQ(kMany - kInUse, misses_of([&] { EXPECT_TRUE(m_store->defragment_in_use(true, {}, &counts).ok()); }));
