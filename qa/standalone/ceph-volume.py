@@ -10,8 +10,9 @@ made, nothing of it is left. On loop devices, on a host as own_host.py makes it,
 import own_host
 import scenario as scenario_module
 
-# Two OSDs; one on which making fails; one that holds what others need, read as a whole each time; within an encrypted one.
-DISKS = (own_host.DISK_BYTES, own_host.DISK_BYTES, own_host.DISK_BYTES, 320 << 20, own_host.DISK_BYTES)
+# Two OSDs; one on which making fails; one that holds what others need, read as a whole each time; within an encrypted one, whose
+# header is as long as that of LUKS2.
+DISKS = (own_host.DISK_BYTES, own_host.DISK_BYTES, own_host.DISK_BYTES, 320 << 20, own_host.DISK_BYTES - (16 << 20))
 
 
 def run(scenario):

@@ -154,6 +154,9 @@ case " $* " in
   mkdir -p /dev/mapper
   exec ln -s {within} "/dev/mapper/$name"
   ;;
+*' resize '*)
+  exec {real} --key-file - --test-passphrase luksOpen {device}
+  ;;
 *' luksClose '*)
   exec rm "/dev/mapper/$2"
   ;;
@@ -207,6 +210,8 @@ def check_encrypted(device, within):
     if not report(done.returncode == 0, f"an encrypted OSD ({kind})", done.stdout):
       return
     check_keys(device)
+    done = swimstore("grow", devices_listed()[device]["osd_id"])
+    report(done.returncode == 0 and "fills its device already" in done.stdout, "grow asks the monitors for the key", done.stdout)
     bring_up_again(device, within)
 
 

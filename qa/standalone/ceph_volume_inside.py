@@ -5,9 +5,12 @@
 usage: ceph_volume_inside.py PACKAGE all|quick DEVICE DEVICE DEVICE DEVICE DEVICE
 """
 
+import fcntl
 import os
 import pathlib
+import re
 import shutil
+import struct
 import sys
 
 import ceph_volume_failures
@@ -15,10 +18,14 @@ import ceph_volume_refusals
 import own_host_inside as host
 import page_recipe
 from ceph_volume_host import (OSDS, create, devices_listed, enabled, is_empty, prepare_host, start_host, swimstore, table_of, wait_up)
-from own_host_inside import CEPH_UID, ceph, check_objects, must, pid_of, put_objects, report, run, stop
+from own_host_inside import CEPH_UID, ceph, check_objects, must, pid_of, put_objects, report, run, stop, until
 
 BOOTSTRAP = pathlib.Path("/var/lib/ceph/bootstrap-osd/ceph.keyring")
 FSID = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
+LARGER_BYTES = 256 << 20  # get both devices
+# struct loop_info64 of linux/loop.h
+LOOP_SET_STATUS64, LOOP_GET_STATUS64 = 0x4C04, 0x4C05
+LOOP_INFO_BYTES, LOOP_SIZE_LIMIT_AT = 232, 32
 
 
 # -- makes them -------------------------------------------------------------------------------------------------------
@@ -26,7 +33,7 @@ FSID = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
 def check_plugin():
   report("swimstore" in run("ceph-volume", "--help").stdout, "ceph-volume finds the plugin")
   usage = swimstore().stdout
-  commands = ("create", "prepare", "activate", "list", "trigger", "zap", "deactivate")
+  commands = ("create", "prepare", "activate", "list", "grow", "trigger", "zap", "deactivate")
   report(all(command in usage for command in commands), "it says which commands there are", usage)
   for command in commands:
     report(f"usage: ceph-volume swimstore {command}" in swimstore(command, "--help").stdout, f"{command} says how it is used")
@@ -79,6 +86,53 @@ def check_list(first, second):
     report(not strangers, f"all of osd.{osd} belongs to ceph", strangers)
 
 
+# -- a larger device --------------------------------------------------------------------------------------------------
+
+def limit(device, size_bytes):
+  """A loop device goes no further than that; 0: as far as its file."""
+  information = bytearray(LOOP_INFO_BYTES)
+  descriptor = os.open(device, os.O_RDWR)
+  try:
+    fcntl.ioctl(descriptor, LOOP_GET_STATUS64, information)
+    struct.pack_into("Q", information, LOOP_SIZE_LIMIT_AT, size_bytes)
+    fcntl.ioctl(descriptor, LOOP_SET_STATUS64, information)
+  finally:
+    os.close(descriptor)
+
+
+def size_of(osd):
+  space = os.statvfs(OSDS / f"ceph-{osd}")
+  return space.f_blocks * space.f_frsize
+
+
+def grow_xfs(device):
+  """osd.1, while it serves."""
+  before, pid = size_of(1), pid_of(1)
+  done = swimstore("grow", 1)
+  report(done.returncode == 0 and "fills its device already" in done.stdout and size_of(1) == before,
+         "grow of what fills its device does nothing", done.stdout)
+  limit(device, 0)
+  done = swimstore("grow", 1)
+  after = size_of(1)
+  report(done.returncode == 0 and "GiB now, before it had" in done.stdout and after > before + LARGER_BYTES * 0.9 and
+         pid_of(1) == pid, "grow enlarges xfs while the OSD serves", f"{before} {after} {done.stdout}")
+  report(until(lambda: ceph("osd", "df", "osd.1")["nodes"][0]["kb"] << 10 > before, 30), "and Ceph knows it", ceph("osd", "df"))
+
+
+def grow_ext4(device, fsid):
+  """osd.0, which is not mounted."""
+  before = must("dumpe2fs", "-h", device)
+  limit(device, 0)
+  done = swimstore("grow", 0, fsid)
+  after = must("dumpe2fs", "-h", device)
+  report(done.returncode == 0 and "fills its device: 2.0 GiB" in done.stdout and blocks_of(after) - blocks_of(before) ==
+         LARGER_BYTES >> 12, "grow enlarges ext4 that is not mounted", f"{before} {after} {done.stdout}")
+
+
+def blocks_of(superblock):
+  return int(re.search(r"^Block count: +(\d+)$", superblock, re.M)[1])
+
+
 # -- brings them up ---------------------------------------------------------------------------------------------------
 
 def start_again(first):
@@ -126,6 +180,7 @@ def move_to_another_host(first, second, spare):
   for path in keys:
     shutil.move(path, f"/run/{path.name}")
   check_what_is_not_activated(first, second, spare)
+  grow_ext4(first, devices_listed()[first]["osd_fsid"])
   done = swimstore("activate", "--all", timeout=180)
   report(done.returncode == 0, "activate --all brings both up on a host that knows neither, without a key of the host", done.stdout)
   for path in keys:
@@ -250,9 +305,13 @@ def main(argv):
     host.install(package)
     prepare_host()
     check_plugin()
+    size_bytes = int(must("blockdev", "--getsize64", first))
+    for device in (first, second):
+      limit(device, size_bytes - LARGER_BYTES)
     make_by_the_page(first)
     make_xfs(second)
     check_list(first, second)
+    grow_xfs(second)
     must("ceph", "osd", "pool", "create", "volumes", "8", "8")
     put_objects("volumes")
     start_again(first)

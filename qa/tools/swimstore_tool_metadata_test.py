@@ -5,7 +5,10 @@
 What ceph-swimstore-tool does with log and tree in a directory of their own.
 """
 
+import os
 import shutil
+import subprocess
+import unittest
 
 from swimstore_tool_store import StoreTest, main
 
@@ -48,6 +51,38 @@ class SwimstoreToolMetadata(StoreTest):
     self.assertEqual(self.objects(), before)
     self.assertNotIn("metadata_path", self.json("info", self.store))
     self.assertTrue(self.json("move-metadata", self.store, "--to", self.there)["moved"])
+
+  def test_programs_that_know_the_engine_alone_only_read_them(self):
+    """They would checkpoint what they do not know of: the slots of the store's objects would count as free."""
+    before = self.objects()
+    self.json("move-metadata", self.store, "--to", self.there)
+    for command in (("put", "key", "value"), ("compact",), ("gc",), ("defragment",), ("upgrade",)):
+      done = subprocess.run([self.VTKV, command[0], self.there / "0", *command[1:]], capture_output=True, text=True)
+      self.assertEqual(done.returncode, 3, done)
+      self.assertIn("holds part_of beside a database, which is part of another program's store", done.stderr)
+    self.assertEqual(subprocess.run([self.VTKV, "stats", self.there / "0"], capture_output=True).returncode, 0)
+    self.assertEqual(self.objects(), before)
+
+  @unittest.skipUnless(os.geteuid() == 0, "files are given away by root")
+  def test_they_are_of_the_user_whom_the_store_is_of(self):
+    """A disk was mounted for them, by root: its directory is root's."""
+    user, group = 64045, 64046
+    for path in (self.store, *self.store.rglob("*")):
+      os.chown(path, user, group)
+    mounted = self.base / "mounted"
+    (mounted / "lost+found").mkdir(parents=True)
+    for directory in (self.there, mounted, mounted / "below"):
+      self.json("move-metadata", self.store, "--to", directory)
+      wrong = [path for path in (directory, *directory.rglob("*")) if path.name != "lost+found" and
+               (path.stat().st_uid, path.stat().st_gid) != (user, group)]
+      self.assertEqual(wrong, [])
+      if directory == mounted:
+        self.json("move-metadata", self.store, "--back")
+    stranger = self.base / "stranger"
+    stranger.mkdir()
+    (stranger / "mine").touch()
+    self.run_tool("move-metadata", self.store, "--to", stranger, status=2)
+    self.assertEqual((stranger.stat().st_uid, (stranger / "mine").stat().st_uid), (0, 0))
 
   def test_a_new_store_has_them_there_from_the_start(self):
     path = self.base / "new"

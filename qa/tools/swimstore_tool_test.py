@@ -476,8 +476,12 @@ class SwimstoreTool(StoreTest):
     (self.base / "no_archive").write_text("not an archive")
     self.run_tool("import", self.store, "--in", self.base / "no_archive", status=2)
     (self.base / "other").write_bytes(archive.read_bytes())
-    self.run_tool("import", self.store, "--in", self.base / "other", status=1)  # all is there already
+    other = self.json("import", self.store, "--in", self.base / "other", status=1)  # all is there already
     self.assertTrue(mark.exists())
+    self.assertIn(f"the import of {archive}: run it again", other["still_unfinished"])
+    self.assertEqual(self.classes(1), {"import_unfinished"})
+    half = self.json("export", self.store, "--out", self.base / "half", status=1)
+    self.assertIn(f"the import of {archive} into {self.store} did not come to its end", str(half))
     self.run_tool("import", self.store, "--in", archive, status=1)
     self.assertFalse(mark.exists())
     self.run_tool("import", self.store, "--in", self.base / "no_archive", status=2)

@@ -80,10 +80,11 @@ class SwimStore : public ObjectStore {
   vtkv::Status make();
   vtkv::Status try_mount();
   // Mounts for the tool's import, which alone takes a store whose last import was cut short. From here to end_import(),
-  // durably, nobody else does: an OSD would take what is there for all there was. *goes_on: an import was cut short
-  // before; if it was of another archive, it stays so.
-  vtkv::Status begin_import(const std::string& archive, bool* goes_on);
-  vtkv::Status end_import(const std::string& archive);  // REQUIRES: begun, and all that was queued is durable
+  // durably, nobody else does: an OSD would take what is there for all there was. *again: one of this archive was cut
+  // short before.
+  vtkv::Status begin_import(const std::string& archive, bool* again);
+  // *left: archives whose import was cut short earlier. REQUIRES: begun, and all that was queued is durable.
+  vtkv::Status end_import(const std::string& archive, std::vector<std::string>* left);
   int mkjournal() override { return 0; }
   bool needs_journal() override { return false; }
   bool wants_journal() override { return false; }

@@ -87,6 +87,16 @@ Status SwimStore::check(const FsckOptions& options, CheckResult* result) {
     result->findings.insert(result->findings.begin(), {.kind = FindingClass::repair_unfinished, .text = text});
     ++result->errors;
   }
+  for (const std::string& archive : StoreDirectory(m_env, path).unfinished_imports()) {
+    const std::string text = fmt::format(
+        "the import of {0} was begun and did not come to its end: objects of its "
+        "placement groups may be missing; the store does not mount before "
+        "'ceph-swimstore-tool import {1} --in {0}' has",
+        archive, path);
+    derr << text << dendl;
+    result->findings.insert(result->findings.begin(), {.kind = FindingClass::import_unfinished, .text = text});
+    ++result->errors;
+  }
   return {};
 }
 
@@ -346,6 +356,7 @@ Status SwimStore::reset_cube(unsigned cube, bool force) {
     VTKV_RETURN_IF_ERROR(directory.empty_cube(cube));
     VTKV_RETURN_IF_ERROR(
         swimstore::CubeSet::create_one(m_env, directory.cubes_path(), options, superblock.cubes, cube));
+    VTKV_RETURN_IF_ERROR(directory.mark_databases(superblock.cubes));
     return directory.end_cube_mark(cube);
   });
 }

@@ -8,6 +8,7 @@
 #include "swimstore/directory/store_directory.h"
 #include "swimstore/testing/sim_store_fixture.h"
 #include "swimstore/tool/store_files.h"
+#include "vtkv/db/ownership.h"
 #include "vtkv/env/small_file.h"
 #include "vtkv/testing/crash_images.h"
 #include "vtkv/testing/sim_fault.h"
@@ -117,6 +118,34 @@ TEST_F(MetadataDeviceTest, LogAndTreeLieThereAndDataHere) {
   EXPECT_EQ(count("/osd/cubes/0/"), count("/osd/cubes/0/containers/"));
   EXPECT_EQ(0u, count("/other/metadata/0/containers"));
 
+  expect_whole(20);
+}
+
+// Opened without the store, a database would checkpoint past the store's state: its slots would count as free.
+TEST_F(MetadataDeviceTest, ProgramsThatKnowTheEngineAloneSeeThatTheyAreAStores) {
+  prepare("2");
+  const auto is_stores = [this](const std::string& place) {
+    for (const char* cube : {"/0", "/1", "/2"}) {
+      EXPECT_EQ(Status::Code::invalid_argument, vtkv::check_sole_owner(m_env.get(), place + cube).code())
+          << place << cube;
+    }
+  };
+  ASSERT_TRUE(make().ok());
+  is_stores(kMetadata);
+  for (const char* cube : {"/0", "/1", "/2"}) {  // of an older program
+    ASSERT_TRUE(m_env->remove_file(std::string(kMetadata) + cube + "/part_of").ok());
+  }
+  auto first = store();
+  ASSERT_EQ(0, first->mount());
+  write(*first, 20);
+  ASSERT_EQ(0, first->umount());
+  is_stores(kMetadata);
+  uint64_t bytes = 0;
+  ASSERT_TRUE(store()->move_metadata("", &bytes).ok());
+  EXPECT_EQ(0u, count("/other/metadata/0/"));
+  EXPECT_EQ(count("/osd/cubes/0/part_of"), 0u);
+  ASSERT_TRUE(store()->move_metadata(kMetadata, &bytes).ok());
+  is_stores(kMetadata);
   expect_whole(20);
 }
 
@@ -461,6 +490,7 @@ TEST_F(MetadataDeviceTest, ACubeThatIsAbandonedIsMadeAnewInBothPlaces) {
   ASSERT_TRUE(made.ok()) << made.message();
   EXPECT_EQ(1u, count("/other/metadata/2/manifest"));
   EXPECT_EQ(1u, count("/osd/cubes/2/containers/header"));
+  EXPECT_FALSE(vtkv::check_sole_owner(m_env.get(), "/other/metadata/2").ok());
   EXPECT_EQ(0, store()->fsck(true));
 }
 

@@ -182,6 +182,7 @@ Status SwimStore::make() {
   VTKV_RETURN_IF_ERROR(directory.end_adding_cubes());
   VTKV_RETURN_IF_ERROR(directory.forget_repair_and_import());
   VTKV_RETURN_IF_ERROR(directory.forget_other_metadata());
+  VTKV_RETURN_IF_ERROR(directory.mark_databases(superblock.cubes));
   VTKV_RETURN_IF_ERROR(superblock.write(m_env, path));
   VTKV_RETURN_IF_ERROR(directory.end_mkfs());
   dout(1) << "made a store, fsid " << m_fsid << dendl;
@@ -315,12 +316,12 @@ Status SwimStore::open(Purpose purpose) {
                     "what is left",
                     path));
   }
-  const std::optional<std::string> archive = directory.unfinished_import();
-  if (purpose == Purpose::serve && !m_imports && archive) {
+  const std::vector<std::string> archives = directory.unfinished_imports();
+  if (purpose == Purpose::serve && !m_imports && !archives.empty()) {
     return Status::failed(
         fmt::format("the import of {1} into {0} was begun and did not come to its end: what is missing would pass for "
-                    "removed. Run 'ceph-swimstore-tool import {0} --in {1}' again, or make the OSD anew",
-                    path, *archive));
+                    "removed. Run 'ceph-swimstore-tool import {0} --in {2}' again, or make the OSD anew",
+                    path, fmt::join(archives, " and of "), fmt::join(archives, "', and with --in '")));
   }
   if (purpose == Purpose::serve) {
     const Status refused = refuse_fast_commit(directory, settings);
@@ -332,6 +333,8 @@ Status SwimStore::open(Purpose purpose) {
     VTKV_RETURN_IF_ERROR(directory.end_mkfs());
     VTKV_RETURN_IF_ERROR(settle_added_cubes(directory, superblock));
     renew_superblock(superblock);
+    const Status marked = directory.mark_databases(superblock.cubes);
+    VTKV_RETURN_IF_ERROR(marked.is_no_space() ? Status() : marked);  // the next one does it
   }
 
   StoreLayout layout;
@@ -471,7 +474,8 @@ Status SwimStore::take_lock(StoreDirectory& directory, std::unique_ptr<vtkv::Fil
 }
 
 int SwimStore::mount() {
-  if (cct->_conf.get_val<bool>("swimstore_fsck_on_mount")) {
+  // A mount that is refused for an unfinished import says how it ends.
+  if (cct->_conf.get_val<bool>("swimstore_fsck_on_mount") && StoreDirectory(m_env, path).unfinished_imports().empty()) {
     const int errors = fsck(cct->_conf.get_val<bool>("swimstore_fsck_on_mount_deep"));
     if (errors < 0) {
       return errors;
@@ -495,14 +499,19 @@ int SwimStore::mount() {
   return status.ok() ? 0 : fail("mount", status);
 }
 
-Status SwimStore::begin_import(const std::string& archive, bool* goes_on) {
+Status SwimStore::begin_import(const std::string& archive, bool* again) {
   m_imports = true;
   const Status status = try_mount();
   m_imports = false;
-  return status.ok() ? StoreDirectory(m_env, path).begin_import(archive, goes_on) : status;
+  return status.ok() ? StoreDirectory(m_env, path).begin_import(archive, again) : status;
 }
 
-Status SwimStore::end_import(const std::string& archive) { return StoreDirectory(m_env, path).end_import(archive); }
+Status SwimStore::end_import(const std::string& archive, std::vector<std::string>* left) {
+  StoreDirectory directory(m_env, path);
+  const Status ended = directory.end_import(archive);
+  *left = directory.unfinished_imports();
+  return ended;
+}
 
 Status SwimStore::try_mount() {
   VTKV_RETURN_IF_ERROR(open(Purpose::serve));
@@ -557,8 +566,8 @@ void SwimStore::end_undurable(const Status& status) {
 // Beside a tool nobody makes room.
 void SwimStore::end_without_room(uint64_t bytes) {
   const std::string text = fmt::format(
-      "no room for {} bytes more: what was being written is not complete. Enlarge the store, or free space "
-      "on the host file system; then run this again, before an OSD starts on it",
+      "no room for {} bytes more: what was being written is not complete. Enlarge the store, or free space on its "
+      "file system, or on that of log and tree; then run this again, before an OSD starts on it",
       bytes);
   end_process(Status::make(Status::Code::no_space, text, ENOSPC), text);
 }

@@ -15,6 +15,7 @@
 #include "global/global_context.h"
 #include "swimstore/directory/store_directory.h"
 #include "swimstore/format/superblock.h"
+#include "swimstore/fsck/fsck.h"
 #include "swimstore/ops/options.h"
 #include "swimstore/ops/perf_counters.h"
 #include "swimstore/ops/settings.h"
@@ -489,26 +490,34 @@ TEST_F(MountTest, MkfsForgetsWhatARepairAndAnImportBeforeItLeft) {
 // What is missing of a PG would pass for removed.
 TEST_F(MountTest, AStoreIntoWhichAnImportWasCutShortIsLeftToImport) {
   ASSERT_EQ(0, mkfs());
-  bool goes_on = true;
-  {
+  bool again = true;
+  std::vector<std::string> left;
+  for (const std::string archive : {"/archive", "/second"}) {
     SwimStore store(g_ceph_context, kPath, &m_env);
-    ASSERT_TRUE(store.begin_import("/archive", &goes_on).ok());
-    EXPECT_FALSE(goes_on);
+    ASSERT_TRUE(store.begin_import(archive, &again).ok());
+    EXPECT_FALSE(again);
     store.umount();
   }
   EXPECT_LT(mount(), 0);
   {
     SwimStore store(g_ceph_context, kPath, &m_env);
     const vtkv::Status status = store.try_mount();
-    EXPECT_NE(std::string::npos, status.message().find("ceph-swimstore-tool import /osd --in /archive'"))
+    EXPECT_NE(std::string::npos,
+              status.message().find("ceph-swimstore-tool import /osd --in /archive', and with --in '/second' again"))
         << status.to_string();
+    CheckResult result;
+    ASSERT_TRUE(store.check({}, &result).ok());
+    EXPECT_EQ(2u, result.errors);
   }
-  for (const std::string archive : {"/another", "/archive"}) {
+  const std::vector<std::string> both{"/archive", "/second"};
+  for (const auto& [archive, others] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"/another", both}, {"/archive", {"/second"}}, {"/second", {}}}) {
     SwimStore store(g_ceph_context, kPath, &m_env);
     ASSERT_FALSE(store.try_mount().ok());
-    ASSERT_TRUE(store.begin_import(archive, &goes_on).ok());
-    EXPECT_TRUE(goes_on);
-    ASSERT_TRUE(store.end_import(archive).ok());
+    ASSERT_TRUE(store.begin_import(archive, &again).ok());
+    EXPECT_EQ(archive != "/another", again);
+    ASSERT_TRUE(store.end_import(archive, &left).ok());
+    EXPECT_EQ(others, left);
     store.umount();
   }
   EXPECT_EQ(0, mount());

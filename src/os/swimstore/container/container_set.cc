@@ -124,7 +124,9 @@ Status ContainerSet::open_files() {
     m_containers[size_class] = std::make_unique<Container>(size_class, m_options.chunk_bytes, std::move(file));
     VTKV_RETURN_IF_ERROR(m_containers[size_class]->open(header.primed_slots[size_class], bytes_max));
   }
-  m_promises = std::make_unique<SpacePromises>(m_env, m_directory, *m_reserve, m_containers);
+  m_promises = std::make_unique<SpacePromises>(m_env, m_directory, *m_reserve,
+                                               m_options.metadata_reserve ? *m_options.metadata_reserve : *m_reserve,
+                                               m_containers);
   m_primer = std::make_unique<Primer>(m_env, m_directory, m_options, *m_reserve, *m_promises, m_containers,
                                       *m_quarantine, *m_errors, host.single_flush);
   m_reclaimer = std::make_unique<Reclaimer>(m_env, m_directory, m_options, *m_reserve, *m_promises, m_containers);

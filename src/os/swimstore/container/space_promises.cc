@@ -58,13 +58,7 @@ bool SpacePromises::has_metadata_room(Urgency urgency) const {
   if (urgency == Urgency::privileged) {
     return true;
   }
-  const uint64_t least = m_reserve.target_bytes() / (urgency == Urgency::usual ? 2 : 4);
-  const uint64_t held = m_reserve.held_bytes();
-  if (held >= least) {
-    return true;
-  }
-  vtkv::FileSystemInfo host;
-  return !m_env->file_system_info(m_directory, &host).ok() || held + host.available_bytes >= least;
+  return m_metadata_reserve.has(m_metadata_reserve.target_bytes() / (urgency == Urgency::usual ? 2 : 4));
 }
 
 bool SpacePromises::take(uint64_t bytes, Urgency urgency) {

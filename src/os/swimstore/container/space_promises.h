@@ -38,8 +38,14 @@ namespace swimstore {
 
 class SpacePromises {
  public:
-  SpacePromises(vtkv::Env* env, std::string directory, SpaceReserve& reserve, ContainerArray& containers)
-      : m_env(env), m_directory(std::move(directory)), m_reserve(reserve), m_containers(containers) {}
+  // `metadata_reserve`: that of log and tree, another one where they lie on another file system.
+  SpacePromises(vtkv::Env* env, std::string directory, SpaceReserve& reserve, const SpaceReserve& metadata_reserve,
+                ContainerArray& containers)
+      : m_env(env),
+        m_directory(std::move(directory)),
+        m_reserve(reserve),
+        m_metadata_reserve(metadata_reserve),
+        m_containers(containers) {}
 
   // Grows containers when too little is free. False: there is no room, now.
   bool take(uint64_t bytes, Urgency urgency) EXCLUDES(m_growth_lock);
@@ -77,6 +83,7 @@ class SpacePromises {
   vtkv::Env* const m_env;
   const std::string m_directory;
   SpaceReserve& m_reserve;
+  const SpaceReserve& m_metadata_reserve;
   ContainerArray& m_containers;
   vtkv::Mutex m_growth_lock;  // one grows, the others look again
   bool m_growth_failed GUARDED_BY(m_growth_lock) = false;  // and not for want of space

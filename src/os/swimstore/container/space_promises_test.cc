@@ -7,6 +7,7 @@
 
 #include "swimstore/container/best_fit.h"
 #include "swimstore/container/container_set.h"
+#include "swimstore/container/space_reserve.h"
 #include "vtkv/testing/mutations.h"
 #include "vtkv/testing/sim_env.h"
 
@@ -246,6 +247,40 @@ TEST_F(SpacePromisesTest, RoomThatComesBackIsTheReservesFirst) {
   const uint64_t before = m_env.allocated_bytes();
   EXPECT_FALSE(m_set->promise(128 * kKiB, Urgency::late));
   EXPECT_EQ(m_env.allocated_bytes(), before);
+}
+
+// Log and tree on another file system: what they need, nothing here makes up for.
+TEST_F(SpacePromisesTest, WhatIsShortWhereLogAndTreeLieIsAskedThere) {
+  m_options.metadata_reserve = std::make_shared<SpaceReserve>();
+  SpaceReserve& there = *m_options.metadata_reserve;
+  check(m_env.create_directory(vtkv::kSimOtherFileSystem));
+  check(there.open(&m_env, vtkv::kSimOtherFileSystem, 512 * kKiB));
+  check(there.settle());
+  open();
+  EXPECT_TRUE(m_set->promise(0, Urgency::usual));
+  const auto lose = [&](unsigned slices) {
+    for (unsigned slice = 0; slice < slices; ++slice) {
+      bool gave = false;
+      check(there.give_slice(&gave));
+      ASSERT_TRUE(gave);
+      m_env.set_other_capacity(m_env.other_allocated_bytes());  // and used by the log
+    }
+  };
+  lose(5);
+  EXPECT_FALSE(m_set->promise(0, Urgency::usual));
+  EXPECT_FALSE(m_set->promise(4 * kKiB, Urgency::usual));
+  EXPECT_TRUE(m_set->promise(0, Urgency::late));
+  lose(2);
+  EXPECT_FALSE(m_set->promise(0, Urgency::late));
+  EXPECT_TRUE(m_set->promise(0, Urgency::privileged));
+  m_env.set_other_capacity(m_env.other_allocated_bytes() + 512 * kKiB);
+  EXPECT_TRUE(m_set->promise(0, Urgency::usual));
+  m_env.set_capacity(m_env.allocated_bytes());  // of data alone
+  while (m_set->statistics().reserve_bytes > 0) {
+    ASSERT_TRUE(m_set->make_room());
+    m_env.set_capacity(m_env.allocated_bytes());
+  }
+  EXPECT_TRUE(m_set->promise(0, Urgency::usual));
 }
 
 TEST_F(SpacePromisesTest, WithTheReserveHalfGoneNothingUsualFindsRoom) {

@@ -43,6 +43,12 @@ uint64_t SpaceReserve::missing_bytes(const vtkv::FileSystemInfo& host) const {
   return wanted - std::min(wanted, host.available_bytes);
 }
 
+bool SpaceReserve::has(uint64_t bytes) const {
+  vtkv::FileSystemInfo host;
+  const uint64_t held = held_bytes();
+  return held >= bytes || !m_env->file_system_info(m_directory, &host).ok() || held + host.available_bytes >= bytes;
+}
+
 bool SpaceReserve::is_low(const vtkv::FileSystemInfo& host) const {
   const uint64_t held = held_bytes();
   const bool is_taken = (held + lent_bytes()) * 4 <= m_target_bytes * 3;

@@ -38,6 +38,8 @@ class SpaceReserve {
   uint64_t lent_bytes() const { return m_lent_bytes.load(std::memory_order_relaxed); }
   // By how much `host` has too little for the reserve to be whole, and the margin beside it.
   uint64_t missing_bytes(const vtkv::FileSystemInfo& host) const;
+  // There is so much for log and tree, of it or of its host; also where the host does not tell.
+  bool has(uint64_t bytes) const;
   // The store is full for its clients, whatever is free in its containers: log, tree and others have a quarter of the
   // reserve, or of all that is left for them less than half of it is there.
   bool is_low(const vtkv::FileSystemInfo& host) const;

@@ -262,7 +262,7 @@ Status DataDefragmenter::find_ranges(StoreCube& home, Onode& onode, uint64_t fir
   RangeFinder finder;
   const SlotDelta nothing_changed;
   for (uint64_t number = first / kShardBlocks; number * kShardBlocks < end; ++number) {
-    for (const Extent& extent : onode.extents.shard(static_cast<uint32_t>(number)).extents) {
+    for (const Extent& extent : onode.extents.find_shard(static_cast<uint32_t>(number)).extents) {
       const uint64_t block = number * kShardBlocks + extent.block;
       if (block < first || block >= end) {
         continue;

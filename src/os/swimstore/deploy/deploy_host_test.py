@@ -579,6 +579,9 @@ class Content(PlayedHost):
         with self.assertRaisesRegex(Failed, f"fsck.ext4 -p /dev/sda: exit {code}") as failed:
           self.filesystem.check_and_mount("ext4", "/dev/sda", "/x")
         self.assertEqual("e2fsck" in str(failed.exception), named)
+    self.player.answers["mount -t xfs"] = "", 32
+    with self.assertRaisesRegex(Failed, "^mount .*: exit 32: it says why; .* 'xfs_repair /dev/sda', by hand$"):
+      self.filesystem.check_and_mount("xfs", "/dev/sda", "/x")
     self.put(sys.modules["ceph_volume"].process, "call", mock.Mock(side_effect=FileNotFoundError))
     with self.assertRaisesRegex(Failed, "fsck.ext4 is not there: install it$"):
       self.filesystem.check_and_mount("ext4", "/dev/sda", "/x")

@@ -420,6 +420,27 @@ class AnotherCluster(PlayedHost):
     self.assertFalse([text for text in self.player.said() if text.startswith(("mount", "cryptsetup")) and "export" not in text])
     self.assertRegex("".join(self.said), "/dev/sda holds osd.7 of another cluster, theirs")
 
+  def test_what_needs_repair_within_an_encrypted_disk_stays_open(self):
+    """Else the command that the message names would find no device."""
+    from ceph_volume_swimstore import crypt
+    mapping = f"/dev/mapper/swimstore-{FSID}"
+    closed = []
+    self.put(crypt, "open_by_monitor", lambda device, osd_id, osd_fsid: mapping)
+    self.put(crypt, "close", closed.append)
+    self.disk("/dev/sda", 7, "crypto_LUKS")
+    for fs, program, code, remedy in (("ext4", "fsck.ext4", 4, f"e2fsck -f {mapping}"), ("xfs", "mount -t", 32, f"xfs_repair {mapping}"),
+                                      ("xfs", "mount -t", FileNotFoundError, None), ("ext4", "fsck.ext4", 8, None),
+                                      ("ext4", "mount -t", 32, None)):
+      with self.subTest(program=program, code=code):
+        closed.clear(), self.said.clear()
+        self.player.answers.pop("mount -t", None), self.player.answers.pop("fsck.ext4", None)
+        self.player.answers.update({"token export": (crypt.token_text(7, FSID, self.OURS, fs, "the secret"), 0), program: ("", code)})
+        with self.assertRaisesRegex(Failed, "not activated: osd.7"):
+          self.activate.activate_all(False)
+        self.assertEqual(closed, [] if remedy else [FSID])
+        told = f"'{remedy}', by hand. {mapping} stays open for that, until 'ceph-volume swimstore deactivate 7 {FSID}'"
+        self.assertEqual(told in "".join(self.said), remedy is not None, self.said)
+
   def test_a_plain_disk_is_not_mounted(self):
     for kind in ("ext4", "xfs"):
       with self.subTest(kind=kind):

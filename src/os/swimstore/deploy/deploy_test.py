@@ -289,7 +289,7 @@ class Encryption(unittest.TestCase):
         "why; where 'ceph osd dump' has no OSD with this fsid, it was destroyed or purged, and the key with it: "
         "where somebody kept that, see 'No other OSD has what it held' in the operations page; otherwise "
         f"'ceph-volume swimstore deactivate 7 {FSID}' and 'ceph-volume swimstore zap /dev/x'; where the monitors were "
-        "not reached, see to the network and to mon_host in /etc/ceph/ceph.conf, and activate it again"))
+        "not reached, see to the network and to mon_host in /etc/ceph/ceph.conf, and try again"))
     self.assertNotIn("luksOpen", "".join(player.said()))
 
 

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include <fmt/format.h>
+#include <boost/algorithm/string.hpp>
 
 #include "swimstore/container/space_reserve.h"
 
@@ -206,13 +207,29 @@ Status StoreDirectory::end_repair() { return remove_mark(kRepairing); }
 
 bool StoreDirectory::is_repair_unfinished() const { return m_env->exists(file(kRepairing)); }
 
-Status StoreDirectory::begin_import(const std::string& archive, bool* goes_on) {
-  *goes_on = unfinished_import().has_value();
-  return *goes_on ? Status() : write_meta(kImporting, archive);
+Status StoreDirectory::begin_import(const std::string& archive, bool* again) {
+  std::vector<std::string> archives = unfinished_imports();
+  *again = std::find(archives.begin(), archives.end(), archive) != archives.end();
+  if (*again) {
+    return {};
+  }
+  if (archive.ends_with(' ') || std::any_of(archive.begin(), archive.end(), [](unsigned char c) { return c < ' '; })) {
+    return Status::invalid_argument(
+        fmt::format("'{}' has an end or a character that a line cannot hold: rename the "
+                    "archive, or its folder",
+                    archive));
+  }
+  archives.push_back(archive);
+  return write_meta(kImporting, fmt::format("{}", fmt::join(archives, "\n")));
 }
 
 Status StoreDirectory::end_import(const std::string& archive) {
-  return unfinished_import() == archive ? remove_mark(kImporting) : Status();
+  std::vector<std::string> archives = unfinished_imports();
+  if (std::erase(archives, archive) == 0) {
+    return {};
+  }
+  return archives.empty() ? remove_mark(kImporting)
+                          : write_meta(kImporting, fmt::format("{}", fmt::join(archives, "\n")));
 }
 
 Status StoreDirectory::forget_repair_and_import() {
@@ -220,12 +237,18 @@ Status StoreDirectory::forget_repair_and_import() {
   return remove_mark(kImporting);
 }
 
-std::optional<std::string> StoreDirectory::unfinished_import() {
+std::vector<std::string> StoreDirectory::unfinished_imports() {
   if (!m_env->exists(file(kImporting))) {
     return {};
   }
-  std::string archive;
-  return read_meta(kImporting, &archive).ok() ? archive : "an archive";
+  std::string text;
+  if (!read_meta(kImporting, &text).ok()) {
+    return {"an archive"};
+  }
+  std::vector<std::string> archives;
+  boost::split(archives, text, boost::is_any_of("\n"));
+  std::erase(archives, "");
+  return archives;
 }
 
 // ---- cubes

@@ -88,11 +88,10 @@ class StoreDirectory {
   vtkv::Status begin_repair();
   vtkv::Status end_repair();
   bool is_repair_unfinished() const;
-  // The same of the import of an archive. *goes_on: an import was cut short before; if it was of another archive, it
-  // stays unfinished.
-  vtkv::Status begin_import(const std::string& archive, bool* goes_on);
+  // The same of the import of an archive, of each by itself. *again: one of it was cut short before.
+  vtkv::Status begin_import(const std::string& archive, bool* again);
   vtkv::Status end_import(const std::string& archive);
-  std::optional<std::string> unfinished_import();  // its archive
+  std::vector<std::string> unfinished_imports();  // their archives
   // What a repair and an import of a store that was here before left.
   vtkv::Status forget_repair_and_import();
 
@@ -121,6 +120,10 @@ class StoreDirectory {
   vtkv::Status use_moved_metadata(const MetadataMove& move);
   // Removes log and tree from the directory that is not used, and ends the move. Code::failed: it is not mounted.
   vtkv::Status end_metadata_move(const std::string& unused, unsigned cubes);
+  // Where log and tree lie elsewhere, each has a file beside it that is no database's: programs which know the engine
+  // alone leave it as it is then, as they do where the containers are beside. Of a cube that is not there, none.
+  // REQUIRES: locked.
+  vtkv::Status mark_databases(unsigned cubes);
   // Bytes of log and tree there.
   vtkv::Status measure_metadata(const std::string& metadata_directory, unsigned cubes, uint64_t* bytes);
   // From claim to end, durably, the store is about to have so many cubes: what lies where those from `first` on will
@@ -174,6 +177,7 @@ class StoreDirectory {
   vtkv::Status walk_database(const std::string& metadata_directory, unsigned cube, const Visitor& folder,
                              const Visitor& file);
   vtkv::Status remove_database(const std::string& metadata_directory, unsigned cube);
+  vtkv::Status mark_database(const std::string& metadata_directory, unsigned cube);
   vtkv::Status remove_name(const std::string& path);
   vtkv::Status remove_mark(const std::string& name);
   vtkv::Status remove_below(const std::string& directory);

@@ -18,6 +18,7 @@ namespace {
 constexpr const char* kMetadataPath = "metadata_path";
 constexpr const char* kMoving = "move_metadata_unfinished";
 constexpr const char* kContainers = "containers";
+constexpr const char* kPartOf = "part_of";  // beside a database, and no part of it
 constexpr const char* kLostAndFound = "lost+found";  // of an ext4, root's
 constexpr const char* kInTheCubes = "-";  // in the mark
 constexpr char kBetween = '\t';
@@ -230,8 +231,26 @@ Status StoreDirectory::find_metadata_directory() {
 Status StoreDirectory::list_database(const std::string& metadata_directory, unsigned cube,
                                      std::vector<std::string>* names) {
   const Status listed = m_env->list_directory(database_path_in(metadata_directory, cube), names);
-  std::erase(*names, kContainers);
+  std::erase_if(*names, [](const std::string& name) { return name == kContainers || name == kPartOf; });
   return listed;
+}
+
+Status StoreDirectory::mark_database(const std::string& metadata_directory, unsigned cube) {
+  StoreDirectory beside(m_env, database_path_in(metadata_directory, cube));
+  if (metadata_directory.empty() || !m_env->exists(beside.m_path) || m_env->exists(beside.file(kPartOf))) {
+    return {};
+  }
+  std::string fsid;
+  VTKV_RETURN_IF_ERROR(own_fsid(&fsid));
+  VTKV_RETURN_IF_ERROR(beside.write_file(kPartOf, fmt::format("cube {} of the SwimStore {}\n", cube, fsid)));
+  return beside.sync();
+}
+
+Status StoreDirectory::mark_databases(unsigned cubes) {
+  for (unsigned cube = 0; cube < cubes; ++cube) {
+    VTKV_RETURN_IF_ERROR(mark_database(m_metadata_directory, cube));
+  }
+  return {};
 }
 
 // The directory that is not used keeps its `fsid` until the mark is gone. So while there is a mark, a directory without
@@ -342,6 +361,7 @@ Status StoreDirectory::copy_metadata(const MetadataMove& move, unsigned cubes, u
       return copy_file(m_env, from + "/" + name, to + "/" + name, bytes);
     };
     VTKV_RETURN_IF_ERROR(walk_database(move.from, cube, make, copy));
+    VTKV_RETURN_IF_ERROR(mark_database(move.to, cube));
     for (const std::string& folder : folders) {
       VTKV_RETURN_IF_ERROR(m_env->sync_directory(folder));
     }
@@ -376,6 +396,9 @@ Status StoreDirectory::remove_database(const std::string& metadata_directory, un
   VTKV_RETURN_IF_ERROR(listed);
   for (const std::string& name : names) {
     VTKV_RETURN_IF_ERROR(remove_name(path + "/" + name));
+  }
+  if (const std::string mark = path + "/" + kPartOf; m_env->exists(mark)) {
+    VTKV_RETURN_IF_ERROR(m_env->remove_file(mark));
   }
   return m_env->sync_directory(path);
 }

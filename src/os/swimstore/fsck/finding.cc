@@ -17,6 +17,7 @@ constexpr std::string_view kQuarantined = "quarantined";
 constexpr std::array<Description, kFindingClasses> kDescriptions = {{
     {"store_does_not_open", ""},
     {"repair_unfinished", "goes on where it was cut short"},
+    {"import_unfinished", ""},
     {"metadata_unreadable", ""},
     {"database_damaged", ""},
     {"entry_newer", ""},

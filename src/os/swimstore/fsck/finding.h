@@ -17,6 +17,7 @@ namespace swimstore {
 enum class FindingClass : uint8_t {
   store_does_not_open,
   repair_unfinished,
+  import_unfinished,
   metadata_unreadable,
   database_damaged,
   entry_newer,

@@ -523,7 +523,7 @@ int CollectionCopier::for_each_run(Onode& source, Visitor& visitor) {
         return m_store.metadata_failure.met(m_from.number, status, "the extents of object ", source.oid);
       }
     }
-    const ExtentShard& shard = source.extents.shard(number);
+    const ExtentShard& shard = source.extents.find_shard(number);
     for (const Extent& extent : shard.extents) {
       for (uint32_t i = 0; i < extent.count; ++i) {
         const uint64_t block = uint64_t{number} * kShardBlocks + extent.block + i;

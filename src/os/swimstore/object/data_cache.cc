@@ -41,9 +41,7 @@ size_t InFlightData::size() const {
   return count;
 }
 
-size_t DataCache::KeyHash::operator()(const Key& key) const {
-  return vtkv::mix64(key.slot + vtkv::mix64(key.page));
-}
+size_t DataCache::KeyHash::operator()(const Key& key) const { return vtkv::mix64(key.slot + vtkv::mix64(key.page)); }
 
 uint32_t DataCache::Page::blocks() const {
   uint32_t sum = 0;
@@ -132,7 +130,6 @@ void DataCache::add_to_page(const Key& key, Slice slice) {
     found->second = shard.pages.insert(shard.pages.begin(), {.key = key});
   }
   Page& page = *found->second;
-  page.read_again |= !is_new;
   cut(shard, page, slice.first, slice.count, &removed);
   account(shard, slice.count);
   page.slices.push_back(std::move(slice));
@@ -151,7 +148,7 @@ ceph::bufferptr DataCache::get(SlotAddress slot, uint32_t first, uint32_t count,
     return {};
   }
   Page& page = *found->second;
-  page.read_again |= !scan;
+  page.was_read |= !scan;
   const Slice* const slice = page.find(in_page);
   if (slice == nullptr) {
     *missing = 1;
@@ -207,12 +204,15 @@ void DataCache::cut(Shard& shard, Page& page, uint32_t first, uint32_t count, Re
 
 void DataCache::trim(Shard& shard, Removed* removed) {
   const size_t blocks_max = m_capacity_bytes / kShards / kBlockBytes;
+  unsigned passed_over = 0;
   while (shard.blocks > blocks_max) {
     Page& last = shard.pages.back();
-    if (std::exchange(last.read_again, false)) {
+    if (std::exchange(last.was_read, false) && passed_over < kPassedOverMax) {
+      ++passed_over;
       shard.pages.splice(shard.pages.begin(), shard.pages, std::prev(shard.pages.end()));
       continue;
     }
+    passed_over = 0;
     account(shard, -int64_t{last.blocks()});
     removed->insert(removed->end(), std::make_move_iterator(last.slices.begin()),
                     std::make_move_iterator(last.slices.end()));

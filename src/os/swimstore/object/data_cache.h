@@ -40,10 +40,10 @@ class InFlightData {
   std::array<Shard, kShards> m_shards;
 };
 
-// Blocks that match their checksums, bounded in bytes. The oldest go first, but what was read since it was last looked at
-// for that has another round, as in OnodeCache: a hit moves nothing. Thread-safe.
-// Memory is shared with whoever read or wrote the blocks, and never changed; a small part of much memory is copied.
-// Whoever writes a slot forgets its blocks first: its address may have had another life.
+// Blocks that match their checksums, bounded in bytes. The oldest go first, but what was read since it was last looked
+// at for that has another round, of a few at a time, as in OnodeCache: a hit moves nothing. Thread-safe. Memory is
+// shared with whoever read or wrote the blocks, and never changed; a small part of much memory is copied. Whoever
+// writes a slot forgets its blocks first: its address may have had another life.
 class DataCache {
  public:
   explicit DataCache(size_t capacity_bytes) : m_capacity_bytes(capacity_bytes) {}
@@ -65,6 +65,7 @@ class DataCache {
  private:
   static constexpr size_t kShards = 16;
   static constexpr uint32_t kPageBlocks = 16;
+  static constexpr unsigned kPassedOverMax = 8;  // pages with another round, for each that goes
   struct Key {
     uint64_t slot;
     uint32_t page;  // number of the first block / kPageBlocks
@@ -82,7 +83,7 @@ class DataCache {
   };
   struct Page {
     Key key;
-    bool read_again = false;  // since trim() last came by
+    bool was_read = false;  // since trim() last came by
     boost::container::small_vector<Slice, 1> slices;  // in no order, none overlaps another
     uint32_t blocks() const;
     const Slice* find(uint32_t block) const;

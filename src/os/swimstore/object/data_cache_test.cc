@@ -116,6 +116,27 @@ TEST(DataCacheTest, AScanMakesNothingRecent) {
   EXPECT_EQ(letters_in(cache, kSlot, 0, 1), "-");
 }
 
+// A write's first and last block may have buffers of their own.
+TEST(DataCacheTest, WhatWasWrittenInSeveralBuffersWasNotRead) {
+  const auto gone_after = [](const std::vector<ceph::bufferptr>& buffers) {
+    for (uint64_t others = 1;; ++others) {
+      DataCache cache(16 * 16 * kBlockBytes * 2);  // two pages per shard
+      ceph::bufferlist written;
+      for (const ceph::bufferptr& buffer : buffers) {
+        written.append(buffer);
+      }
+      cache.add(kSlot, written);
+      for (uint64_t index = 0; index < others; ++index) {
+        cache.add({0, index}, 0, blocks_of("x"));
+      }
+      if (letters_in(cache, kSlot, 0, 2) == "--") {
+        return others;
+      }
+    }
+  };
+  EXPECT_EQ(gone_after({blocks_of("st")}), gone_after({blocks_of("s"), blocks_of("t")}));
+}
+
 TEST(DataCacheTest, AgreesWithAModel) {
   DataCache cache(64 << 20);
   std::string model(64, '-');

@@ -258,6 +258,14 @@ void ExtentMap::resolve(uint64_t first, uint64_t count, std::vector<MappedRun>* 
   }
 }
 
+const ExtentShard& ExtentMap::find_shard(uint32_t number) const {
+  static const ExtentShard empty;
+  vtkv::MutexLock lock(m_mutex);
+  const auto found = m_shards.find(number);
+  ceph_assert(found != m_shards.end() || m_all_loaded);
+  return found != m_shards.end() ? found->second : empty;
+}
+
 ExtentShard& ExtentMap::shard(uint32_t number) {
   vtkv::MutexLock lock(m_mutex);
   return shard_locked(number);

@@ -62,6 +62,8 @@ class ExtentMap {
   // Appends the runs that cover blocks [first, first + count), ascending; holes are left out.
   // REQUIRES: their shards are loaded.
   void resolve(uint64_t first, uint64_t count, std::vector<MappedRun>* runs) const;
+  // An empty one where all is a hole, which takes no memory. REQUIRES: loaded, and nobody changes the object meanwhile.
+  const ExtentShard& find_shard(uint32_t number) const;
 
   // ---- the planner's ----
   // REQUIRES: loaded. Creates an empty shard where there was none.
@@ -103,10 +105,10 @@ class ExtentMap {
   mutable vtkv::Mutex m_mutex;
   std::map<uint32_t, ExtentShard> m_shards GUARDED_BY(m_mutex);
   size_t m_extents_allocated GUARDED_BY(m_mutex) = 0;  // by all of them
-  size_t m_blob_bytes GUARDED_BY(m_mutex) = 0;        // of memory, about
-  bool m_all_loaded GUARDED_BY(m_mutex) = false;       // what is not in m_shards is empty
-  uint64_t m_generation GUARDED_BY(m_mutex) = 0;       // how often it was said anew what m_shards lacks
-  std::vector<uint32_t> m_dirty;                       // the planner's
+  size_t m_blob_bytes GUARDED_BY(m_mutex) = 0;  // of memory, about
+  bool m_all_loaded GUARDED_BY(m_mutex) = false;  // what is not in m_shards is empty
+  uint64_t m_generation GUARDED_BY(m_mutex) = 0;  // how often it was said anew what m_shards lacks
+  std::vector<uint32_t> m_dirty;  // the planner's
 };
 
 }  // namespace swimstore

@@ -11,6 +11,7 @@ namespace swimstore {
 
 namespace {
 
+constexpr unsigned kPassedOverMax = 8;  // for each that goes
 constexpr size_t kEntryOverheadBytes = 64;  // list node, entry of a table that is half full
 
 }  // namespace
@@ -134,14 +135,17 @@ void OnodeCache::resized(const Onode& onode) {
 
 void OnodeCache::trim(Shard& shard, size_t capacity_bytes) {
   auto passed = shard.onodes.end();  // from here on all are in use
+  unsigned passed_over = 0;
   while (shard.bytes > capacity_bytes && passed != shard.onodes.begin()) {
     const auto last = std::prev(passed);
     // Nobody can begin to use it meanwhile: that takes the shard's mutex.
     if ((*last)->use_count() > 1) {
       passed = last;
-    } else if (std::exchange((*last)->looked_up, false)) {
+    } else if (std::exchange((*last)->looked_up, false) && passed_over < kPassedOverMax) {
+      ++passed_over;
       shard.onodes.splice(shard.onodes.begin(), shard.onodes, last);
     } else {
+      passed_over = 0;
       erase(shard, **last);
     }
   }

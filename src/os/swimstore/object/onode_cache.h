@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Onodes by name, bounded in bytes. Those in use stay. Of the others the oldest goes first, but what was looked up
-// since it was last considered has another round (CLOCK: Corbato, A Paging Experiment with the Multics System, 1968).
+// since it was last considered has another round (CLOCK: Corbato, A Paging Experiment with the Multics System, 1968);
+// of a few at a time, so that who needs room does not pass over all of them.
 // So a hit touches nothing but the onode, which its reader needs anyway: with millions of objects each other line of
 // memory is a miss of the processor's caches.
 //

@@ -85,6 +85,27 @@ TEST_F(OnodeCacheTest, WhatIsRemovedOrRenamedIsCountedNoMore) {
   EXPECT_LT(cached(), before + 2 * 16 * kShardBytesMin);
 }
 
+// What is looked at of a hole takes no memory that nobody counts.
+TEST_F(OnodeCacheTest, WhoLooksAtAllExtentsOfASparseObjectLeavesItAsItIs) {
+  constexpr uint64_t kSparseBytes = 4 << 20;
+  ObjectStore::Transaction txn;
+  ceph::bufferlist block;
+  block.append(std::string(4096, 'x'));
+  txn.write(kPg, object(kObjects), kSparseBytes - 4096, 4096, block);
+  m_store->queue_transaction(m_pg, std::move(txn));
+  m_env.run_until_idle();
+  const uint64_t before = cached();
+  DefragmentCounts counts;
+  EXPECT_TRUE(m_store->defragment_in_use(true, {}, &counts).ok());
+  const uint64_t looked_at = cached();
+  ObjectStore::Transaction change;  // counts it anew
+  change.set_alloc_hint(kPg, object(kObjects), kSparseBytes, kSparseBytes, 0);
+  m_store->queue_transaction(m_pg, std::move(change));
+  m_env.run_until_idle();
+  EXPECT_LT(cached(), looked_at + kShardBytesMin);
+  EXPECT_LT(before, looked_at);  // of the other objects
+}
+
 // The first clone changes its source, whose extents are shared from then on; the second only reads it.
 TEST_F(OnodeCacheTest, WhatACloneLoadsOfItsSourceIsCounted) {
   const auto clone = [this](unsigned to) {

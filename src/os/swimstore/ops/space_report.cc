@@ -130,6 +130,10 @@ void add_metadata_alerts(const MetadataHost& metadata_host, const SpaceLimits& l
                                 "reports itself full: enlarge {}, or free space there",
                                 metadata_host.directory, host.available_bytes >> 20, host_free_min(host, limits) >> 20,
                                 host.mount_point));
+    if (const auto waiting = alerts->find("SWIMSTORE_NO_SPACE"); waiting != alerts->end()) {
+      waiting->second +=
+          fmt::format("; where log and tree lie there is little room, too: first of all on {}", host.mount_point);
+    }
   }
 }
 

@@ -137,6 +137,11 @@ TEST_F(SpaceReportTest, LogAndTreeThatAreShortOfRoomMakeTheStoreFull) {
   alerts.clear();
   add_metadata_alerts(metadata_host, m_limits, &alerts);
   EXPECT_EQ(1u, alerts.count("SWIMSTORE_METADATA_FULL"));
+  EXPECT_EQ(0u, alerts.count("SWIMSTORE_NO_SPACE"));
+  add_space_alerts("/osd", m_host, m_slots, m_limits, {3, 12}, &alerts);
+  metadata_host.file_system.mount_point = "/fast";
+  add_metadata_alerts(metadata_host, m_limits, &alerts);
+  EXPECT_TRUE(alerts["SWIMSTORE_NO_SPACE"].ends_with("first of all on /fast")) << alerts["SWIMSTORE_NO_SPACE"];
   metadata_host.file_system.read_only = true;
   EXPECT_EQ(0u, report().available);
 }

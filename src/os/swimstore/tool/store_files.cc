@@ -44,6 +44,12 @@ Status StoreFiles::open_root(const std::string& path, std::optional<uint32_t> cu
   if (superblock.ok()) {  // an upgrade may have come before the lock
     VTKV_RETURN_IF_ERROR(do_without(read_superblock()));
   }
+  for (const std::string& archive : directory.unfinished_imports()) {
+    m_notes.push_back(
+        fmt::format("the import of {} into {} did not come to its end: objects of its placement groups "
+                    "may be missing",
+                    archive, path));
+  }
   const uint32_t cubes = count_cubes(superblock.ok());
   if (cube && *cube >= cubes) {
     return Status::invalid_argument(fmt::format("{} has no cube {}: it has {}, counted from 0", path, *cube, cubes));

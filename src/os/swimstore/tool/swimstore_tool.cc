@@ -22,6 +22,7 @@
 #include "swimstore/ops/options.h"
 #include "swimstore/program_version.h"
 #include "swimstore/swimstore.h"
+#include "swimstore/tool/directory_owner.h"
 #include "swimstore/tool/object_transfer.h"
 #include "swimstore/tool/store_commands.h"
 #include "vtkv/tool/inspect.h"
@@ -81,6 +82,7 @@ class Tool {
       }
       store.set_fsid(fsid);
     }
+    give_to_owner_of_store(context()->_conf.get_val<std::string>("swimstore_metadata_path"), m_arguments.path);
     VTKV_RETURN_IF_ERROR(store.make());
     m_report->field("fsid", store.get_fsid().to_string());
     return {};
@@ -198,18 +200,25 @@ class Tool {
     }
     SwimStore store(context(), m_arguments.path);
     const std::string archive = std::filesystem::absolute(m_arguments.file).lexically_normal().string();
-    bool goes_on = false;
-    VTKV_RETURN_IF_ERROR(store.begin_import(archive, &goes_on));
+    bool again = false;
+    VTKV_RETURN_IF_ERROR(store.begin_import(archive, &again));
     TransferResult result;
+    std::vector<std::string> left;
     Status status = import_objects(store, m_arguments.file, &in, m_arguments.doubtful, &result);
-    const bool changed_nothing = !goes_on && result.objects == 0 && result.collections == 0;
+    const bool changed_nothing = !again && result.objects == 0 && result.collections == 0;
     if (status.ok() || changed_nothing) {
-      const Status ended = store.end_import(archive);
+      const Status ended = store.end_import(archive, &left);
       status = status.ok() ? ended : status;
     }
     store.umount();
     if (status.ok() || result.objects > 0 || result.collections > 0) {
       report_transfer(result);
+    }
+    if (status.ok() && !left.empty()) {
+      m_report->field("still_unfinished",
+                      fmt::format("the import of {}: run it again. What is this very archive by another path, take its "
+                                  "line out of {}/import_unfinished",
+                                  fmt::join(left, " and of "), m_arguments.path));
     }
     return status;
   }
@@ -310,6 +319,7 @@ class Tool {
     }
     SwimStore store(context(), m_arguments.path);
     uint64_t bytes = 0;
+    give_to_owner_of_store(m_arguments.file, m_arguments.path);
     VTKV_RETURN_IF_ERROR(store.move_metadata(m_arguments.file, &bytes));
     m_report->field("moved", bytes > 0);
     m_report->field("copied_bytes", bytes);

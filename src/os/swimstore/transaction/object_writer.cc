@@ -98,7 +98,7 @@ bool ObjectWriter::has_blobs(Onode& onode, uint64_t first, uint64_t count) {
 }
 
 bool ObjectWriter::is_mapped(Onode& onode, uint64_t block) {
-  return onode.extents.shard(static_cast<uint32_t>(block / kShardBlocks)).is_mapped(block % kShardBlocks);
+  return onode.extents.find_shard(static_cast<uint32_t>(block / kShardBlocks)).is_mapped(block % kShardBlocks);
 }
 
 int ObjectWriter::read_block(Onode& onode, uint64_t block, char* to) {

@@ -61,8 +61,10 @@ uint64_t SpaceGate::wait_us(ContainerSet& containers, const SpaceNeed& need, uin
   ++m_waiting;
   if (m_said_us == 0 || began_us - m_said_us > kSayInterval_us) {
     m_said_us = began_us;
-    derr << "no room for " << need.slot_bytes << " bytes: they wait. Remove objects, free space on the host file "
-         << "system or enlarge it" << dendl;
+    derr << "no room for " << need.slot_bytes
+         << " bytes and what they need of log and tree: they wait. Remove objects, "
+         << "free space on the host file system (on that of log and tree, where they lie elsewhere and it is full) or "
+         << "enlarge it" << dendl;
   }
   m_worker->wake();
   bool gave_up = false;

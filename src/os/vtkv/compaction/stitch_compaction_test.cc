@@ -455,6 +455,48 @@ TEST_F(StitchCompactionTest, FiltersAreMergedWithoutKeysWhereTheyAreLongEnough) 
   }
 }
 
+// A purge leaves fingerprints of what it removed: with them the sum may need a bit more than the entries do.
+TEST_F(StitchCompactionTest, FiltersWithFingerprintsOfWhatIsGoneDoNotCostTheWholeFilter) {
+  constexpr double kRate = 0.008;
+  constexpr int kEach = 2000, kGone = 1500;
+  const int enough = QuotientFilter::bits_needed(2 * kEach, kRate);
+  ASSERT_LT(enough, QuotientFilter::bits_needed(2 * kEach + kGone, kRate));
+  m_filter_bits = enough;
+  const auto write_with = [&](int first, int gone) {
+    std::vector<uint64_t> hashes;
+    for (int i = first; i < first + kEach; ++i) {
+      hashes.push_back(hash64(key_of(i)));
+    }
+    for (int i = 0; i < gone; ++i) {
+      hashes.push_back(hash64("gone" + std::to_string(i)));
+    }
+    QuotientFilter filter = QuotientFilter::build(&hashes, enough);
+    RunWriter::Settings settings;
+    settings.run_id = ++m_run_id;
+    settings.filter_bits = enough;
+    RunWriter writer(&m_env, *m_reader, settings);
+    MemTable table;
+    for (int i = first; i < first + kEach; ++i) {
+      table.put(++m_sequence, key_of(i), "value");
+    }
+    const auto iterator = table.new_iterator();
+    for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
+      EXPECT_TRUE(writer.add(iterator->entry()).ok());
+    }
+    RunPointer run;
+    EXPECT_TRUE(writer.finish(std::make_shared<RangeTombstones>(), &run, &filter).ok());
+    EXPECT_EQ(run->filter().entries(), static_cast<uint64_t>(kEach + gone));
+    return run;
+  };
+  QuotientFilter merged;
+  uint64_t read = 0;
+  ASSERT_TRUE(merge_filters({write_with(0, kGone), write_with(kEach, 0)}, enough + 1, kRate, {}, &merged, &read).ok());
+  ASSERT_TRUE(merged.active());
+  for (int i = 0; i < 2 * kEach; ++i) {
+    EXPECT_TRUE(merged.may_contain(hash64(key_of(i)))) << i;
+  }
+}
+
 // What a pace was told, and how it ends the work.
 struct Teller {
   uint64_t calls = 0, bytes = 0, calls_max = UINT64_MAX;

@@ -206,15 +206,17 @@ LogRecovery DbImpl::new_recovery() const {
 
 Status DbImpl::add_features(bool* added) {
   VTKV_RETURN_IF_ERROR(open_files());
+  VTKV_RETURN_IF_ERROR(m_tree->check_may_write());
   VTKV_RETURN_IF_ERROR(m_tree->prepare_to_write());
   *added = is_upgradable() || !m_tree->features_agree();
   return *added ? m_tree->add_features(features_of(m_options)) : Status();
 }
 
-// Everything up to end_recovery() only reads, but for what a crash left half done.
+// Everything up to the tree's prepare_to_write() only reads, but for what a crash left half made: what is refused stays
+// as it is, and on a full host the participant can give its reserve before it is needed.
 Status DbImpl::recover() {
   VTKV_RETURN_IF_ERROR(open_files());
-  VTKV_RETURN_IF_ERROR(m_tree->prepare_to_write());
+  VTKV_RETURN_IF_ERROR(m_tree->check_may_write());
   if (m_env->exists(unfinished_path(m_directory))) {  // its making ended but for this
     VTKV_RETURN_IF_ERROR(remove_unfinished_mark(m_env, m_directory));
   }
@@ -225,6 +227,7 @@ Status DbImpl::recover() {
   VTKV_RETURN_IF_ERROR(load_participant());
   std::shared_ptr<MemTable> memtable;
   VTKV_RETURN_IF_ERROR(replay(recovery, &memtable));
+  VTKV_RETURN_IF_ERROR(m_tree->prepare_to_write());
   LogPosition position;
   VTKV_RETURN_IF_ERROR(end_recovery(recovery, &position));
   start_workers(position, std::move(memtable));

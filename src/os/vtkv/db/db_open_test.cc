@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
+#include "vtkv/env/aligned_buffer.h"
 #include "vtkv/testing/db_fixture.h"
 #include "vtkv/testing/mutations.h"
 #include "vtkv/testing/raw_log.h"
@@ -175,6 +178,34 @@ TEST_F(DbOpenTest, RecordThatKnewOfMoreIsRefused) {
     write_raw(log.last_segment(), log.end().end_offset + kLogBlockBytes, log.uuid(), {100, 1, 1, 0, 5}, orphan);
   }
   expect_refused(Status::Code::corruption, "sequence 90 was durable");
+}
+
+// It is one of two that a salvage has.
+TEST_F(DbOpenTest, WhatIsRefusedKeepsItsTornCheckpoint) {
+  make();
+  std::unique_ptr<File> file;
+  uint64_t bytes = 0, torn = 0;
+  {
+    std::unique_ptr<Manifest> manifest;
+    Checkpoint newest, older;
+    ASSERT_TRUE(Manifest::open(&m_env, "/db", &manifest, &newest, &older).ok());
+    ASSERT_TRUE(m_env.open_file("/db/manifest", {}, &file).ok());
+    ASSERT_TRUE(file->size(&bytes).ok());
+    torn = (newest.epoch + 1) % 2 * (bytes / 2);
+  }
+  AlignedBuffer block(kLogBlockBytes), found(kLogBlockBytes);
+  std::memset(block.data(), 'x', kLogBlockBytes);
+  ASSERT_TRUE(file->write(torn, block.data(), kLogBlockBytes).ok());
+  const auto is_torn = [&] {
+    EXPECT_TRUE(file->read(torn, kLogBlockBytes, found.data()).ok());
+    return std::memcmp(found.data(), block.data(), kLogBlockBytes) == 0;
+  };
+  ASSERT_TRUE(m_env.rename_file("/db/log/000001.log", "/db/log/000001.away").ok());
+  expect_refused(Status::Code::corruption, "log segment 1, which the newest checkpoint needs");
+  EXPECT_TRUE(is_torn());
+  ASSERT_TRUE(m_env.rename_file("/db/log/000001.away", "/db/log/000001.log").ok());
+  ASSERT_TRUE(open().ok());
+  EXPECT_FALSE(is_torn());
 }
 
 TEST_F(DbOpenTest, MissingSegmentOfTheCheckpointIsRefused) {

@@ -38,11 +38,12 @@ bool is_mostly_surplus(const Run& run) { return run.filter().entries() > 2 * run
 Status merge_filters(const std::vector<std::shared_ptr<const Run>>& runs, int bits, double rate,
                      const CompactionPace& pace, QuotientFilter* filter, uint64_t* read_bytes) {
   Paced paced(pace);
-  uint64_t entries = 0;
+  uint64_t fingerprints = 0;  // at most so many; of what was purged since, some may be left
   for (const auto& run : runs) {
-    entries += run->entries();
+    const bool has_surplus = run->filter().active() && !is_mostly_surplus(*run);
+    fingerprints += has_surplus ? std::max(run->entries(), run->filter().entries()) : run->entries();
   }
-  const int needed = QuotientFilter::bits_needed(entries, rate);
+  const int needed = QuotientFilter::bits_needed(fingerprints, rate);
   std::vector<QuotientFilter> read;
   read.reserve(runs.size());
   std::vector<const QuotientFilter*> inputs;

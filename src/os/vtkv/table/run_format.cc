@@ -48,7 +48,7 @@ bool decode_span(std::string_view* in, uint64_t file_bytes, Span* span) {
   }
   const uint64_t file_units = file_bytes / kUnitBytes;
   span->offset = first_unit * kUnitBytes;
-  return first_unit <= file_units && span->units <= file_units - first_unit &&
+  return span->units > 0 && first_unit <= file_units && span->units <= file_units - first_unit &&
          span->index_units <= kBlockBytesMax / kUnitBytes && span->index_unit <= span->units &&
          span->index_units <= span->units - span->index_unit;
 }

@@ -255,6 +255,7 @@ TEST(RunFormat, RefusesPartsThatContradict) {
   EXPECT_TRUE(refused([](RunDescriptor* d) { d->slices[0].blocks.first_sequence = 1001; }));
   EXPECT_TRUE(refused([](RunDescriptor* d) { d->spans[0].index_unit = 16; })) << "index outside";
   EXPECT_TRUE(refused([](RunDescriptor* d) { d->spans[0].index_units = 2; })) << "index outside";
+  EXPECT_TRUE(refused([](RunDescriptor* d) { d->spans.push_back({.id = 99, .offset = 0, .units = 0}); })) << "empty";
 }
 
 TEST(RunFormat, AnyPrefixAndAnyGarbageIsRefusedOrHarmless) {

@@ -24,6 +24,24 @@ uint64_t copy_bytes_for(const Geometry& geometry) {
   return std::clamp(geometry.zone_bytes / kIoAlignment * kIoAlignment, kCopyBytesMin, kCopyBytesMax);
 }
 
+// What cannot be read is taken for torn, and goes with the next write: so it is read more than once.
+Status read_copy(File* file, uint64_t offset, uint64_t copy_bytes, Checkpoint* checkpoint, bool* is_empty) {
+  AlignedBuffer buffer(copy_bytes);
+  Status status;
+  for (int i = 0; i < kReadTries; ++i) {
+    status = file->read(offset, copy_bytes, buffer.data());
+    if (!status.ok()) {
+      continue;
+    }
+    *is_empty = std::all_of(buffer.data(), buffer.data() + copy_bytes, [](char byte) { return byte == 0; });
+    status = Checkpoint::decode({buffer.data(), copy_bytes}, checkpoint);
+    if (status.ok() || *is_empty || status.code() == Status::Code::unsupported) {
+      break;
+    }
+  }
+  return status;
+}
+
 Status write_copy(File* file, uint64_t copy_bytes, const Checkpoint& checkpoint) {
   const std::string bytes = checkpoint.encode();
   VTKV_ASSERT(bytes.size() <= copy_bytes);
@@ -240,12 +258,7 @@ Status Manifest::open(Env* env, const std::string& directory, std::unique_ptr<Ma
   bool is_empty[2] = {false, false};
   for (int i = 0; i < 2; ++i) {
     // Copy by copy: an unreadable sector in one must not hide the other.
-    AlignedBuffer buffer(copy_bytes);
-    states[i] = file->read(i * copy_bytes, copy_bytes, buffer.data());
-    if (states[i].ok()) {
-      is_empty[i] = std::all_of(buffer.data(), buffer.data() + copy_bytes, [](char byte) { return byte == 0; });
-      states[i] = Checkpoint::decode({buffer.data(), copy_bytes}, &copies[i]);
-    }
+    states[i] = read_copy(file.get(), i * copy_bytes, copy_bytes, &copies[i], &is_empty[i]);
     if (states[i].ok() && copies[i].epoch % 2 != static_cast<uint64_t>(i)) {
       states[i] = Status::corruption("the other copy's checkpoint lies in it");
     }

@@ -320,7 +320,15 @@ TEST_F(ManifestTest, VerifyTellsACopyThatIsNotTheOneThatWasWritten) {
 
 TEST_F(ManifestTest, AnUnreadableCopyLeavesTheOther) {
   write(2);
-  m_env.fail_nth(SimCall::read, 1, Status::from_errno(EIO, "copy"), false);  // the copy of epoch 2
+  const Status error = Status::from_errno(EIO, "copy");
+  m_env.fail_nth(SimCall::read, 1, error, false);  // the copy of epoch 2, for a moment
+  ASSERT_TRUE(open().ok());
+  EXPECT_EQ(m_newest.epoch, 2u);
+  std::unique_ptr<File> file;
+  ASSERT_TRUE(m_env.open_file("/db/manifest", {}, &file).ok());
+  uint64_t bytes = 0;
+  ASSERT_TRUE(file->size(&bytes).ok());
+  m_env.set_bad(SimBad::reads, "/db/manifest", 0, bytes / 2);
   ASSERT_TRUE(open().ok());
   EXPECT_EQ(m_newest.epoch, 1u);
 }

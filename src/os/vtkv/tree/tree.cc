@@ -63,10 +63,14 @@ Tree::Tree(Env* env, const Options& options, std::unique_ptr<Manifest> manifest,
       m_manifest(std::move(manifest)),
       m_checkpoint(std::move(newest)) {}
 
+Status Tree::check_may_write() const {
+  MutexLock checkpoint_lock(m_checkpoint_lock);
+  return m_checkpoint.features.check(m_manifest->path(), known_features(), /*to_write=*/true);
+}
+
 Status Tree::prepare_to_write() {
   {
     MutexLock checkpoint_lock(m_checkpoint_lock);
-    VTKV_RETURN_IF_ERROR(m_checkpoint.features.check(m_manifest->path(), known_features(), /*to_write=*/true));
     VTKV_RETURN_IF_ERROR(m_manifest->clear_torn());
     if (m_features_agree) {
       return {};

@@ -93,10 +93,11 @@ class Tree {
   Tree(const Tree&) = delete;
   Tree& operator=(const Tree&) = delete;
 
-  // Before the first write to the database, not where it is only read; Code::unsupported forbids to write. Clears a
-  // torn checkpoint (manifest.h), and gives both copies the newest one's features: a program that does not know them
-  // must not go on with the other. Where the host has no space for that, blocks are not compressed until it is opened
-  // again.
+  // Code::unsupported: its features allow this program to read it only.
+  Status check_may_write() const;
+  // Before the first write to the database, not where it is only read. Clears a torn checkpoint (manifest.h), and gives
+  // both copies the newest one's features: a program that does not know them must not go on with the other. Where the
+  // host has no space for that, blocks are not compressed until it is opened again.
   Status prepare_to_write();
   // Have both copies the same?
   bool features_agree() const;

@@ -37,13 +37,18 @@ def _mount(osd, undo):
     raise Refused(f"{osd.device} is mounted on {osd.mounted}: unmount it first; it belongs on {osd.folder}")
   filesystem.check_cluster(osd, filesystem.cluster_of(osd))
   kind = crypt.read_token(osd.device)["fs"] if osd.encrypted else osd.fs
+  damaged = False
   if not mapping:
-    undo.add("the encrypted device", lambda: crypt.close(osd.osd_fsid))
+    undo.add("the encrypted device", lambda: not damaged and crypt.close(osd.osd_fsid))
     mapping = crypt.open_by_monitor(osd.device, osd.osd_id, osd.osd_fsid)
   undo.add("the directory", lambda: filesystem.remove_folder(osd.folder))
   filesystem.make_folder(osd.folder)
   undo.add("the mount", lambda: filesystem.unmount(osd.folder))
-  filesystem.check_and_mount(kind, mapping, osd.folder)
+  try:
+    filesystem.check_and_mount(kind, mapping, osd.folder)
+  except Failed as error:
+    damaged = error.by_hand and osd.encrypted
+    raise (filesystem.left_open(osd, error) if damaged else error) from error
 
 
 def activate_all(no_systemd):

@@ -16,6 +16,7 @@ def call(*words, stdin=None, show=True, good=(0,), secret=False, **keywords):
   except FileNotFoundError:
     raise Failed(f"{words[0]} is not there: install it") from None
   if code not in good:
-    said = next((line.strip() for line in reversed(err or out) if line.strip()), "it says nothing")
+    lines = (line.strip() for line in reversed(err or out))
+    said = next((line for line in lines if line and not line.startswith("dmesg(1) may have")), "it says nothing")
     raise Failed(f"{' '.join(words)}: exit {code}: {said}", code, said)
   return "\n".join(out)

@@ -21,6 +21,7 @@ from .errors import Failed, Refused
 
 TOKEN_TYPE = "swimstore-osd"
 TOKEN_ID = 0
+HEADER_BYTES = 16 << 20  # of LUKS2, with its keys
 
 
 def check_host():
@@ -76,11 +77,15 @@ def open_with(passphrase, device, osd_fsid):
 
 def open_by_monitor(device, osd_id, osd_fsid):
   """With the passphrase that the monitor has."""
+  return open_with(passphrase_by_monitor(device, osd_id, osd_fsid), device, osd_fsid)
+
+
+def passphrase_by_monitor(device, osd_id, osd_fsid):
   secret = read_token(device)["lockbox_secret"]
   client, key = f"client.osd-lockbox.{osd_fsid}", f"dm-crypt/osd/{osd_fsid}/luks"
   try:
     with _lockbox_keyring(client, secret) as keyring:
-      passphrase = monitor.passphrase(client, key, keyring)
+      return monitor.passphrase(client, key, keyring)
   except Failed as error:
     if error.code is None:
       raise
@@ -89,8 +94,7 @@ def open_by_monitor(device, osd_id, osd_fsid):
                  "that, see 'No other OSD has what it held' in the operations page; otherwise "
                  f"{paths.deactivation(osd_id, osd_fsid)} and 'ceph-volume swimstore zap {device}'; where the monitors "
                  f"were not reached, see to the network and to mon_host in {conf.path}, "
-                 "and activate it again") from error
-  return open_with(passphrase, device, osd_fsid)
+                 "and try again") from error
 
 
 @contextlib.contextmanager
@@ -109,6 +113,11 @@ def keyring_text(name, secret):
 
 def is_open(osd_fsid):
   return os.path.exists(f"/dev/mapper/{names.mapping_of(osd_fsid)}")
+
+
+def resize(osd_fsid, passphrase):
+  """What is within, as far as the device goes."""
+  call("cryptsetup", "resize", "--key-file", "-", names.mapping_of(osd_fsid), stdin=passphrase)
 
 
 def close(osd_fsid):

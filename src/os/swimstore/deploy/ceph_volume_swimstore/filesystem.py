@@ -8,7 +8,7 @@ import time
 from ceph_volume import conf
 from ceph_volume.util import system
 
-from . import crypt, host, names, osds, parsing
+from . import crypt, host, names, osds, parsing, paths
 from .command import call
 from .errors import Failed, Refused
 
@@ -52,13 +52,37 @@ def mount(kind, device, path):
 def check_and_mount(kind, device, path):
   """As the host does with what /etc/fstab has: ext4 is looked at first, xfs looks after itself."""
   if kind == "ext4":
-    try:
-      call("fsck.ext4", "-p", device, good=FSCK_REPAIRED)
-    except Failed as error:
-      if error.code not in FSCK_ASKS:
-        raise
-      raise Failed(f"{error}; the file system needs 'e2fsck -f {device}', by hand") from error
-  mount(kind, device, path)
+    check_ext4(device)
+  try:
+    mount(kind, device, path)
+  except Failed as error:
+    if kind != "xfs" or error.code is None:
+      raise
+    raise Failed(f"{error}; where the kernel's log tells of damage, the file system needs 'xfs_repair {device}', by hand",
+                 error.code, by_hand=True) from error
+
+
+def check_ext4(device, *options):
+  try:
+    call("fsck.ext4", "-p", *options, device, good=FSCK_REPAIRED)
+  except Failed as error:
+    if error.code not in FSCK_ASKS:
+      raise
+    raise Failed(f"{error}; the file system needs 'e2fsck -f {device}', by hand", error.code, by_hand=True) from error
+
+
+def left_open(osd, error):
+  """What is to be repaired by hand within an encrypted device stays open for that. REQUIRES: it does."""
+  return Failed(f"{error}. {osd.mapping} stays open for that, until {paths.deactivation(osd.osd_id, osd.osd_fsid)}", error.code)
+
+
+def size_bytes(device):
+  """Of the file system on it."""
+  text = call("blkid", "-p", "-s", "FSLASTBLOCK", "-s", "FSBLOCKSIZE", "-o", "export", device, show=False, good=(0, 2))
+  told = next(iter(parsing.parse_blkid(text)), {})
+  if "FSLASTBLOCK" not in told or "FSBLOCKSIZE" not in told:
+    raise Refused(f"{device}: blkid does not tell how large its file system is; that of util-linux 2.39 and newer does")
+  return int(told["FSLASTBLOCK"]) * int(told["FSBLOCKSIZE"])
 
 
 def unmount(path):

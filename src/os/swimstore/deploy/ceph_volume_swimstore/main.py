@@ -3,7 +3,7 @@
 
 from ceph_volume import terminal
 
-from . import activate, listing, prepare, zap
+from . import activate, grow, listing, prepare, zap
 
 
 class SwimStore:
@@ -16,6 +16,7 @@ class SwimStore:
       "prepare": prepare.Prepare,
       "activate": activate.Activate,
       "list": listing.List,
+      "grow": grow.Grow,
       "trigger": activate.Trigger,
       "zap": zap.Zap,
       "deactivate": activate.Deactivate,

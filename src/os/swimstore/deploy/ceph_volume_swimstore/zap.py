@@ -12,7 +12,7 @@ from . import crypt, filesystem, host, metadata, names, osds, parsing, paths, un
 from .arguments import Command, add_no_systemd, parser_of
 from .errors import Failed, Refused
 
-END_BYTES = 16 << 20  # as large as the header of LUKS2, with its keys
+END_BYTES = crypt.HEADER_BYTES
 
 
 def overwrite_ends(path, size_bytes):
