@@ -81,21 +81,22 @@ Status SwimStore::check(const FsckOptions& options, CheckResult* result) {
     }
   }
   close();
-  if (StoreDirectory(m_env, path).is_repair_unfinished()) {
-    const std::string text = "a repair was begun and did not come to its end: the store does not mount before it has";
+  const auto add_first = [&](FindingClass kind, const std::string& text) {
     derr << text << dendl;
-    result->findings.insert(result->findings.begin(), {.kind = FindingClass::repair_unfinished, .text = text});
+    result->findings.insert(result->findings.begin(), {.kind = kind, .text = text});
     ++result->errors;
+  };
+  StoreDirectory directory(m_env, path);
+  if (directory.is_repair_unfinished()) {
+    add_first(FindingClass::repair_unfinished,
+              "a repair was begun and did not come to its end: the store does not mount before it has");
   }
-  for (const std::string& archive : StoreDirectory(m_env, path).unfinished_imports()) {
-    const std::string text = fmt::format(
-        "the import of {0} was begun and did not come to its end: objects of its "
-        "placement groups may be missing; the store does not mount before "
-        "'ceph-swimstore-tool import {1} --in {0}' has",
-        archive, path);
-    derr << text << dendl;
-    result->findings.insert(result->findings.begin(), {.kind = FindingClass::import_unfinished, .text = text});
-    ++result->errors;
+  for (const std::string& archive : directory.unfinished_imports()) {
+    add_first(FindingClass::import_unfinished,
+              fmt::format("the import of {0} was begun and did not come to its end: objects of its placement groups "
+                          "may be missing; the store does not mount before 'ceph-swimstore-tool import {1} --in {0}' "
+                          "has",
+                          archive, path));
   }
   return {};
 }

@@ -498,6 +498,11 @@ TEST_F(MountTest, AStoreIntoWhichAnImportWasCutShortIsLeftToImport) {
     EXPECT_FALSE(again);
     store.umount();
   }
+  for (const char* archive : {"/an\narchive", "/archive "}) {  // of which a line would be another's
+    SwimStore store(g_ceph_context, kPath, &m_env);
+    EXPECT_EQ(vtkv::Status::Code::invalid_argument, store.begin_import(archive, &again).code());
+    store.umount();
+  }
   EXPECT_LT(mount(), 0);
   {
     SwimStore store(g_ceph_context, kPath, &m_env);

@@ -213,21 +213,22 @@ Status StoreDirectory::begin_import(const std::string& archive, bool* again) {
   if (*again) {
     return {};
   }
-  if (archive.ends_with(' ') || std::any_of(archive.begin(), archive.end(), [](unsigned char c) { return c < ' '; })) {
+  if (!fits_a_line(archive)) {
     return Status::invalid_argument(
         fmt::format("'{}' has an end or a character that a line cannot hold: rename the "
                     "archive, or its folder",
                     archive));
   }
   archives.push_back(archive);
-  return write_meta(kImporting, fmt::format("{}", fmt::join(archives, "\n")));
+  return note_imports(archives);
 }
 
 Status StoreDirectory::end_import(const std::string& archive) {
   std::vector<std::string> archives = unfinished_imports();
-  if (std::erase(archives, archive) == 0) {
-    return {};
-  }
+  return std::erase(archives, archive) > 0 ? note_imports(archives) : Status();
+}
+
+Status StoreDirectory::note_imports(const std::vector<std::string>& archives) {
   return archives.empty() ? remove_mark(kImporting)
                           : write_meta(kImporting, fmt::format("{}", fmt::join(archives, "\n")));
 }
@@ -393,6 +394,11 @@ Status StoreDirectory::write_file(const std::string& name, const std::string& te
   VTKV_RETURN_IF_ERROR(out->write(0, text.data(), text.size()));
   VTKV_RETURN_IF_ERROR(out->truncate(text.size()));
   return out->sync();
+}
+
+bool StoreDirectory::fits_a_line(const std::string& text) {
+  return !text.ends_with(' ') &&
+         std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; });
 }
 
 bool StoreDirectory::is_small_file(const std::string& name) {

@@ -159,6 +159,9 @@ class StoreDirectory {
   // Whatever it leads to.
   bool is_link(const std::string& path);
   vtkv::Status refuse_link(const std::string& path);
+  vtkv::Status note_imports(const std::vector<std::string>& archives);
+  // As the whole of a line of a small file, and read again as it was.
+  static bool fits_a_line(const std::string& text);
   // store_directory_metadata.cc
   vtkv::Status own_fsid(std::string* fsid);
   vtkv::Status find_metadata_directory();

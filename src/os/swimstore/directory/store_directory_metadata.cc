@@ -89,9 +89,7 @@ Status StoreDirectory::normalize_metadata_path(std::string* path) const {
   while (path->size() > 1 && path->ends_with('/')) {
     path->pop_back();
   }
-  const bool is_plain =
-      std::none_of(path->begin(), path->end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }) &&
-      !path->ends_with(' ') && (*path + "/").find("/../") == std::string::npos;
+  const bool is_plain = fits_a_line(*path) && (*path + "/").find("/../") == std::string::npos;
   std::string own = m_path;
   while (own.size() > 1 && own.ends_with('/')) {
     own.pop_back();
@@ -236,8 +234,11 @@ Status StoreDirectory::list_database(const std::string& metadata_directory, unsi
 }
 
 Status StoreDirectory::mark_database(const std::string& metadata_directory, unsigned cube) {
+  if (metadata_directory.empty()) {
+    return {};
+  }
   StoreDirectory beside(m_env, database_path_in(metadata_directory, cube));
-  if (metadata_directory.empty() || !m_env->exists(beside.m_path) || m_env->exists(beside.file(kPartOf))) {
+  if (!m_env->exists(beside.m_path) || m_env->exists(beside.file(kPartOf))) {
     return {};
   }
   std::string fsid;
@@ -397,9 +398,7 @@ Status StoreDirectory::remove_database(const std::string& metadata_directory, un
   for (const std::string& name : names) {
     VTKV_RETURN_IF_ERROR(remove_name(path + "/" + name));
   }
-  if (const std::string mark = path + "/" + kPartOf; m_env->exists(mark)) {
-    VTKV_RETURN_IF_ERROR(m_env->remove_file(mark));
-  }
+  VTKV_RETURN_IF_ERROR(StoreDirectory(m_env, path).remove_mark(kPartOf));
   return m_env->sync_directory(path);
 }
 

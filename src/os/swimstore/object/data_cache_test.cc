@@ -137,6 +137,29 @@ TEST(DataCacheTest, WhatWasWrittenInSeveralBuffersWasNotRead) {
   EXPECT_EQ(gone_after({blocks_of("st")}), gone_after({blocks_of("s"), blocks_of("t")}));
 }
 
+// Each of these has been read: who needs room passes over the oldest eight.
+TEST(DataCacheTest, NotAllThatWasReadHasAnotherRound) {
+  constexpr size_t kPageBlocks = 16, kCapacity = 16 * kPageBlocks * kBlockBytes;  // a page per shard, or its blocks
+  std::vector<SlotAddress> slots{{4, 0}};
+  for (uint64_t index = 1; slots.size() < kPageBlocks + 1; ++index) {  // of one shard
+    DataCache cache(kCapacity);
+    cache.add(slots[0], 0, blocks_of(std::string(kPageBlocks, 'a')));
+    cache.add({4, index}, 0, blocks_of(std::string(kPageBlocks, 'b')));
+    if (letters_in(cache, slots[0], 0, 1) == "-") {
+      slots.emplace_back(4, index);
+    }
+  }
+  DataCache cache(kCapacity);
+  for (size_t i = 0; i < kPageBlocks; ++i) {
+    cache.add(slots[i], 0, blocks_of("x"));
+    EXPECT_EQ(letters_in(cache, slots[i], 0, 1), "x");
+  }
+  cache.add(slots.back(), 0, blocks_of("x"));
+  for (size_t i = 0; i < slots.size(); ++i) {
+    EXPECT_EQ(letters_in(cache, slots[i], 0, 1), i == 8 ? "-" : "x") << i;
+  }
+}
+
 TEST(DataCacheTest, AgreesWithAModel) {
   DataCache cache(64 << 20);
   std::string model(64, '-');

@@ -57,7 +57,6 @@ class ExtentMap {
   // Makes shards [first, last] present. *was_read: not all of them were, so the map may take more memory now.
   // Code::corruption names the key.
   vtkv::Status load(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last, bool* was_read);
-  vtkv::Status load_all(vtkv::DB& database, uint64_t nid, bool* was_read);
 
   // Appends the runs that cover blocks [first, first + count), ascending; holes are left out.
   // REQUIRES: their shards are loaded.
@@ -91,6 +90,7 @@ class ExtentMap {
  private:
   using Loaded = std::vector<std::pair<uint32_t, ExtentShard>>;  // by number, ascending
 
+  vtkv::Status load_all(vtkv::DB& database, uint64_t nid, bool* was_read);
   static vtkv::Status read(vtkv::DB& database, uint64_t nid, const std::vector<uint32_t>& numbers, Loaded* loaded);
   static vtkv::Status read_range(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last, Loaded* loaded);
   // What was read since m_generation was `generation`.

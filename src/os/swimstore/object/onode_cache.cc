@@ -110,15 +110,6 @@ vtkv::Status OnodeCache::load_extents(Onode& onode, uint32_t first, uint32_t las
   return loaded;
 }
 
-vtkv::Status OnodeCache::load_all_extents(Onode& onode) {
-  bool was_read = false;
-  const vtkv::Status loaded = onode.extents.load_all(m_database, onode.record.nid, &was_read);
-  if (was_read) {
-    resized(onode);
-  }
-  return loaded;
-}
-
 // Of two readers that load at once, each counts what both have loaded.
 void OnodeCache::resized(const Onode& onode) {
   if (onode.memory_bytes() + kEntryOverheadBytes == onode.counted_bytes) {

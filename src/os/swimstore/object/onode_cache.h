@@ -46,7 +46,7 @@ class OnodeCache {
   void forget(const ghobject_t& oid);
   // Makes shards [first, last] of its extents present, or all, and counts their memory.
   vtkv::Status load_extents(Onode& onode, uint32_t first, uint32_t last);
-  vtkv::Status load_all_extents(Onode& onode);
+  vtkv::Status load_all_extents(Onode& onode) { return load_extents(onode, 0, UINT32_MAX); }
   // The onode was changed: count its memory again. Free of locks where it is as large as before.
   void resized(const Onode& onode);
 
@@ -78,7 +78,6 @@ class OnodeCache {
     using is_transparent = void;
     bool operator()(const Entry& a, const Entry& b) const { return a.onode == b.onode; }
     bool operator()(const Name& a, const Entry& b) const { return a.hash == b.hash && a.oid == b.onode->oid; }
-    bool operator()(const Entry& a, const Name& b) const { return (*this)(b, a); }
   };
   struct Shard {
     mutable vtkv::Mutex mutex;

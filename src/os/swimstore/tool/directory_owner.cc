@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "swimstore/directory/store_directory.h"
+
 namespace swimstore {
 
 namespace {
@@ -23,17 +25,17 @@ bool is_empty(const std::string& directory) {
 
 void give_to_owner_of_store(const std::string& directory, const std::string& store) {
   struct stat owner{};
-  const std::string inside = store.substr(0, store.find_last_not_of('/') + 1) + "/";
-  const bool is_outside = directory.starts_with('/') && !(directory + "/").starts_with(inside);
-  if (::geteuid() != 0 || !is_outside || ::stat(store.c_str(), &owner) != 0) {
+  std::string path = directory;
+  if (::geteuid() != 0 || !StoreDirectory(vtkv::posix_env(), store).normalize_metadata_path(&path).ok() ||
+      ::stat(store.c_str(), &owner) != 0) {
     return;
   }
-  (void)::mkdir(directory.c_str(), 0700);
-  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  (void)::mkdir(path.c_str(), 0700);
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0) {
     return;
   }
-  if (is_empty(directory)) {
+  if (is_empty(path)) {
     (void)!::fchown(descriptor, owner.st_uid, owner.st_gid);
   }
   ::close(descriptor);

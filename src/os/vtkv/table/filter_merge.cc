@@ -40,8 +40,7 @@ Status merge_filters(const std::vector<std::shared_ptr<const Run>>& runs, int bi
   Paced paced(pace);
   uint64_t fingerprints = 0;  // at most so many; of what was purged since, some may be left
   for (const auto& run : runs) {
-    const bool has_surplus = run->filter().active() && !is_mostly_surplus(*run);
-    fingerprints += has_surplus ? std::max(run->entries(), run->filter().entries()) : run->entries();
+    fingerprints += is_mostly_surplus(*run) ? run->entries() : std::max(run->entries(), run->filter().entries());
   }
   const int needed = QuotientFilter::bits_needed(fingerprints, rate);
   std::vector<QuotientFilter> read;

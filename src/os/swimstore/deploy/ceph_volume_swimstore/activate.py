@@ -6,7 +6,7 @@ import dataclasses
 from ceph_volume import conf, decorators, terminal
 
 from . import crypt, filesystem, host, metadata, names, osds, units
-from .arguments import Command, add_no_systemd, add_osd, parser_of
+from .arguments import Command, add_no_systemd, add_osd, parse_osd, parser_of
 from .errors import Failed, Refused
 from .undo import Undo
 
@@ -37,18 +37,14 @@ def _mount(osd, undo):
     raise Refused(f"{osd.device} is mounted on {osd.mounted}: unmount it first; it belongs on {osd.folder}")
   filesystem.check_cluster(osd, filesystem.cluster_of(osd))
   kind = crypt.read_token(osd.device)["fs"] if osd.encrypted else osd.fs
-  damaged = False
   if not mapping:
-    undo.add("the encrypted device", lambda: not damaged and crypt.close(osd.osd_fsid))
+    undo.add("the encrypted device", lambda: crypt.close(osd.osd_fsid), stays_for_repair=True)
     mapping = crypt.open_by_monitor(osd.device, osd.osd_id, osd.osd_fsid)
   undo.add("the directory", lambda: filesystem.remove_folder(osd.folder))
   filesystem.make_folder(osd.folder)
   undo.add("the mount", lambda: filesystem.unmount(osd.folder))
-  try:
+  with filesystem.open_for_repair(osd):
     filesystem.check_and_mount(kind, mapping, osd.folder)
-  except Failed as error:
-    damaged = error.by_hand and osd.encrypted
-    raise (filesystem.left_open(osd, error) if damaged else error) from error
 
 
 def activate_all(no_systemd):
@@ -143,9 +139,7 @@ class Deactivate(Command):
         what it left behind is removed: the mount, and the unit that would start it again.""")
     add_osd(parser)
     add_no_systemd(parser)
-    args = parser.parse_args(self.argv)
-    if args.osd_id is None:
-      parser.error("give an ID")
+    args = parse_osd(parser, self.argv)
     try:
       osd = osds.find(args.osd_id, args.osd_fsid)
     except osds.Absent:

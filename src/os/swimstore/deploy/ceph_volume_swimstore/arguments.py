@@ -27,3 +27,11 @@ def add_osd(parser):
   parser.add_argument("osd_id", nargs="?", type=int, metavar="ID", help="its number")
   parser.add_argument("osd_fsid", nargs="?", type=names.valid_fsid, metavar="FSID",
                       help="needed where several devices have that number")
+
+
+def parse_osd(parser, argv):
+  """Of a command that is for one OSD. REQUIRES: add_osd()."""
+  args = parser.parse_args(argv)
+  if args.osd_id is None:
+    parser.error("give an ID")
+  return args

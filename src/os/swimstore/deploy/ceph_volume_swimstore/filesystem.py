@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The file system below an OSD, and the OSD's directory, which is where it is mounted."""
 
+import contextlib
 import os
 import shutil
 import time
@@ -71,9 +72,16 @@ def check_ext4(device, *options):
     raise Failed(f"{error}; the file system needs 'e2fsck -f {device}', by hand", error.code, by_hand=True) from error
 
 
-def left_open(osd, error):
-  """What is to be repaired by hand within an encrypted device stays open for that. REQUIRES: it does."""
-  return Failed(f"{error}. {osd.mapping} stays open for that, until {paths.deactivation(osd.osd_id, osd.osd_fsid)}", error.code)
+@contextlib.contextmanager
+def open_for_repair(osd):
+  """What is to be repaired by hand within an encrypted device stays open for that: see Undo.add()."""
+  try:
+    yield
+  except Failed as error:
+    if not (error.by_hand and osd.encrypted):
+      raise
+    raise Failed(f"{error}. {osd.mapping} stays open for that, until {paths.deactivation(osd.osd_id, osd.osd_fsid)}", error.code,
+                 by_hand=True) from error
 
 
 def size_bytes(device):

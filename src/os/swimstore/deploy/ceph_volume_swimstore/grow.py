@@ -9,7 +9,7 @@ import os
 from ceph_volume import decorators, terminal
 
 from . import crypt, filesystem, host, osds, parsing, paths, units
-from .arguments import Command, add_osd, parser_of
+from .arguments import Command, add_osd, parse_osd, parser_of
 from .command import call
 from .errors import Failed, Refused
 from .undo import Undo
@@ -77,15 +77,10 @@ def _grow_unmounted(osd):
 
 def _grow_closed(osd):
   """Within an encrypted device, which is opened for that."""
-  damaged = False
   with Undo() as undo:
-    undo.add("the encrypted device", lambda: not damaged and crypt.close(osd.osd_fsid))
+    undo.add("the encrypted device", lambda: crypt.close(osd.osd_fsid), stays_for_repair=True)
     crypt.open_by_monitor(osd.device, osd.osd_id, osd.osd_fsid)  # as large as the device is now
-    try:
-      size = _grow_ext4(osd)
-    except Failed as error:
-      damaged = error.by_hand
-      raise (filesystem.left_open(osd, error) if damaged else error) from error
+    size = _grow_ext4(osd)
     crypt.close(osd.osd_fsid)
   return size
 
@@ -93,7 +88,8 @@ def _grow_closed(osd):
 def _grow_ext4(osd):
   """Returns how large the device is."""
   _check_larger(osd, osd.mapping)
-  filesystem.check_ext4(osd.mapping, "-f")
+  with filesystem.open_for_repair(osd):
+    filesystem.check_ext4(osd.mapping, "-f")
   call("resize2fs", osd.mapping)
   return host.BlockDevice(osd.mapping).size_bytes
 
@@ -131,7 +127,5 @@ class Grow(Command):
         While the OSD serves, for it to go on. Of an encrypted one what is within the device grows first, with the key that the
         monitors have. Where the kernel does not enlarge ext4 below a mount, it is done with the OSD deactivated.""")
     add_osd(parser)
-    args = parser.parse_args(self.argv)
-    if args.osd_id is None:
-      parser.error("give an ID")
+    args = parse_osd(parser, self.argv)
     grow(osds.find(args.osd_id, args.osd_fsid))

@@ -58,9 +58,10 @@ class Undo:
     self._steps = []
     self._before = {}
 
-  def add(self, what, how, by_hand=""):
-    """Before the step is taken: `how` returns whether there was anything to take back."""
-    self._steps.append((what, how, by_hand))
+  def add(self, what, how, by_hand="", stays_for_repair=False):
+    """Before the step is taken: `how` returns whether there was anything to take back. `stays_for_repair`: not where the error names
+    a command that needs it (errors.Failed, by_hand)."""
+    self._steps.append((what, how, by_hand, stays_for_repair))
 
   def drop(self):
     """The step that was added last was not ours to take."""
@@ -80,7 +81,9 @@ class Undo:
         terminal.error("it does not come to its end; what was done is taken back")
         end_children()
         while self._steps:
-          self._take_back(*self._steps.pop())
+          *step, stays_for_repair = self._steps.pop()
+          if not (stays_for_repair and getattr(error, "by_hand", False)):
+            self._take_back(*step)
       signal.signal(signal.SIGINT, before)
     for number in self.SIGNALS:
       signal.signal(number, self._before[number])
