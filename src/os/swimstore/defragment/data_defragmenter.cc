@@ -44,7 +44,7 @@ bool is_same(const MappedRun& a, const MappedRun& b) {
          a.crc32c == b.crc32c && a.blob == nullptr && b.blob == nullptr;
 }
 
-std::vector<uint32_t> checksums(const std::vector<MappedRun>& runs) {
+std::vector<uint32_t> checksums(const MappedRuns& runs) {
   std::vector<uint32_t> all;
   for (const MappedRun& run : runs) {
     all.insert(all.end(), run.crc32c.begin(), run.crc32c.end());
@@ -281,8 +281,7 @@ Status DataDefragmenter::find_ranges(StoreCube& home, Onode& onode, uint64_t fir
   return {};
 }
 
-Status DataDefragmenter::find_unchanged(const Collection& collection, const std::vector<MappedRun>& runs,
-                                        OnodeRef* onode) const {
+Status DataDefragmenter::find_unchanged(const Collection& collection, const MappedRuns& runs, OnodeRef* onode) const {
   VTKV_RETURN_IF_ERROR(find(collection, onode));
   const uint64_t first = runs.front().block, end = runs.back().block + runs.back().count;
   if (!*onode || &m_store.home(collection) != m_home || blocks_for((*onode)->record.size) < end) {
@@ -295,7 +294,7 @@ Status DataDefragmenter::find_unchanged(const Collection& collection, const std:
                                                    static_cast<uint32_t>((end - 1) / kShardBlocks)));
   VTKV_RETURN_IF_ERROR(m_home->onodes.load_extents(**onode, static_cast<uint32_t>(last / kShardBlocks),
                                                    static_cast<uint32_t>(last / kShardBlocks)));
-  std::vector<MappedRun> now;
+  MappedRuns now;
   (*onode)->extents.resolve(first, end - first, &now);
   if (!std::equal(now.begin(), now.end(), runs.begin(), runs.end(), is_same) &&
       !vtkv::mutated(vtkv::Mutation::changed_object_defragmented)) {
@@ -350,7 +349,7 @@ bool DataDefragmenter::has_room(uint64_t bytes) const {
 }
 
 Status DataDefragmenter::read_chunk(const Range& range, uint64_t* cost, Move* move) {
-  std::vector<MappedRun> chunk;
+  MappedRuns chunk;
   uint64_t blocks = 0;
   do {
     blocks += range.runs[m_next_run].count;
@@ -402,7 +401,7 @@ Status DataDefragmenter::write(const Range& range, Move* move) {
   if (transaction.planner().data().copy_in(*onode, first, std::exchange(m_data, {}), {}) < 0) {
     return {};  // it has said why; nothing is changed
   }
-  std::vector<MappedRun> now;
+  MappedRuns now;
   onode->extents.resolve(first, count, &now);
   if (checksums(now) != checksums(range.runs) && !is_mutated) {
     derr << "object " << m_oids.back() << ": what was read of blocks " << first << " to " << first + count - 1

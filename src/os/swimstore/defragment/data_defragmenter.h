@@ -74,7 +74,7 @@ class DataDefragmenter final : public DefragmentPass {
   // What lies where, and with which checksums.
   struct Range {
     FragmentedRange shape;
-    std::vector<MappedRun> runs;
+    MappedRuns runs;
   };
   enum class Move { under_way, made, not_now, changed, unreadable, unplaced, no_gain };
 
@@ -90,7 +90,7 @@ class DataDefragmenter final : public DefragmentPass {
   vtkv::Status find_ranges(StoreCube& home, Onode& onode, uint64_t first, uint64_t end,
                            std::vector<FragmentedRange>* ranges, uint64_t* cost) const;
   // Do blocks lie where the range was found? *onode: of the object; null: they do not.
-  vtkv::Status find_unchanged(const Collection& collection, const std::vector<MappedRun>& runs, OnodeRef* onode) const
+  vtkv::Status find_unchanged(const Collection& collection, const MappedRuns& runs, OnodeRef* onode) const
       REQUIRES_SHARED(collection.lock);
   vtkv::Status move_next(uint64_t* cost, Move* move);
   bool may_begin(uint64_t bytes, Move* move);

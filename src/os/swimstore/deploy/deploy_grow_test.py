@@ -112,6 +112,14 @@ class Grown(PlayedHost):
       self.run_it()
     self.assertEqual(self.asked(), [opened, f"fsck.ext4 -p -f {MAPPING}"])
 
+  def test_one_that_was_open_stays_open_for_a_repair_and_that_is_said(self):
+    self.osd("crypto_LUKS", "ext4", mounted=False)
+    self.is_open = True
+    self.player.answers["fsck.ext4"] = "", 4
+    with self.assertRaisesRegex(Failed, f"by hand. {MAPPING} stays open for that, until '.* deactivate 7 {FSID}'$"):
+      self.run_it()
+    self.assertEqual(self.asked(), [f"cryptsetup resize --key-file - swimstore-{FSID}", f"fsck.ext4 -p -f {MAPPING}"])
+
   def test_what_was_opened_for_that_is_closed_unless_a_person_is_needed(self):
     from ceph_volume_swimstore import crypt
     closed = []

@@ -178,6 +178,25 @@ class TakenBack(unittest.TestCase):
   def test_nothing_where_it_came_to_its_end(self):
     self.assertEqual(self.run_with(None), ([], []))
 
+  def test_what_a_repair_needs_stays(self):
+    from ceph_volume_swimstore.undo import Undo
+    for error, expected in ((Failed("it"), ["third", "second", "first"]), (Failed("it", by_hand=True), ["third", "first"])):
+      with self.subTest(by_hand=error.by_hand):
+        done = []
+        with mock.patch("ceph_volume_swimstore.undo.terminal"), self.assertRaises(Failed), Undo() as undo:
+          undo.add("the first", lambda: done.append("first"))
+          undo.add("the second", lambda: done.append("second"), stays_for_repair=True)
+          undo.add("the third", lambda: done.append("third"))
+          raise error
+        self.assertEqual(done, expected)
+
+  def test_where_all_stays_it_is_not_said_that_anything_is_taken_back(self):
+    from ceph_volume_swimstore.undo import Undo
+    with mock.patch("ceph_volume_swimstore.undo.terminal") as terminal, self.assertRaises(Failed), Undo() as undo:
+      undo.add("the device", self.fail, stays_for_repair=True)
+      raise Failed("it", by_hand=True)
+    self.assertEqual(terminal.mock_calls, [])
+
 
 class LostTerminal(unittest.TestCase):
   def test_all_is_taken_back(self):

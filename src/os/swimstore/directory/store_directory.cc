@@ -397,8 +397,7 @@ Status StoreDirectory::write_file(const std::string& name, const std::string& te
 }
 
 bool StoreDirectory::fits_a_line(const std::string& text) {
-  return !text.ends_with(' ') &&
-         std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; });
+  return !text.ends_with(' ') && std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < ' '; });
 }
 
 bool StoreDirectory::is_small_file(const std::string& name) {

@@ -111,7 +111,8 @@ class StoreDirectory {
   vtkv::Status read_metadata_move(std::optional<MetadataMove>* move);
   // What says where log and tree lie is durable afterwards, whatever a crash or a failed sync made doubtful.
   vtkv::Status renew_metadata_path();
-  // Without slashes at its end. Code::invalid_argument: it is no path from / on, or lies in the store's directory.
+  // Without slashes at its end. Code::invalid_argument: it is no path from / on, goes through '..', has a character or
+  // an end that no line of a small file holds, or lies in the store's directory.
   vtkv::Status normalize_metadata_path(std::string* path) const;
   // All of it is durable at move.to. REQUIRES: begun.
   vtkv::Status copy_metadata(const MetadataMove& move, unsigned cubes, uint64_t* bytes);
@@ -160,7 +161,7 @@ class StoreDirectory {
   bool is_link(const std::string& path);
   vtkv::Status refuse_link(const std::string& path);
   vtkv::Status note_imports(const std::vector<std::string>& archives);
-  // As the whole of a line of a small file, and read again as it was.
+  // As a whole line of a small file that is not empty, so that it is read again as it was?
   static bool fits_a_line(const std::string& text);
   // store_directory_metadata.cc
   vtkv::Status own_fsid(std::string* fsid);

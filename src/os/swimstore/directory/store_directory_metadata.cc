@@ -398,7 +398,9 @@ Status StoreDirectory::remove_database(const std::string& metadata_directory, un
   for (const std::string& name : names) {
     VTKV_RETURN_IF_ERROR(remove_name(path + "/" + name));
   }
-  VTKV_RETURN_IF_ERROR(StoreDirectory(m_env, path).remove_mark(kPartOf));
+  if (const std::string mark = path + "/" + kPartOf; m_env->exists(mark)) {
+    VTKV_RETURN_IF_ERROR(m_env->remove_file(mark));
+  }
   return m_env->sync_directory(path);
 }
 

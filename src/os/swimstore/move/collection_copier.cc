@@ -295,7 +295,7 @@ class CollectionCopier::Copy final : public Visitor {
       }
       m_target->extents.share(run.first + i, 1);
     }
-    std::vector<MappedRun> mapped;
+    MappedRuns mapped;
     m_target->extents.resolve(run.first, run.shared.size(), &mapped);
     for (const MappedRun& part : mapped) {
       for (uint32_t i = 0; i < part.count; ++i) {

@@ -40,7 +40,7 @@ bool matches(const MappedRun& run, const char* blocks) {
 
 // The messenger sends a checksum of what was read, and the OSD compares it with the object's digest: both find it at
 // the buffer instead of computing it once more. So it is that of what was written, all the way to the client.
-void tell_checksum(const std::vector<MappedRun>& runs, uint64_t count, ceph::buffer::raw* raw) {
+void tell_checksum(const MappedRuns& runs, uint64_t count, ceph::buffer::raw* raw) {
   uint32_t crc = 0;
   for (const MappedRun& run : runs) {
     if (run.blob) {
@@ -99,6 +99,10 @@ int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t o
     }
     whole.append(std::move(bytes));
   }
+  if (length == whole.length()) {
+    out->claim_append(whole);
+    return 0;
+  }
   ceph::bufferlist wanted;
   wanted.substr_of(whole, offset - first * kBlockBytes, length);
   out->claim_append(wanted);
@@ -133,7 +137,7 @@ int BlockReader::find(Onode& onode, uint64_t first, uint64_t count, Caching cach
   return 0;
 }
 
-std::vector<BlockReader::BlobRead> BlockReader::blobs_of(const std::vector<MappedRun>& runs) {
+std::vector<BlockReader::BlobRead> BlockReader::blobs_of(const MappedRuns& runs) {
   std::vector<BlobRead> blobs;
   uint64_t stored_blocks = 0;
   for (const MappedRun& run : runs) {
@@ -171,7 +175,7 @@ std::vector<BlockReader::BlobRead> BlockReader::blobs_of(const std::vector<Mappe
 // The cache holds stored blocks: more of them fit into it.
 void BlockReader::find_stored(BlobRead* read, Caching caching) {
   const CompressedBlob& blob = *read->blob;
-  std::vector<Found> found;
+  AllFound found;
   for (const Extent& extent : blob.extents) {
     const uint32_t* const crcs = &blob.crc32c[extent.block];
     find_run({extent.block,
@@ -217,7 +221,7 @@ void BlockReader::read_stored(const Onode& onode, uint64_t shard_block, const Co
 }
 
 // A reply of many small buffers costs more than a copy.
-bool BlockReader::may_share(const std::vector<Found>& found, uint64_t count) {
+bool BlockReader::may_share(const AllFound& found, uint64_t count) {
   uint64_t bytes = 0;
   for (const Found& block : found) {
     bytes += block.bytes.length();
@@ -225,8 +229,7 @@ bool BlockReader::may_share(const std::vector<Found>& found, uint64_t count) {
   return bytes == count * kBlockBytes && (found.size() == 1 || bytes / found.size() >= kSharedBytesMin);
 }
 
-void BlockReader::find_run(const MappedRun& run, Caching caching, std::vector<Found>* found,
-                           std::vector<SlotSlice>* missing) {
+void BlockReader::find_run(const MappedRun& run, Caching caching, AllFound* found, std::vector<SlotSlice>* missing) {
   // An extent that is damaged may name more blocks than somebody else writes there.
   if (ceph::bufferlist data = m_cube.in_flight.find(run.slot);
       data.length() >= (uint64_t{run.slot_block} + run.count) * kBlockBytes) {

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <boost/container/small_vector.hpp>
+
 #include "include/buffer.h"
 
 #include "swimstore/object/store_context.h"
@@ -54,10 +56,11 @@ class BlockReader {
     std::vector<SlotSlice> missing;
     std::vector<std::pair<uint64_t, uint32_t>> wanted;  // of the object: first block and how many
   };
+  using AllFound = boost::container::small_vector<Found, 1>;  // short reads are of one
   // Where the blocks of a read are; holes are nowhere.
   struct Whereabouts {
-    std::vector<MappedRun> runs;
-    std::vector<Found> found;
+    MappedRuns runs;
+    AllFound found;
     std::vector<SlotSlice> missing;
     std::vector<BlobRead> blobs;
   };
@@ -69,13 +72,13 @@ class BlockReader {
   };
   static Caching caching(uint32_t op_flags, uint64_t length);
   int find(Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks);
-  void find_run(const MappedRun& run, Caching caching, std::vector<Found>* found, std::vector<SlotSlice>* missing);
+  void find_run(const MappedRun& run, Caching caching, AllFound* found, std::vector<SlotSlice>* missing);
   // Those that runs live in, each once.
-  static std::vector<BlobRead> blobs_of(const std::vector<MappedRun>& runs);
+  static std::vector<BlobRead> blobs_of(const MappedRuns& runs);
   // Looks for stored blocks in memory. REQUIRES: read->stored has room for all.
   void find_stored(BlobRead* read, Caching caching);
   // Are all `count` of them in memory, in slices that can be handed out?
-  static bool may_share(const std::vector<Found>& found, uint64_t count);
+  static bool may_share(const AllFound& found, uint64_t count);
   // Puts all `count` of them into `memory`.
   int gather(const Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks,
              ceph::bufferptr& memory);

@@ -137,7 +137,7 @@ TEST(DataCacheTest, WhatWasWrittenInSeveralBuffersWasNotRead) {
   EXPECT_EQ(gone_after({blocks_of("st")}), gone_after({blocks_of("s"), blocks_of("t")}));
 }
 
-// Each of these has been read: who needs room passes over the oldest eight.
+// All that is there has been read: who needs room passes over the eight oldest, and the ninth goes.
 TEST(DataCacheTest, NotAllThatWasReadHasAnotherRound) {
   constexpr size_t kPageBlocks = 16, kCapacity = 16 * kPageBlocks * kBlockBytes;  // a page per shard, or its blocks
   std::vector<SlotAddress> slots{{4, 0}};

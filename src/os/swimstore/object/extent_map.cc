@@ -81,7 +81,7 @@ size_t memory_of(const CompressedBlob& blob) {
 }
 
 // Runs of the blocks among `wanted` that live in the blob.
-void resolve_blob(const CompressedBlob& blob, uint64_t shard_block, uint16_t wanted, std::vector<MappedRun>* runs) {
+void resolve_blob(const CompressedBlob& blob, uint64_t shard_block, uint16_t wanted, MappedRuns* runs) {
   const auto live = static_cast<uint16_t>(blob.live & wanted);
   const auto shared = live == 0 ? nullptr : std::make_shared<const CompressedBlob>(blob);
   CompressedBlob::for_each_run(live, [&](uint32_t first, uint32_t count) {
@@ -211,7 +211,7 @@ vtkv::Status ExtentMap::read_range(vtkv::DB& database, uint64_t nid, uint32_t fi
   return iterator->status();
 }
 
-void ExtentMap::resolve(uint64_t first, uint64_t count, std::vector<MappedRun>* runs) const {
+void ExtentMap::resolve(uint64_t first, uint64_t count, MappedRuns* runs) const {
   vtkv::MutexLock lock(m_mutex);
   for (ShardSteps step(first, count); step.next();) {
     const auto found = m_shards.find(step.number);
@@ -239,13 +239,13 @@ void ExtentMap::resolve(uint64_t first, uint64_t count, std::vector<MappedRun>* 
           continue;
         }
       }
-      runs->push_back({block,
-                       slice.count,
-                       slice.slot,
-                       slice.slot_block,
-                       slice.slot_written_blocks,
-                       {crcs, crcs + slice.count},
-                       nullptr});
+      MappedRun& run = runs->emplace_back();
+      run.block = block;
+      run.count = slice.count;
+      run.slot = slice.slot;
+      run.slot_block = slice.slot_block;
+      run.slot_written_blocks = slice.slot_written_blocks;
+      run.crc32c.assign(crcs, crcs + slice.count);
     }
     if (shard.blobs.empty()) {
       continue;

@@ -20,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include <boost/container/small_vector.hpp>
+
 #include "swimstore/format/extent_record.h"
 #include "vtkv/db.h"
 #include "vtkv/util/mutex.h"
@@ -35,9 +37,10 @@ struct MappedRun {
   SlotAddress slot;
   uint32_t slot_block = 0;
   uint32_t slot_written_blocks = 0;
-  std::vector<uint32_t> crc32c;  // per block
+  boost::container::small_vector<uint32_t, kShardBlocks> crc32c;  // per block
   std::shared_ptr<const CompressedBlob> blob;  // then no slot is given; runs of one blob have the same pointer
 };
+using MappedRuns = boost::container::small_vector<MappedRun, 1>;  // short reads are of one
 
 // What an object gave up when blocks of it were unmapped.
 struct Unmapped {
@@ -54,13 +57,13 @@ class ExtentMap {
   // Shard 0 from the onode record, which then is the whole object.
   void set_inline(ExtentShard shard);
 
-  // Makes shards [first, last] present. *was_read: not all of them were, so the map may take more memory now.
-  // Code::corruption names the key.
+  // Makes shards [first, last] present, or more: with [0, UINT32_MAX] all that the object has. *was_read: not all of
+  // them were, so the map may take more memory now. Code::corruption names the key.
   vtkv::Status load(vtkv::DB& database, uint64_t nid, uint32_t first, uint32_t last, bool* was_read);
 
   // Appends the runs that cover blocks [first, first + count), ascending; holes are left out.
   // REQUIRES: their shards are loaded.
-  void resolve(uint64_t first, uint64_t count, std::vector<MappedRun>* runs) const;
+  void resolve(uint64_t first, uint64_t count, MappedRuns* runs) const;
   // An empty one where all is a hole, which takes no memory. REQUIRES: loaded, and nobody changes the object meanwhile.
   const ExtentShard& find_shard(uint32_t number) const;
 

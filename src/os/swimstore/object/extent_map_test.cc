@@ -23,7 +23,7 @@ constexpr uint64_t kBlocks = 5 * kShardBlocks;
 
 Model contents(ExtentMap& map) {
   Model model;
-  std::vector<MappedRun> runs;
+  MappedRuns runs;
   map.resolve(0, kBlocks, &runs);
   for (const MappedRun& run : runs) {
     for (uint32_t i = 0; i < run.count; ++i) {
@@ -167,7 +167,7 @@ TEST(ExtentMap, ABlobIsKeptAsLongAsABlockLivesInIt) {
   map.insert(kShardBlocks + 3, 1, {0, 9}, 0, 1, false, &crc);
   EXPECT_EQ(unmapped.blob_blocks, 1u);
   EXPECT_TRUE(unmapped.blobs.empty());
-  std::vector<MappedRun> runs;
+  MappedRuns runs;
   map.resolve(kShardBlocks + 2, 3, &runs);
   ASSERT_EQ(runs.size(), 3u);
   EXPECT_EQ(runs[0].block, kShardBlocks + 2);

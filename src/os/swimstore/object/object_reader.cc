@@ -117,7 +117,7 @@ int ObjectReader::fiemap(Collection& collection, const ghobject_t& oid, uint64_t
   if (!status.ok()) {
     return m_store.metadata_failure.met(m_store.home(collection).number, status, "the extents of object ", oid);
   }
-  std::vector<MappedRun> runs;
+  MappedRuns runs;
   onode->extents.resolve(first, last - first + 1, &runs);
   uint64_t* length_before = nullptr;
   uint64_t end_before = 0;
@@ -173,7 +173,7 @@ int ObjectReader::dump_onode(Collection& collection, const ghobject_t& oid, cons
   if (const auto status = m_store.home(collection).onodes.load_all_extents(*onode); !status.ok()) {
     return m_store.metadata_failure.met(m_store.home(collection).number, status, "the extents of object ", oid);
   }
-  std::vector<MappedRun> runs;
+  MappedRuns runs;
   onode->extents.resolve(0, blocks_for(record.size), &runs);
   formatter->open_object_section(section.c_str());
   formatter->dump_unsigned("nid", record.nid);

@@ -44,7 +44,7 @@ class OnodeCache {
   vtkv::Status find(const ghobject_t& oid, OnodeRef* onode, Use use = Use::again);
   // Drops it, so that the next find loads it again. For a transaction that is taken back.
   void forget(const ghobject_t& oid);
-  // Makes shards [first, last] of its extents present, or all, and counts their memory.
+  // Makes shards [first, last] of its extents present, and counts their memory: see ExtentMap::load().
   vtkv::Status load_extents(Onode& onode, uint32_t first, uint32_t last);
   vtkv::Status load_all_extents(Onode& onode) { return load_extents(onode, 0, UINT32_MAX); }
   // The onode was changed: count its memory again. Free of locks where it is as large as before.

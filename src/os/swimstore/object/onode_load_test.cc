@@ -124,7 +124,7 @@ class OnodeLoadTest : public ::testing::Test {
     return onode;
   }
   static std::vector<SlotAddress> slots(const Onode& onode, uint32_t shard) {
-    std::vector<MappedRun> runs;
+    MappedRuns runs;
     onode.extents.resolve(uint64_t{shard} * kShardBlocks, kShardBlocks, &runs);
     std::vector<SlotAddress> all;
     for (const MappedRun& run : runs) {

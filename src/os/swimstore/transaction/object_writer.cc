@@ -92,7 +92,7 @@ int ObjectWriter::load(Onode& onode, uint64_t first, uint64_t count) {
 }
 
 bool ObjectWriter::has_blobs(Onode& onode, uint64_t first, uint64_t count) {
-  std::vector<MappedRun> runs;
+  MappedRuns runs;
   onode.extents.resolve(first, count, &runs);
   return std::any_of(runs.begin(), runs.end(), [](const MappedRun& run) { return run.blob != nullptr; });
 }
@@ -255,7 +255,7 @@ bool ObjectWriter::worth_keeping(uint64_t bytes) const {
 }
 
 void ObjectWriter::keep_block(Onode& onode, uint64_t block, const char* bytes) {
-  std::vector<MappedRun> runs;
+  MappedRuns runs;
   onode.extents.resolve(block, 1, &runs);
   if (runs.front().blob) {
     return;  // the cache holds stored blocks
@@ -433,10 +433,10 @@ int ObjectWriter::share(Onode& source, uint64_t source_block, uint64_t count, On
     return r;
   }
   source.extents.share(source_block, count);
-  std::vector<MappedRun> runs;
+  MappedRuns runs;
   source.extents.resolve(source_block, count, &runs);
   const int64_t pool_number = pool(target);
-  std::vector<MappedRun> in_blobs;
+  MappedRuns in_blobs;
   for (MappedRun& run : runs) {
     if (run.blob) {
       in_blobs.push_back(std::move(run));

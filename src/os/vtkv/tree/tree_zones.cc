@@ -73,12 +73,19 @@ Status Tree::move_out_of(const std::set<uint64_t>& zones, uint64_t bytes_max, co
     const auto first = zones.lower_bound(offset / m_geometry.zone_bytes);
     return first != zones.end() && *first * m_geometry.zone_bytes < offset + bytes;
   };
+  // Without the lock that a claim holds: a run may have a million extents. One that comes meanwhile waits for the next
+  // call.
+  Runs concerned = current_runs();
+  std::erase_if(concerned, [&](const auto& run) {
+    bool reaches_in = false;
+    run->for_each_extent(
+        [&](uint64_t offset, uint64_t bytes, uint64_t) { reaches_in = reaches_in || policy.must_move(offset, bytes); });
+    return !reaches_in;
+  });
   const auto choose = [&](const Runs& runs, const std::set<uint64_t>& busy) {
     for (size_t i = runs.size(); i-- > 0;) {
-      bool concerned = false;
-      runs[i]->for_each_extent(
-          [&](uint64_t offset, uint64_t bytes, uint64_t) { concerned = concerned || policy.must_move(offset, bytes); });
-      if (concerned && !busy.contains(runs[i]->location().run_id)) {
+      if (!busy.contains(runs[i]->location().run_id) &&
+          std::find(concerned.begin(), concerned.end(), runs[i]) != concerned.end()) {
         return CompactionChoice{i, 1, runs[i]->location().level};
       }
     }

@@ -43,7 +43,7 @@ def _mount(osd, undo):
   undo.add("the directory", lambda: filesystem.remove_folder(osd.folder))
   filesystem.make_folder(osd.folder)
   undo.add("the mount", lambda: filesystem.unmount(osd.folder))
-  with filesystem.open_for_repair(osd):
+  with filesystem.telling_what_stays_open(osd):
     filesystem.check_and_mount(kind, mapping, osd.folder)
 
 

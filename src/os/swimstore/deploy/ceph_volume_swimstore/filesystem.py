@@ -73,8 +73,9 @@ def check_ext4(device, *options):
 
 
 @contextlib.contextmanager
-def open_for_repair(osd):
-  """What is to be repaired by hand within an encrypted device stays open for that: see Undo.add()."""
+def telling_what_stays_open(osd):
+  """To errors that name a repair by hand: of an encrypted OSD. REQUIRES: the device was open before the command, or opened with
+  Undo.add(…, stays_for_repair=True)."""
   try:
     yield
   except Failed as error:

@@ -88,7 +88,7 @@ def _grow_closed(osd):
 def _grow_ext4(osd):
   """Returns how large the device is."""
   _check_larger(osd, osd.mapping)
-  with filesystem.open_for_repair(osd):
+  with filesystem.telling_what_stays_open(osd):
     filesystem.check_ext4(osd.mapping, "-f")
   call("resize2fs", osd.mapping)
   return host.BlockDevice(osd.mapping).size_bytes

@@ -46,7 +46,8 @@ def end_children():
 
 
 class Undo:
-  """`with Undo() as undo: undo.add("the mount", unmount)`: after an error all that was added is called, the last first.
+  """`with Undo() as undo: undo.add("the mount", unmount)`: after an error all that was added is called, the last first, but for
+  what a repair needs.
 
   What cannot be taken back is named, with what the operator is to do, and the rest is taken back all the same. Ctrl-C, SIGTERM
   and SIGHUP are errors, too.
@@ -58,10 +59,10 @@ class Undo:
     self._steps = []
     self._before = {}
 
-  def add(self, what, how, by_hand="", stays_for_repair=False):
-    """Before the step is taken: `how` returns whether there was anything to take back. `stays_for_repair`: not where the error names
-    a command that needs it (errors.Failed, by_hand)."""
-    self._steps.append((what, how, by_hand, stays_for_repair))
+  def add(self, what, how, remedy="", stays_for_repair=False):
+    """Before the step is taken: `how` returns whether there was anything to take back. `stays_for_repair`: it is not called where
+    the error names a command, to be typed by hand, that needs what the step has made (errors.Failed.by_hand)."""
+    self._steps.append((what, how, remedy, stays_for_repair))
 
   def drop(self):
     """The step that was added last was not ours to take."""
@@ -75,26 +76,27 @@ class Undo:
   def __exit__(self, kind, error, trace):
     for number in self.SIGNALS:
       signal.signal(number, signal.SIG_IGN if kind else self._before[number])
+    if getattr(error, "by_hand", False):
+      self._steps = [step for step in self._steps if not step[-1]]
     if kind and self._steps:
       before = signal.signal(signal.SIGINT, signal.SIG_IGN)
       with contextlib.redirect_stderr(Unheard(sys.stderr)):  # to which terminal and the calls of programs write
         terminal.error("it does not come to its end; what was done is taken back")
         end_children()
         while self._steps:
-          *step, stays_for_repair = self._steps.pop()
-          if not (stays_for_repair and getattr(error, "by_hand", False)):
-            self._take_back(*step)
+          what, how, remedy, _ = self._steps.pop()
+          self._take_back(what, how, remedy)
       signal.signal(signal.SIGINT, before)
     for number in self.SIGNALS:
       signal.signal(number, self._before[number])
 
   @staticmethod
-  def _take_back(what, how, by_hand):
+  def _take_back(what, how, remedy):
     try:
       if how():
         terminal.info(f"taken back: {what}")
     except Exception as error:
-      text = f"not taken back: {what}: {error}" + (f"; do it by hand: {by_hand}" if by_hand else "")
+      text = f"not taken back: {what}: {error}" + (f"; do it by hand: {remedy}" if remedy else "")
       logger.error(text)  # the terminal may be gone
       terminal.error(text)
 
