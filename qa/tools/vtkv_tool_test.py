@@ -103,11 +103,13 @@ class VtkvTool(unittest.TestCase):
     done = subprocess.run([TOOL, "load", copy], input=scanned, capture_output=True, text=True)
     self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "loaded: 5\n", ""))
     self.assertEqual(self.run_tool("scan", copy), scanned)
-    for text, message in (("a\t1\nb\n", "line 2: there is no tab"), ("a\t\\x1\n", "line 1: ")):
+    for text, message in (("a\t1\nb\n", "line 2: there is no tab"), ("a\t\\x1\n", "line 1: "),
+                          ("a\t1\npear\thalf of wh", "line 2: it does not end with a line break")):
       done = subprocess.run([TOOL, "load", copy], input=text, capture_output=True, text=True)
       self.assertEqual(done.returncode, 2)
       self.assertIn(message, done.stderr)
     self.assertEqual(self.run_tool("get", copy, "a"), "1\n")
+    self.assertNotIn("half", self.run_tool("scan", copy))
 
   def test_stats(self):
     self.fill()

@@ -64,6 +64,7 @@ class WriteBatch {
   void note(std::string_view bytes);
 
   bool empty() const { return m_body.empty(); }
+  bool has_updates() const { return m_updates > 0; }  // a put, remove or remove_range
   // Sequence numbers the batch takes: one per put, remove and remove_range, and at least one.
   uint32_t sequence_count() const { return m_updates > 0 ? m_updates : 1; }
   size_t encoded_bytes() const { return m_body.size(); }

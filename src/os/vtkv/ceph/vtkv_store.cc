@@ -173,8 +173,8 @@ int VtkvStore::repair(std::ostream& out) {
       out << finding << std::endl;
     }
     return refuse(out, Status::corruption(m_directory + ": " + std::to_string(findings.size()) +
-                                          " of its parts are damaged; restore the store from a copy, or copy what "
-                                          "can still be read with store-copy"));
+                                          " of its parts are damaged; restore the store from a copy. Without one, "
+                                          "store-copy copies the keys before the first damage, and aborts there"));
   }
   out << "vtkv: " << m_directory << " is whole, there is nothing to repair" << std::endl;
   return 0;

@@ -292,6 +292,26 @@ TEST_F(CommitPipelineTest, ABatchLargerThanASegmentIsOneBatch) {
   }
 }
 
+// Batches that wait for nothing share a record; those without updates take a sequence number, too.
+TEST_F(CommitPipelineTest, NotesAmongBatchesThatWaitForNothingAreReadAgain) {
+  for (int round = 0; round < 3; ++round) {
+    for (const bool has_update : {round == 0, true, round == 1, false}) {
+      WriteBatch batch;
+      batch.note("a note");
+      if (has_update) {
+        batch.put("key", std::to_string(round));
+      }
+      ASSERT_TRUE(m_db->write(std::move(batch), {.sync = false}).ok());
+    }
+    m_db.reset();
+    const Status opened = DB::open(&m_env, "/db", m_options, &m_db);
+    ASSERT_TRUE(opened.ok()) << opened.to_string();
+    std::string found;
+    ASSERT_TRUE(m_db->get("key", &found).ok());
+    EXPECT_EQ(found, std::to_string(round));
+  }
+}
+
 // The second of its segments cannot be written.
 TEST_F(CommitPipelineTest, ABatchThatFailsInTheMiddleIsNotThere) {
   WriteBatch before;

@@ -178,7 +178,9 @@ bool WritePath::insert_into_write_buffer(const WriteBatch& batch) {
 }
 
 Status WritePath::write(WriteBatch batch, const WriteOptions& options) {
-  if (options.sync || batch.empty() || batch.encoded_bytes() > m_pipeline->record_bytes_most()) {
+  // Without updates it takes a sequence number that no operation of it stands for: the buffer, which has several
+  // batches in one, has no room for such.
+  if (options.sync || !batch.has_updates() || batch.encoded_bytes() > m_pipeline->record_bytes_most()) {
     return write_and_wait(std::move(batch));
   }
   bool wake_worker = false;

@@ -126,7 +126,10 @@ Status load_lines(DB* db, std::istream& in, uint64_t* count, bool* malformed) {
   };
   std::string line, key, value;
   for (uint64_t number = 1; std::getline(in, line); ++number) {
-    if (const Status status = parse_line(line, &key, &value); !status.ok()) {
+    const Status status =
+        in.eof() ? Status::invalid_argument("it does not end with a line break, so it may have been cut short")
+                 : parse_line(line, &key, &value);
+    if (!status.ok()) {
       *malformed = true;
       VTKV_RETURN_IF_ERROR(write());
       return Status::invalid_argument("line " + std::to_string(number) + ": " + std::string(status.message()) +

@@ -136,7 +136,8 @@ class Tool {
     uint64_t count = 0;
     VTKV_RETURN_IF_ERROR(load_lines(m_db.get(), std::cin, &count, &m_bad_syntax));
     m_report->field("loaded", count);
-    return {};
+    // A stream that is synchronized with it takes an error for the end.
+    return std::ferror(stdin) != 0 ? Status::from_errno(EIO, "standard input cannot be read to its end") : Status();
   }
 
   Status compact() {

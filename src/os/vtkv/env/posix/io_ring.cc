@@ -54,6 +54,12 @@ Status IoRing::create(unsigned depth, const HeldLocks* locks, std::unique_ptr<Wo
     ring->m_ring.ring_fd = -1;
     return Status::from_errno(-result, "cannot set up io_uring");
   }
+  // Before Linux 5.11 a wait with a limit ends by a completion of the library's own, which nobody here knows.
+  if ((ring->m_ring.features & IORING_FEAT_EXT_ARG) == 0) {
+    io_uring_queue_exit(&ring->m_ring);
+    ring->m_ring.ring_fd = -1;
+    return Status::unsupported("this kernel's io_uring cannot wait for a limited time, which that of Linux 5.11 can");
+  }
   VTKV_RETURN_IF_ERROR(ring->refer_to_locks());
   ring->arm_wake();
   *queue = std::move(ring);

@@ -186,8 +186,9 @@ std::unique_ptr<WorkerQueue> PosixEnv::make_queue(unsigned io_depth) {
     return queue;
   }
   if (!m_refusal_reported.exchange(true)) {
-    std::fprintf(stderr, "vtkv: %s: I/O goes on with blocking system calls, slower; allow io_uring to this process\n",
-                 std::string(status.message()).c_str());
+    std::fprintf(stderr, "vtkv: %s: I/O goes on with blocking system calls, slower%s\n",
+                 std::string(status.message()).c_str(),
+                 status.code() == Status::Code::unsupported ? "" : "; allow io_uring to this process");
   }
   return std::make_unique<BlockingQueue>(io_depth);
 }
