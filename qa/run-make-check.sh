@@ -11,6 +11,7 @@ trap_signals
 usage() {
   cat <<USAGE
 usage: qa/run-make-check.sh [--preset NAME] [--release NAME] [--jobs N] [--tests REGEX] [--no-standalone]
+       qa/run-make-check.sh --long [--jobs N]
 
 Sets up what is missing, builds, and runs every test: unit tests, Ceph's object store
 tests, the tidy checks, and the quick form of what qa/suites/quick lists (for Tentacle qa/suites/tentacle). The last
@@ -21,6 +22,8 @@ line counts: "N passed, N failed". Exits 1 if anything failed.
   --jobs N          N compilations and 2 N tests at a time (default: the number of cores)
   --tests REGEX     only the tests whose name matches; implies --no-standalone
   --no-standalone   leave out what qa/suites/quick lists
+  --long            in the place of all that, what qa/suites/long lists: scenarios that
+                    take too long for each change, to be run before a release
   SWIM_CACHE        where set-up keeps its things (/var/cache/swimstore)
   SWIM_KEEP_IMAGES  set: keep the scenarios' devices, up to 24 GiB, for the next run
 USAGE
@@ -30,6 +33,7 @@ preset=release
 jobs=$(nproc)
 tests=
 standalone=true
+long=false
 while [ $# -gt 0 ]; do
   case $1 in
     --preset | --release | --jobs | --tests)
@@ -46,6 +50,7 @@ while [ $# -gt 0 ]; do
       shift
       ;;
     --no-standalone) standalone=false ;;
+    --long) long=true ;;
     -h | --help)
       usage
       exit 0
@@ -63,6 +68,10 @@ case $SWIM_RELEASE:$preset in
   *) fail_usage "there is no preset '$preset' to test: use release, debug, asan or tsan" ;;
 esac
 check_jobs "$jobs"
+if $long; then
+  [ "$build:$standalone" = build:true ] || fail_usage "--long takes no other option but --jobs, and Reef"
+  suite=long
+fi
 
 # What the scenarios' devices take at a time: nine of 2 GiB, one of 6, and logs.
 IMAGE_BYTES=$((26 << 30))
@@ -95,11 +104,11 @@ fi
 filter=()
 [ -z "$tests" ] || filter=(-R "$tests")
 clang_later=false
-if $standalone && [ $preset = release ]; then  # the others have none of clang's checks
+if $standalone && [ $preset = release ] && ! $long; then  # the others have none of clang's checks
   clang_later=true
   filter+=(-LE clang)
 fi
-run_ctest "$build" --timeout 900 "${filter[@]}"
+$long || run_ctest "$build" --timeout 900 "${filter[@]}"
 
 # Where nothing is kept of them, clang's checks take both processors for minutes. Scenarios wait most of their time: so
 # both at once, and what is checked gives way.
@@ -158,7 +167,7 @@ if $standalone; then
   fi
   # The scenarios are Python programs, on the host.
   need_python
-  share_images
+  $long || share_images  # large ones are given back at once
   run_scenarios
   if $clang_later; then
     say "clang's checks, which ran beside the scenarios"
