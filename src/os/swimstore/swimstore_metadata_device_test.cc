@@ -249,6 +249,35 @@ TEST_F(MetadataDeviceTest, WithoutASuperblockItsObjectsAreSaved) {
   EXPECT_EQ(4u, objects);
 }
 
+// What a move has left behind looks like a store as well, and is older than what was written since.
+TEST_F(MetadataDeviceTest, WithoutASuperblockTheLogThatWentOnIsChosen) {
+  for (const bool back : {false, true}) {
+    prepare();
+    use_small_stores(g_ceph_context, {{"swimstore_metadata_path", back ? kMetadata : ""}});
+    make_with(4);
+    m_env->fail_nth(vtkv::SimCall::remove, 2, Status::from_errno(EIO, "injected"), true);
+    uint64_t bytes = 0;
+    EXPECT_FALSE(store()->move_metadata(back ? "" : kMetadata, &bytes).ok());
+    m_env->clear_faults();
+    ASSERT_TRUE(m_env->exists("/osd/move_metadata_unfinished"));
+    ASSERT_TRUE(m_env->exists("/osd/cubes/0/manifest") && m_env->exists(std::string(kMetadata) + "/0/manifest"));
+    auto later = store();
+    ASSERT_EQ(0, later->mount());
+    {
+      auto handle = later->open_collection(kPg);
+      ObjectStore::Transaction txn;
+      txn.touch(kPg, object(9));
+      later->queue_transaction(handle, std::move(txn));
+    }
+    ASSERT_EQ(0, later->umount());
+    ASSERT_TRUE(m_env->remove_file("/osd/superblock").ok());
+    std::unique_ptr<StoreFiles> files;
+    const Status opened = StoreFiles::open(m_env.get(), kPath, {}, StoreFiles::Purpose::salvage, &files);
+    ASSERT_TRUE(opened.ok()) << opened.message();
+    EXPECT_EQ(files->directory().metadata_directory(), back ? "" : kMetadata);
+  }
+}
+
 TEST_F(MetadataDeviceTest, ASuperblockFromBeforeTheMoveIsToldFromDamage) {
   use_small_stores(g_ceph_context);
   make_with(4);

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "global/global_context.h"
+#include "swimstore/directory/store_directory.h"
 #include "swimstore/swimstore.h"
 #include "swimstore/testing/small_store.h"
 #include "vtkv/testing/sim_env.h"
@@ -214,6 +215,15 @@ TEST_F(MkfsLinkTest, ASuperblockThatLeadsNowhereIsNoMissingOne) {
   SwimStore store(g_ceph_context, m_folder + "/osd");
   ASSERT_EQ(0, store.mount());
   EXPECT_EQ(0, store.umount());
+}
+
+// A cube that was abandoned may have been taken elsewhere, to be looked at.
+TEST_F(MkfsLinkTest, AResetFollowsNoLink) {
+  fs::create_directory(file("cubes"));
+  fs::create_directory_symlink(m_folder + "/elsewhere", file("cubes/2"));
+  EXPECT_EQ(vtkv::Status::Code::invalid_argument,
+            StoreDirectory(vtkv::posix_env(), m_folder + "/osd").empty_cube(2).code());
+  EXPECT_TRUE(is_precious_there());
 }
 
 TEST_F(MkfsLinkTest, WhatALinkLeadsToIsLeftAlone) {

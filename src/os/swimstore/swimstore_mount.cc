@@ -445,10 +445,12 @@ Status SwimStore::load_collections(Mounted& mounted) {
     const bool had_one = mounted.superblock.features.ro_compat.contains(swimstore::kGroupsInCube0Feature);
     VTKV_RETURN_IF_ERROR(swimstore::CubeDivision(store).run(had_one));
   }
+  const bool has_witnesses = mounted.superblock.features.ro_compat.contains(swimstore::kWitnessFeature);
+  VTKV_RETURN_IF_ERROR(has_witnesses ? swimstore::witness_homes(store, outdated) : Status());
   VTKV_RETURN_IF_ERROR(swimstore::CollectionMover(store, mounted.pipeline).finish_interrupted(outdated));
   swimstore::sweep_omap_parts(store);
   const swimstore::MissingCubes& missing = store.cubes.set().missing();
-  if (mounted.superblock.features.ro_compat.contains(swimstore::kWitnessFeature)) {
+  if (has_witnesses) {
     std::vector<swimstore::LostGroup> lost;
     if (!missing.empty()) {
       VTKV_RETURN_IF_ERROR(swimstore::find_lost_groups(store, missing, &lost));

@@ -49,6 +49,11 @@ TEST_F(UndecodableTest, ATransactionLeavesNothingBehind) {
   EXPECT_EQ(0u, m_store->get_perf_counters()->get(l_swimstore_throttle_bytes));
 }
 
+TEST_F(UndecodableTest, WhereNothingIsThrownTheProcessAbortsAndSaysWhy) {
+  throw_on_failed(false);
+  EXPECT_DEATH(m_store->queue_transaction(m_pg, undecodable()), "a transaction cannot be carried out");
+}
+
 // What Ceph's tests of divergent logs rely on.
 TEST_F(SimStoreFixture, WhatTheBlackHoleGetsIsNeitherAppliedNorAcknowledged) {
   const auto set_black_hole = [](const char* value) {

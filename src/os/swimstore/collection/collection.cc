@@ -85,6 +85,17 @@ vtkv::Status CollectionTable::add(const coll_t& cid, CollectionRecord record, st
   return {};
 }
 
+uint64_t CollectionTable::new_generation(const std::function<uint64_t()>& new_id) {
+  for (;;) {
+    const uint64_t id = new_id();
+    for (uint64_t before = m_generation; before < id;) {
+      if (m_generation.compare_exchange_weak(before, id)) {
+        return id;
+      }
+    }
+  }
+}
+
 CollectionTable::~CollectionTable() {
   for (const auto& [cid, collection] : m_collections) {
     collection->is_published = false;

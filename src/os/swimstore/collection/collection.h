@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <unordered_set>
@@ -87,8 +88,9 @@ class CollectionTable {
   // Reads all collection records of a cube. To be called for each of the `cubes`, before anything else. Of two records
   // of a collection the one with the greater generation counts, and the other is appended to *outdated.
   vtkv::Status load(vtkv::DB& database, unsigned cube, unsigned cubes, std::vector<OutdatedRecord>* outdated);
-  // Greater than any that a record has.
-  uint64_t new_generation() { return ++m_generation; }
+  // Greater than any that a record has: one of the ids that `new_id` gives, ascending. Where these become durable with
+  // the record, no generation comes twice. (What is read at a mount does not tell of records that are gone.)
+  uint64_t new_generation(const std::function<uint64_t()>& new_id);
   CollectionRef find(const coll_t& cid) const;  // null when there is none
   // The collection that an object of this name lies in; null when there is none.
   CollectionRef find_owner(const ghobject_t& oid) const;

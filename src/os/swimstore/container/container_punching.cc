@@ -42,6 +42,7 @@ Status Container::fill(const std::vector<Range>& holes) {
   for (const Range& hole : holes) {
     const Status status = m_file->allocate(hole.offset(), hole.bytes());
     if (!status.ok()) {
+      (void)m_file->punch_hole(hole.offset(), hole.bytes());  // the host may have given a part of it
       return filled ? Status{} : status;
     }
     FreeChange change(*this);
@@ -84,7 +85,12 @@ Status Container::grow(bool only_when_empty) {
   if (!holes.empty()) {
     return fill(holes);
   }
-  VTKV_RETURN_IF_ERROR(m_file->allocate(range.offset(), range.bytes()));
+  const Status allocated = m_file->allocate(range.offset(), range.bytes());
+  if (!allocated.ok()) {
+    // The host may have given a part of it. What was withheld keeps what it has.
+    (void)(failed_punch ? Status() : m_file->punch_hole(range.offset(), range.bytes()));
+    return allocated;
+  }
   FreeChange change(*this);
   if (!range.is_chunk) {
     m_punches.erase(find_punch(range));

@@ -288,6 +288,19 @@ bool ContainerSet::promise(uint64_t bytes, Urgency urgency) {
   return false;
 }
 
+bool ContainerSet::promise_much(uint64_t bytes, Urgency urgency) {
+  if (has_room(bytes, urgency)) {
+    return promise(bytes, urgency);
+  }
+  short_of_space();
+  return false;
+}
+
+bool ContainerSet::has_room(uint64_t bytes, Urgency urgency) const {
+  const ContainerStatistics now = statistics();
+  return now.free_bytes + now.growable_bytes + (urgency == Urgency::usual ? 0 : now.reserve_bytes / 2) >= bytes;
+}
+
 bool ContainerSet::promise_spare(uint64_t bytes) { return m_promises->take_spare(bytes); }
 
 void ContainerSet::short_of_space() {

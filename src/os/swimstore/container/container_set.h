@@ -151,6 +151,10 @@ class ContainerSet {
   // Room for the allocations of a transaction, before it is planned (space_promises.h); give_back() when they were
   // made. False: there is none. Never waits, but for the host. 0 bytes: asks only for room of log and tree.
   bool promise(uint64_t bytes, Urgency urgency);
+  // The same where it is of much: a promise grows containers as far as the host lets them, and what they got stays with
+  // them though it was not enough. So this one is asked for when there is enough, as far as has_room() can tell.
+  bool promise_much(uint64_t bytes, Urgency urgency);
+  bool has_room(uint64_t bytes, Urgency urgency) const;
   // The same for what could be done without: true when much is left. Grows nothing, and asks nobody for space.
   bool promise_spare(uint64_t bytes);
   void give_back(uint64_t bytes);

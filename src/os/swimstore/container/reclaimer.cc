@@ -121,7 +121,8 @@ void Reclaimer::withhold_fragments(const vtkv::FileSystemInfo& host, uint64_t pu
   }
   bool all_searched = true, held_up = false;
   for (auto& container : m_containers) {
-    if (container->counts().withheld_fragments >= kFragmentsMost) {
+    const Container::Counts counts = container->counts();
+    if (counts.withheld_fragments >= kFragmentsMost || counts.failed_punches >= kBatchChunks) {
       all_searched = false;
       held_up = true;
       continue;
@@ -155,7 +156,9 @@ Status Reclaimer::step(bool* worked) {
   Status status;  // the first error; it holds up no other container
   for (auto& container : m_containers) {
     Container::Counts counts = container->counts();
-    for (uint64_t i = surplus_chunks(*container, counts, is_short); i > 0; i--) {
+    // Where punches fail, what is withheld is of no use to anybody: no more of it then, but for a few bad ones.
+    const bool punches_fail = counts.failed_punches >= kBatchChunks;
+    for (uint64_t i = punches_fail ? 0 : surplus_chunks(*container, counts, is_short); i > 0; i--) {
       *worked |= withhold_one(*container);
     }
     if (counts.withheld_chunks > 0 || counts.withheld_fragments_bytes > 0 || *worked) {

@@ -177,6 +177,23 @@ TEST_F(SpacePromisesTest, WhoHasWaitedAndWhoCannotWaitDrawOnTheReserve) {
   EXPECT_EQ(m_broken, 0u);
 }
 
+// As a copy of a store has it: a copy leaves out what was never written.
+TEST_F(SpacePromisesTest, AReserveOfHolesIsFilledAgain) {
+  const uint64_t whole = m_env.allocated_bytes();
+  m_set.reset();
+  {
+    std::unique_ptr<vtkv::File> file;
+    check(m_env.open_file("/containers/reserve", {}, &file));
+    check(file->truncate(0));
+    check(file->truncate(512 * kKiB));
+  }
+  ASSERT_EQ(m_env.allocated_bytes(), whole - 512 * kKiB);
+  open();
+  m_env.advance(std::chrono::seconds(2));
+  EXPECT_EQ(m_set->statistics().reserve_bytes, 512 * kKiB);
+  EXPECT_GE(m_env.allocated_bytes(), whole);
+}
+
 // A reserve of 16 MiB is all that a host of 256 MiB has.
 TEST(SpacePromisesOfASmallHostTest, AChunkIsNoLargerThanWhatTheReserveCanLend) {
   vtkv::SimEnv env({.seed = 5, .profile = vtkv::SimProfile::ext4, .capacity_bytes = 256 * kMiB, .record = false});

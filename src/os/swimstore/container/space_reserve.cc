@@ -31,10 +31,18 @@ Status SpaceReserve::open(vtkv::Env* env, const std::string& directory, uint64_t
     VTKV_RETURN_IF_ERROR(opened);
     uint64_t size = 0;
     VTKV_RETURN_IF_ERROR(m_file->size(&size));
-    m_held_bytes = size;
+    m_held_bytes = first_hole(size);
   }
   m_lent_bytes = m_target_bytes - std::min(m_target_bytes, held_bytes());
   return {};
+}
+
+// A file that was copied may be nothing but holes, which hold no space: they are filled as what is missing is. Where
+// the host does not tell of any, there are none.
+uint64_t SpaceReserve::first_hole(uint64_t size) const {
+  vtkv::FileSpace space;
+  const bool has_holes = m_file->map_space(&space).ok() && !space.holes.empty();
+  return has_holes ? std::min(size, space.holes.front().offset) : size;
 }
 
 uint64_t SpaceReserve::missing_bytes(const vtkv::FileSystemInfo& host) const {

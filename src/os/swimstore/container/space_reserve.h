@@ -56,6 +56,7 @@ class SpaceReserve {
 
  private:
   uint64_t margin_bytes() const { return m_target_bytes / 4; }
+  uint64_t first_hole(uint64_t size) const REQUIRES(m_lock);
   vtkv::Status make_room_locked(bool* changed) REQUIRES(m_lock);
   vtkv::Status shrink(uint64_t bytes) REQUIRES(m_lock);
   vtkv::Status extend() REQUIRES(m_lock);

@@ -344,8 +344,7 @@ bool DataDefragmenter::is_durable() {
 // It can wait, as clients' writes cannot: so it leaves as much free as the reserve is meant to have.
 bool DataDefragmenter::has_room(uint64_t bytes) const {
   ContainerSet& containers = m_home->containers();
-  return PromisedRoom::has_room(containers, most_slot_bytes(bytes) + containers.statistics().reserve_target_bytes,
-                                Urgency::usual);
+  return containers.has_room(most_slot_bytes(bytes) + containers.statistics().reserve_target_bytes, Urgency::usual);
 }
 
 Status DataDefragmenter::read_chunk(const Range& range, uint64_t* cost, Move* move) {

@@ -98,7 +98,7 @@ Status StoreDirectory::read_superblock(Superblock* superblock) {
   }
   return Status::not_found(
       fmt::format("{} holds no SwimStore, nor anything of one: mount the file system that does, "
-                  "correct osd_data, or, for a new OSD, make one with ceph-osd --mkfs",
+                  "correct osd_data, or, for a new OSD, make one with ceph-volume swimstore create --data DEVICE",
                   m_path));
 }
 
@@ -360,6 +360,8 @@ Status StoreDirectory::find_file(const std::string& path, std::string* found) {
 }
 
 Status StoreDirectory::empty_cube(unsigned cube) {
+  VTKV_RETURN_IF_ERROR(refuse_link(cube_path(cube)));
+  VTKV_RETURN_IF_ERROR(refuse_link(database_path(cube)));
   const auto empty = [this](const std::string& path) { return m_env->exists(path) ? remove_below(path) : Status(); };
   VTKV_RETURN_IF_ERROR(empty(cube_path(cube)));
   return m_metadata_directory.empty() ? Status() : empty(database_path(cube));

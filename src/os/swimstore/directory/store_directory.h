@@ -44,6 +44,7 @@ class StoreDirectory {
  public:
   // Files of the store's directory, and of a directory that has log and tree.
   static constexpr const char* kOwner = "fsid";
+  static constexpr const char* kMetadataPath = "metadata_path";  // says where log and tree lie, where not in the cubes
   static constexpr const char* kLock = "lock";
 
   StoreDirectory(vtkv::Env* env, std::string path) : m_env(env), m_path(std::move(path)) {}
@@ -53,6 +54,8 @@ class StoreDirectory {
   std::string cube_path(unsigned cube) const;
   // Empty: log and tree lie in the cubes. Of a store that is there already, known from read_superblock() on.
   const std::string& metadata_directory() const { return m_metadata_directory; }
+  // For a salvage, which may know better than what a superblock says that cannot be read.
+  void set_metadata_directory(const std::string& directory) { m_metadata_directory = directory; }
   // Of the log and the tree.
   std::string database_path(unsigned cube) const;
   bool has_superblock() const;

@@ -15,7 +15,6 @@ using vtkv::Status;
 
 namespace {
 
-constexpr const char* kMetadataPath = "metadata_path";
 constexpr const char* kMoving = "move_metadata_unfinished";
 constexpr const char* kContainers = "containers";
 constexpr const char* kPartOf = "part_of";  // beside a database, and no part of it
@@ -195,7 +194,7 @@ Status StoreDirectory::refuse_old_superblock() {
              : Status::failed(fmt::format("{0}/superblock says that log and tree lie in the cubes, where they are not, "
                                           "and {1} that they lie in {2}: it is a copy from before they were moved. "
                                           "Bring back a newer one; if there is none, 'ceph-swimstore-tool export {0} "
-                                          "--salvage' reads what is there",
+                                          "--salvage --out FILE' reads what is there",
                                           m_path, file(kMetadataPath), m_metadata_directory));
 }
 

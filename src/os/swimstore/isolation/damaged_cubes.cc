@@ -171,13 +171,13 @@ Status DamagedCubes::refusal(bool is_tool) const {
   VTKV_RETURN_IF_ERROR(find_lost(&lost));
   return Status::failed(fmt::format(
       "{0}. {1} placement groups lie there; the other cubes open. Nothing was changed{2}. Check the disk. What "
-      "'ceph-swimstore-tool fsck --cube {3}' calls undecodable, 'repair --cube {3}' quarantines object by "
+      "'ceph-swimstore-tool fsck {4} --cube {3}' calls undecodable, 'repair {4} --cube {3}' quarantines object by "
       "object. To let the OSD serve the other cubes, set swimstore_mount_damaged_cubes=incomplete in "
       "ceph.conf and start it: Ceph fills those groups anew from their peers, and one that no peer has a new "
-      "enough copy of stays incomplete. 'ceph-swimstore-tool export --salvage --cube {3}' reads what the cube "
-      "has",
+      "enough copy of stays incomplete. 'ceph-swimstore-tool export {4} --salvage --cube {3} --out FILE' reads "
+      "what the cube has",
       names(), lost.size(), is_tool ? ": to go on without a cube is decided by an OSD, not by a tool" : "",
-      m_damaged.begin()->first));
+      m_damaged.begin()->first, m_directory.path()));
 }
 
 }  // namespace swimstore

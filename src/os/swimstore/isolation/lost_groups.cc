@@ -266,6 +266,19 @@ Status settle_witnesses(StoreContext& store) {
   return batch.empty() ? Status() : store.cubes[0].database().write(std::move(batch));
 }
 
+Status witness_homes(StoreContext& store, const std::vector<OutdatedRecord>& outdated) {
+  vtkv::WriteBatch batch;
+  for (const OutdatedRecord& record : outdated) {
+    const CollectionRef collection = store.collections.find(record.cid);
+    SharedLock lock(collection->lock);
+    if (record.cid.is_pg()) {
+      batch.put(witness_key(record.cid, ""),
+                encode_witnessed_group({collection->record.bits, collection->record.home()}));
+    }
+  }
+  return batch.empty() ? Status() : store.cubes[0].database().write(std::move(batch));
+}
+
 Status find_unfilled_groups(StoreContext& store, std::vector<coll_t>* unfilled) {
   for (const CollectionRef& collection : store.collections.all()) {
     Values values;

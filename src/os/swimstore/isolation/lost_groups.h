@@ -42,6 +42,10 @@ vtkv::Status make_anew(StoreContext& store, TransactionPipeline& pipeline, const
 // Code::failed: one names a cube that the store does not have. An old copy of its superblock may not know its cubes.
 vtkv::Status check_witnessed_homes(StoreContext& store);
 
+// At a mount, before the older of two records of a group goes: the witness may still name its cube, for a crash came
+// between the newer record and that. Durable on return.
+vtkv::Status witness_homes(StoreContext& store, const std::vector<OutdatedRecord>& outdated);
+
 // Reads what a witness is made of. An error tells that the group's cube is damaged.
 vtkv::Status check_readable(StoreContext& store, Collection& collection);
 

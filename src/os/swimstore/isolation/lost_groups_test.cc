@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "swimstore/format/collection_record.h"
 #include "swimstore/format/witness.h"
 #include "swimstore/omap/witness_writer.h"
 #include "swimstore/testing/isolation_fixture.h"
@@ -10,7 +11,10 @@
 namespace swimstore {
 namespace {
 
-using LostGroupsTest = IsolationFixture;
+class LostGroupsTest : public IsolationFixture {
+ protected:
+  static unsigned home_of_new(unsigned number) { return new_home(group(number), 5); }
+};
 
 TEST_F(LostGroupsTest, ACubeIsNotAbandonedWhenAWitnessIsDamaged) {
   change(0, [](vtkv::WriteBatch* batch) { batch->put(witness_key(group(in_lost_cube()), "_info"), "no info"); });
@@ -30,6 +34,64 @@ TEST_F(LostGroupsTest, AGroupThatWasMergedIntoAnotherIsNotMadeAnew) {
   ASSERT_TRUE(mount("incomplete").ok());
   EXPECT_TRUE(m_store->collection_exists(group(target)));
   EXPECT_FALSE(m_store->collection_exists(group(source)));
+}
+
+// A crash came between the record in the new cube and that, and the mount that goes on ends before its end.
+TEST_F(LostGroupsTest, TheWitnessNamesTheNewCubeBeforeTheOldRecordGoes) {
+  const unsigned number = in_lost_cube(), other = 1;
+  ASSERT_NE(number, other);
+  std::string info;
+  {
+    const std::unique_ptr<CubeSet> cubes = open_cubes();
+    std::string value;
+    CollectionRecord record;
+    ASSERT_TRUE((*cubes)[kLost].database().get(collection_key(group(number)), &value).ok());
+    ASSERT_TRUE(decode_collection(value, &record));
+    ASSERT_GT(record.generation, 1u);
+    ASSERT_TRUE((*cubes)[0].database().get(witness_key(group(other), kInfoKey), &info).ok());
+    vtkv::WriteBatch old_record, old_witness;
+    const CollectionRecord old(record.hash_ranges.front().hash_prefix, record.bits, 1, record.generation - 1);
+    old_record.put(collection_key(group(number)), encode_collection(old));
+    ASSERT_TRUE((*cubes)[1].database().write(std::move(old_record)).ok());
+    old_witness.put(witness_key(group(number), ""), encode_witnessed_group({.bits = record.bits, .home = 1}));
+    old_witness.put(witness_key(group(other), kInfoKey), "no info");
+    ASSERT_TRUE((*cubes)[0].database().write(std::move(old_witness)).ok());
+  }
+  change(home_of_new(other), [&](vtkv::WriteBatch* batch) { batch->remove(object_key(pgmeta_of(other))); });
+  EXPECT_FALSE(mount().ok()) << "the witness of a group without info is damaged";
+  std::string ignored;
+  EXPECT_FALSE((*open_cubes())[1].database().get(collection_key(group(number)), &ignored).ok());
+  change(0, [&](vtkv::WriteBatch* batch) { batch->put(witness_key(group(other), kInfoKey), info); });
+  remove_cube();
+  ASSERT_TRUE(mount("incomplete").ok());
+  EXPECT_TRUE(m_store->collection_exists(group(number)));
+}
+
+// What a mount reads does not tell of records that are gone.
+TEST_F(LostGroupsTest, NoGenerationIsGivenTwice) {
+  const auto generation = [this](unsigned number) {
+    std::string value;
+    CollectionRecord record;
+    EXPECT_TRUE((*open_cubes())[home_of_new(number)].database().get(collection_key(group(number)), &value).ok());
+    EXPECT_TRUE(decode_collection(value, &record));
+    return record.generation;
+  };
+  const unsigned last = kGroups - 1;
+  const uint64_t before = generation(last);
+  ASSERT_TRUE(mount().ok());
+  {
+    auto handle = m_store->open_collection(group(last));
+    ObjectStore::Transaction txn;
+    txn.remove(group(last), pgmeta_of(last));
+    txn.remove(group(last), object_of(last));
+    txn.remove_collection(group(last));
+    ASSERT_EQ(0, m_store->queue_transaction(handle, std::move(txn)));
+  }
+  unmount();
+  ASSERT_TRUE(mount().ok());
+  make_group(last);
+  unmount();
+  EXPECT_GT(generation(last), before);
 }
 
 TEST_F(LostGroupsTest, AGroupThatHasLostItsInfoIsToBeFilledAnew) {

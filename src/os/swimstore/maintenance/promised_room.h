@@ -13,11 +13,12 @@ namespace swimstore {
 
 class PromisedRoom {
  public:
-  // `late`: who waits for room before the next attempt (SpaceGate) gets no more. `usual`: nothing of the reserve.
+  // `late`: who waits for room before the next attempt (SpaceGate) gets no more. `usual`: nothing of the reserve. Asks
+  // nobody for space, as promise_much() does, where there is too little.
   PromisedRoom(ContainerSet& containers, uint64_t bytes, Urgency urgency)
       : m_containers(containers),
         m_left_bytes(bytes),
-        m_promised(has_room(containers, bytes, urgency) && containers.promise(bytes, urgency)) {}
+        m_promised(containers.has_room(bytes, urgency) && containers.promise(bytes, urgency)) {}
   ~PromisedRoom() {
     if (m_promised) {
       m_containers.give_back(m_left_bytes);
@@ -25,14 +26,6 @@ class PromisedRoom {
   }
   PromisedRoom(const PromisedRoom&) = delete;
   PromisedRoom& operator=(const PromisedRoom&) = delete;
-
-  // A promise grows containers as far as the host lets them, and what it is short of stays with them: so it is asked
-  // for when there is enough.
-  static bool has_room(ContainerSet& containers, uint64_t bytes, Urgency urgency) {
-    const ContainerStatistics statistics = containers.statistics();
-    const uint64_t reserve = urgency == Urgency::late ? statistics.reserve_bytes / 2 : 0;
-    return statistics.free_bytes + statistics.growable_bytes + reserve >= bytes;
-  }
 
   explicit operator bool() const { return m_promised; }
   uint64_t left_bytes() const { return m_left_bytes; }

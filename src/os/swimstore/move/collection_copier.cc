@@ -499,7 +499,7 @@ int CollectionCopier::for_each_object(const coll_t& cid, uint32_t bits, Visitor&
 
 int CollectionCopier::visit(const ghobject_t& oid, Visitor& visitor) {
   OnodeRef source;
-  if (const vtkv::Status status = m_from.onodes.find(oid, &source); !status.ok()) {
+  if (const vtkv::Status status = m_from.onodes.find(oid, &source, OnodeCache::Use::once); !status.ok()) {
     return m_store.metadata_failure.met(m_from.number, status, "object ", oid);
   }
   if (!source->exists) {

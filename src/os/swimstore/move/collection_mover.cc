@@ -101,7 +101,10 @@ int CollectionMover::copy(Collection& collection, StoreCube& from, StoreCube& to
   }
   InOneGo in_one_go(room);
   CollectionCopier copier(m_store, m_pipeline, collection, *m_account, from, to, in_one_go);
-  r = begin(collection, to);
+  r = check_nobody_is_there(to, collection);
+  if (r == 0) {
+    r = mark_unowned(to, collection);
+  }
   if (r == 0) {
     r = copier.copy();
   }
@@ -110,12 +113,7 @@ int CollectionMover::copy(Collection& collection, StoreCube& from, StoreCube& to
   return r;
 }
 
-int CollectionMover::begin(Collection& collection, StoreCube& to) {
-  const int r = check_nobody_is_there(to, collection);
-  return r < 0 ? r : mark_unowned(to, collection);
-}
-
-// Marked as nobody's, it would be removed: objects that no collection has, which fsck tells of and keeps.
+// Objects that no collection has, fsck tells of and keeps.
 int CollectionMover::check_nobody_is_there(StoreCube& cube, const Collection& collection) const {
   for (const ObjectRange& range : object_ranges(collection.cid, collection.record.bits)) {
     const auto iterator = cube.database().new_iterator(object_key(range.begin), object_key(range.end));
@@ -147,9 +145,10 @@ int CollectionMover::put_record(StoreCube& to, Collection& collection) {
   for (CollectionRecord::HashRange& range : record.hash_ranges) {
     range.cube = to.number;
   }
-  record.generation = m_store.collections.new_generation();
   {
     OwnTransaction transaction(m_store, m_pipeline, to, *m_account);
+    TxnPlan& plan = transaction.planner().plan();
+    record.generation = m_store.collections.new_generation([&plan] { return plan.new_object_id(); });
     transaction.batch().put(collection_key(collection.cid), encode_collection(record));
     transaction.batch().remove(unowned_range_key(collection.cid));
     if (const int r = transaction.submit(); r < 0) {

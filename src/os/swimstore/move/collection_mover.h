@@ -43,8 +43,11 @@ class CollectionMover {
   vtkv::Status finish_interrupted(const std::vector<OutdatedRecord>& outdated);
 
   // ---- the steps, also of a move in the background (online_move.h); 0 or an error as of move()
-  // 1. -EEXIST: objects of its range lie there, in no collection.
-  int begin(Collection& collection, StoreCube& to) REQUIRES(collection.lock);
+  // Before 1. -EEXIST: objects of its range lie there, in no collection; the move would remove them. Takes as long as
+  // reading past all that were removed there.
+  int check_nobody_is_there(StoreCube& cube, const Collection& collection) const REQUIRES_SHARED(collection.lock);
+  // 1.
+  int mark_unowned(StoreCube& cube, const Collection& collection) REQUIRES(collection.lock);
   // 3, and waits.
   int put_record(StoreCube& to, Collection& collection) REQUIRES(collection.lock);
   // 4, and waits.
@@ -58,8 +61,6 @@ class CollectionMover {
   int try_move(Collection& collection, StoreCube& from, StoreCube& to, uint64_t* lacking_bytes)
       REQUIRES(collection.lock);
   int copy(Collection& collection, StoreCube& from, StoreCube& to, uint64_t* lacking_bytes) REQUIRES(collection.lock);
-  int check_nobody_is_there(StoreCube& cube, const Collection& collection) const REQUIRES(collection.lock);
-  int mark_unowned(StoreCube& cube, const Collection& collection) REQUIRES(collection.lock);
   int submit_disowning(StoreCube& cube, const UnownedObjects& objects);
   int sweep_leftovers(StoreCube& cube, const Collection& collection);
   vtkv::Status check_nobody_owns(const StoreCube& cube, const UnownedObjects& objects) const;

@@ -158,10 +158,11 @@ Status CubeDivision::put_in_parts(std::string_view key, std::string_view value) 
 
 // In the last transaction, so when it is durable, all is.
 Status CubeDivision::give_generations() {
+  uint64_t last = 0;  // there was none before
   for (const CollectionRef& collection : m_store.collections.all()) {
     ExclusiveLock lock(collection->lock);
     if (collection->record.generation == 0) {
-      collection->record.generation = m_store.collections.new_generation();
+      collection->record.generation = m_store.collections.new_generation([&last] { return ++last; });
       m_batch.put(collection_key(collection->cid), encode_collection(collection->record));
     }
   }

@@ -68,23 +68,33 @@ int OnlineMove::begin() {
   if (const int r = measure(&slot_bytes); r < 0) {
     return r;
   }
-  if (!PromisedRoom::has_room(m_store.cubes[m_to].containers(), slot_bytes, Urgency::usual)) {
+  if (!m_store.cubes[m_to].containers().has_room(slot_bytes, Urgency::usual)) {
     m_lacking_bytes = slot_bytes;
     return -ENOSPC;
   }
   Collection& collection = *m_collection;
+  {
+    // Nobody but moves of this collection puts objects there that no collection has: another one begins with its lock.
+    SharedLock lock(collection.lock);
+    const bool is_elsewhere = collection.exists && collection.record.home() != m_to;
+    if (const int r = is_elsewhere ? m_steps.check_nobody_is_there(m_store.cubes[m_to], collection) : 0; r < 0) {
+      return r;
+    }
+  }
   ExclusiveLock lock(collection.lock);
   vtkv::MutexLock busy(m_busy);
   if (!collection.exists) {
     return -ENOENT;
   }
   m_from = collection.record.home();
-  m_bits = collection.record.bits;
   if (m_from == m_to) {
     return -EALREADY;
   }
+  if (m_bits != collection.record.bits) {
+    return -ESTALE;  // since it was measured; what was looked at then may not be all
+  }
   const UnownedObjects copies{collection.cid, m_bits};
-  if (const int r = m_steps.begin(collection, m_store.cubes[m_to]); r < 0) {
+  if (const int r = m_steps.mark_unowned(m_store.cubes[m_to], collection); r < 0) {
     return r;
   }
   m_store.unowned.add(m_to, copies.cid, copies.bits);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "common/debug.h"
@@ -24,8 +23,6 @@ namespace {
 
 // A longer read is taken for a scan, which would only push out what is read again.
 constexpr uint64_t kShortReadBytesMax = 128 << 10;
-// ObjectStore's answer is the length as an int.
-constexpr uint64_t kBlocksMax = std::numeric_limits<int32_t>::max() / kBlockBytes;
 constexpr uint64_t kSharedBytesMin = 16 << 10;  // of a buffer in the cache, in the mean
 
 // Blocks that were lost before they were written keep a checksum that matches nothing, in flight too.
@@ -72,7 +69,7 @@ int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t o
   }
   const uint64_t first = block_of(offset);
   const uint64_t count = blocks_for(offset + length) - first;
-  if (count > kBlocksMax) {
+  if (count > kReadBytesMax / kBlockBytes) {
     return -E2BIG;
   }
   const Caching how = caching(op_flags, length);

@@ -4,6 +4,7 @@
 // Callers hold the lock of the object's collection. Thread-safe.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -16,11 +17,14 @@
 
 namespace swimstore {
 
+// ObjectStore's answer is the length as an int. What is longer is -E2BIG.
+inline constexpr uint64_t kReadBytesMax = std::numeric_limits<int32_t>::max();
+
 class BlockReader {
  public:
   BlockReader(StoreContext& store, StoreCube& cube) : m_store(store), m_cube(cube) {}
 
-  // Appends `length` bytes from `offset`; holes read as zeros. 0, or -EIO.
+  // Appends `length` bytes from `offset`; holes read as zeros. 0, -EIO or -E2BIG.
   int read(Onode& onode, uint64_t offset, uint64_t length, uint32_t op_flags, ceph::bufferlist* out);
   // One whole block.
   int read_block(Onode& onode, uint64_t block, char* destination);

@@ -80,6 +80,11 @@ TEST_F(BlockReaderTest, AReadOfTwoGibibytesIsRefused) {
   EXPECT_EQ(-E2BIG, m_store->read(m_pg, m_object, 0, 0, bytes));
   EXPECT_EQ(-E2BIG, m_store->read(m_pg, m_object, 0, 1u << 31, bytes));
   EXPECT_EQ(0u, bytes.length());
+  interval_set<uint64_t> parts;  // none of which is as long
+  parts.insert(0, 1u << 30);
+  parts.insert(3ull << 29, 1u << 30);
+  EXPECT_EQ(-E2BIG, m_store->readv(m_pg, m_object, parts, bytes));
+  EXPECT_EQ(0u, bytes.length());
   EXPECT_EQ(kBytes, m_store->read(m_pg, m_object, kLarge - kBytes, kBytes, bytes));
 }
 

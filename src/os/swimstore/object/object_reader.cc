@@ -89,6 +89,9 @@ int ObjectReader::readv(Collection& collection, const ghobject_t& oid, interval_
   } else {
     intervals.clear();
   }
+  if (intervals.size() > kReadBytesMax) {
+    r = -E2BIG;
+  }
   BlockReader blocks(m_store, m_store.home(collection));
   for (auto at = intervals.begin(); at != intervals.end() && r == 0; ++at) {
     r = blocks.read(*onode, at.get_start(), at.get_len(), op_flags, &out);

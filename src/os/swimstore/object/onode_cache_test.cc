@@ -4,6 +4,7 @@
 #include "swimstore/object/onode_cache.h"
 
 #include <functional>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -206,6 +207,21 @@ TEST_F(FullOnodeCacheTest, WhoGoesThroughAllObjectsDoesNotPushOutWhatIsInUse) {
   EXPECT_EQ(0u, misses(0, kInUse));
   EXPECT_LT(kMany / 4, misses(kInUse, kMany));  // all do not fit
   EXPECT_LT(0u, misses(0, kInUse));             // and others push them out
+}
+
+// All that is there was looked up: who needs room passes over the eight oldest, and the ninth goes.
+TEST_F(FullOnodeCacheTest, NotAllThatWasLookedUpHasAnotherRound) {
+  make_many();  // with one hash, so that they meet in one shard
+  std::optional<unsigned> gone;
+  unsigned there = 0;
+  for (; !gone && there < kMany; ++there) {
+    stat(there);
+    for (unsigned i = 0; i <= there && !gone; ++i) {
+      gone = misses(i, i + 1) > 0 ? std::optional(i) : std::nullopt;
+    }
+  }
+  EXPECT_GT(there, 16u);
+  EXPECT_EQ(gone, 8u);
 }
 
 }  // namespace

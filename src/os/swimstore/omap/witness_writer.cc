@@ -139,19 +139,16 @@ bool WitnessWriter::write() {
   return m_store.cubes[0].database().write(std::move(batch), options).ok();
 }
 
-bool WitnessWriter::write_removals(vtkv::SequenceNumber sequence) {
-  if (m_removed.empty()) {
-    return true;
-  }
-  if (!m_home.database().wait_durable(sequence).ok()) {
-    return false;
+void WitnessWriter::write_removals(vtkv::SequenceNumber sequence) {
+  if (m_removed.empty() || sequence == 0 || !m_home.database().wait_durable(sequence).ok()) {
+    return;
   }
   vtkv::WriteBatch batch;
   for (const coll_t& cid : std::exchange(m_removed, {})) {
     remove_witness(cid, &batch);
     m_store.witnessed.forget(cid);
   }
-  return m_store.cubes[0].database().write(std::move(batch)).ok();
+  (void)m_store.cubes[0].database().write(std::move(batch));
 }
 
 }  // namespace swimstore

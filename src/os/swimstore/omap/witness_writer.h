@@ -43,9 +43,9 @@ class WitnessWriter {
   // Before the transaction is submitted. Waits until it is durable, unless there is only an epoch. False: nothing
   // becomes durable any more.
   bool write();
-  // After the transaction was submitted, with this sequence in its home. Waits when a group or its own object was
-  // removed. False: as above.
-  bool write_removals(vtkv::SequenceNumber sequence);
+  // After the transaction was submitted, with this sequence in its home; 0: that refused it. Waits when a group or its
+  // own object was removed. Does nothing where nothing becomes durable any more: the process is about to end.
+  void write_removals(vtkv::SequenceNumber sequence);
 
  private:
   struct News {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -7,7 +8,7 @@
 #include "swimstore/format/newer_entry.h"
 #include "swimstore/format/unowned_range.h"
 #include "swimstore/fsck/fsck.h"
-#include "swimstore/object/collection_list.h"
+#include "swimstore/isolation/collection_claims.h"
 #include "swimstore/tool/object_archive.h"
 #include "swimstore/tool/object_transfer.h"
 #include "vtkv/env/aligned_buffer.h"
@@ -212,22 +213,34 @@ std::string describe(const vtkv::LostEntries::Range& range) {
 // Of one cube.
 class Exporter {
  public:
-  Exporter(const StoreFiles& files, ArchiveWriter& writer, TransferResult* result)
-      : m_files(files), m_writer(writer), m_result(*result) {}
+  Exporter(const StoreFiles& files, const CollectionClaims& claims, ArchiveWriter& writer, TransferResult* result)
+      : m_files(files),
+        m_claims(claims.against(files.cube())),
+        m_own(claims.of(files.cube())),
+        m_writer(writer),
+        m_result(*result) {}
 
   // Objects that a move which was cut short has left: half of a copy, or the old one. The next mount removes them.
+  // Where no record of their collection can be read, they are all there is, and doubtful.
   Status pass_over_unowned();
   Status export_collections(const std::string& only);
   // What no collection holds that could be read.
   Status export_the_rest();
+  // Of what was asked for, what is newer in another cube, as far as that can be read. Behind what all cubes have, so
+  // that an import keeps that; doubtful, and of no collection.
+  const std::vector<KeyRange>& outdated() const { return m_outdated; }
+  Status export_outdated(const std::vector<KeyRange>& ranges);
   // What repair quarantined is in no collection.
   Status name_quarantined();
   // Each cube has some of the omap of an object of the OSD's own (omap/object_omap.h).
   Status name_parts();
 
  private:
-  using KeyRange = std::pair<std::string, std::string>;  // without its end
-
+  // What other cubes do not claim of it.
+  std::vector<KeyRange> unclaimed(std::vector<KeyRange> ranges) const;
+  bool is_orphan(const std::string& key) const;
+  std::string doubt_of(const StoredObject& object) const;
+  Status pass_over_claimed();
   Status begin_collection(const std::string& name, uint32_t bits);
   Status export_range(const KeyRange& range);
   Status write(const Records& records);
@@ -235,12 +248,39 @@ class Exporter {
   bool may_go_on(const Status& status) const;
 
   const StoreFiles& m_files;
+  const std::vector<CollectionClaims::Claim> m_claims;  // of other cubes
+  const std::vector<KeyRange> m_own;                    // that records of this one claim
   ArchiveWriter& m_writer;
   TransferResult& m_result;
   std::string m_collection;        // of the objects that are read, as a record's body
   std::vector<KeyRange> m_ranges;  // of the collections so far
+  std::vector<KeyRange> m_orphans;  // that nobody owns, and no record claims
+  std::vector<KeyRange> m_outdated;
+  bool m_exports_outdated = false;
   Status m_written;                // not ok: the archive is of no use
 };
+
+std::vector<KeyRange> Exporter::unclaimed(std::vector<KeyRange> ranges) const {
+  for (const CollectionClaims::Claim& claim : m_claims) {
+    ranges = without(std::move(ranges), {claim.keys});
+  }
+  return ranges;
+}
+
+bool Exporter::is_orphan(const std::string& key) const {
+  return std::any_of(m_orphans.begin(), m_orphans.end(),
+                     [&](const KeyRange& range) { return range.first <= key && key < range.second; });
+}
+
+std::string Exporter::doubt_of(const StoredObject& object) const {
+  std::string doubt = swimstore::doubt_of(m_files, object);
+  if (!doubt.empty()) {
+    return doubt;
+  }
+  return m_exports_outdated      ? "another cube has a newer record of its collection"
+         : is_orphan(object.key) ? "a move that was cut short has left it, and no record of its collection was found"
+                                 : "";
+}
 
 Status Exporter::begin_collection(const std::string& name, uint32_t bits) {
   m_collection.clear();
@@ -277,7 +317,7 @@ Status Exporter::export_range(const KeyRange& range) {
       }
       return note(fmt::format("object {} was left out: {}", object.name(), status.message()));
     }
-    if (std::string doubt = doubt_of(m_files, object); !doubt.empty()) {
+    if (std::string doubt = doubt_of(object); !doubt.empty()) {
       m_result.tell(fmt::format("object {} is doubtful: {}", object.name(), doubt));
       m_result.doubtful += 1;
       records.emplace(records.begin() + 1, ArchiveRecord::doubtful, std::move(doubt));
@@ -306,11 +346,21 @@ Status Exporter::export_collections(const std::string& only) {
       return note(fmt::format("the record of {} is damaged; its objects are in the archive as those of no collection",
                               has_name ? "collection " + cid.to_str() : "a collection"));
     }
-    const auto ranges = object_ranges(cid, record.bits);
-    for (const ObjectRange& range : ranges) {
-      m_ranges.emplace_back(object_key(range.begin), object_key(range.end));
-    }
+    const std::vector<KeyRange> ranges = object_key_ranges(cid, record.bits);
+    m_ranges.insert(m_ranges.end(), ranges.begin(), ranges.end());
     if (!only.empty() && cid.to_str() != only) {
+      return Status();
+    }
+    const std::vector<KeyRange> own = unclaimed(ranges);
+    if (own != ranges) {
+      const std::vector<KeyRange> outdated = without(ranges, own);
+      m_outdated.insert(m_outdated.end(), outdated.begin(), outdated.end());
+      VTKV_RETURN_IF_ERROR(
+          note(fmt::format("{} of collection {} in cube {} are doubtful, and in the archive behind all "
+                           "others: another cube has a newer record of where they lie",
+                           own.empty() ? "the objects" : "objects", cid.to_str(), m_files.cube())));
+    }
+    if (own.empty()) {
       return Status();
     }
     if (m_files.lost() != nullptr && m_files.lost()->may_hold(key, false)) {
@@ -321,8 +371,8 @@ Status Exporter::export_collections(const std::string& only) {
     }
     VTKV_RETURN_IF_ERROR(begin_collection(cid.to_str(), record.bits));
     m_result.collections += 1;
-    for (size_t i = m_ranges.size() - ranges.size(); i < m_ranges.size(); ++i) {
-      VTKV_RETURN_IF_ERROR(export_range(m_ranges[i]));
+    for (const KeyRange& range : own) {
+      VTKV_RETURN_IF_ERROR(export_range(range));
     }
     return Status();
   });
@@ -343,9 +393,19 @@ Status Exporter::pass_over_unowned() {
                       "the archive twice, those of no collection may be the worse",
                       m_files.cube()));
     }
-    for (const ObjectRange& range : object_ranges(cid, unowned.bits)) {
-      m_ranges.emplace_back(object_key(range.begin), object_key(range.end));
+    const std::vector<KeyRange> ranges = without(object_key_ranges(cid, unowned.bits), m_own);
+    if (ranges.empty()) {
+      return Status();  // the mark is older than the record that came with its end
     }
+    if (const std::vector<KeyRange> orphans = unclaimed(ranges); !orphans.empty()) {
+      m_orphans.insert(m_orphans.end(), orphans.begin(), orphans.end());
+      return note(
+          fmt::format("no cube that was asked has a record of collection {}, which may have been removed: what "
+                      "a move that was cut short has left of it in cube {} is in the archive of all "
+                      "collections, doubtful, as objects of none",
+                      cid.to_str(), m_files.cube()));
+    }
+    m_ranges.insert(m_ranges.end(), ranges.begin(), ranges.end());
     return note(
         fmt::format("objects of collection {} in cube {} are left out, which a move that was cut short has left: "
                     "the collection lies in another cube",
@@ -354,7 +414,38 @@ Status Exporter::pass_over_unowned() {
   return m_files.salvages() && m_written.ok() ? Status() : status;
 }
 
+Status Exporter::export_outdated(const std::vector<KeyRange>& ranges) {
+  m_exports_outdated = true;
+  VTKV_RETURN_IF_ERROR(begin_collection("", 0));
+  for (const KeyRange& range : ranges) {
+    VTKV_RETURN_IF_ERROR(export_range(range));
+  }
+  return {};
+}
+
+// Of a move whose mark is lost.
+Status Exporter::pass_over_claimed() {
+  for (const CollectionClaims::Claim& claim : m_claims) {
+    const std::vector<KeyRange> unknown = without({claim.keys}, m_ranges);
+    m_ranges.push_back(claim.keys);
+    const bool any = std::any_of(unknown.begin(), unknown.end(), [this](const KeyRange& range) {
+      const auto it = m_files.database().new_iterator(range.first, range.second);
+      it->seek_to_first();
+      return it->valid();
+    });
+    if (any) {
+      m_outdated.insert(m_outdated.end(), unknown.begin(), unknown.end());
+      VTKV_RETURN_IF_ERROR(
+          note(fmt::format("objects in cube {} are doubtful, and in the archive behind all others: "
+                           "collection {}, which they are of, lies in cube {}",
+                           m_files.cube(), claim.collection, claim.cube)));
+    }
+  }
+  return {};
+}
+
 Status Exporter::export_the_rest() {
+  VTKV_RETURN_IF_ERROR(pass_over_claimed());
   std::sort(m_ranges.begin(), m_ranges.end());
   m_ranges.emplace_back(std::string(1, key_prefix::object + 1), "");
   std::string lower(1, key_prefix::object);
@@ -442,6 +533,13 @@ Status export_objects(StoreFiles& files, const std::string& only, const std::str
     }
     return Status();
   };
+  CollectionClaims claims;
+  const std::vector<uint32_t>& in_use = files.cubes_in_use();
+  // What an abandoned cube has is older than what is claimed, and wanted.
+  if (in_use.size() > 1 && std::find(in_use.begin(), in_use.end(), files.cube()) != in_use.end()) {
+    files.for_each_cube_in_use([&] { claims.read(files.database(), files.cube()); });
+  }
+  std::map<uint32_t, std::vector<KeyRange>> outdated;  // by cube
   VTKV_RETURN_IF_ERROR(files.for_each_cube([&] {
     VTKV_RETURN_IF_ERROR(note_files());
     if (files.lost() != nullptr) {
@@ -449,7 +547,7 @@ Status export_objects(StoreFiles& files, const std::string& only, const std::str
         VTKV_RETURN_IF_ERROR(note(describe(range)));
       }
     }
-    Exporter exporter(files, writer, result);
+    Exporter exporter(files, claims, writer, result);
     VTKV_RETURN_IF_ERROR(exporter.pass_over_unowned());
     const uint64_t before = result->collections;
     VTKV_RETURN_IF_ERROR(exporter.export_collections(only));
@@ -459,10 +557,20 @@ Status export_objects(StoreFiles& files, const std::string& only, const std::str
     if (only.empty() || result->collections > before) {  // whose they are, not all of them tell
       VTKV_RETURN_IF_ERROR(exporter.name_quarantined());
     }
+    if (!exporter.outdated().empty()) {
+      outdated[files.cube()] = exporter.outdated();
+    }
     return only.empty() || only == coll_t::meta().to_str() ? exporter.name_parts() : Status();
   }));
   VTKV_RETURN_IF_ERROR(note_files());
-  if (!only.empty() && result->collections == 0) {
+  if (!outdated.empty()) {  // what it is to note was noted
+    VTKV_RETURN_IF_ERROR(files.for_each_cube([&] {
+      const auto found = outdated.find(files.cube());
+      return found == outdated.end() ? Status()
+                                     : Exporter(files, claims, writer, result).export_outdated(found->second);
+    }));
+  }
+  if (!only.empty() && result->collections == 0 && outdated.empty()) {
     return Status::not_found(
         fmt::format("{} has no collection {}{}; list --collections prints them", files.path(), only,
                     files.salvages() ? ", or its record is lost: without --collection its objects are saved" : ""));

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/Cond.h"
+#include "common/errno.h"
 #include "swimstore/format/collection_name.h"
 #include "swimstore/object/collection_list.h"
 #include "swimstore/tool/object_archive.h"
@@ -51,11 +52,13 @@ class Importer {
           continue;
         }
         omit(fmt::format("{} ends without its last record: what lay behind is missing, too", m_reader.name()));
-        return conclude();
+        VTKV_RETURN_IF_ERROR(conclude());
+        return m_unclear;
       }
       if (kind == ArchiveRecord::end) {
         end(body);
-        return conclude();
+        VTKV_RETURN_IF_ERROR(conclude());
+        return m_unclear;
       }
       const Status status = apply(kind, body);
       if (status.code() == Status::Code::corruption) {
@@ -100,6 +103,18 @@ class Importer {
     return {};
   }
 
+  // The store answers with an error, so nobody knows whether the object is there. The import goes on, and fails.
+  void cannot_tell(const ghobject_t& oid, int r) {
+    omit(fmt::format("object {} was left out: the store cannot say whether it is there: {}", name_of(oid),
+                     cpp_strerror(r)));
+    if (m_unclear.ok()) {
+      m_unclear =
+          Status::from_errno(-r, fmt::format("the store that is imported into cannot say whether it has object "
+                                             "{}: run 'ceph-swimstore-tool repair PATH' on it, then import again",
+                                             name_of(oid)));
+    }
+  }
+
   void omit(std::string what) {
     m_result.tell(std::move(what));
     m_incomplete = true;
@@ -114,11 +129,19 @@ class Importer {
     for (Target& target : m_targets) {
       spg_t pgid;
       struct stat st;
-      if (target.cid.is_pg(&pgid) && m_store.stat(target.collection, pgid.make_pgmeta_oid(), &st) == -ENOENT) {
+      if (!target.cid.is_pg(&pgid)) {
+        continue;
+      }
+      const int r = m_store.stat(target.collection, pgid.make_pgmeta_oid(), &st);
+      if (r != 0 && r != -ENOENT) {
+        cannot_tell(pgid.make_pgmeta_oid(), r);
+      }
+      if (r == -ENOENT) {
         m_result.omitted.push_back(fmt::format(
             "PG {} lacks its own object, without which an OSD cannot load it and ends when it is to make it: before "
-            "one starts on this store, {}'ceph-objectstore-tool --op remove --pgid {} --force'. The OSD says then "
-            "that it never had the PG: let it start only while the OSDs with the newest copies are up",
+            "one starts on this store, {}'/usr/lib/ceph-swimstore/ceph-objectstore-tool --data-path PATH --op remove "
+            "--pgid {} --force'. The OSD says then that it never had the PG: let it start only while the OSDs with the "
+            "newest copies are up",
             target.cid.to_str(), m_left_doubtful ? "import again with --doubtful if it was left out for that, or " : "",
             target.cid.to_str()));
       }
@@ -318,8 +341,13 @@ class Importer {
     ++m_whole;
     m_in_object = false;
     struct stat st;
-    if (const int r = m_store.stat(m_collection, m_oid, &st); r != -ENOENT) {
+    const int r = m_store.stat(m_collection, m_oid, &st);
+    if (r == 0) {
       m_result.tell(fmt::format("object {} is there already and was left as it is", name_of(m_oid)));
+      return {};
+    }
+    if (r != -ENOENT) {
+      cannot_tell(m_oid, r);
       return {};
     }
     m_bytes_in_flight += m_bytes + m_transaction.get_num_bytes();
@@ -358,6 +386,7 @@ class Importer {
   uint64_t m_bytes_in_flight = 0;
   uint64_t m_whole = 0;  // objects in the archive
   bool m_incomplete = false;  // something was left out
+  Status m_unclear;           // not ok: the store could not say whether it has something
   bool m_in_object = false;
   bool m_is_doubtful = false;
   bool m_left_doubtful = false;  // an object was left out for that

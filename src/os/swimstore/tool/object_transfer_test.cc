@@ -325,6 +325,23 @@ TEST_P(ObjectTransferTest, ObjectsGoWhereTheyBelongNow) {
   EXPECT_EQ(0u, m_imported.collections);
 }
 
+// Else the import would be taken for whole.
+TEST_P(ObjectTransferTest, WhereTheStoreCannotSayWhetherAnObjectIsThereTheImportFails) {
+  const std::string archive = exported();
+  put(object_key(named("other")), "no onode");
+  damage([](Cube&, Damage& damage) { damage.batch.remove(object_key(named("small"))); });
+  SwimStore store(g_ceph_context, m_path, m_env);
+  ASSERT_EQ(0, store.mount());
+  std::istringstream in(archive);
+  TransferResult result;
+  const vtkv::Status status = import_objects(store, kArchive, &in, false, &result);
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("whether it has object"), std::string_view::npos) << status.message();
+  EXPECT_TRUE(says(result, "other"));
+  EXPECT_EQ(result.objects, 1u) << "it goes on with the others";
+  EXPECT_EQ(0, store.umount());
+}
+
 TEST_P(ObjectTransferTest, AFullDiskEndsTheExport) {
   const size_t whole = exported().size();
   for (const size_t room : {whole / 8, whole / 2, whole - 10}) {

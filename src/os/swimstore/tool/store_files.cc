@@ -50,6 +50,10 @@ Status StoreFiles::open_root(const std::string& path, std::optional<uint32_t> cu
                     "may be missing",
                     archive, path));
   }
+  Superblock readable;
+  if (!superblock.ok() && !Superblock::read(m_env.get(), path, &readable).ok()) {
+    VTKV_RETURN_IF_ERROR(choose_metadata());
+  }
   const uint32_t cubes = count_cubes(superblock.ok());
   if (cube && *cube >= cubes) {
     return Status::invalid_argument(fmt::format("{} has no cube {}: it has {}, counted from 0", path, *cube, cubes));
@@ -58,7 +62,11 @@ Status StoreFiles::open_root(const std::string& path, std::optional<uint32_t> cu
     std::optional<CubeMark> mark;
     const Status marked = number == 0 ? Status() : directory.read_cube_mark(number, &mark);
     VTKV_RETURN_IF_ERROR(do_without(marked));
-    if (!cube && (!marked.ok() || (mark && mark->state == CubeMark::State::abandoned))) {
+    const bool in_use = marked.ok() && !(mark && mark->state == CubeMark::State::abandoned);
+    if (in_use) {
+      m_in_use.push_back(number);
+    }
+    if (!cube && !in_use) {
       m_left_out.push_back(number);
       m_notes.push_back(
           fmt::format("cube {0} is left out, {1}. Its placement groups were made anew, empty, in other cubes, and "
@@ -110,6 +118,18 @@ Status StoreFiles::for_each_cube(const std::function<Status()>& visit) {
   return any ? Status() : unopened;
 }
 
+void StoreFiles::for_each_cube_in_use(const std::function<void()>& visit) {
+  const size_t notes = m_notes.size();
+  for (const uint32_t cube : m_in_use) {
+    select(cube);
+    if (open_cube().ok()) {
+      visit();
+    }
+  }
+  m_notes.resize(notes);  // who is to look at a cube hears of it then
+  select(m_cubes.front());
+}
+
 Status StoreFiles::do_without(const Status& status) {
   if (status.ok() || !salvages() || status.code() == Status::Code::unsupported) {
     return status;
@@ -125,6 +145,55 @@ Status StoreFiles::read_superblock() {
 
 Status StoreFiles::check_features() const {
   return m_superblock.features.check(m_path + "/superblock", known_features(), /*to_write=*/false);
+}
+
+// What was written since the move is in one of them alone. Where nothing was, that which was moved from is whole.
+Status StoreFiles::choose_metadata() {
+  std::optional<MetadataMove> move;
+  if (!m_directory->read_metadata_move(&move).ok() || !move) {
+    return {};
+  }
+  const auto from = newest_sequences(move->from), to = newest_sequences(move->to);
+  unsigned newer_from = 0, newer_to = 0, opened_from = 0, opened_to = 0;  // cubes
+  for (size_t cube = 0; cube < from.size(); ++cube) {
+    newer_from += from[cube] && to[cube] && *from[cube] > *to[cube];
+    newer_to += from[cube] && to[cube] && *to[cube] > *from[cube];
+    opened_from += from[cube].has_value();
+    opened_to += to[cube].has_value();
+  }
+  std::string named;  // before anything is served from there
+  if (m_directory->read_meta(StoreDirectory::kMetadataPath, &named).ok() &&
+      ((named == move->to && opened_to == 0) || (named == move->from && opened_from == 0))) {
+    return Status::failed(fmt::format(
+        "{0} has no superblock, and no log and tree can be opened in {1}, which {0}/{2} names: mount its file "
+        "system. If it is gone for good, move {2} away: then older ones are taken, of before a move",
+        m_path, named, StoreDirectory::kMetadataPath));
+  }
+  const bool is_told = newer_from > 0 || newer_to > 0;
+  const std::string& used = (is_told ? newer_to > newer_from : opened_to > opened_from) ? move->to : move->from;
+  m_directory->set_metadata_directory(used);
+  const auto describe = [&](const std::string& directory, unsigned opened) {
+    return fmt::format("{} ({} of {} cubes open there)", directory.empty() ? m_directory->cubes_path() : directory,
+                       opened, from.size());
+  };
+  m_notes.push_back(fmt::format("a move of log and tree was interrupted, from {} to {}: those in {} are taken, {}",
+                                describe(move->from, opened_from), describe(move->to, opened_to),
+                                used.empty() ? m_directory->cubes_path() : used,
+                                is_told ? "which go on further" : "for the others go on no further"));
+  return {};
+}
+
+std::vector<std::optional<uint64_t>> StoreFiles::newest_sequences(const std::string& metadata_directory) {
+  m_directory->set_metadata_directory(metadata_directory);
+  std::vector<std::optional<uint64_t>> sequences(count_cubes(false));
+  for (uint32_t cube = 0; cube < sequences.size(); ++cube) {
+    vtkv::SalvagedDb salvaged;
+    if (vtkv::open_to_salvage(m_env.get(), m_directory->database_path(cube), &salvaged).ok()) {
+      sequences[cube] = salvaged.db->durable_sequence();
+    }
+    salvaged.close();
+  }
+  return sequences;
 }
 
 bool StoreFiles::may_hold_newer() const {

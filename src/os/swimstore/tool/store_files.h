@@ -70,6 +70,10 @@ class StoreFiles {
   // Calls visit with each of cubes() open, in turn. In a salvage one that does not open is noted and passed over, but
   // for the last one when none did.
   vtkv::Status for_each_cube(const std::function<vtkv::Status()>& visit);
+  // The same with each of the cubes in use that opens, whichever are to be looked at: for what need not be complete.
+  void for_each_cube_in_use(const std::function<void()>& visit);
+  // Those that are not abandoned.
+  const std::vector<uint32_t>& cubes_in_use() const { return m_in_use; }
   // Code::invalid_argument where several cubes are to be looked at.
   vtkv::Status check_only_cube() const;
   // REQUIRES, for all that follows: ok. It may fail where the other calls still work. Code::unsupported: there are
@@ -124,6 +128,11 @@ class StoreFiles {
   uint32_t count_cubes(bool has_superblock) const;
   void select(uint32_t cube);
   vtkv::Status read_superblock();
+  // Of a store without a superblock, whose log and tree an interrupted move has left in two places: which one is used.
+  // Code::failed: the one that metadata_path names cannot be opened at all.
+  vtkv::Status choose_metadata();
+  // Of the last record of each cube's log; none of a cube that does not open.
+  std::vector<std::optional<uint64_t>> newest_sequences(const std::string& metadata_directory);
   vtkv::Status read_header();
   std::string cube_path() const;
   // The status as it is; ok after a note of it where it is to be done without, which what is merely newer never is.
@@ -137,6 +146,7 @@ class StoreFiles {
   std::unique_ptr<StoreDirectory> m_directory;
   std::vector<uint32_t> m_cubes;
   std::vector<uint32_t> m_left_out;
+  std::vector<uint32_t> m_in_use;
   uint32_t m_cube = 0;
   std::unique_ptr<vtkv::FileLock> m_lock;
   std::string m_superblock_bytes;

@@ -39,7 +39,9 @@ SpaceGate::SpaceGate(CephContext* cct, vtkv::Env* env, std::function<ContainerSt
 
 bool SpaceGate::promise(ContainerSet& containers, const SpaceNeed& need, uint64_t waited_us) {
   const Urgency of_waiting = waited_us > 0 && waited_us >= m_patience_us ? Urgency::late : Urgency::usual;
-  return containers.promise(need.slot_bytes, need.may_wait ? of_waiting : Urgency::privileged);
+  const Urgency urgency = need.may_wait ? of_waiting : Urgency::privileged;
+  return need.is_much ? containers.promise_much(need.slot_bytes, urgency)
+                      : containers.promise(need.slot_bytes, urgency);
 }
 
 uint64_t SpaceGate::throttle_us(const SpaceNeed& need, uint64_t bytes, HBHandle* handle) {

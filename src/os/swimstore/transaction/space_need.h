@@ -21,6 +21,7 @@ struct SpaceNeed {
   // It stores data or omap of clients, and waits where there is no room. What does not, makes room or keeps the store
   // going: deletes, the unaligned edges of truncate and zero, logs and infos of PGs, the OSD's maps.
   bool may_wait = false;
+  bool is_much = false;  // ContainerSet::promise_much() is asked for it, which takes nothing where it does not all fit
   bool removes_internal = false;  // objects of the OSD's own collection
   std::vector<NewBits> new_bits;  // of collections that are made, or may get fewer
   // Of the transactions as they are: operations, names, attributes and data.

@@ -189,7 +189,7 @@ int TransactionPipeline::queue(CollectionRef collection, std::vector<Transaction
 void TransactionPipeline::wait_for(const Obstacle& obstacle, HBHandle* handle) {
   if (obstacle.lacking_bytes > 0) {
     ContainerSet& containers = m_store.cubes[obstacle.cube].containers();
-    const SpaceNeed need{.slot_bytes = obstacle.lacking_bytes, .may_wait = true};
+    const SpaceNeed need{.slot_bytes = obstacle.lacking_bytes, .may_wait = true, .is_much = true};
     m_space.enter_us(containers, need, 0, handle);
     SpaceGate::leave(containers, need);
   }
@@ -334,8 +334,12 @@ void TransactionPipeline::refuse(Transaction& transaction, int r) {
   derr << "a transaction cannot be carried out: " << cpp_strerror(r) << "; dump follows" << dendl;
   JSONFormatter formatter(true);
   formatter.open_object_section("transaction");
-  transaction.dump(&formatter);
-  formatter.close_section();
+  try {
+    transaction.dump(&formatter);
+    formatter.close_section();
+  } catch (const ceph::buffer::error& error) {
+    derr << "the dump ends where it cannot be decoded: " << error.what() << dendl;
+  }
   std::ostringstream dump;
   formatter.flush(dump);
   derr << dump.str() << dendl;

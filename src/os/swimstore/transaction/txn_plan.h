@@ -36,7 +36,7 @@ struct TxnPlan {
     VTKV_ASSERT(onode->change <= changed.size() && changed[onode->change - 1].onode == onode);  // else another plan's
     return changed[onode->change - 1];
   }
-  // An id that no object and no write has, which becomes durable with the transaction.
+  // An id that no object, write or generation has, which becomes durable with the transaction.
   uint64_t new_object_id() {
     const uint64_t id = home.cube.new_object_id();
     object_ids_end = std::max(object_ids_end, id + 1);

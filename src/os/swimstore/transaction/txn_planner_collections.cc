@@ -27,7 +27,9 @@ void TxnPlanner::put_record(Collection& collection) {
 }
 
 uint64_t TxnPlanner::new_generation() {
-  return m_plan.store.cubes.size() > 1 ? m_plan.store.collections.new_generation() : 0;
+  return m_plan.store.cubes.size() > 1
+             ? m_plan.store.collections.new_generation([this] { return m_plan.new_object_id(); })
+             : 0;
 }
 
 int TxnPlanner::create_collection(const coll_t& cid, uint32_t bits, CollectionRef* collection) {
@@ -146,6 +148,9 @@ int TxnPlanner::set_collection_bits(Collection& collection, uint32_t bits) {
   }
   remember(collection);
   m_split_from.erase(&collection);
+  if (bits < collection.record.bits) {  // of two records that have what it gets, its own is the newer one
+    collection.record.generation = new_generation();
+  }
   collection.record.bits = bits;
   collection.record.hash_ranges = {{pg.ps(), bits, m_plan.home.number}};
   put_record(collection);
