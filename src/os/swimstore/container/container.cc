@@ -562,6 +562,7 @@ Container::Counts Container::counts() const {
   counts.split_free_blocks = m_split.free_blocks();
   counts.used = m_used;
   for (const Punch& punch : m_punches) {
+    counts.punches++;
     counts.failed_punches += punch.tried;
     if (!punch.range.is_chunk) {
       counts.withheld_fragments++;

@@ -298,7 +298,8 @@ bool ContainerSet::promise_much(uint64_t bytes, Urgency urgency) {
 
 bool ContainerSet::has_room(uint64_t bytes, Urgency urgency) const {
   const ContainerStatistics now = statistics();
-  return now.free_bytes + now.growable_bytes + (urgency == Urgency::usual ? 0 : now.reserve_bytes / 2) >= bytes;
+  const uint64_t lent = urgency == Urgency::usual ? 0 : now.reserve_bytes / 2;
+  return now.free_bytes + now.growable_bytes + lent >= m_promises->free_bytes_needed(bytes, urgency);
 }
 
 bool ContainerSet::promise_spare(uint64_t bytes) { return m_promises->take_spare(bytes); }

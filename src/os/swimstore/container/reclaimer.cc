@@ -122,7 +122,11 @@ void Reclaimer::withhold_fragments(const vtkv::FileSystemInfo& host, uint64_t pu
   bool all_searched = true, held_up = false;
   for (auto& container : m_containers) {
     const Container::Counts counts = container->counts();
-    if (counts.withheld_fragments >= kFragmentsMost || counts.failed_punches >= kBatchChunks) {
+    if (counts.failed_punches >= kBatchChunks) {
+      m_refused = true;
+      continue;
+    }
+    if (counts.withheld_fragments >= kFragmentsMost) {
       all_searched = false;
       held_up = true;
       continue;
@@ -166,7 +170,7 @@ Status Reclaimer::step(bool* worked) {
       status = status.ok() ? of_this : status;
     }
     counts = container->counts();
-    waiting |= counts.withheld_chunks > 0 || counts.withheld_fragments_bytes > 0;
+    waiting |= counts.punches > counts.failed_punches;  // a failed one waits for no checkpoint
   }
   if (is_short) {
     withhold_fragments(host, punched.bytes, worked);

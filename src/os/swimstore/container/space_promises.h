@@ -63,6 +63,10 @@ class SpacePromises {
   std::string growth_error() const EXCLUDES(m_errors_lock);
 
   uint64_t free_bytes() const;
+  // How much has to be free for take(): what was promised before, and what such a promise leaves to others, included.
+  uint64_t free_bytes_needed(uint64_t bytes, Urgency urgency) const {
+    return m_promised_bytes.load() + bytes + kept_from(bytes, urgency);
+  }
   uint64_t promised_bytes() const { return m_promised_bytes.load(); }
   // Free bytes that usual transactions leave.
   uint64_t kept_bytes() const { return m_reserve.target_bytes() / 8 / m_reserve.sharers(); }
@@ -75,7 +79,7 @@ class SpacePromises {
   bool make_free(unsigned size_class, Urgency urgency) REQUIRES(m_growth_lock);
   struct Growth {
     uint64_t refused_bytes = UINT64_MAX;  // so much the host has no room for
-    bool failed = false;                  // with an error that is worth no waiting
+    bool failed = false;  // with an error that is worth no waiting
   };
   bool grow(Container& container, Urgency urgency, Growth* growth) REQUIRES(m_growth_lock);
   vtkv::Status look_for_host_room(uint64_t bytes, Urgency urgency, bool* found) REQUIRES(m_growth_lock);

@@ -54,6 +54,8 @@ class StoreDirectory {
   std::string cube_path(unsigned cube) const;
   // Empty: log and tree lie in the cubes. Of a store that is there already, known from read_superblock() on.
   const std::string& metadata_directory() const { return m_metadata_directory; }
+  // Is it a metadata directory of this store? Not where it cannot be read.
+  bool owns(const std::string& metadata_directory);
   // For a salvage, which may know better than what a superblock says that cannot be read.
   void set_metadata_directory(const std::string& directory) { m_metadata_directory = directory; }
   // Of the log and the tree.
@@ -171,8 +173,6 @@ class StoreDirectory {
   vtkv::Status find_metadata_directory();
   void guess_metadata_directory();
   vtkv::Status refuse_old_superblock();
-  // Is it a metadata directory of this store? Not where it cannot be read.
-  bool owns(const std::string& metadata_directory);
   static bool is_small_file(const std::string& name);  // that write_meta() leaves in a metadata directory
   vtkv::Status prepare_metadata_directory(const std::string& directory, bool may_hold_ours,
                                           std::unique_ptr<vtkv::FileLock>* lock);

@@ -213,12 +213,17 @@ std::string describe(const vtkv::LostEntries::Range& range) {
 // Of one cube.
 class Exporter {
  public:
+  // `claims`: of the cubes in use. Those of an abandoned one are older, and wanted all the same.
   Exporter(const StoreFiles& files, const CollectionClaims& claims, ArchiveWriter& writer, TransferResult* result)
       : m_files(files),
-        m_claims(claims.against(files.cube())),
-        m_own(claims.of(files.cube())),
+        m_others(claims.against(files.cube())),
+        m_claims(files.is_in_use() ? m_others : Claims()),
         m_writer(writer),
-        m_result(*result) {}
+        m_result(*result) {
+    CollectionClaims own;
+    own.read(files.database(), files.cube());
+    m_own = own.of(files.cube());
+  }
 
   // Objects that a move which was cut short has left: half of a copy, or the old one. The next mount removes them.
   // Where no record of their collection can be read, they are all there is, and doubtful.
@@ -226,19 +231,25 @@ class Exporter {
   Status export_collections(const std::string& only);
   // What no collection holds that could be read.
   Status export_the_rest();
-  // Of what was asked for, what is newer in another cube, as far as that can be read. Behind what all cubes have, so
-  // that an import keeps that; doubtful, and of no collection.
-  const std::vector<KeyRange>& outdated() const { return m_outdated; }
-  Status export_outdated(const std::vector<KeyRange>& ranges);
+  // Of what was asked for, what may be newer in another cube. To be exported behind what all cubes have, so that an
+  // import keeps that: as doubtful, and of no collection.
+  struct Doubtful {
+    std::vector<KeyRange> outdated;  // another cube has a newer record
+    std::vector<KeyRange> orphans;   // a move has left it, and no record of its collection was found
+    bool empty() const { return outdated.empty() && orphans.empty(); }
+  };
+  const Doubtful& doubtful() const { return m_doubtful; }
+  Status export_doubtful(const Doubtful& doubtful);
   // What repair quarantined is in no collection.
   Status name_quarantined();
   // Each cube has some of the omap of an object of the OSD's own (omap/object_omap.h).
   Status name_parts();
 
  private:
-  // What other cubes do not claim of it.
-  std::vector<KeyRange> unclaimed(std::vector<KeyRange> ranges) const;
-  bool is_orphan(const std::string& key) const;
+  using Claims = std::vector<CollectionClaims::Claim>;
+
+  // What is left of it where others have the newer records.
+  static std::vector<KeyRange> unclaimed(std::vector<KeyRange> ranges, const Claims& claims);
   std::string doubt_of(const StoredObject& object) const;
   Status pass_over_claimed();
   Status begin_collection(const std::string& name, uint32_t bits);
@@ -248,38 +259,28 @@ class Exporter {
   bool may_go_on(const Status& status) const;
 
   const StoreFiles& m_files;
-  const std::vector<CollectionClaims::Claim> m_claims;  // of other cubes
-  const std::vector<KeyRange> m_own;                    // that records of this one claim
+  const Claims m_others;        // of other cubes
+  const Claims m_claims;        // those of them that count for what it has records of
+  std::vector<KeyRange> m_own;  // that records of this one claim
   ArchiveWriter& m_writer;
   TransferResult& m_result;
   std::string m_collection;        // of the objects that are read, as a record's body
   std::vector<KeyRange> m_ranges;  // of the collections so far
-  std::vector<KeyRange> m_orphans;  // that nobody owns, and no record claims
-  std::vector<KeyRange> m_outdated;
-  bool m_exports_outdated = false;
+  Doubtful m_doubtful;
+  std::string m_doubt;  // of each object that is exported just now
   Status m_written;                // not ok: the archive is of no use
 };
 
-std::vector<KeyRange> Exporter::unclaimed(std::vector<KeyRange> ranges) const {
-  for (const CollectionClaims::Claim& claim : m_claims) {
+std::vector<KeyRange> Exporter::unclaimed(std::vector<KeyRange> ranges, const Claims& claims) {
+  for (const CollectionClaims::Claim& claim : claims) {
     ranges = without(std::move(ranges), {claim.keys});
   }
   return ranges;
 }
 
-bool Exporter::is_orphan(const std::string& key) const {
-  return std::any_of(m_orphans.begin(), m_orphans.end(),
-                     [&](const KeyRange& range) { return range.first <= key && key < range.second; });
-}
-
 std::string Exporter::doubt_of(const StoredObject& object) const {
   std::string doubt = swimstore::doubt_of(m_files, object);
-  if (!doubt.empty()) {
-    return doubt;
-  }
-  return m_exports_outdated      ? "another cube has a newer record of its collection"
-         : is_orphan(object.key) ? "a move that was cut short has left it, and no record of its collection was found"
-                                 : "";
+  return doubt.empty() ? m_doubt : doubt;
 }
 
 Status Exporter::begin_collection(const std::string& name, uint32_t bits) {
@@ -351,10 +352,10 @@ Status Exporter::export_collections(const std::string& only) {
     if (!only.empty() && cid.to_str() != only) {
       return Status();
     }
-    const std::vector<KeyRange> own = unclaimed(ranges);
+    const std::vector<KeyRange> own = unclaimed(ranges, m_claims);
     if (own != ranges) {
       const std::vector<KeyRange> outdated = without(ranges, own);
-      m_outdated.insert(m_outdated.end(), outdated.begin(), outdated.end());
+      m_doubtful.outdated.insert(m_doubtful.outdated.end(), outdated.begin(), outdated.end());
       VTKV_RETURN_IF_ERROR(
           note(fmt::format("{} of collection {} in cube {} are doubtful, and in the archive behind all "
                            "others: another cube has a newer record of where they lie",
@@ -369,7 +370,12 @@ Status Exporter::export_collections(const std::string& only) {
                            "among what cannot be read",
                            cid.to_str())));
     }
-    VTKV_RETURN_IF_ERROR(begin_collection(cid.to_str(), record.bits));
+    // As one that has no more than this: it was split since, and import makes the children, too.
+    uint32_t bits = record.bits;
+    while (bits < kHashBits && own != ranges && !without(object_key_ranges(cid, bits), own).empty()) {
+      ++bits;
+    }
+    VTKV_RETURN_IF_ERROR(begin_collection(cid.to_str(), bits));
     m_result.collections += 1;
     for (const KeyRange& range : own) {
       VTKV_RETURN_IF_ERROR(export_range(range));
@@ -397,15 +403,15 @@ Status Exporter::pass_over_unowned() {
     if (ranges.empty()) {
       return Status();  // the mark is older than the record that came with its end
     }
-    if (const std::vector<KeyRange> orphans = unclaimed(ranges); !orphans.empty()) {
-      m_orphans.insert(m_orphans.end(), orphans.begin(), orphans.end());
+    m_ranges.insert(m_ranges.end(), ranges.begin(), ranges.end());
+    if (const std::vector<KeyRange> orphans = unclaimed(ranges, m_others); !orphans.empty()) {
+      m_doubtful.orphans.insert(m_doubtful.orphans.end(), orphans.begin(), orphans.end());
       return note(
           fmt::format("no cube that was asked has a record of collection {}, which may have been removed: what "
-                      "a move that was cut short has left of it in cube {} is in the archive of all "
-                      "collections, doubtful, as objects of none",
+                      "a move that was cut short has left of it in cube {} is doubtful, and in the archive of "
+                      "all collections behind all others",
                       cid.to_str(), m_files.cube()));
     }
-    m_ranges.insert(m_ranges.end(), ranges.begin(), ranges.end());
     return note(
         fmt::format("objects of collection {} in cube {} are left out, which a move that was cut short has left: "
                     "the collection lies in another cube",
@@ -414,10 +420,14 @@ Status Exporter::pass_over_unowned() {
   return m_files.salvages() && m_written.ok() ? Status() : status;
 }
 
-Status Exporter::export_outdated(const std::vector<KeyRange>& ranges) {
-  m_exports_outdated = true;
+Status Exporter::export_doubtful(const Doubtful& doubtful) {
   VTKV_RETURN_IF_ERROR(begin_collection("", 0));
-  for (const KeyRange& range : ranges) {
+  m_doubt = "another cube has a newer record of its collection";
+  for (const KeyRange& range : doubtful.outdated) {
+    VTKV_RETURN_IF_ERROR(export_range(range));
+  }
+  m_doubt = "a move that was cut short has left it, and no record of its collection was found";
+  for (const KeyRange& range : doubtful.orphans) {
     VTKV_RETURN_IF_ERROR(export_range(range));
   }
   return {};
@@ -431,10 +441,10 @@ Status Exporter::pass_over_claimed() {
     const bool any = std::any_of(unknown.begin(), unknown.end(), [this](const KeyRange& range) {
       const auto it = m_files.database().new_iterator(range.first, range.second);
       it->seek_to_first();
-      return it->valid();
+      return it->valid() || !it->status().ok();
     });
     if (any) {
-      m_outdated.insert(m_outdated.end(), unknown.begin(), unknown.end());
+      m_doubtful.outdated.insert(m_doubtful.outdated.end(), unknown.begin(), unknown.end());
       VTKV_RETURN_IF_ERROR(
           note(fmt::format("objects in cube {} are doubtful, and in the archive behind all others: "
                            "collection {}, which they are of, lies in cube {}",
@@ -534,12 +544,10 @@ Status export_objects(StoreFiles& files, const std::string& only, const std::str
     return Status();
   };
   CollectionClaims claims;
-  const std::vector<uint32_t>& in_use = files.cubes_in_use();
-  // What an abandoned cube has is older than what is claimed, and wanted.
-  if (in_use.size() > 1 && std::find(in_use.begin(), in_use.end(), files.cube()) != in_use.end()) {
+  if (files.has_others_in_use()) {
     files.for_each_cube_in_use([&] { claims.read(files.database(), files.cube()); });
   }
-  std::map<uint32_t, std::vector<KeyRange>> outdated;  // by cube
+  std::map<uint32_t, Exporter::Doubtful> doubtful;  // by cube
   VTKV_RETURN_IF_ERROR(files.for_each_cube([&] {
     VTKV_RETURN_IF_ERROR(note_files());
     if (files.lost() != nullptr) {
@@ -557,20 +565,22 @@ Status export_objects(StoreFiles& files, const std::string& only, const std::str
     if (only.empty() || result->collections > before) {  // whose they are, not all of them tell
       VTKV_RETURN_IF_ERROR(exporter.name_quarantined());
     }
-    if (!exporter.outdated().empty()) {
-      outdated[files.cube()] = exporter.outdated();
+    Exporter::Doubtful left = exporter.doubtful();
+    left.orphans.resize(only.empty() ? left.orphans.size() : 0);
+    if (!left.empty()) {
+      doubtful[files.cube()] = std::move(left);
     }
     return only.empty() || only == coll_t::meta().to_str() ? exporter.name_parts() : Status();
   }));
   VTKV_RETURN_IF_ERROR(note_files());
-  if (!outdated.empty()) {  // what it is to note was noted
+  if (!doubtful.empty()) {  // what there is to note was noted
     VTKV_RETURN_IF_ERROR(files.for_each_cube([&] {
-      const auto found = outdated.find(files.cube());
-      return found == outdated.end() ? Status()
-                                     : Exporter(files, claims, writer, result).export_outdated(found->second);
+      const auto found = doubtful.find(files.cube());
+      return found == doubtful.end() ? Status()
+                                     : Exporter(files, claims, writer, result).export_doubtful(found->second);
     }));
   }
-  if (!only.empty() && result->collections == 0 && outdated.empty()) {
+  if (!only.empty() && result->collections == 0 && doubtful.empty()) {
     return Status::not_found(
         fmt::format("{} has no collection {}{}; list --collections prints them", files.path(), only,
                     files.salvages() ? ", or its record is lost: without --collection its objects are saved" : ""));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swimstore/tool/store_files.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -118,6 +119,10 @@ Status StoreFiles::for_each_cube(const std::function<Status()>& visit) {
   return any ? Status() : unopened;
 }
 
+bool StoreFiles::is_in_use() const { return std::find(m_in_use.begin(), m_in_use.end(), m_cube) != m_in_use.end(); }
+
+bool StoreFiles::has_others_in_use() const { return m_in_use.size() > (is_in_use() ? 1 : 0); }
+
 void StoreFiles::for_each_cube_in_use(const std::function<void()>& visit) {
   const size_t notes = m_notes.size();
   for (const uint32_t cube : m_in_use) {
@@ -161,8 +166,8 @@ Status StoreFiles::choose_metadata() {
     opened_from += from[cube].has_value();
     opened_to += to[cube].has_value();
   }
-  std::string named;  // before anything is served from there
-  if (m_directory->read_meta(StoreDirectory::kMetadataPath, &named).ok() &&
+  std::string named;  // before anything is served from there; its file fsid goes last, when log and tree were removed
+  if (m_directory->read_meta(StoreDirectory::kMetadataPath, &named).ok() && !m_directory->owns(named) &&
       ((named == move->to && opened_to == 0) || (named == move->from && opened_from == 0))) {
     return Status::failed(fmt::format(
         "{0} has no superblock, and no log and tree can be opened in {1}, which {0}/{2} names: mount its file "

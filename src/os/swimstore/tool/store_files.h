@@ -72,8 +72,8 @@ class StoreFiles {
   vtkv::Status for_each_cube(const std::function<vtkv::Status()>& visit);
   // The same with each of the cubes in use that opens, whichever are to be looked at: for what need not be complete.
   void for_each_cube_in_use(const std::function<void()>& visit);
-  // Those that are not abandoned.
-  const std::vector<uint32_t>& cubes_in_use() const { return m_in_use; }
+  bool is_in_use() const;  // not abandoned: cube()
+  bool has_others_in_use() const;  // than that
   // Code::invalid_argument where several cubes are to be looked at.
   vtkv::Status check_only_cube() const;
   // REQUIRES, for all that follows: ok. It may fail where the other calls still work. Code::unsupported: there are
