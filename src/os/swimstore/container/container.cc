@@ -564,6 +564,7 @@ Container::Counts Container::counts() const {
   for (const Punch& punch : m_punches) {
     counts.punches++;
     counts.failed_punches += punch.tried;
+    counts.failed_punch_bytes += punch.tried ? punch.range.bytes() : 0;
     if (!punch.range.is_chunk) {
       counts.withheld_fragments++;
       counts.withheld_fragments_bytes += punch.range.bytes();

@@ -126,6 +126,7 @@ class Container {
     uint64_t split_hole_blocks = 0;
     uint64_t withheld_fragments = 0, withheld_fragments_bytes = 0, hole_bytes = 0;
     uint64_t punches = 0, failed_punches = 0;  // that what is withheld waits for; tried in vain among them
+    uint64_t failed_punch_bytes = 0;
     bool used = false;  // a slot was taken since open, or is owned
   };
   Counts counts() const;

@@ -114,6 +114,7 @@ void Reclaimer::withhold_fragments(const vtkv::FileSystemInfo& host, uint64_t pu
   for (const auto& container : m_containers) {
     const Container::Counts counts = container->counts();
     under_way += counts.withheld_fragments_bytes + counts.withheld_chunks * container->growth_bytes();
+    under_way -= counts.failed_punch_bytes;
   }
   uint64_t wanted = missing_bytes - std::min(missing_bytes, under_way);
   if (wanted == 0 || !may_search()) {

@@ -92,16 +92,13 @@ class CollectionClaimsTest : public SimStoreFixture {
     return found;
   }
   static void put_object(const std::string& name, const std::string& value, vtkv::WriteBatch* batch) {
-    put_object(object(name), value, batch);
-  }
-  static void put_object(const ghobject_t& oid, const std::string& value, vtkv::WriteBatch* batch) {
     OnodeRecord onode;
     onode.nid = kNobody;
     onode.set(OnodeRecord::shard_inline, true);
     onode.attrs.emplace("attribute", ceph::bufferptr(value.data(), value.size()));
     std::string encoded;
     encode_onode(onode, {}, &encoded);
-    batch->put(object_key(oid), encoded);
+    batch->put(object_key(object(name)), encoded);
   }
 
   vtkv::Status export_to(std::ostream* out, std::optional<uint32_t> cube, const std::string& only = "") {
@@ -221,19 +218,6 @@ TEST_F(CollectionClaimsTest, WhatAMoveHasLeftComesBehindACopyWhoseRecordIsLost) 
   });
   EXPECT_EQ(exported({}, true, true), kChanged);
   EXPECT_EQ(m_exported.doubtful, 1u);
-}
-
-// A parent whose record is of before a split, and a child that has moved since: each gets what it has.
-TEST_F(CollectionClaimsTest, APartOfACollectionIsExportedWithItsBits) {
-  const CollectionRecord now = record();
-  const coll_t child(spg_t(pg_t(3, 2)));
-  const ghobject_t of_child(hobject_t(object_t("of child"), "", CEPH_NOSNAP, 3, 2, ""));
-  change(kOld, [&](vtkv::DB&, vtkv::WriteBatch* batch) {
-    batch->put(collection_key(child), encode_collection(CollectionRecord(3, 2, kOld, now.generation + 1)));
-    put_object(of_child, "child", batch);
-  });
-  EXPECT_EQ(exported(), kChanged);
-  EXPECT_EQ(m_exported.collections, 3u);  // and the one of the fixture
 }
 
 // A block of the tree with the tombstone of a mark is lost, so that the mark is back.

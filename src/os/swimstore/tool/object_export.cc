@@ -216,8 +216,7 @@ class Exporter {
   // `claims`: of the cubes in use. Those of an abandoned one are older, and wanted all the same.
   Exporter(const StoreFiles& files, const CollectionClaims& claims, ArchiveWriter& writer, TransferResult* result)
       : m_files(files),
-        m_others(claims.against(files.cube())),
-        m_claims(files.is_in_use() ? m_others : Claims()),
+        m_claims(files.is_in_use() ? claims.against(files.cube()) : Claims()),
         m_writer(writer),
         m_result(*result) {
     CollectionClaims own;
@@ -249,7 +248,7 @@ class Exporter {
   using Claims = std::vector<CollectionClaims::Claim>;
 
   // What is left of it where others have the newer records.
-  static std::vector<KeyRange> unclaimed(std::vector<KeyRange> ranges, const Claims& claims);
+  std::vector<KeyRange> unclaimed(std::vector<KeyRange> ranges) const;
   std::string doubt_of(const StoredObject& object) const;
   Status pass_over_claimed();
   Status begin_collection(const std::string& name, uint32_t bits);
@@ -259,8 +258,7 @@ class Exporter {
   bool may_go_on(const Status& status) const;
 
   const StoreFiles& m_files;
-  const Claims m_others;        // of other cubes
-  const Claims m_claims;        // those of them that count for what it has records of
+  const Claims m_claims;        // of other cubes
   std::vector<KeyRange> m_own;  // that records of this one claim
   ArchiveWriter& m_writer;
   TransferResult& m_result;
@@ -271,8 +269,8 @@ class Exporter {
   Status m_written;                // not ok: the archive is of no use
 };
 
-std::vector<KeyRange> Exporter::unclaimed(std::vector<KeyRange> ranges, const Claims& claims) {
-  for (const CollectionClaims::Claim& claim : claims) {
+std::vector<KeyRange> Exporter::unclaimed(std::vector<KeyRange> ranges) const {
+  for (const CollectionClaims::Claim& claim : m_claims) {
     ranges = without(std::move(ranges), {claim.keys});
   }
   return ranges;
@@ -352,7 +350,7 @@ Status Exporter::export_collections(const std::string& only) {
     if (!only.empty() && cid.to_str() != only) {
       return Status();
     }
-    const std::vector<KeyRange> own = unclaimed(ranges, m_claims);
+    const std::vector<KeyRange> own = unclaimed(ranges);
     if (own != ranges) {
       const std::vector<KeyRange> outdated = without(ranges, own);
       m_doubtful.outdated.insert(m_doubtful.outdated.end(), outdated.begin(), outdated.end());
@@ -370,12 +368,7 @@ Status Exporter::export_collections(const std::string& only) {
                            "among what cannot be read",
                            cid.to_str())));
     }
-    // As one that has no more than this: it was split since, and import makes the children, too.
-    uint32_t bits = record.bits;
-    while (bits < kHashBits && own != ranges && !without(object_key_ranges(cid, bits), own).empty()) {
-      ++bits;
-    }
-    VTKV_RETURN_IF_ERROR(begin_collection(cid.to_str(), bits));
+    VTKV_RETURN_IF_ERROR(begin_collection(cid.to_str(), record.bits));
     m_result.collections += 1;
     for (const KeyRange& range : own) {
       VTKV_RETURN_IF_ERROR(export_range(range));
@@ -404,7 +397,10 @@ Status Exporter::pass_over_unowned() {
       return Status();  // the mark is older than the record that came with its end
     }
     m_ranges.insert(m_ranges.end(), ranges.begin(), ranges.end());
-    if (const std::vector<KeyRange> orphans = unclaimed(ranges, m_others); !orphans.empty()) {
+    // Of an abandoned cube, also what was made anew in another one, empty.
+    std::vector<KeyRange> orphans = unclaimed(ranges);
+    orphans = without(std::move(orphans), m_doubtful.orphans);
+    if (!orphans.empty()) {
       m_doubtful.orphans.insert(m_doubtful.orphans.end(), orphans.begin(), orphans.end());
       return note(
           fmt::format("no cube that was asked has a record of collection {}, which may have been removed: what "
@@ -544,7 +540,7 @@ Status export_objects(StoreFiles& files, const std::string& only, const std::str
     return Status();
   };
   CollectionClaims claims;
-  if (files.has_others_in_use()) {
+  if (files.is_one_of_several_in_use()) {
     files.for_each_cube_in_use([&] { claims.read(files.database(), files.cube()); });
   }
   std::map<uint32_t, Exporter::Doubtful> doubtful;  // by cube

@@ -121,7 +121,7 @@ Status StoreFiles::for_each_cube(const std::function<Status()>& visit) {
 
 bool StoreFiles::is_in_use() const { return std::find(m_in_use.begin(), m_in_use.end(), m_cube) != m_in_use.end(); }
 
-bool StoreFiles::has_others_in_use() const { return m_in_use.size() > (is_in_use() ? 1 : 0); }
+bool StoreFiles::is_one_of_several_in_use() const { return is_in_use() && m_in_use.size() > 1; }
 
 void StoreFiles::for_each_cube_in_use(const std::function<void()>& visit) {
   const size_t notes = m_notes.size();

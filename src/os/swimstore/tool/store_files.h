@@ -73,7 +73,7 @@ class StoreFiles {
   // The same with each of the cubes in use that opens, whichever are to be looked at: for what need not be complete.
   void for_each_cube_in_use(const std::function<void()>& visit);
   bool is_in_use() const;  // not abandoned: cube()
-  bool has_others_in_use() const;  // than that
+  bool is_one_of_several_in_use() const;
   // Code::invalid_argument where several cubes are to be looked at.
   vtkv::Status check_only_cube() const;
   // REQUIRES, for all that follows: ok. It may fail where the other calls still work. Code::unsupported: there are
