@@ -332,8 +332,6 @@ Status StoreDirectory::claim_new_cubes(unsigned first, unsigned cubes) {
 
 Status StoreDirectory::empty_new_cubes(unsigned first, unsigned cubes) {
   for (unsigned cube = first; cube < cubes; ++cube) {
-    VTKV_RETURN_IF_ERROR(refuse_link(cube_path(cube)));
-    VTKV_RETURN_IF_ERROR(refuse_link(database_path(cube)));
     VTKV_RETURN_IF_ERROR(empty_cube(cube));
   }
   return {};

@@ -11,12 +11,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "swimstore/cube/cube_set.h"
-#include "swimstore/directory/store_directory.h"
 #include "swimstore/format/collection_record.h"
 #include "swimstore/format/onode_record.h"
 #include "swimstore/format/unowned_range.h"
-#include "swimstore/ops/settings.h"
 #include "swimstore/testing/damage_fixture.h"
 #include "swimstore/testing/sim_store_fixture.h"
 #include "swimstore/tool/object_transfer.h"
@@ -67,15 +64,9 @@ class CollectionClaimsTest : public SimStoreFixture {
 
   // What a tree says, changed at will.
   void change(unsigned cube, const std::function<void(vtkv::DB&, vtkv::WriteBatch*)>& with) {
-    Settings settings;
-    ASSERT_TRUE(Settings::read(g_ceph_context, &settings).ok());
-    Superblock superblock;
-    ASSERT_TRUE(StoreDirectory(&m_env, kPath).read_superblock(&superblock).ok());
-    settings.geometry = superblock.geometry;
-    settings.chunk_bytes = superblock.chunk_bytes;
     Damage damage;  // until callbacks have ended, with the cubes
     std::unique_ptr<CubeSet> cubes;
-    ASSERT_TRUE(CubeSet::open(&m_env, kPath + "/cubes", settings.cube_options(true), {.cubes = 3}, &cubes).ok());
+    ASSERT_TRUE(open_cubes_of(g_ceph_context, &m_env, kPath, {}, &cubes).ok());
     with((*cubes)[cube].database(), &damage.batch);
     if (!damage.batch.empty()) {
       (*cubes)[cube].submit(&damage);

@@ -17,10 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "common/Formatter.h"
-#include "swimstore/directory/store_directory.h"
-#include "swimstore/format/superblock.h"
 #include "swimstore/fsck/fsck.h"
-#include "swimstore/ops/settings.h"
 #include "swimstore/testing/capped_env.h"
 #include "swimstore/testing/damage_fixture.h"
 #include "swimstore/testing/model_store.h"
@@ -143,15 +140,8 @@ class CollectionMoverTest : public SimStoreFixture {
   }
   // Of a store that is not mounted.
   void open_cubes(bool read_only, std::unique_ptr<CubeSet>* cubes) {
-    Superblock superblock;
-    ASSERT_TRUE(StoreDirectory(&m_env, kPath).read_superblock(&superblock).ok());
-    Settings settings;
-    ASSERT_TRUE(Settings::read(g_ceph_context, &settings).ok());
-    settings.geometry = superblock.geometry;
-    settings.chunk_bytes = superblock.chunk_bytes;
-    ASSERT_TRUE(CubeSet::open(&m_env, kPath + "/cubes", settings.cube_options(true),
-                              {.cubes = 3, .read_only = read_only}, cubes)
-                    .ok());
+    ASSERT_TRUE(open_cubes_of(g_ceph_context, &m_env, kPath, {.read_only = read_only}, cubes).ok());
+    ASSERT_EQ(3u, (*cubes)->size());
   }
   struct Stored {
     OnodeRecord record;

@@ -17,7 +17,6 @@
 #include "swimstore/directory/store_directory.h"
 #include "swimstore/format/key_codec.h"
 #include "swimstore/format/superblock.h"
-#include "swimstore/ops/settings.h"
 #include "swimstore/testing/admin_command.h"
 #include "swimstore/testing/group_info.h"
 #include "swimstore/testing/sim_store_fixture.h"
@@ -89,16 +88,8 @@ class IsolationFixture : public SimStoreFixture {
     }
   }
   std::unique_ptr<CubeSet> open_cubes() {
-    Settings settings;
-    EXPECT_TRUE(Settings::read(g_ceph_context, &settings).ok());
-    Superblock superblock;
-    EXPECT_TRUE(Superblock::read(&m_env, kPath, &superblock).ok());
-    settings.geometry = superblock.geometry;
-    settings.chunk_bytes = superblock.chunk_bytes;
     std::unique_ptr<CubeSet> cubes;
-    EXPECT_TRUE(CubeSet::open(&m_env, kPath + "/cubes", settings.cube_options(true),
-                              {.cubes = superblock.cubes, .goes_on = true}, &cubes)
-                    .ok());
+    EXPECT_TRUE(open_cubes_of(g_ceph_context, &m_env, kPath, {.goes_on = true}, &cubes).ok());
     return cubes;
   }
   // Of a store that is not mounted: the tree of one cube.

@@ -8,6 +8,8 @@
 #include "include/ceph_assert.h"
 
 #include "swimstore/collection/collection.h"
+#include "swimstore/format/superblock.h"
+#include "swimstore/ops/settings.h"
 
 namespace swimstore {
 
@@ -75,6 +77,18 @@ std::string record_crash_store(CephContext* cct, vtkv::SimEnv* env, const std::f
   work(*store);
   const int r = store->umount();
   return r == 0 ? "" : fmt::format("umount failed: {}", r);
+}
+
+vtkv::Status open_cubes_of(CephContext* cct, vtkv::Env* env, const std::string& path, CubeSet::Opening opening,
+                           std::unique_ptr<CubeSet>* cubes) {
+  Settings settings;
+  VTKV_RETURN_IF_ERROR(Settings::read(cct, &settings));
+  Superblock superblock;
+  VTKV_RETURN_IF_ERROR(Superblock::read(env, path, &superblock));
+  settings.geometry = superblock.geometry;
+  settings.chunk_bytes = superblock.chunk_bytes;
+  opening.cubes = superblock.cubes;
+  return CubeSet::open(env, path + "/cubes", settings.cube_options(true), opening, cubes);
 }
 
 unsigned home_of(SwimStore& store, const coll_t& cid) {

@@ -15,7 +15,7 @@
 #include "include/Context.h"
 #include "include/common_fwd.h"
 
-#include "swimstore/cube/cube.h"
+#include "swimstore/cube/cube_set.h"
 #include "swimstore/swimstore.h"
 #include "vtkv/testing/sim_env.h"
 
@@ -33,6 +33,10 @@ inline constexpr const char* kCrashMetadata = "/other/metadata";  // on another 
 std::unique_ptr<SwimStore> open_crash_store(CephContext* cct, vtkv::SimEnv* env);
 // Makes it, mounts it, hands it to `work` and unmounts it: what a target records. Empty, or what failed.
 std::string record_crash_store(CephContext* cct, vtkv::SimEnv* env, const std::function<void(SwimStore&)>& work);
+
+// Of a small store that is not mounted: all its cubes. `opening`: but for their number.
+vtkv::Status open_cubes_of(CephContext* cct, vtkv::Env* env, const std::string& path, CubeSet::Opening opening,
+                           std::unique_ptr<CubeSet>* cubes);
 
 // The cube that a collection of a mounted store lies in.
 unsigned home_of(SwimStore& store, const coll_t& cid);

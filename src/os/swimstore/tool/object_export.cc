@@ -398,9 +398,8 @@ Status Exporter::pass_over_unowned() {
     }
     m_ranges.insert(m_ranges.end(), ranges.begin(), ranges.end());
     // Of an abandoned cube, also what was made anew in another one, empty.
-    std::vector<KeyRange> orphans = unclaimed(ranges);
-    orphans = without(std::move(orphans), m_doubtful.orphans);
-    if (!orphans.empty()) {
+    if (std::vector<KeyRange> orphans = unclaimed(ranges); !orphans.empty()) {
+      orphans = without(std::move(orphans), m_doubtful.orphans);  // two marks may overlap
       m_doubtful.orphans.insert(m_doubtful.orphans.end(), orphans.begin(), orphans.end());
       return note(
           fmt::format("no cube that was asked has a record of collection {}, which may have been removed: what "
@@ -562,7 +561,9 @@ Status export_objects(StoreFiles& files, const std::string& only, const std::str
       VTKV_RETURN_IF_ERROR(exporter.name_quarantined());
     }
     Exporter::Doubtful left = exporter.doubtful();
-    left.orphans.resize(only.empty() ? left.orphans.size() : 0);
+    if (!only.empty()) {
+      left.orphans.clear();  // whose they are nobody knows
+    }
     if (!left.empty()) {
       doubtful[files.cube()] = std::move(left);
     }

@@ -52,13 +52,11 @@ class Importer {
           continue;
         }
         omit(fmt::format("{} ends without its last record: what lay behind is missing, too", m_reader.name()));
-        VTKV_RETURN_IF_ERROR(conclude());
-        return m_unclear;
+        return conclude();
       }
       if (kind == ArchiveRecord::end) {
         end(body);
-        VTKV_RETURN_IF_ERROR(conclude());
-        return m_unclear;
+        return conclude();
       }
       const Status status = apply(kind, body);
       if (status.code() == Status::Code::corruption) {
@@ -150,7 +148,7 @@ class Importer {
         "the PGs of what was left out are incomplete, and an OSD answers that such objects do not "
         "exist: remove these PGs from this store where others have them whole; otherwise 'ceph pg "
         "deep-scrub' and 'ceph pg repair' them before clients read");
-    return {};
+    return m_unclear;
   }
 
   // A record is damaged, and with it the object that it belongs to.
