@@ -52,8 +52,7 @@ Status CompactionSource::read_line() {
   if (m_index.valid()) {
     m_next.first_key.assign(m_index.entry().key);
     m_next.first_sequence = m_index.entry().sequence;
-    std::string_view line = m_index.entry().value;
-    if (m_next.decode(&line) && line.empty() && m_next.unit == next_unit &&
+    if (m_next.decode_line(m_index.entry().value) && m_next.unit == next_unit &&
         m_next.end_unit() <= slice().blocks.end_unit()) {
       m_in_slice = true;
       return {};

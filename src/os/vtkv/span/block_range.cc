@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "vtkv/span/block_format.h"
 #include "vtkv/util/coding.h"
 
 namespace vtkv {
@@ -64,8 +65,12 @@ bool BlockRange::decode(std::string_view* in) {
          first_sequence <= greatest_sequence && first_key <= last_key;
 }
 
+bool BlockRange::decode_line(std::string_view in) {
+  return decode(&in) && in.empty() && units <= kBlockBytesMax / kUnitBytes;
+}
+
 bool BlockRange::decode_address(std::string_view in, uint32_t* unit, uint32_t* units) {
-  return get_varint32(&in, unit) && get_varint32(&in, units);
+  return get_varint32(&in, unit) && get_varint32(&in, units) && *units <= kBlockBytesMax / kUnitBytes;
 }
 
 }  // namespace vtkv

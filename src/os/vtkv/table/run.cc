@@ -220,24 +220,25 @@ Status Run::verify_slice(size_t ordinal) const {
   BlockIterator index(std::move(block));
   ReadAhead ahead(&m_reader, ReadAhead::Use::compaction);
   BlockRange sum;
-  std::string last_key(ordinal > 0 ? m_descriptor.slices[ordinal - 1].blocks.last_key : "");
+  bool any = ordinal > 0;
+  std::string last_key(any ? m_descriptor.slices[ordinal - 1].blocks.last_key : "");
+  // Of the slice before only its last key is known: it may come again, older.
+  SequenceNumber last_sequence = UINT64_MAX;
   for (index.seek(slice.blocks.first_key, slice.blocks.first_sequence);
        index.valid() && sum.end_unit() < slice.blocks.end_unit(); index.next()) {
     BlockRange expected, found;
     expected.first_key.assign(index.entry().key);
     expected.first_sequence = index.entry().sequence;
-    std::string_view line = index.entry().value;
-    if (!expected.decode(&line) || !line.empty() || expected.unit < slice.blocks.unit ||
+    const std::string_view line = index.entry().value;
+    if (!expected.decode_line(line) || expected.unit < slice.blocks.unit ||
         expected.end_unit() > slice.blocks.end_unit() || (sum.units > 0 && expected.unit != sum.end_unit())) {
       return Status::corruption("a span's index contradicts the descriptor");
     }
     VTKV_RETURN_IF_ERROR(ahead.read(span, expected.unit, expected.units, slice.blocks.end_unit(), &block));
     BlockIterator entries(block);
-    SequenceNumber last_sequence = 0;
-    bool any = ordinal > 0 || sum.units > 0;
     for (entries.seek_to_first(); entries.valid(); entries.next()) {
       const Entry& entry = entries.entry();
-      if (found.entries > 0 && !entry_before(last_key, last_sequence, entry.key, entry.sequence)) {
+      if (any && !entry_before(last_key, last_sequence, entry.key, entry.sequence)) {
         return Status::corruption("entries are out of order");
       }
       if (!may_hold(entry.key)) {

@@ -34,8 +34,7 @@ Status read_blocks(const SpanReader& reader, const Span& span, const BlockRange&
     BlockRange range;
     range.first_key.assign(index.entry().key);
     range.first_sequence = index.entry().sequence;
-    std::string_view line = index.entry().value;
-    if (!range.decode(&line) || range.unit != next_unit || range.end_unit() > slice.end_unit()) {
+    if (!range.decode_line(index.entry().value) || range.unit != next_unit || range.end_unit() > slice.end_unit()) {
       return Status::corruption("a span's index contradicts the descriptor");
     }
     next_unit = range.end_unit();

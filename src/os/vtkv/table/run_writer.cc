@@ -191,8 +191,8 @@ Status RunWriter::finish_as(const Run& old, const MustMove& must_move, std::shar
 
 Status RunWriter::finish(std::shared_ptr<const RangeTombstones> tombstones, std::shared_ptr<const Run>* run,
                          QuotientFilter* given_filter) {
-  run->reset();
   if (!m_any && tombstones->empty()) {
+    run->reset();
     return {};
   }
   if (!m_block.empty()) {

@@ -243,6 +243,9 @@ TEST_F(RunDamageTest, EntriesMustBeInOrderAndReadable) {
   EXPECT_EQ(
       findings({{{"b", 1, EntryType::value, ""}, {"a", 2, EntryType::value, ""}, {"c", 3, EntryType::value, ""}}}, {}),
       "entries are out of order;");
+  const Entry a{"a", 1, EntryType::value, ""}, b{"b", 2, EntryType::value, ""}, c{"c", 3, EntryType::value, ""};
+  EXPECT_EQ(findings({{a, c}, {b, {"d", 4, EntryType::value, ""}}}, {}), "entries are out of order;");
+  EXPECT_EQ(findings({{a, b}, {{"b", 9, EntryType::value, ""}, c}}, {}), "entries are out of order;");
   EXPECT_NE(findings({{{"a", 1, EntryType::value, ""}, {"b", 2, static_cast<EntryType>(100), ""}}}, {})
                 .find("a type that this program does not know"),
             std::string::npos);

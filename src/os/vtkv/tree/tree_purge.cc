@@ -56,11 +56,12 @@ Status Tree::purge_run(Purge* purge, size_t number, const Runs& older_runs, std:
     return {};
   }
   const Status renewed = renew_filter(purge, older_runs, left);
-  return is_quarantined(renewed) ? Status() : renewed;  // a filter with too much in it is right, too
+  const bool keeps_old = is_quarantined(renewed) || renewed.is_no_space();
+  return keeps_old ? Status() : renewed;  // a filter with too much in it is right, too
 }
 
-// A run that has lost most of its entries gets a filter of what is left. Reads all of it: after an error the run is as
-// it was.
+// A run that has lost most of its entries gets a filter of what is left. Reads all of it, and writes a part: after an
+// error the run and the purge's account of values are as they were.
 Status Tree::renew_filter(Purge* purge, const Runs& older_runs, std::shared_ptr<const Run>* run) {
   const std::shared_ptr<const Run> old = *run;
   QuotientFilter filter;
@@ -71,12 +72,14 @@ Status Tree::renew_filter(Purge* purge, const Runs& older_runs, std::shared_ptr<
   RunWriter writer(m_env, m_reader, compaction_settings(old->location().level, purge->pace));
   const RangeTombstones none;
   const OlderRuns older(older_runs, 0);
-  CompactionIterator compaction_iterator(&purge->snapshots, &none, &older, &purge->values);
+  ValueDelta values = purge->values;
+  CompactionIterator compaction_iterator(&purge->snapshots, &none, &older, &values);
   StitchPolicy policy = stitch_policy();
   policy.bytes_min = 0;
   policy.drops_tombstones = false;
   VTKV_RETURN_IF_ERROR(StitchCompaction({old}, &compaction_iterator, policy, purge->pace, &writer).run());
   VTKV_RETURN_IF_ERROR(writer.finish(old->range_tombstones(), run, &filter));
+  purge->values = std::move(values);
   purge->written_bytes += writer.written_bytes();
   return {};
 }

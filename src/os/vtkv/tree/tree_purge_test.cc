@@ -28,6 +28,15 @@ class TreePurgeTest : public TreeFixture {
     flush_each(0, kKeys, 1,
                [this](MemTable* table, const std::string& key) { table->put(m_sequence, key, std::string(100, 'v')); });
   }
+  // As SetUp() left it.
+  void remake() {
+    m_tree.reset();
+    m_sequence = 0;
+    for (const char* name : {"/db/manifest", "/db/tree"}) {
+      ASSERT_TRUE(m_env.remove_file(name).ok()) << name;
+    }
+    SetUp();
+  }
   void flush(const MemTable& table) {
     const Status status = m_tree->flush(table, {m_sequence, 1, 1, m_sequence * 4096, 7}, m_snapshots);
     ASSERT_TRUE(status.ok()) << status.to_string();
@@ -218,18 +227,45 @@ TEST_F(TreePurgeTest, WhatCannotBeReadElsewhereCostsOnlyTheNewFilter) {
   purge();
   const uint64_t reads = m_env.calls(SimCall::read) - before;
 
-  m_tree.reset();
-  m_sequence = 0;
-  for (const char* name : {"/db/manifest", "/db/tree"}) {
-    ASSERT_TRUE(m_env.remove_file(name).ok()) << name;
-  }
-  SetUp();
+  remake();
   open();
   m_env.fail_nth(SimCall::read, reads, Status::from_errno(EIO, "bad block"), true);
   purge();
   m_env.clear_faults();
   EXPECT_GT(m_tree->statistics().filter_bytes, filter_bytes / 2);
   expect_keys([](int i) { return i < 1000; });
+}
+
+// Each write of a purge may fail, and each may be the one that finds no space. The last ones are those of the new
+// filter, without which the purge is done.
+TEST_F(TreePurgeTest, AFailedWriteCostsNoEntries) {
+  const uint64_t filter_bytes = m_tree->statistics().filter_bytes;
+  const auto wanted = [](int i) { return i < 1000; };
+  for (const Status& error : {Status::from_errno(EIO, "bad block"), Status::from_errno(ENOSPC, "full")}) {
+    uint64_t purges_with_old_filter = 0;
+    bool failed = true;
+    for (uint64_t nth = 1; failed; ++nth) {
+      SCOPED_TRACE(error.to_string() + ", write " + std::to_string(nth));
+      remake();
+      remove_each(1000, kKeys);
+      const uint64_t before = m_env.calls(SimCall::write);
+      m_env.fail_nth(SimCall::write, nth, error, false);
+      bool did = false;
+      const Status status = m_tree->compact_once(m_snapshots, &did);
+      failed = m_env.calls(SimCall::write) - before >= nth;
+      m_env.clear_faults();
+      EXPECT_TRUE(failed || did) << status.to_string();
+      expect_keys(wanted);
+      purges_with_old_filter += failed && did && m_tree->statistics().filter_bytes > filter_bytes / 2 ? 1 : 0;
+      open();
+      expect_keys(wanted);
+      compact();
+      open();
+      expect_keys(wanted);
+      ASSERT_LT(nth, 100u);
+    }
+    EXPECT_GE(purges_with_old_filter, 2u);  // filter and descriptor
+  }
 }
 
 // Random histories, read at every snapshot before and after.
