@@ -36,7 +36,8 @@ class ExternalStore {
  public:
   virtual ~ExternalStore() = default;
   // Does the container hold exactly these bytes? Ok: *matches says. An I/O error while reading is
-  // reported in the status; the engine keeps the record and calls mark_damaged.
+  // reported in the status. Either is asked again (kReadTries); then the engine keeps the record and calls
+  // mark_damaged, or takes the data not to have arrived.
   virtual Status verify(const ExternalWrite& write, bool* matches) = 0;
   virtual void mark_damaged(const ExternalWrite& write) = 0;
   // Makes everything in the user's files durable: recovery does so before it writes its record.

@@ -209,7 +209,11 @@ std::string KvWorkload::check_slots() {
     parse_external(value, &slot, &tag);
     m_next_tag = std::max(m_next_tag, tag + 1);
     bool holds = false;
-    if (const Status status = m_slots->holds(slot, tag, &holds); !status.ok()) {
+    Status status;
+    for (int tries = 0; tries < kReadTries && !holds; ++tries) {
+      status = m_slots->holds(slot, tag, &holds);
+    }
+    if (!status.ok()) {
       return status.to_string();
     }
     if (!holds) {

@@ -44,6 +44,7 @@ void SimEnv::clear_faults() {
   m_faults.clear();
   m_bad.clear();
   m_damages.clear();
+  m_misreads.clear();
 }
 
 uint64_t SimEnv::calls(SimCall call) const {

@@ -52,13 +52,18 @@ SimOp SimFile::write_op(uint64_t offset, const std::vector<iovec>& buffers) cons
 Status SimFile::read_vector(uint64_t offset, const std::vector<iovec>& buffers) {
   VTKV_RETURN_IF_ERROR(check_alignment(offset, buffers));
   VTKV_RETURN_IF_ERROR(m_env->strike(SimCall::read));
+  const bool misread = m_env->m_misreads.contains(m_env->calls(SimCall::read));
   for (const iovec& buffer : buffers) {
     VTKV_RETURN_IF_ERROR(m_env->strike_bad(SimBad::reads, m_inode, offset, buffer.iov_len));
     if (offset + buffer.iov_len > content().size()) {
       return Status::corruption(m_path + " ends before " + std::to_string(offset + buffer.iov_len) +
                                 ", where more was expected");
     }
-    content().read(offset, buffer.iov_len, static_cast<char*>(buffer.iov_base));
+    char* const bytes = static_cast<char*>(buffer.iov_base);
+    content().read(offset, buffer.iov_len, bytes);
+    for (size_t at = 0; misread && at < buffer.iov_len; at += kSimSector) {
+      bytes[at] ^= 1;
+    }
     offset += buffer.iov_len;
   }
   return {};

@@ -304,12 +304,9 @@ Status Manifest::clear_torn() {
 Status Manifest::write(const Checkpoint& checkpoint) { return write_copy(m_file.get(), m_copy_bytes, checkpoint); }
 
 void Manifest::verify(const Checkpoint& checkpoint, std::vector<std::string>* findings) {
-  AlignedBuffer buffer(m_copy_bytes);
   Checkpoint found;
-  Status status = m_file->read(checkpoint.epoch % 2 * m_copy_bytes, m_copy_bytes, buffer.data());
-  if (status.ok()) {
-    status = Checkpoint::decode({buffer.data(), m_copy_bytes}, &found);
-  }
+  bool is_empty = false;
+  Status status = read_copy(m_file.get(), checkpoint.epoch % 2 * m_copy_bytes, m_copy_bytes, &found, &is_empty);
   if (status.ok() && found.epoch != checkpoint.epoch) {
     status = Status::corruption("it holds checkpoint " + std::to_string(found.epoch));
   }

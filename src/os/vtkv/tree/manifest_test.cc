@@ -313,7 +313,7 @@ TEST_F(ManifestTest, VerifyTellsACopyThatIsNotTheOneThatWasWritten) {
   m_manifest->verify(example(4), &findings);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_NE(findings[0].find("copy of checkpoint 4: it holds checkpoint 2"), std::string::npos) << findings[0];
-  m_env.fail_nth(SimCall::read, 1, Status::from_errno(EIO, "copy"), false);
+  m_env.fail_nth(SimCall::read, 1, Status::from_errno(EIO, "copy"), true);
   m_manifest->verify(example(2), &findings);
   EXPECT_EQ(findings.size(), 2u);
 }

@@ -95,6 +95,27 @@ const FoundRecord* LogRecovery::find_next(const LogPosition& position) const {
   return find_in_other_segment(position);
 }
 
+// The log ends where nothing is found, and a record is written there: what one read did not show is looked for again,
+// there and where the next segment would begin.
+Status LogRecovery::find_next_surely(const LogPosition& position, const FoundRecord** next) {
+  *next = find_next(position);
+  if (*next) {
+    return {};
+  }
+  for (LogSegment* segment : m_pool->segments()) {
+    const uint64_t offset = segment->id == position.segment_id ? position.end_offset : kLogBlockBytes;
+    SegmentRecords& records = m_records[segment->id];
+    if (!is_sealed(*segment) && offset + kLogBlockBytes <= segment->bytes && !records.contains(offset)) {
+      const Status status = look_again(segment, m_uuid, offset, &records, &m_greatest_epoch);
+      // As in the sweep; that it cannot be read is known where the log is to be read without.
+      const bool is_needed = segment->epoch >= m_checkpoint.epoch && !m_notes;
+      VTKV_RETURN_IF_ERROR(status.code() == Status::Code::unsupported || is_needed ? status : Status());
+    }
+  }
+  *next = find_next(position);
+  return {};
+}
+
 namespace {
 
 constexpr std::string_view kAsBefore =
@@ -187,7 +208,11 @@ Status LogRecovery::read_chain() {
   VTKV_RETURN_IF_ERROR(sweep());
   m_watermark = m_checkpoint.sequence;
   m_end = m_checkpoint;
-  while (const FoundRecord* next = find_next(m_end)) {
+  for (const FoundRecord* next = nullptr;;) {
+    VTKV_RETURN_IF_ERROR(find_next_surely(m_end, &next));
+    if (!next) {
+      break;
+    }
     m_chain.push_back(*next);
     m_watermark = std::max(m_watermark, next->header.durable_seq);
     m_end = next->position_after();
@@ -265,11 +290,19 @@ class DataCheck final : public BatchVisitor, public WriteBatch::Handler {
       m_status = Status::invalid_argument("the log holds external writes; open it with its external store");
       return;
     }
-    bool matches = false;
-    if (const Status status = m_store->verify(write, &matches); !status.ok()) {
-      m_store->mark_damaged(write);
-    } else if (!matches) {
+    bool could_be_read = false;
+    for (int tries = 0; tries < kReadTries; ++tries) {
+      bool matches = false;
+      const bool was_read = m_store->verify(write, &matches).ok();
+      if (was_read && matches) {
+        return;
+      }
+      could_be_read |= was_read;
+    }
+    if (could_be_read) {
       m_arrived = false;
+    } else {
+      m_store->mark_damaged(write);
     }
   }
 
@@ -299,11 +332,17 @@ Status LogRecovery::visit(const FoundRecord& record, BatchVisitor& visitor) {
     m_window_segment = record.segment;
   }
   std::string_view bytes;
-  VTKV_RETURN_IF_ERROR(m_window->view(record.offset, sizeof(record_header_t) + record.header.body_bytes, &bytes));
-  bytes.remove_prefix(sizeof(record_header_t));
-  if (m_notes && crc32c(bytes) != record.header.body_crc) {  // what cannot be read is zeros
-    return Status::corruption(record.segment->path + ", record at offset " + std::to_string(record.offset) +
-                              ": it could be read at first, and no more");
+  for (int tries = 1;; ++tries) {
+    VTKV_RETURN_IF_ERROR(m_window->view(record.offset, sizeof(record_header_t) + record.header.body_bytes, &bytes));
+    bytes.remove_prefix(sizeof(record_header_t));
+    if (crc32c(bytes) == record.header.body_crc || mutated(Mutation::body_crc_not_checked)) {
+      break;
+    }
+    if (tries == kReadTries || m_window->lacks(record.offset, record.header.padded_bytes())) {
+      return Status::corruption(record.segment->path + ", record at offset " + std::to_string(record.offset) +
+                                ": it could be read at first, and no more");
+    }
+    m_window->forget();
   }
   const LogAddress body{record.segment->id, record.segment->epoch, record.offset + sizeof(record_header_t)};
   const Status status = for_each_batch(record.header, bytes, body, visitor);

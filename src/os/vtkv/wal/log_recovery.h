@@ -62,6 +62,7 @@ class LogRecovery {
   Status sweep();
   void drop_half_batch();
   const FoundRecord* find_next(const LogPosition& position) const;
+  Status find_next_surely(const LogPosition& position, const FoundRecord** next);
   const FoundRecord* find_in_other_segment(const LogPosition& position) const;
   const FoundRecord* find_in_newest_segment(const LogPosition& position) const;
   bool trusted(size_t index) const;

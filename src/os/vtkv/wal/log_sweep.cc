@@ -29,7 +29,7 @@ Status FileWindow::view(uint64_t offset, uint64_t length, std::string_view* byte
     m_length = 0;
     const uint64_t available = std::min(wanted, m_file_bytes - start);
     m_buffer.reserve(available);
-    if (const Status status = m_file->read(start, available, m_buffer.data()); !status.ok()) {
+    if (const Status status = read(start, available, m_buffer.data()); !status.ok()) {
       if (!m_unreadable) {
         return status;
       }
@@ -42,9 +42,28 @@ Status FileWindow::view(uint64_t offset, uint64_t length, std::string_view* byte
   return Status();
 }
 
+bool FileWindow::lacks(uint64_t offset, uint64_t length) const {
+  if (!m_unreadable) {
+    return false;
+  }
+  const auto first = m_unreadable->lower_bound(round_down(offset));
+  return first != m_unreadable->end() && first->first < offset + length;
+}
+
+Status FileWindow::read(uint64_t offset, uint64_t length, char* destination) {
+  Status status;
+  for (int tries = 0; tries < kReadTries; ++tries) {
+    status = m_file->read(offset, length, destination);
+    if (status.ok()) {
+      break;
+    }
+  }
+  return status;
+}
+
 void FileWindow::read_blocks(uint64_t start, uint64_t length) {
   for (uint64_t at = 0; at < length; at += kLogBlockBytes) {
-    if (const Status status = m_file->read(start + at, kLogBlockBytes, m_buffer.data() + at); !status.ok()) {
+    if (const Status status = read(start + at, kLogBlockBytes, m_buffer.data() + at); !status.ok()) {
       std::memset(m_buffer.data() + at, 0, kLogBlockBytes);
       m_unreadable->emplace(start + at, status.message());
     }
@@ -61,38 +80,74 @@ bool is_newer(std::string_view bytes, const Uuid& uuid, uint64_t epoch) {
          found.header_crc == crc32c(bytes.data(), offsetof(record_header_t, header_crc));
 }
 
+struct Read {
+  FoundRecord record;
+  bool has_header = false;
+  bool is_whole = false;  // its body's checksum holds, too
+  bool may_be_misread = false;
+};
+
+// What lies at `offset`.
+Status read_record(FileWindow& window, LogSegment* segment, const Uuid& uuid, uint64_t offset, Read* read) {
+  std::string_view bytes;
+  FoundRecord& found = read->record;
+  VTKV_RETURN_IF_ERROR(window.view(offset, kLogBlockBytes, &bytes));
+  read->has_header = decode_record_header(bytes, uuid, &found.header);
+  read->is_whole = read->may_be_misread = false;
+  if (!read->has_header && is_newer(bytes, uuid, segment->epoch)) {
+    return Status::unsupported(segment->path + ", record at offset " + std::to_string(offset) +
+                               ": written by a newer version; use that version");
+  }
+  if (read->has_header && found.header.padded_bytes() <= segment->bytes - offset) {
+    VTKV_RETURN_IF_ERROR(window.view(offset, sizeof(record_header_t) + found.header.body_bytes, &bytes));
+    bytes.remove_prefix(sizeof(record_header_t));
+    read->is_whole = crc32c(bytes) == found.header.body_crc || mutated(Mutation::body_crc_not_checked);
+    found.segment = segment;
+    found.offset = offset;
+    read->may_be_misread = !read->is_whole && !window.lacks(offset, sizeof(record_header_t) + found.header.body_bytes);
+  }
+  return {};
+}
+
 }  // namespace
 
 Status sweep_segment(LogSegment* segment, const Uuid& uuid, SegmentRecords* records, uint64_t* greatest_epoch,
                      UnreadableBlocks* unreadable) {
   FileWindow window(segment->file.get(), segment->bytes, kLogReadBytes, unreadable);
-  uint64_t offset = kLogBlockBytes;
-  while (offset + kLogBlockBytes <= segment->bytes) {
-    std::string_view bytes;
-    VTKV_RETURN_IF_ERROR(window.view(offset, kLogBlockBytes, &bytes));
-    FoundRecord found;
-    uint64_t step = kLogBlockBytes;
-    const bool is_header = decode_record_header(bytes, uuid, &found.header);
-    if (!is_header && is_newer(bytes, uuid, segment->epoch)) {
-      return Status::unsupported(segment->path + ", record at offset " + std::to_string(offset) +
-                                 ": written by a newer version; use that version");
-    }
-    if (is_header) {
-      *greatest_epoch = std::max(*greatest_epoch, found.header.epoch);
-    }
-    if (is_header && found.header.padded_bytes() <= segment->bytes - offset) {
-      VTKV_RETURN_IF_ERROR(window.view(offset, sizeof(record_header_t) + found.header.body_bytes, &bytes));
-      bytes.remove_prefix(sizeof(record_header_t));
-      if (crc32c(bytes.data(), bytes.size()) == found.header.body_crc || mutated(Mutation::body_crc_not_checked)) {
-        found.segment = segment;
-        found.offset = offset;
-        step = found.header.padded_bytes();
-        records->emplace(offset, found);
+  for (uint64_t offset = kLogBlockBytes; offset + kLogBlockBytes <= segment->bytes;) {
+    Read read;
+    for (int tries = 0; tries == 0 || (tries < kReadTries && read.may_be_misread); ++tries) {
+      if (tries > 0) {
+        window.forget();
+      }
+      VTKV_RETURN_IF_ERROR(read_record(window, segment, uuid, offset, &read));
+      if (read.has_header) {
+        *greatest_epoch = std::max(*greatest_epoch, read.record.header.epoch);
       }
     }
-    offset += step;
+    if (read.is_whole) {
+      records->emplace(offset, read.record);
+    }
+    offset += read.is_whole ? read.record.header.padded_bytes() : kLogBlockBytes;
   }
   return Status();
+}
+
+Status look_again(LogSegment* segment, const Uuid& uuid, uint64_t offset, SegmentRecords* records,
+                  uint64_t* greatest_epoch) {
+  FileWindow window(segment->file.get(), segment->bytes, kLogBlockBytes);
+  Read read;
+  for (int tries = 1; tries < kReadTries && !read.is_whole; ++tries) {
+    window.forget();
+    VTKV_RETURN_IF_ERROR(read_record(window, segment, uuid, offset, &read));
+    if (read.has_header) {
+      *greatest_epoch = std::max(*greatest_epoch, read.record.header.epoch);
+    }
+  }
+  if (read.is_whole) {
+    records->emplace(offset, read.record);
+  }
+  return {};
 }
 
 }  // namespace vtkv

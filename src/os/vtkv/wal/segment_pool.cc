@@ -190,8 +190,14 @@ Status SegmentPool::load_segment(const std::string& name, uint64_t id) {
   HeaderState state = HeaderState::blank;
   if (bytes >= kLogBlockBytes) {
     AlignedBuffer block(kLogBlockBytes);
-    VTKV_RETURN_IF_ERROR(segment->file->read(0, kLogBlockBytes, block.data()));
-    state = decode_segment_header({block.data(), kLogBlockBytes}, m_uuid, &header);
+    Status status;
+    for (int tries = 0; tries < kReadTries && !(status.ok() && state == HeaderState::valid); ++tries) {
+      status = segment->file->read(0, kLogBlockBytes, block.data());
+      if (status.ok()) {
+        state = decode_segment_header({block.data(), kLogBlockBytes}, m_uuid, &header);
+      }
+    }
+    VTKV_RETURN_IF_ERROR(status);
   }
   if (state == HeaderState::blank) {
     bool holds = false;
@@ -304,8 +310,15 @@ Status SegmentPool::remove_half_made() {
 uint32_t SegmentPool::spare_count(bool primed_only) const {
   return static_cast<uint32_t>(std::count_if(m_segments.begin(), m_segments.end(), [&](const auto& one) {
     const LogSegment& segment = *one.second.segment;
-    return !one.second.is_live() && segment.bytes == m_geometry.log_segment_bytes &&
+    return !one.second.is_live() && !segment.is_bad.load() && segment.bytes == m_geometry.log_segment_bytes &&
            (!primed_only || segment.primed.load());
+  }));
+}
+
+// One that is being primed will do for a recovery: that comes with the next open.
+uint32_t SegmentPool::spares_of_any_size() const {
+  return static_cast<uint32_t>(std::count_if(m_segments.begin(), m_segments.end(), [](const auto& one) {
+    return !one.second.is_live() && !one.second.segment->is_bad.load();
   }));
 }
 
@@ -314,8 +327,12 @@ uint64_t SegmentPool::room_bytes() const {
   return (std::max(spare_count(), 1u) - 1) * m_geometry.log_segment_bytes;
 }
 
-void SegmentPool::changed() {
+void SegmentPool::update_primed_awaits() {
   m_primed_awaits.store(m_prime_ahead.load() && spare_count() > 1 && spare_count(true) > 0, std::memory_order_relaxed);
+}
+
+void SegmentPool::changed() {
+  update_primed_awaits();
   m_changed.store(true, std::memory_order_relaxed);
 }
 
@@ -332,7 +349,7 @@ void SegmentPool::note_waited_flush() {
 LogSegment* SegmentPool::choose_spare(uint64_t wanted) const {
   LogSegment* chosen = nullptr;
   for (const auto& [id, entry] : m_segments) {
-    if (entry.state != State::spare || entry.segment->bytes < wanted) {
+    if (!entry.is_free() || entry.segment->bytes < wanted) {
       continue;
     }
     const auto rank = [](const LogSegment& one) { return std::pair(!one.primed.load(), one.bytes); };
@@ -350,7 +367,7 @@ Status SegmentPool::take(uint64_t minimum_bytes, bool for_recovery, LogSegment**
     MutexLock lock(m_lock);
     const uint64_t waited = m_waited_flushes.exchange(0, std::memory_order_relaxed);
     m_prime_ahead.store(many_waited(waited));
-    if (for_recovery || spare_count() > 1 || wanted > m_geometry.log_segment_bytes) {
+    if (for_recovery || spares_of_any_size() > 1 || wanted > m_geometry.log_segment_bytes) {
       chosen = choose_spare(wanted);
     }
     m_few_spares = false;
@@ -402,19 +419,29 @@ void SegmentPool::remove_spares() {
   m_changed.store(true, std::memory_order_relaxed);
 }
 
-std::unique_ptr<LogSegment> SegmentPool::remove_superfluous() {
+// Of another size than usual, where another one is left for a recovery.
+void SegmentPool::give_up_odd() {
+  const auto is_odd = [this](const auto& one) {
+    return one.second.is_free() && one.second.segment->bytes != m_geometry.log_segment_bytes;
+  };
+  if (const auto odd = std::find_if(m_segments.begin(), m_segments.end(), is_odd);
+      odd != m_segments.end() && spares_of_any_size() > 1) {
+    give_up(odd);
+  }
+}
+
+void SegmentPool::give_up(Segments::iterator entry) {
+  m_unneeded.push_back(entry->second.segment->path);
+  m_segments.erase(entry);
+  changed();
+}
+
+void SegmentPool::give_up_superfluous() {
   // As many as two checkpoints in a row can set free: fewer would be removed and made again in turn.
   const uint32_t keep = m_few_spares ? kSparesWanted : std::max(kSparesWanted, 2 * m_geometry.initial_log_segments);
-  for (auto it = m_segments.begin(); it != m_segments.end(); ++it) {
-    const bool odd = it->second.segment->bytes != m_geometry.log_segment_bytes;
-    if (it->second.state == State::spare && (odd || spare_count() > keep)) {
-      std::unique_ptr<LogSegment> superfluous = std::move(it->second.segment);
-      m_segments.erase(it);
-      changed();
-      return superfluous;
-    }
-  }
-  return nullptr;
+  const auto spare =
+      std::find_if(m_segments.begin(), m_segments.end(), [](const auto& it) { return it.second.is_free(); });
+  spare_count() > keep ? give_up(spare) : give_up_odd();
 }
 
 // The one with the least left to write.
@@ -425,7 +452,7 @@ LogSegment* SegmentPool::spare_to_prime() const {
   }
   for (const auto& [id, entry] : m_segments) {
     LogSegment* const segment = entry.segment.get();
-    if (entry.state == State::spare && !segment->primed.load() && segment->bytes == m_geometry.log_segment_bytes &&
+    if (entry.is_free() && !segment->primed.load() && segment->bytes == m_geometry.log_segment_bytes &&
         (!chosen || segment->written_bytes > chosen->written_bytes)) {
       chosen = segment;
     }
@@ -457,14 +484,43 @@ Status SegmentPool::prime(LogSegment* segment) {
     segment->written_bytes = segment->bytes;
     segment->primed.store(true);
     changed();
+  } else if (!status.is_no_space() && status.code() != Status::Code::busy) {
+    segment->is_bad.store(true);
+    update_primed_awaits();  // what is missing now is made when it is tried again
   }
   return status;
+}
+
+Status SegmentPool::remove_unneeded() {
+  while (!m_unneeded.empty()) {
+    const Status removed = m_env->remove_file(m_unneeded.back());
+    VTKV_RETURN_IF_ERROR(removed.is_not_found() ? Status() : removed);
+    m_unneeded.pop_back();
+  }
+  return {};
+}
+
+// Where the host has no space, in that of a larger spare.
+Status SegmentPool::make_spare() {
+  LogSegment* segment = nullptr;
+  const Status made = make_segment(m_geometry.log_segment_bytes, true, m_prime_ahead.load(), &segment);
+  if (!made.is_no_space()) {
+    return made;
+  }
+  {
+    MutexLock lock(m_lock);
+    give_up_odd();
+  }
+  if (m_unneeded.empty()) {
+    return made;
+  }
+  VTKV_RETURN_IF_ERROR(remove_unneeded());
+  return make_segment(m_geometry.log_segment_bytes, true, m_prime_ahead.load(), &segment);
 }
 
 Status SegmentPool::work_ahead(bool* did) {
   *did = true;
   m_changed.store(false, std::memory_order_relaxed);
-  std::unique_ptr<LogSegment> superfluous;
   LogSegment* unprimed = nullptr;
   bool make = false;
   {
@@ -474,22 +530,17 @@ Status SegmentPool::work_ahead(bool* did) {
     if (unprimed) {
       m_segments.at(unprimed->id).change_to(State::priming);
     } else if (!make) {
-      superfluous = remove_superfluous();
+      give_up_superfluous();
     }
   }
   if (make) {
-    LogSegment* segment = nullptr;
-    return make_segment(m_geometry.log_segment_bytes, true, m_prime_ahead.load(), &segment);
+    return make_spare();
   }
   if (unprimed) {
     return prime(unprimed);
   }
-  if (superfluous) {
-    superfluous->file.reset();
-    return m_env->remove_file(superfluous->path);
-  }
-  *did = false;
-  return Status();
+  *did = !m_unneeded.empty();
+  return remove_unneeded();
 }
 
 Status SegmentPool::sync_all() {

@@ -44,6 +44,9 @@ struct LogSegment {
 
   std::atomic<uint64_t> epoch{0};  // 0: never used
   std::atomic<bool> primed{false};
+  // Zeros could not be written to it: its file stays, so that its blocks are nobody else's, and is not used until the
+  // database is opened anew.
+  std::atomic<bool> is_bad{false};
   // The log writer's from take() until the segment is spare again; the pool's, or of who primes it, before and after.
   uint32_t header_version = kSegmentVersion;  // on disk, or of its next use
   uint64_t written_bytes = 0;  // everything before it was written, or is about to be, also if it is not primed
@@ -118,15 +121,24 @@ class SegmentPool {
     State state = State::live;
 
     bool is_live() const { return state == State::live; }
+    bool is_free() const { return state == State::spare && !segment->is_bad.load(); }
     void change_to(State next);
   };
+
+  using Segments = std::map<uint64_t, Entry>;  // by id
 
   Status make_segment(uint64_t bytes, bool spare, bool primed, LogSegment** segment) EXCLUDES(m_lock);
   Status make_file(const std::string& path, uint64_t bytes, bool primed, std::unique_ptr<File>* file);
   LogSegment* choose_spare(uint64_t wanted) const REQUIRES(m_lock);
   LogSegment* spare_to_prime() const REQUIRES(m_lock);  // null when there is nothing to do
-  std::unique_ptr<LogSegment> remove_superfluous() REQUIRES(m_lock);
+  void give_up(Segments::iterator entry) REQUIRES(m_lock);
+  void give_up_superfluous() REQUIRES(m_lock);
+  void give_up_odd() REQUIRES(m_lock);
+  Status make_spare() EXCLUDES(m_lock);
+  uint32_t spares_of_any_size() const REQUIRES(m_lock);
+  void update_primed_awaits() REQUIRES(m_lock);
   Status prime(LogSegment* segment) EXCLUDES(m_lock);
+  Status remove_unneeded();
   Status write_zeros(File& file, uint64_t offset, uint64_t end);
   void changed() REQUIRES(m_lock);
   // Does its next epoch lie above that of every segment?
@@ -150,11 +162,12 @@ class SegmentPool {
   const std::function<bool()> m_make_room;
 
   mutable Mutex m_lock;
-  std::map<uint64_t, Entry> m_segments GUARDED_BY(m_lock);
+  Segments m_segments GUARDED_BY(m_lock);
   uint64_t m_next_id GUARDED_BY(m_lock) = 1;
   uint64_t m_next_epoch GUARDED_BY(m_lock) = 1;
   bool m_few_spares GUARDED_BY(m_lock) = false;
   std::vector<std::string> m_half_made;  // of the thread that opens
+  std::vector<std::string> m_unneeded;  // of the worker: files that are to be removed
   std::atomic<bool> m_stop{false};
   std::atomic<bool> m_changed{true};
   std::atomic<bool> m_prime_ahead{false};

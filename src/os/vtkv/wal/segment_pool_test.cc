@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/testing/sim_env.h"
@@ -110,6 +111,88 @@ TEST_F(SegmentPoolTest, AsksForRoomUntilASegmentFits) {
   m_env.set_capacity(m_env.allocated_bytes());
   EXPECT_TRUE(pool.take(0, false, &segment).is_no_space());
   EXPECT_EQ(asked, 3);
+}
+
+// One that was made for a batch of its size is used before the host is asked for more; the last one is a recovery's.
+TEST_F(SegmentPoolTest, AFullHostLivesOnALargerSpare) {
+  LogSegment* large = nullptr;
+  ASSERT_TRUE(m_pool->take(3 * kSegmentBytes, false, &large).ok());
+  while (m_pool->room_bytes() > 0) {
+    (void)take();
+  }
+  m_env.set_capacity(m_env.allocated_bytes());
+  m_pool->release_before(large->epoch + 1, {});  // with those taken before it
+  LogSegment* segment = nullptr;
+  Status status;
+  for (int i = 0; i < 10 && status.ok(); ++i) {
+    status = m_pool->take(0, false, &segment);
+  }
+  EXPECT_TRUE(status.is_no_space()) << status.to_string();
+  EXPECT_EQ(m_pool->file_bytes() - m_pool->used_bytes(), large->bytes);
+  bool did = true;
+  EXPECT_TRUE(m_pool->work_ahead(&did).is_no_space()) << "it would be given up before there is another one";
+  ASSERT_TRUE(m_pool->take(0, true, &segment).ok());
+  EXPECT_EQ(segment, large);
+}
+
+// And given up for one of the usual size, where another one is left.
+TEST_F(SegmentPoolTest, AFullHostGetsTheSpaceOfALargerSpare) {
+  LogSegment* large = nullptr;
+  ASSERT_TRUE(m_pool->take(3 * kSegmentBytes, false, &large).ok());
+  while (m_pool->room_bytes() > 0) {
+    (void)take();
+  }
+  m_env.set_capacity(m_env.allocated_bytes());
+  EXPECT_EQ(m_pool->room_bytes(), 0u);
+  const std::string path = large->path;
+  std::set<uint64_t> listed;  // all but that one stay as they are
+  for (const LogSegment* segment : m_pool->segments()) {
+    if (segment != large) {
+      listed.insert(segment->epoch);
+    }
+  }
+  m_pool->release_before(large->epoch + 1, listed);
+  work_ahead();
+  EXPECT_FALSE(m_env.exists(path));
+  EXPECT_GT(m_pool->room_bytes(), 0u);
+}
+
+TEST_F(SegmentPoolTest, AFileThatCannotBeRemovedIsTriedAgain) {
+  LogSegment* large = nullptr;
+  ASSERT_TRUE(m_pool->take(3 * kSegmentBytes, false, &large).ok());
+  const std::string path = large->path;
+  m_pool->release_before(large->epoch + 1, {});
+  m_env.fail_nth(SimCall::remove, 1, Status::from_errno(EIO, "injected"), false);
+  bool did = true;
+  Status status;
+  while (did && status.ok()) {
+    status = m_pool->work_ahead(&did);
+  }
+  EXPECT_EQ(status.code(), Status::Code::io_error);
+  EXPECT_TRUE(m_env.exists(path));
+  work_ahead();
+  EXPECT_FALSE(m_env.exists(path));
+}
+
+// Its blocks would only be given to the next one.
+TEST_F(SegmentPoolTest, ABadFileStaysAndIsTakenLast) {
+  LogSegment* const bad = take_unprimed();
+  LogSegment* const next = take_unprimed();
+  m_pool->release_before(next->epoch, {});
+  wait_for_flushes(4);
+  m_env.set_bad(SimBad::writes, bad->path, kLogBlockBytes, kSegmentBytes);
+  bool did = true;
+  Status status;
+  while (did && status.ok()) {
+    status = m_pool->work_ahead(&did);
+  }
+  EXPECT_EQ(status.code(), Status::Code::io_error);
+  work_ahead();  // others are primed
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_NE(take(), bad);
+    work_ahead();
+  }
+  EXPECT_TRUE(m_env.exists(bad->path));
 }
 
 TEST_F(SegmentPoolTest, HeaderTellsTheNextOpen) {
@@ -283,7 +366,7 @@ TEST_F(SegmentLoadTest, ErrorsOfTheHostAreTold) {
   for (const SimCall call : {SimCall::open, SimCall::read, SimCall::size, SimCall::list_directory}) {
     uint64_t struck = 0;
     for (bool reached = true; reached; ++struck) {
-      NthFailure failure(&m_env, call, struck + 1);
+      NthFailure failure(&m_env, call, struck + 1, true);  // one read decides nothing
       const Status status = load();
       reached = failure.end();
       EXPECT_EQ(status.ok(), !reached) << status.to_string();

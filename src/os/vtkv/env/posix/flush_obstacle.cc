@@ -82,7 +82,9 @@ Status check(const fs::directory_entry& entry, dev_t device, std::string* obstac
   const OpenFile file(path);
   struct stat status{};
   if (file.fd() < 0 || ::fstat(file.fd(), &status) != 0) {
-    return errno == ENOENT ? Status() : Status::from_errno(errno, "cannot look at " + path);
+    // Somebody else's, or the store cannot open it either, and says so.
+    const bool is_refused = errno == EACCES || errno == EPERM;
+    return errno == ENOENT || is_refused ? Status() : Status::from_errno(errno, "cannot look at " + path);
   }
   if (status.st_dev != device) {
     *obstacle = path + " lies on another file system";
@@ -105,7 +107,7 @@ Status find_flush_obstacle(const std::string& directory, std::string* obstacle) 
     return Status::from_errno(errno, "cannot look at " + directory);
   }
   std::error_code error;
-  const auto options = fs::directory_options::follow_directory_symlink;
+  const auto options = fs::directory_options::follow_directory_symlink | fs::directory_options::skip_permission_denied;
   for (fs::recursive_directory_iterator it(directory, options, error), end; !error && it != end; it.increment(error)) {
     if (it.depth() == 0 && it->path().filename() == "lost+found") {
       it.disable_recursion_pending();  // the host's, and root's

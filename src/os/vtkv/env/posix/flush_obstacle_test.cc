@@ -55,6 +55,28 @@ TEST_F(FlushObstacleTest, WhatLiesInLostAndFoundIsNobodysBusiness) {
   EXPECT_NE(m_obstacle, "");
 }
 
+// As root may leave it beside the store of an OSD that runs as ceph.
+TEST_F(FlushObstacleTest, WhatMayNotBeReadIsNobodysBusiness) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "root is needed";
+  }
+  constexpr uid_t kNobody = 65534;
+  std::ofstream(m_folder + "/keyring.bak") << "a key";
+  fs::create_directories(m_folder + "/cores/old");
+  fs::permissions(m_folder, fs::perms::all);
+  fs::permissions(m_folder + "/keyring.bak", fs::perms::owner_read);
+  fs::permissions(m_folder + "/cores", fs::perms::owner_all);
+  ASSERT_EQ(::seteuid(kNobody), 0);
+  const int may = ::faccessat(AT_FDCWD, m_folder.c_str(), R_OK | X_OK, AT_EACCESS);
+  const Status status = find_flush_obstacle(m_folder, &m_obstacle);
+  ASSERT_EQ(::seteuid(0), 0);
+  if (may != 0) {
+    GTEST_SKIP() << "nobody else may look into the folder of this test";
+  }
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(m_obstacle, "");
+}
+
 // A folder on a file system with reflinks, where the environment names one: qa/standalone/real-fs.py makes it.
 std::vector<std::string> folders_with_reflinks() {
   const char* const folder = std::getenv("VTKV_REFLINK_FOLDER");
