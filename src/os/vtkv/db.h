@@ -105,7 +105,8 @@ struct DBStatistics {
   uint64_t scan_moved_bytes = 0;  // values that scans found fragmented, relocated
   uint64_t log_live_bytes = 0;  // of values that runs point to
   uint64_t log_file_bytes = 0, tree_file_bytes = 0, tree_live_bytes = 0;
-  uint64_t tree_entries = 0, filter_bytes = 0;  // every version of every key; in memory
+  uint64_t tree_entries = 0;  // every version of every key
+  uint64_t filter_bytes = 0, range_tombstone_bytes = 0;  // of the tree, in memory
   uint64_t primed_bytes = 0;  // zeros written into new log segments since opening
   uint64_t memtable_bytes = 0;
   uint64_t block_cache_bytes = 0;  // of blocks, and of values that stayed in the log

@@ -38,6 +38,7 @@ std::vector<Metric> metrics_of(const DBStatistics& s) {
       METRIC(tree_live_bytes),
       METRIC(tree_entries),
       METRIC(filter_bytes),
+      METRIC(range_tombstone_bytes),
       METRIC(primed_bytes),
       METRIC(memtable_bytes),
       METRIC(block_cache_bytes),

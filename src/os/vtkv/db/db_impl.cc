@@ -186,6 +186,7 @@ DBStatistics DbImpl::statistics() const {
   statistics.filter_read_bytes = tree.filter_read_bytes;
   statistics.tree_entries = tree.entries;
   statistics.filter_bytes = tree.filter_bytes;
+  statistics.range_tombstone_bytes = tree.range_tombstone_bytes;
   statistics.stitched_bytes = tree.stitched_bytes;
   statistics.purges = tree.purges;
   statistics.index_bytes = tree.index_bytes;

@@ -34,6 +34,7 @@ DBStatistics& DBStatistics::operator+=(const DBStatistics& other) {
       &DBStatistics::tree_live_bytes,
       &DBStatistics::tree_entries,
       &DBStatistics::filter_bytes,
+      &DBStatistics::range_tombstone_bytes,
       &DBStatistics::primed_bytes,
       &DBStatistics::memtable_bytes,
       &DBStatistics::block_cache_bytes,

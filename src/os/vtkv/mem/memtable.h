@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The newest part of the database, in memory: an ordered list over an arena, and the range tombstones beside it.
 //
-// Threads: one writer at a time (the database's write lock); any number of readers at once, without a lock
-// on the point path. Invariants:
+// Threads: one writer at a time (the database's write lock); any number of readers at once, without a lock but the
+// short one of its range tombstones, where it has any. Invariants:
 //   1. Sequence numbers arrive in ascending order.
 //   2. Nothing is ever removed from a memtable; it dies as a whole when its last reader lets go.
 //   3. A reader that asks at sequence s sees exactly the operations at or below s.

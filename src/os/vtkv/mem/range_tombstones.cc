@@ -21,7 +21,7 @@ struct RangeTombstones::Node {
   size_t tombstones = 0;
   Fragments fragments;
   const RangeTombstone* own = nullptr;  // of a leaf: its tombstones, the oldest first, in the arena
-  NodePointer older, newer;             // of any other: its halves
+  std::vector<NodePointer> parts;       // of any other: what it is of, the oldest first
 };
 
 // A tombstone replaces the leaf, whose place among the nodes is the first; the trees stay.
@@ -49,11 +49,53 @@ struct RangeTombstones::View {
 RangeTombstones::RangeTombstones() : m_trees(std::make_shared<const Forest>()) {}
 
 RangeTombstones::RangeTombstones(std::vector<RangeTombstone> tombstones) : RangeTombstones() {
+  std::erase_if(tombstones, [](const RangeTombstone& tombstone) { return tombstone.begin >= tombstone.end; });
+  if (tombstones.empty()) {
+    return;
+  }
   std::stable_sort(tombstones.begin(), tombstones.end(),
                    [](const RangeTombstone& a, const RangeTombstone& b) { return a.sequence < b.sequence; });
-  for (const RangeTombstone& tombstone : tombstones) {
-    add(tombstone.sequence, tombstone.begin, tombstone.end);
+  m_last_sequence = tombstones.back().sequence;
+  m_count = tombstones.size();
+  auto* const own = reinterpret_cast<RangeTombstone*>(m_arena.allocate(tombstones.size() * sizeof(RangeTombstone)));
+  for (size_t i = 0; i < tombstones.size(); ++i) {
+    const RangeTombstone& given = tombstones[i];
+    new (own + i) RangeTombstone{keep(given.begin), keep(given.end), given.sequence};
   }
+  NodePointer all = build(own, tombstones.size(), &m_node_bytes);
+  m_memory_bytes = m_node_bytes + m_arena.memory_bytes();
+  MutexLock lock(m_lock);
+  m_trees = std::make_shared<const Forest>(Forest{std::move(all)});
+}
+
+RangeTombstones::Fragments RangeTombstones::paint_all(const RangeTombstone* first, size_t count) {
+  return count == 1 ? Fragments{*first}
+                    : paint(paint_all(first, count / 2), paint_all(first + count / 2, count - count / 2));
+}
+
+RangeTombstones::Fragments RangeTombstones::paint_all(const std::vector<NodePointer>& parts, size_t first,
+                                                      size_t count) {
+  return count == 1 ? parts[first]->fragments
+                    : paint(paint_all(parts, first, count / 2), paint_all(parts, first + count / 2, count - count / 2));
+}
+
+RangeTombstones::NodePointer RangeTombstones::build(const RangeTombstone* first, size_t count, size_t* bytes) {
+  auto node = std::make_shared<Node>();
+  node->first_sequence = first->sequence;
+  node->last_sequence = first[count - 1].sequence;
+  node->tombstones = count;
+  if (count <= kBuiltLeafTombstones) {
+    node->own = first;
+    node->fragments = paint_all(first, count);
+  } else {
+    const size_t of_part = std::max(kBuiltLeafTombstones, (count + kBuiltParts - 1) / kBuiltParts);
+    for (size_t done = 0; done < count; done += of_part) {
+      node->parts.push_back(build(first + done, std::min(of_part, count - done), bytes));
+    }
+    node->fragments = paint_all(node->parts, 0, node->parts.size());
+  }
+  *bytes += bytes_of(*node);
+  return node;
 }
 
 RangeTombstones::View RangeTombstones::view() const {
@@ -71,7 +113,8 @@ std::string_view RangeTombstones::keep(std::string_view key) {
 }
 
 size_t RangeTombstones::bytes_of(const Node& node) {
-  return sizeof(Node) + 4 * sizeof(void*) + node.fragments.capacity() * sizeof(RangeTombstone);
+  return sizeof(Node) + 4 * sizeof(void*) + node.fragments.capacity() * sizeof(RangeTombstone) +
+         node.parts.capacity() * sizeof(NodePointer);
 }
 
 // What is seen of both when `above` hides what is below it.
@@ -157,8 +200,7 @@ RangeTombstones::Forest RangeTombstones::grow_trees(Forest trees, NodePointer le
     both->last_sequence = trees[0]->last_sequence;
     both->tombstones = trees[0]->tombstones + trees[1]->tombstones;
     both->fragments = paint(trees[1]->fragments, trees[0]->fragments);
-    both->older = trees[1];
-    both->newer = trees[0];
+    both->parts = {trees[1], trees[0]};
     *bytes += bytes_of(*both);
     trees.erase(trees.begin());
     trees.front() = std::move(both);
@@ -213,9 +255,13 @@ std::optional<RangeTombstone> RangeTombstones::newest(const Node& node, std::str
   if (found->sequence <= at_most) {
     return *found;
   }
-  if (node.newer) {
-    auto in_newer = newest(*node.newer, key, before, at_most);
-    return in_newer ? in_newer : newest(*node.older, key, before, at_most);
+  for (auto part = node.parts.rbegin(); part != node.parts.rend(); ++part) {
+    if (auto in_part = newest(**part, key, before, at_most)) {
+      return in_part;
+    }
+  }
+  if (!node.parts.empty()) {
+    return std::nullopt;
   }
   for (const RangeTombstone* own = node.own + node.tombstones; own-- != node.own;) {
     const bool covers = before ? own->begin < key && key <= own->end : own->begin <= key && key < own->end;
@@ -312,12 +358,10 @@ bool RangeTombstones::hides_any(std::string_view first, std::string_view last, S
 }
 
 void RangeTombstones::visit_tombstones(const Node& node, const std::function<void(const RangeTombstone&)>& visit) {
-  if (node.newer) {
-    visit_tombstones(*node.older, visit);
-    visit_tombstones(*node.newer, visit);
-    return;
+  for (const NodePointer& part : node.parts) {
+    visit_tombstones(*part, visit);
   }
-  std::for_each_n(node.own, node.tombstones, visit);
+  std::for_each_n(node.own, node.parts.empty() ? node.tombstones : 0, visit);
 }
 
 void RangeTombstones::for_each(const std::function<void(const RangeTombstone&)>& visit) const {
@@ -334,16 +378,19 @@ void RangeTombstones::paint_between(const Node& node, SequenceNumber newer_than,
     *painted = paint(*painted, node.fragments);
     return;
   }
-  if (node.newer) {
-    paint_between(*node.older, newer_than, at_most, painted);
-    paint_between(*node.newer, newer_than, at_most, painted);
+  for (const NodePointer& part : node.parts) {
+    paint_between(*part, newer_than, at_most, painted);
+  }
+  if (!node.parts.empty()) {
     return;
   }
-  std::for_each_n(node.own, node.tombstones, [&](const RangeTombstone& tombstone) {
-    if (tombstone.sequence > newer_than && tombstone.sequence <= at_most) {
-      *painted = paint(*painted, tombstone);
-    }
-  });
+  const auto is_older = [](const RangeTombstone& one, SequenceNumber sequence) { return one.sequence <= sequence; };
+  const RangeTombstone* const end = node.own + node.tombstones;
+  const RangeTombstone* const first = std::lower_bound(node.own, end, newer_than, is_older);
+  const RangeTombstone* const behind = std::lower_bound(first, end, at_most, is_older);
+  if (first != behind) {
+    *painted = paint(*painted, paint_all(first, static_cast<size_t>(behind - first)));
+  }
 }
 
 void RangeTombstones::for_each_newest(const std::vector<SequenceNumber>& snapshots, const Visit& visit) const {

@@ -10,8 +10,12 @@
 // become one, as a binary counter counts. A lookup searches the fragments of O(log n) nodes; a reader of the past
 // that meets a fragment too new for it goes down into the node's halves, O(log n) more.
 //
-// Cost: adding O(log n) amortized; covering() O(log^2 n) comparisons, for every reader. Memory: 40 bytes per
-// tombstone, and per fragment on each of the O(log n) levels that has one.
+// Those of a run are all there at once: one tree, of few levels and large leaves, for a run may have millions, and who
+// reads the past of what is on disk is rare.
+//
+// Cost: adding O(log n) amortized; covering() O(log^2 n) comparisons, for every reader, and in a run as many as a leaf
+// has for one of the past. Memory: two keys, and 40 bytes per tombstone, and per fragment on each level that has one:
+// of a memtable log2(n / 32), of a run log32(n / 256).
 //
 // Threads: many readers, one writer. A reader takes a lock to copy two pointers; the writer holds it
 // to set them, never while it builds.
@@ -44,7 +48,7 @@ class RangeTombstones {
       std::function<void(std::string_view begin, std::string_view end, const std::vector<SequenceNumber>& sequences)>;
 
   RangeTombstones();
-  // In any order; copies the keys.
+  // A run's. In any order; copies the keys.
   explicit RangeTombstones(std::vector<RangeTombstone> tombstones);
   RangeTombstones(const RangeTombstones&) = delete;
   RangeTombstones& operator=(const RangeTombstones&) = delete;
@@ -80,6 +84,9 @@ class RangeTombstones {
   using NodePointer = std::shared_ptr<const Node>;
   using Forest = std::vector<NodePointer>;  // the newest first
   static constexpr size_t kLeafTombstones = 32;
+  // Of what is built at once.
+  static constexpr size_t kBuiltLeafTombstones = 256;
+  static constexpr size_t kBuiltParts = 32;
 
   static Fragments paint(const Fragments& below, const Fragments& above);
   static Fragments paint(const Fragments& below, const RangeTombstone& over);
@@ -91,6 +98,10 @@ class RangeTombstones {
   static void visit_tombstones(const Node& node, const std::function<void(const RangeTombstone&)>& visit);
   static void paint_between(const Node& node, SequenceNumber newer_than, SequenceNumber at_most, Fragments* painted);
   static size_t bytes_of(const Node& node);
+  static Fragments paint_all(const RangeTombstone* first, size_t count);
+  static Fragments paint_all(const std::vector<NodePointer>& parts, size_t first, size_t count);
+  // Of tombstones in the arena, the oldest first. *bytes grows by what is new.
+  static NodePointer build(const RangeTombstone* first, size_t count, size_t* bytes);
   NodePointer grow_leaf(const Node* old, const RangeTombstone& tombstone);
   static Forest grow_trees(Forest trees, NodePointer leaf, size_t* bytes);
   View view() const;

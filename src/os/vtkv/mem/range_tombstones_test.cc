@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 #include <thread>
+#include <utility>
 
 namespace vtkv {
 namespace {
@@ -151,6 +152,84 @@ TEST(RangeTombstones, OfAListInAnyOrderIsTheSame) {
   for (SequenceNumber at_most = 0; at_most < 103; ++at_most) {
     ASSERT_NO_FATAL_FAILURE(expect_equal(tombstones, model, at_most, random() % 100));
   }
+}
+
+// Several levels of nodes, with leaves of which some are not full.
+TEST(RangeTombstones, OfALongListTheNewestIsFound) {
+  std::mt19937_64 random(5);
+  constexpr size_t kTombstones = 70'000, kKeys = 500;
+  const auto key = [](size_t number) { return std::to_string(1000 + number); };
+  std::vector<std::string> keys;
+  for (size_t i = 0; i <= kKeys; ++i) {
+    keys.push_back(key(i));
+  }
+  std::vector<RangeTombstone> list;
+  for (size_t i = 0; i < kTombstones; ++i) {
+    const size_t begin = random() % kKeys;
+    list.push_back({keys[begin], keys[begin + 1], i + 1});
+  }
+  const RangeTombstones tombstones(list);
+  EXPECT_EQ(tombstones.count(), kTombstones);
+  SequenceNumber last = 0;
+  size_t visited = 0;
+  tombstones.for_each([&](const RangeTombstone& tombstone) {
+    EXPECT_EQ(tombstone.sequence, std::exchange(last, tombstone.sequence) + 1);
+    ++visited;
+  });
+  EXPECT_EQ(visited, kTombstones);
+  for (int i = 0; i < 2000; ++i) {
+    const size_t number = random() % kKeys, at_most = random() % (kTombstones + 10);
+    SequenceNumber expected = 0;
+    for (size_t at = std::min(at_most, kTombstones); at-- > 0 && expected == 0;) {
+      expected = list[at].begin == keys[number] ? list[at].sequence : 0;
+    }
+    ASSERT_EQ(tombstones.covering(keys[number], at_most), expected);
+  }
+}
+
+// Whatever snapshots cut the sequences into, on a built tree as on one that grew.
+TEST(RangeTombstones, OfALongListEveryStripeIsAsOfOneThatGrew) {
+  std::mt19937_64 random(11);
+  std::vector<std::string> keys;
+  for (size_t i = 0; i <= 300; ++i) {
+    keys.push_back(std::to_string(1000 + i));
+  }
+  std::vector<RangeTombstone> list;
+  RangeTombstones grown;
+  for (size_t i = 0; i < 20'000; ++i) {
+    const size_t begin = random() % 295;
+    list.push_back({keys[begin], keys[begin + 1 + random() % 5], 1 + i / 2});
+    grown.add(list.back().sequence, list.back().begin, list.back().end);
+  }
+  const RangeTombstones built(list);
+  for (int round = 0; round < 5; ++round) {
+    std::vector<SequenceNumber> snapshots(3);
+    std::generate(snapshots.begin(), snapshots.end(), [&] { return random() % 10'100; });
+    std::sort(snapshots.begin(), snapshots.end());
+    const auto visited = [&](const RangeTombstones& tombstones) {
+      std::map<std::pair<std::string, std::string>, std::vector<SequenceNumber>> found;
+      tombstones.for_each_newest(snapshots, [&](auto begin, auto end, const auto& sequences) {
+        found[{std::string(begin), std::string(end)}] = sequences;
+      });
+      return found;
+    };
+    EXPECT_EQ(visited(built), visited(grown));
+  }
+}
+
+// As of many objects that were removed.
+TEST(RangeTombstones, ThoseOfARunTakeLittleMemoryEach) {
+  constexpr size_t kTombstones = 100'000;
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < 2 * kTombstones; ++i) {
+    keys.push_back(std::to_string(1'000'000 + i));
+  }
+  std::vector<RangeTombstone> list;
+  for (size_t i = 0; i < kTombstones; ++i) {
+    list.push_back({keys[2 * i], keys[2 * i + 1], i + 1});
+  }
+  const RangeTombstones tombstones(std::move(list));
+  EXPECT_LT(tombstones.memory_bytes(), kTombstones * 200);
 }
 
 TEST(RangeTombstones, OfEveryStripeTheNewestIsVisited) {

@@ -565,6 +565,7 @@ TreeStatistics Tree::statistics() const {
     result.live_bytes += run->descriptor().bytes() + run->location().span.bytes();
     result.entries += run->entries();
     result.filter_bytes += run->filter().memory_bytes();
+    result.range_tombstone_bytes += run->range_tombstones()->memory_bytes();
     result.index_bytes += run->descriptor().memory_bytes();
     result.descriptor_bytes += run->location().span.bytes();
     levels.insert(run->location().level);
