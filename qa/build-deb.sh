@@ -109,7 +109,7 @@ stage
 ceph_version=$("$here/enter.sh" dpkg-query -W -f '${Version}' librados2)
 version=$(version_of_source)+${ceph_version//-/.}
 changelog "$version" "$ceph_version" >"$OUT/source/debian/changelog"
-(cd "$OUT/source" && logged "$here/enter.sh" dpkg-buildpackage -b -us -uc)
+logged "$here/enter.sh" env -C "$OUT/source" dpkg-buildpackage -b -us -uc
 package=$OUT/ceph-osd-swimstore_${version}_amd64.deb
 [ -e "$package" ] || die "there is no $package: see $OUT/log"
 if $lintian; then

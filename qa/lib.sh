@@ -174,6 +174,10 @@ run_step() {
 # share_images: devices' images go from one scenario to the next. The last of those who share them deletes them at its
 # end, unless its caller wants to keep them.
 images=$SWIM_CACHE/images
+kept_image_bytes() {
+  { find "$images" -name '*.img' -printf '%b\n' 2>/dev/null || true; } |
+    awk '{ sum += 512 * $1 } END { printf "%.0f\n", sum }'
+}
 share_images() {
   [ -z "${SWIM_KEEP_IMAGES:-}" ] || return 0
   export SWIM_KEEP_IMAGES=1

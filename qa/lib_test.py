@@ -140,6 +140,16 @@ class Commands(unittest.TestCase):
     process.wait(30)
     self.assertEqual(self.images(), [])
 
+  def test_what_is_kept_of_them_is_not_asked_for_again(self):
+    # The last number is larger than 2^31, which some awks print with an exponent.
+    said = self.start("echo $((1 + $(kept_image_bytes))); mkdir -p $images; fallocate --length 64K $images/a.img;"
+                      "truncate --size=1G $images/a.img; echo $((1 + $(kept_image_bytes)));"
+                      "fallocate --length 3G $images/b.img; echo $((1 + $(kept_image_bytes)))").communicate(timeout=30)[0]
+    before, sparse, large = map(int, said.split())
+    self.assertEqual(before, 1)
+    self.assertTrue(1 << 16 < sparse < 1 << 20, sparse)
+    self.assertGreater(large, 3 << 30)
+
   def test_who_wants_to_keep_them_can(self):
     process = self.start("share_images; mkdir -p $images; : >$images/a.img", SWIM_KEEP_IMAGES="1")
     self.assertEqual(process.wait(30), 0)

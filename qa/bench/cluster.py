@@ -44,6 +44,9 @@ def packaged_environment(root):
   return re.findall(r"^\w+=\S*$", file.read_text(), re.M) if file.exists() else []
 
 
+STATE_FILE = "cluster.json"
+
+
 class Cluster:
   def __init__(self, directory, say=print):
     self.dir = pathlib.Path(directory).resolve()
@@ -74,7 +77,7 @@ class Cluster:
         disk.wipe()
       for osd in self._osds_on("fs"):
         for disk in self._disks(osd):
-          disk.make_file_system(spec.fs)
+          disk.make_file_system(spec.fs, few_files=spec.store != "filestore")
       self._attach_all()
       (self.dir / "ceph.conf").write_text(ceph_conf.text(self.dir, self.spec, self.state))
       self._boot_mon(new=True)
@@ -427,7 +430,7 @@ class Cluster:
 
   @property
   def _state_file(self):
-    return self.dir / "cluster.json"
+    return self.dir / STATE_FILE
 
   def _load(self):
     try:

@@ -124,11 +124,11 @@ class LoopDisk:
       out.write(bytes(1 << 20))
       os.fsync(out.fileno())
 
-  def make_file_system(self, kind):
+  def make_file_system(self, kind, few_files=True):
     if kind == "ext4":
-      # Without the lazy options the kernel would still write inode tables during the run.
-      sysroot.run(["mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
-                   self.device()])
+      # As many inodes as our tools ask for. Without the lazy options the kernel would still write their tables during the run.
+      inodes = ("-i", "1048576") if few_files else ()
+      sysroot.run(["mkfs.ext4", "-q", "-F", *inodes, "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", self.device()])
     elif kind == "xfs":
       sysroot.run(["mkfs.xfs", "-q", "-f", "-K", self.device()])
     else:

@@ -47,7 +47,7 @@ import bench_report
 import ending
 import images
 import sysroot
-from cluster import Cluster
+from cluster import Cluster, STATE_FILE
 from cluster_spec import BACKING, Spec
 from loop_disk import FILE_SYSTEMS
 from sysroot import UserError, say
@@ -410,11 +410,25 @@ def only_one_run():
   return lock
 
 
+def give_back_others(args):
+  """What a run that was killed has left of stores that are not in this one: it would run beside, and keep its devices."""
+  own = {cluster_of(store).dir for store in args.stores}
+  for path in (sysroot.cache_dir() / "bench").resolve().glob(f"*/{STATE_FILE}"):
+    if path.parent in own:
+      continue
+    say(f"{path.parent.name}: left by an earlier run: it is ended, and its devices are given back")
+    try:
+      Cluster(path.parent, say).remove()
+    except UserError as error:
+      say(f"cannot tidy up: {error}")
+
+
 def main(argv):
   ending.arm()
   try:
     args = parse_args(argv)
     lock = only_one_run()
+    give_back_others(args)
     set_up(args)
     for store in args.stores:
       spec_of(args, store).check()

@@ -48,7 +48,7 @@ class Page(unittest.TestCase):
     for stranger in ("/dev/sdb", "/dev/loop70", "/dev/loop7p1", "/dev/disk/by-id/x", "\"/dev/sda\"", "/dev", "/dev/nullx",
                      "of=/dev/sda"):
       with self.subTest(stranger=stranger), self.assertRaisesRegex(Refused, "not the test's own"):
-        section(changed("mkfs.ext4 -q -m 0 -O ^fast_commit $DEVICE", f"mkfs.ext4 -q {stranger}"), page_recipe.MAKE)
+        section(changed("mkfs.ext4 -q -m 0 -i 1048576 -O ^fast_commit $DEVICE", f"mkfs.ext4 -q {stranger}"), page_recipe.MAKE)
       with self.subTest(stranger=stranger), self.assertRaisesRegex(Refused, "not the test's own"):
         section(changed("ceph osd tree", f"wipefs {stranger}"), page_recipe.START)
     self.assertTrue(section(changed("ceph osd tree", "true >/dev/null"), page_recipe.START))

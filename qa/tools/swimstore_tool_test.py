@@ -81,6 +81,9 @@ class SwimstoreTool(StoreTest):
     self.assertIn("it is compressed by zstd; ",
                   self.run_tool(*missing, "export", "--salvage", self.store, "--out", out, status=1))
     self.assertEqual(self.exported(), before)
+    self.put(self.names["alpha"], b"damaged")
+    self.run_tool(*missing, "repair", "--deep", self.store, status=2)
+    self.assertEqual(self.classes(1), {"object_undecodable"}, "nothing was changed")
 
   def fill_compressed(self, algorithm):
     (self.base / "archive").write_bytes(self.archive())
@@ -223,7 +226,9 @@ class SwimstoreTool(StoreTest):
     omitted = self.json("export", self.store, "--out", self.base / "out", status=1)["omitted"]
     self.assertIn("1 entries that repair quarantined", omitted[0]["text"])
     self.assertIn("give --force", self.run_tool("forget-quarantined-entries", self.store, status=2))
-    self.assertEqual(self.json("forget-quarantined-entries", self.store, "--force")["forgotten_entries"], 1)
+    forgotten = self.json("forget-quarantined-entries", self.store, "--force")
+    self.assertEqual(forgotten["forgotten_entries"], 1)
+    self.assertIn(f"ceph-swimstore-tool repair {self.store}", forgotten["next"])
     self.assertEqual(self.classes(1), {"slot_leaked"})
     self.run_tool("repair", self.store)
     self.assertEqual(self.classes(0), set())
@@ -487,6 +492,13 @@ class SwimstoreTool(StoreTest):
     self.run_tool("import", self.store, "--in", self.base / "no_archive", status=2)
     self.assertFalse(mark.exists())
     self.expect_unchanged_but(before)
+
+  def test_an_import_is_not_over_while_another_one_is_not(self):
+    (self.base / "archive").write_bytes(self.archive())
+    (self.store / "import_unfinished").write_text("/another/archive\n")
+    said = self.json("import", self.store, "--in", self.base / "archive", status=1)
+    self.assertEqual(said["objects"], 3)
+    self.assertIn("/another/archive", said["still_unfinished"])
 
   def test_configuration_comes_from_the_file_that_is_named_alone(self):
     conf = self.base / "conf"

@@ -416,6 +416,7 @@ class DeadFileSystem(PlayedHost):
     done = []
 
     def one(osd, no_systemd):
+      self.assertEqual(self.locked, [osd.osd_fsid])
       os.listdir(osd.folder) if osd.mounted else done.append(osd.name)
 
     self.put(activate, "activate", one)

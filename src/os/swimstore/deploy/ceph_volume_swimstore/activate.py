@@ -13,8 +13,8 @@ from .undo import Undo
 
 @decorators.needs_root
 def activate(osd, no_systemd):
-  """Does what is not done yet. What it did itself before something fails is taken back."""
-  with host.lock(osd.osd_fsid), Undo() as undo:
+  """Does what is not done yet. What it did itself before something fails is taken back. REQUIRES: host.lock(osd.osd_fsid)"""
+  with Undo() as undo:
     _mount(osd, undo)
     filesystem.check_content(osd)
     metadata.check_there(dataclasses.replace(osd, mounted=osd.folder))
@@ -49,13 +49,15 @@ def _mount(osd, undo):
 
 def activate_all(no_systemd):
   """Each that can be; those that cannot are named."""
-  found = osds.find_all()
+  found = _without_kept(osds.find_all())
   failed = []
   if not found:
     terminal.warning("no device of this host holds an OSD of SwimStore")
   for key in sorted({(osd.osd_id, osd.osd_fsid) for osd in found}):
     try:
-      activate(_only(key, found), no_systemd)
+      _check_only(key, found)
+      with osds.locked(*key) as osd:
+        activate(osd, no_systemd)
     except (RuntimeError, OSError) as error:
       terminal.error(f"osd.{key[0]}: {error}")
       failed.append(f"osd.{key[0]}")
@@ -63,11 +65,24 @@ def activate_all(no_systemd):
     raise Failed(f"not activated: {', '.join(failed)}; the lines above say why")
 
 
-def _only(key, found):
+def _check_only(key, found):
   others = sorted({osd.device for osd in found if osd.osd_id == key[0] and osd.osd_fsid != key[1]})
   if others:
-    raise Refused(f"{', '.join(others)} has this number, too: activate one of them by number and fsid, zap the other")
-  return osds.find(*key)
+    raise Refused(f"{', '.join(others)} has this number, too: activate the one whose fsid 'ceph osd dump' has, by number and fsid; "
+                  "take the other away, or, when nobody needs it any more, zap it")
+
+
+def _without_kept(found):
+  """Of several with one number, that which is mounted or is started with the host, if it is the only one: others are kept."""
+  counts = [osd for osd in found if osd.mounted == osd.folder or units.is_started_with_host(osd.osd_id, osd.osd_fsid)]
+  left = []
+  for osd in found:
+    one = {other.osd_fsid for other in counts if other.osd_id == osd.osd_id}
+    if len(one) == 1 and osd.osd_fsid not in one:
+      terminal.info(f"{osd.device} holds {osd.name} with the fsid {osd.osd_fsid}, which was deactivated: it is left")
+    else:
+      left.append(osd)
+  return left
 
 
 class Activate(Command):
@@ -84,7 +99,10 @@ class Activate(Command):
     if args.all:
       activate_all(args.no_systemd)
     else:
-      activate(osds.find(args.osd_id, args.osd_fsid), args.no_systemd)
+      with osds.locked(args.osd_id, args.osd_fsid) as osd:
+        activate(osd, args.no_systemd)
+      if not args.no_systemd:
+        units.disable_others(osd.osd_id, osd.osd_fsid)
 
 
 class Trigger(Command):
@@ -94,10 +112,15 @@ class Trigger(Command):
     parser = parser_of("trigger", f"{self.help}.")
     parser.add_argument("systemd_data", metavar="ID-FSID")
     args = parser.parse_args(self.argv)
-    activate(osds.find(*names.parse_trigger(args.systemd_data)), no_systemd=False)
+    with osds.locked(*names.parse_trigger(args.systemd_data)) as osd:
+      activate(osd, no_systemd=False)
 
 
 def _deactivate(osd, no_systemd):
+  if osd.process:
+    raise Refused(f"{osd.name} is in use: {units.ending(osd.osd_id, osd.process)} first")
+  if osd.mounted and osd.mounted != osd.folder:
+    raise Refused(f"{osd.device} is mounted on {osd.mounted}: unmount that first")
   if not no_systemd:
     # Where it is not mounted, another OSD may be that has its number.
     (units.forget if osd.mounted else units.disable_volume)(osd.osd_id, osd.osd_fsid)
@@ -140,18 +163,14 @@ class Deactivate(Command):
     add_osd(parser)
     add_no_systemd(parser)
     args = parse_osd(parser, self.argv)
+    osd_fsid = args.osd_fsid
     try:
-      osd = osds.find(args.osd_id, args.osd_fsid)
+      osd_fsid = osd_fsid or osds.find(args.osd_id).osd_fsid  # another one may get the number meanwhile
+      with osds.locked(args.osd_id, osd_fsid) as osd:
+        _deactivate(osd, args.no_systemd)
+      terminal.success(f"{osd.name} is not mounted any more")
     except osds.Absent:
       with host.lock("devices"):
-        if not _deactivate_absent(args.osd_id, args.osd_fsid, args.no_systemd):
+        if not _deactivate_absent(args.osd_id, osd_fsid, args.no_systemd):
           raise
       terminal.success(f"osd.{args.osd_id} is on no device of this host; what was left of it is removed")
-      return
-    if osd.process:
-      raise Refused(f"{osd.name} is in use by process {osd.process}: 'systemctl stop {units.osd_unit(osd.osd_id)}' first")
-    if osd.mounted and osd.mounted != osd.folder:
-      raise Refused(f"{osd.device} is mounted on {osd.mounted}: unmount that first")
-    with host.lock(osd.osd_fsid):
-      _deactivate(osd, args.no_systemd)
-    terminal.success(f"{osd.name} is not mounted any more")

@@ -16,15 +16,13 @@ from .undo import Undo
 
 
 def grow(osd):
-  """Mounted or not, for ext4; xfs only grows where it is mounted."""
-  with host.lock(osd.osd_fsid):
-    osd = osds.find(osd.osd_id, osd.osd_fsid)  # who was at work on it may have mounted it
-    if osd.mounted and osd.mounted != osd.folder:
-      raise Refused(f"{osd.device} is mounted on {osd.mounted}: unmount that first")
-    if osd.mounted:
-      _grow_mounted(osd)
-    else:
-      _grow_unmounted(osd)
+  """Mounted or not, for ext4; xfs only grows where it is mounted. REQUIRES: host.lock(osd.osd_fsid)"""
+  if osd.mounted and osd.mounted != osd.folder:
+    raise Refused(f"{osd.device} is mounted on {osd.mounted}: unmount that first")
+  if osd.mounted:
+    _grow_mounted(osd)
+  else:
+    _grow_unmounted(osd)
 
 
 def _grow_mounted(osd):
@@ -128,4 +126,5 @@ class Grow(Command):
         monitors have. Where the kernel does not enlarge ext4 below a mount, it is done with the OSD deactivated.""")
     add_osd(parser)
     args = parse_osd(parser, self.argv)
-    grow(osds.find(args.osd_id, args.osd_fsid))
+    with osds.locked(args.osd_id, args.osd_fsid) as osd:
+      grow(osd)

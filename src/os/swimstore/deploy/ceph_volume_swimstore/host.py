@@ -245,6 +245,14 @@ def process_of(folder):
   return _locked_by(status)
 
 
+def program_of(process):
+  """Its name; "" where it has ended."""
+  try:
+    return os.path.basename(pathlib.Path(f"/proc/{process}/cmdline").read_text(errors="replace").partition("\0")[0])
+  except OSError:
+    return ""
+
+
 def _locked_by(status):
   """The process that has a lock by flock() on the file; None: nobody has, or the kernel does not tell."""
   key = (os.major(status.st_dev), os.minor(status.st_dev), status.st_ino)

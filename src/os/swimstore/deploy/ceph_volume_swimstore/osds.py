@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The SwimStore OSDs that this host has devices of, as the devices tell it."""
 
+import contextlib
 import dataclasses
 import pathlib
 
 from ceph_volume import conf
 
-from . import crypt, host, names
+from . import crypt, host, names, units
 from .errors import Failed, Refused
 
 
@@ -115,7 +116,8 @@ def is_dead(mount):
 
 
 def find(osd_id=None, osd_fsid=None):
-  """The one. Refused where there is none, or where several devices say that they are it."""
+  """The one. Refused where there is none, or where several devices say that they are it; by number also where another one that is
+  not there is started with the host: a disk that was kept is not taken for it."""
   asked = f"osd.{osd_id}" if osd_id is not None else "the OSD"
   asked += f" with fsid {osd_fsid}" if osd_fsid else ""
   found = [osd for osd in find_all() if osd_id in (None, osd.osd_id) and osd_fsid in (None, "", osd.osd_fsid)]
@@ -126,8 +128,21 @@ def find(osd_id=None, osd_fsid=None):
     raise Absent(f"{asked} is on no device of this host: 'ceph-volume swimstore list' shows those that are")
   if len(found) > 1:
     told = ", ".join(f"{osd.device} (fsid {osd.osd_fsid})" for osd in found)
-    remedy = "give the fsid, or take away or zap the one that is not"
+    remedy = "give the fsid"
     if len({osd.osd_fsid for osd in found}) == 1:
-      remedy = "two paths to one disk need multipathd; of a disk and its copy or snapshot, take away or zap the one that is not"
+      remedy = "two paths to one disk need multipathd; of a disk and its copy or snapshot take one away: it need not be zapped"
     raise Refused(f"several devices say that they are {asked}: {told}; {remedy}")
+  if not osd_fsid and not found[0].mounted:
+    others = [fsid for fsid in units.volumes_of(found[0].osd_id) if fsid != found[0].osd_fsid]
+    if others:
+      raise Refused(f"{asked} with the fsid {', '.join(others)} is started with this host, and is on no device; {found[0].device} holds "
+                    f"one with the fsid {found[0].osd_fsid}: give the fsid")
   return found[0]
+
+
+@contextlib.contextmanager
+def locked(osd_id, osd_fsid=None):
+  """find(), with the lock of the OSD: as it is while no other command is at work on it."""
+  osd_fsid = osd_fsid or find(osd_id).osd_fsid
+  with host.lock(osd_fsid):
+    yield find(osd_id, osd_fsid)

@@ -20,7 +20,7 @@ def osd_on(device, found):
     is_on_it = any(_overlap(place, below) and place[0].number == below[0].number for place, below in _pairs(device, other))
     if (is_it or is_on_it) and other.busy():
       where = "It is" if is_it else f"On {osd.device}, which lies on it, is"
-      stop = f"'systemctl stop {units.osd_unit(osd.osd_id)}' and " if osd.process else ""
+      stop = f"{units.ending(osd.osd_id, osd.process)} and " if osd.process else ""
       return f". {where} {osd.name}: {stop}{deactivation(osd.osd_id, osd.osd_fsid)} first"
   return ""
 

@@ -68,14 +68,23 @@ def check_host(args, found):
     crypt.check_host()
   if args.metadata:
     args.metadata = metadata.check(args.metadata, args.dmcrypt)
-  for osd in found:
-    if args.osd_id == osd.osd_id or args.osd_fsid == osd.osd_fsid:
-      raise Refused(f"{osd.device} holds {osd.name} already, fsid {osd.osd_fsid}: 'ceph-volume swimstore zap {osd.device}' if "
-                    f"nobody needs it any more")
+  check_others(args.osd_id, args.osd_fsid, found)
   folder = names.folder_of(conf.cluster, args.osd_id) if args.osd_id is not None else ""
   if folder and host.mounted_on(folder):
     raise Refused(f"{folder} is still mounted: 'umount {folder}' first")
   return monitor.check_wishes(args.osd_id, args.osd_fsid)
+
+
+def check_others(osd_id, osd_fsid, found):
+  """That no other device here is this OSD, or will be. One that is kept, as the last copy of something, is in nobody's way once it
+  is deactivated: it has another fsid."""
+  for osd in found:
+    if osd_fsid == osd.osd_fsid:
+      raise Refused(f"{osd.device} holds {osd.name} already, fsid {osd.osd_fsid}: leave --osd-fsid out, or take that device away")
+    if osd_id == osd.osd_id and (osd.mounted or units.is_started_with_host(osd.osd_id, osd.osd_fsid)):
+      elsewhere = f"'umount {osd.mounted}', and " if osd.mounted not in ("", osd.folder) else ""
+      raise Refused(f"{osd.device} holds {osd.name} already, fsid {osd.osd_fsid}: {elsewhere}"
+                    f"{paths.deactivation(osd.osd_id, osd.osd_fsid)} first; what it holds stays")
 
 
 def make(args, undo):
@@ -182,7 +191,8 @@ class Create(Command):
       osd = make(args, undo)
       if not args.no_systemd:
         undo.add("the units", lambda: units.forget(osd.osd_id, osd.osd_fsid))
-      activate.activate(osd, args.no_systemd)
+      with host.lock(osd.osd_fsid):
+        activate.activate(osd, args.no_systemd)
     if not args.no_systemd:
       units.disable_others(osd.osd_id, osd.osd_fsid)
     terminal.success(f"{osd.name} is made on {osd.device}, fsid {osd.osd_fsid}")

@@ -4,11 +4,12 @@ calls `trigger`, and ceph-osd@ID, which that starts. A drop-in of the package te
 
 import os
 import pathlib
+import re
 
 from ceph_volume import terminal
 from ceph_volume.systemd import systemctl
 
-from . import names
+from . import host, names
 from .command import call
 from .errors import Failed, Refused
 
@@ -64,17 +65,27 @@ def is_started_with_host(osd_id, osd_fsid):
 
 
 def disable_others(osd_id, osd_fsid):
-  """Of disks that had this number before, which may answer again."""
-  for other in volumes_of(osd_id):
-    if other != osd_fsid:
-      try:
-        disable_volume(osd_id, other)
-      except Failed as error:
-        terminal.warning(f"{error}; a disk that had the number osd.{osd_id} before may be started in its place")
+  """Of disks that had this number before, which may answer again; also those of ceph-volume's other plugins: one of `lvm` would
+  write the files of its BlueStore over this one's."""
+  one_of_this_number = re.compile(rf"ceph-volume@\w+-{osd_id}-\w{{8}}(-\w{{4}}){{3}}-\w{{12}}")
+  units = {path.stem for path in ENABLED.glob("*.wants/ceph-volume@*.service") if one_of_this_number.fullmatch(path.stem)}
+  for unit in sorted(units - {volume_unit(osd_id, osd_fsid)}):
+    try:
+      call("systemctl", "disable", unit)
+    except Failed as error:
+      terminal.warning(f"{error}; a disk that had the number osd.{osd_id} before may be started in its place")
 
 
 def is_active(osd_id):
   return systemctl.osd_is_active(osd_id)
+
+
+def ending(osd_id, process):
+  """How one that has the store open is ended, in words: the OSD, or a tool."""
+  program = host.program_of(process)
+  if program not in ("", "ceph-osd"):
+    return f"wait until {program}, process {process}, has ended"
+  return f"'systemctl stop {osd_unit(osd_id)}'"
 
 
 def forget(osd_id, osd_fsid):
