@@ -164,6 +164,12 @@ Status SwimStore::repair(const RepairOptions& options, std::vector<Repaired>* ch
     if (!options.only_copies) {
       pass_over(FindingClass::only_copy_undecodable, &checks);
     }
+    // Before anything is changed: the check behind it would refuse. That it does not open, repair_all() says.
+    if (options.deep && open(Purpose::repair).ok()) {
+      const Status may = check_compressors(m_mounted->context);
+      close();
+      VTKV_RETURN_IF_ERROR(may);
+    }
     VTKV_RETURN_IF_ERROR(repair_all(checks, directory, changes));
     return check({.deep = options.deep, .cube = options.cube}, result);
   });
@@ -172,9 +178,7 @@ Status SwimStore::repair(const RepairOptions& options, std::vector<Repaired>* ch
 // Ok as well where the store, or a cube of it, does not open, which the check that follows says; but not where a newer
 // program wrote it.
 Status SwimStore::repair_all(const FsckOptions& checks, StoreDirectory& directory, std::vector<Repaired>* changes) {
-  // An earlier repair may have been cut short in a cube that is not repaired now.
-  const bool was_unfinished = directory.is_repair_unfinished();
-  bool all = !checks.cube;
+  std::set<unsigned> ended;
   unsigned cube = checks.cube.value_or(0), cubes = 1;
   do {
     CubeRepair outcome = CubeRepair::cut_short;
@@ -182,9 +186,12 @@ Status SwimStore::repair_all(const FsckOptions& checks, StoreDirectory& director
     if (outcome == CubeRepair::cut_short) {
       return {};
     }
-    all &= outcome == CubeRepair::ended;
+    if (outcome == CubeRepair::ended) {
+      ended.insert(cube);
+    }
   } while (!checks.cube && ++cube < cubes);
-  return was_unfinished && !all ? Status() : directory.end_repair();
+  // An earlier one may have been cut short in a cube that was not repaired now.
+  return directory.end_repair(ended);
 }
 
 // *cubes: how many the store has.
@@ -196,9 +203,7 @@ Status SwimStore::repair_cube(unsigned number, const FsckOptions& checks, StoreD
       return status.code() == Status::Code::unsupported ? status : Status();
     }
     *cubes = m_mounted->cubes->size();
-    Status may = find_cube(path, *cubes, checks.cube);
-    may = may.ok() && checks.deep ? check_compressors(m_mounted->context) : may;
-    if (!may.ok()) {
+    if (const Status may = find_cube(path, *cubes, checks.cube); !may.ok()) {
       close();
       return may;
     }
@@ -220,7 +225,7 @@ Status SwimStore::repair_cube(unsigned number, const FsckOptions& checks, StoreD
       swimstore::Repair repair(m_mounted->context, cube, *fsck);
       due = repair.next(&kind);
       if (due) {
-        status = directory.begin_repair();
+        status = directory.begin_repair(number);
       }
       if (due && status.ok()) {
         status = repair.apply(kind, changes);
@@ -250,8 +255,10 @@ Status SwimStore::put_back(uint64_t* entries, uint64_t* left, std::vector<Repair
       close();
       return status;
     }
-    status = directory.begin_repair();
     for (const auto& cube : m_mounted->context.cubes) {
+      if (status.ok()) {
+        status = directory.begin_repair(cube->number);
+      }
       if (status.ok()) {
         status = swimstore::Repair::put_back(m_mounted->context, *cube, entries, left);
       }
@@ -365,7 +372,7 @@ Status SwimStore::reset_cube(unsigned cube, bool force) {
 Status SwimStore::forget_quarantined(uint64_t* entries) {
   VTKV_RETURN_IF_ERROR(open(Purpose::repair));
   *entries = 0;
-  Status status;
+  Status status = check_all_open("forget-quarantined-entries is for all cubes");
   for (const auto& cube : m_mounted->context.cubes) {
     if (status.ok()) {
       status = swimstore::Repair::forget_quarantined(m_mounted->context, *cube, entries);

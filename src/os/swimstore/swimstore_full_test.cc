@@ -315,7 +315,7 @@ TEST_F(FullStoreTest, WhatCannotWaitGoesOnWhenTheStoreIsFull) {
     std::lock_guard lock(pg.mutex);
     names = pg.names;
   }
-  ASSERT_GT(names.size(), 4u);
+  ASSERT_FALSE(names.empty());
   for (unsigned i = 0; i < 200; ++i) {
     const ghobject_t& name = names[i % names.size()];
     ObjectStore::Transaction truncate, zero, overwrite;

@@ -476,8 +476,8 @@ Status SwimStore::take_lock(StoreDirectory& directory, std::unique_ptr<vtkv::Fil
 }
 
 int SwimStore::mount() {
-  // A mount that is refused for an unfinished import says how it ends.
-  if (cct->_conf.get_val<bool>("swimstore_fsck_on_mount") && StoreDirectory(m_env, path).unfinished_imports().empty()) {
+  StoreDirectory directory(m_env, path);  // where a repair or an import is unfinished, try_mount() says how it ends
+  if (cct->_conf.get_val<bool>("swimstore_fsck_on_mount") && !directory.is_unfinished()) {
     const int errors = fsck(cct->_conf.get_val<bool>("swimstore_fsck_on_mount_deep"));
     if (errors < 0) {
       return errors;
@@ -495,7 +495,7 @@ int SwimStore::mount() {
   const Status status = try_mount();
   // A file that is missing is damage, too. Without a superblock the message has another remedy.
   if ((status.is_corruption() || status.is_not_found() || status.code() == Status::Code::io_error) &&
-      StoreDirectory(m_env, path).has_superblock()) {
+      directory.has_superblock()) {
     return fail("mount", status.with_message(fmt::format("{}. {}", status.message(), MetadataFailure::remedy(path))));
   }
   return status.ok() ? 0 : fail("mount", status);

@@ -184,6 +184,26 @@ class StoreThreadsTest : public ::testing::Test {
 
 }  // namespace
 
+// An admin command writes its file while the map's thread writes another.
+TEST_F(StoreThreadsTest, SmallFilesOfSeveralThreadsAreEachTheirOwn) {
+  const std::array<std::string, 3> keys{"osd_key", "require_osd_release", "crush_device_class"};
+  std::vector<std::thread> writers;
+  std::atomic<unsigned> wrong{0};
+  for (const std::string& key : keys) {
+    writers.emplace_back([this, &wrong, key] {
+      for (unsigned i = 0; i < 100; ++i) {
+        std::string value;
+        const std::string written = key + std::string(i, 'x');
+        wrong += m_store->write_meta(key, written) != 0 || m_store->read_meta(key, &value) != 0 || value != written;
+      }
+    });
+  }
+  for (std::thread& writer : writers) {
+    writer.join();
+  }
+  EXPECT_EQ(wrong, 0u);
+}
+
 TEST_F(StoreThreadsTest, EveryPgHoldsWhatItsWriterQueuedWhateverElseGoesOn) {
   std::atomic<bool> stop{false};
   std::vector<std::thread> writers, others;

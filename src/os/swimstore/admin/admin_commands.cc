@@ -120,6 +120,7 @@ void dump_move(const OnlineMover::Report& report, ceph::Formatter* formatter) {
     formatter->dump_string("error", vtkv::to_utf8(report.error));
   }
   formatter->dump_unsigned("done", report.done);
+  formatter->dump_unsigned("failed", report.failed);
   formatter->open_array_section("plan");
   for (const GroupMove& move : report.plan) {
     formatter->open_object_section("move");

@@ -91,11 +91,13 @@ class Container {
   void collect_pages(vtkv::SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries);
 
   // Space for a chunk's bytes of holes, or for less when there are no more; else one chunk more: the first one
-  // without host space, or a new one at the end. But first one whose punch failed. With `only_when_empty`, nothing is
-  // done when another thread made slots available meanwhile.
-  vtkv::Status grow(bool only_when_empty);
+  // without host space, or new ones at the end, chunks_most of them: it is one call of the host, for which all direct
+  // writes to the file have to end. But first one whose punch failed. With `only_when_empty`, whole slots are wanted:
+  // what gives none is left, and nothing is done when another thread made some available meanwhile.
+  vtkv::Status grow(bool only_when_empty, uint64_t chunks_most = 1);
   // Gives back what is withheld and no punch was tried on, one chunk or fragment; false when there is none.
-  bool cancel_punch();
+  // `only_whole`: of whole slots.
+  bool cancel_punch(bool only_whole = false);
   // Writes zeros to at most `bytes` of unprimed slots; *bytes_done 0: there are none. What was written counts once
   // sync_primed() returned. Code::busy: some of them cannot be written and went into the quarantine; try again.
   vtkv::Status prime(uint64_t bytes, Quarantine& quarantine, uint64_t* bytes_done);
@@ -181,7 +183,7 @@ class Container {
     uint32_t first = 0, count = 0;  // blocks; count 0: the whole slot, which is not split
   };
 
-  std::vector<Range> holes_to_fill() const REQUIRES(m_lock);
+  std::vector<Range> holes_to_fill(bool only_whole) const REQUIRES(m_lock);
   std::vector<Punch>::iterator find_punch(const Range& range) REQUIRES(m_lock);
   std::vector<Range> due_punches(vtkv::SequenceNumber durable, uint64_t limit) EXCLUDES(m_lock);
   // What is withheld has no space any more, and no punch of it waits.

@@ -24,12 +24,15 @@ constexpr size_t kFillsAtOnce = 128;
 
 // ---- growing
 
-std::vector<Container::Range> Container::holes_to_fill() const {
+std::vector<Container::Range> Container::holes_to_fill(bool only_whole) const {
   std::vector<Range> holes;
   uint64_t bytes = 0;
   for (const auto& [first, count] : m_holes) {
     if (bytes >= m_growth_bytes || holes.size() >= kFillsAtOnce) {
       break;
+    }
+    if (only_whole && lies_in_split({first, count})) {
+      continue;
     }
     holes.push_back({first, count});
     bytes += count * kBlockBytes;
@@ -63,10 +66,11 @@ Status Container::fill(const std::vector<Range>& holes) {
   return {};
 }
 
-Status Container::grow(bool only_when_empty) {
+Status Container::grow(bool only_when_empty, uint64_t chunks_most) {
   MutexLock growth(m_growth_lock);
   std::vector<Range> holes;
   Range range;
+  uint64_t chunks = 1;
   bool failed_punch = false;
   {
     MutexLock lock(m_lock);
@@ -77,18 +81,20 @@ Status Container::grow(bool only_when_empty) {
     failed_punch = tried != m_punches.end();
     if (failed_punch) {
       range = tried->range;
-    } else if (holes = holes_to_fill(); holes.empty()) {
+    } else if (holes = holes_to_fill(only_when_empty); holes.empty()) {
       const uint64_t unbacked = m_slots.find_unbacked();
-      range = chunk_range(unbacked != SlotAllocator::npos ? unbacked : m_slots.chunks());
+      const bool at_end = unbacked == SlotAllocator::npos;
+      range = chunk_range(at_end ? m_slots.chunks() : unbacked);
+      chunks = at_end ? chunks_most : 1;
     }
   }
   if (!holes.empty()) {
     return fill(holes);
   }
-  const Status allocated = m_file->allocate(range.offset(), range.bytes());
+  const Status allocated = m_file->allocate(range.offset(), chunks * range.bytes());
   if (!allocated.ok()) {
     // The host may have given a part of it. What was withheld keeps what it has.
-    (void)(failed_punch ? Status() : m_file->punch_hole(range.offset(), range.bytes()));
+    (void)(failed_punch ? Status() : m_file->punch_hole(range.offset(), chunks * range.bytes()));
     return allocated;
   }
   FreeChange change(*this);
@@ -101,9 +107,11 @@ Status Container::grow(bool only_when_empty) {
   if (failed_punch) {
     dropped(range);
   } else if (chunk == m_slots.chunks()) {
-    m_slots.extend(1);
+    m_slots.extend(chunks);
   }
-  m_slots.back(chunk);
+  for (uint64_t i = 0; i < chunks; i++) {
+    m_slots.back(chunk + i);
+  }
   return {};
 }
 
@@ -202,12 +210,13 @@ bool Container::clear_primed(uint64_t slot) {
 
 // A punch that failed may have made holes, in which nothing is primed and for which the host may have no space: that
 // comes back through grow().
-bool Container::cancel_punch() {
+bool Container::cancel_punch(bool only_whole) {
   // Under the growth lock, so that no hole is being punched in what is given back.
   MutexLock growth(m_growth_lock);
   FreeChange change(*this);
-  const auto punch = std::find_if(m_punches.rbegin(), m_punches.rend(),
-                                  [](const Punch& it) { return !it.tried || mutated(Mutation::failed_punch_trusted); });
+  const auto punch = std::find_if(m_punches.rbegin(), m_punches.rend(), [&](const Punch& it) {
+    return (!it.tried || mutated(Mutation::failed_punch_trusted)) && !(only_whole && lies_in_split(it.range));
+  });
   if (punch == m_punches.rend()) {
     return false;
   }

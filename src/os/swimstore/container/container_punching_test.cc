@@ -333,6 +333,21 @@ TEST_F(ContainerPunchingTest, NothingPunchedIsHandedOutBeforeAContainerGrows) {
   EXPECT_GE(statistics().file_bytes, file_bytes + holes);
 }
 
+TEST_F(ContainerPunchingTest, HolesThatGiveNoWholeSlotAreNotFilledForOne) {
+  fill(256 * kKiB);
+  take_from_the_reserve(6);
+  keep_eight_blocks_each();
+  checkpoint();
+  checkpoint();
+  const uint64_t holes = statistics().hole_bytes;
+  ASSERT_GT(holes, 0u);
+  m_env.set_capacity(m_env.allocated_bytes() + 2 * kMiB);  // the operator makes room
+  std::vector<AllocatedSlot> slots;
+  ASSERT_TRUE(write(256 * kKiB, &slots));
+  EXPECT_EQ(slots.size(), 1u);
+  EXPECT_EQ(statistics().hole_bytes, holes);
+}
+
 TEST_F(ContainerPunchingTest, HolesAreKnownAfterAnOpen) {
   fill(16 * kKiB);
   take_from_the_reserve(6);

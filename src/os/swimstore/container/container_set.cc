@@ -177,7 +177,7 @@ bool ContainerSet::take(unsigned size_class, uint32_t bytes, bool may_grow, std:
   }
   // Another thread may take what this one grew, so it is tried again while growing helps.
   while (!container.take(false, &slot)) {
-    if (!may_grow || (!container.cancel_punch() && !grow(container))) {
+    if (!may_grow || (!container.cancel_punch(true) && !grow(container))) {
       return false;
     }
   }
@@ -248,7 +248,8 @@ bool ContainerSet::break_up_larger(unsigned size_class, uint32_t bytes, std::vec
   slot.bytes = bytes;
   for (unsigned larger = size_class + 1; larger < kSizeClasses; larger++) {
     Container& container = *m_containers[larger];
-    if (container.break_up(size_class, &slot) || (container.cancel_punch() && container.break_up(size_class, &slot))) {
+    if (container.break_up(size_class, &slot) ||
+        (container.cancel_punch(true) && container.break_up(size_class, &slot))) {
       slots->push_back(slot);
       return true;
     }

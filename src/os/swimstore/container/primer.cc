@@ -11,6 +11,8 @@ namespace {
 
 constexpr uint64_t kUnitBytes = 256u << 10;  // of one step: what a foreground write may have to wait behind
 constexpr uint64_t kBatchBytes = 8u << 20;   // of one sync: each is a journal commit of the host
+constexpr uint64_t kGrowthChunksMost = 8;
+constexpr uint64_t kGrowthUs = 1'000'000;  // between two growths of a class that is written to much
 constexpr vtkv::BackgroundWork kPrimeWork{"writing zeros to slots ahead of need",
                                           "small writes take one more flush each, and more time, until it succeeds"};
 
@@ -66,9 +68,18 @@ void Primer::step_class(Container& container, bool busy, Result* result) {
     }
     return;
   }
-  const uint64_t ready = (counts.available + counts.waiting) * slot_bytes(container.size_class());
-  if (ready + fragment_bytes(container.size_class(), false) < container.growth_bytes() / 4) {
-    result->worked |= grow_ahead(container);
+  const uint64_t ready = (counts.available + counts.waiting) * slot_bytes(container.size_class()) +
+                         fragment_bytes(container.size_class(), false);
+  Growth& growth = m_growth[container.size_class()];
+  const uint64_t now_us = m_env->now_us();
+  const bool grew_lately = growth.grown_us > 0 && now_us - growth.grown_us < kGrowthUs;
+  growth.chunks = grew_lately ? growth.chunks : 1;
+  if (ready < growth.chunks * container.growth_bytes() / 4) {
+    uint64_t chunks = grew_lately ? std::min(2 * growth.chunks, kGrowthChunksMost) : 1;
+    if (grow_ahead(container, &chunks)) {
+      growth = {chunks, now_us};
+      result->worked = true;
+    }
   }
 }
 
@@ -85,18 +96,19 @@ Status Primer::prime_class(Container& container, const Container::Counts& counts
   const uint64_t enough = busy ? target_bytes() / 4 : target_bytes();
   active = ready < enough / 4 * 3 || (active && ready < enough);
   uint64_t done = 0;
+  Status failed;
   if (active) {
     Status status = prime_unit(container, &done);
-    if (status.ok() && done == 0 && grow_ahead(container)) {
+    uint64_t chunks = 1;
+    if (status.ok() && done == 0 && grow_ahead(container, &chunks)) {
       status = prime_unit(container, &done);
     }
     const bool quarantined = status.code() == Status::Code::busy;
-    if (!status.ok() && !status.is_no_space() && !quarantined) {
-      return status;
-    }
     if (quarantined) {
       m_errors.note(kPrimeWork, status);
       result->worked = true;
+    } else if (!status.ok() && !status.is_no_space()) {
+      failed = status;  // what was written before it is good, and not to wait for it
     }
     m_primed_bytes += done;
   }
@@ -107,7 +119,7 @@ Status Primer::prime_class(Container& container, const Container::Counts& counts
   }
   result->worked |= done > 0;
   result->urgent |= done > 0 && counts.primed_available * bytes < target_bytes() / 8;
-  return {};
+  return failed;
 }
 
 Status Primer::prime_unit(Container& container, uint64_t* done) {
@@ -120,13 +132,22 @@ Status Primer::prime_unit(Container& container, uint64_t* done) {
   return status;
 }
 
-bool Primer::grow_ahead(Container& container) {
+bool Primer::grow_ahead(Container& container, uint64_t* chunks) {
   vtkv::FileSystemInfo host;
-  if (!m_env->file_system_info(m_directory, &host).ok() ||
-      container.growth_bytes() > m_reserve.growable_bytes(host) / 16) {
+  if (!m_env->file_system_info(m_directory, &host).ok()) {
     return false;
   }
-  const Status status = container.grow(false);
+  // Where the host is low, more than one would soon be given back (reclaimer.h).
+  const uint64_t most = host.available_bytes < host.total_bytes / 8 ? 1 : *chunks;
+  *chunks = std::min(most, m_reserve.growable_bytes(host) / 16 / container.growth_bytes());
+  if (*chunks == 0) {
+    return false;
+  }
+  Status status = container.grow(false, *chunks);
+  if (!status.ok() && *chunks > 1) {  // as where the file is nearly as large as it may be
+    *chunks = 1;
+    status = container.grow(false, 1);
+  }
   m_promises.note_growth(container, status);
   return status.ok();
 }

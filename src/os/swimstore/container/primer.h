@@ -42,8 +42,13 @@ class Primer {
  private:
   void step_class(Container& container, bool busy, Result* result);
   vtkv::Status prime_class(Container& container, const Container::Counts& counts, bool busy, Result* result);
-  // Grows when that takes at most a sixteenth of what the host can still give.
-  bool grow_ahead(Container& container);
+  // A class grows by a chunk or, while it has to again within a second, each time by twice as many.
+  struct Growth {
+    uint64_t chunks = 1;  // the last time
+    uint64_t grown_us = 0;
+  };
+  // Grows by so many, or fewer, when that takes at most a sixteenth of what the host can still give.
+  bool grow_ahead(Container& container, uint64_t* chunks);
   // Nothing is primed while what is free may be wanted by transactions.
   vtkv::Status prime_unit(Container& container, uint64_t* done);
   uint64_t target_bytes() const;
@@ -62,6 +67,7 @@ class Primer {
   uint64_t m_host_bytes = 0;
   std::array<bool, kSizeClasses> m_active{};  // below its target, until it is reached
   std::array<bool, kSizeClasses> m_failed{};  // when it was last tried
+  std::array<Growth, kSizeClasses> m_growth{};  // of those that are not primed
 
   std::atomic<uint64_t> m_primed_bytes{0};
 };

@@ -95,7 +95,7 @@ bool SpacePromises::make_free(unsigned size_class, Urgency urgency) {
   for (unsigned other = kSizeClasses; !grown && other-- > 0;) {
     grown = other != size_class && grow(*m_containers[other], urgency, &growth);
   }
-  m_growth_failed = growth.failed && !grown;
+  m_growth_failed = growth.failed && !grown && growth.refused_bytes == UINT64_MAX;  // none for want of space
   return grown;
 }
 

@@ -220,6 +220,14 @@ TEST_F(SpacePromisesTest, AHostThatFailsLetsGoWhoHasWaited) {
   EXPECT_FALSE(m_set->promise(kMiB, Urgency::late));
 }
 
+// One bad range of one file is no sick host: who has waited waits on where the others lack space alone.
+TEST_F(SpacePromisesTest, OneContainerThatFailsLetsNobodyGo) {
+  m_env.fail_nth(vtkv::SimCall::allocate, 1, Status::from_errno(EIO, "simulated"), false);
+  m_env.fail_nth(vtkv::SimCall::allocate, 2, Status::from_errno(ENOSPC, "simulated"), true);
+  EXPECT_FALSE(m_set->promise(kMiB, Urgency::late));
+  EXPECT_EQ(m_set->statistics().promised_bytes, 0u);
+}
+
 // ext4 lets no file be larger than 16 TiB.
 TEST_F(SpacePromisesTest, OtherContainersGrowForOneThatCannot) {
   m_env.fail_nth(vtkv::SimCall::allocate, 1, Status::from_errno(EFBIG, "simulated"), false);

@@ -8,6 +8,7 @@
 #include <boost/algorithm/string.hpp>
 
 #include "swimstore/container/space_reserve.h"
+#include "vtkv/util/mutex.h"
 
 namespace swimstore {
 
@@ -20,6 +21,7 @@ constexpr const char* kSpare = "spare";
 constexpr const char* kNewMeta = "meta.new";
 constexpr const char* kUnfinished = "mkfs_unfinished";
 constexpr const char* kRepairing = "repair_unfinished";
+constexpr const char* kRepairLine = "repair of swimstore";
 constexpr const char* kImporting = "import_unfinished";
 constexpr const char* kAddingCubes = "add_cubes_unfinished";
 constexpr const char* kUnfinishedText = "mkfs of swimstore";
@@ -199,11 +201,54 @@ Status StoreDirectory::remove_name(const std::string& path) {
 
 // ---- repair and import
 
-Status StoreDirectory::begin_repair() {
-  return is_repair_unfinished() ? Status() : write_meta(kRepairing, "repair of swimstore");
+// A line, "repair of swimstore", and a number for each cube. None: one of an older program, which writes the line
+// alone, or one that cannot be read; it may have been begun in any.
+std::set<unsigned> StoreDirectory::read_repair() {
+  std::string text;
+  std::set<unsigned> cubes;
+  if (!read_meta(kRepairing, &text).ok()) {
+    return {};
+  }
+  std::vector<std::string> lines;
+  boost::split(lines, text, boost::is_any_of("\n"));
+  for (size_t i = 1; i < lines.size(); ++i) {
+    unsigned cube = 0;
+    if (std::from_chars(lines[i].data(), lines[i].data() + lines[i].size(), cube).ec == std::errc()) {
+      cubes.insert(cube);
+    }
+  }
+  return cubes;
 }
 
-Status StoreDirectory::end_repair() { return remove_mark(kRepairing); }
+Status StoreDirectory::note_repair(const std::set<unsigned>& cubes) {
+  return write_meta(kRepairing, fmt::format("{}\n{}", kRepairLine, fmt::join(cubes, "\n")));
+}
+
+Status StoreDirectory::begin_repair(unsigned cube) {
+  std::set<unsigned> cubes = read_repair();
+  const bool is_of_any = cubes.empty() && is_repair_unfinished();
+  return is_of_any || !cubes.insert(cube).second ? Status() : note_repair(cubes);
+}
+
+Status StoreDirectory::end_repair(const std::set<unsigned>& ended) {
+  if (!is_repair_unfinished()) {
+    return {};
+  }
+  const std::set<unsigned> begun = read_repair();
+  std::set<unsigned> left = begun;
+  if (begun.empty()) {
+    Superblock superblock;
+    VTKV_RETURN_IF_ERROR(read_superblock(&superblock));
+    for (unsigned cube = 0; cube < superblock.cubes; ++cube) {
+      left.insert(cube);
+    }
+  }
+  std::erase_if(left, [&ended](unsigned cube) { return ended.contains(cube); });
+  if (left.empty()) {
+    return remove_mark(kRepairing);
+  }
+  return begun.empty() || left == begun ? Status() : note_repair(left);
+}
 
 bool StoreDirectory::is_repair_unfinished() const { return m_env->exists(file(kRepairing)); }
 
@@ -234,7 +279,7 @@ Status StoreDirectory::note_imports(const std::vector<std::string>& archives) {
 }
 
 Status StoreDirectory::forget_repair_and_import() {
-  VTKV_RETURN_IF_ERROR(end_repair());
+  VTKV_RETURN_IF_ERROR(remove_mark(kRepairing));
   return remove_mark(kImporting);
 }
 
@@ -411,10 +456,14 @@ void StoreDirectory::keep_spare() {
   }
 }
 
+// Threads of Ceph and the store's own write small files at any time, each by way of the same two names.
+static vtkv::Mutex write_meta_lock;
+
 Status StoreDirectory::write_meta(const std::string& key, const std::string& value) {
   if (value.size() >= kMetaBytesMax) {
     return Status::invalid_argument(fmt::format("{} bytes are too many for the file {}", value.size(), file(key)));
   }
+  vtkv::MutexLock lock(write_meta_lock);
   const std::string text = value + "\n";
   Status status = write_file(kNewMeta, text);
   const char* written = kNewMeta;

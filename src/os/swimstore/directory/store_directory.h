@@ -8,7 +8,8 @@
 //   move_metadata_unfinished       there while log and tree move: from where to where
 //   metadata_path                  where the superblock says so (kMetadataElsewhereFeature): the directory on another
 //                                  file system that has log and tree of cube N in N, and in `fsid` whose they are
-//   repair_unfinished              there while a repair is at work: until one has come to its end, nothing is served
+//   repair_unfinished              there while a repair is at work, with the cubes that it changes: until one has come
+//                                  to its end in them, nothing is served
 //   import_unfinished              there while objects are imported: until all are there, nothing is served
 //   add_cubes_unfinished           there while cubes are added: how many the store is about to have
 //   lock                           held while mounted
@@ -20,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -89,14 +91,16 @@ class StoreDirectory {
   // Whatever is missing from now on, it was not mkfs that left it out. REQUIRES: locked, a superblock.
   vtkv::Status end_mkfs();
 
-  // From begin to end, durably, a repair is unfinished. REQUIRES: locked.
-  vtkv::Status begin_repair();
-  vtkv::Status end_repair();
+  // From begin to end, durably, a repair of the cube is unfinished. REQUIRES: locked.
+  vtkv::Status begin_repair(unsigned cube);
+  // One came to its end in these cubes. It stays unfinished where it was begun in another one.
+  vtkv::Status end_repair(const std::set<unsigned>& cubes);
   bool is_repair_unfinished() const;
   // The same of the import of an archive, of each by itself. *again: one of it was cut short before.
   vtkv::Status begin_import(const std::string& archive, bool* again);
   vtkv::Status end_import(const std::string& archive);
   std::vector<std::string> unfinished_imports();  // their archives
+  bool is_unfinished() { return is_repair_unfinished() || !unfinished_imports().empty(); }
   // What a repair and an import of a store that was here before left.
   vtkv::Status forget_repair_and_import();
 
@@ -166,6 +170,8 @@ class StoreDirectory {
   bool is_link(const std::string& path);
   vtkv::Status refuse_link(const std::string& path);
   vtkv::Status note_imports(const std::vector<std::string>& archives);
+  std::set<unsigned> read_repair();
+  vtkv::Status note_repair(const std::set<unsigned>& cubes);
   // As a whole line of a small file that is not empty, so that it is read again as it was?
   static bool fits_a_line(const std::string& text);
   // store_directory_metadata.cc

@@ -37,20 +37,42 @@ Status explain_refusal(const Status& status) {
 std::string name_of(const std::string& directory) { return directory.empty() ? kInTheCubes : directory; }
 std::string place_of(std::string_view name) { return name == kInTheCubes ? std::string() : std::string(name); }
 
-// What was never written is written with zeros, so a log segment keeps its room; and free zones of a tree get some.
+// What of the file has space. A tree is as long as it ever was, and most of it may have been given back to the host.
+// All of it where the host does not tell.
+Status find_data(vtkv::File& file, std::vector<vtkv::FileRange>* ranges, uint64_t* file_bytes) {
+  VTKV_RETURN_IF_ERROR(file.size(file_bytes));
+  vtkv::FileSpace space;
+  const Status mapped = file.map_space(&space);
+  VTKV_RETURN_IF_ERROR(mapped.code() == Status::Code::unsupported ? Status() : mapped);
+  uint64_t at = 0;
+  space.holes.push_back({*file_bytes, 0});
+  for (const vtkv::FileRange& hole : space.holes) {
+    if (hole.offset > at) {
+      ranges->push_back({at, hole.offset - at});
+    }
+    at = std::max(at, hole.offset + hole.length);
+  }
+  return {};
+}
+
+// What was never written is written with zeros, so a log segment keeps its room.
 Status copy_file(vtkv::Env* env, const std::string& from, const std::string& to, uint64_t* copied) {
   std::unique_ptr<vtkv::File> in, out;
   VTKV_RETURN_IF_ERROR(env->open_file(from, {.read_only = true, .direct = false}, &in));
   VTKV_RETURN_IF_ERROR(env->open_file(to, {.create = true, .direct = false}, &out));
   uint64_t bytes = 0;
-  VTKV_RETURN_IF_ERROR(in->size(&bytes));
+  std::vector<vtkv::FileRange> ranges;
+  VTKV_RETURN_IF_ERROR(find_data(*in, &ranges, &bytes));
   std::string buffer(std::min<uint64_t>(bytes, kCopyBytes), '\0');
-  for (uint64_t offset = 0; offset < bytes; offset += buffer.size()) {
-    const size_t length = std::min<uint64_t>(buffer.size(), bytes - offset);
-    VTKV_RETURN_IF_ERROR(in->read(offset, length, buffer.data()));
-    VTKV_RETURN_IF_ERROR(out->write(offset, buffer.data(), length));
+  for (const vtkv::FileRange& range : ranges) {
+    for (uint64_t done = 0; done < range.length; done += buffer.size()) {
+      const size_t length = std::min<uint64_t>(buffer.size(), range.length - done);
+      VTKV_RETURN_IF_ERROR(in->read(range.offset + done, length, buffer.data()));
+      VTKV_RETURN_IF_ERROR(out->write(range.offset + done, buffer.data(), length));
+    }
+    *copied += range.length;
   }
-  *copied += bytes;
+  VTKV_RETURN_IF_ERROR(out->truncate(bytes));
   return out->sync();
 }
 
@@ -335,10 +357,13 @@ Status StoreDirectory::measure_metadata(const std::string& metadata_directory, u
     const std::string root = database_path_in(metadata_directory, cube);
     const auto add = [&](const std::string& name) {
       std::unique_ptr<vtkv::File> file;
-      uint64_t its_bytes = 0;
+      uint64_t file_bytes = 0;
+      std::vector<vtkv::FileRange> ranges;
       VTKV_RETURN_IF_ERROR(m_env->open_file(root + "/" + name, {.read_only = true, .direct = false}, &file));
-      VTKV_RETURN_IF_ERROR(file->size(&its_bytes));
-      *bytes += its_bytes;
+      VTKV_RETURN_IF_ERROR(find_data(*file, &ranges, &file_bytes));
+      for (const vtkv::FileRange& range : ranges) {
+        *bytes += range.length;
+      }
       return Status();
     };
     const auto pass_over = [](const std::string&) { return Status(); };

@@ -28,7 +28,8 @@ bool decode_collection(std::string_view bytes, CollectionRecord* record) {
   const bool has_generation = bytes[0] > 1;
   bytes.remove_prefix(1);
   uint32_t count = 0;
-  if (!vtkv::get_varint32(&bytes, &record->bits) || record->bits > kHashBits || !vtkv::get_varint32(&bytes, &count)) {
+  if (!vtkv::get_varint32(&bytes, &record->bits) || record->bits > kHashBits || !vtkv::get_varint32(&bytes, &count) ||
+      count != 1) {  // it lies in one cube, as a whole
     return false;
   }
   for (uint32_t i = 0; i < count; ++i) {

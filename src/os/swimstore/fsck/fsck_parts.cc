@@ -10,15 +10,11 @@
 #include "swimstore/format/newer_entry.h"
 #include "swimstore/format/omap_row.h"
 #include "swimstore/fsck/fsck.h"
+#include "swimstore/object/collection_list.h"
 
 namespace swimstore {
 
 namespace {
-
-bool is_internal(std::string_view object_key) {
-  ghobject_t oid;
-  return decode_object_key(object_key, &oid) && oid.hobj.is_meta();
-}
 
 // The store had one cube, and what is of no placement group may have rows before its record says so (CubeDivision).
 bool is_undivided(vtkv::DB& database, const vtkv::Snapshot* snapshot) {
@@ -59,22 +55,22 @@ void Fsck::load_row_owners() {
   m_row_owners = std::make_unique<RowOwners>();
   const vtkv::Snapshot* const snapshot = m_cube.number == 0 ? m_snapshot : m_owner_snapshot;
   const bool undivided = is_undivided(m_store.cubes[0].database(), snapshot);
-  const auto all_of = [this, snapshot](char prefix) {
-    return m_store.cubes[0].database().new_iterator(std::string(1, prefix),
-                                                    std::string(1, static_cast<char>(prefix + 1)), snapshot);
-  };
-  const auto objects = all_of(key_prefix::object);
-  for (objects->seek_to_first(); objects->valid(); objects->next()) {
-    OnodeRecord record;
-    ExtentShard shard;
-    if (!decode_onode(objects->value(), &record, &shard)) {
-      m_row_owners->all = false;
-    } else if (record.test(OnodeRecord::omap_in_parts) || (undivided && is_internal(objects->key()))) {
-      m_row_owners->nids.insert(record.nid);
+  vtkv::DB& database = m_store.cubes[0].database();
+  for (const ObjectRange& range : object_ranges(coll_t::meta(), 0)) {  // no others have one
+    const auto objects = database.new_iterator(object_key(range.begin), object_key(range.end), snapshot);
+    for (objects->seek_to_first(); objects->valid(); objects->next()) {
+      OnodeRecord record;
+      ExtentShard shard;
+      if (!decode_onode(objects->value(), &record, &shard)) {
+        m_row_owners->all = false;
+      } else if (record.test(OnodeRecord::omap_in_parts) || undivided) {
+        m_row_owners->nids.insert(record.nid);
+      }
     }
+    m_row_owners->all &= objects->status().ok();
   }
-  m_row_owners->all &= objects->status().ok();
-  const auto floors = all_of(key_prefix::omap_floor);
+  const auto floors = database.new_iterator(std::string(1, key_prefix::omap_floor),
+                                            std::string(1, key_prefix::omap_floor + 1), snapshot);
   for (floors->seek_to_first(); floors->valid(); floors->next()) {
     uint64_t nid = 0;
     if (decode_omap_floor_key(floors->key(), &nid)) {

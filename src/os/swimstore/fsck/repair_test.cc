@@ -221,6 +221,25 @@ TEST_P(RepairTest, ASlotThatTwoObjectsClaimIsSharedByThem) {
   expect_unchanged_but({"small"});
 }
 
+// What the other one has in memory is not taken for its own.
+TEST_P(RepairTest, OfASlotThatTwoClaimOnlyWhoseChecksumsMatchReadsIt) {
+  damage([](Cube& cube, Damage& damage) {
+    Stored object = stored(cube, "small");
+    const auto own = object.shard.crc32c;
+    object.shard = stored(cube, "other").shard;
+    object.shard.crc32c = own;
+    store(damage, "small", object);
+  });
+  const auto read_both = [](SwimStore& store, ObjectStore::CollectionHandle& pg) {
+    ceph::bufferlist bytes;
+    EXPECT_GT(store.read(pg, named("other"), 0, 0, bytes), 0);
+    EXPECT_EQ(store.read(pg, named("small"), 0, 0, bytes), -EIO);
+  };
+  mounted(read_both);
+  EXPECT_EQ(Kinds(), repair());
+  mounted(read_both);
+}
+
 // Of a blob in two slots one is claimed by another object, too. Then a snapshot comes and goes: the head keeps both.
 TEST_P(RepairTest, ABlobOfWhichASlotIsSharedIsSharedAsAWhole) {
   std::string text(65536, 'a');  // compressed to 9 blocks, which take a slot of 8 and one of 1

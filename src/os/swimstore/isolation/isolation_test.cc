@@ -294,5 +294,70 @@ TEST_F(IsolationTest, ARepairGoesOnBehindACubeThatDoesNotOpenAndEnds) {
   expect_the_others_served();
 }
 
+// What was begun in another cube is ended there; then this one can be given up.
+TEST_F(IsolationTest, ARepairThatWasCutShortEndsBesideACubeThatDoesNotOpen) {
+  remove_cube();
+  StoreDirectory directory(&m_env, kPath);
+  ASSERT_TRUE(directory.begin_repair(1).ok());
+  ASSERT_TRUE(directory.begin_repair(4).ok());
+  EXPECT_FALSE(mount("incomplete").ok());
+  CheckResult result;
+  std::vector<Repaired> changes;
+  ASSERT_TRUE(m_store->repair({.cube = 1}, &changes, &result).ok());
+  EXPECT_TRUE(directory.is_repair_unfinished());
+  ASSERT_TRUE(m_store->repair({.cube = 4}, &changes, &result).ok());
+  EXPECT_FALSE(directory.is_repair_unfinished());
+  ASSERT_TRUE(mount("incomplete").ok());
+  expect_the_others_served();
+}
+
+// What has ended in a cube is over, whatever becomes of that cube later.
+TEST_F(IsolationTest, ARepairThatHasEndedInACubeIsNotWaitedForThere) {
+  StoreDirectory directory(&m_env, kPath);
+  ASSERT_TRUE(directory.begin_repair(1).ok());
+  ASSERT_TRUE(directory.begin_repair(kLost).ok());
+  CheckResult result;
+  std::vector<Repaired> changes;
+  ASSERT_TRUE(m_store->repair({.cube = kLost}, &changes, &result).ok());
+  remove_cube();
+  ASSERT_TRUE(m_store->repair({}, &changes, &result).ok());
+  EXPECT_FALSE(directory.is_repair_unfinished());
+  ASSERT_TRUE(mount("incomplete").ok());
+}
+
+TEST_F(IsolationTest, AMarkThatCannotBeReadIsOfAnyCube) {
+  StoreDirectory directory(&m_env, kPath);
+  ASSERT_TRUE(directory.begin_repair(1).ok());
+  m_env.set_bad(vtkv::SimBad::reads, std::string(kPath) + "/repair_unfinished", 0, 1 << 20);
+  CheckResult result;
+  std::vector<Repaired> changes;
+  ASSERT_TRUE(m_store->repair({.cube = 1}, &changes, &result).ok());
+  EXPECT_TRUE(directory.is_repair_unfinished());
+  ASSERT_TRUE(m_store->repair({}, &changes, &result).ok());
+  EXPECT_FALSE(directory.is_repair_unfinished());
+}
+
+TEST_F(IsolationTest, ARepairThatWasBegunInTheCubeThatDoesNotOpenStaysUnfinished) {
+  remove_cube();
+  StoreDirectory directory(&m_env, kPath);
+  for (const bool is_of_older_program : {false, true}) {
+    ASSERT_TRUE((is_of_older_program ? directory.write_meta("repair_unfinished", "repair of swimstore")
+                                     : directory.begin_repair(kLost))
+                    .ok());
+    CheckResult result;
+    std::vector<Repaired> changes;
+    ASSERT_TRUE(m_store->repair({}, &changes, &result).ok());
+    EXPECT_TRUE(directory.is_repair_unfinished());
+    EXPECT_FALSE(mount("incomplete").ok());
+  }
+}
+
+TEST_F(IsolationTest, NothingIsForgottenWhileACubeDoesNotOpen) {
+  remove_cube();
+  uint64_t entries = 0;
+  const vtkv::Status status = m_store->forget_quarantined(&entries);
+  EXPECT_NE(status.message().find("cube 2 of /store does not open"), std::string::npos) << status.message();
+}
+
 }  // namespace
 }  // namespace swimstore

@@ -438,18 +438,26 @@ int CollectionCopier::copy() {
 
 int CollectionCopier::copy_again(std::span<const uint32_t> hashes, size_t* done) {
   Copy copy(*this);
+  Visitor& visitor = copy;
   for (*done = 0; *done < hashes.size(); ++*done) {
     m_hash = hashes[*done];
     if (!m_pace.wants(*m_hash)) {
       continue;
     }
+    // Also where none of its objects is left, which for_each_object() would not notice.
+    int r = m_pace.is_enough(0) ? visitor.pause() : 0;
+    if (r == -EAGAIN) {
+      continue;  // noted once more
+    }
+    if (r < 0) {
+      return r;
+    }
     const coll_t group = group_of_hash(*m_hash);
-    int r = 0;
     for (const ObjectRange& range : object_ranges(group, kHashBits)) {
       r = r < 0 ? r : copy.remove(range);
     }
     if (r == 0) {
-      r = for_each_object(group, kHashBits, copy);
+      r = for_each_object(group, kHashBits, visitor);
     }
     if (r < 0 && r != -EAGAIN) {
       return r;

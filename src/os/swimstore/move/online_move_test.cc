@@ -286,6 +286,32 @@ TEST_F(OnlineMoveTest, ASplitEndsTheMeasuring) {
   ASSERT_NO_FATAL_FAILURE(compare());
 }
 
+// Of each hash that was noted it is asked whether it is time for a pause, also where no object of it is left.
+TEST_F(OnlineMoveTest, ObjectsThatCameAndWentHoldUpNobody) {
+  constexpr unsigned kShortLived = 300;
+  MoveLimits limits;
+  limits.batch_us = 0;  // each time
+  limits.last_hashes = kShortLived / 10;
+  change(20);
+  unsigned calls = 0;
+  const Status status = move(3 - home(), limits, [&] {
+    if (++calls != 25) {  // behind the measuring
+      return;
+    }
+    for (unsigned i = 0; i < kShortLived; ++i) {
+      const ghobject_t oid(hobject_t(object_t("short-lived"), "", CEPH_NOSNAP, 2 * i + 1, kPool, ""));
+      ObjectStore::Transaction make, remove;
+      make.touch(kGroup[1], oid);
+      ASSERT_EQ(0, m_store->queue_transaction(m_groups[1], std::move(make)));
+      remove.remove(kGroup[1], oid);
+      ASSERT_EQ(0, m_store->queue_transaction(m_groups[1], std::move(remove)));
+    }
+  });
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  EXPECT_GT(calls, kShortLived);
+  ASSERT_NO_FATAL_FAILURE(check());
+}
+
 // Another transaction moves it to the very cube that it is being copied to: the copy goes first.
 TEST_F(OnlineMoveTest, AMoveByATransactionEndsIt) {
   const ghobject_t anchor(hobject_t(object_t("anchor"), "", CEPH_NOSNAP, 0, kPool, ""));

@@ -169,7 +169,7 @@ Status OnlineMover::move_one(const CollectionRef& group, unsigned to, const Move
   const Status status = move->run();
   vtkv::MutexLock lock(m_lock);
   m_move.reset();
-  ++m_report.done;
+  ++(status.ok() ? m_report.done : m_report.failed);
   return status;
 }
 

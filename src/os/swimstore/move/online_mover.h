@@ -24,7 +24,7 @@ class OnlineMover {
     const char* state = "idle";  // then measuring (all groups), moving, and: done, planned, stopped, failed
     std::string error;  // why it failed, or what a balance passed over
     std::vector<GroupMove> plan;
-    size_t done = 0;  // moves of it that were made, or passed over
+    size_t done = 0, failed = 0;  // moves of it
     // Of the one under way, or the last one.
     const char* phase = "";
     uint64_t slot_bytes = 0, objects = 0, bytes = 0, hashes_left = 0, blocked_us = 0;

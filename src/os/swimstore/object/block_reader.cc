@@ -249,7 +249,8 @@ void BlockReader::find_run(const MappedRun& run, Caching caching, AllFound* foun
   bool after_hit = true;
   for (uint32_t i = 0; i < run.count;) {
     uint32_t absent = 0;
-    ceph::bufferptr bytes = m_cube.data.get(run.slot, run.slot_block + i, run.count - i, &absent, caching.scan);
+    ceph::bufferptr bytes =
+        m_cube.data.get(run.slot, run.slot_block + i, run.count - i, &run.crc32c[i], &absent, caching.scan);
     if (const uint32_t present = bytes.length() / kBlockBytes; present > 0) {
       found->push_back({run.block + i, std::move(bytes)});
       hits += present;
@@ -306,8 +307,8 @@ void BlockReader::keep(Caching caching, const SlotSlice& slice, const ceph::buff
     return;
   }
   const ceph::bufferptr read(memory, slice.destination - memory.c_str(), slice.bytes());
-  caching.scan ? m_cube.data.add_if_room(slice.slot, slice.slot_block, read)
-               : m_cube.data.add(slice.slot, slice.slot_block, read);
+  caching.scan ? m_cube.data.add_if_room(slice.slot, slice.slot_block, read, slice.crc32c)
+               : m_cube.data.add(slice.slot, slice.slot_block, read, slice.crc32c);
 }
 
 int BlockReader::decompress(const Onode& onode, uint64_t first, const BlobRead& read, char* destination) {

@@ -51,54 +51,70 @@ uint32_t DataCache::Page::blocks() const {
   return sum;
 }
 
-const DataCache::Slice* DataCache::Page::find(uint32_t block) const {
+const DataCache::Slice* DataCache::Page::find(uint32_t block, uint32_t crc32c) const {
   for (const Slice& slice : slices) {
     if (block - slice.first < slice.count) {
-      return &slice;
+      return slice.crc32c[block - slice.first] == crc32c ? &slice : nullptr;
     }
   }
   return nullptr;
 }
 
-void DataCache::add(SlotAddress slot, uint32_t first, const ceph::bufferptr& blocks) {
+namespace {
+
+// A small part must not hold on to much memory.
+ceph::bufferptr released(ceph::bufferptr part) {
+  return part.raw_length() > 2 * part.length() ? ceph::bufferptr(ceph::buffer::copy(part.c_str(), part.length()))
+                                               : part;
+}
+
+}  // namespace
+
+DataCache::Slice::Slice(uint32_t first_block, ceph::bufferptr data, const uint32_t* crcs)
+    : first(first_block), count(data.length() / kBlockBytes), blocks(std::move(data)), crc32c(crcs, crcs + count) {}
+
+DataCache::Slice DataCache::Slice::part(uint32_t from, uint32_t end) const {
+  const uint32_t skipped = from - first;
+  return {from, released({blocks, skipped * kBlockBytes, (end - from) * kBlockBytes}), &crc32c[skipped]};
+}
+
+void DataCache::add(SlotAddress slot, uint32_t first, const ceph::bufferptr& unreleased, const uint32_t* crc32c) {
   if (m_capacity_bytes < kShards * kPageBlocks * kBlockBytes) {
     return;
   }
-  if (blocks.raw_length() > 2 * blocks.length()) {  // a small slice must not hold on to much memory
-    add(slot, first, ceph::bufferptr(ceph::buffer::copy(blocks.c_str(), blocks.length())));
-    return;
-  }
+  const ceph::bufferptr blocks = released(unreleased);
   const uint32_t count = blocks.length() / kBlockBytes;
   for (uint32_t done = 0; done < count;) {
     const uint32_t in_page = (first + done) % kPageBlocks;
     const uint32_t slice_blocks = std::min(count - done, kPageBlocks - in_page);
     add_to_page({slot.packed(), (first + done) / kPageBlocks},
-                {in_page, slice_blocks, ceph::bufferptr(blocks, done * kBlockBytes, slice_blocks * kBlockBytes)});
+                {in_page, {blocks, done * kBlockBytes, slice_blocks * kBlockBytes}, crc32c + done});
     done += slice_blocks;
   }
 }
 
-void DataCache::add(SlotAddress slot, const ceph::bufferlist& blocks) {
+void DataCache::add(SlotAddress slot, const ceph::bufferlist& blocks, const uint32_t* crc32c) {
   uint32_t first = 0;
   for (const ceph::bufferptr& buffer : blocks.buffers()) {
-    add(slot, first, buffer);
+    add(slot, first, buffer, crc32c + first);
     first += buffer.length() / kBlockBytes;
   }
 }
 
-void DataCache::add_if_room(SlotAddress slot, uint32_t first, const ceph::bufferptr& blocks) {
+void DataCache::add_if_room(SlotAddress slot, uint32_t first, const ceph::bufferptr& blocks, const uint32_t* crc32c) {
   const uint32_t count = blocks.length() / kBlockBytes;
   for (uint32_t done = 0; done < count;) {
     const uint32_t in_page = (first + done) % kPageBlocks;
     const uint32_t slice_blocks = std::min(count - done, kPageBlocks - in_page);
     add_page_if_room({slot.packed(), (first + done) / kPageBlocks}, in_page,
-                     ceph::bufferptr(blocks, done * kBlockBytes, slice_blocks * kBlockBytes));
+                     {blocks, done * kBlockBytes, slice_blocks * kBlockBytes}, crc32c + done);
     done += slice_blocks;
   }
 }
 
 // Copied page by page, because each goes by itself. Looks for room first: mostly there is none.
-void DataCache::add_page_if_room(const Key& key, uint32_t first, const ceph::bufferptr& blocks) {
+void DataCache::add_page_if_room(const Key& key, uint32_t first, const ceph::bufferptr& blocks,
+                                 const uint32_t* crc32c) {
   Shard& shard = shard_of(key);
   const uint32_t count = blocks.length() / kBlockBytes;
   {
@@ -111,7 +127,7 @@ void DataCache::add_page_if_room(const Key& key, uint32_t first, const ceph::buf
   vtkv::MutexLock lock(shard.mutex);
   if (has_room(shard, key, count)) {
     const auto page = shard.pages.insert(shard.pages.end(), {.key = key});
-    page->slices.push_back({first, count, std::move(copy)});
+    page->slices.emplace_back(first, std::move(copy), crc32c);
     shard.by_address.emplace(key, page);
     account(shard, count);
   }
@@ -136,7 +152,8 @@ void DataCache::add_to_page(const Key& key, Slice slice) {
   trim(shard, &removed);
 }
 
-ceph::bufferptr DataCache::get(SlotAddress slot, uint32_t first, uint32_t count, uint32_t* missing, bool scan) {
+ceph::bufferptr DataCache::get(SlotAddress slot, uint32_t first, uint32_t count, const uint32_t* crc32c,
+                               uint32_t* missing, bool scan) {
   const Key key{slot.packed(), first / kPageBlocks};
   const uint32_t in_page = first % kPageBlocks;
   count = std::min(count, kPageBlocks - in_page);
@@ -149,16 +166,19 @@ ceph::bufferptr DataCache::get(SlotAddress slot, uint32_t first, uint32_t count,
   }
   Page& page = *found->second;
   page.was_read |= !scan;
-  const Slice* const slice = page.find(in_page);
+  const Slice* const slice = page.find(in_page, *crc32c);
   if (slice == nullptr) {
     *missing = 1;
-    while (*missing < count && page.find(in_page + *missing) == nullptr) {
+    while (*missing < count && page.find(in_page + *missing, crc32c[*missing]) == nullptr) {
       ++*missing;
     }
     return {};
   }
   const uint32_t skipped = in_page - slice->first;
-  return {slice->blocks, skipped * kBlockBytes, std::min(count, slice->count - skipped) * kBlockBytes};
+  const uint32_t* const there = &slice->crc32c[skipped];
+  count = std::min(count, slice->count - skipped);
+  return {slice->blocks, skipped * kBlockBytes,
+          static_cast<uint32_t>(std::mismatch(there, there + count, crc32c).first - there) * kBlockBytes};
 }
 
 void DataCache::forget(SlotAddress slot, uint32_t first, uint32_t count) {
@@ -187,14 +207,11 @@ void DataCache::cut(Shard& shard, Page& page, uint32_t first, uint32_t count, Re
   boost::container::small_vector<Slice, 1> left;
   for (Slice& slice : page.slices) {
     const uint32_t slice_end = slice.first + slice.count;
-    if (slice.first < std::min(first, slice_end)) {
-      const uint32_t keep = std::min(first, slice_end) - slice.first;
-      left.push_back({slice.first, keep, ceph::bufferptr(slice.blocks, 0, keep * kBlockBytes)});
+    if (const uint32_t to = std::min(first, slice_end); slice.first < to) {
+      left.push_back(slice.part(slice.first, to));
     }
     if (const uint32_t from = std::max(end, slice.first); from < slice_end) {
-      left.push_back(
-          {from, slice_end - from,
-           ceph::bufferptr(slice.blocks, (from - slice.first) * kBlockBytes, (slice_end - from) * kBlockBytes)});
+      left.push_back(slice.part(from, slice_end));
     }
     removed->push_back(std::move(slice));
   }

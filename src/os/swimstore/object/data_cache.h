@@ -40,22 +40,27 @@ class InFlightData {
   std::array<Shard, kShards> m_shards;
 };
 
-// Blocks that match their checksums, bounded in bytes. The oldest go first, but what was read since it was last looked
+// Blocks with their checksums, bounded in bytes. Who asks names the checksums that he expects: in a damaged store two
+// objects may name one slot. The oldest go first, but what was read since it was last looked
 // at for that has another round, of a few at a time, as in OnodeCache: a hit moves nothing. Thread-safe. Memory is
-// shared with whoever read or wrote the blocks, and never changed; a small part of much memory is copied. Whoever
-// writes a slot forgets its blocks first: its address may have had another life.
+// shared with whoever read or wrote the blocks, and never changed; a small part of much memory is copied, also what is
+// left of a slice. Whoever writes a slot forgets its blocks first: its address may have had another life.
 class DataCache {
  public:
   explicit DataCache(size_t capacity_bytes) : m_capacity_bytes(capacity_bytes) {}
 
-  // `blocks`: whole ones, from `first` on. Blocks that are there already are replaced.
-  void add(SlotAddress slot, uint32_t first, const ceph::bufferptr& blocks);
+  // `blocks`: whole ones, from `first` on, which match these checksums, one for each. Blocks that are there already are
+  // replaced.
+  void add(SlotAddress slot, uint32_t first, const ceph::bufferptr& blocks, const uint32_t* crc32c);
   // Of a long read, which may be a scan: copied into what room there is, and the first to go.
-  void add_if_room(SlotAddress slot, uint32_t first, const ceph::bufferptr& blocks);
-  void add(SlotAddress slot, const ceph::bufferlist& blocks);  // each buffer of it: whole blocks
-  // Blocks from `first` on that are there, at most `count`, in one slice of shared memory. Empty when the first one is
-  // not there: then *missing is how many are not, at most `count`. `scan`: a long read, which makes nothing recent.
-  ceph::bufferptr get(SlotAddress slot, uint32_t first, uint32_t count, uint32_t* missing, bool scan = false);
+  void add_if_room(SlotAddress slot, uint32_t first, const ceph::bufferptr& blocks, const uint32_t* crc32c);
+  // Each buffer of it: whole blocks.
+  void add(SlotAddress slot, const ceph::bufferlist& blocks, const uint32_t* crc32c);
+  // Blocks from `first` on that are there with the checksums in crc32c[], at most `count`, in one slice of shared
+  // memory. Empty when the first one is not there: then *missing is how many are not, at most `count`. `scan`: a long
+  // read, which makes nothing recent.
+  ceph::bufferptr get(SlotAddress slot, uint32_t first, uint32_t count, const uint32_t* crc32c, uint32_t* missing,
+                      bool scan = false);
   void forget(SlotAddress slot, uint32_t first, uint32_t count);
   void set_capacity(size_t bytes);
   size_t capacity() const { return m_capacity_bytes; }
@@ -77,16 +82,21 @@ class DataCache {
   };
   // Blocks [first, first + count) of the page.
   struct Slice {
-    uint32_t first = 0;
-    uint32_t count = 0;
+    Slice(uint32_t first, ceph::bufferptr blocks, const uint32_t* crc32c);
+    Slice part(uint32_t from, uint32_t end) const;  // blocks of the page
+
+    uint32_t first;
+    uint32_t count;
     ceph::bufferptr blocks;
+    boost::container::small_vector<uint32_t, 2> crc32c;
   };
   struct Page {
     Key key;
     bool was_read = false;  // since trim() last came by
     boost::container::small_vector<Slice, 1> slices;  // in no order, none overlaps another
     uint32_t blocks() const;
-    const Slice* find(uint32_t block) const;
+    // The slice that has the block with this checksum.
+    const Slice* find(uint32_t block, uint32_t crc32c) const;
   };
   struct Shard {
     vtkv::Mutex mutex;
@@ -98,7 +108,7 @@ class DataCache {
 
   Shard& shard_of(const Key& key) { return m_shards[KeyHash()(key) >> 8 & (kShards - 1)]; }
   void add_to_page(const Key& key, Slice slice);
-  void add_page_if_room(const Key& key, uint32_t first, const ceph::bufferptr& blocks);
+  void add_page_if_room(const Key& key, uint32_t first, const ceph::bufferptr& blocks, const uint32_t* crc32c);
   bool has_room(const Shard& shard, const Key& key, uint32_t count) const REQUIRES(shard.mutex);
   void cut(Shard& shard, Page& page, uint32_t first, uint32_t count, Removed* removed) REQUIRES(shard.mutex);
   void trim(Shard& shard, Removed* removed) REQUIRES(shard.mutex);

@@ -329,8 +329,10 @@ bool ExtentMap::punch_blobs(uint32_t number, ExtentShard* shard, uint16_t blocks
     std::erase_if(shard->blobs, [](const CompressedBlob& blob) { return blob.live == 0; });
     std::sort(shard->blobs.begin(), shard->blobs.end(), first_live_less);
   }
-  if (cut) {
-    unmapped->cut_shards.push_back(number);
+  // One that was not cut now was looked at before; only a clone may have gone since.
+  const auto may_gain = [cut](const CompressedBlob& blob) { return blob.is_worn() && (cut || blob.is_shared()); };
+  if (std::any_of(shard->blobs.begin(), shard->blobs.end(), may_gain)) {
+    unmapped->worn_shards.push_back(number);
   }
   return any;
 }

@@ -47,7 +47,7 @@ struct Unmapped {
   std::vector<Extent> extents;          // slices of slots
   std::vector<CompressedBlob> blobs;  // in which no block of it lives any more
   uint64_t blob_blocks = 0;            // of the object, that lived in blobs, in these and in others
-  std::vector<uint32_t> cut_shards;     // in which a blob lost blocks, and has some left
+  std::vector<uint32_t> worn_shards;  // of those looked at: in which a blob is worn, now or since a clone needed it
 };
 
 class ExtentMap {

@@ -64,9 +64,12 @@ int ObjectReader::read(Collection& collection, const ghobject_t& oid, uint64_t o
 
 int ObjectReader::end_read(const ghobject_t& oid, int r, uint64_t began_us, const ceph::bufferlist& out) {
   m_store.took(l_swimstore_read_latency, "read", std::chrono::microseconds(m_store.env->now_us() - began_us), oid);
+  if (r == -E2BIG) {
+    return r;  // no error of the disk, after which the OSD would repair the object
+  }
   if (r < 0 || m_store.injected.has_data_error(oid) || m_store.injected.fails_at_random(oid)) {
     m_store.counters.inc(l_swimstore_read_errors);
-    return r == -E2BIG ? r : -EIO;  // no error of the disk, after which the OSD would repair the object
+    return -EIO;
   }
   m_store.counters.inc(l_swimstore_read_bytes, out.length());
   return out.length();

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "vtkv/env.h"
+
 namespace swimstore {
 
 namespace fs = std::filesystem;  // tidy: allow host facts, not data
@@ -27,16 +29,24 @@ std::optional<std::string> read_line(const fs::path& file) {
   return line;
 }
 
+fs::path folder_at(const std::string& link) {
+  std::error_code error;
+  const fs::path folder = fs::canonical(link, error);
+  return error ? fs::path() : folder;
+}
+
 // The sysfs folder of the device a file lies on; empty when it has none.
 fs::path device_folder_of(const std::string& file) {
   struct stat st;
   if (::stat(file.c_str(), &st) != 0) {  // tidy: allow host facts, not data
     return {};
   }
-  std::error_code error;
-  const auto link = fmt::format("/sys/dev/block/{}:{}", major(st.st_dev), minor(st.st_dev));
-  const fs::path folder = fs::canonical(link, error);
-  return error ? fs::path() : folder;
+  fs::path folder = folder_at(fmt::format("/sys/dev/block/{}:{}", major(st.st_dev), minor(st.st_dev)));
+  vtkv::FileSystemInfo info;
+  if (folder.empty() && vtkv::posix_env()->file_system_info(file, &info).ok() && !info.device.empty()) {
+    folder = folder_at("/sys/class/block/" + info.device);  // btrfs numbers its subvolumes itself: what is mounted
+  }
+  return folder;
 }
 
 int numa_node_of(fs::path folder) {

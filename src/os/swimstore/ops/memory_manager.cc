@@ -78,7 +78,9 @@ std::vector<std::shared_ptr<MemoryManager::Share>> MemoryManager::shares_of(std:
 }
 
 MemoryManager::MemoryManager(CephContext* cct, std::vector<ManagedCache> caches)
-    : m_cct(cct), m_shares(shares_of(std::move(caches))) {}
+    : m_cct(cct),
+      m_autotunes(cct->_conf.get_val<bool>("swimstore_cache_autotune")),
+      m_shares(shares_of(std::move(caches))) {}
 
 MemoryManager::~MemoryManager() = default;
 
@@ -94,11 +96,7 @@ void MemoryManager::start(vtkv::Env* env) {
 void MemoryManager::adjust() {
   vtkv::MutexLock lock(m_lock);
   read_ratios();
-  if (m_cct->_conf.get_val<bool>("swimstore_cache_autotune")) {
-    adjust_to_target();
-  } else {
-    adjust_to_fixed_size();
-  }
+  m_autotunes ? adjust_to_target() : adjust_to_fixed_size();
 }
 
 void MemoryManager::read_ratios() {

@@ -45,7 +45,8 @@ class MemoryManager {
   void adjust_to_target() REQUIRES(m_lock);
   void adjust_to_fixed_size() REQUIRES(m_lock);
 
-  CephContext* m_cct;
+  CephContext* const m_cct;
+  const bool m_autotunes;
   vtkv::Mutex m_lock;
   const std::vector<std::shared_ptr<Share>> m_shares;  // what they hold: under m_lock
   std::unique_ptr<PriorityCache::Manager> m_manager GUARDED_BY(m_lock);

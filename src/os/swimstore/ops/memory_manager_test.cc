@@ -21,13 +21,18 @@ struct FakeCache {
   }
 };
 
+void set_autotune(const char* value) {
+  g_ceph_context->_conf.set_val_or_die("swimstore_cache_autotune", value);
+  g_ceph_context->_conf.apply_changes(nullptr);
+}
+
 class MemoryManagerTest : public ::testing::Test {
  protected:
   // Small stores of tests before this one have none.
-  MemoryManagerTest() {
-    g_ceph_context->_conf.set_val_or_die("swimstore_cache_autotune", "true");
-    g_ceph_context->_conf.apply_changes(nullptr);
-  }
+  struct Autotuned {
+    Autotuned() { set_autotune("true"); }
+    ~Autotuned() { set_autotune("true"); }
+  };
 
   void adjust(int turns) {
     for (int i = 0; i < turns; ++i) {
@@ -36,6 +41,7 @@ class MemoryManagerTest : public ::testing::Test {
   }
   uint64_t sum() const { return m_onodes.capacity_bytes + m_tree.capacity_bytes + m_data.capacity_bytes; }
 
+  Autotuned m_autotuned;  // before the manager, which reads it once
   FakeCache m_onodes;
   FakeCache m_tree;
   FakeCache m_data;
@@ -53,6 +59,15 @@ TEST_F(MemoryManagerTest, WhatOthersDoNotUseIsSoonHad) {
   adjust(8);
   EXPECT_GT(m_data.capacity_bytes, 2 * before);
   EXPECT_GT(m_data.capacity_bytes, sum() * 8 / 10);
+}
+
+TEST_F(MemoryManagerTest, WhetherItTunesIsReadAtTheMount) {
+  adjust(5);
+  const uint64_t before = m_data.capacity_bytes;
+  set_autotune("false");
+  m_data.wanted_bytes = UINT64_MAX;
+  adjust(8);
+  EXPECT_GT(m_data.capacity_bytes, 2 * before);
 }
 
 TEST_F(MemoryManagerTest, WhenAllWantMoreTheRatiosDecide) {

@@ -189,6 +189,14 @@ class Tool {
       if (status.ok() || result.collections > 0) {
         report_transfer(result);
       }
+      if (!status.ok() && std::filesystem::exists(name, ignored) &&
+          is_file) {  // the best that there is, of a dying disk
+        return status.with_message(
+            fmt::format("{}; what was written until then is in {}: rename it if it is needed, for the next export to "
+                        "{} writes over "
+                        "it; otherwise remove it",
+                        status.message(), name, m_arguments.file));
+      }
       return status;
     });
   }
@@ -215,6 +223,7 @@ class Tool {
       report_transfer(result);
     }
     if (status.ok() && !left.empty()) {
+      m_found = true;  // the store does not mount
       m_report->field("still_unfinished",
                       fmt::format("the import of {}: run it again. What is this very archive by another path, take its "
                                   "line out of {}/import_unfinished",
@@ -342,6 +351,11 @@ class Tool {
     uint64_t entries = 0;
     VTKV_RETURN_IF_ERROR(store.forget_quarantined(&entries));
     m_report->field("forgotten_entries", entries);
+    if (entries > 0) {
+      m_report->field("next", fmt::format("ceph-swimstore-tool repair {}: gives back the space that they owned; until "
+                                          "then a check finds it leaked",
+                                          m_arguments.path));
+    }
     return {};
   }
 

@@ -218,6 +218,21 @@ TEST_F(CompressedDataTest, ABlobThatIsSharedStays) {
   compare();
 }
 
+// When the clone goes, the next write to the shard sees it, also one of a block that left the blob before.
+TEST_F(CompressedDataTest, ABlobThatWoreOutWhileItWasSharedGoesWithTheNextWrite) {
+  write("object", 0, bytes(64 << 10, 450));
+  clone("object", "clone");
+  for (uint64_t block = 0; block < 15; ++block) {
+    write("object", block * 4096, bytes(4096, 1024, block));
+  }
+  remove("clone");
+  write("object", 4096, bytes(4096, 1024, 99));
+  EXPECT_EQ(64 << 10, usage().allocated);
+  compare();
+  remount();
+  compare();
+}
+
 TEST_F(CompressedDataTest, ZerosAndAnEndGiveSpaceBackToo) {
   write("zeroed", 0, bytes(64 << 10, 450));
   ObjectStore::Transaction zero;

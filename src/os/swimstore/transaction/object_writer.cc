@@ -56,7 +56,7 @@ int ObjectWriter::settle(TxnPlan::ChangedObject& changed) {
   if (!changed.counts_data) {
     return 0;
   }
-  int r = rewrite_cut_blobs(changed);
+  int r = rewrite_worn_blobs(changed);
   if (r < 0) {
     return r;
   }
@@ -225,7 +225,7 @@ int ObjectWriter::store(Onode& onode, uint64_t first, uint64_t count, StoredBloc
     m_plan.home.data.forget(slot.address, 0, blocks);  // of the slot's life before
     ceph::bufferlist slice;
     slice.substr_of(data, uint64_t{done} * kBlockBytes, slot.bytes);
-    m_plan.txn.write_slot(slot, std::move(slice), crc, keep);
+    m_plan.txn.write_slot(slot, std::move(slice), crc, keep ? &crcs[done] : nullptr);
     m_plan.slots.allocated(slot.address, blocks, pool_number);
     done += blocks;
   }
@@ -260,9 +260,10 @@ void ObjectWriter::keep_block(Onode& onode, uint64_t block, const char* bytes) {
   if (runs.front().blob) {
     return;  // the cache holds stored blocks
   }
-  if (vtkv::crc32c(bytes, kBlockBytes) == runs.front().crc32c.front()) {  // not a lost one
+  const uint32_t crc = vtkv::crc32c(bytes, kBlockBytes);
+  if (crc == runs.front().crc32c.front()) {  // not a lost one
     m_plan.home.data.add(runs.front().slot, runs.front().slot_block,
-                         ceph::buffer::ptr(ceph::buffer::copy(bytes, kBlockBytes)));
+                         ceph::buffer::ptr(ceph::buffer::copy(bytes, kBlockBytes)), &crc);
   }
 }
 
@@ -274,11 +275,11 @@ void ObjectWriter::punch(Onode& onode, uint64_t first, uint64_t count) {
     m_plan.slots.released(extent, pool_number);
     m_plan.usage.of(pool_number).stored -= int64_t{extent.count} * kBlockBytes;
   }
+  auto& worn = m_plan.changed[onode.change - 1].worn_shards;
+  worn.insert(worn.end(), unmapped.worn_shards.begin(), unmapped.worn_shards.end());
   if (unmapped.blob_blocks == 0) {
     return;
   }
-  auto& cut = m_plan.changed[onode.change - 1].cut_shards;
-  cut.insert(cut.end(), unmapped.cut_shards.begin(), unmapped.cut_shards.end());
   PoolUsage& usage = m_plan.usage.of(pool_number);
   usage.stored -= static_cast<int64_t>(unmapped.blob_blocks) * kBlockBytes;
   usage.compressed_original -= static_cast<int64_t>(unmapped.blob_blocks) * kBlockBytes;
@@ -399,8 +400,8 @@ int ObjectWriter::copy(Onode& source, Onode& target, uint64_t source_offset, uin
     return 0;
   }
   ceph::bufferlist data;
-  if (m_reader.read(source, source_offset, length, 0, &data) < 0) {
-    m_plan.store.counters.inc(l_swimstore_read_errors);
+  if (const int r = m_reader.read(source, source_offset, length, 0, &data); r < 0) {
+    m_plan.store.counters.inc(l_swimstore_read_errors, r == -E2BIG ? 0 : 1);
     data.clear();
     read_by_blocks(source, source_offset, length, target, target_offset, &data);
   }

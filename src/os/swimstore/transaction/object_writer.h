@@ -62,7 +62,7 @@ class ObjectWriter {
   int store(Onode& onode, uint64_t first, uint64_t count, StoredBlocks stored);
   void insert_blob(Onode& onode, uint32_t shard, CompressedBlob blob);
   void count_blob(int64_t pool, const CompressedBlob& blob, int64_t sign);
-  int rewrite_cut_blobs(TxnPlan::ChangedObject& changed);
+  int rewrite_worn_blobs(TxnPlan::ChangedObject& changed);
   int rewrite(Onode& onode, uint64_t shard_block, const CompressedBlob& blob);
   // Is what is written likely to be read soon?
   bool worth_keeping(uint64_t bytes) const;

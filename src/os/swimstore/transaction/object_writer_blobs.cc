@@ -28,9 +28,9 @@ void ObjectWriter::count_blob(int64_t pool, const CompressedBlob& blob, int64_t 
 
 // What lives in a worn blob is written as it is, unless a clone needs the blob: then each write to the shard asks the
 // tree again. Skipped when little space is free, and when the blob cannot be read; a reader will report that.
-int ObjectWriter::rewrite_cut_blobs(TxnPlan::ChangedObject& changed) {
+int ObjectWriter::rewrite_worn_blobs(TxnPlan::ChangedObject& changed) {
   Onode& onode = *changed.onode;
-  std::vector<uint32_t> shards = std::exchange(changed.cut_shards, {});
+  std::vector<uint32_t> shards = std::exchange(changed.worn_shards, {});
   std::sort(shards.begin(), shards.end());
   shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
   for (const uint32_t shard : shards) {

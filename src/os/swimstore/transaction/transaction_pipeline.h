@@ -42,7 +42,9 @@ class TransactionPipeline {
 
   // Waits until there is room for what it stores, and while swimstore_throttle_bytes are under way, before anything
   // is planned or locked, with the timeout of `handle` suspended (nullptr: none, as for the OSD's client writes).
-  // Then it never waits for I/O, except to read the blocks that an unaligned write changes in part. An operation that
+  // Then, under the collections' locks, it waits for what it has to read (onodes and extents that are not in memory,
+  // blocks that are changed in part, an omap that is cloned), and for commits of other cubes where it concerns several
+  // (doc/cubes.md). An operation that
   // cannot be carried out ends the process, after the transaction was dumped (or throws its int, with
   // objectstore_debug_throw_on_failed_txc).
   int queue(CollectionRef collection, std::vector<ObjectStore::Transaction>& transactions, HBHandle* handle);

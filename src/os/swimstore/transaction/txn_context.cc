@@ -27,7 +27,7 @@ TxnContext::TxnContext(StoreContext& store, StoreCube& home, TransactionPipeline
   add_sequencer(m_collection->sequencer);
 }
 
-void TxnContext::write_slot(const AllocatedSlot& slot, ceph::bufferlist data, uint32_t crc32c, bool keep) {
+void TxnContext::write_slot(const AllocatedSlot& slot, ceph::bufferlist data, uint32_t crc32c, const uint32_t* kept) {
   VTKV_ASSERT(m_state == State::planned);
   std::vector<iovec> buffers;
   buffers.reserve(data.get_num_buffers());
@@ -37,7 +37,7 @@ void TxnContext::write_slot(const AllocatedSlot& slot, ceph::bufferlist data, ui
   add_slot_write(m_home.containers(), slot, 0, std::move(buffers), slot.bytes, crc32c);
   // Keeps the memory alive until data_written, too.
   m_home.in_flight.add(slot.address, std::move(data));
-  m_writes.push_back({slot, keep});
+  m_writes.push_back({slot, {kept, kept ? kept + slot.bytes / kBlockBytes : kept}});
   dout(20) << "  slot " << slot_bytes(slot.address.container()) / 1024 << "K/" << slot.address.whole().index
            << " block " << slot.address.first_block() << ": " << slot.bytes << " bytes"
            << (slot.primed ? "" : ", not primed") << dendl;
@@ -95,8 +95,8 @@ void TxnContext::data_written() {
   VTKV_ASSERT(m_state == State::submitted);
   for (const SlotWrite& write : m_writes) {
     const SlotAddress slot = write.slot.address;
-    if (write.keep) {  // before it leaves the other, so that a reader finds it in one
-      m_home.data.add(slot, m_home.in_flight.find(slot));
+    if (!write.kept_crc32c.empty()) {  // before it leaves the other, so that a reader finds it in one
+      m_home.data.add(slot, m_home.in_flight.find(slot), write.kept_crc32c.data());
     }
     m_home.in_flight.remove(slot);
   }

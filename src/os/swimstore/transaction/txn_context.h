@@ -31,10 +31,10 @@ class TxnContext final : public CubeTransaction,
   // The cube that it commits in: all of it, so that it needs no other.
   StoreCube& home() { return m_home; }
 
-  // Adds the write of a whole reservation. The data is readable at once, from memory; `keep`: also later,
-  // from the data cache.
+  // Adds the write of a whole reservation. The data is readable at once, from memory; also later, from the data cache,
+  // where `kept` names the checksum of each block.
   // REQUIRES: data aligned in size and memory to kBlockBytes, slot.bytes long.
-  void write_slot(const AllocatedSlot& slot, ceph::bufferlist data, uint32_t crc32c, bool keep);
+  void write_slot(const AllocatedSlot& slot, ceph::bufferlist data, uint32_t crc32c, const uint32_t* kept);
   // Forgets the slot writes: the transaction will not be submitted.
   void take_back();
 
@@ -55,7 +55,7 @@ class TxnContext final : public CubeTransaction,
   enum class State : uint8_t { planned, submitted, ended };
   struct SlotWrite {
     AllocatedSlot slot;
-    bool keep = false;
+    boost::container::small_vector<uint32_t, 2> kept_crc32c;  // of each block, if they are to be cached
   };
 
   // Counts what planning has added: copies, and the blocks around unaligned writes.

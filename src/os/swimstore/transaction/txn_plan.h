@@ -22,7 +22,7 @@ struct TxnPlan {
     bool existed = false;      // before the transaction
     bool counts_data = false;  // tail_padding is valid
     uint32_t tail_padding = 0;  // before the transaction: bytes of the last block past the end
-    std::vector<uint32_t> cut_shards;  // in which compressed blobs lost blocks
+    std::vector<uint32_t> worn_shards;  // in which compressed blobs are worn
   };
 
   TxnPlan(StoreContext& store, TxnContext& txn) : store(store), home(txn.home()), txn(txn) {}

@@ -142,7 +142,7 @@ int TxnPlanner::rename(OnodeRef& source, OnodeRef& target, int64_t pool) {
       }
     }
     to.tail_padding += std::exchange(from.tail_padding, 0);
-    to.cut_shards = std::exchange(from.cut_shards, {});
+    to.worn_shards = std::exchange(from.worn_shards, {});
     from.counts_data = to.counts_data = true;
   }
   m_plan.store.injected.forget(source->oid);
