@@ -419,7 +419,7 @@ def give_back_others(args):
     say(f"{path.parent.name}: left by an earlier run: it is ended, and its devices are given back")
     try:
       Cluster(path.parent, say).remove()
-    except UserError as error:
+    except (UserError, sysroot.CommandFailed, OSError) as error:
       say(f"cannot tidy up: {error}")
 
 

@@ -312,8 +312,8 @@ Status SwimStore::open(Purpose purpose) {
   if (purpose == Purpose::serve && directory.is_repair_unfinished()) {
     return Status::failed(
         fmt::format("a repair of {0} was begun and did not come to its end: what is stored may not "
-                    "agree with itself. Run 'ceph-swimstore-tool repair {0}' again, until it says "
-                    "what is left",
+                    "agree with itself. Run 'ceph-swimstore-tool repair {0}' again, until it says what is left. For a "
+                    "cube N that does not open any more, write 'abandoned: ' and why into {0}/cube_N_failed before",
                     path));
   }
   const std::vector<std::string> archives = directory.unfinished_imports();

@@ -214,7 +214,7 @@ bool Container::cancel_punch(bool only_whole) {
   // Under the growth lock, so that no hole is being punched in what is given back.
   MutexLock growth(m_growth_lock);
   FreeChange change(*this);
-  const auto punch = std::find_if(m_punches.rbegin(), m_punches.rend(), [&](const Punch& it) {
+  const auto punch = std::find_if(m_punches.rbegin(), m_punches.rend(), [&](const Punch& it) REQUIRES(m_lock) {
     return (!it.tried || mutated(Mutation::failed_punch_trusted)) && !(only_whole && lies_in_split(it.range));
   });
   if (punch == m_punches.rend()) {

@@ -348,8 +348,15 @@ TEST_F(IsolationTest, ARepairThatWasBegunInTheCubeThatDoesNotOpenStaysUnfinished
     std::vector<Repaired> changes;
     ASSERT_TRUE(m_store->repair({}, &changes, &result).ok());
     EXPECT_TRUE(directory.is_repair_unfinished());
-    EXPECT_FALSE(mount("incomplete").ok());
+    const vtkv::Status refused = mount("incomplete");
+    EXPECT_NE(refused.message().find("/store/cube_N_failed"), std::string::npos) << refused.message();
   }
+  ASSERT_TRUE(directory.mark_cube(kLost, {CubeMark::State::abandoned, "a test says so"}).ok());
+  CheckResult result;
+  std::vector<Repaired> changes;
+  ASSERT_TRUE(m_store->repair({}, &changes, &result).ok());
+  ASSERT_TRUE(mount("incomplete").ok());
+  expect_the_others_served();
 }
 
 TEST_F(IsolationTest, NothingIsForgottenWhileACubeDoesNotOpen) {

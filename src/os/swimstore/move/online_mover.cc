@@ -169,7 +169,8 @@ Status OnlineMover::move_one(const CollectionRef& group, unsigned to, const Move
   const Status status = move->run();
   vtkv::MutexLock lock(m_lock);
   m_move.reset();
-  ++(status.ok() ? m_report.done : m_report.failed);
+  m_report.done += status.ok() ? 1 : 0;
+  m_report.failed += status.ok() || m_stop.cancel || m_stop.leave ? 0 : 1;
   return status;
 }
 

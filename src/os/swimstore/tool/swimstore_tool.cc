@@ -189,7 +189,7 @@ class Tool {
       if (status.ok() || result.collections > 0) {
         report_transfer(result);
       }
-      if (!status.ok() && std::filesystem::exists(name, ignored) &&
+      if (!status.ok() && result.objects > 0 && std::filesystem::exists(name, ignored) &&
           is_file) {  // the best that there is, of a dying disk
         return status.with_message(
             fmt::format("{}; what was written until then is in {}: rename it if it is needed, for the next export to "

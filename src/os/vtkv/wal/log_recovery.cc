@@ -85,34 +85,40 @@ const FoundRecord* LogRecovery::find_in_other_segment(const LogPosition& positio
   return best;
 }
 
-const FoundRecord* LogRecovery::find_next(const LogPosition& position) const {
-  if (const auto records = m_records.find(position.segment_id); records != m_records.end()) {
-    const auto found = records->second.find(position.end_offset);
-    if (found != records->second.end() && continues(found->second, position)) {
-      return &found->second;
-    }
+const FoundRecord* LogRecovery::find_in_same_segment(const LogPosition& position) const {
+  const auto records = m_records.find(position.segment_id);
+  if (records == m_records.end()) {
+    return nullptr;
   }
-  return find_in_other_segment(position);
+  const auto found = records->second.find(position.end_offset);
+  return found != records->second.end() && continues(found->second, position) ? &found->second : nullptr;
 }
 
-// The log ends where nothing is found, and a record is written there: what one read did not show is looked for again,
-// there and where the next segment would begin.
-Status LogRecovery::find_next_surely(const LogPosition& position, const FoundRecord** next) {
-  *next = find_next(position);
+// Where the log does not go on in its segment it enters another one, perhaps one that an earlier recovery has left
+// behind; or it ends, and a record is written there. So what one read did not show is looked for again first: here, and
+// once at the begin of each other segment.
+Status LogRecovery::find_next(const LogPosition& position, const FoundRecord** next) {
+  *next = find_in_same_segment(position);
   if (*next) {
     return {};
   }
   for (LogSegment* segment : m_pool->segments()) {
     const uint64_t offset = segment->id == position.segment_id ? position.end_offset : kLogBlockBytes;
     SegmentRecords& records = m_records[segment->id];
-    if (!is_sealed(*segment) && offset + kLogBlockBytes <= segment->bytes && !records.contains(offset)) {
-      const Status status = look_again(segment, m_uuid, offset, &records, &m_greatest_epoch);
-      // As in the sweep; that it cannot be read is known where the log is to be read without.
-      const bool is_needed = segment->epoch >= m_checkpoint.epoch && !m_notes;
-      VTKV_RETURN_IF_ERROR(status.code() == Status::Code::unsupported || is_needed ? status : Status());
+    if (is_sealed(*segment) || offset + kLogBlockBytes > segment->bytes || records.contains(offset) ||
+        !m_looked_again.emplace(segment->id, offset).second) {
+      continue;
+    }
+    const Status status = look_again(segment, m_uuid, offset, &records, &m_greatest_epoch);
+    // As in the sweep. Where the log is read without what cannot be read, that is known already.
+    if (segment->epoch >= m_checkpoint.epoch && (status.code() == Status::Code::unsupported || !m_notes)) {
+      VTKV_RETURN_IF_ERROR(status);
     }
   }
-  *next = find_next(position);
+  *next = find_in_same_segment(position);
+  if (!*next) {
+    *next = find_in_other_segment(position);
+  }
   return {};
 }
 
@@ -209,7 +215,7 @@ Status LogRecovery::read_chain() {
   m_watermark = m_checkpoint.sequence;
   m_end = m_checkpoint;
   for (const FoundRecord* next = nullptr;;) {
-    VTKV_RETURN_IF_ERROR(find_next_surely(m_end, &next));
+    VTKV_RETURN_IF_ERROR(find_next(m_end, &next));
     if (!next) {
       break;
     }
@@ -330,6 +336,7 @@ Status LogRecovery::visit(const FoundRecord& record, BatchVisitor& visitor) {
     m_window = std::make_unique<FileWindow>(record.segment->file.get(), record.segment->bytes, kLogReadBytes,
                                             m_notes ? &m_unreadable : nullptr);
     m_window_segment = record.segment;
+    m_unreadable.clear();
   }
   std::string_view bytes;
   for (int tries = 1;; ++tries) {

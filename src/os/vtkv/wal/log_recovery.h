@@ -61,8 +61,8 @@ class LogRecovery {
   bool is_sealed(const LogSegment& segment) const;
   Status sweep();
   void drop_half_batch();
-  const FoundRecord* find_next(const LogPosition& position) const;
-  Status find_next_surely(const LogPosition& position, const FoundRecord** next);
+  Status find_next(const LogPosition& position, const FoundRecord** next);
+  const FoundRecord* find_in_same_segment(const LogPosition& position) const;
   const FoundRecord* find_in_other_segment(const LogPosition& position) const;
   const FoundRecord* find_in_newest_segment(const LogPosition& position) const;
   bool trusted(size_t index) const;
@@ -87,7 +87,8 @@ class LogRecovery {
   std::unique_ptr<FileWindow> m_window;  // into the segment visited last
   const LogSegment* m_window_segment = nullptr;
   std::vector<std::string>* m_notes = nullptr;
-  UnreadableBlocks m_unreadable;  // met beside records that are visited: the sweep told of them
+  UnreadableBlocks m_unreadable;  // of m_window_segment, met beside records that are visited: the sweep told of them
+  std::set<std::pair<uint64_t, uint64_t>> m_looked_again;  // segment, offset
 };
 
 }  // namespace vtkv

@@ -121,6 +121,21 @@ RawRecord fragment(const WriteBatch& batch) {
   return record;
 }
 
+// An earlier recovery ended the log before a batch of which a part lies in another segment, and it went on where it
+// was.
+TEST_F(LogRecoveryTest, OneReadLeadsIntoNoBranchThatWasLeft) {
+  const LogPosition at = append(m_start, put("a"));
+  write(take(), kLogBlockBytes, at, fragment(put("left")));
+  append(append(append(at, put("b")), put("c")), put("d"));
+  SequenceNumber end = 0;
+  for (uint64_t n = 1; n <= 20; ++n) {
+    m_env.misread_nth(n);
+    ASSERT_TRUE(recover(&end).ok()) << n;
+    EXPECT_EQ(end, 4u) << "read " << n;
+    m_env.clear_faults();
+  }
+}
+
 TEST_F(LogRecoveryTest, ABatchIsTakenWithItsLastFragmentOnly) {
   LogPosition at = append(m_start, put("a"));
   const LogPosition whole = at;

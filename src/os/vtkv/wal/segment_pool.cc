@@ -367,7 +367,7 @@ Status SegmentPool::take(uint64_t minimum_bytes, bool for_recovery, LogSegment**
     MutexLock lock(m_lock);
     const uint64_t waited = m_waited_flushes.exchange(0, std::memory_order_relaxed);
     m_prime_ahead.store(many_waited(waited));
-    if (for_recovery || spares_of_any_size() > 1 || wanted > m_geometry.log_segment_bytes) {
+    if (for_recovery || spares_of_any_size() > 1) {
       chosen = choose_spare(wanted);
     }
     m_few_spares = false;

@@ -129,6 +129,7 @@ TEST_F(SegmentPoolTest, AFullHostLivesOnALargerSpare) {
   }
   EXPECT_TRUE(status.is_no_space()) << status.to_string();
   EXPECT_EQ(m_pool->file_bytes() - m_pool->used_bytes(), large->bytes);
+  EXPECT_TRUE(m_pool->take(3 * kSegmentBytes, false, &segment).is_no_space());
   bool did = true;
   EXPECT_TRUE(m_pool->work_ahead(&did).is_no_space()) << "it would be given up before there is another one";
   ASSERT_TRUE(m_pool->take(0, true, &segment).ok());
@@ -175,7 +176,7 @@ TEST_F(SegmentPoolTest, AFileThatCannotBeRemovedIsTriedAgain) {
 }
 
 // Its blocks would only be given to the next one.
-TEST_F(SegmentPoolTest, ABadFileStaysAndIsTakenLast) {
+TEST_F(SegmentPoolTest, ABadFileStaysAndIsNotTaken) {
   LogSegment* const bad = take_unprimed();
   LogSegment* const next = take_unprimed();
   m_pool->release_before(next->epoch, {});
