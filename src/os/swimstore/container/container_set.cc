@@ -88,9 +88,16 @@ Status create_container(vtkv::Env* env, const std::string& directory, const Cont
 }
 
 Status read_header(vtkv::Env* env, const std::string& directory, ContainerHeader* header) {
-  std::string bytes;
-  VTKV_RETURN_IF_ERROR(vtkv::read_small_file(env, header_path(directory), &bytes));
-  return ContainerHeader::decode(header_path(directory), bytes, header);
+  Status status;
+  for (int tries = 0; tries < vtkv::kReadTries; tries++) {
+    std::string bytes;
+    status = vtkv::read_small_file(env, header_path(directory), &bytes);
+    status = status.ok() ? ContainerHeader::decode(header_path(directory), bytes, header) : status;
+    if (status.ok() || status.is_not_found() || status.code() == Status::Code::unsupported) {
+      break;
+    }
+  }
+  return status;
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ constexpr uint64_t kHostBytes = 64 << 20;
 constexpr uint64_t kContainerBytes = 4 << 20;  // more than a container has
 constexpr unsigned kTransactionsAfterRecovery = 6;
 constexpr unsigned kClasses = 3;  // that the load uses most
+constexpr uint64_t kMisreadMost = 32;
 
 // Somebody else's file takes all but this much of the host, for good.
 std::string leave_free(SimEnv& env, const std::string& name, uint64_t bytes) {
@@ -141,6 +142,8 @@ std::string CubeCrashTarget::check(SimEnv* env, std::span<const SimMark> marks, 
   if (unreadable) {
     env->set_bad(vtkv::SimBad::reads, CubeWorkload::container_path(seed / 3 % kClasses), 0, bad_bytes(seed));
     workload.expect_damage_up_to(m_history.states.size());
+  } else if (seed % 3 == 1) {  // one of the first reads is wrong, and right when it is tried again
+    env->misread_nth(1 + seed / 3 % kMisreadMost);
   }
   if (std::string wrong = workload.open(*env, m_options); !wrong.empty()) {
     return wrong;

@@ -7,6 +7,7 @@ namespace {
 
 constexpr size_t kBatchesAfterRecovery = 4;
 constexpr unsigned kShallow = 8;
+constexpr uint64_t kMisreadMost = 24;
 
 // Each way of the collector (gc/value_gc.h) in turn, and databases that are upgraded, with a crash in between, too.
 KvWorkloadSettings with_way_of(uint64_t seed, KvWorkloadSettings settings) {
@@ -51,9 +52,13 @@ std::string KvCrashTarget::check(SimEnv* env, std::span<const SimMark> marks, ui
   promised(marks, &at_least, &at_most);
   const KvCollected collected_at_least = collected(marks, m_collected_at_least);
   KvWorkload workload(env, m_settings, m_history);
+  if (seed % 3 == 0) {  // one of the first reads is wrong, and right when it is tried again
+    env->misread_nth(1 + seed / 3 % kMisreadMost);
+  }
   if (std::string text = workload.open(at_least, collected_at_least); !text.empty()) {
     return text;
   }
+  env->clear_faults();
   const size_t found = workload.history().size();
   if (found > at_most) {
     return "batch " + std::to_string(found) + " is there; only " + std::to_string(at_most) + " were submitted";

@@ -191,7 +191,8 @@ Status SegmentPool::load_segment(const std::string& name, uint64_t id) {
   if (bytes >= kLogBlockBytes) {
     AlignedBuffer block(kLogBlockBytes);
     Status status;
-    for (int tries = 0; tries < kReadTries && !(status.ok() && state == HeaderState::valid); ++tries) {
+    const auto is_clear = [&] { return status.ok() && (state == HeaderState::valid || state == HeaderState::blank); };
+    for (int tries = 0; tries == 0 || (tries < kReadTries && !is_clear()); ++tries) {
       status = segment->file->read(0, kLogBlockBytes, block.data());
       if (status.ok()) {
         state = decode_segment_header({block.data(), kLogBlockBytes}, m_uuid, &header);
