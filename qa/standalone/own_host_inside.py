@@ -75,7 +75,8 @@ def must(*args, **keywords):
 
 
 def ceph(*args):
-  return json.loads(must("ceph", "-f", "json", *args).strip().splitlines()[-1])
+  # What the program itself has to say of its work goes to the same stream, before and behind.
+  return json.loads([line for line in must("ceph", "-f", "json", *args).splitlines() if line.startswith(("{", "["))][-1])
 
 
 def until(condition, seconds):

@@ -63,9 +63,11 @@ Status Quarantine::read_copies(QuarantineRecord* record) {
   bool found = false;
   for (uint64_t i = 0; i < 2; i++) {
     QuarantineRecord copy;
-    states[i] = m_file->read(i * QuarantineRecord::kBytes, QuarantineRecord::kBytes, buffer.data());
-    if (states[i].ok()) {
-      states[i] = QuarantineRecord::decode(path(), {buffer.data(), QuarantineRecord::kBytes}, &copy);
+    for (int tries = 0; tries == 0 || (tries < vtkv::kReadTries && !states[i].ok()); tries++) {
+      states[i] = m_file->read(i * QuarantineRecord::kBytes, QuarantineRecord::kBytes, buffer.data());
+      if (states[i].ok()) {
+        states[i] = QuarantineRecord::decode(path(), {buffer.data(), QuarantineRecord::kBytes}, &copy);
+      }
     }
     if (states[i].code() == Status::Code::unsupported) {
       return states[i];
