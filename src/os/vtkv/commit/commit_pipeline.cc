@@ -13,7 +13,6 @@ namespace {
 constexpr size_t kMaxBodyBytes = 1u << 20;       // of a record, unless one batch is larger
 constexpr size_t kMaxUnflushedGroups = 1;        // besides the ones being flushed
 constexpr size_t kMaxUnflushedHeavy = 16;        // under a heavy load
-constexpr size_t kMaxUnflushedLarge = 4;         // of large data that is written
 constexpr size_t kMaxLogWritesHeavy = 3;         // in flight
 constexpr size_t kHeavyBytes = 256u << 10;       // waiting for a record
 // Queued data that is not left until the worker wakes up by itself. Less is written beside the record that waits, too,
@@ -181,8 +180,7 @@ void CommitPipeline::be_paced_by(GroupPacer* pacer) {
   }
 }
 
-// See m_wake_at. But for large data, which wakes the worker when it is queued and when it is written, nothing is formed
-// before the log is written and flushed, or else when all who are expected are there.
+// See m_wake_at. Nothing is formed before the log is written and flushed, or else when all who are expected are there.
 size_t CommitPipeline::wake_threshold() const {
   if (awaits_flush() || m_groups.log_writes() > 0) {
     return SIZE_MAX;
@@ -193,29 +191,21 @@ size_t CommitPipeline::wake_threshold() const {
 bool CommitPipeline::may_form(std::chrono::microseconds* wait) {
   *wait = std::chrono::microseconds(0);
   m_is_held = false;
-  if (m_dequeued.ungrouped() == 0) {
-    return false;
-  }
-  const DequeuedWrite& first = m_dequeued[m_dequeued.first_ungrouped()];
-  // The device has just taken far more than a record. It goes out beside what else is written or flushed, not between
-  // two flushes, behind the data of others; the next flush is for all that is there then.
-  const bool large = first.has_large_data_written();
   const bool heavy = m_dequeued.ungrouped_bytes() >= kHeavyBytes;
-  const size_t unflushed_max = (heavy   ? kMaxUnflushedHeavy
-                                : large ? kMaxUnflushedLarge
-                                        : kMaxUnflushedGroups) +
-                               (mutated(Mutation::watermark_per_group) ? 1 : 0);
+  const size_t unflushed_max =
+      (heavy ? kMaxUnflushedHeavy : kMaxUnflushedGroups) + (mutated(Mutation::watermark_per_group) ? 1 : 0);
   const size_t held_back = m_groups.written_are_relaxed() ? m_groups.written_unflushed() : 0;
-  if (m_groups.log_writes() >= (heavy || large ? kMaxLogWritesHeavy : 1) ||
+  if (m_dequeued.ungrouped() == 0 || m_groups.log_writes() >= (heavy ? kMaxLogWritesHeavy : 1) ||
       m_groups.unflushed() - held_back >= unflushed_max || held_back >= kMaxRelaxedGroups ||
       (held_back > 0 && m_groups.written_bytes() >= kMaxRelaxedBytes)) {
     return false;
   }
   // What comes during a slow flush shares the next one; and large data would hold up its whole group.
-  if ((m_flush.is_slow() && !first.is_relaxed() && !large) || (m_dequeued.size() > 1 && first.awaits_large_data())) {
+  const DequeuedWrite& first = m_dequeued[m_dequeued.first_ungrouped()];
+  if ((m_flush.is_slow() && !first.is_relaxed()) || (m_dequeued.size() > 1 && first.awaits_large_data())) {
     return false;
   }
-  if (!large && delays_group_commit(wait)) {
+  if (delays_group_commit(wait)) {
     return false;
   }
   const std::chrono::microseconds delay = m_observer->throttle_delay();

@@ -6,8 +6,8 @@
 //   * data goes out as soon as its submission is dequeued; adjacent slices share a request;
 //   * a record holds everything queued when the group before it was durable, so that groups grow with the load; the
 //     data of a group and its record are written at the same time, in any order;
-//   * a submission with large data joins a record when its data is written, at once; no other record is formed during a
-//     flush that also converts extents: what comes meanwhile shares the next;
+//   * a submission with large data joins a record when its data is written, and no record is formed during a flush
+//     that also converts extents: what comes meanwhile shares the next;
 //   * under a heavy load several records are under way at once;
 //   * relaxed submissions are told when they are written, and wait for a flush that somebody needs, within bounds;
 //     meanwhile records go on;

@@ -439,59 +439,6 @@ TEST(CommitWakeupTest, OnlyMuchDataWakesTheWorkerInTheMiddleOfACommit) {
   EXPECT_GT(histories_with_early_data(128 << 10), 0);
 }
 
-// Of a write with so much data that arrives while the flush of another is under way: in how many of 20 histories its
-// record is written before that has ended.
-int histories_with_an_early_record(uint64_t data_bytes) {
-  int early = 0;
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
-    SimEnv env({.seed = seed});
-    Options options;
-    options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 2, .zone_bytes = 64 << 10};
-    EXPECT_TRUE(DB::create(&env, "/db", options).ok());
-    std::unique_ptr<DB> db;
-    EXPECT_TRUE(DB::open(&env, "/db", options, &db).ok());
-    std::unique_ptr<File> file;
-    EXPECT_TRUE(env.open_file("/file", {.create = true}, &file).ok());
-    AlignedBuffer buffer;
-    buffer.append(std::string(data_bytes, 'd'));
-    env.run_until_idle();
-
-    Write first, second;  // the flush of the first converts extents
-    for (Write* write : {&first, &second}) {
-      write->batch.put("key", "value");
-      write->data.push_back({.file = file.get(),
-                             .offset = write == &first ? 0 : data_bytes,
-                             .buffers = {{buffer.data(), buffer.size()}},
-                             .primed = write == &second});
-    }
-    const size_t syncs = env.trace().syncs.size();
-    const size_t ops = env.trace().ops.size();
-    bool submitted = false;
-    env.set_step_observer([&] {
-      if (env.trace().syncs.size() > syncs && !std::exchange(submitted, true)) {
-        db->submit(&second);
-      }
-    });
-    db->submit(&first);
-    env.run_until_idle();
-    EXPECT_TRUE(first.ended && second.ended);
-    env.set_step_observer({});
-
-    const SimSync& flush = env.trace().syncs[syncs];
-    early +=
-        std::any_of(env.trace().ops.begin() + static_cast<ptrdiff_t>(ops), env.trace().ops.end(), [&](const SimOp& op) {
-          return op.kind == SimOp::Kind::write && op.length != data_bytes && op.submitted > flush.submitted &&
-                 op.submitted < flush.completed;
-        });
-  }
-  return early;
-}
-
-TEST(CommitRecordTest, OnlyLargeDataThatHasArrivedIsRecordedDuringASlowFlush) {
-  EXPECT_EQ(histories_with_an_early_record(128 << 10), 0);
-  EXPECT_GT(histories_with_an_early_record(256 << 10), 0);
-}
-
 // The sync that the second one needs may come with a later group, after the first was acknowledged.
 TEST_F(CommitPipelineTest, APrimedSliceSharesNoRequestWithOneThatIsNot) {
   const std::unique_ptr<File> file = new_file("/file");

@@ -50,7 +50,6 @@ struct DequeuedWrite {
   bool is_relaxed() const { return submission && submission->relaxed; }
   // Its write takes longer than a record's.
   bool awaits_large_data() const { return data_left > 0 && data_bytes >= kLargeDataBytes; }
-  bool has_large_data_written() const { return data_left == 0 && data_bytes >= kLargeDataBytes; }
 
  private:
   static constexpr size_t kLargeDataBytes = 256u << 10;
