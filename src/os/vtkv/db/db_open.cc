@@ -333,9 +333,7 @@ Status DbImpl::sync_everything() {
 // recovered_end, durable before anything else is written.
 Status DbImpl::end_recovery(const LogRecovery& recovery, LogPosition* position) {
   VTKV_RETURN_IF_ERROR(sync_everything());
-  // A record may have landed under an epoch whose segment header did not, and a single wrong read may hide it. Each segment
-  // can be taken once between two headers that are there.
-  m_pool->use_epochs_above(recovery.greatest_epoch() + m_pool->segment_count());
+  m_pool->use_epochs_above(recovery.greatest_epoch());
   m_pool->release_before(m_tree->oldest_log_position().epoch, m_tree->listed_epochs());
   *position = recovery.recovered_end();
   if (mutated(Mutation::no_recovery_record)) {

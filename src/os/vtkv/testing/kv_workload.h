@@ -40,6 +40,7 @@ struct KvWorkloadSettings {
   uint32_t gc_lookup_cost_bytes = 3 << 10;
   bool holds_iterators = false;  // for some batches; nothing of the log that they may read is recycled meanwhile
   bool relaxed = false;  // every second submission is
+  bool misreads = true;  // of some opens one read is wrong, once, where no values stay in the log
   bool repeated_tags = true;  // a slot may come to hold the bytes that an older record names
   double space_amplification_target = 1.2;
   uint64_t primed_bytes_per_commit = 6000;  // three waited-for commits to a segment, which has room for as many

@@ -27,6 +27,7 @@ constexpr SimProfile kProfiles[] = {SimProfile::ext4, SimProfile::xfs, SimProfil
 // them, some of more than one sector; checkpoints seldom or often.
 KvWorkloadSettings settings_for(uint64_t seed) {
   KvWorkloadSettings settings;
+  settings.misreads = false;  // the model has no word for them
   settings.repeated_tags = false;
   settings.large_batches = false;
   settings.longest_value = 300;
