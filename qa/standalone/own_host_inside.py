@@ -34,6 +34,8 @@ osd pool default min size = 1
 osd crush chooseleaf type = 0
 mon allow pool size one = true
 mon data avail crit = 1
+# The packaged ceph-osd ends without waiting for the thread that writes its log: what it said last may be lost.
+log flush on exit = true
 """
 DEVICES = ("null", "zero", "random", "urandom", "full", "loop-control")
 # What is asked of systemd, whoever asks, is written down.
