@@ -15,6 +15,7 @@
 #include "swimstore/container/space_reserve.h"
 #include "swimstore/format/container_header.h"
 #include "vtkv/env/background_errors.h"
+#include "vtkv/env/read_retries.h"
 #include "vtkv/env/small_file.h"
 #include "vtkv/env/uuid.h"
 #include "vtkv/util/mutations.h"
@@ -88,16 +89,11 @@ Status create_container(vtkv::Env* env, const std::string& directory, const Cont
 }
 
 Status read_header(vtkv::Env* env, const std::string& directory, ContainerHeader* header) {
-  Status status;
-  for (int tries = 0; tries < vtkv::kReadTries; tries++) {
+  return vtkv::read_with_retries([&] {
     std::string bytes;
-    status = vtkv::read_small_file(env, header_path(directory), &bytes);
-    status = status.ok() ? ContainerHeader::decode(header_path(directory), bytes, header) : status;
-    if (status.ok() || status.is_not_found() || status.code() == Status::Code::unsupported) {
-      break;
-    }
-  }
-  return status;
+    VTKV_RETURN_IF_ERROR(vtkv::read_small_file(env, header_path(directory), &bytes));
+    return ContainerHeader::decode(header_path(directory), bytes, header);
+  });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "vtkv/env/aligned_buffer.h"
+#include "vtkv/env/read_retries.h"
 #include "vtkv/util/invariants.h"
 
 namespace swimstore {
@@ -63,12 +64,10 @@ Status Quarantine::read_copies(QuarantineRecord* record) {
   bool found = false;
   for (uint64_t i = 0; i < 2; i++) {
     QuarantineRecord copy;
-    for (int tries = 0; tries == 0 || (tries < vtkv::kReadTries && !states[i].ok()); tries++) {
-      states[i] = m_file->read(i * QuarantineRecord::kBytes, QuarantineRecord::kBytes, buffer.data());
-      if (states[i].ok()) {
-        states[i] = QuarantineRecord::decode(path(), {buffer.data(), QuarantineRecord::kBytes}, &copy);
-      }
-    }
+    states[i] = vtkv::read_with_retries([&] {
+      VTKV_RETURN_IF_ERROR(m_file->read(i * QuarantineRecord::kBytes, QuarantineRecord::kBytes, buffer.data()));
+      return QuarantineRecord::decode(path(), {buffer.data(), QuarantineRecord::kBytes}, &copy);
+    });
     if (states[i].code() == Status::Code::unsupported) {
       return states[i];
     }

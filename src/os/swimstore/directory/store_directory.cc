@@ -26,6 +26,9 @@ constexpr const char* kImporting = "import_unfinished";
 constexpr const char* kAddingCubes = "add_cubes_unfinished";
 constexpr const char* kUnfinishedText = "mkfs of swimstore";
 
+// Threads of Ceph and the store's own write small files at any time, each by way of the same two names.
+vtkv::Mutex write_meta_lock;
+
 }  // namespace
 
 std::string StoreDirectory::cube_path(unsigned cube) const { return fmt::format("{}/cubes/{}", m_path, cube); }
@@ -455,9 +458,6 @@ void StoreDirectory::keep_spare() {
     (void)m_env->remove_file(file(kSpare));
   }
 }
-
-// Threads of Ceph and the store's own write small files at any time, each by way of the same two names.
-static vtkv::Mutex write_meta_lock;
 
 Status StoreDirectory::write_meta(const std::string& key, const std::string& value) {
   if (value.size() >= kMetaBytesMax) {

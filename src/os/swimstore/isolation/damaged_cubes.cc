@@ -173,14 +173,12 @@ Status DamagedCubes::refusal(bool is_tool) const {
       "{0}. {1} placement groups lie there; the other cubes open. Nothing was changed{2}. Check the disk. Where "
       "'ceph-swimstore-tool fsck {4} --cube {3}' finds only object_undecodable, extents_undecodable or "
       "only_copy_undecodable, 'repair {4} --cube {3}' quarantines these objects; the own object of a placement group "
-      "only "
-      "with --only-copies, which gives up what this OSD has of that group. A damaged block of tree or log, or the "
-      "record "
-      "of a collection, no repair restores. To let the OSD serve the other cubes, set "
-      "swimstore_mount_damaged_cubes=incomplete in "
-      "ceph.conf and start it: Ceph fills those groups anew from their peers, and one that no peer has a new "
-      "enough copy of stays incomplete. 'ceph-swimstore-tool export {4} --salvage --cube {3} --out FILE' reads "
-      "what the cube has",
+      "only with --only-copies, which gives up what this OSD has of that group. A damaged block of tree or log, or "
+      "the record of a collection, no repair restores. To let the OSD serve the other cubes, set "
+      "swimstore_mount_damaged_cubes=incomplete in ceph.conf and start it: Ceph fills those groups anew from their "
+      "peers, and one that no peer has a new enough copy of stays incomplete. 'ceph-swimstore-tool export {4} "
+      "--salvage "
+      "--cube {3} --out FILE' reads what the cube has",
       names(), lost.size(), is_tool ? ": to go on without a cube is decided by an OSD, not by a tool" : "",
       m_damaged.begin()->first, m_directory.path()));
 }

@@ -193,8 +193,7 @@ class Tool {
           is_file) {  // the best that there is, of a dying disk
         return status.with_message(
             fmt::format("{}; what was written until then is in {}: rename it if it is needed, for the next export to "
-                        "{} writes over "
-                        "it; otherwise remove it",
+                        "{} writes over it; otherwise remove it",
                         status.message(), name, m_arguments.file));
       }
       return status;

@@ -59,6 +59,12 @@ class CompressedDataTest : public SimStoreFixture {
     model.resize(std::max<size_t>(model.size(), offset + bytes.size()));
     model.replace(offset, bytes.size(), bytes);
   }
+  // Blocks of "object", with bytes that cannot be compressed.
+  void overwrite(uint64_t first, uint64_t end) {
+    for (uint64_t block = first; block < end; ++block) {
+      write("object", block * 4096, bytes(4096, 1024, block));
+    }
+  }
   void queue(ObjectStore::Transaction&& txn) {
     EXPECT_EQ(0, m_store->queue_transaction(m_pg, std::move(txn)));
     m_env.run_until_idle();
@@ -191,13 +197,9 @@ TEST_F(CompressedDataTest, OverwrittenBlocksLeaveTheBlobAndThenItGoes) {
 TEST_F(CompressedDataTest, ABlobThatWasSharedGoesAsAnyOther) {
   write("object", 0, bytes(64 << 10, 450));
   clone("object", "clone");
-  for (uint64_t block = 0; block < 8; ++block) {
-    write("object", block * 4096, bytes(4096, 1024, block));
-  }
+  overwrite(0, 8);
   remove("clone");
-  for (uint64_t block = 8; block < 15; ++block) {
-    write("object", block * 4096, bytes(4096, 1024, block));
-  }
+  overwrite(8, 15);
   EXPECT_EQ(64 << 10, usage().allocated);
   compare();
   remount();
@@ -209,9 +211,7 @@ TEST_F(CompressedDataTest, ABlobThatIsSharedStays) {
   write("object", 0, bytes(64 << 10, 450));
   const int64_t stored = usage().allocated;
   clone("object", "clone");
-  for (uint64_t block = 0; block < 15; ++block) {
-    write("object", block * 4096, bytes(4096, 1024, block));
-  }
+  overwrite(0, 15);
   EXPECT_EQ(stored + 15 * 4096, usage().allocated);
   compare();
   remount();
@@ -222,9 +222,7 @@ TEST_F(CompressedDataTest, ABlobThatIsSharedStays) {
 TEST_F(CompressedDataTest, ABlobThatWoreOutWhileItWasSharedGoesWithTheNextWrite) {
   write("object", 0, bytes(64 << 10, 450));
   clone("object", "clone");
-  for (uint64_t block = 0; block < 15; ++block) {
-    write("object", block * 4096, bytes(4096, 1024, block));
-  }
+  overwrite(0, 15);
   remove("clone");
   write("object", 4096, bytes(4096, 1024, 99));
   EXPECT_EQ(64 << 10, usage().allocated);

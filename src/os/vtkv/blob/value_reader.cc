@@ -2,6 +2,7 @@
 #include "vtkv/blob/value_reader.h"
 
 #include "vtkv/env/aligned_buffer.h"
+#include "vtkv/env/read_retries.h"
 
 namespace vtkv {
 
@@ -65,18 +66,16 @@ Status ValueReader::read(std::string_view key, std::string_view encoded, std::st
   thread_local AlignedBuffer kept;
   AlignedBuffer buffer = std::move(kept);  // nobody else's while it is read into
   buffer.reserve(extent.bytes);
-  Status status;
-  for (int i = 0; i < kReadTries; ++i) {
-    status = extent.bytes > 0 ? segment->file->read(extent.start, extent.bytes, buffer.data()) : Status();
-    if (status.ok()) {
-      const std::string_view bytes(buffer.data() + (pointer.offset - extent.start), pointer.length);
-      status = check(key, pointer, *segment, bytes);
-      if (status.ok()) {
-        value->assign(bytes);
-        remember(pointer, bytes);
-        break;
-      }
+  const std::string_view bytes(buffer.data() + (pointer.offset - extent.start), pointer.length);
+  const Status status = read_with_retries([&] {
+    if (extent.bytes > 0) {
+      VTKV_RETURN_IF_ERROR(segment->file->read(extent.start, extent.bytes, buffer.data()));
     }
+    return check(key, pointer, *segment, bytes);
+  });
+  if (status.ok()) {
+    value->assign(bytes);
+    remember(pointer, bytes);
   }
   if (buffer.capacity() <= kKeptBufferBytes) {
     kept = std::move(buffer);

@@ -49,14 +49,10 @@ Status CompactionSource::read_line() {
     return corruption(m_run, m_index.status().message());
   }
   const uint32_t next_unit = m_in_slice ? m_next.end_unit() : slice().blocks.unit;
-  if (m_index.valid()) {
-    m_next.first_key.assign(m_index.entry().key);
-    m_next.first_sequence = m_index.entry().sequence;
-    if (m_next.decode_line(m_index.entry().value) && m_next.unit == next_unit &&
-        m_next.end_unit() <= slice().blocks.end_unit()) {
-      m_in_slice = true;
-      return {};
-    }
+  if (m_index.valid() && m_next.decode_line(m_index.entry()) && m_next.unit == next_unit &&
+      m_next.end_unit() <= slice().blocks.end_unit()) {
+    m_in_slice = true;
+    return {};
   }
   return corruption(m_run, "a span's index contradicts the descriptor");
 }

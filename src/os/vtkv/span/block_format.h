@@ -23,6 +23,7 @@ inline constexpr uint8_t kCompressedBlockVersion = 2;  // its body: span/block_c
 // The largest batch is 1 GiB (wal/log_format.h), and all of it may be one key and value; a block adds its header, the
 // entry's, a restart and, in an index, where the block lies.
 inline constexpr uint32_t kBlockBytesMax = (1u << 30) + (64u << 10);
+inline constexpr uint32_t kBlockUnitsMax = kBlockBytesMax / kUnitBytes;
 
 enum class BlockKind : uint8_t { entries = 1, index = 2, tombstones = 3, filter = 4, descriptor = 5 };
 

@@ -65,12 +65,15 @@ bool BlockRange::decode(std::string_view* in) {
          first_sequence <= greatest_sequence && first_key <= last_key;
 }
 
-bool BlockRange::decode_line(std::string_view in) {
-  return decode(&in) && in.empty() && units <= kBlockBytesMax / kUnitBytes;
+bool BlockRange::decode_line(const Entry& line) {
+  first_key.assign(line.key);
+  first_sequence = line.sequence;
+  std::string_view in = line.value;
+  return decode(&in) && in.empty() && units <= kBlockUnitsMax;
 }
 
 bool BlockRange::decode_address(std::string_view in, uint32_t* unit, uint32_t* units) {
-  return get_varint32(&in, unit) && get_varint32(&in, units) && *units <= kBlockBytesMax / kUnitBytes;
+  return get_varint32(&in, unit) && get_varint32(&in, units) && *units <= kBlockUnitsMax;
 }
 
 }  // namespace vtkv

@@ -39,9 +39,9 @@ struct BlockRange {
   void encode(std::string* out) const;
   // REQUIRES: first_key and first_sequence are set. False when malformed or contradictory.
   bool decode(std::string_view* in);
-  // The same of all of `in`, a line of a span's index, which is of one block: no larger than any may be.
-  bool decode_line(std::string_view in);
-  // Of such a line only where the block lies.
+  // A line of a span's index, which is of one block: no larger than any may be.
+  bool decode_line(const Entry& line);
+  // Of the value of such a line only where the block lies.
   static bool decode_address(std::string_view in, uint32_t* unit, uint32_t* units);
 };
 

@@ -11,8 +11,6 @@
 
 namespace vtkv {
 
-inline constexpr uint32_t kBlockUnitsMax = kBlockBytesMax / kUnitBytes;
-
 // REQUIRES: the writer is new; the body begins its first span, and nothing else shall follow in it.
 Status write_long_body(BlockKind kind, std::string_view body, SpanWriter* writer, uint32_t units_most = kBlockUnitsMax);
 // The counterpart, of what lies from `unit` to the end of the span. The span lies in the file.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "vtkv/env/read_retries.h"
+
 namespace vtkv {
 
 namespace {
@@ -35,16 +37,10 @@ Status SpanReader::read_uncached(const Span& span, uint32_t unit, uint32_t units
   const size_t bytes = static_cast<size_t>(units) * kUnitBytes;
   const uint64_t offset = span.offset + static_cast<uint64_t>(unit) * kUnitBytes;
   AlignedBuffer buffer(bytes);
-  Status status;
-  for (int attempt = 0; attempt < kReadTries; ++attempt) {
-    status = m_file->file()->read(offset, bytes, buffer.data());
-    if (status.ok()) {
-      status = Block::parse({buffer.data(), bytes}, {kind, span.id, unit}, block);
-    }
-    if (status.ok() || status.code() == Status::Code::unsupported) {
-      break;
-    }
-  }
+  const Status status = read_with_retries([&] {
+    VTKV_RETURN_IF_ERROR(m_file->file()->read(offset, bytes, buffer.data()));
+    return Block::parse({buffer.data(), bytes}, {kind, span.id, unit}, block);
+  });
   if (status.ok()) {
     return {};
   }

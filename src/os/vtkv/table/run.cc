@@ -227,10 +227,7 @@ Status Run::verify_slice(size_t ordinal) const {
   for (index.seek(slice.blocks.first_key, slice.blocks.first_sequence);
        index.valid() && sum.end_unit() < slice.blocks.end_unit(); index.next()) {
     BlockRange expected, found;
-    expected.first_key.assign(index.entry().key);
-    expected.first_sequence = index.entry().sequence;
-    const std::string_view line = index.entry().value;
-    if (!expected.decode_line(line) || expected.unit < slice.blocks.unit ||
+    if (!expected.decode_line(index.entry()) || expected.unit < slice.blocks.unit ||
         expected.end_unit() > slice.blocks.end_unit() || (sum.units > 0 && expected.unit != sum.end_unit())) {
       return Status::corruption("a span's index contradicts the descriptor");
     }

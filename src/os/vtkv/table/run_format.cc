@@ -49,7 +49,7 @@ bool decode_span(std::string_view* in, uint64_t file_bytes, Span* span) {
   const uint64_t file_units = file_bytes / kUnitBytes;
   span->offset = first_unit * kUnitBytes;
   return span->units > 0 && first_unit <= file_units && span->units <= file_units - first_unit &&
-         span->index_units <= kBlockBytesMax / kUnitBytes && span->index_unit <= span->units &&
+         span->index_units <= kBlockUnitsMax && span->index_unit <= span->units &&
          span->index_units <= span->units - span->index_unit;
 }
 
@@ -98,7 +98,7 @@ bool TombstoneRange::decode(std::string_view in) {
 }
 
 bool is_inside(const BlockHandle& handle, const std::vector<Span>& spans) {
-  return handle.span < spans.size() && handle.units > 0 && handle.units <= kBlockBytesMax / kUnitBytes &&
+  return handle.span < spans.size() && handle.units > 0 && handle.units <= kBlockUnitsMax &&
          handle.unit < spans[handle.span].units && handle.units <= spans[handle.span].units - handle.unit;
 }
 

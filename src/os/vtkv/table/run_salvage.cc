@@ -32,9 +32,7 @@ Status read_blocks(const SpanReader& reader, const Span& span, const BlockRange&
   uint32_t next_unit = slice.unit;
   for (index.seek(slice.first_key, slice.first_sequence); index.valid() && next_unit < slice.end_unit(); index.next()) {
     BlockRange range;
-    range.first_key.assign(index.entry().key);
-    range.first_sequence = index.entry().sequence;
-    if (!range.decode_line(index.entry().value) || range.unit != next_unit || range.end_unit() > slice.end_unit()) {
+    if (!range.decode_line(index.entry()) || range.unit != next_unit || range.end_unit() > slice.end_unit()) {
       return Status::corruption("a span's index contradicts the descriptor");
     }
     next_unit = range.end_unit();

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "vtkv/env/read_retries.h"
 #include "vtkv/tree/manifest_format.h"
 #include "vtkv/util/crc32c.h"
 #include "vtkv/util/invariants.h"
@@ -25,21 +26,15 @@ uint64_t copy_bytes_for(const Geometry& geometry) {
 }
 
 // What cannot be read is taken for torn, and goes with the next write: so it is read more than once.
-Status read_copy(File* file, uint64_t offset, uint64_t copy_bytes, Checkpoint* checkpoint, bool* is_empty) {
+// Code::not_found: none was written there.
+Status read_copy(File* file, uint64_t offset, uint64_t copy_bytes, Checkpoint* checkpoint) {
   AlignedBuffer buffer(copy_bytes);
-  Status status;
-  for (int i = 0; i < kReadTries; ++i) {
-    status = file->read(offset, copy_bytes, buffer.data());
-    if (!status.ok()) {
-      continue;
-    }
-    *is_empty = std::all_of(buffer.data(), buffer.data() + copy_bytes, [](char byte) { return byte == 0; });
-    status = Checkpoint::decode({buffer.data(), copy_bytes}, checkpoint);
-    if (status.ok() || *is_empty || status.code() == Status::Code::unsupported) {
-      break;
-    }
-  }
-  return status;
+  return read_with_retries([&] {
+    VTKV_RETURN_IF_ERROR(file->read(offset, copy_bytes, buffer.data()));
+    const Status decoded = Checkpoint::decode({buffer.data(), copy_bytes}, checkpoint);
+    const bool is_empty = std::all_of(buffer.data(), buffer.data() + copy_bytes, [](char byte) { return byte == 0; });
+    return is_empty ? Status::not_found(std::string(decoded.message())) : decoded;
+  });
 }
 
 Status write_copy(File* file, uint64_t copy_bytes, const Checkpoint& checkpoint) {
@@ -255,10 +250,9 @@ Status Manifest::open(Env* env, const std::string& directory, std::unique_ptr<Ma
   const uint64_t copy_bytes = bytes / 2;
   Checkpoint copies[2];
   Status states[2];
-  bool is_empty[2] = {false, false};
   for (int i = 0; i < 2; ++i) {
     // Copy by copy: an unreadable sector in one must not hide the other.
-    states[i] = read_copy(file.get(), i * copy_bytes, copy_bytes, &copies[i], &is_empty[i]);
+    states[i] = read_copy(file.get(), i * copy_bytes, copy_bytes, &copies[i]);
     if (states[i].ok() && copies[i].epoch % 2 != static_cast<uint64_t>(i)) {
       states[i] = Status::corruption("the other copy's checkpoint lies in it");
     }
@@ -283,7 +277,7 @@ Status Manifest::open(Env* env, const std::string& directory, std::unique_ptr<Ma
   *older = states[1 - first].ok() ? std::move(copies[1 - first]) : Checkpoint();
   *manifest = std::unique_ptr<Manifest>(new Manifest(std::move(file), copy_bytes));
   (*manifest)->m_feature_bytes = newest->features.encode().size();
-  if (!states[1 - first].ok() && !is_empty[1 - first]) {
+  if (!states[1 - first].ok() && !states[1 - first].is_not_found()) {
     (*manifest)->m_torn_offset = static_cast<uint64_t>(1 - first) * copy_bytes;
   }
   return {};
@@ -305,8 +299,7 @@ Status Manifest::write(const Checkpoint& checkpoint) { return write_copy(m_file.
 
 void Manifest::verify(const Checkpoint& checkpoint, std::vector<std::string>* findings) {
   Checkpoint found;
-  bool is_empty = false;
-  Status status = read_copy(m_file.get(), checkpoint.epoch % 2 * m_copy_bytes, m_copy_bytes, &found, &is_empty);
+  Status status = read_copy(m_file.get(), checkpoint.epoch % 2 * m_copy_bytes, m_copy_bytes, &found);
   if (status.ok() && found.epoch != checkpoint.epoch) {
     status = Status::corruption("it holds checkpoint " + std::to_string(found.epoch));
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "vtkv/env/read_retries.h"
 #include "vtkv/util/crc32c.h"
 #include "vtkv/util/mutations.h"
 
@@ -51,14 +52,7 @@ bool FileWindow::lacks(uint64_t offset, uint64_t length) const {
 }
 
 Status FileWindow::read(uint64_t offset, uint64_t length, char* destination) {
-  Status status;
-  for (int tries = 0; tries < kReadTries; ++tries) {
-    status = m_file->read(offset, length, destination);
-    if (status.ok()) {
-      break;
-    }
-  }
-  return status;
+  return read_with_retries([&] { return m_file->read(offset, length, destination); });
 }
 
 void FileWindow::read_blocks(uint64_t start, uint64_t length) {
@@ -82,23 +76,25 @@ bool is_newer(std::string_view bytes, const Uuid& uuid, uint64_t epoch) {
 
 struct Read {
   FoundRecord record;
-  bool has_header = false;
-  bool is_whole = false;  // its body's checksum holds, too
+  bool is_whole = false;  // header and body match their checksums
   bool may_be_misread = false;
 };
 
 // What lies at `offset`.
-Status read_record(FileWindow& window, LogSegment* segment, const Uuid& uuid, uint64_t offset, Read* read) {
+Status read_record(FileWindow& window, LogSegment* segment, const Uuid& uuid, uint64_t offset, Read* read,
+                   uint64_t* greatest_epoch) {
   std::string_view bytes;
   FoundRecord& found = read->record;
   VTKV_RETURN_IF_ERROR(window.view(offset, kLogBlockBytes, &bytes));
-  read->has_header = decode_record_header(bytes, uuid, &found.header);
   read->is_whole = read->may_be_misread = false;
-  if (!read->has_header && is_newer(bytes, uuid, segment->epoch)) {
-    return Status::unsupported(segment->path + ", record at offset " + std::to_string(offset) +
-                               ": written by a newer version; use that version");
+  if (!decode_record_header(bytes, uuid, &found.header)) {
+    return !is_newer(bytes, uuid, segment->epoch)
+               ? Status()
+               : Status::unsupported(segment->path + ", record at offset " + std::to_string(offset) +
+                                     ": written by a newer version; use that version");
   }
-  if (read->has_header && found.header.padded_bytes() <= segment->bytes - offset) {
+  *greatest_epoch = std::max(*greatest_epoch, found.header.epoch);
+  if (found.header.padded_bytes() <= segment->bytes - offset) {
     VTKV_RETURN_IF_ERROR(window.view(offset, sizeof(record_header_t) + found.header.body_bytes, &bytes));
     bytes.remove_prefix(sizeof(record_header_t));
     read->is_whole = crc32c(bytes) == found.header.body_crc || mutated(Mutation::body_crc_not_checked);
@@ -120,10 +116,7 @@ Status sweep_segment(LogSegment* segment, const Uuid& uuid, SegmentRecords* reco
       if (tries > 0) {
         window.forget();
       }
-      VTKV_RETURN_IF_ERROR(read_record(window, segment, uuid, offset, &read));
-      if (read.has_header) {
-        *greatest_epoch = std::max(*greatest_epoch, read.record.header.epoch);
-      }
+      VTKV_RETURN_IF_ERROR(read_record(window, segment, uuid, offset, &read, greatest_epoch));
     }
     if (read.is_whole) {
       records->emplace(offset, read.record);
@@ -139,10 +132,7 @@ Status look_again(LogSegment* segment, const Uuid& uuid, uint64_t offset, Segmen
   Read read;
   for (int tries = 1; tries < kReadTries && !read.is_whole; ++tries) {
     window.forget();
-    VTKV_RETURN_IF_ERROR(read_record(window, segment, uuid, offset, &read));
-    if (read.has_header) {
-      *greatest_epoch = std::max(*greatest_epoch, read.record.header.epoch);
-    }
+    VTKV_RETURN_IF_ERROR(read_record(window, segment, uuid, offset, &read, greatest_epoch));
   }
   if (read.is_whole) {
     records->emplace(offset, read.record);

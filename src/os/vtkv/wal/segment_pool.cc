@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "vtkv/env/aligned_buffer.h"
+#include "vtkv/env/read_retries.h"
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
@@ -174,6 +175,19 @@ Status SegmentPool::holds_record(File& file, uint64_t bytes, bool* holds) const 
   return Status();
 }
 
+Status SegmentPool::check_header(const LogSegment& segment, HeaderState state, const segment_header_t& header) const {
+  if (state == HeaderState::foreign) {
+    return header.uuid != m_uuid
+               ? Status::corruption(segment.path + ": belongs to another database; restore the right file")
+               : Status::unsupported(segment.path + ": written by a newer version (format " +
+                                     std::to_string(header.version) + "); use that version");
+  }
+  if (state == HeaderState::damaged || (state == HeaderState::valid && header.segment_id != segment.id)) {
+    return Status::corruption(segment.path + ": the segment header is damaged; restore the file");
+  }
+  return {};
+}
+
 Status SegmentPool::load_segment(const std::string& name, uint64_t id) {
   auto segment = std::make_unique<LogSegment>();
   segment->id = id;
@@ -190,15 +204,11 @@ Status SegmentPool::load_segment(const std::string& name, uint64_t id) {
   HeaderState state = HeaderState::blank;
   if (bytes >= kLogBlockBytes) {
     AlignedBuffer block(kLogBlockBytes);
-    Status status;
-    const auto is_clear = [&] { return status.ok() && (state == HeaderState::valid || state == HeaderState::blank); };
-    for (int tries = 0; tries == 0 || (tries < kReadTries && !is_clear()); ++tries) {
-      status = segment->file->read(0, kLogBlockBytes, block.data());
-      if (status.ok()) {
-        state = decode_segment_header({block.data(), kLogBlockBytes}, m_uuid, &header);
-      }
-    }
-    VTKV_RETURN_IF_ERROR(status);
+    VTKV_RETURN_IF_ERROR(read_with_retries([&] {
+      VTKV_RETURN_IF_ERROR(segment->file->read(0, kLogBlockBytes, block.data()));
+      state = decode_segment_header({block.data(), kLogBlockBytes}, m_uuid, &header);
+      return check_header(*segment, state, header);
+    }));
   }
   if (state == HeaderState::blank) {
     bool holds = false;
@@ -208,15 +218,6 @@ Status SegmentPool::load_segment(const std::string& name, uint64_t id) {
     }
     m_half_made.push_back(segment->path);
     return Status();
-  }
-  if (state == HeaderState::foreign) {
-    return header.uuid != m_uuid
-               ? Status::corruption(segment->path + ": belongs to another database; restore the right file")
-               : Status::unsupported(segment->path + ": written by a newer version (format " +
-                                     std::to_string(header.version) + "); use that version");
-  }
-  if (state == HeaderState::damaged || header.segment_id != id) {
-    return Status::corruption(segment->path + ": the segment header is damaged; restore the file");
   }
   if (header.segment_bytes != bytes || bytes < 2 * kLogBlockBytes || bytes % kLogBlockBytes != 0) {
     return Status::corruption(segment->path + ": is " + std::to_string(bytes) + " bytes long, its header says " +
@@ -311,16 +312,15 @@ Status SegmentPool::remove_half_made() {
 uint32_t SegmentPool::spare_count(bool primed_only) const {
   return static_cast<uint32_t>(std::count_if(m_segments.begin(), m_segments.end(), [&](const auto& one) {
     const LogSegment& segment = *one.second.segment;
-    return !one.second.is_live() && !segment.is_bad.load() && segment.bytes == m_geometry.log_segment_bytes &&
+    return one.second.is_good_spare() && segment.bytes == m_geometry.log_segment_bytes &&
            (!primed_only || segment.primed.load());
   }));
 }
 
 // One that is being primed will do for a recovery: that comes with the next open.
 uint32_t SegmentPool::spares_of_any_size() const {
-  return static_cast<uint32_t>(std::count_if(m_segments.begin(), m_segments.end(), [](const auto& one) {
-    return !one.second.is_live() && !one.second.segment->is_bad.load();
-  }));
+  return static_cast<uint32_t>(
+      std::count_if(m_segments.begin(), m_segments.end(), [](const auto& one) { return one.second.is_good_spare(); }));
 }
 
 uint64_t SegmentPool::room_bytes() const {
@@ -432,7 +432,7 @@ void SegmentPool::give_up_odd() {
 }
 
 void SegmentPool::give_up(Segments::iterator entry) {
-  m_unneeded.push_back(entry->second.segment->path);
+  m_unneeded.push_back(std::move(entry->second.segment));
   m_segments.erase(entry);
   changed();
 }
@@ -494,7 +494,9 @@ Status SegmentPool::prime(LogSegment* segment) {
 
 Status SegmentPool::remove_unneeded() {
   while (!m_unneeded.empty()) {
-    const Status removed = m_env->remove_file(m_unneeded.back());
+    LogSegment& segment = *m_unneeded.back();
+    segment.file.reset();
+    const Status removed = m_env->remove_file(segment.path);
     VTKV_RETURN_IF_ERROR(removed.is_not_found() ? Status() : removed);
     m_unneeded.pop_back();
   }

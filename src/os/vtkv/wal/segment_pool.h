@@ -121,7 +121,8 @@ class SegmentPool {
     State state = State::live;
 
     bool is_live() const { return state == State::live; }
-    bool is_free() const { return state == State::spare && !segment->is_bad.load(); }
+    bool is_good_spare() const { return state != State::live && !segment->is_bad.load(); }
+    bool is_free() const { return state == State::spare && is_good_spare(); }
     void change_to(State next);
   };
 
@@ -147,6 +148,7 @@ class SegmentPool {
     return flushes * m_primed_bytes_per_commit >= m_geometry.log_segment_bytes;
   }
   Status load_segment(const std::string& name, uint64_t id);
+  Status check_header(const LogSegment& segment, HeaderState state, const segment_header_t& header) const;
   // `primed`: so its header says.
   Status find_written(LogSegment* segment, bool primed) const;
   Status load_without_header(const std::string& name, uint64_t id);
@@ -167,7 +169,7 @@ class SegmentPool {
   uint64_t m_next_epoch GUARDED_BY(m_lock) = 1;
   bool m_few_spares GUARDED_BY(m_lock) = false;
   std::vector<std::string> m_half_made;  // of the thread that opens
-  std::vector<std::string> m_unneeded;  // of the worker: files that are to be removed
+  std::vector<std::unique_ptr<LogSegment>> m_unneeded;  // of the worker: their files are to be removed
   std::atomic<bool> m_stop{false};
   std::atomic<bool> m_changed{true};
   std::atomic<bool> m_prime_ahead{false};

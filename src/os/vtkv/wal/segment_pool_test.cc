@@ -48,6 +48,16 @@ class SegmentPoolTest : public testing::Test {
     work_ahead();
     return segment;
   }
+  // A live one as large as three others; no spare is left but the last one, and the host has no space.
+  LogSegment* fill_host_behind_large_one() {
+    LogSegment* large = nullptr;
+    EXPECT_TRUE(m_pool->take(3 * kSegmentBytes, false, &large).ok());
+    while (m_pool->room_bytes() > 0) {
+      (void)take();
+    }
+    m_env.set_capacity(m_env.allocated_bytes());
+    return large;
+  }
   void wait_for_flushes(int count) {
     for (int i = 0; i < count; ++i) {
       m_pool->note_waited_flush();
@@ -115,12 +125,7 @@ TEST_F(SegmentPoolTest, AsksForRoomUntilASegmentFits) {
 
 // One that was made for a batch of its size is used before the host is asked for more; the last one is a recovery's.
 TEST_F(SegmentPoolTest, AFullHostLivesOnALargerSpare) {
-  LogSegment* large = nullptr;
-  ASSERT_TRUE(m_pool->take(3 * kSegmentBytes, false, &large).ok());
-  while (m_pool->room_bytes() > 0) {
-    (void)take();
-  }
-  m_env.set_capacity(m_env.allocated_bytes());
+  LogSegment* const large = fill_host_behind_large_one();
   m_pool->release_before(large->epoch + 1, {});  // with those taken before it
   LogSegment* segment = nullptr;
   Status status;
@@ -138,12 +143,7 @@ TEST_F(SegmentPoolTest, AFullHostLivesOnALargerSpare) {
 
 // And given up for one of the usual size, where another one is left.
 TEST_F(SegmentPoolTest, AFullHostGetsTheSpaceOfALargerSpare) {
-  LogSegment* large = nullptr;
-  ASSERT_TRUE(m_pool->take(3 * kSegmentBytes, false, &large).ok());
-  while (m_pool->room_bytes() > 0) {
-    (void)take();
-  }
-  m_env.set_capacity(m_env.allocated_bytes());
+  LogSegment* const large = fill_host_behind_large_one();
   EXPECT_EQ(m_pool->room_bytes(), 0u);
   const std::string path = large->path;
   std::set<uint64_t> listed;  // all but that one stay as they are
