@@ -64,7 +64,7 @@ Status Quarantine::read_copies(QuarantineRecord* record) {
   bool found = false;
   for (uint64_t i = 0; i < 2; i++) {
     QuarantineRecord copy;
-    states[i] = vtkv::read_with_retries([&] {
+    states[i] = vtkv::read_with_retries([&]() REQUIRES(m_write_lock) {
       VTKV_RETURN_IF_ERROR(m_file->read(i * QuarantineRecord::kBytes, QuarantineRecord::kBytes, buffer.data()));
       return QuarantineRecord::decode(path(), {buffer.data(), QuarantineRecord::kBytes}, &copy);
     });
