@@ -143,7 +143,8 @@ std::string CubeCrashTarget::check(SimEnv* env, std::span<const SimMark> marks, 
     env->set_bad(vtkv::SimBad::reads, CubeWorkload::container_path(seed / 3 % kClasses), 0, bad_bytes(seed));
     workload.expect_damage_up_to(m_history.states.size());
   } else if (seed % 3 == 1) {  // one of the first reads is wrong, and right when it is tried again
-    env->misread_nth(1 + seed / 3 % kMisreadMost);
+    env->misread_nth(1 + seed / 3 % kMisreadMost,
+                     seed % 2 == 0 ? vtkv::SimMisread::zeros : vtkv::SimMisread::bit_flips);
   }
   if (std::string wrong = workload.open(*env, m_options); !wrong.empty()) {
     return wrong;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "vtkv/testing/crash_images.h"
 #include "vtkv/testing/kv_workload.h"
 #include "vtkv/testing/sim_fault.h"
@@ -187,9 +189,15 @@ TEST(DbDamageTest, FullDiskDelaysTheFlushAndLosesNothing) {
   EXPECT_TRUE(db->get("a", &value).ok());
 }
 
-// The n-th read of an open fails, or gives other bytes, and the same read is right when it is tried again. After a loss
-// of power, at places in the history where what is acknowledged lies in the log alone, or in the tree.
+// The n-th read of an open fails, or gives other bytes, or none, and the same read is right when it is tried again.
+// After a loss of power, at places in the history where what is acknowledged lies in the log alone, or in the tree.
 TEST(DbDamageTest, OneReadDecidesNothing) {
+  const std::pair<const char*, void (*)(SimEnv*, uint64_t)> faults[] = {
+      {"fails",
+       [](SimEnv* env, uint64_t n) { env->fail_nth(SimCall::read, n, Status::from_errno(EIO, "injected"), false); }},
+      {"has other bits", [](SimEnv* env, uint64_t n) { env->misread_nth(n, SimMisread::bit_flips); }},
+      {"gives zeros", [](SimEnv* env, uint64_t n) { env->misread_nth(n, SimMisread::zeros); }},
+  };
   uint64_t struck = 0;
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     SimEnv env({.seed = seed});
@@ -200,18 +208,14 @@ TEST(DbDamageTest, OneReadDecidesNothing) {
     const KvHistory history = workload.history();
     CrashImages images(env.trace(), {.seed = seed});
     const CrashState state = images.state(images.cut_count() - 1, 0);
-    for (const bool misread : {false, true}) {
+    for (const auto& [what, strike] : faults) {
       for (uint64_t n = 1;; ++n, ++struck) {
         const auto crashed = images.materialize(state);
         const uint64_t before = crashed->calls(SimCall::read);
-        if (misread) {
-          crashed->misread_nth(n);
-        } else {
-          crashed->fail_nth(SimCall::read, n, Status::from_errno(EIO, "injected"), false);
-        }
+        strike(crashed.get(), n);
         KvWorkload again(crashed.get(), {}, history);
         ASSERT_EQ(again.open(acknowledged(env), collected(env.trace().marks)), "")
-            << "seed " << seed << ", read " << n << (misread ? " gives other bytes" : " fails");
+            << "seed " << seed << ", read " << n << ' ' << what;
         if (crashed->calls(SimCall::read) - before < n) {
           break;
         }
@@ -219,7 +223,7 @@ TEST(DbDamageTest, OneReadDecidesNothing) {
     }
     workload.close();
   }
-  EXPECT_GT(struck, 200u);
+  EXPECT_GT(struck, 300u);
 }
 
 // Of the log, every sector: an error that names the file, or a prefix of the history. (A damaged record at

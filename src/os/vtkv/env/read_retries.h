@@ -7,13 +7,16 @@
 namespace vtkv {
 
 // Calls `read` until it is ok, kReadTries times at most, and returns what it said last. It reads, and looks at what it
-// has read. Code::unsupported and Code::not_found end it at once: what a newer program wrote, or nobody, is no misread.
+// has read. Code::unsupported ends it at once: behind a checksum, what a newer program wrote is no misread. That
+// nothing was ever written there, Code::not_found, is believed the second time: a device may give zeros once.
 template <typename Read>
 Status read_with_retries(const Read& read) {
   Status status;
+  int blanks = 0;
   for (int tries = 0; tries < kReadTries; ++tries) {
     status = read();
-    if (status.ok() || status.is_not_found() || status.code() == Status::Code::unsupported) {
+    blanks += status.is_not_found() ? 1 : 0;
+    if (status.ok() || status.code() == Status::Code::unsupported || (status.is_not_found() && blanks == 2)) {
       break;
     }
   }

@@ -55,7 +55,7 @@ std::string KvCrashTarget::check(SimEnv* env, std::span<const SimMark> marks, ui
   // One of the first reads is wrong, and right when it is tried again. Where values stay in the log, one can still hide
   // an epoch, which comes again then.
   if (m_settings.misreads && m_settings.value_separation_bytes == 0 && !m_run.mutation && seed % 3 == 0) {
-    env->misread_nth(1 + seed / 3 % kMisreadMost);
+    env->misread_nth(1 + seed / 3 % kMisreadMost, seed % 2 == 0 ? SimMisread::zeros : SimMisread::bit_flips);
   }
   if (std::string text = workload.open(at_least, collected_at_least); !text.empty()) {
     return text;

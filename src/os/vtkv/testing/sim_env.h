@@ -61,6 +61,7 @@ enum class SimCall {
 
 // A write that reports success and did something else.
 enum class SimDamage { lost, misdirected, bit_flip };
+enum class SimMisread { bit_flips, zeros };  // one bit of each sector is another one; nothing seems to be there
 
 // What a bad range of a file refuses. Of a hole that is to be punched over it, what lies before it is punched.
 enum class SimBad { reads, writes, punches };
@@ -112,8 +113,8 @@ class SimEnv : public Env {
   // stay in doubt for ever, as when the kernel drops the pages.
   void fail_nth(SimCall call, uint64_t n, Status status, bool persistent);
   void damage_nth_write(uint64_t n, SimDamage damage);
-  // That read succeeds with other bytes: one bit of each sector. What lies in the file stays.
-  void misread_nth(uint64_t n) { m_misreads.insert(m_calls[SimCall::read] + n); }
+  // That read succeeds with other bytes. What lies in the file stays.
+  void misread_nth(uint64_t n, SimMisread how) { m_misreads[m_calls[SimCall::read] + n] = how; }
   // From now on such calls that touch [begin, end) of the file fail with EIO.
   void set_bad(SimBad what, const std::string& path, uint64_t begin, uint64_t end);
   void clear_faults();
@@ -201,7 +202,7 @@ class SimEnv : public Env {
   std::vector<Bad> m_bad;
   std::map<SimCall, uint64_t> m_calls;
   std::map<uint64_t, SimDamage> m_damages;
-  std::set<uint64_t> m_misreads;
+  std::map<uint64_t, SimMisread> m_misreads;
   std::set<std::string> m_locked;
   std::multiset<uint64_t> m_open_files;  // their inodes
 

@@ -2,6 +2,7 @@
 #include "vtkv/testing/sim_file.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace vtkv {
 
@@ -52,7 +53,7 @@ SimOp SimFile::write_op(uint64_t offset, const std::vector<iovec>& buffers) cons
 Status SimFile::read_vector(uint64_t offset, const std::vector<iovec>& buffers) {
   VTKV_RETURN_IF_ERROR(check_alignment(offset, buffers));
   VTKV_RETURN_IF_ERROR(m_env->strike(SimCall::read));
-  const bool misread = m_env->m_misreads.contains(m_env->calls(SimCall::read));
+  const auto misread = m_env->m_misreads.find(m_env->calls(SimCall::read));
   for (const iovec& buffer : buffers) {
     VTKV_RETURN_IF_ERROR(m_env->strike_bad(SimBad::reads, m_inode, offset, buffer.iov_len));
     if (offset + buffer.iov_len > content().size()) {
@@ -61,8 +62,11 @@ Status SimFile::read_vector(uint64_t offset, const std::vector<iovec>& buffers) 
     }
     char* const bytes = static_cast<char*>(buffer.iov_base);
     content().read(offset, buffer.iov_len, bytes);
-    for (size_t at = 0; misread && at < buffer.iov_len; at += kSimSector) {
+    for (size_t at = 0; misread != m_env->m_misreads.end() && at < buffer.iov_len; at += kSimSector) {
       bytes[at] ^= 1;
+      if (misread->second == SimMisread::zeros) {
+        std::memset(bytes + at, 0, std::min(kSimSector, buffer.iov_len - at));
+      }
     }
     offset += buffer.iov_len;
   }

@@ -113,7 +113,8 @@ void Tree::give_up(const Claim& claimed, const Status& status) {
 }
 
 bool Tree::is_quarantined(const Status& status) {
-  return status.is_corruption() || status.code() == Status::Code::io_error;
+  return status.is_corruption() || status.code() == Status::Code::io_error ||
+         status.code() == Status::Code::unsupported;  // a block that another program wrote
 }
 
 Tree::Quarantine Tree::quarantine() const {

@@ -129,7 +129,7 @@ TEST_F(LogRecoveryTest, OneReadLeadsIntoNoBranchThatWasLeft) {
   append(append(append(at, put("b")), put("c")), put("d"));
   SequenceNumber end = 0;
   for (uint64_t n = 1; n <= 20; ++n) {
-    m_env.misread_nth(n);
+    m_env.misread_nth(n, SimMisread::bit_flips);
     ASSERT_TRUE(recover(&end).ok()) << n;
     EXPECT_EQ(end, 4u) << "read " << n;
     m_env.clear_faults();

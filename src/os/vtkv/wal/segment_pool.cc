@@ -45,11 +45,8 @@ SegmentPool::SegmentPool(Env* env, std::string directory, const Geometry& geomet
       m_make_room(std::move(make_room)) {}
 
 std::string SegmentPool::path_of(uint64_t id) const {
-  std::string digits = std::to_string(id);
-  if (digits.size() < 6) {
-    digits.insert(0, 6 - digits.size(), '0');
-  }
-  return m_directory + "/" + digits + ".log";
+  const std::string digits = std::to_string(id);
+  return m_directory + "/" + std::string(6 - std::min<size_t>(6, digits.size()), '0') + digits + ".log";
 }
 
 LogSegment* SegmentPool::find(uint64_t id) const {
@@ -78,6 +75,14 @@ std::string SegmentPool::header_block(const LogSegment& segment) const {
   std::string block(kLogBlockBytes, '\0');
   std::memcpy(block.data(), &header, sizeof(header));
   return block;
+}
+
+Status SegmentPool::write_header(const LogSegment& segment) const {
+  const std::string block = header_block(segment);
+  AlignedBuffer buffer(block.size());
+  std::memcpy(buffer.data(), block.data(), block.size());
+  VTKV_RETURN_IF_ERROR(segment.file->write(0, buffer.data(), block.size()));
+  return segment.file->sync();
 }
 
 // The header comes after the file's size and zeros are durable: a file without one was never used.
@@ -119,13 +124,7 @@ Status SegmentPool::make_segment(uint64_t bytes, bool spare, bool primed, LogSeg
   segment->path = path_of(segment->id);
   Status status = make_file(segment->path, bytes, primed, &segment->file);
   if (status.ok()) {
-    const std::string block = header_block(*segment);
-    AlignedBuffer buffer(block.size());
-    std::memcpy(buffer.data(), block.data(), block.size());
-    status = segment->file->write(0, buffer.data(), block.size());
-  }
-  if (status.ok()) {
-    status = segment->file->sync();
+    status = write_header(*segment);
   }
   if (status.ok()) {
     status = m_env->sync_directory(m_directory);
@@ -154,18 +153,14 @@ Status SegmentPool::create() {
   }
   LogSegment* first = nullptr;
   VTKV_RETURN_IF_ERROR(take(0, false, &first));
-  const std::string block = header_block(*first);
-  AlignedBuffer buffer(block.size());
-  std::memcpy(buffer.data(), block.data(), block.size());
-  VTKV_RETURN_IF_ERROR(first->file->write(0, buffer.data(), block.size()));
-  return first->file->sync();
+  return write_header(*first);
 }
 
 Status SegmentPool::holds_record(File& file, uint64_t bytes, bool* holds) const {
   *holds = false;
   AlignedBuffer buffer(kLogBlockBytes);
   for (uint64_t offset = kLogBlockBytes; offset + kLogBlockBytes <= bytes; offset += kLogBlockBytes) {
-    VTKV_RETURN_IF_ERROR(file.read(offset, kLogBlockBytes, buffer.data()));
+    VTKV_RETURN_IF_ERROR(read_with_retries([&] { return file.read(offset, kLogBlockBytes, buffer.data()); }));
     record_header_t header;
     if (decode_record_header({buffer.data(), kLogBlockBytes}, m_uuid, &header)) {
       *holds = true;
@@ -204,11 +199,12 @@ Status SegmentPool::load_segment(const std::string& name, uint64_t id) {
   HeaderState state = HeaderState::blank;
   if (bytes >= kLogBlockBytes) {
     AlignedBuffer block(kLogBlockBytes);
-    VTKV_RETURN_IF_ERROR(read_with_retries([&] {
+    const Status read = read_with_retries([&] {
       VTKV_RETURN_IF_ERROR(segment->file->read(0, kLogBlockBytes, block.data()));
       state = decode_segment_header({block.data(), kLogBlockBytes}, m_uuid, &header);
-      return check_header(*segment, state, header);
-    }));
+      return state == HeaderState::blank ? Status::not_found("blank") : check_header(*segment, state, header);
+    });
+    VTKV_RETURN_IF_ERROR(read.is_not_found() ? Status() : read);
   }
   if (state == HeaderState::blank) {
     bool holds = false;
@@ -260,8 +256,8 @@ Status SegmentPool::load_without_header(const std::string& name, uint64_t id) {
   record_header_t record;
   AlignedBuffer block(kLogBlockBytes);
   for (uint64_t offset = kLogBlockBytes; offset < segment->bytes; offset += kLogBlockBytes) {
-    if (segment->file->read(offset, kLogBlockBytes, block.data()).ok() &&
-        decode_record_header({block.data(), kLogBlockBytes}, m_uuid, &record)) {
+    const Status read = read_with_retries([&] { return segment->file->read(offset, kLogBlockBytes, block.data()); });
+    if (read.ok() && decode_record_header({block.data(), kLogBlockBytes}, m_uuid, &record)) {
       segment->epoch = std::max<uint64_t>(segment->epoch, record.epoch);  // others are of earlier uses
     }
   }
@@ -361,34 +357,40 @@ LogSegment* SegmentPool::choose_spare(uint64_t wanted) const {
   return chosen;
 }
 
-Status SegmentPool::take(uint64_t minimum_bytes, bool for_recovery, LogSegment** result) {
-  const uint64_t wanted = std::max(m_geometry.log_segment_bytes, round_up(minimum_bytes));
-  LogSegment* chosen = nullptr;
-  {
-    MutexLock lock(m_lock);
-    const uint64_t waited = m_waited_flushes.exchange(0, std::memory_order_relaxed);
-    m_prime_ahead.store(many_waited(waited));
-    if (for_recovery || spares_of_any_size() > 1) {
-      chosen = choose_spare(wanted);
-    }
-    m_few_spares = false;
-    if (chosen) {
-      INVARIANT(epochs_ascend());
-      m_segments.at(chosen->id).change_to(State::live);
-      chosen->epoch = m_next_epoch++;
-      chosen->header_version = kSegmentVersion;
-    }
+LogSegment* SegmentPool::take_spare(uint64_t wanted, bool for_recovery) {
+  LogSegment* const chosen = for_recovery || spares_of_any_size() > 1 ? choose_spare(wanted) : nullptr;
+  if (chosen) {
+    INVARIANT(epochs_ascend());
+    m_segments.at(chosen->id).change_to(State::live);
+    chosen->epoch = m_next_epoch++;
+    chosen->header_version = kSegmentVersion;
     changed();
   }
-  if (!chosen) {
-    // The writer waits for it: reserving its space is quick.
-    Status status;
-    do {
-      status = make_segment(wanted, false, false, &chosen);
-    } while (status.is_no_space() && m_make_room && m_make_room());
-    VTKV_RETURN_IF_ERROR(status);
+  return chosen;
+}
+
+Status SegmentPool::take(uint64_t minimum_bytes, bool for_recovery, LogSegment** result) {
+  const uint64_t wanted = std::max(m_geometry.log_segment_bytes, round_up(minimum_bytes));
+  {
+    MutexLock lock(m_lock);
+    m_prime_ahead.store(many_waited(m_waited_flushes.exchange(0, std::memory_order_relaxed)));
+    m_few_spares = false;
+    changed();
+    *result = take_spare(wanted, for_recovery);
   }
-  *result = chosen;
+  while (!*result) {
+    // The writer waits for it: reserving its space is quick.
+    const Status made = make_segment(wanted, false, false, result);
+    if (!made.is_no_space()) {
+      return made;
+    }
+    const bool made_room = m_make_room && m_make_room();
+    MutexLock lock(m_lock);
+    *result = take_spare(wanted, for_recovery);  // the space may have gone to one, or a flush has set one free
+    if (!*result && !made_room) {
+      return made;
+    }
+  }
   return Status();
 }
 

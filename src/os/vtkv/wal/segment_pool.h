@@ -129,8 +129,10 @@ class SegmentPool {
   using Segments = std::map<uint64_t, Entry>;  // by id
 
   Status make_segment(uint64_t bytes, bool spare, bool primed, LogSegment** segment) EXCLUDES(m_lock);
+  Status write_header(const LogSegment& segment) const;  // durably
   Status make_file(const std::string& path, uint64_t bytes, bool primed, std::unique_ptr<File>* file);
   LogSegment* choose_spare(uint64_t wanted) const REQUIRES(m_lock);
+  LogSegment* take_spare(uint64_t wanted, bool for_recovery) REQUIRES(m_lock);  // null when there is none
   LogSegment* spare_to_prime() const REQUIRES(m_lock);  // null when there is nothing to do
   void give_up(Segments::iterator entry) REQUIRES(m_lock);
   void give_up_superfluous() REQUIRES(m_lock);

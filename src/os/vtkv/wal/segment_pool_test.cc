@@ -123,6 +123,23 @@ TEST_F(SegmentPoolTest, AsksForRoomUntilASegmentFits) {
   EXPECT_EQ(asked, 3);
 }
 
+// Meanwhile a flush may have set one free, or what the host refused went to a spare.
+TEST_F(SegmentPoolTest, LooksForASpareAgainWhereTheHostIsFull) {
+  SegmentPool* made = nullptr;
+  SegmentPool pool(&m_env, "/log", m_geometry, Uuid{}, 0, [&made] {
+    made->release_before(UINT64_MAX, {});
+    return false;
+  });
+  made = &pool;
+  ASSERT_TRUE(pool.load().ok());
+  m_env.set_capacity(m_env.allocated_bytes());
+  LogSegment* segment = nullptr;
+  for (uint32_t i = 0; i < 3 * m_geometry.initial_log_segments; ++i) {
+    const Status status = pool.take(0, false, &segment);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+  }
+}
+
 // One that was made for a batch of its size is used before the host is asked for more; the last one is a recovery's.
 TEST_F(SegmentPoolTest, AFullHostLivesOnALargerSpare) {
   LogSegment* const large = fill_host_behind_large_one();
