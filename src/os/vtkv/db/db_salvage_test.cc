@@ -14,6 +14,8 @@
 #include <tuple>
 
 #include "vtkv/span/block.h"
+#include "vtkv/span/block_builder.h"
+#include "vtkv/span/block_range.h"
 #include "vtkv/testing/db_fixture.h"
 
 namespace vtkv {
@@ -112,6 +114,34 @@ class DbSalvageTest : public DbFixture {
       }
     }
     ASSERT_GT(damaged, 0u);
+  }
+
+  // The unit that a line of the run's only index names becomes a wrong one, under a good checksum.
+  void contradict(const Blocks& run, size_t line) {
+    const auto at = std::find_if(run.begin(), run.end(), [](const auto& b) { return b.second == BlockKind::index; });
+    ASSERT_NE(at, run.end());
+    const std::string content = read(tree_path()).substr(at->first);
+    block_header_t header;
+    std::memcpy(&header, content.data(), sizeof(header));
+    BlockKind kind{};
+    std::shared_ptr<const Block> block;
+    ASSERT_TRUE(parse(content, &kind, &block).ok());
+    BlockIterator lines(block);
+    BlockBuilder builder(BlockKind::index);
+    ASSERT_LT(line, block->entries());
+    for (lines.seek_to_first(); lines.valid(); lines.next()) {
+      BlockRange range;
+      ASSERT_TRUE(range.decode_line(lines.entry()));
+      range.unit += line-- == 0 ? 1 : 0;
+      std::string value;
+      range.encode(&value);
+      builder.add({range.first_key, range.first_sequence, EntryType::value, value});
+    }
+    std::string bytes;
+    builder.finish(header.span_id, header.unit, &bytes);
+    std::unique_ptr<File> file;
+    ASSERT_TRUE(m_env->open_file(tree_path(), {.direct = false}, &file).ok());
+    ASSERT_TRUE(file->write(at->first, bytes.data(), bytes.size()).ok());
   }
 
   void salvage() {
@@ -221,6 +251,44 @@ TEST_P(DbSalvageTest, WithItsIndexGoneABlockIsLostBetweenItsNeighbours) {
     const bool is_lost = std::find(lost.begin(), lost.end(), key(number)) != lost.end();
     EXPECT_EQ(get(number), is_lost ? "none" : value(number, 'a')) << number;
     EXPECT_TRUE(!is_lost || may_hold(number)) << number;
+  }
+}
+
+TEST_P(DbSalvageTest, AnIndexThatContradictsItsRunIsNotReadAgain) {
+  open();
+  put(0, kKeys, 'a');
+  const Blocks run = flush();
+  put(kKeys, kKeys + 1, 'b');
+  flush();  // now both copies of the manifest name the run
+  ASSERT_NO_FATAL_FAILURE(contradict(run, 2));
+  salvage();
+  EXPECT_TRUE(says("made an index anew"));
+  EXPECT_TRUE(m_salvaged.lost->ranges().empty());
+  for (int number = 0; number < kKeys; ++number) {
+    EXPECT_EQ(get(number), value(number, 'a')) << number;
+  }
+}
+
+// The first slice is found by the index that is on disk; the second shows that it is wrong.
+TEST_P(DbSalvageTest, AnIndexMadeAnewKnowsTheSlicesBefore) {
+  m_options.stitch_threshold_bytes = 0;
+  open();
+  put(0, kKeys, 'a');
+  const Blocks run = flush();
+  put(kKeys / 2, kKeys / 2 + 1, 'b');
+  flush();
+  ASSERT_TRUE(m_db->compact().ok());
+  ASSERT_GT(m_db->statistics().stitched_bytes, 0u);
+  put(kKeys, kKeys + 1, 'c');
+  flush();  // now both copies of the manifest name the compacted run
+  const auto blocks_of_entries =
+      std::count_if(run.begin(), run.end(), [](const auto& block) { return block.second == BlockKind::entries; });
+  ASSERT_NO_FATAL_FAILURE(contradict(run, blocks_of_entries - 1));
+  salvage();
+  EXPECT_TRUE(says("made an index anew"));
+  EXPECT_TRUE(m_salvaged.lost->ranges().empty());
+  for (int number = 0; number < kKeys; ++number) {
+    EXPECT_EQ(get(number), value(number, number == kKeys / 2 ? 'b' : 'a')) << number;
   }
 }
 

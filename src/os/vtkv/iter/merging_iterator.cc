@@ -85,6 +85,9 @@ void MergingIterator::move_before(EntryIterator& source, std::string_view key) {
   } else if (source.status().ok()) {
     source.seek_to_last();
   }
+  while (source.valid() && source.entry().key >= key) {  // put in a memtable since, or out of order
+    source.previous();
+  }
 }
 
 void MergingIterator::seek_before(std::string_view key) {

@@ -33,6 +33,8 @@ class MergingIterator final : public EntryIterator {
   void previous() override;
   const Entry& entry() const override { return m_sources[m_heap.front()]->entry(); }
   Status status() const override { return m_status; }
+  // Ends it, until the next seek.
+  void fail(Status status) { m_status = std::move(status); }
 
   // Moves every source older than `source` that stands before `key` (forward) to it. The caller knows that
   // they hold nothing of interest in between. REQUIRES: the last move was forward.

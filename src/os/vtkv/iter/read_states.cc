@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/iter/read_states.h"
 
+#include <utility>
+
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
@@ -36,6 +38,7 @@ ClosedMemTable ReadStates::oldest_closed() const {
 }
 
 void ReadStates::install_version(const MemTable* flushed) {
+  std::shared_ptr<const ReadState> old;  // ends behind the lock, and with it the memtable or runs
   MutexLock lock(m_lock);
   auto state = std::make_shared<ReadState>(*m_state);
   state->version = m_tree->current();
@@ -45,7 +48,7 @@ void ReadStates::install_version(const MemTable* flushed) {
     m_closed.pop_front();
     m_closed_count.store(m_closed.size());
   }
-  m_state = std::move(state);
+  old = std::exchange(m_state, std::move(state));
 }
 
 uint64_t ReadStates::start_reader_epoch() {

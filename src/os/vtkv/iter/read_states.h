@@ -6,7 +6,7 @@
 // may drop what only an older sequence could see, and a state taken first still pins it.
 //
 // Thread-safe; switch_memtable() is called under the database's write lock. The lock is held while a state is made,
-// never over I/O.
+// never over I/O, nor where memtables or runs end.
 #pragma once
 
 #include <atomic>

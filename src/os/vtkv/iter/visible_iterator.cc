@@ -2,6 +2,7 @@
 #include "vtkv/iter/visible_iterator.h"
 
 #include "vtkv/util/invariants.h"
+#include "vtkv/util/utf8.h"
 
 namespace vtkv {
 
@@ -46,15 +47,46 @@ bool VisibleIterator::in_bounds() const {
   return m_entries->valid() && m_entries->entry().key >= m_lower && m_entries->entry().key < m_upper;
 }
 
-// Leaves every version of m_key behind.
-void VisibleIterator::skip_key_forward() {
-  for (int steps = 0; m_entries->valid() && m_entries->entry().key == m_key; ++steps) {
-    if (steps == kVersionStepsMost) {
-      m_entries->seek(m_key, 0);  // no entry has sequence 0: the first one of the next key
-      continue;
-    }
-    m_entries->next();
+void VisibleIterator::fail_order() {
+  m_entries->fail(Status::corruption("entries are out of order: '" + to_utf8(m_entries->entry().key) +
+                                     (m_forward ? "' follows '" : "' precedes '") + to_utf8(m_key) + "'"));
+}
+
+// Does m_entries stand on a version of m_key? Ends it where it stands before that, in the direction of travel.
+bool VisibleIterator::on_key() {
+  if (!m_entries->valid()) {
+    return false;
   }
+  const int order = m_entries->entry().key.compare(m_key);
+  if (m_forward ? order < 0 : order > 0) {
+    fail_order();
+  }
+  return order == 0;
+}
+
+// Leaves the versions of a key behind that are too new, from the one that m_entries stands on.
+void VisibleIterator::skip_newer_versions() {
+  m_key.assign(m_entries->entry().key);
+  int steps = 0;
+  do {
+    if (steps++ == kVersionStepsMost) {
+      m_entries->seek(m_key, m_sequence);
+    } else {
+      m_entries->next();
+    }
+  } while (on_key() && m_entries->entry().sequence > m_sequence);
+}
+
+// Leaves every version of m_key behind. REQUIRES: m_entries stands on one.
+void VisibleIterator::skip_key_forward() {
+  int steps = 0;
+  do {
+    if (steps++ == kVersionStepsMost) {
+      m_entries->seek(m_key, 0);  // no entry has sequence 0: the first one of the next key
+    } else {
+      m_entries->next();
+    }
+  } while (on_key());
 }
 
 // Stops on the first visible entry at or after where m_entries stands; that is the newest version at or
@@ -62,17 +94,10 @@ void VisibleIterator::skip_key_forward() {
 void VisibleIterator::find_forward() {
   m_forward = true;
   m_valid = false;
-  int newer_versions = 0;  // of m_key
   while (in_bounds()) {
     const Entry& entry = m_entries->entry();
     if (entry.sequence > m_sequence) {
-      newer_versions = entry.key == m_key ? newer_versions + 1 : 1;
-      m_key.assign(entry.key);
-      if (newer_versions <= kVersionStepsMost) {
-        m_entries->next();
-      } else {
-        m_entries->seek(m_key, m_sequence);
-      }
+      skip_newer_versions();
       continue;
     }
     size_t source = 0;
@@ -86,11 +111,14 @@ void VisibleIterator::find_forward() {
       const std::string until = m_tombstones[source]->covered_until(m_key, m_sequence, 0);
       m_entries->skip_older(source, until);
     }
-    skip_key_forward();
+    if (!is_hidden || on_key()) {
+      skip_key_forward();
+    }
   }
 }
 
-// Passes over the versions of m_key, which come oldest first; *newest is what the last one at or below the sequence is.
+// REQUIRES: m_entries stands on m_key. Passes over its versions, which come oldest first; *newest is what the last one
+// at or below the sequence is.
 void VisibleIterator::pass_key_backward(Newest* newest) {
   const auto take = [&](const Entry& entry) {
     newest->is_hidden = hidden(entry, &newest->removed_by);
@@ -100,7 +128,7 @@ void VisibleIterator::pass_key_backward(Newest* newest) {
       m_type = entry.type;
     }
   };
-  for (int steps = 0; m_entries->valid() && m_entries->entry().key == m_key; ++steps) {
+  for (int steps = 0; steps == 0 || on_key(); ++steps) {
     if (steps == kVersionStepsMost) {
       m_entries->seek(m_key, m_sequence);
       if (!m_entries->status().ok()) {
@@ -181,10 +209,11 @@ void VisibleIterator::seek_for_previous(std::string_view target) {
 
 void VisibleIterator::next() {
   VTKV_ASSERT(m_valid);
-  if (!m_forward) {
+  if (m_forward) {
+    skip_key_forward();
+  } else {
     m_entries->seek(m_key, 0);
   }
-  skip_key_forward();
   find_forward();
 }
 

@@ -4,6 +4,8 @@
 //
 // A range tombstone in one source hides everything it covers in older sources, so those jump over it; the
 // source itself, and newer ones, may hold entries put after the tombstone and are looked at one by one.
+//
+// Entries out of order, under a good checksum, end it with corruption: on its way it does not come to a key again.
 #pragma once
 
 #include <memory>
@@ -46,8 +48,11 @@ class VisibleIterator {
   void find_forward();
   void pass_key_backward(Newest* newest);
   void find_backward();
+  void skip_newer_versions();
   void skip_key_forward();
   bool in_bounds() const;
+  bool on_key();
+  void fail_order();
 
   const std::shared_ptr<const ReadState> m_state;
   const std::string m_lower;

@@ -18,16 +18,15 @@ constexpr uint32_t kScanStepsMin = 2;
 
 Status SpanReader::read(const Span& span, uint32_t unit, uint32_t units, BlockKind kind,
                         std::shared_ptr<const Block>* block) const {
+  if (kind == BlockKind::index && m_spare_indexes && m_spare_indexes->contains(span.id)) {
+    *block = m_spare_indexes->at(span.id);
+    return {};
+  }
   *block = find(span, unit);
   if (*block) {
     return {};
   }
-  const Status status = read_uncached(span, unit, units, kind, block);
-  if (!status.ok() && kind == BlockKind::index && m_spare_indexes && m_spare_indexes->contains(span.id)) {
-    *block = m_spare_indexes->at(span.id);
-    return {};
-  }
-  VTKV_RETURN_IF_ERROR(status);
+  VTKV_RETURN_IF_ERROR(read_uncached(span, unit, units, kind, block));
   remember(span, unit, *block);
   return {};
 }

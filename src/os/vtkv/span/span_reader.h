@@ -33,7 +33,7 @@ class SpanReader {
   void remember(const Span& span, uint32_t unit, std::shared_ptr<const Block> block) const {
     m_cache->insert({ReadCache::Kind::block, span.id, unit}, std::move(block));
   }
-  // For read(), where these cannot be read: made anew from the blocks, by span id (table/run_salvage.cc).
+  // For read(), instead of those on disk: made anew from the blocks, by span id (table/run_salvage.cc).
   using Indexes = std::map<uint64_t, std::shared_ptr<const Block>>;
   void set_spare_indexes(std::shared_ptr<const Indexes> indexes) { m_spare_indexes = std::move(indexes); }
   ZoneFile& file() const { return *m_file; }

@@ -37,6 +37,8 @@ Run::Run(SpanReader reader, RunLocation location, RunDescriptor descriptor,
       m_entries(m_descriptor.entries()),
       m_entry_bytes(m_descriptor.entry_bytes()),
       m_doubtful(m_descriptor.doubtful()),
+      m_bytes(m_descriptor.bytes() + m_location.span.bytes()),
+      m_index_bytes(m_descriptor.memory_bytes()),
       m_pins(m_reader.shared_file()) {
   std::vector<ZoneRange> ranges;
   for_each_extent([&](uint64_t offset, uint64_t bytes, uint64_t) { ranges.push_back({offset, bytes}); });

@@ -59,6 +59,8 @@ class Run {
   uint64_t entries() const { return m_entries; }
   uint64_t entry_bytes() const { return m_entry_bytes; }
   uint64_t doubtful() const { return m_doubtful; }
+  uint64_t bytes() const { return m_bytes; }  // of everything that it refers to in the zone file
+  size_t index_bytes() const { return m_index_bytes; }  // in memory, always: the top of its index
   const std::shared_ptr<const RangeTombstones>& range_tombstones() const { return m_tombstones; }
   const QuotientFilter& filter() const { return *m_filter; }
   const std::shared_ptr<const QuotientFilter>& shared_filter() const { return m_filter; }
@@ -79,6 +81,8 @@ class Run {
   const uint64_t m_entries;
   const uint64_t m_entry_bytes;
   const uint64_t m_doubtful;
+  const uint64_t m_bytes;
+  const size_t m_index_bytes;
   ZoneFile::Pins m_pins;
 };
 

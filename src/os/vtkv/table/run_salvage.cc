@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 #include <utility>
 
+#include "vtkv/env/read_retries.h"
 #include "vtkv/span/block_builder.h"
 #include "vtkv/table/run.h"
 #include "vtkv/table/salvaged.h"
@@ -47,14 +49,18 @@ Status read_blocks(const SpanReader& reader, const Span& span, const BlockRange&
 Status read_block_at(const SpanReader& reader, const Span& span, uint32_t unit, uint32_t end_unit, BlockRange* range) {
   AlignedBuffer first(kUnitBytes);
   const uint64_t offset = span.offset + uint64_t{unit} * kUnitBytes;
-  VTKV_RETURN_IF_ERROR(reader.file().file()->read(offset, kUnitBytes, first.data()));
   block_header_t header;
-  std::memcpy(&header, first.data(), sizeof(header));
-  const uint64_t units = (sizeof(header) + uint64_t{header.body_bytes} + kUnitBytes - 1) / kUnitBytes;
-  if (header.magic != kBlockMagic || units > end_unit - unit) {
-    return Status::corruption("cannot read what lies at " + std::to_string(offset) + " of " + reader.file().path() +
-                              ": there is no block");
-  }
+  uint64_t units = 0;
+  VTKV_RETURN_IF_ERROR(read_with_retries([&] {
+    VTKV_RETURN_IF_ERROR(reader.file().file()->read(offset, kUnitBytes, first.data()));
+    std::memcpy(&header, first.data(), sizeof(header));
+    units = (sizeof(header) + uint64_t{header.body_bytes} + kUnitBytes - 1) / kUnitBytes;
+    if (header.magic != kBlockMagic || units > end_unit - unit) {
+      return Status::corruption("cannot read what lies at " + std::to_string(offset) + " of " + reader.file().path() +
+                                ": there is no block");
+    }
+    return Status();
+  }));
   std::shared_ptr<const Block> block;
   VTKV_RETURN_IF_ERROR(reader.read_uncached(span, unit, static_cast<uint32_t>(units), BlockKind::entries, &block));
   *range = {};
@@ -126,22 +132,25 @@ Status make_index(const Span& span, const std::vector<BlockRange>& ranges, std::
 class Run::Salvager {
  public:
   Salvager(const SpanReader& reader, const RunDescriptor& descriptor, Salvaged* salvaged)
-      : m_reader(reader), m_descriptor(descriptor), m_salvaged(*salvaged) {}
+      : m_reader(reader), m_descriptor(descriptor), m_salvaged(*salvaged) {
+    for (const SpanSlice& slice : descriptor.slices) {
+      ++m_slices_left[slice.span];
+    }
+  }
 
   void salvage(const SpanSlice& slice) {
     const Span& span = m_descriptor.spans[slice.span];
     SalvagedBlocks blocks;
-    Status of_index = m_made_anew.contains(slice.span) ? Status::corruption("") : Status();
-    if (of_index.ok()) {
-      of_index = read_blocks(m_reader, span, slice.blocks, &blocks);
-    }
-    if (!of_index.ok()) {
-      blocks.clear();
-      find_blocks(m_reader, span, slice.blocks, &blocks);
-      if (!m_made_anew.contains(slice.span)) {
+    if (!m_made_anew.contains(slice.span)) {
+      if (const Status of_index = read_blocks(m_reader, span, slice.blocks, &blocks); !of_index.ok()) {
+        m_made_anew.insert(slice.span);
         m_salvaged.notes.push_back("made an index anew, from the blocks that it names: " +
                                    std::string(of_index.message()));
       }
+    }
+    if (m_made_anew.contains(slice.span)) {
+      blocks.clear();
+      find_blocks(m_reader, span, slice.blocks, &blocks);
     }
     lose_split_keys(&blocks);
     for (SalvagedBlock& block : blocks) {
@@ -150,19 +159,20 @@ class Run::Salvager {
                                    block.range.last_key, block.range.entries, std::string(block.status.message())});
         continue;
       }
-      if (!of_index.ok()) {
-        m_made_anew[slice.span].push_back(block.range);
-      }
+      m_lines[slice.span].push_back(block.range);
       append_slice(slice.span, std::move(block.range), &m_kept);
+    }
+    if (--m_slices_left[slice.span] == 0 && !m_made_anew.contains(slice.span)) {
+      m_lines.erase(slice.span);
     }
   }
 
   // The indexes that were made anew.
   Status make_indexes(SpanReader* reader) const {
     auto indexes = std::make_shared<SpanReader::Indexes>();
-    for (const auto& [number, ranges] : m_made_anew) {
+    for (const auto& [number, lines] : m_lines) {
       const Span& span = m_descriptor.spans[number];
-      VTKV_RETURN_IF_ERROR(make_index(span, ranges, &(*indexes)[span.id]));
+      VTKV_RETURN_IF_ERROR(make_index(span, lines, &(*indexes)[span.id]));
     }
     if (!indexes->empty()) {
       reader->set_spare_indexes(std::move(indexes));
@@ -177,7 +187,10 @@ class Run::Salvager {
   const RunDescriptor& m_descriptor;
   Salvaged& m_salvaged;
   std::vector<SpanSlice> m_kept;
-  std::map<uint32_t, std::vector<BlockRange>> m_made_anew;  // lines, by ordinal of the span
+  // By ordinal of the span.
+  std::map<uint32_t, size_t> m_slices_left;
+  std::set<uint32_t> m_made_anew;
+  std::map<uint32_t, std::vector<BlockRange>> m_lines;  // of the indexes that were, or may still be, made anew
 };
 
 std::shared_ptr<const Run> Run::salvage(const SpanReader& reader, const RunLocation& location, Salvaged* salvaged) {

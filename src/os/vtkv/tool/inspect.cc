@@ -317,7 +317,7 @@ ReportFields row_of(const Run& run) {
           {"entries", run.entries()},
           {"doubtful", descriptor.doubtful()},
           {"range_tombstones", static_cast<uint64_t>(run.range_tombstones()->count())},
-          {"bytes", descriptor.bytes() + run.location().span.bytes()},
+          {"bytes", run.bytes()},
           {"spans", static_cast<uint64_t>(descriptor.spans.size())},
           {"slices", static_cast<uint64_t>(descriptor.slices.size())},
           {"smallest_sequence", descriptor.smallest_sequence},

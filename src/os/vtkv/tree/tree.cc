@@ -303,7 +303,7 @@ Status Tree::flush(const MemTable& memtable, const LogPosition& position,
   m_reader.file().give_back_surplus();
   MutexLock lock(m_lock);
   ++m_statistics.flushes;
-  m_statistics.flush_bytes += run ? run->descriptor().bytes() + run->location().span.bytes() : 0;
+  m_statistics.flush_bytes += run ? run->bytes() : 0;
   return {};
 }
 
@@ -562,11 +562,11 @@ TreeStatistics Tree::statistics() const {
   }
   std::set<uint32_t> levels;
   for (const auto& run : runs) {
-    result.live_bytes += run->descriptor().bytes() + run->location().span.bytes();
+    result.live_bytes += run->bytes();
     result.entries += run->entries();
     result.filter_bytes += run->filter().memory_bytes();
     result.range_tombstone_bytes += run->range_tombstones()->memory_bytes();
-    result.index_bytes += run->descriptor().memory_bytes();
+    result.index_bytes += run->index_bytes();
     result.descriptor_bytes += run->location().span.bytes();
     levels.insert(run->location().level);
   }

@@ -46,6 +46,24 @@ TEST_F(TreeStatisticsTest, ACompactionThatStitchesCountsItsFilter) {
   EXPECT_EQ(statistics.filter_read_bytes, 0u);
 }
 
+TEST_F(TreeStatisticsTest, BytesAreTheSumsOverTheRuns) {
+  m_options.stitch_threshold_bytes = 4096;
+  make();
+  flush(0, 3000, 100);
+  flush(1000, 1010, 100);
+  ASSERT_TRUE(m_tree->compact_all({1}).ok());
+  ASSERT_GT(m_tree->statistics().stitched_bytes, 0u);
+  flush(2000, 2010, 100);
+  uint64_t bytes = 0, index_bytes = 0;
+  const std::shared_ptr<const Version> version = m_tree->current();
+  for (const auto& run : static_cast<const RunVersion&>(*version).runs()) {
+    bytes += run->descriptor().bytes() + run->location().span.bytes();
+    index_bytes += run->descriptor().memory_bytes();
+  }
+  EXPECT_EQ(m_tree->statistics().live_bytes, bytes);
+  EXPECT_EQ(m_tree->statistics().index_bytes, index_bytes);
+}
+
 // The first runs' fingerprints are too short for so many.
 TEST_F(TreeStatisticsTest, KeysReadForALongerFilterAreCounted) {
   constexpr int kEach = 60'000;
