@@ -439,16 +439,22 @@ void Container::quarantine(uint64_t slot) {
 }
 
 void Container::collect_pages(SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* entries) {
+  const SplitSlots::Changed changed = collect_changed(as_of, entries);
+  entries->reserve(entries->size() + changed.slots.size());
+  for (size_t i = 0; i < changed.slots.size(); i++) {
+    const std::span<const uint64_t> owned = changed.owned_of(i);
+    const bool has_entry = std::any_of(owned.begin(), owned.end(), [](uint64_t word) { return word != 0; });
+    entries->push_back({SplitSlotRecord::encode_key(m_size_class, changed.slots[i]),
+                        has_entry ? std::optional(SplitSlotRecord::encode_value(m_size_class, owned)) : std::nullopt});
+  }
+}
+
+SplitSlots::Changed Container::collect_changed(SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* pages) {
   MutexLock lock(m_lock);
   for (uint64_t number = m_slots.next_changed_page(0); number != SlotAllocator::npos;
        number = m_slots.next_changed_page(number + 1)) {
     const AllocationPage page = m_slots.take_page(number);
-    entries->push_back({page.encode_key(), page.encode_value()});
-  }
-  for (const uint64_t slot : m_split.take_changed()) {
-    const bool has_entry = m_split.contains(slot) && m_split.owns_any(slot);
-    entries->push_back({SplitSlotRecord::encode_key(m_size_class, slot),
-                        has_entry ? std::optional(m_split.record(slot).encode_value()) : std::nullopt});
+    pages->push_back({page.encode_key(), page.encode_value()});
   }
   // A second collection at the same sequence is not told from the first when that becomes durable: then only
   // a later one will do.
@@ -461,6 +467,7 @@ void Container::collect_pages(SequenceNumber as_of, std::vector<vtkv::Checkpoint
   }
   m_collected = as_of;
   m_first_collected = m_first_collected ? m_first_collected : told_apart;
+  return m_split.take_changed();
 }
 
 // While nobody else can have them.

@@ -172,6 +172,10 @@ class Container {
     vtkv::MutexLock m_guard;
   };
 
+  // What of it needs the lock. Of split slots only what they are: to encode them takes longer.
+  SplitSlots::Changed collect_changed(vtkv::SequenceNumber as_of, std::vector<vtkv::CheckpointEntry>* pages)
+      EXCLUDES(m_lock);
+
   Range chunk_range(uint64_t chunk) const;
   // Fails when it fills none.
   vtkv::Status fill(const std::vector<Range>& holes) REQUIRES(m_growth_lock) EXCLUDES(m_lock);

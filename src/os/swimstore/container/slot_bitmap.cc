@@ -32,6 +32,14 @@ void SlotBitmap::resize(uint64_t slots) {
   }
 }
 
+uint64_t SlotBitmap::memory_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& level : m_levels) {
+    bytes += level.capacity() * sizeof level[0];
+  }
+  return bytes;
+}
+
 void SlotBitmap::set(uint64_t slot) {
   if (test(slot)) {
     return;

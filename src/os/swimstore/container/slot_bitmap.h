@@ -21,6 +21,7 @@ class SlotBitmap {
   void resize(uint64_t slots);
   uint64_t size() const { return m_size; }
   uint64_t count() const { return m_count; }
+  uint64_t memory_bytes() const;
 
   // REQUIRES: slot < size(), for all four.
   bool test(uint64_t slot) const { return m_levels[0][slot / 64] >> (slot % 64) & 1; }

@@ -379,7 +379,7 @@ TEST_F(SplitInPlaceTest, ContradictionsOfTheLogAreErrors) {
   EXPECT_TRUE(refuses({.allocated = {SlotBlocks::all(fragment)}, .freed = {}}));
   EXPECT_TRUE(refuses({.allocated = {SlotBlocks::all({0, uint64_t{1} << 40, k64K})}, .freed = {}}));
   m_entries[SplitSlotRecord::encode_key(k64K, slot.index + 1)] =
-      SplitSlotRecord{.container = k64K, .slot = slot.index + 1, .owned = {1}}.encode_value();
+      SplitSlotRecord::encode_value(k64K, std::vector<uint64_t>{1});
   EXPECT_TRUE(m_set
                   ->load_split_slot(SplitSlotRecord::encode_key(k64K, slot.index + 1),
                                     m_entries[SplitSlotRecord::encode_key(k64K, slot.index + 1)])

@@ -3,16 +3,15 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
+#include <cstring>
 
-#include "swimstore/container/slot_bitmap.h"
 #include "vtkv/util/invariants.h"
 
 namespace swimstore {
 
 namespace {
 
-using Words = std::vector<uint64_t>;
+using Words = SplitSlots::Words;
 
 constexpr uint32_t kWordBits = 64;
 constexpr unsigned kWordClass = 6;  // fragments of 2^6 blocks fill a word
@@ -39,6 +38,17 @@ bool none(const Words& words, uint32_t first, uint32_t count) {
   return result;
 }
 
+bool any(const Words& words) {
+  return std::any_of(words.begin(), words.end(), [](uint64_t word) { return word != 0; });
+}
+
+Words both(Words a, const Words& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    a[i] &= b[i];
+  }
+  return a;
+}
+
 // From where fragments half as large begin to where those of `size_class` do.
 void halves_to_wholes(Words* starts, unsigned size_class) {
   if (size_class <= kWordClass) {
@@ -51,6 +61,15 @@ void halves_to_wholes(Words* starts, unsigned size_class) {
   for (size_t i = 0; i < starts->size(); i += 2 * half) {
     (*starts)[i] &= (*starts)[i + half];
     (*starts)[i + half] = 0;
+  }
+}
+
+// Of fragments, those that are not halves of the larger ones, of `length` blocks.
+void leave_out_halves(Words* fragments, const Words& larger, uint32_t length) {
+  for (uint32_t at = 0; at < fragments->size() * kWordBits; at += length) {
+    if (larger[at / kWordBits] >> (at % kWordBits) & 1) {
+      assign(fragments, at, length, false);
+    }
   }
 }
 
@@ -70,83 +89,91 @@ uint32_t first_bit(const Words& words) {
   return word * kWordBits + static_cast<uint32_t>(std::countr_zero(words[word]));
 }
 
-}  // namespace
-
-const SplitSlots::Slot& SplitSlots::at(uint64_t slot) const {
-  const auto found = m_slots.find(slot);
-  VTKV_ASSERT(found != m_slots.end());
-  return found->second;
+void add(SlotBitmap* slots, uint64_t slot) {
+  slots->resize(slot + 1);
+  slots->set(slot);
 }
 
-SplitSlots::Slot& SplitSlots::insert(uint64_t slot) {
-  const auto [found, added] = m_slots.try_emplace(slot);
-  VTKV_ASSERT(added);
-  const size_t words = (blocks() + kWordBits - 1) / kWordBits;
-  found->second.owned.resize(words);
-  found->second.busy.resize(words);
-  found->second.primed.resize(words);
-  m_changed.insert(slot);
-  return found->second;
+}  // namespace
+
+SplitSlots::Slot SplitSlots::empty() const {
+  const Words zeros(words());
+  return {zeros, zeros, zeros};
+}
+
+SplitSlots::Slot SplitSlots::at(uint64_t slot) const {
+  const char* bytes = m_slots.find(slot);
+  VTKV_ASSERT(bytes != nullptr);
+  Slot result;
+  for (Words* bitmap : {&result.free, &result.owned, &result.primed}) {
+    bitmap->resize(words());
+    std::memcpy(bitmap->data(), bytes, bitmap_bytes());
+    bytes += bitmap_bytes();
+  }
+  return result;
+}
+
+void SplitSlots::insert(uint64_t slot, const Slot& now) {
+  m_slots.insert(slot);
+  replace(slot, now);
+}
+
+void SplitSlots::replace(uint64_t slot, const Slot& now) {
+  const Slot before = at(slot);
+  if (now.owned != before.owned) {
+    m_slots_with_owner += any(now.owned);
+    m_slots_with_owner -= any(before.owned);
+    m_owned_blocks += count_bits(now.owned);
+    m_owned_blocks -= count_bits(before.owned);
+    add(&m_changed, slot);
+  }
+  if (!m_quarantined.contains(slot)) {
+    change_index(&m_free, slot, before.free, now.free);
+    change_index(&m_primed, slot, both(before.free, before.primed), both(now.free, now.primed));
+  }
+  char* bytes = m_slots.find(slot);
+  for (const Words* bitmap : {&now.free, &now.owned, &now.primed}) {
+    std::memcpy(bytes, bitmap->data(), bitmap_bytes());
+    bytes += bitmap_bytes();
+  }
 }
 
 void SplitSlots::split(uint64_t slot, uint32_t owned, uint32_t primed) {
-  Slot& it = insert(slot);
-  assign(&it.primed, 0, primed, true);
+  Slot it = empty();
   assign(&it.owned, 0, owned, true);
-  count_owned(it, owned);
-  assign(&it.busy, 0, blocks(), true);
+  assign(&it.primed, 0, primed, true);
+  insert(slot, it);
 }
 
 void SplitSlots::unite(uint64_t slot) {
-  const Slot& it = at(slot);
-  VTKV_ASSERT(it.owned_blocks == 0);
-  forget_fragments(slot, it);
+  VTKV_ASSERT(!owns_any(slot));
+  replace(slot, empty());
   m_slots.erase(slot);
-  m_changed.insert(slot);
-}
-
-void SplitSlots::count_owned(Slot& slot, int64_t difference) {
-  const int64_t owned = slot.owned_blocks + difference;
-  VTKV_ASSERT(owned >= 0 && owned <= int64_t{blocks()});
-  m_slots_with_owner -= slot.owned_blocks > 0;
-  slot.owned_blocks = static_cast<uint32_t>(owned);
-  m_slots_with_owner += slot.owned_blocks > 0;
-  m_owned_blocks += static_cast<uint64_t>(difference);
 }
 
 // ---- fragments
 
 namespace {
 
-// Of blocks, those at which a fragment of this size begins.
-Words starts(Words blocks, unsigned size_class) {
-  for (unsigned k = 1; k <= size_class; ++k) {
-    halves_to_wholes(&blocks, k);
+// Adds how many there are of each size below a whole word.
+void count_in_word(uint64_t free, uint16_t* fragments) {
+  for (unsigned k = 0; k < kWordClass && free != 0; ++k) {
+    fragments[k] = static_cast<uint16_t>(fragments[k] + std::popcount(free));
+    free &= free >> (1u << k) & kStarts[k + 1];
   }
-  return blocks;
 }
 
 }  // namespace
 
-SplitSlots::Words SplitSlots::free_blocks(const Slot& slot, bool only_primed) const {
-  Words free = slot.busy;
-  for (size_t i = 0; i < free.size(); ++i) {
-    free[i] = ~free[i] & (only_primed ? slot.primed[i] : ~uint64_t{0});
-  }
-  if (blocks() < kWordBits) {
-    free[0] &= (uint64_t{1} << blocks()) - 1;
-  }
-  return free;
-}
-
-SplitSlots::Counts SplitSlots::count_fragments(Words free) const {
+// A word that is free as a whole is to larger fragments what a block is to smaller ones.
+SplitSlots::Counts SplitSlots::count_fragments(const Words& free) {
   Counts fragments{};
-  for (unsigned k = 0; k <= m_container; ++k) {
-    if (k > 0) {
-      halves_to_wholes(&free, k);
-    }
-    fragments[k] = static_cast<uint16_t>(count_bits(free));
+  uint64_t whole_words = 0;
+  for (size_t i = 0; i < free.size(); ++i) {
+    count_in_word(free[i], &fragments[0]);
+    whole_words |= uint64_t{free[i] == ~uint64_t{0}} << i;
   }
+  count_in_word(whole_words, &fragments[kWordClass]);
   return fragments;
 }
 
@@ -158,51 +185,33 @@ int SplitSlots::largest(const Counts& fragments) {
   return size_class;
 }
 
-void SplitSlots::Index::add(uint64_t slot, const Counts& fragments) {
-  for (unsigned k = 0; k < kSizeClasses; ++k) {
-    counts[k] += fragments[k];
-  }
-  if (const int now = largest(fragments); now >= 0) {
-    by_largest[static_cast<unsigned>(now)].insert(slot);
+void SplitSlots::change_index(Index* index, uint64_t slot, const Words& before, const Words& after) {
+  if (before != after) {
+    index->change(slot, count_fragments(before), count_fragments(after));
   }
 }
 
-void SplitSlots::Index::remove(uint64_t slot, const Counts& fragments) {
+void SplitSlots::Index::change(uint64_t slot, const Counts& before, const Counts& after) {
   for (unsigned k = 0; k < kSizeClasses; ++k) {
-    VTKV_ASSERT(counts[k] >= fragments[k]);
-    counts[k] -= fragments[k];
+    VTKV_ASSERT(counts[k] >= before[k]);
+    counts[k] += after[k];
+    counts[k] -= before[k];
   }
-  if (const int before = largest(fragments); before >= 0) {
-    by_largest[static_cast<unsigned>(before)].erase(slot);
+  const int was = largest(before), is = largest(after);
+  if (was != is && was >= 0) {
+    by_largest[static_cast<unsigned>(was)].clear(slot);
+  }
+  if (was != is && is >= 0) {
+    add(&by_largest[static_cast<unsigned>(is)], slot);
   }
 }
 
 uint64_t SplitSlots::Index::find(unsigned size_class) const {
   unsigned largest = size_class;
-  while (by_largest[largest].empty()) {
+  while (by_largest[largest].count() == 0) {
     ++largest;
   }
-  return *by_largest[largest].begin();
-}
-
-void SplitSlots::forget_fragments(uint64_t number, const Slot& slot) {
-  m_free.remove(number, slot.free);
-  m_primed.remove(number, slot.primed_free);
-}
-
-void SplitSlots::recount(uint64_t number, Slot& slot) {
-  forget_fragments(number, slot);
-  slot.free.fill(0);
-  slot.primed_free.fill(0);
-  if (m_quarantined.contains(number)) {
-    return;
-  }
-  const Words free = free_blocks(slot, false);
-  const Words primed = free_blocks(slot, true);
-  slot.free = count_fragments(free);
-  slot.primed_free = primed == free ? slot.free : count_fragments(primed);
-  m_free.add(number, slot.free);
-  m_primed.add(number, slot.primed_free);
+  return by_largest[largest].find_from(0);
 }
 
 bool SplitSlots::take(unsigned size_class, uint32_t blocks, Wanted wanted, uint64_t* slot, uint32_t* first) {
@@ -212,51 +221,47 @@ bool SplitSlots::take(unsigned size_class, uint32_t blocks, Wanted wanted, uint6
     return false;
   }
   *slot = index.find(size_class);
-  Slot& it = at(*slot);
-  const Counts& fragments = primed ? it.primed_free : it.free;
-  const Words free = free_blocks(it, primed);
-  Words found = starts(free, size_class);
-  if (size_class < m_container && fragments[size_class] > 2 * fragments[size_class + 1]) {
-    // Leave out the halves of larger fragments.
-    const Words larger = starts(free, size_class + 1);
-    const uint32_t length = 2u << size_class;
-    for (uint32_t at = 0; at < this->blocks(); at += length) {
-      if (larger[at / kWordBits] >> (at % kWordBits) & 1) {
-        assign(&found, at, length, false);
-      }
+  Slot it = at(*slot);
+  Words found = primed ? both(it.free, it.primed) : it.free;
+  for (unsigned k = 1; k <= size_class; ++k) {
+    halves_to_wholes(&found, k);
+  }
+  if (size_class < m_container) {
+    Words larger = found;
+    halves_to_wholes(&larger, size_class + 1);
+    if (count_bits(found) > 2 * count_bits(larger)) {
+      leave_out_halves(&found, larger, 2u << size_class);
     }
   }
   *first = first_bit(found);
-  VTKV_ASSERT(none(it.busy, *first, blocks) && none(it.owned, *first, blocks));
-  assign(&it.busy, *first, blocks, true);
-  recount(*slot, it);
+  VTKV_ASSERT(all(it.free, *first, blocks) && none(it.owned, *first, blocks));
+  assign(&it.free, *first, blocks, false);
+  replace(*slot, it);
   return true;
 }
 
 bool SplitSlots::take_these(uint64_t slot, uint32_t first, uint32_t count) {
-  Slot& it = at(slot);
-  if (!none(it.busy, first, count)) {
+  Slot it = at(slot);
+  if (!all(it.free, first, count)) {
     return false;
   }
-  assign(&it.busy, first, count, true);
-  recount(slot, it);
+  assign(&it.free, first, count, false);
+  replace(slot, it);
   return true;
 }
 
 bool SplitSlots::put_back(uint64_t slot, uint32_t first, uint32_t count) {
-  Slot& it = at(slot);
-  VTKV_ASSERT(all(it.busy, first, count) && none(it.owned, first, count));
-  assign(&it.busy, first, count, false);
-  recount(slot, it);
-  return !none(it.busy, 0, blocks());
+  Slot it = at(slot);
+  VTKV_ASSERT(none(it.free, first, count) && none(it.owned, first, count));
+  assign(&it.free, first, count, true);
+  replace(slot, it);
+  return !all(it.free, 0, blocks());
 }
 
 void SplitSlots::set_primed(uint64_t slot, uint32_t first, uint32_t count, bool primed) {
-  Slot& it = at(slot);
+  Slot it = at(slot);
   assign(&it.primed, first, count, primed);
-  if (!all(it.busy, first, count)) {
-    recount(slot, it);
-  }
+  replace(slot, it);
 }
 
 bool SplitSlots::is_primed(uint64_t slot, uint32_t first, uint32_t count) const {
@@ -266,11 +271,11 @@ bool SplitSlots::is_primed(uint64_t slot, uint32_t first, uint32_t count) const 
 // ---- owners
 
 void SplitSlots::set_owned(uint64_t slot, uint32_t first, uint32_t count, bool owned) {
-  Slot& it = at(slot);
+  Slot it = at(slot);
+  VTKV_ASSERT(none(it.free, first, count));
   VTKV_ASSERT(owned ? none(it.owned, first, count) : all(it.owned, first, count));
   assign(&it.owned, first, count, owned);
-  count_owned(it, owned ? int64_t{count} : -int64_t{count});
-  m_changed.insert(slot);
+  replace(slot, it);
 }
 
 bool SplitSlots::is_owned(uint64_t slot, uint32_t first, uint32_t count) const {
@@ -281,10 +286,10 @@ bool SplitSlots::is_free(uint64_t slot, uint32_t first, uint32_t count) const {
   return none(at(slot).owned, first, count);
 }
 
-bool SplitSlots::owns_any(uint64_t slot) const { return at(slot).owned_blocks > 0; }
+bool SplitSlots::owns_any(uint64_t slot) const { return any(at(slot).owned); }
 
 std::vector<std::pair<uint32_t, uint32_t>> SplitSlots::owned_runs(uint64_t slot) const {
-  const Words& owned = at(slot).owned;
+  const Words owned = at(slot).owned;
   std::vector<std::pair<uint32_t, uint32_t>> runs;
   for (uint32_t block = 0; block < blocks(); ++block) {
     if (none(owned, block, 1)) {
@@ -301,29 +306,46 @@ std::vector<std::pair<uint32_t, uint32_t>> SplitSlots::owned_runs(uint64_t slot)
 
 // ---- checkpoints and recovery
 
-std::vector<uint64_t> SplitSlots::take_changed() {
-  std::vector<uint64_t> changed(m_changed.begin(), m_changed.end());
-  m_changed.clear();
+SplitSlots::Changed SplitSlots::take_changed() {
+  Changed changed;
+  changed.slots.reserve(m_changed.count());
+  changed.owned.reserve(m_changed.count() * words());
+  for (uint64_t slot = m_changed.find_from(0); slot != SlotBitmap::npos; slot = m_changed.find_from(slot + 1)) {
+    const Words owned = contains(slot) ? at(slot).owned : empty().owned;
+    changed.slots.push_back(slot);
+    changed.owned.insert(changed.owned.end(), owned.begin(), owned.end());
+    m_changed.clear(slot);
+  }
   return changed;
 }
 
-SplitSlotRecord SplitSlots::record(uint64_t slot) const {
-  return {static_cast<uint8_t>(m_container), slot, at(slot).owned};
-}
-
 void SplitSlots::load(const SplitSlotRecord& record, bool primed) {
-  Slot& it = insert(record.slot);
+  Slot it = empty();
+  it.owned.assign(record.owned.begin(), record.owned.end());
   assign(&it.primed, 0, primed ? blocks() : 0, true);
-  it.owned = record.owned;
-  count_owned(it, count_bits(it.owned));
-  m_changed.erase(record.slot);
+  insert(record.slot, it);
+  m_changed.clear(record.slot);
 }
 
 void SplitSlots::finish_recovery() {
-  for (auto& [number, slot] : m_slots) {
-    slot.busy = slot.owned;
-    recount(number, slot);
+  for (uint64_t slot = m_slots.find_from(0); slot != vtkv::SparseTable::npos; slot = m_slots.find_from(slot + 1)) {
+    Slot it = at(slot);
+    assign(&it.free, 0, blocks(), true);
+    for (size_t i = 0; i < it.free.size(); ++i) {
+      it.free[i] &= ~it.owned[i];
+    }
+    replace(slot, it);
   }
+}
+
+uint64_t SplitSlots::memory_bytes() const {
+  uint64_t bytes = m_slots.memory_bytes() + m_changed.memory_bytes();
+  for (const Index* index : {&m_free, &m_primed}) {
+    for (const SlotBitmap& slots : index->by_largest) {
+      bytes += slots.memory_bytes();
+    }
+  }
+  return bytes;
 }
 
 }  // namespace swimstore

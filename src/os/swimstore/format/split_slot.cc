@@ -2,6 +2,7 @@
 #include "swimstore/format/split_slot.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "swimstore/format/format_version.h"
 #include "vtkv/util/coding.h"
@@ -13,6 +14,8 @@ using vtkv::Status;
 namespace {
 
 constexpr size_t kKeyBytes = 10;
+
+size_t owned_bytes(unsigned container) { return (slot_blocks(container) + 7) / 8; }
 
 Status malformed(std::string_view what) {
   return Status::corruption("a split slot's entry in the tree is malformed: " + std::string(what));
@@ -27,13 +30,10 @@ std::string SplitSlotRecord::encode_key(unsigned container, uint64_t slot) {
   return key;
 }
 
-std::string SplitSlotRecord::encode_value() const {
-  std::string value;
-  vtkv::put_fixed8(&value, kSplitSlotVersion);
-  const uint32_t bytes = (slot_blocks(container) + 7) / 8;
-  for (uint32_t byte = 0; byte < bytes; ++byte) {
-    vtkv::put_fixed8(&value, static_cast<uint8_t>(owned[byte / 8] >> (byte % 8 * 8)));
-  }
+std::string SplitSlotRecord::encode_value(unsigned container, std::span<const uint64_t> owned) {
+  const size_t bytes = owned_bytes(container);
+  std::string value(1 + bytes, static_cast<char>(kSplitSlotVersion));
+  std::memcpy(&value[1], owned.data(), bytes);
   return value;
 }
 
@@ -54,13 +54,11 @@ Status SplitSlotRecord::decode(std::string_view key, std::string_view value, Spl
   }
   VTKV_RETURN_IF_ERROR(check_version("a split slot's entry in the tree", version, kSplitSlotVersion));
   const uint32_t blocks = slot_blocks(record->container);
-  if (value.size() != (blocks + 7) / 8) {
+  if (value.size() != owned_bytes(record->container)) {
     return malformed("its length");
   }
   record->owned.resize((blocks + 63) / 64);
-  for (uint32_t byte = 0; byte < value.size(); ++byte) {
-    record->owned[byte / 8] |= uint64_t{static_cast<uint8_t>(value[byte])} << (byte % 8 * 8);
-  }
+  std::memcpy(record->owned.data(), value.data(), value.size());
   if (blocks < 64 && record->owned[0] >> blocks != 0) {
     return malformed("a block past the slot's end");
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,7 @@ struct SplitSlotRecord {
   std::vector<uint64_t> owned;  // bit i of word j: block 64 * j + i
 
   static std::string encode_key(unsigned container, uint64_t slot);
-  std::string encode_value() const;
+  static std::string encode_value(unsigned container, std::span<const uint64_t> owned);
   // Code::corruption, Code::unsupported. At least one block is owned, and none past the slot's end.
   static vtkv::Status decode(std::string_view key, std::string_view value, SplitSlotRecord* record);
 };

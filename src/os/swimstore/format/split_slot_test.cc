@@ -17,9 +17,13 @@ SplitSlotRecord example() { return {.container = 4, .slot = 0x0102, .owned = {0x
 
 std::string key_of(const SplitSlotRecord& record) { return SplitSlotRecord::encode_key(record.container, record.slot); }
 
+std::string value_of(const SplitSlotRecord& record) {
+  return SplitSlotRecord::encode_value(record.container, record.owned);
+}
+
 TEST(SplitSlotRecord, SplitSlotIsAsOnThePage) {
   FormatCheck<SplitSlotRecord> check(
-      "B: split slot", [](const SplitSlotRecord& record) { return record.encode_value(); },
+      "B: split slot", [](const SplitSlotRecord& record) { return value_of(record); },
       [](const std::string& bytes, SplitSlotRecord* record) {
         return SplitSlotRecord::decode(key_of(example()), bytes, record).ok();
       });
@@ -50,11 +54,24 @@ TEST(SplitSlotRecord, DecodesWhatItEncoded) {
     record.owned.front() = 1;
     record.owned.back() |= uint64_t{1} << (slot_blocks(container) - 1) % 64;
     SplitSlotRecord decoded;
-    ASSERT_TRUE(
-        SplitSlotRecord::decode(SplitSlotRecord::encode_key(container, 99), record.encode_value(), &decoded).ok());
+    ASSERT_TRUE(SplitSlotRecord::decode(SplitSlotRecord::encode_key(container, 99), value_of(record), &decoded).ok());
     EXPECT_EQ(decoded.container, container);
     EXPECT_EQ(decoded.slot, 99u);
     EXPECT_EQ(decoded.owned, record.owned);
+  }
+}
+
+TEST(SplitSlotRecord, OneBitABlockInOrder) {
+  for (uint8_t container = 1; container < kSizeClasses; ++container) {
+    const uint32_t blocks = slot_blocks(container);
+    std::vector<uint64_t> owned((blocks + 63) / 64);
+    std::string expected(1 + (blocks + 7) / 8, '\0');
+    expected[0] = kSplitSlotVersion;
+    for (uint32_t block = 0; block < blocks; block += 1 + block % 7) {
+      owned[block / 64] |= uint64_t{1} << block % 64;
+      expected[1 + block / 8] = static_cast<char>(expected[1 + block / 8] | 1 << block % 8);
+    }
+    EXPECT_EQ(SplitSlotRecord::encode_value(container, owned), expected) << "class " << unsigned{container};
   }
 }
 

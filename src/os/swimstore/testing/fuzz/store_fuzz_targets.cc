@@ -286,8 +286,8 @@ void run_split_slot(std::string_view bytes) {
   SplitSlotRecord record, again;
   if (SplitSlotRecord::decode(bytes.substr(0, kKeyBytes), bytes.substr(std::min(kKeyBytes, bytes.size())), &record)
           .ok() &&
-      (!SplitSlotRecord::decode(SplitSlotRecord::encode_key(record.container, record.slot), record.encode_value(),
-                                &again)
+      (!SplitSlotRecord::decode(SplitSlotRecord::encode_key(record.container, record.slot),
+                                SplitSlotRecord::encode_value(record.container, record.owned), &again)
             .ok() ||
        again.owned != record.owned)) {
     fuzz_violation("a split slot is another one after it was encoded again");
@@ -295,10 +295,9 @@ void run_split_slot(std::string_view bytes) {
 }
 
 std::vector<std::string> split_slot_seeds() {
-  SplitSlotRecord small{.container = 1, .slot = 5, .owned = {2}};
-  SplitSlotRecord large{.container = 7, .slot = 1, .owned = {0xff00, 1}};
-  return {SplitSlotRecord::encode_key(1, 5) + small.encode_value(),
-          SplitSlotRecord::encode_key(7, 1) + large.encode_value()};
+  const std::vector<uint64_t> small = {2}, large = {0xff00, 1};
+  return {SplitSlotRecord::encode_key(1, 5) + SplitSlotRecord::encode_value(1, small),
+          SplitSlotRecord::encode_key(7, 1) + SplitSlotRecord::encode_value(7, large)};
 }
 
 void run_slot_references(std::string_view bytes) {
