@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "common/debug.h"
@@ -63,18 +64,45 @@ BlockReader::Caching BlockReader::caching(uint32_t op_flags, uint64_t length) {
       .look = !(op_flags & CEPH_OSD_OP_FLAG_BYPASS_CLEAN_CACHE), .keep = !(op_flags & kNotAgain), .scan = !is_short};
 }
 
+BlockReader::Touched::Touched(std::span<const ByteRange> ranges) {
+  for (const ByteRange& range : ranges) {
+    const uint64_t first = block_of(range.offset);
+    if (m_runs.empty() || first > m_runs.back().end) {
+      m_runs.push_back({first, first, m_count});
+    }
+    const uint64_t end = blocks_for(range.offset + range.length);
+    m_count += end - std::exchange(m_runs.back().end, end);
+  }
+}
+
+uint64_t BlockReader::Touched::position(uint64_t block) const {
+  const auto after = std::upper_bound(m_runs.begin(), m_runs.end(), block,
+                                      [](uint64_t wanted, const Run& run) { return wanted < run.first; });
+  const Run& run = *std::prev(after);
+  return run.position + (block - run.first);
+}
+
 int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t op_flags, ceph::bufferlist* out) {
+  const ByteRange range{offset, length};
+  return read(onode, {&range, 1}, op_flags, out);
+}
+
+int BlockReader::read(Onode& onode, std::span<const ByteRange> ranges, uint32_t op_flags, ceph::bufferlist* out) {
+  uint64_t length = 0;
+  for (const ByteRange& range : ranges) {
+    length += range.length;
+  }
   if (length == 0) {
     return 0;
   }
-  const uint64_t first = block_of(offset);
-  const uint64_t count = blocks_for(offset + length) - first;
+  const Touched touched(ranges);
+  const uint64_t count = touched.count();
   if (count > kReadBytesMax / kBlockBytes) {
     return -E2BIG;
   }
   const Caching how = caching(op_flags, length);
   Whereabouts blocks;
-  int r = find(onode, first, count, how, &blocks);
+  int r = find(onode, touched, how, &blocks);
   if (r < 0) {
     return r;
   }
@@ -87,7 +115,7 @@ int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t o
     auto memory = ceph::buffer::create_page_aligned(count * kBlockBytes);
     ceph::buffer::raw& raw = *memory;
     ceph::bufferptr bytes(std::move(memory));
-    r = gather(onode, first, count, how, &blocks, bytes);
+    r = gather(onode, touched, how, &blocks, bytes);
     if (r < 0) {
       return r;
     }
@@ -100,9 +128,12 @@ int BlockReader::read(Onode& onode, uint64_t offset, uint64_t length, uint32_t o
     out->claim_append(whole);
     return 0;
   }
-  ceph::bufferlist wanted;
-  wanted.substr_of(whole, offset - first * kBlockBytes, length);
-  out->claim_append(wanted);
+  auto at = whole.cbegin();
+  for (const ByteRange& range : ranges) {
+    const uint64_t begin = touched.position(block_of(range.offset)) * kBlockBytes + range.offset % kBlockBytes;
+    at += static_cast<unsigned>(begin) - at.get_off();
+    at.copy(range.length, *out);  // shares the memory
+  }
   return 0;
 }
 
@@ -115,13 +146,15 @@ int BlockReader::read_block(Onode& onode, uint64_t block, char* destination) {
   return r;
 }
 
-int BlockReader::find(Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks) {
-  const vtkv::Status status = m_cube.onodes.load_extents(onode, static_cast<uint32_t>(first / kShardBlocks),
-                                                         static_cast<uint32_t>((first + count - 1) / kShardBlocks));
-  if (!status.ok()) {
-    return m_store.metadata_failure.met(m_cube.number, status, "the extents of object ", onode.oid);
+int BlockReader::find(Onode& onode, const Touched& touched, Caching caching, Whereabouts* blocks) {
+  for (const Touched::Run& run : touched.runs()) {
+    const vtkv::Status status = m_cube.onodes.load_extents(onode, static_cast<uint32_t>(run.first / kShardBlocks),
+                                                           static_cast<uint32_t>((run.end - 1) / kShardBlocks));
+    if (!status.ok()) {
+      return m_store.metadata_failure.met(m_cube.number, status, "the extents of object ", onode.oid);
+    }
+    onode.extents.resolve(run.first, run.end - run.first, &blocks->runs);
   }
-  onode.extents.resolve(first, count, &blocks->runs);
   for (const MappedRun& run : blocks->runs) {
     if (!run.blob) {
       find_run(run, caching, &blocks->found, &blocks->missing);
@@ -143,10 +176,10 @@ std::vector<BlockReader::BlobRead> BlockReader::blobs_of(const MappedRuns& runs)
     }
     const uint64_t shard_block = run.block / kShardBlocks * kShardBlocks;
     auto found = blobs.rbegin();  // runs of one shard follow one another
-    while (found != blobs.rend() && found->block >= shard_block && found->blob != run.blob) {
+    while (found != blobs.rend() && found->block >= shard_block && *found->blob != *run.blob) {
       ++found;
     }
-    if (found == blobs.rend() || found->blob != run.blob) {
+    if (found == blobs.rend() || found->block < shard_block) {
       BlobRead& read = blobs.emplace_back();
       read.blob = run.blob;
       read.block = shard_block + run.blob->block;
@@ -269,20 +302,21 @@ void BlockReader::find_run(const MappedRun& run, Caching caching, AllFound* foun
   m_store.counters.inc(l_swimstore_read_cache_miss_bytes, uint64_t{run.count - hits} * kBlockBytes);
 }
 
-int BlockReader::gather(const Onode& onode, uint64_t first, uint64_t count, Caching caching, Whereabouts* blocks,
+int BlockReader::gather(const Onode& onode, const Touched& touched, Caching caching, Whereabouts* blocks,
                         ceph::bufferptr& memory) {
   char* const destination = memory.c_str();
-  uint64_t next = first;
+  uint64_t next = 0;
   for (const MappedRun& run : blocks->runs) {
-    std::memset(destination + (next - first) * kBlockBytes, 0, (run.block - next) * kBlockBytes);
-    next = run.block + run.count;
+    const uint64_t position = touched.position(run.block);
+    std::memset(destination + next * kBlockBytes, 0, (position - next) * kBlockBytes);
+    next = position + run.count;
   }
-  std::memset(destination + (next - first) * kBlockBytes, 0, (first + count - next) * kBlockBytes);
+  std::memset(destination + next * kBlockBytes, 0, (touched.count() - next) * kBlockBytes);
   for (const Found& found : blocks->found) {
-    std::memcpy(destination + (found.block - first) * kBlockBytes, found.bytes.c_str(), found.bytes.length());
+    std::memcpy(destination + touched.position(found.block) * kBlockBytes, found.bytes.c_str(), found.bytes.length());
   }
   for (SlotSlice& slice : blocks->missing) {
-    slice.destination = destination + (slice.block - first) * kBlockBytes;
+    slice.destination = destination + touched.position(slice.block) * kBlockBytes;
   }
   const size_t plain = blocks->missing.size();
   for (const BlobRead& read : blocks->blobs) {
@@ -297,7 +331,7 @@ int BlockReader::gather(const Onode& onode, uint64_t first, uint64_t count, Cach
     for (const SlotSlice& slice : read.missing) {
       keep(caching, slice, read.stored);
     }
-    r = decompress(onode, first, read, destination);
+    r = decompress(onode, touched, read, destination);
   }
   return r;
 }
@@ -311,7 +345,7 @@ void BlockReader::keep(Caching caching, const SlotSlice& slice, const ceph::buff
                : m_cube.data.add(slice.slot, slice.slot_block, read, slice.crc32c);
 }
 
-int BlockReader::decompress(const Onode& onode, uint64_t first, const BlobRead& read, char* destination) {
+int BlockReader::decompress(const Onode& onode, const Touched& touched, const BlobRead& read, char* destination) {
   ceph::bufferlist blocks;
   const auto began = ceph::mono_clock::now();
   const vtkv::Status status = m_store.compression.codec().decompress(*read.blob, read.stored, &blocks);
@@ -323,7 +357,7 @@ int BlockReader::decompress(const Onode& onode, uint64_t first, const BlobRead& 
   }
   for (const auto& [block, count] : read.wanted) {
     ceph::bufferlist::const_iterator at(&blocks, (block - read.block) * kBlockBytes);
-    at.copy(uint64_t{count} * kBlockBytes, destination + (block - first) * kBlockBytes);
+    at.copy(uint64_t{count} * kBlockBytes, destination + touched.position(block) * kBlockBytes);
   }
   return 0;
 }

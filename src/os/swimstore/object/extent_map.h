@@ -38,15 +38,15 @@ struct MappedRun {
   uint32_t slot_block = 0;
   uint32_t slot_written_blocks = 0;
   boost::container::small_vector<uint32_t, kShardBlocks> crc32c;  // per block
-  std::shared_ptr<const CompressedBlob> blob;  // then no slot is given; runs of one blob have the same pointer
+  std::shared_ptr<const CompressedBlob> blob;  // then no slot is given; of one call of resolve(), the same for one blob
 };
 using MappedRuns = boost::container::small_vector<MappedRun, 1>;  // short reads are of one
 
 // What an object gave up when blocks of it were unmapped.
 struct Unmapped {
-  std::vector<Extent> extents;          // slices of slots
+  std::vector<Extent> extents;  // slices of slots
   std::vector<CompressedBlob> blobs;  // in which no block of it lives any more
-  uint64_t blob_blocks = 0;            // of the object, that lived in blobs, in these and in others
+  uint64_t blob_blocks = 0;  // of the object, that lived in blobs, in these and in others
   std::vector<uint32_t> worn_shards;  // of those looked at: in which a blob is worn, now or since a clone needed it
 };
 

@@ -92,13 +92,13 @@ int ObjectReader::readv(Collection& collection, const ghobject_t& oid, interval_
   } else {
     intervals.clear();
   }
-  if (intervals.size() > kReadBytesMax) {
-    r = -E2BIG;
+  std::vector<ByteRange> ranges;
+  ranges.reserve(intervals.num_intervals());
+  for (const auto& [offset, length] : intervals) {
+    ranges.push_back({offset, length});
   }
   BlockReader blocks(m_store, m_store.home(collection));
-  for (auto at = intervals.begin(); at != intervals.end() && r == 0; ++at) {
-    r = blocks.read(*onode, at.get_start(), at.get_len(), op_flags, &out);
-  }
+  r = blocks.read(*onode, ranges, op_flags, &out);
   return end_read(oid, r, began_us, out);
 }
 

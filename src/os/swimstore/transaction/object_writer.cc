@@ -169,7 +169,7 @@ int ObjectWriter::write(Onode& onode, uint64_t offset, ceph::bufferlist& data) {
       last = blocks.back();
     }
     r = put_blocks(onode, first, std::move(blocks));
-    if (r == 0 && last.length() >= kBlockBytes && !worth_keeping(count * kBlockBytes)) {
+    if (r == 0 && last.length() >= kBlockBytes && !worth_keeping(onode, count * kBlockBytes)) {
       keep_block(onode, block_of(end), last.c_str() + last.length() - kBlockBytes);
     }
   }
@@ -214,7 +214,7 @@ int ObjectWriter::store(Onode& onode, uint64_t first, uint64_t count, StoredBloc
     store.counters.inc(l_swimstore_write_split);
   }
   const int64_t pool_number = pool(onode);
-  const bool keep = worth_keeping(data.length()) && stored.lost.empty();
+  const bool keep = worth_keeping(onode, data.length()) && stored.lost.empty();
   uint32_t done = 0;  // blocks
   for (const AllocatedSlot& slot : slots) {
     const uint32_t blocks = slot.bytes / kBlockBytes;
@@ -249,9 +249,11 @@ int ObjectWriter::store(Onode& onode, uint64_t first, uint64_t count, StoredBloc
   return 0;
 }
 
-bool ObjectWriter::worth_keeping(uint64_t bytes) const {
+// The OSD's bench writes memory to the OSD's own collection that it frees after the commit.
+bool ObjectWriter::worth_keeping(const Onode& onode, uint64_t bytes) const {
   constexpr uint32_t kNotAgain = CEPH_OSD_OP_FLAG_FADVISE_DONTNEED | CEPH_OSD_OP_FLAG_FADVISE_NOCACHE;
-  return bytes <= kKeptWriteBytesMax && (m_plan.fadvise_flags & kNotAgain) == 0;
+  const bool is_of_a_group = pool(onode) >= 0;
+  return is_of_a_group && bytes <= kKeptWriteBytesMax && (m_plan.fadvise_flags & kNotAgain) == 0;
 }
 
 void ObjectWriter::keep_block(Onode& onode, uint64_t block, const char* bytes) {

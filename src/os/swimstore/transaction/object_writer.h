@@ -64,8 +64,8 @@ class ObjectWriter {
   void count_blob(int64_t pool, const CompressedBlob& blob, int64_t sign);
   int rewrite_worn_blobs(TxnPlan::ChangedObject& changed);
   int rewrite(Onode& onode, uint64_t shard_block, const CompressedBlob& blob);
-  // Is what is written likely to be read soon?
-  bool worth_keeping(uint64_t bytes) const;
+  // May the data cache keep the memory of what is written, and is that likely to be read soon?
+  bool worth_keeping(const Onode& onode, uint64_t bytes) const;
   void keep_block(Onode& onode, uint64_t block, const char* bytes);
   void punch(Onode& onode, uint64_t first, uint64_t count);
   // The block as it is, in *to (kBlockBytes); zeros where there is none.
