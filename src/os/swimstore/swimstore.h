@@ -249,7 +249,7 @@ class SwimStore : public ObjectStore {
   vtkv::Status choose_fsid(swimstore::StoreDirectory& directory);
   vtkv::Status check_made(swimstore::StoreDirectory& directory);
   vtkv::Status check_identity(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);
-  void renew_superblock(const swimstore::Superblock& superblock);
+  void renew_superblock(swimstore::StoreDirectory& directory, const swimstore::Superblock& superblock);
   swimstore::MetadataFailure metadata_failure(Purpose purpose, const swimstore::Superblock& superblock) const;
   vtkv::Status open(Purpose purpose);
   swimstore::CubeOptions options_of_cubes(swimstore::Settings settings, const swimstore::Superblock& superblock,

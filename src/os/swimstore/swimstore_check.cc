@@ -324,7 +324,7 @@ Status SwimStore::upgrade(Superblock* before, Superblock* after, bool* changed) 
       }
       *changed |= database_changed;
     }
-    const Status written = after->encode() == before->encode() ? Status() : after->write(m_env, path);
+    const Status written = after->encode() == before->encode() ? Status() : directory.write_superblock(*after);
     return written.ok() ? Status() : half_way(before->cubes, written);
   });
 }
@@ -365,6 +365,8 @@ Status SwimStore::reset_cube(unsigned cube, bool force) {
     VTKV_RETURN_IF_ERROR(
         swimstore::CubeSet::create_one(m_env, directory.cubes_path(), options, superblock.cubes, cube));
     VTKV_RETURN_IF_ERROR(directory.mark_databases(superblock.cubes));
+    // Should the removal of the mark not be durable, the cube is checked before it is used, not left out.
+    VTKV_RETURN_IF_ERROR(directory.mark_cube(cube, {swimstore::CubeMark::State::suspect, "it was made anew"}));
     return directory.end_cube_mark(cube);
   });
 }

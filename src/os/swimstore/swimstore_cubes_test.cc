@@ -10,6 +10,7 @@
 #include "common/Cond.h"
 #include "common/Formatter.h"
 #include "common/ceph_context.h"
+#include "swimstore/directory/store_directory.h"
 #include "swimstore/format/superblock.h"
 #include "swimstore/fsck/finding.h"
 #include "swimstore/fsck/fsck.h"
@@ -419,11 +420,11 @@ TEST_F(CubesTest, AStoreWithANumberOfCubesThatNobodyMakesIsRefused) {
   Superblock superblock;
   ASSERT_TRUE(Superblock::read(&m_env, kPath, &superblock).ok());
   superblock.cubes = 4;
-  ASSERT_TRUE(superblock.write(&m_env, kPath).ok());
+  ASSERT_TRUE(StoreDirectory(&m_env, kPath).write_superblock(superblock).ok());
   const vtkv::Status status = m_store->try_mount();
   EXPECT_NE(status.to_string().find("has 4 cubes"), std::string::npos) << status.to_string();
   superblock.cubes = 5;
-  ASSERT_TRUE(superblock.write(&m_env, kPath).ok());
+  ASSERT_TRUE(StoreDirectory(&m_env, kPath).write_superblock(superblock).ok());
   ASSERT_EQ(0, m_store->mount());
 }
 

@@ -174,7 +174,7 @@ Status SwimStore::make_new_cubes(StoreDirectory& directory, const CubeOptions& o
     superblock.features.ro_compat.insert({swimstore::kWitnessFeature, swimstore::kGroupsInCube0Feature});
   }
   const bool is_early = vtkv::mutated(vtkv::Mutation::cubes_added_before_made);
-  VTKV_RETURN_IF_ERROR(is_early ? superblock.write(m_env, path) : Status());
+  VTKV_RETURN_IF_ERROR(is_early ? directory.write_superblock(superblock) : Status());
   Status made;
   for (unsigned cube = first; cube < cubes && made.ok(); ++cube) {
     made = directory.end_cube_mark(cube);  // of a store that was here before
@@ -183,7 +183,7 @@ Status SwimStore::make_new_cubes(StoreDirectory& directory, const CubeOptions& o
   if (!made.ok()) {
     return undo_adding(directory, first, cubes, made);
   }
-  const Status written = superblock.write(m_env, path);
+  const Status written = directory.write_superblock(superblock);
   Superblock found;
   if (written.is_no_space() && directory.read_superblock(&found).ok() && found.cubes == first) {
     return undo_adding(directory, first, cubes, written);
@@ -229,8 +229,8 @@ Status SwimStore::add_cubes(unsigned data_cubes, unsigned* had) {
   });
 }
 
-// Where there is a mark the superblock may have been written just before the crash: it becomes durable first, so
-// nothing is served, and the mark does not go, before it is.
+// Where there is a mark the superblock may have been written just before a crash, or by a sync that failed: it becomes
+// durable first, so nothing is served, and the mark does not go, before it is.
 Status SwimStore::settle_added_cubes(StoreDirectory& directory, const Superblock& superblock) {
   std::optional<unsigned> marked;
   VTKV_RETURN_IF_ERROR(directory.read_added_cubes(&marked));
@@ -243,7 +243,7 @@ Status SwimStore::settle_added_cubes(StoreDirectory& directory, const Superblock
                                             beyond, path, superblock.cubes))
                : Status();
   }
-  VTKV_RETURN_IF_ERROR(directory.sync());
+  VTKV_RETURN_IF_ERROR(directory.or_sync(directory.write_superblock(superblock)));
   if (!CubeSet::is_valid_count(*marked)) {
     derr << describe_damaged_mark(directory, superblock.cubes) << dendl;
     return {};

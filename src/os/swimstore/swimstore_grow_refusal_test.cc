@@ -95,7 +95,7 @@ TEST_F(GrowTest, AnOldCopyOfTheSuperblockIsNotServed) {
   GroupMove move;
   ASSERT_TRUE(m_store->move_group(pg(0, 10), 4, &move).ok());
   for (const Superblock& old : {first, second}) {
-    ASSERT_TRUE(old.write(&m_env, kGrowPath).ok());
+    ASSERT_TRUE(StoreDirectory(&m_env, kGrowPath).write_superblock(old).ok());
     expect_refused("is it an old copy?");
     const Status refused = add(4);
     EXPECT_NE(std::string::npos, refused.message().find("is it an old copy?")) << refused.to_string();
@@ -106,7 +106,7 @@ TEST_F(GrowTest, AnOldCopyOfTheSuperblockIsNotServed) {
   for (const unsigned to : {2u, 4u}) {
     EXPECT_EQ(Status::Code::failed, add(to).code());
   }
-  ASSERT_TRUE(third.write(&m_env, kGrowPath).ok());
+  ASSERT_TRUE(StoreDirectory(&m_env, kGrowPath).write_superblock(third).ok());
   mount();
   expect_state();
   EXPECT_EQ(4u, home_of(*m_store, pg(0, 10)));

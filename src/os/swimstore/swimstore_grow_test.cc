@@ -112,7 +112,7 @@ TEST_F(GrowTest, AnUpgradeThatFailsBetweenTwoCubesEndsWhenItIsAskedForAgain) {
   ASSERT_NO_FATAL_FAILURE(make(2, "false"));
   Superblock older = superblock();
   older.version = 2;
-  ASSERT_TRUE(older.write(&m_env, kGrowPath).ok());
+  ASSERT_TRUE(StoreDirectory(&m_env, kGrowPath).write_superblock(older).ok());
   const auto is_upgraded = [this](unsigned cube) {
     return !database_features(&m_env, CubeSet::cube_path(kGrowPath + "/cubes", cube)).empty();
   };
@@ -236,7 +236,7 @@ TEST_F(GrowTest, AStoreThatIsNotDividedYetIsCheckedRepairedAndMounted) {
   });
   EXPECT_EQ(10u, copied);
   interrupt(1, 2, grown.cubes);
-  ASSERT_TRUE(grown.write(&m_env, kGrowPath).ok());
+  ASSERT_TRUE(StoreDirectory(&m_env, kGrowPath).write_superblock(grown).ok());
   ASSERT_EQ(0, m_store->fsck(true));
   ASSERT_EQ(0, m_store->repair(true));
   EXPECT_TRUE(is_marked());

@@ -50,8 +50,8 @@ Status SwimStore::settle_metadata_move(StoreDirectory& directory, const Superblo
   if (!directory.has_metadata_move()) {
     return {};
   }
-  VTKV_RETURN_IF_ERROR(superblock.write(m_env, path));
-  VTKV_RETURN_IF_ERROR(directory.renew_metadata_path());
+  VTKV_RETURN_IF_ERROR(directory.or_sync(directory.write_superblock(superblock)));
+  VTKV_RETURN_IF_ERROR(directory.or_sync(directory.renew_metadata_path()));
   const std::string& used = directory.metadata_directory();
   derr << "a move of log and tree was interrupted. They lie in " << (used.empty() ? directory.cubes_path() : used)
        << ", whole; files may be left where they do not lie. With the OSD stopped, this removes them: "
@@ -112,7 +112,7 @@ Status SwimStore::switch_metadata(StoreDirectory& directory, const MetadataMove&
     superblock.features.incompat.insert(swimstore::kMetadataElsewhereFeature);
   }
   superblock.version = swimstore::kSuperblockVersion;
-  return superblock.write(m_env, path);
+  return directory.write_superblock(superblock);
 }
 
 Status SwimStore::move_metadata(const std::string& asked, uint64_t* bytes) {

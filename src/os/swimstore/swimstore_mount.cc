@@ -183,8 +183,7 @@ Status SwimStore::make() {
   VTKV_RETURN_IF_ERROR(directory.forget_repair_and_import());
   VTKV_RETURN_IF_ERROR(directory.forget_other_metadata());
   VTKV_RETURN_IF_ERROR(directory.mark_databases(superblock.cubes));
-  VTKV_RETURN_IF_ERROR(superblock.write(m_env, path));
-  VTKV_RETURN_IF_ERROR(directory.end_mkfs());
+  VTKV_RETURN_IF_ERROR(directory.end_mkfs(superblock));
   dout(1) << "made a store, fsid " << m_fsid << dendl;
   return {};
 }
@@ -266,11 +265,11 @@ Status SwimStore::check_identity(StoreDirectory& directory, const Superblock& su
 }
 
 // One whole copy is enough, as long as there is one.
-void SwimStore::renew_superblock(const Superblock& superblock) {
+void SwimStore::renew_superblock(StoreDirectory& directory, const Superblock& superblock) {
   if (superblock.is_whole(m_env, path)) {
     return;
   }
-  const Status status = superblock.write(m_env, path);
+  const Status status = directory.write_superblock(superblock);
   derr << "one of the superblock's two copies was damaged: "
        << (status.ok() ? "both were written anew" : status.to_string()) << dendl;
 }
@@ -330,9 +329,9 @@ Status SwimStore::open(Purpose purpose) {
     } else {
       VTKV_RETURN_IF_ERROR(refused);
     }
-    VTKV_RETURN_IF_ERROR(directory.end_mkfs());
+    VTKV_RETURN_IF_ERROR(directory.end_mkfs(superblock));
     VTKV_RETURN_IF_ERROR(settle_added_cubes(directory, superblock));
-    renew_superblock(superblock);
+    renew_superblock(directory, superblock);
     const Status marked = directory.mark_databases(superblock.cubes);
     VTKV_RETURN_IF_ERROR(marked.is_no_space() ? Status() : marked);  // the next one does it
   }
@@ -343,6 +342,9 @@ Status SwimStore::open(Purpose purpose) {
   options.containers.maintenance = purpose == Purpose::serve;
   swimstore::CubeSet::Opening opening{.cubes = superblock.cubes, .goes_on = true};
   VTKV_RETURN_IF_ERROR(swimstore::find_abandoned_cubes(directory, superblock.cubes, &opening.left_out));
+  if (purpose == Purpose::serve) {
+    VTKV_RETURN_IF_ERROR(swimstore::keep_abandoned_cubes(directory, opening.left_out));
+  }
   std::unique_ptr<swimstore::CubeSet> cubes;
   Status opened = may_write;  // not where it has features that this program does not know
   if (opened.ok()) {
@@ -478,18 +480,20 @@ Status SwimStore::take_lock(StoreDirectory& directory, std::unique_ptr<vtkv::Fil
 int SwimStore::mount() {
   StoreDirectory directory(m_env, path);  // where a repair or an import is unfinished, try_mount() says how it ends
   if (cct->_conf.get_val<bool>("swimstore_fsck_on_mount") && !directory.is_unfinished()) {
-    const int errors = fsck(cct->_conf.get_val<bool>("swimstore_fsck_on_mount_deep"));
+    const bool deep = cct->_conf.get_val<bool>("swimstore_fsck_on_mount_deep");
+    const int errors = fsck(deep);
     if (errors < 0) {
       return errors;
     }
     if (errors > 0) {
-      derr << fmt::format(
-                  "mount: refused, the check of {0} that swimstore_fsck_on_mount asks for found {1} errors: "
-                  "'ceph-swimstore-tool fsck {0}' names them, 'repair {0}' fixes what can be fixed. For data that "
-                  "cannot be read start the OSD without swimstore_fsck_on_mount_deep, and run 'ceph pg repair'",
-                  path, errors)
-           << dendl;
-      return -EIO;
+      return fail("mount",
+                  Status::failed(fmt::format(
+                      "refused, the check of {0} that swimstore_fsck_on_mount asks for found {1} errors: "
+                      "'ceph-swimstore-tool fsck {0}{2}' names them, 'repair {0}{2}' fixes what can be fixed{3}",
+                      path, errors, deep ? " --deep" : "",
+                      deep ? ". For data that cannot be read start the OSD without swimstore_fsck_on_mount_deep, and "
+                             "run 'ceph pg repair'"
+                           : "")));
     }
   }
   const Status status = try_mount();
@@ -547,12 +551,8 @@ int SwimStore::umount() {
   dout(1) << "unmounted" << dendl;
   if (cct->_conf.get_val<bool>("swimstore_fsck_on_umount")) {
     const int errors = fsck(cct->_conf.get_val<bool>("swimstore_fsck_on_umount_deep"));
-    if (errors < 0) {
-      return errors;
-    }
-    if (errors > 0) {
-      derr << "umount: fsck found " << errors << " errors" << dendl;
-      return -EIO;
+    if (errors != 0) {
+      return errors < 0 ? errors : fail("umount", Status::failed(fmt::format("fsck found {} errors", errors)));
     }
   }
   return 0;

@@ -4,6 +4,7 @@
 #include "swimstore/swimstore.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -244,7 +245,7 @@ TEST_F(MountTest, AStoreOfSeveralCubesIsOfANewerVersion) {
   Superblock superblock;
   ASSERT_TRUE(Superblock::read(&m_env, kPath, &superblock).ok());
   superblock.cubes = 2;
-  ASSERT_TRUE(superblock.write(&m_env, kPath).ok());
+  ASSERT_TRUE(StoreDirectory(&m_env, kPath).write_superblock(superblock).ok());
   EXPECT_EQ(-EOPNOTSUPP, mount());
 }
 
@@ -386,11 +387,30 @@ TEST_F(MountTest, AFullHostWithoutASpareFileIsAnError) {
   m_env.fail_nth(vtkv::SimCall::write, 1, vtkv::Status::from_errno(ENOSPC, "full"), true);
   EXPECT_TRUE(directory.write_meta("ready", "no").is_no_space());
   m_env.clear_faults();
-  m_env.fail_nth(vtkv::SimCall::write, 2, vtkv::Status::from_errno(ENOSPC, "full"), false);  // of the spare
+  m_env.fail_nth(vtkv::SimCall::write, 2, vtkv::Status::from_errno(ENOSPC, "full"), true);  // of the spare
   EXPECT_TRUE(directory.write_meta("ready", "yes").ok());
   EXPECT_FALSE(m_env.exists(std::string(kPath) + "/spare"));
+  m_env.clear_faults();
   EXPECT_TRUE(directory.write_meta("ready", "yes").ok());
   EXPECT_TRUE(m_env.exists(std::string(kPath) + "/spare"));
+}
+
+TEST_F(MountTest, TheSuperblockIsReplacedOnAFullHost) {
+  ASSERT_EQ(0, mkfs(m_fsid));
+  Superblock superblock;
+  ASSERT_TRUE(Superblock::read(&m_env, kPath, &superblock).ok());
+  StoreDirectory directory(&m_env, kPath);
+  m_env.set_capacity(m_env.allocated_bytes());
+  EXPECT_TRUE(directory.write_superblock(superblock).ok());
+
+  m_env.set_capacity(uint64_t{1} << 40);
+  replace("spare", std::string(4096, '\0'));  // an older program's
+  m_env.set_capacity(m_env.allocated_bytes());
+  EXPECT_TRUE(directory.write_superblock(superblock).is_no_space());
+  EXPECT_TRUE(directory.or_sync(directory.write_superblock(superblock)).ok());
+  EXPECT_TRUE(directory.write_meta("fsid", m_fsid).ok());  // and the spare is made again of its block
+  EXPECT_EQ(std::string(4096, '\0'), contents("spare"));
+  EXPECT_TRUE(superblock.is_whole(&m_env, kPath));
 }
 
 // ---- checks around a mount
@@ -403,9 +423,15 @@ TEST_F(MountTest, FsckOnMountRefusesAStoreWithErrors) {
   EXPECT_EQ(0, mount());
   const std::string superblock = contents("superblock");
   replace("superblock", std::string(2 * Superblock::kCopyBytes, 'x'));
-  EXPECT_EQ(-EIO, store.mount());
-  replace("superblock", superblock);
+  const auto refusal = [&store] {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(-EIO, store.mount());
+    return testing::internal::GetCapturedStderr();  // whatever is not flushed yet is not in it
+  };
+  EXPECT_THAT(refusal(), ::testing::HasSubstr(fmt::format("'ceph-swimstore-tool fsck {}' names them", kPath)));
   set("swimstore_fsck_on_mount_deep", "true");
+  EXPECT_THAT(refusal(), ::testing::HasSubstr(fmt::format("'ceph-swimstore-tool fsck {} --deep' names them", kPath)));
+  replace("superblock", superblock);
   EXPECT_EQ(0, mount());
 }
 

@@ -2,6 +2,7 @@
 // Stores of older programs, which stay as they are until an upgrade is asked for, and of newer ones: what this program
 // does not know of them it says by name. In a simulated host, and with real files.
 
+#include "swimstore/directory/store_directory.h"
 #include "swimstore/format/superblock.h"
 #include "swimstore/testing/damage_fixture.h"
 #include "swimstore/testing/database_features.h"
@@ -21,7 +22,7 @@ class UpgradeTest : public DamageFixture {
   void make_version_2() {
     Superblock older = superblock();
     older.version = 2;
-    ASSERT_TRUE(older.write(m_env, m_path).ok());
+    ASSERT_TRUE(StoreDirectory(m_env, m_path).write_superblock(older).ok());
   }
   // As a newer program would have made the store.
   void give(const vtkv::Features& features) {
@@ -29,7 +30,7 @@ class UpgradeTest : public DamageFixture {
     newer.features = known_features();
     newer.features.incompat.erase(kMetadataElsewhereFeature);  // of another layout
     newer.features.add(features);
-    ASSERT_TRUE(newer.write(m_env, m_path).ok());
+    ASSERT_TRUE(StoreDirectory(m_env, m_path).write_superblock(newer).ok());
   }
   void give_database(const vtkv::Features& features) { give_database_features(m_env, m_path + "/cubes/0", features); }
 
@@ -238,7 +239,7 @@ TEST_P(UpgradeTest, WithAnUnknownIncompatFeatureItIsNotRead) {
 TEST_P(UpgradeTest, ANewerSuperblockIsNotSalvagedAsADamagedOne) {
   Superblock newer = superblock();
   newer.version = kSuperblockVersion + 1;
-  ASSERT_TRUE(newer.write(m_env, m_path).ok());
+  ASSERT_TRUE(StoreDirectory(m_env, m_path).write_superblock(newer).ok());
   uint64_t objects = 0;
   EXPECT_PRED2(says, look(StoreFiles::Purpose::salvage, &objects), "format version 4, this program knows");
   EXPECT_PRED2(says, changes().front(), "format version 4, this program knows");

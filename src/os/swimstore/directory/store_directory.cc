@@ -17,7 +17,9 @@ using vtkv::Status;
 namespace {
 
 constexpr uint64_t kMetaBytesMax = 4096;
+constexpr const char* kSuperblock = "superblock";
 constexpr const char* kSpare = "spare";
+constexpr uint64_t kSpareBytes = Superblock::kBytes;  // the largest file that is replaced
 constexpr const char* kNewMeta = "meta.new";
 constexpr const char* kUnfinished = "mkfs_unfinished";
 constexpr const char* kRepairing = "repair_unfinished";
@@ -27,13 +29,17 @@ constexpr const char* kAddingCubes = "add_cubes_unfinished";
 constexpr const char* kUnfinishedText = "mkfs of swimstore";
 
 // Threads of Ceph and the store's own write small files at any time, each by way of the same two names.
-vtkv::Mutex write_meta_lock;
+vtkv::Mutex replace_lock;
 
 }  // namespace
 
 std::string StoreDirectory::cube_path(unsigned cube) const { return fmt::format("{}/cubes/{}", m_path, cube); }
 
-bool StoreDirectory::has_superblock() const { return m_env->exists(file("superblock")); }
+bool StoreDirectory::has_superblock() const { return m_env->exists(file(kSuperblock)); }
+
+Status StoreDirectory::write_superblock(const Superblock& superblock) {
+  return replace_file(kSuperblock, superblock.encode());
+}
 
 Status StoreDirectory::check_host(const Settings& settings, vtkv::FileSystemInfo* host) {
   std::vector<std::string> names;
@@ -177,7 +183,13 @@ Status StoreDirectory::refuse_link(const std::string& path) {
                        : Status();
 }
 
-Status StoreDirectory::end_mkfs() { return remove_mark(kUnfinished); }
+Status StoreDirectory::end_mkfs(const Superblock& superblock) {
+  if (!m_env->exists(file(kUnfinished))) {
+    return {};
+  }
+  VTKV_RETURN_IF_ERROR(has_superblock() ? or_sync(write_superblock(superblock)) : write_superblock(superblock));
+  return remove_mark(kUnfinished);
+}
 
 Status StoreDirectory::remove_mark(const std::string& name) {
   if (!m_env->exists(file(name))) {
@@ -227,10 +239,13 @@ Status StoreDirectory::note_repair(const std::set<unsigned>& cubes) {
   return write_meta(kRepairing, fmt::format("{}\n{}", kRepairLine, fmt::join(cubes, "\n")));
 }
 
+// A mark that is there is written anew, here and below: the sync behind its first write may have failed.
 Status StoreDirectory::begin_repair(unsigned cube) {
   std::set<unsigned> cubes = read_repair();
   const bool is_of_any = cubes.empty() && is_repair_unfinished();
-  return is_of_any || !cubes.insert(cube).second ? Status() : note_repair(cubes);
+  const bool is_new = !is_of_any && cubes.insert(cube).second;
+  const Status noted = note_repair(cubes);
+  return is_new ? noted : or_sync(noted);
 }
 
 Status StoreDirectory::end_repair(const std::set<unsigned>& ended) {
@@ -256,10 +271,11 @@ Status StoreDirectory::end_repair(const std::set<unsigned>& ended) {
 bool StoreDirectory::is_repair_unfinished() const { return m_env->exists(file(kRepairing)); }
 
 Status StoreDirectory::begin_import(const std::string& archive, bool* again) {
-  std::vector<std::string> archives = unfinished_imports();
+  std::vector<std::string> archives;
+  VTKV_RETURN_IF_ERROR(read_imports(&archives));
   *again = std::find(archives.begin(), archives.end(), archive) != archives.end();
   if (*again) {
-    return {};
+    return or_sync(note_imports(archives));
   }
   if (!fits_a_line(archive)) {
     return Status::invalid_argument(
@@ -272,7 +288,8 @@ Status StoreDirectory::begin_import(const std::string& archive, bool* again) {
 }
 
 Status StoreDirectory::end_import(const std::string& archive) {
-  std::vector<std::string> archives = unfinished_imports();
+  std::vector<std::string> archives;
+  VTKV_RETURN_IF_ERROR(read_imports(&archives));
   return std::erase(archives, archive) > 0 ? note_imports(archives) : Status();
 }
 
@@ -286,18 +303,18 @@ Status StoreDirectory::forget_repair_and_import() {
   return remove_mark(kImporting);
 }
 
-std::vector<std::string> StoreDirectory::unfinished_imports() {
-  if (!m_env->exists(file(kImporting))) {
-    return {};
-  }
+Status StoreDirectory::read_imports(std::vector<std::string>* archives) {
   std::string text;
-  if (!read_meta(kImporting, &text).ok()) {
-    return {"an archive"};
-  }
+  const Status status = read_meta(kImporting, &text);
+  VTKV_RETURN_IF_ERROR(status.is_not_found() ? Status() : status);
+  boost::split(*archives, text, boost::is_any_of("\n"));
+  std::erase(*archives, "");
+  return {};
+}
+
+std::vector<std::string> StoreDirectory::unfinished_imports() {
   std::vector<std::string> archives;
-  boost::split(archives, text, boost::is_any_of("\n"));
-  std::erase(archives, "");
-  return archives;
+  return read_imports(&archives).ok() ? archives : std::vector<std::string>{"an archive"};
 }
 
 // ---- cubes
@@ -453,8 +470,18 @@ bool StoreDirectory::is_small_file(const std::string& name) {
 }
 
 void StoreDirectory::keep_spare() {
-  if (!m_env->exists(file(kSpare)) && !write_file(kSpare, std::string(kMetaBytesMax, '\0')).ok()) {
-    // The host is full just now; the next write tries again.
+  std::unique_ptr<vtkv::File> spare;
+  uint64_t bytes = 0;  // an older program's is smaller
+  if (m_env->open_file(file(kSpare), {.read_only = true, .direct = false}, &spare).ok()) {
+    (void)spare->size(&bytes);
+  }
+  for (const uint64_t wanted : {kSpareBytes, kMetaBytesMax}) {
+    if (bytes < wanted && write_file(kSpare, std::string(wanted, '\0')).ok()) {
+      return;
+    }
+  }
+  // The host is full just now; the next write tries again. A smaller one serves all but the superblock.
+  if (bytes == 0) {
     (void)m_env->remove_file(file(kSpare));
   }
 }
@@ -463,8 +490,11 @@ Status StoreDirectory::write_meta(const std::string& key, const std::string& val
   if (value.size() >= kMetaBytesMax) {
     return Status::invalid_argument(fmt::format("{} bytes are too many for the file {}", value.size(), file(key)));
   }
-  vtkv::MutexLock lock(write_meta_lock);
-  const std::string text = value + "\n";
+  return replace_file(key, value + "\n");
+}
+
+Status StoreDirectory::replace_file(const std::string& name, const std::string& text) {
+  vtkv::MutexLock lock(replace_lock);
   Status status = write_file(kNewMeta, text);
   const char* written = kNewMeta;
   if (status.is_no_space() && m_env->exists(file(kSpare))) {
@@ -473,7 +503,7 @@ Status StoreDirectory::write_meta(const std::string& key, const std::string& val
     status = write_file(kSpare, text);
   }
   VTKV_RETURN_IF_ERROR(status);
-  VTKV_RETURN_IF_ERROR(m_env->rename_file(file(written), file(key)));
+  VTKV_RETURN_IF_ERROR(m_env->rename_file(file(written), file(name)));
   VTKV_RETURN_IF_ERROR(m_env->sync_directory(m_path));
   keep_spare();
   return {};

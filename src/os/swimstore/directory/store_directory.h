@@ -13,7 +13,7 @@
 //   import_unfinished              there while objects are imported: until all are there, nothing is served
 //   add_cubes_unfinished           there while cubes are added: how many the store is about to have
 //   lock                           held while mounted
-//   spare                          one written block, so that a small file can be replaced on a full host
+//   spare                          two written blocks, so that a small file can be replaced on a full host
 //   cubes/N/                       the cubes
 //   cube_N_failed                  there while cube N is not to be used, or not before it was checked
 #pragma once
@@ -76,6 +76,13 @@ class StoreDirectory {
   // Code::not_found when no store was ever made here; corruption when one was, and this is what is missing of it;
   // failed when its metadata directory is not there.
   vtkv::Status read_superblock(Superblock* superblock);
+  // Whole and durable on return; possible on a host without a free byte.
+  vtkv::Status write_superblock(const Superblock& superblock);
+  // Of what is there and is written anew, in case the sync behind its first write failed: where there is no room for
+  // that, a sync has to do. `written`: what became of it.
+  vtkv::Status or_sync(const vtkv::Status& written) {
+    return written.is_no_space() ? m_env->sync_directory(m_path) : written;
+  }
 
   // Removes what an interrupted mkfs left, and what no mkfs left is refused. From here on an interrupted mkfs can be
   // told. REQUIRES: locked, no superblock.
@@ -88,8 +95,9 @@ class StoreDirectory {
   vtkv::Status make_metadata_directory(const std::string& directory);
   // What a store that was here before, or a mkfs that failed, has left of other places for log and tree.
   vtkv::Status forget_other_metadata();
-  // Whatever is missing from now on, it was not mkfs that left it out. REQUIRES: locked, a superblock.
-  vtkv::Status end_mkfs();
+  // The superblock is durable, whatever became of its first write, and what is missing from now on was not left out by
+  // mkfs. REQUIRES: locked, a superblock, or begin_mkfs.
+  vtkv::Status end_mkfs(const Superblock& superblock);
 
   // From begin to end, durably, a repair of the cube is unfinished. REQUIRES: locked.
   vtkv::Status begin_repair(unsigned cube);
@@ -99,7 +107,7 @@ class StoreDirectory {
   // The same of the import of an archive, of each by itself. *again: one of it was cut short before.
   vtkv::Status begin_import(const std::string& archive, bool* again);
   vtkv::Status end_import(const std::string& archive);
-  std::vector<std::string> unfinished_imports();  // their archives
+  std::vector<std::string> unfinished_imports();  // their archives; of a file that cannot be read, no name
   bool is_unfinished() { return is_repair_unfinished() || !unfinished_imports().empty(); }
   // What a repair and an import of a store that was here before left.
   vtkv::Status forget_repair_and_import();
@@ -147,8 +155,6 @@ class StoreDirectory {
   vtkv::Status read_added_cubes(std::optional<unsigned>* cubes);
   // That file, for messages.
   std::string added_cubes_path() const;
-  // What was renamed here becomes durable.
-  vtkv::Status sync() { return m_env->sync_directory(m_path); }
 
   // Leaves its directories, without files. REQUIRES: locked.
   vtkv::Status empty_cube(unsigned cube);
@@ -161,6 +167,9 @@ class StoreDirectory {
  private:
   std::string file(const std::string& name) const { return m_path + "/" + name; }
   vtkv::Status write_file(const std::string& name, const std::string& text);
+  // Durably, as a whole; with the spare's blocks where the host has none.
+  vtkv::Status replace_file(const std::string& name, const std::string& text);
+  vtkv::Status read_imports(std::vector<std::string>* archives);
   // Did a mkfs begin here that did not come to its end?
   vtkv::Status is_half_made(bool* half_made);
   // A file of a store; empty when there is none.

@@ -265,7 +265,7 @@ Status StoreDirectory::mark_database(const std::string& metadata_directory, unsi
   std::string fsid;
   VTKV_RETURN_IF_ERROR(own_fsid(&fsid));
   VTKV_RETURN_IF_ERROR(beside.write_file(kPartOf, fmt::format("cube {} of the SwimStore {}\n", cube, fsid)));
-  return beside.sync();
+  return m_env->sync_directory(beside.m_path);
 }
 
 Status StoreDirectory::mark_databases(unsigned cubes) {
@@ -402,7 +402,7 @@ Status StoreDirectory::renew_metadata_path() {
     return write_meta(kMetadataPath, m_metadata_directory);
   }
   VTKV_RETURN_IF_ERROR(remove_mark(kMetadataPath));
-  return sync();
+  return m_env->sync_directory(m_path);
 }
 
 Status StoreDirectory::use_moved_metadata(const MetadataMove& move) {

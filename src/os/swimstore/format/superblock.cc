@@ -140,10 +140,6 @@ Status Superblock::decode(std::string_view name, std::string_view bytes, Superbl
   return !first_is_ours && second_is_ours ? second : first;
 }
 
-Status Superblock::write(vtkv::Env* env, const std::string& root) const {
-  return vtkv::replace_small_file(env, root + "/" + kFileName, encode());
-}
-
 Status Superblock::read(vtkv::Env* env, const std::string& root, Superblock* superblock) {
   const std::string path = root + "/" + kFileName;
   std::string bytes;

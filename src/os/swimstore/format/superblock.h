@@ -50,8 +50,7 @@ struct Superblock {
   // Of a copy of kCopyBytes, as it should be.
   static uint32_t checksum(std::string_view copy);
 
-  // `root`/superblock. write: durable and whole, or not there at all (given a synced parent directory).
-  vtkv::Status write(vtkv::Env* env, const std::string& root) const;
+  // `root`/superblock.
   static vtkv::Status read(vtkv::Env* env, const std::string& root, Superblock* superblock);
   // Does the file hold two whole copies of this one?
   bool is_whole(vtkv::Env* env, const std::string& root) const;

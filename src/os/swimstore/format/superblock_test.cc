@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "vtkv/env/small_file.h"
 #include "vtkv/testing/format_page.h"
 #include "vtkv/testing/sim_env.h"
 #include "vtkv/util/coding.h"
@@ -162,7 +163,7 @@ TEST(Superblock, AMissingFileIsToldFromOneThatCannotBeRead) {
   ASSERT_TRUE(env.create_directory("/store").ok());
   Superblock superblock;
   EXPECT_TRUE(Superblock::read(&env, "/store", &superblock).is_not_found());
-  ASSERT_TRUE(example().write(&env, "/store").ok());
+  ASSERT_TRUE(vtkv::replace_small_file(&env, "/store/superblock", example().encode()).ok());
   env.fail_nth(vtkv::SimCall::read, 1, Status::from_errno(EIO, "injected"), false);
   EXPECT_EQ(Superblock::read(&env, "/store", &superblock).code(), Status::Code::io_error);
   EXPECT_TRUE(Superblock::read(&env, "/store", &superblock).ok());

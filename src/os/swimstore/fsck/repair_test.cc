@@ -9,6 +9,7 @@
 
 #include "osd/osd_types.h"
 
+#include "swimstore/directory/store_directory.h"
 #include "swimstore/format/collection_record.h"
 #include "swimstore/format/omap_row.h"
 #include "swimstore/format/superblock.h"
@@ -389,7 +390,7 @@ TEST_P(RepairTest, AnEntryIsNewerOnlyWhereAFeatureIsNotKnown) {
     Superblock superblock;
     ASSERT_TRUE(Superblock::read(m_env, m_path, &superblock).ok());
     superblock.features.ro_compat = names;
-    ASSERT_TRUE(superblock.write(m_env, m_path).ok());
+    ASSERT_TRUE(StoreDirectory(m_env, m_path).write_superblock(superblock).ok());
   };
   std::map<std::string, std::string> newer;  // by key
   damage([&](Cube& cube, Damage&) {

@@ -29,6 +29,13 @@ Status find_abandoned_cubes(StoreDirectory& directory, unsigned cubes, MissingCu
   return {};
 }
 
+Status keep_abandoned_cubes(StoreDirectory& directory, const MissingCubes& abandoned) {
+  for (const auto& [cube, why] : abandoned) {
+    VTKV_RETURN_IF_ERROR(directory.or_sync(directory.mark_cube(cube, {CubeMark::State::abandoned, why})));
+  }
+  return {};
+}
+
 Status DamagedCubes::find() {
   for (const auto& [cube, why] : m_probe.cubes.set().missing()) {
     if (!m_abandoned.contains(cube)) {
@@ -79,6 +86,8 @@ Status DamagedCubes::check_suspect(StoreCube& cube) {
                                        [](const Finding& finding) { return is_unreadable(finding.kind); });
   if (unreadable == findings.end()) {
     dout(0) << "all metadata of cube " << cube.number << " can be read: it is used again" << dendl;
+    // Anew first: behind a sync that failed the disk may still have one that says abandoned.
+    VTKV_RETURN_IF_ERROR(m_directory.or_sync(m_directory.mark_cube(cube.number, *mark)));
     return m_directory.end_cube_mark(cube.number);
   }
   m_damaged.emplace(cube.number, fmt::format("{}; fsck finds {} errors, one of them: {}", mark->reason, fsck->errors(),

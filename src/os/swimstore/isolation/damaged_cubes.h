@@ -17,6 +17,8 @@ namespace swimstore {
 
 // Of those marked as abandoned: why.
 vtkv::Status find_abandoned_cubes(StoreDirectory& directory, unsigned cubes, MissingCubes* abandoned);
+// Before anything is served without them: their marks are durable, whatever became of the syncs when they were written.
+vtkv::Status keep_abandoned_cubes(StoreDirectory& directory, const MissingCubes& abandoned);
 
 class DamagedCubes {
  public:

@@ -228,7 +228,7 @@ TEST_F(IsolationTest, WhatANewerProgramWroteIsNotAbandoned) {
   Superblock newer;
   ASSERT_TRUE(Superblock::read(&m_env, kPath, &newer).ok());
   newer.features.incompat.insert("from_the_future");
-  ASSERT_TRUE(newer.write(&m_env, kPath).ok());
+  ASSERT_TRUE(StoreDirectory(&m_env, kPath).write_superblock(newer).ok());
   EXPECT_EQ(mount("incomplete").code(), vtkv::Status::Code::unsupported);
 }
 

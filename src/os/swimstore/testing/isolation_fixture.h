@@ -105,7 +105,7 @@ class IsolationFixture : public SimStoreFixture {
     Superblock superblock;
     ASSERT_TRUE(Superblock::read(&m_env, kPath, &superblock).ok());
     superblock.features.ro_compat.clear();
-    ASSERT_TRUE(superblock.write(&m_env, kPath).ok());
+    ASSERT_TRUE(StoreDirectory(&m_env, kPath).write_superblock(superblock).ok());
     change(0, [](vtkv::WriteBatch* batch) {
       batch->remove_range(std::string(1, key_prefix::witness), std::string(1, key_prefix::witness + 1));
     });

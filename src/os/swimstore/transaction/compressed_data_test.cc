@@ -6,6 +6,7 @@
 
 #include "global/global_context.h"
 #include "include/rados.h"
+#include "swimstore/directory/store_directory.h"
 #include "swimstore/format/format_version.h"
 #include "swimstore/format/superblock.h"
 #include "swimstore/ops/perf_counters.h"
@@ -349,6 +350,24 @@ TEST_F(CompressedDataTest, DamageIsAReadErrorOfItsBlobAlone) {
   m_env.flip_bits(kPath + "/cubes/0/containers/16K", 100, 1);
 }
 
+TEST_F(CompressedDataTest, OfABlobThatSeveralRangesLieInAllIsReadOnce) {
+  write("object", 0, bytes(128 << 10, 20));
+  m_store->flush_cache(nullptr);
+  interval_set<uint64_t> wanted;
+  std::string expected;
+  for (uint64_t offset = 0; offset < 128 << 10; offset += 8192) {
+    wanted.insert(offset, 4096);
+    expected += m_model["object"].substr(offset, 4096);
+  }
+  const PerfCounters& counters = *m_store->get_perf_counters();
+  const uint64_t before = counters.get_tavg_ns(l_swimstore_decompress_latency).first;
+  ceph::bufferlist data;
+  EXPECT_EQ(64 << 10, m_store->readv(m_pg, named("object"), wanted, data));
+  EXPECT_EQ(expected, data.to_str());
+  EXPECT_EQ(before + 2, counters.get_tavg_ns(l_swimstore_decompress_latency).first);
+  EXPECT_EQ(4u * 4096, counter(l_swimstore_read_slot_bytes));
+}
+
 // The OSD's options are for pools that say nothing, and follow a change at run time.
 TEST_F(CompressedDataTest, ThePoolsOptionsGoBeforeTheOsds) {
   use_small_stores(g_ceph_context, {{"swimstore_compression_mode", "force"}});
@@ -422,7 +441,7 @@ TEST_F(CompressedDataTest, AStoreOfBeforeHasToBeUpgraded) {
   Superblock superblock, after;
   ASSERT_TRUE(Superblock::read(&m_env, kPath, &superblock).ok());
   superblock.features.incompat.erase(kCompressionFeature);
-  ASSERT_TRUE(superblock.write(&m_env, kPath).ok());
+  ASSERT_TRUE(StoreDirectory(&m_env, kPath).write_superblock(superblock).ok());
   ASSERT_EQ(0, m_store->mount());
   m_pg = m_store->open_collection(kPg);
   EXPECT_EQ(alert(), "");
