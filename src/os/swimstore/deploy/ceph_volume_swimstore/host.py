@@ -162,7 +162,13 @@ class BlockDevice:
     return sorted(map(_dev, names), key=lambda name: (len(name), name))
 
   def signatures(self):
-    return parsing.parse_wipefs(call("wipefs", "--no-act", "--json", "--output", "TYPE,LABEL,UUID", self.path, show=False))
+    try:
+      return parsing.parse_wipefs(call("wipefs", "--no-act", "--json", "--output", "TYPE,LABEL,UUID", self.path, show=False))
+    except Failed as error:
+      if not isinstance(error.__cause__, UnicodeDecodeError):
+        raise
+      raise Refused(f"{self.path} holds something whose label is no UTF-8, and nothing of SwimStore's: see who uses it, and wipe it "
+                    "by hand if nobody needs it any more") from error
 
   def table_uuid(self):
     """Of its partition table, which wipefs does not tell; "" for none."""
@@ -207,7 +213,8 @@ def lock(name):
 
 
 def _text(path):
-  return pathlib.Path(path).read_text()
+  """A mount point's name may be any bytes."""
+  return pathlib.Path(path).read_text(encoding="utf-8", errors="backslashreplace")
 
 
 def _dev(name):

@@ -36,7 +36,7 @@ class List(Command):
         "lie on another file system; of an encrypted OSD it is known while that is mounted."))
     parser.add_argument("--format", default="plain", choices=("plain", "json"), help="(default: %(default)s)")
     args = parser.parse_args(self.argv)
-    reports = [osd.report() | {"metadata": metadata.told_by(osd)} for osd in osds.find_all()]
+    reports = [osd.report() | {"metadata": metadata.told_by(osd) or ""} for osd in osds.find_all()]
     if args.format == "json":
       print(json.dumps(reports, indent=2))
     else:

@@ -5,6 +5,7 @@ The directory is called swimstore-FSID, below FOLDER. Which one an OSD has is to
 directory is by the file `fsid` in that: `ceph-swimstore-tool move-metadata`, or an operator, may have chosen another one.
 """
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -12,7 +13,7 @@ import shutil
 from ceph_volume.util import system
 
 from . import filesystem, host, names, osds
-from .errors import Refused
+from .errors import Failed, Refused
 
 FILE = "metadata_path"
 FEATURE = b"metadata_elsewhere"  # as the superblock has it
@@ -68,17 +69,24 @@ def make(parent, osd_fsid):
 
 
 def told_by(osd):
-  """The path in an OSD's file, of one that is not mounted as `filesystem.peek` reads it. "" where log and tree are in the
-  OSD's own directory, and where nothing tells: within an encrypted device that is not open."""
+  """The path in an OSD's file, of one that is not mounted as `filesystem.peek` reads it; "" where log and tree are in the OSD's
+  own directory. None where nothing tells: a damaged file system, or an encrypted device that is not open."""
   try:
     if osd.mounted:
       # The superblock decides: a file may be there that was left by what did not come to its end.
       superblock = pathlib.Path(osd.mounted, "superblock").read_bytes()
       return osds.read_meta(osd.mounted, FILE) if FEATURE in superblock else ""
-    found = "" if osd.encrypted else filesystem.peek(osd, FILE)
+    if osd.encrypted:
+      return None
+    found = ""
+    with contextlib.suppress(Failed):  # so xfs_db ends where there is no such file
+      found = filesystem.peek(osd, FILE)
+    # One that is not there, and one that cannot be read, look alike: but not where another one of the OSD's is read.
+    if not found:
+      return "" if names.valid_fsid(filesystem.peek(osd, "fsid")) == osd.osd_fsid else None
   except (RuntimeError, OSError, ValueError):
-    return ""
-  return found if os.path.isabs(found) and "\0" not in found else ""
+    return None
+  return found if os.path.isabs(found) and "\0" not in found else None
 
 
 def check_there(osd):

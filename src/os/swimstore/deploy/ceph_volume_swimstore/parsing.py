@@ -32,10 +32,10 @@ def parse_blkid(text):
 def parse_mountinfo(text):
   """/proc/self/mountinfo, in the order of mounting."""
   mounts = []
-  for line in text.splitlines():
+  for line in text.split("\n"):  # not splitlines() and split(): a name may hold a blank of Unicode's
     before, _, behind = line.partition(" - ")
-    fields, kind = before.split(), behind.split()
-    if len(fields) < 6 or not kind:
+    fields, kind = before.split(" "), behind.split(" ")
+    if len(fields) < 6 or not kind[0]:
       continue
     path = re.sub(r"\\(\d{3})", lambda match: chr(int(match[1], 8)), fields[4])
     mounts.append(Mount(fields[2], path, kind[0]))

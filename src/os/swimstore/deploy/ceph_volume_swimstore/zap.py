@@ -100,11 +100,12 @@ def _metadata_of(device, found):
   osd = parsing.swimstore_of(device.signatures())
   if osd and not paths.others_of(device, found):
     osd_id, osd_fsid, kind = osd
-    if kind == names.LUKS:
+    directory = metadata.told_by(osds.Osd(osd_id, osd_fsid, device.path, kind, kind == names.LUKS, "", 0))
+    if directory is None:
       terminal.info(f"if {device.path} had its log and tree on a faster device, remove its directory there yourself: "
                     f"{names.mapping_of(osd_fsid)}, if 'create' made it")
-    directory = metadata.told_by(osds.Osd(osd_id, osd_fsid, device.path, kind, kind == names.LUKS, "", 0))
-    if directory:
+    elif directory:
+      terminal.info(f"log and tree of osd.{osd_id} are in {directory}")  # whatever ends this command before they are removed
       yield directory, osd_fsid
 
 
