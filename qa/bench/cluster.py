@@ -36,6 +36,7 @@ from loop_disk import LoopDisk, is_mounted, read_counters, share, unmount
 from sysroot import UserError
 
 SOCKET_PATH_MAX = 107
+START_SECONDS = 300  # of a daemon: an OSD may check its store first
 
 
 def packaged_environment(root):
@@ -514,12 +515,12 @@ class Cluster:
   def _osd_binary(self, osd):
     return self.spec.osd_binary(osd, self._release_of(f"osd.{osd}"))
 
-  def _inside(self, program, *args, daemon=""):
+  def _inside(self, program, *args, daemon="", timeout=120):
     release = self._release_of(daemon)
     root = sysroot.RELEASES[release].root if release else self.spec.root() or sysroot.release().root
     # In /, as an init system starts it: Debian's default of `osd class dir` is a relative path.
     return sysroot.run(["env", "-C", "/", *packaged_environment(root), program, "-c", self.dir / "ceph.conf", *args],
-                       root=root)
+                       root=root, timeout=timeout)
 
   def _spawn(self, daemon, argv):
     """The program puts itself into the background once it has initialised; its pid file tells the rest."""
@@ -527,7 +528,7 @@ class Cluster:
       raise UserError(f"{daemon} of {self.dir} runs already")
     self._pid_file(daemon).unlink(missing_ok=True)
     try:
-      self._inside(*argv, daemon=daemon)
+      self._inside(*argv, daemon=daemon, timeout=START_SECONDS)
     except sysroot.CommandFailed as failed:
       raise UserError(f"{daemon} did not start; {failed}\n{self.log_tail(daemon)}") from failed
 

@@ -85,7 +85,7 @@ def end_processes(patience_seconds=PATIENCE_SECONDS):
   begun = time.monotonic()
   told = {}  # when each began: its number may be another's soon
   while True:
-    left = set(processes()) | {pid for pid, start in told.items() if start and _started(pid) == start}
+    left = set(processes()) | {pid for pid, start in told.items() if start and started(pid) == start}
     if not left:
       return
     late = time.monotonic() - begun > patience_seconds
@@ -97,11 +97,11 @@ def end_processes(patience_seconds=PATIENCE_SECONDS):
       elif pid not in told:
         _send(pid, signal.SIGTERM)
         _send(pid, signal.SIGCONT)
-        told[pid] = _started(pid)
+        told[pid] = started(pid)
     time.sleep(0.05)
 
 
-def _started(pid):
+def started(pid):
   """When it did, as long as it runs. One that is ending has no environment any more, but still what it holds."""
   try:
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

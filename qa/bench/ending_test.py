@@ -41,13 +41,6 @@ class Program:
     return self.process.communicate(timeout=30)[0].split()
 
 
-def runs(pid):
-  try:
-    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-  except FileNotFoundError:
-    return False
-
-
 class Signals(unittest.TestCase):
   def test_each_of_the_three_is_a_keyboard_interrupt(self):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -114,10 +107,10 @@ except KeyboardInterrupt:
   say("tidy")
 """)
     pid = int(program.line())
-    self.assertTrue(runs(pid))
+    self.assertIsNotNone(ending.started(pid))
     begun = time.monotonic()
     self.assertEqual(program.end(signal.SIGTERM)[-1], "tidy")
-    self.assertFalse(runs(pid))
+    self.assertIsNone(ending.started(pid))
     return time.monotonic() - begun
 
   def test_a_grandchild_ends(self):
@@ -148,7 +141,7 @@ while :; do sleep 0.05; done' &""", 20)
     other = subprocess.Popen(["sleep", "60"], env=os.environ | {"SWIM_RUN": "another"})
     try:
       self.end("sleep 60 & echo $!; wait")
-      self.assertTrue(runs(other.pid))
+      self.assertIsNotNone(ending.started(other.pid))
     finally:
       other.kill()
       other.wait()

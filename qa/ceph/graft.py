@@ -35,7 +35,7 @@ EDITS = [
      r'(\n +)(store->get_type\(\) != "bluestore"\) \{\n +clog->warn)',
      r'\1store->get_type() != "swimstore" &&\1\2'),
     ("src/common/subsys.h", r"SUBSYS\(swimstore,",
-     r"(SUBSYS\(memstore, 1, 5\)\n)", r"\1SUBSYS(swimstore, 1, 5)\n"),
+     r"(SUBSYS\(memstore, 1, 5\)\n)", r"\1SUBSYS(swimstore, 1, 3)\n"),
     ("src/common/options/global.yaml.in", r"- kstore\n  - swimstore",
      r"(- name: osd_objectstore\n(?:  .*\n)*?  - kstore\n)", r"\1  - swimstore\n"),
     ("src/common/options.cc", r"swimstore::option_table",

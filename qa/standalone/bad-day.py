@@ -128,11 +128,13 @@ class Drill:
       self.check(False, f"`{words[0]}` prints JSON", said[-500:])
       return {}
 
-  def kill_tool(self, seconds, *words):
-    """kill -9 after a while; whether it was still at work."""
+  def kill_tool(self, mark, seconds, *words):
+    """kill -9 so long after it has made the file `mark`; whether it was still at work."""
     tool = subprocess.Popen(self.command("ceph-swimstore-tool", *words), stdin=subprocess.DEVNULL,
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
+      while not mark.exists() and tool.poll() is None:
+        time.sleep(0.001)
       tool.wait(seconds)
       return False
     except subprocess.TimeoutExpired:
@@ -478,7 +480,7 @@ def repair_cut_short(drill):
   mark = drill.base / "repair_unfinished"
   for attempt in range(40):
     drill.orphan(20)
-    drill.kill_tool(0.02 * (1 + attempt % 20), "repair", drill.base)
+    drill.kill_tool(mark, 0.002 * (attempt % 20), "repair", drill.base)
     if mark.exists():
       break
   if drill.check(mark.exists(), "it was killed at work"):
@@ -496,7 +498,7 @@ def mkfs_cut_short(drill):
   another.mkdir()
   half = 0
   for attempt in range(40):
-    if drill.kill_tool(0.02 * (1 + attempt % 20), "mkfs", another):
+    if drill.kill_tool(another / "mkfs_unfinished", 0.002 * (attempt % 20), "mkfs", another):
       half += any(another.iterdir())
     else:  # it came to its end
       shutil.rmtree(another)
@@ -520,21 +522,14 @@ def import_cut_short(drill):
   another = drill.base / "another"
   another.mkdir()
   drill.tool("mkfs", another, status=0)
-  early, late = 0, 1
-  for _ in range(30):
-    drill.kill_tool((early + late) / 2, "import", another, "--in", archive)
+  for attempt in range(30):
+    drill.kill_tool(another / "import_unfinished", 0.002 * attempt, "import", another, "--in", archive)
     there = drill.tool_json("info", another, status=0).get("objects", 0)
     if 0 < there < objects:
       break
-    if there == 0:
-      early = (early + late) / 2
-    else:
-      late = (early + late) / 2
-      shutil.rmtree(another)
-      another.mkdir()
-      drill.tool("mkfs", another, status=0)
-    if late - early < 0.002:  # the machine is not always as fast
-      early, late = 0, 1
+    shutil.rmtree(another)
+    another.mkdir()
+    drill.tool("mkfs", another, status=0)
   drill.check(0 < there < objects, "it was killed at work", f"{there} of {objects} objects are there")
   drill.page_says("run it again")
   said = drill.tool_json("import", another, "--in", archive, status=1)

@@ -134,6 +134,7 @@ class SwimstoreTool(StoreTest):
     slot = self.json("dump", "slot", self.store, onode["extents"][0]["slot"], "--out", self.base / "slot")
     self.assertEqual({(r["object"], r["matches"]) for r in slot["references"]}, {(onode["object"], True)})
     self.assertEqual((self.base / "slot").read_bytes()[:4096], self.data["alpha"][:4096])
+    self.assertEqual((self.base / "slot").stat().st_mode & 0o777, 0o600)
     self.assertIn("names no slot", self.run_tool("dump", "slot", self.store, "5K/1", status=2))
     log = self.json("dump", "log", self.store, "--operations")
     self.assertTrue(any(o["operation"] == "external_write" for o in log["operations"]))

@@ -70,6 +70,7 @@ class VtkvTool(unittest.TestCase):
     self.assertEqual(self.run_tool("get", self.db, "k2"), "value 2\n")
     self.assertEqual(self.run_tool("get", self.db, r"z\x00\xff\\"), "\\x01\n")
     self.run_tool("get", self.db, r"z\x00\xff\\", "--out", self.base / "value")
+    self.assertEqual((self.base / "value").stat().st_mode & 0o777, 0o600)
     self.assertEqual((self.base / "value").read_bytes(), b"\x01")
     self.assertIn("no key k1", self.run_tool("get", self.db, "k1", status=1))
 

@@ -192,7 +192,7 @@ class FullStoreTest : public ::testing::Test {
       }
     }
   }
-  uint64_t waits() const { return m_store->get_perf_counters()->get_tavg_ns(l_swimstore_space_latency).second; }
+  uint64_t waits() const { return m_store->get_perf_counters()->get_tavg_ns(l_swimstore_space_latency).first; }
 
   const std::string m_path = std::filesystem::absolute(::testing::UnitTest::GetInstance()->current_test_info()->name());
   LaterEnv m_env;
@@ -260,7 +260,7 @@ TEST_F(FullStoreTest, WritesPastTheBrimWaitForDeletes) {
   join();
   m_stopped = true;
   remover.join();
-  EXPECT_GT(m_store->get_perf_counters()->get_tavg_ns(l_swimstore_space_latency).second, 0u);
+  EXPECT_GT(m_store->get_perf_counters()->get_tavg_ns(l_swimstore_space_latency).first, 0u);
 }
 
 // This process is none of an OSD.

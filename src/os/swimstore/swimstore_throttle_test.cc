@@ -145,7 +145,7 @@ TEST_F(StoppedDeviceTest, WhatIsTakenInStaysBoundedAndAllGoesOn) {
   join();
   wait_until([this] { return m_committed == kWriters * kWritesOfEach; });
   wait_until([this] { return counter(l_swimstore_throttle_bytes) == 0; });
-  EXPECT_GE(m_store->get_perf_counters()->get_tavg_ns(l_swimstore_throttle_latency).second, kWriters);
+  EXPECT_GE(m_store->get_perf_counters()->get_tavg_ns(l_swimstore_throttle_latency).first, kWriters);
   for (unsigned number = 0; number < kWriters; ++number) {
     ceph::bufferlist data;
     EXPECT_EQ(static_cast<int>(kWriteBytes),

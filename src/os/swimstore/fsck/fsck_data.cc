@@ -60,7 +60,7 @@ bool Fsck::read_slice(const Object& object, uint64_t offset) {
 bool Fsck::read_slice_of(const ghobject_t& oid, const Object& object, uint64_t offset) {
   const std::string name = describe_object_key(object.key);
   OnodeRef onode;
-  if (const vtkv::Status status = m_cube.onodes.find(oid, &onode); !status.ok()) {
+  if (const vtkv::Status status = m_cube.onodes.find(oid, &onode, OnodeCache::Use::once); !status.ok()) {
     found({.kind = FindingClass::metadata_unreadable,
            .object = name,
            .text = fmt::format("object {} cannot be read: {}", name, status.to_string())});

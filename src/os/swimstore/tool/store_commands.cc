@@ -3,7 +3,6 @@
 
 #include <bit>
 #include <charconv>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "swimstore/object/collection_list.h"
 #include "vtkv/env/aligned_buffer.h"
 #include "vtkv/tool/notation.h"
+#include "vtkv/tool/output_file.h"
 #include "vtkv/tree/manifest.h"
 #include "vtkv/util/crc32c.h"
 
@@ -304,12 +304,6 @@ bool parse_slot(const std::string& text, SlotAddress* slot) {
   return false;
 }
 
-Status write_file(const std::string& path, const char* bytes, size_t length) {
-  std::ofstream out(path, std::ios::binary);
-  out.write(bytes, static_cast<std::streamsize>(length));
-  return out.flush() ? Status() : Status::from_errno(errno, "cannot write " + path);
-}
-
 // Rows for the extents of one object, and of its compressed blobs, that lie in the slot.
 void report_referrers(const StoredObject& object, const std::vector<StoredShard>& shards, SlotAddress slot,
                       const char* bytes, Report& report) {
@@ -363,7 +357,7 @@ Status dump_slot(StoreFiles& files, const std::string& text, const std::string& 
   });
   report.end_table();
   VTKV_RETURN_IF_ERROR(status);
-  return out.empty() ? Status() : write_file(out, buffer.data(), buffer.size());
+  return out.empty() ? Status() : vtkv::write_output_file(out, {buffer.data(), buffer.size()});
 }
 
 // ---- onodes

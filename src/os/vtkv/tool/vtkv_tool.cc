@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
 #include <functional>
 #include <iostream>
 
@@ -11,6 +10,7 @@
 #include "vtkv/tool/database_commands.h"
 #include "vtkv/tool/inspect.h"
 #include "vtkv/tool/notation.h"
+#include "vtkv/tool/output_file.h"
 
 namespace vtkv {
 namespace {
@@ -185,9 +185,7 @@ class Tool {
       return Status::not_found("there is no key " + to_notation(key));
     }
     VTKV_RETURN_IF_ERROR(status);
-    std::ofstream out(m_arguments.out, std::ios::binary);
-    out << value;
-    return out.flush() ? Status() : Status::from_errno(errno, "cannot write " + m_arguments.out);
+    return write_output_file(m_arguments.out, value);
   }
 
   Status inspect(const std::function<Status(Inspection&)>& dump) {
