@@ -59,13 +59,14 @@ Status Quarantine::read(QuarantineRecord* record) {
 
 // What a crash tore is the newer copy, whose writer told nobody that it was there; then the other one counts.
 Status Quarantine::read_copies(QuarantineRecord* record) {
+  vtkv::File& file = *m_file;
   vtkv::AlignedBuffer buffer(QuarantineRecord::kBytes);
   Status states[2];
   bool found = false;
   for (uint64_t i = 0; i < 2; i++) {
     QuarantineRecord copy;
-    states[i] = vtkv::read_with_retries([&]() REQUIRES(m_write_lock) {
-      VTKV_RETURN_IF_ERROR(m_file->read(i * QuarantineRecord::kBytes, QuarantineRecord::kBytes, buffer.data()));
+    states[i] = vtkv::read_with_retries([&] {
+      VTKV_RETURN_IF_ERROR(file.read(i * QuarantineRecord::kBytes, QuarantineRecord::kBytes, buffer.data()));
       return QuarantineRecord::decode(path(), {buffer.data(), QuarantineRecord::kBytes}, &copy);
     });
     if (states[i].code() == Status::Code::unsupported) {
