@@ -482,18 +482,17 @@ int SwimStore::mount() {
   if (cct->_conf.get_val<bool>("swimstore_fsck_on_mount") && !directory.is_unfinished()) {
     const bool deep = cct->_conf.get_val<bool>("swimstore_fsck_on_mount_deep");
     const int errors = fsck(deep);
-    if (errors < 0) {
-      return errors;
-    }
-    if (errors > 0) {
-      return fail("mount",
-                  Status::failed(fmt::format(
-                      "refused, the check of {0} that swimstore_fsck_on_mount asks for found {1} errors: "
-                      "'ceph-swimstore-tool fsck {0}{2}' names them, 'repair {0}{2}' fixes what can be fixed{3}",
-                      path, errors, deep ? " --deep" : "",
-                      deep ? ". For data that cannot be read start the OSD without swimstore_fsck_on_mount_deep, and "
-                             "run 'ceph pg repair'"
-                           : "")));
+    if (errors != 0) {
+      return errors < 0 ? errors
+                        : fail("mount",
+                               Status::failed(fmt::format(
+                                   "refused, the check of {0} that swimstore_fsck_on_mount asks for found {1} errors: "
+                                   "'ceph-swimstore-tool fsck {0}{2}' names them, 'repair {0}{2}' fixes what can be "
+                                   "fixed{3}",
+                                   path, errors, deep ? " --deep" : "",
+                                   deep ? ". For data that cannot be read start the OSD without "
+                                          "swimstore_fsck_on_mount_deep, and run 'ceph pg repair'"
+                                        : "")));
     }
   }
   const Status status = try_mount();
@@ -535,6 +534,7 @@ Status SwimStore::try_mount() {
 void SwimStore::close() {
   m_mounted->mover.stop();
   m_mounted->defragment.end();
+  m_mounted->verify.end();
   uint64_t begun = 0;
   do {
     begun = m_mounted->pipeline.begun();

@@ -33,6 +33,10 @@ OnlineVerify::OnlineVerify(StoreContext& store) : m_store(store) {
 
 OnlineVerify::~OnlineVerify() {
   m_store.cct->get_admin_socket()->unregister_commands(this);
+  end();
+}
+
+void OnlineVerify::end() {
   vtkv::MutexLock lock(m_command_lock);
   end_worker();
 }

@@ -28,6 +28,9 @@ class OnlineVerify final : public AdminSocketHook {
   int call(std::string_view command, const cmdmap_t& arguments, const ceph::bufferlist& input,
            ceph::Formatter* formatter, std::ostream& errors, ceph::bufferlist& output) override;
 
+  // For an unmount: it ends, whatever it has come to. Waits for that.
+  void end();
+
   // What the last one found, as one sentence for a health alert; empty: nothing. One that was stopped says nothing of
   // what it did not come to: if it found nothing, what the one before found stands.
   std::string alert() const;

@@ -187,7 +187,9 @@ Status StoreDirectory::end_mkfs(const Superblock& superblock) {
   if (!m_env->exists(file(kUnfinished))) {
     return {};
   }
-  VTKV_RETURN_IF_ERROR(has_superblock() ? or_sync(write_superblock(superblock)) : write_superblock(superblock));
+  const bool is_there = has_superblock();
+  const Status written = write_superblock(superblock);
+  VTKV_RETURN_IF_ERROR(is_there ? or_sync(written) : written);
   return remove_mark(kUnfinished);
 }
 
@@ -242,8 +244,10 @@ Status StoreDirectory::note_repair(const std::set<unsigned>& cubes) {
 // A mark that is there is written anew, here and below: the sync behind its first write may have failed.
 Status StoreDirectory::begin_repair(unsigned cube) {
   std::set<unsigned> cubes = read_repair();
-  const bool is_of_any = cubes.empty() && is_repair_unfinished();
-  const bool is_new = !is_of_any && cubes.insert(cube).second;
+  if (cubes.empty() && is_repair_unfinished()) {
+    return m_env->sync_directory(m_path);  // of any cube, or not readable just now: it stays as it is
+  }
+  const bool is_new = cubes.insert(cube).second;
   const Status noted = note_repair(cubes);
   return is_new ? noted : or_sync(noted);
 }

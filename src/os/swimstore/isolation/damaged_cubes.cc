@@ -185,9 +185,8 @@ Status DamagedCubes::refusal(bool is_tool) const {
       "only with --only-copies, which gives up what this OSD has of that group. A damaged block of tree or log, or "
       "the record of a collection, no repair restores. To let the OSD serve the other cubes, set "
       "swimstore_mount_damaged_cubes=incomplete in ceph.conf and start it: Ceph fills those groups anew from their "
-      "peers, and one that no peer has a new enough copy of stays incomplete. 'ceph-swimstore-tool export {4} "
-      "--salvage "
-      "--cube {3} --out FILE' reads what the cube has",
+      "peers, and one that no peer has a new enough copy of stays incomplete. "
+      "'ceph-swimstore-tool export {4} --salvage --cube {3} --out FILE' reads what the cube has",
       names(), lost.size(), is_tool ? ": to go on without a cube is decided by an OSD, not by a tool" : "",
       m_damaged.begin()->first, m_directory.path()));
 }

@@ -116,6 +116,16 @@ class DbSalvageTest : public DbFixture {
     ASSERT_GT(damaged, 0u);
   }
 
+  // Of a new database: all keys, in one run that both copies of the manifest name.
+  Blocks flush_all_keys() {
+    open();
+    put(0, kKeys, 'a');
+    Blocks run = flush();
+    put(kKeys, kKeys + 1, 'b');
+    flush();
+    return run;
+  }
+
   // The unit that a line of the run's only index names becomes a wrong one, under a good checksum.
   void contradict(const Blocks& run, size_t line) {
     const auto at = std::find_if(run.begin(), run.end(), [](const auto& b) { return b.second == BlockKind::index; });
@@ -226,11 +236,7 @@ TEST_P(DbSalvageTest, WhatIsNewerThanWhatIsLostIsNotDoubtful) {
 }
 
 TEST_P(DbSalvageTest, WithItsIndexGoneABlockIsLostBetweenItsNeighbours) {
-  open();
-  put(0, kKeys, 'a');
-  const Blocks run = flush();
-  put(kKeys, kKeys + 1, 'b');
-  flush();  // now both copies of the manifest name the run
+  const Blocks run = flush_all_keys();
   std::vector<uint64_t> entries;
   for (const auto& [at, kind] : run) {
     if (kind == BlockKind::entries) {
@@ -255,11 +261,7 @@ TEST_P(DbSalvageTest, WithItsIndexGoneABlockIsLostBetweenItsNeighbours) {
 }
 
 TEST_P(DbSalvageTest, AnIndexThatContradictsItsRunIsNotReadAgain) {
-  open();
-  put(0, kKeys, 'a');
-  const Blocks run = flush();
-  put(kKeys, kKeys + 1, 'b');
-  flush();  // now both copies of the manifest name the run
+  const Blocks run = flush_all_keys();
   ASSERT_NO_FATAL_FAILURE(contradict(run, 2));
   salvage();
   EXPECT_TRUE(says("made an index anew"));
