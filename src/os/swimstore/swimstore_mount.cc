@@ -86,10 +86,10 @@ SwimStore::Mounted::Mounted(CephContext* cct, vtkv::Env* env, std::unique_ptr<vt
       lister(context),
       pipeline(
           context,
-          [this](swimstore::Collection& collection, unsigned to, uint64_t* lacking_bytes) {
+          [this](swimstore::Collection& collection, unsigned to, swimstore::LackingRoom* lacking) {
             collection.lock.assert_held();
             mover.make_way(collection, to);
-            return swimstore::CollectionMover(context, pipeline).move(collection, to, lacking_bytes);
+            return swimstore::CollectionMover(context, pipeline).move(collection, to, lacking);
           },
           [this](unsigned cube, const coll_t& cid, uint32_t bits) { return mover.make_way(cube, cid, bits); }),
       mover(context, pipeline),

@@ -16,19 +16,23 @@ using swimstore::CubeSet;
 using swimstore::ExclusiveLock;
 using swimstore::GroupMove;
 using swimstore::GroupSize;
+using swimstore::LackingRoom;
 using vtkv::Status;
 
 namespace {
 
-Status move_failed(const std::string& path, int r, const GroupMove& move, unsigned lies_in, uint64_t lacking_bytes) {
+Status move_failed(const std::string& path, int r, const GroupMove& move, unsigned lies_in,
+                   const LackingRoom& lacking) {
   const std::string what =
       fmt::format("collection {} cannot be moved from cube {} to cube {}", move.cid.to_str(), move.from, move.to);
-  if (lacking_bytes > 0) {
+  if (!lacking.need.is_none()) {
     return Status::make(
         Status::Code::no_space,
-        fmt::format("{}: the copy needs {} bytes there, for which neither that cube nor the host has "
-                    "room. It lies in cube {}, whole: make room on the host{}",
-                    what, lacking_bytes, lies_in,
+        fmt::format("{}: the copy {}needs {} bytes there, and {} of log and tree, for which neither that cube nor the "
+                    "host has room. It lies in cube {}, whole: make room on the host (on that of log and tree, where "
+                    "they lie elsewhere and it is full){}",
+                    what, lacking.cut_short > 0 ? "was cut short, and " : "", lacking.need.slot_bytes,
+                    lacking.need.metadata_bytes, lies_in,
                     move.from == 0 ? ", or try again: what has left cube 0 is given back meanwhile" : ""),
         ENOSPC);
   }
@@ -62,10 +66,9 @@ Status SwimStore::measure_group(Collection& group, GroupSize* size) {
 
 Status SwimStore::move_measured(Collection& group, const GroupMove& move) {
   ExclusiveLock lock(group.lock);
-  uint64_t lacking_bytes = 0;
-  const int r =
-      swimstore::CollectionMover(m_mounted->context, m_mounted->pipeline).move(group, move.to, &lacking_bytes);
-  return r == 0 ? Status() : move_failed(path, r, move, group.record.home(), lacking_bytes);
+  LackingRoom lacking;
+  const int r = swimstore::CollectionMover(m_mounted->context, m_mounted->pipeline).move(group, move.to, &lacking);
+  return r == 0 ? Status() : move_failed(path, r, move, group.record.home(), lacking);
 }
 
 Status SwimStore::move_group(const coll_t& cid, unsigned cube, GroupMove* move) {

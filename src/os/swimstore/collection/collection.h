@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // A collection (placement group, or meta) and the table of all of them.
 //
-// Lock: a transaction holds `lock` of every collection it names uniquely, from planning until it is
-// submitted; so per-collection order is sequence order. A reader holds it shared for the whole read, I/O
+// Lock: a transaction holds `lock` of every collection it names uniquely, from before it plans what it does there until
+// it is submitted; so per-collection order is sequence order. A reader holds it shared for the whole read, I/O
 // included: that keeps the slots it resolved from being freed and written again.
 #pragma once
 
@@ -29,7 +29,7 @@ namespace swimstore {
 // What transactions have changed of a collection since its copy to another cube began, while it is in use
 // (move/online_move.h). `hashes`: changed under the collection's unique lock, and read under it, shared or not.
 struct CollectionChanges {
-  std::unordered_set<uint32_t> hashes;         // of objects that a transaction named
+  std::unordered_set<uint32_t> hashes;  // of objects that a transaction named
   std::atomic<const char*> given_up{nullptr};  // why nothing more is noted, so that the copy is of no use
 };
 

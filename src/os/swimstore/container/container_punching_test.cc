@@ -206,6 +206,39 @@ TEST_F(ContainerPunchingTest, APunchedFragmentLeavesTheRestOfItsSlotPrimed) {
   EXPECT_EQ(primed_bytes, freed_bytes - punched_bytes);
 }
 
+// More than the reserve, as of a placement group that is to be copied: nothing but fragments is free.
+TEST_F(ContainerPunchingTest, FragmentsGoForLogAndTreeThatAreWaitedFor) {
+  fill(16 * kKiB);
+  free_each(2);
+  const uint64_t wanted = 2 * m_options.reserve_bytes;
+  ASSERT_GT(statistics().free_bytes, 2 * wanted);
+  bool promised = false;
+  for (unsigned i = 0; i < 40 && !promised; ++i) {
+    promised = m_set->promise_much(0, Urgency::late, wanted);
+    checkpoint();
+  }
+  EXPECT_TRUE(promised);
+  const uint64_t punched = statistics().punched_fragments_bytes_total;
+  EXPECT_LT(punched, 2 * wanted) << "no more than was lacking";
+  // Another one takes the room, and nobody waits any more.
+  m_env.advance(std::chrono::seconds(2));
+  m_env.set_capacity(m_env.allocated_bytes() + m_options.reserve_bytes / 4);
+  free_each(4);
+  m_set->give_space_back(0);
+  for (unsigned i = 0; i < 4; ++i) {
+    checkpoint();
+  }
+  EXPECT_EQ(statistics().punched_fragments_bytes_total, punched);
+  // The next one is not taken for the one before, and finds what was passed over then.
+  promised = false;
+  for (unsigned i = 0; i < 40 && !promised; ++i) {
+    promised = m_set->promise_much(0, Urgency::late, wanted / 2);
+    checkpoint();
+  }
+  EXPECT_TRUE(promised);
+  EXPECT_LT(statistics().punched_fragments_bytes_total, punched + wanted);
+}
+
 TEST_F(ContainerPunchingTest, WithTheReserveWholeNoFragmentGoes) {
   fill(16 * kKiB);
   free_each(2);

@@ -238,7 +238,7 @@ bool ContainerSet::take_smaller(const WriteSlice& slice, size_t limit, bool may_
 
 // The class is exhausted and cannot grow. First what wastes little, then what still works.
 bool ContainerSet::take_elsewhere(const WriteSlice& slice, std::vector<AllocatedSlot>* slots) {
-  short_of_space();
+  short_of_space(0, 0);
   if (take_smaller(slice, 4, false, slots)) {
     return true;
   }
@@ -288,35 +288,44 @@ bool ContainerSet::promise(uint64_t bytes, Urgency urgency) {
   if (m_promises->take(bytes, urgency)) {
     return true;
   }
-  short_of_space();
+  short_of_space(0, 0);
   return false;
 }
 
-bool ContainerSet::promise_much(uint64_t bytes, Urgency urgency) {
-  if (has_room(bytes, urgency)) {
+bool ContainerSet::promise_much(uint64_t bytes, Urgency urgency, uint64_t metadata_bytes) {
+  if (has_room(bytes, urgency, metadata_bytes)) {
     return promise(bytes, urgency);
   }
-  short_of_space();
+  const bool on_this_host = !m_options.metadata_reserve && metadata_bytes > 0;
+  // What it gives itself, it has to grow by: of use only where log and tree lack as much without that.
+  short_of_space(on_this_host && !has_metadata_room(metadata_bytes, urgency) ? metadata_bytes : 0,
+                 on_this_host ? metadata_bytes + m_promises->growth_needed(bytes, urgency) : 0);
   return false;
 }
 
-bool ContainerSet::has_room(uint64_t bytes, Urgency urgency) const {
+bool ContainerSet::has_room(uint64_t bytes, Urgency urgency, uint64_t metadata_bytes) const {
   const ContainerStatistics now = statistics();
   const uint64_t lent = urgency == Urgency::usual ? 0 : now.reserve_bytes / 2;
-  return now.free_bytes + now.growable_bytes + lent >= m_promises->free_bytes_needed(bytes, urgency);
+  const uint64_t grown = m_promises->growth_needed(bytes, urgency);  // on one host log and tree cannot have that, too
+  return now.growable_bytes + lent >= grown &&
+         has_metadata_room(metadata_bytes + (m_options.metadata_reserve || metadata_bytes == 0 ? 0 : grown), urgency);
+}
+
+bool ContainerSet::has_metadata_room(uint64_t bytes, Urgency urgency) const {
+  return m_promises->has_metadata_room(bytes, urgency);
 }
 
 bool ContainerSet::promise_spare(uint64_t bytes) { return m_promises->take_spare(bytes); }
 
-void ContainerSet::short_of_space() {
-  give_space_back();  // one class has what another lacks
+void ContainerSet::short_of_space(uint64_t own_bytes, uint64_t others_bytes) {
+  give_space_back(own_bytes);  // one class has what another lacks
   if (m_options.on_short_of_space) {
-    m_options.on_short_of_space();
+    m_options.on_short_of_space(others_bytes);
   }
 }
 
-void ContainerSet::give_space_back() {
-  m_reclaimer->short_of_space();
+void ContainerSet::give_space_back(uint64_t metadata_bytes) {
+  m_reclaimer->short_of_space(metadata_bytes);
   wake_worker(m_activity.note());
 }
 
@@ -535,7 +544,7 @@ NextStep ContainerSet::maintenance_step() {
     worked |= worked_there;
   }
   if (!worked && m_reserve->held_bytes() < m_reserve->target_bytes()) {
-    m_reclaimer->short_of_space();  // the host has no room for it: what data can spare is the reserve's
+    m_reclaimer->short_of_space(0);  // the host has no room for it: what data can spare is the reserve's
   }
   const Status reclaimed = m_reclaimer->step(&worked);
   m_errors->note(kReserveWork, balanced);

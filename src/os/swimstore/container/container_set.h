@@ -59,8 +59,8 @@ struct ContainerOptions {
   bool read_only = false;  // recovery makes nothing that is missing, and gives back nothing
   // When maintenance begins to fail, fails in another way, and when that is over. Called on its thread.
   std::function<void(const vtkv::BackgroundError&)> on_background_error;
-  // The host has no room for what a transaction wants to store. Called on its thread.
-  std::function<void()> on_short_of_space;
+  // The host has no room for what a transaction wants to store, or for so much of log and tree. Called on its thread.
+  std::function<void(uint64_t metadata_bytes)> on_short_of_space;
 };
 
 // One slot of a reservation. `bytes` is a multiple of kBlockBytes, at most the slot's size.
@@ -153,8 +153,11 @@ class ContainerSet {
   bool promise(uint64_t bytes, Urgency urgency);
   // The same where it is of much: a promise grows containers as far as the host lets them, and what they got stays with
   // them though it was not enough. So this one is asked for when there is enough, as far as has_room() can tell.
-  bool promise_much(uint64_t bytes, Urgency urgency);
-  bool has_room(uint64_t bytes, Urgency urgency) const;
+  // `metadata_bytes`: more than a transaction's own of log and tree, which are not promised to anybody.
+  bool promise_much(uint64_t bytes, Urgency urgency, uint64_t metadata_bytes = 0);
+  bool has_room(uint64_t bytes, Urgency urgency, uint64_t metadata_bytes = 0) const;
+  // Of log and tree alone. Asks the host.
+  bool has_metadata_room(uint64_t bytes, Urgency urgency) const;
   // The same for what could be done without: true when much is left. Grows nothing, and asks nobody for space.
   bool promise_spare(uint64_t bytes);
   void give_back(uint64_t bytes);
@@ -171,7 +174,7 @@ class ContainerSet {
   // it found, in words, to go with the error.
   std::string note_failed_write(vtkv::File* file, uint64_t offset, const std::vector<iovec>& buffers);
   // Others on the same host are short of space: whole chunks and large fragments that are free go back to it, soon.
-  void give_space_back();
+  void give_space_back(uint64_t metadata_bytes);
   // Known to be bad. Owned ones among them are read as ever.
   std::vector<SlotAddress> quarantined() const;
   // The log needs space that the host refuses: gives a slice of the reserve back. False: there is none.
@@ -228,7 +231,8 @@ class ContainerSet {
   // Whatever is free, in fragments however small, none larger than what it holds.
   bool take_scraps(uint32_t bytes, std::vector<AllocatedSlot>* slots);
   bool grow(Container& container);
-  void short_of_space();
+  // Of log and tree: what is wanted of this set, and of others on the host.
+  void short_of_space(uint64_t own_bytes, uint64_t others_bytes);
   void wake_worker(bool asleep) EXCLUDES(m_worker_lock);
   vtkv::NextStep maintenance_step();
 

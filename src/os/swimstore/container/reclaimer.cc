@@ -15,6 +15,9 @@ constexpr unsigned kBatchFragments = 32;
 constexpr uint64_t kFragmentsMost = 1024;  // withheld by one container: it goes through them under its lock
 // Of what is free: so much more of it is worth another search for fragments.
 constexpr uint64_t kSearchAgainDivisor = 16;
+// Who waits for room of log and tree asks several times in this time.
+constexpr uint64_t kWantedUs = 1'000'000;
+constexpr uint64_t kSearchAgainUs = 10'000'000;
 
 }  // namespace
 
@@ -26,6 +29,13 @@ Reclaimer::Reclaimer(vtkv::Env* env, const std::string& directory, const Contain
       m_reserve(reserve),
       m_promises(promises),
       m_containers(containers) {}
+
+void Reclaimer::short_of_space(uint64_t metadata_bytes) {
+  uint64_t before = m_metadata_bytes.load();
+  while (before < metadata_bytes && !m_metadata_bytes.compare_exchange_weak(before, metadata_bytes)) {
+  }
+  m_short.store(true, std::memory_order_relaxed);
+}
 
 void Reclaimer::checkpoint_durable(SequenceNumber as_of) {
   SequenceNumber before = m_durable.load();
@@ -105,7 +115,7 @@ void Reclaimer::end_search(bool went_through_all) {
 }
 
 void Reclaimer::withhold_fragments(const vtkv::FileSystemInfo& host, uint64_t punched_bytes, bool* worked) {
-  const uint64_t missing_bytes = m_reserve.missing_bytes(host);
+  const uint64_t missing_bytes = m_reserve.missing_bytes(host, m_wanted_bytes);
   if (!m_urgent && slot_bytes(m_fragment_class) < m_options.hole_bytes_min) {
     end_search(false);
     return;
@@ -148,11 +158,37 @@ void Reclaimer::withhold_fragments(const vtkv::FileSystemInfo& host, uint64_t pu
   *worked |= m_searching && !held_up;
 }
 
+void Reclaimer::begin_search() {
+  m_searched.fill(false);
+  m_fragment_class = kSizeClasses - 1;
+  m_searching = true;
+}
+
+// Who begins to wait has all containers gone through, and again from time to time. Small fragments are for a store that
+// is full.
+void Reclaimer::note_wanted() {
+  const uint64_t now_us = m_env->now_us();
+  if (now_us >= m_wanted_until_us) {  // this step may be the first one in hours
+    m_wanted_bytes = 0;
+  }
+  const uint64_t bytes = m_metadata_bytes.exchange(0);
+  if (bytes == 0) {
+    return;
+  }
+  if (m_wanted_bytes < bytes || (!m_searching && now_us >= m_search_again_us)) {
+    begin_search();
+    m_search_again_us = now_us + kSearchAgainUs;
+  }
+  m_wanted_bytes = std::max(m_wanted_bytes, bytes);
+  m_wanted_until_us = now_us + kWantedUs;
+}
+
 Status Reclaimer::step(bool* worked) {
   vtkv::FileSystemInfo host;
   VTKV_RETURN_IF_ERROR(m_env->file_system_info(m_directory, &host));
   m_low = host.available_bytes < host.total_bytes / (m_low ? 8 : 16);
   const bool reserve_is_low = m_reserve.is_low(host);
+  note_wanted();
   m_urgent = reserve_is_low || (m_urgent && m_reserve.missing_bytes(host) > 0);
   m_found_all &= reserve_is_low;
   const bool is_short = m_short.load(std::memory_order_relaxed);

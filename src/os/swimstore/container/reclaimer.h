@@ -3,9 +3,10 @@
 //
 // A punched slot is unprimed again and costs its next owner a flush of its own, so whole free chunks are punched,
 // late, in batches, and only when the host runs low or a class holds much more than it needs. When that leaves the
-// reserve less than whole, fragments of chunks go, too, the largest first, and no more than it lacks: runs of free
-// slots, and fragments of split slots, of at least hole_bytes_min. Each costs the host an extent or two, and what is
-// given the space next is in as many extents.
+// reserve less than whole, or too little for who waits for much room of log and tree, fragments of chunks go, too, the
+// largest first, and no more than is lacking: runs of free slots, and fragments of split slots, of at least
+// hole_bytes_min. Each costs the host an extent or two, and what is given the space next is in as many extents. Sets
+// that share a host do not know of each other: each may give as much.
 // Order (MUST): primed bits cleared in memory, in a page, in a durable checkpoint; then the hole.
 //
 // Threads: step() by the containers' worker; the rest by any.
@@ -24,8 +25,9 @@ class Reclaimer {
   Reclaimer(vtkv::Env* env, const std::string& directory, const ContainerOptions& options, const SpaceReserve& reserve,
             SpacePromises& promises, ContainerArray& containers);
 
-  // An allocation found no room in its class: everything that can be spared is wanted, soon.
-  void short_of_space() { m_short.store(true, std::memory_order_relaxed); }
+  // An allocation found no room in its class: everything that can be spared is wanted, soon. `metadata_bytes`: so much
+  // is waited for on this host beside the reserve; to be told again as long as that is so.
+  void short_of_space(uint64_t metadata_bytes);
   void checkpoint_durable(vtkv::SequenceNumber as_of);
   void set_checkpoint_request(std::function<void()> request) { m_request_checkpoint = std::move(request); }
 
@@ -45,6 +47,8 @@ class Reclaimer {
   // found too little looks again when much more is free.
   void withhold_fragments(const vtkv::FileSystemInfo& host, uint64_t punched_bytes, bool* worked);
   bool may_search();
+  void begin_search();
+  void note_wanted();
   // Below hole_bytes_min only while that is urgent.
   void search_smaller();
   void end_search(bool went_through_all);
@@ -57,6 +61,7 @@ class Reclaimer {
   ContainerArray& m_containers;
   std::function<void()> m_request_checkpoint;  // set before the worker starts
   std::atomic<bool> m_short{false};
+  std::atomic<uint64_t> m_metadata_bytes{0};  // the most that was told since the last step
   std::atomic<bool> m_checkpoint_requested{false};
   std::atomic<vtkv::SequenceNumber> m_durable{0};
   std::atomic<uint64_t> m_punched_bytes{0};
@@ -65,13 +70,15 @@ class Reclaimer {
   bool m_searching = false;  // for fragments: of this size, in containers that have not been gone through
   unsigned m_fragment_class = kSizeClasses - 1;
   std::array<bool, kSizeClasses> m_searched{};
+  uint64_t m_wanted_bytes = 0;  // of log and tree: the most, until nobody waits any more
+  uint64_t m_wanted_until_us = 0, m_search_again_us = 0;
   uint64_t m_least_free_bytes = 0;  // since the last search ended
-  bool m_found_all = false;         // it went down to single blocks; until the reserve is low no more
-  bool m_refused = false;           // what it found may be wanted by transactions: it does not end for good
+  bool m_found_all = false;  // it went down to single blocks; until the reserve is low no more
+  bool m_refused = false;  // what it found may be wanted by transactions: it does not end for good
   // The reserve is low, or was and is not whole yet: with as much as ends that alone, the next log segment made the
   // store full again.
   bool m_urgent = false;
-  bool m_low = false;               // the host
+  bool m_low = false;  // the host
   std::array<bool, kSizeClasses> m_shrinking{};
 };
 

@@ -54,15 +54,15 @@ uint64_t SpacePromises::kept_from(uint64_t bytes, Urgency urgency) const {
   }
 }
 
-bool SpacePromises::has_metadata_room(Urgency urgency) const {
+bool SpacePromises::has_metadata_room(uint64_t bytes, Urgency urgency) const {
   if (urgency == Urgency::privileged) {
     return true;
   }
-  return m_metadata_reserve.has(m_metadata_reserve.target_bytes() / (urgency == Urgency::usual ? 2 : 4));
+  return m_metadata_reserve.has(m_metadata_reserve.target_bytes() / (urgency == Urgency::usual ? 2 : 4) + bytes);
 }
 
 bool SpacePromises::take(uint64_t bytes, Urgency urgency) {
-  if (!has_metadata_room(urgency)) {
+  if (!has_metadata_room(0, urgency)) {
     return false;
   }
   const uint64_t kept = kept_from(bytes, urgency);

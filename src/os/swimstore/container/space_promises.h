@@ -24,6 +24,7 @@
 // Thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <string>
@@ -56,6 +57,8 @@ class SpacePromises {
     VTKV_ASSERT(before >= bytes);
   }
 
+  // Is there room for so much more that goes to the log and the tree? 0: for a transaction's own.
+  bool has_metadata_room(uint64_t bytes, Urgency urgency) const;
   // What came of an attempt to grow.
   void note_growth(const Container& container, const vtkv::Status& status) EXCLUDES(m_errors_lock);
   // A container that cannot grow, though the host has space: a sentence that names file and remedy; empty: there is
@@ -67,14 +70,17 @@ class SpacePromises {
   uint64_t free_bytes_needed(uint64_t bytes, Urgency urgency) const {
     return m_promised_bytes.load() + bytes + kept_from(bytes, urgency);
   }
+  // By how much containers have to grow for it.
+  uint64_t growth_needed(uint64_t bytes, Urgency urgency) const {
+    const uint64_t needed = free_bytes_needed(bytes, urgency);
+    return needed - std::min(needed, free_bytes());
+  }
   uint64_t promised_bytes() const { return m_promised_bytes.load(); }
   // Free bytes that usual transactions leave.
   uint64_t kept_bytes() const { return m_reserve.target_bytes() / 8 / m_reserve.sharers(); }
 
  private:
   uint64_t kept_from(uint64_t bytes, Urgency urgency) const;
-  // Is there room for what goes to the log and the tree?
-  bool has_metadata_room(Urgency urgency) const;
   bool take_free(uint64_t bytes, uint64_t left_bytes);
   bool make_free(unsigned size_class, Urgency urgency) REQUIRES(m_growth_lock);
   struct Growth {

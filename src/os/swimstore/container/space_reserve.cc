@@ -45,9 +45,9 @@ uint64_t SpaceReserve::first_hole(uint64_t size) const {
   return has_holes ? std::min(size, space.holes.front().offset) : size;
 }
 
-uint64_t SpaceReserve::missing_bytes(const vtkv::FileSystemInfo& host) const {
+uint64_t SpaceReserve::missing_bytes(const vtkv::FileSystemInfo& host, uint64_t more_bytes) const {
   const uint64_t lacking = m_target_bytes - std::min(m_target_bytes, held_bytes());
-  const uint64_t wanted = margin_bytes() + (lacking > 0 ? lacking + m_slice_bytes : 0);  // as in balance()
+  const uint64_t wanted = margin_bytes() + (lacking > 0 ? lacking + m_slice_bytes : 0) + more_bytes;  // as in balance()
   return wanted - std::min(wanted, host.available_bytes);
 }
 

@@ -36,8 +36,8 @@ class SpaceReserve {
   // What data has of the reserve, as opposed to log, tree and others. What comes back pays for theirs first. Not known
   // across an open: what was missing then counts as lent.
   uint64_t lent_bytes() const { return m_lent_bytes.load(std::memory_order_relaxed); }
-  // By how much `host` has too little for the reserve to be whole, and the margin beside it.
-  uint64_t missing_bytes(const vtkv::FileSystemInfo& host) const;
+  // By how much `host` has too little for the reserve to be whole, and the margin and `more_bytes` beside it.
+  uint64_t missing_bytes(const vtkv::FileSystemInfo& host, uint64_t more_bytes = 0) const;
   // There is so much for log and tree, of it or of its host; also where the host does not tell.
   bool has(uint64_t bytes) const;
   // The store is full for its clients, whatever is free in its containers: log, tree and others have a quarter of the

@@ -87,6 +87,7 @@ class Cube final : private vtkv::ExternalStore, private vtkv::CheckpointParticip
   void submit(CubeTransaction* transaction);
   vtkv::DB& database() { return *m_database; }
   ContainerSet& containers() { return *m_containers; }
+  uint64_t log_segment_bytes() const { return m_options.database.geometry.log_segment_bytes; }
   // That the file system of log and tree has free, less what a reserve is meant to have there.
   vtkv::Status database_room(uint64_t* bytes) const;
   // Takes a fresh object id (durable with the transaction whose delta carries it; one that is lost with a crash may be

@@ -183,7 +183,9 @@ Status CubeSet::open(vtkv::Env* env, const std::string& directory, const CubeOpt
   for_each_at_once(env->processors(), opening.cubes, [&](unsigned number) {
     if (!opening.left_out.contains(number)) {
       CubeOptions own = with_place(options, number);
-      own.containers.on_short_of_space = [&set = *set, number] { set.give_space_back(number); };
+      own.containers.on_short_of_space = [&set = *set, number](uint64_t metadata_bytes) {
+        set.give_space_back(number, metadata_bytes);
+      };
       statuses[number] = open_cube(env, cube_path(directory, number), own, opening, syncs, &cubes[number]);
     }
   });
@@ -217,10 +219,10 @@ void CubeSet::remove(unsigned cube, std::string why) {
 }
 
 // Asked for by transactions alone, of which there are none while cubes come or go.
-void CubeSet::give_space_back(unsigned wanted_by) {
+void CubeSet::give_space_back(unsigned wanted_by, uint64_t metadata_bytes) {
   for (unsigned cube = 0; m_all_open && cube < size(); ++cube) {
     if (cube != wanted_by && has(cube)) {
-      m_by_number[cube]->containers().give_space_back();
+      m_by_number[cube]->containers().give_space_back(metadata_bytes);
     }
   }
 }

@@ -88,7 +88,7 @@ class CubeSet {
  private:
   CubeSet() = default;
   // The host has no room for one: what is free in the others may become the host's again.
-  void give_space_back(unsigned wanted_by);
+  void give_space_back(unsigned wanted_by, uint64_t metadata_bytes);
 
   std::unique_ptr<vtkv::SharedThreads> m_threads;  // null: of one cube, which has its own
   std::vector<std::unique_ptr<Cube>> m_cubes;  // without those that are missing

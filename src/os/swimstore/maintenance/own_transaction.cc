@@ -15,7 +15,7 @@ OwnTransaction::OwnTransaction(StoreContext& store, TransactionPipeline& pipelin
     : m_store(store),
       m_pipeline(pipeline),
       m_txn(new TxnContext(store, home, pipeline, CollectionRef(&account), 0)),
-      m_planner(store, *m_txn, {}) {
+      m_planner(store, *m_txn, nullptr) {
   ++pipeline.m_active;
   m_planner.plan().fadvise_flags = CEPH_OSD_OP_FLAG_FADVISE_DONTNEED;  // what is cached is what clients use
 }

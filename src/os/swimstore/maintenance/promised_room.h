@@ -14,11 +14,11 @@ namespace swimstore {
 class PromisedRoom {
  public:
   // `late`: who waits for room before the next attempt (SpaceGate) gets no more. `usual`: nothing of the reserve. Asks
-  // nobody for space, as promise_much() does, where there is too little.
-  PromisedRoom(ContainerSet& containers, uint64_t bytes, Urgency urgency)
+  // nobody for space, as promise_much() does, where there is too little. `metadata_bytes`: as has_room()'s.
+  PromisedRoom(ContainerSet& containers, uint64_t bytes, Urgency urgency, uint64_t metadata_bytes = 0)
       : m_containers(containers),
         m_left_bytes(bytes),
-        m_promised(containers.has_room(bytes, urgency) && containers.promise(bytes, urgency)) {}
+        m_promised(containers.has_room(bytes, urgency, metadata_bytes) && containers.promise(bytes, urgency)) {}
   ~PromisedRoom() {
     if (m_promised) {
       m_containers.give_back(m_left_bytes);

@@ -10,6 +10,7 @@
 
 #include "swimstore/container/best_fit.h"
 #include "swimstore/format/key_codec.h"
+#include "swimstore/move/objects_by_hash.h"
 #include "swimstore/object/collection_list.h"
 
 #define dout_context m_copier.m_store.cct
@@ -23,10 +24,17 @@ namespace {
 
 constexpr uint64_t kRunBlocksMax = kSlotBytesMax / kBlockBytes;  // as much as one slot holds
 constexpr uint64_t kStepBytesMax = kSlotBytesMax + (256u << 10);  // data and metadata of a transaction
-constexpr uint64_t kUnderWayBytesMax = 16u << 20;
 constexpr uint32_t kLoadedShards = 64;  // of extents, at once
-constexpr size_t kListedObjects = 256;  // of a range, at once
-constexpr uint64_t kObjectBytes = 512;  // metadata of a small object, about
+constexpr uint64_t kObjectBytes = 512;  // metadata of a small object, about, but for attributes
+constexpr uint64_t kRunBytes = 32;      // of a run of blocks that lie together, but for their checksums
+
+uint64_t metadata_bytes_of(const Onode& source) {
+  uint64_t bytes = kObjectBytes;
+  for (const auto& [name, value] : source.record.attrs) {
+    bytes += name.size() + value.length();
+  }
+  return bytes;
+}
 
 }  // namespace
 
@@ -39,63 +47,6 @@ bool CollectionCopier::Run::continues_with(uint64_t block, const Block& source, 
   }
   return source.is_unshared() || std::find(shared.begin(), shared.end(), source) == shared.end();
 }
-
-// All objects of the collection: those of one hash one after another.
-class CollectionCopier::Objects {
- public:
-  Objects(vtkv::DB& database, const coll_t& cid, uint32_t bits) : m_database(database) {
-    for (const ObjectRange& range : object_ranges(cid, bits)) {
-      m_lists.push_back({.next_key = object_key(range.begin), .end_key = object_key(range.end)});
-    }
-  }
-
-  // False: there is none more, or what is there cannot be read.
-  bool next(ghobject_t* oid) {
-    List* lowest = nullptr;
-    for (List& list : m_lists) {
-      if (m_status.ok() && list.oids.empty() && !list.is_read) {
-        m_status = read(&list);
-      }
-      if (!list.oids.empty() && (lowest == nullptr || hash_of(list) < hash_of(*lowest))) {
-        lowest = &list;
-      }
-    }
-    if (!m_status.ok() || lowest == nullptr) {
-      return false;
-    }
-    *oid = std::move(lowest->oids.back());
-    lowest->oids.pop_back();
-    return true;
-  }
-  const vtkv::Status& status() const { return m_status; }
-
- private:
-  struct List {
-    std::string next_key, end_key;
-    bool is_read = false;            // to its end
-    std::vector<ghobject_t> oids{};  // descending
-  };
-  static uint32_t hash_of(const List& list) { return list.oids.back().hobj.get_bitwise_key_u32(); }
-
-  vtkv::Status read(List* list) {
-    const auto iterator = m_database.new_iterator(list->next_key, list->end_key);
-    for (iterator->seek_to_first(); iterator->valid() && list->oids.size() < kListedObjects; iterator->next()) {
-      if (!decode_object_key(iterator->key(), &list->oids.emplace_back())) {
-        return vtkv::Status::corruption("an object's key cannot be decoded");
-      }
-    }
-    list->is_read = !iterator->valid();
-    if (!list->is_read) {
-      list->next_key = iterator->key();
-    }
-    std::reverse(list->oids.begin(), list->oids.end());
-    return iterator->status();
-  }
-
-  vtkv::DB& m_database;
-  std::vector<List> m_lists;
-  vtkv::Status m_status;
-};
 
 // What is done with each object, and with its blocks.
 class CollectionCopier::Visitor {
@@ -112,12 +63,17 @@ class CollectionCopier::Visitor {
 
 class CollectionCopier::Measure final : public Visitor {
  public:
-  explicit Measure(CollectionCopier& copier) : m_copier(copier) {}
+  Measure(CollectionCopier& copier, bool reads_omap) : m_copier(copier), m_reads_omap(reads_omap) {}
   uint64_t slot_bytes() const { return m_slot_bytes; }
+  uint64_t metadata_bytes() const { return m_metadata_bytes; }
 
  private:
-  int begin(Onode&) override { return 0; }
+  int begin(Onode& source) override {
+    m_metadata_bytes += metadata_bytes_of(source);
+    return 0;
+  }
   int run(Onode&, const Run& run) override {
+    m_metadata_bytes += kRunBytes + run.shared.size() * sizeof(uint32_t);
     if (run.places.empty()) {
       m_slot_bytes += most_slot_bytes(run.shared.size() * kBlockBytes);
       for (const Block& block : run.shared) {
@@ -129,6 +85,7 @@ class CollectionCopier::Measure final : public Visitor {
     return 0;
   }
   int blob(Onode&, uint32_t, const CompressedBlob& blob) override {
+    m_metadata_bytes += blob.extents.size() * kRunBytes + blob.stored_blocks() * sizeof(uint32_t);
     if (m_copier.find_copied(blob) == nullptr) {
       if (blob.is_shared()) {
         m_copier.m_copied_blobs.try_emplace(first_block(blob), CopiedBlob{blob, {}});
@@ -137,11 +94,19 @@ class CollectionCopier::Measure final : public Visitor {
     }
     return 0;
   }
-  int end(Onode&) override { return 0; }
+  int end(Onode& source) override {
+    const auto add = [this](std::string_view key, std::string_view value) {
+      m_metadata_bytes += key.size() + value.size();
+      return 0;
+    };
+    return m_reads_omap && source.has_omap() ? m_copier.for_each_entry(source, add) : 0;
+  }
   int pause() override { return m_copier.m_pace.pause(*m_copier.m_hash); }
 
   CollectionCopier& m_copier;
+  const bool m_reads_omap;
   uint64_t m_slot_bytes = 0;
+  uint64_t m_metadata_bytes = 0;
 };
 
 class CollectionCopier::Copy final : public Visitor {
@@ -168,7 +133,7 @@ class CollectionCopier::Copy final : public Visitor {
 
  private:
   int begin(Onode& source) override {
-    if (const int r = make_room(kObjectBytes); r < 0) {
+    if (const int r = make_room(metadata_bytes_of(source)); r < 0) {
       return r;
     }
     if (const int r = m_step->find(source.oid, &m_target); r < 0) {
@@ -342,27 +307,23 @@ class CollectionCopier::Copy final : public Visitor {
   }
 
   int copy_omap(Onode& source) {
-    StoreContext& store = m_copier.m_store;
-    vtkv::DB& database = m_copier.m_from.database();
-    const uint64_t from = source.record.nid, to = m_target->record.nid;
+    const uint64_t to = m_target->record.nid;
     m_target->record.set(OnodeRecord::has_omap, true);
     std::string header;
-    const vtkv::Status found = database.get(omap_header_key(from), &header);
+    const vtkv::Status found = m_copier.m_from.database().get(omap_header_key(source.record.nid), &header);
     if (!found.ok() && !found.is_not_found()) {
-      return store.metadata_failure.met(m_copier.m_from.number, found, "the omap of object ", source.oid);
+      return m_copier.m_store.metadata_failure.met(m_copier.m_from.number, found, "the omap of object ", source.oid);
     }
     if (found.ok()) {
       m_step->batch().put(omap_header_key(to), header);
     }
-    const auto iterator = database.new_iterator(omap_key(from, ""), omap_range_end(from));
-    for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
-      if (const int r = make_room(iterator->key().size() + iterator->value().size()); r < 0) {
-        return r;
+    return m_copier.for_each_entry(source, [this, to](std::string_view key, std::string_view value) {
+      const int r = make_room(key.size() + value.size());
+      if (r == 0) {
+        m_step->batch().put(omap_key(to, key.substr(kOmapPrefixBytes)), value);
       }
-      m_step->batch().put(omap_key(to, iterator->key().substr(kOmapPrefixBytes)), iterator->value());
-    }
-    const vtkv::Status& read = iterator->status();
-    return read.ok() ? 0 : store.metadata_failure.met(m_copier.m_from.number, read, "the omap of object ", source.oid);
+      return r;
+    });
   }
 
   // There is a transaction that takes so much more, and the object under way is one that it changes.
@@ -421,11 +382,14 @@ CollectionCopier::CollectionCopier(StoreContext& store, TransactionPipeline& pip
 
 CollectionCopier::~CollectionCopier() = default;
 
-int CollectionCopier::measure(uint64_t* slot_bytes) {
+int CollectionCopier::measure(uint64_t* slot_bytes, uint64_t* metadata_bytes) {
   m_collection.lock.assert_held_shared();
-  Measure measure(*this);
+  Measure measure(*this, metadata_bytes != nullptr);
   const int r = for_each_object(m_collection.cid, m_collection.record.bits, measure);
   *slot_bytes = measure.slot_bytes();
+  if (metadata_bytes != nullptr) {
+    *metadata_bytes = measure.metadata_bytes();
+  }
   return r;
 }
 
@@ -475,7 +439,7 @@ coll_t CollectionCopier::group_of_hash(uint32_t hash) const {
 
 // While the lock is given up objects come and go, those that are listed already among them. Their hashes are noted.
 int CollectionCopier::for_each_object(const coll_t& cid, uint32_t bits, Visitor& visitor) {
-  Objects objects(m_from.database(), cid, bits);
+  ObjectsByHash objects(m_from.database(), cid, bits);
   ghobject_t oid;
   bool is_wanted = true;
   m_hash.reset();
@@ -559,6 +523,18 @@ int CollectionCopier::for_each_run(Onode& source, Visitor& visitor) {
     }
   }
   return end_run(source, visitor, &run);
+}
+
+int CollectionCopier::for_each_entry(const Onode& source, const EntryFunction& function) {
+  const uint64_t nid = source.record.nid;
+  const auto iterator = m_from.database().new_iterator(omap_key(nid, ""), omap_range_end(nid));
+  for (iterator->seek_to_first(); iterator->valid(); iterator->next()) {
+    if (const int r = function(iterator->key(), iterator->value()); r < 0) {
+      return r;
+    }
+  }
+  const vtkv::Status& read = iterator->status();
+  return read.ok() ? 0 : m_store.metadata_failure.met(m_from.number, read, "the omap of object ", source.oid);
 }
 
 CollectionCopier::Block CollectionCopier::first_block(const CompressedBlob& blob) {

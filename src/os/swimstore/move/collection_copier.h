@@ -11,10 +11,12 @@
 // Transactions hold a few MiB each, and so do those that are under way. Not thread-safe.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -44,14 +46,18 @@ class CopyPace {
 // REQUIRES: who measures or copies holds the collection's lock, shared or alone.
 class CollectionCopier {
  public:
+  // Submitted and not yet durable, beside a transaction of some 4 MiB.
+  static constexpr uint64_t kUnderWayBytesMax = 16u << 20;
+
   // In `to` nobody sees the copy: its range is marked as unowned there. `account`: a collection whose sequencer tells
   // when the copies are durable.
   CollectionCopier(StoreContext& store, TransactionPipeline& pipeline, Collection& collection, Collection& account,
                    StoreCube& from, StoreCube& to, CopyPace& pace);
   ~CollectionCopier();
 
-  // What copy() takes of slots, at most. Reads all extents. 0, or -EIO.
-  int measure(uint64_t* slot_bytes);
+  // What copy() takes of slots, at most. `metadata_bytes`, unless null: about what it takes of log and tree. Reads all
+  // extents, and for that all omap. 0, or -EIO.
+  int measure(uint64_t* slot_bytes, uint64_t* metadata_bytes = nullptr);
   // REQUIRES, of both: `to` has promised room. All is submitted, in order. 0, -ESHUTDOWN: nothing becomes durable any
   // more, or the error of a step.
   int copy();
@@ -92,7 +98,6 @@ class CollectionCopier {
     // `place`: null: not copied before.
     bool continues_with(uint64_t block, const Block& source, const Place* place) const;
   };
-  class Objects;
   class Visitor;
   class Measure;
   class Copy;
@@ -104,6 +109,9 @@ class CollectionCopier {
   coll_t group_of_hash(uint32_t hash) const;
   // Calls visitor.run() for all blocks that are mapped as they are, ascending, and visitor.blob() for compressed ones.
   int for_each_run(Onode& source, Visitor& visitor);
+  // All entries of the omap, as the tree has them.
+  using EntryFunction = std::function<int(std::string_view key, std::string_view value)>;
+  int for_each_entry(const Onode& source, const EntryFunction& function);
   struct CopiedBlob {
     CompressedBlob source, copy;
   };

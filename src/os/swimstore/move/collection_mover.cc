@@ -28,24 +28,50 @@ using vtkv::Mutation;
 
 namespace {
 
+// How often it is looked whether log and tree still have room, which nobody promised.
+constexpr uint64_t kUnlookedBytes = 4u << 20;
+constexpr unsigned kDoubledMost = 20;
+
+// In one go, unless log and tree get short of room.
 class InOneGo final : public CopyPace {
  public:
-  explicit InOneGo(PromisedRoom& room) : m_room(room) {}
+  // `kept_bytes`: what log and tree are to have left of it.
+  InOneGo(const ContainerSet& containers, PromisedRoom& room, uint64_t kept_bytes)
+      : m_containers(containers), m_room(room), m_kept_bytes(kept_bytes) {}
   void used(uint64_t bytes) override { m_room.used(bytes); }
+  bool is_enough(uint64_t bytes) override {
+    m_unlooked_bytes += bytes;
+    if (m_unlooked_bytes > kUnlookedBytes) {
+      m_unlooked_bytes = 0;
+      m_is_short = !m_containers.has_metadata_room(m_kept_bytes, Urgency::late);
+    }
+    return m_is_short;
+  }
+  int pause(uint32_t) override { return -ENOSPC; }
+  bool is_short() const { return m_is_short; }
 
  private:
+  const ContainerSet& m_containers;
   PromisedRoom& m_room;
+  const uint64_t m_kept_bytes;
+  uint64_t m_unlooked_bytes = 0;
+  bool m_is_short = false;
 };
+
+// Before it is looked again so much more may be on its way to the log, which takes a whole segment for it.
+uint64_t kept_bytes(const Cube& cube) {
+  return CollectionCopier::kUnderWayBytesMax + 2 * kUnlookedBytes + cube.log_segment_bytes();
+}
 
 }  // namespace
 
 CollectionMover::CollectionMover(StoreContext& store, TransactionPipeline& pipeline)
     : m_store(store), m_pipeline(pipeline), m_account(OwnTransaction::new_account(store)), m_sweeper(store, pipeline) {}
 
-int CollectionMover::move(Collection& collection, unsigned to, uint64_t* lacking_bytes) {
+int CollectionMover::move(Collection& collection, unsigned to, LackingRoom* lacking) {
   StoreCube& from = m_store.home(collection);
-  const int r = try_move(collection, from, m_store.cubes[to], lacking_bytes);
-  if (r < 0 && *lacking_bytes == 0 && r != -ESHUTDOWN) {
+  const int r = try_move(collection, from, m_store.cubes[to], lacking);
+  if (r < 0 && lacking->need.is_none() && r != -ESHUTDOWN) {
     derr
         << "collection " << collection.cid << " cannot be moved from cube " << from.number << " to cube " << to << ": "
         << cpp_strerror(r) << ". It lies in cube " << collection.record.home()
@@ -55,7 +81,7 @@ int CollectionMover::move(Collection& collection, unsigned to, uint64_t* lacking
   return r;
 }
 
-int CollectionMover::try_move(Collection& collection, StoreCube& from, StoreCube& to, uint64_t* lacking_bytes) {
+int CollectionMover::try_move(Collection& collection, StoreCube& from, StoreCube& to, LackingRoom* lacking) {
   const uint64_t began_us = m_store.env->now_us();
   const UnownedObjects old_copy{collection.cid, collection.record.bits};
   int r = collection.sequencer->wait_for_all() ? 0 : -ESHUTDOWN;
@@ -63,7 +89,7 @@ int CollectionMover::try_move(Collection& collection, StoreCube& from, StoreCube
     r = put_record(to, collection);
   }
   if (r == 0) {
-    r = copy(collection, from, to, lacking_bytes);
+    r = copy(collection, from, to, lacking);
   }
   if (r == 0) {
     r = put_record(to, collection);
@@ -81,25 +107,29 @@ int CollectionMover::try_move(Collection& collection, StoreCube& from, StoreCube
   return r;
 }
 
-int CollectionMover::copy(Collection& collection, StoreCube& from, StoreCube& to, uint64_t* lacking_bytes) {
-  uint64_t slot_bytes = 0;
+int CollectionMover::copy(Collection& collection, StoreCube& from, StoreCube& to, LackingRoom* lacking) {
+  const vtkv::MutexLock one_at_a_time(m_store.copy_in_one_go);  // nobody promises the room of log and tree
+  SpaceNeed need{.may_wait = true, .is_much = true};
   CopyPace pace;
   int r = sweep_leftovers(to, collection);
   if (r == 0) {
-    r = CollectionCopier(m_store, m_pipeline, collection, *m_account, from, to, pace).measure(&slot_bytes);
+    r = CollectionCopier(m_store, m_pipeline, collection, *m_account, from, to, pace)
+            .measure(&need.slot_bytes, &need.metadata_bytes);
   }
   if (r < 0) {
     return r;
   }
-  PromisedRoom room(to.containers(), slot_bytes, Urgency::late);
+  const uint64_t kept = kept_bytes(to.cube);
+  need.metadata_bytes = (need.metadata_bytes << std::min(lacking->cut_short, kDoubledMost)) + kept;
+  PromisedRoom room(to.containers(), need.slot_bytes, Urgency::late, need.metadata_bytes);
   if (!room) {
-    dout(1) << "collection " << collection.cid << " has to be moved to cube " << to.number
-            << ", where there is no room "
-            << "for its " << slot_bytes << " bytes" << dendl;
-    *lacking_bytes = std::max(slot_bytes, uint64_t{kBlockBytes});  // without data, too: log and tree have no room
+    derr << "collection " << collection.cid << " has to be moved to cube " << to.number
+         << ", where there is no room for its " << need.slot_bytes << " bytes and " << need.metadata_bytes
+         << " of log and tree" << dendl;
+    lacking->need = need;
     return -ENOSPC;
   }
-  InOneGo in_one_go(room);
+  InOneGo in_one_go(to.containers(), room, kept);
   CollectionCopier copier(m_store, m_pipeline, collection, *m_account, from, to, in_one_go);
   r = check_nobody_is_there(to, collection);
   if (r == 0) {
@@ -110,7 +140,31 @@ int CollectionMover::copy(Collection& collection, StoreCube& from, StoreCube& to
   }
   dout(5) << "copied " << copier.objects() << " objects of " << collection.cid << ", " << copier.bytes() << " bytes"
           << dendl;
+  if (r == -ENOSPC && in_one_go.is_short()) {
+    derr << "collection " << collection.cid << " cannot be moved to cube " << to.number
+         << " now: log and tree are to have " << kept << " bytes left beside a quarter of their reserve. Its copy is "
+         << "removed; before the next attempt there has to be twice as much as was thought" << dendl;
+    r = take_back_copy(collection, to);
+    if (r == -ENOSPC) {
+      ++lacking->cut_short;
+      need.metadata_bytes += need.metadata_bytes - kept;
+      lacking->need = need;
+    }
+  }
   return r;
+}
+
+// -ENOSPC: it is done. What it took of the tree is free when that was compacted.
+int CollectionMover::take_back_copy(const Collection& collection, StoreCube& to) {
+  const int r = sweep(to, {collection.cid, collection.record.bits});
+  if (r < 0) {
+    return r;
+  }
+  if (!m_account->sequencer->wait_for_all()) {
+    return -ESHUTDOWN;
+  }
+  to.database().request_checkpoint();  // its log goes
+  return -ENOSPC;
 }
 
 // Objects that no collection has, fsck tells of and keeps.

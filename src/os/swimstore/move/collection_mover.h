@@ -12,7 +12,8 @@
 //   5. The old objects are removed, and last the entry.
 //
 // In one cube what is submitted first is durable first, so only 3 and 4 are waited for. A crash leaves one cube with an
-// entry, whose objects the next mount removes, or, between 3 and 4, two records; then the mount goes on with 4.
+// entry, whose objects the next mount removes, or, between 3 and 4, two records; then the mount goes on with 4. A copy
+// for which log and tree have no room any more is removed as in 5, in the new cube.
 //
 // Not thread-safe.
 #pragma once
@@ -23,6 +24,7 @@
 
 #include "swimstore/move/range_sweeper.h"
 #include "swimstore/object/store_context.h"
+#include "swimstore/transaction/space_need.h"
 
 namespace swimstore {
 
@@ -32,11 +34,12 @@ class CollectionMover {
  public:
   CollectionMover(StoreContext& store, TransactionPipeline& pipeline);
 
-  // In one go. Waits until what is under way of the collection is durable, and then for its own steps. 0. -ENOSPC, with
-  // *lacking_bytes set: nothing was changed, and so many have to be free in the new cube. -ESHUTDOWN: nothing becomes
-  // durable any more; the process is about to end. Others are said in the log; the next mount removes what was copied.
-  // REQUIRES: it exists; *lacking_bytes is 0.
-  int move(Collection& collection, unsigned to, uint64_t* lacking_bytes) REQUIRES(collection.lock);
+  // In one go, and one of a store at a time. Waits until what is under way of the collection is durable, and then for
+  // its own steps. 0. -ENOSPC: it lies where it lay, nothing of it in the new cube, where there has to be room for
+  // lacking->need. -ESHUTDOWN: nothing becomes durable any more; the process is about to end. Others are said in the
+  // log; the next mount removes what was copied.
+  // REQUIRES: it exists; lacking->need is none, and the rest as the attempt before left it.
+  int move(Collection& collection, unsigned to, LackingRoom* lacking) REQUIRES(collection.lock);
 
   // At a mount, before anybody uses the collections that were loaded: removes what moves that a crash cut short left
   // behind. `outdated`: as CollectionTable::load() found them. Waits until it is durable.
@@ -58,9 +61,9 @@ class CollectionMover {
   Collection& account() { return *m_account; }
 
  private:
-  int try_move(Collection& collection, StoreCube& from, StoreCube& to, uint64_t* lacking_bytes)
-      REQUIRES(collection.lock);
-  int copy(Collection& collection, StoreCube& from, StoreCube& to, uint64_t* lacking_bytes) REQUIRES(collection.lock);
+  int try_move(Collection& collection, StoreCube& from, StoreCube& to, LackingRoom* lacking) REQUIRES(collection.lock);
+  int copy(Collection& collection, StoreCube& from, StoreCube& to, LackingRoom* lacking) REQUIRES(collection.lock);
+  int take_back_copy(const Collection& collection, StoreCube& to) REQUIRES(collection.lock);
   int submit_disowning(StoreCube& cube, const UnownedObjects& objects);
   int sweep_leftovers(StoreCube& cube, const Collection& collection);
   vtkv::Status check_nobody_owns(const StoreCube& cube, const UnownedObjects& objects) const;

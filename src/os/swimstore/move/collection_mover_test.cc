@@ -5,20 +5,15 @@
 #include "swimstore/move/collection_mover.h"
 
 #include <array>
-#include <atomic>
-#include <chrono>
-#include <filesystem>
 #include <random>
 #include <regex>
 #include <sstream>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/Formatter.h"
 #include "swimstore/fsck/fsck.h"
-#include "swimstore/testing/capped_env.h"
 #include "swimstore/testing/damage_fixture.h"
 #include "swimstore/testing/model_store.h"
 #include "swimstore/testing/sim_store_fixture.h"
@@ -230,6 +225,21 @@ TEST_F(CollectionMoverTest, MergeTakesAllThatObjectsHave) {
   std::ostringstream dump;
   formatter.flush(dump);
   EXPECT_THAT(dump.str(), testing::HasSubstr("4194304"));
+}
+
+// Whatever the addresses at which the two lie in memory, by which their locks are ordered.
+TEST_F(CollectionMoverTest, GroupGoesWhereTheOneLiesThatItIsQueuedOn) {
+  for (const unsigned queued_on : {0u, 1u}) {
+    ASSERT_NO_FATAL_FAILURE(move(1));
+    ASSERT_NE(home_of(*m_store, kGroup[0]), home_of(*m_store, kGroup[1]));
+    const unsigned home = home_of(*m_store, kGroup[queued_on]);
+    ObjectStore::Transaction both;
+    both.touch(kGroup[0], object("of 0", CEPH_NOSNAP, 0));
+    both.touch(kGroup[1], object("of 1"));
+    ASSERT_NO_FATAL_FAILURE(queue(queued_on, std::move(both)));
+    EXPECT_EQ(home, home_of(*m_store, kGroup[0]));
+    EXPECT_EQ(home, home_of(*m_store, kGroup[1]));
+  }
 }
 
 TEST_F(CollectionMoverTest, EmptyCollectionMoves) {
@@ -449,75 +459,6 @@ TEST_F(CollectionMoverTest, ManyMovesChangeNothing) {
   ASSERT_NO_FATAL_FAILURE(remount(&left));
   EXPECT_EQ(0u, usage().allocated);
   EXPECT_EQ(2, left[1].objects + left[2].objects);  // what move() touches
-}
-
-// The host has no room for a second copy: the merge waits, as a write does, and goes on when there is some.
-TEST(MoveOnAFullHost, WaitsForRoom) {
-  constexpr uint64_t kMiB = 1u << 20;
-  const std::string path = testing::TempDir() + "/move_on_a_full_host";
-  std::filesystem::remove_all(path);
-  std::filesystem::create_directory(path);
-  use_small_stores(
-      g_ceph_context,
-      {{"swimstore_cubes", "2"}, {"swimstore_reserve_size", "4194304"}, {"swimstore_space_wait_time", "0.1"}});
-  CappedEnv env(vtkv::posix_env(), path, 512 * kMiB);
-  SwimStore store(g_ceph_context, path, &env);
-  ASSERT_EQ(0, store.mkfs());
-  ASSERT_EQ(0, store.mount());
-  const std::array<coll_t, 2> cids{coll_t(spg_t(pg_t(0, kPool))), coll_t(spg_t(pg_t(1, kPool)))};
-  std::array<ObjectStore::CollectionHandle, 2> groups;
-  const ghobject_t oid(hobject_t(object_t("object"), "", CEPH_NOSNAP, 1, kPool, ""));
-  for (unsigned i = 0; i < 2; ++i) {
-    groups[i] = store.create_new_collection(cids[i]);
-    ObjectStore::Transaction create;
-    create.create_collection(cids[i], 1);
-    ASSERT_EQ(0, store.queue_transaction(groups[i], std::move(create)));
-  }
-  const std::string text(4 * kMiB, 'x');
-  for (unsigned i = 0; i < 16; ++i) {
-    ceph::bufferlist data;
-    data.append(text);
-    ObjectStore::Transaction write;
-    write.write(cids[1], oid, i * text.size(), text.size(), data);
-    ASSERT_EQ(0, store.queue_transaction(groups[1], std::move(write)));
-  }
-  const CappedEnv target(vtkv::posix_env(), path + "/cubes/1", 0);  // for its used_bytes()
-  const uint64_t target_bytes = target.used_bytes();
-  env.set_capacity(env.used_bytes() + 2 * kMiB);
-  std::atomic<bool> merged{false};
-  std::thread merge([&] {
-    ObjectStore::Transaction txn;
-    txn.merge_collection(cids[1], cids[0], 0);
-    EXPECT_EQ(0, store.queue_transaction(groups[0], std::move(txn)));
-    merged = true;
-  });
-  const auto waiting = [&store] {
-    osd_alert_list_t alerts;
-    store_statfs_t report;
-    store.statfs(&report, &alerts);
-    return alerts.contains("SWIMSTORE_NO_SPACE");
-  };
-  for (unsigned tries = 0; tries < 3000 && !waiting() && !merged; ++tries) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  EXPECT_FALSE(merged);
-  EXPECT_TRUE(store.exists(groups[1], oid));  // no lock is held
-  uint64_t most_bytes = 0;
-  for (unsigned look = 0; look < 500; ++look) {
-    most_bytes = std::max(most_bytes, target.used_bytes());
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  EXPECT_LT(most_bytes, target_bytes + 8 * kMiB) << "it takes what is not enough, as others give it back";
-  env.set_capacity(512 * kMiB);
-  merge.join();
-  ceph::bufferlist data;
-  EXPECT_EQ(static_cast<int>(text.size()), store.read(groups[0], oid, 7 * text.size(), text.size(), data));
-  EXPECT_EQ(text, data.to_str());
-  groups = {};
-  ASSERT_EQ(0, store.umount());
-  EXPECT_EQ(0, store.fsck(true));
-  use_small_stores(g_ceph_context);
-  std::filesystem::remove_all(path);
 }
 
 }  // namespace swimstore

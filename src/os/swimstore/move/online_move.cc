@@ -361,10 +361,12 @@ Status OnlineMove::to_status(int r) const {
     case -EALREADY:
       return {};
     case -ENOSPC:
-      return Status::make(Status::Code::no_space,
-                          fmt::format("{}: it needs room for {} bytes there, which neither that cube nor the host has",
-                                      what, m_lacking_bytes),
-                          ENOSPC);
+      return Status::make(
+          Status::Code::no_space,
+          fmt::format("{}: it needs room for {} bytes there, and for log and tree, which neither that cube nor "
+                      "the host has",
+                      what, m_lacking_bytes),
+          ENOSPC);
     case -EBUSY:
       return Status::make(
           Status::Code::busy,

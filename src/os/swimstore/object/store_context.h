@@ -136,6 +136,7 @@ struct StoreContext {
   InjectedErrors injected;
   Compression compression;
   UnownedCopies unowned;
+  vtkv::Mutex copy_in_one_go;  // of a collection to another cube: over I/O
   PartsInDoubt parts_in_doubt;  // used with several cubes alone
   bool keeps_witnesses = false;  // of placement groups, in cube 0; set by the mount
   WitnessedValues witnessed;

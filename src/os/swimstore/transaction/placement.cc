@@ -17,10 +17,8 @@ class HomeChoice {
  public:
   explicit HomeChoice(StoreContext& store) : m_store(store) {}
 
+  // A placement group.
   void add(const Collection& collection) REQUIRES_SHARED(collection.lock) {
-    if (!collection.cid.is_pg()) {
-      return;
-    }
     if (!collection.exists) {
       m_new_home = m_new_home == 0 ? new_home(collection.cid, m_store) : m_new_home;
     } else if (!m_found) {
@@ -73,8 +71,10 @@ unsigned new_home(const coll_t& cid, StoreContext& store) {
 Home home_of(std::span<const CollectionRef> named, StoreContext& store) {
   HomeChoice choice(store);
   for (const CollectionRef& collection : named) {
-    SharedLock lock(collection->lock);
-    choice.add(*collection);
+    if (collection->cid.is_pg()) {
+      SharedLock lock(collection->lock);
+      choice.add(*collection);
+    }
   }
   return choice.home();
 }
@@ -82,8 +82,10 @@ Home home_of(std::span<const CollectionRef> named, StoreContext& store) {
 Home home_of_locked(std::span<const CollectionRef> named, StoreContext& store) {
   HomeChoice choice(store);
   for (const CollectionRef& collection : named) {
-    collection->lock.assert_held();
-    choice.add(*collection);
+    if (collection->cid.is_pg()) {
+      collection->lock.assert_held();
+      choice.add(*collection);
+    }
   }
   return choice.home();
 }

@@ -28,9 +28,10 @@ struct Home {
 };
 // `named`: all collections that it names, existing or not, the one that it is queued on first. The home of the first
 // placement group among them that exists, cube 0 only if they all lie there; else that of the first to be made; else
-// cube 0. Takes their locks, shared, one after the other: by the time that they are taken again it may have changed.
+// cube 0. Takes the groups' locks, shared, one after the other: by the time that they are taken again it may have
+// changed.
 Home home_of(std::span<const CollectionRef> named, StoreContext& store);
-// The same, under the locks of all.
+// The same, under the locks of all groups among them.
 Home home_of_locked(std::span<const CollectionRef> named, StoreContext& store);
 
 }  // namespace swimstore

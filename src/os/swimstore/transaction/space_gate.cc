@@ -40,7 +40,7 @@ SpaceGate::SpaceGate(CephContext* cct, vtkv::Env* env, std::function<ContainerSt
 bool SpaceGate::promise(ContainerSet& containers, const SpaceNeed& need, uint64_t waited_us) {
   const Urgency of_waiting = waited_us > 0 && waited_us >= m_patience_us ? Urgency::late : Urgency::usual;
   const Urgency urgency = need.may_wait ? of_waiting : Urgency::privileged;
-  return need.is_much ? containers.promise_much(need.slot_bytes, urgency)
+  return need.is_much ? containers.promise_much(need.slot_bytes, urgency, need.metadata_bytes)
                       : containers.promise(need.slot_bytes, urgency);
 }
 
@@ -63,8 +63,9 @@ uint64_t SpaceGate::wait_us(ContainerSet& containers, const SpaceNeed& need, uin
   ++m_waiting;
   if (m_said_us == 0 || began_us - m_said_us > kSayInterval_us) {
     m_said_us = began_us;
-    derr << "no room for " << need.slot_bytes
-         << " bytes and what they need of log and tree: they wait. Remove objects, "
+    derr << "no room for " << need.slot_bytes << " bytes and what they need of log and tree"
+         << (need.metadata_bytes > 0 ? ", " + std::to_string(need.metadata_bytes) + " bytes" : "")
+         << ": they wait. Remove objects, "
          << "free space on the host file system (on that of log and tree, where they lie elsewhere and it is full) or "
          << "enlarge it" << dendl;
   }
@@ -77,7 +78,7 @@ uint64_t SpaceGate::wait_us(ContainerSet& containers, const SpaceNeed& need, uin
     promised = promise(containers, need, waited_us);
     if (!promised && !gave_up && waited_us > m_patience_us + kGiveUp_us) {
       gave_up = true;
-      m_give_up(need.slot_bytes);
+      m_give_up(need.slot_bytes + need.metadata_bytes);
     }
     lock.lock();
   }

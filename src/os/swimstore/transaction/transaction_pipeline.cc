@@ -10,6 +10,7 @@
 #include "common/debug.h"
 #include "common/errno.h"
 
+#include "swimstore/collection/collection_locks.h"
 #include "swimstore/ops/last_words.h"
 #include "swimstore/ops/suspended_timeout.h"
 #include "swimstore/transaction/placement.h"
@@ -50,31 +51,6 @@ Collections find_named(const CollectionTable& table, const CollectionRef& queued
   }
   return named;
 }
-
-// The unique lock of each, taken in one global order. Clang cannot follow a list of locks: who needs one of them
-// asserts that it is held.
-class CollectionLocks {
- public:
-  explicit CollectionLocks(const Collections& named) {
-    for (const CollectionRef& collection : named) {
-      m_collections.push_back(collection.get());
-    }
-    std::sort(m_collections.begin(), m_collections.end());
-    for (Collection* const collection : m_collections) {
-      collection->lock.lock();
-    }
-  }
-  ~CollectionLocks() {
-    for (Collection* const collection : m_collections) {
-      collection->lock.unlock();
-    }
-  }
-  CollectionLocks(const CollectionLocks&) = delete;
-  CollectionLocks& operator=(const CollectionLocks&) = delete;
-
- private:
-  boost::container::small_vector<Collection*, 4> m_collections;
-};
 
 // One that lay in another cube before, or is there again after its removal from another: what was queued there comes
 // first, and is durable first. Others than placement groups may be named by transactions of any cube; only the order of
@@ -163,10 +139,10 @@ TransactionPipeline::TransactionPipeline(StoreContext& store, Move move, MakeWay
       m_relaxed(store.cct),
       m_idle(store.env->new_signal()) {}
 
-int TransactionPipeline::plan(TxnPlanner& planner, std::span<Transaction::iterator> transactions, size_t* planned) {
+int TransactionPipeline::plan(TxnPlanner& planner, std::span<Transaction::iterator> transactions) {
   try {
-    for (; *planned < transactions.size(); ++*planned) {
-      if (const int r = planner.apply(transactions[*planned]); r < 0) {
+    for (Transaction::iterator& transaction : transactions) {
+      if (const int r = planner.apply(transaction); r < 0) {
         return r;
       }
     }
@@ -180,16 +156,16 @@ int TransactionPipeline::plan(TxnPlanner& planner, std::span<Transaction::iterat
 int TransactionPipeline::queue(CollectionRef collection, std::vector<Transaction>& transactions, HBHandle* handle) {
   // Again where the collection was moved to another cube while this thread waited to be let in, and where there is no
   // room to move one.
-  for (Obstacle obstacle; !try_queue(collection, transactions, handle, &obstacle); obstacle = {}) {
+  for (Obstacle obstacle; !try_queue(collection, transactions, handle, &obstacle); obstacle.lacking.need = {}) {
     wait_for(obstacle, handle);
   }
   return 0;
 }
 
 void TransactionPipeline::wait_for(const Obstacle& obstacle, HBHandle* handle) {
-  if (obstacle.lacking_bytes > 0) {
+  const SpaceNeed& need = obstacle.lacking.need;
+  if (!need.is_none()) {
     ContainerSet& containers = m_store.cubes[obstacle.cube].containers();
-    const SpaceNeed need{.slot_bytes = obstacle.lacking_bytes, .may_wait = true, .is_much = true};
     m_space.enter_us(containers, need, 0, handle);
     SpaceGate::leave(containers, need);
   }
@@ -218,8 +194,8 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
       if (now.cube != home.cube) {
         return false;
       }
-      int r = now.is_elsewhere ? gather(named, home.cube, handle, &obstacle->lacking_bytes) : 0;
-      if (obstacle->lacking_bytes > 0) {
+      int r = now.is_elsewhere ? gather(locks.held(), home.cube, handle, &obstacle->lacking) : 0;
+      if (!obstacle->lacking.need.is_none()) {
         obstacle->cube = home.cube;
         return false;
       }
@@ -246,11 +222,10 @@ bool TransactionPipeline::try_queue(const CollectionRef& collection, std::vector
     if (m_relaxed.contains(collection->cid)) {
       txn->allow_relaxed();
     }
-    TxnPlanner planner(m_store, *txn, named);
-    size_t planned = 0;
-    if (const int r = plan(planner, iterators, &planned); r < 0) {
+    TxnPlanner planner(m_store, *txn, &locks);
+    if (const int r = plan(planner, iterators); r < 0) {
       planner.take_back();
-      refuse(transactions[std::min(planned, transactions.size() - 1)], r);
+      refuse(transactions[std::min(planner.transaction(), transactions.size() - 1)], r);
     }
     admission.planned();
     if (!write_witnesses(planner.witnesses(), handle)) {
@@ -302,15 +277,16 @@ bool TransactionPipeline::write_witnesses(WitnessWriter& witnesses, HBHandle* ha
   return witnesses.write();
 }
 
-int TransactionPipeline::gather(std::span<const CollectionRef> named, unsigned home, HBHandle* handle,
-                                uint64_t* lacking_bytes) {
+int TransactionPipeline::gather(std::span<const CollectionRef> locked, unsigned home, HBHandle* handle,
+                                LackingRoom* lacking) {
   const SuspendedTimeout suspended(handle);
-  for (const CollectionRef& collection : named) {
+  for (const CollectionRef& collection : locked) {
     collection->lock.assert_held();
     if (collection->exists && collection->cid.is_pg() && collection->record.home() != home) {
-      if (const int r = m_move(*collection, home, lacking_bytes); r < 0) {
+      if (const int r = m_move(*collection, home, lacking); r < 0) {
         return r;
       }
+      lacking->cut_short = 0;  // that was its own
     }
   }
   return 0;

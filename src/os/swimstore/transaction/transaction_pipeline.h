@@ -30,9 +30,10 @@ class WitnessWriter;
 
 class TransactionPipeline {
  public:
-  // Moves a collection to another cube (move/collection_mover.h). 0. *lacking_bytes set: so many have to be free there.
-  // -ESHUTDOWN: nothing becomes durable any more. Others were said in the log. The caller holds the collection's lock.
-  using Move = std::function<int(Collection& collection, unsigned to, uint64_t* lacking_bytes)>;
+  // Moves a collection to another cube (move/collection_mover.h). 0. -ENOSPC: for lacking->need there has to be room
+  // there. -ESHUTDOWN: nothing becomes durable any more. Others were said in the log. The caller holds the collection's
+  // lock.
+  using Move = std::function<int(Collection& collection, unsigned to, LackingRoom* lacking)>;
 
   // Before a collection is made in that cube, or gets so few bits there: nothing may lie there that it would take for
   // its own. 0; -ESHUTDOWN: it cannot be any more. Others were said in the log. The caller holds the collection's lock.
@@ -68,7 +69,7 @@ class TransactionPipeline {
   // Why a transaction was not queued, and has to be tried again.
   struct Obstacle {
     unsigned cube = 0;
-    uint64_t lacking_bytes = 0;  // of room there, for a collection that has to be moved there; 0: none lacks
+    LackingRoom lacking{};  // there, for a collection that has to be moved there
   };
   // False: nothing becomes durable any more.
   bool wait_for_all_cubes();
@@ -77,13 +78,13 @@ class TransactionPipeline {
                  Obstacle* obstacle);
   void wait_for(const Obstacle& obstacle, HBHandle* handle);
   void ended(uint64_t throttled_bytes);
-  // *planned: how many of them. An exception, as of a transaction that cannot be decoded, is one more error.
-  int plan(TxnPlanner& planner, std::span<ObjectStore::Transaction::iterator> transactions, size_t* planned);
+  // An exception, as of a transaction that cannot be decoded, is one more error.
+  int plan(TxnPlanner& planner, std::span<ObjectStore::Transaction::iterator> transactions);
 
   // Waits for them, if there are any. False: nothing becomes durable any more.
   static bool write_witnesses(WitnessWriter& witnesses, HBHandle* handle);
   // Moves placement groups that lie elsewhere to the cube in which the transaction that names them commits.
-  int gather(std::span<const CollectionRef> named, unsigned home, HBHandle* handle, uint64_t* lacking_bytes);
+  int gather(std::span<const CollectionRef> locked, unsigned home, HBHandle* handle, LackingRoom* lacking);
   int make_way(std::span<const NewBits> groups, unsigned home, HBHandle* handle);
   [[noreturn]] void refuse(ObjectStore::Transaction& transaction, int r);
 

@@ -2,6 +2,7 @@
 #include "swimstore/transaction/txn_planner.h"
 
 #include <sstream>
+#include <utility>
 
 #include "common/debug.h"
 #include "common/errno.h"
@@ -89,12 +90,12 @@ std::string name_of(const Transaction::Op& op, const Transaction::iterator& tran
 
 }  // namespace
 
-TxnPlanner::TxnPlanner(StoreContext& store, TxnContext& txn, std::span<const CollectionRef> locked)
+TxnPlanner::TxnPlanner(StoreContext& store, TxnContext& txn, CollectionLocks* locks)
     : m_plan(store, txn),
       m_data(m_plan),
       m_omap({store, txn.home(), txn.batch, txn.removed_rows, [this] { return m_plan.new_object_id(); }}),
       m_witnesses(store, txn.home()),
-      m_locked(locked) {}
+      m_locks(locks) {}
 
 TxnPlanner::~TxnPlanner() {
   for (const TxnPlan::ChangedObject& changed : m_plan.changed) {
@@ -102,40 +103,118 @@ TxnPlanner::~TxnPlanner() {
   }
 }
 
-int TxnPlanner::apply(Transaction::iterator& transaction) {
-  m_plan.fadvise_flags |= transaction.get_fadvise_flags();
+std::span<const CollectionRef> TxnPlanner::held() const {
+  return m_locks != nullptr ? m_locks->held() : std::span<const CollectionRef>();
+}
+
+void TxnPlanner::name(const Transaction::iterator& transaction) {
   m_names.onodes.assign(transaction.objects.size(), OnodeRef());
   m_names.collections.assign(transaction.colls.size(), CollectionRef());
   for (size_t i = 0; i < transaction.colls.size(); ++i) {
-    for (const CollectionRef& collection : m_locked) {
+    for (const CollectionRef& collection : held()) {
       collection->lock.assert_held();
       if (collection->exists && collection->cid == transaction.colls[i]) {
         m_names.collections[i] = collection;
       }
     }
   }
-  for (int position = 0; transaction.have_op(); ++position) {
+}
+
+int TxnPlanner::apply(Transaction::iterator& transaction) {
+  m_plan.fadvise_flags |= transaction.get_fadvise_flags();
+  name(transaction);
+  for (m_position = 0; transaction.have_op(); ++m_position) {
     const Transaction::Op* const op = transaction.decode_op();
     ++m_operations;
     dout(10) << "operation " << op->op << " " << name_of(*op, transaction) << " " << op->off << "~" << op->len << dendl;
-    bool done = op->op == Transaction::OP_NOP;
-    int r = done ? 0 : apply_collection_operation(*op, transaction, &done);
-    if (done && op->op != Transaction::OP_NOP && op->op != Transaction::OP_COLL_HINT) {
-      m_plan.txn.forbid_relaxed();
-    }
-    if (!done && r == 0) {
-      r = apply_object_operation(*op, transaction);
-      if (is_tolerated(op->op, r)) {
+    if (op->op != Transaction::OP_NOP && !m_names.collections[op->cid] &&
+        m_locks->is_left(transaction.colls[op->cid])) {
+      if (put_off(*op, transaction)) {
         continue;
       }
+      if (const int r = apply_put_off(); r < 0) {
+        return r;
+      }
+      name(transaction);
     }
-    if (r < 0) {
-      derr << "operation " << op->op << " (number " << position
+    if (const int r = apply_operation(*op, transaction); r < 0) {
+      derr << "operation " << op->op << " (number " << m_position
            << " of its transaction, counting from 0) fails: " << cpp_strerror(r) << dendl;
       return r;
     }
   }
+  ++m_transaction;
   return 0;
+}
+
+bool TxnPlanner::put_off(const Transaction::Op& op, Transaction::iterator& transaction) {
+  ceph::bufferlist keys;
+  if (op.op == Transaction::OP_OMAP_SETKEYS) {
+    transaction.decode_attrset_bl(&keys);
+  } else if (op.op == Transaction::OP_OMAP_RMKEYS) {
+    transaction.decode_keyset_bl(&keys);
+  } else {
+    return false;
+  }
+  m_put_off.push_back(
+      {m_transaction, m_position, op.op, transaction.get_cid(op.cid), transaction.get_oid(op.oid), std::move(keys)});
+  return true;
+}
+
+int TxnPlanner::apply_put_off() {
+  m_locks->take_rest();
+  const size_t under_way = m_transaction;
+  for (const PutOff& later : m_put_off) {
+    m_transaction = later.transaction;
+    if (const int r = apply_later(later); r < 0) {
+      derr << "operation " << later.op << " " << later.cid << " " << later.oid << " (number " << later.position
+           << " of its transaction, counting from 0) fails: " << cpp_strerror(r) << dendl;
+      return r;
+    }
+  }
+  m_put_off.clear();
+  m_transaction = under_way;
+  return 0;
+}
+
+int TxnPlanner::apply_later(const PutOff& later) {
+  for (const CollectionRef& collection : held()) {
+    collection->lock.assert_held();
+    if (!collection->exists || collection->cid != later.cid) {
+      continue;
+    }
+    OnodeRef onode;
+    if (const int r = find(*collection, later.oid, &onode); r < 0) {
+      return r;
+    }
+    if (!onode->exists) {
+      return -ENOENT;
+    }
+    if (m_plan.store.home(*collection).number == m_plan.home.number) {
+      if (!changes_omap_only(later.op, *onode)) {
+        touch(onode, pool_of(*collection));
+      }
+    } else if (!onode->has_omap_in_parts()) {
+      return refuse_from_elsewhere(later.op, *collection, *onode);
+    }
+    return change_keys(later.op, *onode, later.keys);
+  }
+  derr << "collection " << later.cid << " does not exist" << dendl;
+  return -EINVAL;
+}
+
+// 0, also where its error is tolerated.
+int TxnPlanner::apply_operation(const Transaction::Op& op, Transaction::iterator& transaction) {
+  bool done = op.op == Transaction::OP_NOP;
+  const int r = done ? 0 : apply_collection_operation(op, transaction, &done);
+  if (done && op.op != Transaction::OP_NOP && op.op != Transaction::OP_COLL_HINT) {
+    m_plan.txn.forbid_relaxed();
+  }
+  if (done || r < 0) {
+    return r;
+  }
+  const int of_object = apply_object_operation(op, transaction);
+  return is_tolerated(op.op, of_object) ? 0 : of_object;
 }
 
 int TxnPlanner::apply_collection_operation(const Transaction::Op& op, Transaction::iterator& transaction, bool* done) {
@@ -319,12 +398,27 @@ int TxnPlanner::apply_from_elsewhere(const Transaction::Op& op, Transaction::ite
     default:
       break;
   }
-  derr << "operation " << op.op << " on object " << onode.oid << " of collection " << collection.cid
+  return refuse_from_elsewhere(op.op, collection, onode);
+}
+
+int TxnPlanner::refuse_from_elsewhere(uint32_t op, const Collection& collection, const Onode& onode) {
+  derr << "operation " << op << " on object " << onode.oid << " of collection " << collection.cid
        << " cannot be part of this transaction, which commits in cube " << m_plan.home.number
        << ": the object lies in cube " << m_plan.store.home(collection).number
        << ", and no transaction spans cubes. Of what exists in collection " << coll_t::meta()
        << ", omap keys can be set and removed, nothing else" << dendl;
   return -EOPNOTSUPP;
+}
+
+int TxnPlanner::change_keys(uint32_t op, Onode& onode, const ceph::bufferlist& keys) {
+  if (op == Transaction::OP_OMAP_RMKEYS) {
+    return m_omap.remove(onode, keys);
+  }
+  if (m_plan.txn.may_relax() && tells_of_peering(onode.oid, keys)) {
+    m_plan.txn.forbid_relaxed();
+  }
+  m_witnesses.set_keys(onode.oid, keys);
+  return m_omap.set(onode, keys);
 }
 
 int TxnPlanner::apply_to_omap(const Transaction::Op& op, Transaction::iterator& transaction, Onode& onode) {
@@ -334,14 +428,10 @@ int TxnPlanner::apply_to_omap(const Transaction::Op& op, Transaction::iterator& 
       return m_omap.clear(onode);
     case Transaction::OP_OMAP_SETKEYS:
       transaction.decode_attrset_bl(&argument);
-      if (m_plan.txn.may_relax() && tells_of_peering(onode.oid, argument)) {
-        m_plan.txn.forbid_relaxed();
-      }
-      m_witnesses.set_keys(onode.oid, argument);
-      return m_omap.set(onode, argument);
+      return change_keys(op.op, onode, argument);
     case Transaction::OP_OMAP_RMKEYS:
       transaction.decode_keyset_bl(&argument);
-      return m_omap.remove(onode, argument);
+      return change_keys(op.op, onode, argument);
     case Transaction::OP_OMAP_RMKEYRANGE: {
       const std::string first = transaction.decode_string();
       const std::string last = transaction.decode_string();
@@ -386,12 +476,19 @@ int TxnPlanner::apply_to_two(const Transaction::Op& op, Transaction::iterator& t
   return clone_range(onode, other, pool, op.off, op.len, op.dest_off);
 }
 
-int TxnPlanner::finish() {
-  for (TxnPlan::ChangedObject& changed : m_plan.changed) {
-    const int r = encode(changed);
-    if (r < 0) {
+int TxnPlanner::encode_changed(size_t* first) {
+  for (; *first < m_plan.changed.size(); ++*first) {
+    if (const int r = encode(m_plan.changed[*first]); r < 0) {
       return r;
     }
+  }
+  return 0;
+}
+
+int TxnPlanner::finish() {
+  size_t encoded = 0;
+  if (const int r = encode_changed(&encoded); r < 0) {
+    return r;
   }
   std::vector<std::string> contradictions;
   const vtkv::Status status = m_plan.slots.settle(m_plan.home.cube, &m_plan.batch(), &m_plan.txn.delta.allocation,
@@ -405,6 +502,13 @@ int TxnPlanner::finish() {
   }
   for (const SlotBlocks& blocks : m_plan.txn.delta.allocation.freed) {
     m_plan.home.data.forget(blocks.slot, blocks.first, blocks.count);  // nobody reads them any more
+  }
+  if (m_locks != nullptr) {
+    int r = apply_put_off();
+    r = r < 0 ? r : encode_changed(&encoded);
+    if (r < 0) {
+      return r;
+    }
   }
   m_plan.usage.add_to(&m_plan.txn.delta.pools);
   m_plan.txn.delta.next_object_id = m_plan.object_ids_end;

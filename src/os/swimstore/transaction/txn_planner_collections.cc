@@ -36,7 +36,7 @@ int TxnPlanner::create_collection(const coll_t& cid, uint32_t bits, CollectionRe
   if (*collection) {
     return -EEXIST;
   }
-  for (const CollectionRef& locked : m_locked) {
+  for (const CollectionRef& locked : held()) {
     if (locked->cid == cid && m_plan.store.collections.find_prepared(cid) == locked) {
       *collection = locked;
     }
