@@ -299,14 +299,14 @@ bool ContainerSet::promise_much(uint64_t bytes, Urgency urgency, uint64_t metada
   const bool on_this_host = !m_options.metadata_reserve && metadata_bytes > 0;
   // What it gives itself, it has to grow by: of use only where log and tree lack as much without that.
   short_of_space(on_this_host && !has_metadata_room(metadata_bytes, urgency) ? metadata_bytes : 0,
-                 on_this_host ? metadata_bytes + m_promises->growth_needed(bytes, urgency) : 0);
+                 on_this_host ? metadata_bytes + m_promises->growth_for(bytes, urgency, m_promises->free_bytes()) : 0);
   return false;
 }
 
 bool ContainerSet::has_room(uint64_t bytes, Urgency urgency, uint64_t metadata_bytes) const {
   const ContainerStatistics now = statistics();
   const uint64_t lent = urgency == Urgency::usual ? 0 : now.reserve_bytes / 2;
-  const uint64_t grown = m_promises->growth_needed(bytes, urgency);  // on one host log and tree cannot have that, too
+  const uint64_t grown = m_promises->growth_for(bytes, urgency, now.free_bytes);  // log and tree cannot have that, too
   return now.growable_bytes + lent >= grown &&
          has_metadata_room(metadata_bytes + (m_options.metadata_reserve || metadata_bytes == 0 ? 0 : grown), urgency);
 }

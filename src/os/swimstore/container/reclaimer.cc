@@ -111,6 +111,7 @@ void Reclaimer::end_search(bool went_through_all) {
   m_searched.fill(false);
   m_fragment_class = kSizeClasses - 1;
   m_searching = false;
+  m_search_again_us = m_env->now_us() + kSearchAgainUs;
   m_least_free_bytes = m_promises.free_bytes();
 }
 
@@ -164,8 +165,8 @@ void Reclaimer::begin_search() {
   m_searching = true;
 }
 
-// Who begins to wait has all containers gone through, and again from time to time. Small fragments are for a store that
-// is full.
+// Who begins to wait has all containers gone through, and again some time after the end. More that is wanted meanwhile
+// is no reason to begin anew: it may rise with each write. Small fragments are for a store that is full.
 void Reclaimer::note_wanted() {
   const uint64_t now_us = m_env->now_us();
   if (now_us >= m_wanted_until_us) {  // this step may be the first one in hours
@@ -175,9 +176,8 @@ void Reclaimer::note_wanted() {
   if (bytes == 0) {
     return;
   }
-  if (m_wanted_bytes < bytes || (!m_searching && now_us >= m_search_again_us)) {
+  if (m_wanted_bytes == 0 || (!m_searching && now_us >= m_search_again_us)) {
     begin_search();
-    m_search_again_us = now_us + kSearchAgainUs;
   }
   m_wanted_bytes = std::max(m_wanted_bytes, bytes);
   m_wanted_until_us = now_us + kWantedUs;

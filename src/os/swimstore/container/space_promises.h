@@ -70,10 +70,10 @@ class SpacePromises {
   uint64_t free_bytes_needed(uint64_t bytes, Urgency urgency) const {
     return m_promised_bytes.load() + bytes + kept_from(bytes, urgency);
   }
-  // By how much containers have to grow for it.
-  uint64_t growth_needed(uint64_t bytes, Urgency urgency) const {
+  // By how much containers have to grow for it where so much is free.
+  uint64_t growth_for(uint64_t bytes, Urgency urgency, uint64_t free_bytes) const {
     const uint64_t needed = free_bytes_needed(bytes, urgency);
-    return needed - std::min(needed, free_bytes());
+    return needed - std::min(needed, free_bytes);
   }
   uint64_t promised_bytes() const { return m_promised_bytes.load(); }
   // Free bytes that usual transactions leave.

@@ -47,6 +47,20 @@ bool needs_object(uint32_t op) {
 
 bool is_tolerated(uint32_t op, int r) { return r >= 0 || r == -ENODATA || (r == -ENOENT && !needs_object(op)); }
 
+// Those that an operation sets or removes in an omap; false: it does neither.
+bool decode_keys(const Transaction::Op& op, Transaction::iterator& transaction, ceph::bufferlist* keys) {
+  switch (op.op) {
+    case Transaction::OP_OMAP_SETKEYS:
+      transaction.decode_attrset_bl(keys);
+      return true;
+    case Transaction::OP_OMAP_RMKEYS:
+      transaction.decode_keyset_bl(keys);
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Omap itself is not in the onode's record, only whether there is any.
 bool changes_omap_only(uint32_t op, const Onode& onode) {
   switch (op) {
@@ -123,13 +137,13 @@ void TxnPlanner::name(const Transaction::iterator& transaction) {
 int TxnPlanner::apply(Transaction::iterator& transaction) {
   m_plan.fadvise_flags |= transaction.get_fadvise_flags();
   name(transaction);
-  for (m_position = 0; transaction.have_op(); ++m_position) {
+  for (size_t position = 0; transaction.have_op(); ++position) {
     const Transaction::Op* const op = transaction.decode_op();
     ++m_operations;
     dout(10) << "operation " << op->op << " " << name_of(*op, transaction) << " " << op->off << "~" << op->len << dendl;
     if (op->op != Transaction::OP_NOP && !m_names.collections[op->cid] &&
         m_locks->is_left(transaction.colls[op->cid])) {
-      if (put_off(*op, transaction)) {
+      if (put_off(*op, position, transaction)) {
         continue;
       }
       if (const int r = apply_put_off(); r < 0) {
@@ -138,7 +152,7 @@ int TxnPlanner::apply(Transaction::iterator& transaction) {
       name(transaction);
     }
     if (const int r = apply_operation(*op, transaction); r < 0) {
-      derr << "operation " << op->op << " (number " << m_position
+      derr << "operation " << op->op << " (number " << position
            << " of its transaction, counting from 0) fails: " << cpp_strerror(r) << dendl;
       return r;
     }
@@ -147,17 +161,13 @@ int TxnPlanner::apply(Transaction::iterator& transaction) {
   return 0;
 }
 
-bool TxnPlanner::put_off(const Transaction::Op& op, Transaction::iterator& transaction) {
+bool TxnPlanner::put_off(const Transaction::Op& op, size_t position, Transaction::iterator& transaction) {
   ceph::bufferlist keys;
-  if (op.op == Transaction::OP_OMAP_SETKEYS) {
-    transaction.decode_attrset_bl(&keys);
-  } else if (op.op == Transaction::OP_OMAP_RMKEYS) {
-    transaction.decode_keyset_bl(&keys);
-  } else {
+  if (!decode_keys(op, transaction, &keys)) {
     return false;
   }
   m_put_off.push_back(
-      {m_transaction, m_position, op.op, transaction.get_cid(op.cid), transaction.get_oid(op.oid), std::move(keys)});
+      {m_transaction, position, op.op, transaction.get_cid(op.cid), transaction.get_oid(op.oid), std::move(keys)});
   return true;
 }
 
@@ -423,15 +433,12 @@ int TxnPlanner::change_keys(uint32_t op, Onode& onode, const ceph::bufferlist& k
 
 int TxnPlanner::apply_to_omap(const Transaction::Op& op, Transaction::iterator& transaction, Onode& onode) {
   ceph::bufferlist argument;
+  if (decode_keys(op, transaction, &argument)) {
+    return change_keys(op.op, onode, argument);
+  }
   switch (op.op) {
     case Transaction::OP_OMAP_CLEAR:
       return m_omap.clear(onode);
-    case Transaction::OP_OMAP_SETKEYS:
-      transaction.decode_attrset_bl(&argument);
-      return change_keys(op.op, onode, argument);
-    case Transaction::OP_OMAP_RMKEYS:
-      transaction.decode_keyset_bl(&argument);
-      return change_keys(op.op, onode, argument);
     case Transaction::OP_OMAP_RMKEYRANGE: {
       const std::string first = transaction.decode_string();
       const std::string last = transaction.decode_string();

@@ -66,7 +66,7 @@ class TxnPlanner {
   // An operation on a collection whose lock is not held yet.
   struct PutOff {
     size_t transaction = 0;
-    size_t position = 0;
+    size_t position = 0;  // in it
     uint32_t op = 0;
     coll_t cid;
     ghobject_t oid;
@@ -77,7 +77,7 @@ class TxnPlanner {
   // Again when more locks are held.
   void name(const Transaction::iterator& transaction);
   // Of an operation whose collection is not held. True: its turn comes later.
-  bool put_off(const Transaction::Op& op, Transaction::iterator& transaction);
+  bool put_off(const Transaction::Op& op, size_t position, Transaction::iterator& transaction);
   // Takes the locks that were left.
   int apply_put_off();
   int apply_later(const PutOff& later);
@@ -137,7 +137,6 @@ class TxnPlanner {
   Names m_names;
   uint64_t m_operations = 0;
   size_t m_transaction = 0;
-  size_t m_position = 0;  // of the operation in it
   std::vector<CollectionBefore> m_before;
   // The bits that the parent of a split had before the first of them, or since a merge.
   std::map<const Collection*, uint32_t> m_split_from;
