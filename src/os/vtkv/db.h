@@ -99,7 +99,7 @@ struct DBStatistics {
   uint64_t filter_read_bytes = 0;  // of keys that compactions read for the sake of a longer filter only
   uint64_t stitched_bytes = 0;  // taken over by compactions where they lay
   uint64_t purges = 0;  // of key ranges that held mostly tombstones
-  uint64_t write_waits = 0, write_waited_us = 0;  // of writers that do not wait for durability
+  uint64_t write_waits = 0, write_waited_us = 0;  // in DB::write: for memory, or for the log by who asked for no sync
   uint64_t gc_lookups = 0;  // values that the collector looked up in the tree
   uint64_t gc_moved_bytes = 0, gc_freed_segments = 0;  // values looked at to be relocated; log segments emptied
   uint64_t scan_moved_bytes = 0;  // values that scans found fragmented, relocated
@@ -108,7 +108,7 @@ struct DBStatistics {
   uint64_t tree_entries = 0;  // every version of every key
   uint64_t filter_bytes = 0, range_tombstone_bytes = 0;  // of the tree, in memory
   uint64_t primed_bytes = 0;  // zeros written into new log segments since opening
-  uint64_t memtable_bytes = 0;
+  uint64_t memtable_bytes = 0;  // of those that a reader who begins now is led to
   uint64_t block_cache_bytes = 0;  // of blocks, and of values that stayed in the log
   uint64_t block_cache_hits = 0, block_cache_misses = 0;
   uint64_t value_cache_hits = 0, value_cache_misses = 0;
@@ -150,9 +150,14 @@ class DB {
 
   // Makes the batch visible and queues it. Never waits for I/O. What is refused gets its durable(status) before submit
   // returns: invalid_argument, when an operation of it is larger than 1 GiB; failed. Costs an entry in the memtable for
-  // each operation; the data is written once, from where the batch has it.
+  // each operation; the data is written once, from where the batch has it. While memtables that wait to be flushed take
+  // more than twice Options::memtable_bytes, it becomes durable no sooner than one of them is in the tree: whoever
+  // bounds the submissions that are under way, by as much as a memtable takes, keeps all of them within three times
+  // that.
   virtual void submit(Submission* submission) = 0;
-  // Makes the batch visible and waits until it is durable, or only until it may go on (WriteOptions). Errors as submit.
+  // Makes the batch visible and waits until it is durable, or only until it may go on (WriteOptions). Before that it
+  // waits until the memtables have room for it (Options::memtable_bytes), behind writers that did so before. Errors as
+  // submit.
   virtual Status write(WriteBatch batch, const WriteOptions& options) = 0;
   Status write(WriteBatch batch) { return write(std::move(batch), WriteOptions()); }
 

@@ -95,6 +95,8 @@ struct DefragmentReport {
 struct Options {
   Geometry geometry;  // used by create; open reads it from the database
 
+  // A memtable goes to the tree when it takes so much. All that wait for that, and the active one, take three times as
+  // much and 1 MiB at most: DB::write waits. A batch that is larger goes alone.
   size_t memtable_bytes = 32u << 20;
   // A checkpoint is due after so much log: what a recovery reads again, and how long the log keeps what is dead.
   // 0: half of the segments made at creation.

@@ -92,6 +92,7 @@ void WriteBatch::remove_range(std::string_view begin, std::string_view end) {
   put_length_prefixed(&m_body, begin);
   put_length_prefixed(&m_body, end);
   ++m_updates;
+  ++m_ranges;
 }
 
 void WriteBatch::external_write(const ExternalWrite& write) {

@@ -67,6 +67,8 @@ class WriteBatch {
   bool has_updates() const { return m_updates > 0; }  // a put, remove or remove_range
   // Sequence numbers the batch takes: one per put, remove and remove_range, and at least one.
   uint32_t sequence_count() const { return m_updates > 0 ? m_updates : 1; }
+  // Of these, remove_range.
+  uint32_t range_count() const { return m_ranges; }
   size_t encoded_bytes() const { return m_body.size(); }
   std::string_view encoded() const { return m_body; }
 
@@ -82,6 +84,7 @@ class WriteBatch {
  private:
   std::string m_body;
   uint32_t m_updates = 0;
+  uint32_t m_ranges = 0;  // among them
 };
 
 }  // namespace vtkv

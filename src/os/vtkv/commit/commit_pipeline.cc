@@ -27,7 +27,9 @@ CommitPipeline::CommitPipeline(Env* env, const Options& options, SegmentPool* po
       m_options(options),
       m_observer(observer),
       m_writer(env, pool, uuid),
-      m_queue(std::clamp<size_t>(pool->segment_bytes() / 32, 4096, WriteBuffer::kUsualBytes)),
+      // Beside the memtable that refers to it, it is small.
+      m_queue(std::clamp<size_t>(std::min<size_t>(pool->segment_bytes() / 32, options.memtable_bytes / 8), 4096,
+                                 WriteBuffer::kUsualBytes)),
       m_progress(start.sequence, horizon),
       m_data(options, &m_requests, &m_counters),
       m_flush(options, pool),
@@ -182,20 +184,28 @@ void CommitPipeline::be_paced_by(GroupPacer* pacer) {
 
 // See m_wake_at. Nothing is formed before the log is written and flushed, or else when all who are expected are there.
 size_t CommitPipeline::wake_threshold() const {
-  if (awaits_flush() || m_groups.log_writes() > 0) {
+  if (awaits_flush() || m_groups.log_writes() > 0 || m_awaits_memory) {
     return SIZE_MAX;
   }
   return m_is_held ? m_pacer->missing_of_each() : 0;
 }
 
+// Records up to the newest flush point are formed all the same: without them no memtable could be flushed.
+bool CommitPipeline::awaits_memory() const {
+  return m_dequeued.ungrouped() > 0 &&
+         m_dequeued[m_dequeued.first_ungrouped()].last_sequence > m_queue.newest_flush_point() &&
+         m_observer->memtables_are_crowded();
+}
+
 bool CommitPipeline::may_form(std::chrono::microseconds* wait) {
   *wait = std::chrono::microseconds(0);
   m_is_held = false;
+  m_awaits_memory = awaits_memory();
   const bool heavy = m_dequeued.ungrouped_bytes() >= kHeavyBytes;
   const size_t unflushed_max =
       (heavy ? kMaxUnflushedHeavy : kMaxUnflushedGroups) + (mutated(Mutation::watermark_per_group) ? 1 : 0);
   const size_t held_back = m_groups.written_are_relaxed() ? m_groups.written_unflushed() : 0;
-  if (m_dequeued.ungrouped() == 0 || m_groups.log_writes() >= (heavy ? kMaxLogWritesHeavy : 1) ||
+  if (m_awaits_memory || m_dequeued.ungrouped() == 0 || m_groups.log_writes() >= (heavy ? kMaxLogWritesHeavy : 1) ||
       m_groups.unflushed() - held_back >= unflushed_max || held_back >= kMaxRelaxedGroups ||
       (held_back > 0 && m_groups.written_bytes() >= kMaxRelaxedBytes)) {
     return false;

@@ -11,6 +11,7 @@
 //   * under a heavy load several records are under way at once;
 //   * relaxed submissions are told when they are written, and wait for a flush that somebody needs, within bounds;
 //     meanwhile records go on;
+//   * while memtables take too much memory, no record is formed that their flushes can do without;
 //   * while one group is being flushed the next is written when it is full or nobody waits for it. Otherwise it is
 //     formed when the flush is over and those whom it woke are back (group_pacer.h). Much data goes out meanwhile.
 //
@@ -68,6 +69,9 @@ class CommitObserver {
   virtual void commit_advanced() = 0;
   // How long to hold the next group back, so that writers do not outrun the flush.
   virtual std::chrono::microseconds throttle_delay() = 0;
+  // Do the memtables take so much that no record is to be formed but those that a flush waits for? Whoever ends that
+  // wakes the worker.
+  virtual bool memtables_are_crowded() = 0;
 };
 
 class CommitPipeline {
@@ -98,6 +102,8 @@ class CommitPipeline {
   }
   // Of appended batches that are not in the log's file yet.
   uint64_t write_buffer_bytes() const { return m_write_buffer_bytes.load(); }
+  // What one takes in memory that append() opens for a batch of so many bytes.
+  size_t write_buffer_capacity(size_t batch_bytes) const { return m_queue.write_buffer_capacity(batch_bytes); }
   void wake() { m_worker.wake(); }
   // For other workers, which may begin before this one and outlive it.
   void wake_unless_stopped() { m_worker.wake_unless_stopped(); }
@@ -140,6 +146,7 @@ class CommitPipeline {
   void want_durable(SequenceNumber sequence);
   bool dequeue(IoQueue& io, std::chrono::microseconds* wait);
   bool may_form(std::chrono::microseconds* wait);
+  bool awaits_memory() const;
   bool delays_group_commit(std::chrono::microseconds* wait);
   void tell_pacer(size_t more_waiting = 0);
   void be_paced_by(GroupPacer* pacer);
@@ -192,6 +199,7 @@ class CommitPipeline {
   GroupPacer* m_pacer = &m_own_pacer;
   PacedWriter m_paced;  // by m_pacer
   bool m_is_held = false;  // what waits for a record is, by the pacer
+  bool m_awaits_memory = false;  // what waits for a record does, until a memtable is flushed
   GroupInterval m_interval;
   std::vector<BatchView> m_views;  // scratch
   std::vector<IoRequest*> m_completed;  // scratch

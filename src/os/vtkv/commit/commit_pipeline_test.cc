@@ -69,6 +69,7 @@ class NullObserver final : public CommitObserver {
  public:
   void commit_advanced() override {}
   std::chrono::microseconds throttle_delay() override { return {}; }
+  bool memtables_are_crowded() override { return false; }
 };
 
 // A compaction of a database that is being opened may meet a failed sync.

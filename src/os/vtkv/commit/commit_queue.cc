@@ -81,6 +81,7 @@ void CommitQueue::request_flush_point(SequenceNumber sequence) {
   VTKV_ASSERT(sequence >= m_formed.sequence);
   VTKV_ASSERT(m_flush_points.empty() || sequence >= m_flush_points.back());
   m_open = false;
+  m_newest_flush_point.store(sequence);
   if (m_formed.sequence == sequence) {
     m_flush_point_positions[sequence] = m_formed;
   } else {

@@ -48,6 +48,10 @@ class CommitQueue {
   // woken for it.
   bool append(std::string_view encoded, uint32_t sequence_count, SequenceNumber last, uint64_t now_us,
               std::shared_ptr<WriteBuffer>* write_buffer, std::string_view* copy);
+  // What one takes that is opened for a batch of so many bytes.
+  size_t write_buffer_capacity(size_t batch_bytes) const {
+    return std::max(m_write_buffer_bytes, batch_bytes) + kIoAlignment;
+  }
   // Nothing more goes into the open write buffer, and it is not left waiting.
   void close_write_buffer();
 
@@ -58,6 +62,8 @@ class CommitQueue {
   void request_flush_point(SequenceNumber sequence);
   // The first flush point that no record has reached; UINT64_MAX: none.
   SequenceNumber next_flush_point() const;
+  // The last one that was asked for; 0: none.
+  SequenceNumber newest_flush_point() const { return m_newest_flush_point.load(); }
   void record_formed(const LogPosition& position);
   bool flush_point_position(SequenceNumber sequence, LogPosition* position) const;
   void forget_flush_points_before(SequenceNumber sequence);
@@ -73,6 +79,7 @@ class CommitQueue {
   size_t m_data_bytes GUARDED_BY(m_lock) = 0;  // of their data
   bool m_open GUARDED_BY(m_lock) = false;  // the last of them is a write buffer that takes more
   std::deque<SequenceNumber> m_flush_points GUARDED_BY(m_lock);  // wanted, not formed yet
+  std::atomic<SequenceNumber> m_newest_flush_point{0};  // changed under the lock
   std::map<SequenceNumber, LogPosition> m_flush_point_positions GUARDED_BY(m_lock);
   LogPosition m_formed GUARDED_BY(m_lock);  // after the newest record
 };

@@ -36,6 +36,8 @@ void DbImpl::stop_background() {
     m_tree->stop();
     m_pool->stop();
     m_gc->stop();
+    m_pipeline->wake_unless_stopped();  // nobody waits for a flush from here on
+    m_writes->notify_room();
   }
 }
 
@@ -161,7 +163,15 @@ void DbImpl::commit_advanced() {
   if (m_gc->waits_for_log()) {
     m_workers.wake(Workers::Role::gc);
   }
+  if (m_pipeline->failed()) {
+    m_writes->notify_room();
+  }
   m_waiters->notify();
+}
+
+// Who closes the database waits for everything submitted, and nothing is flushed any more.
+bool DbImpl::memtables_are_crowded() {
+  return !m_workers.stopping() && m_states->memtables_are_crowded(m_options.memtable_bytes);
 }
 
 std::chrono::microseconds DbImpl::throttle_delay() {

@@ -87,6 +87,7 @@ class DbImpl final : public DB, private CommitObserver {
   // CommitObserver
   void commit_advanced() override;
   std::chrono::microseconds throttle_delay() override;
+  bool memtables_are_crowded() override;
 
   Status run_gc(GcRequest what);
 

@@ -102,6 +102,7 @@ NextStep Flusher::flush_failed(const Status& status) {
   if (!status.is_no_space()) {
     m_pipeline->fail(status);
   }
+  m_writes->notify_room();
   m_waiters->notify();
   return status.is_no_space() ? NextStep::later(m_errors->wait(kFlushWork)) : NextStep::on_event();
 }
@@ -115,6 +116,8 @@ void Flusher::finish_flush() {
   // The older copy's: a recovery may have to fall back to it, and checks data from there on.
   m_pipeline->checkpoint_advanced(m_tree->oldest_log_position().sequence);
   m_memtables_flushed.fetch_add(1);
+  m_pipeline->wake_unless_stopped();  // both may have waited for the memory
+  m_writes->notify_room();
   m_log->tell_checkpoint();
   m_workers->wake(Workers::Role::compaction);
   m_workers->wake(Workers::Role::gc);

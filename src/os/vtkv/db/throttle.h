@@ -2,7 +2,7 @@
 // Slows writers down while what follows their writes is behind: the least time between two commit groups.
 //
 // It grows with what waits to be flushed, compacted and collected, so that writers slow down long before anything could
-// run out, and never stop.
+// run out. Only the memory of memtables has a bound at which they stop (mem/memtable_bound.h).
 //
 // Not changed once made: any thread may ask. Never waits: the commit pipeline does (commit/group_interval.h).
 #pragma once

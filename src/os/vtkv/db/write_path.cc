@@ -5,6 +5,7 @@
 
 #include "vtkv/commit/write_buffer.h"
 #include "vtkv/db/own_submission.h"
+#include "vtkv/db/participant_entries.h"
 #include "vtkv/mem/memtable_inserter.h"
 #include "vtkv/util/invariants.h"
 #include "vtkv/util/mutations.h"
@@ -93,7 +94,48 @@ bool WritePath::insert(Submission* submission) {
   return wake_worker;
 }
 
-void WritePath::submit(Submission* submission) {
+bool WritePath::has_room(const WriteBatch& batch, size_t kept) const {
+  const bool alone = m_states->closed_count() == 0 && m_active->empty();
+  const uint64_t taken = m_states->closed_bytes() + m_active->memory_bytes();
+  const uint64_t to_collect = std::min(m_collected_bytes, m_options.memtable_bytes);
+  return alone || m_workers->stopping() ||
+         taken + to_collect + m_active->growth_most(batch, kept) <= memtables_bytes_most(m_options.memtable_bytes);
+}
+
+void WritePath::await_room(MutexLock& lock, const WriteBatch& batch, size_t kept) {
+  if (m_turns == m_turns_gone && has_room(batch, kept)) {
+    return;
+  }
+  const uint64_t start_us = m_env->now_us();
+  const uint64_t turn = m_turns++;
+  m_awaiting_room.fetch_add(1);
+  for (;;) {
+    m_room->wait(lock, [&]() REQUIRES(m_lock) {
+      return m_pipeline->failed() || (turn == m_turns_gone && (has_room(batch, kept) || m_states->closed_count() == 0));
+    });
+    if (m_pipeline->failed() || has_room(batch, kept)) {
+      break;
+    }
+    switch_memtable();  // what is there has to go first, and would not fill it
+  }
+  m_awaiting_room.fetch_sub(1);
+  ++m_turns_gone;
+  m_room->notify_all();
+  m_waits.fetch_add(1, std::memory_order_relaxed);
+  m_waited_us.fetch_add(m_env->now_us() - start_us, std::memory_order_relaxed);
+}
+
+// Who waits counts himself before he looks, so one of the two sees the other.
+void WritePath::notify_room() {
+  if (m_awaiting_room.load() > 0) {
+    MutexLock lock(m_lock);
+    m_room->notify_all();
+  }
+}
+
+void WritePath::submit(Submission* submission) { submit(submission, /*may_wait=*/false); }
+
+void WritePath::submit(Submission* submission, bool may_wait) {
   if (const Status status = cut_batch(submission, m_pipeline->record_bytes_most(), m_pipeline->fragment_bytes());
       !status.ok()) {
     submission->durable(status);
@@ -103,6 +145,9 @@ void WritePath::submit(Submission* submission) {
   bool wake_worker = false;
   {
     MutexLock lock(m_lock);
+    if (may_wait) {
+      await_room(lock, submission->batch, 0);
+    }
     if (!m_pipeline->failed()) {
       wake_worker = insert(submission);
       submission = nullptr;
@@ -118,13 +163,9 @@ void WritePath::submit(Submission* submission) {
 void WritePath::switch_memtable() {
   const SequenceNumber as_of = m_last_sequence;
   VTKV_ASSERT(as_of >= m_last_closed);
-  if (m_options.participant) {
-    std::vector<CheckpointEntry> entries;
-    m_options.participant->collect(as_of, &entries);
-    for (const auto& [key, value] : entries) {
-      value ? m_active->put(as_of, key, *value) : m_active->remove(as_of, key);
-    }
-  }
+  const size_t before = m_active->memory_bytes();
+  add_participant_entries(m_options.participant, as_of, m_active.get());
+  m_collected_bytes = m_active->memory_bytes() - before;
   auto fresh = std::make_shared<MemTable>();
   m_states->switch_memtable(m_active, as_of, fresh);
   m_active = std::move(fresh);
@@ -132,6 +173,7 @@ void WritePath::switch_memtable() {
   ++m_memtables_closed;
   m_log_bytes_at_switch = m_pipeline->log_bytes();
   m_pipeline->request_flush_point(as_of);
+  m_pipeline->wake_unless_stopped();  // it may have waited for one
   m_workers->wake(Workers::Role::flush);
 }
 
@@ -184,8 +226,11 @@ Status WritePath::write(WriteBatch batch, const WriteOptions& options) {
     return write_and_wait(std::move(batch));
   }
   bool wake_worker = false;
+  const size_t kept =
+      m_options.value_separation_bytes > 0 ? m_pipeline->write_buffer_capacity(batch.encoded_bytes()) : 0;
   {
     MutexLock lock(m_lock);
+    await_room(lock, batch, kept);
     if (m_pipeline->failed()) {
       return m_pipeline->failure();
     }
@@ -208,7 +253,7 @@ Status WritePath::write(WriteBatch batch, const WriteOptions& options) {
 Status WritePath::write_and_wait(WriteBatch batch) {
   WaitingSubmission submission(&m_idle_writers);
   submission.batch = std::move(batch);
-  submit(&submission);
+  submit(&submission, /*may_wait=*/true);
   return submission.wait();
 }
 
@@ -224,6 +269,9 @@ Status WritePath::relocate(std::span<const Relocation> values, SequenceNumber ch
     const std::shared_ptr<const ReadState> state = m_states->current();
     if (m_tree->newest_log_position().sequence > checked) {
       return Status::busy("a memtable was flushed meanwhile");
+    }
+    if (m_states->memtables_are_crowded(m_options.memtable_bytes)) {
+      return Status::busy("memtables that wait to be flushed take too much memory");
     }
     for (const Relocation& value : values) {
       const bool newer = !mutated(Mutation::relocation_wins) &&

@@ -4,8 +4,11 @@
 // Who writes holds the write lock for that, and for nothing that waits: it is never held over I/O. With it a full
 // memtable is closed, too, and the participant asked for what its checkpoint needs.
 //
-// Thread-safe. write() waits for the commit when its caller asks for that, when the batch is empty or larger than a
-// record, or when too much is unwritten; nothing else here waits.
+// Memtables have a bound (mem/memtable_bound.h): write() waits, before it inserts, until a flush has made room, each
+// writer behind those who waited before. A batch that is larger than the bound goes when nothing else is there.
+//
+// Thread-safe. write() waits for room, too; for the commit when its caller asks for that, when the batch is empty or
+// larger than a record, or when too much is unwritten. Nothing else here waits.
 #pragma once
 
 #include <atomic>
@@ -32,6 +35,7 @@ class WritePath final : public Relocator {
         m_pipeline(pipeline),
         m_waiters(waiters),
         m_workers(workers),
+        m_room(env->new_signal()),
         m_idle_writers(env) {}
 
   // After a recovery, which left `active` and ended at `position`; what is at or below `content` was not empty. True:
@@ -40,7 +44,8 @@ class WritePath final : public Relocator {
 
   void submit(Submission* submission) EXCLUDES(m_lock);
   Status write(WriteBatch batch, const WriteOptions& options) EXCLUDES(m_lock);
-  // Of values whose keys may be in a memtable that was flushed since `checked`: Code::busy, check again.
+  // Of values whose keys may be in a memtable that was flushed since `checked`: Code::busy, check again. So it says,
+  // too, while the memtables are crowded.
   Status relocate(std::span<const Relocation> values, SequenceNumber checked, SequenceNumber* last) override
       EXCLUDES(m_lock);
   // Closes the memtable when there is anything that a checkpoint would change; returns how many memtables must have
@@ -48,10 +53,16 @@ class WritePath final : public Relocator {
   uint64_t close_memtable() EXCLUDES(m_lock);
   // As in DB.
   void advance_reuse_horizon();
+  // A memtable was flushed, or nobody is to wait any more: all failed, or the workers stop.
+  void notify_room() EXCLUDES(m_lock);
 
   void add_statistics(DBStatistics* statistics) const;
 
  private:
+  void submit(Submission* submission, bool may_wait) EXCLUDES(m_lock);
+  // `kept`: as MemTable::growth_most. Also returns when the database has failed; the lock is given up meanwhile.
+  void await_room(MutexLock& lock, const WriteBatch& batch, size_t kept) REQUIRES(m_lock);
+  bool has_room(const WriteBatch& batch, size_t kept) const REQUIRES(m_lock);
   // True: the commit worker has to be woken.
   bool insert(Submission* submission) REQUIRES(m_lock);
   bool insert_into_write_buffer(const WriteBatch& batch) REQUIRES(m_lock);
@@ -75,6 +86,12 @@ class WritePath final : public Relocator {
   SequenceNumber m_last_closed GUARDED_BY(m_lock) = 0;  // last sequence of the newest closed memtable
   uint64_t m_memtables_closed GUARDED_BY(m_lock) = 0;
   uint64_t m_log_bytes_at_switch GUARDED_BY(m_lock) = 0;
+  size_t m_collected_bytes GUARDED_BY(m_lock) = 0;  // by which the participant's entries made the newest of them larger
+  // Turns of those who have to wait for room: given out, and gone.
+  uint64_t m_turns GUARDED_BY(m_lock) = 0;
+  uint64_t m_turns_gone GUARDED_BY(m_lock) = 0;
+  const std::unique_ptr<Signal> m_room;
+  std::atomic<int> m_awaiting_room{0};
 
   std::atomic<SequenceNumber> m_last_content{0};  // last sequence that was not an empty record's
   std::atomic<bool> m_horizon_submitted{false};

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include "vtkv/commit/write_buffer.h"
 #include "vtkv/testing/db_parts_fixture.h"
 
@@ -131,6 +133,68 @@ TEST_F(WritePathTest, AWriterThatRunsAheadOfTheLogWaits) {
   m_writes->add_statistics(&statistics);
   EXPECT_EQ(statistics.write_waits, 1u);
   EXPECT_LE(m_pipeline->write_buffer_bytes(), most);
+}
+
+// Two memtables that wait to be flushed, with what is behind them.
+class CrowdedTest : public WritePathTest {
+ protected:
+  void crowd() {
+    m_options.value_separation_bytes = 4 << 10;  // no value of the test
+    make();
+    while (!m_states->memtables_are_crowded(m_options.memtable_bytes)) {
+      Write& write = m_ahead.emplace_back();
+      write.batch.put(std::to_string(m_ahead.size()), std::string(2 << 10, 'v'));
+      m_writes->submit(&write);
+      m_closed_at = m_states->closed_count() < 2 || m_closed_at > 0 ? m_closed_at : m_states->visible();
+    }
+    ASSERT_EQ(m_states->closed_count(), 2u);
+    m_env.run_until_idle();
+  }
+  void flush_all() {
+    while (m_flusher->step().when == NextStep::When::now) {
+    }
+    m_env.run_until_idle();
+  }
+  void TearDown() override { flush_all(); }
+  std::deque<Write> m_ahead;
+  SequenceNumber m_closed_at = 0;  // the second one
+};
+
+TEST_F(CrowdedTest, WhoDoesNotWaitIsHeldInTheLog) {
+  crowd();
+  EXPECT_EQ(m_pipeline->logged_sequence(), m_closed_at);
+  Write held;
+  held.batch.put("held", "");
+  m_writes->submit(&held);
+  m_env.run_until_idle();
+  EXPECT_EQ(look_up("held"), Lookup::found);
+  EXPECT_FALSE(held.ended);
+  EXPECT_EQ(m_pipeline->logged_sequence(), m_closed_at);
+  flush_all();
+  EXPECT_TRUE(held.ended);
+}
+
+// Otherwise its memtable could not be flushed.
+TEST_F(CrowdedTest, WhatAFlushWaitsForIsNotHeld) {
+  crowd();
+  Write held, last;
+  held.batch.put("held", "");
+  m_writes->submit(&held);
+  m_env.run_until_idle();
+  EXPECT_FALSE(held.ended);
+  last.batch.put("last", std::string(m_options.memtable_bytes, 'v'));  // fills it
+  m_writes->submit(&last);
+  m_env.run_until_idle();
+  EXPECT_TRUE(held.ended && last.ended);
+}
+
+TEST_F(CrowdedTest, NothingIsRelocated) {
+  crowd();
+  SequenceNumber last = 0;
+  const std::vector<Relocation> values{{"1", "value", {}}};
+  EXPECT_EQ(m_writes->relocate(values, m_states->visible(), &last).code(), Status::Code::busy);
+  flush_all();
+  EXPECT_TRUE(m_writes->relocate(values, m_states->visible(), &last).ok());
 }
 
 TEST_F(WritePathTest, ABatchLargerThanARecordIsWaitedFor) {

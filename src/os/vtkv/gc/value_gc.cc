@@ -321,11 +321,13 @@ Status ValueGc::check_slice() {
   return Status();
 }
 
-// False: the log's progress will wake us. It looks at the flag after it has moved on, we look after we have set it.
+// False: the log's progress, or a memtable's flush, will wake us. The log looks at the flag after it has moved on, we
+// look after we have set it.
 bool ValueGc::may_relocate() {
   m_waits_for_log.store(true);
   m_unwritten.forget_logged(m_db.pipeline->logged_sequence());
-  if (m_unwritten.bytes() >= unwritten_bytes_most(m_options.memtable_bytes) / kUnwrittenShare) {
+  if (m_unwritten.bytes() >= unwritten_bytes_most(m_options.memtable_bytes) / kUnwrittenShare ||
+      m_db.states->memtables_are_crowded(m_options.memtable_bytes)) {
     return false;
   }
   m_waits_for_log.store(false);

@@ -27,6 +27,7 @@ void ReadStates::switch_memtable(std::shared_ptr<MemTable> closed, SequenceNumbe
   auto state = std::make_shared<ReadState>(*m_state);
   VTKV_ASSERT(state->memtables.front() == closed);
   state->memtables.insert(state->memtables.begin(), std::move(fresh));
+  m_closed_bytes.fetch_add(closed->memory_bytes());
   m_closed.push_back({std::move(closed), last_sequence});
   m_closed_count.store(m_closed.size());
   m_state = std::move(state);
@@ -45,6 +46,7 @@ void ReadStates::install_version(const MemTable* flushed) {
   if (flushed) {
     VTKV_ASSERT(!m_closed.empty() && m_closed.front().memtable.get() == flushed);
     std::erase_if(state->memtables, [&](const auto& memtable) { return memtable.get() == flushed; });
+    m_closed_bytes.fetch_sub(flushed->memory_bytes());
     m_closed.pop_front();
     m_closed_count.store(m_closed.size());
   }

@@ -17,6 +17,7 @@
 
 #include "vtkv/iter/read_state.h"
 #include "vtkv/iter/snapshot_list.h"
+#include "vtkv/mem/memtable_bound.h"
 #include "vtkv/util/mutex.h"
 
 namespace vtkv {
@@ -65,8 +66,19 @@ class ReadStates {
   // To be flushed next; without a memtable: none is.
   ClosedMemTable oldest_closed() const EXCLUDES(m_lock);
   size_t closed_count() const { return m_closed_count.load(); }
+  // Of those, and of all.
+  uint64_t closed_bytes() const { return m_closed_bytes.load(); }
+  uint64_t memtable_bytes() const EXCLUDES(m_lock) {
+    MutexLock lock(m_lock);
+    return m_closed_bytes.load() + m_state->memtables.front()->memory_bytes();
+  }
   // Takes over the tree's runs; with `flushed`, the oldest closed memtable, drops it: it is among them now.
   void install_version(const MemTable* flushed) EXCLUDES(m_lock);
+
+  // Do the memtables take so much that only a flush may go on? Then one is closed.
+  bool memtables_are_crowded(size_t memtable_bytes) const EXCLUDES(m_lock) {
+    return closed_count() > 0 && this->memtable_bytes() >= memtables_bytes_crowded(memtable_bytes);
+  }
 
   // Ends the reader epoch: readers that start from now on belong to the next. Returns its number.
   uint64_t start_reader_epoch() EXCLUDES(m_lock);
@@ -80,7 +92,9 @@ class ReadStates {
   mutable Mutex m_lock;
   std::shared_ptr<const ReadState> m_state GUARDED_BY(m_lock);
   std::deque<ClosedMemTable> m_closed GUARDED_BY(m_lock);  // oldest first
-  std::atomic<size_t> m_closed_count{0};                   // changed under the lock
+  // Both changed under the lock.
+  std::atomic<size_t> m_closed_count{0};
+  std::atomic<uint64_t> m_closed_bytes{0};
   // Reader epochs that are over but for readers of theirs, by number.
   std::map<uint64_t, std::weak_ptr<const int>> m_reader_epochs GUARDED_BY(m_lock);
   uint64_t m_reader_epoch GUARDED_BY(m_lock) = 0;

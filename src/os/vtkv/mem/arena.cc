@@ -6,7 +6,6 @@ namespace vtkv {
 namespace {
 constexpr size_t kAlignment = alignof(void*) > alignof(uint64_t) ? alignof(void*) : alignof(uint64_t);
 constexpr size_t kFirstBlockBytes = 4 << 10;  // an idle cube's memtable stays small
-constexpr size_t kBlockBytes = 128 << 10;
 }  // namespace
 
 char* Arena::allocate(size_t bytes) {

@@ -14,6 +14,8 @@ namespace vtkv {
 
 class Arena {
  public:
+  static constexpr size_t kBlockBytes = 128 << 10;
+
   Arena() = default;
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;

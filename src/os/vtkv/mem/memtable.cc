@@ -270,6 +270,14 @@ size_t MemTable::memory_bytes() const {
   return m_rep->arena.memory_bytes() + m_rep->tombstones.memory_bytes() + kept_bytes();
 }
 
+// An entry takes a node of the list and, in the tree, a cell of a node that is half full at the least. Its bytes lie in
+// blocks of the arena, of which a quarter at most is left unused.
+size_t MemTable::growth_most(const WriteBatch& batch, size_t kept) const {
+  constexpr size_t kEntryBytes = 128;
+  const size_t pieces = batch.encoded_bytes() + batch.sequence_count() * kEntryBytes;
+  return pieces + pieces / 3 + 2 * Arena::kBlockBytes + m_rep->tombstones.growth_most(batch.range_count()) + kept;
+}
+
 bool MemTable::empty() const { return m_rep->empty.load(std::memory_order_acquire); }
 
 uint64_t MemTable::entries() const { return m_rep->entries.load(std::memory_order_relaxed); }

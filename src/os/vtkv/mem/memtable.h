@@ -56,7 +56,9 @@ class MemTable {
   const RangeTombstones& range_tombstones() const;
 
   size_t memory_bytes() const;       // with the kept bytes
-  size_t kept_bytes() const;         // of put_shared's values and what lies between them
+  // How much memory_bytes() grows at most by what a batch puts in. `kept`: by keep(), for values of it that are shared.
+  size_t growth_most(const WriteBatch& batch, size_t kept) const;
+  size_t kept_bytes() const;  // of put_shared's values and what lies between them
   bool empty() const;
   uint64_t entries() const;  // puts and tombstones, every version
   SequenceNumber last_sequence() const;  // 0 when empty

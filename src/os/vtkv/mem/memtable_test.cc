@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdio>
 #include <map>
 #include <random>
 #include <thread>
+
+#include "vtkv/mem/memtable_inserter.h"
 
 namespace vtkv {
 namespace {
@@ -176,6 +179,55 @@ TEST(MemTable, ALoggedValueReadsAsItselfAndIsFlushedAsAPointer) {
   EXPECT_EQ(pointer, (ValuePointer{3, 4, 4096 + 7, 4, value_checksum("b", "long")}));
   iterator->next();
   EXPECT_FALSE(iterator->valid());
+}
+
+// Puts what a batch holds into a memtable, and compares what that took with what was said before.
+void expect_within_growth(const WriteBatch& batch, MemTable* table, SequenceNumber* last, size_t threshold) {
+  const size_t before = table->memory_bytes();
+  const size_t most = table->growth_most(batch, 0);
+  MemTableInserter inserter(table, *last + 1, batch.encoded(), threshold);
+  ASSERT_TRUE(batch.iterate(inserter).ok());
+  *last += batch.sequence_count();
+  EXPECT_LE(table->memory_bytes(), before + most);
+}
+
+TEST(MemTable, TakesNoMoreThanItSaysBefore) {
+  std::mt19937_64 random(7);
+  for (const size_t threshold : {size_t{0}, size_t{1}}) {
+    for (const size_t value_bytes : {0, 1, 200, 5000, 32700, 33000, 200000}) {
+      for (const bool ascends : {false, true}) {
+        MemTable table;
+        SequenceNumber last = 0;
+        for (int batch_number = 0; batch_number < 20; ++batch_number) {
+          WriteBatch batch;
+          const size_t operations = std::min<size_t>(20000, 1 + (random() % (1 << 20)) / (value_bytes + 10));
+          for (size_t i = 0; i < operations; ++i) {
+            char key[32];
+            std::snprintf(key, sizeof(key), "%020lu", ascends ? last + i : static_cast<uint64_t>(random()));
+            i % 5 == 4 ? batch.remove(key) : batch.put(key, std::string(value_bytes, 'v'));
+          }
+          expect_within_growth(batch, &table, &last, threshold);
+        }
+      }
+    }
+  }
+}
+
+TEST(MemTable, TakesNoMoreForRangesThanItSaysBefore) {
+  std::mt19937_64 random(7);
+  for (const int ranges_most : {1, 50, 3000}) {
+    MemTable table;
+    SequenceNumber last = 0;
+    for (int batch_number = 0; batch_number < 3000 / ranges_most + 10; ++batch_number) {
+      WriteBatch batch;
+      for (int i = 0; i < ranges_most; ++i) {
+        const std::string begin = std::to_string(1000000 + random() % 1000000);
+        const std::string end = i % 3 == 0 ? std::to_string(1000000 + random() % 1000000) : begin + "x";
+        batch.remove_range(std::min(begin, end), std::max(begin, end));
+      }
+      expect_within_growth(batch, &table, &last, 0);
+    }
+  }
 }
 
 }  // namespace

@@ -231,6 +231,22 @@ void RangeTombstones::add(SequenceNumber sequence, std::string_view begin, std::
   m_count.fetch_add(1, std::memory_order_release);
 }
 
+// A tree of t tombstones has fewer than 2 t fragments. On each level that the forest has afterwards, what is added
+// fills whole trees, and one that holds older tombstones, too.
+size_t RangeTombstones::growth_most(size_t tombstones) const {
+  constexpr size_t kNodeBytes = sizeof(Node) + 4 * sizeof(void*) + 2 * sizeof(NodePointer);
+  constexpr size_t kLeafBytes = kNodeBytes + 3 * (kLeafTombstones + 1) * sizeof(RangeTombstone);
+  if (tombstones == 0) {
+    return 0;
+  }
+  const size_t all = count() + tombstones;
+  size_t bytes = kLeafBytes + (tombstones + kLeafTombstones) * sizeof(RangeTombstone);
+  for (size_t tree = kLeafTombstones; tree <= all; tree *= 2) {
+    bytes += (tombstones / tree + 1) * (kNodeBytes + 2 * tree * sizeof(RangeTombstone));
+  }
+  return bytes;
+}
+
 // The fragment that holds key or, `before`, the keys directly below it.
 const RangeTombstone* RangeTombstones::find(const Fragments& fragments, std::string_view key, bool before) {
   const auto behind = std::partition_point(fragments.begin(), fragments.end(), [&](const RangeTombstone& fragment) {

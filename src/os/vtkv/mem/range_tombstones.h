@@ -70,6 +70,8 @@ class RangeTombstones {
   bool empty() const { return m_count.load(std::memory_order_acquire) == 0; }
   size_t count() const { return m_count.load(std::memory_order_acquire); }
   size_t memory_bytes() const { return m_memory_bytes.load(std::memory_order_relaxed); }
+  // How much memory_bytes() grows at most when so many more are added, but for their keys.
+  size_t growth_most(size_t tombstones) const;
 
   // Every tombstone as it was added, the oldest first.
   void for_each(const std::function<void(const RangeTombstone&)>& visit) const;

@@ -125,9 +125,11 @@ class DbPartsFixture : public testing::Test, private CommitObserver {
  private:
   void commit_advanced() override {
     m_workers->wake(Workers::Role::flush);
+    m_writes->notify_room();
     m_waiters->notify();
   }
   std::chrono::microseconds throttle_delay() override { return {}; }
+  bool memtables_are_crowded() override { return m_states->memtables_are_crowded(m_options.memtable_bytes); }
 };
 
 }  // namespace vtkv
