@@ -129,8 +129,10 @@ class DB {
   // Makes an empty database in `directory` (created when missing; must be empty otherwise). invalid_argument: it is
   // not, or the geometry cannot be. What an attempt that failed leaves behind is cleared away by the next.
   static Status create(Env* env, const std::string& directory, const Options& options);
-  // Recovers and opens. The database keeps pointers to env and to what options name until closed.
-  // Code::corruption names the file and the remedy; nothing on disk was changed in that case.
+  // Recovers and opens. The database keeps pointers to env and to what options name until closed. A log of more than
+  // Options::memtable_bytes goes to the tree as it is read.
+  // Code::corruption names the file and the remedy; nothing on disk was changed in that case, but where the log had
+  // been found whole and something else refused what is in it.
   static Status open(Env* env, const std::string& directory, const Options& options, std::unique_ptr<DB>* db);
 
   // For looking at it: recovers in memory (and in its participant), changes nothing on disk (no recovery record, no

@@ -65,7 +65,8 @@ class CheckpointParticipant {
   // Called while the memtable is switched, with no submission under way: append the entries that describe
   // the user's state exactly as of `as_of`. They enter the memtable being closed (not the log) and replace
   // older values of the same keys. Must not call back into the database. On recovery, the tree's entries
-  // are those of the checkpoint and replay() delivers what came after.
+  // are those of the checkpoint and replay() delivers what came after; where that fills a memtable, this is
+  // called between two replay()s.
   virtual void collect(SequenceNumber as_of, std::vector<CheckpointEntry>* entries) = 0;
   // A checkpoint that holds everything collected at or below `as_of` is durable, in both manifest copies'
   // terms: no recovery from here on starts from an older one. On a worker, no lock held.

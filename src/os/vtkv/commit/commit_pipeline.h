@@ -116,6 +116,8 @@ class CommitPipeline {
   bool flush_point_position(SequenceNumber sequence, LogPosition* position) const {
     return m_queue.flush_point_position(sequence, position);
   }
+  // One that a recovery has met, in the order of the log; before start().
+  void add_flush_point(const LogPosition& position) { m_queue.add_flush_point(position); }
   void forget_flush_points_before(SequenceNumber sequence) { m_queue.forget_flush_points_before(sequence); }
 
   SequenceNumber durable_sequence() const { return m_progress.durable(); }

@@ -110,6 +110,13 @@ void CommitQueue::start_after(const LogPosition& position) {
   m_formed = position;
 }
 
+void CommitQueue::add_flush_point(const LogPosition& position) {
+  MutexLock lock(m_lock);
+  VTKV_ASSERT(position.sequence <= m_formed.sequence && position.sequence >= m_newest_flush_point.load());
+  m_newest_flush_point.store(position.sequence);
+  m_flush_point_positions[position.sequence] = position;
+}
+
 bool CommitQueue::flush_point_position(SequenceNumber sequence, LogPosition* position) const {
   MutexLock lock(m_lock);
   const auto found = m_flush_point_positions.find(sequence);

@@ -65,6 +65,8 @@ class CommitQueue {
   // The last one that was asked for; 0: none.
   SequenceNumber newest_flush_point() const { return m_newest_flush_point.load(); }
   void record_formed(const LogPosition& position);
+  // One that lies in the log already.
+  void add_flush_point(const LogPosition& position);
   bool flush_point_position(SequenceNumber sequence, LogPosition* position) const;
   void forget_flush_points_before(SequenceNumber sequence);
 

@@ -34,6 +34,7 @@
 namespace vtkv {
 
 class LogRecovery;
+class LogReplay;
 enum class CheckpointCopy;
 struct Salvaged;
 struct SalvagedDb;
@@ -95,15 +96,17 @@ class DbImpl final : public DB, private CommitObserver {
   Status open_files(Salvaged* salvaged = nullptr);
   LogRecovery new_recovery() const;  // from the newest checkpoint
   Status load_participant();
-  Status replay(LogRecovery& recovery, std::shared_ptr<MemTable>* memtable);
-  void end_reading(const LogRecovery& recovery, std::shared_ptr<MemTable> memtable);
+  // *position: the log's end, behind the record that ends the recovery.
+  Status replay(LogRecovery& recovery, LogReplay* replay, LogPosition* position);
+  Status flush_replayed(LogReplay* replay);
+  Status replay_to_read(LogRecovery& recovery);
   Status recover_without(Salvaged* salvaged);
   // Values in the log that cannot be read, with the reason. Removes them, in memory.
   std::map<std::string, std::string> lose_values(Salvaged* salvaged);
   Status end_recovery(const LogRecovery& recovery, LogPosition* position);
   Status sync_everything();
   void make_parts(const LogPosition& position, SequenceNumber horizon);
-  void start_workers(const LogPosition& position, std::shared_ptr<MemTable> memtable);
+  void start_workers(const LogPosition& position, LogReplay* replayed);
 
   NextStep gc_step(IoQueue& io);
 

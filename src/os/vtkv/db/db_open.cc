@@ -7,10 +7,10 @@
 #include <algorithm>
 
 #include "vtkv/db/db_impl.h"
+#include "vtkv/db/log_replay.h"
 #include "vtkv/db/ownership.h"
 #include "vtkv/env/read_only_env.h"
 #include "vtkv/iter/db_iterator.h"
-#include "vtkv/mem/memtable_inserter.h"
 #include "vtkv/table/salvaged.h"
 #include "vtkv/util/invariants.h"
 #include "vtkv/util/mutations.h"
@@ -197,6 +197,7 @@ Status DbImpl::open_files(Salvaged* salvaged) {
                                          m_options.primed_bytes_per_commit, m_options.make_room);
   m_values = std::make_unique<ValueReader>(m_pool.get(), m_tree->cache());
   m_states = std::make_unique<ReadStates>(m_tree.get());
+  m_tree->set_snapshot_source([this] { return m_states->snapshots(); });
   return m_pool->load(salvaged ? &salvaged->notes : nullptr);
 }
 
@@ -213,7 +214,8 @@ Status DbImpl::add_features(bool* added) {
 }
 
 // Everything up to the tree's prepare_to_write() only reads, but for what a crash left half made: what is refused stays
-// as it is, and on a full host the participant can give its reserve before it is needed.
+// as it is, and on a full host the participant can give its reserve before it is needed. (Where the log holds more than
+// a memtable takes, the rest of it is read behind that.)
 Status DbImpl::recover() {
   VTKV_RETURN_IF_ERROR(open_files());
   VTKV_RETURN_IF_ERROR(m_tree->check_may_write());
@@ -225,12 +227,10 @@ Status DbImpl::recover() {
   VTKV_RETURN_IF_ERROR(recovery.report_orphans());
   VTKV_RETURN_IF_ERROR(recovery.check_data());
   VTKV_RETURN_IF_ERROR(load_participant());
-  std::shared_ptr<MemTable> memtable;
-  VTKV_RETURN_IF_ERROR(replay(recovery, &memtable));
-  VTKV_RETURN_IF_ERROR(m_tree->prepare_to_write());
+  LogReplay replayed(m_options);
   LogPosition position;
-  VTKV_RETURN_IF_ERROR(end_recovery(recovery, &position));
-  start_workers(position, std::move(memtable));
+  VTKV_RETURN_IF_ERROR(replay(recovery, &replayed, &position));
+  start_workers(position, &replayed);
   return Status();
 }
 
@@ -242,14 +242,15 @@ Status DbImpl::recover_read_only(std::unique_ptr<Env> env) {
   VTKV_RETURN_IF_ERROR(recovery.report_orphans());
   VTKV_RETURN_IF_ERROR(recovery.check_data(/*assume_written=*/true));
   VTKV_RETURN_IF_ERROR(load_participant());
-  std::shared_ptr<MemTable> memtable;
-  VTKV_RETURN_IF_ERROR(replay(recovery, &memtable));
-  end_reading(recovery, std::move(memtable));
-  return Status();
+  return replay_to_read(recovery);
 }
 
-void DbImpl::end_reading(const LogRecovery& recovery, std::shared_ptr<MemTable> memtable) {
-  m_states->begin(std::move(memtable), recovery.recovered_end().sequence);
+// Nothing can be flushed: all of it stays in memory.
+Status DbImpl::replay_to_read(LogRecovery& recovery) {
+  LogReplay replayed(m_options);
+  VTKV_RETURN_IF_ERROR(recovery.replay(replayed));
+  m_states->begin(replayed.active(), {}, recovery.recovered_end().sequence);
+  return Status();
 }
 
 Status DbImpl::load_participant() {
@@ -264,51 +265,35 @@ Status DbImpl::load_participant() {
   });
 }
 
-namespace {
-
-// What a submission puts in, but for what a mutation loses: there is nothing to notice when the submission loses it,
-// too.
-class ReplayInserter final : public MemTableInserter {
- public:
-  using MemTableInserter::MemTableInserter;
-  void remove_range(std::string_view begin, std::string_view end) override {
-    mutated(Mutation::range_delete_lost) ? pass_over() : MemTableInserter::remove_range(begin, end);
+// What finds no space stays in memory: the flush worker tries again.
+Status DbImpl::flush_replayed(LogReplay* replay) {
+  for (std::deque<LogReplay::Closed>& closed = replay->closed(); !closed.empty(); closed.pop_front()) {
+    const Status status = m_tree->flush(*closed.front().memtable, closed.front().position, m_states->snapshots());
+    if (!status.ok()) {
+      return status.is_no_space() ? Status() : status;
+    }
   }
-};
+  return Status();
+}
 
-class Replay final : public BatchVisitor {
- public:
-  Replay(MemTable* memtable, const Options& options) : m_memtable(memtable), m_options(options) {}
-
-  Status batch(SequenceNumber first, uint32_t sequence_count, std::string_view encoded,
-               const LogAddress& address) override {
-    ReplayInserter inserter(m_memtable, first, encoded, m_options.value_separation_bytes);
-    VTKV_RETURN_IF_ERROR(WriteBatch::iterate(encoded, inserter));
-    if (inserter.address()) {
-      *inserter.address() = address;
+// A log of more than a memtable goes to the tree as it is read. The recovery ends before that, with its record: what is
+// flushed is then durable as it is in a database that is open, and a crash from here on meets nothing new.
+Status DbImpl::replay(LogRecovery& recovery, LogReplay* replay, LogPosition* position) {
+  bool has_ended = false;
+  const auto end = [&] {
+    VTKV_RETURN_IF_ERROR(m_tree->prepare_to_write());
+    has_ended = true;
+    return end_recovery(recovery, position);
+  };
+  VTKV_RETURN_IF_ERROR(recovery.replay(*replay, [&](const LogPosition& behind) {
+    if (!replay->is_full()) {
+      return Status();
     }
-    const uint64_t updates = std::max<uint64_t>(1, inserter.next_sequence() - first);
-    if (updates != sequence_count) {
-      return Status::corruption("a batch of " + std::to_string(updates) + " operations claims " +
-                                std::to_string(sequence_count) + " sequence numbers");
-    }
-    if (m_options.participant) {
-      return m_options.participant->replay(first + sequence_count - 1, encoded);
-    }
-    return Status();
-  }
-
- private:
-  MemTable* const m_memtable;
-  const Options& m_options;
-};
-
-}  // namespace
-
-Status DbImpl::replay(LogRecovery& recovery, std::shared_ptr<MemTable>* memtable) {
-  *memtable = std::make_shared<MemTable>();
-  Replay visitor(memtable->get(), m_options);
-  return recovery.replay(visitor);
+    VTKV_RETURN_IF_ERROR(has_ended ? Status() : end());
+    replay->close(behind);
+    return flush_replayed(replay);
+  }));
+  return has_ended ? Status() : end();
 }
 
 // What recovery has read may still be in a volatile cache, written by a process that was killed: it decides
@@ -382,11 +367,15 @@ void DbImpl::make_parts(const LogPosition& position, SequenceNumber horizon) {
       std::make_unique<ScanRelocator>(m_options, m_pipeline.get(), m_pool.get(), m_gc.get(), m_writes.get());
 }
 
-void DbImpl::start_workers(const LogPosition& position, std::shared_ptr<MemTable> memtable) {
+void DbImpl::start_workers(const LogPosition& position, LogReplay* replayed) {
   const SequenceNumber horizon = mutated(Mutation::no_recovery_record) ? position.sequence : position.sequence - 1;
   make_parts(position, horizon);
-  m_tree->set_snapshot_source([this] { return m_states->snapshots(); });
-  const bool is_full = m_writes->begin(std::move(memtable), position.sequence, horizon);
+  std::vector<ClosedMemTable> closed;
+  for (const LogReplay::Closed& one : replayed->closed()) {
+    m_pipeline->add_flush_point(one.position);
+    closed.push_back({one.memtable, one.position.sequence});
+  }
+  const bool is_full = m_writes->begin(replayed->active(), closed, position.sequence, horizon);
   using Role = Workers::Role;
   m_workers.start({{Role::log, "vtkv_log", 0, [this](IoQueue&) { return m_log->step(); }},
                    {Role::flush, "vtkv_flush", 0, [this](IoQueue&) { return m_flusher->step(); }},
@@ -395,6 +384,9 @@ void DbImpl::start_workers(const LogPosition& position, std::shared_ptr<MemTable
   m_workers.start({{Role::gc, "vtkv_gc", 1, [this](IoQueue& io) { return gc_step(io); }}});
   if (is_full) {
     m_flusher->request();
+  }
+  if (!closed.empty()) {
+    m_workers.wake(Workers::Role::flush);
   }
 }
 

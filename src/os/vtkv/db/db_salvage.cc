@@ -166,10 +166,7 @@ Status DbImpl::recover_without(Salvaged* salvaged) {
   VTKV_RETURN_IF_ERROR(recovery.report_orphans());
   VTKV_RETURN_IF_ERROR(recovery.check_data(/*assume_written=*/true));
   recovery.cut_unreadable();
-  std::shared_ptr<MemTable> memtable;
-  VTKV_RETURN_IF_ERROR(replay(recovery, &memtable));
-  end_reading(recovery, std::move(memtable));
-  return Status();
+  return replay_to_read(recovery);
 }
 
 std::map<std::string, std::string> DbImpl::lose_values(Salvaged* salvaged) {

@@ -35,13 +35,15 @@ Status cut_batch(Submission* submission, uint64_t record_bytes, uint64_t fragmen
 
 }  // namespace
 
-bool WritePath::begin(std::shared_ptr<MemTable> active, SequenceNumber position, SequenceNumber content) {
+bool WritePath::begin(std::shared_ptr<MemTable> active, const std::vector<ClosedMemTable>& closed,
+                      SequenceNumber position, SequenceNumber content) {
   MutexLock lock(m_lock);
   m_active = std::move(active);
   m_last_sequence = position;
   m_last_content.store(content);
-  m_last_closed = m_tree->newest_log_position().sequence;
-  m_states->begin(m_active, position);
+  m_last_closed = closed.empty() ? m_tree->newest_log_position().sequence : closed.back().last_sequence;
+  m_memtables_closed = closed.size();
+  m_states->begin(m_active, closed, position);
   return m_active->memory_bytes() >= m_options.memtable_bytes;
 }
 

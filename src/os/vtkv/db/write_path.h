@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <memory>
+#include <vector>
 
 #include "vtkv/blob/relocator.h"
 #include "vtkv/commit/commit_pipeline.h"
@@ -38,9 +39,10 @@ class WritePath final : public Relocator {
         m_room(env->new_signal()),
         m_idle_writers(env) {}
 
-  // After a recovery, which left `active` and ended at `position`; what is at or below `content` was not empty. True:
-  // the memtable is full. Readers may begin.
-  bool begin(std::shared_ptr<MemTable> active, SequenceNumber position, SequenceNumber content);
+  // After a recovery, which left `active`, and `closed`, the oldest first, and ended at `position`; what is at or below
+  // `content` was not empty. True: the active memtable is full. Readers may begin.
+  bool begin(std::shared_ptr<MemTable> active, const std::vector<ClosedMemTable>& closed, SequenceNumber position,
+             SequenceNumber content) EXCLUDES(m_lock);
 
   void submit(Submission* submission) EXCLUDES(m_lock);
   Status write(WriteBatch batch, const WriteOptions& options) EXCLUDES(m_lock);

@@ -7,12 +7,19 @@
 
 namespace vtkv {
 
-void ReadStates::begin(std::shared_ptr<MemTable> active, SequenceNumber visible) {
+void ReadStates::begin(std::shared_ptr<MemTable> active, const std::vector<ClosedMemTable>& closed,
+                       SequenceNumber visible) {
   set_visible(visible);
   auto state = std::make_shared<ReadState>();
   state->memtables.push_back(std::move(active));
   state->version = m_tree->current();
   MutexLock lock(m_lock);
+  for (const ClosedMemTable& one : closed) {
+    state->memtables.insert(state->memtables.begin() + 1, one.memtable);
+    m_closed_bytes.fetch_add(one.memtable->memory_bytes());
+    m_closed.push_back(one);
+  }
+  m_closed_count.store(m_closed.size());
   m_state = std::move(state);
 }
 

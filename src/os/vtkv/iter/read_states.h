@@ -32,8 +32,9 @@ class ReadStates {
  public:
   explicit ReadStates(Tree* tree) : m_tree(tree) {}
 
-  // The first state, before anybody reads.
-  void begin(std::shared_ptr<MemTable> active, SequenceNumber visible) EXCLUDES(m_lock);
+  // The first state, before anybody reads. `closed`: the oldest first.
+  void begin(std::shared_ptr<MemTable> active, const std::vector<ClosedMemTable>& closed, SequenceNumber visible)
+      EXCLUDES(m_lock);
   std::shared_ptr<const ReadState> current() const EXCLUDES(m_lock) {
     MutexLock lock(m_lock);
     return m_state;

@@ -23,7 +23,7 @@ TEST_F(ReadStatesTest, AFlushedMemtableEndsWithoutTheLock) {
     was_read = reader.wait_for(std::chrono::seconds(5)) == std::future_status::ready;
   });
   const MemTable* const flushed = first.get();
-  states.begin(first, 0);
+  states.begin(first, {}, 0);
   states.switch_memtable(std::move(first), 0, std::make_shared<MemTable>());
   states.install_version(flushed);
   ASSERT_TRUE(reader.valid()) << "the flushed memtable lives on";

@@ -42,6 +42,19 @@ struct LoggedValue {
   }
 };
 
+// Of values that were never kept: nobody can pin them.
+LoggedBytes* released_bytes() {
+  class Released final : public LoggedBytes {
+   public:
+    Released() { (void)release(); }
+
+   private:
+    void free_bytes() override {}
+  };
+  static Released released;
+  return &released;
+}
+
 }  // namespace
 
 class MemTable::Rep {
@@ -185,6 +198,13 @@ void MemTable::put_shared(SequenceNumber sequence, std::string_view key, std::st
   m_rep->insert_logged(
       sequence, key,
       {bytes, &bytes->address, value.data(), static_cast<uint32_t>(value.size()), offset, value_checksum(key, value)});
+}
+
+void MemTable::put_unkept(SequenceNumber sequence, std::string_view key, std::string_view value,
+                          const LogAddress* address, uint32_t offset) {
+  m_rep->insert_logged(
+      sequence, key,
+      {released_bytes(), address, nullptr, static_cast<uint32_t>(value.size()), offset, value_checksum(key, value)});
 }
 
 void MemTable::keep(const std::shared_ptr<LoggedBytes>& bytes, size_t capacity) {

@@ -37,6 +37,9 @@ class MemTable {
   // The same without a copy: `value` lies in `bytes`, at `offset`; keep() has to follow.
   void put_shared(SequenceNumber sequence, std::string_view key, std::string_view value, LoggedBytes* bytes,
                   uint32_t offset);
+  // The same for a value that is in the log, and not kept: readers find it there. `address`: as put_logged.
+  void put_unkept(SequenceNumber sequence, std::string_view key, std::string_view value, const LogAddress* address,
+                  uint32_t offset);
   // Keeps them as long as the memtable lives; may be called again for the last ones. `capacity`: what they take.
   void keep(const std::shared_ptr<LoggedBytes>& bytes, size_t capacity);
   // Gives up kept bytes that are in the log up to there, the oldest first, until `budget` are left. The writer's.

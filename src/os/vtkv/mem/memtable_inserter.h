@@ -21,6 +21,13 @@ class MemTableInserter : public WriteBatch::Handler {
         m_shared(shared),
         m_base(base) {}
 
+  // Of a batch that lies in the log, at `in_log`: these values are not kept in memory.
+  MemTableInserter(MemTable* memtable, SequenceNumber first, std::string_view encoded, size_t threshold,
+                   const LogAddress* in_log)
+      : MemTableInserter(memtable, first, encoded, threshold) {
+    m_in_log = in_log;
+  }
+
   void put(std::string_view key, std::string_view value) override {
     if (m_threshold == 0 || value.size() < m_threshold) {
       m_memtable->put(m_next++, key, value);
@@ -34,8 +41,10 @@ class MemTableInserter : public WriteBatch::Handler {
     }
     if (!m_address) {
       m_address = m_memtable->new_address();
+      *m_address = m_in_log ? *m_in_log : LogAddress();
     }
-    m_memtable->put_logged(m_next++, key, value, m_address, static_cast<uint32_t>(offset));
+    m_in_log ? m_memtable->put_unkept(m_next++, key, value, m_address, static_cast<uint32_t>(offset))
+             : m_memtable->put_logged(m_next++, key, value, m_address, static_cast<uint32_t>(offset));
   }
   void remove(std::string_view key) override { m_memtable->remove(m_next++, key); }
   void remove_range(std::string_view begin, std::string_view end) override {
@@ -59,6 +68,7 @@ class MemTableInserter : public WriteBatch::Handler {
   const size_t m_threshold;
   LoggedBytes* const m_shared;
   const size_t m_base;
+  const LogAddress* m_in_log = nullptr;
   bool m_keeps = false;
   LogAddress* m_address = nullptr;
 };

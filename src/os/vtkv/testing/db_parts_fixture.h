@@ -70,7 +70,7 @@ class DbPartsFixture : public testing::Test, private CommitObserver {
                                           m_errors.get(), m_workers.get(), m_waiters.get());
     m_compactor = std::make_unique<Compactor>(&m_env, m_tree.get(), m_states.get(), m_pipeline.get(), m_errors.get(),
                                               m_workers.get(), m_waiters.get());
-    m_writes->begin(std::make_shared<MemTable>(), 0, 0);
+    m_writes->begin(std::make_shared<MemTable>(), {}, 0, 0);
     m_pipeline->start();
   }
   // For what waits for a step of this worker. Ends it.

@@ -381,9 +381,12 @@ void LogRecovery::cut_unreadable() {
   }
 }
 
-Status LogRecovery::replay(BatchVisitor& visitor) {
+Status LogRecovery::replay(BatchVisitor& visitor, const std::function<Status(const LogPosition&)>& whole) {
   for (const FoundRecord& record : m_chain) {
     VTKV_RETURN_IF_ERROR(visit(record, visitor));
+    if (whole && (record.header.flags & kContinues) == 0) {
+      VTKV_RETURN_IF_ERROR(whole(record.position_after()));
+    }
   }
   return Status();
 }

@@ -6,6 +6,7 @@
 // nothing. Threads: the one that opens.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -46,8 +47,9 @@ class LogRecovery {
   const std::vector<FoundRecord>& chain() const { return m_chain; }
   // Where the log ends, and the position after its last record.
   const LogPosition& recovered_end() const { return m_end; }
-  // Visits the batches from the checkpoint to recovered_end, in order.
-  Status replay(BatchVisitor& visitor);
+  // Visits the batches from the checkpoint to recovered_end, in order. `whole`, unless it is null, is called behind
+  // each record that no batch goes on beyond, with the position after it: a checkpoint may name it.
+  Status replay(BatchVisitor& visitor, const std::function<Status(const LogPosition&)>& whole = nullptr);
   // Of every segment's and record's header on disk. A record can outlive the segment header that was written
   // with it: an epoch it names must not be given to its segment again.
   uint64_t greatest_epoch() const { return m_greatest_epoch; }
