@@ -5,6 +5,7 @@
 
 #include "vtkv/db/own_submission.h"
 #include "vtkv/iter/db_iterator.h"
+#include "vtkv/option_ranges.h"
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
@@ -132,7 +133,7 @@ Status DbImpl::compact() {
 }
 
 Status DbImpl::begin_defragment(const DefragmentOptions& options) {
-  VTKV_RETURN_IF_ERROR(read_only() ? refuse_write() : Status());
+  VTKV_RETURN_IF_ERROR(read_only() ? refuse_write() : check_options(options));
   m_compactor->begin_defragment(options);
   return {};
 }
@@ -148,7 +149,8 @@ DefragmentReport DbImpl::defragment_report() const {
 }
 
 Status DbImpl::defragment(const DefragmentOptions& options) {
-  return read_only() ? refuse_write() : m_compactor->defragment(options);
+  VTKV_RETURN_IF_ERROR(read_only() ? refuse_write() : check_options(options));
+  return m_compactor->defragment(options);
 }
 
 // --- commit worker ------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include "vtkv/db/ownership.h"
 #include "vtkv/env/read_only_env.h"
 #include "vtkv/iter/db_iterator.h"
+#include "vtkv/option_ranges.h"
 #include "vtkv/table/salvaged.h"
 #include "vtkv/util/invariants.h"
 #include "vtkv/util/mutations.h"
@@ -31,18 +32,6 @@ std::string parent_of(std::string directory) {
   }
   const size_t slash = directory.rfind('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : directory.substr(0, slash);
-}
-
-Status check_log_geometry(const Geometry& geometry) {
-  if (geometry.log_segment_bytes % kIoAlignment != 0 || geometry.log_segment_bytes < 4 * kLogBlockBytes) {
-    return Status::invalid_argument("log_segment_bytes is " + std::to_string(geometry.log_segment_bytes) +
-                                    ": use a multiple of 4096, at least 16384");
-  }
-  if (geometry.initial_log_segments < 2) {
-    return Status::invalid_argument("initial_log_segments is " + std::to_string(geometry.initial_log_segments) +
-                                    ": use 2 or more");
-  }
-  return Status();
 }
 
 Status remove_log_files(Env* env, const std::string& directory) {
@@ -141,6 +130,7 @@ std::set<uint64_t> epochs_of(const std::vector<SegmentValues>& segments) {
 
 Status DB::create(Env* env, const std::string& directory, const Options& options) {
   VTKV_RETURN_IF_ERROR(check_log_geometry(options.geometry));
+  VTKV_RETURN_IF_ERROR(check_geometry(options.geometry));
   VTKV_RETURN_IF_ERROR(env->create_directory(directory));
   VTKV_RETURN_IF_ERROR(check_may_create(env, directory));  // a refusal leaves no lock file behind
   std::unique_ptr<FileLock> lock;
@@ -160,11 +150,13 @@ Status DB::create(Env* env, const std::string& directory, const Options& options
 }
 
 Status DB::upgrade(Env* env, const std::string& directory, const Options& options, bool* changed) {
+  VTKV_RETURN_IF_ERROR(check_options(options));
   DbImpl upgraded(env, directory, options);
   return upgraded.add_features(changed);
 }
 
 Status DB::open(Env* env, const std::string& directory, const Options& options, std::unique_ptr<DB>* db) {
+  VTKV_RETURN_IF_ERROR(check_options(options));
   auto opened = std::make_unique<DbImpl>(env, directory, options);
   VTKV_RETURN_IF_ERROR(opened->recover());
   *db = std::move(opened);
@@ -172,6 +164,7 @@ Status DB::open(Env* env, const std::string& directory, const Options& options, 
 }
 
 Status DB::open_read_only(Env* env, const std::string& directory, const Options& options, std::unique_ptr<DB>* db) {
+  VTKV_RETURN_IF_ERROR(check_options(options));
   auto guard = std::make_unique<ReadOnlyEnv>(env);
   auto opened = std::make_unique<DbImpl>(guard.get(), directory, options);
   VTKV_RETURN_IF_ERROR(opened->recover_read_only(std::move(guard)));
