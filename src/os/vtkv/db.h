@@ -11,8 +11,8 @@
 // Errors, beside those that a method names
 //   * corruption, io_error: the sentence names file and offset. Reads were tried kReadTries times; another key may well
 //     be readable.
-//   * failed, or what first happened: a write or sync of the log did not succeed. The database takes no batch any more
-//     until it is opened again; reads go on.
+//   * failed: a write or sync of the log did not succeed; the sentence and the errno are of what happened first. The
+//     database takes no batch any more until it is opened again; reads go on.
 //   * invalid_argument: it was opened read-only, and this would write.
 // Work in the background that fails is tried again, and fails no call: background_errors().
 #pragma once

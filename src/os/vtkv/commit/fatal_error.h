@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <string>
 
 #include "vtkv/status.h"
@@ -28,7 +29,8 @@ class FatalError {
   // What whoever waits, or wants to write, is told.
   Status status() const EXCLUDES(m_lock) {
     MutexLock lock(m_lock);
-    return Status::failed("the database stopped: " + std::string(m_status.message()));
+    return Status::make(Status::Code::failed, "the database stopped: " + std::string(m_status.message()),
+                        m_status.error_number() > 0 ? m_status.error_number() : EIO);
   }
 
  private:

@@ -167,6 +167,30 @@ TEST(DbDamageTest, FailureIsToldOnceAndEndsEverything) {
   EXPECT_TRUE(db->get("a", &value).ok());
 }
 
+// Whoever asks later is told the same as the one that met it.
+TEST(DbDamageTest, TheFirstCauseIsToldWithItsNumber) {
+  SimEnv env({.record = false});
+  Options options;
+  options.geometry = {.log_segment_bytes = 64 << 10, .initial_log_segments = 3, .zone_bytes = 64 << 10};
+  Status fatal;
+  options.on_fatal = [&](const Status& status) { fatal = status; };
+  ASSERT_TRUE(DB::create(&env, "/db", options).ok());
+  std::unique_ptr<DB> db;
+  ASSERT_TRUE(DB::open(&env, "/db", options, &db).ok());
+  env.run_until_idle();
+  WriteBatch batch;
+  batch.put("a", "1");
+  env.fail_nth(SimCall::write, 1, Status::from_errno(ENOSPC, "the log's device"), false);
+  env.fail_nth(SimCall::write, 2, Status::from_errno(EIO, "another one"), true);
+  const uint64_t last = db->statistics().last_sequence;
+  for (const Status& status : {db->write(batch), db->write(batch), db->write(batch, {.sync = false}), db->flush(),
+                               db->wait_durable(last + 1), fatal}) {
+    EXPECT_EQ(status.code(), Status::Code::failed);
+    EXPECT_EQ(status.error_number(), ENOSPC);
+    EXPECT_NE(status.message().find("the log's device"), std::string_view::npos) << status.to_string();
+  }
+}
+
 TEST(DbDamageTest, FullDiskDelaysTheFlushAndLosesNothing) {
   SimEnv env;
   Options options;
