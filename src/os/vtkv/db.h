@@ -147,7 +147,8 @@ class DB {
   static Status upgrade(Env* env, const std::string& directory, const Options& options, bool* changed);
 
   // Waits for everything submitted to be durable, then ends the workers; what they are at is given up soon. Does not
-  // flush the memtable.
+  // flush the memtable. In a fork of the process that opened it, it does nothing, and the parent goes on: its memory
+  // stays taken until the fork ends, which may call nothing else of the database.
   virtual ~DB() = default;
 
   // Makes the batch visible and queues it. Never waits for I/O. What is refused gets its durable(status) before submit

@@ -164,6 +164,8 @@ class Signal {
 class FileLock {
  public:
   virtual ~FileLock() = default;
+  // Did another process take it, of which this one is a fork? Then the lock is that one's.
+  virtual bool is_inherited() const { return false; }
 };
 
 // Thread-safe. Outlives everything it made.

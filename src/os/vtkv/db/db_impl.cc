@@ -18,7 +18,20 @@ DbImpl::DbImpl(Env* env, std::string directory, const Options& options)
       m_errors(env, options.on_background_error),
       m_workers(env) {}
 
+// In a fork nothing is given back: the files' positions, rings and locks are the parent's as well, its threads are not
+// here, and what they held is as they left it.
+void DbImpl::abandon() {
+  const auto leave = [](auto&... parts) { (static_cast<void>(parts.release()), ...); };
+  leave(m_scan_relocator, m_gc, m_compactor, m_flusher, m_log, m_writes, m_waiters, m_pipeline, m_fetcher, m_states,
+        m_values, m_pool, m_tree, m_read_only_env);
+  m_workers.abandon();
+}
+
 DbImpl::~DbImpl() {
+  if (m_file_lock && m_file_lock->is_inherited()) {
+    abandon();
+    return;
+  }
   if (!m_pipeline) {
     return;
   }

@@ -85,6 +85,8 @@ class DbImpl final : public DB, private CommitObserver {
   std::vector<BackgroundError> background_errors() const override { return m_errors.current(); }
 
  private:
+  void abandon();
+
   // CommitObserver
   void commit_advanced() override;
   std::chrono::microseconds throttle_delay() override;

@@ -51,6 +51,12 @@ class Workers {
       worker->wake();
     }
   }
+  // In a fork, which has none of the threads: whatever state they were in stays so.
+  void abandon() NO_THREAD_SAFETY_ANALYSIS {
+    for (std::unique_ptr<Worker>& worker : m_workers) {
+      static_cast<void>(worker.release());
+    }
+  }
   // Steps do nothing more that takes long. Set first of all when a database is closed.
   void stop() { m_stopping.store(true); }
   bool stopping() const { return m_stopping.load(); }

@@ -60,6 +60,8 @@ Status IoRing::create(unsigned depth, const HeldLocks* locks, std::unique_ptr<Wo
     ring->m_ring.ring_fd = -1;
     return Status::unsupported("this kernel's io_uring cannot wait for a limited time, which that of Linux 5.11 can");
   }
+  // A fork would submit to the ring of its parent. Where the kernel refuses this, nothing is lost but that guard.
+  io_uring_ring_dontfork(&ring->m_ring);
   VTKV_RETURN_IF_ERROR(ring->refer_to_locks());
   ring->arm_wake();
   *queue = std::move(ring);

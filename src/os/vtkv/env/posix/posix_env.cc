@@ -67,15 +67,18 @@ int open_directory(const std::string& path) { return ::open(path.c_str(), O_RDON
 // process, and the description lives until the last ring that refers to it is gone.
 class PosixEnv::Lock : public FileLock {
  public:
-  Lock(HeldLocks* held, int descriptor) : m_held(held), m_descriptor(descriptor) {}
-  // The workers that wrote under the lock are gone by now, and they waited for their requests.
-  ~Lock() override { m_held->give_up(m_descriptor); }
+  Lock(HeldLocks* held, int descriptor) : m_held(held), m_descriptor(descriptor), m_owner(::getpid()) {}
+  // The workers that wrote under the lock are gone by now, and they waited for their requests. A fork shares the lock
+  // with its parent, and would unlock it for both.
+  ~Lock() override { is_inherited() ? static_cast<void>(::close(m_descriptor)) : m_held->give_up(m_descriptor); }
+  bool is_inherited() const override { return ::getpid() != m_owner; }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
  private:
   HeldLocks* const m_held;
   const int m_descriptor;
+  const pid_t m_owner;
 };
 
 Status PosixEnv::open_file(const std::string& path, const OpenOptions& options, std::unique_ptr<File>* file) {
