@@ -168,8 +168,8 @@ class DB {
   // run's filter, in memory, and a read of a block, and one of the value where the log has it, unless cached; a filter
   // that errs costs one more block (Options::filter_false_positive_rate).
   virtual Status get(std::string_view key, std::string* value, const Snapshot* snapshot = nullptr) = 0;
-  // Both bounds are mandatory; [lower, upper). Starts invalid: call a seek. Moving it, and its end, may relocate values
-  // (Options::fragmented_values_min): not inside what the database calls back.
+  // Of [lower, upper); an empty `upper`: to the end of all keys. Starts invalid: call a seek. Moving it, and its end,
+  // may relocate values (Options::fragmented_values_min): not inside what the database calls back.
   virtual std::unique_ptr<Iterator> new_iterator(std::string_view lower, std::string_view upper,
                                                  const Snapshot* snapshot = nullptr) = 0;
   // The newest state, by its number: takes no copy. What it alone can see stays on disk until it is released. To be

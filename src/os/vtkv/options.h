@@ -53,7 +53,7 @@ struct CheckpointEntry {
 // Lets the user keep state of its own consistent with the tree (SwimStore's allocation pages).
 class CheckpointParticipant {
  public:
-  // An iterator over [lower, upper) of the tree as of the checkpoint.
+  // An iterator over [lower, upper) of the tree as of the checkpoint; bounds as DB::new_iterator.
   using TreeReader = std::function<std::unique_ptr<Iterator>(std::string_view lower, std::string_view upper)>;
 
   virtual ~CheckpointParticipant() = default;

@@ -300,7 +300,7 @@ std::string ForgedImage::forge_entry() {
   VTKV_ASSERT(Cube::open(m_env, m_cube, m_options, &cube).ok());
   std::vector<std::pair<std::string, std::string>> entries;
   {
-    const auto it = cube->database().new_iterator("", std::string(16, '\xff'));
+    const auto it = cube->database().new_iterator("", "");
     for (it->seek_to_first(); it->valid(); it->next()) {
       entries.emplace_back(it->key(), it->value());
     }

@@ -385,10 +385,9 @@ void DbImpl::start_workers(const LogPosition& position, LogReplay* replayed) {
 
 // Reading everything follows every pointer that a reader can reach. Past the cache: what is on disk matters.
 void DbImpl::verify_values(std::vector<std::string>* findings, const std::atomic<bool>* cancelled) {
-  const std::string end(64, '\xff');
   const ValueReader values(m_pool.get(), nullptr);
   const std::shared_ptr<const ReadState> state = m_states->current();
-  DbIterator iterator(state, &values, m_fetcher.get(), "", end, m_states->visible());
+  DbIterator iterator(state, &values, m_fetcher.get(), "", "", m_states->visible());
   iterator.seek_to_first();
   while (iterator.valid() && !(cancelled && *cancelled)) {
     iterator.next();

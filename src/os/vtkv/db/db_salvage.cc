@@ -171,7 +171,7 @@ Status DbImpl::recover_without(Salvaged* salvaged) {
 
 std::map<std::string, std::string> DbImpl::lose_values(Salvaged* salvaged) {
   std::map<std::string, std::string> lost;
-  VisibleIterator iterator(m_states->current(), "", std::string(64, '\xff'), m_states->visible());
+  VisibleIterator iterator(m_states->current(), "", "", m_states->visible());
   std::string value;
   for (iterator.seek_to_first(); iterator.valid(); iterator.next()) {
     if (iterator.type() == EntryType::value_pointer) {

@@ -185,6 +185,34 @@ TEST_P(DbSalvageTest, OfASoundDatabaseNothingIsLost) {
   EXPECT_EQ(get(7), value(7, 'a'));
 }
 
+// Keys that only longer ones of the greatest byte follow are among all keys.
+TEST_P(DbSalvageTest, AValueOfALastKeyIsLostAsAnyOther) {
+  m_options.value_separation_bytes = 100;
+  open();
+  const std::string last = std::string(100, '\xff') + "abc";
+  WriteBatch batch;
+  batch.put(last, std::string(3000, 'v'));
+  ASSERT_TRUE(m_db->write(std::move(batch)).ok());
+  flush();
+  unsigned damaged = 0;
+  std::vector<std::string> names;
+  ASSERT_TRUE(m_env->list_directory(m_directory + "/log", &names).ok());
+  for (const std::string& name : names) {
+    const std::string path = m_directory + "/log/" + name;
+    if (const size_t at = read(path).find(std::string(3000, 'v')); at != std::string::npos) {
+      damage(path, at + 100, 1);
+      ++damaged;
+    }
+  }
+  ASSERT_EQ(damaged, 1u);
+  std::vector<std::string> findings;
+  m_db->verify(&findings);
+  EXPECT_FALSE(findings.empty());
+  salvage();
+  ASSERT_EQ(m_salvaged.lost->ranges().size(), 1u);
+  EXPECT_EQ(m_salvaged.lost->ranges()[0].first_key, last);
+}
+
 TEST_P(DbSalvageTest, AValueOfTheLogIsLostAlone) {
   constexpr size_t kMoreBytes = 3000;
   m_options.value_separation_bytes = kMoreBytes;

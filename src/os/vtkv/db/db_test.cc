@@ -270,6 +270,35 @@ TEST_P(DbTest, ASeekIntoARemovedRangeLooksBehindIt) {
   EXPECT_EQ(it->key(), "key1500");
 }
 
+// No key is behind every other one.
+TEST_P(DbTest, AnEmptyUpperBoundIsTheEndOfAllKeys) {
+  const std::string last(100, '\xff');
+  for (int round = 0; round < 2; ++round) {  // in the memtable, and in a run
+    put("a", "first");
+    put(std::string(64, '\xff') + "abc", "last but one");
+    put(last, "last");
+    std::string values;
+    const auto it = m_db->new_iterator("", "");
+    for (it->seek_to_first(); it->valid(); it->next()) {
+      values.append(it->value()).append(" ");
+    }
+    EXPECT_EQ(values, "first last but one last ");
+    values.clear();
+    for (it->seek_to_last(); it->valid(); it->previous()) {
+      values.append(it->value()).append(" ");
+    }
+    EXPECT_EQ(values, "last last but one first ");
+    it->seek_for_previous(last + last);
+    ASSERT_TRUE(it->valid());
+    EXPECT_EQ(it->value(), "last");
+    it->seek("b");
+    ASSERT_TRUE(it->valid());
+    EXPECT_EQ(it->value(), "last but one");
+    ASSERT_TRUE(m_db->flush().ok());
+  }
+  EXPECT_EQ(forward("b", ""), std::string(64, '\xff') + "abc=last but one " + last + "=last ");
+}
+
 INSTANTIATE_TEST_SUITE_P(, DbTest, testing::Bool(), [](const auto& info) { return info.param ? "Host" : "Simulator"; });
 
 }  // namespace

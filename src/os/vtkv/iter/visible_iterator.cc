@@ -44,7 +44,8 @@ bool VisibleIterator::hidden(const Entry& entry, size_t* source) const {
 }
 
 bool VisibleIterator::in_bounds() const {
-  return m_entries->valid() && m_entries->entry().key >= m_lower && m_entries->entry().key < m_upper;
+  return m_entries->valid() && m_entries->entry().key >= m_lower &&
+         (m_upper.empty() || m_entries->entry().key < m_upper);
 }
 
 void VisibleIterator::fail_order() {
@@ -191,12 +192,12 @@ void VisibleIterator::seek(std::string_view target) {
 }
 
 void VisibleIterator::seek_to_last() {
-  m_entries->seek_before(m_upper);
+  m_upper.empty() ? m_entries->seek_to_last() : m_entries->seek_before(m_upper);
   find_backward();
 }
 
 void VisibleIterator::seek_for_previous(std::string_view target) {
-  if (target >= m_upper) {
+  if (!m_upper.empty() && target >= m_upper) {
     seek_to_last();
     return;
   }

@@ -8,15 +8,12 @@ namespace vtkv {
 
 namespace {
 
-// Behind every key but those that start with this many ff: an iterator wants a bound.
-constexpr size_t kLastKeyBytes = 64 << 10;
 constexpr size_t kLoadBatchBytes = 256 << 10;
 
 }  // namespace
 
 Status report_range(DB* db, const ScanRange& range, bool values, Report& report) {
-  const std::string upper = range.upper.value_or(std::string(kLastKeyBytes, '\xff'));
-  const std::unique_ptr<Iterator> iterator = db->new_iterator(range.lower, upper);
+  const std::unique_ptr<Iterator> iterator = db->new_iterator(range.lower, range.upper.value_or(""));
   uint64_t left = range.limit;
   report.begin_table(values ? "entries" : "keys", false);
   range.reverse ? iterator->seek_to_last() : iterator->seek_to_first();
