@@ -317,6 +317,11 @@ Status DbImpl::end_recovery(const LogRecovery& recovery, LogPosition* position) 
   if (mutated(Mutation::no_recovery_record)) {
     return m_pool->remove_half_made();
   }
+  // A recovery that did not come to its end may have taken the spare one. Nothing of the chain is there, and what is
+  // there is dropped in any case.
+  if (!m_pool->has_spare()) {
+    m_pool->release_abandoned(recovery.recovered_end().epoch, 0, m_tree->listed_epochs());
+  }
   LogWriter writer(m_env, m_pool.get(), m_tree->uuid());
   writer.start_after(recovery.recovered_end());
   FormedRecord record;

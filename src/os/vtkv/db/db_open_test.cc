@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "vtkv/env/aligned_buffer.h"
+#include "vtkv/testing/crash_images.h"
 #include "vtkv/testing/db_fixture.h"
 #include "vtkv/testing/mutations.h"
 #include "vtkv/testing/raw_log.h"
@@ -465,6 +466,40 @@ TEST_F(DbOpenTest, WithoutTheRecoveryRecordNothingIsWritten) {
   ASSERT_TRUE(open().ok());
   m_db.reset();
   EXPECT_EQ(ClosedLog(&m_env, "/db").end().end_offset, end + kLogBlockBytes);
+}
+
+// Power is lost again while a recovery writes its record to the last spare segment, and the host is full.
+TEST(DbRecoveryTest, OneThatIsCutShortLeavesRoomForTheNext) {
+  Options options;
+  options.geometry = {.log_segment_bytes = 32 << 10, .initial_log_segments = 3, .zone_bytes = 64 << 10};
+  options.checkpoint_log_bytes = 1 << 30;
+  uint64_t states = 0;
+  for (int batches = 1; batches <= 13; ++batches) {  // the last one fills the last but one
+    SimEnv env;
+    ASSERT_TRUE(DB::create(&env, "/db", options).ok());
+    env.set_capacity(env.allocated_bytes());
+    std::unique_ptr<DB> db;
+    ASSERT_TRUE(DB::open(&env, "/db", options, &db).ok());
+    for (int i = 0; i < batches; ++i) {
+      ASSERT_TRUE(db->write(put("key" + std::to_string(i))).ok());
+    }
+    db.reset();
+    env.restart_trace();
+    ASSERT_TRUE(DB::open(&env, "/db", options, &db).ok());
+    CrashImages images(env.trace(), {.samples = 20});
+    for (CrashState state; images.next(&state); ++states) {
+      const auto crashed = images.materialize(state);
+      crashed->set_capacity(crashed->allocated_bytes());
+      std::unique_ptr<DB> again;
+      const Status status = DB::open(crashed.get(), "/db", options, &again);
+      ASSERT_TRUE(status.ok()) << batches << " batches: " << status.to_string() << "\n" << state.to_string();
+      std::string value;
+      for (int i = 0; i < batches; ++i) {
+        ASSERT_TRUE(again->get("key" + std::to_string(i), &value).ok()) << i;
+      }
+    }
+  }
+  std::printf("%lu states\n", states);
 }
 
 }  // namespace

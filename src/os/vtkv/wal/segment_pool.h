@@ -87,9 +87,14 @@ class SegmentPool {
   // Segments with an epoch below this are no longer needed by any recovery; those whose epoch is among `listed`
   // hold values and stay.
   void release_before(uint64_t oldest_needed_epoch, const std::set<uint64_t>& listed);
-  // After a recovery, whose record is durable at `record_epoch`: what lay beyond the end that it found, in segments of
-  // later epochs than that of the end, is nobody's any more.
+  // In a recovery: what lies beyond the end that it found, in segments of later epochs than that of the end, is
+  // nobody's. `record_epoch`: where its own record is; 0: nowhere yet.
   void release_abandoned(uint64_t end_epoch, uint64_t record_epoch, const std::set<uint64_t>& listed);
+  // Is there a segment that a recovery could take?
+  bool has_spare() const EXCLUDES(m_lock) {
+    MutexLock lock(m_lock);
+    return spares_of_any_size() > 0;
+  }
   // Does one step of the work ahead (make a spare, prime one, remove a superfluous file); *did says whether.
   Status work_ahead(bool* did);
   // For closing: work ahead under way returns Code::busy soon. Thread-safe.
