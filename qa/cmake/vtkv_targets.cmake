@@ -41,6 +41,8 @@ vtkv_library(vtkv_testing vtkv_inspect)
 
 # --- programs -------------------------------------------------------------------
 
+include(CheckCXXSourceCompiles)
+
 # The workloads are a library, for their tests; the engines are not. A library that is not there
 # leaves an engine out: the program says so when asked for it.
 set(engine "(engine|_env)\\.cc$")
@@ -62,6 +64,16 @@ foreach(peer rocksdb leveldb lmdb)
     list(FILTER vtkv_bench_engines EXCLUDE REGEX "/${peer}_(engine|env)\\.cc$")
   endif()
 endforeach()
+# RocksDB has a call that waits for its compactions since 8.4; Debian 12 has 7.8.
+if(VTKV_BENCH_ROCKSDB_LIBRARY AND VTKV_BENCH_ROCKSDB_HEADER)
+  set(CMAKE_REQUIRED_FLAGS -std=c++20)
+  check_cxx_source_compiles("#include <rocksdb/options.h>
+    int main() { return rocksdb::WaitForCompactOptions().flush; }" VTKV_BENCH_ROCKSDB_WAITS)
+  unset(CMAKE_REQUIRED_FLAGS)
+  if(VTKV_BENCH_ROCKSDB_WAITS)
+    target_compile_definitions(vtkv_bench PRIVATE VTKV_BENCH_ROCKSDB_WAITS)
+  endif()
+endif()
 target_sources(vtkv_bench PRIVATE ${vtkv_bench_engines})
 
 add_executable(vtkv_tests ${vtkv_tests_sources})

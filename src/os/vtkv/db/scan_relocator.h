@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <span>
 
 #include "vtkv/blob/relocator.h"
 #include "vtkv/commit/commit_pipeline.h"

@@ -2,6 +2,7 @@
 #include "vtkv/db/write_path.h"
 
 #include <algorithm>
+#include <span>
 
 #include "vtkv/commit/write_buffer.h"
 #include "vtkv/db/own_submission.h"

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "vtkv/blob/relocator.h"

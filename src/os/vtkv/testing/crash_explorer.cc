@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ctime>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "vtkv/testing/image_hash.h"

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <span>
 
 #include "vtkv/util/hash.h"
 #include "vtkv/util/invariants.h"

@@ -2,6 +2,8 @@
 // A database alone, as the crash explorer's target: KvWorkload's load and oracle.
 #pragma once
 
+#include <span>
+
 #include "vtkv/testing/crash_explorer.h"
 #include "vtkv/testing/kv_workload.h"
 

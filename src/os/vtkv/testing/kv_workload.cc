@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <span>
 
 #include "vtkv/testing/log_trace.h"
 

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <span>
 
 #include "vtkv/env/posix/posix_file.h"
 #include "vtkv/util/invariants.h"

@@ -2,6 +2,7 @@
 #include "vtkv/testing/fuzz/kv_fuzz_targets.h"
 
 #include <cstring>
+#include <span>
 
 #include "vtkv/mem/value_pointer.h"
 #include "vtkv/span/block.h"

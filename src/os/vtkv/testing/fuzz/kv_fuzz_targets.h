@@ -2,6 +2,8 @@
 // The engine's decoders, as fuzz targets.
 #pragma once
 
+#include <span>
+
 #include "vtkv/testing/fuzz/fuzz_target.h"
 
 namespace vtkv {

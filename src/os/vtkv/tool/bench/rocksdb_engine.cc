@@ -9,6 +9,16 @@
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
 #include "vtkv/tool/bench/engine.h"
 #include "vtkv/tool/bench/peer_options.h"
 #include "vtkv/tool/bench/peer_status.h"
@@ -81,9 +91,18 @@ class RocksdbEngine final : public Engine {
   }
 
   Status settle() override {
+#ifdef VTKV_BENCH_ROCKSDB_WAITS
     rocksdb::WaitForCompactOptions options;
     options.flush = true;
     return translate(m_db->WaitForCompact(options));
+#else
+    VTKV_RETURN_IF_ERROR(translate(m_db->Flush(rocksdb::FlushOptions())));
+    while (count_of(rocksdb::DB::Properties::kCompactionPending) > 0 ||
+           count_of(rocksdb::DB::Properties::kNumRunningCompactions) > 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return {};
+#endif
   }
   Status collect_garbage() override {
     rocksdb::CompactRangeOptions options;
@@ -119,6 +138,13 @@ class RocksdbEngine final : public Engine {
   }
 
  private:
+#ifndef VTKV_BENCH_ROCKSDB_WAITS
+  uint64_t count_of(const std::string& property) {
+    uint64_t count = 0;
+    return m_db->GetIntProperty(property, &count) ? count : 0;
+  }
+#endif
+
   std::shared_ptr<rocksdb::Statistics> m_statistics;
   std::unique_ptr<rocksdb::DB> m_db;
   rocksdb::WriteOptions m_write;
