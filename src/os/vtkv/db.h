@@ -103,7 +103,7 @@ struct DBStatistics {
   uint64_t gc_lookups = 0;  // values that the collector looked up in the tree
   uint64_t gc_moved_bytes = 0, gc_freed_segments = 0;  // values looked at to be relocated; log segments emptied
   uint64_t scan_moved_bytes = 0;  // values that scans found fragmented, relocated
-  uint64_t log_live_bytes = 0;  // of values that runs point to
+  uint64_t log_live_bytes = 0;  // of values that runs point to, with their keys
   uint64_t log_file_bytes = 0, tree_file_bytes = 0, tree_live_bytes = 0;
   uint64_t tree_entries = 0;  // every version of every key
   uint64_t filter_bytes = 0, range_tombstone_bytes = 0;  // of the tree, in memory

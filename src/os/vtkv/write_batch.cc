@@ -78,6 +78,10 @@ void WriteBatch::put(std::string_view key, std::string_view value) {
   ++m_updates;
 }
 
+size_t WriteBatch::put_bytes(size_t key_bytes, size_t value_bytes) {
+  return 1 + varint_bytes(key_bytes) + key_bytes + varint_bytes(value_bytes) + value_bytes;
+}
+
 void WriteBatch::remove(std::string_view key) {
   m_body.push_back(kRemove);
   put_length_prefixed(&m_body, key);

@@ -56,6 +56,8 @@ class WriteBatch {
   };
 
   void put(std::string_view key, std::string_view value);
+  // What a put of so long a key and value adds to encoded_bytes().
+  static size_t put_bytes(size_t key_bytes, size_t value_bytes);
   void remove(std::string_view key);
   // Removes every key in [begin, end); nothing when begin >= end.
   void remove_range(std::string_view begin, std::string_view end);

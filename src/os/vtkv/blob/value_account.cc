@@ -5,18 +5,18 @@
 
 namespace vtkv {
 
-void ValueDelta::add(const ValuePointer& pointer, int64_t sign) {
+void ValueDelta::add(std::string_view key, const ValuePointer& pointer, int64_t sign) {
   Change& change = m_changes[pointer.epoch];
   change.segment_id = pointer.segment_id;
   change.entries += sign;
   change.end = std::max(change.end, sign > 0 ? pointer.offset + pointer.length : 0);
-  change.bytes += sign * static_cast<int64_t>(pointer.length);
+  change.bytes += sign * static_cast<int64_t>(bytes_of(key, pointer));
 }
 
 void ValueDelta::dropped(const Entry& entry) {
   ValuePointer pointer;
   if (entry.type == EntryType::value_pointer && pointer.decode(entry.value)) {
-    add(pointer, -1);
+    add(entry.key, pointer, -1);
   }
 }
 
@@ -24,15 +24,19 @@ void ValueDelta::apply(std::vector<SegmentValues>* segments) const {
   const auto changed = [](uint64_t before, int64_t by) {
     return by < 0 && before < static_cast<uint64_t>(-by) ? 0 : before + static_cast<uint64_t>(by);
   };
+  std::map<uint64_t, size_t> numbers;  // of the segments, by epoch
+  for (size_t i = 0; i < segments->size(); ++i) {
+    numbers.emplace((*segments)[i].epoch, i);
+  }
   for (const auto& [epoch, change] : m_changes) {
-    auto found = std::find_if(segments->begin(), segments->end(),
-                              [&, wanted = epoch](const SegmentValues& values) { return values.epoch == wanted; });
-    if (found == segments->end()) {
-      if (change.entries <= 0) {
-        continue;  // of a segment that was collected meanwhile
-      }
-      found = segments->insert(segments->end(), {change.segment_id, epoch, 0, 0, 0, 0});
+    const auto known = numbers.find(epoch);
+    if (known == numbers.end() && change.entries <= 0) {
+      continue;  // of a segment that was collected meanwhile
     }
+    if (known == numbers.end()) {
+      segments->push_back({change.segment_id, epoch, 0, 0, 0, 0});
+    }
+    SegmentValues* const found = known == numbers.end() ? &segments->back() : &(*segments)[known->second];
     found->entries = changed(found->entries, change.entries);
     found->bytes = changed(found->bytes, change.bytes);
     found->end = std::max(found->end, change.end);

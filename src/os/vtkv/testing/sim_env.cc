@@ -582,6 +582,17 @@ void SimEnv::advance(std::chrono::microseconds time) {
   m_now_us = std::max(m_now_us, until);
 }
 
+bool SimEnv::becomes_idle(uint64_t steps_most, std::chrono::microseconds time) {
+  const uint64_t until = m_now_us + static_cast<uint64_t>(time.count());
+  uint64_t steps = 0;
+  do {
+    for (; steps < steps_most && run_one(); ++steps) {
+    }
+  } while (steps < steps_most && fire_timer(until));
+  m_now_us = std::max(m_now_us, until);
+  return steps < steps_most;
+}
+
 void SimEnv::report_deadlock() {
   std::fprintf(stderr, "sim_env: deadlock: a waiter's predicate is false and nothing will ever run again\n");
   for (SimWorker* worker : m_workers) {

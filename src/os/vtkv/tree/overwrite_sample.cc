@@ -28,7 +28,7 @@ void OverwriteSample::see(std::string_view key) {
   ++m_overwritten;
   ValuePointer pointer;
   if (result == Lookup::pointer && pointer.decode(value)) {
-    m_delta->hidden(pointer, m_step);
+    m_delta->hidden(key, pointer, m_step);
   }
 }
 

@@ -258,7 +258,7 @@ Status Tree::write_run(const MemTable& memtable, const std::vector<SequenceNumbe
       VTKV_RETURN_IF_ERROR(writer.add(entry));
       ValuePointer pointer;
       if (entry.type == EntryType::value_pointer && pointer.decode(entry.value)) {
-        delta->created(pointer);
+        delta->created(entry.key, pointer);
       }
       if (sample) {
         sample->see(entry.key);

@@ -53,6 +53,7 @@ bool get_ordered64(std::string_view* cursor, uint64_t* value);
 
 // Writes at most kMaxVarint64Bytes; returns the end.
 char* encode_varint64(char* to, uint64_t value);
+inline size_t varint_bytes(uint64_t value) { return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7; }
 void put_varint32(std::string* to, uint32_t value);
 void put_varint64(std::string* to, uint64_t value);
 bool get_varint32(std::string_view* cursor, uint32_t* value);
