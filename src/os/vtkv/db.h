@@ -101,7 +101,7 @@ struct DBStatistics {
   uint64_t purges = 0;  // of key ranges that held mostly tombstones
   uint64_t write_waits = 0, write_waited_us = 0;  // in DB::write: for memory, or for the log by who asked for no sync
   uint64_t gc_lookups = 0;  // values that the collector looked up in the tree
-  uint64_t gc_moved_bytes = 0, gc_freed_segments = 0;  // values looked at to be relocated; log segments emptied
+  uint64_t gc_moved_bytes = 0, gc_freed_segments = 0;  // values that the collector relocated; log segments emptied
   uint64_t scan_moved_bytes = 0;  // values that scans found fragmented, relocated
   uint64_t log_live_bytes = 0;  // of values that runs point to, with their keys
   uint64_t log_file_bytes = 0, tree_file_bytes = 0, tree_live_bytes = 0;

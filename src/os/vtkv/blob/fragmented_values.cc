@@ -19,8 +19,8 @@ void FragmentedValues::relocate() {
       values.push_back({rest.substr(0, lengths.key_bytes), rest.substr(lengths.key_bytes, lengths.value_bytes), {}});
       rest.remove_prefix(lengths.key_bytes + lengths.value_bytes);
     }
-    SequenceNumber last = 0;
-    (void)m_relocator->relocate(values, m_checked, &last);  // they may stay where they are
+    Relocated relocated;
+    (void)m_relocator->relocate(values, m_checked, &relocated);  // they may stay where they are
   }
   m_bytes.clear();
   m_lengths.clear();

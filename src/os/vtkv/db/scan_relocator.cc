@@ -6,7 +6,7 @@
 namespace vtkv {
 
 // Writers and the collector come first.
-Status ScanRelocator::relocate(std::span<const Relocation> values, SequenceNumber checked, SequenceNumber* last) {
+Status ScanRelocator::relocate(std::span<const Relocation> values, SequenceNumber checked, Relocated* relocated) {
   uint64_t bytes = 0;
   for (const Relocation& value : values) {
     bytes += value.key.size() + value.value.size();
@@ -17,8 +17,8 @@ Status ScanRelocator::relocate(std::span<const Relocation> values, SequenceNumbe
       2 * waiting > m_pool->room_bytes()) {
     return Status::busy("there are more urgent things to write");
   }
-  VTKV_RETURN_IF_ERROR(m_writes->relocate(values, checked, last));
-  m_moved_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  VTKV_RETURN_IF_ERROR(m_writes->relocate(values, checked, relocated));
+  m_moved_bytes.fetch_add(relocated->bytes, std::memory_order_relaxed);
   return Status();
 }
 

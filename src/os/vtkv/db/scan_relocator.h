@@ -20,7 +20,7 @@ class ScanRelocator final : public Relocator {
                 Relocator* writes)
       : m_options(options), m_pipeline(pipeline), m_pool(pool), m_gc(gc), m_writes(writes) {}
 
-  Status relocate(std::span<const Relocation> values, SequenceNumber checked, SequenceNumber* last) override;
+  Status relocate(std::span<const Relocation> values, SequenceNumber checked, Relocated* relocated) override;
   uint64_t moved_bytes() const { return m_moved_bytes.load(); }
 
  private:

@@ -260,7 +260,7 @@ Status WritePath::write_and_wait(WriteBatch batch) {
   return submission.wait();
 }
 
-Status WritePath::relocate(std::span<const Relocation> values, SequenceNumber checked, SequenceNumber* last) {
+Status WritePath::relocate(std::span<const Relocation> values, SequenceNumber checked, Relocated* relocated) {
   WriteBatch batch;
   bool wake_worker = false;
   {
@@ -285,7 +285,7 @@ Status WritePath::relocate(std::span<const Relocation> values, SequenceNumber ch
       }
     }
     wake_worker = !batch.empty() && insert_into_write_buffer(batch);
-    *last = m_last_sequence;
+    *relocated = {m_last_sequence, batch.has_updates() ? batch.sequence_count() : 0, batch.encoded_bytes()};
   }
   if (wake_worker) {
     m_pipeline->wake();

@@ -49,7 +49,7 @@ class WritePath final : public Relocator {
   Status write(WriteBatch batch, const WriteOptions& options) EXCLUDES(m_lock);
   // Of values whose keys may be in a memtable that was flushed since `checked`: Code::busy, check again. So it says,
   // too, while the memtables are crowded.
-  Status relocate(std::span<const Relocation> values, SequenceNumber checked, SequenceNumber* last) override
+  Status relocate(std::span<const Relocation> values, SequenceNumber checked, Relocated* relocated) override
       EXCLUDES(m_lock);
   // Closes the memtable when there is anything that a checkpoint would change; returns how many memtables must have
   // been flushed for everything so far to be in the tree.

@@ -190,11 +190,11 @@ TEST_F(CrowdedTest, WhatAFlushWaitsForIsNotHeld) {
 
 TEST_F(CrowdedTest, NothingIsRelocated) {
   crowd();
-  SequenceNumber last = 0;
+  Relocated relocated;
   const std::vector<Relocation> values{{"1", "value", {}}};
-  EXPECT_EQ(m_writes->relocate(values, m_states->visible(), &last).code(), Status::Code::busy);
+  EXPECT_EQ(m_writes->relocate(values, m_states->visible(), &relocated).code(), Status::Code::busy);
   flush_all();
-  EXPECT_TRUE(m_writes->relocate(values, m_states->visible(), &last).ok());
+  EXPECT_TRUE(m_writes->relocate(values, m_states->visible(), &relocated).ok());
 }
 
 TEST_F(WritePathTest, ABatchLargerThanARecordIsWaitedFor) {
@@ -211,9 +211,13 @@ TEST_F(WritePathTest, AValueThatWasPutSinceIsNotRelocated) {
   put("b");
   const SequenceNumber checked = m_states->visible();
   put("a", "newer");
-  SequenceNumber last = 0;
-  ASSERT_TRUE(m_writes->relocate(std::vector<Relocation>{{"a", "value", {}}, {"b", "value", {}}}, checked, &last).ok());
+  Relocated relocated;
+  const std::vector<Relocation> values{{"a", "value", {}}, {"b", "value", {}}};
+  ASSERT_TRUE(m_writes->relocate(values, checked, &relocated).ok());
+  const SequenceNumber last = relocated.last;
   EXPECT_EQ(last, 4u);
+  EXPECT_EQ(relocated.values, 1u);
+  EXPECT_EQ(relocated.bytes, WriteBatch::put_bytes(1, 5));
   std::string value;
   const MemTable& memtable = *m_states->current()->memtables.front();
   ASSERT_EQ(memtable.get("a", last, &value), Lookup::found);
@@ -228,8 +232,9 @@ TEST_F(WritePathTest, NothingIsRelocatedWhenAMemtableWasFlushedMeanwhile) {
   const SequenceNumber checked = m_states->visible();
   put("a", "newer");
   flush();
-  SequenceNumber last = 0;
-  EXPECT_EQ(m_writes->relocate(std::vector<Relocation>{{"a", "value", {}}}, checked, &last).code(), Status::Code::busy);
+  Relocated relocated;
+  EXPECT_EQ(m_writes->relocate(std::vector<Relocation>{{"a", "value", {}}}, checked, &relocated).code(),
+            Status::Code::busy);
   EXPECT_EQ(look_up("a"), Lookup::absent);
 }
 
@@ -261,8 +266,8 @@ TEST_F(WritePathTest, NothingIsTakenAfterAFailure) {
   WriteBatch batch;
   batch.put("b", "");
   EXPECT_FALSE(m_writes->write(std::move(batch), {.sync = false}).ok());
-  SequenceNumber last = 0;
-  EXPECT_FALSE(m_writes->relocate(std::vector<Relocation>{{"c", "", {}}}, 0, &last).ok());
+  Relocated relocated;
+  EXPECT_FALSE(m_writes->relocate(std::vector<Relocation>{{"c", "", {}}}, 0, &relocated).ok());
   EXPECT_EQ(m_states->visible(), 0u);
   for (const char* key : {"a", "b", "c"}) {
     EXPECT_EQ(look_up(key), Lookup::absent);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vtkv/blob/value_account.h"
+#include "vtkv/gc/gc_gain.h"
 #include "vtkv/gc/pending_free.h"
 #include "vtkv/gc/segment_quarantine.h"
 #include "vtkv/options.h"
@@ -24,22 +25,24 @@ struct SealedSegment {
 };
 // Those of which at most the part `worthwhile` lives, the best first: by (1 - u) * age / (1 + u), u being that part
 // (Rosenblum and Ousterhout's cost-benefit), and the age in epochs before `newest`.
-std::vector<SegmentValues> rank_candidates(const std::vector<SealedSegment>& segments, uint64_t newest,
+std::vector<SealedSegment> rank_candidates(const std::vector<SealedSegment>& segments, uint64_t newest,
                                            double worthwhile);
 
 class CandidateChoice {
  public:
-  CandidateChoice(const Options& options, const Tree* tree, const SegmentPool* pool, const PendingFree* pending_free,
-                  const SegmentQuarantine* quarantine)
-      : m_options(options), m_tree(tree), m_pool(pool), m_pending_free(pending_free), m_quarantine(quarantine) {}
+  CandidateChoice(const Options& options, const Tree* tree, const PendingFree* pending_free,
+                  const SegmentQuarantine* quarantine, GcGain* gain)
+      : m_options(options), m_tree(tree), m_pending_free(pending_free), m_quarantine(quarantine), m_gain(gain) {}
 
   // What is wanted: what the log's size makes worth it; one segment, where hardly anything is worth it; or all of those
   // with an epoch below `full_below`.
   enum class Extent { due, round, full };
-  // What may be emptied now, best first.
-  std::vector<SegmentValues> choose(Extent extent, uint64_t full_below);
-  // The account of the log's values, and the epoch of the segment that the newest checkpoint lies in, or of one before.
-  std::vector<SegmentValues> account(uint64_t* sealed_below) const;
+  // What may be emptied now, best first. `files`: the pool's, of now. Nothing is due while what was emptied is kept by
+  // a snapshot or a reader and large beside what lives: the log would grow by what is emptied.
+  std::vector<SealedSegment> choose(Extent extent, uint64_t full_below, const LogFiles& files,
+                                    SequenceNumber oldest_snapshot);
+  // The account of the log's values, and the newest checkpoint's position, or that of one before.
+  std::vector<SegmentValues> account(LogPosition* checkpoint) const;
 
   // How far the log is beyond its target while something can be done about it: 1.2 is a fifth more. At most 1
   // when all is well.
@@ -47,13 +50,14 @@ class CandidateChoice {
 
  private:
   // The log's files as a multiple of what they may take.
-  double fullness(const std::vector<SegmentValues>& segments) const;
+  double fullness(const std::vector<SegmentValues>& segments, const LogFiles& files) const;
+  uint64_t live_bytes(const std::vector<SegmentValues>& segments, const LogFiles& files) const;
 
   const Options& m_options;
   const Tree* const m_tree;
-  const SegmentPool* const m_pool;
   const PendingFree* const m_pending_free;
   const SegmentQuarantine* const m_quarantine;
+  GcGain* const m_gain;
   std::atomic<double> m_pressure{0};
 };
 

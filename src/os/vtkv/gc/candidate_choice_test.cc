@@ -14,8 +14,8 @@ SealedSegment segment(uint64_t epoch, uint64_t bytes, uint64_t hidden_bytes = 0)
 
 std::vector<uint64_t> ranked(const std::vector<SealedSegment>& segments, double worthwhile = 1) {
   std::vector<uint64_t> epochs;
-  for (const SegmentValues& values : rank_candidates(segments, 100, worthwhile)) {
-    epochs.push_back(values.epoch);
+  for (const SealedSegment& ranked : rank_candidates(segments, 100, worthwhile)) {
+    epochs.push_back(ranked.values.epoch);
   }
   return epochs;
 }

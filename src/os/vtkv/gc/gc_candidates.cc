@@ -12,9 +12,9 @@ namespace vtkv {
 // before need not be read any more.
 bool ValueGc::mark_unreferenced() {
   bool any = false;
-  uint64_t sealed_below = 0;
-  for (const SegmentValues& values : m_choice.account(&sealed_below)) {
-    if (values.entries == 0 && values.epoch < sealed_below && !m_pending_free.contains(values.epoch) &&
+  LogPosition checkpoint;
+  for (const SegmentValues& values : m_choice.account(&checkpoint)) {
+    if (values.entries == 0 && values.epoch < checkpoint.epoch && !m_pending_free.contains(values.epoch) &&
         !m_reader.is_reading(values.epoch)) {
       m_pending_free.add(values.epoch, 0);
       release_from_quarantine(values.epoch);
@@ -26,29 +26,47 @@ bool ValueGc::mark_unreferenced() {
   return any;
 }
 
-std::vector<SegmentValues> ValueGc::choose() {
+// While flushes fail, what is emptied is held as by a snapshot of the beginning.
+std::vector<SealedSegment> ValueGc::choose(const LogFiles& files) {
   using Extent = CandidateChoice::Extent;
+  const std::vector<BackgroundError> errors = m_db.errors->current();
+  const bool flushes_fail =
+      std::any_of(errors.begin(), errors.end(), [](const auto& error) { return error.work == &kFlushWork; });
   return m_choice.choose(m_requests.serving(GcRequest::full)    ? Extent::full
                          : m_requests.serving(GcRequest::round) ? Extent::round
                                                                 : Extent::due,
-                         m_full_below);
+                         m_full_below, files, flushes_fail ? 0 : m_db.states->oldest_snapshot());
 }
 
-GcPlan ValueGc::plan(const std::vector<SegmentValues>& choice) const {
+// While nothing is being emptied: all that was relocated is for what is pending-free.
+void ValueGc::judge_gain(const LogFiles& files) {
+  m_unwritten.forget_logged(m_db.pipeline->logged_sequence());
+  const uint64_t pending_bytes = m_pending_free.bytes(files);
+  const SequenceNumber visible = m_db.states->visible();
+  m_gain.judge({.taken_bytes = files.used - std::min(files.used, pending_bytes) + m_unwritten.bytes(),
+                .log_bytes = m_db.pipeline->log_bytes(),
+                .moved_bytes = moved_bytes(),
+                .others_count = visible - m_moved_values},
+               m_db.pool->segment_bytes(), visible);
+}
+
+GcPlan ValueGc::plan(const std::vector<SealedSegment>& choice, const LogFiles& files) const {
   const bool one = m_requests.serving(GcRequest::round);
   if (m_quarantine.contains(kScan)) {  // looking values up meets what cannot be read less often
-    return {.way = Way::whole, .candidates = {choice.front()}};
+    return {.way = Way::whole, .candidates = {choice.front().values}};
   }
-  return plan_gc(m_options, *m_db.pool, m_db.tree->statistics().entries, choice, one);
+  return plan_gc(m_options, files.used, m_db.tree->statistics().entries, choice, one);
 }
 
 bool ValueGc::start_next() {
-  const std::vector<SegmentValues> choice = choose();
+  const LogFiles files = m_db.pool->files();
+  judge_gain(files);
+  const std::vector<SealedSegment> choice = choose(files);
   if (choice.empty()) {
     return false;
   }
   if (m_chosen.empty()) {
-    start(choice);
+    start(plan(choice, files));
   } else {
     start_reading(m_chosen.front());
     m_chosen.pop_front();
@@ -104,8 +122,8 @@ bool ValueGc::try_again(std::optional<uint64_t> epoch) {
     scan_again();
     return true;
   }
-  uint64_t sealed_below = 0;
-  for (const SegmentValues& values : m_choice.account(&sealed_below)) {
+  LogPosition checkpoint;
+  for (const SegmentValues& values : m_choice.account(&checkpoint)) {
     const LogSegment* segment = m_db.pool->find(values.segment_id);
     if (values.epoch == *epoch && segment && segment->epoch == *epoch) {
       start_reading(values);

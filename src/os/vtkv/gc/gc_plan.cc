@@ -35,8 +35,8 @@ uint64_t saved_by_sparse_reads(const SegmentValues& values, uint64_t segment_byt
 
 }  // namespace
 
-GcPlan plan_gc(const Options& options, const SegmentPool& pool, uint64_t tree_entries,
-               const std::vector<SegmentValues>& choice, bool one) {
+GcPlan plan_gc(const Options& options, uint64_t log_bytes, uint64_t tree_entries,
+               const std::vector<SealedSegment>& choice, bool one) {
   GcPlan plan;
   // Takes the first ones, up to that share of the log. Do they save more than the scan of the tree costs?
   const auto pays = [&](GcPlan::Way way, uint64_t share, auto saved_by) {
@@ -44,11 +44,10 @@ GcPlan plan_gc(const Options& options, const SegmentPool& pool, uint64_t tree_en
     uint64_t bytes = 0;
     uint64_t addresses = 0;
     uint64_t saved = 0;
-    for (const SegmentValues& values : choice) {
-      const uint64_t segment_bytes = pool.find(values.segment_id)->bytes;
+    for (const auto& [values, segment_bytes] : choice) {
       const uint64_t saves = saved_by(values, segment_bytes);
       const bool enough =
-          !plan.candidates.empty() && (one || bytes >= pool.used_bytes() / share || addresses >= kAddressesMost);
+          !plan.candidates.empty() && (one || bytes >= log_bytes / share || addresses >= kAddressesMost);
       if (saves == 0 || enough) {
         break;
       }
@@ -66,7 +65,7 @@ GcPlan plan_gc(const Options& options, const SegmentPool& pool, uint64_t tree_en
       pays(GcPlan::Way::index_filtered, kIndexFilteredShare, saved_by_this_filter)) {
     return plan;
   }
-  return {GcPlan::Way::whole, {choice.front()}};
+  return {GcPlan::Way::whole, {choice.front().values}};
 }
 
 }  // namespace vtkv

@@ -6,9 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "vtkv/blob/value_account.h"
+#include "vtkv/gc/candidate_choice.h"
 #include "vtkv/options.h"
-#include "vtkv/wal/segment_pool.h"
 
 namespace vtkv {
 
@@ -22,9 +21,9 @@ struct GcPlan {
   std::vector<SegmentValues> candidates;  // the first ones of the choice
 };
 
-// `choice`: segments of the pool that may be emptied, best first, not empty. `tree_entries`: what a scan of the tree
-// passes. `one`: no more than the first.
-GcPlan plan_gc(const Options& options, const SegmentPool& pool, uint64_t tree_entries,
-               const std::vector<SegmentValues>& choice, bool one);
+// `choice`: segments that may be emptied, best first, not empty. `log_bytes`: of all that are in use. `tree_entries`:
+// what a scan of the tree passes. `one`: no more than the first.
+GcPlan plan_gc(const Options& options, uint64_t log_bytes, uint64_t tree_entries,
+               const std::vector<SealedSegment>& choice, bool one);
 
 }  // namespace vtkv

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// When does the collector of the value log stop?
+// When does the collector of the value log stop, and how large may it leave the log?
 
 #include <gtest/gtest.h>
 
@@ -38,6 +38,7 @@ class GcRestTest : public ValuesFixture {
       ASSERT_NO_FATAL_FAILURE(put(static_cast<int>(m_random() % static_cast<unsigned>(m_keys)), version));
     }
   }
+  uint64_t log_bytes() const { return m_db->statistics().log_file_bytes; }
   uint64_t live_bytes() const { return static_cast<uint64_t>(m_keys) * (m_key_bytes + m_value_bytes); }
 
   std::mt19937 m_random{1};
@@ -56,6 +57,67 @@ TEST_F(GcRestTest, ValuesThatAreSmallBesideTheirKeysAreMovedOnce) {
   const DBStatistics statistics = m_db->statistics();
   EXPECT_GT(statistics.gc_freed_segments, 0u);
   EXPECT_LE(statistics.gc_moved_bytes, 2 * live_bytes());
+}
+
+// A segment takes three of these values and is three quarters full with them: moving them makes nothing smaller.
+TEST_F(GcRestTest, ValuesThatFillSegmentsBadlyAreNotMovedForEver) {
+  m_db.reset();
+  m_options.geometry.log_segment_bytes = 16 << 10;
+  m_options.space_amplification_target = 1.2;
+  m_keys = 150;
+  m_value_bytes = 3000;
+  ASSERT_TRUE(DB::create(&m_env, "/badly", m_options).ok());
+  ASSERT_TRUE(DB::open(&m_env, "/badly", m_options, &m_db).ok());
+  ASSERT_NO_FATAL_FAILURE(put_all('a'));
+  ASSERT_NO_FATAL_FAILURE(overwrite(0.5, 'b'));
+  EXPECT_EQ(unrest(&m_env, *m_db), "");
+  EXPECT_GT(m_db->statistics().gc_moved_bytes, 0u);
+  // And what dies afterwards is collected all the same.
+  const uint64_t freed = m_db->statistics().gc_freed_segments;
+  for (int round = 0; round < 6; ++round) {
+    ASSERT_NO_FATAL_FAILURE(overwrite(1, 'c'));
+  }
+  EXPECT_EQ(unrest(&m_env, *m_db), "");
+  EXPECT_GT(m_db->statistics().gc_freed_segments, freed + 50);
+  EXPECT_LE(log_bytes(), 3 * live_bytes());
+}
+
+// Nothing is given back while a snapshot leads to what was emptied.
+TEST_F(GcRestTest, ASnapshotDoesNotHaveTheCollectorEnlargeTheLog) {
+  open();
+  m_value_bytes = 400;
+  ASSERT_NO_FATAL_FAILURE(put_all('a'));
+  m_env.run_until_idle();
+  const Snapshot* snapshot = m_db->take_snapshot();
+  const uint64_t before = m_db->statistics().gc_moved_bytes;
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_NO_FATAL_FAILURE(overwrite(0.5, 'b'));
+    EXPECT_EQ(unrest(&m_env, *m_db), "");
+  }
+  EXPECT_LE(m_db->statistics().gc_moved_bytes, before + live_bytes() / 4);
+  const uint64_t held = log_bytes();
+  m_db->release_snapshot(snapshot);
+  EXPECT_EQ(unrest(&m_env, *m_db), "");
+  EXPECT_LT(log_bytes(), held * 2 / 3);
+}
+
+// Nor while an iterator does.
+TEST_F(GcRestTest, AnIteratorDoesNotHaveTheCollectorEnlargeTheLog) {
+  open();
+  m_value_bytes = 400;
+  ASSERT_NO_FATAL_FAILURE(put_all('a'));
+  m_env.run_until_idle();
+  auto iterator = m_db->new_iterator("", "z");
+  const uint64_t before = m_db->statistics().gc_moved_bytes;
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_NO_FATAL_FAILURE(overwrite(0.5, 'b'));
+    EXPECT_EQ(unrest(&m_env, *m_db), "");
+  }
+  EXPECT_LE(m_db->statistics().gc_moved_bytes, before + live_bytes() / 3);
+  const uint64_t held = log_bytes();
+  iterator.reset();
+  EXPECT_EQ(unrest(&m_env, *m_db), "");
+  EXPECT_LT(log_bytes(), held * 2 / 3);
 }
 
 }  // namespace

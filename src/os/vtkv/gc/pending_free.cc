@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vtkv/gc/pending_free.h"
 
+#include <algorithm>
+
 #include "vtkv/util/invariants.h"
 
 namespace vtkv {
@@ -13,34 +15,36 @@ constexpr uint64_t kWaitingShare = 12;  // of the log: emptied and waiting for a
 
 void PendingFree::add(uint64_t epoch, SequenceNumber gc_seq) {
   VTKV_ASSERT(!contains(epoch));
-  m_segments.push_back({.epoch = epoch, .gc_seq = gc_seq});
+  m_segments[epoch].gc_seq = gc_seq;
 }
 
-bool PendingFree::contains(uint64_t epoch) const {
-  return std::any_of(m_segments.begin(), m_segments.end(),
-                     [&](const Segment& segment) { return segment.epoch == epoch; });
-}
-
-uint64_t PendingFree::bytes(const std::function<uint64_t(uint64_t epoch)>& bytes_of) const {
+uint64_t PendingFree::bytes(const LogFiles& files) const {
   uint64_t bytes = 0;
-  for (const Segment& segment : m_segments) {
-    bytes += bytes_of(segment.epoch);
+  for (const auto& [epoch, segment] : m_segments) {
+    bytes += files.of_epoch(epoch);
+  }
+  return bytes;
+}
+
+uint64_t PendingFree::held_bytes(SequenceNumber oldest_snapshot, const LogFiles& files) const {
+  uint64_t bytes = 0;
+  for (const auto& [epoch, segment] : m_segments) {
+    bytes += segment.in_reader_epoch || segment.gc_seq > oldest_snapshot ? files.of_epoch(epoch) : 0;
   }
   return bytes;
 }
 
 // Without one, what was emptied would wait for the next that comes by itself, and the log be larger by so much.
-bool PendingFree::wants_checkpoint(SequenceNumber checkpoint, uint64_t used_bytes,
-                                   const std::function<uint64_t(uint64_t epoch)>& bytes_of) {
+bool PendingFree::wants_checkpoint(SequenceNumber checkpoint, const LogFiles& files) {
   uint64_t waiting_bytes = 0;
   SequenceNumber newest = 0;
-  for (const Segment& segment : m_segments) {
+  for (const auto& [epoch, segment] : m_segments) {
     if (segment.gc_seq > checkpoint) {
-      waiting_bytes += bytes_of(segment.epoch);
+      waiting_bytes += files.of_epoch(epoch);
       newest = std::max(newest, segment.gc_seq);
     }
   }
-  if (waiting_bytes * kWaitingShare < used_bytes || m_asked > checkpoint || newest == 0) {
+  if (waiting_bytes * kWaitingShare < files.used || m_asked > checkpoint || newest == 0) {
     return false;
   }
   m_asked = newest;
@@ -49,11 +53,11 @@ bool PendingFree::wants_checkpoint(SequenceNumber checkpoint, uint64_t used_byte
 
 bool PendingFree::any_unneeded(SequenceNumber checkpoint, SequenceNumber oldest_snapshot) const {
   return std::any_of(m_segments.begin(), m_segments.end(),
-                     [&](const Segment& segment) { return segment.is_unneeded(checkpoint, oldest_snapshot); });
+                     [&](const auto& one) { return one.second.is_unneeded(checkpoint, oldest_snapshot); });
 }
 
 void PendingFree::enter_reader_epoch(SequenceNumber checkpoint, SequenceNumber oldest_snapshot, uint64_t reader_epoch) {
-  for (Segment& segment : m_segments) {
+  for (auto& [epoch, segment] : m_segments) {
     if (segment.is_unneeded(checkpoint, oldest_snapshot)) {
       segment.in_reader_epoch = true;
       segment.reader_epoch = reader_epoch;
@@ -62,22 +66,23 @@ void PendingFree::enter_reader_epoch(SequenceNumber checkpoint, SequenceNumber o
 }
 
 bool PendingFree::await_readers() const {
-  return std::any_of(m_segments.begin(), m_segments.end(),
-                     [](const Segment& segment) { return segment.in_reader_epoch; });
+  return std::any_of(m_segments.begin(), m_segments.end(), [](const auto& one) { return one.second.in_reader_epoch; });
 }
 
 std::set<uint64_t> PendingFree::unread(const std::function<bool(uint64_t reader_epoch)>& has_ended) const {
   std::set<uint64_t> epochs;
-  for (const Segment& segment : m_segments) {
+  for (const auto& [epoch, segment] : m_segments) {
     if (segment.in_reader_epoch && has_ended(segment.reader_epoch)) {
-      epochs.insert(segment.epoch);
+      epochs.insert(epoch);
     }
   }
   return epochs;
 }
 
 void PendingFree::remove(const std::set<uint64_t>& epochs) {
-  std::erase_if(m_segments, [&](const Segment& segment) { return epochs.contains(segment.epoch); });
+  for (const uint64_t epoch : epochs) {
+    m_segments.erase(epoch);
+  }
 }
 
 }  // namespace vtkv

@@ -5,12 +5,12 @@
 // Not thread-safe: the collector's worker's. Never waits.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
-#include <vector>
 
+#include "vtkv/wal/segment_pool.h"
 #include "vtkv/write_batch.h"
 
 namespace vtkv {
@@ -19,14 +19,15 @@ class PendingFree {
  public:
   // All of the segment had been looked at by `gc_seq`. REQUIRES: it is not here.
   void add(uint64_t epoch, SequenceNumber gc_seq);
-  bool contains(uint64_t epoch) const;
+  bool contains(uint64_t epoch) const { return m_segments.contains(epoch); }
   bool empty() const { return m_segments.empty(); }
-  uint64_t bytes(const std::function<uint64_t(uint64_t epoch)>& bytes_of) const;
+  uint64_t bytes(const LogFiles& files) const;
+  // Of those that a snapshot or a reader leads to: nobody knows for how long.
+  uint64_t held_bytes(SequenceNumber oldest_snapshot, const LogFiles& files) const;
 
-  // Do those that wait for a checkpoint above `checkpoint`, the newest, take a notable part of `used_bytes`? Asked for
-  // once: true again only when that checkpoint has come.
-  bool wants_checkpoint(SequenceNumber checkpoint, uint64_t used_bytes,
-                        const std::function<uint64_t(uint64_t epoch)>& bytes_of);
+  // Do those that wait for a checkpoint above `checkpoint`, the newest, take a notable part of the log? Asked for once:
+  // true again only when that checkpoint has come.
+  bool wants_checkpoint(SequenceNumber checkpoint, const LogFiles& files);
 
   // Are there any that neither a recovery from `checkpoint` nor a snapshot leads to, and that are in no reader epoch?
   bool any_unneeded(SequenceNumber checkpoint, SequenceNumber oldest_snapshot) const;
@@ -44,13 +45,12 @@ class PendingFree {
       return !in_reader_epoch && gc_seq <= checkpoint && gc_seq <= oldest_snapshot;
     }
 
-    uint64_t epoch = 0;
     SequenceNumber gc_seq = 0;
     bool in_reader_epoch = false;  // waits for that epoch's end
     uint64_t reader_epoch = 0;
   };
 
-  std::vector<Segment> m_segments;
+  std::map<uint64_t, Segment> m_segments;  // by epoch
   SequenceNumber m_asked = 0;  // for a checkpoint at or above it
 };
 

@@ -3,12 +3,21 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 namespace vtkv {
 namespace {
 
 constexpr SequenceNumber kNoSnapshot = UINT64_MAX;
 
-uint64_t ten_bytes(uint64_t) { return 10; }
+// Of segments with ten bytes each, in a log of so many.
+LogFiles files(uint64_t used, uint64_t segments) {
+  LogFiles files{.all = used, .used = used, .by_epoch = {}};
+  for (uint64_t epoch = 1; epoch <= segments; ++epoch) {
+    files.by_epoch[epoch] = 10;
+  }
+  return files;
+}
 bool ended(uint64_t) { return true; }
 
 TEST(PendingFreeTest, AnOldCheckpointKeepsASegment) {
@@ -43,17 +52,45 @@ TEST(PendingFreeTest, ReadersThatBeganBeforeKeepASegment) {
   EXPECT_EQ(pending.unread(ended), std::set<uint64_t>{2});
 }
 
+TEST(PendingFreeTest, SnapshotsAndReadersHold) {
+  PendingFree pending;
+  pending.add(1, 100);
+  pending.add(2, 150);
+  EXPECT_EQ(pending.held_bytes(kNoSnapshot, files(20, 2)), 0u);
+  EXPECT_EQ(pending.held_bytes(150, files(20, 2)), 0u);
+  EXPECT_EQ(pending.held_bytes(149, files(20, 2)), 10u);
+  EXPECT_EQ(pending.held_bytes(0, files(20, 2)), 20u);
+  pending.enter_reader_epoch(100, kNoSnapshot, 7);
+  EXPECT_EQ(pending.held_bytes(kNoSnapshot, files(20, 2)), 10u);
+}
+
 TEST(PendingFreeTest, ACheckpointIsAskedForOnceAndWhenItPays) {
   PendingFree pending;
   pending.add(1, 100);
-  EXPECT_FALSE(pending.wants_checkpoint(50, 10 * 12 + 1, ten_bytes));
-  EXPECT_TRUE(pending.wants_checkpoint(50, 10 * 12, ten_bytes));
-  EXPECT_FALSE(pending.wants_checkpoint(50, 10 * 12, ten_bytes));  // under way
+  EXPECT_FALSE(pending.wants_checkpoint(50, files(10 * 12 + 1, 2)));
+  EXPECT_TRUE(pending.wants_checkpoint(50, files(10 * 12, 2)));
+  EXPECT_FALSE(pending.wants_checkpoint(50, files(10 * 12, 2)));  // under way
   pending.add(2, 130);
-  EXPECT_FALSE(pending.wants_checkpoint(99, 10, ten_bytes));
-  EXPECT_TRUE(pending.wants_checkpoint(100, 10, ten_bytes));  // for the second one
-  EXPECT_FALSE(pending.wants_checkpoint(130, 0, ten_bytes));  // nothing waits for one
-  EXPECT_EQ(pending.bytes(ten_bytes), 20u);
+  EXPECT_FALSE(pending.wants_checkpoint(99, files(10, 2)));
+  EXPECT_TRUE(pending.wants_checkpoint(100, files(10, 2)));  // for the second one
+  EXPECT_FALSE(pending.wants_checkpoint(130, files(0, 2)));  // nothing waits for one
+  EXPECT_EQ(pending.bytes(files(20, 2)), 20u);
+}
+
+// A log of many terabytes: what is asked of it while segments are emptied does not grow with their square.
+TEST(PendingFreeTest, ManySegmentsAreLookedUpQuickly) {
+  constexpr uint64_t kSegments = 300'000;
+  const LogFiles log = files(kSegments * 10, kSegments);
+  PendingFree pending;
+  const std::clock_t begin = std::clock();
+  for (uint64_t epoch = 1; epoch <= kSegments; ++epoch) {
+    if (!pending.contains(epoch)) {
+      pending.add(epoch, epoch);
+    }
+  }
+  EXPECT_EQ(pending.bytes(log), kSegments * 10);
+  EXPECT_TRUE(pending.wants_checkpoint(0, log));
+  EXPECT_LT(std::clock() - begin, 20 * CLOCKS_PER_SEC);  // a fiftieth of that is usual, and the square takes minutes
 }
 
 TEST(PendingFreeDeathTest, ASegmentIsEmptiedOnce) {

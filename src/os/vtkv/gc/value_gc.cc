@@ -29,20 +29,18 @@ constexpr std::chrono::milliseconds kReadersGone{20};  // between two looks
 ValueGc::ValueGc(const Options& options, Database database)
     : m_options(options),
       m_db(std::move(database)),
-      m_choice(options, m_db.tree, m_db.pool, &m_pending_free, &m_quarantine),
+      m_choice(options, m_db.tree, &m_pending_free, &m_quarantine, &m_gain),
       m_scan(m_db.reader, m_db.fetcher, &m_stop) {}
 
 // --- steps -----------------------------------------------------------------------------------------------
 
-// `choice`: best first, not empty.
-void ValueGc::start(const std::vector<SegmentValues>& choice) {
-  GcPlan planned = plan(choice);
+void ValueGc::start(GcPlan planned) {
   m_way = planned.way;
-  m_candidates = std::move(planned.candidates);
   if (m_way == Way::whole) {
-    start_reading(choice.front());
+    start_reading(planned.candidates.front());
     return;
   }
+  m_candidates = std::move(planned.candidates);
   std::vector<uint64_t> epochs;
   for (const SegmentValues& values : m_candidates) {
     epochs.push_back(values.epoch);
@@ -169,10 +167,11 @@ void ValueGc::read_ahead(IoQueue& io) {
     return;
   }
   if (m_chosen.empty() && !m_requests.serving()) {
-    std::vector<SegmentValues> choice = choose();
-    std::erase_if(choice, [this](const SegmentValues& values) { return values.epoch == candidate().epoch; });
-    if (!choice.empty() && plan(choice).way == Way::whole) {
-      m_chosen.push_back(choice.front());
+    const LogFiles files = m_db.pool->files();
+    std::vector<SealedSegment> choice = choose(files);
+    std::erase_if(choice, [this](const SealedSegment& one) { return one.values.epoch == candidate().epoch; });
+    if (!choice.empty() && plan(choice, files).way == Way::whole) {
+      m_chosen.push_back(choice.front().values);
     }
   }
   if (!m_chosen.empty()) {
@@ -361,12 +360,13 @@ NextStep ValueGc::moving_step() {
     for (; end < m_slice.values.size() && end - first < kBatchValues && bytes < kBatchBytes; ++end) {
       bytes += m_slice.values[end].key.size() + m_slice.values[end].value.size();
     }
-    SequenceNumber last = 0;
-    const Status status = m_db.relocator->relocate({&m_slice.values[first], end - first}, m_slice.checked, &last);
+    Relocated relocated;
+    const Status status = m_db.relocator->relocate({&m_slice.values[first], end - first}, m_slice.checked, &relocated);
     if (status.ok()) {
       m_slice.next = end;
-      m_unwritten.add(last, bytes);
-      m_moved_bytes.fetch_add(bytes, std::memory_order_relaxed);
+      m_unwritten.add(relocated.last, relocated.bytes);
+      m_moved_bytes.fetch_add(relocated.bytes, std::memory_order_relaxed);
+      m_moved_values += relocated.values;
       continue;
     }
     if (status.code() == Status::Code::busy) {
@@ -390,6 +390,7 @@ void ValueGc::finish_candidates() {
   VTKV_ASSERT(now >= m_flushed);
   for (const SegmentValues& candidate : m_candidates) {
     m_pending_free.add(candidate.epoch, now);
+    m_gain.emptied(m_db.pool->find(candidate.segment_id)->bytes);
     m_addresses.erase(candidate.epoch);
     release_from_quarantine(candidate.epoch);
   }
@@ -408,8 +409,7 @@ Status ValueGc::free_pending(bool* did) {
   }
   SequenceNumber checkpoint = m_db.tree->newest_log_position().sequence;
   SequenceNumber snapshot = m_db.states->oldest_snapshot();
-  if (m_pending_free.wants_checkpoint(checkpoint, m_db.pool->used_bytes(),
-                                      [this](uint64_t epoch) { return m_db.pool->bytes_of_epoch(epoch); })) {
+  if (m_pending_free.wants_checkpoint(checkpoint, m_db.pool->files())) {
     m_db.request_flush();
   }
   if (mutated(Mutation::segment_recycled_early)) {

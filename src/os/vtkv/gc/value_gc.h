@@ -24,7 +24,8 @@
 // A candidate to which no entry of the runs points at all need not be read: steps 2 to 4 are enough.
 //
 // Which one, and when: candidate_choice.h. While the log is larger than space_amplification_target times what lives,
-// the one that gives back the most for what it costs.
+// the one that gives back the most for what it costs. It stops where that gains nothing (gc_gain.h), or a snapshot or a
+// reader keeps what was emptied.
 //
 // What cannot be read keeps only the segments concerned from being emptied, and only until it can be read again
 // (segment_quarantine.h). Where a scan of the tree fails, nobody knows which these are: until it succeeds, candidates
@@ -32,7 +33,8 @@
 //
 // While the values of one slice are moved, the next one is read, be it of the next candidate: which is chosen then.
 //
-// The state of it is in parts: GcRequests, CandidateChoice, PendingFree, SegmentQuarantine, CandidateReader, ValueScan.
+// The state of it is in parts: GcRequests, CandidateChoice, GcGain, PendingFree, SegmentQuarantine, CandidateReader,
+// ValueScan.
 //
 // One worker; its step checks or submits one slice and never waits. What else is public is thread-safe, but for reap().
 #pragma once
@@ -55,6 +57,7 @@
 #include "vtkv/env/workers.h"
 #include "vtkv/gc/candidate_choice.h"
 #include "vtkv/gc/candidate_reader.h"
+#include "vtkv/gc/gc_gain.h"
 #include "vtkv/gc/gc_plan.h"
 #include "vtkv/gc/gc_requests.h"
 #include "vtkv/gc/pending_free.h"
@@ -125,8 +128,9 @@ class ValueGc {
   void take_request();
   void end_request();
   // Choosing, and the quarantine: in gc_candidates.cc.
-  std::vector<SegmentValues> choose();
-  GcPlan plan(const std::vector<SegmentValues>& choice) const;
+  std::vector<SealedSegment> choose(const LogFiles& files);
+  void judge_gain(const LogFiles& files);
+  GcPlan plan(const std::vector<SealedSegment>& choice, const LogFiles& files) const;
   bool mark_unreferenced();
   NextStep idle_step();
   NextStep reading_step(IoQueue& io);
@@ -138,7 +142,7 @@ class ValueGc {
   bool try_or_start();  // likewise
   bool try_again(std::optional<uint64_t> epoch);  // which is in quarantine; false: none
   void scan_again();
-  void start(const std::vector<SegmentValues>& choice);
+  void start(GcPlan planned);
   void start_reading(const SegmentValues& values);
   const SegmentValues& candidate() const { return m_candidates.front(); }
   CandidateReader::Slice slice_of(const SegmentValues& values, uint64_t offset) const;
@@ -172,6 +176,8 @@ class ValueGc {
   bool m_candidates_turn_over = false;  // of what is due again, one may be tried
   PendingFree m_pending_free;
   SegmentQuarantine m_quarantine;
+  GcGain m_gain;
+  uint64_t m_moved_values = 0;  // ever
   CandidateChoice m_choice;
   std::vector<SegmentValues> m_candidates;
   Way m_way = Way::whole;  // theirs; one that is read is alone

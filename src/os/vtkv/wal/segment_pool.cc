@@ -564,23 +564,17 @@ uint64_t SegmentPool::file_bytes() const {
   return total;
 }
 
-uint64_t SegmentPool::used_bytes() const {
-  MutexLock lock(m_lock);
-  uint64_t total = 0;
-  for (const auto& [id, entry] : m_segments) {
-    total += entry.is_live() ? entry.segment->bytes : 0;
-  }
-  return total;
-}
-
-uint64_t SegmentPool::bytes_of_epoch(uint64_t epoch) const {
+LogFiles SegmentPool::files() const {
+  LogFiles files;
   MutexLock lock(m_lock);
   for (const auto& [id, entry] : m_segments) {
-    if (entry.is_live() && entry.segment->epoch == epoch) {
-      return entry.segment->bytes;
+    files.all += entry.segment->bytes;
+    if (entry.is_live()) {
+      files.used += entry.segment->bytes;
+      files.by_epoch[entry.segment->epoch] = entry.segment->bytes;
     }
   }
-  return 0;
+  return files;
 }
 
 uint32_t SegmentPool::unprimed_count() const {

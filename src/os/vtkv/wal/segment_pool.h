@@ -52,6 +52,19 @@ struct LogSegment {
   uint64_t written_bytes = 0;  // everything before it was written, or is about to be, also if it is not primed
 };
 
+// The log's files at one moment, in bytes.
+struct LogFiles {
+  // Of the segment in use under that epoch; 0: there is none.
+  uint64_t of_epoch(uint64_t epoch) const {
+    const auto found = by_epoch.find(epoch);
+    return found == by_epoch.end() ? 0 : found->second;
+  }
+
+  uint64_t all = 0;
+  uint64_t used = 0;  // without spares
+  std::map<uint64_t, uint64_t> by_epoch;  // of segments in use
+};
+
 class SegmentPool {
  public:
   // `primed_bytes_per_commit`, `make_room`: as in Options.
@@ -110,8 +123,9 @@ class SegmentPool {
   uint64_t file_bytes() const;
   // Zeros written into new segments since this object exists.
   uint64_t primed_bytes() const { return m_primed_bytes.load(std::memory_order_relaxed); }
-  uint64_t used_bytes() const;  // without spares
-  uint64_t bytes_of_epoch(uint64_t epoch) const;  // of the segment in use under it; 0: none
+  uint64_t used_bytes() const { return files().used; }  // without spares
+  // Goes through all segments: who asks about many of them looks once.
+  LogFiles files() const;
   uint32_t segment_count() const;
   uint32_t unprimed_count() const;  // without spares
 

@@ -410,9 +410,10 @@ TEST_F(SegmentPoolTest, ListedSegmentsAreNotReleased) {
   LogSegment* const second = take();
   LogSegment* const third = take();
   m_pool->release_before(third->epoch, {first->epoch});
-  EXPECT_GT(m_pool->bytes_of_epoch(first->epoch), 0u);
-  EXPECT_EQ(m_pool->bytes_of_epoch(second->epoch), 0u);  // it is spare
-  EXPECT_GT(m_pool->bytes_of_epoch(third->epoch), 0u);
+  const LogFiles files = m_pool->files();
+  EXPECT_EQ(files.of_epoch(first->epoch), first->bytes);
+  EXPECT_EQ(files.of_epoch(second->epoch), 0u);  // it is spare
+  EXPECT_EQ(files.of_epoch(third->epoch), third->bytes);
 }
 
 }  // namespace
