@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Random operations against the model: reads in both directions, bounded reads, snapshots, flushes, compactions
-// and reopening must give what a std::map gives.
+// and reopening must give what a std::map gives; and when nobody writes, nothing is written.
 
 #include "vtkv/testing/kv_model.h"
 
@@ -8,6 +8,7 @@
 
 #include <random>
 
+#include "vtkv/testing/at_rest.h"
 #include "vtkv/testing/sim_env.h"
 
 namespace vtkv {
@@ -171,6 +172,77 @@ TEST_P(KvModelTest, AnswersAreThoseOfAMap) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, KvModelTest, testing::Range<uint64_t>(1, 13));
+
+// A thousand keys of any length, values that are small beside them, snapshots that are held for long: after each load
+// the database comes to rest, and answers as the model does.
+class KvRestTest : public KvModelTest {
+ protected:
+  void SetUp() override {
+    m_random.seed(GetParam());
+    m_options.geometry = {
+        .log_segment_bytes = (16u << 10) << m_random() % 3, .initial_log_segments = 3, .zone_bytes = 64 << 10};
+    m_options.memtable_bytes = (16u << 10) << m_random() % 4;
+    m_options.value_separation_bytes = 16 << m_random() % 3;
+    m_options.space_amplification_target = m_random() % 2 ? 2.0 : 1.25;
+    m_options.fragmented_values_min = m_random() % 2 ? 4 : 0;
+    ASSERT_TRUE(DB::create(&m_env, "/db", m_options).ok());
+    open();
+    for (size_t i = 0; i < kKeys; ++i) {
+      std::string key = std::to_string(i);
+      const size_t bytes = 1 + (m_random() % 4 ? m_random() % 60 : m_random() % 1000);
+      m_keys.push_back(bytes <= key.size() ? key : key + std::string(bytes - key.size(), 'k'));
+    }
+  }
+  void load(size_t operations) {
+    for (size_t i = 0; i < operations; ++i) {
+      const std::string& key = m_keys[m_random() % m_keys.size()];
+      KvOperation operation{KvOperation::Kind::put, key, std::string(m_random() % 150, 'a' + m_random() % 26)};
+      if (const uint64_t kind = m_random() % 64; kind < 8) {
+        operation = {KvOperation::Kind::remove, key, {}};
+      } else if (kind == 8) {
+        operation = {KvOperation::Kind::remove_range, key, key + "0"};
+      }
+      WriteBatch batch;
+      apply({operation}, &batch);
+      apply({operation}, &m_model);
+      ASSERT_TRUE(m_db->write(std::move(batch), {.sync = m_random() % 16 == 0}).ok());
+    }
+  }
+  void expect_rest() {
+    ASSERT_EQ(unrest(&m_env, *m_db), "");
+    KvEntries found;
+    bool backward_agrees = false;
+    ASSERT_TRUE(read_entries(*m_db, "", "z", nullptr, &found, &backward_agrees).ok());
+    ASSERT_EQ(difference(m_model, found), "");
+    for (const auto& [snapshot, entries] : m_snapshots) {
+      found.clear();
+      ASSERT_TRUE(read_entries(*m_db, "", "z", snapshot, &found, &backward_agrees).ok());
+      ASSERT_EQ(difference(entries, found), "");
+    }
+    ASSERT_EQ(unrest(&m_env, *m_db), "");  // readers may have relocated values
+  }
+
+  static constexpr size_t kKeys = 1000;
+  std::vector<std::string> m_keys;
+};
+
+TEST_P(KvRestTest, AfterEachLoadItRests) {
+  for (int round = 0; round < 6; ++round) {
+    SCOPED_TRACE(round);
+    ASSERT_NO_FATAL_FAILURE(load(1500));
+    ASSERT_NO_FATAL_FAILURE(expect_rest());
+    if (round == 1 || round == 2) {
+      m_snapshots.emplace_back(m_db->take_snapshot(), m_model);
+    } else if (round == 4) {
+      release_snapshots();
+      ASSERT_NO_FATAL_FAILURE(expect_rest());
+      open();
+      ASSERT_NO_FATAL_FAILURE(expect_rest());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, KvRestTest, testing::Range<uint64_t>(1, 7));
 
 }  // namespace
 }  // namespace vtkv

@@ -5,6 +5,7 @@
 #include <deque>
 #include <span>
 
+#include "vtkv/testing/at_rest.h"
 #include "vtkv/testing/log_trace.h"
 
 namespace vtkv {
@@ -392,6 +393,9 @@ void KvWorkload::settle() {
     compare("the database", m_history.size(), found);
   } else if (m_wrong.empty()) {
     m_wrong = "the database: " + status.to_string();
+  }
+  if (std::string text = unrest(m_env, *m_db); !text.empty() && m_wrong.empty()) {
+    m_wrong = "at rest: " + text;
   }
 }
 

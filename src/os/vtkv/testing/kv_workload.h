@@ -60,7 +60,8 @@ class KvWorkload {
   std::string open(size_t at_least, const KvCollected& collected_at_least = {});
   // Submits that many random batches, with waits, flushes and compactions in between.
   void run(size_t batches, uint64_t seed);
-  // Lets go of the snapshot and the iterator that are held, and compares everything with the history once more.
+  // Lets go of the snapshot and the iterator that are held, compares everything with the history once more, and waits
+  // for the database to come to rest (at_rest.h), which is wrong if it does not.
   void settle();
   void close();
   // What was read wrong while it ran; "": nothing.
