@@ -195,8 +195,9 @@ class DB {
   // Compacts everything into one run; waits for it.
   virtual Status compact() = 0;
   // Gives back log space of values that are no longer reachable: empties the best segment or, with `full`, every
-  // one that is worth it after a compact(); waits for it. What a snapshot or an iterator can still see stays. It
-  // also happens by itself: Options::space_amplification_target.
+  // one that is worth it after a compact(); waits for it, with `full` until the files that are not needed any more are
+  // removed. What a snapshot or an iterator can still see stays. It also happens by itself:
+  // Options::space_amplification_target.
   virtual Status collect_garbage(bool full) = 0;
   // A pass empties zones of the tree's file that are little used, or used in small fragments. Writes and reads go on.
   // What older snapshots of the tree still hold becomes free when they are let go. One that begins ends the one before.

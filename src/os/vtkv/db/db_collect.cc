@@ -18,8 +18,9 @@ Status DbImpl::collect_garbage(bool full) {
     const Status status = m_tree->give_back_zones();
     stop_with_tree(*m_tree, m_pipeline.get(), m_waiters.get());
     VTKV_RETURN_IF_ERROR(status);
-    m_pool->remove_spares();
-    m_workers.wake(Workers::Role::log);
+    const uint64_t number = m_log->request_removal();
+    VTKV_RETURN_IF_ERROR(m_waiters->wait_until([&] { return m_log->removed() >= number; }));
+    VTKV_RETURN_IF_ERROR(m_errors.status(kSegmentsWork));
   }
   return Status();
 }
@@ -29,6 +30,15 @@ Status DbImpl::run_gc(GcRequest what) {
   m_workers.wake(Workers::Role::gc);
   VTKV_RETURN_IF_ERROR(m_waiters->wait_until([&] { return m_gc->served() >= number; }));
   return m_gc->error();
+}
+
+NextStep DbImpl::log_step() {
+  const uint64_t before = m_log->removed();
+  const NextStep next = m_log->step();
+  if (m_log->removed() != before) {
+    m_waiters->notify();
+  }
+  return next;
 }
 
 NextStep DbImpl::gc_step(IoQueue& io) {

@@ -111,6 +111,7 @@ class DbImpl final : public DB, private CommitObserver {
   void start_workers(const LogPosition& position, LogReplay* replayed);
 
   NextStep gc_step(IoQueue& io);
+  NextStep log_step();
 
   // Opened so: there is no pipeline and nothing behind it, and m_env lets nothing be changed.
   bool read_only() const { return m_read_only_env != nullptr; }

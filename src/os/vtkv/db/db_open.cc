@@ -375,7 +375,7 @@ void DbImpl::start_workers(const LogPosition& position, LogReplay* replayed) {
   }
   const bool is_full = m_writes->begin(replayed->active(), closed, position.sequence, horizon);
   using Role = Workers::Role;
-  m_workers.start({{Role::log, "vtkv_log", 0, [this](IoQueue&) { return m_log->step(); }},
+  m_workers.start({{Role::log, "vtkv_log", 0, [this](IoQueue&) { return log_step(); }},
                    {Role::flush, "vtkv_flush", 0, [this](IoQueue&) { return m_flusher->step(); }},
                    {Role::compaction, kCompactionWorkerName, 0, [this](IoQueue&) { return m_compactor->step(); }}});
   m_pipeline->start();

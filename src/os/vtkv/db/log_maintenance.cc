@@ -22,6 +22,7 @@ LogMaintenance::LogMaintenance(const Options& options, Tree* tree, SegmentPool* 
 // run leads to a value that was put and overwritten in one memtable, so that no account knows its segment; but who has
 // begun to read while that memtable was there is still led to it.
 void LogMaintenance::tell_checkpoint() {
+  const uint64_t requested = m_removals_requested.load();
   const LogPosition oldest = m_tree->oldest_log_position();
   if (oldest.sequence > m_told_checkpoint) {
     m_told_checkpoint = oldest.sequence;
@@ -35,6 +36,9 @@ void LogMaintenance::tell_checkpoint() {
     }
   }
   release_unread();
+  if (!m_release_is_due && !m_segments_freed.load() && m_released.exchange(requested) != requested) {
+    m_workers->wake(Workers::Role::log);
+  }
 }
 
 void LogMaintenance::release_unread() {
@@ -59,6 +63,14 @@ void LogMaintenance::release_unread() {
   m_workers->wake(Workers::Role::log);
 }
 
+uint64_t LogMaintenance::request_removal() {
+  m_errors->hurry(kSegmentsWork);
+  m_pool->remove_spares();
+  const uint64_t number = m_removals_requested.fetch_add(1) + 1;
+  m_workers->wake(Workers::Role::flush);
+  return number;
+}
+
 void LogMaintenance::segments_freed() {
   m_segments_freed.store(true);
   m_workers->wake(Workers::Role::flush);
@@ -79,7 +91,9 @@ NextStep LogMaintenance::step() {
     return NextStep::on_event();
   }
   MutexLock lock(m_files_lock, std::adopt_lock);
+  const uint64_t released = m_released.load();
   if (const std::chrono::microseconds wait = m_errors->wait(kSegmentsWork); wait.count() > 0) {
+    m_removed.store(released);
     return NextStep::later(wait);
   }
   const Status status = m_pool->work_ahead(&did);
@@ -87,6 +101,9 @@ NextStep LogMaintenance::step() {
     return NextStep::on_event();
   }
   m_errors->note(kSegmentsWork, status);
+  if (!did || !status.ok()) {
+    m_removed.store(released);
+  }
   if (!status.ok()) {
     return NextStep::later(m_errors->wait(kSegmentsWork));  // who needs a segment meets the error
   }

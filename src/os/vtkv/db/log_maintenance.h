@@ -35,6 +35,11 @@ class LogMaintenance {
   // The log worker's step.
   NextStep step() EXCLUDES(m_files_lock);
 
+  // Thread-safe: asks for what may go to be given back at once, and for files of spares to be removed but for the few
+  // that are needed. Returns the number that removed() will have reached when that was tried.
+  uint64_t request_removal();
+  uint64_t removed() const { return m_removed.load(); }
+
   // Thread-safe: neither copy of the manifest lists a segment any more that was listed.
   void segments_freed();
   // Thread-safe: `read` reads all of the log; no file of it is made, recycled or removed meanwhile.
@@ -64,7 +69,11 @@ class LogMaintenance {
   bool m_release_is_due = false;
 
   std::atomic<bool> m_segments_freed{false};  // and not told to the pool yet
-  Mutex m_files_lock;                         // guards no member, but the log's files
+  // Requests: so many were made, the flush worker has released what it could, the log worker has removed files.
+  std::atomic<uint64_t> m_removals_requested{0};
+  std::atomic<uint64_t> m_released{0};
+  std::atomic<uint64_t> m_removed{0};
+  Mutex m_files_lock;  // guards no member, but the log's files
 };
 
 }  // namespace vtkv

@@ -59,6 +59,29 @@ TEST_F(ValueGcTest, GivesBackWhatWasOverwrittenAndKeepsTheRest) {
   EXPECT_TRUE(findings.empty()) << findings.front();
 }
 
+TEST_F(ValueGcTest, FilesAreGoneWhenAFullCollectionReturns) {
+  put(0, 400, 'a');
+  put(0, 390, 'b');
+  ASSERT_TRUE(m_db->collect_garbage(true).ok());
+  const uint64_t at_return = log_bytes();
+  m_env.advance(std::chrono::minutes(1));
+  EXPECT_EQ(log_bytes(), at_return);
+  expect(0, 390, 'b');
+}
+
+TEST_F(ValueGcTest, AFullCollectionSaysWhenAFileCannotBeRemoved) {
+  put(0, 400, 'a');
+  put(0, 390, 'b');
+  m_env.run_until_idle();
+  m_env.fail_nth(SimCall::remove, 1, Status::from_errno(EIO, "injected"), true);
+  EXPECT_EQ(m_db->collect_garbage(true).code(), Status::Code::io_error);
+  m_env.clear_faults();
+  ASSERT_TRUE(m_db->collect_garbage(true).ok());
+  const uint64_t at_return = log_bytes();
+  m_env.advance(std::chrono::minutes(1));
+  EXPECT_EQ(log_bytes(), at_return);
+}
+
 TEST_F(ValueGcTest, ReadsNothingOfSegmentsWithoutPointers) {
   put(0, 100, 'a');
   put(0, 100, 'b');
