@@ -108,7 +108,8 @@ class DbImpl final : public DB, private CommitObserver {
   Status end_recovery(const LogRecovery& recovery, LogPosition* position);
   Status sync_everything();
   void make_parts(const LogPosition& position, SequenceNumber horizon);
-  void start_workers(const LogPosition& position, LogReplay* replayed);
+  // `log_bytes`: of the log since the checkpoint.
+  void start_workers(const LogPosition& position, LogReplay* replayed, uint64_t log_bytes);
 
   NextStep gc_step(IoQueue& io);
   NextStep log_step();

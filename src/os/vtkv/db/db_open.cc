@@ -126,6 +126,15 @@ std::set<uint64_t> epochs_of(const std::vector<SegmentValues>& segments) {
   return epochs;
 }
 
+// Since the checkpoint, with the record that ends the recovery.
+uint64_t log_bytes_of(const LogRecovery& recovery) {
+  uint64_t bytes = kLogBlockBytes;
+  for (const FoundRecord& record : recovery.chain()) {
+    bytes += record.header.padded_bytes();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Status DB::create(Env* env, const std::string& directory, const Options& options) {
@@ -223,7 +232,7 @@ Status DbImpl::recover() {
   LogReplay replayed(m_options);
   LogPosition position;
   VTKV_RETURN_IF_ERROR(replay(recovery, &replayed, &position));
-  start_workers(position, &replayed);
+  start_workers(position, &replayed, log_bytes_of(recovery));
   return Status();
 }
 
@@ -365,7 +374,7 @@ void DbImpl::make_parts(const LogPosition& position, SequenceNumber horizon) {
       std::make_unique<ScanRelocator>(m_options, m_pipeline.get(), m_pool.get(), m_gc.get(), m_writes.get());
 }
 
-void DbImpl::start_workers(const LogPosition& position, LogReplay* replayed) {
+void DbImpl::start_workers(const LogPosition& position, LogReplay* replayed, uint64_t log_bytes) {
   const SequenceNumber horizon = mutated(Mutation::no_recovery_record) ? position.sequence : position.sequence - 1;
   make_parts(position, horizon);
   std::vector<ClosedMemTable> closed;
@@ -373,7 +382,7 @@ void DbImpl::start_workers(const LogPosition& position, LogReplay* replayed) {
     m_pipeline->add_flush_point(one.position);
     closed.push_back({one.memtable, one.position.sequence});
   }
-  const bool is_full = m_writes->begin(replayed->active(), closed, position.sequence, horizon);
+  const bool is_full = m_writes->begin(replayed->active(), closed, position.sequence, horizon, log_bytes);
   using Role = Workers::Role;
   m_workers.start({{Role::log, "vtkv_log", 0, [this](IoQueue&) { return log_step(); }},
                    {Role::flush, "vtkv_flush", 0, [this](IoQueue&) { return m_flusher->step(); }},

@@ -502,5 +502,42 @@ TEST(DbRecoveryTest, OneThatIsCutShortLeavesRoomForTheNext) {
   std::printf("%lu states\n", states);
 }
 
+// What a session leaves in the log, the next one has to read again: it counts until a checkpoint comes.
+class DbSessionsTest : public DbOpenTest {
+ protected:
+  void SetUp() override { ASSERT_TRUE(create().ok()); }
+  // So many sessions, each with so many durable puts. The greatest size of the log.
+  uint64_t log_after(int sessions, int puts) {
+    uint64_t bytes = 0;
+    for (int session = 0; session < sessions; ++session) {
+      EXPECT_TRUE(open().ok());
+      for (int i = 0; i < puts; ++i) {
+        EXPECT_TRUE(m_db->write(put("key" + std::to_string(i))).ok());
+      }
+      m_env.run_until_idle();
+      bytes = std::max(bytes, m_db->statistics().log_file_bytes);
+      m_db.reset();
+    }
+    return bytes;
+  }
+};
+
+TEST_F(DbSessionsTest, ShortOnesDoNotEnlargeTheLog) {
+  const uint64_t few = log_after(12, 6);
+  EXPECT_LE(log_after(100, 6), few + m_options.geometry.log_segment_bytes);
+}
+
+TEST_F(DbSessionsTest, OpensWithoutAWriteDoNotEnlargeTheLog) {
+  const uint64_t few = log_after(60, 0);
+  EXPECT_LE(log_after(300, 0), few + m_options.geometry.log_segment_bytes);
+}
+
+// Of values that stay in the log, too.
+TEST_F(DbSessionsTest, ShortOnesWithValuesInTheLogDoNotEnlargeIt) {
+  m_options.value_separation_bytes = 4;
+  const uint64_t few = log_after(30, 6);
+  EXPECT_LE(log_after(200, 6), few + m_options.geometry.log_segment_bytes);
+}
+
 }  // namespace
 }  // namespace vtkv

@@ -37,7 +37,7 @@ Status cut_batch(Submission* submission, uint64_t record_bytes, uint64_t fragmen
 }  // namespace
 
 bool WritePath::begin(std::shared_ptr<MemTable> active, const std::vector<ClosedMemTable>& closed,
-                      SequenceNumber position, SequenceNumber content) {
+                      SequenceNumber position, SequenceNumber content, uint64_t recovered_bytes) {
   MutexLock lock(m_lock);
   m_active = std::move(active);
   m_last_sequence = position;
@@ -45,7 +45,8 @@ bool WritePath::begin(std::shared_ptr<MemTable> active, const std::vector<Closed
   m_last_closed = closed.empty() ? m_tree->newest_log_position().sequence : closed.back().last_sequence;
   m_memtables_closed = closed.size();
   m_states->begin(m_active, closed, position);
-  return m_active->memory_bytes() >= m_options.memtable_bytes;
+  m_recovered_bytes = recovered_bytes;
+  return memtable_is_full();
 }
 
 bool WritePath::memtable_is_full() const {
@@ -57,7 +58,8 @@ bool WritePath::memtable_is_full() const {
   const size_t kept = m_active->kept_bytes();
   const size_t own = m_active->memory_bytes() - kept;
   return own + std::min(kept, kept_bytes_least(m_options)) >= m_options.memtable_bytes ||
-         kept >= m_options.memtable_bytes || m_pipeline->log_bytes() - m_log_bytes_at_switch >= log_limit;
+         kept >= m_options.memtable_bytes ||
+         m_recovered_bytes + m_pipeline->log_bytes() - m_log_bytes_at_switch >= log_limit;
 }
 
 // What the keys, and what is not durable yet, leave free.
@@ -175,6 +177,7 @@ void WritePath::switch_memtable() {
   m_last_closed = as_of;
   ++m_memtables_closed;
   m_log_bytes_at_switch = m_pipeline->log_bytes();
+  m_recovered_bytes = 0;
   m_pipeline->request_flush_point(as_of);
   m_pipeline->wake_unless_stopped();  // it may have waited for one
   m_workers->wake(Workers::Role::flush);

@@ -41,9 +41,9 @@ class WritePath final : public Relocator {
         m_idle_writers(env) {}
 
   // After a recovery, which left `active`, and `closed`, the oldest first, and ended at `position`; what is at or below
-  // `content` was not empty. True: the active memtable is full. Readers may begin.
+  // `content` was not empty. `recovered_bytes`: of the log since the checkpoint. True: the active memtable is full. Readers may begin.
   bool begin(std::shared_ptr<MemTable> active, const std::vector<ClosedMemTable>& closed, SequenceNumber position,
-             SequenceNumber content) EXCLUDES(m_lock);
+             SequenceNumber content, uint64_t recovered_bytes = 0) EXCLUDES(m_lock);
 
   void submit(Submission* submission) EXCLUDES(m_lock);
   Status write(WriteBatch batch, const WriteOptions& options) EXCLUDES(m_lock);
@@ -95,6 +95,7 @@ class WritePath final : public Relocator {
   uint64_t m_turns_gone GUARDED_BY(m_lock) = 0;
   const std::unique_ptr<Signal> m_room;
   std::atomic<int> m_awaiting_room{0};
+  uint64_t m_recovered_bytes GUARDED_BY(m_lock) = 0;  // of the log that the active memtable is of
 
   std::atomic<SequenceNumber> m_last_content{0};  // last sequence that was not an empty record's
   std::atomic<bool> m_horizon_submitted{false};
