@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -182,6 +183,29 @@ TEST_F(TreeSpaceTest, AFlushMakesRoomOfTheSmallestNeighbours) {
     most = std::max(most, compacted() - before);
   }
   EXPECT_LT(most, uint64_t{40} << 10);  // a large run has 90 KiB
+}
+
+// Some zones are free, and the first of them has no space: the next open asks the host which ones do.
+TEST_F(TreeSpaceTest, AFlushOnAFullHostTakesTheZonesThatHaveSpace) {
+  make();
+  for (SequenceNumber number = 1; number <= 30; ++number) {
+    ASSERT_TRUE(flush(number).ok());
+  }
+  ASSERT_TRUE(m_tree->compact_all({}).ok());
+  ASSERT_TRUE(flush(31).ok());
+  const std::vector<ZoneUsage> zones = m_tree->zone_usage();
+  const auto free = std::find_if(zones.begin(), zones.end(), [](const ZoneUsage& zone) { return !zone.in_use; });
+  ASSERT_GT(std::count_if(free, zones.end(), [](const ZoneUsage& zone) { return !zone.in_use; }), 3);
+  m_tree.reset();
+  std::unique_ptr<File> file;
+  ASSERT_TRUE(m_env.open_file("/db/tree", {}, &file).ok());
+  const uint64_t zone_bytes = m_options.geometry.zone_bytes;
+  ASSERT_TRUE(file->punch_hole(static_cast<uint64_t>(free - zones.begin()) * zone_bytes, zone_bytes).ok());
+  open();
+  m_env.set_capacity(m_env.allocated_bytes());
+  const Status status = flush(32);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(read(), "32");
 }
 
 // The manifest lists runs and log segments in the same room.

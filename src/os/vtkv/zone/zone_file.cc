@@ -55,6 +55,10 @@ Status ZoneFile::open(Env* env, const std::string& path, uint64_t zone_bytes, st
                               " bytes: restore the database, or give it up and make a new one");
   }
   *result = std::make_shared<ZoneFile>(std::move(file), zone_bytes, bytes / zone_bytes);
+  FileSpace space;
+  if ((*result)->file()->map_space(&space).ok()) {
+    (*result)->map().set_holes(space.holes);
+  }
   return {};
 }
 

@@ -12,13 +12,27 @@ namespace {
 constexpr uint64_t kSpareZonesMin = 4;
 }  // namespace
 
+void ZoneMap::set_holes(const std::vector<FileRange>& holes) {
+  MutexLock lock(m_lock);
+  for (Zone& zone : m_zones) {
+    zone.space = Space::known;
+  }
+  for (const FileRange& hole : holes) {
+    const uint64_t end = hole.offset + hole.length;
+    for (uint64_t zone = hole.offset / m_zone_bytes; zone * m_zone_bytes < end && zone < m_zones.size(); ++zone) {
+      const bool all = hole.offset <= zone * m_zone_bytes && (zone + 1) * m_zone_bytes <= end;
+      m_zones[zone].space = all ? Space::none : Space::unknown;
+    }
+  }
+}
+
 void ZoneMap::pin_locked(uint64_t offset, uint64_t bytes, int change) {
   if (bytes == 0) {
     return;
   }
   const uint64_t last = (offset + bytes - 1) / m_zone_bytes;
   if (m_zones.size() <= last) {
-    m_zones.resize(last + 1);
+    m_zones.resize(last + 1, Zone{0, Space::none});
   }
   for (uint64_t zone = offset / m_zone_bytes; zone <= last; ++zone) {
     VTKV_ASSERT(change > 0 ? m_zones[zone].pins < UINT32_MAX : m_zones[zone].pins > 0);
@@ -84,6 +98,32 @@ void ZoneMap::drop_tails(const std::set<uint64_t>& zones) {
   }
 }
 
+uint64_t ZoneMap::lacks(uint64_t zone) const {
+  return zone < m_zones.size() ? static_cast<uint64_t>(m_zones[zone].space) : static_cast<uint64_t>(Space::none);
+}
+
+uint64_t ZoneMap::find_free(uint64_t wanted) const {
+  uint64_t best = m_zones.size(), least = UINT64_MAX;
+  uint64_t free = 0, lacking = 0;  // of the zones before `end`
+  for (uint64_t end = 1; end <= m_zones.size() + wanted && least > 0; ++end) {
+    if (end <= m_zones.size() && m_zones[end - 1].pins > 0) {
+      free = lacking = 0;
+      continue;
+    }
+    lacking += lacks(end - 1);
+    if (free == wanted) {
+      lacking -= lacks(end - 1 - wanted);
+    } else {
+      ++free;
+    }
+    if (free == wanted && lacking < least) {
+      least = lacking;
+      best = end - wanted;
+    }
+  }
+  return best;
+}
+
 ZoneRange ZoneMap::acquire(ZoneStream stream, uint64_t bytes_min, bool* needs_space) {
   MutexLock lock(m_lock);
   *needs_space = false;
@@ -93,20 +133,12 @@ ZoneRange ZoneMap::acquire(ZoneStream stream, uint64_t bytes_min, bool* needs_sp
   }
   drop_tail(&tail);
   const uint64_t wanted = std::max<uint64_t>(1, (bytes_min + m_zone_bytes - 1) / m_zone_bytes);
-  uint64_t first = 0, free = 0;
-  while (free < wanted && first + free < m_zones.size()) {
-    if (m_zones[first + free].pins == 0) {
-      ++free;
-    } else {
-      first += free + 1;
-      free = 0;
-    }
-  }
+  const uint64_t first = find_free(wanted);
   const ZoneRange range{first * m_zone_bytes, wanted * m_zone_bytes};
   pin_locked(range.offset, range.bytes, 1);
   for (uint64_t zone = first; zone < first + wanted; ++zone) {
-    *needs_space = *needs_space || !m_zones[zone].has_space;
-    m_zones[zone].has_space = true;
+    *needs_space = *needs_space || m_zones[zone].space != Space::known;
+    m_zones[zone].space = Space::known;
   }
   return range;
 }
@@ -114,7 +146,7 @@ ZoneRange ZoneMap::acquire(ZoneStream stream, uint64_t bytes_min, bool* needs_sp
 void ZoneMap::cancel(const ZoneRange& range) {
   MutexLock lock(m_lock);
   for (uint64_t zone = range.offset / m_zone_bytes; zone * m_zone_bytes < range.offset + range.bytes; ++zone) {
-    m_zones[zone].has_space = false;
+    m_zones[zone].space = Space::unknown;  // the host may have given a part
   }
   pin_locked(range.offset, range.bytes, -1);
 }
@@ -138,7 +170,7 @@ std::vector<ZoneRange> ZoneMap::take_surplus(bool all) {
   uint64_t pinned = 0;
   for (uint64_t zone = 0; zone < m_zones.size(); ++zone) {
     pinned += m_zones[zone].pins > 0;
-    if (m_zones[zone].pins == 0 && m_zones[zone].has_space) {
+    if (m_zones[zone].pins == 0 && m_zones[zone].space != Space::none) {
       spare.push_back(zone);
     }
   }
@@ -150,7 +182,7 @@ std::vector<ZoneRange> ZoneMap::take_surplus(bool all) {
   for (size_t i = keep; i < spare.size(); ++i) {  // the first ones are the next to be used
     surplus.push_back({spare[i] * m_zone_bytes, m_zone_bytes});
     pin_locked(surplus.back().offset, surplus.back().bytes, 1);
-    m_zones[spare[i]].has_space = false;
+    m_zones[spare[i]].space = Space::none;
   }
   return surplus;
 }

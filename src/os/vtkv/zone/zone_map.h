@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Which zones of the tree's file are in use.
+// Which zones of the tree's file are in use, and which of them the host has given space.
 //
 // Every run that exists (in a version, a manifest copy or a reader's hand) and every writer under way pins
 // the zones it touches; a zone without a pin is free and may be overwritten. What is written behind the
@@ -13,6 +13,7 @@
 #include <set>
 #include <vector>
 
+#include "vtkv/env.h"
 #include "vtkv/util/mutex.h"
 
 namespace vtkv {
@@ -29,8 +30,10 @@ struct ZoneRange {
 
 class ZoneMap {
  public:
-  // The file has that many zones, and space of the host for all of them as far as anyone knows.
-  ZoneMap(uint64_t zone_bytes, uint64_t zones) : m_zone_bytes(zone_bytes), m_zones(zones, Zone{0, true}) {}
+  // The file has that many zones. Whether the host has space for them is not known.
+  ZoneMap(uint64_t zone_bytes, uint64_t zones) : m_zone_bytes(zone_bytes), m_zones(zones) {}
+  // The host has space for all zones but for these parts of the file.
+  void set_holes(const std::vector<FileRange>& holes);
 
   uint64_t zone_bytes() const { return m_zone_bytes; }
   // Of the file: the zones known so far.
@@ -43,8 +46,9 @@ class ZoneMap {
   void pin(uint64_t offset, uint64_t bytes);
   void unpin(uint64_t offset, uint64_t bytes);
 
-  // Hands out at least `bytes_min` contiguous bytes, pinned: the rest of the stream's last zone, or free
-  // zones, or new ones behind the end of the file. *needs_space: the host has to reserve space for it.
+  // Hands out at least `bytes_min` contiguous bytes, pinned: the rest of the stream's last zone, or zones that are free
+  // or new ones behind the end of the file. The zones that lack the least space come first, and of these the first in
+  // the file: a host that is full has none to add. *needs_space: the host has to reserve space for it.
   ZoneRange acquire(ZoneStream stream, uint64_t bytes_min, bool* needs_space);
   // The host has no space for the range: it is free again.
   void cancel(const ZoneRange& range);
@@ -60,12 +64,18 @@ class ZoneMap {
   std::vector<ZoneRange> take_surplus(bool all = false);
 
  private:
+  // Of the host, the least that it may have to add first. A zone of unknown space has all of it, a part, or none.
+  enum class Space : uint8_t { known, unknown, none };
   struct Zone {
     uint32_t pins = 0;
-    bool has_space = false;
+    Space space = Space::unknown;
   };
 
   uint64_t free_zones() const REQUIRES(m_lock);
+  // How much the host may have to add before somebody writes there; 0: nothing.
+  uint64_t lacks(uint64_t zone) const REQUIRES(m_lock);
+  // The first of so many free zones in a row, which may lie behind the end of the file.
+  uint64_t find_free(uint64_t wanted) const REQUIRES(m_lock);
   void pin_locked(uint64_t offset, uint64_t bytes, int change) REQUIRES(m_lock);
   void drop_tail(ZoneRange* tail) REQUIRES(m_lock);
 

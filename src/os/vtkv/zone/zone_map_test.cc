@@ -11,6 +11,14 @@ namespace {
 
 constexpr uint64_t kZone = 16384;
 
+// The host has space for all of the file, but for `holes`.
+class OpenedMap : public ZoneMap {
+ public:
+  explicit OpenedMap(uint64_t zones, const std::vector<FileRange>& holes = {}) : ZoneMap(kZone, zones) {
+    set_holes(holes);
+  }
+};
+
 TEST(ZoneMap, GrowsWhenNothingIsFree) {
   ZoneMap map(kZone, 0);
   bool needs_space = false;
@@ -25,12 +33,51 @@ TEST(ZoneMap, GrowsWhenNothingIsFree) {
 }
 
 TEST(ZoneMap, AFreeZoneComesBeforeANewOne) {
-  ZoneMap map(kZone, 3);
+  OpenedMap map(3);
   map.pin(0, 1);
   map.pin(2 * kZone, 1);
   bool needs_space = true;
   EXPECT_EQ(map.acquire(ZoneStream::flush, 4096, &needs_space).offset, kZone);
   EXPECT_FALSE(needs_space);
+}
+
+TEST(ZoneMap, WhetherTheHostHasSpaceIsAskedUntilItIsKnown) {
+  ZoneMap map(kZone, 1);
+  bool needs_space = false;
+  EXPECT_EQ(map.acquire(ZoneStream::flush, kZone, &needs_space).offset, 0u);
+  EXPECT_TRUE(needs_space);
+  map.unpin(0, kZone);
+  map.acquire(ZoneStream::flush, kZone, &needs_space);
+  EXPECT_FALSE(needs_space);
+}
+
+TEST(ZoneMap, SpaceThatIsThereComesBeforeHolesAndHolesBeforeNewZones) {
+  // Holes: zone 0, a part of zone 1, zones 3 and 4.
+  OpenedMap map(6, {{0, kZone + 4096}, {3 * kZone, 2 * kZone}});
+  bool needs_space = true;
+  const auto next = [&] { return map.acquire(ZoneStream::flush, kZone, &needs_space).offset / kZone; };
+  EXPECT_EQ(next(), 2u);
+  EXPECT_FALSE(needs_space);
+  EXPECT_EQ(next(), 5u);
+  EXPECT_FALSE(needs_space);
+  for (const uint64_t zone : {1, 0, 3, 4, 6}) {
+    EXPECT_EQ(next(), zone);
+    EXPECT_TRUE(needs_space);
+  }
+}
+
+TEST(ZoneMap, OfSeveralZonesInARowThoseComeFirstThatLackTheLeast) {
+  // Free: 0 to 2, of which 1 is a hole; 4 to 6, of which 5 and 6 are; 8 and 9, and what comes behind.
+  OpenedMap map(10, {{kZone, kZone}, {5 * kZone, 2 * kZone}});
+  map.pin(3 * kZone, 1);
+  map.pin(7 * kZone, 1);
+  bool needs_space = true;
+  EXPECT_EQ(map.acquire(ZoneStream::flush, 2 * kZone, &needs_space).offset, 8 * kZone);
+  EXPECT_FALSE(needs_space);
+  EXPECT_EQ(map.acquire(ZoneStream::flush, 3 * kZone, &needs_space).offset, 0u);
+  EXPECT_TRUE(needs_space);
+  EXPECT_EQ(map.acquire(ZoneStream::flush, 3 * kZone, &needs_space).offset, 4 * kZone);
+  EXPECT_EQ(map.acquire(ZoneStream::flush, 2 * kZone, &needs_space).offset, 10 * kZone);
 }
 
 TEST(ZoneMap, AZoneIsFreeOnlyWhenItsLastPinIsGone) {
@@ -89,7 +136,7 @@ TEST(ZoneMap, ARefusedRangeAsksForSpaceAgain) {
 }
 
 TEST(ZoneMap, SurplusIsGivenBackOnceAndAskedForAgain) {
-  ZoneMap map(kZone, 100);
+  OpenedMap map(100);
   map.pin(0, 8 * kZone);
   const auto surplus = map.take_surplus();
   EXPECT_EQ(surplus.size(), 100u - 8 - 5);  // an eighth of what is used stays, and four
@@ -110,7 +157,7 @@ TEST(ZoneMap, SurplusIsGivenBackOnceAndAskedForAgain) {
 }
 
 TEST(ZoneMap, AFewSpareZonesStayUnlessAllAreWanted) {
-  ZoneMap map(kZone, 8);
+  OpenedMap map(8);
   map.pin(0, 2 * kZone);
   EXPECT_TRUE(map.take_surplus().empty());
   EXPECT_EQ(map.take_surplus(true).size(), 6u);
