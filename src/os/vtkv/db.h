@@ -104,7 +104,7 @@ struct DBStatistics {
   uint64_t gc_moved_bytes = 0, gc_freed_segments = 0;  // values that the collector relocated; log segments emptied
   uint64_t scan_moved_bytes = 0;  // values that scans found fragmented, relocated
   uint64_t log_live_bytes = 0;  // of values that runs point to, with their keys
-  uint64_t log_file_bytes = 0, tree_file_bytes = 0, tree_live_bytes = 0;
+  uint64_t log_file_bytes = 0, tree_file_bytes = 0, tree_live_bytes = 0;  // the former two: space of the host, no holes
   uint64_t tree_entries = 0;  // every version of every key
   uint64_t filter_bytes = 0, range_tombstone_bytes = 0;  // of the tree, in memory
   uint64_t primed_bytes = 0;  // zeros written into new log segments since opening
@@ -115,7 +115,7 @@ struct DBStatistics {
   uint64_t index_bytes = 0;  // in memory, always: the tops of the runs' indexes
   uint64_t compaction_debt_bytes = 0;  // that compactions have to go through until the tree has its shape
   uint64_t throttled_groups = 0, throttled_us = 0;  // records held back because of debt, of any kind
-  uint64_t zones = 0, zones_in_use = 0;
+  uint64_t zones = 0, zones_in_use = 0;  // the former: those with space of the host
   uint64_t defragmented_bytes = 0;  // moved to other zones
   uint64_t background_failures = 0;  // attempts at work in the background that failed, ever
   uint64_t background_failing = 0;  // kinds of such work that fail at present

@@ -573,7 +573,7 @@ TreeStatistics Tree::statistics() const {
   result.runs = static_cast<uint32_t>(runs.size());
   result.levels = static_cast<uint32_t>(levels.size());
   result.debt_bytes = compaction_debt();
-  result.file_bytes = m_reader.file().map().file_bytes();
+  result.file_bytes = m_reader.file().map().allocated_bytes();
   result.zones = result.file_bytes / m_geometry.zone_bytes;
   result.zones_in_use = m_reader.file().map().pinned_bytes() / m_geometry.zone_bytes;
   return result;

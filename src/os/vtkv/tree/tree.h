@@ -62,7 +62,7 @@ struct TreeStatistics {
   uint64_t filter_read_bytes = 0;  // of keys that were read for the sake of a longer filter only
   uint64_t stitched_bytes = 0;  // taken over by compactions where they lay
   uint64_t purges = 0;          // of key ranges that held mostly tombstones (compaction/purge_policy.h)
-  uint64_t file_bytes = 0, live_bytes = 0;
+  uint64_t file_bytes = 0, live_bytes = 0;  // the former: space of the host; holes are none
   uint64_t entries = 0, filter_bytes = 0, range_tombstone_bytes = 0;  // of the runs; the latter two in memory
   uint64_t index_bytes = 0;     // in memory, always: the tops of the runs' indexes
   uint64_t descriptor_bytes = 0;  // on disk: written anew with whatever changes in a run

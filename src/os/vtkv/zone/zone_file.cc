@@ -77,9 +77,8 @@ Status ZoneFile::acquire(ZoneStream stream, uint64_t bytes_min, ZoneRange* range
 
 void ZoneFile::give_back_surplus(bool all) {
   for (const ZoneRange& range : m_map.take_surplus(all)) {
-    // A file system that cannot do it keeps the space: nothing is lost but room.
-    (void)m_file->punch_hole(range.offset, range.bytes).ok();
-    m_map.unpin(range.offset, range.bytes);
+    // A file system that cannot do it, or not now, keeps the space: nothing is lost but room.
+    m_map.end_give_back(range, m_file->punch_hole(range.offset, range.bytes).ok());
   }
 }
 

@@ -55,9 +55,14 @@ uint64_t ZoneMap::file_bytes() const {
   return m_zones.size() * m_zone_bytes;
 }
 
+uint64_t ZoneMap::allocated_bytes() const {
+  MutexLock lock(m_lock);
+  return count([](const Zone& zone) { return zone.pins > 0 || zone.space != Space::none; }) * m_zone_bytes;
+}
+
 uint64_t ZoneMap::pinned_bytes() const {
   MutexLock lock(m_lock);
-  return (m_zones.size() - free_zones()) * m_zone_bytes;
+  return count([](const Zone& zone) { return zone.pins > 0; }) * m_zone_bytes;
 }
 
 std::vector<bool> ZoneMap::pinned() const {
@@ -80,8 +85,8 @@ std::vector<uint64_t> ZoneMap::open_zones() const {
   return zones;
 }
 
-uint64_t ZoneMap::free_zones() const {
-  return std::count_if(m_zones.begin(), m_zones.end(), [](const Zone& zone) { return zone.pins == 0; });
+uint64_t ZoneMap::count(bool (*is_such)(const Zone& zone)) const {
+  return static_cast<uint64_t>(std::count_if(m_zones.begin(), m_zones.end(), is_such));
 }
 
 void ZoneMap::drop_tail(ZoneRange* tail) {
@@ -182,9 +187,16 @@ std::vector<ZoneRange> ZoneMap::take_surplus(bool all) {
   for (size_t i = keep; i < spare.size(); ++i) {  // the first ones are the next to be used
     surplus.push_back({spare[i] * m_zone_bytes, m_zone_bytes});
     pin_locked(surplus.back().offset, surplus.back().bytes, 1);
-    m_zones[spare[i]].space = Space::none;
   }
   return surplus;
+}
+
+void ZoneMap::end_give_back(const ZoneRange& range, bool gone) {
+  MutexLock lock(m_lock);
+  for (uint64_t zone = range.offset / m_zone_bytes; zone * m_zone_bytes < range.offset + range.bytes; ++zone) {
+    m_zones[zone].space = gone ? Space::none : Space::unknown;
+  }
+  pin_locked(range.offset, range.bytes, -1);
 }
 
 }  // namespace vtkv

@@ -36,8 +36,10 @@ class ZoneMap {
   void set_holes(const std::vector<FileRange>& holes);
 
   uint64_t zone_bytes() const { return m_zone_bytes; }
-  // Of the file: the zones known so far.
+  // Of the file: the zones known so far, holes as well.
   uint64_t file_bytes() const;
+  // Of these, the zones that have space, or may have.
+  uint64_t allocated_bytes() const;
   uint64_t pinned_bytes() const;
   std::vector<bool> pinned() const;  // by zone
   std::vector<uint64_t> open_zones() const;  // that some next writer goes on in
@@ -59,9 +61,11 @@ class ZoneMap {
   // The next writers do not go on in these zones.
   void drop_tails(const std::set<uint64_t>& zones);
 
-  // Free zones that hold space nobody will need soon, pinned, to be given back to the host and then
-  // unpinned. They are taken rarely and many at once, so that zones in steady use keep their space; or `all`.
+  // Free zones that hold space nobody will need soon, pinned, to be given back to the host; end_give_back() ends that
+  // for each. They are taken rarely and many at once, so that zones in steady use keep their space; or `all`.
   std::vector<ZoneRange> take_surplus(bool all = false);
+  // Unpins one of them. `gone`: its space is; otherwise the host may have kept some.
+  void end_give_back(const ZoneRange& range, bool gone);
 
  private:
   // Of the host, the least that it may have to add first. A zone of unknown space has all of it, a part, or none.
@@ -71,7 +75,7 @@ class ZoneMap {
     Space space = Space::unknown;
   };
 
-  uint64_t free_zones() const REQUIRES(m_lock);
+  uint64_t count(bool (*is_such)(const Zone& zone)) const REQUIRES(m_lock);
   // How much the host may have to add before somebody writes there; 0: nothing.
   uint64_t lacks(uint64_t zone) const REQUIRES(m_lock);
   // The first of so many free zones in a row, which may lie behind the end of the file.

@@ -127,6 +127,17 @@ TEST(ZoneMap, TakesSeveralZonesInARowForALargeBlock) {
   EXPECT_EQ(map.file_bytes(), 8 * kZone);
 }
 
+TEST(ZoneMap, AHoleIsAllocatedOnceItIsTaken) {
+  OpenedMap map(6, {{0, kZone + 4096}, {3 * kZone, 2 * kZone}});
+  EXPECT_EQ(map.file_bytes(), 6 * kZone);
+  EXPECT_EQ(map.allocated_bytes(), 3 * kZone);  // zone 1 has a part
+  map.pin(3 * kZone, 1);  // of a run that lies there
+  EXPECT_EQ(map.allocated_bytes(), 4 * kZone);
+  bool needs_space = false;
+  map.acquire(ZoneStream::flush, 7 * kZone, &needs_space);
+  EXPECT_EQ(map.allocated_bytes(), 10 * kZone);
+}
+
 TEST(ZoneMap, ARefusedRangeAsksForSpaceAgain) {
   ZoneMap map(kZone, 0);
   bool needs_space = false;
@@ -145,7 +156,7 @@ TEST(ZoneMap, SurplusIsGivenBackOnceAndAskedForAgain) {
   for (const ZoneRange& range : surplus) {
     EXPECT_GE(range.offset, 8 * kZone);
     EXPECT_TRUE(taken.insert(range.offset).second);
-    map.unpin(range.offset, range.bytes);
+    map.end_give_back(range, true);
   }
   EXPECT_TRUE(map.take_surplus().empty());
   for (int i = 0; i < 5; ++i) {
@@ -154,6 +165,17 @@ TEST(ZoneMap, SurplusIsGivenBackOnceAndAskedForAgain) {
   }
   map.acquire(ZoneStream::flush, kZone, &needs_space);
   EXPECT_TRUE(needs_space);
+}
+
+TEST(ZoneMap, SpaceThatTheHostKeptIsGivenBackAgain) {
+  OpenedMap map(8);
+  const auto kept = map.take_surplus(true);
+  EXPECT_EQ(kept.size(), 8u);
+  for (const ZoneRange& range : kept) {
+    map.end_give_back(range, range.offset == 0);
+  }
+  EXPECT_EQ(map.allocated_bytes(), 7 * kZone);
+  EXPECT_EQ(map.take_surplus(true).size(), 7u);
 }
 
 TEST(ZoneMap, AFewSpareZonesStayUnlessAllAreWanted) {
