@@ -72,11 +72,13 @@ store_statfs_t space_report(const vtkv::FileSystemInfo& host, const MetadataHost
                             const SpaceLimits& limits) {
   const uint64_t metadata_bytes = database.log_file_bytes + database.tree_file_bytes;
   const uint64_t growable_bytes = std::min(slots.growable_bytes, host.available_bytes);
+  const uint64_t held_bytes = slots.file_bytes + slots.reserve_bytes + (metadata_host ? 0 : metadata_bytes);
   store_statfs_t report;
-  report.total = slots.owned_bytes + slots.free_bytes + (metadata_host ? 0 : metadata_bytes) + host.available_bytes;
+  // Files may have grown since the host was asked.
+  report.total = std::min(held_bytes + host.available_bytes, host.total_bytes);
   const uint64_t on_its_way = std::min(limits.on_its_way_bytes, report.total / 16) + slots.kept_bytes;
   const uint64_t room = slots.free_bytes + growable_bytes;
-  report.available = room - std::min(room, on_its_way);
+  report.available = std::min(room - std::min(room, on_its_way), report.total);
   // The reserve takes deletes as long as there is a host to write to.
   const double left = 1.0 - (limits.failsafe_full_ratio - kBelowFailsafe);
   const auto full_for_clients = static_cast<uint64_t>(left * report.total);
@@ -88,8 +90,8 @@ store_statfs_t space_report(const vtkv::FileSystemInfo& host, const MetadataHost
   if (host.read_only || (metadata_host && metadata_host->file_system.read_only)) {
     report.available = 0;
   }
-  report.internally_reserved =
-      std::min(host.available_bytes - growable_bytes + std::min(room, on_its_way), report.total - report.available);
+  const uint64_t reserved = slots.reserve_bytes + host.available_bytes - growable_bytes + std::min(room, on_its_way);
+  report.internally_reserved = std::min(reserved, report.total - report.available);
   report.allocated = slots.owned_bytes;
   report.data_stored = sum.stored;
   add_compressed(sum, &report);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // How full the store is, as Ceph's full ratios must see it.
 //
-//   total      what the store holds, could hold in free slots, and the host could still give
+//   total      the host's space that the store's files have, and its free space: the host's size where nothing else
+//              lies there. A hole of a file is part of the host's free space, and of nothing else.
 //   available  free slots, and what the host could give less the reserve; less what may be on its way when clients
 //              are stopped. When that ends, so little that clients must stop (the cluster's full ratio), but more
 //              than what makes an OSD drop deletes too (osd_failsafe_full_ratio): the reserve is there for them. The

@@ -21,11 +21,16 @@ class SpaceReportTest : public ::testing::Test {
     m_database.tree_file_bytes = 20 * kMiB;
     m_limits = {64 * kMiB, 0.01};
   }
-  store_statfs_t report() const { return space_report(m_host, m_metadata_host, m_slots, m_database, m_sum, m_limits); }
+  store_statfs_t report() const {
+    ContainerStatistics slots = m_slots;
+    slots.file_bytes = slots.owned_bytes + slots.free_bytes + m_reserved_bytes;
+    return space_report(m_host, m_metadata_host, slots, m_database, m_sum, m_limits);
+  }
 
   vtkv::FileSystemInfo m_host;
   const MetadataHost* m_metadata_host = nullptr;
   ContainerStatistics m_slots;
+  uint64_t m_reserved_bytes = 0;  // in slots that are being written or primed, or that are quarantined
   vtkv::DBStatistics m_database;
   PoolUsage m_sum;
   SpaceLimits m_limits;
@@ -39,6 +44,22 @@ TEST_F(SpaceReportTest, TheReserveIsNeitherUsedNorAvailable) {
   EXPECT_EQ(100 * kMiB, report().internally_reserved);
   // Slots that hold data, log and tree.
   EXPECT_EQ(320 * kMiB, report().get_used());
+}
+
+TEST_F(SpaceReportTest, AllThatTheStoreHoldsIsPartOfItsSize) {
+  const uint64_t before = report().total;
+  EXPECT_EQ(970 * kMiB, before);
+  m_reserved_bytes = 10 * kMiB;
+  m_slots.reserve_bytes = 20 * kMiB;
+  m_host.available_bytes -= 30 * kMiB;
+  EXPECT_EQ(before, report().total);
+  EXPECT_EQ(330 * kMiB, report().get_used());
+}
+
+TEST_F(SpaceReportTest, TheStoreIsNeverLargerThanItsHost) {
+  m_database.tree_file_bytes += 100 * kMiB;  // since the host was asked
+  EXPECT_EQ(m_host.total_bytes, report().total);
+  EXPECT_LE(report().available, report().total);
 }
 
 TEST_F(SpaceReportTest, OtherUsersOfTheHostShrinkTheStore) {
