@@ -208,6 +208,30 @@ TEST_F(TreeSpaceTest, AFlushOnAFullHostTakesTheZonesThatHaveSpace) {
   EXPECT_EQ(read(), "32");
 }
 
+// A reader holds the replaced runs for a while.
+TEST_F(TreeSpaceTest, AtRestFewFreeZonesHaveSpace) {
+  make();
+  for (SequenceNumber number = 1; number <= 100; ++number) {
+    ASSERT_TRUE(flush(number).ok());
+  }
+  auto reader = m_tree->current();
+  ASSERT_TRUE(m_tree->compact_all({}).ok());
+  const auto free_zones = [this] { return m_tree->statistics().zones - m_tree->statistics().zones_in_use; };
+  bool did = true;
+  while (did) {
+    ASSERT_TRUE(m_tree->compact_once({}, &did).ok());
+  }
+  const uint64_t held = m_tree->statistics().zones_in_use;
+  ASSERT_GT(held, 10u);
+  reader.reset();
+  EXPECT_GT(free_zones(), 10u);
+  ASSERT_TRUE(m_tree->compact_once({}, &did).ok());
+  EXPECT_FALSE(did);
+  // The tree is smaller than a step of a compaction: as much as it has, and two.
+  EXPECT_LE(free_zones(), m_tree->statistics().zones_in_use + 2);
+  EXPECT_EQ(m_tree->statistics().file_bytes, m_tree->statistics().zones * m_options.geometry.zone_bytes);
+}
+
 // The manifest lists runs and log segments in the same room.
 class FullManifestTest : public TreeSpaceTest {
  protected:

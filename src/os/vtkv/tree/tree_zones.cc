@@ -132,6 +132,7 @@ Status Tree::let_go_of_replaced(bool* did) {
     return bytes;
   };
   if (bytes_of(replaced) <= bytes_of(runs) / kWorthOf) {
+    m_reader.file().give_back_surplus();  // readers may have let go of zones since
     return {};
   }
   replaced.clear();

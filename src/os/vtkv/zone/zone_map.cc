@@ -9,7 +9,11 @@
 namespace vtkv {
 
 namespace {
-constexpr uint64_t kSpareZonesMin = 4;
+// A step of a compaction writes a part of the runs' bytes, within bounds.
+constexpr uint64_t kStepPart = 16;
+constexpr uint64_t kStepBytesMin = 16 << 20;
+constexpr uint64_t kStepBytesMax = 64 << 20;
+constexpr uint64_t kZonesBeside = 2;  // of flushes and indexes
 }  // namespace
 
 void ZoneMap::set_holes(const std::vector<FileRange>& holes) {
@@ -169,6 +173,12 @@ void ZoneMap::release(ZoneStream stream, const ZoneRange& range, uint64_t writte
   drop_tail(&rest);
 }
 
+uint64_t ZoneMap::spare_zones_most(uint64_t pinned_zones) const {
+  const uint64_t held_bytes = pinned_zones * m_zone_bytes;
+  const uint64_t step_bytes = std::min(held_bytes, std::clamp(held_bytes / kStepPart, kStepBytesMin, kStepBytesMax));
+  return (step_bytes + m_zone_bytes - 1) / m_zone_bytes + kZonesBeside;
+}
+
 std::vector<ZoneRange> ZoneMap::take_surplus(bool all) {
   MutexLock lock(m_lock);
   std::vector<uint64_t> spare;
@@ -179,11 +189,12 @@ std::vector<ZoneRange> ZoneMap::take_surplus(bool all) {
       spare.push_back(zone);
     }
   }
-  const uint64_t keep = all ? 0 : kSpareZonesMin + pinned / 8;
+  const uint64_t most = all ? 0 : spare_zones_most(pinned);
   std::vector<ZoneRange> surplus;
-  if (spare.size() <= 2 * keep) {
+  if (spare.size() <= most) {
     return surplus;
   }
+  const uint64_t keep = all ? 0 : most - kZonesBeside;
   for (size_t i = keep; i < spare.size(); ++i) {  // the first ones are the next to be used
     surplus.push_back({spare[i] * m_zone_bytes, m_zone_bytes});
     pin_locked(surplus.back().offset, surplus.back().bytes, 1);

@@ -61,8 +61,8 @@ class ZoneMap {
   // The next writers do not go on in these zones.
   void drop_tails(const std::set<uint64_t>& zones);
 
-  // Free zones that hold space nobody will need soon, pinned, to be given back to the host; end_give_back() ends that
-  // for each. They are taken rarely and many at once, so that zones in steady use keep their space; or `all`.
+  // Free zones that have space, but for a few that stay (spare_zones_most), pinned, to be given back to the host;
+  // end_give_back() ends that for each. Several are taken at once, so that zones in steady use keep theirs; or `all`.
   std::vector<ZoneRange> take_surplus(bool all = false);
   // Unpins one of them. `gone`: its space is; otherwise the host may have kept some.
   void end_give_back(const ZoneRange& range, bool gone);
@@ -76,6 +76,9 @@ class ZoneMap {
   };
 
   uint64_t count(bool (*is_such)(const Zone& zone)) const REQUIRES(m_lock);
+  // So many free zones keep their space. It serves the step of a compaction that makes other zones free, and counts as
+  // used.
+  uint64_t spare_zones_most(uint64_t pinned_zones) const;
   // How much the host may have to add before somebody writes there; 0: nothing.
   uint64_t lacks(uint64_t zone) const REQUIRES(m_lock);
   // The first of so many free zones in a row, which may lie behind the end of the file.
