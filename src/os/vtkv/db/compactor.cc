@@ -81,8 +81,12 @@ NextStep Compactor::step() {
     return NextStep::later(pause);
   }
   const SnapshotSource snapshots = [this] { return m_states->snapshots(); };
-  bool did = all;
-  Status status = all ? m_tree->compact_all(snapshots) : m_tree->compact_once(snapshots, &did);
+  bool let_go = false, did = all;
+  Status status = m_tree->let_go_while_short(&let_go);
+  if (status.ok()) {
+    status = all ? m_tree->compact_all(snapshots) : m_tree->compact_once(snapshots, &did);
+  }
+  did = did || let_go;
   std::chrono::microseconds wait{};
   uint64_t ended = 0;
   if (status.ok() && !did) {

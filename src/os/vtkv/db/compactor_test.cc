@@ -72,6 +72,58 @@ TEST_F(CompactorTest, WithoutSpaceItIsTriedAgainAndTheWaiterIsTold) {
   EXPECT_EQ(m_tree->statistics().runs, 1u);
 }
 
+// Two compactions follow one another on a host that has room for both outputs, but not for the first one's inputs
+// beside them.
+class FullHostTest : public CompactorTest {
+ protected:
+  void SetUp() override {
+    m_options.stitch_threshold_bytes = kNeverStitch;
+    make();
+    put_many(0, 200);
+    put_many(200, 400);
+    while (m_compactor->step().when == When::now) {
+    }
+    put_many(0, 100);
+    put_many(0, 100);
+    m_compactions_before = compactions();
+    ASSERT_TRUE(m_tree->give_back_zones().ok());
+    m_env.set_capacity(m_env.allocated_bytes() + 15 * m_options.geometry.zone_bytes);
+  }
+  // A run of a zone for each 30 or so.
+  void put_many(int first, int end) {
+    for (int i = first; i < end; ++i) {
+      WriteBatch batch;
+      batch.put("key" + std::to_string(1000 + i), std::string(2000, 'v'));
+      ASSERT_TRUE(m_writes->write(std::move(batch), {}).ok());
+    }
+    flush();
+  }
+  // Nothing is written meanwhile.
+  void run_to_rest() {
+    NextStep next = m_compactor->step();
+    for (int steps = 0; next.when != When::on_event; ++steps) {
+      ASSERT_LT(steps, 20) << m_errors->status(kCompactionWork).to_string();
+      m_env.advance(next.delay);
+      next = m_compactor->step();
+    }
+    EXPECT_TRUE(m_errors->current().empty());
+    EXPECT_EQ(compactions(), m_compactions_before + 2);
+    EXPECT_EQ(m_tree->statistics().runs, 1u);
+  }
+  uint64_t m_compactions_before = 0;
+};
+
+TEST_F(FullHostTest, ACompactionWithoutSpaceSucceedsLaterWithoutAWrite) {
+  run_to_rest();
+  EXPECT_EQ(m_errors->failures(), 1u);
+}
+
+TEST_F(FullHostTest, WhileItIsKnownThatSpaceIsShortNothingFails) {
+  (void)m_tree->spare_space_after(Status::from_errno(ENOSPC, "a full disk"));
+  run_to_rest();
+  EXPECT_EQ(m_errors->failures(), 0u);
+}
+
 // Others may be due besides what cannot be read.
 TEST_F(CompactorTest, AFailureIsToldAndOthersAreLookedForSoon) {
   make();

@@ -105,6 +105,9 @@ NextStep LogMaintenance::step() {
     m_removed.store(released);
   }
   if (!status.ok()) {
+    if (m_tree->spare_space_after(status)) {
+      m_workers->wake(Workers::Role::flush);  // tells of the checkpoint
+    }
     return NextStep::later(m_errors->wait(kSegmentsWork));  // who needs a segment meets the error
   }
   return did ? NextStep::now() : NextStep::on_event();

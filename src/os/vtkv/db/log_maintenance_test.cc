@@ -126,6 +126,26 @@ TEST_F(LogMaintenanceTest, WithoutSpaceItIsTriedAgainLater) {
   EXPECT_TRUE(m_errors->current().empty());
 }
 
+// Free zones, and runs that only the older copy of the manifest names.
+TEST_F(LogMaintenanceTest, TheTreeGivesTheLogTheSpaceThatItCanSpare) {
+  make();
+  for (int run = 0; run < 2; ++run) {
+    for (int i = 0; i < 20; ++i) {
+      put("key" + std::to_string(i), std::string(10000, 'v'));
+    }
+    flush();
+  }
+  ASSERT_TRUE(m_tree->compact_all({}).ok());
+  m_states->install_version(nullptr);
+  fill_segments();
+  m_env.set_capacity(m_env.allocated_bytes());
+  EXPECT_EQ(m_log->step().when, When::later);
+  EXPECT_TRUE(m_errors->status(kSegmentsWork).is_no_space());
+  m_env.advance(m_errors->wait(kSegmentsWork));
+  EXPECT_EQ(m_log->step().when, When::now);
+  EXPECT_TRUE(m_errors->current().empty());
+}
+
 TEST_F(LogMaintenanceTest, NoFileChangesWhileAllAreRead) {
   make();
   fill_segments();

@@ -162,6 +162,12 @@ class Tree {
   // Gives zones that nobody uses back to the file system, all of them; some are kept otherwise. Both copies of the
   // manifest are written anew before: the older one may hold what was replaced.
   Status give_back_zones();
+  // Takes the result of work on the host's files. Where the host had no space for it, all free zones go back to the
+  // host, and one more checkpoint lets go of the runs that only the older copy of the manifest names. True: there were
+  // any, so that another attempt may find room. Thread-safe.
+  bool spare_space_after(const Status& status);
+  // From then on, until no compaction is due: lets go of such runs again. *did says whether there were any.
+  Status let_go_while_short(bool* did);
   // Not ok: it could not be said what is durable, and nothing is written any more. An error of flush() or a compaction
   // for want of space is none of these: they may be tried again.
   Status failure() const;
@@ -261,6 +267,8 @@ class Tree {
   void forget_quarantined(const Runs& current) REQUIRES(m_lock);  // but these
   uint64_t debt_of(const Runs& runs) const REQUIRES(m_lock);
   Status let_go_of_replaced(bool* did);
+  // Of runs that only the older copy names, if they take more than this part of the current runs' bytes.
+  Status let_go_of_more_than(double part, bool* did);
   Status install_compaction(const Runs& inputs, const Runs& outputs, const ValueDelta& values);
   // Between two steps of work: whether to stop.
   Status go_on() const;
@@ -294,6 +302,7 @@ class Tree {
   std::atomic<uint64_t> m_next_run_id;
   std::atomic<uint64_t> m_stitch_threshold_bytes;
   std::atomic<bool> m_stop{false};
+  std::atomic<bool> m_host_is_short{false};  // of space, as far as is known
   std::atomic<uint64_t> m_debt_bytes{0};  // of m_current; set with it
   std::atomic<double> m_overwritten_share{0};
 

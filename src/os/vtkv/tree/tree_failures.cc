@@ -81,7 +81,13 @@ Status Tree::flushed_run(const MemTable& memtable, const std::vector<SequenceNum
   if (last.memtable != &memtable || last.last_sequence != memtable.last_sequence() ||
       last.entries != memtable.entries()) {
     last = {};
-    VTKV_RETURN_IF_ERROR(write_run(memtable, snapshots, delta, run));
+    Status status = write_run(memtable, snapshots, delta, run);
+    if (spare_space_after(status)) {
+      *delta = {};
+      status = write_run(memtable, snapshots, delta, run);
+      (void)spare_space_after(status);
+    }
+    VTKV_RETURN_IF_ERROR(std::move(status));
     VTKV_RETURN_IF_ERROR(*run ? sync_zones() : Status());
     last = {&memtable, memtable.last_sequence(), memtable.entries(), *run, *delta};
   }
@@ -98,6 +104,7 @@ SnapshotSource Tree::listed(const SnapshotSource& snapshots) const {
 
 void Tree::give_up(const Claim& claimed, const Status& status) {
   const bool quarantines = is_quarantined(status);
+  (void)spare_space_after(status);
   MutexLock lock(m_lock);
   for (const auto& run : claimed.inputs) {
     const size_t claims = m_busy.erase(run->location().run_id);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <functional>
 #include <set>
 
@@ -230,6 +231,148 @@ TEST_F(TreeSpaceTest, AtRestFewFreeZonesHaveSpace) {
   // The tree is smaller than a step of a compaction: as much as it has, and two.
   EXPECT_LE(free_zones(), m_tree->statistics().zones_in_use + 2);
   EXPECT_EQ(m_tree->statistics().file_bytes, m_tree->statistics().zones * m_options.geometry.zone_bytes);
+}
+
+// The host has room for a few zones more.
+class CappedTreeTest : public TreeSpaceTest {
+ protected:
+  void SetUp() override {
+    m_options.runs_per_level = m_options.growth_factor = 2;
+    m_options.stitch_threshold_bytes = kNeverStitch;
+    make();
+  }
+  // A run of some ten zones.
+  Status flush_large(SequenceNumber number, const std::string& first = "key") {
+    MemTable table;
+    for (int i = 0; i < 2000; ++i) {
+      table.put(number * 10'000 + i, first + std::to_string(1000 + i), std::to_string(number) + std::string(300, 'v'));
+    }
+    LogPosition position;
+    position.sequence = number * 10'000 + 9'999;
+    return m_tree->flush(table, position, {});
+  }
+  void set_room(uint64_t zones) { m_env.set_capacity(m_env.allocated_bytes() + zones * m_options.geometry.zone_bytes); }
+  // Two runs become one, and the older copy of the manifest still names the two.
+  void compact_two() {
+    ASSERT_TRUE(flush_large(1).ok() && flush_large(2).ok() && m_tree->compact_all({}).ok());
+    ASSERT_EQ(m_tree->statistics().runs, 1u);
+    ASSERT_GT(m_tree->statistics().zones_in_use, 25u);
+  }
+  std::string read_large() {
+    Lookup result = Lookup::absent;
+    std::string value;
+    const Status status = m_tree->current()->get("key1200", UINT64_MAX, &result, &value);
+    return status.ok() ? value.substr(0, value.find('v')) : status.to_string();
+  }
+  const Status m_full = Status::from_errno(ENOSPC, "a full disk");
+};
+
+TEST_F(CappedTreeTest, AFlushThatFailsLeavesTheHostWhatItHad) {
+  ASSERT_TRUE(flush_large(1).ok());
+  for (uint64_t zones = 0; zones < 8; ++zones) {
+    const uint64_t before = m_env.allocated_bytes();
+    set_room(zones);
+    EXPECT_TRUE(flush_large(2).is_no_space());
+    EXPECT_LE(m_env.allocated_bytes(), before) << zones;
+    EXPECT_EQ(m_tree->statistics().zones, m_tree->statistics().zones_in_use);
+    EXPECT_TRUE(m_tree->failure().ok());
+  }
+  set_room(20);
+  ASSERT_TRUE(flush_large(2).ok());
+  open();
+  EXPECT_EQ(read_large(), "2");
+}
+
+TEST_F(CappedTreeTest, ACompactionThatFailsLeavesTheHostWhatItHad) {
+  ASSERT_TRUE(flush_large(1).ok());
+  ASSERT_TRUE(flush_large(2).ok());
+  bool did = false;
+  for (uint64_t zones = 0; zones < 8; ++zones) {
+    const uint64_t before = m_env.allocated_bytes();
+    set_room(zones);
+    EXPECT_TRUE(m_tree->compact_once({}, &did).is_no_space());
+    EXPECT_LE(m_env.allocated_bytes(), before) << zones;
+    EXPECT_TRUE(m_tree->failure().ok());
+  }
+  set_room(20);
+  ASSERT_TRUE(m_tree->compact_once({}, &did).ok());
+  EXPECT_EQ(m_tree->statistics().runs, 1u);
+  open();
+  EXPECT_EQ(read_large(), "2");
+}
+
+TEST_F(CappedTreeTest, AFlushGetsTheSpaceOfRunsThatOnlyTheOlderCopyNames) {
+  ASSERT_NO_FATAL_FAILURE(compact_two());
+  set_room(0);
+  const Status status = flush_large(3);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  open();
+  EXPECT_EQ(read_large(), "3");
+}
+
+// A move is a compaction of one run.
+TEST_F(CappedTreeTest, AMoveThatFailsMakesRoomForItsNextAttempt) {
+  ASSERT_NO_FATAL_FAILURE(compact_two());
+  std::set<uint64_t> zones;
+  const std::vector<ZoneUsage> usage = m_tree->zone_usage();
+  for (uint64_t zone = 0; zone < usage.size(); ++zone) {
+    if (usage[zone].live_bytes > 0) {
+      zones.insert(zone);
+    }
+  }
+  set_room(0);
+  Tree::Moved moved;
+  EXPECT_TRUE(m_tree->move_out_of(zones, 1 << 20, {}, &moved).is_no_space());
+  const Status status = m_tree->move_out_of(zones, 1 << 20, {}, &moved);
+  EXPECT_TRUE(status.ok() && moved.any) << status.to_string();
+  open();
+  EXPECT_EQ(read_large(), "2");
+}
+
+// Less than an eighth is not worth a checkpoint as long as the host has space.
+TEST_F(CappedTreeTest, WhileTheHostIsShortOfSpaceTheOlderCopyIsLetGoOfForLess) {
+  m_options.auto_compaction = false;
+  open();
+  for (SequenceNumber number = 1; number <= 12; ++number) {
+    ASSERT_TRUE(flush_large(number, "run" + std::to_string(100 + number)).ok());
+  }
+  const auto replace_one_run = [this] {
+    const std::vector<ZoneUsage> usage = m_tree->zone_usage();
+    const auto first =
+        std::find_if(usage.begin(), usage.end(), [](const ZoneUsage& zone) { return zone.live_bytes > 0; });
+    Tree::Moved moved;
+    ASSERT_TRUE(m_tree->move_out_of({static_cast<uint64_t>(first - usage.begin())}, 1, {}, &moved).ok());
+    ASSERT_TRUE(moved.any);
+  };
+  const auto writes = [this](const auto& work) {
+    const uint64_t before = m_env.calls(SimCall::write);
+    work();
+    return m_env.calls(SimCall::write) - before;
+  };
+  bool did = false;
+  const auto let_go = [&] { ASSERT_TRUE(m_tree->let_go_while_short(&did).ok()); };
+  const auto at_rest = [&] { ASSERT_TRUE(m_tree->compact_once({}, &did).ok()); };
+  ASSERT_NO_FATAL_FAILURE(replace_one_run());
+  EXPECT_EQ(writes(let_go), 0u);
+  EXPECT_EQ(writes(at_rest), 0u);
+  EXPECT_EQ(writes([&] { EXPECT_TRUE(m_tree->spare_space_after(m_full)); }), 1u);
+  EXPECT_EQ(writes(let_go), 0u) << "once is enough";
+  ASSERT_NO_FATAL_FAILURE(replace_one_run());
+  EXPECT_EQ(writes(let_go), 1u);
+  EXPECT_TRUE(did);
+  ASSERT_NO_FATAL_FAILURE(replace_one_run());
+  EXPECT_EQ(writes(at_rest), 1u);
+  EXPECT_EQ(writes(at_rest), 0u);
+  EXPECT_FALSE(did);
+  ASSERT_NO_FATAL_FAILURE(replace_one_run());
+  EXPECT_EQ(writes(at_rest), 0u) << "no compaction was due meanwhile: it is over";
+}
+
+TEST_F(CappedTreeTest, AFullListIsNoReasonToGiveSpaceBack) {
+  ASSERT_NO_FATAL_FAILURE(compact_two());
+  const uint64_t before = m_env.allocated_bytes();
+  EXPECT_FALSE(m_tree->spare_space_after(Status::make(Status::Code::no_space, "a full list", kListIsFull)));
+  EXPECT_EQ(m_env.allocated_bytes(), before);
 }
 
 // The manifest lists runs and log segments in the same room.

@@ -2,6 +2,7 @@
 // Which zones the tree uses, and how they become free.
 #include <algorithm>
 
+#include "vtkv/background_error.h"
 #include "vtkv/compaction/older_runs.h"
 #include "vtkv/compaction/stitch_compaction.h"
 #include "vtkv/tree/tree.h"
@@ -113,10 +114,7 @@ Status Tree::give_back_zones() {
   return {};
 }
 
-// Every compaction leaves what it replaced to the older copy, up to the size of the tree. With no compaction to come,
-// one more checkpoint lets go of it, when it is worth that.
-Status Tree::let_go_of_replaced(bool* did) {
-  constexpr uint64_t kWorthOf = 8;  // a part of what the runs take
+Status Tree::let_go_of_more_than(double part, bool* did) {
   Runs replaced, runs;
   {
     MutexLock lock(m_lock);
@@ -127,19 +125,45 @@ Status Tree::let_go_of_replaced(bool* did) {
   const auto bytes_of = [](const Runs& all) {
     uint64_t bytes = 0;
     for (const auto& run : all) {
-      bytes += run->entry_bytes();
+      bytes += run->bytes();
     }
-    return bytes;
+    return static_cast<double>(bytes);
   };
-  if (bytes_of(replaced) <= bytes_of(runs) / kWorthOf) {
-    m_reader.file().give_back_surplus();  // readers may have let go of zones since
+  if (replaced.empty() || bytes_of(replaced) <= part * bytes_of(runs)) {
     return {};
   }
   replaced.clear();
   VTKV_RETURN_IF_ERROR(install([](Runs*) {}, nullptr, [](Segments*) {}));
-  m_reader.file().give_back_surplus();
   *did = true;
   return {};
+}
+
+// Every compaction leaves what it replaced to the older copy, up to the size of the tree. With no compaction to come,
+// one more checkpoint lets go of it, when it is worth that.
+Status Tree::let_go_of_replaced(bool* did) {
+  constexpr double kWorthOf = 0.125;
+  VTKV_RETURN_IF_ERROR(let_go_of_more_than(m_host_is_short.load() ? 0 : kWorthOf, did));
+  m_reader.file().give_back_surplus();  // readers may have let go of zones since
+  if (!*did) {
+    m_host_is_short = false;
+  }
+  return {};
+}
+
+Status Tree::let_go_while_short(bool* did) {
+  *did = false;
+  return m_host_is_short.load() ? let_go_of_more_than(0, did) : Status();
+}
+
+bool Tree::spare_space_after(const Status& status) {
+  bool did = false;
+  if (status.is_no_space() && !is_list_full(status)) {
+    m_host_is_short = true;
+    // failure() tells of an error that is final; after any other one the runs stay until the next attempt.
+    (void)let_go_of_more_than(0, &did).ok();
+    m_reader.file().give_back_surplus(/*all=*/true);
+  }
+  return did;
 }
 
 }  // namespace vtkv

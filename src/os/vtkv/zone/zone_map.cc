@@ -179,8 +179,23 @@ uint64_t ZoneMap::spare_zones_most(uint64_t pinned_zones) const {
   return (step_bytes + m_zone_bytes - 1) / m_zone_bytes + kZonesBeside;
 }
 
+// A tail alone keeps its zone from being free.
+void ZoneMap::drop_lone_tails() {
+  for (ZoneRange& tail : m_tails) {
+    const uint64_t last = (tail.offset + tail.bytes + m_zone_bytes - 1) / m_zone_bytes;
+    for (uint64_t zone = tail.offset / m_zone_bytes; zone < last && tail.bytes > 0; ++zone) {
+      if (m_zones[zone].pins == 1) {
+        drop_tail(&tail);
+      }
+    }
+  }
+}
+
 std::vector<ZoneRange> ZoneMap::take_surplus(bool all) {
   MutexLock lock(m_lock);
+  if (all) {
+    drop_lone_tails();
+  }
   std::vector<uint64_t> spare;
   uint64_t pinned = 0;
   for (uint64_t zone = 0; zone < m_zones.size(); ++zone) {

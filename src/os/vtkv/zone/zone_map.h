@@ -62,7 +62,8 @@ class ZoneMap {
   void drop_tails(const std::set<uint64_t>& zones);
 
   // Free zones that have space, but for a few that stay (spare_zones_most), pinned, to be given back to the host;
-  // end_give_back() ends that for each. Several are taken at once, so that zones in steady use keep theirs; or `all`.
+  // end_give_back() ends that for each. Several are taken at once, so that zones in steady use keep theirs. `all`: none
+  // stays, not even for the next writer of a stream.
   std::vector<ZoneRange> take_surplus(bool all = false);
   // Unpins one of them. `gone`: its space is; otherwise the host may have kept some.
   void end_give_back(const ZoneRange& range, bool gone);
@@ -85,6 +86,7 @@ class ZoneMap {
   uint64_t find_free(uint64_t wanted) const REQUIRES(m_lock);
   void pin_locked(uint64_t offset, uint64_t bytes, int change) REQUIRES(m_lock);
   void drop_tail(ZoneRange* tail) REQUIRES(m_lock);
+  void drop_lone_tails() REQUIRES(m_lock);
 
   const uint64_t m_zone_bytes;
   mutable Mutex m_lock;

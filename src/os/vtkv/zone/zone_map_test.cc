@@ -179,6 +179,23 @@ TEST(ZoneMap, SpaceThatTheHostKeptIsGivenBackAgain) {
   EXPECT_EQ(map.take_surplus(true).size(), 7u);
 }
 
+// A compaction that fails gives its blocks up.
+TEST(ZoneMap, WithAllFreeZonesGoTheTailsThatLieAlone) {
+  ZoneMap map(kZone, 0);
+  bool needs_space = false;
+  for (const ZoneStream stream : {ZoneStream::flush, ZoneStream::compaction}) {
+    const ZoneRange range = map.acquire(stream, 4096, &needs_space);
+    map.pin(range.offset, 4096);
+    map.release(stream, range, 4096);
+  }
+  map.unpin(0, 4096);
+  EXPECT_TRUE(map.take_surplus().empty());
+  const auto surplus = map.take_surplus(true);
+  ASSERT_EQ(surplus.size(), 1u);
+  EXPECT_EQ(surplus[0].offset, 0u);
+  EXPECT_EQ(map.acquire(ZoneStream::compaction, 4096, &needs_space).offset, kZone + 4096);
+}
+
 TEST(ZoneMap, NoMoreStaysThanOneStepOfACompactionTakesAndTwoZones) {
   static constexpr uint64_t kLarge = 8 << 20;
   for (const auto& [pinned, most] : {std::pair<uint64_t, size_t>{0, 2}, {1, 3}, {4, 4}, {100, 9}, {1024, 10}}) {
