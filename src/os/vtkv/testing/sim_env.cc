@@ -566,11 +566,8 @@ bool SimEnv::fire_timer(uint64_t limit_us) {
 }
 
 void SimEnv::run_until_idle() {
-  constexpr uint64_t kMaxSteps = 100'000'000;
-  for (uint64_t steps = 0; run_one(); ++steps) {
-    const bool workers_become_idle = steps < kMaxSteps;
-    VTKV_ASSERT(workers_become_idle);
-  }
+  const bool workers_become_idle = becomes_idle(100'000'000);
+  VTKV_ASSERT(workers_become_idle);
 }
 
 void SimEnv::advance(std::chrono::microseconds time) {
@@ -584,13 +581,11 @@ void SimEnv::advance(std::chrono::microseconds time) {
 
 bool SimEnv::becomes_idle(uint64_t steps_most, std::chrono::microseconds time) {
   const uint64_t until = m_now_us + static_cast<uint64_t>(time.count());
-  uint64_t steps = 0;
-  do {
-    for (; steps < steps_most && run_one(); ++steps) {
-    }
-  } while (steps < steps_most && fire_timer(until));
+  while (steps_most > 0 && (run_one() || (time.count() > 0 && fire_timer(until)))) {
+    --steps_most;
+  }
   m_now_us = std::max(m_now_us, until);
-  return steps < steps_most;
+  return steps_most > 0;
 }
 
 void SimEnv::report_deadlock() {

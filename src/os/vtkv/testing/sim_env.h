@@ -94,7 +94,7 @@ class SimEnv : public Env {
 
   // Steps workers and executes requests until none is ready; fires no timer.
   void run_until_idle();
-  // The same, then moves the clock as advance() does. False: some were still ready after so many steps.
+  // The same, and moves the clock as advance() does. False: some were still ready after so many steps.
   bool becomes_idle(uint64_t steps_most, std::chrono::microseconds time = {});
   // Moves the clock, firing the timers that come due, and runs until idle.
   void advance(std::chrono::microseconds time);
