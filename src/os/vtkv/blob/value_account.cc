@@ -20,6 +20,14 @@ void ValueDelta::dropped(const Entry& entry) {
   }
 }
 
+uint64_t ValueDelta::hidden_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [epoch, change] : m_changes) {
+    bytes += change.hidden_bytes;
+  }
+  return static_cast<uint64_t>(bytes);
+}
+
 void ValueDelta::apply(std::vector<SegmentValues>* segments) const {
   const auto changed = [](uint64_t before, int64_t by) {
     return by < 0 && before < static_cast<uint64_t>(-by) ? 0 : before + static_cast<uint64_t>(by);

@@ -43,6 +43,7 @@ class ValueDelta final : public EntryObserver {
   void hidden(std::string_view key, const ValuePointer& pointer, uint64_t times) {
     m_changes[pointer.epoch].hidden_bytes += static_cast<int64_t>(times * bytes_of(key, pointer));
   }
+  uint64_t hidden_bytes() const;  // so much was said to be, in all
   // Segments that appear are added, at the end; those that nothing points to any more stay, with zeros.
   void apply(std::vector<SegmentValues>* segments) const;
 

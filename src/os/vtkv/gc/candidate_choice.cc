@@ -64,7 +64,10 @@ double CandidateChoice::fullness(const std::vector<SegmentValues>& segments, con
   const double fresh = static_cast<double>(unlisted_in_use) * (1 - m_tree->overwritten_share());
   const double allowed =
       m_options.space_amplification_target * (static_cast<double>(live_bytes(segments, files)) + fresh);
-  return allowed > 0 ? static_cast<double>(total) / allowed : 0;
+  if (allowed <= 0) {  // nothing lives: what is there is garbage, and no writer is behind it
+    return listed > 0 ? 1 : 0;
+  }
+  return static_cast<double>(total) / allowed;
 }
 
 std::vector<SealedSegment> CandidateChoice::choose(Extent extent, uint64_t full_below, const LogFiles& files,

@@ -82,6 +82,77 @@ TEST_F(GcRestTest, ValuesThatFillSegmentsBadlyAreNotMovedForEver) {
   EXPECT_LE(log_bytes(), 3 * live_bytes());
 }
 
+// What a range delete hides has no record of its own for each key.
+TEST_F(GcRestTest, ARangeDeleteFreesTheLogAsSingleRemovesDo) {
+  uint64_t bytes[2];
+  for (const bool by_range : {false, true}) {
+    m_db.reset();
+    const std::string directory = by_range ? "/range" : "/single";
+    ASSERT_TRUE(DB::create(&m_env, directory, m_options).ok());
+    ASSERT_TRUE(DB::open(&m_env, directory, m_options, &m_db).ok());
+    m_keys = 2000;
+    m_value_bytes = 3000;
+    ASSERT_NO_FATAL_FAILURE(put_all('a'));
+    const int kept = m_keys / 10;
+    WriteBatch range;
+    range.remove_range(long_key(kept), "z");
+    if (by_range) {
+      ASSERT_TRUE(m_db->write(std::move(range)).ok());
+    }
+    for (int i = kept; i < m_keys && !by_range; ++i) {
+      WriteBatch batch;
+      batch.remove(long_key(i));
+      ASSERT_TRUE(m_db->write(std::move(batch), {.sync = false}).ok());
+    }
+    ASSERT_TRUE(m_db->flush().ok());
+    EXPECT_EQ(unrest(&m_env, *m_db), "");
+    bytes[by_range] = log_bytes();
+  }
+  EXPECT_LE(bytes[true], bytes[false] + bytes[false] / 4);
+  EXPECT_LE(bytes[true], live_bytes() / 4);
+}
+
+// Neither one by one nor as a range: nobody else would flush them.
+TEST_F(GcRestTest, WhatTheMemtableAloneDeletesIsFreedWhenItIsIdle) {
+  m_options.memtable_bytes = 4 << 20;
+  m_options.checkpoint_log_bytes = 32 << 20;
+  open();
+  m_keys = 2000;
+  m_value_bytes = 3000;
+  for (const bool by_range : {false, true}) {
+    ASSERT_NO_FATAL_FAILURE(put_all('a'));
+    ASSERT_TRUE(m_db->flush().ok());
+    for (int i = 0; i < m_keys && !by_range; ++i) {
+      WriteBatch batch;
+      batch.remove(long_key(i));
+      ASSERT_TRUE(m_db->write(std::move(batch), {.sync = false}).ok());
+    }
+    if (by_range) {
+      WriteBatch batch;
+      batch.remove_range("", "z");
+      ASSERT_TRUE(m_db->write(std::move(batch)).ok());
+    }
+    open();  // what was recovered counts as well
+    EXPECT_EQ(unrest(&m_env, *m_db), "");
+    EXPECT_LE(log_bytes(), live_bytes() / 4);
+  }
+}
+
+// A memtable that would free little stays where it is.
+TEST_F(GcRestTest, AnIdleMemtableIsNotFlushedForLittle) {
+  m_options.memtable_bytes = 4 << 20;
+  m_options.checkpoint_log_bytes = 32 << 20;
+  open();
+  ASSERT_NO_FATAL_FAILURE(put_all('a'));
+  ASSERT_TRUE(m_db->flush().ok());
+  const uint64_t flushes = m_db->statistics().memtable_flushes;
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_NO_FATAL_FAILURE(put(i, 'b'));
+  }
+  EXPECT_EQ(unrest(&m_env, *m_db), "");
+  EXPECT_EQ(m_db->statistics().memtable_flushes, flushes);
+}
+
 // Nothing is given back while a snapshot leads to what was emptied.
 TEST_F(GcRestTest, ASnapshotDoesNotHaveTheCollectorEnlargeTheLog) {
   open();

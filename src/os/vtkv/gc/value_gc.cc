@@ -108,13 +108,31 @@ NextStep ValueGc::idle_step() {
     end_request();
     return NextStep::now();
   }
-  // Otherwise a flush, a released snapshot or a request wakes us; a reader that ends does not.
-  const bool waits = m_pending_free.await_readers();
-  const auto retry = status.ok() ? m_quarantine.wait(m_db.env->now_us()) : std::nullopt;
-  if (did || !(waits || retry)) {
-    return did ? NextStep::now() : NextStep::on_event();
+  if (did) {
+    return NextStep::now();
   }
-  return NextStep::later(waits && retry ? std::min(wait, *retry) : waits ? wait : *retry);
+  // Otherwise a flush, a released snapshot, a write or a request wakes us; a reader that ends does not.
+  constexpr std::chrono::microseconds kNever = std::chrono::microseconds::max();
+  const auto retry = status.ok() ? m_quarantine.wait(m_db.env->now_us()) : std::nullopt;
+  const std::chrono::microseconds next = std::min(
+      {m_pending_free.await_readers() ? wait : kNever, retry.value_or(kNever), look_at_memtable().value_or(kNever)});
+  return next == kNever ? NextStep::on_event() : NextStep::later(next);
+}
+
+// Has a memtable flushed that nobody else would flush. A write after the look wakes us.
+std::optional<std::chrono::microseconds> ValueGc::look_at_memtable() {
+  if (m_options.space_amplification_target <= 0 || m_options.value_separation_bytes == 0) {
+    return std::nullopt;
+  }
+  m_awaits_writes.store(false);
+  bool worth_flushing = false;
+  const auto wait = m_memtable_garbage.look(*m_db.states->current(), m_db.states->visible(), m_db.env->now_us(),
+                                            m_db.pool->segment_bytes(), &worth_flushing);
+  if (worth_flushing) {
+    m_db.request_flush();
+  }
+  m_awaits_writes.store(!wait);
+  return wait;
 }
 
 // How long to wait before segments are freed again.

@@ -33,8 +33,8 @@
 //
 // While the values of one slice are moved, the next one is read, be it of the next candidate: which is chosen then.
 //
-// The state of it is in parts: GcRequests, CandidateChoice, GcGain, PendingFree, SegmentQuarantine, CandidateReader,
-// ValueScan.
+// The state of it is in parts: GcRequests, CandidateChoice, GcGain, MemtableGarbage, PendingFree, SegmentQuarantine,
+// CandidateReader, ValueScan.
 //
 // One worker; its step checks or submits one slice and never waits. What else is public is thread-safe, but for reap().
 #pragma once
@@ -60,6 +60,7 @@
 #include "vtkv/gc/gc_gain.h"
 #include "vtkv/gc/gc_plan.h"
 #include "vtkv/gc/gc_requests.h"
+#include "vtkv/gc/memtable_garbage.h"
 #include "vtkv/gc/pending_free.h"
 #include "vtkv/gc/segment_quarantine.h"
 #include "vtkv/gc/unwritten_relocations.h"
@@ -106,7 +107,7 @@ class ValueGc {
   uint64_t lookups() const { return m_lookups.load(std::memory_order_relaxed); }
   uint64_t freed_segments() const { return m_freed_segments.load(std::memory_order_relaxed); }
   // For CommitPipeline::logged_sequence() to move on: whoever moves it wakes the collector.
-  bool waits_for_log() const { return m_waits_for_log.load(); }
+  bool waits_for_log() const { return m_waits_for_log.load() || m_awaits_writes.load(); }
 
  private:
   using Way = GcPlan::Way;
@@ -133,6 +134,7 @@ class ValueGc {
   GcPlan plan(const std::vector<SealedSegment>& choice, const LogFiles& files) const;
   bool mark_unreferenced();
   NextStep idle_step();
+  std::optional<std::chrono::microseconds> look_at_memtable();
   NextStep reading_step(IoQueue& io);
   NextStep moving_step();
   NextStep scanning_step();
@@ -165,6 +167,7 @@ class ValueGc {
   std::atomic<bool> m_stop{false};
   GcRequests m_requests;
   std::atomic<bool> m_waits_for_log{false};
+  std::atomic<bool> m_awaits_writes{false};  // it is at rest
   std::atomic<uint64_t> m_lookups{0};
   std::atomic<uint64_t> m_moved_bytes{0};
   std::atomic<uint64_t> m_freed_segments{0};
@@ -191,6 +194,7 @@ class ValueGc {
   AlignedBuffer m_bytes;  // what m_slice was read from
   Slice m_slice;
   UnwrittenRelocations m_unwritten;
+  MemtableGarbage m_memtable_garbage;
   SequenceNumber m_flushed = 0;  // everything in the candidates is at or below it, and in the tree
   Status m_freeing;  // what became of the last attempt
   static constexpr uint64_t kScan = 0;  // of the tree, in quarantine: no segment's epoch

@@ -265,6 +265,9 @@ Status Tree::write_run(const MemTable& memtable, const std::vector<SequenceNumbe
       }
     }
   }
+  if (sample) {
+    sample->see_ranges(memtable.range_tombstones());
+  }
   m_overwritten_share.store(sample ? sample->overwritten_share() : 0, std::memory_order_relaxed);
   auto tombstones = mutated(Mutation::range_delete_lost) ? std::make_shared<RangeTombstones>()
                                                          : compaction_iterator.tombstones_left();
